@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What this host offers, what weft would choose, and why.
+ *
+ * Threads: any; one info belongs to one thread at a time.
+ */
+#ifndef WEFT_INFO_H
+#define WEFT_INFO_H
+
+#include <weft/node.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weft_info;
+
+/* One way that libfabric offers to reach others.  Strings live as long as the info. */
+struct weft_fabric {
+	size_t size;
+	const char *provider; /* libfabric's full name */
+	const char *domain;   /* NIC, interface or domain name */
+	const char *shape;    /* "connected" or "shared" */
+	const char *wait;     /* "level", "edge", "doorbell" or "none" */
+	const char *row;      /* the row of weft's table that describes it */
+	const char *reason;   /* why it is used or not, one phrase */
+	int used;             /* would a node open it? */
+	int tested;           /* has this row been run by weft's tests? */
+	unsigned rank;        /* lower is preferred */
+	size_t frame_bytes;
+	size_t inject_bytes;
+	size_t chunk_bytes;
+	unsigned depth;
+	int registration_is_cheap;
+};
+
+/*
+ * Ask libfabric, under FI_PROVIDER, WEFT_PROVIDER and WEFT_DEVICE and what
+ * @options narrow further (NULL: nothing).
+ * -ENODATA: nothing fits; weft_error() says what was asked for and what there is.
+ */
+WEFT_API int weft_info_open(const struct weft_node_options *options,
+			    struct weft_info **info);
+WEFT_API void weft_info_close(struct weft_info *info);
+
+WEFT_API size_t weft_info_count(const struct weft_info *info);
+
+/* Describe entry @index; set ->size first.  -EINVAL: no such entry. */
+WEFT_API int weft_info_get(const struct weft_info *info, size_t index,
+			   struct weft_fabric *fabric);
+
+/* The running libfabric's version, as "1.17". */
+WEFT_API const char *weft_info_libfabric(void);
+
+/* Where a body lies. */
+enum weft_place { WEFT_PLACE_USER = 0, WEFT_PLACE_POOL = 1 };
+
+/*
+ * How a body of @bytes would go by entry @index, as one line of text
+ * that gives way, chunk, depth and reason.  The same code as transfers run.
+ */
+WEFT_API int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
+			    enum weft_place source, enum weft_place destination,
+			    char *text, size_t text_bytes);
+
+/* One setting of weft.  Lives for ever. */
+struct weft_option {
+	const char *name;    /* environment variable */
+	const char *alias;   /* another name for it, or "" */
+	const char *unit;    /* "bytes", "ns", "text", "count", "yes/no" */
+	const char *preset;  /* the default, as text; always allowed */
+	const char *least;   /* the limits, as text; "" where there are none */
+	const char *most;
+	const char *when;    /* when to change it */
+};
+
+/* All settings, @count of them. */
+WEFT_API const struct weft_option *weft_options(size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

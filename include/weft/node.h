@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Nodes, peers and operations.
+ *
+ * A node is this process's end of everything.  A peer is another node, named
+ * by the host:port of its door.  An operation is what a caller waits for: it
+ * has one deadline and ends exactly once.
+ */
+#ifndef WEFT_NODE_H
+#define WEFT_NODE_H
+
+#include <stdio.h>
+#include <weft/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weft_node;
+struct weft_peer;
+struct weft_op;
+
+/* Who drives a node. */
+enum weft_mode {
+	WEFT_THREADED = 0, /* a thread of the library's */
+	WEFT_MANUAL = 1    /* the caller's thread, by weft_poll and weft_wait */
+};
+
+/* What is claimed about peers.  Only WEFT_SECURITY_OPEN exists so far. */
+enum weft_security {
+	WEFT_SECURITY_NONE = 0, /* loopback only */
+	WEFT_SECURITY_OPEN = 1  /* nothing is claimed, and every address allowed */
+};
+
+/*
+ * Options of a node.  Zero means "as the environment says, else the default";
+ * weft_options(7) lists both.  @size is sizeof(struct weft_node_options).
+ */
+struct weft_node_options {
+	size_t size;
+	enum weft_mode mode;
+	enum weft_security security;
+	const char *listen;      /* "host:port"; port 0: any; NULL: 127.0.0.1:0 */
+	const char *advertise;   /* the address others should use; NULL: listen */
+	const char *name;        /* for people, up to 63 bytes; NULL: host.pid */
+	const char *provider;    /* narrows further than FI_PROVIDER does */
+	const char *device;      /* NIC, interface or domain name */
+	uint64_t timeout_ns;     /* deadline of operations that name none */
+	uint64_t pool_bytes;     /* registered memory the pool may hold */
+	/* Warnings and notes, one line each; never called concurrently. */
+	void (*log)(void *arg, int level, const char *line);
+	void *log_arg;
+};
+
+/*
+ * Open a node.  Its door listens when this returns.
+ * -EINVAL: an option is wrong.  -ENODATA: no provider fits.  -EACCES: an
+ * address beyond loopback without security=open.  -EADDRINUSE.
+ * Threads: any.
+ */
+WEFT_API int weft_node_open(const struct weft_node_options *options,
+			    struct weft_node **node);
+
+/*
+ * Say goodbye to every peer and free the node.  What is pending ends with
+ * CANCELLED first.  Accepts NULL.  -EDEADLK inside a callback: nothing done.
+ * Every operation of the node must be freed afterwards or have been freed
+ * before; its results in pool memory go with the node.  Threads: any but its callbacks.
+ */
+WEFT_API int weft_node_close(struct weft_node *node);
+
+/* The address to give to others, "host:port".  Lives as long as the node. */
+WEFT_API const char *weft_node_address(const struct weft_node *node);
+
+/*
+ * A peer by the address of its door; nothing is sent until it is used.
+ * The same address gives the same peer.  Close what you open.
+ * -EINVAL: not host:port.  Threads: any, callback.
+ */
+WEFT_API int weft_peer_open(struct weft_node *node, const char *address,
+			    struct weft_peer **peer);
+
+/* Accepts NULL.  What is pending goes on.  Threads: any, callback. */
+WEFT_API void weft_peer_close(struct weft_peer *peer);
+
+/* The peer's name as its hello gave it, else its address. Threads: any, callback. */
+WEFT_API const char *weft_peer_name(const struct weft_peer *peer);
+
+/*
+ * Options of one operation; NULL means all zero.  @done runs on the worker,
+ * exactly once, never before the call that started the operation returned.
+ */
+struct weft_op_options {
+	size_t size;
+	uint64_t timeout_ns; /* 0: the node's */
+	void (*done)(struct weft_op *op, void *arg);
+	void *arg;
+};
+
+/* Send a ping over the fabric and wait for its answer.  Connects if needed. */
+WEFT_API int weft_ping(struct weft_peer *peer, const struct weft_op_options *options,
+		       struct weft_op **op);
+
+/*
+ * Wait until @op has ended, for at most @timeout_ns.  0: it has; its outcome
+ * is in weft_op_status().  -ETIMEDOUT: it has not, and still owns its buffer.
+ * -EDEADLK inside a callback.  Threads: any; in a manual node the owner, who drives the node by it.
+ */
+WEFT_API int weft_wait(struct weft_op *op, uint64_t timeout_ns);
+
+/* Has it ended?  Threads: any, callback. */
+WEFT_API int weft_op_ended(const struct weft_op *op);
+
+/* The outcome; WEFT_UNKNOWN while it runs.  Threads: any, callback. */
+WEFT_API enum weft_status weft_op_status(const struct weft_op *op);
+
+/* One sentence about the outcome, "" when it is WEFT_OK.  Lives as long as @op. */
+WEFT_API const char *weft_op_message(const struct weft_op *op);
+
+/* Did the other side act on it?  Threads: any, callback. */
+WEFT_API enum weft_executed weft_op_executed(const struct weft_op *op);
+
+/* Ask for an early end.  The outcome may still be success.  Threads: any, callback. */
+WEFT_API void weft_cancel(struct weft_op *op);
+
+/*
+ * Give up the handle; accepts NULL.  A running operation goes on detached, and
+ * its buffer stays borrowed until it ends.  Threads: any, callback.
+ */
+WEFT_API void weft_op_free(struct weft_op *op);
+
+/* How the bytes of an operation really went. */
+struct weft_path {
+	size_t size;
+	char provider[64];    /* libfabric's full name; "" when nothing moved */
+	char way[16];         /* "eager" or "pull" */
+	uint64_t bytes;       /* of the body */
+	unsigned copies;      /* by this side, of the body */
+	unsigned registered;  /* 1: memory was registered for this operation */
+};
+
+/* The path @op took; set ->size first.  -EAGAIN: it has not ended.  Threads: any, callback. */
+WEFT_API int weft_op_path(const struct weft_op *op, struct weft_path *path);
+
+/*
+ * Drive a manual node: do what there is to do, else wait for at most
+ * @timeout_ns.  Returns the number of operations that ended, or a negative
+ * code: -EINVAL for a threaded node, -EDEADLK inside a callback.  Threads: owner.
+ */
+WEFT_API int weft_poll(struct weft_node *node, uint64_t timeout_ns);
+
+/*
+ * For event loops of a manual node: a descriptor to poll for reading.  Before
+ * each sleep call weft_arm: 0 means sleep on the descriptor, for at most
+ * *@timeout_ns; -EAGAIN means call weft_poll now.  Threads: owner.
+ */
+WEFT_API int weft_fd(struct weft_node *node);
+WEFT_API int weft_arm(struct weft_node *node, uint64_t *timeout_ns);
+
+/* Running totals of a node since it was opened. */
+struct weft_counters {
+	size_t size;
+	uint64_t frames_sent, frames_received, frames_replayed, frames_refused;
+	uint64_t bytes_eager, bytes_pulled;
+	uint64_t peers_lost, links_resumed;
+	uint64_t pool_bytes, pool_bytes_used, pool_waits;
+	uint64_t registered_bytes;
+	uint64_t late_dropped;
+};
+WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
+
+/* Print what the node holds: links, operations, memory.  Threads: any. */
+WEFT_API int weft_dump(struct weft_node *node, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tensors: send and receive by step and key.
+ *
+ * A send and a receive meet where step and key are equal.  Either may come
+ * first.  Several tensors may pass under one step and key: they arrive in the
+ * order they were sent.  Dtype, shape and the dead flag travel with the data,
+ * so a receiver may know nothing in advance.
+ */
+#ifndef WEFT_TENSOR_H
+#define WEFT_TENSOR_H
+
+#include <weft/node.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* DLPack's type codes. */
+enum weft_dtype_code {
+	WEFT_INT = 0,
+	WEFT_UINT = 1,
+	WEFT_FLOAT = 2,
+	WEFT_HANDLE = 3,
+	WEFT_BFLOAT = 4,
+	WEFT_COMPLEX = 5,
+	WEFT_BOOL = 6
+};
+
+struct weft_dtype {
+	uint8_t code;   /* enum weft_dtype_code, or another of DLPack's */
+	uint8_t bits;   /* of one lane */
+	uint16_t lanes; /* 1 but for vectors */
+};
+
+/* DLPack's device types; only the host is supported so far. */
+enum weft_device_type { WEFT_CPU = 1, WEFT_CUDA = 2, WEFT_CUDA_HOST = 3 };
+
+struct weft_device {
+	int32_t type;
+	int32_t id;
+};
+
+/*
+ * A tensor in memory.  Layout and codes are those of DLPack's DLTensor, so a
+ * pointer to one may be cast to the other.
+ */
+struct weft_tensor {
+	void *data;
+	struct weft_device device;
+	int32_t ndim;
+	struct weft_dtype dtype;
+	int64_t *shape;   /* ndim lengths; may be NULL when ndim is 0 */
+	int64_t *strides; /* in elements; NULL: contiguous, last index fastest */
+	uint64_t byte_offset;
+};
+
+#define WEFT_KEY_BYTES_MAX 65535 /* a key's length fits 16 bits */
+#define WEFT_RANK_MAX 64         /* the highest rank that travels; NumPy's own limit is 64 */
+
+enum weft_tensor_flag {
+	WEFT_DEAD = 1,      /* no content; matched and delivered all the same */
+	WEFT_OPAQUE = 2,    /* bytes that only the two ends understand; 1-D, UINT 8 */
+	WEFT_SNAPSHOT = 4,  /* send: copy at once, the buffer may change directly */
+	WEFT_ANY_SHAPE = 8  /* recv: @into gives memory and dtype; shape may differ if it fits */
+};
+
+struct weft_send_options {
+	size_t size;
+	struct weft_op_options op;
+	unsigned flags; /* WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT */
+};
+
+/*
+ * Send @tensor to @peer.  Never blocks.  Copies @key and the shape; borrows
+ * the data until the operation ends, which is when the buffer may be reused.
+ * -EINVAL: bad dtype, rank, key or flags.  -ENOTSUP: device memory.
+ * Threads: any, callback.
+ */
+WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
+		       size_t key_bytes, const struct weft_tensor *tensor,
+		       const struct weft_send_options *options,
+		       struct weft_op **op);
+
+struct weft_recv_options {
+	size_t size;
+	struct weft_op_options op;
+	unsigned flags; /* WEFT_ANY_SHAPE */
+	/*
+	 * Memory for a tensor that has just been announced: @want has dtype
+	 * and shape, and no data.  Runs on the worker and must not block.
+	 * Return NULL to refuse: the operation ends with RESOURCE_EXHAUSTED.
+	 */
+	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
+	void *alloc_arg;
+};
+
+/*
+ * Receive one tensor of @step and @key from @peer, or from any when @peer is
+ * NULL.  @into brings the buffer, and its dtype and shape must be those of
+ * what arrives; NULL @into takes options->alloc, or else memory of the pool.
+ * Copies @key and the shape; borrows the buffer until the operation ends.
+ *
+ * A tensor that does not fit ends the operation with FAILED_PRECONDITION and
+ * is dropped; the sentence gives both sides, the channel stays usable.
+ * Threads: any, callback.
+ */
+WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
+		       uint64_t step, const void *key, size_t key_bytes,
+		       const struct weft_tensor *into,
+		       const struct weft_recv_options *options,
+		       struct weft_op **op);
+
+/*
+ * What a receive got: valid until weft_op_free(op).  NULL unless the outcome
+ * is WEFT_OK.  @flags, if not NULL, gets WEFT_DEAD and WEFT_OPAQUE; a dead or
+ * zero-element tensor has data NULL.  Threads: any, callback.
+ */
+WEFT_API const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags);
+
+/* The peer a receive got it from; open until the node closes, not to be closed. */
+WEFT_API struct weft_peer *weft_op_peer(const struct weft_op *op);
+
+/*
+ * Keep the pool memory of a received tensor beyond weft_op_free: the caller
+ * frees it by weft_free.  NULL: it is not pool memory, or was taken before.
+ */
+WEFT_API void *weft_op_take(struct weft_op *op);
+
+/* Bytes of one element times @tensor's shape.  -EINVAL, -EOVERFLOW.  Threads: any, callback. */
+WEFT_API int weft_tensor_bytes(const struct weft_tensor *tensor, uint64_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

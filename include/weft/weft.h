@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft: tensors and remote procedure calls over any fabric. */
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+#include <weft/base.h>
+#include <weft/info.h>
+#include <weft/memory.h>
+#include <weft/node.h>
+#include <weft/rpc.h>
+#include <weft/tensor.h>
+
+#endif

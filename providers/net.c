@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* net: what libfabric 1.17 calls its newer tcp; later releases call it tcp. */
+#include "providers/rows.h"
+
+static const struct wf_quirk net_quirks[] = {
+	{ .kind = WF_QUIRK_CQ_PER_EP,
+	  .why = "as tcp's, but not a full cure: reads must have ended before a close",
+	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_LOCAL_NICS,
+	  .why = "loopback is offered too, and reaches no other host",
+	  .test = "tests/unit/fabric/test_select.c" },
+	{ .kind = WF_QUIRK_NONE },
+};
+
+const struct wf_provider wf_provider_net = {
+	.name = "net",
+	.label = "net",
+	.rank = 60,
+	.shape = WF_SHAPE_CONNECTED,
+	.wait = WF_WAIT_EDGE, /* level-triggered it burns a core, trywait or not */
+	.revoke = WF_REVOKE_NONE,
+	.by_name = true, /* closing under a read can still hurt other peers */
+	.by_ip = true,
+	.reg_cheap = true,
+	.tested = true,
+	.frame_bytes = 16 * KIB,
+	.eager_bytes = 64 * KIB, /* as tcp */
+	.chunk_bytes = 1 * MIB,
+	.depth = 2,
+	.quirks = net_quirks,
+};

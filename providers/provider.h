@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One row per libfabric provider: what libfabric does not report, or reports
+ * wrongly.  What it does report (limits, modes, ordering) is read from it and
+ * stands in no row.
+ *
+ * Threads: any; rows are constant.
+ */
+#ifndef WF_PROVIDER_H
+#define WF_PROVIDER_H
+
+#include "util/base.h"
+
+/* connected: FI_EP_MSG, one endpoint a link.  shared: FI_EP_RDM, one for all. */
+enum wf_shape { WF_SHAPE_CONNECTED, WF_SHAPE_SHARED };
+
+/* How a sleeper learns of work. */
+enum wf_wait {
+	WF_WAIT_NONE,     /* it can't: poll at short intervals */
+	WF_WAIT_LEVEL,    /* descriptor and fi_trywait */
+	WF_WAIT_EDGE,     /* descriptor, edge-triggered, drained first */
+	WF_WAIT_DOORBELL  /* the peer rings weft's own doorbell */
+};
+
+/* Does closing a key stop a read in progress? */
+enum wf_revoke { WF_REVOKE_NONE, WF_REVOKE_KEY };
+
+enum wf_quirk_kind {
+	WF_QUIRK_NONE,
+	WF_QUIRK_CQ_PER_EP,    /* every endpoint needs its own completion queue */
+	WF_QUIRK_SHM_FILES,    /* a killed process leaves files in /dev/shm */
+	WF_QUIRK_LOCAL_NICS,   /* offers interfaces that reach no other host */
+	WF_QUIRK_SYNC_READ,    /* a read moves its bytes inside the call */
+	WF_QUIRK_UNIQUE_NAME,  /* endpoint names must be made unique by us */
+	WF_QUIRK_NEVER_CLOSE   /* closing an endpoint under traffic crashes */
+};
+
+struct wf_quirk {
+	enum wf_quirk_kind kind;
+	unsigned before; /* only for libfabric older than FI_VERSION(...), 0: all */
+	const char *why;
+	const char *test; /* the file that would fail without it */
+};
+
+struct wf_provider {
+	const char *name;  /* libfabric's provider name, or NULL: matches any */
+	const char *label; /* as `weft info` prints it */
+	unsigned rank;     /* lower is preferred */
+	enum wf_shape shape;
+	enum wf_wait wait;
+	enum wf_revoke revoke;
+	bool by_name;      /* serves only when named */
+	bool same_host;    /* reaches this host only */
+	bool rdma;         /* TF_RDMA_ENABLED=false excludes it */
+	bool by_ip;        /* addresses are IP addresses and ports */
+	bool reg_cheap;    /* registering costs under a microsecond: keys are made per offer */
+	bool tested;       /* weft's own tests have run on it */
+	const char *refused; /* why it is never used, or NULL */
+	size_t frame_bytes;  /* the largest message: below the provider's own rendezvous */
+	size_t eager_bytes;  /* bodies up to this go in frames */
+	size_t chunk_bytes;  /* one read of a pull */
+	unsigned depth;      /* reads in flight */
+	unsigned peers_max;  /* entries of the address vector; 0: no limit known */
+	const struct wf_quirk *quirks; /* ends with WF_QUIRK_NONE */
+};
+
+/* A variable that libfabric reads at its first use; weft sets it when it is unset. */
+struct wf_provider_setting {
+	const char *name;
+	const char *value;
+	const char *why;
+};
+
+/* Ends with a NULL name. */
+extern const struct wf_provider_setting wf_provider_settings[];
+
+/*
+ * Parts of the names of libraries that install signal handlers while they are
+ * loaded, before any code of ours can run; ends with NULL.
+ */
+extern const char *const wf_provider_handlers[];
+
+/* Every row, best first, the generic one last; ends with NULL. */
+extern const struct wf_provider *const wf_providers[];
+
+/* The row for libfabric's @name; the generic row if none has it. */
+const struct wf_provider *wf_provider_find(const char *name);
+
+/* Does @row have @kind with the libfabric of version @version? */
+bool wf_provider_has(const struct wf_provider *row, enum wf_quirk_kind kind, unsigned version);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "providers/rows.h"
+
+#include <string.h>
+
+const struct wf_provider *const wf_providers[] = {
+	&wf_provider_shm,
+	&wf_provider_verbs,
+	&wf_provider_efa,
+	&wf_provider_tcp,
+	&wf_provider_net,
+	&wf_provider_sockets,
+	&wf_provider_rxm,
+	&wf_provider_udp,
+	&wf_provider_generic,
+	NULL,
+};
+
+const struct wf_provider_setting wf_provider_settings[] = {
+	{ "FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100",
+	  "microseconds; the default of 10 ms delays every connection" },
+	{ "FI_OFI_RXM_MSG_RX_SIZE", "64", "an endpoint takes 23 MB instead of 75" },
+	{ "FI_OFI_RXM_MSG_TX_SIZE", "64", "as above" },
+	{ "IPATH_NO_BACKTRACE", "1", "no handler that prints and loops on a crash, in children" },
+	{ "HFI_NO_BACKTRACE", "1", "as above, the later adapter" },
+	{ NULL, NULL, NULL },
+};
+
+const char *const wf_provider_handlers[] = {
+	"/libinfinipath.",
+	"/libpsm2.",
+	"/libfabric.",
+	NULL,
+};
+
+/*
+ * A layered name, "core;layer", belongs to the row of its layer;
+ * under an unknown layer a refused core stays refused.
+ */
+const struct wf_provider *wf_provider_find(const char *name)
+{
+	const char *layer = strrchr(name, ';');
+	size_t core_bytes = strcspn(name, ";");
+	const struct wf_provider *core = NULL;
+	size_t i;
+
+	for (i = 0; wf_providers[i]->name; i++) {
+		const char *row = wf_providers[i]->name;
+
+		if (!strcmp(row, layer ? layer + 1 : name))
+			return wf_providers[i];
+		if (layer && strlen(row) == core_bytes && !memcmp(row, name, core_bytes) &&
+		    wf_providers[i]->refused)
+			core = wf_providers[i];
+	}
+	return core ? core : wf_providers[i];
+}
+
+bool wf_provider_has(const struct wf_provider *row, enum wf_quirk_kind kind, unsigned version)
+{
+	const struct wf_quirk *q;
+
+	for (q = row->quirks; q->kind != WF_QUIRK_NONE; q++)
+		if (q->kind == kind && (!q->before || version < q->before))
+			return true;
+	return false;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* shm: processes of one host, through shared memory and process_vm_readv. */
+#include "providers/rows.h"
+
+static const struct wf_quirk shm_quirks[] = {
+	{ .kind = WF_QUIRK_SHM_FILES,
+	  .why = "a killed process leaves its region in /dev/shm",
+	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_SYNC_READ,
+	  .why = "process_vm_readv runs inside fi_read, so depth gains nothing",
+	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_UNIQUE_NAME,
+	  .why = "names come from the pid; a clash deletes the owner's region",
+	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_NONE },
+};
+
+const struct wf_provider wf_provider_shm = {
+	.name = "shm",
+	.label = "shm",
+	.rank = 5,
+	.shape = WF_SHAPE_SHARED,
+	.wait = WF_WAIT_DOORBELL, /* it has no descriptor */
+	.revoke = WF_REVOKE_NONE,
+	.same_host = true,
+	.reg_cheap = true,
+	.tested = true,
+	.frame_bytes = 4 * KIB, /* above it a killed sender takes its receiver along */
+	.eager_bytes = 4 * KIB, /* above it one read copies less */
+	.chunk_bytes = 1 * MIB, /* longer, and the caller is held for milliseconds */
+	.depth = 1,
+	.peers_max = 256,
+	.quirks = shm_quirks,
+};

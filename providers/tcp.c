@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tcp: sockets in user space; the one provider every host has. */
+#include "providers/rows.h"
+
+#include <rdma/fabric.h>
+
+static const struct wf_quirk tcp_quirks[] = {
+	{ .kind = WF_QUIRK_CQ_PER_EP,
+	  .before = FI_VERSION(1, 18),
+	  .why = "closing an endpoint under a read frees that read twice; with a queue of "
+		 "its own the damage dies with the queue",
+	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_LOCAL_NICS,
+	  .why = "loopback is offered too, and reaches no other host",
+	  .test = "tests/unit/fabric/test_select.c" },
+	{ .kind = WF_QUIRK_NONE },
+};
+
+const struct wf_provider wf_provider_tcp = {
+	.name = "tcp",
+	.label = "tcp",
+	.rank = 30,
+	.shape = WF_SHAPE_CONNECTED,
+	/* Level-triggered it spins while unread data waits and no receive is posted. */
+	.wait = WF_WAIT_EDGE,
+	.revoke = WF_REVOKE_NONE,
+	.by_ip = true,
+	.reg_cheap = true, /* 0.4 us: nothing is pinned */
+	.tested = true,
+	.frame_bytes = 16 * KIB,
+	.eager_bytes = 64 * KIB, /* a few frames beat a pull up to here on loopback */
+	.chunk_bytes = 1 * MIB, /* 1 MiB, two at a time: best of 64 KiB to 64 MiB on loopback */
+	.depth = 2,
+	.quirks = tcp_quirks,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/internal.h"
+
+const char *weft_version(void)
+{
+	return PACKAGE_VERSION;
+}
+
+const char *weft_status_name(enum weft_status status)
+{
+	return wf_status_name(status);
+}
+
+const char *weft_strerror(int err)
+{
+	return wf_error_name(err);
+}

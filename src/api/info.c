@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct weft_info {
+	struct wf_options options;
+	struct wf_select select;
+};
+
+int weft_info_open(const struct weft_node_options *options, struct weft_info **info)
+{
+	struct weft_info *fresh = calloc(1, sizeof(*fresh));
+	struct wf_options *o;
+	struct wf_error e;
+	int err;
+
+	if (!fresh)
+		return wf_last_set(-ENOMEM, "no memory");
+	o = &fresh->options;
+	err = wf_options_load(o, &e);
+	if (!err && options && options->provider)
+		snprintf(o->provider, sizeof(o->provider), "%s", options->provider);
+	if (!err && options && options->device)
+		snprintf(o->device, sizeof(o->device), "%s", options->device);
+	if (!err)
+		err = wf_select_open(o, &fresh->select, &e);
+	if (err) {
+		free(fresh);
+		return wf_last_copy(&e);
+	}
+	*info = fresh;
+	return 0;
+}
+
+void weft_info_close(struct weft_info *info)
+{
+	if (!info)
+		return;
+	wf_select_close(&info->select);
+	free(info);
+}
+
+size_t weft_info_count(const struct weft_info *info)
+{
+	return info->select.count;
+}
+
+int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric *fabric)
+{
+	static const char *const waits[] = { "none", "level", "edge", "doorbell" };
+	const struct wf_candidate *c;
+	struct weft_fabric f;
+
+	if (index >= info->select.count || fabric->size < sizeof(fabric->size))
+		return wf_last_set(-EINVAL, "there is no entry %zu", index);
+	c = &info->select.all[index];
+	f = (struct weft_fabric){
+		.size = fabric->size,
+		.provider = c->caps.provider,
+		.domain = c->caps.domain,
+		.shape = c->caps.connected ? "connected" : "shared",
+		.wait = waits[c->caps.wait],
+		.row = c->row->label,
+		.reason = c->reason,
+		.used = c->used,
+		.tested = c->caps.tested,
+		.rank = c->row->rank,
+		.frame_bytes = c->caps.frame_bytes,
+		.inject_bytes = c->caps.inject_bytes,
+		.chunk_bytes = c->caps.chunk_bytes,
+		.depth = c->caps.depth,
+		.registration_is_cheap = c->caps.reg_cheap,
+	};
+	memcpy(fabric, &f, WF_MIN(fabric->size, sizeof(f)));
+	return 0;
+}
+
+const char *weft_info_libfabric(void)
+{
+	return wf_select_libfabric_text();
+}
+
+int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
+		   enum weft_place source, enum weft_place destination, char *text,
+		   size_t text_bytes)
+{
+	const struct wf_caps *caps;
+	struct wf_plan plan;
+	bool registers;
+
+	if (index >= info->select.count)
+		return wf_last_set(-EINVAL, "there is no entry %zu", index);
+	caps = &info->select.all[index].caps;
+	wf_plan_make(caps, &info->options, bytes, true, WF_LINK_RECORD_BYTES_MAX, &plan);
+	/* A key per offer, or memory of the user's own: else the slab's registration serves. */
+	registers = plan.way == WF_BODY_PULL &&
+		    (caps->reg_cheap || source == WEFT_PLACE_USER ||
+		     (caps->mr_local && destination == WEFT_PLACE_USER));
+	if (plan.way == WF_BODY_PULL)
+		snprintf(text, text_bytes,
+			 "pull, chunks of %llu bytes, %u in flight, %u copies, %s: %s",
+			 (unsigned long long)plan.chunk_bytes, plan.depth, plan.copies,
+			 registers ? "registers memory" : "memory is registered", plan.why);
+	else
+		snprintf(text, text_bytes, "%s, %u frames, %u copies: %s", wf_plan_way(plan.way),
+			 plan.frames, plan.copies, plan.why);
+	return 0;
+}
+
+const struct weft_option *weft_options(size_t *count)
+{
+	return wf_options_rows(count);
+}

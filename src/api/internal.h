@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The objects behind the public types; for src/api only.
+ *
+ * A call from any thread makes an operation and hands it to the worker; what
+ * it needs from then on belongs to the operation.
+ */
+#ifndef WF_API_INTERNAL_H
+#define WF_API_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <weft/weft.h>
+#include "rpc/call.h"
+#include "rpc/service.h"
+#include "tensor/channel.h"
+#include "transfer/echo.h"
+#include "util/status.h"
+
+struct weft_node {
+	struct wf_list node;      /* in the list of all nodes, for fork */
+	struct wf_worker worker;
+	struct wf_transfer transfer;
+	struct wf_channels channels;
+	struct wf_echoes echoes;
+	struct wf_calls calls;
+	struct wf_serving serving;
+	bool manual;
+	atomic_bool forked;       /* this process is a child: nothing may be touched */
+	atomic_bool stop;
+	pthread_t thread;         /* of the worker, or whoever polled last */
+	bool polling;             /* inside a turn of the loop */
+	bool closing;             /* nothing new is begun */
+	unsigned ended_count;     /* operations that ended in this turn */
+
+	pthread_mutex_t lock;     /* the rest */
+	pthread_cond_t ended;     /* an operation has */
+	struct wf_list ops;       /* every operation there is */
+	struct wf_list peers;
+	struct wf_list services;
+};
+
+struct weft_peer {
+	struct wf_list node;
+	struct weft_node *owner;
+	unsigned refs;            /* of users */
+	bool keep;                /* handed out by weft_op_peer: stays */
+	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": it dialled us */
+	char name[WF_GREET_NAME_BYTES];
+	struct wf_link *link;     /* worker only; a reference; NULL: not used yet */
+};
+
+struct wf_op_send {
+	struct wf_sending sending;
+	void *copy;               /* pool chunk of a gathered or snapshot body */
+};
+
+struct wf_op_recv {
+	struct wf_receiving receiving;
+	struct weft_tensor into;
+	struct weft_peer *from;   /* it came from */
+};
+
+struct wf_op_call {
+	struct wf_call *call;     /* until it ends */
+	size_t request_bytes;
+	const ProtobufCMessageDescriptor *output;
+	ProtobufCClosure closure;
+	void *closure_data;
+	ProtobufCMessage *reply;  /* from the end to the closure */
+	ProtobufCService service; /* of weft_call_open: one invocation */
+	bool invoked;
+};
+
+/* Told: its callback runs.  Ended: that has returned too. */
+enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
+
+enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL };
+
+struct weft_op {
+	struct wf_list node;      /* in owner->ops */
+	struct weft_node *owner;  /* NULL: the node has closed */
+	enum wf_op_kind kind;
+	atomic_uint refs;         /* user's and library's */
+	_Atomic enum wf_op_state state;
+	struct weft_op_options options;
+	uint64_t deadline_ns;
+
+	/* worker only, until it has ended */
+	struct weft_peer *peer;   /* NULL: a receive from any */
+	struct wf_task start_task, cancel_task;
+	atomic_bool cancel_asked;
+	struct wf_timer timer;
+	struct wf_notice notice;
+	bool started;
+	bool finished;            /* the outcome below is set */
+
+	struct wf_error error;    /* code 0: it went well */
+	enum weft_executed executed;
+	struct weft_path path;
+
+	void *memory;             /* key and shape */
+	union {
+		struct wf_echo echo;
+		struct wf_op_send send;
+		struct wf_op_recv recv;
+		struct wf_op_call call;
+	};
+};
+
+/* node.c */
+int wf_node_check(const struct weft_node *node);
+bool wf_node_inside(const struct weft_node *node);
+void wf_node_run(struct weft_node *node, struct wf_task *task);
+void wf_node_turn(struct weft_node *node, uint64_t until_ns);
+struct weft_peer *wf_node_peer_of(struct weft_node *node, struct wf_link *link);
+int wf_node_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e);
+
+/* op.c */
+int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
+	      const struct weft_op_options *options, struct weft_op **op);
+void wf_op_submit(struct weft_op *op);
+void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
+void wf_op_put(struct weft_op *op);
+void wf_op_path_set(struct weft_op *op, const char *provider, enum wf_body_way way,
+		    uint64_t bytes, unsigned copies, bool registered);
+
+/* One start and one early end per kind, in the file of the kind.  On the worker. */
+void wf_op_start_ping(struct weft_op *op);
+void wf_tensor_start_send(struct weft_op *op);
+void wf_tensor_start_recv(struct weft_op *op);
+void wf_rpc_start(struct weft_op *op);
+void wf_rpc_closure(struct weft_op *op);
+
+/* last.c: the sentence of this thread's last failure */
+int wf_last_set(int code, const char *format, ...) WF_PRINTF(2, 3);
+int wf_last_copy(const struct wf_error *e);
+
+#endif

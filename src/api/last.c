@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local struct wf_error last;
+
+int wf_last_set(int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(last.text, sizeof(last.text), format, args);
+	va_end(args);
+	last.code = code;
+	return code;
+}
+
+int wf_last_copy(const struct wf_error *e)
+{
+	last = *e;
+	return e->code;
+}
+
+const char *weft_error(void)
+{
+	return last.text;
+}

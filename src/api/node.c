@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+
+/* Every open node of the process: for fork alone. */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t all_once = PTHREAD_ONCE_INIT;
+static struct wf_list all = { &all, &all };
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&all_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&all_lock);
+}
+
+/* The child has copies of descriptors that would hide the parent's death. */
+static void in_child(void)
+{
+	WF_LIST_EACH(at, &all) {
+		struct weft_node *node = WF_CONTAINER(at, struct weft_node, node);
+
+		atomic_store(&node->forked, true);
+		wf_worker_forked(&node->worker);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, in_child);
+}
+
+int wf_node_check(const struct weft_node *node)
+{
+	if (atomic_load(&node->forked))
+		return wf_last_set(-EOWNERDEAD,
+				   "this process is a forked child: the node is its parent's");
+	return 0;
+}
+
+/* Are we in a callback of this node? */
+bool wf_node_inside(const struct weft_node *node)
+{
+	return pthread_equal(node->thread, pthread_self()) && (!node->manual || node->polling);
+}
+
+/* On the worker: at once if this is its thread and it does nothing else, else by the inbox. */
+void wf_node_run(struct weft_node *node, struct wf_task *task)
+{
+	if (!node->manual || node->polling || !pthread_equal(node->thread, pthread_self())) {
+		wf_worker_submit(&node->worker, task);
+		return;
+	}
+	node->worker.now_ns = wf_clock_now();
+	task->run(task);
+}
+
+/* One turn of a manual node's loop, or a wait for it. */
+void wf_node_turn(struct weft_node *node, uint64_t until_ns)
+{
+	node->polling = true;
+	wf_worker_wait(&node->worker, until_ns);
+	node->polling = false;
+}
+
+/* What the link floor tells, for the floors above it. */
+
+static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct weft_node *node = ctx;
+
+	if (wf_transfer_owns(record->type))
+		return wf_transfer_record(&node->transfer, link, record);
+	switch (record->type) {
+	case WF_RECORD_TENSOR:
+		return node->closing ? 0 : wf_channels_record(&node->channels, link, record);
+	case WF_RECORD_CALL:
+		return node->closing ? 0 : wf_served_call(&node->serving, link, record);
+	case WF_RECORD_REPLY:
+		return wf_call_replied(&node->calls, link, record);
+	case WF_RECORD_CANCEL:
+		return wf_served_cancel(&node->serving, link, record);
+	case WF_RECORD_ECHO:
+	case WF_RECORD_ECHOED:
+		return wf_echo_record(&node->echoes, link, record);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void sink_up(void *ctx, struct wf_link *link)
+{
+	struct weft_node *node = ctx;
+	struct weft_peer *peer = link->user;
+
+	if (peer) {
+		pthread_mutex_lock(&node->lock);
+		if (!peer->name[0])
+			memcpy(peer->name, link->name, sizeof(peer->name));
+		pthread_mutex_unlock(&node->lock);
+	}
+	wf_transfer_up(&node->transfer, link);
+}
+
+static void sink_paused(void *ctx, struct wf_link *link)
+{
+	struct weft_node *node = ctx;
+
+	wf_transfer_paused(&node->transfer, link);
+}
+
+static void sink_quiet(void *ctx, const struct wf_worker_rail *on)
+{
+	struct weft_node *node = ctx;
+
+	wf_transfer_quiet(&node->transfer, on);
+}
+
+static void sink_merged(void *ctx, struct wf_link *from, struct wf_link *into)
+{
+	struct weft_node *node = ctx;
+
+	if (!into->user)
+		into->user = from->user;
+	wf_channels_merged(&node->channels);
+	if (into->state == WF_LINK_UP)
+		sink_up(ctx, into);
+}
+
+static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
+{
+	struct weft_node *node = ctx;
+
+	wf_transfer_down(&node->transfer, link, e);
+	wf_channels_down(&node->channels, link, e);
+	wf_call_down(&node->calls, link, e);
+	wf_served_down(&node->serving, link);
+	wf_echo_down(&node->echoes, link, e);
+}
+
+static const struct wf_worker_sink sink = {
+	.record = sink_record,
+	.up = sink_up,
+	.paused = sink_paused,
+	.quiet = sink_quiet,
+	.merged = sink_merged,
+	.down = sink_down,
+};
+
+static void withdrawn(void *ctx, struct wf_link *link, uint64_t offer)
+{
+	struct weft_node *node = ctx;
+
+	wf_channels_withdrawn(&node->channels, link, offer);
+}
+
+/* Opening and closing. */
+
+static int set_text(char *to, const char *from, const char *what)
+{
+	if (!from)
+		return 0;
+	if (strlen(from) >= WF_OPTION_TEXT_BYTES)
+		return wf_last_set(-EINVAL, "%s is longer than %d bytes", what,
+				   WF_OPTION_TEXT_BYTES - 1);
+	strcpy(to, from);
+	return 0;
+}
+
+/* The environment, and over it what the caller says. */
+static int make_options(const struct weft_node_options *given, struct wf_options *o)
+{
+	struct wf_error e;
+	int err = wf_options_load(o, &e);
+
+	if (err)
+		return wf_last_copy(&e);
+	err = set_text(o->listen, given->listen, "listen");
+	if (!err)
+		err = set_text(o->advertise, given->advertise, "advertise");
+	if (!err)
+		err = set_text(o->provider, given->provider, "provider");
+	if (!err)
+		err = set_text(o->device, given->device, "device");
+	if (err)
+		return err;
+	if (given->security == WEFT_SECURITY_OPEN)
+		strcpy(o->security, "open");
+	if (given->timeout_ns)
+		o->timeout_ns = given->timeout_ns;
+	if (given->pool_bytes)
+		o->pool_bytes = given->pool_bytes;
+	return 0;
+}
+
+/* Fields the library knows, from a struct that may be shorter or longer. */
+static int take_options(const struct weft_node_options *options, struct weft_node_options *given)
+{
+	*given = (struct weft_node_options){ .size = sizeof(*given) };
+	if (!options)
+		return 0;
+	if (options->size < sizeof(options->size))
+		return wf_last_set(-EINVAL, "options->size is not set");
+	for (size_t i = sizeof(*given); i < options->size; i++)
+		if (((const unsigned char *)options)[i])
+			return wf_last_set(-EINVAL,
+					   "options has a field that this version does not know");
+	memcpy(given, options, WF_MIN(options->size, sizeof(*given)));
+	return 0;
+}
+
+static void *run(void *arg)
+{
+	struct weft_node *node = arg;
+	struct wf_worker *w = &node->worker;
+
+	while (!atomic_load(&node->stop))
+		wf_worker_wait(w, wf_clock_now() + WF_NS_PER_S);
+	return NULL;
+}
+
+static int init_locks(struct weft_node *node)
+{
+	pthread_condattr_t attr;
+	int err;
+
+	err = pthread_mutex_init(&node->lock, NULL);
+	if (err)
+		return -err;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	err = pthread_cond_init(&node->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	if (err)
+		pthread_mutex_destroy(&node->lock);
+	return -err;
+}
+
+int weft_node_open(const struct weft_node_options *options, struct weft_node **node)
+{
+	struct weft_node_options given;
+	struct wf_worker_config config;
+	struct wf_options o;
+	struct weft_node *n;
+	struct wf_error e;
+	char name[64], host[40] = "";
+	int err;
+
+	err = take_options(options, &given);
+	if (!err)
+		err = make_options(&given, &o);
+	if (err)
+		return err;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return wf_last_set(-ENOMEM, "no memory for a node");
+	gethostname(host, sizeof(host) - 1);
+	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
+	config = (struct wf_worker_config){
+		.options = &o,
+		.log = { given.log, given.log_arg, (int)o.log_level },
+		.name = given.name ? given.name : name,
+		.manual = given.mode == WEFT_MANUAL,
+		.sink = &sink,
+		.sink_ctx = n,
+	};
+	n->manual = given.mode == WEFT_MANUAL;
+	n->thread = pthread_self();
+	wf_list_init(&n->ops);
+	wf_list_init(&n->peers);
+	wf_list_init(&n->services);
+	wf_transfer_init(&n->transfer, &n->worker, withdrawn, n);
+	wf_channels_init(&n->channels, &n->worker, &n->transfer);
+	wf_echo_init(&n->echoes);
+	wf_call_init(&n->calls, &n->transfer);
+	wf_served_init(&n->serving, &n->transfer);
+	err = init_locks(n);
+	if (err) {
+		wf_last_set(err, "no lock for a node");
+		goto free_node;
+	}
+	err = wf_worker_open(&n->worker, &config, &e);
+	if (err) {
+		wf_last_copy(&e);
+		goto destroy_locks;
+	}
+	pthread_once(&all_once, watch_forks);
+	pthread_mutex_lock(&all_lock);
+	wf_list_append(&all, &n->node);
+	pthread_mutex_unlock(&all_lock);
+	if (!n->manual) {
+		err = -pthread_create(&n->thread, NULL, run, n);
+		if (err) {
+			wf_last_set(err, "no thread for a node");
+			goto close_worker;
+		}
+	}
+	*node = n;
+	return 0;
+
+close_worker:
+	pthread_mutex_lock(&all_lock);
+	wf_list_remove(&n->node);
+	pthread_mutex_unlock(&all_lock);
+	wf_worker_leave(&n->worker);
+	wf_worker_close(&n->worker);
+destroy_locks:
+	pthread_cond_destroy(&n->ended);
+	pthread_mutex_destroy(&n->lock);
+free_node:
+	free(n);
+	return err;
+}
+
+/* What users still hold: operations forget the node; peers and services go with it. */
+static void let_go(struct weft_node *node)
+{
+	struct wf_list *at;
+
+	while ((at = wf_list_pop(&node->ops))) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		op->owner = NULL;
+		if (op->kind == WF_OP_RECV) {
+			op->recv.receiving.chunk = NULL;
+			op->recv.from = NULL;
+		}
+	}
+	while ((at = wf_list_pop(&node->peers))) {
+		struct weft_peer *peer = WF_CONTAINER(at, struct weft_peer, node);
+
+		if (peer->link)
+			wf_link_put(peer->link);
+		free(peer);
+	}
+	while ((at = wf_list_pop(&node->services)))
+		free(WF_CONTAINER(at, struct wf_pb_service, mine));
+}
+
+int weft_node_close(struct weft_node *node)
+{
+	if (!node)
+		return 0;
+	if (wf_node_check(node))
+		return -EOWNERDEAD;
+	if (wf_node_inside(node))
+		return wf_last_set(-EDEADLK, "a node can't be closed inside its own callback");
+	if (!node->manual) {
+		atomic_store(&node->stop, true);
+		wf_worker_wake(&node->worker);
+		pthread_join(node->thread, NULL);
+	}
+	node->thread = pthread_self();
+	node->polling = true;
+	node->closing = true;
+	/* What was submitted is begun, so that it can end. */
+	wf_worker_poll(&node->worker);
+	wf_channels_cancel(&node->channels);
+	wf_worker_leave(&node->worker);
+	wf_channels_fini(&node->channels);
+	wf_served_fini(&node->serving);
+	wf_call_fini(&node->calls);
+	wf_echo_fini(&node->echoes);
+	wf_transfer_fini(&node->transfer);
+	let_go(node);
+	wf_worker_close(&node->worker);
+	pthread_mutex_lock(&all_lock);
+	wf_list_remove(&node->node);
+	pthread_mutex_unlock(&all_lock);
+	pthread_cond_destroy(&node->ended);
+	pthread_mutex_destroy(&node->lock);
+	free(node);
+	return 0;
+}
+
+const char *weft_node_address(const struct weft_node *node)
+{
+	return node->worker.address;
+}
+
+/* Peers. */
+
+static struct weft_peer *new_peer(struct weft_node *node, const char *address)
+{
+	struct weft_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->owner = node;
+	snprintf(peer->address, sizeof(peer->address), "%s", address);
+	wf_list_append(&node->peers, &peer->node);
+	return peer;
+}
+
+int weft_peer_open(struct weft_node *node, const char *address, struct weft_peer **peer)
+{
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	struct weft_peer *found = NULL;
+	struct wf_error e;
+	uint16_t port;
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	if (strlen(address) >= WF_SOCKET_ADDRESS_BYTES)
+		return wf_last_set(-EINVAL, "an address of more than %d bytes",
+				   WF_SOCKET_ADDRESS_BYTES - 1);
+	if (wf_socket_split(address, host, sizeof(host), &port, &e))
+		return wf_last_copy(&e);
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->peers) {
+		struct weft_peer *known = WF_CONTAINER(at, struct weft_peer, node);
+
+		if (!strcmp(known->address, address))
+			found = known;
+	}
+	if (!found)
+		found = new_peer(node, address);
+	if (found)
+		found->refs++;
+	pthread_mutex_unlock(&node->lock);
+	if (!found)
+		return wf_last_set(-ENOMEM, "no memory for a peer");
+	*peer = found;
+	return 0;
+}
+
+/* The object stays until the node closes: operations and links may name it. */
+void weft_peer_close(struct weft_peer *peer)
+{
+	if (!peer || wf_node_check(peer->owner))
+		return;
+	pthread_mutex_lock(&peer->owner->lock);
+	peer->refs--;
+	pthread_mutex_unlock(&peer->owner->lock);
+}
+
+const char *weft_peer_name(const struct weft_peer *peer)
+{
+	const char *name;
+
+	pthread_mutex_lock(&peer->owner->lock);
+	name = peer->name[0] ? peer->name : peer->address;
+	pthread_mutex_unlock(&peer->owner->lock);
+	return name;
+}
+
+int wf_node_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e)
+{
+	struct wf_link *real;
+	int err;
+
+	if (!peer->link) {
+		err = wf_link_open(&peer->owner->worker, peer->address, &peer->link, e);
+		if (err)
+			return err;
+	}
+	real = wf_link_real(peer->link);
+	if (!real->user)
+		real->user = peer;
+	*link = real;
+	return 0;
+}
+
+/* The peer that stands for @link, made if nobody has opened it.  NULL: no memory. */
+struct weft_peer *wf_node_peer_of(struct weft_node *node, struct wf_link *link)
+{
+	struct weft_peer *peer;
+
+	link = wf_link_real(link);
+	if (link->user)
+		return link->user;
+	pthread_mutex_lock(&node->lock);
+	/* Its address is not given: opening that by name is another's right. */
+	peer = new_peer(node, "");
+	if (peer)
+		memcpy(peer->name, link->name, sizeof(peer->name));
+	pthread_mutex_unlock(&node->lock);
+	if (!peer)
+		return NULL;
+	peer->link = link;
+	wf_link_get(link);
+	link->user = peer;
+	return peer;
+}
+
+/* Driving a manual node. */
+
+static int check_manual(struct weft_node *node, const char *what)
+{
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	if (!node->manual)
+		return wf_last_set(-EINVAL, "%s is for manual nodes", what);
+	if (wf_node_inside(node))
+		return wf_last_set(-EDEADLK, "%s inside a callback", what);
+	node->thread = pthread_self();
+	return 0;
+}
+
+int weft_poll(struct weft_node *node, uint64_t timeout_ns)
+{
+	uint64_t now = wf_clock_now();
+	int err = check_manual(node, "weft_poll");
+
+	if (err)
+		return err;
+	node->ended_count = 0;
+	wf_node_turn(node, timeout_ns >= UINT64_MAX - now ? UINT64_MAX : now + timeout_ns);
+	return (int)node->ended_count;
+}
+
+int weft_fd(struct weft_node *node)
+{
+	int err = check_manual(node, "weft_fd");
+
+	return err ? err : wf_worker_fd(&node->worker);
+}
+
+int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
+{
+	uint64_t until, now;
+	int err = check_manual(node, "weft_arm");
+
+	if (err)
+		return err;
+	node->polling = true;
+	node->worker.now_ns = wf_clock_now();
+	err = wf_worker_arm(&node->worker, &until);
+	node->polling = false;
+	if (err)
+		return wf_last_set(err, "there is work: call weft_poll");
+	now = wf_clock_now();
+	*timeout_ns = until > now ? until - now : 0;
+	return 0;
+}
+
+/* Seeing. */
+
+int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
+{
+	struct wf_counters *c = &node->worker.counters;
+	struct wf_pool *pool = &node->worker.pool;
+	struct weft_counters all_of = { .size = counters->size };
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	if (counters->size < sizeof(counters->size))
+		return wf_last_set(-EINVAL, "counters->size is not set");
+	all_of.frames_sent = atomic_load(&c->frames_sent);
+	all_of.frames_received = atomic_load(&c->frames_received);
+	all_of.frames_replayed = atomic_load(&c->frames_replayed);
+	all_of.frames_refused = atomic_load(&c->frames_refused);
+	all_of.bytes_eager = atomic_load(&c->bytes_eager);
+	all_of.bytes_pulled = atomic_load(&c->bytes_pulled);
+	all_of.peers_lost = atomic_load(&c->peers_lost);
+	all_of.links_resumed = atomic_load(&c->links_resumed);
+	all_of.registered_bytes = atomic_load(&c->registered_bytes);
+	all_of.late_dropped = atomic_load(&c->late_dropped);
+	pthread_mutex_lock(&pool->lock);
+	all_of.pool_bytes = pool->slab_bytes;
+	all_of.pool_bytes_used = pool->used_bytes;
+	all_of.pool_waits = pool->wait_count;
+	pthread_mutex_unlock(&pool->lock);
+	memcpy(counters, &all_of, WF_MIN(counters->size, sizeof(all_of)));
+	return 0;
+}

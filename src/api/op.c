@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations: made by any thread, run and ended by the worker, freed when
+ * both the user and the library have let go.
+ */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/clock.h"
+
+static uint64_t after(uint64_t now_ns, uint64_t time_ns)
+{
+	return time_ns >= UINT64_MAX - now_ns ? UINT64_MAX : now_ns + time_ns;
+}
+
+int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
+	      const struct weft_op_options *options, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	uint64_t timeout;
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return wf_last_set(-ENOMEM, "no memory for an operation");
+	fresh->owner = node;
+	fresh->kind = kind;
+	fresh->peer = peer;
+	if (options)
+		memcpy(&fresh->options, options, WF_MIN(options->size, sizeof(*options)));
+	timeout = fresh->options.timeout_ns ? fresh->options.timeout_ns
+					    : node->worker.options.timeout_ns;
+	fresh->deadline_ns = timeout == WEFT_FOREVER ? UINT64_MAX : after(wf_clock_now(), timeout);
+	fresh->executed = WEFT_EXECUTED_NO;
+	wf_list_init(&fresh->notice.node);
+	atomic_init(&fresh->refs, 2);
+	pthread_mutex_lock(&node->lock);
+	wf_list_append(&node->ops, &fresh->node);
+	pthread_mutex_unlock(&node->lock);
+	*op = fresh;
+	return 0;
+}
+
+static void free_op(struct weft_op *op)
+{
+	struct weft_node *node = op->owner;
+
+	if (node) {
+		pthread_mutex_lock(&node->lock);
+		wf_list_remove(&op->node);
+		pthread_mutex_unlock(&node->lock);
+	}
+	if (op->kind == WF_OP_RECV) {
+		free(op->recv.receiving.got.shape);
+		if (node)
+			weft_free(node, op->recv.receiving.chunk);
+	}
+	free(op->memory);
+	free(op);
+}
+
+void wf_op_put(struct weft_op *op)
+{
+	if (atomic_fetch_sub(&op->refs, 1) == 1)
+		free_op(op);
+}
+
+/* Tell the user; from the loop, outside the library's own work. */
+static void publish(struct wf_notice *notice)
+{
+	struct weft_op *op = WF_CONTAINER(notice, struct weft_op, notice);
+	struct weft_node *node = op->owner;
+
+	if (op->kind == WF_OP_CALL)
+		wf_rpc_closure(op);
+	atomic_store(&op->state, WF_OP_TOLD);
+	if (op->options.done)
+		op->options.done(op, op->options.arg);
+	pthread_mutex_lock(&node->lock);
+	atomic_store(&op->state, WF_OP_ENDED);
+	pthread_cond_broadcast(&node->ended);
+	pthread_mutex_unlock(&node->lock);
+	node->ended_count++;
+	wf_op_put(op);
+}
+
+void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
+{
+	struct wf_worker *w = &op->owner->worker;
+
+	if (e)
+		op->error = *e;
+	op->executed = e ? executed : WEFT_EXECUTED_YES;
+	op->finished = true;
+	wf_timer_stop(&w->timers, &op->timer);
+	op->notice.run = publish;
+	wf_worker_defer(w, &op->notice);
+}
+
+void wf_op_path_set(struct weft_op *op, const char *provider, enum wf_body_way way,
+		    uint64_t bytes, unsigned copies, bool registered)
+{
+	struct weft_path *path = &op->path;
+
+	snprintf(path->provider, sizeof(path->provider), "%s", provider ? provider : "");
+	snprintf(path->way, sizeof(path->way), "%s", provider ? wf_plan_way(way) : "none");
+	path->bytes = bytes;
+	path->copies = copies;
+	path->registered = registered;
+}
+
+static void ping_done(struct wf_echo *echo, const struct wf_error *e)
+{
+	struct weft_op *op = WF_CONTAINER(echo, struct weft_op, echo);
+	const struct wf_caps *caps = wf_link_caps(wf_link_real(echo->link));
+
+	wf_op_path_set(op, caps ? caps->provider : NULL, WF_BODY_EAGER, 0, 0, false);
+	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
+}
+
+void wf_op_start_ping(struct weft_op *op)
+{
+	struct wf_link *link;
+	struct wf_error e;
+
+	op->echo.done = ping_done;
+	if (wf_node_link(op->peer, &link, &e) ||
+	    (wf_echo_start(&op->owner->echoes, link, &op->echo) &&
+	     wf_error_set(&e, -ENOMEM, "no memory for a ping")))
+		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+}
+
+/* End it early, because of @e. */
+static void stop(struct weft_op *op, const struct wf_error *e)
+{
+	if (op->finished || !op->started)
+		return;
+	switch (op->kind) {
+	case WF_OP_PING:
+		wf_echo_stop(&op->echo, e);
+		break;
+	case WF_OP_SEND:
+		wf_channels_stop_send(&op->send.sending, e);
+		break;
+	case WF_OP_RECV:
+		wf_channels_stop_receive(&op->recv.receiving, e);
+		break;
+	case WF_OP_CALL:
+		if (op->call.call)
+			wf_call_stop(op->call.call, e);
+		break;
+	}
+}
+
+static void deadline(struct wf_timer *timer)
+{
+	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, timer);
+	struct wf_error e;
+
+	wf_error_set(&e, -ETIMEDOUT, "the deadline passed before it was done");
+	stop(op, &e);
+}
+
+static void start(struct wf_task *task)
+{
+	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
+	struct wf_worker *w = &op->owner->worker;
+
+	op->started = true;
+	if (op->deadline_ns != UINT64_MAX)
+		wf_worker_timer(w, &op->timer, op->deadline_ns, deadline);
+	switch (op->kind) {
+	case WF_OP_PING:
+		wf_op_start_ping(op);
+		break;
+	case WF_OP_SEND:
+		wf_tensor_start_send(op);
+		break;
+	case WF_OP_RECV:
+		wf_tensor_start_recv(op);
+		break;
+	case WF_OP_CALL:
+		wf_rpc_start(op);
+		break;
+	}
+}
+
+void wf_op_submit(struct weft_op *op)
+{
+	op->start_task.run = start;
+	wf_node_run(op->owner, &op->start_task);
+}
+
+int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = wf_op_new(peer->owner, peer, WF_OP_PING, options, &fresh);
+
+	if (err)
+		return err;
+	*op = fresh;
+	wf_op_submit(fresh);
+	return 0;
+}
+
+static void cancel(struct wf_task *task)
+{
+	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel_task);
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "it was cancelled");
+	stop(op, &e);
+	wf_op_put(op);
+}
+
+void weft_cancel(struct weft_op *op)
+{
+	/* Once is enough; the task is part of the operation. */
+	if (!op->owner || wf_node_check(op->owner) || atomic_load(&op->state) != WF_OP_RUNNING ||
+	    atomic_exchange(&op->cancel_asked, true))
+		return;
+	atomic_fetch_add(&op->refs, 1);
+	op->cancel_task.run = cancel;
+	wf_node_run(op->owner, &op->cancel_task);
+}
+
+void weft_op_free(struct weft_op *op)
+{
+	if (op && (!op->owner || !wf_node_check(op->owner)))
+		wf_op_put(op);
+}
+
+static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t until_ns)
+{
+	struct timespec at = { .tv_sec = (time_t)(until_ns / WF_NS_PER_S),
+			       .tv_nsec = (long)(until_ns % WF_NS_PER_S) };
+	int err = 0;
+
+	pthread_mutex_lock(&node->lock);
+	while (atomic_load(&op->state) != WF_OP_ENDED && err != ETIMEDOUT)
+		err = until_ns == UINT64_MAX ? pthread_cond_wait(&node->ended, &node->lock)
+					     : pthread_cond_timedwait(&node->ended, &node->lock,
+								      &at);
+	err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
+	pthread_mutex_unlock(&node->lock);
+	return err;
+}
+
+int weft_wait(struct weft_op *op, uint64_t timeout_ns)
+{
+	struct weft_node *node = op->owner;
+	uint64_t until;
+	int err;
+
+	if (atomic_load(&op->state) == WF_OP_ENDED)
+		return 0;
+	if (!node)
+		return wf_last_set(-EINVAL, "the operation's node has closed");
+	err = wf_node_check(node);
+	if (err)
+		return err;
+	if (wf_node_inside(node))
+		return wf_last_set(-EDEADLK, "weft_wait inside a callback would wait for itself");
+	until = after(wf_clock_now(), timeout_ns);
+	if (!node->manual || !pthread_equal(node->thread, pthread_self())) {
+		err = wait_threaded(node, op, until);
+	} else {
+		while (atomic_load(&op->state) != WF_OP_ENDED && wf_clock_now() < until)
+			wf_node_turn(node, until);
+		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
+	}
+	return err ? wf_last_set(err, "the operation has not ended yet") : 0;
+}
+
+int weft_op_ended(const struct weft_op *op)
+{
+	return atomic_load(&op->state) != WF_OP_RUNNING;
+}
+
+enum weft_status weft_op_status(const struct weft_op *op)
+{
+	return weft_op_ended(op) ? wf_status_of(op->error.code) : WEFT_UNKNOWN;
+}
+
+const char *weft_op_message(const struct weft_op *op)
+{
+	return weft_op_ended(op) ? op->error.text : "";
+}
+
+enum weft_executed weft_op_executed(const struct weft_op *op)
+{
+	return weft_op_ended(op) ? op->executed : WEFT_EXECUTED_MAYBE;
+}
+
+int weft_op_path(const struct weft_op *op, struct weft_path *path)
+{
+	size_t size = path->size;
+
+	if (size < sizeof(size))
+		return wf_last_set(-EINVAL, "path->size is not set");
+	if (!weft_op_ended(op))
+		return wf_last_set(-EAGAIN, "the operation has not ended yet");
+	memcpy(path, &op->path, WF_MIN(size, sizeof(*path)));
+	path->size = size;
+	return 0;
+}

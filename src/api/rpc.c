@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct weft_stub {
+	ProtobufCService service; /* what generated functions get */
+	struct weft_peer *peer;
+};
+
+/* The call whose closure runs in this thread. */
+static _Thread_local const struct weft_op *replying;
+
+static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
+		      const uint8_t *reply, size_t bytes)
+{
+	struct weft_op *op = call->arg;
+	const struct wf_parcel *p = &call->parcel;
+	struct wf_error bad;
+
+	op->call.call = NULL;
+	if (!e) {
+		op->call.reply =
+			protobuf_c_message_unpack(op->call.output, NULL, bytes, reply);
+		if (!op->call.reply) {
+			wf_error_set(&bad, -EPROTO, "the reply does not unpack");
+			e = &bad;
+		}
+	}
+	wf_op_path_set(op, p->provider, p->plan.way, p->body_bytes,
+		       1 + (p->plan.way == WF_BODY_EAGER), p->registered);
+	wf_op_finish(op, e, executed);
+}
+
+void wf_rpc_start(struct weft_op *op)
+{
+	struct wf_call *call = op->call.call;
+	struct wf_link *link;
+	struct wf_error e;
+
+	if (!call) {
+		wf_error_set(&e, op->call.request_bytes > WF_CALL_BYTES_MAX ? -EMSGSIZE : -ENOMEM,
+			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
+			     (size_t)WF_CALL_BYTES_MAX);
+		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+		return;
+	}
+	call->done = call_done;
+	call->arg = op;
+	call->deadline_ns = op->deadline_ns;
+	if (wf_node_link(op->peer, &link, &e)) {
+		free(call);
+	} else if (!wf_call_start(&op->owner->calls, link, call)) {
+		return;
+	} else {
+		wf_error_set(&e, -ENOMEM, "no memory for a call");
+	}
+	op->call.call = NULL;
+	wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+}
+
+/* The user's closure: as a notice, before the operation has ended for anybody else. */
+void wf_rpc_closure(struct weft_op *op)
+{
+	const struct weft_op *outer = replying;
+
+	replying = op;
+	if (op->call.closure)
+		op->call.closure(op->call.reply, op->call.closure_data);
+	replying = outer;
+	if (op->call.reply)
+		protobuf_c_message_free_unpacked(op->call.reply, NULL);
+	op->call.reply = NULL;
+}
+
+enum weft_status weft_reply_status(const char **message)
+{
+	if (message)
+		*message = replying ? replying->error.text : "";
+	return replying ? wf_status_of(replying->error.code) : WEFT_UNKNOWN;
+}
+
+/* Pack the request and go; a failure is told by the closure, as any other. */
+static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descriptor,
+		   unsigned method, const ProtobufCMessage *input, ProtobufCClosure closure,
+		   void *closure_data)
+{
+	const ProtobufCMethodDescriptor *m = &descriptor->methods[method];
+	size_t bytes = protobuf_c_message_get_packed_size(input);
+	struct wf_call *call = bytes > WF_CALL_BYTES_MAX ? NULL : wf_call_new(bytes);
+
+	op->call.closure = closure;
+	op->call.closure_data = closure_data;
+	op->call.output = m->output;
+	op->call.request_bytes = bytes;
+	op->call.call = call;
+	if (call) {
+		call->service = descriptor->name;
+		call->method = m->name;
+		protobuf_c_message_pack(input, call->parcel.body);
+	}
+	wf_op_submit(op);
+}
+
+static void invoke_stub(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
+			ProtobufCClosure closure, void *closure_data)
+{
+	struct weft_stub *stub = WF_CONTAINER(service, struct weft_stub, service);
+	struct weft_op *op;
+
+	/* Without memory for the operation only the closure can say so. */
+	if (wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, NULL, &op)) {
+		closure(NULL, closure_data);
+		return;
+	}
+	invoke(op, service->descriptor, method, input, closure, closure_data);
+	weft_op_free(op);
+}
+
+static void destroy_nothing(ProtobufCService *service)
+{
+	(void)service; /* weft_stub_close and weft_op_free do */
+}
+
+int weft_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *descriptor,
+		   struct weft_stub **stub)
+{
+	struct weft_stub *fresh;
+	int err = wf_node_check(peer->owner);
+
+	if (err)
+		return err;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return wf_last_set(-ENOMEM, "no memory for a stub");
+	fresh->peer = peer;
+	fresh->service.descriptor = descriptor;
+	fresh->service.invoke = invoke_stub;
+	fresh->service.destroy = destroy_nothing;
+	*stub = fresh;
+	return 0;
+}
+
+void weft_stub_close(struct weft_stub *stub)
+{
+	free(stub);
+}
+
+ProtobufCService *weft_stub_service(struct weft_stub *stub)
+{
+	return &stub->service;
+}
+
+static void invoke_once(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
+			ProtobufCClosure closure, void *closure_data)
+{
+	struct weft_op *op = WF_CONTAINER(service, struct weft_op, call.service);
+
+	if (op->call.invoked)
+		return; /* it is for one invocation, as weft_call_open says */
+	op->call.invoked = true;
+	invoke(op, service->descriptor, method, input, closure, closure_data);
+}
+
+int weft_call_open(struct weft_stub *stub, const struct weft_op_options *options,
+		   ProtobufCService **service, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, options, &fresh);
+
+	if (err)
+		return err;
+	fresh->call.service.descriptor = stub->service.descriptor;
+	fresh->call.service.invoke = invoke_once;
+	fresh->call.service.destroy = destroy_nothing;
+	*service = &fresh->call.service;
+	*op = fresh;
+	return 0;
+}
+
+/* Serving. */
+
+struct serve {
+	struct wf_task task;
+	struct weft_node *node;
+	struct wf_pb_service *service;
+};
+
+static void add_service(struct wf_task *task)
+{
+	struct serve *s = WF_CONTAINER(task, struct serve, task);
+
+	wf_served_add(&s->node->serving, &s->service->base);
+	free(s);
+}
+
+static bool is_served(struct weft_node *node, const char *name)
+{
+	WF_LIST_EACH(at, &node->services)
+		if (!strcmp(WF_CONTAINER(at, struct wf_pb_service, mine)->base.name, name))
+			return true;
+	return false;
+}
+
+int weft_serve(struct weft_node *node, ProtobufCService *service)
+{
+	struct wf_pb_service *pb;
+	struct serve *s;
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	pb = calloc(1, sizeof(*pb));
+	s = calloc(1, sizeof(*s));
+	if (!pb || !s) {
+		err = wf_last_set(-ENOMEM, "no memory for a service");
+		goto free_both;
+	}
+	wf_service_init(pb, service);
+	pthread_mutex_lock(&node->lock);
+	if (is_served(node, pb->base.name))
+		err = -EEXIST;
+	else
+		wf_list_append(&node->services, &pb->mine);
+	pthread_mutex_unlock(&node->lock);
+	if (err) {
+		wf_last_set(err, "a service %s is served already", service->descriptor->name);
+		goto free_both;
+	}
+	s->node = node;
+	s->service = pb;
+	s->task.run = add_service;
+	wf_node_run(node, &s->task);
+	return 0;
+
+free_both:
+	free(pb);
+	free(s);
+	return err;
+}
+
+struct weft_peer *weft_call_peer(void *closure_data)
+{
+	struct wf_served *served = closure_data;
+
+	return wf_node_peer_of(served->serving->transfer->ctx, served->link);
+}
+
+uint64_t weft_call_left_ns(void *closure_data)
+{
+	const struct wf_served *served = closure_data;
+
+	return wf_served_left_ns(served);
+}
+
+int weft_call_cancelled(void *closure_data)
+{
+	const struct wf_served *served = closure_data;
+
+	return atomic_load(&served->cancelled);
+}
+
+void weft_call_defer(void *closure_data)
+{
+	wf_service_defer(closure_data);
+}
+
+void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
+{
+	wf_served_reply(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL, 0);
+}

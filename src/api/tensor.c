@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/shape.h"
+
+int weft_tensor_bytes(const struct weft_tensor *t, uint64_t *bytes)
+{
+	int err = wf_shape_bytes(t->dtype, t->ndim, t->shape, bytes);
+
+	if (err == -EOVERFLOW)
+		return wf_last_set(err, "the tensor is larger than any memory");
+	if (err)
+		return wf_last_set(err, "no such dtype or shape: %u bits, %u lanes, rank %d",
+				   t->dtype.bits, t->dtype.lanes, t->ndim);
+	return 0;
+}
+
+static int check_tensor(const struct weft_tensor *t, uint64_t *bytes)
+{
+	int err = weft_tensor_bytes(t, bytes);
+
+	if (err)
+		return err;
+	if (t->device.type != WEFT_CPU && t->device.type != WEFT_CUDA_HOST)
+		return wf_last_set(-ENOTSUP, "memory of device type %d is not supported",
+				   t->device.type);
+	if (*bytes && !t->data)
+		return wf_last_set(-EINVAL, "a tensor of %llu bytes without data",
+				   (unsigned long long)*bytes);
+	return 0;
+}
+
+/* Key and shape belong to the operation from now on. */
+static int copy_names(struct weft_op *op, const void *key, size_t key_bytes,
+		      const struct weft_tensor *t, const int64_t **shape, const void **key_copy)
+{
+	size_t shape_bytes = t ? (size_t)t->ndim * sizeof(int64_t) : 0;
+
+	op->memory = malloc(shape_bytes + key_bytes + 1);
+	if (!op->memory)
+		return wf_last_set(-ENOMEM, "no memory for a key");
+	if (shape_bytes)
+		memcpy(op->memory, t->shape, shape_bytes);
+	memcpy((char *)op->memory + shape_bytes, key, key_bytes);
+	*shape = op->memory;
+	*key_copy = (char *)op->memory + shape_bytes;
+	return 0;
+}
+
+static int check_key(const void *key, size_t key_bytes)
+{
+	if (key_bytes > WEFT_KEY_BYTES_MAX || (key_bytes && !key))
+		return wf_last_set(-EINVAL, "a key of %zu bytes: at most %d", key_bytes,
+				   WEFT_KEY_BYTES_MAX);
+	return 0;
+}
+
+/* Never begun: nobody else knows it. */
+static void drop(struct weft_op *op)
+{
+	wf_op_put(op);
+	wf_op_put(op);
+}
+
+/* Sends. */
+
+static void send_done(struct wf_sending *s, const struct wf_error *e)
+{
+	struct weft_op *op = WF_CONTAINER(s, struct weft_op, send.sending);
+	const struct wf_parcel *p = &s->parcel;
+	bool eager = p->plan.way == WF_BODY_EAGER;
+
+	wf_pool_give(&op->owner->worker.pool, op->send.copy);
+	wf_op_path_set(op, p->provider, p->plan.way, p->body_bytes,
+		       (unsigned)eager + (op->send.copy ? 1 : 0), p->registered);
+	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
+}
+
+void wf_tensor_start_send(struct weft_op *op)
+{
+	struct wf_link *link;
+	struct wf_error e;
+
+	op->send.sending.done = send_done;
+	if (wf_node_link(op->peer, &link, &e)) {
+		send_done(&op->send.sending, &e);
+		return;
+	}
+	wf_channels_send(&op->owner->channels, link, &op->send.sending);
+}
+
+/* The elements one after the other, in memory of the pool. */
+static int copy_body(struct weft_op *op, const struct weft_tensor *t, uint64_t bytes)
+{
+	int err = weft_alloc(op->owner, bytes, &op->send.copy);
+
+	if (err)
+		return err;
+	if (wf_shape_contiguous(t))
+		memcpy(op->send.copy, (const char *)t->data + t->byte_offset, bytes);
+	else
+		wf_shape_gather(t, op->send.copy);
+	op->send.sending.parcel.body = op->send.copy;
+	return 0;
+}
+
+int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key_bytes,
+	      const struct weft_tensor *tensor, const struct weft_send_options *options,
+	      struct weft_op **op)
+{
+	struct weft_send_options o = { 0 };
+	struct wf_sending *s;
+	struct weft_op *fresh;
+	uint64_t bytes;
+	int err;
+
+	if (options)
+		memcpy(&o, options, WF_MIN(options->size, sizeof(o)));
+	if (o.flags & ~(unsigned)(WEFT_DEAD | WEFT_OPAQUE | WEFT_SNAPSHOT))
+		return wf_last_set(-EINVAL, "flags %#x are not for a send", o.flags);
+	err = check_key(key, key_bytes);
+	if (!err)
+		err = o.flags & WEFT_DEAD ? weft_tensor_bytes(tensor, &bytes)
+					  : check_tensor(tensor, &bytes);
+	if (err)
+		return err;
+	if (o.flags & WEFT_OPAQUE &&
+	    (tensor->ndim != 1 || tensor->dtype.code != WEFT_UINT || tensor->dtype.bits != 8 ||
+	     tensor->dtype.lanes != 1))
+		return wf_last_set(-EINVAL, "an opaque tensor is one row of uint8");
+	err = wf_op_new(peer->owner, peer, WF_OP_SEND, options ? &o.op : NULL, &fresh);
+	if (err)
+		return err;
+	s = &fresh->send.sending;
+	err = copy_names(fresh, key, key_bytes, tensor, &s->shape, &s->key);
+	if (err)
+		goto drop_op;
+	s->step = step;
+	s->key_bytes = (uint16_t)key_bytes;
+	s->flags = (uint8_t)(o.flags & (WEFT_DEAD | WEFT_OPAQUE));
+	s->dtype = tensor->dtype;
+	s->rank = (uint8_t)tensor->ndim;
+	if (!(o.flags & WEFT_DEAD) && bytes) {
+		s->parcel.body = (char *)tensor->data + tensor->byte_offset;
+		s->parcel.body_bytes = bytes;
+		if (o.flags & WEFT_SNAPSHOT || !wf_shape_contiguous(tensor))
+			err = copy_body(fresh, tensor, bytes);
+	}
+	if (err)
+		goto drop_op;
+	*op = fresh;
+	wf_op_submit(fresh);
+	return 0;
+
+drop_op:
+	drop(fresh);
+	return err;
+}
+
+/* Receives. */
+
+static void recv_done(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
+
+	if (!e) {
+		/* From here on any thread may free it: links are the worker's. */
+		op->recv.from = wf_node_peer_of(op->owner, r->got_from);
+		wf_link_put(r->got_from);
+		r->got_from = NULL;
+		if (!r->got_bytes || r->got_flags & WEFT_DEAD)
+			r->got.data = NULL;
+	}
+	wf_op_path_set(op, r->provider, r->way, e ? 0 : r->got_bytes, r->way == WF_BODY_EAGER,
+		       r->registered);
+	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
+}
+
+void wf_tensor_start_recv(struct weft_op *op)
+{
+	struct wf_receiving *r = &op->recv.receiving;
+	struct wf_link *link = NULL;
+	struct wf_error e;
+
+	r->done = recv_done;
+	if (op->peer && wf_node_link(op->peer, &link, &e)) {
+		recv_done(r, &e);
+		return;
+	}
+	r->from = link;
+	wf_channels_receive(&op->owner->channels, r);
+}
+
+int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
+	      size_t key_bytes, const struct weft_tensor *into,
+	      const struct weft_recv_options *options, struct weft_op **op)
+{
+	struct weft_recv_options o = { 0 };
+	struct wf_receiving *r;
+	struct weft_op *fresh;
+	const int64_t *shape;
+	uint64_t bytes;
+	int err;
+
+	if (options)
+		memcpy(&o, options, WF_MIN(options->size, sizeof(o)));
+	if (o.flags & ~(unsigned)WEFT_ANY_SHAPE)
+		return wf_last_set(-EINVAL, "flags %#x are not for a receive", o.flags);
+	if (peer && peer->owner != node)
+		return wf_last_set(-EINVAL, "the peer belongs to another node");
+	err = check_key(key, key_bytes);
+	if (!err && into)
+		err = check_tensor(into, &bytes);
+	if (err)
+		return err;
+	if (into && !wf_shape_contiguous(into))
+		return wf_last_set(-EINVAL, "a buffer to receive into must be contiguous");
+	err = wf_op_new(node, peer, WF_OP_RECV, options ? &o.op : NULL, &fresh);
+	if (err)
+		return err;
+	r = &fresh->recv.receiving;
+	err = copy_names(fresh, key, key_bytes, into, &shape, &r->key);
+	if (err) {
+		drop(fresh);
+		return err;
+	}
+	r->step = step;
+	r->key_bytes = (uint16_t)key_bytes;
+	r->flags = o.flags;
+	r->alloc = o.alloc;
+	r->alloc_arg = o.alloc_arg;
+	if (into) {
+		fresh->recv.into = *into;
+		fresh->recv.into.shape = (int64_t *)(uintptr_t)shape;
+		r->into = &fresh->recv.into;
+	}
+	*op = fresh;
+	wf_op_submit(fresh);
+	return 0;
+}
+
+const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags)
+{
+	const struct wf_receiving *r = &op->recv.receiving;
+
+	if (op->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
+		return NULL;
+	if (flags)
+		*flags = r->got_flags;
+	return &r->got;
+}
+
+struct weft_peer *weft_op_peer(const struct weft_op *op)
+{
+	if (op->kind != WF_OP_RECV)
+		return op->peer;
+	return weft_op_ended(op) ? op->recv.from : NULL;
+}
+
+void *weft_op_take(struct weft_op *op)
+{
+	void *chunk;
+
+	if (op->kind != WF_OP_RECV || !weft_op_ended(op))
+		return NULL;
+	chunk = op->recv.receiving.chunk;
+	op->recv.receiving.chunk = NULL;
+	return chunk;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/internal.h"
+
+#define BATCH 16
+
+/* tcp's queues grow by themselves; 128 keeps an endpoint small. */
+#define OWN_ENTRIES 128
+
+int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct wf_error *e)
+{
+	struct fi_cq_attr attr = {
+		.size = ep ? OWN_ENTRIES : rail->slots.count + rail->info->tx_attr->size,
+		.format = FI_CQ_FORMAT_MSG,
+		.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE : FI_WAIT_FD,
+	};
+	int err;
+
+	*cq = (struct wf_cq){ .ep = ep };
+	wf_list_init(&cq->node);
+	err = fi_cq_open(rail->domain, &attr, &cq->fid, cq);
+	if (err)
+		return wf_error_set(e, err, "%s opens no completion queue: %s", rail->caps.provider,
+				    wf_error_name(err));
+	err = wf_wait_add(rail, &cq->fid->fid, e);
+	if (err) {
+		fi_close(&cq->fid->fid);
+		cq->fid = NULL;
+		return err;
+	}
+	wf_list_append(&rail->cqs, &cq->node);
+	return 0;
+}
+
+/* Only after its endpoints: libfabric 1.17 crashes the other way round. */
+void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq)
+{
+	if (!cq->fid)
+		return;
+	wf_wait_remove(rail, &cq->fid->fid);
+	wf_list_remove(&cq->node);
+	fi_close(&cq->fid->fid);
+	cq->fid = NULL;
+}
+
+/* The post of @context, or NULL: it came late, twice or out of nowhere. */
+static struct wf_post *post_of(struct wf_rail *rail, void *context)
+{
+	struct wf_post *post = wf_table_get(&rail->posts, (uint64_t)(uintptr_t)context);
+
+	if (!post)
+		wf_post_late(rail);
+	return post;
+}
+
+static void end(struct wf_rail *rail, struct wf_post *post, int status)
+{
+	/* Its id dies now, so that a second completion finds nothing. */
+	wf_table_remove(&rail->posts, post->id);
+	post->id = 0;
+	post->notice.event.status = status;
+	wf_post_tell(rail, &post->notice);
+}
+
+static void completed(struct wf_rail *rail, const struct fi_cq_msg_entry *entry)
+{
+	struct wf_post *post = post_of(rail, entry->op_context);
+
+	if (!post)
+		return;
+	if (post->kind != WF_POST_SLOT) {
+		end(rail, post, 0);
+		return;
+	}
+	/* A write with data from the peer may use up a slot; nobody here sends such. */
+	if ((entry->flags & FI_RMA) || entry->len > rail->slots.frame_bytes) {
+		wf_post_late(rail);
+		wf_slots_post(rail, post);
+		return;
+	}
+	post->notice.event.count = entry->len;
+	post->held = true;
+	end(rail, post, 0);
+}
+
+static void failed(struct wf_rail *rail, struct wf_cq *cq, const struct fi_cq_err_entry *entry)
+{
+	struct wf_post *post = post_of(rail, entry->op_context);
+	int status = entry->err < 0 ? entry->err : -entry->err; /* both have been seen */
+
+	if (!status)
+		status = -EIO;
+	if (!post)
+		return;
+	if (post->kind == WF_POST_SLOT)
+		wf_slots_post(rail, post);
+	else
+		end(rail, post, status);
+	/* On a connected rail any error means that the connection is gone. */
+	if (rail->caps.connected && (post->ep || cq->ep))
+		wf_ep_die(post->ep ? post->ep : cq->ep, status);
+}
+
+int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
+{
+	struct fi_cq_msg_entry entries[BATCH];
+	struct fi_cq_err_entry error = { 0 };
+	ssize_t n = fi_cq_read(cq->fid, entries, BATCH);
+	ssize_t i;
+
+	if (n > 0) {
+		for (i = 0; i < n; i++)
+			completed(rail, &entries[i]);
+		return (int)n;
+	}
+	if (n != -FI_EAVAIL || fi_cq_readerr(cq->fid, &error, 0) <= 0)
+		return 0;
+	failed(rail, cq, &error);
+	return 1;
+}
+
+void wf_cq_drain(struct wf_rail *rail, struct wf_cq *cq)
+{
+	while (wf_cq_read(rail, cq))
+		;
+}

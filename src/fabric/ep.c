@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/internal.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct wf_ep *make(struct wf_rail *rail, void *owner)
+{
+	struct wf_ep *ep = calloc(1, sizeof(*ep));
+
+	if (!ep)
+		return NULL;
+	ep->rail = rail;
+	ep->owner = owner;
+	wf_list_init(&ep->node);
+	wf_list_init(&ep->posts);
+	wf_list_init(&ep->connected.node);
+	wf_list_init(&ep->closed.node);
+	ep->connected.event = (struct wf_event){ .kind = WF_EVENT_CONNECTED, .ep = ep };
+	ep->closed.event = (struct wf_event){ .kind = WF_EVENT_CLOSED, .ep = ep };
+	return ep;
+}
+
+void wf_ep_die(struct wf_ep *ep, int status)
+{
+	if (ep->dead)
+		return;
+	ep->dead = true;
+	ep->closed.event.status = status;
+	wf_post_tell(ep->rail, &ep->closed);
+}
+
+/* Addresses come from peers: a family and length that libfabric can read without harm. */
+static bool is_sound(const struct wf_rail *rail, const uint8_t *address, size_t bytes)
+{
+	sa_family_t family;
+
+	if (!bytes || bytes > WF_ADDRESS_BYTES)
+		return false;
+	if (rail->info->addr_format == FI_ADDR_STR)
+		return !address[bytes - 1] && memchr(address, 0, bytes) == address + bytes - 1;
+	if (!rail->caps.by_ip)
+		return bytes == rail->address_bytes;
+	if (bytes < sizeof(struct sockaddr_in))
+		return false;
+	memcpy(&family, address + offsetof(struct sockaddr, sa_family), sizeof(family));
+	return (family == AF_INET && bytes == sizeof(struct sockaddr_in)) ||
+	       (family == AF_INET6 && bytes == sizeof(struct sockaddr_in6));
+}
+
+/* What every endpoint of a connected rail needs before it connects or accepts. */
+static int open_fid(struct wf_ep *ep, struct fi_info *info, struct wf_error *e)
+{
+	struct wf_rail *rail = ep->rail;
+	struct wf_cq *cq = rail->cq.fid ? &rail->cq : &ep->cq;
+	int err;
+
+	if (cq == &ep->cq) {
+		err = wf_cq_open(rail, ep, &ep->cq, e);
+		if (err)
+			return err;
+	}
+	info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	err = fi_endpoint(rail->domain, info, &ep->fid, NULL);
+	if (err)
+		goto close_cq;
+	err = fi_ep_bind(ep->fid, &rail->eq->fid, 0);
+	if (!err)
+		err = fi_ep_bind(ep->fid, &cq->fid->fid, FI_TRANSMIT | FI_RECV);
+	if (!err)
+		err = fi_ep_bind(ep->fid, &rail->srx->fid, 0);
+	if (!err)
+		err = fi_enable(ep->fid);
+	if (err)
+		goto close_ep;
+	return 0;
+
+close_ep:
+	fi_close(&ep->fid->fid);
+	ep->fid = NULL;
+close_cq:
+	wf_cq_close(rail, &ep->cq);
+	return wf_error_set(e, err, "%s opens no endpoint: %s", rail->caps.provider,
+			    wf_error_name(err));
+}
+
+static void close_fid(struct wf_ep *ep)
+{
+	fi_close(&ep->fid->fid);
+	wf_cq_close(ep->rail, &ep->cq);
+}
+
+static void enlist(struct wf_ep *ep)
+{
+	wf_list_append(&ep->rail->eps, &ep->node);
+	ep->rail->eps_count++;
+}
+
+/* The rail's own info, turned to the peer: any source, its address as destination. */
+static struct fi_info *info_to(const struct wf_rail *rail, const uint8_t *address, size_t bytes)
+{
+	struct fi_info *info = fi_dupinfo(rail->info);
+	void *copy = malloc(bytes);
+
+	if (!info || !copy) {
+		free(copy);
+		fi_freeinfo(info);
+		return NULL;
+	}
+	memcpy(copy, address, bytes);
+	free(info->src_addr);
+	info->src_addr = NULL;
+	info->src_addrlen = 0;
+	free(info->dest_addr);
+	info->dest_addr = copy;
+	info->dest_addrlen = bytes;
+	if (rail->caps.by_ip)
+		info->addr_format = bytes == sizeof(struct sockaddr_in) ? FI_SOCKADDR_IN :
+									  FI_SOCKADDR_IN6;
+	return info;
+}
+
+static int open_connected(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
+			  const void *data, size_t data_bytes, struct wf_error *e)
+{
+	struct wf_rail *rail = ep->rail;
+	struct fi_info *info = info_to(rail, address, address_bytes);
+	int err;
+
+	if (!info)
+		return wf_error_set(e, -ENOMEM, "no memory for an endpoint");
+	err = open_fid(ep, info, e);
+	if (err)
+		goto free_info;
+	err = fi_connect(ep->fid, info->dest_addr, data, data_bytes);
+	if (err) {
+		wf_error_set(e, err, "%s cannot connect: %s", rail->caps.provider,
+			     wf_error_name(err));
+		close_fid(ep);
+	}
+free_info:
+	fi_freeinfo(info);
+	return err;
+}
+
+/* Another way to the same peer, whose entry in the vector can be shared. */
+static struct wf_ep *twin_of(const struct wf_ep *ep)
+{
+	WF_LIST_EACH(node, &ep->rail->eps) {
+		struct wf_ep *other = WF_CONTAINER(node, struct wf_ep, node);
+
+		if (other != ep && other->life == ep->life &&
+		    other->address_bytes == ep->address_bytes &&
+		    !memcmp(other->address, ep->address, ep->address_bytes))
+			return other;
+	}
+	return NULL;
+}
+
+static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
+		       struct wf_error *e)
+{
+	struct wf_rail *rail = ep->rail;
+	struct wf_ep *twin;
+	int n;
+
+	memcpy(ep->address, address, address_bytes);
+	ep->address_bytes = address_bytes;
+	ep->life = rail->life;
+	ep->up = true;
+	twin = twin_of(ep);
+	if (twin) {
+		ep->to = twin->to;
+		return 0;
+	}
+	if (rail->eps_count >= rail->caps.peers_max)
+		return wf_error_set(e, -ENOSPC, "%s knows %u peers, and no more fit",
+				    rail->caps.provider, rail->eps_count);
+	n = fi_av_insert(rail->av, ep->address, 1, &ep->to, 0, NULL);
+	if (n != 1)
+		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
+				    "%s does not take the peer's address", rail->caps.provider);
+	return 0;
+}
+
+int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
+	       const void *data, size_t data_bytes, void *owner, struct wf_ep **ep,
+	       struct wf_error *e)
+{
+	struct wf_ep *made;
+	int err;
+
+	if (!is_sound(rail, address, address_bytes))
+		return wf_error_set(e, -EBADMSG, "the peer's address is none of %s",
+				    rail->caps.provider);
+	if (data_bytes > WF_CONNECT_BYTES)
+		return wf_error_set(e, -EMSGSIZE, "connect data of %zu bytes is longer than %d",
+				    data_bytes, WF_CONNECT_BYTES);
+	made = make(rail, owner);
+	if (!made)
+		return wf_error_set(e, -ENOMEM, "no memory for an endpoint");
+	if (rail->caps.connected)
+		err = open_connected(made, address, address_bytes, data, data_bytes, e);
+	else
+		err = open_shared(made, address, address_bytes, e);
+	if (err) {
+		free(made);
+		return err;
+	}
+	enlist(made);
+	*ep = made;
+	return 0;
+}
+
+static void free_request(struct wf_request *request)
+{
+	wf_list_remove(&request->notice.node);
+	wf_list_remove(&request->node);
+	fi_freeinfo(request->info);
+	free(request);
+}
+
+int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, struct wf_ep **ep,
+		 struct wf_error *e)
+{
+	struct wf_ep *made = make(rail, owner);
+	int err;
+
+	if (!made) {
+		wf_ep_reject(rail, request);
+		return wf_error_set(e, -ENOMEM, "no memory for an endpoint");
+	}
+	err = open_fid(made, request->info, e);
+	if (err) {
+		free(made);
+		wf_ep_reject(rail, request);
+		return err;
+	}
+	err = fi_accept(made->fid, NULL, 0);
+	free_request(request);
+	if (err) {
+		wf_error_set(e, err, "%s cannot accept: %s", rail->caps.provider,
+			     wf_error_name(err));
+		close_fid(made);
+		free(made);
+		return err;
+	}
+	enlist(made);
+	*ep = made;
+	return 0;
+}
+
+void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
+{
+	/* Should it fail, the peer's own time limit ends its attempt. */
+	fi_reject(rail->pep, request->info->handle, NULL, 0);
+	free_request(request);
+}
+
+static void close_connected(struct wf_ep *ep)
+{
+	struct wf_rail *rail = ep->rail;
+	struct wf_cq *cq = ep->cq.fid ? &ep->cq : &rail->cq;
+
+	fi_close(&ep->fid->fid);
+	/*
+	 * Take what it left in the queues: slots that were being filled must
+	 * be posted again, and an event about this endpoint must not be found
+	 * when another one has come to lie at its address.
+	 */
+	wf_cq_drain(rail, cq);
+	wf_cq_close(rail, &ep->cq);
+	wf_eq_drain(rail);
+}
+
+static void close_shared(struct wf_ep *ep)
+{
+	if (ep->life != ep->rail->life || twin_of(ep))
+		return;
+	fi_av_remove(ep->rail->av, &ep->to, 1, 0);
+}
+
+void wf_ep_close(struct wf_ep *ep)
+{
+	struct wf_list *node;
+
+	if (!ep)
+		return;
+	ep->dead = true; /* no more CLOSED */
+	while ((node = wf_list_first(&ep->posts)))
+		wf_post_give(ep->rail, WF_CONTAINER(node, struct wf_post, node));
+	if (ep->rail->caps.connected)
+		close_connected(ep);
+	else
+		close_shared(ep);
+	wf_list_remove(&ep->connected.node);
+	wf_list_remove(&ep->closed.node);
+	wf_list_remove(&ep->node);
+	ep->rail->eps_count--;
+	/* Events that poll has handed out already may name it: they find no owner. */
+	ep->owner = NULL;
+	wf_list_append(&ep->rail->closed, &ep->node);
+}
+
+void *wf_ep_owner(const struct wf_ep *ep)
+{
+	return ep->owner;
+}
+
+struct wf_rail *wf_ep_rail(const struct wf_ep *ep)
+{
+	return ep->rail;
+}
+
+uint32_t wf_ep_busy(const struct wf_ep *ep)
+{
+	return ep->busy;
+}
+
+/* 0: @ep can be used now. */
+static int usable(const struct wf_ep *ep)
+{
+	if (ep->dead || (!ep->rail->caps.connected && ep->life != ep->rail->life))
+		return -ENOTCONN;
+	return ep->up ? 0 : -EAGAIN;
+}
+
+/* What a refused post means. */
+static int refused(struct wf_ep *ep, ssize_t err)
+{
+	if (err == -FI_EAGAIN)
+		return -EAGAIN;
+	if (ep->rail->caps.connected)
+		wf_ep_die(ep, (int)err);
+	return (int)err;
+}
+
+static struct fid_ep *fid_of(const struct wf_ep *ep)
+{
+	return ep->rail->caps.connected ? ep->fid : ep->rail->ep;
+}
+
+int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, void *cookie)
+{
+	struct wf_rail *rail = ep->rail;
+	struct wf_post *post;
+	ssize_t ret;
+	int err = usable(ep);
+
+	if (err)
+		return err;
+	if (count > rail->slots.frame_bytes)
+		return -EMSGSIZE; /* the peer's slots are no larger, and some providers hang then */
+	if (count <= rail->caps.inject_bytes) {
+		ret = fi_inject(fid_of(ep), bytes, count, ep->to);
+		return ret ? refused(ep, ret) : 1;
+	}
+	err = wf_post_take(rail, ep, WF_POST_SEND, cookie, &post);
+	if (err)
+		return err;
+	ret = fi_send(fid_of(ep), bytes, count, desc, ep->to, (void *)post->id);
+	if (ret) {
+		wf_post_give(rail, post);
+		return refused(ep, ret);
+	}
+	return 0;
+}
+
+int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t address,
+	       uint64_t key, void *cookie)
+{
+	struct wf_rail *rail = ep->rail;
+	struct wf_post *post;
+	ssize_t ret;
+	int err = usable(ep);
+
+	if (err)
+		return err;
+	if (count > rail->caps.read_bytes_max)
+		return -EMSGSIZE;
+	err = wf_post_take(rail, ep, WF_POST_READ, cookie, &post);
+	if (err)
+		return err;
+	ret = fi_read(fid_of(ep), into, count, desc, ep->to, address, key, (void *)post->id);
+	if (ret) {
+		wf_post_give(rail, post);
+		return refused(ep, ret);
+	}
+	return 0;
+}

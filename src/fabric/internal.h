@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of fabric/ share: the rail and the things on it.  No other
+ * floor includes this.
+ *
+ * Everything that waits for the owner is a notice in one list of the rail and
+ * lies inside the object that it is about, so telling never needs memory.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_FABRIC_INTERNAL_H
+#define WF_FABRIC_INTERNAL_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "fabric/rail.h"
+#include "util/list.h"
+#include "util/table.h"
+
+_Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit handle");
+
+struct wf_notice {
+	struct wf_list node; /* in rail->notices, or in no list */
+	struct wf_event event;
+};
+
+enum wf_post_kind { WF_POST_SLOT, WF_POST_SEND, WF_POST_READ };
+
+/*
+ * One operation that the provider holds.  It knows only @id, so a completion
+ * that comes late or twice finds nothing.
+ */
+struct wf_post {
+	enum wf_post_kind kind;
+	uint64_t id;          /* 0: the provider does not hold it */
+	struct wf_ep *ep;     /* NULL for a slot */
+	bool held;            /* a slot: its message is the owner's until he gives it back */
+	struct wf_list node;  /* in ep->posts, or rail->spare, or slots->refused */
+	struct wf_notice notice;
+};
+
+/* Receive slots: one piece of memory, cut in equal frames. */
+struct wf_slots {
+	uint8_t *memory;
+	size_t bytes;
+	uint32_t frame_bytes, count;
+	struct wf_post *posts;   /* one per slot */
+	struct wf_mr *mr;        /* NULL where local memory needs none */
+	struct wf_list refused;  /* to be posted again: the provider was full */
+};
+
+/* A completion queue: the rail's, or an endpoint's own. */
+struct wf_cq {
+	struct fid_cq *fid;
+	struct wf_ep *ep;    /* whose own it is, or NULL */
+	struct wf_list node; /* in rail->cqs */
+};
+
+/* One descriptor for all queues of a rail. */
+struct wf_waitset {
+	int epoll;  /* -1: there is none */
+	bool edge;
+	struct fid **fids; /* of the queues, for fi_trywait */
+	size_t count, size;
+};
+
+struct wf_ep {
+	struct wf_rail *rail;
+	struct fid_ep *fid; /* connected rails only */
+	struct wf_cq cq;    /* where the row wants one each; fid NULL otherwise */
+	fi_addr_t to;       /* shared rails only */
+	uint32_t life;      /* of the rail's endpoint that @to belongs to */
+	void *owner;
+	struct wf_list node;  /* in rail->eps or rail->closed */
+	struct wf_list posts;
+	uint32_t busy;
+	bool up, dead;
+	struct wf_notice connected, closed;
+	uint8_t address[WF_ADDRESS_BYTES];
+	size_t address_bytes;
+};
+
+struct wf_mr {
+	struct wf_rail *rail;
+	struct fid_mr *fid;
+	uint8_t *base;
+	size_t bytes;
+	struct wf_list node; /* in rail->mrs */
+};
+
+struct wf_request {
+	struct fi_info *info;
+	struct wf_list node; /* in rail->requests */
+	struct wf_notice notice;
+	uint8_t data[WF_CONNECT_BYTES];
+};
+
+struct wf_rail {
+	const struct wf_provider *row;
+	struct wf_caps caps;
+	struct fi_info *candidate; /* what was selected, without an address of ours */
+	struct fi_info *info;      /* what was opened */
+	char host[256];
+	uint16_t port_first, port_last;
+	struct wf_counters *counters, unread; /* @unread: where nobody counts */
+
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_eq *eq;   /* connected: */
+	struct fid_pep *pep;
+	struct fid_ep *srx;
+	struct fid_ep *ep;   /* shared: */
+	struct fid_av *av;
+	uint32_t life;       /* how often @ep was opened */
+	struct wf_cq cq;     /* fid NULL where endpoints have their own */
+	struct wf_list cqs;
+	struct wf_waitset wait;
+
+	struct wf_slots slots;
+	struct wf_table posts;
+	struct wf_list spare;   /* posts to be used again */
+	struct wf_list notices;
+	struct wf_list eps, closed, requests, mrs;
+	uint32_t eps_count;
+	uint32_t polls;
+	uint64_t registered_bytes;
+
+	uint8_t address[WF_ADDRESS_BYTES];
+	size_t address_bytes;
+	char files[WF_ADDRESS_BYTES + 1];
+};
+
+/* select.c */
+uint32_t wf_select_api(void);
+struct fi_info *wf_select_hints(enum wf_shape shape); /* NULL: no memory */
+
+/* post.c */
+int wf_post_take(struct wf_rail *rail, struct wf_ep *ep, enum wf_post_kind kind, void *cookie,
+		 struct wf_post **post);
+void wf_post_give(struct wf_rail *rail, struct wf_post *post);
+void wf_post_tell(struct wf_rail *rail, struct wf_notice *notice);
+void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
+
+/* slots.c */
+int wf_slots_open(struct wf_rail *rail, uint32_t count, struct wf_error *e);
+void wf_slots_close(struct wf_rail *rail);
+int wf_slots_fill(struct wf_rail *rail, struct wf_error *e); /* the first time: fewer if the provider has fewer */
+void wf_slots_again(struct wf_rail *rail); /* on a new endpoint: all that nobody holds */
+void wf_slots_post(struct wf_rail *rail, struct wf_post *slot);
+void wf_slots_retry(struct wf_rail *rail);
+
+/* cq.c */
+int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct wf_error *e);
+void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq);
+int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq); /* how many entries there were */
+void wf_cq_drain(struct wf_rail *rail, struct wf_cq *cq);
+
+/* eq.c */
+int wf_eq_read(struct wf_rail *rail); /* whether there was an event */
+void wf_eq_drain(struct wf_rail *rail);
+
+/* wait.c */
+void wf_wait_open(struct wf_rail *rail);
+void wf_wait_close(struct wf_rail *rail);
+int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e);
+void wf_wait_remove(struct wf_rail *rail, struct fid *queue);
+int wf_wait_try(struct wf_rail *rail);
+void wf_wait_consume(struct wf_rail *rail);
+
+/* ep.c */
+void wf_ep_die(struct wf_ep *ep, int status); /* CLOSED, once */
+
+#endif

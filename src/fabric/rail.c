@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/internal.h"
+#include "fabric/signals.h"
+#include "util/clock.h"
+#include "util/random.h"
+
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Every 16th poll looks for connection events even while messages keep coming. */
+#define EQ_POLLS 16
+
+#define EQ_ENTRIES 256
+
+/* How long closing waits for operations on an endpoint that must not be closed under them. */
+#define SETTLE_NS (1 * WF_NS_PER_S)
+
+/* Posts on one rail: slots, and a window of frames and reads for each of thousands of peers. */
+#define POSTS_MAX ((uint32_t)1 << 24)
+
+static int fail(const struct wf_rail *rail, int err, const char *what, struct wf_error *e)
+{
+	return wf_error_set(e, err, "%s on %s: %s: %s", rail->caps.provider, rail->caps.domain,
+			    what, wf_error_name(err));
+}
+
+static void set_port(struct fi_info *info, uint16_t port)
+{
+	struct sockaddr *a = info->src_addr;
+
+	if (a && a->sa_family == AF_INET)
+		((struct sockaddr_in *)(void *)a)->sin_port = htons(port);
+	else if (a && a->sa_family == AF_INET6)
+		((struct sockaddr_in6 *)(void *)a)->sin6_port = htons(port);
+}
+
+static bool is_wildcard(const char *host)
+{
+	return !*host || !strcmp(host, "0.0.0.0") || !strcmp(host, "::");
+}
+
+static int ask(const struct wf_rail *rail, const char *node, const char *service,
+	       struct fi_info **info)
+{
+	struct fi_info *hints = wf_select_hints(rail->row->shape);
+	struct fi_info *list = NULL, **at, *found;
+	int err;
+
+	if (!hints)
+		return -ENOMEM;
+	hints->fabric_attr->prov_name = strdup(rail->caps.provider);
+	hints->domain_attr->name = strdup(rail->caps.domain);
+	err = fi_getinfo(wf_select_api(), node, service, FI_SOURCE, hints, &list);
+	fi_freeinfo(hints);
+	if (err)
+		return err;
+	/* libfabric matches the beginning of a name only. */
+	for (at = &list; *at; at = &(*at)->next)
+		if (!strcmp((*at)->fabric_attr->prov_name, rail->caps.provider) &&
+		    !strcmp((*at)->domain_attr->name, rail->caps.domain))
+			break;
+	found = *at;
+	if (found) {
+		*at = found->next;
+		found->next = NULL;
+	}
+	fi_freeinfo(list);
+	*info = found;
+	return found ? 0 : -FI_ENODATA;
+}
+
+/* The info to open with: bound to our host and @port, or to a name that nobody else has. */
+static int source_info(const struct wf_rail *rail, uint16_t port, struct fi_info **info)
+{
+	char service[40];
+	int err = -FI_ENODATA;
+
+	if (wf_provider_has(rail->row, WF_QUIRK_UNIQUE_NAME, fi_version())) {
+		snprintf(service, sizeof(service), "weft-%016" PRIx64, wf_random_u64());
+		return ask(rail, NULL, service, info);
+	}
+	if (rail->row->by_ip && !is_wildcard(rail->host)) {
+		snprintf(service, sizeof(service), "%u", port);
+		err = ask(rail, rail->host, service, info);
+	}
+	if (err != -FI_ENODATA)
+		return err;
+	/* An adapter of its own address: take that. */
+	*info = fi_dupinfo(rail->candidate);
+	if (!*info)
+		return -ENOMEM;
+	if (rail->row->by_ip)
+		set_port(*info, port);
+	return 0;
+}
+
+static int name_of(struct wf_rail *rail, struct fid *fid)
+{
+	size_t bytes = sizeof(rail->address);
+	int err = fi_getname(fid, rail->address, &bytes);
+
+	if (err)
+		return err;
+	rail->address_bytes = bytes;
+	return 0;
+}
+
+/* The provider names its region after the endpoint; we look whether it does. */
+static void find_files(struct wf_rail *rail)
+{
+	char path[WF_ADDRESS_BYTES + sizeof("/dev/shm/")];
+	char name[WF_ADDRESS_BYTES + 1];
+	const char *at;
+
+	rail->files[0] = 0;
+	if (!rail->caps.leaves_files)
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)rail->address_bytes,
+		 (const char *)rail->address);
+	at = strstr(name, "://");
+	at = at ? at + 3 : name;
+	snprintf(path, sizeof(path), "/dev/shm/%s", at);
+	if (*at && !access(path, F_OK))
+		snprintf(rail->files, sizeof(rail->files), "%s", at);
+}
+
+/* Connected: the passive endpoint, on the first free port. */
+static int listen_at(struct wf_rail *rail, uint16_t port)
+{
+	int err;
+
+	err = source_info(rail, port, &rail->info);
+	if (err)
+		return err;
+	if (!rail->fabric) {
+		err = fi_fabric(rail->info->fabric_attr, &rail->fabric, NULL);
+		if (err)
+			goto free_info;
+	}
+	err = fi_passive_ep(rail->fabric, rail->info, &rail->pep, NULL);
+	if (err)
+		goto free_info;
+	if (!rail->eq) {
+		struct fi_eq_attr attr = {
+			.size = EQ_ENTRIES,
+			.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE : FI_WAIT_FD,
+		};
+
+		err = fi_eq_open(rail->fabric, &attr, &rail->eq, NULL);
+		if (err)
+			goto close_pep;
+	}
+	err = fi_pep_bind(rail->pep, &rail->eq->fid, 0);
+	if (!err)
+		err = fi_listen(rail->pep);
+	if (!err)
+		err = name_of(rail, &rail->pep->fid);
+	if (err)
+		goto close_pep;
+	return 0;
+
+close_pep:
+	fi_close(&rail->pep->fid);
+	rail->pep = NULL;
+free_info:
+	fi_freeinfo(rail->info);
+	rail->info = NULL;
+	return err;
+}
+
+static void close_endpoint(struct wf_rail *rail)
+{
+	if (rail->ep)
+		fi_close(&rail->ep->fid);
+	wf_cq_close(rail, &rail->cq);
+	if (rail->av)
+		fi_close(&rail->av->fid);
+	rail->ep = NULL;
+	rail->av = NULL;
+}
+
+/* Shared: the endpoint with its vector and queue. */
+static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
+{
+	struct fi_av_attr av = {
+		.type = FI_AV_TABLE,
+		.count = rail->caps.peers_max == UINT32_MAX ? 0 : rail->caps.peers_max,
+	};
+	int err;
+
+	err = fi_av_open(rail->domain, &av, &rail->av, NULL);
+	if (err)
+		return fail(rail, err, "no address vector", e);
+	err = wf_cq_open(rail, NULL, &rail->cq, e);
+	if (err)
+		goto close_all;
+	err = fi_endpoint(rail->domain, rail->info, &rail->ep, NULL);
+	if (!err)
+		err = fi_ep_bind(rail->ep, &rail->cq.fid->fid, FI_TRANSMIT | FI_RECV);
+	if (!err)
+		err = fi_ep_bind(rail->ep, &rail->av->fid, 0);
+	if (!err)
+		err = fi_enable(rail->ep);
+	if (!err)
+		err = name_of(rail, &rail->ep->fid);
+	if (err) {
+		fail(rail, err, "no endpoint", e);
+		goto close_all;
+	}
+	rail->life++;
+	find_files(rail);
+	return 0;
+
+close_all:
+	close_endpoint(rail);
+	return err;
+}
+
+static int open_endpoint_at(struct wf_rail *rail, uint16_t port, struct wf_error *e)
+{
+	struct fi_info *info;
+	int err;
+
+	err = source_info(rail, port, &info);
+	if (err)
+		return fail(rail, err, "no address to bind", e);
+	fi_freeinfo(rail->info);
+	rail->info = info;
+	if (!rail->fabric) {
+		err = fi_fabric(info->fabric_attr, &rail->fabric, NULL);
+		if (err)
+			return fail(rail, err, "no fabric", e);
+		err = fi_domain(rail->fabric, info, &rail->domain, NULL);
+		if (err)
+			return fail(rail, err, "no domain", e);
+	}
+	return open_endpoint(rail, e);
+}
+
+/* Try each port of the range that was given. */
+static int bind_somewhere(struct wf_rail *rail, struct wf_error *e)
+{
+	uint32_t port = rail->port_first;
+	int err;
+
+	do {
+		err = rail->caps.connected ? listen_at(rail, (uint16_t)port) :
+					     open_endpoint_at(rail, (uint16_t)port, e);
+	} while (err == -EADDRINUSE && ++port <= rail->port_last);
+	if (err == -EADDRINUSE)
+		return wf_error_set(e, err, "%s on %s: every port from %u to %u is in use",
+				    rail->caps.provider, rail->caps.domain, rail->port_first,
+				    rail->port_last);
+	return err && rail->caps.connected ? fail(rail, err, "cannot listen", e) : err;
+}
+
+static int open_connected(struct wf_rail *rail, uint32_t slots, struct wf_error *e)
+{
+	int err;
+
+	err = bind_somewhere(rail, e);
+	if (err)
+		return err;
+	err = fi_domain(rail->fabric, rail->info, &rail->domain, NULL);
+	if (err)
+		return fail(rail, err, "no domain", e);
+	err = wf_wait_add(rail, &rail->eq->fid, e);
+	if (err)
+		return err;
+	err = fi_srx_context(rail->domain, rail->info->rx_attr, &rail->srx, NULL);
+	if (err)
+		return fail(rail, err, "no shared receive context", e);
+	err = wf_slots_open(rail, slots, e);
+	if (err)
+		return err;
+	if (!wf_provider_has(rail->row, WF_QUIRK_CQ_PER_EP, fi_version())) {
+		err = wf_cq_open(rail, NULL, &rail->cq, e);
+		if (err)
+			return err;
+	}
+	return wf_slots_fill(rail, e);
+}
+
+static int open_shared(struct wf_rail *rail, uint32_t slots, struct wf_error *e)
+{
+	int err;
+
+	rail->slots.count = slots; /* sizes the queue, which comes first */
+	err = bind_somewhere(rail, e);
+	if (err)
+		return err;
+	err = wf_slots_open(rail, slots, e);
+	if (err)
+		return err;
+	return wf_slots_fill(rail, e);
+}
+
+int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,
+		 struct wf_rail **rail, struct wf_error *e)
+{
+	struct wf_rail *r = calloc(1, sizeof(*r));
+	struct wf_signals signals;
+	size_t slots = config->slots_count;
+	int err;
+
+	if (!r)
+		return wf_error_set(e, -ENOMEM, "no memory for a rail");
+	r->row = candidate->row;
+	r->caps = candidate->caps;
+	if (config->frame_bytes)
+		r->caps.frame_bytes = WF_MIN(r->caps.frame_bytes, config->frame_bytes);
+	r->caps.inject_bytes = WF_MIN(r->caps.inject_bytes, r->caps.frame_bytes);
+	r->counters = config->counters ? config->counters : &r->unread;
+	r->port_first = config->port_first;
+	r->port_last = WF_MAX(config->port_last, config->port_first);
+	snprintf(r->host, sizeof(r->host), "%s", config->host ? config->host : "");
+	wf_list_init(&r->cqs);
+	wf_list_init(&r->cq.node);
+	wf_list_init(&r->spare);
+	wf_list_init(&r->notices);
+	wf_list_init(&r->eps);
+	wf_list_init(&r->closed);
+	wf_list_init(&r->requests);
+	wf_list_init(&r->mrs);
+	wf_list_init(&r->slots.refused);
+	wf_table_init(&r->posts, POSTS_MAX);
+	wf_wait_open(r);
+	r->candidate = fi_dupinfo(candidate->info);
+	slots = WF_MIN(slots, candidate->info->rx_attr->size);
+	if (!r->candidate || !slots) {
+		err = wf_error_set(e, slots ? -ENOMEM : -EINVAL, "%s: a rail needs %s",
+				   r->caps.provider, slots ? "memory" : "receive slots");
+	} else {
+		wf_signals_save(&signals);
+		err = r->caps.connected ? open_connected(r, (uint32_t)slots, e) :
+					  open_shared(r, (uint32_t)slots, e);
+		wf_signals_restore(&signals);
+	}
+	if (err) {
+		wf_rail_close(r);
+		return err;
+	}
+	*rail = r;
+	return 0;
+}
+
+static void free_closed(struct wf_rail *rail)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(&rail->closed)))
+		free(WF_CONTAINER(node, struct wf_ep, node));
+}
+
+/* Where closing under traffic crashes: wait for our own operations, but not for ever. */
+static bool settled(struct wf_rail *rail)
+{
+	uint64_t until = wf_clock_now() + SETTLE_NS;
+	bool busy;
+
+	if (!rail->ep || !wf_provider_has(rail->row, WF_QUIRK_NEVER_CLOSE, fi_version()))
+		return true;
+	do {
+		struct wf_event events[16];
+
+		while (wf_rail_poll(rail, events, WF_COUNT(events)))
+			;
+		busy = false;
+		WF_LIST_EACH(node, &rail->eps)
+			busy |= WF_CONTAINER(node, struct wf_ep, node)->busy > 0;
+	} while (busy && wf_clock_now() < until);
+	return !busy;
+}
+
+void wf_rail_close(struct wf_rail *rail)
+{
+	struct wf_list *node;
+
+	if (!rail)
+		return;
+	if (!settled(rail))
+		return; /* leaked on purpose: the other way is a crash */
+	while ((node = wf_list_first(&rail->requests)))
+		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
+	while ((node = wf_list_first(&rail->eps)))
+		wf_ep_close(WF_CONTAINER(node, struct wf_ep, node));
+	/* Draining the event queue may have brought new ones. */
+	while ((node = wf_list_first(&rail->requests)))
+		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
+	free_closed(rail);
+	close_endpoint(rail);
+	if (rail->srx)
+		fi_close(&rail->srx->fid);
+	if (rail->pep)
+		fi_close(&rail->pep->fid);
+	wf_slots_close(rail);
+	while ((node = wf_list_first(&rail->mrs)))
+		wf_mr_close(WF_CONTAINER(node, struct wf_mr, node));
+	if (rail->domain)
+		fi_close(&rail->domain->fid);
+	if (rail->eq)
+		fi_close(&rail->eq->fid);
+	if (rail->fabric)
+		fi_close(&rail->fabric->fid);
+	wf_wait_close(rail);
+	while ((node = wf_list_pop(&rail->spare)))
+		free(WF_CONTAINER(node, struct wf_post, node));
+	wf_table_fini(&rail->posts);
+	fi_freeinfo(rail->info);
+	fi_freeinfo(rail->candidate);
+	free(rail);
+}
+
+int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e)
+{
+	struct wf_signals signals;
+	int err;
+
+	if (rail->caps.connected)
+		return wf_error_set(e, -ENOSYS, "%s is connected: close the endpoint instead",
+				    rail->caps.provider);
+	if (wf_provider_has(rail->row, WF_QUIRK_NEVER_CLOSE, fi_version()) ||
+	    (rail->info->domain_attr->mr_mode & FI_MR_ENDPOINT))
+		return wf_error_set(e, -ENOSYS, "%s: its endpoint cannot be replaced",
+				    rail->caps.provider);
+
+	/* What was under way ends here: its posts are forgotten, so nobody hears of it. */
+	WF_LIST_EACH(node, &rail->eps) {
+		struct wf_ep *ep = WF_CONTAINER(node, struct wf_ep, node);
+		struct wf_list *post;
+
+		while ((post = wf_list_first(&ep->posts)))
+			wf_post_give(rail, WF_CONTAINER(post, struct wf_post, node));
+		ep->dead = true;
+	}
+	wf_signals_save(&signals);
+	fi_close(&rail->ep->fid);
+	rail->ep = NULL;
+	close_endpoint(rail);
+	err = bind_somewhere(rail, e);
+	wf_signals_restore(&signals);
+	if (err)
+		return err;
+	wf_slots_again(rail);
+	return 0;
+}
+
+const struct wf_caps *wf_rail_caps(const struct wf_rail *rail)
+{
+	return &rail->caps;
+}
+
+uint32_t wf_rail_slots(const struct wf_rail *rail)
+{
+	return rail->slots.count;
+}
+
+size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address)
+{
+	memcpy(address, rail->address, rail->address_bytes);
+	return rail->address_bytes;
+}
+
+const char *wf_rail_files(const struct wf_rail *rail)
+{
+	return rail->files;
+}
+
+/* Make progress on everything; is there anything to tell? */
+static bool progress(struct wf_rail *rail)
+{
+	if (!wf_list_empty(&rail->slots.refused))
+		wf_slots_retry(rail);
+	WF_LIST_EACH(node, &rail->cqs)
+		wf_cq_read(rail, WF_CONTAINER(node, struct wf_cq, node));
+	if (rail->eq && (wf_list_empty(&rail->notices) || !(++rail->polls % EQ_POLLS)))
+		wf_eq_read(rail);
+	return !wf_list_empty(&rail->notices);
+}
+
+int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
+{
+	int n;
+
+	free_closed(rail);
+	progress(rail);
+	for (n = 0; n < max && !wf_list_empty(&rail->notices); n++) {
+		struct wf_list *node = wf_list_pop(&rail->notices);
+		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
+
+		events[n] = notice->event;
+		if (notice->event.kind == WF_EVENT_SENT || notice->event.kind == WF_EVENT_READ)
+			wf_post_give(rail, WF_CONTAINER(notice, struct wf_post, notice));
+	}
+	return n;
+}
+
+void wf_rail_give(struct wf_rail *rail, uint32_t slot)
+{
+	wf_slots_post(rail, &rail->slots.posts[slot]);
+}
+
+int wf_rail_fd(const struct wf_rail *rail)
+{
+	return rail->wait.epoll;
+}
+
+int wf_rail_arm(struct wf_rail *rail)
+{
+	wf_wait_consume(rail);
+	/* Twice: what the first one took in may have let more come. */
+	if (progress(rail) || progress(rail))
+		return -EAGAIN;
+	return wf_wait_try(rail);
+}
+
+void wf_rail_woken(struct wf_rail *rail)
+{
+	wf_wait_consume(rail);
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/select.h"
+#include "fabric/internal.h"
+#include "fabric/signals.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* What this code was written for: a later library is asked to behave like it. */
+#define WRITTEN_FOR FI_VERSION(1, 17)
+
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+
+/* libfabric reads its environment once, at its first use. */
+static void prepare(void)
+{
+	const struct wf_provider_setting *s;
+
+	for (s = wf_provider_settings; s->name; s++)
+		setenv(s->name, s->value, 0);
+	wf_signals_clear();
+}
+
+uint32_t wf_select_libfabric(void)
+{
+	return fi_version();
+}
+
+const char *wf_select_libfabric_text(void)
+{
+	static _Thread_local char text[24];
+	uint32_t version = fi_version();
+
+	snprintf(text, sizeof(text), "%u.%u", FI_MAJOR(version), FI_MINOR(version));
+	return text;
+}
+
+uint32_t wf_select_api(void)
+{
+	uint32_t headers = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+
+	return WF_MIN(WF_MIN(headers, (uint32_t)WRITTEN_FOR), fi_version());
+}
+
+struct fi_info *wf_select_hints(enum wf_shape shape)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = FI_MSG | FI_RMA;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	/* All that we can obey; what comes back is what is demanded. */
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				      FI_MR_PROV_KEY;
+	if (shape == WF_SHAPE_CONNECTED) {
+		hints->ep_attr->type = FI_EP_MSG;
+		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+		hints->mode = FI_RX_CQ_DATA; /* we never send such data, so it costs nothing */
+	} else {
+		hints->ep_attr->type = FI_EP_RDM;
+		/* Only with a single endpoint can a registration be bound to it. */
+		hints->domain_attr->mr_mode |= FI_MR_ENDPOINT;
+	}
+	return hints;
+}
+
+/* Does the comma list @list name @name?  libfabric ignores case here. */
+static bool list_names(const char *list, const char *name)
+{
+	size_t bytes = strlen(name);
+
+	for (;;) {
+		size_t item = strcspn(list, ",");
+
+		if (item == bytes && !strncasecmp(list, name, bytes))
+			return true;
+		if (!list[item])
+			return false;
+		list += item + 1;
+	}
+}
+
+static bool is_named(const struct wf_options *options, const char *name)
+{
+	const char *filter = getenv("FI_PROVIDER");
+
+	if (list_names(options->provider, name))
+		return true;
+	/* "^a,b" says which ones are not wanted. */
+	return filter && *filter != '^' && list_names(filter, name);
+}
+
+/*
+ * A filter that names a provider makes libfabric offer every layer over it
+ * too; whoever asked for the plain one does not want to see them.
+ */
+static bool is_side_offer(const struct wf_provider *row, const char *name)
+{
+	const char *filter = getenv("FI_PROVIDER");
+
+	return filter && *filter && *filter != '^' && strchr(name, ';') && !row->refused &&
+	       !list_names(filter, name);
+}
+
+static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const struct fi_info *info,
+		      const struct wf_options *options)
+{
+	uint32_t version = fi_version();
+	uint64_t most = info->ep_attr->max_msg_size;
+
+	*c = (struct wf_caps){
+		.protocol = info->ep_attr->protocol,
+		.protocol_version = info->ep_attr->protocol_version,
+		.libfabric = version,
+		.connected = row->shape == WF_SHAPE_CONNECTED,
+		.same_host = row->same_host,
+		.by_ip = row->by_ip,
+		.reg_cheap = row->reg_cheap,
+		.mr_local = info->domain_attr->mr_mode & FI_MR_LOCAL,
+		.revoke_by_key = row->revoke == WF_REVOKE_KEY,
+		.sync_read = wf_provider_has(row, WF_QUIRK_SYNC_READ, version),
+		.leaves_files = wf_provider_has(row, WF_QUIRK_SHM_FILES, version),
+		.tested = row->tested,
+		.wait = row->wait,
+		.frame_bytes = (uint32_t)WF_MIN(row->frame_bytes, most),
+		.eager_bytes = options->eager_bytes ? options->eager_bytes : row->eager_bytes,
+		.chunk_bytes = options->chunk_bytes ? options->chunk_bytes : row->chunk_bytes,
+		.read_bytes_max = most,
+		.depth = (uint32_t)(options->depth ? options->depth : row->depth),
+		.peers_max = row->peers_max ? row->peers_max : UINT32_MAX,
+	};
+	c->inject_bytes = (uint32_t)WF_MIN(info->tx_attr->inject_size, (size_t)c->frame_bytes);
+	c->chunk_bytes = WF_MIN(c->chunk_bytes, most);
+	snprintf(c->provider, sizeof(c->provider), "%s", info->fabric_attr->prov_name);
+	snprintf(c->domain, sizeof(c->domain), "%s", info->domain_attr->name);
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const void *)a;
+
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	}
+	return a->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+static bool is_any(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr == INADDR_ANY;
+	return a->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+static bool is_same_ip(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (is_loopback(a) && is_loopback(b)) /* all of 127/8 is one interface */
+		return true;
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+	if (a->sa_family == AF_INET6)
+		return IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+					  &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr);
+	return false;
+}
+
+static const struct sockaddr *source_of(const struct fi_info *info)
+{
+	size_t least = info->addr_format == FI_SOCKADDR_IN6 ? sizeof(struct sockaddr_in6) :
+							      sizeof(struct sockaddr_in);
+
+	if (info->addr_format != FI_SOCKADDR_IN && info->addr_format != FI_SOCKADDR_IN6)
+		return NULL;
+	return info->src_addrlen >= least ? info->src_addr : NULL;
+}
+
+/* An address that needs a scope to mean anything, which libfabric does not carry. */
+static bool is_link_local(const struct fi_info *info)
+{
+	const struct sockaddr *a = source_of(info);
+
+	return a && a->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+/* The place this node listens at. */
+struct home {
+	char host[WF_OPTION_TEXT_BYTES];
+	struct addrinfo *addresses; /* NULL: all of them */
+	bool loopback;
+};
+
+static int home_open(struct home *home, const struct wf_options *options, struct wf_error *e)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	const char *text = options->listen;
+	const char *colon = strrchr(text, ':');
+	size_t bytes = colon ? (size_t)(colon - text) : strlen(text);
+	int err;
+
+	if (bytes >= 2 && text[0] == '[' && text[bytes - 1] == ']') {
+		text++;
+		bytes -= 2;
+	}
+	*home = (struct home){ 0 };
+	memcpy(home->host, text, bytes);
+	if (!bytes)
+		strcpy(home->host, "127.0.0.1");
+	err = getaddrinfo(home->host, NULL, &hints, &home->addresses);
+	if (err)
+		return wf_error_set(e, -EINVAL, "cannot listen on %s: %s", home->host,
+				    gai_strerror(err));
+	home->loopback = is_loopback(home->addresses->ai_addr);
+	if (is_any(home->addresses->ai_addr)) {
+		freeaddrinfo(home->addresses);
+		home->addresses = NULL;
+	}
+	return 0;
+}
+
+static void home_close(struct home *home)
+{
+	if (home->addresses)
+		freeaddrinfo(home->addresses);
+}
+
+static bool home_has(const struct home *home, const struct fi_info *info)
+{
+	const struct sockaddr *source = source_of(info);
+	const struct addrinfo *a;
+
+	for (a = home->addresses; source && a; a = a->ai_next)
+		if (is_same_ip(source, a->ai_addr))
+			return true;
+	return false;
+}
+
+static bool device_is(const struct wf_options *options, const struct fi_info *info)
+{
+	const struct sockaddr *source = source_of(info);
+	char ip[NI_MAXHOST];
+
+	if (list_names(options->device, info->domain_attr->name))
+		return true;
+	return source &&
+	       !getnameinfo(source, (socklen_t)info->src_addrlen, ip, sizeof(ip), NULL, 0,
+			    NI_NUMERICHOST) &&
+	       list_names(options->device, ip);
+}
+
+/*
+ * How well does @info suit, among all that one provider offers?  0: not at
+ * all.  A rail has an address of its own, so an RDMA adapter need not be the
+ * interface that the door listens on; but it never leaves loopback unasked.
+ */
+static int suits(const struct wf_candidate *c, const struct fi_info *info, const struct home *home)
+{
+	const struct sockaddr *source = source_of(info);
+
+	if (!c->row->by_ip)
+		return 1;
+	if (home_has(home, info))
+		return 3;
+	if (home->addresses)
+		return c->row->rdma && !home->loopback ? 2 : 0;
+	if (source && is_loopback(source) &&
+	    wf_provider_has(c->row, WF_QUIRK_LOCAL_NICS, fi_version()))
+		return 0;
+	return source && source->sa_family == AF_INET ? 2 : 1;
+}
+
+/* Why @c can't be used, whatever else there is; NULL: it can. */
+static const char *refusal(const struct wf_candidate *c, const struct wf_options *options)
+{
+	const struct wf_provider *row = c->row;
+
+	if (row->refused)
+		return row->refused;
+	if (options->provider[0] && !list_names(options->provider, c->caps.provider))
+		return "WEFT_PROVIDER names others";
+	if (row->by_name && !is_named(options, c->caps.provider))
+		return "serves only when FI_PROVIDER or WEFT_PROVIDER names it";
+	if (row->rdma && !options->rdma)
+		return "TF_RDMA_ENABLED is false";
+	if (row->same_host && !options->shm)
+		return "switched off by WEFT_SHM";
+	if (options->device[0] && !row->same_host && !device_is(options, c->info))
+		return "WEFT_DEVICE names others";
+	return NULL;
+}
+
+static void judge(struct wf_candidate *c, const struct wf_options *options, const struct home *home)
+{
+	const char *why_not = refusal(c, options);
+
+	if (why_not)
+		snprintf(c->reason, sizeof(c->reason), "%s", why_not);
+	else if (!suits(c, c->info, home) && !home->addresses)
+		snprintf(c->reason, sizeof(c->reason), "reaches no other host");
+	else if (!suits(c, c->info, home))
+		snprintf(c->reason, sizeof(c->reason), "does not have %.80s, where this node listens",
+			 home->host);
+	else
+		c->used = true;
+}
+
+static bool same_provider(const struct wf_candidate *a, const struct wf_candidate *b)
+{
+	return !strcmp(a->caps.provider, b->caps.provider);
+}
+
+/* One domain per provider carries; the others stay for those who name them. */
+static void keep_best(struct wf_select *select, const struct wf_options *options,
+		      const struct home *home)
+{
+	size_t i, j;
+
+	for (i = 0; i < select->count; i++) {
+		struct wf_candidate *c = &select->all[i];
+
+		for (j = 0; j < select->count && c->used; j++) {
+			struct wf_candidate *other = &select->all[j];
+			int mine = suits(c, c->info, home), its = suits(other, other->info, home);
+
+			if (j == i || !other->used || !same_provider(c, other))
+				continue;
+			if (its > mine || (its == mine && j < i)) {
+				c->used = false;
+				snprintf(c->reason, sizeof(c->reason), "%.60s serves",
+					 other->caps.domain);
+			}
+		}
+		if (!c->used)
+			continue;
+		if (c->row->same_host)
+			snprintf(c->reason, sizeof(c->reason), "for peers on this host");
+		else if (is_named(options, c->caps.provider))
+			snprintf(c->reason, sizeof(c->reason), "asked for by name");
+		else
+			snprintf(c->reason, sizeof(c->reason), "rank %u", c->row->rank);
+	}
+}
+
+/* Add @info, or keep the better of two address formats of one domain.  Takes @info. */
+static int add(struct wf_select *select, struct fi_info *info, const struct wf_options *options,
+	       const struct home *home)
+{
+	struct wf_candidate fresh = {
+		.row = wf_provider_find(info->fabric_attr->prov_name),
+		.info = info,
+	};
+	struct wf_candidate *all;
+	size_t i;
+
+	fill_caps(&fresh.caps, fresh.row, info, options);
+	for (i = 0; i < select->count; i++) {
+		struct wf_candidate *c = &select->all[i];
+
+		if (!same_provider(c, &fresh) || strcmp(c->caps.domain, fresh.caps.domain))
+			continue;
+		if (suits(&fresh, info, home) > suits(c, c->info, home)) {
+			fi_freeinfo(c->info);
+			*c = fresh;
+		} else {
+			fi_freeinfo(info);
+		}
+		return 0;
+	}
+	all = realloc(select->all, (select->count + 1) * sizeof(*all));
+	if (!all) {
+		fi_freeinfo(info);
+		return -ENOMEM;
+	}
+	all[select->count++] = fresh;
+	select->all = all;
+	return 0;
+}
+
+static int ask(struct wf_select *select, enum wf_shape shape, const struct wf_options *options,
+	       const struct home *home, struct wf_error *e)
+{
+	struct fi_info *hints = wf_select_hints(shape);
+	struct fi_info *list = NULL, *info, *next;
+	int err;
+
+	if (!hints)
+		return wf_error_set(e, -ENOMEM, "no memory to ask libfabric");
+	err = fi_getinfo(wf_select_api(), NULL, NULL, 0, hints, &list);
+	fi_freeinfo(hints);
+	if (err == -FI_ENODATA)
+		return 0;
+	if (err)
+		return wf_error_set(e, err, "fi_getinfo failed: %s", wf_error_name(err));
+	for (info = list; info; info = next) {
+		const char *name = info->fabric_attr->prov_name;
+		const struct wf_provider *row = wf_provider_find(name);
+
+		next = info->next;
+		info->next = NULL;
+		if (err || row->shape != shape || is_side_offer(row, name) || is_link_local(info))
+			fi_freeinfo(info);
+		else if (add(select, info, options, home))
+			err = wf_error_set(e, -ENOMEM, "no memory for what libfabric offers");
+	}
+	return err;
+}
+
+/* Best first; what libfabric put first stays first. */
+static void sort(struct wf_select *select)
+{
+	size_t i, j;
+
+	for (i = 1; i < select->count; i++) {
+		struct wf_candidate moving = select->all[i];
+
+		for (j = i; j && select->all[j - 1].row->rank > moving.row->rank; j--)
+			select->all[j] = select->all[j - 1];
+		select->all[j] = moving;
+	}
+}
+
+/* Say what was asked for and what there is; nothing is usable. */
+static int nothing_left(const struct wf_select *select, const struct wf_options *options,
+			struct wf_error *e)
+{
+	const char *filter = getenv("FI_PROVIDER");
+	char there[300] = "";
+	size_t i, used = 0;
+
+	if (!select->count && filter && !*filter)
+		return wf_error_set(e, -ENODATA,
+				    "FI_PROVIDER is set but empty, which hides every provider: "
+				    "unset it or name one");
+	if (!select->count && filter)
+		return wf_error_set(e, -ENODATA,
+				    "FI_PROVIDER=%.100s leaves no provider that weft can use; "
+				    "`fi_info -l` lists what libfabric %s has here",
+				    filter, wf_select_libfabric_text());
+	if (!select->count)
+		return wf_error_set(e, -ENODATA, "libfabric %s offers no provider here",
+				    wf_select_libfabric_text());
+	for (i = 0; i < select->count && used < sizeof(there); i++) {
+		const struct wf_candidate *c = &select->all[i];
+
+		/* Once for all domains that one reason keeps out. */
+		if (i && same_provider(c, c - 1) && !strcmp(c->reason, c[-1].reason))
+			continue;
+		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s on %s (%s)",
+					 i ? ", " : "", c->caps.provider, c->caps.domain,
+					 c->reason);
+	}
+	return wf_error_set(e, -ENODATA,
+			    "no provider is left%s%.40s%s%.40s%s%.40s; there is %s",
+			    filter ? " with FI_PROVIDER=" : "", filter ? filter : "",
+			    options->provider[0] ? " with WEFT_PROVIDER=" : "", options->provider,
+			    options->device[0] ? " with WEFT_DEVICE=" : "", options->device, there);
+}
+
+/* Nobody who asks for a refused provider gets another one in silence. */
+static int refused_by_name(const struct wf_select *select, const struct wf_options *options,
+			   struct wf_error *e)
+{
+	size_t i;
+
+	for (i = 0; i < select->count; i++) {
+		const struct wf_candidate *c = &select->all[i];
+
+		if (c->row->refused && (is_named(options, c->caps.provider) ||
+					is_named(options, c->row->name)))
+			return wf_error_set(e, -EINVAL, "%s is refused: %s", c->caps.provider,
+					    c->row->refused);
+	}
+	return 0;
+}
+
+int wf_select_open(const struct wf_options *options, struct wf_select *select, struct wf_error *e)
+{
+	struct wf_select found = { 0 };
+	struct wf_signals signals;
+	struct home home;
+	size_t i;
+	bool any = false;
+	int err;
+
+	pthread_once(&prepared, prepare);
+	err = home_open(&home, options, e);
+	if (err)
+		return err;
+	wf_signals_save(&signals);
+	err = ask(&found, WF_SHAPE_CONNECTED, options, &home, e);
+	if (!err)
+		err = ask(&found, WF_SHAPE_SHARED, options, &home, e);
+	wf_signals_restore(&signals);
+	if (!err)
+		err = refused_by_name(&found, options, e);
+	if (err)
+		goto close_found;
+
+	for (i = 0; i < found.count; i++)
+		judge(&found.all[i], options, &home);
+	keep_best(&found, options, &home);
+	/* Who names a device wants that one, not just what is left without it. */
+	for (i = 0; i < found.count; i++)
+		any |= found.all[i].used &&
+		       (!options->device[0] || !found.all[i].row->same_host);
+	if (!any) {
+		err = nothing_left(&found, options, e);
+		goto close_found;
+	}
+	sort(&found);
+	home_close(&home);
+	*select = found;
+	return 0;
+
+close_found:
+	wf_select_close(&found);
+	home_close(&home);
+	return err;
+}
+
+void wf_select_close(struct wf_select *select)
+{
+	size_t i;
+
+	for (i = 0; i < select->count; i++)
+		fi_freeinfo(select->all[i].info);
+	free(select->all);
+	*select = (struct wf_select){ 0 };
+}

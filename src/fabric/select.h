@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which of libfabric's offers this node uses, and why not the others.
+ *
+ * FI_PROVIDER is honoured as libfabric's users expect, and WEFT_PROVIDER and
+ * WEFT_DEVICE narrow further.  Order: verbs, efa, native tcp; the same-host
+ * rail besides; what a row says is by name only, when named.
+ *
+ * Threads: any; one struct belongs to one thread at a time.
+ */
+#ifndef WF_SELECT_H
+#define WF_SELECT_H
+
+#include "providers/provider.h"
+#include "util/error.h"
+#include "util/options.h"
+
+struct fi_info;
+
+/* What the floors above ask instead of "which provider is it?". */
+struct wf_caps {
+	char provider[64]; /* libfabric's full name */
+	char domain[64];
+	uint32_t protocol, protocol_version; /* two ends must agree on both and on the name */
+	uint32_t libfabric;     /* fi_version() */
+	bool connected;         /* an endpoint per link; else shared */
+	bool same_host;
+	bool by_ip;
+	bool reg_cheap;         /* make a key per offer */
+	bool mr_local;          /* local buffers need a descriptor */
+	bool revoke_by_key;
+	bool sync_read;         /* a read is done when the call returns */
+	bool leaves_files;      /* in /dev/shm, after a kill */
+	bool tested;
+	enum wf_wait wait;
+	uint32_t frame_bytes;
+	uint32_t inject_bytes;
+	uint64_t eager_bytes;
+	uint64_t chunk_bytes;
+	uint64_t read_bytes_max;
+	uint32_t depth;
+	uint32_t peers_max;
+};
+
+struct wf_candidate {
+	const struct wf_provider *row;
+	struct fi_info *info;
+	struct wf_caps caps;
+	bool used;
+	char reason[160]; /* why it is used or not */
+};
+
+struct wf_select {
+	struct wf_candidate *all; /* best first */
+	size_t count;
+};
+
+/*
+ * Ask libfabric.  -ENODATA: nothing is left; the sentence says what was asked
+ * for (FI_PROVIDER set but empty included) and what there is.  -EINVAL: a
+ * named provider is refused, with the reason.
+ */
+int wf_select_open(const struct wf_options *options, struct wf_select *select,
+		   struct wf_error *e);
+void wf_select_close(struct wf_select *select);
+
+/* The running library, as 1.17 is FI_VERSION(1, 17); and as text. */
+uint32_t wf_select_libfabric(void);
+const char *wf_select_libfabric_text(void);
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Finding a rail that works: the side that dialled tries the pairs in rank
+ * order, half a second each, and a rail is up only when a ping has gone both
+ * ways.  Every attempt has a new epoch, so that frames of earlier ones are
+ * known as such.
+ */
+#include "link/link.h"
+#include "link/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+#define PAIR_NS (500 * WF_NS_PER_MS)
+#define PING_NS (100 * WF_NS_PER_MS) /* between repeated pings */
+#define FULL_NS WF_NS_PER_MS         /* until a rail that took no ping is asked again: shm, at first contact */
+#define CONNECT_DATA_BYTES 20        /* u64 link, u64 token, u32 epoch */
+
+_Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
+
+static void try_timer(struct wf_timer *timer);
+
+static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs)
+{
+	const struct wf_caps *caps = wf_rail_caps(link->worker->rails[mine].rail);
+	const struct wf_greet_rail *r = &link->peer.rails[theirs];
+
+	if (strcmp(caps->provider, r->provider) || caps->protocol != r->protocol ||
+	    caps->protocol_version != r->protocol_version || caps->connected != r->connected)
+		return false;
+	/* Shared memory has no protocol version of its own: same libfabric, or it hangs. */
+	if (caps->same_host)
+		return caps->libfabric == r->libfabric && link->gate_open;
+	return true;
+}
+
+/* Rank order is ours; same-host rails come first in our list already. */
+static void list_pairs(struct wf_link *link)
+{
+	link->pair_count = link->pair_at = 0;
+	for (uint32_t mine = 0; mine < link->worker->rail_count; mine++)
+		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++)
+			if (pair_fits(link, mine, theirs))
+				link->pairs[link->pair_count++] =
+					(struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
+}
+
+static void note(struct wf_link *link, const char *why)
+{
+	size_t used = strlen(link->tried);
+	const char *name = link->on ? wf_rail_caps(link->on->rail)->provider : "rail";
+
+	snprintf(link->tried + used, sizeof(link->tried) - used, "%s%s: %s", used ? "; " : "", name,
+		 why);
+}
+
+/* Give up the endpoint of this attempt, and with it what was posted. */
+void wf_attempt_drop(struct wf_link *link)
+{
+	struct wf_ep *ep = link->ep;
+
+	if (link->on) {
+		const struct wf_caps *caps = wf_rail_caps(link->on->rail);
+
+		if (ep && !caps->connected && !caps->sync_read && wf_ep_busy(ep))
+			link->on->reopen = true;
+		wf_flow_rail_gone(link);
+		wf_budget_leave(link);
+	}
+	link->ep = NULL;
+	link->ep_ready = false;
+	link->on = NULL;
+	wf_ep_close(ep);
+}
+
+static void die_untried(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_error e;
+	char mine[200] = "", theirs[200] = "";
+
+	if (link->tried[0] || link->pair_count) {
+		wf_error_set(&e, -EHOSTUNREACH, "no rail to %s works: %s", wf_link_label(link),
+			     link->tried[0] ? link->tried : "the peer tried none");
+	} else {
+		for (uint32_t i = 0; i < w->rail_count; i++)
+			snprintf(mine + strlen(mine), sizeof(mine) - strlen(mine), "%s%s",
+				 i ? ", " : "", wf_rail_caps(w->rails[i].rail)->provider);
+		for (uint32_t i = 0; i < link->peer.rail_count; i++)
+			snprintf(theirs + strlen(theirs), sizeof(theirs) - strlen(theirs), "%s%s",
+				 i ? ", " : "", link->peer.rails[i].provider);
+		wf_error_set(&e, -EHOSTUNREACH,
+			     "no provider in common with %s: this node has %s, the peer %s%s%s",
+			     wf_link_label(link), mine, theirs, link->gate_open ? "" : "; ",
+			     link->gate_open ? "" : link->gate_text);
+	}
+	wf_link_die(link, &e);
+}
+
+static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t mine,
+		     uint32_t theirs, const char *text)
+{
+	struct wf_greet greet = { .kind = kind };
+
+	greet.try.epoch = link->epoch;
+	greet.try.mine = mine;
+	greet.try.yours = theirs;
+	snprintf(greet.try.text, sizeof(greet.try.text), "%s", text);
+	if (link->conn)
+		wf_conn_send(link->conn, &greet);
+}
+
+/* Use rail @on from now on, for attempt @epoch.  -ENOSPC: it has no slots for another link. */
+static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
+{
+	const struct wf_caps *caps = wf_rail_caps(on->rail);
+
+	wf_attempt_drop(link);
+	link->epoch = epoch;
+	link->on = on;
+	link->state = WF_LINK_TRYING;
+	link->frame_bytes = caps->frame_bytes;
+	for (uint32_t i = 0; i < link->peer.rail_count; i++)
+		if (!strcmp(link->peer.rails[i].provider, caps->provider))
+			link->frame_bytes = WF_MIN(link->frame_bytes, link->peer.rails[i].frame_bytes);
+	if (!wf_budget_admit(link))
+		return 0;
+	link->on = NULL;
+	return -ENOSPC;
+}
+
+/* Ping again soon if the rail did not take this one, else after a while. */
+static void ping(struct wf_link *link, enum wf_frame_kind kind)
+{
+	struct wf_worker *w = link->worker;
+	int rc = wf_flow_special(link, kind);
+
+	wf_worker_timer(w, &link->try_timer, w->now_ns + (rc ? FULL_NS : PING_NS), try_timer);
+}
+
+/* Try pair number pair_at. */
+static int attempt(struct wf_link *link, struct wf_error *e)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_link_pair pair = link->pairs[link->pair_at];
+	struct wf_worker_rail *on = &w->rails[pair.mine];
+	const struct wf_greet_rail *r = &link->peer.rails[pair.theirs];
+	uint8_t data[CONNECT_DATA_BYTES];
+	struct wf_writer writer = wf_writer(data, sizeof(data));
+	int err;
+
+	err = prepare(link, on, link->epoch + 1);
+	if (err)
+		return wf_error_set(e, err, "no receive slots left for another link");
+	wf_bytes_put_u64(&writer, link->peer.link);
+	wf_bytes_put_u64(&writer, link->peer.token);
+	wf_bytes_put_u32(&writer, link->epoch);
+	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
+	err = wf_ep_open(on->rail, r->address, r->address_bytes, data, sizeof(data), link,
+			 &link->ep, e);
+	if (err)
+		return err;
+	link->pair_until_ns = w->now_ns + PAIR_NS;
+	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	if (!wf_rail_caps(on->rail)->connected) {
+		link->ep_ready = true;
+		ping(link, WF_FRAME_PING);
+	}
+	return 0;
+}
+
+/* The attempt under way has failed because of @why (NULL: none is under way): go on. */
+void wf_attempt_next(struct wf_link *link, const char *why)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_error e;
+
+	for (;;) {
+		if (why) {
+			note(link, why);
+			link->pair_at++;
+		}
+		if (link->pair_at >= link->pair_count) {
+			/* A link that was up has more than one round, while its time lasts. */
+			if (!link->was_up || !link->pair_count ||
+			    w->now_ns >= link->try_until_ns)
+				break;
+			link->pair_at = 0;
+			wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+			link->pair_until_ns = 0;
+			wf_attempt_drop(link);
+			return;
+		}
+		if (!attempt(link, &e))
+			return;
+		why = e.text;
+	}
+	die_untried(link);
+}
+
+static void try_timer(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, try_timer);
+	struct wf_worker *w = link->worker;
+
+	if (link->state != WF_LINK_TRYING)
+		return;
+	if (!link->dialler) {
+		if (w->now_ns >= link->try_until_ns) {
+			die_untried(link);
+			return;
+		}
+		if (link->ep_ready && link->ponged) {
+			ping(link, WF_FRAME_PONG);
+			return;
+		}
+	} else if (link->pair_until_ns == 0) {
+		wf_attempt_next(link, NULL);
+		return;
+	} else if (w->now_ns >= link->pair_until_ns) {
+		wf_attempt_next(link, link->ep_ready ? "no answer to a ping within 0.5 s"
+						     : "no connection within 0.5 s");
+		return;
+	} else if (link->ep_ready) {
+		ping(link, WF_FRAME_PING);
+		return;
+	}
+	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+}
+
+void wf_attempt_start(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	link->state = WF_LINK_TRYING;
+	link->tried[0] = '\0';
+	/* Time for each pair once; and not less than what a silent peer gets. */
+	link->try_until_ns = w->now_ns + WF_MAX(w->options.lost_ns,
+						PAIR_NS * w->rail_count);
+	if (link->dialler) {
+		if (!link->pair_count)
+			list_pairs(link);
+		wf_attempt_next(link, NULL);
+	} else {
+		wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	}
+}
+
+static void up(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (link->state == WF_LINK_UP)
+		return;
+	link->state = WF_LINK_UP;
+	link->was_up = true;
+	link->tried[0] = '\0';
+	wf_timer_stop(&w->timers, &link->try_timer);
+	wf_flow_up(link);
+	wf_live_start(link);
+	w->sink->up(w->sink_ctx, link);
+}
+
+/* The dialling side proposes: its rail @mine, our rail @theirs. */
+void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_error e;
+
+	if (link->dialler || (int32_t)(epoch - link->epoch) <= 0)
+		return;
+	if (theirs >= w->rail_count || mine >= link->peer.rail_count ||
+	    !pair_fits(link, theirs, mine)) {
+		link->epoch = epoch;
+		send_try(link, WF_GREET_CANNOT, 0, 0,
+			 link->gate_open ? "the two rails don't fit" : link->gate_text);
+		return;
+	}
+	if (link->state == WF_LINK_UP)
+		w->sink->paused(w->sink_ctx, link);
+	if (prepare(link, &w->rails[theirs], epoch)) {
+		send_try(link, WF_GREET_CANNOT, 0, 0, "no receive slots left for another link");
+		return;
+	}
+	link->ponged = false;
+	link->try_until_ns = w->now_ns + w->options.lost_ns;
+	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	if (wf_rail_caps(link->on->rail)->connected)
+		return;
+	if (wf_ep_open(link->on->rail, link->peer.rails[mine].address,
+		       link->peer.rails[mine].address_bytes, NULL, 0, link, &link->ep, &e)) {
+		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
+		return;
+	}
+	link->ep_ready = true;
+}
+
+void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why)
+{
+	if (!link->dialler || epoch != link->epoch)
+		return;
+	if (link->state == WF_LINK_UP)
+		wf_link_rail_failed(link, why);
+	else if (link->state == WF_LINK_TRYING)
+		wf_attempt_next(link, why);
+}
+
+/* A connection request on a connected rail: it must carry a link's id, token and epoch. */
+void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev)
+{
+	struct wf_reader r = wf_reader(ev->bytes, ev->count);
+	uint64_t id = wf_bytes_get_u64(&r);
+	uint64_t token = wf_bytes_get_u64(&r);
+	uint32_t epoch = wf_bytes_get_u32(&r);
+	struct wf_link *link = r.bad ? NULL : wf_table_get(&w->links, id);
+	struct wf_error e;
+
+	if (!link || link->token != token || !link->greeted || link->dialler ||
+	    (int32_t)(epoch - link->epoch) < 0) {
+		wf_counters_add(&w->counters.frames_refused, 1);
+		goto reject;
+	}
+	if (epoch != link->epoch || link->on != on) {
+		/* It overtook its Try on the door. */
+		if (link->state == WF_LINK_UP)
+			w->sink->paused(w->sink_ctx, link);
+		if (prepare(link, on, epoch))
+			goto reject;
+		link->ponged = false;
+		link->try_until_ns = w->now_ns + w->options.lost_ns;
+		wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	}
+	if (link->ep)
+		goto reject;
+	if (wf_ep_accept(on->rail, ev->request, link, &link->ep, &e))
+		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
+	return;
+reject:
+	wf_ep_reject(on->rail, ev->request);
+}
+
+void wf_attempt_connected(struct wf_ep *ep)
+{
+	struct wf_link *link = wf_ep_owner(ep);
+
+	if (link->ep != ep)
+		return;
+	link->ep_ready = true;
+	if (link->dialler)
+		ping(link, WF_FRAME_PING);
+	else if (link->ponged)
+		ping(link, WF_FRAME_PONG);
+}
+
+void wf_attempt_closed(struct wf_ep *ep, int status)
+{
+	struct wf_link *link = wf_ep_owner(ep);
+	char why[200];
+
+	if (link->ep != ep)
+		return;
+	snprintf(why, sizeof(why), "the connection closed (%s)",
+		 status ? wf_error_name(status) : "by the peer");
+	if (link->state == WF_LINK_UP) {
+		wf_link_rail_failed(link, why);
+	} else if (link->dialler) {
+		wf_attempt_next(link, why);
+	} else {
+		note(link, why);
+		wf_attempt_drop(link);
+	}
+}
+
+/* A ping, pong or ready of the epoch we are trying; data of it does as well as ready. */
+void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
+{
+	switch (frame->kind) {
+	case WF_FRAME_PING:
+		if (link->dialler)
+			break;
+		/* It may overtake our own CONNECTED, before which nothing may be sent. */
+		link->ponged = true;
+		if (link->ep_ready && link->state == WF_LINK_TRYING)
+			ping(link, WF_FRAME_PONG);
+		else if (link->ep_ready)
+			wf_flow_special(link, WF_FRAME_PONG);
+		break;
+	case WF_FRAME_PONG:
+		if (link->dialler) {
+			wf_flow_special(link, WF_FRAME_READY);
+			up(link);
+		}
+		break;
+	default:
+		if (!link->dialler && link->ep_ready)
+			up(link);
+		break;
+	}
+}
+
+void wf_link_rail_failed(struct wf_link *link, const char *why)
+{
+	struct wf_worker *w = link->worker;
+
+	if (link->state != WF_LINK_UP)
+		return;
+	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
+	       wf_rail_caps(link->on->rail)->provider, why);
+	wf_attempt_drop(link);
+	link->state = WF_LINK_TRYING;
+	w->sink->paused(w->sink_ctx, link);
+	if (!link->dialler)
+		send_try(link, WF_GREET_CANNOT, 0, 0, why);
+	/* Without a door, the redial's greeting goes on from here. */
+	if (link->conn)
+		wf_attempt_start(link);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receive slots promised to peers.
+ *
+ * The slots of a rail are shared by its links.  Each link has two for frames
+ * that need no credit; the others are promised in equal shares, up to the
+ * window.  When a link joins, those with more than the new share are asked to
+ * give some back, so memory does not grow with the number of peers.
+ */
+#include "link/link.h"
+#include "link/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define RESERVED 2   /* slots of a link for a control frame and an answer */
+#define PROMISE_MIN 2 /* fewer and a link could not keep a frame under way while one is handled */
+
+static uint32_t outstanding(const struct wf_link *link)
+{
+	return link->promised_total - link->returned_seen - link->sequence.received;
+}
+
+static uint32_t share(const struct wf_worker_rail *on, uint32_t link_count)
+{
+	uint32_t each = wf_rail_slots(on->rail) / link_count;
+
+	return each > RESERVED ? each - RESERVED : 0;
+}
+
+/* Ask the links with more than their share to give the rest back. */
+static void ask(struct wf_worker *w, struct wf_worker_rail *on)
+{
+	uint32_t each = share(on, on->link_count);
+
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+		struct wf_control *c;
+
+		if (link->on != on || link->return_asked || outstanding(link) <= each)
+			continue;
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			continue; /* the next link that joins asks again */
+		c->type = WF_RECORD_RETURN;
+		c->id = outstanding(link) - each;
+		link->return_asked = true;
+		wf_link_control(link, c);
+	}
+}
+
+/* Count @link on its rail.  -ENOSPC: there are too few slots. */
+int wf_budget_admit(struct wf_link *link)
+{
+	struct wf_worker_rail *on = link->on;
+
+	if (share(on, on->link_count + 1) < PROMISE_MIN)
+		return -ENOSPC;
+	on->link_count++;
+	on->promised += outstanding(link);
+	ask(link->worker, on);
+	wf_budget_refill(link);
+	return 0;
+}
+
+void wf_budget_leave(struct wf_link *link)
+{
+	link->on->promised -= outstanding(link);
+	link->on->link_count--;
+	link->return_asked = false;
+}
+
+/* Promise what the link's share and the free slots allow. */
+void wf_budget_refill(struct wf_link *link)
+{
+	struct wf_worker_rail *on = link->on;
+	uint32_t want = WF_MIN(share(on, on->link_count), (uint32_t)link->worker->options.window);
+	uint32_t have = outstanding(link);
+	uint32_t taken = on->promised + RESERVED * on->link_count;
+	uint32_t slots = wf_rail_slots(on->rail);
+	uint32_t more;
+
+	if (have >= want || taken >= slots)
+		return;
+	more = WF_MIN(want - have, slots - taken);
+	link->promised_total += more;
+	on->promised += more;
+}
+
+/* The peer asks for @count of its promises back. */
+void wf_budget_asked(struct wf_link *link, uint32_t count)
+{
+	struct wf_control *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return; /* it will ask again when it is short */
+	link->returned_total += wf_credit_return(&link->credit, count);
+	c->type = WF_RECORD_RETURNED;
+	c->id = link->returned_total;
+	wf_link_control(link, c);
+}
+
+/* The peer has given back @total of our promises by now. */
+void wf_budget_returned(struct wf_link *link, uint32_t total)
+{
+	struct wf_worker_rail *on = link->on;
+	uint32_t more = total - link->returned_seen;
+
+	link->return_asked = false;
+	if (more > outstanding(link)) {
+		wf_link_violate(link, "it gave back more credits than it had");
+		return;
+	}
+	link->returned_seen = total;
+	on->promised -= more;
+	WF_LIST_EACH(node, &link->worker->link_list) {
+		struct wf_link *other = WF_CONTAINER(node, struct wf_link, node);
+
+		if (other->on == on && other->state == WF_LINK_UP) {
+			wf_budget_refill(other);
+			if (other->promised_told - other->returned_seen -
+				    other->sequence.received < PROMISE_MIN)
+				wf_flow_mark(other);
+		}
+	}
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is thrown away before a close; more than a peer sends unasked. */
+#define DRAIN_BYTES_MAX (64 * KIB)
+
+struct wf_conn *wf_conn_new(struct wf_conn_lists *lists)
+{
+	struct wf_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->lists = lists;
+	wf_list_init(&c->node);
+	return c;
+}
+
+static void stand_in(struct wf_conn *c, struct wf_list *list)
+{
+	bool stranger = list == &c->lists->strangers;
+
+	if (c->stranger && !stranger)
+		c->lists->stranger_count--;
+	if (!c->stranger && stranger)
+		c->lists->stranger_count++;
+	c->stranger = stranger;
+	wf_list_remove(&c->node);
+	wf_list_append(list, &c->node);
+}
+
+void wf_conn_stand_as_stranger(struct wf_conn *c, uint64_t until_ns)
+{
+	c->until_ns = until_ns;
+	stand_in(c, &c->lists->strangers);
+}
+
+void wf_conn_adopt(struct wf_conn *c, void *owner)
+{
+	c->owner = owner;
+	if (c->socket && !c->closing)
+		stand_in(c, &c->lists->owned);
+}
+
+void *wf_conn_owner(const struct wf_conn *c)
+{
+	return c->owner;
+}
+
+bool wf_conn_dialled(const struct wf_conn *c)
+{
+	return c->dialled;
+}
+
+const char *wf_conn_remote(const struct wf_conn *c)
+{
+	return c->remote;
+}
+
+static void free_conn(struct wf_conn *c)
+{
+	free(c->in);
+	free(c->out);
+	free(c);
+}
+
+void wf_conn_reap(struct wf_conn_lists *lists)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(&lists->dead)))
+		free_conn(WF_CONTAINER(node, struct wf_conn, node));
+}
+
+/* A close over unread bytes is a reset, which would overtake the goodbye. */
+static void drain(struct wf_conn *c)
+{
+	char bytes[4096];
+	ssize_t got = 1;
+
+	for (size_t total = 0; got > 0 && total < DRAIN_BYTES_MAX; total += (size_t)got)
+		got = wf_socket_read(c->socket, bytes, sizeof(bytes));
+}
+
+void wf_conn_bury(struct wf_conn *c)
+{
+	if (!c->dialling)
+		drain(c);
+	wf_socket_close(c->socket);
+	c->socket = NULL;
+	stand_in(c, &c->lists->dead);
+	if (!c->lists->polling)
+		wf_conn_reap(c->lists);
+}
+
+void wf_conn_close(struct wf_conn *c)
+{
+	c->owner = NULL;
+	if (!c->socket || c->closing)
+		return;
+	if (c->dialling || !c->out_count) {
+		wf_conn_bury(c);
+		return;
+	}
+	c->closing = true;
+	c->until_ns = 0;
+	/* A stranger keeps his place, or a crowd that does not read would need none. */
+	if (!c->stranger)
+		stand_in(c, &c->lists->closing);
+}
+
+static int say_ended(const struct wf_conn *c, int err, struct wf_error *e)
+{
+	if (!err)
+		return wf_error_set(e, -ECONNRESET, "%s has closed the connection", c->remote);
+	return wf_error_set(e, err, "the connection to %s broke: %s", c->remote,
+			    wf_error_name(err));
+}
+
+/* Read until @count bytes of the current part are here. */
+static int fill(struct wf_conn *c, uint8_t *bytes, size_t count, struct wf_error *e)
+{
+	while (c->in_count < count) {
+		ssize_t got = wf_socket_read(c->socket, bytes + c->in_count, count - c->in_count);
+
+		if (got == -EAGAIN)
+			return -EAGAIN;
+		if (got <= 0)
+			return say_ended(c, (int)got, e);
+		c->in_count += (size_t)got;
+	}
+	return 0;
+}
+
+/* Learn the length of the next message and make room for it, never for more. */
+static int start_message(struct wf_conn *c, struct wf_error *e)
+{
+	int err = fill(c, c->prefix, sizeof(c->prefix), e);
+	int length;
+
+	if (err && err != -EAGAIN)
+		return err;
+	/* Asked of any first bytes, so that a stranger to weft is known by his first. */
+	length = wf_greet_length(c->prefix, c->in_count);
+	if (length < 0)
+		return wf_error_set(e, length, "%s sent %s", c->remote, length == -EMSGSIZE ?
+				    "a message that is too long" : "what is no message of weft's");
+	if (err)
+		return err;
+	c->in = malloc((size_t)length);
+	if (!c->in)
+		return wf_error_set(e, -ENOMEM, "a message from %s: out of memory", c->remote);
+	memcpy(c->in, c->prefix, sizeof(c->prefix));
+	c->in_bytes = (size_t)length;
+	return 0;
+}
+
+int wf_conn_read(struct wf_conn *c, struct wf_greet *greet, struct wf_error *e)
+{
+	struct wf_error why = { 0 };
+	int err;
+
+	if (!c->in) {
+		err = start_message(c, e);
+		if (err)
+			return err;
+	}
+	err = fill(c, c->in, c->in_bytes, e);
+	if (err)
+		return err;
+
+	err = wf_greet_get(c->in, c->in_bytes, greet, &why);
+	free(c->in);
+	c->in = NULL;
+	c->in_count = 0;
+	if (err)
+		return wf_error_set(e, err, "%s sent a message that is refused: %s", c->remote,
+				    why.text);
+	return 0;
+}
+
+static void forget_queue(struct wf_conn *c)
+{
+	free(c->out);
+	c->out = NULL;
+	c->out_at = 0;
+	c->out_count = 0;
+	c->out_bytes = 0;
+}
+
+void wf_conn_flush(struct wf_conn *c)
+{
+	while (c->out_count) {
+		ssize_t sent = wf_socket_write(c->socket, c->out + c->out_at, c->out_count);
+
+		if (sent == -EAGAIN) {
+			wf_socket_want(c->socket, WF_SOCKET_READABLE | WF_SOCKET_WRITABLE);
+			return;
+		}
+		if (sent < 0) {
+			c->mute = true;
+			break;
+		}
+		c->out_at += (size_t)sent;
+		c->out_count -= (size_t)sent;
+	}
+	/* An idle connection holds no buffer: there are as many as there are peers. */
+	forget_queue(c);
+	wf_socket_want(c->socket, WF_SOCKET_READABLE);
+}
+
+/* Room for @count more at the end of the queue. */
+static int reserve(struct wf_conn *c, size_t count)
+{
+	size_t need = c->out_count + count, bytes;
+	uint8_t *out;
+
+	if (need > WF_CONN_QUEUE_BYTES_MAX)
+		return -ENOBUFS;
+	if (c->out_at + need <= c->out_bytes)
+		return 0;
+	if (need > c->out_bytes) {
+		bytes = WF_MAX(need, WF_MIN(2 * c->out_bytes, WF_CONN_QUEUE_BYTES_MAX));
+		out = realloc(c->out, bytes);
+		if (!out)
+			return -ENOMEM;
+		c->out = out;
+		c->out_bytes = bytes;
+	}
+	memmove(c->out, c->out + c->out_at, c->out_count);
+	c->out_at = 0;
+	return 0;
+}
+
+int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
+{
+	uint8_t bytes[WF_GREET_BYTES_MAX];
+	int length = wf_greet_put(greet, bytes);
+	int err;
+
+	if (length < 0)
+		return length;
+	/* The stream has ended and the next poll says so; till then it swallows. */
+	if (!c->socket || c->closing || c->mute)
+		return 0;
+	err = reserve(c, (size_t)length);
+	if (err)
+		return err;
+	memcpy(c->out + c->out_at + c->out_count, bytes, (size_t)length);
+	c->out_count += (size_t)length;
+	/* Behind others it waits for its turn; before a dial is through, for that. */
+	if (!c->dialling && c->out_count == (size_t)length)
+		wf_conn_flush(c);
+	return 0;
+}

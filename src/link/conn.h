@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of a connection, for door.c and conn.c alone: others use door.h.
+ *
+ * It turns a stream into messages and back, and knows in which of its door's
+ * lists it stands.  It tells nobody anything: the door does.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_CONN_H
+#define WF_CONN_H
+
+#include "link/door.h"
+#include "util/list.h"
+
+/* Some 80 hellos: more means that the peer does not read. */
+#define WF_CONN_QUEUE_BYTES_MAX (256 * KIB)
+#define WF_CONN_LINGER_NS WF_NS_PER_S
+
+/* The connections of one door; each stands in one list. */
+struct wf_conn_lists {
+	struct wf_list strangers; /* oldest first, also those that are closing */
+	struct wf_list owned;
+	struct wf_list closing;
+	struct wf_list dead; /* kept while events may still name them */
+	unsigned stranger_count;
+	bool polling; /* so the dead wait for the end of the poll */
+};
+
+struct wf_conn {
+	struct wf_list node;
+	struct wf_conn_lists *lists;
+	struct wf_socket *socket; /* NULL: dead */
+	void *owner;
+	bool stranger; /* stands in lists->strangers */
+	bool dialled, dialling, closing;
+	bool mute; /* writing has failed; reading finds the end and says how */
+	uint64_t until_ns; /* of strangers and closing ones; 0: the next poll sets it */
+
+	uint8_t prefix[WF_GREET_PREFIX_BYTES];
+	uint8_t *in; /* the message that is coming, once its length is known */
+	size_t in_count, in_bytes;
+
+	uint8_t *out; /* from out_at, out_count bytes wait */
+	size_t out_at, out_count, out_bytes;
+
+	char remote[WF_SOCKET_ADDRESS_BYTES];
+};
+
+/* A conn in no list but of @lists, without a socket.  NULL: out of memory. */
+struct wf_conn *wf_conn_new(struct wf_conn_lists *lists);
+
+void wf_conn_stand_as_stranger(struct wf_conn *conn, uint64_t until_ns);
+
+/*
+ * The next message.  -EAGAIN: not all of it is here.  Other: the end, with a
+ * sentence: of the stream, or of our patience with what came (-EBADMSG, -EMSGSIZE).
+ */
+int wf_conn_read(struct wf_conn *conn, struct wf_greet *greet, struct wf_error *e);
+
+/* Write what waits, as far as the peer takes it. */
+void wf_conn_flush(struct wf_conn *conn);
+
+/* Close the stream at once.  @conn is freed, or dead until the poll ends. */
+void wf_conn_bury(struct wf_conn *conn);
+
+/* Free the dead. */
+void wf_conn_reap(struct wf_conn_lists *lists);
+
+#endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The door side of a link: dialling with patience, the greeting, and which of
+ * two connections between the same two nodes survives.
+ *
+ * The node of the lower incarnation decides that, alone, so that both can't
+ * drop one each: it answers a second greeting of a peer it knows with link 0,
+ * and gives up its own dial when that turns out to reach a known peer.
+ */
+#include "link/link.h"
+#include "link/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "util/random.h"
+
+#define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
+#define DIAL_PAUSE_MAX_NS WF_NS_PER_S
+
+static void dial_timer(struct wf_timer *timer);
+
+static void fill_hello(struct wf_link *link, struct wf_greet *greet)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_hello *h = &greet->hello;
+
+	memset(greet, 0, sizeof(*greet));
+	greet->kind = WF_GREET_HELLO;
+	h->wire_min = WF_WIRE_VERSION;
+	h->wire_max = WF_WIRE_VERSION;
+	memcpy(h->incarnation, w->incarnation, sizeof(h->incarnation));
+	snprintf(h->name, sizeof(h->name), "%s", w->name);
+	snprintf(h->address, sizeof(h->address), "%s", w->address);
+	snprintf(h->security, sizeof(h->security), "open");
+	h->host = w->host_facts;
+	h->manual = w->manual;
+	h->link = link->id;
+	h->token = link->token;
+	h->lost_ns = w->options.lost_ns;
+	h->record_bytes_max = WF_LINK_RECORD_BYTES_MAX;
+	if (link->resuming) {
+		h->resume_link = link->peer.link;
+		h->resume_token = link->peer.token;
+	}
+	h->rail_count = w->rail_count;
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+		struct wf_greet_rail *r = &h->rails[i];
+
+		snprintf(r->provider, sizeof(r->provider), "%s", caps->provider);
+		r->libfabric = caps->libfabric;
+		r->protocol = caps->protocol;
+		r->protocol_version = caps->protocol_version;
+		r->frame_bytes = caps->frame_bytes;
+		r->connected = caps->connected;
+		r->same_host = caps->same_host;
+		r->address_bytes = (uint32_t)wf_rail_address(w->rails[i].rail, r->address);
+	}
+}
+
+static void send_hello(struct wf_link *link)
+{
+	struct wf_greet greet;
+
+	fill_hello(link, &greet);
+	wf_conn_send(link->conn, &greet);
+}
+
+static void refuse(struct wf_conn *conn, enum weft_status status, const char *text)
+{
+	struct wf_greet greet = { .kind = WF_GREET_REFUSE };
+
+	greet.refuse.status = status;
+	snprintf(greet.refuse.text, sizeof(greet.refuse.text), "%s", text);
+	wf_conn_send(conn, &greet);
+	wf_conn_close(conn);
+}
+
+/* A dial has failed, or what it led to: again after a pause, or give up. */
+static void again_or_die(struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_worker *w = link->worker;
+	uint64_t pause = link->dial_pause_ns;
+
+	if (w->now_ns >= link->dial_until_ns) {
+		struct wf_error why;
+
+		wf_error_set(&why, -EHOSTUNREACH, "%s can't be reached: %s", wf_link_label(link),
+			     e->text);
+		wf_link_die(link, &why);
+		return;
+	}
+	wf_link_forget_peer(link);
+	link->state = WF_LINK_DIALLING;
+	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
+	/* Between half and all of the pause, so that many peers don't come at once. */
+	pause = pause / 2 + wf_random_u64() % (pause / 2);
+	wf_worker_timer(w, &link->dial_timer, w->now_ns + pause, dial_timer);
+}
+
+static void dial(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_error e;
+
+	if (!wf_door_dial(w->door, link->address, link, &link->conn, &e))
+		wf_link_get(link);
+	else if (link->resuming)
+		wf_live_door_closed(link, &e);
+	else
+		again_or_die(link, &e);
+}
+
+static void dial_timer(struct wf_timer *timer)
+{
+	dial(WF_CONTAINER(timer, struct wf_link, dial_timer));
+}
+
+void wf_dial_start(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (!link->address[0])
+		return;
+	link->dialler = true;
+	link->state = WF_LINK_DIALLING;
+	link->dial_pause_ns = DIAL_PAUSE_NS;
+	link->dial_until_ns = link->met ? 0 : w->now_ns + w->options.connect_ns;
+	/* From the loop, so that no function of the door is called inside another. */
+	wf_worker_timer(w, &link->dial_timer, w->now_ns, dial_timer);
+}
+
+void wf_dial_again(struct wf_link *link)
+{
+	link->resuming = true;
+	dial(link);
+}
+
+static void opened(void *ctx, struct wf_conn *conn)
+{
+	struct wf_link *link = wf_conn_owner(conn);
+
+	(void)ctx;
+	send_hello(link);
+}
+
+static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
+{
+	struct wf_link *link = wf_conn_owner(conn);
+	struct wf_link *other;
+
+	(void)ctx;
+	if (link->conn != conn)
+		return;
+	link->conn = NULL;
+	if (link->was_up || link->resuming) {
+		wf_live_door_closed(link, e);
+	} else if (link->dialler) {
+		again_or_die(link, e);
+	} else {
+		/* It never came up.  The peer may have settled on another connection. */
+		other = link->greeted ? wf_link_find(link->worker, link->peer.incarnation, link)
+				      : NULL;
+		if (other)
+			wf_link_merge(link, other);
+		else
+			wf_link_die(link, e);
+	}
+	wf_link_put(link);
+}
+
+/* Take over what the peer's hello says; -EPROTO with a sentence if we can't work with it. */
+static int accept_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_error why = { 0 };
+
+	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
+		return wf_error_set(e, -EPROTO,
+				    "the peer speaks wire versions %u to %u, this node %d",
+				    hello->wire_min, hello->wire_max, WF_WIRE_VERSION);
+	if (!memcmp(hello->incarnation, w->incarnation, WF_INCARNATION_BYTES))
+		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
+	link->peer = *hello;
+	link->greeted = true;
+	snprintf(link->name, sizeof(link->name), "%s", hello->name);
+	if (!link->address[0])
+		snprintf(link->address, sizeof(link->address), "%s", hello->address);
+	link->gate_open = !wf_host_gate(&w->host_facts, &hello->host, &why);
+	snprintf(link->gate_text, sizeof(link->gate_text), "%.150s", why.text);
+	/* Both are a help on the same host, not a need: without them the door tells. */
+	if (wf_host_peer_open(&w->host_facts, &hello->host, &link->peer_host))
+		link->peer_host = NULL;
+	else
+		wf_worker_watch_peer(w, wf_host_peer_fd(link->peer_host), link->id);
+	if (!link->gate_open || wf_ringer_open(&hello->host, &link->ringer))
+		link->ringer = NULL;
+	link->heard_ns = w->now_ns;
+	link->room_total = w->options.room_bytes;
+	return 0;
+}
+
+/* The peer has answered our dial. */
+static void greeted(struct wf_link *link, const struct wf_hello *hello)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_link *other;
+	struct wf_error e;
+
+	if (link->resuming) {
+		link->resuming = false;
+		if (!memcmp(hello->incarnation, link->peer.incarnation, WF_INCARNATION_BYTES) &&
+		    hello->link == link->peer.link) {
+			wf_counters_add(&w->counters.links_resumed, 1);
+			wf_timer_stop(&w->timers, &link->redial_timer);
+			wf_live_heard(link);
+			if (link->state == WF_LINK_TRYING)
+				wf_attempt_start(link);
+			return;
+		}
+		wf_error_set(&e, -ECONNRESET, "%s has started anew", wf_link_label(link));
+		wf_link_die(link, &e);
+		return;
+	}
+	if (link->greeted) {
+		wf_link_violate(link, "a second hello");
+		return;
+	}
+	other = wf_link_find(w, hello->incarnation, link);
+	if (other && (!hello->link || memcmp(w->incarnation, hello->incarnation,
+					     WF_INCARNATION_BYTES) < 0)) {
+		wf_link_merge(link, other);
+		return;
+	}
+	if (!hello->link) {
+		/* It knows a link of ours that we have given up; it will find out. */
+		wf_error_set(&e, -EALREADY, "the peer holds on to an earlier link");
+		wf_link_get(link);
+		wf_link_close_conn(link);
+		again_or_die(link, &e);
+		wf_link_put(link);
+		return;
+	}
+	if (accept_hello(link, hello, &e)) {
+		wf_link_die(link, &e);
+		return;
+	}
+	wf_attempt_start(link);
+}
+
+static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
+{
+	struct wf_link *link = wf_table_get(&w->links, hello->resume_link);
+
+	if (!link || link->token != hello->resume_token || !link->greeted ||
+	    memcmp(link->peer.incarnation, hello->incarnation, WF_INCARNATION_BYTES)) {
+		refuse(conn, WEFT_UNAVAILABLE, "that link is gone");
+		return;
+	}
+	wf_link_get(link); /* the new conn's */
+	wf_link_close_conn(link);
+	link->conn = conn;
+	wf_conn_adopt(conn, link);
+	wf_timer_stop(&w->timers, &link->redial_timer);
+	wf_counters_add(&w->counters.links_resumed, 1);
+	wf_live_heard(link);
+	send_hello(link);
+}
+
+/* Somebody has dialled us. */
+static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
+{
+	struct wf_greet greet;
+	struct wf_link *link;
+	struct wf_error e;
+	bool known;
+	int err;
+
+	if (hello->resume_link) {
+		resume(w, conn, hello);
+		return;
+	}
+	known = wf_link_find(w, hello->incarnation, NULL) &&
+		memcmp(w->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
+	err = wf_link_create(w, &link);
+	if (err) {
+		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
+		return;
+	}
+	if (known) {
+		fill_hello(link, &greet);
+		greet.hello.link = 0;
+		greet.hello.token = 0;
+		wf_conn_send(conn, &greet);
+		wf_conn_close(conn);
+		goto put_link;
+	}
+	err = accept_hello(link, hello, &e);
+	if (err) {
+		refuse(conn, WEFT_FAILED_PRECONDITION, e.text);
+		goto put_link;
+	}
+	link->state = WF_LINK_TRYING;
+	link->dialler = false;
+	link->conn = conn;
+	wf_link_get(link);
+	wf_conn_adopt(conn, link);
+	send_hello(link);
+	wf_attempt_start(link);
+put_link:
+	wf_link_put(link);
+}
+
+static void refused(struct wf_link *link, const struct wf_greet *greet)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECONNREFUSED, "%s refuses: %s", wf_link_label(link), greet->refuse.text);
+	wf_link_die(link, &e);
+}
+
+static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *greet)
+{
+	struct wf_link *link = wf_conn_owner(conn);
+	struct wf_worker *w = ctx;
+	struct wf_error e;
+
+	if (!link) {
+		if (greet->kind == WF_GREET_HELLO)
+			stranger(w, conn, &greet->hello);
+		else
+			wf_conn_close(conn);
+		return;
+	}
+	if (greet->kind == WF_GREET_HELLO) {
+		greeted(link, &greet->hello);
+		return;
+	}
+	if (greet->kind == WF_GREET_REFUSE) {
+		refused(link, greet);
+		return;
+	}
+	if (!link->greeted) {
+		wf_link_violate(link, "a message before its hello");
+		return;
+	}
+	wf_live_heard(link);
+	switch (greet->kind) {
+	case WF_GREET_TRY:
+		wf_attempt_try(link, greet->try.epoch, greet->try.mine, greet->try.yours);
+		break;
+	case WF_GREET_CANNOT:
+		wf_attempt_cannot(link, greet->try.epoch, greet->try.text);
+		break;
+	case WF_GREET_BEAT:
+		wf_live_beat(link, greet->beat.number, greet->beat.answer);
+		break;
+	case WF_GREET_RESYNC:
+		wf_flow_resync(link, greet->resync.epoch, greet->resync.received);
+		break;
+	case WF_GREET_GOODBYE:
+		wf_error_set(&e, -ESHUTDOWN, "%s said goodbye%s%s", wf_link_label(link),
+			     greet->refuse.text[0] ? ": " : "", greet->refuse.text);
+		wf_link_die(link, &e);
+		break;
+	default:
+		break;
+	}
+}
+
+const struct wf_door_events wf_dial_events = {
+	.opened = opened,
+	.message = message,
+	.closed = closed,
+};

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/door.h"
+#include "link/conn.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EVENTS_MAX 64
+/* Fewer than there are places: who speaks is heard before a crowd pushes him out. */
+#define ACCEPTS_MAX 16
+/* Messages of one connection in one poll: others have their turn then. */
+#define MESSAGES_MAX 16
+/* With no descriptor left and no stranger to let go; not tuned. */
+#define ACCEPT_PAUSE_NS (100 * WF_NS_PER_MS)
+
+struct wf_door {
+	struct wf_door_config config;
+	struct wf_socket_set *set;
+	struct wf_socket *listener; /* its owner is NULL; a stream's is its conn */
+	struct wf_conn_lists lists;
+	uint64_t accept_ns; /* listen again then; 0: listening */
+	char address[WF_SOCKET_ADDRESS_BYTES];
+};
+
+static struct wf_conn *conn_of(struct wf_list *node)
+{
+	return WF_CONTAINER(node, struct wf_conn, node);
+}
+
+int wf_door_open(const struct wf_door_config *config, struct wf_door **door, struct wf_error *e)
+{
+	struct wf_door *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return wf_error_set(e, -ENOMEM, "door: out of memory");
+	d->config = *config;
+	d->config.listen = NULL; /* the caller's */
+	wf_list_init(&d->lists.strangers);
+	wf_list_init(&d->lists.owned);
+	wf_list_init(&d->lists.closing);
+	wf_list_init(&d->lists.dead);
+	err = wf_socket_set_open(&d->set, e);
+	if (err)
+		goto free_door;
+	err = wf_socket_listen(d->set, config->listen, config->beyond_loopback, NULL, &d->listener,
+			       d->address, e);
+	if (err)
+		goto close_set;
+
+	*door = d;
+	return 0;
+
+close_set:
+	wf_socket_set_close(d->set);
+free_door:
+	free(d);
+	return err;
+}
+
+/* Write once what waits and close. */
+static void close_all(struct wf_list *list)
+{
+	WF_LIST_EACH(node, list) {
+		struct wf_conn *conn = conn_of(node);
+
+		if (!conn->dialling)
+			wf_conn_flush(conn);
+		wf_conn_bury(conn);
+	}
+}
+
+void wf_door_close(struct wf_door *door)
+{
+	if (!door)
+		return;
+	close_all(&door->lists.strangers);
+	close_all(&door->lists.owned);
+	close_all(&door->lists.closing);
+	wf_socket_close(door->listener);
+	wf_socket_set_close(door->set);
+	free(door);
+}
+
+const char *wf_door_address(const struct wf_door *door)
+{
+	return door->address;
+}
+
+int wf_door_fd(const struct wf_door *door)
+{
+	return wf_socket_set_fd(door->set);
+}
+
+/* The time limits of the conns in @list; an until_ns of 0 is due at once. */
+static uint64_t soonest(const struct wf_list *list)
+{
+	uint64_t ns = UINT64_MAX;
+
+	WF_LIST_EACH(node, list)
+		ns = WF_MIN(ns, conn_of(node)->until_ns);
+	return ns;
+}
+
+uint64_t wf_door_next_ns(const struct wf_door *door)
+{
+	uint64_t ns = WF_MIN(soonest(&door->lists.strangers), soonest(&door->lists.closing));
+
+	return door->accept_ns ? WF_MIN(ns, door->accept_ns) : ns;
+}
+
+int wf_door_dial(struct wf_door *door, const char *address, void *owner, struct wf_conn **conn,
+		 struct wf_error *e)
+{
+	struct wf_conn *c = wf_conn_new(&door->lists);
+	int err;
+
+	if (!c)
+		return wf_error_set(e, -ENOMEM, "dial %.200s: out of memory", address);
+	err = wf_socket_dial(door->set, address, c, &c->socket, e);
+	if (err) {
+		free(c);
+		return err;
+	}
+	c->dialled = true;
+	c->dialling = true;
+	(void)snprintf(c->remote, sizeof(c->remote), "%s", address);
+	wf_conn_adopt(c, owner);
+	*conn = c;
+	return 0;
+}
+
+/* @conn has ended by itself.  Strangers and those that were closed anyway go without a word. */
+static void end(struct wf_door *door, struct wf_conn *conn, const struct wf_error *e)
+{
+	bool told = conn->owner && !conn->closing;
+
+	wf_conn_bury(conn);
+	if (told)
+		door->config.events->closed(door->config.ctx, conn, e);
+	conn->owner = NULL;
+}
+
+static void read_conn(struct wf_door *door, struct wf_conn *conn)
+{
+	struct wf_error e = { 0 };
+	struct wf_greet greet;
+
+	for (int i = 0; i < MESSAGES_MAX && conn->socket; i++) {
+		int err = wf_conn_read(conn, &greet, &e);
+
+		if (err == -EAGAIN)
+			return;
+		if (err) {
+			end(door, conn, &e);
+			return;
+		}
+		if (!conn->closing)
+			door->config.events->message(door->config.ctx, conn, &greet);
+	}
+}
+
+static void finish_dial(struct wf_door *door, struct wf_conn *conn)
+{
+	struct wf_error e = { 0 };
+	int err = wf_socket_dialled(conn->socket, &e);
+
+	if (err == -EAGAIN)
+		return;
+	if (err) {
+		end(door, conn, &e);
+		return;
+	}
+	conn->dialling = false;
+	wf_conn_flush(conn);
+	door->config.events->opened(door->config.ctx, conn);
+}
+
+static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
+{
+	/* An event of this batch may have closed it before its own came. */
+	if (!conn->socket)
+		return;
+	if (conn->dialling) {
+		finish_dial(door, conn);
+		return;
+	}
+	/* Reading first: what the peer said before it left is heard. */
+	if (ready & WF_SOCKET_READABLE)
+		read_conn(door, conn);
+	if (ready & WF_SOCKET_WRITABLE && conn->socket)
+		wf_conn_flush(conn);
+	if (conn->socket && conn->closing && !conn->out_count)
+		wf_conn_bury(conn);
+}
+
+/* Let the oldest stranger go; false if there is none. */
+static bool evict(struct wf_door *door)
+{
+	struct wf_list *oldest = wf_list_first(&door->lists.strangers);
+
+	if (!oldest)
+		return false;
+	wf_conn_bury(conn_of(oldest));
+	return true;
+}
+
+/* Accept one.  Has one come? */
+static bool accept_one(struct wf_door *door, uint64_t now_ns)
+{
+	char from[WF_SOCKET_ADDRESS_BYTES];
+	struct wf_socket *s;
+	struct wf_conn *conn;
+	int err;
+
+	do
+		err = wf_socket_accept(door->listener, &s, from);
+	while (err == -EMFILE && evict(door));
+	if (err == -EMFILE) {
+		door->accept_ns = now_ns + ACCEPT_PAUSE_NS;
+		wf_socket_want(door->listener, 0);
+	}
+	if (err)
+		return false;
+	if (door->lists.stranger_count >= WF_DOOR_STRANGERS_MAX)
+		(void)evict(door);
+	conn = wf_conn_new(&door->lists);
+	if (!conn) {
+		wf_socket_close(s);
+		return true;
+	}
+	conn->socket = s;
+	(void)snprintf(conn->remote, sizeof(conn->remote), "%s", *from ? from : "a stranger");
+	wf_socket_own(s, conn);
+	wf_conn_stand_as_stranger(conn, now_ns + WF_DOOR_STRANGER_NS);
+	/* He has often spoken already. */
+	read_conn(door, conn);
+	return true;
+}
+
+static void accept_all(struct wf_door *door, uint64_t now_ns)
+{
+	for (int i = 0; i < ACCEPTS_MAX; i++)
+		if (!accept_one(door, now_ns))
+			return;
+}
+
+/* Bury those of @list whose time is up. */
+static void expire(struct wf_list *list, uint64_t now_ns)
+{
+	WF_LIST_EACH(node, list) {
+		struct wf_conn *conn = conn_of(node);
+
+		if (!conn->until_ns)
+			conn->until_ns = now_ns + WF_CONN_LINGER_NS;
+		if (now_ns >= conn->until_ns)
+			wf_conn_bury(conn);
+	}
+}
+
+void wf_door_poll(struct wf_door *door, uint64_t now_ns)
+{
+	struct wf_socket_event events[EVENTS_MAX];
+	int count;
+
+	if (door->accept_ns && now_ns >= door->accept_ns) {
+		door->accept_ns = 0;
+		wf_socket_want(door->listener, WF_SOCKET_READABLE);
+	}
+	door->lists.polling = true;
+	count = wf_socket_set_poll(door->set, events, EVENTS_MAX);
+	for (int i = 0; i < count; i++) {
+		if (events[i].owner)
+			serve(door, events[i].owner, events[i].ready);
+		else
+			accept_all(door, now_ns);
+	}
+	expire(&door->lists.strangers, now_ns);
+	expire(&door->lists.closing, now_ns);
+	door->lists.polling = false;
+	wf_conn_reap(&door->lists);
+}
+
+void wf_door_forked(struct wf_door *door)
+{
+	wf_socket_set_forked(door->set);
+}

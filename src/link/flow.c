@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of a link, out and in.
+ *
+ * Out: messages are packed into numbered frames, which are kept until the
+ * peer has confirmed them, so that they can be sent again on another rail.
+ * While a frame is under way what is posted waits for the next, unless it
+ * fills one; so an idle link adds no delay and a busy one packs.
+ *
+ * In: frames are taken in order and exactly once.  What comes twice is
+ * confirmed again, what comes too early is dropped and asked for again.
+ */
+#include "link/link.h"
+#include "link/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/grant.h"
+
+#define ACK_NS (10 * WF_NS_PER_MS)      /* an acknowledgement waits this long for a frame to ride on */
+#define OVERDUE_MIN_NS (50 * WF_NS_PER_MS)
+#define OVERDUE_MAX_NS WF_NS_PER_S
+#define RESYNC_NS (20 * WF_NS_PER_MS)   /* between two resyncs */
+#define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: the rail is replaced */
+
+static void overdue(struct wf_timer *timer);
+
+void wf_flow_mark(struct wf_link *link)
+{
+	if (wf_list_empty(&link->dirty_node))
+		wf_list_append(&link->worker->dirty, &link->dirty_node);
+}
+
+/* Out. */
+
+static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_list *spare = wf_list_pop(&w->spare_frames);
+	struct wf_outframe *f;
+	void *bytes;
+
+	if (spare) {
+		f = WF_CONTAINER(spare, struct wf_outframe, node);
+		bytes = f->bytes;
+	} else {
+		f = malloc(sizeof(*f));
+		if (!f)
+			return NULL;
+		if (wf_pool_take(&w->frames, w->frame_bytes, &bytes)) {
+			free(f);
+			return NULL;
+		}
+	}
+	*f = (struct wf_outframe){ .link = link, .worker = w, .bytes = bytes, .kind = kind };
+	wf_list_init(&f->node);
+	return f;
+}
+
+/* Nobody needs it any more; but while the rail has it, it is only held. */
+static void give_frame(struct wf_outframe *f)
+{
+	struct wf_link *link = f->link;
+
+	wf_list_remove(&f->node);
+	f->link = NULL;
+	if (!f->posted)
+		wf_list_prepend(&f->worker->spare_frames, &f->node);
+	else if (link)
+		wf_list_append(&link->held, &f->node);
+}
+
+/* Write the header as things stand now, and post.  0, or -EAGAIN: @f waits. */
+static int post_frame(struct wf_link *link, struct wf_outframe *f)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_grant grant;
+	struct wf_error e;
+	int rc;
+
+	f->header.link = link->peer.link;
+	f->header.token = link->peer.token;
+	f->header.epoch = link->epoch;
+	f->header.ack = link->sequence.received;
+	f->header.credit = link->promised_total;
+	f->header.room = link->room_total;
+	wf_frame_put(f->bytes, &f->header);
+	rc = wf_grant_local(&grant, link->on->rail, &w->frames, f->bytes, f->count, &e);
+	if (!rc)
+		rc = wf_ep_send(link->ep, f->bytes, f->count, grant.desc, f);
+	/* Also when its queue is full: it must wake up to empty it. */
+	if (link->ringer && wf_rail_caps(link->on->rail)->wait == WF_WAIT_DOORBELL)
+		wf_ringer_ring(link->ringer);
+	f->waiting = rc < 0;
+	if (rc < 0) {
+		link->stalled = true;
+		wf_flow_mark(link);
+		return -EAGAIN;
+	}
+	f->posted = rc == 0;
+	f->posted_ns = w->now_ns;
+	if (f->posted && f->kind == WF_FRAME_DATA)
+		link->posted_count++;
+	link->ack_told = f->header.ack;
+	link->promised_told = f->header.credit;
+	link->room_told = f->header.room;
+	link->ack_now = false;
+	wf_timer_stop(&w->timers, &link->ack_timer);
+	wf_counters_add(&w->counters.frames_sent, 1);
+	return 0;
+}
+
+/* A frame without records; lost is lost, whoever needs it sends it again. */
+int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind)
+{
+	struct wf_outframe *f = take_frame(link, kind);
+	struct wf_pack pack;
+	int rc;
+
+	if (!f)
+		return -ENOMEM;
+	f->header.kind = (uint8_t)kind;
+	if (kind == WF_FRAME_ANSWER)
+		f->header.seq = link->control_received;
+	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
+	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
+	rc = post_frame(link, f);
+	give_frame(f);
+	return rc;
+}
+
+static uint64_t overdue_ns(const struct wf_link *link)
+{
+	uint64_t ns = WF_MAX(4 * link->rtt_ns, OVERDUE_MIN_NS) << WF_MIN(link->overdue_count, 5u);
+
+	return WF_MIN(ns, OVERDUE_MAX_NS);
+}
+
+static void expect(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (!link->overdue_timer.armed)
+		wf_worker_timer(w, &link->overdue_timer, w->now_ns + overdue_ns(link), overdue);
+}
+
+static size_t message_bytes(const struct wf_message *m)
+{
+	return m->head_bytes + m->body_bytes;
+}
+
+/* Fill a frame from the queue; @finished gets the messages that are complete. */
+static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *finished)
+{
+	uint64_t alone = link->worker->options.pack_bytes;
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&link->queue))) {
+		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
+		bool big = alone && message_bytes(m) > alone;
+		size_t before = m->done_bytes;
+		int rc;
+
+		if (big && pack->record_count)
+			return;
+		rc = wf_pack_add(pack, m->type, m->head, m->head_bytes, m->body, m->body_bytes,
+				 &m->done_bytes);
+		link->queued_bytes -= m->done_bytes - before;
+		if (rc)
+			return;
+		wf_list_remove(node);
+		wf_list_append(finished, node);
+		if (big)
+			return;
+	}
+}
+
+static int send_data(struct wf_link *link)
+{
+	struct wf_outframe *f = take_frame(link, WF_FRAME_DATA);
+	struct wf_list finished, *node;
+	struct wf_pack pack;
+	int rc;
+
+	if (!f)
+		return -EAGAIN;
+	wf_list_init(&finished);
+	wf_credit_spend(&link->credit, 1);
+	f->header.kind = WF_FRAME_DATA;
+	f->header.seq = wf_sequence_next(&link->sequence);
+	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
+	fill(link, &pack, &finished);
+	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
+	wf_list_append(&link->frames, &f->node);
+	rc = post_frame(link, f);
+	expect(link);
+	wf_live_start(link);
+	/* The bytes are in the frame, posted or not. */
+	while ((node = wf_list_pop(&finished))) {
+		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
+
+		m->sent(m, NULL);
+	}
+	return rc;
+}
+
+static void send_control(struct wf_link *link)
+{
+	struct wf_outframe *f = take_frame(link, WF_FRAME_CONTROL);
+	uint8_t bytes[WF_SMALL_RECORD_BYTES];
+	struct wf_pack pack;
+	struct wf_list *node;
+
+	if (!f)
+		return;
+	f->header.kind = WF_FRAME_CONTROL;
+	f->header.seq = ++link->control_seq;
+	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
+	while ((node = wf_list_first(&link->controls)) &&
+	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
+		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+		struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
+		struct wf_small_record small = { .id = c->id };
+		size_t done = 0;
+
+		wf_small_record_put(&writer, &small);
+		wf_pack_add(&pack, c->type, bytes, sizeof(bytes), NULL, 0, &done);
+		wf_list_remove(node);
+		wf_list_append(&link->controls_out, node);
+	}
+	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
+	link->control_frame = f;
+	post_frame(link, f);
+	expect(link);
+}
+
+/* Post again, in order, what waits; -EAGAIN: the rail is full. */
+static int post_waiting(struct wf_link *link)
+{
+	WF_LIST_EACH(node, &link->frames) {
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+
+		if (f->waiting && post_frame(link, f))
+			return -EAGAIN;
+	}
+	if (link->control_frame && link->control_frame->waiting)
+		return post_frame(link, link->control_frame);
+	return 0;
+}
+
+static bool must_tell(const struct wf_link *link)
+{
+	uint32_t told = link->promised_told - link->returned_seen - link->sequence.received;
+	uint32_t window = link->promised_total - link->returned_seen - link->sequence.received;
+
+	return link->ack_now || told < window / 2 ||
+	       link->sequence.received - link->ack_told >= WF_MAX(window / 2, 1u) ||
+	       link->room_total - link->room_told > link->worker->options.room_bytes / 2;
+}
+
+/* Send what there is to send. */
+void wf_flow_run(struct wf_link *link)
+{
+	struct wf_error e;
+
+	if (link->state == WF_LINK_GONE) {
+		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
+			     wf_link_label(link));
+		wf_flow_fail(link, &e);
+	}
+	if (link->state != WF_LINK_UP)
+		return;
+	link->stalled = false;
+	if (link->answer_owed) {
+		if (wf_flow_special(link, WF_FRAME_ANSWER))
+			return;
+		link->answer_owed = false;
+	}
+	if (post_waiting(link))
+		return;
+	while (link->state == WF_LINK_UP && !wf_list_empty(&link->queue)) {
+		if (!wf_credit_left(&link->credit))
+			break;
+		if (link->posted_count && link->queued_bytes < link->frame_bytes)
+			break;
+		if (send_data(link))
+			return;
+	}
+	if (!link->control_frame && (!wf_list_empty(&link->controls) || must_tell(link)))
+		send_control(link);
+}
+
+/* The rail is done with @f. */
+void wf_flow_sent(struct wf_outframe *f, int status)
+{
+	struct wf_link *link = f->link;
+
+	f->posted = false;
+	if (!link) {
+		give_frame(f);
+		return;
+	}
+	if (f->kind == WF_FRAME_DATA)
+		link->posted_count--;
+	if (status) {
+		f->waiting = true;
+		wf_link_rail_failed(link, wf_error_name(status));
+	} else if (!wf_list_empty(&link->queue)) {
+		wf_flow_mark(link);
+	}
+}
+
+/* The peer has received @ack data frames in order. */
+void wf_flow_confirm(struct wf_link *link, uint32_t ack)
+{
+	struct wf_worker *w = link->worker;
+	int count = wf_sequence_ack(&link->sequence, ack);
+
+	if (count < 0) {
+		wf_link_violate(link, "it confirms frames that were never sent");
+		return;
+	}
+	if (!count)
+		return;
+	while (count--) {
+		struct wf_list *node = wf_list_first(&link->frames);
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+
+		if (!count && !f->replayed) {
+			uint64_t rtt = w->now_ns - f->posted_ns;
+
+			link->rtt_ns = link->rtt_ns ? link->rtt_ns - link->rtt_ns / 8 + rtt / 8 : rtt;
+		}
+		if (f->posted)
+			link->posted_count--;
+		give_frame(f);
+	}
+	link->overdue_count = 0;
+	wf_timer_stop(&w->timers, &link->overdue_timer);
+	if (!wf_list_empty(&link->frames) || link->control_frame)
+		expect(link);
+}
+
+/* Everything unconfirmed that the rail does not have goes out again. */
+static void replay(struct wf_link *link)
+{
+	WF_LIST_EACH(node, &link->frames) {
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+
+		if (f->posted || f->waiting)
+			continue;
+		f->waiting = true;
+		f->replayed = true;
+		wf_counters_add(&link->worker->counters.frames_replayed, 1);
+	}
+	if (link->control_frame && !link->control_frame->posted)
+		link->control_frame->waiting = true;
+	wf_flow_mark(link);
+}
+
+static void send_resync(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
+
+	if (!link->conn || w->now_ns < link->resync_ns + RESYNC_NS)
+		return;
+	link->resync_ns = w->now_ns;
+	greet.resync.epoch = link->epoch;
+	greet.resync.received = link->sequence.received;
+	wf_conn_send(link->conn, &greet);
+}
+
+/* The peer misses frames, or its acknowledgements: it has @received. */
+void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
+{
+	if (link->state != WF_LINK_UP || epoch != link->epoch)
+		return;
+	wf_flow_confirm(link, received);
+	if (link->state != WF_LINK_UP)
+		return;
+	replay(link);
+	send_resync(link);
+}
+
+/* No acknowledgement came in time. */
+static void overdue(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, overdue_timer);
+	struct wf_outframe *oldest = link->control_frame;
+
+	if (link->state != WF_LINK_UP)
+		return;
+	if (!wf_list_empty(&link->frames))
+		oldest = WF_CONTAINER(wf_list_first(&link->frames), struct wf_outframe, node);
+	if (!oldest)
+		return;
+	if (link->beat_answered_ns > oldest->posted_ns + STALLED_NS) {
+		wf_link_rail_failed(link, "no progress for a second while the peer is alive");
+		return;
+	}
+	link->overdue_count++;
+	if (link->control_frame && !link->control_frame->posted) {
+		link->control_frame->waiting = true;
+		wf_flow_mark(link);
+	}
+	send_resync(link);
+	expect(link);
+}
+
+/* A rail works: what the old one lost goes out first. */
+void wf_flow_up(struct wf_link *link)
+{
+	link->overdue_count = 0;
+	replay(link);
+	if (!wf_list_empty(&link->frames) || link->control_frame)
+		expect(link);
+}
+
+/*
+ * The endpoint is about to be closed.  A connected rail gives every buffer
+ * back by that; a shared one may still read frames it has, so the link goes on with
+ * copies and the originals stay with the rail until its own SENT, or its end.
+ */
+void wf_flow_rail_gone(struct wf_link *link)
+{
+	bool shared = !wf_rail_caps(link->on->rail)->connected;
+	struct wf_list again, *node_held;
+
+	wf_list_init(&again);
+	while (shared && (node_held = wf_list_pop(&link->held)))
+		wf_list_append(&link->on->abandoned, node_held);
+	while ((node_held = wf_list_pop(&link->held))) {
+		struct wf_outframe *f = WF_CONTAINER(node_held, struct wf_outframe, node);
+
+		f->posted = false;
+		give_frame(f);
+	}
+	wf_timer_stop(&link->worker->timers, &link->overdue_timer);
+	WF_LIST_EACH(node, &link->frames) {
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+		struct wf_outframe *copy = f;
+
+		if (f->posted && shared && (copy = take_frame(link, WF_FRAME_DATA))) {
+			memcpy(copy->bytes, f->bytes, f->count);
+			copy->header = f->header;
+			copy->count = f->count;
+			f->link = NULL;
+			wf_list_remove(&f->node);
+			wf_list_append(&link->on->abandoned, &f->node);
+		} else if (!copy) {
+			copy = f; /* no memory for a copy: better a stale frame than a lost one */
+		}
+		copy->posted = false;
+		wf_list_remove(&copy->node);
+		wf_list_append(&again, &copy->node);
+	}
+	wf_list_splice(&link->frames, &again);
+	link->posted_count = 0;
+	if (link->control_frame)
+		link->control_frame->posted = false;
+}
+
+/* The link is dead: nothing of it will be sent.  @e NULL: nobody is told. */
+void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_list messages, controls, *node;
+
+	wf_list_init(&messages);
+	wf_list_init(&controls);
+	wf_list_splice(&messages, &link->queue);
+	wf_list_splice(&controls, &link->controls_out);
+	wf_list_splice(&controls, &link->controls);
+	link->queued_bytes = 0;
+	while ((node = wf_list_first(&link->frames)))
+		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
+	if (link->control_frame)
+		give_frame(link->control_frame);
+	link->control_frame = NULL;
+	while ((node = wf_list_pop(&messages))) {
+		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
+
+		m->sent(m, e);
+	}
+	while ((node = wf_list_pop(&controls))) {
+		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+
+		if (c->sent)
+			c->sent(c, e);
+		else
+			free(c);
+	}
+}
+
+/* In. */
+
+static void ack_late(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, ack_timer);
+
+	link->ack_now = true;
+	wf_flow_mark(link);
+}
+
+static void control_answered(struct wf_link *link, uint32_t seq)
+{
+	struct wf_list done, *node;
+
+	if (!link->control_frame || seq != link->control_frame->header.seq)
+		return;
+	give_frame(link->control_frame);
+	link->control_frame = NULL;
+	wf_list_init(&done);
+	wf_list_splice(&done, &link->controls_out);
+	while ((node = wf_list_pop(&done))) {
+		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+
+		if (c->sent)
+			c->sent(c, NULL);
+		else
+			free(c);
+	}
+	wf_flow_mark(link);
+}
+
+/* Records of a control frame that concern the link itself; others go up. */
+static int control_record(struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_small_record small;
+
+	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
+		return w->sink->record(w->sink_ctx, link, record);
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	if (record->type == WF_RECORD_RETURN)
+		wf_budget_asked(link, (uint32_t)WF_MIN(small.id, UINT32_MAX));
+	else
+		wf_budget_returned(link, (uint32_t)small.id);
+	return 0;
+}
+
+static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
+{
+	uint32_t epoch = link->epoch;
+	struct wf_record record;
+	int rc = 1;
+
+	link->answer_owed = true;
+	wf_flow_mark(link);
+	if (seq == link->control_received)
+		return; /* we have had it; the answer was lost */
+	if (seq != link->control_received + 1) {
+		wf_link_violate(link, "a control frame out of turn");
+		return;
+	}
+	link->control_received = seq;
+	while (rc > 0 && link->state == WF_LINK_UP && link->epoch == epoch) {
+		rc = wf_unpack_next(unpack, &record);
+		if (rc > 0 && (record.flags || record.type < WF_RECORD_WITHDRAW ||
+			       control_record(link, &record)))
+			rc = -EBADMSG;
+	}
+	if (rc < 0)
+		wf_link_violate(link, "a control frame that makes no sense");
+}
+
+static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_record record, whole;
+	uint32_t epoch = link->epoch;
+	int rc;
+
+	rc = wf_sequence_receive(&link->sequence, seq);
+	if (rc == -EALREADY) {
+		link->ack_now = true;
+		wf_flow_mark(link);
+		return;
+	}
+	if (rc) {
+		send_resync(link);
+		return;
+	}
+	link->on->promised--;
+	wf_budget_refill(link);
+	if (must_tell(link))
+		wf_flow_mark(link);
+	else if (!link->ack_timer.armed)
+		wf_worker_timer(w, &link->ack_timer, w->now_ns + ACK_NS, ack_late);
+	while ((rc = wf_unpack_next(unpack, &record)) > 0) {
+		rc = wf_assembly_add(&link->assembly, &record, WF_LINK_RECORD_BYTES_MAX, &whole);
+		if (rc > 0)
+			rc = w->sink->record(w->sink_ctx, link, &whole);
+		/* What a record does may end the link, but not its memory: our caller holds it. */
+		if (!link->greeted || link->epoch != epoch)
+			return;
+		if (rc < 0)
+			break;
+	}
+	if (rc < 0)
+		wf_link_violate(link, rc == -ENOMEM ? "no memory for a record"
+						    : "a record that makes no sense");
+}
+
+static struct wf_link *addressee(struct wf_worker *w, const struct wf_frame *frame)
+{
+	struct wf_link *link = wf_table_get(&w->links, frame->link);
+
+	return link && link->token == frame->token && link->greeted ? link : NULL;
+}
+
+void wf_flow_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+		      size_t count)
+{
+	struct wf_unpack unpack;
+	struct wf_frame frame;
+	struct wf_link *link;
+
+	if (wf_unpack_begin(&unpack, bytes, count, &frame) || !(link = addressee(w, &frame))) {
+		wf_counters_add(&w->counters.frames_refused, 1);
+		return;
+	}
+	if (frame.epoch != link->epoch || link->on != on) {
+		wf_counters_add(&w->counters.late_dropped, 1);
+		return;
+	}
+	wf_link_get(link);
+	wf_live_heard(link);
+	wf_counters_add(&w->counters.frames_received, 1);
+	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||
+	    frame.kind == WF_FRAME_PONG)
+		wf_attempt_frame(link, &frame);
+	if (link->state != WF_LINK_UP)
+		goto put;
+	wf_flow_confirm(link, frame.ack);
+	if (link->state != WF_LINK_UP)
+		goto put;
+	if (wf_credit_update(&link->credit, frame.credit, UINT16_MAX) == -EPROTO) {
+		wf_link_violate(link, "it promises more than any rail has");
+		goto put;
+	}
+	if ((int64_t)(frame.room - link->room_granted) > 0)
+		link->room_granted = frame.room;
+	if (frame.kind == WF_FRAME_DATA)
+		take_data(link, &unpack, frame.seq);
+	else if (frame.kind == WF_FRAME_CONTROL)
+		take_control(link, &unpack, frame.seq);
+	else if (frame.kind == WF_FRAME_ANSWER)
+		control_answered(link, frame.seq);
+	if (!wf_list_empty(&link->queue))
+		wf_flow_mark(link);
+put:
+	wf_link_put(link);
+}

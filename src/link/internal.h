@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the link object tell each other; for src/link only.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_LINK_INTERNAL_H
+#define WF_LINK_INTERNAL_H
+
+#include "link/link.h"
+
+/* dial.c: the door and the greeting */
+void wf_dial_start(struct wf_link *link);
+void wf_dial_again(struct wf_link *link);
+extern const struct wf_door_events wf_dial_events;
+
+/* attempt.c: finding a rail that works */
+void wf_attempt_start(struct wf_link *link);
+void wf_attempt_next(struct wf_link *link, const char *why);
+void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
+void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why);
+void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev);
+void wf_attempt_connected(struct wf_ep *ep);
+void wf_attempt_closed(struct wf_ep *ep, int status);
+void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame);
+void wf_attempt_drop(struct wf_link *link);
+
+/* flow.c: frames out and in */
+void wf_flow_up(struct wf_link *link);
+void wf_flow_mark(struct wf_link *link);
+void wf_flow_run(struct wf_link *link);
+void wf_flow_sent(struct wf_outframe *frame, int status);
+void wf_flow_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+		      size_t count);
+void wf_flow_rail_gone(struct wf_link *link);
+void wf_flow_fail(struct wf_link *link, const struct wf_error *e);
+void wf_flow_confirm(struct wf_link *link, uint32_t ack);
+void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received);
+int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind);
+
+/* budget.c: receive slots promised to peers */
+int wf_budget_admit(struct wf_link *link);
+void wf_budget_leave(struct wf_link *link);
+void wf_budget_refill(struct wf_link *link);
+void wf_budget_asked(struct wf_link *link, uint32_t count);
+void wf_budget_returned(struct wf_link *link, uint32_t total);
+
+/* live.c: heartbeat, redial, death */
+void wf_live_start(struct wf_link *link);
+void wf_live_stop(struct wf_link *link);
+void wf_live_beat(struct wf_link *link, uint64_t number, bool answer);
+void wf_live_heard(struct wf_link *link);
+void wf_live_door_closed(struct wf_link *link, const struct wf_error *e);
+void wf_live_host_dead(struct wf_link *link);
+
+/* link.c */
+struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
+			     const struct wf_link *except);
+void wf_link_forget_peer(struct wf_link *link);
+void wf_link_merge(struct wf_link *link, struct wf_link *into);
+void wf_link_close_conn(struct wf_link *link);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/link.h"
+#include "link/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "util/random.h"
+
+const char *wf_link_label(const struct wf_link *link)
+{
+	if (link->name[0])
+		return link->name;
+	return link->address[0] ? link->address : "a peer without a name";
+}
+
+static struct wf_link *new_link(struct wf_worker *w)
+{
+	struct wf_link *link = calloc(1, sizeof(*link));
+
+	if (!link)
+		return NULL;
+	if (wf_table_add(&w->links, link, &link->id)) {
+		free(link);
+		return NULL;
+	}
+	link->worker = w;
+	link->refs = 1;
+	link->token = wf_random_u64();
+	wf_list_init(&link->dirty_node);
+	wf_list_init(&link->queue);
+	wf_list_init(&link->frames);
+	wf_list_init(&link->held);
+	wf_list_init(&link->controls);
+	wf_list_init(&link->controls_out);
+	wf_list_append(&w->link_list, &link->node);
+	return link;
+}
+
+int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link,
+		 struct wf_error *e)
+{
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	struct wf_link *fresh;
+	uint16_t port;
+	int err;
+
+	err = wf_socket_split(address, host, sizeof(host), &port, e);
+	if (err)
+		return err;
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *known = WF_CONTAINER(node, struct wf_link, node);
+
+		if (known->state != WF_LINK_GONE && !strcmp(known->address, address)) {
+			wf_link_get(known);
+			*link = known;
+			return 0;
+		}
+	}
+	fresh = new_link(w);
+	if (!fresh)
+		return wf_error_set(e, -ENOMEM, "no memory for a link to %s", address);
+	snprintf(fresh->address, sizeof(fresh->address), "%s", address);
+	fresh->dialler = true;
+	*link = fresh;
+	return 0;
+}
+
+int wf_link_create(struct wf_worker *w, struct wf_link **link)
+{
+	struct wf_link *fresh = new_link(w);
+
+	if (!fresh)
+		return -ENOMEM;
+	*link = fresh;
+	return 0;
+}
+
+struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
+			     const struct wf_link *except)
+{
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link != except && link->greeted && !link->same &&
+		    !memcmp(link->peer.incarnation, incarnation, WF_INCARNATION_BYTES))
+			return link;
+	}
+	return NULL;
+}
+
+void wf_link_get(struct wf_link *link)
+{
+	link->refs++;
+}
+
+void wf_link_put(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (--link->refs)
+		return;
+	/* Conns and whoever posted hold references; so nothing is under way here. */
+	wf_link_forget_peer(link);
+	wf_timer_stop(&w->timers, &link->dial_timer);
+	if (link->same)
+		wf_link_put(link->same);
+	wf_table_remove(&w->links, link->id);
+	wf_list_remove(&link->dirty_node);
+	wf_list_remove(&link->node);
+	free(link);
+}
+
+/* Drop the door; its reference goes too, so @link may be gone after this. */
+void wf_link_close_conn(struct wf_link *link)
+{
+	struct wf_conn *conn = link->conn;
+
+	if (!conn)
+		return;
+	link->conn = NULL;
+	wf_conn_close(conn);
+	wf_link_put(link);
+}
+
+/* Forget everything that belongs to the peer's present life. */
+void wf_link_forget_peer(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_attempt_drop(link);
+	wf_live_stop(link);
+	wf_timer_stop(&w->timers, &link->try_timer);
+	wf_timer_stop(&w->timers, &link->overdue_timer);
+	wf_timer_stop(&w->timers, &link->ack_timer);
+	wf_timer_stop(&w->timers, &link->redial_timer);
+	wf_ringer_close(link->ringer);
+	wf_host_peer_close(link->peer_host);
+	wf_assembly_fini(&link->assembly);
+	link->ringer = NULL;
+	link->peer_host = NULL;
+	link->greeted = false;
+	link->gate_open = false;
+	link->assembly = (struct wf_assembly){ 0 };
+	link->sequence = (struct wf_sequence){ 0 };
+	link->credit = (struct wf_credit){ 0 };
+	link->room_granted = link->room_spent = 0;
+	link->room_total = link->room_told = 0;
+	link->control_seq = link->control_received = 0;
+	link->answer_owed = false;
+	link->promised_total = link->promised_told = link->returned_seen = link->ack_told = 0;
+	link->returned_total = 0;
+	link->return_asked = false;
+	link->epoch = 0;
+	link->pair_count = link->pair_at = 0;
+	link->resuming = false;
+	link->was_up = false;
+	link->stalled = false;
+	link->tried[0] = '\0';
+}
+
+/* A new life needs a new id and token: frames of the old one find nothing. */
+static void renew(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_table_remove(&w->links, link->id);
+	link->token = wf_random_u64();
+	if (wf_table_add(&w->links, link, &link->id))
+		link->state = WF_LINK_GONE;
+}
+
+void wf_link_die(struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_error why = *e; /* it may lie in what is freed here */
+	bool was_known = link->greeted;
+
+	wf_link_get(link);
+	wf_log(&w->log, WF_LOG_INFO, "%s: %s", wf_link_label(link), why.text);
+	if (was_known)
+		wf_counters_add(&w->counters.peers_lost, 1);
+	wf_timer_stop(&w->timers, &link->dial_timer);
+	wf_attempt_drop(link);
+	wf_flow_fail(link, &why);
+	wf_link_forget_peer(link);
+	link->state = link->address[0] ? WF_LINK_IDLE : WF_LINK_GONE;
+	link->dialler = true;
+	link->met = link->met || was_known;
+	renew(link);
+	wf_link_close_conn(link);
+	w->sink->down(w->sink_ctx, link, &why);
+	wf_link_put(link);
+}
+
+void wf_link_violate(struct wf_link *link, const char *what)
+{
+	struct wf_error e;
+
+	wf_counters_add(&link->worker->counters.frames_refused, 1);
+	wf_error_set(&e, -EPROTO, "%s broke the protocol: %s", wf_link_label(link), what);
+	wf_link_die(link, &e);
+}
+
+/* @link turned out to be the peer of @into: what waits moves over. */
+void wf_link_merge(struct wf_link *link, struct wf_link *into)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_link_get(into);
+	wf_link_get(link);
+	link->same = into;
+	wf_timer_stop(&w->timers, &link->dial_timer);
+	wf_link_forget_peer(link);
+	wf_link_close_conn(link);
+	link->state = WF_LINK_IDLE;
+	w->sink->merged(w->sink_ctx, link, into);
+	wf_list_splice(&into->queue, &link->queue);
+	into->queued_bytes += link->queued_bytes;
+	link->queued_bytes = 0;
+	wf_list_splice(&into->controls, &link->controls);
+	into->watch_count += link->watch_count;
+	link->watch_count = 0;
+	if (!into->address[0])
+		snprintf(into->address, sizeof(into->address), "%s", link->address);
+	wf_flow_mark(into);
+	wf_link_put(link);
+}
+
+/* Something wants to reach the peer. */
+static void use(struct wf_link *link)
+{
+	if (link->state == WF_LINK_IDLE)
+		wf_dial_start(link);
+	else if (link->state == WF_LINK_UP || link->state == WF_LINK_GONE)
+		wf_flow_mark(link);
+}
+
+void wf_link_post(struct wf_link *link, struct wf_message *m)
+{
+	link = wf_link_real(link);
+	m->done_bytes = 0;
+	wf_list_append(&link->queue, &m->node);
+	link->queued_bytes += m->head_bytes + m->body_bytes;
+	use(link);
+}
+
+int wf_link_unpost(struct wf_link *link, struct wf_message *m)
+{
+	link = wf_link_real(link);
+	if (wf_list_empty(&m->node) || m->done_bytes)
+		return -EALREADY;
+	wf_list_remove(&m->node);
+	link->queued_bytes -= m->head_bytes + m->body_bytes;
+	return 0;
+}
+
+void wf_link_control(struct wf_link *link, struct wf_control *c)
+{
+	link = wf_link_real(link);
+	wf_list_append(&link->controls, &c->node);
+	use(link);
+}
+
+void wf_link_watch(struct wf_link *link, bool dial)
+{
+	link = wf_link_real(link);
+	link->watch_count++;
+	if (dial && link->state == WF_LINK_IDLE && link->address[0])
+		wf_dial_start(link);
+	wf_live_start(link);
+}
+
+void wf_link_unwatch(struct wf_link *link)
+{
+	wf_link_real(link)->watch_count--;
+}
+
+bool wf_link_take_room(struct wf_link *link, uint64_t bytes)
+{
+	link = wf_link_real(link);
+	if (link->room_granted - link->room_spent < bytes)
+		return false;
+	link->room_spent += bytes;
+	return true;
+}
+
+void wf_link_give_room(struct wf_link *link, uint64_t bytes)
+{
+	struct wf_worker *w = link->worker;
+
+	link = wf_link_real(link);
+	link->room_total += bytes;
+	/* Told with the next frame; alone only when half of it would be unknown to the peer. */
+	if (link->state == WF_LINK_UP &&
+	    link->room_total - link->room_told > w->options.room_bytes / 2)
+		wf_flow_mark(link);
+}
+
+const struct wf_caps *wf_link_caps(const struct wf_link *link)
+{
+	return link->state == WF_LINK_UP ? wf_rail_caps(link->on->rail) : NULL;
+}
+
+uint32_t wf_link_record_bytes_max(const struct wf_link *link)
+{
+	return link->greeted ? link->peer.record_bytes_max : 0;
+}

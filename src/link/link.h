@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A link: the live relation with one peer.
+ *
+ * Life: idle (an address, nothing under way) -> dialling (the door) -> trying
+ * (a rail) -> up -> idle or gone.  While it is up the rail may fail (trying
+ * again, nothing is lost) and the door may close (redialled); only when
+ * neither comes back in time is the peer dead.  Then all that waits for it
+ * fails, and a link with an address starts afresh with its next use.
+ *
+ * The floors above post messages, which become records in frames: in order,
+ * each delivered once, or the link dies.
+ *
+ * The object's code is in link.c (life), dial.c (door and greeting),
+ * attempt.c (finding a rail), flow.c (frames out and in), live.c (heartbeat,
+ * redial) and budget.c (credits).
+ *
+ * Threads: owner.
+ */
+#ifndef WF_LINK_H
+#define WF_LINK_H
+
+#include "link/worker.h"
+#include "wire/credit.h"
+#include "wire/record.h"
+#include "wire/sequence.h"
+
+/* The longest record we take: a key of 64 KiB and an eager body fit several times. */
+#define WF_LINK_RECORD_BYTES_MAX (1 * MIB)
+
+enum wf_link_state {
+	WF_LINK_IDLE,
+	WF_LINK_DIALLING, /* also: waiting to dial again */
+	WF_LINK_TRYING,
+	WF_LINK_UP,
+	WF_LINK_GONE      /* dead, and no address to dial */
+};
+
+/*
+ * A record to be sent: @head then @body.  Borrows both until @sent, which is
+ * called once: with NULL when all bytes are in frames (the buffers are free),
+ * with an error when the link died before.  Never inside wf_link_post.
+ */
+struct wf_message {
+	struct wf_list node;
+	uint8_t type;
+	const void *head, *body;
+	size_t head_bytes, body_bytes;
+	size_t done_bytes; /* of both, already in frames */
+	void (*sent)(struct wf_message *m, const struct wf_error *e);
+};
+
+/* A record for control frames: small, repeated until answered, needs no credit. */
+struct wf_control {
+	struct wf_list node;
+	uint8_t type;
+	uint64_t id;
+	/* The peer has it (NULL), or the link died.  May be NULL when nobody asks; then it is freed. */
+	void (*sent)(struct wf_control *c, const struct wf_error *e);
+};
+
+/* A frame on its way: kept until the peer has confirmed it and the rail gave it back. */
+struct wf_outframe {
+	struct wf_list node;
+	struct wf_link *link;  /* NULL: only the rail still holds it */
+	struct wf_worker *worker;
+	uint8_t *bytes;        /* a chunk of the worker's frame pool */
+	uint32_t count;
+	uint8_t kind;
+	bool posted;           /* the rail has it */
+	bool waiting;          /* to be posted (again) */
+	bool replayed;
+	struct wf_frame header; /* epoch, ack, credit and room are written when it is posted */
+	uint64_t posted_ns;
+};
+
+/* One pair of rails that may work. */
+struct wf_link_pair {
+	uint8_t mine, theirs;
+};
+
+struct wf_link {
+	struct wf_worker *worker;
+	struct wf_list node;       /* in worker->link_list */
+	struct wf_list dirty_node;
+	unsigned refs;
+	enum wf_link_state state;
+	uint64_t id, token;        /* ours, in frames to us */
+	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the peer's door; "": none known */
+	char name[WF_GREET_NAME_BYTES];
+	void *user;                /* the floor above's */
+	struct wf_link *same;      /* not NULL: another name of that link */
+
+	/* the peer, from its hello */
+	bool greeted;              /* the fields below hold */
+	struct wf_hello peer;
+	struct wf_host_peer *peer_host; /* NULL: not on this host */
+	struct wf_ringer *ringer;
+	bool gate_open;            /* it can be reached by a same-host rail */
+	char gate_text[160];       /* why not */
+
+	/* door */
+	struct wf_conn *conn;
+	bool dialler;              /* this side dials: first, and again */
+	uint64_t dial_until_ns;    /* when to give up */
+	uint64_t dial_pause_ns;    /* grows with every refusal */
+	struct wf_timer dial_timer;
+	bool resuming;             /* the dial under way is a redial */
+	bool met;                  /* it was up in an earlier life: a refusal now means it is gone */
+	bool was_up;               /* in this life: frames and transfers may wait for a rail */
+	uint64_t redial_until_ns;  /* when a door that closed must be back */
+	struct wf_timer redial_timer;
+
+	/* rail */
+	struct wf_worker_rail *on;
+	struct wf_ep *ep;
+	bool ep_ready;
+	uint32_t epoch;
+	uint32_t frame_bytes;      /* the longest frame both ends take */
+	struct wf_link_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
+	uint32_t pair_count, pair_at;
+	uint64_t try_until_ns;     /* when trying is given up altogether */
+	uint64_t pair_until_ns;    /* when this pair is; 0: between two rounds */
+	bool ponged;               /* the dialler's ping has come */
+	struct wf_timer try_timer;
+	char tried[WF_GREET_TEXT_BYTES]; /* each rail tried and why it failed */
+
+	/* frames out */
+	struct wf_list queue;      /* struct wf_message */
+	uint64_t queued_bytes;
+	struct wf_list frames;     /* struct wf_outframe, by number: not confirmed yet */
+	struct wf_list held;       /* frames that only the rail needs still */
+	struct wf_sequence sequence;
+	struct wf_credit credit;
+	uint64_t room_granted, room_spent; /* eager bytes the peer has room for; totals */
+	uint32_t posted_count;     /* data frames the rail has */
+	bool stalled;              /* the rail said -EAGAIN */
+	uint64_t rtt_ns;           /* smoothed */
+	struct wf_timer overdue_timer;
+	unsigned overdue_count;
+	uint64_t resync_ns;        /* when the last one was sent */
+
+	/* control */
+	struct wf_list controls;   /* struct wf_control: not sent yet */
+	struct wf_list controls_out; /* in the frame under way */
+	struct wf_outframe *control_frame;
+	uint32_t control_seq, control_received;
+	bool answer_owed;
+
+	/* frames in */
+	struct wf_assembly assembly;
+	uint32_t promised_total;   /* data frames we have ever promised slots for */
+	uint32_t promised_told;    /* as last put into a frame */
+	uint32_t returned_seen;    /* of those, given back unused */
+	uint32_t returned_total;   /* credits we have given back */
+	bool return_asked;
+	uint32_t ack_told;
+	bool ack_now;              /* do not wait for a frame to ride on */
+	uint64_t room_total, room_told;
+	struct wf_timer ack_timer;
+
+	/* liveness */
+	unsigned watch_count;      /* operations that wait for this peer */
+	uint64_t heard_ns;
+	unsigned beats_missed;
+	uint64_t beat_number, beat_sent_ns, beat_answered_ns;
+	struct wf_timer beat_timer;
+};
+
+/* The link to @address, made if there is none; returns a reference.  Nothing is sent.  -EINVAL, -ENOMEM. */
+int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link,
+		 struct wf_error *e);
+
+/* A link for a peer that dialled us; returns a reference. */
+int wf_link_create(struct wf_worker *w, struct wf_link **link);
+
+/* The link that a name stands for. */
+static inline struct wf_link *wf_link_real(struct wf_link *link)
+{
+	while (link->same)
+		link = link->same;
+	return link;
+}
+
+void wf_link_get(struct wf_link *link);
+void wf_link_put(struct wf_link *link);
+
+/* Queue @m; dials if the link is idle.  A link that is gone fails it at the end of this turn. */
+void wf_link_post(struct wf_link *link, struct wf_message *m);
+
+/* Take back a message of which no byte has left.  -EALREADY: too late, sent() follows. */
+int wf_link_unpost(struct wf_link *link, struct wf_message *m);
+
+/* Queue @c for the next control frame. */
+void wf_link_control(struct wf_link *link, struct wf_control *c);
+
+/* Something waits for this peer: its death must be noticed.  Dials if the link is idle and has an address and @dial. */
+void wf_link_watch(struct wf_link *link, bool dial);
+void wf_link_unwatch(struct wf_link *link);
+
+/* May the peer take @bytes more of eager tensors?  Takes them if so. */
+bool wf_link_take_room(struct wf_link *link, uint64_t bytes);
+
+/* @bytes of eager tensors of this peer have found their receiver. */
+void wf_link_give_room(struct wf_link *link, uint64_t bytes);
+
+/* The capabilities of the rail in use; NULL while none is. */
+const struct wf_caps *wf_link_caps(const struct wf_link *link);
+
+/* The longest record the peer takes; 0 before its hello. */
+uint32_t wf_link_record_bytes_max(const struct wf_link *link);
+
+/* The rail has failed: close it and look for another.  Nothing is lost.  @why is a sentence. */
+void wf_link_rail_failed(struct wf_link *link, const char *why);
+
+/* The peer is dead.  @e is what everything that waits gets. */
+void wf_link_die(struct wf_link *link, const struct wf_error *e);
+
+/* As wf_link_die, for a peer that broke the protocol. */
+void wf_link_violate(struct wf_link *link, const char *what);
+
+/* For people: the peer's name or address. */
+const char *wf_link_label(const struct wf_link *link);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Is the peer alive?  Heartbeats over the door while something waits for it,
+ * a redial when the door closes, and the process itself on the same host.
+ */
+#include "link/link.h"
+#include "link/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define REDIAL_WAIT_NS (500 * WF_NS_PER_MS)  /* the dialled side waits this long for the redial */
+#define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* between redials that get no answer */
+
+static bool waiting(const struct wf_link *link)
+{
+	return link->was_up && (link->watch_count || !wf_list_empty(&link->frames) ||
+				!wf_list_empty(&link->queue) || link->control_frame);
+}
+
+static void send_beat(struct wf_link *link, uint64_t number, bool answer)
+{
+	struct wf_greet greet = { .kind = WF_GREET_BEAT };
+
+	greet.beat.number = number;
+	greet.beat.answer = answer;
+	if (link->conn)
+		wf_conn_send(link->conn, &greet);
+}
+
+static void beat(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, beat_timer);
+	struct wf_worker *w = link->worker;
+	struct wf_error e;
+
+	if (!waiting(link))
+		return;
+	/* Counted in beats, not in time: if it was us who stood still, the peer has had no chance yet. */
+	if (link->heard_ns < link->beat_sent_ns)
+		link->beats_missed++;
+	else
+		link->beats_missed = 0;
+	if (link->beats_missed * w->options.heartbeat_ns >= w->options.lost_ns) {
+		wf_error_set(&e, -EHOSTDOWN, "%s has been silent for %.1f s", wf_link_label(link),
+			     (double)(w->now_ns - link->heard_ns) / WF_NS_PER_S);
+		wf_link_die(link, &e);
+		return;
+	}
+	link->beat_sent_ns = w->now_ns;
+	send_beat(link, ++link->beat_number, false);
+	wf_worker_timer(w, &link->beat_timer, w->now_ns + w->options.heartbeat_ns, beat);
+}
+
+void wf_live_start(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (link->beat_timer.armed || !waiting(link))
+		return;
+	link->beats_missed = 0;
+	link->beat_sent_ns = 0;
+	wf_worker_timer(w, &link->beat_timer, w->now_ns + w->options.heartbeat_ns, beat);
+}
+
+void wf_live_stop(struct wf_link *link)
+{
+	wf_timer_stop(&link->worker->timers, &link->beat_timer);
+}
+
+void wf_live_beat(struct wf_link *link, uint64_t number, bool answer)
+{
+	if (answer)
+		link->beat_answered_ns = link->worker->now_ns;
+	else
+		send_beat(link, number, true);
+}
+
+void wf_live_heard(struct wf_link *link)
+{
+	link->heard_ns = link->worker->now_ns;
+}
+
+static void lost(struct wf_link *link, const char *how)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECONNRESET, "%s is gone: %s", wf_link_label(link), how);
+	wf_link_die(link, &e);
+}
+
+static void redial(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, redial_timer);
+
+	if (link->conn)
+		return;
+	if (link->dialler)
+		wf_dial_again(link);
+	else
+		lost(link, "its door closed and it did not dial again");
+}
+
+/* The door of a link that was up has closed, or a redial has failed with @e. */
+void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_worker *w = link->worker;
+	char how[WF_ERROR_BYTES];
+
+	if (link->peer_host && wf_host_peer_dead(link->peer_host)) {
+		wf_live_host_dead(link);
+		return;
+	}
+	if (!link->dialler) {
+		wf_worker_timer(w, &link->redial_timer, w->now_ns + REDIAL_WAIT_NS, redial);
+		return;
+	}
+	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
+	if (!link->resuming) {
+		link->redial_until_ns = w->now_ns + w->options.lost_ns;
+		wf_worker_timer(w, &link->redial_timer, w->now_ns, redial);
+	} else if (e->code == -ECONNREFUSED || w->now_ns >= link->redial_until_ns) {
+		lost(link, how);
+	} else {
+		wf_worker_timer(w, &link->redial_timer, w->now_ns + REDIAL_PAUSE_NS, redial);
+	}
+}
+
+void wf_live_host_dead(struct wf_link *link)
+{
+	wf_host_peer_sweep(&link->peer.host);
+	lost(link, "its process has ended");
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/doorbell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct wf_ringer {
+	const struct wf_doorbell_page *page;
+	int bell_fd;
+};
+
+/* Is @fd an eventfd on which a write returns at once? */
+static bool is_bell(int fd)
+{
+	static const char want[] = "anon_inode:[eventfd]";
+	char path[32], kind[sizeof(want)];
+	ssize_t length;
+	int flags = fcntl(fd, F_GETFL);
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	length = readlink(path, kind, sizeof(kind));
+	return length == (ssize_t)strlen(want) && !memcmp(kind, want, (size_t)length) &&
+	       flags >= 0 && (flags & O_NONBLOCK);
+}
+
+/* Is @fd memory that stays as long as it is, so that reading it can't crash us? */
+static bool is_page(int fd)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(fd, &st) &&
+	       st.st_size >= WF_DOORBELL_PAGE_BYTES;
+}
+
+/* Our copy of the peer's descriptor, or a negative code. */
+static int take_fd(int pid_fd, int theirs)
+{
+	int fd = (int)syscall(SYS_pidfd_getfd, pid_fd, theirs, 0);
+
+	if (fd >= 0)
+		return fd;
+	return errno == EBADF ? -EBADMSG : -errno;
+}
+
+static int take_page(int pid_fd, int theirs, const struct wf_doorbell_page **page)
+{
+	void *at = MAP_FAILED;
+	int fd = take_fd(pid_fd, theirs), err = 0;
+
+	if (fd < 0)
+		return fd;
+	if (!is_page(fd))
+		err = -EBADMSG;
+	else
+		at = mmap(NULL, WF_DOORBELL_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (!err && at == MAP_FAILED)
+		err = -errno;
+	(void)close(fd);
+	if (err)
+		return err;
+	*page = at;
+	return 0;
+}
+
+static int take_both(int pid_fd, const struct wf_greet_host *theirs, struct wf_ringer *r)
+{
+	int err;
+
+	r->bell_fd = take_fd(pid_fd, theirs->bell_fd);
+	if (r->bell_fd < 0)
+		return r->bell_fd;
+	err = is_bell(r->bell_fd) ? take_page(pid_fd, theirs->page_fd, &r->page) : -EBADMSG;
+	if (err)
+		(void)close(r->bell_fd);
+	return err;
+}
+
+int wf_ringer_open(const struct wf_greet_host *theirs, struct wf_ringer **ringer)
+{
+	struct wf_ringer *r;
+	int err, pid_fd;
+
+	if (theirs->bell_fd < 0 || theirs->page_fd < 0)
+		return -ENOENT;
+	if (!theirs->pid || theirs->pid > INT_MAX)
+		return -EBADMSG;
+	r = malloc(sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	pid_fd = (int)syscall(SYS_pidfd_open, (pid_t)theirs->pid, 0);
+	if (pid_fd < 0) {
+		err = -errno;
+		goto free_ringer;
+	}
+	err = take_both(pid_fd, theirs, r);
+	(void)close(pid_fd);
+	if (err)
+		goto free_ringer;
+
+	*ringer = r;
+	return 0;
+
+free_ringer:
+	free(r);
+	return err;
+}
+
+void wf_ringer_close(struct wf_ringer *ringer)
+{
+	if (!ringer)
+		return;
+	(void)munmap((void *)(uintptr_t)ringer->page, WF_DOORBELL_PAGE_BYTES);
+	(void)close(ringer->bell_fd);
+	free(ringer);
+}
+
+void wf_ringer_ring(struct wf_ringer *ringer)
+{
+	uint64_t one = 1;
+
+	/* After what was posted: pairs with the fence of wf_doorbell_sleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	/* The peer's word, used for nothing but this question. */
+	if (!atomic_load_explicit(&ringer->page->sleeping, memory_order_relaxed))
+		return;
+	/* -EAGAIN: it has been rung 2^64 times, which will do. */
+	(void)!write(ringer->bell_fd, &one, sizeof(one));
+}

@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/worker.h"
+#include "link/internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+#include "util/random.h"
+
+#define EVENTS_MAX 32                    /* of one poll of a rail: bounds a turn */
+#define LOOK_NS WF_NS_PER_MS             /* how often a busy worker looks at door and descriptors */
+#define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
+#define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
+#define FRAME_POOL_BYTES (256 * MIB)     /* 4096 peers with four 16 KiB frames under way */
+#define CLOSE_NS WF_NS_PER_S             /* how long closing lingers for frames under way */
+#define LINKS_MAX 65536
+
+/* Rails. */
+
+static int open_rails(struct wf_worker *w, struct wf_error *e)
+{
+	struct wf_rail_config config = {
+		.host = w->host_address,
+		.slots_count = (uint32_t)w->options.slots,
+		.counters = &w->counters,
+	};
+	struct wf_error first = { 0 };
+
+	if (w->options.ports[0]) {
+		unsigned a, b;
+		char rest;
+
+		if (sscanf(w->options.ports, "%u-%u%c", &a, &b, &rest) != 2 || !a || b > 65535 ||
+		    a > b)
+			return wf_error_set(e, -EINVAL, "WEFT_PORTS=%s: first-last is expected",
+					    w->options.ports);
+		config.port_first = (uint16_t)a;
+		config.port_last = (uint16_t)b;
+	}
+	for (size_t i = 0; i < w->select.count && w->rail_count < WF_WORKER_RAILS_MAX; i++) {
+		struct wf_worker_rail *on = &w->rails[w->rail_count];
+		struct wf_error why = { 0 };
+		bool again = false;
+
+		if (!w->select.all[i].used)
+			continue;
+		/* One rail of a provider that goes by IP: the host address says which. */
+		for (uint32_t j = 0; j < w->rail_count; j++)
+			if (w->select.all[i].caps.by_ip &&
+			    !strcmp(wf_rail_caps(w->rails[j].rail)->provider,
+				    w->select.all[i].caps.provider))
+				again = true;
+		if (again)
+			continue;
+		if (wf_rail_open(&w->select.all[i], &config, &on->rail, &why)) {
+			wf_log(&w->log, WF_LOG_WARN, "%s: %s", w->select.all[i].caps.provider,
+			       why.text);
+			if (!first.code)
+				first = why;
+			continue;
+		}
+		wf_list_init(&on->abandoned);
+		w->frame_bytes = WF_MAX(w->frame_bytes, wf_rail_caps(on->rail)->frame_bytes);
+		w->rail_count++;
+	}
+	if (!w->rail_count) {
+		*e = first;
+		return first.code ? first.code
+				  : wf_error_set(e, -ENODATA, "no provider could be opened");
+	}
+	return 0;
+}
+
+static void free_frames(struct wf_list *list)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(list))) {
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+
+		wf_pool_give(&f->worker->frames, f->bytes);
+		free(f);
+	}
+}
+
+static void close_rails(struct wf_worker *w)
+{
+	wf_pool_forget(&w->pool, NULL);
+	wf_pool_forget(&w->frames, NULL);
+	while (w->rail_count) {
+		struct wf_worker_rail *on = &w->rails[--w->rail_count];
+
+		wf_rail_close(on->rail);
+		free_frames(&on->abandoned);
+		w->sink->quiet(w->sink_ctx, on);
+	}
+}
+
+static void tell_files(struct wf_worker *w)
+{
+	char names[1024] = "";
+
+	for (uint32_t i = 0; i < w->rail_count; i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s\n",
+			 wf_rail_files(w->rails[i].rail));
+	if (wf_host_files(w->host, names))
+		wf_log(&w->log, WF_LOG_WARN, "the files of this node can't be noted: a kill will leave them");
+}
+
+static int handle(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev)
+{
+	struct wf_read *read = ev->cookie;
+
+	switch (ev->kind) {
+	case WF_EVENT_SENT:
+		wf_flow_sent(ev->cookie, ev->status);
+		break;
+	case WF_EVENT_RECEIVED:
+		wf_flow_received(w, on, ev->bytes, ev->count);
+		wf_rail_give(on->rail, ev->slot);
+		break;
+	case WF_EVENT_READ:
+		read->done(read, ev->status);
+		break;
+	case WF_EVENT_REQUEST:
+		wf_attempt_request(w, on, ev);
+		break;
+	case WF_EVENT_CONNECTED:
+		wf_attempt_connected(ev->ep);
+		break;
+	case WF_EVENT_CLOSED:
+		wf_attempt_closed(ev->ep, ev->status);
+		break;
+	}
+	return 1;
+}
+
+/*
+ * What an event leads to may close an endpoint that a later one of the same
+ * batch names, so they are taken one by one.
+ */
+static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
+{
+	struct wf_event ev;
+	int count = 0;
+
+	while (count < EVENTS_MAX && wf_rail_poll(on->rail, &ev, 1) == 1)
+		count += handle(w, on, &ev);
+	return count;
+}
+
+/* Operations are stuck on a shared endpoint: open it anew, and let every link on it replay. */
+static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
+{
+	struct wf_error e;
+
+	on->reopen = false;
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->on != on)
+			continue;
+		if (link->state == WF_LINK_UP)
+			wf_link_rail_failed(link, "it is opened anew because operations were stuck");
+		else
+			wf_attempt_drop(link);
+	}
+	if (wf_rail_reopen(on->rail, &e))
+		wf_log(&w->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider, e.text);
+	free_frames(&on->abandoned);
+	tell_files(w);
+	w->sink->quiet(w->sink_ctx, on);
+}
+
+static int poll_rails(struct wf_worker *w)
+{
+	int count = 0;
+
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		if (w->rails[i].reopen)
+			reopen(w, &w->rails[i]);
+		count += poll_rail(w, &w->rails[i]);
+	}
+	return count;
+}
+
+/* Descriptors. */
+
+enum tag { TAG_WAKE, TAG_DOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
+
+static int watch_fd(struct wf_worker *w, int fd, enum tag tag, uint64_t value)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = value << 8 | tag };
+
+	if (fd < 0)
+		return 0;
+	return epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id)
+{
+	/* 56 bits of the id: generations of one place repeat after 16 million peers. */
+	return watch_fd(w, fd, TAG_LINK, link_id);
+}
+
+static void peer_ended(struct wf_worker *w, uint64_t id)
+{
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->id << 8 >> 8 == id && link->peer_host &&
+		    wf_host_peer_dead(link->peer_host)) {
+			wf_live_host_dead(link);
+			return;
+		}
+	}
+}
+
+void wf_worker_woken(struct wf_worker *w)
+{
+	struct epoll_event events[16];
+	uint64_t count;
+	int n;
+
+	atomic_store(&w->asleep, false);
+	if (w->bell)
+		wf_doorbell_wake(w->bell);
+	n = epoll_wait(w->epoll_fd, events, (int)WF_COUNT(events), 0);
+	for (int i = 0; i < n; i++) {
+		uint64_t value = events[i].data.u64 >> 8;
+
+		switch ((enum tag)(events[i].data.u64 & 0xff)) {
+		case TAG_WAKE:
+			if (read(w->wake_fd, &count, sizeof(count)) < 0)
+				break; /* another wake-up has taken it */
+			break;
+		case TAG_RAIL:
+			wf_rail_woken(w->rails[value].rail);
+			break;
+		case TAG_LINK:
+			/* What it has sent before its end comes first. */
+			poll_rails(w);
+			peer_ended(w, value);
+			break;
+		case TAG_DOOR:
+		case TAG_BELL:
+			break;
+		}
+	}
+	wf_door_poll(w->door, w->now_ns);
+	w->look_ns = w->now_ns;
+}
+
+int wf_worker_fd(const struct wf_worker *w)
+{
+	return w->epoll_fd;
+}
+
+static int open_fds(struct wf_worker *w, struct wf_error *e)
+{
+	int err = 0;
+
+	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->epoll_fd < 0 || w->wake_fd < 0)
+		return wf_error_set(e, -errno, "no descriptor for the worker: %s",
+				    strerror(errno));
+	err = watch_fd(w, w->wake_fd, TAG_WAKE, 0);
+	if (!err)
+		err = watch_fd(w, wf_door_fd(w->door), TAG_DOOR, 0);
+	if (!err && w->bell)
+		err = watch_fd(w, wf_doorbell_fd(w->bell), TAG_BELL, 0);
+	for (uint32_t i = 0; i < w->rail_count && !err; i++)
+		err = watch_fd(w, wf_rail_fd(w->rails[i].rail), TAG_RAIL, i);
+	if (err)
+		return wf_error_set(e, err, "the worker's descriptors can't be watched: %s",
+				    wf_error_name(err));
+	return 0;
+}
+
+/* Open and close. */
+
+/* The host part of the door's address, for rails: never the wildcard. */
+static int find_host_address(struct wf_worker *w, struct wf_error *e)
+{
+	const char *from = w->options.advertise[0] ? w->options.advertise : wf_door_address(w->door);
+	uint16_t port, door_port;
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	int err;
+
+	err = wf_socket_split(from, w->host_address, sizeof(w->host_address), &port, e);
+	if (!err)
+		err = wf_socket_split(wf_door_address(w->door), host, sizeof(host), &door_port, e);
+	if (err)
+		return err;
+	if (!strcmp(w->host_address, "0.0.0.0") || !strcmp(w->host_address, "::"))
+		return wf_error_set(e, -EINVAL,
+				    "listening on %s needs WEFT_ADVERTISE: the address that others use",
+				    wf_door_address(w->door));
+	/* An advertised host without its own port has the door's. */
+	snprintf(w->address, sizeof(w->address), strchr(w->host_address, ':') ? "[%s]:%u" : "%s:%u",
+		 w->host_address, port ? port : door_port);
+	return 0;
+}
+
+static bool any_same_host(const struct wf_worker *w)
+{
+	for (size_t i = 0; i < w->select.count; i++)
+		if (w->select.all[i].used && w->select.all[i].caps.same_host)
+			return true;
+	return false;
+}
+
+int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e)
+{
+	struct wf_door_config door = {
+		.listen = config->options->listen[0] ? config->options->listen : "127.0.0.1:0",
+		.beyond_loopback = !strcmp(config->options->security, "open"),
+		.events = &wf_dial_events,
+		.ctx = w,
+	};
+	int err;
+
+	memset(w, 0, sizeof(*w));
+	w->options = *config->options;
+	w->log = config->log;
+	w->manual = config->manual;
+	w->sink = config->sink;
+	w->sink_ctx = config->sink_ctx;
+	w->epoll_fd = w->wake_fd = -1;
+	snprintf(w->name, sizeof(w->name), "%s", config->name);
+	wf_random_fill(w->incarnation, sizeof(w->incarnation));
+	wf_list_init(&w->spare_frames);
+	wf_list_init(&w->link_list);
+	wf_list_init(&w->dirty);
+	wf_list_init(&w->notices);
+	wf_table_init(&w->links, LINKS_MAX);
+	w->now_ns = w->busy_ns = w->look_ns = wf_clock_now();
+	err = wf_pool_init(&w->pool, w->options.pool_bytes);
+	if (err)
+		return wf_error_set(e, err, "the pool can't be set up");
+	err = wf_pool_init(&w->frames, FRAME_POOL_BYTES);
+	if (err) {
+		wf_pool_fini(&w->pool);
+		return wf_error_set(e, err, "the pool can't be set up");
+	}
+	err = wf_select_open(&w->options, &w->select, e);
+	if (!err)
+		err = wf_door_open(&door, &w->door, e);
+	if (!err)
+		err = find_host_address(w, e);
+	if (!err) {
+		/* First what the dead have left: their names may be in our way. */
+		wf_host_sweep();
+		err = wf_host_open(&w->host, e);
+	}
+	if (!err && any_same_host(w))
+		err = wf_doorbell_open(&w->bell, e);
+	if (!err)
+		err = open_rails(w, e);
+	if (!err)
+		err = open_fds(w, e);
+	if (err) {
+		close_rails(w);
+		wf_worker_close(w);
+		return err;
+	}
+	tell_files(w);
+	wf_host_describe(w->host, &w->host_facts);
+	if (w->bell)
+		wf_doorbell_describe(w->bell, &w->host_facts);
+	return 0;
+}
+
+static bool frames_under_way(const struct wf_worker *w)
+{
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->state == WF_LINK_UP && !wf_list_empty(&link->frames))
+			return true;
+	}
+	return false;
+}
+
+static int run_notices(struct wf_worker *w)
+{
+	struct wf_list now, *node;
+	int count = 0;
+
+	wf_list_init(&now);
+	wf_list_splice(&now, &w->notices);
+	while ((node = wf_list_pop(&now))) {
+		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
+
+		notice->run(notice);
+		count++;
+	}
+	return count;
+}
+
+/* A prompt close loses messages that were reported as sent: wait for the peers' word, then say goodbye. */
+static void say_goodbye(struct wf_worker *w)
+{
+	struct wf_greet greet = { .kind = WF_GREET_GOODBYE };
+	uint64_t until = w->now_ns + CLOSE_NS;
+	struct wf_error e;
+
+	while (frames_under_way(w) && w->now_ns < until)
+		wf_worker_wait(w, until);
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->conn)
+			wf_conn_send(link->conn, &greet);
+	}
+	for (;;) {
+		struct wf_link *busy = NULL;
+
+		WF_LIST_EACH(node, &w->link_list) {
+			struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+			if (link->state != WF_LINK_IDLE && link->state != WF_LINK_GONE)
+				busy = link;
+		}
+		if (!busy)
+			break;
+		wf_link_die(busy, &e);
+	}
+	run_notices(w);
+}
+
+void wf_worker_leave(struct wf_worker *w)
+{
+	if (w->epoll_fd >= 0)
+		say_goodbye(w);
+	close_rails(w);
+	run_notices(w);
+}
+
+void wf_worker_close(struct wf_worker *w)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&w->link_list))) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		link->refs = 1; /* nobody is left to use it */
+		link->same = NULL;
+		wf_link_put(link);
+	}
+	free_frames(&w->spare_frames);
+	wf_door_close(w->door);
+	wf_doorbell_close(w->bell);
+	wf_host_close(w->host);
+	wf_select_close(&w->select);
+	wf_table_fini(&w->links);
+	wf_pool_fini(&w->frames);
+	wf_pool_fini(&w->pool);
+	if (w->epoll_fd >= 0)
+		close(w->epoll_fd);
+	if (w->wake_fd >= 0)
+		close(w->wake_fd);
+}
+
+/* The loop. */
+
+void wf_worker_timer(struct wf_worker *w, struct wf_timer *timer, uint64_t at_ns,
+		     void (*fire)(struct wf_timer *))
+{
+	wf_timer_arm(&w->timers, timer, at_ns, fire);
+}
+
+void wf_worker_defer(struct wf_worker *w, struct wf_notice *notice)
+{
+	wf_list_append(&w->notices, &notice->node);
+}
+
+void wf_worker_submit(struct wf_worker *w, struct wf_task *task)
+{
+	if (wf_inbox_put(&w->inbox, &task->node))
+		wf_worker_wake(w);
+}
+
+void wf_worker_wake(struct wf_worker *w)
+{
+	uint64_t one = 1;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load(&w->asleep))
+		return;
+	/* Full means that a wake-up is pending already. */
+	if (write(w->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static int run_inbox(struct wf_worker *w)
+{
+	struct wf_inbox_node *node = wf_inbox_take(&w->inbox);
+	int count = 0;
+
+	while (node) {
+		struct wf_task *task = WF_CONTAINER(node, struct wf_task, node);
+
+		node = node->next; /* the task may be gone after its run */
+		task->run(task);
+		count++;
+	}
+	return count;
+}
+
+static void run_dirty(struct wf_worker *w)
+{
+	struct wf_list now, *node;
+
+	wf_list_init(&now);
+	wf_list_splice(&now, &w->dirty);
+	/* One that can't send marks itself again, for the next turn. */
+	while ((node = wf_list_pop(&now)))
+		wf_flow_run(WF_CONTAINER(node, struct wf_link, dirty_node));
+}
+
+int wf_worker_poll(struct wf_worker *w)
+{
+	int count;
+
+	w->now_ns = wf_clock_now();
+	count = poll_rails(w);
+	if (w->now_ns - w->look_ns >= LOOK_NS)
+		wf_worker_woken(w);
+	count += (int)wf_timer_run(&w->timers, w->now_ns);
+	count += run_inbox(w);
+	wf_pool_run(&w->pool);
+	run_dirty(w);
+	count += run_notices(w);
+	if (count)
+		w->busy_ns = w->now_ns;
+	return count;
+}
+
+int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns)
+{
+	uint64_t until = WF_MIN(wf_timer_next_ns(&w->timers), wf_door_next_ns(w->door));
+
+	until = WF_MIN(until, w->now_ns + SLEEP_MAX_NS);
+	if (!wf_list_empty(&w->dirty))
+		until = WF_MIN(until, w->now_ns + BLIND_NS);
+	atomic_store(&w->asleep, true);
+	if (w->bell)
+		wf_doorbell_sleep(w->bell);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!wf_inbox_empty(&w->inbox) || !wf_list_empty(&w->notices) ||
+	    atomic_load(&w->pool.freed) || poll_rails(w))
+		goto awake;
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+
+		if (wf_rail_arm(w->rails[i].rail))
+			goto awake;
+		if (caps->wait == WF_WAIT_NONE && w->rails[i].link_count)
+			until = WF_MIN(until, w->now_ns + BLIND_NS);
+	}
+	*until_ns = until;
+	return 0;
+awake:
+	w->busy_ns = w->now_ns;
+	atomic_store(&w->asleep, false);
+	if (w->bell)
+		wf_doorbell_wake(w->bell);
+	return -EAGAIN;
+}
+
+static void sleep_until(struct wf_worker *w, uint64_t until_ns)
+{
+	uint64_t now = wf_clock_now();
+	int ms = until_ns > now ? (int)((until_ns - now + WF_NS_PER_MS - 1) / WF_NS_PER_MS) : 0;
+	struct epoll_event ev;
+
+	/* Only to sleep: woken() looks again and takes what is there. */
+	epoll_wait(w->epoll_fd, &ev, 1, ms);
+}
+
+int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
+{
+	uint64_t sleep_ns;
+	int count;
+
+	for (;;) {
+		count = wf_worker_poll(w);
+		if (count || w->now_ns >= until_ns)
+			return count;
+		if (w->now_ns - w->busy_ns < w->options.spin_ns)
+			continue;
+		if (wf_worker_arm(w, &sleep_ns))
+			continue;
+		sleep_until(w, WF_MIN(sleep_ns, until_ns));
+		w->now_ns = wf_clock_now();
+		wf_worker_woken(w);
+	}
+}
+
+void wf_worker_forked(struct wf_worker *w)
+{
+	wf_door_forked(w->door);
+	wf_host_forked(w->host);
+	if (w->bell)
+		wf_doorbell_forked(w->bell);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A worker: one progress context.  One thread owns it, with its own rails,
+ * door, timers and links, and nothing inside is locked.
+ *
+ * Other threads reach it by wf_worker_submit only.  What users are told
+ * leaves through wf_worker_defer, at the end of a turn of the loop, so that no
+ * user's callback ever runs inside the library's own work.
+ */
+#ifndef WF_WORKER_H
+#define WF_WORKER_H
+
+#include "fabric/rail.h"
+#include "link/door.h"
+#include "link/doorbell.h"
+#include "link/host.h"
+#include "memory/pool.h"
+#include "util/inbox.h"
+#include "util/list.h"
+#include "util/log.h"
+#include "util/map.h"
+#include "util/options.h"
+#include "util/table.h"
+#include "util/timer.h"
+#include "wire/greet.h"
+#include "wire/pack.h"
+
+#define WF_WORKER_RAILS_MAX 8 /* a hello names up to 16 */
+
+struct wf_link;
+struct wf_worker_rail;
+
+/* Work from another thread, or from this one for later. */
+struct wf_task {
+	struct wf_inbox_node node;
+	void (*run)(struct wf_task *task);
+};
+
+/* Something to tell a user at the end of this turn. */
+struct wf_notice {
+	struct wf_list node;
+	void (*run)(struct wf_notice *notice);
+};
+
+/* A read that a rail has under way: the cookie of its READ event. */
+struct wf_read {
+	void (*done)(struct wf_read *read, int status);
+};
+
+/* The floors above, as the link floor sees them. */
+struct wf_worker_sink {
+	/* A whole record of @link; its bytes are gone on return.  -EBADMSG ends the link. */
+	int (*record)(void *ctx, struct wf_link *link, const struct wf_record *record);
+	/* A rail works (again): @link may move bulk data; its epoch is new. */
+	void (*up)(void *ctx, struct wf_link *link);
+	/* The rail is gone: reads on a connected one have ended without a word. */
+	void (*paused)(void *ctx, struct wf_link *link);
+	/* A shared rail was opened anew: nothing that was stuck on it touches memory any more. */
+	void (*quiet)(void *ctx, const struct wf_worker_rail *on);
+	/* @from turned out to be the peer of @into, and is from now on another name of it. */
+	void (*merged)(void *ctx, struct wf_link *from, struct wf_link *into);
+	/* The peer is dead: whatever waits for it fails with @e. */
+	void (*down)(void *ctx, struct wf_link *link, const struct wf_error *e);
+};
+
+/* A rail and what its receive slots have been promised to. */
+struct wf_worker_rail {
+	struct wf_rail *rail;
+	uint32_t link_count;
+	uint32_t promised; /* slots that links may still fill with data frames */
+	struct wf_list abandoned; /* frames that a shared endpoint may still read */
+	bool reopen;           /* operations on it are stuck: open it anew in the next turn */
+};
+
+struct wf_worker {
+	struct wf_options options;
+	struct wf_log log;
+	struct wf_counters counters;
+	bool manual;
+	bool beyond_loopback;
+	char name[WF_GREET_NAME_BYTES];
+	uint8_t incarnation[WF_INCARNATION_BYTES];
+
+	struct wf_select select;
+	struct wf_worker_rail rails[WF_WORKER_RAILS_MAX];
+	uint32_t rail_count;
+	char host_address[WF_SOCKET_ADDRESS_BYTES]; /* where rails that go by IP listen */
+
+	struct wf_door *door;
+	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the door, as told to others */
+	struct wf_host *host;
+	struct wf_greet_host host_facts;
+	struct wf_doorbell *bell;
+
+	struct wf_pool pool;   /* of the user */
+	struct wf_pool frames; /* of the links, so that users can't starve them */
+	struct wf_list spare_frames; /* struct wf_outframe, with their chunks */
+	uint32_t frame_bytes;  /* the largest of any rail */
+	struct wf_timers timers;
+	struct wf_table links; /* by the id that peers put into frames */
+	struct wf_list link_list;
+	struct wf_list dirty;  /* links with something to send */
+	struct wf_list notices;
+	uint64_t now_ns;       /* of this turn */
+	uint64_t busy_ns;      /* when something last happened */
+	uint64_t look_ns;      /* when door and descriptors were last looked at */
+
+	struct wf_inbox inbox;
+	int wake_fd;           /* eventfd: the inbox has something */
+	int epoll_fd;          /* -1: not open yet, or left */
+	_Atomic bool asleep;
+
+	const struct wf_worker_sink *sink;
+	void *sink_ctx;
+};
+
+struct wf_worker_config {
+	const struct wf_options *options;
+	struct wf_log log;
+	const char *name;
+	bool manual;
+	const struct wf_worker_sink *sink;
+	void *sink_ctx;
+};
+
+/* Opens rails, door and pools; listens on return.  Threads: setup. */
+int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e);
+
+/*
+ * Say goodbye on every link and close the rails: afterwards every operation
+ * has ended and no memory is touched any more.  Then close, which frees
+ * links and pools.  Threads: setup.
+ */
+void wf_worker_leave(struct wf_worker *w);
+void wf_worker_close(struct wf_worker *w);
+
+/* One turn: rails, door, timers, inbox, sends, notices.  How many things happened.  Threads: owner. */
+int wf_worker_poll(struct wf_worker *w);
+
+/*
+ * Before sleeping: 0 and *@until_ns when nothing is left to do and every
+ * waker is armed; -EAGAIN: call wf_worker_poll.  Threads: owner.
+ */
+int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns);
+
+/* After sleeping on wf_worker_fd (or instead of it). */
+void wf_worker_woken(struct wf_worker *w);
+int wf_worker_fd(const struct wf_worker *w);
+
+/* Turn the loop until @until_ns at the latest or until something happened: spins, then sleeps. */
+int wf_worker_wait(struct wf_worker *w, uint64_t until_ns);
+
+/* Run @task on the worker.  Borrows it until it runs.  Threads: any, callback. */
+void wf_worker_submit(struct wf_worker *w, struct wf_task *task);
+
+/* Wake it, if it sleeps.  Threads: any, callback. */
+void wf_worker_wake(struct wf_worker *w);
+
+/* Run @notice at the end of this turn.  Borrows it until it runs.  Threads: owner. */
+void wf_worker_defer(struct wf_worker *w, struct wf_notice *notice);
+
+void wf_worker_timer(struct wf_worker *w, struct wf_timer *timer, uint64_t at_ns,
+		     void (*fire)(struct wf_timer *));
+
+/* Watch the process of the link @link_id by its pidfd.  Threads: owner. */
+int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id);
+
+/* A forked child: close what would hide our death, touch nothing of the fabric. */
+void wf_worker_forked(struct wf_worker *w);
+
+#endif

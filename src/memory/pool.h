@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The pool: memory for frames, received tensors and whoever asks for it, in
+ * slabs that are registered once and cut into chunks of fixed sizes.
+ *
+ * A chunk of up to 1 MiB shares a slab with others of its size class (powers
+ * of two); a larger one has a slab of its own, which is kept for the next of
+ * about its size.  The budget counts slabs, used or idle.
+ *
+ * Nobody is overcommitted: at the limit wf_pool_take says -EAGAIN and a waiter
+ * is told when it is worth asking again.
+ *
+ * Threads: any for take and give (one lock, held for a few instructions or one
+ * mmap); owner for waiters and registrations.
+ */
+#ifndef WF_POOL_H
+#define WF_POOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "memory/region.h"
+#include "util/list.h"
+
+struct wf_slab;
+
+struct wf_pool {
+	pthread_mutex_t lock;
+	struct wf_slab **slabs; /* sorted by address */
+	size_t slab_count, slab_size;
+	uint64_t budget_bytes, slab_bytes, used_bytes;
+	uint64_t wait_count;    /* how often somebody had to wait */
+	struct wf_list partial[16]; /* per class: slabs with a free chunk */
+	struct wf_list idle;    /* slabs of large chunks that nobody uses */
+	struct wf_list waiters;
+	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
+};
+
+int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes);
+
+/* Every chunk is gone after this, taken or not; registrations were closed before. */
+void wf_pool_fini(struct wf_pool *pool);
+
+/*
+ * A chunk of at least @bytes, aligned to 64.  -EAGAIN: the budget is spent.
+ * -ENOBUFS: it will never fit the budget.  -ENOMEM: the system has no more.
+ */
+int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk);
+
+/* Accepts NULL.  -EINVAL: no chunk of this pool; nothing changed. */
+int wf_pool_give(struct wf_pool *pool, void *chunk);
+
+/* The slab that holds @count bytes at @at, as a region to register; NULL: not of this pool. */
+struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t count);
+
+/* Close the registrations of all slabs with @rail, NULL: with every rail.  Owner. */
+void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail);
+
+struct wf_pool_waiter {
+	struct wf_list node;
+	void (*retry)(struct wf_pool_waiter *waiter);
+};
+
+/* Be told once when memory has come back; the retry may wait again. */
+void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter);
+void wf_pool_unwait(struct wf_pool *pool, struct wf_pool_waiter *waiter);
+
+/* Tell the waiters if memory came back.  Owner, from the poll loop. */
+void wf_pool_run(struct wf_pool *pool);
+
+#endif

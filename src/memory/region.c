@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memory/region.h"
+
+#include <errno.h>
+
+void wf_region_init(struct wf_region *region, void *base, size_t bytes)
+{
+	*region = (struct wf_region){ .base = base, .bytes = bytes };
+}
+
+void wf_region_forget(struct wf_region *region, const struct wf_rail *rail)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < region->count; i++) {
+		if (rail && region->entries[i].rail != rail)
+			region->entries[kept++] = region->entries[i];
+		else
+			wf_mr_close(region->entries[i].mr);
+	}
+	region->count = kept;
+}
+
+int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **mr,
+		 struct wf_error *e)
+{
+	struct wf_mr *fresh;
+	int err;
+
+	for (unsigned i = 0; i < region->count; i++) {
+		if (region->entries[i].rail == rail) {
+			*mr = region->entries[i].mr;
+			return 0;
+		}
+	}
+	if (region->count == WF_REGION_RAILS_MAX)
+		return wf_error_set(e, -ENOSPC, "memory is registered with %d rails already",
+				    WF_REGION_RAILS_MAX);
+	err = wf_mr_open(rail, region->base, region->bytes,
+			 WF_ACCESS_LOCAL | WF_ACCESS_REMOTE_READ, &fresh, e);
+	if (err)
+		return err;
+	region->entries[region->count].rail = rail;
+	region->entries[region->count++].mr = fresh;
+	*mr = fresh;
+	return 0;
+}

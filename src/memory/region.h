@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A region: a range of memory and its registrations, one per rail, made when
+ * first needed and kept.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_REGION_H
+#define WF_REGION_H
+
+#include "fabric/rail.h"
+
+#define WF_REGION_RAILS_MAX 16 /* as many as a hello names */
+
+struct wf_region {
+	void *base;
+	size_t bytes;
+	struct {
+		struct wf_rail *rail;
+		struct wf_mr *mr;
+	} entries[WF_REGION_RAILS_MAX];
+	unsigned count;
+};
+
+void wf_region_init(struct wf_region *region, void *base, size_t bytes);
+
+/* Close the registrations with @rail, NULL: all of them. */
+void wf_region_forget(struct wf_region *region, const struct wf_rail *rail);
+
+/* Its registration with @rail, for local use and remote reads.  -ENOSPC: too many rails; else as wf_mr_open. */
+int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **mr,
+		 struct wf_error *e);
+
+#endif

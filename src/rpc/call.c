@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rpc/call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/status.h"
+
+#define CALLS_MAX (1u << 20)
+
+void wf_call_init(struct wf_calls *calls, struct wf_transfer *t)
+{
+	calls->transfer = t;
+	wf_table_init(&calls->table, CALLS_MAX);
+}
+
+void wf_call_fini(struct wf_calls *calls)
+{
+	wf_table_fini(&calls->table);
+}
+
+struct wf_call *wf_call_new(size_t bytes)
+{
+	struct wf_call *call = calloc(1, sizeof(*call) + bytes);
+
+	if (call) {
+		call->parcel.body = call->request;
+		call->parcel.body_bytes = bytes;
+	}
+	return call;
+}
+
+static void try_free(struct wf_call *call)
+{
+	if (!call->ended || call->request_busy || call->reply_busy)
+		return;
+	wf_link_put(call->link);
+	free(call->reply);
+	free(call);
+}
+
+/* Tell the outcome; the buffers may still be busy. */
+static void end(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
+		const uint8_t *reply, size_t bytes)
+{
+	if (call->ended)
+		return;
+	call->ended = true;
+	wf_table_remove(&call->calls->table, call->id);
+	wf_link_unwatch(call->link);
+	call->done(call, e, executed, reply, bytes);
+}
+
+static struct wf_call_record record_of(const struct wf_call *call, const struct wf_body *body)
+{
+	uint64_t now = call->calls->transfer->worker->now_ns;
+
+	return (struct wf_call_record){
+		.call = call->id,
+		/* What is left now: time spent in queues has been taken off. */
+		.left_ns = call->deadline_ns == UINT64_MAX ? UINT64_MAX
+			   : call->deadline_ns > now	   ? call->deadline_ns - now
+							   : 0,
+		.service_bytes = (uint16_t)strlen(call->service),
+		.method_bytes = (uint16_t)strlen(call->method),
+		.service = (const uint8_t *)call->service,
+		.method = (const uint8_t *)call->method,
+		.body = *body,
+	};
+}
+
+static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
+{
+	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, parcel), body);
+
+	return wf_call_record_bytes(&c);
+}
+
+static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
+{
+	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, parcel), body);
+
+	wf_call_record_put(w, &c);
+}
+
+static void request_done(struct wf_parcel *p, const struct wf_error *e)
+{
+	struct wf_call *call = WF_CONTAINER(p, struct wf_call, parcel);
+
+	call->request_busy = false;
+	if (e)
+		end(call, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
+	try_free(call);
+}
+
+int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *call)
+{
+	int err = wf_table_add(&calls->table, call, &call->id);
+
+	if (err) {
+		free(call);
+		return err;
+	}
+	call->calls = calls;
+	call->link = link;
+	call->request_busy = true;
+	call->parcel.type = WF_RECORD_CALL;
+	call->parcel.head_bytes = head_bytes;
+	call->parcel.put_head = put_head;
+	call->parcel.done = request_done;
+	wf_link_get(link);
+	wf_link_watch(link, true);
+	wf_parcel_post(calls->transfer, link, &call->parcel);
+	return 0;
+}
+
+void wf_call_stop(struct wf_call *call, const struct wf_error *e)
+{
+	struct wf_link *link = wf_link_real(call->link);
+	bool sent = call->parcel.sent;
+
+	/* Held over what follows, which may free the rest. */
+	wf_link_get(link);
+	if (sent && link->greeted)
+		wf_transfer_tell_control(link, WF_RECORD_CANCEL, call->id);
+	end(call, e, sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
+	if (call->reply_busy)
+		wf_pull_stop(&call->pull, e);
+	if (call->request_busy)
+		wf_parcel_stop(&call->parcel, e);
+	else
+		try_free(call);
+	wf_link_put(link);
+}
+
+static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
+{
+	struct wf_call *call = WF_CONTAINER(pull, struct wf_call, pull);
+
+	call->reply_busy = false;
+	end(call, e, WEFT_EXECUTED_YES, call->reply, e ? 0 : call->record.body.bytes);
+	try_free(call);
+}
+
+static void pull_reply(struct wf_call *call, struct wf_link *link)
+{
+	const struct wf_body *body = &call->record.body;
+	struct wf_error e;
+
+	if (body->bytes > WF_CALL_BYTES_MAX)
+		wf_error_set(&e, -ENOBUFS, "the reply of %llu bytes is over the limit of %zu",
+			     (unsigned long long)body->bytes, (size_t)WF_CALL_BYTES_MAX);
+	else if (!(call->reply = malloc(body->bytes)))
+		wf_error_set(&e, -ENOMEM, "no memory for a reply of %llu bytes",
+			     (unsigned long long)body->bytes);
+	else {
+		call->pull.into = call->reply;
+		call->pull.done = reply_pulled;
+		call->reply_busy = true;
+		if (!wf_pull_start(call->calls->transfer, link, body, &call->pull))
+			return;
+		call->reply_busy = false;
+		wf_error_set(&e, -ENOMEM, "no memory to pull a reply");
+	}
+	wf_pull_refuse(link, body, WEFT_RESOURCE_EXHAUSTED);
+	end(call, &e, WEFT_EXECUTED_YES, NULL, 0);
+	try_free(call);
+}
+
+int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_reply_record r;
+	struct wf_call *call;
+	struct wf_error e;
+
+	if (wf_reply_record_get(record->bytes, record->count, &r))
+		return -EBADMSG;
+	call = wf_table_get(&calls->table, r.call);
+	if (!call || wf_link_real(call->link) != link || call->reply_busy) {
+		/* Its deadline was first. */
+		if (r.body.way == WF_BODY_PULL)
+			wf_pull_refuse(link, &r.body, WEFT_CANCELLED);
+		wf_counters_add(&calls->transfer->worker->counters.late_dropped, 1);
+		return 0;
+	}
+	if (r.status != WEFT_OK) {
+		wf_error_set(&e, wf_status_code(r.status), "%.*s", (int)r.text_bytes,
+			     (const char *)r.text);
+		end(call, &e, r.executed, NULL, 0);
+		try_free(call);
+		return 0;
+	}
+	call->record = r;
+	if (r.body.way == WF_BODY_PULL) {
+		pull_reply(call, link);
+		return 0;
+	}
+	end(call, NULL, WEFT_EXECUTED_YES, r.eager, r.body.bytes);
+	try_free(call);
+	return 0;
+}
+
+void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_call *call;
+	uint32_t at = 0;
+
+	while ((call = wf_table_next(&calls->table, &at)))
+		if (wf_link_real(call->link) == link)
+			wf_call_stop(call, e);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The calling side of unary calls: bytes out, bytes or a status back.
+ *
+ * A call object lives until both its outcome is told and its buffers are
+ * quiet, so an outcome never waits for a buffer: the request belongs to the
+ * call, not to the caller.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_CALL_H
+#define WF_CALL_H
+
+#include "transfer/parcel.h"
+#include "transfer/pull.h"
+
+#define WF_CALL_BYTES_MAX (64 * MIB) /* of a request or reply, until a service can set its own */
+
+struct wf_calls {
+	struct wf_transfer *transfer;
+	struct wf_table table;
+};
+
+struct wf_call {
+	/* set by the owner, who allocated it with wf_call_new */
+	const char *service, *method; /* live as long as the call */
+	uint64_t deadline_ns;         /* UINT64_MAX: none */
+	/*
+	 * The outcome, once: @e NULL with the reply's bytes, which are gone on
+	 * return.  The call is not to be touched any more afterwards.
+	 */
+	void (*done)(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
+		     const uint8_t *reply, size_t bytes);
+	void *arg;
+
+	/* read by the owner, inside done */
+	struct wf_parcel parcel; /* plan, provider */
+
+	/* its own */
+	struct wf_calls *calls;
+	struct wf_link *link;
+	uint64_t id;
+	bool ended, request_busy, reply_busy;
+	void *reply;
+	struct wf_pull pull;
+	struct wf_reply_record record;
+	uint8_t request[];
+};
+
+void wf_call_init(struct wf_calls *calls, struct wf_transfer *t);
+void wf_call_fini(struct wf_calls *calls);
+
+/* A call with room for a request of @bytes; NULL: no memory. */
+struct wf_call *wf_call_new(size_t bytes);
+
+/* Start it.  Takes @call.  -ENOMEM: it is freed, done is not called. */
+int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *call);
+
+/* End it early with @e: done runs inside, and the server is told.  Not after done. */
+void wf_call_stop(struct wf_call *call, const struct wf_error *e);
+
+/* A REPLY record.  -EBADMSG. */
+int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
+void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_error *e);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rpc/served.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/call.h"
+#include "util/clock.h"
+#include "util/status.h"
+
+#define TEXT_BYTES_MAX 4096 /* of a failure's message; longer ones are cut */
+
+void wf_served_init(struct wf_serving *serving, struct wf_transfer *t)
+{
+	*serving = (struct wf_serving){ .transfer = t };
+	wf_list_init(&serving->services);
+	wf_map_init(&serving->map);
+}
+
+static void free_served(struct wf_served *s)
+{
+	struct wf_serving *serving = s->serving;
+
+	if (s->known)
+		wf_map_remove(&serving->map, &s->node);
+	wf_timer_stop(&serving->transfer->worker->timers, &s->timer);
+	wf_list_remove(&s->notice.node);
+	if (s->free_user)
+		s->free_user(s->user);
+	wf_link_put(s->link);
+	free(s->request);
+	free(s->parcel.body);
+	free(s->text);
+	free(s);
+}
+
+void wf_served_fini(struct wf_serving *serving)
+{
+	struct wf_map_node *node;
+
+	while ((node = wf_map_next(&serving->map, NULL)))
+		free_served(WF_CONTAINER(node, struct wf_served, node));
+	wf_map_fini(&serving->map);
+}
+
+int wf_served_add(struct wf_serving *serving, struct wf_service *service)
+{
+	WF_LIST_EACH(node, &serving->services)
+		if (!strcmp(WF_CONTAINER(node, struct wf_service, node)->name, service->name))
+			return -EEXIST;
+	wf_list_append(&serving->services, &service->node);
+	return 0;
+}
+
+/* The reply. */
+
+static struct wf_reply_record record_of(const struct wf_served *s, const struct wf_body *body)
+{
+	return (struct wf_reply_record){
+		.call = s->call,
+		.status = (uint8_t)s->status,
+		.executed = (uint8_t)(s->service ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO),
+		.text_bytes = (uint16_t)(s->text ? strlen(s->text) : 0),
+		.text = (const uint8_t *)s->text,
+		.body = *body,
+	};
+}
+
+static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
+{
+	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, parcel), body);
+
+	return wf_reply_record_bytes(&r);
+}
+
+static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
+{
+	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, parcel), body);
+
+	wf_reply_record_put(w, &r);
+}
+
+static void reply_done(struct wf_parcel *p, const struct wf_error *e)
+{
+	(void)e; /* the caller's side tells the caller */
+	free_served(WF_CONTAINER(p, struct wf_served, parcel));
+}
+
+static void send_reply(struct wf_served *s)
+{
+	if (atomic_load(&s->cancelled)) {
+		free_served(s);
+		return;
+	}
+	wf_timer_stop(&s->serving->transfer->worker->timers, &s->timer);
+	s->parcel.type = WF_RECORD_REPLY;
+	s->parcel.head_bytes = head_bytes;
+	s->parcel.put_head = put_head;
+	s->parcel.done = reply_done;
+	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
+}
+
+static void run_reply(struct wf_task *task)
+{
+	send_reply(WF_CONTAINER(task, struct wf_served, task));
+}
+
+static void set_text(struct wf_served *s, const char *text)
+{
+	s->text = text ? strndup(text, TEXT_BYTES_MAX) : NULL;
+}
+
+int wf_served_reply(struct wf_served *s, enum weft_status status, const char *text, void *reply,
+		    size_t bytes)
+{
+	if (atomic_flag_test_and_set(&s->replied)) {
+		free(reply);
+		return -EALREADY;
+	}
+	s->status = status;
+	if (status == WEFT_OK) {
+		s->parcel.body = reply;
+		s->parcel.body_bytes = bytes;
+	} else {
+		set_text(s, text);
+		free(reply);
+	}
+	s->task.run = run_reply;
+	wf_worker_submit(s->serving->transfer->worker, &s->task);
+	return 0;
+}
+
+/* A failure that no handler had a part in. */
+static void fail(struct wf_served *s, enum weft_status status, const char *text)
+{
+	if (atomic_flag_test_and_set(&s->replied))
+		return;
+	s->status = status;
+	set_text(s, text);
+	send_reply(s);
+}
+
+/* The request. */
+
+static void hand_over(struct wf_notice *notice)
+{
+	struct wf_served *s = WF_CONTAINER(notice, struct wf_served, notice);
+
+	if (atomic_load(&s->cancelled)) {
+		free_served(s);
+		return;
+	}
+	s->service->handle(s->service, s->method, s, s->request, s->request_bytes);
+}
+
+static void request_whole(struct wf_served *s)
+{
+	s->notice.run = hand_over;
+	wf_worker_defer(s->serving->transfer->worker, &s->notice);
+}
+
+static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
+{
+	struct wf_served *s = WF_CONTAINER(pull, struct wf_served, pull);
+
+	if (!e)
+		request_whole(s);
+	else
+		fail(s, wf_status_of(e->code), e->text);
+}
+
+/* The caller has given up by now: it ends its own side itself. */
+static void deadline(struct wf_timer *timer)
+{
+	struct wf_served *s = WF_CONTAINER(timer, struct wf_served, timer);
+
+	atomic_store(&s->cancelled, true);
+}
+
+uint64_t wf_served_left_ns(const struct wf_served *s)
+{
+	uint64_t now = wf_clock_now();
+
+	if (s->deadline_ns == UINT64_MAX)
+		return UINT64_MAX;
+	return s->deadline_ns > now ? s->deadline_ns - now : 0;
+}
+
+static struct wf_served *find(struct wf_serving *serving, struct wf_link *link, uint64_t call,
+			      uint64_t hash)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_find(&serving->map, hash, node))) {
+		struct wf_served *s = WF_CONTAINER(node, struct wf_served, node);
+
+		if (s->link == link && s->call == call)
+			return s;
+	}
+	return NULL;
+}
+
+static uint64_t hash_of(const struct wf_serving *serving, struct wf_link *link, uint64_t call)
+{
+	return wf_map_hash(&serving->map, call, &link, sizeof(link));
+}
+
+static struct wf_service *find_service(struct wf_serving *serving,
+				       const struct wf_call_record *c)
+{
+	WF_LIST_EACH(node, &serving->services) {
+		struct wf_service *service = WF_CONTAINER(node, struct wf_service, node);
+
+		if (strlen(service->name) == c->service_bytes &&
+		    !memcmp(service->name, c->service, c->service_bytes))
+			return service;
+	}
+	return NULL;
+}
+
+/* Begin to take the request; what is refused is answered here. */
+static void take_request(struct wf_served *s, const struct wf_call_record *c)
+{
+	char text[300];
+
+	s->service = find_service(s->serving, c);
+	if (!s->service) {
+		snprintf(text, sizeof(text), "no service %.*s is served here",
+			 WF_MIN((int)c->service_bytes, 200), (const char *)c->service);
+		fail(s, WEFT_UNIMPLEMENTED, text);
+		return;
+	}
+	s->method = s->service->find(s->service, (const char *)c->method, c->method_bytes);
+	if (s->method < 0) {
+		snprintf(text, sizeof(text), "service %s has no method %.*s", s->service->name,
+			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method);
+		s->service = NULL; /* not executed */
+		fail(s, WEFT_UNIMPLEMENTED, text);
+		return;
+	}
+	if (c->body.bytes > WF_CALL_BYTES_MAX) {
+		snprintf(text, sizeof(text), "the request of %llu bytes is over the limit of %zu",
+			 (unsigned long long)c->body.bytes, (size_t)WF_CALL_BYTES_MAX);
+		fail(s, WEFT_RESOURCE_EXHAUSTED, text);
+		return;
+	}
+	s->request_bytes = c->body.bytes;
+	s->request = malloc(WF_MAX(s->request_bytes, (size_t)1));
+	if (!s->request) {
+		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for the request");
+		return;
+	}
+	if (c->body.way != WF_BODY_PULL) {
+		if (s->request_bytes)
+			memcpy(s->request, c->eager, s->request_bytes);
+		request_whole(s);
+		return;
+	}
+	s->pull.into = s->request;
+	s->pull.done = request_pulled;
+	if (wf_pull_start(s->serving->transfer, s->link, &c->body, &s->pull))
+		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
+}
+
+int wf_served_call(struct wf_serving *serving, struct wf_link *link,
+		   const struct wf_record *record)
+{
+	struct wf_worker *w = serving->transfer->worker;
+	struct wf_call_record c;
+	struct wf_served *s;
+	uint64_t hash;
+
+	if (wf_call_record_get(record->bytes, record->count, &c))
+		return -EBADMSG;
+	hash = hash_of(serving, link, c.call);
+	if (find(serving, link, c.call, hash))
+		return -EBADMSG;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->serving = serving;
+	s->link = link;
+	wf_link_get(link);
+	s->call = c.call;
+	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
+	atomic_flag_clear(&s->replied);
+	wf_list_init(&s->notice.node);
+	if (wf_map_add(&serving->map, &s->node, hash)) {
+		free_served(s);
+		return -ENOMEM;
+	}
+	s->known = true;
+	if (s->deadline_ns != UINT64_MAX)
+		wf_worker_timer(w, &s->timer, s->deadline_ns, deadline);
+	take_request(s, &c);
+	return 0;
+}
+
+int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
+		     const struct wf_record *record)
+{
+	struct wf_small_record small;
+	struct wf_served *s;
+
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	s = find(serving, link, small.id, hash_of(serving, link, small.id));
+	if (s)
+		atomic_store(&s->cancelled, true);
+	return 0;
+}
+
+void wf_served_down(struct wf_serving *serving, struct wf_link *link)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_next(&serving->map, node))) {
+		struct wf_served *s = WF_CONTAINER(node, struct wf_served, node);
+
+		if (s->link == link)
+			atomic_store(&s->cancelled, true);
+	}
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The serving side of unary calls: a request in, one reply out.
+ *
+ * A served call begins with its record, is handed to a handler once its
+ * request is whole, and ends when the reply has left.  If the caller cancels,
+ * dies or runs out of time meanwhile the handler can see it, and its reply is
+ * dropped.
+ *
+ * Threads: owner, but for what says otherwise.
+ */
+#ifndef WF_SERVED_H
+#define WF_SERVED_H
+
+#include <stdatomic.h>
+#include "transfer/parcel.h"
+#include "transfer/pull.h"
+#include "util/map.h"
+
+struct wf_served;
+
+/* A service, as this floor sees it: a name and what to do with its calls. */
+struct wf_service {
+	struct wf_list node;
+	const char *name;
+	/* The method's number; -ENOENT: there is none of that name. */
+	int (*find)(struct wf_service *service, const char *method, size_t bytes);
+	/* The request is whole.  Runs as a notice, outside the library's own work. */
+	void (*handle)(struct wf_service *service, int method, struct wf_served *served,
+		       const uint8_t *request, size_t bytes);
+};
+
+struct wf_serving {
+	struct wf_transfer *transfer;
+	struct wf_list services;
+	struct wf_map map; /* served calls by link and id */
+};
+
+struct wf_served {
+	struct wf_serving *serving;
+	struct wf_service *service;
+	struct wf_link *link;
+	struct wf_map_node node;
+	uint64_t call;        /* the caller's id */
+	uint64_t deadline_ns; /* by our clock; UINT64_MAX: none */
+	atomic_bool cancelled;
+	atomic_flag replied;  /* the first to set it replies */
+	int method;
+	bool known;           /* it is in the map */
+	uint8_t *request;
+	size_t request_bytes;
+	struct wf_pull pull;
+	struct wf_notice notice;
+	struct wf_timer timer;
+	struct wf_task task;  /* the reply, from any thread */
+	struct wf_parcel parcel;
+	enum weft_status status;
+	char *text;
+	void *user;           /* the handler's; freed by @free_user at the end */
+	void (*free_user)(void *user);
+};
+
+void wf_served_init(struct wf_serving *serving, struct wf_transfer *t);
+void wf_served_fini(struct wf_serving *serving);
+
+/* Serve @service: borrows it.  -EEXIST. */
+int wf_served_add(struct wf_serving *serving, struct wf_service *service);
+
+/*
+ * Reply with @bytes at @reply, which is taken and freed by free(); or, with a
+ * @status other than OK, with @text, which is copied.  Only the first reply
+ * counts; -EALREADY: it was not this one, and @reply is freed.  @served is not
+ * to be touched any more afterwards.  Threads: any, callback.
+ */
+int wf_served_reply(struct wf_served *served, enum weft_status status, const char *text,
+		    void *reply, size_t bytes);
+
+/* Until the caller's deadline; 0 when it has passed, UINT64_MAX when there is none.  Threads: any, callback. */
+uint64_t wf_served_left_ns(const struct wf_served *served);
+
+/* A CALL record; a CANCEL record.  -EBADMSG; -ENOMEM. */
+int wf_served_call(struct wf_serving *serving, struct wf_link *link,
+		   const struct wf_record *record);
+int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
+		     const struct wf_record *record);
+void wf_served_down(struct wf_serving *serving, struct wf_link *link);
+
+#endif

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tensor/channel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/shape.h"
+#include "util/status.h"
+
+#define ARRIVALS_MAX (1u << 20) /* unmatched tensors of a node: a bound on what peers can make us keep */
+
+struct wf_channel {
+	struct wf_map_node node;
+	uint64_t step;
+	struct wf_list receives;
+	struct wf_list arrivals;
+	uint16_t key_bytes;
+	uint8_t key[];
+};
+
+struct wf_arrival {
+	struct wf_list node;
+	struct wf_list offer_node; /* in channels->offers */
+	struct wf_link *link;
+	struct wf_channel *channel;   /* it waits there for a receive; or: */
+	struct wf_receiving *receive; /* it is matched and waits for memory */
+	struct wf_tensor_record record; /* its pointers lie in bytes[] */
+	uint8_t bytes[]; /* shape, then the eager body */
+};
+
+/* Channels. */
+
+static struct wf_channel *find_channel(struct wf_channels *c, uint64_t step, const void *key,
+				       uint16_t key_bytes, uint64_t hash)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_find(&c->map, hash, node))) {
+		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
+
+		if (ch->step == step && ch->key_bytes == key_bytes &&
+		    !memcmp(ch->key, key, key_bytes))
+			return ch;
+	}
+	return NULL;
+}
+
+static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, const void *key,
+				       uint16_t key_bytes, uint64_t hash)
+{
+	struct wf_channel *ch = find_channel(c, step, key, key_bytes, hash);
+
+	if (ch)
+		return ch;
+	ch = malloc(sizeof(*ch) + key_bytes);
+	if (!ch)
+		return NULL;
+	ch->step = step;
+	ch->key_bytes = key_bytes;
+	memcpy(ch->key, key, key_bytes);
+	wf_list_init(&ch->receives);
+	wf_list_init(&ch->arrivals);
+	if (wf_map_add(&c->map, &ch->node, hash)) {
+		free(ch);
+		return NULL;
+	}
+	return ch;
+}
+
+/* An empty channel is no channel. */
+static void drop_channel(struct wf_channels *c, struct wf_channel *ch)
+{
+	if (!wf_list_empty(&ch->receives) || !wf_list_empty(&ch->arrivals))
+		return;
+	wf_map_remove(&c->map, &ch->node);
+	free(ch);
+}
+
+/* Arrivals. */
+
+static struct wf_arrival *keep_arrival(struct wf_channels *c, struct wf_link *link,
+				       const struct wf_tensor_record *t)
+{
+	size_t shape_bytes = (size_t)t->rank * sizeof(int64_t);
+	size_t body_bytes = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
+	struct wf_arrival *a;
+
+	if (c->arrival_count == ARRIVALS_MAX)
+		return NULL;
+	a = malloc(sizeof(*a) + shape_bytes + body_bytes);
+	if (!a)
+		return NULL;
+	a->link = link;
+	wf_link_get(link);
+	a->channel = NULL;
+	a->receive = NULL;
+	a->record = *t;
+	memcpy(a->bytes, t->shape, shape_bytes);
+	if (body_bytes)
+		memcpy(a->bytes + shape_bytes, t->eager, body_bytes);
+	a->record.shape = a->bytes;
+	a->record.eager = a->bytes + shape_bytes;
+	wf_list_init(&a->node);
+	wf_list_init(&a->offer_node);
+	if (t->body.way == WF_BODY_PULL)
+		wf_list_append(&c->offers, &a->offer_node);
+	c->arrival_count++;
+	return a;
+}
+
+static void free_arrival(struct wf_channels *c, struct wf_arrival *a)
+{
+	wf_list_remove(&a->node);
+	wf_list_remove(&a->offer_node);
+	wf_link_put(a->link);
+	free(a);
+	c->arrival_count--;
+}
+
+/* The tensor will not be taken: the sender gets its buffer, or its room, back. */
+static void refuse(struct wf_link *link, const struct wf_tensor_record *t, enum weft_status status)
+{
+	if (t->body.way == WF_BODY_PULL)
+		wf_pull_refuse(link, &t->body, status);
+	else if (t->body.way == WF_BODY_EAGER)
+		wf_link_give_room(link, t->body.bytes);
+}
+
+/* Receives. */
+
+static void end(struct wf_receiving *r, const struct wf_error *e)
+{
+	r->state = WF_RECEIVING_ENDED;
+	if (r->from)
+		wf_link_unwatch(r->from);
+	if (e)
+		wf_channels_release(r->channels, r);
+	r->done(r, e);
+}
+
+void wf_channels_release(struct wf_channels *c, struct wf_receiving *r)
+{
+	free(r->got.shape);
+	r->got.shape = NULL;
+	r->got.data = NULL;
+	wf_pool_give(&c->worker->pool, r->chunk);
+	r->chunk = NULL;
+	if (r->got_from)
+		wf_link_put(r->got_from);
+	r->got_from = NULL;
+}
+
+/* Note what the record says of the tensor. */
+static int describe(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+		    struct wf_error *e)
+{
+	int64_t *shape = malloc(WF_MAX((size_t)t->rank, (size_t)1) * sizeof(*shape));
+
+	if (!shape)
+		return wf_error_set(e, -ENOMEM, "no memory for a shape");
+	for (unsigned i = 0; i < t->rank; i++)
+		shape[i] = wf_tensor_record_dim(t, i);
+	r->got = (struct weft_tensor){
+		.device = { WEFT_CPU, 0 },
+		.ndim = t->rank,
+		.dtype = t->dtype,
+		.shape = shape,
+	};
+	r->got_flags = t->flags;
+	r->got_bytes = t->body.bytes;
+	r->way = t->body.way;
+	r->got_from = link;
+	wf_link_get(link);
+	return 0;
+}
+
+static bool same_shape(const struct weft_tensor *a, const struct weft_tensor *b)
+{
+	return a->ndim == b->ndim &&
+	       (!a->ndim || !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof(a->shape[0])));
+}
+
+/* Does what came fit the buffer that the receive brought? */
+static int check_fit(const struct wf_receiving *r, struct wf_error *e)
+{
+	char have[WF_SHAPE_TEXT_BYTES], want[WF_SHAPE_TEXT_BYTES];
+	const struct weft_tensor *into = r->into;
+	uint64_t capacity = 0;
+	bool fits;
+
+	fits = !memcmp(&into->dtype, &r->got.dtype, sizeof(into->dtype));
+	wf_shape_bytes(into->dtype, into->ndim, into->shape, &capacity);
+	if (r->flags & WEFT_ANY_SHAPE)
+		fits = fits && r->got_bytes <= capacity;
+	else
+		fits = fits && same_shape(into, &r->got);
+	if (fits)
+		return 0;
+	wf_shape_text(into->dtype, into->ndim, into->shape, want);
+	wf_shape_text(r->got.dtype, r->got.ndim, r->got.shape, have);
+	return wf_error_set(e, -EBADFD,
+			    "the receive brought a buffer of %llu bytes for %s%s, and %s sent %s of %llu bytes",
+			    (unsigned long long)capacity, want,
+			    r->flags & WEFT_ANY_SHAPE ? " or less" : "",
+			    wf_link_label(r->got_from), have, (unsigned long long)r->got_bytes);
+}
+
+/* Find the destination.  -EAGAIN: the pool has none for now. */
+static int find_memory(struct wf_receiving *r, struct wf_error *e)
+{
+	struct wf_pool *pool = &r->channels->worker->pool;
+	int err;
+
+	if (r->into) {
+		r->got.data = (char *)r->into->data + r->into->byte_offset;
+		return 0;
+	}
+	if (r->alloc) {
+		r->got.data = r->alloc(r->alloc_arg, &r->got, r->got_bytes);
+		return r->got.data ? 0
+				   : wf_error_set(e, -ENOBUFS,
+						  "the receive's allocation callback gave no memory for %llu bytes",
+						  (unsigned long long)r->got_bytes);
+	}
+	err = wf_pool_take(pool, r->got_bytes, &r->chunk);
+	if (err == -EAGAIN)
+		return err;
+	if (err)
+		return wf_error_set(e, -ENOBUFS,
+				    "a tensor of %llu bytes does not fit the pool of %llu (WEFT_POOL_BYTES)",
+				    (unsigned long long)r->got_bytes,
+				    (unsigned long long)pool->budget_bytes);
+	r->got.data = r->chunk;
+	return 0;
+}
+
+static void pulled(struct wf_pull *pull, const struct wf_error *e)
+{
+	struct wf_receiving *r = WF_CONTAINER(pull, struct wf_receiving, pull);
+
+	r->provider = pull->provider;
+	r->registered = pull->registered;
+	end(r, e);
+}
+
+/* Bring the body to its destination. */
+static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t)
+{
+	struct wf_error e;
+	int err;
+
+	if (t->body.way == WF_BODY_EAGER) {
+		const struct wf_caps *caps = wf_link_caps(link);
+
+		memcpy(r->got.data, t->eager, t->body.bytes);
+		wf_link_give_room(link, t->body.bytes);
+		r->provider = caps ? caps->provider : NULL;
+		end(r, NULL);
+		return;
+	}
+	r->pull.into = r->got.data;
+	r->pull.done = pulled;
+	r->state = WF_RECEIVING_PULLING;
+	err = wf_pull_start(r->channels->transfer, link, &t->body, &r->pull);
+	if (err) {
+		refuse(link, t, WEFT_RESOURCE_EXHAUSTED);
+		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
+		end(r, &e);
+	}
+}
+
+static void retry_memory(struct wf_pool_waiter *waiter)
+{
+	struct wf_receiving *r = WF_CONTAINER(waiter, struct wf_receiving, waiter);
+	struct wf_channels *c = r->channels;
+	struct wf_arrival *a = r->arrival;
+	struct wf_error e;
+	int err = find_memory(r, &e);
+
+	if (err == -EAGAIN) {
+		wf_pool_wait(&c->worker->pool, &r->waiter);
+		return;
+	}
+	r->arrival = NULL;
+	if (err) {
+		refuse(a->link, &a->record, WEFT_RESOURCE_EXHAUSTED);
+		end(r, &e);
+	} else {
+		move(r, a->link, &a->record);
+	}
+	free_arrival(c, a);
+}
+
+/*
+ * @r gets the tensor of @t.  It is in @kept if it waited, else in a frame and
+ * gone on return.  Takes @kept.
+ */
+static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+		  struct wf_arrival *kept)
+{
+	struct wf_channels *c = r->channels;
+	struct wf_error e;
+	int err;
+
+	wf_list_remove(&r->node);
+	err = describe(r, link, t, &e);
+	if (!err && r->into && !(t->flags & WEFT_DEAD))
+		err = check_fit(r, &e);
+	if (err) {
+		refuse(link, t, WEFT_OK); /* matched and dropped: the sender has done its part */
+		end(r, &e);
+		goto free_kept;
+	}
+	if (t->body.way == WF_BODY_NONE) {
+		end(r, NULL);
+		goto free_kept;
+	}
+	err = find_memory(r, &e);
+	if (err == -EAGAIN) {
+		r->arrival = kept ? kept : keep_arrival(c, link, t);
+		if (r->arrival) {
+			wf_list_remove(&r->arrival->node);
+			r->arrival->receive = r;
+			r->state = WF_RECEIVING_MEMORY;
+			r->waiter.retry = retry_memory;
+			wf_pool_wait(&c->worker->pool, &r->waiter);
+			return;
+		}
+		err = wf_error_set(&e, -ENOMEM, "no memory to keep a tensor until the pool has some");
+	}
+	if (err) {
+		refuse(link, t, WEFT_RESOURCE_EXHAUSTED);
+		end(r, &e);
+	} else {
+		move(r, link, t);
+	}
+free_kept:
+	if (kept)
+		free_arrival(c, kept);
+}
+
+static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
+{
+	WF_LIST_EACH(node, &ch->receives) {
+		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, node);
+
+		if (!r->from || wf_link_real(r->from) == link)
+			return r;
+	}
+	return NULL;
+}
+
+static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_receiving *r)
+{
+	WF_LIST_EACH(node, &ch->arrivals) {
+		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, node);
+
+		if (!r->from || wf_link_real(r->from) == a->link)
+			return a;
+	}
+	return NULL;
+}
+
+void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
+{
+	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
+	struct wf_channel *ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
+	struct wf_arrival *a;
+	struct wf_error e;
+
+	r->channels = c;
+	r->channel = ch;
+	r->got = (struct weft_tensor){ 0 };
+	r->got_from = NULL;
+	r->chunk = NULL;
+	r->arrival = NULL;
+	r->provider = NULL;
+	r->registered = false;
+	wf_list_init(&r->node);
+	wf_list_init(&r->waiter.node);
+	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
+	if (r->from)
+		wf_link_watch(r->from, true);
+	if (!ch) {
+		wf_error_set(&e, -ENOMEM, "no memory for a channel");
+		end(r, &e);
+		return;
+	}
+	r->state = WF_RECEIVING_WAITING;
+	wf_list_append(&ch->receives, &r->node);
+	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_arrival(ch, r)) {
+		wf_error_set(&e, -ENOTCONN, "%s is gone", wf_link_label(r->from));
+		wf_channels_stop_receive(r, &e);
+		return;
+	}
+	a = find_arrival(ch, r);
+	if (a)
+		match(r, a->link, &a->record, a);
+	drop_channel(c, ch);
+}
+
+void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct wf_channels *c = r->channels;
+	struct wf_arrival *a = r->arrival;
+	struct wf_channel *ch = r->channel;
+
+	switch (r->state) {
+	case WF_RECEIVING_WAITING:
+		wf_list_remove(&r->node);
+		end(r, e);
+		drop_channel(c, ch);
+		break;
+	case WF_RECEIVING_MEMORY:
+		wf_pool_unwait(&c->worker->pool, &r->waiter);
+		r->arrival = NULL;
+		refuse(a->link, &a->record, wf_status_of(e->code));
+		free_arrival(c, a);
+		end(r, e);
+		break;
+	case WF_RECEIVING_PULLING:
+		wf_pull_stop(&r->pull, e);
+		break;
+	case WF_RECEIVING_ENDED:
+		break;
+	}
+}
+
+int wf_channels_record(struct wf_channels *c, struct wf_link *link,
+		       const struct wf_record *record)
+{
+	struct wf_tensor_record t;
+	struct wf_receiving *r;
+	struct wf_channel *ch;
+	struct wf_arrival *a;
+	uint64_t hash;
+
+	if (wf_tensor_record_get(record->bytes, record->count, &t))
+		return -EBADMSG;
+	hash = wf_map_hash(&c->map, t.step, t.key, t.key_bytes);
+	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
+	r = ch ? find_receive(ch, link) : NULL;
+	if (r) {
+		match(r, link, &t, NULL);
+		drop_channel(c, ch);
+		return 0;
+	}
+	ch = make_channel(c, t.step, t.key, t.key_bytes, hash);
+	if (!ch)
+		return -ENOMEM;
+	a = keep_arrival(c, link, &t);
+	if (!a) {
+		drop_channel(c, ch);
+		return -ENOMEM;
+	}
+	a->channel = ch;
+	wf_list_append(&ch->arrivals, &a->node);
+	return 0;
+}
+
+/* Sends. */
+
+static struct wf_tensor_record record_of(const struct wf_sending *s, const struct wf_body *body)
+{
+	return (struct wf_tensor_record){
+		.step = s->step,
+		.flags = s->flags,
+		.dtype = s->dtype,
+		.rank = s->rank,
+		.key_bytes = s->key_bytes,
+		.key = s->key,
+		.body = *body,
+	};
+}
+
+static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
+{
+	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
+	struct wf_tensor_record t = record_of(s, body);
+
+	return wf_tensor_record_bytes(&t);
+}
+
+static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
+{
+	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
+	struct wf_tensor_record t = record_of(s, body);
+
+	wf_tensor_record_put(w, &t, s->shape);
+}
+
+static void sent(struct wf_parcel *p, const struct wf_error *e)
+{
+	struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
+
+	s->done(s, e);
+}
+
+void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s)
+{
+	s->parcel.type = WF_RECORD_TENSOR;
+	s->parcel.needs_room = true;
+	s->parcel.head_bytes = head_bytes;
+	s->parcel.put_head = put_head;
+	s->parcel.done = sent;
+	wf_parcel_post(c->transfer, link, &s->parcel);
+}
+
+void wf_channels_stop_send(struct wf_sending *s, const struct wf_error *e)
+{
+	wf_parcel_stop(&s->parcel, e);
+}
+
+/* The floors below. */
+
+/* A receive that waits for @link (NULL: any that waits), or NULL.  Ending one may change the map, so each search starts anew. */
+static struct wf_receiving *find_waiting(struct wf_channels *c, const struct wf_link *link)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_next(&c->map, node))) {
+		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
+
+		WF_LIST_EACH(at, &ch->receives) {
+			struct wf_receiving *r = WF_CONTAINER(at, struct wf_receiving, node);
+
+			if (!link || (r->from && wf_link_real(r->from) == link))
+				return r;
+		}
+	}
+	return NULL;
+}
+
+/* The body of @a can't be had any more. */
+static void lose_offer(struct wf_channels *c, struct wf_arrival *a, const struct wf_error *e)
+{
+	struct wf_channel *ch = a->channel;
+
+	wf_counters_add(&c->worker->counters.late_dropped, 1);
+	if (a->receive) {
+		wf_channels_stop_receive(a->receive, e);
+		return;
+	}
+	free_arrival(c, a);
+	drop_channel(c, ch);
+}
+
+/* Receives end; offers of the dead can't be pulled.  What it sent whole stays. */
+void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_receiving *r;
+
+	WF_LIST_EACH(node, &c->offers) {
+		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
+
+		if (a->link == link)
+			lose_offer(c, a, e);
+	}
+	while ((r = find_waiting(c, link)))
+		wf_channels_stop_receive(r, e);
+}
+
+void wf_channels_merged(struct wf_channels *c)
+{
+	struct wf_map_node *node = NULL;
+
+	/* Matching changes the map: start anew after each. */
+	while ((node = wf_map_next(&c->map, node))) {
+		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
+		struct wf_receiving *found = NULL;
+		struct wf_arrival *a = NULL;
+
+		WF_LIST_EACH(at, &ch->receives) {
+			found = WF_CONTAINER(at, struct wf_receiving, node);
+			a = find_arrival(ch, found);
+			if (a)
+				break;
+		}
+		if (!a)
+			continue;
+		match(found, a->link, &a->record, a);
+		drop_channel(c, ch);
+		node = NULL;
+	}
+}
+
+void wf_channels_withdrawn(struct wf_channels *c, struct wf_link *link, uint64_t offer)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
+	WF_LIST_EACH(node, &c->offers) {
+		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
+
+		if (a->link == link && a->record.body.offer == offer) {
+			lose_offer(c, a, &e);
+			return;
+		}
+	}
+}
+
+void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t)
+{
+	*c = (struct wf_channels){ .worker = worker, .transfer = t };
+	wf_map_init(&c->map);
+	wf_list_init(&c->offers);
+}
+
+void wf_channels_cancel(struct wf_channels *c)
+{
+	struct wf_receiving *r;
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	while ((r = find_waiting(c, NULL)))
+		wf_channels_stop_receive(r, &e);
+}
+
+void wf_channels_fini(struct wf_channels *c)
+{
+	struct wf_map_node *node;
+
+	while ((node = wf_map_next(&c->map, NULL))) {
+		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
+
+		WF_LIST_EACH(at, &ch->arrivals)
+			free_arrival(c, WF_CONTAINER(at, struct wf_arrival, node));
+		drop_channel(c, ch);
+	}
+	wf_map_fini(&c->map);
+}

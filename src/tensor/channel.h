@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Channels: where sends and receives of tensors meet, by step and key.
+ *
+ * A channel holds the tensors that came and wait for a receive, and the
+ * receives that wait for a tensor, each in order.  Both at once only when
+ * receives name peers from which nothing came yet.  An eager tensor that
+ * waits is kept in memory the sender knows about (the link's room); an
+ * offered one stays where it is, at the sender, until it is matched.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_CHANNEL_H
+#define WF_CHANNEL_H
+
+#include <weft/tensor.h>
+#include "transfer/parcel.h"
+#include "transfer/pull.h"
+#include "util/map.h"
+
+struct wf_channels {
+	struct wf_worker *worker;
+	struct wf_transfer *transfer;
+	struct wf_map map;
+	struct wf_list offers;   /* arrivals whose body is still at the sender */
+	size_t arrival_count;
+};
+
+struct wf_channel;
+struct wf_arrival;
+
+/* A tensor on its way out.  The owner keeps key, shape and body until done. */
+struct wf_sending {
+	struct wf_parcel parcel; /* body, body_bytes are the owner's to set */
+	uint64_t step;
+	const void *key;
+	uint16_t key_bytes;
+	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE */
+	struct weft_dtype dtype;
+	uint8_t rank;
+	const int64_t *shape;
+	void (*done)(struct wf_sending *s, const struct wf_error *e);
+};
+
+enum wf_receiving_state {
+	WF_RECEIVING_ENDED,
+	WF_RECEIVING_WAITING, /* for a tensor */
+	WF_RECEIVING_MEMORY,  /* for the pool */
+	WF_RECEIVING_PULLING
+};
+
+struct wf_receiving {
+	/* set by the owner */
+	uint64_t step;
+	const void *key;
+	uint16_t key_bytes;
+	struct wf_link *from;           /* NULL: any */
+	const struct weft_tensor *into; /* NULL: alloc, else the pool */
+	unsigned flags;                 /* WEFT_ANY_SHAPE */
+	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
+	void *alloc_arg;
+	void (*done)(struct wf_receiving *r, const struct wf_error *e);
+
+	/* what it got; valid when it ended well */
+	struct weft_tensor got; /* ->shape is allocated */
+	unsigned got_flags;
+	struct wf_link *got_from; /* a reference */
+	uint64_t got_bytes;
+	void *chunk;              /* of the pool: the owner gives it back; NULL: none */
+	enum wf_body_way way;
+	const char *provider;
+	bool registered;
+
+	/* its own */
+	struct wf_channels *channels;
+	enum wf_receiving_state state;
+	struct wf_channel *channel;
+	struct wf_list node;
+	struct wf_arrival *arrival;
+	struct wf_pool_waiter waiter;
+	struct wf_pull pull;
+};
+
+void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t);
+
+/* End every receive that waits, with CANCELLED. */
+void wf_channels_cancel(struct wf_channels *c);
+void wf_channels_fini(struct wf_channels *c);
+
+void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s);
+void wf_channels_stop_send(struct wf_sending *s, const struct wf_error *e);
+
+/* Borrows @r, its key and its buffer until done, which may run inside. */
+void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
+
+/* End it early with @e; done follows, maybe inside.  Harmless after the end. */
+void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
+
+/* Give up what a receive got: shape, link, pool chunk. */
+void wf_channels_release(struct wf_channels *c, struct wf_receiving *r);
+
+/* A TENSOR record.  -EBADMSG, -ENOMEM. */
+int wf_channels_record(struct wf_channels *c, struct wf_link *link,
+		       const struct wf_record *record);
+
+/* What the floors below tell. */
+void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e);
+void wf_channels_merged(struct wf_channels *c);
+void wf_channels_withdrawn(struct wf_channels *c, struct wf_link *link, uint64_t offer);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft info: what this host offers, what weft chooses, and why. */
+#include "tool/out.h"
+#include "tool/tool.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What --plan asks about. */
+struct question {
+	uint64_t bytes;
+	enum weft_place source, destination;
+};
+
+static int place_of(const char *word, enum weft_place *place)
+{
+	if (!strcmp(word, "user"))
+		*place = WEFT_PLACE_USER;
+	else if (!strcmp(word, "pool"))
+		*place = WEFT_PLACE_POOL;
+	else
+		return -1;
+	return 0;
+}
+
+static void option_text(const struct weft_option *o)
+{
+	const char *value = getenv(o->name);
+
+	printf("%s", o->name);
+	if (*o->alias)
+		printf(" (or %s)", o->alias);
+	printf("\n\t%s, default %s", o->unit, *o->preset ? o->preset : "none");
+	if (*o->least || *o->most)
+		printf(", %s to %s", o->least, o->most);
+	printf("\n\t%s\n", o->when);
+	if (!value && *o->alias)
+		value = getenv(o->alias);
+	if (value)
+		printf("\tset to '%s'\n", value);
+}
+
+static void option_json(const struct weft_option *o)
+{
+	out_object(NULL);
+	out_text("name", o->name);
+	out_text("alias", o->alias);
+	out_text("unit", o->unit);
+	out_text("default", o->preset);
+	out_text("least", o->least);
+	out_text("most", o->most);
+	out_text("when", o->when);
+	out_object_end();
+}
+
+static void show_options(bool json)
+{
+	const struct weft_option *options;
+	size_t count;
+
+	options = weft_options(&count);
+	if (json) {
+		out_object(NULL);
+		out_array("options");
+	}
+	for (size_t i = 0; i < count; i++)
+		if (json)
+			option_json(&options[i]);
+		else
+			option_text(&options[i]);
+	if (json) {
+		out_array_end();
+		out_object_end();
+	}
+}
+
+static void fabric_json(const struct weft_fabric *f)
+{
+	out_object(NULL);
+	out_text("provider", f->provider);
+	out_text("domain", f->domain);
+	out_text("row", f->row);
+	out_text("shape", f->shape);
+	out_text("wait", f->wait);
+	out_bool("used", f->used);
+	out_bool("tested", f->tested);
+	out_text("reason", f->reason);
+	out_count("rank", f->rank);
+	out_count("frame_bytes", f->frame_bytes);
+	out_count("inject_bytes", f->inject_bytes);
+	out_count("chunk_bytes", f->chunk_bytes);
+	out_count("depth", f->depth);
+	out_bool("registration_is_cheap", f->registration_is_cheap);
+	out_object_end();
+}
+
+static void fabric_text(const struct weft_fabric *f)
+{
+	printf("%-4s %4u  %-16s %-12s %-10s %-9s %6zu %7zu %8zu %5u  %s%s\n",
+	       f->used ? "yes" : "no", f->rank, f->provider, f->domain, f->shape, f->wait,
+	       f->frame_bytes, f->inject_bytes, f->chunk_bytes, f->depth, f->reason,
+	       f->tested ? "" : " (untested)");
+}
+
+static void show_fabrics(const struct weft_info *info, bool json)
+{
+	size_t count = weft_info_count(info);
+
+	if (json) {
+		out_object(NULL);
+		out_text("weft", weft_version());
+		out_text("libfabric", weft_info_libfabric());
+		out_array("fabrics");
+	} else {
+		printf("weft %s, libfabric %s\n\n", weft_version(), weft_info_libfabric());
+		printf("%-4s %4s  %-16s %-12s %-10s %-9s %6s %7s %8s %5s  %s\n", "used", "rank",
+		       "provider", "domain", "shape", "wait", "frame", "inject", "chunk",
+		       "depth", "reason");
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct weft_fabric f = { .size = sizeof(f) };
+
+		if (weft_info_get(info, i, &f))
+			continue;
+		if (json)
+			fabric_json(&f);
+		else
+			fabric_text(&f);
+	}
+	if (json) {
+		out_array_end();
+		out_object_end();
+	}
+}
+
+/* How a body would go by each fabric that a node would open. */
+static void show_plans(const struct weft_info *info, const struct question *q, bool json)
+{
+	size_t count = weft_info_count(info);
+
+	if (json) {
+		out_object(NULL);
+		out_count("bytes", q->bytes);
+		out_array("plans");
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct weft_fabric f = { .size = sizeof(f) };
+		char text[256];
+
+		if (weft_info_get(info, i, &f) || !f.used)
+			continue;
+		if (weft_info_plan(info, i, q->bytes, q->source, q->destination, text,
+				   sizeof(text)))
+			snprintf(text, sizeof(text), "none: %s", weft_error());
+		if (!json) {
+			printf("%-16s %-12s %s\n", f.provider, f.domain, text);
+			continue;
+		}
+		out_object(NULL);
+		out_text("provider", f.provider);
+		out_text("domain", f.domain);
+		out_text("plan", text);
+		out_object_end();
+	}
+	if (json) {
+		out_array_end();
+		out_object_end();
+	}
+}
+
+static int run(const struct tool_command *self, int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "options", no_argument, NULL, 'o' },
+		{ "plan", required_argument, NULL, 'p' },
+		{ 0 },
+	};
+	bool json = false, options = false;
+	const char *plan = NULL;
+	struct weft_info *info;
+	struct question q;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", names, NULL)) != -1)
+		switch (c) {
+		case 'j':
+			json = true;
+			break;
+		case 'o':
+			options = true;
+			break;
+		case 'p':
+			plan = optarg;
+			break;
+		default:
+			return tool_bad_option(self, c, argv);
+		}
+	argc -= optind;
+	argv += optind;
+	if (options && plan)
+		return tool_misused(self, "--options and --plan are two questions");
+	if (plan) {
+		if (argc != 2 || place_of(argv[0], &q.source) ||
+		    place_of(argv[1], &q.destination))
+			return tool_misused(self, "--plan needs a size and two of user and pool");
+		if (tool_bytes(plan, &q.bytes))
+			return tool_misused(self, "'%s' is not a size", plan);
+	} else if (argc) {
+		return tool_misused(self, "'%s' is one word too many", argv[0]);
+	}
+
+	if (options) {
+		show_options(json);
+		return tool_flush(self) ? TOOL_FAILED : TOOL_OK;
+	}
+	if (weft_info_open(NULL, &info))
+		return tool_fail(self, "%s", weft_error());
+	if (plan)
+		show_plans(info, &q, json);
+	else
+		show_fabrics(info, json);
+	weft_info_close(info);
+	return tool_flush(self) ? TOOL_FAILED : TOOL_OK;
+}
+
+const struct tool_command info_command = {
+	.name = "info",
+	.arguments = "[--json] [--options | --plan BYTES SOURCE DESTINATION]",
+	.does = "what this host offers, what weft chooses, and why",
+	.options = "  --json     one JSON object\n"
+		   "  --options  weft's settings: names, defaults, when to change them\n"
+		   "  --plan     how a body of BYTES would go; SOURCE and DESTINATION are\n"
+		   "             user or pool: whose memory it lies in\n",
+	.run = run,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tool/out.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static unsigned depth;
+static bool comma; /* has the innermost an element before this one? */
+
+static void quoted(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c < 0x20)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+static void element(const char *name)
+{
+	if (comma)
+		putchar(',');
+	comma = true;
+	if (!name)
+		return;
+	quoted(name);
+	putchar(':');
+}
+
+static void begin(const char *name, char bracket)
+{
+	element(name);
+	putchar(bracket);
+	depth++;
+	comma = false;
+}
+
+static void end(char bracket)
+{
+	putchar(bracket);
+	depth--;
+	comma = depth > 0;
+	if (depth == 0)
+		putchar('\n');
+}
+
+void out_object(const char *name)
+{
+	begin(name, '{');
+}
+
+void out_array(const char *name)
+{
+	begin(name, '[');
+}
+
+void out_object_end(void)
+{
+	end('}');
+}
+
+void out_array_end(void)
+{
+	end(']');
+}
+
+void out_text(const char *name, const char *value)
+{
+	element(name);
+	quoted(value);
+}
+
+void out_count(const char *name, uint64_t value)
+{
+	element(name);
+	printf("%" PRIu64, value);
+}
+
+void out_bool(const char *name, bool value)
+{
+	element(name);
+	fputs(value ? "true" : "false", stdout);
+}
+
+void out_number(const char *name, double value, int digits)
+{
+	element(name);
+	printf("%.*f", digits, value);
+}

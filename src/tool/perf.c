@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft perf: how fast do tensors and calls go between two processes? */
+#include "tool/child.h"
+#include "tool/out.h"
+#include "tool/perf_client.h"
+#include "tool/perf_run.h"
+#include "tool/tool.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S 1000000000ull
+
+#define SIZES_MAX     64u
+#define SIZES_DEFAULT "8,1K,64K,1M,16M"
+
+/*
+ * How much is on the way for bandwidth, unless --window says: enough to hide a
+ * round trip, not so much that buffers fall out of the cache.  Not tuned yet.
+ */
+#define WINDOW_BYTES   (4ull << 20)
+#define WINDOW_DEFAULT 16u
+#define WINDOW_LEAST   2u
+
+struct arguments {
+	struct perf_plan plan;
+	uint64_t sizes[SIZES_MAX];
+	size_t size_count;
+	uint64_t window; /* 0: by size */
+	const char *provider;
+	const char *address;
+	bool json;
+};
+
+static const char *test_name(enum perf_test test)
+{
+	return test == PERF_CALL ? "call" : "tensor";
+}
+
+static unsigned window_of(const struct arguments *a, uint64_t bytes)
+{
+	if (a->window)
+		return (unsigned)a->window;
+	if (!bytes || WINDOW_BYTES / bytes >= WINDOW_DEFAULT)
+		return WINDOW_DEFAULT;
+	if (WINDOW_BYTES / bytes <= WINDOW_LEAST)
+		return WINDOW_LEAST;
+	return (unsigned)(WINDOW_BYTES / bytes);
+}
+
+/* Output */
+
+static double us(uint64_t ns)
+{
+	return (double)ns / 1e3;
+}
+
+static double per_s(uint64_t count, const struct perf_result *r)
+{
+	return r->took_ns ? (double)count * 1e9 / (double)r->took_ns : 0;
+}
+
+static void print_json(const struct arguments *a, const struct perf_result *r)
+{
+	const struct histogram *h = &r->latency;
+
+	out_object(NULL);
+	out_text("test", test_name(a->plan.test));
+	out_text("provider", r->path.provider);
+	out_count("bytes", a->plan.bytes);
+	out_count("count", r->count);
+	out_number("seconds", (double)r->took_ns / 1e9, 6);
+	out_object("latency_us");
+	out_number("p50", us(histogram_part_ns(h, 0.5)), 2);
+	out_number("p99", us(histogram_part_ns(h, 0.99)), 2);
+	out_number("p999", us(histogram_part_ns(h, 0.999)), 2);
+	out_number("max", us(h->most_ns), 2);
+	out_object_end();
+	out_number("bytes_per_s", per_s(r->count * a->plan.bytes, r), 0);
+	out_number("messages_per_s", per_s(r->count, r), 1);
+	out_bool("validated", r->checked && !r->wrong);
+	out_object("path");
+	out_text("provider", r->path.provider);
+	out_text("way", r->path.way);
+	out_count("copies", r->path.copies);
+	out_count("registered", r->path.registered);
+	out_object_end();
+	out_object_end();
+}
+
+static void print_head(void)
+{
+	printf("%-6s %-12s %-6s %10s %10s %10s %10s %10s %12s %10s  %s\n", "test", "provider",
+	       "way", "bytes", "p50 us", "p99 us", "p99.9 us", "max us", "messages/s", "MB/s",
+	       "validated");
+}
+
+static const char *verdict(const struct perf_result *r)
+{
+	if (!r->checked)
+		return "not asked";
+	return r->wrong ? "NO" : "yes";
+}
+
+static void print_text(const struct arguments *a, const struct perf_result *r)
+{
+	const struct histogram *h = &r->latency;
+
+	printf("%-6s %-12s %-6s %10" PRIu64 " %10.1f %10.1f %10.1f %10.1f %12.0f %10.1f  %s\n",
+	       test_name(a->plan.test), r->path.provider, r->path.way, a->plan.bytes,
+	       us(histogram_part_ns(h, 0.5)), us(histogram_part_ns(h, 0.99)),
+	       us(histogram_part_ns(h, 0.999)), us(h->most_ns), per_s(r->count, r),
+	       per_s(r->count * a->plan.bytes, r) / 1e6,
+	       verdict(r));
+}
+
+/* The work */
+
+static int measure_all(const struct tool_command *self, struct arguments *a,
+		       struct perf_client *client)
+{
+	static struct perf_result result; /* 58 KiB of it a histogram: too much for a stack */
+
+	if (!a->json)
+		print_head();
+	for (size_t i = 0; i < a->size_count; i++) {
+		int status;
+
+		a->plan.bytes = a->sizes[i];
+		a->plan.window = window_of(a, a->plan.bytes);
+		status = perf_client_measure(client, &a->plan, &result);
+		if (status)
+			return status;
+		if (a->json)
+			print_json(a, &result);
+		else
+			print_text(a, &result);
+		if (tool_flush(self))
+			return TOOL_FAILED;
+		if (result.wrong)
+			return tool_fail(self, "%" PRIu64 " bytes arrived otherwise than sent",
+					 result.wrong);
+	}
+	return TOOL_OK;
+}
+
+/* Would a node open at all?  Asked before the second process is started, so that one complains. */
+static int look(const struct tool_command *self)
+{
+	struct weft_info *info;
+
+	if (weft_info_open(NULL, &info))
+		return tool_fail(self, "%s", weft_error());
+	weft_info_close(info);
+	return TOOL_OK;
+}
+
+static int perf(const struct tool_command *self, struct arguments *a)
+{
+	struct perf_client *client = NULL;
+	struct child child = { 0 };
+	int status, ended;
+
+	status = look(self);
+	if (!status && !a->address)
+		status = child_start(self, &child);
+	if (!status)
+		status = perf_client_open(self, a->address ? NULL : "127.0.0.1:0",
+					  a->address ? a->address : child.address, &client);
+	if (!status)
+		status = measure_all(self, a, client);
+	if (!status)
+		status = perf_client_leave(client);
+	/* The other side is told first, so that it does not report this one as lost. */
+	if (status)
+		child_ask(&child);
+	perf_client_close(client);
+	ended = child_end(self, &child);
+	return status ? status : ended;
+}
+
+/* Arguments */
+
+static int read_sizes(const struct tool_command *self, struct arguments *a, const char *text)
+{
+	char *words = strdup(text), *rest = words, *word;
+	int status = words ? TOOL_OK : tool_fail(self, "no memory");
+
+	a->size_count = 0;
+	while (!status && (word = strsep(&rest, ","))) {
+		if (a->size_count == SIZES_MAX)
+			status = tool_misused(self, "more than %u sizes", SIZES_MAX);
+		else if (tool_bytes(word, &a->sizes[a->size_count]) ||
+			 a->sizes[a->size_count] > PERF_BYTES_MAX)
+			status = tool_misused(self, "'%s' is not a size up to 1G", word);
+		else
+			a->size_count++;
+	}
+	free(words);
+	return status;
+}
+
+static int read_option(const struct tool_command *self, struct arguments *a, int c)
+{
+	switch (c) {
+	case 't':
+		if (strcmp(optarg, "tensor") != 0 && strcmp(optarg, "call") != 0)
+			return tool_misused(self, "--test takes tensor or call, not '%s'", optarg);
+		a->plan.test = strcmp(optarg, "call") ? PERF_TENSOR : PERF_CALL;
+		return TOOL_OK;
+	case 's':
+		return read_sizes(self, a, optarg);
+	case 'p':
+		a->provider = optarg;
+		return TOOL_OK;
+	case 'T':
+		if (tool_seconds(optarg, &a->plan.time_ns))
+			return tool_misused(self, "'%s' is not a number of seconds", optarg);
+		return TOOL_OK;
+	case 'n':
+		if (tool_count(optarg, 1, 1000000000, &a->plan.count))
+			return tool_misused(self, "'%s' is not a count", optarg);
+		return TOOL_OK;
+	case 'w':
+		if (tool_count(optarg, 1, PERF_WINDOW_MAX, &a->window))
+			return tool_misused(self, "--window takes 1 to %u, not '%s'",
+					    PERF_WINDOW_MAX, optarg);
+		return TOOL_OK;
+	case 'm':
+		if (strcmp(optarg, "user") != 0 && strcmp(optarg, "pool") != 0)
+			return tool_misused(self, "--memory takes user or pool, not '%s'", optarg);
+		a->plan.pool = !strcmp(optarg, "pool");
+		return TOOL_OK;
+	case 'j':
+		a->json = true;
+		return TOOL_OK;
+	default: /* 'V' */
+		a->plan.check = false;
+		return TOOL_OK;
+	}
+}
+
+static int read_arguments(const struct tool_command *self, struct arguments *a, int argc,
+			  char **argv)
+{
+	static const struct option names[] = {
+		{ "test", required_argument, NULL, 't' },
+		{ "sizes", required_argument, NULL, 's' },
+		{ "provider", required_argument, NULL, 'p' },
+		{ "time", required_argument, NULL, 'T' },
+		{ "count", required_argument, NULL, 'n' },
+		{ "window", required_argument, NULL, 'w' },
+		{ "memory", required_argument, NULL, 'm' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "no-validate", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	int c, status = read_sizes(self, a, SIZES_DEFAULT);
+
+	opterr = 0;
+	while (!status && (c = getopt_long(argc, argv, ":", names, NULL)) != -1)
+		status = c == ':' || c == '?' ? tool_bad_option(self, c, argv)
+					      : read_option(self, a, c);
+	if (status)
+		return status;
+	if (argc - optind > 1)
+		return tool_misused(self, "'%s' is one word too many", argv[optind + 1]);
+	a->address = argv[optind];
+	for (size_t i = 0; i < a->size_count; i++)
+		if (a->sizes[i] * window_of(a, a->sizes[i]) > PERF_MEMORY_MAX)
+			return tool_misused(self, "%" PRIu64 " bytes, %u at once, are more than 2G",
+					    a->sizes[i], window_of(a, a->sizes[i]));
+	return TOOL_OK;
+}
+
+static int run(const struct tool_command *self, int argc, char **argv)
+{
+	struct arguments a = { .plan = { .time_ns = NS_PER_S, .check = true } };
+	int status = read_arguments(self, &a, argc, argv);
+
+	if (status)
+		return status;
+	/* For the second process too: it inherits the environment. */
+	if (a.provider && setenv("WEFT_PROVIDER", a.provider, 1))
+		return tool_fail(self, "no memory");
+	tool_catch_signals();
+	return perf(self, &a);
+}
+
+const struct tool_command perf_command = {
+	.name = "perf",
+	.arguments = "[--test tensor|call] [--sizes LIST] [--provider NAME] [--time S]\n"
+		     "       [--count N] [--window N] [--memory user|pool] [--json] [--no-validate]\n"
+		     "       [ADDRESS]",
+	.does = "how fast do tensors and calls go between two processes?",
+	.options = "  --test tensor|call  what is moved; default tensor\n"
+		   "  --sizes LIST        as 8,64K,1M; default " SIZES_DEFAULT "\n"
+		   "  --provider NAME     as WEFT_PROVIDER\n"
+		   "  --time S            seconds for each size: half for latency, half for\n"
+		   "                      bandwidth; default 1\n"
+		   "  --count N           so many bodies in each half, in place of a time\n"
+		   "  --window N          bodies on the way at once for bandwidth; default 2 to 16,\n"
+		   "                      by size\n"
+		   "  --memory user|pool  whose memory the bodies lie in; default user\n"
+		   "  --json              one JSON object per line\n"
+		   "  --no-validate       do not compare what arrives first\n"
+		   "  ADDRESS             of a `weft serve`; default: start one\n",
+	.run = run,
+};

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tool/tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000ull
+
+/* How soon a signal is seen while an operation is waited for. */
+#define SLICE_NS (NS_PER_S / 10)
+
+static volatile sig_atomic_t ending, orphaned;
+
+/* One sentence, one write: lines of two processes must not mix. */
+__attribute__((format(printf, 2, 0)))
+static void complain(const struct tool_command *command, const char *format, va_list args)
+{
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), format, args);
+	fflush(stdout);
+	fprintf(stderr, "weft %s: %s\n", command->name, text);
+}
+
+int tool_fail(const struct tool_command *command, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	complain(command, format, args);
+	va_end(args);
+	return TOOL_FAILED;
+}
+
+int tool_misused(const struct tool_command *command, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	complain(command, format, args);
+	va_end(args);
+	fprintf(stderr, "usage: weft %s %s\n", command->name, command->arguments);
+	return TOOL_USAGE;
+}
+
+int tool_op_failed(const struct tool_command *command, const struct weft_op *op,
+		   const char *what)
+{
+	return tool_fail(command, "%s: %s: %s", what, weft_status_name(weft_op_status(op)),
+			 weft_op_message(op));
+}
+
+int tool_help(const struct tool_command *command)
+{
+	printf("usage: weft %s %s\n%s\n\n%s", command->name, command->arguments,
+	       command->does, command->options);
+	return TOOL_OK;
+}
+
+int tool_bad_option(const struct tool_command *command, int answer, char **argv)
+{
+	return tool_misused(command, answer == ':' ? "%s needs a value" : "there is no option %s",
+			    argv[optind - 1]);
+}
+
+/* strtoull takes signs and blanks, which are no numbers here. */
+static int digits(const char *text, uint64_t *value, const char **end)
+{
+	char *after;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(text, &after, 10);
+	*end = after;
+	return errno ? -EINVAL : 0;
+}
+
+int tool_bytes(const char *text, uint64_t *bytes)
+{
+	static const char units[] = "KMG";
+	const char *end, *unit;
+	unsigned shift = 0;
+	uint64_t value;
+
+	if (digits(text, &value, &end))
+		return -EINVAL;
+	if (*end) {
+		unit = strchr(units, *end);
+		if (!unit || end[1])
+			return -EINVAL;
+		shift = 10 * (unsigned)(unit - units + 1);
+	}
+	if (value > UINT64_MAX >> shift)
+		return -EINVAL;
+	*bytes = value << shift;
+	return 0;
+}
+
+int tool_count(const char *text, uint64_t min, uint64_t max, uint64_t *count)
+{
+	const char *end;
+	uint64_t value;
+
+	if (digits(text, &value, &end) || *end || value < min || value > max)
+		return -EINVAL;
+	*count = value;
+	return 0;
+}
+
+int tool_seconds(const char *text, uint64_t *ns)
+{
+	const double day = 86400;
+	double value;
+	char *end;
+
+	if ((*text < '0' || *text > '9') && *text != '.')
+		return -EINVAL;
+	value = strtod(text, &end);
+	if (end == text || *end || !(value > 0 && value <= day))
+		return -EINVAL;
+	*ns = (uint64_t)(value * (double)NS_PER_S);
+	return 0;
+}
+
+uint64_t tool_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void note_end(int number)
+{
+	(void)number;
+	ending = 1;
+}
+
+static void note_orphaned(int number)
+{
+	(void)number;
+	orphaned = 1;
+}
+
+void tool_catch_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction noted = { .sa_handler = note_end };
+	struct sigaction ignored = { .sa_handler = SIG_IGN };
+
+	/* No SA_RESTART: a sleep in the kernel must end. */
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		sigaction(numbers[i], &noted, NULL);
+	sigaction(SIGPIPE, &ignored, NULL);
+}
+
+void tool_catch_orphaning(void)
+{
+	struct sigaction noted = { .sa_handler = note_orphaned };
+
+	sigaction(SIGHUP, &noted, NULL);
+}
+
+bool tool_ending(void)
+{
+	return ending;
+}
+
+bool tool_orphaned(void)
+{
+	return orphaned;
+}
+
+static void print_log(void *arg, int level, const char *line)
+{
+	const struct tool_command *command = arg;
+
+	(void)level;
+	fprintf(stderr, "weft %s: %s\n", command->name, line);
+}
+
+int tool_node_open(const struct tool_command *command, const char *listen,
+		   struct weft_node **node)
+{
+	struct weft_node_options options = {
+		.size = sizeof(options),
+		.mode = WEFT_MANUAL,
+		.listen = listen,
+		.log = print_log,
+		.log_arg = (void *)(uintptr_t)command,
+	};
+
+	return weft_node_open(&options, node);
+}
+
+int tool_wait(struct weft_op *op)
+{
+	int err;
+
+	do {
+		err = weft_wait(op, SLICE_NS);
+		if (err == -ETIMEDOUT && tool_ending())
+			return -EINTR;
+	} while (err == -ETIMEDOUT);
+	return err;
+}
+
+int tool_flush(const struct tool_command *command)
+{
+	int err;
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	err = errno ? errno : EIO;
+	fprintf(stderr, "weft %s: can't write the output: %s\n", command->name, strerror(err));
+	return -err;
+}

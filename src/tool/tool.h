@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the sub-commands of `weft` share: their table, exit statuses, errors,
+ * arguments and signals.  It uses weft's public headers only, as a user would.
+ *
+ * Threads: owner; the tool has one thread.
+ */
+#ifndef TOOL_TOOL_H
+#define TOOL_TOOL_H
+
+#include <stdbool.h>
+#include <weft/weft.h>
+
+enum tool_exit {
+	TOOL_OK = 0,
+	TOOL_FAILED = 1,
+	TOOL_USAGE = 2,
+	TOOL_INTERRUPTED = 130 /* 128 + SIGINT, as shells have it */
+};
+
+/* One sub-command: a row of main.c's table. */
+struct tool_command {
+	const char *name;
+	const char *arguments; /* as in the synopsis */
+	const char *does;      /* one phrase */
+	const char *options;   /* help text, one line each */
+	int (*run)(const struct tool_command *self, int argc, char **argv);
+};
+
+extern const struct tool_command info_command, ping_command, serve_command, perf_command;
+
+/* Print "weft NAME: sentence" to stderr.  Returns TOOL_FAILED. */
+__attribute__((format(printf, 2, 3)))
+int tool_fail(const struct tool_command *command, const char *format, ...);
+
+/* The same, and how to use the command.  Returns TOOL_USAGE. */
+__attribute__((format(printf, 2, 3)))
+int tool_misused(const struct tool_command *command, const char *format, ...);
+
+/* Say how an operation failed.  Returns TOOL_FAILED. */
+int tool_op_failed(const struct tool_command *command, const struct weft_op *op,
+		   const char *what);
+
+/* Print the command's help to stdout.  Returns TOOL_OK. */
+int tool_help(const struct tool_command *command);
+
+/* What getopt_long() could not read, as ':' or another of its answers.  Returns TOOL_USAGE. */
+int tool_bad_option(const struct tool_command *command, int answer, char **argv);
+
+/* Read a size: digits and perhaps K, M or G (powers of 1024).  -EINVAL. */
+int tool_bytes(const char *text, uint64_t *bytes);
+
+/* Read a whole number from @min to @max.  -EINVAL. */
+int tool_count(const char *text, uint64_t min, uint64_t max, uint64_t *count);
+
+/* Read seconds, as "2" or "0.5", up to a day.  -EINVAL. */
+int tool_seconds(const char *text, uint64_t *ns);
+
+/* Nanoseconds of the clock that never goes back. */
+uint64_t tool_now_ns(void);
+
+/* From here on SIGINT, SIGTERM and SIGHUP are noted, and SIGPIPE is an error of write(). */
+void tool_catch_signals(void);
+
+/* From here on SIGHUP is noted apart: it says that the process that started this one is dead. */
+void tool_catch_orphaning(void);
+
+/* Has a signal come that asks this process to end? */
+bool tool_ending(void);
+
+bool tool_orphaned(void);
+
+/* Open a manual node whose warnings go to stderr.  @listen NULL: as the environment says. */
+int tool_node_open(const struct tool_command *command, const char *listen,
+		   struct weft_node **node);
+
+/* Drive the node until @op has ended.  -EINTR: it is to end before that. */
+int tool_wait(struct weft_op *op);
+
+/* Write out what stdout holds.  -EIO or another errno: the reader has gone. */
+int tool_flush(const struct tool_command *command);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/echo.h"
+
+#include <errno.h>
+
+#include "transfer/transfer.h"
+
+#define ECHOES_MAX 65536
+
+void wf_echo_init(struct wf_echoes *echoes)
+{
+	wf_table_init(&echoes->table, ECHOES_MAX);
+}
+
+void wf_echo_fini(struct wf_echoes *echoes)
+{
+	wf_table_fini(&echoes->table);
+}
+
+static void end(struct wf_echo *echo, const struct wf_error *e)
+{
+	struct wf_link *link = echo->link;
+
+	echo->ended = true;
+	wf_table_remove(&echo->echoes->table, echo->id);
+	wf_link_unwatch(link);
+	echo->done(echo, e);
+	wf_link_put(link);
+}
+
+static void sent(struct wf_message *m, const struct wf_error *e)
+{
+	struct wf_echo *echo = WF_CONTAINER(m, struct wf_echo, message);
+
+	if (e)
+		end(echo, e);
+}
+
+int wf_echo_start(struct wf_echoes *echoes, struct wf_link *link, struct wf_echo *echo)
+{
+	struct wf_writer w = wf_writer(echo->head, sizeof(echo->head));
+	int err = wf_table_add(&echoes->table, echo, &echo->id);
+
+	if (err)
+		return err;
+	echo->echoes = echoes;
+	echo->link = link;
+	echo->ended = false;
+	wf_small_record_put(&w, &(struct wf_small_record){ .id = echo->id });
+	echo->message = (struct wf_message){
+		.type = WF_RECORD_ECHO,
+		.head = echo->head,
+		.head_bytes = sizeof(echo->head),
+		.sent = sent,
+	};
+	wf_link_get(link);
+	wf_link_watch(link, true);
+	wf_link_post(link, &echo->message);
+	return 0;
+}
+
+void wf_echo_stop(struct wf_echo *echo, const struct wf_error *e)
+{
+	if (echo->ended)
+		return;
+	/* Of so short a record either all or nothing is in a frame. */
+	wf_link_unpost(echo->link, &echo->message);
+	end(echo, e);
+}
+
+int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_small_record small;
+	struct wf_echo *echo;
+
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	if (record->type == WF_RECORD_ECHO)
+		return wf_transfer_tell(link, WF_RECORD_ECHOED, small.id, 0, 0);
+	echo = wf_table_get(&echoes->table, small.id);
+	if (echo && wf_link_real(echo->link) == link)
+		end(echo, NULL);
+	return 0;
+}
+
+void wf_echo_down(struct wf_echoes *echoes, struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_echo *echo;
+	uint32_t at = 0;
+
+	while ((echo = wf_table_next(&echoes->table, &at)))
+		if (wf_link_real(echo->link) == link)
+			wf_echo_stop(echo, e);
+}

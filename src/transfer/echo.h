@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An echo: a record that the peer sends back, over the fabric.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_ECHO_H
+#define WF_ECHO_H
+
+#include "link/link.h"
+
+struct wf_echoes {
+	struct wf_table table;
+};
+
+struct wf_echo {
+	/* set by the owner; called once, NULL: it came back */
+	void (*done)(struct wf_echo *echo, const struct wf_error *e);
+	/* its own */
+	struct wf_echoes *echoes;
+	struct wf_link *link;
+	uint64_t id;
+	struct wf_message message;
+	uint8_t head[WF_SMALL_RECORD_BYTES];
+	bool ended;
+};
+
+void wf_echo_init(struct wf_echoes *echoes);
+void wf_echo_fini(struct wf_echoes *echoes);
+
+/* Borrows @echo until done.  -ENOMEM. */
+int wf_echo_start(struct wf_echoes *echoes, struct wf_link *link, struct wf_echo *echo);
+
+/* End it early; done runs inside.  Harmless after the end. */
+void wf_echo_stop(struct wf_echo *echo, const struct wf_error *e);
+
+/* An ECHO or ECHOED record.  -EBADMSG. */
+int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct wf_record *record);
+void wf_echo_down(struct wf_echoes *echoes, struct wf_link *link, const struct wf_error *e);
+
+#endif

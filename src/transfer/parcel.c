@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/parcel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/status.h"
+
+/* How long a withdrawn offer waits for the peer's answer before the endpoint is closed over it
+ * (connected), or before the key alone has to do (shared: the peer is frozen). */
+#define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
+#define QUIET_SHARED_NS (1500 * WF_NS_PER_MS)
+
+static void end(struct wf_parcel *p, const struct wf_error *e)
+{
+	struct wf_worker *w = p->transfer->worker;
+	struct wf_error why;
+	struct wf_link *link = p->link;
+
+	if (e)
+		why = *e; /* it may be p->why */
+	p->state = WF_PARCEL_ENDED;
+	wf_timer_stop(&w->timers, &p->quiet_timer);
+	wf_list_remove(&p->node);
+	wf_list_remove(&p->withdraw.node);
+	wf_grant_close(&p->grant);
+	wf_table_remove(&p->transfer->parcels, p->offer);
+	if (p->head != p->head_inline)
+		free(p->head);
+	p->head = NULL;
+	wf_link_unwatch(link);
+	p->done(p, e ? &why : NULL);
+	wf_link_put(link);
+}
+
+static void end_later(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+
+	end(p, &p->why);
+}
+
+/* Not inside the caller's own call. */
+static void fail_later(struct wf_parcel *p)
+{
+	struct wf_worker *w = p->transfer->worker;
+
+	p->state = WF_PARCEL_WITHDRAWING;
+	wf_worker_timer(w, &p->quiet_timer, w->now_ns, end_later);
+}
+
+static void withdraw(struct wf_parcel *p);
+
+static void message_sent(struct wf_message *m, const struct wf_error *e)
+{
+	struct wf_parcel *p = WF_CONTAINER(m, struct wf_parcel, message);
+
+	p->sent = true;
+	if (e) {
+		end(p, e);
+	} else if (p->plan.way != WF_BODY_PULL) {
+		wf_counters_add(&p->transfer->worker->counters.bytes_eager, p->body_bytes);
+		end(p, NULL);
+	} else {
+		p->state = WF_PARCEL_OFFERED;
+		if (p->why.code)
+			withdraw(p);
+	}
+}
+
+/* Make the body readable for the peer on the rail in use. */
+static int grant(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
+{
+	struct wf_link *link = wf_link_real(p->link);
+	int err = 0;
+
+	if (p->grant_epoch != link->epoch || !p->grant.key) {
+		wf_grant_close(&p->grant);
+		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, p->body,
+				      p->body_bytes, e);
+		p->grant_epoch = link->epoch;
+	}
+	if (err)
+		return err;
+	p->registered = p->grant.own != NULL;
+	*body = (struct wf_body){
+		.way = WF_BODY_PULL,
+		.bytes = p->body_bytes,
+		.offer = p->offer,
+		.epoch = link->epoch,
+		.address = p->grant.address,
+		.key = p->grant.key,
+	};
+	return 0;
+}
+
+static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
+{
+	struct wf_link *link = wf_link_real(p->link);
+	const struct wf_options *options = &link->worker->options;
+	uint32_t record_max = wf_link_record_bytes_max(link);
+
+	wf_plan_make(caps, options, p->body_bytes, true, record_max, &p->plan);
+	if (p->plan.way == WF_BODY_EAGER && p->needs_room &&
+	    !wf_link_take_room(link, p->body_bytes))
+		wf_plan_make(caps, options, p->body_bytes, false, record_max, &p->plan);
+}
+
+/* The link has a rail: plan, and post. */
+static void start(struct wf_parcel *p, const struct wf_caps *caps)
+{
+	struct wf_body body = { .bytes = p->body_bytes };
+	struct wf_writer w;
+	size_t bytes;
+
+	make_plan(p, caps);
+	p->provider = caps->provider;
+	p->connected = caps->connected;
+	body.way = (uint8_t)p->plan.way;
+	if (p->plan.way == WF_BODY_PULL) {
+		if (wf_table_add(&p->transfer->parcels, p, &p->offer)) {
+			wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
+			fail_later(p);
+			return;
+		}
+		if (grant(p, &body, &p->why)) {
+			fail_later(p);
+			return;
+		}
+	}
+	bytes = p->head_bytes(p, &body);
+	p->head = bytes <= sizeof(p->head_inline) ? p->head_inline : malloc(bytes);
+	if (!p->head) {
+		wf_error_set(&p->why, -ENOMEM, "no memory for a record of %zu bytes", bytes);
+		fail_later(p);
+		return;
+	}
+	w = wf_writer(p->head, bytes);
+	p->put_head(p, &w, &body);
+	p->state = WF_PARCEL_QUEUED;
+	p->message = (struct wf_message){
+		.type = p->type,
+		.head = p->head,
+		.head_bytes = bytes,
+		.body = p->plan.way == WF_BODY_EAGER ? p->body : NULL,
+		.body_bytes = p->plan.way == WF_BODY_EAGER ? p->body_bytes : 0,
+		.sent = message_sent,
+	};
+	wf_link_post(p->link, &p->message);
+}
+
+void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parcel *p)
+{
+	const struct wf_caps *caps = wf_link_caps(wf_link_real(link));
+
+	p->transfer = t;
+	p->link = link;
+	p->state = WF_PARCEL_WAITING;
+	p->offer = 0;
+	p->head = NULL;
+	p->provider = NULL;
+	p->registered = p->sent = p->connected = false;
+	p->grant = (struct wf_grant){ 0 };
+	p->quiet_timer = (struct wf_timer){ 0 };
+	p->why.code = 0;
+	wf_list_init(&p->node);
+	wf_list_init(&p->withdraw.node);
+	wf_list_init(&p->message.node);
+	wf_link_get(link);
+	wf_link_watch(link, true);
+	if (caps) {
+		start(p, caps);
+	} else if (wf_link_real(link)->state == WF_LINK_GONE) {
+		wf_error_set(&p->why, -ENOTCONN, "%s is gone, and its address is not known",
+			     wf_link_label(link));
+		fail_later(p);
+	} else {
+		wf_list_append(&t->waiting, &p->node);
+	}
+}
+
+void wf_parcel_up(struct wf_parcel *p)
+{
+	wf_list_remove(&p->node);
+	start(p, wf_link_caps(wf_link_real(p->link)));
+}
+
+/* An eager record of which a part has left must be finished; a copy does that, so that the body is free. */
+struct leftover {
+	struct wf_message message;
+	uint8_t bytes[];
+};
+
+static void leftover_sent(struct wf_message *m, const struct wf_error *e)
+{
+	(void)e;
+	free(WF_CONTAINER(m, struct leftover, message));
+}
+
+static int leave_copy(struct wf_parcel *p)
+{
+	size_t head = p->message.head_bytes, body = p->message.body_bytes;
+	struct leftover *copy = malloc(sizeof(*copy) + head + body);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy->bytes, p->message.head, head);
+	memcpy(copy->bytes + head, p->message.body, body);
+	copy->message = p->message;
+	copy->message.head = copy->bytes;
+	copy->message.head_bytes = head + body;
+	copy->message.body = NULL;
+	copy->message.body_bytes = 0;
+	copy->message.sent = leftover_sent;
+	wf_list_insert_before(&p->message.node, &copy->message.node);
+	wf_list_remove(&p->message.node);
+	return 0;
+}
+
+static void quiet_timer(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+	struct wf_link *link = wf_link_real(p->link);
+	const struct wf_caps *caps = wf_link_caps(link);
+
+	if (caps && caps->connected)
+		wf_link_rail_failed(link, "the peer does not answer a withdrawn offer");
+	if (p->state == WF_PARCEL_WITHDRAWING)
+		end(p, &p->why);
+}
+
+/* That the peer has the record says nothing yet: its own WITHDRAWN does. */
+static void withdraw_heard(struct wf_control *c, const struct wf_error *e)
+{
+	(void)c;
+	(void)e;
+}
+
+static void withdraw(struct wf_parcel *p)
+{
+	struct wf_link *link = wf_link_real(p->link);
+	struct wf_worker *w = link->worker;
+	const struct wf_caps *caps = wf_link_caps(link);
+
+	p->state = WF_PARCEL_WITHDRAWING;
+	p->withdraw.type = WF_RECORD_WITHDRAW;
+	p->withdraw.id = p->offer;
+	p->withdraw.sent = withdraw_heard;
+	wf_link_control(link, &p->withdraw);
+	wf_worker_timer(w, &p->quiet_timer,
+			w->now_ns + (!caps || caps->connected ? QUIET_CONNECTED_NS
+							      : QUIET_SHARED_NS),
+			quiet_timer);
+}
+
+void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
+{
+	switch (p->state) {
+	case WF_PARCEL_WAITING:
+		end(p, e);
+		break;
+	case WF_PARCEL_QUEUED:
+		if (!wf_link_unpost(p->link, &p->message) ||
+		    (p->plan.way == WF_BODY_EAGER && !leave_copy(p)))
+			end(p, e);
+		else
+			p->why = *e; /* once it is sent, it is withdrawn */
+		break;
+	case WF_PARCEL_OFFERED:
+		p->why = *e;
+		withdraw(p);
+		break;
+	case WF_PARCEL_WITHDRAWING:
+	case WF_PARCEL_ENDED:
+		break;
+	}
+}
+
+void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status)
+{
+	struct wf_error e;
+
+	if (status == WEFT_OK) {
+		end(p, NULL);
+		return;
+	}
+	wf_error_set(&e, wf_status_code(status), "%s did not take it: %s", wf_link_label(p->link),
+		     wf_status_name(status));
+	end(p, &e);
+}
+
+void wf_parcel_withdrawn(struct wf_parcel *p)
+{
+	if (p->state == WF_PARCEL_WITHDRAWING)
+		end(p, &p->why);
+}
+
+/* The peer lost its rail in the middle and goes on where we are now. */
+void wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
+{
+	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_offer_record offer = { .pull = pull };
+
+	if (p->state == WF_PARCEL_WITHDRAWING)
+		return;
+	if (grant(p, &offer.body, &p->why)) {
+		offer.body = (struct wf_body){ .way = WF_BODY_NONE };
+		wf_offer_record_put(&w, &offer);
+		wf_transfer_post(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
+		fail_later(p);
+		return;
+	}
+	wf_offer_record_put(&w, &offer);
+	wf_transfer_post(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
+}
+
+/* The rail is gone.  On a connected one that makes the body quiet. */
+void wf_parcel_paused(struct wf_parcel *p)
+{
+	if (!p->connected)
+		return;
+	if (p->state == WF_PARCEL_WITHDRAWING)
+		end(p, &p->why);
+	else
+		wf_grant_close(&p->grant);
+}
+
+void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e)
+{
+	if (p->state == WF_PARCEL_WITHDRAWING)
+		e = &p->why;
+	if (p->state != WF_PARCEL_ENDED)
+		end(p, e);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A parcel: a record with a body, on its way out.
+ *
+ * It waits until its link has a rail, is planned, and goes eagerly or as an
+ * offer that the peer pulls.  It ends once: when its body may be reused.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_PARCEL_H
+#define WF_PARCEL_H
+
+#include "memory/grant.h"
+#include "transfer/plan.h"
+#include "transfer/transfer.h"
+
+#define WF_PARCEL_HEAD_BYTES 256 /* heads up to this need no memory of their own */
+
+enum wf_parcel_state {
+	WF_PARCEL_ENDED, /* or not begun */
+	WF_PARCEL_WAITING,
+	WF_PARCEL_QUEUED,
+	WF_PARCEL_OFFERED,
+	WF_PARCEL_WITHDRAWING
+};
+
+struct wf_parcel {
+	/* set by the owner */
+	uint8_t type;
+	void *body;
+	uint64_t body_bytes;
+	bool needs_room; /* eager only if the receiver can keep it unmatched */
+	size_t (*head_bytes)(const struct wf_parcel *p, const struct wf_body *body);
+	void (*put_head)(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body);
+	/* It has ended, NULL: well.  The body is free, and @p may be freed. */
+	void (*done)(struct wf_parcel *p, const struct wf_error *e);
+
+	/* read by the owner, after its end too */
+	struct wf_plan plan;
+	const char *provider; /* lives as long as the rail; NULL: nothing moved */
+	bool registered;      /* memory was registered for it */
+	bool sent;            /* some of it may have reached the peer */
+
+	/* its own */
+	struct wf_transfer *transfer;
+	struct wf_link *link;
+	enum wf_parcel_state state;
+	struct wf_list node; /* in transfer->waiting */
+	uint64_t offer;      /* id, 0: none */
+	struct wf_grant grant;
+	uint32_t grant_epoch;
+	struct wf_message message;
+	struct wf_control withdraw;
+	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
+	struct wf_timer quiet_timer;
+	struct wf_error why; /* of its end, while it is withdrawn */
+	uint8_t *head;       /* inline, or allocated */
+	uint8_t head_inline[WF_PARCEL_HEAD_BYTES];
+};
+
+/*
+ * Start @p on its way over @link.  Borrows @p and its body until done, which is never
+ * called inside.
+ */
+void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parcel *p);
+
+/*
+ * End it early with @e.  done follows, maybe inside, at the latest when the body is
+ * quiet; and it may still say that all went well.  Harmless after the end.
+ */
+void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e);
+
+/* For transfer.c: the peer's words about offers, and the link's. */
+void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status);
+void wf_parcel_withdrawn(struct wf_parcel *p);
+void wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
+void wf_parcel_up(struct wf_parcel *p);
+void wf_parcel_paused(struct wf_parcel *p);
+void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/plan.h"
+
+#include "transfer/pull.h"
+
+#define HEAD_BYTES (68 * KIB) /* what stands before an eager body at most: a key of 64 KiB and a shape */
+
+void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
+		  bool room, uint32_t record_bytes_max, struct wf_plan *plan)
+{
+	uint64_t eager = options->eager_bytes ? options->eager_bytes : caps->eager_bytes;
+	uint64_t chunk = options->chunk_bytes ? options->chunk_bytes : caps->chunk_bytes;
+	uint64_t depth = options->depth ? options->depth : caps->depth;
+
+	*plan = (struct wf_plan){ .way = WF_BODY_PULL, .why = "larger than the eager limit" };
+	if (!bytes) {
+		*plan = (struct wf_plan){ .way = WF_BODY_NONE, .why = "there is no body" };
+		return;
+	}
+	if (bytes <= eager) {
+		if (bytes + HEAD_BYTES > record_bytes_max)
+			plan->why = "longer than a record may be";
+		else if (!room)
+			plan->why = "the receiver has no room for unexpected bodies";
+		else
+			plan->way = WF_BODY_EAGER;
+	}
+	if (plan->way == WF_BODY_EAGER) {
+		plan->frames = (uint32_t)((bytes + caps->frame_bytes - 1) / caps->frame_bytes);
+		plan->copies = 2;
+		plan->why = "within the eager limit";
+		return;
+	}
+	plan->chunk_bytes = WF_MIN(chunk, caps->read_bytes_max);
+	plan->depth = (uint32_t)WF_MIN(depth, (uint64_t)WF_PULL_DEPTH_MAX);
+	/* No use in more reads than there are chunks. */
+	plan->depth = (uint32_t)WF_MIN((uint64_t)plan->depth,
+				       (bytes + plan->chunk_bytes - 1) / plan->chunk_bytes);
+}
+
+const char *wf_plan_way(enum wf_body_way way)
+{
+	return way == WF_BODY_EAGER ? "eager" : way == WF_BODY_PULL ? "pull" : "none";
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The plan: how a body goes, from its size and what the rail can do.
+ *
+ * Pure: no I/O, no state.  `weft info --plan` prints what it says.
+ */
+#ifndef WF_PLAN_H
+#define WF_PLAN_H
+
+#include "fabric/select.h"
+#include "util/options.h"
+#include "wire/record.h"
+
+struct wf_plan {
+	enum wf_body_way way;
+	uint64_t chunk_bytes; /* of one read; a pull only */
+	uint32_t depth;       /* reads in flight; a pull only */
+	uint32_t frames;      /* that carry an eager body; 0 for a pull */
+	uint32_t copies;      /* made by both sides together, on the way from buffer to buffer */
+	const char *why;      /* one phrase */
+};
+
+/*
+ * @room: the receiver can keep the body if nobody waits for it yet.
+ * @record_bytes_max: the longest record the peer takes, head included.
+ */
+void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
+		  bool room, uint32_t record_bytes_max, struct wf_plan *plan);
+
+/* "eager" or "pull". */
+const char *wf_plan_way(enum wf_body_way way);
+
+#endif

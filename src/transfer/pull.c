@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/pull.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "transfer/plan.h"
+#include "util/status.h"
+
+#define TRIES_MAX 3                          /* failed reads in a row before the pull gives up */
+#define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
+#define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
+#define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
+
+static void read_done(struct wf_read *read, int status);
+
+static void release_reads(struct wf_pull *pull, uint32_t count)
+{
+	struct wf_transfer *t = pull->transfer;
+	struct wf_list *node;
+
+	pull->busy -= count;
+	t->reads -= count;
+	/* Whoever waits longest may read now; feeding may put it back. */
+	if (count && (node = wf_list_pop(&t->hungry)))
+		wf_pull_feed(WF_CONTAINER(node, struct wf_pull, node));
+}
+
+/* The destination is quiet: tell the owner of the bytes, then ours. */
+static void finish(struct wf_pull *pull)
+{
+	struct wf_worker *w = pull->transfer->worker;
+	struct wf_link *link = pull->link;
+	struct wf_error why = pull->why;
+	bool well = !pull->stopping;
+
+	wf_timer_stop(&w->timers, &pull->timer);
+	wf_list_remove(&pull->node);
+	wf_grant_close(&pull->grant);
+	wf_table_remove(&pull->transfer->pulls, pull->id);
+	if (well)
+		wf_counters_add(&w->counters.bytes_pulled, pull->body.bytes);
+	if (link->greeted) {
+		/* Without memory for it the offer ends by its owner's deadline. */
+		if (pull->tell_withdrawn)
+			wf_transfer_tell_control(link, WF_RECORD_WITHDRAWN, pull->body.offer);
+		else
+			wf_transfer_tell(link, WF_RECORD_PULLED, pull->body.offer, 0,
+					 (uint8_t)wf_status_of(well ? 0 : why.code));
+	}
+	wf_link_unwatch(link);
+	pull->done(pull, well ? NULL : &why);
+	wf_link_put(link);
+}
+
+static void timer(struct wf_timer *t)
+{
+	struct wf_pull *pull = WF_CONTAINER(t, struct wf_pull, timer);
+	const struct wf_caps *caps = wf_link_caps(pull->link);
+
+	if (pull->got_bytes == pull->body.bytes || (pull->stopping && !pull->busy)) {
+		finish(pull);
+	} else if (!pull->stopping && pull->tries > TRIES_MAX) {
+		wf_link_rail_failed(pull->link, "reads are refused");
+	} else if (!pull->stopping) {
+		wf_pull_feed(pull);
+	} else if (caps && caps->connected) {
+		wf_link_rail_failed(pull->link, "reads do not end");
+	} else if (pull->link->on) {
+		pull->link->on->reopen = true;
+	}
+}
+
+static void arm(struct wf_pull *pull, uint64_t in_ns)
+{
+	struct wf_worker *w = pull->transfer->worker;
+
+	wf_worker_timer(w, &pull->timer, w->now_ns + in_ns, timer);
+}
+
+static void stop(struct wf_pull *pull, const struct wf_error *e)
+{
+	if (!pull->stopping) {
+		pull->stopping = true;
+		pull->why = *e;
+		wf_list_remove(&pull->node);
+	}
+	/* Never inside a caller's own call: in the next turn at the soonest. */
+	arm(pull, !pull->busy ? 0 : pull->connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
+}
+
+/* Ask the owner for an offer that holds on the rail in use. */
+static void ask(struct wf_pull *pull)
+{
+	struct wf_error e;
+
+	if (pull->asked || pull->busy)
+		return;
+	pull->granted = false;
+	wf_grant_close(&pull->grant);
+	if (wf_transfer_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id, 0)) {
+		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
+		stop(pull, &e);
+		return;
+	}
+	pull->asked = true;
+}
+
+/* The offer holds on the rail in use: register the destination and go on. */
+static void begin(struct wf_pull *pull)
+{
+	struct wf_link *link = pull->link;
+	const struct wf_caps *caps = wf_link_caps(link);
+	struct wf_plan plan;
+	struct wf_error e;
+
+	wf_grant_close(&pull->grant);
+	if (wf_grant_local(&pull->grant, link->on->rail, &link->worker->pool, pull->into,
+			   pull->body.bytes, &e)) {
+		stop(pull, &e);
+		return;
+	}
+	pull->registered = pull->grant.own != NULL;
+	pull->provider = caps->provider;
+	pull->connected = caps->connected;
+	pull->quiet_by_close = caps->connected || caps->sync_read;
+	pull->on = link->on;
+	/* Only chunk and depth are asked for: the way was the owner's choice. */
+	wf_plan_make(caps, &link->worker->options, pull->body.bytes, false, 0, &plan);
+	pull->chunk_bytes = plan.chunk_bytes;
+	pull->depth = plan.depth;
+	pull->granted = true;
+	wf_pull_feed(pull);
+}
+
+/* A read that is to be made (again), or NULL. */
+static struct wf_pull_read *next_read(struct wf_pull *pull)
+{
+	struct wf_pull_read *unused = NULL;
+
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
+		struct wf_pull_read *r = &pull->reads[i];
+
+		if (r->state == WF_PULL_READ_AGAIN)
+			return r;
+		if (r->state == WF_PULL_READ_FREE && !unused)
+			unused = r;
+	}
+	if (!unused || pull->next == pull->body.bytes)
+		return NULL;
+	unused->offset = pull->next;
+	unused->count = WF_MIN(pull->chunk_bytes, pull->body.bytes - pull->next);
+	return unused;
+}
+
+/* Post as many reads as depth, the limit over all peers and the rail allow. */
+void wf_pull_feed(struct wf_pull *pull)
+{
+	struct wf_transfer *t = pull->transfer;
+	struct wf_link *link = pull->link;
+	struct wf_pull_read *r;
+	int rc;
+
+	while (pull->granted && !pull->stopping && link->state == WF_LINK_UP &&
+	       pull->busy < pull->depth && (r = next_read(pull))) {
+		if (t->reads >= WF_PULL_READS_MAX) {
+			if (wf_list_empty(&pull->node))
+				wf_list_append(&t->hungry, &pull->node);
+			return;
+		}
+		rc = wf_ep_read(link->ep, (char *)pull->into + r->offset, r->count,
+				pull->grant.desc, pull->body.address + r->offset, pull->body.key,
+				&r->read);
+		if (rc) {
+			if (rc != -EAGAIN)
+				pull->tries++;
+			arm(pull, RETRY_NS);
+			return;
+		}
+		if (r->state == WF_PULL_READ_FREE)
+			pull->next += r->count;
+		r->state = WF_PULL_READ_BUSY;
+		pull->busy++;
+		t->reads++;
+	}
+}
+
+static void read_done(struct wf_read *read, int status)
+{
+	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
+	struct wf_pull *pull = r->pull;
+	struct wf_error e;
+
+	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
+	if (status) {
+		pull->tries++;
+	} else {
+		pull->tries = 0;
+		pull->got_bytes += r->count;
+	}
+	release_reads(pull, 1);
+	if (pull->stopping) {
+		if (!pull->busy)
+			finish(pull);
+	} else if (pull->tries > TRIES_MAX) {
+		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
+			     wf_link_label(pull->link), pull->tries, wf_error_name(status));
+		stop(pull, &e);
+	} else if (pull->got_bytes == pull->body.bytes) {
+		/* In the next turn: a withdrawal that came before the last bytes is seen first. */
+		arm(pull, 0);
+	} else if (status) {
+		/* On a connected rail the endpoint's end follows; on a shared one the offer is made anew. */
+		pull->granted = false;
+		if (!pull->connected)
+			ask(pull);
+	} else if (!pull->granted) {
+		if (!pull->connected)
+			ask(pull);
+	} else {
+		wf_pull_feed(pull);
+	}
+}
+
+int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
+		  struct wf_pull *pull)
+{
+	int err = wf_table_add(&t->pulls, pull, &pull->id);
+
+	if (err)
+		return err;
+	pull->transfer = t;
+	pull->link = link;
+	pull->body = *body;
+	pull->grant = (struct wf_grant){ 0 };
+	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
+	pull->registered = pull->connected = pull->quiet_by_close = false;
+	pull->provider = NULL;
+	pull->on = NULL;
+	pull->next = pull->got_bytes = 0;
+	pull->busy = 0;
+	pull->tries = 0;
+	pull->timer = (struct wf_timer){ 0 };
+	wf_list_init(&pull->node);
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+		pull->reads[i] = (struct wf_pull_read){ .read.done = read_done, .pull = pull };
+	wf_link_get(link);
+	wf_link_watch(link, false);
+	if (link->state == WF_LINK_UP)
+		wf_pull_up(pull);
+	return 0;
+}
+
+void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
+{
+	if (!pull->stopping)
+		stop(pull, e);
+}
+
+void wf_pull_refuse(struct wf_link *link, const struct wf_body *body, enum weft_status status)
+{
+	/* Without memory for the answer the offer ends by its owner's deadline. */
+	wf_transfer_tell(link, WF_RECORD_PULLED, body->offer, 0, (uint8_t)status);
+}
+
+/* The owner has made the offer anew. */
+void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
+{
+	struct wf_error e;
+
+	if (!pull->asked || pull->stopping)
+		return;
+	pull->asked = false;
+	if (body->way != WF_BODY_PULL || body->bytes != pull->body.bytes) {
+		wf_error_set(&e, -EPROTO, "%s can't offer the rest of a body",
+			     wf_link_label(pull->link));
+		stop(pull, &e);
+		return;
+	}
+	pull->body = *body;
+	wf_pull_up(pull);
+}
+
+void wf_pull_withdraw(struct wf_pull *pull)
+{
+	struct wf_error e;
+
+	pull->tell_withdrawn = true;
+	wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
+	stop(pull, &e);
+}
+
+void wf_pull_up(struct wf_pull *pull)
+{
+	if (pull->stopping)
+		return;
+	if (pull->body.epoch == pull->link->epoch)
+		begin(pull);
+	else
+		ask(pull);
+}
+
+/* The endpoint is closed.  On a connected rail its reads have ended without a word. */
+void wf_pull_paused(struct wf_pull *pull)
+{
+	pull->granted = false;
+	pull->asked = false;
+	if (pull->quiet_by_close)
+		wf_pull_quiet(pull);
+}
+
+void wf_pull_quiet(struct wf_pull *pull)
+{
+	uint32_t busy = pull->busy;
+
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+		if (pull->reads[i].state == WF_PULL_READ_BUSY)
+			pull->reads[i].state = WF_PULL_READ_AGAIN;
+	release_reads(pull, busy);
+	wf_grant_close(&pull->grant);
+	if (pull->stopping)
+		finish(pull);
+}
+
+void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
+{
+	if (!pull->stopping)
+		pull->why = *e;
+	pull->stopping = true;
+	wf_list_remove(&pull->node);
+	if (pull->quiet_by_close || !pull->busy)
+		wf_pull_quiet(pull);
+	/* Else the rail is opened anew over its reads, and says so. */
+}

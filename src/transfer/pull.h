@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A pull: a body on its way in, by reading the peer's memory.
+ *
+ * In chunks, several in flight, straight into the destination; over all peers
+ * no more than a fixed number of reads, so that many senders can't swamp one
+ * receiver.  When the rail fails the chunks that are missing are asked for
+ * again on the next, within the same pull.  Only our own reads ever write the
+ * destination, and done waits for them.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_PULL_H
+#define WF_PULL_H
+
+#include "memory/grant.h"
+#include "transfer/transfer.h"
+
+#define WF_PULL_DEPTH_MAX 16
+#define WF_PULL_READS_MAX 64 /* over all peers; not tuned yet */
+
+struct wf_pull_read {
+	struct wf_read read;
+	struct wf_pull *pull;
+	uint64_t offset, count;
+	enum { WF_PULL_READ_FREE, WF_PULL_READ_BUSY, WF_PULL_READ_AGAIN } state;
+};
+
+struct wf_pull {
+	/* set by the owner */
+	void *into;
+	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there */
+
+	/* read by the owner */
+	const char *provider;
+	bool registered;
+
+	/* its own */
+	struct wf_transfer *transfer;
+	struct wf_link *link;
+	struct wf_body body;
+	uint64_t id;
+	struct wf_grant grant;
+	bool granted;
+	bool connected;     /* the rail of the reads under way */
+	bool quiet_by_close; /* closing its endpoint ends them */
+	const struct wf_worker_rail *on;
+	uint64_t chunk_bytes;
+	uint32_t depth;
+	uint64_t next;      /* first byte not asked for yet */
+	uint64_t got_bytes;
+	uint32_t busy;      /* reads under way */
+	unsigned tries;     /* failed reads in a row */
+	bool asked;         /* RESUME was sent on this epoch */
+	bool stopping;
+	bool tell_withdrawn;
+	struct wf_error why;
+	struct wf_list node; /* in transfer->hungry */
+	struct wf_timer timer;
+	struct wf_pull_read reads[WF_PULL_DEPTH_MAX];
+};
+
+/*
+ * Pull @body over @link.  Borrows @pull and its destination until done, which
+ * is never called inside.  -ENOMEM, -ENOSPC: nothing was begun.
+ */
+int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
+		  struct wf_pull *pull);
+
+/* End it early with @e: done follows, maybe inside, as soon as the destination is quiet.  Harmless after the end. */
+void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
+
+/* Answer an offer without pulling it: the owner's parcel ends with @status. */
+void wf_pull_refuse(struct wf_link *link, const struct wf_body *body, enum weft_status status);
+
+/* For transfer.c. */
+void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);
+void wf_pull_withdraw(struct wf_pull *pull);
+void wf_pull_up(struct wf_pull *pull);
+void wf_pull_paused(struct wf_pull *pull);
+void wf_pull_down(struct wf_pull *pull, const struct wf_error *e);
+void wf_pull_quiet(struct wf_pull *pull);
+void wf_pull_feed(struct wf_pull *pull);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/transfer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transfer/parcel.h"
+#include "transfer/pull.h"
+
+#define OFFERS_MAX (1u << 20) /* outstanding offers of a node; each also holds a tensor */
+#define PULLS_MAX (1u << 20)
+
+void wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
+		      void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer), void *ctx)
+{
+	*t = (struct wf_transfer){ .worker = worker, .withdrawn = withdrawn, .ctx = ctx };
+	wf_table_init(&t->parcels, OFFERS_MAX);
+	wf_table_init(&t->pulls, PULLS_MAX);
+	wf_list_init(&t->waiting);
+	wf_list_init(&t->hungry);
+}
+
+void wf_transfer_fini(struct wf_transfer *t)
+{
+	wf_table_fini(&t->parcels);
+	wf_table_fini(&t->pulls);
+}
+
+struct short_message {
+	struct wf_message message;
+	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
+};
+
+static void short_sent(struct wf_message *m, const struct wf_error *e)
+{
+	(void)e;
+	free(WF_CONTAINER(m, struct short_message, message));
+}
+
+int wf_transfer_post(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count)
+{
+	struct short_message *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	memcpy(s->bytes, bytes, count);
+	s->message.type = type;
+	s->message.head = s->bytes;
+	s->message.head_bytes = count;
+	s->message.sent = short_sent;
+	wf_link_post(link, &s->message);
+	return 0;
+}
+
+int wf_transfer_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
+		     uint8_t status)
+{
+	uint8_t bytes[WF_SMALL_RECORD_BYTES];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+
+	wf_small_record_put(&w, &(struct wf_small_record){ id, other, status });
+	return wf_transfer_post(link, type, bytes, sizeof(bytes));
+}
+
+void wf_transfer_tell_control(struct wf_link *link, uint8_t type, uint64_t id)
+{
+	struct wf_control *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return;
+	c->type = type;
+	c->id = id;
+	wf_link_control(link, c);
+}
+
+bool wf_transfer_owns(uint8_t type)
+{
+	return type == WF_RECORD_PULLED || type == WF_RECORD_RESUME || type == WF_RECORD_OFFER ||
+	       type == WF_RECORD_WITHDRAW || type == WF_RECORD_WITHDRAWN;
+}
+
+/* An id of ours that the peer names: it must belong to that peer. */
+static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
+{
+	struct wf_parcel *p = wf_table_get(&t->parcels, offer);
+
+	return p && wf_link_real(p->link) == link ? p : NULL;
+}
+
+static void withdraw(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
+{
+	struct wf_pull *pull;
+	uint32_t at = 0;
+
+	while ((pull = wf_table_next(&t->pulls, &at))) {
+		if (pull->link == link && pull->body.offer == offer) {
+			wf_pull_withdraw(pull);
+			return;
+		}
+	}
+	t->withdrawn(t->ctx, link, offer);
+	wf_transfer_tell_control(link, WF_RECORD_WITHDRAWN, offer);
+}
+
+static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_offer_record offer;
+	struct wf_pull *pull;
+
+	if (wf_offer_record_get(record->bytes, record->count, &offer))
+		return -EBADMSG;
+	pull = wf_table_get(&t->pulls, offer.pull);
+	if (pull && pull->link == link)
+		wf_pull_again(pull, &offer.body);
+	return 0;
+}
+
+int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
+		       const struct wf_record *record)
+{
+	struct wf_small_record small;
+	struct wf_parcel *p;
+
+	if (record->type == WF_RECORD_OFFER)
+		return take_offer(t, link, record);
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	if (record->type == WF_RECORD_WITHDRAW) {
+		withdraw(t, link, small.id);
+		return 0;
+	}
+	p = find_parcel(t, link, small.id);
+	if (!p) {
+		/* It ended in the meantime: by its deadline, say. */
+		wf_counters_add(&t->worker->counters.late_dropped, 1);
+		return 0;
+	}
+	switch (record->type) {
+	case WF_RECORD_PULLED:
+		wf_parcel_pulled(p, small.status);
+		break;
+	case WF_RECORD_RESUME:
+		wf_parcel_resume(p, small.other);
+		break;
+	default:
+		wf_parcel_withdrawn(p);
+		break;
+	}
+	return 0;
+}
+
+void wf_transfer_up(struct wf_transfer *t, struct wf_link *link)
+{
+	struct wf_pull *pull;
+	uint32_t at = 0;
+
+	WF_LIST_EACH(node, &t->waiting) {
+		struct wf_parcel *p = WF_CONTAINER(node, struct wf_parcel, node);
+
+		if (wf_link_real(p->link) == link)
+			wf_parcel_up(p);
+	}
+	while ((pull = wf_table_next(&t->pulls, &at)))
+		if (pull->link == link)
+			wf_pull_up(pull);
+}
+
+void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link)
+{
+	struct wf_parcel *p;
+	struct wf_pull *pull;
+	uint32_t at = 0;
+
+	while ((p = wf_table_next(&t->parcels, &at)))
+		if (wf_link_real(p->link) == link)
+			wf_parcel_paused(p);
+	at = 0;
+	while ((pull = wf_table_next(&t->pulls, &at)))
+		if (pull->link == link)
+			wf_pull_paused(pull);
+}
+
+void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_parcel *p;
+	struct wf_pull *pull;
+	struct wf_list *node;
+	uint32_t at = 0;
+
+	while ((pull = wf_table_next(&t->pulls, &at)))
+		if (pull->link == link)
+			wf_pull_down(pull, e);
+	at = 0;
+	while ((p = wf_table_next(&t->parcels, &at)))
+		if (wf_link_real(p->link) == link)
+			wf_parcel_fail(p, e);
+	/* What one of these tells its owner may end others of the list. */
+	do {
+		for (node = t->waiting.next; node != &t->waiting; node = node->next) {
+			p = WF_CONTAINER(node, struct wf_parcel, node);
+			if (wf_link_real(p->link) == link)
+				break;
+		}
+		if (node != &t->waiting)
+			wf_parcel_fail(p, e);
+	} while (node != &t->waiting);
+}
+
+void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on)
+{
+	struct wf_pull *pull;
+	uint32_t at = 0;
+
+	while ((pull = wf_table_next(&t->pulls, &at)))
+		if (pull->on == on)
+			wf_pull_quiet(pull);
+}

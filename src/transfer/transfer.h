@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transfers of a worker: bodies of bytes between two nodes.
+ *
+ * A parcel (parcel.h) is a record with a body on its way out, a pull (pull.h) a
+ * body on its way in.  The records that the two ends exchange about an offer
+ * are handled here.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_TRANSFER_H
+#define WF_TRANSFER_H
+
+#include "link/link.h"
+
+struct wf_transfer {
+	struct wf_worker *worker;
+	struct wf_table parcels; /* by offer id */
+	struct wf_table pulls;
+	struct wf_list waiting;  /* parcels whose link has no rail yet */
+	struct wf_list hungry;   /* pulls that may not read more for now */
+	uint32_t reads;          /* under way, over all peers */
+	/* The owner takes back an offer that no pull was started for: forget it. */
+	void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer);
+	void *ctx;
+};
+
+void wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
+		      void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer),
+		      void *ctx);
+void wf_transfer_fini(struct wf_transfer *t);
+
+/* Is @type one of this floor's records?  Then hand it to wf_transfer_record. */
+bool wf_transfer_owns(uint8_t type);
+
+/* -EBADMSG: it makes no sense. */
+int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
+		       const struct wf_record *record);
+
+/* What the link floor tells: see struct wf_worker_sink. */
+void wf_transfer_up(struct wf_transfer *t, struct wf_link *link);
+void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link);
+void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e);
+
+/* A shared rail was opened anew: reads that were stuck on it touch no memory any more. */
+void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on);
+
+/* Post a short record, copied; for data frames.  -ENOMEM. */
+int wf_transfer_post(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count);
+
+/* The same for one made of an id, a second number and a status. */
+int wf_transfer_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
+		     uint8_t status);
+
+/* The same in a control frame; without memory it is not said: the other side has a limit of its own. */
+void wf_transfer_tell_control(struct wf_link *link, uint8_t type, uint64_t id);
+
+#endif

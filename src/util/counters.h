@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a worker has counted.  Written by the owner alone with relaxed stores, so that any
+ * thread may read; totals only grow.
+ */
+#ifndef WF_COUNTERS_H
+#define WF_COUNTERS_H
+
+#include <stdatomic.h>
+#include "util/base.h"
+
+struct wf_counters {
+	_Atomic uint64_t frames_sent, frames_received, frames_replayed, frames_refused;
+	_Atomic uint64_t bytes_eager, bytes_pulled;
+	_Atomic uint64_t peers_lost, links_resumed;
+	_Atomic uint64_t late_dropped; /* completions and records that came too late */
+	_Atomic uint64_t registered_bytes; /* now, not a total */
+};
+
+/* Cheap because there is one writer: a load and a store, no locked add. */
+static inline void wf_counters_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	uint64_t was = atomic_load_explicit(counter, memory_order_relaxed);
+
+	atomic_store_explicit(counter, was + n, memory_order_relaxed);
+}
+
+#endif

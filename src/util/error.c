@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/error.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* libfabric's own codes begin here; its headers belong to a higher floor. */
+#define FABRIC_FIRST 256
+/* The kernel's errno numbers end here. */
+#define ERRNO_LAST 4095
+
+/* In the order of <rdma/fi_errno.h>, from FI_EOTHER (256) to FI_ENOMR (270, since 1.19). */
+static const char *const fabric_names[] = {
+	"Unspecified error of the provider",
+	"Buffer is too small",
+	"Operation not permitted in this state",
+	"An error is waiting to be read",
+	"Flags not supported",
+	"No event queue",
+	"Invalid resource domain",
+	"No completion queue",
+	"Checksum error",
+	"Message was cut short",
+	"Memory key not available",
+	"No address vector",
+	"Queue overrun",
+	"Receiver has no buffer posted",
+	"No memory can be registered any more",
+};
+
+int wf_error_set(struct wf_error *e, int code, const char *format, ...)
+{
+	char text[WF_ERROR_BYTES]; /* apart, because a sentence may quote the one before */
+	va_list args;
+
+	if (!e)
+		return code;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+
+	e->code = code;
+	memcpy(e->text, text, sizeof(text));
+	return code;
+}
+
+int wf_error_within(struct wf_error *e, const char *format, ...)
+{
+	char text[2 * WF_ERROR_BYTES]; /* both parts fit; the sum is cut below */
+	va_list args;
+	size_t used;
+
+	assert(e);
+	va_start(args, format);
+	(void)vsnprintf(text, WF_ERROR_BYTES, format, args);
+	va_end(args);
+
+	used = strlen(text);
+	(void)snprintf(text + used, sizeof(text) - used, ": %s", e->text);
+	text[WF_ERROR_BYTES - 1] = '\0';
+	memcpy(e->text, text, sizeof(e->text));
+	return e->code;
+}
+
+const char *wf_error_name(int code)
+{
+	if (code > 0 || code < -ERRNO_LAST)
+		return "Unknown error";
+	if (code <= -FABRIC_FIRST) {
+		size_t index = (size_t)(-code - FABRIC_FIRST);
+
+		return index < WF_COUNT(fabric_names) ? fabric_names[index] : "Unknown error";
+	}
+	return strerror(-code);
+}

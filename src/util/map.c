@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "util/random.h"
+
+#define BUCKETS_FIRST 16
+
+void wf_map_init(struct wf_map *m)
+{
+	*m = (struct wf_map){ .seed = wf_random_u64() };
+}
+
+void wf_map_fini(struct wf_map *m)
+{
+	free(m->buckets);
+	*m = (struct wf_map){ 0 };
+}
+
+uint64_t wf_map_hash(const struct wf_map *m, uint64_t more, const void *bytes, size_t count)
+{
+	/* @more is hashed too, not just added: the seed must not cancel out. */
+	uint64_t seed = XXH3_64bits_withSeed(&more, sizeof(more), m->seed);
+
+	return XXH3_64bits_withSeed(bytes, count, seed);
+}
+
+static struct wf_map_node **bucket(const struct wf_map *m, uint64_t hash)
+{
+	return &m->buckets[hash & (m->bucket_count - 1)];
+}
+
+static void push(struct wf_map *m, struct wf_map_node *node)
+{
+	struct wf_map_node **head = bucket(m, node->hash);
+
+	node->next = *head;
+	*head = node;
+}
+
+/* Twice the buckets, and every member into its own.  -ENOMEM: nothing changed. */
+static int grow(struct wf_map *m)
+{
+	size_t old_count = m->bucket_count;
+	size_t new_count = old_count ? 2 * old_count : BUCKETS_FIRST;
+	struct wf_map_node **old = m->buckets;
+	struct wf_map_node **buckets = calloc(new_count, sizeof(*buckets));
+
+	if (!buckets)
+		return -ENOMEM;
+	m->buckets = buckets;
+	m->bucket_count = new_count;
+	for (size_t i = 0; i < old_count; i++) {
+		struct wf_map_node *node = old[i];
+
+		while (node) {
+			struct wf_map_node *next = node->next;
+
+			push(m, node);
+			node = next;
+		}
+	}
+	free(old);
+	return 0;
+}
+
+int wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash)
+{
+	/* One member a bucket on average; without memory the chains just get longer. */
+	if (m->count >= m->bucket_count) {
+		int err = grow(m);
+
+		if (err && !m->bucket_count)
+			return err;
+	}
+	node->hash = hash;
+	push(m, node);
+	m->count++;
+	return 0;
+}
+
+void wf_map_remove(struct wf_map *m, struct wf_map_node *node)
+{
+	struct wf_map_node **at = bucket(m, node->hash);
+
+	while (*at != node)
+		at = &(*at)->next;
+	*at = node->next;
+	m->count--;
+}
+
+struct wf_map_node *wf_map_find(const struct wf_map *m, uint64_t hash,
+				const struct wf_map_node *after)
+{
+	struct wf_map_node *node;
+
+	if (!m->bucket_count)
+		return NULL;
+	node = after ? after->next : *bucket(m, hash);
+	while (node && node->hash != hash)
+		node = node->next;
+	return node;
+}
+
+struct wf_map_node *wf_map_next(const struct wf_map *m, const struct wf_map_node *after)
+{
+	size_t i = 0;
+
+	if (after) {
+		if (after->next)
+			return after->next;
+		i = (after->hash & (m->bucket_count - 1)) + 1;
+	}
+	for (; i < m->bucket_count; i++)
+		if (m->buckets[i])
+			return m->buckets[i];
+	return NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A hash table threaded through its members; the caller compares keys.
+ *
+ * Keys come from peers, so hashes are seeded: nobody can choose collisions.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_MAP_H
+#define WF_MAP_H
+
+#include "util/base.h"
+
+struct wf_map_node {
+	struct wf_map_node *next;
+	uint64_t hash;
+};
+
+struct wf_map {
+	struct wf_map_node **buckets;
+	size_t bucket_count, count; /* bucket_count is a power of two, or 0 */
+	uint64_t seed;
+};
+
+void wf_map_init(struct wf_map *m);
+void wf_map_fini(struct wf_map *m); /* the members are the caller's */
+
+/* XXH3 over the bytes, seeded by the map's own seed and by @more (a step, say). */
+uint64_t wf_map_hash(const struct wf_map *m, uint64_t more, const void *bytes, size_t count);
+
+/* -ENOMEM only for the first member: later ones just make chains longer. */
+int wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash);
+void wf_map_remove(struct wf_map *m, struct wf_map_node *node);
+
+/* First member of @hash after @after (NULL: from the start), or NULL. */
+struct wf_map_node *wf_map_find(const struct wf_map *m, uint64_t hash,
+				const struct wf_map_node *after);
+
+/* Any member after @after in bucket order (NULL: the first), or NULL. */
+struct wf_map_node *wf_map_next(const struct wf_map *m, const struct wf_map_node *after);
+
+#endif

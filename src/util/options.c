@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A setting and its place in struct wf_options: text if unit is "text", else uint64_t. */
+struct row {
+	struct weft_option option;
+	size_t offset;
+	const char *word; /* the only text allowed; NULL: any */
+};
+
+#define FIELD(name) .offset = offsetof(struct wf_options, name)
+
+/*
+ * Limits keep a slip of the pen from looking like a hang or a leak; they are
+ * not tuned.  TF_RDMA_CHUNK_SIZE was 4 MB, TF_RDMA_ACC_SIZE 8 KB and
+ * TF_RDMA_BUF_SIZE 1 GB where they came from, so those values fit.
+ */
+static const struct row rows[] = {
+	{ { .name = "WEFT_PROVIDER", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "another fabric is wanted than weft chooses, or one it never chooses itself" },
+	  FIELD(provider) },
+	{ { .name = "WEFT_DEVICE", .alias = "TF_RDMA_DEV_NAME", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "the host has several NICs and traffic should stay on one" },
+	  FIELD(device) },
+	{ { .name = "WEFT_RDMA", .alias = "TF_RDMA_ENABLED", .unit = "yes/no",
+	    .preset = "yes", .least = "", .most = "",
+	    .when = "no, to keep off RDMA hardware while looking for a fault in it" },
+	  FIELD(rdma) },
+	{ { .name = "WEFT_SHM", .alias = "", .unit = "yes/no",
+	    .preset = "yes", .least = "", .most = "",
+	    .when = "no, to make processes of one host use the network, as for a measurement" },
+	  FIELD(shm) },
+	{ { .name = "WEFT_LISTEN", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "other hosts must reach this node: host:port of the interface to listen on" },
+	  FIELD(listen) },
+	{ { .name = "WEFT_ADVERTISE", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "others reach this node by another address than it listens on, as through NAT" },
+	  FIELD(advertise) },
+	{ { .name = "WEFT_PORTS", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "a firewall lets only some ports through: first-last, one port for each rail" },
+	  FIELD(ports) },
+	{ { .name = "WEFT_SECURITY", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "open, to listen beyond loopback on a network where every host is trusted" },
+	  FIELD(security), .word = "open" },
+	{ { .name = "WEFT_POOL_BYTES", .alias = "TF_RDMA_BUF_SIZE", .unit = "bytes",
+	    .preset = "1G", .least = "1M", .most = "1024G",
+	    .when = "raise it when operations wait for memory, lower it where little may be pinned" },
+	  FIELD(pool_bytes) },
+	{ { .name = "WEFT_CHUNK_BYTES", .alias = "TF_RDMA_CHUNK_SIZE", .unit = "bytes",
+	    .preset = "0", .least = "64K", .most = "64M",
+	    .when = "weft perf shows a better step for large bodies than the provider's own (0)" },
+	  FIELD(chunk_bytes) },
+	{ { .name = "WEFT_DEPTH", .alias = "", .unit = "count",
+	    .preset = "0", .least = "1", .most = "256",
+	    .when = "raise it on long paths, where the provider's own (0) leaves the wire idle" },
+	  FIELD(depth) },
+	{ { .name = "WEFT_PACK_BYTES", .alias = "TF_RDMA_ACC_SIZE", .unit = "bytes",
+	    .preset = "0", .least = "1", .most = "1M",
+	    .when = "lower it when small records should not wait behind longer ones; 0 packs what fits" },
+	  FIELD(pack_bytes) },
+	{ { .name = "WEFT_EAGER_BYTES", .alias = "", .unit = "bytes",
+	    .preset = "0", .least = "1", .most = "1M",
+	    .when = "weft perf shows a better end of the eager way than the provider's own (0)" },
+	  FIELD(eager_bytes) },
+	{ { .name = "WEFT_ROOM_BYTES", .alias = "", .unit = "bytes",
+	    .preset = "4M", .least = "64K", .most = "1G",
+	    .when = "raise it when peers send many small tensors long before they are received" },
+	  FIELD(room_bytes) },
+	{ { .name = "WEFT_SLOTS", .alias = "", .unit = "count",
+	    .preset = "512", .least = "16", .most = "1024",
+	    .when = "raise it for hundreds of busy peers, lower it to save memory" },
+	  FIELD(slots) },
+	{ { .name = "WEFT_WINDOW", .alias = "", .unit = "count",
+	    .preset = "64", .least = "2", .most = "1024",
+	    .when = "raise it when small messages to one peer stall on a long path" },
+	  FIELD(window) },
+	{ { .name = "WEFT_TIMEOUT", .alias = "", .unit = "ns",
+	    .preset = "60s", .least = "1ms", .most = "86400s",
+	    .when = "operations that name no deadline should end sooner, or may take longer" },
+	  FIELD(timeout_ns) },
+	{ { .name = "WEFT_CONNECT_TIMEOUT", .alias = "", .unit = "ns",
+	    .preset = "30s", .least = "1ms", .most = "86400s",
+	    .when = "processes of a job start further apart than this" },
+	  FIELD(connect_ns) },
+	{ { .name = "WEFT_HEARTBEAT", .alias = "", .unit = "ns",
+	    .preset = "1s", .least = "10ms", .most = "60s",
+	    .when = "together with WEFT_LOST; shorter costs a little traffic for each peer" },
+	  FIELD(heartbeat_ns) },
+	{ { .name = "WEFT_LOST", .alias = "", .unit = "ns",
+	    .preset = "3s", .least = "20ms", .most = "600s",
+	    .when = "raise it when busy peers are declared lost; at least twice WEFT_HEARTBEAT" },
+	  FIELD(lost_ns) },
+	{ { .name = "WEFT_SPIN", .alias = "", .unit = "ns",
+	    .preset = "50us", .least = "0", .most = "1s",
+	    .when = "raise it for latency where cores are idle, 0 where processes share a core" },
+	  FIELD(spin_ns) },
+	{ { .name = "WEFT_LOG", .alias = "", .unit = "count",
+	    .preset = "1", .least = "0", .most = "3",
+	    .when = "looking for a fault: 1 warnings, 2 notes, 3 every step" },
+	  FIELD(log_level) },
+};
+
+static const struct {
+	const char *unit, *suffix;
+	uint64_t factor;
+} suffixes[] = {
+	{ "count", "", 1 },
+	{ "bytes", "", 1 },
+	{ "bytes", "K", KIB },
+	{ "bytes", "M", MIB },
+	{ "bytes", "G", GIB },
+	{ "ns", "ns", 1 },
+	{ "ns", "us", WF_NS_PER_US },
+	{ "ns", "ms", WF_NS_PER_MS },
+	{ "ns", "s", WF_NS_PER_S },
+};
+
+/* What a value of a unit looks like, for sentences. */
+static const struct {
+	const char *unit, *form;
+} forms[] = {
+	{ "count", "a whole number" },
+	{ "bytes", "a number of bytes, or one with K, M or G," },
+	{ "ns", "a number with ns, us, ms or s" },
+};
+
+/* TensorFlow's users write true and false. */
+static const struct {
+	const char *text;
+	uint64_t value;
+} answers[] = {
+	{ "yes", 1 }, { "true", 1 }, { "on", 1 }, { "1", 1 },
+	{ "no", 0 }, { "false", 0 }, { "off", 0 }, { "0", 0 },
+};
+
+static int parse_answer(const char *text, uint64_t *value)
+{
+	for (size_t i = 0; i < WF_COUNT(answers); i++) {
+		if (!strcasecmp(text, answers[i].text)) {
+			*value = answers[i].value;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* By hand because strtoull takes signs and spaces. */
+static int parse_number(const char *unit, const char *text, uint64_t *value)
+{
+	const char *at = text;
+	uint64_t n = 0;
+	bool fits = true;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		if (__builtin_mul_overflow(n, (uint64_t)10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*at - '0'), &n))
+			fits = false;
+	}
+	if (at == text)
+		return -EINVAL;
+
+	for (size_t i = 0; i < WF_COUNT(suffixes); i++) {
+		if (strcmp(unit, suffixes[i].unit) || strcasecmp(at, suffixes[i].suffix))
+			continue;
+		if (!fits || __builtin_mul_overflow(n, suffixes[i].factor, &n))
+			return -ERANGE;
+		*value = n;
+		return 0;
+	}
+	/* A bare time is refused: 60 could be meant as seconds.  No time at all is clear. */
+	if (!strcmp(unit, "ns") && !strcmp(text, "0")) {
+		*value = 0;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int wf_options_parse(const char *unit, const char *text, uint64_t *value)
+{
+	if (!strcmp(unit, "yes/no"))
+		return parse_answer(text, value);
+	return parse_number(unit, text, value);
+}
+
+static const char *form_of(const char *unit)
+{
+	for (size_t i = 0; i < WF_COUNT(forms); i++)
+		if (!strcmp(unit, forms[i].unit))
+			return forms[i].form;
+	return "a value";
+}
+
+/* Is @value the default or within the limits?  Limits are numbers of the row's own unit. */
+static bool is_allowed(const struct weft_option *option, uint64_t value)
+{
+	uint64_t preset = 0, least = 0, most = 0;
+
+	(void)wf_options_parse(option->unit, option->preset, &preset);
+	(void)wf_options_parse(option->unit, option->least, &least);
+	(void)wf_options_parse(option->unit, option->most, &most);
+	return value == preset || (value >= least && value <= most);
+}
+
+static int set_answer(uint64_t *field, const char *name, const char *text, struct wf_error *e)
+{
+	if (parse_answer(text, field))
+		return wf_error_set(e, -EINVAL, "%s=%.100s: expected yes or no", name, text);
+	return 0;
+}
+
+static int set_number(const struct weft_option *option, uint64_t *field, const char *name,
+		      const char *text, struct wf_error *e)
+{
+	uint64_t value;
+
+	if (wf_options_parse(option->unit, text, &value) || !is_allowed(option, value))
+		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s from %s to %s (default %s)",
+				    name, text, form_of(option->unit), option->least, option->most,
+				    option->preset);
+	*field = value;
+	return 0;
+}
+
+static int set_text(const struct row *row, char *field, const char *name, const char *text,
+		    struct wf_error *e)
+{
+	size_t length = strlen(text);
+
+	if (length >= WF_OPTION_TEXT_BYTES)
+		return wf_error_set(e, -EINVAL, "%s=%.40s... is %zu bytes long: expected at most %d",
+				    name, text, length, WF_OPTION_TEXT_BYTES - 1);
+	/* An unknown word must not pass for a weaker one. */
+	if (row->word && length && strcmp(text, row->word))
+		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s or nothing", name, text,
+				    row->word);
+	memcpy(field, text, length + 1);
+	return 0;
+}
+
+/* What the environment says of @option under @name, or NULL; an empty text says nothing. */
+static const char *look_up(const struct weft_option *option, const char *name)
+{
+	const char *text = *name ? getenv(name) : NULL;
+
+	return text && !*text && !strcmp(option->unit, "text") ? NULL : text;
+}
+
+/* Set the field of @row in @o from the environment, else from its default. */
+static int load_row(const struct row *row, struct wf_options *o, struct wf_error *e)
+{
+	const struct weft_option *option = &row->option;
+	void *field = (char *)o + row->offset;
+	const char *name = option->name;
+	const char *text = look_up(option, name);
+
+	if (!text) {
+		text = look_up(option, option->alias);
+		name = text ? option->alias : name;
+	}
+	if (!text)
+		text = option->preset;
+
+	if (!strcmp(option->unit, "text"))
+		return set_text(row, field, name, text, e);
+	if (!strcmp(option->unit, "yes/no"))
+		return set_answer(field, name, text, e);
+	return set_number(option, field, name, text, e);
+}
+
+int wf_options_load(struct wf_options *o, struct wf_error *e)
+{
+	struct wf_options fresh = { 0 };
+
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		int err = load_row(&rows[i], &fresh, e);
+
+		if (err)
+			return err;
+	}
+	/* One late heartbeat must not end a link. */
+	if (fresh.lost_ns / 2 < fresh.heartbeat_ns)
+		return wf_error_set(e, -EINVAL,
+				    "WEFT_LOST is %" PRIu64 " ms: expected at least twice "
+				    "WEFT_HEARTBEAT, which is %" PRIu64 " ms",
+				    fresh.lost_ns / WF_NS_PER_MS,
+				    fresh.heartbeat_ns / WF_NS_PER_MS);
+	*o = fresh;
+	return 0;
+}
+
+static struct weft_option published[WF_COUNT(rows)];
+
+/* The public rows lie close together, without the places; filled once from the table. */
+static void publish(void)
+{
+	for (size_t i = 0; i < WF_COUNT(rows); i++)
+		published[i] = rows[i].option;
+}
+
+const struct weft_option *wf_options_rows(size_t *count)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, publish);
+	*count = WF_COUNT(rows);
+	return published;
+}

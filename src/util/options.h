@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The settings of a node: one table of rows gives names, aliases, defaults
+ * and limits, and is what `weft info --options` prints.
+ *
+ * The environment is read once, when a node opens; weft's own name wins over
+ * an alias.  An empty text counts as not set, an empty number is an error.
+ *
+ * Threads: any.
+ */
+#ifndef WF_OPTIONS_H
+#define WF_OPTIONS_H
+
+#include <weft/info.h>
+#include "util/error.h"
+
+#define WF_OPTION_TEXT_BYTES 256
+
+struct wf_options {
+	char provider[WF_OPTION_TEXT_BYTES];  /* WEFT_PROVIDER: "" any */
+	char device[WF_OPTION_TEXT_BYTES];    /* WEFT_DEVICE, alias TF_RDMA_DEV_NAME */
+	char listen[WF_OPTION_TEXT_BYTES];    /* WEFT_LISTEN: host:port */
+	char advertise[WF_OPTION_TEXT_BYTES]; /* WEFT_ADVERTISE */
+	char ports[WF_OPTION_TEXT_BYTES];     /* WEFT_PORTS: first-last, for rails */
+	char security[WF_OPTION_TEXT_BYTES];  /* WEFT_SECURITY: "" or open */
+	uint64_t rdma;                        /* WEFT_RDMA, alias TF_RDMA_ENABLED: yes/no, default yes */
+	uint64_t pool_bytes;                  /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
+	uint64_t chunk_bytes;                 /* WEFT_CHUNK_BYTES, alias TF_RDMA_CHUNK_SIZE; 0: the row's */
+	uint64_t depth;                       /* WEFT_DEPTH: chunks in flight; 0: the row's */
+	uint64_t pack_bytes;                  /* WEFT_PACK_BYTES, alias TF_RDMA_ACC_SIZE: records longer are not packed with others; 0: as fits */
+	uint64_t eager_bytes;                 /* WEFT_EAGER_BYTES: 0: the row's */
+	uint64_t timeout_ns;                  /* WEFT_TIMEOUT, default 60 s */
+	uint64_t connect_ns;                  /* WEFT_CONNECT_TIMEOUT: how long to keep dialling a peer that is not there yet; default 30 s */
+	uint64_t heartbeat_ns;                /* WEFT_HEARTBEAT, default 1 s */
+	uint64_t lost_ns;                     /* WEFT_LOST, default 3 s */
+	uint64_t spin_ns;                     /* WEFT_SPIN, default 50 us */
+	uint64_t slots;                       /* WEFT_SLOTS: receive slots of a rail, default 512 */
+	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */
+	uint64_t room_bytes;                  /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link, default 4 MiB */
+	uint64_t shm;                         /* WEFT_SHM: yes/no: the shm rail for peers on this host; default yes */
+	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */
+};
+
+/*
+ * Defaults, then the environment.  -EINVAL: a value can't be read, is out of
+ * its limits, or WEFT_LOST is too short for WEFT_HEARTBEAT; the sentence names
+ * variable, value and limits.
+ */
+int wf_options_load(struct wf_options *o, struct wf_error *e);
+
+/*
+ * Parse one value of @unit ("bytes", "ns", "count", "yes/no").  Sizes take K, M,
+ * G (powers of 1024) or nothing; times need ns, us, ms or s, unless they are 0.
+ * -EINVAL: it can't be read.  -ERANGE: it does not fit 64 bits.
+ */
+int wf_options_parse(const char *unit, const char *text, uint64_t *value);
+
+/* The table, as public rows. */
+const struct weft_option *wf_options_rows(size_t *count);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Deadlines, soonest first: a pairing heap threaded through its timers, so
+ * that arming one can't fail.  Time is passed in; nothing here reads a clock.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_TIMER_H
+#define WF_TIMER_H
+
+#include "util/base.h"
+
+struct wf_timer {
+	uint64_t at_ns;
+	void (*fire)(struct wf_timer *timer);
+	struct wf_timer *child, *sibling, *back; /* back: parent or left sibling */
+	bool armed;
+};
+
+struct wf_timers {
+	struct wf_timer *root;
+	struct wf_timer *due; /* what a run that is under way took; NULL outside */
+};
+
+/* Arm @t for @at_ns, moving it if it was armed.  Borrows @t until it fires or is stopped. */
+void wf_timer_arm(struct wf_timers *timers, struct wf_timer *t, uint64_t at_ns,
+		  void (*fire)(struct wf_timer *));
+
+/* Harmless on a timer that is not armed. */
+void wf_timer_stop(struct wf_timers *timers, struct wf_timer *t);
+
+/*
+ * Fire what is due and return how many that were.  A timer that fires may arm and stop
+ * any, itself too, and be freed; what it arms fires in a later call at the soonest.  It
+ * must not call this itself.
+ */
+size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns);
+
+/* When the next is due; UINT64_MAX if none. */
+uint64_t wf_timer_next_ns(const struct wf_timers *timers);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/record.h"
+
+#include <errno.h>
+
+#define FIXED_BYTES 20 /* before the body: call to method_bytes */
+
+size_t wf_call_record_bytes(const struct wf_call_record *c)
+{
+	return FIXED_BYTES + wf_body_bytes(&c->body) + c->service_bytes + c->method_bytes;
+}
+
+void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c)
+{
+	wf_bytes_put_u64(w, c->call);
+	wf_bytes_put_u64(w, c->left_ns);
+	wf_bytes_put_u16(w, c->service_bytes);
+	wf_bytes_put_u16(w, c->method_bytes);
+	wf_body_put(w, &c->body);
+	wf_bytes_put(w, c->service, c->service_bytes);
+	wf_bytes_put(w, c->method, c->method_bytes);
+}
+
+int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record *c)
+{
+	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_call_record got;
+
+	got.call = wf_bytes_get_u64(&r);
+	got.left_ns = wf_bytes_get_u64(&r);
+	got.service_bytes = wf_bytes_get_u16(&r);
+	got.method_bytes = wf_bytes_get_u16(&r);
+	if (wf_body_get(&r, &got.body))
+		return -EBADMSG;
+	got.service = wf_bytes_view(&r, got.service_bytes);
+	got.method = wf_bytes_view(&r, got.method_bytes);
+	if (wf_body_end(&r, &got.body, &got.eager))
+		return -EBADMSG;
+	*c = got;
+	return 0;
+}

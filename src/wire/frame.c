@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/frame.h"
+
+#include <errno.h>
+
+void wf_frame_put(uint8_t *at, const struct wf_frame *frame)
+{
+	struct wf_writer w = wf_writer(at, WF_FRAME_HEADER_BYTES);
+
+	wf_bytes_put_u8(&w, WF_WIRE_VERSION);
+	wf_bytes_put_u8(&w, frame->kind);
+	wf_bytes_put_u16(&w, 0);
+	wf_bytes_put_u32(&w, frame->body_bytes);
+	wf_bytes_put_u64(&w, frame->link);
+	wf_bytes_put_u64(&w, frame->token);
+	wf_bytes_put_u32(&w, frame->epoch);
+	wf_bytes_put_u32(&w, frame->seq);
+	wf_bytes_put_u32(&w, frame->ack);
+	wf_bytes_put_u32(&w, frame->credit);
+	wf_bytes_put_u64(&w, frame->room);
+	wf_bytes_put_u16(&w, frame->record_count);
+	wf_bytes_put_u16(&w, 0);
+	wf_bytes_put_u32(&w, 0);
+}
+
+/* Only data and control carry records. */
+static bool body_fits_kind(const struct wf_frame *f)
+{
+	if (f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL)
+		return true;
+	return f->kind >= WF_FRAME_ANSWER && f->kind <= WF_FRAME_READY && !f->record_count &&
+	       !f->body_bytes;
+}
+
+int wf_frame_get(const uint8_t *at, size_t count, struct wf_frame *frame)
+{
+	struct wf_reader r = wf_reader(at, count);
+	struct wf_frame f;
+	uint64_t zeros;
+	uint8_t version;
+
+	/* In the order of the bytes. */
+	version = wf_bytes_get_u8(&r);
+	f.kind = wf_bytes_get_u8(&r);
+	zeros = wf_bytes_get_u16(&r);
+	f.body_bytes = wf_bytes_get_u32(&r);
+	f.link = wf_bytes_get_u64(&r);
+	f.token = wf_bytes_get_u64(&r);
+	f.epoch = wf_bytes_get_u32(&r);
+	f.seq = wf_bytes_get_u32(&r);
+	f.ack = wf_bytes_get_u32(&r);
+	f.credit = wf_bytes_get_u32(&r);
+	f.room = wf_bytes_get_u64(&r);
+	f.record_count = wf_bytes_get_u16(&r);
+	zeros |= wf_bytes_get_u16(&r);
+	zeros |= wf_bytes_get_u32(&r);
+	if (r.bad || version != WF_WIRE_VERSION || zeros || !body_fits_kind(&f) ||
+	    f.body_bytes != wf_reader_left(&r))
+		return -EBADMSG;
+	*frame = f;
+	return 0;
+}

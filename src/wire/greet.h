@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages of the door as plain bounded structs.
+ *
+ * protobuf-c does the encoding (wire/door.proto); here every length is checked
+ * against a fixed limit, so that the floors above hold no protobuf memory.
+ *
+ * Pure but for the allocations of protobuf-c.
+ */
+#ifndef WF_GREET_H
+#define WF_GREET_H
+
+#include "util/error.h"
+
+#define WF_GREET_MAGIC "WEFT"
+#define WF_GREET_PREFIX_BYTES 8      /* magic, u32 length */
+#define WF_GREET_BYTES_MAX 16384     /* a hello of 16 rails takes some 3 KiB */
+#define WF_GREET_RAILS_MAX 16
+#define WF_GREET_NAME_BYTES 64
+#define WF_GREET_TEXT_BYTES 480
+#define WF_GREET_ADDRESS_BYTES 128   /* as WF_ADDRESS_BYTES of fabric/ */
+#define WF_INCARNATION_BYTES 16
+
+enum wf_greet_kind {
+	WF_GREET_HELLO = 1,
+	WF_GREET_REFUSE,
+	WF_GREET_TRY,
+	WF_GREET_CANNOT,
+	WF_GREET_BEAT,
+	WF_GREET_RESYNC,
+	WF_GREET_GOODBYE
+};
+
+struct wf_greet_host {
+	uint8_t boot_id[16];
+	uint64_t uid, net_ns, pid_ns, pid, pid_start;
+	char shm_file[WF_GREET_NAME_BYTES];
+	uint8_t nonce[16];
+	uint64_t nonce_address;
+	int bell_fd, page_fd;
+};
+
+struct wf_greet_rail {
+	char provider[64];
+	uint32_t libfabric, protocol, protocol_version, frame_bytes;
+	bool connected, same_host;
+	uint8_t address[WF_GREET_ADDRESS_BYTES];
+	uint32_t address_bytes;
+};
+
+struct wf_hello {
+	uint32_t wire_min, wire_max;
+	uint8_t incarnation[WF_INCARNATION_BYTES];
+	char name[WF_GREET_NAME_BYTES];
+	char address[256];
+	struct wf_greet_host host;
+	bool manual;
+	uint64_t link, token;
+	uint64_t resume_link, resume_token;
+	uint64_t lost_ns;
+	uint32_t record_bytes_max;
+	uint32_t rail_count;
+	struct wf_greet_rail rails[WF_GREET_RAILS_MAX];
+	char security[16];
+};
+
+struct wf_greet {
+	enum wf_greet_kind kind;
+	union {
+		struct wf_hello hello;
+		struct {
+			uint32_t status;
+			char text[WF_GREET_TEXT_BYTES];
+		} refuse; /* also goodbye: text only */
+		struct {
+			uint32_t epoch, mine, yours;
+			char text[WF_GREET_TEXT_BYTES];
+		} try; /* also cannot: epoch and text */
+		struct {
+			uint64_t number;
+			bool answer;
+		} beat;
+		struct {
+			uint32_t epoch, received;
+		} resync;
+	};
+};
+
+/* Encode with prefix into @bytes of WF_GREET_BYTES_MAX; the length, or -EMSGSIZE, -ENOMEM. */
+int wf_greet_put(const struct wf_greet *greet, uint8_t *bytes);
+
+/*
+ * How long is the message whose first @count bytes are here, prefix included?
+ * 0: too few bytes to say.  -EBADMSG: not a message of weft's (checked from the first byte on).  -EMSGSIZE.
+ */
+int wf_greet_length(const uint8_t *bytes, size_t count);
+
+/* Decode one whole message, prefix included.  -EBADMSG with a sentence; -EMSGSIZE; -ENOMEM. */
+int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, struct wf_error *e);
+
+#endif

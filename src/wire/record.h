@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The records: what the two ends of a link say to each other in frames.
+ *
+ * Each has a put that writes its head (what follows a head, if anything, is
+ * the body of an eager transfer) and a get that checks every length.  All
+ * integers are little-endian; offsets are in weft_wire(7).
+ *
+ * Pure: no I/O, no allocation, no clock.  A get's pointers lie in its input.
+ */
+#ifndef WF_RECORD_H
+#define WF_RECORD_H
+
+#include <weft/tensor.h>
+#include "util/bytes.h"
+
+enum wf_record_type {
+	/* in data frames */
+	WF_RECORD_TENSOR = 1,
+	WF_RECORD_CALL = 2,
+	WF_RECORD_REPLY = 3,
+	WF_RECORD_PULLED = 4, /* reader to owner: the offer is used up */
+	WF_RECORD_RESUME = 5, /* reader to owner: offer it again, on this epoch's rail */
+	WF_RECORD_OFFER = 6,  /* owner to reader: here it is again */
+	WF_RECORD_ECHO = 7,
+	WF_RECORD_ECHOED = 8,
+	/* in control frames, so that they need no credit */
+	WF_RECORD_WITHDRAW = 16,  /* owner to reader: stop pulling */
+	WF_RECORD_WITHDRAWN = 17, /* reader to owner: stopped, or it was over */
+	WF_RECORD_CANCEL = 18,    /* caller to server */
+	WF_RECORD_RETURN = 19,    /* receiver to sender: give credits back */
+	WF_RECORD_RETURNED = 20   /* sender to receiver: a running total of those given back */
+};
+
+/* How a body travels.  It stands in every record that has one. */
+enum wf_body_way { WF_BODY_NONE = 0, WF_BODY_EAGER = 1, WF_BODY_PULL = 2 };
+
+struct wf_body {
+	uint8_t way;
+	uint64_t bytes;
+	/* pull only */
+	uint64_t offer;   /* the owner's id of it */
+	uint32_t epoch;   /* the rail for which address and key hold */
+	uint64_t address;
+	uint64_t key;
+};
+
+#define WF_BODY_BYTES_MAX 37 /* put of a pull: u8 way, u64 bytes, u64 offer, u32 epoch, u64 address, u64 key */
+
+/* Bytes of the put of @body. */
+size_t wf_body_bytes(const struct wf_body *body);
+void wf_body_put(struct wf_writer *w, const struct wf_body *body);
+/* -EBADMSG: lengths; no such way; a NONE of some bytes; a PULL of none, or past the end of memory. */
+int wf_body_get(struct wf_reader *r, struct wf_body *body);
+
+/*
+ * The end of a record: the bytes of an eager @body (else *@eager is NULL) and
+ * nothing more.  -EBADMSG.
+ */
+int wf_body_end(struct wf_reader *r, const struct wf_body *body, const uint8_t **eager);
+
+struct wf_tensor_record {
+	uint64_t step;
+	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE */
+	struct weft_dtype dtype;
+	uint8_t rank;
+	uint16_t key_bytes;
+	struct wf_body body;
+	const uint8_t *key;
+	const uint8_t *shape; /* rank little-endian i64 */
+	const uint8_t *eager; /* body.bytes of them when way is eager */
+};
+
+/* Bytes of the head of @t. */
+size_t wf_tensor_record_bytes(const struct wf_tensor_record *t);
+/* @shape is given as numbers here. */
+void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
+			  const int64_t *shape);
+/* -EBADMSG: lengths; a negative dimension; dtype with 0 bits or lanes; rank above WEFT_RANK_MAX;
+ * dimensions other than 0 that make 2^63 bytes or more; body bytes that are not the shape's (dead: none). */
+int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t);
+int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index);
+
+struct wf_call_record {
+	uint64_t call;    /* the caller's id */
+	uint64_t left_ns; /* until its deadline; UINT64_MAX: none */
+	uint16_t service_bytes, method_bytes;
+	struct wf_body body;
+	const uint8_t *service, *method, *eager;
+};
+
+size_t wf_call_record_bytes(const struct wf_call_record *c);
+void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c);
+int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record *c);
+
+struct wf_reply_record {
+	uint64_t call;
+	uint8_t status;   /* enum weft_status */
+	uint8_t executed; /* enum weft_executed */
+	uint16_t text_bytes;
+	struct wf_body body;
+	const uint8_t *text, *eager;
+};
+
+size_t wf_reply_record_bytes(const struct wf_reply_record *r);
+void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r);
+int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r);
+
+/*
+ * The small ones: an id, a second number and a status.
+ *   PULLED    offer, 0, status (enum weft_status: OK, or why it was not wanted)
+ *   RESUME    offer, reader's pull id        OFFER     (as struct wf_offer_record)
+ *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
+ *   RETURN    count    RETURNED  total
+ */
+struct wf_small_record {
+	uint64_t id;
+	uint64_t other;
+	uint8_t status;
+};
+
+#define WF_SMALL_RECORD_BYTES 17
+
+void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s);
+int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s);
+
+/* An offer made again: for the reader's @pull; way is PULL, or NONE if it is gone. */
+struct wf_offer_record {
+	uint64_t pull;
+	struct wf_body body;
+};
+
+#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_BYTES_MAX)
+
+void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
+int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);
+
+#endif

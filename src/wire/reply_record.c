@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/record.h"
+
+#include <errno.h>
+
+#define FIXED_BYTES 12 /* before the body: call to text_bytes */
+
+size_t wf_reply_record_bytes(const struct wf_reply_record *r)
+{
+	return FIXED_BYTES + wf_body_bytes(&r->body) + r->text_bytes;
+}
+
+void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r)
+{
+	wf_bytes_put_u64(w, r->call);
+	wf_bytes_put_u8(w, r->status);
+	wf_bytes_put_u8(w, r->executed);
+	wf_bytes_put_u16(w, r->text_bytes);
+	wf_body_put(w, &r->body);
+	wf_bytes_put(w, r->text, r->text_bytes);
+}
+
+int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r)
+{
+	struct wf_reader reader = wf_reader(bytes, count);
+	struct wf_reply_record got;
+
+	got.call = wf_bytes_get_u64(&reader);
+	got.status = wf_bytes_get_u8(&reader);
+	got.executed = wf_bytes_get_u8(&reader);
+	got.text_bytes = wf_bytes_get_u16(&reader);
+	if (wf_body_get(&reader, &got.body))
+		return -EBADMSG;
+	got.text = wf_bytes_view(&reader, got.text_bytes);
+	if (wf_body_end(&reader, &got.body, &got.eager))
+		return -EBADMSG;
+	if (got.status > WEFT_UNAUTHENTICATED || got.executed > WEFT_EXECUTED_YES)
+		return -EBADMSG;
+	*r = got;
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/record.h"
+
+#include <errno.h>
+
+#define FIXED_BYTES 16 /* before the body: step to key_bytes */
+#define FLAGS (WEFT_DEAD | WEFT_OPAQUE) /* the others concern one end only */
+
+size_t wf_tensor_record_bytes(const struct wf_tensor_record *t)
+{
+	return FIXED_BYTES + wf_body_bytes(&t->body) + t->rank * sizeof(int64_t) + t->key_bytes;
+}
+
+void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
+			  const int64_t *shape)
+{
+	wf_bytes_put_u64(w, t->step);
+	wf_bytes_put_u8(w, t->flags);
+	wf_bytes_put_u8(w, t->dtype.code);
+	wf_bytes_put_u8(w, t->dtype.bits);
+	wf_bytes_put_u8(w, t->rank);
+	wf_bytes_put_u16(w, t->dtype.lanes);
+	wf_bytes_put_u16(w, t->key_bytes);
+	wf_body_put(w, &t->body);
+	for (unsigned i = 0; i < t->rank; i++)
+		wf_bytes_put_u64(w, (uint64_t)shape[i]);
+	wf_bytes_put(w, t->key, t->key_bytes);
+}
+
+/* The bytes that dtype and shape say.  -EBADMSG: a dimension is negative, or they are too many. */
+static int content_bytes(const struct wf_tensor_record *t, uint64_t *bytes)
+{
+	uint64_t product = ((uint64_t)t->dtype.bits * t->dtype.lanes + 7) / 8;
+	bool is_empty = false;
+
+	for (unsigned i = 0; i < t->rank; i++) {
+		int64_t dim = wf_tensor_record_dim(t, i);
+
+		if (dim < 0)
+			return -EBADMSG;
+		if (dim == 0)
+			is_empty = true;
+		else if (__builtin_mul_overflow(product, (uint64_t)dim, &product))
+			return -EBADMSG;
+	}
+	/* Of an empty tensor too: its strides, and offsets by them, are to fit an int64_t. */
+	if (product > INT64_MAX)
+		return -EBADMSG;
+	*bytes = is_empty ? 0 : product;
+	return 0;
+}
+
+static bool body_fits(const struct wf_tensor_record *t)
+{
+	uint64_t bytes;
+
+	if (content_bytes(t, &bytes))
+		return false;
+	return t->flags & WEFT_DEAD ? t->body.way == WF_BODY_NONE : t->body.bytes == bytes;
+}
+
+static bool opaque_fits(const struct wf_tensor_record *t)
+{
+	if (!(t->flags & WEFT_OPAQUE))
+		return true;
+	return t->rank == 1 && t->dtype.code == WEFT_UINT && t->dtype.bits == 8 &&
+	       t->dtype.lanes == 1;
+}
+
+int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t)
+{
+	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_tensor_record got;
+
+	got.step = wf_bytes_get_u64(&r);
+	got.flags = wf_bytes_get_u8(&r);
+	got.dtype.code = wf_bytes_get_u8(&r);
+	got.dtype.bits = wf_bytes_get_u8(&r);
+	got.rank = wf_bytes_get_u8(&r);
+	got.dtype.lanes = wf_bytes_get_u16(&r);
+	got.key_bytes = wf_bytes_get_u16(&r);
+	if (wf_body_get(&r, &got.body))
+		return -EBADMSG;
+	got.shape = wf_bytes_view(&r, got.rank * sizeof(int64_t));
+	got.key = wf_bytes_view(&r, got.key_bytes);
+	if (wf_body_end(&r, &got.body, &got.eager))
+		return -EBADMSG;
+	if (got.flags & ~FLAGS || !got.dtype.bits || !got.dtype.lanes || got.rank > WEFT_RANK_MAX)
+		return -EBADMSG;
+	if (!opaque_fits(&got) || !body_fits(&got))
+		return -EBADMSG;
+	*t = got;
+	return 0;
+}
+
+int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index)
+{
+	struct wf_reader r = wf_reader(t->shape + index * sizeof(int64_t), sizeof(int64_t));
+
+	return (int64_t)wf_bytes_get_u64(&r);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/bench/bench.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static size_t bytes_of(const char *text)
+{
+	char *end;
+	size_t value = strtoull(text, &end, 10);
+
+	if (*end == 'K')
+		return value << 10;
+	if (*end == 'M')
+		return value << 20;
+	if (*end == 'G')
+		return value << 30;
+	return value;
+}
+
+void bench_options(struct bench_options *o, int argc, char **argv, const char *usage)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "p:e:s:t:w:")) != -1)
+		switch (c) {
+		case 'p':
+			o->provider = optarg;
+			break;
+		case 'e':
+			o->endpoint = optarg;
+			break;
+		case 's':
+			o->bytes = bytes_of(optarg);
+			break;
+		case 't':
+			o->seconds = strtod(optarg, NULL);
+			break;
+		case 'w':
+			o->window = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		default:
+			fprintf(stderr, "usage: %s\n", usage);
+			exit(2);
+		}
+	if (optind != argc || !o->bytes || !o->window || !(o->seconds > 0)) {
+		fprintf(stderr, "usage: %s\n", usage);
+		exit(2);
+	}
+}
+
+void bench_die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+double bench_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void *bench_memory(size_t bytes)
+{
+	size_t room = (bytes / 4096 + 1) * 4096;
+	void *memory = aligned_alloc(4096, room);
+
+	if (!memory)
+		bench_die("no memory for %zu bytes", bytes);
+	return memset(memory, 1, room);
+}
+
+int bench_pair(int (*server)(int to, const struct bench_options *o),
+	       const struct bench_options *o, pid_t *pid)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		bench_die("no socket pair");
+	*pid = fork();
+	if (*pid < 0)
+		bench_die("no second process");
+	if (*pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ends[0]);
+		exit(server(ends[1], o));
+	}
+	close(ends[1]);
+	return ends[0];
+}
+
+void bench_pair_end(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid || status)
+		bench_die("the second process failed");
+}
+
+void bench_tell(int to, const void *data, size_t bytes)
+{
+	if (send(to, data, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+		bench_die("the other process has gone");
+}
+
+void bench_hear(int from, void *data, size_t bytes)
+{
+	if (recv(from, data, bytes, MSG_WAITALL) != (ssize_t)bytes)
+		bench_die("the other process has gone");
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+void bench_print(const char *test, const struct bench_options *o, double *us, size_t us_count,
+		 uint64_t count, double seconds)
+{
+	double last = (double)us_count - 1;
+
+	qsort(us, us_count, sizeof(*us), by_value);
+	printf("{\"test\":\"%s\",\"provider\":\"%s\",\"endpoint\":\"%s\",\"bytes\":%zu,"
+	       "\"count\":%llu,\"seconds\":%.6f,"
+	       "\"latency_us\":{\"p50\":%.2f,\"p99\":%.2f,\"p999\":%.2f,\"max\":%.2f},"
+	       "\"bytes_per_s\":%.0f,\"messages_per_s\":%.1f}\n",
+	       test, o->provider, o->endpoint, o->bytes, (unsigned long long)count, seconds,
+	       us[(size_t)(0.5 * last)], us[(size_t)(0.99 * last)], us[(size_t)(0.999 * last)],
+	       us[us_count - 1], (double)count * (double)o->bytes / seconds,
+	       (double)count / seconds);
+}

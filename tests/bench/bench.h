@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the programs of this folder share, and share with nothing else: a
+ * comparison that runs the code it is compared with proves little.
+ *
+ * Any failure ends the program: a benchmark has nothing to save.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct bench_options {
+	const char *provider; /* "" where there is none */
+	const char *endpoint; /* msg or rdm, "" where there is none */
+	size_t bytes;
+	double seconds;
+	unsigned window;
+};
+
+/* Read -p -e -s -t -w over what @o holds; @usage is printed when that fails. */
+void bench_options(struct bench_options *o, int argc, char **argv, const char *usage);
+
+/* End with one line on stderr, and the second process with it. */
+__attribute__((noreturn, format(printf, 1, 2)))
+void bench_die(const char *format, ...);
+
+double bench_now(void); /* seconds */
+
+/* Pages that have been touched. */
+void *bench_memory(size_t bytes);
+
+/*
+ * Run @server in a second process that dies with this one, and return a
+ * socket to it for setting up; @server gets the other end.
+ */
+int bench_pair(int (*server)(int to, const struct bench_options *o),
+	       const struct bench_options *o, pid_t *pid);
+void bench_pair_end(pid_t pid);
+
+/* Exactly @bytes over that socket. */
+void bench_tell(int to, const void *data, size_t bytes);
+void bench_hear(int from, void *data, size_t bytes);
+
+/* Print the result as one JSON object; sorts @us, the @count round trips in microseconds. */
+void bench_print(const char *test, const struct bench_options *o, double *us, size_t us_count,
+		 uint64_t count, double seconds);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The parameter server example as its users run it: processes, flags, exit
+ * statuses and what they print, over each provider that is there.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "process.h"
+
+#define PS_MAX 2
+#define WORKERS_MAX 3
+#define FLAGS_MAX 8
+#define TRAIN_MS 60000 /* for what takes a few seconds */
+
+/* From the death of one process to the end of all others. */
+#define NOTICE_MS 2000
+
+static const char *const providers[] = { "shm", "tcp", "net", "sockets" };
+
+/* One training: its processes and what they are started with. */
+struct training {
+	unsigned ps_count, workers_count;
+	struct process ps[PS_MAX], workers[WORKERS_MAX];
+	char program[512];
+	char variable[64]; /* "FI_PROVIDER=..." */
+	char ps_hosts[128], worker_hosts[128];
+	char worker_address[WORKERS_MAX][32];
+	char ps_address[PS_MAX][32];
+};
+
+static int make_training(void **state)
+{
+	*state = calloc(1, sizeof(struct training));
+	return *state ? 0 : -1;
+}
+
+static int stop_training(void **state)
+{
+	struct training *t = *state;
+
+	for (unsigned i = 0; i < PS_MAX; i++)
+		process_stop(&t->ps[i]);
+	for (unsigned i = 0; i < WORKERS_MAX; i++)
+		process_stop(&t->workers[i]);
+	free(t);
+	return 0;
+}
+
+/* Choose addresses; @provider NULL leaves the choice to weft. */
+static void prepare(struct training *t, unsigned ps_count,
+		    unsigned workers_count, const char *provider)
+{
+	unsigned short ports[PS_MAX + WORKERS_MAX];
+	size_t used = 0;
+
+	for (unsigned i = 0; i < PS_MAX; i++)
+		process_stop(&t->ps[i]);
+	for (unsigned i = 0; i < WORKERS_MAX; i++)
+		process_stop(&t->workers[i]);
+
+	process_path("tests/examples/ps", t->program);
+	process_ports(ports, ps_count + workers_count);
+	t->ps_count = ps_count;
+	t->workers_count = workers_count;
+	t->variable[0] = '\0';
+	if (provider)
+		snprintf(t->variable, sizeof(t->variable), "FI_PROVIDER=%s",
+			 provider);
+
+	for (unsigned i = 0; i < ps_count; i++) {
+		snprintf(t->ps_address[i], sizeof(t->ps_address[i]),
+			 "127.0.0.1:%u", ports[i]);
+		used += (size_t)snprintf(t->ps_hosts + used,
+					 sizeof(t->ps_hosts) - used, "%s%s",
+					 i ? "," : "--ps_hosts=",
+					 t->ps_address[i]);
+	}
+	used = 0;
+	for (unsigned i = 0; i < workers_count; i++) {
+		snprintf(t->worker_address[i], sizeof(t->worker_address[i]),
+			 "127.0.0.1:%u", ports[ps_count + i]);
+		used += (size_t)snprintf(t->worker_hosts + used,
+					 sizeof(t->worker_hosts) - used, "%s%s",
+					 i ? "," : "--worker_hosts=",
+					 t->worker_address[i]);
+	}
+}
+
+/* Start one process; @flags, which may be NULL, ends with NULL. */
+static void start(struct training *t, bool worker, unsigned task,
+		  const char *const *flags)
+{
+	const char *variables[] = { t->variable[0] ? t->variable : NULL, NULL };
+	const char *argv[6 + FLAGS_MAX] = { t->program, t->ps_hosts,
+					    t->worker_hosts };
+	char index[32];
+	unsigned count = 5;
+
+	snprintf(index, sizeof(index), "--task_index=%u", task);
+	argv[3] = worker ? "--job_name=worker" : "--job_name=ps";
+	argv[4] = index;
+	for (; flags && *flags; flags++)
+		argv[count++] = *flags;
+	process_start(worker ? &t->workers[task] : &t->ps[task], variables, argv);
+}
+
+static void start_all(struct training *t, const char *const *flags)
+{
+	for (unsigned i = 0; i < t->ps_count; i++)
+		start(t, false, i, flags);
+	for (unsigned i = 0; i < t->workers_count; i++)
+		start(t, true, i, flags);
+}
+
+/* The process must end well, with nothing on stderr. */
+static void expect_success(struct process *p)
+{
+	assert_true(process_wait(p, TRAIN_MS));
+	assert_string_equal(process_err(p), "");
+	assert_int_equal(p->status, 0);
+}
+
+static void expect_success_of_all(struct training *t)
+{
+	for (unsigned i = 0; i < t->workers_count; i++)
+		expect_success(&t->workers[i]);
+	for (unsigned i = 0; i < t->ps_count; i++)
+		expect_success(&t->ps[i]);
+}
+
+/* The process must end with status 1 and one line on stderr that has @says. */
+static void expect_failure(struct process *p, unsigned limit_ms,
+			   const char *says)
+{
+	const char *line, *end;
+
+	assert_true(process_wait(p, limit_ms));
+	line = process_err(p);
+	if (!strstr(line, says))
+		fail_msg("expected '%s' in '%s'", says, line);
+	end = strchr(line, '\n');
+	assert_non_null(end);
+	assert_string_equal(end, "\n");
+	assert_int_equal(p->status, 1);
+}
+
+static double accuracy(struct process *chief)
+{
+	const char *found = strstr(process_out(chief), "accuracy=");
+
+	assert_non_null(found);
+	return atof(found + strlen("accuracy="));
+}
+
+/* Does this machine have @provider?  The same question that a user asks. */
+static bool is_there(const char *provider)
+{
+	char path[512], variable[64];
+	const char *variables[] = { variable, NULL };
+	const char *argv[] = { process_path("weft", path), "info", NULL };
+	struct process info;
+	bool there;
+
+	snprintf(variable, sizeof(variable), "FI_PROVIDER=%s", provider);
+	process_start(&info, variables, argv);
+	assert_true(process_wait(&info, PROCESS_LIMIT_MS));
+	there = info.status == 0;
+	process_stop(&info);
+	if (!there)
+		print_message("no %s here\n", provider);
+	return there;
+}
+
+/*
+ * Run @one over each provider that is there; tcp is everywhere, so finding
+ * none is a failure.
+ */
+static void over_each_provider(struct training *t,
+			       void (*one)(struct training *t,
+					   const char *provider))
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < sizeof(providers) / sizeof(*providers); i++) {
+		if (!is_there(providers[i]))
+			continue;
+		print_message("over %s\n", providers[i]);
+		one(t, providers[i]);
+		count++;
+	}
+	assert_true(count > 0);
+}
+
+static void train_and_verify(struct training *t, const char *provider)
+{
+	const char *const flags[] = { "--verify", "--steps=200", NULL };
+	char carried[64];
+
+	prepare(t, 1, 2, provider);
+	start_all(t, flags);
+	expect_success_of_all(t);
+
+	assert_non_null(strstr(process_out(&t->workers[0]), "verify=identical"));
+	assert_true(accuracy(&t->workers[0]) > .9);
+	/* What carried the bytes is what was asked for, on both sides. */
+	snprintf(carried, sizeof(carried), "carried_by=%s/", provider);
+	assert_non_null(strstr(process_out(&t->workers[0]), carried));
+	assert_non_null(strstr(process_out(&t->ps[0]), carried));
+}
+
+static void synchronous_training_gives_the_bits_of_one_process(void **state)
+{
+	over_each_provider(*state, train_and_verify);
+}
+
+static void variables_spread_over_servers_that_start_last(void **state)
+{
+	const char *const flags[] = { "--verify", "--steps=100", NULL };
+	struct training *t = *state;
+
+	prepare(t, 2, 3, NULL);
+	start(t, true, 2, flags);
+	start(t, true, 0, flags);
+	start(t, false, 1, flags);
+	start(t, true, 1, flags);
+	start(t, false, 0, flags);
+	expect_success_of_all(t);
+
+	assert_non_null(strstr(process_out(&t->workers[0]), "verify=identical"));
+	for (unsigned i = 0; i < 2; i++)
+		assert_non_null(strstr(process_out(&t->ps[i]), "updates=100"));
+}
+
+static void asynchronous_training_learns(void **state)
+{
+	const char *const flags[] = { "--async", NULL };
+	struct training *t = *state;
+
+	prepare(t, 1, 2, NULL);
+	start_all(t, flags);
+	expect_success_of_all(t);
+
+	assert_true(accuracy(&t->workers[0]) > .9);
+	/* Every gradient of both workers is one update. */
+	assert_non_null(strstr(process_out(&t->ps[0]), "updates=600"));
+}
+
+static void tf_config_serves_instead_of_flags(void **state)
+{
+	static const struct {
+		const char *type;
+		unsigned index;
+	} tasks[] = { { "ps", 0 }, { "chief", 0 }, { "worker", 0 } };
+	struct training *t = *state;
+	struct process *processes[] = { &t->ps[0], &t->workers[0],
+					&t->workers[1] };
+
+	prepare(t, 1, 2, NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		char json[512];
+		const char *variables[] = { json, NULL };
+		const char *argv[] = { t->program, "--verify", "--steps=50",
+				       NULL };
+
+		snprintf(json, sizeof(json),
+			 "TF_CONFIG={\"cluster\": {\"ps\": [\"%s\"], \"chief\": "
+			 "[\"%s\"], \"worker\": [\"%s\"]}, \"task\": {\"type\": "
+			 "\"%s\", \"index\": %u}}", t->ps_address[0],
+			 t->worker_address[0], t->worker_address[1],
+			 tasks[i].type, tasks[i].index);
+		process_start(processes[i], variables, argv);
+	}
+	expect_success_of_all(t);
+	assert_non_null(strstr(process_out(&t->workers[0]), "verify=identical"));
+}
+
+/* Start a training that would take hours, and wait until it is well under way. */
+static void start_long(struct training *t, const char *provider)
+{
+	const char *const flags[] = { "--steps=1000000", "--progress=100", NULL };
+
+	prepare(t, 1, 2, provider);
+	start_all(t, flags);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(process_says(&t->workers[i], "step 100 of",
+					 TRAIN_MS));
+}
+
+static void kill_worker(struct training *t, const char *provider)
+{
+	unsigned long killed_ms;
+	char says[64];
+
+	start_long(t, provider);
+	process_signal(&t->workers[1], SIGKILL);
+	killed_ms = process_now_ms();
+
+	snprintf(says, sizeof(says), "lost worker 1 (%s)",
+		 t->worker_address[1]);
+	expect_failure(&t->ps[0], TRAIN_MS, says);
+	expect_failure(&t->workers[0], TRAIN_MS, says);
+	assert_in_range(process_now_ms() - killed_ms, 0, NOTICE_MS);
+}
+
+static void a_killed_worker_ends_all_and_is_named(void **state)
+{
+	over_each_provider(*state, kill_worker);
+}
+
+static void kill_server(struct training *t, const char *provider)
+{
+	unsigned long killed_ms;
+	char says[64];
+
+	start_long(t, provider);
+	process_signal(&t->ps[0], SIGKILL);
+	killed_ms = process_now_ms();
+
+	snprintf(says, sizeof(says), "lost ps 0 (%s)", t->ps_address[0]);
+	expect_failure(&t->workers[0], TRAIN_MS, says);
+	expect_failure(&t->workers[1], TRAIN_MS, says);
+	assert_in_range(process_now_ms() - killed_ms, 0, NOTICE_MS);
+}
+
+static void a_killed_server_ends_its_workers_and_is_named(void **state)
+{
+	over_each_provider(*state, kill_server);
+}
+
+/* The other server has nothing to do with the dead one: a worker tells it. */
+static void one_of_two_servers_killed_ends_the_other(void **state)
+{
+	const char *const flags[] = { "--steps=1000000", "--progress=100", NULL };
+	struct training *t = *state;
+	char says[64];
+
+	prepare(t, 2, 1, NULL);
+	start_all(t, flags);
+	assert_true(process_says(&t->workers[0], "step 100 of", TRAIN_MS));
+	process_signal(&t->ps[1], SIGKILL);
+
+	snprintf(says, sizeof(says), "lost ps 1 (%s)", t->ps_address[1]);
+	expect_failure(&t->workers[0], TRAIN_MS, says);
+	expect_failure(&t->ps[0], TRAIN_MS, says);
+}
+
+static void a_worker_with_other_settings_is_refused(void **state)
+{
+	const char *const one[] = { "--seed=1", "--timeout=2", NULL };
+	const char *const another[] = { "--seed=2", NULL };
+	struct training *t = *state;
+
+	prepare(t, 1, 1, NULL);
+	start(t, false, 0, one);
+	start(t, true, 0, another);
+	expect_failure(&t->workers[0], PROCESS_LIMIT_MS, "--seed=2");
+	expect_failure(&t->ps[0], PROCESS_LIMIT_MS, "did not join within 2");
+}
+
+static void a_worker_without_a_server_gives_up(void **state)
+{
+	const char *const flags[] = { "--timeout=1", NULL };
+	struct training *t = *state;
+
+	prepare(t, 1, 1, NULL);
+	start(t, true, 0, flags);
+	expect_failure(&t->workers[0], PROCESS_LIMIT_MS,
+		       "did not answer within 1");
+}
+
+static void bad_data_is_named_before_anything_starts(void **state)
+{
+	const char *const flags[] = { "--data=/nonexistent", NULL };
+	struct training *t = *state;
+
+	prepare(t, 1, 1, NULL);
+	start(t, true, 0, flags);
+	expect_failure(&t->workers[0], PROCESS_LIMIT_MS,
+		       "/nonexistent/train-images-idx3-ubyte");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_training, stop_training)
+	const struct CMUnitTest tests[] = {
+		TEST(synchronous_training_gives_the_bits_of_one_process),
+		TEST(variables_spread_over_servers_that_start_last),
+		TEST(asynchronous_training_learns),
+		TEST(tf_config_serves_instead_of_flags),
+		TEST(a_killed_worker_ends_all_and_is_named),
+		TEST(a_killed_server_ends_its_workers_and_is_named),
+		TEST(one_of_two_servers_killed_ends_the_other),
+		TEST(a_worker_with_other_settings_is_refused),
+		TEST(a_worker_without_a_server_gives_up),
+		TEST(bad_data_is_named_before_anything_starts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A libfabric made of ops tables: one network in this process, with as many
+ * nodes as a test likes, on virtual time.
+ *
+ * Linking this file instead of libfabric replaces it.  Things happen when
+ * somebody polls a queue after their time has come (wf_clock_now); the same
+ * seed and the same calls give the same run.
+ *
+ * It is as bad as real providers are where the knobs say so, and as strict as
+ * the manual everywhere: a wrong call stops the test with a line that says why.
+ */
+#ifndef WF_FAKE_FABRIC_H
+#define WF_FAKE_FABRIC_H
+
+#include <rdma/fabric.h>
+
+#include "util/base.h"
+
+/* Chances are out of 1000.  All zero: a perfect network without delay. */
+struct wf_fake {
+	uint64_t seed;
+	uint32_t version;     /* of libfabric; 0: 1.17 */
+	uint64_t mr_mode;     /* demanded: FI_MR_LOCAL, FI_MR_VIRT_ADDR, FI_MR_PROV_KEY ... */
+	size_t inject_bytes;  /* 0: 64 */
+	size_t slots_max;     /* receives that can be posted on one context; 0: 1024 */
+	uint64_t delay_min_ns, delay_max_ns; /* one way, of everything */
+	unsigned eagain;      /* a post is refused */
+	unsigned fail;        /* an operation ends with an error; a connection dies of it */
+	unsigned lose;        /* a message completes at its sender and never arrives */
+	unsigned stick;       /* a read never ends */
+	unsigned twice;       /* a completion comes twice */
+	unsigned nobody;      /* a completion with a NULL context comes besides */
+	bool shuffle;         /* completions in any order, but receives of a connection in theirs */
+	bool reorder;         /* on a shared endpoint messages overtake each other */
+	bool reads_alone;     /* a read needs no progress of the one that is read */
+};
+
+/* Start a network.  The knobs may be turned later through wf_fake_knobs. */
+void wf_fake_open(const struct wf_fake *fake);
+struct wf_fake *wf_fake_knobs(void);
+
+/* End it; how many libfabric objects were never closed. */
+size_t wf_fake_close(void);
+
+/*
+ * What fi_getinfo offers.  At the start: "tcp" on lo (connected, 127.0.0.1)
+ * and "efa" on fake0 (shared, no IP).  @ip may be NULL.
+ */
+void wf_fake_offer(enum fi_ep_type type, const char *provider, const char *domain, const char *ip);
+void wf_fake_offer_nothing(void);
+
+/* Whatever is opened from here on belongs to @node (at most 1023; 0 at the start). */
+void wf_fake_enter(unsigned node);
+
+/* As SIGKILL does: what it had sent still arrives, what it holds is the test's to free. */
+void wf_fake_kill(unsigned node);
+
+/* As SIGSTOP and SIGCONT do; the test must not poll it meanwhile. */
+void wf_fake_freeze(unsigned node, bool frozen);
+
+/* Between @a and @b nothing passes any more, and nobody is told. */
+void wf_fake_cut(unsigned a, unsigned b, bool cut);
+
+/* The next time at which something happens; UINT64_MAX: never, as things stand. */
+uint64_t wf_fake_next_ns(void);
+
+/* What was handed to the network and what arrived. */
+uint64_t wf_fake_sent(void);
+uint64_t wf_fake_arrived(void);
+
+#endif

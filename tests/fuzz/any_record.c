@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/fuzz/any_record.h"
+
+int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_record *any)
+{
+	switch (type) {
+	case WF_RECORD_TENSOR:
+		return wf_tensor_record_get(bytes, count, &any->tensor);
+	case WF_RECORD_CALL:
+		return wf_call_record_get(bytes, count, &any->call);
+	case WF_RECORD_REPLY:
+		return wf_reply_record_get(bytes, count, &any->reply);
+	case WF_RECORD_OFFER:
+		return wf_offer_record_get(bytes, count, &any->offer);
+	default:
+		return wf_small_record_get(bytes, count, &any->small);
+	}
+}
+
+static void put_tensor(struct wf_writer *w, const struct wf_tensor_record *t)
+{
+	int64_t shape[UINT8_MAX];
+
+	for (unsigned i = 0; i < t->rank; i++)
+		shape[i] = wf_tensor_record_dim(t, i);
+	wf_tensor_record_put(w, t, shape);
+}
+
+static void put_eager(struct wf_writer *w, const struct wf_body *body, const uint8_t *eager)
+{
+	if (body->way == WF_BODY_EAGER)
+		wf_bytes_put(w, eager, body->bytes);
+}
+
+size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes, size_t room)
+{
+	struct wf_writer w = wf_writer(bytes, room);
+
+	switch (type) {
+	case WF_RECORD_TENSOR:
+		put_tensor(&w, &any->tensor);
+		put_eager(&w, &any->tensor.body, any->tensor.eager);
+		break;
+	case WF_RECORD_CALL:
+		wf_call_record_put(&w, &any->call);
+		put_eager(&w, &any->call.body, any->call.eager);
+		break;
+	case WF_RECORD_REPLY:
+		wf_reply_record_put(&w, &any->reply);
+		put_eager(&w, &any->reply.body, any->reply.eager);
+		break;
+	case WF_RECORD_OFFER:
+		wf_offer_record_put(&w, &any->offer);
+		break;
+	default:
+		wf_small_record_put(&w, &any->small);
+		break;
+	}
+	return w.bad ? 0 : room - wf_writer_left(&w);
+}
+
+struct span {
+	const uint8_t *from, *to;
+};
+
+static bool inside(struct span s, const uint8_t *at, uint64_t count)
+{
+	return at >= s.from && at <= s.to && count <= (uint64_t)(s.to - at);
+}
+
+static bool eager_inside(struct span s, const struct wf_body *body, const uint8_t *eager)
+{
+	return body->way == WF_BODY_EAGER ? inside(s, eager, body->bytes) : !eager;
+}
+
+bool any_record_inside(uint8_t type, const union any_record *any, const uint8_t *bytes,
+		       size_t count)
+{
+	struct span s = { bytes, bytes + count };
+
+	switch (type) {
+	case WF_RECORD_TENSOR:
+		return inside(s, any->tensor.key, any->tensor.key_bytes) &&
+		       inside(s, any->tensor.shape, any->tensor.rank * sizeof(int64_t)) &&
+		       eager_inside(s, &any->tensor.body, any->tensor.eager);
+	case WF_RECORD_CALL:
+		return inside(s, any->call.service, any->call.service_bytes) &&
+		       inside(s, any->call.method, any->call.method_bytes) &&
+		       eager_inside(s, &any->call.body, any->call.eager);
+	case WF_RECORD_REPLY:
+		return inside(s, any->reply.text, any->reply.text_bytes) &&
+		       eager_inside(s, &any->reply.body, any->reply.eager);
+	default:
+		return true; /* numbers only */
+	}
+}

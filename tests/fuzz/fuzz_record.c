@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Input: the type of a record, then its bytes.  What is accepted lies inside
+ * the input, and written again it is the same bytes: there is one way to say
+ * a thing.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include "tests/fuzz/any_record.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	union any_record any;
+	uint8_t *again;
+
+	if (!count || any_record_get(bytes[0], bytes + 1, count - 1, &any))
+		return 0;
+	must(any_record_inside(bytes[0], &any, bytes + 1, count - 1));
+	again = malloc(count);
+	must(again != NULL);
+	must(any_record_put(bytes[0], &any, again, count) == count - 1);
+	must(memcmp(again, bytes + 1, count - 1) == 0);
+	free(again);
+	return 0;
+}
+
+size_t fuzz_seed(unsigned index, uint8_t *bytes)
+{
+	static const int64_t shape[] = { 2, 3 };
+	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	const uint8_t *text = (const uint8_t *)"edge_7_grad/weights:0";
+	struct wf_body pull = { .way = WF_BODY_PULL, .bytes = 24, .offer = 9, .epoch = 1,
+				.address = 4096, .key = 77 };
+	struct wf_tensor_record tensor = { .step = 5, .dtype = { WEFT_FLOAT, 32, 1 }, .rank = 2,
+					   .key_bytes = 21, .key = text, .body = pull };
+	struct wf_call_record call = { .call = 3, .left_ns = 1000, .service_bytes = 9,
+				       .method_bytes = 7, .service = text, .method = text,
+				       .body = { .way = WF_BODY_EAGER, .bytes = 21 } };
+	struct wf_reply_record reply = { .call = 3, .status = WEFT_INTERNAL,
+					 .executed = WEFT_EXECUTED_YES, .text_bytes = 21,
+					 .text = text };
+	struct wf_offer_record offer = { .pull = 8, .body = pull };
+	struct wf_small_record small = { .id = 9, .other = 8, .status = WEFT_OK };
+
+	switch (index) {
+	case 0:
+		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
+		wf_tensor_record_put(&w, &tensor, shape);
+		break;
+	case 1:
+		tensor.body = (struct wf_body){ .way = WF_BODY_EAGER, .bytes = 24 };
+		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
+		wf_tensor_record_put(&w, &tensor, shape);
+		wf_bytes_put(&w, "content of the tensor...", 24);
+		break;
+	case 2:
+		wf_bytes_put_u8(&w, WF_RECORD_CALL);
+		wf_call_record_put(&w, &call);
+		wf_bytes_put(&w, text, 21);
+		break;
+	case 3:
+		wf_bytes_put_u8(&w, WF_RECORD_REPLY);
+		wf_reply_record_put(&w, &reply);
+		break;
+	case 4:
+		wf_bytes_put_u8(&w, WF_RECORD_OFFER);
+		wf_offer_record_put(&w, &offer);
+		break;
+	case 5:
+		wf_bytes_put_u8(&w, WF_RECORD_PULLED);
+		wf_small_record_put(&w, &small);
+		break;
+	default:
+		return 0;
+	}
+	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+}

@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The `weft` command as its users meet it: run as a program, over every
+ * provider found here, judged by output, errors and exit status.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Nothing here takes long; only a machine that does much else needs this much. */
+#define LIMIT_S 60.0
+
+/* weft promises 2 s; opening and closing nodes and a busy machine come on top. */
+#define REPORT_LIMIT_S 5.0
+
+#define WORDS_MAX  16
+#define SHARED_MAX 64
+#define TEXT_BYTES 65536
+
+static const char *const providers[] = { "shm", "tcp", "net", "sockets" };
+
+#define PROVIDER_COUNT (sizeof(providers) / sizeof(*providers))
+
+static char weft_path[4096];
+
+/* A run of the tool.  Its output goes to files, so it never waits for us. */
+struct process {
+	pid_t pid;
+	int out, err;
+	int status; /* exit status; 128 + the signal that ended it */
+	char text[TEXT_BYTES], error[TEXT_BYTES];
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void nap(void)
+{
+	const struct timespec t = { .tv_nsec = 5000000 };
+
+	nanosleep(&t, NULL);
+}
+
+static int scratch(void)
+{
+	FILE *f = tmpfile();
+	int fd;
+
+	assert_non_null(f);
+	fd = fcntl(fileno(f), F_DUPFD_CLOEXEC, 0);
+	fclose(f);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* @environment is "NAME=VALUE" or NULL; @line is words with blanks between them. */
+static void start(struct process *p, const char *environment, const char *line)
+{
+	char words[1024], *argv[WORDS_MAX + 1] = { weft_path }, *rest = words, *word;
+	int argc = 1;
+
+	snprintf(words, sizeof(words), "%s", line);
+	while ((word = strsep(&rest, " "))) {
+		assert_true(argc < WORDS_MAX);
+		argv[argc++] = word;
+	}
+	*p = (struct process){ .out = scratch(), .err = scratch() };
+	p->pid = fork();
+	assert_true(p->pid >= 0);
+	if (p->pid)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (environment)
+		putenv(strdup(environment));
+	dup2(p->out, STDOUT_FILENO);
+	dup2(p->err, STDERR_FILENO);
+	execv(weft_path, argv);
+	_exit(127);
+}
+
+static void read_back(int fd, char *text)
+{
+	ssize_t got = pread(fd, text, TEXT_BYTES - 1, 0);
+
+	assert_true(got >= 0);
+	text[got] = '\0';
+}
+
+/* Wait for its end.  Returns its exit status; what it wrote is in ->text and ->error. */
+static int finish(struct process *p)
+{
+	double until = now() + LIMIT_S;
+	int status;
+
+	while (waitpid(p->pid, &status, WNOHANG) == 0) {
+		if (now() > until) {
+			kill(p->pid, SIGKILL);
+			waitpid(p->pid, &status, 0);
+			fail_msg("weft did not end");
+		}
+		nap();
+	}
+	read_back(p->out, p->text);
+	read_back(p->err, p->error);
+	close(p->out);
+	close(p->err);
+	p->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return p->status;
+}
+
+static int run(struct process *p, const char *environment, const char *line)
+{
+	start(p, environment, line);
+	return finish(p);
+}
+
+/* Wait until it has written a whole line. */
+static void first_line(struct process *p)
+{
+	double until = now() + LIMIT_S;
+	siginfo_t end;
+
+	do {
+		nap();
+		read_back(p->out, p->text);
+		end.si_pid = 0;
+		assert_int_equal(waitid(P_PID, (id_t)p->pid, &end, WEXITED | WNOHANG | WNOWAIT), 0);
+		if (end.si_pid || now() > until) {
+			read_back(p->err, p->error);
+			fail_msg("weft wrote no line, but: %s", p->error);
+		}
+	} while (!strchr(p->text, '\n'));
+}
+
+static unsigned lines(const char *text)
+{
+	unsigned count = 0;
+
+	for (; *text; text++)
+		count += *text == '\n';
+	return count;
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Is it one line, beginning like this? */
+static void assert_one_sentence(const char *error, const char *with)
+{
+	assert_int_equal(lines(error), 1);
+	assert_true(begins(error, with));
+}
+
+static bool is_here(const char *provider)
+{
+	static struct process p;
+	char environment[64];
+
+	snprintf(environment, sizeof(environment), "WEFT_PROVIDER=%s", provider);
+	return run(&p, environment, "info") == 0;
+}
+
+/*
+ * Is there a JSON value at *@at?  Moves *@at behind it.  Strict enough for
+ * what a program could choke on: commas, quotes, brackets, numbers.
+ */
+static bool json_value(const char **at);
+
+static bool json_word(const char **at, const char *word)
+{
+	if (!begins(*at, word))
+		return false;
+	*at += strlen(word);
+	return true;
+}
+
+static bool json_string(const char **at)
+{
+	if (!json_word(at, "\""))
+		return false;
+	for (; **at != '"'; (*at)++) {
+		if ((unsigned char)**at < 0x20)
+			return false;
+		if (**at == '\\' && !*++*at)
+			return false;
+	}
+	return json_word(at, "\"");
+}
+
+static bool json_number(const char **at)
+{
+	size_t length = strspn(*at, "-0123456789.eE+");
+	char *end;
+
+	strtod(*at, &end);
+	if (!length || end != *at + length)
+		return false;
+	*at = end;
+	return true;
+}
+
+static bool json_list(const char **at, const char *end, bool named)
+{
+	if (json_word(at, end))
+		return true;
+	do {
+		if (named && !(json_string(at) && json_word(at, ":")))
+			return false;
+		if (!json_value(at))
+			return false;
+	} while (json_word(at, ","));
+	return json_word(at, end);
+}
+
+static bool json_value(const char **at)
+{
+	if (json_word(at, "{"))
+		return json_list(at, "}", true);
+	if (json_word(at, "["))
+		return json_list(at, "]", false);
+	if (**at == '"')
+		return json_string(at);
+	return json_word(at, "true") || json_word(at, "false") || json_word(at, "null") ||
+	       json_number(at);
+}
+
+/* Is @text nothing but @count lines, each one JSON object? */
+static void assert_json_lines(const char *text, unsigned count)
+{
+	assert_int_equal(lines(text), count);
+	while (*text) {
+		assert_int_equal(*text, '{');
+		assert_true(json_value(&text));
+		assert_int_equal(*text, '\n');
+		text++;
+	}
+}
+
+static pid_t child_of(pid_t parent)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	assert_non_null(dir);
+	while (!found && (entry = readdir(dir))) {
+		char path[300], stat[512] = "", *after;
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		int fd, parent_pid = 0;
+
+		if (pid <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		fd = open(path, O_RDONLY);
+		if (fd < 0)
+			continue;
+		if (read(fd, stat, sizeof(stat) - 1) > 0 && (after = strrchr(stat, ')')) &&
+		    sscanf(after, ") %*c %d", &parent_pid) == 1 && parent_pid == parent)
+			found = pid;
+		close(fd);
+	}
+	closedir(dir);
+	return found;
+}
+
+/* Names in /dev/shm that a process uses. */
+struct shared {
+	char names[SHARED_MAX][256];
+	unsigned count;
+};
+
+static void note_shared(struct shared *s, const char *path)
+{
+	const char *stem = "/dev/shm/", *at = strstr(path, stem);
+
+	if (!at)
+		return;
+	assert_true(s->count < SHARED_MAX);
+	at += strlen(stem);
+	snprintf(s->names[s->count++], sizeof(s->names[0]), "%.*s", (int)strcspn(at, "\n"), at);
+}
+
+/* Add what @pid has mapped or open. */
+static void find_shared(struct shared *s, pid_t pid)
+{
+	char path[64], line[4096];
+	struct dirent *entry;
+	FILE *maps;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "r");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		note_shared(s, line);
+	fclose(maps);
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		ssize_t length = readlinkat(dirfd(dir), entry->d_name, line, sizeof(line) - 1);
+
+		line[length < 0 ? 0 : length] = '\0';
+		note_shared(s, line);
+	}
+	closedir(dir);
+}
+
+static void assert_all_gone(const struct shared *s)
+{
+	char path[300];
+
+	for (unsigned i = 0; i < s->count; i++) {
+		snprintf(path, sizeof(path), "/dev/shm/%s", s->names[i]);
+		if (access(path, F_OK) == 0)
+			fail_msg("%s is left", path);
+	}
+}
+
+static void info_shows_only_what_FI_PROVIDER_names(void **state)
+{
+	static struct process p;
+	const char *at;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp", "info --json"), 0);
+	assert_json_lines(p.text, 1);
+	assert_non_null(strstr(p.text, "\"provider\":\"tcp\""));
+	for (at = p.text; (at = strstr(at, "\"provider\":\"")); at++)
+		assert_true(begins(at, "\"provider\":\"tcp\""));
+}
+
+static void a_provider_that_does_not_exist_is_one_sentence(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=nosuch", "info"), 1);
+	assert_one_sentence(p.error, "weft info: ");
+	assert_non_null(strstr(p.error, "nosuch"));
+	assert_string_equal(p.text, "");
+	assert_int_equal(run(&p, NULL, "perf --provider nosuch"), 1);
+	assert_one_sentence(p.error, "weft perf: ");
+	assert_non_null(strstr(p.error, "nosuch"));
+}
+
+static void an_empty_FI_PROVIDER_is_one_sentence(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=", "info"), 1);
+	assert_one_sentence(p.error, "weft info: ");
+	assert_non_null(strstr(p.error, "FI_PROVIDER"));
+}
+
+static void info_lists_settings_and_plans(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, NULL, "info --options --json"), 0);
+	assert_json_lines(p.text, 1);
+	assert_non_null(strstr(p.text, "\"WEFT_PROVIDER\""));
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp", "info --plan 8M user pool --json"), 0);
+	assert_json_lines(p.text, 1);
+	assert_non_null(strstr(p.text, "pull"));
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp", "info --plan 8 user pool"), 0);
+	assert_non_null(strstr(p.text, "eager"));
+}
+
+static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
+{
+	static const char *const wrong[] = {
+		"nosuch",
+		"info --nosuch",
+		"info extra",
+		"info --plan 8M user",
+		"info --plan 8M user nowhere",
+		"info --plan many user pool",
+		"ping",
+		"ping -c few 127.0.0.1:1",
+		"serve extra",
+		"serve --listen",
+		"perf --test nosuch",
+		"perf --sizes 8,,9",
+		"perf --sizes 2G",
+		"perf --sizes -1",
+		"perf --sizes 1G --window 64",
+		"perf --time 0",
+		"perf --time soon",
+		"perf --count 0",
+		"perf --window 65",
+		"perf --memory nosuch",
+		"perf 127.0.0.1:1 extra",
+	};
+	static struct process p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		if (run(&p, NULL, wrong[i]) != 2 || !strstr(p.error, "usage: weft"))
+			fail_msg("weft %s: status %d: %s", wrong[i], p.status, p.error);
+		assert_string_equal(p.text, "");
+	}
+}
+
+static void help_is_no_error(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, NULL, "--version"), 0);
+	assert_true(begins(p.text, "weft "));
+	assert_int_equal(run(&p, NULL, "help perf"), 0);
+	assert_non_null(strstr(p.text, "--no-validate"));
+	assert_int_equal(run(&p, NULL, "ping --help"), 0);
+	assert_string_equal(p.error, "");
+}
+
+static void serve_answers_pings_until_it_is_interrupted(void **state)
+{
+	static struct process serve, ping;
+	char line[256];
+
+	(void)state;
+	start(&serve, "FI_PROVIDER=tcp", "serve");
+	first_line(&serve);
+	snprintf(line, sizeof(line), "ping -c 3 %.*s", (int)strcspn(serve.text, "\n"),
+		 serve.text);
+
+	assert_int_equal(run(&ping, "FI_PROVIDER=tcp", line), 0);
+	assert_non_null(strstr(ping.text, "3 sent, 3 answered"));
+	assert_string_equal(ping.error, "");
+
+	kill(serve.pid, SIGINT);
+	assert_int_equal(finish(&serve), 0);
+	assert_string_equal(serve.error, "");
+}
+
+static void a_ping_that_nobody_answers_fails(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	/* Port 1 of loopback: nobody listens there. */
+	assert_int_equal(run(&p, NULL, "ping 127.0.0.1:1"), 1);
+	assert_one_sentence(p.error, "weft ping: 127.0.0.1:1: ");
+}
+
+static void perf_validates_and_prints_json_over_every_provider(void **state)
+{
+	static struct process p;
+	unsigned found = 0;
+
+	(void)state;
+	for (size_t i = 0; i < PROVIDER_COUNT; i++) {
+		char line[128];
+
+		if (!is_here(providers[i]))
+			continue;
+		found++;
+		for (int call = 0; call < 2; call++) {
+			const char *at;
+			unsigned validated = 0;
+
+			snprintf(line, sizeof(line),
+				 "perf --json --test %s --sizes 0,8,20000,1M --count 20 --provider %s",
+				 call ? "call" : "tensor", providers[i]);
+			if (run(&p, NULL, line))
+				fail_msg("weft %s: %s", line, p.error);
+			assert_string_equal(p.error, "");
+			assert_json_lines(p.text, 4);
+			for (at = p.text; (at = strstr(at, "\"validated\":true")); at++)
+				validated++;
+			assert_int_equal(validated, 4);
+			assert_non_null(strstr(p.text, "\"count\":20,"));
+			assert_non_null(strstr(p.text, providers[i]));
+		}
+	}
+	assert_true(found > 0);
+}
+
+static void perf_measures_memory_of_the_pool_too(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --memory pool --sizes 1M --count 10"),
+			 0);
+	assert_non_null(strstr(p.text, "\"validated\":true"));
+}
+
+static void what_was_not_compared_is_not_called_validated(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --no-validate --sizes 8 --count 10"),
+			 0);
+	assert_non_null(strstr(p.text, "\"validated\":false"));
+}
+
+static void perf_measures_against_a_server_that_stays(void **state)
+{
+	static struct process serve, perf;
+	char line[256];
+
+	(void)state;
+	start(&serve, "FI_PROVIDER=tcp", "serve");
+	first_line(&serve);
+	snprintf(line, sizeof(line), "perf --json --sizes 8,64K --count 20 %.*s",
+		 (int)strcspn(serve.text, "\n"), serve.text);
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(run(&perf, "FI_PROVIDER=tcp", line), 0);
+		assert_json_lines(perf.text, 2);
+	}
+
+	kill(serve.pid, SIGTERM);
+	assert_int_equal(finish(&serve), 0);
+	assert_string_equal(serve.error, "");
+}
+
+/* A measurement that goes on for half a minute, its second process, and both at work. */
+static pid_t start_long(struct process *perf, const char *provider)
+{
+	char line[512];
+	pid_t second;
+
+	snprintf(line, sizeof(line), "perf --json --time 0.4 --provider %s --sizes 64K", provider);
+	for (int i = 0; i < 60; i++)
+		strcat(line, ",1M");
+	start(perf, NULL, line);
+	first_line(perf);
+	second = child_of(perf->pid);
+	assert_true(second > 0);
+	return second;
+}
+
+static void the_first_process_reports_the_death_of_the_second(void **state)
+{
+	static struct process perf;
+
+	(void)state;
+	for (size_t i = 0; i < PROVIDER_COUNT; i++) {
+		struct shared shared = { .count = 0 };
+		double killed;
+		pid_t second;
+
+		if (!is_here(providers[i]))
+			continue;
+		second = start_long(&perf, providers[i]);
+		find_shared(&shared, second);
+		find_shared(&shared, perf.pid);
+		killed = now();
+		kill(second, SIGKILL);
+		assert_int_equal(finish(&perf), 1);
+		assert_true(now() - killed < REPORT_LIMIT_S);
+		assert_true(begins(perf.error, "weft perf: "));
+		assert_non_null(strstr(perf.error, "UNAVAILABLE"));
+		assert_all_gone(&shared);
+	}
+}
+
+static void the_second_process_reports_the_death_of_the_first(void **state)
+{
+	static struct process perf, second;
+
+	(void)state;
+	/* The second becomes ours when the first is dead. */
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	for (size_t i = 0; i < PROVIDER_COUNT; i++) {
+		struct shared shared = { .count = 0 };
+		double killed;
+
+		if (!is_here(providers[i]))
+			continue;
+		second = (struct process){ .pid = start_long(&perf, providers[i]) };
+		second.err = dup(perf.err); /* it writes where the first did */
+		second.out = dup(perf.out);
+		find_shared(&shared, second.pid);
+		find_shared(&shared, perf.pid);
+		killed = now();
+		kill(perf.pid, SIGKILL);
+		assert_int_equal(finish(&perf), 128 + SIGKILL);
+		assert_int_equal(finish(&second), 1);
+		assert_true(now() - killed < REPORT_LIMIT_S);
+		assert_true(begins(second.error, "weft serve: "));
+		assert_all_gone(&shared);
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+static void an_interrupt_ends_perf_and_its_second_process(void **state)
+{
+	static struct process perf;
+	pid_t second;
+
+	(void)state;
+	second = start_long(&perf, "tcp");
+	kill(perf.pid, SIGINT);
+	assert_int_equal(finish(&perf), 130);
+	assert_string_equal(perf.error, "");
+	/* It was reaped: there is no process of that number, or it is another's. */
+	assert_true(kill(second, 0) != 0 && errno == ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(info_shows_only_what_FI_PROVIDER_names),
+		cmocka_unit_test(a_provider_that_does_not_exist_is_one_sentence),
+		cmocka_unit_test(an_empty_FI_PROVIDER_is_one_sentence),
+		cmocka_unit_test(info_lists_settings_and_plans),
+		cmocka_unit_test(a_wrong_call_shows_the_usage_and_gives_2),
+		cmocka_unit_test(help_is_no_error),
+		cmocka_unit_test(serve_answers_pings_until_it_is_interrupted),
+		cmocka_unit_test(a_ping_that_nobody_answers_fails),
+		cmocka_unit_test(perf_validates_and_prints_json_over_every_provider),
+		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
+		cmocka_unit_test(what_was_not_compared_is_not_called_validated),
+		cmocka_unit_test(perf_measures_against_a_server_that_stays),
+		cmocka_unit_test(the_first_process_reports_the_death_of_the_second),
+		cmocka_unit_test(the_second_process_reports_the_death_of_the_first),
+		cmocka_unit_test(an_interrupt_ends_perf_and_its_second_process),
+	};
+	const char *build = getenv("top_builddir");
+
+	snprintf(weft_path, sizeof(weft_path), "%s/weft", build ? build : ".");
+	/* What the environment narrows would be tested otherwise than meant. */
+	unsetenv("FI_PROVIDER");
+	unsetenv("WEFT_PROVIDER");
+	unsetenv("WEFT_DEVICE");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The doorbell: a child sleeps, this process rings. */
+#include "link/doorbell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "util/clock.h"
+
+#define ROUNDS 10000
+#define LIMIT_MS 10000
+#define DELAYS 1024 /* loops, up to some 300 ns: as long as a post takes from core to core */
+#define SPINS 20000 /* then the other may need this core */
+
+/* Stands in for a rail, between the two processes. */
+struct shared {
+	_Atomic unsigned posted, seen;
+	_Atomic unsigned slept; /* how often the sleeper was really woken by the bell */
+};
+
+static void describe(const struct wf_doorbell *bell, struct wf_greet_host *facts)
+{
+	*facts = (struct wf_greet_host){ .pid = (uint64_t)getpid() };
+	wf_doorbell_describe(bell, facts);
+}
+
+static bool has_rung(const struct wf_doorbell *bell)
+{
+	struct pollfd fd = { .fd = wf_doorbell_fd(bell), .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+static void only_a_sleeper_is_rung(void **state)
+{
+	struct wf_greet_host facts;
+	struct wf_doorbell *bell;
+	struct wf_ringer *ringer;
+
+	(void)state;
+	assert_int_equal(wf_doorbell_open(&bell, NULL), 0);
+	describe(bell, &facts);
+	assert_int_equal(wf_ringer_open(&facts, &ringer), 0);
+
+	wf_ringer_ring(ringer);
+	assert_false(has_rung(bell));
+	wf_doorbell_sleep(bell);
+	assert_false(has_rung(bell));
+	wf_ringer_ring(ringer);
+	wf_ringer_ring(ringer);
+	assert_true(has_rung(bell));
+	wf_doorbell_wake(bell);
+	assert_false(has_rung(bell));
+	wf_ringer_ring(ringer);
+	assert_false(has_rung(bell));
+
+	wf_ringer_close(ringer);
+	wf_doorbell_close(bell);
+}
+
+/* Take what is posted, asleep in between.  The exit status says whether a ring was lost. */
+static int sleeper(struct wf_doorbell *bell, struct shared *shared)
+{
+	struct pollfd fd = { .fd = wf_doorbell_fd(bell), .events = POLLIN };
+	unsigned seen = 0;
+
+	while (seen < ROUNDS) {
+		if (atomic_load_explicit(&shared->posted, memory_order_acquire) > seen) {
+			atomic_store_explicit(&shared->seen, ++seen, memory_order_release);
+			continue;
+		}
+		/* So that the next post meets every step of falling asleep. */
+		for (unsigned spin = 0; spin < seen % DELAYS; spin++)
+			atomic_signal_fence(memory_order_seq_cst);
+		wf_doorbell_sleep(bell);
+		if (atomic_load_explicit(&shared->posted, memory_order_acquire) == seen) {
+			if (poll(&fd, 1, LIMIT_MS) != 1)
+				return 1;
+			atomic_fetch_add(&shared->slept, 1);
+		}
+		wf_doorbell_wake(bell);
+	}
+	return 0;
+}
+
+static bool has_seen(struct shared *shared, unsigned number)
+{
+	return atomic_load_explicit(&shared->seen, memory_order_acquire) >= number;
+}
+
+static void no_ring_is_lost_over_many_rounds(void **state)
+{
+	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t limit_ns = wf_clock_now() + 60 * WF_NS_PER_S;
+	struct wf_greet_host facts;
+	struct wf_ringer *ringer;
+	int status, pipe_fds[2];
+	pid_t child;
+
+	(void)state;
+	assert_true(shared != MAP_FAILED);
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	child = fork();
+	if (!child) {
+		struct wf_doorbell *bell;
+
+		if (wf_doorbell_open(&bell, NULL))
+			_exit(2);
+		describe(bell, &facts);
+		if (write(pipe_fds[1], &facts, sizeof(facts)) != (ssize_t)sizeof(facts))
+			_exit(2);
+		_exit(sleeper(bell, shared));
+	}
+	assert_true(child > 0);
+	assert_int_equal(read(pipe_fds[0], &facts, sizeof(facts)), sizeof(facts));
+	assert_int_equal(wf_ringer_open(&facts, &ringer), 0);
+
+	for (unsigned i = 1; i <= ROUNDS; i++) {
+		atomic_store_explicit(&shared->posted, i, memory_order_release);
+		wf_ringer_ring(ringer);
+		for (unsigned spin = 0; !has_seen(shared, i); spin++) {
+			if (spin < SPINS)
+				continue;
+			if (waitpid(child, &status, WNOHANG) == child || wf_clock_now() > limit_ns)
+				fail_msg("round %u was never seen", i);
+			(void)sched_yield();
+		}
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(atomic_load(&shared->slept) > 0);
+
+	wf_ringer_ring(ringer); /* a dead one: nothing happens */
+	wf_ringer_close(ringer);
+	(void)munmap(shared, sizeof(*shared));
+	(void)close(pipe_fds[0]);
+	(void)close(pipe_fds[1]);
+}
+
+static void a_peer_can_only_read_the_page(void **state)
+{
+	struct wf_greet_host facts;
+	struct wf_doorbell *bell;
+
+	(void)state;
+	assert_int_equal(wf_doorbell_open(&bell, NULL), 0);
+	describe(bell, &facts);
+	assert_true(mmap(NULL, WF_DOORBELL_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 facts.page_fd, 0) == MAP_FAILED);
+	assert_int_equal(ftruncate(facts.page_fd, 0), -1);
+	assert_int_equal(pwrite(facts.page_fd, "x", 1, 0), -1);
+	wf_doorbell_close(bell);
+}
+
+static void what_is_no_bell_is_refused(void **state)
+{
+	struct wf_greet_host good, facts;
+	struct wf_doorbell *bell;
+	struct wf_ringer *ringer = NULL;
+	int pipe_fds[2], blocking, loose, small;
+
+	(void)state;
+	assert_int_equal(wf_doorbell_open(&bell, NULL), 0);
+	describe(bell, &good);
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK), 0);
+	blocking = eventfd(0, EFD_CLOEXEC);
+	loose = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	small = memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_true(blocking >= 0 && loose >= 0 && small >= 0);
+	assert_int_equal(ftruncate(loose, WF_DOORBELL_PAGE_BYTES), 0);
+	assert_int_equal(fcntl(small, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+
+	const int bells[] = { pipe_fds[1], blocking, good.page_fd, 100000 };
+	const int pages[] = { pipe_fds[0], loose, small, good.bell_fd, 100000 };
+
+	for (size_t i = 0; i < WF_COUNT(bells); i++) {
+		facts = good;
+		facts.bell_fd = bells[i];
+		assert_int_equal(wf_ringer_open(&facts, &ringer), -EBADMSG);
+	}
+	for (size_t i = 0; i < WF_COUNT(pages); i++) {
+		facts = good;
+		facts.page_fd = pages[i];
+		assert_int_equal(wf_ringer_open(&facts, &ringer), -EBADMSG);
+	}
+	facts = good;
+	facts.bell_fd = -1;
+	assert_int_equal(wf_ringer_open(&facts, &ringer), -ENOENT);
+	facts = good;
+	facts.pid = 0;
+	assert_int_equal(wf_ringer_open(&facts, &ringer), -EBADMSG);
+	facts.pid = 1U << 30; /* no number gets that high */
+	assert_true(wf_ringer_open(&facts, &ringer) < 0);
+	assert_null(ringer);
+
+	(void)close(pipe_fds[0]);
+	(void)close(pipe_fds[1]);
+	(void)close(blocking);
+	(void)close(loose);
+	(void)close(small);
+	wf_doorbell_close(bell);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_a_sleeper_is_rung),
+		cmocka_unit_test(no_ring_is_lost_over_many_rounds),
+		cmocka_unit_test(a_peer_can_only_read_the_page),
+		cmocka_unit_test(what_is_no_bell_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/bytes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static const uint8_t numbers[] = {
+	0x11,
+	0x22, 0x21,
+	0x34, 0x33, 0x32, 0x31,
+	0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41,
+	'a', 'b', 'c',
+};
+
+static void put_numbers(struct wf_writer *w)
+{
+	wf_bytes_put_u8(w, 0x11);
+	wf_bytes_put_u16(w, 0x2122);
+	wf_bytes_put_u32(w, 0x31323334);
+	wf_bytes_put_u64(w, 0x4142434445464748);
+	wf_bytes_put(w, "abc", 3);
+}
+
+static void numbers_are_little_endian_both_ways(void **state)
+{
+	uint8_t bytes[sizeof(numbers)];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_reader r = wf_reader(numbers, sizeof(numbers));
+
+	(void)state;
+	put_numbers(&w);
+	assert_false(w.bad);
+	assert_int_equal(wf_writer_left(&w), 0);
+	assert_memory_equal(bytes, numbers, sizeof(numbers));
+
+	assert_int_equal(wf_bytes_get_u8(&r), 0x11);
+	assert_int_equal(wf_bytes_get_u16(&r), 0x2122);
+	assert_int_equal(wf_bytes_get_u32(&r), 0x31323334);
+	assert_int_equal(wf_bytes_get_u64(&r), 0x4142434445464748);
+	assert_memory_equal(wf_bytes_view(&r, 3), "abc", 3);
+	assert_false(r.bad);
+	assert_int_equal(wf_reader_left(&r), 0);
+}
+
+static void a_writer_short_of_room_turns_bad_and_stays_inside(void **state)
+{
+	(void)state;
+	for (size_t room = 0; room < sizeof(numbers); room++) {
+		uint8_t bytes[sizeof(numbers)];
+		struct wf_writer w = wf_writer(bytes, room);
+
+		memset(bytes, 0xee, sizeof(bytes));
+		put_numbers(&w);
+
+		assert_true(w.bad);
+		for (size_t i = room; i < sizeof(bytes); i++)
+			assert_int_equal(bytes[i], 0xee);
+	}
+}
+
+static void a_bad_writer_writes_nothing_more(void **state)
+{
+	uint8_t byte = 0xee;
+	struct wf_writer w = wf_writer(&byte, 1);
+
+	(void)state;
+	wf_bytes_put_u16(&w, 0);
+	wf_bytes_put_u8(&w, 0);
+	assert_true(w.bad);
+	assert_int_equal(byte, 0xee);
+}
+
+static void a_reader_short_of_bytes_turns_bad_and_gives_zeros(void **state)
+{
+	(void)state;
+	for (size_t count = 0; count < sizeof(uint64_t); count++) {
+		struct wf_reader r = wf_reader(numbers, count);
+
+		assert_int_equal(wf_bytes_get_u64(&r), 0);
+		assert_true(r.bad);
+		/* There is a byte for this one, but what it means is unknown by now. */
+		assert_int_equal(wf_bytes_get_u8(&r), 0);
+		assert_null(wf_bytes_view(&r, 0));
+	}
+}
+
+static void a_count_near_the_end_of_memory_is_refused(void **state)
+{
+	uint8_t bytes[4] = { 0 };
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_reader r = wf_reader(bytes, sizeof(bytes));
+
+	(void)state;
+	assert_null(wf_bytes_room(&w, SIZE_MAX));
+	assert_true(w.bad);
+	assert_null(wf_bytes_view(&r, SIZE_MAX));
+	assert_true(r.bad);
+}
+
+static void no_bytes_always_fit(void **state)
+{
+	uint8_t bytes[1];
+	struct wf_writer w = wf_writer(bytes, 0);
+	struct wf_reader r = wf_reader(bytes, 0);
+
+	(void)state;
+	wf_bytes_put(&w, NULL, 0);
+	assert_false(w.bad);
+	assert_ptr_equal(wf_bytes_view(&r, 0), bytes);
+	assert_false(r.bad);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_are_little_endian_both_ways),
+		cmocka_unit_test(a_writer_short_of_room_turns_bad_and_stays_inside),
+		cmocka_unit_test(a_bad_writer_writes_nothing_more),
+		cmocka_unit_test(a_reader_short_of_bytes_turns_bad_and_gives_zeros),
+		cmocka_unit_test(a_count_near_the_end_of_memory_is_refused),
+		cmocka_unit_test(no_bytes_always_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static struct wf_options o;
+static struct wf_error e;
+
+/* No setting of the outside world reaches a test, nor one test's the next. */
+static int clear(void **state)
+{
+	size_t count;
+	const struct weft_option *rows = wf_options_rows(&count);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		unsetenv(rows[i].name);
+		if (*rows[i].alias)
+			unsetenv(rows[i].alias);
+	}
+	memset(&o, 0xee, sizeof(o));
+	memset(&e, 0, sizeof(e));
+	return 0;
+}
+
+static void nothing_set_gives_the_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_string_equal(o.provider, "");
+	assert_string_equal(o.security, "");
+	assert_int_equal(o.rdma, 1);
+	assert_int_equal(o.shm, 1);
+	assert_int_equal(o.pool_bytes, GIB);
+	assert_int_equal(o.chunk_bytes, 0);
+	assert_int_equal(o.depth, 0);
+	assert_int_equal(o.pack_bytes, 0);
+	assert_int_equal(o.eager_bytes, 0);
+	assert_int_equal(o.room_bytes, 4 * MIB);
+	assert_int_equal(o.slots, 512);
+	assert_int_equal(o.window, 64);
+	assert_int_equal(o.timeout_ns, 60 * WF_NS_PER_S);
+	assert_int_equal(o.connect_ns, 30 * WF_NS_PER_S);
+	assert_int_equal(o.heartbeat_ns, WF_NS_PER_S);
+	assert_int_equal(o.lost_ns, 3 * WF_NS_PER_S);
+	assert_int_equal(o.spin_ns, 50 * WF_NS_PER_US);
+	assert_int_equal(o.log_level, 1);
+}
+
+/* A short value that @row allows and that is not its default. */
+static const char *other_value(const struct weft_option *row)
+{
+	if (!strcmp(row->unit, "text"))
+		return "open";
+	if (!strcmp(row->unit, "yes/no"))
+		return "no";
+	/* With the upper limit WEFT_LOST would have to follow. */
+	return strcmp(row->name, "WEFT_HEARTBEAT") ? row->most : row->least;
+}
+
+/*
+ * Each row changes one place that no other row changes, and together the rows
+ * are as big as the struct: so no field is without a row.
+ */
+static void every_field_has_a_row_of_its_own(void **state)
+{
+	enum { PLACE_BYTES = sizeof(uint64_t), PLACES = sizeof(o) / PLACE_BYTES };
+	size_t count, bytes = 0;
+	const struct weft_option *rows = wf_options_rows(&count);
+	bool owned[PLACES] = { false };
+	struct wf_options preset;
+
+	assert_int_equal(wf_options_load(&preset, &e), 0);
+	for (size_t i = 0; i < count; i++) {
+		size_t changed = 0;
+
+		clear(state);
+		setenv(rows[i].name, other_value(&rows[i]), 1);
+		assert_int_equal(wf_options_load(&o, &e), 0);
+
+		for (size_t place = 0; place < PLACES; place++) {
+			size_t at = place * PLACE_BYTES;
+
+			if (!memcmp((char *)&preset + at, (char *)&o + at, PLACE_BYTES))
+				continue;
+			assert_false(owned[place]);
+			owned[place] = true;
+			changed++;
+		}
+		assert_int_equal(changed, 1);
+		bytes += strcmp(rows[i].unit, "text") ? sizeof(uint64_t) : WF_OPTION_TEXT_BYTES;
+	}
+	assert_int_equal(bytes, sizeof(o));
+}
+
+static void every_row_says_when_to_change_it(void **state)
+{
+	size_t count;
+	const struct weft_option *rows = wf_options_rows(&count);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		bool is_number = strcmp(rows[i].unit, "text") && strcmp(rows[i].unit, "yes/no");
+
+		assert_int_equal(strncmp(rows[i].name, "WEFT_", 5), 0);
+		assert_true(strlen(rows[i].when) > 20);
+		assert_int_equal(*rows[i].least != '\0', is_number);
+		assert_int_equal(*rows[i].most != '\0', is_number);
+	}
+}
+
+static void limits_are_allowed_and_one_step_beyond_is_not(void **state)
+{
+	static const struct {
+		const char *name, *inside, *outside;
+	} rows[] = {
+		{ "WEFT_POOL_BYTES", "1M", "1048575" },
+		{ "WEFT_POOL_BYTES", "1024G", "1025G" },
+		{ "WEFT_CHUNK_BYTES", "64K", "65535" },
+		{ "WEFT_CHUNK_BYTES", "64M", "65M" },
+		{ "WEFT_CHUNK_BYTES", "0", "1" }, /* the default is below the limits */
+		{ "WEFT_WINDOW", "2", "1" },
+		{ "WEFT_WINDOW", "1024", "1025" },
+		{ "WEFT_SLOTS", "16", "15" },
+		{ "WEFT_TIMEOUT", "1ms", "999us" },
+		{ "WEFT_SPIN", "0", "1001ms" },
+		{ "WEFT_LOG", "3", "4" },
+	};
+
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		clear(state);
+		setenv(rows[i].name, rows[i].inside, 1);
+		assert_int_equal(wf_options_load(&o, &e), 0);
+		setenv(rows[i].name, rows[i].outside, 1);
+		assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	}
+}
+
+static void a_refusal_names_variable_value_and_limits(void **state)
+{
+	static const struct {
+		const char *name, *value, *sentence;
+	} rows[] = {
+		{ "WEFT_WINDOW", "1",
+		  "WEFT_WINDOW=1: expected a whole number from 2 to 1024 (default 64)" },
+		{ "WEFT_WINDOW", "",
+		  "WEFT_WINDOW=: expected a whole number from 2 to 1024 (default 64)" },
+		{ "WEFT_TIMEOUT", "60",
+		  "WEFT_TIMEOUT=60: expected a number with ns, us, ms or s "
+		  "from 1ms to 86400s (default 60s)" },
+		{ "TF_RDMA_CHUNK_SIZE", "4MB",
+		  "TF_RDMA_CHUNK_SIZE=4MB: expected a number of bytes, or one with K, M or G, "
+		  "from 64K to 64M (default 0)" },
+		{ "TF_RDMA_ENABLED", "maybe", "TF_RDMA_ENABLED=maybe: expected yes or no" },
+		{ "WEFT_RDMA", "", "WEFT_RDMA=: expected yes or no" },
+		{ "WEFT_SECURITY", "opne", "WEFT_SECURITY=opne: expected open or nothing" },
+		{ "WEFT_LOST", "1999ms",
+		  "WEFT_LOST is 1999 ms: expected at least twice WEFT_HEARTBEAT, which is 1000 ms" },
+	};
+
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		struct wf_options before;
+
+		clear(state);
+		before = o;
+		setenv(rows[i].name, rows[i].value, 1);
+		assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+		assert_string_equal(e.text, rows[i].sentence);
+		assert_memory_equal(&o, &before, sizeof(o));
+	}
+}
+
+static void an_alias_counts_until_wefts_own_name_is_set(void **state)
+{
+	(void)state;
+	setenv("TF_RDMA_ENABLED", "False", 1);
+	setenv("TF_RDMA_DEV_NAME", "mlx5_0", 1);
+	setenv("TF_RDMA_CHUNK_SIZE", "4194304", 1);
+	setenv("TF_RDMA_ACC_SIZE", "8192", 1);
+	setenv("TF_RDMA_BUF_SIZE", "1073741824", 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(o.rdma, 0);
+	assert_string_equal(o.device, "mlx5_0");
+	assert_int_equal(o.chunk_bytes, 4 * MIB);
+	assert_int_equal(o.pack_bytes, 8 * KIB);
+	assert_int_equal(o.pool_bytes, GIB);
+
+	setenv("WEFT_RDMA", "yes", 1);
+	setenv("WEFT_DEVICE", "eth0", 1);
+	setenv("WEFT_CHUNK_BYTES", "1M", 1);
+	setenv("TF_RDMA_CHUNK_SIZE", "nonsense", 1); /* is not even read */
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(o.rdma, 1);
+	assert_string_equal(o.device, "eth0");
+	assert_int_equal(o.chunk_bytes, MIB);
+}
+
+static void an_empty_text_counts_as_not_set(void **state)
+{
+	(void)state;
+	setenv("WEFT_LISTEN", "", 1);
+	setenv("WEFT_DEVICE", "", 1);
+	setenv("TF_RDMA_DEV_NAME", "mlx5_0", 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_string_equal(o.listen, "");
+	assert_string_equal(o.device, "mlx5_0");
+}
+
+static void a_text_that_does_not_fit_is_refused_whole(void **state)
+{
+	char text[WF_OPTION_TEXT_BYTES + 1];
+
+	(void)state;
+	memset(text, 'h', sizeof(text));
+	text[WF_OPTION_TEXT_BYTES - 1] = '\0';
+	setenv("WEFT_LISTEN", text, 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_string_equal(o.listen, text);
+
+	text[WF_OPTION_TEXT_BYTES - 1] = 'h';
+	text[WF_OPTION_TEXT_BYTES] = '\0';
+	setenv("WEFT_LISTEN", text, 1);
+	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "WEFT_LISTEN="));
+	assert_non_null(strstr(e.text, "is 256 bytes long: expected at most 255"));
+}
+
+static void units_are_read_exactly(void **state)
+{
+	static const struct {
+		const char *unit, *text;
+		int err;
+		uint64_t value;
+	} rows[] = {
+		{ "bytes", "0", 0, 0 },
+		{ "bytes", "4194304", 0, 4 * MIB },
+		{ "bytes", "64K", 0, 64 * KIB },
+		{ "bytes", "64k", 0, 64 * KIB },
+		{ "bytes", "3M", 0, 3 * MIB },
+		{ "bytes", "2G", 0, 2 * GIB },
+		{ "bytes", "18446744073709551615", 0, UINT64_MAX },
+		{ "bytes", "18446744073709551616", -ERANGE, 0 },
+		{ "bytes", "17179869184G", -ERANGE, 0 },
+		{ "bytes", "-1", -EINVAL, 0 },
+		{ "bytes", "+1", -EINVAL, 0 },
+		{ "bytes", " 1", -EINVAL, 0 },
+		{ "bytes", "1 K", -EINVAL, 0 },
+		{ "bytes", "1.5G", -EINVAL, 0 },
+		{ "bytes", "0x10", -EINVAL, 0 },
+		{ "bytes", "K", -EINVAL, 0 },
+		{ "bytes", "", -EINVAL, 0 },
+		{ "bytes", "1s", -EINVAL, 0 },
+		{ "ns", "7ns", 0, 7 },
+		{ "ns", "50us", 0, 50000 },
+		{ "ns", "500ms", 0, 500000000 },
+		{ "ns", "60s", 0, 60000000000 },
+		{ "ns", "0", 0, 0 },
+		{ "ns", "60", -EINVAL, 0 },
+		{ "ns", "1m", -EINVAL, 0 },
+		{ "ns", "18446744074s", -ERANGE, 0 },
+		{ "count", "512", 0, 512 },
+		{ "count", "1K", -EINVAL, 0 },
+		{ "yes/no", "true", 0, 1 },
+		{ "yes/no", "YES", 0, 1 },
+		{ "yes/no", "1", 0, 1 },
+		{ "yes/no", "off", 0, 0 },
+		{ "yes/no", "0", 0, 0 },
+		{ "yes/no", "2", -EINVAL, 0 },
+		{ "text", "1", -EINVAL, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		uint64_t value = 77;
+
+		assert_int_equal(wf_options_parse(rows[i].unit, rows[i].text, &value), rows[i].err);
+		assert_int_equal(value, rows[i].err ? 77 : rows[i].value);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(nothing_set_gives_the_defaults, clear),
+		cmocka_unit_test_setup(every_field_has_a_row_of_its_own, clear),
+		cmocka_unit_test_setup(every_row_says_when_to_change_it, clear),
+		cmocka_unit_test_setup(limits_are_allowed_and_one_step_beyond_is_not, clear),
+		cmocka_unit_test_setup(a_refusal_names_variable_value_and_limits, clear),
+		cmocka_unit_test_setup(an_alias_counts_until_wefts_own_name_is_set, clear),
+		cmocka_unit_test_setup(an_empty_text_counts_as_not_set, clear),
+		cmocka_unit_test_setup(a_text_that_does_not_fit_is_refused_whole, clear),
+		cmocka_unit_test(units_are_read_exactly),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

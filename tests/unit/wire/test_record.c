@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/record.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "tests/fuzz/any_record.h"
+#include "tests/fuzz/mutate.h"
+
+#define ROUNDS 40000
+#define ROOM 256
+
+#define TEXT(text) ((const uint8_t *)(text))
+
+static const uint8_t shape_2_3[] = { 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0 };
+static const uint8_t shape_5[] = { 5, 0, 0, 0, 0, 0, 0, 0 };
+static const uint8_t shape_0[] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+
+/* Every record is this table's way: the struct, and its bytes with the eager body. */
+static const struct row {
+	const char *name;
+	uint8_t type;
+	size_t count;
+	union any_record any;
+	uint8_t bytes[96];
+} rows[] = {
+	{
+		"a tensor that is pulled", WF_RECORD_TENSOR, 16 + 37 + 16 + 3,
+		{ .tensor = { .step = 0x1817161514131211, .dtype = { WEFT_FLOAT, 32, 2 },
+			      .rank = 2, .key_bytes = 3, .key = TEXT("a;b"), .shape = shape_2_3,
+			      .body = { WF_BODY_PULL, 48, 0x2827262524232221, 0x34333231,
+					0x4847464544434241, 0x5857565554535251 } } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0, 2, 32, 2,
+			2, 0, 3, 0,
+			2, 48, 0, 0, 0, 0, 0, 0, 0,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			0x31, 0x32, 0x33, 0x34,
+			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+			0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58,
+			2, 0, 0, 0, 0, 0, 0, 0,
+			3, 0, 0, 0, 0, 0, 0, 0,
+			'a', ';', 'b',
+		},
+	},
+	{
+		"an opaque tensor, eager", WF_RECORD_TENSOR, 16 + 9 + 8 + 1 + 5,
+		{ .tensor = { .step = 1, .flags = WEFT_OPAQUE, .dtype = { WEFT_UINT, 8, 1 },
+			      .rank = 1, .key_bytes = 1, .key = TEXT("k"), .shape = shape_5,
+			      .body = { .way = WF_BODY_EAGER, .bytes = 5 },
+			      .eager = TEXT("hello") } },
+		{
+			1, 0, 0, 0, 0, 0, 0, 0,
+			2, 1, 8, 1,
+			1, 0, 1, 0,
+			1, 5, 0, 0, 0, 0, 0, 0, 0,
+			5, 0, 0, 0, 0, 0, 0, 0,
+			'k',
+			'h', 'e', 'l', 'l', 'o',
+		},
+	},
+	{
+		"a dead tensor", WF_RECORD_TENSOR, 16 + 9 + 16,
+		{ .tensor = { .flags = WEFT_DEAD, .dtype = { WEFT_BFLOAT, 16, 1 }, .rank = 2,
+			      .shape = shape_2_3 } },
+		{
+			0, 0, 0, 0, 0, 0, 0, 0,
+			1, 4, 16, 2,
+			1, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0, 0,
+			2, 0, 0, 0, 0, 0, 0, 0,
+			3, 0, 0, 0, 0, 0, 0, 0,
+		},
+	},
+	{
+		"a tensor of no elements", WF_RECORD_TENSOR, 16 + 9 + 8,
+		{ .tensor = { .dtype = { WEFT_INT, 64, 1 }, .rank = 1, .shape = shape_0 } },
+		{ [9] = 0, [10] = 64, [11] = 1, [12] = 1 },
+	},
+	{
+		"a scalar", WF_RECORD_TENSOR, 16 + 9 + 1,
+		{ .tensor = { .dtype = { WEFT_BOOL, 8, 1 },
+			      .body = { .way = WF_BODY_EAGER, .bytes = 1 }, .eager = TEXT("\1") } },
+		{ [9] = 6, [10] = 8, [12] = 1, [16] = 1, [17] = 1, [25] = 1 },
+	},
+	{
+		"a call", WF_RECORD_CALL, 20 + 9 + 4 + 3 + 2,
+		{ .call = { .call = 0x1817161514131211, .left_ns = UINT64_MAX,
+			    .service_bytes = 4, .method_bytes = 3, .service = TEXT("a.Ps"),
+			    .method = TEXT("Get"), .body = { .way = WF_BODY_EAGER, .bytes = 2 },
+			    .eager = TEXT("\x08\x01") } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			4, 0, 3, 0,
+			1, 2, 0, 0, 0, 0, 0, 0, 0,
+			'a', '.', 'P', 's', 'G', 'e', 't',
+			0x08, 0x01,
+		},
+	},
+	{
+		"a call without a body", WF_RECORD_CALL, 20 + 9,
+		{ .call = { .call = 7 } },
+		{ 7 },
+	},
+	{
+		"a reply", WF_RECORD_REPLY, 12 + 37 + 2,
+		{ .reply = { .call = 2, .status = WEFT_UNAUTHENTICATED,
+			     .executed = WEFT_EXECUTED_YES, .text_bytes = 2, .text = TEXT("no"),
+			     .body = { WF_BODY_PULL, 1, 3, 4, UINT64_MAX - 1, 6 } } },
+		{
+			2, 0, 0, 0, 0, 0, 0, 0,
+			16, 2, 2, 0,
+			2, 1, 0, 0, 0, 0, 0, 0, 0,
+			3, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			'n', 'o',
+		},
+	},
+	{
+		"an offer made again", WF_RECORD_OFFER, WF_OFFER_RECORD_BYTES_MAX,
+		{ .offer = { .pull = 0x1817161514131211,
+			     .body = { WF_BODY_PULL, 2, 3, 4, 5, 6 } } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			2, 2, 0, 0, 0, 0, 0, 0, 0,
+			3, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			5, 0, 0, 0, 0, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+		},
+	},
+	{
+		"an offer that is gone", WF_RECORD_OFFER, 8 + 9,
+		{ .offer = { .pull = 1 } },
+		{ 1 },
+	},
+	{
+		"a pull done", WF_RECORD_PULLED, WF_SMALL_RECORD_BYTES,
+		{ .small = { 0x1817161514131211, 0x2827262524232221, WEFT_CANCELLED } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			1,
+		},
+	},
+};
+
+/* On a heap block of exactly its size, so that a sanitizer sees the first byte too many. */
+static int get(uint8_t type, const uint8_t *bytes, size_t count)
+{
+	uint8_t *exact = test_malloc(count + !count);
+	union any_record any;
+	int rc;
+
+	memcpy(exact, bytes, count);
+	rc = any_record_get(type, exact, count, &any);
+	if (!rc)
+		assert_true(any_record_inside(type, &any, exact, count));
+	test_free(exact);
+	return rc;
+}
+
+static void a_record_is_the_same_bytes_both_ways(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		const struct row *row = &rows[i];
+		uint8_t bytes[ROOM];
+		union any_record any;
+
+		if (any_record_put(row->type, &row->any, bytes, sizeof(bytes)) != row->count)
+			fail_msg("%s: another length", row->name);
+		assert_memory_equal(bytes, row->bytes, row->count);
+		if (any_record_get(row->type, row->bytes, row->count, &any))
+			fail_msg("%s: refused", row->name);
+		/* All of the struct came back: it makes the same bytes again. */
+		memset(bytes, 0xee, sizeof(bytes));
+		assert_int_equal(any_record_put(row->type, &any, bytes, sizeof(bytes)), row->count);
+		assert_memory_equal(bytes, row->bytes, row->count);
+	}
+}
+
+static void a_head_is_as_long_as_it_says(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		const union any_record *any = &rows[i].any;
+
+		if (rows[i].type == WF_RECORD_TENSOR)
+			assert_int_equal(wf_tensor_record_bytes(&any->tensor) +
+						 (any->tensor.eager ? any->tensor.body.bytes : 0),
+					 rows[i].count);
+		if (rows[i].type == WF_RECORD_CALL)
+			assert_int_equal(wf_call_record_bytes(&any->call) +
+						 (any->call.eager ? any->call.body.bytes : 0),
+					 rows[i].count);
+		if (rows[i].type == WF_RECORD_REPLY)
+			assert_int_equal(wf_reply_record_bytes(&any->reply), rows[i].count);
+	}
+}
+
+static void every_other_length_is_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		for (size_t count = 0; count <= sizeof(rows[i].bytes); count++)
+			if (count != rows[i].count &&
+			    get(rows[i].type, rows[i].bytes, count) != -EBADMSG)
+				fail_msg("%s: accepted with %zu bytes", rows[i].name, count);
+	}
+}
+
+static void a_refused_record_changes_nothing(void **state)
+{
+	union any_record any, before;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		memset(&any, 0x5a, sizeof(any));
+		before = any;
+		assert_int_equal(any_record_get(rows[i].type, rows[i].bytes, rows[i].count - 1,
+						&any), -EBADMSG);
+		assert_memory_equal(&any, &before, sizeof(any));
+	}
+}
+
+static void no_damaged_record_yields_bytes_beyond_its_end(void **state)
+{
+	unsigned accepted = 0;
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		const struct row *row = &rows[i % WF_COUNT(rows)];
+		uint8_t bytes[ROOM];
+		size_t count;
+
+		memcpy(bytes, row->bytes, row->count);
+		count = mutate(&seed, bytes, row->count, sizeof(bytes));
+		accepted += !get(row->type, bytes, count);
+	}
+	/* Else the damage was never light enough to test anything. */
+	assert_in_range(accepted, ROUNDS / 20, ROUNDS - ROUNDS / 20);
+}
+
+/* A tensor record with @body, put and got again; its eager bytes are zeros. */
+static int travel(const struct wf_tensor_record *t, const int64_t *shape)
+{
+	size_t eager = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
+	size_t count = wf_tensor_record_bytes(t) + eager;
+	uint8_t *bytes = test_calloc(1, count);
+	struct wf_writer w = wf_writer(bytes, count);
+	int rc;
+
+	wf_tensor_record_put(&w, t, shape);
+	assert_false(w.bad);
+	assert_int_equal(wf_writer_left(&w), eager);
+	rc = get(WF_RECORD_TENSOR, bytes, count);
+	test_free(bytes);
+	return rc;
+}
+
+static void the_body_must_be_as_long_as_the_shape_says(void **state)
+{
+	static const struct {
+		struct weft_dtype dtype;
+		uint8_t rank;
+		int64_t shape[3];
+		uint64_t bytes;
+	} right[] = {
+		{ { WEFT_FLOAT, 32, 1 }, 0, { 0 }, 4 },
+		{ { WEFT_FLOAT, 32, 1 }, 1, { 7 }, 28 },
+		{ { WEFT_FLOAT, 16, 1 }, 3, { 2, 3, 5 }, 60 },
+		/* An element has whole bytes, as DLPack counts. */
+		{ { WEFT_INT, 4, 1 }, 1, { 3 }, 3 },
+		{ { WEFT_INT, 4, 2 }, 1, { 3 }, 3 },
+		{ { WEFT_INT, 4, 3 }, 1, { 3 }, 6 },
+		{ { WEFT_UINT, 1, 65535 }, 1, { 1 }, 8192 },
+		{ { 255, 255, 65535 }, 1, { 1 }, 2088929 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(right); i++) {
+		struct wf_tensor_record t = { .dtype = right[i].dtype, .rank = right[i].rank };
+
+		for (uint8_t way = WF_BODY_EAGER; way <= WF_BODY_PULL; way++) {
+			t.body = (struct wf_body){ .way = way, .bytes = right[i].bytes };
+			assert_int_equal(travel(&t, right[i].shape), 0);
+			t.body.bytes++;
+			assert_int_equal(travel(&t, right[i].shape), -EBADMSG);
+			t.body.bytes -= 2;
+			assert_int_equal(travel(&t, right[i].shape), -EBADMSG);
+		}
+		t.body = (struct wf_body){ .way = WF_BODY_NONE };
+		assert_int_equal(travel(&t, right[i].shape), -EBADMSG);
+	}
+}
+
+static void a_shape_of_too_many_bytes_is_refused(void **state)
+{
+	/* To who does not look, 2^32 times 2^32 is 0. */
+	static const int64_t too_big[][3] = {
+		{ INT64_C(1) << 32, INT64_C(1) << 32, 1 },
+		{ INT64_C(1) << 62, 1, 16 },
+		{ INT64_MAX, INT64_MAX, 1 },
+		{ INT64_MAX, 1, 3 },
+		{ INT64_C(1) << 62, 2, 1 },
+		/* Empty, but its strides would not fit. */
+		{ INT64_MAX, INT64_MAX, 0 },
+		{ 0, INT64_MAX, INT64_MAX },
+	};
+	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 3 };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(too_big); i++) {
+		uint64_t product = (uint64_t)too_big[i][0] * (uint64_t)too_big[i][1] *
+				   (uint64_t)too_big[i][2];
+
+		t.body = (struct wf_body){ .way = product ? WF_BODY_PULL : WF_BODY_NONE,
+					   .bytes = product };
+		assert_int_equal(travel(&t, too_big[i]), -EBADMSG);
+	}
+	/* The element counts too. */
+	t.dtype.bits = 32;
+	t.rank = 1;
+	t.body = (struct wf_body){ .way = WF_BODY_NONE };
+	assert_int_equal(travel(&t, (const int64_t[]){ INT64_C(1) << 62 }), -EBADMSG);
+}
+
+static void the_largest_shape_that_fits_is_taken(void **state)
+{
+	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 1,
+				      .body = { .way = WF_BODY_PULL, .bytes = INT64_MAX } };
+
+	(void)state;
+	assert_int_equal(travel(&t, (const int64_t[]){ INT64_MAX }), 0);
+}
+
+static void one_zero_empties_a_shape_wherever_it_stands(void **state)
+{
+	static const int64_t empty[][3] = {
+		{ 0, INT32_MAX, 2 },
+		{ INT32_MAX, 2, 0 },
+		{ 4, 0, 4 },
+	};
+	struct wf_tensor_record t = { .dtype = { WEFT_FLOAT, 64, 1 }, .rank = 3 };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(empty); i++)
+		assert_int_equal(travel(&t, empty[i]), 0);
+}
+
+static void a_negative_dimension_is_refused(void **state)
+{
+	static const int64_t negative[][2] = { { -1, 0 }, { 0, -1 }, { INT64_MIN, 0 }, { -1, -1 } };
+	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 2 };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(negative); i++) {
+		assert_int_equal(travel(&t, negative[i]), -EBADMSG);
+		t.flags = WEFT_DEAD;
+		assert_int_equal(travel(&t, negative[i]), -EBADMSG);
+		t.flags = 0;
+	}
+	t.body = (struct wf_body){ .way = WF_BODY_EAGER, .bytes = 1 };
+	assert_int_equal(travel(&t, negative[3]), -EBADMSG);
+}
+
+static void a_dimension_is_read_as_it_was_written(void **state)
+{
+	static const int64_t shape[] = { 0, 1, INT64_C(0x0102030405060708), 3 };
+	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 4 }, got;
+	uint8_t bytes[ROOM];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+
+	(void)state;
+	wf_tensor_record_put(&w, &t, shape);
+	assert_int_equal(wf_tensor_record_get(bytes, (size_t)(w.at - bytes), &got), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(wf_tensor_record_dim(&got, i), shape[i]);
+}
+
+static void the_highest_rank_and_the_longest_key_travel(void **state)
+{
+	static uint8_t key[WEFT_KEY_BYTES_MAX];
+	int64_t shape[WEFT_RANK_MAX + 1];
+	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = WEFT_RANK_MAX,
+				      .key = key, .key_bytes = WEFT_KEY_BYTES_MAX,
+				      .body = { .way = WF_BODY_EAGER, .bytes = 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(shape); i++)
+		shape[i] = 1;
+	assert_int_equal(travel(&t, shape), 0);
+	t.rank++;
+	assert_int_equal(travel(&t, shape), -EBADMSG);
+}
+
+static void a_dtype_without_bits_or_lanes_is_refused(void **state)
+{
+	struct wf_tensor_record t = { .flags = WEFT_DEAD, .dtype = { WEFT_INT, 0, 1 } };
+
+	(void)state;
+	assert_int_equal(travel(&t, NULL), -EBADMSG);
+	t.dtype = (struct weft_dtype){ WEFT_INT, 8, 0 };
+	assert_int_equal(travel(&t, NULL), -EBADMSG);
+	t.dtype.lanes = 1;
+	assert_int_equal(travel(&t, NULL), 0);
+}
+
+static void a_dead_tensor_has_no_body(void **state)
+{
+	struct wf_tensor_record t = { .flags = WEFT_DEAD, .dtype = { WEFT_INT, 8, 1 },
+				      .body = { .way = WF_BODY_EAGER, .bytes = 1 } };
+
+	(void)state;
+	assert_int_equal(travel(&t, NULL), -EBADMSG);
+	t.body = (struct wf_body){ .way = WF_BODY_EAGER };
+	assert_int_equal(travel(&t, NULL), -EBADMSG);
+}
+
+static void an_opaque_tensor_is_a_row_of_bytes(void **state)
+{
+	static const int64_t shape[] = { 2, 1 };
+	static const struct {
+		struct weft_dtype dtype;
+		uint8_t rank;
+		int expected;
+	} cases[] = {
+		{ { WEFT_UINT, 8, 1 }, 1, 0 },
+		{ { WEFT_UINT, 8, 1 }, 2, -EBADMSG },
+		{ { WEFT_INT, 8, 1 }, 1, -EBADMSG },
+		{ { WEFT_UINT, 4, 1 }, 1, -EBADMSG },
+		{ { WEFT_UINT, 4, 2 }, 1, -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(cases); i++) {
+		struct wf_tensor_record t = { .flags = WEFT_OPAQUE, .dtype = cases[i].dtype,
+					      .rank = cases[i].rank,
+					      .body = { .way = WF_BODY_EAGER, .bytes = 2 } };
+
+		assert_int_equal(travel(&t, shape), cases[i].expected);
+	}
+}
+
+static void a_flag_that_does_not_travel_is_refused(void **state)
+{
+	(void)state;
+	for (unsigned bit = 0; bit < 8; bit++) {
+		struct wf_tensor_record t = { .flags = (uint8_t)(1 << bit),
+					      .dtype = { WEFT_UINT, 8, 1 }, .rank = 1 };
+
+		assert_int_equal(travel(&t, (const int64_t[]){ 0 }),
+				 1 << bit & (WEFT_DEAD | WEFT_OPAQUE) ? 0 : -EBADMSG);
+	}
+}
+
+static int travel_body(struct wf_body body)
+{
+	uint8_t bytes[WF_BODY_BYTES_MAX];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_body got = { .way = 99 };
+	struct wf_reader r;
+	int rc;
+
+	wf_body_put(&w, &body);
+	assert_false(w.bad);
+	assert_int_equal(w.at - bytes, wf_body_bytes(&body));
+	r = wf_reader(bytes, (size_t)(w.at - bytes));
+	rc = wf_body_get(&r, &got);
+	if (rc)
+		assert_int_equal(got.way, 99);
+	return rc;
+}
+
+static void a_body_makes_sense_by_itself(void **state)
+{
+	(void)state;
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_NONE }), 0);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_NONE, .bytes = 1 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_EAGER, .bytes = 0 }), 0);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_PULL, .bytes = 0 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_PULL, .bytes = UINT64_MAX }),
+			 0);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_PULL, .bytes = UINT64_MAX,
+						       .address = 1 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = 3, .bytes = 1 }), -EBADMSG);
+}
+
+static void an_offer_is_never_eager(void **state)
+{
+	static const uint8_t eager[17] = { 1, [8] = WF_BODY_EAGER };
+
+	(void)state;
+	assert_int_equal(get(WF_RECORD_OFFER, eager, sizeof(eager)), -EBADMSG);
+}
+
+static void a_status_that_nobody_knows_is_refused(void **state)
+{
+	uint8_t reply[12 + 9] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
+
+	(void)state;
+	for (unsigned value = 0; value <= UINT8_MAX; value++) {
+		int expected = value <= WEFT_UNAUTHENTICATED ? 0 : -EBADMSG;
+
+		reply[8] = small[16] = (uint8_t)value;
+		assert_int_equal(get(WF_RECORD_REPLY, reply, sizeof(reply)), expected);
+		assert_int_equal(get(WF_RECORD_PULLED, small, sizeof(small)), expected);
+	}
+	reply[8] = 0;
+	for (unsigned value = 0; value <= UINT8_MAX; value++) {
+		reply[9] = (uint8_t)value;
+		assert_int_equal(get(WF_RECORD_REPLY, reply, sizeof(reply)),
+				 value <= WEFT_EXECUTED_YES ? 0 : -EBADMSG);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_record_is_the_same_bytes_both_ways),
+		cmocka_unit_test(a_head_is_as_long_as_it_says),
+		cmocka_unit_test(every_other_length_is_refused),
+		cmocka_unit_test(a_refused_record_changes_nothing),
+		cmocka_unit_test(no_damaged_record_yields_bytes_beyond_its_end),
+		cmocka_unit_test(the_body_must_be_as_long_as_the_shape_says),
+		cmocka_unit_test(a_shape_of_too_many_bytes_is_refused),
+		cmocka_unit_test(the_largest_shape_that_fits_is_taken),
+		cmocka_unit_test(one_zero_empties_a_shape_wherever_it_stands),
+		cmocka_unit_test(a_negative_dimension_is_refused),
+		cmocka_unit_test(a_dimension_is_read_as_it_was_written),
+		cmocka_unit_test(the_highest_rank_and_the_longest_key_travel),
+		cmocka_unit_test(a_dtype_without_bits_or_lanes_is_refused),
+		cmocka_unit_test(a_dead_tensor_has_no_body),
+		cmocka_unit_test(an_opaque_tensor_is_a_row_of_bytes),
+		cmocka_unit_test(a_flag_that_does_not_travel_is_refused),
+		cmocka_unit_test(a_body_makes_sense_by_itself),
+		cmocka_unit_test(an_offer_is_never_eager),
+		cmocka_unit_test(a_status_that_nobody_knows_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
