@@ -69,7 +69,7 @@ struct wf_op_call {
 	void *closure_data;
 	ProtobufCMessage *reply;  /* from the end to the closure */
 	ProtobufCService service; /* of weft_call_open: one invocation */
-	bool invoked;
+	bool begun;
 };
 
 /* Told: its callback runs.  Ended: that has returned too. */

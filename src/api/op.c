@@ -233,8 +233,12 @@ void weft_cancel(struct weft_op *op)
 
 void weft_op_free(struct weft_op *op)
 {
-	if (op && (!op->owner || !wf_node_check(op->owner)))
+	if (!op || (op->owner && wf_node_check(op->owner)))
+		return;
+	/* A call that was opened and never invoked is known to nobody else. */
+	if (op->kind == WF_OP_CALL && !op->call.begun)
 		wf_op_put(op);
+	wf_op_put(op);
 }
 
 static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t until_ns)

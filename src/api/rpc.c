@@ -91,6 +91,7 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 	size_t bytes = protobuf_c_message_get_packed_size(input);
 	struct wf_call *call = bytes > WF_CALL_BYTES_MAX ? NULL : wf_call_new(bytes);
 
+	op->call.begun = true;
 	op->call.closure = closure;
 	op->call.closure_data = closure_data;
 	op->call.output = m->output;
@@ -158,9 +159,8 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 {
 	struct weft_op *op = WF_CONTAINER(service, struct weft_op, call.service);
 
-	if (op->call.invoked)
+	if (op->call.begun)
 		return; /* it is for one invocation, as weft_call_open says */
-	op->call.invoked = true;
 	invoke(op, service->descriptor, method, input, closure, closure_data);
 }
 

@@ -115,6 +115,20 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	return 0;
 }
 
+/* The outcome is told: buffers that are still busy are called back, and the rest goes. */
+static void settle(struct wf_call *call)
+{
+	struct wf_error e;
+
+	if (!call->request_busy) {
+		try_free(call);
+		return;
+	}
+	/* A server that refuses a call has no use for its request. */
+	wf_error_set(&e, -ECANCELED, "the call has ended");
+	wf_parcel_stop(&call->parcel, &e);
+}
+
 void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(call->link);
@@ -127,10 +141,7 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 	end(call, e, sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
 	if (call->reply_busy)
 		wf_pull_stop(&call->pull, e);
-	if (call->request_busy)
-		wf_parcel_stop(&call->parcel, e);
-	else
-		try_free(call);
+	settle(call);
 	wf_link_put(link);
 }
 
@@ -140,7 +151,7 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 
 	call->reply_busy = false;
 	end(call, e, WEFT_EXECUTED_YES, call->reply, e ? 0 : call->record.body.bytes);
-	try_free(call);
+	settle(call);
 }
 
 static void pull_reply(struct wf_call *call, struct wf_link *link)
@@ -165,7 +176,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link)
 	}
 	wf_pull_refuse(link, body, WEFT_RESOURCE_EXHAUSTED);
 	end(call, &e, WEFT_EXECUTED_YES, NULL, 0);
-	try_free(call);
+	settle(call);
 }
 
 int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
@@ -188,7 +199,7 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		wf_error_set(&e, wf_status_code(r.status), "%.*s", (int)r.text_bytes,
 			     (const char *)r.text);
 		end(call, &e, r.executed, NULL, 0);
-		try_free(call);
+		settle(call);
 		return 0;
 	}
 	call->record = r;
@@ -197,7 +208,7 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		return 0;
 	}
 	end(call, NULL, WEFT_EXECUTED_YES, r.eager, r.body.bytes);
-	try_free(call);
+	settle(call);
 	return 0;
 }
 

@@ -109,7 +109,14 @@ static void run_reply(struct wf_task *task)
 
 static void set_text(struct wf_served *s, const char *text)
 {
-	s->text = text ? strndup(text, TEXT_BYTES_MAX) : NULL;
+	size_t bytes = text ? strlen(text) : 0;
+
+	bytes = WF_MIN(bytes, (size_t)TEXT_BYTES_MAX);
+	s->text = malloc(bytes + 1);
+	if (!s->text)
+		return; /* the status says enough */
+	memcpy(s->text, text ? text : "", bytes);
+	s->text[bytes] = '\0';
 }
 
 int wf_served_reply(struct wf_served *s, enum weft_status status, const char *text, void *reply,
