@@ -17,6 +17,7 @@
 #define PAIR_NS (500 * WF_NS_PER_MS)
 #define PING_NS (100 * WF_NS_PER_MS) /* between repeated pings */
 #define FULL_NS WF_NS_PER_MS         /* until a rail that took no ping is asked again: shm, at first contact */
+#define FRAME_BYTES_MIN 512          /* less would be all headers; no provider is so small */
 #define CONNECT_DATA_BYTES 20        /* u64 link, u64 token, u32 epoch */
 
 _Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
@@ -29,7 +30,8 @@ static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs
 	const struct wf_greet_rail *r = &link->peer.rails[theirs];
 
 	if (strcmp(caps->provider, r->provider) || caps->protocol != r->protocol ||
-	    caps->protocol_version != r->protocol_version || caps->connected != r->connected)
+	    caps->protocol_version != r->protocol_version || caps->connected != r->connected ||
+	    r->frame_bytes < FRAME_BYTES_MIN)
 		return false;
 	/* Shared memory has no protocol version of its own: same libfabric, or it hangs. */
 	if (caps->same_host)
@@ -37,15 +39,28 @@ static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs
 	return true;
 }
 
-/* Rank order is ours; same-host rails come first in our list already. */
+/*
+ * Rank order is ours; same-host rails come first in our list already.  A frame
+ * may have to go again on any of them, so it fits the one with the smallest.
+ */
 static void list_pairs(struct wf_link *link)
 {
+	struct wf_worker *w = link->worker;
+
 	link->pair_count = link->pair_at = 0;
-	for (uint32_t mine = 0; mine < link->worker->rail_count; mine++)
-		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++)
-			if (pair_fits(link, mine, theirs))
-				link->pairs[link->pair_count++] =
-					(struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
+	link->frame_bytes = UINT32_MAX;
+	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
+		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
+			if (!pair_fits(link, mine, theirs))
+				continue;
+			link->pairs[link->pair_count++] =
+				(struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
+			link->frame_bytes = WF_MIN(
+				link->frame_bytes,
+				WF_MIN(wf_rail_caps(w->rails[mine].rail)->frame_bytes,
+				       link->peer.rails[theirs].frame_bytes));
+		}
+	}
 }
 
 static void note(struct wf_link *link, const char *why)
@@ -116,16 +131,10 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 /* Use rail @on from now on, for attempt @epoch.  -ENOSPC: it has no slots for another link. */
 static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
 {
-	const struct wf_caps *caps = wf_rail_caps(on->rail);
-
 	wf_attempt_drop(link);
 	link->epoch = epoch;
 	link->on = on;
 	link->state = WF_LINK_TRYING;
-	link->frame_bytes = caps->frame_bytes;
-	for (uint32_t i = 0; i < link->peer.rail_count; i++)
-		if (!strcmp(link->peer.rails[i].provider, caps->provider))
-			link->frame_bytes = WF_MIN(link->frame_bytes, link->peer.rails[i].frame_bytes);
 	if (!wf_budget_admit(link))
 		return 0;
 	link->on = NULL;
@@ -240,9 +249,9 @@ void wf_attempt_start(struct wf_link *link)
 	/* Time for each pair once; and not less than what a silent peer gets. */
 	link->try_until_ns = w->now_ns + WF_MAX(w->options.lost_ns,
 						PAIR_NS * w->rail_count);
+	if (!link->pair_count)
+		list_pairs(link);
 	if (link->dialler) {
-		if (!link->pair_count)
-			list_pairs(link);
 		wf_attempt_next(link, NULL);
 	} else {
 		wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);

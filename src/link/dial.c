@@ -176,7 +176,9 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 static int accept_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
+	char host[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_error why = { 0 };
+	uint16_t port;
 
 	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
 		return wf_error_set(e, -EPROTO,
@@ -187,7 +189,8 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello, stru
 	link->peer = *hello;
 	link->greeted = true;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
-	if (!link->address[0])
+	if (!link->address[0] &&
+	    !wf_socket_split(hello->address, host, sizeof(host), &port, NULL))
 		snprintf(link->address, sizeof(link->address), "%s", hello->address);
 	link->gate_open = !wf_host_gate(&w->host_facts, &hello->host, &why);
 	snprintf(link->gate_text, sizeof(link->gate_text), "%.150s", why.text);

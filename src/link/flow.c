@@ -54,7 +54,13 @@ static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind k
 			return NULL;
 		}
 	}
-	*f = (struct wf_outframe){ .link = link, .worker = w, .bytes = bytes, .kind = kind };
+	*f = (struct wf_outframe){
+		.link = link,
+		.worker = w,
+		.bytes = bytes,
+		.kind = kind,
+		.posted_ns = w->now_ns, /* so that one never posted is not the oldest of all */
+	};
 	wf_list_init(&f->node);
 	return f;
 }
@@ -119,8 +125,10 @@ int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind)
 	struct wf_pack pack;
 	int rc;
 
-	if (!f)
+	if (!f) {
+		wf_flow_mark(link);
 		return -ENOMEM;
+	}
 	f->header.kind = (uint8_t)kind;
 	if (kind == WF_FRAME_ANSWER)
 		f->header.seq = link->control_received;
@@ -184,8 +192,10 @@ static int send_data(struct wf_link *link)
 	struct wf_pack pack;
 	int rc;
 
-	if (!f)
+	if (!f) {
+		wf_flow_mark(link);
 		return -EAGAIN;
+	}
 	wf_list_init(&finished);
 	wf_credit_spend(&link->credit, 1);
 	f->header.kind = WF_FRAME_DATA;
@@ -213,8 +223,10 @@ static void send_control(struct wf_link *link)
 	struct wf_pack pack;
 	struct wf_list *node;
 
-	if (!f)
+	if (!f) {
+		wf_flow_mark(link);
 		return;
+	}
 	f->header.kind = WF_FRAME_CONTROL;
 	f->header.seq = ++link->control_seq;
 	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
@@ -222,7 +234,8 @@ static void send_control(struct wf_link *link)
 	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
 		struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
-		struct wf_small_record small = { .id = c->id };
+		/* It speaks of records in frames up to here: it must not overtake them. */
+		struct wf_small_record small = { .id = c->id, .other = link->sequence.sent };
 		size_t done = 0;
 
 		wf_small_record_put(&writer, &small);
@@ -525,6 +538,21 @@ static void control_answered(struct wf_link *link, uint32_t seq)
 	wf_flow_mark(link);
 }
 
+/*
+ * A control frame may overtake data frames that were lost: it would withdraw
+ * an offer that is yet to come.  Then it counts as lost too, and comes again.
+ */
+static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack)
+{
+	struct wf_unpack peek = *unpack;
+	struct wf_small_record small;
+	struct wf_record record;
+
+	return wf_unpack_next(&peek, &record) > 0 &&
+	       !wf_small_record_get(record.bytes, record.count, &small) &&
+	       (int32_t)(link->sequence.received - (uint32_t)small.other) < 0;
+}
+
 /* Records of a control frame that concern the link itself; others go up. */
 static int control_record(struct wf_link *link, const struct wf_record *record)
 {
@@ -548,6 +576,10 @@ static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_
 	struct wf_record record;
 	int rc = 1;
 
+	if (seq != link->control_received && too_early(link, unpack)) {
+		send_resync(link);
+		return;
+	}
 	link->answer_owed = true;
 	wf_flow_mark(link);
 	if (seq == link->control_received)
@@ -584,6 +616,10 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 		send_resync(link);
 		return;
 	}
+	if (link->sequence.received - 1 == link->promised_total - link->returned_seen) {
+		wf_link_violate(link, "a frame for which it had no credit");
+		return;
+	}
 	link->on->promised--;
 	wf_budget_refill(link);
 	if (must_tell(link))
@@ -593,7 +629,9 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 	while ((rc = wf_unpack_next(unpack, &record)) > 0) {
 		rc = wf_assembly_add(&link->assembly, &record, WF_LINK_RECORD_BYTES_MAX, &whole);
 		if (rc > 0)
-			rc = w->sink->record(w->sink_ctx, link, &whole);
+			rc = whole.type >= WF_RECORD_WITHDRAW
+				     ? -EBADMSG
+				     : w->sink->record(w->sink_ctx, link, &whole);
 		/* What a record does may end the link, but not its memory: our caller holds it. */
 		if (!link->greeted || link->epoch != epoch)
 			return;
@@ -630,6 +668,9 @@ void wf_flow_received(struct wf_worker *w, struct wf_worker_rail *on, const uint
 	wf_link_get(link);
 	wf_live_heard(link);
 	wf_counters_add(&w->counters.frames_received, 1);
+	/* Before the link is up, for then bodies are planned that ask for it. */
+	if ((int64_t)(frame.room - link->room_granted) > 0)
+		link->room_granted = frame.room;
 	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||
 	    frame.kind == WF_FRAME_PONG)
 		wf_attempt_frame(link, &frame);
@@ -642,8 +683,6 @@ void wf_flow_received(struct wf_worker *w, struct wf_worker_rail *on, const uint
 		wf_link_violate(link, "it promises more than any rail has");
 		goto put;
 	}
-	if ((int64_t)(frame.room - link->room_granted) > 0)
-		link->room_granted = frame.room;
 	if (frame.kind == WF_FRAME_DATA)
 		take_data(link, &unpack, frame.seq);
 	else if (frame.kind == WF_FRAME_CONTROL)

@@ -148,7 +148,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->sequence = (struct wf_sequence){ 0 };
 	link->credit = (struct wf_credit){ 0 };
 	link->room_granted = link->room_spent = 0;
-	link->room_total = link->room_told = 0;
+	link->room_total = link->room_told = link->room_used = 0;
 	link->control_seq = link->control_received = 0;
 	link->answer_owed = false;
 	link->promised_total = link->promised_told = link->returned_seen = link->ack_told = 0;
@@ -285,6 +285,14 @@ bool wf_link_take_room(struct wf_link *link, uint64_t bytes)
 	if (link->room_granted - link->room_spent < bytes)
 		return false;
 	link->room_spent += bytes;
+	return true;
+}
+
+bool wf_link_use_room(struct wf_link *link, uint64_t bytes)
+{
+	if (link->room_total - link->room_used < bytes)
+		return false;
+	link->room_used += bytes;
 	return true;
 }
 

@@ -116,7 +116,7 @@ struct wf_link {
 	struct wf_ep *ep;
 	bool ep_ready;
 	uint32_t epoch;
-	uint32_t frame_bytes;      /* the longest frame both ends take */
+	uint32_t frame_bytes;      /* the longest that both ends take on every rail they share */
 	struct wf_link_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
 	uint32_t pair_count, pair_at;
 	uint64_t try_until_ns;     /* when trying is given up altogether */
@@ -156,7 +156,7 @@ struct wf_link {
 	bool return_asked;
 	uint32_t ack_told;
 	bool ack_now;              /* do not wait for a frame to ride on */
-	uint64_t room_total, room_told;
+	uint64_t room_total, room_told, room_used;
 	struct wf_timer ack_timer;
 
 	/* liveness */
@@ -200,6 +200,9 @@ void wf_link_unwatch(struct wf_link *link);
 
 /* May the peer take @bytes more of eager tensors?  Takes them if so. */
 bool wf_link_take_room(struct wf_link *link, uint64_t bytes);
+
+/* The peer has sent an eager tensor of @bytes.  false: it had no room for that. */
+bool wf_link_use_room(struct wf_link *link, uint64_t bytes);
 
 /* @bytes of eager tensors of this peer have found their receiver. */
 void wf_link_give_room(struct wf_link *link, uint64_t bytes);

@@ -438,6 +438,8 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 
 	if (wf_tensor_record_get(record->bytes, record->count, &t))
 		return -EBADMSG;
+	if (t.body.way == WF_BODY_EAGER && !wf_link_use_room(link, t.body.bytes))
+		return -EBADMSG;
 	hash = wf_map_hash(&c->map, t.step, t.key, t.key_bytes);
 	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
 	r = ch ? find_receive(ch, link) : NULL;

@@ -116,6 +116,16 @@ static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct 
 	return 0;
 }
 
+/* There is nothing to resume any more: the reader need not wait for its deadline. */
+static int deny_offer(struct wf_link *link, uint64_t pull)
+{
+	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+
+	wf_offer_record_put(&w, &(struct wf_offer_record){ .pull = pull });
+	return wf_transfer_post(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
+}
+
 int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		       const struct wf_record *record)
 {
@@ -134,7 +144,7 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 	if (!p) {
 		/* It ended in the meantime: by its deadline, say. */
 		wf_counters_add(&t->worker->counters.late_dropped, 1);
-		return 0;
+		return record->type == WF_RECORD_RESUME ? deny_offer(link, small.other) : 0;
 	}
 	switch (record->type) {
 	case WF_RECORD_PULLED:
