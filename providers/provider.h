@@ -31,6 +31,7 @@ enum wf_quirk_kind {
 	WF_QUIRK_SHM_FILES,    /* a killed process leaves files in /dev/shm */
 	WF_QUIRK_LOCAL_NICS,   /* offers interfaces that reach no other host */
 	WF_QUIRK_SYNC_READ,    /* a read moves its bytes inside the call */
+	WF_QUIRK_READ_LOCKS,   /* and holds a lock of the peer's meanwhile: we read ourselves */
 	WF_QUIRK_UNIQUE_NAME,  /* endpoint names must be made unique by us */
 	WF_QUIRK_NEVER_CLOSE   /* closing an endpoint under traffic crashes */
 };
@@ -60,6 +61,7 @@ struct wf_provider {
 	size_t eager_bytes;  /* bodies up to this go in frames */
 	size_t chunk_bytes;  /* one read of a pull */
 	unsigned depth;      /* reads in flight */
+	unsigned ping_ms;    /* how long a ping may take before another rail is tried; 0: 500 */
 	unsigned peers_max;  /* entries of the address vector; 0: no limit known */
 	const struct wf_quirk *quirks; /* ends with WF_QUIRK_NONE */
 };

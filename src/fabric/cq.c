@@ -52,7 +52,7 @@ static struct wf_post *post_of(struct wf_rail *rail, void *context)
 	return post;
 }
 
-static void end(struct wf_rail *rail, struct wf_post *post, int status)
+void wf_cq_end(struct wf_rail *rail, struct wf_post *post, int status)
 {
 	/* Its id dies now, so that a second completion finds nothing. */
 	wf_table_remove(&rail->posts, post->id);
@@ -68,7 +68,7 @@ static void completed(struct wf_rail *rail, const struct fi_cq_msg_entry *entry)
 	if (!post)
 		return;
 	if (post->kind != WF_POST_SLOT) {
-		end(rail, post, 0);
+		wf_cq_end(rail, post, 0);
 		return;
 	}
 	/* A write with data from the peer may use up a slot; nobody here sends such. */
@@ -79,7 +79,7 @@ static void completed(struct wf_rail *rail, const struct fi_cq_msg_entry *entry)
 	}
 	post->notice.event.count = entry->len;
 	post->held = true;
-	end(rail, post, 0);
+	wf_cq_end(rail, post, 0);
 }
 
 static void failed(struct wf_rail *rail, struct wf_cq *cq, const struct fi_cq_err_entry *entry)
@@ -94,7 +94,7 @@ static void failed(struct wf_rail *rail, struct wf_cq *cq, const struct fi_cq_er
 	if (post->kind == WF_POST_SLOT)
 		wf_slots_post(rail, post);
 	else
-		end(rail, post, status);
+		wf_cq_end(rail, post, status);
 	/* On a connected rail any error means that the connection is gone. */
 	if (rail->caps.connected && (post->ep || cq->ep))
 		wf_ep_die(post->ep ? post->ep : cq->ep, status);

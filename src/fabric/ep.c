@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/internal.h"
+#include "fabric/vm.h"
+#include "util/bytes.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -165,6 +167,8 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 	struct wf_ep *twin;
 	int n;
 
+	if (!rail->ep)
+		return wf_error_set(e, -ENOTCONN, "%s has no endpoint", rail->caps.provider);
 	memcpy(ep->address, address, address_bytes);
 	ep->address_bytes = address_bytes;
 	ep->life = rail->life;
@@ -184,14 +188,29 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 	return 0;
 }
 
+/* The process at the end of an address of a rail that reads for itself; 0: none is there. */
+static uint32_t take_pid(const uint8_t *address, size_t *address_bytes)
+{
+	struct wf_reader r;
+
+	if (*address_bytes <= WF_PID_BYTES)
+		return 0;
+	*address_bytes -= WF_PID_BYTES;
+	r = wf_reader(address + *address_bytes, WF_PID_BYTES);
+	return wf_bytes_get_u32(&r);
+}
+
 int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
 	       const void *data, size_t data_bytes, void *owner, struct wf_ep **ep,
 	       struct wf_error *e)
 {
+	uint32_t pid = 0;
 	struct wf_ep *made;
 	int err;
 
-	if (!is_sound(rail, address, address_bytes))
+	if (rail->own_reads)
+		pid = take_pid(address, &address_bytes);
+	if (!is_sound(rail, address, address_bytes) || (rail->own_reads && !pid))
 		return wf_error_set(e, -EBADMSG, "the peer's address is none of %s",
 				    rail->caps.provider);
 	if (data_bytes > WF_CONNECT_BYTES)
@@ -208,6 +227,7 @@ int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_byte
 		free(made);
 		return err;
 	}
+	made->pid = pid;
 	enlist(made);
 	*ep = made;
 	return 0;
@@ -382,6 +402,10 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	err = wf_post_take(rail, ep, WF_POST_READ, cookie, &post);
 	if (err)
 		return err;
+	if (rail->own_reads) {
+		wf_cq_end(rail, post, wf_vm_read(ep->pid, into, count, address));
+		return 0;
+	}
 	ret = fi_read(fid_of(ep), into, count, desc, ep->to, address, key, (void *)post->id);
 	if (ret) {
 		wf_post_give(rail, post);

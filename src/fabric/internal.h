@@ -23,6 +23,8 @@
 #include "util/list.h"
 #include "util/table.h"
 
+#define WF_PID_BYTES 4 /* of a process's id behind an address */
+
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit handle");
 
 struct wf_notice {
@@ -76,6 +78,7 @@ struct wf_ep {
 	struct wf_cq cq;    /* where the row wants one each; fid NULL otherwise */
 	fi_addr_t to;       /* shared rails only */
 	uint32_t life;      /* of the rail's endpoint that @to belongs to */
+	uint32_t pid;       /* whose memory reads go to, where the rail does them itself */
 	void *owner;
 	struct wf_list node;  /* in rail->eps or rail->closed */
 	struct wf_list posts;
@@ -118,6 +121,7 @@ struct wf_rail {
 	struct fid_ep *ep;   /* shared: */
 	struct fid_av *av;
 	uint32_t life;       /* how often @ep was opened */
+	bool own_reads;      /* by process_vm_readv; addresses end with the process's id */
 	struct wf_cq cq;     /* fid NULL where endpoints have their own */
 	struct wf_list cqs;
 	struct wf_waitset wait;
@@ -150,7 +154,7 @@ void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
 /* slots.c */
 int wf_slots_open(struct wf_rail *rail, uint32_t count, struct wf_error *e);
 void wf_slots_close(struct wf_rail *rail);
-int wf_slots_fill(struct wf_rail *rail, struct wf_error *e); /* the first time: fewer if the provider has fewer */
+int wf_slots_fill(struct wf_rail *rail, struct wf_error *e); /* at first: as many as are taken */
 void wf_slots_again(struct wf_rail *rail); /* on a new endpoint: all that nobody holds */
 void wf_slots_post(struct wf_rail *rail, struct wf_post *slot);
 void wf_slots_retry(struct wf_rail *rail);
@@ -160,6 +164,7 @@ int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct 
 void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq);
 int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq); /* how many entries there were */
 void wf_cq_drain(struct wf_rail *rail, struct wf_cq *cq);
+void wf_cq_end(struct wf_rail *rail, struct wf_post *post, int status);
 
 /* eq.c */
 int wf_eq_read(struct wf_rail *rail); /* whether there was an event */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/internal.h"
 #include "fabric/signals.h"
+#include "util/bytes.h"
 #include "util/clock.h"
 #include "util/random.h"
 
@@ -100,7 +101,7 @@ static int source_info(const struct wf_rail *rail, uint16_t port, struct fi_info
 
 static int name_of(struct wf_rail *rail, struct fid *fid)
 {
-	size_t bytes = sizeof(rail->address);
+	size_t bytes = sizeof(rail->address) - WF_PID_BYTES;
 	int err = fi_getname(fid, rail->address, &bytes);
 
 	if (err)
@@ -310,6 +311,7 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	if (!r)
 		return wf_error_set(e, -ENOMEM, "no memory for a rail");
 	r->row = candidate->row;
+	r->own_reads = wf_provider_has(r->row, WF_QUIRK_READ_LOCKS, fi_version());
 	r->caps = candidate->caps;
 	if (config->frame_bytes)
 		r->caps.frame_bytes = WF_MIN(r->caps.frame_bytes, config->frame_bytes);
@@ -438,8 +440,6 @@ int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e)
 		ep->dead = true;
 	}
 	wf_signals_save(&signals);
-	fi_close(&rail->ep->fid);
-	rail->ep = NULL;
 	close_endpoint(rail);
 	err = bind_somewhere(rail, e);
 	wf_signals_restore(&signals);
@@ -461,8 +461,13 @@ uint32_t wf_rail_slots(const struct wf_rail *rail)
 
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address)
 {
+	struct wf_writer w = wf_writer(address + rail->address_bytes, WF_PID_BYTES);
+
 	memcpy(address, rail->address, rail->address_bytes);
-	return rail->address_bytes;
+	if (!rail->own_reads)
+		return rail->address_bytes;
+	wf_bytes_put_u32(&w, (uint32_t)getpid());
+	return rail->address_bytes + WF_PID_BYTES;
 }
 
 const char *wf_rail_files(const struct wf_rail *rail)

@@ -78,7 +78,11 @@ struct wf_event {
 	uint32_t slot;
 };
 
-/* Make progress and collect up to @max events; how many.  Events of one call are in the provider's order. */
+/*
+ * Make progress and collect up to @max events; how many.  Events of one call
+ * are in the provider's order.  One that names an endpoint closed since the
+ * call finds no owner: wf_ep_owner gives NULL until the next poll.
+ */
 int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max);
 
 /* Post @slot again.  Each RECEIVED is given back exactly once. */
@@ -124,7 +128,9 @@ uint32_t wf_ep_busy(const struct wf_ep *ep);
 
 /*
  * Send one message of at most frame_bytes.  0: posted, SENT follows, borrows
- * @bytes until then.  1: done at once, no event.  -EAGAIN: nothing was posted.
+ * @bytes until then.  1: done at once, no event.  -EAGAIN: nothing was posted
+ * (also before CONNECTED).  -EMSGSIZE.  -ENOTCONN: it is dead.  Any other
+ * code kills a connected endpoint: CLOSED follows.
  * @desc is from wf_mr_desc, NULL where the rail needs none.
  */
 int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, void *cookie);

@@ -17,7 +17,10 @@
 
 struct fi_info;
 
-/* What the floors above ask instead of "which provider is it?". */
+/*
+ * What the floors above ask instead of "which provider is it?".  Options for
+ * chunk, depth and eager have already been put in.
+ */
 struct wf_caps {
 	char provider[64]; /* libfabric's full name */
 	char domain[64];
@@ -39,6 +42,7 @@ struct wf_caps {
 	uint64_t chunk_bytes;
 	uint64_t read_bytes_max;
 	uint32_t depth;
+	uint64_t ping_ns; /* how long a ping may take */
 	uint32_t peers_max;
 };
 

@@ -71,6 +71,8 @@ static int try_post(struct wf_rail *rail, struct wf_post *slot)
 	uint8_t *bytes = s->memory + (size_t)slot->notice.event.slot * s->frame_bytes;
 	int err;
 
+	if (!to)
+		return -ENOTCONN; /* reopening has failed; it may be tried again */
 	/* A new id each time: a completion that comes twice must find nothing. */
 	err = wf_table_add(&rail->posts, slot, &slot->id);
 	if (err)

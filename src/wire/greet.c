@@ -252,7 +252,7 @@ static int get_host(const WfDoor__Host *from, struct wf_greet_host *host, struct
 		return wf_error_set(e, -EBADMSG, "its hello names no host");
 	if (get_bytes("boot id", &from->boot_id, host->boot_id, sizeof(host->boot_id), e) ||
 	    get_bytes("nonce", &from->nonce, host->nonce, sizeof(host->nonce), e) ||
-	    get_name("shm file", from->shm_file, host->shm_file, sizeof(host->shm_file), e) ||
+	    get_name("marker", from->shm_file, host->shm_file, sizeof(host->shm_file), e) ||
 	    get_fd("bell", from->bell_fd, &host->bell_fd, e) ||
 	    get_fd("page", from->page_fd, &host->page_fd, e))
 		return -EBADMSG;

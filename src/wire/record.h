@@ -50,7 +50,7 @@ struct wf_body {
 /* Bytes of the put of @body. */
 size_t wf_body_bytes(const struct wf_body *body);
 void wf_body_put(struct wf_writer *w, const struct wf_body *body);
-/* -EBADMSG: lengths; no such way; a NONE of some bytes; a PULL of none, or past the end of memory. */
+/* -EBADMSG: lengths; no such way; a NONE of some bytes; a PULL of none, or whose end wraps. */
 int wf_body_get(struct wf_reader *r, struct wf_body *body);
 
 /*
@@ -76,8 +76,11 @@ size_t wf_tensor_record_bytes(const struct wf_tensor_record *t);
 /* @shape is given as numbers here. */
 void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
 			  const int64_t *shape);
-/* -EBADMSG: lengths; a negative dimension; dtype with 0 bits or lanes; rank above WEFT_RANK_MAX;
- * dimensions other than 0 that make 2^63 bytes or more; body bytes that are not the shape's (dead: none). */
+/*
+ * -EBADMSG: lengths; a negative dimension; dtype with 0 bits or lanes; rank
+ * above WEFT_RANK_MAX; dimensions, those of 0 left out, of 2^63 bytes or more;
+ * body bytes that are not the shape's (dead: none).
+ */
 int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t);
 int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index);
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reading another process's memory by process_vm_readv: what a same-host
+ * provider does for a read, without the locks it holds meanwhile.
+ *
+ * Threads: any.
+ */
+#ifndef WF_VM_H
+#define WF_VM_H
+
+#include "util/base.h"
+
+/* Copy @count bytes at @address of process @pid.  -ESRCH: it is gone; -EFAULT; -EPERM. */
+int wf_vm_read(uint32_t pid, void *into, size_t count, uint64_t address);
+
+#endif
