@@ -133,7 +133,7 @@ WEFT_API void weft_op_free(struct weft_op *op);
 struct weft_path {
 	size_t size;
 	char provider[64];    /* libfabric's full name; "" when nothing moved */
-	char way[16];         /* "eager" or "pull" */
+	char way[16];         /* "eager", "pull" or "none" */
 	uint64_t bytes;       /* of the body */
 	unsigned copies;      /* by this side, of the body */
 	unsigned registered;  /* 1: memory was registered for this operation */

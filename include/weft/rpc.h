@@ -58,16 +58,19 @@ WEFT_API int weft_serve(struct weft_node *node, ProtobufCService *service);
 
 /* In a handler, @closure_data names the call.  Functions on it: */
 
-/* The peer that calls; valid until the reply.  Threads: any, callback. */
+/* The peer that calls; valid until the reply.  Threads: callback. */
 WEFT_API struct weft_peer *weft_call_peer(void *closure_data);
 
-/* Time left until the caller's deadline, 0 when it has passed. */
+/*
+ * Time left until the caller's deadline: 0 when it has passed, WEFT_FOREVER
+ * when there is none.  Threads: any, callback.
+ */
 WEFT_API uint64_t weft_call_left_ns(void *closure_data);
 
 /* Has the caller cancelled, gone away, or run out of time?  Threads: any, callback. */
 WEFT_API int weft_call_cancelled(void *closure_data);
 
-/* Keep the request message beyond the handler's return, until the reply. */
+/* Keep the request message beyond the handler's return, until the reply.  Threads: callback. */
 WEFT_API void weft_call_defer(void *closure_data);
 
 /*

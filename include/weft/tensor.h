@@ -74,7 +74,8 @@ struct weft_send_options {
 /*
  * Send @tensor to @peer.  Never blocks.  Copies @key and the shape; borrows
  * the data until the operation ends, which is when the buffer may be reused.
- * -EINVAL: bad dtype, rank, key or flags.  -ENOTSUP: device memory.
+ * -EINVAL: bad dtype, rank, key or flags.  -ENOTSUP: device memory.  -ENOBUFS:
+ * the pool has no room for the copy of a strided tensor or a snapshot.
  * Threads: any, callback.
  */
 WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
@@ -88,7 +89,9 @@ struct weft_recv_options {
 	unsigned flags; /* WEFT_ANY_SHAPE */
 	/*
 	 * Memory for a tensor that has just been announced: @want has dtype
-	 * and shape, and no data.  Runs on the worker and must not block.
+	 * and shape, and no data.  Runs on the worker, in a manual node also
+	 * inside weft_recv, must not block, and may call nothing of weft but
+	 * weft_alloc.  What it gives stays the caller's, whatever the outcome.
 	 * Return NULL to refuse: the operation ends with RESOURCE_EXHAUSTED.
 	 */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);

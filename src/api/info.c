@@ -13,27 +13,31 @@ struct weft_info {
 
 int weft_info_open(const struct weft_node_options *options, struct weft_info **info)
 {
-	struct weft_info *fresh = calloc(1, sizeof(*fresh));
-	struct wf_options *o;
+	struct weft_node_options given;
+	struct weft_info *fresh;
 	struct wf_error e;
 	int err;
 
+	err = wf_node_options(options, &given, sizeof(given));
+	if (err)
+		return err;
+	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh)
-		return wf_last_set(-ENOMEM, "no memory");
-	o = &fresh->options;
-	err = wf_options_load(o, &e);
-	if (!err && options && options->provider)
-		snprintf(o->provider, sizeof(o->provider), "%s", options->provider);
-	if (!err && options && options->device)
-		snprintf(o->device, sizeof(o->device), "%s", options->device);
-	if (!err)
-		err = wf_select_open(o, &fresh->select, &e);
+		return wf_last_set(-ENOMEM, "no memory for an info");
+	err = wf_node_settings(&given, &fresh->options);
+	if (err)
+		goto free_info;
+	err = wf_select_open(&fresh->options, &fresh->select, &e);
 	if (err) {
-		free(fresh);
-		return wf_last_copy(&e);
+		wf_last_copy(&e);
+		goto free_info;
 	}
 	*info = fresh;
 	return 0;
+
+free_info:
+	free(fresh);
+	return err;
 }
 
 void weft_info_close(struct weft_info *info)

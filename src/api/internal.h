@@ -27,7 +27,8 @@ struct weft_node {
 	struct wf_serving serving;
 	bool manual;
 	atomic_bool forked;       /* this process is a child: nothing may be touched */
-	atomic_bool stop;
+	struct wf_task stop_task;
+	bool stop;                /* worker only */
 	pthread_t thread;         /* of the worker, or whoever polled last */
 	bool polling;             /* inside a turn of the loop */
 	bool closing;             /* nothing new is begun */
@@ -109,6 +110,8 @@ struct weft_op {
 };
 
 /* node.c */
+int wf_node_options(const void *options, void *given, size_t known);
+int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
 int wf_node_check(const struct weft_node *node);
 bool wf_node_inside(const struct weft_node *node);
 void wf_node_run(struct weft_node *node, struct wf_task *task);

@@ -179,7 +179,7 @@ static int set_text(char *to, const char *from, const char *what)
 }
 
 /* The environment, and over it what the caller says. */
-static int make_options(const struct weft_node_options *given, struct wf_options *o)
+int wf_node_settings(const struct weft_node_options *given, struct wf_options *o)
 {
 	struct wf_error e;
 	int err = wf_options_load(o, &e);
@@ -204,20 +204,32 @@ static int make_options(const struct weft_node_options *given, struct wf_options
 	return 0;
 }
 
-/* Fields the library knows, from a struct that may be shorter or longer. */
-static int take_options(const struct weft_node_options *options, struct weft_node_options *given)
+/*
+ * The @known bytes of @options that this library knows, from a struct that may
+ * be shorter or longer and begins with its size.  NULL: all zero.
+ */
+int wf_node_options(const void *options, void *given, size_t known)
 {
-	*given = (struct weft_node_options){ .size = sizeof(*given) };
+	size_t size;
+
+	memset(given, 0, known);
 	if (!options)
 		return 0;
-	if (options->size < sizeof(options->size))
+	memcpy(&size, options, sizeof(size));
+	if (size < sizeof(size))
 		return wf_last_set(-EINVAL, "options->size is not set");
-	for (size_t i = sizeof(*given); i < options->size; i++)
+	for (size_t i = known; i < size; i++)
 		if (((const unsigned char *)options)[i])
 			return wf_last_set(-EINVAL,
 					   "options has a field that this version does not know");
-	memcpy(given, options, WF_MIN(options->size, sizeof(*given)));
+	memcpy(given, options, WF_MIN(size, known));
 	return 0;
+}
+
+/* A task, and not a flag alone: only what was done ends the wait that runs. */
+static void stop(struct wf_task *task)
+{
+	WF_CONTAINER(task, struct weft_node, stop_task)->stop = true;
 }
 
 static void *run(void *arg)
@@ -225,7 +237,7 @@ static void *run(void *arg)
 	struct weft_node *node = arg;
 	struct wf_worker *w = &node->worker;
 
-	while (!atomic_load(&node->stop))
+	while (!node->stop)
 		wf_worker_wait(w, wf_clock_now() + WF_NS_PER_S);
 	return NULL;
 }
@@ -257,9 +269,9 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	char name[64], host[40] = "";
 	int err;
 
-	err = take_options(options, &given);
+	err = wf_node_options(options, &given, sizeof(given));
 	if (!err)
-		err = make_options(&given, &o);
+		err = wf_node_settings(&given, &o);
 	if (err)
 		return err;
 	n = calloc(1, sizeof(*n));
@@ -357,8 +369,8 @@ int weft_node_close(struct weft_node *node)
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "a node can't be closed inside its own callback");
 	if (!node->manual) {
-		atomic_store(&node->stop, true);
-		wf_worker_wake(&node->worker);
+		node->stop_task.run = stop;
+		wf_worker_submit(&node->worker, &node->stop_task);
 		pthread_join(node->thread, NULL);
 	}
 	node->thread = pthread_self();

@@ -21,10 +21,13 @@ static uint64_t after(uint64_t now_ns, uint64_t time_ns)
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op)
 {
+	struct weft_op_options given;
 	struct weft_op *fresh;
 	uint64_t timeout;
 	int err = wf_node_check(node);
 
+	if (!err)
+		err = wf_node_options(options, &given, sizeof(given));
 	if (err)
 		return err;
 	fresh = calloc(1, sizeof(*fresh));
@@ -33,8 +36,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 	fresh->owner = node;
 	fresh->kind = kind;
 	fresh->peer = peer;
-	if (options)
-		memcpy(&fresh->options, options, WF_MIN(options->size, sizeof(*options)));
+	fresh->options = given;
 	timeout = fresh->options.timeout_ns ? fresh->options.timeout_ns
 					    : node->worker.options.timeout_ns;
 	fresh->deadline_ns = timeout == WEFT_FOREVER ? UINT64_MAX : after(wf_clock_now(), timeout);

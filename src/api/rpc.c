@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/clock.h"
+
 struct weft_stub {
 	ProtobufCService service; /* what generated functions get */
 	struct weft_peer *peer;
@@ -50,7 +52,10 @@ void wf_rpc_start(struct weft_op *op)
 	call->done = call_done;
 	call->arg = op;
 	call->deadline_ns = op->deadline_ns;
-	if (wf_node_link(op->peer, &link, &e)) {
+	if (op->deadline_ns <= wf_clock_now()) {
+		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
+		free(call);
+	} else if (wf_node_link(op->peer, &link, &e)) {
 		free(call);
 	} else if (!wf_call_start(&op->owner->calls, link, call)) {
 		return;
@@ -182,63 +187,27 @@ int weft_call_open(struct weft_stub *stub, const struct weft_op_options *options
 
 /* Serving. */
 
-struct serve {
-	struct wf_task task;
-	struct weft_node *node;
-	struct wf_pb_service *service;
-};
-
-static void add_service(struct wf_task *task)
-{
-	struct serve *s = WF_CONTAINER(task, struct serve, task);
-
-	wf_served_add(&s->node->serving, &s->service->base);
-	free(s);
-}
-
-static bool is_served(struct weft_node *node, const char *name)
-{
-	WF_LIST_EACH(at, &node->services)
-		if (!strcmp(WF_CONTAINER(at, struct wf_pb_service, mine)->base.name, name))
-			return true;
-	return false;
-}
-
 int weft_serve(struct weft_node *node, ProtobufCService *service)
 {
 	struct wf_pb_service *pb;
-	struct serve *s;
 	int err = wf_node_check(node);
 
 	if (err)
 		return err;
 	pb = calloc(1, sizeof(*pb));
-	s = calloc(1, sizeof(*s));
-	if (!pb || !s) {
-		err = wf_last_set(-ENOMEM, "no memory for a service");
-		goto free_both;
-	}
+	if (!pb)
+		return wf_last_set(-ENOMEM, "no memory for a service");
 	wf_service_init(pb, service);
+	/* Not by a task: who is told that it is served may call at once. */
 	pthread_mutex_lock(&node->lock);
-	if (is_served(node, pb->base.name))
-		err = -EEXIST;
-	else
+	err = wf_served_add(&node->serving, &pb->base);
+	if (!err)
 		wf_list_append(&node->services, &pb->mine);
 	pthread_mutex_unlock(&node->lock);
-	if (err) {
-		wf_last_set(err, "a service %s is served already", service->descriptor->name);
-		goto free_both;
-	}
-	s->node = node;
-	s->service = pb;
-	s->task.run = add_service;
-	wf_node_run(node, &s->task);
-	return 0;
-
-free_both:
+	if (!err)
+		return 0;
 	free(pb);
-	free(s);
-	return err;
+	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
 }
 
 struct weft_peer *weft_call_peer(void *closure_data)

@@ -59,6 +59,12 @@ static int check_key(const void *key, size_t key_bytes)
 	return 0;
 }
 
+/* The options of an operation inside others: when they say nothing, not their size either. */
+static const struct weft_op_options *op_options(const struct weft_op_options *given)
+{
+	return given->size || given->timeout_ns || given->done || given->arg ? given : NULL;
+}
+
 /* Never begun: nobody else knows it. */
 static void drop(struct weft_op *op)
 {
@@ -112,14 +118,15 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	      const struct weft_tensor *tensor, const struct weft_send_options *options,
 	      struct weft_op **op)
 {
-	struct weft_send_options o = { 0 };
+	struct weft_send_options o;
 	struct wf_sending *s;
 	struct weft_op *fresh;
 	uint64_t bytes;
 	int err;
 
-	if (options)
-		memcpy(&o, options, WF_MIN(options->size, sizeof(o)));
+	err = wf_node_options(options, &o, sizeof(o));
+	if (err)
+		return err;
 	if (o.flags & ~(unsigned)(WEFT_DEAD | WEFT_OPAQUE | WEFT_SNAPSHOT))
 		return wf_last_set(-EINVAL, "flags %#x are not for a send", o.flags);
 	err = check_key(key, key_bytes);
@@ -132,7 +139,7 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	    (tensor->ndim != 1 || tensor->dtype.code != WEFT_UINT || tensor->dtype.bits != 8 ||
 	     tensor->dtype.lanes != 1))
 		return wf_last_set(-EINVAL, "an opaque tensor is one row of uint8");
-	err = wf_op_new(peer->owner, peer, WF_OP_SEND, options ? &o.op : NULL, &fresh);
+	err = wf_op_new(peer->owner, peer, WF_OP_SEND, op_options(&o.op), &fresh);
 	if (err)
 		return err;
 	s = &fresh->send.sending;
@@ -199,15 +206,16 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 	      size_t key_bytes, const struct weft_tensor *into,
 	      const struct weft_recv_options *options, struct weft_op **op)
 {
-	struct weft_recv_options o = { 0 };
+	struct weft_recv_options o;
 	struct wf_receiving *r;
 	struct weft_op *fresh;
 	const int64_t *shape;
 	uint64_t bytes;
 	int err;
 
-	if (options)
-		memcpy(&o, options, WF_MIN(options->size, sizeof(o)));
+	err = wf_node_options(options, &o, sizeof(o));
+	if (err)
+		return err;
 	if (o.flags & ~(unsigned)WEFT_ANY_SHAPE)
 		return wf_last_set(-EINVAL, "flags %#x are not for a receive", o.flags);
 	if (peer && peer->owner != node)
@@ -219,7 +227,7 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		return err;
 	if (into && !wf_shape_contiguous(into))
 		return wf_last_set(-EINVAL, "a buffer to receive into must be contiguous");
-	err = wf_op_new(node, peer, WF_OP_RECV, options ? &o.op : NULL, &fresh);
+	err = wf_op_new(node, peer, WF_OP_RECV, op_options(&o.op), &fresh);
 	if (err)
 		return err;
 	r = &fresh->recv.receiving;

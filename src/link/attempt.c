@@ -14,15 +14,26 @@
 
 #include "util/clock.h"
 
-#define PAIR_NS (500 * WF_NS_PER_MS)
 #define PING_NS (100 * WF_NS_PER_MS) /* between repeated pings */
 #define FULL_NS WF_NS_PER_MS         /* until a rail that took no ping is asked again: shm, at first contact */
+#define SPARE_NS (500 * WF_NS_PER_MS) /* for what is said through the door meanwhile */
+#define REASON_NS (20 * WF_NS_PER_MS) /* for the reason of a closed connection to come */
 #define FRAME_BYTES_MIN 512          /* less would be all headers; no provider is so small */
 #define CONNECT_DATA_BYTES 20        /* u64 link, u64 token, u32 epoch */
 
 _Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
 
 static void try_timer(struct wf_timer *timer);
+
+/* Time for each rail once, and for word of the next; and not less than what a silent peer gets. */
+static uint64_t patience_ns(const struct wf_worker *w)
+{
+	uint64_t ns = SPARE_NS;
+
+	for (uint32_t i = 0; i < w->rail_count; i++)
+		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
+	return WF_MAX(w->options.lost_ns, ns);
+}
 
 static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs)
 {
@@ -167,12 +178,13 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	wf_bytes_put_u64(&writer, link->peer.link);
 	wf_bytes_put_u64(&writer, link->peer.token);
 	wf_bytes_put_u32(&writer, link->epoch);
+	link->closed[0] = '\0';
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
 	err = wf_ep_open(on->rail, r->address, r->address_bytes, data, sizeof(data), link,
 			 &link->ep, e);
 	if (err)
 		return err;
-	link->pair_until_ns = w->now_ns + PAIR_NS;
+	link->pair_until_ns = w->now_ns + wf_rail_caps(on->rail)->ping_ns;
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 	if (!wf_rail_caps(on->rail)->connected) {
 		link->ep_ready = true;
@@ -230,8 +242,9 @@ static void try_timer(struct wf_timer *timer)
 		wf_attempt_next(link, NULL);
 		return;
 	} else if (w->now_ns >= link->pair_until_ns) {
-		wf_attempt_next(link, link->ep_ready ? "no answer to a ping within 0.5 s"
-						     : "no connection within 0.5 s");
+		wf_attempt_next(link, link->closed[0]	? link->closed
+				      : link->ep_ready ? "no answer to a ping in time"
+						       : "no connection in time");
 		return;
 	} else if (link->ep_ready) {
 		ping(link, WF_FRAME_PING);
@@ -246,9 +259,7 @@ void wf_attempt_start(struct wf_link *link)
 
 	link->state = WF_LINK_TRYING;
 	link->tried[0] = '\0';
-	/* Time for each pair once; and not less than what a silent peer gets. */
-	link->try_until_ns = w->now_ns + WF_MAX(w->options.lost_ns,
-						PAIR_NS * w->rail_count);
+	link->try_until_ns = w->now_ns + patience_ns(w);
 	if (!link->pair_count)
 		list_pairs(link);
 	if (link->dialler) {
@@ -295,7 +306,7 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 		return;
 	}
 	link->ponged = false;
-	link->try_until_ns = w->now_ns + w->options.lost_ns;
+	link->try_until_ns = w->now_ns + patience_ns(w);
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 	if (wf_rail_caps(link->on->rail)->connected)
 		return;
@@ -336,10 +347,13 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 		/* It overtook its Try on the door. */
 		if (link->state == WF_LINK_UP)
 			w->sink->paused(w->sink_ctx, link);
-		if (prepare(link, on, epoch))
+		if (prepare(link, on, epoch)) {
+			send_try(link, WF_GREET_CANNOT, 0, 0,
+				 "no receive slots left for another link");
 			goto reject;
+		}
 		link->ponged = false;
-		link->try_until_ns = w->now_ns + w->options.lost_ns;
+		link->try_until_ns = w->now_ns + patience_ns(w);
 		wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 	}
 	if (link->ep)
@@ -376,7 +390,13 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 	if (link->state == WF_LINK_UP) {
 		wf_link_rail_failed(link, why);
 	} else if (link->dialler) {
-		wf_attempt_next(link, why);
+		/* If the peer closed it on purpose, its reason comes through the door. */
+		snprintf(link->closed, sizeof(link->closed), "%s", why);
+		wf_ep_close(link->ep);
+		link->ep = NULL;
+		link->ep_ready = false;
+		link->pair_until_ns = link->worker->now_ns + REASON_NS;
+		wf_worker_timer(link->worker, &link->try_timer, link->pair_until_ns, try_timer);
 	} else {
 		note(link, why);
 		wf_attempt_drop(link);
@@ -410,12 +430,60 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 	}
 }
 
-void wf_link_rail_failed(struct wf_link *link, const char *why)
+/* The endpoint behind @on will be another: let go of it, without looking for a rail yet. */
+void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on)
+{
+	struct wf_worker *w = link->worker;
+	bool was_up = link->state == WF_LINK_UP;
+
+	if (link->on != on)
+		return;
+	wf_attempt_drop(link);
+	wf_timer_stop(&w->timers, &link->try_timer);
+	link->state = WF_LINK_TRYING;
+	if (was_up)
+		w->sink->paused(w->sink_ctx, link);
+}
+
+static bool same_rails(const struct wf_hello *a, const struct wf_hello *b)
+{
+	if (a->rail_count != b->rail_count)
+		return false;
+	for (uint32_t i = 0; i < a->rail_count; i++) {
+		const struct wf_greet_rail *r = &a->rails[i], *s = &b->rails[i];
+
+		if (strcmp(r->provider, s->provider) || r->address_bytes != s->address_bytes ||
+		    memcmp(r->address, s->address, r->address_bytes))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The peer has said again what rails it has: it opened one anew, or comes back
+ * through another door.  Go on where nothing has changed.
+ */
+void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
+{
+	bool changed = !same_rails(&link->peer, hello);
+
+	if (changed) {
+		memcpy(link->peer.rails, hello->rails, sizeof(link->peer.rails));
+		link->peer.rail_count = hello->rail_count;
+		link->pair_count = 0;
+	}
+	if (link->state == WF_LINK_TRYING)
+		wf_attempt_start(link);
+	else if (changed && link->state == WF_LINK_UP &&
+		 !wf_rail_caps(link->on->rail)->connected)
+		wf_attempt_failed(link, "the peer has opened it anew");
+}
+
+/* The rail of a link that is up has failed. */
+void wf_attempt_failed(struct wf_link *link, const char *why)
 {
 	struct wf_worker *w = link->worker;
 
-	if (link->state != WF_LINK_UP)
-		return;
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
 	       wf_rail_caps(link->on->rail)->provider, why);
 	wf_attempt_drop(link);

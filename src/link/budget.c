@@ -63,13 +63,6 @@ int wf_budget_admit(struct wf_link *link)
 	return 0;
 }
 
-void wf_budget_leave(struct wf_link *link)
-{
-	link->on->promised -= outstanding(link);
-	link->on->link_count--;
-	link->return_asked = false;
-}
-
 /* Promise what the link's share and the free slots allow. */
 void wf_budget_refill(struct wf_link *link)
 {
@@ -85,6 +78,34 @@ void wf_budget_refill(struct wf_link *link)
 	more = WF_MIN(want - have, slots - taken);
 	link->promised_total += more;
 	on->promised += more;
+}
+
+/*
+ * Slots have come free.  A link with none to speak of, be it up yet or not, is
+ * given some now, for no frame will ever come to be the occasion; the others
+ * wait for theirs.
+ */
+static void feed(struct wf_worker *w, const struct wf_worker_rail *on)
+{
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->on != on || outstanding(link) >= PROMISE_MIN)
+			continue;
+		wf_budget_refill(link);
+		wf_flow_mark(link);
+	}
+}
+
+void wf_budget_leave(struct wf_link *link)
+{
+	struct wf_worker_rail *on = link->on;
+
+	on->promised -= outstanding(link);
+	on->link_count--;
+	link->return_asked = false;
+	link->on = NULL;
+	feed(link->worker, on);
 }
 
 /* The peer asks for @count of its promises back. */
@@ -113,14 +134,5 @@ void wf_budget_returned(struct wf_link *link, uint32_t total)
 	}
 	link->returned_seen = total;
 	on->promised -= more;
-	WF_LIST_EACH(node, &link->worker->link_list) {
-		struct wf_link *other = WF_CONTAINER(node, struct wf_link, node);
-
-		if (other->on == on && other->state == WF_LINK_UP) {
-			wf_budget_refill(other);
-			if (other->promised_told - other->returned_seen -
-				    other->sequence.received < PROMISE_MIN)
-				wf_flow_mark(other);
-		}
-	}
+	feed(link->worker, on);
 }

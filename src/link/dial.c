@@ -61,7 +61,8 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	}
 }
 
-static void send_hello(struct wf_link *link)
+/* Who we are; said again, because our rails have changed, it tells just that. */
+void wf_dial_tell(struct wf_link *link)
 {
 	struct wf_greet greet;
 
@@ -144,7 +145,7 @@ static void opened(void *ctx, struct wf_conn *conn)
 	struct wf_link *link = wf_conn_owner(conn);
 
 	(void)ctx;
-	send_hello(link);
+	wf_dial_tell(link);
 }
 
 static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
@@ -164,10 +165,15 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 		/* It never came up.  The peer may have settled on another connection. */
 		other = link->greeted ? wf_link_find(link->worker, link->peer.incarnation, link)
 				      : NULL;
-		if (other)
+		if (other) {
 			wf_link_merge(link, other);
-		else
+		} else if (link->watch_count && link->address[0]) {
+			/* Somebody here waits for it, and has the patience of one who dials. */
+			wf_link_forget_peer(link);
+			wf_dial_start(link);
+		} else {
 			wf_link_die(link, e);
+		}
 	}
 	wf_link_put(link);
 }
@@ -218,10 +224,9 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		if (!memcmp(hello->incarnation, link->peer.incarnation, WF_INCARNATION_BYTES) &&
 		    hello->link == link->peer.link) {
 			wf_counters_add(&w->counters.links_resumed, 1);
-			wf_timer_stop(&w->timers, &link->redial_timer);
+			wf_live_redialled(link);
 			wf_live_heard(link);
-			if (link->state == WF_LINK_TRYING)
-				wf_attempt_start(link);
+			wf_attempt_rails(link, hello);
 			return;
 		}
 		wf_error_set(&e, -ECONNRESET, "%s has started anew", wf_link_label(link));
@@ -229,7 +234,11 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		return;
 	}
 	if (link->greeted) {
-		wf_link_violate(link, "a second hello");
+		if (memcmp(hello->incarnation, link->peer.incarnation, WF_INCARNATION_BYTES) ||
+		    hello->link != link->peer.link || hello->token != link->peer.token)
+			wf_link_violate(link, "a second hello that is not the first one's");
+		else
+			wf_attempt_rails(link, hello);
 		return;
 	}
 	other = wf_link_find(w, hello->incarnation, link);
@@ -267,10 +276,11 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	wf_link_close_conn(link);
 	link->conn = conn;
 	wf_conn_adopt(conn, link);
-	wf_timer_stop(&w->timers, &link->redial_timer);
+	wf_live_redialled(link);
 	wf_counters_add(&w->counters.links_resumed, 1);
 	wf_live_heard(link);
-	send_hello(link);
+	wf_dial_tell(link);
+	wf_attempt_rails(link, hello);
 }
 
 /* Somebody has dialled us. */
@@ -311,7 +321,7 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 	link->conn = conn;
 	wf_link_get(link);
 	wf_conn_adopt(conn, link);
-	send_hello(link);
+	wf_dial_tell(link);
 	wf_attempt_start(link);
 put_link:
 	wf_link_put(link);

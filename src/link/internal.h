@@ -12,6 +12,7 @@
 /* dial.c: the door and the greeting */
 void wf_dial_start(struct wf_link *link);
 void wf_dial_again(struct wf_link *link);
+void wf_dial_tell(struct wf_link *link);
 extern const struct wf_door_events wf_dial_events;
 
 /* attempt.c: finding a rail that works */
@@ -23,6 +24,9 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 void wf_attempt_connected(struct wf_ep *ep);
 void wf_attempt_closed(struct wf_ep *ep, int status);
 void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame);
+void wf_attempt_failed(struct wf_link *link, const char *why);
+void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
+void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
 void wf_attempt_drop(struct wf_link *link);
 
 /* flow.c: frames out and in */
@@ -51,6 +55,7 @@ void wf_live_stop(struct wf_link *link);
 void wf_live_beat(struct wf_link *link, uint64_t number, bool answer);
 void wf_live_heard(struct wf_link *link);
 void wf_live_door_closed(struct wf_link *link, const struct wf_error *e);
+void wf_live_redialled(struct wf_link *link);
 void wf_live_host_dead(struct wf_link *link);
 
 /* link.c */

@@ -136,7 +136,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_timer_stop(&w->timers, &link->overdue_timer);
 	wf_timer_stop(&w->timers, &link->ack_timer);
-	wf_timer_stop(&w->timers, &link->redial_timer);
+	wf_live_redialled(link);
 	wf_ringer_close(link->ringer);
 	wf_host_peer_close(link->peer_host);
 	wf_assembly_fini(&link->assembly);
@@ -185,6 +185,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 		wf_counters_add(&w->counters.peers_lost, 1);
 	wf_timer_stop(&w->timers, &link->dial_timer);
 	wf_attempt_drop(link);
+	link->state = WF_LINK_TRYING; /* it has no rail, and is not to be dialled by what is told now */
 	wf_flow_fail(link, &why);
 	wf_link_forget_peer(link);
 	link->state = link->address[0] ? WF_LINK_IDLE : WF_LINK_GONE;
@@ -194,6 +195,12 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	wf_link_close_conn(link);
 	w->sink->down(w->sink_ctx, link, &why);
 	wf_link_put(link);
+}
+
+void wf_link_rail_failed(struct wf_link *link, const char *why)
+{
+	if (link->state == WF_LINK_UP)
+		wf_attempt_failed(link, why);
 }
 
 void wf_link_violate(struct wf_link *link, const char *what)

@@ -93,12 +93,29 @@ static void redial(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, redial_timer);
 
-	if (link->conn)
-		return;
-	if (link->dialler)
+	if (!link->conn && link->dialler)
 		wf_dial_again(link);
-	else
+	else if (!link->conn)
 		lost(link, "its door closed and it did not dial again");
+	wf_link_put(link);
+}
+
+/* The link is held while it waits for its door: nobody else may. */
+static void redial_in(struct wf_link *link, uint64_t ns)
+{
+	struct wf_worker *w = link->worker;
+
+	if (!link->redial_timer.armed)
+		wf_link_get(link);
+	wf_worker_timer(w, &link->redial_timer, w->now_ns + ns, redial);
+}
+
+void wf_live_redialled(struct wf_link *link)
+{
+	if (!link->redial_timer.armed)
+		return;
+	wf_timer_stop(&link->worker->timers, &link->redial_timer);
+	wf_link_put(link);
 }
 
 /* The door of a link that was up has closed, or a redial has failed with @e. */
@@ -112,17 +129,17 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	if (!link->dialler) {
-		wf_worker_timer(w, &link->redial_timer, w->now_ns + REDIAL_WAIT_NS, redial);
+		redial_in(link, REDIAL_WAIT_NS);
 		return;
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
 	if (!link->resuming) {
 		link->redial_until_ns = w->now_ns + w->options.lost_ns;
-		wf_worker_timer(w, &link->redial_timer, w->now_ns, redial);
+		redial_in(link, 0);
 	} else if (e->code == -ECONNREFUSED || w->now_ns >= link->redial_until_ns) {
 		lost(link, how);
 	} else {
-		wf_worker_timer(w, &link->redial_timer, w->now_ns + REDIAL_PAUSE_NS, redial);
+		redial_in(link, REDIAL_PAUSE_NS);
 	}
 }
 

@@ -156,27 +156,31 @@ static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
 	return count;
 }
 
-/* Operations are stuck on a shared endpoint: open it anew, and let every link on it replay. */
+/*
+ * Operations are stuck on a shared endpoint: open it anew, tell every peer where
+ * it is now, and let every link on it replay.
+ */
 static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 {
 	struct wf_error e;
 
 	on->reopen = false;
-	WF_LIST_EACH(node, &w->link_list) {
-		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
-
-		if (link->on != on)
-			continue;
-		if (link->state == WF_LINK_UP)
-			wf_link_rail_failed(link, "it is opened anew because operations were stuck");
-		else
-			wf_attempt_drop(link);
-	}
+	WF_LIST_EACH(node, &w->link_list)
+		wf_attempt_leave(WF_CONTAINER(node, struct wf_link, node), on);
 	if (wf_rail_reopen(on->rail, &e))
 		wf_log(&w->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider, e.text);
 	free_frames(&on->abandoned);
 	tell_files(w);
 	w->sink->quiet(w->sink_ctx, on);
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (!link->conn || !link->greeted)
+			continue;
+		wf_dial_tell(link);
+		if (link->state == WF_LINK_TRYING && !link->on)
+			wf_attempt_start(link);
+	}
 }
 
 static int poll_rails(struct wf_worker *w)

@@ -95,15 +95,17 @@ static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
 	free_slab(slab);
 }
 
-/* Give idle large slabs back until @bytes fit the budget.  Registered ones are left: only their owner may close those. */
+/*
+ * Give slabs that nobody uses back until @bytes fit the budget.  Registered
+ * ones are left: only their owner may close those.
+ */
 static void trim(struct wf_pool *pool, size_t bytes)
 {
-	WF_LIST_EACH(node, &pool->idle) {
-		struct wf_slab *slab = WF_CONTAINER(node, struct wf_slab, node);
+	for (size_t i = pool->slab_count; i-- && pool->slab_bytes + bytes > pool->budget_bytes;) {
+		struct wf_slab *slab = pool->slabs[i];
 
-		if (pool->slab_bytes + bytes <= pool->budget_bytes)
-			return;
-		if (!slab->region.count)
+		/* In this order: one in use may be being registered right now. */
+		if (slab->free_count == slab->chunk_count && !slab->region.count)
 			remove_slab(pool, slab);
 	}
 }

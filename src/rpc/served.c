@@ -15,7 +15,6 @@
 void wf_served_init(struct wf_serving *serving, struct wf_transfer *t)
 {
 	*serving = (struct wf_serving){ .transfer = t };
-	wf_list_init(&serving->services);
 	wf_map_init(&serving->map);
 }
 
@@ -47,10 +46,13 @@ void wf_served_fini(struct wf_serving *serving)
 
 int wf_served_add(struct wf_serving *serving, struct wf_service *service)
 {
-	WF_LIST_EACH(node, &serving->services)
-		if (!strcmp(WF_CONTAINER(node, struct wf_service, node)->name, service->name))
+	struct wf_service *first = atomic_load(&serving->services);
+
+	for (struct wf_service *at = first; at; at = at->next)
+		if (!strcmp(at->name, service->name))
 			return -EEXIST;
-	wf_list_append(&serving->services, &service->node);
+	service->next = first;
+	atomic_store(&serving->services, service);
 	return 0;
 }
 
@@ -61,7 +63,7 @@ static struct wf_reply_record record_of(const struct wf_served *s, const struct 
 	return (struct wf_reply_record){
 		.call = s->call,
 		.status = (uint8_t)s->status,
-		.executed = (uint8_t)(s->service ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO),
+		.executed = (uint8_t)(s->handled ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO),
 		.text_bytes = (uint16_t)(s->text ? strlen(s->text) : 0),
 		.text = (const uint8_t *)s->text,
 		.body = *body,
@@ -159,6 +161,7 @@ static void hand_over(struct wf_notice *notice)
 		free_served(s);
 		return;
 	}
+	s->handled = true;
 	s->service->handle(s->service, s->method, s, s->request, s->request_bytes);
 }
 
@@ -217,14 +220,12 @@ static uint64_t hash_of(const struct wf_serving *serving, struct wf_link *link, 
 static struct wf_service *find_service(struct wf_serving *serving,
 				       const struct wf_call_record *c)
 {
-	WF_LIST_EACH(node, &serving->services) {
-		struct wf_service *service = WF_CONTAINER(node, struct wf_service, node);
+	struct wf_service *at = atomic_load(&serving->services);
 
-		if (strlen(service->name) == c->service_bytes &&
-		    !memcmp(service->name, c->service, c->service_bytes))
-			return service;
-	}
-	return NULL;
+	while (at && (strlen(at->name) != c->service_bytes ||
+		      memcmp(at->name, c->service, c->service_bytes)))
+		at = at->next;
+	return at;
 }
 
 /* Begin to take the request; what is refused is answered here. */
@@ -243,7 +244,6 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 	if (s->method < 0) {
 		snprintf(text, sizeof(text), "service %s has no method %.*s", s->service->name,
 			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method);
-		s->service = NULL; /* not executed */
 		fail(s, WEFT_UNIMPLEMENTED, text);
 		return;
 	}

@@ -21,7 +21,7 @@ struct wf_served;
 
 /* A service, as this floor sees it: a name and what to do with its calls. */
 struct wf_service {
-	struct wf_list node;
+	struct wf_service *next;
 	const char *name;
 	/* The method's number; -ENOENT: there is none of that name. */
 	int (*find)(struct wf_service *service, const char *method, size_t bytes);
@@ -32,7 +32,7 @@ struct wf_service {
 
 struct wf_serving {
 	struct wf_transfer *transfer;
-	struct wf_list services;
+	_Atomic(struct wf_service *) services; /* grows at its head, so that any thread may add */
 	struct wf_map map; /* served calls by link and id */
 };
 
@@ -47,6 +47,7 @@ struct wf_served {
 	atomic_flag replied;  /* the first to set it replies */
 	int method;
 	bool known;           /* it is in the map */
+	bool handled;         /* a handler has begun: it counts as executed */
 	uint8_t *request;
 	size_t request_bytes;
 	struct wf_pull pull;
@@ -63,7 +64,7 @@ struct wf_served {
 void wf_served_init(struct wf_serving *serving, struct wf_transfer *t);
 void wf_served_fini(struct wf_serving *serving);
 
-/* Serve @service: borrows it.  -EEXIST. */
+/* Serve @service, from now on: borrows it.  -EEXIST.  Threads: any, one at a time. */
 int wf_served_add(struct wf_serving *serving, struct wf_service *service);
 
 /*

@@ -92,7 +92,6 @@ void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
 	s->base.name = service->descriptor->name;
 	s->base.find = find;
 	s->base.handle = handle;
-	wf_list_init(&s->base.node);
 }
 
 void wf_service_defer(struct wf_served *served)

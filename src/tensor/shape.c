@@ -38,6 +38,10 @@ bool wf_shape_contiguous(const struct weft_tensor *t)
 
 	if (!t->strides)
 		return true;
+	/* Without elements strides mean nothing. */
+	for (int32_t i = 0; i < t->ndim; i++)
+		if (!t->shape[i])
+			return true;
 	for (int32_t i = t->ndim - 1; i >= 0; i--) {
 		/* A dimension of one element is never stepped along. */
 		if (t->shape[i] != 1 && t->strides[i] != step)

@@ -78,15 +78,19 @@ int child_start(const struct tool_command *command, struct child *child)
 		return tool_fail(command, "can't start a second process: %s", strerror(errno));
 	}
 	err = read_address(ends[0], child->address, sizeof(child->address));
+	if (err) {
+		child_ask(child);
+		child_end(command, child);
+	}
 	close(ends[0]);
-	if (!err)
-		return TOOL_OK;
-	child_ask(child);
-	child_end(command, child);
-	if (err == -EINTR)
+	/* An interrupt from a terminal reaches both: then how the second ended is no news. */
+	if (err && tool_ending())
 		return TOOL_INTERRUPTED;
-	return tool_fail(command, err == -EPIPE ? "the second process ended before it served"
-						: "the second process did not begin to serve");
+	if (err == -EPIPE)
+		return tool_fail(command, "the second process ended before it served");
+	if (err)
+		return tool_fail(command, "the second process did not begin to serve");
+	return TOOL_OK;
 }
 
 /* Has it ended, within the time of one step? */
@@ -129,7 +133,7 @@ int child_end(const struct tool_command *command, struct child *child)
 	}
 	child->pid = 0;
 	status = child->status;
-	if (child->asked)
+	if (child->asked || tool_ending())
 		return TOOL_OK;
 	if (WIFSIGNALED(status))
 		return tool_fail(command, "the second process was killed by signal %d (%s)",

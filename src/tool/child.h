@@ -28,7 +28,7 @@ void child_ask(struct child *child);
 
 /*
  * Wait until it has ended, for a moment; then ask it to; then kill it.
- * Returns TOOL_OK, or TOOL_FAILED after saying how it ended unless it was asked.
+ * Returns TOOL_OK, or TOOL_FAILED after saying how it ended, unless it was asked to.
  */
 int child_end(const struct tool_command *command, struct child *child);
 

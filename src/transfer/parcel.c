@@ -224,9 +224,10 @@ static void quiet_timer(struct wf_timer *timer)
 	struct wf_link *link = wf_link_real(p->link);
 	const struct wf_caps *caps = wf_link_caps(link);
 
-	if (caps && caps->connected)
+	/* Closing the endpoint of its offer ends @p as well, see wf_parcel_paused. */
+	if (caps && caps->connected && p->connected)
 		wf_link_rail_failed(link, "the peer does not answer a withdrawn offer");
-	if (p->state == WF_PARCEL_WITHDRAWING)
+	else
 		end(p, &p->why);
 }
 

@@ -7,7 +7,7 @@
 #include "transfer/plan.h"
 #include "util/status.h"
 
-#define TRIES_MAX 3                          /* failed reads in a row before the pull gives up */
+#define TRIES_MAX 3                          /* failures in a row before the pull gives up */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
@@ -193,7 +193,8 @@ static void read_done(struct wf_read *read, int status)
 
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
 	if (status) {
-		pull->tries++;
+		/* Those that fail together count once. */
+		pull->tries += pull->granted;
 	} else {
 		pull->tries = 0;
 		pull->got_bytes += r->count;

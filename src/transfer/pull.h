@@ -50,7 +50,7 @@ struct wf_pull {
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;
 	uint32_t busy;      /* reads under way */
-	unsigned tries;     /* failed reads in a row */
+	unsigned tries;     /* failures in a row */
 	bool asked;         /* RESUME was sent on this epoch */
 	bool stopping;
 	bool tell_withdrawn;

@@ -64,7 +64,7 @@ static const struct row rows[] = {
 	    .when = "weft perf shows a better step for large bodies than the provider's own (0)" },
 	  FIELD(chunk_bytes) },
 	{ { .name = "WEFT_DEPTH", .alias = "", .unit = "count",
-	    .preset = "0", .least = "1", .most = "256",
+	    .preset = "0", .least = "1", .most = "16", /* reads that a pull has room for */
 	    .when = "raise it on long paths, where the provider's own (0) leaves the wire idle" },
 	  FIELD(depth) },
 	{ { .name = "WEFT_PACK_BYTES", .alias = "TF_RDMA_ACC_SIZE", .unit = "bytes",
