@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/bench/bench.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,6 +75,15 @@ double bench_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void bench_spin(void)
+{
+	/* Some 50 us of empty polls, so that nothing shows where processors are idle. */
+	static unsigned empty;
+
+	if (++empty % 256 == 0)
+		sched_yield();
 }
 
 void *bench_memory(size_t bytes)

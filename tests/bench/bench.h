@@ -29,6 +29,13 @@ void bench_die(const char *format, ...);
 
 double bench_now(void); /* seconds */
 
+/*
+ * Called each time a spinning loop finds nothing.  Now and then it lets others
+ * run: where both processes share a processor with anyone, a loop that never
+ * does would measure the scheduler's patience.
+ */
+void bench_spin(void);
+
 /* Pages that have been touched. */
 void *bench_memory(size_t bytes);
 

@@ -70,8 +70,10 @@ static void progress(void)
 	struct fi_cq_msg_entry e;
 	ssize_t got = fi_cq_read(r.cq, &e, 1);
 
-	if (got == -FI_EAGAIN)
+	if (got == -FI_EAGAIN) {
+		bench_spin();
 		return;
+	}
 	if (got == -FI_EAVAIL) {
 		struct fi_cq_err_entry why = { 0 };
 

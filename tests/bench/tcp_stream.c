@@ -26,8 +26,10 @@ static ssize_t again(ssize_t moved)
 {
 	if (moved > 0)
 		return moved;
-	if (moved < 0 && (errno == EAGAIN || errno == EINTR))
+	if (moved < 0 && (errno == EAGAIN || errno == EINTR)) {
+		bench_spin();
 		return 0;
+	}
 	bench_die("the connection has gone");
 }
 

@@ -3,6 +3,9 @@
  * The parameter server example as its users run it: processes, flags, exit
  * statuses and what they print, over each provider that is there.
  */
+#define _GNU_SOURCE /* unshare */
+#include <dirent.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <cmocka.h>
 
 #include "process.h"
@@ -142,7 +146,9 @@ static void expect_failure(struct process *p, unsigned limit_ms,
 {
 	const char *line, *end;
 
-	assert_true(process_wait(p, limit_ms));
+	if (!process_wait(p, limit_ms))
+		fail_msg("still running after %u ms; expected '%s'", limit_ms,
+			 says);
 	line = process_err(p);
 	if (!strstr(line, says))
 		fail_msg("expected '%s' in '%s'", says, line);
@@ -150,6 +156,37 @@ static void expect_failure(struct process *p, unsigned limit_ms,
 	assert_non_null(end);
 	assert_string_equal(end, "\n");
 	assert_int_equal(p->status, 1);
+}
+
+/*
+ * A /dev/shm of our own shows what our processes leave there, whatever else
+ * runs on this machine.  It needs root; false: there is none.
+ */
+static bool own_shared_memory;
+
+static bool open_shared_memory(void)
+{
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL) == 0;
+}
+
+static void expect_no_shared_memory(void)
+{
+	DIR *folder;
+	struct dirent *entry;
+
+	if (!own_shared_memory) {
+		print_message("not root: left files are not looked for\n");
+		return;
+	}
+	folder = opendir("/dev/shm");
+	assert_non_null(folder);
+	while ((entry = readdir(folder))) {
+		if (entry->d_name[0] != '.')
+			fail_msg("/dev/shm/%s was left", entry->d_name);
+	}
+	closedir(folder);
 }
 
 static double accuracy(struct process *chief)
@@ -305,9 +342,10 @@ static void kill_worker(struct training *t, const char *provider)
 
 	snprintf(says, sizeof(says), "lost worker 1 (%s)",
 		 t->worker_address[1]);
-	expect_failure(&t->ps[0], TRAIN_MS, says);
-	expect_failure(&t->workers[0], TRAIN_MS, says);
+	expect_failure(&t->ps[0], PROCESS_LIMIT_MS, says);
+	expect_failure(&t->workers[0], PROCESS_LIMIT_MS, says);
 	assert_in_range(process_now_ms() - killed_ms, 0, NOTICE_MS);
+	expect_no_shared_memory();
 }
 
 static void a_killed_worker_ends_all_and_is_named(void **state)
@@ -325,9 +363,10 @@ static void kill_server(struct training *t, const char *provider)
 	killed_ms = process_now_ms();
 
 	snprintf(says, sizeof(says), "lost ps 0 (%s)", t->ps_address[0]);
-	expect_failure(&t->workers[0], TRAIN_MS, says);
-	expect_failure(&t->workers[1], TRAIN_MS, says);
+	expect_failure(&t->workers[0], PROCESS_LIMIT_MS, says);
+	expect_failure(&t->workers[1], PROCESS_LIMIT_MS, says);
 	assert_in_range(process_now_ms() - killed_ms, 0, NOTICE_MS);
+	expect_no_shared_memory();
 }
 
 static void a_killed_server_ends_its_workers_and_is_named(void **state)
@@ -348,8 +387,8 @@ static void one_of_two_servers_killed_ends_the_other(void **state)
 	process_signal(&t->ps[1], SIGKILL);
 
 	snprintf(says, sizeof(says), "lost ps 1 (%s)", t->ps_address[1]);
-	expect_failure(&t->workers[0], TRAIN_MS, says);
-	expect_failure(&t->ps[0], TRAIN_MS, says);
+	expect_failure(&t->workers[0], PROCESS_LIMIT_MS, says);
+	expect_failure(&t->ps[0], PROCESS_LIMIT_MS, says);
 }
 
 static void a_worker_with_other_settings_is_refused(void **state)
@@ -403,5 +442,6 @@ int main(void)
 		TEST(bad_data_is_named_before_anything_starts),
 	};
 
+	own_shared_memory = open_shared_memory();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,7 +184,7 @@ static struct {
 	bool dead[NODES], frozen[NODES];
 	struct { unsigned a, b; } cuts[64];
 	size_t cuts_count;
-	uint64_t random, next_id, sent, arrived;
+	uint64_t random, next_id, sent, arrived, overrun;
 	uint16_t next_port;
 	size_t objects;
 	struct wf_list things, stalled, eps, peps;
@@ -442,6 +442,8 @@ static void happen_arrive(struct thing *t)
 	}
 	wf_list_append(&to->waiting, &t->node);
 	meet(to);
+	if (!wf_list_empty(&to->waiting))
+		net.overrun++;
 }
 
 static const struct fake_mr *mr_by(const struct fake_domain *domain, uint64_t key)
@@ -763,7 +765,8 @@ static struct fi_ops_cq cq_ops = {
 	.size = sizeof(struct fi_ops_cq), .read = cq_read, .readerr = cq_readerr,
 };
 
-static int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **out, void *context)
+static int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **out,
+		void *context)
 {
 	struct fake_cq *cq = make(sizeof(*cq));
 
@@ -779,7 +782,8 @@ static int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_c
 
 /* Event queues. */
 
-static ssize_t eq_read(struct fid_eq *fid, uint32_t *kind, void *buffer, size_t bytes, uint64_t flags)
+static ssize_t eq_read(struct fid_eq *fid, uint32_t *kind, void *buffer, size_t bytes,
+			uint64_t flags)
 {
 	struct fake_eq *eq = WF_CONTAINER(fid, struct fake_eq, fid);
 	struct eq_entry *e = WF_CONTAINER(eq->entries.next, struct eq_entry, node);
@@ -847,7 +851,8 @@ static struct fi_ops_eq eq_ops = {
 	.size = sizeof(struct fi_ops_eq), .read = eq_read, .readerr = eq_readerr,
 };
 
-static int eq_open(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **out, void *context)
+static int eq_open(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **out,
+		void *context)
 {
 	struct fake_eq *eq = make(sizeof(*eq));
 
@@ -921,7 +926,8 @@ static struct fi_ops_av av_ops = {
 	.size = sizeof(struct fi_ops_av), .insert = av_insert, .remove = av_remove,
 };
 
-static int av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **out, void *context)
+static int av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **out,
+		void *context)
 {
 	struct fake_av *av = make(sizeof(*av));
 
@@ -987,8 +993,8 @@ static ssize_t post_send(struct fake_ep *ep, const void *bytes, size_t count, fi
 	return 0;
 }
 
-static ssize_t msg_send(struct fid_ep *fid, const void *bytes, size_t count, void *desc, fi_addr_t to,
-			void *context)
+static ssize_t msg_send(struct fid_ep *fid, const void *bytes, size_t count, void *desc,
+			fi_addr_t to, void *context)
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid);
 
@@ -1004,7 +1010,8 @@ static ssize_t msg_inject(struct fid_ep *fid, const void *bytes, size_t count, f
 	return post_send(ep, bytes, count, to, NULL, true);
 }
 
-static ssize_t post_receive(struct inbox *inbox, void *bytes, size_t count, void *desc, void *context)
+static ssize_t post_receive(struct inbox *inbox, void *bytes, size_t count, void *desc,
+			void *context)
 {
 	struct receive *r;
 
@@ -1224,7 +1231,8 @@ static struct fi_ops ep_fid_ops = {
 	.size = sizeof(struct fi_ops), .close = ep_close, .bind = ep_bind, .control = ep_control,
 };
 
-static int ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
+static int ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out,
+		void *context)
 {
 	struct fake_ep *ep = net.closed ? net.closed : make(sizeof(*ep));
 	struct handle *handle = (void *)info->handle;
@@ -1274,7 +1282,8 @@ static struct fi_ops srx_fid_ops = {
 	.size = sizeof(struct fi_ops), .close = srx_close, .bind = no_bind, .control = no_control,
 };
 
-static int srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep **out, void *context)
+static int srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep **out,
+		void *context)
 {
 	struct fake_srx *srx = make(sizeof(*srx));
 
@@ -1361,7 +1370,8 @@ static struct fi_ops pep_fid_ops = {
 	.size = sizeof(struct fi_ops), .close = pep_close, .bind = pep_bind, .control = no_control,
 };
 
-static int pep_open(struct fid_fabric *fid, struct fi_info *info, struct fid_pep **out, void *context)
+static int pep_open(struct fid_fabric *fid, struct fi_info *info, struct fid_pep **out,
+		void *context)
 {
 	struct sockaddr_in address;
 	struct fake_pep *pep;
@@ -1404,8 +1414,8 @@ static struct fi_ops mr_fid_ops = {
 	.size = sizeof(struct fi_ops), .close = mr_close, .bind = no_bind, .control = no_control,
 };
 
-static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t access, uint64_t offset,
-		   uint64_t key, uint64_t flags, struct fid_mr **out, void *context)
+static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t access,
+		   uint64_t offset, uint64_t key, uint64_t flags, struct fid_mr **out, void *context)
 {
 	struct fake_domain *domain = WF_CONTAINER(fid, struct fake_domain, fid.fid);
 	struct fake_mr *mr;
@@ -1776,4 +1786,9 @@ uint64_t wf_fake_sent(void)
 uint64_t wf_fake_arrived(void)
 {
 	return net.arrived;
+}
+
+uint64_t wf_fake_overrun(void)
+{
+	return net.overrun;
 }

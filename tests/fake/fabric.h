@@ -69,4 +69,7 @@ uint64_t wf_fake_next_ns(void);
 uint64_t wf_fake_sent(void);
 uint64_t wf_fake_arrived(void);
 
+/* Messages that came where no receive was posted, and had to wait for one. */
+uint64_t wf_fake_overrun(void);
+
 #endif

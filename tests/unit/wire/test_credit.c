@@ -58,6 +58,8 @@ static void a_grant_beyond_the_window_breaks_the_protocol(void **state)
 
 	(void)state;
 	assert_int_equal(wf_credit_update(&c, 8 + WINDOW + 1, WINDOW), -EPROTO);
+	/* As far ahead as a total can be without being behind. */
+	assert_int_equal(wf_credit_update(&c, 10 + (uint32_t)INT32_MAX, WINDOW), -EPROTO);
 	assert_int_equal(wf_credit_left(&c), 2);
 	assert_int_equal(wf_credit_update(&c, 8 + WINDOW, WINDOW), 0);
 	assert_int_equal(wf_credit_left(&c), WINDOW);

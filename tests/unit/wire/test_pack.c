@@ -250,7 +250,7 @@ static void a_part_that_does_not_follow_is_refused(void **state)
 		{ "another one begins", true, { 1, M, 4, 10, NULL } },
 		{ "a whole one between", true, { 1, 0, 4, 4, NULL } },
 		{ "another type", true, { 2, C, 6, 10, NULL } },
-		{ "another total", true, { 1, C, 7, 11, NULL } },
+		{ "another total", true, { 1, C, 6, 11, NULL } },
 		{ "the end comes too early", true, { 1, C, 5, 10, NULL } },
 		{ "the end is too long", true, { 1, C, 7, 10, NULL } },
 		{ "more, but it is the end", true, { 1, M | C, 6, 10, NULL } },

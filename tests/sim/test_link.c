@@ -1,0 +1,929 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a link promises, on a fabric and a door that fail on command. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/internal.h"
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define US WF_NS_PER_US
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define SMALL 100            /* in one frame */
+#define BIG (5 * MIB + 17)   /* pulled, in several chunks with a rest */
+#define MANY 200
+#define CANARY 0xee
+
+/* Every test runs on both shapes of rail. */
+struct shape {
+	enum wf_world_shape shape;
+	bool connected;
+	const char *provider;
+	uint64_t quiet_ns; /* how long after its deadline an operation may end, as promised */
+};
+
+static const struct shape connected = { WF_WORLD_CONNECTED, true, "tcp", 500 * MS };
+static const struct shape shared = { WF_WORLD_SHARED, false, "efa", 2 * S };
+
+static uint8_t source[BIG], target[BIG], other_target[BIG];
+
+static void set(const char *name, const char *value)
+{
+	assert_int_equal(setenv(name, value, 1), 0);
+}
+
+static const struct wf_fake slow = { .seed = 3, .delay_min_ns = 100 * US, .delay_max_ns = 2 * MS };
+
+/* The link of node @number that is up; the only one in most tests. */
+static struct wf_link *link_of(unsigned number)
+{
+	WF_LIST_EACH(node, &wf_world_node(number)->worker.link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->state == WF_LINK_UP)
+			return link;
+	}
+	return NULL;
+}
+
+/* No byte of @bytes is the canary, whatever the seed. */
+static void fill_without_canary(uint8_t *bytes, size_t count)
+{
+	wf_world_fill(bytes, count, 9);
+	for (size_t i = 0; i < count; i++)
+		bytes[i] &= 0x7f;
+}
+
+/* Order and loss. */
+
+/* MANY small tensors through one channel, with calls among them: in order, each once. */
+static void stream(unsigned from, unsigned to)
+{
+	static uint8_t bodies[MANY][SMALL], got[MANY][SMALL];
+	static struct wf_flight f[3 * MANY];
+
+	memset(got, 0, sizeof(got));
+	for (unsigned i = 0; i < MANY; i++) {
+		wf_world_fill(bodies[i], SMALL, i);
+		wf_flight_receive(&f[i], to, from, 1, got[i], SMALL, 0);
+		wf_flight_send(&f[MANY + i], from, to, 1, bodies[i], SMALL, 0);
+		wf_flight_call(&f[2 * MANY + i], from, to, bodies[i], 1 + i % SMALL, 0);
+		if (i % 16 == 0)
+			wf_world_step();
+	}
+	wf_flight_land(f, 3 * MANY, 50 * S);
+	for (unsigned i = 0; i < 3 * MANY; i++)
+		assert_int_equal(f[i].status, WEFT_OK);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_true(wf_world_is_filled(got[i], SMALL, i));
+		assert_true(f[2 * MANY + i].reply_right);
+	}
+	wf_flight_free(f, 3 * MANY);
+}
+
+static void order_survives_completions_and_messages_in_any_order(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_fake fake = slow;
+
+	fake.shuffle = true;
+	fake.reorder = true;
+	wf_world_open(s->shape, 2, &fake);
+	stream(0, 1);
+	stream(1, 0);
+	assert_int_equal(wf_world_served(1), MANY);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void posts_that_are_refused_are_made_again(void **state)
+{
+	const struct shape *s = *state;
+
+	wf_world_open(s->shape, 2, &slow);
+	wf_fake_knobs()->eagain = 700;
+	stream(0, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* For 300 ms nothing at all can be posted. */
+static void a_spell_of_refusals_loses_nothing(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[4];
+
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_world_fill(source, BIG, 1);
+	wf_fake_knobs()->eagain = 1000;
+	wf_flight_receive(&f[0], 1, 0, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 0, 1, 1, source, BIG, 0);
+	wf_flight_call(&f[2], 0, 1, source, SMALL, 0);
+	wf_flight_call(&f[3], 1, 0, source, SMALL, 0);
+	wf_world_pass(300 * MS);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(f[i].outcomes, 0);
+	wf_fake_knobs()->eagain = 0;
+	wf_flight_land(f, 4, S);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(f[i].status, WEFT_OK);
+	assert_true(wf_world_is_filled(target, BIG, 1));
+	assert_int_equal(wf_world_count(0).peers_lost, 0);
+	wf_flight_free(f, 4);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void operations_that_fail_on_the_rail_are_made_again(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_fake fake = slow;
+	struct wf_flight f[2];
+
+	fake.fail = 10;
+	wf_world_open(s->shape, 2, &fake);
+	stream(0, 1);
+	assert_int_equal(wf_world_served(1), MANY);
+	wf_fake_knobs()->fail = 50;
+	for (unsigned i = 0; i < 10; i++) {
+		wf_world_fill(source, BIG, i);
+		wf_flight_receive(&f[0], 1, 0, i, target, BIG, 0);
+		wf_flight_send(&f[1], 0, 1, i, source, BIG, 0);
+		wf_flight_land(f, 2, 30 * S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		assert_int_equal(f[1].status, WEFT_OK);
+		assert_true(wf_world_is_filled(target, BIG, i));
+		wf_flight_free(f, 2);
+	}
+	wf_fake_knobs()->fail = 0;
+	assert_int_equal(wf_world_count(0).peers_lost, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void what_never_arrives_is_sent_again(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_fake fake = slow;
+
+	wf_world_open(s->shape, 2, &fake);
+	wf_world_connect(0, 1);
+	wf_fake_knobs()->lose = 200;
+	stream(0, 1);
+	wf_fake_knobs()->lose = 0;
+	assert_true(wf_world_count(0).frames_replayed > 0);
+	assert_int_equal(wf_world_served(1), MANY);
+	assert_int_equal(wf_world_count(0).peers_lost, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static bool has_arrived(void *ctx)
+{
+	return wf_fake_arrived() > *(uint64_t *)ctx;
+}
+
+static void a_lost_acknowledgement_is_asked_for(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+	uint64_t arrived;
+
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_world_pass(S);
+	assert_true(wf_list_empty(&link_of(0)->frames));
+
+	/* The frame arrives, and nothing that goes back does. */
+	arrived = wf_fake_arrived();
+	wf_flight_receive(&f[0], 1, 0, 1, target, SMALL, 0);
+	wf_flight_send(&f[1], 0, 1, 1, source, SMALL, 0);
+	assert_true(wf_world_run(has_arrived, &arrived, S));
+	wf_fake_knobs()->lose = 1000;
+	wf_world_pass(40 * MS);
+	assert_false(wf_list_empty(&link_of(0)->frames));
+	wf_world_pass(40 * MS);
+	assert_true(wf_list_empty(&link_of(0)->frames));
+	wf_fake_knobs()->lose = 0;
+	wf_flight_land(f, 2, S);
+	assert_int_equal(f[0].status, WEFT_OK);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void completions_that_come_twice_or_from_nowhere_are_dropped(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_fake fake = slow;
+	struct wf_flight f[2];
+
+	fake.twice = 500;
+	fake.nobody = 300;
+	wf_world_open(s->shape, 2, &fake);
+	stream(0, 1);
+	wf_world_fill(source, BIG, 2);
+	wf_flight_receive(&f[0], 1, 0, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 0, 1, 1, source, BIG, 0);
+	wf_flight_land(f, 2, 10 * S);
+	assert_int_equal(f[0].status, WEFT_OK);
+	assert_true(wf_world_is_filled(target, BIG, 2));
+	assert_true(wf_world_count(0).late_dropped > 0);
+	assert_int_equal(wf_world_count(0).peers_lost, 0);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Packing. */
+
+static void records_leave_at_once_when_idle_and_packed_when_busy(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[101];
+	uint64_t sent;
+
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_world_pass(S);
+
+	sent = wf_fake_sent();
+	wf_flight_send(&f[0], 0, 1, 0, source, 8, 0);
+	wf_world_poll(0);
+	assert_int_equal(wf_fake_sent() - sent, 1);
+
+	/* A hundred behind one that is under way fit a frame or two. */
+	for (unsigned i = 1; i <= 100; i++)
+		wf_flight_send(&f[i], 0, 1, i, source, 8, 0);
+	wf_world_poll(0);
+	wf_world_poll(0);
+	wf_world_poll(0);
+	wf_world_poll(0);
+	assert_in_range(wf_fake_sent() - sent, 2, 4);
+	wf_flight_land(f, 101, S);
+	wf_flight_free(f, 101);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Credits. */
+
+static void receivers_with_few_slots_are_never_overrun(void **state)
+{
+	static uint8_t bodies[3 * MANY][SMALL], got[3 * MANY][SMALL];
+	static struct wf_flight f[6 * MANY];
+	const struct shape *s = *state;
+	struct wf_worker_rail *on;
+
+	set("WEFT_SLOTS", "16");
+	set("WEFT_PACK_BYTES", "1"); /* a frame for each */
+	wf_world_open(s->shape, 4, &slow);
+	for (unsigned i = 0; i < 3 * MANY; i++) {
+		unsigned from = 1 + i % 3;
+
+		wf_world_fill(bodies[i], SMALL, i);
+		wf_flight_receive(&f[2 * i], 0, from, 1, got[i], SMALL, 0);
+		wf_flight_send(&f[2 * i + 1], from, 0, 1, bodies[i], SMALL, 0);
+		/* The others join while the first has all the slots to itself. */
+		if (i == 2 * MANY)
+			wf_world_pass(10 * MS);
+	}
+	wf_flight_land(f, 6 * MANY, 50 * S);
+	for (unsigned i = 0; i < 6 * MANY; i++)
+		assert_int_equal(f[i].status, WEFT_OK);
+	for (unsigned i = 0; i < 3 * MANY; i++)
+		assert_true(wf_world_is_filled(got[i], SMALL, i));
+	assert_int_equal(wf_fake_overrun(), 0);
+	on = &wf_world_node(0)->worker.rails[0];
+	assert_int_equal(on->link_count, 3);
+	assert_true(on->promised + 2 * on->link_count <= 16);
+	wf_flight_free(f, 6 * MANY);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static uint32_t credits_of(unsigned number)
+{
+	return wf_credit_left(&link_of(number)->credit);
+}
+
+static void a_second_link_takes_credits_back(void **state)
+{
+	const struct shape *s = *state;
+	unsigned newcomer;
+
+	set("WEFT_SLOTS", "16");
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(1, 0);
+	wf_world_pass(S);
+	assert_int_equal(credits_of(1), 14); /* all but two for control frames */
+
+	newcomer = wf_world_add();
+	wf_world_connect(newcomer, 0);
+	wf_world_pass(S);
+	assert_int_equal(credits_of(1), 6);
+	assert_int_equal(credits_of(newcomer), 6);
+	stream(1, 0);
+	stream(newcomer, 0);
+	assert_int_equal(wf_fake_overrun(), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_link_that_would_get_no_slots_is_refused_with_a_sentence(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f;
+
+	set("WEFT_SLOTS", "16");
+	wf_world_open(s->shape, 6, NULL);
+	for (unsigned i = 1; i < 5; i++)
+		wf_world_connect(i, 0);
+	wf_flight_ping(&f, 5, 0, 10 * S);
+	wf_flight_land(&f, 1, 10 * S);
+	assert_int_equal(f.status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_op_message(f.op), "slots"));
+	wf_flight_free(&f, 1);
+	stream(1, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Rails and doors that come and go. */
+
+static void a_pull_goes_on_when_its_rail_dies_and_comes_back(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_fake fake = { .seed = 1, .delay_min_ns = 2 * MS, .delay_max_ns = 2 * MS };
+	struct wf_flight f[2];
+
+	wf_world_open(s->shape, 2, &fake);
+	wf_world_connect(0, 1);
+	/* Each time a bit later: before the offer, between all chunks, after the last. */
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t pulled = wf_world_count(1).bytes_pulled;
+
+		wf_world_fill(source, BIG, i);
+		memset(target, 0, BIG);
+		wf_flight_receive(&f[0], 1, 0, i, target, BIG, 0);
+		wf_flight_send(&f[1], 0, 1, i, source, BIG, 0);
+		wf_world_pass((2 * i + 1) * MS);
+		wf_fake_knobs()->fail = 1000;
+		wf_world_pass(5 * MS);
+		wf_fake_knobs()->fail = 0;
+		wf_flight_land(f, 2, 4 * S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		assert_int_equal(f[1].status, WEFT_OK);
+		assert_true(wf_world_is_filled(target, BIG, i));
+		assert_int_equal(wf_world_count(1).bytes_pulled - pulled, BIG);
+		wf_flight_free(f, 2);
+	}
+	assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_door_that_closes_is_dialled_again_and_nothing_fails(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[5];
+
+	for (unsigned i = 0; i < 12; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i % 2, 1 - i % 2);
+		wf_world_hold(1, true);
+		wf_world_fill(source, BIG, i);
+		wf_flight_call(&f[0], 0, 1, source, SMALL, 0);
+		wf_flight_receive(&f[1], 0, 1, 9, other_target, SMALL, 0);
+		wf_flight_receive(&f[2], 1, 0, 1, target, BIG, 0);
+		wf_flight_send(&f[3], 0, 1, 1, source, BIG, 0);
+		wf_world_pass(i * MS);
+		wf_world_cut_door(0, 1);
+		wf_world_pass(S);
+		wf_world_cut_door(0, 1);
+		wf_world_pass(S);
+		assert_int_equal(f[0].outcomes, 0);
+		assert_int_equal(f[1].outcomes, 0);
+		wf_world_hold(1, false);
+		wf_flight_send(&f[4], 1, 0, 9, source, SMALL, 0);
+		wf_flight_land(f, 5, S);
+		for (unsigned j = 0; j < 5; j++)
+			assert_int_equal(f[j].status, WEFT_OK);
+		assert_true(f[0].reply_right);
+		assert_true(wf_world_is_filled(target, BIG, i));
+		assert_int_equal(wf_world_count(0).links_resumed, 2);
+		assert_int_equal(wf_world_count(0).peers_lost, 0);
+		assert_int_equal(wf_world_served(1), 1);
+		wf_flight_free(f, 5);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void dials_that_cross_leave_one_link(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[6];
+
+	for (unsigned i = 0; i < 40; i++) {
+		struct wf_fake fake = { .seed = i, .delay_min_ns = 5 * US, .delay_max_ns = 50 * US };
+
+		wf_world_open(s->shape, 2, &fake);
+		wf_world_fill(source, BIG, i);
+		wf_flight_send(&f[0], 0, 1, 1, source, SMALL, 0);
+		wf_flight_receive(&f[1], 0, 1, 2, target, BIG, 0);
+		wf_flight_call(&f[2], 0, 1, source, SMALL, 0);
+		/* From the same moment to when the first has come through. */
+		if (i / 2 % 2)
+			wf_world_pass(i * 100 * US);
+		wf_flight_send(&f[3], 1, 0, 2, source, BIG, 0);
+		wf_flight_receive(&f[4], 1, 0, 1, other_target, SMALL, 0);
+		wf_flight_call(&f[5], 1, 0, source, SMALL, 0);
+		wf_flight_land(f, 6, 5 * S);
+		for (unsigned j = 0; j < 6; j++)
+			assert_int_equal(f[j].status, WEFT_OK);
+		assert_true(wf_world_is_filled(target, BIG, i));
+		assert_true(wf_world_is_filled(other_target, SMALL, i));
+		assert_int_equal(wf_world_node(0)->worker.rails[0].link_count, 1);
+		assert_int_equal(wf_world_node(1)->worker.rails[0].link_count, 1);
+		wf_flight_free(f, 6);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* Death. */
+
+static bool all_are(const uint8_t *bytes, size_t count, uint8_t value)
+{
+	for (size_t i = 0; i < count; i++)
+		if (bytes[i] != value)
+			return false;
+	return true;
+}
+
+/* Everything that can wait for a peer, started by @from. */
+#define WAITERS 6
+static void start_waiters(struct wf_flight *f, unsigned from, unsigned to)
+{
+	fill_without_canary(source, BIG);
+	memset(target, 0, BIG);
+	memset(other_target, 0, SMALL);
+	wf_flight_receive(&f[0], from, to, 1, target, BIG, 0);
+	wf_flight_receive(&f[1], from, to, 2, other_target, SMALL, 0);
+	wf_flight_send(&f[2], from, to, 3, source, BIG, 0);
+	wf_flight_send(&f[3], from, to, 4, source, SMALL, 0);
+	wf_flight_call(&f[4], from, to, source, SMALL, 0);
+	wf_flight_ping(&f[5], from, to, 0);
+}
+
+static void a_killed_peer_ends_everything_at_any_moment(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[WAITERS], theirs[2];
+
+	for (unsigned i = 0; i < 60; i++) {
+		unsigned killed = i % 2, survivor = 1 - killed;
+		bool met = i % 3;
+
+		set("WEFT_CONNECT_TIMEOUT", "2s");
+		wf_world_open(s->shape, 2, &slow);
+		if (met)
+			wf_world_connect(0, 1);
+		wf_world_hold(killed, true);
+		start_waiters(f, survivor, killed);
+		wf_flight_send(&theirs[0], killed, survivor, 1, source, BIG, 0);
+		wf_flight_receive(&theirs[1], killed, survivor, 3, other_target, BIG, 0);
+		wf_world_pass(i * 500 * US);
+		wf_world_kill(killed);
+		/* Its socket has closed: refused at once, or no redial for half a second. */
+		wf_flight_land(f, WAITERS, met ? S : 4 * S);
+		for (unsigned j = 0; j < WAITERS; j++)
+			assert_true(f[j].status == WEFT_OK || f[j].status == WEFT_UNAVAILABLE);
+		assert_int_equal(f[1].status, WEFT_UNAVAILABLE);
+		assert_int_equal(f[4].status, WEFT_UNAVAILABLE);
+		/* Nothing moves any more. */
+		memset(target, CANARY, BIG);
+		wf_world_pass(S);
+		assert_true(all_are(target, BIG, CANARY));
+		wf_flight_free(f, WAITERS);
+		wf_flight_free(theirs, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[WAITERS], theirs;
+
+	for (unsigned i = 0; i < 20; i++) {
+		unsigned frozen = i % 2, survivor = 1 - frozen;
+		uint64_t frozen_ns;
+
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(0, 1);
+		wf_world_hold(frozen, true);
+		start_waiters(f, survivor, frozen);
+		wf_flight_send(&theirs, frozen, survivor, 1, source, BIG, 0);
+		wf_world_pass(i * MS);
+		wf_world_freeze(frozen, true);
+		frozen_ns = wf_clock_now();
+		/* Three beats of a second, and the one that begins the count. */
+		wf_flight_land(f, WAITERS, 5 * S + 100 * MS);
+		for (unsigned j = 0; j < WAITERS; j++) {
+			assert_true(f[j].status == WEFT_OK || f[j].status == WEFT_UNAVAILABLE);
+			if (f[j].status != WEFT_OK)
+				assert_true(f[j].ended_ns >= frozen_ns + 3 * S - i * MS);
+		}
+		assert_int_equal(f[1].status, WEFT_UNAVAILABLE);
+		assert_int_equal(f[4].status, WEFT_UNAVAILABLE);
+
+		/* It goes on as if nothing had been: what it says finds nobody. */
+		memset(target, CANARY, BIG);
+		memset(other_target, CANARY, SMALL);
+		memset(source, CANARY, BIG);
+		wf_world_freeze(frozen, false);
+		wf_world_pass(2 * S);
+		assert_true(all_are(target, BIG, CANARY));
+		assert_true(all_are(other_target, SMALL, CANARY));
+		assert_int_equal(theirs.outcomes, 1);
+
+		/* And they may meet again. */
+		wf_world_connect(survivor, frozen);
+		wf_flight_free(f, WAITERS);
+		wf_flight_free(&theirs, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_short_freeze_fails_nothing(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[4];
+
+	for (unsigned i = 0; i < 20; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i / 2 % 2, 1 - i / 2 % 2);
+		wf_world_fill(source, BIG, i);
+		wf_flight_receive(&f[0], 1, 0, 1, target, BIG, 0);
+		wf_flight_send(&f[1], 0, 1, 1, source, BIG, 0);
+		wf_flight_call(&f[2], 0, 1, source, SMALL, 0);
+		wf_flight_call(&f[3], 1, 0, source, SMALL, 0);
+		wf_world_pass(i * MS);
+		wf_world_freeze(i % 2, true);
+		wf_world_pass(2 * S);
+		wf_world_freeze(i % 2, false);
+		wf_flight_land(f, 4, 2 * S);
+		for (unsigned j = 0; j < 4; j++)
+			assert_int_equal(f[j].status, WEFT_OK);
+		assert_true(wf_world_is_filled(target, BIG, i));
+		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+		wf_flight_free(f, 4);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* An operation of ours is stuck at a dead peer: others on the same endpoint don't suffer. */
+static void the_death_of_one_peer_leaves_the_others_alone(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight dying[2], well[3];
+
+	wf_world_open(s->shape, 3, &slow);
+	wf_world_connect(0, 1);
+	wf_world_connect(2, 0);
+	wf_world_hold(2, true);
+	wf_world_fill(source, BIG, 3);
+	wf_flight_receive(&dying[0], 0, 1, 1, target, BIG, 0);
+	wf_flight_send(&dying[1], 1, 0, 1, source, BIG, 0);
+	wf_flight_call(&well[0], 0, 2, source, SMALL, 0);
+	wf_fake_knobs()->stick = 1000;
+	wf_world_pass(10 * MS);
+	wf_fake_knobs()->stick = 0;
+	wf_world_kill(1);
+	wf_flight_receive(&well[1], 2, 0, 2, other_target, BIG, 0);
+	wf_flight_send(&well[2], 0, 2, 2, source, BIG, 0);
+	wf_flight_land(dying, 1, 2 * S);
+	assert_int_equal(dying[0].status, WEFT_UNAVAILABLE);
+	wf_flight_land(&well[1], 2, 5 * S);
+	wf_world_hold(2, false);
+	wf_flight_land(well, 1, 5 * S);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(well[i].status, WEFT_OK);
+	assert_true(wf_world_is_filled(other_target, BIG, 3));
+	assert_int_equal(wf_world_count(0).peers_lost, 1);
+	assert_int_equal(wf_world_count(2).peers_lost, 0);
+	wf_flight_free(dying, 2);
+	wf_flight_free(well, 3);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Deadlines. */
+
+#define LIMIT (700 * MS) /* of the operations below; a frozen peer is declared lost much later */
+
+static void ends_by_its_deadline(const struct wf_flight *f, uint64_t bound_ns)
+{
+	assert_int_equal(f->outcomes, 1);
+	assert_int_equal(f->status, WEFT_DEADLINE_EXCEEDED);
+	/* 2 ms: a step of the clock, and a turn. */
+	assert_in_range(wf_flight_ns(f), LIMIT, LIMIT + bound_ns + 2 * MS);
+}
+
+static void start_with_deadline(struct wf_flight *f, unsigned from, unsigned to)
+{
+	fill_without_canary(source, BIG);
+	wf_flight_receive(&f[0], from, to, 1, target, BIG, LIMIT);
+	wf_flight_send(&f[1], from, to, 3, source, BIG, LIMIT);
+	wf_flight_send(&f[2], from, to, 4, source, SMALL, LIMIT);
+	wf_flight_call(&f[3], from, to, source, SMALL, LIMIT);
+	wf_flight_call(&f[4], from, to, source, BIG, LIMIT);
+	wf_flight_ping(&f[5], from, to, LIMIT);
+}
+
+static void a_deadline_holds_while_nobody_answers_the_dial(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[WAITERS];
+
+	for (unsigned i = 0; i < 3; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		if (i == 0) /* refused */
+			wf_net_refuse(weft_node_address(wf_world_node(1)), true);
+		if (i == 1) /* silent */
+			wf_world_part(0, 1, true);
+		if (i == 2) /* the door answers, no rail does */
+			wf_fake_cut(0, 1, true);
+		start_with_deadline(f, 0, 1);
+		wf_flight_land(f, WAITERS, 5 * S);
+		for (unsigned j = 0; j < WAITERS; j++) {
+			if (i < 2 || f[j].status == WEFT_DEADLINE_EXCEEDED)
+				ends_by_its_deadline(&f[j], 0);
+			else
+				assert_int_equal(f[j].status, WEFT_UNAVAILABLE);
+		}
+		wf_flight_free(f, WAITERS);
+		wf_fake_cut(0, 1, false);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_deadline_holds_while_the_peer_lives_and_does_not_match(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[WAITERS];
+
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_world_hold(1, true);
+	start_with_deadline(f, 0, 1);
+	wf_flight_land(f, WAITERS, 5 * S);
+	/* The peer confirms a withdrawn offer: no bound is needed. */
+	ends_by_its_deadline(&f[0], 0);
+	ends_by_its_deadline(&f[1], 10 * MS);
+	assert_int_equal(f[2].status, WEFT_OK);
+	ends_by_its_deadline(&f[3], 0);
+	ends_by_its_deadline(&f[4], 0);
+	assert_int_equal(f[5].status, WEFT_OK);
+	wf_flight_free(f, WAITERS);
+	assert_int_equal(wf_world_count(0).peers_lost, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_deadline_holds_while_the_peer_is_frozen(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[WAITERS], theirs;
+
+	/* From before the offers arrive until they are being pulled. */
+	for (unsigned i = 0; i < 20; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i % 2, 1 - i % 2);
+		wf_world_hold(1, true);
+		memset(target, 0, BIG);
+		start_with_deadline(f, 0, 1);
+		wf_flight_receive(&theirs, 1, 0, 3, other_target, BIG, 0);
+		wf_world_pass(i * MS / 2);
+		wf_world_freeze(1, true);
+		wf_flight_land(f, WAITERS, 5 * S);
+		for (unsigned j = 0; j < WAITERS; j++)
+			if (f[j].status != WEFT_OK)
+				ends_by_its_deadline(&f[j], s->quiet_ns);
+		ends_by_its_deadline(&f[0], 0);
+		/* The body is quiet: whatever the peer does now, it does not get the canary. */
+		memset(source, CANARY, BIG);
+		wf_world_freeze(1, false);
+		wf_world_pass(2 * S);
+		for (size_t j = 0; j < BIG; j++)
+			if (other_target[j] == CANARY)
+				fail_msg("byte %zu of a quiet body was read", j);
+		wf_flight_free(f, WAITERS);
+		wf_flight_free(&theirs, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_deadline_holds_while_reads_are_stuck(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[3], theirs[2];
+
+	for (unsigned i = 0; i < 10; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i % 2, 1 - i % 2);
+		fill_without_canary(source, BIG);
+		/* Node 0 pulls with a deadline of its own, and node 1 from an owner with one. */
+		wf_flight_receive(&f[0], 0, 1, 1, target, BIG, LIMIT);
+		wf_flight_send(&theirs[0], 1, 0, 1, source, BIG, 0);
+		wf_flight_send(&f[1], 0, 1, 2, source, BIG, LIMIT);
+		wf_flight_receive(&theirs[1], 1, 0, 2, other_target, BIG, 0);
+		wf_flight_call(&f[2], 0, 1, source, BIG, LIMIT);
+		wf_world_pass(i * MS);
+		wf_fake_knobs()->stick = 1000;
+		wf_flight_land(f, 3, 5 * S);
+		wf_fake_knobs()->stick = 0;
+		for (unsigned j = 0; j < 3; j++)
+			if (f[j].status != WEFT_OK)
+				ends_by_its_deadline(&f[j], s->quiet_ns);
+		memset(target, CANARY, BIG);
+		memset(source, CANARY, BIG);
+		wf_world_pass(5 * S);
+		assert_true(all_are(target, BIG, CANARY));
+		for (size_t j = 0; j < BIG; j++)
+			if (other_target[j] == CANARY)
+				fail_msg("byte %zu of a quiet body was read", j);
+		assert_int_equal(theirs[0].outcomes, 1);
+		assert_int_equal(wf_world_count(0).peers_lost, 0);
+		wf_flight_free(f, 3);
+		wf_flight_free(theirs, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_deadline_holds_without_credit(void **state)
+{
+	static struct wf_flight f[MANY];
+	const struct shape *s = *state;
+	unsigned late = 0;
+
+	set("WEFT_SLOTS", "16");
+	set("WEFT_PACK_BYTES", "1");
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_world_freeze(1, true);
+	/* Some of them span frames, so that one is half under way. */
+	for (unsigned i = 0; i < MANY; i++)
+		wf_flight_send(&f[i], 0, 1, MANY + i, source, i % 2 ? SMALL : 12 * KIB, LIMIT);
+	wf_flight_land(f, MANY, 5 * S);
+	for (unsigned i = 0; i < MANY; i++) {
+		if (f[i].status == WEFT_OK)
+			continue;
+		late++;
+		ends_by_its_deadline(&f[i], s->quiet_ns);
+	}
+	assert_true(late > MANY / 2);
+	wf_world_freeze(1, false);
+	stream(0, 1);
+	wf_flight_free(f, MANY);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_deadline_holds_while_the_pool_is_full(void **state)
+{
+	const struct shape *s = *state;
+	struct weft_recv_options options = { .size = sizeof(options) };
+	struct weft_op *op;
+	struct wf_flight sent;
+	uint64_t begin_ns;
+	void *all;
+
+	set("WEFT_POOL_BYTES", "8M");
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	assert_int_equal(weft_alloc(wf_world_node(1), 7 * MIB, &all), 0);
+	options.op = (struct weft_op_options){ .size = sizeof(options.op), .timeout_ns = LIMIT };
+	begin_ns = wf_clock_now();
+	assert_int_equal(weft_recv(wf_world_node(1), NULL, 1, "", 0, NULL, &options, &op), 0);
+	wf_flight_send(&sent, 0, 1, 1, source, BIG, 0);
+	wf_flight_land(&sent, 1, 5 * S);
+	assert_int_equal(weft_wait(op, 5 * S), 0);
+	assert_int_equal(weft_op_status(op), WEFT_DEADLINE_EXCEEDED);
+	assert_in_range(wf_clock_now() - begin_ns, LIMIT, LIMIT + 10 * MS);
+	assert_int_not_equal(sent.status, WEFT_OK);
+	weft_op_free(op);
+	wf_flight_free(&sent, 1);
+
+	/* Memory comes back in time. */
+	wf_world_fill(source, BIG, 8);
+	assert_int_equal(weft_recv(wf_world_node(1), NULL, 2, "", 0, NULL, &options, &op), 0);
+	wf_flight_send(&sent, 0, 1, 2, source, BIG, 0);
+	wf_world_pass(100 * MS);
+	assert_int_equal(sent.outcomes, 0);
+	weft_free(wf_world_node(1), all);
+	wf_flight_land(&sent, 1, 100 * MS);
+	assert_int_equal(weft_wait(op, S), 0);
+	assert_int_equal(weft_op_status(op), WEFT_OK);
+	assert_true(wf_world_is_filled(weft_op_tensor(op, NULL)->data, BIG, 8));
+	weft_op_free(op);
+	wf_flight_free(&sent, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Cancelling. */
+
+static void a_cancelled_send_is_quiet_when_it_has_ended(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+
+	/* Before it leaves, offered, at every chunk, and after the end. */
+	for (unsigned i = 0; i < 40; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i % 2, 1 - i % 2);
+		fill_without_canary(source, BIG);
+		memset(target, 0, BIG);
+		if (i % 3)
+			wf_flight_receive(&f[1], 1, 0, 1, target, BIG, 4 * S);
+		wf_flight_send(&f[0], 0, 1, 1, source, BIG, 0);
+		wf_world_pass(i * 500 * US);
+		weft_cancel(f[0].op);
+		/* The peer is alive and says so. */
+		wf_flight_land(f, 1, 50 * MS);
+		assert_true(f[0].status == WEFT_CANCELLED || f[0].status == WEFT_OK);
+		memset(source, CANARY, BIG);
+		if (i % 3) {
+			wf_flight_land(&f[1], 1, 5 * S);
+			assert_true(f[1].status != WEFT_OK || f[0].status == WEFT_OK);
+		} else {
+			wf_flight_receive(&f[1], 1, 0, 1, target, BIG, S);
+			wf_flight_land(&f[1], 1, 2 * S);
+			assert_int_equal(f[1].status, WEFT_DEADLINE_EXCEEDED);
+		}
+		wf_world_pass(100 * MS);
+		for (size_t j = 0; j < BIG; j++)
+			if (target[j] == CANARY)
+				fail_msg("byte %zu of a quiet body was read", j);
+		stream(0, 1);
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_cancelled_receive_is_quiet_when_it_has_ended(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+
+	for (unsigned i = 0; i < 40; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i % 2, 1 - i % 2);
+		fill_without_canary(source, BIG);
+		wf_flight_receive(&f[0], 1, 0, 1, target, BIG, 0);
+		wf_flight_send(&f[1], 0, 1, 1, source, BIG, S);
+		wf_world_pass(i * 500 * US);
+		weft_cancel(f[0].op);
+		wf_flight_land(f, 1, 50 * MS);
+		assert_true(f[0].status == WEFT_CANCELLED || f[0].status == WEFT_OK);
+		memset(target, CANARY, BIG);
+		wf_flight_land(&f[1], 1, 2 * S);
+		wf_world_pass(100 * MS);
+		assert_true(all_are(target, BIG, CANARY));
+		stream(0, 1);
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+#define TEST(f)                                                                \
+	{ #f " (connected)", f, NULL, NULL, (void *)(uintptr_t)&connected },   \
+	{ #f " (shared)", f, NULL, NULL, (void *)(uintptr_t)&shared }
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(order_survives_completions_and_messages_in_any_order),
+		TEST(posts_that_are_refused_are_made_again),
+		TEST(a_spell_of_refusals_loses_nothing),
+		TEST(operations_that_fail_on_the_rail_are_made_again),
+		TEST(what_never_arrives_is_sent_again),
+		TEST(a_lost_acknowledgement_is_asked_for),
+		TEST(completions_that_come_twice_or_from_nowhere_are_dropped),
+		TEST(records_leave_at_once_when_idle_and_packed_when_busy),
+		TEST(receivers_with_few_slots_are_never_overrun),
+		TEST(a_second_link_takes_credits_back),
+		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),
+		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
+		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
+		TEST(dials_that_cross_leave_one_link),
+		TEST(a_killed_peer_ends_everything_at_any_moment),
+		TEST(a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late),
+		TEST(a_short_freeze_fails_nothing),
+		TEST(the_death_of_one_peer_leaves_the_others_alone),
+		TEST(a_deadline_holds_while_nobody_answers_the_dial),
+		TEST(a_deadline_holds_while_the_peer_lives_and_does_not_match),
+		TEST(a_deadline_holds_while_the_peer_is_frozen),
+		TEST(a_deadline_holds_while_reads_are_stuck),
+		TEST(a_deadline_holds_without_credit),
+		TEST(a_deadline_holds_while_the_pool_is_full),
+		TEST(a_cancelled_send_is_quiet_when_it_has_ended),
+		TEST(a_cancelled_receive_is_quiet_when_it_has_ended),
+	};
+
+	/* test_link [PATTERN] runs those that match. */
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whole nodes in one thread on virtual time: tensors and calls to the end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define SMALL 100       /* in one frame */
+#define MIDDLE (40 * KIB) /* in a few frames where that is chosen */
+#define BIG (3 * MIB + 17) /* pulled, in several chunks with a rest */
+
+static uint8_t source[BIG], target[BIG];
+
+static void carry_tensor(size_t bytes, const char *provider, const char *way)
+{
+	struct weft_path path = { .size = sizeof(path) };
+	struct wf_flight f[2];
+	const struct weft_tensor *got;
+
+	wf_world_fill(source, bytes, bytes);
+	memset(target, 0, bytes);
+	wf_flight_receive(&f[0], 1, 0, 7, target, bytes, 0);
+	wf_flight_send(&f[1], 0, 1, 7, source, bytes, 0);
+	wf_flight_land(f, 2, S);
+	assert_int_equal(f[0].status, WEFT_OK);
+	assert_int_equal(f[1].status, WEFT_OK);
+	assert_true(wf_world_is_filled(target, bytes, bytes));
+	got = weft_op_tensor(f[0].op, NULL);
+	assert_ptr_equal(got->data, target);
+	assert_int_equal(got->shape[0], bytes);
+	assert_int_equal(weft_op_path(f[0].op, &path), 0);
+	assert_string_equal(path.provider, provider);
+	assert_string_equal(path.way, way);
+	wf_flight_free(f, 2);
+}
+
+static void carry_call(size_t bytes)
+{
+	struct wf_flight f;
+
+	wf_world_fill(source, bytes, bytes + 1);
+	wf_flight_call(&f, 0, 1, source, bytes, 0);
+	wf_flight_land(&f, 1, S);
+	assert_int_equal(f.status, WEFT_OK);
+	assert_int_equal(f.closures, 1);
+	assert_int_equal(f.reply_bytes, bytes);
+	assert_true(f.reply_right);
+	wf_flight_free(&f, 1);
+}
+
+static void carry_all(enum wf_world_shape shape, const char *provider, const char *middle_way)
+{
+	wf_world_open(shape, 2, NULL);
+	carry_tensor(SMALL, provider, "eager");
+	carry_tensor(MIDDLE, provider, middle_way);
+	carry_tensor(BIG, provider, "pull");
+	carry_call(0);
+	carry_call(SMALL);
+	carry_call(MIDDLE);
+	carry_call(BIG);
+	assert_int_equal(wf_world_served(1), 4);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void tensors_and_calls_end_over_a_connected_rail(void **state)
+{
+	(void)state;
+	carry_all(WF_WORLD_CONNECTED, "tcp", "eager");
+}
+
+static void tensors_and_calls_end_over_a_shared_rail(void **state)
+{
+	(void)state;
+	carry_all(WF_WORLD_SHARED, "efa", "pull");
+}
+
+static void whatever_memory_registration_the_rail_demands(void **state)
+{
+	static const uint64_t modes[] = {
+		FI_MR_LOCAL, FI_MR_VIRT_ADDR, FI_MR_PROV_KEY,
+		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * WF_COUNT(modes); i++) {
+		struct wf_fake fake = { .seed = i, .mr_mode = modes[i / 2] };
+
+		wf_world_open(i % 2 ? WF_WORLD_SHARED : WF_WORLD_CONNECTED, 2, &fake);
+		carry_tensor(SMALL, i % 2 ? "efa" : "tcp", "eager");
+		carry_tensor(BIG, i % 2 ? "efa" : "tcp", "pull");
+		carry_call(BIG);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_send_may_come_long_before_its_receive(void **state)
+{
+	static const size_t sizes[] = { 0, SMALL, BIG };
+	struct wf_flight f[2];
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	for (size_t i = 0; i < WF_COUNT(sizes); i++) {
+		wf_world_fill(source, sizes[i], i);
+		wf_flight_send(&f[0], 0, 1, i, source, sizes[i], 0);
+		wf_world_pass(2 * S);
+		assert_int_equal(f[0].outcomes, sizes[i] == BIG ? 0 : 1);
+		wf_flight_receive(&f[1], 1, 1, i, target, sizes[i], 0);
+		wf_flight_land(f, 2, S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		assert_int_equal(f[1].status, WEFT_OK);
+		assert_true(wf_world_is_filled(target, sizes[i], i));
+		assert_string_equal(weft_peer_name(weft_op_peer(f[1].op)), "n0");
+		wf_flight_free(f, 2);
+	}
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void waiting_drives_all_nodes(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_flight_call(&f, 0, 1, "x", 1, 0);
+	assert_int_equal(weft_wait(f.op, 10 * S), 0);
+	assert_int_equal(f.outcomes, 1);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_ring_of_nodes_carries_all_at_once(void **state)
+{
+	static uint8_t from[4][100 * KIB], to[4][100 * KIB];
+	struct wf_flight f[12];
+
+	(void)state;
+	wf_world_open(WF_WORLD_SHARED, 4, NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		wf_world_fill(from[i], sizeof(from[i]), i);
+		wf_flight_send(&f[i], i, (i + 1) % 4, 1, from[i], sizeof(from[i]), 0);
+		wf_flight_receive(&f[4 + i], i, (i + 3) % 4, 1, to[i], sizeof(to[i]), 0);
+		wf_flight_call(&f[8 + i], i, (i + 2) % 4, from[i], sizeof(from[i]), 0);
+	}
+	wf_flight_land(f, 12, 2 * S);
+	for (unsigned i = 0; i < 12; i++)
+		assert_int_equal(f[i].status, WEFT_OK);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(wf_world_is_filled(to[i], sizeof(to[i]), (i + 3) % 4));
+		assert_true(f[8 + i].reply_right);
+	}
+	wf_flight_free(f, 12);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* What a run did, in numbers that any difference would change. */
+struct trace {
+	uint64_t ns, sent, arrived, tensor_ns, call_ns;
+};
+
+static struct trace run_with_seed(uint64_t seed)
+{
+	struct wf_fake fake = {
+		.seed = seed, .delay_min_ns = WF_NS_PER_US, .delay_max_ns = 5 * MS,
+		.eagain = 200, .shuffle = true,
+	};
+	uint64_t begin_ns = wf_clock_now();
+	struct wf_flight f[3];
+	struct trace trace;
+
+	wf_world_open(WF_WORLD_CONNECTED, 2, &fake);
+	wf_flight_receive(&f[0], 1, 0, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 0, 1, 1, source, BIG, 0);
+	wf_flight_call(&f[2], 1, 0, source, SMALL, 0);
+	wf_flight_land(f, 3, 10 * S);
+	trace = (struct trace){
+		.ns = wf_clock_now() - begin_ns,
+		.sent = wf_fake_sent(),
+		.arrived = wf_fake_arrived(),
+		.tensor_ns = wf_flight_ns(&f[0]),
+		.call_ns = wf_flight_ns(&f[2]),
+	};
+	wf_flight_free(f, 3);
+	assert_int_equal(wf_world_close(), 0);
+	return trace;
+}
+
+static void the_same_seed_gives_the_same_run(void **state)
+{
+	struct trace a = run_with_seed(5), b = run_with_seed(5), c = run_with_seed(6);
+
+	(void)state;
+	assert_memory_equal(&a, &b, sizeof(a));
+	assert_memory_not_equal(&a, &c, sizeof(a));
+}
+
+static void whoever_closes_says_goodbye(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_flight_receive(&f, 1, 0, 1, target, SMALL, 0);
+	wf_world_pass(100 * MS);
+	wf_world_leave(0);
+	wf_flight_land(&f, 1, 100 * MS);
+	assert_int_equal(f.status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_op_message(f.op), "goodbye"));
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void closing_ends_what_is_pending(void **state)
+{
+	struct wf_flight f[4];
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_hold(1, true);
+	wf_flight_receive(&f[0], 0, 0, 1, target, SMALL, 0);
+	wf_flight_receive(&f[1], 0, 1, 2, target, SMALL, 0);
+	wf_flight_send(&f[2], 0, 1, 3, source, BIG, 0);
+	wf_flight_call(&f[3], 0, 1, source, SMALL, 0);
+	wf_world_pass(100 * MS);
+	wf_world_leave(0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(f[i].outcomes, 1);
+		assert_int_equal(f[i].status, WEFT_CANCELLED);
+	}
+	wf_flight_free(f, 4);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tensors_and_calls_end_over_a_connected_rail),
+		cmocka_unit_test(tensors_and_calls_end_over_a_shared_rail),
+		cmocka_unit_test(whatever_memory_registration_the_rail_demands),
+		cmocka_unit_test(a_send_may_come_long_before_its_receive),
+		cmocka_unit_test(waiting_drives_all_nodes),
+		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
+		cmocka_unit_test(the_same_seed_gives_the_same_run),
+		cmocka_unit_test(whoever_closes_says_goodbye),
+		cmocka_unit_test(closing_ends_what_is_pending),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

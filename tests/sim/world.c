@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <cmocka.h>
+
+#include "tests/fake/random.h"
+#include "tests/sim/mirror.pb-c.h"
+#include "util/clock.h"
+
+#define STEP_NS WF_NS_PER_MS /* as far as the clock moves at once: workers look at the door so often */
+#define HELD_MAX 64
+
+struct held {
+	Sim__Bytes_Closure closure;
+	void *data;
+	uint8_t *bytes;
+	size_t count;
+};
+
+struct citizen {
+	Sim__Mirror_Service service; /* the first member: handlers get its address */
+	struct weft_node *node;
+	char address[64];
+	bool dead, frozen;
+	struct weft_peer *peers[WF_WORLD_NODES_MAX];
+	struct weft_stub *stubs[WF_WORLD_NODES_MAX];
+	unsigned served;
+	bool holds;
+	struct held held[HELD_MAX];
+	unsigned held_count;
+};
+
+static struct citizen citizens[WF_WORLD_NODES_MAX];
+static unsigned citizen_count;
+
+/* Time. */
+
+static void move_clock(void)
+{
+	uint64_t now = wf_clock_now();
+	uint64_t next = WF_MIN(wf_net_next_ns(), wf_fake_next_ns());
+
+	/* By a microsecond at least: what is due already may wait for somebody who sleeps. */
+	next = WF_MAX(next, now + WF_NS_PER_US);
+	wf_fake_clock_set(WF_MIN(next, now + STEP_NS));
+}
+
+void wf_world_poll(unsigned number)
+{
+	struct citizen *c = &citizens[number];
+
+	if (c->node && !c->dead && !c->frozen)
+		(void)weft_poll(c->node, 0); /* one that sleeps in a call of its own refuses */
+}
+
+void wf_world_step(void)
+{
+	for (unsigned i = 0; i < citizen_count; i++)
+		wf_world_poll(i);
+	move_clock();
+}
+
+bool wf_world_run(bool (*done)(void *ctx), void *ctx, uint64_t limit_ns)
+{
+	uint64_t until_ns = wf_clock_now() + limit_ns;
+
+	while (!done(ctx)) {
+		if (wf_clock_now() >= until_ns)
+			return false;
+		wf_world_step();
+	}
+	return true;
+}
+
+static bool never(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+void wf_world_pass(uint64_t ns)
+{
+	(void)wf_world_run(never, NULL, ns);
+}
+
+/* Takes the place of the system's: a node that sleeps lets the others live for a step. */
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms)
+{
+	if (timeout_ms)
+		wf_world_step();
+	return epoll_pwait(fd, events, max, 0, NULL);
+}
+
+/* What nodes serve. */
+
+static void reply(const struct held *h)
+{
+	Sim__Bytes answer = SIM__BYTES__INIT;
+
+	answer.body.data = h->bytes;
+	answer.body.len = h->count;
+	h->closure(&answer, h->data);
+	free(h->bytes);
+}
+
+static void reflect(Sim__Mirror_Service *service, const Sim__Bytes *input,
+		    Sim__Bytes_Closure closure, void *data)
+{
+	struct citizen *c = (void *)service;
+	struct held h = { closure, data, malloc(input->body.len + 1), input->body.len };
+
+	assert_non_null(h.bytes);
+	if (h.count)
+		memcpy(h.bytes, input->body.data, h.count);
+	c->served++;
+	if (c->holds) {
+		assert_true(c->held_count < HELD_MAX);
+		c->held[c->held_count++] = h;
+	} else {
+		reply(&h);
+	}
+}
+
+unsigned wf_world_served(unsigned number)
+{
+	return citizens[number].served;
+}
+
+void wf_world_hold(unsigned number, bool hold)
+{
+	struct citizen *c = &citizens[number];
+
+	c->holds = hold;
+	if (hold)
+		return;
+	for (unsigned i = 0; i < c->held_count; i++)
+		reply(&c->held[i]);
+	c->held_count = 0;
+}
+
+/* Birth and death. */
+
+static void log_line(void *arg, int level, const char *line)
+{
+	(void)level;
+	(void)fprintf(stderr, "%.6f n%u %s\n", (double)wf_clock_now() / WF_NS_PER_S,
+		      (unsigned)(uintptr_t)arg, line);
+}
+
+unsigned wf_world_add(void)
+{
+	unsigned number = citizen_count++;
+	struct citizen *c = &citizens[number];
+	char name[16];
+	struct weft_node_options options = {
+		.size = sizeof(options), .mode = WEFT_MANUAL, .name = name,
+		.log = getenv("WORLD_LOG") ? log_line : NULL, .log_arg = (void *)(uintptr_t)number,
+	};
+
+	assert_true(number < WF_WORLD_NODES_MAX);
+	*c = (struct citizen){ .service = SIM__MIRROR__INIT() };
+	c->service.reflect = reflect;
+	(void)snprintf(name, sizeof(name), "n%u", number);
+	wf_fake_enter(number);
+	assert_int_equal(weft_node_open(&options, &c->node), 0);
+	(void)snprintf(c->address, sizeof(c->address), "%s", weft_node_address(c->node));
+	assert_int_equal(weft_serve(c->node, &c->service.base), 0);
+	return number;
+}
+
+void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fake *fake)
+{
+	static const struct wf_fake calm = {
+		.seed = 1, .delay_min_ns = 5 * WF_NS_PER_US, .delay_max_ns = 50 * WF_NS_PER_US,
+	};
+
+	if (citizen_count)
+		fail_msg("an earlier test has failed and left its world behind");
+	if (!fake)
+		fake = &calm;
+	/* The providers that the fake offers; a busy loop would wait for time that stands still. */
+	assert_int_equal(setenv("WEFT_PROVIDER", shape == WF_WORLD_CONNECTED ? "tcp" : "efa", 1), 0);
+	assert_int_equal(setenv("WEFT_SPIN", "0", 1), 0);
+	wf_fake_random_seed(fake->seed);
+	wf_net_reset(fake->seed);
+	wf_fake_open(fake);
+	while (count--)
+		wf_world_add();
+}
+
+static void close_one(struct citizen *c)
+{
+	for (unsigned i = 0; i < citizen_count; i++)
+		weft_stub_close(c->stubs[i]);
+	assert_int_equal(weft_node_close(c->node), 0);
+	c->node = NULL;
+}
+
+void wf_world_leave(unsigned number)
+{
+	wf_world_hold(number, false);
+	close_one(&citizens[number]);
+}
+
+static void forget_settings(void)
+{
+	size_t count;
+	const struct weft_option *options = weft_options(&count);
+
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(unsetenv(options[i].name), 0);
+}
+
+size_t wf_world_close(void)
+{
+	size_t leaked = 0;
+
+	/* The dead are closed when nobody is left who could hear of it. */
+	for (unsigned dead = 0; dead < 2; dead++) {
+		for (unsigned i = 0; i < citizen_count; i++) {
+			struct citizen *c = &citizens[i];
+
+			if (!c->node || c->dead != dead)
+				continue;
+			if (c->frozen)
+				wf_world_freeze(i, false);
+			wf_world_hold(i, false);
+			if (!dead)
+				leaked += wf_world_count(i).pool_bytes_used > 0;
+			close_one(c);
+		}
+	}
+	citizen_count = 0;
+	forget_settings();
+	return leaked + wf_fake_close();
+}
+
+struct weft_node *wf_world_node(unsigned number)
+{
+	return citizens[number].node;
+}
+
+struct weft_peer *wf_world_peer(unsigned from, unsigned to)
+{
+	struct weft_peer **peer = &citizens[from].peers[to];
+
+	if (!*peer)
+		assert_int_equal(weft_peer_open(citizens[from].node, citizens[to].address, peer), 0);
+	return *peer;
+}
+
+void wf_world_connect(unsigned from, unsigned to)
+{
+	struct wf_flight f;
+
+	wf_flight_ping(&f, from, to, 0);
+	wf_flight_land(&f, 1, 5 * WF_NS_PER_S);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+}
+
+void wf_world_kill(unsigned number)
+{
+	struct citizen *c = &citizens[number];
+
+	c->dead = true;
+	c->frozen = false;
+	wf_fake_kill(number);
+	wf_net_kill(c->address);
+}
+
+void wf_world_freeze(unsigned number, bool frozen)
+{
+	citizens[number].frozen = frozen;
+	wf_fake_freeze(number, frozen);
+}
+
+void wf_world_cut_door(unsigned a, unsigned b)
+{
+	wf_net_cut(citizens[a].address, citizens[b].address);
+}
+
+void wf_world_part(unsigned a, unsigned b, bool parted)
+{
+	wf_fake_cut(a, b, parted);
+	wf_net_silence(citizens[a].address, citizens[b].address, parted);
+	wf_net_silence(citizens[b].address, citizens[a].address, parted);
+}
+
+struct weft_counters wf_world_count(unsigned number)
+{
+	struct weft_counters counters = { .size = sizeof(counters) };
+
+	assert_int_equal(weft_node_counters(citizens[number].node, &counters), 0);
+	return counters;
+}
+
+/* Flights. */
+
+static void landed(struct weft_op *op, void *arg)
+{
+	struct wf_flight *f = arg;
+
+	assert_true(!f->op || f->op == op);
+	f->outcomes++;
+	f->status = weft_op_status(op);
+	f->ended_ns = wf_clock_now();
+}
+
+static struct weft_op_options start(struct wf_flight *f, uint64_t timeout_ns)
+{
+	*f = (struct wf_flight){ .started_ns = wf_clock_now() };
+	return (struct weft_op_options){
+		.size = sizeof(struct weft_op_options),
+		.timeout_ns = timeout_ns,
+		.done = landed,
+		.arg = f,
+	};
+}
+
+/* @shape is the caller's: one row of bytes. */
+static struct weft_tensor row_of(const void *data, int64_t *shape)
+{
+	return (struct weft_tensor){
+		.data = (void *)(uintptr_t)data,
+		.device = { WEFT_CPU, 0 },
+		.ndim = 1,
+		.dtype = { WEFT_UINT, 8, 1 },
+		.shape = shape,
+	};
+}
+
+void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t step,
+		    const void *data, size_t bytes, uint64_t timeout_ns)
+{
+	struct weft_send_options options = { .size = sizeof(options), .op = start(f, timeout_ns) };
+	int64_t shape = (int64_t)bytes;
+	struct weft_tensor t = row_of(data, &shape);
+
+	assert_int_equal(weft_send(wf_world_peer(from, to), step, "", 0, &t, &options, &f->op), 0);
+}
+
+void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t step, void *into,
+		       size_t bytes, uint64_t timeout_ns)
+{
+	struct weft_recv_options options = { .size = sizeof(options), .op = start(f, timeout_ns) };
+	int64_t shape = (int64_t)bytes;
+	struct weft_tensor t = row_of(into, &shape);
+
+	assert_int_equal(weft_recv(citizens[to].node, from == to ? NULL : wf_world_peer(to, from),
+				   step, "", 0, &t, &options, &f->op), 0);
+}
+
+static void answered(const Sim__Bytes *answer, void *arg)
+{
+	struct wf_flight *f = arg;
+
+	f->closures++;
+	if (!answer)
+		return;
+	f->reply_bytes = answer->body.len;
+	f->reply_right = f->reply_bytes == f->request_bytes &&
+			 (!f->reply_bytes ||
+			  !memcmp(answer->body.data, f->request, f->reply_bytes));
+}
+
+void wf_flight_call(struct wf_flight *f, unsigned from, unsigned to, const void *data,
+		    size_t bytes, uint64_t timeout_ns)
+{
+	struct weft_stub **stub = &citizens[from].stubs[to];
+	Sim__Bytes question = SIM__BYTES__INIT;
+	struct weft_op_options options;
+	ProtobufCService *service;
+
+	if (!*stub)
+		assert_int_equal(weft_stub_open(wf_world_peer(from, to), &sim__mirror__descriptor,
+						stub), 0);
+	options = start(f, timeout_ns);
+	f->request = data;
+	f->request_bytes = bytes;
+	question.body.data = (void *)(uintptr_t)data;
+	question.body.len = bytes;
+	assert_int_equal(weft_call_open(*stub, &options, &service, &f->op), 0);
+	sim__mirror__reflect(service, &question, answered, f);
+}
+
+void wf_flight_ping(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns)
+{
+	struct weft_op_options options = start(f, timeout_ns);
+
+	assert_int_equal(weft_ping(wf_world_peer(from, to), &options, &f->op), 0);
+}
+
+struct flights {
+	struct wf_flight *all;
+	size_t count;
+};
+
+static bool all_landed(void *ctx)
+{
+	const struct flights *flights = ctx;
+
+	for (size_t i = 0; i < flights->count; i++)
+		if (!flights->all[i].outcomes)
+			return false;
+	return true;
+}
+
+void wf_flight_land(struct wf_flight *all, size_t count, uint64_t limit_ns)
+{
+	struct flights flights = { all, count };
+
+	assert_true(wf_world_run(all_landed, &flights, limit_ns));
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(all[i].outcomes, 1);
+}
+
+void wf_flight_free(struct wf_flight *flights, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		weft_op_free(flights[i].op);
+		flights[i].op = NULL;
+	}
+}
+
+/* Bytes. */
+
+static uint8_t byte_at(size_t i, uint64_t seed)
+{
+	/* Neighbours, and the same place in other chunks and bodies, differ. */
+	return (uint8_t)((i * 0x9e3779b97f4a7c15 + seed * 0xbf58476d1ce4e5b9) >> 56);
+}
+
+void wf_world_fill(void *bytes, size_t count, uint64_t seed)
+{
+	for (size_t i = 0; i < count; i++)
+		((uint8_t *)bytes)[i] = byte_at(i, seed);
+}
+
+bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed)
+{
+	for (size_t i = 0; i < count; i++)
+		if (((const uint8_t *)bytes)[i] != byte_at(i, seed))
+			return false;
+	return true;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A world: some whole nodes in this thread, over the fake fabric and the
+ * simulated net, on virtual time.
+ *
+ * Nodes are manual.  A step polls each of them once and moves the clock to the
+ * next thing that happens, by a millisecond at most.  Where a node would sleep,
+ * the others live on instead: so weft_wait and weft_node_close work as well.
+ * The same seed and the same calls give the same run.
+ *
+ * There is one world.  Settings come from the environment, as users give them;
+ * with WORLD_LOG in it the nodes' log (WEFT_LOG) is printed with virtual times.
+ */
+#ifndef WF_SIM_WORLD_H
+#define WF_SIM_WORLD_H
+
+#include <weft/weft.h>
+#include "tests/fake/clock.h"
+#include "tests/fake/fabric.h"
+#include "tests/sim/net.h"
+
+#define WF_WORLD_NODES_MAX 8
+
+enum wf_world_shape { WF_WORLD_CONNECTED, WF_WORLD_SHARED };
+
+/* Open @count nodes, 0 to @count - 1, over rails of one shape.  NULL @fake: 5 to 50 us of way, no faults. */
+void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fake *fake);
+
+/* One more; its number. */
+unsigned wf_world_add(void);
+
+/*
+ * Close all nodes, the killed last, and forget every WEFT_* of the environment.  How much
+ * has leaked: objects of libfabric, chunks of pools.  Operations must have been freed before.
+ */
+size_t wf_world_close(void);
+
+struct weft_node *wf_world_node(unsigned number);
+
+/* Node @to as node @from knows it. */
+struct weft_peer *wf_world_peer(unsigned from, unsigned to);
+
+void wf_world_step(void);
+
+/* Step until @done says so, or for @limit_ns; what @done said last. */
+bool wf_world_run(bool (*done)(void *ctx), void *ctx, uint64_t limit_ns);
+void wf_world_pass(uint64_t ns);
+
+/* Poll node @number alone, without moving the clock. */
+void wf_world_poll(unsigned number);
+
+/* Both nodes know each other and have a rail; asserts. */
+void wf_world_connect(unsigned from, unsigned to);
+
+/* Close node @number, as its user does. */
+void wf_world_leave(unsigned number);
+
+/* SIGKILL; SIGSTOP and SIGCONT; the door's connection is reset, dials may succeed. */
+void wf_world_kill(unsigned number);
+void wf_world_freeze(unsigned number, bool frozen);
+void wf_world_cut_door(unsigned a, unsigned b);
+
+/* Fabric and door between the two carry nothing, and nobody is told. */
+void wf_world_part(unsigned a, unsigned b, bool parted);
+
+/* The node's counters. */
+struct weft_counters wf_world_count(unsigned number);
+
+/* Calls that were served; while it holds, node @number answers none until it is let go. */
+unsigned wf_world_served(unsigned number);
+void wf_world_hold(unsigned number, bool hold);
+
+/*
+ * A flight: one operation and what became of it.  Starting one asserts that it could be
+ * started; @outcomes counts how often it ended, which must become 1.
+ */
+struct wf_flight {
+	struct weft_op *op;
+	unsigned outcomes;
+	enum weft_status status;
+	uint64_t started_ns, ended_ns;
+	/* of a call */
+	unsigned closures;
+	size_t reply_bytes;
+	bool reply_right; /* what came back is what was sent */
+	const uint8_t *request;
+	size_t request_bytes;
+};
+
+/* @bytes of uint8 under @step and the empty key.  @timeout_ns 0: the node's. */
+void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t step,
+		    const void *data, size_t bytes, uint64_t timeout_ns);
+/* From anybody if @from is @to. */
+void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t step, void *into,
+		       size_t bytes, uint64_t timeout_ns);
+void wf_flight_call(struct wf_flight *f, unsigned from, unsigned to, const void *data,
+		    size_t bytes, uint64_t timeout_ns);
+void wf_flight_ping(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns);
+
+/* Step until all @count have ended; asserts that they do within @limit_ns, each once. */
+void wf_flight_land(struct wf_flight *flights, size_t count, uint64_t limit_ns);
+
+/* How long it took. */
+static inline uint64_t wf_flight_ns(const struct wf_flight *f)
+{
+	return f->ended_ns - f->started_ns;
+}
+
+/* Free what landed. */
+void wf_flight_free(struct wf_flight *flights, size_t count);
+
+/* Bytes that depend on @seed and position; and are they those? */
+void wf_world_fill(void *bytes, size_t count, uint64_t seed);
+bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed);
+
+#endif

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the public functions refuse before anything is sent, and with which
+ * sentence.  Nodes are opened over tcp, which every libfabric has.
+ */
+#include <weft/weft.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What came of opening a node. */
+struct outcome {
+	int err;
+	char text[600];
+};
+
+/* An option struct of a later version, with one field more. */
+struct longer {
+	struct weft_node_options known;
+	uint64_t unknown;
+};
+
+/* A child that crashes must end: cmocka's handler would go on with the next test in it. */
+static void let_crash(void)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+
+	for (size_t i = 0; i < COUNT(signals); i++)
+		signal(signals[i], SIG_DFL);
+}
+
+/*
+ * Open a node in a child, with @name=@value in its environment (NULL: nothing):
+ * libfabric reads its variables only once in a process.
+ */
+static struct outcome open_with(const char *name, const char *value,
+				const struct weft_node_options *options)
+{
+	struct outcome o = { .err = 1 };
+	int fds[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe(fds), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		struct weft_node *node = NULL;
+
+		let_crash();
+		if (name)
+			setenv(name, value, 1);
+		o.err = weft_node_open(options, &node);
+		snprintf(o.text, sizeof(o.text), "%s", o.err ? weft_error() : "");
+		/* Nothing is written on failure. */
+		if (o.err && node)
+			o.err = 2;
+		weft_node_close(node);
+		_exit(write(fds[1], &o, sizeof(o)) != sizeof(o));
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &o, sizeof(o)), sizeof(o));
+	close(fds[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	return o;
+}
+
+static void assert_says(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+static struct weft_node_options over_tcp(void)
+{
+	return (struct weft_node_options){ .size = sizeof(struct weft_node_options),
+					   .provider = "tcp" };
+}
+
+static void beyond_loopback_needs_a_word(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	struct outcome o;
+
+	(void)state;
+	options.listen = "0.0.0.0:0";
+	options.advertise = "127.0.0.1:0";
+	o = open_with(NULL, NULL, &options);
+	assert_int_equal(o.err, -EACCES);
+	assert_says(o.text, "0.0.0.0:0");
+	assert_says(o.text, "security=open");
+
+	o = open_with("WEFT_SECURITY", "open", &options);
+	assert_string_equal(o.text, "");
+	assert_int_equal(o.err, 0);
+	options.security = WEFT_SECURITY_OPEN;
+	o = open_with(NULL, NULL, &options);
+	assert_string_equal(o.text, "");
+	assert_int_equal(o.err, 0);
+
+	/* Others can't dial a wildcard. */
+	options.advertise = NULL;
+	o = open_with(NULL, NULL, &options);
+	assert_int_equal(o.err, -EINVAL);
+	assert_says(o.text, "WEFT_ADVERTISE");
+}
+
+static void an_address_that_is_taken_is_named(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct weft_node_options options = over_tcp();
+	socklen_t bytes = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct outcome o;
+	char text[40];
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &bytes), 0);
+	snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(a.sin_port));
+	options.listen = text;
+	o = open_with(NULL, NULL, &options);
+	assert_int_equal(o.err, -EADDRINUSE);
+	assert_says(o.text, text);
+	close(fd);
+}
+
+static void an_address_to_listen_on_is_host_and_port(void **state)
+{
+	static const char *const wrong[] = { "127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536",
+					     ":7000", "[::1:7000" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		struct weft_node_options options = over_tcp();
+		struct outcome o;
+
+		options.listen = wrong[i];
+		o = open_with(NULL, NULL, &options);
+		if (o.err != -EINVAL)
+			fail_msg("%s: %d, %s", wrong[i], o.err, o.text);
+		assert_true(o.text[0] != '\0');
+	}
+}
+
+static void options_must_have_a_size_this_version_can_honour(void **state)
+{
+	struct longer later = { .known = over_tcp() };
+	struct weft_node_options options = over_tcp();
+	struct outcome o;
+
+	(void)state;
+	options.size = 0;
+	o = open_with(NULL, NULL, &options);
+	assert_int_equal(o.err, -EINVAL);
+	assert_says(o.text, "size");
+
+	/* From a program compiled against a later version: fine, until it asks for more. */
+	later.known.size = sizeof(later);
+	o = open_with(NULL, NULL, &later.known);
+	assert_string_equal(o.text, "");
+	assert_int_equal(o.err, 0);
+	later.unknown = 1;
+	o = open_with(NULL, NULL, &later.known);
+	assert_int_equal(o.err, -EINVAL);
+	assert_says(o.text, "does not know");
+
+	/* From an earlier one: what lies beyond its end is not looked at. */
+	options.size = offsetof(struct weft_node_options, listen);
+	options.listen = "nonsense";
+	o = open_with(NULL, NULL, &options);
+	assert_string_equal(o.text, "");
+	assert_int_equal(o.err, 0);
+}
+
+static void a_provider_that_is_not_there_is_named(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	struct outcome o;
+
+	(void)state;
+	options.provider = "nosuch";
+	o = open_with(NULL, NULL, &options);
+	assert_int_equal(o.err, -ENODATA);
+	assert_says(o.text, "WEFT_PROVIDER=nosuch");
+	assert_says(o.text, "tcp");
+
+	o = open_with("FI_PROVIDER", "nosuch", NULL);
+	assert_int_equal(o.err, -ENODATA);
+	assert_says(o.text, "FI_PROVIDER=nosuch");
+
+	o = open_with("FI_PROVIDER", "", NULL);
+	assert_int_equal(o.err, -ENODATA);
+	assert_says(o.text, "FI_PROVIDER is set but empty");
+}
+
+static void a_setting_out_of_its_limits_is_named(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	struct outcome o;
+
+	(void)state;
+	o = open_with("WEFT_CHUNK_BYTES", "1", &options);
+	assert_int_equal(o.err, -EINVAL);
+	assert_says(o.text, "WEFT_CHUNK_BYTES=1");
+	o = open_with("WEFT_PORTS", "7000", &options);
+	assert_int_equal(o.err, -EINVAL);
+	assert_says(o.text, "WEFT_PORTS=7000");
+}
+
+/* The rest needs an open node. */
+
+struct world {
+	struct weft_node *threaded, *manual;
+	struct weft_peer *peer; /* of the threaded one; nobody is there */
+};
+
+static int open_world(void **state)
+{
+	static struct world w;
+	struct weft_node_options options = over_tcp();
+
+	if (weft_node_open(&options, &w.threaded))
+		return -1;
+	options.mode = WEFT_MANUAL;
+	if (weft_node_open(&options, &w.manual) ||
+	    weft_peer_open(w.threaded, "127.0.0.1:9", &w.peer))
+		return -1;
+	*state = &w;
+	return 0;
+}
+
+static int close_world(void **state)
+{
+	struct world *w = *state;
+
+	weft_peer_close(w->peer);
+	return weft_node_close(w->threaded) || weft_node_close(w->manual) ? -1 : 0;
+}
+
+static void an_info_is_asked_as_a_node_would(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	struct weft_info *info = NULL;
+	struct weft_fabric fabric = { .size = sizeof(fabric) };
+	char text[100];
+
+	(void)state;
+	options.size = 0;
+	assert_int_equal(weft_info_open(&options, &info), -EINVAL);
+	options = over_tcp();
+	options.provider = "nosuch";
+	assert_int_equal(weft_info_open(&options, &info), -ENODATA);
+	assert_null(info);
+
+	options.provider = "tcp";
+	assert_int_equal(weft_info_open(&options, &info), 0);
+	assert_int_equal(weft_info_get(info, weft_info_count(info), &fabric), -EINVAL);
+	assert_int_equal(weft_info_plan(info, weft_info_count(info), 1, WEFT_PLACE_USER,
+					WEFT_PLACE_USER, text, sizeof(text)),
+			 -EINVAL);
+	assert_int_equal(weft_info_get(info, 0, &fabric), 0);
+	fabric.size = 0;
+	assert_int_equal(weft_info_get(info, 0, &fabric), -EINVAL);
+	weft_info_close(info);
+	weft_info_close(NULL);
+}
+
+static void a_peer_is_host_and_port(void **state)
+{
+	static const char *const wrong[] = { "", "host", "host:", ":7", "host:-1", "host:70000",
+					     "::1:7" };
+	struct world *w = *state;
+	struct weft_peer *peer = NULL, *same = NULL;
+	char longest[2000];
+
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		if (weft_peer_open(w->threaded, wrong[i], &peer) != -EINVAL)
+			fail_msg("\"%s\" passes for an address", wrong[i]);
+		assert_says(weft_error(), wrong[i]);
+	}
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(weft_peer_open(w->threaded, longest, &peer), -EINVAL);
+	assert_null(peer);
+
+	assert_int_equal(weft_peer_open(w->threaded, "[::1]:7", &peer), 0);
+	assert_int_equal(weft_peer_open(w->threaded, "[::1]:7", &same), 0);
+	assert_ptr_equal(peer, same);
+	assert_string_equal(weft_peer_name(peer), "[::1]:7");
+	weft_peer_close(peer);
+	weft_peer_close(same);
+	weft_peer_close(NULL);
+}
+
+static void a_tensor_that_is_none_is_not_sent(void **state)
+{
+	static float data[4];
+	int64_t two[] = { 2, 2 }, turned[] = { 1, 2 }, wrong[] = { 2, -2 };
+	const struct weft_tensor good = { .data = data, .device = { WEFT_CPU, 0 }, .ndim = 2,
+					  .dtype = { WEFT_FLOAT, 32, 1 }, .shape = two };
+	struct weft_send_options options = { .size = sizeof(options) };
+	struct world *w = *state;
+	struct weft_tensor t;
+	struct weft_op *op = NULL;
+
+	t = good;
+	t.dtype.bits = 0;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	assert_says(weft_error(), "0 bits");
+	t = good;
+	t.ndim = WEFT_RANK_MAX + 1;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	t = good;
+	t.shape = wrong;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	t = good;
+	t.data = NULL;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	assert_says(weft_error(), "without data");
+	t = good;
+	t.device.type = WEFT_CUDA;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -ENOTSUP);
+	assert_says(weft_error(), "device type 2");
+	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, &t, NULL, &op), -ENOTSUP);
+
+	assert_int_equal(weft_send(w->peer, 0, "k", WEFT_KEY_BYTES_MAX + 1, &good, NULL, &op),
+			 -EINVAL);
+	assert_says(weft_error(), "65536");
+	assert_int_equal(weft_send(w->peer, 0, NULL, 1, &good, NULL, &op), -EINVAL);
+	options.flags = WEFT_ANY_SHAPE;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &good, &options, &op), -EINVAL);
+	assert_says(weft_error(), "0x8");
+	options.flags = WEFT_OPAQUE;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &good, &options, &op), -EINVAL);
+	assert_says(weft_error(), "opaque");
+
+	t = good;
+	t.strides = turned;
+	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	assert_says(weft_error(), "contiguous");
+	assert_int_equal(weft_recv(w->manual, w->peer, 0, "k", 1, &good, NULL, &op), -EINVAL);
+	assert_says(weft_error(), "another node");
+	assert_null(op);
+}
+
+static void options_of_operations_need_their_size_too(void **state)
+{
+	struct weft_op_options ping = { .timeout_ns = 1 };
+	struct weft_send_options send = { .flags = WEFT_DEAD };
+	struct weft_recv_options recv = { .size = sizeof(recv), .op.timeout_ns = 1 };
+	int64_t shape[] = { 1 };
+	const struct weft_tensor t = { .ndim = 1, .dtype = { WEFT_FLOAT, 32, 1 }, .shape = shape };
+	struct world *w = *state;
+	struct weft_op *op = NULL;
+
+	assert_int_equal(weft_ping(w->peer, &ping, &op), -EINVAL);
+	assert_says(weft_error(), "size");
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, &send, &op), -EINVAL);
+	assert_says(weft_error(), "size");
+	/* A time limit must not be dropped in silence. */
+	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, NULL, &recv, &op), -EINVAL);
+	assert_says(weft_error(), "size");
+	assert_null(op);
+
+	recv.op.timeout_ns = 0;
+	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, NULL, &recv, &op), 0);
+	weft_cancel(op);
+	assert_int_equal(weft_wait(op, WEFT_FOREVER), 0);
+	assert_int_equal(weft_op_status(op), WEFT_CANCELLED);
+	assert_null(weft_op_tensor(op, NULL));
+	assert_null(weft_op_take(op));
+	weft_op_free(op);
+	weft_op_free(NULL);
+}
+
+static void a_threaded_node_is_not_driven(void **state)
+{
+	struct world *w = *state;
+	uint64_t timeout;
+
+	assert_int_equal(weft_poll(w->threaded, 0), -EINVAL);
+	assert_says(weft_error(), "manual");
+	assert_int_equal(weft_fd(w->threaded), -EINVAL);
+	assert_int_equal(weft_arm(w->threaded, &timeout), -EINVAL);
+}
+
+/* A callback that asks for what it must not. */
+struct nosy {
+	struct weft_node *node;
+	int wait, close, poll;
+};
+
+static void ask_inside(struct weft_op *op, void *arg)
+{
+	struct nosy *n = arg;
+
+	n->wait = weft_op_ended(op) ? weft_wait(op, 0) : 1;
+	n->close = weft_node_close(n->node);
+	n->poll = weft_poll(n->node, 0);
+}
+
+static void callbacks_may_not_wait_for_themselves(void **state)
+{
+	struct world *w = *state;
+	struct nosy n = { .node = w->manual };
+	struct weft_recv_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .timeout_ns = 1, .done = ask_inside, .arg = &n },
+	};
+	struct weft_op *op;
+
+	assert_int_equal(weft_recv(w->manual, NULL, 0, "k", 1, NULL, &options, &op), 0);
+	assert_int_equal(weft_wait(op, WEFT_FOREVER), 0);
+	assert_int_equal(weft_op_status(op), WEFT_DEADLINE_EXCEEDED);
+	assert_int_equal(n.wait, -EDEADLK);
+	assert_int_equal(n.close, -EDEADLK);
+	assert_int_equal(n.poll, -EDEADLK);
+	weft_op_free(op);
+}
+
+static void an_operation_that_runs_says_so(void **state)
+{
+	struct weft_path path = { .size = sizeof(path) };
+	struct world *w = *state;
+	struct weft_op *op;
+
+	assert_int_equal(weft_recv(w->manual, NULL, 0, "k", 1, NULL, NULL, &op), 0);
+	assert_int_equal(weft_op_ended(op), 0);
+	assert_int_equal(weft_op_status(op), WEFT_UNKNOWN);
+	assert_string_equal(weft_op_message(op), "");
+	assert_int_equal(weft_op_executed(op), WEFT_EXECUTED_MAYBE);
+	assert_int_equal(weft_op_path(op, &path), -EAGAIN);
+	assert_int_equal(weft_wait(op, 1), -ETIMEDOUT);
+	assert_null(weft_op_tensor(op, NULL));
+	path.size = 0;
+	assert_int_equal(weft_op_path(op, &path), -EINVAL);
+	weft_cancel(op);
+	assert_int_equal(weft_wait(op, WEFT_FOREVER), 0);
+	assert_true(weft_op_message(op)[0] != '\0');
+	weft_op_free(op);
+}
+
+static void the_pool_says_when_it_is_too_small(void **state)
+{
+	struct world *w = *state;
+	void *memory = NULL;
+
+	assert_int_equal(weft_alloc(w->threaded, (size_t)2 << 30, &memory), -ENOBUFS);
+	assert_says(weft_error(), "WEFT_POOL_BYTES");
+	assert_null(memory);
+	weft_free(w->threaded, NULL);
+	weft_free(w->threaded, &memory); /* not of the pool: ignored */
+}
+
+static void counters_need_their_size(void **state)
+{
+	struct weft_counters counters = { 0 };
+	struct world *w = *state;
+
+	assert_int_equal(weft_node_counters(w->threaded, &counters), -EINVAL);
+	counters.size = sizeof(counters);
+	assert_int_equal(weft_node_counters(w->threaded, &counters), 0);
+	assert_int_equal(counters.size, sizeof(counters));
+}
+
+/* What a forked child finds. */
+static int child_of(struct world *w)
+{
+	struct weft_node *own = NULL;
+	struct weft_op *op;
+	struct weft_peer *peer;
+	void *memory;
+	struct weft_node_options options = over_tcp();
+
+	if (weft_ping(w->peer, NULL, &op) != -EOWNERDEAD)
+		return 2;
+	if (weft_peer_open(w->threaded, "a:1", &peer) != -EOWNERDEAD)
+		return 3;
+	if (weft_alloc(w->threaded, 1, &memory) != -EOWNERDEAD)
+		return 4;
+	if (weft_poll(w->manual, 0) != -EOWNERDEAD)
+		return 5;
+	if (weft_node_close(w->threaded) != -EOWNERDEAD)
+		return 6;
+	if (!strstr(weft_error(), "forked"))
+		return 7;
+	/* But it may have a node of its own. */
+	return weft_node_open(&options, &own) || weft_node_close(own) ? 8 : 0;
+}
+
+static void a_forked_child_does_not_own_the_node(void **state)
+{
+	struct world *w = *state;
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		let_crash();
+		_exit(child_of(w));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest before_libfabric[] = {
+		cmocka_unit_test(beyond_loopback_needs_a_word),
+		cmocka_unit_test(an_address_that_is_taken_is_named),
+		cmocka_unit_test(an_address_to_listen_on_is_host_and_port),
+		cmocka_unit_test(options_must_have_a_size_this_version_can_honour),
+		cmocka_unit_test(a_provider_that_is_not_there_is_named),
+		cmocka_unit_test(a_setting_out_of_its_limits_is_named),
+	};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_info_is_asked_as_a_node_would),
+		cmocka_unit_test(a_peer_is_host_and_port),
+		cmocka_unit_test(a_tensor_that_is_none_is_not_sent),
+		cmocka_unit_test(options_of_operations_need_their_size_too),
+		cmocka_unit_test(a_threaded_node_is_not_driven),
+		cmocka_unit_test(callbacks_may_not_wait_for_themselves),
+		cmocka_unit_test(an_operation_that_runs_says_so),
+		cmocka_unit_test(the_pool_says_when_it_is_too_small),
+		cmocka_unit_test(counters_need_their_size),
+		cmocka_unit_test(a_forked_child_does_not_own_the_node),
+	};
+
+	return cmocka_run_group_tests(before_libfabric, NULL, NULL) ||
+	       cmocka_run_group_tests(tests, open_world, close_world);
+}

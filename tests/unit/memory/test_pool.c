@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memory/pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static struct wf_pool pool;
+
+static void *take(size_t bytes)
+{
+	void *chunk = NULL;
+
+	assert_int_equal(wf_pool_take(&pool, bytes, &chunk), 0);
+	assert_non_null(chunk);
+	return chunk;
+}
+
+static void chunks_are_aligned_writable_and_apart(void **state)
+{
+	static const size_t sizes[] = { 0,	 1,	  255,	       256,	  257,
+					4096,	 65537,	  MIB,	       MIB + 1,	  3 * MIB };
+	unsigned char *chunks[WF_COUNT(sizes)];
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	for (size_t i = 0; i < WF_COUNT(sizes); i++) {
+		chunks[i] = take(sizes[i]);
+		assert_int_equal((uintptr_t)chunks[i] % 64, 0);
+		memset(chunks[i], (int)i + 1, sizes[i]);
+	}
+	for (size_t i = 0; i < WF_COUNT(sizes); i++) {
+		for (size_t at = 0; at < sizes[i]; at++)
+			if (chunks[i][at] != i + 1)
+				fail_msg("byte %zu of chunk %zu was overwritten", at, i);
+		assert_int_equal(wf_pool_give(&pool, chunks[i]), 0);
+	}
+	assert_int_equal(pool.used_bytes, 0);
+	wf_pool_fini(&pool);
+}
+
+static void small_chunks_share_a_slab_until_it_is_full(void **state)
+{
+	void *chunks[4];
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	/* A slab of 2 MiB has room for two of 1 MiB. */
+	chunks[0] = take(MIB);
+	chunks[1] = take(MIB - 1);
+	assert_int_equal(pool.slab_bytes, 2 * MIB);
+	assert_int_equal(pool.used_bytes, 2 * MIB);
+	chunks[2] = take(MIB / 2 + 1);
+	chunks[3] = take(MIB);
+	assert_int_equal(pool.slab_bytes, 4 * MIB);
+	assert_int_equal(pool.used_bytes, 4 * MIB);
+	assert_true(chunks[2] != chunks[3]);
+
+	/* A full slab has a place again. */
+	assert_int_equal(wf_pool_give(&pool, chunks[0]), 0);
+	assert_ptr_equal(take(MIB), chunks[0]);
+	assert_int_equal(pool.slab_bytes, 4 * MIB);
+	wf_pool_fini(&pool);
+}
+
+static void a_spent_budget_and_one_too_small_are_told_apart(void **state)
+{
+	void *chunk, *other = &pool;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
+	assert_int_equal(wf_pool_take(&pool, 4 * MIB + 1, &other), -ENOBUFS);
+	assert_int_equal(wf_pool_take(&pool, SIZE_MAX, &other), -ENOBUFS);
+	chunk = take(3 * MIB);
+	assert_int_equal(wf_pool_take(&pool, 2 * MIB, &other), -EAGAIN);
+	assert_int_equal(wf_pool_take(&pool, 100, &other), -EAGAIN);
+	/* Refusals change nothing. */
+	assert_ptr_equal(other, &pool);
+	assert_int_equal(pool.slab_bytes, 3 * MIB);
+	assert_int_equal(pool.used_bytes, 3 * MIB);
+
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	take(2 * MIB);
+	wf_pool_fini(&pool);
+}
+
+static void a_budget_below_a_slab_serves_no_small_chunk(void **state)
+{
+	void *chunk;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, MIB), 0);
+	assert_int_equal(wf_pool_take(&pool, 100, &chunk), -ENOBUFS);
+	wf_pool_fini(&pool);
+}
+
+static void a_large_slab_is_kept_for_the_next_of_about_its_size(void **state)
+{
+	void *chunk;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	chunk = take(8 * MIB);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	assert_int_equal(pool.slab_bytes, 8 * MIB);
+
+	/* 4 MiB waste half of it, which is allowed, and less would waste more. */
+	assert_ptr_not_equal(take(3 * MIB), chunk);
+	assert_int_equal(pool.slab_bytes, 11 * MIB);
+	assert_ptr_equal(take(4 * MIB), chunk);
+	assert_int_equal(pool.slab_bytes, 11 * MIB);
+	wf_pool_fini(&pool);
+}
+
+static void memory_that_nobody_uses_serves_any_size(void **state)
+{
+	void *chunk, *small[2];
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
+	chunk = take(4 * MIB);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	/* The idle large slab makes room for two of small chunks... */
+	small[0] = take(256);
+	small[1] = take(MIB);
+	assert_int_equal(pool.slab_bytes, 4 * MIB);
+	assert_int_equal(wf_pool_give(&pool, small[0]), 0);
+	/* ...but only what is wholly free is given back... */
+	assert_int_equal(wf_pool_take(&pool, 3 * MIB, &chunk), -EAGAIN);
+	assert_int_equal(wf_pool_give(&pool, small[1]), 0);
+	/* ...and then for a large one again. */
+	take(4 * MIB);
+	assert_int_equal(pool.slab_bytes, 4 * MIB);
+	wf_pool_fini(&pool);
+}
+
+static void what_is_not_a_chunk_is_not_taken_back(void **state)
+{
+	char *chunk, *large;
+	int local;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	chunk = take(1000);
+	large = take(2 * MIB);
+	assert_int_equal(wf_pool_give(&pool, NULL), 0);
+	assert_int_equal(wf_pool_give(&pool, &local), -EINVAL);
+	assert_int_equal(wf_pool_give(&pool, chunk + 8), -EINVAL);
+	assert_int_equal(wf_pool_give(&pool, large + 64), -EINVAL);
+	assert_int_equal(pool.used_bytes, 1024 + 2 * MIB);
+
+	assert_int_equal(wf_pool_give(&pool, large), 0);
+	assert_int_equal(wf_pool_give(&pool, large), -EINVAL);
+	assert_int_equal(pool.used_bytes, 1024);
+	wf_pool_fini(&pool);
+}
+
+static void a_region_is_the_whole_slab_of_a_range(void **state)
+{
+	struct wf_region *region;
+	char *chunk;
+	int local;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	chunk = take(5000);
+	region = wf_pool_region(&pool, chunk + 100, 4900);
+	assert_non_null(region);
+	assert_int_equal(region->bytes, 2 * MIB);
+	assert_true((char *)region->base <= chunk);
+	assert_ptr_equal(wf_pool_region(&pool, region->base, region->bytes), region);
+	assert_null(wf_pool_region(&pool, (char *)region->base + 1, region->bytes));
+	assert_null(wf_pool_region(&pool, &local, 1));
+	wf_pool_fini(&pool);
+}
+
+/* A waiter that wants bytes, and waits again while there are none. */
+struct want {
+	struct wf_pool_waiter waiter;
+	size_t bytes;
+	unsigned told;
+	void *got;
+	struct wf_pool_waiter *rival; /* to be stopped when told */
+};
+
+static void retry(struct wf_pool_waiter *waiter)
+{
+	struct want *w = WF_CONTAINER(waiter, struct want, waiter);
+
+	w->told++;
+	if (w->rival)
+		wf_pool_unwait(&pool, w->rival);
+	if (wf_pool_take(&pool, w->bytes, &w->got) == -EAGAIN)
+		wf_pool_wait(&pool, waiter);
+}
+
+static void waiters_are_told_in_order_when_memory_comes_back(void **state)
+{
+	struct want a = { .waiter.retry = retry, .bytes = 4 * MIB };
+	struct want b = { .waiter.retry = retry, .bytes = 4 * MIB };
+	void *chunk;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
+	chunk = take(4 * MIB);
+	wf_pool_wait(&pool, &a.waiter);
+	wf_pool_wait(&pool, &b.waiter);
+	assert_int_equal(pool.wait_count, 2);
+	wf_pool_run(&pool);
+	assert_int_equal(a.told + b.told, 0);
+
+	/* The first takes it; the second is told too, and waits on. */
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	wf_pool_run(&pool);
+	assert_ptr_equal(a.got, chunk);
+	assert_int_equal(b.told, 1);
+	assert_null(b.got);
+	wf_pool_run(&pool);
+	assert_int_equal(b.told, 1);
+
+	assert_int_equal(wf_pool_give(&pool, a.got), 0);
+	wf_pool_run(&pool);
+	assert_ptr_equal(b.got, chunk);
+	assert_int_equal(a.told, 1);
+	wf_pool_fini(&pool);
+}
+
+static void a_waiter_may_stop_another_while_it_is_told(void **state)
+{
+	struct want b = { .waiter.retry = retry, .bytes = MIB };
+	struct want a = { .waiter.retry = retry, .bytes = MIB, .rival = &b.waiter };
+	void *chunk;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
+	chunk = take(4 * MIB);
+	wf_pool_wait(&pool, &a.waiter);
+	wf_pool_wait(&pool, &b.waiter);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	wf_pool_run(&pool);
+	assert_non_null(a.got);
+	assert_int_equal(b.told, 0);
+	/* Nor is it told later. */
+	assert_int_equal(wf_pool_give(&pool, a.got), 0);
+	wf_pool_run(&pool);
+	assert_int_equal(b.told, 0);
+	wf_pool_fini(&pool);
+}
+
+#define ROUNDS 2000
+
+/* Take chunks of many sizes, fill them, and find them untouched. */
+static void *churn(void *arg)
+{
+	unsigned char mark = *(unsigned char *)arg;
+	unsigned char *held[8] = { 0 };
+	size_t sizes[8] = { 0 };
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		unsigned at = i % WF_COUNT(held);
+		size_t bytes = (i * 7919u) % (i % 50 ? 20000 : 2 * MIB) + 1;
+
+		for (size_t b = 0; held[at] && b < sizes[at]; b += 97)
+			if (held[at][b] != mark)
+				return "a chunk was overwritten";
+		if (held[at] && wf_pool_give(&pool, held[at]))
+			return "a chunk was not taken back";
+		held[at] = NULL;
+		if (wf_pool_take(&pool, bytes, (void **)&held[at]))
+			continue; /* the budget is spent, now and then */
+		sizes[at] = bytes;
+		memset(held[at], mark, bytes);
+	}
+	for (size_t i = 0; i < WF_COUNT(held); i++)
+		if (wf_pool_give(&pool, held[i]))
+			return "a chunk was not taken back";
+	return NULL;
+}
+
+static void threads_may_take_and_give_at_once(void **state)
+{
+	unsigned char marks[3] = { 1, 2, 3 };
+	pthread_t threads[WF_COUNT(marks)];
+	void *wrong;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 24 * MIB), 0);
+	for (size_t i = 0; i < WF_COUNT(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, churn, &marks[i]), 0);
+	for (size_t i = 0; i < WF_COUNT(threads); i++) {
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		if (wrong)
+			fail_msg("%s", (char *)wrong);
+	}
+	assert_int_equal(pool.used_bytes, 0);
+	assert_in_range(pool.slab_bytes, 1, 24 * MIB);
+	wf_pool_fini(&pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chunks_are_aligned_writable_and_apart),
+		cmocka_unit_test(small_chunks_share_a_slab_until_it_is_full),
+		cmocka_unit_test(a_spent_budget_and_one_too_small_are_told_apart),
+		cmocka_unit_test(a_budget_below_a_slab_serves_no_small_chunk),
+		cmocka_unit_test(a_large_slab_is_kept_for_the_next_of_about_its_size),
+		cmocka_unit_test(memory_that_nobody_uses_serves_any_size),
+		cmocka_unit_test(what_is_not_a_chunk_is_not_taken_back),
+		cmocka_unit_test(a_region_is_the_whole_slab_of_a_range),
+		cmocka_unit_test(waiters_are_told_in_order_when_memory_comes_back),
+		cmocka_unit_test(a_waiter_may_stop_another_while_it_is_told),
+		cmocka_unit_test(threads_may_take_and_give_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
