@@ -164,9 +164,16 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 static void deadline(struct wf_timer *timer)
 {
 	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, timer);
+	const struct wf_link *link = op->peer && op->peer->link ? wf_link_real(op->peer->link) : NULL;
+	const char *trouble = link ? wf_link_trouble(link) : "";
 	struct wf_error e;
 
-	wf_error_set(&e, -ETIMEDOUT, "the deadline passed before it was done");
+	if (trouble[0])
+		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
+			     wf_link_label(link), trouble);
+	else
+		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before %s had done its part",
+			     link ? wf_link_label(link) : "any peer");
 	stop(op, &e);
 }
 

@@ -378,12 +378,10 @@ static bool settled(struct wf_rail *rail)
 	return !busy;
 }
 
-void wf_rail_close(struct wf_rail *rail)
+void wf_rail_stop(struct wf_rail *rail)
 {
 	struct wf_list *node;
 
-	if (!rail)
-		return;
 	if (!settled(rail))
 		return; /* leaked on purpose: the other way is a crash */
 	while ((node = wf_list_first(&rail->requests)))
@@ -395,6 +393,17 @@ void wf_rail_close(struct wf_rail *rail)
 		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
 	free_closed(rail);
 	close_endpoint(rail);
+}
+
+void wf_rail_close(struct wf_rail *rail)
+{
+	struct wf_list *node;
+
+	if (!rail)
+		return;
+	wf_rail_stop(rail);
+	if (rail->ep)
+		return; /* it could not be stopped */
 	if (rail->srx)
 		fi_close(&rail->srx->fid);
 	if (rail->pep)

@@ -39,6 +39,9 @@ struct wf_rail_config {
 int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,
 		 struct wf_rail **rail, struct wf_error *e);
 
+/* End every operation: none touches memory any more.  Only wf_mr_close, caps and close may follow. */
+void wf_rail_stop(struct wf_rail *rail);
+
 /* Closes what is still open on it.  Accepts NULL. */
 void wf_rail_close(struct wf_rail *rail);
 

@@ -95,6 +95,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	wf_link_forget_peer(link);
+	snprintf(link->tried, sizeof(link->tried), "%s", e->text);
 	link->state = WF_LINK_DIALLING;
 	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
 	/* Between half and all of the pause, so that many peers don't come at once. */

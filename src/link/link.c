@@ -17,6 +17,11 @@ const char *wf_link_label(const struct wf_link *link)
 	return link->address[0] ? link->address : "a peer without a name";
 }
 
+const char *wf_link_trouble(const struct wf_link *link)
+{
+	return link->state == WF_LINK_UP ? "" : link->tried;
+}
+
 static struct wf_link *new_link(struct wf_worker *w)
 {
 	struct wf_link *link = calloc(1, sizeof(*link));

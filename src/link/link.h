@@ -124,7 +124,7 @@ struct wf_link {
 	bool ponged;               /* the dialler's ping has come */
 	char closed[200];          /* how the connection of this attempt ended, "": it has not */
 	struct wf_timer try_timer;
-	char tried[WF_GREET_TEXT_BYTES]; /* each rail tried and why it failed */
+	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed */
 
 	/* frames out */
 	struct wf_list queue;      /* struct wf_message */
@@ -222,6 +222,9 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e);
 
 /* As wf_link_die, for a peer that broke the protocol. */
 void wf_link_violate(struct wf_link *link, const char *what);
+
+/* For people: why the peer is not reached yet; "" if nothing has failed. */
+const char *wf_link_trouble(const struct wf_link *link);
 
 /* For people: the peer's name or address. */
 const char *wf_link_label(const struct wf_link *link);

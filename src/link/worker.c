@@ -90,17 +90,20 @@ static void free_frames(struct wf_list *list)
 	}
 }
 
+/* Operations end by the stop, and what is told then still has its rail. */
 static void close_rails(struct wf_worker *w)
 {
-	wf_pool_forget(&w->pool, NULL);
-	wf_pool_forget(&w->frames, NULL);
-	while (w->rail_count) {
-		struct wf_worker_rail *on = &w->rails[--w->rail_count];
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		struct wf_worker_rail *on = &w->rails[i];
 
-		wf_rail_close(on->rail);
+		wf_rail_stop(on->rail);
 		free_frames(&on->abandoned);
 		w->sink->quiet(w->sink_ctx, on);
 	}
+	wf_pool_forget(&w->pool, NULL);
+	wf_pool_forget(&w->frames, NULL);
+	while (w->rail_count)
+		wf_rail_close(w->rails[--w->rail_count].rail);
 }
 
 static void tell_files(struct wf_worker *w)

@@ -59,6 +59,9 @@ bool pair_is_other(int argc, char **argv, const struct pair_command *commands);
 const char *pair_first(void);
 const char *pair_next(void);
 
+/* One of them, for tests of what is the same for all. */
+const char *pair_any(void);
+
 /* Skips the test with the names of the providers that this host lacks. */
 void pair_name_the_missing(void **state);
 

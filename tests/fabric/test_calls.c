@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls.pb-c.h"
+#include "tests/fabric/calls.pb-c.h"
 #include "pair.h"
 
 #define REQUEST_BYTES 271828

@@ -76,7 +76,7 @@ struct pending {
 struct load {
 	struct pending ops[72];
 	size_t count;
-	char *bytes; /* of every send, and what is received */
+	char *bytes; /* of every send, and after them what is received */
 };
 
 static void count_up(struct weft_op *op, void *arg)
@@ -145,19 +145,10 @@ static void begin_load(struct load *load, struct pair *pair, enum phase phase)
 	}
 }
 
-/* Every operation ends within @limit_ns, once, and as it should. */
-static void end_load(struct load *load, uint64_t limit_ns)
+static void check_load(const struct load *load)
 {
-	uint64_t began = pair_now_ns(), took;
-
-	for (size_t i = 0; i < load->count; i++)
-		need(!weft_wait(load->ops[i].op, PAIR_LIMIT_NS));
-	took = pair_now_ns() - began;
-	if (took >= limit_ns)
-		print_error("it took %u ms\n", (unsigned)(took / PAIR_MS));
-	need(took < limit_ns);
 	for (size_t i = 0; i < load->count; i++) {
-		struct pending *p = &load->ops[i];
+		const struct pending *p = &load->ops[i];
 		enum weft_status status = weft_op_status(p->op);
 
 		if (status != WEFT_UNAVAILABLE && !(p->may_succeed && status == WEFT_OK))
@@ -166,6 +157,22 @@ static void end_load(struct load *load, uint64_t limit_ns)
 		need(status == WEFT_UNAVAILABLE || (p->may_succeed && status == WEFT_OK));
 		need(atomic_load(&p->told) == 1);
 	}
+}
+
+/* Every operation ends within @limit_ns, once, and as it should. */
+static void end_loads(struct load *loads, uint64_t limit_ns)
+{
+	uint64_t began = pair_now_ns(), took;
+
+	for (enum phase phase = IDLE; phase < PHASES; phase++)
+		for (size_t i = 0; i < loads[phase].count; i++)
+			need(!weft_wait(loads[phase].ops[i].op, PAIR_LIMIT_NS));
+	took = pair_now_ns() - began;
+	if (took >= limit_ns)
+		print_error("it took %u ms\n", (unsigned)(took / PAIR_MS));
+	need(took < limit_ns);
+	for (enum phase phase = IDLE; phase < PHASES; phase++)
+		check_load(&loads[phase]);
 }
 
 static void free_load(struct load *load)
@@ -189,49 +196,56 @@ static void exchange(struct pair *pair, struct pair_other *other)
 	pair_do(other, "finish");
 }
 
-static void lose_a_peer(int signal, uint64_t limit_ns)
+/* One peer in each phase, and one that nothing happens to. */
+static void lose_peers(int signal, uint64_t limit_ns)
 {
 	struct pair_other bystander;
-	struct load load = { .bytes = malloc(2 * BODY) };
-	struct pair pair;
+	struct pair pairs[PHASES];
+	struct load loads[PHASES];
+	char *bytes = calloc(2, BODY);
+	struct pair all;
 
-	memset(load.bytes, 1, BODY);
 	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&all, at, NULL);
+		bystander = all.other;
+		exchange(&all, &bystander);
 		for (enum phase phase = IDLE; phase < PHASES; phase++) {
-			pair_open(&pair, at, NULL);
-			pair_start(&bystander, at, NULL, pair.node);
-			pair_ping(pair.peer);
-			exchange(&pair, &bystander);
-			begin_load(&load, &pair, phase);
-			need(!kill(pair.other.pid, signal));
-			end_load(&load, limit_ns);
-			exchange(&pair, &bystander);
-			/* Quiet: what was being received is the test's again. */
-			memset(load.bytes + BODY, 0x55, BODY);
-			pair_sleep_ms(20);
-			for (size_t i = 0; i < BODY; i += 64)
-				if (load.bytes[BODY + i] != 0x55)
-					fail_msg("byte %zu was written after the end", i);
-			pair_kill(&pair.other, SIGKILL);
-			pair.peer = NULL;
-			free_load(&load);
-			pair_end(&bystander);
-			pair_close(&pair);
+			pairs[phase] = all;
+			pair_start(&pairs[phase].other, at, NULL, all.node);
+			pairs[phase].peer = pairs[phase].other.peer;
+			pair_ping(pairs[phase].peer);
+			loads[phase].bytes = bytes;
+			begin_load(&loads[phase], &pairs[phase], phase);
 		}
+		for (enum phase phase = IDLE; phase < PHASES; phase++)
+			need(!kill(pairs[phase].other.pid, signal));
+		end_loads(loads, limit_ns);
+		exchange(&all, &bystander);
+		/* Quiet: what was being received is the test's again. */
+		memset(bytes + BODY, 0x55, BODY);
+		pair_sleep_ms(20);
+		for (size_t i = 0; i < BODY; i += 64)
+			if (bytes[BODY + i] != 0x55)
+				fail_msg("byte %zu was written after the end", i);
+		for (enum phase phase = IDLE; phase < PHASES; phase++) {
+			pair_kill(&pairs[phase].other, SIGKILL);
+			free_load(&loads[phase]);
+		}
+		pair_close(&all);
 	}
-	free(load.bytes);
+	free(bytes);
 }
 
-static void a_killed_peer_ends_its_operations_only(void **state)
+static void killed_peers_end_their_operations_only(void **state)
 {
 	(void)state;
-	lose_a_peer(SIGKILL, KILLED_NS);
+	lose_peers(SIGKILL, KILLED_NS);
 }
 
-static void a_frozen_peer_ends_its_operations_only(void **state)
+static void frozen_peers_end_their_operations_only(void **state)
 {
 	(void)state;
-	lose_a_peer(SIGSTOP, FROZEN_NS);
+	lose_peers(SIGSTOP, FROZEN_NS);
 }
 
 static void a_short_freeze_fails_nothing(void **state)
@@ -257,6 +271,23 @@ static void a_short_freeze_fails_nothing(void **state)
 	}
 }
 
+/* What was begun before it knew that its link is gone may fail, later things may not. */
+static void do_settle(struct pair *side, char *arguments)
+{
+	enum weft_status status = WEFT_UNKNOWN;
+	struct weft_op *op;
+
+	(void)arguments;
+	for (unsigned i = 0; i < 2 && status != WEFT_OK; i++) {
+		need(!weft_ping(side->peer, NULL, &op));
+		need(!weft_wait(op, PAIR_LIMIT_NS));
+		status = weft_op_status(op);
+		need(status == WEFT_OK || status == WEFT_UNAVAILABLE);
+		weft_op_free(op);
+	}
+	need(status == WEFT_OK);
+}
+
 static void who_thaws_is_a_peer_again(void **state)
 {
 	struct weft_counters counters = { .size = sizeof(counters) };
@@ -274,6 +305,7 @@ static void who_thaws_is_a_peer_again(void **state)
 		assert_int_equal(weft_node_counters(pair.node, &counters), 0);
 		assert_int_equal(counters.peers_lost, 1);
 		assert_int_equal(kill(pair.other.pid, SIGCONT), 0);
+		pair_do(&pair.other, "settle");
 		exchange(&pair, &pair.other);
 		pair_close(&pair);
 	}
@@ -576,7 +608,7 @@ static void a_child_that_lives_on_does_not_hide_a_death(void **state)
 
 static const struct pair_command commands[] = {
 	{ "flood", do_flood }, { "bodies", do_bodies }, { "meet", do_meet },
-	{ "fork", do_fork },   { NULL, NULL },
+	{ "fork", do_fork },   { "settle", do_settle }, { NULL, NULL },
 };
 
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
@@ -585,8 +617,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(pair_name_the_missing),
-		TEST(a_killed_peer_ends_its_operations_only),
-		TEST(a_frozen_peer_ends_its_operations_only),
+		TEST(killed_peers_end_their_operations_only),
+		TEST(frozen_peers_end_their_operations_only),
 		TEST(a_short_freeze_fails_nothing),
 		TEST(who_thaws_is_a_peer_again),
 		TEST(a_restarted_peer_is_reached_at_its_old_address),

@@ -976,7 +976,7 @@ static ssize_t post_send(struct fake_ep *ep, const void *bytes, size_t count, fi
 	if (err || is_gone(ep, context, quiet))
 		return err;
 	t = make_thing(SEND, ep);
-	t->due_ns = wf_clock_now(); /* the next progress; the delay is of the way */
+	t->due_ns = wf_clock_now() + net.knobs.send_ns; /* the delay is of the way */
 	t->to_shared = shared_id(ep, to);
 	t->bytes = (void *)bytes;
 	t->count = count;

@@ -25,6 +25,7 @@ struct wf_fake {
 	size_t inject_bytes;  /* 0: 64 */
 	size_t slots_max;     /* receives that can be posted on one context; 0: 1024 */
 	uint64_t delay_min_ns, delay_max_ns; /* one way, of everything */
+	uint64_t send_ns;     /* until a send completes, and its message leaves */
 	unsigned eagain;      /* a post is refused */
 	unsigned fail;        /* an operation ends with an error; a connection dies of it */
 	unsigned lose;        /* a message completes at its sender and never arrives */

@@ -356,8 +356,8 @@ static void run_seed(uint64_t seed)
 	while (go_on())
 		if (wf_clock_now() > until_ns)
 			fail_msg("an operation does not end");
+	wf_world_pass(S); /* who was lost while it was frozen learns of it */
 	meet();
-	wf_world_pass(100 * MS);
 
 	for (unsigned i = 0; i < node_count; i++)
 		if (harmless)

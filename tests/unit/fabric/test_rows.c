@@ -133,6 +133,10 @@ static void every_reason_is_in_the_section_of_its_row(void **state)
 			snprintf(text, sizeof(text), "at most %u peers", row->peers_max);
 			assert_has(section, text);
 		}
+		if (row->ping_ms) {
+			snprintf(text, sizeof(text), "may take %u ms", row->ping_ms);
+			assert_has(section, text);
+		}
 		assert_int_equal(!!strstr(section, "It is RDMA"), row->rdma);
 		/* "Closing a key stops a read in progress on none of them." */
 		assert_int_equal(row->revoke, WF_REVOKE_NONE);

@@ -304,7 +304,7 @@ static void a_text_too_long_for_its_place_is_refused(void **state)
 	assert_refused(&w, "its security has 16 bytes, 15 are allowed");
 	tame(&w);
 	w.host.shm_file = text_of(&w, 1000);
-	assert_refused(&w, "its shm file has 1000 bytes, 63 are allowed");
+	assert_refused(&w, "its marker has 1000 bytes, 63 are allowed");
 	tame(&w);
 	w.hello.n_rails = 1;
 	w.rail.provider = text_of(&w, 64);
