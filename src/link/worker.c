@@ -19,6 +19,7 @@
 #define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
 #define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
 #define FRAME_POOL_BYTES (256 * MIB)     /* 4096 peers with four 16 KiB frames under way */
+#define YIELD_NS (2 * WF_NS_PER_US)      /* of a spin between two yields; not tuned yet */
 #define CLOSE_NS WF_NS_PER_S             /* how long closing lingers for frames under way */
 #define LINKS_MAX 65536
 
@@ -597,6 +598,7 @@ static void sleep_until(struct wf_worker *w, uint64_t until_ns)
 
 int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 {
+	uint64_t yield_ns = 0;
 	uint64_t sleep_ns;
 	int count;
 
@@ -604,8 +606,14 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 		count = wf_worker_poll(w);
 		if (count || w->now_ns >= until_ns)
 			return count;
-		if (w->now_ns - w->busy_ns < w->options.spin_ns)
+		if (w->now_ns - w->busy_ns < w->options.spin_ns) {
+			/* The peer may be waiting for this very core. */
+			if (w->now_ns >= yield_ns) {
+				sched_yield();
+				yield_ns = w->now_ns + YIELD_NS;
+			}
 			continue;
+		}
 		if (wf_worker_arm(w, &sleep_ns))
 			continue;
 		sleep_until(w, WF_MIN(sleep_ns, until_ns));
