@@ -56,7 +56,7 @@ static inline int weft_dlpack_send(struct weft_peer *peer, uint64_t step, const 
 				   const struct weft_send_options *options, struct weft_op **op)
 {
 	struct weft_dlpack_sending *s = (struct weft_dlpack_sending *)malloc(sizeof(*s));
-	struct weft_send_options o = { sizeof(o), { sizeof(o.op), 0, NULL, NULL }, 0 };
+	struct weft_send_options o = { sizeof(o), { sizeof(o.op), 0, NULL, NULL, { 0, 0, 0, 0 } }, 0 };
 	int err;
 
 	if (!s)

@@ -95,6 +95,7 @@ struct weft_op_options {
 	uint64_t timeout_ns; /* 0: the node's */
 	void (*done)(struct weft_op *op, void *arg);
 	void *arg;
+	uint64_t reserved[4]; /* zero: so that it can grow inside other options */
 };
 
 /* Send a ping over the fabric and wait for its answer.  Connects if needed. */

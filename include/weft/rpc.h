@@ -70,7 +70,10 @@ WEFT_API uint64_t weft_call_left_ns(void *closure_data);
 /* Has the caller cancelled, gone away, or run out of time?  Threads: any, callback. */
 WEFT_API int weft_call_cancelled(void *closure_data);
 
-/* Keep the request message beyond the handler's return, until the reply.  Threads: callback. */
+/*
+ * Keep the request message beyond the handler's return, until the reply.  A
+ * call that is kept must be answered before its node closes.  Threads: callback.
+ */
 WEFT_API void weft_call_defer(void *closure_data);
 
 /*

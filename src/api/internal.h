@@ -91,6 +91,7 @@ struct weft_op {
 	struct weft_peer *peer;   /* NULL: a receive from any */
 	struct wf_task start_task, cancel_task;
 	atomic_bool cancel_asked;
+	atomic_bool submitted;    /* the call that began it is over: its callback may run */
 	struct wf_timer timer;
 	struct wf_notice notice;
 	bool started;

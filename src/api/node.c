@@ -74,6 +74,15 @@ void wf_node_turn(struct weft_node *node, uint64_t until_ns)
 	node->polling = false;
 }
 
+/* @peer stands for @link from now on: one that a user opened by its address rather than one we made. */
+static void stand_for(struct wf_link *link, struct weft_peer *peer)
+{
+	const struct weft_peer *now = link->user;
+
+	if (peer && (!now || (!now->address[0] && peer->address[0])))
+		link->user = peer;
+}
+
 /* What the link floor tells, for the floors above it. */
 
 static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *record)
@@ -131,8 +140,7 @@ static void sink_merged(void *ctx, struct wf_link *from, struct wf_link *into)
 {
 	struct weft_node *node = ctx;
 
-	if (!into->user)
-		into->user = from->user;
+	stand_for(into, from->user);
 	wf_channels_merged(&node->channels);
 	if (into->state == WF_LINK_UP)
 		sink_up(ctx, into);
@@ -479,8 +487,7 @@ int wf_node_link(struct weft_peer *peer, struct wf_link **link, struct wf_error 
 			return err;
 	}
 	real = wf_link_real(peer->link);
-	if (!real->user)
-		real->user = peer;
+	stand_for(real, peer);
 	*link = real;
 	return 0;
 }

@@ -28,6 +28,9 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 
 	if (!err)
 		err = wf_node_options(options, &given, sizeof(given));
+	for (size_t i = 0; !err && i < WF_COUNT(given.reserved); i++)
+		if (given.reserved[i])
+			err = wf_last_set(-EINVAL, "a reserved field of the options is not zero");
 	if (err)
 		return err;
 	fresh = calloc(1, sizeof(*fresh));
@@ -80,6 +83,11 @@ static void publish(struct wf_notice *notice)
 	struct weft_op *op = WF_CONTAINER(notice, struct weft_op, notice);
 	struct weft_node *node = op->owner;
 
+	/* Never before the call that started it is over: look again in the next turn. */
+	if (!atomic_load(&op->submitted)) {
+		wf_worker_defer(&node->worker, notice);
+		return;
+	}
 	if (op->kind == WF_OP_CALL)
 		wf_rpc_closure(op);
 	atomic_store(&op->state, WF_OP_TOLD);
@@ -205,6 +213,8 @@ void wf_op_submit(struct weft_op *op)
 {
 	op->start_task.run = start;
 	wf_node_run(op->owner, &op->start_task);
+	/* It can't be gone: what ends it waits for this. */
+	atomic_store(&op->submitted, true);
 }
 
 int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)
