@@ -107,7 +107,7 @@ uint64_t wf_mr_key(const struct wf_mr *mr)
 
 uint64_t wf_mr_address(const struct wf_mr *mr, const void *ptr)
 {
-	if (mr->rail->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
+	if (mr->rail->own_reads || mr->rail->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
 		return (uint64_t)(uintptr_t)ptr;
 	return (uint64_t)((const uint8_t *)ptr - mr->base);
 }

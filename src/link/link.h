@@ -208,6 +208,15 @@ bool wf_link_use_room(struct wf_link *link, uint64_t bytes);
 /* @bytes of eager tensors of this peer have found their receiver. */
 void wf_link_give_room(struct wf_link *link, uint64_t bytes);
 
+/* How long a body on a shared rail stays, at least, when its reader does not answer a withdrawal. */
+#define WF_LINK_LEASE_NS (1500 * WF_NS_PER_MS)
+
+/*
+ * Has this node stood still for so long, @still_ns, that the peer may have given it up and
+ * reused what it offered?  Only where reads ask nobody; elsewhere a key says no.
+ */
+bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
+
 /* The capabilities of the rail in use; NULL while none is. */
 const struct wf_caps *wf_link_caps(const struct wf_link *link);
 

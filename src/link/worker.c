@@ -17,10 +17,12 @@
 #define EVENTS_MAX 32                    /* of one poll of a rail: bounds a turn */
 #define LOOK_NS WF_NS_PER_MS             /* how often a busy worker looks at door and descriptors */
 #define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
+#define STILL_NS (10 * WF_NS_PER_MS)     /* shorter than any WEFT_LOST: not worth a look at the links */
 #define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
 #define FRAME_POOL_BYTES (256 * MIB)     /* 4096 peers with four 16 KiB frames under way */
 #define YIELD_NS (2 * WF_NS_PER_US)      /* of a spin between two yields; not tuned yet */
 #define CLOSE_NS WF_NS_PER_S             /* how long closing lingers for frames under way */
+#define CLOSE_TURN_NS (5 * WF_NS_PER_MS)
 #define LINKS_MAX 65536
 
 /* Rails. */
@@ -350,7 +352,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_list_init(&w->dirty);
 	wf_list_init(&w->notices);
 	wf_table_init(&w->links, LINKS_MAX);
-	w->now_ns = w->busy_ns = w->look_ns = wf_clock_now();
+	w->now_ns = w->busy_ns = w->look_ns = w->turn_ns = wf_clock_now();
 	err = wf_pool_init(&w->pool, w->options.pool_bytes);
 	if (err)
 		return wf_error_set(e, err, "the pool can't be set up");
@@ -421,8 +423,9 @@ static void say_goodbye(struct wf_worker *w)
 	uint64_t until = w->now_ns + CLOSE_NS;
 	struct wf_error e;
 
+	/* In short turns: a goodbye of the peer's ends the need to wait, but not a wait. */
 	while (frames_under_way(w) && w->now_ns < until)
-		wf_worker_wait(w, until);
+		wf_worker_wait(w, WF_MIN(until, w->now_ns + CLOSE_TURN_NS));
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -536,11 +539,32 @@ static void run_dirty(struct wf_worker *w)
 		wf_flow_run(WF_CONTAINER(node, struct wf_link, dirty_node));
 }
 
+/*
+ * Have we been stopped, or kept from the loop, for so long that peers may have
+ * given us up?  What they offered before is theirs again then; where reads ask
+ * nobody, an offer holds only after a new word of the peer.
+ */
+static void look_back(struct wf_worker *w)
+{
+	uint64_t still_ns = w->now_ns - w->turn_ns;
+
+	w->turn_ns = w->now_ns;
+	if (still_ns < STILL_NS)
+		return;
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (wf_link_may_be_given_up(link, still_ns))
+			wf_link_rail_failed(link, "this process stood still for too long");
+	}
+}
+
 int wf_worker_poll(struct wf_worker *w)
 {
 	int count;
 
 	w->now_ns = wf_clock_now();
+	look_back(w);
 	count = poll_rails(w);
 	if (w->now_ns - w->look_ns >= LOOK_NS)
 		wf_worker_woken(w);
@@ -558,7 +582,9 @@ int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns)
 {
 	uint64_t until = WF_MIN(wf_timer_next_ns(&w->timers), wf_door_next_ns(w->door));
 
-	until = WF_MIN(until, w->now_ns + SLEEP_MAX_NS);
+	look_back(w);
+	/* A sleep, and being late after it, must not look like standing still. */
+	until = WF_MIN(until, w->now_ns + WF_MIN(SLEEP_MAX_NS, w->options.lost_ns / 4));
 	if (!wf_list_empty(&w->dirty))
 		until = WF_MIN(until, w->now_ns + BLIND_NS);
 	atomic_store(&w->asleep, true);

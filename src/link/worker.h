@@ -102,6 +102,7 @@ struct wf_worker {
 	struct wf_list dirty;  /* links with something to send */
 	struct wf_list notices;
 	uint64_t now_ns;       /* of this turn */
+	uint64_t turn_ns;      /* when rails were last polled: a long time means that we stood still */
 	uint64_t busy_ns;      /* when something last happened */
 	uint64_t look_ns;      /* when door and descriptors were last looked at */
 

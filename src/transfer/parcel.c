@@ -10,7 +10,7 @@
 /* How long a withdrawn offer waits for the peer's answer before the endpoint is closed over it
  * (connected), or before the key alone has to do (shared: the peer is frozen). */
 #define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
-#define QUIET_SHARED_NS (1500 * WF_NS_PER_MS)
+#define QUIET_SHARED_NS WF_LINK_LEASE_NS
 
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "transfer/plan.h"
+#include "util/clock.h"
 #include "util/status.h"
 
 #define TRIES_MAX 3                          /* failures in a row before the pull gives up */
@@ -190,7 +191,11 @@ static void read_done(struct wf_read *read, int status)
 	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
 	struct wf_pull *pull = r->pull;
 	struct wf_error e;
+	uint64_t turn_ns = pull->transfer->worker->now_ns;
 
+	/* Stopped in the middle, it may have read what was no longer offered. */
+	if (!status && wf_link_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
+		status = -ESTALE;
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
 	if (status) {
 		/* Those that fail together count once. */
