@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -715,8 +716,77 @@ static void a_port_where_nobody_listens_is_unavailable(void **state)
 	}
 }
 
+static void a_killed_server_ends_the_calls_it_had(void **state)
+{
+	Calls__Request request = CALLS__REQUEST__INIT;
+	struct client client;
+	struct weft_op *op;
+	uint64_t until, began;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		struct heard heard = { 0 };
+
+		open_client(&client, at);
+		calls__test__never(once(client.stub, 0, &op), &request, hear_empty, &heard);
+		until = pair_now_ns() + PAIR_LIMIT_NS;
+		while (!ask_seen(&client, 0).handled && pair_now_ns() < until)
+			;
+		pair_kill(&client.pair.other, SIGKILL);
+		client.pair.peer = NULL;
+		began = pair_now_ns();
+		pair_ended(op, WEFT_UNAVAILABLE);
+		assert_true(pair_now_ns() - began < 2000 * PAIR_MS);
+		/* It may have done what it was asked before it died. */
+		assert_int_equal(weft_op_executed(op), WEFT_EXECUTED_MAYBE);
+		assert_int_equal(heard.status, WEFT_UNAVAILABLE);
+		weft_op_free(op);
+		close_client(&client);
+	}
+}
+
+/* A call of the test's own service that nobody answers. */
+static void do_call(struct pair *side, char *arguments)
+{
+	static struct heard heard;
+	Calls__Request request = CALLS__REQUEST__INIT;
+	struct weft_stub *stub;
+	struct weft_op *op;
+
+	(void)arguments;
+	need(!weft_stub_open(side->peer, &calls__test__descriptor, &stub));
+	calls__test__never(once(stub, WEFT_FOREVER, &op), &request, hear_empty, &heard);
+	pair_ping(side->peer);
+}
+
+static void a_handler_learns_that_its_caller_was_killed(void **state)
+{
+	struct pair pair;
+	uint64_t until;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		do_serve(&pair, NULL);
+		pair_do(&pair.other, "call");
+		until = pair_now_ns() + PAIR_LIMIT_NS;
+		while (!atomic_load(&handled_count) && pair_now_ns() < until)
+			pair_sleep_ms(1);
+		assert_int_equal(atomic_load(&handled_count), 1);
+		assert_int_equal(atomic_load(&cancelled_count), 0);
+		pair_kill(&pair.other, SIGKILL);
+		pair.peer = NULL;
+		until = pair_now_ns() + 2000 * PAIR_MS;
+		while (!atomic_load(&cancelled_count) && pair_now_ns() < until)
+			pair_sleep_ms(1);
+		assert_int_equal(atomic_load(&cancelled_count), 1);
+		pair_close(&pair);
+	}
+}
+
 static const struct pair_command commands[] = {
 	{ "serve", do_serve },
+	{ "call", do_call },
 	{ "seen", do_seen },
 	{ NULL, NULL },
 };
@@ -741,6 +811,8 @@ int main(int argc, char **argv)
 		TEST(a_freed_call_goes_on_and_one_never_made_ends),
 		TEST(a_call_waits_for_a_peer_that_is_not_there_yet),
 		TEST(a_port_where_nobody_listens_is_unavailable),
+		TEST(a_killed_server_ends_the_calls_it_had),
+		TEST(a_handler_learns_that_its_caller_was_killed),
 	};
 
 	if (pair_is_other(argc, argv, commands))

@@ -28,6 +28,7 @@ struct shape {
 };
 
 static const struct shape connected = { WF_WORLD_CONNECTED, true, "tcp", 500 * MS };
+static const struct shape same_host = { WF_WORLD_SAME_HOST, false, "shm", 2 * S };
 static const struct shape shared = { WF_WORLD_SHARED, false, "efa", 2 * S };
 
 static uint8_t source[BIG], target[BIG], other_target[BIG];
@@ -57,6 +58,11 @@ static void fill_without_canary(uint8_t *bytes, size_t count)
 	wf_world_fill(bytes, count, 9);
 	for (size_t i = 0; i < count; i++)
 		bytes[i] &= 0x7f;
+}
+
+static bool has_no_canary(const uint8_t *bytes, size_t count)
+{
+	return !memchr(bytes, CANARY, count);
 }
 
 /* Order and loss. */
@@ -552,6 +558,35 @@ static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **
 	}
 }
 
+/* What was offered while it was frozen waits for it, and is somebody else's by then. */
+static void a_thawed_peer_delivers_nothing_that_was_given_up(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight sent, received;
+
+	for (unsigned i = 0; i < 4; i++) {
+		wf_world_open(s->shape, 2, NULL);
+		wf_world_connect(i % 2, 1 - i % 2);
+		wf_world_pass(i / 2 * S);
+		fill_without_canary(source, BIG);
+		memset(target, 0, BIG);
+		wf_flight_receive(&received, 1, 0, 1, target, BIG, 20 * S);
+		wf_world_freeze(1, true);
+		wf_flight_send(&sent, 0, 1, 1, source, BIG, 20 * S);
+		wf_flight_land(&sent, 1, 6 * S);
+		assert_int_equal(sent.status, WEFT_UNAVAILABLE);
+		memset(source, CANARY, BIG);
+		wf_world_freeze(1, false);
+		wf_flight_land(&received, 1, 5 * S);
+		assert_int_equal(received.status, WEFT_UNAVAILABLE);
+		if (s != &same_host)
+			assert_true(has_no_canary(target, BIG));
+		wf_flight_free(&sent, 1);
+		wf_flight_free(&received, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void a_short_freeze_fails_nothing(void **state)
 {
 	const struct shape *s = *state;
@@ -600,7 +635,8 @@ static void the_death_of_one_peer_leaves_the_others_alone(void **state)
 	wf_flight_receive(&well[1], 2, 0, 2, other_target, BIG, 0);
 	wf_flight_send(&well[2], 0, 2, 2, source, BIG, 0);
 	wf_flight_land(dying, 1, 2 * S);
-	assert_int_equal(dying[0].status, WEFT_UNAVAILABLE);
+	if (s != &same_host) /* there a read is over at once */
+		assert_int_equal(dying[0].status, WEFT_UNAVAILABLE);
 	wf_flight_land(&well[1], 2, 5 * S);
 	wf_world_hold(2, false);
 	wf_flight_land(well, 1, 5 * S);
@@ -711,9 +747,9 @@ static void a_deadline_holds_while_the_peer_is_frozen(void **state)
 		memset(source, CANARY, BIG);
 		wf_world_freeze(1, false);
 		wf_world_pass(2 * S);
-		for (size_t j = 0; j < BIG; j++)
-			if (other_target[j] == CANARY)
-				fail_msg("byte %zu of a quiet body was read", j);
+		/* On one host it may read stale bytes, but delivers nothing of them. */
+		if (s != &same_host || theirs.status == WEFT_OK)
+			assert_true(has_no_canary(other_target, BIG));
 		wf_flight_free(f, WAITERS);
 		wf_flight_free(&theirs, 1);
 		assert_int_equal(wf_world_close(), 0);
@@ -746,9 +782,7 @@ static void a_deadline_holds_while_reads_are_stuck(void **state)
 		memset(source, CANARY, BIG);
 		wf_world_pass(5 * S);
 		assert_true(all_are(target, BIG, CANARY));
-		for (size_t j = 0; j < BIG; j++)
-			if (other_target[j] == CANARY)
-				fail_msg("byte %zu of a quiet body was read", j);
+		assert_true(has_no_canary(other_target, BIG));
 		assert_int_equal(theirs[0].outcomes, 1);
 		assert_int_equal(wf_world_count(0).peers_lost, 0);
 		wf_flight_free(f, 3);
@@ -858,9 +892,7 @@ static void a_cancelled_send_is_quiet_when_it_has_ended(void **state)
 			assert_int_equal(f[1].status, WEFT_DEADLINE_EXCEEDED);
 		}
 		wf_world_pass(100 * MS);
-		for (size_t j = 0; j < BIG; j++)
-			if (target[j] == CANARY)
-				fail_msg("byte %zu of a quiet body was read", j);
+		assert_true(has_no_canary(target, BIG));
 		stream(0, 1);
 		wf_flight_free(f, 2);
 		assert_int_equal(wf_world_close(), 0);
@@ -894,7 +926,8 @@ static void a_cancelled_receive_is_quiet_when_it_has_ended(void **state)
 
 #define TEST(f)                                                                \
 	{ #f " (connected)", f, NULL, NULL, (void *)(uintptr_t)&connected },   \
-	{ #f " (shared)", f, NULL, NULL, (void *)(uintptr_t)&shared }
+	{ #f " (shared)", f, NULL, NULL, (void *)(uintptr_t)&shared },         \
+	{ #f " (same host)", f, NULL, NULL, (void *)(uintptr_t)&same_host }
 
 int main(int argc, char **argv)
 {
@@ -915,6 +948,7 @@ int main(int argc, char **argv)
 		TEST(dials_that_cross_leave_one_link),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
 		TEST(a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late),
+		TEST(a_thawed_peer_delivers_nothing_that_was_given_up),
 		TEST(a_short_freeze_fails_nothing),
 		TEST(the_death_of_one_peer_leaves_the_others_alone),
 		TEST(a_deadline_holds_while_nobody_answers_the_dial),

@@ -51,6 +51,11 @@ struct node {
 static struct trip trips[TRIPS];
 static struct node nodes[NODES];
 static unsigned node_count;
+static struct {
+	unsigned a, b;
+	uint64_t heal_ns; /* 0: all are together */
+} parted;
+static enum wf_world_shape shape;
 static bool harmless;     /* no fault of this run may cost anybody a peer */
 static uint64_t quiet_ns; /* the bound of the shape of rail */
 static uint64_t chaos;    /* the state of below() */
@@ -212,6 +217,23 @@ static void thaw(bool all)
 	}
 }
 
+/* Two don't hear each other for a while. */
+static void part(uint64_t ns)
+{
+	parted.a = (unsigned)below(node_count);
+	parted.b = (parted.a + 1) % node_count;
+	parted.heal_ns = wf_clock_now() + ns;
+	wf_world_part(parted.a, parted.b, true);
+}
+
+static void heal(bool now)
+{
+	if (!parted.heal_ns || (!now && wf_clock_now() < parted.heal_ns))
+		return;
+	parted.heal_ns = 0;
+	wf_world_part(parted.a, parted.b, false);
+}
+
 static void kill_one(void)
 {
 	unsigned number = (unsigned)below(node_count);
@@ -250,9 +272,14 @@ static void do_harm(void)
 {
 	unsigned a = (unsigned)below(node_count), b = (unsigned)below(node_count);
 
-	switch (below(8)) {
+	switch (below(10)) {
 	case 0:
 		wf_world_cut_door(a, b);
+		break;
+	case 4:
+		/* Nothing can come between processes of one host. */
+		if (!harmless && !parted.heal_ns && shape != WF_WORLD_SAME_HOST)
+			part(below(S));
 		break;
 	case 1:
 		freeze(below(150 * MS)); /* half of what makes it lost */
@@ -285,15 +312,15 @@ static void meet(void)
 static void open_world(uint64_t seed)
 {
 	struct wf_fake fake = { .seed = seed };
-	bool shared;
 
 	chaos = seed;
-	shared = in_100(50);
+	shape = (enum wf_world_shape)below(3);
 	harmless = in_100(50);
 	node_count = 2 + (unsigned)below(NODES - 1);
-	quiet_ns = shared ? 2 * S : 500 * MS;
+	quiet_ns = shape == WF_WORLD_CONNECTED ? 500 * MS : 2 * S;
 	fake.delay_min_ns = below(20 * WF_NS_PER_US);
 	fake.delay_max_ns = fake.delay_min_ns + (in_100(50) ? below(100 * WF_NS_PER_US) : below(5 * MS));
+	fake.send_ns = in_100(30) ? below(300 * WF_NS_PER_US) : 0;
 	fake.shuffle = in_100(50);
 	fake.reorder = in_100(50);
 	fake.twice = in_100(30) ? 100 : 0;
@@ -309,7 +336,8 @@ static void open_world(uint64_t seed)
 	if (in_100(30))
 		setenv("WEFT_CHUNK_BYTES", "64K", 1);
 	memset(nodes, 0, sizeof(nodes));
-	wf_world_open(shared ? WF_WORLD_SHARED : WF_WORLD_CONNECTED, node_count, &fake);
+	parted.heal_ns = 0;
+	wf_world_open(shape, node_count, &fake);
 	/* A rail that fails before a link was ever up is not tried again. */
 	if (harmless)
 		meet();
@@ -322,6 +350,7 @@ static bool go_on(void)
 	bool busy = false;
 
 	thaw(false);
+	heal(false);
 	for (unsigned i = 0; i < TRIPS; i++) {
 		struct trip *t = &trips[i];
 
@@ -350,6 +379,7 @@ static void run_seed(uint64_t seed)
 		go_on();
 	}
 	thaw(true);
+	heal(true);
 	wf_fake_knobs()->eagain = wf_fake_knobs()->fail = 0;
 	wf_fake_knobs()->lose = wf_fake_knobs()->stick = 0;
 	until_ns += LONG_NS + 3 * S;

@@ -14,7 +14,7 @@
 #include "tests/sim/mirror.pb-c.h"
 #include "util/clock.h"
 
-#define STEP_NS WF_NS_PER_MS /* as far as the clock moves at once: workers look at the door so often */
+#define STEP_NS WF_NS_PER_MS /* as far as the clock moves at once: workers look at doors so often */
 #define HELD_MAX 64
 
 struct held {
@@ -181,16 +181,20 @@ void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fa
 		.seed = 1, .delay_min_ns = 5 * WF_NS_PER_US, .delay_max_ns = 50 * WF_NS_PER_US,
 	};
 
+	static const char *const providers[] = { "tcp", "efa", "shm" };
+
 	if (citizen_count)
 		fail_msg("an earlier test has failed and left its world behind");
 	if (!fake)
 		fake = &calm;
 	/* The providers that the fake offers; a busy loop would wait for time that stands still. */
-	assert_int_equal(setenv("WEFT_PROVIDER", shape == WF_WORLD_CONNECTED ? "tcp" : "efa", 1), 0);
+	assert_int_equal(setenv("WEFT_PROVIDER", providers[shape], 1), 0);
 	assert_int_equal(setenv("WEFT_SPIN", "0", 1), 0);
 	wf_fake_random_seed(fake->seed);
 	wf_net_reset(fake->seed);
+	wf_net_set_same_host(shape == WF_WORLD_SAME_HOST);
 	wf_fake_open(fake);
+	wf_fake_offer(FI_EP_RDM, "shm", "shm", NULL);
 	while (count--)
 		wf_world_add();
 }
@@ -274,6 +278,7 @@ void wf_world_kill(unsigned number)
 	c->frozen = false;
 	wf_fake_kill(number);
 	wf_net_kill(c->address);
+	wf_net_kill_process(number + 1); /* as net.c counts them */
 }
 
 void wf_world_freeze(unsigned number, bool frozen)

@@ -21,9 +21,13 @@
 
 #define WF_WORLD_NODES_MAX 8
 
-enum wf_world_shape { WF_WORLD_CONNECTED, WF_WORLD_SHARED };
+/* Over IP; over a fabric of its own; through the memory of one host. */
+enum wf_world_shape { WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST };
 
-/* Open @count nodes, 0 to @count - 1, over rails of one shape.  NULL @fake: 5 to 50 us of way, no faults. */
+/*
+ * Open @count nodes, 0 to @count - 1, over rails of one shape.  NULL @fake: 5 to 50 us of
+ * way, no faults.
+ */
 void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fake *fake);
 
 /* One more; its number. */
