@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of a link, out and in.
+ * Frames of a link on their way out.
  *
- * Out: messages are packed into numbered frames, which are kept until the
- * peer has confirmed them, so that they can be sent again on another rail.
- * While a frame is under way what is posted waits for the next, unless it
- * fills one; so an idle link adds no delay and a busy one packs.
- *
- * In: frames are taken in order and exactly once.  What comes twice is
- * confirmed again, what comes too early is dropped and asked for again.
+ * Messages are packed into numbered frames, which are kept until the peer has
+ * confirmed them, so that they can be sent again on another rail.  While a
+ * frame is under way what is posted waits for the next, unless it fills one;
+ * so an idle link adds no delay and a busy one packs.
  */
 #include "link/link.h"
 #include "link/internal.h"
@@ -32,8 +29,6 @@ void wf_flow_mark(struct wf_link *link)
 	if (wf_list_empty(&link->dirty_node))
 		wf_list_append(&link->worker->dirty, &link->dirty_node);
 }
-
-/* Out. */
 
 static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
 {
@@ -373,7 +368,8 @@ static void replay(struct wf_link *link)
 	wf_flow_mark(link);
 }
 
-static void send_resync(struct wf_link *link)
+/* Frames are missing, or acknowledgements: say what we have, so that the peer says the same. */
+void wf_flow_ask(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
@@ -395,7 +391,7 @@ void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 	if (link->state != WF_LINK_UP)
 		return;
 	replay(link);
-	send_resync(link);
+	wf_flow_ask(link);
 }
 
 /* No acknowledgement came in time. */
@@ -419,7 +415,7 @@ static void overdue(struct wf_timer *timer)
 		link->control_frame->waiting = true;
 		wf_flow_mark(link);
 	}
-	send_resync(link);
+	wf_flow_ask(link);
 	expect(link);
 }
 
@@ -507,8 +503,6 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 	}
 }
 
-/* In. */
-
 static void ack_late(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, ack_timer);
@@ -517,7 +511,19 @@ static void ack_late(struct wf_timer *timer)
 	wf_flow_mark(link);
 }
 
-static void control_answered(struct wf_link *link, uint32_t seq)
+/* Data has come: confirm it with a frame that goes back anyhow, alone only if none does. */
+void wf_flow_confirm_later(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (must_tell(link))
+		wf_flow_mark(link);
+	else if (!link->ack_timer.armed)
+		wf_worker_timer(w, &link->ack_timer, w->now_ns + ACK_NS, ack_late);
+}
+
+/* The peer has the control frame of number @seq. */
+void wf_flow_answered(struct wf_link *link, uint32_t seq)
 {
 	struct wf_list done, *node;
 
@@ -536,161 +542,4 @@ static void control_answered(struct wf_link *link, uint32_t seq)
 			free(c);
 	}
 	wf_flow_mark(link);
-}
-
-/*
- * A control frame may overtake data frames that were lost: it would withdraw
- * an offer that is yet to come.  Then it counts as lost too, and comes again.
- */
-static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack)
-{
-	struct wf_unpack peek = *unpack;
-	struct wf_small_record small;
-	struct wf_record record;
-
-	return wf_unpack_next(&peek, &record) > 0 &&
-	       !wf_small_record_get(record.bytes, record.count, &small) &&
-	       (int32_t)(link->sequence.received - (uint32_t)small.other) < 0;
-}
-
-/* Records of a control frame that concern the link itself; others go up. */
-static int control_record(struct wf_link *link, const struct wf_record *record)
-{
-	struct wf_worker *w = link->worker;
-	struct wf_small_record small;
-
-	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
-		return w->sink->record(w->sink_ctx, link, record);
-	if (wf_small_record_get(record->bytes, record->count, &small))
-		return -EBADMSG;
-	if (record->type == WF_RECORD_RETURN)
-		wf_budget_asked(link, (uint32_t)WF_MIN(small.id, UINT32_MAX));
-	else
-		wf_budget_returned(link, (uint32_t)small.id);
-	return 0;
-}
-
-static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
-{
-	uint32_t epoch = link->epoch;
-	struct wf_record record;
-	int rc = 1;
-
-	if (seq != link->control_received && too_early(link, unpack)) {
-		send_resync(link);
-		return;
-	}
-	link->answer_owed = true;
-	wf_flow_mark(link);
-	if (seq == link->control_received)
-		return; /* we have had it; the answer was lost */
-	if (seq != link->control_received + 1) {
-		wf_link_violate(link, "a control frame out of turn");
-		return;
-	}
-	link->control_received = seq;
-	while (rc > 0 && link->state == WF_LINK_UP && link->epoch == epoch) {
-		rc = wf_unpack_next(unpack, &record);
-		if (rc > 0 && (record.flags || record.type < WF_RECORD_WITHDRAW ||
-			       control_record(link, &record)))
-			rc = -EBADMSG;
-	}
-	if (rc < 0)
-		wf_link_violate(link, "a control frame that makes no sense");
-}
-
-static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
-{
-	struct wf_worker *w = link->worker;
-	struct wf_record record, whole;
-	uint32_t epoch = link->epoch;
-	int rc;
-
-	rc = wf_sequence_receive(&link->sequence, seq);
-	if (rc == -EALREADY) {
-		link->ack_now = true;
-		wf_flow_mark(link);
-		return;
-	}
-	if (rc) {
-		send_resync(link);
-		return;
-	}
-	if (link->sequence.received - 1 == link->promised_total - link->returned_seen) {
-		wf_link_violate(link, "a frame for which it had no credit");
-		return;
-	}
-	link->on->promised--;
-	wf_budget_refill(link);
-	if (must_tell(link))
-		wf_flow_mark(link);
-	else if (!link->ack_timer.armed)
-		wf_worker_timer(w, &link->ack_timer, w->now_ns + ACK_NS, ack_late);
-	while ((rc = wf_unpack_next(unpack, &record)) > 0) {
-		rc = wf_assembly_add(&link->assembly, &record, WF_LINK_RECORD_BYTES_MAX, &whole);
-		if (rc > 0)
-			rc = whole.type >= WF_RECORD_WITHDRAW
-				     ? -EBADMSG
-				     : w->sink->record(w->sink_ctx, link, &whole);
-		/* What a record does may end the link, but not its memory: our caller holds it. */
-		if (!link->greeted || link->epoch != epoch)
-			return;
-		if (rc < 0)
-			break;
-	}
-	if (rc < 0)
-		wf_link_violate(link, rc == -ENOMEM ? "no memory for a record"
-						    : "a record that makes no sense");
-}
-
-static struct wf_link *addressee(struct wf_worker *w, const struct wf_frame *frame)
-{
-	struct wf_link *link = wf_table_get(&w->links, frame->link);
-
-	return link && link->token == frame->token && link->greeted ? link : NULL;
-}
-
-void wf_flow_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
-		      size_t count)
-{
-	struct wf_unpack unpack;
-	struct wf_frame frame;
-	struct wf_link *link;
-
-	if (wf_unpack_begin(&unpack, bytes, count, &frame) || !(link = addressee(w, &frame))) {
-		wf_counters_add(&w->counters.frames_refused, 1);
-		return;
-	}
-	if (frame.epoch != link->epoch || link->on != on) {
-		wf_counters_add(&w->counters.late_dropped, 1);
-		return;
-	}
-	wf_link_get(link);
-	wf_live_heard(link);
-	wf_counters_add(&w->counters.frames_received, 1);
-	/* Before the link is up, for then bodies are planned that ask for it. */
-	if ((int64_t)(frame.room - link->room_granted) > 0)
-		link->room_granted = frame.room;
-	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||
-	    frame.kind == WF_FRAME_PONG)
-		wf_attempt_frame(link, &frame);
-	if (link->state != WF_LINK_UP)
-		goto put;
-	wf_flow_confirm(link, frame.ack);
-	if (link->state != WF_LINK_UP)
-		goto put;
-	if (wf_credit_update(&link->credit, frame.credit, UINT16_MAX) == -EPROTO) {
-		wf_link_violate(link, "it promises more than any rail has");
-		goto put;
-	}
-	if (frame.kind == WF_FRAME_DATA)
-		take_data(link, &unpack, frame.seq);
-	else if (frame.kind == WF_FRAME_CONTROL)
-		take_control(link, &unpack, frame.seq);
-	else if (frame.kind == WF_FRAME_ANSWER)
-		control_answered(link, frame.seq);
-	if (!wf_list_empty(&link->queue))
-		wf_flow_mark(link);
-put:
-	wf_link_put(link);
 }

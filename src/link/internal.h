@@ -29,18 +29,23 @@ void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
 void wf_attempt_drop(struct wf_link *link);
 
-/* flow.c: frames out and in */
+/* flow.c: frames out */
 void wf_flow_up(struct wf_link *link);
 void wf_flow_mark(struct wf_link *link);
 void wf_flow_run(struct wf_link *link);
 void wf_flow_sent(struct wf_outframe *frame, int status);
-void wf_flow_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
-		      size_t count);
 void wf_flow_rail_gone(struct wf_link *link);
 void wf_flow_fail(struct wf_link *link, const struct wf_error *e);
 void wf_flow_confirm(struct wf_link *link, uint32_t ack);
+void wf_flow_confirm_later(struct wf_link *link);
+void wf_flow_answered(struct wf_link *link, uint32_t seq);
+void wf_flow_ask(struct wf_link *link);
 void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received);
 int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind);
+
+/* intake.c: frames in */
+void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+			size_t count);
 
 /* budget.c: receive slots promised to peers */
 int wf_budget_admit(struct wf_link *link);

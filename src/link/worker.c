@@ -129,7 +129,7 @@ static int handle(struct wf_worker *w, struct wf_worker_rail *on, const struct w
 		wf_flow_sent(ev->cookie, ev->status);
 		break;
 	case WF_EVENT_RECEIVED:
-		wf_flow_received(w, on, ev->bytes, ev->count);
+		wf_intake_received(w, on, ev->bytes, ev->count);
 		wf_rail_give(on->rail, ev->slot);
 		break;
 	case WF_EVENT_READ:

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of a link on their way in: taken in order and exactly once.  What
+ * comes twice is confirmed again, what comes too early is dropped and asked
+ * for again, and what a peer may not send ends the link.
+ */
+#include "link/link.h"
+#include "link/internal.h"
+
+#include <errno.h>
+
+/*
+ * A control frame may overtake data frames that were lost: it would withdraw
+ * an offer that is yet to come.  Then it counts as lost too, and comes again.
+ */
+static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack)
+{
+	struct wf_unpack peek = *unpack;
+	struct wf_small_record small;
+	struct wf_record record;
+
+	return wf_unpack_next(&peek, &record) > 0 &&
+	       !wf_small_record_get(record.bytes, record.count, &small) &&
+	       (int32_t)(link->sequence.received - (uint32_t)small.other) < 0;
+}
+
+/* Records of a control frame that concern the link itself; others go up. */
+static int control_record(struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_small_record small;
+
+	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
+		return w->sink->record(w->sink_ctx, link, record);
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	if (record->type == WF_RECORD_RETURN)
+		wf_budget_asked(link, (uint32_t)WF_MIN(small.id, UINT32_MAX));
+	else
+		wf_budget_returned(link, (uint32_t)small.id);
+	return 0;
+}
+
+static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
+{
+	uint32_t epoch = link->epoch;
+	struct wf_record record;
+	int rc = 1;
+
+	if (seq != link->control_received && too_early(link, unpack)) {
+		wf_flow_ask(link);
+		return;
+	}
+	link->answer_owed = true;
+	wf_flow_mark(link);
+	if (seq == link->control_received)
+		return; /* we have had it; the answer was lost */
+	if (seq != link->control_received + 1) {
+		wf_link_violate(link, "a control frame out of turn");
+		return;
+	}
+	link->control_received = seq;
+	while (rc > 0 && link->state == WF_LINK_UP && link->epoch == epoch) {
+		rc = wf_unpack_next(unpack, &record);
+		if (rc > 0 && (record.flags || record.type < WF_RECORD_WITHDRAW ||
+			       control_record(link, &record)))
+			rc = -EBADMSG;
+	}
+	if (rc < 0)
+		wf_link_violate(link, "a control frame that makes no sense");
+}
+
+static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_record record, whole;
+	uint32_t epoch = link->epoch;
+	int rc;
+
+	if (seq == link->sequence.received &&
+	    seq == link->promised_total - link->returned_seen) {
+		wf_link_violate(link, "a frame for which it had no credit");
+		return;
+	}
+	rc = wf_sequence_receive(&link->sequence, seq);
+	if (rc == -EALREADY) {
+		link->ack_now = true;
+		wf_flow_mark(link);
+		return;
+	}
+	if (rc) {
+		wf_flow_ask(link);
+		return;
+	}
+	link->on->promised--;
+	wf_budget_refill(link);
+	wf_flow_confirm_later(link);
+	while ((rc = wf_unpack_next(unpack, &record)) > 0) {
+		rc = wf_assembly_add(&link->assembly, &record, WF_LINK_RECORD_BYTES_MAX, &whole);
+		if (rc > 0)
+			rc = whole.type >= WF_RECORD_WITHDRAW
+				     ? -EBADMSG
+				     : w->sink->record(w->sink_ctx, link, &whole);
+		/* What a record does may end the link, but not its memory: our caller holds it. */
+		if (!link->greeted || link->epoch != epoch)
+			return;
+		if (rc < 0)
+			break;
+	}
+	if (rc < 0)
+		wf_link_violate(link, rc == -ENOMEM ? "no memory for a record"
+						    : "a record that makes no sense");
+}
+
+static struct wf_link *addressee(struct wf_worker *w, const struct wf_frame *frame)
+{
+	struct wf_link *link = wf_table_get(&w->links, frame->link);
+
+	return link && link->token == frame->token && link->greeted ? link : NULL;
+}
+
+void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+		      size_t count)
+{
+	struct wf_unpack unpack;
+	struct wf_frame frame;
+	struct wf_link *link;
+
+	if (wf_unpack_begin(&unpack, bytes, count, &frame) || !(link = addressee(w, &frame))) {
+		wf_counters_add(&w->counters.frames_refused, 1);
+		return;
+	}
+	if (frame.epoch != link->epoch || link->on != on) {
+		wf_counters_add(&w->counters.late_dropped, 1);
+		return;
+	}
+	wf_link_get(link);
+	wf_live_heard(link);
+	wf_counters_add(&w->counters.frames_received, 1);
+	/* Before the link is up, for then bodies are planned that ask for it. */
+	if ((int64_t)(frame.room - link->room_granted) > 0)
+		link->room_granted = frame.room;
+	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||
+	    frame.kind == WF_FRAME_PONG)
+		wf_attempt_frame(link, &frame);
+	if (link->state != WF_LINK_UP)
+		goto put;
+	wf_flow_confirm(link, frame.ack);
+	if (link->state != WF_LINK_UP)
+		goto put;
+	if (wf_credit_update(&link->credit, frame.credit, UINT16_MAX) == -EPROTO) {
+		wf_link_violate(link, "it promises more than any rail has");
+		goto put;
+	}
+	if (frame.kind == WF_FRAME_DATA)
+		take_data(link, &unpack, frame.seq);
+	else if (frame.kind == WF_FRAME_CONTROL)
+		take_control(link, &unpack, frame.seq);
+	else if (frame.kind == WF_FRAME_ANSWER)
+		wf_flow_answered(link, frame.seq);
+	if (!wf_list_empty(&link->queue))
+		wf_flow_mark(link);
+put:
+	wf_link_put(link);
+}
