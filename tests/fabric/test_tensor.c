@@ -139,6 +139,7 @@ static void a_channel_keeps_its_order(void **state)
 	(void)state;
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&pair, at, NULL);
+		pair_ping(pair.peer);
 		for (unsigned i = 0; i < COUNT / 2; i++)
 			ops[i] = pair_recv(pair.node, NULL, 1, "fifo");
 		for (unsigned i = 0; i < COUNT; i++)
