@@ -21,6 +21,7 @@
 #define OVERDUE_MAX_NS WF_NS_PER_S
 #define RESYNC_NS (20 * WF_NS_PER_MS)   /* between two resyncs */
 #define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: the rail is replaced */
+#define READING_NS (10 * WF_NS_PER_S)   /* the same while the peer reads: frames wait behind what it reads */
 
 static void overdue(struct wf_timer *timer);
 
@@ -310,6 +311,7 @@ void wf_flow_sent(struct wf_outframe *f, int status)
 		give_frame(f);
 		return;
 	}
+	wf_link_progress(link);
 	if (f->kind == WF_FRAME_DATA)
 		link->posted_count--;
 	if (status) {
@@ -406,8 +408,9 @@ static void overdue(struct wf_timer *timer)
 		oldest = WF_CONTAINER(wf_list_first(&link->frames), struct wf_outframe, node);
 	if (!oldest)
 		return;
-	if (link->beat_answered_ns > oldest->posted_ns + STALLED_NS) {
-		wf_link_rail_failed(link, "no progress for a second while the peer is alive");
+	if (link->beat_answered_ns > WF_MAX(oldest->posted_ns, link->progress_ns) +
+					     (link->offer_count ? READING_NS : STALLED_NS)) {
+		wf_link_rail_failed(link, "no progress while the peer is alive");
 		return;
 	}
 	link->overdue_count++;

@@ -137,6 +137,8 @@ struct wf_link {
 	uint32_t posted_count;     /* data frames the rail has */
 	bool stalled;              /* the rail said -EAGAIN */
 	uint64_t rtt_ns;           /* smoothed */
+	uint64_t progress_ns;      /* when the rail last did anything */
+	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
 	struct wf_timer overdue_timer;
 	unsigned overdue_count;
 	uint64_t resync_ns;        /* when the last one was sent */
@@ -216,6 +218,12 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes);
  * reused what it offered?  Only where reads ask nobody; elsewhere a key says no.
  */
 bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
+
+/* A read of the peer's memory has ended well: the rail is alive. */
+static inline void wf_link_progress(struct wf_link *link)
+{
+	link->progress_ns = link->worker->now_ns;
+}
 
 /* The capabilities of the rail in use; NULL while none is. */
 const struct wf_caps *wf_link_caps(const struct wf_link *link);

@@ -25,7 +25,10 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	wf_list_remove(&p->node);
 	wf_list_remove(&p->withdraw.node);
 	wf_grant_close(&p->grant);
-	wf_table_remove(&p->transfer->parcels, p->offer);
+	if (p->offer) {
+		wf_table_remove(&p->transfer->parcels, p->offer);
+		wf_link_real(link)->offer_count--;
+	}
 	if (p->head != p->head_inline)
 		free(p->head);
 	p->head = NULL;
@@ -124,6 +127,7 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 			fail_later(p);
 			return;
 		}
+		wf_link_real(p->link)->offer_count++;
 		if (grant(p, &body, &p->why)) {
 			fail_later(p);
 			return;

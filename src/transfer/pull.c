@@ -203,6 +203,7 @@ static void read_done(struct wf_read *read, int status)
 	} else {
 		pull->tries = 0;
 		pull->got_bytes += r->count;
+		wf_link_progress(pull->link);
 	}
 	release_reads(pull, 1);
 	if (pull->stopping) {
