@@ -135,6 +135,7 @@ void wf_tensor_start_send(struct weft_op *op);
 void wf_tensor_start_recv(struct weft_op *op);
 void wf_rpc_start(struct weft_op *op);
 void wf_rpc_closure(struct weft_op *op);
+void wf_rpc_drop(struct weft_op *op); /* a call that will not begin */
 
 /* last.c: the sentence of this thread's last failure */
 int wf_last_set(int code, const char *format, ...) WF_PRINTF(2, 3);

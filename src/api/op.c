@@ -189,7 +189,15 @@ static void start(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
 	struct wf_worker *w = &op->owner->worker;
+	struct wf_error e;
 
+	if (op->owner->closing) {
+		wf_error_set(&e, -ECANCELED, "this node has closed");
+		if (op->kind == WF_OP_CALL)
+			wf_rpc_drop(op);
+		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+		return;
+	}
 	op->started = true;
 	if (op->deadline_ns != UINT64_MAX)
 		wf_worker_timer(w, &op->timer, op->deadline_ns, deadline);

@@ -66,6 +66,12 @@ void wf_rpc_start(struct weft_op *op)
 	wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 }
 
+void wf_rpc_drop(struct weft_op *op)
+{
+	free(op->call.call);
+	op->call.call = NULL;
+}
+
 /* The user's closure: as a notice, before the operation has ended for anybody else. */
 void wf_rpc_closure(struct weft_op *op)
 {

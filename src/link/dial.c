@@ -141,12 +141,32 @@ void wf_dial_again(struct wf_link *link)
 	dial(link);
 }
 
+/* Whoever took our dial says nothing: it may be no node at all. */
+static void hello_late(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+	struct wf_error e;
+
+	if (!link->conn || (link->greeted && !link->resuming))
+		return;
+	wf_error_set(&e, -ETIMEDOUT, "%s took the connection and did not answer", link->address);
+	wf_link_get(link);
+	wf_link_close_conn(link);
+	if (link->resuming)
+		wf_live_door_closed(link, &e);
+	else
+		again_or_die(link, &e);
+	wf_link_put(link);
+}
+
 static void opened(void *ctx, struct wf_conn *conn)
 {
 	struct wf_link *link = wf_conn_owner(conn);
+	struct wf_worker *w = link->worker;
 
 	(void)ctx;
 	wf_dial_tell(link);
+	wf_worker_timer(w, &link->dial_timer, w->now_ns + w->options.lost_ns, hello_late);
 }
 
 static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)

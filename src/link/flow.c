@@ -432,47 +432,55 @@ void wf_flow_up(struct wf_link *link)
 }
 
 /*
- * The endpoint is about to be closed.  A connected rail gives every buffer
- * back by that; a shared one may still read frames it has, so the link goes on with
- * copies and the originals stay with the rail until its own SENT, or its end.
+ * The frame that goes on in the place of @f when its endpoint is closed.  A
+ * connected rail gives every buffer back by that.  A shared one may still read
+ * what it has, so a copy goes on and the original stays with the rail until its end.
  */
+static struct wf_outframe *go_on(struct wf_link *link, struct wf_outframe *f)
+{
+	bool shared = !wf_rail_caps(link->on->rail)->connected;
+	struct wf_outframe *copy = f->posted && shared ? take_frame(link, f->kind) : NULL;
+
+	if (!copy) {
+		/* Also without memory for a copy: better a stale frame than a lost one. */
+		f->posted = false;
+		return f;
+	}
+	memcpy(copy->bytes, f->bytes, f->count);
+	copy->header = f->header;
+	copy->count = f->count;
+	f->link = NULL;
+	wf_list_remove(&f->node);
+	wf_list_append(&link->on->abandoned, &f->node);
+	return copy;
+}
+
+/* The endpoint is about to be closed, and what was posted there must go again. */
 void wf_flow_rail_gone(struct wf_link *link)
 {
 	bool shared = !wf_rail_caps(link->on->rail)->connected;
-	struct wf_list again, *node_held;
+	struct wf_list again, *held;
 
-	wf_list_init(&again);
-	while (shared && (node_held = wf_list_pop(&link->held)))
-		wf_list_append(&link->on->abandoned, node_held);
-	while ((node_held = wf_list_pop(&link->held))) {
-		struct wf_outframe *f = WF_CONTAINER(node_held, struct wf_outframe, node);
+	wf_timer_stop(&link->worker->timers, &link->overdue_timer);
+	while (shared && (held = wf_list_pop(&link->held)))
+		wf_list_append(&link->on->abandoned, held);
+	while ((held = wf_list_pop(&link->held))) {
+		struct wf_outframe *f = WF_CONTAINER(held, struct wf_outframe, node);
 
 		f->posted = false;
 		give_frame(f);
 	}
-	wf_timer_stop(&link->worker->timers, &link->overdue_timer);
+	wf_list_init(&again);
 	WF_LIST_EACH(node, &link->frames) {
-		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
-		struct wf_outframe *copy = f;
+		struct wf_outframe *f = go_on(link, WF_CONTAINER(node, struct wf_outframe, node));
 
-		if (f->posted && shared && (copy = take_frame(link, WF_FRAME_DATA))) {
-			memcpy(copy->bytes, f->bytes, f->count);
-			copy->header = f->header;
-			copy->count = f->count;
-			f->link = NULL;
-			wf_list_remove(&f->node);
-			wf_list_append(&link->on->abandoned, &f->node);
-		} else if (!copy) {
-			copy = f; /* no memory for a copy: better a stale frame than a lost one */
-		}
-		copy->posted = false;
-		wf_list_remove(&copy->node);
-		wf_list_append(&again, &copy->node);
+		wf_list_remove(&f->node);
+		wf_list_append(&again, &f->node);
 	}
 	wf_list_splice(&link->frames, &again);
 	link->posted_count = 0;
 	if (link->control_frame)
-		link->control_frame->posted = false;
+		link->control_frame = go_on(link, link->control_frame);
 }
 
 /* The link is dead: nothing of it will be sent.  @e NULL: nobody is told. */

@@ -47,14 +47,14 @@ static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_
 	struct wf_record record;
 	int rc = 1;
 
-	if (seq != link->control_received && too_early(link, unpack)) {
+	if ((int32_t)(seq - link->control_received) > 0 && too_early(link, unpack)) {
 		wf_flow_ask(link);
 		return;
 	}
 	link->answer_owed = true;
 	wf_flow_mark(link);
-	if (seq == link->control_received)
-		return; /* we have had it; the answer was lost */
+	if ((int32_t)(seq - link->control_received) <= 0)
+		return; /* we have had it; the answer was lost, or it comes late */
 	if (seq != link->control_received + 1) {
 		wf_link_violate(link, "a control frame out of turn");
 		return;

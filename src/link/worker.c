@@ -400,6 +400,21 @@ static bool frames_under_way(const struct wf_worker *w)
 	return false;
 }
 
+static int run_inbox(struct wf_worker *w)
+{
+	struct wf_inbox_node *node = wf_inbox_take(&w->inbox);
+	int count = 0;
+
+	while (node) {
+		struct wf_task *task = WF_CONTAINER(node, struct wf_task, node);
+
+		node = node->next; /* the task may be gone after its run */
+		task->run(task);
+		count++;
+	}
+	return count;
+}
+
 static int run_notices(struct wf_worker *w)
 {
 	struct wf_list now, *node;
@@ -454,7 +469,9 @@ void wf_worker_leave(struct wf_worker *w)
 	if (w->epoll_fd >= 0)
 		say_goodbye(w);
 	close_rails(w);
-	run_notices(w);
+	/* What users are told may make them begin anew, to be told again. */
+	while (run_inbox(w) + run_notices(w))
+		;
 }
 
 void wf_worker_close(struct wf_worker *w)
@@ -511,21 +528,6 @@ void wf_worker_wake(struct wf_worker *w)
 	/* Full means that a wake-up is pending already. */
 	if (write(w->wake_fd, &one, sizeof(one)) < 0)
 		return;
-}
-
-static int run_inbox(struct wf_worker *w)
-{
-	struct wf_inbox_node *node = wf_inbox_take(&w->inbox);
-	int count = 0;
-
-	while (node) {
-		struct wf_task *task = WF_CONTAINER(node, struct wf_task, node);
-
-		node = node->next; /* the task may be gone after its run */
-		task->run(task);
-		count++;
-	}
-	return count;
 }
 
 static void run_dirty(struct wf_worker *w)
