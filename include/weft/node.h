@@ -55,7 +55,7 @@ struct weft_node_options {
 /*
  * Open a node.  Its door listens when this returns.
  * -EINVAL: an option is wrong.  -ENODATA: no provider fits.  -EACCES: an
- * address beyond loopback without security=open.  -EADDRINUSE.
+ * address beyond loopback without WEFT_SECURITY=open.  -EADDRINUSE.
  * Threads: any.
  */
 WEFT_API int weft_node_open(const struct weft_node_options *options,

@@ -438,6 +438,8 @@ int weft_peer_open(struct weft_node *node, const char *address, struct weft_peer
 				   WF_SOCKET_ADDRESS_BYTES - 1);
 	if (wf_socket_split(address, host, sizeof(host), &port, &e))
 		return wf_last_copy(&e);
+	if (!port)
+		return wf_last_set(-EINVAL, "\"%s\": port 0 is no address of a peer", address);
 	pthread_mutex_lock(&node->lock);
 	WF_LIST_EACH(at, &node->peers) {
 		struct weft_peer *known = WF_CONTAINER(at, struct weft_peer, node);

@@ -13,6 +13,8 @@
 
 #include "util/clock.h"
 
+#define KEY_SHOWN 64 /* bytes of a key in a sentence */
+
 static uint64_t after(uint64_t now_ns, uint64_t time_ns)
 {
 	return time_ns >= UINT64_MAX - now_ns ? UINT64_MAX : now_ns + time_ns;
@@ -169,6 +171,31 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 	}
 }
 
+/* What has not happened in time, so that a wrong key or step is seen at once. */
+static void late(const struct weft_op *op, const char *who, struct wf_error *e)
+{
+	const struct wf_receiving *r = &op->recv.receiving;
+	const struct wf_sending *s = &op->send.sending;
+
+	switch (op->kind) {
+	case WF_OP_SEND:
+		wf_error_set(e, -ETIMEDOUT,
+			     "the deadline passed before %s received step %llu, key \"%.*s\"", who,
+			     (unsigned long long)s->step, WF_MIN((int)s->key_bytes, KEY_SHOWN),
+			     (const char *)s->key);
+		break;
+	case WF_OP_RECV:
+		wf_error_set(e, -ETIMEDOUT,
+			     "the deadline passed before %s sent step %llu, key \"%.*s\"", who,
+			     (unsigned long long)r->step, WF_MIN((int)r->key_bytes, KEY_SHOWN),
+			     (const char *)r->key);
+		break;
+	default:
+		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s answered", who);
+		break;
+	}
+}
+
 static void deadline(struct wf_timer *timer)
 {
 	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, timer);
@@ -180,8 +207,7 @@ static void deadline(struct wf_timer *timer)
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
 			     wf_link_label(link), trouble);
 	else
-		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before %s had done its part",
-			     link ? wf_link_label(link) : "any peer");
+		late(op, link ? wf_link_label(link) : "any peer", &e);
 	stop(op, &e);
 }
 

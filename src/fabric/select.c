@@ -296,7 +296,7 @@ static const char *refusal(const struct wf_candidate *c, const struct wf_options
 	if (row->by_name && !is_named(options, c->caps.provider))
 		return "serves only when FI_PROVIDER or WEFT_PROVIDER names it";
 	if (row->rdma && !options->rdma)
-		return "TF_RDMA_ENABLED is false";
+		return "switched off by WEFT_RDMA";
 	if (row->same_host && !options->shm)
 		return "switched off by WEFT_SHM";
 	if (options->device[0] && !row->same_host && !device_is(options, c->info))
@@ -457,15 +457,14 @@ static int nothing_left(const struct wf_select *select, const struct wf_options 
 	for (i = 0; i < select->count && used < sizeof(there); i++) {
 		const struct wf_candidate *c = &select->all[i];
 
-		/* Once for all domains that one reason keeps out. */
-		if (i && same_provider(c, c - 1) && !strcmp(c->reason, c[-1].reason))
+		if (c->row->refused || (i && same_provider(c, c - 1)))
 			continue;
-		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s on %s (%s)",
-					 i ? ", " : "", c->caps.provider, c->caps.domain,
-					 c->reason);
+		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s",
+					 used ? ", " : "", c->caps.provider);
 	}
 	return wf_error_set(e, -ENODATA,
-			    "no provider is left%s%.40s%s%.40s%s%.40s; there is %s",
+			    "no provider is left%s%.40s%s%.40s%s%.40s; here are %s, and "
+			    "`weft info` says why each is not used",
 			    filter ? " with FI_PROVIDER=" : "", filter ? filter : "",
 			    options->provider[0] ? " with WEFT_PROVIDER=" : "", options->provider,
 			    options->device[0] ? " with WEFT_DEVICE=" : "", options->device, there);

@@ -16,6 +16,7 @@
 
 #include "util/clock.h"
 #include "util/random.h"
+#include "util/status.h"
 
 #define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
@@ -317,6 +318,10 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		resume(w, conn, hello);
 		return;
 	}
+	if (!memcmp(hello->incarnation, w->incarnation, WF_INCARNATION_BYTES)) {
+		refuse(conn, WEFT_INVALID_ARGUMENT, "that address is this node's own");
+		return;
+	}
 	known = wf_link_find(w, hello->incarnation, NULL) &&
 		memcmp(w->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
 	err = wf_link_create(w, &link);
@@ -352,7 +357,9 @@ static void refused(struct wf_link *link, const struct wf_greet *greet)
 {
 	struct wf_error e;
 
-	wf_error_set(&e, -ECONNREFUSED, "%s refuses: %s", wf_link_label(link), greet->refuse.text);
+	wf_error_set(&e, wf_status_code(greet->refuse.status ? greet->refuse.status
+							      : WEFT_UNKNOWN),
+		     "%s refuses: %s", wf_link_label(link), greet->refuse.text);
 	wf_link_die(link, &e);
 }
 

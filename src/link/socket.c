@@ -271,7 +271,7 @@ static int listen_any(const struct addrinfo *list, bool beyond_loopback, int *fd
 		format_address(a->ai_addr, a->ai_addrlen, text);
 		if (!beyond_loopback && !is_loopback(a->ai_addr)) {
 			err = wf_error_set(e, -EACCES, "listen on %s: others could reach it, and "
-					   "without credentials that needs security=open", text);
+					   "without credentials that needs WEFT_SECURITY=open", text);
 			continue;
 		}
 		err = listen_at(a, fd);

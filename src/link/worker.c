@@ -362,8 +362,11 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
 	err = wf_select_open(&w->options, &w->select, e);
-	if (!err)
+	if (!err) {
 		err = wf_door_open(&door, &w->door, e);
+		if (err == -EINVAL)
+			wf_error_within(e, "listen");
+	}
 	if (!err)
 		err = find_host_address(w, e);
 	if (!err) {

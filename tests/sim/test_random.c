@@ -410,31 +410,50 @@ static void run_seed(uint64_t seed)
 
 static uint64_t first_seed = 1, seed_count = 50;
 
-/* A process for each, so that one that crashes can be named. */
+/* Seeds that have failed once; they run when none is asked for. */
+static const uint64_t known[] = {
+	1795263167, /* a control frame that a shared rail delivered twice */
+};
+
+/* A process of its own, so that a seed that crashes can be named. */
+static unsigned try_seed(uint64_t seed)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		/* An assertion that fails leaves by main, with a status of its own. */
+		run_seed(seed);
+		exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (!status)
+		return 0;
+	print_error("seed %llu failed: test_random %llu 1 does it again\n",
+		    (unsigned long long)seed, (unsigned long long)seed);
+	return 1;
+}
+
 static void promises_hold_under_random_faults(void **state)
 {
 	unsigned failed = 0;
 
 	(void)state;
-	for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
-		int status = 0;
-		pid_t child;
+	for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++)
+		failed += try_seed(seed);
+	assert_int_equal(failed, 0);
+}
 
-		fflush(NULL);
-		child = fork();
-		assert_true(child >= 0);
-		if (!child) {
-			/* An assertion that fails leaves by main, with a status of its own. */
-			run_seed(seed);
-			exit(0);
-		}
-		assert_int_equal(waitpid(child, &status, 0), child);
-		if (!status)
-			continue;
-		print_error("seed %llu failed: test_random %llu 1 does it again\n",
-			    (unsigned long long)seed, (unsigned long long)seed);
-		failed++;
-	}
+static void seeds_that_failed_once_do_not_again(void **state)
+{
+	unsigned failed = 0;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(known); i++)
+		failed += try_seed(known[i]);
 	assert_int_equal(failed, 0);
 }
 
@@ -442,6 +461,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(promises_hold_under_random_faults),
+		cmocka_unit_test(seeds_that_failed_once_do_not_again),
 	};
 
 	if (argc > 1)

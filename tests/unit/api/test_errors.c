@@ -103,7 +103,7 @@ static void beyond_loopback_needs_a_word(void **state)
 	o = open_with(NULL, NULL, &options);
 	assert_int_equal(o.err, -EACCES);
 	assert_says(o.text, "0.0.0.0:0");
-	assert_says(o.text, "security=open");
+	assert_says(o.text, "WEFT_SECURITY=open");
 
 	o = open_with("WEFT_SECURITY", "open", &options);
 	assert_string_equal(o.text, "");

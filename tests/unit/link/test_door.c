@@ -760,7 +760,7 @@ static void beyond_loopback_must_be_said_by_name(void **state)
 	(void)state;
 	assert_int_equal(wf_door_open(&config, &door, &e), -EACCES);
 	assert_null(door);
-	assert_non_null(strstr(e.text, "security=open"));
+	assert_non_null(strstr(e.text, "WEFT_SECURITY=open"));
 
 	config.beyond_loopback = true;
 	assert_int_equal(wf_door_open(&config, &door, &e), 0);
