@@ -392,12 +392,14 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	return 0;
 }
 
+/* Is anything not confirmed yet?  Also where a link that was up is looking for another rail. */
 static bool frames_under_way(const struct wf_worker *w)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->state == WF_LINK_UP && !wf_list_empty(&link->frames))
+		if (link->was_up && link->conn &&
+		    !(wf_list_empty(&link->frames) && wf_list_empty(&link->queue)))
 			return true;
 	}
 	return false;
