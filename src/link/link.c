@@ -182,7 +182,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
 	struct wf_error why = *e; /* it may lie in what is freed here */
-	bool was_known = link->greeted;
+	bool was_known = link->was_up;
 
 	wf_link_get(link);
 	wf_log(&w->log, WF_LOG_INFO, "%s: %s", wf_link_label(link), why.text);
