@@ -284,6 +284,21 @@ static void up(struct wf_link *link)
 	w->sink->up(w->sink_ctx, link);
 }
 
+/* The dialling side has begun attempt @epoch on our rail @on: go along.  -ENOSPC: we can't, and it is told. */
+static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_attempt_leave(link, link->on);
+	link->ponged = false;
+	link->try_until_ns = w->now_ns + patience_ns(w);
+	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	if (!prepare(link, on, epoch))
+		return 0;
+	send_try(link, WF_GREET_CANNOT, 0, 0, "no receive slots left for another link");
+	return -ENOSPC;
+}
+
 /* The dialling side proposes: its rail @mine, our rail @theirs. */
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
 {
@@ -299,15 +314,8 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 			 link->gate_open ? "the two rails don't fit" : link->gate_text);
 		return;
 	}
-	if (link->state == WF_LINK_UP)
-		w->sink->paused(w->sink_ctx, link);
-	if (prepare(link, &w->rails[theirs], epoch)) {
-		send_try(link, WF_GREET_CANNOT, 0, 0, "no receive slots left for another link");
+	if (follow(link, &w->rails[theirs], epoch))
 		return;
-	}
-	link->ponged = false;
-	link->try_until_ns = w->now_ns + patience_ns(w);
-	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 	if (wf_rail_caps(link->on->rail)->connected)
 		return;
 	if (wf_ep_open(link->on->rail, link->peer.rails[mine].address,
@@ -343,19 +351,9 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 		wf_counters_add(&w->counters.frames_refused, 1);
 		goto reject;
 	}
-	if (epoch != link->epoch || link->on != on) {
-		/* It overtook its Try on the door. */
-		if (link->state == WF_LINK_UP)
-			w->sink->paused(w->sink_ctx, link);
-		if (prepare(link, on, epoch)) {
-			send_try(link, WF_GREET_CANNOT, 0, 0,
-				 "no receive slots left for another link");
-			goto reject;
-		}
-		link->ponged = false;
-		link->try_until_ns = w->now_ns + patience_ns(w);
-		wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
-	}
+	/* It may have overtaken its Try on the door. */
+	if ((epoch != link->epoch || link->on != on) && follow(link, on, epoch))
+		goto reject;
 	if (link->ep)
 		goto reject;
 	if (wf_ep_accept(on->rail, ev->request, link, &link->ep, &e))
@@ -486,9 +484,7 @@ void wf_attempt_failed(struct wf_link *link, const char *why)
 
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
 	       wf_rail_caps(link->on->rail)->provider, why);
-	wf_attempt_drop(link);
-	link->state = WF_LINK_TRYING;
-	w->sink->paused(w->sink_ctx, link);
+	wf_attempt_leave(link, link->on);
 	if (!link->dialler)
 		send_try(link, WF_GREET_CANNOT, 0, 0, why);
 	/* Without a door, the redial's greeting goes on from here. */

@@ -16,11 +16,6 @@
 #define RESERVED 2   /* slots of a link for a control frame and an answer */
 #define PROMISE_MIN 2 /* fewer and a link could not keep a frame under way while one is handled */
 
-static uint32_t outstanding(const struct wf_link *link)
-{
-	return link->promised_total - link->returned_seen - link->sequence.received;
-}
-
 static uint32_t share(const struct wf_worker_rail *on, uint32_t link_count)
 {
 	uint32_t each = wf_rail_slots(on->rail) / link_count;
@@ -37,13 +32,13 @@ static void ask(struct wf_worker *w, struct wf_worker_rail *on)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 		struct wf_control *c;
 
-		if (link->on != on || link->return_asked || outstanding(link) <= each)
+		if (link->on != on || link->return_asked || wf_budget_open(link) <= each)
 			continue;
 		c = calloc(1, sizeof(*c));
 		if (!c)
 			continue; /* the next link that joins asks again */
 		c->type = WF_RECORD_RETURN;
-		c->id = outstanding(link) - each;
+		c->id = wf_budget_open(link) - each;
 		link->return_asked = true;
 		wf_link_control(link, c);
 	}
@@ -57,7 +52,7 @@ int wf_budget_admit(struct wf_link *link)
 	if (share(on, on->link_count + 1) < PROMISE_MIN)
 		return -ENOSPC;
 	on->link_count++;
-	on->promised += outstanding(link);
+	on->promised += wf_budget_open(link);
 	ask(link->worker, on);
 	wf_budget_refill(link);
 	return 0;
@@ -68,7 +63,7 @@ void wf_budget_refill(struct wf_link *link)
 {
 	struct wf_worker_rail *on = link->on;
 	uint32_t want = WF_MIN(share(on, on->link_count), (uint32_t)link->worker->options.window);
-	uint32_t have = outstanding(link);
+	uint32_t have = wf_budget_open(link);
 	uint32_t taken = on->promised + RESERVED * on->link_count;
 	uint32_t slots = wf_rail_slots(on->rail);
 	uint32_t more;
@@ -90,7 +85,7 @@ static void feed(struct wf_worker *w, const struct wf_worker_rail *on)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->on != on || outstanding(link) >= PROMISE_MIN)
+		if (link->on != on || wf_budget_open(link) >= PROMISE_MIN)
 			continue;
 		wf_budget_refill(link);
 		wf_flow_mark(link);
@@ -101,7 +96,7 @@ void wf_budget_leave(struct wf_link *link)
 {
 	struct wf_worker_rail *on = link->on;
 
-	on->promised -= outstanding(link);
+	on->promised -= wf_budget_open(link);
 	on->link_count--;
 	link->return_asked = false;
 	link->on = NULL;
@@ -128,7 +123,7 @@ void wf_budget_returned(struct wf_link *link, uint32_t total)
 	uint32_t more = total - link->returned_seen;
 
 	link->return_asked = false;
-	if (more > outstanding(link)) {
+	if (more > wf_budget_open(link)) {
 		wf_link_violate(link, "it gave back more credits than it had");
 		return;
 	}

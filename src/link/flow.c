@@ -261,8 +261,8 @@ static int post_waiting(struct wf_link *link)
 
 static bool must_tell(const struct wf_link *link)
 {
-	uint32_t told = link->promised_told - link->returned_seen - link->sequence.received;
-	uint32_t window = link->promised_total - link->returned_seen - link->sequence.received;
+	uint32_t window = wf_budget_open(link);
+	uint32_t told = window - (link->promised_total - link->promised_told);
 
 	return link->ack_now || told < window / 2 ||
 	       link->sequence.received - link->ack_told >= WF_MAX(window / 2, 1u) ||

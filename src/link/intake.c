@@ -43,18 +43,19 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 
 static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
 {
+	bool had = (int32_t)(seq - link->control_received) <= 0;
 	uint32_t epoch = link->epoch;
 	struct wf_record record;
 	int rc = 1;
 
-	if ((int32_t)(seq - link->control_received) > 0 && too_early(link, unpack)) {
+	if (!had && too_early(link, unpack)) {
 		wf_flow_ask(link);
 		return;
 	}
 	link->answer_owed = true;
 	wf_flow_mark(link);
-	if ((int32_t)(seq - link->control_received) <= 0)
-		return; /* we have had it; the answer was lost, or it comes late */
+	if (had)
+		return; /* the answer was lost, or it comes late */
 	if (seq != link->control_received + 1) {
 		wf_link_violate(link, "a control frame out of turn");
 		return;
@@ -77,8 +78,7 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 	uint32_t epoch = link->epoch;
 	int rc;
 
-	if (seq == link->sequence.received &&
-	    seq == link->promised_total - link->returned_seen) {
+	if (seq == link->sequence.received && !wf_budget_open(link)) {
 		wf_link_violate(link, "a frame for which it had no credit");
 		return;
 	}
@@ -120,7 +120,7 @@ static struct wf_link *addressee(struct wf_worker *w, const struct wf_frame *fra
 }
 
 void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
-		      size_t count)
+			size_t count)
 {
 	struct wf_unpack unpack;
 	struct wf_frame frame;

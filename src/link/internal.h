@@ -48,6 +48,12 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 			size_t count);
 
 /* budget.c: receive slots promised to peers */
+/* Data frames that the peer may still send: promised, and neither given back nor come. */
+static inline uint32_t wf_budget_open(const struct wf_link *link)
+{
+	return link->promised_total - link->returned_seen - link->sequence.received;
+}
+
 int wf_budget_admit(struct wf_link *link);
 void wf_budget_leave(struct wf_link *link);
 void wf_budget_refill(struct wf_link *link);
