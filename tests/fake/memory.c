@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/fake/internal.h"
+
+/* Reads. */
+
+static const struct fake_mr *mr_by(const struct fake_domain *domain, uint64_t key)
+{
+	WF_LIST_EACH(node, &domain->mrs) {
+		const struct fake_mr *mr = WF_CONTAINER(node, struct fake_mr, node);
+
+		if (mr->fid.key == key)
+			return mr;
+	}
+	return NULL;
+}
+
+/* Where @t reads, or NULL: no such key, right or range. */
+static const uint8_t *source_of(const struct thing *t, const struct fake_ep *to)
+{
+	const struct fake_mr *mr = mr_by(to->domain, t->key);
+	uint64_t offset;
+
+	if (!mr || !(mr->access & FI_REMOTE_READ))
+		return NULL;
+	offset = t->remote;
+	if (fake_net.knobs.mr_mode & FI_MR_VIRT_ADDR)
+		offset -= (uint64_t)(uintptr_t)mr->base;
+	if (offset > mr->count || t->count > mr->count - offset)
+		return NULL;
+	return mr->base + offset;
+}
+
+void fake_happen_read(struct thing *t)
+{
+	struct fake_ep *ep = fake_ep_by(t->from);
+	struct fake_ep *to = fake_ep_by(t->to_shared ? t->to_shared : ep->peer);
+	const uint8_t *source = to && !t->fails ? source_of(t, to) : NULL;
+
+	if (ep->type == FI_EP_RDM && to && fake_net.dead[fake_node_of(to)]) {
+		/* As shm does: the read never ends, and an error comes that names nobody. */
+		fake_cq_push(ep->cq, (struct cq_entry){ .err = -5 });
+		fake_forget(t);
+		return;
+	}
+	if (source) {
+		memcpy(t->bytes, source, t->count);
+		fake_cq_tell(ep, (struct cq_entry){ .context = t->context,
+						    .flags = FI_RMA | FI_READ });
+	} else {
+		fake_cq_tell(ep, (struct cq_entry){ .context = t->context, .err = EIO });
+	}
+	fake_forget(t);
+	if (!source)
+		fake_reset(ep);
+}
+
+static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *desc, fi_addr_t to,
+			uint64_t address, uint64_t key, void *context)
+{
+	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid);
+	ssize_t err = fake_may_post(ep);
+	struct thing *t;
+
+	MUST(desc || !(fake_net.knobs.mr_mode & FI_MR_LOCAL));
+	MUST(count <= FAKE_READ_MAX);
+	if (err || fake_is_gone(ep, context, false))
+		return err;
+	t = fake_thing(READ, ep);
+	t->due_ns = fake_later_ns() + fake_net.knobs.delay_min_ns; /* there and back */
+	t->to_shared = fake_shared_id(ep, to);
+	t->bytes = bytes;
+	t->count = count;
+	t->remote = address;
+	t->key = key;
+	t->context = context;
+	t->fails = fake_chance(fake_net.knobs.fail);
+	if (fake_chance(fake_net.knobs.stick)) {
+		t->due_ns = UINT64_MAX;
+		wf_list_append(&fake_net.stalled, &t->node);
+	} else {
+		fake_plan(t);
+	}
+	return 0;
+}
+
+struct fi_ops_rma fake_rma_ops = { .size = sizeof(struct fi_ops_rma), .read = rma_read };
+
+/* Registrations. */
+
+static int mr_close(struct fid *fid)
+{
+	struct fake_mr *mr = WF_CONTAINER(fid, struct fake_mr, fid.fid);
+
+	wf_list_remove(&mr->node);
+	mr->domain->users--;
+	fake_net.objects--;
+	free(mr);
+	return 0;
+}
+
+static struct fi_ops mr_fid_ops = {
+	.size = sizeof(struct fi_ops), .close = mr_close, .bind = fake_no_bind,
+	.control = fake_no_control,
+};
+
+static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t access,
+		   uint64_t offset, uint64_t key, uint64_t flags, struct fid_mr **out, void *context)
+{
+	struct fake_domain *domain = WF_CONTAINER(fid, struct fake_domain, fid.fid);
+	struct fake_mr *mr;
+
+	MUST(!offset && !flags);
+	if (fake_net.knobs.mr_mode & FI_MR_PROV_KEY)
+		key = ++fake_net.next_id;
+	else if (mr_by(domain, key))
+		return -FI_ENOKEY;
+	mr = fake_make(sizeof(*mr));
+	mr->fid = (struct fid_mr){ { FI_CLASS_MR, context, &mr_fid_ops }, mr, key };
+	mr->domain = domain;
+	mr->domain->users++;
+	mr->base = base;
+	mr->count = count;
+	mr->access = access;
+	wf_list_append(&domain->mrs, &mr->node);
+	fake_net.objects++;
+	*out = &mr->fid;
+	return 0;
+}
+
+struct fi_ops_mr fake_mr_ops = { .size = sizeof(struct fi_ops_mr), .reg = mr_open };

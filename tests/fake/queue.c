@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/fake/internal.h"
+
+/* What comes into queues. */
+
+void fake_cq_push(struct fake_cq *cq, struct cq_entry entry)
+{
+	struct cq_entry *e = fake_make(sizeof(*e));
+
+	*e = entry;
+	wf_list_append(&cq->entries, &e->node);
+}
+
+/* Tell @ep's queue, as badly as the knobs say. */
+void fake_cq_tell(struct fake_ep *ep, struct cq_entry entry)
+{
+	struct thing *t;
+
+	fake_cq_push(ep->cq, entry);
+	if (fake_chance(fake_net.knobs.nobody))
+		fake_cq_push(ep->cq, (struct cq_entry){ .err = FI_ECANCELED });
+	if (fake_chance(fake_net.knobs.twice)) {
+		t = fake_thing(TELL, ep);
+		t->told = entry;
+		fake_plan(t);
+	}
+}
+
+void fake_eq_push(struct fake_eq *eq, struct eq_entry entry)
+{
+	struct eq_entry *e = fake_make(sizeof(*e));
+
+	*e = entry;
+	wf_list_append(&eq->entries, &e->node);
+}
+
+/* Completion queues. */
+
+/* The entry that comes out next; a connection's receives keep their order. */
+static struct cq_entry *next_entry(struct fake_cq *cq)
+{
+	size_t count = 0, pick;
+
+	if (wf_list_empty(&cq->entries))
+		return NULL;
+	if (!fake_net.knobs.shuffle)
+		return WF_CONTAINER(cq->entries.next, struct cq_entry, node);
+	WF_LIST_EACH(node, &cq->entries)
+		count++;
+	pick = fake_draw() % count;
+	WF_LIST_EACH(node, &cq->entries) {
+		struct cq_entry *e = WF_CONTAINER(node, struct cq_entry, node);
+
+		if (!pick--) {
+			if (!(e->flags & FI_RECV))
+				return e;
+			break;
+		}
+	}
+	WF_LIST_EACH(node, &cq->entries) {
+		struct cq_entry *e = WF_CONTAINER(node, struct cq_entry, node);
+
+		if (e->flags & FI_RECV)
+			return e;
+	}
+	return WF_CONTAINER(cq->entries.next, struct cq_entry, node);
+}
+
+static ssize_t cq_read(struct fid_cq *fid, void *buffer, size_t count)
+{
+	struct fake_cq *cq = WF_CONTAINER(fid, struct fake_cq, fid);
+	struct fi_cq_msg_entry *out = buffer;
+	size_t n;
+
+	MUST(!fake_net.frozen[cq->domain->fabric->node]);
+	fake_progress();
+	for (n = 0; n < count; n++) {
+		struct cq_entry *e = next_entry(cq);
+
+		if (!e)
+			break;
+		wf_list_remove(&e->node);
+		if (e->err) { /* it waits at the head for fi_cq_readerr */
+			wf_list_prepend(&cq->entries, &e->node);
+			return n ? (ssize_t)n : -FI_EAVAIL;
+		}
+		out[n] = (struct fi_cq_msg_entry){ e->context, e->flags, e->len };
+		free(e);
+	}
+	return n ? (ssize_t)n : -FI_EAGAIN;
+}
+
+static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *out, uint64_t flags)
+{
+	struct fake_cq *cq = WF_CONTAINER(fid, struct fake_cq, fid);
+	struct cq_entry *e = WF_CONTAINER(cq->entries.next, struct cq_entry, node);
+
+	(void)flags;
+	if (wf_list_empty(&cq->entries) || !e->err)
+		return -FI_EAGAIN;
+	*out = (struct fi_cq_err_entry){ .op_context = e->context, .flags = e->flags,
+					 .err = e->err };
+	wf_list_remove(&e->node);
+	free(e);
+	return 1;
+}
+
+static int cq_close(struct fid *fid)
+{
+	struct fake_cq *cq = WF_CONTAINER(fid, struct fake_cq, fid.fid);
+	struct wf_list *node;
+
+	MUST(!cq->users); /* libfabric 1.17 crashes later */
+	while ((node = wf_list_pop(&cq->entries)))
+		free(WF_CONTAINER(node, struct cq_entry, node));
+	cq->domain->users--;
+	fake_net.objects--;
+	free(cq);
+	return 0;
+}
+
+static struct fi_ops cq_fid_ops = {
+	.size = sizeof(struct fi_ops), .close = cq_close, .bind = fake_no_bind,
+	.control = fake_no_control,
+};
+static struct fi_ops_cq cq_ops = {
+	.size = sizeof(struct fi_ops_cq), .read = cq_read, .readerr = cq_readerr,
+};
+
+int fake_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **out,
+		 void *context)
+{
+	struct fake_cq *cq = fake_make(sizeof(*cq));
+
+	MUST(attr->format == FI_CQ_FORMAT_MSG);
+	cq->domain = WF_CONTAINER(fid, struct fake_domain, fid);
+	cq->domain->users++;
+	cq->fid = (struct fid_cq){ { FI_CLASS_CQ, context, &cq_fid_ops }, &cq_ops };
+	wf_list_init(&cq->entries);
+	fake_net.objects++;
+	*out = &cq->fid;
+	return 0;
+}
+
+/* Event queues. */
+
+static ssize_t eq_read(struct fid_eq *fid, uint32_t *kind, void *buffer, size_t bytes,
+			uint64_t flags)
+{
+	struct fake_eq *eq = WF_CONTAINER(fid, struct fake_eq, fid);
+	struct eq_entry *e = WF_CONTAINER(eq->entries.next, struct eq_entry, node);
+	struct fi_eq_cm_entry *out = buffer;
+	ssize_t n;
+
+	(void)flags;
+	MUST(!fake_net.frozen[eq->fabric->node]);
+	fake_progress();
+	if (wf_list_empty(&eq->entries))
+		return -FI_EAGAIN;
+	e = WF_CONTAINER(eq->entries.next, struct eq_entry, node);
+	if (!e->kind)
+		return -FI_EAVAIL;
+	MUST(bytes >= sizeof(*out) + e->data_bytes);
+	*kind = e->kind;
+	out->fid = e->fid;
+	out->info = e->info;
+	memcpy(out->data, e->data, e->data_bytes);
+	n = (ssize_t)(sizeof(*out) + e->data_bytes);
+	wf_list_remove(&e->node);
+	free(e);
+	return n;
+}
+
+static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *out, uint64_t flags)
+{
+	struct fake_eq *eq = WF_CONTAINER(fid, struct fake_eq, fid);
+	struct eq_entry *e = WF_CONTAINER(eq->entries.next, struct eq_entry, node);
+
+	(void)flags;
+	if (wf_list_empty(&eq->entries) || e->kind)
+		return -FI_EAGAIN;
+	*out = (struct fi_eq_err_entry){ .fid = e->fid, .err = e->err };
+	wf_list_remove(&e->node);
+	free(e);
+	return sizeof(*out);
+}
+
+static int eq_close(struct fid *fid)
+{
+	struct fake_eq *eq = WF_CONTAINER(fid, struct fake_eq, fid.fid);
+	struct wf_list *node;
+
+	MUST(!eq->users);
+	while ((node = wf_list_pop(&eq->entries))) {
+		struct eq_entry *e = WF_CONTAINER(node, struct eq_entry, node);
+
+		if (e->info) {
+			free(e->info->handle);
+			fi_freeinfo(e->info);
+		}
+		free(e);
+	}
+	eq->fabric->users--;
+	fake_net.objects--;
+	free(eq);
+	return 0;
+}
+
+static struct fi_ops eq_fid_ops = {
+	.size = sizeof(struct fi_ops), .close = eq_close, .bind = fake_no_bind,
+	.control = fake_no_control,
+};
+static struct fi_ops_eq eq_ops = {
+	.size = sizeof(struct fi_ops_eq), .read = eq_read, .readerr = eq_readerr,
+};
+
+int fake_eq_open(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **out,
+		 void *context)
+{
+	struct fake_eq *eq = fake_make(sizeof(*eq));
+
+	(void)attr;
+	eq->fabric = WF_CONTAINER(fid, struct fake_fabric, fid);
+	eq->fabric->users++;
+	eq->fid = (struct fid_eq){ { FI_CLASS_EQ, context, &eq_fid_ops }, &eq_ops };
+	wf_list_init(&eq->entries);
+	fake_net.objects++;
+	*out = &eq->fid;
+	return 0;
+}
