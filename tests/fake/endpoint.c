@@ -77,8 +77,10 @@ static int ep_close(struct fid *fid)
 		drop_things(ep, &fake_net.things);
 		drop_things(ep, &fake_net.stalled);
 	}
-	while ((node = wf_list_first(&ep->waiting)))
+	while ((node = wf_list_first(&ep->waiting))) {
 		fake_forget(WF_CONTAINER(node, struct thing, node));
+		fake_net.waiting--;
+	}
 	while ((r = fake_take_receive(&ep->own)))
 		free(r);
 	if (ep->cq)
@@ -90,6 +92,7 @@ static int ep_close(struct fid *fid)
 	if (ep->srx)
 		ep->srx->users--;
 	wf_list_remove(&ep->node);
+	fake_net.ep_by_id[ep->id - 1] = NULL;
 	ep->domain->users--;
 	fake_net.objects--;
 	free(fake_net.closed);
@@ -100,6 +103,17 @@ static int ep_close(struct fid *fid)
 static struct fi_ops ep_fid_ops = {
 	.size = sizeof(struct fi_ops), .close = ep_close, .bind = ep_bind, .control = ep_control,
 };
+
+/* The next id is this endpoint's. */
+static uint64_t add_id(struct fake_ep *ep)
+{
+	size_t count = fake_net.ep_ids + 1;
+
+	fake_net.ep_by_id = realloc(fake_net.ep_by_id, count * sizeof(*fake_net.ep_by_id));
+	MUST(fake_net.ep_by_id);
+	fake_net.ep_by_id[fake_net.ep_ids++] = ep;
+	return count;
+}
 
 int fake_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out,
 		 void *context)
@@ -119,7 +133,7 @@ int fake_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **o
 	ep->type = info->ep_attr->type;
 	ep->domain = WF_CONTAINER(fid, struct fake_domain, fid);
 	ep->domain->users++;
-	ep->id = ++fake_net.next_id;
+	ep->id = add_id(ep);
 	wf_list_init(&ep->own.posted);
 	wf_list_init(&ep->waiting);
 	wf_list_append(&fake_net.eps, &ep->node);

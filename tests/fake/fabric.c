@@ -123,6 +123,9 @@ size_t wf_fake_close(void)
 		fake_forget(WF_CONTAINER(node, struct thing, node));
 	free(fake_net.closed);
 	fake_net.closed = NULL;
+	free(fake_net.ep_by_id);
+	fake_net.ep_by_id = NULL;
+	fake_net.ep_ids = 0;
 	return fake_net.objects;
 }
 

@@ -53,13 +53,7 @@ void fake_forget(struct thing *t)
 
 struct fake_ep *fake_ep_by(uint64_t id)
 {
-	WF_LIST_EACH(node, &fake_net.eps) {
-		struct fake_ep *ep = WF_CONTAINER(node, struct fake_ep, node);
-
-		if (ep->id == id)
-			return ep;
-	}
-	return NULL;
+	return id && id <= fake_net.ep_ids ? fake_net.ep_by_id[id - 1] : NULL;
 }
 
 unsigned fake_node_of(const struct fake_ep *ep)

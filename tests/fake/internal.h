@@ -196,10 +196,13 @@ struct fake_net {
 	bool dead[FAKE_NODES], frozen[FAKE_NODES];
 	struct { unsigned a, b; } cuts[64];
 	size_t cuts_count;
-	uint64_t random, next_id, sent, arrived, overrun;
+	uint64_t random, next_key, sent, arrived, overrun;
 	uint16_t next_port;
 	size_t objects;
 	struct wf_list things, stalled, eps, peps;
+	struct fake_ep **ep_by_id; /* NULL: closed */
+	size_t ep_ids;
+	size_t waiting; /* messages that found no receive */
 	struct fake_ep *closed; /* its place is taken by the next, as malloc likes to do */
 };
 

@@ -111,7 +111,7 @@ static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t acc
 
 	MUST(!offset && !flags);
 	if (fake_net.knobs.mr_mode & FI_MR_PROV_KEY)
-		key = ++fake_net.next_id;
+		key = ++fake_net.next_key;
 	else if (mr_by(domain, key))
 		return -FI_ENOKEY;
 	mr = fake_make(sizeof(*mr));

@@ -26,6 +26,7 @@ static void meet(struct fake_ep *ep)
 
 		if (!r)
 			return;
+		fake_net.waiting--;
 		if (t->count > r->count) {
 			fake_cq_tell(ep, (struct cq_entry){ .context = r->context,
 							    .flags = FI_MSG | FI_RECV, .err = FI_ETRUNC });
@@ -84,6 +85,7 @@ void fake_happen_arrive(struct thing *t)
 		return;
 	}
 	wf_list_append(&to->waiting, &t->node);
+	fake_net.waiting++;
 	meet(to);
 	if (!wf_list_empty(&to->waiting))
 		fake_net.overrun++;
@@ -197,7 +199,7 @@ static ssize_t srx_recv(struct fid_ep *fid, void *bytes, size_t count, void *des
 
 	MUST(from == FI_ADDR_UNSPEC);
 	err = post_receive(&srx->inbox, bytes, count, desc, context);
-	if (err)
+	if (err || !fake_net.waiting)
 		return err;
 	WF_LIST_EACH(node, &fake_net.eps) {
 		struct fake_ep *ep = WF_CONTAINER(node, struct fake_ep, node);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define NODES_MAX 1024        /* hosts opened between two resets */
-#define PAIRS_MAX 64          /* faults of one kind at once */
+#define PAIRS_MAX 1024        /* faults of one kind at once */
 #define PIPE_BYTES (64 * KIB) /* under way in one direction: little, so that writers meet the end */
 #define SYN_TRIES 3           /* a second apart, as a kernel does */
 #define NEVER UINT64_MAX
@@ -74,9 +74,15 @@ struct pair {
 	char from[WF_SOCKET_ADDRESS_BYTES], to[WF_SOCKET_ADDRESS_BYTES];
 };
 
+struct pairs {
+	struct pair all[PAIRS_MAX];
+	size_t count;
+};
+
 static struct wf_list sets = { &sets, &sets };
 static uint64_t random_state;
-static struct pair silences[PAIRS_MAX], refusals[PAIRS_MAX];
+static struct pairs silences, refusals;
+static size_t dial_count; /* dials without an answer yet */
 static unsigned next_port = 40000, next_pid = 1;
 static bool same_host;
 static bool process_dead[NODES_MAX];
@@ -113,8 +119,8 @@ void wf_net_reset(uint64_t seed)
 	next_port = 40000;
 	next_pid = 1;
 	same_host = false;
-	memset(silences, 0, sizeof(silences));
-	memset(refusals, 0, sizeof(refusals));
+	silences.count = refusals.count = 0;
+	dial_count = 0;
 	memset(process_dead, 0, sizeof(process_dead));
 	wf_net_set_delay(preset_delay_ns, NULL);
 }
@@ -125,44 +131,43 @@ void wf_net_set_delay(uint64_t (*delay_ns)(void *ctx, uint64_t random), void *ct
 	delay_ctx = ctx;
 }
 
-/* A pair in use has a @to. */
-static struct pair *find_pair(struct pair *pairs, const char *from, const char *to)
+static struct pair *find_pair(struct pairs *pairs, const char *from, const char *to)
 {
-	for (int i = 0; i < PAIRS_MAX; i++)
-		if (!strcmp(pairs[i].from, from) && !strcmp(pairs[i].to, to))
-			return &pairs[i];
+	for (size_t i = 0; i < pairs->count; i++)
+		if (!strcmp(pairs->all[i].from, from) && !strcmp(pairs->all[i].to, to))
+			return &pairs->all[i];
 	return NULL;
 }
 
-static void set_pair(struct pair *pairs, const char *from, const char *to, bool on)
+static void set_pair(struct pairs *pairs, const char *from, const char *to, bool on)
 {
 	struct pair *pair = find_pair(pairs, from, to);
 
+	if (on == !!pair)
+		return;
 	if (!on) {
-		if (pair)
-			*pair = (struct pair){ 0 };
+		*pair = pairs->all[--pairs->count];
 		return;
 	}
-	if (!pair)
-		pair = find_pair(pairs, "", "");
-	assert(pair);
+	assert(pairs->count < PAIRS_MAX);
+	pair = &pairs->all[pairs->count++];
 	(void)snprintf(pair->from, sizeof(pair->from), "%s", from);
 	(void)snprintf(pair->to, sizeof(pair->to), "%s", to);
 }
 
 void wf_net_refuse(const char *address, bool on)
 {
-	set_pair(refusals, "", address, on);
+	set_pair(&refusals, "", address, on);
 }
 
 void wf_net_silence(const char *from, const char *to, bool on)
 {
-	set_pair(silences, from, to, on);
+	set_pair(&silences, from, to, on);
 }
 
 static bool is_silent(const char *from, const char *to)
 {
-	return *to && find_pair(silences, from, to);
+	return silences.count && *to && find_pair(&silences, from, to);
 }
 
 #define EACH_SOCKET(s, set)                                                    \
@@ -437,6 +442,7 @@ int wf_socket_dial(struct wf_socket_set *set, const char *address, void *owner,
 	s = new_socket(set, owner, DIALLING);
 	(void)snprintf(s->address, sizeof(s->address), "%s", address);
 	s->syn_ns = arrival_ns();
+	dial_count++;
 	*dialling = s;
 	return 0;
 }
@@ -457,7 +463,7 @@ static void arrive(struct wf_socket *s)
 		}
 		return;
 	}
-	listener = find_pair(refusals, "", s->address) ? NULL : listener_at(s->address);
+	listener = find_pair(&refusals, "", s->address) ? NULL : listener_at(s->address);
 	s->syn_ns = NEVER;
 	s->answer_ns = arrival_ns();
 	if (!listener) {
@@ -481,6 +487,8 @@ static void run(void)
 {
 	uint64_t now = wf_clock_now();
 
+	if (!dial_count)
+		return;
 	WF_LIST_EACH(node, &sets) {
 		EACH_SOCKET(s, set_of(node)) {
 			if (s->syn_ns <= now)
@@ -488,6 +496,7 @@ static void run(void)
 			if (s->answer_ns <= now && !(s->stream && is_silent(s->address, s->set->address))) {
 				s->stage = s->outcome ? FAILED : DIALLED;
 				s->answer_ns = NEVER;
+				dial_count--;
 			}
 		}
 	}
@@ -568,6 +577,8 @@ void wf_socket_close(struct wf_socket *s)
 		end_pipe(out_of(s));
 		put_stream(s->stream);
 	}
+	if (s->stage == DIALLING)
+		dial_count--;
 	wf_list_remove(&s->node);
 	free(s);
 }

@@ -437,22 +437,34 @@ void wf_flight_free(struct wf_flight *flights, size_t count)
 
 /* Bytes. */
 
-static uint8_t byte_at(size_t i, uint64_t seed)
+/* Neighbours, and the same place in other chunks and bodies, differ. */
+static uint64_t word_at(size_t i, uint64_t seed)
 {
-	/* Neighbours, and the same place in other chunks and bodies, differ. */
-	return (uint8_t)((i * 0x9e3779b97f4a7c15 + seed * 0xbf58476d1ce4e5b9) >> 56);
+	uint64_t z = i * 0x9e3779b97f4a7c15 + (seed + 1) * 0xbf58476d1ce4e5b9;
+
+	return (z ^ z >> 32) * 0x94d049bb133111eb;
 }
 
 void wf_world_fill(void *bytes, size_t count, uint64_t seed)
 {
-	for (size_t i = 0; i < count; i++)
-		((uint8_t *)bytes)[i] = byte_at(i, seed);
+	uint8_t *at = bytes;
+	uint64_t word;
+
+	for (size_t i = 0; i < count; i += sizeof(word)) {
+		word = word_at(i, seed);
+		memcpy(at + i, &word, WF_MIN(count - i, sizeof(word)));
+	}
 }
 
 bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed)
 {
-	for (size_t i = 0; i < count; i++)
-		if (((const uint8_t *)bytes)[i] != byte_at(i, seed))
+	const uint8_t *at = bytes;
+	uint64_t word;
+
+	for (size_t i = 0; i < count; i += sizeof(word)) {
+		word = word_at(i, seed);
+		if (memcmp(at + i, &word, WF_MIN(count - i, sizeof(word))))
 			return false;
+	}
 	return true;
 }
