@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transfer/tell.h"
 #include "util/status.h"
 
 #define CALLS_MAX (1u << 20)
@@ -137,7 +138,7 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 	/* Held over what follows, which may free the rest. */
 	wf_link_get(link);
 	if (sent && link->greeted)
-		wf_transfer_tell_control(link, WF_RECORD_CANCEL, call->id);
+		wf_tell_control(link, WF_RECORD_CANCEL, call->id);
 	end(call, e, sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
 	if (call->reply_busy)
 		wf_pull_stop(&call->pull, e);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "transfer/transfer.h"
+#include "transfer/tell.h"
 
 #define ECHOES_MAX 65536
 
@@ -76,7 +76,7 @@ int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct 
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_ECHO)
-		return wf_transfer_tell(link, WF_RECORD_ECHOED, small.id, 0, 0);
+		return wf_tell(link, WF_RECORD_ECHOED, small.id, 0, 0);
 	echo = wf_table_get(&echoes->table, small.id);
 	if (echo && wf_link_real(echo->link) == link)
 		end(echo, NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transfer/tell.h"
 #include "util/status.h"
 
 /* How long a withdrawn offer waits for the peer's answer before the endpoint is closed over it
@@ -312,13 +313,10 @@ void wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 		return;
 	if (grant(p, &offer.body, &p->why)) {
 		offer.body = (struct wf_body){ .way = WF_BODY_NONE };
-		wf_offer_record_put(&w, &offer);
-		wf_transfer_post(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 		fail_later(p);
-		return;
 	}
 	wf_offer_record_put(&w, &offer);
-	wf_transfer_post(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
+	wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 }
 
 /* The rail is gone.  On a connected one that makes the body quiet. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "transfer/plan.h"
+#include "transfer/tell.h"
 #include "util/clock.h"
 #include "util/status.h"
 
@@ -44,10 +45,10 @@ static void finish(struct wf_pull *pull)
 	if (link->greeted) {
 		/* Without memory for it the offer ends by its owner's deadline. */
 		if (pull->tell_withdrawn)
-			wf_transfer_tell_control(link, WF_RECORD_WITHDRAWN, pull->body.offer);
+			wf_tell_control(link, WF_RECORD_WITHDRAWN, pull->body.offer);
 		else
-			wf_transfer_tell(link, WF_RECORD_PULLED, pull->body.offer, 0,
-					 (uint8_t)wf_status_of(well ? 0 : why.code));
+			wf_tell(link, WF_RECORD_PULLED, pull->body.offer, 0,
+				(uint8_t)wf_status_of(well ? 0 : why.code));
 	}
 	wf_link_unwatch(link);
 	pull->done(pull, well ? NULL : &why);
@@ -99,7 +100,7 @@ static void ask(struct wf_pull *pull)
 		return;
 	pull->granted = false;
 	wf_grant_close(&pull->grant);
-	if (wf_transfer_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id, 0)) {
+	if (wf_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id, 0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
 		return;
@@ -267,7 +268,7 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 void wf_pull_refuse(struct wf_link *link, const struct wf_body *body, enum weft_status status)
 {
 	/* Without memory for the answer the offer ends by its owner's deadline. */
-	wf_transfer_tell(link, WF_RECORD_PULLED, body->offer, 0, (uint8_t)status);
+	wf_tell(link, WF_RECORD_PULLED, body->offer, 0, (uint8_t)status);
 }
 
 /* The owner has made the offer anew. */

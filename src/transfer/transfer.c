@@ -2,11 +2,10 @@
 #include "transfer/transfer.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "transfer/parcel.h"
 #include "transfer/pull.h"
+#include "transfer/tell.h"
 
 #define OFFERS_MAX (1u << 20) /* outstanding offers of a node; each also holds a tensor */
 #define PULLS_MAX (1u << 20)
@@ -25,53 +24,6 @@ void wf_transfer_fini(struct wf_transfer *t)
 {
 	wf_table_fini(&t->parcels);
 	wf_table_fini(&t->pulls);
-}
-
-struct short_message {
-	struct wf_message message;
-	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
-};
-
-static void short_sent(struct wf_message *m, const struct wf_error *e)
-{
-	(void)e;
-	free(WF_CONTAINER(m, struct short_message, message));
-}
-
-int wf_transfer_post(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count)
-{
-	struct short_message *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return -ENOMEM;
-	memcpy(s->bytes, bytes, count);
-	s->message.type = type;
-	s->message.head = s->bytes;
-	s->message.head_bytes = count;
-	s->message.sent = short_sent;
-	wf_link_post(link, &s->message);
-	return 0;
-}
-
-int wf_transfer_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
-		     uint8_t status)
-{
-	uint8_t bytes[WF_SMALL_RECORD_BYTES];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
-
-	wf_small_record_put(&w, &(struct wf_small_record){ id, other, status });
-	return wf_transfer_post(link, type, bytes, sizeof(bytes));
-}
-
-void wf_transfer_tell_control(struct wf_link *link, uint8_t type, uint64_t id)
-{
-	struct wf_control *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return;
-	c->type = type;
-	c->id = id;
-	wf_link_control(link, c);
 }
 
 bool wf_transfer_owns(uint8_t type)
@@ -100,7 +52,7 @@ static void withdraw(struct wf_transfer *t, struct wf_link *link, uint64_t offer
 		}
 	}
 	t->withdrawn(t->ctx, link, offer);
-	wf_transfer_tell_control(link, WF_RECORD_WITHDRAWN, offer);
+	wf_tell_control(link, WF_RECORD_WITHDRAWN, offer);
 }
 
 static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
@@ -123,7 +75,7 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
 
 	wf_offer_record_put(&w, &(struct wf_offer_record){ .pull = pull });
-	return wf_transfer_post(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
+	return wf_tell_record(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 }
 
 int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,

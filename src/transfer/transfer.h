@@ -45,14 +45,4 @@ void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct 
 /* A shared rail was opened anew: reads that were stuck on it touch no memory any more. */
 void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on);
 
-/* Post a short record, copied; for data frames.  -ENOMEM. */
-int wf_transfer_post(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count);
-
-/* The same for one made of an id, a second number and a status. */
-int wf_transfer_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
-		     uint8_t status);
-
-/* The same in a control frame; without memory it is not said: the other side has a limit of its own. */
-void wf_transfer_tell_control(struct wf_link *link, uint8_t type, uint64_t id);
-
 #endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/tell.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct told {
+	struct wf_message message;
+	uint8_t bytes[WF_TELL_BYTES_MAX];
+};
+
+static void sent(struct wf_message *m, const struct wf_error *e)
+{
+	(void)e;
+	free(WF_CONTAINER(m, struct told, message));
+}
+
+int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count)
+{
+	struct told *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	assert(count <= sizeof(t->bytes));
+	memcpy(t->bytes, bytes, count);
+	t->message.type = type;
+	t->message.head = t->bytes;
+	t->message.head_bytes = count;
+	t->message.sent = sent;
+	wf_link_post(link, &t->message);
+	return 0;
+}
+
+int wf_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other, uint8_t status)
+{
+	uint8_t bytes[WF_SMALL_RECORD_BYTES];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+
+	wf_small_record_put(&w, &(struct wf_small_record){ id, other, status });
+	return wf_tell_record(link, type, bytes, sizeof(bytes));
+}
+
+void wf_tell_control(struct wf_link *link, uint8_t type, uint64_t id)
+{
+	struct wf_control *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return;
+	c->type = type;
+	c->id = id;
+	wf_link_control(link, c);
+}
