@@ -24,6 +24,7 @@ enum wf_record_type {
 	WF_RECORD_OFFER = 6,  /* owner to reader: here it is again */
 	WF_RECORD_ECHO = 7,
 	WF_RECORD_ECHOED = 8,
+	WF_RECORD_ABORT = 9, /* to every peer: a step is over, and with it each offer of it */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 16,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 17, /* reader to owner: stopped, or it was over */
@@ -108,6 +109,20 @@ struct wf_reply_record {
 size_t wf_reply_record_bytes(const struct wf_reply_record *r);
 void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r);
 int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r);
+
+#define WF_ABORT_TEXT_BYTES_MAX 1024
+
+struct wf_abort_record {
+	uint64_t step;
+	uint8_t status; /* enum weft_status, never WEFT_OK */
+	uint16_t text_bytes;
+	const uint8_t *text; /* why; not a C string */
+};
+
+size_t wf_abort_record_bytes(const struct wf_abort_record *a);
+void wf_abort_record_put(struct wf_writer *w, const struct wf_abort_record *a);
+/* -EBADMSG: lengths; WEFT_OK or no such status; a text longer than the limit. */
+int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_record *a);
 
 /*
  * The small ones: an id, a second number and a status.

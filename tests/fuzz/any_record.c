@@ -12,6 +12,8 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 		return wf_reply_record_get(bytes, count, &any->reply);
 	case WF_RECORD_OFFER:
 		return wf_offer_record_get(bytes, count, &any->offer);
+	case WF_RECORD_ABORT:
+		return wf_abort_record_get(bytes, count, &any->abort);
 	default:
 		return wf_small_record_get(bytes, count, &any->small);
 	}
@@ -52,6 +54,9 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 	case WF_RECORD_OFFER:
 		wf_offer_record_put(&w, &any->offer);
 		break;
+	case WF_RECORD_ABORT:
+		wf_abort_record_put(&w, &any->abort);
+		break;
 	default:
 		wf_small_record_put(&w, &any->small);
 		break;
@@ -90,6 +95,8 @@ bool any_record_inside(uint8_t type, const union any_record *any, const uint8_t 
 	case WF_RECORD_REPLY:
 		return inside(s, any->reply.text, any->reply.text_bytes) &&
 		       eager_inside(s, &any->reply.body, any->reply.eager);
+	case WF_RECORD_ABORT:
+		return inside(s, any->abort.text, any->abort.text_bytes);
 	default:
 		return true; /* numbers only */
 	}

@@ -40,6 +40,8 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 					 .executed = WEFT_EXECUTED_YES, .text_bytes = 21,
 					 .text = text };
 	struct wf_offer_record offer = { .pull = 8, .body = pull };
+	struct wf_abort_record aborted = { .step = 5, .status = WEFT_ABORTED, .text_bytes = 21,
+					   .text = text };
 	struct wf_small_record small = { .id = 9, .other = 8, .status = WEFT_OK };
 
 	switch (index) {
@@ -69,6 +71,10 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	case 5:
 		wf_bytes_put_u8(&w, WF_RECORD_PULLED);
 		wf_small_record_put(&w, &small);
+		break;
+	case 6:
+		wf_bytes_put_u8(&w, WF_RECORD_ABORT);
+		wf_abort_record_put(&w, &aborted);
 		break;
 	default:
 		return 0;

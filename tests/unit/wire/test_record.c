@@ -144,6 +144,21 @@ static const struct row {
 		{ 1 },
 	},
 	{
+		"a step aborted", WF_RECORD_ABORT, 8 + 1 + 2 + 3,
+		{ .abort = { .step = 0x1817161514131211, .status = WEFT_DATA_LOSS,
+			     .text_bytes = 3, .text = TEXT("nan") } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			15, 3, 0,
+			'n', 'a', 'n',
+		},
+	},
+	{
+		"a step aborted without a word", WF_RECORD_ABORT, 8 + 1 + 2,
+		{ .abort = { .status = WEFT_CANCELLED } },
+		{ [8] = 1 },
+	},
+	{
 		"a pull done", WF_RECORD_PULLED, WF_SMALL_RECORD_BYTES,
 		{ .small = { 0x1817161514131211, 0x2827262524232221, WEFT_CANCELLED } },
 		{
@@ -205,6 +220,8 @@ static void a_head_is_as_long_as_it_says(void **state)
 					 rows[i].count);
 		if (rows[i].type == WF_RECORD_REPLY)
 			assert_int_equal(wf_reply_record_bytes(&any->reply), rows[i].count);
+		if (rows[i].type == WF_RECORD_ABORT)
+			assert_int_equal(wf_abort_record_bytes(&any->abort), rows[i].count);
 	}
 }
 
@@ -525,6 +542,30 @@ static void a_status_that_nobody_knows_is_refused(void **state)
 	}
 }
 
+static void no_abort_is_a_success(void **state)
+{
+	uint8_t bytes[8 + 1 + 2] = { 0 };
+
+	(void)state;
+	for (unsigned value = 0; value <= UINT8_MAX; value++) {
+		bytes[8] = (uint8_t)value;
+		assert_int_equal(get(WF_RECORD_ABORT, bytes, sizeof(bytes)),
+				 value && value <= WEFT_UNAUTHENTICATED ? 0 : -EBADMSG);
+	}
+}
+
+static void the_text_of_an_abort_has_a_limit(void **state)
+{
+	static uint8_t bytes[8 + 1 + 2 + WF_ABORT_TEXT_BYTES_MAX + 1] = { [8] = WEFT_ABORTED };
+
+	(void)state;
+	bytes[9] = WF_ABORT_TEXT_BYTES_MAX % 256;
+	bytes[10] = WF_ABORT_TEXT_BYTES_MAX / 256;
+	assert_int_equal(get(WF_RECORD_ABORT, bytes, sizeof(bytes) - 1), 0);
+	bytes[9]++;
+	assert_int_equal(get(WF_RECORD_ABORT, bytes, sizeof(bytes)), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -547,6 +588,8 @@ int main(void)
 		cmocka_unit_test(a_body_makes_sense_by_itself),
 		cmocka_unit_test(an_offer_is_never_eager),
 		cmocka_unit_test(a_status_that_nobody_knows_is_refused),
+		cmocka_unit_test(no_abort_is_a_success),
+		cmocka_unit_test(the_text_of_an_abort_has_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
