@@ -62,7 +62,7 @@ void wf_node_run(struct weft_node *node, struct wf_task *task)
 		wf_worker_submit(&node->worker, task);
 		return;
 	}
-	node->worker.now_ns = wf_clock_now();
+	wf_worker_tick(&node->worker);
 	task->run(task);
 }
 
@@ -559,7 +559,7 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 	if (err)
 		return err;
 	node->polling = true;
-	node->worker.now_ns = wf_clock_now();
+	wf_worker_tick(&node->worker);
 	err = wf_worker_arm(&node->worker, &until);
 	node->polling = false;
 	if (err)

@@ -17,13 +17,13 @@ int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct 
 
 	*cq = (struct wf_cq){ .ep = ep };
 	wf_list_init(&cq->node);
-	err = fi_cq_open(rail->domain, &attr, &cq->fid, cq);
+	err = WF_RAIL_CALL(rail, fi_cq_open, rail->domain, &attr, &cq->fid, cq);
 	if (err)
 		return wf_error_set(e, err, "%s opens no completion queue: %s", rail->caps.provider,
 				    wf_error_name(err));
 	err = wf_wait_add(rail, &cq->fid->fid, e);
 	if (err) {
-		fi_close(&cq->fid->fid);
+		WF_RAIL_CALL(rail, fi_close, &cq->fid->fid);
 		cq->fid = NULL;
 		return err;
 	}
@@ -38,7 +38,7 @@ void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq)
 		return;
 	wf_wait_remove(rail, &cq->fid->fid);
 	wf_list_remove(&cq->node);
-	fi_close(&cq->fid->fid);
+	WF_RAIL_CALL(rail, fi_close, &cq->fid->fid);
 	cq->fid = NULL;
 }
 
@@ -104,7 +104,7 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 {
 	struct fi_cq_msg_entry entries[BATCH];
 	struct fi_cq_err_entry error = { 0 };
-	ssize_t n = fi_cq_read(cq->fid, entries, BATCH);
+	ssize_t n = WF_RAIL_CALL(rail, fi_cq_read, cq->fid, entries, BATCH);
 	ssize_t i;
 
 	if (n > 0) {
@@ -112,7 +112,7 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 			completed(rail, &entries[i]);
 		return (int)n;
 	}
-	if (n != -FI_EAVAIL || fi_cq_readerr(cq->fid, &error, 0) <= 0)
+	if (n != -FI_EAVAIL || WF_RAIL_CALL(rail, fi_cq_readerr, cq->fid, &error, 0) <= 0)
 		return 0;
 	failed(rail, cq, &error);
 	return 1;

@@ -64,22 +64,22 @@ static int open_fid(struct wf_ep *ep, struct fi_info *info, struct wf_error *e)
 			return err;
 	}
 	info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-	err = fi_endpoint(rail->domain, info, &ep->fid, NULL);
+	err = WF_RAIL_CALL(rail, fi_endpoint, rail->domain, info, &ep->fid, NULL);
 	if (err)
 		goto close_cq;
-	err = fi_ep_bind(ep->fid, &rail->eq->fid, 0);
+	err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->eq->fid, 0);
 	if (!err)
-		err = fi_ep_bind(ep->fid, &cq->fid->fid, FI_TRANSMIT | FI_RECV);
+		err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &cq->fid->fid, FI_TRANSMIT | FI_RECV);
 	if (!err)
-		err = fi_ep_bind(ep->fid, &rail->srx->fid, 0);
+		err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->srx->fid, 0);
 	if (!err)
-		err = fi_enable(ep->fid);
+		err = WF_RAIL_CALL(rail, fi_enable, ep->fid);
 	if (err)
 		goto close_ep;
 	return 0;
 
 close_ep:
-	fi_close(&ep->fid->fid);
+	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
 	ep->fid = NULL;
 close_cq:
 	wf_cq_close(rail, &ep->cq);
@@ -89,8 +89,10 @@ close_cq:
 
 static void close_fid(struct wf_ep *ep)
 {
-	fi_close(&ep->fid->fid);
-	wf_cq_close(ep->rail, &ep->cq);
+	struct wf_rail *rail = ep->rail;
+
+	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
+	wf_cq_close(rail, &ep->cq);
 }
 
 static void enlist(struct wf_ep *ep)
@@ -135,7 +137,7 @@ static int open_connected(struct wf_ep *ep, const uint8_t *address, size_t addre
 	err = open_fid(ep, info, e);
 	if (err)
 		goto free_info;
-	err = fi_connect(ep->fid, info->dest_addr, data, data_bytes);
+	err = WF_RAIL_CALL(rail, fi_connect, ep->fid, info->dest_addr, data, data_bytes);
 	if (err) {
 		wf_error_set(e, err, "%s cannot connect: %s", rail->caps.provider,
 			     wf_error_name(err));
@@ -181,7 +183,7 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 	if (rail->eps_count >= rail->caps.peers_max)
 		return wf_error_set(e, -ENOSPC, "%s knows %u peers, and no more fit",
 				    rail->caps.provider, rail->eps_count);
-	n = fi_av_insert(rail->av, ep->address, 1, &ep->to, 0, NULL);
+	n = WF_RAIL_CALL(rail, fi_av_insert, rail->av, ep->address, 1, &ep->to, 0, NULL);
 	if (n != 1)
 		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
 				    "%s does not take the peer's address", rail->caps.provider);
@@ -257,7 +259,7 @@ int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, 
 		wf_ep_reject(rail, request);
 		return err;
 	}
-	err = fi_accept(made->fid, NULL, 0);
+	err = WF_RAIL_CALL(rail, fi_accept, made->fid, NULL, 0);
 	free_request(request);
 	if (err) {
 		wf_error_set(e, err, "%s cannot accept: %s", rail->caps.provider,
@@ -274,7 +276,7 @@ int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, 
 void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
 {
 	/* Should it fail, the peer's own time limit ends its attempt. */
-	fi_reject(rail->pep, request->info->handle, NULL, 0);
+	WF_RAIL_CALL(rail, fi_reject, rail->pep, request->info->handle, NULL, 0);
 	free_request(request);
 }
 
@@ -283,7 +285,7 @@ static void close_connected(struct wf_ep *ep)
 	struct wf_rail *rail = ep->rail;
 	struct wf_cq *cq = ep->cq.fid ? &ep->cq : &rail->cq;
 
-	fi_close(&ep->fid->fid);
+	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
 	/*
 	 * Take what it left in the queues: slots that were being filled must
 	 * be posted again, and an event about this endpoint must not be found
@@ -296,9 +298,11 @@ static void close_connected(struct wf_ep *ep)
 
 static void close_shared(struct wf_ep *ep)
 {
-	if (ep->life != ep->rail->life || twin_of(ep))
+	struct wf_rail *rail = ep->rail;
+
+	if (ep->life != rail->life || twin_of(ep))
 		return;
-	fi_av_remove(ep->rail->av, &ep->to, 1, 0);
+	WF_RAIL_CALL(rail, fi_av_remove, rail->av, &ep->to, 1, 0);
 }
 
 void wf_ep_close(struct wf_ep *ep)
@@ -373,13 +377,13 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 	if (count > rail->slots.frame_bytes)
 		return -EMSGSIZE; /* the peer's slots are no larger, and some providers hang then */
 	if (count <= rail->caps.inject_bytes) {
-		ret = fi_inject(fid_of(ep), bytes, count, ep->to);
+		ret = WF_RAIL_CALL(rail, fi_inject, fid_of(ep), bytes, count, ep->to);
 		return ret ? refused(ep, ret) : 1;
 	}
 	err = wf_post_take(rail, ep, WF_POST_SEND, cookie, &post);
 	if (err)
 		return err;
-	ret = fi_send(fid_of(ep), bytes, count, desc, ep->to, (void *)post->id);
+	ret = WF_RAIL_CALL(rail, fi_send, fid_of(ep), bytes, count, desc, ep->to, (void *)post->id);
 	if (ret) {
 		wf_post_give(rail, post);
 		return refused(ep, ret);
@@ -403,10 +407,12 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	if (err)
 		return err;
 	if (rail->own_reads) {
-		wf_cq_end(rail, post, wf_vm_read(ep->pid, into, count, address));
+		ret = WF_RAIL_CALL(rail, wf_vm_read, ep->pid, into, count, address);
+		wf_cq_end(rail, post, (int)ret);
 		return 0;
 	}
-	ret = fi_read(fid_of(ep), into, count, desc, ep->to, address, key, (void *)post->id);
+	ret = WF_RAIL_CALL(rail, fi_read, fid_of(ep), into, count, desc, ep->to, address, key,
+			   (void *)post->id);
 	if (ret) {
 		wf_post_give(rail, post);
 		return refused(ep, ret);

@@ -24,7 +24,7 @@ static void asked(struct wf_rail *rail, struct fi_info *info, const uint8_t *dat
 	struct wf_request *request = calloc(1, sizeof(*request));
 
 	if (!request) {
-		fi_reject(rail->pep, info->handle, NULL, 0);
+		WF_RAIL_CALL(rail, fi_reject, rail->pep, info->handle, NULL, 0);
 		fi_freeinfo(info);
 		return;
 	}
@@ -68,13 +68,13 @@ int wf_eq_read(struct wf_rail *rail)
 	struct fi_eq_err_entry error = { 0 };
 	struct wf_ep *ep;
 	uint32_t kind;
-	ssize_t n = fi_eq_read(rail->eq, &kind, buffer, sizeof(buffer), 0);
+	ssize_t n = WF_RAIL_CALL(rail, fi_eq_read, rail->eq, &kind, buffer, sizeof(buffer), 0);
 
 	if (n >= (ssize_t)sizeof(struct fi_eq_cm_entry)) {
 		happened(rail, kind, (const void *)buffer, (size_t)n - sizeof(struct fi_eq_cm_entry));
 		return 1;
 	}
-	if (n != -FI_EAVAIL || fi_eq_readerr(rail->eq, &error, 0) <= 0)
+	if (n != -FI_EAVAIL || WF_RAIL_CALL(rail, fi_eq_readerr, rail->eq, &error, 0) <= 0)
 		return 0;
 	ep = ep_of(rail, error.fid);
 	if (ep)

@@ -112,6 +112,7 @@ struct wf_rail {
 	char host[256];
 	uint16_t port_first, port_last;
 	struct wf_counters *counters, unread; /* @unread: where nobody counts */
+	struct wf_recorder *recorder; /* NULL: none */
 
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -139,6 +140,24 @@ struct wf_rail {
 	size_t address_bytes;
 	char files[WF_ADDRESS_BYTES + 1];
 };
+
+/*
+ * @call of the provider, with the arguments that follow, marked so that another thread can
+ * name it while it lasts: any of them may never return.  Its value is the call's.
+ */
+#define WF_RAIL_CALL(rail, call, ...) \
+	wf_rail_left(rail, (wf_rail_entered(rail, #call), call(__VA_ARGS__)))
+
+static inline void wf_rail_entered(const struct wf_rail *rail, const char *call)
+{
+	wf_recorder_enter(rail->recorder, call, rail->caps.provider);
+}
+
+static inline ssize_t wf_rail_left(const struct wf_rail *rail, ssize_t value)
+{
+	wf_recorder_leave(rail->recorder);
+	return value;
+}
 
 /* select.c */
 uint32_t wf_select_api(void);

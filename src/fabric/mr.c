@@ -41,8 +41,8 @@ static int bind_to_ep(struct wf_rail *rail, struct fid_mr *fid)
 
 	if (!(rail->info->domain_attr->mr_mode & FI_MR_ENDPOINT))
 		return 0;
-	err = fi_mr_bind(fid, &rail->ep->fid, 0);
-	return err ? err : fi_mr_enable(fid);
+	err = WF_RAIL_CALL(rail, fi_mr_bind, fid, &rail->ep->fid, 0);
+	return err ? err : WF_RAIL_CALL(rail, fi_mr_enable, fid);
 }
 
 int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
@@ -59,8 +59,8 @@ int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned ac
 	if (access & WF_ACCESS_REMOTE_READ)
 		rights |= FI_REMOTE_READ;
 	for (tries = 0, err = -FI_ENOKEY; tries < KEY_TRIES && err == -FI_ENOKEY; tries++)
-		err = fi_mr_reg(rail->domain, base, bytes, rights, 0, random_key(rail), 0, &m->fid,
-				NULL);
+		err = WF_RAIL_CALL(rail, fi_mr_reg, rail->domain, base, bytes, rights, 0,
+				   random_key(rail), 0, &m->fid, NULL);
 	if (err)
 		goto free_mr;
 	err = bind_to_ep(rail, m->fid);
@@ -77,7 +77,7 @@ int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned ac
 	return 0;
 
 close_fid:
-	fi_close(&m->fid->fid);
+	WF_RAIL_CALL(rail, fi_close, &m->fid->fid);
 free_mr:
 	free(m);
 	return explain(rail, err, bytes, e);
@@ -87,7 +87,7 @@ void wf_mr_close(struct wf_mr *mr)
 {
 	if (!mr)
 		return;
-	fi_close(&mr->fid->fid);
+	WF_RAIL_CALL(mr->rail, fi_close, &mr->fid->fid);
 	wf_list_remove(&mr->node);
 	mr->rail->registered_bytes -= mr->bytes;
 	/* It is a level, not a total: adding what wraps round subtracts. */

@@ -55,7 +55,8 @@ static int ask(const struct wf_rail *rail, const char *node, const char *service
 		return -ENOMEM;
 	hints->fabric_attr->prov_name = strdup(rail->caps.provider);
 	hints->domain_attr->name = strdup(rail->caps.domain);
-	err = fi_getinfo(wf_select_api(), node, service, FI_SOURCE, hints, &list);
+	err = WF_RAIL_CALL(rail, fi_getinfo, wf_select_api(), node, service, FI_SOURCE, hints,
+			   &list);
 	fi_freeinfo(hints);
 	if (err)
 		return err;
@@ -138,11 +139,11 @@ static int listen_at(struct wf_rail *rail, uint16_t port)
 	if (err)
 		return err;
 	if (!rail->fabric) {
-		err = fi_fabric(rail->info->fabric_attr, &rail->fabric, NULL);
+		err = WF_RAIL_CALL(rail, fi_fabric, rail->info->fabric_attr, &rail->fabric, NULL);
 		if (err)
 			goto free_info;
 	}
-	err = fi_passive_ep(rail->fabric, rail->info, &rail->pep, NULL);
+	err = WF_RAIL_CALL(rail, fi_passive_ep, rail->fabric, rail->info, &rail->pep, NULL);
 	if (err)
 		goto free_info;
 	if (!rail->eq) {
@@ -151,13 +152,13 @@ static int listen_at(struct wf_rail *rail, uint16_t port)
 			.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE : FI_WAIT_FD,
 		};
 
-		err = fi_eq_open(rail->fabric, &attr, &rail->eq, NULL);
+		err = WF_RAIL_CALL(rail, fi_eq_open, rail->fabric, &attr, &rail->eq, NULL);
 		if (err)
 			goto close_pep;
 	}
-	err = fi_pep_bind(rail->pep, &rail->eq->fid, 0);
+	err = WF_RAIL_CALL(rail, fi_pep_bind, rail->pep, &rail->eq->fid, 0);
 	if (!err)
-		err = fi_listen(rail->pep);
+		err = WF_RAIL_CALL(rail, fi_listen, rail->pep);
 	if (!err)
 		err = name_of(rail, &rail->pep->fid);
 	if (err)
@@ -165,7 +166,7 @@ static int listen_at(struct wf_rail *rail, uint16_t port)
 	return 0;
 
 close_pep:
-	fi_close(&rail->pep->fid);
+	WF_RAIL_CALL(rail, fi_close, &rail->pep->fid);
 	rail->pep = NULL;
 free_info:
 	fi_freeinfo(rail->info);
@@ -176,10 +177,10 @@ free_info:
 static void close_endpoint(struct wf_rail *rail)
 {
 	if (rail->ep)
-		fi_close(&rail->ep->fid);
+		WF_RAIL_CALL(rail, fi_close, &rail->ep->fid);
 	wf_cq_close(rail, &rail->cq);
 	if (rail->av)
-		fi_close(&rail->av->fid);
+		WF_RAIL_CALL(rail, fi_close, &rail->av->fid);
 	rail->ep = NULL;
 	rail->av = NULL;
 }
@@ -193,19 +194,20 @@ static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 	};
 	int err;
 
-	err = fi_av_open(rail->domain, &av, &rail->av, NULL);
+	err = WF_RAIL_CALL(rail, fi_av_open, rail->domain, &av, &rail->av, NULL);
 	if (err)
 		return fail(rail, err, "no address vector", e);
 	err = wf_cq_open(rail, NULL, &rail->cq, e);
 	if (err)
 		goto close_all;
-	err = fi_endpoint(rail->domain, rail->info, &rail->ep, NULL);
+	err = WF_RAIL_CALL(rail, fi_endpoint, rail->domain, rail->info, &rail->ep, NULL);
 	if (!err)
-		err = fi_ep_bind(rail->ep, &rail->cq.fid->fid, FI_TRANSMIT | FI_RECV);
+		err = WF_RAIL_CALL(rail, fi_ep_bind, rail->ep, &rail->cq.fid->fid,
+				   FI_TRANSMIT | FI_RECV);
 	if (!err)
-		err = fi_ep_bind(rail->ep, &rail->av->fid, 0);
+		err = WF_RAIL_CALL(rail, fi_ep_bind, rail->ep, &rail->av->fid, 0);
 	if (!err)
-		err = fi_enable(rail->ep);
+		err = WF_RAIL_CALL(rail, fi_enable, rail->ep);
 	if (!err)
 		err = name_of(rail, &rail->ep->fid);
 	if (err) {
@@ -232,10 +234,10 @@ static int open_endpoint_at(struct wf_rail *rail, uint16_t port, struct wf_error
 	fi_freeinfo(rail->info);
 	rail->info = info;
 	if (!rail->fabric) {
-		err = fi_fabric(info->fabric_attr, &rail->fabric, NULL);
+		err = WF_RAIL_CALL(rail, fi_fabric, info->fabric_attr, &rail->fabric, NULL);
 		if (err)
 			return fail(rail, err, "no fabric", e);
-		err = fi_domain(rail->fabric, info, &rail->domain, NULL);
+		err = WF_RAIL_CALL(rail, fi_domain, rail->fabric, info, &rail->domain, NULL);
 		if (err)
 			return fail(rail, err, "no domain", e);
 	}
@@ -266,13 +268,14 @@ static int open_connected(struct wf_rail *rail, uint32_t slots, struct wf_error 
 	err = bind_somewhere(rail, e);
 	if (err)
 		return err;
-	err = fi_domain(rail->fabric, rail->info, &rail->domain, NULL);
+	err = WF_RAIL_CALL(rail, fi_domain, rail->fabric, rail->info, &rail->domain, NULL);
 	if (err)
 		return fail(rail, err, "no domain", e);
 	err = wf_wait_add(rail, &rail->eq->fid, e);
 	if (err)
 		return err;
-	err = fi_srx_context(rail->domain, rail->info->rx_attr, &rail->srx, NULL);
+	err = WF_RAIL_CALL(rail, fi_srx_context, rail->domain, rail->info->rx_attr, &rail->srx,
+			   NULL);
 	if (err)
 		return fail(rail, err, "no shared receive context", e);
 	err = wf_slots_open(rail, slots, e);
@@ -317,6 +320,7 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 		r->caps.frame_bytes = WF_MIN(r->caps.frame_bytes, config->frame_bytes);
 	r->caps.inject_bytes = WF_MIN(r->caps.inject_bytes, r->caps.frame_bytes);
 	r->counters = config->counters ? config->counters : &r->unread;
+	r->recorder = config->recorder;
 	r->port_first = config->port_first;
 	r->port_last = WF_MAX(config->port_last, config->port_first);
 	snprintf(r->host, sizeof(r->host), "%s", config->host ? config->host : "");
@@ -405,18 +409,18 @@ void wf_rail_close(struct wf_rail *rail)
 	if (rail->ep)
 		return; /* it could not be stopped */
 	if (rail->srx)
-		fi_close(&rail->srx->fid);
+		WF_RAIL_CALL(rail, fi_close, &rail->srx->fid);
 	if (rail->pep)
-		fi_close(&rail->pep->fid);
+		WF_RAIL_CALL(rail, fi_close, &rail->pep->fid);
 	wf_slots_close(rail);
 	while ((node = wf_list_first(&rail->mrs)))
 		wf_mr_close(WF_CONTAINER(node, struct wf_mr, node));
 	if (rail->domain)
-		fi_close(&rail->domain->fid);
+		WF_RAIL_CALL(rail, fi_close, &rail->domain->fid);
 	if (rail->eq)
-		fi_close(&rail->eq->fid);
+		WF_RAIL_CALL(rail, fi_close, &rail->eq->fid);
 	if (rail->fabric)
-		fi_close(&rail->fabric->fid);
+		WF_RAIL_CALL(rail, fi_close, &rail->fabric->fid);
 	wf_wait_close(rail);
 	while ((node = wf_list_pop(&rail->spare)))
 		free(WF_CONTAINER(node, struct wf_post, node));

@@ -19,6 +19,7 @@
 #include "fabric/select.h"
 #include "util/counters.h"
 #include "util/error.h"
+#include "util/recorder.h"
 
 #define WF_ADDRESS_BYTES 128 /* the longest endpoint address; shm's is a string of some 40 bytes */
 #define WF_CONNECT_BYTES 32  /* connect data we use; verbs carries 48 */
@@ -33,7 +34,8 @@ struct wf_rail_config {
 	uint16_t port_first, port_last; /* 0: any port */
 	uint32_t slots_count;  /* receive slots; fewer if the provider has fewer */
 	uint32_t frame_bytes;  /* 0: the row's */
-	struct wf_counters *counters;
+	struct wf_counters *counters;  /* NULL: nobody counts */
+	struct wf_recorder *recorder;  /* NULL: nobody asks where the worker is */
 };
 
 int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,

@@ -77,8 +77,8 @@ static int try_post(struct wf_rail *rail, struct wf_post *slot)
 	err = wf_table_add(&rail->posts, slot, &slot->id);
 	if (err)
 		return err;
-	err = (int)fi_recv(to, bytes, s->frame_bytes, wf_mr_desc(s->mr), FI_ADDR_UNSPEC,
-			   (void *)slot->id);
+	err = (int)WF_RAIL_CALL(rail, fi_recv, to, bytes, s->frame_bytes, wf_mr_desc(s->mr),
+				FI_ADDR_UNSPEC, (void *)slot->id);
 	if (err) {
 		wf_table_remove(&rail->posts, slot->id);
 		slot->id = 0;

@@ -81,7 +81,7 @@ int wf_wait_try(struct wf_rail *rail)
 
 	if (w->epoll < 0 || w->edge)
 		return 0;
-	return fi_trywait(rail->fabric, w->fids, (int)w->count) ? -EAGAIN : 0;
+	return WF_RAIL_CALL(rail, fi_trywait, rail->fabric, w->fids, (int)w->count) ? -EAGAIN : 0;
 }
 
 /* Take the edges, so that the outer descriptor is quiet until there are new ones. */

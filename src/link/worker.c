@@ -33,6 +33,7 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 		.host = w->host_address,
 		.slots_count = (uint32_t)w->options.slots,
 		.counters = &w->counters,
+		.recorder = &w->recorder,
 	};
 	struct wf_error first = { 0 };
 
@@ -352,7 +353,8 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_list_init(&w->dirty);
 	wf_list_init(&w->notices);
 	wf_table_init(&w->links, LINKS_MAX);
-	w->now_ns = w->busy_ns = w->look_ns = w->turn_ns = wf_clock_now();
+	wf_worker_tick(w);
+	w->busy_ns = w->look_ns = w->turn_ns = w->now_ns;
 	err = wf_pool_init(&w->pool, w->options.pool_bytes);
 	if (err)
 		return wf_error_set(e, err, "the pool can't be set up");
@@ -566,11 +568,17 @@ static void look_back(struct wf_worker *w)
 	}
 }
 
+void wf_worker_tick(struct wf_worker *w)
+{
+	w->now_ns = wf_clock_now();
+	wf_recorder_turn(&w->recorder, w->now_ns);
+}
+
 int wf_worker_poll(struct wf_worker *w)
 {
 	int count;
 
-	w->now_ns = wf_clock_now();
+	wf_worker_tick(w);
 	look_back(w);
 	count = poll_rails(w);
 	if (w->now_ns - w->look_ns >= LOOK_NS)
@@ -650,7 +658,7 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 		if (wf_worker_arm(w, &sleep_ns))
 			continue;
 		sleep_until(w, WF_MIN(sleep_ns, until_ns));
-		w->now_ns = wf_clock_now();
+		wf_worker_tick(w);
 		wf_worker_woken(w);
 	}
 }

@@ -20,6 +20,7 @@
 #include "util/log.h"
 #include "util/map.h"
 #include "util/options.h"
+#include "util/recorder.h"
 #include "util/table.h"
 #include "util/timer.h"
 #include "wire/greet.h"
@@ -76,6 +77,7 @@ struct wf_worker {
 	struct wf_options options;
 	struct wf_log log;
 	struct wf_counters counters;
+	struct wf_recorder recorder;
 	bool manual;
 	bool beyond_loopback;
 	char name[WF_GREET_NAME_BYTES];
@@ -134,6 +136,9 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
  */
 void wf_worker_leave(struct wf_worker *w);
 void wf_worker_close(struct wf_worker *w);
+
+/* Look at the clock: whatever happens until the next look happens at now_ns.  Threads: owner. */
+void wf_worker_tick(struct wf_worker *w);
 
 /* One turn: rails, door, timers, inbox, sends, notices.  How many things happened.  Threads: owner. */
 int wf_worker_poll(struct wf_worker *w);
