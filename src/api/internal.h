@@ -33,6 +33,7 @@ struct weft_node {
 	bool polling;             /* inside a turn of the loop */
 	bool closing;             /* nothing new is begun */
 	unsigned ended_count;     /* operations that ended in this turn */
+	_Atomic uint64_t op_count; /* ever begun */
 
 	pthread_mutex_t lock;     /* the rest */
 	pthread_cond_t ended;     /* an operation has */
@@ -81,6 +82,7 @@ enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL };
 struct weft_op {
 	struct wf_list node;      /* in owner->ops */
 	struct weft_node *owner;  /* NULL: the node has closed */
+	uint64_t number;          /* for people: the first of a node is 1 */
 	enum wf_op_kind kind;
 	atomic_uint refs;         /* user's and library's */
 	_Atomic enum wf_op_state state;

@@ -39,6 +39,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 	if (!fresh)
 		return wf_last_set(-ENOMEM, "no memory for an operation");
 	fresh->owner = node;
+	fresh->number = atomic_fetch_add(&node->op_count, 1) + 1;
 	fresh->kind = kind;
 	fresh->peer = peer;
 	fresh->options = given;
@@ -111,6 +112,7 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 		op->error = *e;
 	op->executed = e ? executed : WEFT_EXECUTED_YES;
 	op->finished = true;
+	wf_recorder_add(&w->recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
 	wf_timer_stop(&w->timers, &op->timer);
 	op->notice.run = publish;
 	wf_worker_defer(w, &op->notice);
@@ -211,6 +213,21 @@ static void deadline(struct wf_timer *timer)
 	stop(op, &e);
 }
 
+static void record_start(const struct weft_op *op)
+{
+	static const enum wf_recorder_kind kinds[] = {
+		[WF_OP_PING] = WF_RECORDER_PING,
+		[WF_OP_SEND] = WF_RECORDER_SEND,
+		[WF_OP_RECV] = WF_RECORDER_RECV,
+		[WF_OP_CALL] = WF_RECORDER_CALL,
+	};
+	uint64_t step = op->kind == WF_OP_SEND	 ? op->send.sending.step
+			: op->kind == WF_OP_RECV ? op->recv.receiving.step
+						 : 0;
+
+	wf_recorder_add(&op->owner->worker.recorder, kinds[op->kind], 0, op->number, step);
+}
+
 static void start(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
@@ -225,6 +242,7 @@ static void start(struct wf_task *task)
 		return;
 	}
 	op->started = true;
+	record_start(op);
 	if (op->deadline_ns != UINT64_MAX)
 		wf_worker_timer(w, &op->timer, op->deadline_ns, deadline);
 	switch (op->kind) {

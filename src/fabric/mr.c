@@ -21,6 +21,7 @@ static int explain(const struct wf_rail *rail, int err, size_t bytes, struct wf_
 {
 	struct rlimit limit = { 0 };
 
+	wf_recorder_add(rail->recorder, WF_RECORDER_REGISTER_FAILED, 0, bytes, (uint64_t)err);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (rail->row->rdma && limit.rlim_cur != RLIM_INFINITY &&
 	    rail->registered_bytes + bytes > limit.rlim_cur)

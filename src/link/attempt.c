@@ -175,6 +175,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	err = prepare(link, on, link->epoch + 1);
 	if (err)
 		return wf_error_set(e, err, "no receive slots left for another link");
+	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->epoch);
 	wf_bytes_put_u64(&writer, link->peer.link);
 	wf_bytes_put_u64(&writer, link->peer.token);
 	wf_bytes_put_u32(&writer, link->epoch);
@@ -201,6 +202,7 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 
 	for (;;) {
 		if (why) {
+			wf_link_record(link, WF_RECORDER_TRY_FAILED, link->epoch, 0);
 			note(link, why);
 			link->pair_at++;
 		}
@@ -277,6 +279,7 @@ static void up(struct wf_link *link)
 		return;
 	link->state = WF_LINK_UP;
 	link->was_up = true;
+	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);
 	link->tried[0] = '\0';
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_flow_up(link);
@@ -293,8 +296,10 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 	link->ponged = false;
 	link->try_until_ns = w->now_ns + patience_ns(w);
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
-	if (!prepare(link, on, epoch))
+	if (!prepare(link, on, epoch)) {
+		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);
 		return 0;
+	}
 	send_try(link, WF_GREET_CANNOT, 0, 0, "no receive slots left for another link");
 	return -ENOSPC;
 }
@@ -484,6 +489,7 @@ void wf_attempt_failed(struct wf_link *link, const char *why)
 
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
 	       wf_rail_caps(link->on->rail)->provider, why);
+	wf_link_record(link, WF_RECORDER_RAIL_FAILED, wf_link_rail_number(link), link->epoch);
 	wf_attempt_leave(link, link->on);
 	if (!link->dialler)
 		send_try(link, WF_GREET_CANNOT, 0, 0, why);

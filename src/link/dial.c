@@ -96,6 +96,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	wf_link_forget_peer(link);
+	wf_link_record(link, WF_RECORDER_DIAL_FAILED, pause / WF_NS_PER_MS, (uint64_t)e->code);
 	snprintf(link->tried, sizeof(link->tried), "%s", e->text);
 	link->state = WF_LINK_DIALLING;
 	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
@@ -109,6 +110,7 @@ static void dial(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 	struct wf_error e;
 
+	wf_link_record(link, WF_RECORDER_DIAL, 0, 0);
 	if (!wf_door_dial(w->door, link->address, link, &link->conn, &e))
 		wf_link_get(link);
 	else if (link->resuming)
@@ -231,6 +233,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello, stru
 		link->ringer = NULL;
 	link->heard_ns = w->now_ns;
 	link->room_total = w->options.room_bytes;
+	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
 }
 
@@ -246,6 +249,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		if (!memcmp(hello->incarnation, link->peer.incarnation, WF_INCARNATION_BYTES) &&
 		    hello->link == link->peer.link) {
 			wf_counters_add(&w->counters.links_resumed, 1);
+			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 			wf_live_redialled(link);
 			wf_live_heard(link);
 			wf_attempt_rails(link, hello);
@@ -300,6 +304,7 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	wf_conn_adopt(conn, link);
 	wf_live_redialled(link);
 	wf_counters_add(&w->counters.links_resumed, 1);
+	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 	wf_live_heard(link);
 	wf_dial_tell(link);
 	wf_attempt_rails(link, hello);

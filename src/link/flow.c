@@ -74,6 +74,50 @@ static void give_frame(struct wf_outframe *f)
 		wf_list_append(&link->held, &f->node);
 }
 
+/* The recorder gets one event for each spell of refusals, and one at its end. */
+static void begin_full(struct wf_link *link, const struct wf_outframe *f, int code)
+{
+	if (link->full_ns)
+		return;
+	link->full_ns = link->worker->now_ns;
+	wf_link_record(link, WF_RECORDER_FULL, f->header.seq, (uint64_t)code);
+}
+
+static void end_full(struct wf_link *link)
+{
+	if (!link->full_ns)
+		return;
+	wf_link_record(link, WF_RECORDER_NOT_FULL,
+		       (link->worker->now_ns - link->full_ns) / WF_NS_PER_US, 0);
+	link->full_ns = 0;
+}
+
+static void begin_starved(struct wf_link *link)
+{
+	if (link->starved_ns)
+		return;
+	link->starved_ns = link->worker->now_ns;
+	wf_link_record(link, WF_RECORDER_NO_CREDIT, link->queued_bytes, 0);
+}
+
+static void end_starved(struct wf_link *link)
+{
+	if (!link->starved_ns)
+		return;
+	wf_link_record(link, WF_RECORDER_CREDIT, wf_credit_left(&link->credit),
+		       (link->worker->now_ns - link->starved_ns) / WF_NS_PER_US);
+	link->starved_ns = 0;
+}
+
+static void record_sent(const struct wf_link *link, const struct wf_outframe *f)
+{
+	if (f->kind == WF_FRAME_DATA)
+		wf_link_record(link, f->replayed ? WF_RECORDER_FRAME_AGAIN : WF_RECORDER_FRAME_OUT,
+			       f->header.seq, f->count);
+	else if (f->kind == WF_FRAME_CONTROL)
+		wf_link_record(link, WF_RECORDER_CONTROL_OUT, f->header.seq, 0);
+}
+
 /* Write the header as things stand now, and post.  0, or -EAGAIN: @f waits. */
 static int post_frame(struct wf_link *link, struct wf_outframe *f)
 {
@@ -97,10 +141,11 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 		wf_ringer_ring(link->ringer);
 	f->waiting = rc < 0;
 	if (rc < 0) {
-		link->stalled = true;
+		begin_full(link, f, rc);
 		wf_flow_mark(link);
 		return -EAGAIN;
 	}
+	end_full(link);
 	f->posted = rc == 0;
 	f->posted_ns = w->now_ns;
 	if (f->posted && f->kind == WF_FRAME_DATA)
@@ -111,6 +156,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	link->ack_now = false;
 	wf_timer_stop(&w->timers, &link->ack_timer);
 	wf_counters_add(&w->counters.frames_sent, 1);
+	record_sent(link, f);
 	return 0;
 }
 
@@ -281,7 +327,6 @@ void wf_flow_run(struct wf_link *link)
 	}
 	if (link->state != WF_LINK_UP)
 		return;
-	link->stalled = false;
 	if (link->answer_owed) {
 		if (wf_flow_special(link, WF_FRAME_ANSWER))
 			return;
@@ -290,8 +335,11 @@ void wf_flow_run(struct wf_link *link)
 	if (post_waiting(link))
 		return;
 	while (link->state == WF_LINK_UP && !wf_list_empty(&link->queue)) {
-		if (!wf_credit_left(&link->credit))
+		if (!wf_credit_left(&link->credit)) {
+			begin_starved(link);
 			break;
+		}
+		end_starved(link);
 		if (link->posted_count && link->queued_bytes < link->frame_bytes)
 			break;
 		if (send_data(link))
@@ -381,6 +429,7 @@ void wf_flow_ask(struct wf_link *link)
 	link->resync_ns = w->now_ns;
 	greet.resync.epoch = link->epoch;
 	greet.resync.received = link->sequence.received;
+	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->sequence.received, 0);
 	wf_conn_send(link->conn, &greet);
 }
 
@@ -389,6 +438,7 @@ void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 {
 	if (link->state != WF_LINK_UP || epoch != link->epoch)
 		return;
+	wf_link_record(link, WF_RECORDER_RESYNC_IN, received, 0);
 	wf_flow_confirm(link, received);
 	if (link->state != WF_LINK_UP)
 		return;
@@ -461,6 +511,7 @@ void wf_flow_rail_gone(struct wf_link *link)
 	bool shared = !wf_rail_caps(link->on->rail)->connected;
 	struct wf_list again, *held;
 
+	link->full_ns = 0;
 	wf_timer_stop(&link->worker->timers, &link->overdue_timer);
 	while (shared && (held = wf_list_pop(&link->held)))
 		wf_list_append(&link->on->abandoned, held);

@@ -61,6 +61,7 @@ static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_
 		return;
 	}
 	link->control_received = seq;
+	wf_link_record(link, WF_RECORDER_CONTROL_IN, seq, 0);
 	while (rc > 0 && link->state == WF_LINK_UP && link->epoch == epoch) {
 		rc = wf_unpack_next(unpack, &record);
 		if (rc > 0 && (record.flags || record.type < WF_RECORD_WITHDRAW ||
@@ -92,6 +93,7 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 		wf_flow_ask(link);
 		return;
 	}
+	wf_link_record(link, WF_RECORDER_FRAME_IN, seq, link->sequence.acked);
 	link->on->promised--;
 	wf_budget_refill(link);
 	wf_flow_confirm_later(link);

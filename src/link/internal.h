@@ -9,6 +9,12 @@
 
 #include "link/link.h"
 
+/* Its place among the worker's rails, as the recorder has it. */
+static inline uint64_t wf_link_rail_number(const struct wf_link *link)
+{
+	return (uint64_t)(link->on - link->worker->rails);
+}
+
 /* dial.c: the door and the greeting */
 void wf_dial_start(struct wf_link *link);
 void wf_dial_again(struct wf_link *link);

@@ -34,6 +34,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	}
 	link->worker = w;
 	link->refs = 1;
+	link->number = ++w->link_number;
 	link->token = wf_random_u64();
 	wf_list_init(&link->dirty_node);
 	wf_list_init(&link->queue);
@@ -163,7 +164,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->pair_count = link->pair_at = 0;
 	link->resuming = false;
 	link->was_up = false;
-	link->stalled = false;
+	link->full_ns = link->starved_ns = 0;
 	link->tried[0] = '\0';
 }
 
@@ -186,6 +187,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 
 	wf_link_get(link);
 	wf_log(&w->log, WF_LOG_INFO, "%s: %s", wf_link_label(link), why.text);
+	wf_link_record(link, WF_RECORDER_DEAD, 0, (uint64_t)why.code);
 	if (was_known)
 		wf_counters_add(&w->counters.peers_lost, 1);
 	wf_timer_stop(&w->timers, &link->dial_timer);

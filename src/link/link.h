@@ -84,6 +84,7 @@ struct wf_link {
 	struct wf_list node;       /* in worker->link_list */
 	struct wf_list dirty_node;
 	unsigned refs;
+	uint32_t number;           /* for people: the same in all its lives */
 	enum wf_link_state state;
 	uint64_t id, token;        /* ours, in frames to us */
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the peer's door; "": none known */
@@ -135,7 +136,8 @@ struct wf_link {
 	struct wf_credit credit;
 	uint64_t room_granted, room_spent; /* eager bytes the peer has room for; totals */
 	uint32_t posted_count;     /* data frames the rail has */
-	bool stalled;              /* the rail said -EAGAIN */
+	uint64_t full_ns;          /* since when the rail takes nothing; 0: it does */
+	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
 	uint64_t rtt_ns;           /* smoothed */
 	uint64_t progress_ns;      /* when the rail last did anything */
 	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
@@ -183,6 +185,13 @@ static inline struct wf_link *wf_link_real(struct wf_link *link)
 	while (link->same)
 		link = link->same;
 	return link;
+}
+
+/* Write an event of @link into the flight recorder. */
+static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_kind kind,
+				  uint64_t a, uint64_t b)
+{
+	wf_recorder_add(&link->worker->recorder, kind, link->number, a, b);
 }
 
 void wf_link_get(struct wf_link *link);

@@ -38,7 +38,7 @@ static void beat(struct wf_timer *timer)
 		return;
 	/* Counted in beats, not in time: if it was us who stood still, the peer has had no chance yet. */
 	if (link->heard_ns < link->beat_sent_ns)
-		link->beats_missed++;
+		wf_link_record(link, WF_RECORDER_BEAT_MISSED, ++link->beats_missed, 0);
 	else
 		link->beats_missed = 0;
 	if (link->beats_missed * w->options.heartbeat_ns >= w->options.lost_ns) {
@@ -124,6 +124,7 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 	struct wf_worker *w = link->worker;
 	char how[WF_ERROR_BYTES];
 
+	wf_link_record(link, WF_RECORDER_DOOR_CLOSED, 0, (uint64_t)e->code);
 	if (link->peer_host && wf_host_peer_dead(link->peer_host)) {
 		wf_live_host_dead(link);
 		return;

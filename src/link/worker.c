@@ -172,6 +172,7 @@ static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 	struct wf_error e;
 
 	on->reopen = false;
+	wf_recorder_add(&w->recorder, WF_RECORDER_REOPEN, 0, (uint64_t)(on - w->rails), 0);
 	WF_LIST_EACH(node, &w->link_list)
 		wf_attempt_leave(WF_CONTAINER(node, struct wf_link, node), on);
 	if (wf_rail_reopen(on->rail, &e))
@@ -432,7 +433,9 @@ static int run_notices(struct wf_worker *w)
 	while ((node = wf_list_pop(&now))) {
 		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
 
+		wf_recorder_enter(&w->recorder, "a callback of the program", NULL);
 		notice->run(notice);
+		wf_recorder_leave(&w->recorder);
 		count++;
 	}
 	return count;
@@ -560,6 +563,9 @@ static void look_back(struct wf_worker *w)
 	w->turn_ns = w->now_ns;
 	if (still_ns < STILL_NS)
 		return;
+	if (still_ns >= w->options.lost_ns / 2)
+		wf_recorder_add(&w->recorder, WF_RECORDER_STOOD_STILL, 0,
+				still_ns / WF_NS_PER_MS, 0);
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 

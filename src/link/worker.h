@@ -101,6 +101,7 @@ struct wf_worker {
 	struct wf_timers timers;
 	struct wf_table links; /* by the id that peers put into frames */
 	struct wf_list link_list;
+	uint32_t link_number;  /* of the last one made */
 	struct wf_list dirty;  /* links with something to send */
 	struct wf_list notices;
 	uint64_t now_ns;       /* of this turn */

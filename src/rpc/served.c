@@ -96,6 +96,7 @@ static void send_reply(struct wf_served *s)
 		free_served(s);
 		return;
 	}
+	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->status);
 	wf_timer_stop(&s->serving->transfer->worker->timers, &s->timer);
 	s->parcel.type = WF_RECORD_REPLY;
 	s->parcel.head_bytes = head_bytes;
@@ -299,6 +300,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		return -ENOMEM;
 	}
 	s->known = true;
+	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
 		wf_worker_timer(w, &s->timer, s->deadline_ns, deadline);
 	take_request(s, &c);

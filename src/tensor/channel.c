@@ -324,6 +324,7 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 			r->arrival->receive = r;
 			r->state = WF_RECEIVING_MEMORY;
 			r->waiter.retry = retry_memory;
+			wf_link_record(link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
 			wf_pool_wait(&c->worker->pool, &r->waiter);
 			return;
 		}

@@ -27,6 +27,8 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	wf_list_remove(&p->withdraw.node);
 	wf_grant_close(&p->grant);
 	if (p->offer) {
+		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer,
+			       e ? (uint64_t)why.code : 0);
 		wf_table_remove(&p->transfer->parcels, p->offer);
 		wf_link_real(link)->offer_count--;
 	}
@@ -141,6 +143,8 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		fail_later(p);
 		return;
 	}
+	if (p->offer)
+		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer, p->body_bytes);
 	w = wf_writer(p->head, bytes);
 	p->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
@@ -250,6 +254,7 @@ static void withdraw(struct wf_parcel *p)
 	const struct wf_caps *caps = wf_link_caps(link);
 
 	p->state = WF_PARCEL_WITHDRAWING;
+	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
 	p->withdraw.type = WF_RECORD_WITHDRAW;
 	p->withdraw.id = p->offer;
 	p->withdraw.sent = withdraw_heard;
@@ -311,6 +316,7 @@ void wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		return;
+	wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER_AGAIN, p->offer, pull);
 	if (grant(p, &offer.body, &p->why)) {
 		offer.body = (struct wf_body){ .way = WF_BODY_NONE };
 		fail_later(p);

@@ -36,6 +36,7 @@ static void finish(struct wf_pull *pull)
 	struct wf_error why = pull->why;
 	bool well = !pull->stopping;
 
+	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
 	wf_timer_stop(&w->timers, &pull->timer);
 	wf_list_remove(&pull->node);
 	wf_grant_close(&pull->grant);
@@ -98,6 +99,7 @@ static void ask(struct wf_pull *pull)
 
 	if (pull->asked || pull->busy)
 		return;
+	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
 	pull->granted = false;
 	wf_grant_close(&pull->grant);
 	if (wf_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id, 0)) {
@@ -179,6 +181,7 @@ void wf_pull_feed(struct wf_pull *pull)
 			arm(pull, RETRY_NS);
 			return;
 		}
+		wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
 		if (r->state == WF_PULL_READ_FREE)
 			pull->next += r->count;
 		r->state = WF_PULL_READ_BUSY;
@@ -197,6 +200,8 @@ static void read_done(struct wf_read *read, int status)
 	/* Stopped in the middle, it may have read what was no longer offered. */
 	if (!status && wf_link_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
 		status = -ESTALE;
+	if (status)
+		wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)status);
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
 	if (status) {
 		/* Those that fail together count once. */
@@ -254,6 +259,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 		pull->reads[i] = (struct wf_pull_read){ .read.done = read_done, .pull = pull };
 	wf_link_get(link);
 	wf_link_watch(link, false);
+	wf_link_record(link, WF_RECORDER_PULL, pull->id, body->bytes);
 	if (link->state == WF_LINK_UP)
 		wf_pull_up(pull);
 	return 0;

@@ -36,7 +36,7 @@ static const struct {
 	[WF_RECORDER_RESYNC_IN] = { "the peer misses frames, has those up to %llu" },
 	[WF_RECORDER_NO_CREDIT] = { "%llu bytes of records wait for credit" },
 	[WF_RECORDER_CREDIT] = { "has credit for %llu frames, after %llu us" },
-	[WF_RECORDER_FULL] = { "the provider takes nothing, to begin with frame %llu" },
+	[WF_RECORDER_FULL] = { "the provider does not take frame %llu", .coded = true },
 	[WF_RECORDER_NOT_FULL] = { "the provider takes frames again, after %llu us" },
 
 	[WF_RECORDER_OFFER] = { "offer %llu, %llu bytes" },
