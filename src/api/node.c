@@ -8,37 +8,40 @@
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/fork.h"
 
-/* Every open node of the process: for fork alone. */
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t all_once = PTHREAD_ONCE_INIT;
+/* Every open node of the process: for fork alone, and changed under its hold. */
 static struct wf_list all = { &all, &all };
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&all_lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&all_lock);
-}
-
-/* The child has copies of descriptors that would hide the parent's death. */
+/*
+ * The child has copies of descriptors that would hide the parent's death.  Once
+ * closed their numbers are the child's: its own children leave them alone.
+ */
 static void in_child(void)
 {
-	WF_LIST_EACH(at, &all) {
+	struct wf_list *at;
+
+	while ((at = wf_list_pop(&all))) {
 		struct weft_node *node = WF_CONTAINER(at, struct weft_node, node);
 
 		atomic_store(&node->forked, true);
 		wf_worker_forked(&node->worker);
 	}
-	pthread_mutex_unlock(&all_lock);
 }
 
-static void watch_forks(void)
+static void list(struct weft_node *node)
 {
-	pthread_atfork(before_fork, after_fork, in_child);
+	wf_fork_watch(in_child);
+	wf_fork_hold();
+	wf_list_append(&all, &node->node);
+	wf_fork_let();
+}
+
+static void unlist(struct weft_node *node)
+{
+	wf_fork_hold();
+	wf_list_remove(&node->node);
+	wf_fork_let();
 }
 
 int wf_node_check(const struct weft_node *node)
@@ -245,7 +248,8 @@ static void *run(void *arg)
 	struct weft_node *node = arg;
 	struct wf_worker *w = &node->worker;
 
-	while (!node->stop)
+	/* Forked in a callback that returned: the child has nothing more to do here. */
+	while (!node->stop && !w->forked)
 		wf_worker_wait(w, wf_clock_now() + WF_NS_PER_S);
 	return NULL;
 }
@@ -315,10 +319,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 		wf_last_copy(&e);
 		goto destroy_locks;
 	}
-	pthread_once(&all_once, watch_forks);
-	pthread_mutex_lock(&all_lock);
-	wf_list_append(&all, &n->node);
-	pthread_mutex_unlock(&all_lock);
+	list(n);
 	if (!n->manual) {
 		err = -pthread_create(&n->thread, NULL, run, n);
 		if (err) {
@@ -330,9 +331,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	return 0;
 
 close_worker:
-	pthread_mutex_lock(&all_lock);
-	wf_list_remove(&n->node);
-	pthread_mutex_unlock(&all_lock);
+	unlist(n);
 	wf_worker_leave(&n->worker);
 	wf_worker_close(&n->worker);
 destroy_locks:
@@ -394,10 +393,9 @@ int weft_node_close(struct weft_node *node)
 	wf_echo_fini(&node->echoes);
 	wf_transfer_fini(&node->transfer);
 	let_go(node);
+	/* First: a child must not look at what is being freed. */
+	unlist(node);
 	wf_worker_close(&node->worker);
-	pthread_mutex_lock(&all_lock);
-	wf_list_remove(&node->node);
-	pthread_mutex_unlock(&all_lock);
 	pthread_cond_destroy(&node->ended);
 	pthread_mutex_destroy(&node->lock);
 	free(node);
@@ -472,6 +470,9 @@ const char *weft_peer_name(const struct weft_peer *peer)
 {
 	const char *name;
 
+	/* In a forked child the lock may be held for ever. */
+	if (wf_node_check(peer->owner))
+		return peer->address;
 	pthread_mutex_lock(&peer->owner->lock);
 	name = peer->name[0] ? peer->name : peer->address;
 	pthread_mutex_unlock(&peer->owner->lock);
@@ -541,7 +542,8 @@ int weft_poll(struct weft_node *node, uint64_t timeout_ns)
 		return err;
 	node->ended_count = 0;
 	wf_node_turn(node, timeout_ns >= UINT64_MAX - now ? UINT64_MAX : now + timeout_ns);
-	return (int)node->ended_count;
+	err = wf_node_check(node);
+	return err ? err : (int)node->ended_count;
 }
 
 int weft_fd(struct weft_node *node)

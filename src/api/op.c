@@ -96,6 +96,9 @@ static void publish(struct wf_notice *notice)
 	atomic_store(&op->state, WF_OP_TOLD);
 	if (op->options.done)
 		op->options.done(op, op->options.arg);
+	/* A child that was forked in there: the lock may be held for ever. */
+	if (wf_node_check(node))
+		return;
 	pthread_mutex_lock(&node->lock);
 	atomic_store(&op->state, WF_OP_ENDED);
 	pthread_cond_broadcast(&node->ended);
@@ -334,21 +337,24 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 	uint64_t until;
 	int err;
 
+	err = node ? wf_node_check(node) : 0;
+	if (err)
+		return err;
 	if (atomic_load(&op->state) == WF_OP_ENDED)
 		return 0;
 	if (!node)
 		return wf_last_set(-EINVAL, "the operation's node has closed");
-	err = wf_node_check(node);
-	if (err)
-		return err;
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "weft_wait inside a callback would wait for itself");
 	until = after(wf_clock_now(), timeout_ns);
 	if (!node->manual || !pthread_equal(node->thread, pthread_self())) {
 		err = wait_threaded(node, op, until);
 	} else {
-		while (atomic_load(&op->state) != WF_OP_ENDED && wf_clock_now() < until)
+		while (atomic_load(&op->state) != WF_OP_ENDED && wf_clock_now() < until) {
 			wf_node_turn(node, until);
+			if (wf_node_check(node))
+				return -EOWNERDEAD;
+		}
 		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
 	}
 	return err ? wf_last_set(err, "the operation has not ended yet") : 0;
@@ -377,7 +383,10 @@ enum weft_executed weft_op_executed(const struct weft_op *op)
 int weft_op_path(const struct weft_op *op, struct weft_path *path)
 {
 	size_t size = path->size;
+	int err = op->owner ? wf_node_check(op->owner) : 0;
 
+	if (err)
+		return err;
 	if (size < sizeof(size))
 		return wf_last_set(-EINVAL, "path->size is not set");
 	if (!weft_op_ended(op))

@@ -12,8 +12,8 @@ struct weft_stub {
 	struct weft_peer *peer;
 };
 
-/* The call whose closure runs in this thread. */
-static _Thread_local const struct weft_op *replying;
+/* How the call ended whose closure runs in this thread. */
+static _Thread_local const struct wf_error *replying;
 
 static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		      const uint8_t *reply, size_t bytes)
@@ -72,15 +72,30 @@ void wf_rpc_drop(struct weft_op *op)
 	op->call.call = NULL;
 }
 
+static void reply(ProtobufCClosure closure, const ProtobufCMessage *message, void *data,
+		  const struct wf_error *outcome)
+{
+	const struct wf_error *outer = replying;
+
+	replying = outcome;
+	if (closure)
+		closure(message, data);
+	replying = outer;
+}
+
+/* Of a call for which there is no operation: only the closure can say so. */
+static void refuse(ProtobufCClosure closure, void *data, int err)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, err, "%s", weft_error());
+	reply(closure, NULL, data, &e);
+}
+
 /* The user's closure: as a notice, before the operation has ended for anybody else. */
 void wf_rpc_closure(struct weft_op *op)
 {
-	const struct weft_op *outer = replying;
-
-	replying = op;
-	if (op->call.closure)
-		op->call.closure(op->call.reply, op->call.closure_data);
-	replying = outer;
+	reply(op->call.closure, op->call.reply, op->call.closure_data, &op->error);
 	if (op->call.reply)
 		protobuf_c_message_free_unpacked(op->call.reply, NULL);
 	op->call.reply = NULL;
@@ -89,8 +104,8 @@ void wf_rpc_closure(struct weft_op *op)
 enum weft_status weft_reply_status(const char **message)
 {
 	if (message)
-		*message = replying ? replying->error.text : "";
-	return replying ? wf_status_of(replying->error.code) : WEFT_UNKNOWN;
+		*message = replying ? replying->text : "";
+	return replying ? wf_status_of(replying->code) : WEFT_UNKNOWN;
 }
 
 /* Pack the request and go; a failure is told by the closure, as any other. */
@@ -121,10 +136,10 @@ static void invoke_stub(ProtobufCService *service, unsigned method, const Protob
 {
 	struct weft_stub *stub = WF_CONTAINER(service, struct weft_stub, service);
 	struct weft_op *op;
+	int err = wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, NULL, &op);
 
-	/* Without memory for the operation only the closure can say so. */
-	if (wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, NULL, &op)) {
-		closure(NULL, closure_data);
+	if (err) {
+		refuse(closure, closure_data, err);
 		return;
 	}
 	invoke(op, service->descriptor, method, input, closure, closure_data);
@@ -169,7 +184,12 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 			ProtobufCClosure closure, void *closure_data)
 {
 	struct weft_op *op = WF_CONTAINER(service, struct weft_op, call.service);
+	int err = wf_node_check(op->owner);
 
+	if (err) {
+		refuse(closure, closure_data, err);
+		return;
+	}
 	if (op->call.begun)
 		return; /* it is for one invocation, as weft_call_open says */
 	invoke(op, service->descriptor, method, input, closure, closure_data);
@@ -219,8 +239,9 @@ int weft_serve(struct weft_node *node, ProtobufCService *service)
 struct weft_peer *weft_call_peer(void *closure_data)
 {
 	struct wf_served *served = closure_data;
+	struct weft_node *node = served->serving->transfer->ctx;
 
-	return wf_node_peer_of(served->serving->transfer->ctx, served->link);
+	return wf_node_check(node) ? NULL : wf_node_peer_of(node, served->link);
 }
 
 uint64_t weft_call_left_ns(void *closure_data)

@@ -273,7 +273,8 @@ void *weft_op_take(struct weft_op *op)
 {
 	void *chunk;
 
-	if (op->kind != WF_OP_RECV || !weft_op_ended(op))
+	if (op->kind != WF_OP_RECV || !weft_op_ended(op) ||
+	    (op->owner && wf_node_check(op->owner)))
 		return NULL;
 	chunk = op->recv.receiving.chunk;
 	op->recv.receiving.chunk = NULL;

@@ -144,6 +144,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_timer_stop(&w->timers, &link->ack_timer);
 	wf_live_redialled(link);
 	wf_ringer_close(link->ringer);
+	if (link->peer_host)
+		wf_worker_unwatch_peer(w, wf_host_peer_fd(link->peer_host));
 	wf_host_peer_close(link->peer_host);
 	wf_assembly_fini(&link->assembly);
 	link->ringer = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/socket.h"
 #include "link/lookup.h"
+#include "util/fork.h"
 #include "util/list.h"
 
 #include <arpa/inet.h>
@@ -151,11 +152,13 @@ static void close_fd(struct wf_socket *s)
 	if (s->fd < 0)
 		return;
 	(void)watch(s, EPOLL_CTL_DEL, 0);
+	wf_fork_hold();
 	if (s->stage != LOOKUP) { /* that one is the lookup's */
 		(void)shutdown(s->fd, SHUT_RDWR);
 		(void)close(s->fd);
 	}
 	s->fd = -1;
+	wf_fork_let();
 }
 
 static uint32_t wanted(unsigned ready)
@@ -185,7 +188,9 @@ static struct wf_socket *new_socket(struct wf_socket_set *set, void *owner, enum
 		return NULL;
 	*s = (struct wf_socket){ .set = set, .owner = owner, .fd = -1, .stage = stage,
 				 .want = WF_SOCKET_READABLE };
+	wf_fork_hold();
 	wf_list_append(&set->members, &s->node);
+	wf_fork_let();
 	return s;
 }
 
@@ -366,7 +371,9 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 		return -EMFILE;
 	do {
 		at_bytes = sizeof(at);
+		wf_fork_hold();
 		s->fd = accept4(listener->fd, &at.any, &at_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		wf_fork_let();
 	} while (s->fd < 0 && is_connections_own(errno));
 	if (s->fd < 0) {
 		err = errno == EAGAIN ? -EAGAIN : -EMFILE;
@@ -406,7 +413,9 @@ static int connect_to(struct wf_socket *s, const struct addrinfo *a)
 {
 	int err;
 
+	wf_fork_hold();
 	s->fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	wf_fork_let();
 	if (s->fd < 0)
 		return -errno;
 	s->stage = DIALLING;
@@ -656,6 +665,8 @@ void wf_socket_close(struct wf_socket *s)
 		return;
 	close_fd(s);
 	free_dial(s);
+	wf_fork_hold();
 	wf_list_remove(&s->node);
+	wf_fork_let();
 	free(s);
 }

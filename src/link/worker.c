@@ -222,6 +222,12 @@ int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id)
 	return watch_fd(w, fd, TAG_LINK, link_id);
 }
 
+/* By name: a forked child may hold a copy of @fd, and that keeps its entry alive. */
+void wf_worker_unwatch_peer(struct wf_worker *w, int fd)
+{
+	(void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 static void peer_ended(struct wf_worker *w, uint64_t id)
 {
 	WF_LIST_EACH(node, &w->link_list) {
@@ -430,7 +436,8 @@ static int run_notices(struct wf_worker *w)
 
 	wf_list_init(&now);
 	wf_list_splice(&now, &w->notices);
-	while ((node = wf_list_pop(&now))) {
+	/* What a child that was forked in a callback has copies of is told in its parent. */
+	while (!w->forked && (node = wf_list_pop(&now))) {
 		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
 
 		wf_recorder_enter(&w->recorder, "a callback of the program", NULL);
@@ -651,7 +658,7 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 
 	for (;;) {
 		count = wf_worker_poll(w);
-		if (count || w->now_ns >= until_ns)
+		if (count || w->forked || w->now_ns >= until_ns)
 			return count;
 		if (w->now_ns - w->busy_ns < w->options.spin_ns) {
 			/* The peer may be waiting for this very core. */
@@ -671,6 +678,10 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 
 void wf_worker_forked(struct wf_worker *w)
 {
+	w->forked = true;
+	(void)close(w->epoll_fd);
+	(void)close(w->wake_fd);
+	w->epoll_fd = w->wake_fd = -1;
 	wf_door_forked(w->door);
 	wf_host_forked(w->host);
 	if (w->bell)

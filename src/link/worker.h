@@ -79,6 +79,7 @@ struct wf_worker {
 	struct wf_counters counters;
 	struct wf_recorder recorder;
 	bool manual;
+	bool forked;           /* this process is a child */
 	bool beyond_loopback;
 	char name[WF_GREET_NAME_BYTES];
 	uint8_t incarnation[WF_INCARNATION_BYTES];
@@ -169,10 +170,14 @@ void wf_worker_defer(struct wf_worker *w, struct wf_notice *notice);
 void wf_worker_timer(struct wf_worker *w, struct wf_timer *timer, uint64_t at_ns,
 		     void (*fire)(struct wf_timer *));
 
-/* Watch the process of the link @link_id by its pidfd.  Threads: owner. */
+/* Watch the process of the link @link_id by its pidfd, until unwatched.  Threads: owner. */
 int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id);
+void wf_worker_unwatch_peer(struct wf_worker *w, int fd);
 
-/* A forked child: close what would hide our death, touch nothing of the fabric. */
+/*
+ * A forked child: close what would hide our death, touch nothing of the fabric,
+ * and turn the loop no more, also when the fork was in a callback of this worker.
+ */
 void wf_worker_forked(struct wf_worker *w);
 
 #endif

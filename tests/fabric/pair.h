@@ -99,6 +99,20 @@ void pair_say(struct pair_other *other, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 const char *pair_hear(struct pair_other *other);
 
+/* A tensor each way, pulled: a node and another process go on as if nothing had been. */
+void pair_exchange(struct pair *pair, struct pair_other *other);
+
+/* The files in /dev/shm that a process has mapped or open: other programs have some, too. */
+#define PAIR_FILES_MAX 32
+struct pair_files {
+	char names[PAIR_FILES_MAX][96];
+	size_t count;
+};
+void pair_files_of(pid_t pid, struct pair_files *files);
+
+/* How many of them are still there, but for those that are @but's, too. */
+size_t pair_files_left(const struct pair_files *files, const struct pair_files *but);
+
 /* For both sides. */
 
 #define need(condition) pair_need(condition, #condition, __FILE__, __LINE__)
@@ -138,5 +152,8 @@ void pair_ended(struct weft_op *op, enum weft_status status);
 
 /* Reach the other side and back; so what was sent before has arrived there. */
 void pair_ping(struct weft_peer *peer);
+
+/* A byte of memory that a transfer may be writing just now. */
+char pair_peek(const void *byte);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What killed, frozen, restarted and forked processes do to the others, over
+ * What killed, frozen and restarted processes do to the others, over
  * every provider that this host has: each operation ends once, in bounded time.
  */
 #include <setjmp.h>
@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -140,7 +139,7 @@ static void begin_load(struct load *load, struct pair *pair, enum phase phase)
 		add_recv(load, pair, 8, "from", &tensor)->may_succeed = true;
 		add_send(load, pair->peer, 8, "to", BODY)->may_succeed = true;
 		pair_say(&pair->other, "bodies");
-		while (((volatile char *)into)[0] == 0x55)
+		while (pair_peek(into) == 0x55)
 			need(pair_now_ns() < until);
 	}
 }
@@ -183,19 +182,6 @@ static void free_load(struct load *load)
 	}
 }
 
-/* A node and its other peer go on as if nothing had been. */
-static void exchange(struct pair *pair, struct pair_other *other)
-{
-	struct pair_send send;
-
-	pair_do(other, "recv 5 here 300000 1");
-	pair_do(other, "send 5 there 300000 2");
-	send = pair_send(other->peer, 5, "here", 300000, 1);
-	pair_received(pair_recv(pair->node, other->peer, 5, "there"), 300000, 2);
-	pair_sent(&send);
-	pair_do(other, "finish");
-}
-
 /* One peer in each phase, and one that nothing happens to. */
 static void lose_peers(int signal, uint64_t limit_ns)
 {
@@ -208,7 +194,7 @@ static void lose_peers(int signal, uint64_t limit_ns)
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&all, at, NULL);
 		bystander = all.other;
-		exchange(&all, &bystander);
+		pair_exchange(&all, &bystander);
 		for (enum phase phase = IDLE; phase < PHASES; phase++) {
 			pairs[phase] = all;
 			pair_start(&pairs[phase].other, at, NULL, all.node);
@@ -220,7 +206,7 @@ static void lose_peers(int signal, uint64_t limit_ns)
 		for (enum phase phase = IDLE; phase < PHASES; phase++)
 			need(!kill(pairs[phase].other.pid, signal));
 		end_loads(loads, limit_ns);
-		exchange(&all, &bystander);
+		pair_exchange(&all, &bystander);
 		/* Quiet: what was being received is the test's again. */
 		memset(bytes + BODY, 0x55, BODY);
 		pair_sleep_ms(20);
@@ -297,7 +283,7 @@ static void who_thaws_is_a_peer_again(void **state)
 	(void)state;
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&pair, at, NULL);
-		exchange(&pair, &pair.other);
+		pair_exchange(&pair, &pair.other);
 		op = pair_recv(pair.node, pair.peer, 1, "k");
 		assert_int_equal(kill(pair.other.pid, SIGSTOP), 0);
 		pair_ended(op, WEFT_UNAVAILABLE);
@@ -306,7 +292,7 @@ static void who_thaws_is_a_peer_again(void **state)
 		assert_int_equal(counters.peers_lost, 1);
 		assert_int_equal(kill(pair.other.pid, SIGCONT), 0);
 		pair_do(&pair.other, "settle");
-		exchange(&pair, &pair.other);
+		pair_exchange(&pair, &pair.other);
 		pair_close(&pair);
 	}
 }
@@ -328,7 +314,7 @@ static void a_restarted_peer_is_reached_at_its_old_address(void **state)
 		for (unsigned round = 0; round < 3; round++) {
 			pair_start(&pair.other, at, address, pair.node);
 			assert_ptr_equal(pair.other.peer, pair.peer);
-			exchange(&pair, &pair.other);
+			pair_exchange(&pair, &pair.other);
 			if (round == 2)
 				break;
 			op = pair_recv(pair.node, pair.peer, 1, "k");
@@ -354,7 +340,7 @@ static void closing_a_node_does_not_wait_for_a_frozen_peer(void **state)
 	(void)state;
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&pair, at, NULL);
-		exchange(&pair, &pair.other);
+		pair_exchange(&pair, &pair.other);
 		assert_int_equal(kill(pair.other.pid, SIGSTOP), 0);
 		large = pair_send(pair.peer, 1, "k", MIB, 1);
 		small = pair_send(pair.peer, 1, "k", 100, 1);
@@ -374,76 +360,10 @@ static void closing_a_node_does_not_wait_for_a_frozen_peer(void **state)
 
 /* Files in /dev/shm. */
 
-#define FILES_MAX 32
-#define SHM "/dev/shm/"
-
-struct files {
-	char names[FILES_MAX][96];
-	size_t count;
-};
-
-static bool has(const struct files *files, const char *name)
-{
-	for (size_t i = 0; i < files->count; i++)
-		if (!strcmp(files->names[i], name))
-			return true;
-	return false;
-}
-
-static void add(struct files *files, const char *path)
-{
-	if (strncmp(path, SHM, strlen(SHM)) || has(files, path))
-		return;
-	need(files->count < FILES_MAX);
-	snprintf(files->names[files->count++], sizeof(files->names[0]), "%s", path);
-}
-
-/* What process @pid has mapped or open there: other programs use it, too. */
-static void files_of(pid_t pid, struct files *files)
-{
-	char path[300], line[512], target[300];
-	struct dirent *entry;
-	ssize_t length;
-	FILE *maps;
-	DIR *fds;
-
-	*files = (struct files){ .count = 0 };
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "r");
-	need(maps != NULL);
-	while (fgets(line, sizeof(line), maps)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (strchr(line, '/'))
-			add(files, strchr(line, '/'));
-	}
-	fclose(maps);
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	fds = opendir(path);
-	need(fds != NULL);
-	while ((entry = readdir(fds))) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%s", pid, entry->d_name);
-		length = readlink(path, target, sizeof(target) - 1);
-		if (length < 0)
-			continue;
-		target[length] = '\0';
-		add(files, target);
-	}
-	closedir(fds);
-}
-
-static size_t remaining(const struct files *files, const struct files *but)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < files->count; i++)
-		count += !has(but, files->names[i]) && !access(files->names[i], F_OK);
-	return count;
-}
-
 static void a_survivor_removes_what_the_dead_left(void **state)
 {
 	struct weft_node_options options;
-	struct files own, others;
+	struct pair_files own, others;
 	struct weft_op *op;
 	struct pair pair;
 	uint64_t until;
@@ -453,24 +373,24 @@ static void a_survivor_removes_what_the_dead_left(void **state)
 		options = pair_options(at);
 		pair = (struct pair){ .provider = at };
 		assert_int_equal(weft_node_open(&options, &pair.node), 0);
-		files_of(getpid(), &own);
+		pair_files_of(getpid(), &own);
 		pair_start(&pair.other, at, NULL, pair.node);
 		pair.peer = pair.other.peer;
-		exchange(&pair, &pair.other);
-		files_of(pair.other.pid, &others);
+		pair_exchange(&pair, &pair.other);
+		pair_files_of(pair.other.pid, &others);
 		if (!strcmp(at, "shm"))
-			assert_true(remaining(&others, &own) > 0);
+			assert_true(pair_files_left(&others, &own) > 0);
 		op = pair_recv(pair.node, pair.peer, 1, "k");
 		pair_kill(&pair.other, SIGKILL);
 		pair.peer = NULL;
 		pair_ended(op, WEFT_UNAVAILABLE);
 		weft_op_free(op);
 		until = pair_now_ns() + KILLED_NS;
-		while (remaining(&others, &own) && pair_now_ns() < until)
+		while (pair_files_left(&others, &own) && pair_now_ns() < until)
 			pair_sleep_ms(1);
-		assert_int_equal(remaining(&others, &own), 0);
+		assert_int_equal(pair_files_left(&others, &own), 0);
 		pair_close(&pair);
-		assert_int_equal(remaining(&own, &(struct files){ .count = 0 }), 0);
+		assert_int_equal(pair_files_left(&own, &(struct pair_files){ .count = 0 }), 0);
 	}
 }
 
@@ -483,7 +403,7 @@ static void do_meet(struct pair *side, char *arguments)
 static void the_next_node_removes_what_all_the_dead_left(void **state)
 {
 	struct weft_node_options options;
-	struct files first_files, second_files, none = { .count = 0 };
+	struct pair_files first_files, second_files, none = { .count = 0 };
 	struct pair_other first, second;
 	struct weft_node *node;
 
@@ -493,122 +413,24 @@ static void the_next_node_removes_what_all_the_dead_left(void **state)
 		pair_start(&first, at, NULL, NULL);
 		pair_start(&second, at, NULL, NULL);
 		pair_do(&second, "meet %s", first.address);
-		files_of(first.pid, &first_files);
-		files_of(second.pid, &second_files);
+		pair_files_of(first.pid, &first_files);
+		pair_files_of(second.pid, &second_files);
 		/* Neither has the time to clear up after the other. */
 		assert_int_equal(kill(first.pid, SIGSTOP), 0);
 		pair_kill(&second, SIGKILL);
 		pair_kill(&first, SIGKILL);
 		if (!strcmp(at, "shm"))
-			assert_true(remaining(&first_files, &none) > 0);
+			assert_true(pair_files_left(&first_files, &none) > 0);
 		assert_int_equal(weft_node_open(&options, &node), 0);
-		assert_int_equal(remaining(&first_files, &none), 0);
-		assert_int_equal(remaining(&second_files, &none), 0);
+		assert_int_equal(pair_files_left(&first_files, &none), 0);
+		assert_int_equal(pair_files_left(&second_files, &none), 0);
 		assert_int_equal(weft_node_close(node), 0);
-	}
-}
-
-/* Forks. */
-
-static int try_everything(struct pair *pair, struct weft_op *op)
-{
-	char byte = 0;
-	int64_t count = 1;
-	struct weft_tensor tensor = pair_tensor(&byte, &count);
-	struct weft_peer *peer;
-	struct weft_op *fresh;
-
-	if (weft_send(pair->peer, 1, "k", 1, &tensor, NULL, &fresh) != -EOWNERDEAD)
-		return 1;
-	if (weft_recv(pair->node, NULL, 1, "k", 1, NULL, NULL, &fresh) != -EOWNERDEAD)
-		return 2;
-	if (weft_ping(pair->peer, NULL, &fresh) != -EOWNERDEAD)
-		return 3;
-	if (weft_peer_open(pair->node, "127.0.0.1:1", &peer) != -EOWNERDEAD)
-		return 4;
-	if (weft_wait(op, 0) != -EOWNERDEAD)
-		return 5;
-	if (weft_poll(pair->node, 0) != -EOWNERDEAD)
-		return 6;
-	/* Harmless, and without effect on the parent. */
-	weft_cancel(op);
-	weft_op_free(op);
-	if (weft_node_close(pair->node) != -EOWNERDEAD)
-		return 7;
-	return 0;
-}
-
-static void a_forked_child_has_no_node_and_harms_nobody(void **state)
-{
-	struct weft_op *op;
-	struct pair pair;
-	int status;
-	pid_t pid;
-
-	(void)state;
-	for (const char *at = pair_first(); at; at = pair_next()) {
-		pair_open(&pair, at, NULL);
-		exchange(&pair, &pair.other);
-		op = pair_recv(pair.node, pair.peer, 1, "k");
-		pid = fork();
-		assert_true(pid >= 0);
-		if (!pid)
-			_exit(try_everything(&pair, op));
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_int_equal(status, 0);
-		assert_false(weft_op_ended(op));
-		pair_do(&pair.other, "send 1 k 1000 1");
-		pair_received(op, 1000, 1);
-		pair_do(&pair.other, "finish");
-		exchange(&pair, &pair.other);
-		pair_close(&pair);
-	}
-}
-
-/* A child that holds copies of everything, for a while. */
-static void do_fork(struct pair *side, char *arguments)
-{
-	pid_t pid = fork();
-
-	(void)arguments;
-	need(pid >= 0);
-	if (!pid) {
-		alarm(30);
-		pause();
-		_exit(0);
-	}
-	snprintf(side->reply, sizeof(side->reply), "%d", pid);
-}
-
-static void a_child_that_lives_on_does_not_hide_a_death(void **state)
-{
-	struct weft_op *op;
-	struct pair pair;
-	uint64_t began;
-	pid_t pid;
-
-	(void)state;
-	for (const char *at = pair_first(); at; at = pair_next()) {
-		pair_open(&pair, at, NULL);
-		exchange(&pair, &pair.other);
-		pid = atoi(pair_do(&pair.other, "fork"));
-		assert_true(pid > 0);
-		exchange(&pair, &pair.other);
-		op = pair_recv(pair.node, pair.peer, 1, "k");
-		pair_kill(&pair.other, SIGKILL);
-		pair.peer = NULL;
-		began = pair_now_ns();
-		pair_ended(op, WEFT_UNAVAILABLE);
-		assert_true(pair_now_ns() - began < KILLED_NS);
-		weft_op_free(op);
-		assert_int_equal(kill(pid, SIGKILL), 0);
-		pair_close(&pair);
 	}
 }
 
 static const struct pair_command commands[] = {
 	{ "flood", do_flood }, { "bodies", do_bodies }, { "meet", do_meet },
-	{ "fork", do_fork },   { "settle", do_settle }, { NULL, NULL },
+	{ "settle", do_settle }, { NULL, NULL },
 };
 
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
@@ -625,8 +447,6 @@ int main(int argc, char **argv)
 		TEST(closing_a_node_does_not_wait_for_a_frozen_peer),
 		TEST(a_survivor_removes_what_the_dead_left),
 		TEST(the_next_node_removes_what_all_the_dead_left),
-		TEST(a_forked_child_has_no_node_and_harms_nobody),
-		TEST(a_child_that_lives_on_does_not_hide_a_death),
 	};
 
 	if (pair_is_other(argc, argv, commands))

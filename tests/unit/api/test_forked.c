@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every function of the public headers does in a forked child: none
+ * blocks, none touches the parent's node, and all that return a code say why.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weft/weft.h>
+#include "tests/fabric/calls.pb-c.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define LIMIT_NS 20000000000ull /* for what takes milliseconds on an idle machine */
+#define KEY "key", 3
+
+/* What the parent has when it forks: some of everything, at rest. */
+static struct weft_node *node, *manual, *server;
+static struct weft_peer *peer;
+static struct weft_op *running, *received, *unmade;
+static struct weft_stub *stub;
+static ProtobufCService *unmade_service;
+static _Atomic(void *) served;
+static void *memory;
+
+static float number = 1;
+static int64_t one = 1;
+static struct weft_tensor tensor = { .data = &number, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				     .dtype = { WEFT_FLOAT, 32, 1 }, .shape = &one };
+
+static void keep_it(Calls__Test_Service *service, const Calls__Nothing *request,
+		    Calls__Nothing_Closure closure, void *closure_data)
+{
+	(void)service;
+	(void)request;
+	(void)closure;
+	weft_call_defer(closure_data);
+	atomic_store(&served, closure_data);
+}
+
+static Calls__Test_Service service, other_service;
+static ProtobufCServiceDescriptor other_descriptor;
+
+/* In the child: is it refused, with a sentence? */
+
+static bool refused(int err)
+{
+	return err == -EOWNERDEAD && strstr(weft_error(), "forked");
+}
+
+static unsigned told;
+static enum weft_status told_status;
+
+static void tell(const Calls__Nothing *reply, void *arg)
+{
+	const char *message;
+
+	(void)arg;
+	told += !reply;
+	told_status = weft_reply_status(&message);
+	told_status = strstr(message, "forked") ? told_status : WEFT_OK;
+}
+
+/* The closure comes inside the call, and says it. */
+static bool call_is_refused(ProtobufCService *by)
+{
+	const Calls__Nothing nothing = CALLS__NOTHING__INIT;
+	unsigned before = told;
+
+	calls__test__empty(by, &nothing, tell, NULL);
+	return told == before + 1 && told_status == WEFT_FAILED_PRECONDITION;
+}
+
+static bool try_alloc(void)
+{
+	void *m;
+
+	return refused(weft_alloc(node, 1, &m));
+}
+
+static bool try_free(void)
+{
+	weft_free(node, memory);
+	return true;
+}
+
+static bool try_node_close(void)
+{
+	return refused(weft_node_close(node)) && refused(weft_node_close(manual));
+}
+
+static bool try_node_address(void)
+{
+	return strchr(weft_node_address(node), ':') != NULL;
+}
+
+static bool try_peer_open(void)
+{
+	struct weft_peer *p;
+
+	return refused(weft_peer_open(node, "a:1", &p));
+}
+
+static bool try_peer_close(void)
+{
+	weft_peer_close(peer);
+	return true;
+}
+
+static bool try_peer_name(void)
+{
+	return *weft_peer_name(peer);
+}
+
+static bool try_ping(void)
+{
+	struct weft_op *o;
+
+	return refused(weft_ping(peer, NULL, &o));
+}
+
+static bool try_wait(void)
+{
+	return refused(weft_wait(running, 0)) && refused(weft_wait(received, WEFT_FOREVER));
+}
+
+static bool try_op_ended(void)
+{
+	return !weft_op_ended(running) && weft_op_ended(received);
+}
+
+static bool try_op_status(void)
+{
+	return weft_op_status(running) == WEFT_UNKNOWN &&
+	       weft_op_status(received) == WEFT_OK;
+}
+
+static bool try_op_message(void)
+{
+	return !*weft_op_message(running);
+}
+
+static bool try_op_executed(void)
+{
+	return weft_op_executed(running) == WEFT_EXECUTED_MAYBE;
+}
+
+static bool try_cancel(void)
+{
+	weft_cancel(running);
+	return true;
+}
+
+static bool try_op_free(void)
+{
+	weft_op_free(running);
+	return true;
+}
+
+static bool try_op_path(void)
+{
+	struct weft_path p = { .size = sizeof(p) };
+
+	return refused(weft_op_path(received, &p));
+}
+
+static bool try_poll(void)
+{
+	return refused(weft_poll(manual, 0)) && refused(weft_poll(node, 0));
+}
+
+static bool try_fd(void)
+{
+	return refused(weft_fd(manual));
+}
+
+static bool try_arm(void)
+{
+	uint64_t ns;
+
+	return refused(weft_arm(manual, &ns));
+}
+
+static bool try_counters(void)
+{
+	struct weft_counters c = { .size = sizeof(c) };
+
+	return refused(weft_node_counters(node, &c));
+}
+
+static bool try_dump(void)
+{
+	return refused(weft_dump(node, stderr));
+}
+
+static bool try_stub_open(void)
+{
+	struct weft_stub *s;
+
+	return refused(weft_stub_open(peer, &calls__test__descriptor, &s));
+}
+
+static bool try_stub_service(void)
+{
+	return call_is_refused(weft_stub_service(stub)) && call_is_refused(unmade_service);
+}
+
+static bool try_call_open(void)
+{
+	ProtobufCService *s;
+	struct weft_op *o;
+
+	return refused(weft_call_open(stub, NULL, &s, &o));
+}
+
+static bool try_stub_close(void)
+{
+	weft_stub_close(stub);
+	return true;
+}
+
+static bool try_serve(void)
+{
+	return refused(weft_serve(node, &other_service.base));
+}
+
+static bool try_call_peer(void)
+{
+	return !weft_call_peer(served);
+}
+
+static bool try_call_left(void)
+{
+	return weft_call_left_ns(served) > 0;
+}
+
+static bool try_call_cancelled(void)
+{
+	return !weft_call_cancelled(served);
+}
+
+static bool try_call_defer(void)
+{
+	weft_call_defer(served);
+	return true;
+}
+
+static bool try_call_fail(void)
+{
+	weft_call_fail(served, WEFT_ABORTED, "by a child");
+	return true;
+}
+
+static bool try_send(void)
+{
+	struct weft_op *o;
+
+	return refused(weft_send(peer, 1, KEY, &tensor, NULL, &o));
+}
+
+static bool try_recv(void)
+{
+	struct weft_op *o;
+
+	return refused(weft_recv(node, NULL, 1, KEY, NULL, NULL, &o));
+}
+
+/* What was received lies in the child's copy of the memory, too. */
+static bool try_op_tensor(void)
+{
+	return *(float *)weft_op_tensor(received, NULL)->data == 1;
+}
+
+static bool try_op_peer(void)
+{
+	return weft_op_peer(received) != NULL;
+}
+
+static bool try_op_take(void)
+{
+	return !weft_op_take(received);
+}
+
+
+/* Nothing of these belongs to a node: they work as ever. */
+
+static bool try_info(void)
+{
+	struct weft_fabric fabric = { .size = sizeof(fabric) };
+	struct weft_info *info;
+	char text[200];
+	bool good = !weft_info_open(NULL, &info);
+
+	good = good && weft_info_count(info) && !weft_info_get(info, 0, &fabric) &&
+	       !weft_info_plan(info, 0, 1, WEFT_PLACE_USER, WEFT_PLACE_USER, text, sizeof(text)) &&
+	       *weft_info_libfabric();
+	if (good)
+		weft_info_close(info);
+	return good;
+}
+
+static bool try_own_node(void)
+{
+	const struct weft_node_options options = { .size = sizeof(options), .provider = "tcp" };
+	struct weft_node *own;
+
+	return !weft_node_open(&options, &own) && !weft_node_close(own);
+}
+
+static bool try_texts(void)
+{
+	size_t count;
+
+	return *weft_version() && *weft_status_name(WEFT_OK) && *weft_strerror(-EINVAL) &&
+	       weft_options(&count) && weft_reply_status(NULL) == WEFT_UNKNOWN;
+}
+
+static bool try_tensor_bytes(void)
+{
+	uint64_t bytes;
+
+	return !weft_tensor_bytes(&tensor, &bytes) && bytes == 4;
+}
+
+/* In this order: what lets go of an object comes after the others. */
+static const struct {
+	const char *name;
+	bool (*as_it_should)(void);
+} functions[] = {
+	{ "weft_alloc", try_alloc },
+	{ "weft_arm", try_arm },
+	{ "weft_call_cancelled", try_call_cancelled },
+	{ "weft_call_defer", try_call_defer },
+	{ "weft_call_left_ns", try_call_left },
+	{ "weft_call_open", try_call_open },
+	{ "weft_call_peer", try_call_peer },
+	{ "weft_dump", try_dump },
+	{ "weft_error", try_alloc },
+	{ "weft_fd", try_fd },
+	{ "weft_info_close", try_info },
+	{ "weft_info_count", try_info },
+	{ "weft_info_get", try_info },
+	{ "weft_info_libfabric", try_info },
+	{ "weft_info_open", try_info },
+	{ "weft_info_plan", try_info },
+	{ "weft_node_address", try_node_address },
+	{ "weft_node_counters", try_counters },
+	{ "weft_node_open", try_own_node },
+	{ "weft_op_ended", try_op_ended },
+	{ "weft_op_executed", try_op_executed },
+	{ "weft_op_message", try_op_message },
+	{ "weft_op_path", try_op_path },
+	{ "weft_op_peer", try_op_peer },
+	{ "weft_op_status", try_op_status },
+	{ "weft_op_take", try_op_take },
+	{ "weft_op_tensor", try_op_tensor },
+	{ "weft_options", try_texts },
+	{ "weft_peer_name", try_peer_name },
+	{ "weft_peer_open", try_peer_open },
+	{ "weft_ping", try_ping },
+	{ "weft_poll", try_poll },
+	{ "weft_recv", try_recv },
+	{ "weft_reply_status", try_texts },
+	{ "weft_send", try_send },
+	{ "weft_serve", try_serve },
+	{ "weft_status_name", try_texts },
+	{ "weft_strerror", try_texts },
+	{ "weft_stub_open", try_stub_open },
+	{ "weft_stub_service", try_stub_service },
+	{ "weft_tensor_bytes", try_tensor_bytes },
+	{ "weft_version", try_texts },
+	{ "weft_wait", try_wait },
+	{ "weft_call_fail", try_call_fail },
+	{ "weft_cancel", try_cancel },
+	{ "weft_free", try_free },
+	{ "weft_op_free", try_op_free },
+	{ "weft_peer_close", try_peer_close },
+	{ "weft_stub_close", try_stub_close },
+	{ "weft_node_close", try_node_close },
+};
+
+static bool is_tried(const char *name)
+{
+	for (size_t i = 0; i < COUNT(functions); i++)
+		if (!strcmp(functions[i].name, name))
+			return true;
+	return false;
+}
+
+/* The functions that the header at @path promises; how many. */
+static size_t check_header(const char *path)
+{
+	static char text[65536];
+	FILE *file = fopen(path, "r");
+	size_t count = 0, bytes;
+
+	assert_non_null(file);
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	assert_true(bytes < sizeof(text) - 1);
+	text[bytes] = '\0';
+	fclose(file);
+	for (char *at = text; (at = strstr(at, "\nWEFT_API ")); at++) {
+		/* Before the bracket; types have the stem, too. */
+		char *end = strchr(at, '('), *name = end;
+
+		assert_non_null(end);
+		while (name[-1] == '_' || islower((unsigned char)name[-1]))
+			name--;
+		*end = '\0';
+		if (!is_tried(name))
+			fail_msg("%s: %s is not in this test's table", path, name);
+		*end = '(';
+		count++;
+	}
+	return count;
+}
+
+static void no_public_function_is_forgotten(void **state)
+{
+	const char *top = getenv("top_srcdir");
+	char pattern[512];
+	size_t count = 0;
+	glob_t headers;
+
+	(void)state;
+	snprintf(pattern, sizeof(pattern), "%s/include/weft/*.h", top ? top : ".");
+	if (glob(pattern, 0, NULL, &headers)) {
+		print_message("skip: no %s: set top_srcdir\n", pattern);
+		skip();
+	}
+	for (size_t i = 0; i < headers.gl_pathc; i++)
+		count += check_header(headers.gl_pathv[i]);
+	globfree(&headers);
+	assert_int_equal(count, COUNT(functions));
+}
+
+static void end_well(struct weft_op *op)
+{
+	assert_int_equal(weft_wait(op, LIMIT_NS), 0);
+	assert_int_equal(weft_op_status(op), WEFT_OK);
+}
+
+static void open_some_of_everything(void)
+{
+	struct weft_node_options options = { .size = sizeof(options), .provider = "tcp" };
+	struct weft_op *op, *call;
+	ProtobufCService *one_call;
+	const Calls__Nothing nothing = CALLS__NOTHING__INIT;
+
+	assert_int_equal(weft_node_open(&options, &node), 0);
+	assert_int_equal(weft_node_open(&options, &server), 0);
+	options.mode = WEFT_MANUAL;
+	assert_int_equal(weft_node_open(&options, &manual), 0);
+	assert_int_equal(weft_peer_open(node, weft_node_address(server), &peer), 0);
+	assert_int_equal(weft_recv(server, NULL, 1, KEY, NULL, NULL, &received), 0);
+	assert_int_equal(weft_send(peer, 1, KEY, &tensor, NULL, &op), 0);
+	end_well(op);
+	weft_op_free(op);
+	end_well(received);
+	assert_int_equal(weft_recv(node, peer, 2, KEY, NULL, NULL, &running), 0);
+	calls__test__init(&service, NULL);
+	service.empty = keep_it;
+	assert_int_equal(weft_serve(server, &service.base), 0);
+	other_descriptor = calls__test__descriptor;
+	other_descriptor.name = "calls.Other";
+	other_service = service;
+	other_service.base.descriptor = &other_descriptor;
+	assert_int_equal(weft_stub_open(peer, &calls__test__descriptor, &stub), 0);
+	assert_int_equal(weft_call_open(stub, NULL, &unmade_service, &unmade), 0);
+	assert_int_equal(weft_call_open(stub, NULL, &one_call, &call), 0);
+	calls__test__empty(one_call, &nothing, tell, NULL);
+	weft_op_free(call);
+	for (unsigned ms = 0; !atomic_load(&served); ms++) {
+		assert_true(ms < LIMIT_NS / 1000000);
+		usleep(1000);
+	}
+	assert_int_equal(weft_alloc(node, 100, &memory), 0);
+}
+
+/* As if no child had been. */
+static void use_and_close_everything(void)
+{
+	struct weft_op *op;
+
+	assert_false(weft_op_ended(running));
+	weft_cancel(running);
+	assert_int_equal(weft_wait(running, LIMIT_NS), 0);
+	assert_int_equal(weft_op_status(running), WEFT_CANCELLED);
+	assert_int_equal(weft_ping(peer, NULL, &op), 0);
+	end_well(op);
+	assert_int_equal(weft_call_cancelled(served), 0);
+	weft_call_fail(served, WEFT_ABORTED, "by the parent");
+	weft_free(node, memory);
+	weft_op_free(op);
+	weft_op_free(running);
+	weft_op_free(received);
+	weft_op_free(unmade);
+	weft_stub_close(stub);
+	weft_peer_close(peer);
+	assert_int_equal(weft_node_close(manual), 0);
+	assert_int_equal(weft_node_close(node), 0);
+	assert_int_equal(weft_node_close(server), 0);
+}
+
+/* The first function that does something else, counted from 1. */
+static int be_the_child(void)
+{
+	alarm((unsigned)(LIMIT_NS / 1000000000)); /* none may block */
+	for (size_t i = 0; i < COUNT(functions); i++)
+		if (!functions[i].as_it_should())
+			return (int)i + 1;
+	return 0;
+}
+
+static void no_function_touches_the_parents_node(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	open_some_of_everything();
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(be_the_child());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		fail_msg("%s, in a forked child", functions[WEXITSTATUS(status) - 1].name);
+	assert_int_equal(status, 0);
+	use_and_close_everything();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_public_function_is_forgotten),
+		cmocka_unit_test(no_function_touches_the_parents_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
