@@ -9,6 +9,7 @@
 
 #include "util/clock.h"
 #include "util/fork.h"
+#include "util/thread.h"
 
 /* Every open node of the process: for fork alone, and changed under its hold. */
 static struct wf_list all = { &all, &all };
@@ -321,7 +322,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	}
 	list(n);
 	if (!n->manual) {
-		err = -pthread_create(&n->thread, NULL, run, n);
+		err = wf_thread_start(&n->thread, run, n);
 		if (err) {
 			wf_last_set(err, "no thread for a node");
 			goto close_worker;

@@ -2,14 +2,14 @@
 #include "link/lookup.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "util/thread.h"
 
 struct wf_lookup {
 	atomic_int holders; /* the thread and the owner; the last one frees */
@@ -65,24 +65,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A detached thread that takes no signals: those are the program's. */
 static int start(struct wf_lookup *l)
 {
-	pthread_attr_t attr;
-	sigset_t all, old;
 	pthread_t thread;
-	int code;
+	int err = wf_thread_start(&thread, run, l);
 
-	code = pthread_attr_init(&attr);
-	if (code)
-		return -code;
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	code = pthread_create(&thread, &attr, run, l);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
-	return -code;
+	if (!err)
+		(void)pthread_detach(thread);
+	return err;
 }
 
 int wf_lookup_open(const char *host, uint16_t port, struct wf_lookup **lookup, struct wf_error *e)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Threads of the library: they take no signals, which are the program's.
+ */
+#ifndef WF_THREAD_H
+#define WF_THREAD_H
+
+#include <pthread.h>
+#include "util/base.h"
+
+/* Begin @run(@arg) in a thread, to be joined or detached.  Threads: any. */
+int wf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
+
+#endif
