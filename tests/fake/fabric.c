@@ -105,6 +105,7 @@ void wf_fake_open(const struct wf_fake *fake)
 	wf_list_init(&fake_net.stalled);
 	wf_list_init(&fake_net.eps);
 	wf_list_init(&fake_net.peps);
+	wf_list_init(&fake_net.mrs);
 	wf_fake_offer(FI_EP_MSG, "tcp", "lo", "127.0.0.1");
 	wf_fake_offer(FI_EP_RDM, "efa", "fake0", NULL);
 }

@@ -63,6 +63,10 @@ void wf_fake_freeze(unsigned node, bool frozen);
 /* Between @a and @b nothing passes any more, and nobody is told. */
 void wf_fake_cut(unsigned a, unsigned b, bool cut);
 
+/* Is there a key by which others may read of that memory; does a living node read of it now? */
+bool wf_fake_is_open(const void *at, size_t bytes);
+bool wf_fake_is_read(const void *at, size_t bytes);
+
 /* The next time at which something happens; UINT64_MAX: never, as things stand. */
 uint64_t wf_fake_next_ns(void);
 

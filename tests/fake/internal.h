@@ -148,6 +148,7 @@ struct fake_pep {
 struct fake_mr {
 	struct fid_mr fid;
 	struct wf_list node; /* in domain->mrs */
+	struct wf_list every; /* in net.mrs */
 	struct fake_domain *domain;
 	const uint8_t *base;
 	size_t count;
@@ -183,6 +184,7 @@ struct thing {
 	uint8_t *copy;
 	size_t count;
 	uint64_t remote, key;
+	const uint8_t *source; /* READ: what the key has led to */
 	bool quiet;         /* injected: no completion */
 	bool fails, lost;
 	struct cq_entry told;
@@ -199,7 +201,7 @@ struct fake_net {
 	uint64_t random, next_key, sent, arrived, overrun;
 	uint16_t next_port;
 	size_t objects;
-	struct wf_list things, stalled, eps, peps;
+	struct wf_list things, stalled, eps, peps, mrs;
 	struct fake_ep **ep_by_id; /* NULL: closed */
 	size_t ep_ids;
 	size_t waiting; /* messages that found no receive */

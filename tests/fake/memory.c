@@ -30,11 +30,21 @@ static const uint8_t *source_of(const struct thing *t, const struct fake_ep *to)
 	return mr->base + offset;
 }
 
+static void fail_read(struct thing *t, struct fake_ep *ep)
+{
+	fake_cq_tell(ep, (struct cq_entry){ .context = t->context, .err = EIO });
+	fake_forget(t);
+	fake_reset(ep);
+}
+
+/*
+ * Twice: first the other side looks for key, right and range, and on the way
+ * back the bytes are taken.  Closing the key in between stops nothing.
+ */
 void fake_happen_read(struct thing *t)
 {
 	struct fake_ep *ep = fake_ep_by(t->from);
 	struct fake_ep *to = fake_ep_by(t->to_shared ? t->to_shared : ep->peer);
-	const uint8_t *source = to && !t->fails ? source_of(t, to) : NULL;
 
 	if (ep->type == FI_EP_RDM && to && fake_net.dead[fake_node_of(to)]) {
 		/* As shm does: the read never ends, and an error comes that names nobody. */
@@ -42,16 +52,57 @@ void fake_happen_read(struct thing *t)
 		fake_forget(t);
 		return;
 	}
-	if (source) {
-		memcpy(t->bytes, source, t->count);
+	if (!to || t->fails) {
+		fail_read(t, ep);
+		return;
+	}
+	if (t->source) {
+		memcpy(t->bytes, t->source, t->count);
 		fake_cq_tell(ep, (struct cq_entry){ .context = t->context,
 						    .flags = FI_RMA | FI_READ });
-	} else {
-		fake_cq_tell(ep, (struct cq_entry){ .context = t->context, .err = EIO });
+		fake_forget(t);
+		return;
 	}
-	fake_forget(t);
-	if (!source)
-		fake_reset(ep);
+	t->source = source_of(t, to);
+	if (!t->source) {
+		fail_read(t, ep);
+		return;
+	}
+	t->due_ns += fake_net.knobs.delay_min_ns;
+	fake_plan(t);
+}
+
+static bool overlap(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_bytes)
+{
+	return a < b + b_bytes && b < a + a_bytes;
+}
+
+bool wf_fake_is_open(const void *at, size_t bytes)
+{
+	WF_LIST_EACH(node, &fake_net.mrs) {
+		const struct fake_mr *mr = WF_CONTAINER(node, struct fake_mr, every);
+
+		if (mr->access & FI_REMOTE_READ && overlap(mr->base, mr->count, at, bytes))
+			return true;
+	}
+	return false;
+}
+
+static bool reads(const struct wf_list *things, const void *at, size_t bytes)
+{
+	WF_LIST_EACH(node, things) {
+		const struct thing *t = WF_CONTAINER(node, struct thing, node);
+
+		if (t->kind == READ && t->source && !fake_net.dead[t->from_node] &&
+		    overlap(t->source, t->count, at, bytes))
+			return true;
+	}
+	return false;
+}
+
+bool wf_fake_is_read(const void *at, size_t bytes)
+{
+	return reads(&fake_net.things, at, bytes) || reads(&fake_net.stalled, at, bytes);
 }
 
 static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *desc, fi_addr_t to,
@@ -66,7 +117,7 @@ static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *des
 	if (err || fake_is_gone(ep, context, false))
 		return err;
 	t = fake_thing(READ, ep);
-	t->due_ns = fake_later_ns() + fake_net.knobs.delay_min_ns; /* there and back */
+	t->due_ns = fake_later_ns();
 	t->to_shared = fake_shared_id(ep, to);
 	t->bytes = bytes;
 	t->count = count;
@@ -92,6 +143,7 @@ static int mr_close(struct fid *fid)
 	struct fake_mr *mr = WF_CONTAINER(fid, struct fake_mr, fid.fid);
 
 	wf_list_remove(&mr->node);
+	wf_list_remove(&mr->every);
 	mr->domain->users--;
 	fake_net.objects--;
 	free(mr);
@@ -122,6 +174,7 @@ static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t acc
 	mr->count = count;
 	mr->access = access;
 	wf_list_append(&domain->mrs, &mr->node);
+	wf_list_append(&fake_net.mrs, &mr->every);
 	fake_net.objects++;
 	*out = &mr->fid;
 	return 0;

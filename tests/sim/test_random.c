@@ -92,6 +92,14 @@ static size_t some_bytes(void)
 	}
 }
 
+/* As likely to fall into a handshake as into a pull or a long wait. */
+static uint64_t soon(void)
+{
+	uint64_t ns = 20 * WF_NS_PER_US << below(16);
+
+	return ns + below(ns);
+}
+
 /* Traffic. */
 
 static void plan_trips(void)
@@ -105,11 +113,11 @@ static void plan_trips(void)
 			.bytes = some_bytes(),
 			.seed = below(UINT64_MAX),
 			.begin_ns = wf_clock_now() + below(BUSY_NS),
-			.limit_ns = in_100(50) ? LONG_NS : 20 * MS + below(900 * MS),
+			.limit_ns = in_100(50) ? LONG_NS : soon(),
 		};
 		t->to = (t->from + 1 + (unsigned)below(node_count - 1)) % node_count;
 		if (t->kind == LONELY_SEND || t->kind == LONELY_RECEIVE)
-			t->limit_ns = 20 * MS + below(900 * MS);
+			t->limit_ns = soon();
 		t->source = malloc(t->bytes + 1);
 		t->target = malloc(t->bytes + 1);
 		assert_true(t->source && t->target);
@@ -173,6 +181,9 @@ static void look_at(struct trip *t)
 			assert_int_equal(t->sent.closures, 1);
 			assert_int_equal(t->sent.reply_right, t->sent.status == WEFT_OK);
 		} else {
+			assert_false(t->bytes && wf_fake_is_open(t->source, t->bytes));
+			if (harmless || shape == WF_WORLD_CONNECTED)
+				assert_false(t->bytes && wf_fake_is_read(t->source, t->bytes));
 			memset(t->source, CANARY, t->bytes); /* nobody may read it any more */
 		}
 	}
