@@ -11,7 +11,6 @@
 #include "link/internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #define RESERVED 2   /* slots of a link for a control frame and an answer */
 #define PROMISE_MIN 2 /* fewer and a link could not keep a frame under way while one is handled */
@@ -23,6 +22,17 @@ static uint32_t share(const struct wf_worker_rail *on, uint32_t link_count)
 	return each > RESERVED ? each - RESERVED : 0;
 }
 
+static void ask(struct wf_worker *w, struct wf_worker_rail *on);
+
+/* The peer has been asked; on an earlier rail, maybe. */
+static void ask_heard(struct wf_control *c, const struct wf_error *e)
+{
+	struct wf_link *link = WF_CONTAINER(c, struct wf_link, ask_control);
+
+	if (!e && link->on)
+		ask(link->worker, link->on);
+}
+
 /* Ask the links with more than their share to give the rest back. */
 static void ask(struct wf_worker *w, struct wf_worker_rail *on)
 {
@@ -30,15 +40,14 @@ static void ask(struct wf_worker *w, struct wf_worker_rail *on)
 
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
-		struct wf_control *c;
+		struct wf_control *c = &link->ask_control;
 
-		if (link->on != on || link->return_asked || wf_budget_open(link) <= each)
+		if (link->on != on || link->return_asked || wf_budget_open(link) <= each ||
+		    !wf_list_empty(&c->node))
 			continue;
-		c = calloc(1, sizeof(*c));
-		if (!c)
-			continue; /* the next link that joins asks again */
 		c->type = WF_RECORD_RETURN;
 		c->id = wf_budget_open(link) - each;
+		c->sent = ask_heard;
 		link->return_asked = true;
 		wf_link_control(link, c);
 	}
@@ -103,17 +112,34 @@ void wf_budget_leave(struct wf_link *link)
 	feed(link->worker, on);
 }
 
+static void give_back(struct wf_link *link);
+
+static void give_heard(struct wf_control *c, const struct wf_error *e)
+{
+	struct wf_link *link = WF_CONTAINER(c, struct wf_link, give_control);
+
+	if (!e && c->id != link->returned_total)
+		give_back(link); /* more since then */
+}
+
+/* Tell the peer how many of its promises it has back. */
+static void give_back(struct wf_link *link)
+{
+	struct wf_control *c = &link->give_control;
+
+	if (!wf_list_empty(&c->node))
+		return; /* it goes on when that one has been heard */
+	c->type = WF_RECORD_RETURNED;
+	c->id = link->returned_total;
+	c->sent = give_heard;
+	wf_link_control(link, c);
+}
+
 /* The peer asks for @count of its promises back. */
 void wf_budget_asked(struct wf_link *link, uint32_t count)
 {
-	struct wf_control *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return; /* it will ask again when it is short */
 	link->returned_total += wf_credit_return(&link->credit, count);
-	c->type = WF_RECORD_RETURNED;
-	c->id = link->returned_total;
-	wf_link_control(link, c);
+	give_back(link);
 }
 
 /* The peer has given back @total of our promises by now. */

@@ -558,10 +558,7 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 	while ((node = wf_list_pop(&controls))) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
 
-		if (c->sent)
-			c->sent(c, e);
-		else
-			free(c);
+		c->sent(c, e);
 	}
 }
 
@@ -598,10 +595,7 @@ void wf_flow_answered(struct wf_link *link, uint32_t seq)
 	while ((node = wf_list_pop(&done))) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
 
-		if (c->sent)
-			c->sent(c, NULL);
-		else
-			free(c);
+		c->sent(c, NULL);
 	}
 	wf_flow_mark(link);
 }

@@ -2,7 +2,8 @@
 /*
  * Frames of a link on their way in: taken in order and exactly once.  What
  * comes twice is confirmed again, what comes too early is dropped and asked
- * for again, and what a peer may not send ends the link.
+ * for again, and what a peer may not send ends the link.  A frame in whose
+ * middle memory runs out counts as lost: it comes again, like any other.
  */
 #include "link/link.h"
 #include "link/internal.h"
@@ -24,12 +25,14 @@ static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack
 	       (int32_t)(link->sequence.received - (uint32_t)small.other) < 0;
 }
 
-/* Records of a control frame that concern the link itself; others go up. */
+/* A record of a control frame: some concern the link itself, others go up. */
 static int control_record(struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_worker *w = link->worker;
 	struct wf_small_record small;
 
+	if (record->flags || record->type < WF_RECORD_WITHDRAW)
+		return -EBADMSG;
 	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
 		return w->sink->record(w->sink_ctx, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
@@ -41,42 +44,85 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 	return 0;
 }
 
+/* A record of a data frame, or a part of one. */
+static int data_record(struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_record whole;
+	int rc = wf_assembly_add(&link->assembly, record, WF_LINK_RECORD_BYTES_MAX, &whole);
+
+	if (rc <= 0)
+		return rc;
+	if (whole.type >= WF_RECORD_WITHDRAW)
+		return -EBADMSG;
+	rc = w->sink->record(w->sink_ctx, link, &whole);
+	if (rc == -ENOMEM)
+		wf_assembly_undo(&link->assembly, record);
+	return rc;
+}
+
+/*
+ * Take the records of a frame but for the first *@handled, which were taken when
+ * it came before.  -EAGAIN: not to the end, because memory ran out or the rail
+ * failed; the frame counts as lost, and *@handled says how far it got.
+ * -ECANCELED: what a record does has ended the link, but not its memory: our
+ * caller holds it.
+ */
+static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t *handled,
+			int (*take)(struct wf_link *link, const struct wf_record *record))
+{
+	uint32_t epoch = link->epoch;
+	struct wf_record record;
+	uint32_t at = 0;
+	int rc;
+
+	while ((rc = wf_unpack_next(unpack, &record)) > 0) {
+		if (at++ < *handled)
+			continue;
+		rc = take(link, &record);
+		if (!link->greeted)
+			return -ECANCELED;
+		if (rc == -ENOMEM)
+			return -EAGAIN;
+		if (rc < 0)
+			break;
+		++*handled;
+		if (link->state != WF_LINK_UP || link->epoch != epoch)
+			return -EAGAIN;
+	}
+	*handled = 0;
+	return rc;
+}
+
 static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
 {
 	bool had = (int32_t)(seq - link->control_received) <= 0;
-	uint32_t epoch = link->epoch;
-	struct wf_record record;
-	int rc = 1;
+	int rc;
 
 	if (!had && too_early(link, unpack)) {
 		wf_flow_ask(link);
 		return;
 	}
-	link->answer_owed = true;
-	wf_flow_mark(link);
-	if (had)
-		return; /* the answer was lost, or it comes late */
-	if (seq != link->control_received + 1) {
+	if (!had && seq != link->control_received + 1) {
 		wf_link_violate(link, "a control frame out of turn");
 		return;
 	}
-	link->control_received = seq;
-	wf_link_record(link, WF_RECORDER_CONTROL_IN, seq, 0);
-	while (rc > 0 && link->state == WF_LINK_UP && link->epoch == epoch) {
-		rc = wf_unpack_next(unpack, &record);
-		if (rc > 0 && (record.flags || record.type < WF_RECORD_WITHDRAW ||
-			       control_record(link, &record)))
-			rc = -EBADMSG;
-	}
-	if (rc < 0)
+	if (!had)
+		wf_link_record(link, WF_RECORDER_CONTROL_IN, seq, 0);
+	/* One that was had: the answer was lost, or it comes late. */
+	rc = had ? 0 : take_records(link, unpack, &link->control_handled, control_record);
+	if (rc == -EBADMSG)
 		wf_link_violate(link, "a control frame that makes no sense");
+	if (rc)
+		return;
+	if (!had)
+		link->control_received = seq;
+	link->answer_owed = true;
+	wf_flow_mark(link);
 }
 
 static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
 {
-	struct wf_worker *w = link->worker;
-	struct wf_record record, whole;
-	uint32_t epoch = link->epoch;
 	int rc;
 
 	if (seq == link->sequence.received && !wf_budget_open(link)) {
@@ -95,23 +141,24 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 	}
 	wf_link_record(link, WF_RECORDER_FRAME_IN, seq, link->sequence.acked);
 	link->on->promised--;
+	rc = take_records(link, unpack, &link->data_handled, data_record);
+	if (rc == -ECANCELED)
+		return;
+	if (rc == -EAGAIN) {
+		/* Not confirmed, so its promise still stands. */
+		link->sequence.received--;
+		if (link->on)
+			link->on->promised++;
+		wf_flow_ask(link);
+		return;
+	}
+	if (rc < 0) {
+		wf_link_violate(link, rc == -ENOSPC ? "more unmatched tensors than a node keeps"
+						    : "a record that makes no sense");
+		return;
+	}
 	wf_budget_refill(link);
 	wf_flow_confirm_later(link);
-	while ((rc = wf_unpack_next(unpack, &record)) > 0) {
-		rc = wf_assembly_add(&link->assembly, &record, WF_LINK_RECORD_BYTES_MAX, &whole);
-		if (rc > 0)
-			rc = whole.type >= WF_RECORD_WITHDRAW
-				     ? -EBADMSG
-				     : w->sink->record(w->sink_ctx, link, &whole);
-		/* What a record does may end the link, but not its memory: our caller holds it. */
-		if (!link->greeted || link->epoch != epoch)
-			return;
-		if (rc < 0)
-			break;
-	}
-	if (rc < 0)
-		wf_link_violate(link, rc == -ENOMEM ? "no memory for a record"
-						    : "a record that makes no sense");
 }
 
 static struct wf_link *addressee(struct wf_worker *w, const struct wf_frame *frame)

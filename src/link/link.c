@@ -42,6 +42,8 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->held);
 	wf_list_init(&link->controls);
 	wf_list_init(&link->controls_out);
+	wf_list_init(&link->ask_control.node);
+	wf_list_init(&link->give_control.node);
 	wf_list_append(&w->link_list, &link->node);
 	return link;
 }
@@ -158,10 +160,13 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->room_granted = link->room_spent = 0;
 	link->room_total = link->room_told = link->room_used = 0;
 	link->control_seq = link->control_received = 0;
+	link->data_handled = link->control_handled = 0;
 	link->answer_owed = false;
 	link->promised_total = link->promised_told = link->returned_seen = link->ack_told = 0;
 	link->returned_total = 0;
 	link->return_asked = false;
+	wf_list_remove(&link->ask_control.node);
+	wf_list_remove(&link->give_control.node);
 	link->epoch = 0;
 	link->pair_count = link->pair_at = 0;
 	link->resuming = false;
@@ -310,6 +315,11 @@ bool wf_link_use_room(struct wf_link *link, uint64_t bytes)
 		return false;
 	link->room_used += bytes;
 	return true;
+}
+
+void wf_link_unuse_room(struct wf_link *link, uint64_t bytes)
+{
+	link->room_used -= bytes;
 }
 
 void wf_link_give_room(struct wf_link *link, uint64_t bytes)

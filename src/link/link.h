@@ -55,7 +55,7 @@ struct wf_control {
 	struct wf_list node;
 	uint8_t type;
 	uint64_t id;
-	/* The peer has it (NULL), or the link died.  May be NULL when nobody asks; then it is freed. */
+	/* The peer has it (NULL), or the link died. */
 	void (*sent)(struct wf_control *c, const struct wf_error *e);
 };
 
@@ -154,11 +154,13 @@ struct wf_link {
 
 	/* frames in */
 	struct wf_assembly assembly;
+	uint32_t data_handled, control_handled; /* records taken of the next frame, which was not taken to the end */
 	uint32_t promised_total;   /* data frames we have ever promised slots for */
 	uint32_t promised_told;    /* as last put into a frame */
 	uint32_t returned_seen;    /* of those, given back unused */
 	uint32_t returned_total;   /* credits we have given back */
 	bool return_asked;
+	struct wf_control ask_control, give_control; /* at most one each of RETURN and RETURNED */
 	uint32_t ack_told;
 	bool ack_now;              /* do not wait for a frame to ride on */
 	uint64_t room_total, room_told, room_used;
@@ -215,6 +217,9 @@ bool wf_link_take_room(struct wf_link *link, uint64_t bytes);
 
 /* The peer has sent an eager tensor of @bytes.  false: it had no room for that. */
 bool wf_link_use_room(struct wf_link *link, uint64_t bytes);
+
+/* It could not be taken after all, and comes again. */
+void wf_link_unuse_room(struct wf_link *link, uint64_t bytes);
 
 /* @bytes of eager tensors of this peer have found their receiver. */
 void wf_link_give_room(struct wf_link *link, uint64_t bytes);

@@ -50,7 +50,11 @@ struct wf_read {
 
 /* The floors above, as the link floor sees them. */
 struct wf_worker_sink {
-	/* A whole record of @link; its bytes are gone on return.  -EBADMSG ends the link. */
+	/*
+	 * A whole record of @link; its bytes are gone on return.  -EBADMSG, -ENOSPC (a
+	 * bound is passed): the link ends.  -ENOMEM: nothing was done, and the record
+	 * comes again.
+	 */
 	int (*record)(void *ctx, struct wf_link *link, const struct wf_record *record);
 	/* A rail works (again): @link may move bulk data; its epoch is new. */
 	void (*up)(void *ctx, struct wf_link *link);

@@ -50,6 +50,14 @@ int wf_assembly_add(struct wf_assembly *a, const struct wf_record *part, uint32_
 	return 1;
 }
 
+void wf_assembly_undo(struct wf_assembly *a, const struct wf_record *part)
+{
+	if (!part->flags)
+		return;
+	a->count -= part->count;
+	a->open = true;
+}
+
 void wf_assembly_fini(struct wf_assembly *a)
 {
 	free(a->bytes);

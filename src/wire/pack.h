@@ -81,6 +81,9 @@ struct wf_assembly {
  */
 int wf_assembly_add(struct wf_assembly *a, const struct wf_record *part, uint32_t total_max,
 		    struct wf_record *whole);
+
+/* Take back @part, the last one, which made a record whole that can't be used yet. */
+void wf_assembly_undo(struct wf_assembly *a, const struct wf_record *part);
 void wf_assembly_fini(struct wf_assembly *a);
 
 #endif

@@ -210,6 +210,25 @@ static void a_record_cut_into_frames_of_odd_sizes_arrives_whole(void **state)
 	wf_assembly_fini(&a);
 }
 
+static void the_last_part_can_come_again(void **state)
+{
+	const struct wf_record first = { .type = 1, .flags = WF_RECORD_MORE, .count = 2,
+					 .total = 3, .bytes = (const uint8_t *)"ab" };
+	const struct wf_record last = { .type = 1, .flags = WF_RECORD_CONTINUED, .count = 1,
+					.total = 3, .bytes = (const uint8_t *)"c" };
+	struct wf_assembly a = { 0 };
+	struct wf_record whole;
+
+	(void)state;
+	assert_int_equal(wf_assembly_add(&a, &first, 3, &whole), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(wf_assembly_add(&a, &last, 3, &whole), 1);
+		assert_memory_equal(whole.bytes, "abc", 3);
+		wf_assembly_undo(&a, &last);
+	}
+	wf_assembly_fini(&a);
+}
+
 static void a_record_of_one_part_stays_in_its_frame(void **state)
 {
 	struct wf_record part = { .type = 1, .count = 3, .total = 3,
@@ -412,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_short_part_is_not_begun_in_the_rest_of_a_frame),
 		cmocka_unit_test(a_frame_holds_no_more_records_than_it_can_count),
 		cmocka_unit_test(a_record_cut_into_frames_of_odd_sizes_arrives_whole),
+		cmocka_unit_test(the_last_part_can_come_again),
 		cmocka_unit_test(a_record_of_one_part_stays_in_its_frame),
 		cmocka_unit_test(a_record_longer_than_the_limit_takes_no_memory),
 		cmocka_unit_test(a_part_that_does_not_follow_is_refused),
