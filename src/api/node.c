@@ -95,6 +95,10 @@ static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *
 
 	if (wf_transfer_owns(record->type))
 		return wf_transfer_record(&node->transfer, link, record);
+	/* Whoever asks who sent it is not to be told that there was no memory for a name. */
+	if ((record->type == WF_RECORD_TENSOR || record->type == WF_RECORD_CALL) &&
+	    !wf_node_peer_of(node, link))
+		return -ENOMEM;
 	switch (record->type) {
 	case WF_RECORD_TENSOR:
 		return node->closing ? 0 : wf_channels_record(&node->channels, link, record);
@@ -496,7 +500,10 @@ int wf_node_link(struct weft_peer *peer, struct wf_link **link, struct wf_error 
 	return 0;
 }
 
-/* The peer that stands for @link, made if nobody has opened it.  NULL: no memory. */
+/*
+ * The peer that stands for @link, made if nobody has opened it.  NULL: no memory;
+ * not any more once a tensor or call has come over it.
+ */
 struct weft_peer *wf_node_peer_of(struct weft_node *node, struct wf_link *link)
 {
 	struct weft_peer *peer;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transfer/tell.h"
 #include "util/status.h"
 
 #define CALLS_MAX (1u << 20)
@@ -34,7 +33,7 @@ struct wf_call *wf_call_new(size_t bytes)
 
 static void try_free(struct wf_call *call)
 {
-	if (!call->ended || call->request_busy || call->reply_busy)
+	if (!call->ended || call->request_busy || call->reply_busy || call->cancel_busy)
 		return;
 	wf_link_put(call->link);
 	free(call->reply);
@@ -130,6 +129,24 @@ static void settle(struct wf_call *call)
 	wf_parcel_stop(&call->parcel, &e);
 }
 
+static void cancel_sent(struct wf_control *c, const struct wf_error *e)
+{
+	struct wf_call *call = WF_CONTAINER(c, struct wf_call, cancel);
+
+	(void)e;
+	call->cancel_busy = false;
+	try_free(call);
+}
+
+static void send_cancel(struct wf_call *call, struct wf_link *link)
+{
+	call->cancel_busy = true;
+	call->cancel = (struct wf_control){
+		.type = WF_RECORD_CANCEL, .id = call->id, .sent = cancel_sent,
+	};
+	wf_link_control(link, &call->cancel);
+}
+
 void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(call->link);
@@ -138,7 +155,7 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 	/* Held over what follows, which may free the rest. */
 	wf_link_get(link);
 	if (sent && link->greeted)
-		wf_tell_control(link, WF_RECORD_CANCEL, call->id);
+		send_cancel(call, link);
 	end(call, e, sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
 	if (call->reply_busy)
 		wf_pull_stop(&call->pull, e);
@@ -155,7 +172,8 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 	settle(call);
 }
 
-static void pull_reply(struct wf_call *call, struct wf_link *link)
+/* Takes @answer. */
+static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_answer *answer)
 {
 	const struct wf_body *body = &call->record.body;
 	struct wf_error e;
@@ -170,42 +188,53 @@ static void pull_reply(struct wf_call *call, struct wf_link *link)
 		call->pull.into = call->reply;
 		call->pull.done = reply_pulled;
 		call->reply_busy = true;
-		if (!wf_pull_start(call->calls->transfer, link, body, &call->pull))
+		if (!wf_pull_start(call->calls->transfer, link, body, answer, &call->pull))
 			return;
 		call->reply_busy = false;
+		answer = NULL;
 		wf_error_set(&e, -ENOMEM, "no memory to pull a reply");
 	}
-	wf_pull_refuse(link, body, WEFT_RESOURCE_EXHAUSTED);
+	if (answer)
+		wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
 	end(call, &e, WEFT_EXECUTED_YES, NULL, 0);
 	settle(call);
 }
 
 int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_answer *answer = NULL;
 	struct wf_reply_record r;
 	struct wf_call *call;
 	struct wf_error e;
 
 	if (wf_reply_record_get(record->bytes, record->count, &r))
 		return -EBADMSG;
+	if (r.body.way == WF_BODY_PULL && wf_answer_open(r.body.offer, &answer))
+		return -ENOMEM;
 	call = wf_table_get(&calls->table, r.call);
 	if (!call || wf_link_real(call->link) != link || call->reply_busy) {
 		/* Its deadline was first. */
-		if (r.body.way == WF_BODY_PULL)
-			wf_pull_refuse(link, &r.body, WEFT_CANCELLED);
+		if (answer)
+			wf_answer_pulled(answer, link, WEFT_CANCELLED);
 		wf_counters_add(&calls->transfer->worker->counters.late_dropped, 1);
 		return 0;
 	}
 	if (r.status != WEFT_OK) {
-		wf_error_set(&e, wf_status_code(r.status), "%.*s", (int)r.text_bytes,
-			     (const char *)r.text);
+		if (answer)
+			wf_answer_pulled(answer, link, WEFT_CANCELLED);
+		if (r.text_bytes)
+			wf_error_set(&e, wf_status_code(r.status), "%.*s", (int)r.text_bytes,
+				     (const char *)r.text);
+		else
+			wf_error_set(&e, wf_status_code(r.status), "%s fails the call: %s",
+				     wf_link_label(link), wf_status_name(r.status));
 		end(call, &e, r.executed, NULL, 0);
 		settle(call);
 		return 0;
 	}
 	call->record = r;
-	if (r.body.way == WF_BODY_PULL) {
-		pull_reply(call, link);
+	if (answer) {
+		pull_reply(call, link, answer);
 		return 0;
 	}
 	end(call, NULL, WEFT_EXECUTED_YES, r.eager, r.body.bytes);

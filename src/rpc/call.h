@@ -41,6 +41,8 @@ struct wf_call {
 	struct wf_link *link;
 	uint64_t id;
 	bool ended, request_busy, reply_busy;
+	struct wf_control cancel; /* to the server; it keeps the call till it has been sent */
+	bool cancel_busy;
 	void *reply;
 	struct wf_pull pull;
 	struct wf_reply_record record;
@@ -59,7 +61,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 /* End it early with @e: done runs inside, and the server is told.  Not after done. */
 void wf_call_stop(struct wf_call *call, const struct wf_error *e);
 
-/* A REPLY record.  -EBADMSG. */
+/* A REPLY record.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
 void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_error *e);
 

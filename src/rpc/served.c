@@ -18,6 +18,16 @@ void wf_served_init(struct wf_serving *serving, struct wf_transfer *t)
 	wf_map_init(&serving->map);
 }
 
+static void drop_reply(struct wf_served *s)
+{
+	free(s->parcel.body);
+	s->parcel.body = NULL;
+	s->parcel.body_bytes = 0;
+	if (s->text != s->brief)
+		free(s->text);
+	s->text = NULL;
+}
+
 static void free_served(struct wf_served *s)
 {
 	struct wf_serving *serving = s->serving;
@@ -29,9 +39,9 @@ static void free_served(struct wf_served *s)
 	if (s->free_user)
 		s->free_user(s->user);
 	wf_link_put(s->link);
+	wf_answer_close(s->answer);
 	free(s->request);
-	free(s->parcel.body);
-	free(s->text);
+	drop_reply(s);
 	free(s);
 }
 
@@ -84,10 +94,33 @@ static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struc
 	wf_reply_record_put(w, &r);
 }
 
+static void post_reply(struct wf_served *s);
+
+/* The caller's side tells the caller, but for a reply of which nothing got out. */
 static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 {
-	(void)e; /* the caller's side tells the caller */
-	free_served(WF_CONTAINER(p, struct wf_served, parcel));
+	struct wf_served *s = WF_CONTAINER(p, struct wf_served, parcel);
+
+	if (!e || p->sent || s->failed_to_reply || !wf_link_real(s->link)->greeted) {
+		free_served(s);
+		return;
+	}
+	/* Short enough to need no memory, which may be what was missing. */
+	s->failed_to_reply = true;
+	drop_reply(s);
+	s->status = wf_status_of(e->code);
+	s->text = s->brief;
+	snprintf(s->brief, sizeof(s->brief), "the reply can't be sent: %.120s", e->text);
+	post_reply(s);
+}
+
+static void post_reply(struct wf_served *s)
+{
+	s->parcel.type = WF_RECORD_REPLY;
+	s->parcel.head_bytes = head_bytes;
+	s->parcel.put_head = put_head;
+	s->parcel.done = reply_done;
+	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
 }
 
 static void send_reply(struct wf_served *s)
@@ -98,11 +131,7 @@ static void send_reply(struct wf_served *s)
 	}
 	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->status);
 	wf_timer_stop(&s->serving->transfer->worker->timers, &s->timer);
-	s->parcel.type = WF_RECORD_REPLY;
-	s->parcel.head_bytes = head_bytes;
-	s->parcel.put_head = put_head;
-	s->parcel.done = reply_done;
-	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
+	post_reply(s);
 }
 
 static void run_reply(struct wf_task *task)
@@ -115,9 +144,11 @@ static void set_text(struct wf_served *s, const char *text)
 	size_t bytes = text ? strlen(text) : 0;
 
 	bytes = WF_MIN(bytes, (size_t)TEXT_BYTES_MAX);
-	s->text = malloc(bytes + 1);
-	if (!s->text)
-		return; /* the status says enough */
+	s->text = bytes < sizeof(s->brief) ? s->brief : malloc(bytes + 1);
+	if (!s->text) {
+		s->text = s->brief; /* as much of it as fits */
+		bytes = sizeof(s->brief) - 1;
+	}
 	memcpy(s->text, text ? text : "", bytes);
 	s->text[bytes] = '\0';
 }
@@ -232,6 +263,7 @@ static struct wf_service *find_service(struct wf_serving *serving,
 /* Begin to take the request; what is refused is answered here. */
 static void take_request(struct wf_served *s, const struct wf_call_record *c)
 {
+	struct wf_answer *answer;
 	char text[300];
 
 	s->service = find_service(s->serving, c);
@@ -268,7 +300,9 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 	}
 	s->pull.into = s->request;
 	s->pull.done = request_pulled;
-	if (wf_pull_start(s->serving->transfer, s->link, &c->body, &s->pull))
+	answer = s->answer;
+	s->answer = NULL;
+	if (wf_pull_start(s->serving->transfer, s->link, &c->body, answer, &s->pull))
 		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
 }
 
@@ -295,7 +329,8 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
 	atomic_flag_clear(&s->replied);
 	wf_list_init(&s->notice.node);
-	if (wf_map_add(&serving->map, &s->node, hash)) {
+	if ((c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) ||
+	    wf_map_add(&serving->map, &s->node, hash)) {
 		free_served(s);
 		return -ENOMEM;
 	}

@@ -17,6 +17,8 @@
 #include "transfer/pull.h"
 #include "util/map.h"
 
+#define WF_SERVED_BRIEF_BYTES 160 /* a sentence that can be told without memory; with it, a head is inline in its parcel */
+
 struct wf_served;
 
 /* A service, as this floor sees it: a name and what to do with its calls. */
@@ -50,13 +52,16 @@ struct wf_served {
 	bool handled;         /* a handler has begun: it counts as executed */
 	uint8_t *request;
 	size_t request_bytes;
+	struct wf_answer *answer; /* to the offer of its request, until that is pulled */
 	struct wf_pull pull;
 	struct wf_notice notice;
 	struct wf_timer timer;
 	struct wf_task task;  /* the reply, from any thread */
 	struct wf_parcel parcel;
 	enum weft_status status;
-	char *text;
+	char *text;           /* of a failure: @brief, or allocated */
+	char brief[WF_SERVED_BRIEF_BYTES];
+	bool failed_to_reply; /* and says so instead */
 	void *user;           /* the handler's; freed by @free_user at the end */
 	void (*free_user)(void *user);
 };
@@ -79,7 +84,7 @@ int wf_served_reply(struct wf_served *served, enum weft_status status, const cha
 /* Until the caller's deadline; 0 when it has passed, UINT64_MAX when there is none.  Threads: any, callback. */
 uint64_t wf_served_left_ns(const struct wf_served *served);
 
-/* A CALL record; a CANCEL record.  -EBADMSG; -ENOMEM. */
+/* A CALL record; a CANCEL record.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record);
 int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,

@@ -25,6 +25,7 @@ struct wf_arrival {
 	struct wf_link *link;
 	struct wf_channel *channel;   /* it waits there for a receive; or: */
 	struct wf_receiving *receive; /* it is matched and waits for memory */
+	struct wf_answer *answer;       /* to its offer; NULL: there is none */
 	struct wf_tensor_record record; /* its pointers lie in bytes[] */
 	uint8_t bytes[]; /* shape, then the eager body */
 };
@@ -79,18 +80,21 @@ static void drop_channel(struct wf_channels *c, struct wf_channel *ch)
 
 /* Arrivals. */
 
-static struct wf_arrival *keep_arrival(struct wf_channels *c, struct wf_link *link,
-				       const struct wf_tensor_record *t)
+/* Takes @answer.  -ENOSPC: there are too many.  -ENOMEM. */
+static int keep_arrival(struct wf_channels *c, struct wf_link *link,
+			const struct wf_tensor_record *t, struct wf_answer *answer,
+			struct wf_arrival **arrival)
 {
 	size_t shape_bytes = (size_t)t->rank * sizeof(int64_t);
 	size_t body_bytes = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
 	struct wf_arrival *a;
 
 	if (c->arrival_count == ARRIVALS_MAX)
-		return NULL;
+		return -ENOSPC;
 	a = malloc(sizeof(*a) + shape_bytes + body_bytes);
 	if (!a)
-		return NULL;
+		return -ENOMEM;
+	a->answer = answer;
 	a->link = link;
 	wf_link_get(link);
 	a->channel = NULL;
@@ -106,23 +110,35 @@ static struct wf_arrival *keep_arrival(struct wf_channels *c, struct wf_link *li
 	if (t->body.way == WF_BODY_PULL)
 		wf_list_append(&c->offers, &a->offer_node);
 	c->arrival_count++;
-	return a;
+	*arrival = a;
+	return 0;
 }
 
 static void free_arrival(struct wf_channels *c, struct wf_arrival *a)
 {
 	wf_list_remove(&a->node);
 	wf_list_remove(&a->offer_node);
+	wf_answer_close(a->answer);
 	wf_link_put(a->link);
 	free(a);
 	c->arrival_count--;
 }
 
-/* The tensor will not be taken: the sender gets its buffer, or its room, back. */
-static void refuse(struct wf_link *link, const struct wf_tensor_record *t, enum weft_status status)
+/* Who answers its offer from now on. */
+static struct wf_answer *take_answer(struct wf_arrival *a)
 {
-	if (t->body.way == WF_BODY_PULL)
-		wf_pull_refuse(link, &t->body, status);
+	struct wf_answer *answer = a->answer;
+
+	a->answer = NULL;
+	return answer;
+}
+
+/* The tensor will not be taken: the sender gets its buffer, or its room, back.  Takes @answer. */
+static void refuse(struct wf_link *link, const struct wf_tensor_record *t,
+		   struct wf_answer *answer, enum weft_status status)
+{
+	if (answer)
+		wf_answer_pulled(answer, link, status);
 	else if (t->body.way == WF_BODY_EAGER)
 		wf_link_give_room(link, t->body.bytes);
 }
@@ -244,8 +260,9 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	end(r, e);
 }
 
-/* Bring the body to its destination. */
-static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t)
+/* Bring the body to its destination.  Takes @answer. */
+static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+		 struct wf_answer *answer)
 {
 	struct wf_error e;
 	int err;
@@ -262,9 +279,8 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 	r->pull.into = r->got.data;
 	r->pull.done = pulled;
 	r->state = WF_RECEIVING_PULLING;
-	err = wf_pull_start(r->channels->transfer, link, &t->body, &r->pull);
+	err = wf_pull_start(r->channels->transfer, link, &t->body, answer, &r->pull);
 	if (err) {
-		refuse(link, t, WEFT_RESOURCE_EXHAUSTED);
 		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
 		end(r, &e);
 	}
@@ -284,20 +300,20 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 	}
 	r->arrival = NULL;
 	if (err) {
-		refuse(a->link, &a->record, WEFT_RESOURCE_EXHAUSTED);
+		refuse(a->link, &a->record, take_answer(a), WEFT_RESOURCE_EXHAUSTED);
 		end(r, &e);
 	} else {
-		move(r, a->link, &a->record);
+		move(r, a->link, &a->record, take_answer(a));
 	}
 	free_arrival(c, a);
 }
 
 /*
  * @r gets the tensor of @t.  It is in @kept if it waited, else in a frame and
- * gone on return.  Takes @kept.
+ * gone on return.  Takes @kept and @answer.
  */
 static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		  struct wf_arrival *kept)
+		  struct wf_arrival *kept, struct wf_answer *answer)
 {
 	struct wf_channels *c = r->channels;
 	struct wf_error e;
@@ -308,7 +324,8 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 	if (!err && r->into && !(t->flags & WEFT_DEAD))
 		err = check_fit(r, &e);
 	if (err) {
-		refuse(link, t, WEFT_OK); /* matched and dropped: the sender has done its part */
+		/* Matched and dropped: the sender has done its part. */
+		refuse(link, t, answer, err == -ENOMEM ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);
 		end(r, &e);
 		goto free_kept;
 	}
@@ -318,10 +335,12 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 	}
 	err = find_memory(r, &e);
 	if (err == -EAGAIN) {
-		r->arrival = kept ? kept : keep_arrival(c, link, t);
-		if (r->arrival) {
-			wf_list_remove(&r->arrival->node);
-			r->arrival->receive = r;
+		if (kept)
+			kept->answer = answer;
+		if (kept || !keep_arrival(c, link, t, answer, &kept)) {
+			wf_list_remove(&kept->node);
+			kept->receive = r;
+			r->arrival = kept;
 			r->state = WF_RECEIVING_MEMORY;
 			r->waiter.retry = retry_memory;
 			wf_link_record(link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
@@ -331,10 +350,10 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 		err = wf_error_set(&e, -ENOMEM, "no memory to keep a tensor until the pool has some");
 	}
 	if (err) {
-		refuse(link, t, WEFT_RESOURCE_EXHAUSTED);
+		refuse(link, t, answer, WEFT_RESOURCE_EXHAUSTED);
 		end(r, &e);
 	} else {
-		move(r, link, t);
+		move(r, link, t, answer);
 	}
 free_kept:
 	if (kept)
@@ -397,7 +416,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	}
 	a = find_arrival(ch, r);
 	if (a)
-		match(r, a->link, &a->record, a);
+		match(r, a->link, &a->record, a, take_answer(a));
 	drop_channel(c, ch);
 }
 
@@ -416,7 +435,7 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
 	case WF_RECEIVING_MEMORY:
 		wf_pool_unwait(&c->worker->pool, &r->waiter);
 		r->arrival = NULL;
-		refuse(a->link, &a->record, wf_status_of(e->code));
+		refuse(a->link, &a->record, take_answer(a), wf_status_of(e->code));
 		free_arrival(c, a);
 		end(r, e);
 		break;
@@ -428,38 +447,59 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
 	}
 }
 
-int wf_channels_record(struct wf_channels *c, struct wf_link *link,
-		       const struct wf_record *record)
+/* Nobody waits for it yet.  -ENOMEM, -ENOSPC: @answer is still the caller's. */
+static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
+			  const struct wf_tensor_record *t, struct wf_answer *answer, uint64_t hash)
 {
-	struct wf_tensor_record t;
-	struct wf_receiving *r;
-	struct wf_channel *ch;
+	struct wf_channel *ch = make_channel(c, t->step, t->key, t->key_bytes, hash);
 	struct wf_arrival *a;
-	uint64_t hash;
+	int err;
 
-	if (wf_tensor_record_get(record->bytes, record->count, &t))
-		return -EBADMSG;
-	if (t.body.way == WF_BODY_EAGER && !wf_link_use_room(link, t.body.bytes))
-		return -EBADMSG;
-	hash = wf_map_hash(&c->map, t.step, t.key, t.key_bytes);
-	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
-	r = ch ? find_receive(ch, link) : NULL;
-	if (r) {
-		match(r, link, &t, NULL);
-		drop_channel(c, ch);
-		return 0;
-	}
-	ch = make_channel(c, t.step, t.key, t.key_bytes, hash);
 	if (!ch)
 		return -ENOMEM;
-	a = keep_arrival(c, link, &t);
-	if (!a) {
+	err = keep_arrival(c, link, t, answer, &a);
+	if (err) {
 		drop_channel(c, ch);
-		return -ENOMEM;
+		return err;
 	}
 	a->channel = ch;
 	wf_list_append(&ch->arrivals, &a->node);
 	return 0;
+}
+
+int wf_channels_record(struct wf_channels *c, struct wf_link *link,
+		       const struct wf_record *record)
+{
+	struct wf_answer *answer = NULL;
+	struct wf_tensor_record t;
+	struct wf_receiving *r;
+	struct wf_channel *ch;
+	uint64_t hash;
+	bool eager;
+	int err;
+
+	if (wf_tensor_record_get(record->bytes, record->count, &t))
+		return -EBADMSG;
+	eager = t.body.way == WF_BODY_EAGER;
+	if (eager && !wf_link_use_room(link, t.body.bytes))
+		return -EBADMSG;
+	if (t.body.way == WF_BODY_PULL && wf_answer_open(t.body.offer, &answer))
+		return -ENOMEM;
+	hash = wf_map_hash(&c->map, t.step, t.key, t.key_bytes);
+	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
+	r = ch ? find_receive(ch, link) : NULL;
+	if (r) {
+		match(r, link, &t, NULL, answer);
+		drop_channel(c, ch);
+		return 0;
+	}
+	err = keep_unmatched(c, link, &t, answer, hash);
+	if (err) {
+		wf_answer_close(answer);
+		if (eager)
+			wf_link_unuse_room(link, t.body.bytes); /* it comes again */
+	}
+	return err;
 }
 
 /* Sends. */
@@ -582,7 +622,7 @@ void wf_channels_merged(struct wf_channels *c)
 		}
 		if (!a)
 			continue;
-		match(found, a->link, &a->record, a);
+		match(found, a->link, &a->record, a, take_answer(a));
 		drop_channel(c, ch);
 		node = NULL;
 	}

@@ -99,7 +99,7 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
 /* Give up what a receive got: shape, link, pool chunk. */
 void wf_channels_release(struct wf_channels *c, struct wf_receiving *r);
 
-/* A TENSOR record.  -EBADMSG, -ENOMEM. */
+/* A TENSOR record.  -EBADMSG, -ENOSPC.  -ENOMEM: nothing was done. */
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record);
 

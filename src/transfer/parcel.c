@@ -307,22 +307,29 @@ void wf_parcel_withdrawn(struct wf_parcel *p)
 		end(p, &p->why);
 }
 
-/* The peer lost its rail in the middle and goes on where we are now. */
-void wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
+/* The peer lost its rail in the middle and goes on where we are now.  -ENOMEM: it is to ask again. */
+int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 {
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
 	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
 	struct wf_offer_record offer = { .pull = pull };
+	struct wf_error why;
+	int err;
 
 	if (p->state == WF_PARCEL_WITHDRAWING)
-		return;
+		return 0;
 	wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER_AGAIN, p->offer, pull);
-	if (grant(p, &offer.body, &p->why)) {
+	err = grant(p, &offer.body, &why);
+	if (err)
 		offer.body = (struct wf_body){ .way = WF_BODY_NONE };
+	wf_offer_record_put(&w, &offer);
+	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
+		return -ENOMEM;
+	if (err) {
+		p->why = why;
 		fail_later(p);
 	}
-	wf_offer_record_put(&w, &offer);
-	wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
+	return 0;
 }
 
 /* The rail is gone.  On a connected one that makes the body quiet. */

@@ -73,7 +73,7 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e);
 /* For transfer.c: the peer's words about offers, and the link's. */
 void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status);
 void wf_parcel_withdrawn(struct wf_parcel *p);
-void wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
+int wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
 void wf_parcel_up(struct wf_parcel *p);
 void wf_parcel_paused(struct wf_parcel *p);
 void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e);

@@ -43,14 +43,11 @@ static void finish(struct wf_pull *pull)
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	if (well)
 		wf_counters_add(&w->counters.bytes_pulled, pull->body.bytes);
-	if (link->greeted) {
-		/* Without memory for it the offer ends by its owner's deadline. */
-		if (pull->tell_withdrawn)
-			wf_tell_control(link, WF_RECORD_WITHDRAWN, pull->body.offer);
-		else
-			wf_tell(link, WF_RECORD_PULLED, pull->body.offer, 0,
-				(uint8_t)wf_status_of(well ? 0 : why.code));
-	}
+	if (pull->answer && pull->tell_withdrawn)
+		wf_answer_withdrawn(pull->answer, link);
+	else if (pull->answer)
+		wf_answer_pulled(pull->answer, link, wf_status_of(well ? 0 : why.code));
+	pull->answer = NULL;
 	wf_link_unwatch(link);
 	pull->done(pull, well ? NULL : &why);
 	wf_link_put(link);
@@ -236,15 +233,18 @@ static void read_done(struct wf_read *read, int status)
 }
 
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
-		  struct wf_pull *pull)
+		  struct wf_answer *answer, struct wf_pull *pull)
 {
 	int err = wf_table_add(&t->pulls, pull, &pull->id);
 
-	if (err)
+	if (err) {
+		wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
 		return err;
+	}
 	pull->transfer = t;
 	pull->link = link;
 	pull->body = *body;
+	pull->answer = answer;
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
 	pull->registered = pull->connected = pull->quiet_by_close = false;
@@ -269,12 +269,6 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 {
 	if (!pull->stopping)
 		stop(pull, e);
-}
-
-void wf_pull_refuse(struct wf_link *link, const struct wf_body *body, enum weft_status status)
-{
-	/* Without memory for the answer the offer ends by its owner's deadline. */
-	wf_tell(link, WF_RECORD_PULLED, body->offer, 0, (uint8_t)status);
 }
 
 /* The owner has made the offer anew. */
@@ -341,6 +335,9 @@ void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
 	if (!pull->stopping)
 		pull->why = *e;
 	pull->stopping = true;
+	/* Should reads outlive it, another life of the peer's must not get the answer. */
+	wf_answer_close(pull->answer);
+	pull->answer = NULL;
 	wf_list_remove(&pull->node);
 	if (pull->quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);

@@ -14,6 +14,7 @@
 #define WF_PULL_H
 
 #include "memory/grant.h"
+#include "transfer/answer.h"
 #include "transfer/transfer.h"
 
 #define WF_PULL_DEPTH_MAX 16
@@ -39,6 +40,7 @@ struct wf_pull {
 	struct wf_transfer *transfer;
 	struct wf_link *link;
 	struct wf_body body;
+	struct wf_answer *answer; /* NULL: the peer that waits for it is dead */
 	uint64_t id;
 	struct wf_grant grant;
 	bool granted;
@@ -61,17 +63,15 @@ struct wf_pull {
 };
 
 /*
- * Pull @body over @link.  Borrows @pull and its destination until done, which
- * is never called inside.  -ENOMEM, -ENOSPC: nothing was begun.
+ * Pull @body over @link, and end its offer with @answer, which is taken.  Borrows
+ * @pull and its destination until done, which is never called inside.  -ENOMEM,
+ * -ENOSPC: nothing was begun, and @answer has told the owner so.
  */
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
-		  struct wf_pull *pull);
+		  struct wf_answer *answer, struct wf_pull *pull);
 
 /* End it early with @e: done follows, maybe inside, as soon as the destination is quiet.  Harmless after the end. */
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
-
-/* Answer an offer without pulling it: the owner's parcel ends with @status. */
-void wf_pull_refuse(struct wf_link *link, const struct wf_body *body, enum weft_status status);
 
 /* For transfer.c. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);

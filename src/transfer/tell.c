@@ -41,14 +41,3 @@ int wf_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other, uin
 	wf_small_record_put(&w, &(struct wf_small_record){ id, other, status });
 	return wf_tell_record(link, type, bytes, sizeof(bytes));
 }
-
-void wf_tell_control(struct wf_link *link, uint8_t type, uint64_t id)
-{
-	struct wf_control *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return;
-	c->type = type;
-	c->id = id;
-	wf_link_control(link, c);
-}

@@ -17,7 +17,4 @@ int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, siz
 /* The same for one made of an id, a second number and a status. */
 int wf_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other, uint8_t status);
 
-/* The same in a control frame; without memory it is not said: the other side has a limit of its own. */
-void wf_tell_control(struct wf_link *link, uint8_t type, uint64_t id);
-
 #endif

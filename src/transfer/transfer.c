@@ -40,19 +40,23 @@ static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link
 	return p && wf_link_real(p->link) == link ? p : NULL;
 }
 
-static void withdraw(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
+static int withdraw(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
 {
+	struct wf_answer *answer;
 	struct wf_pull *pull;
 	uint32_t at = 0;
 
 	while ((pull = wf_table_next(&t->pulls, &at))) {
 		if (pull->link == link && pull->body.offer == offer) {
 			wf_pull_withdraw(pull);
-			return;
+			return 0;
 		}
 	}
+	if (wf_answer_open(offer, &answer))
+		return -ENOMEM;
 	t->withdrawn(t->ctx, link, offer);
-	wf_tell_control(link, WF_RECORD_WITHDRAWN, offer);
+	wf_answer_withdrawn(answer, link);
+	return 0;
 }
 
 static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
@@ -88,10 +92,8 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		return take_offer(t, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
-	if (record->type == WF_RECORD_WITHDRAW) {
-		withdraw(t, link, small.id);
-		return 0;
-	}
+	if (record->type == WF_RECORD_WITHDRAW)
+		return withdraw(t, link, small.id);
 	p = find_parcel(t, link, small.id);
 	if (!p) {
 		/* It ended in the meantime: by its deadline, say. */
@@ -103,8 +105,7 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		wf_parcel_pulled(p, small.status);
 		break;
 	case WF_RECORD_RESUME:
-		wf_parcel_resume(p, small.other);
-		break;
+		return wf_parcel_resume(p, small.other);
 	default:
 		wf_parcel_withdrawn(p);
 		break;

@@ -33,7 +33,7 @@ void wf_transfer_fini(struct wf_transfer *t);
 /* Is @type one of this floor's records?  Then hand it to wf_transfer_record. */
 bool wf_transfer_owns(uint8_t type);
 
-/* -EBADMSG: it makes no sense. */
+/* -EBADMSG: it makes no sense.  -ENOMEM: nothing was done. */
 int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		       const struct wf_record *record);
 
