@@ -154,24 +154,42 @@ static void log_line(void *arg, int level, const char *line)
 		      (unsigned)(uintptr_t)arg, line);
 }
 
-unsigned wf_world_add(void)
+int wf_world_try_add(unsigned *added)
 {
-	unsigned number = citizen_count++;
+	unsigned number = citizen_count;
 	struct citizen *c = &citizens[number];
 	char name[16];
 	struct weft_node_options options = {
 		.size = sizeof(options), .mode = WEFT_MANUAL, .name = name,
 		.log = getenv("WORLD_LOG") ? log_line : NULL, .log_arg = (void *)(uintptr_t)number,
 	};
+	int err;
 
 	assert_true(number < WF_WORLD_NODES_MAX);
 	*c = (struct citizen){ .service = SIM__MIRROR__INIT() };
 	c->service.reflect = reflect;
 	(void)snprintf(name, sizeof(name), "n%u", number);
 	wf_fake_enter(number);
-	assert_int_equal(weft_node_open(&options, &c->node), 0);
+	err = weft_node_open(&options, &c->node);
+	if (err)
+		return err;
+	citizen_count++;
 	(void)snprintf(c->address, sizeof(c->address), "%s", weft_node_address(c->node));
-	assert_int_equal(weft_serve(c->node, &c->service.base), 0);
+	*added = number;
+	return 0;
+}
+
+int wf_world_try_serve(unsigned number)
+{
+	return weft_serve(citizens[number].node, &citizens[number].service.base);
+}
+
+unsigned wf_world_add(void)
+{
+	unsigned number;
+
+	assert_int_equal(wf_world_try_add(&number), 0);
+	assert_int_equal(wf_world_try_serve(number), 0);
 	return number;
 }
 

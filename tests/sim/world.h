@@ -33,6 +33,10 @@ void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fa
 /* One more; its number. */
 unsigned wf_world_add(void);
 
+/* The same in two steps, each of which may fail and be tried again. */
+int wf_world_try_add(unsigned *number);
+int wf_world_try_serve(unsigned number);
+
 /*
  * Close all nodes, the killed last, and forget every WEFT_* of the environment.  How much
  * has leaked: objects of libfabric, chunks of pools.  Operations must have been freed before.

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/nth.h"
+
+/* This file is where the program's own names end. */
+#undef malloc
+#undef calloc
+#undef realloc
+#undef eventfd
+
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+static struct {
+	uint64_t calls[WF_NTH_KINDS];
+	enum wf_nth_kind kind;
+	uint64_t first, count; /* those that fail */
+	uint64_t failed;
+	const char *name;
+	size_t blocks;
+} nth;
+
+void wf_nth_fail(enum wf_nth_kind kind, uint64_t first, uint64_t count)
+{
+	memset(nth.calls, 0, sizeof(nth.calls));
+	nth.kind = kind;
+	nth.first = first;
+	nth.count = count;
+	nth.failed = 0;
+	nth.name = "nothing";
+}
+
+uint64_t wf_nth_calls(enum wf_nth_kind kind)
+{
+	return nth.calls[kind];
+}
+
+uint64_t wf_nth_failed(void)
+{
+	return nth.failed;
+}
+
+const char *wf_nth_name(void)
+{
+	return nth.name;
+}
+
+size_t wf_nth_blocks(void)
+{
+	return nth.blocks;
+}
+
+/* Is this call, named @name, one of those that fail? */
+static bool fails(enum wf_nth_kind kind, const char *name)
+{
+	uint64_t number = ++nth.calls[kind];
+
+	if (kind != nth.kind || number < nth.first || number - nth.first >= nth.count)
+		return false;
+	nth.failed++;
+	nth.name = name;
+	if (kind == WF_NTH_FILE)
+		errno = EMFILE;
+	if (kind == WF_NTH_MEMORY)
+		errno = ENOMEM;
+	return true;
+}
+
+int wf_nth_refuse(const char *call)
+{
+	static const int codes[] = { -ENOMEM, -EIO, -EAGAIN };
+
+	if (!fails(WF_NTH_FABRIC, call))
+		return 0;
+	/* Each place meets each code, at one number or another. */
+	return codes[nth.failed % WF_COUNT(codes)];
+}
+
+static void *count(void *block)
+{
+	nth.blocks += block != NULL;
+	return block;
+}
+
+/* The program's own memory. */
+
+void *own_malloc(size_t bytes);
+void *own_calloc(size_t members, size_t bytes);
+void *own_realloc(void *old, size_t bytes);
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t members, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void __real_free(void *block);
+
+void *own_malloc(size_t bytes)
+{
+	return count(__real_malloc(bytes));
+}
+
+void *own_calloc(size_t members, size_t bytes)
+{
+	return count(__real_calloc(members, bytes));
+}
+
+/* Not counted twice; nobody here shrinks to nothing. */
+static void *grow(void *old, size_t bytes)
+{
+	void *block = __real_realloc(old, bytes);
+
+	return old ? block : count(block);
+}
+
+void *own_realloc(void *old, size_t bytes)
+{
+	return grow(old, bytes);
+}
+
+/* The library's. */
+
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t members, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void *__wrap_reallocarray(void *old, size_t members, size_t bytes);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *block);
+
+void *__wrap_malloc(size_t bytes)
+{
+	return fails(WF_NTH_MEMORY, "malloc") ? NULL : own_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t members, size_t bytes)
+{
+	return fails(WF_NTH_MEMORY, "calloc") ? NULL : own_calloc(members, bytes);
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+	return fails(WF_NTH_MEMORY, "realloc") ? NULL : grow(old, bytes);
+}
+
+void *__wrap_reallocarray(void *old, size_t members, size_t bytes)
+{
+	return fails(WF_NTH_MEMORY, "reallocarray") ? NULL : grow(old, members * bytes);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *copy = fails(WF_NTH_MEMORY, "strdup") ? NULL : own_malloc(bytes);
+
+	return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+void __wrap_free(void *block)
+{
+	nth.blocks -= block != NULL;
+	__real_free(block);
+}
+
+/* protobuf-c's, which lies in a library of its own. */
+
+static void *pb_alloc(void *ctx, size_t bytes)
+{
+	(void)ctx;
+	return fails(WF_NTH_MEMORY, "protobuf-c's malloc") ? NULL : own_malloc(bytes);
+}
+
+static void pb_free(void *ctx, void *block)
+{
+	(void)ctx;
+	__wrap_free(block);
+}
+
+static ProtobufCAllocator pb_allocator = { pb_alloc, pb_free, NULL };
+
+ProtobufCMessage *__real_protobuf_c_message_unpack(const ProtobufCMessageDescriptor *descriptor,
+						   ProtobufCAllocator *allocator, size_t bytes,
+						   const uint8_t *data);
+ProtobufCMessage *__wrap_protobuf_c_message_unpack(const ProtobufCMessageDescriptor *descriptor,
+						   ProtobufCAllocator *allocator, size_t bytes,
+						   const uint8_t *data);
+void __real_protobuf_c_message_free_unpacked(ProtobufCMessage *message,
+					     ProtobufCAllocator *allocator);
+void __wrap_protobuf_c_message_free_unpacked(ProtobufCMessage *message,
+					     ProtobufCAllocator *allocator);
+
+ProtobufCMessage *__wrap_protobuf_c_message_unpack(const ProtobufCMessageDescriptor *descriptor,
+						   ProtobufCAllocator *allocator, size_t bytes,
+						   const uint8_t *data)
+{
+	return __real_protobuf_c_message_unpack(descriptor, allocator ? allocator : &pb_allocator,
+						bytes, data);
+}
+
+void __wrap_protobuf_c_message_free_unpacked(ProtobufCMessage *message,
+					     ProtobufCAllocator *allocator)
+{
+	__real_protobuf_c_message_free_unpacked(message, allocator ? allocator : &pb_allocator);
+}
+
+/* What the system gives besides. */
+
+void *__real_mmap(void *at, size_t bytes, int access, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t bytes, int access, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t bytes);
+int __wrap_munmap(void *at, size_t bytes);
+FILE *__real_open_memstream(char **text, size_t *bytes);
+FILE *__wrap_open_memstream(char **text, size_t *bytes);
+int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __real_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr);
+int __wrap_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr);
+int __real_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attr);
+int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attr);
+
+void *__wrap_mmap(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
+{
+	void *map = MAP_FAILED;
+
+	if (!fails(WF_NTH_MEMORY, "mmap"))
+		map = __real_mmap(at, bytes, access, flags, fd, offset);
+	nth.blocks += map != MAP_FAILED;
+	return map;
+}
+
+int __wrap_munmap(void *at, size_t bytes)
+{
+	nth.blocks--;
+	return __real_munmap(at, bytes);
+}
+
+/* The text is whoever's asked for it, and freed as any other. */
+FILE *__wrap_open_memstream(char **text, size_t *bytes)
+{
+	FILE *file = NULL;
+
+	if (!fails(WF_NTH_MEMORY, "open_memstream"))
+		file = __real_open_memstream(text, bytes);
+	nth.blocks += file != NULL;
+	return file;
+}
+
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	return fails(WF_NTH_MEMORY, "getaddrinfo") ? EAI_MEMORY :
+						     __real_getaddrinfo(node, service, hints, list);
+}
+
+int __wrap_pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr)
+{
+	return fails(WF_NTH_MEMORY, "pthread_mutex_init") ? ENOMEM :
+							    __real_pthread_mutex_init(lock, attr);
+}
+
+int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attr)
+{
+	return fails(WF_NTH_MEMORY, "pthread_cond_init") ?
+		       ENOMEM :
+		       __real_pthread_cond_init(condition, attr);
+}
+
+/* Descriptors and threads. */
+
+int __real_epoll_create1(int flags);
+int __wrap_epoll_create1(int flags);
+int __real_epoll_ctl(int fd, int what, int member, struct epoll_event *event);
+int __wrap_epoll_ctl(int fd, int what, int member, struct epoll_event *event);
+int __real_eventfd(unsigned value, int flags);
+int __wrap_eventfd(unsigned value, int flags);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg);
+
+int __wrap_epoll_create1(int flags)
+{
+	return fails(WF_NTH_FILE, "epoll_create1") ? -1 : __real_epoll_create1(flags);
+}
+
+int __wrap_epoll_ctl(int fd, int what, int member, struct epoll_event *event)
+{
+	return fails(WF_NTH_FILE, "epoll_ctl") ? -1 : __real_epoll_ctl(fd, what, member, event);
+}
+
+int own_eventfd(unsigned value, int flags);
+int own_eventfd(unsigned value, int flags)
+{
+	return __real_eventfd(value, flags);
+}
+
+int __wrap_eventfd(unsigned value, int flags)
+{
+	return fails(WF_NTH_FILE, "eventfd") ? -1 : __real_eventfd(value, flags);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg)
+{
+	return fails(WF_NTH_FILE, "pthread_create") ? EAGAIN :
+						      __real_pthread_create(thread, attr, run, arg);
+}

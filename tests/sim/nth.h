@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls of the library's that fail: the N-th of a kind, or some in a row.
+ *
+ * A program with nth.c is linked with --wrap for each function there, so what
+ * the library calls comes by here.  The program's own objects are compiled with
+ * names of their own for the allocators (own_malloc and so on): that memory is
+ * counted, because either side frees what the other made, but never refused.
+ */
+#ifndef WF_SIM_NTH_H
+#define WF_SIM_NTH_H
+
+#include "util/base.h"
+
+enum wf_nth_kind {
+	WF_NTH_MEMORY, /* allocators, maps, locks */
+	WF_NTH_FABRIC, /* whatever the fake fabric may refuse */
+	WF_NTH_FILE,   /* whatever makes a descriptor or a thread */
+	WF_NTH_KINDS
+};
+
+/* Count from 0 again, and fail calls @first to @first + @count - 1 of @kind; the first call is 1. */
+void wf_nth_fail(enum wf_nth_kind kind, uint64_t first, uint64_t count);
+
+/* Calls since then, and how many of them have failed. */
+uint64_t wf_nth_calls(enum wf_nth_kind kind);
+uint64_t wf_nth_failed(void);
+
+/* The last one that failed, for people. */
+const char *wf_nth_name(void);
+
+/* For the fake's knob: what @call is to return. */
+int wf_nth_refuse(const char *call);
+
+/* Blocks of memory that are there now, of the library's and of the program's. */
+size_t wf_nth_blocks(void);
+
+#endif

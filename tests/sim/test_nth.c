@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every allocation and every call of the fabric fails in turn.  A script of all
+ * that two nodes do is counted once, then run again for each call that can
+ * fail: with that one alone failing, and with a row of them.  Each time: nothing
+ * crashes, hangs or leaks; a call that fails says so with a sentence and can be
+ * repeated; an operation ends once and in time; in the end all has gone well.
+ *
+ * test_nth SHAPE KIND N COUNT does one of them again, as a failure prints it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/mirror.pb-c.h"
+#include "tests/sim/nth.h"
+#include "tests/sim/world.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define SMALL 100            /* in one frame */
+#define BIG (130 * KIB)      /* pulled, in three chunks */
+#define SPELL 12             /* calls that fail in a row */
+#define DEADLINE_NS (5 * S)  /* far beyond what anything here takes */
+#define CANARY 0xee
+
+static const char *const shapes[] = { "connected", "shared", "same-host" };
+static const char *const kinds[] = { "memory", "fabric", "file" };
+
+/* One operation of an attempt. */
+struct trip {
+	struct weft_op *op;
+	unsigned outcomes;
+	enum weft_status status, want;
+	uint64_t ended_ns;
+	uint8_t *source; /* spoilt when the operation has ended: nobody may read it then */
+	size_t source_bytes;
+	uint8_t *target; /* the same, if nothing came */
+	const uint8_t *answer;
+	unsigned closures;
+	bool right;
+};
+
+static struct weft_peer *peer;  /* node 1, as node 0 knows it */
+static struct weft_peer *back;  /* the other way round */
+static struct weft_stub *stub;
+static uint64_t spell;          /* calls that fail in this run; 0: none */
+static uint64_t step;           /* a new one for every tensor */
+static uint8_t source[BIG], want[BIG], target[BIG];
+
+/* Calls of the interface. */
+
+/* A sentence that no call of the script leaves. */
+static void forget_error(void)
+{
+	const struct weft_tensor none = { .ndim = -1 };
+	uint64_t bytes;
+
+	assert_int_not_equal(weft_tensor_bytes(&none, &bytes), 0);
+}
+
+/* Has a call failed with @rc, as one should, and is to be repeated? */
+static bool again(int rc)
+{
+	static unsigned tries;
+
+	if (!rc) {
+		tries = 0;
+		forget_error();
+		return false;
+	}
+	if (!wf_nth_failed())
+		fail_msg("a call failed with nothing amiss: %s", weft_error());
+	if (rc > 0 || !weft_error()[0] || strstr(weft_error(), "rank -1"))
+		fail_msg("a call that fails gives %d and \"%s\"", rc, weft_error());
+	if (tries++ > spell)
+		fail_msg("a call fails for ever: %s", weft_error());
+	forget_error();
+	return true;
+}
+
+static void ended(struct weft_op *op, void *arg)
+{
+	struct trip *t = arg;
+
+	t->outcomes++;
+	t->ended_ns = wf_clock_now();
+	t->status = weft_op_status(op);
+	if (t->source)
+		memset(t->source, CANARY, t->source_bytes);
+	if (t->target && t->status != WEFT_OK)
+		memset(t->target, CANARY, BIG);
+}
+
+static struct weft_op_options options_of(struct trip *t)
+{
+	return (struct weft_op_options){
+		.size = sizeof(struct weft_op_options),
+		.timeout_ns = DEADLINE_NS,
+		.done = ended,
+		.arg = t,
+	};
+}
+
+/* Two rows; when they are strided the second lies first. */
+static void send(struct trip *t, size_t bytes, unsigned flags, bool strided)
+{
+	struct weft_send_options options = {
+		.size = sizeof(options), .op = options_of(t), .flags = flags,
+	};
+	int64_t shape[2] = { 2, (int64_t)bytes / 2 }, strides[2] = { (int64_t)bytes / 2, 1 };
+	struct weft_tensor tensor = {
+		.data = source, .device = { WEFT_CPU, 0 }, .ndim = 2,
+		.dtype = { WEFT_UINT, 8, 1 }, .shape = shape,
+	};
+
+	wf_world_fill(want, bytes, step);
+	memcpy(source, want, bytes);
+	*t = (struct trip){ .source = source, .source_bytes = bytes };
+	if (strided) {
+		memcpy(source, want + bytes / 2, bytes / 2);
+		memcpy(source + bytes / 2, want, bytes / 2);
+		tensor.byte_offset = bytes / 2;
+		strides[0] = -strides[0];
+		tensor.strides = strides;
+	}
+	while (again(weft_send(peer, step, "key", 3, &tensor, &options, &t->op)))
+		;
+	if (flags & WEFT_SNAPSHOT)
+		memset(source, CANARY, bytes);
+}
+
+enum place { INTO_BUFFER, INTO_POOL, INTO_CALLBACK };
+
+static void *give_target(void *arg, const struct weft_tensor *tensor, uint64_t bytes)
+{
+	(void)arg, (void)tensor;
+	assert_true(bytes <= BIG);
+	return target;
+}
+
+static void receive(struct trip *t, struct weft_peer *from, size_t bytes, enum place place)
+{
+	struct weft_recv_options options = {
+		.size = sizeof(options), .op = options_of(t),
+		.alloc = place == INTO_CALLBACK ? give_target : NULL,
+	};
+	int64_t shape[2] = { 2, (int64_t)bytes / 2 };
+	struct weft_tensor into = {
+		.data = target, .device = { WEFT_CPU, 0 }, .ndim = 2,
+		.dtype = { WEFT_UINT, 8, 1 }, .shape = shape,
+	};
+
+	memset(target, 0, bytes);
+	*t = (struct trip){ .target = target };
+	while (again(weft_recv(wf_world_node(1), from, step, "key", 3,
+			       place == INTO_BUFFER ? &into : NULL, &options, &t->op)))
+		;
+}
+
+static void answered(const Sim__Bytes *answer, void *arg)
+{
+	struct trip *t = arg;
+
+	t->closures++;
+	t->right = answer && !memcmp(answer->body.data, want, answer->body.len);
+}
+
+static void call(struct trip *t, size_t bytes)
+{
+	struct weft_op_options options = options_of(t);
+	Sim__Bytes question = SIM__BYTES__INIT;
+	ProtobufCService *service;
+
+	wf_world_fill(want, bytes, step);
+	question.body.data = want;
+	question.body.len = bytes;
+	while (again(weft_call_open(stub, &options, &service, &t->op)))
+		;
+	sim__mirror__reflect(service, &question, answered, t);
+}
+
+/* Ends. */
+
+struct trips {
+	struct trip *all;
+	size_t count;
+};
+
+static bool all_ended(void *ctx)
+{
+	const struct trips *trips = ctx;
+
+	for (size_t i = 0; i < trips->count; i++)
+		if (!trips->all[i].outcomes)
+			return false;
+	return true;
+}
+
+/* Wait for all, which must end in time; have they ended as they should? */
+static bool land(struct trip *all, size_t count)
+{
+	struct trips trips = { all, count };
+	bool well = true;
+
+	if (!wf_world_run(all_ended, &trips, DEADLINE_NS + 2 * S))
+		fail_msg("an operation does not end");
+	for (size_t i = 0; i < count; i++) {
+		struct trip *t = &all[i];
+		const char *message = weft_op_message(t->op);
+
+		assert_int_equal(t->outcomes, 1);
+		if (t->status != WEFT_OK && !message[0])
+			fail_msg("%s without a sentence", weft_status_name(t->status));
+		if (t->status == t->want)
+			continue;
+		well = false;
+		if (!wf_nth_failed())
+			fail_msg("with nothing amiss: %s", message);
+		/* Whoever knows of a failure tells the other side; nobody has to wait. */
+		if (t->status == WEFT_DEADLINE_EXCEEDED && spell == 1)
+			fail_msg("it took until the deadline: %s", message);
+	}
+	return well;
+}
+
+static void free_all(struct trip *all, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		weft_op_free(all[i].op);
+}
+
+/* Attempts: each does something, and says whether all went well. */
+
+static bool ping(void)
+{
+	struct trip t = { 0 };
+	struct weft_op_options options = options_of(&t);
+	bool well;
+
+	while (again(weft_ping(peer, &options, &t.op)))
+		;
+	well = land(&t, 1);
+	free_all(&t, 1);
+	return well;
+}
+
+/* A tensor on its way. */
+struct carriage {
+	size_t bytes;
+	enum place place;
+	unsigned flags;
+	bool strided, late;
+	struct trip ends[2];
+};
+
+enum { SENDER, RECEIVER };
+
+static void start_end(struct carriage *c, unsigned end)
+{
+	if (end == SENDER)
+		send(&c->ends[end], c->bytes, c->flags, c->strided);
+	else
+		receive(&c->ends[end], c->late ? NULL : back, c->bytes, c->place);
+}
+
+static bool is_over(const struct trip *t)
+{
+	return t->outcomes > 0;
+}
+
+/* Has one end failed, so that the other may wait for nothing? */
+static bool is_half(const struct carriage *c)
+{
+	return is_over(&c->ends[0]) != is_over(&c->ends[1]) &&
+	       (c->ends[0].status != WEFT_OK || c->ends[1].status != WEFT_OK);
+}
+
+static bool over_or_half(void *ctx)
+{
+	const struct carriage *c = ctx;
+
+	return (is_over(&c->ends[0]) && is_over(&c->ends[1])) || is_half(c);
+}
+
+/*
+ * An end that failed on its own is tried again, and meets the other end, which
+ * still waits; unless that is told, which does not take long.
+ */
+static void mend(struct carriage *c)
+{
+	unsigned tries = 0;
+
+	while (wf_world_run(over_or_half, c, DEADLINE_NS + 2 * S) && is_half(c)) {
+		unsigned failed = is_over(&c->ends[RECEIVER]) ? RECEIVER : SENDER;
+
+		wf_world_pass(50 * MS);
+		if (!is_half(c))
+			continue;
+		if (tries++ > spell)
+			fail_msg("one end fails for ever: %s", weft_op_message(c->ends[failed].op));
+		weft_op_free(c->ends[failed].op);
+		start_end(c, failed);
+	}
+}
+
+static void check_target(struct carriage *c)
+{
+	struct weft_op *op = c->ends[RECEIVER].op;
+	const struct weft_tensor *got = weft_op_tensor(op, NULL);
+	void *taken;
+
+	assert_int_equal(got->shape[1], c->bytes / 2);
+	assert_memory_equal(got->data, want, c->bytes);
+	assert_non_null(weft_op_peer(op));
+	taken = weft_op_take(op);
+	assert_int_equal(taken != NULL, c->place == INTO_POOL);
+	weft_free(wf_world_node(1), taken);
+}
+
+/* The receive waits for the send, or, when it is late, the other way round. */
+static bool carry(struct carriage c)
+{
+	bool well;
+
+	step++;
+	start_end(&c, c.late ? SENDER : RECEIVER);
+	if (c.late)
+		wf_world_pass(2 * MS);
+	start_end(&c, c.late ? RECEIVER : SENDER);
+	mend(&c);
+	well = land(c.ends, 2);
+	if (c.ends[RECEIVER].status == WEFT_OK)
+		check_target(&c);
+	free_all(c.ends, 2);
+	return well;
+}
+
+static bool carry_eager(void)
+{
+	return carry((struct carriage){ .bytes = SMALL, .place = INTO_BUFFER });
+}
+
+static bool carry_eager_late(void)
+{
+	return carry((struct carriage){ .bytes = SMALL, .place = INTO_POOL,
+					.flags = WEFT_SNAPSHOT, .late = true });
+}
+
+static bool carry_pulled(void)
+{
+	return carry((struct carriage){ .bytes = BIG, .place = INTO_BUFFER });
+}
+
+static bool carry_pulled_late(void)
+{
+	return carry((struct carriage){ .bytes = BIG, .place = INTO_POOL, .strided = true,
+					.late = true });
+}
+
+static bool carry_snapshot(void)
+{
+	return carry((struct carriage){ .bytes = BIG, .place = INTO_CALLBACK,
+					.flags = WEFT_SNAPSHOT });
+}
+
+static bool do_call(size_t bytes, enum weft_status status)
+{
+	struct trip t = { .want = status };
+	bool well;
+
+	step++;
+	call(&t, bytes);
+	well = land(&t, 1);
+	assert_int_equal(t.closures, 1);
+	assert_int_equal(t.right, t.status == WEFT_OK);
+	free_all(&t, 1);
+	return well;
+}
+
+static bool call_nobody(void)
+{
+	return do_call(SMALL, WEFT_UNIMPLEMENTED);
+}
+
+static bool call_small(void)
+{
+	return do_call(SMALL, WEFT_OK);
+}
+
+static bool call_big(void)
+{
+	return do_call(BIG, WEFT_OK);
+}
+
+/* What is cancelled in each state: offered, waiting, called. */
+static bool cancel_all(void)
+{
+	struct trip t[3] = { { 0 } };
+	uint64_t begin_ns;
+	bool well;
+
+	wf_world_hold(1, true);
+	step++;
+	send(&t[0], BIG, 0, false);
+	step++;
+	receive(&t[1], NULL, SMALL, INTO_BUFFER);
+	call(&t[2], BIG);
+	for (size_t i = 0; i < 3; i++)
+		t[i].want = WEFT_CANCELLED;
+	wf_world_pass(3 * MS);
+	begin_ns = wf_clock_now();
+	for (size_t i = 0; i < 3; i++)
+		weft_cancel(t[i].op);
+	well = land(t, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(t[i].ended_ns <= begin_ns + 2 * S);
+	wf_world_hold(1, false);
+	free_all(t, 3);
+	return well;
+}
+
+static bool dump(void)
+{
+	FILE *nowhere = fopen("/dev/null", "w");
+
+	assert_non_null(nowhere);
+	while (again(weft_dump(wf_world_node(0), nowhere)))
+		;
+	assert_int_equal(fclose(nowhere), 0);
+	return true;
+}
+
+/* Until it goes well: failures may spoil a few, but not all. */
+static void try(bool (*attempt)(void))
+{
+	unsigned tries = 0;
+
+	while (!attempt())
+		if (tries++ > spell + 1)
+			fail_msg("it never goes well again");
+}
+
+/* The script. */
+
+static void open_nodes(enum wf_world_shape shape)
+{
+	unsigned number;
+
+	setenv("WEFT_HEARTBEAT", "100ms", 1);
+	setenv("WEFT_LOST", "300ms", 1);
+	setenv("WEFT_SLOTS", "24", 1);
+	setenv("WEFT_CHUNK_BYTES", "64K", 1);
+	wf_world_open(shape, 0, NULL);
+	forget_error();
+	for (unsigned i = 0; i < 2; i++)
+		while (again(wf_world_try_add(&number)))
+			;
+	while (again(weft_peer_open(wf_world_node(0), weft_node_address(wf_world_node(1)), &peer)))
+		;
+	while (again(weft_peer_open(wf_world_node(1), weft_node_address(wf_world_node(0)), &back)))
+		;
+	while (again(weft_stub_open(peer, &sim__mirror__descriptor, &stub)))
+		;
+}
+
+/* One node leaves with work under way, then the other: all of it ends. */
+static void close_nodes(void)
+{
+	struct trip t[5] = { { 0 } };
+
+	wf_world_hold(1, true);
+	step++;
+	send(&t[0], BIG, 0, false);
+	step++;
+	receive(&t[1], back, SMALL, INTO_BUFFER);
+	step++;
+	receive(&t[2], NULL, SMALL, INTO_BUFFER);
+	call(&t[3], BIG);
+	wf_world_pass(3 * MS);
+	weft_stub_close(stub);
+	wf_world_leave(0);
+	assert_int_equal(t[0].outcomes, 1);
+	assert_int_equal(t[3].outcomes, 1);
+	wf_world_pass(2 * S);
+	assert_int_equal(t[1].outcomes, 1);
+	wf_world_leave(1);
+	assert_int_equal(t[2].outcomes, 1);
+	free_all(t, 4);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static unsigned descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void run_script(enum wf_world_shape shape)
+{
+	static bool (*const attempts[])(void) = {
+		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
+		carry_snapshot, call_small, call_big, cancel_all, dump, ping,
+	};
+	unsigned files = descriptors();
+	size_t blocks = wf_nth_blocks();
+
+	open_nodes(shape);
+	try(call_nobody);
+	while (again(wf_world_try_serve(1)))
+		;
+	for (size_t i = 0; i < WF_COUNT(attempts); i++)
+		try(attempts[i]);
+	close_nodes();
+	if (wf_nth_blocks() != blocks)
+		fail_msg("%zd blocks of memory leaked", (ssize_t)(wf_nth_blocks() - blocks));
+	assert_int_equal(descriptors(), files);
+}
+
+/* Runs. */
+
+static bool is_child;
+
+static unsigned try_one(enum wf_world_shape shape, enum wf_nth_kind kind, uint64_t n,
+			uint64_t count)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		is_child = true;
+		spell = count;
+		wf_nth_fail(kind, n, count);
+		/* An assertion that fails leaves by main, with a status of its own. */
+		run_script(shape);
+		exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (!status)
+		return 0;
+	print_error("failed: test_nth %s %s %llu %llu does it again\n", shapes[shape], kinds[kind],
+		    (unsigned long long)n, (unsigned long long)count);
+	return 1;
+}
+
+static void fail_each(enum wf_world_shape shape, enum wf_nth_kind kind)
+{
+	unsigned failed = 0;
+	uint64_t calls;
+
+	if (is_child)
+		return; /* its own run has failed */
+	wf_nth_fail(kind, 0, 0);
+	run_script(shape);
+	calls = wf_nth_calls(kind);
+	print_message("%llu calls for %s on a %s rail\n", (unsigned long long)calls, kinds[kind],
+		      shapes[shape]);
+	assert_true(calls > 0);
+	for (uint64_t n = 1; n <= calls; n++)
+		failed += try_one(shape, kind, n, 1) + try_one(shape, kind, n, SPELL);
+	assert_int_equal(failed, 0);
+}
+
+static void memory_fails_on_a_connected_rail(void **state)
+{
+	(void)state;
+	fail_each(WF_WORLD_CONNECTED, WF_NTH_MEMORY);
+}
+
+static void memory_fails_on_a_shared_rail(void **state)
+{
+	(void)state;
+	fail_each(WF_WORLD_SHARED, WF_NTH_MEMORY);
+}
+
+static void memory_fails_on_one_host(void **state)
+{
+	(void)state;
+	fail_each(WF_WORLD_SAME_HOST, WF_NTH_MEMORY);
+}
+
+static void descriptors_fail(void **state)
+{
+	(void)state;
+	fail_each(WF_WORLD_CONNECTED, WF_NTH_FILE);
+	fail_each(WF_WORLD_SAME_HOST, WF_NTH_FILE);
+}
+
+static int one_again(char **argv)
+{
+	size_t shape = 0, kind = 0;
+
+	while (shape < WF_COUNT(shapes) - 1 && strcmp(argv[1], shapes[shape]))
+		shape++;
+	while (kind < WF_COUNT(kinds) - 1 && strcmp(argv[2], kinds[kind]))
+		kind++;
+	spell = strtoull(argv[4], NULL, 0);
+	wf_nth_fail((enum wf_nth_kind)kind, strtoull(argv[3], NULL, 0), spell);
+	run_script((enum wf_world_shape)shape);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_fails_on_a_connected_rail),
+		cmocka_unit_test(memory_fails_on_a_shared_rail),
+		cmocka_unit_test(memory_fails_on_one_host),
+		cmocka_unit_test(descriptors_fail),
+	};
+
+	if (argc == 5)
+		return one_again(argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
