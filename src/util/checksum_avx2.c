@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The checksum once more, for processors with AVX2: 54 GB/s from the cache
+ * where any x86-64 processor's own instructions make 19 (gcc 12) to 36 (clang 14).
+ * Elsewhere it is never run.
+ */
+#include "util/checksum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+
+#ifdef __x86_64__
+
+#include <immintrin.h>
+
+/* As -mavx2 would do it, for what follows alone. */
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC target("avx2")
+#endif
+#define XXH_VECTOR XXH_AVX2
+#include <xxhash.h>
+
+bool wf_checksum_avx2_may_run(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+uint64_t wf_checksum_avx2(const void *bytes, size_t count)
+{
+	return XXH3_64bits(bytes, count);
+}
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
+
+#else
+
+bool wf_checksum_avx2_may_run(void)
+{
+	return false;
+}
+
+uint64_t wf_checksum_avx2(const void *bytes, size_t count)
+{
+	return wf_checksum_plain(bytes, count);
+}
+
+#endif
