@@ -3,23 +3,49 @@
 
 #include <errno.h>
 
-#define SHORT_BYTES 9 /* u8 way, u64 bytes */
+#define SHORT_BYTES 10 /* u8 way, u64 bytes, u8 sum */
+#define PULL_BYTES 28 /* u64 offer, u32 epoch, u64 address, u64 key */
+#define PIECE_BYTES MIB /* a read of most providers, so that a sum finds its bytes in the cache */
+
+uint64_t wf_body_piece_bytes(uint64_t bytes)
+{
+	uint64_t piece = PIECE_BYTES;
+
+	while (bytes && (bytes - 1) / piece >= WF_BODY_PIECES_MAX)
+		piece *= 2;
+	return piece;
+}
+
+uint32_t wf_body_piece_count(uint64_t bytes)
+{
+	return bytes ? (uint32_t)((bytes - 1) / wf_body_piece_bytes(bytes) + 1) : 0;
+}
+
+/* Does its sum stand in the record? */
+static bool has_sum(const struct wf_body *body)
+{
+	return body->sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(body->bytes) == 1;
+}
 
 size_t wf_body_bytes(const struct wf_body *body)
 {
-	return body->way == WF_BODY_PULL ? WF_BODY_BYTES_MAX : SHORT_BYTES;
+	return SHORT_BYTES + (body->way == WF_BODY_PULL ? PULL_BYTES : 0) +
+	       (has_sum(body) ? sizeof(body->sum) : 0);
 }
 
 void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 {
 	wf_bytes_put_u8(w, body->way);
 	wf_bytes_put_u64(w, body->bytes);
-	if (body->way != WF_BODY_PULL)
-		return;
-	wf_bytes_put_u64(w, body->offer);
-	wf_bytes_put_u32(w, body->epoch);
-	wf_bytes_put_u64(w, body->address);
-	wf_bytes_put_u64(w, body->key);
+	wf_bytes_put_u8(w, body->sum_kind);
+	if (body->way == WF_BODY_PULL) {
+		wf_bytes_put_u64(w, body->offer);
+		wf_bytes_put_u32(w, body->epoch);
+		wf_bytes_put_u64(w, body->address);
+		wf_bytes_put_u64(w, body->key);
+	}
+	if (has_sum(body))
+		wf_bytes_put_u64(w, body->sum);
 }
 
 int wf_body_get(struct wf_reader *r, struct wf_body *body)
@@ -29,6 +55,7 @@ int wf_body_get(struct wf_reader *r, struct wf_body *body)
 
 	b.way = wf_bytes_get_u8(r);
 	b.bytes = wf_bytes_get_u64(r);
+	b.sum_kind = wf_bytes_get_u8(r);
 	switch (b.way) {
 	case WF_BODY_NONE:
 		good = !b.bytes;
@@ -48,7 +75,9 @@ int wf_body_get(struct wf_reader *r, struct wf_body *body)
 		good = false;
 		break;
 	}
-	if (r->bad || !good)
+	if (has_sum(&b))
+		b.sum = wf_bytes_get_u64(r);
+	if (r->bad || !good || b.sum_kind > WF_BODY_SUM_XXH3)
 		return -EBADMSG;
 	*body = b;
 	return 0;

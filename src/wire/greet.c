@@ -88,6 +88,8 @@ static void draft_hello(struct draft *d, const struct wf_hello *hello)
 	to->resume_link = hello->resume_link;
 	to->resume_token = hello->resume_token;
 	to->security = lend_text(hello->security);
+	to->checksums = hello->checksums;
+	to->checksum = hello->checksum;
 	draft_host(&d->host, &hello->host);
 	to->host = &d->host;
 	for (uint32_t i = 0; i < hello->rail_count; i++) {
@@ -310,6 +312,8 @@ static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct w
 	hello->resume_token = from->resume_token;
 	hello->lost_ns = from->lost_ns;
 	hello->record_bytes_max = from->record_bytes_max;
+	hello->checksums = from->checksums;
+	hello->checksum = from->checksum;
 	return 0;
 }
 

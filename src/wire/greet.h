@@ -62,6 +62,8 @@ struct wf_hello {
 	uint32_t rail_count;
 	struct wf_greet_rail rails[WF_GREET_RAILS_MAX];
 	char security[16];
+	uint32_t checksums; /* bits of enum wf_body_sum */
+	bool checksum;      /* it wants one with every body */
 };
 
 struct wf_greet {

@@ -25,6 +25,8 @@ enum wf_record_type {
 	WF_RECORD_ECHO = 7,
 	WF_RECORD_ECHOED = 8,
 	WF_RECORD_ABORT = 9, /* to every peer: a step is over, and with it each offer of it */
+	WF_RECORD_CHECK = 10, /* reader to owner: what do the pieces of the body sum up to? */
+	WF_RECORD_SUMS = 11,  /* owner to reader: to this */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 16,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 17, /* reader to owner: stopped, or it was over */
@@ -44,15 +46,30 @@ struct wf_body {
 	uint32_t epoch;   /* the rail for which address and key hold */
 	uint64_t address;
 	uint64_t key;
+	/* any way */
+	uint8_t sum_kind; /* enum wf_body_sum */
+	uint64_t sum;     /* of the body, if it is of one piece; those of more are asked for by CHECK */
 };
 
-#define WF_BODY_BYTES_MAX 37 /* put of a pull: u8 way, u64 bytes, u64 offer, u32 epoch, u64 address, u64 key */
+/* What protects a body.  The numbers are bits of a hello's checksums, too. */
+enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
+
+/* put of a pull: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key, u64 sum */
+#define WF_BODY_BYTES_MAX 46
 
 /* Bytes of the put of @body. */
 size_t wf_body_bytes(const struct wf_body *body);
 void wf_body_put(struct wf_writer *w, const struct wf_body *body);
-/* -EBADMSG: lengths; no such way; a NONE of some bytes; a PULL of none, or whose end wraps. */
+/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; a PULL of none, or whose end wraps. */
 int wf_body_get(struct wf_reader *r, struct wf_body *body);
+
+/*
+ * The pieces that are summed up one by one: of 1 MiB, doubled until there are at most
+ * WF_BODY_PIECES_MAX of them; the last may be shorter.
+ */
+#define WF_BODY_PIECES_MAX 1024
+uint64_t wf_body_piece_bytes(uint64_t bytes);
+uint32_t wf_body_piece_count(uint64_t bytes);
 
 /*
  * The end of a record: the bytes of an eager @body (else *@eager is NULL) and
@@ -128,6 +145,7 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
  * The small ones: an id, a second number and a status.
  *   PULLED    offer, 0, status (enum weft_status: OK, or why it was not wanted)
  *   RESUME    offer, reader's pull id        OFFER     (as struct wf_offer_record)
+ *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
  *   RETURN    count    RETURNED  total
  */
@@ -152,5 +170,21 @@ struct wf_offer_record {
 
 void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);
+
+/* What some pieces of the body sum up to that @pull reads; they come in order. */
+#define WF_SUMS_RECORD_MAX 8
+
+struct wf_sums_record {
+	uint64_t pull;
+	uint32_t first; /* piece */
+	uint32_t count;
+	uint64_t sums[WF_SUMS_RECORD_MAX];
+};
+
+#define WF_SUMS_RECORD_BYTES_MAX (12 + WF_SUMS_RECORD_MAX * 8)
+
+void wf_sums_record_put(struct wf_writer *w, const struct wf_sums_record *s);
+/* -EBADMSG: lengths; pieces beyond WF_BODY_PIECES_MAX. */
+int wf_sums_record_get(const uint8_t *bytes, size_t count, struct wf_sums_record *s);
 
 #endif

@@ -14,6 +14,8 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 		return wf_offer_record_get(bytes, count, &any->offer);
 	case WF_RECORD_ABORT:
 		return wf_abort_record_get(bytes, count, &any->abort);
+	case WF_RECORD_SUMS:
+		return wf_sums_record_get(bytes, count, &any->sums);
 	default:
 		return wf_small_record_get(bytes, count, &any->small);
 	}
@@ -56,6 +58,9 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 		break;
 	case WF_RECORD_ABORT:
 		wf_abort_record_put(&w, &any->abort);
+		break;
+	case WF_RECORD_SUMS:
+		wf_sums_record_put(&w, &any->sums);
 		break;
 	default:
 		wf_small_record_put(&w, &any->small);

@@ -59,6 +59,8 @@ static void fill_hello(struct wf_hello *h)
 	h->host.page_fd = -1;
 	h->link = 1;
 	h->token = 0x1234;
+	h->checksums = 1;
+	h->checksum = true;
 	h->rail_count = 2;
 	for (uint32_t i = 0; i < h->rail_count; i++) {
 		snprintf(h->rails[i].provider, sizeof(h->rails[i].provider), "rail%u", i);

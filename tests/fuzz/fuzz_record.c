@@ -30,7 +30,8 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
 	const uint8_t *text = (const uint8_t *)"edge_7_grad/weights:0";
 	struct wf_body pull = { .way = WF_BODY_PULL, .bytes = 24, .offer = 9, .epoch = 1,
-				.address = 4096, .key = 77 };
+				.address = 4096, .key = 77, .sum_kind = WF_BODY_SUM_XXH3,
+				.sum = 5 };
 	struct wf_tensor_record tensor = { .step = 5, .dtype = { WEFT_FLOAT, 32, 1 }, .rank = 2,
 					   .key_bytes = 21, .key = text, .body = pull };
 	struct wf_call_record call = { .call = 3, .left_ns = 1000, .service_bytes = 9,
@@ -42,6 +43,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_offer_record offer = { .pull = 8, .body = pull };
 	struct wf_abort_record aborted = { .step = 5, .status = WEFT_ABORTED, .text_bytes = 21,
 					   .text = text };
+	struct wf_sums_record sums = { .pull = 8, .first = 3, .count = 2, .sums = { 7, 8 } };
 	struct wf_small_record small = { .id = 9, .other = 8, .status = WEFT_OK };
 
 	switch (index) {
@@ -75,6 +77,10 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	case 6:
 		wf_bytes_put_u8(&w, WF_RECORD_ABORT);
 		wf_abort_record_put(&w, &aborted);
+		break;
+	case 7:
+		wf_bytes_put_u8(&w, WF_RECORD_SUMS);
+		wf_sums_record_put(&w, &sums);
 		break;
 	default:
 		return 0;

@@ -97,6 +97,8 @@ static void fill_hello(struct wf_greet *greet)
 	h->resume_token = 13;
 	h->lost_ns = 3000000000;
 	h->record_bytes_max = UINT32_MAX;
+	h->checksums = UINT32_MAX;
+	h->checksum = true;
 	h->rail_count = WF_GREET_RAILS_MAX;
 	for (uint32_t i = 0; i < WF_GREET_RAILS_MAX; i++) {
 		struct wf_greet_rail *r = &h->rails[i];

@@ -30,27 +30,29 @@ static const struct row {
 	uint8_t bytes[96];
 } rows[] = {
 	{
-		"a tensor that is pulled", WF_RECORD_TENSOR, 16 + 37 + 16 + 3,
+		"a tensor that is pulled", WF_RECORD_TENSOR, 16 + 46 + 16 + 3,
 		{ .tensor = { .step = 0x1817161514131211, .dtype = { WEFT_FLOAT, 32, 2 },
 			      .rank = 2, .key_bytes = 3, .key = TEXT("a;b"), .shape = shape_2_3,
 			      .body = { WF_BODY_PULL, 48, 0x2827262524232221, 0x34333231,
-					0x4847464544434241, 0x5857565554535251 } } },
+					0x4847464544434241, 0x5857565554535251,
+					WF_BODY_SUM_XXH3, 0x6867666564636261 } } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 			0, 2, 32, 2,
 			2, 0, 3, 0,
-			2, 48, 0, 0, 0, 0, 0, 0, 0,
+			2, 48, 0, 0, 0, 0, 0, 0, 0, 1,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 			0x31, 0x32, 0x33, 0x34,
 			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
 			0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58,
+			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
 			2, 0, 0, 0, 0, 0, 0, 0,
 			3, 0, 0, 0, 0, 0, 0, 0,
 			'a', ';', 'b',
 		},
 	},
 	{
-		"an opaque tensor, eager", WF_RECORD_TENSOR, 16 + 9 + 8 + 1 + 5,
+		"an opaque tensor, eager", WF_RECORD_TENSOR, 16 + 10 + 8 + 1 + 5,
 		{ .tensor = { .step = 1, .flags = WEFT_OPAQUE, .dtype = { WEFT_UINT, 8, 1 },
 			      .rank = 1, .key_bytes = 1, .key = TEXT("k"), .shape = shape_5,
 			      .body = { .way = WF_BODY_EAGER, .bytes = 5 },
@@ -59,65 +61,68 @@ static const struct row {
 			1, 0, 0, 0, 0, 0, 0, 0,
 			2, 1, 8, 1,
 			1, 0, 1, 0,
-			1, 5, 0, 0, 0, 0, 0, 0, 0,
+			1, 5, 0, 0, 0, 0, 0, 0, 0, 0,
 			5, 0, 0, 0, 0, 0, 0, 0,
 			'k',
 			'h', 'e', 'l', 'l', 'o',
 		},
 	},
 	{
-		"a dead tensor", WF_RECORD_TENSOR, 16 + 9 + 16,
+		"a dead tensor", WF_RECORD_TENSOR, 16 + 10 + 16,
 		{ .tensor = { .flags = WEFT_DEAD, .dtype = { WEFT_BFLOAT, 16, 1 }, .rank = 2,
 			      .shape = shape_2_3 } },
 		{
 			0, 0, 0, 0, 0, 0, 0, 0,
 			1, 4, 16, 2,
 			1, 0, 0, 0,
-			0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 			2, 0, 0, 0, 0, 0, 0, 0,
 			3, 0, 0, 0, 0, 0, 0, 0,
 		},
 	},
 	{
-		"a tensor of no elements", WF_RECORD_TENSOR, 16 + 9 + 8,
+		"a tensor of no elements", WF_RECORD_TENSOR, 16 + 10 + 8,
 		{ .tensor = { .dtype = { WEFT_INT, 64, 1 }, .rank = 1, .shape = shape_0 } },
 		{ [9] = 0, [10] = 64, [11] = 1, [12] = 1 },
 	},
 	{
-		"a scalar", WF_RECORD_TENSOR, 16 + 9 + 1,
+		"a scalar", WF_RECORD_TENSOR, 16 + 10 + 1,
 		{ .tensor = { .dtype = { WEFT_BOOL, 8, 1 },
 			      .body = { .way = WF_BODY_EAGER, .bytes = 1 }, .eager = TEXT("\1") } },
-		{ [9] = 6, [10] = 8, [12] = 1, [16] = 1, [17] = 1, [25] = 1 },
+		{ [9] = 6, [10] = 8, [12] = 1, [16] = 1, [17] = 1, [26] = 1 },
 	},
 	{
-		"a call", WF_RECORD_CALL, 20 + 9 + 4 + 3 + 2,
+		"a call", WF_RECORD_CALL, 20 + 18 + 4 + 3 + 2,
 		{ .call = { .call = 0x1817161514131211, .left_ns = UINT64_MAX,
 			    .service_bytes = 4, .method_bytes = 3, .service = TEXT("a.Ps"),
-			    .method = TEXT("Get"), .body = { .way = WF_BODY_EAGER, .bytes = 2 },
+			    .method = TEXT("Get"),
+			    .body = { .way = WF_BODY_EAGER, .bytes = 2,
+				      .sum_kind = WF_BODY_SUM_XXH3, .sum = 0x2827262524232221 },
 			    .eager = TEXT("\x08\x01") } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 			0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 			4, 0, 3, 0,
-			1, 2, 0, 0, 0, 0, 0, 0, 0,
+			1, 2, 0, 0, 0, 0, 0, 0, 0, 1,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 			'a', '.', 'P', 's', 'G', 'e', 't',
 			0x08, 0x01,
 		},
 	},
 	{
-		"a call without a body", WF_RECORD_CALL, 20 + 9,
-		{ .call = { .call = 7 } },
-		{ 7 },
+		"a call without a body, whose reply is to have a sum", WF_RECORD_CALL, 20 + 10,
+		{ .call = { .call = 7, .body = { .sum_kind = WF_BODY_SUM_XXH3 } } },
+		{ 7, [29] = 1 },
 	},
 	{
-		"a reply", WF_RECORD_REPLY, 12 + 37 + 2,
+		"a reply", WF_RECORD_REPLY, 12 + 38 + 2,
 		{ .reply = { .call = 2, .status = WEFT_UNAUTHENTICATED,
 			     .executed = WEFT_EXECUTED_YES, .text_bytes = 2, .text = TEXT("no"),
 			     .body = { WF_BODY_PULL, 1, 3, 4, UINT64_MAX - 1, 6 } } },
 		{
 			2, 0, 0, 0, 0, 0, 0, 0,
 			16, 2, 2, 0,
-			2, 1, 0, 0, 0, 0, 0, 0, 0,
+			2, 1, 0, 0, 0, 0, 0, 0, 0, 0,
 			3, 0, 0, 0, 0, 0, 0, 0,
 			4, 0, 0, 0,
 			0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -128,10 +133,24 @@ static const struct row {
 	{
 		"an offer made again", WF_RECORD_OFFER, WF_OFFER_RECORD_BYTES_MAX,
 		{ .offer = { .pull = 0x1817161514131211,
-			     .body = { WF_BODY_PULL, 2, 3, 4, 5, 6 } } },
+			     .body = { WF_BODY_PULL, MIB, 3, 4, 5, 6, WF_BODY_SUM_XXH3, 7 } } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
-			2, 2, 0, 0, 0, 0, 0, 0, 0,
+			2, 0, 0, 0x10, 0, 0, 0, 0, 0, 1,
+			3, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			5, 0, 0, 0, 0, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			7, 0, 0, 0, 0, 0, 0, 0,
+		},
+	},
+	{
+		"an offer of two pieces, whose sums are asked for", WF_RECORD_OFFER, 8 + 38,
+		{ .offer = { .pull = 1,
+			     .body = { WF_BODY_PULL, MIB + 1, 3, 4, 5, 6, WF_BODY_SUM_XXH3 } } },
+		{
+			1, 0, 0, 0, 0, 0, 0, 0,
+			2, 1, 0, 0x10, 0, 0, 0, 0, 0, 1,
 			3, 0, 0, 0, 0, 0, 0, 0,
 			4, 0, 0, 0,
 			5, 0, 0, 0, 0, 0, 0, 0,
@@ -139,7 +158,7 @@ static const struct row {
 		},
 	},
 	{
-		"an offer that is gone", WF_RECORD_OFFER, 8 + 9,
+		"an offer that is gone", WF_RECORD_OFFER, 8 + 10,
 		{ .offer = { .pull = 1 } },
 		{ 1 },
 	},
@@ -157,6 +176,17 @@ static const struct row {
 		"a step aborted without a word", WF_RECORD_ABORT, 8 + 1 + 2,
 		{ .abort = { .status = WEFT_CANCELLED } },
 		{ [8] = 1 },
+	},
+	{
+		/* With any other it could be some more, or some less. */
+		"the sum of the last piece there may be", WF_RECORD_SUMS, 12 + 8,
+		{ .sums = { .pull = 0x1817161514131211, .first = WF_BODY_PIECES_MAX - 1, .count = 1,
+			    .sums = { 0x2827262524232221 } } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0xff, 3, 0, 0,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+		},
 	},
 	{
 		"a pull done", WF_RECORD_PULLED, WF_SMALL_RECORD_BYTES,
@@ -514,9 +544,50 @@ static void a_body_makes_sense_by_itself(void **state)
 	assert_int_equal(travel_body((struct wf_body){ .way = 3, .bytes = 1 }), -EBADMSG);
 }
 
+static void a_sum_is_of_a_known_kind(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind <= UINT8_MAX; kind++)
+		for (uint8_t way = WF_BODY_NONE; way <= WF_BODY_PULL; way++)
+			assert_int_equal(travel_body((struct wf_body){
+						 .way = way, .bytes = way, .sum_kind = (uint8_t)kind,
+					 }), kind <= WF_BODY_SUM_XXH3 ? 0 : -EBADMSG);
+}
+
+static void a_body_has_at_most_so_many_pieces(void **state)
+{
+	(void)state;
+	assert_int_equal(wf_body_piece_count(0), 0);
+	assert_int_equal(wf_body_piece_count(1), 1);
+	assert_int_equal(wf_body_piece_count(MIB), 1);
+	assert_int_equal(wf_body_piece_count(MIB + 1), 2);
+	assert_int_equal(wf_body_piece_count(GIB), 1024);
+	assert_int_equal(wf_body_piece_bytes(GIB), MIB);
+	assert_int_equal(wf_body_piece_bytes(GIB + 1), 2 * MIB);
+	assert_int_equal(wf_body_piece_count(GIB + 1), 513);
+	assert_int_equal(wf_body_piece_count(UINT64_MAX), 1024);
+	assert_int_equal(wf_body_piece_bytes(UINT64_MAX), UINT64_C(1) << 54);
+}
+
+static void sums_of_pieces_that_cant_be_are_refused(void **state)
+{
+	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX + 8] = { 0 };
+
+	(void)state;
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, 12), -EBADMSG);
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, WF_SUMS_RECORD_BYTES_MAX), 0);
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, WF_SUMS_RECORD_BYTES_MAX + 8), -EBADMSG);
+	bytes[8] = 0xff; /* the last piece there may be */
+	bytes[9] = 3;
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, 12 + 8), 0);
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, 12 + 16), -EBADMSG);
+	bytes[11] = 0xff;
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, 12 + 8), -EBADMSG);
+}
+
 static void an_offer_is_never_eager(void **state)
 {
-	static const uint8_t eager[17] = { 1, [8] = WF_BODY_EAGER };
+	static const uint8_t eager[18] = { 1, [8] = WF_BODY_EAGER };
 
 	(void)state;
 	assert_int_equal(get(WF_RECORD_OFFER, eager, sizeof(eager)), -EBADMSG);
@@ -524,7 +595,7 @@ static void an_offer_is_never_eager(void **state)
 
 static void a_status_that_nobody_knows_is_refused(void **state)
 {
-	uint8_t reply[12 + 9] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
+	uint8_t reply[12 + 10] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
 
 	(void)state;
 	for (unsigned value = 0; value <= UINT8_MAX; value++) {
@@ -586,6 +657,9 @@ int main(void)
 		cmocka_unit_test(an_opaque_tensor_is_a_row_of_bytes),
 		cmocka_unit_test(a_flag_that_does_not_travel_is_refused),
 		cmocka_unit_test(a_body_makes_sense_by_itself),
+		cmocka_unit_test(a_sum_is_of_a_known_kind),
+		cmocka_unit_test(a_body_has_at_most_so_many_pieces),
+		cmocka_unit_test(sums_of_pieces_that_cant_be_are_refused),
 		cmocka_unit_test(an_offer_is_never_eager),
 		cmocka_unit_test(a_status_that_nobody_knows_is_refused),
 		cmocka_unit_test(no_abort_is_a_success),
