@@ -170,7 +170,10 @@ struct weft_counters {
 };
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 
-/* Print what the node holds: links, operations, memory.  Threads: any. */
+/*
+ * Print what the node holds, who waits for whom, and what happened last.  From outside, and
+ * less of it, when the node's thread does not answer within a second.  Threads: any, callback.
+ */
 WEFT_API int weft_dump(struct weft_node *node, FILE *out);
 
 #ifdef __cplusplus

@@ -2,116 +2,244 @@
 /*
  * weft_dump: what a node holds, for people.  It is written by the worker,
  * which alone may look at links, and so shows one moment.
+ *
+ * A worker that does not answer is what a dump is most wanted for: then who asks
+ * writes what may be read from outside, and where the worker is.
  */
 #include "api/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "util/clock.h"
 
+#define ANSWER_NS WF_NS_PER_S /* how long the worker may take: it turns within a second, asleep or not */
+
+/* Held by who asks and by the worker, whichever is later. */
 struct dump {
 	struct wf_task task;
 	struct weft_node *node;
+	atomic_uint refs;
 	char *text;
 	size_t bytes;
 	bool done; /* under the node's lock */
 };
 
-static void write_links(FILE *out, struct wf_worker *w)
+static void put(struct dump *d)
 {
-	static const char *const states[] = { "idle", "dialling", "trying", "up", "gone" };
+	if (atomic_fetch_sub(&d->refs, 1) > 1)
+		return;
+	free(d->text);
+	free(d);
+}
 
-	WF_LIST_EACH(at, &w->link_list) {
-		struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
-		unsigned frames = 0, queued = 0;
+/* What is the same from inside and outside. */
 
-		WF_LIST_EACH(f, &link->frames)
-			frames++;
-		WF_LIST_EACH(m, &link->queue)
-			queued++;
-		fprintf(out,
-			"link %s %s: %s on %s, epoch %u, %u frames unconfirmed, %u records queued, %u credits, %u watched\n",
-			link->name[0] ? link->name : "-", link->address, states[link->state],
-			link->on ? wf_rail_caps(link->on->rail)->provider : "no rail",
-			link->epoch, frames, queued, wf_credit_left(&link->credit),
-			link->watch_count);
+static void write_node(FILE *out, const struct weft_node *node)
+{
+	const struct wf_worker *w = &node->worker;
+
+	fprintf(out, "node %s at %s\n", w->name, w->address);
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+
+		fprintf(out, "rail %u: %s on %s\n", i, caps->provider, caps->domain);
 	}
 }
 
-static void write_ops(FILE *out, struct weft_node *node)
+/* @inside: this is the worker, and may say what each waits for. */
+static void write_ops(FILE *out, struct weft_node *node, bool inside)
 {
-	static const char *const kinds[] = { "ping", "send", "recv", "call" };
-	uint64_t now = wf_clock_now();
+	uint64_t now_ns = wf_clock_now();
+	char text[WF_DESCRIBE_BYTES];
 
+	pthread_mutex_lock(&node->lock);
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (atomic_load(&op->state) != WF_OP_RUNNING)
+		/* Before that it belongs to who makes it. */
+		if (!atomic_load(&op->submitted) || atomic_load(&op->state) != WF_OP_RUNNING)
 			continue;
-		fprintf(out, "%s %s %s", kinds[op->kind], op->kind == WF_OP_RECV ? "from" : "to",
-			!op->peer	    ? "any"
-			: op->peer->name[0] ? op->peer->name
-					    : op->peer->address);
-		if (op->kind == WF_OP_SEND)
-			fprintf(out, ", step %llu, %llu bytes",
-				(unsigned long long)op->send.sending.step,
-				(unsigned long long)op->send.sending.parcel.body_bytes);
-		if (op->kind == WF_OP_RECV)
-			fprintf(out, ", step %llu", (unsigned long long)op->recv.receiving.step);
+		wf_describe_op(op, text);
+		fprintf(out, "operation %llu: %s, begun %.1f s ago",
+			(unsigned long long)op->number, text,
+			((double)now_ns - (double)op->made_ns) / WF_NS_PER_S);
 		if (op->deadline_ns != UINT64_MAX)
 			fprintf(out, ", %.1f s left",
-				((double)op->deadline_ns - (double)now) / WF_NS_PER_S);
+				((double)op->deadline_ns - (double)now_ns) / WF_NS_PER_S);
+		if (inside) {
+			wf_describe_wait(op, text);
+			fprintf(out, ": %s", text);
+		}
 		fputc('\n', out);
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
+static void write_pool(FILE *out, struct weft_node *node)
+{
+	struct wf_pool *pool = &node->worker.pool;
+
+	pthread_mutex_lock(&pool->lock);
+	fprintf(out, "pool: %llu of %llu bytes, %llu used\n", (unsigned long long)pool->slab_bytes,
+		(unsigned long long)pool->budget_bytes, (unsigned long long)pool->used_bytes);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static void write_events(FILE *out, const struct weft_node *node)
+{
+	const struct wf_recorder *r = &node->worker.recorder;
+	uint64_t first = wf_recorder_first(r), last = wf_recorder_last(r);
+	uint64_t now_ns = wf_clock_now();
+
+	fprintf(out, "the last %llu events of %llu:\n", (unsigned long long)(last - first),
+		(unsigned long long)last);
+	for (uint64_t n = first; n < last; n++) {
+		char text[WF_RECORDER_TEXT_BYTES];
+		struct wf_recorder_event e;
+
+		if (!wf_recorder_get(r, n, &e))
+			continue;
+		wf_recorder_text(&e, text);
+		fprintf(out, "%13.6f s  %s\n", -((double)now_ns - (double)e.time_ns) / WF_NS_PER_S,
+			text);
 	}
 }
 
-static void write_dump(struct wf_task *task)
+/* By the worker. */
+
+static void write_links(FILE *out, const struct wf_worker *w)
+{
+	char state[WF_LINK_STATE_BYTES];
+
+	WF_LIST_EACH(at, &w->link_list) {
+		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
+
+		if (link->same)
+			continue; /* another name of one that is in the list too */
+		wf_link_describe(link, state);
+		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it\n",
+			link->number, wf_link_label(link),
+			link->address[0] ? link->address : "no known address", state, link->epoch,
+			wf_credit_left(&link->credit), link->watch_count);
+	}
+}
+
+static void write_inside(FILE *out, struct weft_node *node)
+{
+	write_node(out, node);
+	write_links(out, &node->worker);
+	write_ops(out, node, true);
+	write_pool(out, node);
+	write_events(out, node);
+}
+
+/* Into memory first: @out may be slow, and locks are held. */
+static void compose(struct weft_node *node, void (*write)(FILE *out, struct weft_node *node),
+		    char **text, size_t *bytes)
+{
+	FILE *out = open_memstream(text, bytes);
+
+	if (!out)
+		return;
+	write(out, node);
+	if (fclose(out)) {
+		free(*text);
+		*text = NULL;
+	}
+}
+
+static void answer(struct wf_task *task)
 {
 	struct dump *d = WF_CONTAINER(task, struct dump, task);
 	struct weft_node *node = d->node;
-	struct wf_pool *pool = &node->worker.pool;
-	FILE *out = open_memstream(&d->text, &d->bytes);
 
-	if (out) {
-		fprintf(out, "node %s at %s\n", node->worker.name, node->worker.address);
-		write_links(out, &node->worker);
-	}
+	compose(node, write_inside, &d->text, &d->bytes);
 	pthread_mutex_lock(&node->lock);
-	if (out) {
-		write_ops(out, node);
-		fprintf(out, "pool: %llu of %llu bytes, %llu used\n",
-			(unsigned long long)pool->slab_bytes,
-			(unsigned long long)pool->budget_bytes,
-			(unsigned long long)pool->used_bytes);
-		fclose(out);
-	}
 	d->done = true;
 	pthread_cond_broadcast(&node->ended);
 	pthread_mutex_unlock(&node->lock);
+	put(d);
+}
+
+/* By another thread. */
+
+static bool answered(struct dump *d)
+{
+	struct weft_node *node = d->node;
+	uint64_t until_ns = wf_clock_now() + ANSWER_NS;
+	struct timespec at = { .tv_sec = (time_t)(until_ns / WF_NS_PER_S),
+			       .tv_nsec = (long)(until_ns % WF_NS_PER_S) };
+	int err = 0;
+	bool done;
+
+	wf_worker_submit(&node->worker, &d->task);
+	pthread_mutex_lock(&node->lock);
+	while (!d->done && err != ETIMEDOUT)
+		err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
+	done = d->done;
+	pthread_mutex_unlock(&node->lock);
+	return done;
+}
+
+static void write_outside(FILE *out, struct weft_node *node)
+{
+	char where[WF_WATCH_WHERE_BYTES];
+
+	wf_watch_where(node, where);
+	write_node(out, node);
+	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
+	write_ops(out, node, false);
+	write_pool(out, node);
+	write_events(out, node);
+}
+
+/* Takes @text. */
+static int print(FILE *out, char *text, size_t bytes)
+{
+	if (!text)
+		return wf_last_set(-ENOMEM, "no memory for a dump");
+	fwrite(text, 1, bytes, out);
+	free(text);
+	return 0;
+}
+
+static int ask(struct weft_node *node, FILE *out)
+{
+	struct dump *d = calloc(1, sizeof(*d));
+	char *text = NULL;
+	size_t bytes = 0;
+
+	if (!d)
+		return wf_last_set(-ENOMEM, "no memory for a dump");
+	d->node = node;
+	d->task.run = answer;
+	atomic_init(&d->refs, 2);
+	if (answered(d)) {
+		text = d->text;
+		bytes = d->bytes;
+		d->text = NULL;
+	} else {
+		compose(node, write_outside, &text, &bytes);
+	}
+	put(d);
+	return print(out, text, bytes);
 }
 
 int weft_dump(struct weft_node *node, FILE *out)
 {
-	struct dump d = { .node = node, .task.run = write_dump };
 	int err = wf_node_check(node);
+	char *text = NULL;
+	size_t bytes = 0;
 
 	if (err)
 		return err;
 	/* In a callback this is the worker's own thread. */
-	if (wf_node_inside(node) ||
-	    (node->manual && pthread_equal(node->thread, pthread_self()))) {
-		write_dump(&d.task);
-	} else {
-		wf_worker_submit(&node->worker, &d.task);
-		pthread_mutex_lock(&node->lock);
-		while (!d.done)
-			pthread_cond_wait(&node->ended, &node->lock);
-		pthread_mutex_unlock(&node->lock);
-	}
-	if (!d.text)
-		return wf_last_set(-ENOMEM, "no memory for a dump");
-	fwrite(d.text, 1, d.bytes, out);
-	free(d.text);
-	return 0;
+	if (!wf_node_inside(node) &&
+	    !(node->manual && pthread_equal(node->thread, pthread_self())))
+		return ask(node, out);
+	wf_worker_tick(&node->worker);
+	compose(node, write_inside, &text, &bytes);
+	return print(out, text, bytes);
 }

@@ -17,6 +17,14 @@
 #include "transfer/echo.h"
 #include "util/status.h"
 
+/* The watchdog of a node: see watch.c. */
+struct wf_watch {
+	struct wf_timer timer;
+	uint64_t second_ns;       /* when the lines below began to be counted */
+	unsigned lines, unsaid;
+	_Atomic uint64_t stuck_told_ns; /* when it was last said that the worker is stuck */
+};
+
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
 	struct wf_worker worker;
@@ -32,9 +40,11 @@ struct weft_node {
 	pthread_t thread;         /* of the worker, or whoever polled last */
 	bool polling;             /* inside a turn of the loop */
 	bool closing;             /* nothing new is begun */
+	struct wf_watch watch;
 	unsigned ended_count;     /* operations that ended in this turn */
-	_Atomic uint64_t op_count; /* ever begun */
+	_Atomic uint64_t op_count; /* ever made */
 
+	pthread_mutex_t log_lock; /* one line at a time */
 	pthread_mutex_t lock;     /* the rest */
 	pthread_cond_t ended;     /* an operation has */
 	struct wf_list ops;       /* every operation there is */
@@ -66,6 +76,7 @@ struct wf_op_recv {
 struct wf_op_call {
 	struct wf_call *call;     /* until it ends */
 	size_t request_bytes;
+	const char *service_name, *method_name; /* the descriptor's */
 	const ProtobufCMessageDescriptor *output;
 	ProtobufCClosure closure;
 	void *closure_data;
@@ -87,7 +98,7 @@ struct weft_op {
 	atomic_uint refs;         /* user's and library's */
 	_Atomic enum wf_op_state state;
 	struct weft_op_options options;
-	uint64_t deadline_ns;
+	uint64_t made_ns, deadline_ns;
 
 	/* worker only, until it has ended */
 	struct weft_peer *peer;   /* NULL: a receive from any */
@@ -98,6 +109,9 @@ struct weft_op {
 	struct wf_notice notice;
 	bool started;
 	bool finished;            /* the outcome below is set */
+	uint64_t progress;        /* as the watchdog last saw it: */
+	uint64_t moved_ns;        /* since when it is that */
+	uint64_t told_ns;         /* and when that was last said */
 
 	struct wf_error error;    /* code 0: it went well */
 	enum weft_executed executed;
@@ -130,6 +144,20 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 void wf_op_put(struct weft_op *op);
 void wf_op_path_set(struct weft_op *op, const char *provider, enum wf_body_way way,
 		    uint64_t bytes, unsigned copies, bool registered);
+
+/* describe.c: operations in words */
+#define WF_DESCRIBE_BYTES 1000
+void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
+void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
+uint64_t wf_describe_progress(const struct weft_op *op);
+
+/* watch.c: who waits for whom, in the log */
+void wf_watch_begin(struct weft_op *op);
+void wf_watch_late(struct weft_op *op);
+void wf_watch_dying(struct weft_node *node, const struct wf_link *link, const struct wf_error *e);
+void wf_watch_worker(struct weft_node *node);
+#define WF_WATCH_WHERE_BYTES 200
+void wf_watch_where(const struct weft_node *node, char text[WF_WATCH_WHERE_BYTES]);
 
 /* One start and one early end per kind, in the file of the kind.  On the worker. */
 void wf_op_start_ping(struct weft_op *op);

@@ -154,6 +154,11 @@ static void sink_merged(void *ctx, struct wf_link *from, struct wf_link *into)
 		sink_up(ctx, into);
 }
 
+static void sink_dying(void *ctx, struct wf_link *link, const struct wf_error *e)
+{
+	wf_watch_dying(ctx, link, e);
+}
+
 static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 {
 	struct weft_node *node = ctx;
@@ -171,6 +176,7 @@ static const struct wf_worker_sink sink = {
 	.paused = sink_paused,
 	.quiet = sink_quiet,
 	.merged = sink_merged,
+	.dying = sink_dying,
 	.down = sink_down,
 };
 
@@ -267,13 +273,29 @@ static int init_locks(struct weft_node *node)
 	err = pthread_mutex_init(&node->lock, NULL);
 	if (err)
 		return -err;
+	err = pthread_mutex_init(&node->log_lock, NULL);
+	if (err)
+		goto destroy_lock;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	err = pthread_cond_init(&node->ended, &attr);
 	pthread_condattr_destroy(&attr);
 	if (err)
-		pthread_mutex_destroy(&node->lock);
+		goto destroy_log_lock;
+	return 0;
+
+destroy_log_lock:
+	pthread_mutex_destroy(&node->log_lock);
+destroy_lock:
+	pthread_mutex_destroy(&node->lock);
 	return -err;
+}
+
+static void fini_locks(struct weft_node *node)
+{
+	pthread_cond_destroy(&node->ended);
+	pthread_mutex_destroy(&node->log_lock);
+	pthread_mutex_destroy(&node->lock);
 }
 
 int weft_node_open(const struct weft_node_options *options, struct weft_node **node)
@@ -298,7 +320,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
 	config = (struct wf_worker_config){
 		.options = &o,
-		.log = { given.log, given.log_arg, (int)o.log_level },
+		.log = { given.log, given.log_arg, (int)o.log_level, &n->log_lock },
 		.name = given.name ? given.name : name,
 		.manual = given.mode == WEFT_MANUAL,
 		.sink = &sink,
@@ -322,7 +344,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	err = wf_worker_open(&n->worker, &config, &e);
 	if (err) {
 		wf_last_copy(&e);
-		goto destroy_locks;
+		goto fini_locks;
 	}
 	list(n);
 	if (!n->manual) {
@@ -339,9 +361,8 @@ close_worker:
 	unlist(n);
 	wf_worker_leave(&n->worker);
 	wf_worker_close(&n->worker);
-destroy_locks:
-	pthread_cond_destroy(&n->ended);
-	pthread_mutex_destroy(&n->lock);
+fini_locks:
+	fini_locks(n);
 free_node:
 	free(n);
 	return err;
@@ -401,8 +422,7 @@ int weft_node_close(struct weft_node *node)
 	/* First: a child must not look at what is being freed. */
 	unlist(node);
 	wf_worker_close(&node->worker);
-	pthread_cond_destroy(&node->ended);
-	pthread_mutex_destroy(&node->lock);
+	fini_locks(node);
 	free(node);
 	return 0;
 }

@@ -45,7 +45,8 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 	fresh->options = given;
 	timeout = fresh->options.timeout_ns ? fresh->options.timeout_ns
 					    : node->worker.options.timeout_ns;
-	fresh->deadline_ns = timeout == WEFT_FOREVER ? UINT64_MAX : after(wf_clock_now(), timeout);
+	fresh->made_ns = wf_clock_now();
+	fresh->deadline_ns = timeout == WEFT_FOREVER ? UINT64_MAX : after(fresh->made_ns, timeout);
 	fresh->executed = WEFT_EXECUTED_NO;
 	wf_list_init(&fresh->notice.node);
 	atomic_init(&fresh->refs, 2);
@@ -213,6 +214,7 @@ static void deadline(struct wf_timer *timer)
 			     wf_link_label(link), trouble);
 	else
 		late(op, link ? wf_link_label(link) : "any peer", &e);
+	wf_watch_late(op);
 	stop(op, &e);
 }
 
@@ -262,6 +264,7 @@ static void start(struct wf_task *task)
 		wf_rpc_start(op);
 		break;
 	}
+	wf_watch_begin(op);
 }
 
 void wf_op_submit(struct weft_op *op)
@@ -317,18 +320,25 @@ void weft_op_free(struct weft_op *op)
 
 static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t until_ns)
 {
-	struct timespec at = { .tv_sec = (time_t)(until_ns / WF_NS_PER_S),
-			       .tv_nsec = (long)(until_ns % WF_NS_PER_S) };
-	int err = 0;
+	uint64_t stall_ns = node->worker.options.stall_ns;
+	uint64_t now = wf_clock_now();
+	bool ended;
 
 	pthread_mutex_lock(&node->lock);
-	while (atomic_load(&op->state) != WF_OP_ENDED && err != ETIMEDOUT)
-		err = until_ns == UINT64_MAX ? pthread_cond_wait(&node->ended, &node->lock)
-					     : pthread_cond_timedwait(&node->ended, &node->lock,
-								      &at);
-	err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
+	while (!(ended = atomic_load(&op->state) == WF_OP_ENDED) && now < until_ns) {
+		uint64_t slice_ns = stall_ns ? WF_MIN(until_ns, now + stall_ns) : until_ns;
+		struct timespec at = { .tv_sec = (time_t)(slice_ns / WF_NS_PER_S),
+				       .tv_nsec = (long)(slice_ns % WF_NS_PER_S) };
+
+		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
+			pthread_mutex_unlock(&node->lock);
+			wf_watch_worker(node);
+			pthread_mutex_lock(&node->lock);
+		}
+		now = wf_clock_now();
+	}
 	pthread_mutex_unlock(&node->lock);
-	return err;
+	return ended ? 0 : -ETIMEDOUT;
 }
 
 int weft_wait(struct weft_op *op, uint64_t timeout_ns)

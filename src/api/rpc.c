@@ -122,6 +122,8 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 	op->call.closure_data = closure_data;
 	op->call.output = m->output;
 	op->call.request_bytes = bytes;
+	op->call.service_name = descriptor->name;
+	op->call.method_name = m->name;
 	op->call.call = call;
 	if (call) {
 		call->service = descriptor->name;

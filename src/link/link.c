@@ -3,6 +3,7 @@
 #include "link/internal.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,76 @@ const char *wf_link_label(const struct wf_link *link)
 const char *wf_link_trouble(const struct wf_link *link)
 {
 	return link->state == WF_LINK_UP ? "" : link->tried;
+}
+
+/* Add to @text; what does not fit is left out. */
+WF_PRINTF(2, 3)
+static void add(char text[WF_LINK_STATE_BYTES], const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text + used, WF_LINK_STATE_BYTES - used, format, args);
+	va_end(args);
+}
+
+static double seconds_since(const struct wf_link *link, uint64_t ns)
+{
+	uint64_t now = link->worker->now_ns;
+
+	return now > ns ? (double)(now - ns) / WF_NS_PER_S : 0;
+}
+
+/* What keeps frames of a link that is up. */
+static void describe_flow(const struct wf_link *link, char text[WF_LINK_STATE_BYTES])
+{
+	const struct wf_list *oldest = wf_list_first(&link->frames);
+	size_t records = 0;
+
+	WF_LIST_EACH(node, &link->queue)
+		records++;
+	if (records && link->starved_ns && !wf_credit_left(&link->credit))
+		add(text, ", %zu records wait and it has granted no credit for %.1f s", records,
+		    seconds_since(link, link->starved_ns));
+	else if (records)
+		add(text, ", %zu records wait", records);
+	if (link->full_ns)
+		add(text, ", the provider has taken no frame for %.1f s",
+		    seconds_since(link, link->full_ns));
+	if (oldest)
+		add(text, ", it has not confirmed %u frames, the first for %.1f s",
+		    link->sequence.sent - link->sequence.acked,
+		    seconds_since(link, WF_CONTAINER(oldest, struct wf_outframe, node)->posted_ns));
+}
+
+void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES])
+{
+	const struct wf_caps *caps = wf_link_caps(link);
+
+	text[0] = '\0';
+	switch (link->state) {
+	case WF_LINK_IDLE:
+		add(text, "not connected");
+		return;
+	case WF_LINK_GONE:
+		add(text, "gone, and its address is not known");
+		return;
+	case WF_LINK_DIALLING:
+		add(text, "dialled%s%s", link->tried[0] ? ": " : "", link->tried);
+		return;
+	case WF_LINK_TRYING:
+		add(text, "greeted, and %s rail is tried%s%s", link->was_up ? "another" : "a",
+		    link->tried[0] ? ": " : "", link->tried);
+		break;
+	case WF_LINK_UP:
+		add(text, "up on %s", caps->provider);
+		break;
+	}
+	add(text, ", heard %.1f s ago", seconds_since(link, link->heard_ns));
+	if (!link->conn)
+		add(text, ", its door has closed");
+	describe_flow(link, text);
 }
 
 static struct wf_link *new_link(struct wf_worker *w)
@@ -195,6 +266,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	wf_link_get(link);
 	wf_log(&w->log, WF_LOG_INFO, "%s: %s", wf_link_label(link), why.text);
 	wf_link_record(link, WF_RECORDER_DEAD, 0, (uint64_t)why.code);
+	w->sink->dying(w->sink_ctx, link, &why);
 	if (was_known)
 		wf_counters_add(&w->counters.peers_lost, 1);
 	wf_timer_stop(&w->timers, &link->dial_timer);

@@ -260,4 +260,8 @@ const char *wf_link_trouble(const struct wf_link *link);
 /* For people: the peer's name or address. */
 const char *wf_link_label(const struct wf_link *link);
 
+/* For people: how things stand with the peer, as in "it is ...". */
+#define WF_LINK_STATE_BYTES 400
+void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]);
+
 #endif

@@ -64,6 +64,8 @@ struct wf_worker_sink {
 	void (*quiet)(void *ctx, const struct wf_worker_rail *on);
 	/* @from turned out to be the peer of @into, and is from now on another name of it. */
 	void (*merged)(void *ctx, struct wf_link *from, struct wf_link *into);
+	/* The peer is about to be declared dead because of @e: all is still as it was. */
+	void (*dying)(void *ctx, struct wf_link *link, const struct wf_error *e);
 	/* The peer is dead: whatever waits for it fails with @e. */
 	void (*down)(void *ctx, struct wf_link *link, const struct wf_error *e);
 };

@@ -2,6 +2,7 @@
 #include "rpc/call.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,4 +251,31 @@ void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_
 	while ((call = wf_table_next(&calls->table, &at)))
 		if (wf_link_real(call->link) == link)
 			wf_call_stop(call, e);
+}
+
+void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
+{
+	const struct wf_link *link = wf_link_real(call->link);
+	char part[WF_ERROR_BYTES];
+
+	if (call->reply_busy) {
+		wf_pull_describe(&call->pull, part, sizeof(part));
+		(void)snprintf(text, bytes, "the reply: %s", part);
+	} else if (call->request_busy) {
+		wf_parcel_describe(&call->parcel, part, sizeof(part));
+		(void)snprintf(text, bytes, "the request: %s", part);
+	} else if (!wf_list_empty(&link->frames)) {
+		(void)snprintf(text, bytes, "the request has left, and %s has not confirmed it",
+			       wf_link_label(link));
+	} else {
+		(void)snprintf(text, bytes, "the request is delivered, and %s owes the reply",
+			       wf_link_label(link));
+	}
+}
+
+uint64_t wf_call_progress(const struct wf_call *call)
+{
+	if (call->reply_busy)
+		return (uint64_t)1 << 63 | call->pull.got_bytes;
+	return call->request_busy ? wf_parcel_progress(&call->parcel) : 0;
 }

@@ -61,6 +61,10 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 /* End it early with @e: done runs inside, and the server is told.  Not after done. */
 void wf_call_stop(struct wf_call *call, const struct wf_error *e);
 
+/* For people: what it waits for.  And a number that differs once it has come further. */
+void wf_call_describe(const struct wf_call *call, char *text, size_t bytes);
+uint64_t wf_call_progress(const struct wf_call *call);
+
 /* A REPLY record.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
 void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_error *e);

@@ -2,6 +2,7 @@
 #include "tensor/channel.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -500,6 +501,55 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 			wf_link_unuse_room(link, t.body.bytes); /* it comes again */
 	}
 	return err;
+}
+
+static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes)
+{
+	size_t others = r->channels->arrival_count;
+	int used;
+
+	if (r->from)
+		used = snprintf(text, bytes, "%s has not sent it",
+				wf_link_label(wf_link_real(r->from)));
+	else
+		used = snprintf(text, bytes, "no peer has sent it");
+
+	/* A wrong step or key shows by that. */
+	if (others && used > 0 && (size_t)used < bytes)
+		(void)snprintf(text + used, bytes - (size_t)used,
+			       ", while %zu tensors that came are not received", others);
+}
+
+void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes)
+{
+	const struct wf_pool *pool = &r->channels->worker->pool;
+
+	switch (r->state) {
+	case WF_RECEIVING_ENDED:
+		(void)snprintf(text, bytes, "it has come");
+		break;
+	case WF_RECEIVING_WAITING:
+		describe_wait(r, text, bytes);
+		break;
+	case WF_RECEIVING_MEMORY:
+		(void)snprintf(text, bytes,
+			       "%s has sent it, and %llu bytes of the pool are waited for: %llu of %llu are in use (WEFT_POOL_BYTES)",
+			       wf_link_label(wf_link_real(r->arrival->link)),
+			       (unsigned long long)r->got_bytes,
+			       (unsigned long long)pool->used_bytes,
+			       (unsigned long long)pool->budget_bytes);
+		break;
+	case WF_RECEIVING_PULLING:
+		wf_pull_describe(&r->pull, text, bytes);
+		break;
+	}
+}
+
+uint64_t wf_channels_progress(const struct wf_receiving *r)
+{
+	uint64_t got_bytes = r->state == WF_RECEIVING_PULLING ? r->pull.got_bytes : 0;
+
+	return (uint64_t)r->state << 56 | got_bytes;
 }
 
 /* Sends. */

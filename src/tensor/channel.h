@@ -96,6 +96,10 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
 /* End it early with @e; done follows, maybe inside.  Harmless after the end. */
 void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
 
+/* For people: what a receive waits for.  And a number that differs once it has come further. */
+void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes);
+uint64_t wf_channels_progress(const struct wf_receiving *r);
+
 /* Give up what a receive got: shape, link, pool chunk. */
 void wf_channels_release(struct wf_channels *c, struct wf_receiving *r);
 

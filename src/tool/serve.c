@@ -4,6 +4,7 @@
 #include "tool/tool.h"
 
 #include <getopt.h>
+#include <stdlib.h>
 
 #define NS_PER_S 1000000000ull
 
@@ -76,6 +77,9 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	tool_catch_signals();
 	if (once)
 		tool_catch_orphaning();
+	/* Its receives wait for callers as long as those like: that is no stall. */
+	if (setenv("WEFT_STALL", "0", 0))
+		return tool_fail(self, "no memory");
 	if (tool_node_open(self, listen, &node))
 		return tool_fail(self, "%s", weft_error());
 	if (perf_server_open(self, node, &server))

@@ -2,6 +2,7 @@
 #include "transfer/echo.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "transfer/tell.h"
 
@@ -91,4 +92,16 @@ void wf_echo_down(struct wf_echoes *echoes, struct wf_link *link, const struct w
 	while ((echo = wf_table_next(&echoes->table, &at)))
 		if (wf_link_real(echo->link) == link)
 			wf_echo_stop(echo, e);
+}
+
+void wf_echo_describe(const struct wf_echo *echo, char *text, size_t bytes)
+{
+	const struct wf_link *link = wf_link_real(echo->link);
+
+	if (link->state != WF_LINK_UP)
+		(void)snprintf(text, bytes, "no rail to %s yet", wf_link_label(link));
+	else if (!wf_list_empty(&echo->message.node))
+		(void)snprintf(text, bytes, "it has not left yet");
+	else
+		(void)snprintf(text, bytes, "sent, and %s owes the answer", wf_link_label(link));
 }

@@ -2,6 +2,7 @@
 #include "transfer/parcel.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,4 +350,37 @@ void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e)
 		e = &p->why;
 	if (p->state != WF_PARCEL_ENDED)
 		end(p, e);
+}
+
+void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
+{
+	const char *peer = p->link ? wf_link_label(wf_link_real(p->link)) : "";
+
+	switch (p->state) {
+	case WF_PARCEL_ENDED:
+		(void)snprintf(text, bytes, "it has left");
+		break;
+	case WF_PARCEL_WAITING:
+		(void)snprintf(text, bytes, "no rail to %s yet", peer);
+		break;
+	case WF_PARCEL_QUEUED:
+		(void)snprintf(text, bytes, "not all of it has left yet");
+		break;
+	case WF_PARCEL_OFFERED:
+		(void)snprintf(text, bytes, "offered over %s, and %s has not received it",
+			       p->provider, peer);
+		break;
+	case WF_PARCEL_WITHDRAWING:
+		(void)snprintf(text, bytes, "taken back, and %s has not answered: %s", peer,
+			       p->why.text);
+		break;
+	}
+}
+
+uint64_t wf_parcel_progress(const struct wf_parcel *p)
+{
+	uint32_t acked = p->state == WF_PARCEL_QUEUED ? wf_link_real(p->link)->sequence.acked : 0;
+
+	/* Whoever waits in a queue comes further when the queue does. */
+	return (uint64_t)p->state << 32 | acked;
 }

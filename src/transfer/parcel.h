@@ -70,6 +70,10 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
  */
 void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e);
 
+/* For people: what it waits for.  And a number that differs once it has come further. */
+void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes);
+uint64_t wf_parcel_progress(const struct wf_parcel *p);
+
 /* For transfer.c: the peer's words about offers, and the link's. */
 void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status);
 void wf_parcel_withdrawn(struct wf_parcel *p);

@@ -2,6 +2,7 @@
 #include "transfer/pull.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "transfer/plan.h"
@@ -342,4 +343,31 @@ void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
 	if (pull->quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* Else the rail is opened anew over its reads, and says so. */
+}
+
+void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
+{
+	const char *peer = wf_link_label(pull->link);
+	int used = snprintf(text, bytes, "%llu of %llu bytes are read",
+			    (unsigned long long)pull->got_bytes,
+			    (unsigned long long)pull->body.bytes);
+
+	if (used < 0 || (size_t)used >= bytes)
+		return;
+	text += used;
+	bytes -= (size_t)used;
+	if (pull->stopping)
+		(void)snprintf(text, bytes, ", %u reads have to end: %s", pull->busy,
+			       pull->why.text);
+	else if (pull->busy)
+		(void)snprintf(text, bytes, ", %u reads from %s are under way over %s", pull->busy,
+			       peer, pull->provider);
+	else if (pull->link->state != WF_LINK_UP)
+		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
+	else if (pull->asked)
+		(void)snprintf(text, bytes, ", and %s has not offered the rest again", peer);
+	else if (!wf_list_empty(&pull->node))
+		(void)snprintf(text, bytes, ", and the reads of others come first");
+	else if (pull->granted)
+		(void)snprintf(text, bytes, ", and %s takes no read", pull->provider);
 }

@@ -73,6 +73,9 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 /* End it early with @e: done follows, maybe inside, as soon as the destination is quiet.  Harmless after the end. */
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
 
+/* For people: what it waits for. */
+void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes);
+
 /* For transfer.c. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);
 void wf_pull_withdraw(struct wf_pull *pull);

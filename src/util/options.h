@@ -33,6 +33,7 @@ struct wf_options {
 	uint64_t connect_ns;                  /* WEFT_CONNECT_TIMEOUT: how long to keep dialling a peer that is not there yet; default 30 s */
 	uint64_t heartbeat_ns;                /* WEFT_HEARTBEAT, default 1 s */
 	uint64_t lost_ns;                     /* WEFT_LOST, default 3 s */
+	uint64_t stall_ns;                    /* WEFT_STALL, default 10 s; 0: nothing is said */
 	uint64_t spin_ns;                     /* WEFT_SPIN, default 50 us */
 	uint64_t slots;                       /* WEFT_SLOTS: receive slots of a rail, default 512 */
 	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */

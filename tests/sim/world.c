@@ -147,11 +147,22 @@ void wf_world_hold(unsigned number, bool hold)
 
 /* Birth and death. */
 
+static void (*heard)(unsigned number, int level, const char *line);
+
+void wf_world_hear(void (*hear)(unsigned number, int level, const char *line))
+{
+	heard = hear;
+}
+
 static void log_line(void *arg, int level, const char *line)
 {
-	(void)level;
-	(void)fprintf(stderr, "%.6f n%u %s\n", (double)wf_clock_now() / WF_NS_PER_S,
-		      (unsigned)(uintptr_t)arg, line);
+	unsigned number = (unsigned)(uintptr_t)arg;
+
+	if (getenv("WORLD_LOG"))
+		(void)fprintf(stderr, "%.6f n%u %s\n", (double)wf_clock_now() / WF_NS_PER_S,
+			      number, line);
+	if (heard)
+		heard(number, level, line);
 }
 
 int wf_world_try_add(unsigned *added)
@@ -161,7 +172,7 @@ int wf_world_try_add(unsigned *added)
 	char name[16];
 	struct weft_node_options options = {
 		.size = sizeof(options), .mode = WEFT_MANUAL, .name = name,
-		.log = getenv("WORLD_LOG") ? log_line : NULL, .log_arg = (void *)(uintptr_t)number,
+		.log = getenv("WORLD_LOG") || heard ? log_line : NULL, .log_arg = (void *)(uintptr_t)number,
 	};
 	int err;
 

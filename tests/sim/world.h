@@ -30,6 +30,9 @@ enum wf_world_shape { WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST };
  */
 void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fake *fake);
 
+/* Who hears the log of nodes that are opened from here on, up to their WEFT_LOG; NULL: nobody. */
+void wf_world_hear(void (*hear)(unsigned number, int level, const char *line));
+
 /* One more; its number. */
 unsigned wf_world_add(void);
 

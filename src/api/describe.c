@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Operations in words, for the log and the dump. */
+#include "api/internal.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY_SHOWN 64 /* bytes of a key */
+#define PART_BYTES 500
+
+WF_PRINTF(2, 3)
+static void add(char text[WF_DESCRIBE_BYTES], const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text + used, WF_DESCRIBE_BYTES - used, format, args);
+	va_end(args);
+}
+
+/* A key is bytes, and need not be text. */
+static void add_channel(char text[WF_DESCRIBE_BYTES], uint64_t step, const void *key,
+			size_t key_bytes)
+{
+	char shown[KEY_SHOWN + 1];
+	size_t count = WF_MIN(key_bytes, (size_t)KEY_SHOWN);
+
+	for (size_t i = 0; i < count; i++) {
+		unsigned char c = ((const unsigned char *)key)[i];
+
+		shown[i] = isprint(c) ? (char)c : '.';
+	}
+	shown[count] = '\0';
+	add(text, " step %llu key \"%s\"%s", (unsigned long long)step, shown,
+	    key_bytes > count ? "..." : "");
+}
+
+/*
+ * What it is; only fields that stand since it was submitted.  The peer's name is
+ * the worker's to read, and under the node's lock anybody's.
+ */
+void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
+{
+	static const char *const kinds[] = { "ping", "send", "recv", "call" };
+	const struct wf_op_recv *recv = &op->recv;
+	const struct wf_op_send *send = &op->send;
+
+	text[0] = '\0';
+	add(text, "%s", kinds[op->kind]);
+	if (op->kind == WF_OP_SEND) {
+		add_channel(text, send->sending.step, send->sending.key, send->sending.key_bytes);
+		add(text, " %llu bytes", (unsigned long long)send->sending.parcel.body_bytes);
+	} else if (op->kind == WF_OP_RECV) {
+		add_channel(text, recv->receiving.step, recv->receiving.key,
+			    recv->receiving.key_bytes);
+	} else if (op->kind == WF_OP_CALL) {
+		add(text, " %s/%s %zu bytes", op->call.service_name, op->call.method_name,
+		    op->call.request_bytes);
+	}
+	add(text, op->kind == WF_OP_RECV ? " from " : " to ");
+	add(text, "%s", !op->peer	     ? "any peer"
+			: op->peer->name[0]  ? op->peer->name
+					     : op->peer->address);
+}
+
+/* What it waits for, and how its peer is.  Threads: owner. */
+void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
+{
+	char part[PART_BYTES] = "", state[WF_LINK_STATE_BYTES];
+	const struct wf_link *link;
+
+	text[0] = '\0';
+	if (!op->started || op->finished) {
+		add(text, op->started ? "it has ended, and is about to be told"
+				      : "the worker has not begun it yet");
+		return;
+	}
+	switch (op->kind) {
+	case WF_OP_PING:
+		wf_echo_describe(&op->echo, part, sizeof(part));
+		break;
+	case WF_OP_SEND:
+		wf_parcel_describe(&op->send.sending.parcel, part, sizeof(part));
+		break;
+	case WF_OP_RECV:
+		wf_channels_describe(&op->recv.receiving, part, sizeof(part));
+		break;
+	case WF_OP_CALL:
+		if (op->call.call)
+			wf_call_describe(op->call.call, part, sizeof(part));
+		break;
+	}
+	add(text, "%s", part);
+	if (!op->peer || !op->peer->link)
+		return;
+	link = wf_link_real(op->peer->link);
+	wf_link_describe(link, state);
+	add(text, " (link %u to %s: %s)", link->number, wf_link_label(link), state);
+}
+
+/* A number that differs once the operation has come further.  Threads: owner. */
+uint64_t wf_describe_progress(const struct weft_op *op)
+{
+	switch (op->kind) {
+	case WF_OP_SEND:
+		return wf_parcel_progress(&op->send.sending.parcel);
+	case WF_OP_RECV:
+		return wf_channels_progress(&op->recv.receiving);
+	case WF_OP_CALL:
+		return op->call.call ? wf_call_progress(op->call.call) : 0;
+	case WF_OP_PING:
+		break;
+	}
+	return 0;
+}

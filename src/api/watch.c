@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The watchdog: a line in the log that says who waits for whom, when an
+ * operation stands still for WEFT_STALL, when its deadline passes, and when
+ * its peer is lost.
+ *
+ * Operations are looked at ten times in that span, so a line comes late by a
+ * tenth of it at most.  What is worth more lines than a person reads is
+ * counted instead.
+ */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "util/clock.h"
+
+#define LOOKS 10       /* in one WEFT_STALL */
+#define LINES_MAX 16   /* in one second */
+
+/* A body that is offered may be on its way, which its owner can't see: so fast at least. */
+#define OFFERED_BYTES_PER_S (64 * MIB)
+
+static void look(struct wf_timer *timer);
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / WF_NS_PER_S;
+}
+
+/* Those for whom there was no line. */
+static void say_more(struct weft_node *node, unsigned count)
+{
+	if (count)
+		wf_log(&node->worker.log, WF_LOG_WARN,
+		       "and %u more operations, which are not named here but by weft_dump", count);
+}
+
+/* May another line be written?  If not it is counted. */
+static bool may_say(struct weft_node *node)
+{
+	struct wf_watch *watch = &node->watch;
+	struct wf_worker *w = &node->worker;
+
+	if (w->now_ns - watch->second_ns >= WF_NS_PER_S) {
+		say_more(node, watch->unsaid);
+		watch->second_ns = w->now_ns;
+		watch->lines = watch->unsaid = 0;
+	}
+	if (watch->lines < LINES_MAX) {
+		watch->lines++;
+		return true;
+	}
+	watch->unsaid++;
+	return false;
+}
+
+static void say(struct weft_op *op, int level, const char *what)
+{
+	struct wf_worker *w = &op->owner->worker;
+	char name[WF_DESCRIBE_BYTES], wait[WF_DESCRIBE_BYTES];
+
+	if (!wf_log_hears(&w->log, level) || !may_say(op->owner))
+		return;
+	wf_describe_op(op, name);
+	wf_describe_wait(op, wait);
+	wf_log(&w->log, level, "%s %s: %s", name, what, wait);
+}
+
+static uint64_t patience_ns(const struct weft_op *op)
+{
+	uint64_t ns = op->owner->worker.options.stall_ns;
+	const struct wf_parcel *p = op->kind == WF_OP_SEND ? &op->send.sending.parcel : NULL;
+
+	if (p && p->state == WF_PARCEL_OFFERED)
+		ns += p->body_bytes / OFFERED_BYTES_PER_S * WF_NS_PER_S;
+	return ns;
+}
+
+/* Operations worth a line, as many as get one. */
+struct gathered {
+	struct weft_op *ops[LINES_MAX];
+	unsigned count, more, running;
+};
+
+/*
+ * Those that run and are @wanted.  Lines about them are written without the lock, for the
+ * log is the program's and may take its time; they can't go meanwhile, for this is the
+ * thread that ends them.
+ */
+static void gather(struct weft_node *node, bool (*wanted)(struct weft_op *op, const void *arg),
+		   const void *arg, struct gathered *g)
+{
+	*g = (struct gathered){ 0 };
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (!atomic_load(&op->submitted) || !op->started || op->finished)
+			continue;
+		g->running++;
+		if (!wanted(op, arg))
+			continue;
+		if (g->count < LINES_MAX)
+			g->ops[g->count++] = op;
+		else
+			g->more++;
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
+/* Note how far @op has come; true: it stands still, and that is to be said now. */
+static bool stands_still(struct weft_op *op, const void *arg)
+{
+	uint64_t now_ns = op->owner->worker.now_ns;
+	uint64_t progress = wf_describe_progress(op);
+
+	(void)arg;
+	if (progress != op->progress) {
+		op->progress = progress;
+		op->moved_ns = op->told_ns = now_ns;
+	}
+	if (now_ns - op->told_ns < patience_ns(op))
+		return false;
+	op->told_ns = now_ns;
+	return true;
+}
+
+static void arm(struct weft_node *node)
+{
+	struct wf_worker *w = &node->worker;
+
+	if (w->options.stall_ns && wf_log_hears(&w->log, WF_LOG_WARN))
+		wf_worker_timer(w, &node->watch.timer, w->now_ns + w->options.stall_ns / LOOKS,
+				look);
+}
+
+static void look(struct wf_timer *timer)
+{
+	struct weft_node *node = WF_CONTAINER(timer, struct weft_node, watch.timer);
+	struct gathered g;
+	char what[64];
+
+	gather(node, stands_still, NULL, &g);
+	for (unsigned i = 0; i < g.count; i++) {
+		(void)snprintf(what, sizeof(what), "stands still for %.1f s",
+			       seconds(node->worker.now_ns - g.ops[i]->moved_ns));
+		say(g.ops[i], WF_LOG_WARN, what);
+	}
+	say_more(node, g.more);
+	if (g.running)
+		arm(node);
+}
+
+/* @op has begun. */
+void wf_watch_begin(struct weft_op *op)
+{
+	if (op->finished)
+		return;
+	op->progress = wf_describe_progress(op);
+	op->moved_ns = op->told_ns = op->owner->worker.now_ns;
+	if (!op->owner->watch.timer.armed)
+		arm(op->owner);
+}
+
+/* The deadline of @op passes, and it is still as it was. */
+void wf_watch_late(struct weft_op *op)
+{
+	const struct wf_worker *w = &op->owner->worker;
+	uint64_t took_ns = w->now_ns - op->made_ns;
+	/* What was to take less than WEFT_STALL is the program's own affair: a note. */
+	bool long_ago = w->options.stall_ns && took_ns >= w->options.stall_ns;
+	char what[64];
+
+	if (!op->started || op->finished)
+		return;
+	(void)snprintf(what, sizeof(what), "has not ended in %.3g s", seconds(took_ns));
+	say(op, long_ago ? WF_LOG_WARN : WF_LOG_INFO, what);
+}
+
+/* Does @op need the peer of the link @arg? */
+static bool needs(struct weft_op *op, const void *arg)
+{
+	const struct wf_receiving *r = op->kind == WF_OP_RECV ? &op->recv.receiving : NULL;
+
+	return (op->peer && op->peer->link && wf_link_real(op->peer->link) == arg) ||
+	       (r && r->got_from == arg);
+}
+
+/* The peer of @link is lost, because of @e; what waits for it is still as it was. */
+void wf_watch_dying(struct weft_node *node, const struct wf_link *link, const struct wf_error *e)
+{
+	/* One that leaves in order is no fault. */
+	int level = node->worker.options.stall_ns && e->code != -ESHUTDOWN ? WF_LOG_WARN
+									   : WF_LOG_INFO;
+	char what[WF_ERROR_BYTES + 32];
+	struct gathered g;
+
+	if (node->closing || !wf_log_hears(&node->worker.log, level))
+		return;
+	gather(node, needs, link, &g);
+	(void)snprintf(what, sizeof(what), "fails, for %s", e->text);
+	for (unsigned i = 0; i < g.count; i++)
+		say(g.ops[i], level, what);
+	say_more(node, g.more);
+}
+
+/* Where the worker is, as seen from outside. */
+void wf_watch_where(const struct weft_node *node, char text[WF_WATCH_WHERE_BYTES])
+{
+	const struct wf_recorder *r = &node->worker.recorder;
+	uint64_t turn_ns = atomic_load(&r->turn_ns), now_ns = wf_clock_now();
+	const char *call = atomic_load(&r->call), *provider = atomic_load(&r->provider);
+	double since = now_ns > turn_ns ? seconds(now_ns - turn_ns) : 0;
+
+	if (call)
+		(void)snprintf(text, WF_WATCH_WHERE_BYTES, "for %.1f s it is inside %s%s%s", since,
+			       call, provider ? " of " : "", provider ? provider : "");
+	else if (node->manual)
+		(void)snprintf(text, WF_WATCH_WHERE_BYTES,
+			       "its owner has not driven it for %.1f s", since);
+	else
+		(void)snprintf(text, WF_WATCH_WHERE_BYTES, "its last turn began %.1f s ago", since);
+}
+
+/* Said by a thread that waits: a worker that is stuck can't say it.  Threads: any. */
+void wf_watch_worker(struct weft_node *node)
+{
+	const struct wf_worker *w = &node->worker;
+	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
+	uint64_t turn_ns = atomic_load(&w->recorder.turn_ns);
+	uint64_t told_ns = atomic_load(&node->watch.stuck_told_ns);
+	char where[WF_WATCH_WHERE_BYTES];
+
+	if (!stall_ns || atomic_load(&w->asleep) || now_ns < turn_ns + stall_ns ||
+	    now_ns < told_ns + stall_ns ||
+	    !atomic_compare_exchange_strong(&node->watch.stuck_told_ns, &told_ns, now_ns))
+		return;
+	wf_watch_where(node, where);
+	wf_log_outside(&w->log, WF_LOG_WARN, "the worker of this node does not turn: %s", where);
+}
