@@ -165,7 +165,7 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 		wf_echo_stop(&op->echo, e);
 		break;
 	case WF_OP_SEND:
-		wf_channels_stop_send(&op->send.sending, e);
+		wf_sending_stop(&op->send.sending, e);
 		break;
 	case WF_OP_RECV:
 		wf_channels_stop_receive(&op->recv.receiving, e);

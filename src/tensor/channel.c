@@ -149,6 +149,7 @@ static void refuse(struct wf_link *link, const struct wf_tensor_record *t,
 static void end(struct wf_receiving *r, const struct wf_error *e)
 {
 	r->state = WF_RECEIVING_ENDED;
+	wf_list_remove(&r->all_node);
 	if (r->from)
 		wf_link_unwatch(r->from);
 	if (e)
@@ -400,6 +401,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	r->registered = false;
 	wf_list_init(&r->node);
 	wf_list_init(&r->waiter.node);
+	wf_list_append(&c->receives, &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from)
 		wf_link_watch(r->from, true);
@@ -552,77 +554,18 @@ uint64_t wf_channels_progress(const struct wf_receiving *r)
 	return (uint64_t)r->state << 56 | got_bytes;
 }
 
-/* Sends. */
-
-static struct wf_tensor_record record_of(const struct wf_sending *s, const struct wf_body *body)
-{
-	return (struct wf_tensor_record){
-		.step = s->step,
-		.flags = s->flags,
-		.dtype = s->dtype,
-		.rank = s->rank,
-		.key_bytes = s->key_bytes,
-		.key = s->key,
-		.body = *body,
-	};
-}
-
-static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
-{
-	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
-	struct wf_tensor_record t = record_of(s, body);
-
-	return wf_tensor_record_bytes(&t);
-}
-
-static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
-{
-	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
-	struct wf_tensor_record t = record_of(s, body);
-
-	wf_tensor_record_put(w, &t, s->shape);
-}
-
-static void sent(struct wf_parcel *p, const struct wf_error *e)
-{
-	struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
-
-	s->done(s, e);
-}
-
-void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s)
-{
-	s->parcel.type = WF_RECORD_TENSOR;
-	s->parcel.needs_room = true;
-	s->parcel.head_bytes = head_bytes;
-	s->parcel.put_head = put_head;
-	s->parcel.done = sent;
-	wf_parcel_post(c->transfer, link, &s->parcel);
-}
-
-void wf_channels_stop_send(struct wf_sending *s, const struct wf_error *e)
-{
-	wf_parcel_stop(&s->parcel, e);
-}
-
 /* The floors below. */
 
-/* A receive that waits for @link (NULL: any that waits), or NULL.  Ending one may change the map, so each search starts anew. */
-static struct wf_receiving *find_waiting(struct wf_channels *c, const struct wf_link *link)
+/* End the receives that wait for @link, NULL: all that wait. */
+static void stop_waiting(struct wf_channels *c, const struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_map_node *node = NULL;
+	WF_LIST_EACH(at, &c->receives) {
+		struct wf_receiving *r = WF_CONTAINER(at, struct wf_receiving, all_node);
 
-	while ((node = wf_map_next(&c->map, node))) {
-		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
-
-		WF_LIST_EACH(at, &ch->receives) {
-			struct wf_receiving *r = WF_CONTAINER(at, struct wf_receiving, node);
-
-			if (!link || (r->from && wf_link_real(r->from) == link))
-				return r;
-		}
+		if (r->state == WF_RECEIVING_WAITING &&
+		    (!link || (r->from && wf_link_real(r->from) == link)))
+			wf_channels_stop_receive(r, e);
 	}
-	return NULL;
 }
 
 /* The body of @a can't be had any more. */
@@ -642,16 +585,13 @@ static void lose_offer(struct wf_channels *c, struct wf_arrival *a, const struct
 /* Receives end; offers of the dead can't be pulled.  What it sent whole stays. */
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_receiving *r;
-
 	WF_LIST_EACH(node, &c->offers) {
 		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
 
 		if (a->link == link)
 			lose_offer(c, a, e);
 	}
-	while ((r = find_waiting(c, link)))
-		wf_channels_stop_receive(r, e);
+	stop_waiting(c, link, e);
 }
 
 void wf_channels_merged(struct wf_channels *c)
@@ -696,18 +636,18 @@ void wf_channels_withdrawn(struct wf_channels *c, struct wf_link *link, uint64_t
 void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t)
 {
 	*c = (struct wf_channels){ .worker = worker, .transfer = t };
+	wf_sending_init(&c->sendings, t);
 	wf_map_init(&c->map);
+	wf_list_init(&c->receives);
 	wf_list_init(&c->offers);
 }
 
 void wf_channels_cancel(struct wf_channels *c)
 {
-	struct wf_receiving *r;
 	struct wf_error e;
 
 	wf_error_set(&e, -ECANCELED, "this node has closed");
-	while ((r = find_waiting(c, NULL)))
-		wf_channels_stop_receive(r, &e);
+	stop_waiting(c, NULL, &e);
 }
 
 void wf_channels_fini(struct wf_channels *c)

@@ -14,33 +14,22 @@
 #define WF_CHANNEL_H
 
 #include <weft/tensor.h>
-#include "transfer/parcel.h"
+#include "tensor/sending.h"
 #include "transfer/pull.h"
 #include "util/map.h"
 
 struct wf_channels {
 	struct wf_worker *worker;
 	struct wf_transfer *transfer;
+	struct wf_sendings sendings;
 	struct wf_map map;
+	struct wf_list receives; /* that have not ended */
 	struct wf_list offers;   /* arrivals whose body is still at the sender */
 	size_t arrival_count;
 };
 
 struct wf_channel;
 struct wf_arrival;
-
-/* A tensor on its way out.  The owner keeps key, shape and body until done. */
-struct wf_sending {
-	struct wf_parcel parcel; /* body, body_bytes are the owner's to set */
-	uint64_t step;
-	const void *key;
-	uint16_t key_bytes;
-	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE */
-	struct weft_dtype dtype;
-	uint8_t rank;
-	const int64_t *shape;
-	void (*done)(struct wf_sending *s, const struct wf_error *e);
-};
 
 enum wf_receiving_state {
 	WF_RECEIVING_ENDED,
@@ -75,7 +64,8 @@ struct wf_receiving {
 	struct wf_channels *channels;
 	enum wf_receiving_state state;
 	struct wf_channel *channel;
-	struct wf_list node;
+	struct wf_list node;     /* in the channel, while it waits for a tensor */
+	struct wf_list all_node; /* in channels->receives */
 	struct wf_arrival *arrival;
 	struct wf_pool_waiter waiter;
 	struct wf_pull pull;
@@ -86,9 +76,6 @@ void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf
 /* End every receive that waits, with CANCELLED. */
 void wf_channels_cancel(struct wf_channels *c);
 void wf_channels_fini(struct wf_channels *c);
-
-void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s);
-void wf_channels_stop_send(struct wf_sending *s, const struct wf_error *e);
 
 /* Borrows @r, its key and its buffer until done, which may run inside. */
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
