@@ -8,6 +8,7 @@
 #include <weft/memory.h>
 #include <weft/node.h>
 #include <weft/rpc.h>
+#include <weft/step.h>
 #include <weft/tensor.h>
 
 #endif

@@ -13,7 +13,7 @@
 #include <weft/weft.h>
 #include "rpc/call.h"
 #include "rpc/service.h"
-#include "tensor/channel.h"
+#include "tensor/ending.h"
 #include "transfer/echo.h"
 #include "util/status.h"
 

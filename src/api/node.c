@@ -102,6 +102,8 @@ static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *
 	switch (record->type) {
 	case WF_RECORD_TENSOR:
 		return node->closing ? 0 : wf_channels_record(&node->channels, link, record);
+	case WF_RECORD_ABORT:
+		return wf_ending_record(&node->channels, link, record);
 	case WF_RECORD_CALL:
 		return node->closing ? 0 : wf_served_call(&node->serving, link, record);
 	case WF_RECORD_REPLY:
@@ -127,6 +129,7 @@ static void sink_up(void *ctx, struct wf_link *link)
 			memcpy(peer->name, link->name, sizeof(peer->name));
 		pthread_mutex_unlock(&node->lock);
 	}
+	wf_ending_up(&node->channels, link);
 	wf_transfer_up(&node->transfer, link);
 }
 

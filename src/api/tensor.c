@@ -96,7 +96,7 @@ void wf_tensor_start_send(struct weft_op *op)
 		send_done(&op->send.sending, &e);
 		return;
 	}
-	wf_sending_start(&op->owner->channels.sendings, link, &op->send.sending);
+	wf_channels_send(&op->owner->channels, link, &op->send.sending);
 }
 
 /* The elements one after the other, in memory of the pool. */

@@ -90,6 +90,7 @@ struct wf_link {
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the peer's door; "": none known */
 	char name[WF_GREET_NAME_BYTES];
 	void *user;                /* the floor above's */
+	bool briefed;              /* the floors above have told it what a new peer is to know */
 	struct wf_link *same;      /* not NULL: another name of that link */
 
 	/* the peer, from its hello */

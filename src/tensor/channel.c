@@ -22,7 +22,9 @@ struct wf_channel {
 
 struct wf_arrival {
 	struct wf_list node;
+	struct wf_list kept_node;  /* in channels->kept */
 	struct wf_list offer_node; /* in channels->offers */
+	uint64_t since_ns;         /* it came */
 	struct wf_link *link;
 	struct wf_channel *channel;   /* it waits there for a receive; or: */
 	struct wf_receiving *receive; /* it is matched and waits for memory */
@@ -106,7 +108,9 @@ static int keep_arrival(struct wf_channels *c, struct wf_link *link,
 		memcpy(a->bytes + shape_bytes, t->eager, body_bytes);
 	a->record.shape = a->bytes;
 	a->record.eager = a->bytes + shape_bytes;
+	a->since_ns = c->worker->now_ns;
 	wf_list_init(&a->node);
+	wf_list_init(&a->kept_node);
 	wf_list_init(&a->offer_node);
 	if (t->body.way == WF_BODY_PULL)
 		wf_list_append(&c->offers, &a->offer_node);
@@ -118,6 +122,7 @@ static int keep_arrival(struct wf_channels *c, struct wf_link *link,
 static void free_arrival(struct wf_channels *c, struct wf_arrival *a)
 {
 	wf_list_remove(&a->node);
+	wf_list_remove(&a->kept_node);
 	wf_list_remove(&a->offer_node);
 	wf_answer_close(a->answer);
 	wf_link_put(a->link);
@@ -142,6 +147,56 @@ static void refuse(struct wf_link *link, const struct wf_tensor_record *t,
 		wf_answer_pulled(answer, link, status);
 	else if (t->body.way == WF_BODY_EAGER)
 		wf_link_give_room(link, t->body.bytes);
+}
+
+/* Nobody will receive it: drop it and count it. */
+static void drop_arrival(struct wf_channels *c, struct wf_arrival *a, enum weft_status status)
+{
+	struct wf_channel *ch = a->channel;
+
+	wf_counters_add(&c->worker->counters.late_dropped, 1);
+	refuse(a->link, &a->record, take_answer(a), status);
+	free_arrival(c, a);
+	drop_channel(c, ch);
+}
+
+void wf_channels_drop(struct wf_channels *c, uint64_t step, enum weft_status status)
+{
+	WF_LIST_EACH(node, &c->kept) {
+		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
+
+		if (a->record.step == step)
+			drop_arrival(c, a, status);
+	}
+}
+
+/* Whoever was to receive it has died, say, and so has whoever was to end the step. */
+static void kept_too_long(struct wf_timer *timer)
+{
+	struct wf_channels *c = WF_CONTAINER(timer, struct wf_channels, kept_timer);
+	uint64_t limit_ns = c->worker->options.step_ns;
+
+	WF_LIST_EACH(node, &c->kept) {
+		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
+
+		if (c->worker->now_ns < a->since_ns + limit_ns) {
+			wf_worker_timer(c->worker, timer, a->since_ns + limit_ns, kept_too_long);
+			return;
+		}
+		drop_arrival(c, a, WEFT_DEADLINE_EXCEEDED);
+	}
+}
+
+/* @a waits in @ch for a receive. */
+static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_arrival *a)
+{
+	uint64_t limit_ns = c->worker->options.step_ns;
+
+	a->channel = ch;
+	wf_list_append(&ch->arrivals, &a->node);
+	wf_list_append(&c->kept, &a->kept_node);
+	if (limit_ns && !c->kept_timer.armed)
+		wf_worker_timer(c->worker, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
 }
 
 /* Receives. */
@@ -341,6 +396,7 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 			kept->answer = answer;
 		if (kept || !keep_arrival(c, link, t, answer, &kept)) {
 			wf_list_remove(&kept->node);
+			wf_list_remove(&kept->kept_node);
 			kept->receive = r;
 			r->arrival = kept;
 			r->state = WF_RECEIVING_MEMORY;
@@ -360,6 +416,27 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 free_kept:
 	if (kept)
 		free_arrival(c, kept);
+}
+
+/* The step of that number, if it is over here.  That it was aborted says more than that it has ended. */
+static const struct wf_step *find_over(const struct wf_channels *c, uint64_t step)
+{
+	const struct wf_step *s = wf_steps_find(&c->aborted, step);
+
+	return s ? s : wf_steps_find(&c->ended, step);
+}
+
+void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s)
+{
+	const struct wf_step *over = find_over(c, s->step);
+	struct wf_error e;
+
+	if (over) {
+		wf_step_error(over, &e);
+		s->done(s, &e);
+		return;
+	}
+	wf_sending_start(&c->sendings, link, s);
 }
 
 static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
@@ -387,10 +464,17 @@ static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_re
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 {
 	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
-	struct wf_channel *ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
+	const struct wf_step *over = find_over(c, r->step);
+	struct wf_channel *ch;
 	struct wf_arrival *a;
 	struct wf_error e;
 
+	if (over) {
+		wf_step_error(over, &e);
+		r->done(r, &e);
+		return;
+	}
+	ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
 	r->channels = c;
 	r->channel = ch;
 	r->got = (struct weft_tensor){ 0 };
@@ -465,8 +549,7 @@ static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
 		drop_channel(c, ch);
 		return err;
 	}
-	a->channel = ch;
-	wf_list_append(&ch->arrivals, &a->node);
+	keep_in(c, ch, a);
 	return 0;
 }
 
@@ -474,6 +557,7 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record)
 {
 	struct wf_answer *answer = NULL;
+	const struct wf_step *over;
 	struct wf_tensor_record t;
 	struct wf_receiving *r;
 	struct wf_channel *ch;
@@ -488,6 +572,12 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		return -EBADMSG;
 	if (t.body.way == WF_BODY_PULL && wf_answer_open(t.body.offer, &answer))
 		return -ENOMEM;
+	over = find_over(c, t.step);
+	if (over) {
+		wf_counters_add(&c->worker->counters.late_dropped, 1);
+		refuse(link, &t, answer, over->status);
+		return 0;
+	}
 	hash = wf_map_hash(&c->map, t.step, t.key, t.key_bytes);
 	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
 	r = ch ? find_receive(ch, link) : NULL;
@@ -637,8 +727,11 @@ void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf
 {
 	*c = (struct wf_channels){ .worker = worker, .transfer = t };
 	wf_sending_init(&c->sendings, t);
+	wf_steps_init(&c->aborted);
+	wf_steps_init(&c->ended);
 	wf_map_init(&c->map);
 	wf_list_init(&c->receives);
+	wf_list_init(&c->kept);
 	wf_list_init(&c->offers);
 }
 
@@ -661,5 +754,8 @@ void wf_channels_fini(struct wf_channels *c)
 			free_arrival(c, WF_CONTAINER(at, struct wf_arrival, node));
 		drop_channel(c, ch);
 	}
+	wf_timer_stop(&c->worker->timers, &c->kept_timer);
+	wf_steps_fini(&c->aborted);
+	wf_steps_fini(&c->ended);
 	wf_map_fini(&c->map);
 }

@@ -6,7 +6,9 @@
  * receives that wait for a tensor, each in order.  Both at once only when
  * receives name peers from which nothing came yet.  An eager tensor that
  * waits is kept in memory the sender knows about (the link's room); an
- * offered one stays where it is, at the sender, until it is matched.
+ * offered one stays where it is, at the sender, until it is matched.  What
+ * nobody receives within WEFT_STEP_TIMEOUT is dropped, and so is what comes of
+ * a step that is over.
  *
  * Threads: owner.
  */
@@ -15,6 +17,7 @@
 
 #include <weft/tensor.h>
 #include "tensor/sending.h"
+#include "tensor/step.h"
 #include "transfer/pull.h"
 #include "util/map.h"
 
@@ -24,8 +27,11 @@ struct wf_channels {
 	struct wf_sendings sendings;
 	struct wf_map map;
 	struct wf_list receives; /* that have not ended */
+	struct wf_list kept;     /* arrivals that nobody has received yet, the oldest first */
 	struct wf_list offers;   /* arrivals whose body is still at the sender */
 	size_t arrival_count;
+	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
+	struct wf_steps aborted, ended; /* ending.h */
 };
 
 struct wf_channel;
@@ -77,6 +83,9 @@ void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf
 void wf_channels_cancel(struct wf_channels *c);
 void wf_channels_fini(struct wf_channels *c);
 
+/* As wf_sending_start; but of a step that is over done may run inside. */
+void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s);
+
 /* Borrows @r, its key and its buffer until done, which may run inside. */
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
 
@@ -93,6 +102,9 @@ void wf_channels_release(struct wf_channels *c, struct wf_receiving *r);
 /* A TENSOR record.  -EBADMSG, -ENOSPC.  -ENOMEM: nothing was done. */
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record);
+
+/* Drop what came of @step and was not received; senders that still have it hear @status. */
+void wf_channels_drop(struct wf_channels *c, uint64_t step, enum weft_status status);
 
 /* What the floors below tell. */
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e);

@@ -170,7 +170,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->offer = 0;
 	p->head = NULL;
 	p->provider = NULL;
-	p->registered = p->sent = p->connected = false;
+	p->registered = p->sent = p->connected = p->told = false;
 	p->grant = (struct wf_grant){ 0 };
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->why.code = 0;
@@ -259,7 +259,8 @@ static void withdraw(struct wf_parcel *p)
 	p->withdraw.type = WF_RECORD_WITHDRAW;
 	p->withdraw.id = p->offer;
 	p->withdraw.sent = withdraw_heard;
-	wf_link_control(link, &p->withdraw);
+	if (!p->told)
+		wf_link_control(link, &p->withdraw);
 	wf_worker_timer(w, &p->quiet_timer,
 			w->now_ns + (!caps || caps->connected ? QUIET_CONNECTED_NS
 							      : QUIET_SHARED_NS),
@@ -276,7 +277,7 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		if (!wf_link_unpost(p->link, &p->message) ||
 		    (p->plan.way == WF_BODY_EAGER && !leave_copy(p)))
 			end(p, e);
-		else
+		else if (!p->why.code)
 			p->why = *e; /* once it is sent, it is withdrawn */
 		break;
 	case WF_PARCEL_OFFERED:
@@ -295,6 +296,11 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status)
 
 	if (status == WEFT_OK) {
 		end(p, NULL);
+		return;
+	}
+	/* What we said first is why it does not want it any more. */
+	if (p->state == WF_PARCEL_WITHDRAWING) {
+		end(p, &p->why);
 		return;
 	}
 	wf_error_set(&e, wf_status_code(status), "%s did not take it: %s", wf_link_label(p->link),

@@ -35,6 +35,9 @@ struct wf_parcel {
 	/* It has ended, NULL: well.  The body is free, and @p may be freed. */
 	void (*done)(struct wf_parcel *p, const struct wf_error *e);
 
+	/* may be set before wf_parcel_stop: the peer is told otherwise, and answers PULLED */
+	bool told;
+
 	/* read by the owner, after its end too */
 	struct wf_plan plan;
 	const char *provider; /* lives as long as the rail; NULL: nothing moved */

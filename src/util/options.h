@@ -34,6 +34,7 @@ struct wf_options {
 	uint64_t heartbeat_ns;                /* WEFT_HEARTBEAT, default 1 s */
 	uint64_t lost_ns;                     /* WEFT_LOST, default 3 s */
 	uint64_t stall_ns;                    /* WEFT_STALL, default 10 s; 0: nothing is said */
+	uint64_t step_ns;                     /* WEFT_STEP_TIMEOUT: how long unreceived tensors are kept; default 600 s, 0: for ever */
 	uint64_t spin_ns;                     /* WEFT_SPIN, default 50 us */
 	uint64_t slots;                       /* WEFT_SLOTS: receive slots of a rail, default 512 */
 	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */

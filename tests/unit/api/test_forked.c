@@ -208,6 +208,16 @@ static bool try_dump(void)
 	return refused(weft_dump(node, stderr));
 }
 
+static bool try_step_abort(void)
+{
+	return refused(weft_step_abort(node, 1, WEFT_ABORTED, "no"));
+}
+
+static bool try_step_end(void)
+{
+	return refused(weft_step_end(node, 1));
+}
+
 static bool try_stub_open(void)
 {
 	struct weft_stub *s;
@@ -379,6 +389,8 @@ static const struct {
 	{ "weft_send", try_send },
 	{ "weft_serve", try_serve },
 	{ "weft_status_name", try_texts },
+	{ "weft_step_abort", try_step_abort },
+	{ "weft_step_end", try_step_end },
 	{ "weft_strerror", try_texts },
 	{ "weft_stub_open", try_stub_open },
 	{ "weft_stub_service", try_stub_service },

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tensor/ending.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/status.h"
+
+struct abort_message {
+	struct wf_message message;
+	uint8_t bytes[];
+};
+
+static void abort_sent(struct wf_message *m, const struct wf_error *e)
+{
+	(void)e;
+	free(WF_CONTAINER(m, struct abort_message, message));
+}
+
+/* Without memory it is not said: what the peer has of the step ends by its own deadline. */
+static void tell(struct wf_link *link, const struct wf_step *s)
+{
+	struct wf_abort_record record = {
+		.step = s->number,
+		.status = (uint8_t)s->status,
+		.text_bytes = (uint16_t)strlen(s->text),
+		.text = (const uint8_t *)s->text,
+	};
+	size_t count = wf_abort_record_bytes(&record);
+	struct abort_message *m = malloc(sizeof(*m) + count);
+	struct wf_writer w;
+
+	if (!m)
+		return;
+	w = wf_writer(m->bytes, count);
+	wf_abort_record_put(&w, &record);
+	m->message = (struct wf_message){
+		.type = WF_RECORD_ABORT,
+		.head = m->bytes,
+		.head_bytes = count,
+		.sent = abort_sent,
+	};
+	wf_link_post(link, &m->message);
+}
+
+/* Does @link hear of an abort that came @from there, NULL: that began here? */
+static bool is_told(const struct wf_link *link, const struct wf_link *from)
+{
+	return link->briefed && link != from;
+}
+
+/*
+ * Before anything is stopped: what that makes us say to a peer must not be the
+ * first that it hears.
+ */
+static void tell_all(struct wf_channels *c, const struct wf_step *s, const struct wf_link *from)
+{
+	WF_LIST_EACH(node, &c->worker->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (is_told(link, from))
+			tell(link, s);
+	}
+}
+
+/*
+ * End what is pending of @s with @e.  @passed_on: peers were told of an abort that came
+ * @from there, and need not hear of each offer that is over by that.
+ */
+static void stop_step(struct wf_channels *c, const struct wf_step *s, const struct wf_error *e,
+		      bool passed_on, const struct wf_link *from)
+{
+	WF_LIST_EACH(node, &c->sendings.all) {
+		struct wf_sending *send = WF_CONTAINER(node, struct wf_sending, node);
+
+		if (send->step != s->number)
+			continue;
+		send->parcel.told = passed_on && is_told(wf_link_real(send->parcel.link), from);
+		wf_sending_stop(send, e);
+	}
+	WF_LIST_EACH(node, &c->receives) {
+		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, all_node);
+
+		if (r->step == s->number)
+			wf_channels_stop_receive(r, e);
+	}
+	wf_channels_drop(c, s->number, s->status);
+}
+
+/* Abort what no abort is known of.  Takes @fresh. */
+static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struct wf_link *from)
+{
+	uint64_t now_ns = c->worker->now_ns;
+	bool kept = !(from && wf_steps_crowded(&c->aborted, now_ns)) &&
+		    !wf_steps_add(&c->aborted, fresh, now_ns);
+	bool passed_on = kept || !from;
+	struct wf_error e;
+
+	wf_step_error(fresh, &e);
+	wf_log(&c->worker->log, WF_LOG_INFO, "%s", e.text);
+	if (passed_on)
+		tell_all(c, fresh, from);
+	stop_step(c, fresh, &e, passed_on, from);
+	if (!kept)
+		wf_step_free(fresh);
+}
+
+void wf_ending_abort(struct wf_channels *c, struct wf_step *fresh)
+{
+	if (wf_steps_find(&c->aborted, fresh->number))
+		wf_step_free(fresh);
+	else
+		abort_step(c, fresh, NULL);
+}
+
+void wf_ending_end(struct wf_channels *c, struct wf_step *fresh)
+{
+	struct wf_error e;
+	bool kept;
+
+	if (wf_steps_find(&c->ended, fresh->number)) {
+		wf_step_free(fresh);
+		return;
+	}
+	kept = !wf_steps_add(&c->ended, fresh, c->worker->now_ns);
+	wf_step_error(fresh, &e);
+	e.code = -ECANCELED; /* of what was begun before */
+	stop_step(c, fresh, &e, false, NULL);
+	if (!kept)
+		wf_step_free(fresh);
+}
+
+int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_abort_record got;
+	struct wf_step *fresh;
+
+	if (wf_abort_record_get(record->bytes, record->count, &got))
+		return -EBADMSG;
+	if (wf_steps_find(&c->aborted, got.step))
+		return 0;
+	fresh = wf_step_new_aborted(got.step, got.status, (const char *)got.text, got.text_bytes);
+	if (!fresh)
+		return -ENOMEM;
+	abort_step(c, fresh, link);
+	return 0;
+}
+
+void wf_ending_up(struct wf_channels *c, struct wf_link *link)
+{
+	if (link->briefed)
+		return;
+	link->briefed = true;
+	WF_LIST_EACH(node, &c->aborted.by_age)
+		tell(link, WF_CONTAINER(node, struct wf_step, node));
+}

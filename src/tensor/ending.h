@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a step ends: aborted by anybody for all nodes, or ended for this one.
+ *
+ * An abort is passed on from node to node, by each once and only as long as
+ * it can be remembered, so that it reaches everybody and goes round for ever
+ * nowhere.  The first that a node hears counts.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_ENDING_H
+#define WF_ENDING_H
+
+#include "tensor/channel.h"
+
+/* This node aborts or ends the step @fresh.  Takes it.  Of a step that was over in the same way nothing changes. */
+void wf_ending_abort(struct wf_channels *c, struct wf_step *fresh);
+void wf_ending_end(struct wf_channels *c, struct wf_step *fresh);
+
+/* An ABORT record.  -EBADMSG, -ENOMEM. */
+int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct wf_record *record);
+
+/* @link has a rail (again): a new peer is told of the aborts that are remembered. */
+void wf_ending_up(struct wf_channels *c, struct wf_link *link);
+
+#endif
