@@ -426,7 +426,7 @@ static void bad_data_is_named_before_anything_starts(void **state)
 		       "/nonexistent/train-images-idx3-ubyte");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_training, stop_training)
 	const struct CMUnitTest tests[] = {
@@ -442,6 +442,8 @@ int main(void)
 		TEST(bad_data_is_named_before_anything_starts),
 	};
 
+	(void)argc;
+	cmocka_set_test_filter(argv[1]); /* a test's name, or all */
 	own_shared_memory = open_shared_memory();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

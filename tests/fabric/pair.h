@@ -55,7 +55,10 @@ struct pair_command {
 /* Is this process a test's other side?  Then be it until the end. */
 bool pair_is_other(int argc, char **argv, const struct pair_command *commands);
 
-/* Every provider that this host has, one after the other; NULL after the last. */
+/*
+ * Every provider that this host has, one after the other; NULL after the last.
+ * With PAIR_PROVIDERS in the environment only those that it names.
+ */
 const char *pair_first(void);
 const char *pair_next(void);
 

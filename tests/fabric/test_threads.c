@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many user threads on two threaded nodes at once, over every provider that
+ * this host has: what the interface allows from any thread holds when all do
+ * it.  Most of it is for ThreadSanitizer; without it the outcomes count.
+ *
+ * In a thread no need() and no assertion: it returns what went wrong.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fabric/calls.pb-c.h"
+#include "pair.h"
+
+#define ROUNDS 100 /* of each thread, on each provider */
+#define REQUEST_BYTES 30000
+
+static struct weft_node *here, *there;
+static struct weft_peer *to_there, *to_here;
+static struct weft_stub *stub;
+
+/* What a thread says when @condition does not hold. */
+#define TEXT_(line) #line
+#define TEXT(line) TEXT_(line)
+#define WRONG(condition) "line " TEXT(__LINE__) ": not: " #condition
+
+/* A frame, a few frames, a pull of one chunk and of some. */
+static const size_t sizes[] = { 100, 20000, 300000, 3000000 };
+
+static size_t size_of(unsigned round)
+{
+	return sizes[round % PAIR_COUNT(sizes)];
+}
+
+/* Did @op end well?  Frees it. */
+static bool ends_well(struct weft_op *op)
+{
+	bool good = !weft_wait(op, PAIR_LIMIT_NS) && weft_op_status(op) == WEFT_OK;
+
+	if (!good)
+		fprintf(stderr, "%s: %s\n", weft_status_name(weft_op_status(op)),
+			weft_op_message(op));
+	weft_op_free(op);
+	return good;
+}
+
+/* Tensors, each way by two threads. */
+
+static void *send_tensors(void *arg)
+{
+	struct weft_peer *to = arg;
+	char *bytes = malloc(sizes[PAIR_COUNT(sizes) - 1]);
+	const char *wrong = NULL;
+	struct weft_op *op;
+
+	for (unsigned i = 0; i < ROUNDS && !wrong; i++) {
+		int64_t count = (int64_t)size_of(i);
+		const struct weft_tensor tensor = pair_tensor(bytes, &count);
+
+		pair_fill(bytes, size_of(i), i);
+		if (weft_send(to, i, "k", 1, &tensor, NULL, &op) || !ends_well(op))
+			wrong = WRONG(sent);
+	}
+	free(bytes);
+	return (void *)(uintptr_t)wrong;
+}
+
+static void *receive_tensors(void *arg)
+{
+	struct weft_node *node = arg;
+	const struct weft_tensor *got;
+	struct weft_op *op;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (weft_recv(node, NULL, i, "k", 1, NULL, NULL, &op) ||
+		    weft_wait(op, PAIR_LIMIT_NS))
+			return (void *)(uintptr_t)WRONG(received);
+		got = weft_op_tensor(op, NULL);
+		if (!got || !weft_op_peer(op) || !*weft_peer_name(weft_op_peer(op)) ||
+		    !pair_matches(got->data, size_of(i), i))
+			return (void *)(uintptr_t)WRONG(right bytes);
+		/* In turn: freed with the operation, or taken and freed later. */
+		if (i % 2) {
+			void *memory = weft_op_take(op);
+
+			weft_op_free(op);
+			weft_free(node, memory);
+		} else {
+			weft_op_free(op);
+		}
+	}
+	return NULL;
+}
+
+/* Operations that a callback frees, on the worker. */
+
+static void count_and_free(struct weft_op *op, void *arg)
+{
+	if (weft_op_status(op) == WEFT_OK)
+		atomic_fetch_add((atomic_uint *)arg, 1);
+	weft_op_free(op);
+}
+
+static void *ping_with_callbacks(void *arg)
+{
+	atomic_uint count = 0;
+	const struct weft_op_options options = { .size = sizeof(options),
+						 .done = count_and_free,
+						 .arg = &count };
+	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
+	struct weft_op *op;
+
+	for (unsigned i = 0; i < ROUNDS; i++)
+		if (weft_ping(arg, &options, &op))
+			return (void *)(uintptr_t)WRONG(pinged);
+	while (atomic_load(&count) < ROUNDS && pair_now_ns() < until)
+		pair_sleep_ms(1);
+	return atomic_load(&count) == ROUNDS ? NULL : (void *)(uintptr_t)WRONG(all told);
+}
+
+/* Calls, answered by other threads. */
+
+struct later {
+	Calls__Response_Closure closure;
+	void *closure_data;
+	uint32_t bytes;
+};
+
+static void *answer(void *arg)
+{
+	struct later *later = arg;
+	Calls__Response reply = CALLS__RESPONSE__INIT;
+
+	reply.payload.len = later->bytes;
+	reply.payload.data = calloc(1, later->bytes + 1u);
+	if (weft_call_cancelled(later->closure_data) || !weft_call_left_ns(later->closure_data))
+		weft_call_fail(later->closure_data, WEFT_ABORTED, "nobody wants to know");
+	else
+		later->closure(&reply, later->closure_data);
+	free(reply.payload.data);
+	free(later);
+	return NULL;
+}
+
+static void handle_later(Calls__Test_Service *service, const Calls__Request *request,
+			 Calls__Response_Closure closure, void *closure_data)
+{
+	struct later *later = malloc(sizeof(*later));
+	pthread_t thread;
+
+	(void)service;
+	*later = (struct later){ closure, closure_data, request->response_bytes };
+	weft_call_defer(closure_data);
+	if (pthread_create(&thread, NULL, answer, later))
+		abort();
+	pthread_detach(thread);
+}
+
+static Calls__Test_Service service;
+
+static void keep_bytes(const Calls__Response *reply, void *arg)
+{
+	size_t *bytes = arg;
+
+	*bytes = reply ? reply->payload.len : 0;
+}
+
+static void *call(void *arg)
+{
+	static uint8_t payload[REQUEST_BYTES];
+	Calls__Request request = CALLS__REQUEST__INIT;
+	ProtobufCService *once;
+	struct weft_op *op;
+	size_t bytes;
+
+	(void)arg;
+	request.payload.data = payload;
+	request.payload.len = sizeof(payload);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		enum weft_status status;
+
+		if (weft_call_open(stub, NULL, &once, &op))
+			return (void *)(uintptr_t)WRONG(opened);
+		request.response_bytes = (uint32_t)size_of(i);
+		calls__test__later(once, &request, (Calls__Response_Closure)keep_bytes, &bytes);
+		if (i % 4 == 3)
+			weft_cancel(op);
+		if (weft_wait(op, PAIR_LIMIT_NS))
+			return (void *)(uintptr_t)WRONG(ended);
+		status = weft_op_status(op);
+		weft_op_free(op);
+		if (status == WEFT_OK ? bytes != size_of(i) :
+					i % 4 != 3 || status != WEFT_CANCELLED)
+			return (void *)(uintptr_t)WRONG(answered or cancelled);
+	}
+	return NULL;
+}
+
+/* What ends early, one way or the other, also without its user. */
+static void *cancel(void *arg)
+{
+	const struct weft_recv_options soon = {
+		.size = sizeof(soon),
+		.op = { .size = sizeof(soon.op), .timeout_ns = PAIR_MS }
+	};
+	struct weft_op *op;
+
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (weft_recv(here, to_there, i, "nobody", 6, NULL, i % 2 ? &soon : NULL, &op))
+			return (void *)(uintptr_t)WRONG(begun);
+		if (i % 2 == 0)
+			weft_cancel(op);
+		if (i % 3 == 0) {
+			weft_op_free(op);
+			continue;
+		}
+		if (weft_wait(op, PAIR_LIMIT_NS) || weft_op_status(op) == WEFT_OK ||
+		    !*weft_op_message(op))
+			return (void *)(uintptr_t)WRONG(ended early);
+		weft_op_free(op);
+	}
+	return NULL;
+}
+
+/* Peers that come and go, some of which never were. */
+static void *open_peers(void *arg)
+{
+	const struct weft_op_options soon = { .size = sizeof(soon), .timeout_ns = 5 * PAIR_MS };
+	struct weft_peer *known, *nobody;
+	struct weft_op *ping, *lost;
+
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (weft_peer_open(here, weft_node_address(there), &known) ||
+		    weft_peer_open(here, "127.0.0.1:1", &nobody) ||
+		    weft_ping(known, NULL, &ping) || weft_ping(nobody, &soon, &lost))
+			return (void *)(uintptr_t)WRONG(opened);
+		weft_peer_close(known);
+		weft_peer_close(nobody);
+		if (!*weft_peer_name(known) || !ends_well(ping))
+			return (void *)(uintptr_t)WRONG(reached);
+		if (weft_wait(lost, PAIR_LIMIT_NS) || weft_op_status(lost) == WEFT_OK)
+			return (void *)(uintptr_t)WRONG(nobody there);
+		weft_op_free(lost);
+	}
+	return NULL;
+}
+
+static void *look(void *arg)
+{
+	struct weft_counters counters = { .size = sizeof(counters) };
+	FILE *nowhere = fopen("/dev/null", "w");
+	void *memory, *wrong = NULL;
+
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS && !wrong; i++) {
+		if (weft_node_counters(here, &counters) || weft_node_counters(there, &counters) ||
+		    weft_dump(here, nowhere) || weft_dump(there, nowhere))
+			wrong = (void *)(uintptr_t)WRONG(seen);
+		else if (weft_alloc(here, 100000, &memory))
+			wrong = (void *)(uintptr_t)WRONG(taken);
+		else
+			weft_free(here, memory);
+	}
+	fclose(nowhere);
+	return wrong;
+}
+
+/* One operation for which several wait, and look at it meanwhile. */
+
+static void *wait_too(void *arg)
+{
+	struct weft_path path = { .size = sizeof(path) };
+	struct weft_op *op = arg;
+
+	while (!weft_op_ended(op))
+		(void)weft_op_status(op);
+	if (weft_wait(op, PAIR_LIMIT_NS) || weft_op_status(op) != WEFT_OK ||
+	    weft_op_path(op, &path))
+		return (void *)(uintptr_t)WRONG(ended well);
+	return NULL;
+}
+
+static void *wait_together(void *arg)
+{
+	void *wrong = NULL, *other = NULL;
+	struct weft_op *op;
+	pthread_t thread;
+
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS / 4 && !wrong && !other; i++) {
+		if (weft_ping(to_there, NULL, &op) ||
+		    pthread_create(&thread, NULL, wait_too, op))
+			return (void *)(uintptr_t)WRONG(begun);
+		wrong = wait_too(op);
+		pthread_join(thread, &other);
+		weft_op_free(op);
+	}
+	return wrong ? wrong : other;
+}
+
+static void *close_here(void *arg)
+{
+	(void)arg;
+	return weft_node_close(here) ? (void *)(uintptr_t)WRONG(closed) : NULL;
+}
+
+static void every_thread_does_everything_at_once(void **state)
+{
+	pthread_t threads[16], closing;
+	struct weft_node_options options;
+	size_t count = 0;
+	void *wrong;
+
+	(void)state;
+	calls__test__init(&service, NULL);
+	service.later = handle_later;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		options = pair_options(at);
+		assert_int_equal(weft_node_open(&options, &here), 0);
+		assert_int_equal(weft_node_open(&options, &there), 0);
+		assert_int_equal(weft_serve(there, &service.base), 0);
+		assert_int_equal(weft_peer_open(here, weft_node_address(there), &to_there), 0);
+		assert_int_equal(weft_peer_open(there, weft_node_address(here), &to_here), 0);
+		assert_int_equal(weft_stub_open(to_there, &calls__test__descriptor, &stub), 0);
+
+		const struct {
+			void *(*run)(void *arg);
+			void *arg;
+		} jobs[] = {
+			{ send_tensors, to_there }, { receive_tensors, there },
+			{ send_tensors, to_here },  { receive_tensors, here },
+			{ ping_with_callbacks, to_there }, { ping_with_callbacks, to_here },
+			{ call, NULL },	      { cancel, NULL }, { open_peers, NULL },
+			{ look, NULL },	      { wait_together, NULL },
+		};
+
+		for (count = 0; count < PAIR_COUNT(jobs); count++)
+			assert_int_equal(pthread_create(&threads[count], NULL, jobs[count].run,
+							jobs[count].arg), 0);
+		for (size_t i = 0; i < count; i++) {
+			assert_int_equal(pthread_join(threads[i], &wrong), 0);
+			if (wrong)
+				fail_msg("%s", (char *)wrong);
+		}
+		weft_stub_close(stub);
+		weft_peer_close(to_there);
+		weft_peer_close(to_here);
+		assert_int_equal(pthread_create(&closing, NULL, close_here, NULL), 0);
+		assert_int_equal(weft_node_close(there), 0);
+		assert_int_equal(pthread_join(closing, &wrong), 0);
+		assert_null(wrong);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(pair_name_the_missing),
+		TEST(every_thread_does_everything_at_once),
+	};
+
+	(void)argc;
+	cmocka_set_test_filter(argv[1]); /* a test's name, or all */
+	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
+}
