@@ -27,7 +27,7 @@
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit handle");
 
-struct wf_notice {
+struct wf_rail_notice {
 	struct wf_list node; /* in rail->notices, or in no list */
 	struct wf_event event;
 };
@@ -44,7 +44,7 @@ struct wf_post {
 	struct wf_ep *ep;     /* NULL for a slot */
 	bool held;            /* a slot: its message is the owner's until he gives it back */
 	struct wf_list node;  /* in ep->posts, or rail->spare, or slots->refused */
-	struct wf_notice notice;
+	struct wf_rail_notice notice;
 };
 
 /* Receive slots: one piece of memory, cut in equal frames. */
@@ -84,7 +84,7 @@ struct wf_ep {
 	struct wf_list posts;
 	uint32_t busy;
 	bool up, dead;
-	struct wf_notice connected, closed;
+	struct wf_rail_notice connected, closed;
 	uint8_t address[WF_ADDRESS_BYTES];
 	size_t address_bytes;
 };
@@ -100,7 +100,7 @@ struct wf_mr {
 struct wf_request {
 	struct fi_info *info;
 	struct wf_list node; /* in rail->requests */
-	struct wf_notice notice;
+	struct wf_rail_notice notice;
 	uint8_t data[WF_CONNECT_BYTES];
 };
 
@@ -167,7 +167,7 @@ struct fi_info *wf_select_hints(enum wf_shape shape); /* NULL: no memory */
 int wf_post_take(struct wf_rail *rail, struct wf_ep *ep, enum wf_post_kind kind, void *cookie,
 		 struct wf_post **post);
 void wf_post_give(struct wf_rail *rail, struct wf_post *post);
-void wf_post_tell(struct wf_rail *rail, struct wf_notice *notice);
+void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice);
 void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
 
 /* slots.c */

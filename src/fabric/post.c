@@ -43,7 +43,7 @@ void wf_post_give(struct wf_rail *rail, struct wf_post *post)
 	post->ep->busy--;
 }
 
-void wf_post_tell(struct wf_rail *rail, struct wf_notice *notice)
+void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice)
 {
 	wf_list_append(&rail->notices, &notice->node);
 }

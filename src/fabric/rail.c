@@ -508,7 +508,7 @@ int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
 	progress(rail);
 	for (n = 0; n < max && !wf_list_empty(&rail->notices); n++) {
 		struct wf_list *node = wf_list_pop(&rail->notices);
-		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
+		struct wf_rail_notice *notice = WF_CONTAINER(node, struct wf_rail_notice, node);
 
 		events[n] = notice->event;
 		if (notice->event.kind == WF_EVENT_SENT || notice->event.kind == WF_EVENT_READ)
