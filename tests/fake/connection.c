@@ -80,7 +80,8 @@ void fake_happen_request(struct thing *t)
 	struct eq_entry entry = { .kind = FI_CONNREQ, .data_bytes = t->count };
 	struct handle *handle;
 
-	if (!pep || !pep->listens || fake_net.dead[pep->fabric->node]) {
+	if (!pep || !pep->listens || fake_net.dead[pep->fabric->node] ||
+	    fake_has_way(&fake_net.broken, t->from_node, pep->fabric->node)) {
 		fake_hang_up(ep, FI_ECONNREFUSED);
 	} else {
 		handle = fake_make(sizeof(*handle));

@@ -158,22 +158,47 @@ void wf_fake_freeze(unsigned node, bool frozen)
 		fake_unstall();
 }
 
-void wf_fake_cut(unsigned a, unsigned b, bool cut)
+static void set_way(struct fake_ways *ways, unsigned from, unsigned to, bool on)
 {
-	size_t i;
-
 	fake_progress();
-	if (cut) {
-		MUST(fake_net.cuts_count < WF_COUNT(fake_net.cuts));
-		fake_net.cuts[fake_net.cuts_count].a = a;
-		fake_net.cuts[fake_net.cuts_count++].b = b;
+	if (on) {
+		MUST(ways->count < WF_COUNT(ways->all));
+		ways->all[ways->count].from = from;
+		ways->all[ways->count++].to = to;
 		return;
 	}
-	for (i = 0; i < fake_net.cuts_count; i++)
-		if ((fake_net.cuts[i].a == a && fake_net.cuts[i].b == b) ||
-		    (fake_net.cuts[i].a == b && fake_net.cuts[i].b == a))
-			fake_net.cuts[i--] = fake_net.cuts[--fake_net.cuts_count];
+	for (size_t i = 0; i < ways->count; i++)
+		if (ways->all[i].from == from && ways->all[i].to == to)
+			ways->all[i--] = ways->all[--ways->count];
 	fake_unstall();
+}
+
+void wf_fake_cut(unsigned a, unsigned b, bool cut)
+{
+	set_way(&fake_net.held, a, b, cut);
+	set_way(&fake_net.held, b, a, cut);
+}
+
+void wf_fake_hold(unsigned from, unsigned to, bool hold)
+{
+	set_way(&fake_net.held, from, to, hold);
+}
+
+void wf_fake_break(unsigned a, unsigned b, bool broken)
+{
+	set_way(&fake_net.broken, a, b, broken);
+	set_way(&fake_net.broken, b, a, broken);
+	if (!broken)
+		return;
+	fake_tell(WF_FAKE_BREAK, a, b);
+	WF_LIST_EACH(at, &fake_net.eps) {
+		struct fake_ep *ep = WF_CONTAINER(at, struct fake_ep, node);
+		struct fake_ep *peer = ep->peer ? fake_ep_by(ep->peer) : NULL;
+
+		if (peer && ((fake_node_of(ep) == a && fake_node_of(peer) == b) ||
+			     (fake_node_of(ep) == b && fake_node_of(peer) == a)))
+			fake_reset(ep);
+	}
 }
 
 uint64_t wf_fake_next_ns(void)

@@ -17,6 +17,13 @@
 
 #include "util/base.h"
 
+/* What was done to somebody, as the knobs say. */
+enum wf_fake_fault {
+	WF_FAKE_EAGAIN, WF_FAKE_FAIL, WF_FAKE_LOSE, WF_FAKE_AGAIN, WF_FAKE_STICK, WF_FAKE_TWICE,
+	WF_FAKE_NOBODY, WF_FAKE_SHUFFLE, WF_FAKE_REORDER, WF_FAKE_SLOW, WF_FAKE_REFUSE, WF_FAKE_FLIP,
+	WF_FAKE_HOLD, WF_FAKE_BREAK, WF_FAKE_FAULTS
+};
+
 /* Chances are out of 1000.  All zero: a perfect network without delay. */
 struct wf_fake {
 	uint64_t seed;
@@ -29,12 +36,19 @@ struct wf_fake {
 	unsigned eagain;      /* a post is refused */
 	unsigned fail;        /* an operation ends with an error; a connection dies of it */
 	unsigned lose;        /* a message completes at its sender and never arrives */
+	unsigned again;       /* a message arrives, and ends with an error at its sender */
+	unsigned slow;        /* a message takes @slow_ns more */
+	uint64_t slow_ns;
+	unsigned refuse;      /* a registration fails */
+	unsigned flip;        /* a read brings one wrong byte */
 	unsigned stick;       /* a read never ends */
 	unsigned twice;       /* a completion comes twice */
 	unsigned nobody;      /* a completion with a NULL context comes besides */
 	bool shuffle;         /* completions in any order, but receives of a connection in theirs */
 	bool reorder;         /* on a shared endpoint messages overtake each other */
 	bool reads_alone;     /* a read needs no progress of the one that is read */
+	/* Told of each fault, and between which nodes (one and the same: none else has a part). */
+	void (*fault)(enum wf_fake_fault fault, unsigned node, unsigned other);
 };
 
 /* Start a network.  The knobs may be turned later through wf_fake_knobs. */
@@ -66,6 +80,12 @@ void wf_fake_cut(unsigned a, unsigned b, bool cut);
 /* Is there a key by which others may read of that memory; does a living node read of it now? */
 bool wf_fake_is_open(const void *at, size_t bytes);
 bool wf_fake_is_read(const void *at, size_t bytes);
+
+/* What goes from @from to @to waits until the hold is let go. */
+void wf_fake_hold(unsigned from, unsigned to, bool hold);
+
+/* What is between @a and @b fails, and nothing new works until it is mended. */
+void wf_fake_break(unsigned a, unsigned b, bool broken);
 
 /* The next time at which something happens; UINT64_MAX: never, as things stand. */
 uint64_t wf_fake_next_ns(void);

@@ -19,6 +19,20 @@ bool fake_chance(unsigned of_1000)
 	return of_1000 && fake_draw() % 1000 < of_1000;
 }
 
+void fake_tell(enum wf_fake_fault fault, unsigned node, unsigned other)
+{
+	if (fake_net.knobs.fault)
+		fake_net.knobs.fault(fault, node, other);
+}
+
+bool fake_has_way(const struct fake_ways *ways, unsigned from, unsigned to)
+{
+	for (size_t i = 0; i < ways->count; i++)
+		if (ways->all[i].from == from && ways->all[i].to == to)
+			return true;
+	return false;
+}
+
 uint64_t fake_later_ns(void)
 {
 	uint64_t span = fake_net.knobs.delay_max_ns - fake_net.knobs.delay_min_ns;
@@ -110,17 +124,6 @@ static void happen(struct thing *t)
 	fake_forget(t);
 }
 
-static bool is_cut(unsigned a, unsigned b)
-{
-	size_t i;
-
-	for (i = 0; i < fake_net.cuts_count; i++)
-		if ((fake_net.cuts[i].a == a && fake_net.cuts[i].b == b) ||
-		    (fake_net.cuts[i].a == b && fake_net.cuts[i].b == a))
-			return true;
-	return false;
-}
-
 /* Must @t wait until a node thaws or a cut heals? */
 static bool is_stalled(const struct thing *t)
 {
@@ -138,7 +141,11 @@ static bool is_stalled(const struct thing *t)
 	}
 	if (t->kind == READ && fake_net.frozen[node] && !fake_net.knobs.reads_alone)
 		return true;
-	return t->kind != SEND && t->kind != TELL && is_cut(t->from_node, node);
+	if (t->kind == SEND || t->kind == TELL || !fake_net.held.count)
+		return false;
+	/* A read goes there and back. */
+	return fake_has_way(&fake_net.held, t->from_node, node) ||
+	       (t->kind == READ && fake_has_way(&fake_net.held, node, t->from_node));
 }
 
 void fake_progress(void)

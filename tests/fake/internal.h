@@ -25,6 +25,7 @@
 
 #define FAKE_NODES 1024
 #define FAKE_OFFERS 16
+#define FAKE_WAYS 512
 #define FAKE_READ_MAX ((size_t)8 << 20) /* as verbs on some kernels: long reads must be cut */
 #define FAKE_DATA_MAX 256
 
@@ -186,8 +187,14 @@ struct thing {
 	uint64_t remote, key;
 	const uint8_t *source; /* READ: what the key has led to */
 	bool quiet;         /* injected: no completion */
-	bool fails, lost;
+	bool fails, lost, again;
 	struct cq_entry told;
+};
+
+/* From one node to another. */
+struct fake_ways {
+	struct { unsigned from, to; } all[2 * FAKE_WAYS];
+	size_t count;
 };
 
 struct fake_net {
@@ -196,8 +203,7 @@ struct fake_net {
 	size_t offers_count;
 	unsigned node;
 	bool dead[FAKE_NODES], frozen[FAKE_NODES];
-	struct { unsigned a, b; } cuts[64];
-	size_t cuts_count;
+	struct fake_ways held, broken; /* each way of a cut is held */
 	uint64_t random, next_key, sent, arrived, overrun;
 	uint16_t next_port;
 	size_t objects;
@@ -213,6 +219,12 @@ extern struct fake_net fake_net;
 /* happening.c: chance and time. */
 uint64_t fake_draw(void);
 bool fake_chance(unsigned of_1000);
+
+/* Tell whoever counts faults. */
+void fake_tell(enum wf_fake_fault fault, unsigned node, unsigned other);
+
+/* Is the way from @from to @to among @ways? */
+bool fake_has_way(const struct fake_ways *ways, unsigned from, unsigned to);
 void *fake_make(size_t bytes);
 
 /* When what leaves now arrives. */
@@ -260,8 +272,10 @@ struct receive *fake_take_receive(struct inbox *inbox);
 void fake_happen_send(struct thing *t);
 void fake_happen_arrive(struct thing *t);
 
-/* Of any post: may it be made, does it fail because the connection is gone, where does it go? */
-ssize_t fake_may_post(const struct fake_ep *ep);
+/* Of any post: may it be made, who is at the other end, is the way or the connection gone, where does it go? */
+ssize_t fake_may_post(const struct fake_ep *ep, fi_addr_t to);
+unsigned fake_other(const struct fake_ep *ep, const struct fake_ep *to);
+bool fake_is_broken(const struct fake_ep *ep, const struct fake_ep *to);
 bool fake_is_gone(struct fake_ep *ep, void *context, bool quiet);
 uint64_t fake_shared_id(const struct fake_ep *ep, fi_addr_t to);
 extern struct fi_ops_msg fake_msg_ops, fake_srx_msg_ops;

@@ -52,12 +52,18 @@ void fake_happen_read(struct thing *t)
 		fake_forget(t);
 		return;
 	}
-	if (!to || t->fails) {
+	if (t->fails)
+		fake_tell(WF_FAKE_FAIL, t->from_node, fake_other(ep, to));
+	if (!to || t->fails || fake_is_broken(ep, to)) {
 		fail_read(t, ep);
 		return;
 	}
 	if (t->source) {
 		memcpy(t->bytes, t->source, t->count);
+		if (t->count && fake_chance(fake_net.knobs.flip)) {
+			((uint8_t *)t->bytes)[fake_draw() % t->count] ^= 1 << fake_draw() % 8;
+			fake_tell(WF_FAKE_FLIP, t->from_node, fake_other(ep, to));
+		}
 		fake_cq_tell(ep, (struct cq_entry){ .context = t->context,
 						    .flags = FI_RMA | FI_READ });
 		fake_forget(t);
@@ -109,7 +115,7 @@ static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *des
 			uint64_t address, uint64_t key, void *context)
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid);
-	ssize_t err = fake_may_post(ep);
+	ssize_t err = fake_may_post(ep, to);
 	struct thing *t;
 
 	MUST(desc || !(fake_net.knobs.mr_mode & FI_MR_LOCAL));
@@ -126,6 +132,8 @@ static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *des
 	t->context = context;
 	t->fails = fake_chance(fake_net.knobs.fail);
 	if (fake_chance(fake_net.knobs.stick)) {
+		fake_tell(WF_FAKE_STICK, t->from_node,
+			  fake_other(ep, fake_ep_by(t->to_shared ? t->to_shared : ep->peer)));
 		t->due_ns = UINT64_MAX;
 		wf_list_append(&fake_net.stalled, &t->node);
 	} else {
@@ -162,6 +170,10 @@ static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t acc
 	struct fake_mr *mr;
 
 	MUST(!offset && !flags);
+	if (fake_chance(fake_net.knobs.refuse)) {
+		fake_tell(WF_FAKE_REFUSE, domain->fabric->node, domain->fabric->node);
+		return -FI_ENOMEM;
+	}
 	if (fake_net.knobs.mr_mode & FI_MR_PROV_KEY)
 		key = ++fake_net.next_key;
 	else if (mr_by(domain, key))

@@ -42,11 +42,36 @@ static void meet(struct fake_ep *ep)
 	}
 }
 
+/* The bytes of @t leave for @to. */
+static void send_off(struct thing *t, struct fake_ep *ep, struct fake_ep *to)
+{
+	t->kind = ARRIVE;
+	t->to = to->id;
+	t->to_node = fake_node_of(to);
+	t->due_ns = fake_later_ns();
+	if (fake_chance(fake_net.knobs.slow)) {
+		t->due_ns += fake_net.knobs.slow_ns;
+		fake_tell(WF_FAKE_SLOW, t->from_node, t->to_node);
+	}
+	if (t->due_ns < ep->last_due_ns && ep->type == FI_EP_RDM && fake_net.knobs.reorder)
+		fake_tell(WF_FAKE_REORDER, t->from_node, t->to_node);
+	else
+		t->due_ns = WF_MAX(t->due_ns, ep->last_due_ns);
+	ep->last_due_ns = t->due_ns;
+	if (fake_net.held.count && fake_has_way(&fake_net.held, t->from_node, t->to_node))
+		fake_tell(WF_FAKE_HOLD, t->from_node, t->to_node);
+	fake_plan(t);
+}
+
 void fake_happen_send(struct thing *t)
 {
 	struct fake_ep *ep = fake_ep_by(t->from), *to;
+	bool again;
 
-	if (t->fails) {
+	to = fake_ep_by(t->to_shared ? t->to_shared : ep->peer);
+	if (t->fails || fake_is_broken(ep, to)) {
+		if (t->fails)
+			fake_tell(WF_FAKE_FAIL, t->from_node, fake_other(ep, to));
 		if (!t->quiet)
 			fake_cq_tell(ep, (struct cq_entry){ .context = t->context, .err = EIO });
 		fake_forget(t);
@@ -58,22 +83,22 @@ void fake_happen_send(struct thing *t)
 		t->copy = fake_make(t->count + 1);
 		memcpy(t->copy, t->bytes, t->count);
 	}
+	again = t->again && to && !t->lost;
 	if (!t->quiet)
 		fake_cq_tell(ep, (struct cq_entry){ .context = t->context,
-						    .flags = FI_MSG | FI_SEND });
-	to = fake_ep_by(t->to_shared ? t->to_shared : ep->peer);
+						    .flags = FI_MSG | FI_SEND,
+						    .err = again ? EIO : 0 });
+	if (t->lost)
+		fake_tell(WF_FAKE_LOSE, t->from_node, fake_other(ep, to));
 	if (!to || t->lost) {
 		fake_forget(t);
 		return;
 	}
-	t->kind = ARRIVE;
-	t->to = to->id;
-	t->to_node = fake_node_of(to);
-	t->due_ns = fake_later_ns();
-	if (ep->type == FI_EP_MSG || !fake_net.knobs.reorder)
-		t->due_ns = WF_MAX(t->due_ns, ep->last_due_ns);
-	ep->last_due_ns = t->due_ns;
-	fake_plan(t);
+	send_off(t, ep, to);
+	if (again) {
+		fake_tell(WF_FAKE_AGAIN, fake_node_of(ep), fake_node_of(to));
+		fake_reset(ep);
+	}
 }
 
 void fake_happen_arrive(struct thing *t)
@@ -93,11 +118,27 @@ void fake_happen_arrive(struct thing *t)
 
 /* Posts. */
 
-ssize_t fake_may_post(const struct fake_ep *ep)
+/* Who is at the other end; the node itself if nobody is. */
+unsigned fake_other(const struct fake_ep *ep, const struct fake_ep *to)
+{
+	return fake_node_of(to ? to : ep);
+}
+
+bool fake_is_broken(const struct fake_ep *ep, const struct fake_ep *to)
+{
+	return to && fake_net.broken.count &&
+	       fake_has_way(&fake_net.broken, fake_node_of(ep), fake_node_of(to));
+}
+
+ssize_t fake_may_post(const struct fake_ep *ep, fi_addr_t to)
 {
 	MUST(ep->enabled);
 	MUST(ep->type == FI_EP_RDM || ep->state == UP || ep->state == DOWN);
-	return fake_chance(fake_net.knobs.eagain) ? -FI_EAGAIN : 0;
+	if (!fake_chance(fake_net.knobs.eagain))
+		return 0;
+	fake_tell(WF_FAKE_EAGAIN, fake_node_of(ep),
+		  fake_other(ep, fake_ep_by(ep->peer ? ep->peer : fake_shared_id(ep, to))));
+	return -FI_EAGAIN;
 }
 
 /* On a connection that is gone a post is taken, and fails. */
@@ -121,7 +162,7 @@ uint64_t fake_shared_id(const struct fake_ep *ep, fi_addr_t to)
 static ssize_t post_send(struct fake_ep *ep, const void *bytes, size_t count, fi_addr_t to,
 			 void *context, bool quiet)
 {
-	ssize_t err = fake_may_post(ep);
+	ssize_t err = fake_may_post(ep, to);
 	struct thing *t;
 
 	if (err || fake_is_gone(ep, context, quiet))
@@ -135,6 +176,7 @@ static ssize_t post_send(struct fake_ep *ep, const void *bytes, size_t count, fi
 	t->quiet = quiet;
 	t->fails = fake_chance(fake_net.knobs.fail);
 	t->lost = fake_chance(fake_net.knobs.lose);
+	t->again = fake_chance(fake_net.knobs.again);
 	if (quiet) {
 		t->copy = fake_make(count + 1);
 		memcpy(t->copy, bytes, count);

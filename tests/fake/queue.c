@@ -17,9 +17,12 @@ void fake_cq_tell(struct fake_ep *ep, struct cq_entry entry)
 	struct thing *t;
 
 	fake_cq_push(ep->cq, entry);
-	if (fake_chance(fake_net.knobs.nobody))
+	if (fake_chance(fake_net.knobs.nobody)) {
+		fake_tell(WF_FAKE_NOBODY, fake_node_of(ep), fake_node_of(ep));
 		fake_cq_push(ep->cq, (struct cq_entry){ .err = FI_ECANCELED });
+	}
 	if (fake_chance(fake_net.knobs.twice)) {
+		fake_tell(WF_FAKE_TWICE, fake_node_of(ep), fake_node_of(ep));
 		t = fake_thing(TELL, ep);
 		t->told = entry;
 		fake_plan(t);
@@ -36,34 +39,37 @@ void fake_eq_push(struct fake_eq *eq, struct eq_entry entry)
 
 /* Completion queues. */
 
-/* The entry that comes out next; a connection's receives keep their order. */
-static struct cq_entry *next_entry(struct fake_cq *cq)
+/* The first that is a receive, if any. */
+static struct cq_entry *first_receive(struct fake_cq *cq)
 {
-	size_t count = 0, pick;
-
-	if (wf_list_empty(&cq->entries))
-		return NULL;
-	if (!fake_net.knobs.shuffle)
-		return WF_CONTAINER(cq->entries.next, struct cq_entry, node);
-	WF_LIST_EACH(node, &cq->entries)
-		count++;
-	pick = fake_draw() % count;
-	WF_LIST_EACH(node, &cq->entries) {
-		struct cq_entry *e = WF_CONTAINER(node, struct cq_entry, node);
-
-		if (!pick--) {
-			if (!(e->flags & FI_RECV))
-				return e;
-			break;
-		}
-	}
 	WF_LIST_EACH(node, &cq->entries) {
 		struct cq_entry *e = WF_CONTAINER(node, struct cq_entry, node);
 
 		if (e->flags & FI_RECV)
 			return e;
 	}
-	return WF_CONTAINER(cq->entries.next, struct cq_entry, node);
+	return NULL;
+}
+
+/* The entry that comes out next; a connection's receives keep their order. */
+static struct cq_entry *next_entry(struct fake_cq *cq)
+{
+	struct cq_entry *first = WF_CONTAINER(cq->entries.next, struct cq_entry, node), *picked = first;
+	size_t count = 0, pick;
+
+	if (wf_list_empty(&cq->entries))
+		return NULL;
+	if (!fake_net.knobs.shuffle || first->node.next == &cq->entries)
+		return first;
+	WF_LIST_EACH(node, &cq->entries)
+		count++;
+	for (pick = fake_draw() % count; pick; pick--)
+		picked = WF_CONTAINER(picked->node.next, struct cq_entry, node);
+	if (picked->flags & FI_RECV)
+		picked = first_receive(cq);
+	if (picked != first)
+		fake_tell(WF_FAKE_SHUFFLE, cq->domain->fabric->node, cq->domain->fabric->node);
+	return picked;
 }
 
 static ssize_t cq_read(struct fid_cq *fid, void *buffer, size_t count)
