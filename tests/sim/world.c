@@ -10,22 +10,29 @@
 
 #include <cmocka.h>
 
+#include "api/internal.h"
 #include "tests/fake/random.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "util/clock.h"
 
 #define STEP_NS WF_NS_PER_MS /* as far as the clock moves at once: workers look at doors so often */
-#define HELD_MAX 64
+#define LEAP_NS (5 * WF_NS_PER_MS) /* shorter than what looks like standing still to a worker */
+#define LIVES_MAX 64               /* nodes opened in one world, restarts included */
 
+/* A call that waits for its answer. */
 struct held {
+	struct wf_list node; /* in citizen->held */
 	Sim__Bytes_Closure closure;
 	void *data;
-	uint8_t *bytes;
+	uint64_t at_ns; /* UINT64_MAX: until it is let go */
+	bool fails;
 	size_t count;
+	uint8_t bytes[];
 };
 
 struct citizen {
 	Sim__Mirror_Service service; /* the first member: handlers get its address */
+	unsigned number;
 	struct weft_node *node;
 	char address[64];
 	bool dead, frozen;
@@ -33,38 +40,173 @@ struct citizen {
 	struct weft_stub *stubs[WF_WORLD_NODES_MAX];
 	unsigned served;
 	bool holds;
-	struct held held[HELD_MAX];
-	unsigned held_count;
+	struct wf_list held;
 };
 
-static struct citizen citizens[WF_WORLD_NODES_MAX];
+static struct citizen lives[LIVES_MAX]; /* by what the fake calls a node */
+static unsigned life_count;
+static struct citizen *citizens[WF_WORLD_NODES_MAX]; /* the last life of each */
 static unsigned citizen_count;
+static bool cut[WF_WORLD_NODES_MAX][WF_WORLD_NODES_MAX];
+static uint64_t arrived_ns; /* when something last came through the net */
+static uint64_t (*on_call)(unsigned number, const uint8_t *bytes, size_t count);
+
+static unsigned life_of(unsigned number)
+{
+	return (unsigned)(citizens[number] - lives);
+}
+
+unsigned wf_world_number(unsigned fake_node)
+{
+	return lives[fake_node].number;
+}
+
+/* What nodes serve. */
+
+static void reply(struct held *h)
+{
+	Sim__Bytes answer = SIM__BYTES__INIT;
+
+	wf_list_remove(&h->node);
+	answer.body.data = h->bytes;
+	answer.body.len = h->count;
+	if (h->fails)
+		weft_call_fail(h->data, WEFT_ABORTED, "as the test wants");
+	else
+		h->closure(&answer, h->data);
+	free(h);
+}
+
+static void reflect(Sim__Mirror_Service *service, const Sim__Bytes *input,
+		    Sim__Bytes_Closure closure, void *data)
+{
+	struct citizen *c = (void *)service;
+	struct held *h = malloc(sizeof(*h) + input->body.len);
+	uint64_t wait_ns = c->holds ? UINT64_MAX : 0;
+
+	assert_non_null(h);
+	c->served++;
+	if (on_call)
+		wait_ns = on_call(c->number, input->body.data, input->body.len);
+	*h = (struct held){ .closure = closure, .data = data, .count = input->body.len };
+	h->at_ns = c->holds ? UINT64_MAX : wf_clock_now() + wait_ns;
+	h->fails = on_call && wait_ns == UINT64_MAX;
+	wf_list_append(&c->held, &h->node);
+	if (h->count)
+		memcpy(h->bytes, input->body.data, h->count);
+	if (!wait_ns || h->fails)
+		reply(h);
+}
+
+/* Answer what has waited long enough. */
+static void answer_due(struct citizen *c)
+{
+	WF_LIST_EACH(node, &c->held) {
+		struct held *h = WF_CONTAINER(node, struct held, node);
+
+		if (h->at_ns <= wf_clock_now())
+			reply(h);
+	}
+}
+
+unsigned wf_world_served(unsigned number)
+{
+	return citizens[number]->served;
+}
+
+static void let_go(struct citizen *c)
+{
+	struct wf_list *node;
+
+	c->holds = false;
+	while ((node = wf_list_first(&c->held)))
+		reply(WF_CONTAINER(node, struct held, node));
+}
+
+void wf_world_hold(unsigned number, bool hold)
+{
+	citizens[number]->holds = hold;
+	if (!hold)
+		let_go(citizens[number]);
+}
+
+void wf_world_on_call(uint64_t (*handle)(unsigned number, const uint8_t *bytes, size_t count))
+{
+	on_call = handle;
+}
 
 /* Time. */
 
-static void move_clock(void)
+/* Somebody's worker would not sleep now. */
+static bool is_busy(const struct wf_worker *w)
 {
-	uint64_t now = wf_clock_now();
-	uint64_t next = WF_MIN(wf_net_next_ns(), wf_fake_next_ns());
+	return !wf_list_empty(&w->dirty) || !wf_list_empty(&w->notices) ||
+	       !wf_inbox_empty(&w->inbox) || atomic_load(&w->pool.freed);
+}
+
+/* When a node has something to do, as far as it knows itself. */
+static uint64_t nodes_next_ns(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < citizen_count; i++) {
+		const struct citizen *c = citizens[i];
+		const struct wf_worker *w = &c->node->worker;
+
+		if (!c->node || c->dead || c->frozen)
+			continue;
+		if (is_busy(w))
+			return now + STEP_NS;
+		next = WF_MIN(next, wf_timer_next_ns(&w->timers));
+		next = WF_MIN(next, wf_door_next_ns(w->door));
+	}
+	return next;
+}
+
+static void move_clock(uint64_t most_ns)
+{
+	uint64_t now = wf_clock_now(), net_ns = wf_net_next_ns();
+	uint64_t next = WF_MIN(net_ns, wf_fake_next_ns());
 
 	/* By a microsecond at least: what is due already may wait for somebody who sleeps. */
-	next = WF_MAX(next, now + WF_NS_PER_US);
-	wf_fake_clock_set(WF_MIN(next, now + STEP_NS));
+	next = WF_MAX(WF_MIN(next, most_ns), now + WF_NS_PER_US);
+	if (net_ns <= next)
+		arrived_ns = next;
+	wf_fake_clock_set(next);
+}
+
+static void poll_all(void)
+{
+	for (unsigned i = 0; i < citizen_count; i++)
+		wf_world_poll(i);
 }
 
 void wf_world_poll(unsigned number)
 {
-	struct citizen *c = &citizens[number];
+	struct citizen *c = citizens[number];
 
-	if (c->node && !c->dead && !c->frozen)
-		(void)weft_poll(c->node, 0); /* one that sleeps in a call of its own refuses */
+	if (!c->node || c->dead || c->frozen)
+		return;
+	answer_due(c);
+	(void)weft_poll(c->node, 0); /* one that sleeps in a call of its own refuses */
 }
 
 void wf_world_step(void)
 {
-	for (unsigned i = 0; i < citizen_count; i++)
-		wf_world_poll(i);
-	move_clock();
+	poll_all();
+	move_clock(wf_clock_now() + STEP_NS);
+}
+
+void wf_world_leap(uint64_t until_ns)
+{
+	uint64_t now = wf_clock_now();
+
+	poll_all();
+	/* Workers look at their doors, and try refused posts again, in steps. */
+	if (now - arrived_ns <= 2 * STEP_NS || wf_fake_knobs()->eagain)
+		move_clock(WF_MIN(until_ns, now + STEP_NS));
+	else
+		move_clock(WF_MIN(until_ns, WF_MIN(now + LEAP_NS, nodes_next_ns(now))));
 }
 
 bool wf_world_run(bool (*done)(void *ctx), void *ctx, uint64_t limit_ns)
@@ -98,53 +240,6 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms)
 	return epoll_pwait(fd, events, max, 0, NULL);
 }
 
-/* What nodes serve. */
-
-static void reply(const struct held *h)
-{
-	Sim__Bytes answer = SIM__BYTES__INIT;
-
-	answer.body.data = h->bytes;
-	answer.body.len = h->count;
-	h->closure(&answer, h->data);
-	free(h->bytes);
-}
-
-static void reflect(Sim__Mirror_Service *service, const Sim__Bytes *input,
-		    Sim__Bytes_Closure closure, void *data)
-{
-	struct citizen *c = (void *)service;
-	struct held h = { closure, data, malloc(input->body.len + 1), input->body.len };
-
-	assert_non_null(h.bytes);
-	if (h.count)
-		memcpy(h.bytes, input->body.data, h.count);
-	c->served++;
-	if (c->holds) {
-		assert_true(c->held_count < HELD_MAX);
-		c->held[c->held_count++] = h;
-	} else {
-		reply(&h);
-	}
-}
-
-unsigned wf_world_served(unsigned number)
-{
-	return citizens[number].served;
-}
-
-void wf_world_hold(unsigned number, bool hold)
-{
-	struct citizen *c = &citizens[number];
-
-	c->holds = hold;
-	if (hold)
-		return;
-	for (unsigned i = 0; i < c->held_count; i++)
-		reply(&c->held[i]);
-	c->held_count = 0;
-}
-
 /* Birth and death. */
 
 static void (*heard)(unsigned number, int level, const char *line);
@@ -165,34 +260,47 @@ static void log_line(void *arg, int level, const char *line)
 		heard(number, level, line);
 }
 
-int wf_world_try_add(unsigned *added)
+/* A life of node @number; at @address, NULL: wherever. */
+static int begin_life(unsigned number, const char *address)
 {
-	unsigned number = citizen_count;
-	struct citizen *c = &citizens[number];
+	struct citizen *c = &lives[life_count];
 	char name[16];
 	struct weft_node_options options = {
-		.size = sizeof(options), .mode = WEFT_MANUAL, .name = name,
-		.log = getenv("WORLD_LOG") || heard ? log_line : NULL, .log_arg = (void *)(uintptr_t)number,
+		.size = sizeof(options), .mode = WEFT_MANUAL, .name = name, .listen = address,
+		.log = getenv("WORLD_LOG") || heard ? log_line : NULL,
+		.log_arg = (void *)(uintptr_t)number,
 	};
 	int err;
 
-	assert_true(number < WF_WORLD_NODES_MAX);
-	*c = (struct citizen){ .service = SIM__MIRROR__INIT() };
+	assert_true(life_count < LIVES_MAX);
+	*c = (struct citizen){ .service = SIM__MIRROR__INIT(), .number = number };
 	c->service.reflect = reflect;
+	wf_list_init(&c->held);
 	(void)snprintf(name, sizeof(name), "n%u", number);
-	wf_fake_enter(number);
+	wf_fake_enter(life_count);
 	err = weft_node_open(&options, &c->node);
 	if (err)
 		return err;
-	citizen_count++;
 	(void)snprintf(c->address, sizeof(c->address), "%s", weft_node_address(c->node));
-	*added = number;
+	citizens[number] = c;
+	life_count++;
 	return 0;
+}
+
+int wf_world_try_add(unsigned *added)
+{
+	int err;
+
+	assert_true(citizen_count < WF_WORLD_NODES_MAX);
+	err = begin_life(citizen_count, NULL);
+	if (!err)
+		*added = citizen_count++;
+	return err;
 }
 
 int wf_world_try_serve(unsigned number)
 {
-	return weft_serve(citizens[number].node, &citizens[number].service.base);
+	return weft_serve(citizens[number]->node, &citizens[number]->service.base);
 }
 
 unsigned wf_world_add(void)
@@ -202,6 +310,19 @@ unsigned wf_world_add(void)
 	assert_int_equal(wf_world_try_add(&number), 0);
 	assert_int_equal(wf_world_try_serve(number), 0);
 	return number;
+}
+
+void wf_world_restart(unsigned number)
+{
+	char address[sizeof(lives[0].address)];
+
+	assert_true(citizens[number]->dead);
+	(void)snprintf(address, sizeof(address), "%s", citizens[number]->address);
+	assert_int_equal(begin_life(number, address), 0);
+	assert_int_equal(wf_world_try_serve(number), 0);
+	for (unsigned i = 0; i < citizen_count; i++)
+		if (cut[number][i])
+			wf_fake_cut(life_of(number), life_of(i), true);
 }
 
 void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fake *fake)
@@ -238,8 +359,8 @@ static void close_one(struct citizen *c)
 
 void wf_world_leave(unsigned number)
 {
-	wf_world_hold(number, false);
-	close_one(&citizens[number]);
+	let_go(citizens[number]);
+	close_one(citizens[number]);
 }
 
 static void forget_settings(void)
@@ -251,41 +372,53 @@ static void forget_settings(void)
 		assert_int_equal(unsetenv(options[i].name), 0);
 }
 
+/* Something of the pool was never given back. */
+static bool keeps_memory(struct weft_node *node)
+{
+	struct weft_counters counters = { .size = sizeof(counters) };
+
+	assert_int_equal(weft_node_counters(node, &counters), 0);
+	return counters.pool_bytes_used > 0;
+}
+
 size_t wf_world_close(void)
 {
 	size_t leaked = 0;
 
+	for (unsigned i = 0; i < citizen_count; i++)
+		if (citizens[i]->frozen)
+			wf_world_freeze(i, false);
 	/* The dead are closed when nobody is left who could hear of it. */
 	for (unsigned dead = 0; dead < 2; dead++) {
-		for (unsigned i = 0; i < citizen_count; i++) {
-			struct citizen *c = &citizens[i];
+		for (unsigned i = 0; i < life_count; i++) {
+			struct citizen *c = &lives[i];
 
 			if (!c->node || c->dead != dead)
 				continue;
-			if (c->frozen)
-				wf_world_freeze(i, false);
-			wf_world_hold(i, false);
+			let_go(c);
 			if (!dead)
-				leaked += wf_world_count(i).pool_bytes_used > 0;
+				leaked += keeps_memory(c->node);
 			close_one(c);
 		}
 	}
-	citizen_count = 0;
+	citizen_count = life_count = 0;
+	memset(cut, 0, sizeof(cut));
+	on_call = NULL;
 	forget_settings();
 	return leaked + wf_fake_close();
 }
 
 struct weft_node *wf_world_node(unsigned number)
 {
-	return citizens[number].node;
+	return citizens[number]->node;
 }
 
 struct weft_peer *wf_world_peer(unsigned from, unsigned to)
 {
-	struct weft_peer **peer = &citizens[from].peers[to];
+	struct weft_peer **peer = &citizens[from]->peers[to];
 
 	if (!*peer)
-		assert_int_equal(weft_peer_open(citizens[from].node, citizens[to].address, peer), 0);
+		assert_int_equal(weft_peer_open(citizens[from]->node, citizens[to]->address, peer), 0);
 	return *peer;
 }
 
@@ -301,38 +434,49 @@ void wf_world_connect(unsigned from, unsigned to)
 
 void wf_world_kill(unsigned number)
 {
-	struct citizen *c = &citizens[number];
+	struct citizen *c = citizens[number];
 
 	c->dead = true;
 	c->frozen = false;
-	wf_fake_kill(number);
+	wf_fake_kill(life_of(number));
 	wf_net_kill(c->address);
-	wf_net_kill_process(number + 1); /* as net.c counts them */
+	wf_net_kill_process(life_of(number) + 1); /* as net.c counts them */
 }
 
 void wf_world_freeze(unsigned number, bool frozen)
 {
-	citizens[number].frozen = frozen;
-	wf_fake_freeze(number, frozen);
+	citizens[number]->frozen = frozen;
+	wf_fake_freeze(life_of(number), frozen);
 }
 
 void wf_world_cut_door(unsigned a, unsigned b)
 {
-	wf_net_cut(citizens[a].address, citizens[b].address);
+	wf_net_cut(citizens[a]->address, citizens[b]->address);
 }
 
 void wf_world_part(unsigned a, unsigned b, bool parted)
 {
-	wf_fake_cut(a, b, parted);
-	wf_net_silence(citizens[a].address, citizens[b].address, parted);
-	wf_net_silence(citizens[b].address, citizens[a].address, parted);
+	cut[a][b] = cut[b][a] = parted;
+	wf_fake_cut(life_of(a), life_of(b), parted);
+	wf_net_silence(citizens[a]->address, citizens[b]->address, parted);
+	wf_net_silence(citizens[b]->address, citizens[a]->address, parted);
+}
+
+void wf_world_hold_way(unsigned from, unsigned to, bool hold)
+{
+	wf_fake_hold(life_of(from), life_of(to), hold);
+}
+
+void wf_world_break_rail(unsigned a, unsigned b, bool broken)
+{
+	wf_fake_break(life_of(a), life_of(b), broken);
 }
 
 struct weft_counters wf_world_count(unsigned number)
 {
 	struct weft_counters counters = { .size = sizeof(counters) };
 
-	assert_int_equal(weft_node_counters(citizens[number].node, &counters), 0);
+	assert_int_equal(weft_node_counters(citizens[number]->node, &counters), 0);
 	return counters;
 }
 
@@ -388,7 +532,7 @@ void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t
 	int64_t shape = (int64_t)bytes;
 	struct weft_tensor t = row_of(into, &shape);
 
-	assert_int_equal(weft_recv(citizens[to].node, from == to ? NULL : wf_world_peer(to, from),
+	assert_int_equal(weft_recv(citizens[to]->node, from == to ? NULL : wf_world_peer(to, from),
 				   step, "", 0, &t, &options, &f->op), 0);
 }
 
@@ -408,7 +552,7 @@ static void answered(const Sim__Bytes *answer, void *arg)
 void wf_flight_call(struct wf_flight *f, unsigned from, unsigned to, const void *data,
 		    size_t bytes, uint64_t timeout_ns)
 {
-	struct weft_stub **stub = &citizens[from].stubs[to];
+	struct weft_stub **stub = &citizens[from]->stubs[to];
 	Sim__Bytes question = SIM__BYTES__INIT;
 	struct weft_op_options options;
 	ProtobufCService *service;

@@ -4,7 +4,8 @@
  * simulated net, on virtual time.
  *
  * Nodes are manual.  A step polls each of them once and moves the clock to the
- * next thing that happens, by a millisecond at most.  Where a node would sleep,
+ * next thing that happens, by a millisecond at most (or as far as a worker that
+ * has nothing to do would sleep: wf_world_leap).  Where a node would sleep,
  * the others live on instead: so weft_wait and weft_node_close work as well.
  * The same seed and the same calls give the same run.
  *
@@ -19,7 +20,7 @@
 #include "tests/fake/fabric.h"
 #include "tests/sim/net.h"
 
-#define WF_WORLD_NODES_MAX 8
+#define WF_WORLD_NODES_MAX 20
 
 /* Over IP; over a fabric of its own; through the memory of one host. */
 enum wf_world_shape { WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST };
@@ -53,6 +54,9 @@ struct weft_peer *wf_world_peer(unsigned from, unsigned to);
 
 void wf_world_step(void);
 
+/* The same, but where nothing happens the clock moves on, by 5 ms at most and not beyond @until_ns. */
+void wf_world_leap(uint64_t until_ns);
+
 /* Step until @done says so, or for @limit_ns; what @done said last. */
 bool wf_world_run(bool (*done)(void *ctx), void *ctx, uint64_t limit_ns);
 void wf_world_pass(uint64_t ns);
@@ -68,11 +72,21 @@ void wf_world_leave(unsigned number);
 
 /* SIGKILL; SIGSTOP and SIGCONT; the door's connection is reset, dials may succeed. */
 void wf_world_kill(unsigned number);
+
+/* A killed node comes back at its address, as another incarnation with the same number. */
+void wf_world_restart(unsigned number);
 void wf_world_freeze(unsigned number, bool frozen);
 void wf_world_cut_door(unsigned a, unsigned b);
 
 /* Fabric and door between the two carry nothing, and nobody is told. */
 void wf_world_part(unsigned a, unsigned b, bool parted);
+
+/* What the fabric carries from @from to @to waits.  The rail between the two fails, and stays so. */
+void wf_world_hold_way(unsigned from, unsigned to, bool hold);
+void wf_world_break_rail(unsigned a, unsigned b, bool broken);
+
+/* The node that wf_fake_enter knows by @fake_node. */
+unsigned wf_world_number(unsigned fake_node);
 
 /* The node's counters. */
 struct weft_counters wf_world_count(unsigned number);
@@ -80,6 +94,12 @@ struct weft_counters wf_world_count(unsigned number);
 /* Calls that were served; while it holds, node @number answers none until it is let go. */
 unsigned wf_world_served(unsigned number);
 void wf_world_hold(unsigned number, bool hold);
+
+/*
+ * Ask @handle about every call from now on, in place of a hold: how long until it is
+ * answered; UINT64_MAX: it fails with ABORTED.  Forgotten when the world closes.
+ */
+void wf_world_on_call(uint64_t (*handle)(unsigned number, const uint8_t *bytes, size_t count));
 
 /*
  * A flight: one operation and what became of it.  Starting one asserts that it could be
