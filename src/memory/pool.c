@@ -97,7 +97,7 @@ static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
 
 /*
  * Give slabs that nobody uses back until @bytes fit the budget.  Registered
- * ones are left: only their owner may close those.
+ * ones are left: only their owner may close those, and does when somebody waits.
  */
 static void trim(struct wf_pool *pool, size_t bytes)
 {
@@ -271,11 +271,29 @@ void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+/* Slabs that nobody uses lose their registrations, so that they can make room for others. */
+static bool unregister_unused(struct wf_pool *pool)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < pool->slab_count; i++) {
+		struct wf_slab *slab = pool->slabs[i];
+
+		if (slab->free_count != slab->chunk_count || !slab->region.count)
+			continue;
+		wf_region_forget(&slab->region, NULL);
+		any = true;
+	}
+	return any;
+}
+
 void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter)
 {
 	pthread_mutex_lock(&pool->lock);
 	wf_list_append(&pool->waiters, &waiter->node);
 	pool->wait_count++;
+	if (unregister_unused(pool))
+		pool->freed = true;
 	pthread_mutex_unlock(&pool->lock);
 }
 

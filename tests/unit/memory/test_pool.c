@@ -231,6 +231,27 @@ static void waiters_are_told_in_order_when_memory_comes_back(void **state)
 	wf_pool_fini(&pool);
 }
 
+static void a_waiter_gets_what_unused_slabs_keep_registered(void **state)
+{
+	struct want want = { .waiter.retry = retry, .bytes = MIB };
+	struct wf_region *region;
+	void *other;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
+	other = take(4 * MIB);
+	region = wf_pool_region(&pool, other, 1);
+	region->entries[region->count++].mr = NULL; /* as if it were registered */
+	assert_int_equal(wf_pool_give(&pool, other), 0);
+	wf_pool_run(&pool);
+
+	assert_int_equal(wf_pool_take(&pool, want.bytes, &want.got), -EAGAIN);
+	wf_pool_wait(&pool, &want.waiter);
+	wf_pool_run(&pool);
+	assert_non_null(want.got);
+	wf_pool_fini(&pool);
+}
+
 static void a_waiter_may_stop_another_while_it_is_told(void **state)
 {
 	struct want b = { .waiter.retry = retry, .bytes = MIB };
@@ -315,6 +336,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_a_chunk_is_not_taken_back),
 		cmocka_unit_test(a_region_is_the_whole_slab_of_a_range),
 		cmocka_unit_test(waiters_are_told_in_order_when_memory_comes_back),
+		cmocka_unit_test(a_waiter_gets_what_unused_slabs_keep_registered),
 		cmocka_unit_test(a_waiter_may_stop_another_while_it_is_told),
 		cmocka_unit_test(threads_may_take_and_give_at_once),
 	};
