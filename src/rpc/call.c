@@ -151,7 +151,7 @@ static void send_cancel(struct wf_call *call, struct wf_link *link)
 void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(call->link);
-	bool sent = call->parcel.sent;
+	bool sent = wf_parcel_has_left(&call->parcel);
 
 	/* Held over what follows, which may free the rest. */
 	wf_link_get(link);

@@ -63,7 +63,7 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 {
 	struct wf_parcel *p = WF_CONTAINER(m, struct wf_parcel, message);
 
-	p->sent = true;
+	p->sent |= !e || m->done_bytes;
 	if (e) {
 		end(p, e);
 	} else if (p->plan.way != WF_BODY_PULL) {
@@ -267,8 +267,15 @@ static void withdraw(struct wf_parcel *p)
 			quiet_timer);
 }
 
+bool wf_parcel_has_left(const struct wf_parcel *p)
+{
+	/* A long record may be in the middle of its frames. */
+	return p->sent || (p->state == WF_PARCEL_QUEUED && p->message.done_bytes);
+}
+
 void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 {
+	p->sent = wf_parcel_has_left(p);
 	switch (p->state) {
 	case WF_PARCEL_WAITING:
 		end(p, e);

@@ -77,6 +77,9 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e);
 void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes);
 uint64_t wf_parcel_progress(const struct wf_parcel *p);
 
+/* May some of it have reached the peer? */
+bool wf_parcel_has_left(const struct wf_parcel *p);
+
 /* For transfer.c: the peer's words about offers, and the link's. */
 void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status);
 void wf_parcel_withdrawn(struct wf_parcel *p);
