@@ -25,7 +25,8 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	p->state = WF_PARCEL_ENDED;
 	wf_timer_stop(&w->timers, &p->quiet_timer);
 	wf_list_remove(&p->node);
-	wf_list_remove(&p->withdraw.node);
+	wf_recall_close(p->recall);
+	p->recall = NULL;
 	wf_grant_close(&p->grant);
 	if (p->offer) {
 		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer,
@@ -132,6 +133,11 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 			return;
 		}
 		wf_link_real(p->link)->offer_count++;
+		if (wf_recall_open(p->offer, &p->recall)) {
+			wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
+			fail_later(p);
+			return;
+		}
 		if (grant(p, &body, &p->why)) {
 			fail_later(p);
 			return;
@@ -175,7 +181,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->why.code = 0;
 	wf_list_init(&p->node);
-	wf_list_init(&p->withdraw.node);
+	p->recall = NULL;
 	wf_list_init(&p->message.node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
@@ -196,16 +202,27 @@ void wf_parcel_up(struct wf_parcel *p)
 	start(p, wf_link_caps(wf_link_real(p->link)));
 }
 
-/* An eager record of which a part has left must be finished; a copy does that, so that the body is free. */
+/*
+ * A record of which a part has left must be finished; a copy does that, so that
+ * the body is free.  An offer is taken back after it.
+ */
 struct leftover {
 	struct wf_message message;
+	struct wf_link *link;
+	struct wf_recall *recall; /* NULL: the record is no offer */
 	uint8_t bytes[];
 };
 
 static void leftover_sent(struct wf_message *m, const struct wf_error *e)
 {
-	(void)e;
-	free(WF_CONTAINER(m, struct leftover, message));
+	struct leftover *left = WF_CONTAINER(m, struct leftover, message);
+
+	if (left->recall && !e)
+		wf_recall_post(left->recall, left->link);
+	else
+		wf_recall_close(left->recall);
+	wf_link_put(left->link);
+	free(left);
 }
 
 static int leave_copy(struct wf_parcel *p)
@@ -216,13 +233,18 @@ static int leave_copy(struct wf_parcel *p)
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy->bytes, p->message.head, head);
-	memcpy(copy->bytes + head, p->message.body, body);
+	if (body)
+		memcpy(copy->bytes + head, p->message.body, body);
 	copy->message = p->message;
 	copy->message.head = copy->bytes;
 	copy->message.head_bytes = head + body;
 	copy->message.body = NULL;
 	copy->message.body_bytes = 0;
 	copy->message.sent = leftover_sent;
+	copy->recall = p->recall;
+	p->recall = NULL;
+	copy->link = p->link;
+	wf_link_get(p->link);
 	wf_list_insert_before(&p->message.node, &copy->message.node);
 	wf_list_remove(&p->message.node);
 	return 0;
@@ -241,13 +263,6 @@ static void quiet_timer(struct wf_timer *timer)
 		end(p, &p->why);
 }
 
-/* That the peer has the record says nothing yet: its own WITHDRAWN does. */
-static void withdraw_heard(struct wf_control *c, const struct wf_error *e)
-{
-	(void)c;
-	(void)e;
-}
-
 static void withdraw(struct wf_parcel *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
@@ -256,11 +271,10 @@ static void withdraw(struct wf_parcel *p)
 
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
-	p->withdraw.type = WF_RECORD_WITHDRAW;
-	p->withdraw.id = p->offer;
-	p->withdraw.sent = withdraw_heard;
-	if (!p->told)
-		wf_link_control(link, &p->withdraw);
+	if (!p->told) {
+		wf_recall_post(p->recall, link);
+		p->recall = NULL;
+	}
 	wf_worker_timer(w, &p->quiet_timer,
 			w->now_ns + (!caps || caps->connected ? QUIET_CONNECTED_NS
 							      : QUIET_SHARED_NS),
@@ -281,8 +295,7 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		end(p, e);
 		break;
 	case WF_PARCEL_QUEUED:
-		if (!wf_link_unpost(p->link, &p->message) ||
-		    (p->plan.way == WF_BODY_EAGER && !leave_copy(p)))
+		if (!wf_link_unpost(p->link, &p->message) || !leave_copy(p))
 			end(p, e);
 		else if (!p->why.code)
 			p->why = *e; /* once it is sent, it is withdrawn */

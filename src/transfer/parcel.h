@@ -12,6 +12,7 @@
 
 #include "memory/grant.h"
 #include "transfer/plan.h"
+#include "transfer/recall.h"
 #include "transfer/transfer.h"
 
 #define WF_PARCEL_HEAD_BYTES 256 /* heads up to this need no memory of their own */
@@ -53,7 +54,7 @@ struct wf_parcel {
 	struct wf_grant grant;
 	uint32_t grant_epoch;
 	struct wf_message message;
-	struct wf_control withdraw;
+	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer;
 	struct wf_error why; /* of its end, while it is withdrawn */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/recall.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int wf_recall_open(uint64_t offer, struct wf_recall **recall)
+{
+	struct wf_recall *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->control.type = WF_RECORD_WITHDRAW;
+	r->control.id = offer;
+	*recall = r;
+	return 0;
+}
+
+/* That the peer has the record says nothing yet: its own WITHDRAWN does. */
+static void heard(struct wf_control *c, const struct wf_error *e)
+{
+	(void)e;
+	free(WF_CONTAINER(c, struct wf_recall, control));
+}
+
+void wf_recall_post(struct wf_recall *recall, struct wf_link *link)
+{
+	recall->control.sent = heard;
+	wf_link_control(link, &recall->control);
+}
+
+void wf_recall_close(struct wf_recall *recall)
+{
+	free(recall);
+}
