@@ -207,11 +207,11 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 			link->pair_at++;
 		}
 		if (link->pair_at >= link->pair_count) {
-			/* A link that was up has more than one round, while its time lasts. */
-			if (!link->was_up || !link->pair_count ||
-			    w->now_ns >= link->try_until_ns)
+			/* There is more than one round, while time lasts. */
+			if (!link->pair_count || w->now_ns >= link->try_until_ns)
 				break;
 			link->pair_at = 0;
+			link->tried[0] = '\0';
 			wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 			link->pair_until_ns = 0;
 			wf_attempt_drop(link);
