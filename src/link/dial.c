@@ -172,33 +172,39 @@ static void opened(void *ctx, struct wf_conn *conn)
 	wf_worker_timer(w, &link->dial_timer, w->now_ns + w->options.lost_ns, hello_late);
 }
 
+/* The door of a link that was dialled to us has closed for good, and it never came up. */
+void wf_dial_gone(struct wf_link *link, const struct wf_error *e)
+{
+	/* The peer may have settled on another connection. */
+	struct wf_link *other =
+		link->greeted ? wf_link_find(link->worker, link->peer.incarnation, link) : NULL;
+
+	if (other) {
+		wf_link_merge(link, other);
+	} else if (link->watch_count && link->address[0]) {
+		/* Somebody here waits for it, and has the patience of one who dials. */
+		wf_link_forget_peer(link);
+		wf_dial_start(link);
+	} else {
+		wf_link_die(link, e);
+	}
+}
+
 static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 {
 	struct wf_link *link = wf_conn_owner(conn);
-	struct wf_link *other;
 
 	(void)ctx;
 	if (link->conn != conn)
 		return;
 	link->conn = NULL;
-	if (link->was_up || link->resuming) {
+	/* With our pong it is up for the dialler, who will come back to it. */
+	if (link->was_up || link->resuming || link->ponged)
 		wf_live_door_closed(link, e);
-	} else if (link->dialler) {
+	else if (link->dialler)
 		again_or_die(link, e);
-	} else {
-		/* It never came up.  The peer may have settled on another connection. */
-		other = link->greeted ? wf_link_find(link->worker, link->peer.incarnation, link)
-				      : NULL;
-		if (other) {
-			wf_link_merge(link, other);
-		} else if (link->watch_count && link->address[0]) {
-			/* Somebody here waits for it, and has the patience of one who dials. */
-			wf_link_forget_peer(link);
-			wf_dial_start(link);
-		} else {
-			wf_link_die(link, e);
-		}
-	}
+	else
+		wf_dial_gone(link, e);
 	wf_link_put(link);
 }
 

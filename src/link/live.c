@@ -89,6 +89,20 @@ static void lost(struct wf_link *link, const char *how)
 	wf_link_die(link, &e);
 }
 
+/* The side that dials has not come back in its time. */
+static void not_redialled(struct wf_link *link)
+{
+	static const char how[] = "its door closed and it did not dial again";
+	struct wf_error e;
+
+	if (link->was_up) {
+		lost(link, how);
+		return;
+	}
+	wf_error_set(&e, -ECONNRESET, "%s is gone: %s", wf_link_label(link), how);
+	wf_dial_gone(link, &e);
+}
+
 static void redial(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, redial_timer);
@@ -96,7 +110,7 @@ static void redial(struct wf_timer *timer)
 	if (!link->conn && link->dialler)
 		wf_dial_again(link);
 	else if (!link->conn)
-		lost(link, "its door closed and it did not dial again");
+		not_redialled(link);
 	wf_link_put(link);
 }
 
