@@ -156,4 +156,7 @@ void wf_budget_returned(struct wf_link *link, uint32_t total)
 	link->returned_seen = total;
 	on->promised -= more;
 	feed(link->worker, on);
+	/* More links may have joined since it was asked. */
+	if (more)
+		ask(link->worker, on);
 }
