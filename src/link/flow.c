@@ -151,8 +151,11 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	if (f->posted && f->kind == WF_FRAME_DATA)
 		link->posted_count++;
 	link->ack_told = f->header.ack;
-	link->promised_told = f->header.credit;
-	link->room_told = f->header.room;
+	/* Only what is repeated until it is heard: the peer asks for an acknowledgement, not for these. */
+	if (f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL) {
+		link->promised_told = f->header.credit;
+		link->room_told = f->header.room;
+	}
 	link->ack_now = false;
 	wf_timer_stop(&w->timers, &link->ack_timer);
 	wf_counters_add(&w->counters.frames_sent, 1);
