@@ -11,4 +11,7 @@
 /* Move to @ns; never back. */
 void wf_fake_clock_set(uint64_t ns);
 
+/* As at the start of the program; nothing may be there that has looked at it. */
+void wf_fake_clock_reset(void);
+
 #endif

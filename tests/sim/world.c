@@ -263,6 +263,7 @@ static void log_line(void *arg, int level, const char *line)
 /* A life of node @number; at @address, NULL: wherever. */
 static int begin_life(unsigned number, const char *address)
 {
+	struct wf_fake *fake = wf_fake_knobs(), before = *fake;
 	struct citizen *c = &lives[life_count];
 	char name[16];
 	struct weft_node_options options = {
@@ -278,7 +279,11 @@ static int begin_life(unsigned number, const char *address)
 	wf_list_init(&c->held);
 	(void)snprintf(name, sizeof(name), "n%u", number);
 	wf_fake_enter(life_count);
+	/* A fresh endpoint refuses only when it is full, and a node that finds no memory is none. */
+	fake->eagain = fake->refuse = 0;
 	err = weft_node_open(&options, &c->node);
+	fake->eagain = before.eagain;
+	fake->refuse = before.refuse;
 	if (err)
 		return err;
 	(void)snprintf(c->address, sizeof(c->address), "%s", weft_node_address(c->node));
@@ -422,6 +427,16 @@ struct weft_peer *wf_world_peer(unsigned from, unsigned to)
 	return *peer;
 }
 
+struct weft_stub *wf_world_stub(unsigned from, unsigned to)
+{
+	struct weft_stub **stub = &citizens[from]->stubs[to];
+
+	if (!*stub)
+		assert_int_equal(weft_stub_open(wf_world_peer(from, to), &sim__mirror__descriptor,
+						stub), 0);
+	return *stub;
+}
+
 void wf_world_connect(unsigned from, unsigned to)
 {
 	struct wf_flight f;
@@ -492,7 +507,7 @@ static void landed(struct weft_op *op, void *arg)
 	f->ended_ns = wf_clock_now();
 }
 
-static struct weft_op_options start(struct wf_flight *f, uint64_t timeout_ns)
+struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns)
 {
 	*f = (struct wf_flight){ .started_ns = wf_clock_now() };
 	return (struct weft_op_options){
@@ -518,7 +533,7 @@ static struct weft_tensor row_of(const void *data, int64_t *shape)
 void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t step,
 		    const void *data, size_t bytes, uint64_t timeout_ns)
 {
-	struct weft_send_options options = { .size = sizeof(options), .op = start(f, timeout_ns) };
+	struct weft_send_options options = { .size = sizeof(options), .op = wf_flight_begin(f, timeout_ns) };
 	int64_t shape = (int64_t)bytes;
 	struct weft_tensor t = row_of(data, &shape);
 
@@ -528,7 +543,7 @@ void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t st
 void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t step, void *into,
 		       size_t bytes, uint64_t timeout_ns)
 {
-	struct weft_recv_options options = { .size = sizeof(options), .op = start(f, timeout_ns) };
+	struct weft_recv_options options = { .size = sizeof(options), .op = wf_flight_begin(f, timeout_ns) };
 	int64_t shape = (int64_t)bytes;
 	struct weft_tensor t = row_of(into, &shape);
 
@@ -552,26 +567,22 @@ static void answered(const Sim__Bytes *answer, void *arg)
 void wf_flight_call(struct wf_flight *f, unsigned from, unsigned to, const void *data,
 		    size_t bytes, uint64_t timeout_ns)
 {
-	struct weft_stub **stub = &citizens[from]->stubs[to];
 	Sim__Bytes question = SIM__BYTES__INIT;
 	struct weft_op_options options;
 	ProtobufCService *service;
 
-	if (!*stub)
-		assert_int_equal(weft_stub_open(wf_world_peer(from, to), &sim__mirror__descriptor,
-						stub), 0);
-	options = start(f, timeout_ns);
+	options = wf_flight_begin(f, timeout_ns);
 	f->request = data;
 	f->request_bytes = bytes;
 	question.body.data = (void *)(uintptr_t)data;
 	question.body.len = bytes;
-	assert_int_equal(weft_call_open(*stub, &options, &service, &f->op), 0);
+	assert_int_equal(weft_call_open(wf_world_stub(from, to), &options, &service, &f->op), 0);
 	sim__mirror__reflect(service, &question, answered, f);
 }
 
 void wf_flight_ping(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns)
 {
-	struct weft_op_options options = start(f, timeout_ns);
+	struct weft_op_options options = wf_flight_begin(f, timeout_ns);
 
 	assert_int_equal(weft_ping(wf_world_peer(from, to), &options, &f->op), 0);
 }

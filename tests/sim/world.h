@@ -49,8 +49,9 @@ size_t wf_world_close(void);
 
 struct weft_node *wf_world_node(unsigned number);
 
-/* Node @to as node @from knows it. */
+/* Node @to as node @from knows it, and its mirror. */
 struct weft_peer *wf_world_peer(unsigned from, unsigned to);
+struct weft_stub *wf_world_stub(unsigned from, unsigned to);
 
 void wf_world_step(void);
 
@@ -117,6 +118,9 @@ struct wf_flight {
 	const uint8_t *request;
 	size_t request_bytes;
 };
+
+/* For an operation that the test starts itself: options that keep @f up to date. */
+struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns);
 
 /* @bytes of uint8 under @step and the empty key.  @timeout_ns 0: the node's. */
 void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t step,

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/checker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/internal.h"
+#include "tests/sim/faults.h"
+#include "util/clock.h"
+
+#define SLACK_NS (8 * WF_NS_PER_MS) /* from a deadline to the next look of the node and the test */
+
+static struct wf_checker_config config;
+
+void wf_checker_start(const struct wf_checker_config *given)
+{
+	config = *given;
+}
+
+static const char *name_of(const struct wf_leg *leg)
+{
+	static const char *const names[] = { "send", "receive", "call", "ping" };
+
+	return names[leg->kind];
+}
+
+/* The sentence of an operation whose handle is still there. */
+static const char *sentence(const struct wf_leg *leg)
+{
+	return leg->flight.op ? weft_op_message(leg->flight.op) : "(detached)";
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / WF_NS_PER_S;
+}
+
+/* What belongs together, to see what went before. */
+static void show_group(const struct wf_group *g)
+{
+	for (unsigned i = 0; i < g->count; i++) {
+		const struct wf_leg *leg = &g->legs[i];
+
+		print_error("  %-8s n%u n%u %7zu bytes, began %.6f of %.6f, limit %.6f", name_of(leg),
+			    leg->node, leg->peer, leg->bytes, seconds(leg->flight.started_ns),
+			    seconds(leg->begin_ns), seconds(leg->limit_ns));
+		if (leg->flight.outcomes)
+			print_error(", ended %.6f %s", seconds(leg->flight.ended_ns),
+				    weft_status_name(leg->flight.status));
+		print_error("\n");
+	}
+}
+
+static void wrong(const struct wf_leg *leg, const char *what)
+{
+	show_group(leg->group);
+	for (unsigned i = 0; getenv("WORLD_LOG") && i < 2; i++)
+		if (wf_world_node(i ? leg->peer : leg->node))
+			(void)weft_dump(wf_world_node(i ? leg->peer : leg->node), stderr);
+	fail_msg("%s of group %llu at node %u %s: %s", name_of(leg),
+		 (unsigned long long)leg->group->step, leg->node, what, sentence(leg));
+}
+
+/* One outcome, in time.  A node that stood still could not end it before it went on. */
+static void check_end(const struct wf_leg *leg)
+{
+	const struct wf_flight *f = &leg->flight;
+	uint64_t deadline_ns = f->started_ns + leg->limit_ns;
+	uint64_t due_ns = WF_MAX(deadline_ns, wf_faults_thawed_ns(leg->node));
+
+	if (f->outcomes != 1)
+		wrong(leg, "ended more than once");
+	if (f->ended_ns > due_ns + config.quiet_ns + SLACK_NS)
+		wrong(leg, "ended too late");
+	/* A sender hears so when its receiver's time is over. */
+	if (f->status == WEFT_DEADLINE_EXCEEDED && f->ended_ns < deadline_ns &&
+	    leg->kind != WF_LEG_SEND)
+		wrong(leg, "missed its deadline before it came");
+	if (config.harmless && !leg->group->lonely && f->status != WEFT_OK)
+		wrong(leg, "should have gone well");
+}
+
+/* The receive got the tensor of one send of its channel, which nobody else got. */
+static void check_content(struct wf_leg *leg)
+{
+	const struct weft_tensor *t = leg->flight.op ? weft_op_tensor(leg->flight.op, NULL) : NULL;
+	struct wf_group *g = leg->group;
+	uint64_t bytes;
+
+	if (!t)
+		return; /* given up; its buffer alone can't tell how much came */
+	assert_int_equal(weft_tensor_bytes(t, &bytes), 0);
+	if (!t->data)
+		bytes = 0;
+	for (unsigned i = 0; i < g->count; i++) {
+		struct wf_leg *send = &g->legs[i];
+
+		if (send->kind != WF_LEG_SEND || !send->begun || send->delivered ||
+		    !wf_leg_sent(send, t->data, bytes))
+			continue;
+		send->delivered++;
+		leg->got = send;
+		return;
+	}
+	wrong(leg, "got what nobody sent, or what somebody else got");
+}
+
+static void check_call(const struct wf_leg *leg)
+{
+	const struct wf_flight *f = &leg->flight;
+
+	if (f->closures != 1)
+		wrong(leg, "called back more or less than once");
+	if (f->reply_right != (f->status == WEFT_OK))
+		wrong(leg, "got a reply that is not the right one");
+	if (f->status == WEFT_OK && leg->handled != 1)
+		wrong(leg, "was answered and not handled");
+}
+
+/* Nobody has a key to the buffer of a send any more, nor reads of it. */
+static void check_quiet(const struct wf_leg *leg)
+{
+	bool snapshot = leg->flags & WEFT_SNAPSHOT;
+
+	if (snapshot || !leg->buffer_bytes)
+		return;
+	if (wf_fake_is_open(leg->buffer, leg->buffer_bytes))
+		wrong(leg, "left its buffer open to others");
+	/* The stated exception: a shared rail whose peer stands still. */
+	if ((config.harmless || config.connected) &&
+	    wf_fake_is_read(leg->buffer, leg->buffer_bytes))
+		wrong(leg, "ended while somebody read its buffer");
+}
+
+/* From here on nobody may touch the buffer. */
+static void give_up_buffer(struct wf_leg *leg)
+{
+	if (leg->kind == WF_LEG_SEND || leg->kind == WF_LEG_RECEIVE)
+		memset(leg->buffer, WF_TRAFFIC_CANARY, leg->buffer_bytes);
+}
+
+/* Memory of the pool may be kept beyond the operation. */
+static void take_over(const struct wf_leg *leg)
+{
+	void *memory = weft_op_take(leg->flight.op);
+
+	weft_free(wf_world_node(leg->node), memory);
+}
+
+static void look_at(struct wf_leg *leg)
+{
+	leg->seen = true;
+	leg->executed = leg->flight.op ? weft_op_executed(leg->flight.op) : WEFT_EXECUTED_MAYBE;
+	check_end(leg);
+	if (leg->kind == WF_LEG_CALL)
+		check_call(leg);
+	if (leg->kind == WF_LEG_RECEIVE && leg->flight.status == WEFT_OK)
+		check_content(leg);
+	if (leg->kind == WF_LEG_SEND && leg->buffer)
+		check_quiet(leg);
+	if (leg->memory == WF_LEG_POOL && leg->got && leg->seed % 4 == 0)
+		take_over(leg);
+	if (leg->buffer)
+		give_up_buffer(leg);
+	/* Results in the pool would keep it from others. */
+	weft_op_free(leg->flight.op);
+	leg->flight.op = NULL;
+}
+
+void wf_checker_look(void)
+{
+	unsigned group_count;
+	struct wf_group *groups = wf_traffic_groups(&group_count);
+
+	for (unsigned i = 0; i < group_count; i++)
+		for (unsigned j = 0; j < groups[i].count; j++)
+			if (groups[i].legs[j].flight.outcomes && !groups[i].legs[j].seen)
+				look_at(&groups[i].legs[j]);
+}
+
+/* At the end. */
+
+static bool is_canary(const struct wf_leg *leg)
+{
+	for (size_t i = 0; i < leg->buffer_bytes; i++)
+		if (leg->buffer[i] != WF_TRAFFIC_CANARY)
+			return false;
+	return true;
+}
+
+/* Bodies that are too short may look alike. */
+static bool is_distinct(const struct wf_leg *send)
+{
+	return send->bytes >= sizeof(uint64_t);
+}
+
+/* Only now is it known what did not happen, and happened late. */
+static void check_leg(const struct wf_leg *leg)
+{
+	bool tensor = leg->kind == WF_LEG_SEND || leg->kind == WF_LEG_RECEIVE;
+
+	if (leg->handled > 1)
+		wrong(leg, "was handled more than once");
+	if (!leg->seen)
+		return;
+	if (leg->flight.outcomes != 1)
+		wrong(leg, "ended again");
+	if (leg->executed == WEFT_EXECUTED_NO &&
+	    (leg->handled || (leg->delivered && is_distinct(leg))))
+		wrong(leg, "says that it was not executed, and was");
+	if (tensor && leg->buffer && !is_canary(leg))
+		wrong(leg, "had its buffer written after its end");
+}
+
+/* Receives that name the sender got the tensors in the order in which those were sent. */
+static void check_order(const struct wf_group *g)
+{
+	const struct wf_leg *last = NULL;
+
+	for (unsigned i = 0; i < g->count; i++) {
+		const struct wf_leg *leg = &g->legs[i];
+
+		if (leg->kind != WF_LEG_RECEIVE || !leg->got || !is_distinct(leg->got))
+			continue;
+		if (last && leg->got <= last && leg->peer != leg->node)
+			wrong(leg, "overtook the one before it");
+		last = leg->got;
+	}
+}
+
+static unsigned count_table(const struct wf_table *table)
+{
+	unsigned count = 0;
+	uint32_t at = 0;
+
+	while (wf_table_next(table, &at))
+		count++;
+	return count;
+}
+
+/* All operations have ended, so nobody has a claim on anything. */
+static void check_node(unsigned number)
+{
+	struct weft_node *node = wf_world_node(number);
+	const struct wf_pull *pull;
+	uint32_t at_pull = 0;
+
+	if (count_table(&node->transfer.parcels) || !wf_list_empty(&node->transfer.waiting))
+		fail_msg("node %u still keeps a body for somebody", number);
+	if ((pull = wf_table_next(&node->transfer.pulls, &at_pull)))
+		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads%s%s%s", number,
+			 wf_link_label(pull->link), (unsigned long long)pull->got_bytes,
+			 (unsigned long long)pull->body.bytes, pull->busy,
+			 pull->granted ? ", granted" : "", pull->asked ? ", asked" : "",
+			 pull->stopping ? ", stopping" : "");
+	if (node->transfer.reads)
+		fail_msg("node %u counts %u reads that nobody makes", number, node->transfer.reads);
+	if (count_table(&node->calls.table) || wf_map_next(&node->serving.map, NULL))
+		fail_msg("node %u still has a call", number);
+	if (!wf_list_empty(&node->channels.offers))
+		fail_msg("node %u still knows of an offer", number);
+	if (config.harmless && wf_world_count(number).peers_lost)
+		fail_msg("node %u has lost a peer that nothing happened to", number);
+	WF_LIST_EACH(at, &node->worker.link_list) {
+		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
+
+		if (link->offer_count || link->watch_count)
+			fail_msg("node %u: somebody still waits for %s", number,
+				 wf_link_label(link));
+	}
+}
+
+void wf_checker_finish(unsigned nodes, struct wf_tally *tally)
+{
+	unsigned group_count;
+	struct wf_group *groups = wf_traffic_groups(&group_count);
+
+	for (unsigned i = 0; i < group_count; i++) {
+		for (unsigned j = 0; j < groups[i].count; j++) {
+			const struct wf_leg *leg = &groups[i].legs[j];
+
+			check_leg(leg);
+			tally->operations += leg->begun && !leg->refused;
+			tally->ended_well += leg->seen && leg->flight.status == WEFT_OK;
+		}
+		check_order(&groups[i]);
+	}
+	for (unsigned i = 0; i < nodes; i++) {
+		if (wf_faults_is_gone(i))
+			continue;
+		check_node(i);
+		tally->replayed += wf_world_count(i).frames_replayed;
+	}
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/faults.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/chance.h"
+#include "tests/sim/states.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define SPELLS_MAX (3 * WF_FAULTS)
+#define CHUNKS_MAX 64
+#define SAMPLES_MAX 8 /* times that one run looks at what a fault of a kind hits */
+
+/* How a kind of fault comes over a run. */
+struct kind {
+	bool harmless;      /* costs nobody a peer, while it is short */
+	bool hosts_only;    /* only between hosts */
+	unsigned count;     /* most spells in a run */
+	uint64_t harmless_ns, most_ns; /* how long one lasts */
+	unsigned level;     /* most of the knob */
+};
+
+static const struct kind kinds[WF_FAULTS] = {
+	[WF_FAULT_DELAY] = { true, false, 2, 300 * MS, 300 * MS, 100 },
+	[WF_FAULT_ORDER] = { true, false, 2, 500 * MS, 500 * MS, 1 },
+	[WF_FAULT_AGAIN] = { true, false, 2, 150 * MS, 400 * MS, 1001 },
+	[WF_FAULT_ERROR] = { true, false, 2, 200 * MS, 300 * MS, 100 },
+	[WF_FAULT_LOSS] = { true, false, 2, 200 * MS, 300 * MS, 300 },
+	[WF_FAULT_DUPLICATE] = { true, false, 2, 200 * MS, 300 * MS, 100 },
+	[WF_FAULT_TWICE] = { true, false, 2, 500 * MS, 500 * MS, 300 },
+	[WF_FAULT_STRAY] = { true, false, 2, 500 * MS, 500 * MS, 300 },
+	[WF_FAULT_CREDIT] = { true, false, 2, 100 * MS, 400 * MS, 0 },
+	[WF_FAULT_REGISTER] = { false, false, 2, 0, 200 * MS, 300 },
+	[WF_FAULT_POOL] = { true, false, 2, 200 * MS, 400 * MS, 0 },
+	[WF_FAULT_STUCK] = { false, false, 2, 0, 300 * MS, 500 },
+	[WF_FAULT_RAIL] = { true, false, 2, 100 * MS, 600 * MS, 0 },
+	[WF_FAULT_DOOR] = { true, false, 3, 0, 0, 0 },
+	[WF_FAULT_PART] = { false, true, 2, 0, 700 * MS, 0 },
+	[WF_FAULT_KILL] = { false, false, 1, 0, 0, 0 },
+	[WF_FAULT_RESTART] = { false, false, 1, 0, 300 * MS, 0 },
+	[WF_FAULT_FREEZE] = { true, false, 1, 150 * MS, 150 * MS, 0 },
+	[WF_FAULT_STALL] = { false, false, 1, 0, 900 * MS, 0 },
+	[WF_FAULT_LEAVE] = { false, false, 1, 0, 0, 0 },
+};
+
+struct spell {
+	enum wf_fault fault;
+	unsigned node, other;
+	unsigned life; /* of the node, when it began */
+	unsigned level;
+	uint64_t at_ns, until_ns;
+	bool on;
+	void *chunks[CHUNKS_MAX]; /* taken from the pool */
+};
+
+/* Everything that happens to a node. */
+struct node {
+	bool killed, left, frozen, returns;
+	unsigned life;
+	uint64_t thawed_ns;
+};
+
+static struct wf_faults_config config;
+static struct spell spells[SPELLS_MAX];
+static unsigned spell_count;
+static struct node nodes[WF_WORLD_NODES_MAX];
+static unsigned samples[WF_FAULTS];
+static struct {
+	bool struck;
+	unsigned node, other;
+} struck[WF_FAULTS]; /* by the fake, since the last look */
+
+/* Counting. */
+
+static void sample(enum wf_fault fault, unsigned node, unsigned other)
+{
+	if (samples[fault]++ < SAMPLES_MAX)
+		wf_states_count(config.tally, fault, node, other);
+}
+
+void wf_faults_strike(enum wf_fault fault, unsigned node, unsigned other)
+{
+	config.tally->injected[fault]++;
+	sample(fault, node, other);
+}
+
+void wf_faults_strike_leg(enum wf_fault fault, const struct wf_leg *leg)
+{
+	config.tally->injected[fault]++;
+	wf_states_count_leg(config.tally, fault, leg);
+}
+
+/* The fake is in the middle of something: only note it. */
+static void told(enum wf_fake_fault fault, unsigned node, unsigned other)
+{
+	static const enum wf_fault ours[] = {
+		[WF_FAKE_EAGAIN] = WF_FAULT_AGAIN,
+		[WF_FAKE_FAIL] = WF_FAULT_ERROR,
+		[WF_FAKE_LOSE] = WF_FAULT_LOSS,
+		[WF_FAKE_AGAIN] = WF_FAULT_DUPLICATE,
+		[WF_FAKE_STICK] = WF_FAULT_STUCK,
+		[WF_FAKE_TWICE] = WF_FAULT_TWICE,
+		[WF_FAKE_NOBODY] = WF_FAULT_STRAY,
+		[WF_FAKE_SHUFFLE] = WF_FAULT_ORDER,
+		[WF_FAKE_REORDER] = WF_FAULT_ORDER,
+		[WF_FAKE_SLOW] = WF_FAULT_DELAY,
+		[WF_FAKE_REFUSE] = WF_FAULT_REGISTER,
+		[WF_FAKE_HOLD] = WF_FAULT_CREDIT,
+		[WF_FAKE_BREAK] = WF_FAULT_RAIL,
+	};
+	enum wf_fault kind = ours[fault];
+
+	config.tally->injected[kind]++;
+	struck[kind].struck = true;
+	struck[kind].node = wf_world_number(node);
+	struck[kind].other = wf_world_number(other);
+}
+
+static void look_at_struck(void)
+{
+	for (unsigned i = 0; i < WF_FAULTS; i++) {
+		if (struck[i].struck)
+			sample(i, struck[i].node, struck[i].other);
+		struck[i].struck = false;
+	}
+}
+
+/* Nodes. */
+
+bool wf_faults_is_away(unsigned number)
+{
+	return nodes[number].killed || nodes[number].left || nodes[number].frozen;
+}
+
+bool wf_faults_is_gone(unsigned number)
+{
+	return (nodes[number].killed && !nodes[number].returns) || nodes[number].left;
+}
+
+unsigned wf_faults_life(unsigned number)
+{
+	return nodes[number].life;
+}
+
+uint64_t wf_faults_thawed_ns(unsigned number)
+{
+	return nodes[number].thawed_ns;
+}
+
+/* Take all that the pool has. */
+static void drain_pool(struct spell *s)
+{
+	struct weft_node *node = wf_world_node(s->node);
+	unsigned count = 0;
+
+	for (size_t bytes = 8 * MIB; bytes >= 256 && count < CHUNKS_MAX;) {
+		if (weft_alloc(node, bytes, &s->chunks[count]))
+			bytes /= 2;
+		else
+			count++;
+	}
+}
+
+static void refill_pool(struct spell *s)
+{
+	for (unsigned i = 0; i < CHUNKS_MAX && s->chunks[i]; i++)
+		weft_free(wf_world_node(s->node), s->chunks[i]);
+}
+
+static void freeze(unsigned number)
+{
+	nodes[number].frozen = true;
+	wf_world_freeze(number, true);
+}
+
+static void thaw(unsigned number)
+{
+	nodes[number].frozen = false;
+	nodes[number].thawed_ns = wf_clock_now();
+	wf_world_freeze(number, false);
+}
+
+static void leave(unsigned number)
+{
+	nodes[number].left = true;
+	wf_world_leave(number);
+}
+
+/* Spells. */
+
+/* What a knob is turned to; false: @fault has none. */
+static bool turn_knob(enum wf_fault fault, unsigned level)
+{
+	struct wf_fake *fake = wf_fake_knobs();
+
+	switch (fault) {
+	case WF_FAULT_DELAY:
+		fake->slow = level;
+		return true;
+	case WF_FAULT_ORDER:
+		fake->shuffle = fake->reorder = level > 0;
+		return true;
+	case WF_FAULT_AGAIN:
+		fake->eagain = level;
+		return true;
+	case WF_FAULT_ERROR:
+		fake->fail = level;
+		return true;
+	case WF_FAULT_LOSS:
+		fake->lose = level;
+		return true;
+	case WF_FAULT_DUPLICATE:
+		fake->again = level;
+		return true;
+	case WF_FAULT_TWICE:
+		fake->twice = level;
+		return true;
+	case WF_FAULT_STRAY:
+		fake->nobody = level;
+		return true;
+	case WF_FAULT_REGISTER:
+		fake->refuse = level;
+		return true;
+	case WF_FAULT_STUCK:
+		fake->stick = level;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* It needs a node that is there. */
+static bool may_begin(const struct spell *s)
+{
+	if (wf_faults_is_away(s->node))
+		return false;
+	/* Somebody must be left, and see it. */
+	if (s->fault == WF_FAULT_KILL || s->fault == WF_FAULT_LEAVE)
+		for (unsigned i = 0; i < config.nodes; i++)
+			if (i != s->node && wf_faults_is_gone(i))
+				return config.nodes > 2;
+	return true;
+}
+
+static void begin(struct spell *s)
+{
+	if (!may_begin(s))
+		return;
+	if (turn_knob(s->fault, s->level)) {
+		s->on = true;
+		return;
+	}
+	/* The states are those before it. */
+	if (s->fault != WF_FAULT_CREDIT && s->fault != WF_FAULT_RAIL)
+		wf_faults_strike(s->fault, s->node, s->other);
+	s->life = nodes[s->node].life;
+	s->on = true;
+	switch (s->fault) {
+	case WF_FAULT_CREDIT:
+		wf_world_hold_way(s->node, s->other, true);
+		break;
+	case WF_FAULT_POOL:
+		drain_pool(s);
+		break;
+	case WF_FAULT_RAIL:
+		wf_world_break_rail(s->node, s->other, true);
+		break;
+	case WF_FAULT_DOOR:
+		wf_world_cut_door(s->node, s->other);
+		break;
+	case WF_FAULT_PART:
+		wf_world_part(s->node, s->other, true);
+		break;
+	case WF_FAULT_KILL:
+	case WF_FAULT_RESTART:
+		nodes[s->node].killed = true;
+		nodes[s->node].returns = s->fault == WF_FAULT_RESTART;
+		wf_world_kill(s->node);
+		break;
+	case WF_FAULT_FREEZE:
+	case WF_FAULT_STALL:
+		freeze(s->node);
+		break;
+	case WF_FAULT_LEAVE:
+		leave(s->node);
+		break;
+	default:
+		break;
+	}
+}
+
+/* A node that stands still gives nothing back. */
+static bool may_end(const struct spell *s)
+{
+	return s->fault != WF_FAULT_POOL || !nodes[s->node].frozen;
+}
+
+static void end(struct spell *s)
+{
+	bool same_life = s->life == nodes[s->node].life && !wf_faults_is_gone(s->node);
+
+	s->on = false;
+	if (turn_knob(s->fault, 0))
+		return;
+	switch (s->fault) {
+	case WF_FAULT_CREDIT:
+		wf_world_hold_way(s->node, s->other, false);
+		break;
+	case WF_FAULT_POOL:
+		if (same_life && !nodes[s->node].killed)
+			refill_pool(s);
+		break;
+	case WF_FAULT_RAIL:
+		wf_world_break_rail(s->node, s->other, false);
+		break;
+	case WF_FAULT_PART:
+		wf_world_part(s->node, s->other, false);
+		break;
+	case WF_FAULT_RESTART:
+		wf_world_restart(s->node);
+		nodes[s->node].killed = nodes[s->node].returns = false;
+		nodes[s->node].life++;
+		break;
+	case WF_FAULT_FREEZE:
+	case WF_FAULT_STALL:
+		if (nodes[s->node].frozen)
+			thaw(s->node);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The plan. */
+
+static void plan_kind(enum wf_fault fault)
+{
+	const struct kind *k = &kinds[fault];
+	unsigned count = 1 + (unsigned)wf_chance_below(k->count);
+	uint64_t span_ns = (config.until_ns - config.from_ns) / count;
+	uint64_t most_ns = config.harmless ? k->harmless_ns : k->most_ns;
+
+	/* One after the other: a knob has one hand. */
+	for (unsigned i = 0; i < count; i++) {
+		struct spell *s = &spells[spell_count++];
+
+		*s = (struct spell){ .fault = fault };
+		s->node = (unsigned)wf_chance_below(config.nodes);
+		s->other = (s->node + 1 + (unsigned)wf_chance_below(config.nodes - 1)) %
+			   config.nodes;
+		s->level = 1 + (unsigned)wf_chance_below(k->level);
+		s->at_ns = config.from_ns + i * span_ns + wf_chance_below(span_ns / 2);
+		s->until_ns = s->at_ns + wf_chance_below(WF_MIN(most_ns, span_ns / 2) + 1);
+	}
+}
+
+void wf_faults_plan(const struct wf_faults_config *given)
+{
+	config = *given;
+	spell_count = 0;
+	memset(nodes, 0, sizeof(nodes));
+	memset(samples, 0, sizeof(samples));
+	memset(struck, 0, sizeof(struck));
+	wf_fake_knobs()->fault = told;
+	wf_fake_knobs()->slow_ns = 1 * MS + wf_chance_below(50 * MS);
+	for (unsigned i = 0; i < WF_FAULTS; i++) {
+		if (!kinds[i].count || !wf_chance_in_100(config.chance) ||
+		    (config.harmless && !kinds[i].harmless) ||
+		    (config.same_host && kinds[i].hosts_only))
+			continue;
+		plan_kind(i);
+	}
+}
+
+uint64_t wf_faults_run(void)
+{
+	uint64_t now = wf_clock_now(), next = UINT64_MAX;
+
+	look_at_struck();
+	for (unsigned i = 0; i < spell_count; i++) {
+		struct spell *s = &spells[i];
+
+		if (s->at_ns && s->at_ns <= now) {
+			s->at_ns = 0;
+			begin(s);
+		}
+		if (s->on && s->until_ns <= now && may_end(s))
+			end(s);
+		if (s->at_ns)
+			next = WF_MIN(next, s->at_ns);
+		else if (s->on)
+			next = WF_MIN(next, s->until_ns);
+	}
+	return next;
+}
+
+void wf_faults_heal(void)
+{
+	look_at_struck();
+	for (unsigned i = 0; i < config.nodes; i++)
+		if (nodes[i].frozen)
+			thaw(i);
+	for (unsigned i = 0; i < spell_count; i++) {
+		spells[i].at_ns = 0;
+		if (spells[i].on)
+			end(&spells[i]);
+	}
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/run.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/internal.h"
+#include "tests/sim/chance.h"
+#include "tests/sim/checker.h"
+#include "tests/sim/faults.h"
+#include "tests/sim/traffic.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define BUSY_NS (800 * MS)  /* while traffic begins and faults happen */
+#define MEET_NS (5 * S)     /* until all that live have found each other */
+#define SETTLE_NS (3 * S)   /* after it: the lost learn of it, and reads that nobody waits for are ended */
+
+static struct {
+	enum wf_world_shape shape;
+	unsigned nodes;
+	bool harmless;
+	uint64_t quiet_ns;
+	uint64_t chunk_bytes, eager_bytes; /* 0: as the provider's row says */
+} run;
+
+/* Mostly few, for what happens among many happens among few, and sooner. */
+static unsigned some_nodes(void)
+{
+	if (wf_chance_in_100(85))
+		return 2 + (unsigned)wf_chance_below(3);
+	return 5 + (unsigned)wf_chance_below(wf_chance_in_100(80) ? 4 : 16);
+}
+
+static void set(const char *name, const char *value)
+{
+	assert_int_equal(setenv(name, value, 1), 0);
+}
+
+static void draw_settings(void)
+{
+	/* A tenth of the usual patience, so that a run is short. */
+	set("WEFT_HEARTBEAT", "100ms");
+	set("WEFT_LOST", "300ms");
+	set("WEFT_POOL_BYTES", "8M");
+	if (wf_chance_in_100(30) && run.nodes <= 4)
+		set("WEFT_SLOTS", "24");
+	if (wf_chance_in_100(30))
+		set("WEFT_PACK_BYTES", "64");
+	if (wf_chance_in_100(20))
+		set("WEFT_WINDOW", "4");
+	run.chunk_bytes = wf_chance_in_100(50) ? 1 * KIB << wf_chance_below(7) : 0;
+	run.eager_bytes = wf_chance_in_100(50) ? 16 << wf_chance_below(8) : 0;
+}
+
+static struct wf_fake draw_fake(uint64_t seed)
+{
+	struct wf_fake fake = { .seed = seed };
+
+	fake.delay_min_ns = wf_chance_below(20 * WF_NS_PER_US);
+	fake.delay_max_ns = fake.delay_min_ns + (wf_chance_in_100(50) ?
+		wf_chance_below(100 * WF_NS_PER_US) : wf_chance_below(5 * MS));
+	fake.send_ns = wf_chance_in_100(30) ? wf_chance_below(300 * WF_NS_PER_US) : 0;
+	fake.mr_mode = wf_chance_in_100(50) ? FI_MR_LOCAL | FI_MR_VIRT_ADDR : 0;
+	return fake;
+}
+
+/* Shorter than the options allow, so that small bodies are pulled, in many chunks. */
+static void shrink(unsigned number)
+{
+	struct wf_options *o = &wf_world_node(number)->worker.options;
+
+	if (run.chunk_bytes)
+		o->chunk_bytes = run.chunk_bytes;
+	if (run.eager_bytes)
+		o->eager_bytes = run.eager_bytes;
+}
+
+static void plan(struct wf_tally *tally)
+{
+	uint64_t now = wf_clock_now();
+	struct wf_faults_config faults = {
+		.nodes = run.nodes,
+		.from_ns = now,
+		.until_ns = now + BUSY_NS,
+		.chance = wf_chance_in_100(40) ? 15 : wf_chance_in_100(80) ? 40 : 70,
+		.harmless = run.harmless,
+		.same_host = run.shape == WF_WORLD_SAME_HOST,
+		.tally = tally,
+	};
+
+	wf_traffic_plan(&(struct wf_traffic_config){
+		.nodes = run.nodes, .from_ns = now, .until_ns = now + BUSY_NS });
+	wf_faults_plan(&faults);
+	wf_checker_start(&(struct wf_checker_config){
+		.connected = run.shape == WF_WORLD_CONNECTED,
+		.harmless = run.harmless,
+		.quiet_ns = run.quiet_ns,
+	});
+}
+
+static void open_world(uint64_t seed, unsigned nodes)
+{
+	struct wf_fake fake;
+
+	wf_chance_seed(seed);
+	run.shape = (enum wf_world_shape)wf_chance_below(3);
+	run.harmless = wf_chance_in_100(40);
+	run.nodes = some_nodes();
+	if (nodes)
+		run.nodes = nodes;
+	run.quiet_ns = run.shape == WF_WORLD_CONNECTED ? 500 * MS : 2 * S;
+	wf_fake_clock_reset();
+	draw_settings();
+	fake = draw_fake(seed);
+	wf_world_open(run.shape, run.nodes, &fake);
+	for (unsigned i = 0; i < run.nodes; i++)
+		shrink(i);
+}
+
+/* One step, at most to @until_ns. */
+static void go_on(uint64_t until_ns, bool busy)
+{
+	uint64_t next_ns = wf_traffic_run();
+
+	next_ns = WF_MIN(next_ns, until_ns);
+	if (busy)
+		next_ns = WF_MIN(next_ns, wf_faults_run());
+	wf_world_leap(next_ns);
+	wf_checker_look();
+}
+
+/* For people who look for a fault. */
+static bool show_nodes(void)
+{
+	for (unsigned i = 0; getenv("WORLD_LOG") && i < run.nodes; i++)
+		if (!wf_faults_is_gone(i))
+			(void)weft_dump(wf_world_node(i), stderr);
+	return false;
+}
+
+/* All that live find each other. */
+static void meet(void)
+{
+	static struct wf_flight flights[WF_WORLD_NODES_MAX * WF_WORLD_NODES_MAX];
+	unsigned from[WF_COUNT(flights)];
+	size_t count = 0;
+
+	for (unsigned i = 0; i < run.nodes; i++) {
+		for (unsigned j = 0; j < run.nodes; j++) {
+			if (i == j || wf_faults_is_gone(i) || wf_faults_is_gone(j))
+				continue;
+			from[count] = i;
+			wf_flight_ping(&flights[count++], i, j, MEET_NS);
+		}
+	}
+	wf_flight_land(flights, count, 2 * MEET_NS);
+	for (size_t i = 0; i < count; i++)
+		if (flights[i].status != WEFT_OK && !show_nodes())
+			fail_msg("node %u can't reach one that lives: %s", from[i],
+				 weft_op_message(flights[i].op));
+	wf_flight_free(flights, count);
+}
+
+static unsigned count_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	(void)closedir(dir);
+	return count;
+}
+
+static void add_pairs(struct wf_tally *tally)
+{
+	for (unsigned i = 0; i < WF_FAULTS; i++) {
+		tally->seeds[i] = tally->injected[i] > 0;
+		for (unsigned j = 0; j < WF_FAULTS; j++)
+			tally->pairs[i][j] = tally->injected[i] && tally->injected[j];
+	}
+}
+
+void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *sum)
+{
+	static struct wf_tally tally;
+	unsigned descriptors = count_descriptors();
+	uint64_t until_ns;
+
+	memset(&tally, 0, sizeof(tally));
+	open_world(seed, nodes);
+	plan(&tally);
+	until_ns = wf_clock_now() + BUSY_NS;
+	while (wf_clock_now() < until_ns)
+		go_on(until_ns, true);
+	wf_faults_heal();
+	until_ns += WF_TRAFFIC_LONG_NS + 3 * S;
+	while (!wf_traffic_is_over()) {
+		if (wf_clock_now() > until_ns)
+			fail_msg("an operation does not end");
+		go_on(until_ns, false);
+	}
+	until_ns = wf_clock_now() + SETTLE_NS;
+	while (wf_clock_now() < until_ns)
+		wf_world_leap(until_ns);
+	meet();
+	wf_checker_finish(run.nodes, &tally);
+	wf_traffic_release();
+	assert_int_equal(wf_world_close(), 0);
+	wf_traffic_free();
+	assert_int_equal(count_descriptors(), descriptors);
+	tally.runs = 1;
+	add_pairs(&tally);
+	wf_tally_add(sum, &tally);
+}

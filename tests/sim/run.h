@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One simulated run, from its seed: a world, traffic, faults, and the checker. */
+#ifndef WF_SIM_RUN_H
+#define WF_SIM_RUN_H
+
+#include "tests/sim/tally.h"
+
+/* @nodes 0: as the seed says.  Asserts; adds what it has seen to @tally. */
+void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *tally);
+
+#endif

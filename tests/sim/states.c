@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/states.h"
+
+#include "api/internal.h"
+
+/* What an operation is doing, or WF_STATES: nothing any more. */
+static enum wf_state state_of_parcel(const struct wf_parcel *p, enum wf_state waiting,
+				     enum wf_state queued, enum wf_state offered)
+{
+	switch (p->state) {
+	case WF_PARCEL_WAITING:
+		return waiting;
+	case WF_PARCEL_QUEUED:
+		return queued;
+	case WF_PARCEL_OFFERED:
+		return offered;
+	case WF_PARCEL_WITHDRAWING:
+		return WF_STATE_SEND_WITHDRAWING;
+	case WF_PARCEL_ENDED:
+		break;
+	}
+	return WF_STATES;
+}
+
+/* Has somebody all the bytes of @leg, which waits for word of that? */
+static bool is_pulled(const struct wf_leg *leg)
+{
+	const struct wf_group *g = leg->group;
+
+	for (unsigned i = 0; i < g->count; i++)
+		if (g->legs[i].kind == WF_LEG_RECEIVE && g->legs[i].flight.outcomes &&
+		    g->legs[i].flight.status == WEFT_OK && g->count == 2)
+			return true;
+	return false;
+}
+
+static enum wf_state state_of_send(const struct wf_leg *leg, const struct weft_op *op)
+{
+	enum wf_state state = state_of_parcel(&op->send.sending.parcel, WF_STATE_SEND_WAITING,
+					      WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED);
+
+	return state == WF_STATE_SEND_OFFERED && is_pulled(leg) ? WF_STATE_SEND_PULLED : state;
+}
+
+static enum wf_state state_of_receive(const struct wf_receiving *r)
+{
+	switch (r->state) {
+	case WF_RECEIVING_WAITING:
+		return WF_STATE_RECEIVE_WAITING;
+	case WF_RECEIVING_MEMORY:
+		return WF_STATE_RECEIVE_MEMORY;
+	case WF_RECEIVING_PULLING:
+		return r->pull.stopping ? WF_STATE_RECEIVE_STOPPING : WF_STATE_RECEIVE_PULLING;
+	default:
+		return WF_STATES;
+	}
+}
+
+static enum wf_state state_of_call(const struct wf_call *call)
+{
+	if (!call)
+		return WF_STATES;
+	if (call->reply_busy)
+		return WF_STATE_CALL_REPLY;
+	if (call->request_busy)
+		return state_of_parcel(&call->parcel, WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED,
+				       WF_STATE_CALL_OFFERED);
+	return WF_STATE_CALL_DELIVERED;
+}
+
+static enum wf_state state_of(const struct wf_leg *leg)
+{
+	const struct weft_op *op = leg->flight.op;
+
+	if (!op || !op->started || op->finished)
+		return WF_STATES;
+	switch (op->kind) {
+	case WF_OP_SEND:
+		return state_of_send(leg, op);
+	case WF_OP_RECV:
+		return state_of_receive(&op->recv.receiving);
+	case WF_OP_CALL:
+		return state_of_call(op->call.call);
+	default:
+		return WF_STATE_PING;
+	}
+}
+
+static enum wf_state state_of_served(const struct wf_served *s)
+{
+	if (s->parcel.state != WF_PARCEL_ENDED)
+		return WF_STATE_SERVED_REPLYING;
+	return s->handled ? WF_STATE_SERVED_HANDLING : WF_STATE_SERVED_REQUEST;
+}
+
+static enum wf_state state_of_link(const struct wf_link *link)
+{
+	if (link->was_up && !link->conn)
+		return WF_STATE_LINK_REDIALLING;
+	switch (link->state) {
+	case WF_LINK_DIALLING:
+		return WF_STATE_LINK_DIALLING;
+	case WF_LINK_TRYING:
+		return WF_STATE_LINK_TRYING;
+	case WF_LINK_UP:
+		return WF_STATE_LINK_UP;
+	default:
+		return WF_STATE_LINK_IDLE;
+	}
+}
+
+static void count(struct wf_tally *tally, enum wf_fault fault, enum wf_state state)
+{
+	if (state != WF_STATES)
+		tally->hits[state][fault]++;
+}
+
+static struct wf_link *link_between(unsigned node, unsigned other)
+{
+	struct wf_link *link = wf_world_node(node) ? wf_world_peer(node, other)->link : NULL;
+
+	return link ? wf_link_real(link) : NULL;
+}
+
+/* What @node serves to @other, and how its link to it is. */
+static void count_side(struct wf_tally *tally, enum wf_fault fault, unsigned node, unsigned other)
+{
+	struct wf_link *link = link_between(node, other);
+	struct wf_map_node *at = NULL;
+
+	if (!link)
+		return;
+	count(tally, fault, state_of_link(link));
+	while ((at = wf_map_next(&wf_world_node(node)->serving.map, at))) {
+		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
+
+		if (s->link == link)
+			count(tally, fault, state_of_served(s));
+	}
+}
+
+static bool is_between(const struct wf_leg *leg, unsigned node, unsigned other)
+{
+	return (leg->node == node && (leg->peer == other || other == node)) ||
+	       (leg->node == other && leg->peer == node);
+}
+
+void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node, unsigned other)
+{
+	unsigned group_count;
+	const struct wf_group *groups = wf_traffic_groups(&group_count);
+
+	for (unsigned i = 0; i < group_count; i++) {
+		for (unsigned j = 0; j < groups[i].count; j++) {
+			const struct wf_leg *leg = &groups[i].legs[j];
+
+			if (is_between(leg, node, other) && wf_leg_is_live(leg))
+				count(tally, fault, state_of(leg));
+		}
+	}
+	if (node == other)
+		return;
+	count_side(tally, fault, node, other);
+	count_side(tally, fault, other, node);
+}
+
+void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const struct wf_leg *leg)
+{
+	const struct weft_op *op = leg->flight.op;
+	const struct wf_call *call = op && op->kind == WF_OP_CALL ? op->call.call : NULL;
+	struct wf_link *link = leg->node == leg->peer ? NULL : link_between(leg->node, leg->peer);
+	struct wf_map_node *at = NULL;
+
+	count(tally, fault, state_of(leg));
+	if (link)
+		count(tally, fault, state_of_link(link));
+	if (!call || !wf_world_node(leg->peer))
+		return;
+	while ((at = wf_map_next(&wf_world_node(leg->peer)->serving.map, at))) {
+		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
+
+		if (s->call == call->id && s->link == link_between(leg->peer, leg->node))
+			count(tally, fault, state_of_served(s));
+	}
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a number of simulated runs have shown: counts that processes add up in
+ * memory they share, and the tables that are printed of them.
+ */
+#ifndef WF_SIM_TALLY_H
+#define WF_SIM_TALLY_H
+
+#include "util/base.h"
+
+/* What can happen to a run.  The last three are done to single operations. */
+enum wf_fault {
+	WF_FAULT_DELAY,     /* messages take much longer than others */
+	WF_FAULT_ORDER,     /* completions, and messages on shared endpoints, out of order */
+	WF_FAULT_AGAIN,     /* posts are refused with -FI_EAGAIN */
+	WF_FAULT_ERROR,     /* operations end with an error */
+	WF_FAULT_LOSS,      /* sends end well and never arrive */
+	WF_FAULT_DUPLICATE, /* sends arrive and end with an error: the replay comes twice */
+	WF_FAULT_TWICE,     /* completions come twice */
+	WF_FAULT_STRAY,     /* completions with a NULL context */
+	WF_FAULT_CREDIT,    /* one way is held back: credits and acknowledgements come late */
+	WF_FAULT_REGISTER,  /* a registration fails */
+	WF_FAULT_POOL,      /* the pool has no memory */
+	WF_FAULT_STUCK,     /* reads never end */
+	WF_FAULT_RAIL,      /* a rail dies and comes back */
+	WF_FAULT_DOOR,      /* the door's connection is reset */
+	WF_FAULT_PART,      /* two nodes hear nothing of each other */
+	WF_FAULT_KILL,      /* a node dies */
+	WF_FAULT_RESTART,   /* a node dies and starts anew at its address */
+	WF_FAULT_FREEZE,    /* a node stands still for less than makes it lost */
+	WF_FAULT_STALL,     /* a node stands still for longer */
+	WF_FAULT_LEAVE,     /* a node closes in mid-traffic */
+	WF_FAULT_CANCEL,
+	WF_FAULT_DEADLINE,
+	WF_FAULTS
+};
+
+/* Where something was when a fault came. */
+enum wf_state {
+	WF_STATE_SEND_WAITING, WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED, WF_STATE_SEND_PULLED,
+	WF_STATE_SEND_WITHDRAWING,
+	WF_STATE_RECEIVE_WAITING, WF_STATE_RECEIVE_MEMORY, WF_STATE_RECEIVE_PULLING,
+	WF_STATE_RECEIVE_STOPPING,
+	WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED, WF_STATE_CALL_OFFERED,
+	WF_STATE_CALL_DELIVERED, WF_STATE_CALL_REPLY,
+	WF_STATE_SERVED_REQUEST, WF_STATE_SERVED_HANDLING, WF_STATE_SERVED_REPLYING,
+	WF_STATE_PING,
+	WF_STATE_LINK_IDLE, WF_STATE_LINK_DIALLING, WF_STATE_LINK_TRYING, WF_STATE_LINK_UP,
+	WF_STATE_LINK_REDIALLING,
+	WF_STATES
+};
+
+struct wf_tally {
+	uint64_t runs, failures, operations;
+	uint64_t ended_well, replayed;
+	uint64_t injected[WF_FAULTS];
+	uint64_t seeds[WF_FAULTS];            /* runs in which it happened */
+	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which both did */
+	uint64_t hits[WF_STATES][WF_FAULTS];
+};
+
+extern const char *const wf_tally_faults[WF_FAULTS];
+extern const char *const wf_tally_states[WF_STATES];
+
+/* Add what one run has shown; pairs and seeds follow from what it injected.  Threads: any. */
+void wf_tally_add(struct wf_tally *sum, const struct wf_tally *run);
+
+/* Print it all; @tables: also each pair and each state. */
+void wf_tally_print(const struct wf_tally *t, bool tables);
+
+/* Why @state can't be hit by @fault; NULL: it can. */
+const char *wf_tally_why_not(enum wf_state state, enum wf_fault fault);
+
+#endif

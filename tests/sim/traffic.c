@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/sim/traffic.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/chance.h"
+#include "tests/sim/faults.h"
+#include "tests/sim/mirror.pb-c.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define GROUPS_MAX 96
+#define LEGS_MAX 512
+#define STREAM_MAX 8
+#define HEAD_BYTES sizeof(uint64_t) /* a request begins with the number of its leg */
+
+static struct wf_group groups[GROUPS_MAX];
+static unsigned group_count;
+static struct wf_leg legs[LEGS_MAX];
+static unsigned leg_count;
+
+struct wf_group *wf_traffic_groups(unsigned *count)
+{
+	*count = group_count;
+	return groups;
+}
+
+/* The plan. */
+
+/* Most bodies are small, so that there can be many; a few take many chunks. */
+static size_t some_bytes(void)
+{
+	unsigned at = (unsigned)wf_chance_below(1000);
+
+	if (at < 60)
+		return wf_chance_below(3);
+	if (at < 600)
+		return wf_chance_below(400);
+	if (at < 800)
+		return wf_chance_below(4 * KIB);
+	if (at < 950)
+		return wf_chance_below(20 * KIB);
+	if (at < 996)
+		return wf_chance_below(100 * KIB);
+	return wf_chance_below(3 * MIB);
+}
+
+/* As likely to fall into a handshake as into a pull or a long wait: up to 1.3 s. */
+static uint64_t soon_ns(void)
+{
+	uint64_t ns = 20 * WF_NS_PER_US << wf_chance_below(16);
+
+	return ns + wf_chance_below(ns);
+}
+
+static struct wf_leg *add_leg(struct wf_group *g, enum wf_leg_kind kind, unsigned node,
+			      unsigned peer, uint64_t begin_ns)
+{
+	struct wf_leg *leg = &legs[leg_count++];
+
+	assert_true(leg_count <= LEGS_MAX);
+	*leg = (struct wf_leg){
+		.kind = kind,
+		.group = g,
+		.node = node,
+		.peer = peer,
+		.begin_ns = begin_ns,
+		.limit_ns = wf_chance_in_100(60) ? WF_TRAFFIC_LONG_NS : soon_ns(),
+		.detached = wf_chance_in_100(2),
+		.seed = wf_chance_below(UINT64_MAX),
+	};
+	if (wf_chance_in_100(10))
+		leg->cancel_ns = begin_ns + soon_ns();
+	g->lonely |= leg->cancel_ns || leg->limit_ns != WF_TRAFFIC_LONG_NS;
+	g->count++;
+	return leg;
+}
+
+static void plan_send(struct wf_leg *leg, size_t bytes, size_t row_bytes)
+{
+	leg->bytes = bytes;
+	leg->row_bytes = row_bytes;
+	if (row_bytes && wf_chance_in_100(50))
+		leg->pitch_bytes = row_bytes + 1 + wf_chance_below(50);
+	if (wf_chance_in_100(15))
+		leg->flags = row_bytes || wf_chance_in_100(50) ? WEFT_SNAPSHOT : WEFT_OPAQUE;
+	if (wf_chance_in_100(4)) {
+		leg->flags = WEFT_DEAD;
+		leg->bytes = 0;
+		leg->pitch_bytes = 0;
+	}
+}
+
+/* @bytes: of every send in the group, or @varied and no more than that. */
+static void plan_receive(struct wf_leg *leg, size_t bytes, size_t row_bytes, bool varied)
+{
+	leg->bytes = bytes;
+	leg->row_bytes = row_bytes;
+	leg->memory = (enum wf_leg_memory)wf_chance_below(3);
+	leg->any_shape = varied || wf_chance_in_100(20);
+	if (wf_chance_in_100(20))
+		leg->peer = leg->node;
+	if (wf_chance_in_100(2)) {
+		leg->misfits = leg->memory == WF_LEG_OWN && !leg->any_shape;
+		leg->refuses = leg->memory == WF_LEG_ALLOC;
+		leg->group->lonely |= leg->misfits || leg->refuses;
+	}
+}
+
+static void plan_channel(struct wf_group *g, unsigned from, unsigned to, uint64_t at_ns,
+			 unsigned sends, unsigned receives)
+{
+	size_t bytes = some_bytes(), row_bytes = 0;
+	bool varied = sends > 1 && wf_chance_in_100(50);
+	uint64_t receive_ns = at_ns + wf_chance_below(20 * MS);
+	uint64_t send_ns = at_ns + wf_chance_below(20 * MS);
+
+	if (sends > 1)
+		bytes = WF_MIN(bytes, (size_t)(100 * KIB));
+	if (!varied && bytes > 1 && wf_chance_in_100(30)) {
+		row_bytes = 1 + wf_chance_below(WF_MIN(bytes, (size_t)1000));
+		bytes -= bytes % row_bytes;
+	}
+	g->lonely |= sends != receives;
+	for (unsigned i = 0; i < sends; i++, send_ns += wf_chance_below(3 * MS))
+		plan_send(add_leg(g, WF_LEG_SEND, from, to, send_ns),
+			  varied ? wf_chance_below(bytes + 1) : bytes, row_bytes);
+	for (unsigned i = 0; i < receives; i++, receive_ns += wf_chance_below(3 * MS))
+		plan_receive(add_leg(g, WF_LEG_RECEIVE, to, from, receive_ns), bytes, row_bytes,
+			     varied);
+}
+
+static void plan_call(struct wf_group *g, unsigned from, unsigned to, uint64_t at_ns)
+{
+	struct wf_leg *leg = add_leg(g, WF_LEG_CALL, from, to, at_ns);
+
+	leg->bytes = HEAD_BYTES + some_bytes();
+	if (wf_chance_in_100(30))
+		leg->hold_ns = wf_chance_below(100 * MS);
+	if (wf_chance_in_100(5)) {
+		leg->hold_ns = UINT64_MAX;
+		g->lonely = true;
+	}
+}
+
+static void plan_group(const struct wf_traffic_config *config)
+{
+	struct wf_group *g = &groups[group_count++];
+	unsigned from = (unsigned)wf_chance_below(config->nodes);
+	unsigned to = (from + 1 + (unsigned)wf_chance_below(config->nodes - 1)) % config->nodes;
+	uint64_t at_ns = config->from_ns + wf_chance_below(config->until_ns - config->from_ns);
+	unsigned kind = (unsigned)wf_chance_below(100), count;
+
+	*g = (struct wf_group){ .legs = &legs[leg_count], .step = group_count };
+	if (kind < 36) {
+		plan_channel(g, from, to, at_ns, 1, 1);
+	} else if (kind < 50) {
+		count = 2 + (unsigned)wf_chance_below(STREAM_MAX - 1);
+		plan_channel(g, from, to, at_ns, count, count);
+	} else if (kind < 55) {
+		plan_channel(g, from, to, at_ns, 1, 0);
+	} else if (kind < 60) {
+		plan_channel(g, from, to, at_ns, 0, 1);
+	} else if (kind < 88) {
+		plan_call(g, from, to, at_ns);
+	} else {
+		add_leg(g, WF_LEG_PING, from, to, at_ns);
+	}
+	/* What nobody answers would wait for ever. */
+	for (unsigned i = 0; kind >= 50 && kind < 60 && i < g->count; i++)
+		if (g->legs[i].limit_ns == WF_TRAFFIC_LONG_NS)
+			g->legs[i].limit_ns = soon_ns();
+}
+
+void wf_traffic_plan(const struct wf_traffic_config *config)
+{
+	unsigned count = 40 + (unsigned)wf_chance_below(30);
+
+	group_count = leg_count = 0;
+	while (count--)
+		plan_group(config);
+}
+
+/* Tensors. */
+
+/* @shape and @strides are the caller's. */
+static struct weft_tensor describe(const struct wf_leg *leg, void *data, size_t bytes,
+				   int64_t shape[2], int64_t strides[2])
+{
+	struct weft_tensor t = {
+		.data = data,
+		.device = { WEFT_CPU, 0 },
+		.ndim = 1,
+		.dtype = { WEFT_UINT, 8, 1 },
+		.shape = shape,
+	};
+
+	shape[0] = (int64_t)bytes;
+	if (leg->row_bytes) {
+		t.ndim = 2;
+		shape[0] = (int64_t)(bytes / leg->row_bytes);
+		shape[1] = (int64_t)leg->row_bytes;
+	}
+	if (leg->pitch_bytes) {
+		strides[0] = (int64_t)leg->pitch_bytes;
+		strides[1] = 1;
+		t.strides = strides;
+	}
+	return t;
+}
+
+/* Lay the rows of a send apart, last first, so that none is overwritten. */
+static void spread(struct wf_leg *leg)
+{
+	for (size_t row = leg->bytes / leg->row_bytes; row--;)
+		memmove(leg->buffer + row * leg->pitch_bytes, leg->buffer + row * leg->row_bytes,
+			leg->row_bytes);
+}
+
+static void make_buffer(struct wf_leg *leg, size_t bytes)
+{
+	leg->buffer_bytes = bytes;
+	leg->buffer = malloc(bytes + 1);
+	assert_non_null(leg->buffer);
+}
+
+bool wf_leg_sent(const struct wf_leg *leg, const void *bytes, size_t count)
+{
+	return leg->bytes == count && wf_world_is_filled(bytes, count, leg->seed);
+}
+
+static int begin_send(struct wf_leg *leg)
+{
+	struct weft_send_options options = {
+		.size = sizeof(options),
+		.op = wf_flight_begin(&leg->flight, leg->limit_ns),
+		.flags = leg->flags,
+	};
+	int64_t shape[2], strides[2];
+	struct weft_tensor t;
+	int err;
+
+	make_buffer(leg, leg->pitch_bytes ? leg->bytes / leg->row_bytes * leg->pitch_bytes :
+					    leg->bytes);
+	wf_world_fill(leg->buffer, leg->bytes, leg->seed);
+	if (leg->pitch_bytes)
+		spread(leg);
+	t = describe(leg, leg->flags & WEFT_DEAD ? NULL : leg->buffer, leg->bytes, shape, strides);
+	err = weft_send(wf_world_peer(leg->node, leg->peer), leg->group->step, "", 0, &t, &options,
+			&leg->flight.op);
+	if (leg->flags & WEFT_SNAPSHOT)
+		memset(leg->buffer, WF_TRAFFIC_CANARY, leg->buffer_bytes);
+	return err;
+}
+
+static void *alloc(void *arg, const struct weft_tensor *want, uint64_t bytes)
+{
+	struct wf_leg *leg = arg;
+
+	(void)want;
+	assert_null(leg->buffer); /* it is asked once */
+	if (leg->refuses)
+		return NULL;
+	make_buffer(leg, bytes);
+	return leg->buffer;
+}
+
+static int begin_receive(struct wf_leg *leg)
+{
+	struct weft_recv_options options = {
+		.size = sizeof(options),
+		.op = wf_flight_begin(&leg->flight, leg->limit_ns),
+		.flags = leg->any_shape && leg->memory == WF_LEG_OWN ? WEFT_ANY_SHAPE : 0,
+		.alloc = leg->memory == WF_LEG_ALLOC ? alloc : NULL,
+		.alloc_arg = leg,
+	};
+	struct weft_peer *from = leg->node == leg->peer ? NULL : wf_world_peer(leg->node, leg->peer);
+	size_t bytes = leg->bytes + (leg->misfits ? WF_MAX(leg->row_bytes, (size_t)1) : 0);
+	int64_t shape[2], strides[2];
+	struct weft_tensor t;
+
+	if (leg->memory == WF_LEG_OWN) {
+		make_buffer(leg, bytes);
+		memset(leg->buffer, 0, bytes);
+	}
+	t = describe(leg, leg->buffer, bytes, shape, strides);
+	return weft_recv(wf_world_node(leg->node), from, leg->group->step, "", 0,
+			 leg->memory == WF_LEG_OWN ? &t : NULL, &options, &leg->flight.op);
+}
+
+/* Calls. */
+
+static void answered(const Sim__Bytes *answer, void *arg)
+{
+	struct wf_leg *leg = arg;
+
+	leg->flight.closures++;
+	leg->flight.reply_right = answer && answer->body.len == leg->bytes &&
+				  !memcmp(answer->body.data, leg->buffer, leg->bytes);
+}
+
+/* What every node does with a call: as its leg says. */
+static uint64_t handle(unsigned number, const uint8_t *bytes, size_t count)
+{
+	struct wf_leg *leg;
+	uint64_t at;
+
+	assert_true(count >= HEAD_BYTES);
+	memcpy(&at, bytes, HEAD_BYTES);
+	assert_true(at < leg_count);
+	leg = &legs[at];
+	assert_true(leg->kind == WF_LEG_CALL && leg->begun);
+	if (leg->peer != number || leg->bytes != count || memcmp(leg->buffer, bytes, count))
+		fail_msg("call %u came to node %u as something else", (unsigned)at, number);
+	leg->handled++;
+	return leg->hold_ns;
+}
+
+static int begin_call(struct wf_leg *leg)
+{
+	struct weft_op_options options = wf_flight_begin(&leg->flight, leg->limit_ns);
+	Sim__Bytes question = SIM__BYTES__INIT;
+	ProtobufCService *service;
+	uint64_t at = (uint64_t)(leg - legs);
+	int err;
+
+	make_buffer(leg, leg->bytes);
+	wf_world_fill(leg->buffer, leg->bytes, leg->seed);
+	memcpy(leg->buffer, &at, HEAD_BYTES);
+	question.body.data = leg->buffer;
+	question.body.len = leg->bytes;
+	err = weft_call_open(wf_world_stub(leg->node, leg->peer), &options, &service,
+			     &leg->flight.op);
+	if (!err)
+		sim__mirror__reflect(service, &question, answered, leg);
+	return err;
+}
+
+static int begin_ping(struct wf_leg *leg)
+{
+	struct weft_op_options options = wf_flight_begin(&leg->flight, leg->limit_ns);
+
+	return weft_ping(wf_world_peer(leg->node, leg->peer), &options, &leg->flight.op);
+}
+
+/* Time. */
+
+static void begin(struct wf_leg *leg)
+{
+	static int (*const begin_kind[])(struct wf_leg *leg) = {
+		[WF_LEG_SEND] = begin_send,
+		[WF_LEG_RECEIVE] = begin_receive,
+		[WF_LEG_CALL] = begin_call,
+		[WF_LEG_PING] = begin_ping,
+	};
+	int err;
+
+	leg->begun = true;
+	leg->life = wf_faults_life(leg->node);
+	err = begin_kind[leg->kind](leg);
+	if (err) {
+		/* Only memory may be missing. */
+		if (err != -ENOBUFS && err != -ENOMEM)
+			fail_msg("an operation can't be begun: %s", weft_error());
+		leg->refused = true;
+		leg->group->lonely = true;
+	} else if (leg->detached) {
+		weft_op_free(leg->flight.op);
+		leg->flight.op = NULL;
+	}
+}
+
+bool wf_leg_is_live(const struct wf_leg *leg)
+{
+	return leg->begun && !leg->refused && !leg->flight.outcomes &&
+	       leg->life == wf_faults_life(leg->node) && !wf_faults_is_gone(leg->node);
+}
+
+/* Sends of a channel begin in their order, and so do its receives. */
+static bool is_next(const struct wf_leg *leg)
+{
+	const struct wf_leg *before = leg - 1;
+
+	return leg == leg->group->legs || before->kind != leg->kind || before->begun;
+}
+
+/* When something is to be done about @leg next; what is due is done. */
+static uint64_t run_leg(struct wf_leg *leg, uint64_t now)
+{
+	uint64_t deadline_ns;
+
+	if (!leg->begun) {
+		if (leg->begin_ns > now)
+			return leg->begin_ns;
+		if (!wf_faults_is_away(leg->node) && is_next(leg))
+			begin(leg);
+		return UINT64_MAX;
+	}
+	if (!wf_leg_is_live(leg) || wf_faults_is_away(leg->node))
+		return UINT64_MAX;
+	deadline_ns = leg->flight.started_ns + leg->limit_ns;
+	if (now >= deadline_ns && !leg->hit_deadline) {
+		leg->hit_deadline = true;
+		wf_faults_strike_leg(WF_FAULT_DEADLINE, leg);
+	}
+	if (!leg->cancel_ns || !leg->flight.op)
+		return UINT64_MAX;
+	if (leg->cancel_ns > now)
+		return leg->cancel_ns;
+	leg->cancel_ns = 0;
+	wf_faults_strike_leg(WF_FAULT_CANCEL, leg);
+	weft_cancel(leg->flight.op);
+	return UINT64_MAX;
+}
+
+uint64_t wf_traffic_run(void)
+{
+	uint64_t now = wf_clock_now(), next = UINT64_MAX;
+
+	wf_world_on_call(handle);
+	for (unsigned i = 0; i < leg_count; i++)
+		if (!legs[i].seen)
+			next = WF_MIN(next, run_leg(&legs[i], now));
+	return next;
+}
+
+bool wf_traffic_is_over(void)
+{
+	for (unsigned i = 0; i < leg_count; i++) {
+		const struct wf_leg *leg = &legs[i];
+
+		if (wf_leg_is_live(leg) || (!leg->begun && !wf_faults_is_gone(leg->node)))
+			return false;
+	}
+	return true;
+}
+
+void wf_traffic_release(void)
+{
+	for (unsigned i = 0; i < leg_count; i++) {
+		weft_op_free(legs[i].flight.op);
+		legs[i].flight.op = NULL;
+	}
+}
+
+void wf_traffic_free(void)
+{
+	for (unsigned i = 0; i < leg_count; i++)
+		free(legs[i].buffer);
+	group_count = leg_count = 0;
+}

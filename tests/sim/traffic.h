@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The traffic of a simulated run: tensors of all kinds, calls and pings,
+ * planned from chance and begun as time comes.
+ *
+ * A leg is one operation of one node.  Legs of tensors come in groups that
+ * share a channel: one send and its receive, a stream of several of each, or
+ * one that nobody answers.
+ */
+#ifndef WF_SIM_TRAFFIC_H
+#define WF_SIM_TRAFFIC_H
+
+#include "tests/sim/world.h"
+
+#define WF_TRAFFIC_LONG_NS (8 * WF_NS_PER_S) /* a deadline that is never met unless something hangs */
+#define WF_TRAFFIC_CANARY 0xee
+
+enum wf_leg_kind { WF_LEG_SEND, WF_LEG_RECEIVE, WF_LEG_CALL, WF_LEG_PING };
+
+/* Whose memory a receive takes. */
+enum wf_leg_memory { WF_LEG_OWN, WF_LEG_ALLOC, WF_LEG_POOL };
+
+struct wf_group;
+
+struct wf_leg {
+	enum wf_leg_kind kind;
+	struct wf_group *group;
+	unsigned node, peer;  /* equal: a receive from anybody */
+	uint64_t begin_ns, limit_ns;
+	uint64_t cancel_ns;   /* 0: never */
+	uint64_t hold_ns;     /* a call: until the handler answers; UINT64_MAX: it fails */
+	bool detached;        /* its handle is given up at once */
+
+	/* the tensor, or the request */
+	size_t bytes;
+	uint64_t seed;
+	unsigned flags;       /* of a send: WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT */
+	size_t row_bytes, pitch_bytes; /* a send of rows with gaps; 0: it has none */
+
+	/* of a receive */
+	enum wf_leg_memory memory;
+	bool any_shape, refuses, misfits;
+
+	/* what became of it */
+	bool begun, refused;  /* refused: the call that was to begin it has failed */
+	unsigned life;        /* of its node, when it began */
+	struct wf_flight flight;
+	bool seen;            /* by the checker, after its end */
+	enum weft_executed executed;
+	const struct wf_leg *got; /* a receive: the send whose tensor it has */
+	bool hit_deadline;
+	uint8_t *buffer;      /* what the operation borrows */
+	size_t buffer_bytes;
+	unsigned handled;     /* a call: how often a handler ran */
+	unsigned delivered;   /* a send: how many receives got it */
+};
+
+/* Legs that share a channel, or a single call or ping. */
+struct wf_group {
+	struct wf_leg *legs;
+	unsigned count;
+	uint64_t step;
+	bool lonely; /* something will be missing, or end early: no leg must go well */
+};
+
+/* What the run is like; other settings come through the environment. */
+struct wf_traffic_config {
+	unsigned nodes;
+	uint64_t from_ns, until_ns;
+	bool plain; /* every operation has time, and nobody cancels */
+};
+
+void wf_traffic_plan(const struct wf_traffic_config *config);
+
+/* Begin and cancel what is due; when the next is. */
+uint64_t wf_traffic_run(void);
+
+/* Nothing is still to begin, or to end. */
+bool wf_traffic_is_over(void);
+
+/* Give up the handles, before the nodes close; free the buffers, after that. */
+void wf_traffic_release(void);
+void wf_traffic_free(void);
+
+struct wf_group *wf_traffic_groups(unsigned *count);
+
+static inline bool wf_leg_has_pitch(const struct wf_leg *leg)
+{
+	return leg->row_bytes != 0;
+}
+
+/* It runs: begun in the present life of its node, and not ended. */
+bool wf_leg_is_live(const struct wf_leg *leg);
+
+/* Is @bytes what @leg sent? */
+bool wf_leg_sent(const struct wf_leg *leg, const void *bytes, size_t count);
+
+#endif
