@@ -560,7 +560,9 @@ static int check_manual(struct weft_node *node, const char *what)
 		return wf_last_set(-EINVAL, "%s is for manual nodes", what);
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "%s inside a callback", what);
-	node->thread = pthread_self();
+	/* Written only when it changes: others may look at it. */
+	if (!pthread_equal(node->thread, pthread_self()))
+		node->thread = pthread_self();
 	return 0;
 }
 

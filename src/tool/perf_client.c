@@ -407,7 +407,7 @@ void perf_client_close(struct perf_client *c)
 	}
 	weft_stub_close(c->stub);
 	weft_peer_close(c->peer);
-	weft_node_close(c->node);
+	tool_node_close(c->node);
 	/* Pool memory went with the node. */
 	if (!c->pool)
 		give_memory(c);

@@ -141,7 +141,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		status = ping_all(self, node, peer, argv[optind], count);
 		weft_peer_close(peer);
 	}
-	weft_node_close(node);
+	tool_node_close(node);
 	return status;
 }
 

@@ -86,7 +86,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		status = tool_fail(self, "%s", weft_error());
 	else
 		status = serve(self, node, server, once);
-	weft_node_close(node);
+	tool_node_close(node);
 	perf_server_close(server);
 	return status;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,6 +16,10 @@
 #define SLICE_NS (NS_PER_S / 10)
 
 static volatile sig_atomic_t ending, orphaned;
+
+/* The node to be dumped; the lock keeps it from being closed meanwhile. */
+static pthread_mutex_t dump_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_node *dump_node;
 
 /* One sentence, one write: lines of two processes must not mix. */
 __attribute__((format(printf, 2, 0)))
@@ -148,6 +153,34 @@ static void note_orphaned(int number)
 	orphaned = 1;
 }
 
+/* It waits until there is a node, and then for the thread that takes it. */
+static sigset_t block_dumps(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	return set;
+}
+
+/* A thread and no handler: it must not matter where the node is stuck, and a dump takes memory and locks. */
+static void *print_dumps(void *arg)
+{
+	sigset_t set = block_dumps();
+	int number;
+
+	(void)arg;
+	while (!sigwait(&set, &number)) {
+		pthread_mutex_lock(&dump_lock);
+		if (dump_node && weft_dump(dump_node, stderr))
+			fprintf(stderr, "weft: %s\n", weft_error());
+		fflush(stderr);
+		pthread_mutex_unlock(&dump_lock);
+	}
+	return NULL;
+}
+
 void tool_catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -158,6 +191,7 @@ void tool_catch_signals(void)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		sigaction(numbers[i], &noted, NULL);
 	sigaction(SIGPIPE, &ignored, NULL);
+	block_dumps();
 }
 
 void tool_catch_orphaning(void)
@@ -196,7 +230,26 @@ int tool_node_open(const struct tool_command *command, const char *listen,
 		.log_arg = (void *)(uintptr_t)command,
 	};
 
-	return weft_node_open(&options, node);
+	pthread_t thread;
+	int err = weft_node_open(&options, node);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&dump_lock);
+	dump_node = *node;
+	pthread_mutex_unlock(&dump_lock);
+	/* Without it there are no dumps: the signal stays blocked. */
+	if (!pthread_create(&thread, NULL, print_dumps, NULL))
+		pthread_detach(thread);
+	return 0;
+}
+
+void tool_node_close(struct weft_node *node)
+{
+	pthread_mutex_lock(&dump_lock);
+	dump_node = NULL;
+	pthread_mutex_unlock(&dump_lock);
+	weft_node_close(node);
 }
 
 int tool_wait(struct weft_op *op)

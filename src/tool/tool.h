@@ -3,7 +3,7 @@
  * What the sub-commands of `weft` share: their table, exit statuses, errors,
  * arguments and signals.  It uses weft's public headers only, as a user would.
  *
- * Threads: owner; the tool has one thread.
+ * Threads: owner; the tool has one thread, and one that prints dumps when it is asked to.
  */
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
@@ -59,7 +59,10 @@ int tool_seconds(const char *text, uint64_t *ns);
 /* Nanoseconds of the clock that never goes back. */
 uint64_t tool_now_ns(void);
 
-/* From here on SIGINT, SIGTERM and SIGHUP are noted, and SIGPIPE is an error of write(). */
+/*
+ * From here on SIGINT, SIGTERM and SIGHUP are noted, SIGPIPE is an error of write(), and
+ * SIGUSR1 asks for a dump of the node.
+ */
 void tool_catch_signals(void);
 
 /* From here on SIGHUP is noted apart: it says that the process that started this one is dead. */
@@ -70,9 +73,15 @@ bool tool_ending(void);
 
 bool tool_orphaned(void);
 
-/* Open a manual node whose warnings go to stderr.  @listen NULL: as the environment says. */
+/*
+ * Open the manual node of this process, whose warnings go to stderr, and its dump with each
+ * SIGUSR1: also while it is stuck.  @listen NULL: as the environment says.
+ */
 int tool_node_open(const struct tool_command *command, const char *listen,
 		   struct weft_node **node);
+
+/* Accepts NULL. */
+void tool_node_close(struct weft_node *node);
 
 /* Drive the node until @op has ended.  -EINTR: it is to end before that. */
 int tool_wait(struct weft_op *op);

@@ -460,6 +460,33 @@ static void serve_answers_pings_until_it_is_interrupted(void **state)
 	assert_string_equal(serve.error, "");
 }
 
+static void a_signal_asks_serve_for_a_dump(void **state)
+{
+	static struct process serve, ping;
+	double until = now() + LIMIT_S;
+	char line[256];
+
+	(void)state;
+	start(&serve, "FI_PROVIDER=tcp", "serve");
+	first_line(&serve);
+	snprintf(line, sizeof(line), "ping -c 1 %.*s", (int)strcspn(serve.text, "\n"),
+		 serve.text);
+	assert_int_equal(run(&ping, "FI_PROVIDER=tcp", line), 0);
+
+	kill(serve.pid, SIGUSR1);
+	/* One of the events, which come last. */
+	do {
+		assert_true(now() < until);
+		nap();
+		read_back(serve.err, serve.error);
+	} while (!strstr(serve.error, "link 1: is up on rail 0, epoch 1\n"));
+	kill(serve.pid, SIGTERM);
+	assert_int_equal(finish(&serve), 0);
+	assert_true(begins(serve.error, "node "));
+	assert_non_null(strstr(serve.error, "\nrail 0: tcp on "));
+	assert_non_null(strstr(serve.error, "\npool: "));
+}
+
 static void a_ping_that_nobody_answers_fails(void **state)
 {
 	static struct process p;
@@ -640,6 +667,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_call_shows_the_usage_and_gives_2),
 		cmocka_unit_test(help_is_no_error),
 		cmocka_unit_test(serve_answers_pings_until_it_is_interrupted),
+		cmocka_unit_test(a_signal_asks_serve_for_a_dump),
 		cmocka_unit_test(a_ping_that_nobody_answers_fails),
 		cmocka_unit_test(perf_validates_and_prints_json_over_every_provider),
 		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
