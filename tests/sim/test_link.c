@@ -838,7 +838,8 @@ static void a_deadline_holds_while_the_pool_is_full(void **state)
 	wf_flight_send(&sent, 0, 1, 1, source, BIG, 0);
 	wf_flight_land(&sent, 1, 5 * S);
 	assert_int_equal(weft_wait(op, 5 * S), 0);
-	assert_int_equal(weft_op_status(op), WEFT_DEADLINE_EXCEEDED);
+	assert_int_equal(weft_op_status(op), WEFT_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(weft_op_message(op), "WEFT_POOL_BYTES"));
 	assert_in_range(wf_clock_now() - begin_ns, LIMIT, LIMIT + 10 * MS);
 	assert_int_not_equal(sent.status, WEFT_OK);
 	weft_op_free(op);
