@@ -530,7 +530,7 @@ static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **
 		wf_world_pass(i * MS);
 		wf_world_freeze(frozen, true);
 		frozen_ns = wf_clock_now();
-		/* Three beats of a second, and the one that begins the count. */
+		/* The limit, and what is left of a beat; then a shared rail gets quiet. */
 		wf_flight_land(f, WAITERS, 5 * S + 100 * MS);
 		for (unsigned j = 0; j < WAITERS; j++) {
 			assert_true(f[j].status == WEFT_OK || f[j].status == WEFT_UNAVAILABLE);
@@ -554,6 +554,29 @@ static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **
 		wf_world_connect(survivor, frozen);
 		wf_flight_free(f, WAITERS);
 		wf_flight_free(&theirs, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* Whatever the phase of the beat it falls silent in. */
+static void a_silent_peer_is_lost_within_its_limit_and_a_second(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f;
+	uint64_t silent_ns;
+
+	for (unsigned i = 0; i < 20; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(0, 1);
+		wf_flight_receive(&f, 0, 1, 1, target, SMALL, 0);
+		wf_world_pass(3 * S + i * 50 * MS);
+		wf_world_freeze(1, true);
+		silent_ns = wf_clock_now();
+		wf_flight_land(&f, 1, 5 * S);
+		assert_int_equal(f.status, WEFT_UNAVAILABLE);
+		assert_true(f.ended_ns > silent_ns + 3 * S - S / 2);
+		assert_true(f.ended_ns < silent_ns + 3 * S + 3 * S / 4);
+		wf_flight_free(&f, 1);
 		assert_int_equal(wf_world_close(), 0);
 	}
 }
@@ -949,6 +972,7 @@ int main(int argc, char **argv)
 		TEST(dials_that_cross_leave_one_link),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
 		TEST(a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late),
+		TEST(a_silent_peer_is_lost_within_its_limit_and_a_second),
 		TEST(a_thawed_peer_delivers_nothing_that_was_given_up),
 		TEST(a_short_freeze_fails_nothing),
 		TEST(the_death_of_one_peer_leaves_the_others_alone),
