@@ -478,6 +478,26 @@ static void start_waiters(struct wf_flight *f, unsigned from, unsigned to)
 	wf_flight_ping(&f[5], from, to, 0);
 }
 
+/* Its rail's end may be seen before its goodbye is heard. */
+static void who_leaves_is_not_dialled_on_its_way_out(void **state)
+{
+	/* Faster than the door. */
+	struct wf_fake fast = { .delay_min_ns = 1 * US, .delay_max_ns = 5 * US };
+	uint64_t dialled;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		fast.seed = 1 + i;
+		wf_world_open(WF_WORLD_CONNECTED, 2, &fast);
+		wf_world_connect(i % 2, 1 - i % 2);
+		dialled = wf_fake_dialled();
+		wf_world_leave(1);
+		wf_world_pass(2 * S);
+		assert_int_equal(wf_fake_dialled(), dialled);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void a_killed_peer_ends_everything_at_any_moment(void **state)
 {
 	const struct shape *s = *state;
@@ -970,6 +990,7 @@ int main(int argc, char **argv)
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
 		TEST(dials_that_cross_leave_one_link),
+		TEST(who_leaves_is_not_dialled_on_its_way_out),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
 		TEST(a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late),
 		TEST(a_silent_peer_is_lost_within_its_limit_and_a_second),
