@@ -943,6 +943,48 @@ static void a_cancelled_send_is_quiet_when_it_has_ended(void **state)
 	}
 }
 
+/* The rail goes before the peer has heard of it: of the first it is on the way, of the other not even that. */
+static void sends_cancelled_as_their_rail_dies_cancel_their_receives(void **state)
+{
+	struct wf_flight sends[2], receives[2];
+	uint8_t *const into[2] = { target, other_target };
+	unsigned taken_back = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		wf_world_open(WF_WORLD_CONNECTED, 2, &slow);
+		wf_world_connect(0, 1);
+		for (unsigned j = 0; j < 2; j++) {
+			wf_flight_receive(&receives[j], 1, 0, j, into[j], BIG, 0);
+			wf_flight_send(&sends[j], 0, 1, j, source, BIG, 0);
+		}
+		wf_world_pass((i + 1) * 500 * US);
+		for (unsigned j = 0; j < 2; j++) {
+			weft_cancel(sends[j].op);
+			wf_world_poll(0);
+		}
+		wf_fake_knobs()->fail = 1000;
+		wf_world_pass(5 * MS);
+		wf_fake_knobs()->fail = 0;
+		wf_flight_land(sends, 2, S);
+		/* What had not begun to move may wait for another tensor. */
+		wf_world_pass(S);
+		for (unsigned j = 0; j < 2; j++)
+			weft_cancel(receives[j].op);
+		wf_flight_land(receives, 2, S);
+		for (unsigned j = 0; j < 2; j++) {
+			assert_true(receives[j].status == WEFT_CANCELLED ||
+				    receives[j].status == WEFT_OK);
+			taken_back += strstr(weft_op_message(receives[j].op),
+					     "took its offer back") != NULL;
+		}
+		wf_flight_free(sends, 2);
+		wf_flight_free(receives, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+	assert_true(taken_back > 0);
+}
+
 static void a_cancelled_receive_is_quiet_when_it_has_ended(void **state)
 {
 	const struct shape *s = *state;
@@ -1004,6 +1046,7 @@ int main(int argc, char **argv)
 		TEST(a_deadline_holds_without_credit),
 		TEST(a_deadline_holds_while_the_pool_is_full),
 		TEST(a_cancelled_send_is_quiet_when_it_has_ended),
+		TEST(sends_cancelled_as_their_rail_dies_cancel_their_receives),
 		TEST(a_cancelled_receive_is_quiet_when_it_has_ended),
 	};
 
