@@ -22,6 +22,7 @@
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
 
 static void dial_timer(struct wf_timer *timer);
+static void answer_late(struct wf_timer *timer);
 
 static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 {
@@ -81,6 +82,18 @@ static void refuse(struct wf_conn *conn, enum weft_status status, const char *te
 	wf_conn_close(conn);
 }
 
+/*
+ * When a peer that is dialled is given up.  One that was there before, and
+ * another that is past its time, has one more dial, as long as silence may last.
+ */
+static uint64_t until_ns(const struct wf_link *link)
+{
+	const struct wf_worker *w = link->worker;
+	uint64_t until = link->resuming ? link->redial_until_ns : link->dial_until_ns;
+
+	return until > w->now_ns ? until : w->now_ns + w->options.lost_ns;
+}
+
 /* A dial has failed, or what it led to: again after a pause, or give up. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
@@ -102,7 +115,8 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
 	/* Between half and all of the pause, so that many peers don't come at once. */
 	pause = pause / 2 + wf_random_u64() % (pause / 2);
-	wf_worker_timer(w, &link->dial_timer, w->now_ns + pause, dial_timer);
+	wf_worker_timer(w, &link->dial_timer, WF_MIN(w->now_ns + pause, until_ns(link)),
+			dial_timer);
 }
 
 static void dial(struct wf_link *link)
@@ -111,12 +125,15 @@ static void dial(struct wf_link *link)
 	struct wf_error e;
 
 	wf_link_record(link, WF_RECORDER_DIAL, 0, 0);
-	if (!wf_door_dial(w->door, link->address, link, &link->conn, &e))
+	if (!wf_door_dial(w->door, link->address, link, &link->conn, &e)) {
 		wf_link_get(link);
-	else if (link->resuming)
+		/* The system itself would try for minutes. */
+		wf_worker_timer(w, &link->dial_timer, until_ns(link), answer_late);
+	} else if (link->resuming) {
 		wf_live_door_closed(link, &e);
-	else
+	} else {
 		again_or_die(link, &e);
+	}
 }
 
 static void dial_timer(struct wf_timer *timer)
@@ -144,15 +161,14 @@ void wf_dial_again(struct wf_link *link)
 	dial(link);
 }
 
-/* Whoever took our dial says nothing: it may be no node at all. */
-static void hello_late(struct wf_timer *timer)
+/* Our dial has led to nothing yet; @what says how far it came. */
+static void late(struct wf_link *link, const char *what)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
 	struct wf_error e;
 
 	if (!link->conn || (link->greeted && !link->resuming))
 		return;
-	wf_error_set(&e, -ETIMEDOUT, "%s took the connection and did not answer", link->address);
+	wf_error_set(&e, -ETIMEDOUT, "%s %s", link->address, what);
 	wf_link_get(link);
 	wf_link_close_conn(link);
 	if (link->resuming)
@@ -162,6 +178,18 @@ static void hello_late(struct wf_timer *timer)
 	wf_link_put(link);
 }
 
+static void answer_late(struct wf_timer *timer)
+{
+	late(WF_CONTAINER(timer, struct wf_link, dial_timer), "does not answer");
+}
+
+/* It may be no node at all. */
+static void hello_late(struct wf_timer *timer)
+{
+	late(WF_CONTAINER(timer, struct wf_link, dial_timer),
+	     "took the connection and did not answer");
+}
+
 static void opened(void *ctx, struct wf_conn *conn)
 {
 	struct wf_link *link = wf_conn_owner(conn);
@@ -169,7 +197,8 @@ static void opened(void *ctx, struct wf_conn *conn)
 
 	(void)ctx;
 	wf_dial_tell(link);
-	wf_worker_timer(w, &link->dial_timer, w->now_ns + w->options.lost_ns, hello_late);
+	wf_worker_timer(w, &link->dial_timer,
+			WF_MIN(w->now_ns + w->options.lost_ns, until_ns(link)), hello_late);
 }
 
 /* The door of a link that was dialled to us has closed for good, and it never came up. */
