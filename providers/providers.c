@@ -21,6 +21,9 @@ const struct wf_provider_setting wf_provider_settings[] = {
 	  "microseconds; the default of 10 ms delays every connection" },
 	{ "FI_OFI_RXM_MSG_RX_SIZE", "64", "an endpoint takes 23 MB instead of 75" },
 	{ "FI_OFI_RXM_MSG_TX_SIZE", "64", "as above" },
+	{ "FI_SOCKETS_CONN_TIMEOUT", "20",
+	  "milliseconds; a send to a peer behind a cut cable holds its caller for as long, by "
+	  "default 15 s" },
 	{ "IPATH_NO_BACKTRACE", "1", "no handler that prints and loops on a crash, in children" },
 	{ "HFI_NO_BACKTRACE", "1", "as above, the later adapter" },
 	{ NULL, NULL, NULL },

@@ -74,9 +74,11 @@ struct weft_send_options {
 /*
  * Send @tensor to @peer.  Never blocks.  Copies @key and the shape; borrows
  * the data until the operation ends, which is when the buffer may be reused.
+ * A strided tensor is gathered into the pool by the worker, and waits if that
+ * is full.
  * -EINVAL: bad dtype, rank, key or flags.  -ENOTSUP: device memory.  -ENOBUFS:
- * the pool has no room for the copy of a strided tensor or a snapshot.
- * Threads: any, callback.
+ * the pool has no room now for a snapshot, or will never have it for a strided
+ * tensor.  Threads: any, callback.
  */
 WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 		       size_t key_bytes, const struct weft_tensor *tensor,

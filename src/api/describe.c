@@ -83,7 +83,7 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 		wf_echo_describe(&op->echo, part, sizeof(part));
 		break;
 	case WF_OP_SEND:
-		wf_parcel_describe(&op->send.sending.parcel, part, sizeof(part));
+		wf_sending_describe(&op->send.sending, part, sizeof(part));
 		break;
 	case WF_OP_RECV:
 		wf_channels_describe(&op->recv.receiving, part, sizeof(part));
@@ -106,7 +106,7 @@ uint64_t wf_describe_progress(const struct weft_op *op)
 {
 	switch (op->kind) {
 	case WF_OP_SEND:
-		return wf_parcel_progress(&op->send.sending.parcel);
+		return wf_sending_progress(&op->send.sending);
 	case WF_OP_RECV:
 		return wf_channels_progress(&op->recv.receiving);
 	case WF_OP_CALL:

@@ -64,7 +64,7 @@ struct weft_peer {
 
 struct wf_op_send {
 	struct wf_sending sending;
-	void *copy;               /* pool chunk of a gathered or snapshot body */
+	struct weft_tensor strided;
 };
 
 struct wf_op_recv {
@@ -117,7 +117,7 @@ struct weft_op {
 	enum weft_executed executed;
 	struct weft_path path;
 
-	void *memory;             /* key and shape */
+	void *memory;             /* key, shape and strides */
 	union {
 		struct wf_echo echo;
 		struct wf_op_send send;

@@ -177,6 +177,16 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 	}
 }
 
+/* Of the pool, for which it waits; 0: it does not. */
+static uint64_t missing_bytes(const struct weft_op *op)
+{
+	if (op->kind == WF_OP_SEND && op->send.sending.state == WF_SENDING_MEMORY)
+		return op->send.sending.parcel.body_bytes;
+	if (op->kind == WF_OP_RECV && op->recv.receiving.state == WF_RECEIVING_MEMORY)
+		return op->recv.receiving.got_bytes;
+	return 0;
+}
+
 /* What has not happened in time, so that a wrong key or step is seen at once. */
 static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 {
@@ -207,13 +217,19 @@ static void deadline(struct wf_timer *timer)
 	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, timer);
 	const struct wf_link *link = op->peer && op->peer->link ? wf_link_real(op->peer->link) : NULL;
 	const char *trouble = link ? wf_link_trouble(link) : "";
+	uint64_t missing = missing_bytes(op);
+	char wait[WF_POOL_TEXT_BYTES];
 	struct wf_error e;
 
-	if (trouble[0])
+	if (missing) {
+		wf_pool_describe(&op->owner->worker.pool, missing, wait);
+		wf_error_set(&e, -ENOBUFS, "the deadline passed: %s", wait);
+	} else if (trouble[0]) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
 			     wf_link_label(link), trouble);
-	else
+	} else {
 		late(op, link ? wf_link_label(link) : "any peer", &e);
+	}
 	wf_watch_late(op);
 	stop(op, &e);
 }

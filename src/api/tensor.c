@@ -34,20 +34,23 @@ static int check_tensor(const struct weft_tensor *t, uint64_t *bytes)
 	return 0;
 }
 
-/* Key and shape belong to the operation from now on. */
+/* Key, shape and behind it the strides belong to the operation from now on. */
 static int copy_names(struct weft_op *op, const void *key, size_t key_bytes,
 		      const struct weft_tensor *t, const int64_t **shape, const void **key_copy)
 {
 	size_t shape_bytes = t ? (size_t)t->ndim * sizeof(int64_t) : 0;
+	char *at = malloc(2 * shape_bytes + key_bytes + 1);
 
-	op->memory = malloc(shape_bytes + key_bytes + 1);
-	if (!op->memory)
+	if (!at)
 		return wf_last_set(-ENOMEM, "no memory for a key");
 	if (shape_bytes)
-		memcpy(op->memory, t->shape, shape_bytes);
-	memcpy((char *)op->memory + shape_bytes, key, key_bytes);
-	*shape = op->memory;
-	*key_copy = (char *)op->memory + shape_bytes;
+		memcpy(at, t->shape, shape_bytes);
+	if (shape_bytes && t->strides)
+		memcpy(at + shape_bytes, t->strides, shape_bytes);
+	memcpy(at + 2 * shape_bytes, key, key_bytes);
+	op->memory = at;
+	*shape = (const int64_t *)(void *)at;
+	*key_copy = at + 2 * shape_bytes;
 	return 0;
 }
 
@@ -80,9 +83,9 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	const struct wf_parcel *p = &s->parcel;
 	bool eager = p->plan.way == WF_BODY_EAGER;
 
-	wf_pool_give(&op->owner->worker.pool, op->send.copy);
+	wf_pool_give(&op->owner->worker.pool, s->chunk);
 	wf_op_path_set(op, p->provider, p->plan.way, p->body_bytes,
-		       (unsigned)eager + (op->send.copy ? 1 : 0), p->registered);
+		       (unsigned)eager + (s->chunk ? 1 : 0), p->registered);
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
@@ -99,18 +102,38 @@ void wf_tensor_start_send(struct weft_op *op)
 	wf_channels_send(&op->owner->channels, link, &op->send.sending);
 }
 
-/* The elements one after the other, in memory of the pool. */
-static int copy_body(struct weft_op *op, const struct weft_tensor *t, uint64_t bytes)
+/* Copy the elements, one after the other, before the call returns: the pool must have room now. */
+static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64_t bytes)
 {
-	int err = weft_alloc(op->owner, bytes, &op->send.copy);
+	struct wf_sending *s = &op->send.sending;
+	size_t done = 0;
+	int err = weft_alloc(op->owner, bytes, &s->chunk);
 
 	if (err)
 		return err;
 	if (wf_shape_contiguous(t))
-		memcpy(op->send.copy, (const char *)t->data + t->byte_offset, bytes);
+		memcpy(s->chunk, (const char *)t->data + t->byte_offset, bytes);
 	else
-		wf_shape_gather(t, op->send.copy);
-	op->send.sending.parcel.body = op->send.copy;
+		(void)wf_shape_gather(t, s->chunk, &done, SIZE_MAX);
+	s->parcel.body = s->chunk;
+	return 0;
+}
+
+/* The worker will gather them, when the pool has room. */
+static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const int64_t *shape,
+			 uint64_t bytes)
+{
+	const struct wf_pool *pool = &op->owner->worker.pool;
+
+	if (!wf_pool_fits(pool, bytes))
+		return wf_last_set(-ENOBUFS,
+				   "a copy of %llu bytes does not fit the pool of %llu (WEFT_POOL_BYTES)",
+				   (unsigned long long)bytes,
+				   (unsigned long long)pool->budget_bytes);
+	op->send.strided = *t;
+	op->send.strided.shape = (int64_t *)(uintptr_t)shape;
+	op->send.strided.strides = op->send.strided.shape + t->ndim;
+	op->send.sending.strided = &op->send.strided;
 	return 0;
 }
 
@@ -154,8 +177,10 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	if (!(o.flags & WEFT_DEAD) && bytes) {
 		s->parcel.body = (char *)tensor->data + tensor->byte_offset;
 		s->parcel.body_bytes = bytes;
-		if (o.flags & WEFT_SNAPSHOT || !wf_shape_contiguous(tensor))
-			err = copy_body(fresh, tensor, bytes);
+		if (o.flags & WEFT_SNAPSHOT)
+			err = take_snapshot(fresh, tensor, bytes);
+		else if (!wf_shape_contiguous(tensor))
+			err = leave_strided(fresh, tensor, s->shape, bytes);
 	}
 	if (err)
 		goto drop_op;

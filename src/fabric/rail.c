@@ -388,6 +388,9 @@ void wf_rail_stop(struct wf_rail *rail)
 
 	if (!settled(rail))
 		return; /* leaked on purpose: the other way is a crash */
+	/* A request that nobody has read yet has a connection, which only a reject closes. */
+	if (rail->eq)
+		wf_eq_drain(rail);
 	while ((node = wf_list_first(&rail->requests)))
 		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
 	while ((node = wf_list_first(&rail->eps)))

@@ -255,7 +255,8 @@ static void try_timer(struct wf_timer *timer)
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 }
 
-void wf_attempt_start(struct wf_link *link)
+/* Look for a rail, in @in_ns. */
+static void start(struct wf_link *link, uint64_t in_ns)
 {
 	struct wf_worker *w = link->worker;
 
@@ -264,11 +265,18 @@ void wf_attempt_start(struct wf_link *link)
 	link->try_until_ns = w->now_ns + patience_ns(w);
 	if (!link->pair_count)
 		list_pairs(link);
-	if (link->dialler) {
+	if (link->dialler && !in_ns) {
 		wf_attempt_next(link, NULL);
-	} else {
-		wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+		return;
 	}
+	link->pair_until_ns = 0;
+	wf_worker_timer(w, &link->try_timer, w->now_ns + (link->dialler ? in_ns : PING_NS),
+			try_timer);
+}
+
+void wf_attempt_start(struct wf_link *link)
+{
+	start(link, 0);
 }
 
 static void up(struct wf_link *link)
@@ -486,14 +494,19 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 void wf_attempt_failed(struct wf_link *link, const char *why)
 {
 	struct wf_worker *w = link->worker;
+	const struct wf_caps *caps = wf_rail_caps(link->on->rail);
 
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
-	       wf_rail_caps(link->on->rail)->provider, why);
+	       caps->provider, why);
 	wf_link_record(link, WF_RECORDER_RAIL_FAILED, wf_link_rail_number(link), link->epoch);
 	wf_attempt_leave(link, link->on);
 	if (!link->dialler)
 		send_try(link, WF_GREET_CANNOT, 0, 0, why);
-	/* Without a door, the redial's greeting goes on from here. */
+	/*
+	 * Without a door, the redial's greeting goes on from here.  A connection that
+	 * closed may have a reason that comes through the door: who has said goodbye
+	 * is not dialled, and would leave the request lying.
+	 */
 	if (link->conn)
-		wf_attempt_start(link);
+		start(link, caps->connected ? REASON_NS : 0);
 }

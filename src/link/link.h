@@ -170,8 +170,10 @@ struct wf_link {
 	/* liveness */
 	unsigned watch_count;      /* operations that wait for this peer */
 	uint64_t heard_ns;
-	unsigned beats_missed;
 	uint64_t beat_number, beat_sent_ns, beat_answered_ns;
+	uint64_t beat_step_ns;  /* from the last beat to the next */
+	uint64_t silent_ns;     /* since the peer was last heard, as far as we were awake */
+	uint64_t unanswered_ns; /* since the first beat after that */
 	struct wf_timer beat_timer;
 };
 

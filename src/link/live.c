@@ -28,6 +28,41 @@ static void send_beat(struct wf_link *link, uint64_t number, bool answer)
 		wf_conn_send(link->conn, &greet);
 }
 
+static void beat_in(struct wf_link *link, uint64_t ns);
+
+/*
+ * Bring the silence up to date.  A step counts for what it should have taken: if
+ * it was us who stood still, the peer has had no chance yet.
+ */
+static void listen(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+	uint64_t step_ns = WF_MIN(w->now_ns - link->beat_sent_ns, link->beat_step_ns);
+
+	if (link->heard_ns >= link->beat_sent_ns) {
+		link->silent_ns = WF_MIN(w->now_ns - link->heard_ns, link->beat_step_ns);
+		link->unanswered_ns = 0;
+		return;
+	}
+	link->silent_ns += step_ns;
+	link->unanswered_ns += step_ns;
+	wf_link_record(link, WF_RECORDER_BEAT_MISSED, link->silent_ns / WF_NS_PER_MS, 0);
+}
+
+/*
+ * How long the peer may still be silent: for the limit since it was heard, and
+ * for most of it since it was asked.  When it fell silent in between is not
+ * known; who stood still for three quarters of the limit asks before it goes on
+ * (wf_link_may_be_given_up).
+ */
+static uint64_t left_ns(const struct wf_link *link)
+{
+	uint64_t lost_ns = link->worker->options.lost_ns, asked_ns = lost_ns - lost_ns / 8;
+
+	return WF_MAX(lost_ns - WF_MIN(link->silent_ns, lost_ns),
+		      asked_ns - WF_MIN(link->unanswered_ns, asked_ns));
+}
+
 static void beat(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, beat_timer);
@@ -36,12 +71,8 @@ static void beat(struct wf_timer *timer)
 
 	if (!waiting(link))
 		return;
-	/* Counted in beats, not in time: if it was us who stood still, the peer has had no chance yet. */
-	if (link->heard_ns < link->beat_sent_ns)
-		wf_link_record(link, WF_RECORDER_BEAT_MISSED, ++link->beats_missed, 0);
-	else
-		link->beats_missed = 0;
-	if (link->beats_missed * w->options.heartbeat_ns >= w->options.lost_ns) {
+	listen(link);
+	if (!left_ns(link)) {
 		wf_error_set(&e, -EHOSTDOWN, "%s has been silent for %.1f s", wf_link_label(link),
 			     (double)(w->now_ns - link->heard_ns) / WF_NS_PER_S);
 		wf_link_die(link, &e);
@@ -49,18 +80,23 @@ static void beat(struct wf_timer *timer)
 	}
 	link->beat_sent_ns = w->now_ns;
 	send_beat(link, ++link->beat_number, false);
-	wf_worker_timer(w, &link->beat_timer, w->now_ns + w->options.heartbeat_ns, beat);
+	beat_in(link, WF_MIN(w->options.heartbeat_ns, left_ns(link)));
+}
+
+static void beat_in(struct wf_link *link, uint64_t ns)
+{
+	struct wf_worker *w = link->worker;
+
+	link->beat_step_ns = ns;
+	wf_worker_timer(w, &link->beat_timer, w->now_ns + ns, beat);
 }
 
 void wf_live_start(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
-
 	if (link->beat_timer.armed || !waiting(link))
 		return;
-	link->beats_missed = 0;
 	link->beat_sent_ns = 0;
-	wf_worker_timer(w, &link->beat_timer, w->now_ns + w->options.heartbeat_ns, beat);
+	beat_in(link, link->worker->options.heartbeat_ns);
 }
 
 void wf_live_stop(struct wf_link *link)

@@ -2,6 +2,7 @@
 #include "memory/pool.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -186,9 +187,22 @@ static int take_small(struct wf_pool *pool, size_t bytes, void **chunk)
 	return 0;
 }
 
+/* Of a slab for one chunk that is larger than those of any class. */
+static size_t large_bytes(size_t bytes)
+{
+	return (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+}
+
+bool wf_pool_fits(const struct wf_pool *pool, size_t bytes)
+{
+	if (bytes > SIZE_MAX - LARGE_STEP)
+		return false;
+	return (bytes <= CHUNK_BYTES_MAX ? SLAB_BYTES : large_bytes(bytes)) <= pool->budget_bytes;
+}
+
 static int take_large(struct wf_pool *pool, size_t bytes, void **chunk)
 {
-	size_t slab_bytes = (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+	size_t slab_bytes = large_bytes(bytes);
 	struct wf_slab *best = NULL;
 	int err;
 
@@ -285,6 +299,19 @@ static bool unregister_unused(struct wf_pool *pool)
 		any = true;
 	}
 	return any;
+}
+
+void wf_pool_describe(struct wf_pool *pool, uint64_t bytes, char text[WF_POOL_TEXT_BYTES])
+{
+	uint64_t used_bytes;
+
+	pthread_mutex_lock(&pool->lock);
+	used_bytes = pool->used_bytes;
+	pthread_mutex_unlock(&pool->lock);
+	(void)snprintf(text, WF_POOL_TEXT_BYTES,
+		       "%llu bytes of the pool are waited for: %llu of %llu are in use (WEFT_POOL_BYTES)",
+		       (unsigned long long)bytes, (unsigned long long)used_bytes,
+		       (unsigned long long)pool->budget_bytes);
 }
 
 void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter)

@@ -46,6 +46,9 @@ void wf_pool_fini(struct wf_pool *pool);
  */
 int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk);
 
+/* Could it ever have a chunk of @bytes?  Threads: any. */
+bool wf_pool_fits(const struct wf_pool *pool, size_t bytes);
+
 /* Accepts NULL.  -EINVAL: no chunk of this pool; nothing changed. */
 int wf_pool_give(struct wf_pool *pool, void *chunk);
 
@@ -59,6 +62,11 @@ struct wf_pool_waiter {
 	struct wf_list node;
 	void (*retry)(struct wf_pool_waiter *waiter);
 };
+
+#define WF_POOL_TEXT_BYTES 160
+
+/* For people: that @bytes of it are waited for, and why. */
+void wf_pool_describe(struct wf_pool *pool, uint64_t bytes, char text[WF_POOL_TEXT_BYTES]);
 
 /* Be told once when memory has come back; the retry may wait again. */
 void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter);

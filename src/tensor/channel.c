@@ -614,7 +614,7 @@ static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes
 
 void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes)
 {
-	const struct wf_pool *pool = &r->channels->worker->pool;
+	char wait[WF_POOL_TEXT_BYTES];
 
 	switch (r->state) {
 	case WF_RECEIVING_ENDED:
@@ -624,12 +624,9 @@ void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes
 		describe_wait(r, text, bytes);
 		break;
 	case WF_RECEIVING_MEMORY:
-		(void)snprintf(text, bytes,
-			       "%s has sent it, and %llu bytes of the pool are waited for: %llu of %llu are in use (WEFT_POOL_BYTES)",
-			       wf_link_label(wf_link_real(r->arrival->link)),
-			       (unsigned long long)r->got_bytes,
-			       (unsigned long long)pool->used_bytes,
-			       (unsigned long long)pool->budget_bytes);
+		wf_pool_describe(&r->channels->worker->pool, r->got_bytes, wait);
+		(void)snprintf(text, bytes, "%s has sent it, and %s",
+			       wf_link_label(wf_link_real(r->arrival->link)), wait);
 		break;
 	case WF_RECEIVING_PULLING:
 		wf_pull_describe(&r->pull, text, bytes);
@@ -682,6 +679,7 @@ void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct 
 			lose_offer(c, a, e);
 	}
 	stop_waiting(c, link, e);
+	wf_sending_down(&c->sendings, link, e);
 }
 
 void wf_channels_merged(struct wf_channels *c)

@@ -76,7 +76,7 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 
 		if (send->step != s->number)
 			continue;
-		send->parcel.told = passed_on && is_told(wf_link_real(send->parcel.link), from);
+		send->parcel.told = passed_on && is_told(wf_link_real(send->link), from);
 		wf_sending_stop(send, e);
 	}
 	WF_LIST_EACH(node, &c->receives) {

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tensor/sending.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tensor/shape.h"
+
+#define GATHER_BYTES MIB /* in one turn: about a millisecond of small elements; not tuned yet */
+
 static struct wf_tensor_record record_of(const struct wf_sending *s, const struct wf_body *body)
 {
 	return (struct wf_tensor_record){
@@ -30,32 +38,220 @@ static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struc
 	wf_tensor_record_put(w, &t, s->shape);
 }
 
-static void sent(struct wf_parcel *p, const struct wf_error *e)
+static void end(struct wf_sending *s, const struct wf_error *e)
 {
-	struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
-
+	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
 	s->done(s, e);
 }
 
-void wf_sending_init(struct wf_sendings *all, struct wf_transfer *t)
+static void sent(struct wf_parcel *p, const struct wf_error *e)
 {
-	all->transfer = t;
-	wf_list_init(&all->all);
+	end(WF_CONTAINER(p, struct wf_sending, parcel), e);
 }
 
-void wf_sending_start(struct wf_sendings *all, struct wf_link *link, struct wf_sending *s)
+static void post(struct wf_sending *s)
 {
-	wf_list_append(&all->all, &s->node);
+	s->state = WF_SENDING_MOVING;
+	wf_parcel_post(s->sendings->transfer, s->link, &s->parcel);
+}
+
+/* The line. */
+
+static bool same_channel(const struct wf_sending *a, const struct wf_sending *b)
+{
+	return a->step == b->step && a->key_bytes == b->key_bytes &&
+	       wf_link_real(a->link) == wf_link_real(b->link) &&
+	       !memcmp(a->key, b->key, a->key_bytes);
+}
+
+/* The first in line of the channel of @s, or NULL. */
+static struct wf_sending *first_in_line(const struct wf_sending *s)
+{
+	WF_LIST_EACH(node, &s->sendings->line) {
+		struct wf_sending *first = WF_CONTAINER(node, struct wf_sending, line_node);
+
+		if (same_channel(first, s))
+			return first;
+	}
+	return NULL;
+}
+
+static void go_on_later(struct wf_timer *timer);
+
+static void enter_line(struct wf_sending *s)
+{
+	s->state = WF_SENDING_BEHIND;
+	wf_list_append(&s->sendings->line, &s->line_node);
+	wf_link_get(s->link);
+	/* It is dialled, so that its death, or its absence, ends what waits for it. */
+	wf_link_watch(s->link, true);
+}
+
+/* The next goes on, but not here: it may end, and its owner is not ours to call now. */
+static void leave_line(struct wf_sending *s)
+{
+	struct wf_worker *w = s->sendings->transfer->worker;
+	struct wf_sending *next;
+
+	wf_pool_unwait(&w->pool, &s->waiter);
+	wf_timer_stop(&w->timers, &s->timer);
+	wf_list_remove(&s->line_node);
+	next = first_in_line(s);
+	if (next && next->state == WF_SENDING_BEHIND)
+		wf_worker_timer(w, &next->timer, w->now_ns, go_on_later);
+	wf_link_unwatch(s->link);
+	wf_link_put(s->link);
+}
+
+static void retry_memory(struct wf_pool_waiter *waiter);
+
+/* Memory for the elements.  -EAGAIN: the pool has none for now, and tells when to go on. */
+static int find_memory(struct wf_sending *s, struct wf_error *e)
+{
+	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
+	int err = wf_pool_take(pool, s->parcel.body_bytes, &s->chunk);
+
+	if (err == -EAGAIN) {
+		s->state = WF_SENDING_MEMORY;
+		s->waiter.retry = retry_memory;
+		wf_link_record(s->link, WF_RECORDER_POOL_WAIT, s->parcel.body_bytes, 0);
+		wf_pool_wait(pool, &s->waiter);
+	} else if (err) {
+		wf_error_set(e, err, "no memory to gather a tensor of %llu bytes",
+			     (unsigned long long)s->parcel.body_bytes);
+	}
+	return err;
+}
+
+/* @s is the first of its channel. */
+static void go_on(struct wf_sending *s)
+{
+	struct wf_worker *w = s->sendings->transfer->worker;
+	struct wf_error e;
+	int err;
+
+	if (s->strided && !s->chunk) {
+		err = find_memory(s, &e);
+		if (err == -EAGAIN)
+			return;
+		if (err) {
+			wf_sending_stop(s, &e);
+			return;
+		}
+		s->parcel.body = s->chunk;
+	}
+	if (s->strided &&
+	    !wf_shape_gather(s->strided, s->chunk, &s->gathered_bytes, GATHER_BYTES)) {
+		s->state = WF_SENDING_GATHERING;
+		wf_worker_timer(w, &s->timer, w->now_ns, go_on_later);
+		return;
+	}
+	wf_link_get(s->link);
+	leave_line(s);
+	post(s);
+	wf_link_put(s->link);
+}
+
+static void go_on_later(struct wf_timer *timer)
+{
+	go_on(WF_CONTAINER(timer, struct wf_sending, timer));
+}
+
+static void retry_memory(struct wf_pool_waiter *waiter)
+{
+	go_on(WF_CONTAINER(waiter, struct wf_sending, waiter));
+}
+
+/* Life. */
+
+void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t)
+{
+	sendings->transfer = t;
+	wf_list_init(&sendings->all);
+	wf_list_init(&sendings->line);
+}
+
+void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct wf_sending *s)
+{
+	bool behind;
+
+	s->sendings = sendings;
+	s->link = link;
+	s->timer = (struct wf_timer){ 0 };
+	s->gathered_bytes = 0;
+	wf_list_init(&s->line_node);
+	wf_list_init(&s->waiter.node);
+	wf_list_append(&sendings->all, &s->node);
 	s->parcel.type = WF_RECORD_TENSOR;
 	s->parcel.needs_room = true;
 	s->parcel.head_bytes = head_bytes;
 	s->parcel.put_head = put_head;
 	s->parcel.done = sent;
-	wf_parcel_post(all->transfer, link, &s->parcel);
+	behind = first_in_line(s) != NULL;
+	if ((!behind && !s->strided) || wf_link_real(link)->state == WF_LINK_GONE) {
+		post(s);
+		return;
+	}
+	enter_line(s);
+	if (!behind)
+		go_on(s);
 }
 
 void wf_sending_stop(struct wf_sending *s, const struct wf_error *e)
 {
-	wf_parcel_stop(&s->parcel, e);
+	switch (s->state) {
+	case WF_SENDING_ENDED:
+		break;
+	case WF_SENDING_BEHIND:
+	case WF_SENDING_MEMORY:
+	case WF_SENDING_GATHERING:
+		leave_line(s);
+		end(s, e);
+		break;
+	case WF_SENDING_MOVING:
+		wf_parcel_stop(&s->parcel, e);
+		break;
+	}
+}
+
+void wf_sending_down(struct wf_sendings *sendings, const struct wf_link *link,
+		     const struct wf_error *e)
+{
+	WF_LIST_EACH(node, &sendings->line) {
+		struct wf_sending *s = WF_CONTAINER(node, struct wf_sending, line_node);
+
+		if (wf_link_real(s->link) == link)
+			wf_sending_stop(s, e);
+	}
+}
+
+void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
+{
+	char wait[WF_POOL_TEXT_BYTES];
+
+	switch (s->state) {
+	case WF_SENDING_BEHIND:
+		(void)snprintf(text, bytes,
+			       "behind an earlier one of its step and key, which is not gathered yet");
+		break;
+	case WF_SENDING_MEMORY:
+		wf_pool_describe(&s->sendings->transfer->worker->pool, s->parcel.body_bytes, wait);
+		(void)snprintf(text, bytes, "%s", wait);
+		break;
+	case WF_SENDING_GATHERING:
+		(void)snprintf(text, bytes, "its elements are being gathered");
+		break;
+	case WF_SENDING_ENDED:
+	case WF_SENDING_MOVING:
+		wf_parcel_describe(&s->parcel, text, bytes);
+		break;
+	}
+}
+
+uint64_t wf_sending_progress(const struct wf_sending *s)
+{
+	if (s->state == WF_SENDING_MOVING)
+		return (uint64_t)s->state << 56 | wf_parcel_progress(&s->parcel);
+	return (uint64_t)s->state << 56 | s->gathered_bytes;
 }

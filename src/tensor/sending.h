@@ -2,6 +2,10 @@
 /*
  * Sends: tensors on their way out.
  *
+ * What is not contiguous is gathered into the pool first, piece by piece, and
+ * waits if that is full.  Later sends of the same channel wait in line behind
+ * it, for they are to be received in order.
+ *
  * Threads: owner.
  */
 #ifndef WF_SENDING_H
@@ -13,12 +17,22 @@
 /* Those of a worker. */
 struct wf_sendings {
 	struct wf_transfer *transfer;
-	struct wf_list all; /* that have not ended */
+	struct wf_list all;  /* that have not ended */
+	struct wf_list line; /* that have not been posted, each behind the earlier ones of its channel */
+};
+
+enum wf_sending_state {
+	WF_SENDING_ENDED, /* or not begun */
+	WF_SENDING_BEHIND, /* another of its channel */
+	WF_SENDING_MEMORY, /* waits for the pool */
+	WF_SENDING_GATHERING,
+	WF_SENDING_MOVING
 };
 
 /* The owner keeps key, shape and body until done. */
 struct wf_sending {
 	struct wf_parcel parcel; /* body, body_bytes are the owner's to set */
+	const struct weft_tensor *strided; /* NULL: body is set; else gathered from here */
 	uint64_t step;
 	const void *key;
 	uint16_t key_bytes;
@@ -28,16 +42,33 @@ struct wf_sending {
 	const int64_t *shape;
 	void (*done)(struct wf_sending *s, const struct wf_error *e);
 
+	void *chunk; /* of the pool, with the body: the owner gives it back; NULL: none */
+
 	/* its own */
-	struct wf_list node; /* in wf_sendings.all */
+	struct wf_sendings *sendings;
+	struct wf_link *link;
+	enum wf_sending_state state;
+	struct wf_list node;      /* in sendings->all */
+	struct wf_list line_node; /* in sendings->line */
+	struct wf_pool_waiter waiter;
+	struct wf_timer timer;
+	size_t gathered_bytes;
 };
 
-void wf_sending_init(struct wf_sendings *all, struct wf_transfer *t);
+void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t);
 
-/* Borrows @s, its key, shape and body until done, which is never called inside. */
-void wf_sending_start(struct wf_sendings *all, struct wf_link *link, struct wf_sending *s);
+/* Borrows @s, its key, shape and body until done, which may run inside. */
+void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct wf_sending *s);
 
-/* End it early with @e; done follows, maybe inside.  Harmless after the end. */
+/* End it early with @e; done follows, maybe inside.  No other send ends by that.  Harmless after the end. */
 void wf_sending_stop(struct wf_sending *s, const struct wf_error *e);
+
+/* @link is dead: what waits in line for it ends with @e. */
+void wf_sending_down(struct wf_sendings *sendings, const struct wf_link *link,
+		     const struct wf_error *e);
+
+/* For people: what it waits for.  And a number that differs once it has come further. */
+void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes);
+uint64_t wf_sending_progress(const struct wf_sending *s);
 
 #endif

@@ -51,31 +51,35 @@ bool wf_shape_contiguous(const struct weft_tensor *t)
 	return true;
 }
 
-void wf_shape_gather(const struct weft_tensor *t, void *to)
+bool wf_shape_gather(const struct weft_tensor *t, void *to, size_t *done, size_t bytes_max)
 {
 	const char *from = (const char *)t->data + t->byte_offset;
 	size_t bytes = element_bytes(t->dtype);
-	int64_t index[WEFT_RANK_MAX] = { 0 };
+	size_t left = WF_MAX(bytes_max / bytes, (size_t)1);
+	int64_t index[WEFT_RANK_MAX], at = (int64_t)(*done / bytes);
 	int32_t rank = t->ndim;
-	char *out = to;
 
-	for (int32_t i = 0; i < rank; i++)
+	for (int32_t i = rank - 1; i >= 0; i--) {
 		if (!t->shape[i])
-			return;
-	for (;;) {
+			return true;
+		index[i] = at % t->shape[i];
+		at /= t->shape[i];
+	}
+	while (left--) {
 		int64_t offset = 0;
 		int32_t i;
 
 		for (i = 0; i < rank; i++)
 			offset += index[i] * t->strides[i];
-		memcpy(out, from + offset * (int64_t)bytes, bytes);
-		out += bytes;
+		memcpy((char *)to + *done, from + offset * (int64_t)bytes, bytes);
+		*done += bytes;
 		/* Count up, last index fastest. */
 		for (i = rank - 1; i >= 0 && ++index[i] == t->shape[i]; i--)
 			index[i] = 0;
 		if (i < 0)
-			return;
+			return true;
 	}
+	return false;
 }
 
 void wf_shape_text(struct weft_dtype dtype, int32_t rank, const int64_t *shape,

@@ -18,8 +18,12 @@ int wf_shape_bytes(struct weft_dtype dtype, int32_t rank, const int64_t *shape, 
 /* Do the elements lie one after the other, last index fastest? */
 bool wf_shape_contiguous(const struct weft_tensor *t);
 
-/* Copy the elements of @t, whatever its strides, one after the other to @to. */
-void wf_shape_gather(const struct weft_tensor *t, void *to);
+/*
+ * Copy elements of @t, whatever its strides, one after the other to @to: those that
+ * follow the first *@done bytes there, as many as @bytes_max hold but at least one, and
+ * move *@done.  Is it all?
+ */
+bool wf_shape_gather(const struct weft_tensor *t, void *to, size_t *done, size_t bytes_max);
 
 /* As "float32[784,100]", cut if too long. */
 void wf_shape_text(struct weft_dtype dtype, int32_t rank, const int64_t *shape,

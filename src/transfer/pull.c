@@ -280,8 +280,14 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 	if (!pull->asked || pull->stopping)
 		return;
 	pull->asked = false;
-	if (body->way != WF_BODY_PULL || body->bytes != pull->body.bytes) {
-		wf_error_set(&e, -EPROTO, "%s can't offer the rest of a body",
+	if (body->way != WF_BODY_PULL) {
+		/* Its deadline passed, or it was cancelled, while there was no rail to say so on. */
+		wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
+		stop(pull, &e);
+		return;
+	}
+	if (body->bytes != pull->body.bytes) {
+		wf_error_set(&e, -EPROTO, "%s offers the rest of another body",
 			     wf_link_label(pull->link));
 		stop(pull, &e);
 		return;

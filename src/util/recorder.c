@@ -24,7 +24,7 @@ static const struct {
 	[WF_RECORDER_REOPEN] = { "rail %llu is opened anew" },
 	[WF_RECORDER_DOOR_CLOSED] = { "the door has closed", .coded = true },
 	[WF_RECORDER_RESUMED] = { "the door is back" },
-	[WF_RECORDER_BEAT_MISSED] = { "no word of the peer for %llu beats" },
+	[WF_RECORDER_BEAT_MISSED] = { "no word of the peer for %llu ms" },
 	[WF_RECORDER_DEAD] = { "the peer is gone", .coded = true },
 
 	[WF_RECORDER_FRAME_OUT] = { "frame %llu sent, %llu bytes" },

@@ -122,6 +122,7 @@ static int ep_connect(struct fid_ep *fid, const void *address, const void *data,
 
 	MUST(ep->enabled && ep->state == IDLE && count <= FAKE_DATA_MAX);
 	ep->state = CONNECTING;
+	fake_net.dialled++;
 	t = fake_thing(REQUEST, ep);
 	memcpy(&t->at, address, sizeof(t->at));
 	t->copy = fake_make(count + 1);

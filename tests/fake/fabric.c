@@ -219,6 +219,11 @@ uint64_t wf_fake_arrived(void)
 	return fake_net.arrived;
 }
 
+uint64_t wf_fake_dialled(void)
+{
+	return fake_net.dialled;
+}
+
 uint64_t wf_fake_overrun(void)
 {
 	return fake_net.overrun;

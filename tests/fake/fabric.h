@@ -94,6 +94,9 @@ uint64_t wf_fake_next_ns(void);
 uint64_t wf_fake_sent(void);
 uint64_t wf_fake_arrived(void);
 
+/* Connections that were asked for. */
+uint64_t wf_fake_dialled(void);
+
 /* Messages that came where no receive was posted, and had to wait for one. */
 uint64_t wf_fake_overrun(void);
 

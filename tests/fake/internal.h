@@ -204,7 +204,7 @@ struct fake_net {
 	unsigned node;
 	bool dead[FAKE_NODES], frozen[FAKE_NODES];
 	struct fake_ways held, broken; /* each way of a cut is held */
-	uint64_t random, next_key, sent, arrived, overrun;
+	uint64_t random, next_key, sent, arrived, dialled, overrun;
 	uint16_t next_port;
 	size_t objects;
 	struct wf_list things, stalled, eps, peps, mrs;

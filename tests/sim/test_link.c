@@ -478,6 +478,26 @@ static void start_waiters(struct wf_flight *f, unsigned from, unsigned to)
 	wf_flight_ping(&f[5], from, to, 0);
 }
 
+/* Its rail's end may be seen before its goodbye is heard. */
+static void who_leaves_is_not_dialled_on_its_way_out(void **state)
+{
+	/* Faster than the door. */
+	struct wf_fake fast = { .delay_min_ns = 1 * US, .delay_max_ns = 5 * US };
+	uint64_t dialled;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		fast.seed = 1 + i;
+		wf_world_open(WF_WORLD_CONNECTED, 2, &fast);
+		wf_world_connect(i % 2, 1 - i % 2);
+		dialled = wf_fake_dialled();
+		wf_world_leave(1);
+		wf_world_pass(2 * S);
+		assert_int_equal(wf_fake_dialled(), dialled);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void a_killed_peer_ends_everything_at_any_moment(void **state)
 {
 	const struct shape *s = *state;
@@ -530,7 +550,7 @@ static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **
 		wf_world_pass(i * MS);
 		wf_world_freeze(frozen, true);
 		frozen_ns = wf_clock_now();
-		/* Three beats of a second, and the one that begins the count. */
+		/* The limit, and what is left of a beat; then a shared rail gets quiet. */
 		wf_flight_land(f, WAITERS, 5 * S + 100 * MS);
 		for (unsigned j = 0; j < WAITERS; j++) {
 			assert_true(f[j].status == WEFT_OK || f[j].status == WEFT_UNAVAILABLE);
@@ -554,6 +574,29 @@ static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **
 		wf_world_connect(survivor, frozen);
 		wf_flight_free(f, WAITERS);
 		wf_flight_free(&theirs, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* Whatever the phase of the beat it falls silent in. */
+static void a_silent_peer_is_lost_within_its_limit_and_a_second(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f;
+	uint64_t silent_ns;
+
+	for (unsigned i = 0; i < 20; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(0, 1);
+		wf_flight_receive(&f, 0, 1, 1, target, SMALL, 0);
+		wf_world_pass(3 * S + i * 50 * MS);
+		wf_world_freeze(1, true);
+		silent_ns = wf_clock_now();
+		wf_flight_land(&f, 1, 5 * S);
+		assert_int_equal(f.status, WEFT_UNAVAILABLE);
+		assert_true(f.ended_ns > silent_ns + 3 * S - S / 2);
+		assert_true(f.ended_ns < silent_ns + 3 * S + 3 * S / 4);
+		wf_flight_free(&f, 1);
 		assert_int_equal(wf_world_close(), 0);
 	}
 }
@@ -838,7 +881,8 @@ static void a_deadline_holds_while_the_pool_is_full(void **state)
 	wf_flight_send(&sent, 0, 1, 1, source, BIG, 0);
 	wf_flight_land(&sent, 1, 5 * S);
 	assert_int_equal(weft_wait(op, 5 * S), 0);
-	assert_int_equal(weft_op_status(op), WEFT_DEADLINE_EXCEEDED);
+	assert_int_equal(weft_op_status(op), WEFT_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(weft_op_message(op), "WEFT_POOL_BYTES"));
 	assert_in_range(wf_clock_now() - begin_ns, LIMIT, LIMIT + 10 * MS);
 	assert_int_not_equal(sent.status, WEFT_OK);
 	weft_op_free(op);
@@ -899,6 +943,48 @@ static void a_cancelled_send_is_quiet_when_it_has_ended(void **state)
 	}
 }
 
+/* The rail goes before the peer has heard of it: of the first it is on the way, of the other not even that. */
+static void sends_cancelled_as_their_rail_dies_cancel_their_receives(void **state)
+{
+	struct wf_flight sends[2], receives[2];
+	uint8_t *const into[2] = { target, other_target };
+	unsigned taken_back = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		wf_world_open(WF_WORLD_CONNECTED, 2, &slow);
+		wf_world_connect(0, 1);
+		for (unsigned j = 0; j < 2; j++) {
+			wf_flight_receive(&receives[j], 1, 0, j, into[j], BIG, 0);
+			wf_flight_send(&sends[j], 0, 1, j, source, BIG, 0);
+		}
+		wf_world_pass((i + 1) * 500 * US);
+		for (unsigned j = 0; j < 2; j++) {
+			weft_cancel(sends[j].op);
+			wf_world_poll(0);
+		}
+		wf_fake_knobs()->fail = 1000;
+		wf_world_pass(5 * MS);
+		wf_fake_knobs()->fail = 0;
+		wf_flight_land(sends, 2, S);
+		/* What had not begun to move may wait for another tensor. */
+		wf_world_pass(S);
+		for (unsigned j = 0; j < 2; j++)
+			weft_cancel(receives[j].op);
+		wf_flight_land(receives, 2, S);
+		for (unsigned j = 0; j < 2; j++) {
+			assert_true(receives[j].status == WEFT_CANCELLED ||
+				    receives[j].status == WEFT_OK);
+			taken_back += strstr(weft_op_message(receives[j].op),
+					     "took its offer back") != NULL;
+		}
+		wf_flight_free(sends, 2);
+		wf_flight_free(receives, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+	assert_true(taken_back > 0);
+}
+
 static void a_cancelled_receive_is_quiet_when_it_has_ended(void **state)
 {
 	const struct shape *s = *state;
@@ -946,8 +1032,10 @@ int main(int argc, char **argv)
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
 		TEST(dials_that_cross_leave_one_link),
+		TEST(who_leaves_is_not_dialled_on_its_way_out),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
 		TEST(a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late),
+		TEST(a_silent_peer_is_lost_within_its_limit_and_a_second),
 		TEST(a_thawed_peer_delivers_nothing_that_was_given_up),
 		TEST(a_short_freeze_fails_nothing),
 		TEST(the_death_of_one_peer_leaves_the_others_alone),
@@ -958,6 +1046,7 @@ int main(int argc, char **argv)
 		TEST(a_deadline_holds_without_credit),
 		TEST(a_deadline_holds_while_the_pool_is_full),
 		TEST(a_cancelled_send_is_quiet_when_it_has_ended),
+		TEST(sends_cancelled_as_their_rail_dies_cancel_their_receives),
 		TEST(a_cancelled_receive_is_quiet_when_it_has_ended),
 	};
 

@@ -77,6 +77,9 @@ static void a_spent_budget_and_one_too_small_are_told_apart(void **state)
 	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
 	assert_int_equal(wf_pool_take(&pool, 4 * MIB + 1, &other), -ENOBUFS);
 	assert_int_equal(wf_pool_take(&pool, SIZE_MAX, &other), -ENOBUFS);
+	assert_true(wf_pool_fits(&pool, 4 * MIB));
+	assert_false(wf_pool_fits(&pool, 4 * MIB + 1));
+	assert_false(wf_pool_fits(&pool, SIZE_MAX));
 	chunk = take(3 * MIB);
 	assert_int_equal(wf_pool_take(&pool, 2 * MIB, &other), -EAGAIN);
 	assert_int_equal(wf_pool_take(&pool, 100, &other), -EAGAIN);

@@ -164,6 +164,7 @@ static void gathering_is_as_the_naive_way(void **state)
 					 .byte_offset = rows[i].byte_offset };
 		int64_t shape[4], strides[4];
 		uint64_t bytes, element;
+		bool all;
 
 		memcpy(shape, rows[i].shape, sizeof(shape));
 		memcpy(strides, rows[i].strides, sizeof(strides));
@@ -171,11 +172,22 @@ static void gathering_is_as_the_naive_way(void **state)
 		t.strides = strides;
 		assert_int_equal(wf_shape_bytes(t.dtype, t.ndim, shape, &bytes), 0);
 		assert_int_equal(wf_shape_bytes(t.dtype, 0, NULL, &element), 0);
-		memset(got, 0xee, sizeof(got));
 		memset(want, 0xee, sizeof(want));
 		gather_naively(&t, element, bytes / element, want);
-		wf_shape_gather(&t, got);
-		assert_memory_equal(got, want, sizeof(want));
+		/* At once, and in pieces of any length, even shorter than an element. */
+		for (size_t piece = 1; piece <= bytes + 1; piece++) {
+			size_t done = 0, before;
+
+			memset(got, 0xee, sizeof(got));
+			do {
+				before = done;
+				all = wf_shape_gather(&t, got, &done, piece);
+				assert_in_range(done, before + 1,
+						before + WF_MAX(piece, (size_t)element));
+			} while (!all);
+			assert_int_equal(done, bytes);
+			assert_memory_equal(got, want, sizeof(want));
+		}
 	}
 }
 
@@ -184,9 +196,11 @@ static void gathering_nothing_touches_nothing(void **state)
 	int64_t shape[] = { 3, 0 }, strides[] = { 1, 1 };
 	struct weft_tensor t = { .ndim = 2, .shape = shape, .strides = strides, .dtype = F32 };
 	unsigned char got = 0xee;
+	size_t done = 0;
 
 	(void)state;
-	wf_shape_gather(&t, &got);
+	assert_true(wf_shape_gather(&t, &got, &done, SIZE_MAX));
+	assert_int_equal(done, 0);
 	assert_int_equal(got, 0xee);
 }
 

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Chaos: processes that talk to each other over real providers, and are
+ * killed, stopped, restarted and cut off while they do.  This process
+ * conducts; it starts itself again for each member.
+ *
+ * usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] [--soak SECONDS]
+ *
+ *   --rounds N      N rounds of random harm, shared among the providers
+ *   --timings N     N deaths of each kind and provider: how soon survivors know
+ *   --soak SECONDS  full load on all cores: nobody is taken for dead
+ *
+ * Without any of these: one round for each provider.  CHAOS_LOG in the
+ * environment lets the nodes log.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cable.h"
+#include "member.h"
+#include "round.h"
+#include "soak.h"
+#include "timing.h"
+
+static const char *const providers[] = { "shm", "tcp", "net", "sockets" };
+#define PROVIDERS (sizeof(providers) / sizeof(providers[0]))
+#define SKIPPED 77
+
+static struct {
+	const char *provider; /* NULL: all */
+	uint64_t seed;
+	unsigned rounds, timings, soak_seconds;
+} asked;
+
+/* What this host has of what was asked for. */
+static const char *offered[PROVIDERS];
+static unsigned offered_count;
+
+static bool is_offered(const char *provider)
+{
+	struct weft_node_options options = { .size = sizeof(options), .provider = provider };
+	struct weft_info *info;
+	bool used = false;
+
+	if (weft_info_open(&options, &info)) {
+		printf("skip: %s: %s\n", provider, weft_error());
+		return false;
+	}
+	for (size_t i = 0; i < weft_info_count(info); i++) {
+		struct weft_fabric fabric = { .size = sizeof(fabric) };
+
+		used |= !weft_info_get(info, i, &fabric) && fabric.used;
+	}
+	weft_info_close(info);
+	return used;
+}
+
+/* As many rounds with one crew. */
+static unsigned play(const char *provider, unsigned first, unsigned rounds)
+{
+	struct crew crew;
+	unsigned failed = 0;
+
+	crew_init(&crew, 3 + (asked.seed + first) % 2);
+	crew.provider = provider;
+	for (unsigned i = first; i < first + rounds; i++)
+		failed += !round_play(&crew, i, asked.seed + i);
+	crew_fini(&crew);
+	return failed;
+}
+
+static bool play_all(void)
+{
+	unsigned failed = 0, done = 0;
+
+	for (unsigned i = 0; i < offered_count; i++) {
+		unsigned rounds = asked.rounds * (i + 1) / offered_count - done;
+
+		failed += play(offered[i], done, rounds);
+		done += rounds;
+	}
+	printf("%u rounds, %u failed\n", done, failed);
+	return !failed;
+}
+
+/* Needs a namespace; this process stays in it. */
+static bool cut_cables(void)
+{
+	char reason[128];
+	bool good = true;
+	int far_fd = cable_lay(reason);
+
+	if (far_fd < 0) {
+		printf("skip: cut cable: %s\n", reason);
+		return true;
+	}
+	for (unsigned i = 0; i < offered_count; i++)
+		/* No cable leads through memory. */
+		if (strcmp(offered[i], "shm"))
+			good &= timing_cut(offered[i], asked.timings, asked.seed, far_fd);
+	return good;
+}
+
+static bool measure_all(void)
+{
+	bool good = true;
+
+	printf("from a peer's end to the last failed operation of a survivor:\n");
+	printf("%-8s %-8s %4s %4s %12s %12s\n", "provider", "end", "seen", "not", "median",
+	       "maximum");
+	for (unsigned i = 0; i < offered_count; i++) {
+		good &= timing_kill(offered[i], asked.timings, asked.seed);
+		good &= timing_stop(offered[i], asked.timings, asked.seed);
+	}
+	return cut_cables() && good;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] "
+			"[--soak SECONDS]\n");
+	return 2;
+}
+
+static bool understand(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i += 2) {
+		const char *value = argv[i + 1];
+
+		if (i + 1 == argc)
+			return false;
+		if (!strcmp(argv[i], "--provider"))
+			asked.provider = value;
+		else if (!strcmp(argv[i], "--seed"))
+			asked.seed = strtoull(value, NULL, 10);
+		else if (!strcmp(argv[i], "--rounds"))
+			asked.rounds = (unsigned)atoi(value);
+		else if (!strcmp(argv[i], "--timings"))
+			asked.timings = (unsigned)atoi(value);
+		else if (!strcmp(argv[i], "--soak"))
+			asked.soak_seconds = (unsigned)atoi(value);
+		else
+			return false;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	bool good = true;
+
+	if (argc == 2 && !strcmp(argv[1], "--member"))
+		return member_run();
+	signal(SIGPIPE, SIG_IGN);
+	asked.seed = now_ns() / SECOND;
+	if (!understand(argc, argv))
+		return usage();
+	for (size_t i = 0; i < PROVIDERS; i++)
+		if ((!asked.provider || !strcmp(asked.provider, providers[i])) &&
+		    is_offered(providers[i]))
+			offered[offered_count++] = providers[i];
+	if (!offered_count)
+		return SKIPPED;
+	if (!asked.rounds && !asked.timings && !asked.soak_seconds)
+		asked.rounds = offered_count;
+	printf("seed %llu\n", (unsigned long long)asked.seed);
+	if (asked.rounds)
+		good &= play_all();
+	if (asked.soak_seconds)
+		good &= soak_run(offered, offered_count, asked.soak_seconds, asked.seed);
+	if (asked.timings)
+		good &= measure_all();
+	return good ? 0 : 1;
+}

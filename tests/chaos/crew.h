@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The members of a crew as their conductor sees them: processes to start, to
+ * command and to do harm to, and what harm was done when.
+ *
+ * Trouble with a member that is not part of the plan ends the program with a
+ * sentence; the members end with it.
+ */
+#ifndef CREW_H
+#define CREW_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "traffic.h"
+
+#define CREW_MAX TRAFFIC_PEERS_MAX
+#define CREW_HARMS_MAX 32
+#define CREW_FILES_MAX 64
+
+enum harm_kind { HARM_KILL, HARM_STOP, HARM_RESET, HARM_CUT };
+
+struct harm {
+	enum harm_kind kind;
+	unsigned member, other;    /* other: of a reset, the far end */
+	uint64_t from_ns, until_ns; /* until: it runs again; UINT64_MAX: it does not */
+};
+
+struct member {
+	pid_t pid; /* 0: it does not run */
+	int to, from;
+	char address[64];
+	int net_fd; /* of the network namespace it is to run in; -1: the conductor's */
+	bool stopped;
+	uint64_t heap_bytes; /* in use after its first round, to see a leak by */
+	unsigned rounds;     /* since it was started */
+};
+
+/* Names in /dev/shm. */
+struct files {
+	char names[CREW_FILES_MAX][96];
+	size_t count;
+};
+
+struct crew {
+	struct member members[CREW_MAX];
+	unsigned count;
+	const char *provider;
+	unsigned beat_ms, lost_ms;
+	int reports_fd;
+	struct harm harms[CREW_HARMS_MAX];
+	unsigned harm_count;
+};
+
+/* Say why, and end. */
+void crew_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* @count members that do not run yet, each with an address of its own at loopback. */
+void crew_init(struct crew *crew, unsigned count);
+void crew_fini(struct crew *crew);
+
+/* Start the process of member @i. */
+void crew_start(struct crew *crew, unsigned i);
+
+/* Give a command, and wait for its end.  The reply is valid until the next. */
+void crew_say(struct crew *crew, unsigned i, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+const char *crew_hear(struct crew *crew, unsigned i);
+
+/* Say to member @i that it open its node.  It begins by the command "go". */
+void crew_open(struct crew *crew, unsigned i, bool manual, uint64_t seed, unsigned gap_us);
+
+/* What a member says when it has closed its node, after the command "close". */
+struct closing {
+	uint64_t ended, failed, bytes; /* operations, and what tensors brought */
+	uint64_t lost, resumed;        /* as weft counts them */
+	uint64_t pool_bytes, heap_bytes;
+	int fds; /* more than before the node was opened */
+};
+void crew_hear_closing(struct crew *crew, unsigned i, struct closing *c);
+
+/* A command to all that run, all at once. */
+void crew_tell_all(struct crew *crew, const char *command);
+
+/* Harm, written down.  What @other is for resets, a kill does not need. */
+void crew_kill(struct crew *crew, unsigned i);
+void crew_stop(struct crew *crew, unsigned i);
+void crew_thaw(struct crew *crew, unsigned i);
+/* False: there was no connection between them just then. */
+bool crew_reset(struct crew *crew, unsigned i, unsigned other);
+/* A member that was killed runs again. */
+void crew_is_back(struct crew *crew, unsigned i);
+void crew_forget_harms(struct crew *crew);
+
+/* Add what member @i has in /dev/shm. */
+void crew_files(const struct crew *crew, unsigned i, struct files *files);
+/* Those of @files that are still there; the first is in @name. */
+size_t crew_files_left(const struct files *files, char name[96]);
+
+void crew_sleep_until(uint64_t ns);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which reports of a crew have no excuse in what was done to it.
+ *
+ *  - A broken promise has none.  Only what a stopped process did itself counts
+ *    from its thaw.
+ *  - UNAVAILABLE needs a peer that was killed, or a peer or a reporter that was
+ *    stopped for half the heartbeat limit at least, or a cut cable.  A reset
+ *    door is no excuse.
+ *  - CANCELLED and DEADLINE_EXCEEDED belong to wild lanes, where either end may
+ *    give up, and to what the member itself cancelled.
+ *  - Nothing else is expected of any operation.
+ */
+#ifndef JUDGE_H
+#define JUDGE_H
+
+#include "crew.h"
+
+struct verdict {
+	unsigned reports, broken;
+};
+
+/* Judge all reports, print those without an excuse, and forget all. */
+struct verdict judge(struct crew *crew);
+
+/*
+ * When the last operation of member @i failed for want of @peer, harmed at
+ * @from_ns, and when the first did.  What it began after the first was known
+ * to fail does not count.  False: none has.
+ */
+bool judge_last_failed(const struct crew *crew, unsigned i, unsigned peer, uint64_t from_ns,
+		       uint64_t *first_ns, uint64_t *last_ns);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One round: open all nodes, let them talk, do harm that the seed draws, let
+ * them end what they began, close, and hold everyone to account.
+ */
+#ifndef ROUND_H
+#define ROUND_H
+
+#include "crew.h"
+
+/* Draws: a state from a seed, so that neighbours are not alike, and one of @count. */
+uint64_t round_random(uint64_t seed);
+uint64_t round_draw(uint64_t *random, uint64_t count);
+
+/*
+ * Play one round with a crew whose members may or may not run yet; those that
+ * live go on into the next.  Prints one line, and what went wrong before it.
+ * False: something did.
+ */
+bool round_play(struct crew *crew, unsigned number, uint64_t seed);
+
+
+#endif
