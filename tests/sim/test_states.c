@@ -38,7 +38,7 @@ struct row {
 	const char *name;
 	void (*stage)(uint64_t limit_ns); /* the operation begins, and comes into its state */
 	bool (*is_there)(void);           /* it is in it, as the library's own fields say */
-	enum { REACHED, TO_NOBODY, STUCK } kind; /* stuck: by reads that never end */
+	enum { REACHED, TO_NOBODY, STUCK, NO_MEMORY } kind; /* stuck: by reads that never end */
 };
 
 static enum wf_world_shape shape;
@@ -184,10 +184,46 @@ static void send_subject(size_t bytes, uint64_t limit_ns)
 	wf_flight_send(&subject, 0, 1, STEP, source, bytes, limit_ns);
 }
 
+/* NULL @into: memory of the pool. */
+static void receive(struct wf_flight *f, unsigned at, uint8_t *into, uint64_t limit_ns)
+{
+	struct weft_recv_options options = {
+		.size = sizeof(options), .op = wf_flight_begin(f, limit_ns),
+		.flags = into ? WEFT_ANY_SHAPE : 0,
+	};
+	int64_t shape_of = (int64_t)body_bytes;
+	struct weft_tensor t = {
+		.data = into, .device = { WEFT_CPU, 0 }, .ndim = 1, .dtype = { WEFT_UINT, 8, 1 },
+		.shape = &shape_of,
+	};
+
+	assert_int_equal(weft_recv(wf_world_node(at), wf_world_peer(at, 1 - at), STEP, "", 0,
+				   into ? &t : NULL, &options, &f->op), 0);
+}
+
 static void receive_subject(size_t bytes, uint64_t limit_ns)
 {
 	body_bytes = bytes;
-	wf_flight_receive(&subject, 0, 1, STEP, target, bytes, limit_ns);
+	receive(&subject, 0, target, limit_ns);
+}
+
+/* Two rows with a byte between: they are gathered in memory of the pool. */
+static void send_rows(uint64_t limit_ns)
+{
+	struct weft_send_options options = {
+		.size = sizeof(options), .op = wf_flight_begin(&subject, limit_ns),
+	};
+	int64_t shape_of[] = { 2, BIG / 2 }, strides[] = { BIG / 2 + 1, 1 };
+	struct weft_tensor t = {
+		.data = source, .device = { WEFT_CPU, 0 }, .ndim = 2, .dtype = { WEFT_UINT, 8, 1 },
+		.shape = shape_of, .strides = strides,
+	};
+
+	body_bytes = BIG / 2 * 2;
+	wf_world_fill(source, body_bytes, STEP);
+	memmove(source + BIG / 2 + 1, source + BIG / 2, BIG / 2);
+	assert_int_equal(weft_send(wf_world_peer(0, 1), STEP, "", 0, &t, &options, &subject.op),
+			 0);
 }
 
 static void call_subject(size_t bytes, uint64_t limit_ns)
@@ -205,7 +241,7 @@ static void begin_other(void)
 		wf_world_fill(source, body_bytes, STEP);
 		wf_flight_send(&other, 1, 0, STEP, source, body_bytes, LONG_NS);
 	} else {
-		wf_flight_receive(&other, 1, 0, STEP, target, body_bytes, LONG_NS);
+		receive(&other, 1, target, LONG_NS);
 	}
 }
 
@@ -311,15 +347,19 @@ static void stage_receive_waiting(uint64_t limit_ns)
 
 static void stage_receive_without_memory(uint64_t limit_ns)
 {
-	struct weft_recv_options options = { .size = sizeof(options) };
-
 	wf_world_connect(0, 1);
 	assert_int_equal(weft_alloc(wf_world_node(0), 6 * MIB, &hoard), 0);
-	options.op = wf_flight_begin(&subject, limit_ns);
-	assert_int_equal(weft_recv(wf_world_node(0), wf_world_peer(0, 1), STEP, "", 0, NULL,
-				   &options, &subject.op), 0);
 	body_bytes = BIG;
+	receive(&subject, 0, NULL, limit_ns);
 	begin_other();
+	pass(SETTLE_NS);
+}
+
+static void stage_send_without_memory(uint64_t limit_ns)
+{
+	wf_world_connect(0, 1);
+	assert_int_equal(weft_alloc(wf_world_node(0), 6 * MIB, &hoard), 0);
+	send_rows(limit_ns);
 	pass(SETTLE_NS);
 }
 
@@ -392,6 +432,11 @@ static bool parcel_is_unacknowledged(void)
 	return parcel()->state == WF_PARCEL_OFFERED && other.outcomes && other.status == WEFT_OK;
 }
 
+static bool send_waits_for_memory(void)
+{
+	return subject.op->send.sending.state == WF_SENDING_MEMORY;
+}
+
 static bool receive_waits_for_peer(void)
 {
 	return receiving(&subject)->state == WF_RECEIVING_WAITING && !link_to_peer()->was_up;
@@ -428,10 +473,12 @@ static const struct row rows[] = {
 	{ "send_offered", stage_send_offered, parcel_is_offered, REACHED },
 	{ "send_being_pulled", stage_send_being_pulled, parcel_is_pulled, STUCK },
 	{ "send_unacknowledged", stage_send_unacknowledged, parcel_is_unacknowledged, REACHED },
+	{ "send_without_memory", stage_send_without_memory, send_waits_for_memory, NO_MEMORY },
 	{ "receive_from_nobody", stage_receive_from_nobody, receive_waits_for_peer,
 	  TO_NOBODY },
 	{ "receive_waiting", stage_receive_waiting, receive_waits, REACHED },
-	{ "receive_without_memory", stage_receive_without_memory, receive_waits_for_memory, REACHED },
+	{ "receive_without_memory", stage_receive_without_memory, receive_waits_for_memory,
+	  NO_MEMORY },
 	{ "receive_being_pulled", stage_receive_being_pulled, receive_pulls, STUCK },
 	{ "call_to_nobody", stage_call_to_nobody, parcel_waits, TO_NOBODY },
 	{ "call_behind_credits", stage_call_behind_credits, parcel_is_queued, REACHED },
@@ -485,11 +532,11 @@ static void end_strike(enum way_to_end way)
 		wf_world_part(0, 1, false);
 }
 
-static enum weft_status status_of(enum way_to_end way)
+static enum weft_status status_of(const struct row *row, enum way_to_end way)
 {
 	switch (way) {
 	case BY_DEADLINE:
-		return WEFT_DEADLINE_EXCEEDED;
+		return row->kind == NO_MEMORY ? WEFT_RESOURCE_EXHAUSTED : WEFT_DEADLINE_EXCEEDED;
 	case BY_CANCEL:
 		return WEFT_CANCELLED;
 	case BY_NOTHING:
@@ -518,10 +565,10 @@ static uint64_t due_ns(const struct row *row, enum way_to_end way)
 	}
 }
 
-static void check_end(enum way_to_end way)
+static void check_end(const struct row *row, enum way_to_end way)
 {
 	assert_int_equal(subject.outcomes, 1);
-	if (subject.status != status_of(way))
+	if (subject.status != status_of(row, way))
 		fail_msg("it ended with %s: %s", weft_status_name(subject.status),
 			 weft_op_message(subject.op));
 	if (way == BY_DEADLINE)
@@ -615,7 +662,7 @@ static void open_world(void)
 static void it_ends_once_in_time_and_quietly(void **state)
 {
 	const struct trial *t = *state;
-	bool fails = status_of(t->way) != WEFT_OK;
+	bool fails = status_of(t->row, t->way) != WEFT_OK;
 	uint64_t until_ns;
 
 	shape = t->shape;
@@ -631,7 +678,7 @@ static void it_ends_once_in_time_and_quietly(void **state)
 	while (!subject_seen && wf_clock_now() <= until_ns)
 		turn();
 
-	check_end(t->way);
+	check_end(t->row, t->way);
 	end_strike(t->way);
 	if (fails)
 		release();
@@ -665,7 +712,7 @@ int main(int argc, char **argv)
 		    (t->row->kind == STUCK || t->way == BY_PART || t->way == BY_BLINK))
 			continue;
 		/* What is stuck for good ends by its deadline, not by a door. */
-		if (t->row->kind == STUCK && status_of(t->way) == WEFT_OK)
+		if (t->row->kind == STUCK && status_of(t->row, t->way) == WEFT_OK)
 			continue;
 		(void)snprintf(t->name, sizeof(t->name), "%s_%s (%s)", t->row->name,
 			       way_names[t->way], shape_names[t->shape]);
