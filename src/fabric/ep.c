@@ -67,6 +67,7 @@ static int open_fid(struct wf_ep *ep, struct fi_info *info, struct wf_error *e)
 	err = WF_RAIL_CALL(rail, fi_endpoint, rail->domain, info, &ep->fid, NULL);
 	if (err)
 		goto close_cq;
+	info->handle = NULL; /* a request, if it is one, is the endpoint's from here on */
 	err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->eq->fid, 0);
 	if (!err)
 		err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &cq->fid->fid, FI_TRANSMIT | FI_RECV);
@@ -276,7 +277,8 @@ int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, 
 void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
 {
 	/* Should it fail, the peer's own time limit ends its attempt. */
-	WF_RAIL_CALL(rail, fi_reject, rail->pep, request->info->handle, NULL, 0);
+	if (request->info->handle)
+		WF_RAIL_CALL(rail, fi_reject, rail->pep, request->info->handle, NULL, 0);
 	free_request(request);
 }
 

@@ -173,7 +173,7 @@ void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
 /* slots.c */
 int wf_slots_open(struct wf_rail *rail, uint32_t count, struct wf_error *e);
 void wf_slots_close(struct wf_rail *rail);
-int wf_slots_fill(struct wf_rail *rail, struct wf_error *e); /* at first: as many as are taken */
+int wf_slots_fill(struct wf_rail *rail, struct wf_error *e); /* at first */
 void wf_slots_again(struct wf_rail *rail); /* on a new endpoint: all that nobody holds */
 void wf_slots_post(struct wf_rail *rail, struct wf_post *slot);
 void wf_slots_retry(struct wf_rail *rail);

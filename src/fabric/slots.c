@@ -110,18 +110,16 @@ void wf_slots_retry(struct wf_rail *rail)
 int wf_slots_fill(struct wf_rail *rail, struct wf_error *e)
 {
 	struct wf_slots *s = &rail->slots;
-	uint32_t i;
-	int err = 0;
 
-	for (i = 0; i < s->count; i++) {
-		err = try_post(rail, &s->posts[i]);
-		if (err)
-			break;
+	for (uint32_t i = 0; i < s->count; i++) {
+		int err = try_post(rail, &s->posts[i]);
+
+		if (err && err != -FI_EAGAIN && err != -FI_ENOMEM)
+			return wf_error_set(e, err, "%s takes no receive: %s", rail->caps.provider,
+					    wf_error_name(err));
+		if (err) /* full for now; its queue has the room it promised */
+			wf_list_append(&s->refused, &s->posts[i].node);
 	}
-	if (!i)
-		return wf_error_set(e, err ? err : -ENOBUFS, "%s takes no receive: %s",
-				    rail->caps.provider, wf_error_name(err));
-	s->count = i;
 	return 0;
 }
 

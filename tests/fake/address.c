@@ -7,8 +7,11 @@ static int av_insert(struct fid_av *fid, const void *bytes, size_t count, fi_add
 	struct fake_av *av = WF_CONTAINER(fid, struct fake_av, fid);
 	struct id_address address;
 	size_t i;
+	int err = fake_veto("fi_av_insert");
 
 	(void)flags, (void)context;
+	if (err)
+		return err;
 	MUST(count == 1);
 	memcpy(&address, bytes, sizeof(address));
 	if (memcmp(address.tag, "fakefab", 8))
@@ -28,8 +31,11 @@ static int av_insert(struct fid_av *fid, const void *bytes, size_t count, fi_add
 static int av_remove(struct fid_av *fid, fi_addr_t *addrs, size_t count, uint64_t flags)
 {
 	struct fake_av *av = WF_CONTAINER(fid, struct fake_av, fid);
+	int err = fake_veto("fi_av_remove");
 
 	(void)flags;
+	if (err)
+		return err;
 	MUST(count == 1 && addrs[0] < av->count && av->ids[addrs[0]]);
 	av->ids[addrs[0]] = 0;
 	return 0;
@@ -44,7 +50,7 @@ static int av_close(struct fid *fid)
 	fake_net.objects--;
 	free(av->ids);
 	free(av);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops av_fid_ops = {
@@ -58,8 +64,12 @@ static struct fi_ops_av av_ops = {
 int fake_av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **out,
 		 void *context)
 {
-	struct fake_av *av = fake_make(sizeof(*av));
+	struct fake_av *av;
+	int err = fake_veto("fi_av_open");
 
+	if (err)
+		return err;
+	av = fake_make(sizeof(*av));
 	MUST(attr->type == FI_AV_TABLE);
 	av->domain = WF_CONTAINER(fid, struct fake_domain, fid);
 	av->domain->users++;

@@ -119,7 +119,10 @@ static int ep_connect(struct fid_ep *fid, const void *address, const void *data,
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid);
 	struct thing *t;
+	int err = fake_veto("fi_connect");
 
+	if (err)
+		return err;
 	MUST(ep->enabled && ep->state == IDLE && count <= FAKE_DATA_MAX);
 	ep->state = CONNECTING;
 	fake_net.dialled++;
@@ -138,8 +141,11 @@ static int ep_accept(struct fid_ep *fid, const void *data, size_t count)
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid);
 	struct fake_ep *dialler;
 	struct thing *t;
+	int err = fake_veto("fi_accept");
 
 	(void)data, (void)count;
+	if (err)
+		return err;
 	MUST(ep->enabled && ep->state == CONNECTING && ep->peer);
 	t = fake_thing(ACCEPTED, ep);
 	dialler = fake_ep_by(ep->peer);
@@ -158,7 +164,10 @@ struct fi_ops_cm fake_ep_cm_ops = {
 static int pep_getname(struct fid *fid, void *bytes, size_t *count)
 {
 	struct fake_pep *pep = WF_CONTAINER(fid, struct fake_pep, fid.fid);
+	int err = fake_veto("fi_getname");
 
+	if (err)
+		return err;
 	MUST(*count >= sizeof(pep->address));
 	memcpy(bytes, &pep->address, sizeof(pep->address));
 	*count = sizeof(pep->address);
@@ -168,7 +177,10 @@ static int pep_getname(struct fid *fid, void *bytes, size_t *count)
 static int pep_listen(struct fid_pep *fid)
 {
 	struct fake_pep *pep = WF_CONTAINER(fid, struct fake_pep, fid);
+	int err = fake_veto("fi_listen");
 
+	if (err)
+		return err;
 	MUST(pep->eq);
 	pep->listens = true;
 	return 0;
@@ -178,9 +190,15 @@ static int pep_reject(struct fid_pep *fid, fid_t id, const void *data, size_t co
 {
 	struct fake_pep *pep = WF_CONTAINER(fid, struct fake_pep, fid);
 	struct handle *handle = (void *)id;
-	struct thing *t = fake_make(sizeof(*t));
+	struct thing *t;
+	int err = fake_veto("fi_reject");
 
 	(void)data, (void)count;
+	if (err) {
+		free(handle);
+		return err;
+	}
+	t = fake_make(sizeof(*t));
 	t->kind = REFUSED;
 	t->due_ns = fake_later_ns();
 	t->from_node = t->to_node = pep->fabric->node;
@@ -198,8 +216,11 @@ static struct fi_ops_cm pep_cm_ops = {
 static int pep_bind(struct fid *fid, struct fid *to, uint64_t flags)
 {
 	struct fake_pep *pep = WF_CONTAINER(fid, struct fake_pep, fid.fid);
+	int err = fake_veto("fi_pep_bind");
 
 	(void)flags;
+	if (err)
+		return err;
 	MUST(to->fclass == FI_CLASS_EQ);
 	pep->eq = WF_CONTAINER(to, struct fake_eq, fid.fid);
 	pep->eq->users++;
@@ -216,7 +237,7 @@ static int pep_close(struct fid *fid)
 	wf_list_remove(&pep->node);
 	fake_net.objects--;
 	free(pep);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops pep_fid_ops = {
@@ -229,7 +250,10 @@ int fake_pep_open(struct fid_fabric *fid, struct fi_info *info, struct fid_pep *
 {
 	struct sockaddr_in address;
 	struct fake_pep *pep;
+	int err = fake_veto("fi_passive_ep");
 
+	if (err)
+		return err;
 	memcpy(&address, info->src_addr, sizeof(address));
 	if (!address.sin_port)
 		do {

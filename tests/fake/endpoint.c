@@ -7,7 +7,10 @@ int fake_ep_getname(struct fid *fid, void *bytes, size_t *count)
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid.fid);
 	struct id_address address = { "fakefab", ep->id };
+	int err = fake_veto("fi_getname");
 
+	if (err)
+		return err;
 	MUST(*count >= sizeof(address));
 	memcpy(bytes, &address, sizeof(address));
 	*count = sizeof(address);
@@ -17,8 +20,11 @@ int fake_ep_getname(struct fid *fid, void *bytes, size_t *count)
 static int ep_bind(struct fid *fid, struct fid *to, uint64_t flags)
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid.fid);
+	int err = fake_veto("fi_ep_bind");
 
 	(void)flags;
+	if (err)
+		return err;
 	MUST(!ep->enabled);
 	if (to->fclass == FI_CLASS_CQ) {
 		ep->cq = WF_CONTAINER(to, struct fake_cq, fid.fid);
@@ -39,8 +45,11 @@ static int ep_bind(struct fid *fid, struct fid *to, uint64_t flags)
 static int ep_control(struct fid *fid, int command, void *arg)
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid.fid);
+	int err = fake_veto("fi_enable");
 
 	(void)arg;
+	if (err)
+		return err;
 	MUST(command == FI_ENABLE && ep->cq && (ep->type == FI_EP_MSG ? ep->eq && ep->srx : !!ep->av));
 	ep->enabled = true;
 	return 0;
@@ -97,7 +106,7 @@ static int ep_close(struct fid *fid)
 	fake_net.objects--;
 	free(fake_net.closed);
 	fake_net.closed = ep;
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops ep_fid_ops = {
@@ -118,9 +127,13 @@ static uint64_t add_id(struct fake_ep *ep)
 int fake_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out,
 		 void *context)
 {
-	struct fake_ep *ep = fake_net.closed ? fake_net.closed : fake_make(sizeof(*ep));
 	struct handle *handle = (void *)info->handle;
+	int err = fake_veto("fi_endpoint");
+	struct fake_ep *ep;
 
+	if (err)
+		return err;
+	ep = fake_net.closed ? fake_net.closed : fake_make(sizeof(*ep));
 	fake_net.closed = NULL;
 	*ep = (struct fake_ep){ 0 };
 
@@ -159,7 +172,7 @@ static int srx_close(struct fid *fid)
 	srx->domain->users--;
 	fake_net.objects--;
 	free(srx);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops srx_fid_ops = {
@@ -170,9 +183,13 @@ static struct fi_ops srx_fid_ops = {
 int fake_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep **out,
 		  void *context)
 {
-	struct fake_srx *srx = fake_make(sizeof(*srx));
+	struct fake_srx *srx;
+	int err = fake_veto("fi_srx_context");
 
 	(void)attr;
+	if (err)
+		return err;
+	srx = fake_make(sizeof(*srx));
 	srx->fid = (struct fid_ep){
 		.fid = { FI_CLASS_SRX_CTX, context, &srx_fid_ops },
 		.msg = &fake_srx_msg_ops,

@@ -23,7 +23,7 @@ static int domain_close(struct fid *fid)
 	domain->fabric->users--;
 	fake_net.objects--;
 	free(domain);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops domain_fid_ops = {
@@ -38,9 +38,13 @@ static struct fi_ops_domain domain_ops = {
 static int domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **out,
 		       void *context)
 {
-	struct fake_domain *domain = fake_make(sizeof(*domain));
+	struct fake_domain *domain;
+	int err = fake_veto("fi_domain");
 
 	(void)info;
+	if (err)
+		return err;
+	domain = fake_make(sizeof(*domain));
 	domain->fid = (struct fid_domain){
 		.fid = { FI_CLASS_DOMAIN, context, &domain_fid_ops },
 		.ops = &domain_ops,
@@ -61,7 +65,7 @@ static int fabric_close(struct fid *fid)
 	MUST(!fabric->users);
 	fake_net.objects--;
 	free(fabric);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops fabric_fid_ops = {
@@ -75,9 +79,13 @@ static struct fi_ops_fabric fabric_ops = {
 
 int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
 {
-	struct fake_fabric *fabric = fake_make(sizeof(*fabric));
+	struct fake_fabric *fabric;
+	int err = fake_veto("fi_fabric");
 
 	(void)attr;
+	if (err)
+		return err;
+	fabric = fake_make(sizeof(*fabric));
 	fabric->fid = (struct fid_fabric){
 		.fid = { FI_CLASS_FABRIC, context, &fabric_fid_ops },
 		.ops = &fabric_ops,

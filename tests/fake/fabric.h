@@ -46,6 +46,8 @@ struct wf_fake {
 	unsigned nobody;      /* a completion with a NULL context comes besides */
 	bool shuffle;         /* completions in any order, but receives of a connection in theirs */
 	bool reorder;         /* on a shared endpoint messages overtake each other */
+	/* Asked first by every call that can fail: 0, or what it returns.  NULL: none does. */
+	int (*veto)(const char *call);
 	bool reads_alone;     /* a read needs no progress of the one that is read */
 	/* Told of each fault, and between which nodes (one and the same: none else has a part). */
 	void (*fault)(enum wf_fake_fault fault, unsigned node, unsigned other);

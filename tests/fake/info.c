@@ -37,7 +37,7 @@ static char *text_of(const char *text)
 	return copy_of(text, text ? strlen(text) + 1 : 0);
 }
 
-struct fi_info *fi_dupinfo(const struct fi_info *info)
+static struct fi_info *dup_info(const struct fi_info *info)
 {
 	static const struct fi_info none;
 	const struct fi_info *from = info ? info : &none;
@@ -64,6 +64,11 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 	return to;
 }
 
+struct fi_info *fi_dupinfo(const struct fi_info *info)
+{
+	return fake_veto("fi_dupinfo") ? NULL : dup_info(info);
+}
+
 void fi_freeinfo(struct fi_info *info)
 {
 	struct fi_info *next;
@@ -86,7 +91,7 @@ void fi_freeinfo(struct fi_info *info)
 
 struct fi_info *fake_new_info(const struct offer *offer)
 {
-	struct fi_info *info = fi_dupinfo(NULL);
+	struct fi_info *info = dup_info(NULL);
 	struct sockaddr_in *v4;
 	struct sockaddr_in6 *v6;
 
@@ -156,9 +161,12 @@ int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t
 	       const struct fi_info *hints, struct fi_info **out)
 {
 	struct fi_info *list = NULL, **tail = &list;
+	int err = fake_veto("fi_getinfo");
 	size_t i;
 
 	(void)flags;
+	if (err)
+		return err;
 	MUST(version <= fi_version()); /* libfabric says -FI_ENOSYS */
 	for (i = 0; i < fake_net.offers_count; i++) {
 		if (!fits(&fake_net.offers[i], node, hints))

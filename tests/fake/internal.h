@@ -216,6 +216,12 @@ struct fake_net {
 
 extern struct fake_net fake_net;
 
+/* Does this call fail, though nothing is wrong with it?  0, or what it returns. */
+static inline int fake_veto(const char *call)
+{
+	return fake_net.knobs.veto ? fake_net.knobs.veto(call) : 0;
+}
+
 /* happening.c: chance and time. */
 uint64_t fake_draw(void);
 bool fake_chance(unsigned of_1000);
@@ -273,7 +279,7 @@ void fake_happen_send(struct thing *t);
 void fake_happen_arrive(struct thing *t);
 
 /* Of any post: may it be made, who is at the other end, is the way or the connection gone, where does it go? */
-ssize_t fake_may_post(const struct fake_ep *ep, fi_addr_t to);
+ssize_t fake_may_post(const struct fake_ep *ep, fi_addr_t to, const char *call);
 unsigned fake_other(const struct fake_ep *ep, const struct fake_ep *to);
 bool fake_is_broken(const struct fake_ep *ep, const struct fake_ep *to);
 bool fake_is_gone(struct fake_ep *ep, void *context, bool quiet);

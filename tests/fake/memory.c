@@ -115,7 +115,7 @@ static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *des
 			uint64_t address, uint64_t key, void *context)
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid);
-	ssize_t err = fake_may_post(ep, to);
+	ssize_t err = fake_may_post(ep, to, "fi_read");
 	struct thing *t;
 
 	MUST(desc || !(fake_net.knobs.mr_mode & FI_MR_LOCAL));
@@ -155,7 +155,7 @@ static int mr_close(struct fid *fid)
 	mr->domain->users--;
 	fake_net.objects--;
 	free(mr);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops mr_fid_ops = {
@@ -168,7 +168,10 @@ static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t acc
 {
 	struct fake_domain *domain = WF_CONTAINER(fid, struct fake_domain, fid.fid);
 	struct fake_mr *mr;
+	int err = fake_veto("fi_mr_reg");
 
+	if (err)
+		return err;
 	MUST(!offset && !flags);
 	if (fake_chance(fake_net.knobs.refuse)) {
 		fake_tell(WF_FAKE_REFUSE, domain->fabric->node, domain->fabric->node);

@@ -130,12 +130,12 @@ bool fake_is_broken(const struct fake_ep *ep, const struct fake_ep *to)
 	       fake_has_way(&fake_net.broken, fake_node_of(ep), fake_node_of(to));
 }
 
-ssize_t fake_may_post(const struct fake_ep *ep, fi_addr_t to)
+ssize_t fake_may_post(const struct fake_ep *ep, fi_addr_t to, const char *call)
 {
 	MUST(ep->enabled);
 	MUST(ep->type == FI_EP_RDM || ep->state == UP || ep->state == DOWN);
 	if (!fake_chance(fake_net.knobs.eagain))
-		return 0;
+		return fake_veto(call);
 	fake_tell(WF_FAKE_EAGAIN, fake_node_of(ep),
 		  fake_other(ep, fake_ep_by(ep->peer ? ep->peer : fake_shared_id(ep, to))));
 	return -FI_EAGAIN;
@@ -162,7 +162,7 @@ uint64_t fake_shared_id(const struct fake_ep *ep, fi_addr_t to)
 static ssize_t post_send(struct fake_ep *ep, const void *bytes, size_t count, fi_addr_t to,
 			 void *context, bool quiet)
 {
-	ssize_t err = fake_may_post(ep, to);
+	ssize_t err = fake_may_post(ep, to, quiet ? "fi_inject" : "fi_send");
 	struct thing *t;
 
 	if (err || fake_is_gone(ep, context, quiet))
@@ -207,12 +207,16 @@ static ssize_t post_receive(struct inbox *inbox, void *bytes, size_t count, void
 			void *context)
 {
 	struct receive *r;
+	int err;
 
 	MUST(desc || !(fake_net.knobs.mr_mode & FI_MR_LOCAL));
 	if (fake_chance(fake_net.knobs.eagain))
 		return -FI_EAGAIN;
 	if (inbox->count >= fake_net.knobs.slots_max)
 		return -FI_ENOMEM;
+	err = fake_veto("fi_recv");
+	if (err)
+		return err;
 	r = fake_make(sizeof(*r));
 	*r = (struct receive){ .bytes = bytes, .count = count, .context = context };
 	wf_list_append(&inbox->posted, &r->node);

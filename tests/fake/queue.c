@@ -76,10 +76,14 @@ static ssize_t cq_read(struct fid_cq *fid, void *buffer, size_t count)
 {
 	struct fake_cq *cq = WF_CONTAINER(fid, struct fake_cq, fid);
 	struct fi_cq_msg_entry *out = buffer;
+	int err;
 	size_t n;
 
 	MUST(!fake_net.frozen[cq->domain->fabric->node]);
 	fake_progress();
+	err = wf_list_empty(&cq->entries) ? -FI_EAGAIN : fake_veto("fi_cq_read");
+	if (err)
+		return err;
 	for (n = 0; n < count; n++) {
 		struct cq_entry *e = next_entry(cq);
 
@@ -93,17 +97,21 @@ static ssize_t cq_read(struct fid_cq *fid, void *buffer, size_t count)
 		out[n] = (struct fi_cq_msg_entry){ e->context, e->flags, e->len };
 		free(e);
 	}
-	return n ? (ssize_t)n : -FI_EAGAIN;
+	return (ssize_t)n;
 }
 
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *out, uint64_t flags)
 {
 	struct fake_cq *cq = WF_CONTAINER(fid, struct fake_cq, fid);
 	struct cq_entry *e = WF_CONTAINER(cq->entries.next, struct cq_entry, node);
+	int err;
 
 	(void)flags;
 	if (wf_list_empty(&cq->entries) || !e->err)
 		return -FI_EAGAIN;
+	err = fake_veto("fi_cq_readerr");
+	if (err)
+		return err;
 	*out = (struct fi_cq_err_entry){ .op_context = e->context, .flags = e->flags,
 					 .err = e->err };
 	wf_list_remove(&e->node);
@@ -122,7 +130,7 @@ static int cq_close(struct fid *fid)
 	cq->domain->users--;
 	fake_net.objects--;
 	free(cq);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops cq_fid_ops = {
@@ -136,8 +144,12 @@ static struct fi_ops_cq cq_ops = {
 int fake_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **out,
 		 void *context)
 {
-	struct fake_cq *cq = fake_make(sizeof(*cq));
+	struct fake_cq *cq;
+	int err = fake_veto("fi_cq_open");
 
+	if (err)
+		return err;
+	cq = fake_make(sizeof(*cq));
 	MUST(attr->format == FI_CQ_FORMAT_MSG);
 	cq->domain = WF_CONTAINER(fid, struct fake_domain, fid);
 	cq->domain->users++;
@@ -157,12 +169,16 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *kind, void *buffer, size_t 
 	struct eq_entry *e = WF_CONTAINER(eq->entries.next, struct eq_entry, node);
 	struct fi_eq_cm_entry *out = buffer;
 	ssize_t n;
+	int err;
 
 	(void)flags;
 	MUST(!fake_net.frozen[eq->fabric->node]);
 	fake_progress();
 	if (wf_list_empty(&eq->entries))
 		return -FI_EAGAIN;
+	err = fake_veto("fi_eq_read");
+	if (err)
+		return err;
 	e = WF_CONTAINER(eq->entries.next, struct eq_entry, node);
 	if (!e->kind)
 		return -FI_EAVAIL;
@@ -181,10 +197,14 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *out, uint6
 {
 	struct fake_eq *eq = WF_CONTAINER(fid, struct fake_eq, fid);
 	struct eq_entry *e = WF_CONTAINER(eq->entries.next, struct eq_entry, node);
+	int err;
 
 	(void)flags;
 	if (wf_list_empty(&eq->entries) || e->kind)
 		return -FI_EAGAIN;
+	err = fake_veto("fi_eq_readerr");
+	if (err)
+		return err;
 	*out = (struct fi_eq_err_entry){ .fid = e->fid, .err = e->err };
 	wf_list_remove(&e->node);
 	free(e);
@@ -209,7 +229,7 @@ static int eq_close(struct fid *fid)
 	eq->fabric->users--;
 	fake_net.objects--;
 	free(eq);
-	return 0;
+	return fake_veto("fi_close");
 }
 
 static struct fi_ops eq_fid_ops = {
@@ -223,9 +243,13 @@ static struct fi_ops_eq eq_ops = {
 int fake_eq_open(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **out,
 		 void *context)
 {
-	struct fake_eq *eq = fake_make(sizeof(*eq));
+	struct fake_eq *eq;
+	int err = fake_veto("fi_eq_open");
 
 	(void)attr;
+	if (err)
+		return err;
+	eq = fake_make(sizeof(*eq));
 	eq->fabric = WF_CONTAINER(fid, struct fake_fabric, fid);
 	eq->fabric->users++;
 	eq->fid = (struct fid_eq){ { FI_CLASS_EQ, context, &eq_fid_ops }, &eq_ops };

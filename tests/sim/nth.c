@@ -74,6 +74,13 @@ static bool fails(enum wf_nth_kind kind, const char *name)
 	return true;
 }
 
+/* Only these may say -EAGAIN. */
+static bool is_post(const char *call)
+{
+	return !strcmp(call, "fi_send") || !strcmp(call, "fi_inject") ||
+	       !strcmp(call, "fi_recv") || !strcmp(call, "fi_read");
+}
+
 int wf_nth_refuse(const char *call)
 {
 	static const int codes[] = { -ENOMEM, -EIO, -EAGAIN };
@@ -81,7 +88,7 @@ int wf_nth_refuse(const char *call)
 	if (!fails(WF_NTH_FABRIC, call))
 		return 0;
 	/* Each place meets each code, at one number or another. */
-	return codes[nth.failed % WF_COUNT(codes)];
+	return codes[(nth.first + nth.failed) % (is_post(call) ? 3 : 2)];
 }
 
 static void *count(void *block)

@@ -453,13 +453,17 @@ static void try(bool (*attempt)(void))
 
 static void open_nodes(enum wf_world_shape shape)
 {
+	const struct wf_fake fake = {
+		.seed = 1, .delay_min_ns = 5 * WF_NS_PER_US, .delay_max_ns = 50 * WF_NS_PER_US,
+		.refuse = wf_nth_refuse,
+	};
 	unsigned number;
 
 	setenv("WEFT_HEARTBEAT", "100ms", 1);
 	setenv("WEFT_LOST", "300ms", 1);
 	setenv("WEFT_SLOTS", "24", 1);
 	setenv("WEFT_CHUNK_BYTES", "64K", 1);
-	wf_world_open(shape, 0, NULL);
+	wf_world_open(shape, 0, &fake);
 	forget_error();
 	for (unsigned i = 0; i < 2; i++)
 		while (again(wf_world_try_add(&number)))
@@ -593,6 +597,24 @@ static void memory_fails_on_one_host(void **state)
 	fail_each(WF_WORLD_SAME_HOST, WF_NTH_MEMORY);
 }
 
+static void the_fabric_fails_on_a_connected_rail(void **state)
+{
+	(void)state;
+	fail_each(WF_WORLD_CONNECTED, WF_NTH_FABRIC);
+}
+
+static void the_fabric_fails_on_a_shared_rail(void **state)
+{
+	(void)state;
+	fail_each(WF_WORLD_SHARED, WF_NTH_FABRIC);
+}
+
+static void the_fabric_fails_on_one_host(void **state)
+{
+	(void)state;
+	fail_each(WF_WORLD_SAME_HOST, WF_NTH_FABRIC);
+}
+
 static void descriptors_fail(void **state)
 {
 	(void)state;
@@ -620,6 +642,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(memory_fails_on_a_connected_rail),
 		cmocka_unit_test(memory_fails_on_a_shared_rail),
 		cmocka_unit_test(memory_fails_on_one_host),
+		cmocka_unit_test(the_fabric_fails_on_a_connected_rail),
+		cmocka_unit_test(the_fabric_fails_on_a_shared_rail),
+		cmocka_unit_test(the_fabric_fails_on_one_host),
 		cmocka_unit_test(descriptors_fail),
 	};
 
