@@ -23,6 +23,8 @@
 #define YIELD_NS (2 * WF_NS_PER_US)      /* of a spin between two yields; not tuned yet */
 #define CLOSE_NS WF_NS_PER_S             /* how long closing lingers for frames under way */
 #define CLOSE_TURN_NS (5 * WF_NS_PER_MS)
+#define REOPEN_PAUSE_NS (20 * WF_NS_PER_MS) /* until a rail that can't be opened anew is tried again; it doubles */
+#define REOPEN_PAUSE_MAX_NS WF_NS_PER_S
 #define LINKS_MAX 65536
 
 /* Rails. */
@@ -100,6 +102,7 @@ static void close_rails(struct wf_worker *w)
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		struct wf_worker_rail *on = &w->rails[i];
 
+		wf_timer_stop(&w->timers, &on->reopen_timer);
 		wf_rail_stop(on->rail);
 		free_frames(&on->abandoned);
 		w->sink->quiet(w->sink_ctx, on);
@@ -163,23 +166,24 @@ static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
 	return count;
 }
 
-/*
- * Operations are stuck on a shared endpoint: open it anew, tell every peer where
- * it is now, and let every link on it replay.
- */
-static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
+static void reopen_again(struct wf_timer *timer)
 {
-	struct wf_error e;
+	WF_CONTAINER(timer, struct wf_worker_rail, reopen_timer)->reopen = true;
+}
 
-	on->reopen = false;
-	wf_recorder_add(&w->recorder, WF_RECORDER_REOPEN, 0, (uint64_t)(on - w->rails), 0);
-	WF_LIST_EACH(node, &w->link_list)
-		wf_attempt_leave(WF_CONTAINER(node, struct wf_link, node), on);
-	if (wf_rail_reopen(on->rail, &e))
-		wf_log(&w->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider, e.text);
-	free_frames(&on->abandoned);
+/* The rail can't be used until this goes well. */
+static void reopen_later(struct wf_worker *w, struct wf_worker_rail *on)
+{
+	on->reopen_pause_ns = on->reopen_pause_ns ? WF_MIN(2 * on->reopen_pause_ns,
+							    REOPEN_PAUSE_MAX_NS)
+						  : REOPEN_PAUSE_NS;
+	wf_worker_timer(w, &on->reopen_timer, w->now_ns + on->reopen_pause_ns, reopen_again);
+}
+
+/* Tell every peer where our rails are now, and let links look for one again. */
+static void tell_rails(struct wf_worker *w)
+{
 	tell_files(w);
-	w->sink->quiet(w->sink_ctx, on);
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
@@ -189,6 +193,36 @@ static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 		if (link->state == WF_LINK_TRYING && !link->on)
 			wf_attempt_start(link);
 	}
+}
+
+/*
+ * Operations are stuck on a shared endpoint: open it anew, tell every peer where
+ * it is now, and let every link on it replay.
+ */
+static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
+{
+	struct wf_error e;
+	int err;
+
+	on->reopen = false;
+	wf_timer_stop(&w->timers, &on->reopen_timer);
+	wf_recorder_add(&w->recorder, WF_RECORDER_REOPEN, 0, (uint64_t)(on - w->rails), 0);
+	WF_LIST_EACH(node, &w->link_list)
+		wf_attempt_leave(WF_CONTAINER(node, struct wf_link, node), on);
+	err = wf_rail_reopen(on->rail, &e);
+	if (err)
+		wf_log(&w->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider, e.text);
+	if (err == -ENOSYS) {
+		tell_rails(w); /* nothing was closed, and what is stuck stays so */
+		return;
+	}
+	if (err)
+		reopen_later(w, on);
+	else
+		on->reopen_pause_ns = 0;
+	free_frames(&on->abandoned);
+	w->sink->quiet(w->sink_ctx, on);
+	tell_rails(w);
 }
 
 static int poll_rails(struct wf_worker *w)

@@ -77,6 +77,8 @@ struct wf_worker_rail {
 	uint32_t promised; /* slots that links may still fill with data frames */
 	struct wf_list abandoned; /* frames that a shared endpoint may still read */
 	bool reopen;           /* operations on it are stuck: open it anew in the next turn */
+	struct wf_timer reopen_timer; /* or then, because it has failed */
+	uint64_t reopen_pause_ns;
 };
 
 struct wf_worker {
