@@ -384,7 +384,7 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 	}
 	err = wf_post_take(rail, ep, WF_POST_SEND, cookie, &post);
 	if (err)
-		return err;
+		return -EAGAIN; /* no memory to note it, for now: as good as a full queue */
 	ret = WF_RAIL_CALL(rail, fi_send, fid_of(ep), bytes, count, desc, ep->to, (void *)post->id);
 	if (ret) {
 		wf_post_give(rail, post);
@@ -407,7 +407,7 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 		return -EMSGSIZE;
 	err = wf_post_take(rail, ep, WF_POST_READ, cookie, &post);
 	if (err)
-		return err;
+		return -EAGAIN;
 	if (rail->own_reads) {
 		ret = WF_RAIL_CALL(rail, wf_vm_read, ep->pid, into, count, address);
 		wf_cq_end(rail, post, (int)ret);

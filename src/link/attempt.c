@@ -99,6 +99,7 @@ void wf_attempt_drop(struct wf_link *link)
 	link->ep = NULL;
 	link->ep_ready = false;
 	link->on = NULL;
+	link->closed[0] = '\0';
 	wf_ep_close(ep);
 }
 
@@ -152,12 +153,20 @@ static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epo
 	return -ENOSPC;
 }
 
-/* Ping again soon if the rail did not take this one, else after a while. */
+/* Ping again soon if the rail did not take this one, else after a while; not at all if it takes none. */
 static void ping(struct wf_link *link, enum wf_frame_kind kind)
 {
 	struct wf_worker *w = link->worker;
 	int rc = wf_flow_special(link, kind);
 
+	if (link->closed[0] && !link->dialler) {
+		note(link, link->closed);
+		send_try(link, WF_GREET_CANNOT, 0, 0, link->closed);
+		wf_attempt_drop(link);
+		rc = 0;
+	} else if (link->closed[0]) {
+		link->pair_until_ns = w->now_ns;
+	}
 	wf_worker_timer(w, &link->try_timer, w->now_ns + (rc ? FULL_NS : PING_NS), try_timer);
 }
 
@@ -179,7 +188,6 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	wf_bytes_put_u64(&writer, link->peer.link);
 	wf_bytes_put_u64(&writer, link->peer.token);
 	wf_bytes_put_u32(&writer, link->epoch);
-	link->closed[0] = '\0';
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
 	err = wf_ep_open(on->rail, r->address, r->address_bytes, data, sizeof(data), link,
 			 &link->ep, e);

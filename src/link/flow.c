@@ -11,6 +11,7 @@
 #include "link/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,12 +119,32 @@ static void record_sent(const struct wf_link *link, const struct wf_outframe *f)
 		wf_link_record(link, WF_RECORDER_CONTROL_OUT, f->header.seq, 0);
 }
 
+/*
+ * Hand @f to the rail.  -EAGAIN: it is full, or about to say why it has closed.
+ * Otherwise it takes no frames, and link->closed says why: whoever tries the rail
+ * or runs the link gives it up.
+ */
+static int hand_over(struct wf_link *link, struct wf_outframe *f)
+{
+	struct wf_rail *rail = link->on->rail;
+	struct wf_grant grant;
+	struct wf_error e;
+	int rc = wf_grant_local(&grant, rail, &link->worker->frames, f->bytes, f->count, &e);
+
+	if (!rc) {
+		rc = wf_ep_send(link->ep, f->bytes, f->count, grant.desc, f);
+		if (rc >= 0 || rc == -EAGAIN || rc == -ENOTCONN)
+			return rc;
+		wf_error_set(&e, rc, "it refuses a frame: %s", wf_error_name(rc));
+	}
+	snprintf(link->closed, sizeof(link->closed), "%.190s", e.text);
+	return rc;
+}
+
 /* Write the header as things stand now, and post.  0, or -EAGAIN: @f waits. */
 static int post_frame(struct wf_link *link, struct wf_outframe *f)
 {
 	struct wf_worker *w = link->worker;
-	struct wf_grant grant;
-	struct wf_error e;
 	int rc;
 
 	f->header.link = link->peer.link;
@@ -133,9 +154,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	f->header.credit = link->promised_total;
 	f->header.room = link->room_total;
 	wf_frame_put(f->bytes, &f->header);
-	rc = wf_grant_local(&grant, link->on->rail, &w->frames, f->bytes, f->count, &e);
-	if (!rc)
-		rc = wf_ep_send(link->ep, f->bytes, f->count, grant.desc, f);
+	rc = hand_over(link, f);
 	/* Also when its queue is full: it must wake up to empty it. */
 	if (link->ringer && wf_rail_caps(link->on->rail)->wait == WF_WAIT_DOORBELL)
 		wf_ringer_ring(link->ringer);
@@ -318,18 +337,8 @@ static bool must_tell(const struct wf_link *link)
 	       link->room_total - link->room_told > link->worker->options.room_bytes / 2;
 }
 
-/* Send what there is to send. */
-void wf_flow_run(struct wf_link *link)
+static void send_all(struct wf_link *link)
 {
-	struct wf_error e;
-
-	if (link->state == WF_LINK_GONE) {
-		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
-			     wf_link_label(link));
-		wf_flow_fail(link, &e);
-	}
-	if (link->state != WF_LINK_UP)
-		return;
 	if (link->answer_owed) {
 		if (wf_flow_special(link, WF_FRAME_ANSWER))
 			return;
@@ -350,6 +359,26 @@ void wf_flow_run(struct wf_link *link)
 	}
 	if (!link->control_frame && (!wf_list_empty(&link->controls) || must_tell(link)))
 		send_control(link);
+}
+
+/* Send what there is to send. */
+void wf_flow_run(struct wf_link *link)
+{
+	char why[sizeof(link->closed)];
+	struct wf_error e;
+
+	if (link->state == WF_LINK_GONE) {
+		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
+			     wf_link_label(link));
+		wf_flow_fail(link, &e);
+	}
+	if (link->state != WF_LINK_UP)
+		return;
+	send_all(link);
+	if (link->closed[0]) {
+		memcpy(why, link->closed, sizeof(why));
+		wf_link_rail_failed(link, why);
+	}
 }
 
 /* The rail is done with @f. */

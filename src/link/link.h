@@ -124,7 +124,7 @@ struct wf_link {
 	uint64_t try_until_ns;     /* when trying is given up altogether */
 	uint64_t pair_until_ns;    /* when this pair is; 0: between two rounds */
 	bool ponged;               /* the dialler's ping has come */
-	char closed[200];          /* how the connection of this attempt ended, "": it has not */
+	char closed[200];          /* why the rail in use carries nothing any more, "": it does */
 	struct wf_timer try_timer;
 	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed */
 
