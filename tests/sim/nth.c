@@ -21,19 +21,16 @@
 
 static struct {
 	uint64_t calls[WF_NTH_KINDS];
-	enum wf_nth_kind kind;
-	uint64_t first, count; /* those that fail */
+	struct wf_nth_fault fault;
 	uint64_t failed;
 	const char *name;
 	size_t blocks;
 } nth;
 
-void wf_nth_fail(enum wf_nth_kind kind, uint64_t first, uint64_t count)
+void wf_nth_fail(const struct wf_nth_fault *fault)
 {
 	memset(nth.calls, 0, sizeof(nth.calls));
-	nth.kind = kind;
-	nth.first = first;
-	nth.count = count;
+	nth.fault = *fault;
 	nth.failed = 0;
 	nth.name = "nothing";
 }
@@ -61,9 +58,10 @@ size_t wf_nth_blocks(void)
 /* Is this call, named @name, one of those that fail? */
 static bool fails(enum wf_nth_kind kind, const char *name)
 {
+	const struct wf_nth_fault *f = &nth.fault;
 	uint64_t number = ++nth.calls[kind];
 
-	if (kind != nth.kind || number < nth.first || number - nth.first >= nth.count)
+	if (kind != f->kind || number < f->first || number - f->first >= f->count)
 		return false;
 	nth.failed++;
 	nth.name = name;
@@ -81,14 +79,14 @@ static bool is_post(const char *call)
 	       !strcmp(call, "fi_recv") || !strcmp(call, "fi_read");
 }
 
-int wf_nth_refuse(const char *call)
+int wf_nth_veto(const char *call)
 {
-	static const int codes[] = { -ENOMEM, -EIO, -EAGAIN };
+	static const int codes[WF_NTH_CODES] = { -ENOMEM, -EIO, -EAGAIN };
+	uint64_t turn = nth.fault.code + nth.failed;
 
 	if (!fails(WF_NTH_FABRIC, call))
 		return 0;
-	/* Each place meets each code, at one number or another. */
-	return codes[(nth.first + nth.failed) % (is_post(call) ? 3 : 2)];
+	return codes[turn % (is_post(call) ? WF_NTH_CODES : WF_NTH_CODES - 1)];
 }
 
 static void *count(void *block)

@@ -19,8 +19,16 @@ enum wf_nth_kind {
 	WF_NTH_KINDS
 };
 
-/* Count from 0 again, and fail calls @first to @first + @count - 1 of @kind; the first call is 1. */
-void wf_nth_fail(enum wf_nth_kind kind, uint64_t first, uint64_t count);
+struct wf_nth_fault {
+	enum wf_nth_kind kind;
+	uint64_t first, count; /* calls number @first and so on; the first one is 1 */
+	unsigned code;         /* of the fabric: which of its codes comes first */
+};
+
+#define WF_NTH_CODES 3 /* -ENOMEM, -EIO, and -EAGAIN where that is allowed */
+
+/* Count from 0 again, and fail those calls. */
+void wf_nth_fail(const struct wf_nth_fault *fault);
 
 /* Calls since then, and how many of them have failed. */
 uint64_t wf_nth_calls(enum wf_nth_kind kind);
@@ -30,7 +38,7 @@ uint64_t wf_nth_failed(void);
 const char *wf_nth_name(void);
 
 /* For the fake's knob: what @call is to return. */
-int wf_nth_refuse(const char *call);
+int wf_nth_veto(const char *call);
 
 /* Blocks of memory that are there now, of the library's and of the program's. */
 size_t wf_nth_blocks(void);

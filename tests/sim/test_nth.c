@@ -6,7 +6,7 @@
  * crashes, hangs or leaks; a call that fails says so with a sentence and can be
  * repeated; an operation ends once and in time; in the end all has gone well.
  *
- * test_nth SHAPE KIND N COUNT does one of them again, as a failure prints it.
+ * test_nth SHAPE KIND N COUNT CODE does one of them again, as a failure prints it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include <rdma/fi_domain.h>
+
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/world.h"
@@ -28,7 +30,6 @@
 #define S WF_NS_PER_S
 #define SMALL 100            /* in one frame */
 #define BIG (130 * KIB)      /* pulled, in three chunks */
-#define SPELL 12             /* calls that fail in a row */
 #define DEADLINE_NS (5 * S)  /* far beyond what anything here takes */
 #define CANARY 0xee
 
@@ -40,7 +41,7 @@ struct trip {
 	struct weft_op *op;
 	unsigned outcomes;
 	enum weft_status status, want;
-	uint64_t ended_ns;
+	uint64_t begun_ns, ended_ns;
 	uint8_t *source; /* spoilt when the operation has ended: nobody may read it then */
 	size_t source_bytes;
 	uint8_t *target; /* the same, if nothing came */
@@ -102,6 +103,7 @@ static void ended(struct weft_op *op, void *arg)
 
 static struct weft_op_options options_of(struct trip *t)
 {
+	t->begun_ns = wf_clock_now();
 	return (struct weft_op_options){
 		.size = sizeof(struct weft_op_options),
 		.timeout_ns = DEADLINE_NS,
@@ -453,9 +455,11 @@ static void try(bool (*attempt)(void))
 
 static void open_nodes(enum wf_world_shape shape)
 {
+	/* A connected rail as tcp's, a shared one as efa's, which has to register what it sends. */
 	const struct wf_fake fake = {
 		.seed = 1, .delay_min_ns = 5 * WF_NS_PER_US, .delay_max_ns = 50 * WF_NS_PER_US,
-		.refuse = wf_nth_refuse,
+		.mr_mode = shape == WF_WORLD_SHARED ? FI_MR_LOCAL | FI_MR_VIRT_ADDR : 0,
+		.veto = wf_nth_veto,
 	};
 	unsigned number;
 
@@ -536,8 +540,7 @@ static void run_script(enum wf_world_shape shape)
 
 static bool is_child;
 
-static unsigned try_one(enum wf_world_shape shape, enum wf_nth_kind kind, uint64_t n,
-			uint64_t count)
+static unsigned try_one(enum wf_world_shape shape, struct wf_nth_fault fault)
 {
 	int status = 0;
 	pid_t child;
@@ -547,8 +550,8 @@ static unsigned try_one(enum wf_world_shape shape, enum wf_nth_kind kind, uint64
 	assert_true(child >= 0);
 	if (!child) {
 		is_child = true;
-		spell = count;
-		wf_nth_fail(kind, n, count);
+		spell = fault.count;
+		wf_nth_fail(&fault);
 		/* An assertion that fails leaves by main, with a status of its own. */
 		run_script(shape);
 		exit(0);
@@ -556,26 +559,38 @@ static unsigned try_one(enum wf_world_shape shape, enum wf_nth_kind kind, uint64
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (!status)
 		return 0;
-	print_error("failed: test_nth %s %s %llu %llu does it again\n", shapes[shape], kinds[kind],
-		    (unsigned long long)n, (unsigned long long)count);
+	print_error("failed: test_nth %s %s %llu %llu %u does it again\n", shapes[shape],
+		    kinds[fault.kind], (unsigned long long)fault.first,
+		    (unsigned long long)fault.count, fault.code);
 	return 1;
 }
 
 static void fail_each(enum wf_world_shape shape, enum wf_nth_kind kind)
 {
+	/* How many fail in a row. */
+	static const uint64_t rows[] = { 1, 12, 40 };
+	struct wf_nth_fault fault = { .kind = kind };
 	unsigned failed = 0;
 	uint64_t calls;
 
 	if (is_child)
 		return; /* its own run has failed */
-	wf_nth_fail(kind, 0, 0);
+	wf_nth_fail(&fault);
 	run_script(shape);
 	calls = wf_nth_calls(kind);
 	print_message("%llu calls for %s on a %s rail\n", (unsigned long long)calls, kinds[kind],
 		      shapes[shape]);
 	assert_true(calls > 0);
-	for (uint64_t n = 1; n <= calls; n++)
-		failed += try_one(shape, kind, n, 1) + try_one(shape, kind, n, SPELL);
+	for (fault.first = 1; fault.first <= calls; fault.first++) {
+		fault.code = 0;
+		for (size_t i = 0; i < WF_COUNT(rows); i++) {
+			fault.count = rows[i];
+			failed += try_one(shape, fault);
+		}
+		fault.count = 1;
+		for (fault.code = 1; kind == WF_NTH_FABRIC && fault.code < WF_NTH_CODES; fault.code++)
+			failed += try_one(shape, fault);
+	}
 	assert_int_equal(failed, 0);
 }
 
@@ -622,17 +637,72 @@ static void descriptors_fail(void **state)
 	fail_each(WF_WORLD_SAME_HOST, WF_NTH_FILE);
 }
 
+/* A rail that never takes a frame again is given up, and its own sentence is told. */
+
+static const char *refused; /* names of calls */
+
+static int veto(const char *call)
+{
+	return refused && strstr(refused, call) ? -EIO : 0;
+}
+
+static void give_up_a_rail(const char *calls, bool connected, const char *sentence)
+{
+	const struct wf_fake fake = { .seed = 1, .mr_mode = FI_MR_LOCAL, .veto = veto };
+	struct trip t = { 0 };
+	struct weft_op_options options = options_of(&t);
+
+	refused = NULL;
+	wf_world_open(WF_WORLD_SHARED, 2, &fake);
+	if (connected)
+		wf_world_connect(0, 1);
+	refused = calls;
+	assert_int_equal(weft_ping(wf_world_peer(0, 1), &options, &t.op), 0);
+	assert_true(wf_world_run(all_ended, &(struct trips){ &t, 1 }, 2 * DEADLINE_NS));
+	assert_int_equal(t.status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_op_message(t.op), sentence));
+	assert_true(t.ended_ns < t.begun_ns + DEADLINE_NS);
+	weft_op_free(t.op);
+	refused = NULL;
+	wf_world_connect(0, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_rail_that_registers_no_frames_is_given_up(void **state)
+{
+	(void)state;
+	if (!is_child)
+		give_up_a_rail("fi_mr_reg", false, "registering");
+}
+
+static void a_rail_that_sends_no_frames_is_given_up(void **state)
+{
+	(void)state;
+	if (!is_child)
+		give_up_a_rail("fi_send fi_inject", true, "it refuses a frame");
+}
+
+static unsigned index_of(const char *const *names, unsigned count, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < count - 1 && strcmp(names[i], name))
+		i++;
+	return i;
+}
+
 static int one_again(char **argv)
 {
-	size_t shape = 0, kind = 0;
+	struct wf_nth_fault fault = {
+		.kind = (enum wf_nth_kind)index_of(kinds, WF_COUNT(kinds), argv[2]),
+		.first = strtoull(argv[3], NULL, 0),
+		.count = strtoull(argv[4], NULL, 0),
+		.code = (unsigned)atoi(argv[5]),
+	};
 
-	while (shape < WF_COUNT(shapes) - 1 && strcmp(argv[1], shapes[shape]))
-		shape++;
-	while (kind < WF_COUNT(kinds) - 1 && strcmp(argv[2], kinds[kind]))
-		kind++;
-	spell = strtoull(argv[4], NULL, 0);
-	wf_nth_fail((enum wf_nth_kind)kind, strtoull(argv[3], NULL, 0), spell);
-	run_script((enum wf_world_shape)shape);
+	spell = fault.count;
+	wf_nth_fail(&fault);
+	run_script((enum wf_world_shape)index_of(shapes, WF_COUNT(shapes), argv[1]));
 	return 0;
 }
 
@@ -646,9 +716,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_fabric_fails_on_a_shared_rail),
 		cmocka_unit_test(the_fabric_fails_on_one_host),
 		cmocka_unit_test(descriptors_fail),
+		cmocka_unit_test(a_rail_that_registers_no_frames_is_given_up),
+		cmocka_unit_test(a_rail_that_sends_no_frames_is_given_up),
 	};
 
-	if (argc == 5)
+	if (argc == 6)
 		return one_again(argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
