@@ -235,24 +235,42 @@ static int reserve(struct wf_conn *c, size_t count)
 	return 0;
 }
 
+/* Write what the socket takes of the @count bytes.  How many that is. */
+static size_t write_now(struct wf_conn *c, const uint8_t *bytes, size_t count)
+{
+	ssize_t sent = wf_socket_write(c->socket, bytes, count);
+
+	if (sent < 0 && sent != -EAGAIN)
+		c->mute = true;
+	return sent > 0 ? (size_t)sent : 0;
+}
+
 int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
 {
 	uint8_t bytes[WF_GREET_BYTES_MAX];
 	int length = wf_greet_put(greet, bytes);
+	size_t rest, sent = 0;
 	int err;
 
 	if (length < 0)
 		return length;
 	/* The stream has ended and the next poll says so; till then it swallows. */
-	if (!c->socket || c->closing || c->mute)
+	if (!c->socket || c->closing || c->mute || c->torn)
 		return 0;
-	err = reserve(c, (size_t)length);
-	if (err)
-		return err;
-	memcpy(c->out + c->out_at + c->out_count, bytes, (size_t)length);
-	c->out_count += (size_t)length;
 	/* Behind others it waits for its turn; before a dial is through, for that. */
-	if (!c->dialling && c->out_count == (size_t)length)
-		wf_conn_flush(c);
-	return 0;
+	if (!c->dialling && !c->out_count)
+		sent = write_now(c, bytes, (size_t)length);
+	rest = (size_t)length - sent;
+	if (!rest || c->mute)
+		return 0;
+	err = reserve(c, rest);
+	if (!err) {
+		memcpy(c->out + c->out_at + c->out_count, bytes + sent, rest);
+		c->out_count += rest;
+	} else if (sent) {
+		c->torn = true;
+	}
+	if (!c->dialling)
+		wf_socket_want(c->socket, WF_SOCKET_READABLE | WF_SOCKET_WRITABLE);
+	return err;
 }

@@ -35,6 +35,7 @@ struct wf_conn {
 	bool stranger; /* stands in lists->strangers */
 	bool dialled, dialling, closing;
 	bool mute; /* writing has failed; reading finds the end and says how */
+	bool torn; /* part of a message is out and there is no memory for the rest: it must end */
 	uint64_t until_ns; /* of strangers and closing ones; 0: the next poll sets it */
 
 	uint8_t prefix[WF_GREET_PREFIX_BYTES];

@@ -100,7 +100,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	struct wf_worker *w = link->worker;
 	uint64_t pause = link->dial_pause_ns;
 
-	if (w->now_ns >= link->dial_until_ns) {
+	if (w->now_ns >= link->dial_until_ns || (link->met && e->code == -ECONNREFUSED)) {
 		struct wf_error why;
 
 		wf_error_set(&why, -EHOSTUNREACH, "%s can't be reached: %s", wf_link_label(link),
@@ -309,7 +309,9 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		return;
 	}
 	if (!hello->link) {
-		/* It knows a link of ours that we have given up; it will find out. */
+		/* It lives, and knows a link of ours that we have given up; it will find out. */
+		if (!link->dial_until_ns)
+			link->dial_until_ns = w->now_ns + w->options.connect_ns;
 		wf_error_set(&e, -EALREADY, "the peer holds on to an earlier link");
 		wf_link_get(link);
 		wf_link_close_conn(link);
@@ -351,6 +353,7 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 	struct wf_greet greet;
 	struct wf_link *link;
 	struct wf_error e;
+	struct wf_link *other;
 	bool known;
 	int err;
 
@@ -362,8 +365,14 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		refuse(conn, WEFT_INVALID_ARGUMENT, "that address is this node's own");
 		return;
 	}
-	known = wf_link_find(w, hello->incarnation, NULL) &&
-		memcmp(w->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
+	other = wf_link_find(w, hello->incarnation, NULL);
+	if (other && other->was_up && !other->conn) {
+		wf_error_set(&e, -ECONNRESET, "%s has given up an earlier link",
+			     wf_link_label(other));
+		wf_link_die(other, &e);
+		other = NULL;
+	}
+	known = other && memcmp(w->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
 	err = wf_link_create(w, &link);
 	if (err) {
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");

@@ -179,11 +179,18 @@ static void finish_dial(struct wf_door *door, struct wf_conn *conn)
 
 static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 {
+	struct wf_error e = { 0 };
+
 	/* An event of this batch may have closed it before its own came. */
 	if (!conn->socket)
 		return;
 	if (conn->dialling) {
 		finish_dial(door, conn);
+		return;
+	}
+	if (conn->torn) {
+		wf_error_set(&e, -ENOMEM, "a message to %s: out of memory", conn->remote);
+		end(door, conn, &e);
 		return;
 	}
 	/* Reading first: what the peer said before it left is heard. */
