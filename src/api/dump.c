@@ -126,11 +126,18 @@ static void write_links(FILE *out, const struct wf_worker *w)
 	}
 }
 
+static void write_steps(FILE *out, const struct wf_channels *c)
+{
+	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
+		c->arrival_count, c->aborted.count, c->ended.count);
+}
+
 static void write_inside(FILE *out, struct weft_node *node)
 {
 	write_node(out, node);
 	write_links(out, &node->worker);
 	write_ops(out, node, true);
+	write_steps(out, &node->channels);
 	write_pool(out, node);
 	write_events(out, node);
 }

@@ -285,6 +285,19 @@ void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+void wf_pool_describe(struct wf_pool *pool, uint64_t bytes, char text[WF_POOL_TEXT_BYTES])
+{
+	uint64_t used_bytes;
+
+	pthread_mutex_lock(&pool->lock);
+	used_bytes = pool->used_bytes;
+	pthread_mutex_unlock(&pool->lock);
+	(void)snprintf(text, WF_POOL_TEXT_BYTES,
+		       "%llu bytes of the pool are waited for: %llu of %llu are in use (WEFT_POOL_BYTES)",
+		       (unsigned long long)bytes, (unsigned long long)used_bytes,
+		       (unsigned long long)pool->budget_bytes);
+}
+
 /* Slabs that nobody uses lose their registrations, so that they can make room for others. */
 static bool unregister_unused(struct wf_pool *pool)
 {
@@ -299,19 +312,6 @@ static bool unregister_unused(struct wf_pool *pool)
 		any = true;
 	}
 	return any;
-}
-
-void wf_pool_describe(struct wf_pool *pool, uint64_t bytes, char text[WF_POOL_TEXT_BYTES])
-{
-	uint64_t used_bytes;
-
-	pthread_mutex_lock(&pool->lock);
-	used_bytes = pool->used_bytes;
-	pthread_mutex_unlock(&pool->lock);
-	(void)snprintf(text, WF_POOL_TEXT_BYTES,
-		       "%llu bytes of the pool are waited for: %llu of %llu are in use (WEFT_POOL_BYTES)",
-		       (unsigned long long)bytes, (unsigned long long)used_bytes,
-		       (unsigned long long)pool->budget_bytes);
 }
 
 void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter)

@@ -99,6 +99,8 @@ static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struc
 
 	wf_step_error(fresh, &e);
 	wf_log(&c->worker->log, WF_LOG_INFO, "%s", e.text);
+	wf_recorder_add(&c->worker->recorder, WF_RECORDER_STEP_ABORT, from ? from->number : 0,
+			fresh->number, (uint64_t)e.code);
 	if (passed_on)
 		tell_all(c, fresh, from);
 	stop_step(c, fresh, &e, passed_on, from);
@@ -126,6 +128,7 @@ void wf_ending_end(struct wf_channels *c, struct wf_step *fresh)
 	kept = !wf_steps_add(&c->ended, fresh, c->worker->now_ns);
 	wf_step_error(fresh, &e);
 	e.code = -ECANCELED; /* of what was begun before */
+	wf_recorder_add(&c->worker->recorder, WF_RECORDER_STEP_END, 0, fresh->number, 0);
 	stop_step(c, fresh, &e, false, NULL);
 	if (!kept)
 		wf_step_free(fresh);

@@ -1076,6 +1076,98 @@ static void do_swallow(struct pair *side, char *arguments)
 	weft_op_free(op);
 }
 
+/* Steps. */
+
+/* A receive and a send of step 5 that nobody meets; how they end. */
+static void do_lonely(struct pair *side, char *arguments)
+{
+	struct pair_send send = pair_send(side->peer, 5, "lonely send", 3 * MIB, 1);
+	struct weft_op *recv = pair_recv(side->node, NULL, 5, "lonely receive");
+
+	(void)arguments;
+	need(!weft_wait(recv, PAIR_LIMIT_NS));
+	need(!weft_wait(send.op, PAIR_LIMIT_NS));
+	need(!strcmp(weft_op_message(recv), weft_op_message(send.op)));
+	snprintf(side->reply, sizeof(side->reply), "%s %s: %s",
+		 weft_status_name(weft_op_status(recv)), weft_status_name(weft_op_status(send.op)),
+		 weft_op_message(recv));
+	weft_op_free(recv);
+	weft_op_free(send.op);
+	free(send.bytes);
+}
+
+static void an_abort_ends_a_step_on_both_sides(void **state)
+{
+	struct pair_send send;
+	struct weft_op *recv;
+	struct pair pair;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		pair_ping(pair.peer);
+		recv = pair_recv(pair.node, pair.peer, 5, "k");
+		send = pair_send(pair.peer, 5, "k", 3 * MIB, 1);
+		pair_say(&pair.other, "lonely");
+		pair_sleep_ms(20); /* what is begun later ends so, too */
+		assert_int_equal(weft_step_abort(pair.node, 5, WEFT_DATA_LOSS, "nan"), 0);
+		pair_ended(recv, WEFT_DATA_LOSS);
+		pair_ended(send.op, WEFT_DATA_LOSS);
+		assert_string_equal(weft_op_message(send.op), "step 5 was aborted: nan");
+		assert_string_equal(pair_hear(&pair.other),
+				    "DATA_LOSS DATA_LOSS: step 5 was aborted: nan");
+		weft_op_free(recv);
+		weft_op_free(send.op);
+		free(send.bytes);
+
+		/* In the middle of a pull. */
+		send = pair_send(pair.peer, 1, "k", 64 * MIB, 1);
+		pair_say(&pair.other, "swallow");
+		pair_sleep_ms(5);
+		assert_int_equal(weft_step_abort(pair.node, 1, WEFT_DATA_LOSS, "nan"), 0);
+		assert_int_equal(weft_wait(send.op, PAIR_LIMIT_NS), 0);
+		/* Success is allowed, but then it is both sides'. */
+		if (weft_op_status(send.op) != WEFT_OK)
+			assert_int_equal(weft_op_status(send.op), WEFT_DATA_LOSS);
+		assert_string_equal(pair_hear(&pair.other),
+				    weft_status_name(weft_op_status(send.op)));
+		weft_op_free(send.op);
+		free(send.bytes);
+
+		pair_do(&pair.other, "send 2 k 2000000 5");
+		pair_received(pair_recv(pair.node, NULL, 2, "k"), 2000000, 5);
+		pair_do(&pair.other, "finish");
+		pair_close(&pair);
+	}
+}
+
+static void an_ended_step_takes_nothing_more(void **state)
+{
+	struct weft_counters counters = { .size = sizeof(counters) };
+	struct pair pair;
+	uint64_t before;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		pair_do(&pair.other, "send 1 k 1000 1");
+		pair_do(&pair.other, "finish");
+		pair_do(&pair.other, "ping");
+		assert_int_equal(weft_node_counters(pair.node, &counters), 0);
+		before = counters.late_dropped;
+		assert_int_equal(weft_step_end(pair.node, 1), 0);
+		assert_string_equal(pair_do(&pair.other, "any_end %zu", 3 * MIB),
+				    "FAILED_PRECONDITION");
+		assert_int_equal(weft_node_counters(pair.node, &counters), 0);
+		assert_int_equal(counters.late_dropped, before + 2);
+
+		pair_do(&pair.other, "send 2 k 2000000 5");
+		pair_received(pair_recv(pair.node, NULL, 2, "k"), 2000000, 5);
+		pair_do(&pair.other, "finish");
+		pair_close(&pair);
+	}
+}
+
 /* Memory. */
 
 static void receives_wait_for_memory_of_the_pool(void **state)
@@ -1594,7 +1686,7 @@ static const struct pair_command commands[] = {
 	{ "long_key", do_long_key }, { "shapes", do_shapes },	{ "empty", do_empty },
 	{ "strided", do_strided },   { "many", do_many },	{ "exchange", do_exchange },
 	{ "cross", do_cross },	     { "drain", do_drain },
-	{ "swallow", do_swallow },   { "any_end", do_any_end }, { NULL, NULL },
+	{ "swallow", do_swallow },   { "any_end", do_any_end }, { "lonely", do_lonely }, { NULL, NULL },
 };
 
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
@@ -1626,6 +1718,8 @@ int main(int argc, char **argv)
 		TEST(what_is_queued_or_offered_can_be_cancelled),
 		TEST(a_cancelled_pull_leaves_its_buffer_alone),
 		TEST(a_send_cancelled_while_it_is_pulled_ends_once),
+		TEST(an_abort_ends_a_step_on_both_sides),
+		TEST(an_ended_step_takes_nothing_more),
 		TEST(receives_wait_for_memory_of_the_pool),
 		TEST(what_exceeds_the_pool_names_the_setting),
 		TEST(an_event_loop_may_drive_a_node),
