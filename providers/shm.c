@@ -12,10 +12,10 @@ static const struct wf_quirk shm_quirks[] = {
 	{ .kind = WF_QUIRK_READ_LOCKS,
 	  .why = "fi_read holds the owner's lock while it copies: a reader killed inside "
 		 "leaves the owner spinning for ever",
-	  .test = "tests/fabric/test_rail.c" },
+	  .test = "tests/fabric/test_truths.c" },
 	{ .kind = WF_QUIRK_UNIQUE_NAME,
 	  .why = "names come from the pid; a clash deletes the owner's region",
-	  .test = "tests/fabric/test_rail.c" },
+	  .test = "tests/fabric/test_truths.c" },
 	{ .kind = WF_QUIRK_NONE },
 };
 

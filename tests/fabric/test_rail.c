@@ -648,6 +648,43 @@ static void closing_under_a_read_hurts_no_other_peer(void **state)
 	end(w);
 }
 
+/* A key that is not (or no longer) there may cost the connection, and no other one. */
+static void a_wrong_key_costs_its_own_connection_at_most(void **state)
+{
+	struct world *w = begin(state);
+	bool connected = wf_rail_caps(w->rail)->connected;
+	uint64_t until = wf_clock_now() + LIMIT_NS;
+	struct child c, other;
+	struct wf_ep *ep, *other_ep;
+	struct body body;
+
+	spawn(w, &c);
+	spawn(w, &other);
+	other_ep = join(w, &other);
+	echo(w, other_ep, 1000);
+	ep = join(w, &c);
+	body = body_of(w, ep);
+	body.key ^= 0x5555;
+	start_read(w, ep, &body, 64 * KIB);
+	while (!w->closed && !w->reads) {
+		hear(w);
+		assert_true(wf_clock_now() < until);
+	}
+	assert_true(w->closed ? w->closed_ep == ep : w->read_status != 0);
+	assert_int_equal(w->into[0], 0);
+	echo(w, other_ep, 1000);
+
+	/* And there is a new one. */
+	if (connected) {
+		wf_ep_close(ep);
+		ep = join(w, &c);
+	}
+	echo(w, ep, 1000);
+	reap(&c, true);
+	reap(&other, true);
+	end(w);
+}
+
 static void a_new_endpoint_takes_the_place_of_a_stuck_one(void **state)
 {
 	struct world *w = begin(state);
@@ -749,6 +786,10 @@ int main(int argc, char **argv)
 		ON("net", a_killed_peer_closes_its_connection_and_no_slot_is_lost),
 		/* Not net: there it does, and the link waits for its reads first. */
 		ON("tcp", closing_under_a_read_hurts_no_other_peer),
+		/* Not shm: no provider looks at a key there, and weft reads by itself. */
+		ON("tcp", a_wrong_key_costs_its_own_connection_at_most),
+		ON("net", a_wrong_key_costs_its_own_connection_at_most),
+		ON("sockets", a_wrong_key_costs_its_own_connection_at_most),
 		EVERY(a_new_endpoint_takes_the_place_of_a_stuck_one),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
