@@ -32,7 +32,9 @@
 #define LOST_NS (600 * MS)   /* silence of 300 ms, counted in beats of 100, or no redial for 500 */
 #define CONNECT_NS (2500 * MS) /* for a peer that is not there yet; a lost SYN costs 1 s */
 
-enum way_to_end { BY_DEADLINE, BY_CANCEL, BY_KILL, BY_FREEZE, BY_PART, BY_NOTHING, BY_BLINK, WAYS };
+enum way_to_end {
+	BY_DEADLINE, BY_CANCEL, BY_ABORT, BY_KILL, BY_FREEZE, BY_PART, BY_NOTHING, BY_BLINK, WAYS
+};
 
 struct row {
 	const char *name;
@@ -510,6 +512,8 @@ static void strike(enum way_to_end way)
 		talk_to(1);
 	if (way == BY_CANCEL)
 		weft_cancel(subject.op);
+	else if (way == BY_ABORT)
+		assert_int_equal(weft_step_abort(wf_world_node(0), STEP, WEFT_DATA_LOSS, NULL), 0);
 	else if (way == BY_KILL)
 		wf_world_kill(1);
 	else if (way == BY_FREEZE)
@@ -539,6 +543,8 @@ static enum weft_status status_of(const struct row *row, enum way_to_end way)
 		return row->kind == NO_MEMORY ? WEFT_RESOURCE_EXHAUSTED : WEFT_DEADLINE_EXCEEDED;
 	case BY_CANCEL:
 		return WEFT_CANCELLED;
+	case BY_ABORT:
+		return WEFT_DATA_LOSS;
 	case BY_NOTHING:
 	case BY_BLINK:
 		return WEFT_OK;
@@ -556,6 +562,7 @@ static uint64_t due_ns(const struct row *row, enum way_to_end way)
 	case BY_DEADLINE:
 		return subject.started_ns + LIMIT_NS + bound_ns;
 	case BY_CANCEL:
+	case BY_ABORT:
 		return wf_clock_now() + bound_ns;
 	case BY_NOTHING:
 	case BY_BLINK:
@@ -692,7 +699,8 @@ static void it_ends_once_in_time_and_quietly(void **state)
 int main(int argc, char **argv)
 {
 	static const char *const way_names[] = {
-		[BY_DEADLINE] = "deadline", [BY_CANCEL] = "cancel", [BY_KILL] = "kill",
+		[BY_DEADLINE] = "deadline", [BY_CANCEL] = "cancel", [BY_ABORT] = "abort",
+		[BY_KILL] = "kill",
 		[BY_FREEZE] = "freeze", [BY_PART] = "part", [BY_NOTHING] = "door_reset",
 		[BY_BLINK] = "short_part",
 	};
@@ -710,6 +718,9 @@ int main(int argc, char **argv)
 		/* There a read is one copy, done when its call returns; and nothing comes between. */
 		if (t->shape == WF_WORLD_SAME_HOST &&
 		    (t->row->kind == STUCK || t->way == BY_PART || t->way == BY_BLINK))
+			continue;
+		/* Calls belong to no step. */
+		if (t->way == BY_ABORT && !strncmp(t->row->name, "call", 4))
 			continue;
 		/* What is stuck for good ends by its deadline, not by a door. */
 		if (t->row->kind == STUCK && status_of(t->row, t->way) == WEFT_OK)
