@@ -93,7 +93,7 @@ static void beat_in(struct wf_link *link, uint64_t ns)
 
 void wf_live_start(struct wf_link *link)
 {
-	if (link->beat_timer.armed || !waiting(link))
+	if (WF_SILENT || link->beat_timer.armed || !waiting(link))
 		return;
 	link->beat_sent_ns = 0;
 	beat_in(link, link->worker->options.heartbeat_ns);

@@ -28,6 +28,13 @@
 /* The struct of @type whose @member is at @ptr. */
 #define WF_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
+/* A build without flight recorder and heartbeats, for tests/bench/cost alone: what do they cost? */
+#ifdef WF_BENCH_SILENT
+#define WF_SILENT true
+#else
+#define WF_SILENT false
+#endif
+
 #define WF_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 #endif

@@ -19,13 +19,6 @@
 #define WF_RECORDER_EVENTS 4096u /* 128 KiB: a second of calls, minutes of a hang; a power of two */
 #define WF_RECORDER_TEXT_BYTES 160
 
-/* What recorder and heartbeats cost is measured against a build without them: tests/bench/cost. */
-#ifdef WF_BENCH_SILENT
-#define WF_RECORDER_SILENT true
-#else
-#define WF_RECORDER_SILENT false
-#endif
-
 /* What the two numbers of each mean stands in recorder.c, as the text that is printed. */
 enum wf_recorder_kind {
 	WF_RECORDER_NONE,
@@ -120,7 +113,7 @@ static inline void wf_recorder_add(struct wf_recorder *r, enum wf_recorder_kind 
 	struct wf_recorder_slot *slot;
 	uint64_t count;
 
-	if (WF_RECORDER_SILENT || !r)
+	if (WF_SILENT || !r)
 		return;
 	count = atomic_load_explicit(&r->count, memory_order_relaxed);
 	slot = &r->slots[count % WF_RECORDER_EVENTS];
@@ -140,7 +133,7 @@ static inline void wf_recorder_add(struct wf_recorder *r, enum wf_recorder_kind 
 static inline void wf_recorder_enter(struct wf_recorder *r, const char *call,
 				     const char *provider)
 {
-	if (WF_RECORDER_SILENT || !r)
+	if (WF_SILENT || !r)
 		return;
 	atomic_store_explicit(&r->provider, provider, memory_order_relaxed);
 	atomic_store_explicit(&r->call, call, memory_order_release);
@@ -148,7 +141,7 @@ static inline void wf_recorder_enter(struct wf_recorder *r, const char *call,
 
 static inline void wf_recorder_leave(struct wf_recorder *r)
 {
-	if (WF_RECORDER_SILENT || !r)
+	if (WF_SILENT || !r)
 		return;
 	atomic_store_explicit(&r->call, NULL, memory_order_relaxed);
 }
