@@ -21,9 +21,9 @@ static void add(char text[WF_DESCRIBE_BYTES], const char *format, ...)
 	va_end(args);
 }
 
-/* A key is bytes, and need not be text. */
-static void add_channel(char text[WF_DESCRIBE_BYTES], uint64_t step, const void *key,
-			size_t key_bytes)
+/* Where a tensor belongs, added to @text.  A key is bytes, and need not be text. */
+void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
+			 char text[WF_DESCRIBE_BYTES])
 {
 	char shown[KEY_SHOWN + 1];
 	size_t count = WF_MIN(key_bytes, (size_t)KEY_SHOWN);
@@ -51,11 +51,12 @@ void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	text[0] = '\0';
 	add(text, "%s", kinds[op->kind]);
 	if (op->kind == WF_OP_SEND) {
-		add_channel(text, send->sending.step, send->sending.key, send->sending.key_bytes);
+		wf_describe_channel(send->sending.step, send->sending.key, send->sending.key_bytes,
+				    text);
 		add(text, " %llu bytes", (unsigned long long)send->sending.parcel.body_bytes);
 	} else if (op->kind == WF_OP_RECV) {
-		add_channel(text, recv->receiving.step, recv->receiving.key,
-			    recv->receiving.key_bytes);
+		wf_describe_channel(recv->receiving.step, recv->receiving.key,
+				    recv->receiving.key_bytes, text);
 	} else if (op->kind == WF_OP_CALL) {
 		add(text, " %s/%s %zu bytes", op->call.service_name, op->call.method_name,
 		    op->call.request_bytes);

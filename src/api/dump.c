@@ -14,6 +14,7 @@
 
 #include "util/clock.h"
 
+#define UNMATCHED_SHOWN 64 /* of what may be a million */
 #define ANSWER_NS WF_NS_PER_S /* how long the worker may take: it turns within a second, asleep or not */
 
 /* Held by who asks and by the worker, whichever is later. */
@@ -126,10 +127,54 @@ static void write_links(FILE *out, const struct wf_worker *w)
 	}
 }
 
-static void write_steps(FILE *out, const struct wf_channels *c)
+static void write_served(FILE *out, const struct weft_node *node)
 {
+	struct wf_map_node *at = NULL;
+	char text[WF_DESCRIBE_BYTES];
+
+	while ((at = wf_map_next(&node->serving.map, at))) {
+		wf_served_describe(WF_CONTAINER(at, struct wf_served, node), text, sizeof(text));
+		fprintf(out, "call to serve: %s\n", text);
+	}
+}
+
+/* Tensors that nobody receives: a wrong step or key shows here. */
+struct unmatched {
+	FILE *out;
+	uint64_t now_ns;
+	unsigned count;
+};
+
+static void write_tensor(void *ctx, const struct wf_tensor_record *t, const struct wf_link *from,
+			 uint64_t since_ns)
+{
+	char text[WF_DESCRIBE_BYTES] = "";
+	struct unmatched *u = ctx;
+
+	if (++u->count > UNMATCHED_SHOWN)
+		return;
+	wf_describe_channel(t->step, t->key, t->key_bytes, text);
+	fprintf(u->out, "not received:%s %llu bytes from %s, come %.1f s ago\n", text,
+		(unsigned long long)t->body.bytes, wf_link_label(from),
+		((double)u->now_ns - (double)since_ns) / WF_NS_PER_S);
+}
+
+static void write_channels(FILE *out, const struct weft_node *node)
+{
+	const struct wf_channels *c = &node->channels;
+	struct unmatched u = { .out = out, .now_ns = node->worker.now_ns };
+
 	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
 		c->arrival_count, c->aborted.count, c->ended.count);
+	wf_channels_unmatched(c, write_tensor, &u);
+	if (u.count > UNMATCHED_SHOWN)
+		fprintf(out, "not received: %u more\n", u.count - UNMATCHED_SHOWN);
+	WF_LIST_EACH(at, &c->aborted.by_age) {
+		struct wf_error e;
+
+		wf_step_error(WF_CONTAINER(at, struct wf_step, node), &e);
+		fprintf(out, "%s\n", e.text);
+	}
 }
 
 static void write_inside(FILE *out, struct weft_node *node)
@@ -137,7 +182,8 @@ static void write_inside(FILE *out, struct weft_node *node)
 	write_node(out, node);
 	write_links(out, &node->worker);
 	write_ops(out, node, true);
-	write_steps(out, &node->channels);
+	write_served(out, node);
+	write_channels(out, node);
 	write_pool(out, node);
 	write_events(out, node);
 }

@@ -147,6 +147,8 @@ void wf_op_path_set(struct weft_op *op, const char *provider, enum wf_body_way w
 
 /* describe.c: operations in words */
 #define WF_DESCRIBE_BYTES 1000
+void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
+			 char text[WF_DESCRIBE_BYTES]);
 void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
 void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
 uint64_t wf_describe_progress(const struct weft_op *op);

@@ -367,3 +367,20 @@ void wf_served_down(struct wf_serving *serving, struct wf_link *link)
 			atomic_store(&s->cancelled, true);
 	}
 }
+
+void wf_served_describe(const struct wf_served *s, char *text, size_t bytes)
+{
+	const char *peer = wf_link_label(wf_link_real(s->link));
+	bool found = s->service && s->method >= 0;
+	char wait[WF_ERROR_BYTES] = "its reply is about to leave";
+
+	if (s->parcel.state != WF_PARCEL_ENDED)
+		wf_parcel_describe(&s->parcel, wait, sizeof(wait));
+	else if (s->handled)
+		(void)snprintf(wait, sizeof(wait), "the handler has not replied");
+	else if (s->answer)
+		wf_pull_describe(&s->pull, wait, sizeof(wait));
+	(void)snprintf(text, bytes, "%s/%s from %s: %s%s", found ? s->service->name : "unknown",
+		       found ? s->service->method_name(s->service, s->method) : "unknown", peer,
+		       wait, atomic_load(&s->cancelled) ? ", and the caller has given up" : "");
+}

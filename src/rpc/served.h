@@ -27,6 +27,8 @@ struct wf_service {
 	const char *name;
 	/* The method's number; -ENOENT: there is none of that name. */
 	int (*find)(struct wf_service *service, const char *method, size_t bytes);
+	/* The name of a method that was found. */
+	const char *(*method_name)(const struct wf_service *service, int method);
 	/* The request is whole.  Runs as a notice, outside the library's own work. */
 	void (*handle)(struct wf_service *service, int method, struct wf_served *served,
 		       const uint8_t *request, size_t bytes);
@@ -83,6 +85,9 @@ int wf_served_reply(struct wf_served *served, enum weft_status status, const cha
 
 /* Until the caller's deadline; 0 when it has passed, UINT64_MAX when there is none.  Threads: any, callback. */
 uint64_t wf_served_left_ns(const struct wf_served *served);
+
+/* For people: what it is, and who has to do something about it. */
+void wf_served_describe(const struct wf_served *served, char *text, size_t bytes);
 
 /* A CALL record; a CANCEL record.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,

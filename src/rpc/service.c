@@ -32,6 +32,11 @@ static int find(struct wf_service *base, const char *method, size_t bytes)
 	return -ENOENT;
 }
 
+static const char *method_name(const struct wf_service *base, int method)
+{
+	return WF_CONTAINER(base, struct wf_pb_service, base)->service->descriptor->methods[method].name;
+}
+
 /* What a handler calls with its reply. */
 static void closure(const ProtobufCMessage *message, void *closure_data)
 {
@@ -91,6 +96,7 @@ void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
 	s->service = service;
 	s->base.name = service->descriptor->name;
 	s->base.find = find;
+	s->base.method_name = method_name;
 	s->base.handle = handle;
 }
 

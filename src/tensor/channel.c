@@ -634,6 +634,21 @@ void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes
 	}
 }
 
+void wf_channels_unmatched(const struct wf_channels *c,
+			   void (*each)(void *ctx, const struct wf_tensor_record *t,
+					const struct wf_link *from, uint64_t since_ns),
+			   void *ctx)
+{
+	WF_LIST_EACH(node, &c->kept) {
+		const struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
+		struct wf_tensor_record t = a->record;
+
+		/* The record's own was in the frame. */
+		t.key = a->channel->key;
+		each(ctx, &t, a->link, a->since_ns);
+	}
+}
+
 uint64_t wf_channels_progress(const struct wf_receiving *r)
 {
 	uint64_t got_bytes = r->state == WF_RECEIVING_PULLING ? r->pull.got_bytes : 0;

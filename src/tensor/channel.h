@@ -96,6 +96,12 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
 void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes);
 uint64_t wf_channels_progress(const struct wf_receiving *r);
 
+/* The tensors that came, @from at @since_ns, and wait for a receive; the oldest first. */
+void wf_channels_unmatched(const struct wf_channels *c,
+			   void (*each)(void *ctx, const struct wf_tensor_record *t,
+					const struct wf_link *from, uint64_t since_ns),
+			   void *ctx);
+
 /* Give up what a receive got: shape, link, pool chunk. */
 void wf_channels_release(struct wf_channels *c, struct wf_receiving *r);
 

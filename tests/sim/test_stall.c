@@ -442,6 +442,56 @@ static void with_0_nothing_is_said(void **state)
 	close_world();
 }
 
+static char *dump(unsigned number)
+{
+	size_t bytes;
+	char *text;
+	FILE *out = open_memstream(&text, &bytes);
+
+	assert_non_null(out);
+	assert_int_equal(weft_dump(wf_world_node(number), out), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void check_dump(unsigned number, const char *part)
+{
+	char *text = dump(number);
+
+	if (!strstr(text, part))
+		fail_msg("not in the dump: %s\n%s", part, text);
+	free(text);
+}
+
+/* The other side's dump has what it owes, and what it got and nobody asked for. */
+static void a_dump_shows_what_others_wait_for(void **state)
+{
+	struct wf_flight f, g;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, "1s", NULL);
+	wf_world_connect(0, 1);
+	wf_world_hold(1, true);
+	wf_flight_call(&f, 0, 1, source, SMALL, 0);
+	wf_flight_send(&g, 0, 1, 9, source, SMALL, 0);
+	wf_flight_land(&g, 1, S);
+	wf_world_pass(300 * MS);
+	check_dump(1, "\ncall to serve: sim.Mirror/Reflect from n0: the handler has not replied\n");
+	check_dump(1, "\nnot received: step 9 key \"\" 100 bytes from n0, come 0.3 s ago\n");
+	weft_cancel(f.op);
+	wf_flight_land(&f, 1, S);
+	wf_world_pass(100 * MS);
+	check_dump(1, "the handler has not replied, and the caller has given up\n");
+	wf_world_hold(1, false);
+	assert_int_equal(weft_step_abort(wf_world_node(0), 9, WEFT_ABORTED, "for a test"), 0);
+	wf_world_pass(100 * MS);
+	check_dump(1, "\nstep 9 was aborted: for a test\n");
+	check_dump(1, "link 1: step 9 is aborted: ");
+	wf_flight_free(&f, 1);
+	wf_flight_free(&g, 1);
+	close_world();
+}
+
 /* A dump has the same words, and what happened before. */
 static void a_dump_shows_links_operations_and_events(void **state)
 {
@@ -460,9 +510,6 @@ static void a_dump_shows_links_operations_and_events(void **state)
 		"begins: a receive of step 7\n",
 	};
 	struct wf_flight f, g;
-	size_t bytes;
-	char *text;
-	FILE *out;
 
 	(void)state;
 	open_world(WF_WORLD_CONNECTED, "1s", NULL);
@@ -471,14 +518,8 @@ static void a_dump_shows_links_operations_and_events(void **state)
 	wf_flight_receive(&f, 0, 1, 7, target, SMALL, 0);
 	wf_flight_call(&g, 0, 1, source, SMALL, 0);
 	wf_world_pass(300 * MS);
-	out = open_memstream(&text, &bytes);
-	assert_non_null(out);
-	assert_int_equal(weft_dump(wf_world_node(0), out), 0);
-	assert_int_equal(fclose(out), 0);
 	for (size_t i = 0; i < WF_COUNT(parts); i++)
-		if (!strstr(text, parts[i]))
-			fail_msg("not in the dump: %s\n%s", parts[i], text);
-	free(text);
+		check_dump(0, parts[i]);
 	wf_world_hold(1, false);
 	wf_flight_land(&g, 1, S);
 	wf_flight_free(&g, 1);
@@ -508,6 +549,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_leaves_in_order_is_but_a_note),
 		cmocka_unit_test(many_that_stand_still_are_counted),
 		cmocka_unit_test(with_0_nothing_is_said),
+		cmocka_unit_test(a_dump_shows_what_others_wait_for),
 		cmocka_unit_test(a_dump_shows_links_operations_and_events),
 	};
 
