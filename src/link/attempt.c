@@ -431,6 +431,7 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 			break;
 		/* It may overtake our own CONNECTED, before which nothing may be sent. */
 		link->ponged = true;
+		link->maybe_up = true;
 		if (link->ep_ready && link->state == WF_LINK_TRYING)
 			ping(link, WF_FRAME_PONG);
 		else if (link->ep_ready)
@@ -491,6 +492,9 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 		link->peer.rail_count = hello->rail_count;
 		link->pair_count = 0;
 	}
+	/* What we said of a rail that failed was lost with the door. */
+	if (link->state == WF_LINK_TRYING && !link->dialler && link->was_up && !link->on)
+		send_try(link, WF_GREET_CANNOT, 0, 0, "the rail has failed");
 	if (link->state == WF_LINK_TRYING)
 		wf_attempt_start(link);
 	else if (changed && link->state == WF_LINK_UP &&

@@ -228,7 +228,7 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 		return;
 	link->conn = NULL;
 	/* With our pong it is up for the dialler, who will come back to it. */
-	if (link->was_up || link->resuming || link->ponged)
+	if (link->was_up || link->resuming || link->maybe_up)
 		wf_live_door_closed(link, e);
 	else if (link->dialler)
 		again_or_die(link, e);
