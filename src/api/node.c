@@ -11,6 +11,9 @@
 #include "util/fork.h"
 #include "util/thread.h"
 
+#define RECALL_NS (2 * WF_NS_PER_S)       /* for offers to come back: the bound of a shared rail */
+#define RECALL_TURN_NS (5 * WF_NS_PER_MS)
+
 /* Every open node of the process: for fork alone, and changed under its hold. */
 static struct wf_list all = { &all, &all };
 
@@ -396,6 +399,21 @@ static void let_go(struct weft_node *node)
 		free(WF_CONTAINER(at, struct wf_pb_service, mine));
 }
 
+/*
+ * Peers must have stopped reading before whoever offered the bytes is told that they are
+ * his again: on a shared rail closing our end of it stops nobody.
+ */
+static void take_offers_back(struct weft_node *node)
+{
+	struct wf_worker *w = &node->worker;
+	uint64_t until_ns = w->now_ns + RECALL_NS;
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	while (!wf_transfer_recall(&node->transfer, &e) && w->now_ns < until_ns)
+		wf_worker_wait(w, w->now_ns + RECALL_TURN_NS);
+}
+
 int weft_node_close(struct weft_node *node)
 {
 	if (!node)
@@ -415,6 +433,7 @@ int weft_node_close(struct weft_node *node)
 	/* What was submitted is begun, so that it can end. */
 	wf_worker_poll(&node->worker);
 	wf_channels_cancel(&node->channels);
+	take_offers_back(node);
 	wf_worker_leave(&node->worker);
 	wf_channels_fini(&node->channels);
 	wf_served_fini(&node->serving);

@@ -170,6 +170,17 @@ void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct 
 	} while (node != &t->waiting);
 }
 
+bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
+{
+	struct wf_parcel *p;
+	uint32_t at = 0;
+
+	while ((p = wf_table_next(&t->parcels, &at)))
+		wf_parcel_stop(p, e);
+	at = 0;
+	return !wf_table_next(&t->parcels, &at);
+}
+
 void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on)
 {
 	struct wf_pull *pull;

@@ -42,6 +42,9 @@ void wf_transfer_up(struct wf_transfer *t, struct wf_link *link);
 void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link);
 void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e);
 
+/* Take back every offer, with @e; false: some are not back yet. */
+bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e);
+
 /* A shared rail was opened anew: reads that were stuck on it touch no memory any more. */
 void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on);
 
