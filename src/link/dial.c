@@ -112,6 +112,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	wf_link_record(link, WF_RECORDER_DIAL_FAILED, pause / WF_NS_PER_MS, (uint64_t)e->code);
 	snprintf(link->tried, sizeof(link->tried), "%s", e->text);
 	link->state = WF_LINK_DIALLING;
+	wf_link_renew(link);
 	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
 	/* Between half and all of the pause, so that many peers don't come at once. */
 	pause = pause / 2 + wf_random_u64() % (pause / 2);
@@ -213,6 +214,7 @@ void wf_dial_gone(struct wf_link *link, const struct wf_error *e)
 	} else if (link->watch_count && link->address[0]) {
 		/* Somebody here waits for it, and has the patience of one who dials. */
 		wf_link_forget_peer(link);
+		wf_link_renew(link);
 		wf_dial_start(link);
 	} else {
 		wf_link_die(link, e);

@@ -80,6 +80,7 @@ void wf_live_host_dead(struct wf_link *link);
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
 			     const struct wf_link *except);
 void wf_link_forget_peer(struct wf_link *link);
+void wf_link_renew(struct wf_link *link);
 void wf_link_merge(struct wf_link *link, struct wf_link *into);
 void wf_link_close_conn(struct wf_link *link);
 

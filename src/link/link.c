@@ -248,7 +248,7 @@ void wf_link_forget_peer(struct wf_link *link)
 }
 
 /* A new life needs a new id and token: frames of the old one find nothing. */
-static void renew(struct wf_link *link)
+void wf_link_renew(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
@@ -278,7 +278,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	link->state = link->address[0] ? WF_LINK_IDLE : WF_LINK_GONE;
 	link->dialler = true;
 	link->met = link->met || was_known;
-	renew(link);
+	wf_link_renew(link);
 	wf_link_close_conn(link);
 	w->sink->down(w->sink_ctx, link, &why);
 	wf_link_put(link);
