@@ -33,6 +33,10 @@ static const uint64_t known[] = {
 	182,  /* an offer that was withdrawn while the rail failed waited there for ever */
 	263,  /* of twenty nodes the last to come got no credit */
 	669,  /* a door that was reset in the middle of the first handshake cost all operations */
+	3231, /* the same, in the second attempt */
+	3728, /* word of a failed rail was lost with the door */
+	4078, /* a node closed, and a peer of the same host read on */
+	6319, /* a pong of an earlier connection made a link look up */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
 
