@@ -13,6 +13,7 @@
  * (connected), or before the key alone has to do (shared: the peer is frozen). */
 #define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
 #define QUIET_SHARED_NS WF_LINK_LEASE_NS
+#define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
 
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {
@@ -287,18 +288,32 @@ bool wf_parcel_has_left(const struct wf_parcel *p)
 	return p->sent || (p->state == WF_PARCEL_QUEUED && p->message.done_bytes);
 }
 
+static void leave_again(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+
+	wf_parcel_stop(p, &p->why);
+}
+
+/* @e may be p->why. */
 void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 {
+	struct wf_worker *w = p->transfer->worker;
+
 	p->sent = wf_parcel_has_left(p);
 	switch (p->state) {
 	case WF_PARCEL_WAITING:
 		end(p, e);
 		break;
 	case WF_PARCEL_QUEUED:
-		if (!wf_link_unpost(p->link, &p->message) || !leave_copy(p))
+		if (!wf_link_unpost(p->link, &p->message) || !leave_copy(p)) {
 			end(p, e);
-		else if (!p->why.code)
-			p->why = *e; /* once it is sent, it is withdrawn */
+			break;
+		}
+		/* Once it is sent, it is withdrawn. */
+		if (!p->why.code)
+			p->why = *e;
+		wf_worker_timer(w, &p->quiet_timer, w->now_ns + LEAVE_NS, leave_again);
 		break;
 	case WF_PARCEL_OFFERED:
 		p->why = *e;

@@ -29,6 +29,7 @@
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
 #define SMALL 100            /* in one frame */
+#define MIDDLE (40 * KIB)    /* eager, in three frames of a connected rail */
 #define BIG (130 * KIB)      /* pulled, in three chunks */
 #define DEADLINE_NS (5 * S)  /* far beyond what anything here takes */
 #define CANARY 0xee
@@ -682,6 +683,38 @@ static void a_rail_that_sends_no_frames_is_given_up(void **state)
 		give_up_a_rail("fi_send fi_inject", true, "it refuses a frame");
 }
 
+/* A body is given back although a part of its record is out and there is no memory to copy the rest, as soon as there is. */
+static void a_record_half_sent_is_left_when_memory_comes_back(void **state)
+{
+	static struct trip trips[20];
+	const struct wf_nth_fault fault = { .kind = WF_NTH_MEMORY, .first = 1, .count = 1 };
+
+	(void)state;
+	if (is_child)
+		return;
+	setenv("WEFT_SLOTS", "24", 1);
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	peer = wf_world_peer(0, 1);
+	/* With nobody to take them they fill the window, in the middle of one. */
+	wf_world_freeze(1, true);
+	for (size_t i = 0; i < WF_COUNT(trips); i++) {
+		step++;
+		send(&trips[i], MIDDLE, 0, false);
+	}
+	wf_world_pass(10 * MS);
+	for (size_t i = WF_COUNT(trips); i--;) {
+		wf_nth_fail(&fault);
+		weft_cancel(trips[i].op);
+	}
+	wf_world_pass(20 * MS);
+	assert_true(all_ended(&(struct trips){ trips, WF_COUNT(trips) }));
+	wf_world_freeze(1, false);
+	wf_world_pass(S);
+	free_all(trips, WF_COUNT(trips));
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static unsigned index_of(const char *const *names, unsigned count, const char *name)
 {
 	unsigned i = 0;
@@ -718,6 +751,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(descriptors_fail),
 		cmocka_unit_test(a_rail_that_registers_no_frames_is_given_up),
 		cmocka_unit_test(a_rail_that_sends_no_frames_is_given_up),
+		cmocka_unit_test(a_record_half_sent_is_left_when_memory_comes_back),
 	};
 
 	if (argc == 6)
