@@ -329,11 +329,11 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
 	atomic_flag_clear(&s->replied);
 	wf_list_init(&s->notice.node);
-	if ((c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) ||
-	    wf_map_add(&serving->map, &s->node, hash)) {
+	if (c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) {
 		free_served(s);
 		return -ENOMEM;
 	}
+	wf_map_add(&serving->map, &s->node, hash);
 	s->known = true;
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)

@@ -65,10 +65,7 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 	memcpy(ch->key, key, key_bytes);
 	wf_list_init(&ch->receives);
 	wf_list_init(&ch->arrivals);
-	if (wf_map_add(&c->map, &ch->node, hash)) {
-		free(ch);
-		return NULL;
-	}
+	wf_map_add(&c->map, &ch->node, hash);
 	return ch;
 }
 
@@ -768,6 +765,7 @@ void wf_channels_fini(struct wf_channels *c)
 		drop_channel(c, ch);
 	}
 	wf_timer_stop(&c->worker->timers, &c->kept_timer);
+	wf_timer_stop(&c->worker->timers, &c->brief_timer);
 	wf_steps_fini(&c->aborted);
 	wf_steps_fini(&c->ended);
 	wf_map_fini(&c->map);

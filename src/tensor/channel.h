@@ -32,6 +32,7 @@ struct wf_channels {
 	size_t arrival_count;
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
 	struct wf_steps aborted, ended; /* ending.h */
+	struct wf_timer brief_timer;    /* when peers that could not be told of an abort are told again */
 };
 
 struct wf_channel;

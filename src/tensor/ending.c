@@ -7,6 +7,8 @@
 
 #include "util/status.h"
 
+#define BRIEF_NS (5 * WF_NS_PER_MS) /* until what there was no memory to tell is told again */
+
 struct abort_message {
 	struct wf_message message;
 	uint8_t bytes[];
@@ -18,8 +20,20 @@ static void abort_sent(struct wf_message *m, const struct wf_error *e)
 	free(WF_CONTAINER(m, struct abort_message, message));
 }
 
-/* Without memory it is not said: what the peer has of the step ends by its own deadline. */
-static void tell(struct wf_link *link, const struct wf_step *s)
+static void brief_again(struct wf_timer *timer)
+{
+	struct wf_channels *c = WF_CONTAINER(timer, struct wf_channels, brief_timer);
+
+	WF_LIST_EACH(node, &c->worker->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->state == WF_LINK_UP)
+			wf_ending_up(c, link);
+	}
+}
+
+/* Without memory the peer is told later, as a new one is: of all that is remembered. */
+static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_step *s)
 {
 	struct wf_abort_record record = {
 		.step = s->number,
@@ -31,8 +45,12 @@ static void tell(struct wf_link *link, const struct wf_step *s)
 	struct abort_message *m = malloc(sizeof(*m) + count);
 	struct wf_writer w;
 
-	if (!m)
+	if (!m) {
+		link->briefed = false;
+		wf_worker_timer(c->worker, &c->brief_timer, c->worker->now_ns + BRIEF_NS,
+				brief_again);
 		return;
+	}
 	w = wf_writer(m->bytes, count);
 	wf_abort_record_put(&w, &record);
 	m->message = (struct wf_message){
@@ -60,7 +78,7 @@ static void tell_all(struct wf_channels *c, const struct wf_step *s, const struc
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (is_told(link, from))
-			tell(link, s);
+			tell(c, link, s);
 	}
 }
 
@@ -92,18 +110,18 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struct wf_link *from)
 {
 	uint64_t now_ns = c->worker->now_ns;
-	bool kept = !(from && wf_steps_crowded(&c->aborted, now_ns)) &&
-		    !wf_steps_add(&c->aborted, fresh, now_ns);
-	bool passed_on = kept || !from;
+	bool kept = !(from && wf_steps_crowded(&c->aborted, now_ns));
 	struct wf_error e;
 
+	if (kept)
+		wf_steps_add(&c->aborted, fresh, now_ns);
 	wf_step_error(fresh, &e);
 	wf_log(&c->worker->log, WF_LOG_INFO, "%s", e.text);
 	wf_recorder_add(&c->worker->recorder, WF_RECORDER_STEP_ABORT, from ? from->number : 0,
 			fresh->number, (uint64_t)e.code);
-	if (passed_on)
+	if (kept)
 		tell_all(c, fresh, from);
-	stop_step(c, fresh, &e, passed_on, from);
+	stop_step(c, fresh, &e, kept, from);
 	if (!kept)
 		wf_step_free(fresh);
 }
@@ -119,19 +137,16 @@ void wf_ending_abort(struct wf_channels *c, struct wf_step *fresh)
 void wf_ending_end(struct wf_channels *c, struct wf_step *fresh)
 {
 	struct wf_error e;
-	bool kept;
 
 	if (wf_steps_find(&c->ended, fresh->number)) {
 		wf_step_free(fresh);
 		return;
 	}
-	kept = !wf_steps_add(&c->ended, fresh, c->worker->now_ns);
+	wf_steps_add(&c->ended, fresh, c->worker->now_ns);
 	wf_step_error(fresh, &e);
 	e.code = -ECANCELED; /* of what was begun before */
 	wf_recorder_add(&c->worker->recorder, WF_RECORDER_STEP_END, 0, fresh->number, 0);
 	stop_step(c, fresh, &e, false, NULL);
-	if (!kept)
-		wf_step_free(fresh);
 }
 
 int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct wf_record *record)
@@ -156,5 +171,5 @@ void wf_ending_up(struct wf_channels *c, struct wf_link *link)
 		return;
 	link->briefed = true;
 	WF_LIST_EACH(node, &c->aborted.by_age)
-		tell(link, WF_CONTAINER(node, struct wf_step, node));
+		tell(c, link, WF_CONTAINER(node, struct wf_step, node));
 }

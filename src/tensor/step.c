@@ -102,17 +102,13 @@ struct wf_step *wf_steps_find(const struct wf_steps *steps, uint64_t number)
 	return NULL;
 }
 
-int wf_steps_add(struct wf_steps *steps, struct wf_step *fresh, uint64_t now_ns)
+void wf_steps_add(struct wf_steps *steps, struct wf_step *fresh, uint64_t now_ns)
 {
-	int err = wf_map_add(&steps->map, &fresh->map_node, hash_of(steps, fresh->number));
-
-	if (err)
-		return err;
+	wf_map_add(&steps->map, &fresh->map_node, hash_of(steps, fresh->number));
 	fresh->since_ns = now_ns;
 	wf_list_append(&steps->by_age, &fresh->node);
 	if (++steps->count > WF_STEPS_MAX)
 		forget(steps, oldest(steps));
-	return 0;
 }
 
 bool wf_steps_crowded(const struct wf_steps *steps, uint64_t now_ns)

@@ -59,9 +59,9 @@ struct wf_step *wf_steps_find(const struct wf_steps *steps, uint64_t number);
 
 /*
  * Remember @fresh, which is not known yet, and forget the oldest if there are too
- * many.  Takes @fresh.  -ENOMEM: not taken.
+ * many.  Takes @fresh.
  */
-int wf_steps_add(struct wf_steps *steps, struct wf_step *fresh, uint64_t now_ns);
+void wf_steps_add(struct wf_steps *steps, struct wf_step *fresh, uint64_t now_ns);
 
 /* Would another one push out a step that is still young? */
 bool wf_steps_crowded(const struct wf_steps *steps, uint64_t now_ns);

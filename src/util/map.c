@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/map.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -13,12 +12,14 @@
 
 void wf_map_init(struct wf_map *m)
 {
-	*m = (struct wf_map){ .seed = wf_random_u64() };
+	*m = (struct wf_map){ .seed = wf_random_u64(), .bucket_count = 1 };
+	m->buckets = &m->first;
 }
 
 void wf_map_fini(struct wf_map *m)
 {
-	free(m->buckets);
+	if (m->buckets != &m->first)
+		free(m->buckets);
 	*m = (struct wf_map){ 0 };
 }
 
@@ -43,16 +44,16 @@ static void push(struct wf_map *m, struct wf_map_node *node)
 	*head = node;
 }
 
-/* Twice the buckets, and every member into its own.  -ENOMEM: nothing changed. */
-static int grow(struct wf_map *m)
+/* More buckets, and every member into its own; or, without memory, as it was. */
+static void grow(struct wf_map *m)
 {
 	size_t old_count = m->bucket_count;
-	size_t new_count = old_count ? 2 * old_count : BUCKETS_FIRST;
+	size_t new_count = WF_MAX(2 * old_count, (size_t)BUCKETS_FIRST);
 	struct wf_map_node **old = m->buckets;
 	struct wf_map_node **buckets = calloc(new_count, sizeof(*buckets));
 
 	if (!buckets)
-		return -ENOMEM;
+		return;
 	m->buckets = buckets;
 	m->bucket_count = new_count;
 	for (size_t i = 0; i < old_count; i++) {
@@ -65,23 +66,18 @@ static int grow(struct wf_map *m)
 			node = next;
 		}
 	}
-	free(old);
-	return 0;
+	if (old != &m->first)
+		free(old);
 }
 
-int wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash)
+void wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash)
 {
-	/* One member a bucket on average; without memory the chains just get longer. */
-	if (m->count >= m->bucket_count) {
-		int err = grow(m);
-
-		if (err && !m->bucket_count)
-			return err;
-	}
+	/* One member a bucket on average. */
+	if (m->count >= m->bucket_count)
+		grow(m);
 	node->hash = hash;
 	push(m, node);
 	m->count++;
-	return 0;
 }
 
 void wf_map_remove(struct wf_map *m, struct wf_map_node *node)

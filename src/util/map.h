@@ -18,18 +18,20 @@ struct wf_map_node {
 
 struct wf_map {
 	struct wf_map_node **buckets;
-	size_t bucket_count, count; /* bucket_count is a power of two, or 0 */
+	size_t bucket_count, count; /* bucket_count is a power of two */
 	uint64_t seed;
+	struct wf_map_node *first; /* the bucket to begin with, so that adding never fails */
 };
 
+/* It stays where it is from now on. */
 void wf_map_init(struct wf_map *m);
 void wf_map_fini(struct wf_map *m); /* the members are the caller's */
 
 /* XXH3 over the bytes, seeded by the map's own seed and by @more (a step, say). */
 uint64_t wf_map_hash(const struct wf_map *m, uint64_t more, const void *bytes, size_t count);
 
-/* -ENOMEM only for the first member: later ones just make chains longer. */
-int wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash);
+/* Without memory for more buckets the chains just get longer. */
+void wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash);
 void wf_map_remove(struct wf_map *m, struct wf_map_node *node);
 
 /* First member of @hash after @after (NULL: from the start), or NULL. */

@@ -84,7 +84,7 @@ static void compare_with_an_array(uint64_t hashes)
 			wf_map_remove(&m, &item->node);
 			count--;
 		} else {
-			assert_int_equal(wf_map_add(&m, &item->node, item->hash), 0);
+			wf_map_add(&m, &item->node, item->hash);
 			count++;
 		}
 		item->in = !item->in;
