@@ -431,6 +431,30 @@ static bool cancel_all(void)
 	return well;
 }
 
+/* What waits on the other node, and what is begun later, ends with the step. */
+static bool abort_step(void)
+{
+	struct trip t[2] = { { 0 } };
+	bool well;
+
+	/* Only who is connected hears of it. */
+	if (!ping())
+		return false;
+	step++;
+	receive(&t[0], NULL, SMALL, INTO_BUFFER);
+	while (again(weft_step_abort(wf_world_node(0), step, WEFT_ABORTED, "enough")))
+		;
+	send(&t[1], SMALL, 0, false);
+	t[0].want = t[1].want = WEFT_ABORTED;
+	well = land(t, 2);
+	free_all(t, 2);
+	while (again(weft_step_end(wf_world_node(0), step)))
+		;
+	while (again(weft_step_end(wf_world_node(1), step)))
+		;
+	return well;
+}
+
 static bool dump(void)
 {
 	FILE *nowhere = fopen("/dev/null", "w");
@@ -520,7 +544,7 @@ static void run_script(enum wf_world_shape shape)
 {
 	static bool (*const attempts[])(void) = {
 		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
-		carry_snapshot, call_small, call_big, cancel_all, dump, ping,
+		carry_snapshot, call_small, call_big, cancel_all, abort_step, dump, ping,
 	};
 	unsigned files = descriptors();
 	size_t blocks = wf_nth_blocks();
