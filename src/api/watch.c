@@ -18,8 +18,8 @@
 #define LOOKS 10       /* in one WEFT_STALL */
 #define LINES_MAX 16   /* in one second */
 
-/* A body that is offered may be on its way, which its owner can't see: so fast at least. */
-#define OFFERED_BYTES_PER_S (64 * MIB)
+/* A body that is offered may be on its way, which its owner can't see: at 60 MiB/s at least. */
+#define OFFERED_NS_PER_BYTE 16
 
 static void look(struct wf_timer *timer);
 
@@ -29,21 +29,21 @@ static double seconds(uint64_t ns)
 }
 
 /* Those for whom there was no line. */
-static void say_more(struct weft_node *node, unsigned count)
+static void say_more(struct weft_node *node, int level, unsigned count)
 {
 	if (count)
-		wf_log(&node->worker.log, WF_LOG_WARN,
+		wf_log(&node->worker.log, level,
 		       "and %u more operations, which are not named here but by weft_dump", count);
 }
 
 /* May another line be written?  If not it is counted. */
-static bool may_say(struct weft_node *node)
+static bool may_say(struct weft_node *node, int level)
 {
 	struct wf_watch *watch = &node->watch;
 	struct wf_worker *w = &node->worker;
 
 	if (w->now_ns - watch->second_ns >= WF_NS_PER_S) {
-		say_more(node, watch->unsaid);
+		say_more(node, level, watch->unsaid);
 		watch->second_ns = w->now_ns;
 		watch->lines = watch->unsaid = 0;
 	}
@@ -60,7 +60,7 @@ static void say(struct weft_op *op, int level, const char *what)
 	struct wf_worker *w = &op->owner->worker;
 	char name[WF_DESCRIBE_BYTES], wait[WF_DESCRIBE_BYTES];
 
-	if (!wf_log_hears(&w->log, level) || !may_say(op->owner))
+	if (!wf_log_hears(&w->log, level) || !may_say(op->owner, level))
 		return;
 	wf_describe_op(op, name);
 	wf_describe_wait(op, wait);
@@ -73,7 +73,7 @@ static uint64_t patience_ns(const struct weft_op *op)
 	const struct wf_parcel *p = op->kind == WF_OP_SEND ? &op->send.sending.parcel : NULL;
 
 	if (p && p->state == WF_PARCEL_OFFERED)
-		ns += p->body_bytes / OFFERED_BYTES_PER_S * WF_NS_PER_S;
+		ns += p->body_bytes * OFFERED_NS_PER_BYTE;
 	return ns;
 }
 
@@ -147,7 +147,7 @@ static void look(struct wf_timer *timer)
 			       seconds(node->worker.now_ns - g.ops[i]->moved_ns));
 		say(g.ops[i], WF_LOG_WARN, what);
 	}
-	say_more(node, g.more);
+	say_more(node, WF_LOG_WARN, g.more);
 	if (g.running)
 		arm(node);
 }
@@ -202,7 +202,7 @@ void wf_watch_dying(struct weft_node *node, const struct wf_link *link, const st
 	(void)snprintf(what, sizeof(what), "fails, for %s", e->text);
 	for (unsigned i = 0; i < g.count; i++)
 		say(g.ops[i], level, what);
-	say_more(node, g.more);
+	say_more(node, level, g.more);
 }
 
 /* Where the worker is, as seen from outside. */
