@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <dlpack/dlpack.h>
 #include <weft/tensor.h>
 
@@ -56,11 +57,13 @@ static inline int weft_dlpack_send(struct weft_peer *peer, uint64_t step, const 
 				   const struct weft_send_options *options, struct weft_op **op)
 {
 	struct weft_dlpack_sending *s = (struct weft_dlpack_sending *)malloc(sizeof(*s));
-	struct weft_send_options o = { sizeof(o), { sizeof(o.op), 0, NULL, NULL, { 0, 0, 0, 0 } }, 0 };
+	struct weft_send_options o;
 	int err;
 
 	if (!s)
 		return -ENOMEM;
+	memset(&o, 0, sizeof(o));
+	o.size = sizeof(o);
 	if (options)
 		o = *options;
 	s->tensor = tensor;

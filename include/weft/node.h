@@ -86,6 +86,11 @@ WEFT_API void weft_peer_close(struct weft_peer *peer);
 /* The peer's name as its hello gave it, else its address. Threads: any, callback. */
 WEFT_API const char *weft_peer_name(const struct weft_peer *peer);
 
+/* What an operation asks for; it fails where it can't have it. */
+enum weft_op_flag {
+	WEFT_CHECKSUM = 1 << 16 /* its body, and a call's reply, is verified at the other end */
+};
+
 /*
  * Options of one operation; NULL means all zero.  @done runs on the worker,
  * exactly once, never before the call that started the operation returned.
@@ -95,7 +100,9 @@ struct weft_op_options {
 	uint64_t timeout_ns; /* 0: the node's */
 	void (*done)(struct weft_op *op, void *arg);
 	void *arg;
-	uint64_t reserved[4]; /* zero: so that it can grow inside other options */
+	uint32_t flags;       /* enum weft_op_flag */
+	uint32_t zero;
+	uint64_t reserved[3]; /* zero: so that it can grow inside other options */
 };
 
 /* Send a ping over the fabric and wait for its answer.  Connects if needed. */

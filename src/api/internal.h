@@ -99,6 +99,7 @@ struct weft_op {
 	_Atomic enum wf_op_state state;
 	struct weft_op_options options;
 	uint64_t made_ns, deadline_ns;
+	struct wf_terms terms;
 
 	/* worker only, until it has ended */
 	struct weft_peer *peer;   /* NULL: a receive from any */

@@ -20,6 +20,25 @@ static uint64_t after(uint64_t now_ns, uint64_t time_ns)
 	return time_ns >= UINT64_MAX - now_ns ? UINT64_MAX : now_ns + time_ns;
 }
 
+static int check_options(const struct weft_op_options *o)
+{
+	bool zero = !o->zero;
+
+	for (size_t i = 0; i < WF_COUNT(o->reserved); i++)
+		zero = zero && !o->reserved[i];
+	if (!zero)
+		return wf_last_set(-EINVAL, "a reserved field of the options is not zero");
+	if (o->flags & ~(unsigned)WEFT_CHECKSUM)
+		return wf_last_set(-EINVAL, "flags %#x are not for an operation", o->flags);
+	return 0;
+}
+
+/* What the node demands of every operation, and what this one does. */
+static struct wf_terms terms_of(const struct wf_options *node, const struct weft_op_options *o)
+{
+	return (struct wf_terms){ .checksum = node->checksum || o->flags & WEFT_CHECKSUM };
+}
+
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op)
 {
@@ -30,9 +49,8 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 
 	if (!err)
 		err = wf_node_options(options, &given, sizeof(given));
-	for (size_t i = 0; !err && i < WF_COUNT(given.reserved); i++)
-		if (given.reserved[i])
-			err = wf_last_set(-EINVAL, "a reserved field of the options is not zero");
+	if (!err)
+		err = check_options(&given);
 	if (err)
 		return err;
 	fresh = calloc(1, sizeof(*fresh));
@@ -43,6 +61,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 	fresh->kind = kind;
 	fresh->peer = peer;
 	fresh->options = given;
+	fresh->terms = terms_of(&node->worker.options, &given);
 	timeout = fresh->options.timeout_ns ? fresh->options.timeout_ns
 					    : node->worker.options.timeout_ns;
 	fresh->made_ns = wf_clock_now();

@@ -52,6 +52,7 @@ void wf_rpc_start(struct weft_op *op)
 	call->done = call_done;
 	call->arg = op;
 	call->deadline_ns = op->deadline_ns;
+	call->terms = op->terms;
 	if (op->deadline_ns <= wf_clock_now()) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
 		free(call);

@@ -65,7 +65,8 @@ static int check_key(const void *key, size_t key_bytes)
 /* The options of an operation inside others: when they say nothing, not their size either. */
 static const struct weft_op_options *op_options(const struct weft_op_options *given)
 {
-	return given->size || given->timeout_ns || given->done || given->arg ? given : NULL;
+	return given->size || given->timeout_ns || given->done || given->arg || given->flags
+		       ? given : NULL;
 }
 
 /* Never begun: nobody else knows it. */
@@ -169,6 +170,7 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	err = copy_names(fresh, key, key_bytes, tensor, &s->shape, &s->key);
 	if (err)
 		goto drop_op;
+	s->parcel.terms = &fresh->terms;
 	s->step = step;
 	s->key_bytes = (uint16_t)key_bytes;
 	s->flags = (uint8_t)(o.flags & (WEFT_DEAD | WEFT_OPAQUE));
@@ -261,6 +263,7 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		drop(fresh);
 		return err;
 	}
+	r->terms = &fresh->terms;
 	r->step = step;
 	r->key_bytes = (uint16_t)key_bytes;
 	r->flags = o.flags;

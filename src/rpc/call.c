@@ -90,7 +90,8 @@ static void request_done(struct wf_parcel *p, const struct wf_error *e)
 	struct wf_call *call = WF_CONTAINER(p, struct wf_call, parcel);
 
 	call->request_busy = false;
-	if (e)
+	/* If the server did not take it, its reply says why. */
+	if (e && !p->refused)
 		end(call, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
 	try_free(call);
 }
@@ -107,6 +108,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	call->link = link;
 	call->request_busy = true;
 	call->parcel.type = WF_RECORD_CALL;
+	call->parcel.terms = &call->terms;
 	call->parcel.head_bytes = head_bytes;
 	call->parcel.put_head = put_head;
 	call->parcel.done = request_done;
@@ -164,13 +166,30 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 	wf_link_put(link);
 }
 
+static void end_replied(struct wf_call *call, const struct wf_error *e, const uint8_t *reply)
+{
+	end(call, e, WEFT_EXECUTED_YES, reply, e ? 0 : call->record.body.bytes);
+	settle(call);
+}
+
+/* The reply is not what was sent: say of which call. */
+static void end_damaged(struct wf_call *call, const struct wf_error *e)
+{
+	struct wf_error why = *e;
+
+	wf_error_within(&why, "the reply of %s of %s", call->method, call->service);
+	end_replied(call, &why, NULL);
+}
+
 static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_call *call = WF_CONTAINER(pull, struct wf_call, pull);
 
 	call->reply_busy = false;
-	end(call, e, WEFT_EXECUTED_YES, call->reply, e ? 0 : call->record.body.bytes);
-	settle(call);
+	if (pull->damaged)
+		end_damaged(call, e);
+	else
+		end_replied(call, e, call->reply);
 }
 
 /* Takes @answer. */
@@ -234,12 +253,17 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		return 0;
 	}
 	call->record = r;
-	if (answer) {
+	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
+		if (answer)
+			wf_answer_pulled(answer, link, WEFT_FAILED_PRECONDITION);
+		end_replied(call, &e, NULL);
+	} else if (answer) {
 		pull_reply(call, link, answer);
-		return 0;
+	} else if (wf_sums_check(&r.body, r.eager, link, wf_link_caps(link), &e)) {
+		end_damaged(call, &e);
+	} else {
+		end_replied(call, NULL, r.eager);
 	}
-	end(call, NULL, WEFT_EXECUTED_YES, r.eager, r.body.bytes);
-	settle(call);
 	return 0;
 }
 

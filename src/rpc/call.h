@@ -25,6 +25,7 @@ struct wf_call {
 	/* set by the owner, who allocated it with wf_call_new */
 	const char *service, *method; /* live as long as the call */
 	uint64_t deadline_ns;         /* UINT64_MAX: none */
+	struct wf_terms terms;        /* of request and reply */
 	/*
 	 * The outcome, once: @e NULL with the reply's bytes, which are gone on
 	 * return.  The call is not to be touched any more afterwards.

@@ -117,6 +117,7 @@ static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 static void post_reply(struct wf_served *s)
 {
 	s->parcel.type = WF_RECORD_REPLY;
+	s->parcel.terms = &s->terms;
 	s->parcel.head_bytes = head_bytes;
 	s->parcel.put_head = put_head;
 	s->parcel.done = reply_done;
@@ -203,12 +204,22 @@ static void request_whole(struct wf_served *s)
 	wf_worker_defer(s->serving->transfer->worker, &s->notice);
 }
 
+static void request_damaged(struct wf_served *s, const struct wf_error *e)
+{
+	struct wf_error why = *e;
+
+	wf_error_within(&why, "the request");
+	fail(s, wf_status_of(why.code), why.text);
+}
+
 static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_served *s = WF_CONTAINER(pull, struct wf_served, pull);
 
 	if (!e)
 		request_whole(s);
+	else if (pull->damaged)
+		request_damaged(s, e);
 	else
 		fail(s, wf_status_of(e->code), e->text);
 }
@@ -264,6 +275,7 @@ static struct wf_service *find_service(struct wf_serving *serving,
 static void take_request(struct wf_served *s, const struct wf_call_record *c)
 {
 	struct wf_answer *answer;
+	struct wf_error e;
 	char text[300];
 
 	s->service = find_service(s->serving, c);
@@ -286,6 +298,10 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		fail(s, WEFT_RESOURCE_EXHAUSTED, text);
 		return;
 	}
+	if (wf_terms_body(&s->terms, s->link, &c->body, &e)) {
+		fail(s, WEFT_FAILED_PRECONDITION, e.text);
+		return;
+	}
 	s->request_bytes = c->body.bytes;
 	s->request = malloc(WF_MAX(s->request_bytes, (size_t)1));
 	if (!s->request) {
@@ -295,7 +311,10 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 	if (c->body.way != WF_BODY_PULL) {
 		if (s->request_bytes)
 			memcpy(s->request, c->eager, s->request_bytes);
-		request_whole(s);
+		if (wf_sums_check(&c->body, s->request, s->link, wf_link_caps(s->link), &e))
+			request_damaged(s, &e);
+		else
+			request_whole(s);
 		return;
 	}
 	s->pull.into = s->request;
@@ -326,6 +345,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->link = link;
 	wf_link_get(link);
 	s->call = c.call;
+	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
 	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
 	atomic_flag_clear(&s->replied);
 	wf_list_init(&s->notice.node);

@@ -60,6 +60,7 @@ struct wf_served {
 	struct wf_timer timer;
 	struct wf_task task;  /* the reply, from any thread */
 	struct wf_parcel parcel;
+	struct wf_terms terms; /* of the reply: as the request was sent */
 	enum weft_status status;
 	char *text;           /* of a failure: @brief, or allocated */
 	char brief[WF_SERVED_BRIEF_BYTES];

@@ -9,6 +9,7 @@
 #include "tensor/shape.h"
 #include "util/status.h"
 
+#define KEY_SHOWN 64 /* bytes of a key in a sentence */
 #define ARRIVALS_MAX (1u << 20) /* unmatched tensors of a node: a bound on what peers can make us keep */
 
 struct wf_channel {
@@ -305,13 +306,26 @@ static int find_memory(struct wf_receiving *r, struct wf_error *e)
 	return 0;
 }
 
+/* The body is not what was sent: say of which tensor. */
+static void end_damaged(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct wf_error why = *e;
+
+	wf_error_within(&why, "step %llu, key \"%.*s\"", (unsigned long long)r->step,
+			WF_MIN((int)r->key_bytes, KEY_SHOWN), (const char *)r->key);
+	end(r, &why);
+}
+
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_receiving *r = WF_CONTAINER(pull, struct wf_receiving, pull);
 
 	r->provider = pull->provider;
 	r->registered = pull->registered;
-	end(r, e);
+	if (pull->damaged)
+		end_damaged(r, e);
+	else
+		end(r, e);
 }
 
 /* Bring the body to its destination.  Takes @answer. */
@@ -327,7 +341,10 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		memcpy(r->got.data, t->eager, t->body.bytes);
 		wf_link_give_room(link, t->body.bytes);
 		r->provider = caps ? caps->provider : NULL;
-		end(r, NULL);
+		if (wf_sums_check(&t->body, r->got.data, link, caps, &e))
+			end_damaged(r, &e);
+		else
+			end(r, NULL);
 		return;
 	}
 	r->pull.into = r->got.data;
@@ -377,6 +394,8 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 	err = describe(r, link, t, &e);
 	if (!err && r->into && !(t->flags & WEFT_DEAD))
 		err = check_fit(r, &e);
+	if (!err)
+		err = wf_terms_body(r->terms, link, &t->body, &e);
 	if (err) {
 		/* Matched and dropped: the sender has done its part. */
 		refuse(link, t, answer, err == -ENOMEM ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);

@@ -55,6 +55,7 @@ struct wf_receiving {
 	unsigned flags;                 /* WEFT_ANY_SHAPE */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
+	const struct wf_terms *terms;
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
 	/* what it got; valid when it ended well */

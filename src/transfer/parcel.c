@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "transfer/tell.h"
+#include "util/checksum.h"
 #include "util/status.h"
 
 /* How long a withdrawn offer waits for the peer's answer before the endpoint is closed over it
@@ -14,6 +15,7 @@
 #define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
 #define QUIET_SHARED_NS WF_LINK_LEASE_NS
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
+#define TELL_AGAIN_NS WF_NS_PER_MS /* when there was no memory for sums */
 
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {
@@ -25,6 +27,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 		why = *e; /* it may be p->why */
 	p->state = WF_PARCEL_ENDED;
 	wf_timer_stop(&w->timers, &p->quiet_timer);
+	wf_timer_stop(&w->timers, &p->sum_timer);
 	wf_list_remove(&p->node);
 	wf_recall_close(p->recall);
 	p->recall = NULL;
@@ -100,6 +103,8 @@ static int grant(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 		.epoch = link->epoch,
 		.address = p->grant.address,
 		.key = p->grant.key,
+		.sum_kind = p->sum_kind,
+		.sum = p->sum,
 	};
 	return 0;
 }
@@ -116,6 +121,26 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
 		wf_plan_make(caps, options, p->body_bytes, false, record_max, &p->plan);
 }
 
+/* A checksum, if one is wanted; the sums of a longer body are made when the reader asks for them. */
+static int protect(struct wf_parcel *p)
+{
+	int err = wf_terms_sum(p->terms, wf_link_real(p->link), &p->sum_kind, &p->why);
+
+	if (!err && p->sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(p->body_bytes) == 1)
+		p->sum = wf_checksum(p->body, p->body_bytes);
+	return err;
+}
+
+static int offer(struct wf_parcel *p, struct wf_body *body)
+{
+	if (wf_table_add(&p->transfer->parcels, p, &p->offer))
+		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
+	wf_link_real(p->link)->offer_count++;
+	if (wf_recall_open(p->offer, &p->recall))
+		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
+	return grant(p, body, &p->why);
+}
+
 /* The link has a rail: plan, and post. */
 static void start(struct wf_parcel *p, const struct wf_caps *caps)
 {
@@ -123,26 +148,19 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	struct wf_writer w;
 	size_t bytes;
 
+	if (protect(p)) {
+		fail_later(p);
+		return;
+	}
 	make_plan(p, caps);
 	p->provider = caps->provider;
 	p->connected = caps->connected;
 	body.way = (uint8_t)p->plan.way;
-	if (p->plan.way == WF_BODY_PULL) {
-		if (wf_table_add(&p->transfer->parcels, p, &p->offer)) {
-			wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
-			fail_later(p);
-			return;
-		}
-		wf_link_real(p->link)->offer_count++;
-		if (wf_recall_open(p->offer, &p->recall)) {
-			wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
-			fail_later(p);
-			return;
-		}
-		if (grant(p, &body, &p->why)) {
-			fail_later(p);
-			return;
-		}
+	body.sum_kind = p->sum_kind;
+	body.sum = p->sum;
+	if (p->plan.way == WF_BODY_PULL && offer(p, &body)) {
+		fail_later(p);
+		return;
 	}
 	bytes = p->head_bytes(p, &body);
 	p->head = bytes <= sizeof(p->head_inline) ? p->head_inline : malloc(bytes);
@@ -177,9 +195,10 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->offer = 0;
 	p->head = NULL;
 	p->provider = NULL;
-	p->registered = p->sent = p->connected = p->told = false;
+	p->registered = p->sent = p->refused = p->connected = p->told = false;
 	p->grant = (struct wf_grant){ 0 };
-	p->quiet_timer = (struct wf_timer){ 0 };
+	p->quiet_timer = p->sum_timer = (struct wf_timer){ 0 };
+	p->sum = p->sums.pull = 0;
 	p->why.code = 0;
 	wf_list_init(&p->node);
 	p->recall = NULL;
@@ -272,6 +291,7 @@ static void withdraw(struct wf_parcel *p)
 
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
+	wf_timer_stop(&w->timers, &p->sum_timer);
 	if (!p->told) {
 		wf_recall_post(p->recall, link);
 		p->recall = NULL;
@@ -338,8 +358,9 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status)
 		end(p, &p->why);
 		return;
 	}
-	wf_error_set(&e, wf_status_code(status), "%s did not take it: %s", wf_link_label(p->link),
-		     wf_status_name(status));
+	p->refused = true;
+	wf_error_set(&e, wf_status_code(status), "%s did not %s: %s", wf_link_label(p->link),
+		     status == WEFT_DATA_LOSS ? "get it whole" : "take it", wf_status_name(status));
 	end(p, &e);
 }
 
@@ -372,6 +393,52 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 		fail_later(p);
 	}
 	return 0;
+}
+
+/* As a record, when it is full or has the last of them.  -ENOMEM: not yet. */
+static int tell_sums(struct wf_parcel *p)
+{
+	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	int err;
+
+	wf_sums_record_put(&w, &p->sums);
+	err = wf_tell_record(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
+	if (err)
+		return err;
+	p->sums.first += p->sums.count;
+	p->sums.count = 0;
+	return 0;
+}
+
+/* One piece in a turn: meanwhile the reads of others, and of this body, go on. */
+static void sum_piece(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, sum_timer);
+	struct wf_worker *w = p->transfer->worker;
+	uint64_t piece_bytes = wf_body_piece_bytes(p->body_bytes);
+	uint32_t pieces = wf_body_piece_count(p->body_bytes);
+	struct wf_sums_record *s = &p->sums;
+	uint64_t offset = (s->first + s->count) * piece_bytes;
+
+	if (s->count < WF_SUMS_RECORD_MAX && offset < p->body_bytes)
+		s->sums[s->count++] = wf_checksum((const uint8_t *)p->body + offset,
+						  WF_MIN(piece_bytes, p->body_bytes - offset));
+	if ((s->count == WF_SUMS_RECORD_MAX || s->first + s->count == pieces) && tell_sums(p))
+		wf_worker_timer(w, timer, w->now_ns + TELL_AGAIN_NS, sum_piece);
+	else if (s->first + s->count < pieces)
+		wf_worker_timer(w, timer, w->now_ns, sum_piece);
+}
+
+/* The reader of the body wants to know what it sums up to. */
+void wf_parcel_check(struct wf_parcel *p, uint64_t pull)
+{
+	struct wf_worker *w = p->transfer->worker;
+
+	if (p->state != WF_PARCEL_OFFERED || p->sum_kind == WF_BODY_SUM_NONE || p->sums.pull)
+		return;
+	p->sums = (struct wf_sums_record){ .pull = pull };
+	wf_worker_timer(w, &p->sum_timer, w->now_ns, sum_piece);
 }
 
 /* The rail is gone.  On a connected one that makes the body quiet. */

@@ -13,6 +13,7 @@
 #include "memory/grant.h"
 #include "transfer/plan.h"
 #include "transfer/recall.h"
+#include "transfer/terms.h"
 #include "transfer/transfer.h"
 
 #define WF_PARCEL_HEAD_BYTES 256 /* heads up to this need no memory of their own */
@@ -31,6 +32,7 @@ struct wf_parcel {
 	void *body;
 	uint64_t body_bytes;
 	bool needs_room; /* eager only if the receiver can keep it unmatched */
+	const struct wf_terms *terms;
 	size_t (*head_bytes)(const struct wf_parcel *p, const struct wf_body *body);
 	void (*put_head)(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body);
 	/* It has ended, NULL: well.  The body is free, and @p may be freed. */
@@ -44,6 +46,7 @@ struct wf_parcel {
 	const char *provider; /* lives as long as the rail; NULL: nothing moved */
 	bool registered;      /* memory was registered for it */
 	bool sent;            /* some of it may have reached the peer */
+	bool refused;         /* the peer has had the offer and did not take the body */
 
 	/* its own */
 	struct wf_transfer *transfer;
@@ -53,6 +56,10 @@ struct wf_parcel {
 	uint64_t offer;      /* id, 0: none */
 	struct wf_grant grant;
 	uint32_t grant_epoch;
+	uint8_t sum_kind;    /* enum wf_body_sum */
+	uint64_t sum;        /* of a body in one piece */
+	struct wf_sums_record sums; /* the next that are to be told; pull 0: nobody has asked */
+	struct wf_timer sum_timer;
 	struct wf_message message;
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
@@ -85,6 +92,7 @@ bool wf_parcel_has_left(const struct wf_parcel *p);
 void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status);
 void wf_parcel_withdrawn(struct wf_parcel *p);
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
+void wf_parcel_check(struct wf_parcel *p, uint64_t pull);
 void wf_parcel_up(struct wf_parcel *p);
 void wf_parcel_paused(struct wf_parcel *p);
 void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e);

@@ -41,6 +41,7 @@ static void finish(struct wf_pull *pull)
 	wf_timer_stop(&w->timers, &pull->timer);
 	wf_list_remove(&pull->node);
 	wf_grant_close(&pull->grant);
+	wf_sums_close(&pull->sums);
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	if (well)
 		wf_counters_add(&w->counters.bytes_pulled, pull->body.bytes);
@@ -54,12 +55,18 @@ static void finish(struct wf_pull *pull)
 	wf_link_put(link);
 }
 
+/* Is there nothing left to wait for? */
+static bool whole(const struct wf_pull *pull)
+{
+	return pull->got_bytes == pull->body.bytes && wf_sums_right(&pull->sums);
+}
+
 static void timer(struct wf_timer *t)
 {
 	struct wf_pull *pull = WF_CONTAINER(t, struct wf_pull, timer);
 	const struct wf_caps *caps = wf_link_caps(pull->link);
 
-	if (pull->got_bytes == pull->body.bytes || (pull->stopping && !pull->busy)) {
+	if (whole(pull) || (pull->stopping && !pull->busy)) {
 		finish(pull);
 	} else if (!pull->stopping && pull->tries > TRIES_MAX) {
 		wf_link_rail_failed(pull->link, "reads are refused");
@@ -188,6 +195,23 @@ void wf_pull_feed(struct wf_pull *pull)
 	}
 }
 
+/* Bytes have come, or word of what they should be.  Is that all of them, or the end? */
+static bool judge(struct wf_pull *pull)
+{
+	const struct wf_caps *caps = pull->on ? wf_rail_caps(pull->on->rail) : NULL;
+	struct wf_error e;
+
+	if (wf_sums_wrong(&pull->sums, pull->link, caps, WF_BODY_PULL, &e)) {
+		pull->damaged = true;
+		stop(pull, &e);
+		return true;
+	}
+	/* In the next turn: a withdrawal that came before the last bytes is seen first. */
+	if (whole(pull))
+		arm(pull, 0);
+	return pull->got_bytes == pull->body.bytes;
+}
+
 static void read_done(struct wf_read *read, int status)
 {
 	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
@@ -207,6 +231,7 @@ static void read_done(struct wf_read *read, int status)
 	} else {
 		pull->tries = 0;
 		pull->got_bytes += r->count;
+		wf_sums_arrived(&pull->sums, pull->into, r->offset, r->count);
 		wf_link_progress(pull->link);
 	}
 	release_reads(pull, 1);
@@ -217,9 +242,8 @@ static void read_done(struct wf_read *read, int status)
 		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
 			     wf_link_label(pull->link), pull->tries, wf_error_name(status));
 		stop(pull, &e);
-	} else if (pull->got_bytes == pull->body.bytes) {
-		/* In the next turn: a withdrawal that came before the last bytes is seen first. */
-		arm(pull, 0);
+	} else if (judge(pull)) {
+		return;
 	} else if (status) {
 		/* On a connected rail the endpoint's end follows; on a shared one the offer is made anew. */
 		pull->granted = false;
@@ -236,12 +260,17 @@ static void read_done(struct wf_read *read, int status)
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull)
 {
-	int err = wf_table_add(&t->pulls, pull, &pull->id);
+	int err = wf_sums_open(&pull->sums, body);
 
-	if (err) {
-		wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
-		return err;
-	}
+	if (err)
+		goto refuse;
+	err = wf_table_add(&t->pulls, pull, &pull->id);
+	if (err)
+		goto close_sums;
+	if (wf_sums_asks(&pull->sums))
+		err = wf_tell(link, WF_RECORD_CHECK, body->offer, pull->id, 0);
+	if (err)
+		goto forget;
 	pull->transfer = t;
 	pull->link = link;
 	pull->body = *body;
@@ -249,6 +278,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
 	pull->registered = pull->connected = pull->quiet_by_close = false;
+	pull->damaged = false;
 	pull->provider = NULL;
 	pull->on = NULL;
 	pull->next = pull->got_bytes = 0;
@@ -264,6 +294,14 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	if (link->state == WF_LINK_UP)
 		wf_pull_up(pull);
 	return 0;
+
+forget:
+	wf_table_remove(&t->pulls, pull->id);
+close_sums:
+	wf_sums_close(&pull->sums);
+refuse:
+	wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
+	return err;
 }
 
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
@@ -296,6 +334,16 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 	wf_pull_up(pull);
 }
 
+/* The owner has told what some pieces sum up to.  -EBADMSG. */
+int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
+{
+	if (wf_sums_told(&pull->sums, sums))
+		return -EBADMSG;
+	if (!pull->stopping)
+		judge(pull);
+	return 0;
+}
+
 void wf_pull_withdraw(struct wf_pull *pull)
 {
 	struct wf_error e;
@@ -307,7 +355,7 @@ void wf_pull_withdraw(struct wf_pull *pull)
 
 void wf_pull_up(struct wf_pull *pull)
 {
-	if (pull->stopping)
+	if (pull->stopping || pull->got_bytes == pull->body.bytes)
 		return;
 	if (pull->body.epoch == pull->link->epoch)
 		begin(pull);

@@ -15,6 +15,7 @@
 
 #include "memory/grant.h"
 #include "transfer/answer.h"
+#include "transfer/sums.h"
 #include "transfer/transfer.h"
 
 #define WF_PULL_DEPTH_MAX 16
@@ -30,16 +31,18 @@ struct wf_pull_read {
 struct wf_pull {
 	/* set by the owner */
 	void *into;
-	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there */
+	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
 
 	/* read by the owner */
 	const char *provider;
 	bool registered;
+	bool damaged; /* it was read, and is not what its owner has */
 
 	/* its own */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
 	struct wf_body body;
+	struct wf_sums sums;
 	struct wf_answer *answer; /* NULL: the peer that waits for it is dead */
 	uint64_t id;
 	struct wf_grant grant;
@@ -78,6 +81,7 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes);
 
 /* For transfer.c. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);
+int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums);
 void wf_pull_withdraw(struct wf_pull *pull);
 void wf_pull_up(struct wf_pull *pull);
 void wf_pull_paused(struct wf_pull *pull);

@@ -29,7 +29,8 @@ void wf_transfer_fini(struct wf_transfer *t)
 bool wf_transfer_owns(uint8_t type)
 {
 	return type == WF_RECORD_PULLED || type == WF_RECORD_RESUME || type == WF_RECORD_OFFER ||
-	       type == WF_RECORD_WITHDRAW || type == WF_RECORD_WITHDRAWN;
+	       type == WF_RECORD_WITHDRAW || type == WF_RECORD_WITHDRAWN ||
+	       type == WF_RECORD_CHECK || type == WF_RECORD_SUMS;
 }
 
 /* An id of ours that the peer names: it must belong to that peer. */
@@ -72,6 +73,17 @@ static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct 
 	return 0;
 }
 
+static int take_sums(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_sums_record sums;
+	struct wf_pull *pull;
+
+	if (wf_sums_record_get(record->bytes, record->count, &sums))
+		return -EBADMSG;
+	pull = wf_table_get(&t->pulls, sums.pull);
+	return pull && pull->link == link ? wf_pull_told(pull, &sums) : 0;
+}
+
 /* There is nothing to resume any more: the reader need not wait for its deadline. */
 static int deny_offer(struct wf_link *link, uint64_t pull)
 {
@@ -90,6 +102,8 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 
 	if (record->type == WF_RECORD_OFFER)
 		return take_offer(t, link, record);
+	if (record->type == WF_RECORD_SUMS)
+		return take_sums(t, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_WITHDRAW)
@@ -106,6 +120,9 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		break;
 	case WF_RECORD_RESUME:
 		return wf_parcel_resume(p, small.other);
+	case WF_RECORD_CHECK:
+		wf_parcel_check(p, small.other);
+		break;
 	default:
 		wf_parcel_withdrawn(p);
 		break;

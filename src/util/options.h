@@ -40,6 +40,7 @@ struct wf_options {
 	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */
 	uint64_t room_bytes;                  /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link, default 4 MiB */
 	uint64_t shm;                         /* WEFT_SHM: yes/no: the shm rail for peers on this host; default yes */
+	uint64_t checksum;                    /* WEFT_CHECKSUM: yes/no: of every body; default no */
 	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */
 };
 

@@ -44,6 +44,8 @@ struct wf_fake {
 	unsigned stick;       /* a read never ends */
 	unsigned twice;       /* a completion comes twice */
 	unsigned nobody;      /* a completion with a NULL context comes besides */
+	unsigned flip_end;    /* the last byte of a message of more than 128 is: of an eager body, if it ends so */
+	const void *flip_at;  /* this byte of somebody's memory is another whenever it is read */
 	bool shuffle;         /* completions in any order, but receives of a connection in theirs */
 	bool reorder;         /* on a shared endpoint messages overtake each other */
 	/* Asked first by every call that can fail: 0, or what it returns.  NULL: none does. */

@@ -37,6 +37,19 @@ static void fail_read(struct thing *t, struct fake_ep *ep)
 	fake_reset(ep);
 }
 
+/* What comes is not always what was there. */
+static void damage(const struct thing *t, const struct fake_ep *ep, const struct fake_ep *to)
+{
+	size_t at = (size_t)((const uint8_t *)fake_net.knobs.flip_at - t->source);
+
+	if (fake_net.knobs.flip_at && at < t->count)
+		((uint8_t *)t->bytes)[at] ^= 1;
+	if (t->count && fake_chance(fake_net.knobs.flip)) {
+		((uint8_t *)t->bytes)[fake_draw() % t->count] ^= 1 << fake_draw() % 8;
+		fake_tell(WF_FAKE_FLIP, t->from_node, fake_other(ep, to));
+	}
+}
+
 /*
  * Twice: first the other side looks for key, right and range, and on the way
  * back the bytes are taken.  Closing the key in between stops nothing.
@@ -60,10 +73,7 @@ void fake_happen_read(struct thing *t)
 	}
 	if (t->source) {
 		memcpy(t->bytes, t->source, t->count);
-		if (t->count && fake_chance(fake_net.knobs.flip)) {
-			((uint8_t *)t->bytes)[fake_draw() % t->count] ^= 1 << fake_draw() % 8;
-			fake_tell(WF_FAKE_FLIP, t->from_node, fake_other(ep, to));
-		}
+		damage(t, ep, to);
 		fake_cq_tell(ep, (struct cq_entry){ .context = t->context,
 						    .flags = FI_RMA | FI_READ });
 		fake_forget(t);

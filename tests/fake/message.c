@@ -33,6 +33,8 @@ static void meet(struct fake_ep *ep)
 			fake_reset(ep);
 		} else {
 			memcpy(r->bytes, t->copy, t->count);
+			if (t->count > 128 && fake_chance(fake_net.knobs.flip_end))
+				((uint8_t *)r->bytes)[t->count - 1] ^= 1;
 			fake_net.arrived++;
 			fake_cq_tell(ep, (struct cq_entry){ .context = r->context,
 							    .flags = FI_MSG | FI_RECV, .len = t->count });

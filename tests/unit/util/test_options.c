@@ -39,6 +39,7 @@ static void nothing_set_gives_the_defaults(void **state)
 	assert_string_equal(o.security, "");
 	assert_int_equal(o.rdma, 1);
 	assert_int_equal(o.shm, 1);
+	assert_int_equal(o.checksum, 0);
 	assert_int_equal(o.pool_bytes, GIB);
 	assert_int_equal(o.chunk_bytes, 0);
 	assert_int_equal(o.depth, 0);
@@ -61,7 +62,7 @@ static const char *other_value(const struct weft_option *row)
 	if (!strcmp(row->unit, "text"))
 		return "open";
 	if (!strcmp(row->unit, "yes/no"))
-		return "no";
+		return strcmp(row->preset, "yes") ? "yes" : "no";
 	/* With the upper limit WEFT_LOST would have to follow. */
 	return strcmp(row->name, "WEFT_HEARTBEAT") ? row->most : row->least;
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sums: is a body on its way in what its owner has?
+ *
+ * A body is summed up in pieces (wire/record.h), each as soon as its bytes
+ * are there, in whatever order they come; the owner's sums may come before or
+ * after them.  A body without a checksum counts as right from the beginning.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_SUMS_H
+#define WF_SUMS_H
+
+#include "link/link.h"
+
+struct wf_sums_piece {
+	uint64_t left; /* bytes that have not come yet */
+	uint64_t ours, theirs;
+};
+
+struct wf_sums {
+	uint64_t bytes, piece_bytes;
+	uint32_t count; /* of pieces to check */
+	uint32_t told;  /* that many, the first ones, the owner has told of */
+	uint32_t right;
+	uint32_t wrong; /* the first piece that is; count: none */
+	struct wf_sums_piece *pieces;
+};
+
+/* -ENOMEM. */
+int wf_sums_open(struct wf_sums *s, const struct wf_body *body);
+
+/* Accepts a zeroed one. */
+void wf_sums_close(struct wf_sums *s);
+
+/* Must the owner be asked for the sums? */
+bool wf_sums_asks(const struct wf_sums *s);
+
+/* @count bytes from @offset on have come to @body, which has room for all of it.  Each comes once. */
+void wf_sums_arrived(struct wf_sums *s, const uint8_t *body, uint64_t offset, uint64_t count);
+
+/* The owner's word.  -EBADMSG: not what must follow. */
+int wf_sums_told(struct wf_sums *s, const struct wf_sums_record *told);
+
+/* Has all come, and is it right? */
+static inline bool wf_sums_right(const struct wf_sums *s)
+{
+	return s->right == s->count;
+}
+
+/* Is a piece wrong?  Then a sentence about the first, for a body that comes from @link by @way over @caps. */
+bool wf_sums_wrong(const struct wf_sums *s, const struct wf_link *link,
+		   const struct wf_caps *caps, enum wf_body_way way, struct wf_error *e);
+
+/* Of a body that is here, all at once, from an eager record: 0, or -EIO with a sentence. */
+int wf_sums_check(const struct wf_body *body, const void *bytes, const struct wf_link *link,
+		  const struct wf_caps *caps, struct wf_error *e);
+
+#endif
