@@ -34,6 +34,7 @@ struct arguments {
 	const char *provider;
 	const char *address;
 	bool json;
+	bool checksum;
 };
 
 static const char *test_name(enum perf_test test)
@@ -235,6 +236,9 @@ static int read_option(const struct tool_command *self, struct arguments *a, int
 			return tool_misused(self, "--memory takes user or pool, not '%s'", optarg);
 		a->plan.pool = !strcmp(optarg, "pool");
 		return TOOL_OK;
+	case 'c':
+		a->checksum = true;
+		return TOOL_OK;
 	case 'j':
 		a->json = true;
 		return TOOL_OK;
@@ -255,6 +259,7 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 		{ "count", required_argument, NULL, 'n' },
 		{ "window", required_argument, NULL, 'w' },
 		{ "memory", required_argument, NULL, 'm' },
+		{ "checksum", no_argument, NULL, 'c' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "no-validate", no_argument, NULL, 'V' },
 		{ 0 },
@@ -287,6 +292,9 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	/* For the second process too: it inherits the environment. */
 	if (a.provider && setenv("WEFT_PROVIDER", a.provider, 1))
 		return tool_fail(self, "no memory");
+	/* What this side wants the other one does, whoever started it. */
+	if (a.checksum && setenv("WEFT_CHECKSUM", "yes", 1))
+		return tool_fail(self, "no memory");
 	tool_catch_signals();
 	return perf(self, &a);
 }
@@ -294,8 +302,8 @@ static int run(const struct tool_command *self, int argc, char **argv)
 const struct tool_command perf_command = {
 	.name = "perf",
 	.arguments = "[--test tensor|call] [--sizes LIST] [--provider NAME] [--time S]\n"
-		     "       [--count N] [--window N] [--memory user|pool] [--json] [--no-validate]\n"
-		     "       [ADDRESS]",
+		     "       [--count N] [--window N] [--memory user|pool] [--checksum] [--json]\n"
+		     "       [--no-validate] [ADDRESS]",
 	.does = "how fast do tensors and calls go between two processes?",
 	.options = "  --test tensor|call  what is moved; default tensor\n"
 		   "  --sizes LIST        as 8,64K,1M; default " SIZES_DEFAULT "\n"
@@ -306,6 +314,7 @@ const struct tool_command perf_command = {
 		   "  --window N          bodies on the way at once for bandwidth; default 2 to 16,\n"
 		   "                      by size\n"
 		   "  --memory user|pool  whose memory the bodies lie in; default user\n"
+		   "  --checksum          as WEFT_CHECKSUM=yes\n"
 		   "  --json              one JSON object per line\n"
 		   "  --no-validate       do not compare what arrives first\n"
 		   "  ADDRESS             of a `weft serve`; default: start one\n",
