@@ -30,6 +30,15 @@ static const uint8_t *source_of(const struct thing *t, const struct fake_ep *to)
 	return mr->base + offset;
 }
 
+/* Whose memory @t reads; NULL: that end is closed, so it brings nothing any more. */
+static struct fake_ep *read_from(const struct thing *t)
+{
+	const struct fake_ep *ep = fake_ep_by(t->from);
+	struct fake_ep *to = fake_ep_by(t->to_shared ? t->to_shared : ep->peer);
+
+	return to && to->state != DOWN ? to : NULL;
+}
+
 static void fail_read(struct thing *t, struct fake_ep *ep)
 {
 	fake_cq_tell(ep, (struct cq_entry){ .context = t->context, .err = EIO });
@@ -57,7 +66,7 @@ static void damage(const struct thing *t, const struct fake_ep *ep, const struct
 void fake_happen_read(struct thing *t)
 {
 	struct fake_ep *ep = fake_ep_by(t->from);
-	struct fake_ep *to = fake_ep_by(t->to_shared ? t->to_shared : ep->peer);
+	struct fake_ep *to = read_from(t);
 
 	if (ep->type == FI_EP_RDM && to && fake_net.dead[fake_node_of(to)]) {
 		/* As shm does: the read never ends, and an error comes that names nobody. */
@@ -110,7 +119,7 @@ static bool reads(const struct wf_list *things, const void *at, size_t bytes)
 		const struct thing *t = WF_CONTAINER(node, struct thing, node);
 
 		if (t->kind == READ && t->source && !fake_net.dead[t->from_node] &&
-		    overlap(t->source, t->count, at, bytes))
+		    read_from(t) && overlap(t->source, t->count, at, bytes))
 			return true;
 	}
 	return false;
