@@ -77,7 +77,8 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 		add(text, "gone, and its address is not known");
 		return;
 	case WF_LINK_DIALLING:
-		add(text, "dialled%s%s", link->tried[0] ? ": " : "", link->tried);
+		add(text, "%s%s%s", link->conn ? "being dialled" : "to be dialled again",
+		    link->tried[0] ? ": " : "", link->tried);
 		return;
 	case WF_LINK_TRYING:
 		add(text, "greeted, and %s rail is tried%s%s", link->was_up ? "another" : "a",

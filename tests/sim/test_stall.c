@@ -166,7 +166,7 @@ static void a_send_without_a_rail_says_how_dialling_fails(void **state)
 	wf_flight_send(&f, 0, 1, 7, source, SMALL, 0);
 	wf_world_pass(1200 * MS);
 	check_lines("stands still for 1.? s: no rail to 127.0.0.1:", 1, true);
-	check_lines(": dialled: ", 1, true);
+	check_lines(": to be dialled again: ", 1, true);
 	check_lines("refused)", 1, true);
 	end(&f);
 	close_world();
