@@ -24,6 +24,7 @@
 
 #define ROUNDS 100 /* of each thread, on each provider */
 #define REQUEST_BYTES 30000
+#define STALL "2ms" /* so short that the watchdog has something to tell */
 
 static struct weft_node *here, *there;
 static struct weft_peer *to_there, *to_here;
@@ -257,6 +258,38 @@ static void *open_peers(void *arg)
 	return NULL;
 }
 
+/* Steps that end while somebody waits in them. */
+static void *end_steps(void *arg)
+{
+	const uint64_t first = 1000000; /* others use steps, too */
+	struct weft_op *op;
+
+	(void)arg;
+	for (uint64_t step = first; step < first + ROUNDS; step++) {
+		if (weft_recv(here, to_there, step, "k", 1, NULL, NULL, &op) ||
+		    (step % 2 ? weft_step_end(here, step) :
+				weft_step_abort(here, step, WEFT_ABORTED, "by a thread")))
+			return (void *)(uintptr_t)WRONG(begun and ended);
+		if (step % 2)
+			weft_cancel(op);
+		if (weft_wait(op, PAIR_LIMIT_NS) || weft_op_status(op) == WEFT_OK)
+			return (void *)(uintptr_t)WRONG(ended early);
+		weft_op_free(op);
+	}
+	return NULL;
+}
+
+/* The log of one node: stalls are many here, and never told by two at once. */
+static void heed(void *arg, int level, const char *line)
+{
+	atomic_uint *in_use = arg;
+
+	(void)level;
+	if (atomic_fetch_add(in_use, 1) || !*line)
+		abort();
+	atomic_fetch_sub(in_use, 1);
+}
+
 static void *look(void *arg)
 {
 	struct weft_counters counters = { .size = sizeof(counters) };
@@ -318,6 +351,7 @@ static void *close_here(void *arg)
 
 static void every_thread_does_everything_at_once(void **state)
 {
+	atomic_uint here_in_use = 0, there_in_use = 0;
 	pthread_t threads[16], closing;
 	struct weft_node_options options;
 	size_t count = 0;
@@ -328,7 +362,10 @@ static void every_thread_does_everything_at_once(void **state)
 	service.later = handle_later;
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		options = pair_options(at);
+		options.log = heed;
+		options.log_arg = &here_in_use;
 		assert_int_equal(weft_node_open(&options, &here), 0);
+		options.log_arg = &there_in_use;
 		assert_int_equal(weft_node_open(&options, &there), 0);
 		assert_int_equal(weft_serve(there, &service.base), 0);
 		assert_int_equal(weft_peer_open(here, weft_node_address(there), &to_there), 0);
@@ -343,7 +380,7 @@ static void every_thread_does_everything_at_once(void **state)
 			{ send_tensors, to_here },  { receive_tensors, here },
 			{ ping_with_callbacks, to_there }, { ping_with_callbacks, to_here },
 			{ call, NULL },	      { cancel, NULL }, { open_peers, NULL },
-			{ look, NULL },	      { wait_together, NULL },
+			{ look, NULL },	      { wait_together, NULL }, { end_steps, NULL },
 		};
 
 		for (count = 0; count < PAIR_COUNT(jobs); count++)
@@ -374,6 +411,7 @@ int main(int argc, char **argv)
 	};
 
 	(void)argc;
+	setenv("WEFT_STALL", STALL, 1);
 	cmocka_set_test_filter(argv[1]); /* a test's name, or all */
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }
