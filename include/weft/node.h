@@ -145,6 +145,16 @@ struct weft_path {
 	uint64_t bytes;       /* of the body */
 	unsigned copies;      /* by this side, of the body */
 	unsigned registered;  /* 1: memory was registered for this operation */
+	char device[64];      /* NIC, interface or domain; "" when nothing moved */
+	unsigned chunks;      /* reads or frames that carried the body */
+	unsigned retries;     /* chunks read again; of a send: offers made again */
+	char checksum[16];    /* of the body: "xxh3" or "none" */
+	/* Nanoseconds since the operation was begun; 0: this side does not know. */
+	uint64_t queued_ns;     /* handed to the link, or a receive to its channel */
+	uint64_t matched_ns;    /* met its other half */
+	uint64_t first_byte_ns; /* the first chunk or frame was there, or had left */
+	uint64_t last_byte_ns;  /* the last one */
+	uint64_t done_ns;       /* the outcome was known */
 };
 
 /* The path @op took; set ->size first.  -EAGAIN: it has not ended.  Threads: any, callback. */

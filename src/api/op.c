@@ -127,6 +127,14 @@ static void publish(struct wf_notice *notice)
 	wf_op_put(op);
 }
 
+/* From the beginning of @op to @at_ns: 1 at least, for 0 says that nobody knows. */
+static uint64_t since(const struct weft_op *op, uint64_t at_ns)
+{
+	if (!at_ns)
+		return 0;
+	return at_ns > op->made_ns ? at_ns - op->made_ns : 1;
+}
+
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
 {
 	struct wf_worker *w = &op->owner->worker;
@@ -135,30 +143,45 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 		op->error = *e;
 	op->executed = e ? executed : WEFT_EXECUTED_YES;
 	op->finished = true;
+	op->path.done_ns = since(op, w->now_ns);
 	wf_recorder_add(&w->recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
 	wf_timer_stop(&w->timers, &op->timer);
 	op->notice.run = publish;
 	wf_worker_defer(w, &op->notice);
 }
 
-void wf_op_path_set(struct weft_op *op, const char *provider, enum wf_body_way way,
-		    uint64_t bytes, unsigned copies, bool registered)
+void wf_op_path_set(struct weft_op *op, const struct wf_path *from, unsigned copies)
 {
-	struct weft_path *path = &op->path;
+	struct weft_path *to = &op->path;
+	bool moved = from->caps != NULL;
 
-	snprintf(path->provider, sizeof(path->provider), "%s", provider ? provider : "");
-	snprintf(path->way, sizeof(path->way), "%s", provider ? wf_plan_way(way) : "none");
-	path->bytes = bytes;
-	path->copies = copies;
-	path->registered = registered;
+	if (moved) {
+		snprintf(to->provider, sizeof(to->provider), "%s", from->caps->provider);
+		snprintf(to->device, sizeof(to->device), "%s", from->caps->domain);
+	}
+	snprintf(to->way, sizeof(to->way), "%s",
+		 wf_plan_way(moved ? (enum wf_body_way)from->way : WF_BODY_NONE));
+	snprintf(to->checksum, sizeof(to->checksum), "%s",
+		 moved && from->bytes && from->sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
+	to->bytes = from->bytes;
+	to->copies = copies;
+	to->registered = from->registered;
+	to->chunks = from->chunks;
+	to->retries = from->retries;
+	to->queued_ns = since(op, from->queued_ns);
+	to->matched_ns = since(op, from->matched_ns);
+	to->first_byte_ns = since(op, from->first_ns);
+	to->last_byte_ns = since(op, from->last_ns);
 }
 
 static void ping_done(struct wf_echo *echo, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(echo, struct weft_op, echo);
-	const struct wf_caps *caps = wf_link_caps(wf_link_real(echo->link));
+	struct wf_path path = {
+		.caps = wf_link_caps(wf_link_real(echo->link)), .way = WF_BODY_EAGER,
+	};
 
-	wf_op_path_set(op, caps ? caps->provider : NULL, WF_BODY_EAGER, 0, 0, false);
+	wf_op_path_set(op, &path, 0);
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 

@@ -15,11 +15,24 @@ struct weft_stub {
 /* How the call ended whose closure runs in this thread. */
 static _Thread_local const struct wf_error *replying;
 
+/* Of two bodies that of the longer one, with the times of the way out and back. */
+static void set_path(struct weft_op *op, const struct wf_path *request, const struct wf_path *reply)
+{
+	bool back = reply->bytes > request->bytes;
+	struct wf_path path = back ? *reply : *request;
+
+	path.queued_ns = request->queued_ns;
+	path.matched_ns = reply->matched_ns;
+	path.first_ns = reply->first_ns;
+	path.last_ns = reply->last_ns;
+	/* A message is packed once, and unpacked once. */
+	wf_op_path_set(op, &path, 1 + (!back && request->way == WF_BODY_EAGER));
+}
+
 static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		      const uint8_t *reply, size_t bytes)
 {
 	struct weft_op *op = call->arg;
-	const struct wf_parcel *p = &call->parcel;
 	struct wf_error bad;
 
 	op->call.call = NULL;
@@ -31,8 +44,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 			e = &bad;
 		}
 	}
-	wf_op_path_set(op, p->provider, p->plan.way, p->body_bytes,
-		       1 + (p->plan.way == WF_BODY_EAGER), p->registered);
+	set_path(op, &call->parcel.path, &call->reply_path);
 	wf_op_finish(op, e, executed);
 }
 

@@ -85,8 +85,7 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	bool eager = p->plan.way == WF_BODY_EAGER;
 
 	wf_pool_give(&op->owner->worker.pool, s->chunk);
-	wf_op_path_set(op, p->provider, p->plan.way, p->body_bytes,
-		       (unsigned)eager + (s->chunk ? 1 : 0), p->registered);
+	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk ? 1 : 0));
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
@@ -201,7 +200,9 @@ static void recv_done(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
 
-	if (!e) {
+	if (e) {
+		r->path.bytes = 0;
+	} else {
 		/* From here on any thread may free it: links are the worker's. */
 		op->recv.from = wf_node_peer_of(op->owner, r->got_from);
 		wf_link_put(r->got_from);
@@ -209,8 +210,7 @@ static void recv_done(struct wf_receiving *r, const struct wf_error *e)
 		if (!r->got_bytes || r->got_flags & WEFT_DEAD)
 			r->got.data = NULL;
 	}
-	wf_op_path_set(op, r->provider, r->way, e ? 0 : r->got_bytes, r->way == WF_BODY_EAGER,
-		       r->registered);
+	wf_op_path_set(op, &r->path, r->path.way == WF_BODY_EAGER);
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 

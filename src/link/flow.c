@@ -240,6 +240,8 @@ static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *fin
 		rc = wf_pack_add(pack, m->type, m->head, m->head_bytes, m->body, m->body_bytes,
 				 &m->done_bytes);
 		link->queued_bytes -= m->done_bytes - before;
+		if (m->done_bytes > before && !m->frames++)
+			m->first_ns = link->worker->now_ns;
 		if (rc)
 			return;
 		wf_list_remove(node);

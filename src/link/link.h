@@ -47,6 +47,8 @@ struct wf_message {
 	const void *head, *body;
 	size_t head_bytes, body_bytes;
 	size_t done_bytes; /* of both, already in frames */
+	uint32_t frames;   /* that took some of them */
+	uint64_t first_ns; /* the first one did */
 	void (*sent)(struct wf_message *m, const struct wf_error *e);
 };
 

@@ -186,6 +186,7 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 	struct wf_call *call = WF_CONTAINER(pull, struct wf_call, pull);
 
 	call->reply_busy = false;
+	call->reply_path = pull->path;
 	if (pull->damaged)
 		end_damaged(call, e);
 	else
@@ -206,6 +207,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 			     (unsigned long long)body->bytes);
 	else {
 		call->pull.into = call->reply;
+		call->pull.path = call->reply_path;
 		call->pull.done = reply_pulled;
 		call->reply_busy = true;
 		if (!wf_pull_start(call->calls->transfer, link, body, answer, &call->pull))
@@ -253,13 +255,15 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		return 0;
 	}
 	call->record = r;
+	call->reply_path = wf_path_come(link, &r.body);
+	call->reply_path.matched_ns = link->worker->now_ns;
 	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_FAILED_PRECONDITION);
 		end_replied(call, &e, NULL);
 	} else if (answer) {
 		pull_reply(call, link, answer);
-	} else if (wf_sums_check(&r.body, r.eager, link, wf_link_caps(link), &e)) {
+	} else if (wf_sums_check(&r.body, r.eager, link, call->reply_path.caps, &e)) {
 		end_damaged(call, &e);
 	} else {
 		end_replied(call, NULL, r.eager);

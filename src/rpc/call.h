@@ -35,7 +35,8 @@ struct wf_call {
 	void *arg;
 
 	/* read by the owner, inside done */
-	struct wf_parcel parcel; /* plan, provider */
+	struct wf_parcel parcel; /* the path of the request */
+	struct wf_path reply_path;
 
 	/* its own */
 	struct wf_calls *calls;

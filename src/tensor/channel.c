@@ -30,6 +30,7 @@ struct wf_arrival {
 	struct wf_channel *channel;   /* it waits there for a receive; or: */
 	struct wf_receiving *receive; /* it is matched and waits for memory */
 	struct wf_answer *answer;       /* to its offer; NULL: there is none */
+	struct wf_path path;            /* so far */
 	struct wf_tensor_record record; /* its pointers lie in bytes[] */
 	uint8_t bytes[]; /* shape, then the eager body */
 };
@@ -240,7 +241,6 @@ static int describe(struct wf_receiving *r, struct wf_link *link, const struct w
 	};
 	r->got_flags = t->flags;
 	r->got_bytes = t->body.bytes;
-	r->way = t->body.way;
 	r->got_from = link;
 	wf_link_get(link);
 	return 0;
@@ -320,8 +320,7 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_receiving *r = WF_CONTAINER(pull, struct wf_receiving, pull);
 
-	r->provider = pull->provider;
-	r->registered = pull->registered;
+	r->path = pull->path;
 	if (pull->damaged)
 		end_damaged(r, e);
 	else
@@ -336,18 +335,16 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 	int err;
 
 	if (t->body.way == WF_BODY_EAGER) {
-		const struct wf_caps *caps = wf_link_caps(link);
-
 		memcpy(r->got.data, t->eager, t->body.bytes);
 		wf_link_give_room(link, t->body.bytes);
-		r->provider = caps ? caps->provider : NULL;
-		if (wf_sums_check(&t->body, r->got.data, link, caps, &e))
+		if (wf_sums_check(&t->body, r->got.data, link, r->path.caps, &e))
 			end_damaged(r, &e);
 		else
 			end(r, NULL);
 		return;
 	}
 	r->pull.into = r->got.data;
+	r->pull.path = r->path;
 	r->pull.done = pulled;
 	r->state = WF_RECEIVING_PULLING;
 	err = wf_pull_start(r->channels->transfer, link, &t->body, answer, &r->pull);
@@ -379,18 +376,29 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 	free_arrival(c, a);
 }
 
+/* What has happened to the tensor so far has happened to the receive. */
+static void meet(struct wf_receiving *r, const struct wf_path *came)
+{
+	uint64_t queued_ns = r->path.queued_ns;
+
+	r->path = *came;
+	r->path.queued_ns = queued_ns;
+	r->path.matched_ns = r->channels->worker->now_ns;
+}
+
 /*
  * @r gets the tensor of @t.  It is in @kept if it waited, else in a frame and
- * gone on return.  Takes @kept and @answer.
+ * gone on return.  Takes @kept and @answer.  @came: its path up to here.
  */
 static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		  struct wf_arrival *kept, struct wf_answer *answer)
+		  const struct wf_path *came, struct wf_arrival *kept, struct wf_answer *answer)
 {
 	struct wf_channels *c = r->channels;
 	struct wf_error e;
 	int err;
 
 	wf_list_remove(&r->node);
+	meet(r, came);
 	err = describe(r, link, t, &e);
 	if (!err && r->into && !(t->flags & WEFT_DEAD))
 		err = check_fit(r, &e);
@@ -497,8 +505,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	r->got_from = NULL;
 	r->chunk = NULL;
 	r->arrival = NULL;
-	r->provider = NULL;
-	r->registered = false;
+	r->path = (struct wf_path){ .queued_ns = c->worker->now_ns };
 	wf_list_init(&r->node);
 	wf_list_init(&r->waiter.node);
 	wf_list_append(&c->receives, &r->all_node);
@@ -519,7 +526,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	}
 	a = find_arrival(ch, r);
 	if (a)
-		match(r, a->link, &a->record, a, take_answer(a));
+		match(r, a->link, &a->record, &a->path, a, take_answer(a));
 	drop_channel(c, ch);
 }
 
@@ -552,7 +559,8 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
 
 /* Nobody waits for it yet.  -ENOMEM, -ENOSPC: @answer is still the caller's. */
 static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
-			  const struct wf_tensor_record *t, struct wf_answer *answer, uint64_t hash)
+			  const struct wf_tensor_record *t, const struct wf_path *came,
+			  struct wf_answer *answer, uint64_t hash)
 {
 	struct wf_channel *ch = make_channel(c, t->step, t->key, t->key_bytes, hash);
 	struct wf_arrival *a;
@@ -565,6 +573,7 @@ static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
 		drop_channel(c, ch);
 		return err;
 	}
+	a->path = *came;
 	keep_in(c, ch, a);
 	return 0;
 }
@@ -577,12 +586,14 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	struct wf_tensor_record t;
 	struct wf_receiving *r;
 	struct wf_channel *ch;
+	struct wf_path came;
 	uint64_t hash;
 	bool eager;
 	int err;
 
 	if (wf_tensor_record_get(record->bytes, record->count, &t))
 		return -EBADMSG;
+	came = wf_path_come(link, &t.body);
 	eager = t.body.way == WF_BODY_EAGER;
 	if (eager && !wf_link_use_room(link, t.body.bytes))
 		return -EBADMSG;
@@ -598,11 +609,11 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
 	r = ch ? find_receive(ch, link) : NULL;
 	if (r) {
-		match(r, link, &t, NULL, answer);
+		match(r, link, &t, &came, NULL, answer);
 		drop_channel(c, ch);
 		return 0;
 	}
-	err = keep_unmatched(c, link, &t, answer, hash);
+	err = keep_unmatched(c, link, &t, &came, answer, hash);
 	if (err) {
 		wf_answer_close(answer);
 		if (eager)
@@ -731,7 +742,7 @@ void wf_channels_merged(struct wf_channels *c)
 		}
 		if (!a)
 			continue;
-		match(found, a->link, &a->record, a, take_answer(a));
+		match(found, a->link, &a->record, &a->path, a, take_answer(a));
 		drop_channel(c, ch);
 		node = NULL;
 	}

@@ -64,9 +64,7 @@ struct wf_receiving {
 	struct wf_link *got_from; /* a reference */
 	uint64_t got_bytes;
 	void *chunk;              /* of the pool: the owner gives it back; NULL: none */
-	enum wf_body_way way;
-	const char *provider;
-	bool registered;
+	struct wf_path path;
 
 	/* its own */
 	struct wf_channels *channels;

@@ -89,6 +89,10 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_text("way", r->path.way);
 	out_count("copies", r->path.copies);
 	out_count("registered", r->path.registered);
+	out_text("device", r->path.device);
+	out_count("chunks", r->path.chunks);
+	out_count("retries", r->path.retries);
+	out_text("checksum", r->path.checksum);
 	out_object_end();
 	out_object_end();
 }

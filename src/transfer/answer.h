@@ -15,6 +15,7 @@ struct wf_answer {
 	struct wf_message message; /* PULLED, or: */
 	struct wf_control control; /* WITHDRAWN */
 	uint64_t offer;
+	uint32_t chunks; /* reads that carried the body, for its owner to know */
 	uint8_t bytes[WF_SMALL_RECORD_BYTES];
 };
 

@@ -72,6 +72,11 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 	if (e) {
 		end(p, e);
 	} else if (p->plan.way != WF_BODY_PULL) {
+		/* The rail may be another than when it was planned. */
+		p->path.caps = wf_link_caps(wf_link_real(p->link));
+		p->path.chunks = m->frames;
+		p->path.first_ns = m->first_ns;
+		p->path.last_ns = p->transfer->worker->now_ns;
 		wf_counters_add(&p->transfer->worker->counters.bytes_eager, p->body_bytes);
 		end(p, NULL);
 	} else {
@@ -95,7 +100,7 @@ static int grant(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 	}
 	if (err)
 		return err;
-	p->registered = p->grant.own != NULL;
+	p->path.registered = p->grant.own != NULL;
 	*body = (struct wf_body){
 		.way = WF_BODY_PULL,
 		.bytes = p->body_bytes,
@@ -103,7 +108,7 @@ static int grant(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 		.epoch = link->epoch,
 		.address = p->grant.address,
 		.key = p->grant.key,
-		.sum_kind = p->sum_kind,
+		.sum_kind = p->path.sum_kind,
 		.sum = p->sum,
 	};
 	return 0;
@@ -124,9 +129,9 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
 /* A checksum, if one is wanted; the sums of a longer body are made when the reader asks for them. */
 static int protect(struct wf_parcel *p)
 {
-	int err = wf_terms_sum(p->terms, wf_link_real(p->link), &p->sum_kind, &p->why);
+	int err = wf_terms_sum(p->terms, wf_link_real(p->link), &p->path.sum_kind, &p->why);
 
-	if (!err && p->sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(p->body_bytes) == 1)
+	if (!err && p->path.sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(p->body_bytes) == 1)
 		p->sum = wf_checksum(p->body, p->body_bytes);
 	return err;
 }
@@ -153,10 +158,11 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		return;
 	}
 	make_plan(p, caps);
-	p->provider = caps->provider;
+	p->path.caps = caps;
+	p->path.way = (uint8_t)p->plan.way;
 	p->connected = caps->connected;
-	body.way = (uint8_t)p->plan.way;
-	body.sum_kind = p->sum_kind;
+	body.way = p->path.way;
+	body.sum_kind = p->path.sum_kind;
 	body.sum = p->sum;
 	if (p->plan.way == WF_BODY_PULL && offer(p, &body)) {
 		fail_later(p);
@@ -174,6 +180,7 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	w = wf_writer(p->head, bytes);
 	p->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
+	p->path.queued_ns = p->transfer->worker->now_ns;
 	p->message = (struct wf_message){
 		.type = p->type,
 		.head = p->head,
@@ -194,8 +201,8 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->state = WF_PARCEL_WAITING;
 	p->offer = 0;
 	p->head = NULL;
-	p->provider = NULL;
-	p->registered = p->sent = p->refused = p->connected = p->told = false;
+	p->path = (struct wf_path){ .bytes = p->body_bytes };
+	p->sent = p->refused = p->connected = p->told = false;
 	p->grant = (struct wf_grant){ 0 };
 	p->quiet_timer = p->sum_timer = (struct wf_timer){ 0 };
 	p->sum = p->sums.pull = 0;
@@ -345,10 +352,11 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 	}
 }
 
-void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status)
+void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chunks)
 {
 	struct wf_error e;
 
+	p->path.chunks = chunks;
 	if (status == WEFT_OK) {
 		end(p, NULL);
 		return;
@@ -391,7 +399,10 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 	if (err) {
 		p->why = why;
 		fail_later(p);
+		return 0;
 	}
+	p->path.caps = wf_link_caps(wf_link_real(p->link));
+	p->path.retries++;
 	return 0;
 }
 
@@ -435,8 +446,9 @@ void wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 {
 	struct wf_worker *w = p->transfer->worker;
 
-	if (p->state != WF_PARCEL_OFFERED || p->sum_kind == WF_BODY_SUM_NONE || p->sums.pull)
+	if (p->state != WF_PARCEL_OFFERED || p->path.sum_kind == WF_BODY_SUM_NONE || p->sums.pull)
 		return;
+	p->path.matched_ns = w->now_ns;
 	p->sums = (struct wf_sums_record){ .pull = pull };
 	wf_worker_timer(w, &p->sum_timer, w->now_ns, sum_piece);
 }
@@ -476,7 +488,7 @@ void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
 		break;
 	case WF_PARCEL_OFFERED:
 		(void)snprintf(text, bytes, "offered over %s, and %s has not received it",
-			       p->provider, peer);
+			       p->path.caps->provider, peer);
 		break;
 	case WF_PARCEL_WITHDRAWING:
 		(void)snprintf(text, bytes, "taken back, and %s has not answered: %s", peer,

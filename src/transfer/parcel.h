@@ -11,6 +11,7 @@
 #define WF_PARCEL_H
 
 #include "memory/grant.h"
+#include "transfer/path.h"
 #include "transfer/plan.h"
 #include "transfer/recall.h"
 #include "transfer/terms.h"
@@ -43,8 +44,7 @@ struct wf_parcel {
 
 	/* read by the owner, after its end too */
 	struct wf_plan plan;
-	const char *provider; /* lives as long as the rail; NULL: nothing moved */
-	bool registered;      /* memory was registered for it */
+	struct wf_path path;
 	bool sent;            /* some of it may have reached the peer */
 	bool refused;         /* the peer has had the offer and did not take the body */
 
@@ -56,7 +56,6 @@ struct wf_parcel {
 	uint64_t offer;      /* id, 0: none */
 	struct wf_grant grant;
 	uint32_t grant_epoch;
-	uint8_t sum_kind;    /* enum wf_body_sum */
 	uint64_t sum;        /* of a body in one piece */
 	struct wf_sums_record sums; /* the next that are to be told; pull 0: nobody has asked */
 	struct wf_timer sum_timer;
@@ -89,7 +88,7 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p);
 bool wf_parcel_has_left(const struct wf_parcel *p);
 
 /* For transfer.c: the peer's words about offers, and the link's. */
-void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status);
+void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chunks);
 void wf_parcel_withdrawn(struct wf_parcel *p);
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
 void wf_parcel_check(struct wf_parcel *p, uint64_t pull);

@@ -45,6 +45,8 @@ static void finish(struct wf_pull *pull)
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	if (well)
 		wf_counters_add(&w->counters.bytes_pulled, pull->body.bytes);
+	if (pull->answer)
+		pull->answer->chunks = pull->path.chunks;
 	if (pull->answer && pull->tell_withdrawn)
 		wf_answer_withdrawn(pull->answer, link);
 	else if (pull->answer)
@@ -129,8 +131,8 @@ static void begin(struct wf_pull *pull)
 		stop(pull, &e);
 		return;
 	}
-	pull->registered = pull->grant.own != NULL;
-	pull->provider = caps->provider;
+	pull->path.registered = pull->grant.own != NULL;
+	pull->path.caps = caps;
 	pull->connected = caps->connected;
 	pull->quiet_by_close = caps->connected || caps->sync_read;
 	pull->on = link->on;
@@ -189,6 +191,8 @@ void wf_pull_feed(struct wf_pull *pull)
 		wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
 		if (r->state == WF_PULL_READ_FREE)
 			pull->next += r->count;
+		else
+			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
 		pull->busy++;
 		t->reads++;
@@ -198,10 +202,9 @@ void wf_pull_feed(struct wf_pull *pull)
 /* Bytes have come, or word of what they should be.  Is that all of them, or the end? */
 static bool judge(struct wf_pull *pull)
 {
-	const struct wf_caps *caps = pull->on ? wf_rail_caps(pull->on->rail) : NULL;
 	struct wf_error e;
 
-	if (wf_sums_wrong(&pull->sums, pull->link, caps, WF_BODY_PULL, &e)) {
+	if (wf_sums_wrong(&pull->sums, pull->link, pull->path.caps, WF_BODY_PULL, &e)) {
 		pull->damaged = true;
 		stop(pull, &e);
 		return true;
@@ -231,6 +234,10 @@ static void read_done(struct wf_read *read, int status)
 	} else {
 		pull->tries = 0;
 		pull->got_bytes += r->count;
+		pull->path.chunks++;
+		pull->path.last_ns = turn_ns;
+		if (!pull->path.first_ns)
+			pull->path.first_ns = turn_ns;
 		wf_sums_arrived(&pull->sums, pull->into, r->offset, r->count);
 		wf_link_progress(pull->link);
 	}
@@ -277,9 +284,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->answer = answer;
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
-	pull->registered = pull->connected = pull->quiet_by_close = false;
-	pull->damaged = false;
-	pull->provider = NULL;
+	pull->connected = pull->quiet_by_close = pull->damaged = false;
 	pull->on = NULL;
 	pull->next = pull->got_bytes = 0;
 	pull->busy = 0;
@@ -415,7 +420,9 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 			       pull->why.text);
 	else if (pull->busy)
 		(void)snprintf(text, bytes, ", %u reads from %s are under way over %s", pull->busy,
-			       peer, pull->provider);
+			       peer, pull->path.caps->provider);
+	else if (pull->got_bytes == pull->body.bytes)
+		(void)snprintf(text, bytes, ", and %s has not told what they sum up to", peer);
 	else if (pull->link->state != WF_LINK_UP)
 		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
 	else if (pull->asked)
@@ -423,5 +430,6 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 	else if (!wf_list_empty(&pull->node))
 		(void)snprintf(text, bytes, ", and the reads of others come first");
 	else if (pull->granted)
-		(void)snprintf(text, bytes, ", and %s takes no read", pull->provider);
+		(void)snprintf(text, bytes, ", and %s takes no read",
+			       pull->path.caps->provider);
 }

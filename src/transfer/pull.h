@@ -15,6 +15,7 @@
 
 #include "memory/grant.h"
 #include "transfer/answer.h"
+#include "transfer/path.h"
 #include "transfer/sums.h"
 #include "transfer/transfer.h"
 
@@ -33,9 +34,8 @@ struct wf_pull {
 	void *into;
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
 
-	/* read by the owner */
-	const char *provider;
-	bool registered;
+	/* set by the owner as far as it is known, and read at the end */
+	struct wf_path path;
 	bool damaged; /* it was read, and is not what its owner has */
 
 	/* its own */

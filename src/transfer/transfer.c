@@ -116,7 +116,7 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 	}
 	switch (record->type) {
 	case WF_RECORD_PULLED:
-		wf_parcel_pulled(p, small.status);
+		wf_parcel_pulled(p, small.status, (uint32_t)WF_MIN(small.other, UINT32_MAX));
 		break;
 	case WF_RECORD_RESUME:
 		return wf_parcel_resume(p, small.other);

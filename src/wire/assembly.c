@@ -41,6 +41,7 @@ int wf_assembly_add(struct wf_assembly *a, const struct wf_record *part, uint32_
 	}
 	memcpy(a->bytes + a->count, part->bytes, part->count);
 	a->count += part->count;
+	a->frames++;
 	if (a->count < a->total)
 		return 0;
 	a->open = false;
@@ -55,6 +56,7 @@ void wf_assembly_undo(struct wf_assembly *a, const struct wf_record *part)
 	if (!part->flags)
 		return;
 	a->count -= part->count;
+	a->frames--;
 	a->open = true;
 }
 

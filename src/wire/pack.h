@@ -69,6 +69,7 @@ int wf_unpack_next(struct wf_unpack *u, struct wf_record *record);
 struct wf_assembly {
 	uint8_t *bytes;
 	uint32_t count, total;
+	uint32_t frames; /* that parts came in; 0: the record is whole in one */
 	uint8_t type;
 	bool open;
 };

@@ -143,7 +143,7 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
 
 /*
  * The small ones: an id, a second number and a status.
- *   PULLED    offer, 0, status (enum weft_status: OK, or why it was not wanted)
+ *   PULLED    offer, reads, status (enum weft_status: OK, or why it was not wanted)
  *   RESUME    offer, reader's pull id        OFFER     (as struct wf_offer_record)
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
