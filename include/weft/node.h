@@ -50,6 +50,7 @@ struct weft_node_options {
 	/* Warnings and notes, one line each; never called concurrently. */
 	void (*log)(void *arg, int level, const char *line);
 	void *log_arg;
+	uint64_t flags;          /* enum weft_op_flag, for every operation */
 };
 
 /*
@@ -86,9 +87,11 @@ WEFT_API void weft_peer_close(struct weft_peer *peer);
 /* The peer's name as its hello gave it, else its address. Threads: any, callback. */
 WEFT_API const char *weft_peer_name(const struct weft_peer *peer);
 
-/* What an operation asks for; it fails where it can't have it. */
+/* What an operation, or every one of a node, asks for: it fails where it can't have it. */
 enum weft_op_flag {
-	WEFT_CHECKSUM = 1 << 16 /* its body, and a call's reply, is verified at the other end */
+	WEFT_CHECKSUM = 1 << 16,           /* its body, and a call's reply, is verified at the other end */
+	WEFT_STRICT_NO_STAGING = 1 << 17,  /* bodies are not copied into the pool first */
+	WEFT_STRICT_NO_FALLBACK = 1 << 18  /* the rail is the best that both nodes have */
 };
 
 /*
@@ -101,8 +104,9 @@ struct weft_op_options {
 	void (*done)(struct weft_op *op, void *arg);
 	void *arg;
 	uint32_t flags;       /* enum weft_op_flag */
-	uint32_t zero;
-	uint64_t reserved[3]; /* zero: so that it can grow inside other options */
+	uint32_t rails_min;   /* strict: that the link runs over at least */
+	const char *provider; /* strict: of the rail, libfabric's full name; copied; NULL: any */
+	uint64_t reserved[2]; /* zero: so that it can grow inside other options */
 };
 
 /* Send a ping over the fabric and wait for its answer.  Connects if needed. */

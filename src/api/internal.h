@@ -85,6 +85,8 @@ struct wf_op_call {
 	bool begun;
 };
 
+#define WF_OP_FLAGS ((unsigned)(WEFT_CHECKSUM | WEFT_STRICT_NO_STAGING | WEFT_STRICT_NO_FALLBACK))
+
 /* Told: its callback runs.  Ended: that has returned too. */
 enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 

@@ -206,6 +206,16 @@ static int set_text(char *to, const char *from, const char *what)
 	return 0;
 }
 
+/* To a list that has room for each word that there is. */
+static void add_word(char *list, const char *word)
+{
+	if (wf_options_lists(list, word))
+		return;
+	if (*list)
+		strcat(list, ",");
+	strcat(list, word);
+}
+
 /* The environment, and over it what the caller says. */
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o)
 {
@@ -225,6 +235,15 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 		return err;
 	if (given->security == WEFT_SECURITY_OPEN)
 		strcpy(o->security, "open");
+	if (given->flags & ~(uint64_t)WF_OP_FLAGS)
+		return wf_last_set(-EINVAL, "flags %#llx are not for a node",
+				   (unsigned long long)given->flags);
+	if (given->flags & WEFT_CHECKSUM)
+		o->checksum = 1;
+	if (given->flags & WEFT_STRICT_NO_STAGING)
+		add_word(o->strict, "no-staging");
+	if (given->flags & WEFT_STRICT_NO_FALLBACK)
+		add_word(o->strict, "no-fallback");
 	if (given->timeout_ns)
 		o->timeout_ns = given->timeout_ns;
 	if (given->pool_bytes)

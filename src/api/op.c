@@ -22,21 +22,31 @@ static uint64_t after(uint64_t now_ns, uint64_t time_ns)
 
 static int check_options(const struct weft_op_options *o)
 {
-	bool zero = !o->zero;
-
 	for (size_t i = 0; i < WF_COUNT(o->reserved); i++)
-		zero = zero && !o->reserved[i];
-	if (!zero)
-		return wf_last_set(-EINVAL, "a reserved field of the options is not zero");
-	if (o->flags & ~(unsigned)WEFT_CHECKSUM)
+		if (o->reserved[i])
+			return wf_last_set(-EINVAL, "a reserved field of the options is not zero");
+	if (o->flags & ~WF_OP_FLAGS)
 		return wf_last_set(-EINVAL, "flags %#x are not for an operation", o->flags);
+	if (o->provider && strlen(o->provider) >= sizeof(((struct wf_terms *)0)->provider))
+		return wf_last_set(-EINVAL, "no provider has so long a name: %.80s", o->provider);
 	return 0;
 }
 
 /* What the node demands of every operation, and what this one does. */
 static struct wf_terms terms_of(const struct wf_options *node, const struct weft_op_options *o)
 {
-	return (struct wf_terms){ .checksum = node->checksum || o->flags & WEFT_CHECKSUM };
+	struct wf_terms terms = {
+		.checksum = node->checksum || o->flags & WEFT_CHECKSUM,
+		.no_staging = wf_options_lists(node->strict, "no-staging") ||
+			      o->flags & WEFT_STRICT_NO_STAGING,
+		.no_fallback = wf_options_lists(node->strict, "no-fallback") ||
+			       o->flags & WEFT_STRICT_NO_FALLBACK,
+		.rails_min = o->rails_min,
+	};
+
+	if (o->provider)
+		strcpy(terms.provider, o->provider);
+	return terms;
 }
 
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
@@ -61,6 +71,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 	fresh->kind = kind;
 	fresh->peer = peer;
 	fresh->options = given;
+	fresh->options.provider = NULL; /* the terms have it */
 	fresh->terms = terms_of(&node->worker.options, &given);
 	timeout = fresh->options.timeout_ns ? fresh->options.timeout_ns
 					    : node->worker.options.timeout_ns;
@@ -177,11 +188,13 @@ void wf_op_path_set(struct weft_op *op, const struct wf_path *from, unsigned cop
 static void ping_done(struct wf_echo *echo, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(echo, struct weft_op, echo);
-	struct wf_path path = {
-		.caps = wf_link_caps(wf_link_real(echo->link)), .way = WF_BODY_EAGER,
-	};
+	const struct wf_link *link = wf_link_real(echo->link);
+	struct wf_path path = { .caps = wf_link_caps(link), .way = WF_BODY_EAGER };
+	struct wf_error bad;
 
 	wf_op_path_set(op, &path, 0);
+	if (!e && path.caps && wf_terms_rail(&op->terms, link, path.caps, &bad))
+		e = &bad;
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 

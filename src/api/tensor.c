@@ -65,7 +65,8 @@ static int check_key(const void *key, size_t key_bytes)
 /* The options of an operation inside others: when they say nothing, not their size either. */
 static const struct weft_op_options *op_options(const struct weft_op_options *given)
 {
-	return given->size || given->timeout_ns || given->done || given->arg || given->flags
+	return given->size || given->timeout_ns || given->done || given->arg || given->flags ||
+			       given->rails_min || given->provider
 		       ? given : NULL;
 }
 
@@ -137,6 +138,20 @@ static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const 
 	return 0;
 }
 
+/* A snapshot, and what is not contiguous, goes from a copy in the pool. */
+static int stage(struct weft_op *op, const struct weft_tensor *t, unsigned flags, uint64_t bytes)
+{
+	bool contiguous = wf_shape_contiguous(t), snapshot = flags & WEFT_SNAPSHOT;
+
+	if (contiguous && !snapshot)
+		return 0;
+	if (op->terms.no_staging)
+		return wf_last_set(-EBADFD, "%s is copied into the pool first, and no staging was asked for",
+				   snapshot ? "a snapshot" : "a strided tensor");
+	return snapshot ? take_snapshot(op, t, bytes)
+			: leave_strided(op, t, op->send.sending.shape, bytes);
+}
+
 int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key_bytes,
 	      const struct weft_tensor *tensor, const struct weft_send_options *options,
 	      struct weft_op **op)
@@ -178,10 +193,7 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	if (!(o.flags & WEFT_DEAD) && bytes) {
 		s->parcel.body = (char *)tensor->data + tensor->byte_offset;
 		s->parcel.body_bytes = bytes;
-		if (o.flags & WEFT_SNAPSHOT)
-			err = take_snapshot(fresh, tensor, bytes);
-		else if (!wf_shape_contiguous(tensor))
-			err = leave_strided(fresh, tensor, s->shape, bytes);
+		err = stage(fresh, tensor, o.flags, bytes);
 	}
 	if (err)
 		goto drop_op;

@@ -73,30 +73,14 @@ struct fi_info *wf_select_hints(enum wf_shape shape)
 	return hints;
 }
 
-/* Does the comma list @list name @name?  libfabric ignores case here. */
-static bool list_names(const char *list, const char *name)
-{
-	size_t bytes = strlen(name);
-
-	for (;;) {
-		size_t item = strcspn(list, ",");
-
-		if (item == bytes && !strncasecmp(list, name, bytes))
-			return true;
-		if (!list[item])
-			return false;
-		list += item + 1;
-	}
-}
-
 static bool is_named(const struct wf_options *options, const char *name)
 {
 	const char *filter = getenv("FI_PROVIDER");
 
-	if (list_names(options->provider, name))
+	if (wf_options_lists(options->provider, name))
 		return true;
 	/* "^a,b" says which ones are not wanted. */
-	return filter && *filter != '^' && list_names(filter, name);
+	return filter && *filter != '^' && wf_options_lists(filter, name);
 }
 
 /*
@@ -108,7 +92,7 @@ static bool is_side_offer(const struct wf_provider *row, const char *name)
 	const char *filter = getenv("FI_PROVIDER");
 
 	return filter && *filter && *filter != '^' && strchr(name, ';') && !row->refused &&
-	       !list_names(filter, name);
+	       !wf_options_lists(filter, name);
 }
 
 static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const struct fi_info *info,
@@ -255,12 +239,12 @@ static bool device_is(const struct wf_options *options, const struct fi_info *in
 	const struct sockaddr *source = source_of(info);
 	char ip[NI_MAXHOST];
 
-	if (list_names(options->device, info->domain_attr->name))
+	if (wf_options_lists(options->device, info->domain_attr->name))
 		return true;
 	return source &&
 	       !getnameinfo(source, (socklen_t)info->src_addrlen, ip, sizeof(ip), NULL, 0,
 			    NI_NUMERICHOST) &&
-	       list_names(options->device, ip);
+	       wf_options_lists(options->device, ip);
 }
 
 /*
@@ -291,7 +275,7 @@ static const char *refusal(const struct wf_candidate *c, const struct wf_options
 
 	if (row->refused)
 		return row->refused;
-	if (options->provider[0] && !list_names(options->provider, c->caps.provider))
+	if (options->provider[0] && !wf_options_lists(options->provider, c->caps.provider))
 		return "WEFT_PROVIDER names others";
 	if (row->by_name && !is_named(options, c->caps.provider))
 		return "serves only when FI_PROVIDER or WEFT_PROVIDER names it";
@@ -487,6 +471,35 @@ static int refused_by_name(const struct wf_select *select, const struct wf_optio
 	return 0;
 }
 
+/* Who is strict gets every provider that WEFT_PROVIDER names, or none. */
+static int all_serve(const struct wf_select *select, const struct wf_options *options,
+		     struct wf_error *e)
+{
+	const char *at = options->provider;
+	char name[WF_OPTION_TEXT_BYTES];
+
+	if (!*at || !wf_options_lists(options->strict, "no-fallback"))
+		return 0;
+	for (;;) {
+		size_t bytes = strcspn(at, ","), i = 0;
+		const char *why = "libfabric has none of that name here";
+
+		snprintf(name, sizeof(name), "%.*s", (int)bytes, at);
+		while (i < select->count && !(select->all[i].used &&
+					      !strcasecmp(select->all[i].caps.provider, name))) {
+			if (!strcasecmp(select->all[i].caps.provider, name))
+				why = select->all[i].reason;
+			i++;
+		}
+		if (i == select->count)
+			return wf_error_set(e, -ENODATA, "WEFT_PROVIDER names %.60s, which does not "
+					    "serve, and WEFT_STRICT says no-fallback: %s", name, why);
+		if (!at[bytes])
+			return 0;
+		at += bytes + 1;
+	}
+}
+
 int wf_select_open(const struct wf_options *options, struct wf_select *select, struct wf_error *e)
 {
 	struct wf_select found = { 0 };
@@ -521,6 +534,9 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 		err = nothing_left(&found, options, e);
 		goto close_found;
 	}
+	err = all_serve(&found, options, e);
+	if (err)
+		goto close_found;
 	sort(&found);
 	home_close(&home);
 	*select = found;

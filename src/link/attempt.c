@@ -296,7 +296,6 @@ static void up(struct wf_link *link)
 	link->state = WF_LINK_UP;
 	link->was_up = true;
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);
-	link->tried[0] = '\0';
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_flow_up(link);
 	wf_live_start(link);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "util/clock.h"
 #include "util/random.h"
@@ -92,6 +93,84 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 	if (!link->conn)
 		add(text, ", its door has closed");
 	describe_flow(link, text);
+}
+
+static const struct wf_caps *find_rail(const struct wf_worker *w, const char *provider)
+{
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+
+		if (!strcasecmp(caps->provider, provider))
+			return caps;
+	}
+	return NULL;
+}
+
+/* Does our list have @first before @second? */
+static bool comes_before(const struct wf_worker *w, const struct wf_caps *first,
+			 const struct wf_caps *second)
+{
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+
+		if (caps == first || caps == second)
+			return caps == first && first != second;
+	}
+	return false;
+}
+
+static const struct wf_greet_rail *peer_rail(const struct wf_link *link, const char *provider)
+{
+	for (uint32_t i = 0; i < link->peer.rail_count; i++)
+		if (!strcasecmp(link->peer.rails[i].provider, provider))
+			return &link->peer.rails[i];
+	return NULL;
+}
+
+static bool on_this_host(const struct wf_link *link)
+{
+	const struct wf_greet_host *mine = &link->worker->host_facts, *theirs = &link->peer.host;
+
+	return !memcmp(mine->boot_id, theirs->boot_id, sizeof(mine->boot_id));
+}
+
+const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps)
+{
+	const struct wf_worker *w = link->worker;
+
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *better = wf_rail_caps(w->rails[i].rail);
+
+		if (better == caps)
+			return NULL;
+		if (peer_rail(link, better->provider) &&
+		    (!better->same_host || on_this_host(link)))
+			return better;
+	}
+	return NULL;
+}
+
+void wf_link_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes)
+{
+	const struct wf_caps *mine = find_rail(link->worker, provider);
+	const struct wf_greet_rail *theirs = peer_rail(link, provider);
+	const struct wf_caps *used = wf_link_caps(link);
+	const char *why = "the node that dialled has taken another";
+
+	if (!mine)
+		why = "this node has no such rail";
+	else if (!theirs)
+		why = "the peer has no such rail";
+	else if (mine->same_host && !link->gate_open)
+		why = link->gate_text;
+	else if (mine->libfabric != theirs->libfabric ||
+		 mine->protocol_version != theirs->protocol_version)
+		why = "the two nodes have different versions of it";
+	else if (used && comes_before(link->worker, used, mine))
+		why = "a better one works";
+	else if (link->tried[0])
+		why = link->tried;
+	snprintf(text, bytes, "%s", why);
 }
 
 static struct wf_link *new_link(struct wf_worker *w)

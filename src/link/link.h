@@ -129,7 +129,7 @@ struct wf_link {
 	bool maybe_up;             /* one of this life has: with our pong the dialler may be up */
 	char closed[200];          /* why the rail in use carries nothing any more, "": it does */
 	struct wf_timer try_timer;
-	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed */
+	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed, also once one is up */
 
 	/* frames out */
 	struct wf_list queue;      /* struct wf_message */
@@ -262,6 +262,12 @@ void wf_link_violate(struct wf_link *link, const char *what);
 
 /* For people: why the peer is not reached yet; "" if nothing has failed. */
 const char *wf_link_trouble(const struct wf_link *link);
+
+/* A rail that both nodes have and that is better than that of @caps; NULL: there is none. */
+const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps);
+
+/* For people: why the rail of @provider does not carry this link, which is up on another. */
+void wf_link_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes);
 
 /* For people: the peer's name or address. */
 const char *wf_link_label(const struct wf_link *link);

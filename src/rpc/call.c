@@ -207,6 +207,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 			     (unsigned long long)body->bytes);
 	else {
 		call->pull.into = call->reply;
+		call->pull.terms = &call->terms;
 		call->pull.path = call->reply_path;
 		call->pull.done = reply_pulled;
 		call->reply_busy = true;
@@ -263,6 +264,9 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		end_replied(call, &e, NULL);
 	} else if (answer) {
 		pull_reply(call, link, answer);
+	} else if (call->reply_path.caps &&
+		   wf_terms_rail(&call->terms, link, call->reply_path.caps, &e)) {
+		end_replied(call, &e, NULL);
 	} else if (wf_sums_check(&r.body, r.eager, link, call->reply_path.caps, &e)) {
 		end_damaged(call, &e);
 	} else {

@@ -318,6 +318,7 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		return;
 	}
 	s->pull.into = s->request;
+	s->pull.terms = &s->terms;
 	s->pull.done = request_pulled;
 	answer = s->answer;
 	s->answer = NULL;

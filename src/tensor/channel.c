@@ -344,6 +344,7 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		return;
 	}
 	r->pull.into = r->got.data;
+	r->pull.terms = r->terms;
 	r->pull.path = r->path;
 	r->pull.done = pulled;
 	r->state = WF_RECEIVING_PULLING;
@@ -394,16 +395,21 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 		  const struct wf_path *came, struct wf_arrival *kept, struct wf_answer *answer)
 {
 	struct wf_channels *c = r->channels;
+	const struct wf_caps *caps;
 	struct wf_error e;
 	int err;
 
 	wf_list_remove(&r->node);
 	meet(r, came);
+	/* An offer is looked at again when it is pulled, for the rail may change. */
+	caps = came->caps ? came->caps : wf_link_caps(link);
 	err = describe(r, link, t, &e);
 	if (!err && r->into && !(t->flags & WEFT_DEAD))
 		err = check_fit(r, &e);
 	if (!err)
 		err = wf_terms_body(r->terms, link, &t->body, &e);
+	if (!err && caps)
+		err = wf_terms_rail(r->terms, link, caps, &e);
 	if (err) {
 		/* Matched and dropped: the sender has done its part. */
 		refuse(link, t, answer, err == -ENOMEM ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);

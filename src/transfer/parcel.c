@@ -64,6 +64,19 @@ static void fail_later(struct wf_parcel *p)
 
 static void withdraw(struct wf_parcel *p);
 
+/* All of an eager body is in frames.  The rail may be another than when it was planned. */
+static void left(struct wf_parcel *p)
+{
+	struct wf_link *link = wf_link_real(p->link);
+
+	p->path.caps = wf_link_caps(link);
+	p->path.chunks = p->message.frames;
+	p->path.first_ns = p->message.first_ns;
+	p->path.last_ns = link->worker->now_ns;
+	wf_counters_add(&link->worker->counters.bytes_eager, p->body_bytes);
+	end(p, wf_terms_rail(p->terms, link, p->path.caps, &p->why) ? &p->why : NULL);
+}
+
 static void message_sent(struct wf_message *m, const struct wf_error *e)
 {
 	struct wf_parcel *p = WF_CONTAINER(m, struct wf_parcel, message);
@@ -72,13 +85,7 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 	if (e) {
 		end(p, e);
 	} else if (p->plan.way != WF_BODY_PULL) {
-		/* The rail may be another than when it was planned. */
-		p->path.caps = wf_link_caps(wf_link_real(p->link));
-		p->path.chunks = m->frames;
-		p->path.first_ns = m->first_ns;
-		p->path.last_ns = p->transfer->worker->now_ns;
-		wf_counters_add(&p->transfer->worker->counters.bytes_eager, p->body_bytes);
-		end(p, NULL);
+		left(p);
 	} else {
 		p->state = WF_PARCEL_OFFERED;
 		if (p->why.code)
@@ -126,11 +133,17 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
 		wf_plan_make(caps, options, p->body_bytes, false, record_max, &p->plan);
 }
 
-/* A checksum, if one is wanted; the sums of a longer body are made when the reader asks for them. */
-static int protect(struct wf_parcel *p)
+/*
+ * The terms are met, or not; with a checksum, if one is wanted.  The sums of a longer body
+ * are made when the reader asks for them.
+ */
+static int agree(struct wf_parcel *p, const struct wf_caps *caps)
 {
-	int err = wf_terms_sum(p->terms, wf_link_real(p->link), &p->path.sum_kind, &p->why);
+	const struct wf_link *link = wf_link_real(p->link);
+	int err = wf_terms_rail(p->terms, link, caps, &p->why);
 
+	if (!err)
+		err = wf_terms_sum(p->terms, link, &p->path.sum_kind, &p->why);
 	if (!err && p->path.sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(p->body_bytes) == 1)
 		p->sum = wf_checksum(p->body, p->body_bytes);
 	return err;
@@ -153,7 +166,7 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	struct wf_writer w;
 	size_t bytes;
 
-	if (protect(p)) {
+	if (agree(p, caps)) {
 		fail_later(p);
 		return;
 	}
@@ -384,13 +397,16 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
 	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
 	struct wf_offer_record offer = { .pull = pull };
+	struct wf_link *link = wf_link_real(p->link);
 	struct wf_error why;
 	int err;
 
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		return 0;
-	wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER_AGAIN, p->offer, pull);
-	err = grant(p, &offer.body, &why);
+	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
+	err = wf_terms_rail(p->terms, link, wf_link_caps(link), &why);
+	if (!err)
+		err = grant(p, &offer.body, &why);
 	if (err)
 		offer.body = (struct wf_body){ .way = WF_BODY_NONE };
 	wf_offer_record_put(&w, &offer);
@@ -401,7 +417,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 		fail_later(p);
 		return 0;
 	}
-	p->path.caps = wf_link_caps(wf_link_real(p->link));
+	p->path.caps = wf_link_caps(link);
 	p->path.retries++;
 	return 0;
 }

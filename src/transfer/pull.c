@@ -126,6 +126,11 @@ static void begin(struct wf_pull *pull)
 	struct wf_error e;
 
 	wf_grant_close(&pull->grant);
+	/* Also when it goes on, on another rail. */
+	if (wf_terms_rail(pull->terms, link, caps, &e)) {
+		stop(pull, &e);
+		return;
+	}
 	if (wf_grant_local(&pull->grant, link->on->rail, &link->worker->pool, pull->into,
 			   pull->body.bytes, &e)) {
 		stop(pull, &e);

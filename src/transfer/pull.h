@@ -17,6 +17,7 @@
 #include "transfer/answer.h"
 #include "transfer/path.h"
 #include "transfer/sums.h"
+#include "transfer/terms.h"
 #include "transfer/transfer.h"
 
 #define WF_PULL_DEPTH_MAX 16
@@ -32,6 +33,7 @@ struct wf_pull_read {
 struct wf_pull {
 	/* set by the owner */
 	void *into;
+	const struct wf_terms *terms;
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
 
 	/* set by the owner as far as it is known, and read at the end */

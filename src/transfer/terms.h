@@ -11,8 +11,16 @@
 #include "link/link.h"
 
 struct wf_terms {
-	bool checksum; /* the body has one */
+	bool checksum;      /* the body has one */
+	bool no_staging;    /* it is not copied into other memory on its way */
+	bool no_fallback;   /* its rail is the best that both nodes have */
+	uint32_t rails_min; /* that the link runs over */
+	char provider[64];  /* of its rail; "": any */
 };
+
+/* Does the rail of @caps, over which a body goes to or comes from the peer of @link, meet @terms?  -EBADFD with a sentence. */
+int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
+		  const struct wf_caps *caps, struct wf_error *e);
 
 /*
  * What is to protect a body for the peer of @link, which has a rail: @terms or the

@@ -12,7 +12,7 @@
 struct row {
 	struct weft_option option;
 	size_t offset;
-	const char *word; /* the only text allowed; NULL: any */
+	const char *words; /* a comma list of the only ones allowed; NULL: any text */
 };
 
 #define FIELD(name) .offset = offsetof(struct wf_options, name)
@@ -54,7 +54,7 @@ static const struct row rows[] = {
 	{ { .name = "WEFT_SECURITY", .alias = "", .unit = "text",
 	    .preset = "", .least = "", .most = "",
 	    .when = "open, to listen beyond loopback on a network where every host is trusted" },
-	  FIELD(security), .word = "open" },
+	  FIELD(security), .words = "open" },
 	{ { .name = "WEFT_POOL_BYTES", .alias = "TF_RDMA_BUF_SIZE", .unit = "bytes",
 	    .preset = "1G", .least = "1M", .most = "1024G",
 	    .when = "raise it when operations wait for memory, lower it where little may be pinned" },
@@ -91,6 +91,10 @@ static const struct row rows[] = {
 	    .preset = "no", .least = "", .most = "",
 	    .when = "yes, to find bytes that memory, cards or drivers spoil; it costs bandwidth" },
 	  FIELD(checksum) },
+	{ { .name = "WEFT_STRICT", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "no-staging, no-fallback or both, to fail where bodies would go a slower way" },
+	  FIELD(strict), .words = "no-staging,no-fallback" },
 	{ { .name = "WEFT_TIMEOUT", .alias = "", .unit = "ns",
 	    .preset = "60s", .least = "1ms", .most = "86400s",
 	    .when = "operations that name no deadline should end sooner, or may take longer" },
@@ -246,6 +250,39 @@ static int set_number(const struct weft_option *option, uint64_t *field, const c
 	return 0;
 }
 
+/* Is one of the words of @list the @bytes of @word? */
+static bool names(const char *list, const char *word, size_t bytes,
+		  int (*compare)(const char *, const char *, size_t))
+{
+	for (;;) {
+		size_t item = strcspn(list, ",");
+
+		if (item == bytes && !compare(list, word, bytes))
+			return true;
+		if (!list[item])
+			return false;
+		list += item + 1;
+	}
+}
+
+bool wf_options_lists(const char *list, const char *word)
+{
+	return names(list, word, strlen(word), strncasecmp);
+}
+
+static bool all_known(const char *text, const char *words)
+{
+	for (;;) {
+		size_t item = strcspn(text, ",");
+
+		if (!names(words, text, item, strncmp))
+			return false;
+		if (!text[item])
+			return true;
+		text += item + 1;
+	}
+}
+
 static int set_text(const struct row *row, char *field, const char *name, const char *text,
 		    struct wf_error *e)
 {
@@ -255,9 +292,9 @@ static int set_text(const struct row *row, char *field, const char *name, const 
 		return wf_error_set(e, -EINVAL, "%s=%.40s... is %zu bytes long: expected at most %d",
 				    name, text, length, WF_OPTION_TEXT_BYTES - 1);
 	/* An unknown word must not pass for a weaker one. */
-	if (row->word && length && strcmp(text, row->word))
+	if (row->words && length && !all_known(text, row->words))
 		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s or nothing", name, text,
-				    row->word);
+				    row->words);
 	memcpy(field, text, length + 1);
 	return 0;
 }

@@ -40,6 +40,7 @@ struct wf_options {
 	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */
 	uint64_t room_bytes;                  /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link, default 4 MiB */
 	uint64_t shm;                         /* WEFT_SHM: yes/no: the shm rail for peers on this host; default yes */
+	char strict[WF_OPTION_TEXT_BYTES];    /* WEFT_STRICT: of no-staging, no-fallback */
 	uint64_t checksum;                    /* WEFT_CHECKSUM: yes/no: of every body; default no */
 	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */
 };
@@ -57,6 +58,9 @@ int wf_options_load(struct wf_options *o, struct wf_error *e);
  * -EINVAL: it can't be read.  -ERANGE: it does not fit 64 bits.
  */
 int wf_options_parse(const char *unit, const char *text, uint64_t *value);
+
+/* Does the comma list @list name @word?  Case is the same. */
+bool wf_options_lists(const char *list, const char *word);
 
 /* The table, as public rows. */
 const struct weft_option *wf_options_rows(size_t *count);
