@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer that starts anew at its address, or for the first time, while others live on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/internal.h"
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define BIG (3 * MIB + 17)
+#define LONG_NS (20 * S)
+#define LOST_NS (600 * MS) /* silence of 300 ms, counted in beats of 100, or no redial for 500 */
+
+static const enum wf_world_shape shapes[] = {
+	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
+};
+static uint8_t sources[4][BIG], targets[4][BIG];
+
+static void open_world(enum wf_world_shape shape)
+{
+	setenv("WEFT_HEARTBEAT", "100ms", 1);
+	setenv("WEFT_LOST", "300ms", 1);
+	wf_world_open(shape, 3, NULL);
+	wf_world_connect(2, 0);
+}
+
+/* Node @at holds nothing for anybody. */
+static void assert_free(unsigned at)
+{
+	struct weft_node *node = wf_world_node(at);
+	uint32_t from = 0;
+
+	assert_null(wf_table_next(&node->transfer.parcels, &from));
+	from = 0;
+	assert_null(wf_table_next(&node->transfer.pulls, &from));
+	from = 0;
+	assert_null(wf_table_next(&node->calls.table, &from));
+	assert_true(wf_list_empty(&node->channels.offers));
+	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);
+}
+
+/* Tensors both ways and a call, between @a and @b: five flights. */
+static void begin_all(struct wf_flight *f, unsigned a, unsigned b, uint64_t step)
+{
+	for (unsigned i = 0; i < 2; i++)
+		wf_world_fill(sources[i], BIG, step + i);
+	wf_flight_send(&f[0], a, b, step, sources[0], BIG, LONG_NS);
+	wf_flight_receive(&f[1], a, b, step + 1, targets[1], BIG, LONG_NS);
+	wf_flight_call(&f[2], a, b, sources[0], BIG, LONG_NS);
+	wf_flight_receive(&f[3], b, a, step, targets[0], BIG, LONG_NS);
+	wf_flight_send(&f[4], b, a, step + 1, sources[1], BIG, LONG_NS);
+}
+
+static void land_well(struct wf_flight *f, uint64_t step)
+{
+	wf_flight_land(f, 5, LONG_NS);
+	for (unsigned i = 0; i < 5; i++)
+		if (f[i].status != WEFT_OK)
+			fail_msg("operation %u: %s", i, weft_op_message(f[i].op));
+	assert_true(f[2].reply_right);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(wf_world_is_filled(targets[i], BIG, step + i));
+	wf_flight_free(f, 5);
+}
+
+/* What waits for node 1 at node 0, each at another place. */
+static void begin_old(struct wf_flight *old)
+{
+	wf_world_hold(1, true);
+	wf_flight_send(&old[0], 0, 1, 1, sources[2], BIG, LONG_NS);
+	wf_flight_receive(&old[1], 0, 1, 2, targets[2], BIG, LONG_NS);
+	wf_flight_call(&old[2], 0, 1, sources[3], 100, LONG_NS);
+	wf_flight_send(&old[3], 1, 0, 3, sources[3], BIG, LONG_NS); /* an offer of the dead */
+	wf_world_pass(20 * MS);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(old[i].outcomes, 0);
+	assert_int_equal(wf_world_served(1), 1);
+}
+
+static void try_restart(enum wf_world_shape shape, uint64_t away_ns)
+{
+	struct wf_flight old[4], fresh[5];
+	uint64_t killed_ns;
+
+	open_world(shape);
+	wf_world_connect(0, 1);
+	begin_old(old);
+
+	killed_ns = wf_clock_now();
+	wf_world_kill(1);
+	wf_world_pass(away_ns);
+	wf_world_restart(1);
+	wf_flight_land(old, 3, LONG_NS);
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(old[i].status, WEFT_UNAVAILABLE);
+		assert_in_range(old[i].ended_ns - killed_ns, 0, LOST_NS);
+	}
+	assert_int_equal(old[2].closures, 1);
+	assert_int_equal(wf_world_count(0).peers_lost, 1);
+	wf_world_pass(10 * MS);
+	assert_free(0);
+	begin_all(fresh, 0, 1, 10);
+	land_well(fresh, 10);
+	assert_int_equal(wf_world_count(0).peers_lost, 1);
+	assert_int_equal(wf_world_count(2).peers_lost, 0);
+	wf_flight_free(old, 4);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_peer_that_restarts_is_another_and_the_survivor_goes_on(void **state)
+{
+	/* At once, before anybody knows; while it is redialled; when it has been given up. */
+	static const uint64_t away_ns[] = { 0, MS, 60 * MS, 250 * MS, S };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(shapes); i++)
+		for (size_t j = 0; j < WF_COUNT(away_ns); j++)
+			try_restart(shapes[i], away_ns[j]);
+}
+
+static void a_peer_may_restart_again_and_again(void **state)
+{
+	struct wf_flight f[5];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
+		open_world(shapes[i]);
+		for (unsigned life = 0; life < 10; life++) {
+			begin_all(f, 0, 1, 10 * (uint64_t)life);
+			land_well(f, 10 * (uint64_t)life);
+			wf_world_kill(1);
+			wf_world_restart(1);
+			/* Nobody waits for it, so its end is seen by what comes next. */
+			wf_world_pass(life % 2 ? S : 0);
+			if (life % 2 == 0) {
+				wf_flight_ping(&f[0], 0, 1, LONG_NS);
+				wf_flight_land(f, 1, LONG_NS);
+				wf_flight_free(f, 1);
+			}
+		}
+		wf_world_connect(0, 1);
+		assert_free(0);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_job_may_start_in_any_order(void **state)
+{
+	struct wf_flight f[5];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
+		open_world(shapes[i]);
+		for (unsigned j = 0; j < 2; j++)
+			wf_world_fill(sources[j], BIG, 5 + j);
+		wf_world_kill(1); /* known to nobody yet: its port refuses, as before its start */
+		wf_flight_send(&f[0], 0, 1, 5, sources[0], BIG, LONG_NS);
+		wf_flight_receive(&f[1], 0, 1, 6, targets[1], BIG, LONG_NS);
+		wf_flight_call(&f[2], 0, 1, sources[0], BIG, LONG_NS);
+		wf_world_pass(3 * S);
+		for (unsigned j = 0; j < 3; j++)
+			assert_int_equal(f[j].outcomes, 0);
+
+		wf_world_restart(1);
+		wf_flight_receive(&f[3], 1, 0, 5, targets[0], BIG, LONG_NS);
+		wf_flight_send(&f[4], 1, 0, 6, sources[1], BIG, LONG_NS);
+		land_well(f, 5);
+		assert_int_equal(wf_world_count(0).peers_lost, 0);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_that_restarts_is_another_and_the_survivor_goes_on),
+		cmocka_unit_test(a_peer_may_restart_again_and_again),
+		cmocka_unit_test(a_job_may_start_in_any_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
