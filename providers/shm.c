@@ -16,6 +16,10 @@ static const struct wf_quirk shm_quirks[] = {
 	{ .kind = WF_QUIRK_UNIQUE_NAME,
 	  .why = "names come from the pid; a clash deletes the owner's region",
 	  .test = "tests/fabric/test_truths.c" },
+	{ .kind = WF_QUIRK_LIVE_NAME,
+	  .why = "a peer whose region is gone shares its entry with the next one, whose memory "
+		 "goes when it does: the next send crashes",
+	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_NONE },
 };
 

@@ -163,12 +163,24 @@ static struct wf_ep *twin_of(const struct wf_ep *ep)
 	return NULL;
 }
 
+/* -EHOSTDOWN: the peer has no file as we have one, and the provider can't do without. */
+static int check_file(const struct wf_ep *ep, struct wf_error *e)
+{
+	char name[WF_ADDRESS_BYTES + 1];
+
+	if (!wf_provider_has(ep->rail->row, WF_QUIRK_LIVE_NAME, fi_version()) ||
+	    !ep->rail->files[0] || wf_rail_find_file(ep->address, ep->address_bytes, name))
+		return 0;
+	return wf_error_set(e, -EHOSTDOWN, "%s: the peer's /dev/shm/%s is gone",
+			    ep->rail->caps.provider, name);
+}
+
 static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
 		       struct wf_error *e)
 {
 	struct wf_rail *rail = ep->rail;
 	struct wf_ep *twin;
-	int n;
+	int n, err;
 
 	if (!rail->ep)
 		return wf_error_set(e, -ENOTCONN, "%s has no endpoint", rail->caps.provider);
@@ -184,11 +196,15 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 	if (rail->eps_count >= rail->caps.peers_max)
 		return wf_error_set(e, -ENOSPC, "%s knows %u peers, and no more fit",
 				    rail->caps.provider, rail->eps_count);
+	err = check_file(ep, e);
+	if (err)
+		return err;
 	n = WF_RAIL_CALL(rail, fi_av_insert, rail->av, ep->address, 1, &ep->to, 0, NULL);
 	if (n != 1)
 		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
 				    "%s does not take the peer's address", rail->caps.provider);
-	return 0;
+	/* Went it meanwhile?  Then the entry may be half made, and is left alone for good. */
+	return check_file(ep, e);
 }
 
 /* The process at the end of an address of a rail that reads for itself; 0: none is there. */

@@ -163,6 +163,11 @@ static inline ssize_t wf_rail_left(const struct wf_rail *rail, ssize_t value)
 uint32_t wf_select_api(void);
 struct fi_info *wf_select_hints(enum wf_shape shape); /* NULL: no memory */
 
+/* rail.c */
+/* The @name in /dev/shm of the region at @address.  False: there is no such file. */
+bool wf_rail_find_file(const uint8_t *address, size_t address_bytes,
+		       char name[WF_ADDRESS_BYTES + 1]);
+
 /* post.c */
 int wf_post_take(struct wf_rail *rail, struct wf_ep *ep, enum wf_post_kind kind, void *cookie,
 		 struct wf_post **post);

@@ -111,23 +111,29 @@ static int name_of(struct wf_rail *rail, struct fid *fid)
 	return 0;
 }
 
+bool wf_rail_find_file(const uint8_t *address, size_t address_bytes,
+		       char name[WF_ADDRESS_BYTES + 1])
+{
+	char path[WF_ADDRESS_BYTES + sizeof("/dev/shm/")];
+	const char *at;
+
+	snprintf(name, WF_ADDRESS_BYTES + 1, "%.*s", (int)address_bytes, (const char *)address);
+	at = strstr(name, "://");
+	if (at)
+		memmove(name, at + 3, strlen(at + 3) + 1);
+	snprintf(path, sizeof(path), "/dev/shm/%s", name);
+	return *name && !access(path, F_OK);
+}
+
 /* The provider names its region after the endpoint; we look whether it does. */
 static void find_files(struct wf_rail *rail)
 {
-	char path[WF_ADDRESS_BYTES + sizeof("/dev/shm/")];
 	char name[WF_ADDRESS_BYTES + 1];
-	const char *at;
 
 	rail->files[0] = 0;
-	if (!rail->caps.leaves_files)
-		return;
-	snprintf(name, sizeof(name), "%.*s", (int)rail->address_bytes,
-		 (const char *)rail->address);
-	at = strstr(name, "://");
-	at = at ? at + 3 : name;
-	snprintf(path, sizeof(path), "/dev/shm/%s", at);
-	if (*at && !access(path, F_OK))
-		snprintf(rail->files, sizeof(rail->files), "%s", at);
+	if (rail->caps.leaves_files &&
+	    wf_rail_find_file(rail->address, rail->address_bytes, name))
+		snprintf(rail->files, sizeof(rail->files), "%s", name);
 }
 
 /* Connected: the passive endpoint, on the first free port. */

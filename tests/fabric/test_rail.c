@@ -711,6 +711,25 @@ static void a_new_endpoint_takes_the_place_of_a_stuck_one(void **state)
 	end(w);
 }
 
+/* It died, and its files went, between its greeting and the first use of its address. */
+static void who_died_before_he_was_met_takes_nobody_along(void **state)
+{
+	struct world *w = begin(state);
+	struct child dead, living;
+	struct wf_ep *ep = NULL, *other;
+
+	spawn(w, &dead);
+	spawn(w, &living);
+	reap(&dead, true);
+	if (wf_ep_open(w->rail, dead.address, dead.address_bytes, "token", 5, w, &ep, NULL))
+		ep = NULL;
+	other = join(w, &living);
+	wf_ep_close(ep);
+	echo(w, other, 1000);
+	reap(&living, false);
+	end(w);
+}
+
 static void files_are_known_and_go_with_the_rail(void **state)
 {
 	struct world *w = begin(state);
@@ -791,6 +810,7 @@ int main(int argc, char **argv)
 		ON("net", a_wrong_key_costs_its_own_connection_at_most),
 		ON("sockets", a_wrong_key_costs_its_own_connection_at_most),
 		EVERY(a_new_endpoint_takes_the_place_of_a_stuck_one),
+		EVERY(who_died_before_he_was_met_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
 
