@@ -289,10 +289,11 @@ int weft_dump(struct weft_node *node, FILE *out)
 	if (err)
 		return err;
 	/* In a callback this is the worker's own thread. */
-	if (!wf_node_inside(node) &&
-	    !(node->manual && pthread_equal(node->thread, pthread_self())))
-		return ask(node, out);
-	wf_worker_tick(&node->worker);
+	if (!wf_node_inside(node)) {
+		if (!node->manual || !pthread_equal(node->thread, pthread_self()))
+			return ask(node, out);
+		wf_worker_tick(&node->worker);
+	}
 	compose(node, write_inside, &text, &bytes);
 	return print(out, text, bytes);
 }

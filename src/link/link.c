@@ -489,11 +489,15 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes)
 
 bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 {
-	const struct wf_caps *caps = wf_link_caps(link);
 	uint64_t limit_ns = WF_MIN(link->peer.lost_ns, WF_LINK_LEASE_NS);
 
-	/* A quarter less: for the way, and for turns that did not look at the door. */
-	return caps && caps->sync_read && still_ns >= limit_ns - limit_ns / 4;
+	/*
+	 * Also on a rail that is being tried: for the peer it may have come up, and have
+	 * carried offers.  A quarter less: for the way, and for turns that did not look
+	 * at the door.
+	 */
+	return link->on && wf_rail_caps(link->on->rail)->sync_read &&
+	       still_ns >= limit_ns - limit_ns / 4;
 }
 
 const struct wf_caps *wf_link_caps(const struct wf_link *link)

@@ -394,8 +394,9 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_list_init(&w->dirty);
 	wf_list_init(&w->notices);
 	wf_table_init(&w->links, LINKS_MAX);
+	w->turn_ns = wf_clock_now();
 	wf_worker_tick(w);
-	w->busy_ns = w->look_ns = w->turn_ns = w->now_ns;
+	w->busy_ns = w->look_ns = w->now_ns;
 	err = wf_pool_init(&w->pool, w->options.pool_bytes);
 	if (err)
 		return wf_error_set(e, err, "the pool can't be set up");
@@ -611,7 +612,7 @@ static void look_back(struct wf_worker *w)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (wf_link_may_be_given_up(link, still_ns))
-			wf_link_rail_failed(link, "this process stood still for too long");
+			wf_attempt_failed(link, "this process stood still for too long");
 	}
 }
 
@@ -619,6 +620,8 @@ void wf_worker_tick(struct wf_worker *w)
 {
 	w->now_ns = wf_clock_now();
 	wf_recorder_turn(&w->recorder, w->now_ns);
+	/* Before anything is done with what was offered earlier. */
+	look_back(w);
 }
 
 int wf_worker_poll(struct wf_worker *w)
@@ -626,7 +629,6 @@ int wf_worker_poll(struct wf_worker *w)
 	int count;
 
 	wf_worker_tick(w);
-	look_back(w);
 	count = poll_rails(w);
 	if (w->now_ns - w->look_ns >= LOOK_NS)
 		wf_worker_woken(w);
@@ -644,7 +646,6 @@ int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns)
 {
 	uint64_t until = WF_MIN(wf_timer_next_ns(&w->timers), wf_door_next_ns(w->door));
 
-	look_back(w);
 	/* A sleep, and being late after it, must not look like standing still. */
 	until = WF_MIN(until, w->now_ns + WF_MIN(SLEEP_MAX_NS, w->options.lost_ns / 4));
 	if (!wf_list_empty(&w->dirty))

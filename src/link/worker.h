@@ -114,7 +114,7 @@ struct wf_worker {
 	struct wf_list dirty;  /* links with something to send */
 	struct wf_list notices;
 	uint64_t now_ns;       /* of this turn */
-	uint64_t turn_ns;      /* when rails were last polled: a long time means that we stood still */
+	uint64_t turn_ns;      /* the last look at the clock: a long time ago means that we stood still */
 	uint64_t busy_ns;      /* when something last happened */
 	uint64_t look_ns;      /* when door and descriptors were last looked at */
 
@@ -147,7 +147,11 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 void wf_worker_leave(struct wf_worker *w);
 void wf_worker_close(struct wf_worker *w);
 
-/* Look at the clock: whatever happens until the next look happens at now_ns.  Threads: owner. */
+/*
+ * Look at the clock: whatever happens until the next look happens at now_ns.
+ * After a long time without a look, rails on which an offer may be no longer
+ * good fail.  In no callback.  Threads: owner.
+ */
 void wf_worker_tick(struct wf_worker *w);
 
 /* One turn: rails, door, timers, inbox, sends, notices.  How many things happened.  Threads: owner. */

@@ -437,7 +437,7 @@ static void dials_that_cross_leave_one_link(void **state)
 		wf_flight_call(&f[2], 0, 1, source, SMALL, 0);
 		/* From the same moment to when the first has come through. */
 		if (i / 2 % 2)
-			wf_world_pass(i * 100 * US);
+			wf_world_pass(i * MS);
 		wf_flight_send(&f[3], 1, 0, 2, source, BIG, 0);
 		wf_flight_receive(&f[4], 1, 0, 1, other_target, SMALL, 0);
 		wf_flight_call(&f[5], 1, 0, source, SMALL, 0);
@@ -503,7 +503,7 @@ static void a_killed_peer_ends_everything_at_any_moment(void **state)
 	const struct shape *s = *state;
 	struct wf_flight f[WAITERS], theirs[2];
 
-	for (unsigned i = 0; i < 60; i++) {
+	for (unsigned i = 0; i < 130; i++) {
 		unsigned killed = i % 2, survivor = 1 - killed;
 		bool met = i % 3;
 
@@ -574,6 +574,56 @@ static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **
 		wf_world_connect(survivor, frozen);
 		wf_flight_free(f, WAITERS);
 		wf_flight_free(&theirs, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* Nor what it asks for before it has looked at anything else. */
+static void a_thawed_peer_asks_before_it_takes_what_it_had_been_offered(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight sent, received;
+
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	fill_without_canary(source, BIG);
+	wf_flight_send(&sent, 0, 1, 1, source, BIG, 20 * S);
+	wf_world_pass(100 * MS);
+	wf_world_freeze(1, true);
+	wf_flight_land(&sent, 1, 6 * S);
+	assert_int_equal(sent.status, WEFT_UNAVAILABLE);
+	memset(source, CANARY, BIG);
+	wf_world_freeze(1, false);
+	wf_flight_receive(&received, 1, 0, 1, target, BIG, 2 * S);
+	wf_flight_land(&received, 1, 5 * S);
+	assert_true(received.status != WEFT_OK);
+	wf_flight_free(&sent, 1);
+	wf_flight_free(&received, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Its last word may have brought the rail up for the other side, but not yet for itself. */
+static void a_peer_thawed_at_first_contact_takes_nothing_that_was_given_up(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight sent, received;
+
+	/* The first ping may come too early, the second after 100 ms. */
+	for (unsigned i = 0; i < 130; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		fill_without_canary(source, BIG);
+		memset(target, 0, BIG);
+		wf_flight_receive(&received, 1, 1, 1, target, BIG, 20 * S);
+		wf_flight_send(&sent, 0, 1, 1, source, BIG, 20 * S);
+		wf_world_pass(i * MS);
+		wf_world_freeze(1, true);
+		wf_flight_land(&sent, 1, 21 * S);
+		memset(source, CANARY, BIG);
+		wf_world_freeze(1, false);
+		wf_flight_land(&received, 1, 30 * S);
+		assert_true(received.status != WEFT_OK || has_no_canary(target, BIG));
+		wf_flight_free(&sent, 1);
+		wf_flight_free(&received, 1);
 		assert_int_equal(wf_world_close(), 0);
 	}
 }
@@ -1035,6 +1085,8 @@ int main(int argc, char **argv)
 		TEST(who_leaves_is_not_dialled_on_its_way_out),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
 		TEST(a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late),
+		TEST(a_thawed_peer_asks_before_it_takes_what_it_had_been_offered),
+		TEST(a_peer_thawed_at_first_contact_takes_nothing_that_was_given_up),
 		TEST(a_silent_peer_is_lost_within_its_limit_and_a_second),
 		TEST(a_thawed_peer_delivers_nothing_that_was_given_up),
 		TEST(a_short_freeze_fails_nothing),
