@@ -321,7 +321,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->epoch = 0;
 	link->pair_count = link->pair_at = 0;
 	link->resuming = false;
-	link->was_up = false;
+	link->was_up = link->maybe_up = false;
+	link->ponged = false;
 	link->briefed = false;
 	link->full_ns = link->starved_ns = 0;
 	link->tried[0] = '\0';
