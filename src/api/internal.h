@@ -145,6 +145,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 void wf_op_submit(struct weft_op *op);
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
 void wf_op_put(struct weft_op *op);
+void wf_op_starve(struct weft_op *op, const struct wf_error *e); /* it gets no memory of the pool any more */
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies);
 
 /* describe.c: operations in words */

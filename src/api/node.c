@@ -418,6 +418,16 @@ static void let_go(struct weft_node *node)
 		free(WF_CONTAINER(at, struct wf_pb_service, mine));
 }
 
+/* What waits for memory would wait for ever: nobody gives any back. */
+static void starve(struct weft_node *node)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	WF_LIST_EACH(at, &node->ops)
+		wf_op_starve(WF_CONTAINER(at, struct weft_op, node), &e);
+}
+
 /*
  * Peers must have stopped reading before whoever offered the bytes is told that they are
  * his again: on a shared rail closing our end of it stops nobody.
@@ -449,9 +459,11 @@ int weft_node_close(struct weft_node *node)
 	node->thread = pthread_self();
 	node->polling = true;
 	node->closing = true;
+	wf_served_close(&node->serving);
 	/* What was submitted is begun, so that it can end. */
 	wf_worker_poll(&node->worker);
 	wf_channels_cancel(&node->channels);
+	starve(node);
 	take_offers_back(node);
 	wf_worker_leave(&node->worker);
 	wf_channels_fini(&node->channels);

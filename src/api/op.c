@@ -242,6 +242,12 @@ static uint64_t missing_bytes(const struct weft_op *op)
 	return 0;
 }
 
+void wf_op_starve(struct weft_op *op, const struct wf_error *e)
+{
+	if (missing_bytes(op))
+		stop(op, e);
+}
+
 /* What has not happened in time, so that a wrong key or step is seen at once. */
 static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 {

@@ -54,6 +54,11 @@ void wf_served_fini(struct wf_serving *serving)
 	wf_map_fini(&serving->map);
 }
 
+void wf_served_close(struct wf_serving *serving)
+{
+	serving->closed = true;
+}
+
 int wf_served_add(struct wf_serving *serving, struct wf_service *service)
 {
 	struct wf_service *first = atomic_load(&serving->services);
@@ -190,7 +195,7 @@ static void hand_over(struct wf_notice *notice)
 {
 	struct wf_served *s = WF_CONTAINER(notice, struct wf_served, notice);
 
-	if (atomic_load(&s->cancelled)) {
+	if (atomic_load(&s->cancelled) || s->serving->closed) {
 		free_served(s);
 		return;
 	}

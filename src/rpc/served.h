@@ -38,6 +38,7 @@ struct wf_serving {
 	struct wf_transfer *transfer;
 	_Atomic(struct wf_service *) services; /* grows at its head, so that any thread may add */
 	struct wf_map map; /* served calls by link and id */
+	bool closed;       /* no handler is begun any more */
 };
 
 struct wf_served {
@@ -71,6 +72,9 @@ struct wf_served {
 
 void wf_served_init(struct wf_serving *serving, struct wf_transfer *t);
 void wf_served_fini(struct wf_serving *serving);
+
+/* The node closes: no handler is begun any more, for it could not answer. */
+void wf_served_close(struct wf_serving *serving);
 
 /* Serve @service, from now on: borrows it.  -EEXIST.  Threads: any, one at a time. */
 int wf_served_add(struct wf_serving *serving, struct wf_service *service);
