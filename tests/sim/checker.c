@@ -71,8 +71,11 @@ static void check_end(const struct wf_leg *leg)
 {
 	const struct wf_flight *f = &leg->flight;
 	uint64_t deadline_ns = f->started_ns + leg->limit_ns;
-	uint64_t due_ns = WF_MAX(deadline_ns, wf_faults_thawed_ns(leg->node));
+	uint64_t due_ns = deadline_ns;
 
+	if (leg->stopped_ns && leg->stopped_life == leg->life)
+		due_ns = WF_MIN(due_ns, WF_MAX(leg->stopped_ns, f->started_ns));
+	due_ns = WF_MAX(due_ns, wf_faults_thawed_ns(leg->node));
 	if (f->outcomes != 1)
 		wrong(leg, "ended more than once");
 	if (f->ended_ns > due_ns + config.quiet_ns + SLACK_NS)
@@ -274,6 +277,8 @@ static void check_node(unsigned number)
 		fail_msg("node %u still has a call", number);
 	if (!wf_list_empty(&node->channels.offers))
 		fail_msg("node %u still knows of an offer", number);
+	if (wf_map_next(&node->channels.map, NULL) || node->channels.arrival_count)
+		fail_msg("node %u keeps tensors of steps that are over", number);
 	if (config.harmless && wf_world_count(number).peers_lost)
 		fail_msg("node %u has lost a peer that nothing happened to", number);
 	WF_LIST_EACH(at, &node->worker.link_list) {

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/sim/chance.h"
+#include "tests/sim/nth.h"
 #include "tests/sim/states.h"
 #include "util/clock.h"
 
@@ -47,6 +48,7 @@ static const struct kind kinds[WF_FAULTS] = {
 	[WF_FAULT_FREEZE] = { true, false, 1, 150 * MS, 150 * MS, 0 },
 	[WF_FAULT_STALL] = { false, false, 1, 0, 900 * MS, 0 },
 	[WF_FAULT_LEAVE] = { false, false, 1, 0, 0, 0 },
+	[WF_FAULT_MEMORY] = { false, false, 4, 0, 100 * MS, 12 },
 };
 
 struct spell {
@@ -71,6 +73,7 @@ static struct spell spells[SPELLS_MAX];
 static unsigned spell_count;
 static struct node nodes[WF_WORLD_NODES_MAX];
 static unsigned samples[WF_FAULTS];
+static uint64_t memory_failed; /* as last looked at */
 static struct {
 	bool struck;
 	unsigned node, other;
@@ -122,8 +125,33 @@ static void told(enum wf_fake_fault fault, unsigned node, unsigned other)
 	struck[kind].other = wf_world_number(other);
 }
 
+/* Allocations @first and so on from now on fail. */
+static void fail_memory(uint64_t first, uint64_t count)
+{
+	const struct wf_nth_fault fault = { .kind = WF_NTH_MEMORY, .first = first, .count = count };
+
+	wf_nth_fail(&fault);
+	memory_failed = 0;
+}
+
+/* Whoever's allocation it was: a run has one heap. */
+static void look_at_memory(void)
+{
+	uint64_t failed = wf_nth_failed();
+
+	if (failed == memory_failed)
+		return;
+	if (failed > memory_failed)
+		config.tally->injected[WF_FAULT_MEMORY] += failed - memory_failed;
+	memory_failed = failed;
+	sample(WF_FAULT_MEMORY, 0, 1);
+	if (config.nodes > 2)
+		sample(WF_FAULT_MEMORY, 1, 2);
+}
+
 static void look_at_struck(void)
 {
+	look_at_memory();
 	for (unsigned i = 0; i < WF_FAULTS; i++) {
 		if (struck[i].struck)
 			sample(i, struck[i].node, struck[i].other);
@@ -256,6 +284,11 @@ static void begin(struct spell *s)
 		s->on = true;
 		return;
 	}
+	if (s->fault == WF_FAULT_MEMORY) {
+		fail_memory(1 + wf_chance_below(20), s->level);
+		s->on = true;
+		return;
+	}
 	/* The states are those before it. */
 	if (s->fault != WF_FAULT_CREDIT && s->fault != WF_FAULT_RAIL)
 		wf_faults_strike(s->fault, s->node, s->other);
@@ -306,6 +339,10 @@ static void end(struct spell *s)
 	bool same_life = s->life == nodes[s->node].life && !wf_faults_is_gone(s->node);
 
 	s->on = false;
+	if (s->fault == WF_FAULT_MEMORY) {
+		look_at_memory();
+		fail_memory(1, 0);
+	}
 	if (turn_knob(s->fault, 0))
 		return;
 	switch (s->fault) {
@@ -323,7 +360,10 @@ static void end(struct spell *s)
 		wf_world_part(s->node, s->other, false);
 		break;
 	case WF_FAULT_RESTART:
+		/* A node that finds no memory is none. */
+		fail_memory(1, 0);
 		wf_world_restart(s->node);
+		config.restarted(s->node);
 		nodes[s->node].killed = nodes[s->node].returns = false;
 		nodes[s->node].life++;
 		break;
@@ -367,6 +407,7 @@ void wf_faults_plan(const struct wf_faults_config *given)
 	memset(nodes, 0, sizeof(nodes));
 	memset(samples, 0, sizeof(samples));
 	memset(struck, 0, sizeof(struck));
+	fail_memory(1, 0);
 	wf_fake_knobs()->fault = told;
 	wf_fake_knobs()->slow_ns = 1 * MS + wf_chance_below(50 * MS);
 	for (unsigned i = 0; i < WF_FAULTS; i++) {

@@ -16,6 +16,7 @@ struct wf_faults_config {
 	bool harmless;     /* only what may cost nobody a peer */
 	bool same_host;    /* nothing can come between two nodes */
 	struct wf_tally *tally;
+	void (*restarted)(unsigned number); /* a node is there again */
 };
 
 void wf_faults_plan(const struct wf_faults_config *config);

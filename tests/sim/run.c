@@ -14,6 +14,7 @@
 #include "tests/sim/chance.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/nth.h"
 #include "tests/sim/traffic.h"
 #include "util/clock.h"
 
@@ -83,6 +84,15 @@ static void shrink(unsigned number)
 		o->eager_bytes = run.eager_bytes;
 }
 
+/* What a node needs in this run once it is open. */
+static void prepare(unsigned number)
+{
+	shrink(number);
+	for (unsigned i = 0; i < run.nodes; i++)
+		if (i != number)
+			(void)wf_world_stub(number, i);
+}
+
 static void plan(struct wf_tally *tally)
 {
 	uint64_t now = wf_clock_now();
@@ -94,6 +104,7 @@ static void plan(struct wf_tally *tally)
 		.harmless = run.harmless,
 		.same_host = run.shape == WF_WORLD_SAME_HOST,
 		.tally = tally,
+		.restarted = prepare,
 	};
 
 	wf_traffic_plan(&(struct wf_traffic_config){
@@ -122,7 +133,7 @@ static void open_world(uint64_t seed, unsigned nodes)
 	fake = draw_fake(seed);
 	wf_world_open(run.shape, run.nodes, &fake);
 	for (unsigned i = 0; i < run.nodes; i++)
-		shrink(i);
+		prepare(i);
 }
 
 /* One step, at most to @until_ns. */
@@ -194,6 +205,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *sum)
 {
 	static struct wf_tally tally;
 	unsigned descriptors = count_descriptors();
+	size_t blocks = wf_nth_blocks();
 	uint64_t until_ns;
 
 	memset(&tally, 0, sizeof(tally));
@@ -213,11 +225,14 @@ void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *sum)
 	while (wf_clock_now() < until_ns)
 		wf_world_leap(until_ns);
 	meet();
+	wf_traffic_end_steps();
+	wf_world_pass(100 * MS); /* what was dropped is told */
 	wf_checker_finish(run.nodes, &tally);
 	wf_traffic_release();
 	assert_int_equal(wf_world_close(), 0);
 	wf_traffic_free();
 	assert_int_equal(count_descriptors(), descriptors);
+	assert_int_equal(wf_nth_blocks(), blocks);
 	tally.runs = 1;
 	add_pairs(&tally);
 	wf_tally_add(sum, &tally);

@@ -24,6 +24,9 @@ const char *const wf_tally_faults[WF_FAULTS] = {
 	[WF_FAULT_FREEZE] = "freeze",
 	[WF_FAULT_STALL] = "stall",
 	[WF_FAULT_LEAVE] = "leave",
+	[WF_FAULT_MEMORY] = "memory",
+	[WF_FAULT_ABORT] = "abort",
+	[WF_FAULT_END] = "end",
 	[WF_FAULT_CANCEL] = "cancel",
 	[WF_FAULT_DEADLINE] = "deadline",
 };

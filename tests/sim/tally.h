@@ -8,7 +8,7 @@
 
 #include "util/base.h"
 
-/* What can happen to a run.  The last three are done to single operations. */
+/* What can happen to a run.  The last are done to single operations, or those of a step. */
 enum wf_fault {
 	WF_FAULT_DELAY,     /* messages take much longer than others */
 	WF_FAULT_ORDER,     /* completions, and messages on shared endpoints, out of order */
@@ -30,6 +30,9 @@ enum wf_fault {
 	WF_FAULT_FREEZE,    /* a node stands still for less than makes it lost */
 	WF_FAULT_STALL,     /* a node stands still for longer */
 	WF_FAULT_LEAVE,     /* a node closes in mid-traffic */
+	WF_FAULT_MEMORY,    /* allocations fail */
+	WF_FAULT_ABORT,     /* a step is aborted */
+	WF_FAULT_END,       /* a step is ended, in the middle of it */
 	WF_FAULT_CANCEL,
 	WF_FAULT_DEADLINE,
 	WF_FAULTS

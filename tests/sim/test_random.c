@@ -37,6 +37,9 @@ static const uint64_t known[] = {
 	3728, /* word of a failed rail was lost with the door */
 	4078, /* a node closed, and a peer of the same host read on */
 	6319, /* a pong of an earlier connection made a link look up */
+	158,  /* what waited for memory never ended when its node closed */
+	1667, /* the pong of an earlier life made a new one wait for a redial */
+	2406, /* a handler began while its node closed */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/traffic.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 static struct wf_group groups[GROUPS_MAX];
 static unsigned group_count;
 static struct wf_leg legs[LEGS_MAX];
-static unsigned leg_count;
+static unsigned leg_count, node_count;
 
 struct wf_group *wf_traffic_groups(unsigned *count)
 {
@@ -131,6 +132,12 @@ static void plan_channel(struct wf_group *g, unsigned from, unsigned to, uint64_
 	for (unsigned i = 0; i < sends; i++, send_ns += wf_chance_below(3 * MS))
 		plan_send(add_leg(g, WF_LEG_SEND, from, to, send_ns),
 			  varied ? wf_chance_below(bytes + 1) : bytes, row_bytes);
+	if (wf_chance_in_100(12)) {
+		g->stop_ns = at_ns + soon_ns();
+		g->stopper = wf_chance_in_100(50) ? from : to;
+		g->ends = wf_chance_in_100(40);
+		g->lonely = true;
+	}
 	for (unsigned i = 0; i < receives; i++, receive_ns += wf_chance_below(3 * MS))
 		plan_receive(add_leg(g, WF_LEG_RECEIVE, to, from, receive_ns), bytes, row_bytes,
 			     varied);
@@ -182,6 +189,7 @@ void wf_traffic_plan(const struct wf_traffic_config *config)
 {
 	unsigned count = 40 + (unsigned)wf_chance_below(30);
 
+	node_count = config->nodes;
 	group_count = leg_count = 0;
 	while (count--)
 		plan_group(config);
@@ -419,11 +427,52 @@ static uint64_t run_leg(struct wf_leg *leg, uint64_t now)
 	return UINT64_MAX;
 }
 
+/* All that is pending of the step ends on the node that stops it, and what is begun later. */
+static void stop_step(struct wf_group *g)
+{
+	struct weft_node *node = wf_world_node(g->stopper);
+
+	g->stopped = true;
+	for (unsigned i = 0; i < g->count; i++) {
+		if (g->legs[i].node != g->stopper)
+			continue;
+		g->legs[i].stopped_ns = wf_clock_now();
+		g->legs[i].stopped_life = wf_faults_life(g->stopper);
+		if (wf_leg_is_live(&g->legs[i]))
+			wf_faults_strike_leg(g->ends ? WF_FAULT_END : WF_FAULT_ABORT, &g->legs[i]);
+	}
+	/* Only memory may be missing. */
+	if (g->ends)
+		g->stopped = weft_step_end(node, g->step) != -ENOMEM;
+	else
+		g->stopped = weft_step_abort(node, g->step, WEFT_ABORTED, "as the test wants") != -ENOMEM;
+}
+
+static uint64_t run_group(struct wf_group *g, uint64_t now)
+{
+	if (!g->stop_ns || g->stopped)
+		return UINT64_MAX;
+	if (g->stop_ns > now)
+		return g->stop_ns;
+	if (!wf_faults_is_away(g->stopper))
+		stop_step(g);
+	return UINT64_MAX;
+}
+
+void wf_traffic_end_steps(void)
+{
+	for (unsigned i = 0; i < node_count; i++)
+		for (unsigned j = 0; j < group_count && !wf_faults_is_gone(i); j++)
+			assert_int_equal(weft_step_end(wf_world_node(i), groups[j].step), 0);
+}
+
 uint64_t wf_traffic_run(void)
 {
 	uint64_t now = wf_clock_now(), next = UINT64_MAX;
 
 	wf_world_on_call(handle);
+	for (unsigned i = 0; i < group_count; i++)
+		next = WF_MIN(next, run_group(&groups[i], now));
 	for (unsigned i = 0; i < leg_count; i++)
 		if (!legs[i].seen)
 			next = WF_MIN(next, run_leg(&legs[i], now));

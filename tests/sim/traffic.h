@@ -28,6 +28,8 @@ struct wf_leg {
 	unsigned node, peer;  /* equal: a receive from anybody */
 	uint64_t begin_ns, limit_ns;
 	uint64_t cancel_ns;   /* 0: never */
+	uint64_t stopped_ns;  /* when its own node aborted or ended its step; 0: it did not */
+	unsigned stopped_life; /* of that node */
 	uint64_t hold_ns;     /* a call: until the handler answers; UINT64_MAX: it fails */
 	bool detached;        /* its handle is given up at once */
 
@@ -60,6 +62,10 @@ struct wf_group {
 	struct wf_leg *legs;
 	unsigned count;
 	uint64_t step;
+	uint64_t stop_ns;    /* when its step is aborted, or ended, by: */
+	unsigned stopper;
+	bool ends;           /* ended: nobody else hears of it */
+	bool stopped;
 	bool lonely; /* something will be missing, or end early: no leg must go well */
 };
 
@@ -67,7 +73,6 @@ struct wf_group {
 struct wf_traffic_config {
 	unsigned nodes;
 	uint64_t from_ns, until_ns;
-	bool plain; /* every operation has time, and nobody cancels */
 };
 
 void wf_traffic_plan(const struct wf_traffic_config *config);
@@ -77,6 +82,9 @@ uint64_t wf_traffic_run(void);
 
 /* Nothing is still to begin, or to end. */
 bool wf_traffic_is_over(void);
+
+/* Every node that is left ends every step: nothing of them may be kept. */
+void wf_traffic_end_steps(void);
 
 /* Give up the handles, before the nodes close; free the buffers, after that. */
 void wf_traffic_release(void);
