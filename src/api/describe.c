@@ -87,7 +87,7 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 		wf_sending_describe(&op->send.sending, part, sizeof(part));
 		break;
 	case WF_OP_RECV:
-		wf_channels_describe(&op->recv.receiving, part, sizeof(part));
+		wf_receiving_describe(&op->recv.receiving, part, sizeof(part));
 		break;
 	case WF_OP_CALL:
 		if (op->call.call)
@@ -109,7 +109,7 @@ uint64_t wf_describe_progress(const struct weft_op *op)
 	case WF_OP_SEND:
 		return wf_sending_progress(&op->send.sending);
 	case WF_OP_RECV:
-		return wf_channels_progress(&op->recv.receiving);
+		return wf_receiving_progress(&op->recv.receiving);
 	case WF_OP_CALL:
 		return op->call.call ? wf_call_progress(op->call.call) : 0;
 	case WF_OP_PING:

@@ -2,11 +2,9 @@
 #include "tensor/channel.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/shape.h"
 #include "util/status.h"
 
 #define KEY_SHOWN 64 /* bytes of a key in a sentence */
@@ -207,103 +205,8 @@ static void end(struct wf_receiving *r, const struct wf_error *e)
 	if (r->from)
 		wf_link_unwatch(r->from);
 	if (e)
-		wf_channels_release(r->channels, r);
+		wf_receiving_release(r);
 	r->done(r, e);
-}
-
-void wf_channels_release(struct wf_channels *c, struct wf_receiving *r)
-{
-	free(r->got.shape);
-	r->got.shape = NULL;
-	r->got.data = NULL;
-	wf_pool_give(&c->worker->pool, r->chunk);
-	r->chunk = NULL;
-	if (r->got_from)
-		wf_link_put(r->got_from);
-	r->got_from = NULL;
-}
-
-/* Note what the record says of the tensor. */
-static int describe(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		    struct wf_error *e)
-{
-	int64_t *shape = malloc(WF_MAX((size_t)t->rank, (size_t)1) * sizeof(*shape));
-
-	if (!shape)
-		return wf_error_set(e, -ENOMEM, "no memory for a shape");
-	for (unsigned i = 0; i < t->rank; i++)
-		shape[i] = wf_tensor_record_dim(t, i);
-	r->got = (struct weft_tensor){
-		.device = { WEFT_CPU, 0 },
-		.ndim = t->rank,
-		.dtype = t->dtype,
-		.shape = shape,
-	};
-	r->got_flags = t->flags;
-	r->got_bytes = t->body.bytes;
-	r->got_from = link;
-	wf_link_get(link);
-	return 0;
-}
-
-static bool same_shape(const struct weft_tensor *a, const struct weft_tensor *b)
-{
-	return a->ndim == b->ndim &&
-	       (!a->ndim || !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof(a->shape[0])));
-}
-
-/* Does what came fit the buffer that the receive brought? */
-static int check_fit(const struct wf_receiving *r, struct wf_error *e)
-{
-	char have[WF_SHAPE_TEXT_BYTES], want[WF_SHAPE_TEXT_BYTES];
-	const struct weft_tensor *into = r->into;
-	uint64_t capacity = 0;
-	bool fits;
-
-	fits = !memcmp(&into->dtype, &r->got.dtype, sizeof(into->dtype));
-	wf_shape_bytes(into->dtype, into->ndim, into->shape, &capacity);
-	if (r->flags & WEFT_ANY_SHAPE)
-		fits = fits && r->got_bytes <= capacity;
-	else
-		fits = fits && same_shape(into, &r->got);
-	if (fits)
-		return 0;
-	wf_shape_text(into->dtype, into->ndim, into->shape, want);
-	wf_shape_text(r->got.dtype, r->got.ndim, r->got.shape, have);
-	return wf_error_set(e, -EBADFD,
-			    "the receive brought a buffer of %llu bytes for %s%s, and %s sent %s of %llu bytes",
-			    (unsigned long long)capacity, want,
-			    r->flags & WEFT_ANY_SHAPE ? " or less" : "",
-			    wf_link_label(r->got_from), have, (unsigned long long)r->got_bytes);
-}
-
-/* Find the destination.  -EAGAIN: the pool has none for now. */
-static int find_memory(struct wf_receiving *r, struct wf_error *e)
-{
-	struct wf_pool *pool = &r->channels->worker->pool;
-	int err;
-
-	if (r->into) {
-		r->got.data = (char *)r->into->data + r->into->byte_offset;
-		return 0;
-	}
-	if (r->alloc) {
-		r->got.data = r->alloc(r->alloc_arg, &r->got, r->got_bytes);
-		return r->got.data ? 0
-				   : wf_error_set(e, -ENOBUFS,
-						  "the receive's allocation callback gave no memory for %llu bytes",
-						  (unsigned long long)r->got_bytes);
-	}
-	err = wf_pool_take(pool, r->got_bytes, &r->chunk);
-	if (err == -EAGAIN)
-		return err;
-	if (err)
-		return wf_error_set(e, -ENOBUFS,
-				    "a tensor of %llu bytes does not fit the pool of %llu (WEFT_POOL_BYTES)",
-				    (unsigned long long)r->got_bytes,
-				    (unsigned long long)pool->budget_bytes);
-	r->got.data = r->chunk;
-	return 0;
 }
 
 /* The body is not what was sent: say of which tensor. */
@@ -361,7 +264,7 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 	struct wf_channels *c = r->channels;
 	struct wf_arrival *a = r->arrival;
 	struct wf_error e;
-	int err = find_memory(r, &e);
+	int err = wf_receiving_find_memory(r, &e);
 
 	if (err == -EAGAIN) {
 		wf_pool_wait(&c->worker->pool, &r->waiter);
@@ -403,9 +306,9 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 	meet(r, came);
 	/* An offer is looked at again when it is pulled, for the rail may change. */
 	caps = came->caps ? came->caps : wf_link_caps(link);
-	err = describe(r, link, t, &e);
+	err = wf_receiving_note(r, link, t, &e);
 	if (!err && r->into && !(t->flags & WEFT_DEAD))
-		err = check_fit(r, &e);
+		err = wf_receiving_check(r, &e);
 	if (!err)
 		err = wf_terms_body(r->terms, link, &t->body, &e);
 	if (!err && caps)
@@ -420,7 +323,7 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 		end(r, NULL);
 		goto free_kept;
 	}
-	err = find_memory(r, &e);
+	err = wf_receiving_find_memory(r, &e);
 	if (err == -EAGAIN) {
 		if (kept)
 			kept->answer = answer;
@@ -628,45 +531,6 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	return err;
 }
 
-static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes)
-{
-	size_t others = r->channels->arrival_count;
-	int used;
-
-	if (r->from)
-		used = snprintf(text, bytes, "%s has not sent it",
-				wf_link_label(wf_link_real(r->from)));
-	else
-		used = snprintf(text, bytes, "no peer has sent it");
-
-	/* A wrong step or key shows by that. */
-	if (others && used > 0 && (size_t)used < bytes)
-		(void)snprintf(text + used, bytes - (size_t)used,
-			       ", while %zu tensors that came are not received", others);
-}
-
-void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes)
-{
-	char wait[WF_POOL_TEXT_BYTES];
-
-	switch (r->state) {
-	case WF_RECEIVING_ENDED:
-		(void)snprintf(text, bytes, "it has come");
-		break;
-	case WF_RECEIVING_WAITING:
-		describe_wait(r, text, bytes);
-		break;
-	case WF_RECEIVING_MEMORY:
-		wf_pool_describe(&r->channels->worker->pool, r->got_bytes, wait);
-		(void)snprintf(text, bytes, "%s has sent it, and %s",
-			       wf_link_label(wf_link_real(r->arrival->link)), wait);
-		break;
-	case WF_RECEIVING_PULLING:
-		wf_pull_describe(&r->pull, text, bytes);
-		break;
-	}
-}
-
 void wf_channels_unmatched(const struct wf_channels *c,
 			   void (*each)(void *ctx, const struct wf_tensor_record *t,
 					const struct wf_link *from, uint64_t since_ns),
@@ -680,13 +544,6 @@ void wf_channels_unmatched(const struct wf_channels *c,
 		t.key = a->channel->key;
 		each(ctx, &t, a->link, a->since_ns);
 	}
-}
-
-uint64_t wf_channels_progress(const struct wf_receiving *r)
-{
-	uint64_t got_bytes = r->state == WF_RECEIVING_PULLING ? r->pull.got_bytes : 0;
-
-	return (uint64_t)r->state << 56 | got_bytes;
 }
 
 /* The floors below. */

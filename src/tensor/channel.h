@@ -16,9 +16,9 @@
 #define WF_CHANNEL_H
 
 #include <weft/tensor.h>
+#include "tensor/receiving.h"
 #include "tensor/sending.h"
 #include "tensor/step.h"
-#include "transfer/pull.h"
 #include "util/map.h"
 
 struct wf_channels {
@@ -33,48 +33,6 @@ struct wf_channels {
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
 	struct wf_steps aborted, ended; /* ending.h */
 	struct wf_timer brief_timer;    /* when peers that could not be told of an abort are told again */
-};
-
-struct wf_channel;
-struct wf_arrival;
-
-enum wf_receiving_state {
-	WF_RECEIVING_ENDED,
-	WF_RECEIVING_WAITING, /* for a tensor */
-	WF_RECEIVING_MEMORY,  /* for the pool */
-	WF_RECEIVING_PULLING
-};
-
-struct wf_receiving {
-	/* set by the owner */
-	uint64_t step;
-	const void *key;
-	uint16_t key_bytes;
-	struct wf_link *from;           /* NULL: any */
-	const struct weft_tensor *into; /* NULL: alloc, else the pool */
-	unsigned flags;                 /* WEFT_ANY_SHAPE */
-	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
-	void *alloc_arg;
-	const struct wf_terms *terms;
-	void (*done)(struct wf_receiving *r, const struct wf_error *e);
-
-	/* what it got; valid when it ended well */
-	struct weft_tensor got; /* ->shape is allocated */
-	unsigned got_flags;
-	struct wf_link *got_from; /* a reference */
-	uint64_t got_bytes;
-	void *chunk;              /* of the pool: the owner gives it back; NULL: none */
-	struct wf_path path;
-
-	/* its own */
-	struct wf_channels *channels;
-	enum wf_receiving_state state;
-	struct wf_channel *channel;
-	struct wf_list node;     /* in the channel, while it waits for a tensor */
-	struct wf_list all_node; /* in channels->receives */
-	struct wf_arrival *arrival;
-	struct wf_pool_waiter waiter;
-	struct wf_pull pull;
 };
 
 void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t);
@@ -92,18 +50,11 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
 /* End it early with @e; done follows, maybe inside.  Harmless after the end. */
 void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
 
-/* For people: what a receive waits for.  And a number that differs once it has come further. */
-void wf_channels_describe(const struct wf_receiving *r, char *text, size_t bytes);
-uint64_t wf_channels_progress(const struct wf_receiving *r);
-
 /* The tensors that came, @from at @since_ns, and wait for a receive; the oldest first. */
 void wf_channels_unmatched(const struct wf_channels *c,
 			   void (*each)(void *ctx, const struct wf_tensor_record *t,
 					const struct wf_link *from, uint64_t since_ns),
 			   void *ctx);
-
-/* Give up what a receive got: shape, link, pool chunk. */
-void wf_channels_release(struct wf_channels *c, struct wf_receiving *r);
 
 /* A TENSOR record.  -EBADMSG, -ENOSPC.  -ENOMEM: nothing was done. */
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
