@@ -230,10 +230,11 @@ void wf_watch_worker(struct weft_node *node)
 	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
 	uint64_t turn_ns = atomic_load(&w->recorder.turn_ns);
 	uint64_t told_ns = atomic_load(&node->watch.stuck_told_ns);
+	/* It polls once more after it has said that it sleeps. */
+	bool asleep = atomic_load(&w->asleep) && !atomic_load(&w->recorder.call);
 	char where[WF_WATCH_WHERE_BYTES];
 
-	if (!stall_ns || atomic_load(&w->asleep) || now_ns < turn_ns + stall_ns ||
-	    now_ns < told_ns + stall_ns ||
+	if (!stall_ns || asleep || now_ns < turn_ns + stall_ns || now_ns < told_ns + stall_ns ||
 	    !atomic_compare_exchange_strong(&node->watch.stuck_told_ns, &told_ns, now_ns))
 		return;
 	wf_watch_where(node, where);
