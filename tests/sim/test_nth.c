@@ -31,6 +31,7 @@
 #define SMALL 100            /* in one frame */
 #define MIDDLE (40 * KIB)    /* eager, in three frames of a connected rail */
 #define BIG (130 * KIB)      /* pulled, in three chunks */
+#define LONG (MIB + 2)       /* pulled, and summed up in two pieces, which the reader asks for */
 #define DEADLINE_NS (5 * S)  /* far beyond what anything here takes */
 #define CANARY 0xee
 
@@ -56,7 +57,7 @@ static struct weft_peer *back;  /* the other way round */
 static struct weft_stub *stub;
 static uint64_t spell;          /* calls that fail in this run; 0: none */
 static uint64_t step;           /* a new one for every tensor */
-static uint8_t source[BIG], want[BIG], target[BIG];
+static uint8_t source[LONG], want[LONG], target[LONG];
 
 /* Calls of the interface. */
 
@@ -369,6 +370,11 @@ static bool carry_pulled_late(void)
 					.late = true });
 }
 
+static bool carry_pieces(void)
+{
+	return carry((struct carriage){ .bytes = LONG, .place = INTO_BUFFER });
+}
+
 static bool carry_snapshot(void)
 {
 	return carry((struct carriage){ .bytes = BIG, .place = INTO_CALLBACK,
@@ -492,6 +498,7 @@ static void open_nodes(enum wf_world_shape shape)
 	setenv("WEFT_LOST", "300ms", 1);
 	setenv("WEFT_SLOTS", "24", 1);
 	setenv("WEFT_CHUNK_BYTES", "64K", 1);
+	setenv("WEFT_CHECKSUM", "yes", 1);
 	wf_world_open(shape, 0, &fake);
 	forget_error();
 	for (unsigned i = 0; i < 2; i++)
@@ -555,6 +562,9 @@ static void run_script(enum wf_world_shape shape)
 		;
 	for (size_t i = 0; i < WF_COUNT(attempts); i++)
 		try(attempts[i]);
+	/* It is long, and nothing of it is a matter of the rail. */
+	if (shape == WF_WORLD_CONNECTED)
+		try(carry_pieces);
 	close_nodes();
 	if (wf_nth_blocks() != blocks)
 		fail_msg("%zd blocks of memory leaked", (ssize_t)(wf_nth_blocks() - blocks));
