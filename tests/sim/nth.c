@@ -7,29 +7,36 @@
 #undef realloc
 #undef eventfd
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <protobuf-c/protobuf-c.h>
 
 static struct {
-	uint64_t calls[WF_NTH_KINDS];
+	/* Atomic, because names are looked up in threads. */
+	_Atomic uint64_t calls[WF_NTH_KINDS];
 	struct wf_nth_fault fault;
-	uint64_t failed;
-	const char *name;
-	size_t blocks;
+	_Atomic uint64_t failed;
+	_Atomic(const char *) name;
+	_Atomic size_t blocks;
 } nth;
 
 void wf_nth_fail(const struct wf_nth_fault *fault)
 {
-	memset(nth.calls, 0, sizeof(nth.calls));
+	for (size_t i = 0; i < WF_NTH_KINDS; i++)
+		nth.calls[i] = 0;
 	nth.fault = *fault;
 	nth.failed = 0;
 	nth.name = "nothing";
@@ -285,10 +292,30 @@ int __real_epoll_ctl(int fd, int what, int member, struct epoll_event *event);
 int __wrap_epoll_ctl(int fd, int what, int member, struct epoll_event *event);
 int __real_eventfd(unsigned value, int flags);
 int __wrap_eventfd(unsigned value, int flags);
+int own_eventfd(unsigned value, int flags);
+int __real_memfd_create(const char *name, unsigned flags);
+int __wrap_memfd_create(const char *name, unsigned flags);
+int __real_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol);
+int __real_accept4(int fd, struct sockaddr *from, socklen_t *bytes, int flags);
+int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *bytes, int flags);
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __real_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...);
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 			  void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 			  void *arg);
+
+int own_eventfd(unsigned value, int flags)
+{
+	return __real_eventfd(value, flags);
+}
 
 int __wrap_epoll_create1(int flags)
 {
@@ -297,18 +324,70 @@ int __wrap_epoll_create1(int flags)
 
 int __wrap_epoll_ctl(int fd, int what, int member, struct epoll_event *event)
 {
-	return fails(WF_NTH_FILE, "epoll_ctl") ? -1 : __real_epoll_ctl(fd, what, member, event);
-}
-
-int own_eventfd(unsigned value, int flags);
-int own_eventfd(unsigned value, int flags)
-{
-	return __real_eventfd(value, flags);
+	/* Only a new member needs anything. */
+	if (what == EPOLL_CTL_ADD && fails(WF_NTH_FILE, "epoll_ctl"))
+		return -1;
+	return __real_epoll_ctl(fd, what, member, event);
 }
 
 int __wrap_eventfd(unsigned value, int flags)
 {
 	return fails(WF_NTH_FILE, "eventfd") ? -1 : __real_eventfd(value, flags);
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+	return fails(WF_NTH_FILE, "memfd_create") ? -1 : __real_memfd_create(name, flags);
+}
+
+int __wrap_socket(int family, int type, int protocol)
+{
+	return fails(WF_NTH_FILE, "socket") ? -1 : __real_socket(family, type, protocol);
+}
+
+int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *bytes, int flags)
+{
+	return fails(WF_NTH_FILE, "accept4") ? -1 : __real_accept4(fd, from, bytes, flags);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	return fails(WF_NTH_FILE, "open") ? -1 : __real_open(path, flags, mode);
+}
+
+int __wrap_openat(int at, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	return fails(WF_NTH_FILE, "openat") ? -1 : __real_openat(at, path, flags, mode);
+}
+
+DIR *__wrap_opendir(const char *path)
+{
+	return fails(WF_NTH_FILE, "opendir") ? NULL : __real_opendir(path);
+}
+
+/* The library makes descriptors of processes by it, and nothing else. */
+long __wrap_syscall(long number, ...)
+{
+	long a[3];
+	va_list args;
+
+	va_start(args, number);
+	for (size_t i = 0; i < WF_COUNT(a); i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	return fails(WF_NTH_FILE, "syscall") ? -1 : __real_syscall(number, a[0], a[1], a[2]);
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),

@@ -9,21 +9,18 @@
  * test_nth SHAPE KIND N COUNT CODE does one of them again, as a failure prints it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <rdma/fi_domain.h>
 
 #include "tests/sim/mirror.pb-c.h"
-#include "tests/sim/nth.h"
+#include "tests/sim/nth_script.h"
 #include "tests/sim/world.h"
 
 #define MS WF_NS_PER_MS
@@ -35,8 +32,6 @@
 #define DEADLINE_NS (5 * S)  /* far beyond what anything here takes */
 #define CANARY 0xee
 
-static const char *const shapes[] = { "connected", "shared", "same-host" };
-static const char *const kinds[] = { "memory", "fabric", "file" };
 
 /* One operation of an attempt. */
 struct trip {
@@ -55,40 +50,10 @@ struct trip {
 static struct weft_peer *peer;  /* node 1, as node 0 knows it */
 static struct weft_peer *back;  /* the other way round */
 static struct weft_stub *stub;
-static uint64_t spell;          /* calls that fail in this run; 0: none */
 static uint64_t step;           /* a new one for every tensor */
 static uint8_t source[LONG], want[LONG], target[LONG];
 
 /* Calls of the interface. */
-
-/* A sentence that no call of the script leaves. */
-static void forget_error(void)
-{
-	const struct weft_tensor none = { .ndim = -1 };
-	uint64_t bytes;
-
-	assert_int_not_equal(weft_tensor_bytes(&none, &bytes), 0);
-}
-
-/* Has a call failed with @rc, as one should, and is to be repeated? */
-static bool again(int rc)
-{
-	static unsigned tries;
-
-	if (!rc) {
-		tries = 0;
-		forget_error();
-		return false;
-	}
-	if (!wf_nth_failed())
-		fail_msg("a call failed with nothing amiss: %s", weft_error());
-	if (rc > 0 || !weft_error()[0] || strstr(weft_error(), "rank -1"))
-		fail_msg("a call that fails gives %d and \"%s\"", rc, weft_error());
-	if (tries++ > spell)
-		fail_msg("a call fails for ever: %s", weft_error());
-	forget_error();
-	return true;
-}
 
 static void ended(struct weft_op *op, void *arg)
 {
@@ -136,7 +101,7 @@ static void send(struct trip *t, size_t bytes, unsigned flags, bool strided)
 		strides[0] = -strides[0];
 		tensor.strides = strides;
 	}
-	while (again(weft_send(peer, step, "key", 3, &tensor, &options, &t->op)))
+	while (wf_nth_again(weft_send(peer, step, "key", 3, &tensor, &options, &t->op)))
 		;
 	if (flags & WEFT_SNAPSHOT)
 		memset(source, CANARY, bytes);
@@ -165,7 +130,7 @@ static void receive(struct trip *t, struct weft_peer *from, size_t bytes, enum p
 
 	memset(target, 0, bytes);
 	*t = (struct trip){ .target = target };
-	while (again(weft_recv(wf_world_node(1), from, step, "key", 3,
+	while (wf_nth_again(weft_recv(wf_world_node(1), from, step, "key", 3,
 			       place == INTO_BUFFER ? &into : NULL, &options, &t->op)))
 		;
 }
@@ -187,7 +152,7 @@ static void call(struct trip *t, size_t bytes)
 	wf_world_fill(want, bytes, step);
 	question.body.data = want;
 	question.body.len = bytes;
-	while (again(weft_call_open(stub, &options, &service, &t->op)))
+	while (wf_nth_again(weft_call_open(stub, &options, &service, &t->op)))
 		;
 	sim__mirror__reflect(service, &question, answered, t);
 }
@@ -230,7 +195,7 @@ static bool land(struct trip *all, size_t count)
 		if (!wf_nth_failed())
 			fail_msg("with nothing amiss: %s", message);
 		/* Whoever knows of a failure tells the other side; nobody has to wait. */
-		if (t->status == WEFT_DEADLINE_EXCEEDED && spell == 1)
+		if (t->status == WEFT_DEADLINE_EXCEEDED && wf_nth_row() == 1)
 			fail_msg("it took until the deadline: %s", message);
 	}
 	return well;
@@ -250,7 +215,7 @@ static bool ping(void)
 	struct weft_op_options options = options_of(&t);
 	bool well;
 
-	while (again(weft_ping(peer, &options, &t.op)))
+	while (wf_nth_again(weft_ping(peer, &options, &t.op)))
 		;
 	well = land(&t, 1);
 	free_all(&t, 1);
@@ -309,7 +274,7 @@ static void mend(struct carriage *c)
 		wf_world_pass(50 * MS);
 		if (!is_half(c))
 			continue;
-		if (tries++ > spell)
+		if (tries++ > wf_nth_row())
 			fail_msg("one end fails for ever: %s", weft_op_message(c->ends[failed].op));
 		weft_op_free(c->ends[failed].op);
 		start_end(c, failed);
@@ -448,15 +413,15 @@ static bool abort_step(void)
 		return false;
 	step++;
 	receive(&t[0], NULL, SMALL, INTO_BUFFER);
-	while (again(weft_step_abort(wf_world_node(0), step, WEFT_ABORTED, "enough")))
+	while (wf_nth_again(weft_step_abort(wf_world_node(0), step, WEFT_ABORTED, "enough")))
 		;
 	send(&t[1], SMALL, 0, false);
 	t[0].want = t[1].want = WEFT_ABORTED;
 	well = land(t, 2);
 	free_all(t, 2);
-	while (again(weft_step_end(wf_world_node(0), step)))
+	while (wf_nth_again(weft_step_end(wf_world_node(0), step)))
 		;
-	while (again(weft_step_end(wf_world_node(1), step)))
+	while (wf_nth_again(weft_step_end(wf_world_node(1), step)))
 		;
 	return well;
 }
@@ -466,7 +431,7 @@ static bool dump(void)
 	FILE *nowhere = fopen("/dev/null", "w");
 
 	assert_non_null(nowhere);
-	while (again(weft_dump(wf_world_node(0), nowhere)))
+	while (wf_nth_again(weft_dump(wf_world_node(0), nowhere)))
 		;
 	assert_int_equal(fclose(nowhere), 0);
 	return true;
@@ -478,7 +443,7 @@ static void try(bool (*attempt)(void))
 	unsigned tries = 0;
 
 	while (!attempt())
-		if (tries++ > spell + 1)
+		if (tries++ > wf_nth_row() + 1)
 			fail_msg("it never goes well again");
 }
 
@@ -500,15 +465,14 @@ static void open_nodes(enum wf_world_shape shape)
 	setenv("WEFT_CHUNK_BYTES", "64K", 1);
 	setenv("WEFT_CHECKSUM", "yes", 1);
 	wf_world_open(shape, 0, &fake);
-	forget_error();
 	for (unsigned i = 0; i < 2; i++)
-		while (again(wf_world_try_add(&number)))
+		while (wf_nth_again(wf_world_try_add(&number)))
 			;
-	while (again(weft_peer_open(wf_world_node(0), weft_node_address(wf_world_node(1)), &peer)))
+	while (wf_nth_again(weft_peer_open(wf_world_node(0), weft_node_address(wf_world_node(1)), &peer)))
 		;
-	while (again(weft_peer_open(wf_world_node(1), weft_node_address(wf_world_node(0)), &back)))
+	while (wf_nth_again(weft_peer_open(wf_world_node(1), weft_node_address(wf_world_node(0)), &back)))
 		;
-	while (again(weft_stub_open(peer, &sim__mirror__descriptor, &stub)))
+	while (wf_nth_again(weft_stub_open(peer, &sim__mirror__descriptor, &stub)))
 		;
 }
 
@@ -538,27 +502,16 @@ static void close_nodes(void)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static unsigned descriptors(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
-
-static void run_script(enum wf_world_shape shape)
+static void run_script(unsigned shape)
 {
 	static bool (*const attempts[])(void) = {
 		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
 		carry_snapshot, call_small, call_big, cancel_all, abort_step, dump, ping,
 	};
-	unsigned files = descriptors();
-	size_t blocks = wf_nth_blocks();
 
-	open_nodes(shape);
+	open_nodes((enum wf_world_shape)shape);
 	try(call_nobody);
-	while (again(wf_world_try_serve(1)))
+	while (wf_nth_again(wf_world_try_serve(1)))
 		;
 	for (size_t i = 0; i < WF_COUNT(attempts); i++)
 		try(attempts[i]);
@@ -566,110 +519,54 @@ static void run_script(enum wf_world_shape shape)
 	if (shape == WF_WORLD_CONNECTED)
 		try(carry_pieces);
 	close_nodes();
-	if (wf_nth_blocks() != blocks)
-		fail_msg("%zd blocks of memory leaked", (ssize_t)(wf_nth_blocks() - blocks));
-	assert_int_equal(descriptors(), files);
 }
+
+static const char *const shapes[] = { "connected", "shared", "same-host", NULL };
+static const struct wf_nth_script script = { "test_nth", shapes, { 1, 12, 40 }, run_script };
 
 /* Runs. */
-
-static bool is_child;
-
-static unsigned try_one(enum wf_world_shape shape, struct wf_nth_fault fault)
-{
-	int status = 0;
-	pid_t child;
-
-	fflush(NULL);
-	child = fork();
-	assert_true(child >= 0);
-	if (!child) {
-		is_child = true;
-		spell = fault.count;
-		wf_nth_fail(&fault);
-		/* An assertion that fails leaves by main, with a status of its own. */
-		run_script(shape);
-		exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	if (!status)
-		return 0;
-	print_error("failed: test_nth %s %s %llu %llu %u does it again\n", shapes[shape],
-		    kinds[fault.kind], (unsigned long long)fault.first,
-		    (unsigned long long)fault.count, fault.code);
-	return 1;
-}
-
-static void fail_each(enum wf_world_shape shape, enum wf_nth_kind kind)
-{
-	/* How many fail in a row. */
-	static const uint64_t rows[] = { 1, 12, 40 };
-	struct wf_nth_fault fault = { .kind = kind };
-	unsigned failed = 0;
-	uint64_t calls;
-
-	if (is_child)
-		return; /* its own run has failed */
-	wf_nth_fail(&fault);
-	run_script(shape);
-	calls = wf_nth_calls(kind);
-	print_message("%llu calls for %s on a %s rail\n", (unsigned long long)calls, kinds[kind],
-		      shapes[shape]);
-	assert_true(calls > 0);
-	for (fault.first = 1; fault.first <= calls; fault.first++) {
-		fault.code = 0;
-		for (size_t i = 0; i < WF_COUNT(rows); i++) {
-			fault.count = rows[i];
-			failed += try_one(shape, fault);
-		}
-		fault.count = 1;
-		for (fault.code = 1; kind == WF_NTH_FABRIC && fault.code < WF_NTH_CODES; fault.code++)
-			failed += try_one(shape, fault);
-	}
-	assert_int_equal(failed, 0);
-}
 
 static void memory_fails_on_a_connected_rail(void **state)
 {
 	(void)state;
-	fail_each(WF_WORLD_CONNECTED, WF_NTH_MEMORY);
+	wf_nth_each(&script, WF_WORLD_CONNECTED, WF_NTH_MEMORY);
 }
 
 static void memory_fails_on_a_shared_rail(void **state)
 {
 	(void)state;
-	fail_each(WF_WORLD_SHARED, WF_NTH_MEMORY);
+	wf_nth_each(&script, WF_WORLD_SHARED, WF_NTH_MEMORY);
 }
 
 static void memory_fails_on_one_host(void **state)
 {
 	(void)state;
-	fail_each(WF_WORLD_SAME_HOST, WF_NTH_MEMORY);
+	wf_nth_each(&script, WF_WORLD_SAME_HOST, WF_NTH_MEMORY);
 }
 
 static void the_fabric_fails_on_a_connected_rail(void **state)
 {
 	(void)state;
-	fail_each(WF_WORLD_CONNECTED, WF_NTH_FABRIC);
+	wf_nth_each(&script, WF_WORLD_CONNECTED, WF_NTH_FABRIC);
 }
 
 static void the_fabric_fails_on_a_shared_rail(void **state)
 {
 	(void)state;
-	fail_each(WF_WORLD_SHARED, WF_NTH_FABRIC);
+	wf_nth_each(&script, WF_WORLD_SHARED, WF_NTH_FABRIC);
 }
 
 static void the_fabric_fails_on_one_host(void **state)
 {
 	(void)state;
-	fail_each(WF_WORLD_SAME_HOST, WF_NTH_FABRIC);
+	wf_nth_each(&script, WF_WORLD_SAME_HOST, WF_NTH_FABRIC);
 }
 
 static void descriptors_fail(void **state)
 {
 	(void)state;
-	fail_each(WF_WORLD_CONNECTED, WF_NTH_FILE);
-	fail_each(WF_WORLD_SAME_HOST, WF_NTH_FILE);
+	wf_nth_each(&script, WF_WORLD_CONNECTED, WF_NTH_FILE);
+	wf_nth_each(&script, WF_WORLD_SAME_HOST, WF_NTH_FILE);
 }
 
 /* A rail that never takes a frame again is given up, and its own sentence is told. */
@@ -706,14 +603,14 @@ static void give_up_a_rail(const char *calls, bool connected, const char *senten
 static void a_rail_that_registers_no_frames_is_given_up(void **state)
 {
 	(void)state;
-	if (!is_child)
+	if (!wf_nth_is_child())
 		give_up_a_rail("fi_mr_reg", false, "registering");
 }
 
 static void a_rail_that_sends_no_frames_is_given_up(void **state)
 {
 	(void)state;
-	if (!is_child)
+	if (!wf_nth_is_child())
 		give_up_a_rail("fi_send fi_inject", true, "it refuses a frame");
 }
 
@@ -724,7 +621,7 @@ static void a_record_half_sent_is_left_when_memory_comes_back(void **state)
 	const struct wf_nth_fault fault = { .kind = WF_NTH_MEMORY, .first = 1, .count = 1 };
 
 	(void)state;
-	if (is_child)
+	if (wf_nth_is_child())
 		return;
 	setenv("WEFT_SLOTS", "24", 1);
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
@@ -749,30 +646,6 @@ static void a_record_half_sent_is_left_when_memory_comes_back(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static unsigned index_of(const char *const *names, unsigned count, const char *name)
-{
-	unsigned i = 0;
-
-	while (i < count - 1 && strcmp(names[i], name))
-		i++;
-	return i;
-}
-
-static int one_again(char **argv)
-{
-	struct wf_nth_fault fault = {
-		.kind = (enum wf_nth_kind)index_of(kinds, WF_COUNT(kinds), argv[2]),
-		.first = strtoull(argv[3], NULL, 0),
-		.count = strtoull(argv[4], NULL, 0),
-		.code = (unsigned)atoi(argv[5]),
-	};
-
-	spell = fault.count;
-	wf_nth_fail(&fault);
-	run_script((enum wf_world_shape)index_of(shapes, WF_COUNT(shapes), argv[1]));
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -788,7 +661,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_record_half_sent_is_left_when_memory_comes_back),
 	};
 
-	if (argc == 6)
-		return one_again(argv);
+	if (argc == 6) {
+		wf_nth_once(&script, argv);
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
