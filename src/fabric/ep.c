@@ -3,9 +3,12 @@
 #include "fabric/vm.h"
 #include "util/bytes.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct wf_ep *make(struct wf_rail *rail, void *owner)
 {
@@ -99,7 +102,6 @@ static void close_fid(struct wf_ep *ep)
 static void enlist(struct wf_ep *ep)
 {
 	wf_list_append(&ep->rail->eps, &ep->node);
-	ep->rail->eps_count++;
 }
 
 /* The rail's own info, turned to the peer: any source, its address as destination. */
@@ -175,6 +177,21 @@ static int check_file(const struct wf_ep *ep, struct wf_error *e)
 			    ep->rail->caps.provider, name);
 }
 
+/* -EMFILE and the like: the provider could not open the peer's file, which leaves half an entry, too. */
+static int check_descriptor(const struct wf_rail *rail, struct wf_error *e)
+{
+	int fd;
+
+	if (!wf_provider_has(rail->row, WF_QUIRK_LIVE_NAME, fi_version()))
+		return 0;
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return wf_error_set(e, -errno, "%s: no descriptor to meet a peer: %s",
+				    rail->caps.provider, wf_error_name(-errno));
+	close(fd);
+	return 0;
+}
+
 static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
 		       struct wf_error *e)
 {
@@ -193,16 +210,19 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 		ep->to = twin->to;
 		return 0;
 	}
-	if (rail->eps_count >= rail->caps.peers_max)
+	if (rail->peers_count >= rail->caps.peers_max)
 		return wf_error_set(e, -ENOSPC, "%s knows %u peers, and no more fit",
-				    rail->caps.provider, rail->eps_count);
+				    rail->caps.provider, rail->peers_count);
 	err = check_file(ep, e);
+	if (!err)
+		err = check_descriptor(rail, e);
 	if (err)
 		return err;
 	n = WF_RAIL_CALL(rail, fi_av_insert, rail->av, ep->address, 1, &ep->to, 0, NULL);
 	if (n != 1)
 		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
 				    "%s does not take the peer's address", rail->caps.provider);
+	rail->peers_count++;
 	/* Went it meanwhile?  Then the entry may be half made, and is left alone for good. */
 	return check_file(ep, e);
 }
@@ -321,6 +341,7 @@ static void close_shared(struct wf_ep *ep)
 	if (ep->life != rail->life || twin_of(ep))
 		return;
 	WF_RAIL_CALL(rail, fi_av_remove, rail->av, &ep->to, 1, 0);
+	rail->peers_count--;
 }
 
 void wf_ep_close(struct wf_ep *ep)
@@ -339,7 +360,6 @@ void wf_ep_close(struct wf_ep *ep)
 	wf_list_remove(&ep->connected.node);
 	wf_list_remove(&ep->closed.node);
 	wf_list_remove(&ep->node);
-	ep->rail->eps_count--;
 	/* Events that poll has handed out already may name it: they find no owner. */
 	ep->owner = NULL;
 	wf_list_append(&ep->rail->closed, &ep->node);

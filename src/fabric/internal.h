@@ -132,7 +132,7 @@ struct wf_rail {
 	struct wf_list spare;   /* posts to be used again */
 	struct wf_list notices;
 	struct wf_list eps, closed, requests, mrs;
-	uint32_t eps_count;
+	uint32_t peers_count;   /* entries of the address vector */
 	uint32_t polls;
 	uint64_t registered_bytes;
 

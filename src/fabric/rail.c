@@ -221,6 +221,7 @@ static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 		goto close_all;
 	}
 	rail->life++;
+	rail->peers_count = 0;
 	find_files(rail);
 	return 0;
 
