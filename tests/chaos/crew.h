@@ -50,6 +50,7 @@ struct crew {
 	int reports_fd;
 	struct harm harms[CREW_HARMS_MAX];
 	unsigned harm_count;
+	uint64_t resets, resumed; /* of all rounds: doors that were reset, links that went on */
 };
 
 /* Say why, and end. */
