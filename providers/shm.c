@@ -18,7 +18,8 @@ static const struct wf_quirk shm_quirks[] = {
 	  .test = "tests/fabric/test_truths.c" },
 	{ .kind = WF_QUIRK_LIVE_NAME,
 	  .why = "a peer whose region is gone shares its entry with the next one, whose memory "
-		 "goes when it does: the next send crashes",
+		 "goes when it does: the next send crashes; so does hearing for the first time "
+		 "of one who is gone",
 	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_NONE },
 };

@@ -114,6 +114,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 		.ping_ns = (row->ping_ms ? row->ping_ms : PING_MS) * WF_NS_PER_MS,
 		.sync_read = wf_provider_has(row, WF_QUIRK_SYNC_READ, version),
 		.leaves_files = wf_provider_has(row, WF_QUIRK_SHM_FILES, version),
+		.dialled_first = wf_provider_has(row, WF_QUIRK_LIVE_NAME, version),
 		.tested = row->tested,
 		.wait = row->wait,
 		.frame_bytes = (uint32_t)WF_MIN(row->frame_bytes, most),

@@ -34,6 +34,7 @@ struct wf_caps {
 	bool revoke_by_key;
 	bool sync_read;         /* a read is done when the call returns */
 	bool leaves_files;      /* in /dev/shm, after a kill */
+	bool dialled_first;     /* who was dialled speaks first: he knows the other by then */
 	bool tested;
 	enum wf_wait wait;
 	uint32_t frame_bytes;

@@ -170,6 +170,12 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 	wf_worker_timer(w, &link->try_timer, w->now_ns + (rc ? FULL_NS : PING_NS), try_timer);
 }
 
+/* May the dialler ping, or does it wait for the other side's word that it is known there? */
+static bool pings_first(const struct wf_link *link)
+{
+	return link->ep_ready && !wf_rail_caps(link->on->rail)->dialled_first;
+}
+
 /* Try pair number pair_at. */
 static int attempt(struct wf_link *link, struct wf_error *e)
 {
@@ -195,10 +201,9 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 		return err;
 	link->pair_until_ns = w->now_ns + wf_rail_caps(on->rail)->ping_ns;
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
-	if (!wf_rail_caps(on->rail)->connected) {
-		link->ep_ready = true;
+	link->ep_ready = !wf_rail_caps(on->rail)->connected;
+	if (pings_first(link))
 		ping(link, WF_FRAME_PING);
-	}
 	return 0;
 }
 
@@ -256,7 +261,7 @@ static void try_timer(struct wf_timer *timer)
 				      : link->ep_ready ? "no answer to a ping in time"
 						       : "no connection in time");
 		return;
-	} else if (link->ep_ready) {
+	} else if (pings_first(link)) {
 		ping(link, WF_FRAME_PING);
 		return;
 	}
@@ -365,6 +370,10 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 		return;
 	}
 	link->ep_ready = true;
+	if (wf_rail_caps(link->on->rail)->dialled_first) {
+		link->ponged = true;
+		ping(link, WF_FRAME_PONG);
+	}
 }
 
 void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why)

@@ -422,6 +422,29 @@ static void a_door_that_closes_is_dialled_again_and_nothing_fails(void **state)
 	}
 }
 
+/* Who dials on shared memory may be dead, and cleared away, when he is heard of for the first time. */
+static void who_was_dialled_on_one_host_speaks_first(void **state)
+{
+	struct wf_flight f;
+	bool spoken = false;
+
+	(void)state;
+	/* Frozen at any moment before it speaks, it hears nothing. */
+	for (unsigned i = 0; !spoken; i++) {
+		wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
+		wf_flight_ping(&f, 0, 1, 10 * S);
+		wf_world_pass(i * 100 * US);
+		spoken = wf_fake_sent() > 0;
+		wf_world_freeze(1, !spoken);
+		wf_world_pass(200 * MS);
+		assert_true(spoken || !wf_fake_sent());
+		wf_world_freeze(1, false);
+		wf_flight_land(&f, 1, 10 * S);
+		wf_flight_free(&f, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void dials_that_cross_leave_one_link(void **state)
 {
 	const struct shape *s = *state;
@@ -1081,6 +1104,7 @@ int main(int argc, char **argv)
 		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
+		TEST(who_was_dialled_on_one_host_speaks_first),
 		TEST(dials_that_cross_leave_one_link),
 		TEST(who_leaves_is_not_dialled_on_its_way_out),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
