@@ -541,6 +541,27 @@ static void perf_measures_memory_of_the_pool_too(void **state)
 	assert_non_null(strstr(p.text, "\"validated\":true"));
 }
 
+static void perf_can_have_a_checksum_over_every_body(void **state)
+{
+	static struct process p;
+	const char *at = NULL;
+	unsigned sums = 0;
+
+	(void)state;
+	/* Eager, of one piece, and of several. */
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --checksum --sizes 8,1M,3M --count 10"),
+			 0);
+	assert_json_lines(p.text, 3);
+	for (at = p.text; (at = strstr(at, "\"checksum\":\"xxh3\"")); at++)
+		sums++;
+	assert_int_equal(sums, 3);
+	assert_null(strstr(p.text, "\"validated\":false"));
+
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp", "perf --json --sizes 8 --count 10"), 0);
+	assert_non_null(strstr(p.text, "\"checksum\":\"none\""));
+}
+
 static void what_was_not_compared_is_not_called_validated(void **state)
 {
 	static struct process p;
@@ -671,6 +692,7 @@ int main(void)
 		cmocka_unit_test(a_ping_that_nobody_answers_fails),
 		cmocka_unit_test(perf_validates_and_prints_json_over_every_provider),
 		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
+		cmocka_unit_test(perf_can_have_a_checksum_over_every_body),
 		cmocka_unit_test(what_was_not_compared_is_not_called_validated),
 		cmocka_unit_test(perf_measures_against_a_server_that_stays),
 		cmocka_unit_test(the_first_process_reports_the_death_of_the_second),
