@@ -33,7 +33,9 @@
 #define CONNECT_NS (2500 * MS) /* for a peer that is not there yet; a lost SYN costs 1 s */
 
 enum way_to_end {
-	BY_DEADLINE, BY_CANCEL, BY_ABORT, BY_KILL, BY_FREEZE, BY_PART, BY_NOTHING, BY_BLINK, WAYS
+	BY_DEADLINE, BY_CANCEL, BY_ABORT, BY_KILL, BY_FREEZE, BY_PART, BY_NOTHING, BY_BLINK,
+	/* A deadline comes while the peer can't answer, and it is not given up for that. */
+	BY_DEADLINE_FROZEN, BY_DEADLINE_PARTED, WAYS
 };
 
 struct row {
@@ -493,6 +495,21 @@ static const struct row rows[] = {
 
 /* What happens to it. */
 
+static bool is_deadline(enum way_to_end way)
+{
+	return way == BY_DEADLINE || way == BY_DEADLINE_FROZEN || way == BY_DEADLINE_PARTED;
+}
+
+static bool freezes(enum way_to_end way)
+{
+	return way == BY_FREEZE || way == BY_DEADLINE_FROZEN;
+}
+
+static bool parts(enum way_to_end way)
+{
+	return way == BY_PART || way == BY_DEADLINE_PARTED || way == BY_BLINK;
+}
+
 /* Whatever was held back goes on. */
 static void release(void)
 {
@@ -508,7 +525,7 @@ static void release(void)
 
 static void strike(enum way_to_end way)
 {
-	if (way == BY_KILL || way == BY_FREEZE)
+	if (way == BY_KILL || freezes(way))
 		talk_to(1);
 	if (way == BY_CANCEL)
 		weft_cancel(subject.op);
@@ -516,9 +533,9 @@ static void strike(enum way_to_end way)
 		assert_int_equal(weft_step_abort(wf_world_node(0), STEP, WEFT_DATA_LOSS, NULL), 0);
 	else if (way == BY_KILL)
 		wf_world_kill(1);
-	else if (way == BY_FREEZE)
+	else if (freezes(way))
 		wf_world_freeze(1, true);
-	else if (way == BY_PART || way == BY_BLINK)
+	else if (parts(way))
 		wf_world_part(0, 1, true);
 	if (way == BY_NOTHING)
 		wf_world_cut_door(0, 1);
@@ -530,9 +547,9 @@ static void strike(enum way_to_end way)
 
 static void end_strike(enum way_to_end way)
 {
-	if (way == BY_FREEZE)
+	if (freezes(way))
 		wf_world_freeze(1, false);
-	if (way == BY_PART)
+	if (parts(way) && way != BY_BLINK)
 		wf_world_part(0, 1, false);
 }
 
@@ -540,6 +557,8 @@ static enum weft_status status_of(const struct row *row, enum way_to_end way)
 {
 	switch (way) {
 	case BY_DEADLINE:
+	case BY_DEADLINE_FROZEN:
+	case BY_DEADLINE_PARTED:
 		return row->kind == NO_MEMORY ? WEFT_RESOURCE_EXHAUSTED : WEFT_DEADLINE_EXCEEDED;
 	case BY_CANCEL:
 		return WEFT_CANCELLED;
@@ -560,6 +579,8 @@ static uint64_t due_ns(const struct row *row, enum way_to_end way)
 
 	switch (way) {
 	case BY_DEADLINE:
+	case BY_DEADLINE_FROZEN:
+	case BY_DEADLINE_PARTED:
 		return subject.started_ns + LIMIT_NS + bound_ns;
 	case BY_CANCEL:
 	case BY_ABORT:
@@ -578,7 +599,7 @@ static void check_end(const struct row *row, enum way_to_end way)
 	if (subject.status != status_of(row, way))
 		fail_msg("it ended with %s: %s", weft_status_name(subject.status),
 			 weft_op_message(subject.op));
-	if (way == BY_DEADLINE)
+	if (is_deadline(way))
 		assert_true(subject.ended_ns >= subject.started_ns + LIMIT_NS);
 	if (subject.op->kind == WF_OP_CALL) {
 		assert_int_equal(subject.closures, 1);
@@ -645,10 +666,12 @@ struct trial {
 	enum wf_world_shape shape;
 };
 
-static void open_world(void)
+static void open_world(enum way_to_end way)
 {
-	setenv("WEFT_HEARTBEAT", "100ms", 1);
-	setenv("WEFT_LOST", "300ms", 1);
+	bool patient = way == BY_DEADLINE_FROZEN || way == BY_DEADLINE_PARTED;
+
+	setenv("WEFT_HEARTBEAT", patient ? "1s" : "100ms", 1);
+	setenv("WEFT_LOST", patient ? "6s" : "300ms", 1);
 	setenv("WEFT_CONNECT_TIMEOUT", "2500ms", 1);
 	setenv("WEFT_POOL_BYTES", "8M", 1);
 	setenv("WEFT_WINDOW", "4", 1);
@@ -673,8 +696,8 @@ static void it_ends_once_in_time_and_quietly(void **state)
 	uint64_t until_ns;
 
 	shape = t->shape;
-	open_world();
-	t->row->stage(t->way == BY_DEADLINE ? LIMIT_NS : LONG_NS);
+	open_world(t->way);
+	t->row->stage(is_deadline(t->way) ? LIMIT_NS : LONG_NS);
 	assert_int_equal(subject.outcomes, 0);
 	assert_true(t->row->is_there());
 
@@ -702,7 +725,8 @@ int main(int argc, char **argv)
 		[BY_DEADLINE] = "deadline", [BY_CANCEL] = "cancel", [BY_ABORT] = "abort",
 		[BY_KILL] = "kill",
 		[BY_FREEZE] = "freeze", [BY_PART] = "part", [BY_NOTHING] = "door_reset",
-		[BY_BLINK] = "short_part",
+		[BY_BLINK] = "short_part", [BY_DEADLINE_FROZEN] = "deadline_frozen",
+		[BY_DEADLINE_PARTED] = "deadline_parted",
 	};
 	static const char *const shape_names[] = { "connected", "shared", "same_host" };
 	static struct trial trials[WF_COUNT(rows) * WAYS * WF_COUNT(shape_names)];
@@ -717,7 +741,7 @@ int main(int argc, char **argv)
 		t->row = &rows[i / WF_COUNT(shape_names) / WAYS];
 		/* There a read is one copy, done when its call returns; and nothing comes between. */
 		if (t->shape == WF_WORLD_SAME_HOST &&
-		    (t->row->kind == STUCK || t->way == BY_PART || t->way == BY_BLINK))
+		    (t->row->kind == STUCK || parts(t->way)))
 			continue;
 		/* Calls belong to no step. */
 		if (t->way == BY_ABORT && !strncmp(t->row->name, "call", 4))
