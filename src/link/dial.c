@@ -278,7 +278,9 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello, stru
 	if (!link->gate_open || wf_ringer_open(&hello->host, &link->ringer))
 		link->ringer = NULL;
 	link->heard_ns = w->now_ns;
-	link->room_total = w->options.room_bytes;
+	/* What its earlier lives have left here takes its part. */
+	link->room_total = w->options.room_bytes -
+			   WF_MIN(link->room_held, w->options.room_bytes);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
 }

@@ -408,6 +408,8 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_list_splice(&into->controls, &link->controls);
 	into->watch_count += link->watch_count;
 	link->watch_count = 0;
+	into->room_held += link->room_held;
+	link->room_held = 0;
 	if (!into->address[0])
 		snprintf(into->address, sizeof(into->address), "%s", link->address);
 	wf_flow_mark(into);
@@ -477,20 +479,26 @@ bool wf_link_use_room(struct wf_link *link, uint64_t bytes)
 	if (link->room_total - link->room_used < bytes)
 		return false;
 	link->room_used += bytes;
+	link->room_held += bytes;
 	return true;
 }
 
 void wf_link_unuse_room(struct wf_link *link, uint64_t bytes)
 {
 	link->room_used -= bytes;
+	link->room_held -= bytes;
 }
 
 void wf_link_give_room(struct wf_link *link, uint64_t bytes)
 {
 	struct wf_worker *w = link->worker;
+	uint64_t room;
 
 	link = wf_link_real(link);
-	link->room_total += bytes;
+	link->room_held -= bytes;
+	/* No more than fits beside what is held, which may be of an earlier life. */
+	room = w->options.room_bytes - WF_MIN(link->room_held, w->options.room_bytes);
+	link->room_total = WF_MAX(link->room_total, link->room_used + room);
 	/* Told with the next frame; alone only when half of it would be unknown to the peer. */
 	if (link->state == WF_LINK_UP &&
 	    link->room_total - link->room_told > w->options.room_bytes / 2)

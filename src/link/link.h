@@ -169,6 +169,7 @@ struct wf_link {
 	uint32_t ack_told;
 	bool ack_now;              /* do not wait for a frame to ride on */
 	uint64_t room_total, room_told, room_used;
+	uint64_t room_held;        /* bytes of its tensors that wait here, also from earlier lives */
 	struct wf_timer ack_timer;
 
 	/* liveness */
