@@ -15,6 +15,9 @@
 
 #define SLACK_NS (8 * WF_NS_PER_MS) /* from a deadline to the next look of the node and the test */
 
+/* Until a death is known: no redial for 500 ms, or silence for 300, and all that may delay it. */
+#define LOSS_NS WF_NS_PER_S
+
 static struct wf_checker_config config;
 
 void wf_checker_start(const struct wf_checker_config *given)
@@ -66,12 +69,20 @@ static void wrong(const struct wf_leg *leg, const char *what)
 		 (unsigned long long)leg->group->step, leg->node, what, sentence(leg));
 }
 
+/* A peer that died is missed by then, or soon after its node has gone on. */
+static uint64_t missed_ns(const struct wf_leg *leg)
+{
+	if (!leg->bereft_ns)
+		return UINT64_MAX;
+	return WF_MAX(leg->bereft_ns, wf_faults_thawed_ns(leg->node)) + LOSS_NS;
+}
+
 /* One outcome, in time.  A node that stood still could not end it before it went on. */
 static void check_end(const struct wf_leg *leg)
 {
 	const struct wf_flight *f = &leg->flight;
 	uint64_t deadline_ns = f->started_ns + leg->limit_ns;
-	uint64_t due_ns = deadline_ns;
+	uint64_t due_ns = WF_MIN(deadline_ns, missed_ns(leg));
 
 	if (leg->stopped_ns && leg->stopped_life == leg->life)
 		due_ns = WF_MIN(due_ns, WF_MAX(leg->stopped_ns, f->started_ns));
@@ -286,6 +297,11 @@ static void check_node(unsigned number)
 
 		if (link->offer_count || link->watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
+				 wf_link_label(link));
+		if (link->greeted && wf_map_next(&node->channels.map, NULL) == NULL &&
+		    link->room_total - link->room_used != node->worker.options.room_bytes)
+			fail_msg("node %u has room for %llu bytes of tensors of %s", number,
+				 (unsigned long long)(link->room_total - link->room_used),
 				 wf_link_label(link));
 	}
 }

@@ -314,6 +314,7 @@ static void begin(struct spell *s)
 	case WF_FAULT_RESTART:
 		nodes[s->node].killed = true;
 		nodes[s->node].returns = s->fault == WF_FAULT_RESTART;
+		wf_traffic_bereave(s->node);
 		wf_world_kill(s->node);
 		break;
 	case WF_FAULT_FREEZE:

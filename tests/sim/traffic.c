@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "api/internal.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/mirror.pb-c.h"
@@ -388,6 +389,24 @@ bool wf_leg_is_live(const struct wf_leg *leg)
 {
 	return leg->begun && !leg->refused && !leg->flight.outcomes &&
 	       leg->life == wf_faults_life(leg->node) && !wf_faults_is_gone(leg->node);
+}
+
+static bool is_linked(unsigned node, unsigned peer)
+{
+	struct wf_link *link = wf_world_peer(node, peer)->link;
+
+	return link && wf_link_real(link)->was_up;
+}
+
+void wf_traffic_bereave(unsigned number)
+{
+	for (unsigned i = 0; i < leg_count; i++) {
+		struct wf_leg *leg = &legs[i];
+
+		if (leg->peer == number && leg->node != number && wf_leg_is_live(leg) &&
+		    is_linked(leg->node, number))
+			leg->bereft_ns = wf_clock_now();
+	}
 }
 
 /* Sends of a channel begin in their order, and so do its receives. */

@@ -46,6 +46,7 @@ struct wf_leg {
 	/* what became of it */
 	bool begun, refused;  /* refused: the call that was to begin it has failed */
 	unsigned life;        /* of its node, when it began */
+	uint64_t bereft_ns;   /* when its peer died, to which it had a link; 0: it has not */
 	struct wf_flight flight;
 	bool seen;            /* by the checker, after its end */
 	enum weft_executed executed;
@@ -99,6 +100,9 @@ static inline bool wf_leg_has_pitch(const struct wf_leg *leg)
 
 /* It runs: begun in the present life of its node, and not ended. */
 bool wf_leg_is_live(const struct wf_leg *leg);
+
+/* Node @number is about to die: note it where it will be missed. */
+void wf_traffic_bereave(unsigned number);
 
 /* Is @bytes what @leg sent? */
 bool wf_leg_sent(const struct wf_leg *leg, const void *bytes, size_t count);
