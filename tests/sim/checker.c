@@ -95,6 +95,8 @@ static void check_end(const struct wf_leg *leg)
 	if (f->status == WEFT_DEADLINE_EXCEEDED && f->ended_ns < deadline_ns &&
 	    leg->kind != WF_LEG_SEND)
 		wrong(leg, "missed its deadline before it came");
+	if (f->status == WEFT_DATA_LOSS && !config.tally->injected[WF_FAULT_FLIP])
+		wrong(leg, "missed bytes that nobody touched");
 	if (config.harmless && !leg->group->lonely && f->status != WEFT_OK)
 		wrong(leg, "should have gone well");
 }
@@ -306,8 +308,9 @@ static void check_node(unsigned number)
 	}
 }
 
-void wf_checker_finish(unsigned nodes, struct wf_tally *tally)
+void wf_checker_finish(unsigned nodes)
 {
+	struct wf_tally *tally = config.tally;
 	unsigned group_count;
 	struct wf_group *groups = wf_traffic_groups(&group_count);
 

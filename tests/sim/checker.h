@@ -18,6 +18,7 @@
 struct wf_checker_config {
 	bool connected;     /* the shape of rail */
 	bool harmless;      /* no fault may cost anybody a peer */
+	struct wf_tally *tally;
 	uint64_t quiet_ns;  /* how long after its deadline an operation may end */
 };
 
@@ -27,6 +28,6 @@ void wf_checker_start(const struct wf_checker_config *config);
 void wf_checker_look(void);
 
 /* Nothing runs any more: look at channels and buffers as a whole, and at what @nodes still hold. */
-void wf_checker_finish(unsigned nodes, struct wf_tally *tally);
+void wf_checker_finish(unsigned nodes);
 
 #endif

@@ -21,10 +21,11 @@
 /* How a kind of fault comes over a run. */
 struct kind {
 	bool harmless;      /* costs nobody a peer, while it is short */
-	bool hosts_only;    /* only between hosts */
+	bool hosts_only;    /* nothing comes between processes of one host, nor between them and their reads */
 	unsigned count;     /* most spells in a run */
 	uint64_t harmless_ns, most_ns; /* how long one lasts */
 	unsigned level;     /* most of the knob */
+	unsigned weight;    /* how much more often than others, for it often finds nothing to strike; 0: no more */
 };
 
 static const struct kind kinds[WF_FAULTS] = {
@@ -37,9 +38,10 @@ static const struct kind kinds[WF_FAULTS] = {
 	[WF_FAULT_TWICE] = { true, false, 2, 500 * MS, 500 * MS, 300 },
 	[WF_FAULT_STRAY] = { true, false, 2, 500 * MS, 500 * MS, 300 },
 	[WF_FAULT_CREDIT] = { true, false, 2, 100 * MS, 400 * MS, 0 },
-	[WF_FAULT_REGISTER] = { false, false, 2, 0, 200 * MS, 300 },
+	[WF_FAULT_REGISTER] = { false, false, 2, 0, 400 * MS, 600, 4 },
 	[WF_FAULT_POOL] = { true, false, 2, 200 * MS, 400 * MS, 0 },
-	[WF_FAULT_STUCK] = { false, false, 2, 0, 300 * MS, 500 },
+	[WF_FAULT_STUCK] = { false, true, 3, 0, 500 * MS, 1001, 4 },
+	[WF_FAULT_FLIP] = { false, true, 3, 0, 600 * MS, 1001, 5 },
 	[WF_FAULT_RAIL] = { true, false, 2, 100 * MS, 600 * MS, 0 },
 	[WF_FAULT_DOOR] = { true, false, 3, 0, 0, 0 },
 	[WF_FAULT_PART] = { false, true, 2, 0, 700 * MS, 0 },
@@ -114,6 +116,7 @@ static void told(enum wf_fake_fault fault, unsigned node, unsigned other)
 		[WF_FAKE_REORDER] = WF_FAULT_ORDER,
 		[WF_FAKE_SLOW] = WF_FAULT_DELAY,
 		[WF_FAKE_REFUSE] = WF_FAULT_REGISTER,
+		[WF_FAKE_FLIP] = WF_FAULT_FLIP,
 		[WF_FAKE_HOLD] = WF_FAULT_CREDIT,
 		[WF_FAKE_BREAK] = WF_FAULT_RAIL,
 	};
@@ -257,6 +260,9 @@ static bool turn_knob(enum wf_fault fault, unsigned level)
 		return true;
 	case WF_FAULT_STUCK:
 		fake->stick = level;
+		return true;
+	case WF_FAULT_FLIP:
+		fake->flip = level;
 		return true;
 	default:
 		return false;
@@ -412,9 +418,12 @@ void wf_faults_plan(const struct wf_faults_config *given)
 	wf_fake_knobs()->fault = told;
 	wf_fake_knobs()->slow_ns = 1 * MS + wf_chance_below(50 * MS);
 	for (unsigned i = 0; i < WF_FAULTS; i++) {
-		if (!kinds[i].count || !wf_chance_in_100(config.chance) ||
+		unsigned chance = config.chance * WF_MAX(kinds[i].weight, 1u);
+
+		if (!kinds[i].count || !wf_chance_in_100(chance) ||
 		    (config.harmless && !kinds[i].harmless) ||
-		    (config.same_host && kinds[i].hosts_only))
+		    (config.same_host && kinds[i].hosts_only) ||
+		    (i == WF_FAULT_FLIP && !config.checksum))
 			continue;
 		plan_kind(i);
 	}

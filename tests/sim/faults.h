@@ -15,6 +15,7 @@ struct wf_faults_config {
 	unsigned chance;   /* of each kind, out of 100 */
 	bool harmless;     /* only what may cost nobody a peer */
 	bool same_host;    /* nothing can come between two nodes */
+	bool checksum;     /* wrong bytes are noticed */
 	struct wf_tally *tally;
 	void (*restarted)(unsigned number); /* a node is there again */
 };

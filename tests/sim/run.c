@@ -27,7 +27,7 @@
 static struct {
 	enum wf_world_shape shape;
 	unsigned nodes;
-	bool harmless;
+	bool harmless, checksum;
 	uint64_t quiet_ns;
 	uint64_t chunk_bytes, eager_bytes; /* 0: as the provider's row says */
 } run;
@@ -57,6 +57,8 @@ static void draw_settings(void)
 		set("WEFT_PACK_BYTES", "64");
 	if (wf_chance_in_100(20))
 		set("WEFT_WINDOW", "4");
+	run.checksum = wf_chance_in_100(85);
+	set("WEFT_CHECKSUM", run.checksum ? "yes" : "no");
 	run.chunk_bytes = wf_chance_in_100(50) ? 1 * KIB << wf_chance_below(7) : 0;
 	run.eager_bytes = wf_chance_in_100(50) ? 16 << wf_chance_below(8) : 0;
 }
@@ -103,6 +105,7 @@ static void plan(struct wf_tally *tally)
 		.chance = wf_chance_in_100(40) ? 15 : wf_chance_in_100(80) ? 40 : 70,
 		.harmless = run.harmless,
 		.same_host = run.shape == WF_WORLD_SAME_HOST,
+		.checksum = run.checksum,
 		.tally = tally,
 		.restarted = prepare,
 	};
@@ -113,6 +116,7 @@ static void plan(struct wf_tally *tally)
 	wf_checker_start(&(struct wf_checker_config){
 		.connected = run.shape == WF_WORLD_CONNECTED,
 		.harmless = run.harmless,
+		.tally = tally,
 		.quiet_ns = run.quiet_ns,
 	});
 }
@@ -227,7 +231,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *sum)
 	meet();
 	wf_traffic_end_steps();
 	wf_world_pass(100 * MS); /* what was dropped is told */
-	wf_checker_finish(run.nodes, &tally);
+	wf_checker_finish(run.nodes);
 	wf_traffic_release();
 	assert_int_equal(wf_world_close(), 0);
 	wf_traffic_free();

@@ -158,6 +158,10 @@ void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node,
 				count(tally, fault, state_of(leg));
 		}
 	}
+	/* One and the same: it has struck the node alone, and all of its links. */
+	for (unsigned i = 0; node == other && i < wf_world_population(); i++)
+		if (i != node)
+			count_side(tally, fault, node, i);
 	if (node == other)
 		return;
 	count_side(tally, fault, node, other);

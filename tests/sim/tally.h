@@ -21,6 +21,7 @@ enum wf_fault {
 	WF_FAULT_CREDIT,    /* one way is held back: credits and acknowledgements come late */
 	WF_FAULT_REGISTER,  /* a registration fails */
 	WF_FAULT_POOL,      /* the pool has no memory */
+	WF_FAULT_FLIP,      /* a read brings a wrong byte; only where there are checksums */
 	WF_FAULT_STUCK,     /* reads never end */
 	WF_FAULT_RAIL,      /* a rail dies and comes back */
 	WF_FAULT_DOOR,      /* the door's connection is reset */

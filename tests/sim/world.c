@@ -413,6 +413,11 @@ size_t wf_world_close(void)
 	return leaked + wf_fake_close();
 }
 
+unsigned wf_world_population(void)
+{
+	return citizen_count;
+}
+
 struct weft_node *wf_world_node(unsigned number)
 {
 	return citizens[number]->node;

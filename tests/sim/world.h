@@ -47,6 +47,9 @@ int wf_world_try_serve(unsigned number);
  */
 size_t wf_world_close(void);
 
+/* How many there are, the dead included. */
+unsigned wf_world_population(void);
+
 struct weft_node *wf_world_node(unsigned number);
 
 /* Node @to as node @from knows it, and its mirror. */
