@@ -90,6 +90,9 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 
 static void stop(struct wf_pull *pull, const struct wf_error *e)
 {
+	/* Its limit runs already: another reason to stop gives it no more time. */
+	if (pull->stopping && pull->timer.armed)
+		return;
 	if (!pull->stopping) {
 		pull->stopping = true;
 		pull->why = *e;
