@@ -379,7 +379,8 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		return;
 	}
 	other = wf_link_find(w, hello->incarnation, NULL);
-	if (other && other->was_up && !other->conn) {
+	/* Where we dial, it says so to our redial; this may be another link of its. */
+	if (other && other->was_up && !other->conn && !other->dialler) {
 		wf_error_set(&e, -ECONNRESET, "%s has given up an earlier link",
 			     wf_link_label(other));
 		wf_link_die(other, &e);
