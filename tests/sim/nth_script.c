@@ -140,8 +140,18 @@ static bool any_child(void)
 	return false;
 }
 
+/* A positive number of the environment's. */
+static uint64_t setting(const char *name, uint64_t preset)
+{
+	const char *text = getenv(name);
+	uint64_t number = text ? strtoull(text, NULL, 10) : 0;
+
+	return number ? number : preset;
+}
+
 void wf_nth_each(const struct wf_nth_script *script, unsigned variant, enum wf_nth_kind kind)
 {
+	const uint64_t stride = setting("NTH_STRIDE", 1);
 	struct wf_nth_fault fault = { .kind = kind };
 	unsigned failed = 0;
 	uint64_t calls;
@@ -153,7 +163,8 @@ void wf_nth_each(const struct wf_nth_script *script, unsigned variant, enum wf_n
 	print_message("%s: %llu calls for %s\n", script->variants[variant],
 		      (unsigned long long)calls, kinds[kind]);
 	assert_true(calls > 0);
-	for (fault.first = 1; fault.first <= calls; fault.first++) {
+	for (fault.first = 1 + setting("NTH_FIRST", stride) % stride; fault.first <= calls;
+	     fault.first += stride) {
 		fault.code = 0;
 		for (size_t i = 0; script->rows[i]; i++) {
 			fault.count = script->rows[i];

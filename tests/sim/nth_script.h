@@ -16,7 +16,10 @@ struct wf_nth_script {
 	void (*run)(unsigned variant); /* asserts that all goes well in the end */
 };
 
-/* Run it for each call of @kind.  Asserts that none of these runs fails. */
+/*
+ * Run it for each call of @kind, or, with NTH_STRIDE=K in the environment, for every
+ * K-th (NTH_FIRST says which one of the first K begins).  Asserts that none of these runs fails.
+ */
 void wf_nth_each(const struct wf_nth_script *script, unsigned variant, enum wf_nth_kind kind);
 
 /* Run it once, as PROGRAM VARIANT KIND N COUNT CODE says. */
