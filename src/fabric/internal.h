@@ -195,7 +195,7 @@ int wf_eq_read(struct wf_rail *rail); /* whether there was an event */
 void wf_eq_drain(struct wf_rail *rail);
 
 /* wait.c */
-void wf_wait_open(struct wf_rail *rail);
+int wf_wait_open(struct wf_rail *rail, struct wf_error *e);
 void wf_wait_close(struct wf_rail *rail);
 int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e);
 void wf_wait_remove(struct wf_rail *rail, struct fid *queue);

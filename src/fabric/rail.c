@@ -341,24 +341,28 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	wf_list_init(&r->mrs);
 	wf_list_init(&r->slots.refused);
 	wf_table_init(&r->posts, POSTS_MAX);
-	wf_wait_open(r);
+	err = wf_wait_open(r, e);
+	if (err)
+		goto close_rail;
 	r->candidate = fi_dupinfo(candidate->info);
 	slots = WF_MIN(slots, candidate->info->rx_attr->size);
 	if (!r->candidate || !slots) {
 		err = wf_error_set(e, slots ? -ENOMEM : -EINVAL, "%s: a rail needs %s",
 				   r->caps.provider, slots ? "memory" : "receive slots");
-	} else {
-		wf_signals_save(&signals);
-		err = r->caps.connected ? open_connected(r, (uint32_t)slots, e) :
-					  open_shared(r, (uint32_t)slots, e);
-		wf_signals_restore(&signals);
+		goto close_rail;
 	}
-	if (err) {
-		wf_rail_close(r);
-		return err;
-	}
+	wf_signals_save(&signals);
+	err = r->caps.connected ? open_connected(r, (uint32_t)slots, e) :
+				  open_shared(r, (uint32_t)slots, e);
+	wf_signals_restore(&signals);
+	if (err)
+		goto close_rail;
 	*rail = r;
 	return 0;
+
+close_rail:
+	wf_rail_close(r);
+	return err;
 }
 
 static void free_closed(struct wf_rail *rail)

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-void wf_wait_open(struct wf_rail *rail)
+int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 {
 	struct wf_waitset *w = &rail->wait;
+	int err;
 
 	*w = (struct wf_waitset){ .epoll = -1, .edge = rail->caps.wait == WF_WAIT_EDGE };
-	if (rail->caps.wait == WF_WAIT_EDGE || rail->caps.wait == WF_WAIT_LEVEL)
-		w->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (rail->caps.wait != WF_WAIT_EDGE && rail->caps.wait != WF_WAIT_LEVEL)
+		return 0;
+	w->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (w->epoll >= 0)
+		return 0;
+	/* Never without: who sleeps on such a rail would not be woken. */
+	err = -errno;
+	return wf_error_set(e, err, "no descriptor to wait on %s: %s", rail->caps.provider,
+			    wf_error_name(err));
 }
 
 void wf_wait_close(struct wf_rail *rail)

@@ -47,6 +47,11 @@ uint64_t wf_nth_calls(enum wf_nth_kind kind)
 	return nth.calls[kind];
 }
 
+enum wf_nth_kind wf_nth_kind(void)
+{
+	return nth.fault.kind;
+}
+
 uint64_t wf_nth_failed(void)
 {
 	return nth.failed;

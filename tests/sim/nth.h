@@ -34,6 +34,9 @@ void wf_nth_fail(const struct wf_nth_fault *fault);
 uint64_t wf_nth_calls(enum wf_nth_kind kind);
 uint64_t wf_nth_failed(void);
 
+/* What is made to fail. */
+enum wf_nth_kind wf_nth_kind(void);
+
 /* The last one that failed, for people. */
 const char *wf_nth_name(void);
 

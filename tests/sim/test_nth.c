@@ -426,6 +426,17 @@ static bool abort_step(void)
 	return well;
 }
 
+static bool look(void)
+{
+	struct weft_info *info;
+
+	while (wf_nth_again(weft_info_open(NULL, &info)))
+		;
+	assert_true(weft_info_count(info) > 0);
+	weft_info_close(info);
+	return true;
+}
+
 static bool dump(void)
 {
 	FILE *nowhere = fopen("/dev/null", "w");
@@ -457,7 +468,7 @@ static void open_nodes(enum wf_world_shape shape)
 		.mr_mode = shape == WF_WORLD_SHARED ? FI_MR_LOCAL | FI_MR_VIRT_ADDR : 0,
 		.veto = wf_nth_veto,
 	};
-	unsigned number;
+	unsigned number, failed = 0;
 
 	setenv("WEFT_HEARTBEAT", "100ms", 1);
 	setenv("WEFT_LOST", "300ms", 1);
@@ -467,7 +478,10 @@ static void open_nodes(enum wf_world_shape shape)
 	wf_world_open(shape, 0, &fake);
 	for (unsigned i = 0; i < 2; i++)
 		while (wf_nth_again(wf_world_try_add(&number)))
-			;
+			failed++;
+	/* A node that lacks a descriptor would sleep when it should not: it must not open. */
+	if (wf_nth_kind() == WF_NTH_FILE && wf_nth_row() == 1)
+		assert_int_equal(failed, wf_nth_failed());
 	while (wf_nth_again(weft_peer_open(wf_world_node(0), weft_node_address(wf_world_node(1)), &peer)))
 		;
 	while (wf_nth_again(weft_peer_open(wf_world_node(1), weft_node_address(wf_world_node(0)), &back)))
@@ -506,7 +520,7 @@ static void run_script(unsigned shape)
 {
 	static bool (*const attempts[])(void) = {
 		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
-		carry_snapshot, call_small, call_big, cancel_all, abort_step, dump, ping,
+		carry_snapshot, call_small, call_big, cancel_all, abort_step, look, dump, ping,
 	};
 
 	open_nodes((enum wf_world_shape)shape);
