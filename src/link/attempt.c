@@ -42,7 +42,7 @@ static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs
 
 	if (strcmp(caps->provider, r->provider) || caps->protocol != r->protocol ||
 	    caps->protocol_version != r->protocol_version || caps->connected != r->connected ||
-	    r->frame_bytes < FRAME_BYTES_MIN || !r->address_bytes)
+	    r->frame_bytes < FRAME_BYTES_MIN)
 		return false;
 	/* Shared memory has no protocol version of its own: same libfabric, or it hangs. */
 	if (caps->same_host)
@@ -266,27 +266,6 @@ static void try_timer(struct wf_timer *timer)
 		return;
 	}
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
-}
-
-int wf_attempt_expect(struct wf_link *link, struct wf_error *e)
-{
-	struct wf_worker *w = link->worker;
-
-	wf_ep_close(link->expected);
-	link->expected = NULL;
-	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
-		if (!wf_rail_caps(w->rails[mine].rail)->same_host)
-			continue;
-		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
-			const struct wf_greet_rail *r = &link->peer.rails[theirs];
-
-			if (pair_fits(link, mine, theirs))
-				return wf_ep_open(w->rails[mine].rail, r->address,
-						  r->address_bytes, NULL, 0, link,
-						  &link->expected, e);
-		}
-	}
-	return 0;
 }
 
 /* Look for a rail, in @in_ns. */
@@ -515,14 +494,11 @@ static bool same_rails(const struct wf_hello *a, const struct wf_hello *b)
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 {
 	bool changed = !same_rails(&link->peer, hello);
-	struct wf_error e;
 
 	if (changed) {
 		memcpy(link->peer.rails, hello->rails, sizeof(link->peer.rails));
 		link->peer.rail_count = hello->rail_count;
 		link->pair_count = 0;
-		if (wf_attempt_expect(link, &e))
-			wf_link_shut_gate(link, &e);
 	}
 	/* What we said of a rail that failed was lost with the door. */
 	if (link->state == WF_LINK_TRYING && !link->dialler && link->was_up && !link->on)

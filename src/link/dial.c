@@ -61,10 +61,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 		r->frame_bytes = caps->frame_bytes;
 		r->connected = caps->connected;
 		r->same_host = caps->same_host;
-		/* Behind a gate that is shut nobody is to come. */
-		if (!caps->same_host || !link->greeted || link->gate_open)
-			r->address_bytes =
-				(uint32_t)wf_rail_address(w->rails[i].rail, r->address);
+		r->address_bytes = (uint32_t)wf_rail_address(w->rails[i].rail, r->address);
 	}
 }
 
@@ -72,10 +69,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 void wf_dial_tell(struct wf_link *link)
 {
 	struct wf_greet greet;
-	struct wf_error e;
 
-	if (link->greeted && wf_attempt_expect(link, &e))
-		wf_link_shut_gate(link, &e);
 	fill_hello(link, &greet);
 	wf_conn_send(link->conn, &greet);
 }
@@ -267,9 +261,8 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello, stru
 	if (!link->address[0] &&
 	    !wf_socket_split(hello->address, host, sizeof(host), &port, NULL))
 		snprintf(link->address, sizeof(link->address), "%s", hello->address);
-	link->gate_open = true;
-	if (wf_host_gate(&w->host_facts, &hello->host, &why))
-		wf_link_shut_gate(link, &why);
+	link->gate_open = !wf_host_gate(&w->host_facts, &hello->host, &why);
+	snprintf(link->gate_text, sizeof(link->gate_text), "%.150s", why.text);
 	/* Both are a help on the same host, not a need: without them the door tells. */
 	if (wf_host_peer_open(&w->host_facts, &hello->host, &link->peer_host))
 		link->peer_host = NULL;

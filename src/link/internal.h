@@ -23,12 +23,6 @@ void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
 extern const struct wf_door_events wf_dial_events;
 
 /* attempt.c: finding a rail that works */
-/*
- * Let the peer into the same-host rail that it may use, before it learns our
- * address: its first message may overtake its Try on the door, and what a
- * provider can't do then, for want of a descriptor, crashes it.
- */
-int wf_attempt_expect(struct wf_link *link, struct wf_error *e);
 void wf_attempt_start(struct wf_link *link);
 void wf_attempt_next(struct wf_link *link, const char *why);
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
@@ -86,7 +80,6 @@ void wf_live_host_dead(struct wf_link *link);
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
 			     const struct wf_link *except);
 void wf_link_forget_peer(struct wf_link *link);
-void wf_link_shut_gate(struct wf_link *link, const struct wf_error *why);
 void wf_link_renew(struct wf_link *link);
 void wf_link_merge(struct wf_link *link, struct wf_link *into);
 void wf_link_close_conn(struct wf_link *link);

@@ -285,21 +285,12 @@ void wf_link_close_conn(struct wf_link *link)
 	wf_link_put(link);
 }
 
-/* No same-host rail for this link, because of @why. */
-void wf_link_shut_gate(struct wf_link *link, const struct wf_error *why)
-{
-	link->gate_open = false;
-	snprintf(link->gate_text, sizeof(link->gate_text), "%.150s", why->text);
-}
-
 /* Forget everything that belongs to the peer's present life. */
 void wf_link_forget_peer(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
 	wf_attempt_drop(link);
-	wf_ep_close(link->expected);
-	link->expected = NULL;
 	wf_live_stop(link);
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_timer_stop(&w->timers, &link->overdue_timer);

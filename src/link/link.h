@@ -118,7 +118,6 @@ struct wf_link {
 	/* rail */
 	struct wf_worker_rail *on;
 	struct wf_ep *ep;
-	struct wf_ep *expected;    /* sends nothing: the peer is known to a same-host rail by it */
 	bool ep_ready;
 	uint32_t epoch;
 	uint32_t frame_bytes;      /* the longest that both ends take on every rail they share */
