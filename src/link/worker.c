@@ -21,7 +21,7 @@
 #define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
 #define FRAME_POOL_BYTES (256 * MIB)     /* 4096 peers with four 16 KiB frames under way */
 #define YIELD_NS (2 * WF_NS_PER_US)      /* of a spin between two yields; not tuned yet */
-#define CLOSE_NS WF_NS_PER_S             /* how long closing lingers for frames under way */
+#define CLOSE_NS WF_NS_PER_S             /* how long closing lingers, see must_linger */
 #define CLOSE_TURN_NS (5 * WF_NS_PER_MS)
 #define REOPEN_PAUSE_NS (20 * WF_NS_PER_MS) /* until a rail that can't be opened anew is tried again; it doubles */
 #define REOPEN_PAUSE_MAX_NS WF_NS_PER_S
@@ -437,13 +437,25 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 }
 
 /* Is anything not confirmed yet?  Also where a link that was up is looking for another rail. */
-static bool frames_under_way(const struct wf_worker *w)
+static bool has_frames(const struct wf_link *link)
+{
+	return link->was_up && link->conn &&
+	       !(wf_list_empty(&link->frames) && wf_list_empty(&link->queue));
+}
+
+/* Is a connection half made?  Who closes then leaves its socket open, in some providers for good. */
+static bool is_connecting(const struct wf_link *link)
+{
+	return link->conn && link->state == WF_LINK_TRYING && link->on &&
+	       wf_rail_caps(link->on->rail)->connected && !link->ep_ready;
+}
+
+static bool must_linger(const struct wf_worker *w)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->was_up && link->conn &&
-		    !(wf_list_empty(&link->frames) && wf_list_empty(&link->queue)))
+		if (has_frames(link) || is_connecting(link))
 			return true;
 	}
 	return false;
@@ -491,7 +503,7 @@ static void say_goodbye(struct wf_worker *w)
 	struct wf_error e;
 
 	/* In short turns: a goodbye of the peer's ends the need to wait, but not a wait. */
-	while (frames_under_way(w) && w->now_ns < until)
+	while (must_linger(w) && w->now_ns < until)
 		wf_worker_wait(w, WF_MIN(until, w->now_ns + CLOSE_TURN_NS));
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	WF_LIST_EACH(node, &w->link_list) {
