@@ -31,16 +31,18 @@ static void send_beat(struct wf_link *link, uint64_t number, bool answer)
 static void beat_in(struct wf_link *link, uint64_t ns);
 
 /*
- * Bring the silence up to date.  A step counts for what it should have taken: if
- * it was us who stood still, the peer has had no chance yet.
+ * Bring the silence up to date.  A step counts for what it should have taken, and
+ * a bit more on a busy machine: if it was us who stood still, the peer has had no
+ * chance yet.
  */
 static void listen(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
-	uint64_t step_ns = WF_MIN(w->now_ns - link->beat_sent_ns, link->beat_step_ns);
+	uint64_t most_ns = link->beat_step_ns + w->options.lost_ns / 8;
+	uint64_t step_ns = WF_MIN(w->now_ns - link->beat_sent_ns, most_ns);
 
 	if (link->heard_ns >= link->beat_sent_ns) {
-		link->silent_ns = WF_MIN(w->now_ns - link->heard_ns, link->beat_step_ns);
+		link->silent_ns = WF_MIN(w->now_ns - link->heard_ns, most_ns);
 		link->unanswered_ns = 0;
 		return;
 	}
