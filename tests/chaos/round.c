@@ -219,8 +219,9 @@ bool round_play(struct crew *crew, unsigned number, uint64_t seed)
 	bool good;
 
 	crew_forget_harms(crew);
-	crew->beat_ms = round_draw(&r.random, 4) ? 200 : 1000;
-	crew->lost_ms = crew->beat_ms == 1000 ? 3000 : 1000;
+	/* The default, or sooner: not so soon that a busy machine looks like a dead peer. */
+	crew->beat_ms = round_draw(&r.random, 4) ? 500 : 1000;
+	crew->lost_ms = 3 * crew->beat_ms;
 	for (unsigned i = 0; i < crew->count; i++)
 		open_node(&r, i);
 	for (unsigned i = 0; i < crew->count; i++)
