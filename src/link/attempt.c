@@ -159,6 +159,7 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 	struct wf_worker *w = link->worker;
 	int rc = wf_flow_special(link, kind);
 
+	link->maybe_up |= kind == WF_FRAME_PONG;
 	if (link->closed[0] && !link->dialler) {
 		note(link, link->closed);
 		send_try(link, WF_GREET_CANNOT, 0, 0, link->closed);
@@ -439,7 +440,6 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 			break;
 		/* It may overtake our own CONNECTED, before which nothing may be sent. */
 		link->ponged = true;
-		link->maybe_up = true;
 		if (link->ep_ready && link->state == WF_LINK_TRYING)
 			ping(link, WF_FRAME_PONG);
 		else if (link->ep_ready)

@@ -126,7 +126,7 @@ struct wf_link {
 	uint64_t try_until_ns;     /* when trying is given up altogether */
 	uint64_t pair_until_ns;    /* when this pair is; 0: between two rounds */
 	bool ponged;               /* the dialler's ping of this attempt has come */
-	bool maybe_up;             /* one of this life has: with our pong the dialler may be up */
+	bool maybe_up;             /* a pong of this life has gone: with it the dialler may be up */
 	char closed[200];          /* why the rail in use carries nothing any more, "": it does */
 	struct wf_timer try_timer;
 	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed, also once one is up */
