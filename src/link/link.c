@@ -496,6 +496,12 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes)
 		wf_flow_mark(link);
 }
 
+/* What has been taken back can be read on: reads ask nobody, or the key is that of a whole slab. */
+static bool keys_last(const struct wf_caps *caps)
+{
+	return caps->sync_read || (!caps->connected && !caps->reg_cheap);
+}
+
 bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 {
 	uint64_t limit_ns = WF_MIN(link->peer.lost_ns, WF_LINK_LEASE_NS);
@@ -505,7 +511,7 @@ bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 	 * carried offers.  A quarter less: for the way, and for turns that did not look
 	 * at the door.
 	 */
-	return link->on && wf_rail_caps(link->on->rail)->sync_read &&
+	return link->on && keys_last(wf_rail_caps(link->on->rail)) &&
 	       still_ns >= limit_ns - limit_ns / 4;
 }
 

@@ -236,7 +236,7 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes);
 
 /*
  * Has this node stood still for so long, @still_ns, that the peer may have given it up and
- * reused what it offered?  Only where reads ask nobody; elsewhere a key says no.
+ * reused what it offered?  Only where no key, nor the end of a connection, says so.
  */
 bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
 
