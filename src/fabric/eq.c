@@ -7,6 +7,9 @@
 /* More than any provider's connect data (tcp carries 256 bytes). */
 #define DATA_BYTES 512
 
+/* A look that finds nothing may have taken a connection in, whose request the next one reads. */
+#define EMPTY_LOOKS 3
+
 /* By the pointer's value alone: the event may be about one that is closed. */
 static struct wf_ep *ep_of(struct wf_rail *rail, const struct fid *fid)
 {
@@ -86,6 +89,6 @@ int wf_eq_read(struct wf_rail *rail)
 
 void wf_eq_drain(struct wf_rail *rail)
 {
-	while (wf_eq_read(rail))
-		;
+	for (int empty = 0; empty < EMPTY_LOOKS;)
+		empty = wf_eq_read(rail) ? 0 : empty + 1;
 }

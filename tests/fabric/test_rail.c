@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -711,6 +712,37 @@ static void a_new_endpoint_takes_the_place_of_a_stuck_one(void **state)
 	end(w);
 }
 
+static unsigned open_fds(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(fds);
+	while (readdir(fds))
+		count++;
+	closedir(fds);
+	return count;
+}
+
+static void a_request_that_nobody_read_goes_with_the_rail(void **state)
+{
+	unsigned before = open_fds();
+	struct world *w = begin(state);
+	struct child c;
+	FILE *to;
+
+	spawn(w, &c);
+	to = fdopen(dup(c.in), "w");
+	assert_non_null(to);
+	print_address(w->rail, to);
+	fclose(to);
+	/* Until it has dialled; there is nothing to wait for that would not look. */
+	usleep(200 * 1000);
+	end(w);
+	reap(&c, false);
+	assert_int_equal(open_fds(), before);
+}
+
 /* It died, and its files went, between its greeting and the first use of its address. */
 static void who_died_before_he_was_met_takes_nobody_along(void **state)
 {
@@ -810,6 +842,8 @@ int main(int argc, char **argv)
 		ON("net", a_wrong_key_costs_its_own_connection_at_most),
 		ON("sockets", a_wrong_key_costs_its_own_connection_at_most),
 		EVERY(a_new_endpoint_takes_the_place_of_a_stuck_one),
+		ON("tcp", a_request_that_nobody_read_goes_with_the_rail),
+		ON("net", a_request_that_nobody_read_goes_with_the_rail),
 		EVERY(who_died_before_he_was_met_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
