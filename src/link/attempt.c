@@ -333,6 +333,8 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 
 	if (link->dialler || (int32_t)(epoch - link->epoch) <= 0)
 		return;
+	if (!link->gate_open)
+		wf_dial_gate(link);
 	if (theirs >= w->rail_count || mine >= link->peer.rail_count ||
 	    !pair_fits(link, theirs, mine)) {
 		link->epoch = epoch;

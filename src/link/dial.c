@@ -241,12 +241,22 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 	wf_link_put(link);
 }
 
+/* Can the peer be reached by a same-host rail?  Asked again where the answer was no: want of descriptors passes. */
+void wf_dial_gate(struct wf_link *link)
+{
+	struct wf_error why = { 0 };
+
+	link->gate_open = !wf_host_gate(&link->worker->host_facts, &link->peer.host, &why);
+	snprintf(link->gate_text, sizeof(link->gate_text), "%.150s", why.text);
+	if (!link->gate_open || wf_ringer_open(&link->peer.host, &link->ringer))
+		link->ringer = NULL;
+}
+
 /* Take over what the peer's hello says; -EPROTO with a sentence if we can't work with it. */
 static int accept_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
 	char host[WF_SOCKET_ADDRESS_BYTES];
-	struct wf_error why = { 0 };
 	uint16_t port;
 
 	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
@@ -261,15 +271,12 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello, stru
 	if (!link->address[0] &&
 	    !wf_socket_split(hello->address, host, sizeof(host), &port, NULL))
 		snprintf(link->address, sizeof(link->address), "%s", hello->address);
-	link->gate_open = !wf_host_gate(&w->host_facts, &hello->host, &why);
-	snprintf(link->gate_text, sizeof(link->gate_text), "%.150s", why.text);
 	/* Both are a help on the same host, not a need: without them the door tells. */
 	if (wf_host_peer_open(&w->host_facts, &hello->host, &link->peer_host))
 		link->peer_host = NULL;
 	else
 		wf_worker_watch_peer(w, wf_host_peer_fd(link->peer_host), link->id);
-	if (!link->gate_open || wf_ringer_open(&hello->host, &link->ringer))
-		link->ringer = NULL;
+	wf_dial_gate(link);
 	link->heard_ns = w->now_ns;
 	/* What its earlier lives have left here takes its part. */
 	link->room_total = w->options.room_bytes -

@@ -20,6 +20,7 @@ void wf_dial_start(struct wf_link *link);
 void wf_dial_again(struct wf_link *link);
 void wf_dial_tell(struct wf_link *link);
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
+void wf_dial_gate(struct wf_link *link);
 extern const struct wf_door_events wf_dial_events;
 
 /* attempt.c: finding a rail that works */

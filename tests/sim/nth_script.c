@@ -19,6 +19,7 @@ static uint64_t row;
 
 /* Runs at once: most of those with real time only wait. */
 #define CHILDREN 4
+#define SETTLE_MS 10000 /* for a thread to end, on a busy machine */
 
 static struct child {
 	pid_t pid; /* 0: none */
@@ -82,6 +83,10 @@ static void run(const struct wf_nth_script *script, unsigned variant,
 	wf_nth_fail(fault);
 	forget_error();
 	script->run(variant);
+	/* Looking up a name has a thread of its own, which may outlive the node that asked. */
+	for (unsigned ms = 0; ms < SETTLE_MS && (wf_nth_blocks() != blocks || descriptors() != files);
+	     ms++)
+		usleep(1000);
 	if (wf_nth_blocks() != blocks)
 		fail_msg("%zd blocks of memory leaked", (ssize_t)(wf_nth_blocks() - blocks));
 	assert_int_equal(descriptors(), files);
