@@ -187,10 +187,11 @@ static void tell_rails(struct wf_worker *w)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (!link->conn || !link->greeted)
+		/* Also who has heard our hello and has not answered it yet. */
+		if (!link->conn)
 			continue;
 		wf_dial_tell(link);
-		if (link->state == WF_LINK_TRYING && !link->on)
+		if (link->greeted && link->state == WF_LINK_TRYING && !link->on)
 			wf_attempt_start(link);
 	}
 }
