@@ -410,6 +410,17 @@ static void plan_kind(enum wf_fault fault)
 	}
 }
 
+/* While a node closes, what lasts still ends in its time. */
+static void end_due(void)
+{
+	uint64_t now = wf_clock_now();
+
+	for (unsigned i = 0; i < spell_count; i++)
+		if (spells[i].on && spells[i].until_ns <= now && may_end(&spells[i]) &&
+		    spells[i].fault != WF_FAULT_RESTART)
+			end(&spells[i]);
+}
+
 void wf_faults_plan(const struct wf_faults_config *given)
 {
 	config = *given;
@@ -418,6 +429,7 @@ void wf_faults_plan(const struct wf_faults_config *given)
 	memset(samples, 0, sizeof(samples));
 	memset(struck, 0, sizeof(struck));
 	fail_memory(1, 0);
+	wf_world_on_sleep(end_due);
 	wf_fake_knobs()->fault = told;
 	wf_fake_knobs()->slow_ns = 1 * MS + wf_chance_below(50 * MS);
 	for (unsigned i = 0; i < WF_FAULTS; i++) {

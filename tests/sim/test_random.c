@@ -41,6 +41,7 @@ static const uint64_t known[] = {
 	1667, /* the pong of an earlier life made a new one wait for a redial */
 	2406, /* a handler began while its node closed */
 	21252, /* a pull that was taken back while it stopped ended too late */
+	28725, /* a rail was opened anew between two hellos, and the peer kept its old address */
 	51399, /* who had stood still read pool memory by the key of its slab, and it was another tensor */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };

@@ -151,10 +151,11 @@ static uint64_t nodes_next_ns(uint64_t now)
 
 	for (unsigned i = 0; i < citizen_count; i++) {
 		const struct citizen *c = citizens[i];
-		const struct wf_worker *w = &c->node->worker;
+		const struct wf_worker *w;
 
 		if (!c->node || c->dead || c->frozen)
 			continue;
+		w = &c->node->worker;
 		if (is_busy(w))
 			return now + STEP_NS;
 		next = WF_MIN(next, wf_timer_next_ns(&w->timers));
@@ -232,9 +233,18 @@ void wf_world_pass(uint64_t ns)
 	(void)wf_world_run(never, NULL, ns);
 }
 
+static void (*on_sleep)(void);
+
+void wf_world_on_sleep(void (*sleep)(void))
+{
+	on_sleep = sleep;
+}
+
 /* Takes the place of the system's: a node that sleeps lets the others live for a step. */
 int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms)
 {
+	if (timeout_ms && on_sleep)
+		on_sleep();
 	if (timeout_ms)
 		wf_world_step();
 	return epoll_pwait(fd, events, max, 0, NULL);
@@ -409,6 +419,7 @@ size_t wf_world_close(void)
 	citizen_count = life_count = 0;
 	memset(cut, 0, sizeof(cut));
 	on_call = NULL;
+	on_sleep = NULL;
 	forget_settings();
 	return leaked + wf_fake_close();
 }

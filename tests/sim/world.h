@@ -61,6 +61,9 @@ void wf_world_step(void);
 /* The same, but where nothing happens the clock moves on, by 5 ms at most and not beyond @until_ns. */
 void wf_world_leap(uint64_t until_ns);
 
+/* Called wherever a node sleeps inside a call of its own, while the others live on; NULL: nothing. */
+void wf_world_on_sleep(void (*sleep)(void));
+
 /* Step until @done says so, or for @limit_ns; what @done said last. */
 bool wf_world_run(bool (*done)(void *ctx), void *ctx, uint64_t limit_ns);
 void wf_world_pass(uint64_t ns);
