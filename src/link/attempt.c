@@ -448,7 +448,8 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 			wf_flow_special(link, WF_FRAME_PONG);
 		break;
 	case WF_FRAME_PONG:
-		if (link->dialler) {
+		/* One that its connection has outlived says nothing any more. */
+		if (link->dialler && link->ep_ready) {
 			wf_flow_special(link, WF_FRAME_READY);
 			up(link);
 		}

@@ -189,9 +189,13 @@ void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct 
 
 bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
 {
+	struct wf_list *node;
 	struct wf_parcel *p;
 	uint32_t at = 0;
 
+	/* A rail may still come up, and must find nothing to offer. */
+	while ((node = wf_list_first(&t->waiting)))
+		wf_parcel_stop(WF_CONTAINER(node, struct wf_parcel, node), e);
 	while ((p = wf_table_next(&t->parcels, &at)))
 		wf_parcel_stop(p, e);
 	at = 0;

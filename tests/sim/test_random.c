@@ -40,6 +40,8 @@ static const uint64_t known[] = {
 	158,  /* what waited for memory never ended when its node closed */
 	1667, /* the pong of an earlier life made a new one wait for a redial */
 	2406, /* a handler began while its node closed */
+	11110, /* a rail came up while a node closed, and it made its last offers there */
+	16461, /* a pong came after the end of its connection */
 	21252, /* a pull that was taken back while it stopped ended too late */
 	28725, /* a rail was opened anew between two hellos, and the peer kept its old address */
 	51399, /* who had stood still read pool memory by the key of its slab, and it was another tensor */
