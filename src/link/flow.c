@@ -22,7 +22,6 @@
 #define OVERDUE_MAX_NS WF_NS_PER_S
 #define RESYNC_NS (20 * WF_NS_PER_MS)   /* between two resyncs */
 #define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: the rail is replaced */
-#define READING_NS (10 * WF_NS_PER_S)   /* the same while the peer reads: frames wait behind what it reads */
 
 static void overdue(struct wf_timer *timer);
 
@@ -493,7 +492,7 @@ static void overdue(struct wf_timer *timer)
 	if (!oldest)
 		return;
 	if (link->beat_answered_ns > WF_MAX(oldest->posted_ns, link->progress_ns) +
-					     (link->offer_count ? READING_NS : STALLED_NS)) {
+					     (link->offer_count ? WF_LINK_READING_NS : STALLED_NS)) {
 		wf_link_rail_failed(link, "no progress while the peer is alive");
 		return;
 	}

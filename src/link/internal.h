@@ -9,6 +9,9 @@
 
 #include "link/link.h"
 
+/* Reads of this long are stuck, and frames behind a peer's reads are: its rail is replaced, if the peer lives. */
+#define WF_LINK_READING_NS (10 * WF_NS_PER_S)
+
 /* Its place among the worker's rails, as the recorder has it. */
 static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 {
@@ -71,6 +74,7 @@ void wf_budget_returned(struct wf_link *link, uint32_t total);
 /* live.c: heartbeat, redial, death */
 void wf_live_start(struct wf_link *link);
 void wf_live_stop(struct wf_link *link);
+void wf_live_probe(struct wf_link *link);
 void wf_live_beat(struct wf_link *link, uint64_t number, bool answer);
 void wf_live_heard(struct wf_link *link);
 void wf_live_door_closed(struct wf_link *link, const struct wf_error *e);

@@ -456,6 +456,11 @@ void wf_link_unwatch(struct wf_link *link)
 	wf_link_real(link)->watch_count--;
 }
 
+void wf_link_probe(struct wf_link *link)
+{
+	wf_live_probe(wf_link_real(link));
+}
+
 bool wf_link_take_room(struct wf_link *link, uint64_t bytes)
 {
 	link = wf_link_real(link);

@@ -145,6 +145,8 @@ struct wf_link {
 	uint64_t rtt_ns;           /* smoothed */
 	uint64_t progress_ns;      /* when the rail last did anything */
 	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
+	uint32_t read_count;       /* reads of the peer's memory under way, or refused by the rail */
+	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
 	struct wf_timer overdue_timer;
 	unsigned overdue_count;
 	uint64_t resync_ns;        /* when the last one was sent */
@@ -244,6 +246,29 @@ bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
 static inline void wf_link_progress(struct wf_link *link)
 {
 	link->progress_ns = link->worker->now_ns;
+}
+
+/* Reads of the peer's memory begin, or the rail does not take one; and end, or need no rail any more. */
+static inline void wf_link_reads_begin(struct wf_link *link, uint32_t count)
+{
+	if (!link->read_count)
+		link->read_ns = link->worker->now_ns;
+	link->read_count += count;
+}
+
+static inline void wf_link_reads_end(struct wf_link *link, uint32_t count)
+{
+	link->read_count -= count;
+	link->read_ns = link->worker->now_ns;
+}
+
+/* Ask through the door whether the peer lives. */
+void wf_link_probe(struct wf_link *link);
+
+/* Has it answered that, or a heartbeat, after @ns? */
+static inline bool wf_link_has_answered(const struct wf_link *link, uint64_t ns)
+{
+	return link->beat_answered_ns > ns;
 }
 
 /* The capabilities of the rail in use; NULL while none is. */

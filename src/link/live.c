@@ -65,6 +65,13 @@ static uint64_t left_ns(const struct wf_link *link)
 		      asked_ns - WF_MIN(link->unanswered_ns, asked_ns));
 }
 
+/* The peer lives, but its memory can't be read: nothing else would notice. */
+static bool reads_are_stuck(const struct wf_link *link)
+{
+	return link->state == WF_LINK_UP && link->read_count &&
+	       link->beat_answered_ns > link->read_ns + WF_LINK_READING_NS;
+}
+
 static void beat(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, beat_timer);
@@ -83,6 +90,8 @@ static void beat(struct wf_timer *timer)
 	link->beat_sent_ns = w->now_ns;
 	send_beat(link, ++link->beat_number, false);
 	beat_in(link, WF_MIN(w->options.heartbeat_ns, left_ns(link)));
+	if (reads_are_stuck(link))
+		wf_link_rail_failed(link, "reads do not end while the peer is alive");
 }
 
 static void beat_in(struct wf_link *link, uint64_t ns)
@@ -112,6 +121,11 @@ void wf_live_beat(struct wf_link *link, uint64_t number, bool answer)
 		link->beat_answered_ns = link->worker->now_ns;
 	else
 		send_beat(link, number, true);
+}
+
+void wf_live_probe(struct wf_link *link)
+{
+	send_beat(link, ++link->beat_number, false);
 }
 
 void wf_live_heard(struct wf_link *link)

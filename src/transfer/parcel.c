@@ -10,10 +10,15 @@
 #include "util/checksum.h"
 #include "util/status.h"
 
-/* How long a withdrawn offer waits for the peer's answer before the endpoint is closed over it
- * (connected), or before the key alone has to do (shared: the peer is frozen). */
+/*
+ * How long a withdrawn offer waits for the peer's answer.  Connected: then the endpoint is
+ * closed over it.  Shared: for the lease, when the peer is frozen; a peer that lives, though
+ * nothing gets through to it, hears through the door that this rail is given up, and has
+ * the rest of the time for that.
+ */
 #define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
-#define QUIET_SHARED_NS WF_LINK_LEASE_NS
+#define PROBE_NS (500 * WF_NS_PER_MS)
+#define FENCE_NS (400 * WF_NS_PER_MS)
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
 #define TELL_AGAIN_NS WF_NS_PER_MS /* when there was no memory for sums */
 
@@ -215,7 +220,8 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->offer = 0;
 	p->head = NULL;
 	p->path = (struct wf_path){ .bytes = p->body_bytes };
-	p->sent = p->refused = p->connected = p->told = false;
+	p->sent = p->refused = p->connected = p->told = p->fenced = false;
+	p->quiet_ns = p->probed_ns = 0;
 	p->grant = (struct wf_grant){ 0 };
 	p->quiet_timer = p->sum_timer = (struct wf_timer){ 0 };
 	p->sum = p->sums.pull = 0;
@@ -290,15 +296,39 @@ static int leave_copy(struct wf_parcel *p)
 	return 0;
 }
 
-static void quiet_timer(struct wf_timer *timer)
+static const char unanswered[] = "the peer does not answer a withdrawn offer";
+
+static void quiet_shared(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+	struct wf_link *link = wf_link_real(p->link);
+	struct wf_worker *w = link->worker;
+
+	if (!p->probed_ns) {
+		p->probed_ns = w->now_ns;
+		wf_link_probe(link);
+		wf_worker_timer(w, timer, w->now_ns + PROBE_NS, quiet_shared);
+	} else if (!p->fenced && wf_link_has_answered(link, p->probed_ns)) {
+		p->fenced = true;
+		p->quiet_ns = WF_MAX(p->quiet_ns, w->now_ns + FENCE_NS);
+		wf_worker_timer(w, timer, p->quiet_ns, quiet_shared);
+		wf_link_rail_failed(link, unanswered);
+	} else if (w->now_ns < p->quiet_ns) {
+		wf_worker_timer(w, timer, p->quiet_ns, quiet_shared);
+	} else {
+		end(p, &p->why);
+	}
+}
+
+static void quiet_connected(struct wf_timer *timer)
 {
 	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
 	struct wf_link *link = wf_link_real(p->link);
 	const struct wf_caps *caps = wf_link_caps(link);
 
 	/* Closing the endpoint of its offer ends @p as well, see wf_parcel_paused. */
-	if (caps && caps->connected && p->connected)
-		wf_link_rail_failed(link, "the peer does not answer a withdrawn offer");
+	if (caps && caps->connected)
+		wf_link_rail_failed(link, unanswered);
 	else
 		end(p, &p->why);
 }
@@ -307,7 +337,6 @@ static void withdraw(struct wf_parcel *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_worker *w = link->worker;
-	const struct wf_caps *caps = wf_link_caps(link);
 
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
@@ -316,10 +345,11 @@ static void withdraw(struct wf_parcel *p)
 		wf_recall_post(p->recall, link);
 		p->recall = NULL;
 	}
-	wf_worker_timer(w, &p->quiet_timer,
-			w->now_ns + (!caps || caps->connected ? QUIET_CONNECTED_NS
-							      : QUIET_SHARED_NS),
-			quiet_timer);
+	p->quiet_ns = w->now_ns + WF_LINK_LEASE_NS;
+	if (p->connected)
+		wf_worker_timer(w, &p->quiet_timer, w->now_ns + QUIET_CONNECTED_NS, quiet_connected);
+	else
+		wf_worker_timer(w, &p->quiet_timer, w->now_ns + PROBE_NS, quiet_shared);
 }
 
 bool wf_parcel_has_left(const struct wf_parcel *p)
@@ -419,6 +449,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 	}
 	p->path.caps = wf_link_caps(link);
 	p->path.retries++;
+	p->connected = p->path.caps->connected;
 	return 0;
 }
 

@@ -63,6 +63,8 @@ struct wf_parcel {
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer;
+	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
+	bool fenced;         /* that rail was given up: what comes late on it is dropped */
 	struct wf_error why; /* of its end, while it is withdrawn */
 	uint8_t *head;       /* inline, or allocated */
 	uint8_t head_inline[WF_PARCEL_HEAD_BYTES];

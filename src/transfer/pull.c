@@ -24,9 +24,20 @@ static void release_reads(struct wf_pull *pull, uint32_t count)
 
 	pull->busy -= count;
 	t->reads -= count;
+	wf_link_reads_end(pull->link, count);
 	/* Whoever waits longest may read now; feeding may put it back. */
 	if (count && (node = wf_list_pop(&t->hungry)))
 		wf_pull_feed(WF_CONTAINER(node, struct wf_pull, node));
+}
+
+/* Does the rail take no read of @pull?  Then it stands still as one that does not end. */
+static void refuse(struct wf_pull *pull, bool refused)
+{
+	if (refused && !pull->refused)
+		wf_link_reads_begin(pull->link, 1);
+	else if (!refused && pull->refused)
+		wf_link_reads_end(pull->link, 1);
+	pull->refused = refused;
 }
 
 /* The destination is quiet: tell the owner of the bytes, then ours. */
@@ -40,6 +51,7 @@ static void finish(struct wf_pull *pull)
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
 	wf_timer_stop(&w->timers, &pull->timer);
 	wf_list_remove(&pull->node);
+	refuse(pull, false);
 	wf_grant_close(&pull->grant);
 	wf_sums_close(&pull->sums);
 	wf_table_remove(&pull->transfer->pulls, pull->id);
@@ -193,9 +205,12 @@ void wf_pull_feed(struct wf_pull *pull)
 		if (rc) {
 			if (rc != -EAGAIN)
 				pull->tries++;
+			refuse(pull, true);
 			arm(pull, RETRY_NS);
 			return;
 		}
+		refuse(pull, false);
+		wf_link_reads_begin(link, 1);
 		wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
 		if (r->state == WF_PULL_READ_FREE)
 			pull->next += r->count;
@@ -292,6 +307,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->answer = answer;
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
+	pull->refused = false;
 	pull->connected = pull->quiet_by_close = pull->damaged = false;
 	pull->on = NULL;
 	pull->next = pull->got_bytes = 0;
@@ -381,6 +397,7 @@ void wf_pull_paused(struct wf_pull *pull)
 {
 	pull->granted = false;
 	pull->asked = false;
+	refuse(pull, false);
 	if (pull->quiet_by_close)
 		wf_pull_quiet(pull);
 }

@@ -57,6 +57,7 @@ struct wf_pull {
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;
 	uint32_t busy;      /* reads under way */
+	bool refused;       /* the rail takes none of its reads */
 	unsigned tries;     /* failures in a row */
 	bool asked;         /* RESUME was sent on this epoch */
 	bool stopping;

@@ -386,6 +386,55 @@ static void a_pull_goes_on_when_its_rail_dies_and_comes_back(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* The door lives and no frame is overdue: only the reads know. */
+static void reads_that_hang_are_made_again_on_another_rail(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+
+	for (unsigned i = 0; i < 10; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i % 2, 1 - i % 2);
+		wf_world_fill(source, BIG, i);
+		memset(target, 0, BIG);
+		wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 0);
+		wf_flight_send(&f[1], 1, 0, 1, source, BIG, 0);
+		wf_world_pass(i * MS);
+		wf_fake_knobs()->stick = 1000;
+		wf_world_pass(100 * MS);
+		wf_fake_knobs()->stick = 0;
+		wf_flight_land(f, 2, 15 * S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		assert_int_equal(f[1].status, WEFT_OK);
+		assert_true(wf_world_is_filled(target, BIG, i));
+		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* Also where the rail would carry on: it refuses every read. */
+static void reads_that_are_refused_for_long_are_made_on_another_rail(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+
+	if (s == &same_host)
+		return; /* its reads ask no rail */
+	wf_world_open(s->shape, 2, &slow);
+	wf_world_connect(0, 1);
+	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 20 * S);
+	wf_world_pass(100 * MS);
+	wf_fake_knobs()->eagain = 1000;
+	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 20 * S);
+	wf_world_pass(13 * S);
+	assert_true(link_of(0) == NULL || link_of(0)->epoch > 1);
+	wf_fake_knobs()->eagain = 0;
+	wf_flight_land(f, 2, 10 * S);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void a_door_that_closes_is_dialled_again_and_nothing_fails(void **state)
 {
 	const struct shape *s = *state;
@@ -1016,6 +1065,35 @@ static void a_cancelled_send_is_quiet_when_it_has_ended(void **state)
 	}
 }
 
+/* The peer lives, and the offer gets through to it long after the send has ended; its withdrawal never does. */
+static void an_offer_that_comes_after_its_end_is_not_read(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight sent, received;
+
+	for (unsigned i = 0; i < 2; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i, 1 - i);
+		fill_without_canary(source, BIG);
+		wf_flight_receive(&received, 1, 0, 1, target, BIG, 6 * S);
+		wf_world_hold_way(0, 1, true);
+		wf_flight_send(&sent, 0, 1, 1, source, BIG, LIMIT);
+		wf_world_pass(LIMIT / 2);
+		wf_fake_knobs()->lose = 1000;
+		wf_flight_land(&sent, 1, 5 * S);
+		wf_fake_knobs()->lose = 0;
+		ends_by_its_deadline(&sent, s->quiet_ns);
+		memset(source, CANARY, BIG);
+		wf_world_hold_way(0, 1, false);
+		wf_flight_land(&received, 1, 7 * S);
+		assert_true(received.status != WEFT_OK);
+		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+		wf_flight_free(&sent, 1);
+		wf_flight_free(&received, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 /* The rail goes before the peer has heard of it: of the first it is on the way, of the other not even that. */
 static void sends_cancelled_as_their_rail_dies_cancel_their_receives(void **state)
 {
@@ -1103,6 +1181,8 @@ int main(int argc, char **argv)
 		TEST(a_second_link_takes_credits_back),
 		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
+		TEST(reads_that_hang_are_made_again_on_another_rail),
+		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
 		TEST(who_was_dialled_on_one_host_speaks_first),
 		TEST(dials_that_cross_leave_one_link),
@@ -1122,6 +1202,7 @@ int main(int argc, char **argv)
 		TEST(a_deadline_holds_without_credit),
 		TEST(a_deadline_holds_while_the_pool_is_full),
 		TEST(a_cancelled_send_is_quiet_when_it_has_ended),
+		TEST(an_offer_that_comes_after_its_end_is_not_read),
 		TEST(sends_cancelled_as_their_rail_dies_cancel_their_receives),
 		TEST(a_cancelled_receive_is_quiet_when_it_has_ended),
 	};
