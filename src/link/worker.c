@@ -444,11 +444,14 @@ static bool has_frames(const struct wf_link *link)
 	       !(wf_list_empty(&link->frames) && wf_list_empty(&link->queue));
 }
 
-/* Is a connection half made?  Who closes then leaves its socket open, in some providers for good. */
+/*
+ * Is a connection half made, or may one be by now?  Who closes then leaves its socket open,
+ * in some providers for good.
+ */
 static bool is_connecting(const struct wf_link *link)
 {
-	return link->conn && link->state == WF_LINK_TRYING && link->on &&
-	       wf_rail_caps(link->on->rail)->connected && !link->ep_ready;
+	return link->conn && link->state == WF_LINK_TRYING && !link->ep_ready &&
+	       (!link->on || wf_rail_caps(link->on->rail)->connected);
 }
 
 static bool must_linger(const struct wf_worker *w)
