@@ -4,17 +4,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define GRACE_NS (2 * SECOND) /* until both ends have found each other again */
+/* Until both ends have found each other again, once they know: that takes the heartbeat's limit. */
+#define FIND_NS (2 * SECOND)
 #define PRINTED_MAX 12        /* of one round; one mistake breaks many */
 
 static const char *const kinds[] = { "send", "receive", "call", "ping", "node" };
 static const char *const faults[] = { "failed",    "late",    "twice",
 				      "wrong bytes", "touched", "leaked" };
 
-static bool overlaps(const struct harm *harm, uint64_t from_ns, uint64_t until_ns, uint64_t grace_ns)
+static uint64_t grace_ns(const struct crew *crew)
+{
+	return crew->lost_ms * MS + FIND_NS;
+}
+
+static bool overlaps(const struct harm *harm, uint64_t from_ns, uint64_t until_ns, uint64_t then_ns)
 {
 	return harm->from_ns <= until_ns &&
-	       (harm->until_ns == UINT64_MAX || harm->until_ns + grace_ns >= from_ns);
+	       (harm->until_ns == UINT64_MAX || harm->until_ns + then_ns >= from_ns);
 }
 
 /* Long enough that others may take it for dead. */
@@ -28,7 +34,7 @@ static bool peer_was_killed(const struct crew *crew, const struct report *r)
 {
 	for (unsigned i = 0; i < crew->harm_count; i++)
 		if (crew->harms[i].kind == HARM_KILL && crew->harms[i].member == r->peer &&
-		    overlaps(&crew->harms[i], r->begun_ns, r->ended_ns, GRACE_NS))
+		    overlaps(&crew->harms[i], r->begun_ns, r->ended_ns, grace_ns(crew)))
 			return true;
 	return false;
 }
@@ -40,7 +46,7 @@ static bool peer_was_gone(const struct crew *crew, const struct report *r)
 	for (unsigned i = 0; i < crew->harm_count; i++) {
 		const struct harm *harm = &crew->harms[i];
 
-		if (!overlaps(harm, r->begun_ns, r->ended_ns, GRACE_NS))
+		if (!overlaps(harm, r->begun_ns, r->ended_ns, grace_ns(crew)))
 			continue;
 		if (harm->kind == HARM_CUT)
 			return true;
@@ -58,7 +64,7 @@ static bool was_stopped(const struct crew *crew, const struct report *r)
 		const struct harm *harm = &crew->harms[i];
 
 		if (harm->kind == HARM_STOP && harm->member == r->member &&
-		    overlaps(harm, r->due_ns, r->ended_ns, GRACE_NS + SLACK_NS))
+		    overlaps(harm, r->due_ns, r->ended_ns, FIND_NS + SLACK_NS))
 			return true;
 	}
 	return false;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,6 +41,22 @@ static void give_up(const char *what)
 	_exit(3);
 }
 
+/* Which connection, and how much of it was not read. */
+static void print_socket(int fd)
+{
+	struct sockaddr_in here = { 0 }, there = { 0 };
+	socklen_t bytes = sizeof(here);
+	int unread = 0;
+
+	if (getsockname(fd, (struct sockaddr *)&here, &bytes))
+		return;
+	bytes = sizeof(there);
+	(void)getpeername(fd, (struct sockaddr *)&there, &bytes);
+	(void)ioctl(fd, FIONREAD, &unread);
+	fprintf(stderr, "   port %u to %u, %d bytes unread\n", ntohs(here.sin_port),
+		ntohs(there.sin_port), unread);
+}
+
 static unsigned count_fds(bool print)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -52,8 +69,10 @@ static unsigned count_fds(bool print)
 		give_up("/proc/self/fd");
 	for (; (entry = readdir(fds)); count++) {
 		length = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target));
-		if (print && length > 0)
-			fprintf(stderr, "%s: %.*s\n", entry->d_name, (int)length, target);
+		if (!print || length <= 0)
+			continue;
+		fprintf(stderr, "%s: %.*s\n", entry->d_name, (int)length, target);
+		print_socket(atoi(entry->d_name));
 	}
 	closedir(fds);
 	return count;
