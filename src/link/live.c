@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define REDIAL_WAIT_NS (500 * WF_NS_PER_MS)  /* the dialled side waits this long for the redial */
+#define REDIAL_WAIT_NS (500 * WF_NS_PER_MS)  /* the dialled side waits no longer for the redial */
 #define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* between redials that get no answer */
 
 static bool waiting(const struct wf_link *link)
@@ -141,6 +141,14 @@ static void lost(struct wf_link *link, const char *how)
 	wf_link_die(link, &e);
 }
 
+/* Whoever dials gives up later than who waits for it, and may reuse what it has offered then. */
+static uint64_t redial_wait_ns(const struct wf_link *link)
+{
+	uint64_t lost_ns = link->peer.lost_ns;
+
+	return WF_MIN(REDIAL_WAIT_NS, lost_ns - lost_ns / 4);
+}
+
 /* The side that dials has not come back in its time. */
 static void not_redialled(struct wf_link *link)
 {
@@ -196,7 +204,7 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	if (!link->dialler) {
-		redial_in(link, REDIAL_WAIT_NS);
+		redial_in(link, redial_wait_ns(link));
 		return;
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
