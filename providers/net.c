@@ -6,6 +6,10 @@ static const struct wf_quirk net_quirks[] = {
 	{ .kind = WF_QUIRK_CQ_PER_EP,
 	  .why = "as tcp's, but not a full cure: reads must have ended before a close",
 	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_HALF_OPEN,
+	  .why = "who has connected and said nothing yet stays so when the listener closes; "
+		 "its socket is closed by us",
+	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_LOCAL_NICS,
 	  .why = "loopback is offered too, and reaches no other host",
 	  .test = "tests/unit/fabric/test_select.c" },

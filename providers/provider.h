@@ -29,6 +29,7 @@ enum wf_quirk_kind {
 	WF_QUIRK_NONE,
 	WF_QUIRK_CQ_PER_EP,    /* every endpoint needs its own completion queue */
 	WF_QUIRK_SHM_FILES,    /* a killed process leaves files in /dev/shm */
+	WF_QUIRK_HALF_OPEN,    /* keeps a connection that has said nothing yet when its listener closes */
 	WF_QUIRK_LOCAL_NICS,   /* offers interfaces that reach no other host */
 	WF_QUIRK_SYNC_READ,    /* a read moves its bytes inside the call */
 	WF_QUIRK_READ_LOCKS,   /* and holds a lock of the peer's meanwhile: we read ourselves */

@@ -10,6 +10,10 @@ static const struct wf_quirk tcp_quirks[] = {
 	  .why = "closing an endpoint under a read frees that read twice; with a queue of "
 		 "its own the damage dies with the queue",
 	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_HALF_OPEN,
+	  .why = "who has connected and said nothing yet stays so when the listener closes; "
+		 "its socket is closed by us",
+	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_LOCAL_NICS,
 	  .why = "loopback is offered too, and reaches no other host",
 	  .test = "tests/unit/fabric/test_select.c" },

@@ -438,28 +438,13 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 }
 
 /* Is anything not confirmed yet?  Also where a link that was up is looking for another rail. */
-static bool has_frames(const struct wf_link *link)
-{
-	return link->was_up && link->conn &&
-	       !(wf_list_empty(&link->frames) && wf_list_empty(&link->queue));
-}
-
-/*
- * Is a connection half made, or may one be by now?  Who closes then leaves its socket open,
- * in some providers for good.
- */
-static bool is_connecting(const struct wf_link *link)
-{
-	return link->conn && link->state == WF_LINK_TRYING && !link->ep_ready &&
-	       (!link->on || wf_rail_caps(link->on->rail)->connected);
-}
-
 static bool must_linger(const struct wf_worker *w)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (has_frames(link) || is_connecting(link))
+		if (link->was_up && link->conn &&
+		    !(wf_list_empty(&link->frames) && wf_list_empty(&link->queue)))
 			return true;
 	}
 	return false;

@@ -14,12 +14,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -743,6 +745,28 @@ static void a_request_that_nobody_read_goes_with_the_rail(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
+/* A peer that stands still in the middle of dialling: connected, and nothing more. */
+static void a_connection_that_says_nothing_goes_with_the_rail(void **state)
+{
+	unsigned before = open_fds(), held;
+	struct world *w = begin(state);
+	struct sockaddr_storage at = { 0 };
+	uint64_t until = wf_clock_now() + LIMIT_NS;
+	struct wf_event events[4];
+	int fd;
+
+	assert_true(wf_rail_address(w->rail, (uint8_t *)&at) <= sizeof(at));
+	fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(struct sockaddr_in)), 0);
+	held = open_fds();
+	while (open_fds() == held && wf_clock_now() < until)
+		wf_rail_poll(w->rail, events, WF_COUNT(events));
+	assert_int_equal(open_fds(), held + 1); /* the provider has taken it in */
+	end(w);
+	assert_int_equal(open_fds(), before + 1); /* our own end */
+	close(fd);
+}
+
 /* It died, and its files went, between its greeting and the first use of its address. */
 static void who_died_before_he_was_met_takes_nobody_along(void **state)
 {
@@ -844,6 +868,8 @@ int main(int argc, char **argv)
 		EVERY(a_new_endpoint_takes_the_place_of_a_stuck_one),
 		ON("tcp", a_request_that_nobody_read_goes_with_the_rail),
 		ON("net", a_request_that_nobody_read_goes_with_the_rail),
+		ON("tcp", a_connection_that_says_nothing_goes_with_the_rail),
+		ON("net", a_connection_that_says_nothing_goes_with_the_rail),
 		EVERY(who_died_before_he_was_met_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
