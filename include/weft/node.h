@@ -51,12 +51,19 @@ struct weft_node_options {
 	void (*log)(void *arg, int level, const char *line);
 	void *log_arg;
 	uint64_t flags;          /* enum weft_op_flag, for every operation */
+	/*
+	 * Ended by NULL: served as weft_serve does, but before the first call can come, so
+	 * that a server that restarts answers none with UNIMPLEMENTED.  Handlers may run
+	 * before weft_node_open has returned.  NULL: none.
+	 */
+	struct ProtobufCService *const *services;
 };
 
 /*
  * Open a node.  Its door listens when this returns.
  * -EINVAL: an option is wrong.  -ENODATA: no provider fits.  -EACCES: an
- * address beyond loopback without WEFT_SECURITY=open.  -EADDRINUSE.
+ * address beyond loopback without WEFT_SECURITY=open.  -EADDRINUSE.  -EEXIST: two
+ * services of one name.
  * Threads: any.
  */
 WEFT_API int weft_node_open(const struct weft_node_options *options,

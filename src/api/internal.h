@@ -134,6 +134,9 @@ int wf_node_options(const void *options, void *given, size_t known);
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
 int wf_node_check(const struct weft_node *node);
 bool wf_node_inside(const struct weft_node *node);
+
+/* Serve @service.  -EEXIST, -ENOMEM: recorded. */
+int wf_rpc_serve(struct weft_node *node, ProtobufCService *service);
 void wf_node_run(struct weft_node *node, struct wf_task *task);
 void wf_node_turn(struct weft_node *node, uint64_t until_ns);
 struct weft_peer *wf_node_peer_of(struct weft_node *node, struct wf_link *link);

@@ -323,6 +323,24 @@ static void fini_locks(struct weft_node *node)
 	pthread_mutex_destroy(&node->lock);
 }
 
+static void forget_services(struct weft_node *node)
+{
+	struct wf_list *at;
+
+	while ((at = wf_list_pop(&node->services)))
+		free(WF_CONTAINER(at, struct wf_pb_service, mine));
+}
+
+/* Before the door is open: whoever calls first finds them. */
+static int serve_all(struct weft_node *node, ProtobufCService *const *services)
+{
+	int err = 0;
+
+	while (!err && services && *services)
+		err = wf_rpc_serve(node, *services++);
+	return err;
+}
+
 int weft_node_open(const struct weft_node_options *options, struct weft_node **node)
 {
 	struct weft_node_options given;
@@ -366,10 +384,13 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 		wf_last_set(err, "no lock for a node");
 		goto free_node;
 	}
+	err = serve_all(n, given.services);
+	if (err)
+		goto forget_services;
 	err = wf_worker_open(&n->worker, &config, &e);
 	if (err) {
 		wf_last_copy(&e);
-		goto fini_locks;
+		goto forget_services;
 	}
 	list(n);
 	if (!n->manual) {
@@ -386,7 +407,8 @@ close_worker:
 	unlist(n);
 	wf_worker_leave(&n->worker);
 	wf_worker_close(&n->worker);
-fini_locks:
+forget_services:
+	forget_services(n);
 	fini_locks(n);
 free_node:
 	free(n);
@@ -414,8 +436,7 @@ static void let_go(struct weft_node *node)
 			wf_link_put(peer->link);
 		free(peer);
 	}
-	while ((at = wf_list_pop(&node->services)))
-		free(WF_CONTAINER(at, struct wf_pb_service, mine));
+	forget_services(node);
 }
 
 /* What waits for memory would wait for ever: nobody gives any back. */

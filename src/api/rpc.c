@@ -228,14 +228,11 @@ int weft_call_open(struct weft_stub *stub, const struct weft_op_options *options
 
 /* Serving. */
 
-int weft_serve(struct weft_node *node, ProtobufCService *service)
+int wf_rpc_serve(struct weft_node *node, ProtobufCService *service)
 {
-	struct wf_pb_service *pb;
-	int err = wf_node_check(node);
+	struct wf_pb_service *pb = calloc(1, sizeof(*pb));
+	int err;
 
-	if (err)
-		return err;
-	pb = calloc(1, sizeof(*pb));
 	if (!pb)
 		return wf_last_set(-ENOMEM, "no memory for a service");
 	wf_service_init(pb, service);
@@ -249,6 +246,13 @@ int weft_serve(struct weft_node *node, ProtobufCService *service)
 		return 0;
 	free(pb);
 	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
+}
+
+int weft_serve(struct weft_node *node, ProtobufCService *service)
+{
+	int err = wf_node_check(node);
+
+	return err ? err : wf_rpc_serve(node, service);
 }
 
 struct weft_peer *weft_call_peer(void *closure_data)

@@ -79,9 +79,6 @@ static bool is_excused(const struct crew *crew, const struct report *r)
 	switch (r->status) {
 	case WEFT_UNAVAILABLE:
 		return peer_was_gone(crew, r);
-	case WEFT_UNIMPLEMENTED:
-		/* Of who has just come back, and has a door but no service yet. */
-		return r->kind == REPORT_CALL && peer_was_killed(crew, r);
 	case WEFT_DEADLINE_EXCEEDED:
 	case WEFT_CANCELLED:
 		return !r->is_calm || r->cancelled_ns;

@@ -102,7 +102,7 @@ static void log_line(void *arg, int level, const char *line)
 	fprintf(stderr, "%.3f %s %d: %s\n", (double)now_ns() / SECOND, (char *)arg, level, line);
 }
 
-static void open_node(unsigned beat_ms, unsigned lost_ms)
+static void prepare(unsigned beat_ms, unsigned lost_ms)
 {
 	char beat[24], lost[24];
 
@@ -113,8 +113,6 @@ static void open_node(unsigned beat_ms, unsigned lost_ms)
 	me.bound_ns = ask_bound();
 	if (!me.fds)
 		me.fds = count_fds(false);
-	if (weft_node_open(&me.options, &me.node))
-		give_up("open");
 }
 
 static void do_open(const char *arguments)
@@ -143,12 +141,13 @@ static void do_open(const char *arguments)
 		.log = getenv("CHAOS_LOG") ? log_line : NULL,
 		.log_arg = addresses[config.self],
 	};
-	open_node(beat_ms, lost_ms);
-	config.node = me.node;
+	prepare(beat_ms, lost_ms);
+	config.options = &me.options;
 	config.bound_ns = me.bound_ns;
 	me.traffic = traffic_open(&config);
 	if (!me.traffic)
 		give_up("traffic");
+	me.node = traffic_node(me.traffic);
 }
 
 static void do_go(const char *arguments)

@@ -86,6 +86,7 @@ struct owed {
 
 struct traffic {
 	struct traffic_config config;
+	struct weft_node *node;
 	struct weft_peer *peers[TRAFFIC_PEERS_MAX];
 	struct weft_stub *stubs[TRAFFIC_PEERS_MAX];
 	struct lane lanes[TRAFFIC_PEERS_MAX][LANES];
@@ -361,7 +362,7 @@ static int begin_recv(struct traffic *t, struct job *j)
 	}
 	count = (int64_t)j->count;
 	into = tensor_of(j->bytes, &count);
-	return weft_recv(t->config.node, t->peers[j->lane->peer], j->lane->step, key,
+	return weft_recv(t->node, t->peers[j->lane->peer], j->lane->step, key,
 			 (size_t)length, j->place == PLACE_OWN ? &into : NULL, &options, &j->op);
 }
 
@@ -589,6 +590,8 @@ struct traffic *traffic_open(const struct traffic_config *config)
 {
 	const Chaos__Echo_Service service = CHAOS__ECHO__INIT();
 	struct traffic *t = calloc(1, sizeof(*t));
+	struct weft_node_options options = *config->options;
+	ProtobufCService *services[2] = { 0 };
 
 	if (!t)
 		return NULL;
@@ -599,19 +602,28 @@ struct traffic *traffic_open(const struct traffic_config *config)
 	t->service.echo = echo;
 	t->last_watched = &t->watched;
 	pthread_mutex_init(&t->owed_lock, NULL);
-	if (weft_serve(config->node, (ProtobufCService *)&t->service))
+	services[0] = (ProtobufCService *)&t->service;
+	options.services = services;
+	if (weft_node_open(&options, &t->node))
 		goto free_traffic;
 	for (uint32_t i = 0; i < config->count; i++) {
 		set_up(t, i);
 		if (i != config->self &&
-		    (weft_peer_open(config->node, config->addresses[i], &t->peers[i]) ||
+		    (weft_peer_open(t->node, config->addresses[i], &t->peers[i]) ||
 		     weft_stub_open(t->peers[i], &chaos__echo__descriptor, &t->stubs[i])))
-			goto free_traffic;
+			goto close_node;
 	}
 	return t;
+close_node:
+	weft_node_close(t->node);
 free_traffic:
 	free(t);
 	return NULL;
+}
+
+struct weft_node *traffic_node(const struct traffic *t)
+{
+	return t->node;
 }
 
 void traffic_go(struct traffic *t)

@@ -23,7 +23,7 @@
 struct traffic;
 
 struct traffic_config {
-	struct weft_node *node;
+	const struct weft_node_options *options;  /* of its node */
 	unsigned self, count;                     /* members, and which one this is */
 	const char *addresses[TRAFFIC_PEERS_MAX]; /* their doors */
 	uint64_t seed;
@@ -36,8 +36,9 @@ struct traffic_totals {
 	uint64_t ended, failed, cancelled, bytes;
 };
 
-/* Serve; nothing begins yet.  NULL: the reason is in weft_error(). */
+/* Open a node that serves; nothing begins yet.  NULL: the reason is in weft_error(). */
 struct traffic *traffic_open(const struct traffic_config *config);
+struct weft_node *traffic_node(const struct traffic *t);
 
 /* Begin. */
 void traffic_go(struct traffic *t);

@@ -681,6 +681,39 @@ static void a_call_waits_for_a_peer_that_is_not_there_yet(void **state)
 	}
 }
 
+static void a_service_given_at_opening_answers_the_call_that_waited(void **state)
+{
+	ProtobufCService *twice[] = { &service.base, &service.base, NULL };
+	ProtobufCService *services[] = { &service.base, NULL };
+	struct weft_node_options options;
+	struct weft_node *node, *server;
+	struct weft_stub *stub;
+	struct weft_peer *peer;
+	struct heard heard;
+	struct weft_op *op;
+	char address[32];
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		options = pair_options(at);
+		pair_free_address(address);
+		assert_int_equal(weft_node_open(&options, &node), 0);
+		assert_int_equal(weft_peer_open(node, address, &peer), 0);
+		assert_int_equal(weft_stub_open(peer, &calls__test__descriptor, &stub), 0);
+		op = begin(stub, calls__test__unary, 100000, 1000, 0, &heard);
+		options.listen = address;
+		options.services = twice;
+		assert_int_equal(weft_node_open(&options, &server), -EEXIST);
+		options.services = services;
+		assert_int_equal(weft_node_open(&options, &server), 0);
+		finish(op, &heard, 1000);
+		weft_stub_close(stub);
+		weft_peer_close(peer);
+		assert_int_equal(weft_node_close(node), 0);
+		assert_int_equal(weft_node_close(server), 0);
+	}
+}
+
 static void a_port_where_nobody_listens_is_unavailable(void **state)
 {
 	struct weft_node_options options;
@@ -810,6 +843,7 @@ int main(int argc, char **argv)
 		TEST(a_handler_may_call_its_caller),
 		TEST(a_freed_call_goes_on_and_one_never_made_ends),
 		TEST(a_call_waits_for_a_peer_that_is_not_there_yet),
+		TEST(a_service_given_at_opening_answers_the_call_that_waited),
 		TEST(a_port_where_nobody_listens_is_unavailable),
 		TEST(a_killed_server_ends_the_calls_it_had),
 		TEST(a_handler_learns_that_its_caller_was_killed),
