@@ -13,7 +13,6 @@
 
 #define NS_PER_S 1000000000ull
 
-#define SIZES_MAX     64u
 #define SIZES_DEFAULT "8,1K,64K,1M,16M"
 
 /*
@@ -28,18 +27,35 @@
 
 struct arguments {
 	struct perf_plan plan;
-	uint64_t sizes[SIZES_MAX];
+	uint64_t sizes[PERF_PARTS_MAX];
 	size_t size_count;
+	bool together;   /* all sizes are tensors of one body */
 	uint64_t window; /* 0: by size */
 	const char *provider;
-	const char *address;
+	char *const *addresses; /* of the servers; none: start one */
+	size_t address_count;
 	bool json;
 	bool checksum;
 };
 
 static const char *test_name(enum perf_test test)
 {
-	return test == PERF_CALL ? "call" : "tensor";
+	static const char *const names[] = {
+		[PERF_TENSOR] = "tensor",
+		[PERF_CALL] = "call",
+		[PERF_MESSAGE] = "message",
+	};
+
+	return names[test];
+}
+
+static uint64_t bytes_of(const struct perf_plan *plan)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < plan->part_count; i++)
+		sum += plan->parts[i];
+	return sum;
 }
 
 static unsigned window_of(const struct arguments *a, uint64_t bytes)
@@ -60,6 +76,12 @@ static double us(uint64_t ns)
 	return (double)ns / 1e3;
 }
 
+/* Processor time of one body. */
+static double spent_us(uint64_t ns, uint64_t count)
+{
+	return count ? us(ns) / (double)count : 0;
+}
+
 static double per_s(uint64_t count, const struct perf_result *r)
 {
 	return r->took_ns ? (double)count * 1e9 / (double)r->took_ns : 0;
@@ -68,11 +90,14 @@ static double per_s(uint64_t count, const struct perf_result *r)
 static void print_json(const struct arguments *a, const struct perf_result *r)
 {
 	const struct histogram *h = &r->latency;
+	uint64_t bytes = bytes_of(&a->plan);
 
 	out_object(NULL);
 	out_text("test", test_name(a->plan.test));
 	out_text("provider", r->path.provider);
-	out_count("bytes", a->plan.bytes);
+	out_count("bytes", bytes);
+	out_count("tensors", a->plan.test == PERF_CALL ? 0 : a->plan.part_count);
+	out_count("servers", a->address_count ? a->address_count : 1);
 	out_count("count", r->count);
 	out_number("seconds", (double)r->took_ns / 1e9, 6);
 	out_object("latency_us");
@@ -80,9 +105,11 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_number("p99", us(histogram_part_ns(h, 0.99)), 2);
 	out_number("p999", us(histogram_part_ns(h, 0.999)), 2);
 	out_number("max", us(h->most_ns), 2);
+	out_number("cpu", spent_us(r->latency_spent_ns, h->count), 3);
 	out_object_end();
-	out_number("bytes_per_s", per_s(r->count * a->plan.bytes, r), 0);
+	out_number("bytes_per_s", per_s(r->count * bytes, r), 0);
 	out_number("messages_per_s", per_s(r->count, r), 1);
+	out_number("cpu_us", spent_us(r->spent_ns, r->count), 3);
 	out_bool("validated", r->checked && !r->wrong);
 	out_object("path");
 	out_text("provider", r->path.provider);
@@ -99,9 +126,9 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 
 static void print_head(void)
 {
-	printf("%-6s %-12s %-6s %10s %10s %10s %10s %10s %12s %10s  %s\n", "test", "provider",
-	       "way", "bytes", "p50 us", "p99 us", "p99.9 us", "max us", "messages/s", "MB/s",
-	       "validated");
+	printf("%-7s %-12s %-6s %10s %10s %10s %10s %10s %12s %10s %10s  %s\n", "test",
+	       "provider", "way", "bytes", "p50 us", "p99 us", "p99.9 us", "max us",
+	       "messages/s", "MB/s", "cpu us", "validated");
 }
 
 static const char *verdict(const struct perf_result *r)
@@ -114,43 +141,55 @@ static const char *verdict(const struct perf_result *r)
 static void print_text(const struct arguments *a, const struct perf_result *r)
 {
 	const struct histogram *h = &r->latency;
+	uint64_t bytes = bytes_of(&a->plan);
 
-	printf("%-6s %-12s %-6s %10" PRIu64 " %10.1f %10.1f %10.1f %10.1f %12.0f %10.1f  %s\n",
-	       test_name(a->plan.test), r->path.provider, r->path.way, a->plan.bytes,
+	printf("%-7s %-12s %-6s %10" PRIu64
+	       " %10.1f %10.1f %10.1f %10.1f %12.0f %10.1f %10.2f  %s\n",
+	       test_name(a->plan.test), r->path.provider, r->path.way, bytes,
 	       us(histogram_part_ns(h, 0.5)), us(histogram_part_ns(h, 0.99)),
 	       us(histogram_part_ns(h, 0.999)), us(h->most_ns), per_s(r->count, r),
-	       per_s(r->count * a->plan.bytes, r) / 1e6,
-	       verdict(r));
+	       per_s(r->count * bytes, r) / 1e6, spent_us(r->spent_ns, r->count), verdict(r));
 }
 
 /* The work */
 
+/* Measure bodies of @count parts with these sizes. */
+static int measure(const struct tool_command *self, struct arguments *a,
+		   struct perf_client *client, const uint64_t *parts, size_t count)
+{
+	static struct perf_result result; /* 58 KiB of it a histogram: too much for a stack */
+	int status;
+
+	a->plan.parts = parts;
+	a->plan.part_count = count;
+	a->plan.window = window_of(a, bytes_of(&a->plan));
+	status = perf_client_measure(client, &a->plan, &result);
+	if (status)
+		return status;
+	if (a->json)
+		print_json(a, &result);
+	else
+		print_text(a, &result);
+	if (tool_flush(self))
+		return TOOL_FAILED;
+	if (result.wrong)
+		return tool_fail(self, "%" PRIu64 " bytes arrived otherwise than sent",
+				 result.wrong);
+	return TOOL_OK;
+}
+
 static int measure_all(const struct tool_command *self, struct arguments *a,
 		       struct perf_client *client)
 {
-	static struct perf_result result; /* 58 KiB of it a histogram: too much for a stack */
+	int status = TOOL_OK;
 
 	if (!a->json)
 		print_head();
-	for (size_t i = 0; i < a->size_count; i++) {
-		int status;
-
-		a->plan.bytes = a->sizes[i];
-		a->plan.window = window_of(a, a->plan.bytes);
-		status = perf_client_measure(client, &a->plan, &result);
-		if (status)
-			return status;
-		if (a->json)
-			print_json(a, &result);
-		else
-			print_text(a, &result);
-		if (tool_flush(self))
-			return TOOL_FAILED;
-		if (result.wrong)
-			return tool_fail(self, "%" PRIu64 " bytes arrived otherwise than sent",
-					 result.wrong);
-	}
-	return TOOL_OK;
+	if (a->together)
+		return measure(self, a, client, a->sizes, a->size_count);
+	for (size_t i = 0; i < a->size_count && !status; i++)
+		status = measure(self, a, client, &a->sizes[i], 1);
+	return status;
 }
 
 /* Would a node open at all?  Asked before the second process is started, so that one complains. */
@@ -168,14 +207,16 @@ static int perf(const struct tool_command *self, struct arguments *a)
 {
 	struct perf_client *client = NULL;
 	struct child child = { 0 };
+	char *started[] = { child.address };
 	int status, ended;
 
 	status = look(self);
-	if (!status && !a->address)
+	if (!status && !a->address_count)
 		status = child_start(self, &child);
-	if (!status)
-		status = perf_client_open(self, a->address ? NULL : "127.0.0.1:0",
-					  a->address ? a->address : child.address, &client);
+	if (!status && a->address_count)
+		status = perf_client_open(self, NULL, a->addresses, a->address_count, &client);
+	else if (!status)
+		status = perf_client_open(self, "127.0.0.1:0", started, 1, &client);
 	if (!status)
 		status = measure_all(self, a, client);
 	if (!status)
@@ -197,8 +238,8 @@ static int read_sizes(const struct tool_command *self, struct arguments *a, cons
 
 	a->size_count = 0;
 	while (!status && (word = strsep(&rest, ","))) {
-		if (a->size_count == SIZES_MAX)
-			status = tool_misused(self, "more than %u sizes", SIZES_MAX);
+		if (a->size_count == PERF_PARTS_MAX)
+			status = tool_misused(self, "more than %u sizes", PERF_PARTS_MAX);
 		else if (tool_bytes(word, &a->sizes[a->size_count]) ||
 			 a->sizes[a->size_count] > PERF_BYTES_MAX)
 			status = tool_misused(self, "'%s' is not a size up to 1G", word);
@@ -209,15 +250,26 @@ static int read_sizes(const struct tool_command *self, struct arguments *a, cons
 	return status;
 }
 
+static int read_test(const struct tool_command *self, struct arguments *a, const char *text)
+{
+	static const enum perf_test tests[] = { PERF_TENSOR, PERF_CALL, PERF_MESSAGE };
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+		if (strcmp(text, test_name(tests[i])) == 0) {
+			a->plan.test = tests[i];
+			return TOOL_OK;
+		}
+	return tool_misused(self, "--test takes tensor, call or message, not '%s'", text);
+}
+
 static int read_option(const struct tool_command *self, struct arguments *a, int c)
 {
 	switch (c) {
 	case 't':
-		if (strcmp(optarg, "tensor") != 0 && strcmp(optarg, "call") != 0)
-			return tool_misused(self, "--test takes tensor or call, not '%s'", optarg);
-		a->plan.test = strcmp(optarg, "call") ? PERF_TENSOR : PERF_CALL;
-		return TOOL_OK;
+		return read_test(self, a, optarg);
 	case 's':
+	case 'S':
+		a->together = c == 'S';
 		return read_sizes(self, a, optarg);
 	case 'p':
 		a->provider = optarg;
@@ -252,12 +304,36 @@ static int read_option(const struct tool_command *self, struct arguments *a, int
 	}
 }
 
+static int check_arguments(const struct tool_command *self, const struct arguments *a)
+{
+	uint64_t sum = 0, most = 0, window;
+
+	for (size_t i = 0; i < a->size_count; i++) {
+		sum += a->sizes[i];
+		most = a->sizes[i] > most ? a->sizes[i] : most;
+	}
+	if (a->address_count > PERF_SERVERS_MAX)
+		return tool_misused(self, "more than %u servers", PERF_SERVERS_MAX);
+	if (a->together && a->plan.test == PERF_CALL)
+		return tool_misused(self, "--tensors are no calls");
+	if (a->together)
+		most = sum;
+	window = window_of(a, most);
+	if (a->together && window * a->size_count > PERF_OPS_MAX)
+		return tool_misused(self, "more than %u tensors at once", PERF_OPS_MAX);
+	if (most * window > PERF_MEMORY_MAX)
+		return tool_misused(self, "%" PRIu64 " bytes, %" PRIu64 " at once, are more than 2G",
+				    most, window);
+	return TOOL_OK;
+}
+
 static int read_arguments(const struct tool_command *self, struct arguments *a, int argc,
 			  char **argv)
 {
 	static const struct option names[] = {
 		{ "test", required_argument, NULL, 't' },
 		{ "sizes", required_argument, NULL, 's' },
+		{ "tensors", required_argument, NULL, 'S' },
 		{ "provider", required_argument, NULL, 'p' },
 		{ "time", required_argument, NULL, 'T' },
 		{ "count", required_argument, NULL, 'n' },
@@ -276,14 +352,9 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 					      : read_option(self, a, c);
 	if (status)
 		return status;
-	if (argc - optind > 1)
-		return tool_misused(self, "'%s' is one word too many", argv[optind + 1]);
-	a->address = argv[optind];
-	for (size_t i = 0; i < a->size_count; i++)
-		if (a->sizes[i] * window_of(a, a->sizes[i]) > PERF_MEMORY_MAX)
-			return tool_misused(self, "%" PRIu64 " bytes, %u at once, are more than 2G",
-					    a->sizes[i], window_of(a, a->sizes[i]));
-	return TOOL_OK;
+	a->addresses = argv + optind;
+	a->address_count = (size_t)(argc - optind);
+	return check_arguments(self, a);
 }
 
 static int run(const struct tool_command *self, int argc, char **argv)
@@ -305,12 +376,15 @@ static int run(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command perf_command = {
 	.name = "perf",
-	.arguments = "[--test tensor|call] [--sizes LIST] [--provider NAME] [--time S]\n"
-		     "       [--count N] [--window N] [--memory user|pool] [--checksum] [--json]\n"
-		     "       [--no-validate] [ADDRESS]",
+	.arguments = "[--test tensor|call|message] [--sizes LIST | --tensors LIST]\n"
+		     "       [--provider NAME] [--time S] [--count N] [--window N]\n"
+		     "       [--memory user|pool] [--checksum] [--json] [--no-validate]\n"
+		     "       [ADDRESS...]",
 	.does = "how fast do tensors and calls go between two processes?",
-	.options = "  --test tensor|call  what is moved; default tensor\n"
+	.options = "  --test NAME         what is moved: tensor, call, or message, which is a\n"
+		   "                      tensor that nobody acknowledges; default tensor\n"
 		   "  --sizes LIST        as 8,64K,1M; default " SIZES_DEFAULT "\n"
+		   "  --tensors LIST      one body is all of these tensors, acknowledged together\n"
 		   "  --provider NAME     as WEFT_PROVIDER\n"
 		   "  --time S            seconds for each size: half for latency, half for\n"
 		   "                      bandwidth; default 1\n"
@@ -321,6 +395,7 @@ const struct tool_command perf_command = {
 		   "  --checksum          as WEFT_CHECKSUM=yes\n"
 		   "  --json              one JSON object per line\n"
 		   "  --no-validate       do not compare what arrives first\n"
-		   "  ADDRESS             of a `weft serve`; default: start one\n",
+		   "  ADDRESS             of a `weft serve`; default: start one.  With several\n"
+		   "                      each has its bodies on the way, in turn\n",
 	.run = run,
 };

@@ -17,13 +17,29 @@
 /* Not timed: caches, page tables and TCP's windows settle in them. */
 #define WARM_COUNT 8u
 
+/* A server, and how many bodies of the run it has been sent. */
+struct target {
+	const char *address;
+	struct weft_peer *peer;
+	struct weft_stub *stub;
+	uint64_t next;
+};
+
+/* One tensor of a body, or the bytes of a call. */
+struct part {
+	struct weft_op *send; /* NULL for a call */
+	void *memory;
+	uint64_t bytes;
+	int64_t shape;
+};
+
 /* A body on the way. */
 struct slot {
 	struct perf_client *client;
-	struct weft_op *send; /* of the tensor; NULL for a call */
-	struct weft_op *word; /* the receiver's: its acknowledgement, or the call */
-	void *memory;
-	int64_t shape, ack_shape;
+	struct target *target;
+	struct part *parts;
+	struct weft_op *word; /* the receiver's: its acknowledgement, or the call; or NULL */
+	int64_t ack_shape;
 	uint64_t index, start_ns;
 	struct perf_ack ack;
 };
@@ -31,19 +47,19 @@ struct slot {
 struct perf_client {
 	const struct tool_command *command;
 	struct weft_node *node;
-	struct weft_peer *peer;
-	struct weft_stub *stub;
-	uint64_t number;     /* as a caller */
-	uint64_t run;        /* number of the run */
-	uint64_t next;       /* index of its next body */
-	uint64_t wrong;      /* bytes, in this run */
-	bool check;          /* this run */
-	unsigned slot_count; /* with memory */
-	bool pool;           /* where that lies */
+	uint64_t number; /* as a caller */
+	uint64_t run;    /* number of the run */
+	uint64_t wrong;  /* bytes, in this run */
+	bool check;      /* this run */
+	bool one_way;    /* this run */
+	bool pool;       /* where the memory of the parts lies */
 	const struct perf_plan *plan;
 	struct weft_path path;
-	char address[128];
-	struct slot slots[PERF_WINDOW_MAX];
+	struct slot *slots;
+	struct part *parts;
+	size_t slot_count, part_count;
+	size_t target_count;
+	struct target targets[];
 };
 
 static uint64_t draw(void)
@@ -55,23 +71,23 @@ static uint64_t draw(void)
 	return v;
 }
 
-static int failed(const struct perf_client *c)
+static int failed(const struct perf_client *c, const struct target *t)
 {
-	return tool_fail(c->command, "%s: %s", c->address, weft_error());
+	return tool_fail(c->command, "%s: %s", t->address, weft_error());
 }
 
 /* Wait for @op.  TOOL_OK: it ended well. */
-static int settle(const struct perf_client *c, struct weft_op *op)
+static int settle(const struct perf_client *c, const struct target *t, struct weft_op *op)
 {
 	int err = tool_wait(op);
 
 	if (err == -EINTR)
 		return TOOL_INTERRUPTED;
 	if (err)
-		return failed(c);
+		return failed(c, t);
 	if (weft_op_status(op) != WEFT_OK)
 		return tool_ending() ? TOOL_INTERRUPTED
-				     : tool_op_failed(c->command, op, c->address);
+				     : tool_op_failed(c->command, op, t->address);
 	return TOOL_OK;
 }
 
@@ -93,125 +109,207 @@ static void got_report(const Weft__Perf__RunReport *reply, void *data)
 	c->path.registered |= reply->registered;
 }
 
+static void got_time(const Weft__Perf__Time *reply, void *data)
+{
+	if (reply)
+		*(uint64_t *)data += reply->ns;
+}
+
 /* Begin a call.  Returns TOOL_OK or, after saying why, TOOL_FAILED. */
-static int call_open(const struct perf_client *c, uint64_t timeout_ns, ProtobufCService **service,
-		     struct weft_op **op)
+static int call_open(const struct perf_client *c, const struct target *t, uint64_t timeout_ns,
+		     ProtobufCService **service, struct weft_op **op)
 {
 	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = timeout_ns };
 
-	return weft_call_open(c->stub, &options, service, op) ? failed(c) : TOOL_OK;
+	return weft_call_open(t->stub, &options, service, op) ? failed(c, t) : TOOL_OK;
 }
 
-static int call_close(const struct perf_client *c, struct weft_op *op)
+static int call_close(const struct perf_client *c, const struct target *t, struct weft_op *op)
 {
-	int status = settle(c, op);
+	int status = settle(c, t, op);
 
 	weft_op_free(op);
 	return status;
 }
 
-static int join(struct perf_client *c)
+static int join(struct perf_client *c, struct target *t)
 {
 	Weft__Perf__Caller request = WEFT__PERF__CALLER__INIT;
 	ProtobufCService *service;
 	struct weft_op *op;
-	int status = call_open(c, JOIN_NS, &service, &op);
+	int status = call_open(c, t, JOIN_NS, &service, &op);
 
 	if (status)
 		return status;
 	request.number = c->number;
 	weft__perf__perf__join(service, &request, got_nothing, NULL);
-	return call_close(c, op);
+	return call_close(c, t, op);
 }
 
-int perf_client_leave(struct perf_client *c)
+static int leave(struct perf_client *c, struct target *t)
 {
 	Weft__Perf__Caller request = WEFT__PERF__CALLER__INIT;
 	ProtobufCService *service;
 	struct weft_op *op;
-	int status = call_open(c, 0, &service, &op);
+	int status = call_open(c, t, 0, &service, &op);
 
 	if (status)
 		return status;
 	request.number = c->number;
 	weft__perf__perf__leave(service, &request, got_nothing, NULL);
-	return call_close(c, op);
+	return call_close(c, t, op);
 }
 
-static int run_start(struct perf_client *c, unsigned window, bool check)
+static int start(struct perf_client *c, struct target *t, unsigned window)
 {
 	Weft__Perf__Run request = WEFT__PERF__RUN__INIT;
 	ProtobufCService *service;
 	struct weft_op *op;
-	int status;
+	int status = call_open(c, t, 0, &service, &op);
 
-	c->run = draw();
-	c->next = 0;
-	c->wrong = 0;
-	c->check = check;
-	if (c->plan->test == PERF_CALL)
-		return TOOL_OK;
-	status = call_open(c, 0, &service, &op);
 	if (status)
 		return status;
 	request.number = c->run;
-	request.bytes = c->plan->bytes;
+	request.n_bytes = c->plan->part_count;
+	request.bytes = (uint64_t *)c->plan->parts; /* it is only packed */
 	request.window = window;
 	request.pool = c->plan->pool;
-	request.check = check;
+	request.check = c->check;
+	request.one_way = c->one_way;
 	weft__perf__perf__start(service, &request, got_nothing, NULL);
-	return call_close(c, op);
+	return call_close(c, t, op);
 }
 
-static int run_end(struct perf_client *c)
+static int end(struct perf_client *c, struct target *t)
 {
 	Weft__Perf__RunEnd request = WEFT__PERF__RUN_END__INIT;
 	ProtobufCService *service;
 	struct weft_op *op;
-	int status;
+	int status = call_open(c, t, 0, &service, &op);
 
-	if (c->plan->test == PERF_CALL)
-		return TOOL_OK;
-	status = call_open(c, 0, &service, &op);
 	if (status)
 		return status;
 	request.number = c->run;
+	request.sent = t->next;
 	weft__perf__perf__end(service, &request, got_report, c);
-	return call_close(c, op);
+	return call_close(c, t, op);
+}
+
+static int ask_spent(struct perf_client *c, struct target *t, uint64_t *ns)
+{
+	Weft__Perf__Nothing request = WEFT__PERF__NOTHING__INIT;
+	ProtobufCService *service;
+	struct weft_op *op;
+	int status = call_open(c, t, 0, &service, &op);
+
+	if (status)
+		return status;
+	weft__perf__perf__spent(service, &request, got_time, ns);
+	return call_close(c, t, op);
+}
+
+/* The same with every server. */
+
+int perf_client_leave(struct perf_client *c)
+{
+	int status = TOOL_OK;
+
+	for (size_t i = 0; i < c->target_count && !status; i++)
+		status = leave(c, &c->targets[i]);
+	return status;
+}
+
+static int run_start(struct perf_client *c, unsigned window, bool check, bool one_way)
+{
+	int status = TOOL_OK;
+
+	c->run = draw();
+	c->wrong = 0;
+	c->check = check;
+	c->one_way = one_way;
+	for (size_t i = 0; i < c->target_count && !status; i++) {
+		c->targets[i].next = 0;
+		if (c->plan->test != PERF_CALL)
+			status = start(c, &c->targets[i], window);
+	}
+	return status;
+}
+
+static int run_end(struct perf_client *c)
+{
+	int status = TOOL_OK;
+
+	for (size_t i = 0; i < c->target_count && !status; i++)
+		if (c->plan->test != PERF_CALL)
+			status = end(c, &c->targets[i]);
+	return status;
+}
+
+/* Processor time of all of us, up to now. */
+static int spent(struct perf_client *c, uint64_t *ns)
+{
+	int status = TOOL_OK;
+
+	*ns = 0;
+	for (size_t i = 0; i < c->target_count && !status; i++)
+		status = ask_spent(c, &c->targets[i], ns);
+	*ns += tool_spent_ns();
+	return status;
 }
 
 /* Bodies */
 
-static int send_tensor(struct slot *slot)
+/* Post the receive of the acknowledgement, unless none will come. */
+static int await_word(struct slot *slot)
 {
 	struct perf_client *c = slot->client;
-	struct weft_tensor tensor, ack;
+	struct target *t = slot->target;
+	struct weft_tensor ack;
 
+	if (c->one_way)
+		return TOOL_OK;
 	ack = perf_run_tensor(&slot->ack, &slot->ack_shape, sizeof(slot->ack));
-	if (weft_recv(c->node, c->peer, c->run, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &ack, NULL,
+	if (weft_recv(c->node, t->peer, c->run, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &ack, NULL,
 		      &slot->word))
-		return failed(c);
-	tensor = perf_run_tensor(slot->memory, &slot->shape, c->plan->bytes);
-	slot->start_ns = tool_now_ns();
-	if (weft_send(c->peer, c->run, PERF_KEY, strlen(PERF_KEY), &tensor, NULL, &slot->send))
-		return failed(c);
+		return failed(c, t);
 	return TOOL_OK;
+}
+
+static int send_tensors(struct slot *slot)
+{
+	struct perf_client *c = slot->client;
+	struct target *t = slot->target;
+	struct weft_tensor tensor;
+	int status = await_word(slot);
+
+	slot->start_ns = tool_now_ns();
+	for (size_t i = 0; i < c->part_count && !status; i++) {
+		struct part *part = &slot->parts[i];
+
+		tensor = perf_run_tensor(part->memory, &part->shape, part->bytes);
+		if (weft_send(t->peer, c->run, PERF_KEY, strlen(PERF_KEY), &tensor, NULL,
+			      &part->send))
+			status = failed(c, t);
+	}
+	return status;
 }
 
 static void got_body(const Weft__Perf__BodyReport *reply, void *data)
 {
 	struct slot *slot = data;
 	struct perf_client *c = slot->client;
+	uint64_t bytes = slot->parts[0].bytes;
 
 	if (!reply)
 		return;
 	slot->ack.wrong = htole64(reply->wrong);
 	if (!c->check)
 		return;
-	if (reply->bytes.len != c->plan->bytes)
-		c->wrong += c->plan->bytes;
+	if (reply->bytes.len != bytes)
+		c->wrong += bytes;
 	else
-		c->wrong += pattern_wrong(reply->bytes.data, reply->bytes.len, c->run, ~slot->index);
+		c->wrong += pattern_wrong(reply->bytes.data, reply->bytes.len, c->run,
+					  ~slot->index);
 }
 
 static int send_call(struct slot *slot)
@@ -221,77 +319,101 @@ static int send_call(struct slot *slot)
 	ProtobufCService *service;
 	int status;
 
-	request.bytes = (ProtobufCBinaryData){ .len = c->plan->bytes, .data = slot->memory };
+	request.bytes = (ProtobufCBinaryData){ .len = slot->parts[0].bytes,
+					       .data = slot->parts[0].memory };
 	request.check = c->check;
 	request.run = c->run;
 	request.index = slot->index;
 	slot->start_ns = tool_now_ns();
-	status = call_open(c, 0, &service, &slot->word);
+	status = call_open(c, slot->target, 0, &service, &slot->word);
 	if (!status)
 		weft__perf__perf__put(service, &request, got_body, slot);
 	return status;
 }
 
+/* Forget the body that was here.  What may still run goes on by itself. */
+static void clear(struct slot *slot)
+{
+	weft_op_free(slot->word);
+	slot->word = NULL;
+	for (size_t i = 0; i < slot->client->part_count; i++) {
+		weft_op_free(slot->parts[i].send);
+		slot->parts[i].send = NULL;
+	}
+}
+
 static int begin(struct perf_client *c, struct slot *slot)
 {
-	slot->index = c->next++;
-	if (c->check)
-		pattern_fill(slot->memory, c->plan->bytes, c->run, slot->index);
-	return c->plan->test == PERF_CALL ? send_call(slot) : send_tensor(slot);
+	clear(slot);
+	slot->index = slot->target->next++;
+	slot->ack.wrong = 0;
+	for (size_t i = 0; i < c->part_count && c->check; i++)
+		pattern_fill(slot->parts[i].memory, slot->parts[i].bytes, c->run,
+			     slot->index * c->part_count + i);
+	return c->plan->test == PERF_CALL ? send_call(slot) : send_tensors(slot);
 }
 
 /* Wait for the receiver's word, and for the memory to be ours again. */
 static int finish(struct perf_client *c, struct slot *slot, struct histogram *latency)
 {
-	int status = settle(c, slot->word);
+	int status = slot->word ? settle(c, slot->target, slot->word) : TOOL_OK;
 
-	if (status)
-		return status;
-	if (latency)
+	if (!status && latency)
 		histogram_add(latency, tool_now_ns() - slot->start_ns);
-	if (slot->send) {
-		status = settle(c, slot->send);
-		if (status)
-			return status;
-	}
-	weft_op_path(slot->send ? slot->send : slot->word, &c->path);
+	for (size_t i = 0; i < c->part_count && !status; i++)
+		if (slot->parts[i].send)
+			status = settle(c, slot->target, slot->parts[i].send);
 	c->wrong += le64toh(slot->ack.wrong);
-	weft_op_free(slot->word);
-	weft_op_free(slot->send);
-	slot->word = slot->send = NULL;
-	return TOOL_OK;
+	return status;
 }
 
 /*
- * Move bodies, @window at once, until @count have gone or @until_ns is reached,
- * whichever is first, and wait for them all.
+ * Move bodies, @window at once to each server, until @count have gone or
+ * @until_ns is reached, whichever is first, and wait for them all.
  */
 static int move(struct perf_client *c, unsigned window, uint64_t count, uint64_t until_ns,
 		struct histogram *latency)
 {
+	size_t at_once = window * c->target_count;
 	uint64_t begun = 0, done = 0;
+	struct slot *slot = NULL;
 	int status = TOOL_OK;
 
 	while (!status) {
-		while (!status && begun < count && begun - done < window &&
+		while (!status && begun < count && begun - done < at_once &&
 		       (begun == 0 || tool_now_ns() < until_ns))
-			status = begin(c, &c->slots[begun++ % window]);
+			status = begin(c, &c->slots[begun++ % at_once]);
 		if (status || begun == done)
 			break;
-		status = finish(c, &c->slots[done++ % window], latency);
+		slot = &c->slots[done++ % at_once];
+		status = finish(c, slot, latency);
 		if (!status && tool_ending())
 			status = TOOL_INTERRUPTED;
 	}
+	if (slot && !status)
+		weft_op_path(c->plan->test == PERF_CALL ? slot->word
+							: slot->parts[c->part_count - 1].send,
+			     &c->path);
 	return status;
+}
+
+static uint64_t all_next(const struct perf_client *c)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < c->target_count; i++)
+		sum += c->targets[i].next;
+	return sum;
 }
 
 /* Compare some bodies; each buffer is used twice, so that what is stale shows. */
 static int check(struct perf_client *c, struct perf_result *result)
 {
-	int status = run_start(c, c->plan->window, true);
+	unsigned window = c->plan->window;
+	int status = run_start(c, window, true, false);
 
 	if (!status)
-		status = move(c, c->plan->window, 2ull * c->plan->window, UINT64_MAX, NULL);
+		status = move(c, window, 2ull * window * c->target_count, UINT64_MAX, NULL);
 	if (!status)
 		status = run_end(c);
 	result->wrong = c->wrong;
@@ -304,39 +426,71 @@ static int half(struct perf_client *c, unsigned window, struct histogram *latenc
 		struct perf_result *result)
 {
 	uint64_t count = c->plan->count ? c->plan->count : UINT64_MAX;
-	uint64_t until_ns = UINT64_MAX, first, start_ns;
-	int status = run_start(c, window, false);
+	uint64_t until_ns = UINT64_MAX, first, start_ns, before_ns;
+	bool one_way = c->plan->test == PERF_MESSAGE && !latency;
+	int status = run_start(c, window, false, one_way);
 
 	if (!status)
 		status = move(c, window, WARM_COUNT, UINT64_MAX, NULL);
-	first = c->next;
+	if (!status)
+		status = spent(c, &before_ns);
+	first = all_next(c);
 	start_ns = tool_now_ns();
 	if (!c->plan->count)
 		until_ns = start_ns + c->plan->time_ns / 2;
 	if (!status)
 		status = move(c, window, count, until_ns, latency);
+	if (!status && one_way)
+		status = run_end(c);
 	result->took_ns = tool_now_ns() - start_ns;
-	result->count = c->next - first;
-	return status ? status : run_end(c);
+	result->count = all_next(c) - first;
+	if (!status)
+		status = spent(c, &result->spent_ns);
+	result->spent_ns -= status ? 0 : before_ns;
+	return status || one_way ? status : run_end(c);
 }
 
 static void give_memory(struct perf_client *c)
 {
-	while (c->slot_count)
-		perf_run_give(c->node, c->pool, c->slots[--c->slot_count].memory);
+	for (size_t i = 0; i < c->slot_count; i++)
+		for (size_t k = 0; k < c->part_count; k++)
+			perf_run_give(c->node, c->pool, c->slots[i].parts[k].memory);
+}
+
+static void drop_slots(struct perf_client *c)
+{
+	for (size_t i = 0; i < c->slot_count; i++)
+		clear(&c->slots[i]);
+	free(c->parts);
+	free(c->slots);
+	c->slots = NULL;
+	c->parts = NULL;
+	c->slot_count = 0;
 }
 
 static int take_memory(struct perf_client *c)
 {
 	c->pool = c->plan->pool;
-	for (; c->slot_count < c->plan->window; c->slot_count++) {
-		struct slot *slot = &c->slots[c->slot_count];
+	c->part_count = c->plan->part_count;
+	c->slot_count = c->plan->window * c->target_count;
+	c->slots = calloc(c->slot_count, sizeof(*c->slots));
+	c->parts = calloc(c->slot_count * c->part_count, sizeof(*c->parts));
+	if (!c->slots || !c->parts) {
+		c->slot_count = 0;
+		return tool_fail(c->command, "no memory");
+	}
+	for (size_t i = 0; i < c->slot_count * c->part_count; i++) {
+		struct slot *slot = &c->slots[i / c->part_count];
+		struct part *part = &c->parts[i];
 
-		*slot = (struct slot){ .client = c };
-		slot->memory = perf_run_take(c->node, c->pool, c->plan->bytes);
-		if (!slot->memory)
-			return tool_fail(c->command, "no memory for %u buffers of %llu bytes",
-					 c->plan->window, (unsigned long long)c->plan->bytes);
+		slot->client = c;
+		slot->target = &c->targets[i / c->part_count % c->target_count];
+		slot->parts = part - i % c->part_count;
+		part->bytes = c->plan->parts[i % c->part_count];
+		part->memory = perf_run_take(c->node, c->pool, part->bytes);
+		if (!part->memory)
+			return tool_fail(c->command, "no memory for a buffer of %llu bytes",
+					 (unsigned long long)part->bytes);
 	}
 	return TOOL_OK;
 }
@@ -354,62 +508,69 @@ int perf_client_measure(struct perf_client *c, const struct perf_plan *plan,
 		status = check(c, result);
 	if (!status)
 		status = half(c, 1, &result->latency, result);
+	result->latency_spent_ns = result->spent_ns;
 	if (!status)
 		status = half(c, plan->window, NULL, result);
 	/* After a failure an operation may still own the memory: then it stays until close. */
-	if (!status)
+	if (!status) {
 		give_memory(c);
+		drop_slots(c);
+	}
 	result->path = c->path;
 	return status;
 }
 
-int perf_client_open(const struct tool_command *command, const char *listen,
-		     const char *address, struct perf_client **client)
+/* Reach the server of @t, and join it. */
+static int target_open(struct perf_client *c, struct target *t)
 {
-	struct perf_client *c = calloc(1, sizeof(*c));
-	int status;
+	if (weft_peer_open(c->node, t->address, &t->peer))
+		return tool_fail(c->command, "%s", weft_error());
+	if (weft_stub_open(t->peer, &weft__perf__perf__descriptor, &t->stub))
+		return failed(c, t);
+	return join(c, t);
+}
+
+int perf_client_open(const struct tool_command *command, const char *listen,
+		     char *const *addresses, size_t count, struct perf_client **client)
+{
+	struct perf_client *c = calloc(1, sizeof(*c) + count * sizeof(c->targets[0]));
+	int status = TOOL_OK;
 
 	if (!c)
 		return tool_fail(command, "no memory");
 	c->command = command;
 	c->number = draw();
-	snprintf(c->address, sizeof(c->address), "%s", address);
+	c->target_count = count;
 	if (tool_node_open(command, listen, &c->node)) {
-		status = tool_fail(command, "%s", weft_error());
-		goto free_client;
+		free(c);
+		return tool_fail(command, "%s", weft_error());
 	}
-	if (weft_peer_open(c->node, address, &c->peer)) {
-		status = tool_fail(command, "%s", weft_error());
-		goto close_client;
+	for (size_t i = 0; i < count && !status; i++) {
+		c->targets[i].address = addresses[i];
+		status = target_open(c, &c->targets[i]);
 	}
-	status = weft_stub_open(c->peer, &weft__perf__perf__descriptor, &c->stub) ? failed(c)
-										  : join(c);
-	if (status)
-		goto close_client;
+	if (status) {
+		perf_client_close(c);
+		return status;
+	}
 	*client = c;
 	return TOOL_OK;
-
-close_client:
-	perf_client_close(c);
-	return status;
-free_client:
-	free(c);
-	return status;
 }
 
 void perf_client_close(struct perf_client *c)
 {
 	if (!c)
 		return;
-	for (unsigned i = 0; i < c->slot_count; i++) {
-		weft_op_free(c->slots[i].word);
-		weft_op_free(c->slots[i].send);
+	for (size_t i = 0; i < c->slot_count; i++)
+		clear(&c->slots[i]);
+	for (size_t i = 0; i < c->target_count; i++) {
+		weft_stub_close(c->targets[i].stub);
+		weft_peer_close(c->targets[i].peer);
 	}
-	weft_stub_close(c->stub);
-	weft_peer_close(c->peer);
 	tool_node_close(c->node);
 	/* Pool memory went with the node. */
 	if (!c->pool)
 		give_memory(c);
+	drop_slots(c);
 	free(c);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The measuring side of `weft perf`: moves bodies of one size to a server and
- * times them.  A body counts as moved when the receiver's word of it is here.
+ * The measuring side of `weft perf`: moves bodies to servers and times them.  A
+ * body is a call, or one tensor or several that belong together.  It counts as
+ * moved when the receiver's word of it is here; of messages in one direction,
+ * all do when the receiver's word of the last is here.
  *
  * Threads: owner.
  */
@@ -11,13 +13,15 @@
 #include "tool/histogram.h"
 #include "tool/tool.h"
 
-enum perf_test { PERF_TENSOR, PERF_CALL };
+/* A message is a tensor, which for bandwidth is not acknowledged. */
+enum perf_test { PERF_TENSOR, PERF_CALL, PERF_MESSAGE };
 
 /* What to measure. */
 struct perf_plan {
 	enum perf_test test;
-	uint64_t bytes;
-	unsigned window;  /* bodies on the way at once, for bandwidth */
+	const uint64_t *parts; /* bytes of each tensor of a body, or of one call */
+	size_t part_count;
+	unsigned window;  /* bodies on the way to each server at once, for bandwidth */
 	uint64_t time_ns; /* half for latency, half for bandwidth */
 	uint64_t count;   /* of bodies in each half, in place of a time; 0: by time */
 	bool pool;        /* buffers of the pool */
@@ -28,19 +32,24 @@ struct perf_result {
 	struct histogram latency; /* from send to the receiver's word, one at a time */
 	uint64_t count;           /* bodies moved for bandwidth */
 	uint64_t took_ns;         /* by them */
+	/* Processor time of all processes: for all bodies of latency and of bandwidth. */
+	uint64_t latency_spent_ns, spent_ns;
 	uint64_t wrong;           /* bytes that arrived otherwise than sent */
 	bool checked;
 	struct weft_path path; /* of the last body: copies by both sides, registered by either */
 };
 
+#define PERF_SERVERS_MAX 16u
+
 struct perf_client;
 
 /*
- * Join the server at @address.  @listen is the own node's, as tool_node_open
- * has it.  Returns TOOL_OK and owned, or another exit status after saying why.
+ * Join the @count servers at @addresses, which get the bodies in turn; borrows
+ * them.  @listen is the own node's, as tool_node_open has it.  Returns TOOL_OK
+ * and owned, or another exit status after saying why.
  */
 int perf_client_open(const struct tool_command *command, const char *listen,
-		     const char *address, struct perf_client **client);
+		     char *const *addresses, size_t count, struct perf_client **client);
 
 /*
  * Measure.  Returns TOOL_OK, TOOL_FAILED after saying why, or TOOL_INTERRUPTED;

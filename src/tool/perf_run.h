@@ -12,7 +12,9 @@
 
 /* Limits of one run. */
 #define PERF_BYTES_MAX  (1ull << 30) /* of one tensor or call; protobuf-c ends at 2 GiB */
-#define PERF_WINDOW_MAX 64u
+#define PERF_PARTS_MAX  1024u        /* tensors of one body: more than a model has */
+#define PERF_WINDOW_MAX 1024u        /* bodies on the way */
+#define PERF_OPS_MAX    65536u       /* tensors on the way */
 #define PERF_MEMORY_MAX (2ull << 30) /* of all buffers of a run on one side */
 
 /* Keys of a run's tensors and, on the way back, of their acknowledgements. */

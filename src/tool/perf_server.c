@@ -27,26 +27,38 @@ struct caller {
 	char name[128];
 };
 
-/* One receive of a run. */
-struct slot {
-	struct run *run;
+/* One receive of a run: of the tensor @part of a body. */
+struct part {
+	struct body *body;
 	struct weft_op *op; /* NULL: none is under way */
 	void *memory;
+	uint64_t bytes;
 	int64_t shape;
-	uint64_t index; /* of the tensor it waits for */
+};
+
+/* Room for a body: all its tensors. */
+struct body {
+	struct run *run;
+	struct part *parts;
+	uint64_t index; /* of the body it waits for */
+	uint64_t wrong; /* bytes of it so far */
+	size_t left;    /* tensors of it that are still to come */
 };
 
 struct run {
 	struct run *next;
 	struct perf_server *server;
-	uint64_t number, bytes;
-	uint64_t posted, received;
-	unsigned window, pending; /* receives under way, and one for a function that works on it */
-	bool pool, check, ending;
+	uint64_t number;
+	uint64_t posted, received; /* bodies */
+	uint64_t sent;             /* by the caller, once that is known */
+	unsigned pending; /* receives under way, and one for a function that works on it */
+	bool pool, check, one_way, ending;
 	struct weft_path path;
 	Weft__Perf__RunReport_Closure end; /* NULL: nobody has asked for the end */
 	void *end_data;
-	struct slot slots[];
+	struct body *bodies;
+	struct part *parts;
+	size_t window, part_count;
 };
 
 struct perf_server {
@@ -143,41 +155,73 @@ static void serve_leave(Weft__Perf__Perf_Service *service, const Weft__Perf__Cal
 
 static void run_free(struct run *run)
 {
-	for (unsigned i = 0; i < run->window; i++)
-		perf_run_give(run->server->node, run->pool, run->slots[i].memory);
+	for (size_t i = 0; run->parts && i < run->window * run->part_count; i++)
+		perf_run_give(run->server->node, run->pool, run->parts[i].memory);
+	free(run->parts);
+	free(run->bodies);
 	free(run);
+}
+
+/* Memory for every tensor that may be on the way.  -ENOMEM: ask run_free. */
+static int run_memory(struct run *run, const uint64_t *bytes)
+{
+	run->bodies = calloc(run->window, sizeof(run->bodies[0]));
+	run->parts = calloc(run->window * run->part_count, sizeof(run->parts[0]));
+	if (!run->bodies || !run->parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->window * run->part_count; i++) {
+		struct body *body = &run->bodies[i / run->part_count];
+		struct part *part = &run->parts[i];
+
+		body->run = run;
+		body->parts = part - i % run->part_count;
+		part->body = body;
+		part->bytes = bytes[i % run->part_count];
+		part->memory = perf_run_take(run->server->node, run->pool, part->bytes);
+		if (!part->memory)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static struct run *run_new(struct perf_server *server, const Weft__Perf__Run *request)
 {
-	struct run *run = calloc(1, sizeof(*run) + request->window * sizeof(run->slots[0]));
+	struct run *run = calloc(1, sizeof(*run));
 
 	if (!run)
 		return NULL;
 	run->server = server;
 	run->number = request->number;
-	run->bytes = request->bytes;
 	run->window = request->window;
+	run->part_count = request->n_bytes;
 	run->pool = request->pool;
 	run->check = request->check;
+	run->one_way = request->one_way;
 	run->path.size = sizeof(run->path);
-	for (unsigned i = 0; i < run->window; i++) {
-		run->slots[i].run = run;
-		run->slots[i].memory = perf_run_take(server->node, run->pool, run->bytes);
-		if (!run->slots[i].memory) {
-			run_free(run);
-			return NULL;
-		}
+	if (run_memory(run, request->bytes)) {
+		run_free(run);
+		return NULL;
 	}
 	return run;
 }
 
-/* Done with it?  Then answer who asked for the end, and forget the run. */
+static void run_cancel(struct run *run)
+{
+	run->pending++;
+	for (size_t i = 0; i < run->window * run->part_count; i++)
+		if (run->parts[i].op)
+			weft_cancel(run->parts[i].op);
+	run->pending--;
+}
+
+/* Has all come?  Then answer who asked for the end, and forget the run. */
 static void run_settle(struct run *run)
 {
 	Weft__Perf__RunReport report = WEFT__PERF__RUN_REPORT__INIT;
 	struct run **at = &run->server->runs;
 
+	if (run->ending && run->received >= run->sent)
+		run_cancel(run);
 	if (run->pending)
 		return;
 	while (*at != run)
@@ -195,29 +239,39 @@ static void run_settle(struct run *run)
 
 static void received(struct weft_op *op, void *arg);
 
-static int slot_post(struct slot *slot, struct weft_peer *peer)
+static int part_post(struct part *part, struct weft_peer *peer)
 {
-	struct run *run = slot->run;
+	struct run *run = part->body->run;
 	struct weft_recv_options options = {
 		.size = sizeof(options),
 		.op = {
 			.size = sizeof(options.op),
 			.timeout_ns = WEFT_FOREVER,
 			.done = received,
-			.arg = slot,
+			.arg = part,
 		},
 	};
-	struct weft_tensor into = perf_run_tensor(slot->memory, &slot->shape, run->bytes);
-	int err;
+	struct weft_tensor into = perf_run_tensor(part->memory, &part->shape, part->bytes);
+	int err = weft_recv(run->server->node, peer, run->number, PERF_KEY, strlen(PERF_KEY),
+			    &into, &options, &part->op);
 
-	slot->index = run->posted;
-	err = weft_recv(run->server->node, peer, run->number, PERF_KEY, strlen(PERF_KEY), &into,
-			&options, &slot->op);
-	if (err)
-		return err;
-	run->posted++;
-	run->pending++;
-	return 0;
+	if (!err)
+		run->pending++;
+	return err;
+}
+
+/* Post the receives of the next body into the room of @body. */
+static int body_post(struct body *body, struct weft_peer *peer)
+{
+	struct run *run = body->run;
+	int err = 0;
+
+	body->index = run->posted++;
+	body->wrong = 0;
+	body->left = run->part_count;
+	for (size_t i = 0; i < run->part_count && !err; i++)
+		err = part_post(&body->parts[i], peer);
+	return err;
 }
 
 static int acknowledge(struct run *run, struct weft_peer *peer, uint64_t index, uint64_t wrong)
@@ -229,6 +283,8 @@ static int acknowledge(struct run *run, struct weft_peer *peer, uint64_t index, 
 	int64_t shape;
 	int err;
 
+	if (run->one_way)
+		return 0;
 	options.op.size = sizeof(options.op);
 	tensor = perf_run_tensor(&ack, &shape, sizeof(ack));
 	err = weft_send(peer, run->number, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &tensor, &options,
@@ -238,29 +294,57 @@ static int acknowledge(struct run *run, struct weft_peer *peer, uint64_t index, 
 	return err;
 }
 
+/* All of a body is there. */
+static void body_received(struct body *body, struct weft_peer *peer)
+{
+	struct run *run = body->run;
+	uint64_t index = body->index, wrong = body->wrong;
+
+	run->received++;
+	/* First the receives, then the word that lets the caller send into them. */
+	if (((!run->ending || run->posted < run->sent) && body_post(body, peer)) ||
+	    acknowledge(run, peer, index, wrong))
+		tool_fail(run->server->command, "%s: %s", weft_peer_name(peer), weft_error());
+}
+
 static void received(struct weft_op *op, void *arg)
 {
-	struct slot *slot = arg;
-	struct run *run = slot->run;
-	struct weft_peer *peer;
-	uint64_t index = slot->index, wrong = 0;
+	struct part *part = arg;
+	struct body *body = part->body;
+	struct run *run = body->run;
+	bool last = false;
 
-	slot->op = NULL;
+	part->op = NULL;
 	if (weft_op_status(op) == WEFT_OK) {
-		peer = weft_op_peer(op);
-		run->received++;
-		weft_op_path(op, &run->path);
 		if (run->check)
-			wrong = pattern_wrong(slot->memory, run->bytes, run->number, index);
-		/* First the receive, then the word that lets the caller send into it. */
-		if ((!run->ending && slot_post(slot, peer)) ||
-		    acknowledge(run, peer, index, wrong))
-			tool_fail(run->server->command, "%s: %s", weft_peer_name(peer),
-				  weft_error());
+			body->wrong += pattern_wrong(part->memory, part->bytes, run->number,
+						     body->index * run->part_count +
+							     (size_t)(part - body->parts));
+		last = --body->left == 0;
 	}
+	/* Asking each of many messages for its path would be what is measured. */
+	if (last && (!run->one_way || run->ending))
+		weft_op_path(op, &run->path);
+	if (last)
+		body_received(body, weft_op_peer(op));
 	weft_op_free(op);
 	run->pending--;
 	run_settle(run);
+}
+
+static bool run_allowed(const Weft__Perf__Run *request)
+{
+	uint64_t bytes = 0;
+
+	if (request->n_bytes < 1 || request->n_bytes > PERF_PARTS_MAX || request->window < 1 ||
+	    request->window > PERF_WINDOW_MAX || request->n_bytes * request->window > PERF_OPS_MAX)
+		return false;
+	for (size_t i = 0; i < request->n_bytes; i++) {
+		if (request->bytes[i] > PERF_BYTES_MAX)
+			return false;
+		bytes += request->bytes[i];
+	}
+	return bytes * request->window <= PERF_MEMORY_MAX;
 }
 
 static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run *request,
@@ -271,9 +355,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	struct run *run = NULL;
 	int err = 0;
 
-	if (request->bytes > PERF_BYTES_MAX || request->window < 1 ||
-	    request->window > PERF_WINDOW_MAX ||
-	    request->bytes * request->window > PERF_MEMORY_MAX) {
+	if (!run_allowed(request)) {
 		weft_call_fail(call, WEFT_OUT_OF_RANGE, "the run is larger than this server allows");
 		return;
 	}
@@ -288,8 +370,8 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	server->run_count++;
 
 	run->pending++;
-	for (unsigned i = 0; i < run->window && !err; i++)
-		err = slot_post(&run->slots[i], weft_call_peer(call));
+	for (size_t i = 0; i < run->window && !err; i++)
+		err = body_post(&run->bodies[i], weft_call_peer(call));
 	if (err)
 		weft_call_fail(call, WEFT_INTERNAL, weft_error());
 	else
@@ -310,15 +392,21 @@ static void serve_end(Weft__Perf__Perf_Service *service, const Weft__Perf__RunEn
 		return;
 	}
 	run->ending = true;
+	run->sent = request->sent;
 	run->end = reply;
 	run->end_data = call;
-
-	run->pending++;
-	for (unsigned i = 0; i < run->window; i++)
-		if (run->slots[i].op)
-			weft_cancel(run->slots[i].op);
-	run->pending--;
 	run_settle(run);
+}
+
+static void serve_spent(Weft__Perf__Perf_Service *service, const Weft__Perf__Nothing *request,
+			Weft__Perf__Time_Closure reply, void *call)
+{
+	Weft__Perf__Time time = WEFT__PERF__TIME__INIT;
+
+	(void)service;
+	(void)request;
+	time.ns = tool_spent_ns();
+	reply(&time, call);
 }
 
 static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body *request,

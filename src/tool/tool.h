@@ -59,6 +59,9 @@ int tool_seconds(const char *text, uint64_t *ns);
 /* Nanoseconds of the clock that never goes back. */
 uint64_t tool_now_ns(void);
 
+/* Processor time that this process has spent. */
+uint64_t tool_spent_ns(void);
+
 /*
  * From here on SIGINT, SIGTERM and SIGHUP are noted, SIGPIPE is an error of write(), and
  * SIGUSR1 asks for a dump of the node.

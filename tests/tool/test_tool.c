@@ -413,9 +413,10 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"perf --time 0",
 		"perf --time soon",
 		"perf --count 0",
-		"perf --window 65",
+		"perf --window 1025",
+		"perf --test call --tensors 8,8",
+		"perf --tensors 1G,1G",
 		"perf --memory nosuch",
-		"perf 127.0.0.1:1 extra",
 	};
 	static struct process p;
 
@@ -499,6 +500,7 @@ static void a_ping_that_nobody_answers_fails(void **state)
 
 static void perf_validates_and_prints_json_over_every_provider(void **state)
 {
+	static const char *const tests[] = { "tensor", "call", "message" };
 	static struct process p;
 	unsigned found = 0;
 
@@ -509,13 +511,13 @@ static void perf_validates_and_prints_json_over_every_provider(void **state)
 		if (!is_here(providers[i]))
 			continue;
 		found++;
-		for (int call = 0; call < 2; call++) {
+		for (size_t k = 0; k < sizeof(tests) / sizeof(*tests); k++) {
 			const char *at;
 			unsigned validated = 0;
 
 			snprintf(line, sizeof(line),
 				 "perf --json --test %s --sizes 0,8,20000,1M --count 20 --provider %s",
-				 call ? "call" : "tensor", providers[i]);
+				 tests[k], providers[i]);
 			if (run(&p, NULL, line))
 				fail_msg("weft %s: %s", line, p.error);
 			assert_string_equal(p.error, "");
@@ -592,6 +594,34 @@ static void perf_measures_against_a_server_that_stays(void **state)
 	kill(serve.pid, SIGTERM);
 	assert_int_equal(finish(&serve), 0);
 	assert_string_equal(serve.error, "");
+}
+
+static void a_body_of_several_tensors_goes_to_every_server(void **state)
+{
+	static struct process serve[2], perf;
+	char line[256];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		start(&serve[i], "FI_PROVIDER=tcp", "serve");
+		first_line(&serve[i]);
+	}
+	snprintf(line, sizeof(line),
+		 "perf --json --tensors 8,1M,20000,0 --count 11 --window 3 %.*s %.*s",
+		 (int)strcspn(serve[0].text, "\n"), serve[0].text,
+		 (int)strcspn(serve[1].text, "\n"), serve[1].text);
+
+	assert_int_equal(run(&perf, "FI_PROVIDER=tcp", line), 0);
+	assert_json_lines(perf.text, 1);
+	assert_non_null(strstr(perf.text, "\"bytes\":1068584,\"tensors\":4,\"servers\":2,"
+					  "\"count\":11,"));
+	assert_non_null(strstr(perf.text, "\"validated\":true"));
+
+	for (int i = 0; i < 2; i++) {
+		kill(serve[i].pid, SIGTERM);
+		assert_int_equal(finish(&serve[i]), 0);
+		assert_string_equal(serve[i].error, "");
+	}
 }
 
 /* A measurement that goes on for half a minute, its second process, and both at work. */
@@ -695,6 +725,7 @@ int main(void)
 		cmocka_unit_test(perf_can_have_a_checksum_over_every_body),
 		cmocka_unit_test(what_was_not_compared_is_not_called_validated),
 		cmocka_unit_test(perf_measures_against_a_server_that_stays),
+		cmocka_unit_test(a_body_of_several_tensors_goes_to_every_server),
 		cmocka_unit_test(the_first_process_reports_the_death_of_the_second),
 		cmocka_unit_test(the_second_process_reports_the_death_of_the_first),
 		cmocka_unit_test(an_interrupt_ends_perf_and_its_second_process),
