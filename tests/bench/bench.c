@@ -96,6 +96,22 @@ void *bench_memory(size_t bytes)
 	return memset(memory, 1, room);
 }
 
+/* To the processor at @place among those that we may use, if there are so many. */
+static void pin(unsigned place)
+{
+	cpu_set_t all, one;
+
+	if (sched_getaffinity(0, sizeof(all), &all))
+		return;
+	for (unsigned i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all) && place-- == 0) {
+			CPU_ZERO(&one);
+			CPU_SET(i, &one);
+			sched_setaffinity(0, sizeof(one), &one);
+			return;
+		}
+}
+
 int bench_pair(int (*server)(int to, const struct bench_options *o),
 	       const struct bench_options *o, pid_t *pid)
 {
@@ -108,9 +124,11 @@ int bench_pair(int (*server)(int to, const struct bench_options *o),
 		bench_die("no second process");
 	if (*pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pin(1);
 		close(ends[0]);
 		exit(server(ends[1], o));
 	}
+	pin(0);
 	close(ends[1]);
 	return ends[0];
 }

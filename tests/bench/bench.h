@@ -41,7 +41,8 @@ void *bench_memory(size_t bytes);
 
 /*
  * Run @server in a second process that dies with this one, and return a
- * socket to it for setting up; @server gets the other end.
+ * socket to it for setting up; @server gets the other end.  Each process stays on a
+ * processor of its own, where there are two.
  */
 int bench_pair(int (*server)(int to, const struct bench_options *o),
 	       const struct bench_options *o, pid_t *pid);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One endpoint of plain libfabric, joined to one in the second process: notes
+ * of a fixed size, and one body that the peer may write.
+ *
+ *   -e msg  a connected endpoint (FI_EP_MSG)
+ *   -e rdm  a shared one (FI_EP_RDM)
+ *
+ * Both sides spin on one completion queue.  Shares no code with weft.
+ */
+#ifndef BENCH_FABRIC_H
+#define BENCH_FABRIC_H
+
+#include "tests/bench/bench.h"
+
+/*
+ * Open an endpoint and join it to the other side's, which does the same.  Notes
+ * have @note_bytes; the body has the options' bytes, and none if @body is 0.
+ */
+void fabric_open(int to, int server, const struct bench_options *o, size_t note_bytes, int body);
+void fabric_close(void);
+
+/* Our end of the body. */
+char *fabric_body(void);
+
+/* Write all of it to the peer's, and wait for the completion. */
+void fabric_write_body(void);
+
+/*
+ * Send a note that begins with @word: injected where the provider can, for that
+ * is the least it does; else with a wait for the completion.
+ */
+void fabric_send_note(char word);
+
+/* The first byte of the next note. */
+char fabric_hear_note(void);
+
+#endif

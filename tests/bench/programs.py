@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The programs that scripts/bench holds against each other: how each is built,
+started and read.  Every run returns what one measurement printed, as a dict."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+KIB, MIB = 1 << 10, 1 << 20
+
+# A run that takes longer than its seconds and this has failed.
+PATIENCE_S = 60
+
+
+class Missing(Exception):
+    """Something is not installed; the message says what to install."""
+
+
+class Failed(Exception):
+    """A run went wrong; the message has the command and what it said."""
+
+
+def need(program, package):
+    if not shutil.which(program):
+        raise Missing(f"no {program}: apt-get install {package}")
+
+
+def size_text(count):
+    for unit, letter in ((MIB, "M"), (KIB, "K")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit}{letter}"
+    return str(count)
+
+
+def endpoint_of(provider):
+    """Connected endpoints where weft uses them too."""
+    shared = provider in ("shm", "sockets") or "rxm" in provider
+    return "rdm" if shared else "msg"
+
+
+class Programs:
+    """Where everything is, and how long one measurement takes."""
+
+    def __init__(self, source, build, seconds):
+        self.source, self.build, self.seconds = source, build, seconds
+        self.peers = os.path.join(build, "tests", "bench", "peers")
+        self.processors = sorted(os.sched_getaffinity(0))
+        self.ready = set()
+
+    # Starting
+
+    def pinned(self, place):
+        """Processor @place of ours; both sides share one where there is no second."""
+        return ["taskset", "-c", str(self.processors[place % len(self.processors)])]
+
+    def run(self, command, env=None):
+        shown = shlex.join(command)
+        try:
+            done = subprocess.run(
+                command, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=self.seconds * 4 + PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{shown}: no end after {self.seconds * 4 + PATIENCE_S:.0f} s")
+        if done.returncode:
+            raise Failed(f"{shown}: status {done.returncode}: {done.stderr.strip()[-300:]}")
+        return done.stdout
+
+    def result(self, command, env=None):
+        lines = [x for x in self.run(command, env).splitlines() if x.startswith("{")]
+        if not lines:
+            raise Failed(f"{shlex.join(command)}: printed no result")
+        return json.loads(lines[-1])
+
+    def results(self, commands, env=None):
+        """Those of several programs that run at once."""
+        with concurrent.futures.ThreadPoolExecutor(len(commands)) as pool:
+            return list(pool.map(lambda c: self.result(c, env), commands))
+
+    @contextlib.contextmanager
+    def server(self, command, env=None):
+        """A server whose first line is its address; ended when we are done."""
+        process = subprocess.Popen(
+            command, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            address = process.stdout.readline().strip()
+            if not address:
+                raise Failed(f"{shlex.join(command)}: printed no address")
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+            process.stdout.close()
+
+    # weft and the plain references, all built by `make bench`
+
+    def perf(self, options, addresses):
+        """What measures as a user would, without the comparison of bytes."""
+        return [os.path.join(self.build, "weft"), "perf", "--json", "--no-validate",
+                # one half for latency, one for bandwidth
+                "--time", f"{2 * self.seconds:g}", *options, *addresses]
+
+    def weft(self, *options, provider, env=None):
+        env = {"WEFT_PROVIDER": provider, **(env or {})}
+        serve = self.pinned(1) + [os.path.join(self.build, "weft"), "serve"]
+        with self.server(serve, env) as address:
+            return self.result(self.pinned(0) + self.perf(options, [address]), env)
+
+    def weft_crowd(self, servers, workers, *options, provider):
+        """All workers at all servers at once, and the system places them."""
+        env = {"WEFT_PROVIDER": provider}
+        with contextlib.ExitStack() as stack:
+            serve = [os.path.join(self.build, "weft"), "serve"]
+            addresses = [stack.enter_context(self.server(serve, env)) for _ in range(servers)]
+            return self.results(workers * [self.perf(options, addresses)], env)
+
+    def ours(self, name, *options, seconds=None):
+        return self.result([os.path.join(self.build, "tests", "bench", name),
+                            "-t", f"{seconds or self.seconds:g}", *options])
+
+    def raw_rma(self, provider, count):
+        return self.ours("raw_rma", "-p", provider, "-e", endpoint_of(provider),
+                         "-s", size_text(count))
+
+    def raw_message(self, provider, count):
+        return self.ours("raw_message", "-p", provider, "-e", endpoint_of(provider),
+                         "-s", size_text(count), "-w", "16", seconds=2 * self.seconds)
+
+    def tcp_stream(self, count, window):
+        return self.ours("tcp_stream", "-s", size_text(count), "-w", str(window),
+                         seconds=2 * self.seconds)
+
+    def copy(self, how, count):
+        return self.ours("copy", "-e", how, "-s", size_text(count))
+
+    # Peers.  Each is built once, when it is first asked for.
+
+    def peer(self, name, build):
+        path = os.path.join(self.peers, name)
+        if name not in self.ready:
+            os.makedirs(self.peers, exist_ok=True)
+            build(path)
+            self.ready.add(name)
+        return path
+
+    def compile(self, command):
+        done = subprocess.run(command, cwd=self.peers, capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"{shlex.join(command)}: {done.stderr.strip()[-600:]}")
+
+    def flags(self, *modules):
+        done = subprocess.run(["pkg-config", "--cflags", "--libs", *modules],
+                              capture_output=True, text=True)
+        return done.stdout.split() if done.returncode == 0 else None
+
+    def sources(self, *names):
+        return [os.path.join(self.source, "tests", "bench", n) for n in names]
+
+    def build_c(self, path, compiler, libraries):
+        self.compile([compiler, "-O2", "-D_GNU_SOURCE", "-I", self.source, "-o", path,
+                      *self.sources(os.path.basename(path) + ".c", "bench.c"), *libraries])
+
+    def build_grpc(self, path):
+        packages = "libgrpc++-dev protobuf-compiler-grpc protobuf-compiler g++"
+        for program in ("g++", "protoc", "grpc_cpp_plugin"):
+            need(program, packages)
+        libraries = self.flags("grpc++", "protobuf")
+        if libraries is None:
+            raise Missing(f"no gRPC for C++: apt-get install {packages}")
+        source, = self.sources("grpc_peer.cc")
+        if os.path.exists(path) and os.path.getmtime(path) > os.path.getmtime(source):
+            return  # it takes ten seconds
+        self.compile(["protoc", "-I", os.path.dirname(source), "--cpp_out=.", "--grpc_out=.",
+                      "--plugin=protoc-gen-grpc=" + shutil.which("grpc_cpp_plugin"),
+                      "peer.proto"])
+        self.compile(["g++", "-O2", "-I.", "-o", path, source, "peer.pb.cc",
+                      "peer.grpc.pb.cc", *libraries])
+
+    def grpc_client(self, path, mode, sizes, window, addresses):
+        return [path, mode, "-s", ",".join(map(size_text, sizes)), "-t", f"{self.seconds:g}",
+                "-w", str(window), *addresses]
+
+    def grpc(self, mode, sizes, window=1):
+        path = self.peer("grpc_peer", self.build_grpc)
+        kind = mode if mode in ("async", "spin") else "sync"
+        with self.server(self.pinned(1) + [path, "serve", kind]) as address:
+            return self.result(self.pinned(0) +
+                               self.grpc_client(path, mode, sizes, window, [address]))
+
+    def grpc_crowd(self, servers, workers, sizes):
+        path = self.peer("grpc_peer", self.build_grpc)
+        with contextlib.ExitStack() as stack:
+            addresses = [stack.enter_context(self.server([path, "serve", "async"]))
+                         for _ in range(servers)]
+            return self.results(
+                workers * [self.grpc_client(path, "async", sizes, 1, addresses)])
+
+    def build_zmq(self, path):
+        libraries = self.flags("libzmq")
+        if libraries is None:
+            raise Missing("no ZeroMQ: apt-get install libzmq3-dev")
+        self.build_c(path, "cc", libraries)
+
+    def zmq(self, count):
+        return self.result([self.peer("zmq_peer", self.build_zmq), "-s", size_text(count),
+                            "-t", f"{self.seconds:g}"])
+
+    def build_mpi(self, path):
+        need("mpicc", "libopenmpi-dev openmpi-bin")
+        need("mpirun", "openmpi-bin")
+        self.build_c(path, "mpicc", [])
+
+    def mpi(self, transport, count, window=16):
+        path = self.peer("mpi_peer", self.build_mpi)
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return self.result([
+            "mpirun", *root, "--bind-to", "core", "-np", "2", "--mca", "pml", "ob1",
+            "--mca", "btl", "self," + transport, "--mca", "btl_tcp_if_include", "lo",
+            path, "-s", size_text(count), "-t", f"{2 * self.seconds:g}", "-w", str(window)])
+
+    def ucx(self, test, transports, count):
+        """ucx_perftest's @test; its MB are MiB.  It counts messages, not seconds."""
+        need("ucx_perftest", "ucx-utils")
+        rate = 5e9 if count >= 64 * KIB else 3e5 * count
+        iterations = max(8, int(self.seconds * rate / max(count, 1)))
+        env = {**os.environ, "UCX_TLS": transports + ",self", "UCX_WARN_UNUSED_ENV_VARS": "n",
+               "UCX_NET_DEVICES": "lo" if "tcp" in transports else "all"}
+        server = subprocess.Popen(self.pinned(1) + ["ucx_perftest"], env=env,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            command = self.pinned(0) + ["ucx_perftest", "127.0.0.1", "-t", test, "-s", str(count),
+                                        "-n", str(iterations), "-w", "8", "-f", "-v"]
+            subprocess.run(["sh", "-c", "for i in $(seq 50); do ss -Hltn sport = :13337 | "
+                            "grep -q . && exit; sleep 0.1; done"], check=False)
+            words = self.run(command, env).splitlines()[-1].split(",")
+        finally:
+            server.terminate()
+            server.wait()
+        if not re.fullmatch(r"[\d.]+", words[-1]):
+            raise Failed(f"{shlex.join(command)}: printed no result")
+        return {"latency_us": {"p50": float(words[1])}, "bytes_per_s": float(words[5]) * MIB,
+                "messages_per_s": float(words[7])}

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What scripts/bench compares: one row each, with the bar it is held to.
+
+A row measures one thing of weft's and the same thing of a reference, under the
+same discipline: as many bodies on the way, buffers used again, and a body
+counted when the receiver's word of it is there.
+"""
+
+import dataclasses
+import typing
+
+import models
+
+from programs import KIB, MIB, size_text
+
+
+@dataclasses.dataclass
+class Row:
+    group: str               # its number among the bars, or what it belongs to
+    name: str
+    provider: str
+    bytes: int
+    unit: str                # of both values
+    reference_name: str
+    weft: typing.Callable    # (programs) -> value
+    reference: typing.Callable
+    bar: float = None        # what the ratio should reach
+    more_is_better: bool = True
+
+    def ratio(self, weft, reference):
+        """Above 1 weft is better, whatever the unit."""
+        return weft / reference if self.more_is_better else reference / weft
+
+
+def rate(result):
+    return result["bytes_per_s"] / 1e6
+
+
+def count(result):
+    return result["messages_per_s"]
+
+
+def p50(result):
+    return result["latency_us"]["p50"]
+
+
+def each_count(result):
+    """Calls of a second of processor time, whoever's."""
+    return 1e6 / result["cpu_us"]
+
+
+def summed(results):
+    return sum(count(r) for r in results)
+
+
+def listed(sizes):
+    return ",".join(map(size_text, sizes))
+
+
+def tensors(provider, size, *options):
+    return lambda p: rate(p.weft("--sizes", size_text(size), *options, provider=provider))
+
+
+def raw_bodies():
+    """One buffer, one body on the way, the receiver's acknowledgement."""
+    bars = {("tcp", 1): .90, ("net", 1): .90, ("tcp;ofi_rxm", 1): .78,
+            ("tcp", 16): .95, ("net", 16): .95, ("tcp;ofi_rxm", 16): .90,
+            ("tcp", 64): .95, ("net", 64): .95, ("tcp;ofi_rxm", 64): .90,
+            ("shm", 1): .85, ("shm", 16): .85, ("shm", 64): .85}
+    for (provider, mib), bar in bars.items():
+        group = "3" if provider == "shm" else "2" if mib == 1 else "1"
+        yield Row(group, "tensor", provider, mib * MIB, "MB/s", "raw fi_write + ack",
+                  tensors(provider, mib * MIB, "--window", "1"),
+                  lambda p, provider=provider, mib=mib: rate(p.raw_rma(provider, mib * MIB)), bar)
+
+
+def calls(provider, value, *options, env=None):
+    return lambda p: value(p.weft("--test", "call", "--sizes", "0", *options,
+                                  provider=provider, env=env))
+
+
+def empty_calls():
+    for provider, bar in (("tcp", .80), ("net", .80), ("shm", .62)):
+        yield Row("5", "empty call", provider, 0, "us", "raw 8 B there and back",
+                  calls(provider, p50),
+                  lambda p, provider=provider: p50(p.raw_message(provider, 8)), bar, False)
+
+
+def grpc_calls():
+    sleeping = {"WEFT_SPIN": "0"}
+    for what, mode, env, bar in (
+            ("empty call, spinning", "unary", None, 10),
+            ("empty call, spinning", "spin", None, None),
+            ("empty call, sleeping", "unary", sleeping, 1.3)):
+        yield Row("6", what, "tcp", 0, "us", f"gRPC {mode}", calls("tcp", p50, env=env),
+                  lambda p, mode=mode: p50(p.grpc(mode, [0])), bar, False)
+        yield Row("6", what + ", processor", "tcp", 0, "us", f"gRPC {mode}",
+                  calls("tcp", lambda r: r["latency_us"]["cpu"], env=env),
+                  lambda p, mode=mode: p.grpc(mode, [0])["cpu_us"], None, False)
+    for what, value in (("calls, 64 in flight", count),
+                        ("the same per CPU second", each_count)):
+        yield Row("7", what, "tcp", 0, "1/s", "gRPC async",
+                  calls("tcp", value, "--window", "64"),
+                  lambda p, value=value: value(p.grpc("async", [0], 64)), 15)
+
+
+def messages():
+    def ours(p):
+        return count(p.weft("--test", "message", "--sizes", "8", "--window", "1024",
+                            provider="tcp"))
+    yield Row("8", "messages one way", "tcp", 8, "1/s", "ZeroMQ", ours,
+              lambda p: count(p.zmq(8)), 1)
+    yield Row("8", "messages one way", "tcp", 8, "1/s", "raw one by one", ours,
+              lambda p: count(p.raw_message("tcp", 8)), 10)
+
+
+def grpc_bodies():
+    for mib, mode, window, bar in ((1, "unary", 1, 5), (16, "stream", 0, 3.5), (64, "stream", 0, 8)):
+        yield Row("9", "tensor", "tcp", mib * MIB, "MB/s", f"gRPC {mode}",
+                  tensors("tcp", mib * MIB, *(["--window", "1"] if window else [])),
+                  lambda p, mib=mib, mode=mode: rate(p.grpc(mode, [mib * MIB])), bar)
+
+
+def hpc_bodies():
+    for group, provider, ucx, mpi in (("10", "tcp", "tcp", "tcp"),
+                                      ("11", "shm", "posix,cma", "vader")):
+        for mib in (1, 16, 64):
+            ours = tensors(provider, mib * MIB)
+            yield Row(group, "tensors", provider, mib * MIB, "MB/s", f"UCX {ucx} tag_bw", ours,
+                      lambda p, ucx=ucx, mib=mib: rate(p.ucx("tag_bw", ucx, mib * MIB)), .95)
+            yield Row(group, "tensors", provider, mib * MIB, "MB/s", f"Open MPI {mpi}", ours,
+                      lambda p, mpi=mpi, mib=mib: rate(p.mpi(mpi, mib * MIB)), .95)
+
+
+def parameter_server(group, scheme, bar):
+    sizes = models.PAYLOADS[scheme]
+    return Row(group, f"PS-Throughput {scheme}", "tcp", sum(sizes), "1/s", "gRPC, 2 and 3",
+               lambda p: summed(p.weft_crowd(2, 3, "--tensors", listed(sizes), "--window", "1",
+                                             provider="tcp")),
+               lambda p: summed(p.grpc_crowd(2, 3, sizes)), bar)
+
+
+def tf_grpc_bench():
+    """TF-gRPC-Bench's three tests (Biswas, Lu and Panda, BPOE 2018)."""
+    for scheme, sizes in models.PAYLOADS.items():
+        def ours(p, value, window, sizes=sizes):
+            return value(p.weft("--tensors", listed(sizes), "--window", str(window),
+                                provider="tcp"))
+        yield Row("tf", f"P2P-Latency {scheme}", "tcp", sum(sizes), "us", "gRPC unary",
+                  lambda p, ours=ours: ours(p, p50, 1),
+                  lambda p, sizes=sizes: p50(p.grpc("unary", sizes)), None, False)
+        yield Row("tf", f"P2P-Bandwidth {scheme}", "tcp", sum(sizes), "MB/s", "gRPC async",
+                  lambda p, ours=ours: ours(p, rate, 2),
+                  lambda p, sizes=sizes: rate(p.grpc("async", sizes, 2)))
+        if scheme != "Uniform":
+            yield parameter_server("tf", scheme, None)
+
+
+def model_traces():
+    for name, sizes in models.MODELS.items():
+        yield Row("models", name, "tcp", sum(sizes), "MB/s", "gRPC unary",
+                  lambda p, sizes=sizes: rate(p.weft("--tensors", listed(sizes), "--window", "1",
+                                                     provider="tcp")),
+                  lambda p, sizes=sizes: rate(p.grpc("unary", sizes)))
+
+
+def bars():
+    """The rows that have bars, and what belongs to them."""
+    for part in (raw_bodies, empty_calls, grpc_calls, messages, grpc_bodies, hpc_bodies):
+        yield from part()
+    yield parameter_server("12", "Uniform", 4.1)
+
+
+def all_rows():
+    yield from bars()
+    yield from tf_grpc_bench()
+    yield from model_traces()
