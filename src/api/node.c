@@ -71,6 +71,7 @@ void wf_node_run(struct weft_node *node, struct wf_task *task)
 	}
 	wf_worker_tick(&node->worker);
 	task->run(task);
+	wf_worker_flush(&node->worker);
 }
 
 /* One turn of a manual node's loop, or a wait for it. */

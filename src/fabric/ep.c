@@ -101,6 +101,7 @@ static void close_fid(struct wf_ep *ep)
 
 static void enlist(struct wf_ep *ep)
 {
+	ep->rail->connecting += !ep->up;
 	wf_list_append(&ep->rail->eps, &ep->node);
 }
 
@@ -351,6 +352,7 @@ void wf_ep_close(struct wf_ep *ep)
 	if (!ep)
 		return;
 	ep->dead = true; /* no more CLOSED */
+	ep->rail->connecting -= !ep->up;
 	while ((node = wf_list_first(&ep->posts)))
 		wf_post_give(ep->rail, WF_CONTAINER(node, struct wf_post, node));
 	if (ep->rail->caps.connected)

@@ -61,6 +61,7 @@ static void happened(struct wf_rail *rail, uint32_t kind, const struct fi_eq_cm_
 		wf_ep_die(ep, 0);
 	} else if (kind == FI_CONNECTED && !ep->up) {
 		ep->up = true;
+		rail->connecting--;
 		wf_post_tell(rail, &ep->connected);
 	}
 }

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Every 16th poll looks for connection events even while messages keep coming. */
-#define EQ_POLLS 16
+/* A look at the event queue costs a system call: only so often while no connection is under way. */
+#define EQ_NS (50 * WF_NS_PER_US)
 
 #define EQ_ENTRIES 256
 
@@ -505,32 +505,61 @@ const char *wf_rail_files(const struct wf_rail *rail)
 	return rail->files;
 }
 
-/* Make progress on everything; is there anything to tell? */
+/* Make progress on all messages; is there anything to tell? */
 static bool progress(struct wf_rail *rail)
 {
 	if (!wf_list_empty(&rail->slots.refused))
 		wf_slots_retry(rail);
 	WF_LIST_EACH(node, &rail->cqs)
 		wf_cq_read(rail, WF_CONTAINER(node, struct wf_cq, node));
-	if (rail->eq && (wf_list_empty(&rail->notices) || !(++rail->polls % EQ_POLLS)))
+	return !wf_list_empty(&rail->notices);
+}
+
+/* The same for connections, now. */
+static bool progress_connections(struct wf_rail *rail)
+{
+	if (rail->eq)
 		wf_eq_read(rail);
 	return !wf_list_empty(&rail->notices);
 }
 
+static bool must_look(struct wf_rail *rail)
+{
+	uint64_t now;
+
+	if (!rail->eq)
+		return false;
+	now = wf_clock_now();
+	if (!rail->connecting && now < rail->look_ns + EQ_NS)
+		return false;
+	rail->look_ns = now;
+	return true;
+}
+
+bool wf_rail_next(struct wf_rail *rail, struct wf_event *event)
+{
+	struct wf_list *node = wf_list_pop(&rail->notices);
+	struct wf_rail_notice *notice;
+
+	if (!node)
+		return false;
+	notice = WF_CONTAINER(node, struct wf_rail_notice, node);
+	*event = notice->event;
+	if (event->kind == WF_EVENT_SENT || event->kind == WF_EVENT_READ)
+		wf_post_give(rail, WF_CONTAINER(notice, struct wf_post, notice));
+	return true;
+}
+
 int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
 {
-	int n;
+	int n = 0;
 
 	free_closed(rail);
 	progress(rail);
-	for (n = 0; n < max && !wf_list_empty(&rail->notices); n++) {
-		struct wf_list *node = wf_list_pop(&rail->notices);
-		struct wf_rail_notice *notice = WF_CONTAINER(node, struct wf_rail_notice, node);
-
-		events[n] = notice->event;
-		if (notice->event.kind == WF_EVENT_SENT || notice->event.kind == WF_EVENT_READ)
-			wf_post_give(rail, WF_CONTAINER(notice, struct wf_post, notice));
-	}
+	if (must_look(rail))
+		progress_connections(rail);
+	while (n < max && wf_rail_next(rail, &events[n]))
+		n++;
 	return n;
 }
 
@@ -548,8 +577,9 @@ int wf_rail_arm(struct wf_rail *rail)
 {
 	wf_wait_consume(rail);
 	/* Twice: what the first one took in may have let more come. */
-	if (progress(rail) || progress(rail))
-		return -EAGAIN;
+	for (int i = 0; i < 2; i++)
+		if (progress(rail) || progress_connections(rail))
+			return -EAGAIN;
 	return wf_wait_try(rail);
 }
 

@@ -90,6 +90,9 @@ struct wf_event {
  */
 int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max);
 
+/* One more event of those that the last poll found, without another look at the provider. */
+bool wf_rail_next(struct wf_rail *rail, struct wf_event *event);
+
 /* Post @slot again.  Each RECEIVED is given back exactly once. */
 void wf_rail_give(struct wf_rail *rail, uint32_t slot);
 

@@ -268,6 +268,7 @@ static int send_data(struct wf_link *link)
 	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
 	fill(link, &pack, &finished);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
+	link->packs = pack.record_count > 1;
 	wf_list_append(&link->frames, &f->node);
 	rc = post_frame(link, f);
 	expect(link);

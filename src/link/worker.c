@@ -154,15 +154,19 @@ static int handle(struct wf_worker *w, struct wf_worker_rail *on, const struct w
 
 /*
  * What an event leads to may close an endpoint that a later one of the same
- * batch names, so they are taken one by one.
+ * batch names, so they are taken one by one.  The provider is asked once: what
+ * comes meanwhile waits for the next turn, and what goes out need not.
  */
 static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
 {
 	struct wf_event ev;
 	int count = 0;
 
-	while (count < EVENTS_MAX && wf_rail_poll(on->rail, &ev, 1) == 1)
+	if (!wf_rail_poll(on->rail, &ev, 1))
+		return 0;
+	do
 		count += handle(w, on, &ev);
+	while (count < EVENTS_MAX && wf_rail_next(on->rail, &ev));
 	return count;
 }
 
@@ -594,6 +598,22 @@ static void run_dirty(struct wf_worker *w)
 		wf_flow_run(WF_CONTAINER(node, struct wf_link, dirty_node));
 }
 
+void wf_worker_flush(struct wf_worker *w)
+{
+	struct wf_list now, *node;
+
+	wf_list_init(&now);
+	wf_list_splice(&now, &w->dirty);
+	while ((node = wf_list_pop(&now))) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
+
+		if (link->packs)
+			wf_flow_mark(link);
+		else
+			wf_flow_run(link);
+	}
+}
+
 /*
  * Have we been stopped, or kept from the loop, for so long that peers may have
  * given us up?  What they offered before is theirs again then; where reads ask
@@ -638,6 +658,9 @@ int wf_worker_poll(struct wf_worker *w)
 	wf_pool_run(&w->pool);
 	run_dirty(w);
 	count += run_notices(w);
+	/* What callbacks have begun leaves in the same turn. */
+	count += run_inbox(w);
+	run_dirty(w);
 	if (count)
 		w->busy_ns = w->now_ns;
 	return count;

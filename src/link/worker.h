@@ -158,6 +158,12 @@ void wf_worker_tick(struct wf_worker *w);
 int wf_worker_poll(struct wf_worker *w);
 
 /*
+ * Send what tasks that were run outside a turn have posted, but where the last
+ * frame had more than one record: there the next turn packs.  Threads: owner.
+ */
+void wf_worker_flush(struct wf_worker *w);
+
+/*
  * Before sleeping: 0 and *@until_ns when nothing is left to do and every
  * waker is armed; -EAGAIN: call wf_worker_poll.  Threads: owner.
  */

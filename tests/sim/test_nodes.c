@@ -246,6 +246,46 @@ static void closing_ends_what_is_pending(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static void burst(struct wf_flight *f, uint64_t step, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		wf_flight_send(&f[step + i], 0, 1, step + i, source, SMALL, 0);
+}
+
+/* Posted outside the loop: alone it leaves at once, in bursts with the next turn, in one frame. */
+static void an_idle_link_sends_at_once_and_a_busy_one_packs(void **state)
+{
+	struct wf_flight f[22];
+	uint64_t before;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_world_fill(source, SMALL, SMALL);
+	for (unsigned i = 0; i < 11; i++)
+		wf_flight_receive(&f[11 + i], 1, 0, i, target, SMALL, 0);
+
+	before = wf_world_count(0).frames_sent;
+	burst(f, 0, 1);
+	assert_int_equal(wf_world_count(0).frames_sent, before + 1);
+	wf_world_pass(1 * MS);
+
+	/* The first of a burst is not known to be one yet. */
+	before = wf_world_count(0).frames_sent;
+	burst(f, 1, 5);
+	wf_world_pass(1 * MS);
+	assert_int_equal(wf_world_count(0).frames_sent, before + 2);
+	before = wf_world_count(0).frames_sent;
+	burst(f, 6, 5);
+	assert_int_equal(wf_world_count(0).frames_sent, before);
+	wf_world_pass(1 * MS);
+	assert_int_equal(wf_world_count(0).frames_sent, before + 1);
+
+	wf_flight_land(f, WF_COUNT(f), S);
+	wf_flight_free(f, WF_COUNT(f));
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +295,7 @@ int main(void)
 		cmocka_unit_test(whatever_memory_registration_the_rail_demands),
 		cmocka_unit_test(a_send_may_come_long_before_its_receive),
 		cmocka_unit_test(waiting_drives_all_nodes),
+		cmocka_unit_test(an_idle_link_sends_at_once_and_a_busy_one_packs),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
 		cmocka_unit_test(whoever_closes_says_goodbye),

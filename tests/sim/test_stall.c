@@ -186,7 +186,7 @@ static void a_send_without_credit_says_so(void **state)
 	for (unsigned i = 0; i < WF_COUNT(f); i++)
 		wf_flight_send(&f[i], 0, 1, i, source, 3000, 0);
 	wf_world_pass(1500 * MS);
-	check_lines("and 19 more operations", 1, false);
+	check_lines("and 21 more operations", 1, false);
 	check_lines("not all of it has left yet (link 1 to n1: up on efa", 16, false);
 	check_lines(" records wait and it has granted no credit for 1.", 16, false);
 	check_lines("it has not confirmed 2 frames, the first for ", 16, false);
