@@ -387,6 +387,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 
 	memset(w, 0, sizeof(*w));
 	w->options = *config->options;
+	w->spin = wf_spin(w->options.spin_ns);
 	w->log = config->log;
 	w->manual = config->manual;
 	w->sink = config->sink;
@@ -701,12 +702,20 @@ awake:
 
 static void sleep_until(struct wf_worker *w, uint64_t until_ns)
 {
-	uint64_t now = wf_clock_now();
-	int ms = until_ns > now ? (int)((until_ns - now + WF_NS_PER_MS - 1) / WF_NS_PER_MS) : 0;
+	uint64_t began_ns = wf_clock_now();
+	int ms = until_ns > began_ns ?
+			 (int)((until_ns - began_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS) :
+			 0;
 	struct epoll_event ev;
-
 	/* Only to sleep: woken() looks again and takes what is there. */
-	epoll_wait(w->epoll_fd, &ev, 1, ms);
+	bool woken = epoll_wait(w->epoll_fd, &ev, 1, ms) > 0;
+
+	wf_worker_tick(w);
+	if (!woken)
+		return;
+	wf_spin_slept(&w->spin, w->now_ns - began_ns);
+	/* Also if it is no more than some bytes of a long read: the next ones are near. */
+	w->busy_ns = w->now_ns;
 }
 
 int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
@@ -719,7 +728,7 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 		count = wf_worker_poll(w);
 		if (count || w->forked || w->now_ns >= until_ns)
 			return count;
-		if (w->now_ns - w->busy_ns < w->options.spin_ns) {
+		if (w->now_ns - w->busy_ns < w->spin.limit_ns) {
 			/* The peer may be waiting for this very core. */
 			if (w->now_ns >= yield_ns) {
 				sched_yield();
@@ -730,7 +739,6 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 		if (wf_worker_arm(w, &sleep_ns))
 			continue;
 		sleep_until(w, WF_MIN(sleep_ns, until_ns));
-		wf_worker_tick(w);
 		wf_worker_woken(w);
 	}
 }

@@ -14,6 +14,7 @@
 #include "link/door.h"
 #include "link/doorbell.h"
 #include "link/host.h"
+#include "link/spin.h"
 #include "memory/pool.h"
 #include "util/inbox.h"
 #include "util/list.h"
@@ -116,6 +117,7 @@ struct wf_worker {
 	uint64_t now_ns;       /* of this turn */
 	uint64_t turn_ns;      /* the last look at the clock: a long time ago means that we stood still */
 	uint64_t busy_ns;      /* when something last happened */
+	struct wf_spin spin;
 	uint64_t look_ns;      /* when door and descriptors were last looked at */
 
 	struct wf_inbox inbox;
