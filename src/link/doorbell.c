@@ -2,52 +2,17 @@
 #include "link/doorbell.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/sealed.h"
+
 struct wf_doorbell {
+	struct wf_sealed shared; /* one page that nobody else can write to or cut short */
 	struct wf_doorbell_page *page;
-	int bell_fd, page_fd;
+	int bell_fd;
 };
-
-/* One page that nobody else can write to or cut short. */
-static int open_page(struct wf_doorbell *b)
-{
-	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-	void *page;
-	int fd = memfd_create("weft-doorbell", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, WF_DOORBELL_PAGE_BYTES)) {
-		err = -errno;
-		goto close_fd;
-	}
-	page = mmap(NULL, WF_DOORBELL_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED) {
-		err = -errno;
-		goto close_fd;
-	}
-	/* After our own map, which future-write leaves alone. */
-	if (fcntl(fd, F_ADD_SEALS, seals)) {
-		err = -errno;
-		goto unmap_page;
-	}
-
-	b->page = page;
-	b->page_fd = fd;
-	return 0;
-
-unmap_page:
-	(void)munmap(page, WF_DOORBELL_PAGE_BYTES);
-close_fd:
-	(void)close(fd);
-	return err;
-}
 
 int wf_doorbell_open(struct wf_doorbell **bell, struct wf_error *e)
 {
@@ -62,11 +27,12 @@ int wf_doorbell_open(struct wf_doorbell **bell, struct wf_error *e)
 				   wf_error_name(-errno));
 		goto free_bell;
 	}
-	err = open_page(b);
+	err = wf_sealed_open(&b->shared, "weft-doorbell", WF_DOORBELL_PAGE_BYTES);
 	if (err) {
 		(void)wf_error_set(e, err, "doorbell: no shared page: %s", wf_error_name(err));
 		goto close_bell;
 	}
+	b->page = b->shared.base;
 
 	*bell = b;
 	return 0;
@@ -82,8 +48,7 @@ void wf_doorbell_close(struct wf_doorbell *bell)
 {
 	if (!bell)
 		return;
-	(void)munmap(bell->page, WF_DOORBELL_PAGE_BYTES);
-	(void)close(bell->page_fd);
+	wf_sealed_close(&bell->shared);
 	(void)close(bell->bell_fd);
 	free(bell);
 }
@@ -91,7 +56,7 @@ void wf_doorbell_close(struct wf_doorbell *bell)
 void wf_doorbell_describe(const struct wf_doorbell *bell, struct wf_greet_host *facts)
 {
 	facts->bell_fd = bell->bell_fd;
-	facts->page_fd = bell->page_fd;
+	facts->page_fd = bell->shared.fd;
 }
 
 int wf_doorbell_fd(const struct wf_doorbell *bell)
@@ -117,6 +82,6 @@ void wf_doorbell_wake(struct wf_doorbell *bell)
 
 void wf_doorbell_forked(struct wf_doorbell *bell)
 {
-	(void)close(bell->page_fd);
+	wf_sealed_forked(&bell->shared);
 	(void)close(bell->bell_fd);
 }

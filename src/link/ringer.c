@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "memory/sealed.h"
+
 struct wf_ringer {
+	struct wf_sealed shared;
 	const struct wf_doorbell_page *page;
 	int bell_fd;
 };
@@ -31,16 +32,6 @@ static bool is_bell(int fd)
 	       flags >= 0 && (flags & O_NONBLOCK);
 }
 
-/* Is @fd memory that stays as long as it is, so that reading it can't crash us? */
-static bool is_page(int fd)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(fd, &st) &&
-	       st.st_size >= WF_DOORBELL_PAGE_BYTES;
-}
-
 /* Our copy of the peer's descriptor, or a negative code. */
 static int take_fd(int pid_fd, int theirs)
 {
@@ -51,24 +42,16 @@ static int take_fd(int pid_fd, int theirs)
 	return errno == EBADF ? -EBADMSG : -errno;
 }
 
-static int take_page(int pid_fd, int theirs, const struct wf_doorbell_page **page)
+static int take_page(int pid_fd, int theirs, struct wf_ringer *r)
 {
-	void *at = MAP_FAILED;
-	int fd = take_fd(pid_fd, theirs), err = 0;
+	int fd = take_fd(pid_fd, theirs), err;
 
 	if (fd < 0)
 		return fd;
-	if (!is_page(fd))
-		err = -EBADMSG;
-	else
-		at = mmap(NULL, WF_DOORBELL_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-	if (!err && at == MAP_FAILED)
-		err = -errno;
-	(void)close(fd);
-	if (err)
-		return err;
-	*page = at;
-	return 0;
+	err = wf_sealed_map(&r->shared, fd, WF_DOORBELL_PAGE_BYTES);
+	if (!err)
+		r->page = r->shared.base;
+	return err;
 }
 
 static int take_both(int pid_fd, const struct wf_greet_host *theirs, struct wf_ringer *r)
@@ -78,7 +61,7 @@ static int take_both(int pid_fd, const struct wf_greet_host *theirs, struct wf_r
 	r->bell_fd = take_fd(pid_fd, theirs->bell_fd);
 	if (r->bell_fd < 0)
 		return r->bell_fd;
-	err = is_bell(r->bell_fd) ? take_page(pid_fd, theirs->page_fd, &r->page) : -EBADMSG;
+	err = is_bell(r->bell_fd) ? take_page(pid_fd, theirs->page_fd, r) : -EBADMSG;
 	if (err)
 		(void)close(r->bell_fd);
 	return err;
@@ -118,7 +101,7 @@ void wf_ringer_close(struct wf_ringer *ringer)
 {
 	if (!ringer)
 		return;
-	(void)munmap((void *)(uintptr_t)ringer->page, WF_DOORBELL_PAGE_BYTES);
+	wf_sealed_close(&ringer->shared);
 	(void)close(ringer->bell_fd);
 	free(ringer);
 }

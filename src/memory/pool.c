@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/fork.h"
+
 #define CHUNK_BYTES_MIN ((size_t)256) /* below this the lists cost more than they save */
 #define CHUNK_BYTES_MAX MIB           /* above this sharing a slab saves nothing */
 #define SLAB_BYTES (2 * MIB)          /* one huge page */
@@ -16,9 +18,11 @@
 struct wf_slab {
 	struct wf_list node; /* in partial or idle */
 	struct wf_region region;
+	struct wf_sealed file; /* base NULL: memory of our own */
 	size_t chunk_bytes;
 	uint32_t chunk_count, free_count;
-	uint32_t free[]; /* indexes, a stack */
+	uint32_t *shares; /* of each chunk; 0: it is free */
+	uint32_t free[];  /* indexes, a stack; then the shares */
 };
 
 static unsigned class_of(size_t bytes)
@@ -45,9 +49,18 @@ int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes)
 	return -pthread_mutex_init(&pool->lock, NULL);
 }
 
+void wf_pool_open_to_others(struct wf_pool *pool, size_t files_max, _Atomic uint64_t *retired)
+{
+	pool->files_max = files_max;
+	pool->retired = retired;
+}
+
 static void free_slab(struct wf_slab *slab)
 {
-	munmap(slab->region.base, slab->region.bytes);
+	if (slab->file.base)
+		wf_sealed_close(&slab->file);
+	else
+		munmap(slab->region.base, slab->region.bytes);
 	free(slab);
 }
 
@@ -89,10 +102,16 @@ static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
 {
 	size_t i = search(pool, slab->region.base);
 
+	wf_fork_hold();
 	memmove(&pool->slabs[i], &pool->slabs[i + 1],
 		(--pool->slab_count - i) * sizeof(*pool->slabs));
+	wf_fork_let();
 	pool->slab_bytes -= slab->region.bytes;
 	wf_list_remove(&slab->node);
+	if (slab->file.base)
+		pool->file_count--;
+	if (slab->file.base && pool->retired)
+		atomic_fetch_add(pool->retired, 1);
 	free_slab(slab);
 }
 
@@ -111,48 +130,86 @@ static void trim(struct wf_pool *pool, size_t bytes)
 	}
 }
 
+/* Memory for @slab: such as others can look at, if that is wanted and to be had. */
+static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
+{
+	void *base;
+
+	slab->file = (struct wf_sealed){ .fd = -1 };
+	if (pool->file_count < pool->files_max &&
+	    !wf_sealed_open(&slab->file, "weft-pool", bytes)) {
+		pool->file_count++;
+		wf_region_init(&slab->region, slab->file.base, bytes);
+		return 0;
+	}
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return -ENOMEM;
+	wf_region_init(&slab->region, base, bytes);
+	return 0;
+}
+
+/* Room for one more in the list of slabs. */
+static int make_place(struct wf_pool *pool)
+{
+	size_t size = pool->slab_size ? 2 * pool->slab_size : 16;
+	struct wf_slab **more;
+
+	if (pool->slab_count < pool->slab_size)
+		return 0;
+	wf_fork_hold();
+	more = realloc(pool->slabs, size * sizeof(*more));
+	if (more) {
+		pool->slabs = more;
+		pool->slab_size = size;
+	}
+	wf_fork_let();
+	return more ? 0 : -ENOMEM;
+}
+
+static void insert_slab(struct wf_pool *pool, struct wf_slab *slab)
+{
+	size_t at = search(pool, slab->region.base);
+
+	wf_fork_hold();
+	memmove(&pool->slabs[at + 1], &pool->slabs[at],
+		(pool->slab_count++ - at) * sizeof(*pool->slabs));
+	pool->slabs[at] = slab;
+	wf_fork_let();
+	pool->slab_bytes += slab->region.bytes;
+}
+
 static int grow(struct wf_pool *pool, size_t chunk_bytes, size_t slab_bytes,
 		struct wf_slab **slab)
 {
 	uint32_t count = (uint32_t)(slab_bytes / chunk_bytes);
-	struct wf_slab *fresh, **more;
-	size_t at;
-	void *base;
+	struct wf_slab *fresh;
+	int err;
 
 	if (slab_bytes > pool->budget_bytes)
 		return -ENOBUFS;
 	trim(pool, slab_bytes);
 	if (pool->slab_bytes + slab_bytes > pool->budget_bytes)
 		return -EAGAIN;
-	if (pool->slab_count == pool->slab_size) {
-		size_t size = pool->slab_size ? 2 * pool->slab_size : 16;
-
-		more = realloc(pool->slabs, size * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		pool->slabs = more;
-		pool->slab_size = size;
-	}
-	fresh = malloc(sizeof(*fresh) + count * sizeof(fresh->free[0]));
+	err = make_place(pool);
+	if (err)
+		return err;
+	fresh = calloc(1, sizeof(*fresh) + 2 * count * sizeof(fresh->free[0]));
 	if (!fresh)
 		return -ENOMEM;
-	base = mmap(NULL, slab_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (base == MAP_FAILED) {
+	err = map_slab(pool, fresh, slab_bytes);
+	if (err) {
 		free(fresh);
-		return -ENOMEM;
+		return err;
 	}
 	wf_list_init(&fresh->node);
-	wf_region_init(&fresh->region, base, slab_bytes);
 	fresh->chunk_bytes = chunk_bytes;
 	fresh->chunk_count = count;
 	fresh->free_count = count;
+	fresh->shares = fresh->free + count;
 	for (uint32_t i = 0; i < count; i++)
 		fresh->free[i] = count - 1 - i;
-	at = search(pool, base);
-	memmove(&pool->slabs[at + 1], &pool->slabs[at],
-		(pool->slab_count++ - at) * sizeof(*pool->slabs));
-	pool->slabs[at] = fresh;
-	pool->slab_bytes += slab_bytes;
+	insert_slab(pool, fresh);
 	*slab = fresh;
 	return 0;
 }
@@ -163,6 +220,7 @@ static void *pop_chunk(struct wf_pool *pool, struct wf_slab *slab)
 
 	if (!slab->free_count)
 		wf_list_remove(&slab->node);
+	slab->shares[index] = 1;
 	pool->used_bytes += slab->chunk_bytes;
 	return (char *)slab->region.base + index * slab->chunk_bytes;
 }
@@ -236,30 +294,86 @@ int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk)
 	return err;
 }
 
-int wf_pool_give(struct wf_pool *pool, void *chunk)
+/* Chunk @index has no user any more. */
+static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
 {
-	struct wf_slab *slab;
-	int err = -EINVAL;
-	size_t offset;
-
-	if (!chunk)
-		return 0;
-	pthread_mutex_lock(&pool->lock);
-	slab = find_slab(pool, chunk);
-	if (!slab)
-		goto unlock;
-	offset = (size_t)((char *)chunk - (char *)slab->region.base);
-	if (offset % slab->chunk_bytes || slab->free_count == slab->chunk_count)
-		goto unlock;
-	slab->free[slab->free_count++] = (uint32_t)(offset / slab->chunk_bytes);
+	slab->free[slab->free_count++] = index;
 	pool->used_bytes -= slab->chunk_bytes;
 	if (is_large(slab))
 		wf_list_append(&pool->idle, &slab->node);
 	else if (slab->free_count == 1)
 		wf_list_append(&pool->partial[class_of(slab->chunk_bytes)], &slab->node);
 	pool->freed = true;
-	err = 0;
-unlock:
+}
+
+/* The slab and index of the taken chunk at whose @offset @at is.  NULL: there is none. */
+static struct wf_slab *find_chunk(const struct wf_pool *pool, const void *at, uint32_t *index,
+				  size_t *offset)
+{
+	struct wf_slab *slab = find_slab(pool, at);
+	size_t from;
+
+	if (!slab)
+		return NULL;
+	from = (size_t)((const char *)at - (const char *)slab->region.base);
+	*index = (uint32_t)(from / slab->chunk_bytes);
+	*offset = from % slab->chunk_bytes;
+	return *index < slab->chunk_count && slab->shares[*index] ? slab : NULL;
+}
+
+int wf_pool_give(struct wf_pool *pool, void *chunk)
+{
+	struct wf_slab *slab;
+	uint32_t index;
+	int err = -EINVAL;
+	size_t offset;
+
+	if (!chunk)
+		return 0;
+	pthread_mutex_lock(&pool->lock);
+	slab = find_chunk(pool, chunk, &index, &offset);
+	if (slab && !offset) {
+		if (!--slab->shares[index])
+			push_chunk(pool, slab, index);
+		err = 0;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+int wf_pool_share(struct wf_pool *pool, const void *at, size_t count, void **chunk)
+{
+	struct wf_slab *slab;
+	uint32_t index;
+	int err = -EINVAL;
+	size_t offset;
+
+	pthread_mutex_lock(&pool->lock);
+	slab = find_chunk(pool, at, &index, &offset);
+	if (slab && count <= slab->chunk_bytes - offset) {
+		slab->shares[index]++;
+		*chunk = (char *)slab->region.base + index * slab->chunk_bytes;
+		err = 0;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
+
+int wf_pool_find(struct wf_pool *pool, const void *at, struct wf_pool_place *place)
+{
+	const struct wf_slab *slab;
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&pool->lock);
+	slab = find_slab(pool, at);
+	if (slab && slab->file.base) {
+		*place = (struct wf_pool_place){
+			.fd = slab->file.fd,
+			.number = slab->file.number,
+			.offset = (uint64_t)((const char *)at - (const char *)slab->region.base),
+		};
+		err = 0;
+	}
 	pthread_mutex_unlock(&pool->lock);
 	return err;
 }
@@ -350,4 +464,10 @@ void wf_pool_run(struct wf_pool *pool)
 
 		waiter->retry(waiter);
 	}
+}
+
+void wf_pool_forked(struct wf_pool *pool)
+{
+	for (size_t i = 0; i < pool->slab_count; i++)
+		wf_sealed_forked(&pool->slabs[i]->file);
 }

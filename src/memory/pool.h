@@ -7,6 +7,11 @@
  * of two); a larger one has a slab of its own, which is kept for the next of
  * about its size.  The budget counts slabs, used or idle.
  *
+ * A chunk may have several users: each share of it is given back by itself.
+ *
+ * Where others of this host may look at chunks, slabs are sealed memory, as far
+ * as there are descriptors for that.
+ *
  * Nobody is overcommitted: at the limit wf_pool_take says -EAGAIN and a waiter
  * is told when it is worth asking again.
  *
@@ -19,6 +24,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "memory/region.h"
+#include "memory/sealed.h"
 #include "util/list.h"
 
 struct wf_slab;
@@ -33,12 +39,21 @@ struct wf_pool {
 	struct wf_list idle;    /* slabs of large chunks that nobody uses */
 	struct wf_list waiters;
 	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
+	size_t file_count, files_max; /* slabs that are sealed memory */
+	_Atomic uint64_t *retired; /* counts those that are gone, where others see it; NULL: nobody looks */
 };
 
 int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes);
 
 /* Every chunk is gone after this, taken or not; registrations were closed before. */
 void wf_pool_fini(struct wf_pool *pool);
+
+/*
+ * From now on others may look at chunks: slabs are sealed memory, @files_max of them, and
+ * @retired, borrowed until the pool's end or a call with NULL, counts those that are gone.
+ * Threads: setup.
+ */
+void wf_pool_open_to_others(struct wf_pool *pool, size_t files_max, _Atomic uint64_t *retired);
 
 /*
  * A chunk of at least @bytes, aligned to 64.  -EAGAIN: the budget is spent.
@@ -49,8 +64,21 @@ int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk);
 /* Could it ever have a chunk of @bytes?  Threads: any. */
 bool wf_pool_fits(const struct wf_pool *pool, size_t bytes);
 
-/* Accepts NULL.  -EINVAL: no chunk of this pool; nothing changed. */
+/* The last share of a chunk frees it.  Accepts NULL.  -EINVAL: no chunk of this pool that is taken; nothing changed. */
 int wf_pool_give(struct wf_pool *pool, void *chunk);
+
+/* Another share of the chunk that holds @count bytes at @at.  -EINVAL: no such chunk is taken. */
+int wf_pool_share(struct wf_pool *pool, const void *at, size_t count, void **chunk);
+
+/* Where others find a byte of the pool. */
+struct wf_pool_place {
+	int fd;          /* of the slab, as long as the byte's chunk is taken */
+	uint64_t number; /* of that file */
+	uint64_t offset; /* in it */
+};
+
+/* -ENOENT: it is not where others could look. */
+int wf_pool_find(struct wf_pool *pool, const void *at, struct wf_pool_place *place);
 
 /* The slab that holds @count bytes at @at, as a region to register; NULL: not of this pool. */
 struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t count);
@@ -74,5 +102,8 @@ void wf_pool_unwait(struct wf_pool *pool, struct wf_pool_waiter *waiter);
 
 /* Tell the waiters if memory came back.  Owner, from the poll loop. */
 void wf_pool_run(struct wf_pool *pool);
+
+/* In a forked child: what it writes to chunks is not its parent's any more. */
+void wf_pool_forked(struct wf_pool *pool);
 
 #endif

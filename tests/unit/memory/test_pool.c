@@ -2,8 +2,13 @@
 #include "memory/pool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -327,6 +332,108 @@ static void threads_may_take_and_give_at_once(void **state)
 	wf_pool_fini(&pool);
 }
 
+static void the_last_share_of_a_chunk_frees_it(void **state)
+{
+	char *chunk, *other;
+	void *shared = NULL;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	chunk = take(4096);
+	assert_int_equal(wf_pool_share(&pool, chunk + 1000, 3096, &shared), 0);
+	assert_ptr_equal(shared, chunk);
+	assert_int_equal(wf_pool_share(&pool, chunk + 1000, 3097, &shared), -EINVAL);
+	assert_int_equal(wf_pool_share(&pool, &pool, 1, &shared), -EINVAL);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	assert_int_equal(pool.used_bytes, 4096);
+	other = take(4096);
+	assert_ptr_not_equal(other, chunk);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	assert_int_equal(pool.used_bytes, 4096);
+
+	/* It is nobody's now. */
+	assert_int_equal(wf_pool_give(&pool, chunk), -EINVAL);
+	assert_int_equal(wf_pool_share(&pool, chunk, 1, &shared), -EINVAL);
+	assert_int_equal(wf_pool_give(&pool, other), 0);
+	wf_pool_fini(&pool);
+}
+
+static void others_find_chunks_in_as_many_slabs_as_there_are_descriptors_for(void **state)
+{
+	_Atomic uint64_t retired = 0;
+	struct wf_pool_place place, same;
+	struct wf_sealed seen;
+	char *first, *second;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 8 * MIB), 0);
+	wf_pool_open_to_others(&pool, 1, &retired);
+	first = take(3 * MIB);
+	second = take(3 * MIB);
+	assert_int_equal(wf_pool_find(&pool, first + 5, &place), 0);
+	assert_int_equal(place.offset, 5);
+	assert_int_equal(wf_pool_find(&pool, second, &same), -ENOENT);
+	assert_int_equal(wf_pool_find(&pool, &pool, &same), -ENOENT);
+
+	/* They see what is written, write nothing, and keep it. */
+	assert_int_equal(wf_sealed_map(&seen, dup(place.fd), 3 * MIB), 0);
+	assert_int_equal(seen.number, place.number);
+	strcpy(first + 5, "weft");
+	assert_string_equal((char *)seen.base + 5, "weft");
+	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, place.fd, 0),
+			 MAP_FAILED);
+	assert_int_equal(wf_pool_give(&pool, first), 0);
+	assert_int_equal(wf_pool_give(&pool, second), 0);
+	assert_int_equal(retired, 0);
+	assert_int_equal(wf_pool_give(&pool, take(8 * MIB)), 0);
+	assert_int_equal(retired, 1);
+	assert_string_equal((char *)seen.base + 5, "weft");
+	wf_sealed_close(&seen);
+	wf_pool_fini(&pool);
+}
+
+static void what_might_shrink_is_not_mapped(void **state)
+{
+	struct wf_sealed s = { 0 };
+	int fd = memfd_create("test", MFD_ALLOW_SEALING);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(wf_sealed_map(&s, dup(fd), 4096), -EBADMSG);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(wf_sealed_map(&s, dup(fd), 8193), -EBADMSG);
+	assert_int_equal(wf_sealed_map(&s, eventfd(0, 0), 1), -EBADMSG);
+	assert_null(s.base);
+	assert_int_equal(wf_sealed_map(&s, fd, 8192), 0);
+	wf_sealed_close(&s);
+}
+
+static void a_forked_child_writes_to_a_copy(void **state)
+{
+	_Atomic uint64_t retired = 0;
+	char *chunk;
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 8 * MIB), 0);
+	wf_pool_open_to_others(&pool, 4, &retired);
+	chunk = take(4096);
+	strcpy(chunk, "parent");
+	child = fork();
+	if (!child) {
+		wf_pool_forked(&pool);
+		if (strcmp(chunk, "parent"))
+			_exit(1);
+		strcpy(chunk, "child");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_string_equal(chunk, "parent");
+	wf_pool_fini(&pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +449,10 @@ int main(void)
 		cmocka_unit_test(a_waiter_gets_what_unused_slabs_keep_registered),
 		cmocka_unit_test(a_waiter_may_stop_another_while_it_is_told),
 		cmocka_unit_test(threads_may_take_and_give_at_once),
+		cmocka_unit_test(the_last_share_of_a_chunk_frees_it),
+		cmocka_unit_test(others_find_chunks_in_as_many_slabs_as_there_are_descriptors_for),
+		cmocka_unit_test(what_might_shrink_is_not_mapped),
+		cmocka_unit_test(a_forked_child_writes_to_a_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memory/sealed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+/* Make the file @s->fd what it is to be. */
+static int make(struct wf_sealed *s, size_t bytes)
+{
+	struct stat st;
+	void *base;
+	int err;
+
+	if (ftruncate(s->fd, (off_t)bytes) || fstat(s->fd, &st))
+		return -errno;
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	/* After our own map, which future-write leaves alone. */
+	if (fcntl(s->fd, F_ADD_SEALS, SEALS)) {
+		err = -errno;
+		(void)munmap(base, bytes);
+		return err;
+	}
+	s->base = base;
+	s->bytes = bytes;
+	s->number = st.st_ino;
+	return 0;
+}
+
+int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes)
+{
+	struct wf_sealed fresh = { .fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) };
+	int err;
+
+	if (fresh.fd < 0)
+		return -errno;
+	err = make(&fresh, bytes);
+	if (err) {
+		(void)close(fresh.fd);
+		return err;
+	}
+	*s = fresh;
+	return 0;
+}
+
+int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes)
+{
+	int seals = fcntl(fd, F_GET_SEALS), err = 0;
+	void *base = MAP_FAILED;
+	struct stat st;
+
+	/* Only a file that can't shrink may be read without fear. */
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) || st.st_size <= 0 ||
+	    (uint64_t)st.st_size < bytes)
+		err = -EBADMSG;
+	if (!err)
+		base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (!err && base == MAP_FAILED)
+		err = -errno;
+	(void)close(fd);
+	if (err)
+		return err;
+	*s = (struct wf_sealed){ base, (size_t)st.st_size, -1, st.st_ino };
+	return 0;
+}
+
+void wf_sealed_close(struct wf_sealed *s)
+{
+	if (!s->base)
+		return;
+	(void)munmap(s->base, s->bytes);
+	if (s->fd >= 0)
+		(void)close(s->fd);
+	*s = (struct wf_sealed){ .fd = -1 };
+}
+
+void wf_sealed_forked(struct wf_sealed *s)
+{
+	if (!s->base || s->fd < 0)
+		return;
+	/* It keeps what is there, and the parent does not see what the child writes. */
+	(void)mmap(s->base, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, s->fd, 0);
+	(void)close(s->fd);
+	s->fd = -1;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sealed memory: a file of memory that its owner alone writes, that stays as
+ * long as it is, and that other processes can map to read.  Nobody who reads
+ * it can be crashed by its owner, nor change what is there.
+ *
+ * Threads: any.
+ */
+#ifndef WF_SEALED_H
+#define WF_SEALED_H
+
+#include "util/base.h"
+
+struct wf_sealed {
+	void *base; /* NULL: not open */
+	size_t bytes;
+	int fd;     /* -1: it is somebody else's, or not open here */
+	uint64_t number; /* of the file: no other of this host has it as long as anybody uses this one */
+};
+
+/* Memory of our own, all zero; @name is for people.  -EMFILE, -ENOMEM, -ENOSYS, ... */
+int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes);
+
+/*
+ * That of somebody else, by a descriptor, which is closed in any case.  -EBADMSG: it is
+ * something else, shorter than @bytes, or might become so.
+ */
+int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes);
+
+/* Accepts a zeroed one. */
+void wf_sealed_close(struct wf_sealed *s);
+
+/* In a forked child: our own memory there is a copy from now on, and the file is not open. */
+void wf_sealed_forked(struct wf_sealed *s);
+
+#endif
