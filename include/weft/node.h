@@ -152,7 +152,7 @@ WEFT_API void weft_op_free(struct weft_op *op);
 struct weft_path {
 	size_t size;
 	char provider[64];    /* libfabric's full name; "" when nothing moved */
-	char way[16];         /* "eager", "pull" or "none" */
+	char way[16];         /* "eager", "pull", "view" or "none" */
 	uint64_t bytes;       /* of the body */
 	unsigned copies;      /* by this side, of the body */
 	unsigned registered;  /* 1: memory was registered for this operation */
@@ -195,6 +195,7 @@ struct weft_counters {
 	uint64_t pool_bytes, pool_bytes_used, pool_waits;
 	uint64_t registered_bytes;
 	uint64_t late_dropped;
+	uint64_t bytes_viewed;
 };
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 

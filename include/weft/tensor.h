@@ -62,13 +62,15 @@ enum weft_tensor_flag {
 	WEFT_DEAD = 1,      /* no content; matched and delivered all the same */
 	WEFT_OPAQUE = 2,    /* bytes that only the two ends understand; 1-D, UINT 8 */
 	WEFT_SNAPSHOT = 4,  /* send: copy at once, the buffer may change directly */
-	WEFT_ANY_SHAPE = 8  /* recv: @into gives memory and dtype; shape may differ if it fits */
+	WEFT_ANY_SHAPE = 8, /* recv: @into gives memory and dtype; shape may differ if it fits */
+	WEFT_SHARE = 16,    /* send: the data is in the pool, and nobody writes to it any more */
+	WEFT_READONLY = 32  /* what came is a view: it must not be written to */
 };
 
 struct weft_send_options {
 	size_t size;
 	struct weft_op_options op;
-	unsigned flags; /* WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT */
+	unsigned flags; /* WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT, WEFT_SHARE */
 };
 
 /*
@@ -76,7 +78,14 @@ struct weft_send_options {
  * the data until the operation ends, which is when the buffer may be reused.
  * A strided tensor is gathered into the pool by the worker, and waits if that
  * is full.
- * -EINVAL: bad dtype, rank, key or flags.  -ENOTSUP: device memory.  -ENOBUFS:
+ *
+ * With WEFT_SHARE the data lies in memory of weft_alloc, whole or a part of it,
+ * and stays as it is until that is in the pool again: the caller may read it,
+ * send it again, and weft_free it at any time.  It is in the pool again when
+ * nobody needs it any more: no operation, and no peer of this host that
+ * received it without a copy.
+ *
+ * -EINVAL: bad dtype, rank, key or flags; shared, and not contiguous memory of the pool.  -ENOTSUP: device memory.  -ENOBUFS:
  * the pool has no room now for a snapshot, or will never have it for a strided
  * tensor.  Threads: any, callback.
  */
@@ -106,6 +115,10 @@ struct weft_recv_options {
  * what arrives; NULL @into takes options->alloc, or else memory of the pool.
  * Copies @key and the shape; borrows the buffer until the operation ends.
  *
+ * Without @into and alloc, what a peer of this host has shared is not copied:
+ * WEFT_READONLY.  It is read where it is, until it is freed as memory of the
+ * pool is: by weft_op_free, or after weft_op_take by weft_free.
+ *
  * A tensor that does not fit ends the operation with FAILED_PRECONDITION and
  * is dropped; the sentence gives both sides, the channel stays usable.
  * Threads: any, callback.
@@ -118,8 +131,8 @@ WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 
 /*
  * What a receive got: valid until weft_op_free(op).  NULL unless the outcome
- * is WEFT_OK.  @flags, if not NULL, gets WEFT_DEAD and WEFT_OPAQUE; a dead or
- * zero-element tensor has data NULL.  Threads: any, callback.
+ * is WEFT_OK.  @flags, if not NULL, gets WEFT_DEAD, WEFT_OPAQUE and WEFT_READONLY; a
+ * dead or zero-element tensor has data NULL.  Threads: any, callback.
  */
 WEFT_API const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags);
 

@@ -26,4 +26,6 @@ void weft_free(struct weft_node *node, void *memory)
 		return;
 	if (!wf_pool_give(&node->worker.pool, memory))
 		wf_worker_wake(&node->worker); /* somebody may wait for it */
+	else
+		(void)wf_view_give(&node->transfer.views, memory);
 }

@@ -375,7 +375,11 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	wf_list_init(&n->ops);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->services);
-	wf_transfer_init(&n->transfer, &n->worker, withdrawn, n);
+	err = wf_transfer_init(&n->transfer, &n->worker, withdrawn, n);
+	if (err) {
+		wf_last_set(err, "no lock for a node");
+		goto free_node;
+	}
 	wf_channels_init(&n->channels, &n->worker, &n->transfer);
 	wf_echo_init(&n->echoes);
 	wf_call_init(&n->calls, &n->transfer);
@@ -383,7 +387,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	err = init_locks(n);
 	if (err) {
 		wf_last_set(err, "no lock for a node");
-		goto free_node;
+		goto fini_transfer;
 	}
 	err = serve_all(n, given.services);
 	if (err)
@@ -411,6 +415,8 @@ close_worker:
 forget_services:
 	forget_services(n);
 	fini_locks(n);
+fini_transfer:
+	wf_transfer_fini(&n->transfer);
 free_node:
 	free(n);
 	return err;
@@ -699,6 +705,7 @@ int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
 	all_of.links_resumed = atomic_load(&c->links_resumed);
 	all_of.registered_bytes = atomic_load(&c->registered_bytes);
 	all_of.late_dropped = atomic_load(&c->late_dropped);
+	all_of.bytes_viewed = atomic_load(&c->bytes_viewed);
 	pthread_mutex_lock(&pool->lock);
 	all_of.pool_bytes = pool->slab_bytes;
 	all_of.pool_bytes_used = pool->used_bytes;

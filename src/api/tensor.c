@@ -86,7 +86,7 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	bool eager = p->plan.way == WF_BODY_EAGER;
 
 	wf_pool_give(&op->owner->worker.pool, s->chunk);
-	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk ? 1 : 0));
+	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk && !p->lend));
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
@@ -138,6 +138,19 @@ static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const 
 	return 0;
 }
 
+/* The send is one more user of the chunk, which the caller may free from now on. */
+static int take_share(struct weft_op *op, const struct weft_tensor *t, uint64_t bytes)
+{
+	struct wf_sending *s = &op->send.sending;
+
+	if (!wf_shape_contiguous(t))
+		return wf_last_set(-EINVAL, "only a contiguous tensor can be shared");
+	if (wf_pool_share(&op->owner->worker.pool, s->parcel.body, bytes, &s->chunk))
+		return wf_last_set(-EINVAL, "only memory of the node's pool can be shared");
+	s->parcel.lend = true;
+	return 0;
+}
+
 /* A snapshot, and what is not contiguous, goes from a copy in the pool. */
 static int stage(struct weft_op *op, const struct weft_tensor *t, unsigned flags, uint64_t bytes)
 {
@@ -165,8 +178,10 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	err = wf_node_options(options, &o, sizeof(o));
 	if (err)
 		return err;
-	if (o.flags & ~(unsigned)(WEFT_DEAD | WEFT_OPAQUE | WEFT_SNAPSHOT))
+	if (o.flags & ~(unsigned)(WEFT_DEAD | WEFT_OPAQUE | WEFT_SNAPSHOT | WEFT_SHARE))
 		return wf_last_set(-EINVAL, "flags %#x are not for a send", o.flags);
+	if (o.flags & WEFT_SHARE && o.flags & WEFT_SNAPSHOT)
+		return wf_last_set(-EINVAL, "a snapshot needs no sharing");
 	err = check_key(key, key_bytes);
 	if (!err)
 		err = o.flags & WEFT_DEAD ? weft_tensor_bytes(tensor, &bytes)
@@ -193,7 +208,8 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	if (!(o.flags & WEFT_DEAD) && bytes) {
 		s->parcel.body = (char *)tensor->data + tensor->byte_offset;
 		s->parcel.body_bytes = bytes;
-		err = stage(fresh, tensor, o.flags, bytes);
+		err = o.flags & WEFT_SHARE ? take_share(fresh, tensor, bytes)
+					   : stage(fresh, tensor, o.flags, bytes);
 	}
 	if (err)
 		goto drop_op;
@@ -298,7 +314,7 @@ const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *fla
 	if (op->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
 		return NULL;
 	if (flags)
-		*flags = r->got_flags;
+		*flags = r->got_flags | (r->readonly ? WEFT_READONLY : 0);
 	return &r->got;
 }
 

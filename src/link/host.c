@@ -157,6 +157,7 @@ static int read_facts(struct wf_greet_host *facts)
 	facts->pid = (uint64_t)getpid();
 	facts->bell_fd = -1;
 	facts->page_fd = -1;
+	facts->lend_fd = -1;
 	return 0;
 }
 
@@ -421,6 +422,15 @@ void wf_host_peer_close(struct wf_host_peer *peer)
 		return;
 	(void)close(peer->pid_fd);
 	free(peer);
+}
+
+int wf_host_peer_take(const struct wf_host_peer *peer, int fd)
+{
+	int ours = (int)syscall(SYS_pidfd_getfd, peer->pid_fd, fd, 0);
+
+	if (ours >= 0)
+		return ours;
+	return errno == EBADF ? -EBADMSG : -errno;
 }
 
 int wf_host_peer_fd(const struct wf_host_peer *peer)

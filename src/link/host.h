@@ -22,7 +22,7 @@ struct wf_host_peer; /* a process of this host, watched */
 int wf_host_open(struct wf_host **host, struct wf_error *e);
 void wf_host_close(struct wf_host *host); /* removes the marker; accepts NULL */
 
-/* Our side of the facts; the doorbell is its own affair and stays -1. */
+/* Our side of the facts; doorbell and leases are their own affair and stay -1. */
 void wf_host_describe(const struct wf_host *host, struct wf_greet_host *facts);
 
 /*
@@ -44,6 +44,9 @@ int wf_host_gate(const struct wf_greet_host *mine, const struct wf_greet_host *t
 int wf_host_peer_open(const struct wf_greet_host *mine, const struct wf_greet_host *theirs,
 		      struct wf_host_peer **peer);
 void wf_host_peer_close(struct wf_host_peer *peer); /* accepts NULL */
+
+/* Our copy of its descriptor @fd, or a negative code: -EBADMSG: it has no such; -ESRCH, -EPERM, -EMFILE. */
+int wf_host_peer_take(const struct wf_host_peer *peer, int fd);
 
 /* Readable when it is dead. */
 int wf_host_peer_fd(const struct wf_host_peer *peer);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "link/lease.h"
 #include "util/clock.h"
 #include "util/random.h"
 
@@ -297,11 +298,13 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_timer_stop(&w->timers, &link->ack_timer);
 	wf_live_redialled(link);
 	wf_ringer_close(link->ringer);
+	wf_borrower_put(link->borrower);
 	if (link->peer_host)
 		wf_worker_unwatch_peer(w, wf_host_peer_fd(link->peer_host));
 	wf_host_peer_close(link->peer_host);
 	wf_assembly_fini(&link->assembly);
 	link->ringer = NULL;
+	link->borrower = NULL;
 	link->peer_host = NULL;
 	link->greeted = false;
 	link->gate_open = false;
@@ -362,6 +365,8 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	wf_link_renew(link);
 	wf_link_close_conn(link);
 	w->sink->down(w->sink_ctx, link, &why);
+	if (w->lender)
+		wf_lender_look(w->lender);
 	wf_link_put(link);
 }
 

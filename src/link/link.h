@@ -100,6 +100,7 @@ struct wf_link {
 	struct wf_hello peer;
 	struct wf_host_peer *peer_host; /* NULL: not on this host */
 	struct wf_ringer *ringer;
+	struct wf_borrower *borrower; /* NULL: nothing of the peer's was looked at yet */
 	bool gate_open;            /* it can be reached by a same-host rail */
 	char gate_text[160];       /* why not */
 

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "link/lease.h"
 #include "util/clock.h"
 #include "util/random.h"
 
@@ -399,6 +400,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_list_init(&w->link_list);
 	wf_list_init(&w->dirty);
 	wf_list_init(&w->notices);
+	wf_list_init(&w->borrowers);
 	wf_table_init(&w->links, LINKS_MAX);
 	w->turn_ns = wf_clock_now();
 	wf_worker_tick(w);
@@ -426,6 +428,8 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	}
 	if (!err && any_same_host(w))
 		err = wf_doorbell_open(&w->bell, e);
+	if (!err && any_same_host(w))
+		err = wf_lender_open(w, &w->lender, e);
 	if (!err)
 		err = open_rails(w, e);
 	if (!err)
@@ -439,6 +443,8 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_host_describe(w->host, &w->host_facts);
 	if (w->bell)
 		wf_doorbell_describe(w->bell, &w->host_facts);
+	if (w->lender)
+		wf_lender_describe(w->lender, &w->host_facts);
 	return 0;
 }
 
@@ -546,6 +552,7 @@ void wf_worker_close(struct wf_worker *w)
 	free_frames(&w->spare_frames);
 	wf_door_close(w->door);
 	wf_doorbell_close(w->bell);
+	wf_lender_close(w->lender);
 	wf_host_close(w->host);
 	wf_select_close(&w->select);
 	wf_table_fini(&w->links);
@@ -753,4 +760,8 @@ void wf_worker_forked(struct wf_worker *w)
 	wf_host_forked(w->host);
 	if (w->bell)
 		wf_doorbell_forked(w->bell);
+	if (w->lender)
+		wf_lender_forked(w->lender);
+	wf_borrowers_forked(&w->borrowers);
+	wf_pool_forked(&w->pool);
 }

@@ -31,6 +31,7 @@
 
 struct wf_link;
 struct wf_worker_rail;
+struct wf_lender;
 
 /* Work from another thread, or from this one for later. */
 struct wf_task {
@@ -103,6 +104,8 @@ struct wf_worker {
 	struct wf_host *host;
 	struct wf_greet_host host_facts;
 	struct wf_doorbell *bell;
+	struct wf_lender *lender; /* NULL: no rail of this host, so nothing can be lent */
+	struct wf_list borrowers; /* of peers; see lease.h */
 
 	struct wf_pool pool;   /* of the user */
 	struct wf_pool frames; /* of the links, so that users can't starve them */

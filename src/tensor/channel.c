@@ -109,7 +109,7 @@ static int keep_arrival(struct wf_channels *c, struct wf_link *link,
 	wf_list_init(&a->node);
 	wf_list_init(&a->kept_node);
 	wf_list_init(&a->offer_node);
-	if (t->body.way == WF_BODY_PULL)
+	if (wf_body_is_offer(&t->body))
 		wf_list_append(&c->offers, &a->offer_node);
 	c->arrival_count++;
 	*arrival = a;
@@ -206,6 +206,7 @@ static void end(struct wf_receiving *r, const struct wf_error *e)
 		wf_link_unwatch(r->from);
 	if (e)
 		wf_receiving_release(r);
+	r->view = NULL; /* as any chunk, it is found by its address from now on */
 	r->done(r, e);
 }
 
@@ -247,6 +248,7 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		return;
 	}
 	r->pull.into = r->got.data;
+	r->pull.view = r->view;
 	r->pull.terms = r->terms;
 	r->pull.path = r->path;
 	r->pull.done = pulled;
@@ -323,7 +325,9 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 		end(r, NULL);
 		goto free_kept;
 	}
-	err = wf_receiving_find_memory(r, &e);
+	err = wf_receiving_find_view(r, link, &t->body, &e);
+	if (err == -ENOENT)
+		err = wf_receiving_find_memory(r, &e);
 	if (err == -EAGAIN) {
 		if (kept)
 			kept->answer = answer;
@@ -341,7 +345,8 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 		err = wf_error_set(&e, -ENOMEM, "no memory to keep a tensor until the pool has some");
 	}
 	if (err) {
-		refuse(link, t, answer, WEFT_RESOURCE_EXHAUSTED);
+		refuse(link, t, answer,
+		       err == -ECANCELED ? WEFT_CANCELLED : WEFT_RESOURCE_EXHAUSTED);
 		end(r, &e);
 	} else {
 		move(r, link, t, answer);
@@ -413,6 +418,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	r->got = (struct weft_tensor){ 0 };
 	r->got_from = NULL;
 	r->chunk = NULL;
+	r->view = NULL;
 	r->arrival = NULL;
 	r->path = (struct wf_path){ .queued_ns = c->worker->now_ns };
 	wf_list_init(&r->node);
@@ -506,7 +512,7 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	eager = t.body.way == WF_BODY_EAGER;
 	if (eager && !wf_link_use_room(link, t.body.bytes))
 		return -EBADMSG;
-	if (t.body.way == WF_BODY_PULL && wf_answer_open(t.body.offer, &answer))
+	if (wf_body_is_offer(&t.body) && wf_answer_open(t.body.offer, &answer))
 		return -ENOMEM;
 	over = find_over(c, t.step);
 	if (over) {

@@ -61,6 +61,25 @@ int wf_receiving_check(const struct wf_receiving *r, struct wf_error *e)
 			    wf_link_label(r->got_from), have, (unsigned long long)r->got_bytes);
 }
 
+int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
+			   const struct wf_body *body, struct wf_error *e)
+{
+	const struct wf_caps *caps = wf_link_caps(link);
+	int err;
+
+	/* The path is to say over which rail it came. */
+	if (body->way != WF_BODY_VIEW || r->into || r->alloc || !caps || !caps->same_host)
+		return -ENOENT;
+	err = wf_view_open(&r->channels->transfer->views, link, body, &r->view);
+	if (err == -ESTALE)
+		return wf_error_set(e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
+	if (err)
+		return -ENOENT;
+	r->got.data = r->chunk = (void *)(uintptr_t)r->view->hold.at;
+	r->readonly = true;
+	return 0;
+}
+
 int wf_receiving_find_memory(struct wf_receiving *r, struct wf_error *e)
 {
 	struct wf_pool *pool = &r->channels->worker->pool;
@@ -94,7 +113,11 @@ void wf_receiving_release(struct wf_receiving *r)
 	free(r->got.shape);
 	r->got.shape = NULL;
 	r->got.data = NULL;
-	wf_pool_give(&r->channels->worker->pool, r->chunk);
+	if (r->view)
+		wf_view_close(r->view);
+	else
+		wf_pool_give(&r->channels->worker->pool, r->chunk);
+	r->view = NULL;
 	r->chunk = NULL;
 	if (r->got_from)
 		wf_link_put(r->got_from);

@@ -40,7 +40,8 @@ struct wf_receiving {
 	unsigned got_flags;
 	struct wf_link *got_from; /* a reference */
 	uint64_t got_bytes;
-	void *chunk;              /* of the pool: the owner gives it back; NULL: none */
+	void *chunk;              /* of the pool, or a view: the owner gives it back; NULL: none */
+	bool readonly;            /* it is a view */
 	struct wf_path path;
 
 	/* its own */
@@ -51,6 +52,7 @@ struct wf_receiving {
 	struct wf_list all_node; /* in channels->receives */
 	struct wf_arrival *arrival;
 	struct wf_pool_waiter waiter;
+	struct wf_view *view;    /* until it has ended */
 	struct wf_pull pull;
 };
 
@@ -61,10 +63,17 @@ int wf_receiving_note(struct wf_receiving *r, struct wf_link *link,
 /* Does what came fit the buffer that the receive brought?  -EBADFD. */
 int wf_receiving_check(const struct wf_receiving *r, struct wf_error *e);
 
+/*
+ * Look at @body where it is.  -ENOENT: that can't be done, or the receive brought memory.
+ * -ECANCELED: it is not offered any more.
+ */
+int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
+			   const struct wf_body *body, struct wf_error *e);
+
 /* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
 int wf_receiving_find_memory(struct wf_receiving *r, struct wf_error *e);
 
-/* Give up what it got: shape, link, pool chunk. */
+/* Give up what it got: shape, link, pool chunk or view. */
 void wf_receiving_release(struct wf_receiving *r);
 
 /* For people: what it waits for.  And a number that differs once it has come further. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/lease.h"
 #include "transfer/tell.h"
 #include "util/checksum.h"
 #include "util/status.h"
@@ -37,6 +38,9 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	wf_recall_close(p->recall);
 	p->recall = NULL;
 	wf_grant_close(&p->grant);
+	if (p->lent)
+		wf_lender_end(w->lender, p->place);
+	p->lent = false;
 	if (p->offer) {
 		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer,
 			       e ? (uint64_t)why.code : 0);
@@ -154,14 +158,33 @@ static int agree(struct wf_parcel *p, const struct wf_caps *caps)
 	return err;
 }
 
+/* A peer of this host may look at the body where it is, if it likes. */
+static void lend(struct wf_parcel *p, struct wf_body *body)
+{
+	const struct wf_link *link = wf_link_real(p->link);
+	struct wf_lender *lender = link->worker->lender;
+
+	if (!p->lend || !lender || !link->gate_open || !wf_link_caps(link)->same_host ||
+	    wf_lender_lend(lender, p->offer, p->body, body))
+		return;
+	body->way = WF_BODY_VIEW;
+	p->lent = true;
+	p->place = body->place;
+}
+
 static int offer(struct wf_parcel *p, struct wf_body *body)
 {
+	int err;
+
 	if (wf_table_add(&p->transfer->parcels, p, &p->offer))
 		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
 	wf_link_real(p->link)->offer_count++;
 	if (wf_recall_open(p->offer, &p->recall))
 		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
-	return grant(p, body, &p->why);
+	err = grant(p, body, &p->why);
+	if (!err)
+		lend(p, body);
+	return err;
 }
 
 /* The link has a rail: plan, and post. */
@@ -220,7 +243,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->offer = 0;
 	p->head = NULL;
 	p->path = (struct wf_path){ .bytes = p->body_bytes };
-	p->sent = p->refused = p->connected = p->told = p->fenced = false;
+	p->sent = p->refused = p->connected = p->told = p->fenced = p->lent = false;
 	p->quiet_ns = p->probed_ns = 0;
 	p->grant = (struct wf_grant){ 0 };
 	p->quiet_timer = p->sum_timer = (struct wf_timer){ 0 };
@@ -401,6 +424,8 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chu
 
 	p->path.chunks = chunks;
 	if (status == WEFT_OK) {
+		if (p->lent && !chunks)
+			p->path.way = WF_BODY_VIEW;
 		end(p, NULL);
 		return;
 	}

@@ -32,6 +32,7 @@ struct wf_parcel {
 	uint8_t type;
 	void *body;
 	uint64_t body_bytes;
+	bool lend; /* it lies in the pool and nobody writes to it: peers of this host may look at it there */
 	bool needs_room; /* eager only if the receiver can keep it unmatched */
 	const struct wf_terms *terms;
 	size_t (*head_bytes)(const struct wf_parcel *p, const struct wf_body *body);
@@ -56,6 +57,8 @@ struct wf_parcel {
 	uint64_t offer;      /* id, 0: none */
 	struct wf_grant grant;
 	uint32_t grant_epoch;
+	bool lent;           /* its offer has a place among the leases: */
+	uint32_t place;
 	uint64_t sum;        /* of a body in one piece */
 	struct wf_sums_record sums; /* the next that are to be told; pull 0: nobody has asked */
 	struct wf_timer sum_timer;

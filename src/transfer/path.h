@@ -34,7 +34,7 @@ static inline struct wf_path wf_path_come(const struct wf_link *link, const stru
 
 	return (struct wf_path){
 		.caps = here ? wf_link_caps(link) : NULL,
-		.way = body->way,
+		.way = wf_body_is_offer(body) ? WF_BODY_PULL : body->way,
 		.sum_kind = body->sum_kind,
 		.bytes = body->bytes,
 		.chunks = here ? frames : 0,

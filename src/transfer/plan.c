@@ -40,5 +40,12 @@ void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, 
 
 const char *wf_plan_way(enum wf_body_way way)
 {
-	return way == WF_BODY_EAGER ? "eager" : way == WF_BODY_PULL ? "pull" : "none";
+	static const char *const names[] = {
+		[WF_BODY_NONE] = "none",
+		[WF_BODY_EAGER] = "eager",
+		[WF_BODY_PULL] = "pull",
+		[WF_BODY_VIEW] = "view",
+	};
+
+	return names[way];
 }

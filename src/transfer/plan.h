@@ -27,7 +27,7 @@ struct wf_plan {
 void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
 		  bool room, uint32_t record_bytes_max, struct wf_plan *plan);
 
-/* "eager" or "pull". */
+/* "eager", "pull", "view" or "none". */
 const char *wf_plan_way(enum wf_body_way way);
 
 #endif

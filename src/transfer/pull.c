@@ -16,6 +16,8 @@
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
 
 static void read_done(struct wf_read *read, int status);
+static void timer(struct wf_timer *t);
+static bool judge(struct wf_pull *pull);
 
 static void release_reads(struct wf_pull *pull, uint32_t count)
 {
@@ -56,7 +58,8 @@ static void finish(struct wf_pull *pull)
 	wf_sums_close(&pull->sums);
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	if (well)
-		wf_counters_add(&w->counters.bytes_pulled, pull->body.bytes);
+		wf_counters_add(pull->view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
+				pull->body.bytes);
 	if (pull->answer)
 		pull->answer->chunks = pull->path.chunks;
 	if (pull->answer && pull->tell_withdrawn)
@@ -75,11 +78,36 @@ static bool whole(const struct wf_pull *pull)
 	return pull->got_bytes == pull->body.bytes && wf_sums_right(&pull->sums);
 }
 
+static void arm(struct wf_pull *pull, uint64_t in_ns)
+{
+	struct wf_worker *w = pull->transfer->worker;
+
+	wf_worker_timer(w, &pull->timer, w->now_ns + in_ns, timer);
+}
+
+/* The next piece of a view; one in a turn, for a body may be long. */
+static bool sum_view(struct wf_pull *pull)
+{
+	uint64_t at = pull->summed_bytes;
+	uint64_t bytes = WF_MIN(wf_body_piece_bytes(pull->body.bytes), pull->body.bytes - at);
+
+	if (!pull->view || pull->stopping || !pull->sums.count || !bytes)
+		return false;
+	pull->summed_bytes += bytes;
+	wf_sums_arrived(&pull->sums, pull->into, at, bytes);
+	judge(pull);
+	if (!pull->stopping)
+		arm(pull, 0);
+	return true;
+}
+
 static void timer(struct wf_timer *t)
 {
 	struct wf_pull *pull = WF_CONTAINER(t, struct wf_pull, timer);
 	const struct wf_caps *caps = wf_link_caps(pull->link);
 
+	if (sum_view(pull))
+		return;
 	if (whole(pull) || (pull->stopping && !pull->busy)) {
 		finish(pull);
 	} else if (!pull->stopping && pull->tries > TRIES_MAX) {
@@ -91,13 +119,6 @@ static void timer(struct wf_timer *t)
 	} else if (pull->link->on) {
 		pull->link->on->reopen = true;
 	}
-}
-
-static void arm(struct wf_pull *pull, uint64_t in_ns)
-{
-	struct wf_worker *w = pull->transfer->worker;
-
-	wf_worker_timer(w, &pull->timer, w->now_ns + in_ns, timer);
 }
 
 static void stop(struct wf_pull *pull, const struct wf_error *e)
@@ -227,7 +248,8 @@ static bool judge(struct wf_pull *pull)
 {
 	struct wf_error e;
 
-	if (wf_sums_wrong(&pull->sums, pull->link, pull->path.caps, WF_BODY_PULL, &e)) {
+	if (wf_sums_wrong(&pull->sums, pull->link, pull->path.caps,
+			  pull->view ? WF_BODY_VIEW : WF_BODY_PULL, &e)) {
 		pull->damaged = true;
 		stop(pull, &e);
 		return true;
@@ -287,6 +309,15 @@ static void read_done(struct wf_read *read, int status)
 	}
 }
 
+/* It is all there, by no read of ours. */
+static void see(struct wf_pull *pull)
+{
+	pull->path.way = WF_BODY_VIEW;
+	pull->path.caps = wf_link_caps(pull->link);
+	pull->path.first_ns = pull->path.last_ns = pull->transfer->worker->now_ns;
+	arm(pull, 0);
+}
+
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull)
 {
@@ -310,7 +341,9 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->refused = false;
 	pull->connected = pull->quiet_by_close = pull->damaged = false;
 	pull->on = NULL;
-	pull->next = pull->got_bytes = 0;
+	/* Of a view all bytes are there. */
+	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
+	pull->summed_bytes = 0;
 	pull->busy = 0;
 	pull->tries = 0;
 	pull->timer = (struct wf_timer){ 0 };
@@ -320,7 +353,9 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	wf_link_get(link);
 	wf_link_watch(link, false);
 	wf_link_record(link, WF_RECORDER_PULL, pull->id, body->bytes);
-	if (link->state == WF_LINK_UP)
+	if (pull->view)
+		see(pull);
+	else if (link->state == WF_LINK_UP)
 		wf_pull_up(pull);
 	return 0;
 

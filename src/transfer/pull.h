@@ -8,6 +8,9 @@
  * again on the next, within the same pull.  Only our own reads ever write the
  * destination, and done waits for them.
  *
+ * A body that is looked at where it is (view.h) needs no reads; the rest is the
+ * same.
+ *
  * Threads: owner.
  */
 #ifndef WF_PULL_H
@@ -19,6 +22,7 @@
 #include "transfer/sums.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
+#include "transfer/view.h"
 
 #define WF_PULL_DEPTH_MAX 16
 #define WF_PULL_READS_MAX 64 /* over all peers; not tuned yet */
@@ -33,6 +37,7 @@ struct wf_pull_read {
 struct wf_pull {
 	/* set by the owner */
 	void *into;
+	const struct wf_view *view; /* @into is this one, so there is nothing to read; NULL: there is */
 	const struct wf_terms *terms;
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
 
@@ -56,6 +61,7 @@ struct wf_pull {
 	uint32_t depth;
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;
+	uint64_t summed_bytes; /* of a view */
 	uint32_t busy;      /* reads under way */
 	bool refused;       /* the rail takes none of its reads */
 	unsigned tries;     /* failures in a row */

@@ -10,18 +10,20 @@
 #define OFFERS_MAX (1u << 20) /* outstanding offers of a node; each also holds a tensor */
 #define PULLS_MAX (1u << 20)
 
-void wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
-		      void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer), void *ctx)
+int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
+		     void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer), void *ctx)
 {
 	*t = (struct wf_transfer){ .worker = worker, .withdrawn = withdrawn, .ctx = ctx };
 	wf_table_init(&t->parcels, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
 	wf_list_init(&t->waiting);
 	wf_list_init(&t->hungry);
+	return wf_view_init(&t->views, worker);
 }
 
 void wf_transfer_fini(struct wf_transfer *t)
 {
+	wf_view_fini(&t->views);
 	wf_table_fini(&t->parcels);
 	wf_table_fini(&t->pulls);
 }
@@ -30,7 +32,7 @@ bool wf_transfer_owns(uint8_t type)
 {
 	return type == WF_RECORD_PULLED || type == WF_RECORD_RESUME || type == WF_RECORD_OFFER ||
 	       type == WF_RECORD_WITHDRAW || type == WF_RECORD_WITHDRAWN ||
-	       type == WF_RECORD_CHECK || type == WF_RECORD_SUMS;
+	       type == WF_RECORD_CHECK || type == WF_RECORD_SUMS || type == WF_RECORD_RELEASED;
 }
 
 /* An id of ours that the peer names: it must belong to that peer. */
@@ -94,6 +96,16 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 	return wf_tell_record(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 }
 
+/* That nobody looks any more is seen elsewhere; this says where and when. */
+static int released(const struct wf_worker *w, const struct wf_small_record *small)
+{
+	if (small->other > UINT32_MAX)
+		return -EBADMSG;
+	if (w->lender)
+		wf_lender_released(w->lender, small->id, (uint32_t)small->other);
+	return 0;
+}
+
 int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		       const struct wf_record *record)
 {
@@ -108,6 +120,8 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		return -EBADMSG;
 	if (record->type == WF_RECORD_WITHDRAW)
 		return withdraw(t, link, small.id);
+	if (record->type == WF_RECORD_RELEASED)
+		return released(t->worker, &small);
 	p = find_parcel(t, link, small.id);
 	if (!p) {
 		/* It ended in the meantime: by its deadline, say. */

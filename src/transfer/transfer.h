@@ -12,6 +12,7 @@
 #define WF_TRANSFER_H
 
 #include "link/link.h"
+#include "transfer/view.h"
 
 struct wf_transfer {
 	struct wf_worker *worker;
@@ -20,14 +21,16 @@ struct wf_transfer {
 	struct wf_list waiting;  /* parcels whose link has no rail yet */
 	struct wf_list hungry;   /* pulls that may not read more for now */
 	uint32_t reads;          /* under way, over all peers */
+	struct wf_views views;
 	/* The owner takes back an offer that no pull was started for: forget it. */
 	void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer);
 	void *ctx;
 };
 
-void wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
-		      void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer),
-		      void *ctx);
+int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
+		     void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer),
+		     void *ctx);
+/* Ends all views. */
 void wf_transfer_fini(struct wf_transfer *t);
 
 /* Is @type one of this floor's records?  Then hand it to wf_transfer_record. */

@@ -5,6 +5,7 @@
 
 #define SHORT_BYTES 10 /* u8 way, u64 bytes, u8 sum */
 #define PULL_BYTES 28 /* u64 offer, u32 epoch, u64 address, u64 key */
+#define VIEW_BYTES 24 /* u64 file, u64 offset, u32 fd, u32 place */
 #define PIECE_BYTES MIB /* a read of most providers, so that a sum finds its bytes in the cache */
 
 uint64_t wf_body_piece_bytes(uint64_t bytes)
@@ -29,8 +30,8 @@ static bool has_sum(const struct wf_body *body)
 
 size_t wf_body_bytes(const struct wf_body *body)
 {
-	return SHORT_BYTES + (body->way == WF_BODY_PULL ? PULL_BYTES : 0) +
-	       (has_sum(body) ? sizeof(body->sum) : 0);
+	return SHORT_BYTES + (wf_body_is_offer(body) ? PULL_BYTES : 0) +
+	       (body->way == WF_BODY_VIEW ? VIEW_BYTES : 0) + (has_sum(body) ? sizeof(body->sum) : 0);
 }
 
 void wf_body_put(struct wf_writer *w, const struct wf_body *body)
@@ -38,14 +39,37 @@ void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 	wf_bytes_put_u8(w, body->way);
 	wf_bytes_put_u64(w, body->bytes);
 	wf_bytes_put_u8(w, body->sum_kind);
-	if (body->way == WF_BODY_PULL) {
+	if (wf_body_is_offer(body)) {
 		wf_bytes_put_u64(w, body->offer);
 		wf_bytes_put_u32(w, body->epoch);
 		wf_bytes_put_u64(w, body->address);
 		wf_bytes_put_u64(w, body->key);
 	}
+	if (body->way == WF_BODY_VIEW) {
+		wf_bytes_put_u64(w, body->file);
+		wf_bytes_put_u64(w, body->offset);
+		wf_bytes_put_u32(w, body->fd);
+		wf_bytes_put_u32(w, body->place);
+	}
 	if (has_sum(body))
 		wf_bytes_put_u64(w, body->sum);
+}
+
+/* Offsets are added to where it begins: no sum may wrap.  A descriptor is an int. */
+static bool get_offer(struct wf_reader *r, struct wf_body *b)
+{
+	b->offer = wf_bytes_get_u64(r);
+	b->epoch = wf_bytes_get_u32(r);
+	b->address = wf_bytes_get_u64(r);
+	b->key = wf_bytes_get_u64(r);
+	if (b->way == WF_BODY_VIEW) {
+		b->file = wf_bytes_get_u64(r);
+		b->offset = wf_bytes_get_u64(r);
+		b->fd = wf_bytes_get_u32(r);
+		b->place = wf_bytes_get_u32(r);
+	}
+	return b->bytes && b->bytes <= UINT64_MAX - b->address &&
+	       b->bytes <= UINT64_MAX - b->offset && b->fd <= INT32_MAX;
 }
 
 int wf_body_get(struct wf_reader *r, struct wf_body *body)
@@ -64,12 +88,8 @@ int wf_body_get(struct wf_reader *r, struct wf_body *body)
 		good = true; /* they must follow, which the record's get checks */
 		break;
 	case WF_BODY_PULL:
-		b.offer = wf_bytes_get_u64(r);
-		b.epoch = wf_bytes_get_u32(r);
-		b.address = wf_bytes_get_u64(r);
-		b.key = wf_bytes_get_u64(r);
-		/* The reader adds offsets to the address: it may not wrap. */
-		good = b.bytes && b.bytes <= UINT64_MAX - b.address;
+	case WF_BODY_VIEW:
+		good = get_offer(r, &b);
 		break;
 	default:
 		good = false;

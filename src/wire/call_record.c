@@ -30,7 +30,7 @@ int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record
 	got.left_ns = wf_bytes_get_u64(&r);
 	got.service_bytes = wf_bytes_get_u16(&r);
 	got.method_bytes = wf_bytes_get_u16(&r);
-	if (wf_body_get(&r, &got.body))
+	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_VIEW)
 		return -EBADMSG;
 	got.service = wf_bytes_view(&r, got.service_bytes);
 	got.method = wf_bytes_view(&r, got.method_bytes);

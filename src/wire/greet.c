@@ -53,6 +53,7 @@ static void draft_host(WfDoor__Host *to, const struct wf_greet_host *host)
 	to->nonce_address = host->nonce_address;
 	to->bell_fd = host->bell_fd;
 	to->page_fd = host->page_fd;
+	to->lend_fd = host->lend_fd;
 }
 
 static void draft_rail(WfDoor__Rail *to, const struct wf_greet_rail *rail)
@@ -256,7 +257,8 @@ static int get_host(const WfDoor__Host *from, struct wf_greet_host *host, struct
 	    get_bytes("nonce", &from->nonce, host->nonce, sizeof(host->nonce), e) ||
 	    get_name("marker", from->shm_file, host->shm_file, sizeof(host->shm_file), e) ||
 	    get_fd("bell", from->bell_fd, &host->bell_fd, e) ||
-	    get_fd("page", from->page_fd, &host->page_fd, e))
+	    get_fd("page", from->page_fd, &host->page_fd, e) ||
+	    get_fd("page of leases", from->lend_fd, &host->lend_fd, e))
 		return -EBADMSG;
 	host->uid = from->uid;
 	host->net_ns = from->net_ns;

@@ -37,7 +37,7 @@ struct wf_greet_host {
 	char shm_file[WF_GREET_NAME_BYTES];
 	uint8_t nonce[16];
 	uint64_t nonce_address;
-	int bell_fd, page_fd;
+	int bell_fd, page_fd, lend_fd;
 };
 
 struct wf_greet_rail {

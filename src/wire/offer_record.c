@@ -15,7 +15,8 @@ int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_reco
 	struct wf_offer_record got;
 
 	got.pull = wf_bytes_get_u64(&r);
-	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_EAGER || wf_reader_left(&r))
+	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_EAGER ||
+	    got.body.way == WF_BODY_VIEW || wf_reader_left(&r))
 		return -EBADMSG;
 	*o = got;
 	return 0;

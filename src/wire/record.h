@@ -27,6 +27,7 @@ enum wf_record_type {
 	WF_RECORD_ABORT = 9, /* to every peer: a step is over, and with it each offer of it */
 	WF_RECORD_CHECK = 10, /* reader to owner: what do the pieces of the body sum up to? */
 	WF_RECORD_SUMS = 11,  /* owner to reader: to this */
+	WF_RECORD_RELEASED = 12, /* reader to owner: nobody looks at the body any more */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 16,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 17, /* reader to owner: stopped, or it was over */
@@ -35,13 +36,16 @@ enum wf_record_type {
 	WF_RECORD_RETURNED = 20   /* sender to receiver: a running total of those given back */
 };
 
-/* How a body travels.  It stands in every record that has one. */
-enum wf_body_way { WF_BODY_NONE = 0, WF_BODY_EAGER = 1, WF_BODY_PULL = 2 };
+/*
+ * How a body travels.  It stands in every record that has one.  A VIEW, of tensors only, may
+ * also be pulled.
+ */
+enum wf_body_way { WF_BODY_NONE = 0, WF_BODY_EAGER = 1, WF_BODY_PULL = 2, WF_BODY_VIEW = 3 };
 
 struct wf_body {
 	uint8_t way;
 	uint64_t bytes;
-	/* pull only */
+	/* pull and view */
 	uint64_t offer;   /* the owner's id of it */
 	uint32_t epoch;   /* the rail for which address and key hold */
 	uint64_t address;
@@ -49,18 +53,32 @@ struct wf_body {
 	/* any way */
 	uint8_t sum_kind; /* enum wf_body_sum */
 	uint64_t sum;     /* of the body, if it is of one piece; those of more are asked for by CHECK */
+	/* view only: where it lies, for processes of the owner's host */
+	uint64_t file, offset; /* the number of a file of memory, and where in it */
+	uint32_t fd;      /* the owner's descriptor of that */
+	uint32_t place;   /* of the offer, among the owner's leases */
 };
 
 /* What protects a body.  The numbers are bits of a hello's checksums, too. */
 enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
 
-/* put of a pull: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key, u64 sum */
-#define WF_BODY_BYTES_MAX 46
+/*
+ * put of a view: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
+ * u64 file, u64 offset, u32 fd, u32 place, u64 sum
+ */
+#define WF_BODY_BYTES_MAX 70
+#define WF_BODY_PULL_BYTES_MAX 46 /* of a pull: without the four before the sum */
+
+/* Is it offered, and to be answered? */
+static inline bool wf_body_is_offer(const struct wf_body *body)
+{
+	return body->way == WF_BODY_PULL || body->way == WF_BODY_VIEW;
+}
 
 /* Bytes of the put of @body. */
 size_t wf_body_bytes(const struct wf_body *body);
 void wf_body_put(struct wf_writer *w, const struct wf_body *body);
-/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; a PULL of none, or whose end wraps. */
+/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; a PULL or VIEW of none, or whose end wraps. */
 int wf_body_get(struct wf_reader *r, struct wf_body *body);
 
 /*
@@ -143,9 +161,10 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
 
 /*
  * The small ones: an id, a second number and a status.
- *   PULLED    offer, reads, status (enum weft_status: OK, or why it was not wanted)
+ *   PULLED    offer, reads (0: it is looked at), status (enum weft_status: OK, or why it was not wanted)
  *   RESUME    offer, reader's pull id        OFFER     (as struct wf_offer_record)
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
+ *   RELEASED  offer, its place
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
  *   RETURN    count    RETURNED  total
  */
@@ -166,7 +185,7 @@ struct wf_offer_record {
 	struct wf_body body;
 };
 
-#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_BYTES_MAX)
+#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_PULL_BYTES_MAX)
 
 void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);

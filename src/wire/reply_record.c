@@ -29,7 +29,7 @@ int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_reco
 	got.status = wf_bytes_get_u8(&reader);
 	got.executed = wf_bytes_get_u8(&reader);
 	got.text_bytes = wf_bytes_get_u16(&reader);
-	if (wf_body_get(&reader, &got.body))
+	if (wf_body_get(&reader, &got.body) || got.body.way == WF_BODY_VIEW)
 		return -EBADMSG;
 	got.text = wf_bytes_view(&reader, got.text_bytes);
 	if (wf_body_end(&reader, &got.body, &got.eager))

@@ -57,6 +57,7 @@ static void fill_hello(struct wf_hello *h)
 	snprintf(h->host.shm_file, sizeof(h->host.shm_file), "weft-0123456789abcdef");
 	h->host.bell_fd = 5;
 	h->host.page_fd = -1;
+	h->host.lend_fd = 3;
 	h->link = 1;
 	h->token = 0x1234;
 	h->checksums = 1;

@@ -82,6 +82,15 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		wf_bytes_put_u8(&w, WF_RECORD_SUMS);
 		wf_sums_record_put(&w, &sums);
 		break;
+	case 8:
+		tensor.body.way = WF_BODY_VIEW;
+		tensor.body.file = 1234;
+		tensor.body.offset = 4096;
+		tensor.body.fd = 12;
+		tensor.body.place = 1022;
+		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
+		wf_tensor_record_put(&w, &tensor, shape);
+		break;
 	default:
 		return 0;
 	}

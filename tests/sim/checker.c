@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "api/internal.h"
+#include "link/lease.h"
 #include "tests/sim/faults.h"
 #include "util/clock.h"
 
@@ -17,6 +18,8 @@
 
 /* Until a death is known: no redial for 500 ms, or silence for 300, and all that may delay it. */
 #define LOSS_NS WF_NS_PER_S
+
+#define VIEW_NS (700 * WF_NS_PER_MS) /* the longest that something is looked at */
 
 static struct wf_checker_config config;
 
@@ -178,6 +181,43 @@ static void take_over(const struct wf_leg *leg)
 	weft_free(wf_world_node(leg->node), memory);
 }
 
+/* It may be looked at for longer than the send and its node last. */
+static void begin_view(struct wf_leg *leg)
+{
+	unsigned flags;
+
+	if (!leg->flight.op || !leg->got || !weft_op_tensor(leg->flight.op, &flags) ||
+	    !(flags & WEFT_READONLY))
+		return;
+	leg->view = weft_op_take(leg->flight.op);
+	leg->view_ns = wf_clock_now() + leg->seed % VIEW_NS;
+	config.tally->views++;
+}
+
+/* Its node has died, or closed: nobody looks any more. */
+static bool is_of_the_past(const struct wf_leg *leg)
+{
+	return wf_faults_is_gone(leg->node) || leg->life != wf_faults_life(leg->node);
+}
+
+static void end_view(struct wf_leg *leg)
+{
+	if (!is_of_the_past(leg)) {
+		if (!wf_leg_sent(leg->got, leg->view, leg->got->bytes))
+			wrong(leg, "saw something else after a while");
+		weft_free(wf_world_node(leg->node), leg->view);
+	}
+	leg->view = NULL;
+}
+
+/* The sender does not need it any more. */
+static void give_up_shared(struct wf_leg *leg)
+{
+	if (!is_of_the_past(leg))
+		weft_free(wf_world_node(leg->node), leg->shared);
+	leg->shared = NULL;
+}
+
 static void look_at(struct wf_leg *leg)
 {
 	leg->seen = true;
@@ -189,7 +229,11 @@ static void look_at(struct wf_leg *leg)
 		check_content(leg);
 	if (leg->kind == WF_LEG_SEND && leg->buffer)
 		check_quiet(leg);
-	if (leg->memory == WF_LEG_POOL && leg->got && leg->seed % 4 == 0)
+	if (leg->memory == WF_LEG_POOL)
+		begin_view(leg);
+	if (leg->shared)
+		give_up_shared(leg);
+	if (leg->memory == WF_LEG_POOL && !leg->view && leg->got && leg->seed % 4 == 0)
 		take_over(leg);
 	if (leg->buffer)
 		give_up_buffer(leg);
@@ -198,15 +242,32 @@ static void look_at(struct wf_leg *leg)
 	leg->flight.op = NULL;
 }
 
-void wf_checker_look(void)
+static void look(uint64_t views_until_ns)
 {
 	unsigned group_count;
 	struct wf_group *groups = wf_traffic_groups(&group_count);
 
-	for (unsigned i = 0; i < group_count; i++)
-		for (unsigned j = 0; j < groups[i].count; j++)
-			if (groups[i].legs[j].flight.outcomes && !groups[i].legs[j].seen)
-				look_at(&groups[i].legs[j]);
+	for (unsigned i = 0; i < group_count; i++) {
+		for (unsigned j = 0; j < groups[i].count; j++) {
+			struct wf_leg *leg = &groups[i].legs[j];
+
+			if (leg->flight.outcomes && !leg->seen)
+				look_at(leg);
+			if (leg->view && leg->view_ns <= views_until_ns &&
+			    (!wf_faults_is_away(leg->node) || is_of_the_past(leg)))
+				end_view(leg);
+		}
+	}
+}
+
+void wf_checker_look(void)
+{
+	look(wf_clock_now());
+}
+
+void wf_checker_let_go(void)
+{
+	look(UINT64_MAX);
 }
 
 /* At the end. */
@@ -296,6 +357,8 @@ static void check_node(unsigned number)
 		fail_msg("node %u counts %u reads that nobody makes", number, node->transfer.reads);
 	if (count_table(&node->calls.table) || wf_map_next(&node->serving.map, NULL))
 		fail_msg("node %u still has a call", number);
+	if (node->worker.lender && wf_lender_held(node->worker.lender))
+		fail_msg("node %u still lends what nobody looks at", number);
 	if (!wf_list_empty(&node->channels.offers))
 		fail_msg("node %u still knows of an offer", number);
 	if (wf_map_next(&node->channels.map, NULL) || node->channels.arrival_count)

@@ -5,7 +5,8 @@
  *
  * Each operation has exactly one outcome, by its deadline and the stated bound;
  * no byte of its buffer moves after that; what was delivered is what was sent,
- * once and in the order of the channel; a handler runs at most once for a call,
+ * once and in the order of the channel; what is looked at stays as it is as long as
+ * that lasts, and is given back; a handler runs at most once for a call,
  * and not at all for one that says so; where nothing may harm it an operation
  * goes well; and when all is over nothing is held for anybody.
  */
@@ -26,6 +27,9 @@ void wf_checker_start(const struct wf_checker_config *config);
 
 /* Look at what has ended since. */
 void wf_checker_look(void);
+
+/* Give up what is looked at still. */
+void wf_checker_let_go(void);
 
 /* Nothing runs any more: look at channels and buffers as a whole, and at what @nodes still hold. */
 void wf_checker_finish(unsigned nodes);

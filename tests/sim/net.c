@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -701,7 +702,7 @@ void wf_host_close(struct wf_host *host)
 void wf_host_describe(const struct wf_host *host, struct wf_greet_host *facts)
 {
 	*facts = (struct wf_greet_host){ .pid = host->pid, .pid_start = host->pid,
-					 .bell_fd = -1, .page_fd = -1 };
+					 .bell_fd = -1, .page_fd = -1, .lend_fd = -1 };
 	if (!host->shared)
 		memcpy(facts->boot_id, &host->pid, sizeof(host->pid));
 	(void)snprintf(facts->shm_file, sizeof(facts->shm_file), "weft.%u", (unsigned)host->pid);
@@ -749,6 +750,14 @@ void wf_host_peer_close(struct wf_host_peer *peer)
 	wf_list_remove(&peer->node);
 	(void)close(peer->fd);
 	free(peer);
+}
+
+/* All are one process, so that its descriptors are everybody's. */
+int wf_host_peer_take(const struct wf_host_peer *peer, int fd)
+{
+	int ours = process_dead[peer->pid] ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return ours < 0 ? -EBADMSG : ours;
 }
 
 int wf_host_peer_fd(const struct wf_host_peer *peer)

@@ -225,6 +225,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *sum)
 			fail_msg("an operation does not end");
 		go_on(until_ns, false);
 	}
+	wf_checker_let_go();
 	until_ns = wf_clock_now() + SETTLE_NS;
 	while (wf_clock_now() < until_ns)
 		wf_world_leap(until_ns);

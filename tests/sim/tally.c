@@ -161,8 +161,8 @@ void wf_tally_print(const struct wf_tally *t, bool tables)
 		print_pairs(t);
 		print_states(t);
 	}
-	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu frames replayed, %llu failures\n",
+	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu views, %llu frames replayed, %llu failures\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->operations,
-	       (unsigned long long)t->ended_well, (unsigned long long)t->replayed,
-	       (unsigned long long)t->failures);
+	       (unsigned long long)t->ended_well, (unsigned long long)t->views,
+	       (unsigned long long)t->replayed, (unsigned long long)t->failures);
 }

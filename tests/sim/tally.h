@@ -56,7 +56,7 @@ enum wf_state {
 
 struct wf_tally {
 	uint64_t runs, failures, operations;
-	uint64_t ended_well, replayed;
+	uint64_t ended_well, replayed, views;
 	uint64_t injected[WF_FAULTS];
 	uint64_t seeds[WF_FAULTS];            /* runs in which it happened */
 	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which both did */

@@ -101,10 +101,17 @@ static void send(struct trip *t, size_t bytes, unsigned flags, bool strided)
 		strides[0] = -strides[0];
 		tensor.strides = strides;
 	}
+	if (flags & WEFT_SHARE) {
+		while (wf_nth_again(weft_alloc(wf_world_node(0), bytes, &tensor.data)))
+			;
+		memcpy(tensor.data, want, bytes);
+	}
 	while (wf_nth_again(weft_send(peer, step, "key", 3, &tensor, &options, &t->op)))
 		;
 	if (flags & WEFT_SNAPSHOT)
 		memset(source, CANARY, bytes);
+	if (flags & WEFT_SHARE)
+		weft_free(wf_world_node(0), tensor.data);
 }
 
 enum place { INTO_BUFFER, INTO_POOL, INTO_CALLBACK };
@@ -340,6 +347,11 @@ static bool carry_pieces(void)
 	return carry((struct carriage){ .bytes = LONG, .place = INTO_BUFFER });
 }
 
+static bool carry_shared(void)
+{
+	return carry((struct carriage){ .bytes = BIG, .place = INTO_POOL, .flags = WEFT_SHARE });
+}
+
 static bool carry_snapshot(void)
 {
 	return carry((struct carriage){ .bytes = BIG, .place = INTO_CALLBACK,
@@ -520,7 +532,7 @@ static void run_script(unsigned shape)
 {
 	static bool (*const attempts[])(void) = {
 		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
-		carry_snapshot, call_small, call_big, cancel_all, abort_step, look, dump, ping,
+		carry_snapshot, carry_shared, call_small, call_big, cancel_all, abort_step, look, dump, ping,
 	};
 
 	open_nodes((enum wf_world_shape)shape);

@@ -92,6 +92,8 @@ static void plan_send(struct wf_leg *leg, size_t bytes, size_t row_bytes)
 		leg->pitch_bytes = row_bytes + 1 + wf_chance_below(50);
 	if (wf_chance_in_100(15))
 		leg->flags = row_bytes || wf_chance_in_100(50) ? WEFT_SNAPSHOT : WEFT_OPAQUE;
+	if (!leg->flags && !leg->pitch_bytes && wf_chance_in_100(50))
+		leg->flags = WEFT_SHARE;
 	if (wf_chance_in_100(4)) {
 		leg->flags = WEFT_DEAD;
 		leg->bytes = 0;
@@ -244,6 +246,28 @@ bool wf_leg_sent(const struct wf_leg *leg, const void *bytes, size_t count)
 	return leg->bytes == count && wf_world_is_filled(bytes, count, leg->seed);
 }
 
+/* Memory of the pool, which the sender gives up at once, or later. */
+static int begin_share(struct wf_leg *leg, const struct weft_send_options *options)
+{
+	struct weft_node *node = wf_world_node(leg->node);
+	int64_t shape[2], strides[2];
+	struct weft_tensor t;
+	void *memory;
+	int err = weft_alloc(node, leg->bytes, &memory);
+
+	if (err)
+		return err;
+	wf_world_fill(memory, leg->bytes, leg->seed);
+	t = describe(leg, memory, leg->bytes, shape, strides);
+	err = weft_send(wf_world_peer(leg->node, leg->peer), leg->group->step, "", 0, &t, options,
+			&leg->flight.op);
+	if (!err && leg->seed % 2)
+		leg->shared = memory;
+	else
+		weft_free(node, memory);
+	return err;
+}
+
 static int begin_send(struct wf_leg *leg)
 {
 	struct weft_send_options options = {
@@ -255,6 +279,8 @@ static int begin_send(struct wf_leg *leg)
 	struct weft_tensor t;
 	int err;
 
+	if (leg->flags & WEFT_SHARE)
+		return begin_share(leg, &options);
 	make_buffer(leg, leg->pitch_bytes ? leg->bytes / leg->row_bytes * leg->pitch_bytes :
 					    leg->bytes);
 	wf_world_fill(leg->buffer, leg->bytes, leg->seed);

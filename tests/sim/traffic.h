@@ -36,7 +36,7 @@ struct wf_leg {
 	/* the tensor, or the request */
 	size_t bytes;
 	uint64_t seed;
-	unsigned flags;       /* of a send: WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT */
+	unsigned flags;       /* of a send: WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT, WEFT_SHARE */
 	size_t row_bytes, pitch_bytes; /* a send of rows with gaps; 0: it has none */
 
 	/* of a receive */
@@ -54,6 +54,9 @@ struct wf_leg {
 	bool hit_deadline;
 	uint8_t *buffer;      /* what the operation borrows */
 	size_t buffer_bytes;
+	void *shared;         /* a send: memory of the pool that is given up after its end; NULL: before */
+	void *view;           /* a receive: what it looks at, until: */
+	uint64_t view_ns;
 	unsigned handled;     /* a call: how often a handler ran */
 	unsigned delivered;   /* a send: how many receives got it */
 };

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "api/internal.h"
+#include "link/lease.h"
 #include "tests/fake/random.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "util/clock.h"
@@ -472,6 +473,7 @@ void wf_world_kill(unsigned number)
 	wf_fake_kill(life_of(number));
 	wf_net_kill(c->address);
 	wf_net_kill_process(life_of(number) + 1); /* as net.c counts them */
+	wf_borrowers_forked(&c->node->worker.borrowers); /* the kernel's part */
 }
 
 void wf_world_freeze(unsigned number, bool frozen)

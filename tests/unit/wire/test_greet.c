@@ -90,6 +90,7 @@ static void fill_hello(struct wf_greet *greet)
 	h->host.nonce_address = 0x7fff00001000;
 	h->host.bell_fd = -1;
 	h->host.page_fd = INT_MAX;
+	h->host.lend_fd = 17;
 	h->manual = true;
 	h->link = 11;
 	h->token = UINT64_MAX - 1;
@@ -149,6 +150,7 @@ static void the_longest_hello_arrives_as_it_was(void **state)
 	assert_memory_equal(again, bytes, (size_t)count);
 	assert_int_equal(got.hello.host.bell_fd, -1);
 	assert_int_equal(got.hello.host.page_fd, INT_MAX);
+	assert_int_equal(got.hello.host.lend_fd, 17);
 	assert_memory_equal(got.hello.name, greet.hello.name, sizeof(got.hello.name));
 	assert_memory_equal(got.hello.rails[15].address, greet.hello.rails[15].address,
 			    WF_GREET_ADDRESS_BYTES);
@@ -375,6 +377,9 @@ static void a_descriptor_is_an_int_or_minus_one(void **state)
 		tame(&w);
 		w.host.page_fd = wrong[i];
 		assert_refused(&w, "its page is no descriptor");
+		tame(&w);
+		w.host.lend_fd = wrong[i];
+		assert_refused(&w, "its page of leases is no descriptor");
 	}
 }
 

@@ -27,7 +27,7 @@ static const struct row {
 	uint8_t type;
 	size_t count;
 	union any_record any;
-	uint8_t bytes[96];
+	uint8_t bytes[112];
 } rows[] = {
 	{
 		"a tensor that is pulled", WF_RECORD_TENSOR, 16 + 46 + 16 + 3,
@@ -49,6 +49,29 @@ static const struct row {
 			2, 0, 0, 0, 0, 0, 0, 0,
 			3, 0, 0, 0, 0, 0, 0, 0,
 			'a', ';', 'b',
+		},
+	},
+	{
+		"a tensor that may be looked at", WF_RECORD_TENSOR, 16 + 70 + 8,
+		{ .tensor = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 1, .shape = shape_5,
+			      .body = { WF_BODY_VIEW, 5, 9, 4, 6, 7, WF_BODY_SUM_XXH3,
+					0x6867666564636261, 0x7877767574737271,
+					0x8887868584838281, 0x14131211, 0x24232221 } } },
+		{
+			0, 0, 0, 0, 0, 0, 0, 0,
+			0, 1, 8, 1,
+			1, 0, 0, 0,
+			3, 5, 0, 0, 0, 0, 0, 0, 0, 1,
+			9, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			7, 0, 0, 0, 0, 0, 0, 0,
+			0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78,
+			0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88,
+			0x11, 0x12, 0x13, 0x14,
+			0x21, 0x22, 0x23, 0x24,
+			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
+			5, 0, 0, 0, 0, 0, 0, 0,
 		},
 	},
 	{
@@ -187,6 +210,11 @@ static const struct row {
 			0xff, 3, 0, 0,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 		},
+	},
+	{
+		"a view released", WF_RECORD_RELEASED, WF_SMALL_RECORD_BYTES,
+		{ .small = { 1, 1022, WEFT_OK } },
+		{ 1, [8] = 0xfe, 3 },
 	},
 	{
 		"a pull done", WF_RECORD_PULLED, WF_SMALL_RECORD_BYTES,
@@ -339,7 +367,7 @@ static void the_body_must_be_as_long_as_the_shape_says(void **state)
 	for (size_t i = 0; i < WF_COUNT(right); i++) {
 		struct wf_tensor_record t = { .dtype = right[i].dtype, .rank = right[i].rank };
 
-		for (uint8_t way = WF_BODY_EAGER; way <= WF_BODY_PULL; way++) {
+		for (uint8_t way = WF_BODY_EAGER; way <= WF_BODY_VIEW; way++) {
 			t.body = (struct wf_body){ .way = way, .bytes = right[i].bytes };
 			assert_int_equal(travel(&t, right[i].shape), 0);
 			t.body.bytes++;
@@ -541,14 +569,42 @@ static void a_body_makes_sense_by_itself(void **state)
 			 0);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_PULL, .bytes = UINT64_MAX,
 						       .address = 1 }), -EBADMSG);
-	assert_int_equal(travel_body((struct wf_body){ .way = 3, .bytes = 1 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_VIEW, .bytes = 0 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_VIEW, .bytes = 1,
+						       .offset = UINT64_MAX }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_VIEW, .bytes = 1,
+						       .address = UINT64_MAX }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_VIEW, .bytes = 1,
+						       .fd = INT32_MAX }), 0);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_VIEW, .bytes = 1,
+						       .fd = 0x80000000 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = 4, .bytes = 1 }), -EBADMSG);
+}
+
+static void only_tensors_are_looked_at(void **state)
+{
+	struct wf_body view = { .way = WF_BODY_VIEW, .bytes = 1 };
+	union any_record any;
+	uint8_t bytes[ROOM];
+	size_t count;
+
+	(void)state;
+	any.call = (struct wf_call_record){ .body = view };
+	count = any_record_put(WF_RECORD_CALL, &any, bytes, ROOM);
+	assert_int_equal(any_record_get(WF_RECORD_CALL, bytes, count, &any), -EBADMSG);
+	any.reply = (struct wf_reply_record){ .body = view };
+	count = any_record_put(WF_RECORD_REPLY, &any, bytes, ROOM);
+	assert_int_equal(any_record_get(WF_RECORD_REPLY, bytes, count, &any), -EBADMSG);
+	any.offer = (struct wf_offer_record){ .body = view };
+	count = any_record_put(WF_RECORD_OFFER, &any, bytes, ROOM);
+	assert_int_equal(any_record_get(WF_RECORD_OFFER, bytes, count, &any), -EBADMSG);
 }
 
 static void a_sum_is_of_a_known_kind(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind <= UINT8_MAX; kind++)
-		for (uint8_t way = WF_BODY_NONE; way <= WF_BODY_PULL; way++)
+		for (uint8_t way = WF_BODY_NONE; way <= WF_BODY_VIEW; way++)
 			assert_int_equal(travel_body((struct wf_body){
 						 .way = way, .bytes = way, .sum_kind = (uint8_t)kind,
 					 }), kind <= WF_BODY_SUM_XXH3 ? 0 : -EBADMSG);
@@ -657,6 +713,7 @@ int main(void)
 		cmocka_unit_test(an_opaque_tensor_is_a_row_of_bytes),
 		cmocka_unit_test(a_flag_that_does_not_travel_is_refused),
 		cmocka_unit_test(a_body_makes_sense_by_itself),
+		cmocka_unit_test(only_tensors_are_looked_at),
 		cmocka_unit_test(a_sum_is_of_a_known_kind),
 		cmocka_unit_test(a_body_has_at_most_so_many_pieces),
 		cmocka_unit_test(sums_of_pieces_that_cant_be_are_refused),

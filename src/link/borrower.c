@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "util/fork.h"
+
+#define SLABS_MAX 64        /* of one peer; not tuned yet */
+#define LOOK_NS WF_NS_PER_S /* until memory that the peer has given up is given up here, too */
+
+struct wf_borrowed {
+	struct wf_list node; /* in borrower->slabs, the one used last at the end */
+	struct wf_sealed file;
+	uint32_t holds;
+};
+
+struct wf_borrower {
+	struct wf_list node; /* in worker->borrowers */
+	struct wf_worker *worker;
+	unsigned refs;       /* the link's, while the peer lives; and of each hold */
+	int lock_fd;
+	struct wf_sealed shared;
+	const struct wf_lease_page *page;
+	uint64_t retired;    /* as last seen */
+	struct wf_list slabs;
+	uint32_t slab_count;
+	struct wf_timer timer;
+};
+
+/* Locks belong to a description: not the peer's own, of which @fd is a copy. */
+static int open_again(int fd)
+{
+	char path[32];
+	int again;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDONLY | O_CLOEXEC);
+	return again < 0 ? -errno : again;
+}
+
+static int open_page(struct wf_borrower *b, const struct wf_link *link)
+{
+	int fd = wf_host_peer_take(link->peer_host, link->peer.host.lend_fd), err;
+
+	if (fd < 0)
+		return fd;
+	b->lock_fd = open_again(fd);
+	if (b->lock_fd < 0) {
+		(void)close(fd);
+		return b->lock_fd;
+	}
+	err = wf_sealed_map(&b->shared, fd, sizeof(*b->page));
+	if (err) {
+		(void)close(b->lock_fd);
+		return err;
+	}
+	b->page = b->shared.base;
+	return 0;
+}
+
+/* What the peer of @link lends; opened when it is first asked for. */
+static int find_borrower(struct wf_link *link, struct wf_borrower **borrower)
+{
+	struct wf_borrower *b;
+	int err;
+
+	if (link->borrower) {
+		*borrower = link->borrower;
+		return 0;
+	}
+	if (!link->gate_open || !link->peer_host || link->peer.host.lend_fd < 0)
+		return -ENOENT;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	err = open_page(b, link);
+	if (err) {
+		free(b);
+		return err;
+	}
+	b->worker = link->worker;
+	b->refs = 1;
+	b->retired = atomic_load(&b->page->retired);
+	wf_list_init(&b->slabs);
+	wf_fork_hold();
+	wf_list_append(&b->worker->borrowers, &b->node);
+	wf_fork_let();
+	link->borrower = b;
+	*borrower = b;
+	return 0;
+}
+
+static void drop_slab(struct wf_borrower *b, struct wf_borrowed *slab)
+{
+	wf_list_remove(&slab->node);
+	b->slab_count--;
+	wf_sealed_close(&slab->file);
+	free(slab);
+}
+
+void wf_borrower_put(struct wf_borrower *borrower)
+{
+	struct wf_list *node;
+
+	if (!borrower || --borrower->refs)
+		return;
+	while ((node = wf_list_first(&borrower->slabs)))
+		drop_slab(borrower, WF_CONTAINER(node, struct wf_borrowed, node));
+	wf_timer_stop(&borrower->worker->timers, &borrower->timer);
+	wf_fork_hold();
+	wf_list_remove(&borrower->node);
+	wf_fork_let();
+	if (borrower->lock_fd >= 0)
+		(void)close(borrower->lock_fd);
+	wf_sealed_close(&borrower->shared);
+	free(borrower);
+}
+
+/* The peer does not say which of its slabs are gone: one that is still there is soon mapped again. */
+static void drop_retired(struct wf_borrower *b)
+{
+	uint64_t retired = atomic_load(&b->page->retired);
+
+	if (retired == b->retired)
+		return;
+	b->retired = retired;
+	WF_LIST_EACH(node, &b->slabs) {
+		struct wf_borrowed *slab = WF_CONTAINER(node, struct wf_borrowed, node);
+
+		if (!slab->holds)
+			drop_slab(b, slab);
+	}
+}
+
+static void look(struct wf_timer *timer)
+{
+	struct wf_borrower *b = WF_CONTAINER(timer, struct wf_borrower, timer);
+
+	drop_retired(b);
+	if (b->slab_count)
+		wf_worker_timer(b->worker, timer, b->worker->now_ns + LOOK_NS, look);
+}
+
+/* Room for another.  -ENOSPC: all are looked at. */
+static int make_room(struct wf_borrower *b)
+{
+	if (b->slab_count < SLABS_MAX)
+		return 0;
+	WF_LIST_EACH(node, &b->slabs) {
+		struct wf_borrowed *slab = WF_CONTAINER(node, struct wf_borrowed, node);
+
+		if (slab->holds)
+			continue;
+		drop_slab(b, slab);
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+static int map_slab(struct wf_borrower *b, const struct wf_link *link, const struct wf_body *body,
+		    struct wf_borrowed **slab)
+{
+	struct wf_borrowed *fresh;
+	int fd, err = make_room(b);
+
+	if (err || !link->peer_host)
+		return err ? err : -ENOENT;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return -ENOMEM;
+	fd = wf_host_peer_take(link->peer_host, (int)body->fd);
+	err = fd < 0 ? fd : wf_sealed_map(&fresh->file, fd, body->offset + body->bytes);
+	if (!err && fresh->file.number != body->file) {
+		wf_sealed_close(&fresh->file);
+		err = -EBADMSG;
+	}
+	if (err) {
+		free(fresh);
+		return err;
+	}
+	wf_list_append(&b->slabs, &fresh->node);
+	b->slab_count++;
+	if (!b->timer.armed)
+		wf_worker_timer(b->worker, &b->timer, b->worker->now_ns + LOOK_NS, look);
+	*slab = fresh;
+	return 0;
+}
+
+static int find_slab(struct wf_borrower *b, const struct wf_link *link, const struct wf_body *body,
+		     struct wf_borrowed **slab)
+{
+	WF_LIST_EACH(node, &b->slabs) {
+		struct wf_borrowed *known = WF_CONTAINER(node, struct wf_borrowed, node);
+
+		if (known->file.number != body->file)
+			continue;
+		if (body->offset + body->bytes > known->file.bytes)
+			return -EBADMSG;
+		wf_list_remove(&known->node);
+		wf_list_append(&b->slabs, &known->node);
+		*slab = known;
+		return 0;
+	}
+	return map_slab(b, link, body, slab);
+}
+
+/* F_RDLCK or F_UNLCK. */
+static int set_lock(const struct wf_borrower *b, uint32_t place, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET,
+			      .l_start = wf_lease_byte(place), .l_len = 1 };
+
+	return fcntl(b->lock_fd, F_OFD_SETLK, &lock) ? -errno : 0;
+}
+
+int wf_borrower_hold(struct wf_link *link, const struct wf_body *body, struct wf_hold *hold)
+{
+	struct wf_borrowed *slab;
+	struct wf_borrower *b;
+	int err = find_borrower(link, &b);
+
+	if (err)
+		return err;
+	if (body->place >= WF_LEASES_MAX)
+		return -EBADMSG;
+	drop_retired(b);
+	err = set_lock(b, body->place, F_RDLCK);
+	if (err)
+		return err;
+	/* After the lock: from now on the lender sees that we look. */
+	err = atomic_load(&b->page->offers[body->place]) == body->offer ? 0 : -ESTALE;
+	if (!err)
+		err = find_slab(b, link, body, &slab);
+	if (err) {
+		(void)set_lock(b, body->place, F_UNLCK);
+		return err;
+	}
+	b->refs++;
+	slab->holds++;
+	*hold = (struct wf_hold){ b, slab, body->place, (char *)slab->file.base + body->offset };
+	return 0;
+}
+
+void wf_borrower_let(struct wf_hold *hold)
+{
+	hold->slab->holds--;
+	(void)set_lock(hold->borrower, hold->place, F_UNLCK);
+	wf_borrower_put(hold->borrower);
+	*hold = (struct wf_hold){ 0 };
+}
+
+bool wf_borrower_is_of(const struct wf_hold *hold, const struct wf_link *link)
+{
+	return hold->borrower == link->borrower;
+}
+
+void wf_borrowers_forked(struct wf_list *borrowers)
+{
+	WF_LIST_EACH(node, borrowers) {
+		struct wf_borrower *b = WF_CONTAINER(node, struct wf_borrower, node);
+
+		(void)close(b->lock_fd);
+		b->lock_fd = -1;
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Leases: chunks of a pool that other processes of this host look at where
+ * they are.
+ *
+ * A lender has a page of sealed memory with a place for each offer, which holds
+ * the offer's id for as long as somebody may begin to look.  A borrower locks
+ * the place's byte of that file, through a description of its own, and then
+ * looks whether the offer still stands there.  The lender first takes the offer
+ * out and then asks whether anybody has the lock.  So one of the two sees the
+ * other: a chunk that is looked at stays as it is, however slow or cut off the
+ * borrower may be, and the kernel gives back what the dead had locked.
+ *
+ * Nothing of a peer's is trusted: what is no sealed memory is not mapped, and
+ * places and ranges are checked.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_LEASE_H
+#define WF_LEASE_H
+
+#include "link/link.h"
+#include "memory/sealed.h"
+
+#define WF_LEASES_MAX 1023 /* of one lender at once; with @retired they fill two pages */
+
+/* What the processes share. */
+struct wf_lease_page {
+	_Atomic uint64_t retired;               /* files of its pool that are gone */
+	_Atomic uint64_t offers[WF_LEASES_MAX]; /* 0: nothing to look at */
+};
+
+/* Byte of the file that stands for @place; apart, so that no two locks ever become one. */
+static inline int64_t wf_lease_byte(uint32_t place)
+{
+	return 2 * (int64_t)place;
+}
+
+/* Our own chunks: those of @w->pool, which others can look at from now on. */
+int wf_lender_open(struct wf_worker *w, struct wf_lender **lender, struct wf_error *e);
+
+/* Accepts NULL.  Whoever looks keeps what he sees. */
+void wf_lender_close(struct wf_lender *lender);
+
+/* Tell peers in @facts where the page is. */
+void wf_lender_describe(const struct wf_lender *lender, struct wf_greet_host *facts);
+
+/*
+ * Let peers look at the body of @offer, @body->bytes at @at in a chunk of the pool; fills in
+ * what @body says of it.  -ENOSPC: too much is lent; -ENOENT, -EINVAL: they can't see it.
+ */
+int wf_lender_lend(struct wf_lender *lender, uint64_t offer, const void *at, struct wf_body *body);
+
+/* Nobody begins to look any more.  The chunk has one user less as soon as nobody looks. */
+void wf_lender_end(struct wf_lender *lender, uint32_t place);
+
+/* A peer says that it does not look at @offer any more. */
+void wf_lender_released(struct wf_lender *lender, uint64_t offer, uint32_t place);
+
+/* A peer has died: see what it has left. */
+void wf_lender_look(struct wf_lender *lender);
+
+/* How many chunks are still looked at though their offers are over. */
+uint32_t wf_lender_held(const struct wf_lender *lender);
+
+/* In a forked child. */
+void wf_lender_forked(struct wf_lender *lender);
+
+/* What a peer lends: its page, and those of its slabs that were seen. */
+struct wf_borrower;
+struct wf_borrowed; /* one slab */
+
+struct wf_hold {
+	struct wf_borrower *borrower; /* a reference */
+	struct wf_borrowed *slab;
+	uint32_t place;
+	const void *at;
+};
+
+/*
+ * Look at the body that the peer of @link offers: @hold->at can be read until it is let go, even
+ * beyond the peer's death.  -ESTALE: it is not offered any more.  -EBADMSG: it is not what was
+ * said.  -ENOENT, -ENOSPC, -EMFILE, ...: it can't be looked at from here.
+ */
+int wf_borrower_hold(struct wf_link *link, const struct wf_body *body, struct wf_hold *hold);
+void wf_borrower_let(struct wf_hold *hold);
+
+/* Does @hold belong to the present life of the peer of @link? */
+bool wf_borrower_is_of(const struct wf_hold *hold, const struct wf_link *link);
+
+/* Accepts NULL. */
+void wf_borrower_put(struct wf_borrower *borrower);
+
+/* Of all in @borrowers, of a worker: in a forked child, or as the kernel does for the dead. */
+void wf_borrowers_forked(struct wf_list *borrowers);
+
+#endif

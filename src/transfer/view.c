@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transfer/tell.h"
+
+int wf_view_init(struct wf_views *views, struct wf_worker *worker)
+{
+	views->worker = worker;
+	wf_map_init(&views->map);
+	return -pthread_mutex_init(&views->lock, NULL);
+}
+
+static uint64_t hash_of(const struct wf_views *views, const void *at)
+{
+	return wf_map_hash(&views->map, (uintptr_t)at, "", 0);
+}
+
+int wf_view_open(struct wf_views *views, struct wf_link *link, const struct wf_body *body,
+		 struct wf_view **view)
+{
+	struct wf_view *v = calloc(1, sizeof(*v));
+	int err;
+
+	if (!v)
+		return -ENOMEM;
+	err = wf_borrower_hold(link, body, &v->hold);
+	if (err) {
+		free(v);
+		return err;
+	}
+	v->views = views;
+	v->offer = body->offer;
+	v->link = link;
+	wf_link_get(link);
+	pthread_mutex_lock(&views->lock);
+	wf_map_add(&views->map, &v->node, hash_of(views, v->hold.at));
+	pthread_mutex_unlock(&views->lock);
+	*view = v;
+	return 0;
+}
+
+/* It is not in the map any more. */
+static void end(struct wf_view *v)
+{
+	struct wf_link *link = wf_link_real(v->link);
+	uint32_t place = v->hold.place;
+	bool alive = wf_borrower_is_of(&v->hold, link);
+
+	wf_borrower_let(&v->hold);
+	/* A hint: where it is not heard, for want of memory or of a link, the owner looks by himself. */
+	if (alive)
+		(void)wf_tell(link, WF_RECORD_RELEASED, v->offer, place, 0);
+	wf_link_put(v->link);
+	free(v);
+}
+
+void wf_view_close(struct wf_view *view)
+{
+	struct wf_views *views = view->views;
+
+	pthread_mutex_lock(&views->lock);
+	wf_map_remove(&views->map, &view->node);
+	pthread_mutex_unlock(&views->lock);
+	end(view);
+}
+
+static void end_given(struct wf_task *task)
+{
+	end(WF_CONTAINER(task, struct wf_view, task));
+}
+
+/* Any that begins at @at; the same bytes may be looked at twice. */
+static struct wf_view *take(struct wf_views *views, const void *at)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_find(&views->map, hash_of(views, at), node))) {
+		struct wf_view *v = WF_CONTAINER(node, struct wf_view, node);
+
+		if (v->hold.at != at)
+			continue;
+		wf_map_remove(&views->map, node);
+		return v;
+	}
+	return NULL;
+}
+
+int wf_view_give(struct wf_views *views, const void *at)
+{
+	struct wf_view *v;
+
+	pthread_mutex_lock(&views->lock);
+	v = take(views, at);
+	pthread_mutex_unlock(&views->lock);
+	if (!v)
+		return -EINVAL;
+	v->task.run = end_given;
+	wf_worker_submit(views->worker, &v->task);
+	return 0;
+}
+
+void wf_view_fini(struct wf_views *views)
+{
+	struct wf_map_node *node;
+
+	while ((node = wf_map_next(&views->map, NULL)))
+		wf_view_close(WF_CONTAINER(node, struct wf_view, node));
+	wf_map_fini(&views->map);
+	pthread_mutex_destroy(&views->lock);
+}

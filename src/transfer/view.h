@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Views: bodies of peers of this host that are looked at where they are, in
+ * the peer's memory.
+ *
+ * A view lasts until it is given back, be the transfer over or the peer dead:
+ * nobody writes to what it shows until then.  It is found by where it begins,
+ * as chunks of the pool are.
+ *
+ * Threads: owner; any for wf_view_give.
+ */
+#ifndef WF_VIEW_H
+#define WF_VIEW_H
+
+#include "link/lease.h"
+#include "util/map.h"
+
+struct wf_views {
+	struct wf_worker *worker;
+	pthread_mutex_t lock; /* of the map */
+	struct wf_map map;    /* by address */
+};
+
+struct wf_view {
+	struct wf_map_node node;
+	struct wf_hold hold;
+	struct wf_views *views;
+	struct wf_link *link; /* a reference */
+	uint64_t offer;
+	struct wf_task task;
+};
+
+int wf_view_init(struct wf_views *views, struct wf_worker *worker);
+
+/* Ends all views: what they show can't be read any more. */
+void wf_view_fini(struct wf_views *views);
+
+/* Look at @body, which the peer of @link offers as a view.  -ENOMEM, or as wf_borrower_hold: it may still be pulled. */
+int wf_view_open(struct wf_views *views, struct wf_link *link, const struct wf_body *body,
+		 struct wf_view **view);
+
+/* Look no more, and tell the owner.  Frees @view. */
+void wf_view_close(struct wf_view *view);
+
+/* Close a view that begins at @at, soon.  -EINVAL: there is none.  Threads: any. */
+int wf_view_give(struct wf_views *views, const void *at);
+
+#endif
