@@ -90,8 +90,8 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 		wf_receiving_describe(&op->recv.receiving, part, sizeof(part));
 		break;
 	case WF_OP_CALL:
-		if (op->call.call)
-			wf_call_describe(op->call.call, part, sizeof(part));
+		if (op->call.running)
+			wf_call_describe(&op->call.call, part, sizeof(part));
 		break;
 	}
 	add(text, "%s", part);
@@ -111,7 +111,7 @@ uint64_t wf_describe_progress(const struct weft_op *op)
 	case WF_OP_RECV:
 		return wf_receiving_progress(&op->recv.receiving);
 	case WF_OP_CALL:
-		return op->call.call ? wf_call_progress(op->call.call) : 0;
+		return op->call.running ? wf_call_progress(&op->call.call) : 0;
 	case WF_OP_PING:
 		break;
 	}

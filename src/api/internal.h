@@ -15,6 +15,7 @@
 #include "rpc/service.h"
 #include "tensor/ending.h"
 #include "transfer/echo.h"
+#include "util/spare.h"
 #include "util/status.h"
 
 /* The watchdog of a node: see watch.c. */
@@ -24,6 +25,9 @@ struct wf_watch {
 	unsigned lines, unsaid;
 	_Atomic uint64_t stuck_told_ns; /* when it was last said that the worker is stuck */
 };
+
+enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL };
+#define WF_OP_KINDS (WF_OP_CALL + 1)
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
@@ -42,12 +46,12 @@ struct weft_node {
 	bool closing;             /* nothing new is begun */
 	struct wf_watch watch;
 	unsigned ended_count;     /* operations that ended in this turn */
-	_Atomic uint64_t op_count; /* ever made */
-
 	pthread_mutex_t log_lock; /* one line at a time */
 	pthread_mutex_t lock;     /* the rest */
 	pthread_cond_t ended;     /* an operation has */
 	struct wf_list ops;       /* every operation there is */
+	uint64_t op_count;        /* ever made */
+	struct wf_spare spare_ops[WF_OP_KINDS];
 	struct wf_list peers;
 	struct wf_list services;
 };
@@ -74,7 +78,9 @@ struct wf_op_recv {
 };
 
 struct wf_op_call {
-	struct wf_call *call;     /* until it ends */
+	struct wf_call call;      /* holds a reference while it needs this memory */
+	bool packed;              /* the request is in it */
+	bool running;             /* until it ends */
 	size_t request_bytes;
 	const char *service_name, *method_name; /* the descriptor's */
 	const ProtobufCMessageDescriptor *output;
@@ -90,7 +96,6 @@ struct wf_op_call {
 /* Told: its callback runs.  Ended: that has returned too. */
 enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 
-enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL };
 
 struct weft_op {
 	struct wf_list node;      /* in owner->ops */
@@ -143,6 +148,8 @@ struct weft_peer *wf_node_peer_of(struct weft_node *node, struct wf_link *link);
 int wf_node_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e);
 
 /* op.c */
+void wf_op_init(struct weft_node *node); /* for the node: what it keeps of operations */
+void wf_op_fini(struct weft_node *node);
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op);
 void wf_op_submit(struct weft_op *op);

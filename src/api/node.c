@@ -372,7 +372,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	};
 	n->manual = given.mode == WEFT_MANUAL;
 	n->thread = pthread_self();
-	wf_list_init(&n->ops);
+	wf_op_init(n);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->services);
 	err = wf_transfer_init(&n->transfer, &n->worker, withdrawn, n);
@@ -503,6 +503,7 @@ int weft_node_close(struct weft_node *node)
 	/* First: a child must not look at what is being freed. */
 	unlist(node);
 	wf_worker_close(&node->worker);
+	wf_op_fini(node);
 	fini_locks(node);
 	free(node);
 	return 0;

@@ -32,10 +32,10 @@ static void set_path(struct weft_op *op, const struct wf_path *request, const st
 static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		      const uint8_t *reply, size_t bytes)
 {
-	struct weft_op *op = call->arg;
+	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
 	struct wf_error bad;
 
-	op->call.call = NULL;
+	op->call.running = false;
 	if (!e) {
 		op->call.reply =
 			protobuf_c_message_unpack(op->call.output, NULL, bytes, reply);
@@ -48,13 +48,18 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 	wf_op_finish(op, e, executed);
 }
 
+static void call_quiet(struct wf_call *call)
+{
+	wf_op_put(WF_CONTAINER(call, struct weft_op, call.call));
+}
+
 void wf_rpc_start(struct weft_op *op)
 {
-	struct wf_call *call = op->call.call;
+	struct wf_call *call = &op->call.call;
 	struct wf_link *link;
 	struct wf_error e;
 
-	if (!call) {
+	if (!op->call.packed) {
 		wf_error_set(&e, op->call.request_bytes > WF_CALL_BYTES_MAX ? -EMSGSIZE : -ENOMEM,
 			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
 			     (size_t)WF_CALL_BYTES_MAX);
@@ -62,27 +67,27 @@ void wf_rpc_start(struct weft_op *op)
 		return;
 	}
 	call->done = call_done;
-	call->arg = op;
+	call->quiet = call_quiet;
 	call->deadline_ns = op->deadline_ns;
 	call->terms = op->terms;
-	if (op->deadline_ns <= wf_clock_now()) {
+	if (op->deadline_ns <= op->owner->worker.now_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-		free(call);
-	} else if (wf_node_link(op->peer, &link, &e)) {
-		free(call);
-	} else if (!wf_call_start(&op->owner->calls, link, call)) {
-		return;
-	} else {
+	} else if (!wf_node_link(op->peer, &link, &e)) {
+		op->call.running = true;
+		atomic_fetch_add(&op->refs, 1);
+		if (!wf_call_start(&op->owner->calls, link, call))
+			return;
 		wf_error_set(&e, -ENOMEM, "no memory for a call");
+		atomic_fetch_sub(&op->refs, 1);
+		op->call.running = false;
 	}
-	op->call.call = NULL;
+	wf_rpc_drop(op);
 	wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 }
 
 void wf_rpc_drop(struct weft_op *op)
 {
-	free(op->call.call);
-	op->call.call = NULL;
+	wf_call_drop(&op->call.call);
 }
 
 static void reply(ProtobufCClosure closure, const ProtobufCMessage *message, void *data,
@@ -128,7 +133,7 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 {
 	const ProtobufCMethodDescriptor *m = &descriptor->methods[method];
 	size_t bytes = protobuf_c_message_get_packed_size(input);
-	struct wf_call *call = bytes > WF_CALL_BYTES_MAX ? NULL : wf_call_new(bytes);
+	struct wf_call *call = &op->call.call;
 
 	op->call.begun = true;
 	op->call.closure = closure;
@@ -137,8 +142,8 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 	op->call.request_bytes = bytes;
 	op->call.service_name = descriptor->name;
 	op->call.method_name = m->name;
-	op->call.call = call;
-	if (call) {
+	op->call.packed = bytes <= WF_CALL_BYTES_MAX && !wf_call_pack(call, bytes);
+	if (op->call.packed) {
 		call->service = descriptor->name;
 		call->method = m->name;
 		protobuf_c_message_pack(input, call->parcel.body);

@@ -21,15 +21,21 @@ void wf_call_fini(struct wf_calls *calls)
 	wf_table_fini(&calls->table);
 }
 
-struct wf_call *wf_call_new(size_t bytes)
+int wf_call_pack(struct wf_call *call, size_t bytes)
 {
-	struct wf_call *call = calloc(1, sizeof(*call) + bytes);
+	void *request = bytes ? malloc(bytes) : NULL;
 
-	if (call) {
-		call->parcel.body = call->request;
-		call->parcel.body_bytes = bytes;
-	}
-	return call;
+	if (bytes && !request)
+		return -ENOMEM;
+	call->parcel.body = request;
+	call->parcel.body_bytes = bytes;
+	return 0;
+}
+
+void wf_call_drop(struct wf_call *call)
+{
+	free(call->parcel.body);
+	call->parcel.body = NULL;
 }
 
 static void try_free(struct wf_call *call)
@@ -38,7 +44,8 @@ static void try_free(struct wf_call *call)
 		return;
 	wf_link_put(call->link);
 	free(call->reply);
-	free(call);
+	wf_call_drop(call);
+	call->quiet(call);
 }
 
 /* Tell the outcome; the buffers may still be busy. */
@@ -100,10 +107,8 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 {
 	int err = wf_table_add(&calls->table, call, &call->id);
 
-	if (err) {
-		free(call);
+	if (err)
 		return err;
-	}
 	call->calls = calls;
 	call->link = link;
 	call->request_busy = true;

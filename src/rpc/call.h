@@ -2,9 +2,9 @@
 /*
  * The calling side of unary calls: bytes out, bytes or a status back.
  *
- * A call object lives until both its outcome is told and its buffers are
- * quiet, so an outcome never waits for a buffer: the request belongs to the
- * call, not to the caller.
+ * A call goes on until both its outcome is told and its buffers are quiet, so
+ * an outcome never waits for a buffer: the request belongs to the call, not to
+ * the caller.
  *
  * Threads: owner.
  */
@@ -22,7 +22,7 @@ struct wf_calls {
 };
 
 struct wf_call {
-	/* set by the owner, who allocated it with wf_call_new */
+	/* set by the owner, whose memory it is and was all zero */
 	const char *service, *method; /* live as long as the call */
 	uint64_t deadline_ns;         /* UINT64_MAX: none */
 	struct wf_terms terms;        /* of request and reply */
@@ -32,7 +32,8 @@ struct wf_call {
 	 */
 	void (*done)(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		     const uint8_t *reply, size_t bytes);
-	void *arg;
+	/* Its memory is the owner's again; not before done. */
+	void (*quiet)(struct wf_call *call);
 
 	/* read by the owner, inside done */
 	struct wf_parcel parcel; /* the path of the request */
@@ -48,16 +49,18 @@ struct wf_call {
 	void *reply;
 	struct wf_pull pull;
 	struct wf_reply_record record;
-	uint8_t request[];
 };
 
 void wf_call_init(struct wf_calls *calls, struct wf_transfer *t);
 void wf_call_fini(struct wf_calls *calls);
 
-/* A call with room for a request of @bytes; NULL: no memory. */
-struct wf_call *wf_call_new(size_t bytes);
+/* Room in @call for a request of @bytes, at parcel.body.  -ENOMEM. */
+int wf_call_pack(struct wf_call *call, size_t bytes);
 
-/* Start it.  Takes @call.  -ENOMEM: it is freed, done is not called. */
+/* It will not be started. */
+void wf_call_drop(struct wf_call *call);
+
+/* Start it.  Borrows @call until quiet.  -ENOMEM: nothing was done. */
 int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *call);
 
 /* End it early with @e: done runs inside, and the server is told.  Not after done. */

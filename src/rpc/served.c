@@ -16,6 +16,7 @@ void wf_served_init(struct wf_serving *serving, struct wf_transfer *t)
 {
 	*serving = (struct wf_serving){ .transfer = t };
 	wf_map_init(&serving->map);
+	wf_spare_init(&serving->spare, sizeof(struct wf_served));
 }
 
 static void drop_reply(struct wf_served *s)
@@ -36,13 +37,13 @@ static void free_served(struct wf_served *s)
 		wf_map_remove(&serving->map, &s->node);
 	wf_timer_stop(&serving->transfer->worker->timers, &s->timer);
 	wf_list_remove(&s->notice.node);
-	if (s->free_user)
+	if (s->user)
 		s->free_user(s->user);
 	wf_link_put(s->link);
 	wf_answer_close(s->answer);
 	free(s->request);
 	drop_reply(s);
-	free(s);
+	wf_spare_give(&serving->spare, s);
 }
 
 void wf_served_fini(struct wf_serving *serving)
@@ -52,6 +53,7 @@ void wf_served_fini(struct wf_serving *serving)
 	while ((node = wf_map_next(&serving->map, NULL)))
 		free_served(WF_CONTAINER(node, struct wf_served, node));
 	wf_map_fini(&serving->map);
+	wf_spare_fini(&serving->spare);
 }
 
 void wf_served_close(struct wf_serving *serving)
@@ -344,7 +346,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	hash = hash_of(serving, link, c.call);
 	if (find(serving, link, c.call, hash))
 		return -EBADMSG;
-	s = calloc(1, sizeof(*s));
+	s = wf_spare_take(&serving->spare);
 	if (!s)
 		return -ENOMEM;
 	s->serving = serving;

@@ -16,6 +16,7 @@
 #include "transfer/parcel.h"
 #include "transfer/pull.h"
 #include "util/map.h"
+#include "util/spare.h"
 
 #define WF_SERVED_BRIEF_BYTES 160 /* a sentence that can be told without memory; with it, a head is inline in its parcel */
 
@@ -38,6 +39,7 @@ struct wf_serving {
 	struct wf_transfer *transfer;
 	_Atomic(struct wf_service *) services; /* grows at its head, so that any thread may add */
 	struct wf_map map; /* served calls by link and id */
+	struct wf_spare spare; /* of struct wf_served */
 	bool closed;       /* no handler is begun any more */
 };
 
@@ -66,8 +68,9 @@ struct wf_served {
 	char *text;           /* of a failure: @brief, or allocated */
 	char brief[WF_SERVED_BRIEF_BYTES];
 	bool failed_to_reply; /* and says so instead */
-	void *user;           /* the handler's; freed by @free_user at the end */
+	void *user;           /* the handler's, or NULL; freed by @free_user at the end */
 	void (*free_user)(void *user);
+	bool deferred;        /* the handler keeps it until its reply */
 };
 
 void wf_served_init(struct wf_serving *serving, struct wf_transfer *t);

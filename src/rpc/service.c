@@ -5,19 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The request message of one call. */
-struct request {
-	ProtobufCMessage *message;
-	bool deferred;
-};
-
-static void free_request(void *user)
+static void free_message(void *message)
 {
-	struct request *r = user;
-
-	if (r->message)
-		protobuf_c_message_free_unpacked(r->message, NULL);
-	free(r);
+	protobuf_c_message_free_unpacked(message, NULL);
 }
 
 static int find(struct wf_service *base, const char *method, size_t bytes)
@@ -60,35 +50,28 @@ static void closure(const ProtobufCMessage *message, void *closure_data)
 }
 
 /*
- * Outside the handler's own time the call may be gone: whoever replies first
- * may free it.  So the message is ours until the handler has returned.
+ * Outside the handler's own time the call may be gone, for a reply ends it.  Not
+ * before the handler has returned: the reply, even from another thread, is sent
+ * by this worker.
  */
 static void handle(struct wf_service *base, int method, struct wf_served *served,
 		   const uint8_t *bytes, size_t count)
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
-	struct request *r = calloc(1, sizeof(*r));
+	ProtobufCMessage *message = protobuf_c_message_unpack(m->input, NULL, count, bytes);
 
-	if (!r) {
-		wf_served_reply(served, WEFT_RESOURCE_EXHAUSTED, "no memory for the request", NULL,
-				0);
-		return;
-	}
-	r->message = protobuf_c_message_unpack(m->input, NULL, count, bytes);
-	if (!r->message) {
-		free(r);
+	if (!message) {
 		wf_served_reply(served, WEFT_INTERNAL, "the request does not unpack", NULL, 0);
 		return;
 	}
-	/* The reply, even from another thread, is sent by this worker, so not before we return. */
-	served->user = r;
-	served->free_user = free_request;
-	s->service->invoke(s->service, (unsigned)method, r->message, closure, served);
-	if (r->deferred)
+	served->user = message;
+	served->free_user = free_message;
+	s->service->invoke(s->service, (unsigned)method, message, closure, served);
+	if (served->deferred)
 		return;
-	protobuf_c_message_free_unpacked(r->message, NULL);
-	r->message = NULL;
+	served->user = NULL;
+	free_message(message);
 }
 
 void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
@@ -102,5 +85,5 @@ void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
 
 void wf_service_defer(struct wf_served *served)
 {
-	((struct request *)served->user)->deferred = true;
+	served->deferred = true;
 }

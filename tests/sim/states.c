@@ -58,8 +58,6 @@ static enum wf_state state_of_receive(const struct wf_receiving *r)
 
 static enum wf_state state_of_call(const struct wf_call *call)
 {
-	if (!call)
-		return WF_STATES;
 	if (call->reply_busy)
 		return WF_STATE_CALL_REPLY;
 	if (call->request_busy)
@@ -80,7 +78,7 @@ static enum wf_state state_of(const struct wf_leg *leg)
 	case WF_OP_RECV:
 		return state_of_receive(&op->recv.receiving);
 	case WF_OP_CALL:
-		return state_of_call(op->call.call);
+		return op->call.running ? state_of_call(&op->call.call) : WF_STATES;
 	default:
 		return WF_STATE_PING;
 	}
@@ -171,7 +169,8 @@ void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node,
 void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const struct wf_leg *leg)
 {
 	const struct weft_op *op = leg->flight.op;
-	const struct wf_call *call = op && op->kind == WF_OP_CALL ? op->call.call : NULL;
+	const struct wf_call *call = op && op->kind == WF_OP_CALL && op->call.running ?
+					     &op->call.call : NULL;
 	struct wf_link *link = leg->node == leg->peer ? NULL : link_between(leg->node, leg->peer);
 	struct wf_map_node *at = NULL;
 

@@ -168,7 +168,7 @@ static void talk_to(unsigned peers)
 static const struct wf_parcel *parcel(void)
 {
 	return subject.op->kind == WF_OP_SEND ? &subject.op->send.sending.parcel
-					      : &subject.op->call.call->parcel;
+					      : &subject.op->call.call.parcel;
 }
 
 static const struct wf_receiving *receiving(const struct wf_flight *f)
@@ -463,12 +463,12 @@ static bool receive_pulls(void)
 
 static bool call_is_handled(void)
 {
-	return !subject.op->call.call->request_busy && wf_world_served(1) == 1;
+	return !subject.op->call.call.request_busy && wf_world_served(1) == 1;
 }
 
 static bool call_pulls_reply(void)
 {
-	return subject.op->call.call->reply_busy && subject.op->call.call->pull.busy;
+	return subject.op->call.call.reply_busy && subject.op->call.call.pull.busy;
 }
 
 static const struct row rows[] = {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Spare pieces of memory, all of one size.  What is made and freed all the
+ * time, and is longer than the kilobyte that malloc has a fast way for, goes
+ * round here.
+ *
+ * Threads: whoever owns it.
+ */
+#ifndef WF_SPARE_H
+#define WF_SPARE_H
+
+#include "util/list.h"
+
+#define WF_SPARE_MAX 256 /* pieces kept: four times the calls under way of a busy peer; not tuned yet */
+
+struct wf_spare {
+	struct wf_list list; /* the pieces begin with their place in it */
+	size_t bytes;
+	unsigned count;
+};
+
+/* For pieces of @bytes, at least the size of a wf_list. */
+void wf_spare_init(struct wf_spare *s, size_t bytes);
+void wf_spare_fini(struct wf_spare *s);
+
+/* A piece, all zero; NULL: no memory.  It may also be freed with free(). */
+void *wf_spare_take(struct wf_spare *s);
+
+/* Give @piece back.  Accepts NULL. */
+void wf_spare_give(struct wf_spare *s, void *piece);
+
+#endif
