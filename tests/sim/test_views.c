@@ -268,6 +268,46 @@ static void a_checksum_is_made_of_what_is_seen(void **state)
 	}
 }
 
+/* Its sums can't come: it is given up in time, by whoever wants that. */
+static void what_is_not_verified_is_not_seen(void **state)
+{
+	struct weft_recv_options brief = { .size = sizeof(brief) };
+	struct wf_flight f[2];
+	void *memory;
+
+	(void)state;
+	for (unsigned who = 0; who < 4; who++) {
+		assert_int_equal(setenv("WEFT_CHECKSUM", "yes", 1), 0);
+		open_world(2);
+		memory = fresh(LONG);
+		share(&f[1], 1, 7, memory, LONG);
+		weft_free(wf_world_node(0), memory);
+		wf_world_pass(20 * MS);
+		wf_world_hold_way(0, 1, true);
+		brief.op = wf_flight_begin(&f[0], who ? 0 : 100 * MS);
+		assert_int_equal(weft_recv(wf_world_node(1), NULL, 7, "", 0, NULL, &brief,
+					   &f[0].op), 0);
+		wf_world_pass(20 * MS);
+		assert_int_equal(f[0].outcomes, 0);
+		if (who == 1)
+			weft_cancel(f[0].op);
+		else if (who == 2)
+			weft_cancel(f[1].op);
+		else if (who == 3)
+			assert_int_equal(weft_step_abort(wf_world_node(1), 7, WEFT_ABORTED, ""), 0);
+		wf_world_pass(200 * MS);
+		wf_world_hold_way(0, 1, false);
+		wf_flight_land(f, 2, 2 * S);
+		assert_int_equal(f[0].status, who == 0 ? WEFT_DEADLINE_EXCEEDED :
+					      who == 3 ? WEFT_ABORTED : WEFT_CANCELLED);
+		assert_int_not_equal(f[1].status, WEFT_OK);
+		assert_null(weft_op_tensor(f[0].op, NULL));
+		assert_true(wf_world_run(is_back, NULL, BACK_NS));
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void who_looks_is_not_harmed_by_the_owners_death(void **state)
 {
 	struct wf_flight f[2];
@@ -509,6 +549,7 @@ int main(void)
 		cmocka_unit_test(who_brings_memory_gets_a_copy),
 		cmocka_unit_test(peers_of_other_hosts_get_a_copy),
 		cmocka_unit_test(a_checksum_is_made_of_what_is_seen),
+		cmocka_unit_test(what_is_not_verified_is_not_seen),
 		cmocka_unit_test(who_looks_is_not_harmed_by_the_owners_death),
 		cmocka_unit_test(nor_when_the_owner_closes),
 		cmocka_unit_test(what_the_dead_looked_at_comes_back),
