@@ -96,6 +96,16 @@ void *bench_memory(size_t bytes)
 	return memset(memory, 1, room);
 }
 
+uint64_t bench_sum(const void *memory, size_t bytes)
+{
+	const uint64_t *words = memory;
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < bytes / sizeof(*words); i++)
+		total += words[i];
+	return total;
+}
+
 /* To the processor at @place among those that we may use, if there are so many. */
 static void pin(unsigned place)
 {

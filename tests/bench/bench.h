@@ -39,6 +39,9 @@ void bench_spin(void);
 /* Pages that have been touched. */
 void *bench_memory(size_t bytes);
 
+/* Read every byte. */
+uint64_t bench_sum(const void *memory, size_t bytes);
+
 /*
  * Run @server in a second process that dies with this one, and return a
  * socket to it for setting up; @server gets the other end.  Each process stays on a

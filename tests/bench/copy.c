@@ -42,15 +42,6 @@ static void read_far(pid_t pid, char *near, char *far, size_t bytes)
 	}
 }
 
-static uint64_t sum(const char *memory, size_t bytes)
-{
-	uint64_t total = 0;
-
-	for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
-		total += ((const uint64_t *)(const void *)memory)[i];
-	return total;
-}
-
 int main(int argc, char **argv)
 {
 	struct bench_options o = {
@@ -83,7 +74,7 @@ int main(int argc, char **argv)
 		else
 			memcpy(into, from, o.bytes);
 		if (o.window > 1)
-			kept += sum(into, o.bytes);
+			kept += bench_sum(into, o.bytes);
 		now = bench_now();
 		if (i < WARM_COUNT)
 			continue;

@@ -74,6 +74,17 @@ def raw_bodies():
                   lambda p, provider=provider, mib=mib: rate(p.raw_rma(provider, mib * MIB)), bar)
 
 
+def views():
+    """From weft_send on, until the other process has read the first byte, and every byte."""
+    for part, what, bar in (("first", "view, to the first byte", None),
+                            ("all", "view, to all bytes read", 2.5)):
+        # The first byte is held to 5 us.
+        yield Row("4", what, "shm", 64 * MIB, "us", "process_vm_readv, then read",
+                  lambda p, part=part: p50(p.ours("view", "-e", part, "-s", "64M")),
+                  lambda p: p50(p.ours("copy", "-e", "readv", "-s", "64M", "-w", "2")),
+                  bar, False)
+
+
 def calls(provider, value, *options, env=None):
     return lambda p: value(p.weft("--test", "call", "--sizes", "0", *options,
                                   provider=provider, env=env))
@@ -166,7 +177,7 @@ def model_traces():
 
 def bars():
     """The rows that have bars, and what belongs to them."""
-    for part in (raw_bodies, empty_calls, grpc_calls, messages, grpc_bodies, hpc_bodies):
+    for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, hpc_bodies):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
 
