@@ -11,8 +11,8 @@
 #include "tool/perf.pb-c.h"
 #include "tool/perf_run.h"
 
-/* A server that is there answers at once; one still starting gets this long. */
-#define JOIN_NS 10000000000ull
+/* A server that is there answers at once, unless it waits for more callers: so long. */
+#define JOIN_NS 60000000000ull
 
 /* Not timed: caches, page tables and TCP's windows settle in them. */
 #define WARM_COUNT 8u

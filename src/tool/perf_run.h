@@ -12,6 +12,7 @@
 
 /* Limits of one run. */
 #define PERF_BYTES_MAX  (1ull << 30) /* of one tensor or call; protobuf-c ends at 2 GiB */
+#define PERF_CALLERS_MAX 1024u       /* of one server: more than anyone starts */
 #define PERF_PARTS_MAX  1024u        /* tensors of one body: more than a model has */
 #define PERF_WINDOW_MAX 1024u        /* bodies on the way */
 #define PERF_OPS_MAX    65536u       /* tensors on the way */

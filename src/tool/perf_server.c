@@ -12,8 +12,8 @@
 #include "tool/perf_run.h"
 
 /* Not tuned: more than anyone runs at once, few enough to be harmless. */
-#define CALLERS_MAX 64u
-#define RUNS_MAX    64u
+#define CALLERS_MAX PERF_CALLERS_MAX
+#define RUNS_MAX    PERF_CALLERS_MAX
 
 /* Nothing is ever sent under this key: a receive that ends says that the peer has gone. */
 #define CALLER_KEY "weft.perf.caller"
@@ -22,6 +22,8 @@ struct caller {
 	struct caller *next;
 	struct perf_server *server;
 	struct weft_op *watch;
+	Weft__Perf__Nothing_Closure joined; /* NULL: answered */
+	void *joined_data;
 	uint64_t number;
 	bool left;
 	char name[128];
@@ -68,6 +70,7 @@ struct perf_server {
 	struct caller *callers;
 	struct run *runs;
 	unsigned caller_count, run_count;
+	unsigned awaited; /* callers without whom nobody begins */
 	unsigned left, lost;
 };
 
@@ -89,6 +92,15 @@ static void caller_drop(struct caller *caller)
 	free(caller);
 }
 
+static void caller_answer(struct caller *caller)
+{
+	Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
+
+	if (caller->joined)
+		caller->joined(&nothing, caller->joined_data);
+	caller->joined = NULL;
+}
+
 static void watch_ended(struct weft_op *op, void *arg)
 {
 	struct caller *caller = arg;
@@ -102,6 +114,7 @@ static void watch_ended(struct weft_op *op, void *arg)
 		tool_op_failed(server->command, op, caller->name);
 	}
 	weft_op_free(op);
+	caller_answer(caller);
 	caller_drop(caller);
 }
 
@@ -114,7 +127,6 @@ static void serve_join(Weft__Perf__Perf_Service *service, const Weft__Perf__Call
 	};
 	struct weft_peer *peer = weft_call_peer(call);
 	struct perf_server *server = server_of(service);
-	Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
 	struct caller *caller = NULL;
 
 	if (server->caller_count < CALLERS_MAX)
@@ -133,10 +145,16 @@ static void serve_join(Weft__Perf__Perf_Service *service, const Weft__Perf__Call
 		free(caller);
 		return;
 	}
+	caller->joined = reply;
+	caller->joined_data = call;
 	caller->next = server->callers;
 	server->callers = caller;
 	server->caller_count++;
-	reply(&nothing, call);
+	if (server->caller_count < server->awaited)
+		return;
+	server->awaited = 0;
+	for (caller = server->callers; caller; caller = caller->next)
+		caller_answer(caller);
 }
 
 static void serve_leave(Weft__Perf__Perf_Service *service, const Weft__Perf__Caller *request,
@@ -434,7 +452,7 @@ static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body 
 }
 
 int perf_server_open(const struct tool_command *command, struct weft_node *node,
-		     struct perf_server **server)
+		     unsigned callers, struct perf_server **server)
 {
 	struct perf_server *s = calloc(1, sizeof(*s));
 	int err;
@@ -444,6 +462,7 @@ int perf_server_open(const struct tool_command *command, struct weft_node *node,
 	s->service = (Weft__Perf__Perf_Service)WEFT__PERF__PERF__INIT(serve_);
 	s->command = command;
 	s->node = node;
+	s->awaited = callers;
 	err = weft_serve(node, &s->service.base);
 	if (err) {
 		free(s);

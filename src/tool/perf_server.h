@@ -14,9 +14,12 @@
 
 struct perf_server;
 
-/* Serve on @node, which it borrows until the node closes.  Returns owned. */
+/*
+ * Serve on @node, which it borrows until the node closes.  Nobody's measurement
+ * begins before @callers have joined.  Returns owned.
+ */
 int perf_server_open(const struct tool_command *command, struct weft_node *node,
-		     struct perf_server **server);
+		     unsigned callers, struct perf_server **server);
 
 /* The node is closed by now.  Accepts NULL. */
 void perf_server_close(struct perf_server *server);

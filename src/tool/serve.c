@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft serve: the other side of `weft ping` and `weft perf`. */
+#include "tool/perf_run.h"
 #include "tool/perf_server.h"
 #include "tool/tool.h"
 
@@ -51,11 +52,13 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	static const struct option names[] = {
 		{ "listen", required_argument, NULL, 'l' },
 		{ "once", no_argument, NULL, 'o' },
+		{ "callers", required_argument, NULL, 'c' },
 		{ 0 },
 	};
 	const char *listen = NULL;
 	struct perf_server *server = NULL;
 	struct weft_node *node;
+	uint64_t callers = 1;
 	bool once = false;
 	int c, status;
 
@@ -67,6 +70,11 @@ static int run(const struct tool_command *self, int argc, char **argv)
 			break;
 		case 'o':
 			once = true;
+			break;
+		case 'c':
+			if (tool_count(optarg, 1, PERF_CALLERS_MAX, &callers))
+				return tool_misused(self, "--callers takes 1 to %u, not '%s'",
+						    PERF_CALLERS_MAX, optarg);
 			break;
 		default:
 			return tool_bad_option(self, c, argv);
@@ -82,7 +90,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		return tool_fail(self, "no memory");
 	if (tool_node_open(self, listen, &node))
 		return tool_fail(self, "%s", weft_error());
-	if (perf_server_open(self, node, &server))
+	if (perf_server_open(self, node, (unsigned)callers, &server))
 		status = tool_fail(self, "%s", weft_error());
 	else
 		status = serve(self, node, server, once);
@@ -93,10 +101,11 @@ static int run(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command serve_command = {
 	.name = "serve",
-	.arguments = "[--listen HOST:PORT] [--once]",
+	.arguments = "[--listen HOST:PORT] [--once] [--callers N]",
 	.does = "answer pings and measurements, until interrupted; prints its address",
 	.options = "  --listen HOST:PORT  port 0: any; default as WEFT_LISTEN says, else 127.0.0.1:0\n"
 		   "  --once              end when the first that measures has gone, with status 1\n"
-		   "                      if it was lost\n",
+		   "                      if it was lost\n"
+		   "  --callers N         let measurements begin when so many have come, at once\n",
 	.run = run,
 };

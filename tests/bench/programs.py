@@ -10,8 +10,12 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 
 KIB, MIB = 1 << 10, 1 << 20
+
+# Processes started at once.
+BATCH = 8
 
 # A run that takes longer than its seconds and this has failed.
 PATIENCE_S = 60
@@ -41,6 +45,40 @@ def endpoint_of(provider):
     """Connected endpoints where weft uses them too."""
     shared = provider in ("shm", "sockets") or "rxm" in provider
     return "rdm" if shared else "msg"
+
+
+def first_line(process):
+    line = process.stdout.readline().strip()
+    if not line:
+        raise Failed(f"{shlex.join(process.args)}: printed no address")
+    return line
+
+
+def wait_for_connections(address, count):
+    """Until so many are open to the port of @address."""
+    port = address.rpartition(":")[2]
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        shown = subprocess.run(["ss", "-Htn", "state", "established", "sport", "=", ":" + port],
+                               capture_output=True, text=True).stdout
+        if len(shown.splitlines()) >= count:
+            return
+        if time.monotonic() > until:
+            raise Failed(f"only {len(shown.splitlines())} of {count} peers have come")
+        time.sleep(.05)
+
+
+def private_bytes(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as f:
+        for line in f:
+            if line.startswith("Private_Dirty:"):
+                return int(line.split()[1]) * KIB
+    raise Failed("no Private_Dirty in smaps_rollup")
+
+
+def crowd_env(provider):
+    """The settings for hundreds of peers, as weft_options(7) advises."""
+    return {"WEFT_PROVIDER": provider, "WEFT_SLOTS": "1024"}
 
 
 class Programs:
@@ -76,26 +114,35 @@ class Programs:
             raise Failed(f"{shlex.join(command)}: printed no result")
         return json.loads(lines[-1])
 
-    def results(self, commands, env=None):
-        """Those of several programs that run at once."""
+    def results(self, commands, env=None, address=None):
+        """Those of several programs that run at once.  With @address they are started
+        few at a time: hundreds that open a fabric together would starve each other."""
         with concurrent.futures.ThreadPoolExecutor(len(commands)) as pool:
-            return list(pool.map(lambda c: self.result(c, env), commands))
+            runs = []
+            for command in commands:
+                runs.append(pool.submit(self.result, command, env))
+                if address and len(runs) % BATCH == 0:
+                    wait_for_connections(address, len(runs))
+            return [r.result() for r in runs]
 
     @contextlib.contextmanager
-    def server(self, command, env=None):
-        """A server whose first line is its address; ended when we are done."""
+    def started(self, command, env=None):
+        """A process that is ended when we are done."""
         process = subprocess.Popen(
             command, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
-            address = process.stdout.readline().strip()
-            if not address:
-                raise Failed(f"{shlex.join(command)}: printed no address")
-            yield address
+            yield process
         finally:
             process.terminate()
             process.wait()
             process.stdout.close()
+
+    @contextlib.contextmanager
+    def server(self, command, env=None):
+        """A server, whose first line is its address."""
+        with self.started(command, env) as process:
+            yield first_line(process)
 
     # weft and the plain references, all built by `make bench`
 
@@ -113,11 +160,31 @@ class Programs:
 
     def weft_crowd(self, servers, workers, *options, provider):
         """All workers at all servers at once, and the system places them."""
-        env = {"WEFT_PROVIDER": provider}
+        env = crowd_env(provider)
         with contextlib.ExitStack() as stack:
-            serve = [os.path.join(self.build, "weft"), "serve"]
+            serve = [os.path.join(self.build, "weft"), "serve", "--callers", str(workers)]
             addresses = [stack.enter_context(self.server(serve, env)) for _ in range(servers)]
-            return self.results(workers * [self.perf(options, addresses)], env)
+            return self.results(workers * [self.perf(options, addresses)], env, addresses[0])
+
+    def weft_peer_bytes(self, peers, provider):
+        """Private memory of a server for one more idle peer, from the 9th to the last.
+        They wait for one that never comes."""
+        env = crowd_env(provider)
+        serve = [os.path.join(self.build, "weft"), "serve", "--callers", str(peers + 1)]
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(self.started(serve, env))
+            address = first_line(server)
+
+            def bytes_with(count, more):
+                for i in range(count - more, count):
+                    stack.enter_context(self.started(self.perf(["--sizes", "8"], [address]), env))
+                    if (i + 1) % BATCH == 0:
+                        wait_for_connections(address, i + 1)
+                time.sleep(1)  # they also meet on the fabric
+                return private_bytes(server.pid)
+
+            first = bytes_with(8, 8)
+            return (bytes_with(peers, peers - 8) - first) / (peers - 8)
 
     def ours(self, name, *options, seconds=None):
         return self.result([os.path.join(self.build, "tests", "bench", name),

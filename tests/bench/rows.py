@@ -32,6 +32,9 @@ class Row:
         return weft / reference if self.more_is_better else reference / weft
 
 
+PEERS = 200  # processes, on this machine
+
+
 def rate(result):
     return result["bytes_per_s"] / 1e6
 
@@ -76,13 +79,15 @@ def raw_bodies():
 
 def views():
     """From weft_send on, until the other process has read the first byte, and every byte."""
-    for part, what, bar in (("first", "view, to the first byte", None),
-                            ("all", "view, to all bytes read", 2.5)):
-        # The first byte is held to 5 us.
-        yield Row("4", what, "shm", 64 * MIB, "us", "process_vm_readv, then read",
-                  lambda p, part=part: p50(p.ours("view", "-e", part, "-s", "64M")),
-                  lambda p: p50(p.ours("copy", "-e", "readv", "-s", "64M", "-w", "2")),
-                  bar, False)
+    def ours(part):
+        return lambda p: p50(p.ours("view", "-e", part, "-s", "64M"))
+
+    def copied(p):
+        return p50(p.ours("copy", "-e", "readv", "-s", "64M", "-w", "2"))
+    yield Row("4", "view, to the first byte", "shm", 64 * MIB, "us", "5 us",
+              ours("first"), lambda p: 5, 1, False)
+    yield Row("4", "view, to all bytes read", "shm", 64 * MIB, "us", "process_vm_readv and read",
+              ours("all"), copied, 2.5, False)
 
 
 def calls(provider, value, *options, env=None):
@@ -151,6 +156,27 @@ def parameter_server(group, scheme, bar):
                lambda p: summed(p.grpc_crowd(2, 3, sizes)), bar)
 
 
+def crowd():
+    def ours(p, window):
+        return summed(p.weft_crowd(1, PEERS, "--test", "call", "--sizes", "0",
+                                   "--window", str(window), provider="tcp"))
+    yield Row("13", "calls of 200 peers", "tcp", 0, "1/s", "1 in flight, not 40",
+              lambda p: ours(p, 40), lambda p: ours(p, 1), 1.48)
+
+    def beyond(p):
+        alone = p.ours("raw_peers", "-p", "tcp", "-w", str(PEERS))["peer_bytes"]
+        return (p.weft_peer_bytes(PEERS, "tcp") - alone) / KIB
+    yield Row("15", "idle peer, beyond raw's", "tcp", 0, "KiB", "64 KiB", beyond,
+              lambda p: 64, 1, False)
+
+
+def packing():
+    def ours(p, env):
+        return p50(p.weft("--sizes", "8", provider="tcp", env=env))
+    yield Row("14", "tensor on an idle link", "tcp", 8, "us", "packing off",
+              lambda p: ours(p, None), lambda p: ours(p, {"WEFT_PACK_BYTES": "1"}), .97, False)
+
+
 def tf_grpc_bench():
     """TF-gRPC-Bench's three tests (Biswas, Lu and Panda, BPOE 2018)."""
     for scheme, sizes in models.PAYLOADS.items():
@@ -180,6 +206,8 @@ def bars():
     for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, hpc_bodies):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
+    yield from packing()
+    yield from crowd()
 
 
 def all_rows():

@@ -405,6 +405,7 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"ping -c few 127.0.0.1:1",
 		"serve extra",
 		"serve --listen",
+		"serve --callers 0",
 		"perf --test nosuch",
 		"perf --sizes 8,,9",
 		"perf --sizes 2G",
@@ -624,6 +625,30 @@ static void a_body_of_several_tensors_goes_to_every_server(void **state)
 	}
 }
 
+static void callers_begin_when_all_of_them_have_come(void **state)
+{
+	static struct process serve, perf[2];
+	char line[256];
+
+	(void)state;
+	start(&serve, "FI_PROVIDER=tcp", "serve --callers 2");
+	first_line(&serve);
+	snprintf(line, sizeof(line), "perf --json --sizes 8 --count 10 %.*s",
+		 (int)strcspn(serve.text, "\n"), serve.text);
+
+	start(&perf[0], "FI_PROVIDER=tcp", line);
+	for (int i = 0; i < 100; i++)
+		nap();
+	assert_int_equal(waitpid(perf[0].pid, NULL, WNOHANG), 0);
+	assert_int_equal(run(&perf[1], "FI_PROVIDER=tcp", line), 0);
+	assert_int_equal(finish(&perf[0]), 0);
+	assert_json_lines(perf[0].text, 1);
+
+	kill(serve.pid, SIGTERM);
+	assert_int_equal(finish(&serve), 0);
+	assert_string_equal(serve.error, "");
+}
+
 /* A measurement that goes on for half a minute, its second process, and both at work. */
 static pid_t start_long(struct process *perf, const char *provider)
 {
@@ -726,6 +751,7 @@ int main(void)
 		cmocka_unit_test(what_was_not_compared_is_not_called_validated),
 		cmocka_unit_test(perf_measures_against_a_server_that_stays),
 		cmocka_unit_test(a_body_of_several_tensors_goes_to_every_server),
+		cmocka_unit_test(callers_begin_when_all_of_them_have_come),
 		cmocka_unit_test(the_first_process_reports_the_death_of_the_second),
 		cmocka_unit_test(the_second_process_reports_the_death_of_the_first),
 		cmocka_unit_test(an_interrupt_ends_perf_and_its_second_process),
