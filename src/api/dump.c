@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "link/lease.h"
 #include "util/clock.h"
 
 #define UNMATCHED_SHOWN 64 /* of what may be a million */
@@ -82,10 +83,15 @@ static void write_pool(FILE *out, struct weft_node *node)
 {
 	struct wf_pool *pool = &node->worker.pool;
 
+	const struct wf_lender *lender = node->worker.lender;
+
 	pthread_mutex_lock(&pool->lock);
-	fprintf(out, "pool: %llu of %llu bytes, %llu used\n", (unsigned long long)pool->slab_bytes,
+	fprintf(out, "pool: %llu of %llu bytes, %llu used", (unsigned long long)pool->slab_bytes,
 		(unsigned long long)pool->budget_bytes, (unsigned long long)pool->used_bytes);
 	pthread_mutex_unlock(&pool->lock);
+	if (lender && wf_lender_held(lender))
+		fprintf(out, ", %u chunks of it looked at by peers", wf_lender_held(lender));
+	fprintf(out, "\n");
 }
 
 static void write_events(FILE *out, const struct weft_node *node)

@@ -60,7 +60,7 @@ void wf_lender_released(struct wf_lender *lender, uint64_t offer, uint32_t place
 /* A peer has died: see what it has left. */
 void wf_lender_look(struct wf_lender *lender);
 
-/* How many chunks are still looked at though their offers are over. */
+/* How many chunks are still looked at though their offers are over.  Threads: any. */
 uint32_t wf_lender_held(const struct wf_lender *lender);
 
 /* In a forked child. */

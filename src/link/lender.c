@@ -21,39 +21,64 @@ struct wf_lender {
 	struct wf_sealed shared;
 	struct wf_lease_page *page;
 	struct wf_timer timer;
-	uint32_t free_count, held_count;
+	uint32_t free_count;
+	_Atomic uint32_t held_count;
 	struct lease leases[WF_LEASES_MAX];
 	uint16_t free[WF_LEASES_MAX]; /* places, a stack */
 };
 
-static size_t files_max(void)
+/*
+ * How many slabs may be files: none where the system promises no more memory than it has.
+ * There it answers for that of a file only when it is touched, and kills who does; other
+ * memory it refuses before.
+ */
+static int find_files_max(size_t *count)
 {
+	int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
 	struct rlimit limit;
+	char mode = '0';
 
-	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur / FILES_SHARE;
+	if (fd < 0)
+		return -errno;
+	(void)!read(fd, &mode, 1);
+	(void)close(fd);
+	if (mode == '2' || getrlimit(RLIMIT_NOFILE, &limit))
+		*count = 0;
+	else
+		*count = limit.rlim_cur / FILES_SHARE;
+	return 0;
 }
 
 int wf_lender_open(struct wf_worker *w, struct wf_lender **lender, struct wf_error *e)
 {
 	struct wf_lender *l = calloc(1, sizeof(*l));
+	size_t files_max = 0;
 	int err;
 
 	if (!l)
 		return wf_error_set(e, -ENOMEM, "leases: out of memory");
+	err = find_files_max(&files_max);
+	if (err) {
+		(void)wf_error_set(e, err, "leases: /proc does not tell: %s", wf_error_name(err));
+		goto free_lender;
+	}
 	err = wf_sealed_open(&l->shared, "weft-leases", sizeof(*l->page));
 	if (err) {
 		(void)wf_error_set(e, err, "leases: no shared page: %s", wf_error_name(err));
-		free(l);
-		return err;
+		goto free_lender;
 	}
 	l->worker = w;
 	l->page = l->shared.base;
 	l->free_count = WF_LEASES_MAX;
 	for (uint32_t i = 0; i < WF_LEASES_MAX; i++)
 		l->free[i] = (uint16_t)(WF_LEASES_MAX - 1 - i);
-	wf_pool_open_to_others(&w->pool, files_max(), &l->page->retired);
+	wf_pool_open_to_others(&w->pool, files_max, &l->page->retired);
 	*lender = l;
 	return 0;
+
+free_lender:
+	free(l);
+	return err;
 }
 
 void wf_lender_close(struct wf_lender *lender)

@@ -4,10 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+/* To make a file longer than that would kill us. */
+static bool may_have(size_t bytes)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && bytes <= limit.rlim_cur;
+}
 
 /* Make the file @s->fd what it is to be. */
 static int make(struct wf_sealed *s, size_t bytes)
@@ -35,9 +44,12 @@ static int make(struct wf_sealed *s, size_t bytes)
 
 int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes)
 {
-	struct wf_sealed fresh = { .fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) };
+	struct wf_sealed fresh = { .fd = -1 };
 	int err;
 
+	if (!may_have(bytes))
+		return -EFBIG;
+	fresh.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fresh.fd < 0)
 		return -errno;
 	err = make(&fresh, bytes);

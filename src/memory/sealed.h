@@ -18,7 +18,7 @@ struct wf_sealed {
 	uint64_t number; /* of the file: no other of this host has it as long as anybody uses this one */
 };
 
-/* Memory of our own, all zero; @name is for people.  -EMFILE, -ENOMEM, -ENOSYS, ... */
+/* Memory of our own, all zero; @name is for people.  -EMFILE, -ENOMEM, -EFBIG (RLIMIT_FSIZE), ... */
 int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes);
 
 /*

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -408,6 +409,29 @@ static void what_might_shrink_is_not_mapped(void **state)
 	wf_sealed_close(&s);
 }
 
+static void a_limit_of_files_is_kept_and_does_not_kill(void **state)
+{
+	struct rlimit limit, before;
+	_Atomic uint64_t retired = 0;
+	struct wf_pool_place place;
+	struct wf_sealed s;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = MIB;
+	assert_int_equal(wf_pool_init(&pool, 8 * MIB), 0);
+	wf_pool_open_to_others(&pool, 4, &retired);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(wf_sealed_open(&s, "test", MIB + 1), -EFBIG);
+	assert_int_equal(wf_pool_find(&pool, take(4096), &place), -ENOENT);
+	assert_int_equal(wf_sealed_open(&s, "test", MIB), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	wf_sealed_close(&s);
+	assert_int_equal(wf_pool_find(&pool, take(3 * MIB), &place), 0);
+	wf_pool_fini(&pool);
+}
+
 static void a_forked_child_writes_to_a_copy(void **state)
 {
 	_Atomic uint64_t retired = 0;
@@ -452,6 +476,7 @@ int main(void)
 		cmocka_unit_test(the_last_share_of_a_chunk_frees_it),
 		cmocka_unit_test(others_find_chunks_in_as_many_slabs_as_there_are_descriptors_for),
 		cmocka_unit_test(what_might_shrink_is_not_mapped),
+		cmocka_unit_test(a_limit_of_files_is_kept_and_does_not_kill),
 		cmocka_unit_test(a_forked_child_writes_to_a_copy),
 	};
 
