@@ -37,6 +37,7 @@ struct weft_node {
 	struct wf_echoes echoes;
 	struct wf_calls calls;
 	struct wf_serving serving;
+	struct wf_terms terms;    /* of every operation */
 	bool manual;
 	atomic_bool forked;       /* this process is a child: nothing may be touched */
 	struct wf_task stop_task;
@@ -148,7 +149,8 @@ struct weft_peer *wf_node_peer_of(struct weft_node *node, struct wf_link *link);
 int wf_node_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e);
 
 /* op.c */
-void wf_op_init(struct weft_node *node); /* for the node: what it keeps of operations */
+/* For the node: what it keeps of and for operations. */
+void wf_op_init(struct weft_node *node, const struct wf_options *options);
 void wf_op_fini(struct weft_node *node);
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op);

@@ -372,7 +372,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	};
 	n->manual = given.mode == WEFT_MANUAL;
 	n->thread = pthread_self();
-	wf_op_init(n);
+	wf_op_init(n, &o);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->services);
 	err = wf_transfer_init(&n->transfer, &n->worker, withdrawn, n);

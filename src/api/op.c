@@ -33,14 +33,12 @@ static int check_options(const struct weft_op_options *o)
 }
 
 /* What the node demands of every operation, and what this one does. */
-static struct wf_terms terms_of(const struct wf_options *node, const struct weft_op_options *o)
+static struct wf_terms terms_of(const struct weft_node *node, const struct weft_op_options *o)
 {
 	struct wf_terms terms = {
-		.checksum = node->checksum || o->flags & WEFT_CHECKSUM,
-		.no_staging = wf_options_lists(node->strict, "no-staging") ||
-			      o->flags & WEFT_STRICT_NO_STAGING,
-		.no_fallback = wf_options_lists(node->strict, "no-fallback") ||
-			       o->flags & WEFT_STRICT_NO_FALLBACK,
+		.checksum = node->terms.checksum || o->flags & WEFT_CHECKSUM,
+		.no_staging = node->terms.no_staging || o->flags & WEFT_STRICT_NO_STAGING,
+		.no_fallback = node->terms.no_fallback || o->flags & WEFT_STRICT_NO_FALLBACK,
 		.rails_min = o->rails_min,
 	};
 
@@ -62,8 +60,13 @@ static size_t op_bytes(enum wf_op_kind kind)
 	return offsetof(struct weft_op, echo) + of[kind];
 }
 
-void wf_op_init(struct weft_node *node)
+void wf_op_init(struct weft_node *node, const struct wf_options *options)
 {
+	node->terms = (struct wf_terms){
+		.checksum = options->checksum,
+		.no_staging = wf_options_lists(options->strict, "no-staging"),
+		.no_fallback = wf_options_lists(options->strict, "no-fallback"),
+	};
 	wf_list_init(&node->ops);
 	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
 		wf_spare_init(&node->spare_ops[kind], op_bytes(kind));
@@ -86,7 +89,7 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	op->peer = peer;
 	op->options = *given;
 	op->options.provider = NULL; /* the terms have it */
-	op->terms = terms_of(&node->worker.options, given);
+	op->terms = terms_of(node, given);
 	op->made_ns = wf_clock_now();
 	op->deadline_ns = timeout == WEFT_FOREVER ? UINT64_MAX : after(op->made_ns, timeout);
 	op->executed = WEFT_EXECUTED_NO;
@@ -481,11 +484,11 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 	if (!node->manual || !pthread_equal(node->thread, pthread_self())) {
 		err = wait_threaded(node, op, until);
 	} else {
-		while (atomic_load(&op->state) != WF_OP_ENDED && wf_clock_now() < until) {
+		do {
 			wf_node_turn(node, until);
 			if (wf_node_check(node))
 				return -EOWNERDEAD;
-		}
+		} while (atomic_load(&op->state) != WF_OP_ENDED && node->worker.now_ns < until);
 		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
 	}
 	return err ? wf_last_set(err, "the operation has not ended yet") : 0;

@@ -133,7 +133,8 @@ struct wf_rail {
 	struct wf_list notices;
 	struct wf_list eps, closed, requests, mrs;
 	uint32_t peers_count;   /* entries of the address vector */
-	uint64_t look_ns;       /* when a poll last looked at the event queue */
+	uint32_t polls;
+	bool woken;             /* a descriptor of it was readable */
 	uint32_t connecting;    /* endpoints that are not up yet */
 	uint64_t registered_bytes;
 

@@ -13,8 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A look at the event queue costs a system call: only so often while no connection is under way. */
-#define EQ_NS (50 * WF_NS_PER_US)
+/*
+ * A look at the event queue costs a system call: only so often while no connection is under
+ * way and no descriptor says that there is anything.
+ */
+#define EQ_POLLS 64
 
 #define EQ_ENTRIES 256
 
@@ -523,19 +526,6 @@ static bool progress_connections(struct wf_rail *rail)
 	return !wf_list_empty(&rail->notices);
 }
 
-static bool must_look(struct wf_rail *rail)
-{
-	uint64_t now;
-
-	if (!rail->eq)
-		return false;
-	now = wf_clock_now();
-	if (!rail->connecting && now < rail->look_ns + EQ_NS)
-		return false;
-	rail->look_ns = now;
-	return true;
-}
-
 bool wf_rail_next(struct wf_rail *rail, struct wf_event *event)
 {
 	struct wf_list *node = wf_list_pop(&rail->notices);
@@ -556,8 +546,10 @@ int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
 
 	free_closed(rail);
 	progress(rail);
-	if (must_look(rail))
+	if (rail->connecting || rail->woken || !(++rail->polls % EQ_POLLS)) {
+		rail->woken = false;
 		progress_connections(rail);
+	}
 	while (n < max && wf_rail_next(rail, &events[n]))
 		n++;
 	return n;
@@ -586,4 +578,5 @@ int wf_rail_arm(struct wf_rail *rail)
 void wf_rail_woken(struct wf_rail *rail)
 {
 	wf_wait_consume(rail);
+	rail->woken = true;
 }

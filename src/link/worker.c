@@ -21,7 +21,8 @@
 #define STILL_NS (10 * WF_NS_PER_MS)     /* shorter than any WEFT_LOST: not worth a look at the links */
 #define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
 #define FRAME_POOL_BYTES (256 * MIB)     /* 4096 peers with four 16 KiB frames under way */
-#define YIELD_NS (2 * WF_NS_PER_US)      /* of a spin between two yields; not tuned yet */
+#define YIELD_NS (10 * WF_NS_PER_US)     /* of a spin until a yield, if the last one found nobody */
+#define YIELD_LONG_NS (2 * WF_NS_PER_US) /* of one that let somebody run */
 #define CLOSE_NS WF_NS_PER_S             /* how long closing lingers, see must_linger */
 #define CLOSE_TURN_NS (5 * WF_NS_PER_MS)
 #define REOPEN_PAUSE_NS (20 * WF_NS_PER_MS) /* until a rail that can't be opened anew is tried again; it doubles */
@@ -725,9 +726,24 @@ static void sleep_until(struct wf_worker *w, uint64_t until_ns)
 	w->busy_ns = w->now_ns;
 }
 
+/*
+ * The peer may be waiting for this very core.  A yield is a system call, and
+ * looks less often for the wire: where nobody else wants to run they are rare.
+ */
+static void let_others_run(struct wf_worker *w)
+{
+	uint64_t began_ns;
+
+	if (w->now_ns - WF_MAX(w->busy_ns, w->yielded_ns) < w->yield_pause_ns)
+		return;
+	began_ns = wf_clock_now();
+	sched_yield();
+	w->yielded_ns = wf_clock_now();
+	w->yield_pause_ns = w->yielded_ns - began_ns > YIELD_LONG_NS ? 0 : YIELD_NS;
+}
+
 int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 {
-	uint64_t yield_ns = 0;
 	uint64_t sleep_ns;
 	int count;
 
@@ -736,11 +752,7 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 		if (count || w->forked || w->now_ns >= until_ns)
 			return count;
 		if (w->now_ns - w->busy_ns < w->spin.limit_ns) {
-			/* The peer may be waiting for this very core. */
-			if (w->now_ns >= yield_ns) {
-				sched_yield();
-				yield_ns = w->now_ns + YIELD_NS;
-			}
+			let_others_run(w);
 			continue;
 		}
 		if (wf_worker_arm(w, &sleep_ns))

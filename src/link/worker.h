@@ -120,6 +120,8 @@ struct wf_worker {
 	uint64_t now_ns;       /* of this turn */
 	uint64_t turn_ns;      /* the last look at the clock: a long time ago means that we stood still */
 	uint64_t busy_ns;      /* when something last happened */
+	uint64_t yielded_ns;   /* when a spin last let others run */
+	uint64_t yield_pause_ns; /* until it does so again */
 	struct wf_spin spin;
 	uint64_t look_ns;      /* when door and descriptors were last looked at */
 

@@ -5,10 +5,13 @@
  * A cursor that would overrun turns bad and stays bad: later puts write
  * nothing, later gets give zeros.  So a parser reads all its fields and asks
  * once, at the end, whether the bytes were there.
+ *
+ * Inline: a frame and a record have some thirty fields, each way.
  */
 #ifndef WF_BYTES_H
 #define WF_BYTES_H
 
+#include <endian.h>
 #include <string.h>
 #include "util/base.h"
 
@@ -43,20 +46,104 @@ static inline size_t wf_writer_left(const struct wf_writer *w)
 }
 
 /* Room for the next @count bytes, or NULL (the cursor is then bad). */
-uint8_t *wf_bytes_room(struct wf_writer *w, size_t count);
+static inline uint8_t *wf_bytes_room(struct wf_writer *w, size_t count)
+{
+	uint8_t *room = w->at;
+
+	if (w->bad || count > wf_writer_left(w)) {
+		w->bad = true;
+		return NULL;
+	}
+	w->at += count;
+	return room;
+}
 
 /* The next @count bytes in place, or NULL (the cursor is then bad). */
-const uint8_t *wf_bytes_view(struct wf_reader *r, size_t count);
+static inline const uint8_t *wf_bytes_view(struct wf_reader *r, size_t count)
+{
+	const uint8_t *view = r->at;
 
-void wf_bytes_put(struct wf_writer *w, const void *bytes, size_t count);
-void wf_bytes_put_u8(struct wf_writer *w, uint8_t v);
-void wf_bytes_put_u16(struct wf_writer *w, uint16_t v);
-void wf_bytes_put_u32(struct wf_writer *w, uint32_t v);
-void wf_bytes_put_u64(struct wf_writer *w, uint64_t v);
+	if (r->bad || count > wf_reader_left(r)) {
+		r->bad = true;
+		return NULL;
+	}
+	r->at += count;
+	return view;
+}
 
-uint8_t wf_bytes_get_u8(struct wf_reader *r);
-uint16_t wf_bytes_get_u16(struct wf_reader *r);
-uint32_t wf_bytes_get_u32(struct wf_reader *r);
-uint64_t wf_bytes_get_u64(struct wf_reader *r);
+static inline void wf_bytes_put(struct wf_writer *w, const void *bytes, size_t count)
+{
+	uint8_t *room = wf_bytes_room(w, count);
+
+	/* memcpy may not be given the NULL that goes with no bytes. */
+	if (room && count)
+		memcpy(room, bytes, count);
+}
+
+/* All zeros when they are not there. */
+static inline void wf_bytes_get(struct wf_reader *r, void *bytes, size_t count)
+{
+	const uint8_t *view = wf_bytes_view(r, count);
+
+	if (view)
+		memcpy(bytes, view, count);
+	else
+		memset(bytes, 0, count);
+}
+
+static inline void wf_bytes_put_u8(struct wf_writer *w, uint8_t v)
+{
+	wf_bytes_put(w, &v, sizeof(v));
+}
+
+static inline uint8_t wf_bytes_get_u8(struct wf_reader *r)
+{
+	uint8_t v;
+
+	wf_bytes_get(r, &v, sizeof(v));
+	return v;
+}
+
+static inline void wf_bytes_put_u16(struct wf_writer *w, uint16_t v)
+{
+	v = htole16(v);
+	wf_bytes_put(w, &v, sizeof(v));
+}
+
+static inline uint16_t wf_bytes_get_u16(struct wf_reader *r)
+{
+	uint16_t v;
+
+	wf_bytes_get(r, &v, sizeof(v));
+	return le16toh(v);
+}
+
+static inline void wf_bytes_put_u32(struct wf_writer *w, uint32_t v)
+{
+	v = htole32(v);
+	wf_bytes_put(w, &v, sizeof(v));
+}
+
+static inline uint32_t wf_bytes_get_u32(struct wf_reader *r)
+{
+	uint32_t v;
+
+	wf_bytes_get(r, &v, sizeof(v));
+	return le32toh(v);
+}
+
+static inline void wf_bytes_put_u64(struct wf_writer *w, uint64_t v)
+{
+	v = htole64(v);
+	wf_bytes_put(w, &v, sizeof(v));
+}
+
+static inline uint64_t wf_bytes_get_u64(struct wf_reader *r)
+{
+	uint64_t v;
+
+	wf_bytes_get(r, &v, sizeof(v));
+	return le64toh(v);
+}
 
 #endif
