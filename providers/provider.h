@@ -63,6 +63,7 @@ struct wf_provider {
 	size_t eager_bytes;  /* bodies up to this go in frames */
 	size_t chunk_bytes;  /* one read of a pull */
 	unsigned depth;      /* reads in flight */
+	size_t helper_bytes; /* bodies from here up are read by two threads; 0: none */
 	unsigned ping_ms;    /* how long a ping may take before another rail is tried; 0: 500 */
 	unsigned peers_max;  /* entries of the address vector; 0: no limit known */
 	const struct wf_quirk *quirks; /* ends with WF_QUIRK_NONE */

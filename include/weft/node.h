@@ -166,6 +166,7 @@ struct weft_path {
 	uint64_t first_byte_ns; /* the first chunk or frame was there, or had left */
 	uint64_t last_byte_ns;  /* the last one */
 	uint64_t done_ns;       /* the outcome was known */
+	unsigned helped;        /* of the chunks: read by the node's helper thread */
 };
 
 /* The path @op took; set ->size first.  -EAGAIN: it has not ended.  Threads: any, callback. */

@@ -106,8 +106,9 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 		     (caps->mr_local && destination == WEFT_PLACE_USER));
 	if (plan.way == WF_BODY_PULL)
 		snprintf(text, text_bytes,
-			 "pull, chunks of %llu bytes, %u in flight, %u copies, %s: %s",
-			 (unsigned long long)plan.chunk_bytes, plan.depth, plan.copies,
+			 "pull, chunks of %llu bytes, %u in flight%s, %u copies, %s: %s",
+			 (unsigned long long)plan.chunk_bytes, plan.depth,
+			 plan.helper ? " and a helper's" : "", plan.copies,
 			 registers ? "registers memory" : "memory is registered", plan.why);
 	else
 		snprintf(text, text_bytes, "%s, %u frames, %u copies: %s", wf_plan_way(plan.way),

@@ -347,14 +347,11 @@ static void close_shared(struct wf_ep *ep)
 
 void wf_ep_close(struct wf_ep *ep)
 {
-	struct wf_list *node;
-
 	if (!ep)
 		return;
 	ep->dead = true; /* no more CLOSED */
 	ep->rail->connecting -= !ep->up;
-	while ((node = wf_list_first(&ep->posts)))
-		wf_post_give(ep->rail, WF_CONTAINER(node, struct wf_post, node));
+	wf_post_drop_all(ep);
 	if (ep->rail->caps.connected)
 		close_connected(ep);
 	else
@@ -449,6 +446,7 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	if (rail->own_reads) {
 		ret = WF_RAIL_CALL(rail, wf_vm_read, ep->pid, into, count, address);
 		wf_cq_end(rail, post, (int)ret);
+		wf_post_delay(rail, &post->notice);
 		return 0;
 	}
 	ret = WF_RAIL_CALL(rail, fi_read, fid_of(ep), into, count, desc, ep->to, address, key,
@@ -458,4 +456,34 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 		return refused(ep, ret);
 	}
 	return 0;
+}
+
+/* The helper of @rail, started if it can be; NULL: it can't. */
+static struct wf_helper *helper_of(struct wf_rail *rail)
+{
+	if (rail->helper || rail->helpless)
+		return rail->helper;
+	rail->helpless = !rail->own_reads || !rail->wake ||
+			 wf_helper_open(rail->wake, rail->wake_ctx, &rail->helper);
+	return rail->helper;
+}
+
+int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t address, void *cookie)
+{
+	struct wf_helper *helper = helper_of(ep->rail);
+	struct wf_helper_copy copy = {
+		.pid = ep->pid, .into = into, .count = count, .address = address,
+	};
+	struct wf_post *post;
+	int err = usable(ep);
+
+	if (err)
+		return err;
+	if (!helper || wf_post_take(ep->rail, ep, WF_POST_READ, cookie, &post))
+		return -EAGAIN;
+	copy.owner = post;
+	err = wf_helper_give(helper, &copy);
+	if (err)
+		wf_post_give(ep->rail, post);
+	return err;
 }

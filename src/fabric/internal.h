@@ -19,6 +19,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include "fabric/helper.h"
 #include "fabric/rail.h"
 #include "util/list.h"
 #include "util/table.h"
@@ -123,6 +124,10 @@ struct wf_rail {
 	struct fid_av *av;
 	uint32_t life;       /* how often @ep was opened */
 	bool own_reads;      /* by process_vm_readv; addresses end with the process's id */
+	struct wf_helper *helper; /* of those; NULL: not started yet, or it can't be */
+	bool helpless;       /* it can't be */
+	void (*wake)(void *ctx); /* what the helper does at the end of a read; NULL: none is wanted */
+	void *wake_ctx;
 	struct wf_cq cq;     /* fid NULL where endpoints have their own */
 	struct wf_list cqs;
 	struct wf_waitset wait;
@@ -131,6 +136,7 @@ struct wf_rail {
 	struct wf_table posts;
 	struct wf_list spare;   /* posts to be used again */
 	struct wf_list notices;
+	struct wf_list delayed; /* notices of the next poll */
 	struct wf_list eps, closed, requests, mrs;
 	uint32_t peers_count;   /* entries of the address vector */
 	uint32_t polls;
@@ -175,7 +181,9 @@ int wf_post_take(struct wf_rail *rail, struct wf_ep *ep, enum wf_post_kind kind,
 		 struct wf_post **post);
 void wf_post_give(struct wf_rail *rail, struct wf_post *post);
 void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice);
+void wf_post_delay(struct wf_rail *rail, struct wf_rail_notice *notice); /* tell it after the next look at the provider */
 void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
+void wf_post_drop_all(struct wf_ep *ep); /* nobody waits for what is posted on @ep any more */
 
 /* slots.c */
 int wf_slots_open(struct wf_rail *rail, uint32_t count, struct wf_error *e);

@@ -48,7 +48,31 @@ void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice)
 	wf_list_append(&rail->notices, &notice->node);
 }
 
+/* So that others have their turn between two long reads, which are made inside the call. */
+void wf_post_delay(struct wf_rail *rail, struct wf_rail_notice *notice)
+{
+	wf_list_remove(&notice->node);
+	wf_list_append(&rail->delayed, &notice->node);
+}
+
 void wf_post_late(struct wf_rail *rail)
 {
 	wf_counters_add(&rail->counters->late_dropped, 1);
+}
+
+void wf_post_drop_all(struct wf_ep *ep)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&ep->posts))) {
+		struct wf_post *post = WF_CONTAINER(node, struct wf_post, node);
+
+		/* The provider forgets its own when the endpoint closes; the helper is asked to. */
+		if (ep->rail->helper) {
+			wf_rail_entered(ep->rail, "wf_helper_drop");
+			wf_helper_drop(ep->rail->helper, post);
+			wf_rail_left(ep->rail, 0);
+		}
+		wf_post_give(ep->rail, post);
+	}
 }

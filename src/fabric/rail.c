@@ -332,6 +332,8 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	r->caps.inject_bytes = WF_MIN(r->caps.inject_bytes, r->caps.frame_bytes);
 	r->counters = config->counters ? config->counters : &r->unread;
 	r->recorder = config->recorder;
+	r->wake = config->wake;
+	r->wake_ctx = config->wake_ctx;
 	r->port_first = config->port_first;
 	r->port_last = WF_MAX(config->port_last, config->port_first);
 	snprintf(r->host, sizeof(r->host), "%s", config->host ? config->host : "");
@@ -339,6 +341,7 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	wf_list_init(&r->cq.node);
 	wf_list_init(&r->spare);
 	wf_list_init(&r->notices);
+	wf_list_init(&r->delayed);
 	wf_list_init(&r->eps);
 	wf_list_init(&r->closed);
 	wf_list_init(&r->requests);
@@ -426,6 +429,7 @@ void wf_rail_close(struct wf_rail *rail)
 	wf_rail_stop(rail);
 	if (rail->ep)
 		return; /* it could not be stopped */
+	wf_helper_close(rail->helper);
 	if (rail->srx)
 		WF_RAIL_CALL(rail, fi_close, &rail->srx->fid);
 	if (rail->pep && wf_provider_has(rail->row, WF_QUIRK_HALF_OPEN, fi_version()))
@@ -466,10 +470,8 @@ int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e)
 	/* What was under way ends here: its posts are forgotten, so nobody hears of it. */
 	WF_LIST_EACH(node, &rail->eps) {
 		struct wf_ep *ep = WF_CONTAINER(node, struct wf_ep, node);
-		struct wf_list *post;
 
-		while ((post = wf_list_first(&ep->posts)))
-			wf_post_give(rail, WF_CONTAINER(post, struct wf_post, node));
+		wf_post_drop_all(ep);
 		ep->dead = true;
 	}
 	wf_signals_save(&signals);
@@ -508,9 +510,22 @@ const char *wf_rail_files(const struct wf_rail *rail)
 	return rail->files;
 }
 
+/* What the helper has read. */
+static void hear_helper(struct wf_rail *rail)
+{
+	struct wf_post *post;
+	int status;
+
+	while ((post = wf_helper_ended(rail->helper, &status)))
+		wf_cq_end(rail, post, status);
+}
+
 /* Make progress on all messages; is there anything to tell? */
 static bool progress(struct wf_rail *rail)
 {
+	if (rail->helper)
+		hear_helper(rail);
+	wf_list_splice(&rail->notices, &rail->delayed);
 	if (!wf_list_empty(&rail->slots.refused))
 		wf_slots_retry(rail);
 	WF_LIST_EACH(node, &rail->cqs)

@@ -36,6 +36,8 @@ struct wf_rail_config {
 	uint32_t frame_bytes;  /* 0: the row's */
 	struct wf_counters *counters;  /* NULL: nobody counts */
 	struct wf_recorder *recorder;  /* NULL: nobody asks where the worker is */
+	void (*wake)(void *ctx);       /* poll again: a helper has ended a read; from its thread.  NULL: no helper */
+	void *wake_ctx;
 };
 
 int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,
@@ -149,6 +151,12 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
  */
 int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t address,
 	       uint64_t key, void *cookie);
+
+/*
+ * As wf_ep_read, by a thread that helps the rail, so that one more is made here meanwhile.
+ * -EAGAIN: it has enough to do, or there is none.
+ */
+int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t address, void *cookie);
 
 enum wf_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
 

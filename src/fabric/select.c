@@ -122,6 +122,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 		.chunk_bytes = options->chunk_bytes ? options->chunk_bytes : row->chunk_bytes,
 		.read_bytes_max = most,
 		.depth = (uint32_t)(options->depth ? options->depth : row->depth),
+		.helper_bytes = options->helper ? row->helper_bytes : 0,
 		.peers_max = row->peers_max ? row->peers_max : UINT32_MAX,
 	};
 	c->inject_bytes = (uint32_t)WF_MIN(info->tx_attr->inject_size, (size_t)c->frame_bytes);

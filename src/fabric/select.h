@@ -43,6 +43,7 @@ struct wf_caps {
 	uint64_t chunk_bytes;
 	uint64_t read_bytes_max;
 	uint32_t depth;
+	uint64_t helper_bytes;  /* bodies from here up are read with a helper's help; 0: none */
 	uint64_t ping_ns; /* how long a ping may take */
 	uint32_t peers_max;
 };

@@ -31,6 +31,11 @@
 
 /* Rails. */
 
+static void wake(void *ctx)
+{
+	wf_worker_wake(ctx);
+}
+
 static int open_rails(struct wf_worker *w, struct wf_error *e)
 {
 	struct wf_rail_config config = {
@@ -38,6 +43,8 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 		.slots_count = (uint32_t)w->options.slots,
 		.counters = &w->counters,
 		.recorder = &w->recorder,
+		.wake = wake,
+		.wake_ctx = w,
 	};
 	struct wf_error first = { 0 };
 

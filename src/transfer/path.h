@@ -19,6 +19,7 @@ struct wf_path {
 	bool registered;   /* memory was, for it */
 	uint64_t bytes;
 	uint32_t chunks;   /* reads or frames that carried it */
+	uint32_t helped;   /* of these, by a rail's helper */
 	uint32_t retries;  /* reads made again; or for its owner: offers made again */
 	uint64_t queued_ns;  /* handed to the link, or to the channel */
 	uint64_t matched_ns; /* met its other half */

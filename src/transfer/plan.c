@@ -36,6 +36,7 @@ void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, 
 	/* No use in more reads than there are chunks. */
 	plan->depth = (uint32_t)WF_MIN((uint64_t)plan->depth,
 				       (bytes + plan->chunk_bytes - 1) / plan->chunk_bytes);
+	plan->helper = caps->helper_bytes && bytes >= caps->helper_bytes;
 }
 
 const char *wf_plan_way(enum wf_body_way way)

@@ -15,6 +15,7 @@ struct wf_plan {
 	enum wf_body_way way;
 	uint64_t chunk_bytes; /* of one read; a pull only */
 	uint32_t depth;       /* reads in flight; a pull only */
+	bool helper;          /* some are made by the rail's helper, besides; a pull only */
 	uint32_t frames;      /* that carry an eager body; 0 for a pull */
 	uint32_t copies;      /* made by both sides together, on the way from buffer to buffer */
 	const char *why;      /* one phrase */

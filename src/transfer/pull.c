@@ -181,6 +181,7 @@ static void begin(struct wf_pull *pull)
 	wf_plan_make(caps, &link->worker->options, pull->body.bytes, false, 0, &plan);
 	pull->chunk_bytes = plan.chunk_bytes;
 	pull->depth = plan.depth;
+	pull->helper = plan.helper;
 	pull->granted = true;
 	wf_pull_feed(pull);
 }
@@ -205,6 +206,31 @@ static struct wf_pull_read *next_read(struct wf_pull *pull)
 	return unused;
 }
 
+/*
+ * Is the next read for the rail's helper?  Of the last ones there is always one left
+ * to be made here, where a read lasts until it is done.
+ */
+static bool is_for_helper(const struct wf_pull *pull)
+{
+	uint64_t left = pull->body.bytes - pull->next;
+
+	return pull->helper && left > pull->chunk_bytes * WF_MAX(pull->aside, 1u);
+}
+
+static bool post_aside(struct wf_pull *pull, struct wf_pull_read *r)
+{
+	return is_for_helper(pull) &&
+	       !wf_ep_read_aside(pull->link->ep, (char *)pull->into + r->offset, r->count,
+				 pull->body.address + r->offset, &r->read);
+}
+
+static int post_here(struct wf_pull *pull, struct wf_pull_read *r)
+{
+	return wf_ep_read(pull->link->ep, (char *)pull->into + r->offset, r->count,
+			  pull->grant.desc, pull->body.address + r->offset, pull->body.key,
+			  &r->read);
+}
+
 /* Post as many reads as depth, the limit over all peers and the rail allow. */
 void wf_pull_feed(struct wf_pull *pull)
 {
@@ -214,15 +240,16 @@ void wf_pull_feed(struct wf_pull *pull)
 	int rc;
 
 	while (pull->granted && !pull->stopping && link->state == WF_LINK_UP &&
-	       pull->busy < pull->depth && (r = next_read(pull))) {
+	       (r = next_read(pull))) {
 		if (t->reads >= WF_PULL_READS_MAX) {
 			if (wf_list_empty(&pull->node))
 				wf_list_append(&t->hungry, &pull->node);
 			return;
 		}
-		rc = wf_ep_read(link->ep, (char *)pull->into + r->offset, r->count,
-				pull->grant.desc, pull->body.address + r->offset, pull->body.key,
-				&r->read);
+		r->aside = post_aside(pull, r);
+		if (!r->aside && pull->busy - pull->aside >= pull->depth)
+			return;
+		rc = r->aside ? 0 : post_here(pull, r);
 		if (rc) {
 			if (rc != -EAGAIN)
 				pull->tries++;
@@ -239,6 +266,7 @@ void wf_pull_feed(struct wf_pull *pull)
 			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
 		pull->busy++;
+		pull->aside += r->aside;
 		t->reads++;
 	}
 }
@@ -273,6 +301,7 @@ static void read_done(struct wf_read *read, int status)
 	if (status)
 		wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)status);
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
+	pull->aside -= r->aside;
 	if (status) {
 		/* Those that fail together count once. */
 		pull->tries += pull->granted;
@@ -280,6 +309,7 @@ static void read_done(struct wf_read *read, int status)
 		pull->tries = 0;
 		pull->got_bytes += r->count;
 		pull->path.chunks++;
+		pull->path.helped += r->aside;
 		pull->path.last_ns = turn_ns;
 		if (!pull->path.first_ns)
 			pull->path.first_ns = turn_ns;
@@ -344,7 +374,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	/* Of a view all bytes are there. */
 	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
 	pull->summed_bytes = 0;
-	pull->busy = 0;
+	pull->busy = pull->aside = 0;
 	pull->tries = 0;
 	pull->timer = (struct wf_timer){ 0 };
 	wf_list_init(&pull->node);
@@ -444,6 +474,7 @@ void wf_pull_quiet(struct wf_pull *pull)
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		if (pull->reads[i].state == WF_PULL_READ_BUSY)
 			pull->reads[i].state = WF_PULL_READ_AGAIN;
+	pull->aside = 0;
 	release_reads(pull, busy);
 	wf_grant_close(&pull->grant);
 	if (pull->stopping)

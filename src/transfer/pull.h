@@ -31,6 +31,7 @@ struct wf_pull_read {
 	struct wf_read read;
 	struct wf_pull *pull;
 	uint64_t offset, count;
+	bool aside; /* the rail's helper makes it */
 	enum { WF_PULL_READ_FREE, WF_PULL_READ_BUSY, WF_PULL_READ_AGAIN } state;
 };
 
@@ -59,10 +60,12 @@ struct wf_pull {
 	const struct wf_worker_rail *on;
 	uint64_t chunk_bytes;
 	uint32_t depth;
+	bool helper;        /* is to make reads besides */
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;
 	uint64_t summed_bytes; /* of a view */
 	uint32_t busy;      /* reads under way */
+	uint32_t aside;     /* of these, by the helper */
 	bool refused;       /* the rail takes none of its reads */
 	unsigned tries;     /* failures in a row */
 	bool asked;         /* RESUME was sent on this epoch */

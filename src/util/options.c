@@ -67,6 +67,10 @@ static const struct row rows[] = {
 	    .preset = "0", .least = "1", .most = "16", /* reads that a pull has room for */
 	    .when = "raise it on long paths, where the provider's own (0) leaves the wire idle" },
 	  FIELD(depth) },
+	{ { .name = "WEFT_HELPER", .alias = "", .unit = "yes/no",
+	    .preset = "yes", .least = "", .most = "",
+	    .when = "no, where a second thread that reads large bodies takes a core from other work" },
+	  FIELD(helper) },
 	{ { .name = "WEFT_PACK_BYTES", .alias = "TF_RDMA_ACC_SIZE", .unit = "bytes",
 	    .preset = "0", .least = "1", .most = "1M",
 	    .when = "lower it when small records should not wait behind longer ones; 0 packs what fits" },

@@ -37,7 +37,8 @@ static const struct lane_kind {
 	{ REPORT_SEND, true, 128 * KIB, 3 }, { REPORT_RECV, true, 128 * KIB, 5 },
 	{ REPORT_SEND, true, 4 * MIB, 1 },   { REPORT_RECV, true, 4 * MIB, 2 },
 	{ REPORT_SEND, false, 4 * KIB, 6 },  { REPORT_RECV, false, 4 * KIB, 8 },
-	{ REPORT_SEND, false, 4 * MIB, 2 },  { REPORT_RECV, false, 4 * MIB, 3 },
+	/* From 4 MiB on a second thread helps to read within one host. */
+	{ REPORT_SEND, false, 8 * MIB, 2 },  { REPORT_RECV, false, 8 * MIB, 3 },
 	{ REPORT_CALL, true, 64 * KIB, 4 },  { REPORT_CALL, false, 1 * MIB, 2 },
 	{ REPORT_PING, true, 0, 1 },
 };

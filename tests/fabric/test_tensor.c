@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -729,6 +730,36 @@ static void an_operation_tells_its_path(void **state)
 		assert_int_equal(path.registered, 1);
 		pair_sent(&send);
 		pair_do(&pair.other, "finish");
+		pair_close(&pair);
+	}
+}
+
+/* What the node's second thread is for, where reads are copies of another process's memory. */
+static void two_threads_read_a_large_body(void **state)
+{
+	static const size_t count = 16 * MIB;
+	struct weft_path path = { .size = sizeof(path) };
+	cpu_set_t processors;
+	struct weft_op *op;
+	struct pair pair;
+	bool helps;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(processors), &processors), 0);
+	helps = CPU_COUNT(&processors) > 1;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		for (unsigned seed = 1; seed <= 3; seed++) {
+			op = pair_recv(pair.node, NULL, 1, "k");
+			pair_do(&pair.other, "send 1 k %zu %u", count, seed);
+			pair_ended(op, WEFT_OK);
+			assert_int_equal(weft_op_path(op, &path), 0);
+			assert_int_equal(path.bytes, count);
+			assert_true(path.helped < path.chunks);
+			assert_int_equal(path.helped > 0, helps && !strcmp(at, "shm"));
+			pair_received(op, count, seed);
+			pair_do(&pair.other, "finish");
+		}
 		pair_close(&pair);
 	}
 }
@@ -1710,6 +1741,7 @@ int main(int argc, char **argv)
 		TEST(a_callback_may_refuse_and_the_next_is_served),
 		TEST(what_does_not_fit_is_refused_with_both_sides_facts),
 		TEST(an_operation_tells_its_path),
+		TEST(two_threads_read_a_large_body),
 		TEST(three_peers_send_to_one),
 		TEST(both_send_to_each_other_at_once),
 		TEST(both_may_dial_each_other_at_once),

@@ -109,6 +109,9 @@ static void every_row_and_number_is_in_the_page(void **state)
 					: "by itself",
 			 row->reg_cheap ? "cheap" : "dear", row->tested ? "tested" : "untested");
 		assert_has(page, text);
+		snprintf(text, sizeof(text), "On %s bodies of at least %zu bytes are read by two threads",
+			 row->label, row->helper_bytes);
+		assert_true(!row->helper_bytes == !strstr(page, text));
 		count++;
 	}
 	/* Nor is there one that the code lacks: two tables of seven and three columns, two heads. */

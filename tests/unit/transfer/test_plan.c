@@ -82,6 +82,25 @@ static void the_table_holds(void **state)
 	}
 }
 
+static void only_large_bodies_are_read_with_help(void **state)
+{
+	static const struct wf_caps helped = { .frame_bytes = 4 * KIB, .eager_bytes = 4 * KIB,
+					       .chunk_bytes = MIB, .read_bytes_max = UINT64_MAX,
+					       .depth = 1, .helper_bytes = 4 * MIB };
+	const struct wf_options options = { 0 };
+	struct wf_plan plan;
+
+	(void)state;
+	wf_plan_make(&helped, &options, 4 * MIB, true, RECORD_MAX, &plan);
+	assert_true(plan.helper);
+	wf_plan_make(&helped, &options, 4 * MIB - 1, true, RECORD_MAX, &plan);
+	assert_false(plan.helper);
+	wf_plan_make(&helped, &options, 1000, true, RECORD_MAX, &plan);
+	assert_false(plan.helper);
+	wf_plan_make(&caps, &options, 64 * MIB, true, RECORD_MAX, &plan);
+	assert_false(plan.helper);
+}
+
 static void ways_have_names(void **state)
 {
 	(void)state;
@@ -94,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_table_holds),
+		cmocka_unit_test(only_large_bodies_are_read_with_help),
 		cmocka_unit_test(ways_have_names),
 	};
 

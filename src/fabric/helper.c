@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/helper.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "fabric/vm.h"
+#include "util/thread.h"
+
+enum state { FREE, GIVEN, COPYING, ENDED };
+
+struct place {
+	enum state state;
+	struct wf_helper_copy copy;
+	int status;
+};
+
+struct wf_helper {
+	void (*wake)(void *ctx);
+	void *ctx;
+	pthread_t thread;
+	uint32_t count; /* places that are not free: the worker's own */
+
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t given, ended;
+	bool leaving;
+	struct place places[WF_HELPER_COPIES];
+};
+
+/* A place in @state, with the lock held; NULL: none is.  Which one does not matter, nor does their order. */
+static struct place *find(struct wf_helper *h, enum state state)
+{
+	for (uint32_t i = 0; i < WF_HELPER_COPIES; i++)
+		if (h->places[i].state == state)
+			return &h->places[i];
+	return NULL;
+}
+
+/* Make one copy: without the lock, which is held before and after. */
+static void make(struct wf_helper *h, struct place *place)
+{
+	struct wf_helper_copy c = place->copy;
+	int status;
+
+	place->state = COPYING;
+	pthread_mutex_unlock(&h->lock);
+	status = wf_vm_read(c.pid, c.into, c.count, c.address);
+	pthread_mutex_lock(&h->lock);
+	place->status = status;
+	place->state = ENDED;
+	pthread_cond_signal(&h->ended);
+	pthread_mutex_unlock(&h->lock);
+	h->wake(h->ctx);
+	pthread_mutex_lock(&h->lock);
+}
+
+static void *run(void *arg)
+{
+	struct wf_helper *h = arg;
+	struct place *place;
+
+	pthread_mutex_lock(&h->lock);
+	while (!h->leaving) {
+		place = find(h, GIVEN);
+		if (place)
+			make(h, place);
+		else
+			pthread_cond_wait(&h->given, &h->lock);
+	}
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}
+
+static bool is_alone(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2;
+}
+
+int wf_helper_open(void (*wake)(void *ctx), void *ctx, struct wf_helper **helper)
+{
+	struct wf_helper *h;
+	int err;
+
+	if (is_alone())
+		return -ENOTSUP;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->wake = wake;
+	h->ctx = ctx;
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->given, NULL);
+	pthread_cond_init(&h->ended, NULL);
+	err = wf_thread_start(&h->thread, run, h);
+	if (err) {
+		free(h);
+		return err;
+	}
+	*helper = h;
+	return 0;
+}
+
+void wf_helper_close(struct wf_helper *h)
+{
+	if (!h)
+		return;
+	pthread_mutex_lock(&h->lock);
+	h->leaving = true;
+	pthread_cond_signal(&h->given);
+	pthread_mutex_unlock(&h->lock);
+	pthread_join(h->thread, NULL);
+	pthread_cond_destroy(&h->ended);
+	pthread_cond_destroy(&h->given);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+int wf_helper_give(struct wf_helper *h, const struct wf_helper_copy *copy)
+{
+	struct place *place;
+
+	if (h->count == WF_HELPER_COPIES)
+		return -EAGAIN;
+	pthread_mutex_lock(&h->lock);
+	place = find(h, FREE);
+	place->copy = *copy;
+	place->state = GIVEN;
+	h->count++;
+	pthread_cond_signal(&h->given);
+	pthread_mutex_unlock(&h->lock);
+	return 0;
+}
+
+static void empty(struct wf_helper *h, struct place *place)
+{
+	place->state = FREE;
+	h->count--;
+}
+
+void *wf_helper_ended(struct wf_helper *h, int *status)
+{
+	void *owner = NULL;
+	struct place *place;
+
+	/* Nothing was given: nothing can have ended. */
+	if (!h->count)
+		return NULL;
+	pthread_mutex_lock(&h->lock);
+	place = find(h, ENDED);
+	if (place) {
+		owner = place->copy.owner;
+		*status = place->status;
+		empty(h, place);
+	}
+	pthread_mutex_unlock(&h->lock);
+	return owner;
+}
+
+void wf_helper_drop(struct wf_helper *h, const void *owner)
+{
+	if (!h->count)
+		return;
+	pthread_mutex_lock(&h->lock);
+	for (uint32_t i = 0; i < WF_HELPER_COPIES; i++) {
+		struct place *place = &h->places[i];
+
+		if (place->state == FREE || place->copy.owner != owner)
+			continue;
+		while (place->state == COPYING)
+			pthread_cond_wait(&h->ended, &h->lock);
+		empty(h, place);
+	}
+	pthread_mutex_unlock(&h->lock);
+}
