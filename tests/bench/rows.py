@@ -26,6 +26,7 @@ class Row:
     reference: typing.Callable
     bar: float = None        # what the ratio should reach
     more_is_better: bool = True
+    stands_for: str = ""     # a published result that it is to be held against
 
     def ratio(self, weft, reference):
         """Above 1 weft is better, whatever the unit."""
@@ -131,7 +132,8 @@ def messages():
 
 
 def grpc_bodies():
-    for mib, mode, window, bar in ((1, "unary", 1, 5), (16, "stream", 0, 3.5), (64, "stream", 0, 8)):
+    for mib, mode, window, bar in ((1, "unary", 1, 5), (16, "stream", 0, 3.5),
+                                   (64, "stream", 0, 8)):
         yield Row("9", "tensor", "tcp", mib * MIB, "MB/s", f"gRPC {mode}",
                   tensors("tcp", mib * MIB, *(["--window", "1"] if window else [])),
                   lambda p, mib=mib, mode=mode: rate(p.grpc(mode, [mib * MIB])), bar)
