@@ -20,6 +20,7 @@
 #define CANCEL_ONE_IN 24             /* of wild operations */
 #define CANCEL_MOST_NS (200 * MS)    /* after its begin */
 #define REPLY_PAUSE_MOST_MS 100
+#define SHARED_ONE_IN 3              /* of sends */
 #define RETRY_NS (30 * MS)           /* of a lane whose peer is not there */
 #define WATCH_NS (300 * MS)          /* how long a buffer is watched after the end */
 #define WATCH_BYTES_MAX (64 * MIB)   /* of all watched buffers; beyond it the oldest go */
@@ -67,6 +68,8 @@ struct job {
 	enum place place;
 	unsigned char *bytes; /* guarded */
 	size_t count;
+	void *view; /* what came and is looked at where it is, for as long as the buffer is watched */
+	size_t view_count;
 	struct content what;
 	uint64_t begun_ns, due_ns, cancel_ns, cancelled_ns, watched_until_ns;
 	bool is_told_late;
@@ -329,16 +332,24 @@ static int begin_send(struct traffic *t, struct job *j)
 {
 	struct weft_send_options options = { .size = sizeof(options), .op = options_of(t, j) };
 	struct weft_tensor tensor;
+	void *shared = NULL;
 	int64_t count;
 	char key[32];
-	int length = key_of(key, t->config.self, j->lane->peer);
+	int length = key_of(key, t->config.self, j->lane->peer), err;
 
 	if (!fill(t, j))
 		return -1;
 	count = (int64_t)j->count;
 	tensor = tensor_of(j->bytes, &count);
-	return weft_send(t->peers[j->lane->peer], j->lane->step, key, (size_t)length, &tensor,
-			 &options, &j->op);
+	if (!draw(t, SHARED_ONE_IN) && j->count && !weft_alloc(t->node, j->count, &shared)) {
+		memcpy(shared, j->bytes, j->count);
+		tensor.data = shared;
+		options.flags = WEFT_SHARE;
+	}
+	err = weft_send(t->peers[j->lane->peer], j->lane->step, key, (size_t)length, &tensor,
+			&options, &j->op);
+	weft_free(t->node, shared);
+	return err;
 }
 
 static int begin_recv(struct traffic *t, struct job *j)
@@ -501,11 +512,37 @@ static void check_time(struct traffic *t, struct job *j, uint64_t now)
 	tell_of(j, REPORT_LATE, atomic_load(&j->ends) ? "" : "it has not ended");
 }
 
+/* It stays as it is, also when the sender ends his life. */
+static void begin_view(const struct traffic *t, struct job *j)
+{
+	const struct weft_tensor *got;
+	unsigned flags = 0;
+
+	got = weft_op_tensor(j->op, &flags);
+	if (!got || !(flags & WEFT_READONLY) || t->hushed)
+		return;
+	j->view_count = (size_t)got->shape[0];
+	j->view = weft_op_take(j->op);
+}
+
+static void end_view(struct traffic *t, struct job *j)
+{
+	struct content what;
+
+	if (!j->view)
+		return;
+	if (!content_get(j->view, j->view_count, &what) || what.life != j->what.life ||
+	    what.sequence != j->what.sequence)
+		tell_of(j, REPORT_TOUCHED, "what it looks at has changed");
+	weft_free(t->node, j->view);
+}
+
 /* It has ended: from here on its buffer is ours alone, and whoever writes there is seen. */
 static void end(struct traffic *t, struct job *j)
 {
 	check_time(t, j, atomic_load(&j->ended_ns));
 	check_outcome(t, j);
+	begin_view(t, j);
 	j->lane->under_way--;
 	weft_op_free(j->op);
 	j->op = NULL;
@@ -553,6 +590,7 @@ static void look_at_watched(struct traffic *t, bool all)
 			tell_of(j, REPORT_TWICE, "it ended more than once");
 		if (j->bytes && !guarded_is_quiet(j->bytes, 0, j->count))
 			tell_of(j, REPORT_TOUCHED, "its buffer was written after its end");
+		end_view(t, j);
 		free_job(j);
 	}
 }
@@ -640,6 +678,7 @@ void traffic_drain(struct traffic *t)
 void traffic_hush(struct traffic *t)
 {
 	t->hushed = true;
+	look_at_watched(t, true);
 	for (struct job *j = t->running; j; j = j->next) {
 		if (!j->cancelled_ns)
 			j->cancelled_ns = now_ns();
