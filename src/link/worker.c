@@ -15,6 +15,7 @@
 #include "util/clock.h"
 #include "util/random.h"
 
+#define EPOLL_EVENTS_MAX 16
 #define EVENTS_MAX 32                    /* of one poll of a rail: bounds a turn */
 #define LOOK_NS WF_NS_PER_MS             /* how often a busy worker looks at door and descriptors */
 #define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
@@ -289,16 +290,14 @@ static void peer_ended(struct wf_worker *w, uint64_t id)
 	}
 }
 
-void wf_worker_woken(struct wf_worker *w)
+/* @n of our descriptors are readable: -1 is as good as none. */
+static void take_readable(struct wf_worker *w, const struct epoll_event *events, int n)
 {
-	struct epoll_event events[16];
 	uint64_t count;
-	int n;
 
 	atomic_store(&w->asleep, false);
 	if (w->bell)
 		wf_doorbell_wake(w->bell);
-	n = epoll_wait(w->epoll_fd, events, (int)WF_COUNT(events), 0);
 	for (int i = 0; i < n; i++) {
 		uint64_t value = events[i].data.u64 >> 8;
 
@@ -316,10 +315,19 @@ void wf_worker_woken(struct wf_worker *w)
 			peer_ended(w, value);
 			break;
 		case TAG_DOOR:
+			wf_door_poll(w->door, w->now_ns);
+			break;
 		case TAG_BELL:
 			break;
 		}
 	}
+}
+
+void wf_worker_woken(struct wf_worker *w)
+{
+	struct epoll_event events[EPOLL_EVENTS_MAX];
+
+	take_readable(w, events, epoll_wait(w->epoll_fd, events, EPOLL_EVENTS_MAX, 0));
 	wf_door_poll(w->door, w->now_ns);
 	w->look_ns = w->now_ns;
 }
@@ -695,12 +703,13 @@ int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns)
 		wf_doorbell_sleep(w->bell);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!wf_inbox_empty(&w->inbox) || !wf_list_empty(&w->notices) ||
-	    atomic_load(&w->pool.freed) || poll_rails(w))
+	    atomic_load(&w->pool.freed))
 		goto awake;
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
 
-		if (wf_rail_arm(w->rails[i].rail))
+		/* It looks at the provider, now that whoever rings sees us asleep. */
+		if (w->rails[i].reopen || wf_rail_arm(w->rails[i].rail))
 			goto awake;
 		if (caps->wait == WF_WAIT_NONE && w->rails[i].link_count)
 			until = WF_MIN(until, w->now_ns + BLIND_NS);
@@ -721,13 +730,15 @@ static void sleep_until(struct wf_worker *w, uint64_t until_ns)
 	int ms = until_ns > began_ns ?
 			 (int)((until_ns - began_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS) :
 			 0;
-	struct epoll_event ev;
-	/* Only to sleep: woken() looks again and takes what is there. */
-	bool woken = epoll_wait(w->epoll_fd, &ev, 1, ms) > 0;
+	struct epoll_event events[EPOLL_EVENTS_MAX];
+	int n = epoll_wait(w->epoll_fd, events, EPOLL_EVENTS_MAX, ms);
 
 	wf_worker_tick(w);
-	if (!woken)
+	if (n <= 0) {
+		wf_worker_woken(w);
 		return;
+	}
+	take_readable(w, events, n);
 	wf_spin_slept(&w->spin, w->now_ns - began_ns);
 	/* Also if it is no more than some bytes of a long read: the next ones are near. */
 	w->busy_ns = w->now_ns;
@@ -765,7 +776,6 @@ int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
 		if (wf_worker_arm(w, &sleep_ns))
 			continue;
 		sleep_until(w, WF_MIN(sleep_ns, until_ns));
-		wf_worker_woken(w);
 	}
 }
 
