@@ -111,7 +111,7 @@ static void pin(unsigned place)
 {
 	cpu_set_t all, one;
 
-	if (sched_getaffinity(0, sizeof(all), &all))
+	if (getenv("BENCH_FREE") || sched_getaffinity(0, sizeof(all), &all))
 		return;
 	for (unsigned i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET(i, &all) && place-- == 0) {

@@ -45,7 +45,7 @@ uint64_t bench_sum(const void *memory, size_t bytes);
 /*
  * Run @server in a second process that dies with this one, and return a
  * socket to it for setting up; @server gets the other end.  Each process stays on a
- * processor of its own, where there are two.
+ * processor of its own, where there are two and BENCH_FREE is not set.
  */
 int bench_pair(int (*server)(int to, const struct bench_options *o),
 	       const struct bench_options *o, pid_t *pid);

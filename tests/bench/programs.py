@@ -4,6 +4,7 @@ started and read.  Every run returns what one measurement printed, as a dict."""
 
 import concurrent.futures
 import contextlib
+import copy
 import json
 import os
 import re
@@ -89,11 +90,21 @@ class Programs:
         self.peers = os.path.join(build, "tests", "bench", "peers")
         self.processors = sorted(os.sched_getaffinity(0))
         self.ready = set()
+        self.free = False  # the system places processes, and threads of theirs
+
+    def placed_freely(self):
+        """The same without pinning: for what may use a second processor, on both sides
+        of a comparison."""
+        other = copy.copy(self)
+        other.free = True
+        return other
 
     # Starting
 
     def pinned(self, place):
         """Processor @place of ours; both sides share one where there is no second."""
+        if self.free:
+            return []
         return ["taskset", "-c", str(self.processors[place % len(self.processors)])]
 
     def run(self, command, env=None):
@@ -188,7 +199,8 @@ class Programs:
 
     def ours(self, name, *options, seconds=None):
         return self.result([os.path.join(self.build, "tests", "bench", name),
-                            "-t", f"{seconds or self.seconds:g}", *options])
+                            "-t", f"{seconds or self.seconds:g}", *options],
+                           {"BENCH_FREE": "yes"} if self.free else None)
 
     def raw_rma(self, provider, count):
         return self.ours("raw_rma", "-p", provider, "-e", endpoint_of(provider),
@@ -286,7 +298,7 @@ class Programs:
         path = self.peer("mpi_peer", self.build_mpi)
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         return self.result([
-            "mpirun", *root, "--bind-to", "core", "-np", "2", "--mca", "pml", "ob1",
+            "mpirun", *root, "--bind-to", "none" if self.free else "core", "-np", "2", "--mca", "pml", "ob1",
             "--mca", "btl", "self," + transport, "--mca", "btl_tcp_if_include", "lo",
             path, "-s", size_text(count), "-t", f"{2 * self.seconds:g}", "-w", str(window)])
 
