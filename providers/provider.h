@@ -33,6 +33,7 @@ enum wf_quirk_kind {
 	WF_QUIRK_LOCAL_NICS,   /* offers interfaces that reach no other host */
 	WF_QUIRK_SYNC_READ,    /* a read moves its bytes inside the call */
 	WF_QUIRK_READ_LOCKS,   /* and holds a lock of the peer's meanwhile: we read ourselves */
+	WF_QUIRK_SHARED_LOCK,  /* who is killed inside a call leaves all others in theirs: they go in one by one */
 	WF_QUIRK_UNIQUE_NAME,  /* endpoint names must be made unique by us */
 	WF_QUIRK_LIVE_NAME,    /* a peer's name is good only while its file is there, also when he says it */
 	WF_QUIRK_NEVER_CLOSE   /* closing an endpoint under traffic crashes */

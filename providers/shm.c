@@ -2,6 +2,8 @@
 /* shm: processes of one host, through shared memory and process_vm_readv. */
 #include "providers/rows.h"
 
+#include <rdma/fabric.h>
+
 static const struct wf_quirk shm_quirks[] = {
 	{ .kind = WF_QUIRK_SHM_FILES,
 	  .why = "a killed process leaves its region in /dev/shm",
@@ -12,6 +14,11 @@ static const struct wf_quirk shm_quirks[] = {
 	{ .kind = WF_QUIRK_READ_LOCKS,
 	  .why = "fi_read holds the owner's lock while it copies: a reader killed inside "
 		 "leaves the owner spinning for ever",
+	  .test = "tests/fabric/test_truths.c" },
+	{ .kind = WF_QUIRK_SHARED_LOCK,
+	  .before = FI_VERSION(2, 0),
+	  .why = "an endpoint has one lock for its owner and for all who send to it: whoever is "
+		 "killed or stopped inside leaves the others spinning",
 	  .test = "tests/fabric/test_truths.c" },
 	{ .kind = WF_QUIRK_UNIQUE_NAME,
 	  .why = "names come from the pid; a clash deletes the owner's region",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/internal.h"
+#include "util/clock.h"
 
 #define BATCH 16
 
@@ -104,9 +105,16 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 {
 	struct fi_cq_msg_entry entries[BATCH];
 	struct fi_cq_err_entry error = { 0 };
-	ssize_t n = WF_RAIL_CALL(rail, fi_cq_read, cq->fid, entries, BATCH);
-	ssize_t i;
+	ssize_t n, i;
 
+	if (!wf_gate_enter(&rail->gate)) {
+		if (!rail->shut_ns)
+			rail->shut_ns = wf_clock_now();
+		return 0;
+	}
+	n = WF_RAIL_CALL(rail, fi_cq_read, cq->fid, entries, BATCH);
+	wf_gate_leave(&rail->gate);
+	rail->shut_ns = 0;
 	if (n > 0) {
 		for (i = 0; i < n; i++)
 			completed(rail, &entries[i]);

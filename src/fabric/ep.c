@@ -228,29 +228,49 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 	return check_file(ep, e);
 }
 
-/* The process at the end of an address of a rail that reads for itself; 0: none is there. */
-static uint32_t take_pid(const uint8_t *address, size_t *address_bytes)
+/* What stands behind an address of a rail that reads for itself.  @pid 0: nothing does. */
+struct tail {
+	uint32_t pid, gate_fd;
+};
+
+static struct tail take_tail(const uint8_t *address, size_t *address_bytes)
 {
+	struct tail tail = { 0 };
 	struct wf_reader r;
 
-	if (*address_bytes <= WF_PID_BYTES)
+	if (*address_bytes <= WF_TAIL_BYTES)
+		return tail;
+	*address_bytes -= WF_TAIL_BYTES;
+	r = wf_reader(address + *address_bytes, WF_TAIL_BYTES);
+	tail.pid = wf_bytes_get_u32(&r);
+	tail.gate_fd = wf_bytes_get_u32(&r);
+	return tail;
+}
+
+/* Where we have a gate, so has the peer: both have the same libfabric. */
+static int take_gate(struct wf_ep *ep, const struct tail *tail, struct wf_error *e)
+{
+	int err;
+
+	if (!ep->rail->gate.page)
 		return 0;
-	*address_bytes -= WF_PID_BYTES;
-	r = wf_reader(address + *address_bytes, WF_PID_BYTES);
-	return wf_bytes_get_u32(&r);
+	err = tail->gate_fd > INT32_MAX || tail->pid > INT32_MAX ? -EBADMSG :
+		wf_gate_take(&ep->gate, tail->pid, (int)tail->gate_fd);
+	return err ? wf_error_set(e, err, "%s: the gate of process %u can't be taken: %s",
+				  ep->rail->caps.provider, tail->pid, wf_error_name(err)) : 0;
 }
 
 int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
 	       const void *data, size_t data_bytes, void *owner, struct wf_ep **ep,
 	       struct wf_error *e)
 {
-	uint32_t pid = 0;
+	struct tail tail = { 0 };
 	struct wf_ep *made;
 	int err;
 
 	if (rail->own_reads)
-		pid = take_pid(address, &address_bytes);
-	if (!is_sound(rail, address, address_bytes) || (rail->own_reads && !pid))
+		tail = take_tail(address, &address_bytes);
+	if (!is_sound(rail, address, address_bytes) || (rail->own_reads && !tail.pid))
 		return wf_error_set(e, -EBADMSG, "the peer's address is none of %s",
 				    rail->caps.provider);
 	if (data_bytes > WF_CONNECT_BYTES)
@@ -262,12 +282,15 @@ int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_byte
 	if (rail->caps.connected)
 		err = open_connected(made, address, address_bytes, data, data_bytes, e);
 	else
+		err = take_gate(made, &tail, e);
+	if (!err && !rail->caps.connected)
 		err = open_shared(made, address, address_bytes, e);
 	if (err) {
+		wf_gate_close(&made->gate);
 		free(made);
 		return err;
 	}
-	made->pid = pid;
+	made->pid = tail.pid;
 	enlist(made);
 	*ep = made;
 	return 0;
@@ -350,6 +373,7 @@ void wf_ep_close(struct wf_ep *ep)
 	if (!ep)
 		return;
 	ep->dead = true; /* no more CLOSED */
+	wf_gate_close(&ep->gate);
 	ep->rail->connecting -= !ep->up;
 	wf_post_drop_all(ep);
 	if (ep->rail->caps.connected)
@@ -414,13 +438,21 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 	if (count > rail->slots.frame_bytes)
 		return -EMSGSIZE; /* the peer's slots are no larger, and some providers hang then */
 	if (count <= rail->caps.inject_bytes) {
+		if (!wf_gate_enter(&ep->gate))
+			return -EAGAIN;
 		ret = WF_RAIL_CALL(rail, fi_inject, fid_of(ep), bytes, count, ep->to);
+		wf_gate_leave(&ep->gate);
 		return ret ? refused(ep, ret) : 1;
 	}
 	err = wf_post_take(rail, ep, WF_POST_SEND, cookie, &post);
 	if (err)
 		return -EAGAIN; /* no memory to note it, for now: as good as a full queue */
-	ret = WF_RAIL_CALL(rail, fi_send, fid_of(ep), bytes, count, desc, ep->to, (void *)post->id);
+	ret = -FI_EAGAIN;
+	if (wf_gate_enter(&ep->gate)) {
+		ret = WF_RAIL_CALL(rail, fi_send, fid_of(ep), bytes, count, desc, ep->to,
+				   (void *)post->id);
+		wf_gate_leave(&ep->gate);
+	}
 	if (ret) {
 		wf_post_give(rail, post);
 		return refused(ep, ret);

@@ -19,12 +19,14 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include "fabric/gate.h"
 #include "fabric/helper.h"
 #include "fabric/rail.h"
 #include "util/list.h"
 #include "util/table.h"
 
-#define WF_PID_BYTES 4 /* of a process's id behind an address */
+/* Behind an address where the rail reads by itself: u32 process, u32 its descriptor of the gate. */
+#define WF_TAIL_BYTES 8
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit handle");
 
@@ -80,6 +82,7 @@ struct wf_ep {
 	fi_addr_t to;       /* shared rails only */
 	uint32_t life;      /* of the rail's endpoint that @to belongs to */
 	uint32_t pid;       /* whose memory reads go to, where the rail does them itself */
+	struct wf_gate gate; /* the peer's */
 	void *owner;
 	struct wf_list node;  /* in rail->eps or rail->closed */
 	struct wf_list posts;
@@ -123,8 +126,10 @@ struct wf_rail {
 	struct fid_ep *ep;   /* shared: */
 	struct fid_av *av;
 	uint32_t life;       /* how often @ep was opened */
-	bool own_reads;      /* by process_vm_readv; addresses end with the process's id */
-	struct wf_helper *helper; /* of those; NULL: not started yet, or it can't be */
+	bool own_reads;      /* by process_vm_readv; addresses have a tail */
+	struct wf_gate gate; /* ours, where the provider needs one */
+	uint64_t shut_ns;    /* since when it has been found shut; 0: it was open */
+	struct wf_helper *helper; /* of own reads; NULL: not started yet, or it can't be */
 	bool helpless;       /* it can't be */
 	void (*wake)(void *ctx); /* what the helper does at the end of a read; NULL: none is wanted */
 	void *wake_ctx;

@@ -21,6 +21,9 @@
 
 #define EQ_ENTRIES 256
 
+/* Nobody needs that long inside our endpoint, but who is kept from running there; not tuned. */
+#define STUCK_NS (250 * WF_NS_PER_MS)
+
 /* How long closing waits for operations on an endpoint that must not be closed under them. */
 #define SETTLE_NS (1 * WF_NS_PER_S)
 
@@ -106,7 +109,7 @@ static int source_info(const struct wf_rail *rail, uint16_t port, struct fi_info
 
 static int name_of(struct wf_rail *rail, struct fid *fid)
 {
-	size_t bytes = sizeof(rail->address) - WF_PID_BYTES;
+	size_t bytes = sizeof(rail->address) - WF_TAIL_BYTES;
 	int err = fi_getname(fid, rail->address, &bytes);
 
 	if (err)
@@ -195,6 +198,19 @@ static void close_endpoint(struct wf_rail *rail)
 	rail->av = NULL;
 }
 
+/* A new one for each endpoint: somebody may have stayed in the old one. */
+static int open_gate(struct wf_rail *rail, struct wf_error *e)
+{
+	int err;
+
+	wf_gate_close(&rail->gate);
+	rail->shut_ns = 0;
+	if (!wf_provider_has(rail->row, WF_QUIRK_SHARED_LOCK, fi_version()))
+		return 0;
+	err = wf_gate_open(&rail->gate);
+	return err ? fail(rail, err, "no gate", e) : 0;
+}
+
 /* Shared: the endpoint with its vector and queue. */
 static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 {
@@ -202,8 +218,10 @@ static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 		.type = FI_AV_TABLE,
 		.count = rail->caps.peers_max == UINT32_MAX ? 0 : rail->caps.peers_max,
 	};
-	int err;
+	int err = open_gate(rail, e);
 
+	if (err)
+		return err;
 	err = WF_RAIL_CALL(rail, fi_av_open, rail->domain, &av, &rail->av, NULL);
 	if (err)
 		return fail(rail, err, "no address vector", e);
@@ -445,6 +463,7 @@ void wf_rail_close(struct wf_rail *rail)
 		WF_RAIL_CALL(rail, fi_close, &rail->eq->fid);
 	if (rail->fabric)
 		WF_RAIL_CALL(rail, fi_close, &rail->fabric->fid);
+	wf_gate_close(&rail->gate);
 	wf_wait_close(rail);
 	while ((node = wf_list_pop(&rail->spare)))
 		free(WF_CONTAINER(node, struct wf_post, node));
@@ -496,13 +515,19 @@ uint32_t wf_rail_slots(const struct wf_rail *rail)
 
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address)
 {
-	struct wf_writer w = wf_writer(address + rail->address_bytes, WF_PID_BYTES);
+	struct wf_writer w = wf_writer(address + rail->address_bytes, WF_TAIL_BYTES);
 
 	memcpy(address, rail->address, rail->address_bytes);
 	if (!rail->own_reads)
 		return rail->address_bytes;
 	wf_bytes_put_u32(&w, (uint32_t)getpid());
-	return rail->address_bytes + WF_PID_BYTES;
+	wf_bytes_put_u32(&w, rail->gate.page ? (uint32_t)rail->gate.fd : UINT32_MAX);
+	return rail->address_bytes + WF_TAIL_BYTES;
+}
+
+bool wf_rail_is_stuck(const struct wf_rail *rail)
+{
+	return rail->shut_ns && wf_clock_now() > rail->shut_ns + STUCK_NS;
 }
 
 const char *wf_rail_files(const struct wf_rail *rail)
@@ -583,6 +608,8 @@ int wf_rail_fd(const struct wf_rail *rail)
 int wf_rail_arm(struct wf_rail *rail)
 {
 	wf_wait_consume(rail);
+	if (rail->shut_ns)
+		return -EAGAIN; /* somebody is about to bring something, or has died of it */
 	/* Twice: what the first one took in may have let more come. */
 	for (int i = 0; i < 2; i++)
 		if (progress(rail) || progress_connections(rail))

@@ -56,6 +56,9 @@ void wf_rail_close(struct wf_rail *rail);
  */
 int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e);
 
+/* Has a peer been inside our endpoint for so long that it must be reopened? */
+bool wf_rail_is_stuck(const struct wf_rail *rail);
+
 const struct wf_caps *wf_rail_caps(const struct wf_rail *rail);
 uint32_t wf_rail_slots(const struct wf_rail *rail);
 

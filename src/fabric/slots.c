@@ -77,8 +77,12 @@ static int try_post(struct wf_rail *rail, struct wf_post *slot)
 	err = wf_table_add(&rail->posts, slot, &slot->id);
 	if (err)
 		return err;
-	err = (int)WF_RAIL_CALL(rail, fi_recv, to, bytes, s->frame_bytes, wf_mr_desc(s->mr),
-				FI_ADDR_UNSPEC, (void *)slot->id);
+	err = -FI_EAGAIN;
+	if (wf_gate_enter(&rail->gate)) {
+		err = (int)WF_RAIL_CALL(rail, fi_recv, to, bytes, s->frame_bytes,
+					wf_mr_desc(s->mr), FI_ADDR_UNSPEC, (void *)slot->id);
+		wf_gate_leave(&rail->gate);
+	}
 	if (err) {
 		wf_table_remove(&rail->posts, slot->id);
 		slot->id = 0;

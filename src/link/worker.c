@@ -245,7 +245,7 @@ static int poll_rails(struct wf_worker *w)
 	int count = 0;
 
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		if (w->rails[i].reopen)
+		if (w->rails[i].reopen || wf_rail_is_stuck(w->rails[i].rail))
 			reopen(w, &w->rails[i]);
 		count += poll_rail(w, &w->rails[i]);
 	}

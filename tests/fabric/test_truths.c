@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -30,6 +31,7 @@
  */
 #define wf_provider_shm shm_as_it_is
 #define wf_provider_tcp tcp_as_it_is
+#include "fabric/gate.h"
 #include "providers/shm.c"
 #include "providers/tcp.c"
 #undef wf_provider_shm
@@ -369,6 +371,45 @@ static void name_in_the_way(char path[64], pid_t pid, unsigned i)
 	snprintf(path, 64, "/dev/shm/%d:%u:%u", pid, i / 3, i % 3);
 }
 
+/* What a process that is killed on its way through the gate of our endpoint leaves. */
+static void stay_in_our_gate(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char kind[64];
+
+	need(fds != NULL);
+	while ((entry = readdir(fds))) {
+		ssize_t length = readlinkat(dirfd(fds), entry->d_name, kind, sizeof(kind) - 1);
+		struct wf_gate gate = { 0 };
+
+		kind[length > 0 ? length : 0] = 0;
+		if (!strstr(kind, "memfd:weft-gate"))
+			continue;
+		need(!wf_gate_take(&gate, (uint32_t)getpid(), atoi(entry->d_name)));
+		need(wf_gate_enter(&gate));
+		wf_gate_close(&gate);
+	}
+	closedir(fds);
+}
+
+static void who_stays_in_our_endpoint_is_left_behind(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		pair_do(&pair.other, "send 1 k 100000 1");
+		pair_received(pair_recv(pair.node, NULL, 1, "k"), 100000, 1);
+		stay_in_our_gate();
+		pair_do(&pair.other, "send 2 k 100000 1");
+		pair_received(pair_recv(pair.node, NULL, 2, "k"), 100000, 1);
+		pair_do(&pair.other, "finish");
+		pair_close(&pair);
+	}
+}
+
 static void files_in_the_way_are_left_alone(void **state)
 {
 	char path[64], text[16];
@@ -622,6 +663,7 @@ int main(int argc, char **argv)
 		TEST(offers_withdrawn_under_their_readers_hurt_nothing_else),
 		TEST(what_was_sent_before_a_close_arrives),
 		TEST(no_frame_is_longer_than_its_slot),
+		TEST(who_stays_in_our_endpoint_is_left_behind),
 		TEST(files_in_the_way_are_left_alone),
 		TEST(who_gets_a_dead_ones_number_is_somebody_else),
 		TEST(stray_requests_at_the_ports_disturb_no_traffic),

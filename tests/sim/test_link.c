@@ -4,11 +4,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "api/internal.h"
+#include "fabric/gate.h"
 #include "tests/sim/world.h"
+#include "util/bytes.h"
 #include "util/clock.h"
 
 #define US WF_NS_PER_US
@@ -490,6 +493,43 @@ static void who_was_dialled_on_one_host_speaks_first(void **state)
 		wf_world_freeze(1, false);
 		wf_flight_land(&f, 1, 10 * S);
 		wf_flight_free(&f, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* As if somebody had been killed on his way through the gate of node @number's endpoint. */
+static void stay_in_the_gate_of(unsigned number)
+{
+	uint8_t address[WF_ADDRESS_BYTES];
+	size_t bytes = wf_rail_address(link_of(number)->on->rail, address);
+	struct wf_reader tail = wf_reader(address + bytes - 4, 4);
+	struct wf_gate gate = { 0 };
+
+	assert_int_equal(wf_gate_take(&gate, (uint32_t)getpid(), (int)wf_bytes_get_u32(&tail)), 0);
+	assert_true(wf_gate_enter(&gate));
+	wf_gate_close(&gate);
+}
+
+static void who_stays_in_an_endpoint_keeps_nobody_from_it(void **state)
+{
+	struct wf_flight f[6];
+
+	(void)state;
+	for (unsigned owner = 0; owner < 2; owner++) {
+		wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
+		wf_world_connect(0, 1);
+		stay_in_the_gate_of(owner);
+		for (unsigned i = 0; i < 2; i++) {
+			wf_flight_receive(&f[3 * i], i, 1 - i, 1, i ? target : other_target, BIG, 0);
+			wf_flight_send(&f[3 * i + 1], 1 - i, i, 1, source, BIG, 0);
+			wf_flight_call(&f[3 * i + 2], i, 1 - i, source, SMALL, 0);
+		}
+		wf_flight_land(f, 6, S);
+		for (unsigned i = 0; i < 6; i++)
+			assert_int_equal(f[i].status, WEFT_OK);
+		assert_true(link_of(0)->epoch > 1);
+		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+		wf_flight_free(f, 6);
 		assert_int_equal(wf_world_close(), 0);
 	}
 }
@@ -1185,6 +1225,7 @@ int main(int argc, char **argv)
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
 		TEST(who_was_dialled_on_one_host_speaks_first),
+		cmocka_unit_test(who_stays_in_an_endpoint_keeps_nobody_from_it),
 		TEST(dials_that_cross_leave_one_link),
 		TEST(who_leaves_is_not_dialled_on_its_way_out),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
