@@ -210,8 +210,8 @@ class Programs:
         return self.ours("raw_message", "-p", provider, "-e", endpoint_of(provider),
                          "-s", size_text(count), "-w", "16", seconds=2 * self.seconds)
 
-    def tcp_stream(self, count, window):
-        return self.ours("tcp_stream", "-s", size_text(count), "-w", str(window),
+    def tcp_stream(self, count, window, how="spin"):
+        return self.ours("tcp_stream", "-e", how, "-s", size_text(count), "-w", str(window),
                          seconds=2 * self.seconds)
 
     def copy(self, how, count):
@@ -251,8 +251,9 @@ class Programs:
         libraries = self.flags("grpc++", "protobuf")
         if libraries is None:
             raise Missing(f"no gRPC for C++: apt-get install {packages}")
-        source, = self.sources("grpc_peer.cc")
-        if os.path.exists(path) and os.path.getmtime(path) > os.path.getmtime(source):
+        source, messages = self.sources("grpc_peer.cc", "peer.proto")
+        if os.path.exists(path) and os.path.getmtime(path) > max(
+                os.path.getmtime(source), os.path.getmtime(messages)):
             return  # it takes ten seconds
         self.compile(["protoc", "-I", os.path.dirname(source), "--cpp_out=.", "--grpc_out=.",
                       "--plugin=protoc-gen-grpc=" + shutil.which("grpc_cpp_plugin"),

@@ -124,6 +124,10 @@ def grpc_calls():
         yield Row("6", what + ", processor", "tcp", 0, "us", f"gRPC {mode}",
                   calls("tcp", lambda r: r["latency_us"]["cpu"], env=env),
                   lambda p, mode=mode: p.grpc(mode, [0])["cpu_us"], None, False)
+    # What the system's own sleep and wake-up leave.
+    yield Row("6", "empty call, sleeping", "tcp", 0, "us", "raw TCP, sleeping",
+              calls("tcp", p50, env=sleeping), lambda p: p50(p.tcp_stream(8, 1, "sleep")),
+              None, False)
     for what, value in (("calls, 64 in flight", count),
                         ("the same per CPU second", each_count)):
         yield Row("7", what, "tcp", 0, "1/s", "gRPC async",

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * tcp_stream: messages and acknowledgements over plain TCP sockets between two
- * processes on loopback, both spinning: what there is without any fabric.
+ * processes on loopback: what there is without any fabric.
+ *
+ *   -e spin   both ask again and again; the default
+ *   -e sleep  both sleep in the system until something comes
  *
  * Latency: a message of -s bytes to the receiver's word of 16 bytes, one at a
  * time.  Bandwidth: up to -w messages on the way at once.  Half of -t each.
@@ -21,6 +24,8 @@
 #define SAMPLES_MAX 1000000u
 #define WARM_COUNT  8u
 
+static int patience = MSG_DONTWAIT; /* 0: sleep */
+
 /* What is still to be moved of one message. */
 static ssize_t again(ssize_t moved)
 {
@@ -36,7 +41,7 @@ static ssize_t again(ssize_t moved)
 static void send_all(int fd, const char *from, size_t bytes)
 {
 	while (bytes) {
-		ssize_t moved = again(send(fd, from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL));
+		ssize_t moved = again(send(fd, from, bytes, patience | MSG_NOSIGNAL));
 
 		from += moved;
 		bytes -= (size_t)moved;
@@ -49,7 +54,7 @@ static int receive_all(int fd, char *to, size_t bytes)
 	size_t have = 0;
 
 	while (have < bytes) {
-		ssize_t moved = recv(fd, to + have, bytes - have, MSG_DONTWAIT);
+		ssize_t moved = recv(fd, to + have, bytes - have, patience);
 
 		if (moved == 0 && have == 0)
 			return 0;
@@ -95,7 +100,7 @@ static int serve(int to, const struct bench_options *o)
 static uint64_t words_here(int fd)
 {
 	char words[WORD_BYTES * 64];
-	ssize_t got = again(recv(fd, words, sizeof(words), MSG_DONTWAIT | MSG_PEEK));
+	ssize_t got = again(recv(fd, words, sizeof(words), patience | MSG_PEEK));
 	uint64_t whole = (uint64_t)got / WORD_BYTES;
 
 	if (whole && recv(fd, words, whole * WORD_BYTES, 0) != (ssize_t)(whole * WORD_BYTES))
@@ -122,7 +127,7 @@ static uint64_t stream(int fd, const struct bench_options *o, const char *memory
 int main(int argc, char **argv)
 {
 	struct bench_options o = {
-		.provider = "", .endpoint = "", .bytes = 8, .seconds = 1, .window = 16
+		.provider = "", .endpoint = "spin", .bytes = 8, .seconds = 1, .window = 16
 	};
 	double *us, start, until;
 	struct sockaddr_in at;
@@ -132,7 +137,9 @@ int main(int argc, char **argv)
 	pid_t pid;
 	int to, fd;
 
-	bench_options(&o, argc, argv, "tcp_stream [-s BYTES] [-t SECONDS] [-w WINDOW]");
+	bench_options(&o, argc, argv, "tcp_stream [-e spin|sleep] [-s BYTES] [-t SECONDS] [-w WINDOW]");
+	if (!strcmp(o.endpoint, "sleep"))
+		patience = 0;
 	memory = bench_memory(o.bytes);
 	us = bench_memory(SAMPLES_MAX * sizeof(*us));
 	to = bench_pair(serve, &o, &pid);
