@@ -59,6 +59,8 @@ void wf_rpc_start(struct weft_op *op)
 	struct wf_link *link;
 	struct wf_error e;
 
+	/* Not the turn's time: @op may have been made after that. */
+	call->began_ns = wf_clock_now();
 	if (!op->call.packed) {
 		wf_error_set(&e, op->call.request_bytes > WF_CALL_BYTES_MAX ? -EMSGSIZE : -ENOMEM,
 			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
@@ -70,7 +72,7 @@ void wf_rpc_start(struct weft_op *op)
 	call->quiet = call_quiet;
 	call->deadline_ns = op->deadline_ns;
 	call->terms = op->terms;
-	if (op->deadline_ns <= op->owner->worker.now_ns) {
+	if (op->deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
 	} else if (!wf_node_link(op->peer, &link, &e)) {
 		op->call.running = true;

@@ -682,8 +682,13 @@ int wf_worker_poll(struct wf_worker *w)
 	wf_pool_run(&w->pool);
 	run_dirty(w);
 	count += run_notices(w);
-	/* What callbacks have begun leaves in the same turn. */
-	count += run_inbox(w);
+	if (w->forked)
+		return count;
+	/* What callbacks have begun leaves in the same turn; they may have taken their time. */
+	if (!wf_inbox_empty(&w->inbox)) {
+		wf_worker_tick(w);
+		count += run_inbox(w);
+	}
 	run_dirty(w);
 	if (count)
 		w->busy_ns = w->now_ns;

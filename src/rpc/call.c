@@ -62,7 +62,7 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 
 static struct wf_call_record record_of(const struct wf_call *call, const struct wf_body *body)
 {
-	uint64_t now = call->calls->transfer->worker->now_ns;
+	uint64_t now = WF_MAX(call->calls->transfer->worker->now_ns, call->began_ns);
 
 	return (struct wf_call_record){
 		.call = call->id,
