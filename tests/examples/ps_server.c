@@ -17,7 +17,8 @@
 #include "ps.pb-c.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
-#define TELL_NS (NS_PER_SECOND / 2) /* to tell others of a failure; they compute for less */
+/* For others to ask next, and be told of a failure: more than a step on a slow rail. */
+#define TELL_NS (3 * NS_PER_SECOND)
 
 /* What one worker wants.  Under the server's lock. */
 struct asks {

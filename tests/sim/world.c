@@ -139,10 +139,22 @@ void wf_world_on_call(uint64_t (*handle)(unsigned number, const uint8_t *bytes, 
 /* Time. */
 
 /* Somebody's worker would not sleep now. */
+/* A read of memory of this host has been made, and the next turn hears of it. */
+static bool reads(const struct wf_worker *w)
+{
+	WF_LIST_EACH(node, &w->link_list) {
+		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->read_count && link->on && wf_rail_caps(link->on->rail)->sync_read)
+			return true;
+	}
+	return false;
+}
+
 static bool is_busy(const struct wf_worker *w)
 {
 	return !wf_list_empty(&w->dirty) || !wf_list_empty(&w->notices) ||
-	       !wf_inbox_empty(&w->inbox) || atomic_load(&w->pool.freed);
+	       !wf_inbox_empty(&w->inbox) || atomic_load(&w->pool.freed) || reads(w);
 }
 
 /* When a node has something to do, as far as it knows itself. */
