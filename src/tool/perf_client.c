@@ -52,6 +52,7 @@ struct perf_client {
 	uint64_t wrong;  /* bytes, in this run */
 	bool check;      /* this run */
 	bool one_way;    /* this run */
+	struct histogram *latency; /* of each body; NULL: the clock is not asked for it */
 	bool pool;       /* where the memory of the parts lies */
 	const struct perf_plan *plan;
 	struct weft_path path;
@@ -282,7 +283,8 @@ static int send_tensors(struct slot *slot)
 	struct weft_tensor tensor;
 	int status = await_word(slot);
 
-	slot->start_ns = tool_now_ns();
+	if (c->latency)
+		slot->start_ns = tool_now_ns();
 	for (size_t i = 0; i < c->part_count && !status; i++) {
 		struct part *part = &slot->parts[i];
 
@@ -324,7 +326,8 @@ static int send_call(struct slot *slot)
 	request.check = c->check;
 	request.run = c->run;
 	request.index = slot->index;
-	slot->start_ns = tool_now_ns();
+	if (c->latency)
+		slot->start_ns = tool_now_ns();
 	status = call_open(c, slot->target, 0, &service, &slot->word);
 	if (!status)
 		weft__perf__perf__put(service, &request, got_body, slot);
@@ -354,12 +357,12 @@ static int begin(struct perf_client *c, struct slot *slot)
 }
 
 /* Wait for the receiver's word, and for the memory to be ours again. */
-static int finish(struct perf_client *c, struct slot *slot, struct histogram *latency)
+static int finish(struct perf_client *c, struct slot *slot)
 {
 	int status = slot->word ? settle(c, slot->target, slot->word) : TOOL_OK;
 
-	if (!status && latency)
-		histogram_add(latency, tool_now_ns() - slot->start_ns);
+	if (!status && c->latency)
+		histogram_add(c->latency, tool_now_ns() - slot->start_ns);
 	for (size_t i = 0; i < c->part_count && !status; i++)
 		if (slot->parts[i].send)
 			status = settle(c, slot->target, slot->parts[i].send);
@@ -371,8 +374,7 @@ static int finish(struct perf_client *c, struct slot *slot, struct histogram *la
  * Move bodies, @window at once to each server, until @count have gone or
  * @until_ns is reached, whichever is first, and wait for them all.
  */
-static int move(struct perf_client *c, unsigned window, uint64_t count, uint64_t until_ns,
-		struct histogram *latency)
+static int move(struct perf_client *c, unsigned window, uint64_t count, uint64_t until_ns)
 {
 	size_t at_once = window * c->target_count;
 	uint64_t begun = 0, done = 0;
@@ -386,7 +388,7 @@ static int move(struct perf_client *c, unsigned window, uint64_t count, uint64_t
 		if (status || begun == done)
 			break;
 		slot = &c->slots[done++ % at_once];
-		status = finish(c, slot, latency);
+		status = finish(c, slot);
 		if (!status && tool_ending())
 			status = TOOL_INTERRUPTED;
 	}
@@ -413,7 +415,7 @@ static int check(struct perf_client *c, struct perf_result *result)
 	int status = run_start(c, window, true, false);
 
 	if (!status)
-		status = move(c, window, 2ull * window * c->target_count, UINT64_MAX, NULL);
+		status = move(c, window, 2ull * window * c->target_count, UINT64_MAX);
 	if (!status)
 		status = run_end(c);
 	result->wrong = c->wrong;
@@ -431,18 +433,20 @@ static int half(struct perf_client *c, unsigned window, struct histogram *latenc
 	int status = run_start(c, window, false, one_way);
 
 	if (!status)
-		status = move(c, window, WARM_COUNT, UINT64_MAX, NULL);
+		status = move(c, window, WARM_COUNT, UINT64_MAX);
 	if (!status)
 		status = spent(c, &before_ns);
 	first = all_next(c);
+	c->latency = latency;
 	start_ns = tool_now_ns();
 	if (!c->plan->count)
 		until_ns = start_ns + c->plan->time_ns / 2;
 	if (!status)
-		status = move(c, window, count, until_ns, latency);
+		status = move(c, window, count, until_ns);
 	if (!status && one_way)
 		status = run_end(c);
 	result->took_ns = tool_now_ns() - start_ns;
+	c->latency = NULL;
 	result->count = all_next(c) - first;
 	if (!status)
 		status = spent(c, &result->spent_ns);
