@@ -116,8 +116,9 @@ def draw(directory, name, title, x, y, series):
         script += [f"$series{i} << end", *(f"{a} {b:.6g}" for a, b in points), "end"]
     lines = ", ".join(f"$series{i} using 1:2 with linespoints linewidth 2 title '{n}'"
                       for i, n in enumerate(series))
-    for terminal, suffix in (("pngcairo size 1000,600", "png"), ("svg size 1000,600", "svg")):
-        script += [f"set terminal {terminal}",
+    for terminal, suffix in (("pngcairo", "png"), ("svg", "svg")):
+        # Names have underscores, which would lower what follows them.
+        script += [f"set terminal {terminal} noenhanced size 1000,600",
                    f"set output '{os.path.join(directory, name)}.{suffix}'", f"plot {lines}"]
     done = subprocess.run(["gnuplot"], input="\n".join(script) + "\n", capture_output=True,
                           text=True)

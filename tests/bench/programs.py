@@ -69,14 +69,6 @@ def wait_for_connections(address, count):
         time.sleep(.05)
 
 
-def private_bytes(pid):
-    with open(f"/proc/{pid}/smaps_rollup") as f:
-        for line in f:
-            if line.startswith("Private_Dirty:"):
-                return int(line.split()[1]) * KIB
-    raise Failed("no Private_Dirty in smaps_rollup")
-
-
 def crowd_env(provider):
     """The settings for hundreds of peers, as weft_options(7) advises."""
     return {"WEFT_PROVIDER": provider, "WEFT_SLOTS": "1024"}
@@ -87,7 +79,7 @@ class Programs:
 
     def __init__(self, source, build, seconds):
         self.source, self.build, self.seconds = source, build, seconds
-        self.peers = os.path.join(build, "tests", "bench", "peers")
+        self.peers = os.path.join(build, "bench-peers")
         self.processors = sorted(os.sched_getaffinity(0))
         self.ready = set()
         self.free = False  # the system places processes, and threads of theirs
@@ -177,25 +169,10 @@ class Programs:
             addresses = [stack.enter_context(self.server(serve, env)) for _ in range(servers)]
             return self.results(workers * [self.perf(options, addresses)], env, addresses[0])
 
-    def weft_peer_bytes(self, peers, provider):
-        """Private memory of a server for one more idle peer, from the 9th to the last.
-        They wait for one that never comes."""
-        env = crowd_env(provider)
-        serve = [os.path.join(self.build, "weft"), "serve", "--callers", str(peers + 1)]
-        with contextlib.ExitStack() as stack:
-            server = stack.enter_context(self.started(serve, env))
-            address = first_line(server)
-
-            def bytes_with(count, more):
-                for i in range(count - more, count):
-                    stack.enter_context(self.started(self.perf(["--sizes", "8"], [address]), env))
-                    if (i + 1) % BATCH == 0:
-                        wait_for_connections(address, i + 1)
-                time.sleep(1)  # they also meet on the fabric
-                return private_bytes(server.pid)
-
-            first = bytes_with(8, 8)
-            return (bytes_with(peers, peers - 8) - first) / (peers - 8)
+    def weft_peer_bytes(self, provider, peers):
+        """Private memory of a node for one more idle peer."""
+        return self.result([os.path.join(self.build, "tests", "bench", "peers"), "-e", "idle",
+                            "-p", provider, "-w", str(peers)], crowd_env(provider))["peer_bytes"]
 
     def ours(self, name, *options, seconds=None):
         return self.result([os.path.join(self.build, "tests", "bench", name),

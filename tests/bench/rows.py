@@ -186,7 +186,7 @@ def crowd():
 
     def beyond(p):
         alone = p.ours("raw_peers", "-p", "tcp", "-w", str(PEERS))["peer_bytes"]
-        return (p.weft_peer_bytes(PEERS, "tcp") - alone) / KIB
+        return (p.weft_peer_bytes("tcp", PEERS) - alone) / KIB
     yield Row("15", "idle peer, beyond raw's", "tcp", 0, "KiB", "64 KiB", beyond,
               lambda p: 64, 1, False)
 
