@@ -137,6 +137,8 @@ struct later {
 	uint32_t bytes;
 };
 
+static atomic_uint answering; /* calls that were put off: a node may not close before they are answered */
+
 static void *answer(void *arg)
 {
 	struct later *later = arg;
@@ -150,6 +152,7 @@ static void *answer(void *arg)
 		later->closure(&reply, later->closure_data);
 	free(reply.payload.data);
 	free(later);
+	atomic_fetch_sub(&answering, 1);
 	return NULL;
 }
 
@@ -162,6 +165,7 @@ static void handle_later(Calls__Test_Service *service, const Calls__Request *req
 	(void)service;
 	*later = (struct later){ closure, closure_data, request->response_bytes };
 	weft_call_defer(closure_data);
+	atomic_fetch_add(&answering, 1);
 	if (pthread_create(&thread, NULL, answer, later))
 		abort();
 	pthread_detach(thread);
@@ -355,6 +359,7 @@ static void every_thread_does_everything_at_once(void **state)
 	pthread_t threads[16], closing;
 	struct weft_node_options options;
 	size_t count = 0;
+	uint64_t until;
 	void *wrong;
 
 	(void)state;
@@ -391,6 +396,12 @@ static void every_thread_does_everything_at_once(void **state)
 			if (wrong)
 				fail_msg("%s", (char *)wrong);
 		}
+		/* Callers that have cancelled wait neither for their calls to come nor for these. */
+		pair_ping(to_there);
+		until = pair_now_ns() + PAIR_LIMIT_NS;
+		while (atomic_load(&answering) && pair_now_ns() < until)
+			pair_sleep_ms(1);
+		assert_int_equal(atomic_load(&answering), 0);
 		weft_stub_close(stub);
 		weft_peer_close(to_there);
 		weft_peer_close(to_here);
