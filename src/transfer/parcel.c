@@ -199,6 +199,11 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		return;
 	}
 	make_plan(p, caps);
+	if (p->plan.way == WF_BODY_PULL && p->transfer->closing) {
+		wf_error_set(&p->why, -ECANCELED, "this node has closed");
+		fail_later(p);
+		return;
+	}
 	p->path.caps = caps;
 	p->path.way = (uint8_t)p->plan.way;
 	p->connected = caps->connected;

@@ -201,19 +201,31 @@ void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct 
 	} while (node != &t->waiting);
 }
 
+/* A parcel that waits for a peer which was never met. */
+static struct wf_parcel *find_hopeless(const struct wf_transfer *t)
+{
+	WF_LIST_EACH(node, &t->waiting) {
+		struct wf_parcel *p = WF_CONTAINER(node, struct wf_parcel, node);
+
+		if (!wf_link_real(p->link)->was_up)
+			return p;
+	}
+	return NULL;
+}
+
 bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
 {
-	struct wf_list *node;
 	struct wf_parcel *p;
 	uint32_t at = 0;
 
-	/* A rail may still come up, and must find nothing to offer. */
-	while ((node = wf_list_first(&t->waiting)))
-		wf_parcel_stop(WF_CONTAINER(node, struct wf_parcel, node), e);
+	t->closing = true;
 	while ((p = wf_table_next(&t->parcels, &at)))
 		wf_parcel_stop(p, e);
+	/* What waits for a peer that was there may go yet, if it needs no offer: an answer, say. */
+	while ((p = find_hopeless(t)))
+		wf_parcel_stop(p, e);
 	at = 0;
-	return !wf_table_next(&t->parcels, &at);
+	return !wf_table_next(&t->parcels, &at) && wf_list_empty(&t->waiting);
 }
 
 void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on)

@@ -22,6 +22,7 @@ struct wf_transfer {
 	struct wf_list hungry;   /* pulls that may not read more for now */
 	uint32_t reads;          /* under way, over all peers */
 	struct wf_views views;
+	bool closing;            /* nothing is offered any more */
 	/* The owner takes back an offer that no pull was started for: forget it. */
 	void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer);
 	void *ctx;
@@ -45,7 +46,7 @@ void wf_transfer_up(struct wf_transfer *t, struct wf_link *link);
 void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link);
 void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e);
 
-/* Take back every offer, with @e; false: some are not back yet. */
+/* Take back every offer, with @e, and make no more; false: some are not back yet, or what needs none still waits. */
 bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e);
 
 /* A shared rail was opened anew: reads that were stuck on it touch no memory any more. */
