@@ -75,6 +75,10 @@ void wf_budget_returned(struct wf_link *link, uint32_t total);
 void wf_live_start(struct wf_link *link);
 void wf_live_stop(struct wf_link *link);
 void wf_live_probe(struct wf_link *link);
+
+/* The door has been closed for so long that the peer, which was dialled, may give us up. */
+bool wf_live_may_be_missed(const struct wf_link *link);
+
 void wf_live_beat(struct wf_link *link, uint64_t number, bool answer);
 void wf_live_heard(struct wf_link *link);
 void wf_live_door_closed(struct wf_link *link, const struct wf_error *e);

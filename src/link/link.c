@@ -522,7 +522,7 @@ bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 	 * at the door.
 	 */
 	return link->on && keys_last(wf_rail_caps(link->on->rail)) &&
-	       still_ns >= limit_ns - limit_ns / 4;
+	       (still_ns >= limit_ns - limit_ns / 4 || wf_live_may_be_missed(link));
 }
 
 const struct wf_caps *wf_link_caps(const struct wf_link *link)

@@ -239,8 +239,8 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes);
 #define WF_LINK_LEASE_NS (1500 * WF_NS_PER_MS)
 
 /*
- * Has this node stood still for so long, @still_ns, that the peer may have given it up and
- * reused what it offered?  Only where no key, nor the end of a connection, says so.
+ * Has this node stood still for so long, @still_ns, or its door been closed, that the peer may
+ * have given it up and reused what it offered?  Only where no key, nor the end of a connection, says so.
  */
 bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
 

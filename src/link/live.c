@@ -141,12 +141,22 @@ static void lost(struct wf_link *link, const char *how)
 	wf_link_die(link, &e);
 }
 
-/* Whoever dials gives up later than who waits for it, and may reuse what it has offered then. */
-static uint64_t redial_wait_ns(const struct wf_link *link)
+/*
+ * How long who was dialled waits for the redial of a side with the limit @lost_ns: who
+ * dials gives up later, and may reuse what it has offered then.
+ */
+static uint64_t redial_wait_ns(uint64_t lost_ns)
 {
-	uint64_t lost_ns = link->peer.lost_ns;
-
 	return WF_MIN(REDIAL_WAIT_NS, lost_ns - lost_ns / 4);
+}
+
+bool wf_live_may_be_missed(const struct wf_link *link)
+{
+	const struct wf_worker *w = link->worker;
+	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns);
+
+	return link->dialler && link->was_up && (!link->conn || link->resuming) &&
+	       w->now_ns + lost_ns >= link->redial_until_ns + wait_ns - wait_ns / 4;
 }
 
 /* The side that dials has not come back in its time. */
@@ -204,7 +214,7 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	if (!link->dialler) {
-		redial_in(link, redial_wait_ns(link));
+		redial_in(link, redial_wait_ns(link->peer.lost_ns));
 		return;
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);

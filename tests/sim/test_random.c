@@ -43,6 +43,7 @@ static const uint64_t known[] = {
 	11110, /* a rail came up while a node closed, and it made its last offers there */
 	16461, /* a pong came after the end of its connection */
 	21252, /* a pull that was taken back while it stopped ended too late */
+	29556, /* who was dialled gave up, and who dialled read on */
 	28725, /* a rail was opened anew between two hellos, and the peer kept its old address */
 	51399, /* who had stood still read pool memory by the key of its slab, and it was another tensor */
 	235227, /* who dialled gave up before who was dialled, and that one read on */
