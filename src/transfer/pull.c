@@ -303,8 +303,8 @@ static void read_done(struct wf_read *read, int status)
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
 	pull->aside -= r->aside;
 	if (status) {
-		/* Those that fail together count once. */
-		pull->tries += pull->granted;
+		/* Those that fail together count once; what may be stale is no failure. */
+		pull->tries += pull->granted && status != -ESTALE;
 	} else {
 		pull->tries = 0;
 		pull->got_bytes += r->count;
