@@ -11,6 +11,7 @@
 #include "util/status.h"
 
 #define TRIES_MAX 3                          /* failures in a row before the pull gives up */
+#define FAILING_NS (5 * WF_NS_PER_S)           /* and for so long, where they end connections */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
@@ -40,6 +41,23 @@ static void refuse(struct wf_pull *pull, bool refused)
 	else if (!refused && pull->refused)
 		wf_link_reads_end(pull->link, 1);
 	pull->refused = refused;
+}
+
+static void count_failure(struct wf_pull *pull)
+{
+	if (!pull->tries++)
+		pull->failing_ns = pull->transfer->worker->now_ns;
+}
+
+/*
+ * A connection ends for others' sake too, which says nothing of these reads:
+ * a peer that gives up several others in a row closes it once for each.
+ */
+static bool is_hopeless(const struct wf_pull *pull)
+{
+	uint64_t for_ns = pull->transfer->worker->now_ns - pull->failing_ns;
+
+	return pull->tries > TRIES_MAX && for_ns >= (pull->connected ? FAILING_NS : 0);
 }
 
 /* The destination is quiet: tell the owner of the bytes, then ours. */
@@ -110,7 +128,7 @@ static void timer(struct wf_timer *t)
 		return;
 	if (whole(pull) || (pull->stopping && !pull->busy)) {
 		finish(pull);
-	} else if (!pull->stopping && pull->tries > TRIES_MAX) {
+	} else if (!pull->stopping && is_hopeless(pull)) {
 		wf_link_rail_failed(pull->link, "reads are refused");
 	} else if (!pull->stopping) {
 		wf_pull_feed(pull);
@@ -252,7 +270,7 @@ void wf_pull_feed(struct wf_pull *pull)
 		rc = r->aside ? 0 : post_here(pull, r);
 		if (rc) {
 			if (rc != -EAGAIN)
-				pull->tries++;
+				count_failure(pull);
 			refuse(pull, true);
 			arm(pull, RETRY_NS);
 			return;
@@ -304,7 +322,8 @@ static void read_done(struct wf_read *read, int status)
 	pull->aside -= r->aside;
 	if (status) {
 		/* Those that fail together count once; what may be stale is no failure. */
-		pull->tries += pull->granted && status != -ESTALE;
+		if (pull->granted && status != -ESTALE)
+			count_failure(pull);
 	} else {
 		pull->tries = 0;
 		pull->got_bytes += r->count;
@@ -320,7 +339,7 @@ static void read_done(struct wf_read *read, int status)
 	if (pull->stopping) {
 		if (!pull->busy)
 			finish(pull);
-	} else if (pull->tries > TRIES_MAX) {
+	} else if (is_hopeless(pull)) {
 		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
 			     wf_link_label(pull->link), pull->tries, wf_error_name(status));
 		stop(pull, &e);

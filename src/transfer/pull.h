@@ -68,6 +68,7 @@ struct wf_pull {
 	uint32_t aside;     /* of these, by the helper */
 	bool refused;       /* the rail takes none of its reads */
 	unsigned tries;     /* failures in a row */
+	uint64_t failing_ns; /* of the first of them */
 	bool asked;         /* RESUME was sent on this epoch */
 	bool stopping;
 	bool tell_withdrawn;

@@ -389,6 +389,38 @@ static void a_pull_goes_on_when_its_rail_dies_and_comes_back(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* As when its peer closes the connection over other reads that it gave up. */
+static void a_pull_outlives_a_row_of_connections_that_close_over_its_reads(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+
+	if (s != &connected)
+		return; /* elsewhere reads end for no other's sake */
+	wf_world_open(s->shape, 2, &slow);
+	wf_world_connect(0, 1);
+	wf_world_fill(source, BIG, 7);
+	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 0);
+	wf_fake_knobs()->stick = 1000;
+	for (unsigned i = 0; i < 12; i++) {
+		while (!link_of(0) || !link_of(0)->read_count)
+			wf_world_pass(10 * US);
+		wf_fake_break(0, 1, true);
+		while (link_of(0))
+			wf_world_pass(10 * US);
+		wf_fake_break(0, 1, false);
+		assert_int_equal(f[0].outcomes, 0);
+	}
+	wf_fake_knobs()->stick = 0;
+	wf_flight_land(f, 2, 15 * S);
+	assert_int_equal(f[0].status, WEFT_OK);
+	assert_int_equal(f[1].status, WEFT_OK);
+	assert_true(wf_world_is_filled(target, BIG, 7));
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* The door lives and no frame is overdue: only the reads know. */
 static void reads_that_hang_are_made_again_on_another_rail(void **state)
 {
@@ -1221,6 +1253,7 @@ int main(int argc, char **argv)
 		TEST(a_second_link_takes_credits_back),
 		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
+		TEST(a_pull_outlives_a_row_of_connections_that_close_over_its_reads),
 		TEST(reads_that_hang_are_made_again_on_another_rail),
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
