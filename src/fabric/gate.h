@@ -18,8 +18,8 @@
 #define WF_GATE_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+
+#include "util/sealed.h"
 
 #define WF_GATE_BYTES 4096
 
@@ -29,11 +29,11 @@ struct wf_gate_page {
 };
 
 struct wf_gate {
+	struct wf_sealed shared;
 	struct wf_gate_page *page; /* NULL: there is no gate, and anybody may go in */
-	int fd;                    /* of our own gate; -1 of a peer's */
 };
 
-/* Our own.  -EMFILE, -ENOMEM, -ENOSYS, ... */
+/* Our own.  As wf_sealed_open. */
 int wf_gate_open(struct wf_gate *gate);
 
 /* That of process @pid, which has it as @fd.  -ESRCH; -EPERM; -EBADMSG: it is something else. */
@@ -42,7 +42,7 @@ int wf_gate_take(struct wf_gate *gate, uint32_t pid, int fd);
 /* Accepts a zeroed one. */
 void wf_gate_close(struct wf_gate *gate);
 
-/* false: somebody is inside, and has been for some microseconds. */
+/* false: somebody is inside, and has been for as long as we looked. */
 bool wf_gate_enter(struct wf_gate *gate);
 
 static inline void wf_gate_leave(struct wf_gate *gate)

@@ -521,7 +521,7 @@ size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address)
 	if (!rail->own_reads)
 		return rail->address_bytes;
 	wf_bytes_put_u32(&w, (uint32_t)getpid());
-	wf_bytes_put_u32(&w, rail->gate.page ? (uint32_t)rail->gate.fd : UINT32_MAX);
+	wf_bytes_put_u32(&w, rail->gate.page ? (uint32_t)rail->gate.shared.fd : UINT32_MAX);
 	return rail->address_bytes + WF_TAIL_BYTES;
 }
 

@@ -53,7 +53,7 @@ static int open_page(struct wf_borrower *b, const struct wf_link *link)
 		(void)close(fd);
 		return b->lock_fd;
 	}
-	err = wf_sealed_map(&b->shared, fd, sizeof(*b->page));
+	err = wf_sealed_map(&b->shared, fd, sizeof(*b->page), WF_SEALED_OWNER);
 	if (err) {
 		(void)close(b->lock_fd);
 		return err;
@@ -173,7 +173,8 @@ static int map_slab(struct wf_borrower *b, const struct wf_link *link, const str
 	if (!fresh)
 		return -ENOMEM;
 	fd = wf_host_peer_take(link->peer_host, (int)body->fd);
-	err = fd < 0 ? fd : wf_sealed_map(&fresh->file, fd, body->offset + body->bytes);
+	err = fd < 0 ? fd : wf_sealed_map(&fresh->file, fd, body->offset + body->bytes,
+					  WF_SEALED_OWNER);
 	if (!err && fresh->file.number != body->file) {
 		wf_sealed_close(&fresh->file);
 		err = -EBADMSG;

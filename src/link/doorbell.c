@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "memory/sealed.h"
+#include "util/sealed.h"
 
 struct wf_doorbell {
 	struct wf_sealed shared; /* one page that nobody else can write to or cut short */
@@ -27,7 +27,8 @@ int wf_doorbell_open(struct wf_doorbell **bell, struct wf_error *e)
 				   wf_error_name(-errno));
 		goto free_bell;
 	}
-	err = wf_sealed_open(&b->shared, "weft-doorbell", WF_DOORBELL_PAGE_BYTES);
+	err = wf_sealed_open(&b->shared, "weft-doorbell", WF_DOORBELL_PAGE_BYTES,
+			     WF_SEALED_OWNER);
 	if (err) {
 		(void)wf_error_set(e, err, "doorbell: no shared page: %s", wf_error_name(err));
 		goto close_bell;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/host.h"
+#include "util/pidfd.h"
 #include "util/random.h"
 
 #include <ctype.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -388,14 +388,12 @@ int wf_host_peer_open(const struct wf_greet_host *mine, const struct wf_greet_ho
 	if (memcmp(mine->boot_id, theirs->boot_id, sizeof(mine->boot_id)) ||
 	    mine->pid_ns != theirs->pid_ns)
 		return -EXDEV;
-	if (!theirs->pid || theirs->pid > INT_MAX)
-		return -EBADMSG;
 	p = malloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->pid_fd = (int)syscall(SYS_pidfd_open, (pid_t)theirs->pid, 0);
+	p->pid_fd = wf_pidfd_open(theirs->pid);
 	if (p->pid_fd < 0) {
-		err = -errno;
+		err = p->pid_fd;
 		goto free_peer;
 	}
 	/* After opening: a number that changes hands in between shows a younger process here. */
@@ -426,11 +424,7 @@ void wf_host_peer_close(struct wf_host_peer *peer)
 
 int wf_host_peer_take(const struct wf_host_peer *peer, int fd)
 {
-	int ours = (int)syscall(SYS_pidfd_getfd, peer->pid_fd, fd, 0);
-
-	if (ours >= 0)
-		return ours;
-	return errno == EBADF ? -EBADMSG : -errno;
+	return wf_pidfd_take(peer->pid_fd, fd);
 }
 
 int wf_host_peer_fd(const struct wf_host_peer *peer)

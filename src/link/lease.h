@@ -20,7 +20,7 @@
 #define WF_LEASE_H
 
 #include "link/link.h"
-#include "memory/sealed.h"
+#include "util/sealed.h"
 
 #define WF_LEASES_MAX 1023 /* of one lender at once; with @retired they fill two pages */
 

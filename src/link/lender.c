@@ -62,7 +62,7 @@ int wf_lender_open(struct wf_worker *w, struct wf_lender **lender, struct wf_err
 		(void)wf_error_set(e, err, "leases: /proc does not tell: %s", wf_error_name(err));
 		goto free_lender;
 	}
-	err = wf_sealed_open(&l->shared, "weft-leases", sizeof(*l->page));
+	err = wf_sealed_open(&l->shared, "weft-leases", sizeof(*l->page), WF_SEALED_OWNER);
 	if (err) {
 		(void)wf_error_set(e, err, "leases: no shared page: %s", wf_error_name(err));
 		goto free_lender;

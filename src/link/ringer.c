@@ -3,14 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "memory/sealed.h"
+#include "util/pidfd.h"
+#include "util/sealed.h"
 
 struct wf_ringer {
 	struct wf_sealed shared;
@@ -32,23 +31,13 @@ static bool is_bell(int fd)
 	       flags >= 0 && (flags & O_NONBLOCK);
 }
 
-/* Our copy of the peer's descriptor, or a negative code. */
-static int take_fd(int pid_fd, int theirs)
-{
-	int fd = (int)syscall(SYS_pidfd_getfd, pid_fd, theirs, 0);
-
-	if (fd >= 0)
-		return fd;
-	return errno == EBADF ? -EBADMSG : -errno;
-}
-
 static int take_page(int pid_fd, int theirs, struct wf_ringer *r)
 {
-	int fd = take_fd(pid_fd, theirs), err;
+	int fd = wf_pidfd_take(pid_fd, theirs), err;
 
 	if (fd < 0)
 		return fd;
-	err = wf_sealed_map(&r->shared, fd, WF_DOORBELL_PAGE_BYTES);
+	err = wf_sealed_map(&r->shared, fd, WF_DOORBELL_PAGE_BYTES, WF_SEALED_OWNER);
 	if (!err)
 		r->page = r->shared.base;
 	return err;
@@ -58,7 +47,7 @@ static int take_both(int pid_fd, const struct wf_greet_host *theirs, struct wf_r
 {
 	int err;
 
-	r->bell_fd = take_fd(pid_fd, theirs->bell_fd);
+	r->bell_fd = wf_pidfd_take(pid_fd, theirs->bell_fd);
 	if (r->bell_fd < 0)
 		return r->bell_fd;
 	err = is_bell(r->bell_fd) ? take_page(pid_fd, theirs->page_fd, r) : -EBADMSG;
@@ -74,14 +63,12 @@ int wf_ringer_open(const struct wf_greet_host *theirs, struct wf_ringer **ringer
 
 	if (theirs->bell_fd < 0 || theirs->page_fd < 0)
 		return -ENOENT;
-	if (!theirs->pid || theirs->pid > INT_MAX)
-		return -EBADMSG;
 	r = malloc(sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	pid_fd = (int)syscall(SYS_pidfd_open, (pid_t)theirs->pid, 0);
+	pid_fd = wf_pidfd_open(theirs->pid);
 	if (pid_fd < 0) {
-		err = -errno;
+		err = pid_fd;
 		goto free_ringer;
 	}
 	err = take_both(pid_fd, theirs, r);

@@ -137,7 +137,7 @@ static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
 
 	slab->file = (struct wf_sealed){ .fd = -1 };
 	if (pool->file_count < pool->files_max &&
-	    !wf_sealed_open(&slab->file, "weft-pool", bytes)) {
+	    !wf_sealed_open(&slab->file, "weft-pool", bytes, WF_SEALED_OWNER)) {
 		pool->file_count++;
 		wf_region_init(&slab->region, slab->file.base, bytes);
 		return 0;

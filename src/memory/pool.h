@@ -24,7 +24,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "memory/region.h"
-#include "memory/sealed.h"
+#include "util/sealed.h"
 #include "util/list.h"
 
 struct wf_slab;

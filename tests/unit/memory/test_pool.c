@@ -377,7 +377,7 @@ static void others_find_chunks_in_as_many_slabs_as_there_are_descriptors_for(voi
 	assert_int_equal(wf_pool_find(&pool, &pool, &same), -ENOENT);
 
 	/* They see what is written, write nothing, and keep it. */
-	assert_int_equal(wf_sealed_map(&seen, dup(place.fd), 3 * MIB), 0);
+	assert_int_equal(wf_sealed_map(&seen, dup(place.fd), 3 * MIB, WF_SEALED_OWNER), 0);
 	assert_int_equal(seen.number, place.number);
 	strcpy(first + 5, "weft");
 	assert_string_equal((char *)seen.base + 5, "weft");
@@ -400,12 +400,12 @@ static void what_might_shrink_is_not_mapped(void **state)
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, 8192), 0);
-	assert_int_equal(wf_sealed_map(&s, dup(fd), 4096), -EBADMSG);
+	assert_int_equal(wf_sealed_map(&s, dup(fd), 4096, WF_SEALED_OWNER), -EBADMSG);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	assert_int_equal(wf_sealed_map(&s, dup(fd), 8193), -EBADMSG);
-	assert_int_equal(wf_sealed_map(&s, eventfd(0, 0), 1), -EBADMSG);
+	assert_int_equal(wf_sealed_map(&s, dup(fd), 8193, WF_SEALED_OWNER), -EBADMSG);
+	assert_int_equal(wf_sealed_map(&s, eventfd(0, 0), 1, WF_SEALED_OWNER), -EBADMSG);
 	assert_null(s.base);
-	assert_int_equal(wf_sealed_map(&s, fd, 8192), 0);
+	assert_int_equal(wf_sealed_map(&s, fd, 8192, WF_SEALED_OWNER), 0);
 	wf_sealed_close(&s);
 }
 
@@ -423,9 +423,9 @@ static void a_limit_of_files_is_kept_and_does_not_kill(void **state)
 	assert_int_equal(wf_pool_init(&pool, 8 * MIB), 0);
 	wf_pool_open_to_others(&pool, 4, &retired);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(wf_sealed_open(&s, "test", MIB + 1), -EFBIG);
+	assert_int_equal(wf_sealed_open(&s, "test", MIB + 1, WF_SEALED_OWNER), -EFBIG);
 	assert_int_equal(wf_pool_find(&pool, take(4096), &place), -ENOENT);
-	assert_int_equal(wf_sealed_open(&s, "test", MIB), 0);
+	assert_int_equal(wf_sealed_open(&s, "test", MIB, WF_SEALED_OWNER), 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	wf_sealed_close(&s);
 	assert_int_equal(wf_pool_find(&pool, take(3 * MIB), &place), 0);

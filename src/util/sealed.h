@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sealed memory: a file of memory that its owner alone writes, that stays as
- * long as it is, and that other processes can map to read.  Nobody who reads
- * it can be crashed by its owner, nor change what is there.
+ * Sealed memory: a file of memory that stays as long as it is, and that other
+ * processes can map.  Nobody who has mapped it can be crashed by its owner, and
+ * where the owner alone writes nobody else can change what is there.
  *
  * Threads: any.
  */
@@ -10,6 +10,8 @@
 #define WF_SEALED_H
 
 #include "util/base.h"
+
+enum wf_sealed_writers { WF_SEALED_OWNER, WF_SEALED_ALL };
 
 struct wf_sealed {
 	void *base; /* NULL: not open */
@@ -19,13 +21,15 @@ struct wf_sealed {
 };
 
 /* Memory of our own, all zero; @name is for people.  -EMFILE, -ENOMEM, -EFBIG (RLIMIT_FSIZE), ... */
-int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes);
+int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes,
+		   enum wf_sealed_writers writers);
 
 /*
- * That of somebody else, by a descriptor, which is closed in any case.  -EBADMSG: it is
- * something else, shorter than @bytes, or might become so.
+ * That of somebody else, by a descriptor, which is closed in any case; to read, or where
+ * all write to write, too.  -EBADMSG: it is something else, shorter than @bytes, or might
+ * become so.
  */
-int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes);
+int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes, enum wf_sealed_writers writers);
 
 /* Accepts a zeroed one. */
 void wf_sealed_close(struct wf_sealed *s);

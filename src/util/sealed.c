@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "memory/sealed.h"
+#include "util/sealed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* To make a file longer than that would kill us. */
 static bool may_have(size_t bytes)
@@ -19,8 +19,9 @@ static bool may_have(size_t bytes)
 }
 
 /* Make the file @s->fd what it is to be. */
-static int make(struct wf_sealed *s, size_t bytes)
+static int make(struct wf_sealed *s, size_t bytes, enum wf_sealed_writers writers)
 {
+	int seals = SEALS | (writers == WF_SEALED_OWNER ? F_SEAL_FUTURE_WRITE : 0);
 	struct stat st;
 	void *base;
 	int err;
@@ -31,7 +32,7 @@ static int make(struct wf_sealed *s, size_t bytes)
 	if (base == MAP_FAILED)
 		return -errno;
 	/* After our own map, which future-write leaves alone. */
-	if (fcntl(s->fd, F_ADD_SEALS, SEALS)) {
+	if (fcntl(s->fd, F_ADD_SEALS, seals)) {
 		err = -errno;
 		(void)munmap(base, bytes);
 		return err;
@@ -42,7 +43,8 @@ static int make(struct wf_sealed *s, size_t bytes)
 	return 0;
 }
 
-int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes)
+int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes,
+		   enum wf_sealed_writers writers)
 {
 	struct wf_sealed fresh = { .fd = -1 };
 	int err;
@@ -52,7 +54,7 @@ int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes)
 	fresh.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fresh.fd < 0)
 		return -errno;
-	err = make(&fresh, bytes);
+	err = make(&fresh, bytes, writers);
 	if (err) {
 		(void)close(fresh.fd);
 		return err;
@@ -61,18 +63,19 @@ int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes)
 	return 0;
 }
 
-int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes)
+int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes, enum wf_sealed_writers writers)
 {
+	int rights = PROT_READ | (writers == WF_SEALED_ALL ? PROT_WRITE : 0);
 	int seals = fcntl(fd, F_GET_SEALS), err = 0;
 	void *base = MAP_FAILED;
 	struct stat st;
 
-	/* Only a file that can't shrink may be read without fear. */
+	/* Only a file that can't shrink may be touched without fear. */
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) || st.st_size <= 0 ||
 	    (uint64_t)st.st_size < bytes)
 		err = -EBADMSG;
 	if (!err)
-		base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+		base = mmap(NULL, (size_t)st.st_size, rights, MAP_SHARED, fd, 0);
 	if (!err && base == MAP_FAILED)
 		err = -errno;
 	(void)close(fd);
