@@ -193,41 +193,6 @@ static int check_descriptor(const struct wf_rail *rail, struct wf_error *e)
 	return 0;
 }
 
-static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
-		       struct wf_error *e)
-{
-	struct wf_rail *rail = ep->rail;
-	struct wf_ep *twin;
-	int n, err;
-
-	if (!rail->ep)
-		return wf_error_set(e, -ENOTCONN, "%s has no endpoint", rail->caps.provider);
-	memcpy(ep->address, address, address_bytes);
-	ep->address_bytes = address_bytes;
-	ep->life = rail->life;
-	ep->up = true;
-	twin = twin_of(ep);
-	if (twin) {
-		ep->to = twin->to;
-		return 0;
-	}
-	if (rail->peers_count >= rail->caps.peers_max)
-		return wf_error_set(e, -ENOSPC, "%s knows %u peers, and no more fit",
-				    rail->caps.provider, rail->peers_count);
-	err = check_file(ep, e);
-	if (!err)
-		err = check_descriptor(rail, e);
-	if (err)
-		return err;
-	n = WF_RAIL_CALL(rail, fi_av_insert, rail->av, ep->address, 1, &ep->to, 0, NULL);
-	if (n != 1)
-		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
-				    "%s does not take the peer's address", rail->caps.provider);
-	rail->peers_count++;
-	/* Went it meanwhile?  Then the entry may be half made, and is left alone for good. */
-	return check_file(ep, e);
-}
-
 /* What stands behind an address of a rail that reads for itself.  @pid 0: nothing does. */
 struct tail {
 	uint32_t pid, gate_fd;
@@ -254,10 +219,48 @@ static int take_gate(struct wf_ep *ep, const struct tail *tail, struct wf_error 
 
 	if (!ep->rail->gate.page)
 		return 0;
-	err = tail->gate_fd > INT32_MAX || tail->pid > INT32_MAX ? -EBADMSG :
-		wf_gate_take(&ep->gate, tail->pid, (int)tail->gate_fd);
+	err = tail->gate_fd > INT32_MAX ? -EBADMSG :
+					  wf_gate_take(&ep->gate, tail->pid, (int)tail->gate_fd);
 	return err ? wf_error_set(e, err, "%s: the gate of process %u can't be taken: %s",
 				  ep->rail->caps.provider, tail->pid, wf_error_name(err)) : 0;
+}
+
+static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
+		       const struct tail *tail, struct wf_error *e)
+{
+	struct wf_rail *rail = ep->rail;
+	struct wf_ep *twin;
+	int n, err = take_gate(ep, tail, e);
+
+	if (err)
+		return err;
+	if (!rail->ep)
+		return wf_error_set(e, -ENOTCONN, "%s has no endpoint", rail->caps.provider);
+	ep->pid = tail->pid;
+	memcpy(ep->address, address, address_bytes);
+	ep->address_bytes = address_bytes;
+	ep->life = rail->life;
+	ep->up = true;
+	twin = twin_of(ep);
+	if (twin) {
+		ep->to = twin->to;
+		return 0;
+	}
+	if (rail->peers_count >= rail->caps.peers_max)
+		return wf_error_set(e, -ENOSPC, "%s knows %u peers, and no more fit",
+				    rail->caps.provider, rail->peers_count);
+	err = check_file(ep, e);
+	if (!err)
+		err = check_descriptor(rail, e);
+	if (err)
+		return err;
+	n = WF_RAIL_CALL(rail, fi_av_insert, rail->av, ep->address, 1, &ep->to, 0, NULL);
+	if (n != 1)
+		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
+				    "%s does not take the peer's address", rail->caps.provider);
+	rail->peers_count++;
+	/* Went it meanwhile?  Then the entry may be half made, and is left alone for good. */
+	return check_file(ep, e);
 }
 
 int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
@@ -282,15 +285,12 @@ int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_byte
 	if (rail->caps.connected)
 		err = open_connected(made, address, address_bytes, data, data_bytes, e);
 	else
-		err = take_gate(made, &tail, e);
-	if (!err && !rail->caps.connected)
-		err = open_shared(made, address, address_bytes, e);
+		err = open_shared(made, address, address_bytes, &tail, e);
 	if (err) {
 		wf_gate_close(&made->gate);
 		free(made);
 		return err;
 	}
-	made->pid = tail.pid;
 	enlist(made);
 	*ep = made;
 	return 0;
@@ -426,38 +426,40 @@ static struct fid_ep *fid_of(const struct wf_ep *ep)
 	return ep->rail->caps.connected ? ep->fid : ep->rail->ep;
 }
 
-int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, void *cookie)
+/* Inside the peer's gate. */
+static int post_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, void *cookie)
 {
 	struct wf_rail *rail = ep->rail;
 	struct wf_post *post;
 	ssize_t ret;
-	int err = usable(ep);
 
-	if (err)
-		return err;
-	if (count > rail->slots.frame_bytes)
-		return -EMSGSIZE; /* the peer's slots are no larger, and some providers hang then */
 	if (count <= rail->caps.inject_bytes) {
-		if (!wf_gate_enter(&ep->gate))
-			return -EAGAIN;
 		ret = WF_RAIL_CALL(rail, fi_inject, fid_of(ep), bytes, count, ep->to);
-		wf_gate_leave(&ep->gate);
 		return ret ? refused(ep, ret) : 1;
 	}
-	err = wf_post_take(rail, ep, WF_POST_SEND, cookie, &post);
-	if (err)
+	if (wf_post_take(rail, ep, WF_POST_SEND, cookie, &post))
 		return -EAGAIN; /* no memory to note it, for now: as good as a full queue */
-	ret = -FI_EAGAIN;
-	if (wf_gate_enter(&ep->gate)) {
-		ret = WF_RAIL_CALL(rail, fi_send, fid_of(ep), bytes, count, desc, ep->to,
-				   (void *)post->id);
-		wf_gate_leave(&ep->gate);
-	}
+	ret = WF_RAIL_CALL(rail, fi_send, fid_of(ep), bytes, count, desc, ep->to, (void *)post->id);
 	if (ret) {
 		wf_post_give(rail, post);
 		return refused(ep, ret);
 	}
 	return 0;
+}
+
+int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, void *cookie)
+{
+	int rc = usable(ep);
+
+	if (rc)
+		return rc;
+	if (count > ep->rail->slots.frame_bytes)
+		return -EMSGSIZE; /* the peer's slots are no larger, and some providers hang then */
+	if (!wf_gate_enter(&ep->gate))
+		return -EAGAIN;
+	rc = post_send(ep, bytes, count, desc, cookie);
+	wf_gate_leave(&ep->gate);
+	return rc;
 }
 
 int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t address,

@@ -250,12 +250,11 @@ static inline void wf_link_progress(struct wf_link *link)
 	link->progress_ns = link->worker->now_ns;
 }
 
-/* Reads of the peer's memory begin, or the rail does not take one; and end, or need no rail any more. */
-static inline void wf_link_reads_begin(struct wf_link *link, uint32_t count)
+/* A read of the peer's memory begins, or the rail does not take it; and some end, or need no rail any more. */
+static inline void wf_link_read_begins(struct wf_link *link)
 {
-	if (!link->read_count)
+	if (!link->read_count++)
 		link->read_ns = link->worker->now_ns;
-	link->read_count += count;
 }
 
 static inline void wf_link_reads_end(struct wf_link *link, uint32_t count)

@@ -28,6 +28,11 @@ static void send_beat(struct wf_link *link, uint64_t number, bool answer)
 		wf_conn_send(link->conn, &greet);
 }
 
+void wf_live_probe(struct wf_link *link)
+{
+	send_beat(link, ++link->beat_number, false);
+}
+
 static void beat_in(struct wf_link *link, uint64_t ns);
 
 /*
@@ -88,7 +93,7 @@ static void beat(struct wf_timer *timer)
 		return;
 	}
 	link->beat_sent_ns = w->now_ns;
-	send_beat(link, ++link->beat_number, false);
+	wf_live_probe(link);
 	beat_in(link, WF_MIN(w->options.heartbeat_ns, left_ns(link)));
 	if (reads_are_stuck(link))
 		wf_link_rail_failed(link, "reads do not end while the peer is alive");
@@ -121,11 +126,6 @@ void wf_live_beat(struct wf_link *link, uint64_t number, bool answer)
 		link->beat_answered_ns = link->worker->now_ns;
 	else
 		send_beat(link, number, true);
-}
-
-void wf_live_probe(struct wf_link *link)
-{
-	send_beat(link, ++link->beat_number, false);
 }
 
 void wf_live_heard(struct wf_link *link)

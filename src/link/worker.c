@@ -611,31 +611,27 @@ void wf_worker_wake(struct wf_worker *w)
 		return;
 }
 
-static void run_dirty(struct wf_worker *w)
+/* @lone: only where the last frame had one record. */
+static void run_dirty(struct wf_worker *w, bool lone)
 {
 	struct wf_list now, *node;
 
 	wf_list_init(&now);
 	wf_list_splice(&now, &w->dirty);
 	/* One that can't send marks itself again, for the next turn. */
-	while ((node = wf_list_pop(&now)))
-		wf_flow_run(WF_CONTAINER(node, struct wf_link, dirty_node));
-}
-
-void wf_worker_flush(struct wf_worker *w)
-{
-	struct wf_list now, *node;
-
-	wf_list_init(&now);
-	wf_list_splice(&now, &w->dirty);
 	while ((node = wf_list_pop(&now))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
 
-		if (link->packs)
+		if (lone && link->packs)
 			wf_flow_mark(link);
 		else
 			wf_flow_run(link);
 	}
+}
+
+void wf_worker_flush(struct wf_worker *w)
+{
+	run_dirty(w, true);
 }
 
 /*
@@ -680,7 +676,7 @@ int wf_worker_poll(struct wf_worker *w)
 	count += (int)wf_timer_run(&w->timers, w->now_ns);
 	count += run_inbox(w);
 	wf_pool_run(&w->pool);
-	run_dirty(w);
+	run_dirty(w, false);
 	count += run_notices(w);
 	if (w->forked)
 		return count;
@@ -689,7 +685,7 @@ int wf_worker_poll(struct wf_worker *w)
 		wf_worker_tick(w);
 		count += run_inbox(w);
 	}
-	run_dirty(w);
+	run_dirty(w, false);
 	if (count)
 		w->busy_ns = w->now_ns;
 	return count;

@@ -37,7 +37,7 @@ static void release_reads(struct wf_pull *pull, uint32_t count)
 static void refuse(struct wf_pull *pull, bool refused)
 {
 	if (refused && !pull->refused)
-		wf_link_reads_begin(pull->link, 1);
+		wf_link_read_begins(pull->link);
 	else if (!refused && pull->refused)
 		wf_link_reads_end(pull->link, 1);
 	pull->refused = refused;
@@ -276,7 +276,7 @@ void wf_pull_feed(struct wf_pull *pull)
 			return;
 		}
 		refuse(pull, false);
-		wf_link_reads_begin(link, 1);
+		wf_link_read_begins(link);
 		wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
 		if (r->state == WF_PULL_READ_FREE)
 			pull->next += r->count;
