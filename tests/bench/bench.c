@@ -96,6 +96,20 @@ void *bench_memory(size_t bytes)
 	return memset(memory, 1, room);
 }
 
+double bench_private_bytes(void)
+{
+	char line[256];
+	FILE *f = fopen("/proc/self/smaps_rollup", "r");
+	double kib = 0;
+
+	if (!f)
+		bench_die("no /proc/self/smaps_rollup");
+	while (fgets(line, sizeof(line), f))
+		(void)sscanf(line, "Private_Dirty: %lf", &kib);
+	fclose(f);
+	return kib * 1024;
+}
+
 uint64_t bench_sum(const void *memory, size_t bytes)
 {
 	const uint64_t *words = memory;

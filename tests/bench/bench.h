@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define BENCH_FIRST_PEERS 8u /* that also pay for what all share */
+
 struct bench_options {
 	const char *provider; /* "" where there is none */
 	const char *endpoint; /* msg or rdm, "" where there is none */
@@ -38,6 +40,9 @@ void bench_spin(void);
 
 /* Pages that have been touched. */
 void *bench_memory(size_t bytes);
+
+/* Of this process: private, and written to. */
+double bench_private_bytes(void);
 
 /* Read every byte. */
 uint64_t bench_sum(const void *memory, size_t bytes);

@@ -133,7 +133,7 @@ char fabric_hear_note(void)
 
 /* Set-up */
 
-static struct fi_info *look(const struct bench_options *o, int passive, const char *node)
+struct fi_info *fabric_look(const struct bench_options *o, int passive, const char *node)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 
@@ -180,7 +180,7 @@ static void open_connected(int to, int server, const struct bench_options *o)
 	char name[NAME_BYTES] = { 0 };
 	uint32_t event;
 
-	f.info = look(o, server, "127.0.0.1");
+	f.info = fabric_look(o, server, "127.0.0.1");
 	must(fi_fabric(f.info->fabric_attr, &f.fabric, NULL), "fi_fabric");
 	must(fi_eq_open(f.fabric, &eq, &f.eq, NULL), "fi_eq_open");
 	if (server) {
@@ -211,7 +211,7 @@ static void open_shared(int to, const struct bench_options *o)
 	size_t bytes = NAME_BYTES;
 
 	/* The address of a host's own provider is no host's address: it names itself. */
-	f.info = look(o, 0, NULL);
+	f.info = fabric_look(o, 0, NULL);
 	must(fi_fabric(f.info->fabric_attr, &f.fabric, NULL), "fi_fabric");
 	open_domain(f.info);
 	must(fi_av_open(f.domain, &av, &f.av, NULL), "fi_av_open");

@@ -11,6 +11,8 @@
 #ifndef BENCH_FABRIC_H
 #define BENCH_FABRIC_H
 
+#include <rdma/fabric.h>
+
 #include "tests/bench/bench.h"
 
 /*
@@ -19,6 +21,9 @@
  */
 void fabric_open(int to, int server, const struct bench_options *o, size_t note_bytes, int body);
 void fabric_close(void);
+
+/* What @node offers of that provider, or what we may serve there; the caller's to free. */
+struct fi_info *fabric_look(const struct bench_options *o, int passive, const char *node);
 
 /* Our end of the body. */
 char *fabric_body(void);

@@ -18,7 +18,6 @@
 #include <weft/weft.h>
 
 #define ADDRESS_BYTES 64
-#define FIRST_COUNT   8u    /* peers that also pay for what all share */
 #define FIRST_PINGS   200u /* of each of these: every receive slot has been used once */
 #define SETTLE_US     1500000u /* acknowledgements and what waited for them */
 
@@ -68,7 +67,7 @@ static void join(const struct bench_options *o, const char *address, uint64_t nu
 	must(weft_peer_open(node, address, &peer), "weft_peer_open");
 	if (strcmp(o->endpoint, "active") == 0)
 		must(weft_send(peer, number, "k", 1, &tensor, &options, &op), "weft_send");
-	for (unsigned i = 0; i < (number < FIRST_COUNT ? FIRST_PINGS : 1); i++)
+	for (unsigned i = 0; i < (number < BENCH_FIRST_PEERS ? FIRST_PINGS : 1); i++)
 		ping(peer);
 }
 
@@ -87,20 +86,6 @@ static int serve(int to, const struct bench_options *o)
 	}
 	bench_hear(to, &word, 1);
 	_exit(0);
-}
-
-static double private_bytes(void)
-{
-	char line[256];
-	FILE *f = fopen("/proc/self/smaps_rollup", "r");
-	double kib = 0;
-
-	if (!f)
-		bench_die("no /proc/self/smaps_rollup");
-	while (fgets(line, sizeof(line), f))
-		(void)sscanf(line, "Private_Dirty: %lf", &kib);
-	fclose(f);
-	return kib * 1024;
 }
 
 static double descriptors(void)
@@ -128,8 +113,8 @@ int main(int argc, char **argv)
 	int to;
 
 	bench_options(&o, argc, argv, "peers [-p PROVIDER] [-e idle|active] [-s BYTES] [-w PEERS]");
-	if (o.window <= FIRST_COUNT || o.bytes > 1u << 20)
-		bench_die("more than %u peers, and at most 1M", FIRST_COUNT);
+	if (o.window <= BENCH_FIRST_PEERS || o.bytes > 1u << 20)
+		bench_die("more than %u peers, and at most 1M", BENCH_FIRST_PEERS);
 	to = bench_pair(serve, &o, &pid);
 	node = open_node(&o);
 	snprintf(address, sizeof(address), "%s", weft_node_address(node));
@@ -137,18 +122,18 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < o.window; i++) {
 		bench_tell(to, &word, 1);
 		bench_hear(to, &word, 1);
-		if (i + 1 != FIRST_COUNT && i + 1 != o.window)
+		if (i + 1 != BENCH_FIRST_PEERS && i + 1 != o.window)
 			continue;
 		usleep(SETTLE_US);
-		if (i + 1 == FIRST_COUNT) {
-			bytes = private_bytes();
+		if (i + 1 == BENCH_FIRST_PEERS) {
+			bytes = bench_private_bytes();
 			fds = descriptors();
 		}
 	}
-	more = (double)(o.window - FIRST_COUNT);
+	more = (double)(o.window - BENCH_FIRST_PEERS);
 	printf("{\"test\":\"peers\",\"provider\":\"%s\",\"peers\":%u,\"state\":\"%s\","
 	       "\"peer_bytes\":%.0f,\"peer_descriptors\":%.2f}\n",
-	       o.provider, o.window, o.endpoint, (private_bytes() - bytes) / more,
+	       o.provider, o.window, o.endpoint, (bench_private_bytes() - bytes) / more,
 	       (descriptors() - fds) / more);
 	bench_tell(to, &word, 1);
 	bench_pair_end(pid);

@@ -6,7 +6,7 @@
  *
  * The memory is private and written to, from the 9th peer to the last.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/fabric.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #define NAME_BYTES  512u
-#define FIRST_COUNT 8u    /* peers that also pay for what all share */
 #define QUEUE_SIZE  128u
 
 static struct {
@@ -38,22 +37,9 @@ static void must(long err, const char *what)
 
 static void look(const struct bench_options *o, int passive)
 {
-	struct fi_info *hints = fi_allocinfo();
 	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_UNSPEC };
 
-	if (!hints)
-		bench_die("no memory");
-	hints->caps = FI_MSG | FI_RMA;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_MSG;
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-				      FI_MR_PROV_KEY;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	hints->fabric_attr->prov_name = strdup(o->provider);
-	must(fi_getinfo(FI_VERSION(1, 14), "127.0.0.1", NULL, passive ? FI_SOURCE : 0, hints,
-			&p.info),
-	     "fi_getinfo");
-	fi_freeinfo(hints);
+	p.info = fabric_look(o, passive, "127.0.0.1");
 	must(fi_fabric(p.info->fabric_attr, &p.fabric, NULL), "fi_fabric");
 	must(fi_eq_open(p.fabric, &eq, &p.eq, NULL), "fi_eq_open");
 	must(fi_domain(p.fabric, p.info, &p.domain, NULL), "fi_domain");
@@ -101,20 +87,6 @@ static int serve(int to, const struct bench_options *o)
 	return 0;
 }
 
-static double private_bytes(void)
-{
-	char line[256];
-	FILE *f = fopen("/proc/self/smaps_rollup", "r");
-	double kib = 0;
-
-	if (!f)
-		bench_die("no /proc/self/smaps_rollup");
-	while (fgets(line, sizeof(line), f))
-		(void)sscanf(line, "Private_Dirty: %lf", &kib);
-	fclose(f);
-	return kib * 1024;
-}
-
 int main(int argc, char **argv)
 {
 	struct bench_options o = {
@@ -128,8 +100,8 @@ int main(int argc, char **argv)
 	int to;
 
 	bench_options(&o, argc, argv, "raw_peers [-p PROVIDER] [-w PEERS]");
-	if (o.window <= FIRST_COUNT)
-		bench_die("more than %u peers, so that there is a difference", FIRST_COUNT);
+	if (o.window <= BENCH_FIRST_PEERS)
+		bench_die("more than %u peers, so that there is a difference", BENCH_FIRST_PEERS);
 	to = bench_pair(serve, &o, &pid);
 	look(&o, 1);
 	must(fi_passive_ep(p.fabric, p.info, &p.door, NULL), "fi_passive_ep");
@@ -138,15 +110,16 @@ int main(int argc, char **argv)
 	must(fi_getname(&p.door->fid, name, &bytes), "fi_getname");
 	bench_tell(to, name, sizeof(name));
 	for (unsigned i = 0; i < o.window; i++) {
-		if (i == FIRST_COUNT)
-			before = private_bytes();
+		if (i == BENCH_FIRST_PEERS)
+			before = bench_private_bytes();
 		if (next_event(&e) != FI_CONNREQ)
 			bench_die("no connection request");
 		join(e.info, NULL);
 		fi_freeinfo(e.info);
 	}
 	printf("{\"test\":\"raw_peers\",\"provider\":\"%s\",\"peers\":%u,\"peer_bytes\":%.0f}\n",
-	       o.provider, o.window, (private_bytes() - before) / (o.window - FIRST_COUNT));
+	       o.provider, o.window,
+	       (bench_private_bytes() - before) / (o.window - BENCH_FIRST_PEERS));
 	bench_tell(to, &end, 1);
 	bench_pair_end(pid);
 	/* What is open goes with the process. */
