@@ -85,9 +85,9 @@ struct weft_send_options {
  * nobody needs it any more: no operation, and no peer of this host that
  * received it without a copy.
  *
- * -EINVAL: bad dtype, rank, key or flags; shared, and not contiguous memory of the pool.  -ENOTSUP: device memory.  -ENOBUFS:
- * the pool has no room now for a snapshot, or will never have it for a strided
- * tensor.  Threads: any, callback.
+ * -EINVAL: bad dtype, rank, key or flags; shared, and not contiguous memory of
+ * the pool.  -ENOTSUP: device memory.  -ENOBUFS: the pool has no room now for a
+ * snapshot, or will never have it for a strided tensor.  Threads: any, callback.
  */
 WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 		       size_t key_bytes, const struct weft_tensor *tensor,

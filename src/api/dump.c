@@ -82,7 +82,6 @@ static void write_ops(FILE *out, struct weft_node *node, bool inside)
 static void write_pool(FILE *out, struct weft_node *node)
 {
 	struct wf_pool *pool = &node->worker.pool;
-
 	const struct wf_lender *lender = node->worker.lender;
 
 	pthread_mutex_lock(&pool->lock);

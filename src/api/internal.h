@@ -47,6 +47,7 @@ struct weft_node {
 	bool closing;             /* nothing new is begun */
 	struct wf_watch watch;
 	unsigned ended_count;     /* operations that ended in this turn */
+
 	pthread_mutex_t log_lock; /* one line at a time */
 	pthread_mutex_t lock;     /* the rest */
 	pthread_cond_t ended;     /* an operation has */
@@ -96,7 +97,6 @@ struct wf_op_call {
 
 /* Told: its callback runs.  Ended: that has returned too. */
 enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
-
 
 struct weft_op {
 	struct wf_list node;      /* in owner->ops */
