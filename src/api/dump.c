@@ -21,7 +21,7 @@
 /* Held by who asks and by the worker, whichever is later. */
 struct dump {
 	struct wf_task task;
-	struct weft_node *node;
+	struct wf_desk *desk;
 	atomic_uint refs;
 	char *text;
 	size_t bytes;
@@ -38,10 +38,8 @@ static void put(struct dump *d)
 
 /* What is the same from inside and outside. */
 
-static void write_node(FILE *out, const struct weft_node *node)
+static void write_node(FILE *out, const struct wf_worker *w)
 {
-	const struct wf_worker *w = &node->worker;
-
 	fprintf(out, "node %s at %s\n", w->name, w->address);
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
@@ -51,8 +49,9 @@ static void write_node(FILE *out, const struct weft_node *node)
 }
 
 /* @inside: this is the worker, and may say what each waits for. */
-static void write_ops(FILE *out, struct weft_node *node, bool inside)
+static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
 {
+	struct weft_node *node = desk->node;
 	uint64_t now_ns = wf_clock_now();
 	char text[WF_DESCRIBE_BYTES];
 
@@ -61,7 +60,7 @@ static void write_ops(FILE *out, struct weft_node *node, bool inside)
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
 		/* Before that it belongs to who makes it. */
-		if (!atomic_load(&op->submitted) || atomic_load(&op->state) != WF_OP_RUNNING)
+		if (op->desk != desk || !atomic_load(&op->submitted) || atomic_load(&op->state) != WF_OP_RUNNING)
 			continue;
 		wf_describe_op(op, text);
 		fprintf(out, "operation %llu: %s, begun %.1f s ago",
@@ -79,10 +78,10 @@ static void write_ops(FILE *out, struct weft_node *node, bool inside)
 	pthread_mutex_unlock(&node->lock);
 }
 
-static void write_pool(FILE *out, struct weft_node *node)
+static void write_pool(FILE *out, struct wf_worker *w)
 {
-	struct wf_pool *pool = &node->worker.pool;
-	const struct wf_lender *lender = node->worker.lender;
+	struct wf_pool *pool = &w->pool;
+	const struct wf_lender *lender = w->lender;
 
 	pthread_mutex_lock(&pool->lock);
 	fprintf(out, "pool: %llu of %llu bytes, %llu used", (unsigned long long)pool->slab_bytes,
@@ -93,9 +92,9 @@ static void write_pool(FILE *out, struct weft_node *node)
 	fprintf(out, "\n");
 }
 
-static void write_events(FILE *out, const struct weft_node *node)
+static void write_events(FILE *out, const struct wf_worker *w)
 {
-	const struct wf_recorder *r = &node->worker.recorder;
+	const struct wf_recorder *r = &w->recorder;
 	uint64_t first = wf_recorder_first(r), last = wf_recorder_last(r);
 	uint64_t now_ns = wf_clock_now();
 
@@ -132,12 +131,12 @@ static void write_links(FILE *out, const struct wf_worker *w)
 	}
 }
 
-static void write_served(FILE *out, const struct weft_node *node)
+static void write_served(FILE *out, const struct wf_serving *serving)
 {
 	struct wf_map_node *at = NULL;
 	char text[WF_DESCRIBE_BYTES];
 
-	while ((at = wf_map_next(&node->serving.map, at))) {
+	while ((at = wf_map_next(&serving->map, at))) {
 		wf_served_describe(WF_CONTAINER(at, struct wf_served, node), text, sizeof(text));
 		fprintf(out, "call to serve: %s\n", text);
 	}
@@ -164,10 +163,9 @@ static void write_tensor(void *ctx, const struct wf_tensor_record *t, const stru
 		((double)u->now_ns - (double)since_ns) / WF_NS_PER_S);
 }
 
-static void write_channels(FILE *out, const struct weft_node *node)
+static void write_channels(FILE *out, const struct wf_channels *c)
 {
-	const struct wf_channels *c = &node->channels;
-	struct unmatched u = { .out = out, .now_ns = node->worker.now_ns };
+	struct unmatched u = { .out = out, .now_ns = c->worker->now_ns };
 
 	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
 		c->arrival_count, c->aborted.count, c->ended.count);
@@ -182,26 +180,26 @@ static void write_channels(FILE *out, const struct weft_node *node)
 	}
 }
 
-static void write_inside(FILE *out, struct weft_node *node)
+static void write_inside(FILE *out, struct wf_desk *desk)
 {
-	write_node(out, node);
-	write_links(out, &node->worker);
-	write_ops(out, node, true);
-	write_served(out, node);
-	write_channels(out, node);
-	write_pool(out, node);
-	write_events(out, node);
+	write_node(out, &desk->worker);
+	write_links(out, &desk->worker);
+	write_ops(out, desk, true);
+	write_served(out, &desk->serving);
+	write_channels(out, &desk->channels);
+	write_pool(out, &desk->worker);
+	write_events(out, &desk->worker);
 }
 
 /* Into memory first: @out may be slow, and locks are held. */
-static void compose(struct weft_node *node, void (*write)(FILE *out, struct weft_node *node),
+static void compose(struct wf_desk *desk, void (*write)(FILE *out, struct wf_desk *desk),
 		    char **text, size_t *bytes)
 {
 	FILE *out = open_memstream(text, bytes);
 
 	if (!out)
 		return;
-	write(out, node);
+	write(out, desk);
 	if (fclose(out)) {
 		free(*text);
 		*text = NULL;
@@ -211,9 +209,9 @@ static void compose(struct weft_node *node, void (*write)(FILE *out, struct weft
 static void answer(struct wf_task *task)
 {
 	struct dump *d = WF_CONTAINER(task, struct dump, task);
-	struct weft_node *node = d->node;
+	struct weft_node *node = d->desk->node;
 
-	compose(node, write_inside, &d->text, &d->bytes);
+	compose(d->desk, write_inside, &d->text, &d->bytes);
 	pthread_mutex_lock(&node->lock);
 	d->done = true;
 	pthread_cond_broadcast(&node->ended);
@@ -225,14 +223,14 @@ static void answer(struct wf_task *task)
 
 static bool answered(struct dump *d)
 {
-	struct weft_node *node = d->node;
+	struct weft_node *node = d->desk->node;
 	uint64_t until_ns = wf_clock_now() + ANSWER_NS;
 	struct timespec at = { .tv_sec = (time_t)(until_ns / WF_NS_PER_S),
 			       .tv_nsec = (long)(until_ns % WF_NS_PER_S) };
 	int err = 0;
 	bool done;
 
-	wf_worker_submit(&node->worker, &d->task);
+	wf_worker_submit(&d->desk->worker, &d->task);
 	pthread_mutex_lock(&node->lock);
 	while (!d->done && err != ETIMEDOUT)
 		err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
@@ -241,16 +239,16 @@ static bool answered(struct dump *d)
 	return done;
 }
 
-static void write_outside(FILE *out, struct weft_node *node)
+static void write_outside(FILE *out, struct wf_desk *desk)
 {
 	char where[WF_WATCH_WHERE_BYTES];
 
-	wf_watch_where(node, where);
-	write_node(out, node);
+	wf_watch_where(desk, where);
+	write_node(out, &desk->worker);
 	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
-	write_ops(out, node, false);
-	write_pool(out, node);
-	write_events(out, node);
+	write_ops(out, desk, false);
+	write_pool(out, &desk->worker);
+	write_events(out, &desk->worker);
 }
 
 /* Takes @text. */
@@ -263,7 +261,7 @@ static int print(FILE *out, char *text, size_t bytes)
 	return 0;
 }
 
-static int ask(struct weft_node *node, FILE *out)
+static int ask(struct wf_desk *desk, FILE *out)
 {
 	struct dump *d = calloc(1, sizeof(*d));
 	char *text = NULL;
@@ -271,7 +269,7 @@ static int ask(struct weft_node *node, FILE *out)
 
 	if (!d)
 		return wf_last_set(-ENOMEM, "no memory for a dump");
-	d->node = node;
+	d->desk = desk;
 	d->task.run = answer;
 	atomic_init(&d->refs, 2);
 	if (answered(d)) {
@@ -279,7 +277,7 @@ static int ask(struct weft_node *node, FILE *out)
 		bytes = d->bytes;
 		d->text = NULL;
 	} else {
-		compose(node, write_outside, &text, &bytes);
+		compose(desk, write_outside, &text, &bytes);
 	}
 	put(d);
 	return print(out, text, bytes);
@@ -287,6 +285,7 @@ static int ask(struct weft_node *node, FILE *out)
 
 int weft_dump(struct weft_node *node, FILE *out)
 {
+	struct wf_desk *desk = &node->desk;
 	int err = wf_node_check(node);
 	char *text = NULL;
 	size_t bytes = 0;
@@ -294,11 +293,11 @@ int weft_dump(struct weft_node *node, FILE *out)
 	if (err)
 		return err;
 	/* In a callback this is the worker's own thread. */
-	if (!wf_node_inside(node)) {
-		if (!node->manual || !pthread_equal(node->thread, pthread_self()))
-			return ask(node, out);
-		wf_worker_tick(&node->worker);
+	if (!wf_desk_inside(desk)) {
+		if (!node->manual || !pthread_equal(desk->thread, pthread_self()))
+			return ask(desk, out);
+		wf_worker_tick(&desk->worker);
 	}
-	compose(node, write_inside, &text, &bytes);
+	compose(desk, write_inside, &text, &bytes);
 	return print(out, text, bytes);
 }

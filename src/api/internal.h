@@ -18,7 +18,7 @@
 #include "util/spare.h"
 #include "util/status.h"
 
-/* The watchdog of a node: see watch.c. */
+/* The watchdog of a desk: see watch.c. */
 struct wf_watch {
 	struct wf_timer timer;
 	uint64_t second_ns;       /* when the lines below began to be counted */
@@ -29,24 +29,33 @@ struct wf_watch {
 enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL };
 #define WF_OP_KINDS (WF_OP_CALL + 1)
 
-struct weft_node {
-	struct wf_list node;      /* in the list of all nodes, for fork */
+/*
+ * A desk: a worker, the thread that owns it, and what the floors above keep for
+ * its links.
+ */
+struct wf_desk {
+	struct weft_node *node;
 	struct wf_worker worker;
 	struct wf_transfer transfer;
 	struct wf_channels channels;
 	struct wf_echoes echoes;
 	struct wf_calls calls;
 	struct wf_serving serving;
-	struct wf_terms terms;    /* of every operation */
-	bool manual;
-	atomic_bool forked;       /* this process is a child: nothing may be touched */
+	struct wf_watch watch;
 	struct wf_task stop_task;
 	bool stop;                /* worker only */
 	pthread_t thread;         /* of the worker, or whoever polled last */
 	bool polling;             /* inside a turn of the loop */
-	bool closing;             /* nothing new is begun */
-	struct wf_watch watch;
 	unsigned ended_count;     /* operations that ended in this turn */
+};
+
+struct weft_node {
+	struct wf_list node;      /* in the list of all nodes, for fork */
+	struct wf_desk desk;
+	struct wf_terms terms;    /* of every operation */
+	bool manual;
+	atomic_bool forked;       /* this process is a child: nothing may be touched */
+	bool closing;             /* nothing new is begun */
 
 	pthread_mutex_t log_lock; /* one line at a time */
 	pthread_mutex_t lock;     /* the rest */
@@ -61,6 +70,7 @@ struct weft_node {
 struct weft_peer {
 	struct wf_list node;
 	struct weft_node *owner;
+	struct wf_desk *desk;     /* whose links it is reached by */
 	unsigned refs;            /* of users */
 	bool keep;                /* handed out by weft_op_peer: stays */
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": it dialled us */
@@ -101,6 +111,7 @@ enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 struct weft_op {
 	struct wf_list node;      /* in owner->ops */
 	struct weft_node *owner;  /* NULL: the node has closed */
+	struct wf_desk *desk;     /* that runs it */
 	uint64_t number;          /* for people: the first of a node is 1 */
 	enum wf_op_kind kind;
 	atomic_uint refs;         /* user's and library's */
@@ -141,23 +152,62 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 int wf_node_check(const struct weft_node *node);
 bool wf_node_inside(const struct weft_node *node);
 
+/* desk.c */
+/* Make @desk ready for services and operations of @node; fini undoes that.  A negative code: no lock. */
+int wf_desk_init(struct wf_desk *desk, struct weft_node *node);
+void wf_desk_fini(struct wf_desk *desk);
+
+/* Open its worker, which gets the desk's own sink.  Threads: setup. */
+int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e);
+
+/* The thread that drives a desk, unless its node is manual. */
+int wf_desk_start(struct wf_desk *desk);
+void wf_desk_stop(struct wf_desk *desk);
+
+/* Nobody drives it any more but who calls this: end all that is pending.  What users hold stays. */
+void wf_desk_leave(struct wf_desk *desk);
+
+/* Is this a callback of the desk? */
+bool wf_desk_inside(const struct wf_desk *desk);
+
+/* On the worker: at once if this is its thread and it does nothing else, else by the inbox. */
+void wf_desk_run(struct wf_desk *desk, struct wf_task *task);
+
+/* One turn of a manual desk's loop, or a wait for it. */
+void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns);
+
+/* peer.c */
+/* The link by which @peer is reached, made if there is none.  Threads: owner. */
+int wf_peer_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e);
+
+/*
+ * The peer that stands for @link, made if nobody has opened it.  NULL: no memory;
+ * not any more once a tensor or call has come over it.
+ */
+struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link);
+
+/* @peer, if any, stands for @link from now on: one that a user opened by its address rather than one we made. */
+void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link);
+
+/* The peer that stands for @link has said its name. */
+void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link);
+
+/* rpc.c */
 /* Serve @service.  -EEXIST, -ENOMEM: recorded. */
 int wf_rpc_serve(struct weft_node *node, ProtobufCService *service);
-void wf_node_run(struct weft_node *node, struct wf_task *task);
-void wf_node_turn(struct weft_node *node, uint64_t until_ns);
-struct weft_peer *wf_node_peer_of(struct weft_node *node, struct wf_link *link);
-int wf_node_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e);
 
 /* op.c */
 /* For the node: what it keeps of and for operations. */
 void wf_op_init(struct weft_node *node, const struct wf_options *options);
 void wf_op_fini(struct weft_node *node);
+/* An operation with @peer; NULL: with any of @node. */
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op);
 void wf_op_submit(struct weft_op *op);
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
 void wf_op_put(struct weft_op *op);
-void wf_op_starve(struct weft_op *op, const struct wf_error *e); /* it gets no memory of the pool any more */
+/* The node closes: what waits for memory of the pool would wait for ever, for nobody gives any back. */
+void wf_op_starve(struct wf_desk *desk);
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies);
 
 /* describe.c: operations in words */
@@ -171,10 +221,10 @@ uint64_t wf_describe_progress(const struct weft_op *op);
 /* watch.c: who waits for whom, in the log */
 void wf_watch_begin(struct weft_op *op);
 void wf_watch_late(struct weft_op *op);
-void wf_watch_dying(struct weft_node *node, const struct wf_link *link, const struct wf_error *e);
-void wf_watch_worker(struct weft_node *node);
+void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const struct wf_error *e);
+void wf_watch_worker(struct wf_desk *desk);
 #define WF_WATCH_WHERE_BYTES 200
-void wf_watch_where(const struct weft_node *node, char text[WF_WATCH_WHERE_BYTES]);
+void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES]);
 
 /* One start and one early end per kind, in the file of the kind.  On the worker. */
 void wf_op_start_ping(struct weft_op *op);

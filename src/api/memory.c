@@ -5,7 +5,7 @@
 
 int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 {
-	struct wf_pool *pool = &node->worker.pool;
+	struct wf_pool *pool = &node->desk.worker.pool;
 	int err = wf_node_check(node);
 
 	if (err)
@@ -22,10 +22,12 @@ int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 
 void weft_free(struct weft_node *node, void *memory)
 {
+	struct wf_desk *desk = &node->desk;
+
 	if (!memory || wf_node_check(node))
 		return;
-	if (!wf_pool_give(&node->worker.pool, memory))
-		wf_worker_wake(&node->worker); /* somebody may wait for it */
+	if (!wf_pool_give(&desk->worker.pool, memory))
+		wf_worker_wake(&desk->worker); /* somebody may wait for it */
 	else
-		(void)wf_view_give(&node->transfer.views, memory);
+		(void)wf_view_give(&desk->transfer.views, memory);
 }

@@ -81,9 +81,11 @@ void wf_op_fini(struct weft_node *node)
 static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *peer,
 		 enum wf_op_kind kind, const struct weft_op_options *given)
 {
-	uint64_t timeout = given->timeout_ns ? given->timeout_ns : node->worker.options.timeout_ns;
+	struct wf_desk *desk = peer ? peer->desk : &node->desk;
+	uint64_t timeout = given->timeout_ns ? given->timeout_ns : desk->worker.options.timeout_ns;
 
 	op->owner = node;
+	op->desk = desk;
 	op->number = ++node->op_count;
 	op->kind = kind;
 	op->peer = peer;
@@ -154,10 +156,11 @@ static void publish(struct wf_notice *notice)
 {
 	struct weft_op *op = WF_CONTAINER(notice, struct weft_op, notice);
 	struct weft_node *node = op->owner;
+	struct wf_desk *desk = op->desk;
 
 	/* Never before the call that started it is over: look again in the next turn. */
 	if (!atomic_load(&op->submitted)) {
-		wf_worker_defer(&node->worker, notice);
+		wf_worker_defer(&desk->worker, notice);
 		return;
 	}
 	if (op->kind == WF_OP_CALL)
@@ -172,7 +175,7 @@ static void publish(struct wf_notice *notice)
 	atomic_store(&op->state, WF_OP_ENDED);
 	pthread_cond_broadcast(&node->ended);
 	pthread_mutex_unlock(&node->lock);
-	node->ended_count++;
+	desk->ended_count++;
 	wf_op_put(op);
 }
 
@@ -186,7 +189,7 @@ static uint64_t since(const struct weft_op *op, uint64_t at_ns)
 
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
 {
-	struct wf_worker *w = &op->owner->worker;
+	struct wf_worker *w = &op->desk->worker;
 
 	if (e)
 		op->error = *e;
@@ -252,8 +255,8 @@ void wf_op_start_ping(struct weft_op *op)
 	struct wf_error e;
 
 	op->echo.done = ping_done;
-	if (wf_node_link(op->peer, &link, &e) ||
-	    (wf_echo_start(&op->owner->echoes, link, &op->echo) &&
+	if (wf_peer_link(op->peer, &link, &e) ||
+	    (wf_echo_start(&op->desk->echoes, link, &op->echo) &&
 	     wf_error_set(&e, -ENOMEM, "no memory for a ping")))
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 }
@@ -290,10 +293,17 @@ static uint64_t missing_bytes(const struct weft_op *op)
 	return 0;
 }
 
-void wf_op_starve(struct weft_op *op, const struct wf_error *e)
+void wf_op_starve(struct wf_desk *desk)
 {
-	if (missing_bytes(op))
-		stop(op, e);
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	WF_LIST_EACH(at, &desk->node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->desk == desk && missing_bytes(op))
+			stop(op, &e);
+	}
 }
 
 /* What has not happened in time, so that a wrong key or step is seen at once. */
@@ -331,7 +341,7 @@ static void deadline(struct wf_timer *timer)
 	struct wf_error e;
 
 	if (missing) {
-		wf_pool_describe(&op->owner->worker.pool, missing, wait);
+		wf_pool_describe(&op->desk->worker.pool, missing, wait);
 		wf_error_set(&e, -ENOBUFS, "the deadline passed: %s", wait);
 	} else if (trouble[0]) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
@@ -355,13 +365,13 @@ static void record_start(const struct weft_op *op)
 			: op->kind == WF_OP_RECV ? op->recv.receiving.step
 						 : 0;
 
-	wf_recorder_add(&op->owner->worker.recorder, kinds[op->kind], 0, op->number, step);
+	wf_recorder_add(&op->desk->worker.recorder, kinds[op->kind], 0, op->number, step);
 }
 
 static void start(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
-	struct wf_worker *w = &op->owner->worker;
+	struct wf_worker *w = &op->desk->worker;
 	struct wf_error e;
 
 	if (op->owner->closing) {
@@ -395,7 +405,7 @@ static void start(struct wf_task *task)
 void wf_op_submit(struct weft_op *op)
 {
 	op->start_task.run = start;
-	wf_node_run(op->owner, &op->start_task);
+	wf_desk_run(op->desk, &op->start_task);
 	/* It can't be gone: what ends it waits for this. */
 	atomic_store(&op->submitted, true);
 }
@@ -430,7 +440,7 @@ void weft_cancel(struct weft_op *op)
 		return;
 	atomic_fetch_add(&op->refs, 1);
 	op->cancel_task.run = cancel;
-	wf_node_run(op->owner, &op->cancel_task);
+	wf_desk_run(op->desk, &op->cancel_task);
 }
 
 void weft_op_free(struct weft_op *op)
@@ -445,7 +455,7 @@ void weft_op_free(struct weft_op *op)
 
 static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t until_ns)
 {
-	uint64_t stall_ns = node->worker.options.stall_ns;
+	uint64_t stall_ns = op->desk->worker.options.stall_ns;
 	uint64_t now = wf_clock_now();
 	bool ended;
 
@@ -457,7 +467,7 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 
 		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
 			pthread_mutex_unlock(&node->lock);
-			wf_watch_worker(node);
+			wf_watch_worker(op->desk);
 			pthread_mutex_lock(&node->lock);
 		}
 		now = wf_clock_now();
@@ -469,6 +479,7 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 {
 	struct weft_node *node = op->owner;
+	struct wf_desk *desk = op->desk;
 	uint64_t until;
 	int err;
 
@@ -482,14 +493,14 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "weft_wait inside a callback would wait for itself");
 	until = after(wf_clock_now(), timeout_ns);
-	if (!node->manual || !pthread_equal(node->thread, pthread_self())) {
+	if (!node->manual || !pthread_equal(desk->thread, pthread_self())) {
 		err = wait_threaded(node, op, until);
 	} else {
 		do {
-			wf_node_turn(node, until);
+			wf_desk_turn(desk, until);
 			if (wf_node_check(node))
 				return -EOWNERDEAD;
-		} while (atomic_load(&op->state) != WF_OP_ENDED && node->worker.now_ns < until);
+		} while (atomic_load(&op->state) != WF_OP_ENDED && desk->worker.now_ns < until);
 		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
 	}
 	return err ? wf_last_set(err, "the operation has not ended yet") : 0;

@@ -74,10 +74,10 @@ void wf_rpc_start(struct weft_op *op)
 	call->terms = op->terms;
 	if (op->deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-	} else if (!wf_node_link(op->peer, &link, &e)) {
+	} else if (!wf_peer_link(op->peer, &link, &e)) {
 		op->call.running = true;
 		atomic_fetch_add(&op->refs, 1);
-		if (!wf_call_start(&op->owner->calls, link, call))
+		if (!wf_call_start(&op->desk->calls, link, call))
 			return;
 		wf_error_set(&e, -ENOMEM, "no memory for a call");
 		atomic_fetch_sub(&op->refs, 1);
@@ -245,7 +245,7 @@ int wf_rpc_serve(struct weft_node *node, ProtobufCService *service)
 	wf_service_init(pb, service);
 	/* Not by a task: who is told that it is served may call at once. */
 	pthread_mutex_lock(&node->lock);
-	err = wf_served_add(&node->serving, &pb->base);
+	err = wf_served_add(&node->desk.serving, &pb->base);
 	if (!err)
 		wf_list_append(&node->services, &pb->mine);
 	pthread_mutex_unlock(&node->lock);
@@ -265,9 +265,9 @@ int weft_serve(struct weft_node *node, ProtobufCService *service)
 struct weft_peer *weft_call_peer(void *closure_data)
 {
 	struct wf_served *served = closure_data;
-	struct weft_node *node = served->serving->transfer->ctx;
+	struct wf_desk *desk = served->serving->transfer->ctx;
 
-	return wf_node_check(node) ? NULL : wf_node_peer_of(node, served->link);
+	return wf_node_check(desk->node) ? NULL : wf_peer_of(desk, served->link);
 }
 
 uint64_t weft_call_left_ns(void *closure_data)

@@ -8,14 +8,14 @@
 /* Memory is found before the call returns, so that it can say that there is none. */
 struct ending {
 	struct wf_task task;
-	struct weft_node *node;
+	struct wf_desk *desk;
 	struct wf_step *step;
 };
 
 static void run(struct wf_task *task)
 {
 	struct ending *ending = WF_CONTAINER(task, struct ending, task);
-	struct wf_channels *channels = &ending->node->channels;
+	struct wf_channels *channels = &ending->desk->channels;
 
 	if (ending->step->aborted)
 		wf_ending_abort(channels, ending->step);
@@ -25,7 +25,7 @@ static void run(struct wf_task *task)
 }
 
 /* Takes @step, NULL: there was no memory for it. */
-static int submit(struct weft_node *node, struct wf_step *step)
+static int submit(struct wf_desk *desk, struct wf_step *step)
 {
 	struct ending *ending = malloc(sizeof(*ending));
 
@@ -34,8 +34,8 @@ static int submit(struct weft_node *node, struct wf_step *step)
 		free(ending);
 		return wf_last_set(-ENOMEM, "no memory to end a step");
 	}
-	*ending = (struct ending){ .task.run = run, .node = node, .step = step };
-	wf_node_run(node, &ending->task);
+	*ending = (struct ending){ .task.run = run, .desk = desk, .step = step };
+	wf_desk_run(desk, &ending->task);
 	return 0;
 }
 
@@ -50,12 +50,12 @@ int weft_step_abort(struct weft_node *node, uint64_t step, enum weft_status stat
 		return wf_last_set(-EINVAL, "status %d is none to abort a step with", (int)status);
 	if (!message)
 		message = "";
-	return submit(node, wf_step_new_aborted(step, status, message, strlen(message)));
+	return submit(&node->desk, wf_step_new_aborted(step, status, message, strlen(message)));
 }
 
 int weft_step_end(struct weft_node *node, uint64_t step)
 {
 	int err = wf_node_check(node);
 
-	return err ? err : submit(node, wf_step_new_ended(step));
+	return err ? err : submit(&node->desk, wf_step_new_ended(step));
 }

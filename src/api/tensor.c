@@ -85,7 +85,7 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	const struct wf_parcel *p = &s->parcel;
 	bool eager = p->plan.way == WF_BODY_EAGER;
 
-	wf_pool_give(&op->owner->worker.pool, s->chunk);
+	wf_pool_give(&op->desk->worker.pool, s->chunk);
 	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk && !p->lend));
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
@@ -96,11 +96,11 @@ void wf_tensor_start_send(struct weft_op *op)
 	struct wf_error e;
 
 	op->send.sending.done = send_done;
-	if (wf_node_link(op->peer, &link, &e)) {
+	if (wf_peer_link(op->peer, &link, &e)) {
 		send_done(&op->send.sending, &e);
 		return;
 	}
-	wf_channels_send(&op->owner->channels, link, &op->send.sending);
+	wf_channels_send(&op->desk->channels, link, &op->send.sending);
 }
 
 /* Copy the elements, one after the other, before the call returns: the pool must have room now. */
@@ -124,7 +124,7 @@ static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64
 static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const int64_t *shape,
 			 uint64_t bytes)
 {
-	const struct wf_pool *pool = &op->owner->worker.pool;
+	const struct wf_pool *pool = &op->desk->worker.pool;
 
 	if (!wf_pool_fits(pool, bytes))
 		return wf_last_set(-ENOBUFS,
@@ -145,7 +145,7 @@ static int take_share(struct weft_op *op, const struct weft_tensor *t, uint64_t 
 
 	if (!wf_shape_contiguous(t))
 		return wf_last_set(-EINVAL, "only a contiguous tensor can be shared");
-	if (wf_pool_share(&op->owner->worker.pool, s->parcel.body, bytes, &s->chunk))
+	if (wf_pool_share(&op->desk->worker.pool, s->parcel.body, bytes, &s->chunk))
 		return wf_last_set(-EINVAL, "only memory of the node's pool can be shared");
 	s->parcel.lend = true;
 	return 0;
@@ -232,7 +232,7 @@ static void recv_done(struct wf_receiving *r, const struct wf_error *e)
 		r->path.bytes = 0;
 	} else {
 		/* From here on any thread may free it: links are the worker's. */
-		op->recv.from = wf_node_peer_of(op->owner, r->got_from);
+		op->recv.from = wf_peer_of(op->desk, r->got_from);
 		wf_link_put(r->got_from);
 		r->got_from = NULL;
 		if (!r->got_bytes || r->got_flags & WEFT_DEAD)
@@ -249,12 +249,12 @@ void wf_tensor_start_recv(struct weft_op *op)
 	struct wf_error e;
 
 	r->done = recv_done;
-	if (op->peer && wf_node_link(op->peer, &link, &e)) {
+	if (op->peer && wf_peer_link(op->peer, &link, &e)) {
 		recv_done(r, &e);
 		return;
 	}
 	r->from = link;
-	wf_channels_receive(&op->owner->channels, r);
+	wf_channels_receive(&op->desk->channels, r);
 }
 
 int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,

@@ -29,21 +29,21 @@ static double seconds(uint64_t ns)
 }
 
 /* Those for whom there was no line. */
-static void say_more(struct weft_node *node, int level, unsigned count)
+static void say_more(struct wf_desk *desk, int level, unsigned count)
 {
 	if (count)
-		wf_log(&node->worker.log, level,
+		wf_log(&desk->worker.log, level,
 		       "and %u more operations, which are not named here but by weft_dump", count);
 }
 
 /* May another line be written?  If not it is counted. */
-static bool may_say(struct weft_node *node, int level)
+static bool may_say(struct wf_desk *desk, int level)
 {
-	struct wf_watch *watch = &node->watch;
-	struct wf_worker *w = &node->worker;
+	struct wf_watch *watch = &desk->watch;
+	struct wf_worker *w = &desk->worker;
 
 	if (w->now_ns - watch->second_ns >= WF_NS_PER_S) {
-		say_more(node, level, watch->unsaid);
+		say_more(desk, level, watch->unsaid);
 		watch->second_ns = w->now_ns;
 		watch->lines = watch->unsaid = 0;
 	}
@@ -57,10 +57,10 @@ static bool may_say(struct weft_node *node, int level)
 
 static void say(struct weft_op *op, int level, const char *what)
 {
-	struct wf_worker *w = &op->owner->worker;
+	struct wf_worker *w = &op->desk->worker;
 	char name[WF_DESCRIBE_BYTES], wait[WF_DESCRIBE_BYTES];
 
-	if (!wf_log_hears(&w->log, level) || !may_say(op->owner, level))
+	if (!wf_log_hears(&w->log, level) || !may_say(op->desk, level))
 		return;
 	wf_describe_op(op, name);
 	wf_describe_wait(op, wait);
@@ -69,7 +69,7 @@ static void say(struct weft_op *op, int level, const char *what)
 
 static uint64_t patience_ns(const struct weft_op *op)
 {
-	uint64_t ns = op->owner->worker.options.stall_ns;
+	uint64_t ns = op->desk->worker.options.stall_ns;
 	const struct wf_parcel *p = op->kind == WF_OP_SEND ? &op->send.sending.parcel : NULL;
 
 	if (p && p->state == WF_PARCEL_OFFERED)
@@ -88,15 +88,17 @@ struct gathered {
  * log is the program's and may take its time; they can't go meanwhile, for this is the
  * thread that ends them.
  */
-static void gather(struct weft_node *node, bool (*wanted)(struct weft_op *op, const void *arg),
+static void gather(struct wf_desk *desk, bool (*wanted)(struct weft_op *op, const void *arg),
 		   const void *arg, struct gathered *g)
 {
+	struct weft_node *node = desk->node;
+
 	*g = (struct gathered){ 0 };
 	pthread_mutex_lock(&node->lock);
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (!atomic_load(&op->submitted) || !op->started || op->finished)
+		if (op->desk != desk || !atomic_load(&op->submitted) || !op->started || op->finished)
 			continue;
 		g->running++;
 		if (!wanted(op, arg))
@@ -112,7 +114,7 @@ static void gather(struct weft_node *node, bool (*wanted)(struct weft_op *op, co
 /* Note how far @op has come; true: it stands still, and that is to be said now. */
 static bool stands_still(struct weft_op *op, const void *arg)
 {
-	uint64_t now_ns = op->owner->worker.now_ns;
+	uint64_t now_ns = op->desk->worker.now_ns;
 	uint64_t progress = wf_describe_progress(op);
 
 	(void)arg;
@@ -126,30 +128,30 @@ static bool stands_still(struct weft_op *op, const void *arg)
 	return true;
 }
 
-static void arm(struct weft_node *node)
+static void arm(struct wf_desk *desk)
 {
-	struct wf_worker *w = &node->worker;
+	struct wf_worker *w = &desk->worker;
 
 	if (w->options.stall_ns && wf_log_hears(&w->log, WF_LOG_WARN))
-		wf_worker_timer(w, &node->watch.timer, w->now_ns + w->options.stall_ns / LOOKS,
+		wf_worker_timer(w, &desk->watch.timer, w->now_ns + w->options.stall_ns / LOOKS,
 				look);
 }
 
 static void look(struct wf_timer *timer)
 {
-	struct weft_node *node = WF_CONTAINER(timer, struct weft_node, watch.timer);
+	struct wf_desk *desk = WF_CONTAINER(timer, struct wf_desk, watch.timer);
 	struct gathered g;
 	char what[64];
 
-	gather(node, stands_still, NULL, &g);
+	gather(desk, stands_still, NULL, &g);
 	for (unsigned i = 0; i < g.count; i++) {
 		(void)snprintf(what, sizeof(what), "stands still for %.1f s",
-			       seconds(node->worker.now_ns - g.ops[i]->moved_ns));
+			       seconds(desk->worker.now_ns - g.ops[i]->moved_ns));
 		say(g.ops[i], WF_LOG_WARN, what);
 	}
-	say_more(node, WF_LOG_WARN, g.more);
+	say_more(desk, WF_LOG_WARN, g.more);
 	if (g.running)
-		arm(node);
+		arm(desk);
 }
 
 /* @op has begun. */
@@ -158,15 +160,15 @@ void wf_watch_begin(struct weft_op *op)
 	if (op->finished)
 		return;
 	op->progress = wf_describe_progress(op);
-	op->moved_ns = op->told_ns = op->owner->worker.now_ns;
-	if (!op->owner->watch.timer.armed)
-		arm(op->owner);
+	op->moved_ns = op->told_ns = op->desk->worker.now_ns;
+	if (!op->desk->watch.timer.armed)
+		arm(op->desk);
 }
 
 /* The deadline of @op passes, and it is still as it was. */
 void wf_watch_late(struct weft_op *op)
 {
-	const struct wf_worker *w = &op->owner->worker;
+	const struct wf_worker *w = &op->desk->worker;
 	uint64_t took_ns = w->now_ns - op->made_ns;
 	/* What was to take less than WEFT_STALL is the program's own affair: a note. */
 	bool long_ago = w->options.stall_ns && took_ns >= w->options.stall_ns;
@@ -188,27 +190,27 @@ static bool needs(struct weft_op *op, const void *arg)
 }
 
 /* The peer of @link is lost, because of @e; what waits for it is still as it was. */
-void wf_watch_dying(struct weft_node *node, const struct wf_link *link, const struct wf_error *e)
+void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const struct wf_error *e)
 {
 	/* One that leaves in order is no fault. */
-	int level = node->worker.options.stall_ns && e->code != -ESHUTDOWN ? WF_LOG_WARN
+	int level = desk->worker.options.stall_ns && e->code != -ESHUTDOWN ? WF_LOG_WARN
 									   : WF_LOG_INFO;
 	char what[WF_ERROR_BYTES + 32];
 	struct gathered g;
 
-	if (node->closing || !wf_log_hears(&node->worker.log, level))
+	if (desk->node->closing || !wf_log_hears(&desk->worker.log, level))
 		return;
-	gather(node, needs, link, &g);
+	gather(desk, needs, link, &g);
 	(void)snprintf(what, sizeof(what), "fails, for %s", e->text);
 	for (unsigned i = 0; i < g.count; i++)
 		say(g.ops[i], level, what);
-	say_more(node, level, g.more);
+	say_more(desk, level, g.more);
 }
 
 /* Where the worker is, as seen from outside. */
-void wf_watch_where(const struct weft_node *node, char text[WF_WATCH_WHERE_BYTES])
+void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
 {
-	const struct wf_recorder *r = &node->worker.recorder;
+	const struct wf_recorder *r = &desk->worker.recorder;
 	uint64_t turn_ns = atomic_load(&r->turn_ns), now_ns = wf_clock_now();
 	const char *call = atomic_load(&r->call), *provider = atomic_load(&r->provider);
 	double since = now_ns > turn_ns ? seconds(now_ns - turn_ns) : 0;
@@ -216,7 +218,7 @@ void wf_watch_where(const struct weft_node *node, char text[WF_WATCH_WHERE_BYTES
 	if (call)
 		(void)snprintf(text, WF_WATCH_WHERE_BYTES, "for %.1f s it is inside %s%s%s", since,
 			       call, provider ? " of " : "", provider ? provider : "");
-	else if (node->manual)
+	else if (desk->node->manual)
 		(void)snprintf(text, WF_WATCH_WHERE_BYTES,
 			       "its owner has not driven it for %.1f s", since);
 	else
@@ -224,19 +226,19 @@ void wf_watch_where(const struct weft_node *node, char text[WF_WATCH_WHERE_BYTES
 }
 
 /* Said by a thread that waits: a worker that is stuck can't say it.  Threads: any. */
-void wf_watch_worker(struct weft_node *node)
+void wf_watch_worker(struct wf_desk *desk)
 {
-	const struct wf_worker *w = &node->worker;
+	const struct wf_worker *w = &desk->worker;
 	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
 	uint64_t turn_ns = atomic_load(&w->recorder.turn_ns);
-	uint64_t told_ns = atomic_load(&node->watch.stuck_told_ns);
+	uint64_t told_ns = atomic_load(&desk->watch.stuck_told_ns);
 	/* It polls once more after it has said that it sleeps. */
 	bool asleep = atomic_load(&w->asleep) && !atomic_load(&w->recorder.call);
 	char where[WF_WATCH_WHERE_BYTES];
 
 	if (!stall_ns || asleep || now_ns < turn_ns + stall_ns || now_ns < told_ns + stall_ns ||
-	    !atomic_compare_exchange_strong(&node->watch.stuck_told_ns, &told_ns, now_ns))
+	    !atomic_compare_exchange_strong(&desk->watch.stuck_told_ns, &told_ns, now_ns))
 		return;
-	wf_watch_where(node, where);
+	wf_watch_where(desk, where);
 	wf_log_outside(&w->log, WF_LOG_WARN, "the worker of this node does not turn: %s", where);
 }

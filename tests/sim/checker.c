@@ -341,38 +341,38 @@ static bool show_nodes(unsigned number)
 /* All operations have ended, so nobody has a claim on anything. */
 static void check_node(unsigned number)
 {
-	struct weft_node *node = wf_world_node(number);
+	struct wf_desk *desk = &wf_world_node(number)->desk;
 	const struct wf_pull *pull;
 	uint32_t at_pull = 0;
 
-	if (count_table(&node->transfer.parcels) || !wf_list_empty(&node->transfer.waiting))
+	if (count_table(&desk->transfer.parcels) || !wf_list_empty(&desk->transfer.waiting))
 		fail_msg("node %u still keeps a body for somebody", number);
-	if ((pull = wf_table_next(&node->transfer.pulls, &at_pull)))
+	if ((pull = wf_table_next(&desk->transfer.pulls, &at_pull)))
 		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads%s%s%s", number,
 			 wf_link_label(pull->link), (unsigned long long)pull->got_bytes,
 			 (unsigned long long)pull->body.bytes, pull->busy,
 			 pull->granted ? ", granted" : "", pull->asked ? ", asked" : "",
 			 pull->stopping ? ", stopping" : "");
-	if (node->transfer.reads)
-		fail_msg("node %u counts %u reads that nobody makes", number, node->transfer.reads);
-	if (count_table(&node->calls.table) || wf_map_next(&node->serving.map, NULL))
+	if (desk->transfer.reads)
+		fail_msg("node %u counts %u reads that nobody makes", number, desk->transfer.reads);
+	if (count_table(&desk->calls.table) || wf_map_next(&desk->serving.map, NULL))
 		fail_msg("node %u still has a call", number);
-	if (node->worker.lender && wf_lender_held(node->worker.lender))
+	if (desk->worker.lender && wf_lender_held(desk->worker.lender))
 		fail_msg("node %u still lends what nobody looks at", number);
-	if (!wf_list_empty(&node->channels.offers))
+	if (!wf_list_empty(&desk->channels.offers))
 		fail_msg("node %u still knows of an offer", number);
-	if (wf_map_next(&node->channels.map, NULL) || node->channels.arrival_count)
+	if (wf_map_next(&desk->channels.map, NULL) || desk->channels.arrival_count)
 		fail_msg("node %u keeps tensors of steps that are over", number);
 	if (config.harmless && wf_world_count(number).peers_lost && show_nodes(number))
 		fail_msg("node %u has lost a peer that nothing happened to", number);
-	WF_LIST_EACH(at, &node->worker.link_list) {
+	WF_LIST_EACH(at, &desk->worker.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 		if (link->offer_count || link->watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
 				 wf_link_label(link));
-		if (link->greeted && wf_map_next(&node->channels.map, NULL) == NULL &&
-		    link->room_total - link->room_used != node->worker.options.room_bytes)
+		if (link->greeted && wf_map_next(&desk->channels.map, NULL) == NULL &&
+		    link->room_total - link->room_used != desk->worker.options.room_bytes)
 			fail_msg("node %u has room for %llu bytes of tensors of %s", number,
 				 (unsigned long long)(link->room_total - link->room_used),
 				 wf_link_label(link));

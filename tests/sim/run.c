@@ -78,7 +78,7 @@ static struct wf_fake draw_fake(uint64_t seed)
 /* Shorter than the options allow, so that small bodies are pulled, in many chunks. */
 static void shrink(unsigned number)
 {
-	struct wf_options *o = &wf_world_node(number)->worker.options;
+	struct wf_options *o = &wf_world_node(number)->desk.worker.options;
 
 	if (run.chunk_bytes)
 		o->chunk_bytes = run.chunk_bytes;

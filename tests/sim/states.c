@@ -129,7 +129,7 @@ static void count_side(struct wf_tally *tally, enum wf_fault fault, unsigned nod
 	if (!link)
 		return;
 	count(tally, fault, state_of_link(link));
-	while ((at = wf_map_next(&wf_world_node(node)->serving.map, at))) {
+	while ((at = wf_map_next(&wf_world_node(node)->desk.serving.map, at))) {
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
 		if (s->link == link)
@@ -179,7 +179,7 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 		count(tally, fault, state_of_link(link));
 	if (!call || !wf_world_node(leg->peer))
 		return;
-	while ((at = wf_map_next(&wf_world_node(leg->peer)->serving.map, at))) {
+	while ((at = wf_map_next(&wf_world_node(leg->peer)->desk.serving.map, at))) {
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
 		if (s->call == call->id && s->link == link_between(leg->peer, leg->node))

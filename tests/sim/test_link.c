@@ -46,7 +46,7 @@ static const struct wf_fake slow = { .seed = 3, .delay_min_ns = 100 * US, .delay
 /* The link of node @number that is up; the only one in most tests. */
 static struct wf_link *link_of(unsigned number)
 {
-	WF_LIST_EACH(node, &wf_world_node(number)->worker.link_list) {
+	WF_LIST_EACH(node, &wf_world_node(number)->desk.worker.link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->state == WF_LINK_UP)
@@ -304,7 +304,7 @@ static void receivers_with_few_slots_are_never_overrun(void **state)
 	for (unsigned i = 0; i < 3 * MANY; i++)
 		assert_true(wf_world_is_filled(got[i], SMALL, i));
 	assert_int_equal(wf_fake_overrun(), 0);
-	on = &wf_world_node(0)->worker.rails[0];
+	on = &wf_world_node(0)->desk.worker.rails[0];
 	assert_int_equal(on->link_count, 3);
 	assert_true(on->promised + 2 * on->link_count <= 16);
 	wf_flight_free(f, 6 * MANY);
@@ -590,8 +590,8 @@ static void dials_that_cross_leave_one_link(void **state)
 			assert_int_equal(f[j].status, WEFT_OK);
 		assert_true(wf_world_is_filled(target, BIG, i));
 		assert_true(wf_world_is_filled(other_target, SMALL, i));
-		assert_int_equal(wf_world_node(0)->worker.rails[0].link_count, 1);
-		assert_int_equal(wf_world_node(1)->worker.rails[0].link_count, 1);
+		assert_int_equal(wf_world_node(0)->desk.worker.rails[0].link_count, 1);
+		assert_int_equal(wf_world_node(1)->desk.worker.rails[0].link_count, 1);
 		wf_flight_free(f, 6);
 		assert_int_equal(wf_world_close(), 0);
 	}

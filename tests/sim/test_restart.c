@@ -33,15 +33,15 @@ static void open_world(enum wf_world_shape shape)
 /* Node @at holds nothing for anybody. */
 static void assert_free(unsigned at)
 {
-	struct weft_node *node = wf_world_node(at);
+	const struct wf_desk *desk = &wf_world_node(at)->desk;
 	uint32_t from = 0;
 
-	assert_null(wf_table_next(&node->transfer.parcels, &from));
+	assert_null(wf_table_next(&desk->transfer.parcels, &from));
 	from = 0;
-	assert_null(wf_table_next(&node->transfer.pulls, &from));
+	assert_null(wf_table_next(&desk->transfer.pulls, &from));
 	from = 0;
-	assert_null(wf_table_next(&node->calls.table, &from));
-	assert_true(wf_list_empty(&node->channels.offers));
+	assert_null(wf_table_next(&desk->calls.table, &from));
+	assert_true(wf_list_empty(&desk->channels.offers));
 	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);
 }
 

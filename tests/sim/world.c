@@ -168,7 +168,7 @@ static uint64_t nodes_next_ns(uint64_t now)
 
 		if (!c->node || c->dead || c->frozen)
 			continue;
-		w = &c->node->worker;
+		w = &c->node->desk.worker;
 		if (is_busy(w))
 			return now + STEP_NS;
 		next = WF_MIN(next, wf_timer_next_ns(&w->timers));
@@ -485,7 +485,7 @@ void wf_world_kill(unsigned number)
 	wf_fake_kill(life_of(number));
 	wf_net_kill(c->address);
 	wf_net_kill_process(life_of(number) + 1); /* as net.c counts them */
-	wf_borrowers_forked(&c->node->worker.borrowers); /* the kernel's part */
+	wf_borrowers_forked(&c->node->desk.worker.borrowers); /* the kernel's part */
 }
 
 void wf_world_freeze(unsigned number, bool frozen)

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/internal.h"
+
+#include <errno.h>
+
+#include "util/clock.h"
+#include "util/thread.h"
+
+#define RECALL_NS (2 * WF_NS_PER_S) /* for offers to come back: the bound of a shared rail */
+#define RECALL_TURN_NS (5 * WF_NS_PER_MS)
+
+/* What the link floor tells, for the floors above it. */
+
+static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_desk *desk = ctx;
+	bool closing = desk->node->closing;
+
+	if (wf_transfer_owns(record->type))
+		return wf_transfer_record(&desk->transfer, link, record);
+	/* Whoever asks who sent it is not to be told that there was no memory for a name. */
+	if ((record->type == WF_RECORD_TENSOR || record->type == WF_RECORD_CALL) &&
+	    !wf_peer_of(desk, link))
+		return -ENOMEM;
+	switch (record->type) {
+	case WF_RECORD_TENSOR:
+		return closing ? 0 : wf_channels_record(&desk->channels, link, record);
+	case WF_RECORD_ABORT:
+		return wf_ending_record(&desk->channels, link, record);
+	case WF_RECORD_CALL:
+		return closing ? 0 : wf_served_call(&desk->serving, link, record);
+	case WF_RECORD_REPLY:
+		return wf_call_replied(&desk->calls, link, record);
+	case WF_RECORD_CANCEL:
+		return wf_served_cancel(&desk->serving, link, record);
+	case WF_RECORD_ECHO:
+	case WF_RECORD_ECHOED:
+		return wf_echo_record(&desk->echoes, link, record);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void sink_up(void *ctx, struct wf_link *link)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_peer_met(desk, link);
+	wf_ending_up(&desk->channels, link);
+	wf_transfer_up(&desk->transfer, link);
+}
+
+static void sink_paused(void *ctx, struct wf_link *link)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_transfer_paused(&desk->transfer, link);
+}
+
+static void sink_quiet(void *ctx, const struct wf_worker_rail *on)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_transfer_quiet(&desk->transfer, on);
+}
+
+static void sink_merged(void *ctx, struct wf_link *from, struct wf_link *into)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_peer_stand_for(from->user, into);
+	wf_channels_merged(&desk->channels);
+	if (into->state == WF_LINK_UP)
+		sink_up(ctx, into);
+}
+
+static void sink_dying(void *ctx, struct wf_link *link, const struct wf_error *e)
+{
+	wf_watch_dying(ctx, link, e);
+}
+
+static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_transfer_down(&desk->transfer, link, e);
+	wf_channels_down(&desk->channels, link, e);
+	wf_call_down(&desk->calls, link, e);
+	wf_served_down(&desk->serving, link);
+	wf_echo_down(&desk->echoes, link, e);
+}
+
+static const struct wf_worker_sink sink = {
+	.record = sink_record,
+	.up = sink_up,
+	.paused = sink_paused,
+	.quiet = sink_quiet,
+	.merged = sink_merged,
+	.dying = sink_dying,
+	.down = sink_down,
+};
+
+static void withdrawn(void *ctx, struct wf_link *link, uint64_t offer)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_channels_withdrawn(&desk->channels, link, offer);
+}
+
+/* Opening. */
+
+int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
+{
+	int err;
+
+	desk->node = node;
+	desk->thread = pthread_self();
+	err = wf_transfer_init(&desk->transfer, &desk->worker, withdrawn, desk);
+	if (err)
+		return err;
+	wf_channels_init(&desk->channels, &desk->worker, &desk->transfer);
+	wf_echo_init(&desk->echoes);
+	wf_call_init(&desk->calls, &desk->transfer);
+	wf_served_init(&desk->serving, &desk->transfer);
+	return 0;
+}
+
+void wf_desk_fini(struct wf_desk *desk)
+{
+	wf_channels_fini(&desk->channels);
+	wf_served_fini(&desk->serving);
+	wf_call_fini(&desk->calls);
+	wf_echo_fini(&desk->echoes);
+	wf_transfer_fini(&desk->transfer);
+}
+
+int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e)
+{
+	config->sink = &sink;
+	config->sink_ctx = desk;
+	return wf_worker_open(&desk->worker, config, e);
+}
+
+/* Its thread. */
+
+static void *turn(void *arg)
+{
+	struct wf_desk *desk = arg;
+	struct wf_worker *w = &desk->worker;
+
+	/* Forked in a callback that returned: the child has nothing more to do here. */
+	while (!desk->stop && !w->forked)
+		wf_worker_wait(w, wf_clock_now() + WF_NS_PER_S);
+	return NULL;
+}
+
+int wf_desk_start(struct wf_desk *desk)
+{
+	return wf_thread_start(&desk->thread, turn, desk);
+}
+
+/* A task, and not a flag alone: only what was done ends the wait that runs. */
+static void stop(struct wf_task *task)
+{
+	WF_CONTAINER(task, struct wf_desk, stop_task)->stop = true;
+}
+
+void wf_desk_stop(struct wf_desk *desk)
+{
+	desk->stop_task.run = stop;
+	wf_worker_submit(&desk->worker, &desk->stop_task);
+	pthread_join(desk->thread, NULL);
+}
+
+bool wf_desk_inside(const struct wf_desk *desk)
+{
+	return pthread_equal(desk->thread, pthread_self()) &&
+	       (!desk->node->manual || desk->polling);
+}
+
+void wf_desk_run(struct wf_desk *desk, struct wf_task *task)
+{
+	if (!desk->node->manual || desk->polling ||
+	    !pthread_equal(desk->thread, pthread_self())) {
+		wf_worker_submit(&desk->worker, task);
+		return;
+	}
+	wf_worker_tick(&desk->worker);
+	task->run(task);
+	wf_worker_flush(&desk->worker);
+}
+
+void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns)
+{
+	desk->polling = true;
+	wf_worker_wait(&desk->worker, until_ns);
+	desk->polling = false;
+}
+
+/* Closing. */
+
+/*
+ * Peers must have stopped reading before whoever offered the bytes is told that they are
+ * his again: on a shared rail closing our end of it stops nobody.
+ */
+static void take_offers_back(struct wf_desk *desk)
+{
+	struct wf_worker *w = &desk->worker;
+	uint64_t until_ns = w->now_ns + RECALL_NS;
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	while (!wf_transfer_recall(&desk->transfer, &e) && w->now_ns < until_ns)
+		wf_worker_wait(w, w->now_ns + RECALL_TURN_NS);
+}
+
+void wf_desk_leave(struct wf_desk *desk)
+{
+	desk->thread = pthread_self();
+	desk->polling = true;
+	wf_served_close(&desk->serving);
+	/* What was submitted is begun, so that it can end. */
+	wf_worker_poll(&desk->worker);
+	wf_channels_cancel(&desk->channels);
+	wf_op_starve(desk);
+	take_offers_back(desk);
+	wf_worker_leave(&desk->worker);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers: opened by users, or made for whoever dials us and has something to say.
+ *
+ * The object stays until the node closes: operations and links may name it.
+ */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Threads: any, under the node's lock. */
+static struct weft_peer *new_peer(struct wf_desk *desk, const char *address)
+{
+	struct weft_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->owner = desk->node;
+	peer->desk = desk;
+	snprintf(peer->address, sizeof(peer->address), "%s", address);
+	wf_list_append(&desk->node->peers, &peer->node);
+	return peer;
+}
+
+static struct weft_peer *find_peer(const struct weft_node *node, const char *address)
+{
+	WF_LIST_EACH(at, &node->peers) {
+		struct weft_peer *peer = WF_CONTAINER(at, struct weft_peer, node);
+
+		if (!strcmp(peer->address, address))
+			return peer;
+	}
+	return NULL;
+}
+
+int weft_peer_open(struct weft_node *node, const char *address, struct weft_peer **peer)
+{
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	struct weft_peer *found;
+	struct wf_error e;
+	uint16_t port;
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	if (strlen(address) >= WF_SOCKET_ADDRESS_BYTES)
+		return wf_last_set(-EINVAL, "an address of more than %d bytes",
+				   WF_SOCKET_ADDRESS_BYTES - 1);
+	if (wf_socket_split(address, host, sizeof(host), &port, &e))
+		return wf_last_copy(&e);
+	if (!port)
+		return wf_last_set(-EINVAL, "\"%s\": port 0 is no address of a peer", address);
+	pthread_mutex_lock(&node->lock);
+	found = find_peer(node, address);
+	if (!found)
+		found = new_peer(&node->desk, address);
+	if (found)
+		found->refs++;
+	pthread_mutex_unlock(&node->lock);
+	if (!found)
+		return wf_last_set(-ENOMEM, "no memory for a peer");
+	*peer = found;
+	return 0;
+}
+
+void weft_peer_close(struct weft_peer *peer)
+{
+	if (!peer || wf_node_check(peer->owner))
+		return;
+	pthread_mutex_lock(&peer->owner->lock);
+	peer->refs--;
+	pthread_mutex_unlock(&peer->owner->lock);
+}
+
+const char *weft_peer_name(const struct weft_peer *peer)
+{
+	const char *name;
+
+	/* In a forked child the lock may be held for ever. */
+	if (wf_node_check(peer->owner))
+		return peer->address;
+	pthread_mutex_lock(&peer->owner->lock);
+	name = peer->name[0] ? peer->name : peer->address;
+	pthread_mutex_unlock(&peer->owner->lock);
+	return name;
+}
+
+/* Peers and links. */
+
+void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link)
+{
+	const struct weft_peer *now = link->user;
+
+	if (peer && (!now || (!now->address[0] && peer->address[0])))
+		link->user = peer;
+}
+
+void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link)
+{
+	struct weft_peer *peer = link->user;
+
+	if (!peer)
+		return;
+	pthread_mutex_lock(&desk->node->lock);
+	if (!peer->name[0])
+		memcpy(peer->name, link->name, sizeof(peer->name));
+	pthread_mutex_unlock(&desk->node->lock);
+}
+
+int wf_peer_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e)
+{
+	struct wf_link *real;
+	int err;
+
+	if (!peer->link) {
+		err = wf_link_open(&peer->desk->worker, peer->address, &peer->link, e);
+		if (err)
+			return err;
+	}
+	real = wf_link_real(peer->link);
+	wf_peer_stand_for(peer, real);
+	*link = real;
+	return 0;
+}
+
+struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
+{
+	struct weft_node *node = desk->node;
+	struct weft_peer *peer;
+
+	link = wf_link_real(link);
+	if (link->user)
+		return link->user;
+	pthread_mutex_lock(&node->lock);
+	/* Its address is not given: opening that by name is another's right. */
+	peer = new_peer(desk, "");
+	if (peer)
+		memcpy(peer->name, link->name, sizeof(peer->name));
+	pthread_mutex_unlock(&node->lock);
+	if (!peer)
+		return NULL;
+	peer->link = link;
+	wf_link_get(link);
+	link->user = peer;
+	return peer;
+}
