@@ -2,7 +2,8 @@
 # WEFT_SANITIZE
 # -------------
 # --enable-sanitize=LIST passes LIST to -fsanitize, after proving that a
-# program built with it runs.  What a sanitizer finds ends the program.
+# program built with it runs.  What a sanitizer finds ends the program.  Pieces
+# of memory then do not go round (util/spare.h), or it would miss their misuse.
 AC_DEFUN([WEFT_SANITIZE], [
   AC_ARG_ENABLE([sanitize],
     [AS_HELP_STRING([--enable-sanitize=LIST],
@@ -10,6 +11,7 @@ AC_DEFUN([WEFT_SANITIZE], [
     [], [enable_sanitize=no])
   AS_IF([test "$enable_sanitize" != no], [
     SANITIZE_FLAGS="-fsanitize=$enable_sanitize -fno-sanitize-recover=all -fno-omit-frame-pointer"
+    SANITIZE_FLAGS="$SANITIZE_FLAGS -DWF_SPARE_MAX=0"
     weft_save_CFLAGS=$CFLAGS
     CFLAGS="$CFLAGS $SANITIZE_FLAGS"
     AC_MSG_CHECKING([whether -fsanitize=$enable_sanitize works])

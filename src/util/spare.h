@@ -11,7 +11,13 @@
 
 #include "util/list.h"
 
-#define WF_SPARE_MAX 256 /* pieces kept: four times the calls under way of a busy peer; not tuned yet */
+/*
+ * Pieces kept: four times the calls under way of a busy peer; not tuned yet.  None in a
+ * build with a sanitizer, so that it sees who uses a piece that was given back.
+ */
+#ifndef WF_SPARE_MAX
+#define WF_SPARE_MAX 256
+#endif
 
 struct wf_spare {
 	struct wf_list list; /* the pieces begin with their place in it */

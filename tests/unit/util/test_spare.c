@@ -24,7 +24,8 @@ static void a_piece_is_used_again_and_comes_clean(void **state)
 	memset(first, 0x5a, BYTES);
 	wf_spare_give(&s, first);
 	again = wf_spare_take(&s);
-	assert_ptr_equal(again, first);
+	if (WF_SPARE_MAX)
+		assert_ptr_equal(again, first);
 	assert_memory_equal(again, zeros, BYTES);
 	wf_spare_give(&s, again);
 	wf_spare_fini(&s);
