@@ -10,7 +10,7 @@
 int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct wf_error *e)
 {
 	struct fi_cq_attr attr = {
-		.size = ep ? OWN_ENTRIES : rail->slots.count + rail->info->tx_attr->size,
+		.size = ep ? OWN_ENTRIES : rail->slots.most + rail->info->tx_attr->size,
 		.format = FI_CQ_FORMAT_MSG,
 		.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE : FI_WAIT_FD,
 	};

@@ -50,13 +50,21 @@ struct wf_post {
 	struct wf_rail_notice notice;
 };
 
-/* Receive slots: one piece of memory, cut in equal frames. */
-struct wf_slots {
+/* As many slots are made at once: 1 MiB of frames of 16 KiB. */
+#define WF_SLOTS_STEP 64
+
+/* Some receive slots: one piece of memory, cut in equal frames. */
+struct wf_slot_block {
 	uint8_t *memory;
 	size_t bytes;
-	uint32_t frame_bytes, count;
-	struct wf_post *posts;   /* one per slot */
 	struct wf_mr *mr;        /* NULL where local memory needs none */
+	struct wf_post posts[WF_SLOTS_STEP];
+};
+
+/* The receive slots of a rail: more blocks are made as they are needed. */
+struct wf_slots {
+	uint32_t frame_bytes, count, most;
+	struct wf_slot_block **blocks;
 	struct wf_list refused;  /* to be posted again: the provider was full */
 };
 
@@ -191,10 +199,11 @@ void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
 void wf_post_drop_all(struct wf_ep *ep); /* nobody waits for what is posted on @ep any more */
 
 /* slots.c */
-int wf_slots_open(struct wf_rail *rail, uint32_t count, struct wf_error *e);
+int wf_slots_open(struct wf_rail *rail, uint32_t most, struct wf_error *e); /* with none yet */
 void wf_slots_close(struct wf_rail *rail);
-int wf_slots_fill(struct wf_rail *rail, struct wf_error *e); /* at first */
+int wf_slots_grow(struct wf_rail *rail, uint32_t count, struct wf_error *e); /* to @count, or the most */
 void wf_slots_again(struct wf_rail *rail); /* on a new endpoint: all that nobody holds */
+struct wf_post *wf_slots_at(struct wf_rail *rail, uint32_t slot);
 void wf_slots_post(struct wf_rail *rail, struct wf_post *slot);
 void wf_slots_retry(struct wf_rail *rail);
 

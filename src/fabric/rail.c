@@ -315,21 +315,21 @@ static int open_connected(struct wf_rail *rail, uint32_t slots, struct wf_error 
 		if (err)
 			return err;
 	}
-	return wf_slots_fill(rail, e);
+	return wf_slots_grow(rail, WF_SLOTS_STEP, e);
 }
 
 static int open_shared(struct wf_rail *rail, uint32_t slots, struct wf_error *e)
 {
 	int err;
 
-	rail->slots.count = slots; /* sizes the queue, which comes first */
+	rail->slots.most = slots; /* sizes the queue, which comes first */
 	err = bind_somewhere(rail, e);
 	if (err)
 		return err;
 	err = wf_slots_open(rail, slots, e);
 	if (err)
 		return err;
-	return wf_slots_fill(rail, e);
+	return wf_slots_grow(rail, WF_SLOTS_STEP, e);
 }
 
 int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,
@@ -513,6 +513,16 @@ uint32_t wf_rail_slots(const struct wf_rail *rail)
 	return rail->slots.count;
 }
 
+uint32_t wf_rail_slots_most(const struct wf_rail *rail)
+{
+	return rail->slots.most;
+}
+
+int wf_rail_grow(struct wf_rail *rail, uint32_t slots_count, struct wf_error *e)
+{
+	return wf_slots_grow(rail, slots_count, e);
+}
+
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address)
 {
 	struct wf_writer w = wf_writer(address + rail->address_bytes, WF_TAIL_BYTES);
@@ -597,7 +607,7 @@ int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
 
 void wf_rail_give(struct wf_rail *rail, uint32_t slot)
 {
-	wf_slots_post(rail, &rail->slots.posts[slot]);
+	wf_slots_post(rail, wf_slots_at(rail, slot));
 }
 
 int wf_rail_fd(const struct wf_rail *rail)

@@ -6,6 +6,7 @@
  * peer (FI_EP_MSG) and listens; a shared one has a single endpoint (FI_EP_RDM)
  * and a peer is an address in its vector.  Receive slots belong to the rail,
  * all of one size, and are always posted: a message lands in any of them.
+ * There are few at first, and more as they are asked for.
  *
  * A rail trusts nothing that the provider hands back: contexts are handles
  * looked up in the rail's own table, and one that comes late, twice or as
@@ -32,7 +33,7 @@ struct wf_request; /* a peer that wants to connect */
 struct wf_rail_config {
 	const char *host;      /* address to bind, for rows that go by IP */
 	uint16_t port_first, port_last; /* 0: any port */
-	uint32_t slots_count;  /* receive slots; fewer if the provider has fewer */
+	uint32_t slots_count;  /* receive slots at most; fewer if the provider has fewer */
 	uint32_t frame_bytes;  /* 0: the row's */
 	struct wf_counters *counters;  /* NULL: nobody counts */
 	struct wf_recorder *recorder;  /* NULL: nobody asks where the worker is */
@@ -60,7 +61,11 @@ int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e);
 bool wf_rail_is_stuck(const struct wf_rail *rail);
 
 const struct wf_caps *wf_rail_caps(const struct wf_rail *rail);
+
+/* Receive slots: how many there are, the most there may be; and have @slots_count of them, as far as that goes.  -ENOMEM. */
 uint32_t wf_rail_slots(const struct wf_rail *rail);
+uint32_t wf_rail_slots_most(const struct wf_rail *rail);
+int wf_rail_grow(struct wf_rail *rail, uint32_t slots_count, struct wf_error *e);
 
 /* Our address, to be told to peers: at most WF_ADDRESS_BYTES. */
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address);

@@ -3,26 +3,73 @@
  * Receive slots promised to peers.
  *
  * The slots of a rail are shared by its links.  Each link has two for frames
- * that need no credit; the others are promised in equal shares, up to the
- * window.  When a link joins, those with more than the new share are asked to
- * give some back, so memory does not grow with the number of peers.
+ * that need no credit, and one is promised to it, so that it can always begin.
+ * One that sends is promised more, and twice as many whenever it has used half,
+ * up to the window.  Where there are too few for that, links that have sent
+ * nothing for a while are asked to give theirs back; if nothing comes of that
+ * there are made more of them; and when there are as many as may be, those who
+ * send have equal shares.  So memory does not grow as peers times the window,
+ * and a peer that does nothing holds three slots.
  */
 #include "link/link.h"
 #include "link/internal.h"
 
 #include <errno.h>
 
-#define RESERVED 2   /* slots of a link for a control frame and an answer */
-#define PROMISE_MIN 2 /* fewer and a link could not keep a frame under way while one is handled */
+#define RESERVED 2 /* slots of a link for a control frame and an answer */
+#define LEAST 1    /* promised to a link that does nothing */
+#define START 8    /* to one that begins to send: an eager body of 64 KiB fits */
+#define IDLE_NS (100 * WF_NS_PER_MS)  /* without a data frame; not tuned */
+#define SHARE_NS (10 * WF_NS_PER_MS)  /* between two looks at all links */
 
-static uint32_t share(const struct wf_worker_rail *on, uint32_t link_count)
+static uint32_t taken(const struct wf_worker_rail *on)
 {
-	uint32_t each = wf_rail_slots(on->rail) / link_count;
-
-	return each > RESERVED ? each - RESERVED : 0;
+	return on->promised + RESERVED * on->link_count;
 }
 
-static void ask(struct wf_worker *w, struct wf_worker_rail *on);
+static bool is_idle(const struct wf_link *link)
+{
+	return link->worker->now_ns - link->data_ns > IDLE_NS;
+}
+
+/* Data frames that the peer may have under way, if there are slots. */
+static uint32_t allowed(const struct wf_link *link)
+{
+	return WF_MIN(link->window, link->on->share);
+}
+
+/* Promise what the link is allowed, as far as slots are free. */
+static void promise(struct wf_link *link)
+{
+	struct wf_worker_rail *on = link->on;
+	uint32_t want = allowed(link), have = wf_budget_open(link);
+	uint32_t slots = wf_rail_slots(on->rail);
+	uint32_t more;
+
+	if (have >= want || taken(on) >= slots)
+		return;
+	more = WF_MIN(want - have, slots - taken(on));
+	link->promised_total += more;
+	on->promised += more;
+}
+
+/*
+ * Slots have come free.  A link with none, be it up yet or not, is given one
+ * now, for no frame will ever come to be the occasion; the others wait for theirs.
+ */
+static void feed(struct wf_worker *w, const struct wf_worker_rail *on)
+{
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->on != on || wf_budget_open(link) >= LEAST)
+			continue;
+		promise(link);
+		wf_flow_mark(link);
+	}
+}
+
+static void ask(struct wf_worker *w, const struct wf_worker_rail *on);
 
 /* The peer has been asked; on an earlier rail, maybe. */
 static void ask_heard(struct wf_control *c, const struct wf_error *e)
@@ -33,72 +80,118 @@ static void ask_heard(struct wf_control *c, const struct wf_error *e)
 		ask(link->worker, link->on);
 }
 
-/* Ask the links with more than their share to give the rest back. */
-static void ask(struct wf_worker *w, struct wf_worker_rail *on)
+/* Ask the links with more than they are allowed to give the rest back. */
+static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 {
-	uint32_t each = share(on, on->link_count);
-
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 		struct wf_control *c = &link->ask_control;
 
-		if (link->on != on || link->return_asked || wf_budget_open(link) <= each ||
-		    !wf_list_empty(&c->node))
+		if (link->on != on || link->return_asked ||
+		    wf_budget_open(link) <= allowed(link) || !wf_list_empty(&c->node))
 			continue;
 		c->type = WF_RECORD_RETURN;
-		c->id = wf_budget_open(link) - each;
+		c->id = wf_budget_open(link) - allowed(link);
 		c->sent = ask_heard;
 		link->return_asked = true;
 		wf_link_control(link, c);
 	}
 }
 
+/* Who is idle has no window any more.  How many are not? */
+static uint32_t close_windows(struct wf_worker *w, const struct wf_worker_rail *on)
+{
+	uint32_t busy = 0;
+
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->on != on)
+			continue;
+		if (is_idle(link))
+			link->window = LEAST;
+		else
+			busy++;
+	}
+	return busy;
+}
+
+/*
+ * How many slots there must be: for those who have none, and where nothing can be
+ * expected to come back from the idle, for all that links want.
+ */
+static uint32_t slots_wanted(struct wf_worker *w, const struct wf_worker_rail *on)
+{
+	uint32_t must = taken(on), want = RESERVED * on->link_count;
+	bool wait = false;
+
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+		uint32_t have = wf_budget_open(link);
+
+		if (link->on != on)
+			continue;
+		want += link->window;
+		if (have < LEAST)
+			must += LEAST;
+		/* Who was asked in vain is not waited for. */
+		wait |= have > link->window && !link->return_asked;
+	}
+	return wait ? must : WF_MAX(must, want);
+}
+
+/* Links want more slots than are free. */
+static void share_out(struct wf_worker *w, struct wf_worker_rail *on)
+{
+	uint32_t busy = close_windows(w, on), idle = on->link_count - busy;
+	uint32_t most = wf_rail_slots_most(on->rail), fixed = RESERVED * on->link_count + LEAST * idle;
+	struct wf_error e;
+
+	on->shared_ns = w->now_ns;
+	if (wf_rail_grow(on->rail, slots_wanted(w, on), &e))
+		most = wf_rail_slots(on->rail); /* no memory for more of them */
+	on->share = busy ? WF_MAX(most > fixed ? (most - fixed) / busy : 0, LEAST)
+			 : (uint32_t)w->options.window;
+	ask(w, on);
+	feed(w, on);
+}
+
 /* Count @link on its rail.  -ENOSPC: there are too few slots. */
 int wf_budget_admit(struct wf_link *link)
 {
 	struct wf_worker_rail *on = link->on;
+	uint32_t need = (RESERVED + LEAST) * (on->link_count + 1);
+	struct wf_error e;
 
-	if (share(on, on->link_count + 1) < PROMISE_MIN)
+	if (need > wf_rail_slots_most(on->rail) || wf_rail_grow(on->rail, need, &e))
 		return -ENOSPC;
 	on->link_count++;
 	on->promised += wf_budget_open(link);
-	ask(link->worker, on);
-	wf_budget_refill(link);
+	link->window = WF_MAX(link->window, LEAST);
+	promise(link);
+	/* Soon enough for the next one to find some, when this one has begun. */
+	if (taken(on) + START + RESERVED + LEAST > wf_rail_slots(on->rail))
+		share_out(link->worker, on);
 	return 0;
 }
 
-/* Promise what the link's share and the free slots allow. */
+/* A data frame has come: who uses what he has may have more. */
 void wf_budget_refill(struct wf_link *link)
 {
+	struct wf_worker *w = link->worker;
 	struct wf_worker_rail *on = link->on;
-	uint32_t want = WF_MIN(share(on, on->link_count), (uint32_t)link->worker->options.window);
-	uint32_t have = wf_budget_open(link);
-	uint32_t taken = on->promised + RESERVED * on->link_count;
-	uint32_t slots = wf_rail_slots(on->rail);
-	uint32_t more;
 
-	if (have >= want || taken >= slots)
+	link->data_ns = w->now_ns;
+	/* By half, it is told: who needs no longer than that for it may be waiting for us. */
+	if (2 * wf_budget_told(link) <= (int32_t)link->window)
+		link->window = WF_MIN(WF_MAX(2 * link->window, START),
+				      (uint32_t)w->options.window);
+	promise(link);
+	if (wf_budget_open(link) >= link->window ||
+	    (wf_budget_open(link) && w->now_ns - on->shared_ns < SHARE_NS))
 		return;
-	more = WF_MIN(want - have, slots - taken);
-	link->promised_total += more;
-	on->promised += more;
-}
-
-/*
- * Slots have come free.  A link with none to speak of, be it up yet or not, is
- * given some now, for no frame will ever come to be the occasion; the others
- * wait for theirs.
- */
-static void feed(struct wf_worker *w, const struct wf_worker_rail *on)
-{
-	WF_LIST_EACH(node, &w->link_list) {
-		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
-
-		if (link->on != on || wf_budget_open(link) >= PROMISE_MIN)
-			continue;
-		wf_budget_refill(link);
-		wf_flow_mark(link);
-	}
+	share_out(w, on);
+	promise(link);
 }
 
 void wf_budget_leave(struct wf_link *link)
@@ -156,7 +249,7 @@ void wf_budget_returned(struct wf_link *link, uint32_t total)
 	link->returned_seen = total;
 	on->promised -= more;
 	feed(link->worker, on);
-	/* More links may have joined since it was asked. */
+	/* It may be allowed even less since it was asked. */
 	if (more)
 		ask(link->worker, on);
 }

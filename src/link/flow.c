@@ -332,9 +332,8 @@ static int post_waiting(struct wf_link *link)
 static bool must_tell(const struct wf_link *link)
 {
 	uint32_t window = wf_budget_open(link);
-	uint32_t told = window - (link->promised_total - link->promised_told);
 
-	return link->ack_now || told < window / 2 ||
+	return link->ack_now || wf_budget_told(link) < (int32_t)(window + 1) / 2 ||
 	       link->sequence.received - link->ack_told >= WF_MAX(window / 2, 1u) ||
 	       link->room_total - link->room_told > link->worker->options.room_bytes / 2;
 }

@@ -65,6 +65,15 @@ static inline uint32_t wf_budget_open(const struct wf_link *link)
 	return link->promised_total - link->returned_seen - link->sequence.received;
 }
 
+/*
+ * Of those, the ones it knows of from frames that are repeated until it has them.  Negative:
+ * it has used what another frame told.
+ */
+static inline int32_t wf_budget_told(const struct wf_link *link)
+{
+	return (int32_t)(link->promised_told - link->returned_seen - link->sequence.received);
+}
+
 int wf_budget_admit(struct wf_link *link);
 void wf_budget_leave(struct wf_link *link);
 void wf_budget_refill(struct wf_link *link);

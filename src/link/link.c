@@ -319,6 +319,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->promised_total = link->promised_told = link->returned_seen = link->ack_told = 0;
 	link->returned_total = 0;
 	link->return_asked = false;
+	link->window = 0;
+	link->data_ns = 0;
 	wf_list_remove(&link->ask_control.node);
 	wf_list_remove(&link->give_control.node);
 	link->epoch = 0;

@@ -163,6 +163,8 @@ struct wf_link {
 	/* frames in */
 	struct wf_assembly assembly;
 	uint32_t data_handled, control_handled; /* records taken of the next frame, which was not taken to the end */
+	uint32_t window;           /* data frames that the peer may have under way, where there are slots for them */
+	uint64_t data_ns;          /* when one last came */
 	uint32_t promised_total;   /* data frames we have ever promised slots for */
 	uint32_t promised_told;    /* as last put into a frame */
 	uint32_t returned_seen;    /* of those, given back unused */

@@ -83,6 +83,7 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 			continue;
 		}
 		wf_list_init(&on->abandoned);
+		on->share = (uint32_t)w->options.window;
 		w->frame_bytes = WF_MAX(w->frame_bytes, wf_rail_caps(on->rail)->frame_bytes);
 		w->rail_count++;
 	}

@@ -77,6 +77,8 @@ struct wf_worker_rail {
 	struct wf_rail *rail;
 	uint32_t link_count;
 	uint32_t promised; /* slots that links may still fill with data frames */
+	uint32_t share;    /* the most of them for one link */
+	uint64_t shared_ns; /* when that was last thought over */
 	struct wf_list abandoned; /* frames that a shared endpoint may still read */
 	bool reopen;           /* operations on it are stuck: open it anew in the next turn */
 	struct wf_timer reopen_timer; /* or then, because it has failed */

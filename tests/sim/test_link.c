@@ -10,6 +10,7 @@
 
 #include "api/internal.h"
 #include "fabric/gate.h"
+#include "link/internal.h"
 #include "tests/sim/world.h"
 #include "util/bytes.h"
 #include "util/clock.h"
@@ -311,30 +312,100 @@ static void receivers_with_few_slots_are_never_overrun(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static uint32_t credits_of(unsigned number)
+/* The link of node 0 with node @number; only who is known by name can be asked for. */
+static struct wf_link *link_with(unsigned number)
 {
-	return wf_credit_left(&link_of(number)->credit);
+	WF_LIST_EACH(node, &wf_world_node(0)->desk.worker.link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+		char name[8];
+
+		snprintf(name, sizeof(name), "n%u", number);
+		if (link->state == WF_LINK_UP && !strcmp(link->name, name))
+			return link;
+	}
+	return NULL;
 }
 
-static void a_second_link_takes_credits_back(void **state)
+/* What node 0 has promised to node @number; never more than that does it believe. */
+static uint32_t promised_to(unsigned number)
+{
+	assert_true(wf_credit_left(&link_of(number)->credit) <= wf_budget_open(link_with(number)));
+	return wf_budget_open(link_with(number));
+}
+
+static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void **state)
 {
 	const struct shape *s = *state;
-	unsigned newcomer;
+	const struct wf_worker_rail *on;
 
-	set("WEFT_SLOTS", "16");
-	wf_world_open(s->shape, 2, NULL);
+	set("WEFT_SLOTS", "32");
+	set("WEFT_PACK_BYTES", "1");
+	wf_world_open(s->shape, 3, &slow);
 	wf_world_connect(1, 0);
+	wf_world_connect(2, 0);
 	wf_world_pass(S);
-	assert_int_equal(credits_of(1), 14); /* all but two for control frames */
-
-	newcomer = wf_world_add();
-	wf_world_connect(newcomer, 0);
-	wf_world_pass(S);
-	assert_int_equal(credits_of(1), 6);
-	assert_int_equal(credits_of(newcomer), 6);
+	on = &wf_world_node(0)->desk.worker.rails[0];
 	stream(1, 0);
-	stream(newcomer, 0);
+	wf_world_pass(S);
+	assert_int_equal(promised_to(1), 32 - 2 * 2 - promised_to(2));
+
+	stream(2, 0);
+	wf_world_pass(S);
+	assert_true(promised_to(2) >= 16);
+	assert_int_equal(promised_to(1), 1);
+	assert_true(on->promised + 2 * on->link_count <= 32);
 	assert_int_equal(wf_fake_overrun(), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void slots_are_made_as_they_are_used(void **state)
+{
+	enum { NODES = 19 };
+	const struct shape *s = *state;
+	const struct wf_rail *rail;
+	uint32_t few;
+
+	set("WEFT_SLOTS", "1024");
+	wf_world_open(s->shape, NODES, NULL);
+	rail = wf_world_node(0)->desk.worker.rails[0].rail;
+	few = wf_rail_slots(rail);
+	for (unsigned i = 1; i < NODES; i++) {
+		wf_world_connect(i, 0);
+		wf_world_pass(S);
+	}
+	/* Three for each that does nothing. */
+	assert_true(few >= 3 * (NODES - 1) && few < 4 * NODES);
+	assert_int_equal(wf_rail_slots(rail), few);
+
+	stream(1, 0);
+	assert_true(wf_rail_slots(rail) >= few);
+	assert_true(wf_rail_slots(rail) <= 3 * (NODES - 1) + 64 + 64);
+	assert_int_equal(wf_rail_slots_most(rail), 1024);
+	assert_int_equal(wf_fake_overrun(), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Registering them is refused, say; then those that there are must do. */
+static void no_memory_for_more_slots_slows_down_and_breaks_nothing(void **state)
+{
+	const struct wf_fake fake = { .seed = 7, .mr_mode = FI_MR_LOCAL };
+	const struct shape *s = *state;
+	const struct wf_rail *rail;
+	uint32_t few;
+
+	set("WEFT_PACK_BYTES", "1");
+	wf_world_open(s->shape, 3, &fake);
+	rail = wf_world_node(0)->desk.worker.rails[0].rail;
+	wf_world_connect(1, 0);
+	wf_world_connect(2, 0);
+	stream(2, 0);
+	few = wf_rail_slots(rail);
+	wf_fake_knobs()->refuse = 1000;
+	stream(1, 0);
+	stream(2, 0);
+	assert_int_equal(wf_rail_slots(rail), few);
+	assert_int_equal(wf_fake_overrun(), 0);
+	wf_fake_knobs()->refuse = 0;
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -343,16 +414,18 @@ static void a_link_that_would_get_no_slots_is_refused_with_a_sentence(void **sta
 	const struct shape *s = *state;
 	struct wf_flight f;
 
-	set("WEFT_SLOTS", "16");
-	wf_world_open(s->shape, 6, NULL);
-	for (unsigned i = 1; i < 5; i++)
+	set("WEFT_SLOTS", "16"); /* three for each link */
+	wf_world_open(s->shape, 7, NULL);
+	for (unsigned i = 1; i < 6; i++)
 		wf_world_connect(i, 0);
-	wf_flight_ping(&f, 5, 0, 10 * S);
+	wf_flight_ping(&f, 6, 0, 10 * S);
 	wf_flight_land(&f, 1, 10 * S);
 	assert_int_equal(f.status, WEFT_UNAVAILABLE);
-	assert_non_null(strstr(weft_op_message(f.op), "slots"));
+	assert_non_null(strstr(weft_op_message(f.op), "no receive slots left"));
 	wf_flight_free(&f, 1);
-	stream(1, 0);
+	for (unsigned i = 1; i < 6; i++)
+		stream(i, 0);
+	assert_int_equal(wf_fake_overrun(), 0);
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -1250,7 +1323,9 @@ int main(int argc, char **argv)
 		TEST(completions_that_come_twice_or_from_nowhere_are_dropped),
 		TEST(records_leave_at_once_when_idle_and_packed_when_busy),
 		TEST(receivers_with_few_slots_are_never_overrun),
-		TEST(a_second_link_takes_credits_back),
+		TEST(who_sends_is_promised_more_and_gives_it_back_when_others_send),
+		TEST(slots_are_made_as_they_are_used),
+		TEST(no_memory_for_more_slots_slows_down_and_breaks_nothing),
 		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
 		TEST(a_pull_outlives_a_row_of_connections_that_close_over_its_reads),

@@ -252,6 +252,20 @@ static void burst(struct wf_flight *f, uint64_t step, unsigned count)
 		wf_flight_send(&f[step + i], 0, 1, step + i, source, SMALL, 0);
 }
 
+/* From node 0 to node 1 until the window is open: no word of more credit disturbs a count of frames then. */
+static void open_window(void)
+{
+	struct wf_flight f[2];
+
+	for (unsigned i = 0; i < 64; i++) {
+		wf_flight_receive(&f[0], 1, 0, i, target, SMALL, 0);
+		wf_flight_send(&f[1], 0, 1, i, source, SMALL, 0);
+		wf_flight_land(f, 2, S);
+		wf_flight_free(f, 2);
+	}
+	wf_world_pass(S);
+}
+
 /* Posted outside the loop: alone it leaves at once, in bursts with the next turn, in one frame. */
 static void an_idle_link_sends_at_once_and_a_busy_one_packs(void **state)
 {
@@ -262,6 +276,7 @@ static void an_idle_link_sends_at_once_and_a_busy_one_packs(void **state)
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	wf_world_connect(0, 1);
 	wf_world_fill(source, SMALL, SMALL);
+	open_window();
 	for (unsigned i = 0; i < 11; i++)
 		wf_flight_receive(&f[11 + i], 1, 0, i, target, SMALL, 0);
 
