@@ -2,8 +2,9 @@
 /*
  * Finding a rail that works: the side that dialled tries the pairs in rank
  * order, half a second each, and a rail is up only when a ping has gone both
- * ways.  Every attempt has a new epoch, so that frames of earlier ones are
- * known as such.
+ * ways.  Whoever has answered on none of them in time may be slow, not gone: it has
+ * longer in the next round, and where there is one pair only, at once.
+ * Every attempt has a new epoch, so that frames of earlier ones are known as such.
  */
 #include "link/link.h"
 #include "link/internal.h"
@@ -19,6 +20,7 @@
 #define SPARE_NS (500 * WF_NS_PER_MS) /* for what is said through the door meanwhile */
 #define REASON_NS (20 * WF_NS_PER_MS) /* for the reason of a closed connection to come */
 #define FRAME_BYTES_MIN 512          /* less would be all headers; no provider is so small */
+#define LONGER_MAX 4                 /* a pair has at most 16 times its time */
 #define CONNECT_DATA_BYTES 20        /* u64 link, u64 token, u32 epoch */
 
 _Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
@@ -33,6 +35,19 @@ static uint64_t patience_ns(const struct wf_worker *w)
 	for (uint32_t i = 0; i < w->rail_count; i++)
 		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
 	return WF_MAX(w->options.lost_ns, ns);
+}
+
+/*
+ * How long the pair that is tried has.  Less than the dialled side waits for word of
+ * the next, which is its limit of silence at least.
+ */
+static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
+{
+	bool alone = link->pair_count == 1 && !link->was_up;
+	unsigned longer = alone ? LONGER_MAX : WF_MIN(link->round, LONGER_MAX);
+	uint64_t most_ns = link->peer.lost_ns - link->peer.lost_ns / 4;
+
+	return WF_MAX(caps->ping_ns, WF_MIN(caps->ping_ns << longer, most_ns));
 }
 
 static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs)
@@ -200,7 +215,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 			 &link->ep, e);
 	if (err)
 		return err;
-	link->pair_until_ns = w->now_ns + wf_rail_caps(on->rail)->ping_ns;
+	link->pair_until_ns = w->now_ns + pair_ns(link, wf_rail_caps(on->rail));
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 	link->ep_ready = !wf_rail_caps(on->rail)->connected;
 	if (pings_first(link))
@@ -225,6 +240,7 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 			if (!link->pair_count || w->now_ns >= link->try_until_ns)
 				break;
 			link->pair_at = 0;
+			link->round++;
 			link->tried[0] = '\0';
 			wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 			link->pair_until_ns = 0;
@@ -236,6 +252,17 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 		why = e.text;
 	}
 	die_untried(link);
+}
+
+/* The pair that is tried has not come up in its time. */
+static void pair_late(struct wf_link *link)
+{
+	const char *why = link->ep_ready ? "no answer to a ping in time" : "no connection in time";
+
+	/* Nobody has said that it can't: at first contact there is as much time as to dial. */
+	if (!link->closed[0] && !link->was_up)
+		link->try_until_ns = WF_MAX(link->try_until_ns, link->dial_until_ns);
+	wf_attempt_next(link, link->closed[0] ? link->closed : why);
 }
 
 static void try_timer(struct wf_timer *timer)
@@ -258,9 +285,7 @@ static void try_timer(struct wf_timer *timer)
 		wf_attempt_next(link, NULL);
 		return;
 	} else if (w->now_ns >= link->pair_until_ns) {
-		wf_attempt_next(link, link->closed[0]	? link->closed
-				      : link->ep_ready ? "no answer to a ping in time"
-						       : "no connection in time");
+		pair_late(link);
 		return;
 	} else if (pings_first(link)) {
 		ping(link, WF_FRAME_PING);
@@ -276,6 +301,7 @@ static void start(struct wf_link *link, uint64_t in_ns)
 
 	link->state = WF_LINK_TRYING;
 	link->tried[0] = '\0';
+	link->round = 0;
 	link->try_until_ns = w->now_ns + patience_ns(w);
 	if (!link->pair_count)
 		list_pairs(link);

@@ -124,6 +124,7 @@ struct wf_link {
 	uint32_t frame_bytes;      /* the longest that both ends take on every rail they share */
 	struct wf_link_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
 	uint32_t pair_count, pair_at;
+	uint32_t round;            /* how often all of them have been tried */
 	uint64_t try_until_ns;     /* when trying is given up altogether */
 	uint64_t pair_until_ns;    /* when this pair is; 0: between two rounds */
 	bool ponged;               /* the dialler's ping of this attempt has come */

@@ -429,6 +429,22 @@ static void a_link_that_would_get_no_slots_is_refused_with_a_sentence(void **sta
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* A machine under load, say: no rail is up in half a second, nor in two. */
+static void a_slow_peer_is_waited_for_at_first_contact(void **state)
+{
+	const struct wf_fake fake = { .seed = 5, .delay_min_ns = 500 * MS,
+				      .delay_max_ns = 550 * MS };
+	const struct shape *s = *state;
+	struct wf_flight f;
+
+	wf_world_open(s->shape, 2, &fake);
+	wf_flight_ping(&f, 1, 0, 30 * S);
+	wf_flight_land(&f, 1, 30 * S);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Rails and doors that come and go. */
 
 static void a_pull_goes_on_when_its_rail_dies_and_comes_back(void **state)
@@ -1327,6 +1343,7 @@ int main(int argc, char **argv)
 		TEST(slots_are_made_as_they_are_used),
 		TEST(no_memory_for_more_slots_slows_down_and_breaks_nothing),
 		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),
+		TEST(a_slow_peer_is_waited_for_at_first_contact),
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
 		TEST(a_pull_outlives_a_row_of_connections_that_close_over_its_reads),
 		TEST(reads_that_hang_are_made_again_on_another_rail),
