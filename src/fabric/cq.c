@@ -113,6 +113,9 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 		return 0;
 	}
 	n = WF_RAIL_CALL(rail, fi_cq_read, cq->fid, entries, BATCH);
+	/* Only then: beside what it has given there may be more. */
+	if (n == -FI_EAGAIN)
+		wf_gate_hear(&rail->gate);
 	wf_gate_leave(&rail->gate);
 	rail->shut_ns = 0;
 	if (n > 0) {

@@ -458,6 +458,8 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 	if (!wf_gate_enter(&ep->gate))
 		return -EAGAIN;
 	rc = post_send(ep, bytes, count, desc, cookie);
+	/* Also when it was refused: the first time the provider itself has something to say. */
+	wf_gate_knock(&ep->gate);
 	wf_gate_leave(&ep->gate);
 	return rc;
 }

@@ -6,7 +6,7 @@
 
 #include "util/pidfd.h"
 
-#define MAGIC 0x3165746167746677ull
+#define MAGIC 0x3265746167746677ull
 #define TRIES 1000 /* in vain: 0.3 us; who is inside then may have been stopped there */
 
 int wf_gate_open(struct wf_gate *gate)
@@ -17,6 +17,7 @@ int wf_gate_open(struct wf_gate *gate)
 		return err;
 	gate->page = gate->shared.base;
 	gate->page->magic = MAGIC;
+	gate->heard = 0;
 	return 0;
 }
 

@@ -152,6 +152,7 @@ struct wf_rail {
 	struct wf_list delayed; /* notices of the next poll */
 	struct wf_list eps, closed, requests, mrs;
 	uint32_t peers_count;   /* entries of the address vector */
+	uint32_t busy;          /* posts of all its endpoints */
 	uint32_t polls;
 	bool woken;             /* a descriptor of it was readable */
 	uint32_t connecting;    /* endpoints that are not up yet */

@@ -30,6 +30,7 @@ int wf_post_take(struct wf_rail *rail, struct wf_ep *ep, enum wf_post_kind kind,
 	}
 	wf_list_append(&ep->posts, &p->node);
 	ep->busy++;
+	rail->busy++;
 	*post = p;
 	return 0;
 }
@@ -41,6 +42,7 @@ void wf_post_give(struct wf_rail *rail, struct wf_post *post)
 	wf_list_remove(&post->node);
 	wf_list_prepend(&rail->spare, &post->node);
 	post->ep->busy--;
+	rail->busy--;
 }
 
 void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice)

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 /*
- * A look at the event queue costs a system call: only so often while no connection is under
- * way and no descriptor says that there is anything.
+ * A look at the event queue costs a system call, and one behind the gate keeps senders out:
+ * only every so many polls while nothing says that there is anything.
  */
-#define EQ_POLLS 64
+#define LOOK_POLLS 64
 
 #define EQ_ENTRIES 256
 
@@ -402,7 +402,6 @@ static void free_closed(struct wf_rail *rail)
 static bool settled(struct wf_rail *rail)
 {
 	uint64_t until = wf_clock_now() + SETTLE_NS;
-	bool busy;
 
 	if (!rail->ep || !wf_provider_has(rail->row, WF_QUIRK_NEVER_CLOSE, fi_version()))
 		return true;
@@ -411,11 +410,8 @@ static bool settled(struct wf_rail *rail)
 
 		while (wf_rail_poll(rail, events, WF_COUNT(events)))
 			;
-		busy = false;
-		WF_LIST_EACH(node, &rail->eps)
-			busy |= WF_CONTAINER(node, struct wf_ep, node)->busy > 0;
-	} while (busy && wf_clock_now() < until);
-	return !busy;
+	} while (rail->busy && wf_clock_now() < until);
+	return !rail->busy;
 }
 
 void wf_rail_stop(struct wf_rail *rail)
@@ -555,16 +551,23 @@ static void hear_helper(struct wf_rail *rail)
 		wf_cq_end(rail, post, status);
 }
 
-/* Make progress on all messages; is there anything to tell? */
-static bool progress(struct wf_rail *rail)
+/* Could the provider have anything to tell? */
+static bool may_have_news(const struct wf_rail *rail)
+{
+	return rail->busy || rail->shut_ns || wf_gate_knocked(&rail->gate);
+}
+
+/* Make progress on all messages; is there anything to tell?  @look: also without a sign that there is. */
+static bool progress(struct wf_rail *rail, bool look)
 {
 	if (rail->helper)
 		hear_helper(rail);
 	wf_list_splice(&rail->notices, &rail->delayed);
 	if (!wf_list_empty(&rail->slots.refused))
 		wf_slots_retry(rail);
-	WF_LIST_EACH(node, &rail->cqs)
-		wf_cq_read(rail, WF_CONTAINER(node, struct wf_cq, node));
+	if (look || may_have_news(rail))
+		WF_LIST_EACH(node, &rail->cqs)
+			wf_cq_read(rail, WF_CONTAINER(node, struct wf_cq, node));
 	return !wf_list_empty(&rail->notices);
 }
 
@@ -592,14 +595,14 @@ bool wf_rail_next(struct wf_rail *rail, struct wf_event *event)
 
 int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
 {
+	bool look = rail->woken || !(++rail->polls % LOOK_POLLS);
 	int n = 0;
 
+	rail->woken = false;
 	free_closed(rail);
-	progress(rail);
-	if (rail->connecting || rail->woken || !(++rail->polls % EQ_POLLS)) {
-		rail->woken = false;
+	progress(rail, look);
+	if (look || rail->connecting)
 		progress_connections(rail);
-	}
 	while (n < max && wf_rail_next(rail, &events[n]))
 		n++;
 	return n;
@@ -622,7 +625,7 @@ int wf_rail_arm(struct wf_rail *rail)
 		return -EAGAIN; /* somebody is about to bring something, or has died of it */
 	/* Twice: what the first one took in may have let more come. */
 	for (int i = 0; i < 2; i++)
-		if (progress(rail) || progress_connections(rail))
+		if (progress(rail, true) || progress_connections(rail))
 			return -EAGAIN;
 	return wf_wait_try(rail);
 }

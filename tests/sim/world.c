@@ -195,6 +195,14 @@ static void poll_all(void)
 		wf_world_poll(i);
 }
 
+/* Messages of the fake arrive when their senders have left the gate: nobody knocks then. */
+static void look_behind_gates(struct wf_worker *w)
+{
+	for (uint32_t i = 0; i < w->rail_count; i++)
+		if (wf_rail_caps(w->rails[i].rail)->wait == WF_WAIT_DOORBELL)
+			wf_rail_woken(w->rails[i].rail);
+}
+
 void wf_world_poll(unsigned number)
 {
 	struct citizen *c = citizens[number];
@@ -202,6 +210,7 @@ void wf_world_poll(unsigned number)
 	if (!c->node || c->dead || c->frozen)
 		return;
 	answer_due(c);
+	look_behind_gates(&c->node->desk.worker);
 	(void)weft_poll(c->node, 0); /* one that sleeps in a call of its own refuses */
 }
 

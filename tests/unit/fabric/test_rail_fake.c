@@ -31,6 +31,7 @@ struct shape {
 static const struct shape connected_own_queues = { "tcp", true, FI_VERSION(1, 17) };
 static const struct shape connected_one_queue = { "tcp", true, FI_VERSION(1, 20) };
 static const struct shape shared = { "efa", false, FI_VERSION(1, 17) };
+static const struct shape gated = { "shm", false, FI_VERSION(1, 17) };
 
 /* One end: a rail with one way to the other end, and what it has heard. */
 struct end {
@@ -198,6 +199,8 @@ static struct world *begin(const struct shape *shape, struct wf_fake fake)
 	if (!fake.seed)
 		fake.seed = 1;
 	wf_fake_open(&fake);
+	if (shape == &gated)
+		wf_fake_offer(FI_EP_RDM, "shm", "shm", NULL);
 	strcpy(options.provider, shape->provider);
 	assert_int_equal(wf_select_open(&options, &w->select, NULL), 0);
 	open_end(w, &w->a, 1);
@@ -696,6 +699,57 @@ static void fewer_slots_than_asked_for_is_said(void **state)
 	assert_int_equal(wf_fake_close(), 0);
 }
 
+/* One that comes when its knock has been answered in vain: in how many polls is it heard? */
+static unsigned polls_for_one_without_a_knock(struct world *w)
+{
+	unsigned polls = 1;
+
+	assert_int_equal(send_bytes(w, 20, NULL), 1);
+	assert_false(hear_some(&w->b));
+	wf_fake_clock_set(wf_fake_next_ns());
+	while (!hear_some(&w->b))
+		polls++;
+	return polls;
+}
+
+static void an_owner_goes_through_its_gate_when_somebody_has_knocked(void **state)
+{
+	struct world *w = begin(&gated, (struct wf_fake){ 0 });
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 200; i++) {
+		assert_false(hear_some(&w->b));
+		assert_int_equal(send_bytes(w, 20, NULL), 1);
+		assert_true(hear_some(&w->b));
+	}
+	assert_int_equal(w->b.received, 200);
+
+	/* For what he has sent himself he needs no knock. */
+	assert_false(hear_some(&w->a));
+	assert_int_equal(send_bytes(w, 1000, NULL), 0);
+	assert_true(hear_some(&w->a));
+	assert_int_equal(w->a.sent, 1);
+	end(w);
+}
+
+static void what_nobody_has_knocked_for_is_heard_later_or_before_sleeping(void **state)
+{
+	struct world *w = begin(&gated, (struct wf_fake){ .delay_min_ns = MS, .delay_max_ns = MS });
+
+	(void)state;
+	/* The first comes at any point of the round, so the second waits for a whole one. */
+	assert_in_range(polls_for_one_without_a_knock(w), 1, 64);
+	assert_in_range(polls_for_one_without_a_knock(w), 32, 64);
+
+	assert_int_equal(send_bytes(w, 20, NULL), 1);
+	assert_false(hear_some(&w->b));
+	wf_fake_clock_set(wf_fake_next_ns());
+	assert_int_equal(wf_rail_arm(w->b.rail), -EAGAIN);
+	assert_true(hear_some(&w->b));
+	end(w);
+}
+
 /* The same seed must give the same run, or a failure can't be replayed. */
 static void a_seed_replays(void **state)
 {
@@ -757,6 +811,8 @@ int main(void)
 		cmocka_unit_test(a_port_in_use_is_passed_over),
 		cmocka_unit_test(a_layer_that_crashes_on_close_is_never_reopened),
 		cmocka_unit_test(fewer_slots_than_asked_for_is_said),
+		cmocka_unit_test(an_owner_goes_through_its_gate_when_somebody_has_knocked),
+		cmocka_unit_test(what_nobody_has_knocked_for_is_heard_later_or_before_sleeping),
 		cmocka_unit_test(a_seed_replays),
 	};
 
