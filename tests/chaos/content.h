@@ -32,7 +32,7 @@ bool content_get(const void *bytes, size_t count, struct content *what);
  */
 struct content_seen {
 	uint64_t life, next;
-	uint64_t bits[32]; /* of the sequences below next; more than are ever under way */
+	uint64_t bits[4096]; /* of the sequences below next; more than pass while one waits */
 };
 
 /* False: it has come before, or so long after its successors that nobody knows. */
