@@ -20,17 +20,17 @@ static void read_done(struct wf_read *read, int status);
 static void timer(struct wf_timer *t);
 static bool judge(struct wf_pull *pull);
 
-static void release_reads(struct wf_pull *pull, uint32_t count)
+static void go_on(struct wf_pace_share *share)
 {
-	struct wf_transfer *t = pull->transfer;
-	struct wf_list *node;
+	wf_pull_feed(WF_CONTAINER(share, struct wf_pull, share));
+}
 
+static void end_reads(struct wf_pull *pull, uint32_t count, uint64_t bytes)
+{
 	pull->busy -= count;
-	t->reads -= count;
 	wf_link_reads_end(pull->link, count);
-	/* Whoever waits longest may read now; feeding may put it back. */
-	if (count && (node = wf_list_pop(&t->hungry)))
-		wf_pull_feed(WF_CONTAINER(node, struct wf_pull, node));
+	if (count)
+		wf_pace_end(&pull->share, bytes);
 }
 
 /* Does the rail take no read of @pull?  Then it stands still as one that does not end. */
@@ -70,7 +70,7 @@ static void finish(struct wf_pull *pull)
 
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
 	wf_timer_stop(&w->timers, &pull->timer);
-	wf_list_remove(&pull->node);
+	wf_pace_leave(&pull->share);
 	refuse(pull, false);
 	wf_grant_close(&pull->grant);
 	wf_sums_close(&pull->sums);
@@ -147,7 +147,7 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 	if (!pull->stopping) {
 		pull->stopping = true;
 		pull->why = *e;
-		wf_list_remove(&pull->node);
+		wf_pace_leave(&pull->share);
 	}
 	/* Never inside a caller's own call: in the next turn at the soonest. */
 	arm(pull, !pull->busy ? 0 : pull->connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
@@ -249,21 +249,19 @@ static int post_here(struct wf_pull *pull, struct wf_pull_read *r)
 			  &r->read);
 }
 
-/* Post as many reads as depth, the limit over all peers and the rail allow. */
+/* Post as many reads as depth, the pace of all bodies and the rail allow. */
 void wf_pull_feed(struct wf_pull *pull)
 {
-	struct wf_transfer *t = pull->transfer;
 	struct wf_link *link = pull->link;
 	struct wf_pull_read *r;
 	int rc;
 
 	while (pull->granted && !pull->stopping && link->state == WF_LINK_UP &&
 	       (r = next_read(pull))) {
-		if (t->reads >= WF_PULL_READS_MAX) {
-			if (wf_list_empty(&pull->node))
-				wf_list_append(&t->hungry, &pull->node);
+		if (pull->busy - pull->aside >= pull->depth && !is_for_helper(pull))
 			return;
-		}
+		if (!wf_pace_admits(&pull->share, r->count, pull->depth * pull->chunk_bytes))
+			return;
 		r->aside = post_aside(pull, r);
 		if (!r->aside && pull->busy - pull->aside >= pull->depth)
 			return;
@@ -285,7 +283,7 @@ void wf_pull_feed(struct wf_pull *pull)
 		r->state = WF_PULL_READ_BUSY;
 		pull->busy++;
 		pull->aside += r->aside;
-		t->reads++;
+		wf_pace_begin(&pull->share, r->count);
 	}
 }
 
@@ -335,7 +333,7 @@ static void read_done(struct wf_read *read, int status)
 		wf_sums_arrived(&pull->sums, pull->into, r->offset, r->count);
 		wf_link_progress(pull->link);
 	}
-	release_reads(pull, 1);
+	end_reads(pull, 1, r->count);
 	if (pull->stopping) {
 		if (!pull->busy)
 			finish(pull);
@@ -396,7 +394,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->busy = pull->aside = 0;
 	pull->tries = 0;
 	pull->timer = (struct wf_timer){ 0 };
-	wf_list_init(&pull->node);
+	wf_pace_share_init(&pull->share, &t->pace, go_on);
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		pull->reads[i] = (struct wf_pull_read){ .read.done = read_done, .pull = pull };
 	wf_link_get(link);
@@ -488,13 +486,11 @@ void wf_pull_paused(struct wf_pull *pull)
 
 void wf_pull_quiet(struct wf_pull *pull)
 {
-	uint32_t busy = pull->busy;
-
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		if (pull->reads[i].state == WF_PULL_READ_BUSY)
 			pull->reads[i].state = WF_PULL_READ_AGAIN;
 	pull->aside = 0;
-	release_reads(pull, busy);
+	end_reads(pull, pull->busy, pull->share.bytes);
 	wf_grant_close(&pull->grant);
 	if (pull->stopping)
 		finish(pull);
@@ -508,7 +504,7 @@ void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
 	/* Should reads outlive it, another life of the peer's must not get the answer. */
 	wf_answer_close(pull->answer);
 	pull->answer = NULL;
-	wf_list_remove(&pull->node);
+	wf_pace_leave(&pull->share);
 	if (pull->quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* Else the rail is opened anew over its reads, and says so. */
@@ -537,7 +533,7 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
 	else if (pull->asked)
 		(void)snprintf(text, bytes, ", and %s has not offered the rest again", peer);
-	else if (!wf_list_empty(&pull->node))
+	else if (wf_pace_waits(&pull->share))
 		(void)snprintf(text, bytes, ", and the reads of others come first");
 	else if (pull->granted)
 		(void)snprintf(text, bytes, ", and %s takes no read",

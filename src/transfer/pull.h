@@ -2,11 +2,10 @@
 /*
  * A pull: a body on its way in, by reading the peer's memory.
  *
- * In chunks, several in flight, straight into the destination; over all peers
- * no more than a fixed number of reads, so that many senders can't swamp one
- * receiver.  When the rail fails the chunks that are missing are asked for
- * again on the next, within the same pull.  Only our own reads ever write the
- * destination, and done waits for them.
+ * In chunks, several in flight, straight into the destination, at a pace that
+ * it shares with all others (pace.h).  When the rail fails the chunks that are
+ * missing are asked for again on the next, within the same pull.  Only our own
+ * reads ever write the destination, and done waits for them.
  *
  * A body that is looked at where it is (view.h) needs no reads; the rest is the
  * same.
@@ -18,6 +17,7 @@
 
 #include "memory/grant.h"
 #include "transfer/answer.h"
+#include "transfer/pace.h"
 #include "transfer/path.h"
 #include "transfer/sums.h"
 #include "transfer/terms.h"
@@ -25,7 +25,6 @@
 #include "transfer/view.h"
 
 #define WF_PULL_DEPTH_MAX 16
-#define WF_PULL_READS_MAX 64 /* over all peers; not tuned yet */
 
 struct wf_pull_read {
 	struct wf_read read;
@@ -73,7 +72,7 @@ struct wf_pull {
 	bool stopping;
 	bool tell_withdrawn;
 	struct wf_error why;
-	struct wf_list node; /* in transfer->hungry */
+	struct wf_pace_share share;
 	struct wf_timer timer;
 	struct wf_pull_read reads[WF_PULL_DEPTH_MAX];
 };

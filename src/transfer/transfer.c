@@ -17,13 +17,14 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
 	wf_table_init(&t->parcels, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
 	wf_list_init(&t->waiting);
-	wf_list_init(&t->hungry);
+	wf_pace_init(&t->pace, worker);
 	return wf_view_init(&t->views, worker);
 }
 
 void wf_transfer_fini(struct wf_transfer *t)
 {
 	wf_view_fini(&t->views);
+	wf_pace_fini(&t->pace);
 	wf_table_fini(&t->parcels);
 	wf_table_fini(&t->pulls);
 }

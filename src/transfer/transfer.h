@@ -12,6 +12,7 @@
 #define WF_TRANSFER_H
 
 #include "link/link.h"
+#include "transfer/pace.h"
 #include "transfer/view.h"
 
 struct wf_transfer {
@@ -19,8 +20,7 @@ struct wf_transfer {
 	struct wf_table parcels; /* by offer id */
 	struct wf_table pulls;
 	struct wf_list waiting;  /* parcels whose link has no rail yet */
-	struct wf_list hungry;   /* pulls that may not read more for now */
-	uint32_t reads;          /* under way, over all peers */
+	struct wf_pace pace;     /* of all pulls */
 	struct wf_views views;
 	bool closing;            /* nothing is offered any more */
 	/* The owner takes back an offer that no pull was started for: forget it. */

@@ -353,8 +353,9 @@ static void check_node(unsigned number)
 			 (unsigned long long)pull->body.bytes, pull->busy,
 			 pull->granted ? ", granted" : "", pull->asked ? ", asked" : "",
 			 pull->stopping ? ", stopping" : "");
-	if (desk->transfer.reads)
-		fail_msg("node %u counts %u reads that nobody makes", number, desk->transfer.reads);
+	if (desk->transfer.pace.bytes)
+		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
+			 (unsigned long long)desk->transfer.pace.bytes);
 	if (count_table(&desk->calls.table) || wf_map_next(&desk->serving.map, NULL))
 		fail_msg("node %u still has a call", number);
 	if (desk->worker.lender && wf_lender_held(desk->worker.lender))

@@ -12,6 +12,7 @@
 #include "fabric/gate.h"
 #include "link/internal.h"
 #include "tests/sim/world.h"
+#include "transfer/pace.h"
 #include "util/bytes.h"
 #include "util/clock.h"
 
@@ -507,6 +508,54 @@ static void a_pull_outlives_a_row_of_connections_that_close_over_its_reads(void 
 	assert_int_equal(f[1].status, WEFT_OK);
 	assert_true(wf_world_is_filled(target, BIG, 7));
 	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* There is no room for another read of a chunk. */
+static bool all_bytes_are_asked_for(void *ctx)
+{
+	(void)ctx;
+	return wf_world_node(0)->desk.transfer.pace.bytes + MIB > WF_PACE_BYTES_MAX;
+}
+
+/* Two have all that may be under way at once, and stand still with it. */
+static void frozen_senders_do_not_hold_up_what_another_sends(void **state)
+{
+	enum { BODIES = 13, FLIGHTS = 2 * (BODIES + 1) };
+	const struct wf_fake far = { .seed = 5, .delay_min_ns = 5 * MS, .delay_max_ns = 5 * MS };
+	const struct shape *s = *state;
+	struct wf_flight f[FLIGHTS];
+	uint8_t *targets[BODIES + 1];
+
+	set("WEFT_DEPTH", "6"); /* each asks for all of its body at once */
+	wf_world_open(s->shape, 4, &far);
+	wf_world_fill(source, BIG, 1);
+	for (unsigned i = 0; i <= BODIES; i++)
+		targets[i] = calloc(1, BIG);
+	for (unsigned i = 1; i <= 3; i++)
+		wf_world_connect(i, 0);
+	for (unsigned i = 1; i <= BODIES; i++) {
+		wf_flight_receive(&f[2 * i], 0, 1 + i % 2, i, targets[i], BIG, 0);
+		wf_flight_send(&f[2 * i + 1], 1 + i % 2, 0, i, source, BIG, 0);
+	}
+	if (s != &same_host) /* there a read is over at once */
+		assert_true(wf_world_run(all_bytes_are_asked_for, NULL, S));
+	wf_world_freeze(1, true);
+	wf_world_freeze(2, true);
+	wf_flight_receive(&f[0], 0, 3, 1, targets[0], BIG, 0);
+	wf_flight_send(&f[1], 3, 0, 1, source, BIG, 0);
+	wf_flight_land(f, 2, S / 2);
+	wf_world_freeze(1, false);
+	wf_world_freeze(2, false);
+	wf_flight_land(&f[2], FLIGHTS - 2, 4 * S);
+	for (unsigned i = 0; i < FLIGHTS; i++)
+		assert_int_equal(f[i].status, WEFT_OK);
+	for (unsigned i = 0; i <= BODIES; i++) {
+		assert_true(wf_world_is_filled(targets[i], BIG, 1));
+		free(targets[i]);
+	}
+	unsetenv("WEFT_DEPTH");
+	wf_flight_free(f, FLIGHTS);
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -1346,6 +1395,7 @@ int main(int argc, char **argv)
 		TEST(a_slow_peer_is_waited_for_at_first_contact),
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
 		TEST(a_pull_outlives_a_row_of_connections_that_close_over_its_reads),
+		TEST(frozen_senders_do_not_hold_up_what_another_sends),
 		TEST(reads_that_hang_are_made_again_on_another_rail),
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/pace.h"
+
+#include "util/clock.h"
+
+#define STILL_NS (100 * WF_NS_PER_MS) /* no read takes as long, but on wires that need no pacing */
+
+void wf_pace_init(struct wf_pace *p, struct wf_worker *worker)
+{
+	*p = (struct wf_pace){ .worker = worker };
+	wf_list_init(&p->busy);
+	wf_list_init(&p->line);
+}
+
+void wf_pace_fini(struct wf_pace *p)
+{
+	wf_timer_stop(&p->worker->timers, &p->timer);
+}
+
+void wf_pace_share_init(struct wf_pace_share *s, struct wf_pace *p,
+			void (*go_on)(struct wf_pace_share *share))
+{
+	*s = (struct wf_pace_share){ .go_on = go_on, .pace = p };
+	wf_list_init(&s->busy_node);
+	wf_list_init(&s->line_node);
+}
+
+static bool has_room(const struct wf_pace_share *s)
+{
+	return s->pace->bytes + s->next_bytes <= WF_MAX(s->alone_bytes, WF_PACE_BYTES_MAX);
+}
+
+/* Whoever has waited longest, as soon as there is room for him. */
+static void call_waiting(struct wf_pace *p)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&p->line))) {
+		struct wf_pace_share *s = WF_CONTAINER(node, struct wf_pace_share, line_node);
+
+		if (!has_room(s))
+			return;
+		wf_list_remove(node);
+		s->go_on(s);
+	}
+}
+
+static void look_for_still(struct wf_timer *timer)
+{
+	struct wf_pace *p = WF_CONTAINER(timer, struct wf_pace, timer);
+	uint64_t now_ns = p->worker->now_ns;
+
+	WF_LIST_EACH(node, &p->busy) {
+		struct wf_pace_share *s = WF_CONTAINER(node, struct wf_pace_share, busy_node);
+
+		if (s->still || now_ns - s->moved_ns < STILL_NS)
+			continue;
+		s->still = true;
+		p->bytes -= s->bytes;
+	}
+	call_waiting(p);
+	if (!wf_list_empty(&p->line))
+		wf_worker_timer(p->worker, timer, now_ns + STILL_NS, look_for_still);
+}
+
+bool wf_pace_admits(struct wf_pace_share *s, uint64_t bytes, uint64_t alone_bytes)
+{
+	struct wf_pace *p = s->pace;
+
+	s->next_bytes = bytes;
+	s->alone_bytes = alone_bytes;
+	if (has_room(s))
+		return true;
+	if (!wf_pace_waits(s))
+		wf_list_append(&p->line, &s->line_node);
+	if (!p->timer.armed)
+		wf_worker_timer(p->worker, &p->timer, p->worker->now_ns + STILL_NS,
+				look_for_still);
+	return false;
+}
+
+void wf_pace_begin(struct wf_pace_share *s, uint64_t bytes)
+{
+	struct wf_pace *p = s->pace;
+
+	if (!s->bytes) {
+		s->moved_ns = p->worker->now_ns;
+		wf_list_append(&p->busy, &s->busy_node);
+	}
+	s->bytes += bytes;
+	if (!s->still)
+		p->bytes += bytes;
+}
+
+void wf_pace_end(struct wf_pace_share *s, uint64_t bytes)
+{
+	struct wf_pace *p = s->pace;
+
+	if (s->still)
+		p->bytes += s->bytes;
+	s->still = false;
+	s->moved_ns = p->worker->now_ns;
+	s->bytes -= bytes;
+	p->bytes -= bytes;
+	if (!s->bytes)
+		wf_list_remove(&s->busy_node);
+	call_waiting(p);
+}
+
+void wf_pace_leave(struct wf_pace_share *s)
+{
+	wf_list_remove(&s->line_node);
+}
