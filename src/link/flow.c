@@ -3,9 +3,10 @@
  * Frames of a link on their way out.
  *
  * Messages are packed into numbered frames, which are kept until the peer has
- * confirmed them, so that they can be sent again on another rail.  While a
- * frame is under way what is posted waits for the next, unless it fills one;
- * so an idle link adds no delay and a busy one packs.
+ * confirmed them, so that they can be sent again on another rail.  While the
+ * rail has a frame what is posted waits for the next, unless it fills one, and
+ * while the peer has not confirmed one it waits at least for the turn of the
+ * loop; so an idle link adds no delay and a busy one packs.
  */
 #include "link/link.h"
 #include "link/internal.h"
@@ -268,7 +269,6 @@ static int send_data(struct wf_link *link)
 	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
 	fill(link, &pack, &finished);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
-	link->packs = pack.record_count > 1;
 	wf_list_append(&link->frames, &f->node);
 	rc = post_frame(link, f);
 	expect(link);

@@ -142,7 +142,6 @@ struct wf_link {
 	struct wf_credit credit;
 	uint64_t room_granted, room_spent; /* eager bytes the peer has room for; totals */
 	uint32_t posted_count;     /* data frames the rail has */
-	bool packs;                /* the last data frame had more than one record */
 	uint64_t full_ns;          /* since when the rail takes nothing; 0: it does */
 	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
 	uint64_t rtt_ns;           /* smoothed */

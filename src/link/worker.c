@@ -612,8 +612,8 @@ void wf_worker_wake(struct wf_worker *w)
 		return;
 }
 
-/* @lone: only where the last frame had one record. */
-static void run_dirty(struct wf_worker *w, bool lone)
+/* @idle: only where the peer has confirmed all frames. */
+static void run_dirty(struct wf_worker *w, bool idle)
 {
 	struct wf_list now, *node;
 
@@ -623,7 +623,7 @@ static void run_dirty(struct wf_worker *w, bool lone)
 	while ((node = wf_list_pop(&now))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
 
-		if (lone && link->packs)
+		if (idle && !wf_list_empty(&link->frames))
 			wf_flow_mark(link);
 		else
 			wf_flow_run(link);
@@ -671,6 +671,8 @@ int wf_worker_poll(struct wf_worker *w)
 	int count;
 
 	wf_worker_tick(w);
+	/* What has waited for this turn has the longest way. */
+	run_dirty(w, false);
 	count = poll_rails(w);
 	if (w->now_ns - w->look_ns >= LOOK_NS)
 		wf_worker_woken(w);
@@ -694,8 +696,10 @@ int wf_worker_poll(struct wf_worker *w)
 
 int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns)
 {
-	uint64_t until = WF_MIN(wf_timer_next_ns(&w->timers), wf_door_next_ns(w->door));
+	uint64_t until;
 
+	run_dirty(w, false);
+	until = WF_MIN(wf_timer_next_ns(&w->timers), wf_door_next_ns(w->door));
 	/* A sleep, and being late after it, must not look like standing still. */
 	until = WF_MIN(until, w->now_ns + WF_MIN(SLEEP_MAX_NS, w->options.lost_ns / 4));
 	if (!wf_list_empty(&w->dirty))

@@ -167,8 +167,8 @@ void wf_worker_tick(struct wf_worker *w);
 int wf_worker_poll(struct wf_worker *w);
 
 /*
- * Send what tasks that were run outside a turn have posted, but where the last
- * frame had more than one record: there the next turn packs.  Threads: owner.
+ * Send what tasks that were run outside a turn have posted, but where a frame is not
+ * confirmed yet: there the next turn begins with it, and packs.  Threads: owner.
  */
 void wf_worker_flush(struct wf_worker *w);
 

@@ -179,6 +179,7 @@ static void what_never_arrives_is_sent_again(void **state)
 	const struct shape *s = *state;
 	struct wf_fake fake = slow;
 
+	set("WEFT_PACK_BYTES", "1"); /* a frame for each: some will be lost */
 	wf_world_open(s->shape, 2, &fake);
 	wf_world_connect(0, 1);
 	wf_fake_knobs()->lose = 200;
