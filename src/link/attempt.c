@@ -327,6 +327,7 @@ static void up(struct wf_link *link)
 		return;
 	link->state = WF_LINK_UP;
 	link->was_up = true;
+	link->depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_flow_up(link);

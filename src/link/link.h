@@ -20,6 +20,7 @@
 #ifndef WF_LINK_H
 #define WF_LINK_H
 
+#include "link/depth.h"
 #include "link/worker.h"
 #include "wire/credit.h"
 #include "wire/record.h"
@@ -149,6 +150,7 @@ struct wf_link {
 	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
 	uint32_t read_count;       /* reads of the peer's memory under way, or refused by the rail */
 	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
+	struct wf_depth depth;     /* of the reads of one body on this rail */
 	struct wf_timer overdue_timer;
 	unsigned overdue_count;
 	uint64_t resync_ns;        /* when the last one was sent */

@@ -249,6 +249,22 @@ static int post_here(struct wf_pull *pull, struct wf_pull_read *r)
 			  &r->read);
 }
 
+/* How many reads are to be under way here; those of the helper come besides. */
+static uint32_t depth(const struct wf_pull *pull)
+{
+	const struct wf_link *link = pull->link;
+
+	return link->worker->options.depth ? pull->depth : WF_MAX(pull->depth, link->depth.count);
+}
+
+/* A read has ended well: tell the link what that says of the wire. */
+static void learn(const struct wf_pull *pull, const struct wf_pull_read *r)
+{
+	if (r->count == pull->chunk_bytes && !r->aside && !pull->path.caps->sync_read)
+		wf_depth_learn(&pull->link->depth, r->among,
+			       pull->transfer->worker->now_ns - r->posted_ns);
+}
+
 /* Post as many reads as depth, the pace of all bodies and the rail allow. */
 void wf_pull_feed(struct wf_pull *pull)
 {
@@ -258,12 +274,12 @@ void wf_pull_feed(struct wf_pull *pull)
 
 	while (pull->granted && !pull->stopping && link->state == WF_LINK_UP &&
 	       (r = next_read(pull))) {
-		if (pull->busy - pull->aside >= pull->depth && !is_for_helper(pull))
+		if (pull->busy - pull->aside >= depth(pull) && !is_for_helper(pull))
 			return;
-		if (!wf_pace_admits(&pull->share, r->count, pull->depth * pull->chunk_bytes))
+		if (!wf_pace_admits(&pull->share, r->count, depth(pull) * pull->chunk_bytes))
 			return;
 		r->aside = post_aside(pull, r);
-		if (!r->aside && pull->busy - pull->aside >= pull->depth)
+		if (!r->aside && pull->busy - pull->aside >= depth(pull))
 			return;
 		rc = r->aside ? 0 : post_here(pull, r);
 		if (rc) {
@@ -283,6 +299,8 @@ void wf_pull_feed(struct wf_pull *pull)
 		r->state = WF_PULL_READ_BUSY;
 		pull->busy++;
 		pull->aside += r->aside;
+		r->posted_ns = link->worker->now_ns;
+		r->among = link->read_count == pull->busy ? pull->busy : 0;
 		wf_pace_begin(&pull->share, r->count);
 	}
 }
@@ -328,6 +346,7 @@ static void read_done(struct wf_read *read, int status)
 		pull->path.chunks++;
 		pull->path.helped += r->aside;
 		pull->path.last_ns = turn_ns;
+		learn(pull, r);
 		if (!pull->path.first_ns)
 			pull->path.first_ns = turn_ns;
 		wf_sums_arrived(&pull->sums, pull->into, r->offset, r->count);

@@ -24,12 +24,14 @@
 #include "transfer/transfer.h"
 #include "transfer/view.h"
 
-#define WF_PULL_DEPTH_MAX 16
+#define WF_PULL_DEPTH_MAX WF_DEPTH_MAX
 
 struct wf_pull_read {
 	struct wf_read read;
 	struct wf_pull *pull;
 	uint64_t offset, count;
+	uint64_t posted_ns;
+	uint32_t among; /* it and others of its body under way then; 0: of other bodies too */
 	bool aside; /* the rail's helper makes it */
 	enum { WF_PULL_READ_FREE, WF_PULL_READ_BUSY, WF_PULL_READ_AGAIN } state;
 };
@@ -58,7 +60,7 @@ struct wf_pull {
 	bool quiet_by_close; /* closing its endpoint ends them */
 	const struct wf_worker_rail *on;
 	uint64_t chunk_bytes;
-	uint32_t depth;
+	uint32_t depth;     /* at least: the link's may be more */
 	bool helper;        /* is to make reads besides */
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;

@@ -65,7 +65,7 @@ static const struct row rows[] = {
 	  FIELD(chunk_bytes) },
 	{ { .name = "WEFT_DEPTH", .alias = "", .unit = "count",
 	    .preset = "0", .least = "1", .most = "16", /* reads that a pull has room for */
-	    .when = "raise it on long paths, where the provider's own (0) leaves the wire idle" },
+	    .when = "to have always as many; 0 begins with the provider's own" },
 	  FIELD(depth) },
 	{ { .name = "WEFT_HELPER", .alias = "", .unit = "yes/no",
 	    .preset = "yes", .least = "", .most = "",

@@ -512,6 +512,62 @@ static void a_pull_outlives_a_row_of_connections_that_close_over_its_reads(void 
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* 10 ms there and back: 2 reads at a time would take 400 ms for 81 chunks. */
+static void a_long_way_gets_more_reads(void **state)
+{
+	const struct wf_fake far = { .seed = 5, .delay_min_ns = 5 * MS, .delay_max_ns = 5 * MS };
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+	uint64_t began_ns;
+
+	if (s == &same_host)
+		return; /* there a read is over at once */
+	set("WEFT_CHUNK_BYTES", "64K");
+	wf_world_open(s->shape, 2, &far);
+	wf_world_connect(0, 1);
+	wf_world_fill(source, BIG, 11);
+	began_ns = wf_clock_now();
+	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 0);
+	wf_flight_land(f, 2, S);
+	assert_int_equal(f[0].status, WEFT_OK);
+	assert_int_equal(f[1].status, WEFT_OK);
+	assert_true(wf_world_is_filled(target, BIG, 11));
+	assert_true(wf_clock_now() - began_ns < 250 * MS);
+	assert_true(link_of(0)->depth.count > wf_link_caps(link_of(0))->depth);
+	wf_flight_free(f, 2);
+	unsetenv("WEFT_CHUNK_BYTES");
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Who asks for a depth has that one. */
+static void a_depth_that_is_asked_for_stays(void **state)
+{
+	const struct wf_fake far = { .seed = 5, .delay_min_ns = 5 * MS, .delay_max_ns = 5 * MS };
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+	uint32_t most = 0;
+
+	if (s == &same_host)
+		return; /* there a read is over at once */
+	set("WEFT_CHUNK_BYTES", "64K");
+	set("WEFT_DEPTH", "3");
+	wf_world_open(s->shape, 2, &far);
+	wf_world_connect(0, 1);
+	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 0);
+	while (!f[0].outcomes) {
+		wf_world_pass(MS);
+		most = WF_MAX(most, link_of(0)->read_count);
+	}
+	assert_int_equal(most, 3);
+	wf_flight_land(f, 2, S);
+	wf_flight_free(f, 2);
+	unsetenv("WEFT_CHUNK_BYTES");
+	unsetenv("WEFT_DEPTH");
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* There is no room for another read of a chunk. */
 static bool all_bytes_are_asked_for(void *ctx)
 {
@@ -1396,6 +1452,8 @@ int main(int argc, char **argv)
 		TEST(a_slow_peer_is_waited_for_at_first_contact),
 		TEST(a_pull_goes_on_when_its_rail_dies_and_comes_back),
 		TEST(a_pull_outlives_a_row_of_connections_that_close_over_its_reads),
+		TEST(a_long_way_gets_more_reads),
+		TEST(a_depth_that_is_asked_for_stays),
 		TEST(frozen_senders_do_not_hold_up_what_another_sends),
 		TEST(reads_that_hang_are_made_again_on_another_rail),
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
