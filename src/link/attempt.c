@@ -27,27 +27,34 @@ _Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every 
 
 static void try_timer(struct wf_timer *timer);
 
-/* Time for each rail once, and for word of the next; and not less than what a silent peer gets. */
-static uint64_t patience_ns(const struct wf_worker *w)
+/*
+ * Time for each rail once, and for word of the next; and not less than what a silent peer
+ * gets.  At first contact who was dialled has the patience of one who dials, for either may
+ * be slow: to give up what has come up at the other end would be taken for a death.
+ */
+static uint64_t patience_ns(const struct wf_link *link)
 {
+	const struct wf_worker *w = link->worker;
 	uint64_t ns = SPARE_NS;
 
 	for (uint32_t i = 0; i < w->rail_count; i++)
 		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
-	return WF_MAX(w->options.lost_ns, ns);
+	ns = WF_MAX(w->options.lost_ns, ns);
+	return link->dialler || link->was_up ? ns : WF_MAX(w->options.connect_ns, ns);
 }
 
 /*
- * How long the pair that is tried has.  Less than the dialled side waits for word of
- * the next, which is its limit of silence at least.
+ * How long the pair that is tried has: at first contact the more the longer nobody has
+ * answered, so that a slow peer is not kept busy with attempts that are over.  Later less
+ * than the dialled side waits for word of the next, which is its limit of silence at least.
  */
 static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 {
-	bool alone = link->pair_count == 1 && !link->was_up;
-	unsigned longer = alone ? LONGER_MAX : WF_MIN(link->round, LONGER_MAX);
+	unsigned round = link->pair_count == 1 && !link->was_up ? LONGER_MAX : link->round;
+	uint64_t ns = caps->ping_ns << WF_MIN(round, LONGER_MAX);
 	uint64_t most_ns = link->peer.lost_ns - link->peer.lost_ns / 4;
 
-	return WF_MAX(caps->ping_ns, WF_MIN(caps->ping_ns << longer, most_ns));
+	return link->was_up ? WF_MAX(caps->ping_ns, WF_MIN(ns, most_ns)) : ns;
 }
 
 static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs)
@@ -302,7 +309,7 @@ static void start(struct wf_link *link, uint64_t in_ns)
 	link->state = WF_LINK_TRYING;
 	link->tried[0] = '\0';
 	link->round = 0;
-	link->try_until_ns = w->now_ns + patience_ns(w);
+	link->try_until_ns = w->now_ns + patience_ns(link);
 	if (!link->pair_count)
 		list_pairs(link);
 	if (link->dialler && !in_ns) {
@@ -342,7 +349,7 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 
 	wf_attempt_leave(link, link->on);
 	link->ponged = false;
-	link->try_until_ns = w->now_ns + patience_ns(w);
+	link->try_until_ns = w->now_ns + patience_ns(link);
 	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
 	if (!prepare(link, on, epoch)) {
 		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);

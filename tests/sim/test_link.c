@@ -434,17 +434,21 @@ static void a_link_that_would_get_no_slots_is_refused_with_a_sentence(void **sta
 /* A machine under load, say: no rail is up in half a second, nor in two. */
 static void a_slow_peer_is_waited_for_at_first_contact(void **state)
 {
-	const struct wf_fake fake = { .seed = 5, .delay_min_ns = 500 * MS,
-				      .delay_max_ns = 550 * MS };
 	const struct shape *s = *state;
 	struct wf_flight f;
 
-	wf_world_open(s->shape, 2, &fake);
-	wf_flight_ping(&f, 1, 0, 30 * S);
-	wf_flight_land(&f, 1, 30 * S);
-	assert_int_equal(f.status, WEFT_OK);
-	wf_flight_free(&f, 1);
-	assert_int_equal(wf_world_close(), 0);
+	/* Shorter: up before the dialled side's three seconds are over.  Longer: up for one side only. */
+	for (unsigned ms = 300; ms <= 900; ms += 50) {
+		const struct wf_fake fake = { .seed = 5, .delay_min_ns = ms * MS,
+					      .delay_max_ns = ms * MS };
+
+		wf_world_open(s->shape, 2, &fake);
+		wf_flight_ping(&f, 1, 0, 30 * S);
+		wf_flight_land(&f, 1, 30 * S);
+		assert_int_equal(f.status, WEFT_OK);
+		wf_flight_free(&f, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
 }
 
 /* Rails and doors that come and go. */
