@@ -346,7 +346,7 @@ static int open_fds(struct wf_worker *w, struct wf_error *e)
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->epoll_fd < 0 || w->wake_fd < 0)
 		return wf_error_set(e, -errno, "no descriptor for the worker: %s",
-				    strerror(errno));
+				    wf_error_name(-errno));
 	err = watch_fd(w, w->wake_fd, TAG_WAKE, 0);
 	if (!err)
 		err = watch_fd(w, wf_door_fd(w->door), TAG_DOOR, 0);

@@ -2,6 +2,7 @@
 #include "util/error.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,5 +74,8 @@ const char *wf_error_name(int code)
 
 		return index < WF_COUNT(fabric_names) ? fabric_names[index] : "Unknown error";
 	}
+	/* The one limit that a healthy program with many peers comes to. */
+	if (code == -EMFILE)
+		return "Too many open files: RLIMIT_NOFILE is reached, which ulimit -n raises";
 	return strerror(-code);
 }

@@ -71,6 +71,7 @@ static void every_code_has_a_name(void **state)
 {
 	(void)state;
 	assert_string_equal(wf_error_name(-ENOENT), strerror(ENOENT));
+	assert_non_null(strstr(wf_error_name(-EMFILE), "RLIMIT_NOFILE"));
 	assert_string_equal(wf_error_name(-256), "Unspecified error of the provider");
 	assert_string_equal(wf_error_name(-265), "Message was cut short");
 	assert_string_equal(wf_error_name(-270), "No memory can be registered any more");
