@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/bench/bench.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,8 +32,11 @@ void bench_options(struct bench_options *o, int argc, char **argv, const char *u
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "p:e:s:t:w:")) != -1)
+	while ((c = getopt(argc, argv, "n:p:e:s:t:w:")) != -1)
 		switch (c) {
+		case 'n':
+			o->servers = (unsigned)strtoul(optarg, NULL, 10);
+			break;
 		case 'p':
 			o->provider = optarg;
 			break;
@@ -108,6 +112,19 @@ double bench_private_bytes(void)
 		(void)sscanf(line, "Private_Dirty: %lf", &kib);
 	fclose(f);
 	return kib * 1024;
+}
+
+double bench_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	double count = -3; /* ".", ".." and the one that looks */
+
+	if (!dir)
+		bench_die("no /proc/self/fd");
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
 }
 
 uint64_t bench_sum(const void *memory, size_t bytes)

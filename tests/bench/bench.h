@@ -20,9 +20,10 @@ struct bench_options {
 	size_t bytes;
 	double seconds;
 	unsigned window;
+	unsigned servers; /* 0 where there is but one */
 };
 
-/* Read -p -e -s -t -w over what @o holds; @usage is printed when that fails. */
+/* Read -n -p -e -s -t -w over what @o holds; @usage is printed when that fails. */
 void bench_options(struct bench_options *o, int argc, char **argv, const char *usage);
 
 /* End with one line on stderr, and the second process with it. */
@@ -43,6 +44,9 @@ void *bench_memory(size_t bytes);
 
 /* Of this process: private, and written to. */
 double bench_private_bytes(void);
+
+/* That this process has open. */
+double bench_descriptors(void);
 
 /* Read every byte. */
 uint64_t bench_sum(const void *memory, size_t bytes);

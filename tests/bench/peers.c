@@ -10,7 +10,6 @@
  */
 #include "tests/bench/bench.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,19 +87,6 @@ static int serve(int to, const struct bench_options *o)
 	_exit(0);
 }
 
-static double descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	double count = 0;
-
-	if (!dir)
-		bench_die("no /proc/self/fd");
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
 int main(int argc, char **argv)
 {
 	struct bench_options o = {
@@ -127,14 +113,14 @@ int main(int argc, char **argv)
 		usleep(SETTLE_US);
 		if (i + 1 == BENCH_FIRST_PEERS) {
 			bytes = bench_private_bytes();
-			fds = descriptors();
+			fds = bench_descriptors();
 		}
 	}
 	more = (double)(o.window - BENCH_FIRST_PEERS);
 	printf("{\"test\":\"peers\",\"provider\":\"%s\",\"peers\":%u,\"state\":\"%s\","
 	       "\"peer_bytes\":%.0f,\"peer_descriptors\":%.2f}\n",
 	       o.provider, o.window, o.endpoint, (bench_private_bytes() - bytes) / more,
-	       (descriptors() - fds) / more);
+	       (bench_descriptors() - fds) / more);
 	bench_tell(to, &word, 1);
 	bench_pair_end(pid);
 	/* What is open goes with the process. */
