@@ -178,14 +178,14 @@ bool wf_desk_inside(const struct wf_desk *desk)
 	       (!desk->node->manual || desk->polling);
 }
 
-void wf_desk_run(struct wf_desk *desk, struct wf_task *task)
+void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
 {
 	if (!desk->node->manual || desk->polling ||
 	    !pthread_equal(desk->thread, pthread_self())) {
 		wf_worker_submit(&desk->worker, task);
 		return;
 	}
-	wf_worker_tick(&desk->worker);
+	wf_worker_tick_at(&desk->worker, now_ns);
 	task->run(task);
 	wf_worker_flush(&desk->worker);
 }

@@ -60,6 +60,7 @@ struct weft_node {
 	pthread_mutex_t log_lock; /* one line at a time */
 	pthread_mutex_t lock;     /* the rest */
 	pthread_cond_t ended;     /* an operation has */
+	atomic_uint waiting;      /* threads that wait for that */
 	struct wf_list ops;       /* every operation there is */
 	uint64_t op_count;        /* ever made */
 	struct wf_spare spare_ops[WF_OP_KINDS];
@@ -170,8 +171,11 @@ void wf_desk_leave(struct wf_desk *desk);
 /* Is this a callback of the desk? */
 bool wf_desk_inside(const struct wf_desk *desk);
 
-/* On the worker: at once if this is its thread and it does nothing else, else by the inbox. */
-void wf_desk_run(struct wf_desk *desk, struct wf_task *task);
+/*
+ * On the worker: at once if this is its thread and it does nothing else, else by the inbox.
+ * @now_ns: the clock has just been looked at.
+ */
+void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns);
 
 /* One turn of a manual desk's loop, or a wait for it. */
 void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns);
@@ -203,7 +207,7 @@ void wf_op_fini(struct weft_node *node);
 /* An operation with @peer; NULL: with any of @node. */
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op);
-void wf_op_submit(struct weft_op *op);
+void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
 void wf_op_put(struct weft_op *op);
 /* The node closes: what waits for memory of the pool would wait for ever, for nobody gives any back. */

@@ -32,19 +32,19 @@ static int check_options(const struct weft_op_options *o)
 	return 0;
 }
 
-/* What the node demands of every operation, and what this one does. */
-static struct wf_terms terms_of(const struct weft_node *node, const struct weft_op_options *o)
+/*
+ * What the node demands of every operation, and what this one does.  In place: a copy would
+ * wait until the zeros of the new operation have reached the memory.
+ */
+static void set_terms(struct wf_terms *terms, const struct weft_node *node,
+		      const struct weft_op_options *o)
 {
-	struct wf_terms terms = {
-		.checksum = node->terms.checksum || o->flags & WEFT_CHECKSUM,
-		.no_staging = node->terms.no_staging || o->flags & WEFT_STRICT_NO_STAGING,
-		.no_fallback = node->terms.no_fallback || o->flags & WEFT_STRICT_NO_FALLBACK,
-		.rails_min = o->rails_min,
-	};
-
+	terms->checksum = node->terms.checksum || o->flags & WEFT_CHECKSUM;
+	terms->no_staging = node->terms.no_staging || o->flags & WEFT_STRICT_NO_STAGING;
+	terms->no_fallback = node->terms.no_fallback || o->flags & WEFT_STRICT_NO_FALLBACK;
+	terms->rails_min = o->rails_min;
 	if (o->provider)
-		strcpy(terms.provider, o->provider);
-	return terms;
+		strcpy(terms->provider, o->provider);
 }
 
 /* The union ends with what the kind needs. */
@@ -91,7 +91,7 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	op->peer = peer;
 	op->options = *given;
 	op->options.provider = NULL; /* the terms have it */
-	op->terms = terms_of(node, given);
+	set_terms(&op->terms, node, given);
 	op->made_ns = wf_clock_now();
 	op->deadline_ns = timeout == WEFT_FOREVER ? UINT64_MAX : after(op->made_ns, timeout);
 	op->executed = WEFT_EXECUTED_NO;
@@ -151,6 +151,14 @@ void wf_op_put(struct weft_op *op)
 		free_op(op);
 }
 
+static void wake_waiting(struct weft_node *node)
+{
+	/* Nobody is between his look at the state and his sleep. */
+	pthread_mutex_lock(&node->lock);
+	pthread_cond_broadcast(&node->ended);
+	pthread_mutex_unlock(&node->lock);
+}
+
 /* Tell the user; from the loop, outside the library's own work. */
 static void publish(struct wf_notice *notice)
 {
@@ -171,10 +179,10 @@ static void publish(struct wf_notice *notice)
 	/* A child that was forked in there: the lock may be held for ever. */
 	if (wf_node_check(node))
 		return;
-	pthread_mutex_lock(&node->lock);
 	atomic_store(&op->state, WF_OP_ENDED);
-	pthread_cond_broadcast(&node->ended);
-	pthread_mutex_unlock(&node->lock);
+	/* Who is not counted yet has yet to look at the state. */
+	if (atomic_load(&node->waiting))
+		wake_waiting(node);
 	desk->ended_count++;
 	wf_op_put(op);
 }
@@ -402,10 +410,10 @@ static void start(struct wf_task *task)
 	wf_watch_begin(op);
 }
 
-void wf_op_submit(struct weft_op *op)
+void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 {
 	op->start_task.run = start;
-	wf_desk_run(op->desk, &op->start_task);
+	wf_desk_run(op->desk, &op->start_task, now_ns);
 	/* It can't be gone: what ends it waits for this. */
 	atomic_store(&op->submitted, true);
 }
@@ -418,7 +426,7 @@ int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, str
 	if (err)
 		return err;
 	*op = fresh;
-	wf_op_submit(fresh);
+	wf_op_submit(fresh, fresh->made_ns);
 	return 0;
 }
 
@@ -440,7 +448,7 @@ void weft_cancel(struct weft_op *op)
 		return;
 	atomic_fetch_add(&op->refs, 1);
 	op->cancel_task.run = cancel;
-	wf_desk_run(op->desk, &op->cancel_task);
+	wf_desk_run(op->desk, &op->cancel_task, wf_clock_now());
 }
 
 void weft_op_free(struct weft_op *op)
@@ -460,6 +468,7 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 	bool ended;
 
 	pthread_mutex_lock(&node->lock);
+	atomic_fetch_add(&node->waiting, 1);
 	while (!(ended = atomic_load(&op->state) == WF_OP_ENDED) && now < until_ns) {
 		uint64_t slice_ns = stall_ns ? WF_MIN(until_ns, now + stall_ns) : until_ns;
 		struct timespec at = { .tv_sec = (time_t)(slice_ns / WF_NS_PER_S),
@@ -472,6 +481,7 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 		}
 		now = wf_clock_now();
 	}
+	atomic_fetch_sub(&node->waiting, 1);
 	pthread_mutex_unlock(&node->lock);
 	return ended ? 0 : -ETIMEDOUT;
 }

@@ -59,8 +59,8 @@ void wf_rpc_start(struct weft_op *op)
 	struct wf_link *link;
 	struct wf_error e;
 
-	/* Not the turn's time: @op may have been made after that. */
-	call->began_ns = wf_clock_now();
+	/* It may have been invoked after this turn began. */
+	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.now_ns);
 	if (!op->call.packed) {
 		wf_error_set(&e, op->call.request_bytes > WF_CALL_BYTES_MAX ? -EMSGSIZE : -ENOMEM,
 			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
@@ -150,7 +150,8 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 		call->method = m->name;
 		protobuf_c_message_pack(input, call->parcel.body);
 	}
-	wf_op_submit(op);
+	call->began_ns = wf_clock_now();
+	wf_op_submit(op, call->began_ns);
 }
 
 static void invoke_stub(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,

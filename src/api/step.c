@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/clock.h"
+
 /* Memory is found before the call returns, so that it can say that there is none. */
 struct ending {
 	struct wf_task task;
@@ -35,7 +37,7 @@ static int submit(struct wf_desk *desk, struct wf_step *step)
 		return wf_last_set(-ENOMEM, "no memory to end a step");
 	}
 	*ending = (struct ending){ .task.run = run, .desk = desk, .step = step };
-	wf_desk_run(desk, &ending->task);
+	wf_desk_run(desk, &ending->task, wf_clock_now());
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/shape.h"
+#include "util/clock.h"
 
 int weft_tensor_bytes(const struct weft_tensor *t, uint64_t *bytes)
 {
@@ -214,7 +215,8 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	if (err)
 		goto drop_op;
 	*op = fresh;
-	wf_op_submit(fresh);
+	/* A snapshot has taken its time. */
+	wf_op_submit(fresh, s->chunk ? wf_clock_now() : fresh->made_ns);
 	return 0;
 
 drop_op:
@@ -303,7 +305,7 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		r->into = &fresh->recv.into;
 	}
 	*op = fresh;
-	wf_op_submit(fresh);
+	wf_op_submit(fresh, fresh->made_ns);
 	return 0;
 }
 

@@ -660,7 +660,12 @@ static void look_back(struct wf_worker *w)
 
 void wf_worker_tick(struct wf_worker *w)
 {
-	w->now_ns = wf_clock_now();
+	wf_worker_tick_at(w, wf_clock_now());
+}
+
+void wf_worker_tick_at(struct wf_worker *w, uint64_t now_ns)
+{
+	w->now_ns = now_ns;
 	wf_recorder_turn(&w->recorder, w->now_ns);
 	/* Before anything is done with what was offered earlier. */
 	look_back(w);

@@ -163,6 +163,9 @@ void wf_worker_close(struct wf_worker *w);
  */
 void wf_worker_tick(struct wf_worker *w);
 
+/* The same for who has just looked, at @now_ns. */
+void wf_worker_tick_at(struct wf_worker *w, uint64_t now_ns);
+
 /* One turn: rails, door, timers, inbox, sends, notices.  How many things happened.  Threads: owner. */
 int wf_worker_poll(struct wf_worker *w);
 

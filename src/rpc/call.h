@@ -25,7 +25,7 @@ struct wf_call {
 	/* set by the owner, whose memory it is and was all zero */
 	const char *service, *method; /* live as long as the call */
 	uint64_t deadline_ns;         /* UINT64_MAX: none */
-	uint64_t began_ns;            /* now, when it is started */
+	uint64_t began_ns;            /* no later than it is started */
 	struct wf_terms terms;        /* of request and reply */
 	/*
 	 * The outcome, once: @e NULL with the reply's bytes, which are gone on
