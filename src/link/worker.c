@@ -3,6 +3,7 @@
 #include "link/internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 #define EPOLL_EVENTS_MAX 16
 #define EVENTS_MAX 32                    /* of one poll of a rail: bounds a turn */
+#define NOTICES_MAX 32                   /* until what they begin is sent; 16 make too many frames */
 #define LOOK_NS WF_NS_PER_MS             /* how often a busy worker looks at door and descriptors */
 #define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
 #define STILL_NS (10 * WF_NS_PER_MS)     /* shorter than any WEFT_LOST: not worth a look at the links */
@@ -493,15 +495,14 @@ static int run_inbox(struct wf_worker *w)
 	return count;
 }
 
-static int run_notices(struct wf_worker *w)
+/* At most @max of @notices. */
+static int run_notices(struct wf_worker *w, struct wf_list *notices, int max)
 {
-	struct wf_list now, *node;
+	struct wf_list *node;
 	int count = 0;
 
-	wf_list_init(&now);
-	wf_list_splice(&now, &w->notices);
 	/* What a child that was forked in a callback has copies of is told in its parent. */
-	while (!w->forked && (node = wf_list_pop(&now))) {
+	while (count < max && !w->forked && (node = wf_list_pop(notices))) {
 		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
 
 		wf_recorder_enter(&w->recorder, "a callback of the program", NULL);
@@ -542,7 +543,7 @@ static void say_goodbye(struct wf_worker *w)
 			break;
 		wf_link_die(busy, &e);
 	}
-	run_notices(w);
+	run_notices(w, &w->notices, INT_MAX);
 }
 
 void wf_worker_leave(struct wf_worker *w)
@@ -551,7 +552,7 @@ void wf_worker_leave(struct wf_worker *w)
 		say_goodbye(w);
 	close_rails(w);
 	/* What users are told may make them begin anew, to be told again. */
-	while (run_inbox(w) + run_notices(w))
+	while (run_inbox(w) + run_notices(w, &w->notices, NOTICES_MAX))
 		;
 }
 
@@ -671,6 +672,30 @@ void wf_worker_tick_at(struct wf_worker *w, uint64_t now_ns)
 	look_back(w);
 }
 
+/*
+ * Run the notices that there are.  What callbacks have begun leaves in the same turn, and
+ * where there are many before all of them have run, so that the peer is not idle meanwhile.
+ */
+static int tell(struct wf_worker *w)
+{
+	struct wf_list now;
+	int count = 0;
+
+	wf_list_init(&now);
+	wf_list_splice(&now, &w->notices);
+	do {
+		count += run_notices(w, &now, NOTICES_MAX);
+		if (w->forked)
+			return count;
+		if (!wf_inbox_empty(&w->inbox)) {
+			wf_worker_tick(w); /* they may have taken their time */
+			count += run_inbox(w);
+		}
+		run_dirty(w, false);
+	} while (!wf_list_empty(&now));
+	return count;
+}
+
 int wf_worker_poll(struct wf_worker *w)
 {
 	int count;
@@ -685,15 +710,7 @@ int wf_worker_poll(struct wf_worker *w)
 	count += run_inbox(w);
 	wf_pool_run(&w->pool);
 	run_dirty(w, false);
-	count += run_notices(w);
-	if (w->forked)
-		return count;
-	/* What callbacks have begun leaves in the same turn; they may have taken their time. */
-	if (!wf_inbox_empty(&w->inbox)) {
-		wf_worker_tick(w);
-		count += run_inbox(w);
-	}
-	run_dirty(w, false);
+	count += tell(w);
 	if (count)
 		w->busy_ns = w->now_ns;
 	return count;

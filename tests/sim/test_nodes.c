@@ -303,6 +303,27 @@ static void an_idle_link_sends_at_once_and_a_busy_one_packs(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static void replies_leave_while_more_calls_are_answered(void **state)
+{
+	struct wf_fake fake = { .inject_bytes = 4 * KIB };
+	struct wf_flight f[100];
+	uint64_t before;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, &fake);
+	wf_world_connect(0, 1);
+	before = wf_world_count(1).frames_sent;
+
+	/* All but the first come in one frame, and are answered in one turn. */
+	for (unsigned i = 0; i < WF_COUNT(f); i++)
+		wf_flight_call(&f[i], 0, 1, source, 8, 0);
+	wf_flight_land(f, WF_COUNT(f), S);
+	assert_true(wf_world_count(1).frames_sent - before >= 4);
+
+	wf_flight_free(f, WF_COUNT(f));
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +334,7 @@ int main(void)
 		cmocka_unit_test(a_send_may_come_long_before_its_receive),
 		cmocka_unit_test(waiting_drives_all_nodes),
 		cmocka_unit_test(an_idle_link_sends_at_once_and_a_busy_one_packs),
+		cmocka_unit_test(replies_leave_while_more_calls_are_answered),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
 		cmocka_unit_test(whoever_closes_says_goodbye),
