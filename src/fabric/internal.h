@@ -73,6 +73,8 @@ struct wf_cq {
 	struct fid_cq *fid;
 	struct wf_ep *ep;    /* whose own it is, or NULL */
 	struct wf_list node; /* in rail->cqs */
+	uint32_t heard;      /* completions since the last sleep, until: */
+	bool unwatched;      /* there are so many that nobody need say so */
 };
 
 /* One descriptor for all queues of a rail. */
@@ -224,6 +226,8 @@ int wf_wait_open(struct wf_rail *rail, struct wf_error *e);
 void wf_wait_close(struct wf_rail *rail);
 int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e);
 void wf_wait_remove(struct wf_rail *rail, struct fid *queue);
+void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count);
+int wf_wait_again(struct wf_rail *rail);
 int wf_wait_try(struct wf_rail *rail);
 void wf_wait_consume(struct wf_rail *rail);
 

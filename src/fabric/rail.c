@@ -566,8 +566,13 @@ static bool progress(struct wf_rail *rail, bool look)
 	if (!wf_list_empty(&rail->slots.refused))
 		wf_slots_retry(rail);
 	if (look || may_have_news(rail))
-		WF_LIST_EACH(node, &rail->cqs)
-			wf_cq_read(rail, WF_CONTAINER(node, struct wf_cq, node));
+		WF_LIST_EACH(node, &rail->cqs) {
+			struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, node);
+			int count = wf_cq_read(rail, cq);
+
+			if (!look)
+				wf_wait_heard(rail, cq, count);
+		}
 	return !wf_list_empty(&rail->notices);
 }
 
@@ -620,6 +625,8 @@ int wf_rail_fd(const struct wf_rail *rail)
 
 int wf_rail_arm(struct wf_rail *rail)
 {
+	if (wf_wait_again(rail))
+		return -EAGAIN;
 	wf_wait_consume(rail);
 	if (rail->shut_ns)
 		return -EAGAIN; /* somebody is about to bring something, or has died of it */

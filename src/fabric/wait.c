@@ -6,6 +6,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+/* Whoever sleeps between two hears of fewer completions; not tuned. */
+#define HEARD_MAX 4
+
 int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 {
 	struct wf_waitset *w = &rail->wait;
@@ -40,12 +43,18 @@ static void do_without(struct wf_rail *rail)
 	rail->caps.wait = WF_WAIT_NONE;
 }
 
+static int watch(const struct wf_waitset *w, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN | (w->edge ? EPOLLET : 0) };
+
+	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
 int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e)
 {
 	struct wf_waitset *w = &rail->wait;
-	struct epoll_event event = { .events = EPOLLIN | (w->edge ? EPOLLET : 0) };
 	struct fid **fids;
-	int fd;
+	int fd, err;
 
 	if (w->epoll < 0)
 		return 0;
@@ -60,9 +69,10 @@ int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e)
 		w->fids = fids;
 		w->size = w->size * 2 + 8;
 	}
-	if (epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event))
-		return wf_error_set(e, -errno, "cannot wait on %s: %s", rail->caps.provider,
-				    wf_error_name(-errno));
+	err = watch(w, fd);
+	if (err)
+		return wf_error_set(e, err, "cannot wait on %s: %s", rail->caps.provider,
+				    wf_error_name(err));
 	w->fids[w->count++] = queue;
 	return 0;
 }
@@ -81,6 +91,42 @@ void wf_wait_remove(struct wf_rail *rail, struct fid *queue)
 			epoll_ctl(w->epoll, EPOLL_CTL_DEL, fd, NULL);
 		return;
 	}
+}
+
+/*
+ * @count completions were found in @cq without a sleep.  A queue that is read all the time need
+ * not be watched: every packet for it wakes who watches it, which takes a twentieth of the time
+ * of who sends a long body within this host.
+ */
+void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count)
+{
+	int fd;
+
+	if (rail->wait.epoll < 0 || cq->unwatched || !count)
+		return;
+	cq->heard += (uint32_t)count;
+	if (cq->heard >= HEARD_MAX && !fi_control(&cq->fid->fid, FI_GETWAIT, &fd))
+		cq->unwatched = !epoll_ctl(rail->wait.epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* Before a sleep: watch every queue.  -errno: one can't be now. */
+int wf_wait_again(struct wf_rail *rail)
+{
+	WF_LIST_EACH(node, &rail->cqs) {
+		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, node);
+		int fd, err;
+
+		cq->heard = 0;
+		if (!cq->unwatched)
+			continue;
+		err = fi_control(&cq->fid->fid, FI_GETWAIT, &fd);
+		if (!err)
+			err = watch(&rail->wait, fd);
+		if (err)
+			return err;
+		cq->unwatched = false;
+	}
+	return 0;
 }
 
 /* Edge-triggered descriptors need no asking: whoever drained them will hear. */

@@ -537,7 +537,9 @@ static void a_sleeper_is_woken(void **state)
 	}
 	spawn(w, &c);
 	ep = join(w, &c);
-	echo(w, ep, 1000);
+	/* So many that their queue is not watched until the next sleep. */
+	for (unsigned i = 0; i < 8; i++)
+		echo(w, ep, 1000);
 
 	/* Nothing comes: it stays quiet. */
 	while (wf_rail_arm(w->rail))
