@@ -57,6 +57,12 @@ struct weft_node_options {
 	 * before weft_node_open has returned.  NULL: none.
 	 */
 	struct ProtobufCService *const *services;
+	/*
+	 * Threads that share the peers of a threaded node, each with its own connections and
+	 * part of the pool: up to 16, 0 as WEFT_WORKERS says.  What concerns one peer happens on
+	 * one of them; callbacks of different peers may run at the same time.
+	 */
+	unsigned workers;
 };
 
 /*

@@ -87,7 +87,10 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 		wf_sending_describe(&op->send.sending, part, sizeof(part));
 		break;
 	case WF_OP_RECV:
-		wf_receiving_describe(&op->recv.receiving, part, sizeof(part));
+		if (op->recv.asks)
+			wf_ask_describe(op, part, sizeof(part));
+		else
+			wf_receiving_describe(&op->recv.receiving, part, sizeof(part));
 		break;
 	case WF_OP_CALL:
 		if (op->call.running)
@@ -109,7 +112,7 @@ uint64_t wf_describe_progress(const struct weft_op *op)
 	case WF_OP_SEND:
 		return wf_sending_progress(&op->send.sending);
 	case WF_OP_RECV:
-		return wf_receiving_progress(&op->recv.receiving);
+		return op->recv.asks ? wf_ask_progress(op) : wf_receiving_progress(&op->recv.receiving);
 	case WF_OP_CALL:
 		return op->call.running ? wf_call_progress(&op->call.call) : 0;
 	case WF_OP_PING:

@@ -6,7 +6,6 @@
 #include "util/clock.h"
 #include "util/thread.h"
 
-#define RECALL_NS (2 * WF_NS_PER_S) /* for offers to come back: the bound of a shared rail */
 #define RECALL_TURN_NS (5 * WF_NS_PER_MS)
 
 /* What the link floor tells, for the floors above it. */
@@ -64,6 +63,11 @@ static void sink_quiet(void *ctx, const struct wf_worker_rail *on)
 	wf_transfer_quiet(&desk->transfer, on);
 }
 
+static void sink_elsewhere(void *ctx, struct wf_link *link, struct wf_worker *home)
+{
+	wf_peer_move(ctx, link, WF_CONTAINER(home, struct wf_desk, worker));
+}
+
 static void sink_merged(void *ctx, struct wf_link *from, struct wf_link *into)
 {
 	struct wf_desk *desk = ctx;
@@ -95,6 +99,7 @@ static const struct wf_worker_sink sink = {
 	.up = sink_up,
 	.paused = sink_paused,
 	.quiet = sink_quiet,
+	.elsewhere = sink_elsewhere,
 	.merged = sink_merged,
 	.dying = sink_dying,
 	.down = sink_down,
@@ -118,10 +123,10 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 	err = wf_transfer_init(&desk->transfer, &desk->worker, withdrawn, desk);
 	if (err)
 		return err;
-	wf_channels_init(&desk->channels, &desk->worker, &desk->transfer);
+	wf_channels_init(&desk->channels, &desk->worker, &desk->transfer, wf_step_relay, desk);
 	wf_echo_init(&desk->echoes);
 	wf_call_init(&desk->calls, &desk->transfer);
-	wf_served_init(&desk->serving, &desk->transfer);
+	wf_served_init(&desk->serving, &desk->transfer, &node->services);
 	return 0;
 }
 
@@ -199,22 +204,7 @@ void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns)
 
 /* Closing. */
 
-/*
- * Peers must have stopped reading before whoever offered the bytes is told that they are
- * his again: on a shared rail closing our end of it stops nobody.
- */
-static void take_offers_back(struct wf_desk *desk)
-{
-	struct wf_worker *w = &desk->worker;
-	uint64_t until_ns = w->now_ns + RECALL_NS;
-	struct wf_error e;
-
-	wf_error_set(&e, -ECANCELED, "this node has closed");
-	while (!wf_transfer_recall(&desk->transfer, &e) && w->now_ns < until_ns)
-		wf_worker_wait(w, w->now_ns + RECALL_TURN_NS);
-}
-
-void wf_desk_leave(struct wf_desk *desk)
+void wf_desk_end(struct wf_desk *desk)
 {
 	desk->thread = pthread_self();
 	desk->polling = true;
@@ -223,6 +213,16 @@ void wf_desk_leave(struct wf_desk *desk)
 	wf_worker_poll(&desk->worker);
 	wf_channels_cancel(&desk->channels);
 	wf_op_starve(desk);
-	take_offers_back(desk);
-	wf_worker_leave(&desk->worker);
+}
+
+bool wf_desk_recall(struct wf_desk *desk)
+{
+	struct wf_worker *w = &desk->worker;
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	if (wf_transfer_recall(&desk->transfer, &e))
+		return true;
+	wf_worker_wait(w, w->now_ns + RECALL_TURN_NS);
+	return false;
 }

@@ -38,9 +38,15 @@ static void put(struct dump *d)
 
 /* What is the same from inside and outside. */
 
-static void write_node(FILE *out, const struct wf_worker *w)
+static void write_node(FILE *out, const struct wf_desk *desk)
 {
-	fprintf(out, "node %s at %s\n", w->name, w->address);
+	const struct weft_node *node = desk->node;
+	const struct wf_worker *w = &desk->worker;
+
+	if (desk == node->desks)
+		fprintf(out, "node %s at %s\n", w->name, w->address);
+	if (node->desk_count > 1)
+		fprintf(out, "worker %d of %u\n", (int)(desk - node->desks) + 1, node->desk_count);
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
 
@@ -182,7 +188,7 @@ static void write_channels(FILE *out, const struct wf_channels *c)
 
 static void write_inside(FILE *out, struct wf_desk *desk)
 {
-	write_node(out, &desk->worker);
+	write_node(out, desk);
 	write_links(out, &desk->worker);
 	write_ops(out, desk, true);
 	write_served(out, &desk->serving);
@@ -244,7 +250,7 @@ static void write_outside(FILE *out, struct wf_desk *desk)
 	char where[WF_WATCH_WHERE_BYTES];
 
 	wf_watch_where(desk, where);
-	write_node(out, &desk->worker);
+	write_node(out, desk);
 	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
 	write_ops(out, desk, false);
 	write_pool(out, &desk->worker);
@@ -283,21 +289,26 @@ static int ask(struct wf_desk *desk, FILE *out)
 	return print(out, text, bytes);
 }
 
-int weft_dump(struct weft_node *node, FILE *out)
+static int dump(struct wf_desk *desk, FILE *out)
 {
-	struct wf_desk *desk = &node->desk;
-	int err = wf_node_check(node);
 	char *text = NULL;
 	size_t bytes = 0;
 
-	if (err)
-		return err;
 	/* In a callback this is the worker's own thread. */
 	if (!wf_desk_inside(desk)) {
-		if (!node->manual || !pthread_equal(desk->thread, pthread_self()))
+		if (!desk->node->manual || !pthread_equal(desk->thread, pthread_self()))
 			return ask(desk, out);
 		wf_worker_tick(&desk->worker);
 	}
 	compose(desk, write_inside, &text, &bytes);
 	return print(out, text, bytes);
+}
+
+int weft_dump(struct weft_node *node, FILE *out)
+{
+	int err = wf_node_check(node);
+
+	for (unsigned i = 0; i < node->desk_count && !err; i++)
+		err = dump(&node->desks[i], out);
+	return err;
 }

@@ -51,7 +51,8 @@ struct wf_desk {
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
-	struct wf_desk desk;
+	struct wf_directory directory;
+	struct wf_services services;
 	struct wf_terms terms;    /* of every operation */
 	bool manual;
 	atomic_bool forked;       /* this process is a child: nothing may be touched */
@@ -65,13 +66,18 @@ struct weft_node {
 	uint64_t op_count;        /* ever made */
 	struct wf_spare spare_ops[WF_OP_KINDS];
 	struct wf_list peers;
-	struct wf_list services;
+	struct wf_list served;    /* struct wf_pb_service */
+	unsigned desk_count;
+	struct wf_desk desks[];   /* the first one's door listens; alone, it is the node's worker */
 };
 
 struct weft_peer {
 	struct wf_list node;
 	struct weft_node *owner;
-	struct wf_desk *desk;     /* whose links it is reached by */
+	struct wf_desk *desk;     /* where its operations come in, in their order */
+	struct wf_home home;      /* only if its address is given */
+	char *moved_address;      /* of who had come by himself, and has another desk now */
+	struct wf_desk *_Atomic at; /* whose links it is reached by: another only after wf_peer_move */
 	unsigned refs;            /* of users */
 	bool keep;                /* handed out by weft_op_peer: stays */
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": it dialled us */
@@ -88,6 +94,8 @@ struct wf_op_recv {
 	struct wf_receiving receiving;
 	struct weft_tensor into;
 	struct weft_peer *from;   /* it came from */
+	struct wf_ask *asks;      /* one for each desk; NULL: one desk alone gets it */
+	struct wf_ask *_Atomic winner; /* of them: it gets the tensor, or ends without */
 };
 
 struct wf_op_call {
@@ -112,7 +120,7 @@ enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 struct weft_op {
 	struct wf_list node;      /* in owner->ops */
 	struct weft_node *owner;  /* NULL: the node has closed */
-	struct wf_desk *desk;     /* that runs it */
+	struct wf_desk *_Atomic desk; /* that runs it */
 	uint64_t number;          /* for people: the first of a node is 1 */
 	enum wf_op_kind kind;
 	atomic_uint refs;         /* user's and library's */
@@ -125,10 +133,12 @@ struct weft_op {
 	struct weft_peer *peer;   /* NULL: a receive from any */
 	struct wf_task start_task, cancel_task;
 	atomic_bool cancel_asked;
+	struct wf_desk *cancel_desk; /* where that was said */
 	atomic_bool submitted;    /* the call that began it is over: its callback may run */
 	struct wf_timer timer;
 	struct wf_notice notice;
 	bool started;
+	bool moves;               /* taken back, to be begun at another desk */
 	bool finished;            /* the outcome below is set */
 	uint64_t progress;        /* as the watchdog last saw it: */
 	uint64_t moved_ns;        /* since when it is that */
@@ -148,6 +158,9 @@ struct weft_op {
 };
 
 /* node.c */
+/* As weft_node_open, with so many workers, whatever drives them. */
+int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
+		 unsigned workers, struct weft_node **node);
 int wf_node_options(const void *options, void *given, size_t known);
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
 int wf_node_check(const struct weft_node *node);
@@ -165,8 +178,13 @@ int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct w
 int wf_desk_start(struct wf_desk *desk);
 void wf_desk_stop(struct wf_desk *desk);
 
-/* Nobody drives it any more but who calls this: end all that is pending.  What users hold stays. */
-void wf_desk_leave(struct wf_desk *desk);
+/*
+ * Closing, by a thread that drives all desks of the node from now on.  First each ends what
+ * needs nobody else; then offers are taken back until all say true, or for the bound of a
+ * shared rail.
+ */
+void wf_desk_end(struct wf_desk *desk);
+bool wf_desk_recall(struct wf_desk *desk);
 
 /* Is this a callback of the desk? */
 bool wf_desk_inside(const struct wf_desk *desk);
@@ -181,8 +199,18 @@ void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns);
 void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns);
 
 /* peer.c */
-/* The link by which @peer is reached, made if there is none.  Threads: owner. */
-int wf_peer_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e);
+/* It is in no list any more.  Threads: setup. */
+void wf_peer_free(struct weft_peer *peer);
+
+/* The link by which @peer is reached from @desk, made if there is none.  Threads: owner. */
+int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **link,
+		 struct wf_error *e);
+
+/*
+ * Whoever is at the other end of @link, which was never greeted, is reached from desk @to:
+ * peers and what was begun with them go there.  Threads: owner of @link.
+ */
+void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_desk *to);
 
 /*
  * The peer that stands for @link, made if nobody has opened it.  NULL: no memory;
@@ -195,6 +223,35 @@ void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link);
 
 /* The peer that stands for @link has said its name. */
 void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link);
+
+/* ask.c: a receive from any peer, where each desk may get it */
+/* An ask for each desk, when all else of the receive is set.  -ENOMEM. */
+int wf_ask_open(struct weft_op *op);
+
+/* Begin those of other desks, so that no later receive is there first.  Threads: any, callback. */
+void wf_ask_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
+
+/* Begin that of the operation's desk.  Threads: owner. */
+void wf_ask_start(struct weft_op *op);
+void wf_ask_stop(struct weft_op *op, const struct wf_error *e);
+
+/* The node closes: see wf_op_starve. */
+void wf_ask_starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e);
+void wf_ask_describe(const struct weft_op *op, char *text, size_t bytes);
+uint64_t wf_ask_progress(const struct weft_op *op);
+
+/* tensor.c: a receive has ended at @desk.  Who sent the tensor that it got, or NULL. */
+struct weft_peer *wf_tensor_received(struct wf_receiving *r, struct wf_desk *desk,
+				     const struct wf_error *e);
+
+/* memory.c: chunks of whichever desk's pool */
+int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk);
+int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk);
+/* -EINVAL: it is of no pool of this node. */
+int wf_memory_give(struct weft_node *node, void *chunk);
+
+/* step.c: a peer of @desk has aborted @step, and the other desks hear of it.  -ENOMEM. */
+int wf_step_relay(void *desk, const struct wf_step *step);
 
 /* rpc.c */
 /* Serve @service.  -EEXIST, -ENOMEM: recorded. */
@@ -210,6 +267,13 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
 void wf_op_put(struct weft_op *op);
+/*
+ * Take @op back, unless it is about to end: as if it had not begun, before its peer was met.
+ * Then, if it was, begin it again at desk @to.  Threads: owner.
+ */
+void wf_op_take_back(struct weft_op *op);
+void wf_op_move(struct weft_op *op, struct wf_desk *to);
+
 /* The node closes: what waits for memory of the pool would wait for ever, for nobody gives any back. */
 void wf_op_starve(struct wf_desk *desk);
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies);

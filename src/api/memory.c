@@ -3,31 +3,56 @@
 
 #include <errno.h>
 
-int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
+int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk)
 {
-	struct wf_pool *pool = &node->desk.worker.pool;
-	int err = wf_node_check(node);
+	int err = wf_pool_take(&first->worker.pool, bytes, chunk);
 
-	if (err)
-		return err;
-	err = wf_pool_take(pool, bytes, memory);
+	for (unsigned i = 0; err && i < node->desk_count; i++)
+		if (&node->desks[i] != first &&
+		    !wf_pool_take(&node->desks[i].worker.pool, bytes, chunk))
+			return 0;
 	if (err == -ENOMEM)
 		return wf_last_set(err, "the system has no memory for %zu bytes", bytes);
 	if (err)
 		return wf_last_set(-ENOBUFS,
 				   "the pool has no %zu bytes left of its %llu (WEFT_POOL_BYTES)",
-				   bytes, (unsigned long long)pool->budget_bytes);
+				   bytes, (unsigned long long)first->worker.pool.budget_bytes);
 	return 0;
+}
+
+int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk)
+{
+	for (unsigned i = 0; i < node->desk_count; i++)
+		if (!wf_pool_share(&node->desks[i].worker.pool, at, bytes, chunk))
+			return 0;
+	return -EINVAL;
+}
+
+int wf_memory_give(struct weft_node *node, void *chunk)
+{
+	for (unsigned i = 0; i < node->desk_count; i++) {
+		struct wf_worker *w = &node->desks[i].worker;
+
+		if (!wf_pool_give(&w->pool, chunk)) {
+			wf_worker_wake(w); /* somebody may wait for it */
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
+{
+	int err = wf_node_check(node);
+
+	return err ? err : wf_memory_take(node, &node->desks[0], bytes, memory);
 }
 
 void weft_free(struct weft_node *node, void *memory)
 {
-	struct wf_desk *desk = &node->desk;
-
-	if (!memory || wf_node_check(node))
+	if (!memory || wf_node_check(node) || !wf_memory_give(node, memory))
 		return;
-	if (!wf_pool_give(&desk->worker.pool, memory))
-		wf_worker_wake(&desk->worker); /* somebody may wait for it */
-	else
-		(void)wf_view_give(&desk->transfer.views, memory);
+	for (unsigned i = 0; i < node->desk_count; i++)
+		if (!wf_view_give(&node->desks[i].transfer.views, memory))
+			return;
 }

@@ -10,6 +10,8 @@
 #include "util/clock.h"
 #include "util/fork.h"
 
+#define RECALL_NS (2 * WF_NS_PER_S) /* for offers to come back: the bound of a shared rail */
+
 /* Every open node of the process: for fork alone, and changed under its hold. */
 static struct wf_list all = { &all, &all };
 
@@ -25,7 +27,8 @@ static void in_child(void)
 		struct weft_node *node = WF_CONTAINER(at, struct weft_node, node);
 
 		atomic_store(&node->forked, true);
-		wf_worker_forked(&node->desk.worker);
+		for (unsigned i = 0; i < node->desk_count; i++)
+			wf_worker_forked(&node->desks[i].worker);
 	}
 }
 
@@ -55,7 +58,10 @@ int wf_node_check(const struct weft_node *node)
 /* Are we in a callback of this node? */
 bool wf_node_inside(const struct weft_node *node)
 {
-	return wf_desk_inside(&node->desk);
+	for (unsigned i = 0; i < node->desk_count; i++)
+		if (wf_desk_inside(&node->desks[i]))
+			return true;
+	return false;
 }
 
 /* Opening and closing. */
@@ -113,6 +119,11 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 		o->timeout_ns = given->timeout_ns;
 	if (given->pool_bytes)
 		o->pool_bytes = given->pool_bytes;
+	if (given->workers > WF_WORKERS_MAX)
+		return wf_last_set(-EINVAL, "%u workers: at most %d", given->workers,
+				   WF_WORKERS_MAX);
+	if (given->workers)
+		o->workers = given->workers;
 	return 0;
 }
 
@@ -175,7 +186,7 @@ static void forget_services(struct weft_node *node)
 {
 	struct wf_list *at;
 
-	while ((at = wf_list_pop(&node->services)))
+	while ((at = wf_list_pop(&node->served)))
 		free(WF_CONTAINER(at, struct wf_pb_service, mine));
 }
 
@@ -189,14 +200,129 @@ static int serve_all(struct weft_node *node, ProtobufCService *const *services)
 	return err;
 }
 
+/* Those of @count that are ready are closed again; the first one's door last. */
+static void close_desks(struct weft_node *node, unsigned count)
+{
+	while (count--) {
+		wf_worker_leave(&node->desks[count].worker);
+		wf_desk_fini(&node->desks[count]);
+		wf_worker_close(&node->desks[count].worker);
+	}
+}
+
+/* The desks share the pool's budget. */
+static int open_desk(struct weft_node *node, unsigned number, struct wf_worker_config *config)
+{
+	struct wf_desk *desk = &node->desks[number];
+	struct wf_error e;
+	int err = wf_desk_init(desk, node);
+
+	if (err)
+		return wf_last_set(err, "no lock for a node");
+	config->first = number ? &node->desks[0].worker : NULL;
+	err = wf_desk_open(desk, config, &e);
+	if (!err)
+		return 0;
+	wf_desk_fini(desk);
+	return wf_last_copy(&e);
+}
+
+static int open_desks(struct weft_node *node, struct wf_worker_config *config)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < node->desk_count && !err; i++) {
+		err = open_desk(node, i, config);
+		if (err)
+			close_desks(node, i);
+	}
+	return err;
+}
+
+static void stop_desks(struct weft_node *node, unsigned count)
+{
+	while (count--)
+		wf_desk_stop(&node->desks[count]);
+}
+
+static int start_desks(struct weft_node *node)
+{
+	int err;
+
+	for (unsigned i = 0; i < node->desk_count; i++) {
+		err = wf_desk_start(&node->desks[i]);
+		if (err) {
+			stop_desks(node, i);
+			return wf_last_set(err, "no thread for a node");
+		}
+	}
+	return 0;
+}
+
+int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
+		 unsigned workers, struct weft_node **node)
+{
+	struct weft_node *n = calloc(1, sizeof(*n) + workers * sizeof(n->desks[0]));
+	struct wf_worker_config config;
+	struct wf_options shares = *options;
+	char name[64], host[40] = "";
+	int err;
+
+	if (!n)
+		return wf_last_set(-ENOMEM, "no memory for a node");
+	gethostname(host, sizeof(host) - 1);
+	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
+	shares.pool_bytes /= workers;
+	config = (struct wf_worker_config){
+		.options = &shares,
+		.log = { given->log, given->log_arg, (int)options->log_level, &n->log_lock },
+		.name = given->name ? given->name : name,
+		.manual = given->mode == WEFT_MANUAL,
+		.directory = &n->directory,
+	};
+	n->manual = given->mode == WEFT_MANUAL;
+	n->desk_count = workers;
+	wf_op_init(n, options);
+	wf_list_init(&n->peers);
+	wf_list_init(&n->served);
+	err = wf_directory_init(&n->directory);
+	if (!err)
+		err = init_locks(n);
+	if (err) {
+		wf_last_set(err, "no lock for a node");
+		goto free_node;
+	}
+	err = serve_all(n, given->services);
+	if (err)
+		goto forget_services;
+	err = open_desks(n, &config);
+	if (err)
+		goto forget_services;
+	list(n);
+	if (!n->manual) {
+		err = start_desks(n);
+		if (err)
+			goto close_desks;
+	}
+	*node = n;
+	return 0;
+
+close_desks:
+	unlist(n);
+	close_desks(n, n->desk_count);
+forget_services:
+	forget_services(n);
+	fini_locks(n);
+free_node:
+	wf_directory_fini(&n->directory);
+	free(n);
+	return err;
+}
+
 int weft_node_open(const struct weft_node_options *options, struct weft_node **node)
 {
 	struct weft_node_options given;
-	struct wf_worker_config config;
 	struct wf_options o;
-	struct weft_node *n;
-	struct wf_error e;
-	char name[64], host[40] = "";
 	int err;
 
 	err = wf_node_options(options, &given, sizeof(given));
@@ -204,62 +330,9 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 		err = wf_node_settings(&given, &o);
 	if (err)
 		return err;
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return wf_last_set(-ENOMEM, "no memory for a node");
-	gethostname(host, sizeof(host) - 1);
-	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
-	config = (struct wf_worker_config){
-		.options = &o,
-		.log = { given.log, given.log_arg, (int)o.log_level, &n->log_lock },
-		.name = given.name ? given.name : name,
-		.manual = given.mode == WEFT_MANUAL,
-	};
-	n->manual = given.mode == WEFT_MANUAL;
-	wf_op_init(n, &o);
-	wf_list_init(&n->peers);
-	wf_list_init(&n->services);
-	err = wf_desk_init(&n->desk, n);
-	if (err) {
-		wf_last_set(err, "no lock for a node");
-		goto free_node;
-	}
-	err = init_locks(n);
-	if (err) {
-		wf_last_set(err, "no lock for a node");
-		goto fini_desk;
-	}
-	err = serve_all(n, given.services);
-	if (err)
-		goto forget_services;
-	err = wf_desk_open(&n->desk, &config, &e);
-	if (err) {
-		wf_last_copy(&e);
-		goto forget_services;
-	}
-	list(n);
-	if (!n->manual) {
-		err = wf_desk_start(&n->desk);
-		if (err) {
-			wf_last_set(err, "no thread for a node");
-			goto close_worker;
-		}
-	}
-	*node = n;
-	return 0;
-
-close_worker:
-	unlist(n);
-	wf_worker_leave(&n->desk.worker);
-	wf_worker_close(&n->desk.worker);
-forget_services:
-	forget_services(n);
-	fini_locks(n);
-fini_desk:
-	wf_desk_fini(&n->desk);
-free_node:
-	free(n);
-	return err;
+	if (given.mode == WEFT_MANUAL && given.workers > 1)
+		return wf_last_set(-EINVAL, "a manual node has one worker: the caller's thread");
+	return wf_node_open(&given, &o, given.mode == WEFT_MANUAL ? 1 : (unsigned)o.workers, node);
 }
 
 /* What users still hold: operations forget the node; peers and services go with it. */
@@ -276,14 +349,37 @@ static void let_go(struct weft_node *node)
 			op->recv.from = NULL;
 		}
 	}
-	while ((at = wf_list_pop(&node->peers))) {
-		struct weft_peer *peer = WF_CONTAINER(at, struct weft_peer, node);
-
-		if (peer->link)
-			wf_link_put(peer->link);
-		free(peer);
-	}
+	while ((at = wf_list_pop(&node->peers)))
+		wf_peer_free(WF_CONTAINER(at, struct weft_peer, node));
 	forget_services(node);
+}
+
+/*
+ * Peers must have stopped reading before whoever offered the bytes is told that they are
+ * his again: on a shared rail closing our end of it stops nobody.
+ */
+static void take_offers_back(struct weft_node *node)
+{
+	uint64_t until_ns = node->desks[0].worker.now_ns + RECALL_NS;
+	bool back;
+
+	do {
+		back = true;
+		for (unsigned i = 0; i < node->desk_count; i++)
+			back &= wf_desk_recall(&node->desks[i]);
+	} while (!back && node->desks[0].worker.now_ns < until_ns);
+}
+
+/* What one desk has told another since that one left. */
+static void drain(struct weft_node *node)
+{
+	bool any;
+
+	do {
+		any = false;
+		for (unsigned i = 0; i < node->desk_count; i++)
+			any |= wf_worker_drain(&node->desks[i].worker);
+	} while (any);
 }
 
 int weft_node_close(struct weft_node *node)
@@ -295,30 +391,39 @@ int weft_node_close(struct weft_node *node)
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "a node can't be closed inside its own callback");
 	if (!node->manual)
-		wf_desk_stop(&node->desk);
+		stop_desks(node, node->desk_count);
 	node->closing = true;
-	wf_desk_leave(&node->desk);
-	wf_desk_fini(&node->desk);
+	for (unsigned i = 0; i < node->desk_count; i++)
+		wf_desk_end(&node->desks[i]);
+	take_offers_back(node);
+	for (unsigned i = 0; i < node->desk_count; i++)
+		wf_worker_leave(&node->desks[i].worker);
+	drain(node);
+	for (unsigned i = 0; i < node->desk_count; i++)
+		wf_desk_fini(&node->desks[i]);
 	let_go(node);
 	/* First: a child must not look at what is being freed. */
 	unlist(node);
-	wf_worker_close(&node->desk.worker);
+	/* The one whose door listens last. */
+	for (unsigned i = node->desk_count; i--;)
+		wf_worker_close(&node->desks[i].worker);
 	wf_op_fini(node);
 	fini_locks(node);
+	wf_directory_fini(&node->directory);
 	free(node);
 	return 0;
 }
 
 const char *weft_node_address(const struct weft_node *node)
 {
-	return node->desk.worker.address;
+	return node->desks[0].worker.address;
 }
 
 /* Driving a manual node. */
 
 static int check_manual(struct weft_node *node, const char *what)
 {
-	struct wf_desk *desk = &node->desk;
+	struct wf_desk *desk = &node->desks[0];
 	int err = wf_node_check(node);
 
 	if (err)
@@ -340,22 +445,22 @@ int weft_poll(struct weft_node *node, uint64_t timeout_ns)
 
 	if (err)
 		return err;
-	node->desk.ended_count = 0;
-	wf_desk_turn(&node->desk, timeout_ns >= UINT64_MAX - now ? UINT64_MAX : now + timeout_ns);
+	node->desks[0].ended_count = 0;
+	wf_desk_turn(&node->desks[0], timeout_ns >= UINT64_MAX - now ? UINT64_MAX : now + timeout_ns);
 	err = wf_node_check(node);
-	return err ? err : (int)node->desk.ended_count;
+	return err ? err : (int)node->desks[0].ended_count;
 }
 
 int weft_fd(struct weft_node *node)
 {
 	int err = check_manual(node, "weft_fd");
 
-	return err ? err : wf_worker_fd(&node->desk.worker);
+	return err ? err : wf_worker_fd(&node->desks[0].worker);
 }
 
 int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 {
-	struct wf_desk *desk = &node->desk;
+	struct wf_desk *desk = &node->desks[0];
 	uint64_t until, now;
 	int err = check_manual(node, "weft_arm");
 
@@ -374,33 +479,40 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 
 /* Seeing. */
 
+static void add_counters(struct weft_counters *sum, struct wf_worker *w)
+{
+	struct wf_counters *c = &w->counters;
+	struct wf_pool *pool = &w->pool;
+
+	sum->frames_sent += atomic_load(&c->frames_sent);
+	sum->frames_received += atomic_load(&c->frames_received);
+	sum->frames_replayed += atomic_load(&c->frames_replayed);
+	sum->frames_refused += atomic_load(&c->frames_refused);
+	sum->bytes_eager += atomic_load(&c->bytes_eager);
+	sum->bytes_pulled += atomic_load(&c->bytes_pulled);
+	sum->peers_lost += atomic_load(&c->peers_lost);
+	sum->links_resumed += atomic_load(&c->links_resumed);
+	sum->registered_bytes += atomic_load(&c->registered_bytes);
+	sum->late_dropped += atomic_load(&c->late_dropped);
+	sum->bytes_viewed += atomic_load(&c->bytes_viewed);
+	pthread_mutex_lock(&pool->lock);
+	sum->pool_bytes += pool->slab_bytes;
+	sum->pool_bytes_used += pool->used_bytes;
+	sum->pool_waits += pool->wait_count;
+	pthread_mutex_unlock(&pool->lock);
+}
+
 int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
 {
-	struct wf_counters *c = &node->desk.worker.counters;
-	struct wf_pool *pool = &node->desk.worker.pool;
-	struct weft_counters all_of = { .size = counters->size };
+	struct weft_counters sum = { .size = counters->size };
 	int err = wf_node_check(node);
 
 	if (err)
 		return err;
 	if (counters->size < sizeof(counters->size))
 		return wf_last_set(-EINVAL, "counters->size is not set");
-	all_of.frames_sent = atomic_load(&c->frames_sent);
-	all_of.frames_received = atomic_load(&c->frames_received);
-	all_of.frames_replayed = atomic_load(&c->frames_replayed);
-	all_of.frames_refused = atomic_load(&c->frames_refused);
-	all_of.bytes_eager = atomic_load(&c->bytes_eager);
-	all_of.bytes_pulled = atomic_load(&c->bytes_pulled);
-	all_of.peers_lost = atomic_load(&c->peers_lost);
-	all_of.links_resumed = atomic_load(&c->links_resumed);
-	all_of.registered_bytes = atomic_load(&c->registered_bytes);
-	all_of.late_dropped = atomic_load(&c->late_dropped);
-	all_of.bytes_viewed = atomic_load(&c->bytes_viewed);
-	pthread_mutex_lock(&pool->lock);
-	all_of.pool_bytes = pool->slab_bytes;
-	all_of.pool_bytes_used = pool->used_bytes;
-	all_of.pool_waits = pool->wait_count;
-	pthread_mutex_unlock(&pool->lock);
-	memcpy(counters, &all_of, WF_MIN(counters->size, sizeof(all_of)));
+	for (unsigned i = 0; i < node->desk_count; i++)
+		add_counters(&sum, &node->desks[i].worker);
+	memcpy(counters, &sum, WF_MIN(counters->size, sizeof(sum)));
 	return 0;
 }

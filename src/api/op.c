@@ -81,11 +81,11 @@ void wf_op_fini(struct weft_node *node)
 static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *peer,
 		 enum wf_op_kind kind, const struct weft_op_options *given)
 {
-	struct wf_desk *desk = peer ? peer->desk : &node->desk;
+	struct wf_desk *desk = peer ? peer->desk : &node->desks[0];
 	uint64_t timeout = given->timeout_ns ? given->timeout_ns : desk->worker.options.timeout_ns;
 
 	op->owner = node;
-	op->desk = desk;
+	atomic_init(&op->desk, desk);
 	op->number = ++node->op_count;
 	op->kind = kind;
 	op->peer = peer;
@@ -133,6 +133,7 @@ static void free_op(struct weft_op *op)
 		free(op->recv.receiving.got.shape);
 		if (node)
 			weft_free(node, op->recv.receiving.chunk);
+		free(op->recv.asks);
 	}
 	free(op->memory);
 	if (!node) {
@@ -263,7 +264,7 @@ void wf_op_start_ping(struct weft_op *op)
 	struct wf_error e;
 
 	op->echo.done = ping_done;
-	if (wf_peer_link(op->peer, &link, &e) ||
+	if (wf_peer_link(op->peer, op->desk, &link, &e) ||
 	    (wf_echo_start(&op->desk->echoes, link, &op->echo) &&
 	     wf_error_set(&e, -ENOMEM, "no memory for a ping")))
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
@@ -282,7 +283,10 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 		wf_sending_stop(&op->send.sending, e);
 		break;
 	case WF_OP_RECV:
-		wf_channels_stop_receive(&op->recv.receiving, e);
+		if (op->recv.asks)
+			wf_ask_stop(op, e);
+		else
+			wf_channels_stop_receive(&op->recv.receiving, e);
 		break;
 	case WF_OP_CALL:
 		if (op->call.running)
@@ -309,9 +313,52 @@ void wf_op_starve(struct wf_desk *desk)
 	WF_LIST_EACH(at, &desk->node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->desk == desk && missing_bytes(op))
+		if (op->kind == WF_OP_RECV && op->recv.asks)
+			wf_ask_starve(op, desk, &e);
+		else if (op->desk == desk && missing_bytes(op))
 			stop(op, &e);
 	}
+}
+
+static int take_back(struct weft_op *op)
+{
+	int err = -EALREADY;
+
+	switch (op->kind) {
+	case WF_OP_PING:
+		return wf_echo_take_back(&op->echo);
+	case WF_OP_SEND:
+		return wf_sending_take_back(&op->send.sending);
+	case WF_OP_RECV:
+		return wf_channels_take_back(&op->recv.receiving);
+	case WF_OP_CALL:
+		if (op->call.running)
+			err = wf_call_take_back(&op->call.call);
+		if (err)
+			return err;
+		op->call.running = false;
+		wf_op_put(op);
+		return 0;
+	}
+	return err;
+}
+
+void wf_op_take_back(struct weft_op *op)
+{
+	if (!op->started || op->finished || take_back(op))
+		return;
+	wf_timer_stop(&op->desk->worker.timers, &op->timer);
+	op->started = false;
+	op->moves = true;
+}
+
+void wf_op_move(struct weft_op *op, struct wf_desk *to)
+{
+	if (!op->moves)
+		return;
+	op->moves = false;
+	op->desk = to;
+	wf_worker_submit(&to->worker, &op->start_task);
 }
 
 /* What has not happened in time, so that a wrong key or step is seen at once. */
@@ -376,13 +423,27 @@ static void record_start(const struct weft_op *op)
 	wf_recorder_add(&op->desk->worker.recorder, kinds[op->kind], 0, op->number, step);
 }
 
+/* Is its peer reached from another desk?  Then it goes there, after those that came before. */
+static bool pass_on(struct weft_op *op)
+{
+	struct wf_desk *at = op->peer ? op->peer->at : op->desk;
+
+	if (at == op->desk)
+		return false;
+	op->desk = at;
+	wf_worker_submit(&at->worker, &op->start_task);
+	return true;
+}
+
 static void start(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
 	struct wf_worker *w = &op->desk->worker;
 	struct wf_error e;
 
-	if (op->owner->closing) {
+	if (pass_on(op))
+		return;
+	if (op->owner->closing && !(op->kind == WF_OP_RECV && op->recv.asks)) {
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		if (op->kind == WF_OP_CALL)
 			wf_rpc_drop(op);
@@ -414,6 +475,8 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 {
 	op->start_task.run = start;
 	wf_desk_run(op->desk, &op->start_task, now_ns);
+	if (op->kind == WF_OP_RECV && op->recv.asks)
+		wf_ask_submit(op, now_ns);
 	/* It can't be gone: what ends it waits for this. */
 	atomic_store(&op->submitted, true);
 }
@@ -433,8 +496,16 @@ int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, str
 static void cancel(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel_task);
+	struct wf_desk *desk = op->desk;
 	struct wf_error e;
 
+	/* It has gone elsewhere, or is just on the way here. */
+	if (op->cancel_desk != desk ||
+	    (!op->started && !op->finished && atomic_load(&op->submitted))) {
+		op->cancel_desk = desk;
+		wf_worker_submit(&desk->worker, task);
+		return;
+	}
 	wf_error_set(&e, -ECANCELED, "it was cancelled");
 	stop(op, &e);
 	wf_op_put(op);
@@ -448,7 +519,8 @@ void weft_cancel(struct weft_op *op)
 		return;
 	atomic_fetch_add(&op->refs, 1);
 	op->cancel_task.run = cancel;
-	wf_desk_run(op->desk, &op->cancel_task, wf_clock_now());
+	op->cancel_desk = op->desk;
+	wf_desk_run(op->cancel_desk, &op->cancel_task, wf_clock_now());
 }
 
 void weft_op_free(struct weft_op *op)

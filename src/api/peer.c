@@ -11,18 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Threads: any, under the node's lock. */
-static struct weft_peer *new_peer(struct wf_desk *desk, const char *address)
+/* For who says his address, @desk NULL, or has come to a desk.  Threads: any, under the node's lock. */
+static struct weft_peer *new_peer(struct weft_node *node, struct wf_desk *desk,
+				  const char *address)
 {
 	struct weft_peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer)
 		return NULL;
-	peer->owner = desk->node;
-	peer->desk = desk;
 	snprintf(peer->address, sizeof(peer->address), "%s", address);
-	wf_list_append(&desk->node->peers, &peer->node);
+	if (!desk) {
+		wf_directory_place(&node->directory, &peer->home, peer->address, NULL);
+		desk = WF_CONTAINER(peer->home.worker, struct wf_desk, worker);
+	}
+	peer->owner = node;
+	peer->desk = desk;
+	atomic_init(&peer->at, desk);
+	wf_list_append(&node->peers, &peer->node);
 	return peer;
+}
+
+void wf_peer_free(struct weft_peer *peer)
+{
+	if (peer->link)
+		wf_link_put(peer->link);
+	if (peer->home.worker)
+		wf_directory_leave(&peer->owner->directory, &peer->home);
+	free(peer->moved_address);
+	free(peer);
 }
 
 static struct weft_peer *find_peer(const struct weft_node *node, const char *address)
@@ -56,7 +72,7 @@ int weft_peer_open(struct weft_node *node, const char *address, struct weft_peer
 	pthread_mutex_lock(&node->lock);
 	found = find_peer(node, address);
 	if (!found)
-		found = new_peer(&node->desk, address);
+		found = new_peer(node, NULL, address);
 	if (found)
 		found->refs++;
 	pthread_mutex_unlock(&node->lock);
@@ -110,13 +126,16 @@ void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link)
 	pthread_mutex_unlock(&desk->node->lock);
 }
 
-int wf_peer_link(struct weft_peer *peer, struct wf_link **link, struct wf_error *e)
+int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **link,
+		 struct wf_error *e)
 {
 	struct wf_link *real;
 	int err;
 
 	if (!peer->link) {
-		err = wf_link_open(&peer->desk->worker, peer->address, &peer->link, e);
+		err = wf_link_open(&desk->worker,
+				   peer->moved_address ? peer->moved_address : peer->address,
+				   &peer->link, e);
 		if (err)
 			return err;
 	}
@@ -136,7 +155,7 @@ struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
 		return link->user;
 	pthread_mutex_lock(&node->lock);
 	/* Its address is not given: opening that by name is another's right. */
-	peer = new_peer(desk, "");
+	peer = new_peer(node, desk, "");
 	if (peer)
 		memcpy(peer->name, link->name, sizeof(peer->name));
 	pthread_mutex_unlock(&node->lock);
@@ -146,4 +165,57 @@ struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
 	wf_link_get(link);
 	link->user = peer;
 	return peer;
+}
+
+static bool is_reached_by(const struct weft_peer *peer, const struct wf_desk *desk,
+			  const struct wf_link *link)
+{
+	/* The desk first: the link is its own. */
+	return peer && peer->at == desk && peer->link && wf_link_real(peer->link) == link;
+}
+
+/* Its link here is given up; another is made at desk @to. */
+static void move(struct weft_peer *peer, struct wf_desk *to)
+{
+	struct wf_directory *d = &to->node->directory;
+
+	if (!peer->address[0] && !peer->moved_address)
+		peer->moved_address = strdup(wf_link_real(peer->link)->address);
+	wf_link_put(peer->link);
+	peer->link = NULL;
+	if (peer->home.worker) {
+		wf_directory_leave(d, &peer->home);
+		wf_directory_enter(d, &peer->home, &to->worker, peer->address);
+	}
+	peer->at = to;
+}
+
+/*
+ * Operations go there in the order in which they were made, and before those that come in
+ * later: these go by the peer's first desk as before, which passes them on.
+ */
+void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_desk *to)
+{
+	struct weft_node *node = from->node;
+
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->desk == from && is_reached_by(op->peer, from, link))
+			wf_op_take_back(op);
+	}
+	WF_LIST_EACH(at, &node->peers) {
+		struct weft_peer *peer = WF_CONTAINER(at, struct weft_peer, node);
+
+		if (is_reached_by(peer, from, link))
+			move(peer, to);
+	}
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->desk == from)
+			wf_op_move(op, to);
+	}
+	pthread_mutex_unlock(&node->lock);
 }

@@ -74,7 +74,7 @@ void wf_rpc_start(struct weft_op *op)
 	call->terms = op->terms;
 	if (op->deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-	} else if (!wf_peer_link(op->peer, &link, &e)) {
+	} else if (!wf_peer_link(op->peer, op->desk, &link, &e)) {
 		op->call.running = true;
 		atomic_fetch_add(&op->refs, 1);
 		if (!wf_call_start(&op->desk->calls, link, call))
@@ -246,9 +246,9 @@ int wf_rpc_serve(struct weft_node *node, ProtobufCService *service)
 	wf_service_init(pb, service);
 	/* Not by a task: who is told that it is served may call at once. */
 	pthread_mutex_lock(&node->lock);
-	err = wf_served_add(&node->desk.serving, &pb->base);
+	err = wf_served_add(&node->services, &pb->base);
 	if (!err)
-		wf_list_append(&node->services, &pb->mine);
+		wf_list_append(&node->served, &pb->mine);
 	pthread_mutex_unlock(&node->lock);
 	if (!err)
 		return 0;

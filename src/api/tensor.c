@@ -86,7 +86,8 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	const struct wf_parcel *p = &s->parcel;
 	bool eager = p->plan.way == WF_BODY_EAGER;
 
-	wf_pool_give(&op->desk->worker.pool, s->chunk);
+	if (s->chunk)
+		(void)wf_memory_give(op->owner, s->chunk);
 	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk && !p->lend));
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
@@ -97,7 +98,7 @@ void wf_tensor_start_send(struct weft_op *op)
 	struct wf_error e;
 
 	op->send.sending.done = send_done;
-	if (wf_peer_link(op->peer, &link, &e)) {
+	if (wf_peer_link(op->peer, op->desk, &link, &e)) {
 		send_done(&op->send.sending, &e);
 		return;
 	}
@@ -109,7 +110,7 @@ static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64
 {
 	struct wf_sending *s = &op->send.sending;
 	size_t done = 0;
-	int err = weft_alloc(op->owner, bytes, &s->chunk);
+	int err = wf_memory_take(op->owner, op->desk, bytes, &s->chunk);
 
 	if (err)
 		return err;
@@ -125,7 +126,8 @@ static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64
 static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const int64_t *shape,
 			 uint64_t bytes)
 {
-	const struct wf_pool *pool = &op->desk->worker.pool;
+	struct wf_desk *desk = op->desk;
+	const struct wf_pool *pool = &desk->worker.pool;
 
 	if (!wf_pool_fits(pool, bytes))
 		return wf_last_set(-ENOBUFS,
@@ -146,7 +148,7 @@ static int take_share(struct weft_op *op, const struct weft_tensor *t, uint64_t 
 
 	if (!wf_shape_contiguous(t))
 		return wf_last_set(-EINVAL, "only a contiguous tensor can be shared");
-	if (wf_pool_share(&op->desk->worker.pool, s->parcel.body, bytes, &s->chunk))
+	if (wf_memory_share(op->owner, s->parcel.body, bytes, &s->chunk))
 		return wf_last_set(-EINVAL, "only memory of the node's pool can be shared");
 	s->parcel.lend = true;
 	return 0;
@@ -226,20 +228,29 @@ drop_op:
 
 /* Receives. */
 
+struct weft_peer *wf_tensor_received(struct wf_receiving *r, struct wf_desk *desk,
+				     const struct wf_error *e)
+{
+	struct weft_peer *from;
+
+	if (e) {
+		r->path.bytes = 0;
+		return NULL;
+	}
+	/* From here on any thread may free it: links are the worker's. */
+	from = wf_peer_of(desk, r->got_from);
+	wf_link_put(r->got_from);
+	r->got_from = NULL;
+	if (!r->got_bytes || r->got_flags & WEFT_DEAD)
+		r->got.data = NULL;
+	return from;
+}
+
 static void recv_done(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
 
-	if (e) {
-		r->path.bytes = 0;
-	} else {
-		/* From here on any thread may free it: links are the worker's. */
-		op->recv.from = wf_peer_of(op->desk, r->got_from);
-		wf_link_put(r->got_from);
-		r->got_from = NULL;
-		if (!r->got_bytes || r->got_flags & WEFT_DEAD)
-			r->got.data = NULL;
-	}
+	op->recv.from = wf_tensor_received(r, op->desk, e);
 	wf_op_path_set(op, &r->path, r->path.way == WF_BODY_EAGER);
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
@@ -250,8 +261,12 @@ void wf_tensor_start_recv(struct weft_op *op)
 	struct wf_link *link = NULL;
 	struct wf_error e;
 
+	if (op->recv.asks) {
+		wf_ask_start(op);
+		return;
+	}
 	r->done = recv_done;
-	if (op->peer && wf_peer_link(op->peer, &link, &e)) {
+	if (op->peer && wf_peer_link(op->peer, op->desk, &link, &e)) {
 		recv_done(r, &e);
 		return;
 	}
@@ -303,6 +318,11 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		fresh->recv.into = *into;
 		fresh->recv.into.shape = (int64_t *)(uintptr_t)shape;
 		r->into = &fresh->recv.into;
+	}
+	/* One desk alone may get what one peer sends. */
+	if (!peer && node->desk_count > 1 && wf_ask_open(fresh)) {
+		drop(fresh);
+		return wf_last_set(-ENOMEM, "no memory for a receive");
 	}
 	*op = fresh;
 	wf_op_submit(fresh, fresh->made_ns);

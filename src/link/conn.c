@@ -96,6 +96,20 @@ void wf_conn_bury(struct wf_conn *c)
 		wf_conn_reap(c->lists);
 }
 
+void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
+{
+	to->socket = from->socket;
+	to->dialled = from->dialled;
+	memcpy(to->prefix, from->prefix, sizeof(to->prefix));
+	to->in = from->in;
+	to->in_count = from->in_count;
+	to->in_bytes = from->in_bytes;
+	strcpy(to->remote, from->remote);
+	from->socket = NULL;
+	from->in = NULL;
+	stand_in(from, &from->lists->dead);
+}
+
 void wf_conn_close(struct wf_conn *c)
 {
 	c->owner = NULL;

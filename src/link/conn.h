@@ -51,6 +51,9 @@ struct wf_conn {
 /* A conn in no list but of @lists, without a socket.  NULL: out of memory. */
 struct wf_conn *wf_conn_new(struct wf_conn_lists *lists);
 
+/* The stream of @from, and what has come of it, goes over to @to, which is new.  @from is dead. */
+void wf_conn_move(struct wf_conn *from, struct wf_conn *to);
+
 void wf_conn_stand_as_stranger(struct wf_conn *conn, uint64_t until_ns);
 
 /*

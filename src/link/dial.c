@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/clock.h"
@@ -20,6 +21,7 @@
 
 #define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
+#define HOME_NS (5 * WF_NS_PER_MS) /* until it is asked again whether another worker still has the peer */
 
 static void dial_timer(struct wf_timer *timer);
 static void answer_late(struct wf_timer *timer);
@@ -33,7 +35,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	greet->kind = WF_GREET_HELLO;
 	h->wire_min = WF_WIRE_VERSION;
 	h->wire_max = WF_WIRE_VERSION;
-	memcpy(h->incarnation, w->incarnation, sizeof(h->incarnation));
+	memcpy(h->incarnation, w->directory->incarnation, sizeof(h->incarnation));
 	snprintf(h->name, sizeof(h->name), "%s", w->name);
 	snprintf(h->address, sizeof(h->address), "%s", w->address);
 	snprintf(h->security, sizeof(h->security), "open");
@@ -252,8 +254,12 @@ void wf_dial_gate(struct wf_link *link)
 		link->ringer = NULL;
 }
 
-/* Take over what the peer's hello says; -EPROTO with a sentence if we can't work with it. */
-static int accept_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e)
+/*
+ * Take over what the peer's hello says; -EPROTO with a sentence if we can't work with it.
+ * -EXDEV: another worker of this node, *@home, has the peer; nothing was done.
+ */
+static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
+			struct wf_worker **home, struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
 	char host[WF_SOCKET_ADDRESS_BYTES];
@@ -263,14 +269,17 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello, stru
 		return wf_error_set(e, -EPROTO,
 				    "the peer speaks wire versions %u to %u, this node %d",
 				    hello->wire_min, hello->wire_max, WF_WIRE_VERSION);
-	if (!memcmp(hello->incarnation, w->incarnation, WF_INCARNATION_BYTES))
+	if (!memcmp(hello->incarnation, w->directory->incarnation, WF_INCARNATION_BYTES))
 		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
 	link->peer = *hello;
+	*home = wf_directory_claim(w->directory, &link->home, link->peer.incarnation);
+	if (*home != w)
+		return -EXDEV;
 	link->greeted = true;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	if (!link->address[0] &&
 	    !wf_socket_split(hello->address, host, sizeof(host), &port, NULL))
-		snprintf(link->address, sizeof(link->address), "%s", hello->address);
+		wf_directory_address(w->directory, link->address, hello->address);
 	/* Both are a help on the same host, not a need: without them the door tells. */
 	if (wf_host_peer_open(&w->host_facts, &hello->host, &link->peer_host))
 		link->peer_host = NULL;
@@ -285,12 +294,50 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello, stru
 	return 0;
 }
 
+static void greeted(struct wf_link *link, const struct wf_hello *hello);
+
+static void greeted_again(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+
+	if (link->conn && !link->greeted)
+		greeted(link, &link->peer);
+}
+
+/*
+ * Our dial has led to a peer that worker @home has: what waits for it goes there.  But a
+ * peer of the lower incarnation that has taken this dial gives up the other one: then
+ * @home will not have it for long.
+ */
+static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct wf_worker *home)
+{
+	struct wf_worker *w = link->worker;
+
+	if (hello != &link->peer)
+		link->heard_ns = w->now_ns;
+	if (hello->link && memcmp(w->directory->incarnation, hello->incarnation,
+				  WF_INCARNATION_BYTES) > 0 &&
+	    w->now_ns - link->heard_ns < w->options.lost_ns) {
+		link->peer = *hello; /* kept there: nobody takes it for that of a peer yet */
+		wf_worker_timer(w, &link->dial_timer, w->now_ns + HOME_NS, greeted_again);
+		return;
+	}
+	wf_link_get(link);
+	wf_timer_stop(&w->timers, &link->dial_timer);
+	wf_link_close_conn(link);
+	link->state = WF_LINK_IDLE;
+	wf_link_renew(link);
+	w->sink->elsewhere(w->sink_ctx, link, home);
+	wf_link_put(link);
+}
+
 /* The peer has answered our dial. */
 static void greeted(struct wf_link *link, const struct wf_hello *hello)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_worker *w = link->worker, *home;
 	struct wf_link *other;
 	struct wf_error e;
+	int err;
 
 	if (link->resuming) {
 		link->resuming = false;
@@ -315,8 +362,13 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 			wf_attempt_rails(link, hello);
 		return;
 	}
+	home = wf_directory_find(w->directory, hello->incarnation);
+	if (home && home != w) {
+		elsewhere(link, hello, home);
+		return;
+	}
 	other = wf_link_find(w, hello->incarnation, link);
-	if (other && (!hello->link || memcmp(w->incarnation, hello->incarnation,
+	if (other && (!hello->link || memcmp(w->directory->incarnation, hello->incarnation,
 					     WF_INCARNATION_BYTES) < 0)) {
 		wf_link_merge(link, other);
 		return;
@@ -332,11 +384,13 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		wf_link_put(link);
 		return;
 	}
-	if (accept_hello(link, hello, &e)) {
+	err = accept_hello(link, hello, &home, &e);
+	if (err == -EXDEV)
+		elsewhere(link, hello, home); /* since this moment */
+	else if (err)
 		wf_link_die(link, &e);
-		return;
-	}
-	wf_attempt_start(link);
+	else
+		wf_attempt_start(link);
 }
 
 static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
@@ -360,9 +414,64 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	wf_attempt_rails(link, hello);
 }
 
-/* Somebody has dialled us. */
+/* A stranger on the way from the worker whose door he came through to the one that is to have him. */
+struct visit {
+	struct wf_task task;
+	struct wf_home home;
+	struct wf_conn *conn;
+	struct wf_hello hello;
+};
+
+static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello);
+
+static void visit(struct wf_task *task)
+{
+	struct visit *v = WF_CONTAINER(task, struct visit, task);
+	struct wf_worker *w = v->home.worker;
+
+	wf_door_take(v->conn, w->now_ns);
+	if (w->rail_count)
+		stranger(w, v->conn, &v->hello);
+	else
+		wf_conn_close(v->conn); /* this node closes */
+	wf_directory_leave(w->directory, &v->home);
+	free(v);
+}
+
+/* Worker @to is to answer him. */
+static void show_to(struct wf_worker *to, struct wf_conn *conn, const struct wf_hello *hello)
+{
+	struct visit *v = malloc(sizeof(*v));
+
+	if (!v || wf_door_pass(conn, to->door, &v->conn)) {
+		free(v);
+		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
+		return;
+	}
+	v->task.run = visit;
+	v->hello = *hello;
+	wf_directory_enter(to->directory, &v->home, to, v->hello.address);
+	(void)wf_directory_claim(to->directory, &v->home, v->hello.incarnation);
+	wf_worker_submit(to, &v->task);
+}
+
+/* Somebody has come through our door: which worker is to have him? */
+static void welcome(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
+{
+	struct wf_home home;
+
+	wf_directory_place(w->directory, &home, hello->address, hello->incarnation);
+	if (home.worker == w)
+		stranger(w, conn, hello);
+	else
+		show_to(home.worker, conn, hello);
+	wf_directory_leave(w->directory, &home);
+}
+
+/* Somebody has dialled us, whom no other worker has: the directory says so meanwhile. */
 static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
 {
+	struct wf_worker *home;
 	struct wf_greet greet;
 	struct wf_link *link;
 	struct wf_error e;
@@ -374,7 +483,7 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		resume(w, conn, hello);
 		return;
 	}
-	if (!memcmp(hello->incarnation, w->incarnation, WF_INCARNATION_BYTES)) {
+	if (!memcmp(hello->incarnation, w->directory->incarnation, WF_INCARNATION_BYTES)) {
 		refuse(conn, WEFT_INVALID_ARGUMENT, "that address is this node's own");
 		return;
 	}
@@ -386,7 +495,7 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		wf_link_die(other, &e);
 		other = NULL;
 	}
-	known = other && memcmp(w->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
+	known = other && memcmp(w->directory->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
 	err = wf_link_create(w, &link);
 	if (err) {
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
@@ -400,7 +509,7 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		wf_conn_close(conn);
 		goto put_link;
 	}
-	err = accept_hello(link, hello, &e);
+	err = accept_hello(link, hello, &home, &e);
 	if (err) {
 		refuse(conn, WEFT_FAILED_PRECONDITION, e.text);
 		goto put_link;
@@ -434,7 +543,7 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 
 	if (!link) {
 		if (greet->kind == WF_GREET_HELLO)
-			stranger(w, conn, &greet->hello);
+			welcome(w, conn, &greet->hello);
 		else
 			wf_conn_close(conn);
 		return;
@@ -447,7 +556,7 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		refused(link, greet);
 		return;
 	}
-	if (!link->greeted) {
+	if (!link->greeted && greet->kind != WF_GREET_GOODBYE) {
 		wf_link_violate(link, "a message before its hello");
 		return;
 	}

@@ -17,7 +17,7 @@
 struct wf_door {
 	struct wf_door_config config;
 	struct wf_socket_set *set;
-	struct wf_socket *listener; /* its owner is NULL; a stream's is its conn */
+	struct wf_socket *listener; /* its owner is NULL; a stream's is its conn.  NULL: none */
 	struct wf_conn_lists lists;
 	uint64_t accept_ns; /* listen again then; 0: listening */
 	char address[WF_SOCKET_ADDRESS_BYTES];
@@ -44,8 +44,9 @@ int wf_door_open(const struct wf_door_config *config, struct wf_door **door, str
 	err = wf_socket_set_open(&d->set, e);
 	if (err)
 		goto free_door;
-	err = wf_socket_listen(d->set, config->listen, config->beyond_loopback, NULL, &d->listener,
-			       d->address, e);
+	if (config->listen)
+		err = wf_socket_listen(d->set, config->listen, config->beyond_loopback, NULL,
+				       &d->listener, d->address, e);
 	if (err)
 		goto close_set;
 
@@ -129,6 +130,24 @@ int wf_door_dial(struct wf_door *door, const char *address, void *owner, struct 
 	wf_conn_adopt(c, owner);
 	*conn = c;
 	return 0;
+}
+
+int wf_door_pass(struct wf_conn *conn, struct wf_door *to, struct wf_conn **passed)
+{
+	struct wf_conn *c = wf_conn_new(&to->lists);
+
+	if (!c)
+		return -ENOMEM;
+	wf_socket_leave(conn->socket, to->set);
+	wf_conn_move(conn, c);
+	*passed = c;
+	return 0;
+}
+
+void wf_door_take(struct wf_conn *passed, uint64_t now_ns)
+{
+	wf_conn_stand_as_stranger(passed, now_ns + WF_DOOR_STRANGER_NS);
+	wf_socket_join(passed->socket, passed);
 }
 
 /* @conn has ended by itself.  Strangers and those that were closed anyway go without a word. */

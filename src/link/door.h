@@ -36,7 +36,7 @@ struct wf_door_events {
 };
 
 struct wf_door_config {
-	const char *listen;    /* host:port */
+	const char *listen;    /* host:port; NULL: nobody comes in here but by wf_door_take */
 	bool beyond_loopback;  /* security=open was said by name */
 	const struct wf_door_events *events;
 	void *ctx;
@@ -50,7 +50,7 @@ int wf_door_open(const struct wf_door_config *config, struct wf_door **door, str
  */
 void wf_door_close(struct wf_door *door);
 
-const char *wf_door_address(const struct wf_door *door);
+const char *wf_door_address(const struct wf_door *door); /* "": it does not listen */
 
 /* For epoll; and when wf_door_poll must run at the latest (UINT64_MAX: no such time). */
 int wf_door_fd(const struct wf_door *door);
@@ -63,6 +63,13 @@ void wf_door_poll(struct wf_door *door, uint64_t now_ns);
  */
 int wf_door_dial(struct wf_door *door, const char *address, void *owner, struct wf_conn **conn,
 		 struct wf_error *e);
+
+/*
+ * Pass a stranger on to door @to, of another thread: as @passed, which wf_door_take there
+ * follows with.  @conn must not be used any more.  -ENOMEM: nothing was done.
+ */
+int wf_door_pass(struct wf_conn *conn, struct wf_door *to, struct wf_conn **passed);
+void wf_door_take(struct wf_conn *passed, uint64_t now_ns);
 
 /* A stranger becomes @owner's: no time limit any more. */
 void wf_conn_adopt(struct wf_conn *conn, void *owner);

@@ -197,6 +197,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->ask_control.node);
 	wf_list_init(&link->give_control.node);
 	wf_list_append(&w->link_list, &link->node);
+	wf_directory_enter(w->directory, &link->home, w, link->address);
 	return link;
 }
 
@@ -223,7 +224,7 @@ int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link
 	fresh = new_link(w);
 	if (!fresh)
 		return wf_error_set(e, -ENOMEM, "no memory for a link to %s", address);
-	snprintf(fresh->address, sizeof(fresh->address), "%s", address);
+	wf_directory_address(w->directory, fresh->address, address);
 	fresh->dialler = true;
 	*link = fresh;
 	return 0;
@@ -271,6 +272,7 @@ void wf_link_put(struct wf_link *link)
 	wf_table_remove(&w->links, link->id);
 	wf_list_remove(&link->dirty_node);
 	wf_list_remove(&link->node);
+	wf_directory_leave(w->directory, &link->home);
 	free(link);
 }
 
@@ -306,6 +308,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->ringer = NULL;
 	link->borrower = NULL;
 	link->peer_host = NULL;
+	wf_directory_disclaim(w->directory, &link->home);
 	link->greeted = false;
 	link->gate_open = false;
 	link->assembly = (struct wf_assembly){ 0 };
@@ -409,7 +412,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	into->room_held += link->room_held;
 	link->room_held = 0;
 	if (!into->address[0])
-		snprintf(into->address, sizeof(into->address), "%s", link->address);
+		wf_directory_address(w->directory, into->address, link->address);
 	wf_flow_mark(into);
 	wf_link_put(link);
 }

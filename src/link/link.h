@@ -90,7 +90,8 @@ struct wf_link {
 	uint32_t number;           /* for people: the same in all its lives */
 	enum wf_link_state state;
 	uint64_t id, token;        /* ours, in frames to us */
-	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the peer's door; "": none known */
+	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the peer's door; "": none known.  Set through its home */
+	struct wf_home home;
 	char name[WF_GREET_NAME_BYTES];
 	void *user;                /* the floor above's */
 	bool briefed;              /* the floors above have told it what a new peer is to know */

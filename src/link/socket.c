@@ -659,6 +659,23 @@ ssize_t wf_socket_write(struct wf_socket *s, const void *bytes, size_t count)
 	return sent < 0 ? -errno : sent;
 }
 
+void wf_socket_leave(struct wf_socket *s, struct wf_socket_set *to)
+{
+	(void)watch(s, EPOLL_CTL_DEL, 0);
+	wf_fork_hold();
+	wf_list_remove(&s->node);
+	wf_list_append(&to->members, &s->node);
+	s->set = to;
+	wf_fork_let();
+}
+
+void wf_socket_join(struct wf_socket *s, void *owner)
+{
+	s->owner = owner;
+	/* Without memory for that nothing is ever heard of it, and its time runs out. */
+	(void)watch(s, EPOLL_CTL_ADD, wanted(s->want));
+}
+
 void wf_socket_close(struct wf_socket *s)
 {
 	if (!s)

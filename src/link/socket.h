@@ -83,6 +83,13 @@ void wf_socket_want(struct wf_socket *s, unsigned ready);
 ssize_t wf_socket_read(struct wf_socket *s, void *bytes, size_t count);
 ssize_t wf_socket_write(struct wf_socket *s, const void *bytes, size_t count);
 
+/*
+ * @s goes over to the set @to of another thread, which is to follow with wf_socket_join;
+ * until then nothing is heard of it.
+ */
+void wf_socket_leave(struct wf_socket *s, struct wf_socket_set *to);
+void wf_socket_join(struct wf_socket *s, void *owner);
+
 /* Accepts NULL.  A dial under way is given up. */
 void wf_socket_close(struct wf_socket *s);
 

@@ -14,7 +14,6 @@
 
 #include "link/lease.h"
 #include "util/clock.h"
-#include "util/random.h"
 
 #define EPOLL_EVENTS_MAX 16
 #define EVENTS_MAX 32                    /* of one poll of a rail: bounds a turn */
@@ -372,6 +371,11 @@ static int find_host_address(struct wf_worker *w, struct wf_error *e)
 	char host[WF_SOCKET_ADDRESS_BYTES];
 	int err;
 
+	if (w->first) {
+		strcpy(w->host_address, w->first->host_address);
+		strcpy(w->address, w->first->address);
+		return 0;
+	}
 	err = wf_socket_split(from, w->host_address, sizeof(w->host_address), &port, e);
 	if (!err)
 		err = wf_socket_split(wf_door_address(w->door), host, sizeof(host), &door_port, e);
@@ -397,8 +401,9 @@ static bool any_same_host(const struct wf_worker *w)
 
 int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e)
 {
+	const char *listen = config->options->listen[0] ? config->options->listen : "127.0.0.1:0";
 	struct wf_door_config door = {
-		.listen = config->options->listen[0] ? config->options->listen : "127.0.0.1:0",
+		.listen = config->first ? NULL : listen,
 		.beyond_loopback = !strcmp(config->options->security, "open"),
 		.events = &wf_dial_events,
 		.ctx = w,
@@ -414,7 +419,8 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	w->sink_ctx = config->sink_ctx;
 	w->epoll_fd = w->wake_fd = -1;
 	snprintf(w->name, sizeof(w->name), "%s", config->name);
-	wf_random_fill(w->incarnation, sizeof(w->incarnation));
+	w->directory = config->directory;
+	w->first = config->first;
 	wf_list_init(&w->spare_frames);
 	wf_list_init(&w->link_list);
 	wf_list_init(&w->dirty);
@@ -464,6 +470,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 		wf_doorbell_describe(w->bell, &w->host_facts);
 	if (w->lender)
 		wf_lender_describe(w->lender, &w->host_facts);
+	wf_directory_join(w->directory, w);
 	return 0;
 }
 
@@ -546,14 +553,22 @@ static void say_goodbye(struct wf_worker *w)
 	run_notices(w, &w->notices, INT_MAX);
 }
 
+bool wf_worker_drain(struct wf_worker *w)
+{
+	bool any = false;
+
+	/* What users are told may make them begin anew, to be told again. */
+	while (run_inbox(w) + run_notices(w, &w->notices, NOTICES_MAX))
+		any = true;
+	return any;
+}
+
 void wf_worker_leave(struct wf_worker *w)
 {
 	if (w->epoll_fd >= 0)
 		say_goodbye(w);
 	close_rails(w);
-	/* What users are told may make them begin anew, to be told again. */
-	while (run_inbox(w) + run_notices(w, &w->notices, NOTICES_MAX))
-		;
+	(void)wf_worker_drain(w);
 }
 
 void wf_worker_close(struct wf_worker *w)

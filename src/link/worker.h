@@ -11,6 +11,7 @@
 #define WF_WORKER_H
 
 #include "fabric/rail.h"
+#include "link/directory.h"
 #include "link/door.h"
 #include "link/doorbell.h"
 #include "link/host.h"
@@ -64,6 +65,11 @@ struct wf_worker_sink {
 	void (*paused)(void *ctx, struct wf_link *link);
 	/* A shared rail was opened anew: nothing that was stuck on it touches memory any more. */
 	void (*quiet)(void *ctx, const struct wf_worker_rail *on);
+	/*
+	 * The peer of @link, which was never greeted, turned out to be one that worker @home
+	 * has: what waits for it is to go there.
+	 */
+	void (*elsewhere)(void *ctx, struct wf_link *link, struct wf_worker *home);
 	/* @from turned out to be the peer of @into, and is from now on another name of it. */
 	void (*merged)(void *ctx, struct wf_link *from, struct wf_link *into);
 	/* The peer is about to be declared dead because of @e: all is still as it was. */
@@ -94,7 +100,8 @@ struct wf_worker {
 	bool forked;           /* this process is a child */
 	bool beyond_loopback;
 	char name[WF_GREET_NAME_BYTES];
-	uint8_t incarnation[WF_INCARNATION_BYTES];
+	struct wf_directory *directory; /* of the node */
+	const struct wf_worker *first; /* of the node, whose door listens; NULL: this is it */
 
 	struct wf_select select;
 	struct wf_worker_rail rails[WF_WORKER_RAILS_MAX];
@@ -141,11 +148,13 @@ struct wf_worker_config {
 	struct wf_log log;
 	const char *name;
 	bool manual;
+	struct wf_directory *directory;
+	const struct wf_worker *first; /* whose door listens for this one too; NULL: this is it */
 	const struct wf_worker_sink *sink;
 	void *sink_ctx;
 };
 
-/* Opens rails, door and pools; listens on return.  Threads: setup. */
+/* Opens rails, door and pools; listens on return, if it is the first of its node.  Threads: setup. */
 int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e);
 
 /*
@@ -155,6 +164,9 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
  */
 void wf_worker_leave(struct wf_worker *w);
 void wf_worker_close(struct wf_worker *w);
+
+/* After it has left: run what others have submitted since then.  Was there anything? */
+bool wf_worker_drain(struct wf_worker *w);
 
 /*
  * Look at the clock: whatever happens until the next look happens at now_ns.

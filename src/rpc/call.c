@@ -123,6 +123,19 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	return 0;
 }
 
+int wf_call_take_back(struct wf_call *call)
+{
+	int err = wf_parcel_take_back(&call->parcel);
+
+	if (err)
+		return err;
+	call->request_busy = false;
+	wf_table_remove(&call->calls->table, call->id);
+	wf_link_unwatch(call->link);
+	wf_link_put(call->link);
+	return 0;
+}
+
 /* The outcome is told: buffers that are still busy are called back, and the rest goes. */
 static void settle(struct wf_call *call)
 {

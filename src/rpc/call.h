@@ -64,6 +64,9 @@ void wf_call_drop(struct wf_call *call);
 /* Start it.  Borrows @call until quiet.  -ENOMEM: nothing was done. */
 int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *call);
 
+/* As if it had not been started, before it had a rail: it may be started again.  -EALREADY. */
+int wf_call_take_back(struct wf_call *call);
+
 /* End it early with @e: done runs inside, and the server is told.  Not after done. */
 void wf_call_stop(struct wf_call *call, const struct wf_error *e);
 

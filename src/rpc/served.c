@@ -12,9 +12,9 @@
 
 #define TEXT_BYTES_MAX 4096 /* of a failure's message; longer ones are cut */
 
-void wf_served_init(struct wf_serving *serving, struct wf_transfer *t)
+void wf_served_init(struct wf_serving *serving, struct wf_transfer *t, struct wf_services *services)
 {
-	*serving = (struct wf_serving){ .transfer = t };
+	*serving = (struct wf_serving){ .transfer = t, .services = services };
 	wf_map_init(&serving->map);
 	wf_spare_init(&serving->spare, sizeof(struct wf_served));
 }
@@ -61,15 +61,15 @@ void wf_served_close(struct wf_serving *serving)
 	serving->closed = true;
 }
 
-int wf_served_add(struct wf_serving *serving, struct wf_service *service)
+int wf_served_add(struct wf_services *services, struct wf_service *service)
 {
-	struct wf_service *first = atomic_load(&serving->services);
+	struct wf_service *first = atomic_load(&services->first);
 
 	for (struct wf_service *at = first; at; at = at->next)
 		if (!strcmp(at->name, service->name))
 			return -EEXIST;
 	service->next = first;
-	atomic_store(&serving->services, service);
+	atomic_store(&services->first, service);
 	return 0;
 }
 
@@ -270,7 +270,7 @@ static uint64_t hash_of(const struct wf_serving *serving, struct wf_link *link, 
 static struct wf_service *find_service(struct wf_serving *serving,
 				       const struct wf_call_record *c)
 {
-	struct wf_service *at = atomic_load(&serving->services);
+	struct wf_service *at = atomic_load(&serving->services->first);
 
 	while (at && (strlen(at->name) != c->service_bytes ||
 		      memcmp(at->name, c->service, c->service_bytes)))

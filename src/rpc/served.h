@@ -35,9 +35,14 @@ struct wf_service {
 		       const uint8_t *request, size_t bytes);
 };
 
+/* What a node serves, on whichever worker. */
+struct wf_services {
+	_Atomic(struct wf_service *) first; /* grows at its head, so that any thread may add */
+};
+
 struct wf_serving {
 	struct wf_transfer *transfer;
-	_Atomic(struct wf_service *) services; /* grows at its head, so that any thread may add */
+	struct wf_services *services;
 	struct wf_map map; /* served calls by link and id */
 	struct wf_spare spare; /* of struct wf_served */
 	bool closed;       /* no handler is begun any more */
@@ -73,14 +78,14 @@ struct wf_served {
 	bool deferred;        /* the handler keeps it until its reply */
 };
 
-void wf_served_init(struct wf_serving *serving, struct wf_transfer *t);
+void wf_served_init(struct wf_serving *serving, struct wf_transfer *t, struct wf_services *services);
 void wf_served_fini(struct wf_serving *serving);
 
 /* The node closes: no handler is begun any more, for it could not answer. */
 void wf_served_close(struct wf_serving *serving);
 
 /* Serve @service, from now on: borrows it.  -EEXIST.  Threads: any, one at a time. */
-int wf_served_add(struct wf_serving *serving, struct wf_service *service);
+int wf_served_add(struct wf_services *services, struct wf_service *service);
 
 /*
  * Reply with @bytes at @reply, which is taken and freed by free(); or, with a

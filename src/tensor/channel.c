@@ -377,12 +377,18 @@ void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sen
 	wf_sending_start(&c->sendings, link, s);
 }
 
+/* May @r have the tensor that it is about to get? */
+static bool claims(struct wf_receiving *r)
+{
+	return !r->claim || r->claim(r);
+}
+
 static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
 {
 	WF_LIST_EACH(node, &ch->receives) {
 		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, node);
 
-		if (!r->from || wf_link_real(r->from) == link)
+		if ((!r->from || wf_link_real(r->from) == link) && claims(r))
 			return r;
 	}
 	return NULL;
@@ -440,7 +446,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 		return;
 	}
 	a = find_arrival(ch, r);
-	if (a)
+	if (a && claims(r))
 		match(r, a->link, &a->record, &a->path, a, take_answer(a));
 	drop_channel(c, ch);
 }
@@ -470,6 +476,21 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
 	case WF_RECEIVING_ENDED:
 		break;
 	}
+}
+
+int wf_channels_take_back(struct wf_receiving *r)
+{
+	struct wf_channel *ch = r->channel;
+
+	if (r->state != WF_RECEIVING_WAITING)
+		return -EALREADY;
+	r->state = WF_RECEIVING_ENDED;
+	wf_list_remove(&r->node);
+	wf_list_remove(&r->all_node);
+	if (r->from)
+		wf_link_unwatch(r->from);
+	drop_channel(r->channels, ch);
+	return 0;
 }
 
 /* Nobody waits for it yet.  -ENOMEM, -ENOSPC: @answer is still the caller's. */
@@ -606,8 +627,9 @@ void wf_channels_merged(struct wf_channels *c)
 		WF_LIST_EACH(at, &ch->receives) {
 			found = WF_CONTAINER(at, struct wf_receiving, node);
 			a = find_arrival(ch, found);
-			if (a)
+			if (a && claims(found))
 				break;
+			a = NULL;
 		}
 		if (!a)
 			continue;
@@ -632,9 +654,12 @@ void wf_channels_withdrawn(struct wf_channels *c, struct wf_link *link, uint64_t
 	}
 }
 
-void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t)
+void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t,
+		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx)
 {
-	*c = (struct wf_channels){ .worker = worker, .transfer = t };
+	*c = (struct wf_channels){
+		.worker = worker, .transfer = t, .aborted_by_peer = aborted, .ctx = ctx,
+	};
 	wf_sending_init(&c->sendings, t);
 	wf_steps_init(&c->aborted);
 	wf_steps_init(&c->ended);

@@ -33,9 +33,13 @@ struct wf_channels {
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
 	struct wf_steps aborted, ended; /* ending.h */
 	struct wf_timer brief_timer;    /* when peers that could not be told of an abort are told again */
+	/* A peer has aborted @step, and other workers are to hear of it.  -ENOMEM: ask again. */
+	int (*aborted_by_peer)(void *ctx, const struct wf_step *step);
+	void *ctx;
 };
 
-void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t);
+void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t,
+		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx);
 
 /* End every receive that waits, with CANCELLED. */
 void wf_channels_cancel(struct wf_channels *c);
@@ -49,6 +53,9 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
 
 /* End it early with @e; done follows, maybe inside.  Harmless after the end. */
 void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
+
+/* As if it had not begun, while it waits for a peer that was never met: it may begin again.  -EALREADY. */
+int wf_channels_take_back(struct wf_receiving *r);
 
 /* The tensors that came, @from at @since_ns, and wait for a receive; the oldest first. */
 void wf_channels_unmatched(const struct wf_channels *c,

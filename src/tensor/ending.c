@@ -161,6 +161,10 @@ int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct w
 	fresh = wf_step_new_aborted(got.step, got.status, (const char *)got.text, got.text_bytes);
 	if (!fresh)
 		return -ENOMEM;
+	if (c->aborted_by_peer(c->ctx, fresh)) {
+		wf_step_free(fresh);
+		return -ENOMEM;
+	}
 	abort_step(c, fresh, link);
 	return 0;
 }

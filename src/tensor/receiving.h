@@ -33,6 +33,11 @@ struct wf_receiving {
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
 	const struct wf_terms *terms;
+	/*
+	 * A tensor is there: is it for this one?  No: another of its kind on another worker was
+	 * first, and this one waits to be stopped.  NULL: it is alone.
+	 */
+	bool (*claim)(struct wf_receiving *r);
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
 	/* what it got; valid when it ended well */

@@ -215,6 +215,29 @@ void wf_sending_stop(struct wf_sending *s, const struct wf_error *e)
 	}
 }
 
+int wf_sending_take_back(struct wf_sending *s)
+{
+	int err = 0;
+
+	switch (s->state) {
+	case WF_SENDING_ENDED:
+		return -EALREADY;
+	case WF_SENDING_BEHIND:
+	case WF_SENDING_MEMORY:
+	case WF_SENDING_GATHERING:
+		leave_line(s);
+		break;
+	case WF_SENDING_MOVING:
+		err = wf_parcel_take_back(&s->parcel);
+		break;
+	}
+	if (err)
+		return err;
+	s->state = WF_SENDING_ENDED;
+	wf_list_remove(&s->node);
+	return 0;
+}
+
 void wf_sending_down(struct wf_sendings *sendings, const struct wf_link *link,
 		     const struct wf_error *e)
 {

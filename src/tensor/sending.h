@@ -63,6 +63,9 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 /* End it early with @e; done follows, maybe inside.  No other send ends by that.  Harmless after the end. */
 void wf_sending_stop(struct wf_sending *s, const struct wf_error *e);
 
+/* As if it had not been started, before it had a rail: it may be started again.  -EALREADY. */
+int wf_sending_take_back(struct wf_sending *s);
+
 /* @link is dead: what waits in line for it ends with @e. */
 void wf_sending_down(struct wf_sendings *sendings, const struct wf_link *link,
 		     const struct wf_error *e);

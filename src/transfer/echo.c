@@ -69,6 +69,19 @@ void wf_echo_stop(struct wf_echo *echo, const struct wf_error *e)
 	end(echo, e);
 }
 
+int wf_echo_take_back(struct wf_echo *echo)
+{
+	struct wf_link *link = echo->link;
+
+	if (echo->ended || wf_link_unpost(link, &echo->message))
+		return -EALREADY;
+	echo->ended = true;
+	wf_table_remove(&echo->echoes->table, echo->id);
+	wf_link_unwatch(link);
+	wf_link_put(link);
+	return 0;
+}
+
 int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_small_record small;

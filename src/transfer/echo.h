@@ -34,6 +34,9 @@ int wf_echo_start(struct wf_echoes *echoes, struct wf_link *link, struct wf_echo
 /* End it early; done runs inside.  Harmless after the end. */
 void wf_echo_stop(struct wf_echo *echo, const struct wf_error *e);
 
+/* As if it had not been started, before it had a rail: it may be started again.  -EALREADY. */
+int wf_echo_take_back(struct wf_echo *echo);
+
 /* For people: what it waits for. */
 void wf_echo_describe(const struct wf_echo *echo, char *text, size_t bytes);
 

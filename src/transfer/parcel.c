@@ -324,6 +324,19 @@ static int leave_copy(struct wf_parcel *p)
 	return 0;
 }
 
+int wf_parcel_take_back(struct wf_parcel *p)
+{
+	struct wf_link *link = p->link;
+
+	if (p->state != WF_PARCEL_WAITING)
+		return -EALREADY;
+	p->state = WF_PARCEL_ENDED;
+	wf_list_remove(&p->node);
+	wf_link_unwatch(link);
+	wf_link_put(link);
+	return 0;
+}
+
 static const char unanswered[] = "the peer does not answer a withdrawn offer";
 
 static void quiet_shared(struct wf_timer *timer)

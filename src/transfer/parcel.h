@@ -85,6 +85,9 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
  */
 void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e);
 
+/* As if it had not been posted, before it had a rail: it may be posted again.  -EALREADY. */
+int wf_parcel_take_back(struct wf_parcel *p);
+
 /* For people: what it waits for.  And a number that differs once it has come further. */
 void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes);
 uint64_t wf_parcel_progress(const struct wf_parcel *p);

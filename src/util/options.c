@@ -91,6 +91,10 @@ static const struct row rows[] = {
 	    .preset = "64", .least = "2", .most = "1024",
 	    .when = "raise it when small messages to one peer stall on a long path" },
 	  FIELD(window) },
+	{ { .name = "WEFT_WORKERS", .alias = "", .unit = "count",
+	    .preset = "1", .least = "1", .most = "16", /* WF_WORKERS_MAX */
+	    .when = "one thread of the library's is busy all the time, and there are peers to share and cores to spare" },
+	  FIELD(workers) },
 	{ { .name = "WEFT_CHECKSUM", .alias = "", .unit = "yes/no",
 	    .preset = "no", .least = "", .most = "",
 	    .when = "yes, to find bytes that memory, cards or drivers spoil; it costs bandwidth" },

@@ -38,6 +38,7 @@ struct wf_options {
 	uint64_t step_ns;                     /* WEFT_STEP_TIMEOUT: how long unreceived tensors are kept; default 600 s, 0: for ever */
 	uint64_t spin_ns;                     /* WEFT_SPIN, default 50 us */
 	uint64_t slots;                       /* WEFT_SLOTS: the most receive slots of a rail, default 4096 */
+	uint64_t workers;                     /* WEFT_WORKERS: threads of a threaded node, default 1 */
 	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */
 	uint64_t room_bytes;                  /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link, default 4 MiB */
 	uint64_t shm;                         /* WEFT_SHM: yes/no: the shm rail for peers on this host; default yes */

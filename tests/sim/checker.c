@@ -339,9 +339,8 @@ static bool show_nodes(unsigned number)
 }
 
 /* All operations have ended, so nobody has a claim on anything. */
-static void check_node(unsigned number)
+static void check_desk(unsigned number, struct wf_desk *desk)
 {
-	struct wf_desk *desk = &wf_world_node(number)->desk;
 	const struct wf_pull *pull;
 	uint32_t at_pull = 0;
 
@@ -364,8 +363,6 @@ static void check_node(unsigned number)
 		fail_msg("node %u still knows of an offer", number);
 	if (wf_map_next(&desk->channels.map, NULL) || desk->channels.arrival_count)
 		fail_msg("node %u keeps tensors of steps that are over", number);
-	if (config.harmless && wf_world_count(number).peers_lost && show_nodes(number))
-		fail_msg("node %u has lost a peer that nothing happened to", number);
 	WF_LIST_EACH(at, &desk->worker.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
@@ -378,6 +375,16 @@ static void check_node(unsigned number)
 				 (unsigned long long)(link->room_total - link->room_used),
 				 wf_link_label(link));
 	}
+}
+
+static void check_node(unsigned number)
+{
+	struct weft_node *node = wf_world_node(number);
+
+	for (unsigned i = 0; i < node->desk_count; i++)
+		check_desk(number, &node->desks[i]);
+	if (config.harmless && wf_world_count(number).peers_lost && show_nodes(number))
+		fail_msg("node %u has lost a peer that nothing happened to", number);
 }
 
 void wf_checker_finish(unsigned nodes)

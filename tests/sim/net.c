@@ -53,6 +53,7 @@ struct wf_socket {
 	void *owner;
 	enum stage stage;
 	unsigned want;
+	bool away; /* between two sets */
 	struct stream *stream;
 	int side;
 	/* a listener, or a dial */
@@ -66,7 +67,7 @@ struct wf_socket {
 struct wf_socket_set {
 	struct wf_list node; /* in sets */
 	struct wf_list members;
-	char address[WF_SOCKET_ADDRESS_BYTES]; /* of its listener: the node's name */
+	char address[WF_SOCKET_ADDRESS_BYTES]; /* of its listener: the node's name; "": the set before has it */
 	int fd;
 	bool dead;
 };
@@ -84,7 +85,7 @@ static struct wf_list sets = { &sets, &sets };
 static uint64_t random_state;
 static struct pairs silences, refusals;
 static size_t dial_count; /* dials without an answer yet */
-static unsigned next_port = 40000, next_pid = 1;
+static unsigned next_port = 40000, last_pid;
 static bool same_host;
 static bool process_dead[NODES_MAX];
 static struct wf_list watchers = { &watchers, &watchers }; /* struct wf_host_peer */
@@ -118,7 +119,7 @@ void wf_net_reset(uint64_t seed)
 	assert(wf_list_empty(&sets) && wf_list_empty(&watchers));
 	random_state = seed;
 	next_port = 40000;
-	next_pid = 1;
+	last_pid = 0;
 	same_host = false;
 	silences.count = refusals.count = 0;
 	dial_count = 0;
@@ -179,6 +180,18 @@ static bool is_silent(const char *from, const char *to)
 static struct wf_socket_set *set_of(struct wf_list *node)
 {
 	return WF_CONTAINER(node, struct wf_socket_set, node);
+}
+
+/* A node opens the set that listens first, and closes it last. */
+static const char *name_of(const struct wf_socket_set *set)
+{
+	const struct wf_list *at = &set->node;
+
+	while (!set->address[0] && at->prev != &sets) {
+		at = at->prev;
+		set = WF_CONTAINER(at, struct wf_socket_set, node);
+	}
+	return set->address;
 }
 
 static struct wf_socket *listener_at(const char *address)
@@ -441,7 +454,10 @@ int wf_socket_dial(struct wf_socket_set *set, const char *address, void *owner,
 	if (err)
 		return err;
 	s = new_socket(set, owner, DIALLING);
-	(void)snprintf(s->address, sizeof(s->address), "%s", address);
+	if (strcmp(host, WF_NET_ALIAS))
+		(void)snprintf(s->address, sizeof(s->address), "%s", address);
+	else
+		(void)snprintf(s->address, sizeof(s->address), "127.0.0.1:%u", port);
 	s->syn_ns = arrival_ns();
 	dial_count++;
 	*dialling = s;
@@ -451,7 +467,7 @@ int wf_socket_dial(struct wf_socket_set *set, const char *address, void *owner,
 /* A dial arrives where it goes, or is lost. */
 static void arrive(struct wf_socket *s)
 {
-	const char *here = s->set->address;
+	const char *here = name_of(s->set);
 	struct wf_socket *listener, *end;
 	char host[128];
 	uint16_t port;
@@ -494,7 +510,7 @@ static void run(void)
 		EACH_SOCKET(s, set_of(node)) {
 			if (s->syn_ns <= now)
 				arrive(s);
-			if (s->answer_ns <= now && !(s->stream && is_silent(s->address, s->set->address))) {
+			if (s->answer_ns <= now && !(s->stream && is_silent(s->address, name_of(s->set)))) {
 				s->stage = s->outcome ? FAILED : DIALLED;
 				s->answer_ns = NEVER;
 				dial_count--;
@@ -547,7 +563,7 @@ int wf_socket_set_poll(struct wf_socket_set *set, struct wf_socket_event *events
 	if (set->dead)
 		return 0;
 	EACH_SOCKET(s, set) {
-		unsigned ready = ready_for(s);
+		unsigned ready = s->away ? 0 : ready_for(s);
 
 		if (ready && count < max)
 			events[count++] = (struct wf_socket_event){ s, s->owner, ready };
@@ -563,6 +579,20 @@ void wf_socket_own(struct wf_socket *s, void *owner)
 void wf_socket_want(struct wf_socket *s, unsigned ready)
 {
 	s->want = ready;
+}
+
+void wf_socket_leave(struct wf_socket *s, struct wf_socket_set *to)
+{
+	wf_list_remove(&s->node);
+	wf_list_append(&to->members, &s->node);
+	s->set = to;
+	s->away = true;
+}
+
+void wf_socket_join(struct wf_socket *s, void *owner)
+{
+	s->owner = owner;
+	s->away = false;
 }
 
 void wf_socket_close(struct wf_socket *s)
@@ -629,17 +659,11 @@ void wf_net_cut(const char *a, const char *b)
 	}
 }
 
-void wf_net_kill(const char *address)
+/* Its kernel closes what it held. */
+static void kill_set(struct wf_socket_set *set)
 {
-	struct wf_socket *listener = listener_at(address);
-	struct wf_list *node;
-
-	assert(listener);
-	while ((node = wf_list_pop(&listener->waiting)))
-		wf_socket_close(WF_CONTAINER(node, struct wf_socket, node));
-	listener->set->dead = true;
-	/* Its kernel closes what it held. */
-	EACH_SOCKET(s, listener->set) {
+	set->dead = true;
+	EACH_SOCKET(s, set) {
 		s->syn_ns = NEVER;
 		s->answer_ns = NEVER;
 		if (s->stream) {
@@ -648,6 +672,19 @@ void wf_net_kill(const char *address)
 				drop_first(in_of(s));
 		}
 	}
+}
+
+void wf_net_kill(const char *address)
+{
+	struct wf_socket *listener = listener_at(address);
+	struct wf_list *node;
+
+	assert(listener);
+	while ((node = wf_list_pop(&listener->waiting)))
+		wf_socket_close(WF_CONTAINER(node, struct wf_socket, node));
+	WF_LIST_EACH(at, &sets)
+		if (name_of(set_of(at)) == listener->set->address)
+			kill_set(set_of(at));
 }
 
 /* Host facts: everybody alone, or all together. */
@@ -687,8 +724,10 @@ int wf_host_open(struct wf_host **host, struct wf_error *e)
 
 	if (!h)
 		return wf_error_set(e, -ENOMEM, "net: out of memory");
-	assert(next_pid < NODES_MAX);
-	*h = (struct wf_host){ next_pid++, same_host };
+	/* Whoever has opened a set that does not listen is of the process that does. */
+	last_pid += wf_list_empty(&sets) || set_of(sets.prev)->address[0];
+	assert(last_pid < NODES_MAX);
+	*h = (struct wf_host){ last_pid, same_host };
 	*host = h;
 	return 0;
 }

@@ -16,6 +16,9 @@
 
 #include "util/base.h"
 
+/* Another name for the host where nodes listen: 127.0.0.1. */
+#define WF_NET_ALIAS "alias"
+
 /* Forget faults and settings, and draw from @seed.  No set, socket or host may be open. */
 void wf_net_reset(uint64_t seed);
 

@@ -45,12 +45,15 @@ static void set(const char *name, const char *value)
 	assert_int_equal(setenv(name, value, 1), 0);
 }
 
-static void draw_settings(void)
+static void draw_settings(unsigned workers)
 {
+	char pool[16];
+
 	/* A tenth of the usual patience, so that a run is short. */
 	set("WEFT_HEARTBEAT", "100ms");
 	set("WEFT_LOST", "300ms");
-	set("WEFT_POOL_BYTES", "8M");
+	(void)snprintf(pool, sizeof(pool), "%uM", 8 * workers); /* each has its part */
+	set("WEFT_POOL_BYTES", pool);
 	if (wf_chance_in_100(30) && run.nodes <= 4)
 		set("WEFT_SLOTS", "24");
 	if (wf_chance_in_100(30))
@@ -78,12 +81,16 @@ static struct wf_fake draw_fake(uint64_t seed)
 /* Shorter than the options allow, so that small bodies are pulled, in many chunks. */
 static void shrink(unsigned number)
 {
-	struct wf_options *o = &wf_world_node(number)->desk.worker.options;
+	struct weft_node *node = wf_world_node(number);
 
-	if (run.chunk_bytes)
-		o->chunk_bytes = run.chunk_bytes;
-	if (run.eager_bytes)
-		o->eager_bytes = run.eager_bytes;
+	for (unsigned i = 0; i < node->desk_count; i++) {
+		struct wf_options *o = &node->desks[i].worker.options;
+
+		if (run.chunk_bytes)
+			o->chunk_bytes = run.chunk_bytes;
+		if (run.eager_bytes)
+			o->eager_bytes = run.eager_bytes;
+	}
 }
 
 /* What a node needs in this run once it is open. */
@@ -121,7 +128,7 @@ static void plan(struct wf_tally *tally)
 	});
 }
 
-static void open_world(uint64_t seed, unsigned nodes)
+static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
 {
 	struct wf_fake fake;
 
@@ -133,8 +140,9 @@ static void open_world(uint64_t seed, unsigned nodes)
 		run.nodes = nodes;
 	run.quiet_ns = run.shape == WF_WORLD_CONNECTED ? 500 * MS : 2 * S;
 	wf_fake_clock_reset();
-	draw_settings();
+	draw_settings(workers);
 	fake = draw_fake(seed);
+	wf_world_set_workers(workers);
 	wf_world_open(run.shape, run.nodes, &fake);
 	for (unsigned i = 0; i < run.nodes; i++)
 		prepare(i);
@@ -205,7 +213,7 @@ static void add_pairs(struct wf_tally *tally)
 	}
 }
 
-void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *sum)
+void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tally *sum)
 {
 	static struct wf_tally tally;
 	unsigned descriptors = count_descriptors();
@@ -213,7 +221,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *sum)
 	uint64_t until_ns;
 
 	memset(&tally, 0, sizeof(tally));
-	open_world(seed, nodes);
+	open_world(seed, nodes, workers);
 	plan(&tally);
 	until_ns = wf_clock_now() + BUSY_NS;
 	while (wf_clock_now() < until_ns)

@@ -5,7 +5,7 @@
 
 #include "tests/sim/tally.h"
 
-/* @nodes 0: as the seed says.  Asserts; adds what it has seen to @tally. */
-void wf_run_seed(uint64_t seed, unsigned nodes, struct wf_tally *tally);
+/* @nodes 0: as the seed says, with @workers each.  Asserts; adds what it has seen to @tally. */
+void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tally *tally);
 
 #endif

@@ -120,6 +120,12 @@ static struct wf_link *link_between(unsigned node, unsigned other)
 	return link ? wf_link_real(link) : NULL;
 }
 
+/* What is served over @link, by the desk that has it. */
+static const struct wf_serving *serving_of(const struct wf_link *link)
+{
+	return &WF_CONTAINER(link->worker, struct wf_desk, worker)->serving;
+}
+
 /* What @node serves to @other, and how its link to it is. */
 static void count_side(struct wf_tally *tally, enum wf_fault fault, unsigned node, unsigned other)
 {
@@ -129,7 +135,7 @@ static void count_side(struct wf_tally *tally, enum wf_fault fault, unsigned nod
 	if (!link)
 		return;
 	count(tally, fault, state_of_link(link));
-	while ((at = wf_map_next(&wf_world_node(node)->desk.serving.map, at))) {
+	while ((at = wf_map_next(&serving_of(link)->map, at))) {
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
 		if (s->link == link)
@@ -179,10 +185,11 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 		count(tally, fault, state_of_link(link));
 	if (!call || !wf_world_node(leg->peer))
 		return;
-	while ((at = wf_map_next(&wf_world_node(leg->peer)->desk.serving.map, at))) {
+	link = link_between(leg->peer, leg->node);
+	while (link && (at = wf_map_next(&serving_of(link)->map, at))) {
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
-		if (s->call == call->id && s->link == link_between(leg->peer, leg->node))
+		if (s->call == call->id && s->link == link)
 			count(tally, fault, state_of_served(s));
 	}
 }

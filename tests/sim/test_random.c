@@ -2,10 +2,11 @@
 /*
  * Random traffic under random faults, a run for each seed; see run.h.
  *
- * test_random [FIRST [COUNT [NODES [JOBS]]]] runs those seeds; a seed that fails is
- * named, and alone does the same again.  COUNT is 1 if only FIRST is given, NODES 0
- * what the seed says.  With SIM_TABLES in the environment it prints what was hit by
- * what.  Without arguments the first thousand run, and those that failed once.
+ * test_random [FIRST [COUNT [NODES [JOBS [WORKERS]]]]] runs those seeds; a seed that
+ * fails is named, and alone does the same again.  COUNT is 1 if only FIRST is given,
+ * NODES 0 what the seed says, WORKERS 1 for each node.  With SIM_TABLES in the
+ * environment it prints what was hit by what.  Without arguments the first thousand
+ * run, those that failed once, and some with nodes of several workers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,14 +63,14 @@ static struct shared {
 
 static struct row *mine;
 static uint64_t first_seed, seed_count;
-static unsigned nodes, jobs;
+static unsigned nodes, jobs, workers;
 
 static void all_promises_hold(void **state)
 {
 	(void)state;
 	for (; mine->at < mine->end; mine->at++) {
 		(void)alarm(SEED_SECONDS);
-		wf_run_seed(mine->at, nodes, &shared->tally);
+		wf_run_seed(mine->at, nodes, workers, &shared->tally);
 	}
 }
 
@@ -113,8 +114,8 @@ static void report(uint64_t seed)
 	if (waitpid(child, &status, 0) != child || !status)
 		fprintf(stderr, "seed %llu failed after others, and not alone\n",
 			(unsigned long long)seed);
-	fprintf(stderr, "seed %llu failed: scripts/sim --seeds 1 --from %llu%s does it again\n",
-		(unsigned long long)seed, (unsigned long long)seed,
+	fprintf(stderr, "seed %llu failed: scripts/sim --seeds 1 --from %llu --workers %u%s does it again\n",
+		(unsigned long long)seed, (unsigned long long)seed, workers,
 		nodes ? " with the same --nodes" : "");
 	shared->tally.failures++;
 }
@@ -178,6 +179,16 @@ static void seeds_that_failed_once_do_not_again(void **state)
 	assert_int_equal(shared->tally.failures, before);
 }
 
+static void nor_do_they_break_where_nodes_have_several_workers(void **state)
+{
+	uint64_t before = shared->tally.failures;
+
+	(void)state;
+	for (workers = 2; workers <= 3; workers++)
+		run_seeds(1, 200);
+	assert_int_equal(shared->tally.failures, before);
+}
+
 static uint64_t number(char **argv, int argc, int at, uint64_t preset)
 {
 	return argc > at ? strtoull(argv[at], NULL, 0) : preset;
@@ -188,6 +199,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(promises_hold_under_random_faults),
 		cmocka_unit_test(seeds_that_failed_once_do_not_again),
+		cmocka_unit_test(nor_do_they_break_where_nodes_have_several_workers),
 	};
 	const struct CMUnitTest asked_for[] = { tests[0] };
 	time_t began = time(NULL);
@@ -197,6 +209,7 @@ int main(int argc, char **argv)
 	seed_count = number(argv, argc, 2, argc > 1 ? 1 : 1000);
 	nodes = (unsigned)number(argv, argc, 3, 0);
 	jobs = (unsigned)WF_MIN(WF_MAX(number(argv, argc, 4, 1), (uint64_t)1), (uint64_t)JOBS_MAX);
+	workers = (unsigned)number(argv, argc, 5, 1);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
 	if (shared == MAP_FAILED) {

@@ -33,7 +33,7 @@ static void open_world(enum wf_world_shape shape)
 /* Node @at holds nothing for anybody. */
 static void assert_free(unsigned at)
 {
-	const struct wf_desk *desk = &wf_world_node(at)->desk;
+	const struct wf_desk *desk = &wf_world_node(at)->desks[0];
 	uint32_t from = 0;
 
 	assert_null(wf_table_next(&desk->transfer.parcels, &from));

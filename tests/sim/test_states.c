@@ -428,7 +428,7 @@ static bool parcel_is_offered(void)
 
 static bool parcel_is_pulled(void)
 {
-	return parcel()->state == WF_PARCEL_OFFERED && wf_world_node(1)->desk.transfer.pace.bytes;
+	return parcel()->state == WF_PARCEL_OFFERED && wf_world_node(1)->desks[0].transfer.pace.bytes;
 }
 
 static bool parcel_is_unacknowledged(void)

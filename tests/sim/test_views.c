@@ -413,7 +413,7 @@ static void an_offer_that_is_taken_back_is_not_looked_at(void **state)
 	wf_flight_land(&f[1], 1, S);
 	assert_int_equal(f[1].status, WEFT_CANCELLED);
 	assert_true(is_back(NULL));
-	assert_int_equal(wf_lender_held(wf_world_node(0)->desk.worker.lender), 0);
+	assert_int_equal(wf_lender_held(wf_world_node(0)->desks[0].worker.lender), 0);
 	wf_flight_free(&f[1], 1);
 	assert_int_equal(wf_world_close(), 0);
 }
@@ -432,8 +432,8 @@ static void nor_one_that_is_over_before_word_of_it_has_come(void **state)
 	memory = fresh(BYTES);
 	share(&f[1], 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
-	parcel = wf_table_next(&owner->desk.transfer.parcels, &at);
-	wf_lender_end(owner->desk.worker.lender, parcel->place);
+	parcel = wf_table_next(&owner->desks[0].transfer.parcels, &at);
+	wf_lender_end(owner->desks[0].worker.lender, parcel->place);
 	parcel->lent = false;
 	receive(&f[0], 1, 7, 0);
 	wf_flight_land(f, 2, S);
@@ -467,12 +467,12 @@ static void what_is_lent_beyond_the_limit_is_copied(void **state)
 		views += view;
 	}
 	assert_int_equal(views, WF_LEASES_MAX);
-	assert_int_equal(wf_lender_held(wf_world_node(0)->desk.worker.lender), WF_LEASES_MAX);
+	assert_int_equal(wf_lender_held(wf_world_node(0)->desks[0].worker.lender), WF_LEASES_MAX);
 	wf_flight_free(out, WF_COUNT(out));
 	wf_flight_free(in, WF_COUNT(in));
 	weft_free(wf_world_node(0), memory);
 	assert_true(wf_world_run(is_back, NULL, BACK_NS));
-	assert_int_equal(wf_lender_held(wf_world_node(0)->desk.worker.lender), 0);
+	assert_int_equal(wf_lender_held(wf_world_node(0)->desks[0].worker.lender), 0);
 	assert_int_equal(wf_world_close(), 0);
 }
 

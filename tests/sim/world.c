@@ -49,6 +49,7 @@ static unsigned life_count;
 static struct citizen *citizens[WF_WORLD_NODES_MAX]; /* the last life of each */
 static unsigned citizen_count;
 static bool cut[WF_WORLD_NODES_MAX][WF_WORLD_NODES_MAX];
+static unsigned workers = 1;  /* of nodes that are opened from here on */
 static uint64_t arrived_ns; /* when something last came through the net */
 static uint64_t (*on_call)(unsigned number, const uint8_t *bytes, size_t count);
 
@@ -157,6 +158,21 @@ static bool is_busy(const struct wf_worker *w)
 	       !wf_inbox_empty(&w->inbox) || atomic_load(&w->pool.freed) || reads(w);
 }
 
+static uint64_t node_next_ns(const struct weft_node *node, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < node->desk_count; i++) {
+		const struct wf_worker *w = &node->desks[i].worker;
+
+		if (is_busy(w))
+			return now + STEP_NS;
+		next = WF_MIN(next, wf_timer_next_ns(&w->timers));
+		next = WF_MIN(next, wf_door_next_ns(w->door));
+	}
+	return next;
+}
+
 /* When a node has something to do, as far as it knows itself. */
 static uint64_t nodes_next_ns(uint64_t now)
 {
@@ -164,15 +180,9 @@ static uint64_t nodes_next_ns(uint64_t now)
 
 	for (unsigned i = 0; i < citizen_count; i++) {
 		const struct citizen *c = citizens[i];
-		const struct wf_worker *w;
 
-		if (!c->node || c->dead || c->frozen)
-			continue;
-		w = &c->node->desk.worker;
-		if (is_busy(w))
-			return now + STEP_NS;
-		next = WF_MIN(next, wf_timer_next_ns(&w->timers));
-		next = WF_MIN(next, wf_door_next_ns(w->door));
+		if (c->node && !c->dead && !c->frozen)
+			next = WF_MIN(next, node_next_ns(c->node, now));
 	}
 	return next;
 }
@@ -210,8 +220,14 @@ void wf_world_poll(unsigned number)
 	if (!c->node || c->dead || c->frozen)
 		return;
 	answer_due(c);
-	look_behind_gates(&c->node->desk.worker);
-	(void)weft_poll(c->node, 0); /* one that sleeps in a call of its own refuses */
+	/* Not one that sleeps in a call of its own. */
+	for (unsigned i = 0; i < c->node->desk_count; i++) {
+		struct wf_desk *desk = &c->node->desks[i];
+
+		look_behind_gates(&desk->worker);
+		if (!desk->polling)
+			wf_desk_turn(desk, 0);
+	}
 }
 
 void wf_world_step(void)
@@ -303,9 +319,11 @@ static int begin_life(unsigned number, const char *address)
 		.log = getenv("WORLD_LOG") || heard ? log_line : NULL,
 		.log_arg = (void *)(uintptr_t)number,
 	};
+	struct wf_options settings;
 	int err;
 
 	assert_true(life_count < LIVES_MAX);
+	assert_int_equal(wf_node_settings(&options, &settings), 0);
 	*c = (struct citizen){ .service = SIM__MIRROR__INIT(), .number = number };
 	c->service.reflect = reflect;
 	wf_list_init(&c->held);
@@ -313,7 +331,7 @@ static int begin_life(unsigned number, const char *address)
 	wf_fake_enter(life_count);
 	/* A fresh endpoint refuses only when it is full, and a node that finds no memory is none. */
 	fake->eagain = fake->refuse = 0;
-	err = weft_node_open(&options, &c->node);
+	err = wf_node_open(&options, &settings, workers, &c->node);
 	fake->eagain = before.eagain;
 	fake->refuse = before.refuse;
 	if (err)
@@ -322,6 +340,11 @@ static int begin_life(unsigned number, const char *address)
 	citizens[number] = c;
 	life_count++;
 	return 0;
+}
+
+void wf_world_set_workers(unsigned count)
+{
+	workers = count;
 }
 
 int wf_world_try_add(unsigned *added)
@@ -442,6 +465,7 @@ size_t wf_world_close(void)
 	memset(cut, 0, sizeof(cut));
 	on_call = NULL;
 	on_sleep = NULL;
+	workers = 1;
 	forget_settings();
 	return leaked + wf_fake_close();
 }
@@ -459,9 +483,15 @@ struct weft_node *wf_world_node(unsigned number)
 struct weft_peer *wf_world_peer(unsigned from, unsigned to)
 {
 	struct weft_peer **peer = &citizens[from]->peers[to];
+	const char *address = citizens[to]->address;
+	char alias[32];
 
+	/* Which worker has it does not show by its name then. */
+	(void)snprintf(alias, sizeof(alias), WF_NET_ALIAS "%s", strrchr(address, ':'));
 	if (!*peer)
-		assert_int_equal(weft_peer_open(citizens[from]->node, citizens[to]->address, peer), 0);
+		assert_int_equal(weft_peer_open(citizens[from]->node,
+						workers > 1 && (from + to) % 2 ? alias : address,
+						peer), 0);
 	return *peer;
 }
 
@@ -494,7 +524,8 @@ void wf_world_kill(unsigned number)
 	wf_fake_kill(life_of(number));
 	wf_net_kill(c->address);
 	wf_net_kill_process(life_of(number) + 1); /* as net.c counts them */
-	wf_borrowers_forked(&c->node->desk.worker.borrowers); /* the kernel's part */
+	for (unsigned i = 0; i < c->node->desk_count; i++) /* the kernel's part */
+		wf_borrowers_forked(&c->node->desks[i].worker.borrowers);
 }
 
 void wf_world_freeze(unsigned number, bool frozen)

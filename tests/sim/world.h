@@ -34,6 +34,12 @@ void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fa
 /* Who hears the log of nodes that are opened from here on, up to their WEFT_LOG; NULL: nobody. */
 void wf_world_hear(void (*hear)(unsigned number, int level, const char *line));
 
+/*
+ * Nodes that are opened from here on, until the world closes, have so many workers; a step
+ * polls each.
+ */
+void wf_world_set_workers(unsigned count);
+
 /* One more; its number. */
 unsigned wf_world_add(void);
 

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/directory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "link/socket.h"
+#include "util/random.h"
+
+int wf_directory_init(struct wf_directory *d)
+{
+	*d = (struct wf_directory){ 0 };
+	wf_random_fill(d->incarnation, sizeof(d->incarnation));
+	wf_list_init(&d->homes);
+	return -pthread_mutex_init(&d->lock, NULL);
+}
+
+void wf_directory_fini(struct wf_directory *d)
+{
+	pthread_mutex_destroy(&d->lock);
+}
+
+void wf_directory_join(struct wf_directory *d, struct wf_worker *w)
+{
+	d->workers[d->worker_count++] = w;
+}
+
+void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_worker *w,
+			const char *address)
+{
+	*home = (struct wf_home){ .worker = w, .address = address };
+	pthread_mutex_lock(&d->lock);
+	wf_list_append(&d->homes, &home->node);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void wf_directory_leave(struct wf_directory *d, struct wf_home *home)
+{
+	pthread_mutex_lock(&d->lock);
+	wf_list_remove(&home->node);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void wf_directory_address(struct wf_directory *d, char *to, const char *address)
+{
+	pthread_mutex_lock(&d->lock);
+	snprintf(to, WF_SOCKET_ADDRESS_BYTES, "%s", address);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static struct wf_worker *find(const struct wf_directory *d, const uint8_t *incarnation)
+{
+	WF_LIST_EACH(node, &d->homes) {
+		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
+
+		if (home->incarnation &&
+		    !memcmp(home->incarnation, incarnation, WF_INCARNATION_BYTES))
+			return home->worker;
+	}
+	return NULL;
+}
+
+struct wf_worker *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
+				     const uint8_t *incarnation)
+{
+	struct wf_worker *has;
+
+	pthread_mutex_lock(&d->lock);
+	has = find(d, incarnation);
+	if (!has)
+		has = home->worker;
+	if (has == home->worker)
+		home->incarnation = incarnation;
+	pthread_mutex_unlock(&d->lock);
+	return has;
+}
+
+void wf_directory_disclaim(struct wf_directory *d, struct wf_home *home)
+{
+	pthread_mutex_lock(&d->lock);
+	home->incarnation = NULL;
+	pthread_mutex_unlock(&d->lock);
+}
+
+struct wf_worker *wf_directory_find(struct wf_directory *d, const uint8_t *incarnation)
+{
+	struct wf_worker *has;
+
+	pthread_mutex_lock(&d->lock);
+	has = find(d, incarnation);
+	pthread_mutex_unlock(&d->lock);
+	return has;
+}
+
+static struct wf_worker *find_address(const struct wf_directory *d, const char *address)
+{
+	WF_LIST_EACH(node, &d->homes) {
+		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
+
+		if (address[0] && !strcmp(home->address, address))
+			return home->worker;
+	}
+	return NULL;
+}
+
+/* The one with the fewest links; of equals the next in turn, for links are made later. */
+static struct wf_worker *pick(struct wf_directory *d)
+{
+	uint32_t counts[WF_WORKERS_MAX] = { 0 };
+	uint32_t best;
+
+	WF_LIST_EACH(node, &d->homes) {
+		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
+
+		for (uint32_t i = 0; i < d->worker_count; i++)
+			counts[i] += d->workers[i] == home->worker;
+	}
+	best = (d->last + 1) % d->worker_count;
+	for (uint32_t i = 1; i < d->worker_count; i++) {
+		uint32_t next = (d->last + 1 + i) % d->worker_count;
+
+		if (counts[next] < counts[best])
+			best = next;
+	}
+	d->last = best;
+	return d->workers[best];
+}
+
+void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char *address,
+			const uint8_t *incarnation)
+{
+	struct wf_worker *w = NULL;
+
+	pthread_mutex_lock(&d->lock);
+	if (incarnation)
+		w = find(d, incarnation);
+	if (!w)
+		w = find_address(d, address);
+	if (!w)
+		w = pick(d);
+	*home = (struct wf_home){ .worker = w, .address = address, .incarnation = incarnation };
+	wf_list_append(&d->homes, &home->node);
+	pthread_mutex_unlock(&d->lock);
+}
