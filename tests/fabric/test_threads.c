@@ -353,7 +353,7 @@ static void *close_here(void *arg)
 	return weft_node_close(here) ? (void *)(uintptr_t)WRONG(closed) : NULL;
 }
 
-static void every_thread_does_everything_at_once(void **state)
+static void do_everything(unsigned workers)
 {
 	atomic_uint here_in_use = 0, there_in_use = 0;
 	pthread_t threads[16], closing;
@@ -362,11 +362,11 @@ static void every_thread_does_everything_at_once(void **state)
 	uint64_t until;
 	void *wrong;
 
-	(void)state;
 	calls__test__init(&service, NULL);
 	service.later = handle_later;
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		options = pair_options(at);
+		options.workers = workers;
 		options.log = heed;
 		options.log_arg = &here_in_use;
 		assert_int_equal(weft_node_open(&options, &here), 0);
@@ -412,6 +412,18 @@ static void every_thread_does_everything_at_once(void **state)
 	}
 }
 
+static void every_thread_does_everything_at_once(void **state)
+{
+	(void)state;
+	do_everything(1);
+}
+
+static void and_so_they_do_on_nodes_of_several_workers(void **state)
+{
+	(void)state;
+	do_everything(3);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
 
 int main(int argc, char **argv)
@@ -419,6 +431,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(pair_name_the_missing),
 		TEST(every_thread_does_everything_at_once),
+		TEST(and_so_they_do_on_nodes_of_several_workers),
 	};
 
 	(void)argc;

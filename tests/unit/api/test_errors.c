@@ -391,6 +391,22 @@ static void options_of_operations_need_their_size_too(void **state)
 	weft_op_free(NULL);
 }
 
+static void a_manual_node_has_one_worker(void **state)
+{
+	struct weft_node_options options = { .size = sizeof(options), .mode = WEFT_MANUAL,
+					     .workers = 2 };
+	struct weft_node *node = NULL;
+
+	(void)state;
+	assert_int_equal(weft_node_open(&options, &node), -EINVAL);
+	assert_says(weft_error(), "manual");
+	options.mode = WEFT_THREADED;
+	options.workers = 17;
+	assert_int_equal(weft_node_open(&options, &node), -EINVAL);
+	assert_says(weft_error(), "at most 16");
+	assert_null(node);
+}
+
 static void a_threaded_node_is_not_driven(void **state)
 {
 	struct world *w = *state;
@@ -537,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_peer_is_host_and_port),
 		cmocka_unit_test(a_tensor_that_is_none_is_not_sent),
 		cmocka_unit_test(options_of_operations_need_their_size_too),
+		cmocka_unit_test(a_manual_node_has_one_worker),
 		cmocka_unit_test(a_threaded_node_is_not_driven),
 		cmocka_unit_test(callbacks_may_not_wait_for_themselves),
 		cmocka_unit_test(an_operation_that_runs_says_so),
