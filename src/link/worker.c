@@ -724,7 +724,7 @@ int wf_worker_poll(struct wf_worker *w)
 	count += (int)wf_timer_run(&w->timers, w->now_ns);
 	count += run_inbox(w);
 	wf_pool_run(&w->pool);
-	run_dirty(w, false);
+	/* Then all that is to be sent: what a callback says leaves with what led to it. */
 	count += tell(w);
 	if (count)
 		w->busy_ns = w->now_ns;

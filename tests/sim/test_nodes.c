@@ -303,6 +303,41 @@ static void an_idle_link_sends_at_once_and_a_busy_one_packs(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* The callback of a receive on node 1: sends a word back. */
+static void say_so(struct weft_op *op, void *word)
+{
+	(void)op;
+	wf_flight_send(word, 1, 0, 100, source, SMALL, 0);
+}
+
+/* Here: that the body was read, which its sender waits for, and the word about it. */
+static void what_a_callback_sends_leaves_with_what_led_to_it(void **state)
+{
+	struct weft_recv_options options = { .size = sizeof(options) };
+	struct wf_flight f[2], word;
+	struct weft_op *op;
+	uint64_t before;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	open_window();
+	options.op = (struct weft_op_options){ .size = sizeof(options.op), .done = say_so,
+					       .arg = &word };
+	before = wf_world_count(1).frames_sent;
+	assert_int_equal(weft_recv(wf_world_node(1), NULL, 100, "", 0, NULL, &options, &op), 0);
+	wf_flight_receive(&f[0], 0, 1, 100, target, SMALL, 0);
+	wf_flight_send(&f[1], 0, 1, 100, source, BIG, 0);
+	wf_flight_land(f, 2, S);
+	assert_int_equal(wf_world_count(1).frames_sent, before + 1);
+
+	wf_flight_land(&word, 1, S);
+	weft_op_free(op);
+	wf_flight_free(&word, 1);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void replies_leave_while_more_calls_are_answered(void **state)
 {
 	struct wf_fake fake = { .inject_bytes = 4 * KIB };
@@ -334,6 +369,7 @@ int main(void)
 		cmocka_unit_test(a_send_may_come_long_before_its_receive),
 		cmocka_unit_test(waiting_drives_all_nodes),
 		cmocka_unit_test(an_idle_link_sends_at_once_and_a_busy_one_packs),
+		cmocka_unit_test(what_a_callback_sends_leaves_with_what_led_to_it),
 		cmocka_unit_test(replies_leave_while_more_calls_are_answered),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
