@@ -75,6 +75,7 @@ struct wf_provider_setting {
 	const char *name;
 	const char *value;
 	const char *why;
+	const char *provider; /* only if this one is named; NULL: always */
 };
 
 /* Ends with a NULL name. */

@@ -17,18 +17,6 @@
 /* A ping on a rail that works takes well under this, also on a busy machine. */
 #define PING_MS 500
 
-static pthread_once_t prepared = PTHREAD_ONCE_INIT;
-
-/* libfabric reads its environment once, at its first use. */
-static void prepare(void)
-{
-	const struct wf_provider_setting *s;
-
-	for (s = wf_provider_settings; s->name; s++)
-		setenv(s->name, s->value, 0);
-	wf_signals_clear();
-}
-
 uint32_t wf_select_libfabric(void)
 {
 	return fi_version();
@@ -81,6 +69,23 @@ static bool is_named(const struct wf_options *options, const char *name)
 		return true;
 	/* "^a,b" says which ones are not wanted. */
 	return filter && *filter != '^' && wf_options_lists(filter, name);
+}
+
+/* libfabric reads its environment once, at its first use. */
+static void prepare(const struct wf_options *options)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool prepared;
+	const struct wf_provider_setting *s;
+
+	pthread_mutex_lock(&lock);
+	for (s = wf_provider_settings; s->name && !prepared; s++)
+		if (!s->provider || is_named(options, s->provider))
+			setenv(s->name, s->value, 0);
+	if (!prepared)
+		wf_signals_clear();
+	prepared = true;
+	pthread_mutex_unlock(&lock);
 }
 
 /*
@@ -511,7 +516,7 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 	bool any = false;
 	int err;
 
-	pthread_once(&prepared, prepare);
+	prepare(options);
 	err = home_open(&home, options, e);
 	if (err)
 		return err;

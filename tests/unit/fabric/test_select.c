@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -416,11 +417,48 @@ static void the_library_is_never_asked_for_more_than_it_is(void **state)
 	wf_select_close(&s);
 }
 
+/* What the first node of a process, which names @provider, leaves in @variable, "" before and after: nothing. */
+static bool is_set(const char *provider, const char *variable, const char *before,
+		   const char *after)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct wf_options o = options("127.0.0.1:0");
+		struct wf_select s;
+		const char *is;
+
+		snprintf(o.provider, sizeof(o.provider), "%s", provider);
+		unsetenv(variable);
+		if (*before)
+			setenv(variable, before, 1);
+		if (wf_select_open(&o, &s, NULL))
+			_exit(2);
+		is = getenv(variable);
+		_exit(strcmp(is ? is : "", after) != 0);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* First of all, because it is done once in a process. */
+static void variables_of_a_provider_are_set_where_it_is_named(void **state)
+{
+	(void)state;
+	assert_true(is_set("tcp;ofi_rxm", "FI_OFI_RXM_BUFFER_SIZE", "", "1024"));
+	assert_true(is_set("tcp;ofi_rxm", "FI_OFI_RXM_BUFFER_SIZE", "8192", "8192"));
+	assert_true(is_set("", "FI_OFI_RXM_BUFFER_SIZE", "", ""));
+	assert_true(is_set("", "FI_SOCKETS_CONN_TIMEOUT", "", "20"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(variables_of_a_provider_are_set_where_it_is_named),
 		TEST(used_come_in_order_of_rank),
 		TEST(the_domain_that_has_our_address_serves),
 		TEST(an_adapter_stays_silent_while_we_keep_to_loopback),
