@@ -203,6 +203,7 @@ struct weft_counters {
 	uint64_t registered_bytes;
 	uint64_t late_dropped;
 	uint64_t bytes_viewed;
+	uint64_t registrations, registration_hits, registration_evictions;
 };
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 

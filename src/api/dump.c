@@ -98,6 +98,17 @@ static void write_pool(FILE *out, struct wf_worker *w)
 	fprintf(out, "\n");
 }
 
+static void write_registrations(FILE *out, const struct wf_worker *w)
+{
+	const struct wf_counters *c = &w->counters;
+
+	fprintf(out, "registered: %llu bytes; made %llu times, found made %llu times, %llu given up for others\n",
+		(unsigned long long)atomic_load(&c->registered_bytes),
+		(unsigned long long)atomic_load(&c->registrations),
+		(unsigned long long)atomic_load(&c->registration_hits),
+		(unsigned long long)atomic_load(&c->registration_evictions));
+}
+
 static void write_events(FILE *out, const struct wf_worker *w)
 {
 	const struct wf_recorder *r = &w->recorder;
@@ -194,6 +205,7 @@ static void write_inside(FILE *out, struct wf_desk *desk)
 	write_served(out, &desk->serving);
 	write_channels(out, &desk->channels);
 	write_pool(out, &desk->worker);
+	write_registrations(out, &desk->worker);
 	write_events(out, &desk->worker);
 }
 
@@ -254,6 +266,7 @@ static void write_outside(FILE *out, struct wf_desk *desk)
 	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
 	write_ops(out, desk, false);
 	write_pool(out, &desk->worker);
+	write_registrations(out, &desk->worker);
 	write_events(out, &desk->worker);
 }
 

@@ -495,6 +495,9 @@ static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 	sum->registered_bytes += atomic_load(&c->registered_bytes);
 	sum->late_dropped += atomic_load(&c->late_dropped);
 	sum->bytes_viewed += atomic_load(&c->bytes_viewed);
+	sum->registrations += atomic_load(&c->registrations);
+	sum->registration_hits += atomic_load(&c->registration_hits);
+	sum->registration_evictions += atomic_load(&c->registration_evictions);
 	pthread_mutex_lock(&pool->lock);
 	sum->pool_bytes += pool->slab_bytes;
 	sum->pool_bytes_used += pool->used_bytes;

@@ -74,6 +74,7 @@ int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned ac
 	wf_list_append(&rail->mrs, &m->node);
 	rail->registered_bytes += bytes;
 	wf_counters_add(&rail->counters->registered_bytes, bytes);
+	wf_counters_add(&rail->counters->registrations, 1);
 	*mr = m;
 	return 0;
 
@@ -94,6 +95,19 @@ void wf_mr_close(struct wf_mr *mr)
 	/* It is a level, not a total: adding what wraps round subtracts. */
 	wf_counters_add(&mr->rail->counters->registered_bytes, -(uint64_t)mr->bytes);
 	free(mr);
+}
+
+void wf_mr_hit(const struct wf_mr *mr)
+{
+	if (mr)
+		wf_counters_add(&mr->rail->counters->registration_hits, 1);
+}
+
+void wf_mr_evict(struct wf_mr *mr)
+{
+	if (mr)
+		wf_counters_add(&mr->rail->counters->registration_evictions, 1);
+	wf_mr_close(mr);
 }
 
 void *wf_mr_desc(const struct wf_mr *mr)

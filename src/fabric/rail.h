@@ -176,6 +176,11 @@ enum wf_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
 int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
 	       struct wf_mr **mr, struct wf_error *e);
 void wf_mr_close(struct wf_mr *mr);
+
+/* One that is kept has served again; it is closed because others need the room: both are counted.  Accept NULL. */
+void wf_mr_hit(const struct wf_mr *mr);
+void wf_mr_evict(struct wf_mr *mr);
+
 void *wf_mr_desc(const struct wf_mr *mr);
 uint64_t wf_mr_key(const struct wf_mr *mr);
 

@@ -422,7 +422,7 @@ static bool unregister_unused(struct wf_pool *pool)
 
 		if (slab->free_count != slab->chunk_count || !slab->region.count)
 			continue;
-		wf_region_forget(&slab->region, NULL);
+		wf_region_evict(&slab->region);
 		any = true;
 	}
 	return any;

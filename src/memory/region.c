@@ -21,6 +21,12 @@ void wf_region_forget(struct wf_region *region, const struct wf_rail *rail)
 	region->count = kept;
 }
 
+void wf_region_evict(struct wf_region *region)
+{
+	while (region->count)
+		wf_mr_evict(region->entries[--region->count].mr);
+}
+
 int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **mr,
 		 struct wf_error *e)
 {
@@ -30,6 +36,7 @@ int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **
 	for (unsigned i = 0; i < region->count; i++) {
 		if (region->entries[i].rail == rail) {
 			*mr = region->entries[i].mr;
+			wf_mr_hit(*mr);
 			return 0;
 		}
 	}

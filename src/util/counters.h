@@ -15,6 +15,7 @@ struct wf_counters {
 	_Atomic uint64_t peers_lost, links_resumed;
 	_Atomic uint64_t late_dropped; /* completions and records that came too late */
 	_Atomic uint64_t registered_bytes; /* now, not a total */
+	_Atomic uint64_t registrations, registration_hits, registration_evictions;
 };
 
 /* Cheap because there is one writer: a load and a store, no locked add. */

@@ -4,8 +4,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
+
+#include <rdma/fi_domain.h>
 
 #include "tests/sim/world.h"
 #include "util/clock.h"
@@ -14,6 +17,7 @@
 #define S WF_NS_PER_S
 #define SMALL 100       /* in one frame */
 #define MIDDLE (40 * KIB) /* in a few frames where that is chosen */
+#define LARGE (2 * MIB) /* pulled */
 #define BIG (3 * MIB + 17) /* pulled, in several chunks with a rest */
 
 static uint8_t source[BIG], target[BIG];
@@ -359,9 +363,104 @@ static void replies_leave_while_more_calls_are_answered(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Where registering is dear: memory of the pool is registered once, other memory each time. */
+static void registrations_are_kept_for_the_pool_and_counted(void **state)
+{
+	const struct wf_fake fake = { .seed = 1, .mr_mode = FI_MR_LOCAL };
+	struct weft_counters first[2], then;
+	struct wf_flight f[2];
+	void *from, *into;
+
+	(void)state;
+	wf_world_open(WF_WORLD_SHARED, 2, &fake);
+	wf_world_connect(0, 1);
+	assert_int_equal(weft_alloc(wf_world_node(0), LARGE, &from), 0);
+	assert_int_equal(weft_alloc(wf_world_node(1), LARGE, &into), 0);
+	wf_world_fill(from, LARGE, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		wf_flight_receive(&f[0], 1, 0, i, into, LARGE, 0);
+		wf_flight_send(&f[1], 0, 1, i, from, LARGE, 0);
+		wf_flight_land(f, 2, S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		wf_flight_free(f, 2);
+		for (unsigned j = 0; j < 2 && i == 0; j++)
+			first[j] = wf_world_count(j);
+	}
+	for (unsigned j = 0; j < 2; j++) {
+		then = wf_world_count(j);
+		assert_int_equal(then.registrations, first[j].registrations);
+		assert_true(then.registration_hits >= first[j].registration_hits + 2);
+	}
+	wf_flight_receive(&f[0], 1, 0, 9, target, LARGE, 0);
+	wf_flight_send(&f[1], 0, 1, 9, source, LARGE, 0);
+	wf_flight_land(f, 2, S);
+	wf_flight_free(f, 2);
+	for (unsigned j = 0; j < 2; j++)
+		assert_int_equal(wf_world_count(j).registrations, first[j].registrations + 1);
+	weft_free(wf_world_node(0), from);
+	weft_free(wf_world_node(1), into);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Receives @bytes into memory of the pool of node 1, which is free again then. */
+static void receive_into_the_pool(uint64_t step, size_t bytes)
+{
+	struct weft_op *op;
+	struct wf_flight f;
+
+	assert_int_equal(weft_recv(wf_world_node(1), NULL, step, "", 0, NULL, NULL, &op), 0);
+	wf_flight_send(&f, 0, 1, step, source, bytes, 0);
+	wf_flight_land(&f, 1, S);
+	assert_int_equal(weft_wait(op, S), 0);
+	assert_int_equal(weft_op_status(op), WEFT_OK);
+	weft_op_free(op);
+	wf_flight_free(&f, 1);
+}
+
+static void registrations_make_room_for_others_and_are_counted(void **state)
+{
+	const struct wf_fake fake = { .seed = 1, .mr_mode = FI_MR_LOCAL };
+
+	(void)state;
+	setenv("WEFT_POOL_BYTES", "3M", 1);
+	wf_world_open(WF_WORLD_SHARED, 2, &fake);
+	wf_world_connect(0, 1);
+	receive_into_the_pool(1, LARGE);
+	assert_int_equal(wf_world_count(1).registration_evictions, 0);
+	receive_into_the_pool(2, LARGE + LARGE / 4);
+	assert_int_equal(wf_world_count(1).registration_evictions, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_limit_of_locked_memory_is_named(void **state)
+{
+	struct rlimit was, few;
+	struct wf_flight f;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &was), 0);
+	wf_world_open(WF_WORLD_SHARED, 2, NULL);
+	wf_world_connect(0, 1);
+	few = (struct rlimit){ .rlim_cur = 64 * KIB, .rlim_max = was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &few), 0);
+	wf_fake_knobs()->refuse = 1000;
+	wf_flight_send(&f, 0, 1, 1, source, LARGE, 0);
+	wf_flight_land(&f, 1, S);
+	assert_int_equal(f.status, WEFT_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(weft_op_message(f.op), "RLIMIT_MEMLOCK"));
+	assert_non_null(strstr(weft_op_message(f.op), "65536"));
+	wf_flight_free(&f, 1);
+	wf_fake_knobs()->refuse = 0;
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &was), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registrations_are_kept_for_the_pool_and_counted),
+		cmocka_unit_test(registrations_make_room_for_others_and_are_counted),
+		cmocka_unit_test(a_limit_of_locked_memory_is_named),
 		cmocka_unit_test(tensors_and_calls_end_over_a_connected_rail),
 		cmocka_unit_test(tensors_and_calls_end_over_a_shared_rail),
 		cmocka_unit_test(tensors_and_calls_end_through_the_memory_of_one_host),
