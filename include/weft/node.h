@@ -60,7 +60,8 @@ struct weft_node_options {
 	/*
 	 * Threads that share the peers of a threaded node, each with its own connections and
 	 * part of the pool: up to 16, 0 as WEFT_WORKERS says.  What concerns one peer happens on
-	 * one of them; callbacks of different peers may run at the same time.
+	 * one of them.  Callbacks and handlers of different peers may run at the same time, and
+	 * so may those of receives from any peer.
 	 */
 	unsigned workers;
 };

@@ -50,8 +50,9 @@ WEFT_API enum weft_status weft_reply_status(const char **message);
 
 /*
  * Serve @service to every peer; borrows it until the node closes.  A handler
- * runs on the worker and must not block; it may call its closure later, from
- * any thread.  -EEXIST: a service of that name is served.
+ * runs on the worker of the caller and must not block, in a node of several
+ * beside those for other callers; it may call its closure later, from any
+ * thread.  -EEXIST: a service of that name is served.
  * Threads: any.
  */
 WEFT_API int weft_serve(struct weft_node *node, ProtobufCService *service);
