@@ -19,9 +19,9 @@
  * How much is on the way for bandwidth, unless --window says: enough to hide a
  * round trip, not so much that buffers fall out of the cache.  Measured over
  * shared memory and TCP on two busy processors: 64 KiB gain up to 16, 1 MiB is
- * best with 2 to 4, 16 MiB are the same with 1 and 2.
+ * best with 1 or 2, 16 MiB are the same with both.
  */
-#define WINDOW_BYTES   (4ull << 20)
+#define WINDOW_BYTES   (2ull << 20)
 #define WINDOW_DEFAULT 16u
 #define WINDOW_LEAST   2u
 
