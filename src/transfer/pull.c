@@ -11,7 +11,8 @@
 #include "util/status.h"
 
 #define TRIES_MAX 3                          /* failures in a row before the pull gives up */
-#define FAILING_NS (5 * WF_NS_PER_S)           /* and for so long, where they end connections */
+#define FAILING_CONNECTED_NS (5 * WF_NS_PER_S) /* and for so long, where they end connections */
+#define FAILING_SHARED_NS (50 * WF_NS_PER_MS)  /* and elsewhere: a spell of errors is no broken offer */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
@@ -57,7 +58,8 @@ static bool is_hopeless(const struct wf_pull *pull)
 {
 	uint64_t for_ns = pull->transfer->worker->now_ns - pull->failing_ns;
 
-	return pull->tries > TRIES_MAX && for_ns >= (pull->connected ? FAILING_NS : 0);
+	return pull->tries > TRIES_MAX &&
+	       for_ns >= (pull->connected ? FAILING_CONNECTED_NS : FAILING_SHARED_NS);
 }
 
 /* The destination is quiet: tell the owner of the bytes, then ours. */
