@@ -66,7 +66,8 @@ static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
 		/* Before that it belongs to who makes it. */
-		if (op->desk != desk || !atomic_load(&op->submitted) || atomic_load(&op->state) != WF_OP_RUNNING)
+		if (op->desk != desk || !atomic_load(&op->submitted) ||
+		    atomic_load(&op->state) != WF_OP_RUNNING)
 			continue;
 		wf_describe_op(op, text);
 		fprintf(out, "operation %llu: %s, begun %.1f s ago",

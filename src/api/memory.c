@@ -16,7 +16,8 @@ int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, 
 	if (err)
 		return wf_last_set(-ENOBUFS,
 				   "the pool has no %zu bytes left of its %llu (WEFT_POOL_BYTES)",
-				   bytes, (unsigned long long)first->worker.pool.budget_bytes);
+				   bytes, (unsigned long long)first->worker.pool.budget_bytes *
+					  node->desk_count);
 	return 0;
 }
 

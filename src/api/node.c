@@ -286,11 +286,14 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->peers);
 	wf_list_init(&n->served);
 	err = wf_directory_init(&n->directory);
-	if (!err)
-		err = init_locks(n);
 	if (err) {
 		wf_last_set(err, "no lock for a node");
 		goto free_node;
+	}
+	err = init_locks(n);
+	if (err) {
+		wf_last_set(err, "no lock for a node");
+		goto fini_directory;
 	}
 	err = serve_all(n, given->services);
 	if (err)
@@ -313,8 +316,9 @@ close_desks:
 forget_services:
 	forget_services(n);
 	fini_locks(n);
-free_node:
+fini_directory:
 	wf_directory_fini(&n->directory);
+free_node:
 	free(n);
 	return err;
 }

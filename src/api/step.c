@@ -69,11 +69,12 @@ static int submit(struct weft_node *node, const struct wf_desk *except, const st
 			goto drop_endings;
 		count++;
 	}
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		if (except)
 			wf_worker_submit(&endings[i]->desk->worker, &endings[i]->task);
 		else
 			wf_desk_run(endings[i]->desk, &endings[i]->task, wf_clock_now());
+	}
 	return 0;
 
 drop_endings:

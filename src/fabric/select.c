@@ -71,19 +71,25 @@ static bool is_named(const struct wf_options *options, const char *name)
 	return filter && *filter != '^' && wf_options_lists(filter, name);
 }
 
-/* libfabric reads its environment once, at its first use. */
 static void prepare(const struct wf_options *options)
+{
+	const struct wf_provider_setting *s;
+
+	for (s = wf_provider_settings; s->name; s++)
+		if (!s->provider || is_named(options, s->provider))
+			setenv(s->name, s->value, 0);
+	wf_signals_clear();
+}
+
+/* libfabric reads its environment once, at its first use: as the first node has it. */
+static void prepare_once(const struct wf_options *options)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool prepared;
-	const struct wf_provider_setting *s;
 
 	pthread_mutex_lock(&lock);
-	for (s = wf_provider_settings; s->name && !prepared; s++)
-		if (!s->provider || is_named(options, s->provider))
-			setenv(s->name, s->value, 0);
 	if (!prepared)
-		wf_signals_clear();
+		prepare(options);
 	prepared = true;
 	pthread_mutex_unlock(&lock);
 }
@@ -516,7 +522,7 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 	bool any = false;
 	int err;
 
-	prepare(options);
+	prepare_once(options);
 	err = home_open(&home, options, e);
 	if (err)
 		return err;

@@ -254,6 +254,12 @@ void wf_dial_gate(struct wf_link *link)
 		link->ringer = NULL;
 }
 
+/* Of two nodes that dial each other the one of the lower incarnation decides which link stays. */
+static bool decides(const struct wf_worker *w, const struct wf_hello *hello)
+{
+	return memcmp(w->directory->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
+}
+
 /*
  * Take over what the peer's hello says; -EPROTO with a sentence if we can't work with it.
  * -EXDEV: another worker of this node, *@home, has the peer; nothing was done.
@@ -274,7 +280,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	link->peer = *hello;
 	*home = wf_directory_claim(w->directory, &link->home, link->peer.incarnation);
 	if (*home != w)
-		return -EXDEV;
+		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->greeted = true;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	if (!link->address[0] &&
@@ -315,8 +321,7 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 
 	if (hello != &link->peer)
 		link->heard_ns = w->now_ns;
-	if (hello->link && memcmp(w->directory->incarnation, hello->incarnation,
-				  WF_INCARNATION_BYTES) > 0 &&
+	if (hello->link && !decides(w, hello) &&
 	    w->now_ns - link->heard_ns < w->options.lost_ns) {
 		link->peer = *hello; /* kept there: nobody takes it for that of a peer yet */
 		wf_worker_timer(w, &link->dial_timer, w->now_ns + HOME_NS, greeted_again);
@@ -368,8 +373,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		return;
 	}
 	other = wf_link_find(w, hello->incarnation, link);
-	if (other && (!hello->link || memcmp(w->directory->incarnation, hello->incarnation,
-					     WF_INCARNATION_BYTES) < 0)) {
+	if (other && (!hello->link || decides(w, hello))) {
 		wf_link_merge(link, other);
 		return;
 	}
@@ -495,7 +499,7 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		wf_link_die(other, &e);
 		other = NULL;
 	}
-	known = other && memcmp(w->directory->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
+	known = other && decides(w, hello);
 	err = wf_link_create(w, &link);
 	if (err) {
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");

@@ -24,8 +24,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "memory/region.h"
-#include "util/sealed.h"
 #include "util/list.h"
+#include "util/sealed.h"
 
 struct wf_slab;
 

@@ -352,7 +352,7 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 			 (unsigned long long)pull->body.bytes, pull->busy,
 			 pull->granted ? ", granted" : "", pull->asked ? ", asked" : "",
 			 pull->stopping ? ", stopping" : "");
-	if (desk->transfer.pace.bytes)
+	if (desk->transfer.pace.bytes || !wf_list_empty(&desk->transfer.pace.busy))
 		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
 			 (unsigned long long)desk->transfer.pace.bytes);
 	if (count_table(&desk->calls.table) || wf_map_next(&desk->serving.map, NULL))
