@@ -3,8 +3,10 @@
 #include "providers/rows.h"
 
 static const struct wf_quirk net_quirks[] = {
-	{ .kind = WF_QUIRK_CQ_PER_EP,
-	  .why = "as tcp's, but not a full cure: reads must have ended before a close",
+	{ .kind = WF_QUIRK_FREES_TWICE,
+	  .why = "closing an endpoint under a read frees that read twice, and two later "
+		 "transfers share what describes them: its socket is shut down first, so "
+		 "that the read fails",
 	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_HALF_OPEN,
 	  .why = "who has connected and said nothing yet stays so when the listener closes; "
@@ -23,7 +25,7 @@ const struct wf_provider wf_provider_net = {
 	.shape = WF_SHAPE_CONNECTED,
 	.wait = WF_WAIT_EDGE, /* level-triggered it burns a core, trywait or not */
 	.revoke = WF_REVOKE_NONE,
-	.by_name = true, /* closing under a read can still hurt other peers */
+	.by_name = true, /* tcp reaches the same peers */
 	.by_ip = true,
 	.reg_cheap = true,
 	.tested = true,

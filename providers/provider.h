@@ -28,6 +28,7 @@ enum wf_revoke { WF_REVOKE_NONE, WF_REVOKE_KEY };
 enum wf_quirk_kind {
 	WF_QUIRK_NONE,
 	WF_QUIRK_CQ_PER_EP,    /* every endpoint needs its own completion queue */
+	WF_QUIRK_FREES_TWICE,  /* frees a read twice when its endpoint closes: it must have ended */
 	WF_QUIRK_SHM_FILES,    /* a killed process leaves files in /dev/shm */
 	WF_QUIRK_HALF_OPEN,    /* keeps a connection that has said nothing yet when its listener closes */
 	WF_QUIRK_LOCAL_NICS,   /* offers interfaces that reach no other host */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/internal.h"
+#include "fabric/sock.h"
 #include "fabric/vm.h"
 #include "util/bytes.h"
 
@@ -9,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What came before the end is taken first, at most a socket's buffer; an idle turn takes 2 us. */
+#define END_READS_TURNS 10000
 
 static struct wf_ep *make(struct wf_rail *rail, void *owner)
 {
@@ -342,6 +346,34 @@ void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
 	free_request(request);
 }
 
+static bool reads(const struct wf_ep *ep)
+{
+	WF_LIST_EACH(node, &ep->posts) {
+		const struct wf_post *post = WF_CONTAINER(node, struct wf_post, node);
+
+		if (post->kind == WF_POST_READ && post->id)
+			return true;
+	}
+	return false;
+}
+
+/* Let the provider itself fail the reads of @ep: it does when their socket is at its end. */
+static void end_reads(struct wf_ep *ep)
+{
+	struct wf_rail *rail = ep->rail;
+	struct wf_cq *cq = ep->cq.fid ? &ep->cq : &rail->cq;
+	uint8_t here[WF_ADDRESS_BYTES], there[WF_ADDRESS_BYTES];
+	size_t here_bytes = sizeof(here), there_bytes = sizeof(there);
+
+	/* A connection that was reset has no peer's address any more, and needs no shutdown. */
+	if (!WF_RAIL_CALL(rail, fi_getname, &ep->fid->fid, here, &here_bytes) &&
+	    !WF_RAIL_CALL(rail, fi_getpeer, ep->fid, there, &there_bytes) &&
+	    here_bytes == there_bytes)
+		wf_sock_shut(here, there, here_bytes);
+	for (unsigned i = 0; i < END_READS_TURNS && reads(ep); i++)
+		wf_cq_read(rail, cq);
+}
+
 static void close_connected(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
@@ -375,6 +407,8 @@ void wf_ep_close(struct wf_ep *ep)
 	ep->dead = true; /* no more CLOSED */
 	wf_gate_close(&ep->gate);
 	ep->rail->connecting -= !ep->up;
+	if (wf_provider_has(ep->rail->row, WF_QUIRK_FREES_TWICE, fi_version()) && reads(ep))
+		end_reads(ep);
 	wf_post_drop_all(ep);
 	if (ep->rail->caps.connected)
 		close_connected(ep);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/internal.h"
-#include "fabric/orphan.h"
 #include "fabric/signals.h"
+#include "fabric/sock.h"
 #include "util/bytes.h"
 #include "util/clock.h"
 #include "util/random.h"
@@ -447,7 +447,7 @@ void wf_rail_close(struct wf_rail *rail)
 	if (rail->srx)
 		WF_RAIL_CALL(rail, fi_close, &rail->srx->fid);
 	if (rail->pep && wf_provider_has(rail->row, WF_QUIRK_HALF_OPEN, fi_version()))
-		wf_orphans_close(rail->address, rail->address_bytes);
+		wf_sock_close_orphans(rail->address, rail->address_bytes);
 	if (rail->pep)
 		WF_RAIL_CALL(rail, fi_close, &rail->pep->fid);
 	wf_slots_close(rail);

@@ -861,8 +861,8 @@ int main(int argc, char **argv)
 		EVERY(a_sleeper_is_woken),
 		ON("tcp", a_killed_peer_closes_its_connection_and_no_slot_is_lost),
 		ON("net", a_killed_peer_closes_its_connection_and_no_slot_is_lost),
-		/* Not net: there it does, and the link waits for its reads first. */
 		ON("tcp", closing_under_a_read_hurts_no_other_peer),
+		ON("net", closing_under_a_read_hurts_no_other_peer),
 		/* Not shm: no provider looks at a key there, and weft reads by itself. */
 		ON("tcp", a_wrong_key_costs_its_own_connection_at_most),
 		ON("net", a_wrong_key_costs_its_own_connection_at_most),
