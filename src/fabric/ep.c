@@ -538,11 +538,16 @@ static struct wf_helper *helper_of(struct wf_rail *rail)
 	return rail->helper;
 }
 
+static int copy(const struct wf_helper_job *job)
+{
+	return wf_vm_read(job->pid, job->into, job->count, job->address);
+}
+
 int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t address, void *cookie)
 {
 	struct wf_helper *helper = helper_of(ep->rail);
-	struct wf_helper_copy copy = {
-		.pid = ep->pid, .into = into, .count = count, .address = address,
+	struct wf_helper_job job = {
+		.run = copy, .pid = ep->pid, .into = into, .count = count, .address = address,
 	};
 	struct wf_post *post;
 	int err = usable(ep);
@@ -551,8 +556,8 @@ int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t addres
 		return err;
 	if (!helper || wf_post_take(ep->rail, ep, WF_POST_READ, cookie, &post))
 		return -EAGAIN;
-	copy.owner = post;
-	err = wf_helper_give(helper, &copy);
+	job.owner = post;
+	err = wf_helper_give(helper, &job);
 	if (err)
 		wf_post_give(ep->rail, post);
 	return err;

@@ -20,8 +20,8 @@
 #include <rdma/fi_rma.h>
 
 #include "fabric/gate.h"
-#include "fabric/helper.h"
 #include "fabric/rail.h"
+#include "util/helper.h"
 #include "util/list.h"
 #include "util/table.h"
 

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A helper without a thread: a copy is made when its owner asks for it after its
+ * A helper without a thread: a job is done when its owner asks for it after its
  * time has come, or drops it, as if it had just been under way.  Linking this
- * file replaces fabric/helper.
+ * file replaces util/helper.
  */
-#include "fabric/helper.h"
+#include "util/helper.h"
 
-#include "fabric/vm.h"
 #include "tests/fake/internal.h"
 
 struct wf_helper {
 	struct {
-		struct wf_helper_copy copy; /* no owner: the place is free */
+		struct wf_helper_job job; /* no owner: the place is free */
 		uint64_t due_ns;
-	} places[WF_HELPER_COPIES];
+	} places[WF_HELPER_JOBS];
 };
 
 int wf_helper_open(void (*wake)(void *ctx), void *ctx, struct wf_helper **helper)
@@ -32,32 +31,34 @@ void wf_helper_close(struct wf_helper *h)
 	free(h);
 }
 
-int wf_helper_give(struct wf_helper *h, const struct wf_helper_copy *copy)
+int wf_helper_give(struct wf_helper *h, const struct wf_helper_job *job)
 {
-	for (size_t i = 0; i < WF_HELPER_COPIES; i++) {
-		if (h->places[i].copy.owner)
+	for (size_t i = 0; i < WF_HELPER_JOBS; i++) {
+		if (h->places[i].job.owner)
 			continue;
-		h->places[i].copy = *copy;
+		h->places[i].job = *job;
 		h->places[i].due_ns = fake_later_ns();
 		return 0;
 	}
 	return -EAGAIN;
 }
 
-static int make(struct wf_helper_copy *c)
+static int run(struct wf_helper_job *job)
 {
-	c->owner = NULL;
-	return wf_vm_read(c->pid, c->into, c->count, c->address);
+	struct wf_helper_job given = *job;
+
+	job->owner = NULL;
+	return given.run(&given);
 }
 
 void *wf_helper_ended(struct wf_helper *h, int *status)
 {
-	for (size_t i = 0; i < WF_HELPER_COPIES; i++) {
-		void *owner = h->places[i].copy.owner;
+	for (size_t i = 0; i < WF_HELPER_JOBS; i++) {
+		void *owner = h->places[i].job.owner;
 
 		if (!owner || h->places[i].due_ns > wf_clock_now())
 			continue;
-		*status = make(&h->places[i].copy);
+		*status = run(&h->places[i].job);
 		return owner;
 	}
 	return NULL;
@@ -65,7 +66,7 @@ void *wf_helper_ended(struct wf_helper *h, int *status)
 
 void wf_helper_drop(struct wf_helper *h, const void *owner)
 {
-	for (size_t i = 0; i < WF_HELPER_COPIES; i++)
-		if (h->places[i].copy.owner == owner)
-			(void)make(&h->places[i].copy);
+	for (size_t i = 0; i < WF_HELPER_JOBS; i++)
+		if (h->places[i].job.owner == owner)
+			(void)run(&h->places[i].job);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The helper, which copies this very process's memory. */
-#include "fabric/helper.h"
+/* A helper that copies this very process's memory. */
+#include "util/helper.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "fabric/vm.h"
 #include "util/clock.h"
 
 #define LIMIT_NS (10 * WF_NS_PER_S)
@@ -51,14 +52,19 @@ static void end(struct world *w)
 	free(w->into);
 }
 
+static int copy(const struct wf_helper_job *job)
+{
+	return wf_vm_read(job->pid, job->into, job->count, job->address);
+}
+
 static int give(struct world *w, void *owner, pid_t pid, size_t count)
 {
-	const struct wf_helper_copy copy = {
-		.owner = owner, .pid = (uint32_t)pid, .into = w->into, .count = count,
+	const struct wf_helper_job job = {
+		.owner = owner, .run = copy, .pid = (uint32_t)pid, .into = w->into, .count = count,
 		.address = (uintptr_t)w->from,
 	};
 
-	return wf_helper_give(w->helper, &copy);
+	return wf_helper_give(w->helper, &job);
 }
 
 /* Wait for a copy to end; whose. */
@@ -95,16 +101,16 @@ static void a_copy_is_made_and_told_once(void **state)
 static void it_takes_one_more_than_it_makes(void **state)
 {
 	struct world w;
-	int owners[WF_HELPER_COPIES + 1], status;
+	int owners[WF_HELPER_JOBS + 1], status;
 
 	(void)state;
 	begin(&w);
-	for (size_t i = 0; i < WF_HELPER_COPIES; i++)
+	for (size_t i = 0; i < WF_HELPER_JOBS; i++)
 		assert_int_equal(give(&w, &owners[i], getpid(), LONG_BYTES), 0);
-	assert_int_equal(give(&w, &owners[WF_HELPER_COPIES], getpid(), 1), -EAGAIN);
+	assert_int_equal(give(&w, &owners[WF_HELPER_JOBS], getpid(), 1), -EAGAIN);
 	assert_non_null(await(&w, &status));
-	assert_int_equal(give(&w, &owners[WF_HELPER_COPIES], getpid(), 1), 0);
-	for (size_t i = 0; i < WF_HELPER_COPIES; i++)
+	assert_int_equal(give(&w, &owners[WF_HELPER_JOBS], getpid(), 1), 0);
+	for (size_t i = 0; i < WF_HELPER_JOBS; i++)
 		assert_non_null(await(&w, &status));
 	end(&w);
 }

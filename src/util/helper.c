@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "fabric/helper.h"
+#include "util/helper.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
-#include "fabric/vm.h"
 #include "util/thread.h"
 
-enum state { FREE, GIVEN, COPYING, ENDED };
+enum state { FREE, GIVEN, RUNNING, ENDED };
 
 struct place {
 	enum state state;
-	struct wf_helper_copy copy;
+	struct wf_helper_job job;
 	int status;
 };
 
@@ -25,33 +24,34 @@ struct wf_helper {
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t given, ended;
 	bool leaving;
-	struct place places[WF_HELPER_COPIES];
+	struct place places[WF_HELPER_JOBS];
 };
 
 /* A place in @state, with the lock held; NULL: none is.  Which one does not matter, nor does their order. */
 static struct place *find(struct wf_helper *h, enum state state)
 {
-	for (uint32_t i = 0; i < WF_HELPER_COPIES; i++)
+	for (uint32_t i = 0; i < WF_HELPER_JOBS; i++)
 		if (h->places[i].state == state)
 			return &h->places[i];
 	return NULL;
 }
 
-/* Make one copy: without the lock, which is held before and after. */
-static void make(struct wf_helper *h, struct place *place)
+/* Do one job: without the lock, which is held before and after. */
+static void run_one(struct wf_helper *h, struct place *place)
 {
-	struct wf_helper_copy c = place->copy;
+	struct wf_helper_job job = place->job;
 	int status;
 
-	place->state = COPYING;
+	place->state = RUNNING;
 	pthread_mutex_unlock(&h->lock);
-	status = wf_vm_read(c.pid, c.into, c.count, c.address);
+	status = job.run(&job);
 	pthread_mutex_lock(&h->lock);
 	place->status = status;
 	place->state = ENDED;
 	pthread_cond_signal(&h->ended);
 	pthread_mutex_unlock(&h->lock);
-	h->wake(h->ctx);
+	if (h->wake)
+		h->wake(h->ctx);
 	pthread_mutex_lock(&h->lock);
 }
 
@@ -64,7 +64,7 @@ static void *run(void *arg)
 	while (!h->leaving) {
 		place = find(h, GIVEN);
 		if (place)
-			make(h, place);
+			run_one(h, place);
 		else
 			pthread_cond_wait(&h->given, &h->lock);
 	}
@@ -118,15 +118,15 @@ void wf_helper_close(struct wf_helper *h)
 	free(h);
 }
 
-int wf_helper_give(struct wf_helper *h, const struct wf_helper_copy *copy)
+int wf_helper_give(struct wf_helper *h, const struct wf_helper_job *job)
 {
 	struct place *place;
 
-	if (h->count == WF_HELPER_COPIES)
+	if (h->count == WF_HELPER_JOBS)
 		return -EAGAIN;
 	pthread_mutex_lock(&h->lock);
 	place = find(h, FREE);
-	place->copy = *copy;
+	place->job = *job;
 	place->state = GIVEN;
 	h->count++;
 	pthread_cond_signal(&h->given);
@@ -151,7 +151,7 @@ void *wf_helper_ended(struct wf_helper *h, int *status)
 	pthread_mutex_lock(&h->lock);
 	place = find(h, ENDED);
 	if (place) {
-		owner = place->copy.owner;
+		owner = place->job.owner;
 		*status = place->status;
 		empty(h, place);
 	}
@@ -164,12 +164,12 @@ void wf_helper_drop(struct wf_helper *h, const void *owner)
 	if (!h->count)
 		return;
 	pthread_mutex_lock(&h->lock);
-	for (uint32_t i = 0; i < WF_HELPER_COPIES; i++) {
+	for (uint32_t i = 0; i < WF_HELPER_JOBS; i++) {
 		struct place *place = &h->places[i];
 
-		if (place->state == FREE || place->copy.owner != owner)
+		if (place->state == FREE || place->job.owner != owner)
 			continue;
-		while (place->state == COPYING)
+		while (place->state == RUNNING)
 			pthread_cond_wait(&h->ended, &h->lock);
 		empty(h, place);
 	}
