@@ -61,6 +61,8 @@ struct wf_parcel {
 	uint32_t place;
 	uint64_t sum;        /* of a body in one piece */
 	struct wf_sums_record sums; /* the next that are to be told; pull 0: nobody has asked */
+	uint32_t sums_asked, sums_told; /* such records */
+	bool sums_aside;     /* the helper has @sums, and sums up */
 	struct wf_timer sum_timer;
 	struct wf_message message;
 	struct wf_recall *recall; /* of an offer, until it is said */

@@ -105,6 +105,19 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 	wf_worker_timer(w, &pull->timer, w->now_ns + in_ns, timer);
 }
 
+/* In time for the bytes up to @end.  -ENOMEM: later. */
+static int ask_sums(struct wf_pull *pull, uint64_t end)
+{
+	while (wf_sums_ask(&pull->sums, end)) {
+		int err = wf_tell(pull->link, WF_RECORD_CHECK, pull->body.offer, pull->id, 0);
+
+		if (err)
+			return err;
+		wf_sums_asked(&pull->sums);
+	}
+	return 0;
+}
+
 /* The next piece of a view; one in a turn, for a body may be long. */
 static bool sum_view(struct wf_pull *pull)
 {
@@ -113,6 +126,10 @@ static bool sum_view(struct wf_pull *pull)
 
 	if (!pull->view || pull->stopping || !pull->sums.count || !bytes)
 		return false;
+	if (ask_sums(pull, at + bytes)) {
+		arm(pull, RETRY_NS);
+		return true;
+	}
 	pull->summed_bytes += bytes;
 	wf_sums_arrived(&pull->sums, pull->into, at, bytes);
 	judge(pull);
@@ -280,6 +297,10 @@ void wf_pull_feed(struct wf_pull *pull)
 			return;
 		if (!wf_pace_admits(&pull->share, r->count, depth(pull) * pull->chunk_bytes))
 			return;
+		if (ask_sums(pull, r->offset + r->count)) {
+			arm(pull, RETRY_NS);
+			return;
+		}
 		r->aside = post_aside(pull, r);
 		if (!r->aside && pull->busy - pull->aside >= depth(pull))
 			return;
@@ -329,7 +350,7 @@ static void read_done(struct wf_read *read, int status)
 	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
 	struct wf_pull *pull = r->pull;
 	struct wf_error e;
-	uint64_t turn_ns = pull->transfer->worker->now_ns;
+	uint64_t turn_ns = pull->transfer->worker->now_ns, offset = r->offset, count = r->count;
 
 	/* Stopped in the middle, it may have read what was no longer offered. */
 	if (!status && wf_link_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
@@ -351,10 +372,14 @@ static void read_done(struct wf_read *read, int status)
 		learn(pull, r);
 		if (!pull->path.first_ns)
 			pull->path.first_ns = turn_ns;
-		wf_sums_arrived(&pull->sums, pull->into, r->offset, r->count);
 		wf_link_progress(pull->link);
 	}
-	end_reads(pull, 1, r->count);
+	end_reads(pull, 1, count);
+	if (!status) {
+		/* The wire has something to do meanwhile. */
+		wf_pull_feed(pull);
+		wf_sums_arrived(&pull->sums, pull->into, offset, count);
+	}
 	if (pull->stopping) {
 		if (!pull->busy)
 			finish(pull);
@@ -372,8 +397,6 @@ static void read_done(struct wf_read *read, int status)
 	} else if (!pull->granted) {
 		if (!pull->connected)
 			ask(pull);
-	} else {
-		wf_pull_feed(pull);
 	}
 }
 
@@ -396,13 +419,12 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	err = wf_table_add(&t->pulls, pull, &pull->id);
 	if (err)
 		goto close_sums;
-	if (wf_sums_asks(&pull->sums))
-		err = wf_tell(link, WF_RECORD_CHECK, body->offer, pull->id, 0);
-	if (err)
-		goto forget;
 	pull->transfer = t;
 	pull->link = link;
 	pull->body = *body;
+	err = ask_sums(pull, 0);
+	if (err)
+		goto forget;
 	pull->answer = answer;
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;

@@ -7,6 +7,9 @@
 #include "transfer/plan.h"
 #include "util/checksum.h"
 
+/* Pieces: an answer takes about as long as two reads. */
+#define AHEAD 2
+
 /* Of piece @index. */
 static uint64_t length(const struct wf_sums *s, uint32_t index)
 {
@@ -28,7 +31,7 @@ int wf_sums_open(struct wf_sums *s, const struct wf_body *body)
 		s->pieces[i].left = length(s, i);
 	if (s->count == 1) {
 		s->pieces[0].theirs = body->sum;
-		s->told = 1;
+		s->asked = s->told = 1;
 	}
 	return 0;
 }
@@ -39,9 +42,14 @@ void wf_sums_close(struct wf_sums *s)
 	*s = (struct wf_sums){ 0 };
 }
 
-bool wf_sums_asks(const struct wf_sums *s)
+bool wf_sums_ask(const struct wf_sums *s, uint64_t end)
 {
-	return s->told < s->count;
+	return s->asked < s->count && s->asked * s->piece_bytes < end + AHEAD * s->piece_bytes;
+}
+
+void wf_sums_asked(struct wf_sums *s)
+{
+	s->asked = WF_MIN(s->asked + WF_SUMS_RECORD_MAX, s->count);
 }
 
 /* Compare, once both sums are there. */
@@ -77,7 +85,7 @@ void wf_sums_arrived(struct wf_sums *s, const uint8_t *body, uint64_t offset, ui
 
 int wf_sums_told(struct wf_sums *s, const struct wf_sums_record *told)
 {
-	if (told->first != s->told || told->count > s->count - s->told)
+	if (told->first != s->told || told->count > s->asked - s->told)
 		return -EBADMSG;
 	s->told += told->count;
 	for (uint32_t i = 0; i < told->count; i++) {

@@ -21,7 +21,8 @@ struct wf_sums_piece {
 struct wf_sums {
 	uint64_t bytes, piece_bytes;
 	uint32_t count; /* of pieces to check */
-	uint32_t told;  /* that many, the first ones, the owner has told of */
+	uint32_t asked; /* that many, the first ones, the owner has been asked for, */
+	uint32_t told;  /* and has told of */
 	uint32_t right;
 	uint32_t wrong; /* the first piece that is; count: none */
 	struct wf_sums_piece *pieces;
@@ -33,8 +34,15 @@ int wf_sums_open(struct wf_sums *s, const struct wf_body *body);
 /* Accepts a zeroed one. */
 void wf_sums_close(struct wf_sums *s);
 
-/* Must the owner be asked for the sums? */
-bool wf_sums_asks(const struct wf_sums *s);
+/*
+ * Before the bytes up to @end are read: must the owner be asked for the sums of the next
+ * WF_SUMS_RECORD_MAX pieces?  It is asked a little ahead of the reads and not for all at
+ * once, so that it sums up what it is about to send: one way to its memory for both.
+ */
+bool wf_sums_ask(const struct wf_sums *s, uint64_t end);
+
+/* It has been asked once more. */
+void wf_sums_asked(struct wf_sums *s);
 
 /* @count bytes from @offset on have come to @body, which has room for all of it.  Each comes once. */
 void wf_sums_arrived(struct wf_sums *s, const uint8_t *body, uint64_t offset, uint64_t count);

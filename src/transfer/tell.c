@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(WF_SUMS_RECORD_BYTES_MAX <= WF_TELL_BYTES_MAX, "sums are longer");
+
 struct told {
 	struct wf_message message;
 	uint8_t bytes[WF_TELL_BYTES_MAX];

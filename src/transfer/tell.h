@@ -9,7 +9,7 @@
 
 #include "link/link.h"
 
-#define WF_TELL_BYTES_MAX WF_SUMS_RECORD_BYTES_MAX /* the longest there is */
+#define WF_TELL_BYTES_MAX WF_OFFER_RECORD_BYTES_MAX /* the longest there is */
 
 /* Post a record, copied; for data frames.  -ENOMEM: it was not said. */
 int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count);

@@ -23,6 +23,7 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
 
 void wf_transfer_fini(struct wf_transfer *t)
 {
+	wf_helper_close(t->helper);
 	wf_view_fini(&t->views);
 	wf_pace_fini(&t->pace);
 	wf_table_fini(&t->parcels);

@@ -14,6 +14,7 @@
 #include "link/link.h"
 #include "transfer/pace.h"
 #include "transfer/view.h"
+#include "util/helper.h"
 
 struct wf_transfer {
 	struct wf_worker *worker;
@@ -22,6 +23,8 @@ struct wf_transfer {
 	struct wf_list waiting;  /* parcels whose link has no rail yet */
 	struct wf_pace pace;     /* of all pulls */
 	struct wf_views views;
+	struct wf_helper *helper; /* sums up long bodies; NULL: not started yet, or it can't be */
+	bool helpless;
 	bool closing;            /* nothing is offered any more */
 	/* The owner takes back an offer that no pull was started for: forget it. */
 	void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer);

@@ -69,7 +69,7 @@ static const struct row rows[] = {
 	  FIELD(depth) },
 	{ { .name = "WEFT_HELPER", .alias = "", .unit = "yes/no",
 	    .preset = "yes", .least = "", .most = "",
-	    .when = "no, where a second thread that reads large bodies takes a core from other work" },
+	    .when = "no, where a second thread that reads and sums up large bodies takes a core from other work" },
 	  FIELD(helper) },
 	{ { .name = "WEFT_PACK_BYTES", .alias = "TF_RDMA_ACC_SIZE", .unit = "bytes",
 	    .preset = "0", .least = "1", .most = "1M",

@@ -27,7 +27,7 @@ struct wf_options {
 	uint64_t pool_bytes;                  /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
 	uint64_t chunk_bytes;                 /* WEFT_CHUNK_BYTES, alias TF_RDMA_CHUNK_SIZE; 0: the row's */
 	uint64_t depth;                       /* WEFT_DEPTH: chunks in flight; 0: the row's */
-	uint64_t helper;                      /* WEFT_HELPER: yes/no: a second thread reads large bodies; default yes */
+	uint64_t helper;                      /* WEFT_HELPER: yes/no: a second thread reads large bodies and sums them up; default yes */
 	uint64_t pack_bytes;                  /* WEFT_PACK_BYTES, alias TF_RDMA_ACC_SIZE: records longer are not packed with others; 0: as fits */
 	uint64_t eager_bytes;                 /* WEFT_EAGER_BYTES: 0: the row's */
 	uint64_t timeout_ns;                  /* WEFT_TIMEOUT, default 60 s */

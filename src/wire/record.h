@@ -25,7 +25,7 @@ enum wf_record_type {
 	WF_RECORD_ECHO = 7,
 	WF_RECORD_ECHOED = 8,
 	WF_RECORD_ABORT = 9, /* to every peer: a step is over, and with it each offer of it */
-	WF_RECORD_CHECK = 10, /* reader to owner: what do the pieces of the body sum up to? */
+	WF_RECORD_CHECK = 10, /* reader to owner: what do the next pieces of the body sum up to? */
 	WF_RECORD_SUMS = 11,  /* owner to reader: to this */
 	WF_RECORD_RELEASED = 12, /* reader to owner: nobody looks at the body any more */
 	/* in control frames, so that they need no credit */
@@ -190,8 +190,8 @@ struct wf_offer_record {
 void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);
 
-/* What some pieces of the body sum up to that @pull reads; they come in order. */
-#define WF_SUMS_RECORD_MAX 8
+/* What the next pieces of the body sum up to that @pull reads: as many as fit, or all that are left. */
+#define WF_SUMS_RECORD_MAX 4
 
 struct wf_sums_record {
 	uint64_t pull;

@@ -50,7 +50,7 @@ static size_t some_bytes(void)
 		return wf_chance_below(20 * KIB);
 	if (at < 996)
 		return wf_chance_below(100 * KIB);
-	return wf_chance_below(3 * MIB);
+	return wf_chance_below(6 * MIB);
 }
 
 /* As likely to fall into a handshake as into a pull or a long wait: up to 1.3 s. */

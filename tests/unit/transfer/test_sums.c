@@ -12,8 +12,11 @@
 
 #include "util/checksum.h"
 
-#define PIECES 5
-#define BYTES (4 * MIB + 123) /* the last piece is short */
+#define PIECES 8
+#define BYTES (7 * MIB + 123) /* the last piece is short */
+
+/* In one record. */
+_Static_assert(WF_SUMS_RECORD_MAX == 4, "the tests tell four at a time");
 
 static uint8_t body[BYTES];
 static struct wf_link from = { .name = "ps0" };
@@ -43,14 +46,21 @@ static void tell(struct wf_sums *s, uint32_t first, uint32_t count)
 	assert_int_equal(wf_sums_told(s, &record), 0);
 }
 
+static void ask_all(struct wf_sums *s)
+{
+	while (wf_sums_ask(s, BYTES))
+		wf_sums_asked(s);
+	assert_int_equal(s->asked, s->count);
+}
+
 static struct wf_sums open_sums(void)
 {
 	struct wf_body b = { .way = WF_BODY_PULL, .bytes = BYTES, .sum_kind = WF_BODY_SUM_XXH3 };
 	struct wf_sums s;
 
 	assert_int_equal(wf_sums_open(&s, &b), 0);
-	assert_true(wf_sums_asks(&s));
 	assert_false(wf_sums_right(&s));
+	ask_all(&s);
 	return s;
 }
 
@@ -68,7 +78,7 @@ static void without_a_checksum_all_is_right(void **state)
 	(void)state;
 	assert_int_equal(wf_sums_open(&s, &b), 0);
 	wf_sums_arrived(&s, body, 0, BYTES);
-	assert_false(wf_sums_asks(&s));
+	assert_false(wf_sums_ask(&s, BYTES));
 	assert_true(wf_sums_right(&s));
 	assert_false(is_wrong(&s, &e));
 	wf_sums_close(&s);
@@ -82,7 +92,7 @@ static void a_body_of_one_piece_brings_its_sum(void **state)
 
 	(void)state;
 	assert_int_equal(wf_sums_open(&s, &b), 0);
-	assert_false(wf_sums_asks(&s));
+	assert_false(wf_sums_ask(&s, MIB));
 	wf_sums_arrived(&s, body, MIB / 2, MIB / 2);
 	assert_false(wf_sums_right(&s));
 	wf_sums_arrived(&s, body, 0, MIB / 2);
@@ -102,7 +112,7 @@ static void bytes_and_sums_may_come_in_any_order(void **state)
 		struct wf_error e;
 
 		for (uint32_t i = 0; i < chunks; i++) {
-			uint64_t at = (i * 5 + late) % chunks * chunk; /* 5 and 6 have no common factor */
+			uint64_t at = (i * 7 + late) % chunks * chunk; /* 7 and 10 have no common factor */
 
 			if (i == late)
 				tell(&s, 0, 2);
@@ -111,9 +121,10 @@ static void bytes_and_sums_may_come_in_any_order(void **state)
 		}
 		if (late == chunks)
 			tell(&s, 0, 2);
-		assert_true(wf_sums_asks(&s));
 		assert_false(wf_sums_right(&s));
-		tell(&s, 2, PIECES - 2);
+		tell(&s, 2, 4);
+		assert_false(wf_sums_right(&s));
+		tell(&s, 6, 2);
 		assert_true(wf_sums_right(&s));
 		assert_false(is_wrong(&s, &e));
 		wf_sums_close(&s);
@@ -129,7 +140,7 @@ static void the_piece_that_is_wrong_is_named(void **state)
 		{ 0, "bytes 0 to 1048575 came damaged from ps0" },
 		{ MIB - 1, "bytes 0 to 1048575 came" },
 		{ MIB, "bytes 1048576 to 2097151 came" },
-		{ BYTES - 1, "bytes 4194304 to 4194426 came" },
+		{ BYTES - 1, "bytes 7340032 to 7340154 came" },
 	};
 
 	(void)state;
@@ -137,7 +148,8 @@ static void the_piece_that_is_wrong_is_named(void **state)
 		struct wf_sums s = open_sums();
 		struct wf_error e;
 
-		tell(&s, 0, PIECES);
+		tell(&s, 0, 4);
+		tell(&s, 4, 4);
 		body[flips[i].at] ^= 4;
 		wf_sums_arrived(&s, body, 0, BYTES);
 		body[flips[i].at] ^= 4;
@@ -160,13 +172,36 @@ static void sums_come_in_order_and_once(void **state)
 	tell(&s, 0, 2);
 	record = told(0, 1);
 	assert_int_equal(wf_sums_told(&s, &record), -EBADMSG);
-	record = told(2, 3);
-	record.count = 4; /* there are only five pieces */
+	tell(&s, 2, 4);
+	record = told(6, 2);
+	record.count = 3; /* there are only eight pieces */
 	assert_int_equal(wf_sums_told(&s, &record), -EBADMSG);
-	tell(&s, 2, 3);
+	tell(&s, 6, 2);
 	record = told(0, 1);
-	record.first = 5;
+	record.first = PIECES;
 	assert_int_equal(wf_sums_told(&s, &record), -EBADMSG);
+	wf_sums_close(&s);
+}
+
+static void sums_are_asked_for_a_little_ahead_and_told_only_then(void **state)
+{
+	struct wf_body b = { .way = WF_BODY_PULL, .bytes = BYTES, .sum_kind = WF_BODY_SUM_XXH3 };
+	struct wf_sums_record record = told(0, 4);
+	struct wf_sums s;
+
+	(void)state;
+	assert_int_equal(wf_sums_open(&s, &b), 0);
+	assert_int_equal(wf_sums_told(&s, &record), -EBADMSG);
+	assert_true(wf_sums_ask(&s, 0));
+	wf_sums_asked(&s);
+	assert_false(wf_sums_ask(&s, 2 * MIB));
+	assert_true(wf_sums_ask(&s, 2 * MIB + 1));
+	tell(&s, 0, 4);
+	record = told(4, 1);
+	assert_int_equal(wf_sums_told(&s, &record), -EBADMSG);
+	wf_sums_asked(&s);
+	assert_false(wf_sums_ask(&s, BYTES));
+	tell(&s, 4, 4);
 	wf_sums_close(&s);
 }
 
@@ -193,6 +228,7 @@ int main(void)
 		cmocka_unit_test(bytes_and_sums_may_come_in_any_order),
 		cmocka_unit_test(the_piece_that_is_wrong_is_named),
 		cmocka_unit_test(sums_come_in_order_and_once),
+		cmocka_unit_test(sums_are_asked_for_a_little_ahead_and_told_only_then),
 		cmocka_unit_test(an_eager_body_is_checked_at_once),
 	};
 
