@@ -132,6 +132,8 @@ static void dial(struct wf_link *link)
 	wf_link_record(link, WF_RECORDER_DIAL, 0, 0);
 	if (!wf_door_dial(w->door, link->address, link, &link->conn, &e)) {
 		wf_link_get(link);
+		/* At once, though it leaves only when the dial is through: before anything else. */
+		wf_dial_tell(link);
 		/* The system itself would try for minutes. */
 		wf_worker_timer(w, &link->dial_timer, until_ns(link), answer_late);
 	} else if (link->resuming) {
@@ -201,7 +203,6 @@ static void opened(void *ctx, struct wf_conn *conn)
 	struct wf_worker *w = link->worker;
 
 	(void)ctx;
-	wf_dial_tell(link);
 	wf_worker_timer(w, &link->dial_timer,
 			WF_MIN(w->now_ns + w->options.lost_ns, until_ns(link)), hello_late);
 }

@@ -705,6 +705,22 @@ static void a_door_that_closes_is_dialled_again_and_nothing_fails(void **state)
 	}
 }
 
+/* What is said while it is dialled leaves behind the hello: a stranger who says anything else is turned away. */
+static void a_redial_begins_with_the_hello(void **state)
+{
+	const struct shape *s = *state;
+
+	wf_world_open(s->shape, 2, &slow);
+	wf_world_connect(0, 1);
+	wf_world_cut_door(0, 1);
+	while (!link_of(0)->resuming || !link_of(0)->conn)
+		wf_world_pass(10 * US);
+	wf_live_probe(link_of(0));
+	wf_world_pass(50 * MS); /* less than the pause before another redial */
+	assert_int_equal(wf_world_count(0).links_resumed, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Who dials on shared memory may be dead, and cleared away, when he is heard of for the first time. */
 static void who_was_dialled_on_one_host_speaks_first(void **state)
 {
@@ -1462,6 +1478,7 @@ int main(int argc, char **argv)
 		TEST(reads_that_hang_are_made_again_on_another_rail),
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
+		TEST(a_redial_begins_with_the_hello),
 		TEST(who_was_dialled_on_one_host_speaks_first),
 		cmocka_unit_test(who_stays_in_an_endpoint_keeps_nobody_from_it),
 		TEST(dials_that_cross_leave_one_link),
