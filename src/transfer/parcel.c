@@ -21,18 +21,6 @@
 #define PROBE_NS (500 * WF_NS_PER_MS)
 #define FENCE_NS (400 * WF_NS_PER_MS)
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
-#define TELL_AGAIN_NS WF_NS_PER_MS /* when there was no memory for sums */
-#define HELPED_NS (10 * WF_NS_PER_US) /* how often the helper is looked at */
-#define HELP_BYTES (4 * MIB) /* at once: who drops a job waits for as long as it takes */
-
-/* Sum up no more. */
-static void stop_sums(struct wf_parcel *p)
-{
-	wf_timer_stop(&p->transfer->worker->timers, &p->sum_timer);
-	if (p->sums_aside)
-		wf_helper_drop(p->transfer->helper, p);
-	p->sums_aside = false;
-}
 
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {
@@ -44,7 +32,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 		why = *e; /* it may be p->why */
 	p->state = WF_PARCEL_ENDED;
 	wf_timer_stop(&w->timers, &p->quiet_timer);
-	stop_sums(p);
+	wf_summing_stop(&p->summing);
 	wf_list_remove(&p->node);
 	wf_recall_close(p->recall);
 	p->recall = NULL;
@@ -262,9 +250,9 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->sent = p->refused = p->connected = p->told = p->fenced = p->lent = false;
 	p->quiet_ns = p->probed_ns = 0;
 	p->grant = (struct wf_grant){ 0 };
-	p->quiet_timer = p->sum_timer = (struct wf_timer){ 0 };
-	p->sum = p->sums.pull = p->sums_asked = p->sums_told = 0;
-	p->sums_aside = false;
+	p->quiet_timer = (struct wf_timer){ 0 };
+	p->sum = 0;
+	wf_summing_init(&p->summing, t);
 	p->why.code = 0;
 	wf_list_init(&p->node);
 	p->recall = NULL;
@@ -393,7 +381,7 @@ static void withdraw(struct wf_parcel *p)
 
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
-	stop_sums(p);
+	wf_summing_stop(&p->summing);
 	if (!p->told) {
 		wf_recall_post(p->recall, link);
 		p->recall = NULL;
@@ -508,113 +496,14 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 	return 0;
 }
 
-/* As a record, when it is full or has the last of them.  -ENOMEM: not yet. */
-static int tell_sums(struct wf_parcel *p)
-{
-	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
-	int err;
-
-	wf_sums_record_put(&w, &p->sums);
-	err = wf_tell_record(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
-	if (err)
-		return err;
-	p->sums.first += p->sums.count;
-	p->sums.count = 0;
-	p->sums_told++;
-	return 0;
-}
-
-/* Is there room in the record for the sum of another piece, and a piece? */
-static bool sums_left(const struct wf_parcel *p)
-{
-	return p->sums.count < WF_SUMS_RECORD_MAX &&
-	       p->sums.first + p->sums.count < wf_body_piece_count(p->body_bytes);
-}
-
-/* Returns its bytes. */
-static uint64_t sum_piece(struct wf_parcel *p)
-{
-	struct wf_sums_record *s = &p->sums;
-	uint64_t piece_bytes = wf_body_piece_bytes(p->body_bytes);
-	uint64_t offset = (s->first + s->count) * piece_bytes;
-	uint64_t bytes = WF_MIN(piece_bytes, p->body_bytes - offset);
-
-	s->sums[s->count++] = wf_checksum((const uint8_t *)p->body + offset, bytes);
-	return bytes;
-}
-
-/* In the helper's thread, to which the parcel leaves its sums and its body. */
-static int sum_aside(const struct wf_helper_job *job)
-{
-	struct wf_parcel *p = job->owner;
-
-	for (uint64_t bytes = 0; bytes < HELP_BYTES && sums_left(p);)
-		bytes += sum_piece(p);
-	return 0;
-}
-
-/* The helper of @t, started if it can be; NULL: it can't. */
-static struct wf_helper *helper_of(struct wf_transfer *t)
-{
-	if (!t->helper && !t->helpless)
-		t->helpless = !t->worker->options.helper || wf_helper_open(NULL, NULL, &t->helper);
-	return t->helper;
-}
-
-static bool give_aside(struct wf_parcel *p)
-{
-	struct wf_helper *helper = helper_of(p->transfer);
-
-	p->sums_aside = helper && !wf_helper_give(helper, &(struct wf_helper_job){
-		.owner = p, .run = sum_aside,
-	});
-	return p->sums_aside;
-}
-
-/* What the helper has summed up. */
-static void hear_helper(struct wf_transfer *t)
-{
-	struct wf_parcel *p;
-	int status;
-
-	while (t->helper && (p = wf_helper_ended(t->helper, &status)))
-		p->sums_aside = false;
-}
-
-/* Without a helper it is one piece in a turn: meanwhile the reads of others, and of this body, go on. */
-static void sum_up(struct wf_timer *timer)
-{
-	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, sum_timer);
-	struct wf_worker *w = p->transfer->worker;
-
-	hear_helper(p->transfer);
-	if (p->sums_aside || (sums_left(p) && give_aside(p))) {
-		wf_worker_timer(w, timer, w->now_ns + HELPED_NS, sum_up);
-		return;
-	}
-	if (sums_left(p))
-		sum_piece(p);
-	if (!sums_left(p) && tell_sums(p))
-		wf_worker_timer(w, timer, w->now_ns + TELL_AGAIN_NS, sum_up);
-	else if (p->sums_told < p->sums_asked && sums_left(p))
-		wf_worker_timer(w, timer, w->now_ns, sum_up);
-}
-
 /* The reader of the body wants to know what its next pieces sum up to. */
 void wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 {
-	struct wf_worker *w = p->transfer->worker;
-
-	if (p->state != WF_PARCEL_OFFERED || p->path.sum_kind == WF_BODY_SUM_NONE ||
-	    p->sums_asked * WF_SUMS_RECORD_MAX >= wf_body_piece_count(p->body_bytes))
+	if (p->state != WF_PARCEL_OFFERED || p->path.sum_kind == WF_BODY_SUM_NONE)
 		return;
-	if (!p->sums.pull) {
-		p->path.matched_ns = w->now_ns;
-		p->sums = (struct wf_sums_record){ .pull = pull };
-	}
-	if (p->sums.pull == pull && p->sums_asked++ == p->sums_told)
-		wf_worker_timer(w, &p->sum_timer, w->now_ns, sum_up);
+	if (!p->summing.asked)
+		p->path.matched_ns = p->transfer->worker->now_ns;
+	wf_summing_ask(&p->summing, p->link, p->body, p->body_bytes, pull);
 }
 
 /* The rail is gone.  On a connected one that makes the body quiet. */

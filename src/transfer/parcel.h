@@ -14,6 +14,7 @@
 #include "transfer/path.h"
 #include "transfer/plan.h"
 #include "transfer/recall.h"
+#include "transfer/summing.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
 
@@ -60,10 +61,7 @@ struct wf_parcel {
 	bool lent;           /* its offer has a place among the leases: */
 	uint32_t place;
 	uint64_t sum;        /* of a body in one piece */
-	struct wf_sums_record sums; /* the next that are to be told; pull 0: nobody has asked */
-	uint32_t sums_asked, sums_told; /* such records */
-	bool sums_aside;     /* the helper has @sums, and sums up */
-	struct wf_timer sum_timer;
+	struct wf_summing summing; /* of a longer one */
 	struct wf_message message;
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */

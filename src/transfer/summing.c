@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/summing.h"
+
+#include "transfer/tell.h"
+#include "util/checksum.h"
+
+#define TELL_AGAIN_NS WF_NS_PER_MS /* when there was no memory for a record */
+#define HELPED_NS (10 * WF_NS_PER_US) /* how often the helper is looked at */
+#define HELP_BYTES (4 * MIB) /* at once: who drops a job waits for as long as it takes */
+
+void wf_summing_init(struct wf_summing *s, struct wf_transfer *t)
+{
+	*s = (struct wf_summing){ .transfer = t };
+}
+
+void wf_summing_stop(struct wf_summing *s)
+{
+	wf_timer_stop(&s->transfer->worker->timers, &s->timer);
+	if (s->aside)
+		wf_helper_drop(s->transfer->helper, s);
+	s->aside = false;
+}
+
+/* The record, when it is full or has the last of them.  -ENOMEM: not yet. */
+static int tell(struct wf_summing *s)
+{
+	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	int err;
+
+	wf_sums_record_put(&w, &s->record);
+	err = wf_tell_record(s->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
+	if (err)
+		return err;
+	s->record.first += s->record.count;
+	s->record.count = 0;
+	s->told++;
+	return 0;
+}
+
+/* Is there room in the record for the sum of another piece, and a piece? */
+static bool is_left(const struct wf_summing *s)
+{
+	return s->record.count < WF_SUMS_RECORD_MAX &&
+	       s->record.first + s->record.count < wf_body_piece_count(s->bytes);
+}
+
+/* Returns its bytes. */
+static uint64_t sum_piece(struct wf_summing *s)
+{
+	struct wf_sums_record *r = &s->record;
+	uint64_t piece_bytes = wf_body_piece_bytes(s->bytes);
+	uint64_t offset = (r->first + r->count) * piece_bytes;
+	uint64_t bytes = WF_MIN(piece_bytes, s->bytes - offset);
+
+	r->sums[r->count++] = wf_checksum(s->body + offset, bytes);
+	return bytes;
+}
+
+/* In the helper's thread, to which the worker leaves the record and the body. */
+static int sum_aside(const struct wf_helper_job *job)
+{
+	struct wf_summing *s = job->owner;
+
+	for (uint64_t bytes = 0; bytes < HELP_BYTES && is_left(s);)
+		bytes += sum_piece(s);
+	return 0;
+}
+
+/* The helper of @t, started if it can be; NULL: it can't. */
+static struct wf_helper *helper_of(struct wf_transfer *t)
+{
+	if (!t->helper && !t->helpless)
+		t->helpless = !t->worker->options.helper || wf_helper_open(NULL, NULL, &t->helper);
+	return t->helper;
+}
+
+static bool give_aside(struct wf_summing *s)
+{
+	struct wf_helper *helper = helper_of(s->transfer);
+	const struct wf_helper_job job = { .owner = s, .run = sum_aside };
+
+	s->aside = helper && !wf_helper_give(helper, &job);
+	return s->aside;
+}
+
+/* What the helper has summed up, for whomever. */
+static void hear_helper(struct wf_transfer *t)
+{
+	struct wf_summing *s;
+	int status;
+
+	while (t->helper && (s = wf_helper_ended(t->helper, &status)))
+		s->aside = false;
+}
+
+/* Without a helper it is one piece in a turn: meanwhile the reads of others, and of this body, go on. */
+static void go_on(struct wf_timer *timer)
+{
+	struct wf_summing *s = WF_CONTAINER(timer, struct wf_summing, timer);
+	struct wf_worker *w = s->transfer->worker;
+
+	hear_helper(s->transfer);
+	if (s->aside || (is_left(s) && give_aside(s))) {
+		wf_worker_timer(w, timer, w->now_ns + HELPED_NS, go_on);
+		return;
+	}
+	if (is_left(s))
+		sum_piece(s);
+	if (!is_left(s) && tell(s))
+		wf_worker_timer(w, timer, w->now_ns + TELL_AGAIN_NS, go_on);
+	else if (s->told < s->asked && is_left(s))
+		wf_worker_timer(w, timer, w->now_ns, go_on);
+}
+
+void wf_summing_ask(struct wf_summing *s, struct wf_link *link, const void *body,
+		    uint64_t bytes, uint64_t pull)
+{
+	struct wf_worker *w = s->transfer->worker;
+
+	if (!s->asked) {
+		s->link = link;
+		s->body = body;
+		s->bytes = bytes;
+		s->record.pull = pull;
+	}
+	if (s->record.pull == pull &&
+	    s->asked * WF_SUMS_RECORD_MAX < wf_body_piece_count(bytes) && s->asked++ == s->told)
+		wf_worker_timer(w, &s->timer, w->now_ns, go_on);
+}
