@@ -325,7 +325,7 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 		end(r, NULL);
 		goto free_kept;
 	}
-	err = wf_receiving_find_view(r, link, &t->body, &e);
+	err = wf_receiving_find_view(r, link, &t->body);
 	if (err == -ENOENT)
 		err = wf_receiving_find_memory(r, &e);
 	if (err == -EAGAIN) {
@@ -345,8 +345,7 @@ static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_
 		err = wf_error_set(&e, -ENOMEM, "no memory to keep a tensor until the pool has some");
 	}
 	if (err) {
-		refuse(link, t, answer,
-		       err == -ECANCELED ? WEFT_CANCELLED : WEFT_RESOURCE_EXHAUSTED);
+		refuse(link, t, answer, WEFT_RESOURCE_EXHAUSTED);
 		end(r, &e);
 	} else {
 		move(r, link, t, answer);

@@ -62,7 +62,7 @@ int wf_receiving_check(const struct wf_receiving *r, struct wf_error *e)
 }
 
 int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
-			   const struct wf_body *body, struct wf_error *e)
+			   const struct wf_body *body)
 {
 	const struct wf_caps *caps = wf_link_caps(link);
 	int err;
@@ -71,8 +71,8 @@ int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
 	if (body->way != WF_BODY_VIEW || r->into || r->alloc || !caps || !caps->same_host)
 		return -ENOENT;
 	err = wf_view_open(&r->channels->transfer->views, link, body, &r->view);
-	if (err == -ESTALE)
-		return wf_error_set(e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
+	/* Whether it is over, and why, is the owner's to say: it was cancelled, or has given us up. */
+	r->pull.doubted = err == -ESTALE;
 	if (err)
 		return -ENOENT;
 	r->got.data = r->chunk = (void *)(uintptr_t)r->view->hold.at;

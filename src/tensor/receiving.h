@@ -68,12 +68,9 @@ int wf_receiving_note(struct wf_receiving *r, struct wf_link *link,
 /* Does what came fit the buffer that the receive brought?  -EBADFD. */
 int wf_receiving_check(const struct wf_receiving *r, struct wf_error *e);
 
-/*
- * Look at @body where it is.  -ENOENT: that can't be done, or the receive brought memory.
- * -ECANCELED: it is not offered any more.
- */
+/* Look at @body where it is.  -ENOENT: that can't be done, or the receive brought memory. */
 int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
-			   const struct wf_body *body, struct wf_error *e);
+			   const struct wf_body *body);
 
 /* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
 int wf_receiving_find_memory(struct wf_receiving *r, struct wf_error *e);

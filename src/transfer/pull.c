@@ -485,6 +485,7 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		return;
 	}
 	pull->body = *body;
+	pull->doubted = false;
 	wf_pull_up(pull);
 }
 
@@ -511,7 +512,7 @@ void wf_pull_up(struct wf_pull *pull)
 {
 	if (pull->stopping || pull->got_bytes == pull->body.bytes)
 		return;
-	if (pull->body.epoch == pull->link->epoch)
+	if (pull->body.epoch == pull->link->epoch && !pull->doubted)
 		begin(pull);
 	else
 		ask(pull);

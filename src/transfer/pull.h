@@ -40,6 +40,7 @@ struct wf_pull {
 	/* set by the owner */
 	void *into;
 	const struct wf_view *view; /* @into is this one, so there is nothing to read; NULL: there is */
+	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
 

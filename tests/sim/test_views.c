@@ -418,12 +418,18 @@ static void an_offer_that_is_taken_back_is_not_looked_at(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void nor_one_that_is_over_before_word_of_it_has_come(void **state)
+static struct wf_parcel *offered(struct weft_node *owner)
+{
+	uint32_t at = 0;
+
+	return wf_table_next(&owner->desks[0].transfer.parcels, &at);
+}
+
+static void what_is_not_lent_any_more_is_offered_anew(void **state)
 {
 	struct weft_node *owner;
 	struct wf_parcel *parcel;
 	struct wf_flight f[2];
-	uint32_t at = 0;
 	void *memory;
 
 	(void)state;
@@ -432,16 +438,43 @@ static void nor_one_that_is_over_before_word_of_it_has_come(void **state)
 	memory = fresh(BYTES);
 	share(&f[1], 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
-	parcel = wf_table_next(&owner->desks[0].transfer.parcels, &at);
+	parcel = offered(owner);
 	wf_lender_end(owner->desks[0].worker.lender, parcel->place);
 	parcel->lent = false;
 	receive(&f[0], 1, 7, 0);
 	wf_flight_land(f, 2, S);
-	assert_int_equal(f[0].status, WEFT_CANCELLED);
-	assert_non_null(strstr(weft_op_message(f[0].op), "took its tensor back"));
-	assert_int_equal(f[1].status, WEFT_CANCELLED);
+	assert_int_equal(f[0].status, WEFT_OK);
+	assert_int_equal(f[1].status, WEFT_OK);
+	assert_true(wf_world_is_filled(seen(&f[0], false), BYTES, 5));
+	assert_string_equal(path_of(&f[0]).way, "pull");
 	wf_flight_free(f, 2);
 	weft_free(owner, memory);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* The owner gave it up with the peer; then it is the peer's loss, and nobody has cancelled. */
+static void what_is_over_without_a_word_ends_as_its_link_does(void **state)
+{
+	struct wf_flight f[2];
+	struct wf_error e;
+	void *memory;
+
+	(void)state;
+	open_world(2);
+	memory = fresh(BYTES);
+	share(&f[1], 1, 7, memory, BYTES);
+	wf_world_pass(20 * MS);
+	wf_error_set(&e, -ENOTCONN, "taken for dead");
+	wf_parcel_fail(offered(wf_world_node(0)), &e);
+	wf_world_freeze(0, true);
+	receive(&f[0], 1, 7, 0);
+	wf_flight_land(&f[0], 1, 10 * S);
+	assert_int_equal(f[0].status, WEFT_UNAVAILABLE);
+	wf_world_freeze(0, false);
+	wf_flight_land(&f[1], 1, 10 * S);
+	assert_int_equal(f[1].status, WEFT_UNAVAILABLE);
+	wf_flight_free(f, 2);
+	weft_free(wf_world_node(0), memory);
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -556,7 +589,8 @@ int main(void)
 		cmocka_unit_test(and_what_they_looked_at_who_close),
 		cmocka_unit_test(who_is_taken_for_dead_looks_on_in_peace),
 		cmocka_unit_test(an_offer_that_is_taken_back_is_not_looked_at),
-		cmocka_unit_test(nor_one_that_is_over_before_word_of_it_has_come),
+		cmocka_unit_test(what_is_not_lent_any_more_is_offered_anew),
+		cmocka_unit_test(what_is_over_without_a_word_ends_as_its_link_does),
 		cmocka_unit_test(what_is_lent_beyond_the_limit_is_copied),
 		cmocka_unit_test(what_the_owner_gives_up_is_given_up_by_who_looked),
 		cmocka_unit_test(only_memory_of_the_pool_is_shared),
