@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What came before the end is taken first, at most a socket's buffer; an idle turn takes 2 us. */
+/* What came before the end is taken first, at most a socket's buffer.  A bound, not tuned. */
 #define END_READS_TURNS 10000
 
 static struct wf_ep *make(struct wf_rail *rail, void *owner)
@@ -346,6 +346,12 @@ void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
 	free_request(request);
 }
 
+/* Where it ends: its own queue, or the rail's. */
+static struct wf_cq *cq_of(struct wf_ep *ep)
+{
+	return ep->cq.fid ? &ep->cq : &ep->rail->cq;
+}
+
 static bool reads(const struct wf_ep *ep)
 {
 	WF_LIST_EACH(node, &ep->posts) {
@@ -361,7 +367,6 @@ static bool reads(const struct wf_ep *ep)
 static void end_reads(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
-	struct wf_cq *cq = ep->cq.fid ? &ep->cq : &rail->cq;
 	uint8_t here[WF_ADDRESS_BYTES], there[WF_ADDRESS_BYTES];
 	size_t here_bytes = sizeof(here), there_bytes = sizeof(there);
 
@@ -371,13 +376,12 @@ static void end_reads(struct wf_ep *ep)
 	    here_bytes == there_bytes)
 		wf_sock_shut(here, there, here_bytes);
 	for (unsigned i = 0; i < END_READS_TURNS && reads(ep); i++)
-		wf_cq_read(rail, cq);
+		wf_cq_read(rail, cq_of(ep));
 }
 
 static void close_connected(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
-	struct wf_cq *cq = ep->cq.fid ? &ep->cq : &rail->cq;
 
 	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
 	/*
@@ -385,7 +389,7 @@ static void close_connected(struct wf_ep *ep)
 	 * be posted again, and an event about this endpoint must not be found
 	 * when another one has come to lie at its address.
 	 */
-	wf_cq_drain(rail, cq);
+	wf_cq_drain(rail, cq_of(ep));
 	wf_cq_close(rail, &ep->cq);
 	wf_eq_drain(rail);
 }

@@ -5,12 +5,15 @@
 #include "util/checksum.h"
 
 #define TELL_AGAIN_NS WF_NS_PER_MS /* when there was no memory for a record */
-#define HELPED_NS (10 * WF_NS_PER_US) /* how often the helper is looked at */
-#define HELP_BYTES (4 * MIB) /* at once: who drops a job waits for as long as it takes */
+#define HELPED_NS (10 * WF_NS_PER_US) /* how often the helper is looked at; not tuned */
+#define HELP_BYTES (4 * MIB) /* at once: who drops a job waits for as long as it takes, 0.15 ms at 27 GB/s */
 
 void wf_summing_init(struct wf_summing *s, struct wf_transfer *t)
 {
-	*s = (struct wf_summing){ .transfer = t };
+	s->transfer = t;
+	s->asked = s->told = 0;
+	s->aside = false;
+	s->timer = (struct wf_timer){ 0 };
 }
 
 void wf_summing_stop(struct wf_summing *s)
@@ -122,7 +125,7 @@ void wf_summing_ask(struct wf_summing *s, struct wf_link *link, const void *body
 		s->link = link;
 		s->body = body;
 		s->bytes = bytes;
-		s->record.pull = pull;
+		s->record = (struct wf_sums_record){ .pull = pull };
 	}
 	if (s->record.pull == pull &&
 	    s->asked * WF_SUMS_RECORD_MAX < wf_body_piece_count(bytes) && s->asked++ == s->told)

@@ -15,15 +15,17 @@
 
 struct wf_summing {
 	struct wf_transfer *transfer;
+	uint32_t asked, told; /* records */
+	bool aside;           /* the helper has @record, and sums up */
+	struct wf_timer timer;
+	/* once it is asked for: */
 	struct wf_link *link;
 	const uint8_t *body;
 	uint64_t bytes;
-	struct wf_sums_record record; /* the next that is to be told; pull 0: nobody has asked */
-	uint32_t asked, told;         /* records */
-	bool aside;                   /* the helper has @record, and sums up */
-	struct wf_timer timer;
+	struct wf_sums_record record; /* the next that is to be told */
 };
 
+/* Cheap: every parcel has one, and few are asked. */
 void wf_summing_init(struct wf_summing *s, struct wf_transfer *t);
 
 /*

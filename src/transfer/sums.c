@@ -7,8 +7,7 @@
 #include "transfer/plan.h"
 #include "util/checksum.h"
 
-/* Pieces: an answer takes about as long as two reads. */
-#define AHEAD 2
+#define AHEAD 2 /* pieces; not tuned */
 
 /* Of piece @index. */
 static uint64_t length(const struct wf_sums *s, uint32_t index)

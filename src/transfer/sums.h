@@ -37,7 +37,7 @@ void wf_sums_close(struct wf_sums *s);
 /*
  * Before the bytes up to @end are read: must the owner be asked for the sums of the next
  * WF_SUMS_RECORD_MAX pieces?  It is asked a little ahead of the reads and not for all at
- * once, so that it sums up what it is about to send: one way to its memory for both.
+ * once, so that it sums up little that is never read.
  */
 bool wf_sums_ask(const struct wf_sums *s, uint64_t end);
 

@@ -30,8 +30,8 @@ struct wf_helper_job {
 };
 
 /*
- * Start one.  It calls @wake(@ctx), unless that is NULL, whenever a job has ended.  -ENOTSUP: there is
- * one processor only, and a second thread would gain nothing.
+ * Start one.  It calls @wake(@ctx), unless that is NULL, whenever a job has ended.
+ * -ENOTSUP: there is one processor only, and a second thread would gain nothing.
  */
 int wf_helper_open(void (*wake)(void *ctx), void *ctx, struct wf_helper **helper);
 

@@ -190,7 +190,10 @@ struct wf_offer_record {
 void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);
 
-/* What the next pieces of the body sum up to that @pull reads: as many as fit, or all that are left. */
+/*
+ * What the next pieces of the body sum up to that @pull reads: as many as fit, or all that are
+ * left.  1, 2 and 4 at once cost the same over tcp.
+ */
 #define WF_SUMS_RECORD_MAX 4
 
 struct wf_sums_record {
