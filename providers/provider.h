@@ -19,6 +19,7 @@ enum wf_wait {
 	WF_WAIT_NONE,     /* it can't: poll at short intervals */
 	WF_WAIT_LEVEL,    /* descriptor and fi_trywait */
 	WF_WAIT_EDGE,     /* descriptor, edge-triggered, drained first */
+	WF_WAIT_POLLFD,   /* the same with all descriptors that the provider itself looks at */
 	WF_WAIT_DOORBELL  /* the peer rings weft's own doorbell */
 };
 

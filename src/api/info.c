@@ -55,7 +55,7 @@ size_t weft_info_count(const struct weft_info *info)
 
 int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric *fabric)
 {
-	static const char *const waits[] = { "none", "level", "edge", "doorbell" };
+	static const char *const waits[] = { "none", "level", "edge", "pollfd", "doorbell" };
 	const struct wf_candidate *c;
 	struct weft_fabric f;
 

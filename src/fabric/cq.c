@@ -12,24 +12,43 @@ int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct 
 	struct fi_cq_attr attr = {
 		.size = ep ? OWN_ENTRIES : rail->slots.most + rail->info->tx_attr->size,
 		.format = FI_CQ_FORMAT_MSG,
-		.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE : FI_WAIT_FD,
+		.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE :
+			    rail->wait.pollfd	 ? FI_WAIT_POLLFD : FI_WAIT_FD,
 	};
 	int err;
 
 	*cq = (struct wf_cq){ .ep = ep };
 	wf_list_init(&cq->node);
+	wf_list_init(&cq->warm_node);
 	err = WF_RAIL_CALL(rail, fi_cq_open, rail->domain, &attr, &cq->fid, cq);
 	if (err)
 		return wf_error_set(e, err, "%s opens no completion queue: %s", rail->caps.provider,
 				    wf_error_name(err));
-	err = wf_wait_add(rail, &cq->fid->fid, e);
+	err = wf_wait_add(rail, cq, e);
 	if (err) {
+		wf_wait_remove(rail, cq);
 		WF_RAIL_CALL(rail, fi_close, &cq->fid->fid);
 		cq->fid = NULL;
 		return err;
 	}
 	wf_list_append(&rail->cqs, &cq->node);
+	wf_list_append(&rail->warm, &cq->warm_node);
 	return 0;
+}
+
+void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq)
+{
+	if (!wf_list_empty(&cq->warm_node))
+		return;
+	wf_list_append(&rail->warm, &cq->warm_node);
+	rail->cold_count--;
+	cq->empty = 0;
+}
+
+void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq)
+{
+	wf_list_remove(&cq->warm_node);
+	rail->cold_count++;
 }
 
 /* Only after its endpoints: libfabric 1.17 crashes the other way round. */
@@ -37,7 +56,9 @@ void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq)
 {
 	if (!cq->fid)
 		return;
-	wf_wait_remove(rail, &cq->fid->fid);
+	wf_wait_remove(rail, cq);
+	wf_cq_warm(rail, cq);
+	wf_list_remove(&cq->warm_node);
 	wf_list_remove(&cq->node);
 	WF_RAIL_CALL(rail, fi_close, &cq->fid->fid);
 	cq->fid = NULL;

@@ -99,6 +99,7 @@ static void close_fid(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
 
+	wf_wait_remove(rail, &ep->cq);
 	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
 	wf_cq_close(rail, &ep->cq);
 }
@@ -383,6 +384,8 @@ static void close_connected(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
 
+	/* As long as its descriptors are not anyone else's. */
+	wf_wait_remove(rail, &ep->cq);
 	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
 	/*
 	 * Take what it left in the queues: slots that were being filled must

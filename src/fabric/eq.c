@@ -62,6 +62,8 @@ static void happened(struct wf_rail *rail, uint32_t kind, const struct fi_eq_cm_
 	} else if (kind == FI_CONNECTED && !ep->up) {
 		ep->up = true;
 		rail->connecting--;
+		if (ep->cq.fid)
+			wf_cq_warm(rail, &ep->cq); /* it has one more descriptor */
 		wf_post_tell(rail, &ep->connected);
 	}
 }

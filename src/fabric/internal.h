@@ -73,14 +73,21 @@ struct wf_cq {
 	struct fid_cq *fid;
 	struct wf_ep *ep;    /* whose own it is, or NULL */
 	struct wf_list node; /* in rail->cqs */
+	struct wf_list warm_node; /* in rail->warm, or in no list */
+	uint32_t empty;      /* looks in a row that found nothing */
 	uint32_t heard;      /* completions since the last sleep, until: */
 	bool unwatched;      /* there are so many that nobody need say so */
+	uint64_t id;         /* in the waitset */
+	struct fi_wait_pollfd fds; /* its descriptors, as they were last asked for */
+	size_t fds_size;
 };
 
 /* One descriptor for all queues of a rail. */
 struct wf_waitset {
 	int epoll;  /* -1: there is none */
 	bool edge;
+	bool pollfd;           /* completion queues have several descriptors each */
+	struct wf_table queues; /* struct wf_cq: in a forked child a descriptor may outlive its queue */
 	struct fid **fids; /* of the queues, for fi_trywait */
 	size_t count, size;
 };
@@ -145,6 +152,8 @@ struct wf_rail {
 	void *wake_ctx;
 	struct wf_cq cq;     /* fid NULL where endpoints have their own */
 	struct wf_list cqs;
+	struct wf_list warm; /* those of them that may have something to tell */
+	uint32_t cold_count; /* the others */
 	struct wf_waitset wait;
 
 	struct wf_slots slots;
@@ -216,6 +225,8 @@ void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq);
 int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq); /* how many entries there were */
 void wf_cq_drain(struct wf_rail *rail, struct wf_cq *cq);
 void wf_cq_end(struct wf_rail *rail, struct wf_post *post, int status);
+void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq); /* look at it from now on */
+void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq); /* no more, until its descriptors say so */
 
 /* eq.c */
 int wf_eq_read(struct wf_rail *rail); /* whether there was an event */
@@ -224,12 +235,15 @@ void wf_eq_drain(struct wf_rail *rail);
 /* wait.c */
 int wf_wait_open(struct wf_rail *rail, struct wf_error *e);
 void wf_wait_close(struct wf_rail *rail);
-int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e);
-void wf_wait_remove(struct wf_rail *rail, struct fid *queue);
+int wf_wait_add_eq(struct wf_rail *rail, struct wf_error *e);
+int wf_wait_add(struct wf_rail *rail, struct wf_cq *cq, struct wf_error *e);
+void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq); /* before its endpoint is closed; harmless again */
 void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count);
+void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq);
 int wf_wait_again(struct wf_rail *rail);
 int wf_wait_try(struct wf_rail *rail);
-void wf_wait_consume(struct wf_rail *rail);
+void wf_wait_hear(struct wf_rail *rail); /* warm what its descriptors say has news */
+void wf_wait_cool(struct wf_rail *rail); /* before a sleep: nothing is left to be seen */
 
 /* ep.c */
 void wf_ep_die(struct wf_ep *ep, int status); /* CLOSED, once */

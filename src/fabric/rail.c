@@ -300,7 +300,7 @@ static int open_connected(struct wf_rail *rail, uint32_t slots, struct wf_error 
 	err = WF_RAIL_CALL(rail, fi_domain, rail->fabric, rail->info, &rail->domain, NULL);
 	if (err)
 		return fail(rail, err, "no domain", e);
-	err = wf_wait_add(rail, &rail->eq->fid, e);
+	err = wf_wait_add_eq(rail, e);
 	if (err)
 		return err;
 	err = WF_RAIL_CALL(rail, fi_srx_context, rail->domain, rail->info->rx_attr, &rail->srx,
@@ -356,7 +356,9 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	r->port_last = WF_MAX(config->port_last, config->port_first);
 	snprintf(r->host, sizeof(r->host), "%s", config->host ? config->host : "");
 	wf_list_init(&r->cqs);
+	wf_list_init(&r->warm);
 	wf_list_init(&r->cq.node);
+	wf_list_init(&r->cq.warm_node);
 	wf_list_init(&r->spare);
 	wf_list_init(&r->notices);
 	wf_list_init(&r->delayed);
@@ -557,6 +559,23 @@ static bool may_have_news(const struct wf_rail *rail)
 	return rail->busy || rail->shut_ns || wf_gate_knocked(&rail->gate);
 }
 
+static void look_at_queues(struct wf_rail *rail, bool look)
+{
+	if (look || rail->cold_count)
+		wf_wait_hear(rail);
+	WF_LIST_EACH(node, &rail->warm) {
+		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, warm_node);
+		int count = wf_cq_read(rail, cq);
+
+		if (count)
+			cq->empty = 0;
+		if (!look && count)
+			wf_wait_heard(rail, cq, count);
+		else if (!look)
+			wf_wait_unheard(rail, cq);
+	}
+}
+
 /* Make progress on all messages; is there anything to tell?  @look: also without a sign that there is. */
 static bool progress(struct wf_rail *rail, bool look)
 {
@@ -566,13 +585,7 @@ static bool progress(struct wf_rail *rail, bool look)
 	if (!wf_list_empty(&rail->slots.refused))
 		wf_slots_retry(rail);
 	if (look || may_have_news(rail))
-		WF_LIST_EACH(node, &rail->cqs) {
-			struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, node);
-			int count = wf_cq_read(rail, cq);
-
-			if (!look)
-				wf_wait_heard(rail, cq, count);
-		}
+		look_at_queues(rail, look);
 	return !wf_list_empty(&rail->notices);
 }
 
@@ -625,20 +638,21 @@ int wf_rail_fd(const struct wf_rail *rail)
 
 int wf_rail_arm(struct wf_rail *rail)
 {
-	if (wf_wait_again(rail))
+	/* First, for a queue has all its descriptors only after it was looked at. */
+	if (progress(rail, true) || progress_connections(rail))
 		return -EAGAIN;
-	wf_wait_consume(rail);
 	if (rail->shut_ns)
 		return -EAGAIN; /* somebody is about to bring something, or has died of it */
-	/* Twice: what the first one took in may have let more come. */
-	for (int i = 0; i < 2; i++)
-		if (progress(rail, true) || progress_connections(rail))
-			return -EAGAIN;
+	if (wf_wait_again(rail))
+		return -EAGAIN;
+	/* Again: the first one may have let more come, and what came is not told twice. */
+	if (progress(rail, true) || progress_connections(rail))
+		return -EAGAIN;
+	wf_wait_cool(rail);
 	return wf_wait_try(rail);
 }
 
 void wf_rail_woken(struct wf_rail *rail)
 {
-	wf_wait_consume(rail);
 	rail->woken = true;
 }

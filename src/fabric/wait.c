@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a rail's queues say that they have news: their descriptors are in one epoll.
+ *
+ * A queue with much traffic is warm: it is read all the time, and is not even watched until the
+ * next sleep.  Where all descriptors behind a queue are known, one that has been read until it
+ * was empty is cold, and is read again only after one of them has said so.
+ */
 #include "fabric/internal.h"
 
 #include <errno.h>
@@ -9,13 +16,23 @@
 /* Whoever sleeps between two hears of fewer completions; not tuned. */
 #define HEARD_MAX 4
 
+#define EMPTY_MAX 256 /* looks at a queue that find nothing until it is cold; not tuned */
+
+#define QUEUES_MAX (1u << 20)
+
 int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 {
 	struct wf_waitset *w = &rail->wait;
+	enum wf_wait how = rail->caps.wait;
 	int err;
 
-	*w = (struct wf_waitset){ .epoll = -1, .edge = rail->caps.wait == WF_WAIT_EDGE };
-	if (rail->caps.wait != WF_WAIT_EDGE && rail->caps.wait != WF_WAIT_LEVEL)
+	*w = (struct wf_waitset){
+		.epoll = -1,
+		.edge = how == WF_WAIT_EDGE || how == WF_WAIT_POLLFD,
+		.pollfd = how == WF_WAIT_POLLFD,
+	};
+	wf_table_init(&w->queues, QUEUES_MAX);
+	if (!w->edge && how != WF_WAIT_LEVEL)
 		return 0;
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll >= 0)
@@ -32,6 +49,7 @@ void wf_wait_close(struct wf_rail *rail)
 
 	if (w->epoll >= 0)
 		close(w->epoll);
+	wf_table_fini(&w->queues);
 	free(w->fids);
 	*w = (struct wf_waitset){ .epoll = -1 };
 }
@@ -41,27 +59,32 @@ static void do_without(struct wf_rail *rail)
 {
 	wf_wait_close(rail);
 	rail->caps.wait = WF_WAIT_NONE;
-}
+	WF_LIST_EACH(node, &rail->cqs) {
+		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, node);
 
-static int watch(const struct wf_waitset *w, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN | (w->edge ? EPOLLET : 0) };
-
-	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e)
-{
-	struct wf_waitset *w = &rail->wait;
-	struct fid **fids;
-	int fd, err;
-
-	if (w->epoll < 0)
-		return 0;
-	if (fi_control(queue, FI_GETWAIT, &fd)) {
-		do_without(rail);
-		return 0;
+		cq->id = 0;
+		wf_cq_warm(rail, cq);
 	}
+}
+
+static int watch(const struct wf_waitset *w, int fd, uint64_t id)
+{
+	/* Out: an edge of a socket that was full.  A new one says so at once, to no harm. */
+	struct epoll_event event = {
+		.events = EPOLLIN | (w->edge ? EPOLLET : 0) | (w->pollfd ? EPOLLOUT : 0),
+		.data.u64 = id,
+	};
+
+	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event) && errno != EEXIST ? -errno : 0;
+}
+
+/* For fi_trywait. */
+static int note(struct wf_waitset *w, struct fid *queue, struct wf_error *e)
+{
+	struct fid **fids;
+
+	if (w->edge)
+		return 0;
 	if (w->count == w->size) {
 		fids = realloc(w->fids, (w->size * 2 + 8) * sizeof(*fids));
 		if (!fids)
@@ -69,28 +92,132 @@ int wf_wait_add(struct wf_rail *rail, struct fid *queue, struct wf_error *e)
 		w->fids = fids;
 		w->size = w->size * 2 + 8;
 	}
-	err = watch(w, fd);
-	if (err)
-		return wf_error_set(e, err, "cannot wait on %s: %s", rail->caps.provider,
-				    wf_error_name(err));
 	w->fids[w->count++] = queue;
 	return 0;
 }
 
-void wf_wait_remove(struct wf_rail *rail, struct fid *queue)
+static void forget(struct wf_waitset *w, const struct fid *queue)
 {
-	struct wf_waitset *w = &rail->wait;
-	size_t i;
-	int fd;
-
-	for (i = 0; i < w->count; i++) {
+	for (size_t i = 0; i < w->count; i++) {
 		if (w->fids[i] != queue)
 			continue;
 		w->fids[i] = w->fids[--w->count];
-		if (!fi_control(queue, FI_GETWAIT, &fd))
-			epoll_ctl(w->epoll, EPOLL_CTL_DEL, fd, NULL);
 		return;
 	}
+}
+
+static int cannot_wait(const struct wf_rail *rail, int err, struct wf_error *e)
+{
+	return wf_error_set(e, err, "cannot wait on %s: %s", rail->caps.provider,
+			    wf_error_name(err));
+}
+
+int wf_wait_add_eq(struct wf_rail *rail, struct wf_error *e)
+{
+	int fd, err;
+
+	if (rail->wait.epoll < 0)
+		return 0;
+	if (fi_control(&rail->eq->fid, FI_GETWAIT, &fd)) {
+		do_without(rail);
+		return 0;
+	}
+	err = watch(&rail->wait, fd, 0);
+	return err ? cannot_wait(rail, err, e) : note(&rail->wait, &rail->eq->fid, e);
+}
+
+/* Room for @count descriptors of @cq. */
+static int make_room(struct wf_cq *cq, size_t count)
+{
+	struct pollfd *fds = realloc(cq->fds.fd, count * sizeof(*fds));
+
+	if (!fds)
+		return -ENOMEM;
+	cq->fds.fd = fds;
+	cq->fds_size = count;
+	return 0;
+}
+
+/* Ask for the descriptors of @cq.  @changed: it has others than before. */
+static int ask(const struct wf_waitset *w, struct wf_cq *cq, bool *changed)
+{
+	struct fi_wait_pollfd now;
+	int rc;
+
+	*changed = false;
+	if (!w->pollfd) {
+		if (!cq->fds_size && make_room(cq, 1))
+			return -ENOMEM;
+		cq->fds.nfds = 1;
+		return fi_control(&cq->fid->fid, FI_GETWAIT, &cq->fds.fd->fd);
+	}
+	for (;;) {
+		now = (struct fi_wait_pollfd){ .nfds = cq->fds_size, .fd = cq->fds.fd };
+		rc = fi_control(&cq->fid->fid, FI_GETWAIT, &now);
+		if (rc != -FI_ETOOSMALL && now.nfds <= cq->fds_size)
+			break;
+		if (make_room(cq, now.nfds))
+			return -ENOMEM;
+	}
+	if (rc)
+		return rc;
+	*changed = now.change_index != cq->fds.change_index || now.nfds != cq->fds.nfds;
+	cq->fds = now;
+	return 0;
+}
+
+static int watch_all(const struct wf_waitset *w, const struct wf_cq *cq)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < cq->fds.nfds && !err; i++)
+		err = watch(w, cq->fds.fd[i].fd, cq->id);
+	return err;
+}
+
+static void unwatch_all(const struct wf_waitset *w, const struct wf_cq *cq)
+{
+	for (size_t i = 0; i < cq->fds.nfds; i++)
+		(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, cq->fds.fd[i].fd, NULL);
+}
+
+int wf_wait_add(struct wf_rail *rail, struct wf_cq *cq, struct wf_error *e)
+{
+	struct wf_waitset *w = &rail->wait;
+	bool changed;
+	int err;
+
+	if (w->epoll < 0)
+		return 0;
+	err = ask(w, cq, &changed);
+	if (err && err != -ENOMEM) {
+		do_without(rail);
+		return 0;
+	}
+	if (!err)
+		err = wf_table_add(&w->queues, cq, &cq->id);
+	if (!err)
+		err = watch_all(w, cq);
+	if (err)
+		return cannot_wait(rail, err, e);
+	return note(w, &cq->fid->fid, e);
+}
+
+void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq)
+{
+	struct wf_waitset *w = &rail->wait;
+	bool changed;
+
+	if (w->epoll >= 0 && cq->id) {
+		if (!ask(w, cq, &changed))
+			unwatch_all(w, cq);
+		wf_table_remove(&w->queues, cq->id);
+		forget(w, &cq->fid->fid);
+		cq->id = 0;
+	}
+	free(cq->fds.fd);
+	cq->fds = (struct fi_wait_pollfd){ 0 };
+	cq->fds_size = 0;
 }
 
 /*
@@ -100,33 +227,52 @@ void wf_wait_remove(struct wf_rail *rail, struct fid *queue)
  */
 void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count)
 {
-	int fd;
+	bool changed;
 
-	if (rail->wait.epoll < 0 || cq->unwatched || !count)
+	if (!cq->id || cq->unwatched || !count)
 		return;
 	cq->heard += (uint32_t)count;
-	if (cq->heard >= HEARD_MAX && !fi_control(&cq->fid->fid, FI_GETWAIT, &fd))
-		cq->unwatched = !epoll_ctl(rail->wait.epoll, EPOLL_CTL_DEL, fd, NULL);
+	if (cq->heard < HEARD_MAX || ask(&rail->wait, cq, &changed))
+		return;
+	unwatch_all(&rail->wait, cq);
+	cq->unwatched = true;
+}
+
+/* Watch @cq, with all descriptors that it has by now: who connects gets another one. */
+static int watch_again(struct wf_rail *rail, struct wf_cq *cq)
+{
+	bool changed;
+	int err;
+
+	cq->heard = 0;
+	if (!cq->id)
+		return 0;
+	err = ask(&rail->wait, cq, &changed);
+	if (!err && (changed || cq->unwatched))
+		err = watch_all(&rail->wait, cq);
+	if (!err)
+		cq->unwatched = false;
+	return err;
 }
 
 /* Before a sleep: watch every queue.  -errno: one can't be now. */
 int wf_wait_again(struct wf_rail *rail)
 {
-	WF_LIST_EACH(node, &rail->cqs) {
-		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, node);
-		int fd, err;
+	int err = 0;
 
-		cq->heard = 0;
-		if (!cq->unwatched)
-			continue;
-		err = fi_control(&cq->fid->fid, FI_GETWAIT, &fd);
-		if (!err)
-			err = watch(&rail->wait, fd);
-		if (err)
-			return err;
-		cq->unwatched = false;
-	}
-	return 0;
+	WF_LIST_EACH(node, &rail->warm)
+		err = err ? err : watch_again(rail, WF_CONTAINER(node, struct wf_cq, warm_node));
+	return err;
+}
+
+/* A look at @cq has found nothing: is it one that rarely has anything? */
+void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq)
+{
+	/* Alone, it costs less to read it than to be told. */
+	if (++cq->empty < EMPTY_MAX || rail->warm.next == rail->warm.prev)
+		return;
+	if (rail->wait.pollfd && cq->id && !watch_again(rail, cq))
+		wf_cq_cool(rail, cq);
 }
 
 /* Edge-triggered descriptors need no asking: whoever drained them will hear. */
@@ -139,13 +285,31 @@ int wf_wait_try(struct wf_rail *rail)
 	return WF_RAIL_CALL(rail, fi_trywait, rail->fabric, w->fids, (int)w->count) ? -EAGAIN : 0;
 }
 
-/* Take the edges, so that the outer descriptor is quiet until there are new ones. */
-void wf_wait_consume(struct wf_rail *rail)
+void wf_wait_hear(struct wf_rail *rail)
 {
+	struct wf_waitset *w = &rail->wait;
 	struct epoll_event events[16];
+	int n;
 
-	if (rail->wait.epoll < 0 || !rail->wait.edge)
+	if (w->epoll < 0 || !w->edge)
 		return;
-	while (epoll_wait(rail->wait.epoll, events, WF_COUNT(events), 0) == WF_COUNT(events))
-		;
+	do {
+		n = epoll_wait(w->epoll, events, WF_COUNT(events), 0);
+		for (int i = 0; i < n; i++) {
+			struct wf_cq *cq = wf_table_get(&w->queues, events[i].data.u64);
+
+			if (cq)
+				wf_cq_warm(rail, cq);
+		}
+	} while (n == WF_COUNT(events));
+}
+
+void wf_wait_cool(struct wf_rail *rail)
+{
+	WF_LIST_EACH(node, &rail->warm) {
+		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, warm_node);
+
+		if (rail->wait.pollfd && cq->id)
+			wf_cq_cool(rail, cq);
+	}
 }

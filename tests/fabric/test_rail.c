@@ -575,6 +575,108 @@ static void a_sleeper_is_woken(void **state)
 	end(w);
 }
 
+/* Sleep until *@count has reached @goal, woken by the descriptor alone. */
+static void await_asleep(struct world *w, const unsigned *count, unsigned goal)
+{
+	struct pollfd fd = { wf_rail_fd(w->rail), POLLIN, 0 };
+	uint64_t until = wf_clock_now() + LIMIT_NS;
+
+	while (*count < goal) {
+		if (!wf_rail_arm(w->rail)) {
+			assert_int_equal(poll(&fd, 1, 10 * 1000), 1);
+			wf_rail_woken(w->rail);
+		}
+		hear(w);
+		assert_true(wf_clock_now() < until);
+	}
+}
+
+static void among_quiet_peers_one_that_speaks_is_heard(void **state)
+{
+	struct world *w = begin(state);
+	struct child c[3];
+	struct wf_ep *ep[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		spawn(w, &c[i]);
+		ep[i] = join(w, &c[i]);
+		for (unsigned j = 0; j < 8; j++)
+			echo(w, ep[i], 1000);
+	}
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned received = w->received;
+
+		while (wf_rail_arm(w->rail))
+			hear(w);
+		post(w, ep[i % 3], ASK_LATER, 1000);
+		/* Half of them without a sleep. */
+		if (i < 3 || wf_rail_fd(w->rail) < 0)
+			await(w, &w->received, received + 1);
+		else
+			await_asleep(w, &w->received, received + 1);
+		assert_int_equal(w->received, received + 1);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		reap(&c[i], true);
+	end(w);
+}
+
+static void who_connects_to_a_sleeper_is_heard_by_him(void **state)
+{
+	struct world *w = begin(state);
+	struct child c;
+	struct wf_ep *ep;
+
+	if (!wf_rail_caps(w->rail)->connected || wf_rail_fd(w->rail) < 0) {
+		end(w);
+		return;
+	}
+	spawn(w, &c);
+	/* The peer does not answer before we sleep. */
+	assert_int_equal(kill(c.pid, SIGSTOP), 0);
+	assert_int_equal(wf_ep_open(w->rail, c.address, c.address_bytes, "token", 5, w, &ep, NULL), 0);
+	while (wf_rail_arm(w->rail))
+		hear(w);
+	assert_int_equal(w->connected, 0);
+	assert_int_equal(kill(c.pid, SIGCONT), 0);
+	await_asleep(w, &w->connected, 1);
+	post(w, ep, ASK_LATER, 1000);
+	await_asleep(w, &w->received, 1);
+	reap(&c, true);
+	end(w);
+}
+
+static void room_in_a_full_socket_wakes_the_sender(void **state)
+{
+	struct world *w = begin(state);
+	size_t frame = wf_rail_caps(w->rail)->frame_bytes;
+	unsigned goal = w->sent, ret = 0;
+	struct child c;
+	struct wf_ep *ep;
+
+	if (!wf_rail_caps(w->rail)->connected || wf_rail_fd(w->rail) < 0) {
+		end(w);
+		return;
+	}
+	spawn(w, &c);
+	ep = join(w, &c);
+	echo(w, ep, 1000);
+	goal = w->sent;
+	assert_int_equal(kill(c.pid, SIGSTOP), 0);
+	w->out[0] = 0; /* asks for nothing */
+	/* More than the buffers of both ends. */
+	for (size_t bytes = 0; bytes < 64 * MIB && !ret; bytes += frame, goal += !ret)
+		ret = (unsigned)wf_ep_send(ep, w->out, frame, wf_mr_desc(w->out_mr), NULL);
+	while (wf_rail_arm(w->rail))
+		hear(w);
+	assert_true(w->sent < goal);
+	assert_int_equal(kill(c.pid, SIGCONT), 0);
+	await_asleep(w, &w->sent, goal);
+	echo(w, ep, 1000);
+	reap(&c, true);
+	end(w);
+}
+
 static void a_killed_peer_closes_its_connection_and_no_slot_is_lost(void **state)
 {
 	struct world *w = begin(state);
@@ -859,6 +961,9 @@ int main(int argc, char **argv)
 		EVERY(a_frame_that_fits_no_slot_is_refused),
 		EVERY(a_mebibyte_is_read),
 		EVERY(a_sleeper_is_woken),
+		EVERY(among_quiet_peers_one_that_speaks_is_heard),
+		EVERY(who_connects_to_a_sleeper_is_heard_by_him),
+		EVERY(room_in_a_full_socket_wakes_the_sender),
 		ON("tcp", a_killed_peer_closes_its_connection_and_no_slot_is_lost),
 		ON("net", a_killed_peer_closes_its_connection_and_no_slot_is_lost),
 		ON("tcp", closing_under_a_read_hurts_no_other_peer),

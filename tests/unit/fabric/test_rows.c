@@ -91,7 +91,7 @@ static char *section_of(const char *page, const char *label)
 static void every_row_and_number_is_in_the_page(void **state)
 {
 	static const char *const shapes[] = { "connected", "shared" };
-	static const char *const waits[] = { "none", "level", "edge", "doorbell" };
+	static const char *const waits[] = { "none", "level", "edge", "pollfd", "doorbell" };
 	char *page = read_page("weft_providers.7"), text[200];
 	size_t count = 0;
 
