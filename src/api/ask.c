@@ -57,6 +57,7 @@ static void tell(struct wf_ask *ask, const struct wf_error *why)
 static void take_over(struct wf_receiving *to, const struct wf_receiving *from)
 {
 	to->got = from->got;
+	to->long_shape = from->long_shape; /* a short one lasts as long as all asks */
 	to->got_flags = from->got_flags;
 	to->got_bytes = from->got_bytes;
 	to->chunk = from->chunk;

@@ -86,20 +86,19 @@ struct weft_peer {
 };
 
 struct wf_op_send {
-	struct wf_sending sending;
 	struct weft_tensor strided;
+	struct wf_sending sending; /* the last: see wf_op_init */
 };
 
 struct wf_op_recv {
-	struct wf_receiving receiving;
 	struct weft_tensor into;
 	struct weft_peer *from;   /* it came from */
 	struct wf_ask *asks;      /* one for each desk; NULL: one desk alone gets it */
 	struct wf_ask *_Atomic winner; /* of them: it gets the tensor, or ends without */
+	struct wf_receiving receiving; /* the last */
 };
 
 struct wf_op_call {
-	struct wf_call call;      /* holds a reference while it needs this memory */
 	bool packed;              /* the request is in it */
 	bool running;             /* until it ends */
 	size_t request_bytes;
@@ -110,14 +109,22 @@ struct wf_op_call {
 	ProtobufCMessage *reply;  /* from the end to the closure */
 	ProtobufCService service; /* of weft_call_open: one invocation */
 	bool begun;
+	struct wf_call call;      /* the last; holds a reference while it needs this memory */
 };
 
 #define WF_OP_FLAGS ((unsigned)(WEFT_CHECKSUM | WEFT_STRICT_NO_STAGING | WEFT_STRICT_NO_FALLBACK))
+
+/* Names up to this need no memory of their own: a short key, and two dimensions. */
+#define WF_OP_NAMES_BYTES 64
 
 /* Told: its callback runs.  Ended: that has returned too. */
 enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 
 struct weft_op {
+	struct wf_error error;    /* code 0: it went well */
+	_Alignas(int64_t) char names[WF_OP_NAMES_BYTES]; /* key, shape and strides, if they fit here */
+
+	/* From here on all is zero when it is made, up to what its kind sets up by itself. */
 	struct wf_list node;      /* in owner->ops */
 	struct weft_node *owner;  /* NULL: the node has closed */
 	struct wf_desk *_Atomic desk; /* that runs it */
@@ -144,11 +151,12 @@ struct weft_op {
 	uint64_t moved_ns;        /* since when it is that */
 	uint64_t told_ns;         /* and when that was last said */
 
-	struct wf_error error;    /* code 0: it went well */
 	enum weft_executed executed;
-	struct weft_path path;
+	struct weft_path path;    /* without way and checksum: */
+	uint8_t way;              /* enum wf_body_way */
+	uint8_t sum_kind;         /* enum wf_body_sum */
 
-	void *memory;             /* key, shape and strides */
+	void *memory;             /* names that did not fit */
 	union {
 		struct wf_echo echo;
 		struct wf_op_send send;

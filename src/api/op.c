@@ -47,18 +47,19 @@ static void set_terms(struct wf_terms *terms, const struct weft_node *node,
 		strcpy(terms->provider, o->provider);
 }
 
-/* The union ends with what the kind needs. */
-static size_t op_bytes(enum wf_op_kind kind)
-{
-	static const size_t of[] = {
-		[WF_OP_PING] = sizeof(struct wf_echo),
-		[WF_OP_SEND] = sizeof(struct wf_op_send),
-		[WF_OP_RECV] = sizeof(struct wf_op_recv),
-		[WF_OP_CALL] = sizeof(struct wf_op_call),
-	};
-
-	return offsetof(struct weft_op, echo) + of[kind];
-}
+/* The union ends with what the kind needs, and that with what a parcel or pull sets up. */
+static const struct {
+	size_t bytes, zero_to;
+} layouts[] = {
+	[WF_OP_PING] = { offsetof(struct weft_op, echo) + sizeof(struct wf_echo),
+			 offsetof(struct weft_op, echo) + sizeof(struct wf_echo) },
+	[WF_OP_SEND] = { offsetof(struct weft_op, send) + sizeof(struct wf_op_send),
+			 offsetof(struct weft_op, send.sending.parcel.transfer) },
+	[WF_OP_RECV] = { offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv),
+			 offsetof(struct weft_op, recv.receiving.pull.transfer) },
+	[WF_OP_CALL] = { offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
+			 offsetof(struct weft_op, call.call.pull.transfer) },
+};
 
 void wf_op_init(struct weft_node *node, const struct wf_options *options)
 {
@@ -69,7 +70,8 @@ void wf_op_init(struct weft_node *node, const struct wf_options *options)
 	};
 	wf_list_init(&node->ops);
 	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
-		wf_spare_init(&node->spare_ops[kind], op_bytes(kind));
+		wf_spare_init(&node->spare_ops[kind], layouts[kind].bytes,
+			      offsetof(struct weft_op, node), layouts[kind].zero_to);
 }
 
 void wf_op_fini(struct weft_node *node)
@@ -84,6 +86,8 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	struct wf_desk *desk = peer ? peer->desk : &node->desks[0];
 	uint64_t timeout = given->timeout_ns ? given->timeout_ns : desk->worker.options.timeout_ns;
 
+	op->error.code = 0;
+	op->error.text[0] = '\0';
 	op->owner = node;
 	atomic_init(&op->desk, desk);
 	op->number = ++node->op_count;
@@ -130,7 +134,7 @@ static void free_op(struct weft_op *op)
 	struct weft_node *node = op->owner;
 
 	if (op->kind == WF_OP_RECV) {
-		free(op->recv.receiving.got.shape);
+		free(op->recv.receiving.long_shape);
 		if (node)
 			weft_free(node, op->recv.receiving.chunk);
 		free(op->recv.asks);
@@ -211,28 +215,20 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 	wf_worker_defer(w, &op->notice);
 }
 
-/* At a tenth of snprintf's price, four times for each operation. */
-static void put_text(char *to, size_t size, const char *from)
-{
-	size_t bytes = strnlen(from, size - 1);
-
-	memcpy(to, from, bytes);
-	to[bytes] = '\0';
-}
-
 void wf_op_path_set(struct weft_op *op, const struct wf_path *from, unsigned copies)
 {
+	const struct wf_caps *caps = from->caps;
 	struct weft_path *to = &op->path;
-	bool moved = from->caps != NULL;
 
-	if (moved) {
-		put_text(to->provider, sizeof(to->provider), from->caps->provider);
-		put_text(to->device, sizeof(to->device), from->caps->domain);
+	/* Whole arrays, for each operation does it; its other words are put when they are asked for. */
+	_Static_assert(sizeof(to->provider) == sizeof(caps->provider), "one copies the other");
+	_Static_assert(sizeof(to->device) == sizeof(caps->domain), "one copies the other");
+	if (caps) {
+		memcpy(to->provider, caps->provider, sizeof(to->provider));
+		memcpy(to->device, caps->domain, sizeof(to->device));
+		op->way = from->way;
+		op->sum_kind = from->bytes ? from->sum_kind : WF_BODY_SUM_NONE;
 	}
-	put_text(to->way, sizeof(to->way),
-		 wf_plan_way(moved ? (enum wf_body_way)from->way : WF_BODY_NONE));
-	put_text(to->checksum, sizeof(to->checksum),
-		 moved && from->bytes && from->sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
 	to->bytes = from->bytes;
 	to->copies = copies;
 	to->registered = from->registered;
@@ -610,6 +606,7 @@ enum weft_executed weft_op_executed(const struct weft_op *op)
 
 int weft_op_path(const struct weft_op *op, struct weft_path *path)
 {
+	struct weft_path known;
 	size_t size = path->size;
 	int err = op->owner ? wf_node_check(op->owner) : 0;
 
@@ -619,7 +616,10 @@ int weft_op_path(const struct weft_op *op, struct weft_path *path)
 		return wf_last_set(-EINVAL, "path->size is not set");
 	if (!weft_op_ended(op))
 		return wf_last_set(-EAGAIN, "the operation has not ended yet");
-	memcpy(path, &op->path, WF_MIN(size, sizeof(*path)));
+	known = op->path;
+	strcpy(known.way, wf_plan_way((enum wf_body_way)op->way));
+	strcpy(known.checksum, op->sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
+	memcpy(path, &known, WF_MIN(size, sizeof(known)));
 	path->size = size;
 	return 0;
 }

@@ -40,16 +40,19 @@ static int copy_names(struct weft_op *op, const void *key, size_t key_bytes,
 		      const struct weft_tensor *t, const int64_t **shape, const void **key_copy)
 {
 	size_t shape_bytes = t ? (size_t)t->ndim * sizeof(int64_t) : 0;
-	char *at = malloc(2 * shape_bytes + key_bytes + 1);
+	char *at = op->names;
 
-	if (!at)
-		return wf_last_set(-ENOMEM, "no memory for a key");
+	if (2 * shape_bytes + key_bytes > sizeof(op->names)) {
+		at = op->memory = malloc(2 * shape_bytes + key_bytes);
+		if (!at)
+			return wf_last_set(-ENOMEM, "no memory for a key");
+	}
 	if (shape_bytes)
 		memcpy(at, t->shape, shape_bytes);
 	if (shape_bytes && t->strides)
 		memcpy(at + shape_bytes, t->strides, shape_bytes);
-	memcpy(at + 2 * shape_bytes, key, key_bytes);
-	op->memory = at;
+	if (key_bytes)
+		memcpy(at + 2 * shape_bytes, key, key_bytes);
 	*shape = (const int64_t *)(void *)at;
 	*key_copy = at + 2 * shape_bytes;
 	return 0;

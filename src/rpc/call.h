@@ -22,7 +22,7 @@ struct wf_calls {
 };
 
 struct wf_call {
-	/* set by the owner, whose memory it is and was all zero */
+	/* set by the owner, whose memory it is and was all zero up to what a pull sets up by itself */
 	const char *service, *method; /* live as long as the call */
 	uint64_t deadline_ns;         /* UINT64_MAX: none */
 	uint64_t began_ns;            /* no later than it is started */
@@ -48,8 +48,8 @@ struct wf_call {
 	struct wf_control cancel; /* to the server; it keeps the call till it has been sent */
 	bool cancel_busy;
 	void *reply;
-	struct wf_pull pull;
 	struct wf_reply_record record;
+	struct wf_pull pull; /* the last, see wf_op_init */
 };
 
 void wf_call_init(struct wf_calls *calls, struct wf_transfer *t);

@@ -16,7 +16,9 @@ void wf_served_init(struct wf_serving *serving, struct wf_transfer *t, struct wf
 {
 	*serving = (struct wf_serving){ .transfer = t, .services = services };
 	wf_map_init(&serving->map);
-	wf_spare_init(&serving->spare, sizeof(struct wf_served));
+	/* A pull sets up the rest by itself. */
+	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0,
+		      offsetof(struct wf_served, pull.transfer));
 }
 
 static void drop_reply(struct wf_served *s)

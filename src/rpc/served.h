@@ -63,7 +63,6 @@ struct wf_served {
 	uint8_t *request;
 	size_t request_bytes;
 	struct wf_answer *answer; /* to the offer of its request, until that is pulled */
-	struct wf_pull pull;
 	struct wf_notice notice;
 	struct wf_timer timer;
 	struct wf_task task;  /* the reply, from any thread */
@@ -76,6 +75,7 @@ struct wf_served {
 	void *user;           /* the handler's, or NULL; freed by @free_user at the end */
 	void (*free_user)(void *user);
 	bool deferred;        /* the handler keeps it until its reply */
+	struct wf_pull pull;  /* the last, see wf_served_init */
 };
 
 void wf_served_init(struct wf_serving *serving, struct wf_transfer *t, struct wf_services *services);

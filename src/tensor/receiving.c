@@ -12,10 +12,13 @@
 int wf_receiving_note(struct wf_receiving *r, struct wf_link *link,
 		      const struct wf_tensor_record *t, struct wf_error *e)
 {
-	int64_t *shape = malloc(WF_MAX((size_t)t->rank, (size_t)1) * sizeof(*shape));
+	int64_t *shape = r->shape;
 
-	if (!shape)
-		return wf_error_set(e, -ENOMEM, "no memory for a shape");
+	if (t->rank > WF_COUNT(r->shape)) {
+		shape = r->long_shape = malloc(t->rank * sizeof(*shape));
+		if (!shape)
+			return wf_error_set(e, -ENOMEM, "no memory for a shape");
+	}
 	for (unsigned i = 0; i < t->rank; i++)
 		shape[i] = wf_tensor_record_dim(t, i);
 	r->got = (struct weft_tensor){
@@ -110,8 +113,8 @@ int wf_receiving_find_memory(struct wf_receiving *r, struct wf_error *e)
 
 void wf_receiving_release(struct wf_receiving *r)
 {
-	free(r->got.shape);
-	r->got.shape = NULL;
+	free(r->long_shape);
+	r->got.shape = r->long_shape = NULL;
 	r->got.data = NULL;
 	if (r->view)
 		wf_view_close(r->view);

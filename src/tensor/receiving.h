@@ -22,6 +22,8 @@ enum wf_receiving_state {
 	WF_RECEIVING_PULLING
 };
 
+#define WF_RECEIVING_RANK 4 /* of a tensor whose shape needs no memory of its own */
+
 struct wf_receiving {
 	/* set by the owner */
 	uint64_t step;
@@ -41,7 +43,9 @@ struct wf_receiving {
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
 	/* what it got; valid when it ended well */
-	struct weft_tensor got; /* ->shape is allocated */
+	struct weft_tensor got;
+	int64_t shape[WF_RECEIVING_RANK]; /* of it, or: */
+	int64_t *long_shape;      /* allocated, for the owner to free; NULL: it is short */
 	unsigned got_flags;
 	struct wf_link *got_from; /* a reference */
 	uint64_t got_bytes;

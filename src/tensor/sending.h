@@ -31,7 +31,6 @@ enum wf_sending_state {
 
 /* The owner keeps key, shape and body until done. */
 struct wf_sending {
-	struct wf_parcel parcel; /* body, body_bytes are the owner's to set */
 	const struct weft_tensor *strided; /* NULL: body is set; else gathered from here */
 	uint64_t step;
 	const void *key;
@@ -53,6 +52,7 @@ struct wf_sending {
 	struct wf_pool_waiter waiter;
 	struct wf_timer timer;
 	size_t gathered_bytes;
+	struct wf_parcel parcel; /* body, body_bytes are the owner's to set; the last, see wf_op_init */
 };
 
 void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t);

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void wf_spare_init(struct wf_spare *s, size_t bytes)
+/* With a sanitizer, so that who needs a zero where none was asked for is seen. */
+#define FILLING 0xa5
+
+void wf_spare_init(struct wf_spare *s, size_t bytes, size_t zero_from, size_t zero_to)
 {
-	assert(bytes >= sizeof(struct wf_list));
-	*s = (struct wf_spare){ .bytes = bytes };
+	assert(bytes >= sizeof(struct wf_list) && zero_from <= zero_to && zero_to <= bytes);
+	*s = (struct wf_spare){ .bytes = bytes, .zero_from = zero_from, .zero_to = zero_to };
 	wf_list_init(&s->list);
 }
 
@@ -23,12 +26,16 @@ void wf_spare_fini(struct wf_spare *s)
 
 void *wf_spare_take(struct wf_spare *s)
 {
-	struct wf_list *piece = wf_list_pop(&s->list);
+	struct wf_list *spare = wf_list_pop(&s->list);
+	char *piece = spare ? (char *)spare : malloc(s->bytes);
 
 	if (!piece)
-		return calloc(1, s->bytes);
-	s->count--;
-	return memset(piece, 0, s->bytes);
+		return NULL;
+	s->count -= spare != NULL;
+	if (!WF_SPARE_MAX)
+		memset(piece, FILLING, s->bytes);
+	memset(piece + s->zero_from, 0, s->zero_to - s->zero_from);
+	return piece;
 }
 
 void wf_spare_give(struct wf_spare *s, void *piece)

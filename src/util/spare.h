@@ -21,15 +21,18 @@
 
 struct wf_spare {
 	struct wf_list list; /* the pieces begin with their place in it */
-	size_t bytes;
+	size_t bytes, zero_from, zero_to;
 	unsigned count;
 };
 
-/* For pieces of @bytes, at least the size of a wf_list. */
-void wf_spare_init(struct wf_spare *s, size_t bytes);
+/*
+ * For pieces of @bytes, at least the size of a wf_list, of which those from @zero_from up to
+ * @zero_to are to be zero.
+ */
+void wf_spare_init(struct wf_spare *s, size_t bytes, size_t zero_from, size_t zero_to);
 void wf_spare_fini(struct wf_spare *s);
 
-/* A piece, all zero; NULL: no memory.  It may also be freed with free(). */
+/* A piece; NULL: no memory.  It may also be freed with free(). */
 void *wf_spare_take(struct wf_spare *s);
 
 /* Give @piece back.  Accepts NULL. */

@@ -10,23 +10,28 @@
 #include "util/spare.h"
 
 #define BYTES 2000
+#define FROM 500
+#define TO 1500
 
-static void a_piece_is_used_again_and_comes_clean(void **state)
+static void a_piece_is_used_again_and_comes_clean_where_it_is_to_be(void **state)
 {
-	static const uint8_t zeros[BYTES];
+	static const uint8_t zeros[TO - FROM];
 	struct wf_spare s;
-	void *first, *again;
+	uint8_t *first, *again;
 
 	(void)state;
-	wf_spare_init(&s, BYTES);
+	wf_spare_init(&s, BYTES, FROM, TO);
 	first = wf_spare_take(&s);
-	assert_memory_equal(first, zeros, BYTES);
+	assert_memory_equal(first + FROM, zeros, TO - FROM);
 	memset(first, 0x5a, BYTES);
 	wf_spare_give(&s, first);
 	again = wf_spare_take(&s);
 	if (WF_SPARE_MAX)
 		assert_ptr_equal(again, first);
-	assert_memory_equal(again, zeros, BYTES);
+	assert_memory_equal(again + FROM, zeros, TO - FROM);
+	/* Not touched, or filled so that who expects zeros there is seen. */
+	assert_int_equal(again[FROM - 1], WF_SPARE_MAX ? 0x5a : 0xa5);
+	assert_int_equal(again[TO], WF_SPARE_MAX ? 0x5a : 0xa5);
 	wf_spare_give(&s, again);
 	wf_spare_fini(&s);
 }
@@ -37,7 +42,7 @@ static void no_more_are_kept_than_its_limit(void **state)
 	struct wf_spare s;
 
 	(void)state;
-	wf_spare_init(&s, BYTES);
+	wf_spare_init(&s, BYTES, 0, 0);
 	for (size_t i = 0; i < WF_COUNT(pieces); i++)
 		pieces[i] = wf_spare_take(&s);
 	for (size_t i = 0; i < WF_COUNT(pieces); i++)
@@ -52,7 +57,7 @@ static void no_more_are_kept_than_its_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_piece_is_used_again_and_comes_clean),
+		cmocka_unit_test(a_piece_is_used_again_and_comes_clean_where_it_is_to_be),
 		cmocka_unit_test(no_more_are_kept_than_its_limit),
 	};
 
