@@ -280,13 +280,18 @@ class Programs:
             "--mca", "btl", "self," + transport, "--mca", "btl_tcp_if_include", "lo",
             path, "-s", size_text(count), "-t", f"{2 * self.seconds:g}", "-w", str(window)])
 
-    def ucx(self, test, transports, count):
+    def build_resident(self, path):
+        self.compile(["cc", "-O2", "-shared", "-fPIC", "-o", path, *self.sources("resident.c")])
+
+    def ucx(self, test, transports, count, resident=False):
         """ucx_perftest's @test; its MB are MiB.  It counts messages, not seconds."""
         need("ucx_perftest", "ucx-utils")
         rate = 5e9 if count >= 64 * KIB else 3e5 * count
         iterations = max(8, int(self.seconds * rate / max(count, 1)))
         env = {**os.environ, "UCX_TLS": transports + ",self", "UCX_WARN_UNUSED_ENV_VARS": "n",
                "UCX_NET_DEVICES": "lo" if "tcp" in transports else "all"}
+        if resident:
+            env["LD_PRELOAD"] = self.peer("resident", self.build_resident)
         server = subprocess.Popen(self.pinned(1) + ["ucx_perftest"], env=env,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

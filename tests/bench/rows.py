@@ -160,6 +160,8 @@ def hpc_bodies():
             runs = {"weft": tensors(provider, mib * MIB),
                     f"UCX {ucx} tag_bw":
                     lambda p, ucx=ucx, mib=mib: rate(p.ucx("tag_bw", ucx, mib * MIB)),
+                    f"UCX {ucx}, resident":
+                    lambda p, ucx=ucx, mib=mib: rate(p.ucx("tag_bw", ucx, mib * MIB, True)),
                     f"Open MPI {mpi}":
                     lambda p, mpi=mpi, mib=mib: rate(p.mpi(mpi, mib * MIB))}
             if provider == "shm":
