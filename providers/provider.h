@@ -19,7 +19,7 @@ enum wf_wait {
 	WF_WAIT_NONE,     /* it can't: poll at short intervals */
 	WF_WAIT_LEVEL,    /* descriptor and fi_trywait */
 	WF_WAIT_EDGE,     /* descriptor, edge-triggered, drained first */
-	WF_WAIT_POLLFD,   /* the same with all descriptors that the provider itself looks at */
+	WF_WAIT_POLLFD,   /* the same with all descriptors behind a queue: WF_QUIRK_SLOW_FD */
 	WF_WAIT_DOORBELL  /* the peer rings weft's own doorbell */
 };
 
@@ -29,6 +29,7 @@ enum wf_revoke { WF_REVOKE_NONE, WF_REVOKE_KEY };
 enum wf_quirk_kind {
 	WF_QUIRK_NONE,
 	WF_QUIRK_CQ_PER_EP,    /* every endpoint needs its own completion queue */
+	WF_QUIRK_SLOW_FD,      /* a queue's descriptor costs each packet something: take those behind it */
 	WF_QUIRK_FREES_TWICE,  /* frees a read twice when its endpoint closes: it must have ended */
 	WF_QUIRK_SHM_FILES,    /* a killed process leaves files in /dev/shm */
 	WF_QUIRK_HALF_OPEN,    /* keeps a connection that has said nothing yet when its listener closes */

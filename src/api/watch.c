@@ -70,10 +70,10 @@ static void say(struct weft_op *op, int level, const char *what)
 static uint64_t patience_ns(const struct weft_op *op)
 {
 	uint64_t ns = op->desk->worker.options.stall_ns;
-	const struct wf_parcel *p = op->kind == WF_OP_SEND ? &op->send.sending.parcel : NULL;
+	const struct wf_sending *s = op->kind == WF_OP_SEND ? &op->send.sending : NULL;
 
-	if (p && p->state == WF_PARCEL_OFFERED)
-		ns += p->body_bytes * OFFERED_NS_PER_BYTE;
+	if (s && s->state == WF_SENDING_MOVING && s->parcel.state == WF_PARCEL_OFFERED)
+		ns += s->parcel.body_bytes * OFFERED_NS_PER_BYTE;
 	return ns;
 }
 

@@ -384,7 +384,7 @@ static void close_connected(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
 
-	/* As long as its descriptors are not anyone else's. */
+	/* Now, for the numbers of its descriptors may be others' afterwards. */
 	wf_wait_remove(rail, &ep->cq);
 	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
 	/*

@@ -74,7 +74,7 @@ struct wf_cq {
 	struct wf_ep *ep;    /* whose own it is, or NULL */
 	struct wf_list node; /* in rail->cqs */
 	struct wf_list warm_node; /* in rail->warm, or in no list */
-	uint32_t empty;      /* looks in a row that found nothing */
+	uint32_t empty;      /* looks that found nothing since it last had news */
 	uint32_t heard;      /* completions since the last sleep, until: */
 	bool unwatched;      /* there are so many that nobody need say so */
 	uint64_t id;         /* in the waitset */
@@ -243,7 +243,7 @@ void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq);
 int wf_wait_again(struct wf_rail *rail);
 int wf_wait_try(struct wf_rail *rail);
 void wf_wait_hear(struct wf_rail *rail); /* warm what its descriptors say has news */
-void wf_wait_cool(struct wf_rail *rail); /* before a sleep: nothing is left to be seen */
+void wf_wait_cool(struct wf_rail *rail); /* before a sleep, after looks that found nothing */
 
 /* ep.c */
 void wf_ep_die(struct wf_ep *ep, int status); /* CLOSED, once */

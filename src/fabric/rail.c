@@ -589,12 +589,12 @@ static bool progress(struct wf_rail *rail, bool look)
 	return !wf_list_empty(&rail->notices);
 }
 
-/* The same for connections, now. */
+/* The same for connections, now.  An event that says nothing to the owner may hide one that does. */
 static bool progress_connections(struct wf_rail *rail)
 {
-	if (rail->eq)
-		wf_eq_read(rail);
-	return !wf_list_empty(&rail->notices);
+	bool any = rail->eq && wf_eq_read(rail);
+
+	return any || !wf_list_empty(&rail->notices);
 }
 
 bool wf_rail_next(struct wf_rail *rail, struct wf_event *event)

@@ -127,7 +127,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 		.leaves_files = wf_provider_has(row, WF_QUIRK_SHM_FILES, version),
 		.dialled_first = wf_provider_has(row, WF_QUIRK_LIVE_NAME, version),
 		.tested = row->tested,
-		.wait = row->wait,
+		.wait = wf_provider_has(row, WF_QUIRK_SLOW_FD, version) ? WF_WAIT_POLLFD : row->wait,
 		.frame_bytes = (uint32_t)WF_MIN(row->frame_bytes, most),
 		.eager_bytes = options->eager_bytes ? options->eager_bytes : row->eager_bytes,
 		.chunk_bytes = options->chunk_bytes ? options->chunk_bytes : row->chunk_bytes,

@@ -128,6 +128,9 @@ void wf_slots_retry(struct wf_rail *rail)
 		if (try_post(rail, WF_CONTAINER(node, struct wf_post, node)))
 			return;
 		wf_list_remove(node);
+		/* What has waited for it says so no more. */
+		WF_LIST_EACH(at, &rail->cqs)
+			wf_cq_warm(rail, WF_CONTAINER(at, struct wf_cq, node));
 	}
 }
 

@@ -3,8 +3,8 @@
  * How a rail's queues say that they have news: their descriptors are in one epoll.
  *
  * A queue with much traffic is warm: it is read all the time, and is not even watched until the
- * next sleep.  Where all descriptors behind a queue are known, one that has been read until it
- * was empty is cold, and is read again only after one of them has said so.
+ * next sleep.  Where all descriptors behind a queue are known, one where several looks in a row
+ * have found nothing is cold, and is read again only after one of them has said so.
  */
 #include "fabric/internal.h"
 
@@ -209,6 +209,8 @@ void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq)
 	bool changed;
 
 	if (w->epoll >= 0 && cq->id) {
+		/* Also one that the provider has dropped: a forked child may hold it. */
+		unwatch_all(w, cq);
 		if (!ask(w, cq, &changed))
 			unwatch_all(w, cq);
 		wf_table_remove(&w->queues, cq->id);
@@ -248,7 +250,8 @@ static int watch_again(struct wf_rail *rail, struct wf_cq *cq)
 	if (!cq->id)
 		return 0;
 	err = ask(&rail->wait, cq, &changed);
-	if (!err && (changed || cq->unwatched))
+	cq->unwatched |= changed;
+	if (!err && cq->unwatched)
 		err = watch_all(&rail->wait, cq);
 	if (!err)
 		cq->unwatched = false;
@@ -298,8 +301,10 @@ void wf_wait_hear(struct wf_rail *rail)
 		for (int i = 0; i < n; i++) {
 			struct wf_cq *cq = wf_table_get(&w->queues, events[i].data.u64);
 
-			if (cq)
-				wf_cq_warm(rail, cq);
+			if (!cq)
+				continue;
+			wf_cq_warm(rail, cq);
+			cq->empty = 0;
 		}
 	} while (n == WF_COUNT(events));
 }
