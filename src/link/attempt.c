@@ -538,7 +538,8 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 		link->pair_count = 0;
 	}
 	/* What we said of a rail that failed was lost with the door. */
-	if (link->state == WF_LINK_TRYING && !link->dialler && link->was_up && !link->on)
+	if (link->state == WF_LINK_TRYING && !link->dialler && !link->on &&
+	    (link->was_up || link->maybe_up))
 		send_try(link, WF_GREET_CANNOT, 0, 0, "the rail has failed");
 	if (link->state == WF_LINK_TRYING)
 		wf_attempt_start(link);

@@ -721,6 +721,38 @@ static void a_redial_begins_with_the_hello(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static bool is_up(void *ctx)
+{
+	const struct wf_link *link = link_of(*(unsigned *)ctx);
+
+	return link && link->state == WF_LINK_UP;
+}
+
+/* It was up for the dialler alone, and word that it has failed is lost with the door. */
+static void a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial(void **state)
+{
+	unsigned dialler = 0, other = 1;
+	struct wf_flight f[2];
+
+	(void)state;
+	wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
+	/* An offer, which the dialler does not hurry. */
+	wf_flight_send(&f[0], dialler, other, 1, source, BIG, 10 * S);
+	wf_flight_receive(&f[1], other, dialler, 1, target, BIG, 10 * S);
+	assert_true(wf_world_run(is_up, &dialler, S));
+	assert_false(is_up(&other));
+	wf_world_freeze(other, true);
+	wf_world_cut_door(dialler, other);
+	wf_world_pass(1200 * MS); /* long enough to doubt what was offered, too short to be lost */
+	wf_world_freeze(other, false);
+	wf_flight_land(f, 2, 3 * S);
+	assert_int_equal(f[0].status, WEFT_OK);
+	assert_int_equal(f[1].status, WEFT_OK);
+	assert_int_equal(wf_world_count(dialler).peers_lost, 0);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Who dials on shared memory may be dead, and cleared away, when he is heard of for the first time. */
 static void who_was_dialled_on_one_host_speaks_first(void **state)
 {
@@ -1479,6 +1511,7 @@ int main(int argc, char **argv)
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
 		TEST(a_redial_begins_with_the_hello),
+		TEST(a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial),
 		TEST(who_was_dialled_on_one_host_speaks_first),
 		cmocka_unit_test(who_stays_in_an_endpoint_keeps_nobody_from_it),
 		TEST(dials_that_cross_leave_one_link),
