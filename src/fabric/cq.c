@@ -38,15 +38,17 @@ int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct 
 
 void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq)
 {
+	cq->empty = 0;
 	if (!wf_list_empty(&cq->warm_node))
 		return;
 	wf_list_append(&rail->warm, &cq->warm_node);
 	rail->cold_count--;
-	cq->empty = 0;
 }
 
 void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq)
 {
+	if (!rail->wait.pollfd || !cq->id)
+		return;
 	wf_list_remove(&cq->warm_node);
 	rail->cold_count++;
 }

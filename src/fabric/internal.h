@@ -226,7 +226,7 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq); /* how many entries ther
 void wf_cq_drain(struct wf_rail *rail, struct wf_cq *cq);
 void wf_cq_end(struct wf_rail *rail, struct wf_post *post, int status);
 void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq); /* look at it from now on */
-void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq); /* no more, until its descriptors say so */
+void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq); /* no more, until its descriptors say so, if they are known */
 
 /* eq.c */
 int wf_eq_read(struct wf_rail *rail); /* whether there was an event */

@@ -123,15 +123,18 @@ void wf_slots_post(struct wf_rail *rail, struct wf_post *slot)
 void wf_slots_retry(struct wf_rail *rail)
 {
 	struct wf_list *node;
+	bool any = false;
 
-	while ((node = wf_list_first(&rail->slots.refused))) {
-		if (try_post(rail, WF_CONTAINER(node, struct wf_post, node)))
-			return;
+	while ((node = wf_list_first(&rail->slots.refused)) &&
+	       !try_post(rail, WF_CONTAINER(node, struct wf_post, node))) {
 		wf_list_remove(node);
-		/* What has waited for it says so no more. */
-		WF_LIST_EACH(at, &rail->cqs)
-			wf_cq_warm(rail, WF_CONTAINER(at, struct wf_cq, node));
+		any = true;
 	}
+	if (!any)
+		return;
+	/* What has waited for them says so no more. */
+	WF_LIST_EACH(at, &rail->cqs)
+		wf_cq_warm(rail, WF_CONTAINER(at, struct wf_cq, node));
 }
 
 /* Post the slots from number @first on, for the first time. */

@@ -231,7 +231,7 @@ void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count)
 {
 	bool changed;
 
-	if (!cq->id || cq->unwatched || !count)
+	if (!cq->id || cq->unwatched)
 		return;
 	cq->heard += (uint32_t)count;
 	if (cq->heard < HEARD_MAX || ask(&rail->wait, cq, &changed))
@@ -261,11 +261,13 @@ static int watch_again(struct wf_rail *rail, struct wf_cq *cq)
 /* Before a sleep: watch every queue.  -errno: one can't be now. */
 int wf_wait_again(struct wf_rail *rail)
 {
-	int err = 0;
+	WF_LIST_EACH(node, &rail->warm) {
+		int err = watch_again(rail, WF_CONTAINER(node, struct wf_cq, warm_node));
 
-	WF_LIST_EACH(node, &rail->warm)
-		err = err ? err : watch_again(rail, WF_CONTAINER(node, struct wf_cq, warm_node));
-	return err;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /* A look at @cq has found nothing: is it one that rarely has anything? */
@@ -274,7 +276,7 @@ void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq)
 	/* Alone, it costs less to read it than to be told. */
 	if (++cq->empty < EMPTY_MAX || rail->warm.next == rail->warm.prev)
 		return;
-	if (rail->wait.pollfd && cq->id && !watch_again(rail, cq))
+	if (rail->wait.pollfd && !watch_again(rail, cq))
 		wf_cq_cool(rail, cq);
 }
 
@@ -301,20 +303,14 @@ void wf_wait_hear(struct wf_rail *rail)
 		for (int i = 0; i < n; i++) {
 			struct wf_cq *cq = wf_table_get(&w->queues, events[i].data.u64);
 
-			if (!cq)
-				continue;
-			wf_cq_warm(rail, cq);
-			cq->empty = 0;
+			if (cq)
+				wf_cq_warm(rail, cq);
 		}
 	} while (n == WF_COUNT(events));
 }
 
 void wf_wait_cool(struct wf_rail *rail)
 {
-	WF_LIST_EACH(node, &rail->warm) {
-		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, warm_node);
-
-		if (rail->wait.pollfd && cq->id)
-			wf_cq_cool(rail, cq);
-	}
+	WF_LIST_EACH(node, &rail->warm)
+		wf_cq_cool(rail, WF_CONTAINER(node, struct wf_cq, warm_node));
 }

@@ -50,7 +50,7 @@ struct wf_parcel {
 	bool sent;            /* some of it may have reached the peer */
 	bool refused;         /* the peer has had the offer and did not take the body */
 
-	/* its own */
+	/* its own: set up when it is posted, whatever was there before */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
 	enum wf_parcel_state state;

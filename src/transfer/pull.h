@@ -48,7 +48,7 @@ struct wf_pull {
 	struct wf_path path;
 	bool damaged; /* it was read, and is not what its owner has */
 
-	/* its own */
+	/* its own: set up when it starts, whatever was there before */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
 	struct wf_body body;

@@ -26,12 +26,14 @@ void wf_spare_fini(struct wf_spare *s)
 
 void *wf_spare_take(struct wf_spare *s)
 {
-	struct wf_list *spare = wf_list_pop(&s->list);
-	char *piece = spare ? (char *)spare : malloc(s->bytes);
+	char *piece = (char *)wf_list_pop(&s->list);
 
+	if (piece)
+		s->count--;
+	else
+		piece = malloc(s->bytes);
 	if (!piece)
 		return NULL;
-	s->count -= spare != NULL;
 	if (!WF_SPARE_MAX)
 		memset(piece, FILLING, s->bytes);
 	memset(piece + s->zero_from, 0, s->zero_to - s->zero_from);
