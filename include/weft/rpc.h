@@ -18,6 +18,27 @@ extern "C" {
 struct weft_stub;
 
 /*
+ * Metadata: what goes with a call beside its messages.  Keys are of 0-9, a-z, '-',
+ * '_' and '.'; those that begin with "weft-" or "grpc-" are the library's.  The value
+ * of a key that ends in "-bin" is any bytes, of another printable ASCII; it is
+ * followed by a 0 that is not counted.  Keys may repeat; their order is kept.  All
+ * pairs together, with 6 bytes for each, are at most 64 KiB.
+ */
+struct weft_metadata {
+	const char *key;
+	const void *value;
+	size_t bytes;
+};
+
+/* Of a call.  Copied. */
+struct weft_call_options {
+	size_t size;
+	struct weft_op_options op;
+	const struct weft_metadata *metadata; /* for the server */
+	size_t metadata_count;
+};
+
+/*
  * A client of the service @descriptor at @peer.  Threads: any, callback.
  */
 WEFT_API int weft_stub_open(struct weft_peer *peer,
@@ -39,11 +60,21 @@ WEFT_API ProtobufCService *weft_stub_service(struct weft_stub *stub);
  * A call with options of its own.  *@service is for exactly one invocation by
  * a generated function, which starts the call; @op is its operation, ends
  * when the closure has returned, and is waited for, cancelled and freed as
- * any other.  The first message is the closure's only: it is freed after it.
+ * any other.  The reply is the closure's only: it is freed after it.
  * Threads: any, callback.
  */
-WEFT_API int weft_call_open(struct weft_stub *stub, const struct weft_op_options *options,
+WEFT_API int weft_call_open(struct weft_stub *stub, const struct weft_call_options *options,
 			    ProtobufCService **service, struct weft_op **op);
+
+/*
+ * What the server has sent beside its reply: metadata at the beginning and at the end,
+ * *@count pairs, and bytes about a failure, as its service defines them; NULL: none.
+ * They live as long as @op.  The initial metadata of a stream is there once a read
+ * of it has ended well, the rest when @op has.  Threads: any, callback.
+ */
+WEFT_API const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count);
+WEFT_API const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count);
+WEFT_API const void *weft_call_details(struct weft_op *op, size_t *bytes);
 
 /* Inside a client's closure: the outcome of the call it belongs to. */
 WEFT_API enum weft_status weft_reply_status(const char **message);
@@ -56,6 +87,13 @@ WEFT_API enum weft_status weft_reply_status(const char **message);
  * Threads: any.
  */
 WEFT_API int weft_serve(struct weft_node *node, ProtobufCService *service);
+
+/*
+ * Serve weft.reflect.Reflection, which tells every peer what this node serves, and of
+ * which types: `weft services` and `weft call` ask it.  -EEXIST: it is served.
+ * Threads: any.
+ */
+WEFT_API int weft_serve_reflection(struct weft_node *node);
 
 /* In a handler, @closure_data names the call.  Functions on it: */
 
@@ -83,6 +121,31 @@ WEFT_API void weft_call_defer(void *closure_data);
  */
 WEFT_API void weft_call_fail(void *closure_data, enum weft_status status,
 			     const char *message);
+
+/*
+ * What the caller has sent beside its request: *@count pairs, which live until the
+ * reply; NULL: none.  Threads: any, one at a time, callback.
+ */
+WEFT_API const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count);
+
+/*
+ * Metadata for the caller: with the first message or the reply, and with the reply.
+ * Copies it, in the place of what was set before.  -EALREADY: the first message of the
+ * stream has been written.  Before the reply.  Threads: any, one at a time, callback.
+ */
+WEFT_API int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs,
+				   size_t count);
+WEFT_API int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs,
+				    size_t count);
+
+/* Bytes for the caller beside a failure, 64 KiB at most; copied.  As the above. */
+WEFT_API int weft_call_set_details(void *closure_data, const void *details, size_t bytes);
+
+/*
+ * @tell runs once on the worker when the caller cancels, goes away or runs out of time,
+ * unless the call has been answered; soon, if that has happened.  Threads: callback.
+ */
+WEFT_API void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg);
 
 #ifdef __cplusplus
 }

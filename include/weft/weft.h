@@ -9,6 +9,7 @@
 #include <weft/node.h>
 #include <weft/rpc.h>
 #include <weft/step.h>
+#include <weft/stream.h>
 #include <weft/tensor.h>
 
 #endif

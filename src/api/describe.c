@@ -38,13 +38,26 @@ void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
 	    key_bytes > count ? "..." : "");
 }
 
+/* Whose message it is. */
+static void describe_stream(const struct weft_stream *stream, char text[WF_DESCRIBE_BYTES])
+{
+	const struct weft_op *call = stream->call;
+
+	if (call)
+		add(text, " in call %llu, %s/%s", (unsigned long long)call->number,
+		    call->call.service_name, call->call.method_name);
+	else
+		add(text, " in a call that is served, of %s for %s", stream->writes->name,
+		    stream->reads->name);
+}
+
 /*
  * What it is; only fields that stand since it was submitted.  The peer's name is
  * the worker's to read, and under the node's lock anybody's.
  */
 void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 {
-	static const char *const kinds[] = { "ping", "send", "recv", "call" };
+	static const char *const kinds[] = { "ping", "send", "recv", "call", "write", "read" };
 	const struct wf_op_recv *recv = &op->recv;
 	const struct wf_op_send *send = &op->send;
 
@@ -60,6 +73,9 @@ void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	} else if (op->kind == WF_OP_CALL) {
 		add(text, " %s/%s %zu bytes", op->call.service_name, op->call.method_name,
 		    op->call.request_bytes);
+	} else if (op->kind == WF_OP_WRITE || op->kind == WF_OP_READ) {
+		describe_stream(op->kind == WF_OP_WRITE ? op->write.stream : op->read.stream, text);
+		return;
 	}
 	add(text, op->kind == WF_OP_RECV ? " from " : " to ");
 	add(text, "%s", !op->peer	     ? "any peer"
@@ -96,6 +112,12 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 		if (op->call.running)
 			wf_call_describe(&op->call.call, part, sizeof(part));
 		break;
+	case WF_OP_WRITE:
+		wf_stream_describe_write(&op->write.write, part, sizeof(part));
+		break;
+	case WF_OP_READ:
+		wf_stream_describe_read(&op->read.reading, part, sizeof(part));
+		break;
 	}
 	add(text, "%s", part);
 	if (!op->peer || !op->peer->link)
@@ -115,6 +137,10 @@ uint64_t wf_describe_progress(const struct weft_op *op)
 		return op->recv.asks ? wf_ask_progress(op) : wf_receiving_progress(&op->recv.receiving);
 	case WF_OP_CALL:
 		return op->call.running ? wf_call_progress(&op->call.call) : 0;
+	case WF_OP_WRITE:
+		return wf_stream_progress(&op->write.stream->stream);
+	case WF_OP_READ:
+		return wf_stream_progress(&op->read.stream->stream);
 	case WF_OP_PING:
 		break;
 	}

@@ -30,6 +30,14 @@ static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *
 		return closing ? 0 : wf_served_call(&desk->serving, link, record);
 	case WF_RECORD_REPLY:
 		return wf_call_replied(&desk->calls, link, record);
+	case WF_RECORD_REQUEST:
+		return wf_served_request(&desk->serving, link, record);
+	case WF_RECORD_RESPONSE:
+		return wf_call_response(&desk->calls, link, record);
+	case WF_RECORD_GRANT_REQUESTS:
+		return wf_call_granted(&desk->calls, link, record);
+	case WF_RECORD_GRANT_RESPONSES:
+		return wf_served_granted(&desk->serving, link, record);
 	case WF_RECORD_CANCEL:
 		return wf_served_cancel(&desk->serving, link, record);
 	case WF_RECORD_ECHO:
@@ -90,7 +98,8 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	wf_transfer_down(&desk->transfer, link, e);
 	wf_channels_down(&desk->channels, link, e);
 	wf_call_down(&desk->calls, link, e);
-	wf_served_down(&desk->serving, link);
+	wf_served_down(&desk->serving, link, e);
+	wf_streams_down(&desk->streams, link, e);
 	wf_echo_down(&desk->echoes, link, e);
 }
 
@@ -110,6 +119,7 @@ static void withdrawn(void *ctx, struct wf_link *link, uint64_t offer)
 	struct wf_desk *desk = ctx;
 
 	wf_channels_withdrawn(&desk->channels, link, offer);
+	wf_streams_withdrawn(&desk->streams, link, offer);
 }
 
 /* Opening. */
@@ -125,8 +135,9 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 		return err;
 	wf_channels_init(&desk->channels, &desk->worker, &desk->transfer, wf_step_relay, desk);
 	wf_echo_init(&desk->echoes);
-	wf_call_init(&desk->calls, &desk->transfer);
-	wf_served_init(&desk->serving, &desk->transfer, &node->services);
+	wf_streams_init(&desk->streams, &desk->transfer);
+	wf_call_init(&desk->calls, &desk->streams);
+	wf_served_init(&desk->serving, &desk->streams, &node->services);
 	return 0;
 }
 
@@ -135,6 +146,7 @@ void wf_desk_fini(struct wf_desk *desk)
 	wf_channels_fini(&desk->channels);
 	wf_served_fini(&desk->serving);
 	wf_call_fini(&desk->calls);
+	wf_streams_fini(&desk->streams);
 	wf_echo_fini(&desk->echoes);
 	wf_transfer_fini(&desk->transfer);
 }

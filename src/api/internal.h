@@ -13,6 +13,7 @@
 #include <weft/weft.h>
 #include "rpc/call.h"
 #include "rpc/service.h"
+#include "rpc/stream.h"
 #include "tensor/ending.h"
 #include "transfer/echo.h"
 #include "util/spare.h"
@@ -26,8 +27,8 @@ struct wf_watch {
 	_Atomic uint64_t stuck_told_ns; /* when it was last said that the worker is stuck */
 };
 
-enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL };
-#define WF_OP_KINDS (WF_OP_CALL + 1)
+enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL, WF_OP_WRITE, WF_OP_READ };
+#define WF_OP_KINDS (WF_OP_READ + 1)
 
 /*
  * A desk: a worker, the thread that owns it, and what the floors above keep for
@@ -39,6 +40,7 @@ struct wf_desk {
 	struct wf_transfer transfer;
 	struct wf_channels channels;
 	struct wf_echoes echoes;
+	struct wf_streams streams;
 	struct wf_calls calls;
 	struct wf_serving serving;
 	struct wf_watch watch;
@@ -66,7 +68,9 @@ struct weft_node {
 	uint64_t op_count;        /* ever made */
 	struct wf_spare spare_ops[WF_OP_KINDS];
 	struct wf_list peers;
+	struct wf_list streams;
 	struct wf_list served;    /* struct wf_pb_service */
+	void *reflection;         /* the library's own, served if it is asked for; freed by free() */
 	unsigned desk_count;
 	struct wf_desk desks[];   /* the first one's door listens; alone, it is the node's worker */
 };
@@ -98,6 +102,42 @@ struct wf_op_recv {
 	struct wf_receiving receiving; /* the last */
 };
 
+/* What an answer had besides, as it came, and as it is shown. */
+struct wf_call_notes {
+	uint8_t *blocks[WF_CALL_DETAILS + 1];
+	uint32_t bytes[WF_CALL_DETAILS + 1];
+	struct weft_metadata *pairs[WF_CALL_DETAILS + 1];
+	size_t counts[WF_CALL_DETAILS + 1];
+};
+
+/* A stream, of a caller or of a server. */
+struct weft_stream {
+	struct wf_list node;      /* in owner->streams */
+	struct weft_node *owner;  /* NULL: it has closed */
+	struct wf_desk *first;    /* where reads and writes come in, in their order */
+	struct wf_desk *_Atomic desk; /* where its call runs: another only before that has begun */
+	atomic_uint refs;         /* the caller's, the floor below's, and one for each read and write */
+	const ProtobufCMessageDescriptor *reads, *writes;
+	struct weft_op *call;     /* a caller's; a reference */
+	struct wf_served *served; /* a server's, until it has finished */
+	atomic_bool half_closed;
+	atomic_bool wrote;        /* so that the initial metadata is settled */
+	struct wf_task close_task;
+	struct wf_desk *close_desk; /* where that was said */
+	struct wf_stream stream;
+};
+
+struct wf_op_write {
+	struct weft_stream *stream; /* a reference */
+	struct wf_write write;    /* the last */
+};
+
+struct wf_op_read {
+	struct weft_stream *stream; /* a reference */
+	ProtobufCMessage *message;
+	struct wf_reading reading;
+};
+
 struct wf_op_call {
 	bool packed;              /* the request is in it */
 	bool running;             /* until it ends */
@@ -109,6 +149,9 @@ struct wf_op_call {
 	ProtobufCMessage *reply;  /* from the end to the closure */
 	ProtobufCService service; /* of weft_call_open: one invocation */
 	bool begun;
+	struct weft_stream *stream; /* NULL: it has none; its floor's reference keeps it */
+	uint8_t *metadata;        /* for the server */
+	struct wf_call_notes *_Atomic notes; /* NULL: it had none */
 	struct wf_call call;      /* the last; holds a reference while it needs this memory */
 };
 
@@ -162,6 +205,8 @@ struct weft_op {
 		struct wf_op_send send;
 		struct wf_op_recv recv;
 		struct wf_op_call call;
+		struct wf_op_write write;
+		struct wf_op_read read;
 	};
 };
 
@@ -262,13 +307,45 @@ int wf_memory_give(struct weft_node *node, void *chunk);
 int wf_step_relay(void *desk, const struct wf_step *step);
 
 /* rpc.c */
-/* Serve @service.  -EEXIST, -ENOMEM: recorded. */
-int wf_rpc_serve(struct weft_node *node, ProtobufCService *service);
+/* Serve @service, with streams for @methods.  -EEXIST, -ENOENT, -ENOMEM: recorded. */
+int wf_rpc_serve(struct weft_node *node, ProtobufCService *service,
+		 const struct weft_stream_method *methods, size_t count);
+
+/* It is served no more: the node has closed. */
+void wf_rpc_forget(struct wf_pb_service *service);
+
+/* An operation for a call, which has taken what @options say.  Recorded. */
+int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
+	       struct weft_op **op);
+
+/* metadata.c */
+/* A block of @pairs, allocated; NULL: there are none.  -EINVAL, -EMSGSIZE, -ENOMEM: recorded. */
+int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **block,
+		     uint32_t *bytes);
+/* The pairs of a block that was checked, allocated in one piece.  NULL: none, or no memory. */
+struct weft_metadata *wf_metadata_unpack(const uint8_t *block, size_t bytes, size_t *count);
+
+/* stream.c */
+/* What the rpc floor asks of a service whose methods have streams. */
+struct wf_stream *wf_stream_serve(struct wf_service *service, int method,
+				  struct wf_served *served);
+void wf_stream_handle(struct wf_service *service, int method, struct wf_served *served);
+
+void wf_stream_put(struct weft_stream *stream);
+
+/* Has anything been written to it? */
+bool wf_stream_wrote(const struct wf_stream *stream);
+
+/* Its node closes: users may still hold it. */
+void wf_stream_let_go(struct weft_stream *stream);
 
 /* op.c */
 /* For the node: what it keeps of and for operations. */
 void wf_op_init(struct weft_node *node, const struct wf_options *options);
 void wf_op_fini(struct weft_node *node);
+/* The options of an operation inside others: when they say nothing, not their size either. */
+const struct weft_op_options *wf_op_options(const struct weft_op_options *given);
+
 /* An operation with @peer; NULL: with any of @node. */
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op);
@@ -308,7 +385,10 @@ void wf_tensor_start_send(struct weft_op *op);
 void wf_tensor_start_recv(struct weft_op *op);
 void wf_rpc_start(struct weft_op *op);
 void wf_rpc_closure(struct weft_op *op);
-void wf_rpc_drop(struct weft_op *op); /* a call that will not begin */
+void wf_rpc_drop(struct weft_op *op, const struct wf_error *e); /* a call that will not begin */
+void wf_rpc_free(struct weft_op *op);
+void wf_stream_start_write(struct weft_op *op);
+void wf_stream_start_read(struct weft_op *op);
 
 /* last.c: the sentence of this thread's last failure */
 int wf_last_set(int code, const char *format, ...) WF_PRINTF(2, 3);

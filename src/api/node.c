@@ -187,7 +187,9 @@ static void forget_services(struct weft_node *node)
 	struct wf_list *at;
 
 	while ((at = wf_list_pop(&node->served)))
-		free(WF_CONTAINER(at, struct wf_pb_service, mine));
+		wf_rpc_forget(WF_CONTAINER(at, struct wf_pb_service, mine));
+	free(node->reflection);
+	node->reflection = NULL;
 }
 
 /* Before the door is open: whoever calls first finds them. */
@@ -196,7 +198,7 @@ static int serve_all(struct weft_node *node, ProtobufCService *const *services)
 	int err = 0;
 
 	while (!err && services && *services)
-		err = wf_rpc_serve(node, *services++);
+		err = wf_rpc_serve(node, *services++, NULL, 0);
 	return err;
 }
 
@@ -284,6 +286,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	n->desk_count = workers;
 	wf_op_init(n, options);
 	wf_list_init(&n->peers);
+	wf_list_init(&n->streams);
 	wf_list_init(&n->served);
 	err = wf_directory_init(&n->directory);
 	if (err) {
@@ -353,6 +356,8 @@ static void let_go(struct weft_node *node)
 			op->recv.from = NULL;
 		}
 	}
+	while ((at = wf_list_pop(&node->streams)))
+		wf_stream_let_go(WF_CONTAINER(at, struct weft_stream, node));
 	while ((at = wf_list_pop(&node->peers)))
 		wf_peer_free(WF_CONTAINER(at, struct weft_peer, node));
 	forget_services(node);

@@ -59,6 +59,10 @@ static const struct {
 			 offsetof(struct weft_op, recv.receiving.pull.transfer) },
 	[WF_OP_CALL] = { offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
 			 offsetof(struct weft_op, call.call.pull.transfer) },
+	[WF_OP_WRITE] = { offsetof(struct weft_op, write) + sizeof(struct wf_op_write),
+			  offsetof(struct weft_op, write.write.parcel.transfer) },
+	[WF_OP_READ] = { offsetof(struct weft_op, read) + sizeof(struct wf_op_read),
+			 offsetof(struct weft_op, read) + sizeof(struct wf_op_read) },
 };
 
 void wf_op_init(struct weft_node *node, const struct wf_options *options)
@@ -105,6 +109,13 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	wf_list_append(&node->ops, &op->node);
 }
 
+const struct weft_op_options *wf_op_options(const struct weft_op_options *given)
+{
+	return given->size || given->timeout_ns || given->done || given->arg || given->flags ||
+			       given->rails_min || given->provider
+		       ? given : NULL;
+}
+
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op)
 {
@@ -138,6 +149,14 @@ static void free_op(struct weft_op *op)
 		if (node)
 			weft_free(node, op->recv.receiving.chunk);
 		free(op->recv.asks);
+	} else if (op->kind == WF_OP_CALL) {
+		wf_rpc_free(op);
+	} else if (op->kind == WF_OP_READ) {
+		if (op->read.message)
+			protobuf_c_message_free_unpacked(op->read.message, NULL);
+		wf_stream_put(op->read.stream);
+	} else if (op->kind == WF_OP_WRITE) {
+		wf_stream_put(op->write.stream);
 	}
 	free(op->memory);
 	if (!node) {
@@ -288,6 +307,12 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 		if (op->call.running)
 			wf_call_stop(&op->call.call, e);
 		break;
+	case WF_OP_WRITE:
+		wf_stream_stop_write(&op->write.write, e);
+		break;
+	case WF_OP_READ:
+		wf_stream_stop_read(&op->read.reading, e);
+		break;
 	}
 }
 
@@ -335,6 +360,10 @@ static int take_back(struct weft_op *op)
 		op->call.running = false;
 		wf_op_put(op);
 		return 0;
+	case WF_OP_WRITE:
+		return wf_stream_take_write_back(&op->write.write);
+	case WF_OP_READ:
+		return wf_stream_take_read_back(&op->read.reading);
 	}
 	return err;
 }
@@ -348,13 +377,29 @@ void wf_op_take_back(struct weft_op *op)
 	op->moves = true;
 }
 
+/* Its reads and writes will follow. */
+static void set_desk(struct weft_op *op, struct wf_desk *to)
+{
+	op->desk = to;
+	if (op->kind == WF_OP_CALL && op->call.stream)
+		op->call.stream->desk = to;
+}
+
 void wf_op_move(struct weft_op *op, struct wf_desk *to)
 {
 	if (!op->moves)
 		return;
 	op->moves = false;
-	op->desk = to;
+	set_desk(op, to);
 	wf_worker_submit(&to->worker, &op->start_task);
+}
+
+/* Who is at its other end. */
+static const char *stream_peer(const struct weft_stream *stream)
+{
+	struct wf_link *link = stream->stream.link;
+
+	return link ? wf_link_label(wf_link_real(link)) : "the peer";
 }
 
 /* What has not happened in time, so that a wrong key or step is seen at once. */
@@ -375,6 +420,14 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 			     "the deadline passed before %s sent step %llu, key \"%.*s\"", who,
 			     (unsigned long long)r->step, WF_MIN((int)r->key_bytes, KEY_SHOWN),
 			     (const char *)r->key);
+		break;
+	case WF_OP_WRITE:
+		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s read more of the stream",
+			     stream_peer(op->write.stream));
+		break;
+	case WF_OP_READ:
+		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s wrote more to the stream",
+			     stream_peer(op->read.stream));
 		break;
 	default:
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s answered", who);
@@ -411,6 +464,8 @@ static void record_start(const struct weft_op *op)
 		[WF_OP_SEND] = WF_RECORDER_SEND,
 		[WF_OP_RECV] = WF_RECORDER_RECV,
 		[WF_OP_CALL] = WF_RECORDER_CALL,
+		[WF_OP_WRITE] = WF_RECORDER_STREAM_WRITE,
+		[WF_OP_READ] = WF_RECORDER_STREAM_READ,
 	};
 	uint64_t step = op->kind == WF_OP_SEND	 ? op->send.sending.step
 			: op->kind == WF_OP_RECV ? op->recv.receiving.step
@@ -419,14 +474,24 @@ static void record_start(const struct weft_op *op)
 	wf_recorder_add(&op->desk->worker.recorder, kinds[op->kind], 0, op->number, step);
 }
 
-/* Is its peer reached from another desk?  Then it goes there, after those that came before. */
+/* Where it is to run. */
+static struct wf_desk *place(const struct weft_op *op)
+{
+	if (op->kind == WF_OP_WRITE)
+		return op->write.stream->desk;
+	if (op->kind == WF_OP_READ)
+		return op->read.stream->desk;
+	return op->peer ? op->peer->at : op->desk;
+}
+
+/* Is that another desk?  Then it goes there, after those that came before. */
 static bool pass_on(struct weft_op *op)
 {
-	struct wf_desk *at = op->peer ? op->peer->at : op->desk;
+	struct wf_desk *at = place(op);
 
 	if (at == op->desk)
 		return false;
-	op->desk = at;
+	set_desk(op, at);
 	wf_worker_submit(&at->worker, &op->start_task);
 	return true;
 }
@@ -442,7 +507,7 @@ static void start(struct wf_task *task)
 	if (op->owner->closing && !(op->kind == WF_OP_RECV && op->recv.asks)) {
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		if (op->kind == WF_OP_CALL)
-			wf_rpc_drop(op);
+			wf_rpc_drop(op, &e);
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 		return;
 	}
@@ -462,6 +527,12 @@ static void start(struct wf_task *task)
 		break;
 	case WF_OP_CALL:
 		wf_rpc_start(op);
+		break;
+	case WF_OP_WRITE:
+		wf_stream_start_write(op);
+		break;
+	case WF_OP_READ:
+		wf_stream_start_read(op);
 		break;
 	}
 	wf_watch_begin(op);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/clock.h"
+#include "wire/metadata.h"
 
 struct weft_stub {
 	ProtobufCService service; /* what generated functions get */
@@ -36,7 +37,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 	struct wf_error bad;
 
 	op->call.running = false;
-	if (!e) {
+	if (!e && !op->call.stream) {
 		op->call.reply =
 			protobuf_c_message_unpack(op->call.output, NULL, bytes, reply);
 		if (!op->call.reply) {
@@ -46,6 +47,74 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 	}
 	set_path(op, &call->parcel.path, &call->reply_path);
 	wf_op_finish(op, e, executed);
+}
+
+/* Once each; a record may come again. */
+static int noted(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count)
+{
+	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
+	struct wf_call_notes *notes = op->call.notes;
+
+	if (!notes)
+		notes = op->call.notes = calloc(1, sizeof(*notes));
+	if (!notes)
+		return -ENOMEM;
+	if (notes->blocks[what])
+		return 0;
+	notes->blocks[what] = malloc(count);
+	if (!notes->blocks[what])
+		return -ENOMEM;
+	memcpy(notes->blocks[what], bytes, count);
+	notes->bytes[what] = count;
+	if (what == WF_CALL_DETAILS)
+		return 0;
+	notes->pairs[what] = wf_metadata_unpack(bytes, count, &notes->counts[what]);
+	if (notes->pairs[what])
+		return 0;
+	free(notes->blocks[what]);
+	notes->blocks[what] = NULL;
+	return -ENOMEM;
+}
+
+void wf_rpc_free(struct weft_op *op)
+{
+	struct wf_call_notes *notes = op->call.notes;
+
+	free(op->call.metadata);
+	if (!notes)
+		return;
+	for (int what = 0; what <= WF_CALL_DETAILS; what++) {
+		free(notes->blocks[what]);
+		free(notes->pairs[what]);
+	}
+	free(notes);
+}
+
+static const struct weft_metadata *pairs_of(const struct weft_op *op, enum wf_call_note what,
+					    size_t *count)
+{
+	const struct wf_call_notes *notes = op->kind == WF_OP_CALL ? op->call.notes : NULL;
+
+	*count = notes ? notes->counts[what] : 0;
+	return notes ? notes->pairs[what] : NULL;
+}
+
+const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count)
+{
+	return pairs_of(op, WF_CALL_INITIAL, count);
+}
+
+const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count)
+{
+	return pairs_of(op, WF_CALL_TRAILING, count);
+}
+
+const void *weft_call_details(struct weft_op *op, size_t *bytes)
+{
+	const struct wf_call_notes *notes = op->kind == WF_OP_CALL ? op->call.notes : NULL;
+
+	*bytes = notes ? notes->bytes[WF_CALL_DETAILS] : 0;
+	return notes ? notes->blocks[WF_CALL_DETAILS] : NULL;
 }
 
 static void call_quiet(struct wf_call *call)
@@ -70,6 +139,8 @@ void wf_rpc_start(struct weft_op *op)
 	}
 	call->done = call_done;
 	call->quiet = call_quiet;
+	call->noted = noted;
+	call->stream = op->call.stream ? &op->call.stream->stream : NULL;
 	call->deadline_ns = op->deadline_ns;
 	call->terms = op->terms;
 	if (op->deadline_ns <= call->began_ns) {
@@ -83,13 +154,15 @@ void wf_rpc_start(struct weft_op *op)
 		atomic_fetch_sub(&op->refs, 1);
 		op->call.running = false;
 	}
-	wf_rpc_drop(op);
+	wf_rpc_drop(op, &e);
 	wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 }
 
-void wf_rpc_drop(struct weft_op *op)
+void wf_rpc_drop(struct weft_op *op, const struct wf_error *e)
 {
 	wf_call_drop(&op->call.call);
+	if (op->call.stream)
+		wf_stream_stop(&op->call.stream->stream, e);
 }
 
 static void reply(ProtobufCClosure closure, const ProtobufCMessage *message, void *data,
@@ -218,11 +291,36 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 	invoke(op, service->descriptor, method, input, closure, closure_data);
 }
 
-int weft_call_open(struct weft_stub *stub, const struct weft_op_options *options,
+int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
+	       struct weft_op **op)
+{
+	struct weft_call_options given;
+	struct weft_op *fresh;
+	uint8_t *metadata;
+	uint32_t bytes;
+	int err = wf_node_options(options, &given, sizeof(given));
+
+	if (!err)
+		err = wf_metadata_pack(given.metadata, given.metadata_count, &metadata, &bytes);
+	if (err)
+		return err;
+	err = wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, wf_op_options(&given.op), &fresh);
+	if (err) {
+		free(metadata);
+		return err;
+	}
+	fresh->call.metadata = metadata;
+	fresh->call.call.metadata = metadata;
+	fresh->call.call.metadata_bytes = bytes;
+	*op = fresh;
+	return 0;
+}
+
+int weft_call_open(struct weft_stub *stub, const struct weft_call_options *options,
 		   ProtobufCService **service, struct weft_op **op)
 {
 	struct weft_op *fresh;
-	int err = wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, options, &fresh);
+	int err = wf_rpc_new(stub, options, &fresh);
 
 	if (err)
 		return err;
@@ -236,7 +334,39 @@ int weft_call_open(struct weft_stub *stub, const struct weft_op_options *options
 
 /* Serving. */
 
-int wf_rpc_serve(struct weft_node *node, ProtobufCService *service)
+/* Who handles which method.  -ENOENT, -ENOMEM: recorded. */
+static int set_handlers(struct wf_pb_service *pb, const struct weft_stream_method *methods,
+			size_t count)
+{
+	const ProtobufCServiceDescriptor *d = pb->service->descriptor;
+
+	if (!count)
+		return 0;
+	pb->handlers = calloc(d->n_methods, sizeof(*pb->handlers));
+	if (!pb->handlers)
+		return wf_last_set(-ENOMEM, "no memory for a service");
+	pb->base.open = wf_stream_serve;
+	pb->base.begin = wf_stream_handle;
+	for (size_t i = 0; i < count; i++) {
+		const ProtobufCMethodDescriptor *m =
+			wf_service_method(d, methods[i].name, strlen(methods[i].name));
+
+		if (!m)
+			return wf_last_set(-ENOENT, "service %s has no method %s", d->name,
+					   methods[i].name);
+		pb->handlers[m - d->methods] = (struct wf_stream_handler){ methods[i].handle, methods[i].arg };
+	}
+	return 0;
+}
+
+void wf_rpc_forget(struct wf_pb_service *pb)
+{
+	free(pb->handlers);
+	free(pb);
+}
+
+int wf_rpc_serve(struct weft_node *node, ProtobufCService *service,
+		 const struct weft_stream_method *methods, size_t count)
 {
 	struct wf_pb_service *pb = calloc(1, sizeof(*pb));
 	int err;
@@ -244,6 +374,11 @@ int wf_rpc_serve(struct weft_node *node, ProtobufCService *service)
 	if (!pb)
 		return wf_last_set(-ENOMEM, "no memory for a service");
 	wf_service_init(pb, service);
+	err = set_handlers(pb, methods, count);
+	if (err) {
+		wf_rpc_forget(pb);
+		return err;
+	}
 	/* Not by a task: who is told that it is served may call at once. */
 	pthread_mutex_lock(&node->lock);
 	err = wf_served_add(&node->services, &pb->base);
@@ -252,7 +387,7 @@ int wf_rpc_serve(struct weft_node *node, ProtobufCService *service)
 	pthread_mutex_unlock(&node->lock);
 	if (!err)
 		return 0;
-	free(pb);
+	wf_rpc_forget(pb);
 	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
 }
 
@@ -260,7 +395,7 @@ int weft_serve(struct weft_node *node, ProtobufCService *service)
 {
 	int err = wf_node_check(node);
 
-	return err ? err : wf_rpc_serve(node, service);
+	return err ? err : wf_rpc_serve(node, service, NULL, 0);
 }
 
 struct weft_peer *weft_call_peer(void *closure_data)
@@ -293,4 +428,87 @@ void weft_call_defer(void *closure_data)
 void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
 {
 	wf_served_reply(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL, 0);
+}
+
+const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
+{
+	struct wf_served *served = closure_data;
+
+	if (!served->pairs)
+		served->pairs = wf_metadata_unpack(served->metadata, served->metadata_bytes,
+						   &served->pair_count);
+	*count = served->pair_count;
+	return served->pairs;
+}
+
+static int check_served(const struct wf_served *served)
+{
+	const struct wf_desk *desk = served->serving->transfer->ctx;
+
+	return wf_node_check(desk->node);
+}
+
+int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)
+{
+	struct wf_served *served = closure_data;
+	struct wf_stream *stream = served->stream;
+	uint8_t **to = stream ? &stream->initial : &served->initial;
+	uint8_t *block;
+	uint32_t bytes;
+	int err = check_served(served);
+
+	if (!err && stream && wf_stream_wrote(stream))
+		err = wf_last_set(-EALREADY, "a message of the stream has been written");
+	if (!err)
+		err = wf_metadata_pack(pairs, count, &block, &bytes);
+	if (err)
+		return err;
+	free(*to);
+	*to = block;
+	*(stream ? &stream->initial_bytes : &served->initial_bytes) = bytes;
+	return 0;
+}
+
+int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs, size_t count)
+{
+	struct wf_served *served = closure_data;
+	uint8_t *block;
+	uint32_t bytes;
+	int err = check_served(served);
+
+	if (!err)
+		err = wf_metadata_pack(pairs, count, &block, &bytes);
+	if (err)
+		return err;
+	free(served->trailing);
+	served->trailing = block;
+	served->trailing_bytes = bytes;
+	return 0;
+}
+
+int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
+{
+	struct wf_served *served = closure_data;
+	uint8_t *copy;
+	int err = check_served(served);
+
+	if (err)
+		return err;
+	if (bytes > WF_METADATA_BYTES_MAX)
+		return wf_last_set(-EMSGSIZE, "details of %zu bytes: the limit is %zu", bytes,
+				   (size_t)WF_METADATA_BYTES_MAX);
+	copy = malloc(bytes ? bytes : 1);
+	if (!copy)
+		return wf_last_set(-ENOMEM, "no memory for details");
+	if (bytes)
+		memcpy(copy, details, bytes);
+	free(served->details);
+	served->details = copy;
+	served->details_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg)
+{
+	wf_served_on_cancel(closure_data, tell, arg);
 }

@@ -66,14 +66,6 @@ static int check_key(const void *key, size_t key_bytes)
 	return 0;
 }
 
-/* The options of an operation inside others: when they say nothing, not their size either. */
-static const struct weft_op_options *op_options(const struct weft_op_options *given)
-{
-	return given->size || given->timeout_ns || given->done || given->arg || given->flags ||
-			       given->rails_min || given->provider
-		       ? given : NULL;
-}
-
 /* Never begun: nobody else knows it. */
 static void drop(struct weft_op *op)
 {
@@ -198,7 +190,7 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	    (tensor->ndim != 1 || tensor->dtype.code != WEFT_UINT || tensor->dtype.bits != 8 ||
 	     tensor->dtype.lanes != 1))
 		return wf_last_set(-EINVAL, "an opaque tensor is one row of uint8");
-	err = wf_op_new(peer->owner, peer, WF_OP_SEND, op_options(&o.op), &fresh);
+	err = wf_op_new(peer->owner, peer, WF_OP_SEND, wf_op_options(&o.op), &fresh);
 	if (err)
 		return err;
 	s = &fresh->send.sending;
@@ -302,7 +294,7 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		return err;
 	if (into && !wf_shape_contiguous(into))
 		return wf_last_set(-EINVAL, "a buffer to receive into must be contiguous");
-	err = wf_op_new(node, peer, WF_OP_RECV, op_options(&o.op), &fresh);
+	err = wf_op_new(node, peer, WF_OP_RECV, wf_op_options(&o.op), &fresh);
 	if (err)
 		return err;
 	r = &fresh->recv.receiving;

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "util/status.h"
+#include "wire/metadata.h"
 
 #define CALLS_MAX (1u << 20)
 
-void wf_call_init(struct wf_calls *calls, struct wf_transfer *t)
+void wf_call_init(struct wf_calls *calls, struct wf_streams *streams)
 {
-	calls->transfer = t;
+	calls->streams = streams;
+	calls->transfer = streams->transfer;
 	wf_table_init(&calls->table, CALLS_MAX);
 }
 
@@ -48,6 +50,27 @@ static void try_free(struct wf_call *call)
 	call->quiet(call);
 }
 
+static void broken(struct wf_stream *stream, const struct wf_error *e)
+{
+	wf_call_stop(stream->owner, e);
+}
+
+/* What has come is there to be read, if the server has said all that it had to say. */
+static void end_stream(struct wf_call *call, const struct wf_error *e)
+{
+	struct wf_error ended;
+
+	call->stream->owner = NULL;
+	if (!call->replied) {
+		wf_stream_stop(call->stream, e);
+		return;
+	}
+	wf_error_set(&ended, -ECANCELED, "%s has ended the call",
+		     wf_link_label(wf_link_real(call->link)));
+	wf_stream_mute(call->stream, e ? e : &ended);
+	wf_stream_over(call->stream, e);
+}
+
 /* Tell the outcome; the buffers may still be busy. */
 static void end(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		const uint8_t *reply, size_t bytes)
@@ -57,6 +80,8 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 	call->ended = true;
 	wf_table_remove(&call->calls->table, call->id);
 	wf_link_unwatch(call->link);
+	if (call->stream)
+		end_stream(call, e);
 	call->done(call, e, executed, reply, bytes);
 }
 
@@ -70,10 +95,13 @@ static struct wf_call_record record_of(const struct wf_call *call, const struct 
 		.left_ns = call->deadline_ns == UINT64_MAX ? UINT64_MAX
 			   : call->deadline_ns > now	   ? call->deadline_ns - now
 							   : 0,
+		.flags = call->stream ? WF_CALL_STREAM : 0,
 		.service_bytes = (uint16_t)strlen(call->service),
 		.method_bytes = (uint16_t)strlen(call->method),
 		.service = (const uint8_t *)call->service,
 		.method = (const uint8_t *)call->method,
+		.metadata = call->metadata,
+		.metadata_bytes = call->metadata_bytes,
 		.body = *body,
 	};
 }
@@ -120,6 +148,12 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	wf_parcel_post(calls->transfer, link, &call->parcel);
+	if (call->stream) {
+		call->stream->owner = call;
+		call->stream->broken = broken;
+		call->stream->terms = call->terms;
+		wf_stream_begin(calls->streams, link, call->id, call->stream);
+	}
 	return 0;
 }
 
@@ -130,6 +164,8 @@ int wf_call_take_back(struct wf_call *call)
 	if (err)
 		return err;
 	call->request_busy = false;
+	if (call->stream)
+		wf_stream_take_back(call->stream);
 	wf_table_remove(&call->calls->table, call->id);
 	wf_link_unwatch(call->link);
 	wf_link_put(call->link);
@@ -241,25 +277,97 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 	settle(call);
 }
 
+/* -EBADMSG: it is no metadata.  -ENOMEM. */
+static int note(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count)
+{
+	if (!count)
+		return 0;
+	if (what == WF_CALL_DETAILS ? count > WF_METADATA_BYTES_MAX
+				    : wf_metadata_check(bytes, count) < 0)
+		return -EBADMSG;
+	return call->noted ? call->noted(call, what, bytes, count) : 0;
+}
+
+static int note_all(struct wf_call *call, const struct wf_reply_record *r)
+{
+	int err = note(call, WF_CALL_INITIAL, r->initial, r->initial_bytes);
+
+	if (!err)
+		err = note(call, WF_CALL_TRAILING, r->trailing, r->trailing_bytes);
+	return err ? err : note(call, WF_CALL_DETAILS, r->details, r->details_bytes);
+}
+
+static struct wf_call *find(struct wf_calls *calls, struct wf_link *link, uint64_t id)
+{
+	struct wf_call *call = wf_table_get(&calls->table, id);
+
+	return call && wf_link_real(call->link) == link ? call : NULL;
+}
+
+int wf_call_response(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_arrived a;
+	struct wf_call *call;
+	int err = wf_stream_arrive(link, record, &a);
+
+	if (err)
+		return err;
+	call = find(calls, link, a.record.call);
+	if (!call) {
+		wf_stream_refuse(link, &a); /* its deadline was first */
+		return 0;
+	}
+	if (!call->stream || a.record.flags & WF_MESSAGE_LAST)
+		err = -EBADMSG;
+	else
+		err = note(call, WF_CALL_INITIAL, a.record.metadata, a.record.metadata_bytes);
+	if (!err)
+		return wf_stream_take(call->stream, link, &a);
+	wf_stream_unarrive(link, &a);
+	return err;
+}
+
+int wf_call_granted(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_small_record small;
+	struct wf_call *call;
+
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	call = find(calls, link, small.id);
+	if (call && !call->stream)
+		return -EBADMSG;
+	if (call)
+		wf_stream_granted(call->stream, small.other);
+	return 0;
+}
+
 int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_answer *answer = NULL;
 	struct wf_reply_record r;
 	struct wf_call *call;
 	struct wf_error e;
+	int err;
 
 	if (wf_reply_record_get(record->bytes, record->count, &r))
 		return -EBADMSG;
 	if (r.body.way == WF_BODY_PULL && wf_answer_open(r.body.offer, &answer))
 		return -ENOMEM;
-	call = wf_table_get(&calls->table, r.call);
-	if (!call || wf_link_real(call->link) != link || call->reply_busy) {
+	call = find(calls, link, r.call);
+	if (!call || call->reply_busy) {
 		/* Its deadline was first. */
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
 		wf_counters_add(&calls->transfer->worker->counters.late_dropped, 1);
 		return 0;
 	}
+	err = call->stream && r.body.way != WF_BODY_NONE ? -EBADMSG : note_all(call, &r);
+	if (err) {
+		wf_answer_close(answer);
+		return err;
+	}
+	call->replied = true;
 	if (r.status != WEFT_OK) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);

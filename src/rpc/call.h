@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calling side of unary calls: bytes out, bytes or a status back.
+ * The calling side of calls: bytes out, bytes or a status back; or a stream of
+ * both (stream.h), and a status back.
  *
  * A call goes on until both its outcome is told and its buffers are quiet, so
  * an outcome never waits for a buffer: the request belongs to the call, not to
@@ -12,12 +13,17 @@
 #define WF_CALL_H
 
 #include "transfer/parcel.h"
+#include "rpc/stream.h"
 #include "transfer/pull.h"
 
 #define WF_CALL_BYTES_MAX (64 * MIB) /* of a request or reply, until a service can set its own */
 
+/* What an answer may have besides: two blocks of metadata, and bytes about a failure. */
+enum wf_call_note { WF_CALL_INITIAL, WF_CALL_TRAILING, WF_CALL_DETAILS };
+
 struct wf_calls {
 	struct wf_transfer *transfer;
+	struct wf_streams *streams;
 	struct wf_table table;
 };
 
@@ -27,6 +33,12 @@ struct wf_call {
 	uint64_t deadline_ns;         /* UINT64_MAX: none */
 	uint64_t began_ns;            /* no later than it is started */
 	struct wf_terms terms;        /* of request and reply */
+	const uint8_t *metadata;      /* as it goes out; lives as long as the call */
+	uint32_t metadata_bytes;
+	struct wf_stream *stream;     /* NULL: the call is unary.  Is stopped at the call's end, or over if the server has ended it */
+	/* What the server adds to its answer; before done.  -ENOMEM.  NULL: it is not wanted. */
+	int (*noted)(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes,
+		     uint32_t count);
 	/*
 	 * The outcome, once: @e NULL with the reply's bytes, which are gone on
 	 * return.  The call is not to be touched any more afterwards.
@@ -45,6 +57,7 @@ struct wf_call {
 	struct wf_link *link;
 	uint64_t id;
 	bool ended, request_busy, reply_busy;
+	bool replied; /* the server has ended it */
 	struct wf_control cancel; /* to the server; it keeps the call till it has been sent */
 	bool cancel_busy;
 	void *reply;
@@ -52,7 +65,7 @@ struct wf_call {
 	struct wf_pull pull; /* the last, see wf_op_init */
 };
 
-void wf_call_init(struct wf_calls *calls, struct wf_transfer *t);
+void wf_call_init(struct wf_calls *calls, struct wf_streams *streams);
 void wf_call_fini(struct wf_calls *calls);
 
 /* Room in @call for a request of @bytes, at parcel.body.  -ENOMEM. */
@@ -74,8 +87,10 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e);
 void wf_call_describe(const struct wf_call *call, char *text, size_t bytes);
 uint64_t wf_call_progress(const struct wf_call *call);
 
-/* A REPLY record.  -EBADMSG.  -ENOMEM: nothing was done. */
+/* A REPLY record; a RESPONSE; a GRANT_REQUESTS.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
+int wf_call_response(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
+int wf_call_granted(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
 void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_error *e);
 
 #endif

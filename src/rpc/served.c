@@ -9,12 +9,16 @@
 #include "rpc/call.h"
 #include "util/clock.h"
 #include "util/status.h"
+#include "wire/metadata.h"
 
 #define TEXT_BYTES_MAX 4096 /* of a failure's message; longer ones are cut */
 
-void wf_served_init(struct wf_serving *serving, struct wf_transfer *t, struct wf_services *services)
+void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
+		    struct wf_services *services)
 {
-	*serving = (struct wf_serving){ .transfer = t, .services = services };
+	*serving = (struct wf_serving){
+		.transfer = streams->transfer, .streams = streams, .services = services,
+	};
 	wf_map_init(&serving->map);
 	/* A pull sets up the rest by itself. */
 	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0,
@@ -44,6 +48,15 @@ static void free_served(struct wf_served *s)
 	wf_link_put(s->link);
 	wf_answer_close(s->answer);
 	free(s->request);
+	free(s->metadata);
+	free(s->initial);
+	free(s->trailing);
+	free(s->details);
+	free(s->pairs);
+	if (s->stream) {
+		s->stream->owner = NULL;
+		wf_stream_release(s->stream);
+	}
 	drop_reply(s);
 	wf_spare_give(&serving->spare, s);
 }
@@ -85,6 +98,12 @@ static struct wf_reply_record record_of(const struct wf_served *s, const struct 
 		.executed = (uint8_t)(s->handled ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO),
 		.text_bytes = (uint16_t)(s->text ? strlen(s->text) : 0),
 		.text = (const uint8_t *)s->text,
+		.initial = s->initial,
+		.initial_bytes = s->initial_bytes,
+		.trailing = s->trailing,
+		.trailing_bytes = s->trailing_bytes,
+		.details = s->details,
+		.details_bytes = s->details_bytes,
 		.body = *body,
 	};
 }
@@ -117,6 +136,7 @@ static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 	/* Short enough to need no memory, which may be what was missing. */
 	s->failed_to_reply = true;
 	drop_reply(s);
+	s->initial_bytes = s->trailing_bytes = s->details_bytes = 0;
 	s->status = wf_status_of(e->code);
 	s->text = s->brief;
 	snprintf(s->brief, sizeof(s->brief), "the reply can't be sent: %.120s", e->text);
@@ -133,6 +153,34 @@ static void post_reply(struct wf_served *s)
 	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
 }
 
+/* All that was written before it has been said. */
+static void flushed(struct wf_stream *stream)
+{
+	struct wf_served *s = stream->owner;
+
+	if (!s->finishing)
+		return;
+	s->finishing = false;
+	post_reply(s);
+}
+
+/* What was written goes before it, and nothing comes in any more; false: it must wait for that. */
+static bool finish_stream(struct wf_served *s)
+{
+	struct wf_stream *stream = s->stream;
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "the call has been answered");
+	wf_stream_deafen(stream, &e);
+	if (!stream->initial_sent) {
+		s->initial = stream->initial;
+		s->initial_bytes = stream->initial_bytes;
+		stream->initial = NULL;
+	}
+	s->finishing = !wf_stream_is_flushed(stream);
+	return !s->finishing;
+}
+
 static void send_reply(struct wf_served *s)
 {
 	if (atomic_load(&s->cancelled)) {
@@ -141,12 +189,8 @@ static void send_reply(struct wf_served *s)
 	}
 	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->status);
 	wf_timer_stop(&s->serving->transfer->worker->timers, &s->timer);
-	post_reply(s);
-}
-
-static void run_reply(struct wf_task *task)
-{
-	send_reply(WF_CONTAINER(task, struct wf_served, task));
+	if (!s->stream || finish_stream(s))
+		post_reply(s);
 }
 
 static void set_text(struct wf_served *s, const char *text)
@@ -163,10 +207,27 @@ static void set_text(struct wf_served *s, const char *text)
 	s->text[bytes] = '\0';
 }
 
+static void set_failure(struct wf_served *s, const struct wf_error *e)
+{
+	drop_reply(s);
+	s->status = wf_status_of(e->code);
+	set_text(s, e->text);
+}
+
+/* Whatever the handler says: a stream that broke has not done what it was for. */
+static void run_reply(struct wf_task *task)
+{
+	struct wf_served *s = WF_CONTAINER(task, struct wf_served, task);
+
+	if (s->broken)
+		set_failure(s, &s->why);
+	send_reply(s);
+}
+
 int wf_served_reply(struct wf_served *s, enum weft_status status, const char *text, void *reply,
 		    size_t bytes)
 {
-	if (atomic_flag_test_and_set(&s->replied)) {
+	if (atomic_exchange(&s->replied, true)) {
 		free(reply);
 		return -EALREADY;
 	}
@@ -186,7 +247,7 @@ int wf_served_reply(struct wf_served *s, enum weft_status status, const char *te
 /* A failure that no handler had a part in. */
 static void fail(struct wf_served *s, enum weft_status status, const char *text)
 {
-	if (atomic_flag_test_and_set(&s->replied))
+	if (atomic_exchange(&s->replied, true))
 		return;
 	s->status = status;
 	set_text(s, text);
@@ -204,7 +265,10 @@ static void hand_over(struct wf_notice *notice)
 		return;
 	}
 	s->handled = true;
-	s->service->handle(s->service, s->method, s, s->request, s->request_bytes);
+	if (s->stream)
+		s->service->begin(s->service, s->method, s);
+	else
+		s->service->handle(s->service, s->method, s, s->request, s->request_bytes);
 }
 
 static void request_whole(struct wf_served *s)
@@ -225,6 +289,7 @@ static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_served *s = WF_CONTAINER(pull, struct wf_served, pull);
 
+	s->pulling = false;
 	if (!e)
 		request_whole(s);
 	else if (pull->damaged)
@@ -233,12 +298,50 @@ static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 		fail(s, wf_status_of(e->code), e->text);
 }
 
-/* The caller has given up by now: it ends its own side itself. */
+static void tell_cancel(struct wf_notice *notice)
+{
+	struct wf_served *s = WF_CONTAINER(notice, struct wf_served, notice);
+
+	if (!atomic_load(&s->replied))
+		s->on_cancel(s->on_cancel_arg);
+}
+
+/* Not once it has answered: then there is nothing that it could stop. */
+static void notify(struct wf_served *s)
+{
+	if (!s->handled || !s->on_cancel || !atomic_load(&s->cancelled) ||
+	    !wf_list_empty(&s->notice.node))
+		return;
+	s->notice.run = tell_cancel;
+	wf_worker_defer(s->serving->transfer->worker, &s->notice);
+}
+
+void wf_served_on_cancel(struct wf_served *s, void (*tell)(void *arg), void *arg)
+{
+	s->on_cancel = tell;
+	s->on_cancel_arg = arg;
+	notify(s);
+}
+
+/* The caller has given up, and ends its own side itself. */
+static void give_up(struct wf_served *s, const struct wf_error *e)
+{
+	if (atomic_exchange(&s->cancelled, true))
+		return;
+	if (s->stream)
+		wf_stream_stop(s->stream, e);
+	if (s->finishing)
+		free_served(s);
+	else
+		notify(s);
+}
+
 static void deadline(struct wf_timer *timer)
 {
-	struct wf_served *s = WF_CONTAINER(timer, struct wf_served, timer);
+	struct wf_error e;
 
-	atomic_store(&s->cancelled, true);
+	wf_error_set(&e, -ETIMEDOUT, "the caller's deadline has passed");
+	give_up(WF_CONTAINER(timer, struct wf_served, timer), &e);
 }
 
 uint64_t wf_served_left_ns(const struct wf_served *s)
@@ -280,9 +383,43 @@ static struct wf_service *find_service(struct wf_serving *serving,
 	return at;
 }
 
+static void broken(struct wf_stream *stream, const struct wf_error *e)
+{
+	struct wf_served *s = stream->owner;
+
+	s->broken = true;
+	s->why = *e;
+	/* What the answer waited for will not be said. */
+	if (!s->finishing)
+		return;
+	s->finishing = false;
+	set_failure(s, e);
+	post_reply(s);
+}
+
+static void begin_stream(struct wf_served *s)
+{
+	struct wf_stream *stream = s->service->open(s->service, s->method, s);
+
+	if (!stream) {
+		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for a stream");
+		return;
+	}
+	wf_stream_init(stream);
+	stream->serves = true;
+	stream->owner = s;
+	stream->broken = broken;
+	stream->flushed = flushed;
+	stream->terms = s->terms;
+	wf_stream_begin(s->serving->streams, s->link, s->call, stream);
+	s->stream = stream;
+	request_whole(s);
+}
+
 /* Begin to take the request; what is refused is answered here. */
 static void take_request(struct wf_served *s, const struct wf_call_record *c)
 {
+	bool streams = c->flags & WF_CALL_STREAM;
 	struct wf_answer *answer;
 	struct wf_error e;
 	char text[300];
@@ -299,6 +436,17 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		snprintf(text, sizeof(text), "service %s has no method %.*s", s->service->name,
 			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method);
 		fail(s, WEFT_UNIMPLEMENTED, text);
+		return;
+	}
+	if (streams != (s->service->streams && s->service->streams(s->service, s->method))) {
+		snprintf(text, sizeof(text), "%.*s of service %s is %sa method with a stream",
+			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method,
+			 s->service->name, streams ? "not " : "");
+		fail(s, WEFT_UNIMPLEMENTED, text);
+		return;
+	}
+	if (streams) {
+		begin_stream(s);
 		return;
 	}
 	if (c->body.bytes > WF_CALL_BYTES_MAX) {
@@ -331,8 +479,22 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 	s->pull.done = request_pulled;
 	answer = s->answer;
 	s->answer = NULL;
-	if (wf_pull_start(s->serving->transfer, s->link, &c->body, answer, &s->pull))
+	s->pulling = !wf_pull_start(s->serving->transfer, s->link, &c->body, answer, &s->pull);
+	if (!s->pulling)
 		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
+}
+
+/* -ENOMEM. */
+static int copy_metadata(struct wf_served *s, const struct wf_call_record *c)
+{
+	if (!c->metadata_bytes)
+		return 0;
+	s->metadata = malloc(c->metadata_bytes);
+	if (!s->metadata)
+		return -ENOMEM;
+	memcpy(s->metadata, c->metadata, c->metadata_bytes);
+	s->metadata_bytes = c->metadata_bytes;
+	return 0;
 }
 
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
@@ -343,7 +505,8 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	struct wf_served *s;
 	uint64_t hash;
 
-	if (wf_call_record_get(record->bytes, record->count, &c))
+	if (wf_call_record_get(record->bytes, record->count, &c) ||
+	    wf_metadata_check(c.metadata, c.metadata_bytes) < 0)
 		return -EBADMSG;
 	hash = hash_of(serving, link, c.call);
 	if (find(serving, link, c.call, hash))
@@ -357,9 +520,9 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->call = c.call;
 	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
 	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
-	atomic_flag_clear(&s->replied);
 	wf_list_init(&s->notice.node);
-	if (c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) {
+	if ((c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) ||
+	    copy_metadata(s, &c)) {
 		free_served(s);
 		return -ENOMEM;
 	}
@@ -377,24 +540,63 @@ int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
 {
 	struct wf_small_record small;
 	struct wf_served *s;
+	struct wf_error e;
 
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	s = find(serving, link, small.id, hash_of(serving, link, small.id));
-	if (s)
-		atomic_store(&s->cancelled, true);
+	if (s) {
+		wf_error_set(&e, -ECANCELED, "the caller has cancelled");
+		give_up(s, &e);
+	}
 	return 0;
 }
 
-void wf_served_down(struct wf_serving *serving, struct wf_link *link)
+int wf_served_request(struct wf_serving *serving, struct wf_link *link,
+		      const struct wf_record *record)
 {
-	struct wf_map_node *node = NULL;
+	struct wf_arrived a;
+	struct wf_served *s;
+	int err = wf_stream_arrive(link, record, &a);
 
-	while ((node = wf_map_next(&serving->map, node))) {
-		struct wf_served *s = WF_CONTAINER(node, struct wf_served, node);
+	if (err)
+		return err;
+	if (a.record.flags & WF_MESSAGE_INITIAL) {
+		wf_stream_unarrive(link, &a);
+		return -EBADMSG;
+	}
+	s = find(serving, link, a.record.call, hash_of(serving, link, a.record.call));
+	if (s && s->stream)
+		return wf_stream_take(s->stream, link, &a);
+	/* It was answered before, if only to say that there is no such method. */
+	wf_stream_refuse(link, &a);
+	return 0;
+}
 
+int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
+		      const struct wf_record *record)
+{
+	struct wf_small_record small;
+	struct wf_served *s;
+
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	s = find(serving, link, small.id, hash_of(serving, link, small.id));
+	if (s && s->stream)
+		wf_stream_granted(s->stream, small.other);
+	return 0;
+}
+
+void wf_served_down(struct wf_serving *serving, struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_map_node *next = wf_map_next(&serving->map, NULL);
+
+	while (next) {
+		struct wf_served *s = WF_CONTAINER(next, struct wf_served, node);
+
+		next = wf_map_next(&serving->map, next); /* giving up may be the end of it */
 		if (s->link == link)
-			atomic_store(&s->cancelled, true);
+			give_up(s, e);
 	}
 }
 
@@ -408,7 +610,7 @@ void wf_served_describe(const struct wf_served *s, char *text, size_t bytes)
 		wf_parcel_describe(&s->parcel, wait, sizeof(wait));
 	else if (s->handled)
 		(void)snprintf(wait, sizeof(wait), "the handler has not replied");
-	else if (s->answer)
+	else if (s->pulling)
 		wf_pull_describe(&s->pull, wait, sizeof(wait));
 	(void)snprintf(text, bytes, "%s/%s from %s: %s%s", found ? s->service->name : "unknown",
 		       found ? s->service->method_name(s->service, s->method) : "unknown", peer,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The serving side of unary calls: a request in, one reply out.
+ * The serving side of calls: a request in, one reply out; or a stream of both
+ * (stream.h), and a status out.
  *
  * A served call begins with its record, is handed to a handler once its
  * request is whole, and ends when the reply has left.  If the caller cancels,
@@ -14,6 +15,7 @@
 
 #include <stdatomic.h>
 #include "transfer/parcel.h"
+#include "rpc/stream.h"
 #include "transfer/pull.h"
 #include "util/map.h"
 #include "util/spare.h"
@@ -33,6 +35,12 @@ struct wf_service {
 	/* The request is whole.  Runs as a notice, outside the library's own work. */
 	void (*handle)(struct wf_service *service, int method, struct wf_served *served,
 		       const uint8_t *request, size_t bytes);
+	/* Has the method a stream?  NULL: none has.  Then one is made, all zero but for what its
+	 * owner sets (NULL: no memory), and given to the handler, as a notice, too.
+	 */
+	bool (*streams)(const struct wf_service *service, int method);
+	struct wf_stream *(*open)(struct wf_service *service, int method, struct wf_served *served);
+	void (*begin)(struct wf_service *service, int method, struct wf_served *served);
 };
 
 /* What a node serves, on whichever worker. */
@@ -42,6 +50,7 @@ struct wf_services {
 
 struct wf_serving {
 	struct wf_transfer *transfer;
+	struct wf_streams *streams;
 	struct wf_services *services;
 	struct wf_map map; /* served calls by link and id */
 	struct wf_spare spare; /* of struct wf_served */
@@ -56,10 +65,13 @@ struct wf_served {
 	uint64_t call;        /* the caller's id */
 	uint64_t deadline_ns; /* by our clock; UINT64_MAX: none */
 	atomic_bool cancelled;
-	atomic_flag replied;  /* the first to set it replies */
+	atomic_bool replied;  /* the first to set it replies */
 	int method;
+	struct wf_stream *stream; /* NULL: it is unary */
+	bool finishing;       /* the reply waits for what is written before it */
 	bool known;           /* it is in the map */
 	bool handled;         /* a handler has begun: it counts as executed */
+	bool pulling;         /* its request */
 	uint8_t *request;
 	size_t request_bytes;
 	struct wf_answer *answer; /* to the offer of its request, until that is pulled */
@@ -68,17 +80,29 @@ struct wf_served {
 	struct wf_task task;  /* the reply, from any thread */
 	struct wf_parcel parcel;
 	struct wf_terms terms; /* of the reply: as the request was sent */
+	/* Blocks of metadata, and bytes about a failure: allocated, NULL if there are none. */
+	uint8_t *metadata;    /* the caller's */
+	uint8_t *initial, *trailing, *details; /* the handler's, before the reply */
+	uint32_t metadata_bytes, initial_bytes, trailing_bytes, details_bytes;
+	void *pairs;          /* the caller's, as the handler sees them; freed by free() */
+	size_t pair_count;
 	enum weft_status status;
 	char *text;           /* of a failure: @brief, or allocated */
 	char brief[WF_SERVED_BRIEF_BYTES];
 	bool failed_to_reply; /* and says so instead */
+	bool broken;          /* the stream was, which is the answer then: */
+	struct wf_error why;
+	/* The caller gives up while the handler is at it: told once, as a notice.  NULL: it does not want to know. */
+	void (*on_cancel)(void *arg);
+	void *on_cancel_arg;
 	void *user;           /* the handler's, or NULL; freed by @free_user at the end */
 	void (*free_user)(void *user);
 	bool deferred;        /* the handler keeps it until its reply */
 	struct wf_pull pull;  /* the last, see wf_served_init */
 };
 
-void wf_served_init(struct wf_serving *serving, struct wf_transfer *t, struct wf_services *services);
+void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
+		    struct wf_services *services);
 void wf_served_fini(struct wf_serving *serving);
 
 /* The node closes: no handler is begun any more, for it could not answer. */
@@ -96,17 +120,24 @@ int wf_served_add(struct wf_services *services, struct wf_service *service);
 int wf_served_reply(struct wf_served *served, enum weft_status status, const char *text,
 		    void *reply, size_t bytes);
 
+/* From now on @tell hears of it, at once if it has happened.  Threads: callback. */
+void wf_served_on_cancel(struct wf_served *served, void (*tell)(void *arg), void *arg);
+
 /* Until the caller's deadline; 0 when it has passed, UINT64_MAX when there is none.  Threads: any, callback. */
 uint64_t wf_served_left_ns(const struct wf_served *served);
 
 /* For people: what it is, and who has to do something about it. */
 void wf_served_describe(const struct wf_served *served, char *text, size_t bytes);
 
-/* A CALL record; a CANCEL record.  -EBADMSG.  -ENOMEM: nothing was done. */
+/* Records: a CALL, a REQUEST, a GRANT_RESPONSES, a CANCEL.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record);
+int wf_served_request(struct wf_serving *serving, struct wf_link *link,
+		      const struct wf_record *record);
+int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
+		      const struct wf_record *record);
 int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
 		     const struct wf_record *record);
-void wf_served_down(struct wf_serving *serving, struct wf_link *link);
+void wf_served_down(struct wf_serving *serving, struct wf_link *link, const struct wf_error *e);
 
 #endif

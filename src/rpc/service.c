@@ -10,16 +10,48 @@ static void free_message(void *message)
 	protobuf_c_message_free_unpacked(message, NULL);
 }
 
+/* protobuf-c would call a method that the service leaves out. */
+static bool is_left_out(const struct wf_pb_service *s, unsigned method)
+{
+	const char *functions = (const char *)(s->service + 1); /* as protobuf-c lays them out */
+	void (*function)(void);
+
+	if (s->service->invoke != protobuf_c_service_invoke_internal)
+		return false;
+	memcpy(&function, functions + method * sizeof(function), sizeof(function));
+	return !function;
+}
+
+static bool streams(const struct wf_service *base, int method)
+{
+	const struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
+
+	return s->handlers && s->handlers[method].handle;
+}
+
+/* One that was made without names has none that can be called. */
+const ProtobufCMethodDescriptor *wf_service_method(const ProtobufCServiceDescriptor *service,
+						   const char *name, size_t bytes)
+{
+	for (unsigned i = 0; i < service->n_methods; i++) {
+		const char *own = service->methods[i].name;
+
+		if (own && strlen(own) == bytes && !memcmp(own, name, bytes))
+			return &service->methods[i];
+	}
+	return NULL;
+}
+
 static int find(struct wf_service *base, const char *method, size_t bytes)
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const ProtobufCServiceDescriptor *d = s->service->descriptor;
+	const ProtobufCMethodDescriptor *m = wf_service_method(d, method, bytes);
+	int number = m ? (int)(m - d->methods) : -1;
 
-	for (unsigned i = 0; i < d->n_methods; i++)
-		if (strlen(d->methods[i].name) == bytes &&
-		    !memcmp(d->methods[i].name, method, bytes))
-			return (int)i;
-	return -ENOENT;
+	if (!m || (is_left_out(s, (unsigned)number) && !streams(base, number)))
+		return -ENOENT;
+	return number;
 }
 
 static const char *method_name(const struct wf_service *base, int method)
@@ -81,6 +113,7 @@ void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
 	s->base.find = find;
 	s->base.method_name = method_name;
 	s->base.handle = handle;
+	s->base.streams = streams;
 }
 
 void wf_service_defer(struct wf_served *served)

@@ -10,11 +10,24 @@
 #include <protobuf-c/protobuf-c.h>
 #include "rpc/served.h"
 
+struct weft_stream;
+
+/* Who handles a method with a stream. */
+struct wf_stream_handler {
+	void (*handle)(struct weft_stream *stream, void *arg); /* NULL: it has none */
+	void *arg;
+};
+
 struct wf_pb_service {
 	struct wf_service base;
+	struct wf_stream_handler *handlers; /* by method; NULL: none has a stream */
 	ProtobufCService *service; /* the user's */
 	struct wf_list mine;       /* in a list of its owner's */
 };
+
+/* The method of that name; NULL: there is none. */
+const ProtobufCMethodDescriptor *wf_service_method(const ProtobufCServiceDescriptor *service,
+						   const char *name, size_t bytes);
 
 /* Fill @s in for @service; borrows it. */
 void wf_service_init(struct wf_pb_service *s, ProtobufCService *service);

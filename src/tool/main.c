@@ -13,6 +13,8 @@ static const struct tool_command *const commands[] = {
 	&ping_command,
 	&serve_command,
 	&perf_command,
+	&services_command,
+	&call_command,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(*commands))

@@ -120,7 +120,10 @@ static void got_time(const Weft__Perf__Time *reply, void *data)
 static int call_open(const struct perf_client *c, const struct target *t, uint64_t timeout_ns,
 		     ProtobufCService **service, struct weft_op **op)
 {
-	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = timeout_ns };
+	struct weft_call_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .timeout_ns = timeout_ns },
+	};
 
 	return weft_call_open(t->stub, &options, service, op) ? failed(c, t) : TOOL_OK;
 }

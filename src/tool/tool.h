@@ -27,7 +27,8 @@ struct tool_command {
 	int (*run)(const struct tool_command *self, int argc, char **argv);
 };
 
-extern const struct tool_command info_command, ping_command, serve_command, perf_command;
+extern const struct tool_command info_command, ping_command, serve_command, perf_command,
+	services_command, call_command;
 
 /* Print "weft NAME: sentence" to stderr.  Returns TOOL_FAILED. */
 __attribute__((format(printf, 2, 3)))

@@ -3,7 +3,7 @@
 
 #include "transfer/pull.h"
 
-#define HEAD_BYTES (68 * KIB) /* what stands before an eager body at most: a key of 64 KiB and a shape */
+#define HEAD_BYTES (200 * KIB) /* what stands before an eager body at most: three times 64 KiB, and a text */
 
 void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
 		  bool room, uint32_t record_bytes_max, struct wf_plan *plan)

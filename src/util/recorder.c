@@ -53,6 +53,8 @@ static const struct {
 	[WF_RECORDER_SEND] = { "operation %llu begins: a send of step %llu" },
 	[WF_RECORDER_RECV] = { "operation %llu begins: a receive of step %llu" },
 	[WF_RECORDER_CALL] = { "operation %llu begins: a call" },
+	[WF_RECORDER_STREAM_WRITE] = { "operation %llu begins: a write to a stream" },
+	[WF_RECORDER_STREAM_READ] = { "operation %llu begins: a read of a stream" },
 	[WF_RECORDER_OP_END] = { "operation %llu has ended", .coded = true },
 	[WF_RECORDER_SERVE] = { "call %llu is to be served, %llu bytes" },
 	[WF_RECORDER_REPLY] = { "call %llu is answered with status %llu" },

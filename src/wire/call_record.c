@@ -3,22 +3,26 @@
 
 #include <errno.h>
 
-#define FIXED_BYTES 20 /* before the body: call to method_bytes */
+#define FIXED_BYTES 26 /* before the body: call to metadata_bytes */
 
 size_t wf_call_record_bytes(const struct wf_call_record *c)
 {
-	return FIXED_BYTES + wf_body_bytes(&c->body) + c->service_bytes + c->method_bytes;
+	return FIXED_BYTES + wf_body_bytes(&c->body) + c->service_bytes + c->method_bytes +
+	       c->metadata_bytes;
 }
 
 void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c)
 {
 	wf_bytes_put_u64(w, c->call);
 	wf_bytes_put_u64(w, c->left_ns);
+	wf_bytes_put_u16(w, c->flags);
 	wf_bytes_put_u16(w, c->service_bytes);
 	wf_bytes_put_u16(w, c->method_bytes);
+	wf_bytes_put_u32(w, c->metadata_bytes);
 	wf_body_put(w, &c->body);
 	wf_bytes_put(w, c->service, c->service_bytes);
 	wf_bytes_put(w, c->method, c->method_bytes);
+	wf_bytes_put(w, c->metadata, c->metadata_bytes);
 }
 
 int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record *c)
@@ -28,13 +32,18 @@ int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record
 
 	got.call = wf_bytes_get_u64(&r);
 	got.left_ns = wf_bytes_get_u64(&r);
+	got.flags = wf_bytes_get_u16(&r);
 	got.service_bytes = wf_bytes_get_u16(&r);
 	got.method_bytes = wf_bytes_get_u16(&r);
+	got.metadata_bytes = wf_bytes_get_u32(&r);
 	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_VIEW)
 		return -EBADMSG;
 	got.service = wf_bytes_view(&r, got.service_bytes);
 	got.method = wf_bytes_view(&r, got.method_bytes);
+	got.metadata = wf_bytes_view(&r, got.metadata_bytes);
 	if (wf_body_end(&r, &got.body, &got.eager))
+		return -EBADMSG;
+	if (got.flags & ~WF_CALL_STREAM || (got.flags && got.body.way != WF_BODY_NONE))
 		return -EBADMSG;
 	*c = got;
 	return 0;

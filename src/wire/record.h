@@ -28,12 +28,16 @@ enum wf_record_type {
 	WF_RECORD_CHECK = 10, /* reader to owner: what do the next pieces of the body sum up to? */
 	WF_RECORD_SUMS = 11,  /* owner to reader: to this */
 	WF_RECORD_RELEASED = 12, /* reader to owner: nobody looks at the body any more */
+	WF_RECORD_REQUEST = 13,  /* caller to server: a message of a stream */
+	WF_RECORD_RESPONSE = 14, /* server to caller: another */
+	WF_RECORD_GRANT_REQUESTS = 15, /* server to caller: how many messages it may ever send */
+	WF_RECORD_GRANT_RESPONSES = 16, /* caller to server: the same */
 	/* in control frames, so that they need no credit */
-	WF_RECORD_WITHDRAW = 16,  /* owner to reader: stop pulling */
-	WF_RECORD_WITHDRAWN = 17, /* reader to owner: stopped, or it was over */
-	WF_RECORD_CANCEL = 18,    /* caller to server */
-	WF_RECORD_RETURN = 19,    /* receiver to sender: give credits back */
-	WF_RECORD_RETURNED = 20   /* sender to receiver: a running total of those given back */
+	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
+	WF_RECORD_WITHDRAWN = 33, /* reader to owner: stopped, or it was over */
+	WF_RECORD_CANCEL = 34,    /* caller to server */
+	WF_RECORD_RETURN = 35,    /* receiver to sender: give credits back */
+	WF_RECORD_RETURNED = 36   /* sender to receiver: a running total of those given back */
 };
 
 /*
@@ -120,12 +124,18 @@ void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
 int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t);
 int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index);
 
+#define WF_CALL_STREAM 1 /* its messages come in records of their own; the call itself has none */
+
 struct wf_call_record {
 	uint64_t call;    /* the caller's id */
 	uint64_t left_ns; /* until its deadline; UINT64_MAX: none */
+	uint16_t flags;   /* WF_CALL_STREAM */
 	uint16_t service_bytes, method_bytes;
+	uint32_t metadata_bytes;
 	struct wf_body body;
-	const uint8_t *service, *method, *eager;
+	const uint8_t *service, *method;
+	const uint8_t *metadata; /* see metadata.h, and not looked at yet */
+	const uint8_t *eager;
 };
 
 size_t wf_call_record_bytes(const struct wf_call_record *c);
@@ -137,13 +147,38 @@ struct wf_reply_record {
 	uint8_t status;   /* enum weft_status */
 	uint8_t executed; /* enum weft_executed */
 	uint16_t text_bytes;
+	uint32_t initial_bytes, trailing_bytes, details_bytes;
 	struct wf_body body;
-	const uint8_t *text, *eager;
+	const uint8_t *text;
+	const uint8_t *initial, *trailing; /* metadata */
+	const uint8_t *details; /* of a failure, in bytes of the handler's */
+	const uint8_t *eager;
 };
 
 size_t wf_reply_record_bytes(const struct wf_reply_record *r);
 void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r);
 int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r);
+
+/* Messages that may be under way in a stream, in either direction, before the first grant. */
+#define WF_STREAM_WINDOW 64
+
+#define WF_MESSAGE_NONE 1    /* there is no message: this tells the rest only */
+#define WF_MESSAGE_LAST 2    /* a REQUEST: none comes after it */
+#define WF_MESSAGE_INITIAL 4 /* a RESPONSE, the first: with the initial metadata */
+
+/* A message of a stream: REQUEST or RESPONSE. */
+struct wf_message_record {
+	uint64_t call;  /* the caller's id */
+	uint16_t flags; /* WF_MESSAGE_* */
+	uint32_t metadata_bytes;
+	struct wf_body body;
+	const uint8_t *metadata, *eager;
+};
+
+size_t wf_message_record_bytes(const struct wf_message_record *m);
+void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *m);
+/* -EBADMSG: lengths; other flags; a body where there is no message; metadata without INITIAL. */
+int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_record *m);
 
 #define WF_ABORT_TEXT_BYTES_MAX 1024
 
@@ -166,6 +201,7 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
  *   RELEASED  offer, its place
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
+ *   GRANT_REQUESTS GRANT_RESPONSES  call, messages
  *   RETURN    count    RETURNED  total
  */
 struct wf_small_record {

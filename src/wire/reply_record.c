@@ -3,11 +3,12 @@
 
 #include <errno.h>
 
-#define FIXED_BYTES 12 /* before the body: call to text_bytes */
+#define FIXED_BYTES 24 /* before the body: call to details_bytes */
 
 size_t wf_reply_record_bytes(const struct wf_reply_record *r)
 {
-	return FIXED_BYTES + wf_body_bytes(&r->body) + r->text_bytes;
+	return FIXED_BYTES + wf_body_bytes(&r->body) + r->text_bytes + r->initial_bytes +
+	       r->trailing_bytes + r->details_bytes;
 }
 
 void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r)
@@ -16,8 +17,14 @@ void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r)
 	wf_bytes_put_u8(w, r->status);
 	wf_bytes_put_u8(w, r->executed);
 	wf_bytes_put_u16(w, r->text_bytes);
+	wf_bytes_put_u32(w, r->initial_bytes);
+	wf_bytes_put_u32(w, r->trailing_bytes);
+	wf_bytes_put_u32(w, r->details_bytes);
 	wf_body_put(w, &r->body);
 	wf_bytes_put(w, r->text, r->text_bytes);
+	wf_bytes_put(w, r->initial, r->initial_bytes);
+	wf_bytes_put(w, r->trailing, r->trailing_bytes);
+	wf_bytes_put(w, r->details, r->details_bytes);
 }
 
 int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r)
@@ -29,9 +36,15 @@ int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_reco
 	got.status = wf_bytes_get_u8(&reader);
 	got.executed = wf_bytes_get_u8(&reader);
 	got.text_bytes = wf_bytes_get_u16(&reader);
+	got.initial_bytes = wf_bytes_get_u32(&reader);
+	got.trailing_bytes = wf_bytes_get_u32(&reader);
+	got.details_bytes = wf_bytes_get_u32(&reader);
 	if (wf_body_get(&reader, &got.body) || got.body.way == WF_BODY_VIEW)
 		return -EBADMSG;
 	got.text = wf_bytes_view(&reader, got.text_bytes);
+	got.initial = wf_bytes_view(&reader, got.initial_bytes);
+	got.trailing = wf_bytes_view(&reader, got.trailing_bytes);
+	got.details = wf_bytes_view(&reader, got.details_bytes);
 	if (wf_body_end(&reader, &got.body, &got.eager))
 		return -EBADMSG;
 	if (got.status > WEFT_UNAUTHENTICATED || got.executed > WEFT_EXECUTED_YES)

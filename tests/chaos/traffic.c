@@ -380,7 +380,7 @@ static int begin_recv(struct traffic *t, struct job *j)
 
 static int begin_call(struct traffic *t, struct job *j)
 {
-	struct weft_op_options options = options_of(t, j);
+	struct weft_call_options options = { .size = sizeof(options), .op = options_of(t, j) };
 	Chaos__Request request = CHAOS__REQUEST__INIT;
 	ProtobufCService *service;
 	int err;

@@ -90,11 +90,11 @@ static void heard_step(const Ps__StepReply *reply, void *holder)
 static int call(struct worker *w, struct holder *h, uint64_t timeout_ns,
 		ProtobufCService **service)
 {
-	struct weft_op_options options = bell_options(&w->bell);
+	struct weft_call_options options = { .size = sizeof(options), .op = bell_options(&w->bell) };
 	struct weft_op *op = NULL;
 	int err;
 
-	options.timeout_ns = timeout_ns;
+	options.op.timeout_ns = timeout_ns;
 	err = weft_call_open(h->stub, &options, service, &op);
 	return flight_add(&w->flight, err, op, h->name, w->why);
 }
@@ -199,8 +199,10 @@ static int end(struct worker *w)
 /* Tell the servers that live why we stop; they tell the other workers. */
 static void give_up(struct worker *w)
 {
-	struct weft_op_options options = { .size = sizeof(options),
-					   .timeout_ns = FAREWELL_NS };
+	struct weft_call_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .timeout_ns = FAREWELL_NS },
+	};
 	Ps__EndRequest request = PS__END_REQUEST__INIT;
 	ProtobufCService *service;
 	struct weft_op *op;

@@ -249,7 +249,10 @@ static void close_client(struct client *client)
 /* The service for one invocation, whose operation is @op. */
 static ProtobufCService *once(struct weft_stub *stub, uint64_t timeout_ns, struct weft_op **op)
 {
-	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = timeout_ns };
+	struct weft_call_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .timeout_ns = timeout_ns },
+	};
 	ProtobufCService *one = NULL;
 
 	need(!weft_call_open(stub, &options, &one, op));

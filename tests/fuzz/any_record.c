@@ -10,6 +10,9 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 		return wf_call_record_get(bytes, count, &any->call);
 	case WF_RECORD_REPLY:
 		return wf_reply_record_get(bytes, count, &any->reply);
+	case WF_RECORD_REQUEST:
+	case WF_RECORD_RESPONSE:
+		return wf_message_record_get(bytes, count, &any->message);
 	case WF_RECORD_OFFER:
 		return wf_offer_record_get(bytes, count, &any->offer);
 	case WF_RECORD_ABORT:
@@ -52,6 +55,11 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 	case WF_RECORD_REPLY:
 		wf_reply_record_put(&w, &any->reply);
 		put_eager(&w, &any->reply.body, any->reply.eager);
+		break;
+	case WF_RECORD_REQUEST:
+	case WF_RECORD_RESPONSE:
+		wf_message_record_put(&w, &any->message);
+		put_eager(&w, &any->message.body, any->message.eager);
 		break;
 	case WF_RECORD_OFFER:
 		wf_offer_record_put(&w, &any->offer);
@@ -96,10 +104,18 @@ bool any_record_inside(uint8_t type, const union any_record *any, const uint8_t 
 	case WF_RECORD_CALL:
 		return inside(s, any->call.service, any->call.service_bytes) &&
 		       inside(s, any->call.method, any->call.method_bytes) &&
+		       inside(s, any->call.metadata, any->call.metadata_bytes) &&
 		       eager_inside(s, &any->call.body, any->call.eager);
 	case WF_RECORD_REPLY:
 		return inside(s, any->reply.text, any->reply.text_bytes) &&
+		       inside(s, any->reply.initial, any->reply.initial_bytes) &&
+		       inside(s, any->reply.trailing, any->reply.trailing_bytes) &&
+		       inside(s, any->reply.details, any->reply.details_bytes) &&
 		       eager_inside(s, &any->reply.body, any->reply.eager);
+	case WF_RECORD_REQUEST:
+	case WF_RECORD_RESPONSE:
+		return inside(s, any->message.metadata, any->message.metadata_bytes) &&
+		       eager_inside(s, &any->message.body, any->message.eager);
 	case WF_RECORD_ABORT:
 		return inside(s, any->abort.text, any->abort.text_bytes);
 	default:

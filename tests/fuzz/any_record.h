@@ -11,6 +11,7 @@ union any_record {
 	struct wf_tensor_record tensor;
 	struct wf_call_record call;
 	struct wf_reply_record reply;
+	struct wf_message_record message;
 	struct wf_offer_record offer;
 	struct wf_abort_record abort;
 	struct wf_sums_record sums;

@@ -29,6 +29,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	static const int64_t shape[] = { 2, 3 };
 	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
 	const uint8_t *text = (const uint8_t *)"edge_7_grad/weights:0";
+	const uint8_t *metadata = (const uint8_t *)"\5\0\3\0\0\0" "k-bin" "\0\xff\n";
 	struct wf_body pull = { .way = WF_BODY_PULL, .bytes = 24, .offer = 9, .epoch = 1,
 				.address = 4096, .key = 77, .sum_kind = WF_BODY_SUM_XXH3,
 				.sum = 5 };
@@ -36,10 +37,16 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 					   .key_bytes = 21, .key = text, .body = pull };
 	struct wf_call_record call = { .call = 3, .left_ns = 1000, .service_bytes = 9,
 				       .method_bytes = 7, .service = text, .method = text,
+				       .metadata_bytes = 14, .metadata = metadata,
 				       .body = { .way = WF_BODY_EAGER, .bytes = 21 } };
 	struct wf_reply_record reply = { .call = 3, .status = WEFT_INTERNAL,
 					 .executed = WEFT_EXECUTED_YES, .text_bytes = 21,
-					 .text = text };
+					 .text = text, .initial_bytes = 14, .initial = metadata,
+					 .trailing_bytes = 14, .trailing = metadata,
+					 .details_bytes = 5, .details = text };
+	struct wf_message_record message = { .call = 3, .flags = WF_MESSAGE_INITIAL,
+					     .metadata_bytes = 14, .metadata = metadata,
+					     .body = { .way = WF_BODY_EAGER, .bytes = 21 } };
 	struct wf_offer_record offer = { .pull = 8, .body = pull };
 	struct wf_abort_record aborted = { .step = 5, .status = WEFT_ABORTED, .text_bytes = 21,
 					   .text = text };
@@ -90,6 +97,27 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		tensor.body.place = 1022;
 		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
 		wf_tensor_record_put(&w, &tensor, shape);
+		break;
+	case 9:
+		call.flags = WF_CALL_STREAM;
+		call.body = (struct wf_body){ .way = WF_BODY_NONE };
+		wf_bytes_put_u8(&w, WF_RECORD_CALL);
+		wf_call_record_put(&w, &call);
+		break;
+	case 10:
+		wf_bytes_put_u8(&w, WF_RECORD_RESPONSE);
+		wf_message_record_put(&w, &message);
+		wf_bytes_put(&w, text, 21);
+		break;
+	case 11:
+		message = (struct wf_message_record){ .call = 3, .flags = WF_MESSAGE_LAST,
+						      .body = pull };
+		wf_bytes_put_u8(&w, WF_RECORD_REQUEST);
+		wf_message_record_put(&w, &message);
+		break;
+	case 12:
+		wf_bytes_put_u8(&w, WF_RECORD_GRANT_RESPONSES);
+		wf_small_record_put(&w, &small);
 		break;
 	default:
 		return 0;

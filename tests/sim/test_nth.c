@@ -152,7 +152,7 @@ static void answered(const Sim__Bytes *answer, void *arg)
 
 static void call(struct trip *t, size_t bytes)
 {
-	struct weft_op_options options = options_of(t);
+	struct weft_call_options options = { .size = sizeof(options), .op = options_of(t) };
 	Sim__Bytes question = SIM__BYTES__INIT;
 	ProtobufCService *service;
 
@@ -387,6 +387,70 @@ static bool call_big(void)
 	return do_call(BIG, WEFT_OK);
 }
 
+/* A stream, whose messages are said back: one in a frame, an empty one, one that is pulled. */
+static const size_t said[] = { SMALL, 0, BIG };
+#define SAID WF_COUNT(said)
+
+struct talk {
+	struct weft_stream *stream;
+	struct trip all[1 + SAID + SAID + 1]; /* the call, writes, reads */
+};
+
+static void begin_talk(struct talk *talk)
+{
+	struct weft_call_options options = { .size = sizeof(options),
+					     .op = options_of(&talk->all[0]) };
+	Sim__Bytes message = SIM__BYTES__INIT;
+	struct trip *t = &talk->all[1];
+
+	wf_world_fill(want, BIG, ++step);
+	while (wf_nth_again(weft_stream_open(stub, "Talk", &options, &talk->stream,
+					     &talk->all[0].op)))
+		;
+	message.body.data = want;
+	for (size_t i = 0; i < SAID; i++, t++) {
+		options.op = options_of(t);
+		message.body.len = said[i];
+		while (wf_nth_again(weft_stream_write(talk->stream, &message.base, &options.op,
+						      &t->op)))
+			;
+	}
+}
+
+/* Each read takes one message, if that can't be told, too. */
+static bool is_said(const struct trip *t, size_t i)
+{
+	const Sim__Bytes *got = (const Sim__Bytes *)(const void *)weft_stream_message(t->op);
+
+	if (i == SAID)
+		return !got;
+	return got && got->body.len == said[i] &&
+	       (!said[i] || !memcmp(got->body.data, want, said[i]));
+}
+
+static bool talk(void)
+{
+	struct talk talk = { 0 };
+	struct trip *reads = &talk.all[1 + SAID];
+	bool well;
+
+	begin_talk(&talk);
+	while (wf_nth_again(weft_stream_half_close(talk.stream)))
+		;
+	for (size_t i = 0; i <= SAID; i++) {
+		struct weft_op_options options = options_of(&reads[i]);
+
+		while (wf_nth_again(weft_stream_read(talk.stream, &options, &reads[i].op)))
+			;
+	}
+	well = land(talk.all, WF_COUNT(talk.all));
+	for (size_t i = 0; i <= SAID; i++)
+		assert_true(reads[i].status != WEFT_OK || is_said(&reads[i], i));
+	weft_stream_close(talk.stream);
+	free_all(talk.all, WF_COUNT(talk.all));
+	return well;
+}
+
 /* What is cancelled in each state: offered, waiting, called. */
 static bool cancel_all(void)
 {
@@ -506,7 +570,10 @@ static void open_nodes(enum wf_world_shape shape)
 static void close_nodes(void)
 {
 	struct trip t[5] = { { 0 } };
+	struct talk unread = { 0 };
 
+	begin_talk(&unread);
+	wf_world_pass(5 * MS);
 	wf_world_hold(1, true);
 	step++;
 	send(&t[0], BIG, 0, false);
@@ -520,6 +587,10 @@ static void close_nodes(void)
 	wf_world_leave(0);
 	assert_int_equal(t[0].outcomes, 1);
 	assert_int_equal(t[3].outcomes, 1);
+	for (size_t i = 0; i < 1 + SAID; i++)
+		assert_int_equal(unread.all[i].outcomes, 1);
+	weft_stream_close(unread.stream);
+	free_all(unread.all, 1 + SAID);
 	wf_world_pass(2 * S);
 	assert_int_equal(t[1].outcomes, 1);
 	wf_world_leave(1);
@@ -532,7 +603,8 @@ static void run_script(unsigned shape)
 {
 	static bool (*const attempts[])(void) = {
 		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
-		carry_snapshot, carry_shared, call_small, call_big, cancel_all, abort_step, look, dump, ping,
+		carry_snapshot, carry_shared, call_small, call_big, talk, cancel_all, abort_step,
+		look, dump, ping,
 	};
 
 	open_nodes((enum wf_world_shape)shape);

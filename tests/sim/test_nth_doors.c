@@ -129,7 +129,7 @@ static void answered(const Sim__Bytes *answer, void *arg)
 static bool call(void)
 {
 	struct trip t = { 0 };
-	struct weft_op_options options = options_of(&t);
+	struct weft_call_options options = { .size = sizeof(options), .op = options_of(&t) };
 	Sim__Bytes question = SIM__BYTES__INIT;
 	ProtobufCService *service;
 
@@ -190,7 +190,7 @@ static void open_nodes(unsigned shape)
 
 static void run_script(unsigned shape)
 {
-	Sim__Mirror_Service service = SIM__MIRROR__INIT();
+	Sim__Mirror_Service service = { .base = SIM__MIRROR__BASE_INIT, .reflect = reflect };
 
 	open_nodes(shape);
 	while (wf_nth_again(weft_serve(nodes[1], &service.base)))

@@ -94,6 +94,7 @@ static void tensors(const struct weft_op_options *options, int64_t bytes, const 
 
 static void call(const struct weft_op_options *options, size_t bytes, const char *words)
 {
+	struct weft_call_options call_options = { .size = sizeof(call_options), .op = *options };
 	Sim__Bytes question = SIM__BYTES__INIT;
 	ProtobufCService *service;
 	struct weft_stub *stub;
@@ -102,7 +103,7 @@ static void call(const struct weft_op_options *options, size_t bytes, const char
 	question.body.data = source;
 	question.body.len = bytes;
 	assert_int_equal(weft_stub_open(wf_world_peer(0, 1), &sim__mirror__descriptor, &stub), 0);
-	assert_int_equal(weft_call_open(stub, options, &service, &op), 0);
+	assert_int_equal(weft_call_open(stub, &call_options, &service, &op), 0);
 	sim__mirror__reflect(service, &question, NULL, NULL);
 	ends(op, words);
 	weft_stub_close(stub);

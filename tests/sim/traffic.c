@@ -359,7 +359,7 @@ static uint64_t handle(unsigned number, const uint8_t *bytes, size_t count)
 
 static int begin_call(struct wf_leg *leg)
 {
-	struct weft_op_options options = wf_flight_begin(&leg->flight, leg->limit_ns);
+	struct weft_call_options options = { .size = sizeof(options), .op = wf_flight_begin(&leg->flight, leg->limit_ns) };
 	Sim__Bytes question = SIM__BYTES__INIT;
 	ProtobufCService *service;
 	uint64_t at = (uint64_t)(leg - legs);

@@ -31,6 +31,12 @@ struct held {
 	uint8_t bytes[];
 };
 
+/* A stream that is said back: one message is read or written at any time. */
+struct talk {
+	struct citizen *citizen;
+	struct weft_stream *stream;
+};
+
 struct citizen {
 	Sim__Mirror_Service service; /* the first member: handlers get its address */
 	unsigned number;
@@ -40,6 +46,7 @@ struct citizen {
 	struct weft_peer *peers[WF_WORLD_NODES_MAX];
 	struct weft_stub *stubs[WF_WORLD_NODES_MAX];
 	unsigned served;
+	unsigned talked, talking;
 	bool holds;
 	struct wf_list held;
 };
@@ -52,6 +59,7 @@ static bool cut[WF_WORLD_NODES_MAX][WF_WORLD_NODES_MAX];
 static unsigned workers = 1;  /* of nodes that are opened from here on */
 static uint64_t arrived_ns; /* when something last came through the net */
 static uint64_t (*on_call)(unsigned number, const uint8_t *bytes, size_t count);
+static void (*on_stream)(unsigned number, struct weft_stream *stream);
 
 static unsigned life_of(unsigned number)
 {
@@ -135,6 +143,91 @@ void wf_world_hold(unsigned number, bool hold)
 void wf_world_on_call(uint64_t (*handle)(unsigned number, const uint8_t *bytes, size_t count))
 {
 	on_call = handle;
+}
+
+/* Streams. */
+
+static void finish(struct talk *t, enum weft_status status, const char *message)
+{
+	t->citizen->talking--;
+	weft_stream_finish(t->stream, status, message);
+	free(t);
+}
+
+static void listen(struct talk *t);
+
+static void said(struct weft_op *op, void *arg)
+{
+	struct talk *t = arg;
+	enum weft_status status = weft_op_status(op);
+
+	if (status == WEFT_OK)
+		listen(t);
+	else
+		finish(t, status, weft_op_message(op));
+	weft_op_free(op);
+}
+
+static void say_back(struct talk *t, const ProtobufCMessage *message)
+{
+	struct weft_op_options options = { .size = sizeof(options), .done = said, .arg = t };
+	struct weft_op *op;
+
+	if (weft_stream_write(t->stream, message, &options, &op))
+		finish(t, WEFT_RESOURCE_EXHAUSTED, weft_error());
+}
+
+static void asked(struct weft_op *op, void *arg)
+{
+	const ProtobufCMessage *message = weft_stream_message(op);
+	struct talk *t = arg;
+
+	if (message)
+		say_back(t, message);
+	else
+		finish(t, weft_op_status(op), weft_op_message(op));
+	weft_op_free(op);
+}
+
+static void listen(struct talk *t)
+{
+	struct weft_op_options options = { .size = sizeof(options), .done = asked, .arg = t };
+	struct weft_op *op;
+
+	if (weft_stream_read(t->stream, &options, &op))
+		finish(t, WEFT_RESOURCE_EXHAUSTED, weft_error());
+}
+
+static void talk(struct weft_stream *stream, void *arg)
+{
+	struct citizen *c = arg;
+	struct talk *t;
+
+	if (on_stream) {
+		on_stream(c->number, stream);
+		return;
+	}
+	t = malloc(sizeof(*t));
+	assert_non_null(t);
+	*t = (struct talk){ .citizen = c, .stream = stream };
+	c->talked++;
+	c->talking++;
+	listen(t);
+}
+
+void wf_world_on_stream(void (*handle)(unsigned number, struct weft_stream *stream))
+{
+	on_stream = handle;
+}
+
+unsigned wf_world_talked(unsigned number)
+{
+	return citizens[number]->talked;
+}
+
+unsigned wf_world_talking(unsigned number)
+{
+	return citizens[number]->talking;
 }
 
 /* Time. */
@@ -324,7 +417,7 @@ static int begin_life(unsigned number, const char *address)
 
 	assert_true(life_count < LIVES_MAX);
 	assert_int_equal(wf_node_settings(&options, &settings), 0);
-	*c = (struct citizen){ .service = SIM__MIRROR__INIT(), .number = number };
+	*c = (struct citizen){ .service.base = SIM__MIRROR__BASE_INIT, .number = number };
 	c->service.reflect = reflect;
 	wf_list_init(&c->held);
 	(void)snprintf(name, sizeof(name), "n%u", number);
@@ -360,7 +453,10 @@ int wf_world_try_add(unsigned *added)
 
 int wf_world_try_serve(unsigned number)
 {
-	return weft_serve(citizens[number]->node, &citizens[number]->service.base);
+	struct citizen *c = citizens[number];
+	const struct weft_stream_method method = { "Talk", talk, c };
+
+	return weft_serve_streams(c->node, &c->service.base, &method, 1);
 }
 
 unsigned wf_world_add(void)
@@ -464,6 +560,7 @@ size_t wf_world_close(void)
 	citizen_count = life_count = 0;
 	memset(cut, 0, sizeof(cut));
 	on_call = NULL;
+	on_stream = NULL;
 	on_sleep = NULL;
 	workers = 1;
 	forget_settings();
@@ -638,16 +735,44 @@ void wf_flight_call(struct wf_flight *f, unsigned from, unsigned to, const void 
 		    size_t bytes, uint64_t timeout_ns)
 {
 	Sim__Bytes question = SIM__BYTES__INIT;
-	struct weft_op_options options;
+	struct weft_call_options options = { .size = sizeof(options) };
 	ProtobufCService *service;
 
-	options = wf_flight_begin(f, timeout_ns);
+	options.op = wf_flight_begin(f, timeout_ns);
 	f->request = data;
 	f->request_bytes = bytes;
 	question.body.data = (void *)(uintptr_t)data;
 	question.body.len = bytes;
 	assert_int_equal(weft_call_open(wf_world_stub(from, to), &options, &service, &f->op), 0);
 	sim__mirror__reflect(service, &question, answered, f);
+}
+
+void wf_flight_open(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns,
+		    struct weft_stream **stream)
+{
+	struct weft_call_options options = { .size = sizeof(options) };
+
+	options.op = wf_flight_begin(f, timeout_ns);
+	assert_int_equal(weft_stream_open(wf_world_stub(from, to), "Talk", &options, stream, &f->op),
+			 0);
+}
+
+void wf_flight_write(struct wf_flight *f, struct weft_stream *stream, const void *data,
+		     size_t bytes, uint64_t timeout_ns)
+{
+	struct weft_op_options options = wf_flight_begin(f, timeout_ns);
+	Sim__Bytes message = SIM__BYTES__INIT;
+
+	message.body.data = (void *)(uintptr_t)data;
+	message.body.len = bytes;
+	assert_int_equal(weft_stream_write(stream, &message.base, &options, &f->op), 0);
+}
+
+void wf_flight_read(struct wf_flight *f, struct weft_stream *stream, uint64_t timeout_ns)
+{
+	struct weft_op_options options = wf_flight_begin(f, timeout_ns);
+
+	assert_int_equal(weft_stream_read(stream, &options, &f->op), 0);
 }
 
 void wf_flight_ping(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns)

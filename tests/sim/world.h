@@ -115,6 +115,17 @@ void wf_world_hold(unsigned number, bool hold);
 void wf_world_on_call(uint64_t (*handle)(unsigned number, const uint8_t *bytes, size_t count));
 
 /*
+ * Streams: every node says back each message of Talk, one after the other, until there are
+ * none.  Or from now on @handle has them; NULL: again as before.  Forgotten when the world
+ * closes.
+ */
+void wf_world_on_stream(void (*handle)(unsigned number, struct weft_stream *stream));
+
+/* How many node @number has begun to say back, and how many of them run. */
+unsigned wf_world_talked(unsigned number);
+unsigned wf_world_talking(unsigned number);
+
+/*
  * A flight: one operation and what became of it.  Starting one asserts that it could be
  * started; @outcomes counts how often it ended, which must become 1.
  */
@@ -143,6 +154,16 @@ void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t
 void wf_flight_call(struct wf_flight *f, unsigned from, unsigned to, const void *data,
 		    size_t bytes, uint64_t timeout_ns);
 void wf_flight_ping(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns);
+
+/*
+ * A call of Talk, whose flight lands with the call; what is written into it: @bytes of
+ * @data; and what is read of it.
+ */
+void wf_flight_open(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns,
+		    struct weft_stream **stream);
+void wf_flight_write(struct wf_flight *f, struct weft_stream *stream, const void *data,
+		     size_t bytes, uint64_t timeout_ns);
+void wf_flight_read(struct wf_flight *f, struct weft_stream *stream, uint64_t timeout_ns);
 
 /* Step until all @count have ended; asserts that they do within @limit_ns, each once. */
 void wf_flight_land(struct wf_flight *flights, size_t count, uint64_t limit_ns);

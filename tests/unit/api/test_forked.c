@@ -32,16 +32,20 @@
 /* What the parent has when it forks: some of everything, at rest. */
 static struct weft_node *node, *manual, *server;
 static struct weft_peer *peer;
-static struct weft_op *running, *received, *unmade;
-static struct weft_stub *stub;
+static struct weft_op *running, *received, *unmade, *answered;
+static struct weft_op *stream_call, *was_read, *reading;
+static struct weft_stub *stub, *stream_stub;
+static struct weft_stream *stream;
 static ProtobufCService *unmade_service;
 static _Atomic(void *) served;
+static struct weft_stream *_Atomic served_stream;
 static void *memory;
 
 static float number = 1;
 static int64_t one = 1;
 static struct weft_tensor tensor = { .data = &number, .device = { WEFT_CPU, 0 }, .ndim = 1,
 				     .dtype = { WEFT_FLOAT, 32, 1 }, .shape = &one };
+static const struct weft_metadata pair = { "k", "value", 5 };
 
 static void keep_it(Calls__Test_Service *service, const Calls__Nothing *request,
 		    Calls__Nothing_Closure closure, void *closure_data)
@@ -53,8 +57,37 @@ static void keep_it(Calls__Test_Service *service, const Calls__Nothing *request,
 	atomic_store(&served, closure_data);
 }
 
-static Calls__Test_Service service, other_service;
-static ProtobufCServiceDescriptor other_descriptor;
+static bool is_the_pair(const struct weft_metadata *pairs, size_t count)
+{
+	return count == 1 && !strcmp(pairs->key, "k") && pairs->bytes == 5 &&
+	       !strcmp(pairs->value, "value");
+}
+
+/* All that may go with a reply goes with this one. */
+static void refuse_it(Calls__Test_Service *service, const Calls__Nothing *request,
+		      Calls__Nothing_Closure closure, void *closure_data)
+{
+	(void)service;
+	(void)request;
+	(void)closure;
+	weft_call_set_initial(closure_data, &pair, 1);
+	weft_call_set_trailing(closure_data, &pair, 1);
+	weft_call_set_details(closure_data, "why", 3);
+	weft_call_fail(closure_data, WEFT_ABORTED, "as it should");
+}
+
+static void keep_stream(struct weft_stream *s, void *arg)
+{
+	const Calls__Response empty = CALLS__RESPONSE__INIT;
+
+	(void)arg;
+	atomic_store(&served_stream, s);
+	weft_stream_write(s, &empty.base, NULL, NULL);
+}
+
+static Calls__Test_Service service, other_service, stream_service;
+static ProtobufCServiceDescriptor other_descriptor, stream_descriptor;
+static const struct weft_stream_method stream_method = { .name = "Unary", .handle = keep_stream };
 
 /* In the child: is it refused, with a sentence? */
 
@@ -254,6 +287,43 @@ static bool try_call_peer(void)
 	return !weft_call_peer(served);
 }
 
+static bool try_call_metadata(void)
+{
+	size_t count;
+	const struct weft_metadata *pairs = weft_call_metadata(served, &count);
+
+	return is_the_pair(pairs, count);
+}
+
+static bool try_call_set_initial(void)
+{
+	return refused(weft_call_set_initial(served, &pair, 1));
+}
+
+static bool try_call_set_trailing(void)
+{
+	return refused(weft_call_set_trailing(served, &pair, 1));
+}
+
+static bool try_call_set_details(void)
+{
+	return refused(weft_call_set_details(served, "why", 3));
+}
+
+static void told_of_cancel(void *arg)
+{
+	(void)arg;
+	told++;
+}
+
+static bool try_call_on_cancel(void)
+{
+	unsigned before = told;
+
+	weft_call_on_cancel(served, told_of_cancel, NULL);
+	return told == before;
+}
+
 static bool try_call_left(void)
 {
 	return weft_call_left_ns(served) > 0;
@@ -273,6 +343,96 @@ static bool try_call_defer(void)
 static bool try_call_fail(void)
 {
 	weft_call_fail(served, WEFT_ABORTED, "by a child");
+	return true;
+}
+
+/* What came with a reply lies in the child's copy of the memory, too. */
+
+static bool try_call_initial(void)
+{
+	size_t count;
+	const struct weft_metadata *pairs = weft_call_initial(answered, &count);
+
+	return is_the_pair(pairs, count);
+}
+
+static bool try_call_trailing(void)
+{
+	size_t count;
+	const struct weft_metadata *pairs = weft_call_trailing(answered, &count);
+
+	return is_the_pair(pairs, count);
+}
+
+static bool try_call_details(void)
+{
+	size_t bytes;
+	const char *details = weft_call_details(answered, &bytes);
+
+	return bytes == 3 && !memcmp(details, "why", 3);
+}
+
+static bool try_stream_open(void)
+{
+	struct weft_stream *s;
+	struct weft_op *o;
+
+	return refused(weft_stream_open(stream_stub, "Unary", NULL, &s, &o));
+}
+
+static bool try_stream_write(void)
+{
+	const Calls__Request request = CALLS__REQUEST__INIT;
+	const Calls__Response response = CALLS__RESPONSE__INIT;
+	struct weft_op *o;
+
+	return refused(weft_stream_write(stream, &request.base, NULL, &o)) &&
+	       refused(weft_stream_write(stream, &request.base, NULL, NULL)) &&
+	       refused(weft_stream_write(served_stream, &response.base, NULL, &o));
+}
+
+static bool try_stream_read(void)
+{
+	struct weft_op *o;
+
+	return refused(weft_stream_read(stream, NULL, &o)) &&
+	       refused(weft_stream_read(served_stream, NULL, &o));
+}
+
+static bool try_stream_message(void)
+{
+	return weft_stream_message(was_read) && !weft_stream_message(reading);
+}
+
+static bool try_stream_half_close(void)
+{
+	return refused(weft_stream_half_close(stream));
+}
+
+static bool try_stream_call(void)
+{
+	return weft_stream_call(served_stream) && !weft_call_peer(weft_stream_call(served_stream));
+}
+
+static bool try_serve_reflection(void)
+{
+	return refused(weft_serve_reflection(node));
+}
+
+static bool try_serve_streams(void)
+{
+	return refused(weft_serve_streams(node, &other_service.base, &stream_method, 1));
+}
+
+static bool try_stream_finish(void)
+{
+	weft_stream_finish(served_stream, WEFT_ABORTED, "by a child");
+	return true;
+}
+
+static bool try_stream_close(void)
+{
+	weft_stream_close(stream);
 	return true;
 }
 
@@ -356,9 +516,17 @@ static const struct {
 	{ "weft_arm", try_arm },
 	{ "weft_call_cancelled", try_call_cancelled },
 	{ "weft_call_defer", try_call_defer },
+	{ "weft_call_details", try_call_details },
+	{ "weft_call_initial", try_call_initial },
 	{ "weft_call_left_ns", try_call_left },
+	{ "weft_call_metadata", try_call_metadata },
+	{ "weft_call_on_cancel", try_call_on_cancel },
 	{ "weft_call_open", try_call_open },
 	{ "weft_call_peer", try_call_peer },
+	{ "weft_call_set_details", try_call_set_details },
+	{ "weft_call_set_initial", try_call_set_initial },
+	{ "weft_call_set_trailing", try_call_set_trailing },
+	{ "weft_call_trailing", try_call_trailing },
 	{ "weft_dump", try_dump },
 	{ "weft_error", try_alloc },
 	{ "weft_fd", try_fd },
@@ -388,9 +556,17 @@ static const struct {
 	{ "weft_reply_status", try_texts },
 	{ "weft_send", try_send },
 	{ "weft_serve", try_serve },
+	{ "weft_serve_reflection", try_serve_reflection },
+	{ "weft_serve_streams", try_serve_streams },
 	{ "weft_status_name", try_texts },
 	{ "weft_step_abort", try_step_abort },
 	{ "weft_step_end", try_step_end },
+	{ "weft_stream_call", try_stream_call },
+	{ "weft_stream_half_close", try_stream_half_close },
+	{ "weft_stream_message", try_stream_message },
+	{ "weft_stream_open", try_stream_open },
+	{ "weft_stream_read", try_stream_read },
+	{ "weft_stream_write", try_stream_write },
 	{ "weft_strerror", try_texts },
 	{ "weft_stub_open", try_stub_open },
 	{ "weft_stub_service", try_stub_service },
@@ -398,6 +574,8 @@ static const struct {
 	{ "weft_version", try_texts },
 	{ "weft_wait", try_wait },
 	{ "weft_call_fail", try_call_fail },
+	{ "weft_stream_finish", try_stream_finish },
+	{ "weft_stream_close", try_stream_close },
 	{ "weft_cancel", try_cancel },
 	{ "weft_free", try_free },
 	{ "weft_op_free", try_op_free },
@@ -461,10 +639,55 @@ static void no_public_function_is_forgotten(void **state)
 	assert_int_equal(count, COUNT(functions));
 }
 
-static void end_well(struct weft_op *op)
+static void end_with(struct weft_op *op, enum weft_status status)
 {
 	assert_int_equal(weft_wait(op, LIMIT_NS), 0);
-	assert_int_equal(weft_op_status(op), WEFT_OK);
+	assert_int_equal(weft_op_status(op), status);
+}
+
+static void end_well(struct weft_op *op)
+{
+	end_with(op, WEFT_OK);
+}
+
+/* The server has written one message, which was read, and the next read waits. */
+static void open_a_stream(void)
+{
+	stream_descriptor = calls__test__descriptor;
+	stream_descriptor.name = "calls.Streams";
+	stream_service = service;
+	stream_service.base.descriptor = &stream_descriptor;
+	assert_int_equal(weft_serve_streams(server, &stream_service.base, &stream_method, 1), 0);
+	assert_int_equal(weft_stub_open(peer, &stream_descriptor, &stream_stub), 0);
+	assert_int_equal(weft_stream_open(stream_stub, "Unary", NULL, &stream, &stream_call), 0);
+	assert_int_equal(weft_stream_read(stream, NULL, &was_read), 0);
+	end_well(was_read);
+	assert_int_equal(weft_stream_read(stream, NULL, &reading), 0);
+}
+
+static void use_and_close_the_stream(void)
+{
+	const Calls__Request request = CALLS__REQUEST__INIT;
+	const Calls__Response response = CALLS__RESPONSE__INIT;
+	struct weft_op *asked;
+
+	assert_int_equal(weft_stream_read(served_stream, NULL, &asked), 0);
+	assert_int_equal(weft_stream_write(stream, &request.base, NULL, NULL), 0);
+	end_well(asked);
+	assert_non_null(weft_stream_message(asked));
+	weft_op_free(asked);
+	assert_false(weft_op_ended(reading));
+	assert_int_equal(weft_stream_write(served_stream, &response.base, NULL, NULL), 0);
+	end_well(reading);
+	assert_non_null(weft_stream_message(reading));
+	assert_int_equal(weft_stream_half_close(stream), 0);
+	weft_stream_finish(served_stream, WEFT_OK, NULL);
+	end_well(stream_call);
+	weft_stream_close(stream);
+	weft_op_free(was_read);
+	weft_op_free(reading);
+	weft_op_free(stream_call);
+	weft_stub_close(stream_stub);
 }
 
 static void open_some_of_everything(void)
@@ -473,6 +696,8 @@ static void open_some_of_everything(void)
 	struct weft_op *op, *call;
 	ProtobufCService *one_call;
 	const Calls__Nothing nothing = CALLS__NOTHING__INIT;
+	const struct weft_call_options with_metadata = { .size = sizeof(with_metadata),
+							 .metadata = &pair, .metadata_count = 1 };
 
 	assert_int_equal(weft_node_open(&options, &node), 0);
 	assert_int_equal(weft_node_open(&options, &server), 0);
@@ -487,6 +712,7 @@ static void open_some_of_everything(void)
 	assert_int_equal(weft_recv(node, peer, 2, KEY, NULL, NULL, &running), 0);
 	calls__test__init(&service, NULL);
 	service.empty = keep_it;
+	service.bounce = refuse_it;
 	assert_int_equal(weft_serve(server, &service.base), 0);
 	other_descriptor = calls__test__descriptor;
 	other_descriptor.name = "calls.Other";
@@ -494,13 +720,17 @@ static void open_some_of_everything(void)
 	other_service.base.descriptor = &other_descriptor;
 	assert_int_equal(weft_stub_open(peer, &calls__test__descriptor, &stub), 0);
 	assert_int_equal(weft_call_open(stub, NULL, &unmade_service, &unmade), 0);
-	assert_int_equal(weft_call_open(stub, NULL, &one_call, &call), 0);
+	assert_int_equal(weft_call_open(stub, NULL, &one_call, &answered), 0);
+	calls__test__bounce(one_call, &nothing, tell, NULL);
+	end_with(answered, WEFT_ABORTED);
+	assert_int_equal(weft_call_open(stub, &with_metadata, &one_call, &call), 0);
 	calls__test__empty(one_call, &nothing, tell, NULL);
 	weft_op_free(call);
 	for (unsigned ms = 0; !atomic_load(&served); ms++) {
 		assert_true(ms < LIMIT_NS / 1000000);
 		usleep(1000);
 	}
+	open_a_stream();
 	assert_int_equal(weft_alloc(node, 100, &memory), 0);
 }
 
@@ -517,11 +747,13 @@ static void use_and_close_everything(void)
 	end_well(op);
 	assert_int_equal(weft_call_cancelled(served), 0);
 	weft_call_fail(served, WEFT_ABORTED, "by the parent");
+	use_and_close_the_stream();
 	weft_free(node, memory);
 	weft_op_free(op);
 	weft_op_free(running);
 	weft_op_free(received);
 	weft_op_free(unmade);
+	weft_op_free(answered);
 	weft_stub_close(stub);
 	weft_peer_close(peer);
 	assert_int_equal(weft_node_close(manual), 0);

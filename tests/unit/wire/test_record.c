@@ -20,6 +20,7 @@
 static const uint8_t shape_2_3[] = { 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0 };
 static const uint8_t shape_5[] = { 5, 0, 0, 0, 0, 0, 0, 0 };
 static const uint8_t shape_0[] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+static const uint8_t k_is_vw[] = { 1, 0, 2, 0, 0, 0, 'k', 'v', 'w' }; /* metadata */
 
 /* Every record is this table's way: the struct, and its bytes with the eager body. */
 static const struct row {
@@ -115,36 +116,52 @@ static const struct row {
 		{ [9] = 6, [10] = 8, [12] = 1, [16] = 1, [17] = 1, [26] = 1 },
 	},
 	{
-		"a call", WF_RECORD_CALL, 20 + 18 + 4 + 3 + 2,
+		"a call", WF_RECORD_CALL, 26 + 18 + 4 + 3 + 9 + 2,
 		{ .call = { .call = 0x1817161514131211, .left_ns = UINT64_MAX,
 			    .service_bytes = 4, .method_bytes = 3, .service = TEXT("a.Ps"),
-			    .method = TEXT("Get"),
+			    .method = TEXT("Get"), .metadata_bytes = 9, .metadata = k_is_vw,
 			    .body = { .way = WF_BODY_EAGER, .bytes = 2,
 				      .sum_kind = WF_BODY_SUM_XXH3, .sum = 0x2827262524232221 },
 			    .eager = TEXT("\x08\x01") } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 			0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-			4, 0, 3, 0,
+			0, 0, 4, 0, 3, 0, 9, 0, 0, 0,
 			1, 2, 0, 0, 0, 0, 0, 0, 0, 1,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 			'a', '.', 'P', 's', 'G', 'e', 't',
+			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
 			0x08, 0x01,
 		},
 	},
 	{
-		"a call without a body, whose reply is to have a sum", WF_RECORD_CALL, 20 + 10,
+		"a call without a body, whose reply is to have a sum", WF_RECORD_CALL, 26 + 10,
 		{ .call = { .call = 7, .body = { .sum_kind = WF_BODY_SUM_XXH3 } } },
-		{ 7, [29] = 1 },
+		{ 7, [35] = 1 },
 	},
 	{
-		"a reply", WF_RECORD_REPLY, 12 + 38 + 2,
+		"a call with a stream", WF_RECORD_CALL, 26 + 10 + 1 + 1 + 9,
+		{ .call = { .call = 7, .left_ns = 0x2827262524232221, .flags = WF_CALL_STREAM,
+			    .service_bytes = 1, .method_bytes = 1, .service = TEXT("S"),
+			    .method = TEXT("M"), .metadata_bytes = 9, .metadata = k_is_vw } },
+		{
+			7, 0, 0, 0, 0, 0, 0, 0,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			1, 0, 1, 0, 1, 0, 9, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			'S', 'M',
+			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
+		},
+	},
+	{
+		"a reply", WF_RECORD_REPLY, 24 + 38 + 2,
 		{ .reply = { .call = 2, .status = WEFT_UNAUTHENTICATED,
 			     .executed = WEFT_EXECUTED_YES, .text_bytes = 2, .text = TEXT("no"),
 			     .body = { WF_BODY_PULL, 1, 3, 4, UINT64_MAX - 1, 6 } } },
 		{
 			2, 0, 0, 0, 0, 0, 0, 0,
 			16, 2, 2, 0,
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 			2, 1, 0, 0, 0, 0, 0, 0, 0, 0,
 			3, 0, 0, 0, 0, 0, 0, 0,
 			4, 0, 0, 0,
@@ -152,6 +169,84 @@ static const struct row {
 			6, 0, 0, 0, 0, 0, 0, 0,
 			'n', 'o',
 		},
+	},
+	{
+		"a reply with all that it may have", WF_RECORD_REPLY, 24 + 18 + 2 + 9 + 7 + 3 + 1,
+		{ .reply = { .call = 0x1817161514131211, .status = WEFT_ABORTED,
+			     .executed = WEFT_EXECUTED_MAYBE, .text_bytes = 2, .text = TEXT("no"),
+			     .initial_bytes = 9, .initial = k_is_vw,
+			     .trailing_bytes = 7, .trailing = TEXT("\1\0\0\0\0\0t"),
+			     .details_bytes = 3, .details = TEXT("\0\xff\n"),
+			     .body = { .way = WF_BODY_EAGER, .bytes = 1,
+				       .sum_kind = WF_BODY_SUM_XXH3, .sum = 0x2827262524232221 },
+			     .eager = TEXT("e") } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			10, 1, 2, 0,
+			9, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0,
+			1, 1, 0, 0, 0, 0, 0, 0, 0, 1,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			'n', 'o',
+			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
+			1, 0, 0, 0, 0, 0, 't',
+			0, 0xff, '\n',
+			'e',
+		},
+	},
+	{
+		"the first message of a server", WF_RECORD_RESPONSE, 14 + 18 + 9 + 2,
+		{ .message = { .call = 0x1817161514131211, .flags = WF_MESSAGE_INITIAL,
+			       .metadata_bytes = 9, .metadata = k_is_vw,
+			       .body = { .way = WF_BODY_EAGER, .bytes = 2,
+					 .sum_kind = WF_BODY_SUM_XXH3,
+					 .sum = 0x2827262524232221 },
+			       .eager = TEXT("\x08\x01") } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			4, 0, 9, 0, 0, 0,
+			1, 2, 0, 0, 0, 0, 0, 0, 0, 1,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
+			0x08, 0x01,
+		},
+	},
+	{
+		"initial metadata before any message", WF_RECORD_RESPONSE, 14 + 10 + 9,
+		{ .message = { .call = 7, .flags = WF_MESSAGE_NONE | WF_MESSAGE_INITIAL,
+			       .metadata_bytes = 9, .metadata = k_is_vw } },
+		{
+			7, 0, 0, 0, 0, 0, 0, 0,
+			5, 0, 9, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
+		},
+	},
+	{
+		"the last message of a caller, which is pulled", WF_RECORD_REQUEST, 14 + 46,
+		{ .message = { .call = 7, .flags = WF_MESSAGE_LAST,
+			       .body = { WF_BODY_PULL, 48, 0x2827262524232221, 0x34333231,
+					 0x4847464544434241, 0x5857565554535251,
+					 WF_BODY_SUM_XXH3, 0x6867666564636261 } } },
+		{
+			7, 0, 0, 0, 0, 0, 0, 0,
+			2, 0, 0, 0, 0, 0,
+			2, 48, 0, 0, 0, 0, 0, 0, 0, 1,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			0x31, 0x32, 0x33, 0x34,
+			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+			0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58,
+			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
+		},
+	},
+	{
+		"an empty message", WF_RECORD_REQUEST, 14 + 10,
+		{ .message = { .call = 7 } },
+		{ 7 },
+	},
+	{
+		"a half-close", WF_RECORD_REQUEST, 14 + 10,
+		{ .message = { .call = 7, .flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST } },
+		{ 7, [8] = 3 },
 	},
 	{
 		"an offer made again", WF_RECORD_OFFER, WF_OFFER_RECORD_BYTES_MAX,
@@ -217,6 +312,11 @@ static const struct row {
 		{ 1, [8] = 0xfe, 3 },
 	},
 	{
+		"messages granted", WF_RECORD_GRANT_REQUESTS, WF_SMALL_RECORD_BYTES,
+		{ .small = { 7, 0x2827262524232221, WEFT_OK } },
+		{ 7, [8] = 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28 },
+	},
+	{
 		"a pull done", WF_RECORD_PULLED, WF_SMALL_RECORD_BYTES,
 		{ .small = { 0x1817161514131211, 0x2827262524232221, WEFT_CANCELLED } },
 		{
@@ -277,7 +377,13 @@ static void a_head_is_as_long_as_it_says(void **state)
 						 (any->call.eager ? any->call.body.bytes : 0),
 					 rows[i].count);
 		if (rows[i].type == WF_RECORD_REPLY)
-			assert_int_equal(wf_reply_record_bytes(&any->reply), rows[i].count);
+			assert_int_equal(wf_reply_record_bytes(&any->reply) +
+						 (any->reply.eager ? any->reply.body.bytes : 0),
+					 rows[i].count);
+		if (rows[i].type == WF_RECORD_REQUEST || rows[i].type == WF_RECORD_RESPONSE)
+			assert_int_equal(wf_message_record_bytes(&any->message) +
+						 (any->message.eager ? any->message.body.bytes : 0),
+					 rows[i].count);
 		if (rows[i].type == WF_RECORD_ABORT)
 			assert_int_equal(wf_abort_record_bytes(&any->abort), rows[i].count);
 	}
@@ -595,6 +701,9 @@ static void only_tensors_are_looked_at(void **state)
 	any.reply = (struct wf_reply_record){ .body = view };
 	count = any_record_put(WF_RECORD_REPLY, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_REPLY, bytes, count, &any), -EBADMSG);
+	any.message = (struct wf_message_record){ .body = view };
+	count = any_record_put(WF_RECORD_REQUEST, &any, bytes, ROOM);
+	assert_int_equal(any_record_get(WF_RECORD_REQUEST, bytes, count, &any), -EBADMSG);
 	any.offer = (struct wf_offer_record){ .body = view };
 	count = any_record_put(WF_RECORD_OFFER, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_OFFER, bytes, count, &any), -EBADMSG);
@@ -651,7 +760,7 @@ static void an_offer_is_never_eager(void **state)
 
 static void a_status_that_nobody_knows_is_refused(void **state)
 {
-	uint8_t reply[12 + 10] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
+	uint8_t reply[24 + 10] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
 
 	(void)state;
 	for (unsigned value = 0; value <= UINT8_MAX; value++) {
@@ -666,6 +775,125 @@ static void a_status_that_nobody_knows_is_refused(void **state)
 		reply[9] = (uint8_t)value;
 		assert_int_equal(get(WF_RECORD_REPLY, reply, sizeof(reply)),
 				 value <= WEFT_EXECUTED_YES ? 0 : -EBADMSG);
+	}
+}
+
+/* A record without eager bytes, put and got again. */
+static int travel_any(uint8_t type, const union any_record *any)
+{
+	uint8_t bytes[ROOM];
+	size_t count = any_record_put(type, any, bytes, sizeof(bytes));
+
+	assert_true(count > 0);
+	return get(type, bytes, count);
+}
+
+static void a_flag_of_a_call_that_nobody_knows_is_refused(void **state)
+{
+	(void)state;
+	for (unsigned bit = 0; bit < 16; bit++) {
+		union any_record any = { .call = { .flags = (uint16_t)(1 << bit) } };
+
+		assert_int_equal(travel_any(WF_RECORD_CALL, &any),
+				 1 << bit == WF_CALL_STREAM ? 0 : -EBADMSG);
+	}
+}
+
+static void a_call_with_a_stream_has_no_body(void **state)
+{
+	union any_record any = { .call = { .body = { .way = WF_BODY_PULL, .bytes = 1 } } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), 0);
+	any.call.flags = WF_CALL_STREAM;
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), -EBADMSG);
+	any.call.body = (struct wf_body){ .way = WF_BODY_EAGER };
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), -EBADMSG);
+	any.call.body = (struct wf_body){ .way = WF_BODY_NONE };
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), 0);
+}
+
+static void a_flag_of_a_message_that_nobody_knows_is_refused(void **state)
+{
+	(void)state;
+	for (unsigned bit = 0; bit < 16; bit++) {
+		union any_record any = { .message = { .flags = (uint16_t)(1 << bit) } };
+		int expected = 1 << bit & (WF_MESSAGE_NONE | WF_MESSAGE_LAST | WF_MESSAGE_INITIAL)
+				       ? 0 : -EBADMSG;
+
+		assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), expected);
+		assert_int_equal(travel_any(WF_RECORD_RESPONSE, &any), expected);
+	}
+}
+
+static void where_there_is_no_message_there_is_no_body(void **state)
+{
+	union any_record any = { .message = { .body = { .way = WF_BODY_PULL, .bytes = 1 } } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), 0);
+	any.message.flags = WF_MESSAGE_NONE;
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), -EBADMSG);
+	any.message.flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST;
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), -EBADMSG);
+	any.message.body = (struct wf_body){ .way = WF_BODY_EAGER };
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), -EBADMSG);
+	any.message.body = (struct wf_body){ .way = WF_BODY_NONE };
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), 0);
+}
+
+static void a_message_with_metadata_says_that_it_is_initial(void **state)
+{
+	union any_record any = { .message = { .metadata_bytes = sizeof(k_is_vw),
+					      .metadata = k_is_vw } };
+
+	(void)state;
+	for (uint16_t flags = 0; flags < 2 * WF_MESSAGE_INITIAL; flags++) {
+		any.message.flags = flags;
+		assert_int_equal(travel_any(WF_RECORD_RESPONSE, &any),
+				 flags & WF_MESSAGE_INITIAL ? 0 : -EBADMSG);
+	}
+	any.message = (struct wf_message_record){ .flags = WF_MESSAGE_INITIAL };
+	assert_int_equal(travel_any(WF_RECORD_RESPONSE, &any), 0);
+}
+
+/* To who adds them in 32 bits, two of 2^31 are 0. */
+static void blocks_longer_than_their_record_are_refused(void **state)
+{
+	static const struct {
+		uint8_t type;
+		size_t count, at; /* of the record, and of the lengths in it */
+		uint8_t lengths[16];
+	} cases[] = {
+		{ WF_RECORD_CALL, 26 + 10, 18, { 0xff, 0xff } },
+		{ WF_RECORD_CALL, 26 + 10, 20, { 0xff, 0xff } },
+		{ WF_RECORD_CALL, 26 + 10, 22, { 1 } },
+		{ WF_RECORD_CALL, 26 + 10, 22, { 0xff, 0xff, 0xff, 0xff } },
+		{ WF_RECORD_CALL, 26 + 10, 18, { 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff } },
+		{ WF_RECORD_REPLY, 24 + 10, 10, { 0xff, 0xff } },
+		{ WF_RECORD_REPLY, 24 + 10, 12, { 1 } },
+		{ WF_RECORD_REPLY, 24 + 10, 16, { 1 } },
+		{ WF_RECORD_REPLY, 24 + 10, 20, { 1 } },
+		{ WF_RECORD_REPLY, 24 + 10, 12, { 0xff, 0xff, 0xff, 0xff, 1 } },
+		{ WF_RECORD_REPLY, 24 + 10, 12, { [3] = 0x80, [7] = 0x80 } },
+		{ WF_RECORD_REPLY, 24 + 10, 16, { [3] = 0x80, [7] = 0x80 } },
+		{ WF_RECORD_RESPONSE, 14 + 10, 8, { WF_MESSAGE_INITIAL, 0, 1 } },
+		{ WF_RECORD_RESPONSE, 14 + 10, 8,
+		  { WF_MESSAGE_INITIAL, 0, 0xff, 0xff, 0xff, 0xff } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(cases); i++) {
+		uint8_t bytes[ROOM] = { 0 };
+
+		assert_int_equal(get(cases[i].type, bytes, cases[i].count), 0);
+		memcpy(bytes + cases[i].at, cases[i].lengths, sizeof(cases[i].lengths));
+		memset(bytes + cases[i].count - 10, 0, 10); /* the body: none */
+		assert_int_equal(get(cases[i].type, bytes, cases[i].count), -EBADMSG);
+		/* Eager, and of as many bytes as are left behind a block that is 1 too long. */
+		bytes[cases[i].count - 10] = WF_BODY_EAGER;
+		memset(bytes + cases[i].count - 9, 0xff, sizeof(uint64_t));
+		assert_int_equal(get(cases[i].type, bytes, cases[i].count), -EBADMSG);
 	}
 }
 
@@ -719,6 +947,12 @@ int main(void)
 		cmocka_unit_test(sums_of_pieces_that_cant_be_are_refused),
 		cmocka_unit_test(an_offer_is_never_eager),
 		cmocka_unit_test(a_status_that_nobody_knows_is_refused),
+		cmocka_unit_test(a_flag_of_a_call_that_nobody_knows_is_refused),
+		cmocka_unit_test(a_call_with_a_stream_has_no_body),
+		cmocka_unit_test(a_flag_of_a_message_that_nobody_knows_is_refused),
+		cmocka_unit_test(where_there_is_no_message_there_is_no_body),
+		cmocka_unit_test(a_message_with_metadata_says_that_it_is_initial),
+		cmocka_unit_test(blocks_longer_than_their_record_are_refused),
 		cmocka_unit_test(no_abort_is_a_success),
 		cmocka_unit_test(the_text_of_an_abort_has_a_limit),
 	};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The service of reflect.proto, which every node can serve. */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/reflect.h"
+
+struct wf_reflection {
+	Weft__Reflect__Reflection_Service service; /* first: handlers are given its address */
+	struct weft_node *node;
+};
+
+static struct weft_node *node_of(Weft__Reflect__Reflection_Service *service)
+{
+	return ((struct wf_reflection *)(void *)service)->node;
+}
+
+static struct wf_pb_service *at(struct wf_list *node)
+{
+	return WF_CONTAINER(node, struct wf_pb_service, mine);
+}
+
+static void handle_list(Weft__Reflect__Reflection_Service *service,
+			const Weft__Reflect__Nothing *request,
+			Weft__Reflect__Names_Closure closure, void *call)
+{
+	struct weft_node *node = node_of(service);
+	Weft__Reflect__Names names = WEFT__REFLECT__NAMES__INIT;
+	size_t count = 0;
+
+	(void)request;
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(each, &node->served)
+		count++;
+	names.names = calloc(count + 1, sizeof(names.names[0]));
+	WF_LIST_EACH(each, &node->served) {
+		if (names.names)
+			names.names[names.n_names++] = (char *)(uintptr_t)at(each)->base.name;
+	}
+	pthread_mutex_unlock(&node->lock);
+	/* The names are the users', and stay until the node closes. */
+	if (names.names)
+		closure(&names, call);
+	else
+		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for the names");
+	free(names.names);
+}
+
+static void handle_describe(Weft__Reflect__Reflection_Service *service,
+			    const Weft__Reflect__Name *request,
+			    Weft__Reflect__Description_Closure closure, void *call)
+{
+	struct weft_node *node = node_of(service);
+	struct wf_pb_service *found = NULL;
+	Weft__Reflect__Description *all;
+
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(each, &node->served)
+		if (!strcmp(at(each)->base.name, request->name))
+			found = at(each);
+	pthread_mutex_unlock(&node->lock);
+	if (!found) {
+		weft_call_fail(call, WEFT_NOT_FOUND, "no such service is served here");
+		return;
+	}
+	all = wf_reflect_describe(found);
+	if (!all) {
+		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for a description");
+		return;
+	}
+	closure(all, call);
+	weft__reflect__description__free_unpacked(all, NULL);
+}
+
+int weft_serve_reflection(struct weft_node *node)
+{
+	static const Weft__Reflect__Reflection_Service handlers =
+		WEFT__REFLECT__REFLECTION__INIT(handle_);
+	struct wf_reflection *r;
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	r = malloc(sizeof(*r));
+	if (!r)
+		return wf_last_set(-ENOMEM, "no memory for a service");
+	*r = (struct wf_reflection){ .service = handlers, .node = node };
+	err = wf_rpc_serve(node, &r->service.base, NULL, 0);
+	if (err)
+		free(r);
+	else
+		node->reflection = r;
+	return err;
+}

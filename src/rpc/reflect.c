@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rpc/reflect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The types that are known and those whose fields are still to be looked at: one list. */
+struct found {
+	const ProtobufCMessageDescriptor **messages;
+	const ProtobufCEnumDescriptor **enums;
+	size_t message_count, enum_count;
+	bool failed; /* there was no memory */
+};
+
+/* One more pointer at the end of @array of @count. */
+static bool grow(void *array, size_t count, const void *pointer)
+{
+	void **at = realloc(*(void **)array, (count + 1) * sizeof(pointer));
+
+	if (!at)
+		return false;
+	memcpy(&at[count], &pointer, sizeof(pointer));
+	*(void **)array = (void *)at;
+	return true;
+}
+
+static void find_message(struct found *f, const ProtobufCMessageDescriptor *d)
+{
+	for (size_t i = 0; i < f->message_count; i++)
+		if (f->messages[i] == d)
+			return;
+	if (grow((void *)&f->messages, f->message_count, d))
+		f->message_count++;
+	else
+		f->failed = true;
+}
+
+static void find_enum(struct found *f, const ProtobufCEnumDescriptor *d)
+{
+	for (size_t i = 0; i < f->enum_count; i++)
+		if (f->enums[i] == d)
+			return;
+	if (grow((void *)&f->enums, f->enum_count, d))
+		f->enum_count++;
+	else
+		f->failed = true;
+}
+
+static void find_all(struct found *f, const ProtobufCServiceDescriptor *service)
+{
+	for (unsigned i = 0; i < service->n_methods; i++) {
+		find_message(f, service->methods[i].input);
+		find_message(f, service->methods[i].output);
+	}
+	for (size_t i = 0; i < f->message_count; i++) {
+		const ProtobufCMessageDescriptor *d = f->messages[i];
+
+		for (unsigned k = 0; k < d->n_fields; k++) {
+			if (d->fields[k].type == PROTOBUF_C_TYPE_MESSAGE)
+				find_message(f, d->fields[k].descriptor);
+			else if (d->fields[k].type == PROTOBUF_C_TYPE_ENUM)
+				find_enum(f, d->fields[k].descriptor);
+		}
+	}
+}
+
+static char *text(struct found *f, const char *s)
+{
+	char *copy = strdup(s ? s : "");
+
+	f->failed |= !copy;
+	return copy;
+}
+
+/* A message of @d, in the list of @count at @list. */
+static void *add(struct found *f, void *list, size_t *count, const ProtobufCMessageDescriptor *d)
+{
+	ProtobufCMessage *m = malloc(d->sizeof_message);
+
+	if (!m || !grow(list, *count, m)) {
+		f->failed = true;
+		free(m);
+		return NULL;
+	}
+	protobuf_c_message_init(d, m);
+	++*count;
+	return m;
+}
+
+static void describe_field(struct found *f, Weft__Reflect__Type *t,
+			   const ProtobufCFieldDescriptor *from)
+{
+	Weft__Reflect__Field *to =
+		add(f, (void *)&t->fields, &t->n_fields, &weft__reflect__field__descriptor);
+	const ProtobufCMessageDescriptor *message = from->descriptor;
+	const ProtobufCEnumDescriptor *values = from->descriptor;
+
+	if (!to)
+		return;
+	to->name = text(f, from->name);
+	to->number = from->id;
+	to->label = from->label;
+	to->type = from->type;
+	to->type_name = text(f, from->type == PROTOBUF_C_TYPE_MESSAGE ? message->name
+				: from->type == PROTOBUF_C_TYPE_ENUM  ? values->name
+								      : "");
+	to->packed = from->flags & PROTOBUF_C_FIELD_FLAG_PACKED;
+	/* Fields that share a place share the word that says whose it is. */
+	if (from->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+		to->oneof = from->quantifier_offset;
+}
+
+static void describe_message(struct found *f, Weft__Reflect__Description *all,
+			     const ProtobufCMessageDescriptor *d)
+{
+	Weft__Reflect__Type *t =
+		add(f, (void *)&all->types, &all->n_types, &weft__reflect__type__descriptor);
+
+	if (!t)
+		return;
+	t->name = text(f, d->name);
+	for (unsigned i = 0; i < d->n_fields; i++)
+		describe_field(f, t, &d->fields[i]);
+}
+
+static void describe_enum(struct found *f, Weft__Reflect__Description *all,
+			  const ProtobufCEnumDescriptor *d)
+{
+	Weft__Reflect__Type *t =
+		add(f, (void *)&all->types, &all->n_types, &weft__reflect__type__descriptor);
+
+	if (!t)
+		return;
+	t->name = text(f, d->name);
+	t->is_enum = true;
+	for (unsigned i = 0; i < d->n_values; i++) {
+		Weft__Reflect__Value *v = add(f, (void *)&t->values, &t->n_values,
+					      &weft__reflect__value__descriptor);
+
+		if (!v)
+			return;
+		v->name = text(f, d->values[i].name);
+		v->number = d->values[i].value;
+	}
+}
+
+Weft__Reflect__Description *wf_reflect_describe(const struct wf_pb_service *service)
+{
+	const ProtobufCServiceDescriptor *d = service->service->descriptor;
+	Weft__Reflect__Description *all = malloc(sizeof(*all));
+	struct found f = { 0 };
+
+	if (!all)
+		return NULL;
+	weft__reflect__description__init(all);
+	find_all(&f, d);
+	for (unsigned i = 0; i < d->n_methods; i++) {
+		Weft__Reflect__Method *m = add(&f, (void *)&all->methods, &all->n_methods,
+					       &weft__reflect__method__descriptor);
+
+		if (!m)
+			break;
+		m->name = text(&f, d->methods[i].name);
+		m->input = text(&f, d->methods[i].input->name);
+		m->output = text(&f, d->methods[i].output->name);
+		m->streams = service->base.streams(&service->base, (int)i);
+	}
+	for (size_t i = 0; i < f.message_count; i++)
+		describe_message(&f, all, f.messages[i]);
+	for (size_t i = 0; i < f.enum_count; i++)
+		describe_enum(&f, all, f.enums[i]);
+	free(f.messages);
+	free(f.enums);
+	if (!f.failed)
+		return all;
+	weft__reflect__description__free_unpacked(all, NULL);
+	return NULL;
+}

@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rpc/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/call.h"
+
+#define AHEAD_BYTES (1 * MIB) /* pulled before anybody reads; not tuned */
+#define GRANT_STEP (WF_STREAM_WINDOW / 2)
+
+/* A message that has come; its bytes lie behind it, if it is short. */
+struct incoming {
+	struct wf_list node;
+	struct wf_stream *stream;
+	enum { OFFERED, PULLING, WHOLE } state;
+	uint8_t *data;
+	uint64_t count;
+	uint64_t room; /* of the link, to be given back; a short one's */
+};
+
+/* A long one. */
+struct offered {
+	struct incoming in;
+	struct wf_body body;
+	struct wf_answer *answer; /* while it is offered; NULL: the peer has no use for one */
+	struct wf_pull pull;
+};
+
+void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t)
+{
+	streams->transfer = t;
+	wf_list_init(&streams->all);
+}
+
+void wf_streams_fini(struct wf_streams *streams)
+{
+	struct wf_list *node;
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	while ((node = wf_list_first(&streams->all))) {
+		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, node);
+
+		wf_stream_stop(s, &e);
+		wf_stream_release(s);
+	}
+}
+
+void wf_stream_init(struct wf_stream *s)
+{
+	wf_list_init(&s->node);
+	wf_list_init(&s->pending);
+	wf_list_init(&s->posted);
+	wf_list_init(&s->incoming);
+	wf_list_init(&s->readers);
+	wf_list_init(&s->went.node);
+	s->may_write = s->granted = WF_STREAM_WINDOW;
+}
+
+void wf_stream_begin(struct wf_streams *streams, struct wf_link *link, uint64_t call,
+		     struct wf_stream *s)
+{
+	s->streams = streams;
+	s->link = link;
+	s->call = call;
+	wf_link_get(link);
+	wf_list_append(&streams->all, &s->node);
+}
+
+void wf_stream_take_back(struct wf_stream *s)
+{
+	wf_list_remove(&s->node);
+	wf_link_put(s->link);
+	s->streams = NULL;
+	s->link = NULL;
+	s->held = false;
+}
+
+static void try_quiet(struct wf_stream *s)
+{
+	if (!s->released || s->busy || s->gone)
+		return;
+	s->gone = true;
+	wf_list_remove(&s->node);
+	if (s->link)
+		wf_link_put(s->link);
+	s->link = NULL;
+	free(s->initial);
+	s->quiet(s);
+}
+
+static void idle(struct wf_stream *s)
+{
+	s->busy--;
+	try_quiet(s);
+}
+
+/* A message is lost: so is what comes after it, both ways. */
+static void break_off(struct wf_stream *s, const struct wf_error *e)
+{
+	struct wf_error why = *e;
+
+	s->busy++;
+	wf_stream_stop(s, &why);
+	if (s->owner)
+		s->broken(s, &why);
+	idle(s);
+}
+
+/* Writes. */
+
+static struct wf_message_record record_of(const struct wf_write *w, const struct wf_body *body)
+{
+	const struct wf_stream *s = w->stream;
+	bool initial = w->flags & WF_MESSAGE_INITIAL;
+
+	return (struct wf_message_record){
+		.call = s->call,
+		.flags = w->flags,
+		.metadata = initial ? s->initial : NULL,
+		.metadata_bytes = initial ? s->initial_bytes : 0,
+		.body = *body,
+	};
+}
+
+static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
+{
+	struct wf_message_record m = record_of(WF_CONTAINER(p, struct wf_write, parcel), body);
+
+	return wf_message_record_bytes(&m);
+}
+
+static void go_on(struct wf_notice *notice);
+
+static void put_head(const struct wf_parcel *p, struct wf_writer *out, const struct wf_body *body)
+{
+	const struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
+	struct wf_message_record m = record_of(w, body);
+	struct wf_stream *s = w->stream;
+
+	wf_message_record_put(out, &m);
+	if (!s->held)
+		return;
+	s->held = false;
+	s->busy++;
+	s->went.run = go_on;
+	wf_worker_defer(s->streams->transfer->worker, &s->went);
+}
+
+static void end_write(struct wf_write *w, const struct wf_error *e)
+{
+	wf_list_remove(&w->node);
+	free(w->parcel.body);
+	w->parcel.body = NULL;
+	w->done(w, e);
+}
+
+/* What the peer did not take it has no use for: why, its side of the call says. */
+static void message_sent(struct wf_parcel *p, const struct wf_error *e)
+{
+	struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
+	struct wf_stream *s = w->stream;
+	bool lost = e && !p->refused && !s->mute;
+	struct wf_error why;
+
+	if (e)
+		why = *e;
+	end_write(w, e);
+	if (lost)
+		break_off(s, &why);
+	idle(s);
+}
+
+static void post(struct wf_stream *s, struct wf_write *w)
+{
+	wf_list_remove(&w->node);
+	wf_list_append(&s->posted, &w->node);
+	w->posted = true;
+	s->busy++;
+	if (!(w->flags & WF_MESSAGE_NONE))
+		s->written++;
+	if (s->initial && !s->initial_sent)
+		w->flags |= WF_MESSAGE_INITIAL;
+	s->initial_sent = true;
+	w->parcel.type = s->serves ? WF_RECORD_RESPONSE : WF_RECORD_REQUEST;
+	w->parcel.needs_room = true;
+	w->parcel.terms = &s->terms;
+	w->parcel.head_bytes = head_bytes;
+	w->parcel.put_head = put_head;
+	w->parcel.done = message_sent;
+	wf_parcel_post(s->streams->transfer, s->link, &w->parcel);
+	s->held = w->parcel.state != WF_PARCEL_QUEUED;
+}
+
+static void post_granted(struct wf_stream *s)
+{
+	struct wf_list *node;
+
+	while (!s->held && (node = wf_list_first(&s->pending))) {
+		struct wf_write *w = WF_CONTAINER(node, struct wf_write, node);
+
+		if (!(w->flags & WF_MESSAGE_NONE) && s->written >= s->may_write)
+			return;
+		post(s, w);
+	}
+	if (!s->held && s->owner && s->flushed)
+		s->flushed(s);
+}
+
+static void go_on(struct wf_notice *notice)
+{
+	struct wf_stream *s = WF_CONTAINER(notice, struct wf_stream, went);
+
+	post_granted(s);
+	idle(s);
+}
+
+void wf_stream_write(struct wf_stream *s, struct wf_write *w)
+{
+	w->stream = s;
+	w->posted = false;
+	wf_list_init(&w->node);
+	if (s->mute) {
+		end_write(w, &s->mute_why);
+		return;
+	}
+	wf_list_append(&s->pending, &w->node);
+	if (wf_list_first(&s->pending) == &w->node)
+		post_granted(s);
+}
+
+int wf_stream_take_write_back(struct wf_write *w)
+{
+	struct wf_stream *s = w->stream;
+
+	if (s->streams)
+		return -EALREADY;
+	if (w->posted) {
+		if (wf_parcel_take_back(&w->parcel))
+			return -EALREADY;
+		s->busy--;
+		if (!(w->flags & WF_MESSAGE_NONE))
+			s->written--;
+	}
+	wf_list_remove(&w->node);
+	return 0;
+}
+
+void wf_stream_stop_write(struct wf_write *w, const struct wf_error *e)
+{
+	struct wf_stream *s = w->stream;
+
+	if (w->posted) {
+		wf_parcel_stop(&w->parcel, e);
+		return;
+	}
+	end_write(w, e);
+	post_granted(s);
+}
+
+void wf_stream_mute(struct wf_stream *s, const struct wf_error *e)
+{
+	struct wf_list *at;
+
+	if (s->mute)
+		return;
+	s->mute = true;
+	s->mute_why = *e;
+	s->held = false;
+	s->busy++; /* it stays while they end */
+	while ((at = wf_list_first(&s->pending)))
+		end_write(WF_CONTAINER(at, struct wf_write, node), e);
+	WF_LIST_EACH(node, &s->posted)
+		wf_parcel_stop(&WF_CONTAINER(node, struct wf_write, node)->parcel, e);
+	idle(s);
+}
+
+bool wf_stream_is_flushed(const struct wf_stream *s)
+{
+	return wf_list_empty(&s->pending) && !s->held;
+}
+
+void wf_stream_granted(struct wf_stream *s, uint64_t total)
+{
+	if (total <= s->may_write)
+		return;
+	s->may_write = total;
+	post_granted(s);
+}
+
+/* Grants. */
+
+static void grant(struct wf_stream *s);
+
+static void grant_sent(struct wf_message *m, const struct wf_error *e)
+{
+	struct wf_stream *s = WF_CONTAINER(m, struct wf_stream, grant);
+
+	s->grant_busy = false;
+	if (!e)
+		grant(s);
+	idle(s);
+}
+
+/* Told now and then: each costs a record. */
+static void grant(struct wf_stream *s)
+{
+	struct wf_writer w = wf_writer(s->grant_bytes, sizeof(s->grant_bytes));
+	struct wf_small_record small = { .id = s->call, .other = s->taken + WF_STREAM_WINDOW };
+
+	if (s->grant_busy || s->over || small.other < s->granted + GRANT_STEP)
+		return;
+	s->granted = small.other;
+	s->grant_busy = true;
+	s->busy++;
+	wf_small_record_put(&w, &small);
+	s->grant = (struct wf_message){
+		.type = s->serves ? WF_RECORD_GRANT_REQUESTS : WF_RECORD_GRANT_RESPONSES,
+		.head = s->grant_bytes,
+		.head_bytes = sizeof(s->grant_bytes),
+		.sent = grant_sent,
+	};
+	wf_list_init(&s->grant.node);
+	wf_link_post(s->link, &s->grant);
+}
+
+/* Reads. */
+
+static void end_reading(struct wf_reading *r, const struct wf_error *e, const uint8_t *bytes,
+			size_t count)
+{
+	wf_list_remove(&r->node);
+	r->done(r, e, bytes, count);
+}
+
+static struct offered *offered(struct incoming *in)
+{
+	return WF_CONTAINER(in, struct offered, in);
+}
+
+static bool is_long(const struct incoming *in)
+{
+	return in->data != (const uint8_t *)(in + 1);
+}
+
+static void free_incoming(struct incoming *in)
+{
+	wf_list_remove(&in->node);
+	if (in->room)
+		wf_link_give_room(wf_link_real(in->stream->link), in->room);
+	if (is_long(in)) {
+		free(in->data);
+		free(offered(in));
+	} else {
+		free(in);
+	}
+}
+
+static void forget(struct incoming *in, const struct wf_error *e)
+{
+	struct wf_stream *s = in->stream;
+
+	if (in->state == PULLING) {
+		wf_list_remove(&in->node);
+		wf_pull_stop(&offered(in)->pull, e);
+		return;
+	}
+	if (in->state == OFFERED && offered(in)->answer)
+		wf_answer_pulled(offered(in)->answer, wf_link_real(s->link), WEFT_CANCELLED);
+	free_incoming(in);
+}
+
+static void pulled(struct wf_pull *pull, const struct wf_error *e);
+
+/* -ENOMEM: then it is as before, or lost. */
+static int start_pull(struct wf_stream *s, struct incoming *in)
+{
+	struct offered *o = offered(in);
+
+	in->data = malloc(in->count);
+	if (!in->data)
+		return -ENOMEM;
+	in->state = PULLING;
+	o->pull.into = in->data;
+	o->pull.terms = &s->terms;
+	o->pull.done = pulled;
+	s->busy++;
+	s->ahead_bytes += in->count;
+	if (!wf_pull_start(s->streams->transfer, wf_link_real(s->link), &o->body, o->answer,
+			   &o->pull))
+		return 0;
+	s->busy--;
+	in->state = WHOLE;
+	return -ENOMEM;
+}
+
+static void lack_memory(struct wf_stream *s)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ENOMEM, "no memory for a message of the stream");
+	break_off(s, &e);
+}
+
+/* The first that has come to the first who reads. */
+static void deliver(struct wf_stream *s, struct incoming *in)
+{
+	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->readers), struct wf_reading, node);
+
+	s->taken++;
+	if (is_long(in))
+		s->ahead_bytes -= in->count;
+	end_reading(r, NULL, in->data, in->count);
+	free_incoming(in);
+}
+
+/* Pull what comes next, as far as may be.  -ENOMEM. */
+static int look_ahead(struct wf_stream *s)
+{
+	WF_LIST_EACH(node, &s->incoming) {
+		struct incoming *in = WF_CONTAINER(node, struct incoming, node);
+
+		if (in->state != OFFERED)
+			continue;
+		if (s->ahead_bytes + in->count > AHEAD_BYTES)
+			break;
+		if (start_pull(s, in))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Readers get what there is. */
+static void feed(struct wf_stream *s)
+{
+	struct wf_list *node;
+
+	while (!wf_list_empty(&s->readers) && (node = wf_list_first(&s->incoming))) {
+		struct incoming *in = WF_CONTAINER(node, struct incoming, node);
+
+		/* However long: it is waited for. */
+		if (in->state == OFFERED && start_pull(s, in)) {
+			lack_memory(s);
+			return;
+		}
+		if (in->state != WHOLE)
+			break;
+		deliver(s, in);
+	}
+	if (look_ahead(s)) {
+		lack_memory(s);
+		return;
+	}
+	while (s->over && wf_list_empty(&s->incoming) && (node = wf_list_first(&s->readers)))
+		end_reading(WF_CONTAINER(node, struct wf_reading, node),
+			    s->over_why.code ? &s->over_why : NULL, NULL, 0);
+	grant(s);
+}
+
+static void pulled(struct wf_pull *pull, const struct wf_error *e)
+{
+	struct offered *o = WF_CONTAINER(pull, struct offered, pull);
+	struct wf_stream *s = o->in.stream;
+
+	o->in.state = WHOLE;
+	if (s->deaf)
+		free_incoming(&o->in);
+	else if (e)
+		break_off(s, e);
+	else
+		feed(s);
+	idle(s);
+}
+
+void wf_stream_read(struct wf_stream *s, struct wf_reading *r)
+{
+	r->stream = s;
+	wf_list_init(&r->node);
+	wf_list_append(&s->readers, &r->node);
+	feed(s);
+}
+
+int wf_stream_take_read_back(struct wf_reading *r)
+{
+	if (r->stream->streams)
+		return -EALREADY;
+	wf_list_remove(&r->node);
+	return 0;
+}
+
+void wf_stream_stop_read(struct wf_reading *r, const struct wf_error *e)
+{
+	end_reading(r, e, NULL, 0);
+}
+
+void wf_stream_over(struct wf_stream *s, const struct wf_error *e)
+{
+	if (s->over)
+		return;
+	s->over = true;
+	if (e)
+		s->over_why = *e;
+	feed(s);
+}
+
+void wf_stream_deafen(struct wf_stream *s, const struct wf_error *e)
+{
+	struct wf_list *node;
+
+	if (s->deaf)
+		return;
+	s->deaf = s->over = true;
+	s->over_why = *e;
+	s->busy++;
+	while ((node = wf_list_first(&s->incoming)))
+		forget(WF_CONTAINER(node, struct incoming, node), e);
+	while ((node = wf_list_first(&s->readers)))
+		end_reading(WF_CONTAINER(node, struct wf_reading, node), e, NULL, 0);
+	idle(s);
+}
+
+void wf_stream_stop(struct wf_stream *s, const struct wf_error *e)
+{
+	s->busy++;
+	wf_stream_mute(s, e);
+	wf_stream_deafen(s, e);
+	idle(s);
+}
+
+void wf_stream_release(struct wf_stream *s)
+{
+	s->released = true;
+	try_quiet(s);
+}
+
+/* Drop the answer to @offer, 0: to all; false: there was none. */
+static bool lose_offers(struct wf_stream *s, uint64_t offer)
+{
+	bool lost = false;
+
+	WF_LIST_EACH(at, &s->incoming) {
+		struct incoming *in = WF_CONTAINER(at, struct incoming, node);
+
+		if (in->state != OFFERED || (offer && offered(in)->body.offer != offer))
+			continue;
+		wf_answer_close(offered(in)->answer);
+		offered(in)->answer = NULL;
+		lost = true;
+	}
+	return lost;
+}
+
+void wf_streams_down(struct wf_streams *streams, struct wf_link *link, const struct wf_error *e)
+{
+	WF_LIST_EACH(node, &streams->all) {
+		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, node);
+
+		if (wf_link_real(s->link) == link && lose_offers(s, 0))
+			break_off(s, e);
+	}
+}
+
+void wf_streams_withdrawn(struct wf_streams *streams, struct wf_link *link, uint64_t offer)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "%s took a message of the stream back", wf_link_label(link));
+	WF_LIST_EACH(node, &streams->all) {
+		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, node);
+
+		if (wf_link_real(s->link) == link && lose_offers(s, offer)) {
+			break_off(s, &e);
+			return;
+		}
+	}
+}
+
+/* Messages that arrive. */
+
+int wf_stream_arrive(struct wf_link *link, const struct wf_record *record, struct wf_arrived *a)
+{
+	const struct wf_body *body = &a->record.body;
+
+	if (wf_message_record_get(record->bytes, record->count, &a->record))
+		return -EBADMSG;
+	a->answer = NULL;
+	if (body->way == WF_BODY_EAGER && !wf_link_use_room(link, body->bytes))
+		return -EBADMSG;
+	return wf_body_is_offer(body) ? wf_answer_open(body->offer, &a->answer) : 0;
+}
+
+void wf_stream_unarrive(struct wf_link *link, struct wf_arrived *a)
+{
+	wf_answer_close(a->answer);
+	if (a->record.body.way == WF_BODY_EAGER)
+		wf_link_unuse_room(link, a->record.body.bytes);
+}
+
+void wf_stream_refuse(struct wf_link *link, struct wf_arrived *a)
+{
+	wf_counters_add(&link->worker->counters.late_dropped, 1);
+	if (a->answer)
+		wf_answer_pulled(a->answer, link, WEFT_CANCELLED);
+	else if (a->record.body.way == WF_BODY_EAGER)
+		wf_link_give_room(link, a->record.body.bytes);
+}
+
+/* -ENOMEM. */
+static int keep(struct wf_stream *s, struct wf_arrived *a)
+{
+	const struct wf_body *body = &a->record.body;
+	struct incoming *in;
+
+	if (a->answer) {
+		struct offered *o = calloc(1, sizeof(*o));
+
+		if (!o)
+			return -ENOMEM;
+		o->body = *body;
+		o->answer = a->answer;
+		in = &o->in;
+		in->state = OFFERED;
+	} else {
+		in = malloc(sizeof(*in) + body->bytes);
+		if (!in)
+			return -ENOMEM;
+		in->state = WHOLE;
+		in->data = (uint8_t *)(in + 1);
+		in->room = body->bytes;
+		if (body->bytes)
+			memcpy(in->data, a->record.eager, body->bytes);
+	}
+	in->stream = s;
+	in->count = body->bytes;
+	wf_list_init(&in->node);
+	wf_list_append(&s->incoming, &in->node);
+	return 0;
+}
+
+/* May it come?  Else @e says why the stream can't go on. */
+static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_arrived *a,
+		 struct wf_error *e)
+{
+	const struct wf_body *body = &a->record.body;
+
+	if (body->bytes > WF_CALL_BYTES_MAX)
+		return wf_error_set(e, -ENOBUFS,
+				    "a message of %llu bytes is over the limit of %zu",
+				    (unsigned long long)body->bytes, (size_t)WF_CALL_BYTES_MAX);
+	if (wf_terms_body(&s->terms, link, body, e))
+		return e->code;
+	if (a->answer)
+		return 0;
+	return wf_sums_check(body, a->record.eager, link, wf_link_caps(link), e);
+}
+
+int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
+{
+	uint16_t flags = a->record.flags;
+	bool message = !(flags & WF_MESSAGE_NONE);
+	struct wf_error e;
+
+	if (s->deaf) {
+		wf_stream_refuse(link, a);
+		return 0;
+	}
+	if (s->over || (message && s->came >= s->granted)) {
+		wf_stream_refuse(link, a);
+		return -EBADMSG;
+	}
+	if (message && admit(s, link, a, &e)) {
+		wf_stream_refuse(link, a);
+		break_off(s, &e);
+		return 0;
+	}
+	if (message && keep(s, a)) {
+		wf_stream_unarrive(link, a);
+		return -ENOMEM;
+	}
+	s->came += message;
+	if (flags & WF_MESSAGE_LAST)
+		wf_stream_over(s, NULL);
+	else
+		feed(s);
+	return 0;
+}
+
+/* For people. */
+
+void wf_stream_describe_read(const struct wf_reading *r, char *text, size_t bytes)
+{
+	const struct wf_stream *s = r->stream;
+	struct wf_list *node = wf_list_first(&s->incoming);
+
+	if (!s->link)
+		(void)snprintf(text, bytes, "the call has not begun");
+	else if (node && WF_CONTAINER(node, struct incoming, node)->state == PULLING)
+		wf_pull_describe(&offered(WF_CONTAINER(node, struct incoming, node))->pull, text,
+				 bytes);
+	else
+		(void)snprintf(text, bytes, "%s has written %llu messages, and they are read",
+			       wf_link_label(wf_link_real(s->link)), (unsigned long long)s->came);
+}
+
+void wf_stream_describe_write(const struct wf_write *w, char *text, size_t bytes)
+{
+	const struct wf_stream *s = w->stream;
+
+	if (!s->link)
+		(void)snprintf(text, bytes, "the call has not begun");
+	else if (w->posted)
+		wf_parcel_describe(&w->parcel, text, bytes);
+	else
+		(void)snprintf(text, bytes, "%s has read %llu messages, and takes no more yet",
+			       wf_link_label(wf_link_real(s->link)),
+			       (unsigned long long)s->may_write - WF_STREAM_WINDOW);
+}
+
+uint64_t wf_stream_progress(const struct wf_stream *s)
+{
+	struct wf_list *node = wf_list_first(&s->incoming);
+	struct incoming *in = node ? WF_CONTAINER(node, struct incoming, node) : NULL;
+	uint64_t got_bytes = in && in->state == PULLING ? offered(in)->pull.got_bytes : 0;
+
+	return s->written + s->came + s->taken + s->may_write + got_bytes;
+}

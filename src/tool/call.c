@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft call: call a method of that node, with JSON in and out. */
+#include "tool/tool.h"
+
+#include <getopt.h>
+
+#ifdef HAVE_CJSON
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/dynamic.h"
+#include "tool/json.h"
+#include "tool/remote.h"
+
+#define LIMIT_NS 10000000000ull
+#define PAIRS_MAX 64
+
+struct request {
+	struct remote remote;
+	struct dynamic dynamic;
+	unsigned method;
+	struct weft_metadata pairs[PAIRS_MAX];
+	size_t pair_count;
+	const char *target, *body; /* Service/Method; JSON values, one for each message */
+	bool verbose;
+};
+
+static const ProtobufCMethodDescriptor *method_of(const struct request *q)
+{
+	return &q->dynamic.service.methods[q->method];
+}
+
+static int print(const struct request *q, const ProtobufCMessage *message)
+{
+	cJSON *json = json_of(message);
+	char *text = json ? cJSON_Print(json) : NULL;
+	int status = TOOL_OK;
+
+	if (text)
+		printf("%s\n", text);
+	else
+		status = tool_fail(q->remote.command, "no memory to print a reply");
+	free(text);
+	cJSON_Delete(json);
+	if (!status && tool_flush(q->remote.command))
+		status = TOOL_FAILED;
+	return status;
+}
+
+/* The next JSON value at *@at, as a message; NULL: there is none, or *@status says so. */
+static ProtobufCMessage *next(const struct request *q, const char **at, int *status)
+{
+	ProtobufCMessage *message;
+	char wrong[JSON_WRONG_BYTES];
+	cJSON *json;
+
+	*at += strspn(*at, " \t\r\n");
+	if (!**at)
+		return NULL;
+	json = cJSON_ParseWithOpts(*at, at, false);
+	if (!json) {
+		*status = tool_misused(q->remote.command, "the body is no JSON from here on: %.40s", *at);
+		return NULL;
+	}
+	message = json_read(method_of(q)->input, json, wrong);
+	cJSON_Delete(json);
+	if (!message)
+		*status = tool_misused(q->remote.command, "the body: %s", wrong);
+	return message;
+}
+
+static struct weft_call_options options_of(const struct request *q)
+{
+	return (struct weft_call_options){
+		.size = sizeof(struct weft_call_options),
+		.op = { .size = sizeof(struct weft_op_options), .timeout_ns = q->remote.limit_ns },
+		.metadata = q->pairs,
+		.metadata_count = q->pair_count,
+	};
+}
+
+static void print_pairs(const char *what, const struct weft_metadata *pairs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		fprintf(stderr, "%s %s: %.*s\n", what, pairs[i].key, (int)pairs[i].bytes,
+			(const char *)pairs[i].value);
+}
+
+/* What came beside the replies, for who wants to see it. */
+static void print_rest(const struct request *q, struct weft_op *op)
+{
+	const struct weft_metadata *pairs;
+	size_t count;
+
+	if (!q->verbose)
+		return;
+	pairs = weft_call_initial(op, &count);
+	print_pairs("initial", pairs, count);
+	pairs = weft_call_trailing(op, &count);
+	print_pairs("trailing", pairs, count);
+}
+
+/* Unary. */
+
+struct unary {
+	const struct request *q;
+	int status;
+};
+
+static void heard(const ProtobufCMessage *reply, void *arg)
+{
+	struct unary *u = arg;
+
+	if (reply)
+		u->status = print(u->q, reply);
+}
+
+static int call(struct request *q, struct weft_stub *stub)
+{
+	struct weft_call_options options = options_of(q);
+	struct unary u = { .q = q };
+	const char *at = q->body;
+	ProtobufCMessage *message = next(q, &at, &u.status);
+	ProtobufCService *service;
+	struct weft_op *op;
+	int status;
+
+	if (!message)
+		return u.status ? u.status : tool_misused(q->remote.command, "the body has no message");
+	if (weft_call_open(stub, &options, &service, &op)) {
+		status = tool_fail(q->remote.command, "%s", weft_error());
+	} else {
+		service->invoke(service, q->method, message, heard, &u);
+		status = tool_wait(op) == -EINTR ? TOOL_INTERRUPTED : TOOL_OK;
+		if (!status)
+			print_rest(q, op);
+		if (!status && weft_op_status(op) != WEFT_OK)
+			status = tool_op_failed(q->remote.command, op, q->target);
+		weft_op_free(op);
+	}
+	protobuf_c_message_free_unpacked(message, NULL);
+	return status ? status : u.status;
+}
+
+/* Streams: all is written, and what comes back printed as it comes. */
+
+static int write_all(struct request *q, struct weft_stream *stream)
+{
+	const char *at = q->body;
+	ProtobufCMessage *message;
+	int status = TOOL_OK, err;
+
+	while ((message = next(q, &at, &status))) {
+		err = weft_stream_write(stream, message, NULL, NULL);
+		protobuf_c_message_free_unpacked(message, NULL);
+		if (err)
+			return tool_fail(q->remote.command, "%s", weft_error());
+	}
+	if (!status && weft_stream_half_close(stream))
+		status = tool_fail(q->remote.command, "%s", weft_error());
+	return status;
+}
+
+/* TOOL_OK with *@more false: there are no more, for whatever reason. */
+static int read_one(struct request *q, struct weft_stream *stream, bool *more)
+{
+	const ProtobufCMessage *message;
+	int status = TOOL_OK;
+	struct weft_op *op;
+
+	*more = false;
+	if (weft_stream_read(stream, NULL, &op))
+		return tool_fail(q->remote.command, "%s", weft_error());
+	if (tool_wait(op) == -EINTR)
+		status = TOOL_INTERRUPTED;
+	message = status ? NULL : weft_stream_message(op);
+	if (message) {
+		status = print(q, message);
+		*more = true;
+	}
+	weft_op_free(op);
+	return status;
+}
+
+static int talk(struct request *q, struct weft_stub *stub)
+{
+	struct weft_call_options options = options_of(q);
+	struct weft_stream *stream;
+	struct weft_op *op;
+	bool more = true;
+	int status;
+
+	if (weft_stream_open(stub, method_of(q)->name, &options, &stream, &op))
+		return tool_fail(q->remote.command, "%s", weft_error());
+	status = write_all(q, stream);
+	while (!status && more)
+		status = read_one(q, stream, &more);
+	if (!status && tool_wait(op) == -EINTR)
+		status = TOOL_INTERRUPTED;
+	if (!status)
+		print_rest(q, op);
+	if (!status && weft_op_status(op) != WEFT_OK)
+		status = tool_op_failed(q->remote.command, op, q->target);
+	weft_op_free(op);
+	weft_stream_close(stream);
+	return status;
+}
+
+/* Its method, by what the node says. */
+static int find_method(struct request *q)
+{
+	const char *slash = strrchr(q->target, '/');
+	Weft__Reflect__Description *said = NULL;
+	const char *wrong;
+	char *service;
+	int status;
+
+	if (!slash)
+		return tool_misused(q->remote.command, "'%s' is not a Service/Method", q->target);
+	service = strndup(q->target, (size_t)(slash - q->target));
+	if (!service)
+		return tool_fail(q->remote.command, "no memory");
+	status = remote_describe(&q->remote, service, &said);
+	if (!status) {
+		wrong = dynamic_open(&q->dynamic, service, said);
+		if (wrong)
+			status = tool_fail(q->remote.command, "what %s says of %s is of no use: %s",
+					   q->remote.address, service, wrong);
+		weft__reflect__description__free_unpacked(said, NULL);
+	}
+	while (!status && q->method < q->dynamic.service.n_methods &&
+	       strcmp(method_of(q)->name, slash + 1))
+		q->method++;
+	if (!status && q->method == q->dynamic.service.n_methods)
+		status = tool_fail(q->remote.command, "service %s has no method %s", service,
+				   slash + 1);
+	free(service);
+	return status;
+}
+
+static int call_method(struct request *q)
+{
+	struct weft_stub *stub;
+	int status = find_method(q);
+
+	if (status)
+		return status;
+	if (weft_stub_open(q->remote.peer, &q->dynamic.service, &stub))
+		return tool_fail(q->remote.command, "%s", weft_error());
+	status = q->dynamic.streams[q->method] ? talk(q, stub) : call(q, stub);
+	weft_stub_close(stub);
+	return status;
+}
+
+/* "key: value", which it takes apart. */
+static int add_pair(struct request *q, char *text)
+{
+	char *colon = strchr(text, ':');
+
+	if (!colon || q->pair_count == PAIRS_MAX)
+		return -EINVAL;
+	*colon++ = '\0';
+	colon += strspn(colon, " ");
+	q->pairs[q->pair_count++] = (struct weft_metadata){ text, colon, strlen(colon) };
+	return 0;
+}
+
+static int run(const struct tool_command *self, int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "header", required_argument, NULL, 'H' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ 0 },
+	};
+	struct request q = { 0 };
+	uint64_t limit_ns = LIMIT_NS;
+	int c, status;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":H:t:v", names, NULL)) != -1) {
+		if (c == 'v')
+			q.verbose = true;
+		else if (c != 'H' && c != 't')
+			return tool_bad_option(self, c, argv);
+		else if (c == 'H' && add_pair(&q, optarg))
+			return tool_misused(self, "'%s' is not a key: value", optarg);
+		else if (c == 't' && tool_seconds(optarg, &limit_ns))
+			return tool_misused(self, "'%s' is not a time in seconds", optarg);
+	}
+	if (argc - optind < 2 || argc - optind > 3)
+		return tool_misused(self, "an address, a Service/Method and a body are needed");
+	q.target = argv[optind + 1];
+	q.body = argc - optind == 3 ? argv[optind + 2] : "{}";
+	status = remote_open(&q.remote, self, argv[optind], limit_ns);
+	if (status)
+		return status;
+	status = call_method(&q);
+	remote_close(&q.remote);
+	dynamic_close(&q.dynamic); /* the stub used it till then */
+	return status;
+}
+
+#else
+
+static int run(const struct tool_command *self, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return tool_fail(self, "this weft was built without libcjson, which reads JSON");
+}
+
+#endif
+
+const struct tool_command call_command = {
+	.name = "call",
+	.arguments = "[-v] [-H 'KEY: VALUE']... [-t SECONDS] ADDRESS SERVICE/METHOD [BODY]",
+	.does = "call a method of that node, with JSON in and out",
+	.options = "  ADDRESS            host:port of the node's door\n"
+		   "  SERVICE/METHOD     as `weft services` prints them\n"
+		   "  BODY               the request in JSON, default {}; for a stream several\n"
+		   "  -H, --header PAIR  metadata for the server; may be repeated\n"
+		   "  -t, --timeout S    the deadline; default 10\n"
+		   "  -v, --verbose      print the server's metadata, on stderr\n",
+	.run = run,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/record.h"
+
+#include <errno.h>
+
+#define FIXED_BYTES 14 /* before the body: call to metadata_bytes */
+#define FLAGS (WF_MESSAGE_NONE | WF_MESSAGE_LAST | WF_MESSAGE_INITIAL)
+
+size_t wf_message_record_bytes(const struct wf_message_record *m)
+{
+	return FIXED_BYTES + wf_body_bytes(&m->body) + m->metadata_bytes;
+}
+
+void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *m)
+{
+	wf_bytes_put_u64(w, m->call);
+	wf_bytes_put_u16(w, m->flags);
+	wf_bytes_put_u32(w, m->metadata_bytes);
+	wf_body_put(w, &m->body);
+	wf_bytes_put(w, m->metadata, m->metadata_bytes);
+}
+
+int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_record *m)
+{
+	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_message_record got;
+
+	got.call = wf_bytes_get_u64(&r);
+	got.flags = wf_bytes_get_u16(&r);
+	got.metadata_bytes = wf_bytes_get_u32(&r);
+	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_VIEW)
+		return -EBADMSG;
+	got.metadata = wf_bytes_view(&r, got.metadata_bytes);
+	if (wf_body_end(&r, &got.body, &got.eager))
+		return -EBADMSG;
+	if (got.flags & ~FLAGS || (got.flags & WF_MESSAGE_NONE && got.body.way != WF_BODY_NONE) ||
+	    (got.metadata_bytes && !(got.flags & WF_MESSAGE_INITIAL)))
+		return -EBADMSG;
+	*m = got;
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/metadata.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define FIXED_BYTES 6 /* of a pair: u16 key_bytes, u32 value_bytes */
+
+static bool good_in_key(uint8_t c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '_' || c == '.';
+}
+
+static bool is_binary(const struct wf_pair *pair)
+{
+	static const char end[] = { '-', 'b', 'i', 'n' };
+
+	return pair->key_bytes >= sizeof(end) &&
+	       !memcmp(pair->key + pair->key_bytes - sizeof(end), end, sizeof(end));
+}
+
+bool wf_metadata_good(const struct wf_pair *pair)
+{
+	if (!pair->key_bytes)
+		return false;
+	for (unsigned i = 0; i < pair->key_bytes; i++)
+		if (!good_in_key(pair->key[i]))
+			return false;
+	for (uint32_t i = 0; i < pair->value_bytes && !is_binary(pair); i++)
+		if (pair->value[i] < ' ' || pair->value[i] > '~')
+			return false;
+	return true;
+}
+
+size_t wf_metadata_bytes(const struct wf_pair *pair)
+{
+	return FIXED_BYTES + pair->key_bytes + pair->value_bytes;
+}
+
+void wf_metadata_put(struct wf_writer *w, const struct wf_pair *pair)
+{
+	wf_bytes_put_u16(w, pair->key_bytes);
+	wf_bytes_put_u32(w, pair->value_bytes);
+	wf_bytes_put(w, pair->key, pair->key_bytes);
+	wf_bytes_put(w, pair->value, pair->value_bytes);
+}
+
+int wf_metadata_get(struct wf_reader *r, struct wf_pair *pair)
+{
+	if (!r->bad && !wf_reader_left(r))
+		return 0;
+	pair->key_bytes = wf_bytes_get_u16(r);
+	pair->value_bytes = wf_bytes_get_u32(r);
+	pair->key = wf_bytes_view(r, pair->key_bytes);
+	pair->value = wf_bytes_view(r, pair->value_bytes);
+	return r->bad || !wf_metadata_good(pair) ? -EBADMSG : 1;
+}
+
+int wf_metadata_check(const uint8_t *bytes, size_t count)
+{
+	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_pair pair;
+	int pairs = 0, rc;
+
+	if (count > WF_METADATA_BYTES_MAX)
+		return -EBADMSG;
+	while ((rc = wf_metadata_get(&r, &pair)) > 0)
+		pairs++;
+	return rc ? rc : pairs;
+}
