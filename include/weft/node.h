@@ -205,6 +205,9 @@ struct weft_counters {
 	uint64_t late_dropped;
 	uint64_t bytes_viewed;
 	uint64_t registrations, registration_hits, registration_evictions;
+	uint64_t calls, served;   /* that run now: of this node, and of its peers */
+	uint64_t message_bytes;   /* of calls and streams that the library holds now, packed */
+	uint64_t unpack_failures; /* messages that were not of their type */
 };
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 

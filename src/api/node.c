@@ -507,6 +507,10 @@ static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 	sum->registrations += atomic_load(&c->registrations);
 	sum->registration_hits += atomic_load(&c->registration_hits);
 	sum->registration_evictions += atomic_load(&c->registration_evictions);
+	sum->calls += atomic_load(&c->calls);
+	sum->served += atomic_load(&c->served);
+	sum->message_bytes += atomic_load(&c->message_bytes);
+	sum->unpack_failures += atomic_load(&c->unpack_failures);
 	pthread_mutex_lock(&pool->lock);
 	sum->pool_bytes += pool->slab_bytes;
 	sum->pool_bytes_used += pool->used_bytes;

@@ -41,6 +41,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 		op->call.reply =
 			protobuf_c_message_unpack(op->call.output, NULL, bytes, reply);
 		if (!op->call.reply) {
+			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
 			wf_error_set(&bad, -EPROTO, "the reply does not unpack");
 			e = &bad;
 		}

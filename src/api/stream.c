@@ -241,6 +241,7 @@ static void got(struct wf_reading *r, const struct wf_error *e, const uint8_t *b
 		op->read.message = protobuf_c_message_unpack(op->read.stream->reads, NULL, count,
 							     bytes);
 		if (!op->read.message) {
+			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
 			wf_error_set(&bad, -EPROTO, "a message of the stream does not unpack");
 			e = &bad;
 		}

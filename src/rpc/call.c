@@ -40,12 +40,32 @@ void wf_call_drop(struct wf_call *call)
 	call->parcel.body = NULL;
 }
 
+/* @bytes more of messages are held, or, negative, fewer. */
+static void hold(struct wf_call *call, int64_t bytes)
+{
+	struct wf_counters *c = &call->calls->transfer->worker->counters;
+
+	wf_counters_add(&c->message_bytes, (uint64_t)bytes);
+}
+
+/* @runs 1: it begins to run; -1: it does no more. */
+static void count(struct wf_call *call, int runs)
+{
+	struct wf_counters *c = &call->calls->transfer->worker->counters;
+
+	wf_counters_add(&c->calls, (uint64_t)(int64_t)runs);
+	hold(call, runs * (int64_t)call->parcel.body_bytes);
+}
+
 static void try_free(struct wf_call *call)
 {
 	if (!call->ended || call->request_busy || call->reply_busy || call->cancel_busy)
 		return;
 	wf_link_put(call->link);
+	if (call->reply)
+		hold(call, -(int64_t)call->record.body.bytes);
 	free(call->reply);
+	count(call, -1);
 	wf_call_drop(call);
 	call->quiet(call);
 }
@@ -140,6 +160,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	call->calls = calls;
 	call->link = link;
 	call->request_busy = true;
+	count(call, 1);
 	call->parcel.type = WF_RECORD_CALL;
 	call->parcel.terms = &call->terms;
 	call->parcel.head_bytes = head_bytes;
@@ -164,6 +185,7 @@ int wf_call_take_back(struct wf_call *call)
 	if (err)
 		return err;
 	call->request_busy = false;
+	count(call, -1);
 	if (call->stream)
 		wf_stream_take_back(call->stream);
 	wf_table_remove(&call->calls->table, call->id);
@@ -265,6 +287,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 		call->pull.path = call->reply_path;
 		call->pull.done = reply_pulled;
 		call->reply_busy = true;
+		hold(call, (int64_t)body->bytes);
 		if (!wf_pull_start(call->calls->transfer, link, body, answer, &call->pull))
 			return;
 		call->reply_busy = false;

@@ -25,6 +25,12 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 		      offsetof(struct wf_served, pull.transfer));
 }
 
+static void hold(struct wf_served *s, uint64_t bytes)
+{
+	s->held_bytes += bytes;
+	wf_counters_add(&s->serving->transfer->worker->counters.message_bytes, bytes);
+}
+
 static void drop_reply(struct wf_served *s)
 {
 	free(s->parcel.body);
@@ -38,9 +44,12 @@ static void drop_reply(struct wf_served *s)
 static void free_served(struct wf_served *s)
 {
 	struct wf_serving *serving = s->serving;
+	struct wf_counters *c = &serving->transfer->worker->counters;
 
 	if (s->known)
 		wf_map_remove(&serving->map, &s->node);
+	wf_counters_add(&c->served, -(uint64_t)1);
+	wf_counters_add(&c->message_bytes, -s->held_bytes);
 	wf_timer_stop(&serving->transfer->worker->timers, &s->timer);
 	wf_list_remove(&s->notice.node);
 	if (s->user)
@@ -219,6 +228,7 @@ static void run_reply(struct wf_task *task)
 {
 	struct wf_served *s = WF_CONTAINER(task, struct wf_served, task);
 
+	hold(s, s->parcel.body_bytes);
 	if (s->broken)
 		set_failure(s, &s->why);
 	send_reply(s);
@@ -465,6 +475,7 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for the request");
 		return;
 	}
+	hold(s, s->request_bytes);
 	if (c->body.way != WF_BODY_PULL) {
 		if (s->request_bytes)
 			memcpy(s->request, c->eager, s->request_bytes);
@@ -515,6 +526,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	if (!s)
 		return -ENOMEM;
 	s->serving = serving;
+	wf_counters_add(&w->counters.served, 1);
 	s->link = link;
 	wf_link_get(link);
 	s->call = c.call;

@@ -72,6 +72,7 @@ struct wf_served {
 	bool known;           /* it is in the map */
 	bool handled;         /* a handler has begun: it counts as executed */
 	bool pulling;         /* its request */
+	uint64_t held_bytes;  /* of messages, as they are counted */
 	uint8_t *request;
 	size_t request_bytes;
 	struct wf_answer *answer; /* to the offer of its request, until that is pulled */

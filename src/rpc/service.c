@@ -94,6 +94,7 @@ static void handle(struct wf_service *base, int method, struct wf_served *served
 	ProtobufCMessage *message = protobuf_c_message_unpack(m->input, NULL, count, bytes);
 
 	if (!message) {
+		wf_counters_add(&served->serving->transfer->worker->counters.unpack_failures, 1);
 		wf_served_reply(served, WEFT_INTERNAL, "the request does not unpack", NULL, 0);
 		return;
 	}

@@ -150,8 +150,16 @@ static void put_head(const struct wf_parcel *p, struct wf_writer *out, const str
 	wf_worker_defer(s->streams->transfer->worker, &s->went);
 }
 
+/* @bytes more of messages are held, or, negative, fewer. */
+static void hold(struct wf_transfer *t, int64_t bytes)
+{
+	wf_counters_add(&t->worker->counters.message_bytes, (uint64_t)bytes);
+}
+
 static void end_write(struct wf_write *w, const struct wf_error *e)
 {
+	if (w->posted)
+		hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
 	wf_list_remove(&w->node);
 	free(w->parcel.body);
 	w->parcel.body = NULL;
@@ -179,6 +187,7 @@ static void post(struct wf_stream *s, struct wf_write *w)
 	wf_list_remove(&w->node);
 	wf_list_append(&s->posted, &w->node);
 	w->posted = true;
+	hold(s->streams->transfer, (int64_t)w->parcel.body_bytes);
 	s->busy++;
 	if (!(w->flags & WF_MESSAGE_NONE))
 		s->written++;
@@ -241,6 +250,7 @@ int wf_stream_take_write_back(struct wf_write *w)
 	if (w->posted) {
 		if (wf_parcel_take_back(&w->parcel))
 			return -EALREADY;
+		hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
 		s->busy--;
 		if (!(w->flags & WF_MESSAGE_NONE))
 			s->written--;
@@ -349,6 +359,8 @@ static bool is_long(const struct incoming *in)
 static void free_incoming(struct incoming *in)
 {
 	wf_list_remove(&in->node);
+	if (in->data)
+		hold(in->stream->streams->transfer, -(int64_t)in->count);
 	if (in->room)
 		wf_link_give_room(wf_link_real(in->stream->link), in->room);
 	if (is_long(in)) {
@@ -383,6 +395,7 @@ static int start_pull(struct wf_stream *s, struct incoming *in)
 	in->data = malloc(in->count);
 	if (!in->data)
 		return -ENOMEM;
+	hold(s->streams->transfer, (int64_t)in->count);
 	in->state = PULLING;
 	o->pull.into = in->data;
 	o->pull.terms = &s->terms;
@@ -635,6 +648,8 @@ static int keep(struct wf_stream *s, struct wf_arrived *a)
 	}
 	in->stream = s;
 	in->count = body->bytes;
+	if (in->data)
+		hold(s->streams->transfer, (int64_t)in->count);
 	wf_list_init(&in->node);
 	wf_list_append(&s->incoming, &in->node);
 	return 0;

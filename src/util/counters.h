@@ -16,6 +16,8 @@ struct wf_counters {
 	_Atomic uint64_t late_dropped; /* completions and records that came too late */
 	_Atomic uint64_t registered_bytes; /* now, not a total */
 	_Atomic uint64_t registrations, registration_hits, registration_evictions;
+	_Atomic uint64_t calls, served, message_bytes; /* now */
+	_Atomic uint64_t unpack_failures;
 };
 
 /* Cheap because there is one writer: a load and a store, no locked add. */

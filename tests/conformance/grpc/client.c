@@ -8,11 +8,13 @@
  *
  * The status is 1 if one has failed.
  */
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "interop.h"
 
@@ -432,6 +434,126 @@ static bool server_pushback(void)
 	return true;
 }
 
+/* A crowd: thousands of calls and streams at once, of which half end early. */
+
+enum { CROWD_CALLS = 10000, CROWD_STREAMS = 1000 };
+
+/* What is to become of one of the crowd. */
+enum fate { LIVES, CANCELLED, TIMED_OUT };
+
+static enum fate fate_of(unsigned i)
+{
+	/* Half of them, and spread so that no batch ends alike. */
+	return i * 2654435761u >> 31 ? LIVES : i % 2 ? CANCELLED : TIMED_OUT;
+}
+
+/* An early end is a race, which either may win. */
+static bool is_right(enum fate fate, enum weft_status status)
+{
+	return status == WEFT_OK || (fate == CANCELLED && status == WEFT_CANCELLED) ||
+	       (fate == TIMED_OUT && status == WEFT_DEADLINE_EXCEEDED);
+}
+
+static bool crowd_of_calls(void)
+{
+	struct unary *calls = calloc(CROWD_CALLS, sizeof(*calls));
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < CROWD_CALLS; i++) {
+		struct weft_call_options options =
+			call_options(fate_of(i) == TIMED_OUT ? (i % 20 + 1) * MS : 0);
+
+		begin_unary(&calls[i], &options, 100, 1000);
+		if (fate_of(i) == CANCELLED)
+			weft_cancel(calls[i].op);
+	}
+	for (unsigned i = 0; i < CROWD_CALLS; i++) {
+		enum weft_status status = outcome(calls[i].op);
+
+		wrong += !is_right(fate_of(i), status) || (status == WEFT_OK) != calls[i].good;
+	}
+	free(calls);
+	EXPECT(!wrong);
+	return true;
+}
+
+static bool crowd_of_streams(void)
+{
+	struct talk *talks = calloc(CROWD_STREAMS, sizeof(*talks));
+	int32_t sizes[] = { 1000, 1000 };
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < CROWD_STREAMS; i++) {
+		struct weft_call_options options =
+			call_options(fate_of(i) == TIMED_OUT ? (i % 50 + 1) * MS : 0);
+
+		talks[i] = begin("FullDuplexCall", &options);
+		(void)ask(&talks[i], 100, sizes, 2);
+	}
+	for (unsigned i = 0; i < CROWD_STREAMS; i++)
+		if (fate_of(i) == CANCELLED)
+			weft_cancel(talks[i].call);
+	for (unsigned i = 0; i < CROWD_STREAMS; i++) {
+		bool whole = hears(&talks[i], 1000) && hears(&talks[i], 1000);
+		enum weft_status status;
+
+		(void)weft_stream_half_close(talks[i].stream);
+		status = end(&talks[i]);
+		wrong += !is_right(fate_of(i), status) || (status == WEFT_OK && !whole);
+	}
+	free(talks);
+	EXPECT(!wrong);
+	return true;
+}
+
+static struct weft_counters held(void)
+{
+	struct weft_counters counters = { .size = sizeof(counters) };
+
+	check(weft_node_counters(node, &counters));
+	return counters;
+}
+
+static size_t resident_bytes(void)
+{
+	FILE *statm = fopen("/proc/self/statm", "r");
+	size_t all, resident = 0;
+
+	malloc_trim(0);
+	if (!statm || fscanf(statm, "%zu %zu", &all, &resident) != 2)
+		resident = 0;
+	if (statm)
+		fclose(statm);
+	return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool thousands_of_calls(void)
+{
+	struct weft_counters before, after;
+	struct timespec moment = { .tv_nsec = MS };
+	size_t bytes;
+
+	/* What the first ones leave is kept for the next. */
+	if (!crowd_of_calls() || !crowd_of_streams())
+		return false;
+	before = held();
+	bytes = resident_bytes();
+	if (!crowd_of_calls() || !crowd_of_streams())
+		return false;
+	/* The last word of a cancelled call may still be on its way. */
+	for (int i = 0; i < 10000; i++) {
+		after = held();
+		if (after.calls == before.calls && after.message_bytes == before.message_bytes)
+			break;
+		nanosleep(&moment, NULL);
+	}
+	EXPECT(after.calls == before.calls);
+	EXPECT(after.message_bytes == before.message_bytes);
+	EXPECT(after.pool_bytes_used == before.pool_bytes_used);
+	EXPECT(resident_bytes() < bytes + (16 << 20));
+	return true;
+}
+
 /* Metadata and status. */
 
 static bool has_pair(const struct weft_metadata *pairs, size_t count,
@@ -559,6 +681,7 @@ static const struct {
 	{ "cancel_after_first_response", cancel_after_first_response },
 	{ "timeout_on_sleeping_server", timeout_on_sleeping_server },
 	{ "concurrent_large_unary", concurrent_large_unary },
+	{ "thousands_of_calls", thousands_of_calls },
 	{ "server_pushback", server_pushback },
 	{ "rpc_soak", rpc_soak },
 	{ "channel_soak", channel_soak },
