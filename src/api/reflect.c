@@ -3,6 +3,7 @@
 #include "api/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,7 @@ static void handle_describe(Weft__Reflect__Reflection_Service *service,
 	struct weft_node *node = node_of(service);
 	struct wf_pb_service *found = NULL;
 	Weft__Reflect__Description *all;
+	char text[300];
 
 	pthread_mutex_lock(&node->lock);
 	WF_LIST_EACH(each, &node->served)
@@ -63,7 +65,8 @@ static void handle_describe(Weft__Reflect__Reflection_Service *service,
 			found = at(each);
 	pthread_mutex_unlock(&node->lock);
 	if (!found) {
-		weft_call_fail(call, WEFT_NOT_FOUND, "no such service is served here");
+		snprintf(text, sizeof(text), "no service %.200s is served here", request->name);
+		weft_call_fail(call, WEFT_NOT_FOUND, text);
 		return;
 	}
 	all = wf_reflect_describe(found);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/message.h"
 #include "util/clock.h"
 #include "wire/metadata.h"
 
@@ -38,8 +39,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 
 	op->call.running = false;
 	if (!e && !op->call.stream) {
-		op->call.reply =
-			protobuf_c_message_unpack(op->call.output, NULL, bytes, reply);
+		op->call.reply = wf_message_unpack(op->call.output, reply, bytes);
 		if (!op->call.reply) {
 			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
 			wf_error_set(&bad, -EPROTO, "the reply does not unpack");
@@ -218,7 +218,7 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 	op->call.request_bytes = bytes;
 	op->call.service_name = descriptor->name;
 	op->call.method_name = m->name;
-	op->call.packed = bytes <= WF_CALL_BYTES_MAX && !wf_call_pack(call, bytes);
+	op->call.packed = bytes <= WF_CALL_BYTES_MAX && !wf_call_pack(call, &op->desk->worker.pool, bytes);
 	if (op->call.packed) {
 		call->service = descriptor->name;
 		call->method = m->name;

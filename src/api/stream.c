@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/message.h"
 #include "util/clock.h"
 
 void wf_stream_put(struct weft_stream *stream)
@@ -196,8 +197,8 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 		      const struct weft_op_options *options, struct weft_op **op)
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
+	struct wf_buffer buffer = { 0 };
 	struct weft_op *fresh;
-	void *packed = NULL;
 	int err;
 
 	if (message->descriptor != stream->writes)
@@ -208,20 +209,25 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 	if (bytes > WF_CALL_BYTES_MAX)
 		return wf_last_set(-EMSGSIZE, "a message of %zu bytes: the limit is %zu", bytes,
 				   (size_t)WF_CALL_BYTES_MAX);
+	if (!stream->owner)
+		return wf_last_set(-EINVAL, "the stream's node has closed");
+	err = wf_node_check(stream->owner);
+	if (err)
+		return err;
 	if (bytes) {
-		packed = malloc(bytes);
-		if (!packed)
+		if (wf_buffer_take(&buffer, &stream->first->worker.pool, bytes))
 			return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
-		protobuf_c_message_pack(message, packed);
+		protobuf_c_message_pack(message, buffer.at);
 	}
 	err = new_op(stream, WF_OP_WRITE, options, &fresh);
 	if (err) {
-		free(packed);
+		wf_buffer_give(&buffer);
 		return err;
 	}
 	atomic_store(&stream->wrote, true);
 	fresh->write.stream = stream;
-	fresh->write.write.parcel.body = packed;
+	fresh->write.write.buffer = buffer;
+	fresh->write.write.parcel.body = buffer.at;
 	fresh->write.write.parcel.body_bytes = bytes;
 	if (op)
 		*op = fresh;
@@ -238,8 +244,7 @@ static void got(struct wf_reading *r, const struct wf_error *e, const uint8_t *b
 
 	if (bytes) {
 		op->path.bytes = count;
-		op->read.message = protobuf_c_message_unpack(op->read.stream->reads, NULL, count,
-							     bytes);
+		op->read.message = wf_message_unpack(op->read.stream->reads, bytes, count);
 		if (!op->read.message) {
 			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
 			wf_error_set(&bad, -EPROTO, "a message of the stream does not unpack");

@@ -23,21 +23,18 @@ void wf_call_fini(struct wf_calls *calls)
 	wf_table_fini(&calls->table);
 }
 
-int wf_call_pack(struct wf_call *call, size_t bytes)
+int wf_call_pack(struct wf_call *call, struct wf_pool *pool, size_t bytes)
 {
-	void *request = bytes ? malloc(bytes) : NULL;
-
-	if (bytes && !request)
+	if (bytes && wf_buffer_take(&call->request, pool, bytes))
 		return -ENOMEM;
-	call->parcel.body = request;
+	call->parcel.body = call->request.at;
 	call->parcel.body_bytes = bytes;
 	return 0;
 }
 
 void wf_call_drop(struct wf_call *call)
 {
-	free(call->parcel.body);
-	call->parcel.body = NULL;
+	wf_buffer_give(&call->request);
 }
 
 /* @bytes more of messages are held, or, negative, fewer. */
@@ -62,9 +59,9 @@ static void try_free(struct wf_call *call)
 	if (!call->ended || call->request_busy || call->reply_busy || call->cancel_busy)
 		return;
 	wf_link_put(call->link);
-	if (call->reply)
+	if (call->reply.at)
 		hold(call, -(int64_t)call->record.body.bytes);
-	free(call->reply);
+	wf_buffer_give(&call->reply);
 	count(call, -1);
 	wf_call_drop(call);
 	call->quiet(call);
@@ -266,7 +263,7 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 	if (pull->damaged)
 		end_damaged(call, e);
 	else
-		end_replied(call, e, call->reply);
+		end_replied(call, e, call->reply.at);
 }
 
 /* Takes @answer. */
@@ -278,11 +275,11 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 	if (body->bytes > WF_CALL_BYTES_MAX)
 		wf_error_set(&e, -ENOBUFS, "the reply of %llu bytes is over the limit of %zu",
 			     (unsigned long long)body->bytes, (size_t)WF_CALL_BYTES_MAX);
-	else if (!(call->reply = malloc(body->bytes)))
+	else if (wf_buffer_take(&call->reply, &call->calls->transfer->worker->pool, body->bytes))
 		wf_error_set(&e, -ENOMEM, "no memory for a reply of %llu bytes",
 			     (unsigned long long)body->bytes);
 	else {
-		call->pull.into = call->reply;
+		call->pull.into = call->reply.at;
 		call->pull.terms = &call->terms;
 		call->pull.path = call->reply_path;
 		call->pull.done = reply_pulled;

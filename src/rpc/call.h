@@ -60,7 +60,7 @@ struct wf_call {
 	bool replied; /* the server has ended it */
 	struct wf_control cancel; /* to the server; it keeps the call till it has been sent */
 	bool cancel_busy;
-	void *reply;
+	struct wf_buffer request, reply;
 	struct wf_reply_record record;
 	struct wf_pull pull; /* the last, see wf_op_init */
 };
@@ -68,8 +68,8 @@ struct wf_call {
 void wf_call_init(struct wf_calls *calls, struct wf_streams *streams);
 void wf_call_fini(struct wf_calls *calls);
 
-/* Room in @call for a request of @bytes, at parcel.body.  -ENOMEM. */
-int wf_call_pack(struct wf_call *call, size_t bytes);
+/* Room in @call for a request of @bytes, at parcel.body, maybe in @pool.  -ENOMEM. */
+int wf_call_pack(struct wf_call *call, struct wf_pool *pool, size_t bytes);
 
 /* It will not be started. */
 void wf_call_drop(struct wf_call *call);

@@ -33,7 +33,7 @@ static void hold(struct wf_served *s, uint64_t bytes)
 
 static void drop_reply(struct wf_served *s)
 {
-	free(s->parcel.body);
+	wf_buffer_give(&s->reply);
 	s->parcel.body = NULL;
 	s->parcel.body_bytes = 0;
 	if (s->text != s->brief)
@@ -56,7 +56,7 @@ static void free_served(struct wf_served *s)
 		s->free_user(s->user);
 	wf_link_put(s->link);
 	wf_answer_close(s->answer);
-	free(s->request);
+	wf_buffer_give(&s->request);
 	free(s->metadata);
 	free(s->initial);
 	free(s->trailing);
@@ -234,21 +234,27 @@ static void run_reply(struct wf_task *task)
 	send_reply(s);
 }
 
-int wf_served_reply(struct wf_served *s, enum weft_status status, const char *text, void *reply,
-		    size_t bytes)
+int wf_served_room(struct wf_served *s, size_t bytes, struct wf_buffer *reply)
+{
+	return wf_buffer_take(reply, &s->serving->transfer->worker->pool, bytes);
+}
+
+int wf_served_reply(struct wf_served *s, enum weft_status status, const char *text,
+		    struct wf_buffer *reply, size_t bytes)
 {
 	if (atomic_exchange(&s->replied, true)) {
-		free(reply);
+		if (reply)
+			wf_buffer_give(reply);
 		return -EALREADY;
 	}
 	s->status = status;
-	if (status == WEFT_OK) {
-		s->parcel.body = reply;
+	if (reply) {
+		s->reply = *reply;
+		s->parcel.body = reply->at;
 		s->parcel.body_bytes = bytes;
-	} else {
-		set_text(s, text);
-		free(reply);
 	}
+	if (status != WEFT_OK)
+		set_text(s, text);
 	s->task.run = run_reply;
 	wf_worker_submit(s->serving->transfer->worker, &s->task);
 	return 0;
@@ -278,7 +284,7 @@ static void hand_over(struct wf_notice *notice)
 	if (s->stream)
 		s->service->begin(s->service, s->method, s);
 	else
-		s->service->handle(s->service, s->method, s, s->request, s->request_bytes);
+		s->service->handle(s->service, s->method, s, s->request.at, s->request_bytes);
 }
 
 static void request_whole(struct wf_served *s)
@@ -470,22 +476,21 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		return;
 	}
 	s->request_bytes = c->body.bytes;
-	s->request = malloc(WF_MAX(s->request_bytes, (size_t)1));
-	if (!s->request) {
+	if (wf_buffer_take(&s->request, &s->serving->transfer->worker->pool, s->request_bytes)) {
 		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for the request");
 		return;
 	}
 	hold(s, s->request_bytes);
 	if (c->body.way != WF_BODY_PULL) {
 		if (s->request_bytes)
-			memcpy(s->request, c->eager, s->request_bytes);
-		if (wf_sums_check(&c->body, s->request, s->link, wf_link_caps(s->link), &e))
+			memcpy(s->request.at, c->eager, s->request_bytes);
+		if (wf_sums_check(&c->body, s->request.at, s->link, wf_link_caps(s->link), &e))
 			request_damaged(s, &e);
 		else
 			request_whole(s);
 		return;
 	}
-	s->pull.into = s->request;
+	s->pull.into = s->request.at;
 	s->pull.terms = &s->terms;
 	s->pull.done = request_pulled;
 	answer = s->answer;

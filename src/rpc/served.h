@@ -73,7 +73,7 @@ struct wf_served {
 	bool handled;         /* a handler has begun: it counts as executed */
 	bool pulling;         /* its request */
 	uint64_t held_bytes;  /* of messages, as they are counted */
-	uint8_t *request;
+	struct wf_buffer request, reply;
 	size_t request_bytes;
 	struct wf_answer *answer; /* to the offer of its request, until that is pulled */
 	struct wf_notice notice;
@@ -113,13 +113,16 @@ void wf_served_close(struct wf_serving *serving);
 int wf_served_add(struct wf_services *services, struct wf_service *service);
 
 /*
- * Reply with @bytes at @reply, which is taken and freed by free(); or, with a
- * @status other than OK, with @text, which is copied.  Only the first reply
- * counts; -EALREADY: it was not this one, and @reply is freed.  @served is not
+ * Reply with @bytes in @reply, which is taken; or, with a @status other than OK and
+ * @reply NULL, with @text, which is copied.  Only the first reply counts; -EALREADY: it
+ * was not this one, and @reply is given up.  @served is not
  * to be touched any more afterwards.  Threads: any, callback.
  */
 int wf_served_reply(struct wf_served *served, enum weft_status status, const char *text,
-		    void *reply, size_t bytes);
+		    struct wf_buffer *reply, size_t bytes);
+
+/* Room for a reply of @bytes.  -ENOMEM.  Threads: any, callback. */
+int wf_served_room(struct wf_served *served, size_t bytes, struct wf_buffer *reply);
 
 /* From now on @tell hears of it, at once if it has happened.  Threads: callback. */
 void wf_served_on_cancel(struct wf_served *served, void (*tell)(void *arg), void *arg);

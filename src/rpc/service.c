@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/message.h"
+
 static void free_message(void *message)
 {
 	protobuf_c_message_free_unpacked(message, NULL);
@@ -63,7 +65,7 @@ static const char *method_name(const struct wf_service *base, int method)
 static void closure(const ProtobufCMessage *message, void *closure_data)
 {
 	struct wf_served *served = closure_data;
-	uint8_t *bytes;
+	struct wf_buffer reply;
 	size_t count;
 
 	if (!message) {
@@ -71,14 +73,13 @@ static void closure(const ProtobufCMessage *message, void *closure_data)
 		return;
 	}
 	count = protobuf_c_message_get_packed_size(message);
-	bytes = malloc(count ? count : 1);
-	if (!bytes) {
+	if (wf_served_room(served, count, &reply)) {
 		wf_served_reply(served, WEFT_RESOURCE_EXHAUSTED, "no memory to pack the reply", NULL,
 				0);
 		return;
 	}
-	protobuf_c_message_pack(message, bytes);
-	wf_served_reply(served, WEFT_OK, NULL, bytes, count);
+	protobuf_c_message_pack(message, reply.at);
+	wf_served_reply(served, WEFT_OK, NULL, &reply, count);
 }
 
 /*
@@ -91,7 +92,7 @@ static void handle(struct wf_service *base, int method, struct wf_served *served
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
-	ProtobufCMessage *message = protobuf_c_message_unpack(m->input, NULL, count, bytes);
+	ProtobufCMessage *message = wf_message_unpack(m->input, bytes, count);
 
 	if (!message) {
 		wf_counters_add(&served->serving->transfer->worker->counters.unpack_failures, 1);

@@ -15,8 +15,8 @@
 struct incoming {
 	struct wf_list node;
 	struct wf_stream *stream;
-	enum { OFFERED, PULLING, WHOLE } state;
-	uint8_t *data;
+	enum { OFFERED, PULLING, LOST, WHOLE } state;
+	uint8_t *data;   /* behind it, or in the buffer of a long one */
 	uint64_t count;
 	uint64_t room; /* of the link, to be given back; a short one's */
 };
@@ -25,6 +25,7 @@ struct incoming {
 struct offered {
 	struct incoming in;
 	struct wf_body body;
+	struct wf_buffer buffer;
 	struct wf_answer *answer; /* while it is offered; NULL: the peer has no use for one */
 	struct wf_pull pull;
 };
@@ -56,9 +57,11 @@ void wf_stream_init(struct wf_stream *s)
 	wf_list_init(&s->posted);
 	wf_list_init(&s->incoming);
 	wf_list_init(&s->readers);
-	wf_list_init(&s->went.node);
+	wf_list_init(&s->go_on.node);
 	s->may_write = s->granted = WF_STREAM_WINDOW;
 }
+
+static void go_on_later(struct wf_stream *s);
 
 void wf_stream_begin(struct wf_streams *streams, struct wf_link *link, uint64_t call,
 		     struct wf_stream *s)
@@ -68,6 +71,8 @@ void wf_stream_begin(struct wf_streams *streams, struct wf_link *link, uint64_t 
 	s->call = call;
 	wf_link_get(link);
 	wf_list_append(&streams->all, &s->node);
+	if (s->lost_why.code)
+		go_on_later(s);
 }
 
 void wf_stream_take_back(struct wf_stream *s)
@@ -77,6 +82,10 @@ void wf_stream_take_back(struct wf_stream *s)
 	s->streams = NULL;
 	s->link = NULL;
 	s->held = false;
+	if (wf_list_empty(&s->go_on.node))
+		return;
+	wf_list_remove(&s->go_on.node);
+	s->busy--;
 }
 
 static void try_quiet(struct wf_stream *s)
@@ -110,6 +119,35 @@ static void break_off(struct wf_stream *s, const struct wf_error *e)
 	idle(s);
 }
 
+static void post_granted(struct wf_stream *s);
+
+static void go_on(struct wf_notice *notice)
+{
+	struct wf_stream *s = WF_CONTAINER(notice, struct wf_stream, go_on);
+
+	if (s->lost_why.code && !(s->mute && s->deaf))
+		break_off(s, &s->lost_why);
+	post_granted(s);
+	idle(s);
+}
+
+static void go_on_later(struct wf_stream *s)
+{
+	if (!wf_list_empty(&s->go_on.node))
+		return;
+	s->busy++;
+	s->go_on.run = go_on;
+	wf_worker_defer(s->streams->transfer->worker, &s->go_on);
+}
+
+/* The same, when whoever says so is done: a link that dies takes nothing more. */
+static void break_off_later(struct wf_stream *s, const struct wf_error *e)
+{
+	if (!s->lost_why.code)
+		s->lost_why = *e;
+	go_on_later(s);
+}
+
 /* Writes. */
 
 static struct wf_message_record record_of(const struct wf_write *w, const struct wf_body *body)
@@ -133,8 +171,6 @@ static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
 	return wf_message_record_bytes(&m);
 }
 
-static void go_on(struct wf_notice *notice);
-
 static void put_head(const struct wf_parcel *p, struct wf_writer *out, const struct wf_body *body)
 {
 	const struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
@@ -142,12 +178,9 @@ static void put_head(const struct wf_parcel *p, struct wf_writer *out, const str
 	struct wf_stream *s = w->stream;
 
 	wf_message_record_put(out, &m);
-	if (!s->held)
-		return;
+	if (s->held)
+		go_on_later(s);
 	s->held = false;
-	s->busy++;
-	s->went.run = go_on;
-	wf_worker_defer(s->streams->transfer->worker, &s->went);
 }
 
 /* @bytes more of messages are held, or, negative, fewer. */
@@ -161,8 +194,7 @@ static void end_write(struct wf_write *w, const struct wf_error *e)
 	if (w->posted)
 		hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
 	wf_list_remove(&w->node);
-	free(w->parcel.body);
-	w->parcel.body = NULL;
+	wf_buffer_give(&w->buffer);
 	w->done(w, e);
 }
 
@@ -171,14 +203,10 @@ static void message_sent(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
 	struct wf_stream *s = w->stream;
-	bool lost = e && !p->refused && !s->mute;
-	struct wf_error why;
 
-	if (e)
-		why = *e;
+	if (e && !p->refused && !s->mute)
+		break_off_later(s, e);
 	end_write(w, e);
-	if (lost)
-		break_off(s, &why);
 	idle(s);
 }
 
@@ -204,27 +232,24 @@ static void post(struct wf_stream *s, struct wf_write *w)
 	s->held = w->parcel.state != WF_PARCEL_QUEUED;
 }
 
+static bool is_stuck(const struct wf_stream *s)
+{
+	return !s->mute && (s->held || s->lost_why.code);
+}
+
 static void post_granted(struct wf_stream *s)
 {
 	struct wf_list *node;
 
-	while (!s->held && (node = wf_list_first(&s->pending))) {
+	while (!is_stuck(s) && (node = wf_list_first(&s->pending))) {
 		struct wf_write *w = WF_CONTAINER(node, struct wf_write, node);
 
 		if (!(w->flags & WF_MESSAGE_NONE) && s->written >= s->may_write)
 			return;
 		post(s, w);
 	}
-	if (!s->held && s->owner && s->flushed)
+	if (!is_stuck(s) && s->owner && s->flushed)
 		s->flushed(s);
-}
-
-static void go_on(struct wf_notice *notice)
-{
-	struct wf_stream *s = WF_CONTAINER(notice, struct wf_stream, went);
-
-	post_granted(s);
-	idle(s);
 }
 
 void wf_stream_write(struct wf_stream *s, struct wf_write *w)
@@ -241,20 +266,31 @@ void wf_stream_write(struct wf_stream *s, struct wf_write *w)
 		post_granted(s);
 }
 
-int wf_stream_take_write_back(struct wf_write *w)
+/* As if it had not been posted, before there was a rail for it.  -EALREADY. */
+static int unpost(struct wf_write *w)
 {
 	struct wf_stream *s = w->stream;
 
-	if (s->streams)
+	if (!w->posted)
+		return 0;
+	if (wf_parcel_take_back(&w->parcel))
 		return -EALREADY;
-	if (w->posted) {
-		if (wf_parcel_take_back(&w->parcel))
-			return -EALREADY;
-		hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
-		s->busy--;
-		if (!(w->flags & WF_MESSAGE_NONE))
-			s->written--;
-	}
+	hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
+	w->posted = false;
+	s->held = false;
+	s->busy--;
+	if (!(w->flags & WF_MESSAGE_NONE))
+		s->written--;
+	if (w->flags & WF_MESSAGE_INITIAL)
+		s->initial_sent = false;
+	w->flags &= (uint16_t)~WF_MESSAGE_INITIAL;
+	return 0;
+}
+
+int wf_stream_take_write_back(struct wf_write *w)
+{
+	if (w->stream->streams || unpost(w))
+		return -EALREADY;
 	wf_list_remove(&w->node);
 	return 0;
 }
@@ -263,7 +299,7 @@ void wf_stream_stop_write(struct wf_write *w, const struct wf_error *e)
 {
 	struct wf_stream *s = w->stream;
 
-	if (w->posted) {
+	if (unpost(w)) {
 		wf_parcel_stop(&w->parcel, e);
 		return;
 	}
@@ -279,7 +315,6 @@ void wf_stream_mute(struct wf_stream *s, const struct wf_error *e)
 		return;
 	s->mute = true;
 	s->mute_why = *e;
-	s->held = false;
 	s->busy++; /* it stays while they end */
 	while ((at = wf_list_first(&s->pending)))
 		end_write(WF_CONTAINER(at, struct wf_write, node), e);
@@ -290,7 +325,7 @@ void wf_stream_mute(struct wf_stream *s, const struct wf_error *e)
 
 bool wf_stream_is_flushed(const struct wf_stream *s)
 {
-	return wf_list_empty(&s->pending) && !s->held;
+	return wf_list_empty(&s->pending) && !is_stuck(s);
 }
 
 void wf_stream_granted(struct wf_stream *s, uint64_t total)
@@ -343,6 +378,7 @@ static void end_reading(struct wf_reading *r, const struct wf_error *e, const ui
 			size_t count)
 {
 	wf_list_remove(&r->node);
+	r->stream->reader_count--;
 	r->done(r, e, bytes, count);
 }
 
@@ -364,7 +400,7 @@ static void free_incoming(struct incoming *in)
 	if (in->room)
 		wf_link_give_room(wf_link_real(in->stream->link), in->room);
 	if (is_long(in)) {
-		free(in->data);
+		wf_buffer_give(&offered(in)->buffer);
 		free(offered(in));
 	} else {
 		free(in);
@@ -392,9 +428,9 @@ static int start_pull(struct wf_stream *s, struct incoming *in)
 {
 	struct offered *o = offered(in);
 
-	in->data = malloc(in->count);
-	if (!in->data)
+	if (wf_buffer_take(&o->buffer, &s->streams->transfer->worker->pool, in->count))
 		return -ENOMEM;
+	in->data = o->buffer.at;
 	hold(s->streams->transfer, (int64_t)in->count);
 	in->state = PULLING;
 	o->pull.into = in->data;
@@ -430,15 +466,18 @@ static void deliver(struct wf_stream *s, struct incoming *in)
 	free_incoming(in);
 }
 
-/* Pull what comes next, as far as may be.  -ENOMEM. */
+/* Pull what readers wait for, however long it is, and somewhat more.  -ENOMEM. */
 static int look_ahead(struct wf_stream *s)
 {
+	unsigned awaited = s->reader_count;
+
 	WF_LIST_EACH(node, &s->incoming) {
 		struct incoming *in = WF_CONTAINER(node, struct incoming, node);
+		bool is_awaited = awaited && awaited--;
 
 		if (in->state != OFFERED)
 			continue;
-		if (s->ahead_bytes + in->count > AHEAD_BYTES)
+		if (!is_awaited && s->ahead_bytes + in->count > AHEAD_BYTES)
 			break;
 		if (start_pull(s, in))
 			return -ENOMEM;
@@ -454,11 +493,6 @@ static void feed(struct wf_stream *s)
 	while (!wf_list_empty(&s->readers) && (node = wf_list_first(&s->incoming))) {
 		struct incoming *in = WF_CONTAINER(node, struct incoming, node);
 
-		/* However long: it is waited for. */
-		if (in->state == OFFERED && start_pull(s, in)) {
-			lack_memory(s);
-			return;
-		}
 		if (in->state != WHOLE)
 			break;
 		deliver(s, in);
@@ -478,11 +512,11 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	struct offered *o = WF_CONTAINER(pull, struct offered, pull);
 	struct wf_stream *s = o->in.stream;
 
-	o->in.state = WHOLE;
+	o->in.state = e ? LOST : WHOLE;
 	if (s->deaf)
 		free_incoming(&o->in);
 	else if (e)
-		break_off(s, e);
+		break_off_later(s, e);
 	else
 		feed(s);
 	idle(s);
@@ -493,6 +527,7 @@ void wf_stream_read(struct wf_stream *s, struct wf_reading *r)
 	r->stream = s;
 	wf_list_init(&r->node);
 	wf_list_append(&s->readers, &r->node);
+	s->reader_count++;
 	feed(s);
 }
 
@@ -500,6 +535,7 @@ int wf_stream_take_read_back(struct wf_reading *r)
 {
 	if (r->stream->streams)
 		return -EALREADY;
+	r->stream->reader_count--;
 	wf_list_remove(&r->node);
 	return 0;
 }
@@ -728,6 +764,8 @@ void wf_stream_describe_write(const struct wf_write *w, char *text, size_t bytes
 		(void)snprintf(text, bytes, "the call has not begun");
 	else if (w->posted)
 		wf_parcel_describe(&w->parcel, text, bytes);
+	else if (s->held)
+		(void)snprintf(text, bytes, "the message before it has not left yet");
 	else
 		(void)snprintf(text, bytes, "%s has read %llu messages, and takes no more yet",
 			       wf_link_label(wf_link_real(s->link)),

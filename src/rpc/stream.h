@@ -15,6 +15,7 @@
 #ifndef WF_STREAM_H
 #define WF_STREAM_H
 
+#include "memory/buffer.h"
 #include "transfer/parcel.h"
 #include "transfer/pull.h"
 
@@ -25,8 +26,9 @@ struct wf_streams {
 };
 
 struct wf_write {
-	/* set by the owner; the message is parcel.body, which is taken and freed by free() */
+	/* set by the owner */
 	uint16_t flags; /* WF_MESSAGE_* */
+	struct wf_buffer buffer; /* taken; the message in it is the parcel's body */
 	/* The message is on its way, and a long one has been pulled; or @e: it was not. */
 	void (*done)(struct wf_write *w, const struct wf_error *e);
 
@@ -73,17 +75,19 @@ struct wf_stream {
 	struct wf_link *link;       /* a reference */
 	uint64_t call;
 	bool released, gone;        /* by the owner; and it has been told that it is quiet */
+	struct wf_notice go_on;     /* something is to be done that could not be done at once */
+	struct wf_error lost_why;   /* code not 0: a message is lost, so it will stop */
 	unsigned busy;              /* parcels, pulls and grants under way */
 
 	struct wf_list pending, posted; /* writes */
 	uint64_t written, may_write;    /* messages, ever */
 	bool held;                      /* the last posted has no rail, or has failed: none follows it yet */
-	struct wf_notice went;          /* it had got one */
 	bool mute;                      /* no write is taken any more: */
 	struct wf_error mute_why;
 
 	struct wf_list incoming;        /* messages that have come and are not read */
 	struct wf_list readers;
+	unsigned reader_count;
 	uint64_t came, taken;           /* messages, ever */
 	uint64_t granted;               /* as the peer was told */
 	uint64_t ahead_bytes;           /* pulled, or being pulled, and not read */

@@ -17,6 +17,7 @@
 
 #define LIMIT_NS 10000000000ull
 #define PAIRS_MAX 64
+#define BLANKS " \t\r\n"
 
 struct request {
 	struct remote remote;
@@ -57,7 +58,7 @@ static ProtobufCMessage *next(const struct request *q, const char **at, int *sta
 	char wrong[JSON_WRONG_BYTES];
 	cJSON *json;
 
-	*at += strspn(*at, " \t\r\n");
+	*at += strspn(*at, BLANKS);
 	if (!**at)
 		return NULL;
 	json = cJSON_ParseWithOpts(*at, at, false);
@@ -84,9 +85,14 @@ static struct weft_call_options options_of(const struct request *q)
 
 static void print_pairs(const char *what, const struct weft_metadata *pairs, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		fprintf(stderr, "%s %s: %.*s\n", what, pairs[i].key, (int)pairs[i].bytes,
-			(const char *)pairs[i].value);
+	for (size_t i = 0; i < count; i++) {
+		const unsigned char *value = pairs[i].value;
+
+		fprintf(stderr, "%s %s: ", what, pairs[i].key);
+		for (size_t k = 0; k < pairs[i].bytes; k++)
+			fprintf(stderr, value[k] < ' ' || value[k] > '~' ? "\\x%02x" : "%c", value[k]);
+		fprintf(stderr, "\n");
+	}
 }
 
 /* What came beside the replies, for who wants to see it. */
@@ -130,6 +136,11 @@ static int call(struct request *q, struct weft_stub *stub)
 
 	if (!message)
 		return u.status ? u.status : tool_misused(q->remote.command, "the body has no message");
+	if (at[strspn(at, BLANKS)]) {
+		protobuf_c_message_free_unpacked(message, NULL);
+		return tool_misused(q->remote.command, "%s takes one message, and the body goes on: %.40s",
+				    q->target, at);
+	}
 	if (weft_call_open(stub, &options, &service, &op)) {
 		status = tool_fail(q->remote.command, "%s", weft_error());
 	} else {

@@ -8,6 +8,13 @@
 #define FIELD_BYTES 16    /* of any type, in a message: the longest is bytes, a count and a pointer */
 #define NUMBER_MAX 536870911 /* of a field */
 
+/*
+ * In a description.  Each field looks for its type among all: some seconds at worst.
+ * Not tuned yet.
+ */
+#define TYPES_MAX 10000
+#define FIELDS_MAX 50000
+
 /* All that is made lies in one list, to be freed together. */
 struct piece {
 	struct piece *next;
@@ -43,10 +50,10 @@ static const char *text(struct maker *m, const char *from)
 	return copy ? memcpy(copy, from, bytes) : "";
 }
 
-/* Where the type of that name stands, or -1. */
+/* Where the type of that name stands, or -1.  Those without names can't be told apart. */
 static long find(const struct maker *m, const char *name, bool is_enum)
 {
-	for (size_t i = 0; i < m->said->n_types; i++)
+	for (size_t i = 0; *name && i < m->said->n_types; i++)
 		if (!strcmp(m->said->types[i]->name, name) && m->said->types[i]->is_enum == is_enum)
 			return (long)i;
 	return -1;
@@ -62,7 +69,11 @@ static const ProtobufCMessageDescriptor *message(struct maker *m, const char *na
 	return NULL;
 }
 
-/* Another of the same number, or one that belongs before it, would confuse protobuf-c. */
+/*
+ * Another of the same number, or one that belongs before it, would confuse protobuf-c.
+ * Those that share a place must be such as may be missing: of others it does not note
+ * whose the place is.
+ */
 static bool field_good(const Weft__Reflect__Type *t, size_t at)
 {
 	const Weft__Reflect__Field *f = t->fields[at];
@@ -70,7 +81,8 @@ static bool field_good(const Weft__Reflect__Type *t, size_t at)
 	return f->number && f->number <= NUMBER_MAX && f->type <= PROTOBUF_C_TYPE_MESSAGE &&
 	       f->label <= PROTOBUF_C_LABEL_NONE &&
 	       (!at || f->number > t->fields[at - 1]->number) &&
-	       !(f->oneof && f->label == PROTOBUF_C_LABEL_REPEATED) &&
+	       !(f->oneof && (f->label == PROTOBUF_C_LABEL_REPEATED ||
+			      f->label == PROTOBUF_C_LABEL_REQUIRED)) &&
 	       !(f->packed && (f->label != PROTOBUF_C_LABEL_REPEATED ||
 			       f->type >= PROTOBUF_C_TYPE_STRING));
 }
@@ -198,12 +210,23 @@ static void make_methods(struct maker *m, const char *name)
 	}
 }
 
+static bool too_much(const Weft__Reflect__Description *said)
+{
+	size_t fields = 0;
+
+	for (size_t i = 0; i < said->n_types && i < TYPES_MAX; i++)
+		fields += said->types[i]->n_fields;
+	return said->n_types > TYPES_MAX || said->n_methods > TYPES_MAX || fields > FIELDS_MAX;
+}
+
 const char *dynamic_open(struct dynamic *d, const char *name,
 			 const Weft__Reflect__Description *said)
 {
 	struct maker m = { .d = d, .said = said };
 
 	memset(d, 0, sizeof(*d));
+	if (too_much(said))
+		return "it has too many types, fields or methods";
 	m.messages = take(&m, said->n_types, sizeof(*m.messages));
 	m.enums = take(&m, said->n_types, sizeof(*m.enums));
 	if (m.messages && m.enums)

@@ -2,6 +2,7 @@
 #include "tool/json.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #define DEPTH_MAX 100 /* of messages in messages */
+#define FLOAT_MAX 3.4028235e38 /* as FLT_MAX is usually written, which is a little more */
+#define EXACT_MAX 9007199254740992.0 /* 2^53: below it a double is the number that was written */
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -62,13 +65,23 @@ static cJSON *base64_of(const ProtobufCBinaryData *data)
 	return json;
 }
 
-static cJSON *real_of(double value)
+/* With as many digits as make it that number again: cJSON itself leaves out the last. */
+static cJSON *real_of(double value, bool is_float)
 {
+	int digits = is_float ? FLT_DIG : DBL_DIG;
+	char text[40];
+	double back;
+
 	if (isnan(value))
 		return cJSON_CreateString("NaN");
 	if (isinf(value))
 		return cJSON_CreateString(value > 0 ? "Infinity" : "-Infinity");
-	return cJSON_CreateNumber(value);
+	do {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		back = strtod(text, NULL);
+	} while ((is_float ? (double)(float)back : back) != value &&
+		 digits++ < (is_float ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG));
+	return cJSON_CreateRaw(text);
 }
 
 static cJSON *signed_of(int64_t value)
@@ -128,9 +141,9 @@ static cJSON *element_of(const ProtobufCFieldDescriptor *f, const void *at)
 	case PROTOBUF_C_TYPE_FIXED64:
 		return unsigned_of(v.u64);
 	case PROTOBUF_C_TYPE_FLOAT:
-		return real_of((double)v.f);
+		return real_of((double)v.f, true);
 	case PROTOBUF_C_TYPE_DOUBLE:
-		return real_of(v.d);
+		return real_of(v.d, false);
 	case PROTOBUF_C_TYPE_ENUM:
 		return enum_of(f->descriptor, v.i32);
 	case PROTOBUF_C_TYPE_STRING:
@@ -146,12 +159,18 @@ static cJSON *element_of(const ProtobufCFieldDescriptor *f, const void *at)
 
 static cJSON *list_of(const ProtobufCFieldDescriptor *f, const void *at, size_t count)
 {
-	cJSON *list = cJSON_CreateArray();
+	cJSON *list = cJSON_CreateArray(), *element;
 	const char *elements;
 
 	memcpy(&elements, at, sizeof(elements));
-	for (size_t i = 0; list && i < count; i++)
-		cJSON_AddItemToArray(list, element_of(f, elements + i * element_bytes(f->type)));
+	for (size_t i = 0; list && i < count; i++) {
+		element = element_of(f, elements + i * element_bytes(f->type));
+		if (!element) {
+			cJSON_Delete(list);
+			return NULL;
+		}
+		cJSON_AddItemToArray(list, element);
+	}
 	return list;
 }
 
@@ -179,21 +198,25 @@ static bool is_there(const ProtobufCFieldDescriptor *f, const void *member, cons
 
 cJSON *json_of(const ProtobufCMessage *message)
 {
-	cJSON *json = cJSON_CreateObject();
+	cJSON *json = cJSON_CreateObject(), *value;
 
 	for (unsigned i = 0; json && i < message->descriptor->n_fields; i++) {
 		const ProtobufCFieldDescriptor *f = &message->descriptor->fields[i];
 		const char *member = (const char *)message + f->offset;
 		const char *quantifier = (const char *)message + f->quantifier_offset;
-		size_t count;
+		bool repeated = f->label == PROTOBUF_C_LABEL_REPEATED;
+		size_t count = 0;
 
-		if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+		if (repeated)
 			memcpy(&count, quantifier, sizeof(count));
-			if (count)
-				cJSON_AddItemToObject(json, f->name, list_of(f, member, count));
-		} else if (is_there(f, member, quantifier)) {
-			cJSON_AddItemToObject(json, f->name, element_of(f, member));
+		if (repeated ? !count : !is_there(f, member, quantifier))
+			continue;
+		value = repeated ? list_of(f, member, count) : element_of(f, member);
+		if (!value) {
+			cJSON_Delete(json);
+			return NULL;
 		}
+		cJSON_AddItemToObject(json, f->name, value);
 	}
 	return json;
 }
@@ -220,51 +243,51 @@ static int sextet(char c)
 	return at ? (int)(at - alphabet) : -1;
 }
 
+/* Padding may be left out; what is there must be right. */
 static bool read_base64(const char *text, ProtobufCBinaryData *data)
 {
-	size_t count = strlen(text);
+	size_t bytes = strlen(text), count = bytes;
 	uint32_t bits = 0;
 	unsigned have = 0;
 
-	data->len = 0;
-	data->data = malloc(count + 1);
 	while (count && text[count - 1] == '=')
 		count--;
+	if (count % 4 == 1 || (count != bytes && (bytes % 4 || bytes - count > 2)))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (sextet(text[i]) < 0)
+			return false;
+	data->len = 0;
+	data->data = malloc(count + 1);
 	for (size_t i = 0; data->data && i < count; i++) {
-		int six = sextet(text[i]);
-
-		if (six < 0)
-			break;
-		bits = bits << 6 | (uint32_t)six;
+		bits = bits << 6 | (uint32_t)sextet(text[i]);
 		have += 6;
 		if (have >= 8) {
 			have -= 8;
 			data->data[data->len++] = (uint8_t)(bits >> have);
 		}
-		if (i + 1 == count)
-			return true;
 	}
-	if (!count && data->data)
-		return true;
-	free(data->data);
-	data->data = NULL;
-	return false;
+	return data->data;
 }
 
-/* A whole number, as a number or as a string of one. */
+/* A whole number, as a number or as a string of one: digits and perhaps a sign. */
 static bool read_whole(const cJSON *json, bool is_signed, int bits, uint64_t *value)
 {
 	char text[40], *end;
-	const char *from = cJSON_GetStringValue(json);
+	const char *from = cJSON_GetStringValue(json), *digits;
 	int64_t number;
 
 	if (cJSON_IsNumber(json)) {
-		snprintf(text, sizeof(text), "%.0f", json->valuedouble);
-		if (json->valuedouble != floor(json->valuedouble))
+		if (!(fabs(json->valuedouble) < EXACT_MAX) ||
+		    json->valuedouble != floor(json->valuedouble))
 			return false;
+		snprintf(text, sizeof(text), "%.0f", json->valuedouble + 0.0); /* -0 becomes 0 */
 		from = text;
 	}
-	if (!from || !*from)
+	if (!from)
+		return false;
+	digits = is_signed && *from == '-' ? from + 1 : from;
+	if (*digits < '0' || *digits > '9')
 		return false;
 	errno = 0;
 	if (is_signed) {
@@ -273,16 +296,16 @@ static bool read_whole(const cJSON *json, bool is_signed, int bits, uint64_t *va
 		return !errno && !*end && (bits == 64 || (number >= INT32_MIN && number <= INT32_MAX));
 	}
 	*value = strtoull(from, &end, 10);
-	return !errno && !*end && *from != '-' && (bits == 64 || *value <= UINT32_MAX);
+	return !errno && !*end && (bits == 64 || *value <= UINT32_MAX);
 }
 
-static bool read_real(const cJSON *json, double *value)
+static bool read_real(const cJSON *json, double max, double *value)
 {
 	const char *text = cJSON_GetStringValue(json);
 
 	if (cJSON_IsNumber(json)) {
 		*value = json->valuedouble;
-		return true;
+		return fabs(*value) <= max;
 	}
 	*value = !text ? 0 : !strcmp(text, "NaN") ? (double)NAN
 		     : *text == '-'		  ? -(double)INFINITY
@@ -351,8 +374,8 @@ static bool read_element(struct reading *r, const ProtobufCFieldDescriptor *f, c
 		return true;
 	case PROTOBUF_C_TYPE_FLOAT:
 	case PROTOBUF_C_TYPE_DOUBLE:
-		if (!read_real(json, &real))
-			return bad(r, f, "a number");
+		if (!read_real(json, f->type == PROTOBUF_C_TYPE_FLOAT ? FLOAT_MAX : DBL_MAX, &real))
+			return bad(r, f, "a number that fits");
 		single = (float)real;
 		memcpy(at, f->type == PROTOBUF_C_TYPE_FLOAT ? (void *)&single : (void *)&real, bytes);
 		return true;
@@ -370,7 +393,7 @@ static bool read_element(struct reading *r, const ProtobufCFieldDescriptor *f, c
 		/* fall through */
 	default:
 		if (!read_whole(json, is_signed, (int)bytes * 8, &whole))
-			return bad(r, f, "a whole number that fits");
+			return bad(r, f, "a whole number that fits, in quotes if it is long");
 		break;
 	}
 	half = (uint32_t)whole;
@@ -436,11 +459,38 @@ static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescript
 	return NULL;
 }
 
+static bool read_fields(struct reading *r, const ProtobufCMessageDescriptor *d,
+			const cJSON *json, ProtobufCMessage *m)
+{
+	const cJSON *at;
+
+	cJSON_ArrayForEach(at, json) {
+		const ProtobufCFieldDescriptor *f = find_field(d, at->string);
+
+		if (!f) {
+			snprintf(r->wrong, JSON_WRONG_BYTES, "a %.80s has no field %.80s", d->name,
+				 at->string);
+			return false;
+		}
+		if (cJSON_GetObjectItemCaseSensitive(json, at->string) != at)
+			return bad(r, f, "there only once");
+		if (!read_field(r, f, at, m))
+			return false;
+	}
+	for (unsigned i = 0; i < d->n_fields; i++) {
+		const ProtobufCFieldDescriptor *f = &d->fields[i];
+
+		at = cJSON_GetObjectItemCaseSensitive(json, f->name);
+		if (f->label == PROTOBUF_C_LABEL_REQUIRED && (!at || cJSON_IsNull(at)))
+			return bad(r, f, "there, and must be");
+	}
+	return true;
+}
+
 static ProtobufCMessage *read_message(struct reading *r, const ProtobufCMessageDescriptor *d,
 				      const cJSON *json)
 {
 	ProtobufCMessage *m;
-	const cJSON *at;
 
 	if (!cJSON_IsObject(json) || r->depth == DEPTH_MAX) {
 		snprintf(r->wrong, JSON_WRONG_BYTES, "a %.80s is an object in braces%s", d->name,
@@ -454,16 +504,9 @@ static ProtobufCMessage *read_message(struct reading *r, const ProtobufCMessageD
 	}
 	m->descriptor = d;
 	r->depth++;
-	cJSON_ArrayForEach(at, json) {
-		const ProtobufCFieldDescriptor *f = find_field(d, at->string);
-
-		if (!f)
-			snprintf(r->wrong, JSON_WRONG_BYTES, "a %.80s has no field %.80s", d->name,
-				 at->string);
-		if (!f || !read_field(r, f, at, m)) {
-			protobuf_c_message_free_unpacked(m, NULL);
-			return NULL;
-		}
+	if (!read_fields(r, d, json, m)) {
+		protobuf_c_message_free_unpacked(m, NULL);
+		return NULL;
 	}
 	r->depth--;
 	return m;

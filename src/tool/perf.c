@@ -44,6 +44,7 @@ static const char *test_name(enum perf_test test)
 		[PERF_TENSOR] = "tensor",
 		[PERF_CALL] = "call",
 		[PERF_MESSAGE] = "message",
+		[PERF_STREAM] = "stream",
 	};
 
 	return names[test];
@@ -96,7 +97,7 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_text("test", test_name(a->plan.test));
 	out_text("provider", r->path.provider);
 	out_count("bytes", bytes);
-	out_count("tensors", a->plan.test == PERF_CALL ? 0 : a->plan.part_count);
+	out_count("tensors", perf_has_tensors(&a->plan) ? a->plan.part_count : 0);
 	out_count("servers", a->address_count ? a->address_count : 1);
 	out_count("count", r->count);
 	out_number("seconds", (double)r->took_ns / 1e9, 6);
@@ -252,14 +253,15 @@ static int read_sizes(const struct tool_command *self, struct arguments *a, cons
 
 static int read_test(const struct tool_command *self, struct arguments *a, const char *text)
 {
-	static const enum perf_test tests[] = { PERF_TENSOR, PERF_CALL, PERF_MESSAGE };
+	static const enum perf_test tests[] = { PERF_TENSOR, PERF_CALL, PERF_MESSAGE,
+					       PERF_STREAM };
 
 	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
 		if (strcmp(text, test_name(tests[i])) == 0) {
 			a->plan.test = tests[i];
 			return TOOL_OK;
 		}
-	return tool_misused(self, "--test takes tensor, call or message, not '%s'", text);
+	return tool_misused(self, "--test takes tensor, call, message or stream, not '%s'", text);
 }
 
 static int read_option(const struct tool_command *self, struct arguments *a, int c)
@@ -314,7 +316,7 @@ static int check_arguments(const struct tool_command *self, const struct argumen
 	}
 	if (a->address_count > PERF_SERVERS_MAX)
 		return tool_misused(self, "more than %u servers", PERF_SERVERS_MAX);
-	if (a->together && a->plan.test == PERF_CALL)
+	if (a->together && !perf_has_tensors(&a->plan))
 		return tool_misused(self, "--tensors are no calls");
 	if (a->together)
 		most = sum;
@@ -376,13 +378,14 @@ static int run(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command perf_command = {
 	.name = "perf",
-	.arguments = "[--test tensor|call|message] [--sizes LIST | --tensors LIST]\n"
+	.arguments = "[--test tensor|call|message|stream] [--sizes LIST | --tensors LIST]\n"
 		     "       [--provider NAME] [--time S] [--count N] [--window N]\n"
 		     "       [--memory user|pool] [--checksum] [--json] [--no-validate]\n"
 		     "       [ADDRESS...]",
 	.does = "how fast do tensors and calls go between two processes?",
-	.options = "  --test NAME         what is moved: tensor, call, or message, which is a\n"
-		   "                      tensor that nobody acknowledges; default tensor\n"
+	.options = "  --test NAME         what is moved: tensor; call; message, which is a\n"
+		   "                      tensor that nobody acknowledges; stream, a call with\n"
+		   "                      a message for each body; default tensor\n"
 		   "  --sizes LIST        as 8,64K,1M; default " SIZES_DEFAULT "\n"
 		   "  --tensors LIST      one body is all of these tensors, acknowledged together\n"
 		   "  --provider NAME     as WEFT_PROVIDER\n"

@@ -11,6 +11,8 @@
 #include "tool/perf.pb-c.h"
 #include "tool/perf_run.h"
 
+WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
+
 /* A server that is there answers at once, unless it waits for more callers: so long. */
 #define JOIN_NS 60000000000ull
 
@@ -22,10 +24,12 @@ struct target {
 	const char *address;
 	struct weft_peer *peer;
 	struct weft_stub *stub;
+	struct weft_stream *flow; /* of this run, if it is one of streams: */
+	struct weft_op *flow_op;
 	uint64_t next;
 };
 
-/* One tensor of a body, or the bytes of a call. */
+/* One tensor of a body, or the bytes of a call or of a message of a stream. */
 struct part {
 	struct weft_op *send; /* NULL for a call */
 	void *memory;
@@ -38,7 +42,7 @@ struct slot {
 	struct perf_client *client;
 	struct target *target;
 	struct part *parts;
-	struct weft_op *word; /* the receiver's: its acknowledgement, or the call; or NULL */
+	struct weft_op *word; /* the receiver's: its acknowledgement, the call, or a read; or NULL */
 	int64_t ack_shape;
 	uint64_t index, start_ns;
 	struct perf_ack ack;
@@ -212,6 +216,35 @@ static int ask_spent(struct perf_client *c, struct target *t, uint64_t *ns)
 	return call_close(c, t, op);
 }
 
+/* Without a deadline: a run of it may take long. */
+static int flow_open(struct perf_client *c, struct target *t)
+{
+	struct weft_call_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .timeout_ns = WEFT_FOREVER },
+	};
+
+	return weft_stream_open(t->stub, "Flow", &options, &t->flow, &t->flow_op) ? failed(c, t)
+										  : TOOL_OK;
+}
+
+static void flow_drop(struct target *t)
+{
+	weft_stream_close(t->flow);
+	weft_op_free(t->flow_op);
+	t->flow = NULL;
+	t->flow_op = NULL;
+}
+
+/* It has ended well when the server has read all. */
+static int flow_close(struct perf_client *c, struct target *t)
+{
+	int status = weft_stream_half_close(t->flow) ? failed(c, t) : settle(c, t, t->flow_op);
+
+	flow_drop(t);
+	return status;
+}
+
 /* The same with every server. */
 
 int perf_client_leave(struct perf_client *c)
@@ -233,7 +266,9 @@ static int run_start(struct perf_client *c, unsigned window, bool check, bool on
 	c->one_way = one_way;
 	for (size_t i = 0; i < c->target_count && !status; i++) {
 		c->targets[i].next = 0;
-		if (c->plan->test != PERF_CALL)
+		if (c->plan->test == PERF_STREAM)
+			status = flow_open(c, &c->targets[i]);
+		else if (c->plan->test != PERF_CALL)
 			status = start(c, &c->targets[i], window);
 	}
 	return status;
@@ -244,7 +279,9 @@ static int run_end(struct perf_client *c)
 	int status = TOOL_OK;
 
 	for (size_t i = 0; i < c->target_count && !status; i++)
-		if (c->plan->test != PERF_CALL)
+		if (c->plan->test == PERF_STREAM)
+			status = flow_close(c, &c->targets[i]);
+		else if (c->plan->test != PERF_CALL)
 			status = end(c, &c->targets[i]);
 	return status;
 }
@@ -317,24 +354,47 @@ static void got_body(const Weft__Perf__BodyReport *reply, void *data)
 					  ~slot->index);
 }
 
+static Weft__Perf__Body body_of(const struct slot *slot)
+{
+	const struct perf_client *c = slot->client;
+	Weft__Perf__Body body = WEFT__PERF__BODY__INIT;
+
+	body.bytes = (ProtobufCBinaryData){ .len = slot->parts[0].bytes,
+					    .data = slot->parts[0].memory };
+	body.check = c->check;
+	body.run = c->run;
+	body.index = slot->index;
+	return body;
+}
+
 static int send_call(struct slot *slot)
 {
-	Weft__Perf__Body request = WEFT__PERF__BODY__INIT;
+	Weft__Perf__Body request = body_of(slot);
 	struct perf_client *c = slot->client;
 	ProtobufCService *service;
 	int status;
 
-	request.bytes = (ProtobufCBinaryData){ .len = slot->parts[0].bytes,
-					       .data = slot->parts[0].memory };
-	request.check = c->check;
-	request.run = c->run;
-	request.index = slot->index;
 	if (c->latency)
 		slot->start_ns = tool_now_ns();
 	status = call_open(c, slot->target, 0, &service, &slot->word);
 	if (!status)
 		weft__perf__perf__put(service, &request, got_body, slot);
 	return status;
+}
+
+static int send_flow(struct slot *slot)
+{
+	struct perf_client *c = slot->client;
+	struct target *t = slot->target;
+	Weft__Perf__Body body = body_of(slot);
+
+	body.silent = c->one_way;
+	if (c->latency)
+		slot->start_ns = tool_now_ns();
+	if (flow_ask(t->flow, &body, NULL, &slot->parts[0].send) ||
+	    (!c->one_way && weft_stream_read(t->flow, NULL, &slot->word)))
+		return failed(c, t);
+	return TOOL_OK;
 }
 
 /* Forget the body that was here.  What may still run goes on by itself. */
@@ -356,7 +416,14 @@ static int begin(struct perf_client *c, struct slot *slot)
 	for (size_t i = 0; i < c->part_count && c->check; i++)
 		pattern_fill(slot->parts[i].memory, slot->parts[i].bytes, c->run,
 			     slot->index * c->part_count + i);
-	return c->plan->test == PERF_CALL ? send_call(slot) : send_tensors(slot);
+	switch (c->plan->test) {
+	case PERF_CALL:
+		return send_call(slot);
+	case PERF_STREAM:
+		return send_flow(slot);
+	default:
+		return send_tensors(slot);
+	}
 }
 
 /* Wait for the receiver's word, and for the memory to be ours again. */
@@ -364,6 +431,8 @@ static int finish(struct perf_client *c, struct slot *slot)
 {
 	int status = slot->word ? settle(c, slot->target, slot->word) : TOOL_OK;
 
+	if (!status && slot->word && c->plan->test == PERF_STREAM)
+		got_body(flow_answered(slot->word), slot);
 	if (!status && c->latency)
 		histogram_add(c->latency, tool_now_ns() - slot->start_ns);
 	for (size_t i = 0; i < c->part_count && !status; i++)
@@ -432,7 +501,7 @@ static int half(struct perf_client *c, unsigned window, struct histogram *latenc
 {
 	uint64_t count = c->plan->count ? c->plan->count : UINT64_MAX;
 	uint64_t until_ns = UINT64_MAX, first, start_ns, before_ns;
-	bool one_way = c->plan->test == PERF_MESSAGE && !latency;
+	bool one_way = (c->plan->test == PERF_MESSAGE || c->plan->test == PERF_STREAM) && !latency;
 	int status = run_start(c, window, false, one_way);
 
 	if (!status)
@@ -571,6 +640,7 @@ void perf_client_close(struct perf_client *c)
 	for (size_t i = 0; i < c->slot_count; i++)
 		clear(&c->slots[i]);
 	for (size_t i = 0; i < c->target_count; i++) {
+		flow_drop(&c->targets[i]);
 		weft_stub_close(c->targets[i].stub);
 		weft_peer_close(c->targets[i].peer);
 	}

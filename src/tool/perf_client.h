@@ -13,8 +13,8 @@
 #include "tool/histogram.h"
 #include "tool/tool.h"
 
-/* A message is a tensor, which for bandwidth is not acknowledged. */
-enum perf_test { PERF_TENSOR, PERF_CALL, PERF_MESSAGE };
+/* A message is a tensor, which for bandwidth is not acknowledged; nor are a stream's bodies then. */
+enum perf_test { PERF_TENSOR, PERF_CALL, PERF_MESSAGE, PERF_STREAM };
 
 /* What to measure. */
 struct perf_plan {
@@ -27,6 +27,11 @@ struct perf_plan {
 	bool pool;        /* buffers of the pool */
 	bool check;       /* first compare some bodies, byte by byte */
 };
+
+static inline bool perf_has_tensors(const struct perf_plan *plan)
+{
+	return plan->test == PERF_TENSOR || plan->test == PERF_MESSAGE;
+}
 
 struct perf_result {
 	struct histogram latency; /* from send to the receiver's word, one at a time */

@@ -11,6 +11,8 @@
 #include "tool/perf.pb-c.h"
 #include "tool/perf_run.h"
 
+WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
+
 /* Not tuned: more than anyone runs at once, few enough to be harmless. */
 #define CALLERS_MAX PERF_CALLERS_MAX
 #define RUNS_MAX    PERF_CALLERS_MAX
@@ -451,19 +453,107 @@ static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body 
 	free(back);
 }
 
+/* A stream of bodies: several reads are under way, so that one turn of the node takes many. */
+#define FLOW_READS 16u
+
+struct flow {
+	struct weft_stream *stream;
+	unsigned reads; /* under way */
+	bool over;      /* a read has had the last word */
+	bool failed;    /* a report can't be written */
+};
+
+static void flow_read(struct flow *flow);
+
+static void flow_report(struct flow *flow, const Weft__Perf__Body *body)
+{
+	Weft__Perf__BodyReport report = WEFT__PERF__BODY_REPORT__INIT;
+	size_t bytes = body->bytes.len;
+	void *back = NULL;
+
+	if (body->check) {
+		back = malloc(bytes ? bytes : 1);
+		if (!back) {
+			flow->failed = true;
+			return;
+		}
+		report.wrong = pattern_wrong(body->bytes.data, bytes, body->run, body->index);
+		pattern_fill(back, bytes, body->run, ~body->index);
+		report.bytes = (ProtobufCBinaryData){ .len = bytes, .data = back };
+	}
+	flow->failed |= flow_answer(flow->stream, &report, NULL, NULL) != 0;
+	free(back);
+}
+
+static void flow_got(struct weft_op *op, void *arg)
+{
+	const Weft__Perf__Body *body = flow_asked(op);
+	struct flow *flow = arg;
+
+	flow->reads--;
+	if (!body)
+		flow->over = true;
+	else if (!body->silent)
+		flow_report(flow, body);
+	weft_op_free(op);
+	flow_read(flow);
+	if (flow->reads)
+		return;
+	weft_stream_finish(flow->stream, flow->failed ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK,
+			   "no memory for a report");
+	free(flow);
+}
+
+static void flow_read(struct flow *flow)
+{
+	struct weft_op_options options = { .size = sizeof(options), .done = flow_got, .arg = flow };
+	struct weft_op *op;
+
+	while (!flow->over && !flow->failed && flow->reads < FLOW_READS) {
+		if (weft_stream_read(flow->stream, &options, &op))
+			flow->failed = true;
+		else
+			flow->reads++;
+	}
+}
+
+static void serve_flow(struct weft_stream *stream, void *arg)
+{
+	struct flow *flow = calloc(1, sizeof(*flow));
+
+	(void)arg;
+	if (flow) {
+		flow->stream = stream;
+		flow_read(flow);
+	}
+	if (flow && flow->reads)
+		return;
+	weft_stream_finish(stream, WEFT_RESOURCE_EXHAUSTED, "no memory for a flow");
+	free(flow);
+}
+
 int perf_server_open(const struct tool_command *command, struct weft_node *node,
 		     unsigned callers, struct perf_server **server)
 {
+	static const struct weft_stream_method flow = { "Flow", serve_flow, NULL };
 	struct perf_server *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	s->service = (Weft__Perf__Perf_Service)WEFT__PERF__PERF__INIT(serve_);
+	s->service = (Weft__Perf__Perf_Service){
+		.base = WEFT__PERF__PERF__BASE_INIT,
+		.join = serve_join,
+		.start = serve_start,
+		.end = serve_end,
+		.put = serve_put,
+		.spent = serve_spent,
+		.leave = serve_leave,
+	};
 	s->command = command;
 	s->node = node;
 	s->awaited = callers;
-	err = weft_serve(node, &s->service.base);
+	err = weft_serve_streams(node, &s->service.base, &flow, 1);
 	if (err) {
 		free(s);
 		return err;

@@ -30,7 +30,7 @@ void wf_checker_start(const struct wf_checker_config *given)
 
 static const char *name_of(const struct wf_leg *leg)
 {
-	static const char *const names[] = { "send", "receive", "call", "ping" };
+	static const char *const names[] = { "send", "receive", "call", "ping", "stream" };
 
 	return names[leg->kind];
 }
@@ -151,6 +151,31 @@ static void check_call(const struct wf_leg *leg)
 		wrong(leg, "was answered and not handled");
 }
 
+/* Its writes end with the call, and its reads say of the end what the call does. */
+static void check_talk(const struct wf_leg *leg)
+{
+	const struct wf_talk *t = &leg->talk;
+	uint64_t ended_ns = WF_MAX(leg->flight.ended_ns, wf_faults_thawed_ns(leg->node));
+	bool well = leg->flight.status == WEFT_OK;
+
+	for (unsigned i = 0; i < t->written; i++) {
+		if (t->writes[i].outcomes != 1)
+			wrong(leg, "has a write that ended more than once");
+		if (t->writes[i].ended_ns > ended_ns + config.quiet_ns + SLACK_NS)
+			wrong(leg, "has a write that ended too late");
+		if (config.harmless && !leg->group->lonely && t->writes[i].status != WEFT_OK)
+			wrong(leg, "has a write that should have gone well");
+	}
+	if (t->heard_end && !well)
+		wrong(leg, "has an end that is not the call's");
+	if (t->heard_end && t->heard != t->down)
+		wrong(leg, "ended well before all was said");
+	if (well && (t->fails || leg->handled != 1 || (t->asks > t->up && !t->asked_end)))
+		wrong(leg, "ended well, and its server does not say so");
+	if (config.harmless && !leg->group->lonely && !t->heard_end)
+		wrong(leg, "was not heard to its end");
+}
+
 /* Nobody has a key to the buffer of a send any more, nor reads of it. */
 static void check_quiet(const struct wf_leg *leg)
 {
@@ -225,6 +250,8 @@ static void look_at(struct wf_leg *leg)
 	check_end(leg);
 	if (leg->kind == WF_LEG_CALL)
 		check_call(leg);
+	if (leg->kind == WF_LEG_STREAM)
+		check_talk(leg);
 	if (leg->kind == WF_LEG_RECEIVE && leg->flight.status == WEFT_OK)
 		check_content(leg);
 	if (leg->kind == WF_LEG_SEND && leg->buffer)
@@ -240,6 +267,7 @@ static void look_at(struct wf_leg *leg)
 	/* Results in the pool would keep it from others. */
 	weft_op_free(leg->flight.op);
 	leg->flight.op = NULL;
+	wf_talk_release(leg);
 }
 
 static void look(uint64_t views_until_ns)
@@ -251,7 +279,7 @@ static void look(uint64_t views_until_ns)
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			struct wf_leg *leg = &groups[i].legs[j];
 
-			if (leg->flight.outcomes && !leg->seen)
+			if (wf_leg_has_ended(leg) && !leg->seen)
 				look_at(leg);
 			if (leg->view && leg->view_ns <= views_until_ns &&
 			    (!wf_faults_is_away(leg->node) || is_of_the_past(leg)))
@@ -357,6 +385,8 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 			 (unsigned long long)desk->transfer.pace.bytes);
 	if (count_table(&desk->calls.table) || wf_map_next(&desk->serving.map, NULL))
 		fail_msg("node %u still has a call", number);
+	if (!wf_list_empty(&desk->streams.all) || !wf_list_empty(&desk->node->streams))
+		fail_msg("node %u still has a stream", number);
 	if (desk->worker.lender && wf_lender_held(desk->worker.lender))
 		fail_msg("node %u still lends what nobody looks at", number);
 	if (!wf_list_empty(&desk->channels.offers))

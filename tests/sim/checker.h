@@ -5,7 +5,7 @@
  *
  * Each operation has exactly one outcome, by its deadline and the stated bound;
  * no byte of its buffer moves after that; what was delivered is what was sent,
- * once and in the order of the channel; what is looked at stays as it is as long as
+ * once and in the order of the channel or stream; what is looked at stays as it is as long as
  * that lasts, and is given back; a handler runs at most once for a call,
  * and not at all for one that says so; where nothing may harm it an operation
  * goes well; and when all is over nothing is held for anybody.

@@ -116,10 +116,13 @@ static void plan(struct wf_tally *tally)
 		.tally = tally,
 		.restarted = prepare,
 	};
+	struct wf_traffic_config traffic = {
+		.nodes = run.nodes, .from_ns = now, .until_ns = now + BUSY_NS,
+	};
 
-	wf_traffic_plan(&(struct wf_traffic_config){
-		.nodes = run.nodes, .from_ns = now, .until_ns = now + BUSY_NS });
+	wf_traffic_plan(&traffic);
 	wf_faults_plan(&faults);
+	wf_traffic_plan_streams(&traffic);
 	wf_checker_start(&(struct wf_checker_config){
 		.connected = run.shape == WF_WORLD_CONNECTED,
 		.harmless = run.harmless,

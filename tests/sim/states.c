@@ -113,6 +113,40 @@ static void count(struct wf_tally *tally, enum wf_fault fault, enum wf_state sta
 		tally->hits[state][fault]++;
 }
 
+/* Both ways of one end of a stream, each by what is first. */
+static void count_stream(struct wf_tally *tally, enum wf_fault fault, const struct wf_stream *s)
+{
+	struct wf_list *posted = wf_list_first(&s->posted);
+
+	if (posted)
+		count(tally, fault,
+		      state_of_parcel(&WF_CONTAINER(posted, struct wf_write, node)->parcel,
+				      WF_STATE_STREAM_WAITING, WF_STATE_STREAM_QUEUED,
+				      WF_STATE_STREAM_OFFERED));
+	if (!wf_list_empty(&s->pending) && !s->held)
+		count(tally, fault, WF_STATE_STREAM_FULL);
+	if (s->ahead_bytes)
+		count(tally, fault, WF_STATE_STREAM_PULLING);
+	else if (!wf_list_empty(&s->readers))
+		count(tally, fault, WF_STATE_STREAM_READING);
+	else if (!wf_list_empty(&s->incoming))
+		count(tally, fault, WF_STATE_STREAM_UNREAD);
+}
+
+static void count_op(struct wf_tally *tally, enum wf_fault fault, const struct wf_leg *leg)
+{
+	count(tally, fault, state_of(leg));
+	if (leg->talk.stream)
+		count_stream(tally, fault, &leg->talk.stream->stream);
+}
+
+static void count_served(struct wf_tally *tally, enum wf_fault fault, const struct wf_served *s)
+{
+	count(tally, fault, state_of_served(s));
+	if (s->stream)
+		count_stream(tally, fault, s->stream);
+}
+
 static struct wf_link *link_between(unsigned node, unsigned other)
 {
 	struct wf_link *link = wf_world_node(node) ? wf_world_peer(node, other)->link : NULL;
@@ -139,7 +173,7 @@ static void count_side(struct wf_tally *tally, enum wf_fault fault, unsigned nod
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
 		if (s->link == link)
-			count(tally, fault, state_of_served(s));
+			count_served(tally, fault, s);
 	}
 }
 
@@ -159,7 +193,7 @@ void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node,
 			const struct wf_leg *leg = &groups[i].legs[j];
 
 			if (is_between(leg, node, other) && wf_leg_is_live(leg))
-				count(tally, fault, state_of(leg));
+				count_op(tally, fault, leg);
 		}
 	}
 	/* One and the same: it has struck the node alone, and all of its links. */
@@ -180,7 +214,7 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 	struct wf_link *link = leg->node == leg->peer ? NULL : link_between(leg->node, leg->peer);
 	struct wf_map_node *at = NULL;
 
-	count(tally, fault, state_of(leg));
+	count_op(tally, fault, leg);
 	if (link)
 		count(tally, fault, state_of_link(link));
 	if (!call || !wf_world_node(leg->peer))
@@ -190,6 +224,6 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
 		if (s->call == call->id && s->link == link)
-			count(tally, fault, state_of_served(s));
+			count_served(tally, fault, s);
 	}
 }

@@ -50,6 +50,13 @@ const char *const wf_tally_states[WF_STATES] = {
 	[WF_STATE_SERVED_REQUEST] = "served: request coming",
 	[WF_STATE_SERVED_HANDLING] = "served: in its handler",
 	[WF_STATE_SERVED_REPLYING] = "served: reply leaving",
+	[WF_STATE_STREAM_WAITING] = "stream: waits for the peer",
+	[WF_STATE_STREAM_QUEUED] = "stream: message queued",
+	[WF_STATE_STREAM_OFFERED] = "stream: message offered",
+	[WF_STATE_STREAM_FULL] = "stream: waits for a reader",
+	[WF_STATE_STREAM_READING] = "stream: waits for a message",
+	[WF_STATE_STREAM_UNREAD] = "stream: message not read",
+	[WF_STATE_STREAM_PULLING] = "stream: message coming",
 	[WF_STATE_PING] = "ping: under way",
 	[WF_STATE_LINK_IDLE] = "link: idle",
 	[WF_STATE_LINK_DIALLING] = "link: dialling",
@@ -64,8 +71,8 @@ static const struct {
 	enum wf_fault fault;
 	const char *why;
 } impossible[] = {
-	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_ABORT, "calls and pings belong to no step" },
-	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_END, "calls and pings belong to no step" },
+	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_ABORT, "calls, streams and pings belong to no step" },
+	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_END, "calls, streams and pings belong to no step" },
 	{ WF_STATE_LINK_IDLE, WF_STATE_LINK_IDLE, WF_FAULT_ABORT,
 	  "an operation that names a peer dials it" },
 	{ WF_STATE_LINK_IDLE, WF_STATE_LINK_IDLE, WF_FAULT_END,

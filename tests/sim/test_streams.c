@@ -460,6 +460,48 @@ static void a_write_that_waits_for_the_reader_can_be_given_up(void **state)
 	close_world();
 }
 
+/* Nor are the others lost with one that waits for a rail. */
+static void a_write_that_waits_for_a_rail_can_be_given_up(void **state)
+{
+	struct wf_flight call, writes[3], reads[2];
+	struct weft_stream *stream, *from, *to;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		open_world(WF_WORLD_CONNECTED);
+		open_kept(&call, LONG_NS, &stream);
+		from = i ? served : stream;
+		to = i ? stream : served;
+		assert_int_equal(weft_call_set_initial(weft_stream_call(served),
+						       &(struct weft_metadata){ "a", "b", 1 }, 1), 0);
+		wf_world_break_rail(0, 1, true);
+		wf_world_pass(10 * MS);
+		wf_flight_write(&writes[0], from, source, BIG, 5 * MS);
+		wf_flight_write(&writes[1], from, source, SMALL, 0);
+		wf_flight_write(&writes[2], from, source, BIG, 0);
+		wf_world_pass(10 * MS);
+		assert_int_equal(writes[0].status, WEFT_DEADLINE_EXCEEDED);
+		assert_int_equal(weft_op_executed(writes[0].op), WEFT_EXECUTED_NO);
+		assert_int_equal(count_landed(writes, 3), 1);
+		wf_world_break_rail(0, 1, false);
+		for (size_t j = 0; j < 2; j++)
+			wf_flight_read(&reads[j], to, 0);
+		wf_flight_land(reads, 2, S);
+		wf_flight_land(writes, 3, S);
+		assert_true(is_message(&reads[0], SMALL));
+		assert_true(is_message(&reads[1], BIG));
+		finish(WEFT_OK, "");
+		wf_flight_land(&call, 1, S);
+		assert_int_equal(call.status, WEFT_OK);
+		assert_string_equal(weft_call_initial(call.op, &(size_t){ 0 })->key, "a");
+		wf_flight_free(writes, 3);
+		wf_flight_free(reads, 2);
+		wf_flight_free(&call, 1);
+		weft_stream_close(stream);
+		close_world();
+	}
+}
+
 static void a_read_that_ends_early_leaves_the_message_to_the_next(void **state)
 {
 	struct weft_stream *stream;
@@ -1667,6 +1709,7 @@ int main(void)
 		cmocka_unit_test(a_server_goes_on_after_half_close),
 		cmocka_unit_test(a_reader_that_does_not_read_stops_the_writer),
 		cmocka_unit_test(a_write_that_waits_for_the_reader_can_be_given_up),
+		cmocka_unit_test(a_write_that_waits_for_a_rail_can_be_given_up),
 		cmocka_unit_test(a_read_that_ends_early_leaves_the_message_to_the_next),
 		cmocka_unit_test(long_messages_are_not_pulled_far_ahead_of_the_reader),
 		cmocka_unit_test(a_status_comes_after_the_messages),

@@ -20,6 +20,7 @@
 #define GROUPS_MAX 96
 #define LEGS_MAX 512
 #define STREAM_MAX 8
+#define STREAMS_MAX 16
 #define HEAD_BYTES sizeof(uint64_t) /* a request begins with the number of its leg */
 
 static struct wf_group groups[GROUPS_MAX];
@@ -36,7 +37,7 @@ struct wf_group *wf_traffic_groups(unsigned *count)
 /* The plan. */
 
 /* Most bodies are small, so that there can be many; a few take many chunks. */
-static size_t some_bytes(void)
+size_t wf_traffic_some_bytes(void)
 {
 	unsigned at = (unsigned)wf_chance_below(1000);
 
@@ -120,7 +121,7 @@ static void plan_receive(struct wf_leg *leg, size_t bytes, size_t row_bytes, boo
 static void plan_channel(struct wf_group *g, unsigned from, unsigned to, uint64_t at_ns,
 			 unsigned sends, unsigned receives)
 {
-	size_t bytes = some_bytes(), row_bytes = 0;
+	size_t bytes = wf_traffic_some_bytes(), row_bytes = 0;
 	bool varied = sends > 1 && wf_chance_in_100(50);
 	uint64_t receive_ns = at_ns + wf_chance_below(20 * MS);
 	uint64_t send_ns = at_ns + wf_chance_below(20 * MS);
@@ -150,7 +151,7 @@ static void plan_call(struct wf_group *g, unsigned from, unsigned to, uint64_t a
 {
 	struct wf_leg *leg = add_leg(g, WF_LEG_CALL, from, to, at_ns);
 
-	leg->bytes = HEAD_BYTES + some_bytes();
+	leg->bytes = HEAD_BYTES + wf_traffic_some_bytes();
 	if (wf_chance_in_100(30))
 		leg->hold_ns = wf_chance_below(100 * MS);
 	if (wf_chance_in_100(5)) {
@@ -196,6 +197,35 @@ void wf_traffic_plan(const struct wf_traffic_config *config)
 	group_count = leg_count = 0;
 	while (count--)
 		plan_group(config);
+}
+
+void wf_traffic_plan_streams(const struct wf_traffic_config *config)
+{
+	unsigned count = wf_chance_in_100(60) ? 2 + (unsigned)wf_chance_below(STREAMS_MAX - 1) : 0;
+
+	while (count--) {
+		struct wf_group *g = &groups[group_count++];
+		unsigned from = (unsigned)wf_chance_below(config->nodes);
+		unsigned to = (from + 1 + (unsigned)wf_chance_below(config->nodes - 1)) %
+			      config->nodes;
+
+		assert_true(group_count <= GROUPS_MAX);
+		*g = (struct wf_group){ .legs = &legs[leg_count], .step = group_count };
+		wf_talk_plan(add_leg(g, WF_LEG_STREAM, from, to,
+				     config->from_ns +
+				     wf_chance_below(config->until_ns - config->from_ns)));
+	}
+}
+
+struct wf_leg *wf_traffic_leg(uint64_t number)
+{
+	assert_true(number < leg_count);
+	return &legs[number];
+}
+
+unsigned wf_traffic_number(const struct wf_leg *leg)
+{
+	return (unsigned)(leg - legs);
 }
 
 /* Tensors. */
@@ -393,6 +423,7 @@ static void begin(struct wf_leg *leg)
 		[WF_LEG_RECEIVE] = begin_receive,
 		[WF_LEG_CALL] = begin_call,
 		[WF_LEG_PING] = begin_ping,
+		[WF_LEG_STREAM] = wf_talk_begin,
 	};
 	int err;
 
@@ -411,9 +442,14 @@ static void begin(struct wf_leg *leg)
 	}
 }
 
+bool wf_leg_has_ended(const struct wf_leg *leg)
+{
+	return leg->flight.outcomes && (leg->kind != WF_LEG_STREAM || wf_talk_is_over(leg));
+}
+
 bool wf_leg_is_live(const struct wf_leg *leg)
 {
-	return leg->begun && !leg->refused && !leg->flight.outcomes &&
+	return leg->begun && !leg->refused && !wf_leg_has_ended(leg) &&
 	       leg->life == wf_faults_life(leg->node) && !wf_faults_is_gone(leg->node);
 }
 
@@ -446,7 +482,7 @@ static bool is_next(const struct wf_leg *leg)
 /* When something is to be done about @leg next; what is due is done. */
 static uint64_t run_leg(struct wf_leg *leg, uint64_t now)
 {
-	uint64_t deadline_ns;
+	uint64_t deadline_ns, next = UINT64_MAX;
 
 	if (!leg->begun) {
 		if (leg->begin_ns > now)
@@ -462,14 +498,16 @@ static uint64_t run_leg(struct wf_leg *leg, uint64_t now)
 		leg->hit_deadline = true;
 		wf_faults_strike_leg(WF_FAULT_DEADLINE, leg);
 	}
+	if (leg->kind == WF_LEG_STREAM)
+		next = wf_talk_run(leg, now);
 	if (!leg->cancel_ns || !leg->flight.op)
-		return UINT64_MAX;
+		return next;
 	if (leg->cancel_ns > now)
-		return leg->cancel_ns;
+		return WF_MIN(next, leg->cancel_ns);
 	leg->cancel_ns = 0;
 	wf_faults_strike_leg(WF_FAULT_CANCEL, leg);
 	weft_cancel(leg->flight.op);
-	return UINT64_MAX;
+	return next;
 }
 
 /* All that is pending of the step ends on the node that stops it, and what is begun later. */
@@ -516,6 +554,7 @@ uint64_t wf_traffic_run(void)
 	uint64_t now = wf_clock_now(), next = UINT64_MAX;
 
 	wf_world_on_call(handle);
+	next = wf_talk_serve(now);
 	for (unsigned i = 0; i < group_count; i++)
 		next = WF_MIN(next, run_group(&groups[i], now));
 	for (unsigned i = 0; i < leg_count; i++)
@@ -540,12 +579,16 @@ void wf_traffic_release(void)
 	for (unsigned i = 0; i < leg_count; i++) {
 		weft_op_free(legs[i].flight.op);
 		legs[i].flight.op = NULL;
+		wf_talk_release(&legs[i]);
 	}
 }
 
 void wf_traffic_free(void)
 {
-	for (unsigned i = 0; i < leg_count; i++)
+	for (unsigned i = 0; i < leg_count; i++) {
 		free(legs[i].buffer);
+		wf_talk_free(&legs[i]);
+	}
+	wf_talk_forget_servers();
 	group_count = leg_count = 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The traffic of a simulated run: tensors of all kinds, calls and pings,
+ * The traffic of a simulated run: tensors of all kinds, calls, streams and pings,
  * planned from chance and begun as time comes.
  *
  * A leg is one operation of one node.  Legs of tensors come in groups that
@@ -10,12 +10,13 @@
 #ifndef WF_SIM_TRAFFIC_H
 #define WF_SIM_TRAFFIC_H
 
+#include "tests/sim/talk.h"
 #include "tests/sim/world.h"
 
 #define WF_TRAFFIC_LONG_NS (8 * WF_NS_PER_S) /* a deadline that is never met unless something hangs */
 #define WF_TRAFFIC_CANARY 0xee
 
-enum wf_leg_kind { WF_LEG_SEND, WF_LEG_RECEIVE, WF_LEG_CALL, WF_LEG_PING };
+enum wf_leg_kind { WF_LEG_SEND, WF_LEG_RECEIVE, WF_LEG_CALL, WF_LEG_PING, WF_LEG_STREAM };
 
 /* Whose memory a receive takes. */
 enum wf_leg_memory { WF_LEG_OWN, WF_LEG_ALLOC, WF_LEG_POOL };
@@ -42,6 +43,8 @@ struct wf_leg {
 	/* of a receive */
 	enum wf_leg_memory memory;
 	bool any_shape, refuses, misfits;
+
+	struct wf_talk talk; /* of a stream, whose flight is the call's */
 
 	/* what became of it */
 	bool begun, refused;  /* refused: the call that was to begin it has failed */
@@ -81,6 +84,12 @@ struct wf_traffic_config {
 
 void wf_traffic_plan(const struct wf_traffic_config *config);
 
+/* Streams besides, in some runs: drawn last, so that the others are what they are without. */
+void wf_traffic_plan_streams(const struct wf_traffic_config *config);
+
+/* How long bodies are. */
+size_t wf_traffic_some_bytes(void);
+
 /* Begin and cancel what is due; when the next is. */
 uint64_t wf_traffic_run(void);
 
@@ -100,6 +109,13 @@ static inline bool wf_leg_has_pitch(const struct wf_leg *leg)
 {
 	return leg->row_bytes != 0;
 }
+
+/* By its number, as others name it. */
+struct wf_leg *wf_traffic_leg(uint64_t number);
+unsigned wf_traffic_number(const struct wf_leg *leg);
+
+/* All that it has begun has ended. */
+bool wf_leg_has_ended(const struct wf_leg *leg);
 
 /* It runs: begun in the present life of its node, and not ended. */
 bool wf_leg_is_live(const struct wf_leg *leg);

@@ -534,7 +534,8 @@ static bool keeps_memory(struct weft_node *node)
 	struct weft_counters counters = { .size = sizeof(counters) };
 
 	assert_int_equal(weft_node_counters(node, &counters), 0);
-	return counters.pool_bytes_used > 0;
+	/* But for messages whose last word is still on its way. */
+	return counters.pool_bytes_used > 0 && !counters.message_bytes;
 }
 
 size_t wf_world_close(void)
