@@ -36,6 +36,11 @@ struct weft_call_options {
 	struct weft_op_options op;
 	const struct weft_metadata *metadata; /* for the server */
 	size_t metadata_count;
+	/*
+	 * In a handler: the @closure_data of the call that is served.  This one has no more time
+	 * than that has left, and is cancelled when its caller gives up.  NULL: it stands alone.
+	 */
+	void *parent;
 };
 
 /*

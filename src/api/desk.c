@@ -138,6 +138,8 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 	wf_streams_init(&desk->streams, &desk->transfer);
 	wf_call_init(&desk->calls, &desk->streams);
 	wf_served_init(&desk->serving, &desk->streams, &node->services);
+	desk->serving.given_up = wf_rpc_given_up;
+	desk->serving.gone = wf_rpc_gone;
 	return 0;
 }
 

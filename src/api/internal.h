@@ -151,6 +151,8 @@ struct wf_op_call {
 	bool begun;
 	struct weft_stream *stream; /* NULL: it has none; its floor's reference keeps it */
 	uint8_t *metadata;        /* for the server */
+	bool is_child;            /* of a call that is served: */
+	struct wf_list child_node; /* in its children; under the node's lock */
 	struct wf_call_notes *_Atomic notes; /* NULL: it had none */
 	struct wf_call call;      /* the last; holds a reference while it needs this memory */
 };
@@ -313,6 +315,10 @@ int wf_rpc_serve(struct weft_node *node, ProtobufCService *service,
 
 /* It is served no more: the node has closed. */
 void wf_rpc_forget(struct wf_pb_service *service);
+
+/* Calls that were begun for one that is served: it is given up, and so are they; or it goes, and they stand alone. */
+void wf_rpc_given_up(struct wf_served *served);
+void wf_rpc_gone(struct wf_served *served);
 
 /* An operation for a call, which has taken what @options say.  Recorded. */
 int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,

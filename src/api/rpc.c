@@ -81,6 +81,11 @@ void wf_rpc_free(struct weft_op *op)
 {
 	struct wf_call_notes *notes = op->call.notes;
 
+	if (op->call.is_child && op->owner) {
+		pthread_mutex_lock(&op->owner->lock);
+		wf_list_remove(&op->call.child_node);
+		pthread_mutex_unlock(&op->owner->lock);
+	}
 	free(op->call.metadata);
 	if (!notes)
 		return;
@@ -292,6 +297,74 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 	invoke(op, service->descriptor, method, input, closure, closure_data);
 }
 
+static struct weft_node *node_of(const struct wf_served *served)
+{
+	const struct wf_desk *desk = served->serving->transfer->ctx;
+
+	return desk->node;
+}
+
+/* A child whose parent has been given up before would not hear of that any more. */
+static void adopt(struct wf_served *parent, struct weft_op *child)
+{
+	struct weft_node *node = child->owner;
+
+	child->deadline_ns = WF_MIN(child->deadline_ns, parent->deadline_ns);
+	wf_list_init(&child->call.child_node);
+	child->call.is_child = true;
+	pthread_mutex_lock(&node->lock);
+	if (atomic_load(&parent->cancelled))
+		child->deadline_ns = 0;
+	else
+		wf_list_append(&parent->children, &child->call.child_node);
+	pthread_mutex_unlock(&node->lock);
+}
+
+/* A reference to one that nobody is freeing; NULL: there is none. */
+static struct weft_op *take_child(struct wf_served *served)
+{
+	struct weft_node *node = node_of(served);
+	struct weft_op *child = NULL;
+	struct wf_list *at;
+
+	pthread_mutex_lock(&node->lock);
+	while (!child && (at = wf_list_pop(&served->children))) {
+		unsigned refs;
+
+		child = WF_CONTAINER(at, struct weft_op, call.child_node);
+		refs = atomic_load(&child->refs);
+		while (refs && !atomic_compare_exchange_weak(&child->refs, &refs, refs + 1))
+			;
+		if (!refs)
+			child = NULL;
+	}
+	pthread_mutex_unlock(&node->lock);
+	return child;
+}
+
+void wf_rpc_given_up(struct wf_served *served)
+{
+	struct weft_op *child;
+
+	while ((child = take_child(served))) {
+		weft_cancel(child);
+		wf_op_put(child);
+	}
+}
+
+void wf_rpc_gone(struct wf_served *served)
+{
+	struct weft_node *node;
+
+	if (wf_list_empty(&served->children))
+		return;
+	node = node_of(served);
+	pthread_mutex_lock(&node->lock);
+	while (wf_list_pop(&served->children))
+		;
+	pthread_mutex_unlock(&node->lock);
+}
+
 int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	       struct weft_op **op)
 {
@@ -301,6 +374,8 @@ int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	uint32_t bytes;
 	int err = wf_node_options(options, &given, sizeof(given));
 
+	if (!err && given.parent && node_of(given.parent) != stub->peer->owner)
+		err = wf_last_set(-EINVAL, "the call that is served belongs to another node");
 	if (!err)
 		err = wf_metadata_pack(given.metadata, given.metadata_count, &metadata, &bytes);
 	if (err)
@@ -310,6 +385,8 @@ int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 		free(metadata);
 		return err;
 	}
+	if (given.parent)
+		adopt(given.parent, fresh);
 	fresh->call.metadata = metadata;
 	fresh->call.call.metadata = metadata;
 	fresh->call.call.metadata_bytes = bytes;
@@ -444,9 +521,7 @@ const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count
 
 static int check_served(const struct wf_served *served)
 {
-	const struct wf_desk *desk = served->serving->transfer->ctx;
-
-	return wf_node_check(desk->node);
+	return wf_node_check(node_of(served));
 }
 
 int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)

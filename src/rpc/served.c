@@ -54,6 +54,8 @@ static void free_served(struct wf_served *s)
 	wf_list_remove(&s->notice.node);
 	if (s->user)
 		s->free_user(s->user);
+	if (serving->gone)
+		serving->gone(s);
 	wf_link_put(s->link);
 	wf_answer_close(s->answer);
 	wf_buffer_give(&s->request);
@@ -346,6 +348,8 @@ static void give_up(struct wf_served *s, const struct wf_error *e)
 		return;
 	if (s->stream)
 		wf_stream_stop(s->stream, e);
+	if (s->serving->given_up)
+		s->serving->given_up(s);
 	if (s->finishing)
 		free_served(s);
 	else
@@ -538,6 +542,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
 	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
 	wf_list_init(&s->notice.node);
+	wf_list_init(&s->children);
 	if ((c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) ||
 	    copy_metadata(s, &c)) {
 		free_served(s);

@@ -52,6 +52,12 @@ struct wf_serving {
 	struct wf_transfer *transfer;
 	struct wf_streams *streams;
 	struct wf_services *services;
+	/*
+	 * For the floor above: the caller gives up while the call runs, at most once; and its
+	 * memory goes.  NULL: it does not want to know.
+	 */
+	void (*given_up)(struct wf_served *served);
+	void (*gone)(struct wf_served *served);
 	struct wf_map map; /* served calls by link and id */
 	struct wf_spare spare; /* of struct wf_served */
 	bool closed;       /* no handler is begun any more */
@@ -85,6 +91,7 @@ struct wf_served {
 	uint8_t *metadata;    /* the caller's */
 	uint8_t *initial, *trailing, *details; /* the handler's, before the reply */
 	uint32_t metadata_bytes, initial_bytes, trailing_bytes, details_bytes;
+	struct wf_list children; /* calls that end with it: the floor above's */
 	void *pairs;          /* the caller's, as the handler sees them; freed by free() */
 	size_t pair_count;
 	enum weft_status status;

@@ -140,7 +140,7 @@ static void go_on_later(struct wf_stream *s)
 	wf_worker_defer(s->streams->transfer->worker, &s->go_on);
 }
 
-/* The same, when whoever says so is done: a link that dies takes nothing more. */
+/* Break it off when whoever says so is done: a link that is dying must not be told anything. */
 static void break_off_later(struct wf_stream *s, const struct wf_error *e)
 {
 	if (!s->lost_why.code)

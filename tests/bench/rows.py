@@ -153,6 +153,14 @@ def grpc_bodies():
                   lambda p, mib=mib, mode=mode: rate(p.grpc(mode, [mib * MIB])), bar)
 
 
+def grpc_streams():
+    for kib, bar in ((1, None), (64, 3), (1024, None)):
+        yield Row("streams", "messages of a stream", "tcp", kib * KIB, "MB/s", "gRPC stream",
+                  lambda p, kib=kib: rate(p.weft("--test", "stream", "--sizes", f"{kib}K",
+                                                 "--window", "32", provider="tcp")),
+                  lambda p, kib=kib: rate(p.grpc("stream", [kib * KIB])), bar)
+
+
 def hpc_bodies():
     for group, provider, ucx, mpi in (("10", "tcp", "tcp", "tcp"),
                                       ("11", "shm", "posix,cma", "vader")):
@@ -226,7 +234,8 @@ def model_traces():
 
 def bars():
     """The rows that have bars, and what belongs to them."""
-    for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, hpc_bodies):
+    for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, grpc_streams,
+                 hpc_bodies):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()

@@ -171,6 +171,34 @@ static void handle_bounce(Calls__Test_Service *service, const Calls__Nothing *re
 	calls__test__empty(weft_stub_service(bounce->stub), request, bounced, bounce);
 }
 
+static void relayed(const Calls__Nothing *reply, void *arg)
+{
+	struct bounce *bounce = arg;
+	const char *text;
+	enum weft_status status = weft_reply_status(&text);
+
+	(void)reply; /* Never always fails */
+	weft_call_fail(bounce->closure_data, status, text);
+	weft_stub_close(bounce->stub);
+	free(bounce);
+}
+
+static void handle_relay(Calls__Test_Service *service, const Calls__Request *request,
+			 Calls__Nothing_Closure closure, void *closure_data)
+{
+	struct weft_call_options options = { .size = sizeof(options), .parent = closure_data };
+	struct bounce *bounce = calloc(1, sizeof(*bounce));
+	ProtobufCService *one;
+	struct weft_op *op;
+
+	(void)service;
+	*bounce = (struct bounce){ .closure = closure, .closure_data = closure_data };
+	need(!weft_stub_open(weft_call_peer(closure_data), &calls__test__descriptor, &bounce->stub));
+	need(!weft_call_open(bounce->stub, &options, &one, &op));
+	calls__test__never(one, request, relayed, bounce);
+	weft_op_free(op);
+}
+
 static Calls__Test_Service service = CALLS__TEST__INIT(handle_);
 
 static void do_serve(struct pair *side, char *arguments)
@@ -624,6 +652,52 @@ static void a_handler_may_call_its_caller(void **state)
 	}
 }
 
+/* Wait until the handlers of this process have seen so many of each. */
+static void wait_for(int handled, int cancelled)
+{
+	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
+
+	while ((atomic_load(&handled_count) < handled || atomic_load(&cancelled_count) < cancelled) &&
+	       pair_now_ns() < until)
+		pair_sleep_ms(1);
+	assert_int_equal(atomic_load(&handled_count), handled);
+	assert_int_equal(atomic_load(&cancelled_count), cancelled);
+}
+
+static void a_call_for_another_ends_with_it(void **state)
+{
+	Calls__Request request = CALLS__REQUEST__INIT;
+	struct client client;
+	struct weft_op *op;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		struct heard heard = { 0 };
+
+		open_client(&client, at);
+		assert_int_equal(weft_serve(client.pair.node, &service.base), 0);
+
+		/* Cancelled, it reaches through both. */
+		atomic_store(&handled_count, 0);
+		atomic_store(&cancelled_count, 0);
+		calls__test__relay(once(client.stub, 0, &op), &request, hear_empty, &heard);
+		wait_for(1, 0);
+		weft_cancel(op);
+		pair_ended(op, WEFT_CANCELLED);
+		weft_op_free(op);
+		wait_for(1, 1);
+
+		/* And it has no more time than the first. */
+		calls__test__relay(once(client.stub, 300 * PAIR_MS, &op), &request, hear_empty,
+				   &heard);
+		pair_ended(op, WEFT_DEADLINE_EXCEEDED);
+		weft_op_free(op);
+		wait_for(2, 2);
+		assert_in_range(atomic_load(&first_left_ns), 1, 300 * PAIR_MS);
+		close_client(&client);
+	}
+}
+
 static void a_freed_call_goes_on_and_one_never_made_ends(void **state)
 {
 	struct client client;
@@ -844,6 +918,7 @@ int main(int argc, char **argv)
 		TEST(a_call_without_a_deadline_has_for_ever_left),
 		TEST(answers_may_come_later_from_other_threads),
 		TEST(a_handler_may_call_its_caller),
+		TEST(a_call_for_another_ends_with_it),
 		TEST(a_freed_call_goes_on_and_one_never_made_ends),
 		TEST(a_call_waits_for_a_peer_that_is_not_there_yet),
 		TEST(a_service_given_at_opening_answers_the_call_that_waited),

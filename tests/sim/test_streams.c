@@ -463,8 +463,10 @@ static void a_write_that_waits_for_the_reader_can_be_given_up(void **state)
 /* Nor are the others lost with one that waits for a rail. */
 static void a_write_that_waits_for_a_rail_can_be_given_up(void **state)
 {
+	static const struct weft_metadata initial = { "a", "b", 1 };
 	struct wf_flight call, writes[3], reads[2];
 	struct weft_stream *stream, *from, *to;
+	size_t count;
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
@@ -473,7 +475,7 @@ static void a_write_that_waits_for_a_rail_can_be_given_up(void **state)
 		from = i ? served : stream;
 		to = i ? stream : served;
 		assert_int_equal(weft_call_set_initial(weft_stream_call(served),
-						       &(struct weft_metadata){ "a", "b", 1 }, 1), 0);
+						       &initial, 1), 0);
 		wf_world_break_rail(0, 1, true);
 		wf_world_pass(10 * MS);
 		wf_flight_write(&writes[0], from, source, BIG, 5 * MS);
@@ -493,7 +495,7 @@ static void a_write_that_waits_for_a_rail_can_be_given_up(void **state)
 		finish(WEFT_OK, "");
 		wf_flight_land(&call, 1, S);
 		assert_int_equal(call.status, WEFT_OK);
-		assert_string_equal(weft_call_initial(call.op, &(size_t){ 0 })->key, "a");
+		assert_string_equal(weft_call_initial(call.op, &count)->key, "a");
 		wf_flight_free(writes, 3);
 		wf_flight_free(reads, 2);
 		wf_flight_free(&call, 1);
@@ -1192,7 +1194,8 @@ static void only_messages_of_the_method_are_taken(void **state)
 	assert_non_null(m.body.data);
 	assert_int_equal(weft_stream_write(stream, &m.base, NULL, &op), -EMSGSIZE);
 	free(m.body.data);
-	assert_int_equal(weft_stream_open(wf_world_stub(0, 1), "Shout", NULL, &stream, &op), -ENOENT);
+	assert_int_equal(weft_stream_open(wf_world_stub(0, 1), "Shout", NULL, &stream, &op),
+			 -ENOENT);
 	finish(WEFT_OK, "");
 	wf_flight_land(&call, 1, S);
 	wf_flight_free(&call, 1);
