@@ -508,6 +508,8 @@ static void start(struct wf_task *task)
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		if (op->kind == WF_OP_CALL)
 			wf_rpc_drop(op, &e);
+		else if (op->kind == WF_OP_WRITE)
+			wf_buffer_give(&op->write.write.buffer);
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 		return;
 	}
