@@ -170,8 +170,9 @@ static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
 	err = wf_op_new(stream->owner, call ? call->peer : NULL, kind, options, &fresh);
 	if (err)
 		return err;
+	/* Also when the call is over by then, and they only move what was said before. */
 	if (!fresh->options.timeout_ns)
-		fresh->deadline_ns = UINT64_MAX;
+		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	fresh->desk = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
 	*op = fresh;

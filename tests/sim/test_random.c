@@ -49,6 +49,7 @@ static const uint64_t known[] = {
 	51399, /* who had stood still read pool memory by the key of its slab, and it was another tensor */
 	235227, /* who dialled gave up before who was dialled, and that one read on */
 	611,  /* a stream broke while its link died, which was told to cancel the call, and kept it */
+	4008596, /* a read of a stream went on after the deadline of its call, which had ended well */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
 
