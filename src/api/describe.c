@@ -73,8 +73,8 @@ void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	} else if (op->kind == WF_OP_CALL) {
 		add(text, " %s/%s %zu bytes", op->call.service_name, op->call.method_name,
 		    op->call.request_bytes);
-	} else if (op->kind == WF_OP_WRITE || op->kind == WF_OP_READ) {
-		describe_stream(op->kind == WF_OP_WRITE ? op->write.stream : op->read.stream, text);
+	} else if (wf_op_stream(op)) {
+		describe_stream(wf_op_stream(op), text);
 		return;
 	}
 	add(text, op->kind == WF_OP_RECV ? " from " : " to ");
@@ -138,9 +138,8 @@ uint64_t wf_describe_progress(const struct weft_op *op)
 	case WF_OP_CALL:
 		return op->call.running ? wf_call_progress(&op->call.call) : 0;
 	case WF_OP_WRITE:
-		return wf_stream_progress(&op->write.stream->stream);
 	case WF_OP_READ:
-		return wf_stream_progress(&op->read.stream->stream);
+		return wf_stream_progress(&wf_op_stream(op)->stream);
 	case WF_OP_PING:
 		break;
 	}

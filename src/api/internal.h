@@ -102,11 +102,9 @@ struct wf_op_recv {
 	struct wf_receiving receiving; /* the last */
 };
 
-/* What an answer had besides, as it came, and as it is shown. */
+/* What an answer had besides, as it is shown: pairs of metadata, or bytes. */
 struct wf_call_notes {
-	uint8_t *blocks[WF_CALL_DETAILS + 1];
-	uint32_t bytes[WF_CALL_DETAILS + 1];
-	struct weft_metadata *pairs[WF_CALL_DETAILS + 1];
+	void *what[WF_CALL_DETAILS + 1]; /* NULL: there was none */
 	size_t counts[WF_CALL_DETAILS + 1];
 };
 
@@ -345,6 +343,14 @@ bool wf_stream_wrote(const struct wf_stream *stream);
 /* Its node closes: users may still hold it. */
 void wf_stream_let_go(struct weft_stream *stream);
 
+/* Whose message a write or a read moves; NULL: it is neither. */
+static inline struct weft_stream *wf_op_stream(const struct weft_op *op)
+{
+	return op->kind == WF_OP_WRITE	? op->write.stream
+	       : op->kind == WF_OP_READ ? op->read.stream
+					: NULL;
+}
+
 /* op.c */
 /* For the node: what it keeps of and for operations. */
 void wf_op_init(struct weft_node *node, const struct wf_options *options);
@@ -355,6 +361,8 @@ const struct weft_op_options *wf_op_options(const struct weft_op_options *given)
 /* An operation with @peer; NULL: with any of @node. */
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op);
+/* One that will not be submitted: nobody else knows it. */
+void wf_op_drop(struct weft_op *op);
 void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
 void wf_op_put(struct weft_op *op);

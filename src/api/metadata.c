@@ -13,20 +13,29 @@ static bool begins(const char *key, const char *with)
 	return !strncmp(key, with, strlen(with));
 }
 
-/* Records what is wrong with it. */
-static int check(const struct weft_metadata *m, struct wf_pair *pair)
+static int too_long(void)
 {
-	size_t key_bytes = m->key ? strlen(m->key) : 0;
+	return wf_last_set(-EMSGSIZE, "metadata of more than %zu bytes",
+			   (size_t)WF_METADATA_BYTES_MAX);
+}
 
-	if (m->bytes > WF_METADATA_BYTES_MAX || key_bytes > WF_METADATA_BYTES_MAX - 1)
-		return wf_last_set(-EMSGSIZE, "metadata of more than %zu bytes",
-				   (size_t)WF_METADATA_BYTES_MAX);
-	*pair = (struct wf_pair){
+/* Of one whose lengths fit. */
+static struct wf_pair pair_of(const struct weft_metadata *m)
+{
+	return (struct wf_pair){
 		.key = (const uint8_t *)m->key,
-		.key_bytes = (uint16_t)key_bytes,
+		.key_bytes = (uint16_t)(m->key ? strlen(m->key) : 0),
 		.value = m->value,
 		.value_bytes = (uint32_t)m->bytes,
 	};
+}
+
+/* Records what is wrong with it. */
+static int check(const struct weft_metadata *m, struct wf_pair *pair)
+{
+	if (m->bytes > WF_METADATA_BYTES_MAX || (m->key && strlen(m->key) >= WF_METADATA_BYTES_MAX))
+		return too_long();
+	*pair = pair_of(m);
 	if ((m->bytes && !m->value) || !wf_metadata_good(pair))
 		return wf_last_set(-EINVAL,
 				   "metadata %.80s: keys are of 0-9 a-z - _ . and values printable, but of keys that end in -bin",
@@ -52,8 +61,7 @@ int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **
 			return err;
 		sum += wf_metadata_bytes(&pair);
 		if (sum > WF_METADATA_BYTES_MAX)
-			return wf_last_set(-EMSGSIZE, "metadata of more than %zu bytes",
-					   (size_t)WF_METADATA_BYTES_MAX);
+			return too_long();
 	}
 	if (!sum)
 		return 0;
@@ -62,9 +70,10 @@ int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **
 		return wf_last_set(-ENOMEM, "no memory for metadata");
 	*bytes = (uint32_t)sum;
 	w = wf_writer(*block, sum);
-	for (size_t i = 0; i < count; i++)
-		if (!check(&pairs[i], &pair))
-			wf_metadata_put(&w, &pair);
+	for (size_t i = 0; i < count; i++) {
+		pair = pair_of(&pairs[i]);
+		wf_metadata_put(&w, &pair);
+	}
 	return 0;
 }
 

@@ -151,13 +151,11 @@ static void free_op(struct weft_op *op)
 		free(op->recv.asks);
 	} else if (op->kind == WF_OP_CALL) {
 		wf_rpc_free(op);
-	} else if (op->kind == WF_OP_READ) {
-		if (op->read.message)
-			protobuf_c_message_free_unpacked(op->read.message, NULL);
-		wf_stream_put(op->read.stream);
-	} else if (op->kind == WF_OP_WRITE) {
-		wf_stream_put(op->write.stream);
+	} else if (op->kind == WF_OP_READ && op->read.message) {
+		protobuf_c_message_free_unpacked(op->read.message, NULL);
 	}
+	if (wf_op_stream(op))
+		wf_stream_put(wf_op_stream(op));
 	free(op->memory);
 	if (!node) {
 		free(op);
@@ -173,6 +171,12 @@ void wf_op_put(struct weft_op *op)
 {
 	if (atomic_fetch_sub(&op->refs, 1) == 1)
 		free_op(op);
+}
+
+void wf_op_drop(struct weft_op *op)
+{
+	wf_op_put(op);
+	wf_op_put(op);
 }
 
 static void wake_waiting(struct weft_node *node)
@@ -394,10 +398,10 @@ void wf_op_move(struct weft_op *op, struct wf_desk *to)
 	wf_worker_submit(&to->worker, &op->start_task);
 }
 
-/* Who is at its other end. */
-static const char *stream_peer(const struct weft_stream *stream)
+/* Who is at the other end of its stream. */
+static const char *stream_peer(const struct weft_op *op)
 {
-	struct wf_link *link = stream->stream.link;
+	struct wf_link *link = wf_op_stream(op)->stream.link;
 
 	return link ? wf_link_label(wf_link_real(link)) : "the peer";
 }
@@ -423,11 +427,11 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 		break;
 	case WF_OP_WRITE:
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s read more of the stream",
-			     stream_peer(op->write.stream));
+			     stream_peer(op));
 		break;
 	case WF_OP_READ:
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s wrote more to the stream",
-			     stream_peer(op->read.stream));
+			     stream_peer(op));
 		break;
 	default:
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s answered", who);
@@ -477,10 +481,10 @@ static void record_start(const struct weft_op *op)
 /* Where it is to run. */
 static struct wf_desk *place(const struct weft_op *op)
 {
-	if (op->kind == WF_OP_WRITE)
-		return op->write.stream->desk;
-	if (op->kind == WF_OP_READ)
-		return op->read.stream->desk;
+	const struct weft_stream *stream = wf_op_stream(op);
+
+	if (stream)
+		return stream->desk;
 	return op->peer ? op->peer->at : op->desk;
 }
 

@@ -60,21 +60,17 @@ static int noted(struct wf_call *call, enum wf_call_note what, const uint8_t *by
 		notes = op->call.notes = calloc(1, sizeof(*notes));
 	if (!notes)
 		return -ENOMEM;
-	if (notes->blocks[what])
+	if (notes->what[what])
 		return 0;
-	notes->blocks[what] = malloc(count);
-	if (!notes->blocks[what])
-		return -ENOMEM;
-	memcpy(notes->blocks[what], bytes, count);
-	notes->bytes[what] = count;
-	if (what == WF_CALL_DETAILS)
-		return 0;
-	notes->pairs[what] = wf_metadata_unpack(bytes, count, &notes->counts[what]);
-	if (notes->pairs[what])
-		return 0;
-	free(notes->blocks[what]);
-	notes->blocks[what] = NULL;
-	return -ENOMEM;
+	if (what == WF_CALL_DETAILS) {
+		notes->what[what] = malloc(count);
+		if (notes->what[what])
+			memcpy(notes->what[what], bytes, count);
+		notes->counts[what] = count;
+	} else {
+		notes->what[what] = wf_metadata_unpack(bytes, count, &notes->counts[what]);
+	}
+	return notes->what[what] ? 0 : -ENOMEM;
 }
 
 void wf_rpc_free(struct weft_op *op)
@@ -89,38 +85,32 @@ void wf_rpc_free(struct weft_op *op)
 	free(op->call.metadata);
 	if (!notes)
 		return;
-	for (int what = 0; what <= WF_CALL_DETAILS; what++) {
-		free(notes->blocks[what]);
-		free(notes->pairs[what]);
-	}
+	for (int what = 0; what <= WF_CALL_DETAILS; what++)
+		free(notes->what[what]);
 	free(notes);
 }
 
-static const struct weft_metadata *pairs_of(const struct weft_op *op, enum wf_call_note what,
-					    size_t *count)
+static const void *note_of(const struct weft_op *op, enum wf_call_note what, size_t *count)
 {
 	const struct wf_call_notes *notes = op->kind == WF_OP_CALL ? op->call.notes : NULL;
 
-	*count = notes ? notes->counts[what] : 0;
-	return notes ? notes->pairs[what] : NULL;
+	*count = notes && notes->what[what] ? notes->counts[what] : 0;
+	return notes ? notes->what[what] : NULL;
 }
 
 const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count)
 {
-	return pairs_of(op, WF_CALL_INITIAL, count);
+	return note_of(op, WF_CALL_INITIAL, count);
 }
 
 const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count)
 {
-	return pairs_of(op, WF_CALL_TRAILING, count);
+	return note_of(op, WF_CALL_TRAILING, count);
 }
 
 const void *weft_call_details(struct weft_op *op, size_t *bytes)
 {
-	const struct wf_call_notes *notes = op->kind == WF_OP_CALL ? op->call.notes : NULL;
-
-	*bytes = notes ? notes->bytes[WF_CALL_DETAILS] : 0;
-	return notes ? notes->blocks[WF_CALL_DETAILS] : NULL;
+	return note_of(op, WF_CALL_DETAILS, bytes);
 }
 
 static void call_quiet(struct wf_call *call)
@@ -524,42 +514,44 @@ static int check_served(const struct wf_served *served)
 	return wf_node_check(node_of(served));
 }
 
+/* A block of @pairs in the place of the one that was there. */
+static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadata *pairs,
+		     size_t count)
+{
+	uint32_t fresh_bytes;
+	uint8_t *fresh;
+	int err = wf_metadata_pack(pairs, count, &fresh, &fresh_bytes);
+
+	if (err)
+		return err;
+	free(*block);
+	*block = fresh;
+	*bytes = fresh_bytes;
+	return 0;
+}
+
 int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)
 {
 	struct wf_served *served = closure_data;
 	struct wf_stream *stream = served->stream;
-	uint8_t **to = stream ? &stream->initial : &served->initial;
-	uint8_t *block;
-	uint32_t bytes;
 	int err = check_served(served);
 
-	if (!err && stream && wf_stream_wrote(stream))
-		err = wf_last_set(-EALREADY, "a message of the stream has been written");
-	if (!err)
-		err = wf_metadata_pack(pairs, count, &block, &bytes);
 	if (err)
 		return err;
-	free(*to);
-	*to = block;
-	*(stream ? &stream->initial_bytes : &served->initial_bytes) = bytes;
-	return 0;
+	if (!stream)
+		return set_block(&served->initial, &served->initial_bytes, pairs, count);
+	if (wf_stream_wrote(stream))
+		return wf_last_set(-EALREADY, "a message of the stream has been written");
+	return set_block(&stream->initial, &stream->initial_bytes, pairs, count);
 }
 
 int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs, size_t count)
 {
 	struct wf_served *served = closure_data;
-	uint8_t *block;
-	uint32_t bytes;
 	int err = check_served(served);
 
-	if (!err)
-		err = wf_metadata_pack(pairs, count, &block, &bytes);
-	if (err)
-		return err;
-	free(served->trailing);
-	served->trailing = block;
-	served->trailing_bytes = bytes;
-	return 0;
+	return err ? err
+		   : set_block(&served->trailing, &served->trailing_bytes, pairs, count);
 }
 
 int weft_call_set_details(void *closure_data, const void *details, size_t bytes)

@@ -129,34 +129,9 @@ void weft_stream_close(struct weft_stream *stream)
 	wf_desk_run(stream->first, &stream->close_task, wf_clock_now());
 }
 
-int weft_stream_half_close(struct weft_stream *stream)
-{
-	struct weft_op *op;
-	int err;
-
-	if (stream->stream.serves)
-		return wf_last_set(-EINVAL, "a server ends its stream by weft_stream_finish");
-	if (atomic_load(&stream->half_closed))
-		return wf_last_set(-EPIPE, "the stream is half-closed already");
-	if (!stream->owner)
-		return wf_last_set(-EINVAL, "the stream's node has closed");
-	err = wf_op_new(stream->owner, stream->call->peer, WF_OP_WRITE, NULL, &op);
-	if (err)
-		return err;
-	atomic_store(&stream->half_closed, true);
-	atomic_fetch_add(&stream->refs, 1);
-	op->write.stream = stream;
-	op->write.write.flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST;
-	op->deadline_ns = UINT64_MAX;
-	op->desk = stream->first;
-	wf_op_submit(op, op->made_ns);
-	weft_op_free(op);
-	return 0;
-}
-
 /* Reads and writes. */
 
-/* Unless it is said the call's deadline is theirs.  Recorded. */
+/* A read or write.  Unless it is said the call's deadline is theirs.  Recorded. */
 static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
 		  const struct weft_op_options *options, struct weft_op **op)
 {
@@ -175,6 +150,10 @@ static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	fresh->desk = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
+	if (kind == WF_OP_WRITE)
+		fresh->write.stream = stream;
+	else
+		fresh->read.stream = stream;
 	*op = fresh;
 	return 0;
 }
@@ -198,7 +177,7 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 		      const struct weft_op_options *options, struct weft_op **op)
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
-	struct wf_buffer buffer = { 0 };
+	struct wf_write *w;
 	struct weft_op *fresh;
 	int err;
 
@@ -210,31 +189,43 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 	if (bytes > WF_CALL_BYTES_MAX)
 		return wf_last_set(-EMSGSIZE, "a message of %zu bytes: the limit is %zu", bytes,
 				   (size_t)WF_CALL_BYTES_MAX);
-	if (!stream->owner)
-		return wf_last_set(-EINVAL, "the stream's node has closed");
-	err = wf_node_check(stream->owner);
+	err = new_op(stream, WF_OP_WRITE, options, &fresh);
 	if (err)
 		return err;
-	if (bytes) {
-		if (wf_buffer_take(&buffer, &stream->first->worker.pool, bytes))
-			return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
-		protobuf_c_message_pack(message, buffer.at);
+	w = &fresh->write.write;
+	if (bytes && wf_buffer_take(&w->buffer, &stream->first->worker.pool, bytes)) {
+		wf_op_drop(fresh);
+		return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
 	}
-	err = new_op(stream, WF_OP_WRITE, options, &fresh);
-	if (err) {
-		wf_buffer_give(&buffer);
-		return err;
-	}
+	if (bytes)
+		protobuf_c_message_pack(message, w->buffer.at);
+	w->parcel.body = w->buffer.at;
+	w->parcel.body_bytes = bytes;
 	atomic_store(&stream->wrote, true);
-	fresh->write.stream = stream;
-	fresh->write.write.buffer = buffer;
-	fresh->write.write.parcel.body = buffer.at;
-	fresh->write.write.parcel.body_bytes = bytes;
 	if (op)
 		*op = fresh;
 	wf_op_submit(fresh, wf_clock_now());
 	if (!op)
 		weft_op_free(fresh);
+	return 0;
+}
+
+int weft_stream_half_close(struct weft_stream *stream)
+{
+	struct weft_op *op;
+	int err;
+
+	if (stream->stream.serves)
+		return wf_last_set(-EINVAL, "a server ends its stream by weft_stream_finish");
+	if (atomic_load(&stream->half_closed))
+		return wf_last_set(-EPIPE, "the stream is half-closed already");
+	err = new_op(stream, WF_OP_WRITE, NULL, &op);
+	if (err)
+		return err;
+	atomic_store(&stream->half_closed, true);
+	op->write.write.flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST;
+	wf_op_submit(op, op->made_ns);
+	weft_op_free(op);
 	return 0;
 }
 
@@ -269,7 +260,6 @@ int weft_stream_read(struct weft_stream *stream, const struct weft_op_options *o
 
 	if (err)
 		return err;
-	fresh->read.stream = stream;
 	*op = fresh;
 	wf_op_submit(fresh, fresh->made_ns);
 	return 0;

@@ -66,13 +66,6 @@ static int check_key(const void *key, size_t key_bytes)
 	return 0;
 }
 
-/* Never begun: nobody else knows it. */
-static void drop(struct weft_op *op)
-{
-	wf_op_put(op);
-	wf_op_put(op);
-}
-
 /* Sends. */
 
 static void send_done(struct wf_sending *s, const struct wf_error *e)
@@ -217,7 +210,7 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	return 0;
 
 drop_op:
-	drop(fresh);
+	wf_op_drop(fresh);
 	return err;
 }
 
@@ -300,7 +293,7 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 	r = &fresh->recv.receiving;
 	err = copy_names(fresh, key, key_bytes, into, &shape, &r->key);
 	if (err) {
-		drop(fresh);
+		wf_op_drop(fresh);
 		return err;
 	}
 	r->terms = &fresh->terms;
@@ -316,7 +309,7 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 	}
 	/* One desk alone may get what one peer sends. */
 	if (!peer && node->desk_count > 1 && wf_ask_open(fresh)) {
-		drop(fresh);
+		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a receive");
 	}
 	*op = fresh;
