@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The types that are known and those whose fields are still to be looked at: one list. */
+/* Descriptors, each once: those that are known and those still to be looked at. */
+struct list {
+	const void **at;
+	size_t count;
+};
+
 struct found {
-	const ProtobufCMessageDescriptor **messages;
-	const ProtobufCEnumDescriptor **enums;
-	size_t message_count, enum_count;
+	struct list messages, enums;
 	bool failed; /* there was no memory */
 };
 
@@ -24,24 +27,13 @@ static bool grow(void *array, size_t count, const void *pointer)
 	return true;
 }
 
-static void find_message(struct found *f, const ProtobufCMessageDescriptor *d)
+static void find(struct found *f, struct list *list, const void *descriptor)
 {
-	for (size_t i = 0; i < f->message_count; i++)
-		if (f->messages[i] == d)
+	for (size_t i = 0; i < list->count; i++)
+		if (list->at[i] == descriptor)
 			return;
-	if (grow((void *)&f->messages, f->message_count, d))
-		f->message_count++;
-	else
-		f->failed = true;
-}
-
-static void find_enum(struct found *f, const ProtobufCEnumDescriptor *d)
-{
-	for (size_t i = 0; i < f->enum_count; i++)
-		if (f->enums[i] == d)
-			return;
-	if (grow((void *)&f->enums, f->enum_count, d))
-		f->enum_count++;
+	if (grow((void *)&list->at, list->count, descriptor))
+		list->count++;
 	else
 		f->failed = true;
 }
@@ -49,17 +41,17 @@ static void find_enum(struct found *f, const ProtobufCEnumDescriptor *d)
 static void find_all(struct found *f, const ProtobufCServiceDescriptor *service)
 {
 	for (unsigned i = 0; i < service->n_methods; i++) {
-		find_message(f, service->methods[i].input);
-		find_message(f, service->methods[i].output);
+		find(f, &f->messages, service->methods[i].input);
+		find(f, &f->messages, service->methods[i].output);
 	}
-	for (size_t i = 0; i < f->message_count; i++) {
-		const ProtobufCMessageDescriptor *d = f->messages[i];
+	for (size_t i = 0; i < f->messages.count; i++) {
+		const ProtobufCMessageDescriptor *d = f->messages.at[i];
 
 		for (unsigned k = 0; k < d->n_fields; k++) {
 			if (d->fields[k].type == PROTOBUF_C_TYPE_MESSAGE)
-				find_message(f, d->fields[k].descriptor);
+				find(f, &f->messages, d->fields[k].descriptor);
 			else if (d->fields[k].type == PROTOBUF_C_TYPE_ENUM)
-				find_enum(f, d->fields[k].descriptor);
+				find(f, &f->enums, d->fields[k].descriptor);
 		}
 	}
 }
@@ -165,12 +157,12 @@ Weft__Reflect__Description *wf_reflect_describe(const struct wf_pb_service *serv
 		m->output = text(&f, d->methods[i].output->name);
 		m->streams = service->base.streams(&service->base, (int)i);
 	}
-	for (size_t i = 0; i < f.message_count; i++)
-		describe_message(&f, all, f.messages[i]);
-	for (size_t i = 0; i < f.enum_count; i++)
-		describe_enum(&f, all, f.enums[i]);
-	free(f.messages);
-	free(f.enums);
+	for (size_t i = 0; i < f.messages.count; i++)
+		describe_message(&f, all, f.messages.at[i]);
+	for (size_t i = 0; i < f.enums.count; i++)
+		describe_enum(&f, all, f.enums.at[i]);
+	free(f.messages.at);
+	free(f.enums.at);
 	if (!f.failed)
 		return all;
 	weft__reflect__description__free_unpacked(all, NULL);

@@ -392,6 +392,11 @@ static uint64_t hash_of(const struct wf_serving *serving, struct wf_link *link, 
 	return wf_map_hash(&serving->map, call, &link, sizeof(link));
 }
 
+static struct wf_served *lookup(struct wf_serving *serving, struct wf_link *link, uint64_t call)
+{
+	return find(serving, link, call, hash_of(serving, link, call));
+}
+
 static struct wf_service *find_service(struct wf_serving *serving,
 				       const struct wf_call_record *c)
 {
@@ -566,7 +571,7 @@ int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
 
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
-	s = find(serving, link, small.id, hash_of(serving, link, small.id));
+	s = lookup(serving, link, small.id);
 	if (s) {
 		wf_error_set(&e, -ECANCELED, "the caller has cancelled");
 		give_up(s, &e);
@@ -587,7 +592,7 @@ int wf_served_request(struct wf_serving *serving, struct wf_link *link,
 		wf_stream_unarrive(link, &a);
 		return -EBADMSG;
 	}
-	s = find(serving, link, a.record.call, hash_of(serving, link, a.record.call));
+	s = lookup(serving, link, a.record.call);
 	if (s && s->stream)
 		return wf_stream_take(s->stream, link, &a);
 	/* It was answered before, if only to say that there is no such method. */
@@ -603,7 +608,7 @@ int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
 
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
-	s = find(serving, link, small.id, hash_of(serving, link, small.id));
+	s = lookup(serving, link, small.id);
 	if (s && s->stream)
 		wf_stream_granted(s->stream, small.other);
 	return 0;
