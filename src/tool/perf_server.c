@@ -429,28 +429,36 @@ static void serve_spent(Weft__Perf__Perf_Service *service, const Weft__Perf__Not
 	reply(&time, call);
 }
 
+/* What is said of @body; its bytes, if there are any, are to be freed.  false: no memory. */
+static bool report_of(const Weft__Perf__Body *body, Weft__Perf__BodyReport *report)
+{
+	size_t bytes = body->bytes.len;
+	void *back;
+
+	*report = (Weft__Perf__BodyReport)WEFT__PERF__BODY_REPORT__INIT;
+	if (!body->check)
+		return true;
+	back = malloc(bytes ? bytes : 1);
+	if (!back)
+		return false;
+	report->wrong = pattern_wrong(body->bytes.data, bytes, body->run, body->index);
+	pattern_fill(back, bytes, body->run, ~body->index);
+	report->bytes = (ProtobufCBinaryData){ .len = bytes, .data = back };
+	return true;
+}
+
 static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body *request,
 		      Weft__Perf__BodyReport_Closure reply, void *call)
 {
-	Weft__Perf__BodyReport report = WEFT__PERF__BODY_REPORT__INIT;
-	size_t bytes = request->bytes.len;
-	void *back;
+	Weft__Perf__BodyReport report;
 
 	(void)service;
-	if (!request->check) {
-		reply(&report, call);
-		return;
-	}
-	back = malloc(bytes ? bytes : 1);
-	if (!back) {
+	if (!report_of(request, &report)) {
 		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for the reply");
 		return;
 	}
-	report.wrong = pattern_wrong(request->bytes.data, bytes, request->run, request->index);
-	pattern_fill(back, bytes, request->run, ~request->index);
-	report.bytes = (ProtobufCBinaryData){ .len = bytes, .data = back };
 	reply(&report, call);
-	free(back);
+	free(report.bytes.data);
 }
 
 /* A stream of bodies: several reads are under way, so that one turn of the node takes many. */
@@ -467,22 +475,14 @@ static void flow_read(struct flow *flow);
 
 static void flow_report(struct flow *flow, const Weft__Perf__Body *body)
 {
-	Weft__Perf__BodyReport report = WEFT__PERF__BODY_REPORT__INIT;
-	size_t bytes = body->bytes.len;
-	void *back = NULL;
+	Weft__Perf__BodyReport report;
 
-	if (body->check) {
-		back = malloc(bytes ? bytes : 1);
-		if (!back) {
-			flow->failed = true;
-			return;
-		}
-		report.wrong = pattern_wrong(body->bytes.data, bytes, body->run, body->index);
-		pattern_fill(back, bytes, body->run, ~body->index);
-		report.bytes = (ProtobufCBinaryData){ .len = bytes, .data = back };
+	if (!report_of(body, &report)) {
+		flow->failed = true;
+		return;
 	}
 	flow->failed |= flow_answer(flow->stream, &report, NULL, NULL) != 0;
-	free(back);
+	free(report.bytes.data);
 }
 
 static void flow_got(struct weft_op *op, void *arg)

@@ -296,6 +296,14 @@ static enum weft_status hears_end(struct talk *t)
 	return status;
 }
 
+/* There is nothing more to hear, and all went well. */
+static bool ends_well(struct talk *t)
+{
+	EXPECT(hears_end(t) == WEFT_OK);
+	EXPECT(end(t) == WEFT_OK);
+	return true;
+}
+
 static bool client_streaming(void)
 {
 	static const size_t sizes[] = { 27182, 8, 1828, 45904 };
@@ -317,9 +325,7 @@ static bool client_streaming(void)
 	EXPECT(input_answered(op));
 	EXPECT(input_answered(op)->aggregated_payload_size == 74922);
 	weft_op_free(op);
-	EXPECT(hears_end(&t) == WEFT_OK);
-	EXPECT(end(&t) == WEFT_OK);
-	return true;
+	return ends_well(&t);
 }
 
 static const int32_t reply_sizes[] = { 31415, 9, 2653, 58979 };
@@ -334,9 +340,7 @@ static bool server_streaming(void)
 	EXPECT(!weft_stream_half_close(t.stream));
 	for (size_t i = 0; i < COUNT(reply_sizes); i++)
 		EXPECT(hears(&t, (size_t)reply_sizes[i]));
-	EXPECT(hears_end(&t) == WEFT_OK);
-	EXPECT(end(&t) == WEFT_OK);
-	return true;
+	return ends_well(&t);
 }
 
 static bool ping_pong(void)
@@ -349,9 +353,7 @@ static bool ping_pong(void)
 		EXPECT(hears(&t, (size_t)reply_sizes[i]));
 	}
 	EXPECT(!weft_stream_half_close(t.stream));
-	EXPECT(hears_end(&t) == WEFT_OK);
-	EXPECT(end(&t) == WEFT_OK);
-	return true;
+	return ends_well(&t);
 }
 
 static bool half_duplex(void)
@@ -364,9 +366,7 @@ static bool half_duplex(void)
 	EXPECT(!weft_stream_half_close(t.stream));
 	for (size_t i = 0; i < COUNT(reply_sizes); i++)
 		EXPECT(hears(&t, (size_t)reply_sizes[i]));
-	EXPECT(hears_end(&t) == WEFT_OK);
-	EXPECT(end(&t) == WEFT_OK);
-	return true;
+	return ends_well(&t);
 }
 
 static bool empty_stream(void)
@@ -375,9 +375,7 @@ static bool empty_stream(void)
 	struct talk t = begin("FullDuplexCall", &options);
 
 	EXPECT(!weft_stream_half_close(t.stream));
-	EXPECT(hears_end(&t) == WEFT_OK);
-	EXPECT(end(&t) == WEFT_OK);
-	return true;
+	return ends_well(&t);
 }
 
 static bool cancel_after_begin(void)
@@ -429,9 +427,7 @@ static bool server_pushback(void)
 	nanosleep(&pause, NULL);
 	for (int i = 0; i < REPLIES; i++)
 		EXPECT(hears(&t, BYTES));
-	EXPECT(hears_end(&t) == WEFT_OK);
-	EXPECT(end(&t) == WEFT_OK);
-	return true;
+	return ends_well(&t);
 }
 
 /* A crowd: thousands of calls and streams at once, of which half end early. */
