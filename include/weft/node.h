@@ -19,6 +19,7 @@ extern "C" {
 struct weft_node;
 struct weft_peer;
 struct weft_op;
+struct weft_interceptor;
 
 /* Who drives a node. */
 enum weft_mode {
@@ -64,6 +65,8 @@ struct weft_node_options {
 	 * so may those of receives from any peer.
 	 */
 	unsigned workers;
+	/* Ended by NULL: who is asked and told about calls, see intercept.h; copied.  NULL: nobody. */
+	const struct weft_interceptor *const *interceptors;
 };
 
 /*
@@ -208,6 +211,12 @@ struct weft_counters {
 	uint64_t calls, served;   /* that run now: of this node, and of its peers */
 	uint64_t message_bytes;   /* of calls and streams that the library holds now, packed */
 	uint64_t unpack_failures; /* messages that were not of their type */
+	uint64_t calls_waiting;   /* of peers now, for a limit of their service: of those served */
+	uint64_t calls_refused;   /* of peers, because too many ran and waited, or it drains */
+	/* By enum weft_status: of this node, and of its peers. */
+	uint64_t calls_ended[WEFT_UNAUTHENTICATED + 1], served_ended[WEFT_UNAUTHENTICATED + 1];
+	uint64_t calls_repeated;  /* attempts after the first */
+	uint64_t served_repeated; /* attempts of peers that got what an earlier one has begun */
 };
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 

@@ -30,6 +30,27 @@ struct weft_metadata {
 	size_t bytes;
 };
 
+/*
+ * When a call that has failed is made again.  All attempts together have the call's deadline,
+ * and each later one tells the server how many came before, as metadata "weft-attempts".
+ */
+struct weft_retry {
+	size_t size;
+	unsigned attempts;     /* at most, the first included */
+	uint32_t statuses;     /* the failures after which there is another: 1u << status, of each */
+	uint64_t pause_ns;     /* before the second; doubled before each later one; 0: 100 ms */
+	uint64_t pause_max_ns; /* but never more; 0: 5 s.  Each is shortened at random, by half at most */
+	/* To handle it twice is as good as once.  Else only what surely was not handled is made again. */
+	int idempotent;
+};
+
+/* How messages of calls are made shorter on their way; see weft_rpc(3). */
+enum weft_compression {
+	WEFT_COMPRESSION_DEFAULT = 0, /* as the node has it: WEFT_COMPRESSION */
+	WEFT_UNCOMPRESSED = 1,
+	WEFT_ZSTD = 2 /* if the peer understands it and it makes the message shorter */
+};
+
 /* Of a call.  Copied. */
 struct weft_call_options {
 	size_t size;
@@ -41,6 +62,9 @@ struct weft_call_options {
 	 * than that has left, and is cancelled when its caller gives up.  NULL: it stands alone.
 	 */
 	void *parent;
+	const struct weft_retry *retry; /* copied; NULL: one attempt; none for streams */
+	enum weft_compression compression; /* of the request, or of a stream's messages */
+	uint64_t message_bytes_max; /* of the reply, or of each message that is read; 0: 64 MiB */
 };
 
 /*
@@ -80,6 +104,12 @@ WEFT_API int weft_call_open(struct weft_stub *stub, const struct weft_call_optio
 WEFT_API const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count);
 WEFT_API const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count);
 WEFT_API const void *weft_call_details(struct weft_op *op, size_t *bytes);
+
+/*
+ * Was it compressed: the reply of @op, a call, in its closure or after its end, or the
+ * message of @op, a read that has ended?  Threads: any, callback.
+ */
+WEFT_API int weft_op_compressed(const struct weft_op *op);
 
 /* Inside a client's closure: the outcome of the call it belongs to. */
 WEFT_API enum weft_status weft_reply_status(const char **message);
@@ -145,6 +175,13 @@ WEFT_API int weft_call_set_trailing(void *closure_data, const struct weft_metada
 
 /* Bytes for the caller beside a failure, 64 KiB at most; copied.  As the above. */
 WEFT_API int weft_call_set_details(void *closure_data, const void *details, size_t bytes);
+
+/*
+ * How the reply is to be compressed; and was the request?  Before the reply.  -EINVAL: no
+ * such compression.  Threads: any, one at a time, callback.
+ */
+WEFT_API int weft_call_compress(void *closure_data, enum weft_compression compression);
+WEFT_API int weft_call_compressed(void *closure_data);
 
 /*
  * @tell runs once on the worker when the caller cancels, goes away or runs out of time,

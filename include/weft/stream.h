@@ -40,11 +40,17 @@ WEFT_API void weft_stream_close(struct weft_stream *stream);
  * and a long one when the other side has pulled it.  @op NULL: nobody waits, and a
  * failure is seen by how the call ends.  Its deadline, unless @options has one, is the
  * call's; when that passes, or it is cancelled, it is not written if it still waits for
- * the reader, and one that is being pulled breaks the stream.  -EINVAL: of another type; -EMSGSIZE: above 64 MiB; -EPIPE: after
+ * the reader, and one that is being pulled breaks the stream.  -EINVAL: of another type; -EMSGSIZE: above 1 GiB; -EPIPE: after
  * half-close.  Threads: any, one at a time for an order, callback.
  */
 WEFT_API int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *message,
 			       const struct weft_op_options *options, struct weft_op **op);
+
+/*
+ * How messages that are written from now on are to be compressed.  -EINVAL: no such
+ * compression.  Threads: any, one at a time with writes, callback.
+ */
+WEFT_API int weft_stream_compress(struct weft_stream *stream, enum weft_compression compression);
 
 /*
  * The caller has no more to write.  Once, after its writes: -EPIPE.  -EINVAL: this is the
@@ -100,22 +106,26 @@ WEFT_API void *weft_stream_call(struct weft_stream *stream);
  *   PREFIX_answer(stream, reply, options, op)  PREFIX_asked(op)     for the server.
  */
 #define WEFT_STREAM_TYPES(prefix, Request, Reply)                                             \
+	__attribute__((unused))                                                                \
 	static inline int prefix##_ask(struct weft_stream *stream, const Request *request,     \
 				       const struct weft_op_options *options,                  \
 				       struct weft_op **op)                                    \
 	{                                                                                      \
 		return weft_stream_write(stream, &request->base, options, op);                 \
 	}                                                                                      \
+	__attribute__((unused))                                                                \
 	static inline int prefix##_answer(struct weft_stream *stream, const Reply *reply,      \
 					  const struct weft_op_options *options,               \
 					  struct weft_op **op)                                 \
 	{                                                                                      \
 		return weft_stream_write(stream, &reply->base, options, op);                   \
 	}                                                                                      \
+	__attribute__((unused))                                                                \
 	static inline const Request *prefix##_asked(const struct weft_op *op)                  \
 	{                                                                                      \
 		return (const Request *)(const void *)weft_stream_message(op);                 \
 	}                                                                                      \
+	__attribute__((unused))                                                                \
 	static inline const Reply *prefix##_answered(const struct weft_op *op)                 \
 	{                                                                                      \
 		return (const Reply *)(const void *)weft_stream_message(op);                   \

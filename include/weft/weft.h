@@ -3,11 +3,14 @@
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
+#include <weft/attachment.h>
 #include <weft/base.h>
 #include <weft/info.h>
+#include <weft/intercept.h>
 #include <weft/memory.h>
 #include <weft/node.h>
 #include <weft/rpc.h>
+#include <weft/serve.h>
 #include <weft/step.h>
 #include <weft/stream.h>
 #include <weft/tensor.h>

@@ -63,7 +63,17 @@ void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 
 	text[0] = '\0';
 	add(text, "%s", kinds[op->kind]);
-	if (op->kind == WF_OP_SEND) {
+	if (op->kind == WF_OP_SEND && send->attached) {
+		add(text, " attachment %llu bytes",
+		    (unsigned long long)send->sending.parcel.body_bytes);
+		if (!op->peer) {
+			add(text, " to a caller");
+			return;
+		}
+	} else if (op->kind == WF_OP_RECV && recv->receiving.attached) {
+		add(text, " attachment %llu", (unsigned long long)recv->receiving.step);
+		return;
+	} else if (op->kind == WF_OP_SEND) {
 		wf_describe_channel(send->sending.step, send->sending.key, send->sending.key_bytes,
 				    text);
 		add(text, " %llu bytes", (unsigned long long)send->sending.parcel.body_bytes);
@@ -111,6 +121,11 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	case WF_OP_CALL:
 		if (op->call.running)
 			wf_call_describe(&op->call.call, part, sizeof(part));
+		else if (op->call.waits)
+			(void)snprintf(part, sizeof(part),
+				       "it is over, and its attachments are being taken back");
+		else
+			wf_retry_describe(op, part, sizeof(part));
 		break;
 	case WF_OP_WRITE:
 		wf_stream_describe_write(&op->write.write, part, sizeof(part));

@@ -24,6 +24,8 @@ static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *
 	switch (record->type) {
 	case WF_RECORD_TENSOR:
 		return closing ? 0 : wf_channels_record(&desk->channels, link, record);
+	case WF_RECORD_ATTACHMENT:
+		return wf_bundles_record(&desk->bundles, link, record);
 	case WF_RECORD_ABORT:
 		return wf_ending_record(&desk->channels, link, record);
 	case WF_RECORD_CALL:
@@ -38,6 +40,8 @@ static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *
 		return wf_call_granted(&desk->calls, link, record);
 	case WF_RECORD_GRANT_RESPONSES:
 		return wf_served_granted(&desk->serving, link, record);
+	case WF_RECORD_DRAIN:
+		return wf_drain_record(link, record);
 	case WF_RECORD_CANCEL:
 		return wf_served_cancel(&desk->serving, link, record);
 	case WF_RECORD_ECHO:
@@ -54,6 +58,7 @@ static void sink_up(void *ctx, struct wf_link *link)
 
 	wf_peer_met(desk, link);
 	wf_ending_up(&desk->channels, link);
+	wf_drain_up(desk, link);
 	wf_transfer_up(&desk->transfer, link);
 }
 
@@ -96,7 +101,9 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	struct wf_desk *desk = ctx;
 
 	wf_transfer_down(&desk->transfer, link, e);
+	wf_arrivals_down(&desk->arrivals, link, e);
 	wf_channels_down(&desk->channels, link, e);
+	wf_sending_down(&desk->attachments, link, e);
 	wf_call_down(&desk->calls, link, e);
 	wf_served_down(&desk->serving, link, e);
 	wf_streams_down(&desk->streams, link, e);
@@ -118,14 +125,23 @@ static void withdrawn(void *ctx, struct wf_link *link, uint64_t offer)
 {
 	struct wf_desk *desk = ctx;
 
-	wf_channels_withdrawn(&desk->channels, link, offer);
+	wf_arrivals_withdrawn(&desk->arrivals, link, offer);
 	wf_streams_withdrawn(&desk->streams, link, offer);
+}
+
+static void served_gone(struct wf_served *served)
+{
+	wf_rpc_gone(served);
+	wf_drain_gone(WF_CONTAINER(served->serving, struct wf_desk, serving));
 }
 
 /* Opening. */
 
 int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 {
+	struct wf_beside beside = {
+		.expect = wf_attachments_expect, .drop = wf_attachments_drop, .ctx = desk,
+	};
 	int err;
 
 	desk->node = node;
@@ -133,13 +149,21 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 	err = wf_transfer_init(&desk->transfer, &desk->worker, withdrawn, desk);
 	if (err)
 		return err;
-	wf_channels_init(&desk->channels, &desk->worker, &desk->transfer, wf_step_relay, desk);
+	wf_arrivals_init(&desk->arrivals, &desk->worker, &desk->transfer);
+	wf_channels_init(&desk->channels, &desk->arrivals, wf_step_relay, desk);
 	wf_echo_init(&desk->echoes);
-	wf_streams_init(&desk->streams, &desk->transfer);
+	wf_bundles_init(&desk->bundles, &desk->arrivals);
+	wf_sending_init(&desk->attachments, &desk->transfer, WF_RECORD_ATTACHMENT);
+	wf_streams_init(&desk->streams, &desk->transfer, &beside);
 	wf_call_init(&desk->calls, &desk->streams);
 	wf_served_init(&desk->serving, &desk->streams, &node->services);
 	desk->serving.given_up = wf_rpc_given_up;
-	desk->serving.gone = wf_rpc_gone;
+	desk->serving.gone = served_gone;
+	desk->serving.answered = wf_rpc_answered;
+	if (node->interceptor_count) {
+		desk->serving.admit = wf_intercept_admit;
+		desk->serving.told = wf_intercept_served;
+	}
 	return 0;
 }
 
@@ -149,6 +173,7 @@ void wf_desk_fini(struct wf_desk *desk)
 	wf_served_fini(&desk->serving);
 	wf_call_fini(&desk->calls);
 	wf_streams_fini(&desk->streams);
+	wf_bundles_fini(&desk->bundles);
 	wf_echo_fini(&desk->echoes);
 	wf_transfer_fini(&desk->transfer);
 }

@@ -45,6 +45,8 @@ static void write_node(FILE *out, const struct wf_desk *desk)
 
 	if (desk == node->desks)
 		fprintf(out, "node %s at %s\n", w->name, w->address);
+	if (desk == node->desks && atomic_load(&node->draining))
+		fprintf(out, "it drains: no more calls are taken\n");
 	if (node->desk_count > 1)
 		fprintf(out, "worker %d of %u\n", (int)(desk - node->desks) + 1, node->desk_count);
 	for (uint32_t i = 0; i < w->rail_count; i++) {
@@ -142,10 +144,11 @@ static void write_links(FILE *out, const struct wf_worker *w)
 		if (link->same)
 			continue; /* another name of one that is in the list too */
 		wf_link_describe(link, state);
-		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it\n",
+		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
 			link->number, wf_link_label(link),
 			link->address[0] ? link->address : "no known address", state, link->epoch,
-			wf_credit_left(&link->credit), link->watch_count);
+			wf_credit_left(&link->credit), link->watch_count,
+			link->drains ? "; it takes no more calls" : "");
 	}
 }
 
@@ -158,6 +161,15 @@ static void write_served(FILE *out, const struct wf_serving *serving)
 		wf_served_describe(WF_CONTAINER(at, struct wf_served, node), text, sizeof(text));
 		fprintf(out, "call to serve: %s\n", text);
 	}
+	WF_LIST_EACH(node, &serving->alone) {
+		wf_served_describe(WF_CONTAINER(node, struct wf_served, alone_node), text,
+				   sizeof(text));
+		fprintf(out, "call to serve: %s\n", text);
+	}
+	if (serving->replies.kept_count)
+		fprintf(out, "replies kept for callers who may ask again: %u, of %llu bytes\n",
+			serving->replies.kept_count,
+			(unsigned long long)serving->replies.kept_bytes);
 }
 
 /* Tensors that nobody receives: a wrong step or key shows here. */
@@ -186,7 +198,7 @@ static void write_channels(FILE *out, const struct wf_channels *c)
 	struct unmatched u = { .out = out, .now_ns = c->worker->now_ns };
 
 	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
-		c->arrival_count, c->aborted.count, c->ended.count);
+		c->arrivals->count, c->aborted.count, c->ended.count);
 	wf_channels_unmatched(c, write_tensor, &u);
 	if (u.count > UNMATCHED_SHOWN)
 		fprintf(out, "not received: %u more\n", u.count - UNMATCHED_SHOWN);

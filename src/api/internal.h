@@ -14,10 +14,13 @@
 #include "rpc/call.h"
 #include "rpc/service.h"
 #include "rpc/stream.h"
+#include "tensor/bundle.h"
 #include "tensor/ending.h"
 #include "transfer/echo.h"
 #include "util/spare.h"
 #include "util/status.h"
+
+struct wf_health;
 
 /* The watchdog of a desk: see watch.c. */
 struct wf_watch {
@@ -38,12 +41,17 @@ struct wf_desk {
 	struct weft_node *node;
 	struct wf_worker worker;
 	struct wf_transfer transfer;
+	struct wf_arrivals arrivals;
 	struct wf_channels channels;
+	struct wf_bundles bundles;
+	struct wf_sendings attachments; /* on their way out */
 	struct wf_echoes echoes;
 	struct wf_streams streams;
 	struct wf_calls calls;
 	struct wf_serving serving;
 	struct wf_watch watch;
+	struct wf_task drain_task;
+	atomic_bool drains;       /* it takes no more calls */
 	struct wf_task stop_task;
 	bool stop;                /* worker only */
 	pthread_t thread;         /* of the worker, or whoever polled last */
@@ -59,6 +67,7 @@ struct weft_node {
 	bool manual;
 	atomic_bool forked;       /* this process is a child: nothing may be touched */
 	bool closing;             /* nothing new is begun */
+	atomic_bool draining;     /* its desks have been told to take no more calls */
 
 	pthread_mutex_t log_lock; /* one line at a time */
 	pthread_mutex_t lock;     /* the rest */
@@ -70,7 +79,11 @@ struct weft_node {
 	struct wf_list peers;
 	struct wf_list streams;
 	struct wf_list served;    /* struct wf_pb_service */
+	struct weft_interceptor *interceptors; /* as many, in the order of asking */
+	unsigned interceptor_count;
+	uint64_t request_id;      /* the next one; 0: none has been made yet */
 	void *reflection;         /* the library's own, served if it is asked for; freed by free() */
+	struct wf_health *health; /* likewise; under the lock */
 	unsigned desk_count;
 	struct wf_desk desks[];   /* the first one's door listens; alone, it is the node's worker */
 };
@@ -84,6 +97,7 @@ struct weft_peer {
 	struct wf_desk *_Atomic at; /* whose links it is reached by: another only after wf_peer_move */
 	unsigned refs;            /* of users */
 	bool keep;                /* handed out by weft_op_peer: stays */
+	atomic_uint compressions; /* that it understands; 0: not met yet */
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": it dialled us */
 	char name[WF_GREET_NAME_BYTES];
 	struct wf_link *link;     /* worker only; a reference; NULL: not used yet */
@@ -91,6 +105,13 @@ struct weft_peer {
 
 struct wf_op_send {
 	struct weft_tensor strided;
+	bool attached;            /* it is an attachment, and begins with its message: */
+	bool dropped;             /* the peer knows that the message is over */
+	bool lost;                /* it has ended, and that is what is sent in its place, by a reference */
+	struct wf_list attached_node; /* in the list of its message; worker only from the beginning */
+	struct weft_op *call;     /* it goes with the request of this one, which waits for it; NULL: not */
+	struct weft_stream *stream; /* it goes with a message of this one; a reference; NULL: not */
+	uint8_t key[WF_ATTACHMENT_KEY_BYTES];
 	struct wf_sending sending; /* the last: see wf_op_init */
 };
 
@@ -99,6 +120,7 @@ struct wf_op_recv {
 	struct weft_peer *from;   /* it came from */
 	struct wf_ask *asks;      /* one for each desk; NULL: one desk alone gets it */
 	struct wf_ask *_Atomic winner; /* of them: it gets the tensor, or ends without */
+	struct wf_bundle *bundle; /* it is received out of this; a reference; NULL: not */
 	struct wf_receiving receiving; /* the last */
 };
 
@@ -118,22 +140,42 @@ struct weft_stream {
 	const ProtobufCMessageDescriptor *reads, *writes;
 	struct weft_op *call;     /* a caller's; a reference */
 	struct wf_served *served; /* a server's, until it has finished */
+	enum weft_compression compression; /* of what is written */
 	atomic_bool half_closed;
 	atomic_bool wrote;        /* so that the initial metadata is settled */
 	struct wf_task close_task;
 	struct wf_desk *close_desk; /* where that was said */
+	struct wf_list attached;  /* to the next message, so many: */
+	unsigned attachments;
+	struct wf_list moving;    /* attachments of messages that have been written; worker only */
 	struct wf_stream stream;
 };
 
 struct wf_op_write {
 	struct weft_stream *stream; /* a reference */
+	struct wf_list attached;  /* beside its message */
 	struct wf_write write;    /* the last */
 };
 
 struct wf_op_read {
 	struct weft_stream *stream; /* a reference */
 	ProtobufCMessage *message;
+	bool compressed;          /* it was */
+	struct wf_bundle *bundle; /* of what has come beside it; NULL: nothing */
 	struct wf_reading reading;
+};
+
+/* Of a call that is made again when it fails; see retry.c. */
+struct wf_retry {
+	struct weft_op *op;
+	struct weft_retry policy;
+	unsigned failed;          /* attempts that have */
+	bool waiting;             /* for the next one: */
+	bool quiet;               /* what the last one held is free */
+	struct wf_timer timer;
+	struct wf_error last;     /* why it failed */
+	uint32_t metadata_bytes;  /* of the call's own */
+	uint8_t incarnation[WF_INCARNATION_BYTES]; /* of the server, if it may have handled the call */
 };
 
 struct wf_op_call {
@@ -145,13 +187,23 @@ struct wf_op_call {
 	ProtobufCClosure closure;
 	void *closure_data;
 	ProtobufCMessage *reply;  /* from the end to the closure */
+	enum weft_compression compression; /* of the request */
+	bool reply_compressed;    /* it was */
 	ProtobufCService service; /* of weft_call_open: one invocation */
 	bool begun;
+	unsigned asked;           /* interceptors, that are to hear of its end */
+	uint64_t invoked_ns;      /* when they were */
+	bool beginning;           /* they are being asked */
 	struct weft_stream *stream; /* NULL: it has none; its floor's reference keeps it */
 	uint8_t *metadata;        /* for the server */
+	struct wf_list attached;  /* beside the request */
+	bool waits;               /* its outcome is known, and it is told when those have ended */
+	struct wf_bundle *bundle; /* of what has come beside the reply; NULL: nothing */
 	bool is_child;            /* of a call that is served: */
 	struct wf_list child_node; /* in its children; under the node's lock */
+	struct wf_served *parent; /* while it is there; under the same */
 	struct wf_call_notes *_Atomic notes; /* NULL: it had none */
+	struct wf_retry *retry;   /* NULL: it has one attempt; freed by free() */
 	struct wf_call call;      /* the last; holds a reference while it needs this memory */
 };
 
@@ -297,6 +349,51 @@ uint64_t wf_ask_progress(const struct weft_op *op);
 struct weft_peer *wf_tensor_received(struct wf_receiving *r, struct wf_desk *desk,
 				     const struct wf_error *e);
 
+/*
+ * A send, or a receive, that is not submitted; all but its step, and where it meets its
+ * other half.  Recorded.
+ */
+int wf_tensor_new_send(struct weft_node *node, struct weft_peer *peer, const void *key,
+		       size_t key_bytes, const struct weft_tensor *tensor,
+		       const struct weft_send_options *options, struct weft_op **op);
+int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const void *key,
+		       size_t key_bytes, const struct weft_tensor *into,
+		       const struct weft_recv_options *options, struct weft_op **op);
+
+/* attachment.c: lists of sends that go beside a message */
+/* It is to be posted: from now on they can end.  Threads: owner, as the next ones. */
+void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk);
+
+/* It is posted, as what @key says: so are they. */
+void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct wf_link *link,
+			  uint64_t call, struct wf_attachment_key key);
+
+/* It is over, and its peer knows: they end, those that have not begun at @desk.  @e NULL: well. */
+void wf_attachments_stop(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e);
+
+/* It failed after it was posted, and may have come all the same: whoever has it is told. */
+void wf_attachments_lose(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e);
+
+/* It was taken back: as if they had not begun. */
+void wf_attachments_take_back(struct wf_list *attached);
+
+/* It was never posted, and will not be.  Threads: any, callback. */
+void wf_attachments_forget(struct wf_list *attached);
+
+/* End one that can, early; one of them has ended; what went in place of one has left, or is not needed. */
+void wf_attachment_stop(struct weft_op *op, const struct wf_error *e);
+void wf_attachment_ended(struct weft_op *op, const struct wf_error *e);
+void wf_attachment_over(struct weft_op *op);
+
+/* What the rpc floor asks of a desk: see struct wf_beside. */
+int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool reply,
+			  uint64_t number, uint16_t count, void (*whole)(void *owner),
+			  void *owner, void **bundle);
+void wf_attachments_drop(void *bundle);
+
+/* @op, which had @bundle, maybe NULL, goes.  Threads: any, callback. */
+void wf_attachments_free(struct weft_op *op, struct wf_bundle *bundle);
+
 /* memory.c: chunks of whichever desk's pool */
 int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk);
 int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk);
@@ -307,20 +404,81 @@ int wf_memory_give(struct weft_node *node, void *chunk);
 int wf_step_relay(void *desk, const struct wf_step *step);
 
 /* rpc.c */
-/* Serve @service, with streams for @methods.  -EEXIST, -ENOENT, -ENOMEM: recorded. */
-int wf_rpc_serve(struct weft_node *node, ProtobufCService *service,
-		 const struct weft_stream_method *methods, size_t count);
-
-/* It is served no more: the node has closed. */
-void wf_rpc_forget(struct wf_pb_service *service);
-
 /* Calls that were begun for one that is served: it is given up, and so are they; or it goes, and they stand alone. */
 void wf_rpc_given_up(struct wf_served *served);
 void wf_rpc_gone(struct wf_served *served);
 
+/* Its reply is posted: what goes beside that begins. */
+void wf_rpc_answered(struct wf_served *served);
+
+/* What it waited for has ended. */
+void wf_rpc_finish(struct weft_op *op);
+
 /* An operation for a call, which has taken what @options say.  Recorded. */
 int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	       struct weft_op **op);
+
+/* serve.c */
+/* Serve @service, @options as this version knows them.  -EEXIST, -EINVAL, -ENOENT, -ENOMEM: recorded. */
+int wf_serve_add(struct weft_node *node, ProtobufCService *service,
+		 const struct weft_serve_options *options);
+
+/* It is served no more: the node has closed. */
+void wf_serve_forget(struct wf_pb_service *service);
+
+/* drain.c */
+/* @link has come up, and may have to be told that this node drains; has said so itself. */
+void wf_drain_up(struct wf_desk *desk, struct wf_link *link);
+int wf_drain_record(struct wf_link *link, const struct wf_record *record); /* -EBADMSG */
+
+/* -ESHUTDOWN: the peer takes no more calls. */
+int wf_drain_check(const struct wf_link *link, struct wf_error *e);
+
+/* A call that was served at @desk is no more. */
+void wf_drain_gone(struct wf_desk *desk);
+
+/* health.c */
+/* What is said of a service's health may be another now: watchers are told.  Not under the lock.  Threads: any, callback. */
+void wf_health_changed(struct weft_node *node);
+
+/* Accepts NULL.  Threads: setup. */
+void wf_health_close(struct wf_health *health);
+
+/* retry.c */
+/* @op, a call, is made again as @given says.  -EINVAL, -ENOMEM: recorded. */
+int wf_retry_open(struct weft_op *op, const struct weft_retry *given);
+
+/*
+ * An attempt begins; it has failed with @e: is there to be another?; what it held is free; what
+ * comes next is ended early by @e.  Each harmless for a call without.  Threads: owner.
+ */
+void wf_retry_begin(struct weft_op *op);
+bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
+void wf_retry_quiet(struct weft_op *op);
+void wf_retry_stop(struct weft_op *op, const struct wf_error *e);
+
+/* Is it between two attempts?  And, for people, before which. */
+bool wf_retry_waits(const struct weft_op *op);
+void wf_retry_describe(const struct weft_op *op, char *text, size_t bytes);
+
+/* intercept.c */
+/* Copy those that are @given; freed with the node, also after a failure.  -EINVAL, -ENOMEM: recorded. */
+int wf_intercept_open(struct weft_node *node, const struct weft_interceptor *const *given);
+
+/* A call of this node begins, its service and method known: the error of @op is set if it is refused. */
+void wf_intercept_begin(struct weft_op *op);
+void wf_intercept_ended(struct weft_op *op);
+
+/* As the rpc floor wants them. */
+enum weft_status wf_intercept_admit(struct wf_served *served, const char **message);
+void wf_intercept_served(struct wf_served *served, enum weft_status status);
+
+/* compression.c */
+/* Is a message to be compressed, as @wanted, for who understands what is @understood? */
+bool wf_compression_is(const struct weft_node *node, uint32_t understood,
+		       enum weft_compression wanted);
+/* -EINVAL: recorded. */
+int wf_compression_check(enum weft_compression compression);
 
 /* metadata.c */
 /* A block of @pairs, allocated; NULL: there are none.  -EINVAL, -EMSGSIZE, -ENOMEM: recorded. */
@@ -340,6 +498,10 @@ void wf_stream_put(struct weft_stream *stream);
 /* Has anything been written to it? */
 bool wf_stream_wrote(const struct wf_stream *stream);
 
+/* The call that is served is given up, or is over: so are attachments under way, or not begun. */
+void wf_stream_given_up(struct wf_stream *stream, struct wf_desk *desk);
+void wf_stream_gone(struct wf_stream *stream, struct wf_desk *desk);
+
 /* Its node closes: users may still hold it. */
 void wf_stream_let_go(struct weft_stream *stream);
 
@@ -349,6 +511,13 @@ static inline struct weft_stream *wf_op_stream(const struct weft_op *op)
 	return op->kind == WF_OP_WRITE	? op->write.stream
 	       : op->kind == WF_OP_READ ? op->read.stream
 					: NULL;
+}
+
+/* Does it send or receive an attachment? */
+static inline bool wf_op_attached(const struct weft_op *op)
+{
+	return (op->kind == WF_OP_SEND && op->send.attached) ||
+	       (op->kind == WF_OP_RECV && op->recv.receiving.attached);
 }
 
 /* op.c */
@@ -364,6 +533,9 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 /* One that will not be submitted: nobody else knows it. */
 void wf_op_drop(struct weft_op *op);
 void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
+void wf_op_begin(struct weft_op *op); /* at its desk: from now on it can end */
+/* Begin it again from the start, when nothing of it runs.  Threads: owner. */
+void wf_op_again(struct weft_op *op);
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
 void wf_op_put(struct weft_op *op);
 /*
@@ -396,12 +568,15 @@ void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
 /* One start and one early end per kind, in the file of the kind.  On the worker. */
 void wf_op_start_ping(struct weft_op *op);
 void wf_tensor_start_send(struct weft_op *op);
+void wf_tensor_start_attached(struct weft_op *op, struct wf_desk *desk, struct wf_link *link);
 void wf_tensor_start_recv(struct weft_op *op);
 void wf_rpc_start(struct weft_op *op);
 void wf_rpc_closure(struct weft_op *op);
 void wf_rpc_drop(struct weft_op *op, const struct wf_error *e); /* a call that will not begin */
 void wf_rpc_free(struct weft_op *op);
+void wf_rpc_forget_notes(struct weft_op *op); /* of an attempt that has failed */
 void wf_stream_start_write(struct weft_op *op);
+void wf_stream_drop_write(struct weft_op *op, const struct wf_error *e); /* that will not begin */
 void wf_stream_start_read(struct weft_op *op);
 
 /* last.c: the sentence of this thread's last failure */

@@ -160,14 +160,19 @@ static int init_locks(struct weft_node *node)
 	err = pthread_mutex_init(&node->log_lock, NULL);
 	if (err)
 		goto destroy_lock;
+	err = -wf_limits_init(&node->services.limits);
+	if (err)
+		goto destroy_log_lock;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	err = pthread_cond_init(&node->ended, &attr);
 	pthread_condattr_destroy(&attr);
 	if (err)
-		goto destroy_log_lock;
+		goto fini_limits;
 	return 0;
 
+fini_limits:
+	wf_limits_fini(&node->services.limits);
 destroy_log_lock:
 	pthread_mutex_destroy(&node->log_lock);
 destroy_lock:
@@ -178,6 +183,7 @@ destroy_lock:
 static void fini_locks(struct weft_node *node)
 {
 	pthread_cond_destroy(&node->ended);
+	wf_limits_fini(&node->services.limits);
 	pthread_mutex_destroy(&node->log_lock);
 	pthread_mutex_destroy(&node->lock);
 }
@@ -187,18 +193,21 @@ static void forget_services(struct weft_node *node)
 	struct wf_list *at;
 
 	while ((at = wf_list_pop(&node->served)))
-		wf_rpc_forget(WF_CONTAINER(at, struct wf_pb_service, mine));
+		wf_serve_forget(WF_CONTAINER(at, struct wf_pb_service, mine));
 	free(node->reflection);
 	node->reflection = NULL;
+	wf_health_close(node->health);
+	node->health = NULL;
 }
 
 /* Before the door is open: whoever calls first finds them. */
 static int serve_all(struct weft_node *node, ProtobufCService *const *services)
 {
+	const struct weft_serve_options none = { 0 };
 	int err = 0;
 
 	while (!err && services && *services)
-		err = wf_rpc_serve(node, *services++, NULL, 0);
+		err = wf_serve_add(node, *services++, &none);
 	return err;
 }
 
@@ -298,7 +307,9 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 		wf_last_set(err, "no lock for a node");
 		goto fini_directory;
 	}
-	err = serve_all(n, given->services);
+	err = wf_intercept_open(n, given->interceptors);
+	if (!err)
+		err = serve_all(n, given->services);
 	if (err)
 		goto forget_services;
 	err = open_desks(n, &config);
@@ -318,6 +329,7 @@ close_desks:
 	close_desks(n, n->desk_count);
 forget_services:
 	forget_services(n);
+	free(n->interceptors);
 	fini_locks(n);
 fini_directory:
 	wf_directory_fini(&n->directory);
@@ -417,6 +429,7 @@ int weft_node_close(struct weft_node *node)
 	for (unsigned i = node->desk_count; i--;)
 		wf_worker_close(&node->desks[i].worker);
 	wf_op_fini(node);
+	free(node->interceptors);
 	fini_locks(node);
 	wf_directory_fini(&node->directory);
 	free(node);
@@ -511,6 +524,14 @@ static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 	sum->served += atomic_load(&c->served);
 	sum->message_bytes += atomic_load(&c->message_bytes);
 	sum->unpack_failures += atomic_load(&c->unpack_failures);
+	sum->calls_waiting += atomic_load(&c->calls_waiting);
+	sum->calls_refused += atomic_load(&c->calls_refused);
+	sum->calls_repeated += atomic_load(&c->calls_repeated);
+	sum->served_repeated += atomic_load(&c->served_repeated);
+	for (int status = WEFT_OK; status <= WEFT_UNAUTHENTICATED; status++) {
+		sum->calls_ended[status] += atomic_load(&c->calls_ended[status]);
+		sum->served_ended[status] += atomic_load(&c->served_ended[status]);
+	}
 	pthread_mutex_lock(&pool->lock);
 	sum->pool_bytes += pool->slab_bytes;
 	sum->pool_bytes_used += pool->used_bytes;

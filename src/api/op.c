@@ -145,14 +145,20 @@ static void free_op(struct weft_op *op)
 	struct weft_node *node = op->owner;
 
 	if (op->kind == WF_OP_RECV) {
+		if (op->recv.bundle)
+			wf_bundle_put(op->recv.bundle);
 		free(op->recv.receiving.long_shape);
 		if (node)
 			weft_free(node, op->recv.receiving.chunk);
 		free(op->recv.asks);
 	} else if (op->kind == WF_OP_CALL) {
 		wf_rpc_free(op);
-	} else if (op->kind == WF_OP_READ && op->read.message) {
-		protobuf_c_message_free_unpacked(op->read.message, NULL);
+	} else if (op->kind == WF_OP_READ) {
+		if (op->read.message)
+			protobuf_c_message_free_unpacked(op->read.message, NULL);
+		wf_attachments_free(op, op->read.bundle);
+	} else if (op->kind == WF_OP_SEND && op->send.stream) {
+		wf_stream_put(op->send.stream);
 	}
 	if (wf_op_stream(op))
 		wf_stream_put(wf_op_stream(op));
@@ -229,7 +235,7 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 
 	if (e)
 		op->error = *e;
-	op->executed = e ? executed : WEFT_EXECUTED_YES;
+	op->executed = e ? WF_MAX(op->executed, executed) : WEFT_EXECUTED_YES;
 	op->finished = true;
 	op->path.done_ns = since(op, w->now_ns);
 	wf_recorder_add(&w->recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
@@ -299,7 +305,10 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 		wf_echo_stop(&op->echo, e);
 		break;
 	case WF_OP_SEND:
-		wf_sending_stop(&op->send.sending, e);
+		if (op->send.attached)
+			wf_attachment_stop(op, e);
+		else
+			wf_sending_stop(&op->send.sending, e);
 		break;
 	case WF_OP_RECV:
 		if (op->recv.asks)
@@ -310,6 +319,8 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 	case WF_OP_CALL:
 		if (op->call.running)
 			wf_call_stop(&op->call.call, e);
+		else
+			wf_retry_stop(op, e);
 		break;
 	case WF_OP_WRITE:
 		wf_stream_stop_write(&op->write.write, e);
@@ -340,7 +351,8 @@ void wf_op_starve(struct wf_desk *desk)
 
 		if (op->kind == WF_OP_RECV && op->recv.asks)
 			wf_ask_starve(op, desk, &e);
-		else if (op->desk == desk && missing_bytes(op))
+		else if (op->desk == desk &&
+			 (missing_bytes(op) || (op->kind == WF_OP_CALL && wf_retry_waits(op))))
 			stop(op, &e);
 	}
 }
@@ -362,10 +374,14 @@ static int take_back(struct weft_op *op)
 		if (err)
 			return err;
 		op->call.running = false;
+		wf_attachments_take_back(&op->call.attached);
 		wf_op_put(op);
 		return 0;
 	case WF_OP_WRITE:
-		return wf_stream_take_write_back(&op->write.write);
+		err = wf_stream_take_write_back(&op->write.write);
+		if (!err)
+			wf_attachments_take_back(&op->write.attached);
+		return err;
 	case WF_OP_READ:
 		return wf_stream_take_read_back(&op->read.reading);
 	}
@@ -374,7 +390,8 @@ static int take_back(struct weft_op *op)
 
 void wf_op_take_back(struct weft_op *op)
 {
-	if (!op->started || op->finished || take_back(op))
+	/* An attachment goes with its message. */
+	if (!op->started || op->finished || wf_op_attached(op) || take_back(op))
 		return;
 	wf_timer_stop(&op->desk->worker.timers, &op->timer);
 	op->started = false;
@@ -412,6 +429,11 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 	const struct wf_receiving *r = &op->recv.receiving;
 	const struct wf_sending *s = &op->send.sending;
 
+	if (wf_op_attached(op)) {
+		wf_error_set(e, -ETIMEDOUT, "the deadline passed before the attachment was %s",
+			     op->kind == WF_OP_SEND ? "received" : "here");
+		return;
+	}
 	switch (op->kind) {
 	case WF_OP_SEND:
 		wf_error_set(e, -ETIMEDOUT,
@@ -500,10 +522,17 @@ static bool pass_on(struct weft_op *op)
 	return true;
 }
 
+void wf_op_begin(struct weft_op *op)
+{
+	op->started = true;
+	record_start(op);
+	if (op->deadline_ns != UINT64_MAX)
+		wf_worker_timer(&op->desk->worker, &op->timer, op->deadline_ns, deadline);
+}
+
 static void start(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
-	struct wf_worker *w = &op->desk->worker;
 	struct wf_error e;
 
 	if (pass_on(op))
@@ -513,14 +542,11 @@ static void start(struct wf_task *task)
 		if (op->kind == WF_OP_CALL)
 			wf_rpc_drop(op, &e);
 		else if (op->kind == WF_OP_WRITE)
-			wf_buffer_give(&op->write.write.buffer);
+			wf_stream_drop_write(op, &e);
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 		return;
 	}
-	op->started = true;
-	record_start(op);
-	if (op->deadline_ns != UINT64_MAX)
-		wf_worker_timer(w, &op->timer, op->deadline_ns, deadline);
+	wf_op_begin(op);
 	switch (op->kind) {
 	case WF_OP_PING:
 		wf_op_start_ping(op);
@@ -552,6 +578,15 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 		wf_ask_submit(op, now_ns);
 	/* It can't be gone: what ends it waits for this. */
 	atomic_store(&op->submitted, true);
+}
+
+void wf_op_again(struct weft_op *op)
+{
+	struct wf_worker *w = &op->desk->worker;
+
+	wf_timer_stop(&w->timers, &op->timer);
+	op->started = false;
+	wf_worker_submit(w, &op->start_task);
 }
 
 int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)

@@ -82,6 +82,7 @@ int weft_serve_reflection(struct weft_node *node)
 {
 	static const Weft__Reflect__Reflection_Service handlers =
 		WEFT__REFLECT__REFLECTION__INIT(handle_);
+	const struct weft_serve_options none = { 0 };
 	struct wf_reflection *r;
 	int err = wf_node_check(node);
 
@@ -91,7 +92,7 @@ int weft_serve_reflection(struct weft_node *node)
 	if (!r)
 		return wf_last_set(-ENOMEM, "no memory for a service");
 	*r = (struct wf_reflection){ .service = handlers, .node = node };
-	err = wf_rpc_serve(node, &r->service.base, NULL, 0);
+	err = wf_serve_add(node, &r->service.base, &none);
 	if (err)
 		free(r);
 	else

@@ -35,19 +35,40 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 		      const uint8_t *reply, size_t bytes)
 {
 	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
+	bool compressed = call->record.flags & WF_REPLY_COMPRESSED;
 	struct wf_error bad;
 
 	op->call.running = false;
 	if (!e && !op->call.stream) {
-		op->call.reply = wf_message_unpack(op->call.output, reply, bytes);
-		if (!op->call.reply) {
+		op->call.reply_compressed = compressed;
+		if (wf_message_unpack(op->call.output, reply, bytes, compressed, call->bytes_max,
+				      &op->call.reply, &bad)) {
 			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
-			wf_error_set(&bad, -EPROTO, "the reply does not unpack");
+			wf_error_within(&bad, "the reply");
 			e = &bad;
 		}
 	}
 	set_path(op, &call->parcel.path, &call->reply_path);
-	wf_op_finish(op, e, executed);
+	if (e && wf_retry_again(op, e, executed))
+		return;
+	if (e) {
+		op->error = *e;
+	} else {
+		op->call.bundle = call->bundle;
+		call->bundle = NULL;
+	}
+	op->executed = WF_MAX(op->executed, executed);
+	wf_attachments_stop(&op->call.attached, op->desk, e);
+	if (op->call.stream)
+		wf_attachments_stop(&op->call.stream->moving, op->desk, e);
+	op->call.waits = !wf_list_empty(&op->call.attached);
+	if (!op->call.waits)
+		wf_rpc_finish(op);
+}
+
+void wf_rpc_finish(struct weft_op *op)
+{
+	wf_op_finish(op, op->error.code ? &op->error : NULL, op->executed);
 }
 
 /* Once each; a record may come again. */
@@ -56,10 +77,12 @@ static int noted(struct wf_call *call, enum wf_call_note what, const uint8_t *by
 	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
 	struct wf_call_notes *notes = op->call.notes;
 
-	if (!notes)
-		notes = op->call.notes = calloc(1, sizeof(*notes));
-	if (!notes)
-		return -ENOMEM;
+	if (!notes) {
+		notes = calloc(1, sizeof(*notes));
+		if (!notes)
+			return -ENOMEM;
+		op->call.notes = notes;
+	}
 	if (notes->what[what])
 		return 0;
 	if (what == WF_CALL_DETAILS) {
@@ -73,21 +96,30 @@ static int noted(struct wf_call *call, enum wf_call_note what, const uint8_t *by
 	return notes->what[what] ? 0 : -ENOMEM;
 }
 
-void wf_rpc_free(struct weft_op *op)
+void wf_rpc_forget_notes(struct weft_op *op)
 {
 	struct wf_call_notes *notes = op->call.notes;
 
+	if (!notes)
+		return;
+	op->call.notes = NULL;
+	for (int what = 0; what <= WF_CALL_DETAILS; what++)
+		free(notes->what[what]);
+	free(notes);
+}
+
+void wf_rpc_free(struct weft_op *op)
+{
 	if (op->call.is_child && op->owner) {
 		pthread_mutex_lock(&op->owner->lock);
 		wf_list_remove(&op->call.child_node);
 		pthread_mutex_unlock(&op->owner->lock);
 	}
 	free(op->call.metadata);
-	if (!notes)
-		return;
-	for (int what = 0; what <= WF_CALL_DETAILS; what++)
-		free(notes->what[what]);
-	free(notes);
+	free(op->call.retry);
+	wf_attachments_forget(&op->call.attached);
+	wf_attachments_free(op, op->call.bundle);
+	wf_rpc_forget_notes(op);
 }
 
 static const void *note_of(const struct weft_op *op, enum wf_call_note what, size_t *count)
@@ -115,7 +147,10 @@ const void *weft_call_details(struct weft_op *op, size_t *bytes)
 
 static void call_quiet(struct wf_call *call)
 {
-	wf_op_put(WF_CONTAINER(call, struct weft_op, call.call));
+	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
+
+	wf_retry_quiet(op);
+	wf_op_put(op);
 }
 
 void wf_rpc_start(struct weft_op *op)
@@ -126,10 +161,17 @@ void wf_rpc_start(struct weft_op *op)
 
 	/* It may have been invoked after this turn began. */
 	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.now_ns);
+	if (op->error.code) {
+		e = op->error;
+		wf_rpc_drop(op, &e);
+		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+		return;
+	}
 	if (!op->call.packed) {
-		wf_error_set(&e, op->call.request_bytes > WF_CALL_BYTES_MAX ? -EMSGSIZE : -ENOMEM,
+		wf_error_set(&e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
 			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
-			     (size_t)WF_CALL_BYTES_MAX);
+			     (size_t)WF_CALL_BYTES_MOST);
+		wf_rpc_drop(op, &e);
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 		return;
 	}
@@ -139,16 +181,24 @@ void wf_rpc_start(struct weft_op *op)
 	call->stream = op->call.stream ? &op->call.stream->stream : NULL;
 	call->deadline_ns = op->deadline_ns;
 	call->terms = op->terms;
+	wf_retry_begin(op);
 	if (op->deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-	} else if (!wf_peer_link(op->peer, op->desk, &link, &e)) {
+	} else if (!wf_peer_link(op->peer, op->desk, &link, &e) && !wf_drain_check(link, &e)) {
 		op->call.running = true;
 		atomic_fetch_add(&op->refs, 1);
-		if (!wf_call_start(&op->desk->calls, link, call))
+		if (!wf_call_start(&op->desk->calls, link, call)) {
+			wf_attachments_begin(&op->call.attached, op->desk, link, call->id,
+					     (struct wf_attachment_key){ 0 });
 			return;
+		}
 		wf_error_set(&e, -ENOMEM, "no memory for a call");
 		atomic_fetch_sub(&op->refs, 1);
 		op->call.running = false;
+	}
+	if (wf_retry_again(op, &e, WEFT_EXECUTED_NO)) {
+		wf_retry_quiet(op); /* nothing of it has begun */
+		return;
 	}
 	wf_rpc_drop(op, &e);
 	wf_op_finish(op, &e, WEFT_EXECUTED_NO);
@@ -157,6 +207,7 @@ void wf_rpc_start(struct weft_op *op)
 void wf_rpc_drop(struct weft_op *op, const struct wf_error *e)
 {
 	wf_call_drop(&op->call.call);
+	wf_attachments_stop(&op->call.attached, op->desk, e);
 	if (op->call.stream)
 		wf_stream_stop(&op->call.stream->stream, e);
 }
@@ -184,6 +235,7 @@ static void refuse(ProtobufCClosure closure, void *data, int err)
 /* The user's closure: as a notice, before the operation has ended for anybody else. */
 void wf_rpc_closure(struct weft_op *op)
 {
+	wf_intercept_ended(op);
 	reply(op->call.closure, op->call.reply, op->call.closure_data, &op->error);
 	if (op->call.reply)
 		protobuf_c_message_free_unpacked(op->call.reply, NULL);
@@ -195,6 +247,20 @@ enum weft_status weft_reply_status(const char **message)
 	if (message)
 		*message = replying ? replying->text : "";
 	return replying ? wf_status_of(replying->code) : WEFT_UNKNOWN;
+}
+
+/* -ENOMEM. */
+static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
+{
+	uint32_t understood = atomic_load(&op->peer->compressions);
+	struct wf_packed request;
+	int err = wf_message_pack(input, bytes,
+				  wf_compression_is(op->owner, understood, op->call.compression),
+				  &op->desk->worker.pool, &request);
+
+	if (!err)
+		wf_call_request(&op->call.call, &request);
+	return err;
 }
 
 /* Pack the request and go; a failure is told by the closure, as any other. */
@@ -213,14 +279,27 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 	op->call.request_bytes = bytes;
 	op->call.service_name = descriptor->name;
 	op->call.method_name = m->name;
-	op->call.packed = bytes <= WF_CALL_BYTES_MAX && !wf_call_pack(call, &op->desk->worker.pool, bytes);
+	wf_intercept_begin(op);
+	op->call.packed = !op->error.code && bytes <= WF_CALL_BYTES_MOST && !pack(op, input, bytes);
 	if (op->call.packed) {
 		call->service = descriptor->name;
 		call->method = m->name;
-		protobuf_c_message_pack(input, call->parcel.body);
 	}
 	call->began_ns = wf_clock_now();
 	wf_op_submit(op, call->began_ns);
+}
+
+/* Recorded. */
+static int new_op(struct weft_peer *peer, const struct weft_op_options *options,
+		  struct weft_op **op)
+{
+	int err = wf_op_new(peer->owner, peer, WF_OP_CALL, options, op);
+
+	if (err)
+		return err;
+	wf_list_init(&(*op)->call.attached);
+	(*op)->call.call.bytes_max = WF_CALL_BYTES_MAX;
+	return 0;
 }
 
 static void invoke_stub(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
@@ -228,7 +307,7 @@ static void invoke_stub(ProtobufCService *service, unsigned method, const Protob
 {
 	struct weft_stub *stub = WF_CONTAINER(service, struct weft_stub, service);
 	struct weft_op *op;
-	int err = wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, NULL, &op);
+	int err = new_op(stub->peer, NULL, &op);
 
 	if (err) {
 		refuse(closure, closure_data, err);
@@ -303,10 +382,12 @@ static void adopt(struct wf_served *parent, struct weft_op *child)
 	wf_list_init(&child->call.child_node);
 	child->call.is_child = true;
 	pthread_mutex_lock(&node->lock);
-	if (atomic_load(&parent->cancelled))
+	if (atomic_load(&parent->cancelled)) {
 		child->deadline_ns = 0;
-	else
+	} else {
 		wf_list_append(&parent->children, &child->call.child_node);
+		child->call.parent = parent;
+	}
 	pthread_mutex_unlock(&node->lock);
 }
 
@@ -322,6 +403,7 @@ static struct weft_op *take_child(struct wf_served *served)
 		unsigned refs;
 
 		child = WF_CONTAINER(at, struct weft_op, call.child_node);
+		child->call.parent = NULL;
 		refs = atomic_load(&child->refs);
 		while (refs && !atomic_compare_exchange_weak(&child->refs, &refs, refs + 1))
 			;
@@ -336,22 +418,39 @@ void wf_rpc_given_up(struct wf_served *served)
 {
 	struct weft_op *child;
 
+	if (served->stream)
+		wf_stream_given_up(served->stream, served->serving->transfer->ctx);
 	while ((child = take_child(served))) {
 		weft_cancel(child);
 		wf_op_put(child);
 	}
 }
 
+void wf_rpc_answered(struct wf_served *served)
+{
+	struct wf_desk *desk = served->serving->transfer->ctx;
+	struct wf_attachment_key key = { .reply = 1 };
+
+	wf_attachments_begin(&served->attached, desk, served->link, served->call, key);
+	/* They outlive the call from now on. */
+	while (wf_list_pop(&served->attached))
+		;
+}
+
 void wf_rpc_gone(struct wf_served *served)
 {
 	struct weft_node *node;
+	struct wf_list *at;
 
+	wf_attachments_stop(&served->attached, served->serving->transfer->ctx, NULL);
+	if (served->stream)
+		wf_stream_gone(served->stream, served->serving->transfer->ctx);
 	if (wf_list_empty(&served->children))
 		return;
 	node = node_of(served);
 	pthread_mutex_lock(&node->lock);
-	while (wf_list_pop(&served->children))
-		;
+	while ((at = wf_list_pop(&served->children)))
+		WF_CONTAINER(at, struct weft_op, call.child_node)->call.parent = NULL;
 	pthread_mutex_unlock(&node->lock);
 }
 
@@ -366,17 +465,34 @@ int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 
 	if (!err && given.parent && node_of(given.parent) != stub->peer->owner)
 		err = wf_last_set(-EINVAL, "the call that is served belongs to another node");
+	if (!err && given.message_bytes_max > WF_CALL_BYTES_MOST)
+		err = wf_last_set(-EINVAL, "message_bytes_max is %llu: at most %zu",
+				  (unsigned long long)given.message_bytes_max,
+				  (size_t)WF_CALL_BYTES_MOST);
+	if (!err)
+		err = wf_compression_check(given.compression);
 	if (!err)
 		err = wf_metadata_pack(given.metadata, given.metadata_count, &metadata, &bytes);
 	if (err)
 		return err;
-	err = wf_op_new(stub->peer->owner, stub->peer, WF_OP_CALL, wf_op_options(&given.op), &fresh);
+	err = new_op(stub->peer, wf_op_options(&given.op), &fresh);
 	if (err) {
 		free(metadata);
 		return err;
 	}
+	if (given.retry) {
+		err = wf_retry_open(fresh, given.retry);
+		if (err) {
+			wf_op_drop(fresh);
+			free(metadata);
+			return err;
+		}
+	}
 	if (given.parent)
 		adopt(given.parent, fresh);
+	if (given.message_bytes_max)
+		fresh->call.call.bytes_max = given.message_bytes_max;
+	fresh->call.compression = given.compression;
 	fresh->call.metadata = metadata;
 	fresh->call.call.metadata = metadata;
 	fresh->call.call.metadata_bytes = bytes;
@@ -400,71 +516,7 @@ int weft_call_open(struct weft_stub *stub, const struct weft_call_options *optio
 	return 0;
 }
 
-/* Serving. */
-
-/* Who handles which method.  -ENOENT, -ENOMEM: recorded. */
-static int set_handlers(struct wf_pb_service *pb, const struct weft_stream_method *methods,
-			size_t count)
-{
-	const ProtobufCServiceDescriptor *d = pb->service->descriptor;
-
-	if (!count)
-		return 0;
-	pb->handlers = calloc(d->n_methods, sizeof(*pb->handlers));
-	if (!pb->handlers)
-		return wf_last_set(-ENOMEM, "no memory for a service");
-	pb->base.open = wf_stream_serve;
-	pb->base.begin = wf_stream_handle;
-	for (size_t i = 0; i < count; i++) {
-		const ProtobufCMethodDescriptor *m =
-			wf_service_method(d, methods[i].name, strlen(methods[i].name));
-
-		if (!m)
-			return wf_last_set(-ENOENT, "service %s has no method %s", d->name,
-					   methods[i].name);
-		pb->handlers[m - d->methods] = (struct wf_stream_handler){ methods[i].handle, methods[i].arg };
-	}
-	return 0;
-}
-
-void wf_rpc_forget(struct wf_pb_service *pb)
-{
-	free(pb->handlers);
-	free(pb);
-}
-
-int wf_rpc_serve(struct weft_node *node, ProtobufCService *service,
-		 const struct weft_stream_method *methods, size_t count)
-{
-	struct wf_pb_service *pb = calloc(1, sizeof(*pb));
-	int err;
-
-	if (!pb)
-		return wf_last_set(-ENOMEM, "no memory for a service");
-	wf_service_init(pb, service);
-	err = set_handlers(pb, methods, count);
-	if (err) {
-		wf_rpc_forget(pb);
-		return err;
-	}
-	/* Not by a task: who is told that it is served may call at once. */
-	pthread_mutex_lock(&node->lock);
-	err = wf_served_add(&node->services, &pb->base);
-	if (!err)
-		wf_list_append(&node->served, &pb->mine);
-	pthread_mutex_unlock(&node->lock);
-	if (!err)
-		return 0;
-	wf_rpc_forget(pb);
-	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
-}
-
-int weft_serve(struct weft_node *node, ProtobufCService *service)
-{
-	int err = wf_node_check(node);
-
-	return err ? err : wf_rpc_serve(node, service, NULL, 0);
-}
+/* A call that is served. */
 
 struct weft_peer *weft_call_peer(void *closure_data)
 {
@@ -495,7 +547,7 @@ void weft_call_defer(void *closure_data)
 
 void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
 {
-	wf_served_reply(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL, 0);
+	wf_served_reply(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
 }
 
 const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)

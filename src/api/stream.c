@@ -28,6 +28,7 @@ void wf_stream_put(struct weft_stream *stream)
 void wf_stream_let_go(struct weft_stream *stream)
 {
 	stream->owner = NULL;
+	wf_attachments_forget(&stream->attached);
 	wf_stream_release(&stream->stream);
 }
 
@@ -49,6 +50,8 @@ static struct weft_stream *make(struct weft_node *node, struct wf_desk *desk)
 	atomic_init(&stream->refs, 1);
 	stream->stream.quiet = quiet;
 	wf_list_init(&stream->node);
+	wf_list_init(&stream->attached);
+	wf_list_init(&stream->moving);
 	pthread_mutex_lock(&node->lock);
 	wf_list_append(&node->streams, &stream->node);
 	pthread_mutex_unlock(&node->lock);
@@ -73,12 +76,18 @@ int weft_stream_open(struct weft_stub *stub, const char *method,
 	err = wf_rpc_new(stub, options, &call);
 	if (err)
 		return err;
+	if (call->call.retry) {
+		weft_op_free(call);
+		return wf_last_set(-EINVAL, "a stream is not made again");
+	}
 	fresh = make(call->owner, call->desk);
 	if (!fresh) {
 		weft_op_free(call);
 		return wf_last_set(-ENOMEM, "no memory for a stream");
 	}
 	wf_stream_init(&fresh->stream);
+	fresh->stream.message_bytes_max = call->call.call.bytes_max;
+	fresh->compression = call->call.compression;
 	fresh->reads = m->output;
 	fresh->writes = m->input;
 	fresh->call = call;
@@ -88,6 +97,7 @@ int weft_stream_open(struct weft_stub *stub, const char *method,
 	call->call.begun = call->call.packed = true;
 	call->call.service_name = call->call.call.service = service->name;
 	call->call.method_name = call->call.call.method = m->name;
+	wf_intercept_begin(call);
 	*stream = fresh;
 	*op = call;
 	call->call.call.began_ns = wf_clock_now();
@@ -112,6 +122,7 @@ static void close_stream(struct wf_task *task)
 	if (call->call.running)
 		wf_call_stop(&call->call.call, &e);
 	wf_stream_stop(&stream->stream, &e);
+	wf_attachments_stop(&stream->attached, desk, &e);
 	wf_stream_release(&stream->stream);
 	wf_stream_put(stream);
 }
@@ -150,10 +161,12 @@ static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	fresh->desk = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
-	if (kind == WF_OP_WRITE)
+	if (kind == WF_OP_WRITE) {
 		fresh->write.stream = stream;
-	else
+		wf_list_init(&fresh->write.attached);
+	} else {
 		fresh->read.stream = stream;
+	}
 	*op = fresh;
 	return 0;
 }
@@ -162,21 +175,55 @@ static void written(struct wf_write *w, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
 
+	/* What a server has written may be read after the call has failed. */
+	if (e && w->posted && w->stream->serves)
+		wf_attachments_lose(&op->write.attached, op->desk, e);
+	else if (e || (w->stream->mute && !w->stream->serves)) /* the caller's call is over */
+		wf_attachments_stop(&op->write.attached, op->desk, e);
+	wf_list_splice(&op->write.stream->moving, &op->write.attached);
 	if (w->posted)
 		wf_op_path_set(op, &w->parcel.path, 1 + (w->parcel.plan.way == WF_BODY_EAGER));
 	wf_op_finish(op, e, w->posted ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
+/* Its message is posted: what goes beside it follows. */
+static void begun(struct wf_write *w, struct wf_link *link, uint64_t call, uint64_t number)
+{
+	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
+	struct wf_attachment_key key = { .reply = w->stream->serves, .message = number };
+
+	wf_attachments_begin(&op->write.attached, op->desk, link, call, key);
+}
+
+void wf_stream_drop_write(struct weft_op *op, const struct wf_error *e)
+{
+	wf_buffer_give(&op->write.write.buffer);
+	wf_attachments_stop(&op->write.attached, op->desk, e);
+}
+
 void wf_stream_start_write(struct weft_op *op)
 {
 	op->write.write.done = written;
+	if (op->write.write.attachments)
+		op->write.write.begun = begun;
+	wf_attachments_await(&op->write.attached, op->desk);
 	wf_stream_write(&op->write.stream->stream, &op->write.write);
+}
+
+/* By who reads what is written; 0 before he is met. */
+static uint32_t understood_by(const struct weft_stream *stream)
+{
+	if (stream->call)
+		return atomic_load(&stream->call->peer->compressions);
+	return stream->served->may_compress ? WF_COMPRESSION_ZSTD : 0;
 }
 
 int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *message,
 		      const struct weft_op_options *options, struct weft_op **op)
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
+	uint32_t understood = understood_by(stream);
+	struct wf_packed packed;
 	struct wf_write *w;
 	struct weft_op *fresh;
 	int err;
@@ -186,21 +233,26 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 				   message->descriptor->name);
 	if (atomic_load(&stream->half_closed))
 		return wf_last_set(-EPIPE, "the stream is half-closed");
-	if (bytes > WF_CALL_BYTES_MAX)
+	if (bytes > WF_CALL_BYTES_MOST)
 		return wf_last_set(-EMSGSIZE, "a message of %zu bytes: the limit is %zu", bytes,
-				   (size_t)WF_CALL_BYTES_MAX);
+				   (size_t)WF_CALL_BYTES_MOST);
 	err = new_op(stream, WF_OP_WRITE, options, &fresh);
 	if (err)
 		return err;
 	w = &fresh->write.write;
-	if (bytes && wf_buffer_take(&w->buffer, &stream->first->worker.pool, bytes)) {
+	if (wf_message_pack(message, bytes,
+			    wf_compression_is(stream->owner, understood, stream->compression),
+			    &stream->first->worker.pool, &packed)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
 	}
-	if (bytes)
-		protobuf_c_message_pack(message, w->buffer.at);
-	w->parcel.body = w->buffer.at;
-	w->parcel.body_bytes = bytes;
+	w->buffer = packed.buffer;
+	w->flags = packed.compressed ? WF_MESSAGE_COMPRESSED : 0;
+	w->parcel.body = packed.buffer.at;
+	w->parcel.body_bytes = packed.bytes;
+	wf_list_splice(&fresh->write.attached, &stream->attached);
+	w->attachments = (uint16_t)stream->attachments;
+	stream->attachments = 0;
 	atomic_store(&stream->wrote, true);
 	if (op)
 		*op = fresh;
@@ -229,20 +281,26 @@ int weft_stream_half_close(struct weft_stream *stream)
 	return 0;
 }
 
-static void got(struct wf_reading *r, const struct wf_error *e, const uint8_t *bytes, size_t count)
+static void got(struct wf_reading *r, const struct wf_error *e, const struct wf_heard *heard)
 {
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, read.reading);
 	struct wf_error bad;
 
-	if (bytes) {
-		op->path.bytes = count;
-		op->read.message = wf_message_unpack(op->read.stream->reads, bytes, count);
-		if (!op->read.message) {
+	if (heard) {
+		op->path.bytes = heard->count;
+		op->read.compressed = heard->compressed;
+		if (wf_message_unpack(op->read.stream->reads, heard->bytes, heard->count,
+				      heard->compressed, r->stream->message_bytes_max,
+				      &op->read.message, &bad)) {
 			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
-			wf_error_set(&bad, -EPROTO, "a message of the stream does not unpack");
+			wf_error_within(&bad, "a message of the stream");
 			e = &bad;
 		}
 	}
+	if (heard && e)
+		wf_attachments_drop(heard->bundle);
+	else if (heard)
+		op->read.bundle = heard->bundle;
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 
@@ -277,6 +335,21 @@ bool wf_stream_wrote(const struct wf_stream *stream)
 	return atomic_load(&WF_CONTAINER(stream, struct weft_stream, stream)->wrote);
 }
 
+static struct weft_stream *public_of(struct wf_stream *s)
+{
+	return WF_CONTAINER(s, struct weft_stream, stream);
+}
+
+void wf_stream_given_up(struct wf_stream *s, struct wf_desk *desk)
+{
+	wf_attachments_stop(&public_of(s)->moving, desk, NULL);
+}
+
+void wf_stream_gone(struct wf_stream *s, struct wf_desk *desk)
+{
+	wf_attachments_stop(&public_of(s)->attached, desk, NULL);
+}
+
 static struct weft_stream *stream_of(const struct wf_served *served)
 {
 	return WF_CONTAINER(served->stream, struct weft_stream, stream);
@@ -308,18 +381,10 @@ void wf_stream_handle(struct wf_service *base, int method, struct wf_served *ser
 void weft_stream_finish(struct weft_stream *stream, enum weft_status status, const char *message)
 {
 	if (stream->served)
-		wf_served_reply(stream->served, status, message, NULL, 0);
+		wf_served_reply(stream->served, status, message, NULL);
 }
 
 void *weft_stream_call(struct weft_stream *stream)
 {
 	return stream->served;
-}
-
-int weft_serve_streams(struct weft_node *node, ProtobufCService *service,
-		       const struct weft_stream_method *methods, size_t count)
-{
-	int err = wf_node_check(node);
-
-	return err ? err : wf_rpc_serve(node, service, methods, count);
 }

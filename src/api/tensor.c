@@ -74,10 +74,18 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	const struct wf_parcel *p = &s->parcel;
 	bool eager = p->plan.way == WF_BODY_EAGER;
 
+	if (op->send.lost) {
+		wf_attachment_over(op);
+		return;
+	}
+	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk && !p->lend));
 	if (s->chunk)
 		(void)wf_memory_give(op->owner, s->chunk);
-	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk && !p->lend));
+	s->chunk = NULL;
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
+	/* A call that waits for it ends behind it. */
+	if (op->send.attached)
+		wf_attachment_ended(op, e);
 }
 
 void wf_tensor_start_send(struct weft_op *op)
@@ -91,6 +99,12 @@ void wf_tensor_start_send(struct weft_op *op)
 		return;
 	}
 	wf_channels_send(&op->desk->channels, link, &op->send.sending);
+}
+
+void wf_tensor_start_attached(struct weft_op *op, struct wf_desk *desk, struct wf_link *link)
+{
+	op->send.sending.done = send_done;
+	wf_sending_start(&desk->attachments, link, &op->send.sending);
 }
 
 /* Copy the elements, one after the other, before the call returns: the pool must have room now. */
@@ -156,9 +170,9 @@ static int stage(struct weft_op *op, const struct weft_tensor *t, unsigned flags
 			: leave_strided(op, t, op->send.sending.shape, bytes);
 }
 
-int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key_bytes,
-	      const struct weft_tensor *tensor, const struct weft_send_options *options,
-	      struct weft_op **op)
+int wf_tensor_new_send(struct weft_node *node, struct weft_peer *peer, const void *key,
+		       size_t key_bytes, const struct weft_tensor *tensor,
+		       const struct weft_send_options *options, struct weft_op **op)
 {
 	struct weft_send_options o;
 	struct wf_sending *s;
@@ -183,7 +197,7 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	    (tensor->ndim != 1 || tensor->dtype.code != WEFT_UINT || tensor->dtype.bits != 8 ||
 	     tensor->dtype.lanes != 1))
 		return wf_last_set(-EINVAL, "an opaque tensor is one row of uint8");
-	err = wf_op_new(peer->owner, peer, WF_OP_SEND, wf_op_options(&o.op), &fresh);
+	err = wf_op_new(node, peer, WF_OP_SEND, wf_op_options(&o.op), &fresh);
 	if (err)
 		return err;
 	s = &fresh->send.sending;
@@ -191,7 +205,6 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	if (err)
 		goto drop_op;
 	s->parcel.terms = &fresh->terms;
-	s->step = step;
 	s->key_bytes = (uint16_t)key_bytes;
 	s->flags = (uint8_t)(o.flags & (WEFT_DEAD | WEFT_OPAQUE));
 	s->dtype = tensor->dtype;
@@ -205,13 +218,27 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	if (err)
 		goto drop_op;
 	*op = fresh;
-	/* A snapshot has taken its time. */
-	wf_op_submit(fresh, s->chunk ? wf_clock_now() : fresh->made_ns);
 	return 0;
 
 drop_op:
 	wf_op_drop(fresh);
 	return err;
+}
+
+int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key_bytes,
+	      const struct weft_tensor *tensor, const struct weft_send_options *options,
+	      struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = wf_tensor_new_send(peer->owner, peer, key, key_bytes, tensor, options, &fresh);
+
+	if (err)
+		return err;
+	fresh->send.sending.step = step;
+	*op = fresh;
+	/* A snapshot has taken its time. */
+	wf_op_submit(fresh, fresh->send.sending.chunk ? wf_clock_now() : fresh->made_ns);
+	return 0;
 }
 
 /* Receives. */
@@ -254,6 +281,10 @@ void wf_tensor_start_recv(struct weft_op *op)
 		return;
 	}
 	r->done = recv_done;
+	if (op->recv.bundle) {
+		wf_bundle_receive(op->recv.bundle, (uint32_t)r->step, r);
+		return;
+	}
 	if (op->peer && wf_peer_link(op->peer, op->desk, &link, &e)) {
 		recv_done(r, &e);
 		return;
@@ -262,9 +293,9 @@ void wf_tensor_start_recv(struct weft_op *op)
 	wf_channels_receive(&op->desk->channels, r);
 }
 
-int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
-	      size_t key_bytes, const struct weft_tensor *into,
-	      const struct weft_recv_options *options, struct weft_op **op)
+int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const void *key,
+		       size_t key_bytes, const struct weft_tensor *into,
+		       const struct weft_recv_options *options, struct weft_op **op)
 {
 	struct weft_recv_options o;
 	struct wf_receiving *r;
@@ -297,7 +328,6 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		return err;
 	}
 	r->terms = &fresh->terms;
-	r->step = step;
 	r->key_bytes = (uint16_t)key_bytes;
 	r->flags = o.flags;
 	r->alloc = o.alloc;
@@ -307,6 +337,20 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		fresh->recv.into.shape = (int64_t *)(uintptr_t)shape;
 		r->into = &fresh->recv.into;
 	}
+	*op = fresh;
+	return 0;
+}
+
+int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
+	      size_t key_bytes, const struct weft_tensor *into,
+	      const struct weft_recv_options *options, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = wf_tensor_new_recv(node, peer, key, key_bytes, into, options, &fresh);
+
+	if (err)
+		return err;
+	fresh->recv.receiving.step = step;
 	/* One desk alone may get what one peer sends. */
 	if (!peer && node->desk_count > 1 && wf_ask_open(fresh)) {
 		wf_op_drop(fresh);

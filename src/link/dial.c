@@ -46,6 +46,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	h->lost_ns = w->options.lost_ns;
 	h->record_bytes_max = WF_LINK_RECORD_BYTES_MAX;
 	h->checksums = WF_BODY_SUM_XXH3;
+	h->compressions = WF_COMPRESSION_ZSTD;
 	h->checksum = w->options.checksum;
 	if (link->resuming) {
 		h->resume_link = link->peer.link;

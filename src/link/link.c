@@ -331,7 +331,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->resuming = false;
 	link->was_up = link->maybe_up = false;
 	link->ponged = false;
-	link->briefed = false;
+	link->briefed = link->drain_told = link->drains = false;
 	link->full_ns = link->starved_ns = 0;
 	link->tried[0] = '\0';
 }

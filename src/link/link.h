@@ -95,6 +95,8 @@ struct wf_link {
 	char name[WF_GREET_NAME_BYTES];
 	void *user;                /* the floor above's */
 	bool briefed;              /* the floors above have told it what a new peer is to know */
+	bool drain_told;           /* and that this node takes no more calls */
+	bool drains;               /* the peer has said that it takes none */
 	struct wf_link *same;      /* not NULL: another name of that link */
 
 	/* the peer, from its hello */

@@ -23,13 +23,12 @@ void wf_call_fini(struct wf_calls *calls)
 	wf_table_fini(&calls->table);
 }
 
-int wf_call_pack(struct wf_call *call, struct wf_pool *pool, size_t bytes)
+void wf_call_request(struct wf_call *call, const struct wf_packed *request)
 {
-	if (bytes && wf_buffer_take(&call->request, pool, bytes))
-		return -ENOMEM;
-	call->parcel.body = call->request.at;
-	call->parcel.body_bytes = bytes;
-	return 0;
+	call->request = request->buffer;
+	call->compressed = request->compressed;
+	call->parcel.body = request->buffer.at;
+	call->parcel.body_bytes = request->bytes;
 }
 
 void wf_call_drop(struct wf_call *call)
@@ -63,7 +62,8 @@ static void try_free(struct wf_call *call)
 		hold(call, -(int64_t)call->record.body.bytes);
 	wf_buffer_give(&call->reply);
 	count(call, -1);
-	wf_call_drop(call);
+	if (!call->again)
+		wf_call_drop(call);
 	call->quiet(call);
 }
 
@@ -100,6 +100,8 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 	if (call->stream)
 		end_stream(call, e);
 	call->done(call, e, executed, reply, bytes);
+	call->calls->streams->beside.drop(call->bundle);
+	call->bundle = NULL;
 }
 
 static struct wf_call_record record_of(const struct wf_call *call, const struct wf_body *body)
@@ -112,9 +114,15 @@ static struct wf_call_record record_of(const struct wf_call *call, const struct 
 		.left_ns = call->deadline_ns == UINT64_MAX ? UINT64_MAX
 			   : call->deadline_ns > now	   ? call->deadline_ns - now
 							   : 0,
-		.flags = call->stream ? WF_CALL_STREAM : 0,
+		.flags = (uint16_t)((call->stream ? WF_CALL_STREAM : 0) |
+				    (call->request_id ? WF_CALL_REQUEST : 0) |
+				    (call->compressed ? WF_CALL_COMPRESSED : 0) |
+				    (call->incarnation ? WF_CALL_AGAIN : 0)),
+		.request = call->request_id,
+		.incarnation = call->incarnation,
 		.service_bytes = (uint16_t)strlen(call->service),
 		.method_bytes = (uint16_t)strlen(call->method),
+		.attachments = call->attachments,
 		.service = (const uint8_t *)call->service,
 		.method = (const uint8_t *)call->method,
 		.metadata = call->metadata,
@@ -156,6 +164,9 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 		return err;
 	call->calls = calls;
 	call->link = link;
+	call->ended = call->replied = call->again = false;
+	call->partial = call->whole = false;
+	call->reply_path = (struct wf_path){ 0 };
 	call->request_busy = true;
 	count(call, 1);
 	call->parcel.type = WF_RECORD_CALL;
@@ -232,7 +243,9 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 	wf_link_get(link);
 	if (sent && link->greeted)
 		send_cancel(call, link);
-	end(call, e, sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
+	end(call, e,
+	    call->replied ? WEFT_EXECUTED_YES : sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL,
+	    0);
 	if (call->reply_busy)
 		wf_pull_stop(&call->pull, e);
 	settle(call);
@@ -254,6 +267,35 @@ static void end_damaged(struct wf_call *call, const struct wf_error *e)
 	end_replied(call, &why, NULL);
 }
 
+/* The reply lies in the call's own memory now. */
+static void reply_whole(struct wf_call *call)
+{
+	call->whole = true;
+	if (!call->partial)
+		end_replied(call, NULL, call->reply.at);
+}
+
+/* All that goes beside the reply has come. */
+static void complete(void *owner)
+{
+	struct wf_call *call = owner;
+
+	call->partial = false;
+	if (call->whole)
+		end_replied(call, NULL, call->reply.at);
+}
+
+/* -EBADMSG, -ENOMEM. */
+static int expect(struct wf_call *call, struct wf_link *link, uint16_t count)
+{
+	const struct wf_beside *beside = &call->calls->streams->beside;
+	int err = beside->expect(beside->ctx, link, call->id, true, 0, count, complete, call,
+				 &call->bundle);
+
+	call->partial = !err;
+	return err;
+}
+
 static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_call *call = WF_CONTAINER(pull, struct wf_call, pull);
@@ -262,39 +304,69 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 	call->reply_path = pull->path;
 	if (pull->damaged)
 		end_damaged(call, e);
+	else if (e)
+		end_replied(call, e, NULL);
 	else
-		end_replied(call, e, call->reply.at);
+		reply_whole(call);
+}
+
+/* Memory for the reply, held as messages are.  -ENOBUFS, -ENOMEM. */
+static int find_memory(struct wf_call *call, struct wf_error *e)
+{
+	uint64_t bytes = call->record.body.bytes;
+
+	if (bytes > call->bytes_max)
+		return wf_error_set(e, -ENOBUFS, "the reply of %llu bytes is over the limit of %llu",
+				    (unsigned long long)bytes, (unsigned long long)call->bytes_max);
+	if (bytes && wf_buffer_take(&call->reply, &call->calls->transfer->worker->pool, bytes))
+		return wf_error_set(e, -ENOMEM, "no memory for a reply of %llu bytes",
+				    (unsigned long long)bytes);
+	if (call->reply.at)
+		hold(call, (int64_t)bytes);
+	return 0;
+}
+
+/* It was executed, and can't be told so. */
+static void end_unanswered(struct wf_call *call, const struct wf_error *e)
+{
+	end(call, e, WEFT_EXECUTED_YES, NULL, 0);
+	settle(call);
 }
 
 /* Takes @answer. */
 static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_answer *answer)
 {
-	const struct wf_body *body = &call->record.body;
 	struct wf_error e;
 
-	if (body->bytes > WF_CALL_BYTES_MAX)
-		wf_error_set(&e, -ENOBUFS, "the reply of %llu bytes is over the limit of %zu",
-			     (unsigned long long)body->bytes, (size_t)WF_CALL_BYTES_MAX);
-	else if (wf_buffer_take(&call->reply, &call->calls->transfer->worker->pool, body->bytes))
-		wf_error_set(&e, -ENOMEM, "no memory for a reply of %llu bytes",
-			     (unsigned long long)body->bytes);
-	else {
-		call->pull.into = call->reply.at;
-		call->pull.terms = &call->terms;
-		call->pull.path = call->reply_path;
-		call->pull.done = reply_pulled;
-		call->reply_busy = true;
-		hold(call, (int64_t)body->bytes);
-		if (!wf_pull_start(call->calls->transfer, link, body, answer, &call->pull))
-			return;
-		call->reply_busy = false;
-		answer = NULL;
-		wf_error_set(&e, -ENOMEM, "no memory to pull a reply");
-	}
-	if (answer)
+	if (find_memory(call, &e)) {
 		wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
-	end(call, &e, WEFT_EXECUTED_YES, NULL, 0);
-	settle(call);
+		end_unanswered(call, &e);
+		return;
+	}
+	call->pull.into = call->reply.at;
+	call->pull.terms = &call->terms;
+	call->pull.path = call->reply_path;
+	call->pull.done = reply_pulled;
+	call->reply_busy = true;
+	if (!wf_pull_start(call->calls->transfer, link, &call->record.body, answer, &call->pull))
+		return;
+	call->reply_busy = false;
+	wf_error_set(&e, -ENOMEM, "no memory to pull a reply");
+	end_unanswered(call, &e);
+}
+
+/* A short reply that must wait for what goes beside it. */
+static void keep_reply(struct wf_call *call, const uint8_t *eager)
+{
+	struct wf_error e;
+
+	if (find_memory(call, &e)) {
+		end_unanswered(call, &e);
+		return;
+	}
+	if (call->reply.at)
+		memcpy(call->reply.at, eager, call->record.body.bytes);
+	reply_whole(call);
 }
 
 /* -EBADMSG: it is no metadata.  -ENOMEM. */
@@ -375,19 +447,23 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 	if (r.body.way == WF_BODY_PULL && wf_answer_open(r.body.offer, &answer))
 		return -ENOMEM;
 	call = find(calls, link, r.call);
-	if (!call || call->reply_busy) {
+	if (!call || call->replied) {
 		/* Its deadline was first. */
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
 		wf_counters_add(&calls->transfer->worker->counters.late_dropped, 1);
 		return 0;
 	}
-	err = call->stream && r.body.way != WF_BODY_NONE ? -EBADMSG : note_all(call, &r);
+	err = call->stream && (r.body.way != WF_BODY_NONE || r.attachments) ? -EBADMSG
+									    : note_all(call, &r);
+	if (!err && r.attachments)
+		err = expect(call, link, r.attachments);
 	if (err) {
 		wf_answer_close(answer);
 		return err;
 	}
 	call->replied = true;
+	call->record = r;
 	if (r.status != WEFT_OK) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
@@ -401,7 +477,6 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		settle(call);
 		return 0;
 	}
-	call->record = r;
 	call->reply_path = wf_path_come(link, &r.body);
 	call->reply_path.matched_ns = link->worker->now_ns;
 	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
@@ -415,6 +490,8 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		end_replied(call, &e, NULL);
 	} else if (wf_sums_check(&r.body, r.eager, link, call->reply_path.caps, &e)) {
 		end_damaged(call, &e);
+	} else if (call->partial) {
+		keep_reply(call, r.eager);
 	} else {
 		end_replied(call, NULL, r.eager);
 	}
@@ -439,6 +516,8 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 	if (call->reply_busy) {
 		wf_pull_describe(&call->pull, part, sizeof(part));
 		(void)snprintf(text, bytes, "the reply: %s", part);
+	} else if (call->partial) {
+		(void)snprintf(text, bytes, "the reply has come, and not all that goes beside it");
 	} else if (call->request_busy) {
 		wf_parcel_describe(&call->parcel, part, sizeof(part));
 		(void)snprintf(text, bytes, "the request: %s", part);

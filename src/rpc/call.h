@@ -13,10 +13,12 @@
 #define WF_CALL_H
 
 #include "transfer/parcel.h"
+#include "rpc/message.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
 
-#define WF_CALL_BYTES_MAX (64 * MIB) /* of a request or reply, until a service can set its own */
+#define WF_CALL_BYTES_MAX (64 * MIB) /* of a message that is received, unless something else is set */
+#define WF_CALL_BYTES_MOST GIB       /* that can be set, and sent; protobuf-c ends at 2 GiB */
 
 /* What an answer may have besides: two blocks of metadata, and bytes about a failure. */
 enum wf_call_note { WF_CALL_INITIAL, WF_CALL_TRAILING, WF_CALL_DETAILS };
@@ -35,6 +37,11 @@ struct wf_call {
 	struct wf_terms terms;        /* of request and reply */
 	const uint8_t *metadata;      /* as it goes out; lives as long as the call */
 	uint32_t metadata_bytes;
+	uint16_t attachments;         /* that follow the request */
+	bool compressed;              /* the request is */
+	uint64_t bytes_max;           /* of the reply */
+	uint64_t request_id;          /* the id of all attempts; 0: it is not made again */
+	const uint8_t *incarnation;   /* of the server that may have handled an earlier one; NULL: none has */
 	struct wf_stream *stream;     /* NULL: the call is unary.  Is stopped at the call's end, or over if the server has ended it */
 	/* What the server adds to its answer; before done.  -ENOMEM.  NULL: it is not wanted. */
 	int (*noted)(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes,
@@ -45,19 +52,24 @@ struct wf_call {
 	 */
 	void (*done)(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		     const uint8_t *reply, size_t bytes);
+	/* Set in done: it will be started again, and keeps its request. */
+	bool again;
 	/* Its memory is the owner's again; not before done. */
 	void (*quiet)(struct wf_call *call);
 
 	/* read by the owner, inside done */
 	struct wf_parcel parcel; /* the path of the request */
 	struct wf_path reply_path;
+	void *bundle; /* of what has come beside the reply, for the owner to take; NULL: nothing */
 
 	/* its own */
 	struct wf_calls *calls;
 	struct wf_link *link;
 	uint64_t id;
 	bool ended, request_busy, reply_busy;
-	bool replied; /* the server has ended it */
+	bool replied; /* the server has ended it, as the record says */
+	bool partial; /* not all that goes beside the reply has come */
+	bool whole;   /* the reply itself has */
 	struct wf_control cancel; /* to the server; it keeps the call till it has been sent */
 	bool cancel_busy;
 	struct wf_buffer request, reply;
@@ -68,13 +80,13 @@ struct wf_call {
 void wf_call_init(struct wf_calls *calls, struct wf_streams *streams);
 void wf_call_fini(struct wf_calls *calls);
 
-/* Room in @call for a request of @bytes, at parcel.body, maybe in @pool.  -ENOMEM. */
-int wf_call_pack(struct wf_call *call, struct wf_pool *pool, size_t bytes);
+/* Its request, which is taken. */
+void wf_call_request(struct wf_call *call, const struct wf_packed *request);
 
 /* It will not be started. */
 void wf_call_drop(struct wf_call *call);
 
-/* Start it.  Borrows @call until quiet.  -ENOMEM: nothing was done. */
+/* Start it; or again, after quiet.  Borrows @call until quiet.  -ENOMEM: nothing was done. */
 int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *call);
 
 /* As if it had not been started, before it had a rail: it may be started again.  -EALREADY. */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rpc/message.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/zstd.h"
+
 /* How a field goes on the wire. */
 enum { VARINT, EIGHT_BYTES, COUNTED, GROUP, GROUP_END, FOUR_BYTES };
 
@@ -82,10 +88,76 @@ static bool is_shallow(const ProtobufCMessageDescriptor *d, struct reader r, uns
 	return true;
 }
 
-ProtobufCMessage *wf_message_unpack(const ProtobufCMessageDescriptor *descriptor,
-				    const uint8_t *bytes, size_t count)
+/* It is not worth the time below that; not tuned. */
+#define COMPRESS_BYTES_MIN 256
+
+/* Shorter in @packed; false: it is not, or there is no memory to find out. */
+static bool pack_shorter(const ProtobufCMessage *message, size_t count, struct wf_pool *pool,
+			 struct wf_packed *packed)
 {
-	if (!is_shallow(descriptor, (struct reader){ bytes, bytes + count }, WF_MESSAGE_DEPTH_MAX))
-		return NULL;
-	return protobuf_c_message_unpack(descriptor, NULL, count, bytes);
+	uint8_t *plain = malloc(count), *shorter = malloc(count);
+	size_t bytes = 0;
+
+	if (plain && shorter) {
+		protobuf_c_message_pack(message, plain);
+		bytes = wf_zstd_pack(plain, count, shorter, count - 1);
+	}
+	if (bytes && wf_buffer_take(&packed->buffer, pool, bytes))
+		bytes = 0;
+	if (bytes)
+		memcpy(packed->buffer.at, shorter, bytes);
+	free(plain);
+	free(shorter);
+	packed->bytes = bytes;
+	packed->compressed = bytes != 0;
+	return packed->compressed;
+}
+
+int wf_message_pack(const ProtobufCMessage *message, size_t count, bool compress,
+		    struct wf_pool *pool, struct wf_packed *packed)
+{
+	*packed = (struct wf_packed){ .bytes = count };
+	if (compress && count >= COMPRESS_BYTES_MIN && pack_shorter(message, count, pool, packed))
+		return 0;
+	packed->bytes = count;
+	if (count && wf_buffer_take(&packed->buffer, pool, count))
+		return -ENOMEM;
+	if (count)
+		protobuf_c_message_pack(message, packed->buffer.at);
+	return 0;
+}
+
+static int unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
+		  size_t count, ProtobufCMessage **message, struct wf_error *e)
+{
+	*message = NULL;
+	/* Of no bytes there may not even be an address. */
+	if (!count ||
+	    is_shallow(descriptor, (struct reader){ bytes, bytes + count }, WF_MESSAGE_DEPTH_MAX))
+		*message = protobuf_c_message_unpack(descriptor, NULL, count, bytes);
+	/* protobuf-c does not tell want of memory from nonsense. */
+	return *message ? 0 : wf_error_set(e, -EBADMSG, "it does not unpack");
+}
+
+int wf_message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
+		      size_t count, bool compressed, uint64_t most, ProtobufCMessage **message,
+		      struct wf_error *e)
+{
+	size_t content;
+	void *plain;
+	int err;
+
+	if (!compressed)
+		return unpack(descriptor, bytes, count, message, e);
+	err = wf_zstd_unpack(bytes, count, most, &plain, &content);
+	if (err == -EMSGSIZE)
+		return wf_error_set(e, -ENOBUFS, "decompressed it is over the limit of %llu",
+				    (unsigned long long)most);
+	if (err == -ENOMEM)
+		return wf_error_set(e, err, "there is no memory to decompress it");
+	if (err)
+		return wf_error_set(e, err, "it does not decompress");
+	err = unpack(descriptor, plain, content, message, e);
+	free(plain);
+	return err;
 }

@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/again.h"
 #include "rpc/call.h"
 #include "util/clock.h"
 #include "util/status.h"
 #include "wire/metadata.h"
 
 #define TEXT_BYTES_MAX 4096 /* of a failure's message; longer ones are cut */
+#define ALONE_NS (10 * WF_NS_PER_S) /* for a lost caller to come back; not tuned: links take less */
+
+static void turn_come(struct wf_ticket *ticket);
 
 void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 		    struct wf_services *services)
@@ -20,6 +24,10 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 		.transfer = streams->transfer, .streams = streams, .services = services,
 	};
 	wf_map_init(&serving->map);
+	wf_limit_turns_init(&serving->turns, &services->limits, streams->transfer->worker,
+			    turn_come);
+	wf_list_init(&serving->alone);
+	wf_replies_init(&serving->replies, streams->transfer->worker, &services->forgot);
 	/* A pull sets up the rest by itself. */
 	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0,
 		      offsetof(struct wf_served, pull.transfer));
@@ -29,6 +37,22 @@ static void hold(struct wf_served *s, uint64_t bytes)
 {
 	s->held_bytes += bytes;
 	wf_counters_add(&s->serving->transfer->worker->counters.message_bytes, bytes);
+}
+
+static void set_waits(struct wf_served *s, bool waits)
+{
+	struct wf_counters *c = &s->serving->transfer->worker->counters;
+
+	if (s->waits != waits)
+		wf_counters_add(&c->calls_waiting, waits ? 1 : -(uint64_t)1);
+	s->waits = waits;
+}
+
+/* It takes no place any more among those that run or wait. */
+static void leave(struct wf_served *s)
+{
+	wf_limit_leave(&s->ticket);
+	set_waits(s, false);
 }
 
 static void drop_reply(struct wf_served *s)
@@ -41,43 +65,103 @@ static void drop_reply(struct wf_served *s)
 	s->text = NULL;
 }
 
-static void free_served(struct wf_served *s)
+static enum weft_executed executed(const struct wf_served *s)
+{
+	if (s->unsure)
+		return WEFT_EXECUTED_MAYBE;
+	return s->handled ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO;
+}
+
+/* Of who waits no more: that is all that matters to him. */
+static enum weft_status outcome(const struct wf_served *s)
+{
+	if (atomic_load(&s->cancelled))
+		return s->serving->transfer->worker->now_ns < s->deadline_ns
+			       ? WEFT_CANCELLED
+			       : WEFT_DEADLINE_EXCEEDED;
+	return atomic_load(&s->replied) ? s->status : WEFT_CANCELLED; /* the node closes */
+}
+
+/* The rest, once everybody has been told. */
+static void forget(struct wf_served *s)
+{
+	wf_link_put(s->link);
+	if (s->entered)
+		wf_link_put(s->entered);
+	free(s->metadata);
+	free(s->pairs);
+	wf_spare_give(&s->serving->spare, s);
+}
+
+static void tell_end(struct wf_notice *notice)
+{
+	struct wf_served *s = WF_CONTAINER(notice, struct wf_served, notice);
+
+	s->serving->told(s, outcome(s));
+	forget(s);
+}
+
+static void end(struct wf_served *s)
 {
 	struct wf_serving *serving = s->serving;
 	struct wf_counters *c = &serving->transfer->worker->counters;
 
 	if (s->known)
 		wf_map_remove(&serving->map, &s->node);
+	leave(s);
 	wf_counters_add(&c->served, -(uint64_t)1);
+	wf_counters_add(&c->served_ended[outcome(s)], 1);
 	wf_counters_add(&c->message_bytes, -s->held_bytes);
 	wf_timer_stop(&serving->transfer->worker->timers, &s->timer);
 	wf_list_remove(&s->notice.node);
+	wf_list_remove(&s->alone_node);
 	if (s->user)
 		s->free_user(s->user);
 	if (serving->gone)
 		serving->gone(s);
-	wf_link_put(s->link);
 	wf_answer_close(s->answer);
+	serving->streams->beside.drop(s->bundle);
 	wf_buffer_give(&s->request);
-	free(s->metadata);
 	free(s->initial);
 	free(s->trailing);
 	free(s->details);
-	free(s->pairs);
 	if (s->stream) {
 		s->stream->owner = NULL;
 		wf_stream_release(s->stream);
 	}
 	drop_reply(s);
-	wf_spare_give(&serving->spare, s);
+}
+
+static void free_served(struct wf_served *s)
+{
+	end(s);
+	if (!s->asked) {
+		forget(s);
+		return;
+	}
+	s->notice.run = tell_end;
+	wf_worker_defer(s->serving->transfer->worker, &s->notice);
+}
+
+/* No notice runs any more. */
+static void end_now(struct wf_served *s)
+{
+	end(s);
+	if (s->asked)
+		s->serving->told(s, outcome(s));
+	forget(s);
 }
 
 void wf_served_fini(struct wf_serving *serving)
 {
 	struct wf_map_node *node;
+	struct wf_list *at;
 
 	while ((node = wf_map_next(&serving->map, NULL)))
-		free_served(WF_CONTAINER(node, struct wf_served, node));
+		end_now(WF_CONTAINER(node, struct wf_served, node));
+	while ((at = wf_list_first(&serving->alone)))
+		end_now(WF_CONTAINER(at, struct wf_served, alone_node));
+	wf_replies_fini(&serving->replies);
 	wf_map_fini(&serving->map);
 	wf_spare_fini(&serving->spare);
 }
@@ -106,8 +190,10 @@ static struct wf_reply_record record_of(const struct wf_served *s, const struct 
 	return (struct wf_reply_record){
 		.call = s->call,
 		.status = (uint8_t)s->status,
-		.executed = (uint8_t)(s->handled ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO),
+		.executed = (uint8_t)executed(s),
+		.flags = s->status == WEFT_OK && s->compressed ? WF_REPLY_COMPRESSED : 0,
 		.text_bytes = (uint16_t)(s->text ? strlen(s->text) : 0),
+		.attachments = s->status == WEFT_OK ? s->attachments : 0,
 		.text = (const uint8_t *)s->text,
 		.initial = s->initial,
 		.initial_bytes = s->initial_bytes,
@@ -162,6 +248,8 @@ static void post_reply(struct wf_served *s)
 	s->parcel.put_head = put_head;
 	s->parcel.done = reply_done;
 	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
+	if (s->attachments && s->status == WEFT_OK)
+		s->serving->answered(s);
 }
 
 /* All that was written before it has been said. */
@@ -171,6 +259,11 @@ static void flushed(struct wf_stream *stream)
 
 	if (!s->finishing)
 		return;
+	/* What was still to be said has ended by that, and was not: the caller must not hear the end of it. */
+	if (!wf_served_left_ns(s)) {
+		free_served(s);
+		return;
+	}
 	s->finishing = false;
 	post_reply(s);
 }
@@ -192,9 +285,20 @@ static bool finish_stream(struct wf_served *s)
 	return !s->finishing;
 }
 
+static void keep_reply(struct wf_served *s)
+{
+	struct wf_body body = { .bytes = s->parcel.body_bytes };
+	struct wf_reply_record r = record_of(s, &body);
+
+	r.eager = s->parcel.body;
+	wf_again_keep(s, &r);
+}
+
 static void send_reply(struct wf_served *s)
 {
-	if (atomic_load(&s->cancelled)) {
+	if (s->running)
+		keep_reply(s);
+	if (atomic_load(&s->cancelled) || s->alone) {
 		free_served(s);
 		return;
 	}
@@ -236,24 +340,27 @@ static void run_reply(struct wf_task *task)
 	send_reply(s);
 }
 
-int wf_served_room(struct wf_served *s, size_t bytes, struct wf_buffer *reply)
+struct wf_pool *wf_served_pool(const struct wf_served *s)
 {
-	return wf_buffer_take(reply, &s->serving->transfer->worker->pool, bytes);
+	return &s->serving->transfer->worker->pool;
 }
 
 int wf_served_reply(struct wf_served *s, enum weft_status status, const char *text,
-		    struct wf_buffer *reply, size_t bytes)
+		    const struct wf_packed *reply)
 {
+	struct wf_buffer late;
+
 	if (atomic_exchange(&s->replied, true)) {
-		if (reply)
-			wf_buffer_give(reply);
+		late = reply ? reply->buffer : (struct wf_buffer){ 0 };
+		wf_buffer_give(&late);
 		return -EALREADY;
 	}
 	s->status = status;
 	if (reply) {
-		s->reply = *reply;
-		s->parcel.body = reply->at;
-		s->parcel.body_bytes = bytes;
+		s->reply = reply->buffer;
+		s->compressed = reply->compressed;
+		s->parcel.body = reply->buffer.at;
+		s->parcel.body_bytes = reply->bytes;
 	}
 	if (status != WEFT_OK)
 		set_text(s, text);
@@ -267,21 +374,49 @@ static void fail(struct wf_served *s, enum weft_status status, const char *text)
 {
 	if (atomic_exchange(&s->replied, true))
 		return;
+	leave(s);
 	s->status = status;
 	set_text(s, text);
 	send_reply(s);
 }
 
+/* The same before anything was done for it. */
+static void refuse(struct wf_served *s, enum weft_status status, const char *text)
+{
+	wf_counters_add(&s->serving->transfer->worker->counters.calls_refused, 1);
+	fail(s, status, text);
+}
+
 /* The request. */
+
+/* A refusal goes as any reply of a handler does. */
+static bool may_begin(struct wf_served *s)
+{
+	const char *text = NULL;
+	enum weft_status status;
+
+	if (!s->serving->admit)
+		return true;
+	status = s->serving->admit(s, &text);
+	if (status != WEFT_OK)
+		(void)wf_served_reply(s, status, text, NULL);
+	return !atomic_load(&s->replied);
+}
 
 static void hand_over(struct wf_notice *notice)
 {
 	struct wf_served *s = WF_CONTAINER(notice, struct wf_served, notice);
+	struct wf_error e;
 
 	if (atomic_load(&s->cancelled) || s->serving->closed) {
+		wf_error_set(&e, -ECANCELED, "this node has closed");
+		if (s->stream)
+			wf_stream_stop(s->stream, &e); /* nobody reads what has come */
 		free_served(s);
 		return;
 	}
+	if (!may_begin(s) || (s->request_id && !wf_again_is_first(s)))
+		return;
 	s->handled = true;
 	if (s->stream)
 		s->service->begin(s->service, s->method, s);
@@ -289,10 +424,53 @@ static void hand_over(struct wf_notice *notice)
 		s->service->handle(s->service, s->method, s, s->request.at, s->request_bytes);
 }
 
-static void request_whole(struct wf_served *s)
+/* If there is nothing more that it waits for. */
+static void begin(struct wf_served *s)
 {
+	if (!s->whole || s->waits)
+		return;
+	/* Of a call that is given up they may never come. */
+	if (s->partial && !atomic_load(&s->cancelled))
+		return;
 	s->notice.run = hand_over;
 	wf_worker_defer(s->serving->transfer->worker, &s->notice);
+}
+
+static void request_whole(struct wf_served *s)
+{
+	s->whole = true;
+	begin(s);
+}
+
+/* All that goes beside the request has come. */
+static void complete(void *owner)
+{
+	struct wf_served *s = owner;
+
+	s->partial = false;
+	begin(s);
+}
+
+static void turn_come(struct wf_ticket *ticket)
+{
+	struct wf_served *s = WF_CONTAINER(ticket, struct wf_served, ticket);
+
+	set_waits(s, false);
+	begin(s);
+}
+
+/* -EBADMSG, -ENOMEM. */
+static int expect(struct wf_served *s, uint16_t count)
+{
+	const struct wf_beside *beside = &s->serving->streams->beside;
+	int err;
+
+	if (!count)
+		return 0;
+	err = beside->expect(beside->ctx, s->link, s->call, false, 0, count, complete, s,
+			     &s->bundle);
+	s->partial = !err;
+	return err;
 }
 
 static void request_damaged(struct wf_served *s, const struct wf_error *e)
@@ -350,10 +528,13 @@ static void give_up(struct wf_served *s, const struct wf_error *e)
 		wf_stream_stop(s->stream, e);
 	if (s->serving->given_up)
 		s->serving->given_up(s);
-	if (s->finishing)
+	if (s->finishing || (s->whole && (s->partial || s->waits))) {
 		free_served(s);
-	else
-		notify(s);
+		return;
+	}
+	if (s->waits)
+		leave(s);
+	notify(s);
 }
 
 static void deadline(struct wf_timer *timer)
@@ -397,6 +578,35 @@ static struct wf_served *lookup(struct wf_serving *serving, struct wf_link *link
 	return find(serving, link, call, hash_of(serving, link, call));
 }
 
+void wf_served_join(struct wf_served *first, struct wf_served *s)
+{
+	struct wf_serving *serving = s->serving;
+	struct wf_worker *w = serving->transfer->worker;
+	struct wf_link *link = first->link;
+
+	if (!first->entered) {
+		first->entered = link;
+		link = s->link;
+		wf_link_get(link);
+	}
+	if (first->known)
+		wf_map_remove(&serving->map, &first->node);
+	wf_map_remove(&serving->map, &s->node);
+	s->known = false;
+	first->link = s->link;
+	s->link = link;
+	first->call = s->call;
+	wf_map_add(&serving->map, &first->node, hash_of(serving, first->link, first->call));
+	first->known = true;
+	first->alone = false;
+	wf_list_remove(&first->alone_node);
+	if (first->deadline_ns != UINT64_MAX)
+		wf_worker_timer(w, &first->timer, first->deadline_ns, deadline);
+	else
+		wf_timer_stop(&w->timers, &first->timer);
+	free_served(s);
+}
+
 static struct wf_service *find_service(struct wf_serving *serving,
 				       const struct wf_call_record *c)
 {
@@ -436,9 +646,45 @@ static void begin_stream(struct wf_served *s)
 	stream->broken = broken;
 	stream->flushed = flushed;
 	stream->terms = s->terms;
+	stream->message_bytes_max = s->service->message_bytes_max;
 	wf_stream_begin(s->serving->streams, s->link, s->call, stream);
 	s->stream = stream;
 	request_whole(s);
+}
+
+static void refuse_draining(struct wf_served *s)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ESHUTDOWN, "%s is draining", s->serving->transfer->worker->name);
+	refuse(s, WEFT_UNAVAILABLE, e.text);
+}
+
+/* May it run, or wait for that?  Else it has been refused. */
+static bool enter(struct wf_served *s, const struct wf_call_record *c)
+{
+	uint64_t bytes_max = s->service->message_bytes_max;
+	struct wf_error e;
+	int err;
+
+	if (c->body.bytes > bytes_max) {
+		wf_error_set(&e, -ENOBUFS, "the request of %llu bytes is over the limit of %llu of service %s",
+			     (unsigned long long)c->body.bytes, (unsigned long long)bytes_max,
+			     s->service->name);
+		fail(s, WEFT_RESOURCE_EXHAUSTED, e.text);
+		return false;
+	}
+	/* It takes no place of its own then. */
+	if (s->request_id && wf_again_is_known(s))
+		return true;
+	err = wf_limit_enter(&s->service->limit, &s->serving->turns, s->link, &s->ticket, &e);
+	if (err && err != -EINPROGRESS) {
+		wf_error_within(&e, "service %s", s->service->name);
+		refuse(s, WEFT_RESOURCE_EXHAUSTED, e.text);
+		return false;
+	}
+	set_waits(s, err);
+	return true;
 }
 
 /* Begin to take the request; what is refused is answered here. */
@@ -470,18 +716,18 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		fail(s, WEFT_UNIMPLEMENTED, text);
 		return;
 	}
+	if (!enter(s, c))
+		return;
 	if (streams) {
 		begin_stream(s);
 		return;
 	}
-	if (c->body.bytes > WF_CALL_BYTES_MAX) {
-		snprintf(text, sizeof(text), "the request of %llu bytes is over the limit of %zu",
-			 (unsigned long long)c->body.bytes, (size_t)WF_CALL_BYTES_MAX);
-		fail(s, WEFT_RESOURCE_EXHAUSTED, text);
-		return;
-	}
 	if (wf_terms_body(&s->terms, s->link, &c->body, &e)) {
 		fail(s, WEFT_FAILED_PRECONDITION, e.text);
+		return;
+	}
+	if (expect(s, c->attachments)) {
+		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for attachments");
 		return;
 	}
 	s->request_bytes = c->body.bytes;
@@ -544,10 +790,19 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->link = link;
 	wf_link_get(link);
 	s->call = c.call;
+	s->was_compressed = c.flags & WF_CALL_COMPRESSED;
+	s->may_compress = wf_link_real(link)->peer.compressions & WF_COMPRESSION_ZSTD;
 	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
 	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
+	wf_list_init(&s->attached);
+	wf_list_init(&s->alone_node);
+	s->began_ns = w->now_ns;
+	s->request_id = c.request;
+	s->again = c.incarnation;
+	s->of_another = c.incarnation && memcmp(c.incarnation, w->directory->incarnation,
+						WF_INCARNATION_BYTES);
 	if ((c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) ||
 	    copy_metadata(s, &c)) {
 		free_served(s);
@@ -558,7 +813,10 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
 		wf_worker_timer(w, &s->timer, s->deadline_ns, deadline);
-	take_request(s, &c);
+	if (serving->draining)
+		refuse_draining(s);
+	else
+		take_request(s, &c);
 	return 0;
 }
 
@@ -614,6 +872,28 @@ int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
 	return 0;
 }
 
+static void not_come_back(struct wf_timer *timer)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "the caller was lost and has not come back");
+	give_up(WF_CONTAINER(timer, struct wf_served, timer), &e);
+}
+
+/* Its handler is not told yet that the caller is lost.  Another call may get the same name. */
+static void go_alone(struct wf_served *s)
+{
+	struct wf_serving *serving = s->serving;
+	struct wf_worker *w = serving->transfer->worker;
+
+	wf_map_remove(&serving->map, &s->node);
+	s->known = false;
+	s->alone = true;
+	wf_list_append(&serving->alone, &s->alone_node);
+	if (s->deadline_ns > w->now_ns + ALONE_NS)
+		wf_worker_timer(w, &s->timer, w->now_ns + ALONE_NS, not_come_back);
+}
+
 void wf_served_down(struct wf_serving *serving, struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_map_node *next = wf_map_next(&serving->map, NULL);
@@ -622,7 +902,11 @@ void wf_served_down(struct wf_serving *serving, struct wf_link *link, const stru
 		struct wf_served *s = WF_CONTAINER(next, struct wf_served, node);
 
 		next = wf_map_next(&serving->map, next); /* giving up may be the end of it */
-		if (s->link == link)
+		if (s->link != link)
+			continue;
+		if (s->running && !atomic_load(&s->cancelled))
+			go_alone(s);
+		else
 			give_up(s, e);
 	}
 }
@@ -635,11 +919,17 @@ void wf_served_describe(const struct wf_served *s, char *text, size_t bytes)
 
 	if (s->parcel.state != WF_PARCEL_ENDED)
 		wf_parcel_describe(&s->parcel, wait, sizeof(wait));
+	else if (s->waits)
+		wf_limit_describe(&s->ticket, wait, sizeof(wait));
 	else if (s->handled)
 		(void)snprintf(wait, sizeof(wait), "the handler has not replied");
 	else if (s->pulling)
 		wf_pull_describe(&s->pull, wait, sizeof(wait));
+	else if (s->partial)
+		(void)snprintf(wait, sizeof(wait), "not all that goes beside its request has come");
 	(void)snprintf(text, bytes, "%s/%s from %s: %s%s", found ? s->service->name : "unknown",
 		       found ? s->service->method_name(s->service, s->method) : "unknown", peer,
-		       wait, atomic_load(&s->cancelled) ? ", and the caller has given up" : "");
+		       wait, atomic_load(&s->cancelled) ? ", and the caller has given up"
+			     : s->alone		      ? ", and the caller is lost for now"
+						      : "");
 }

@@ -4,9 +4,13 @@
  * (stream.h), and a status out.
  *
  * A served call begins with its record, is handed to a handler once its
- * request is whole, and ends when the reply has left.  If the caller cancels,
- * dies or runs out of time meanwhile the handler can see it, and its reply is
- * dropped.
+ * request is whole and the limits of its service (limit.h) let it, and ends when the
+ * reply has left.  If the caller cancels, dies or runs out of time meanwhile the handler
+ * can see it, and its reply is dropped.
+ *
+ * A call that may be made again is handled once.  If its link goes down the
+ * handler goes on alone for a while, for the next attempt to find it; then, and
+ * for what it has answered, see replies.h.
  *
  * Threads: owner, but for what says otherwise.
  */
@@ -15,6 +19,9 @@
 
 #include <stdatomic.h>
 #include "transfer/parcel.h"
+#include "rpc/limit.h"
+#include "rpc/message.h"
+#include "rpc/replies.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
 #include "util/map.h"
@@ -28,6 +35,8 @@ struct wf_served;
 struct wf_service {
 	struct wf_service *next;
 	const char *name;
+	uint64_t message_bytes_max; /* of a request, or of each message of a stream */
+	struct wf_limit limit;
 	/* The method's number; -ENOENT: there is none of that name. */
 	int (*find)(struct wf_service *service, const char *method, size_t bytes);
 	/* The name of a method that was found. */
@@ -46,6 +55,8 @@ struct wf_service {
 /* What a node serves, on whichever worker. */
 struct wf_services {
 	_Atomic(struct wf_service *) first; /* grows at its head, so that any thread may add */
+	struct wf_limits limits;
+	atomic_bool forgot; /* see replies.h */
 };
 
 struct wf_serving {
@@ -58,8 +69,21 @@ struct wf_serving {
 	 */
 	void (*given_up)(struct wf_served *served);
 	void (*gone)(struct wf_served *served);
+	/* A reply, with attachments, is posted, and so may be those. */
+	void (*answered)(struct wf_served *served);
+	struct wf_turns turns;
+	/*
+	 * May the handler begin?  Other than WEFT_OK is the answer, with *@text, copied.  It counts in
+	 * @served->asked, and while that is not 0 the end is told too: as a notice, with what became
+	 * of the call, and with nothing of it left but link and metadata.  NULL: always, and nobody.
+	 */
+	enum weft_status (*admit)(struct wf_served *served, const char **text);
+	void (*told)(struct wf_served *served, enum weft_status status);
 	struct wf_map map; /* served calls by link and id */
+	struct wf_list alone; /* those whose callers are lost and may come back */
+	struct wf_replies replies;
 	struct wf_spare spare; /* of struct wf_served */
+	bool draining;     /* no more calls are taken */
 	bool closed;       /* no handler is begun any more */
 };
 
@@ -70,6 +94,8 @@ struct wf_served {
 	struct wf_map_node node;
 	uint64_t call;        /* the caller's id */
 	uint64_t deadline_ns; /* by our clock; UINT64_MAX: none */
+	uint64_t began_ns;    /* when it came */
+	unsigned asked;       /* by the floor above: who is to be told of its end */
 	atomic_bool cancelled;
 	atomic_bool replied;  /* the first to set it replies */
 	int method;
@@ -78,7 +104,25 @@ struct wf_served {
 	bool known;           /* it is in the map */
 	bool handled;         /* a handler has begun: it counts as executed */
 	bool pulling;         /* its request */
+	bool partial;         /* not all that goes beside the request has come */
+	bool whole;           /* the request itself has */
+	bool was_compressed;  /* it was */
+	bool compressed;      /* the reply is */
+	bool may_compress;    /* its caller understands that */
+	uint8_t compression;  /* enum weft_compression: of the reply, as the handler wants it */
+	void *bundle;         /* of what goes beside it; NULL: nothing does */
+	bool waits;           /* for a limit of its service */
+	struct wf_ticket ticket;
 	uint64_t held_bytes;  /* of messages, as they are counted */
+	/* Of a call that may be made again: */
+	uint64_t request_id;  /* 0: it is none */
+	bool again;           /* an earlier attempt may have been handled */
+	bool of_another;      /* but not by this incarnation of the node */
+	struct wf_known_request *running; /* from when its handler begins until it answers */
+	bool unsure;          /* whether it was handled, is the answer */
+	bool alone;           /* its caller is lost, and it waits for another attempt */
+	struct wf_list alone_node;
+	struct wf_link *entered; /* over which the first attempt came, if not by @link: the limits count that */
 	struct wf_buffer request, reply;
 	size_t request_bytes;
 	struct wf_answer *answer; /* to the offer of its request, until that is pulled */
@@ -92,6 +136,8 @@ struct wf_served {
 	uint8_t *initial, *trailing, *details; /* the handler's, before the reply */
 	uint32_t metadata_bytes, initial_bytes, trailing_bytes, details_bytes;
 	struct wf_list children; /* calls that end with it: the floor above's */
+	struct wf_list attached; /* what goes beside the reply: the floor above's, and so many: */
+	uint16_t attachments;
 	void *pairs;          /* the caller's, as the handler sees them; freed by free() */
 	size_t pair_count;
 	enum weft_status status;
@@ -120,16 +166,22 @@ void wf_served_close(struct wf_serving *serving);
 int wf_served_add(struct wf_services *services, struct wf_service *service);
 
 /*
- * Reply with @bytes in @reply, which is taken; or, with a @status other than OK and
- * @reply NULL, with @text, which is copied.  Only the first reply counts; -EALREADY: it
+ * Reply with @reply, which is taken; or, with a @status other than OK and @reply NULL, with @text, which is copied.  Only the first reply counts; -EALREADY: it
  * was not this one, and @reply is given up.  @served is not
  * to be touched any more afterwards.  Threads: any, callback.
  */
 int wf_served_reply(struct wf_served *served, enum weft_status status, const char *text,
-		    struct wf_buffer *reply, size_t bytes);
+		    const struct wf_packed *reply);
 
-/* Room for a reply of @bytes.  -ENOMEM.  Threads: any, callback. */
-int wf_served_room(struct wf_served *served, size_t bytes, struct wf_buffer *reply);
+/* Where its messages lie. */
+struct wf_pool *wf_served_pool(const struct wf_served *served);
+
+/*
+ * For again.c: the handler of @first, which an earlier attempt has begun, answers @s instead,
+ * which is gone.  Deadline, terms and metadata stay those of the first attempt, for its handler may be
+ * looking at them.  Threads: owner.
+ */
+void wf_served_join(struct wf_served *first, struct wf_served *s);
 
 /* From now on @tell hears of it, at once if it has happened.  Threads: callback. */
 void wf_served_on_cancel(struct wf_served *served, void (*tell)(void *arg), void *arg);

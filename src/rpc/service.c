@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/rpc.h>
+
+#include "rpc/call.h"
 #include "rpc/message.h"
 
 static void free_message(void *message)
@@ -61,25 +64,30 @@ static const char *method_name(const struct wf_service *base, int method)
 	return WF_CONTAINER(base, struct wf_pb_service, base)->service->descriptor->methods[method].name;
 }
 
+static bool compresses(const struct wf_served *served)
+{
+	const struct wf_options *options = &served->serving->transfer->worker->options;
+
+	if (!served->may_compress)
+		return false;
+	return served->compression == WEFT_ZSTD ||
+	       (served->compression == WEFT_COMPRESSION_DEFAULT && options->compression[0]);
+}
+
 /* What a handler calls with its reply. */
 static void closure(const ProtobufCMessage *message, void *closure_data)
 {
 	struct wf_served *served = closure_data;
-	struct wf_buffer reply;
-	size_t count;
+	struct wf_packed reply;
 
-	if (!message) {
-		wf_served_reply(served, WEFT_INTERNAL, "the handler gave no reply", NULL, 0);
-		return;
-	}
-	count = protobuf_c_message_get_packed_size(message);
-	if (wf_served_room(served, count, &reply)) {
-		wf_served_reply(served, WEFT_RESOURCE_EXHAUSTED, "no memory to pack the reply", NULL,
-				0);
-		return;
-	}
-	protobuf_c_message_pack(message, reply.at);
-	wf_served_reply(served, WEFT_OK, NULL, &reply, count);
+	if (!message)
+		wf_served_reply(served, WEFT_INTERNAL, "the handler gave no reply", NULL);
+	else if (wf_message_pack(message, protobuf_c_message_get_packed_size(message),
+				 compresses(served), wf_served_pool(served), &reply))
+		wf_served_reply(served, WEFT_RESOURCE_EXHAUSTED, "no memory to pack the reply",
+				NULL);
+	else
+		wf_served_reply(served, WEFT_OK, NULL, &reply);
 }
 
 /*
@@ -92,11 +100,15 @@ static void handle(struct wf_service *base, int method, struct wf_served *served
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
-	ProtobufCMessage *message = wf_message_unpack(m->input, bytes, count);
+	ProtobufCMessage *message;
+	struct wf_error e;
 
-	if (!message) {
+	if (wf_message_unpack(m->input, bytes, count, served->was_compressed,
+			      base->message_bytes_max, &message, &e)) {
 		wf_counters_add(&served->serving->transfer->worker->counters.unpack_failures, 1);
-		wf_served_reply(served, WEFT_INTERNAL, "the request does not unpack", NULL, 0);
+		wf_error_within(&e, "the request");
+		wf_served_reply(served, e.code == -EBADMSG ? WEFT_INTERNAL : WEFT_RESOURCE_EXHAUSTED,
+				e.text, NULL);
 		return;
 	}
 	served->user = message;
@@ -112,10 +124,17 @@ void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
 {
 	s->service = service;
 	s->base.name = service->descriptor->name;
+	s->base.message_bytes_max = WF_CALL_BYTES_MAX;
 	s->base.find = find;
 	s->base.method_name = method_name;
 	s->base.handle = handle;
 	s->base.streams = streams;
+}
+
+void wf_service_fini(struct wf_pb_service *s)
+{
+	wf_limit_fini(&s->base.limit);
+	free(s->handlers);
 }
 
 void wf_service_defer(struct wf_served *served)

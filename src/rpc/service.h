@@ -20,7 +20,7 @@ struct wf_stream_handler {
 
 struct wf_pb_service {
 	struct wf_service base;
-	struct wf_stream_handler *handlers; /* by method; NULL: none has a stream */
+	struct wf_stream_handler *handlers; /* by method, allocated; NULL: none has a stream */
 	ProtobufCService *service; /* the user's */
 	struct wf_list mine;       /* in a list of its owner's */
 };
@@ -29,8 +29,9 @@ struct wf_pb_service {
 const ProtobufCMethodDescriptor *wf_service_method(const ProtobufCServiceDescriptor *service,
 						   const char *name, size_t bytes);
 
-/* Fill @s in for @service; borrows it. */
+/* Fill @s, all zero, in for @service, with no limits; borrows it. */
 void wf_service_init(struct wf_pb_service *s, ProtobufCService *service);
+void wf_service_fini(struct wf_pb_service *s);
 
 /* Keep the request message until the reply, not only until the handler returns. */
 void wf_service_defer(struct wf_served *served);

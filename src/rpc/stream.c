@@ -19,6 +19,9 @@ struct incoming {
 	uint8_t *data;   /* behind it, or in the buffer of a long one */
 	uint64_t count;
 	uint64_t room; /* of the link, to be given back; a short one's */
+	void *bundle;  /* of what comes beside it; NULL: nothing does */
+	bool partial;  /* not all of that has come yet */
+	bool compressed;
 };
 
 /* A long one. */
@@ -30,9 +33,11 @@ struct offered {
 	struct wf_pull pull;
 };
 
-void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t)
+void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t,
+		     const struct wf_beside *beside)
 {
 	streams->transfer = t;
+	streams->beside = *beside;
 	wf_list_init(&streams->all);
 }
 
@@ -59,6 +64,7 @@ void wf_stream_init(struct wf_stream *s)
 	wf_list_init(&s->readers);
 	wf_list_init(&s->go_on.node);
 	s->may_write = s->granted = WF_STREAM_WINDOW;
+	s->message_bytes_max = WF_CALL_BYTES_MAX;
 }
 
 static void go_on_later(struct wf_stream *s);
@@ -158,6 +164,7 @@ static struct wf_message_record record_of(const struct wf_write *w, const struct
 	return (struct wf_message_record){
 		.call = s->call,
 		.flags = w->flags,
+		.attachments = w->attachments,
 		.metadata = initial ? s->initial : NULL,
 		.metadata_bytes = initial ? s->initial_bytes : 0,
 		.body = *body,
@@ -230,6 +237,8 @@ static void post(struct wf_stream *s, struct wf_write *w)
 	w->parcel.done = message_sent;
 	wf_parcel_post(s->streams->transfer, s->link, &w->parcel);
 	s->held = w->parcel.state != WF_PARCEL_QUEUED;
+	if (w->begun)
+		w->begun(w, s->link, s->call, s->written - 1);
 }
 
 static bool is_stuck(const struct wf_stream *s)
@@ -374,12 +383,11 @@ static void grant(struct wf_stream *s)
 
 /* Reads. */
 
-static void end_reading(struct wf_reading *r, const struct wf_error *e, const uint8_t *bytes,
-			size_t count)
+static void end_reading(struct wf_reading *r, const struct wf_error *e)
 {
 	wf_list_remove(&r->node);
 	r->stream->reader_count--;
-	r->done(r, e, bytes, count);
+	r->done(r, e, NULL);
 }
 
 static struct offered *offered(struct incoming *in)
@@ -399,6 +407,7 @@ static void free_incoming(struct incoming *in)
 		hold(in->stream->streams->transfer, -(int64_t)in->count);
 	if (in->room)
 		wf_link_give_room(wf_link_real(in->stream->link), in->room);
+	in->stream->streams->beside.drop(in->bundle);
 	if (is_long(in)) {
 		wf_buffer_give(&offered(in)->buffer);
 		free(offered(in));
@@ -459,10 +468,17 @@ static void deliver(struct wf_stream *s, struct incoming *in)
 {
 	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->readers), struct wf_reading, node);
 
+	const struct wf_heard got = {
+		.bytes = in->data, .count = in->count, .compressed = in->compressed, .bundle = in->bundle,
+	};
+
 	s->taken++;
 	if (is_long(in))
 		s->ahead_bytes -= in->count;
-	end_reading(r, NULL, in->data, in->count);
+	in->bundle = NULL;
+	wf_list_remove(&r->node);
+	s->reader_count--;
+	r->done(r, NULL, &got);
 	free_incoming(in);
 }
 
@@ -493,7 +509,7 @@ static void feed(struct wf_stream *s)
 	while (!wf_list_empty(&s->readers) && (node = wf_list_first(&s->incoming))) {
 		struct incoming *in = WF_CONTAINER(node, struct incoming, node);
 
-		if (in->state != WHOLE)
+		if (in->state != WHOLE || in->partial)
 			break;
 		deliver(s, in);
 	}
@@ -503,7 +519,7 @@ static void feed(struct wf_stream *s)
 	}
 	while (s->over && wf_list_empty(&s->incoming) && (node = wf_list_first(&s->readers)))
 		end_reading(WF_CONTAINER(node, struct wf_reading, node),
-			    s->over_why.code ? &s->over_why : NULL, NULL, 0);
+			    s->over_why.code ? &s->over_why : NULL);
 	grant(s);
 }
 
@@ -542,7 +558,7 @@ int wf_stream_take_read_back(struct wf_reading *r)
 
 void wf_stream_stop_read(struct wf_reading *r, const struct wf_error *e)
 {
-	end_reading(r, e, NULL, 0);
+	end_reading(r, e);
 }
 
 void wf_stream_over(struct wf_stream *s, const struct wf_error *e)
@@ -567,7 +583,7 @@ void wf_stream_deafen(struct wf_stream *s, const struct wf_error *e)
 	while ((node = wf_list_first(&s->incoming)))
 		forget(WF_CONTAINER(node, struct incoming, node), e);
 	while ((node = wf_list_first(&s->readers)))
-		end_reading(WF_CONTAINER(node, struct wf_reading, node), e, NULL, 0);
+		end_reading(WF_CONTAINER(node, struct wf_reading, node), e);
 	idle(s);
 }
 
@@ -585,7 +601,7 @@ void wf_stream_release(struct wf_stream *s)
 	try_quiet(s);
 }
 
-/* Drop the answer to @offer, 0: to all; false: there was none. */
+/* Drop the answer to @offer, 0: to all, for the peer sends nothing more; false: nothing is lost. */
 static bool lose_offers(struct wf_stream *s, uint64_t offer)
 {
 	bool lost = false;
@@ -593,6 +609,7 @@ static bool lose_offers(struct wf_stream *s, uint64_t offer)
 	WF_LIST_EACH(at, &s->incoming) {
 		struct incoming *in = WF_CONTAINER(at, struct incoming, node);
 
+		lost |= !offer && in->partial;
 		if (in->state != OFFERED || (offer && offered(in)->body.offer != offer))
 			continue;
 		wf_answer_close(offered(in)->answer);
@@ -631,37 +648,53 @@ void wf_streams_withdrawn(struct wf_streams *streams, struct wf_link *link, uint
 
 int wf_stream_arrive(struct wf_link *link, const struct wf_record *record, struct wf_arrived *a)
 {
-	const struct wf_body *body = &a->record.body;
-
 	if (wf_message_record_get(record->bytes, record->count, &a->record))
 		return -EBADMSG;
-	a->answer = NULL;
-	if (body->way == WF_BODY_EAGER && !wf_link_use_room(link, body->bytes))
-		return -EBADMSG;
-	return wf_body_is_offer(body) ? wf_answer_open(body->offer, &a->answer) : 0;
+	return wf_answer_meet(link, &a->record.body, &a->answer);
 }
 
 void wf_stream_unarrive(struct wf_link *link, struct wf_arrived *a)
 {
-	wf_answer_close(a->answer);
-	if (a->record.body.way == WF_BODY_EAGER)
-		wf_link_unuse_room(link, a->record.body.bytes);
+	wf_answer_unmeet(link, &a->record.body, a->answer);
 }
 
 void wf_stream_refuse(struct wf_link *link, struct wf_arrived *a)
 {
 	wf_counters_add(&link->worker->counters.late_dropped, 1);
-	if (a->answer)
-		wf_answer_pulled(a->answer, link, WEFT_CANCELLED);
-	else if (a->record.body.way == WF_BODY_EAGER)
-		wf_link_give_room(link, a->record.body.bytes);
+	wf_answer_refuse(link, &a->record.body, a->answer, WEFT_CANCELLED);
 }
 
-/* -ENOMEM. */
-static int keep(struct wf_stream *s, struct wf_arrived *a)
+/* All that goes beside it has come. */
+static void complete(void *owner)
+{
+	struct incoming *in = owner;
+	struct wf_stream *s = in->stream;
+
+	in->partial = false;
+	s->busy++;
+	feed(s);
+	idle(s);
+}
+
+/* -EBADMSG, -ENOMEM. */
+static int expect(struct incoming *in, struct wf_link *link, uint16_t count)
+{
+	const struct wf_stream *s = in->stream;
+	const struct wf_beside *beside = &s->streams->beside;
+
+	if (!count)
+		return 0;
+	in->partial = true;
+	return beside->expect(beside->ctx, link, s->call, !s->serves, s->came, count, complete, in,
+			      &in->bundle);
+}
+
+/* -EBADMSG, -ENOMEM: nothing was done. */
+static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 {
 	const struct wf_body *body = &a->record.body;
 	struct incoming *in;
+	int err;
 
 	if (a->answer) {
 		struct offered *o = calloc(1, sizeof(*o));
@@ -669,21 +702,28 @@ static int keep(struct wf_stream *s, struct wf_arrived *a)
 		if (!o)
 			return -ENOMEM;
 		o->body = *body;
-		o->answer = a->answer;
 		in = &o->in;
 		in->state = OFFERED;
 	} else {
 		in = malloc(sizeof(*in) + body->bytes);
 		if (!in)
 			return -ENOMEM;
-		in->state = WHOLE;
-		in->data = (uint8_t *)(in + 1);
-		in->room = body->bytes;
+		*in = (struct incoming){
+			.state = WHOLE, .data = (uint8_t *)(in + 1), .room = body->bytes,
+		};
 		if (body->bytes)
 			memcpy(in->data, a->record.eager, body->bytes);
 	}
 	in->stream = s;
 	in->count = body->bytes;
+	in->compressed = a->record.flags & WF_MESSAGE_COMPRESSED;
+	err = expect(in, link, a->record.attachments);
+	if (err) {
+		free(a->answer ? (void *)offered(in) : in);
+		return err;
+	}
+	if (a->answer)
+		offered(in)->answer = a->answer;
 	if (in->data)
 		hold(s->streams->transfer, (int64_t)in->count);
 	wf_list_init(&in->node);
@@ -697,10 +737,11 @@ static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_arri
 {
 	const struct wf_body *body = &a->record.body;
 
-	if (body->bytes > WF_CALL_BYTES_MAX)
+	if (body->bytes > s->message_bytes_max)
 		return wf_error_set(e, -ENOBUFS,
-				    "a message of %llu bytes is over the limit of %zu",
-				    (unsigned long long)body->bytes, (size_t)WF_CALL_BYTES_MAX);
+				    "a message of %llu bytes is over the limit of %llu",
+				    (unsigned long long)body->bytes,
+				    (unsigned long long)s->message_bytes_max);
 	if (wf_terms_body(&s->terms, link, body, e))
 		return e->code;
 	if (a->answer)
@@ -713,6 +754,7 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived 
 	uint16_t flags = a->record.flags;
 	bool message = !(flags & WF_MESSAGE_NONE);
 	struct wf_error e;
+	int err;
 
 	if (s->deaf) {
 		wf_stream_refuse(link, a);
@@ -727,9 +769,10 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived 
 		break_off(s, &e);
 		return 0;
 	}
-	if (message && keep(s, a)) {
+	err = message ? keep(s, link, a) : 0;
+	if (err) {
 		wf_stream_unarrive(link, a);
-		return -ENOMEM;
+		return err;
 	}
 	s->came += message;
 	if (flags & WF_MESSAGE_LAST)
@@ -751,6 +794,8 @@ void wf_stream_describe_read(const struct wf_reading *r, char *text, size_t byte
 	else if (node && WF_CONTAINER(node, struct incoming, node)->state == PULLING)
 		wf_pull_describe(&offered(WF_CONTAINER(node, struct incoming, node))->pull, text,
 				 bytes);
+	else if (node)
+		(void)snprintf(text, bytes, "a message has come, and not all that goes beside it");
 	else
 		(void)snprintf(text, bytes, "%s has written %llu messages, and they are read",
 			       wf_link_label(wf_link_real(s->link)), (unsigned long long)s->came);

@@ -16,18 +16,23 @@
 #define WF_STREAM_H
 
 #include "memory/buffer.h"
+#include "rpc/beside.h"
 #include "transfer/parcel.h"
 #include "transfer/pull.h"
 
 /* Of a worker. */
 struct wf_streams {
 	struct wf_transfer *transfer;
+	struct wf_beside beside; /* of all calls of the worker */
 	struct wf_list all; /* that have begun */
 };
 
 struct wf_write {
 	/* set by the owner */
 	uint16_t flags; /* WF_MESSAGE_* */
+	uint16_t attachments;
+	/* It is posted, as message @number of call @call, and so may be what goes beside it.  NULL: nothing does. */
+	void (*begun)(struct wf_write *w, struct wf_link *link, uint64_t call, uint64_t number);
 	struct wf_buffer buffer; /* taken; the message in it is the parcel's body */
 	/* The message is on its way, and a long one has been pulled; or @e: it was not. */
 	void (*done)(struct wf_write *w, const struct wf_error *e);
@@ -39,13 +44,17 @@ struct wf_write {
 	struct wf_parcel parcel;
 };
 
+/* A message that is read. */
+struct wf_heard {
+	const uint8_t *bytes; /* gone when it was told */
+	size_t count;
+	bool compressed;
+	void *bundle;         /* of what has come beside it; the reader's from then on; NULL: nothing */
+};
+
 struct wf_reading {
-	/*
-	 * The next message, which is gone on return; NULL: there are no more.  Or @e: why
-	 * none will come.
-	 */
-	void (*done)(struct wf_reading *r, const struct wf_error *e, const uint8_t *bytes,
-		     size_t count);
+	/* @got the next message; NULL: there are no more.  Or @e: why none will come. */
+	void (*done)(struct wf_reading *r, const struct wf_error *e, const struct wf_heard *got);
 	struct wf_stream *stream;
 	struct wf_list node; /* in readers */
 };
@@ -54,6 +63,7 @@ struct wf_stream {
 	/* set by the owner, and the rest all zero */
 	bool serves; /* this is the server's side */
 	struct wf_terms terms;
+	uint64_t message_bytes_max; /* that it takes; as wf_stream_init sets it, or less */
 	/* It was released, and its memory is the owner's again. */
 	void (*quiet)(struct wf_stream *s);
 
@@ -99,7 +109,8 @@ struct wf_stream {
 	uint8_t grant_bytes[WF_SMALL_RECORD_BYTES];
 };
 
-void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t);
+void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t,
+		     const struct wf_beside *beside);
 /* Nothing is under way any more, and each that is left is released. */
 void wf_streams_fini(struct wf_streams *streams);
 

@@ -7,30 +7,14 @@
 
 #include "util/status.h"
 
-#define KEY_SHOWN 64 /* bytes of a key in a sentence */
-#define ARRIVALS_MAX (1u << 20) /* unmatched tensors of a node: a bound on what peers can make us keep */
-
 struct wf_channel {
 	struct wf_map_node node;
+	struct wf_channels *channels;
 	uint64_t step;
 	struct wf_list receives;
 	struct wf_list arrivals;
 	uint16_t key_bytes;
 	uint8_t key[];
-};
-
-struct wf_arrival {
-	struct wf_list node;
-	struct wf_list kept_node;  /* in channels->kept */
-	struct wf_list offer_node; /* in channels->offers */
-	uint64_t since_ns;         /* it came */
-	struct wf_link *link;
-	struct wf_channel *channel;   /* it waits there for a receive; or: */
-	struct wf_receiving *receive; /* it is matched and waits for memory */
-	struct wf_answer *answer;       /* to its offer; NULL: there is none */
-	struct wf_path path;            /* so far */
-	struct wf_tensor_record record; /* its pointers lie in bytes[] */
-	uint8_t bytes[]; /* shape, then the eager body */
 };
 
 /* Channels. */
@@ -60,6 +44,7 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 	ch = malloc(sizeof(*ch) + key_bytes);
 	if (!ch)
 		return NULL;
+	ch->channels = c;
 	ch->step = step;
 	ch->key_bytes = key_bytes;
 	memcpy(ch->key, key, key_bytes);
@@ -70,91 +55,32 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 }
 
 /* An empty channel is no channel. */
-static void drop_channel(struct wf_channels *c, struct wf_channel *ch)
+static void drop_channel(struct wf_channel *ch)
 {
 	if (!wf_list_empty(&ch->receives) || !wf_list_empty(&ch->arrivals))
 		return;
-	wf_map_remove(&c->map, &ch->node);
+	wf_map_remove(&ch->channels->map, &ch->node);
 	free(ch);
 }
 
 /* Arrivals. */
 
-/* Takes @answer.  -ENOSPC: there are too many.  -ENOMEM. */
-static int keep_arrival(struct wf_channels *c, struct wf_link *link,
-			const struct wf_tensor_record *t, struct wf_answer *answer,
-			struct wf_arrival **arrival)
+/* Nobody will receive it. */
+static void drop_arrival(struct wf_arrival *a, enum weft_status status)
 {
-	size_t shape_bytes = (size_t)t->rank * sizeof(int64_t);
-	size_t body_bytes = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
-	struct wf_arrival *a;
+	struct wf_channel *ch = a->keeper;
 
-	if (c->arrival_count == ARRIVALS_MAX)
-		return -ENOSPC;
-	a = malloc(sizeof(*a) + shape_bytes + body_bytes);
-	if (!a)
-		return -ENOMEM;
-	a->answer = answer;
-	a->link = link;
-	wf_link_get(link);
-	a->channel = NULL;
-	a->receive = NULL;
-	a->record = *t;
-	memcpy(a->bytes, t->shape, shape_bytes);
-	if (body_bytes)
-		memcpy(a->bytes + shape_bytes, t->eager, body_bytes);
-	a->record.shape = a->bytes;
-	a->record.eager = a->bytes + shape_bytes;
-	a->since_ns = c->worker->now_ns;
-	wf_list_init(&a->node);
-	wf_list_init(&a->kept_node);
-	wf_list_init(&a->offer_node);
-	if (wf_body_is_offer(&t->body))
-		wf_list_append(&c->offers, &a->offer_node);
-	c->arrival_count++;
-	*arrival = a;
-	return 0;
+	wf_arrival_drop(a, status);
+	drop_channel(ch);
 }
 
-static void free_arrival(struct wf_channels *c, struct wf_arrival *a)
+static void arrival_lost(struct wf_arrival *a, const struct wf_error *e)
 {
-	wf_list_remove(&a->node);
-	wf_list_remove(&a->kept_node);
-	wf_list_remove(&a->offer_node);
-	wf_answer_close(a->answer);
-	wf_link_put(a->link);
-	free(a);
-	c->arrival_count--;
-}
+	struct wf_channel *ch = a->keeper;
 
-/* Who answers its offer from now on. */
-static struct wf_answer *take_answer(struct wf_arrival *a)
-{
-	struct wf_answer *answer = a->answer;
-
-	a->answer = NULL;
-	return answer;
-}
-
-/* The tensor will not be taken: the sender gets its buffer, or its room, back.  Takes @answer. */
-static void refuse(struct wf_link *link, const struct wf_tensor_record *t,
-		   struct wf_answer *answer, enum weft_status status)
-{
-	if (answer)
-		wf_answer_pulled(answer, link, status);
-	else if (t->body.way == WF_BODY_EAGER)
-		wf_link_give_room(link, t->body.bytes);
-}
-
-/* Nobody will receive it: drop it and count it. */
-static void drop_arrival(struct wf_channels *c, struct wf_arrival *a, enum weft_status status)
-{
-	struct wf_channel *ch = a->channel;
-
-	wf_counters_add(&c->worker->counters.late_dropped, 1);
-	refuse(a->link, &a->record, take_answer(a), status);
-	free_arrival(c, a);
-	drop_channel(c, ch);
+	(void)e; /* nobody has asked for it */
+	wf_arrival_free(a);
+	drop_channel(ch);
 }
 
 void wf_channels_drop(struct wf_channels *c, uint64_t step, enum weft_status status)
@@ -163,7 +89,7 @@ void wf_channels_drop(struct wf_channels *c, uint64_t step, enum weft_status sta
 		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
 
 		if (a->record.step == step)
-			drop_arrival(c, a, status);
+			drop_arrival(a, status);
 	}
 }
 
@@ -180,7 +106,7 @@ static void kept_too_long(struct wf_timer *timer)
 			wf_worker_timer(c->worker, timer, a->since_ns + limit_ns, kept_too_long);
 			return;
 		}
-		drop_arrival(c, a, WEFT_DEADLINE_EXCEEDED);
+		drop_arrival(a, WEFT_DEADLINE_EXCEEDED);
 	}
 }
 
@@ -189,7 +115,8 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_arri
 {
 	uint64_t limit_ns = c->worker->options.step_ns;
 
-	a->channel = ch;
+	a->keeper = ch;
+	a->lost = arrival_lost;
 	wf_list_append(&ch->arrivals, &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
 	if (limit_ns && !c->kept_timer.armed)
@@ -197,163 +124,6 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_arri
 }
 
 /* Receives. */
-
-static void end(struct wf_receiving *r, const struct wf_error *e)
-{
-	r->state = WF_RECEIVING_ENDED;
-	wf_list_remove(&r->all_node);
-	if (r->from)
-		wf_link_unwatch(r->from);
-	if (e)
-		wf_receiving_release(r);
-	r->view = NULL; /* as any chunk, it is found by its address from now on */
-	r->done(r, e);
-}
-
-/* The body is not what was sent: say of which tensor. */
-static void end_damaged(struct wf_receiving *r, const struct wf_error *e)
-{
-	struct wf_error why = *e;
-
-	wf_error_within(&why, "step %llu, key \"%.*s\"", (unsigned long long)r->step,
-			WF_MIN((int)r->key_bytes, KEY_SHOWN), (const char *)r->key);
-	end(r, &why);
-}
-
-static void pulled(struct wf_pull *pull, const struct wf_error *e)
-{
-	struct wf_receiving *r = WF_CONTAINER(pull, struct wf_receiving, pull);
-
-	r->path = pull->path;
-	if (pull->damaged)
-		end_damaged(r, e);
-	else
-		end(r, e);
-}
-
-/* Bring the body to its destination.  Takes @answer. */
-static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		 struct wf_answer *answer)
-{
-	struct wf_error e;
-	int err;
-
-	if (t->body.way == WF_BODY_EAGER) {
-		memcpy(r->got.data, t->eager, t->body.bytes);
-		wf_link_give_room(link, t->body.bytes);
-		if (wf_sums_check(&t->body, r->got.data, link, r->path.caps, &e))
-			end_damaged(r, &e);
-		else
-			end(r, NULL);
-		return;
-	}
-	r->pull.into = r->got.data;
-	r->pull.view = r->view;
-	r->pull.terms = r->terms;
-	r->pull.path = r->path;
-	r->pull.done = pulled;
-	r->state = WF_RECEIVING_PULLING;
-	err = wf_pull_start(r->channels->transfer, link, &t->body, answer, &r->pull);
-	if (err) {
-		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
-		end(r, &e);
-	}
-}
-
-static void retry_memory(struct wf_pool_waiter *waiter)
-{
-	struct wf_receiving *r = WF_CONTAINER(waiter, struct wf_receiving, waiter);
-	struct wf_channels *c = r->channels;
-	struct wf_arrival *a = r->arrival;
-	struct wf_error e;
-	int err = wf_receiving_find_memory(r, &e);
-
-	if (err == -EAGAIN) {
-		wf_pool_wait(&c->worker->pool, &r->waiter);
-		return;
-	}
-	r->arrival = NULL;
-	if (err) {
-		refuse(a->link, &a->record, take_answer(a), WEFT_RESOURCE_EXHAUSTED);
-		end(r, &e);
-	} else {
-		move(r, a->link, &a->record, take_answer(a));
-	}
-	free_arrival(c, a);
-}
-
-/* What has happened to the tensor so far has happened to the receive. */
-static void meet(struct wf_receiving *r, const struct wf_path *came)
-{
-	uint64_t queued_ns = r->path.queued_ns;
-
-	r->path = *came;
-	r->path.queued_ns = queued_ns;
-	r->path.matched_ns = r->channels->worker->now_ns;
-}
-
-/*
- * @r gets the tensor of @t.  It is in @kept if it waited, else in a frame and
- * gone on return.  Takes @kept and @answer.  @came: its path up to here.
- */
-static void match(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		  const struct wf_path *came, struct wf_arrival *kept, struct wf_answer *answer)
-{
-	struct wf_channels *c = r->channels;
-	const struct wf_caps *caps;
-	struct wf_error e;
-	int err;
-
-	wf_list_remove(&r->node);
-	meet(r, came);
-	/* An offer is looked at again when it is pulled, for the rail may change. */
-	caps = came->caps ? came->caps : wf_link_caps(link);
-	err = wf_receiving_note(r, link, t, &e);
-	if (!err && r->into && !(t->flags & WEFT_DEAD))
-		err = wf_receiving_check(r, &e);
-	if (!err)
-		err = wf_terms_body(r->terms, link, &t->body, &e);
-	if (!err && caps)
-		err = wf_terms_rail(r->terms, link, caps, &e);
-	if (err) {
-		/* Matched and dropped: the sender has done its part. */
-		refuse(link, t, answer, err == -ENOMEM ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);
-		end(r, &e);
-		goto free_kept;
-	}
-	if (t->body.way == WF_BODY_NONE) {
-		end(r, NULL);
-		goto free_kept;
-	}
-	err = wf_receiving_find_view(r, link, &t->body);
-	if (err == -ENOENT)
-		err = wf_receiving_find_memory(r, &e);
-	if (err == -EAGAIN) {
-		if (kept)
-			kept->answer = answer;
-		if (kept || !keep_arrival(c, link, t, answer, &kept)) {
-			wf_list_remove(&kept->node);
-			wf_list_remove(&kept->kept_node);
-			kept->receive = r;
-			r->arrival = kept;
-			r->state = WF_RECEIVING_MEMORY;
-			r->waiter.retry = retry_memory;
-			wf_link_record(link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
-			wf_pool_wait(&c->worker->pool, &r->waiter);
-			return;
-		}
-		err = wf_error_set(&e, -ENOMEM, "no memory to keep a tensor until the pool has some");
-	}
-	if (err) {
-		refuse(link, t, answer, WEFT_RESOURCE_EXHAUSTED);
-		end(r, &e);
-	} else {
-		move(r, link, t, answer);
-	}
-free_kept:
-	if (kept)
-		free_arrival(c, kept);
-}
 
 /* The step of that number, if it is over here.  That it was aborted says more than that it has ended. */
 static const struct wf_step *find_over(const struct wf_channels *c, uint64_t step)
@@ -404,6 +174,13 @@ static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_re
 	return NULL;
 }
 
+/* @a waits where @r looks for one. */
+static void match_kept(struct wf_receiving *r, struct wf_arrival *a)
+{
+	wf_list_remove(&r->node);
+	wf_receiving_meet_kept(r, a);
+}
+
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 {
 	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
@@ -418,23 +195,15 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 		return;
 	}
 	ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
-	r->channels = c;
+	wf_receiving_init(r, c->arrivals);
 	r->channel = ch;
-	r->got = (struct weft_tensor){ 0 };
-	r->got_from = NULL;
-	r->chunk = NULL;
-	r->view = NULL;
-	r->arrival = NULL;
-	r->path = (struct wf_path){ .queued_ns = c->worker->now_ns };
-	wf_list_init(&r->node);
-	wf_list_init(&r->waiter.node);
 	wf_list_append(&c->receives, &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from)
 		wf_link_watch(r->from, true);
 	if (!ch) {
 		wf_error_set(&e, -ENOMEM, "no memory for a channel");
-		end(r, &e);
+		wf_receiving_end(r, &e);
 		return;
 	}
 	r->state = WF_RECEIVING_WAITING;
@@ -446,35 +215,21 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	}
 	a = find_arrival(ch, r);
 	if (a && claims(r))
-		match(r, a->link, &a->record, &a->path, a, take_answer(a));
-	drop_channel(c, ch);
+		match_kept(r, a);
+	drop_channel(ch);
 }
 
 void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
 {
-	struct wf_channels *c = r->channels;
-	struct wf_arrival *a = r->arrival;
 	struct wf_channel *ch = r->channel;
 
-	switch (r->state) {
-	case WF_RECEIVING_WAITING:
-		wf_list_remove(&r->node);
-		end(r, e);
-		drop_channel(c, ch);
-		break;
-	case WF_RECEIVING_MEMORY:
-		wf_pool_unwait(&c->worker->pool, &r->waiter);
-		r->arrival = NULL;
-		refuse(a->link, &a->record, take_answer(a), wf_status_of(e->code));
-		free_arrival(c, a);
-		end(r, e);
-		break;
-	case WF_RECEIVING_PULLING:
-		wf_pull_stop(&r->pull, e);
-		break;
-	case WF_RECEIVING_ENDED:
-		break;
+	if (r->state != WF_RECEIVING_WAITING) {
+		wf_receiving_stop(r, e);
+		return;
 	}
+	wf_list_remove(&r->node);
+	wf_receiving_end(r, e);
+	drop_channel(ch);
 }
 
 int wf_channels_take_back(struct wf_receiving *r)
@@ -488,7 +243,7 @@ int wf_channels_take_back(struct wf_receiving *r)
 	wf_list_remove(&r->all_node);
 	if (r->from)
 		wf_link_unwatch(r->from);
-	drop_channel(r->channels, ch);
+	drop_channel(ch);
 	return 0;
 }
 
@@ -503,12 +258,11 @@ static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
 
 	if (!ch)
 		return -ENOMEM;
-	err = keep_arrival(c, link, t, answer, &a);
+	err = wf_arrival_keep(c->arrivals, link, t, came, answer, &a);
 	if (err) {
-		drop_channel(c, ch);
+		drop_channel(ch);
 		return err;
 	}
-	a->path = *came;
 	keep_in(c, ch, a);
 	return 0;
 }
@@ -516,44 +270,39 @@ static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record)
 {
-	struct wf_answer *answer = NULL;
+	struct wf_answer *answer;
 	const struct wf_step *over;
 	struct wf_tensor_record t;
 	struct wf_receiving *r;
 	struct wf_channel *ch;
 	struct wf_path came;
 	uint64_t hash;
-	bool eager;
 	int err;
 
-	if (wf_tensor_record_get(record->bytes, record->count, &t))
+	if (wf_tensor_record_get(record->bytes, record->count, &t) || t.flags & WF_TENSOR_LOST)
 		return -EBADMSG;
 	came = wf_path_come(link, &t.body);
-	eager = t.body.way == WF_BODY_EAGER;
-	if (eager && !wf_link_use_room(link, t.body.bytes))
-		return -EBADMSG;
-	if (wf_body_is_offer(&t.body) && wf_answer_open(t.body.offer, &answer))
-		return -ENOMEM;
+	err = wf_answer_meet(link, &t.body, &answer);
+	if (err)
+		return err;
 	over = find_over(c, t.step);
 	if (over) {
 		wf_counters_add(&c->worker->counters.late_dropped, 1);
-		refuse(link, &t, answer, over->status);
+		wf_answer_refuse(link, &t.body, answer, over->status);
 		return 0;
 	}
 	hash = wf_map_hash(&c->map, t.step, t.key, t.key_bytes);
 	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
 	r = ch ? find_receive(ch, link) : NULL;
 	if (r) {
-		match(r, link, &t, &came, NULL, answer);
-		drop_channel(c, ch);
+		wf_list_remove(&r->node);
+		wf_receiving_meet(r, link, &t, &came, NULL, answer);
+		drop_channel(ch);
 		return 0;
 	}
 	err = keep_unmatched(c, link, &t, &came, answer, hash);
-	if (err) {
-		wf_answer_close(answer);
-		if (eager)
-			wf_link_unuse_room(link, t.body.bytes); /* it comes again */
-	}
+	if (err)
+		wf_answer_unmeet(link, &t.body, answer);
 	return err;
 }
 
@@ -567,7 +316,7 @@ void wf_channels_unmatched(const struct wf_channels *c,
 		struct wf_tensor_record t = a->record;
 
 		/* The record's own was in the frame. */
-		t.key = a->channel->key;
+		t.key = ((const struct wf_channel *)a->keeper)->key;
 		each(ctx, &t, a->link, a->since_ns);
 	}
 }
@@ -586,29 +335,8 @@ static void stop_waiting(struct wf_channels *c, const struct wf_link *link, cons
 	}
 }
 
-/* The body of @a can't be had any more. */
-static void lose_offer(struct wf_channels *c, struct wf_arrival *a, const struct wf_error *e)
-{
-	struct wf_channel *ch = a->channel;
-
-	wf_counters_add(&c->worker->counters.late_dropped, 1);
-	if (a->receive) {
-		wf_channels_stop_receive(a->receive, e);
-		return;
-	}
-	free_arrival(c, a);
-	drop_channel(c, ch);
-}
-
-/* Receives end; offers of the dead can't be pulled.  What it sent whole stays. */
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e)
 {
-	WF_LIST_EACH(node, &c->offers) {
-		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
-
-		if (a->link == link)
-			lose_offer(c, a, e);
-	}
 	stop_waiting(c, link, e);
 	wf_sending_down(&c->sendings, link, e);
 }
@@ -632,40 +360,24 @@ void wf_channels_merged(struct wf_channels *c)
 		}
 		if (!a)
 			continue;
-		match(found, a->link, &a->record, &a->path, a, take_answer(a));
-		drop_channel(c, ch);
+		match_kept(found, a);
+		drop_channel(ch);
 		node = NULL;
 	}
 }
 
-void wf_channels_withdrawn(struct wf_channels *c, struct wf_link *link, uint64_t offer)
-{
-	struct wf_error e;
-
-	wf_error_set(&e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
-	WF_LIST_EACH(node, &c->offers) {
-		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
-
-		if (a->link == link && a->record.body.offer == offer) {
-			lose_offer(c, a, &e);
-			return;
-		}
-	}
-}
-
-void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t,
+void wf_channels_init(struct wf_channels *c, struct wf_arrivals *arrivals,
 		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx)
 {
 	*c = (struct wf_channels){
-		.worker = worker, .transfer = t, .aborted_by_peer = aborted, .ctx = ctx,
+		.worker = arrivals->worker, .arrivals = arrivals, .aborted_by_peer = aborted, .ctx = ctx,
 	};
-	wf_sending_init(&c->sendings, t);
+	wf_sending_init(&c->sendings, arrivals->transfer, WF_RECORD_TENSOR);
 	wf_steps_init(&c->aborted);
 	wf_steps_init(&c->ended);
 	wf_map_init(&c->map);
 	wf_list_init(&c->receives);
 	wf_list_init(&c->kept);
-	wf_list_init(&c->offers);
 }
 
 void wf_channels_cancel(struct wf_channels *c)
@@ -684,8 +396,8 @@ void wf_channels_fini(struct wf_channels *c)
 		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
 
 		WF_LIST_EACH(at, &ch->arrivals)
-			free_arrival(c, WF_CONTAINER(at, struct wf_arrival, node));
-		drop_channel(c, ch);
+			wf_arrival_free(WF_CONTAINER(at, struct wf_arrival, node));
+		drop_channel(ch);
 	}
 	wf_timer_stop(&c->worker->timers, &c->kept_timer);
 	wf_timer_stop(&c->worker->timers, &c->brief_timer);

@@ -23,13 +23,11 @@
 
 struct wf_channels {
 	struct wf_worker *worker;
-	struct wf_transfer *transfer;
+	struct wf_arrivals *arrivals;
 	struct wf_sendings sendings;
 	struct wf_map map;
 	struct wf_list receives; /* that have not ended */
 	struct wf_list kept;     /* arrivals that nobody has received yet, the oldest first */
-	struct wf_list offers;   /* arrivals whose body is still at the sender */
-	size_t arrival_count;
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
 	struct wf_steps aborted, ended; /* ending.h */
 	struct wf_timer brief_timer;    /* when peers that could not be told of an abort are told again */
@@ -38,7 +36,8 @@ struct wf_channels {
 	void *ctx;
 };
 
-void wf_channels_init(struct wf_channels *c, struct wf_worker *worker, struct wf_transfer *t,
+/* Borrows @arrivals. */
+void wf_channels_init(struct wf_channels *c, struct wf_arrivals *arrivals,
 		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx);
 
 /* End every receive that waits, with CANCELLED. */
@@ -73,6 +72,5 @@ void wf_channels_drop(struct wf_channels *c, uint64_t step, enum weft_status sta
 /* What the floors below tell. */
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e);
 void wf_channels_merged(struct wf_channels *c);
-void wf_channels_withdrawn(struct wf_channels *c, struct wf_link *link, uint64_t offer);
 
 #endif

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/channel.h"
 #include "tensor/shape.h"
+#include "util/status.h"
 
-int wf_receiving_note(struct wf_receiving *r, struct wf_link *link,
-		      const struct wf_tensor_record *t, struct wf_error *e)
+#define KEY_SHOWN 64 /* bytes of a key in a sentence */
+
+/* Note what the record says of the tensor that @r gets.  -ENOMEM. */
+static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+		struct wf_error *e)
 {
 	int64_t *shape = r->shape;
 
@@ -40,7 +43,8 @@ static bool same_shape(const struct weft_tensor *a, const struct weft_tensor *b)
 	       (!a->ndim || !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof(a->shape[0])));
 }
 
-int wf_receiving_check(const struct wf_receiving *r, struct wf_error *e)
+/* Does what came fit the buffer that the receive brought?  -EBADFD. */
+static int check(const struct wf_receiving *r, struct wf_error *e)
 {
 	char have[WF_SHAPE_TEXT_BYTES], want[WF_SHAPE_TEXT_BYTES];
 	const struct weft_tensor *into = r->into;
@@ -64,8 +68,8 @@ int wf_receiving_check(const struct wf_receiving *r, struct wf_error *e)
 			    wf_link_label(r->got_from), have, (unsigned long long)r->got_bytes);
 }
 
-int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
-			   const struct wf_body *body)
+/* Look at @body where it is.  -ENOENT: that can't be done, or the receive brought memory. */
+static int find_view(struct wf_receiving *r, struct wf_link *link, const struct wf_body *body)
 {
 	const struct wf_caps *caps = wf_link_caps(link);
 	int err;
@@ -73,7 +77,7 @@ int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
 	/* The path is to say over which rail it came. */
 	if (body->way != WF_BODY_VIEW || r->into || r->alloc || !caps || !caps->same_host)
 		return -ENOENT;
-	err = wf_view_open(&r->channels->transfer->views, link, body, &r->view);
+	err = wf_view_open(&r->arrivals->transfer->views, link, body, &r->view);
 	/* Whether it is over, and why, is the owner's to say: it was cancelled, or has given us up. */
 	r->pull.doubted = err == -ESTALE;
 	if (err)
@@ -83,9 +87,10 @@ int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
 	return 0;
 }
 
-int wf_receiving_find_memory(struct wf_receiving *r, struct wf_error *e)
+/* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
+static int find_memory(struct wf_receiving *r, struct wf_error *e)
 {
-	struct wf_pool *pool = &r->channels->worker->pool;
+	struct wf_pool *pool = &r->arrivals->worker->pool;
 	int err;
 
 	if (r->into) {
@@ -111,7 +116,8 @@ int wf_receiving_find_memory(struct wf_receiving *r, struct wf_error *e)
 	return 0;
 }
 
-void wf_receiving_release(struct wf_receiving *r)
+/* Give up what it got: shape, link, pool chunk or view. */
+static void release(struct wf_receiving *r)
 {
 	free(r->long_shape);
 	r->got.shape = r->long_shape = NULL;
@@ -119,7 +125,7 @@ void wf_receiving_release(struct wf_receiving *r)
 	if (r->view)
 		wf_view_close(r->view);
 	else
-		wf_pool_give(&r->channels->worker->pool, r->chunk);
+		wf_pool_give(&r->arrivals->worker->pool, r->chunk);
 	r->view = NULL;
 	r->chunk = NULL;
 	if (r->got_from)
@@ -127,9 +133,217 @@ void wf_receiving_release(struct wf_receiving *r)
 	r->got_from = NULL;
 }
 
+/* Its life. */
+
+void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
+{
+	r->arrivals = arrivals;
+	r->channel = NULL;
+	r->got = (struct weft_tensor){ 0 };
+	r->got_from = NULL;
+	r->chunk = NULL;
+	r->view = NULL;
+	r->arrival = NULL;
+	r->path = (struct wf_path){ .queued_ns = arrivals->worker->now_ns };
+	wf_list_init(&r->node);
+	wf_list_init(&r->all_node);
+	wf_list_init(&r->waiter.node);
+}
+
+void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
+{
+	r->state = WF_RECEIVING_ENDED;
+	wf_list_remove(&r->all_node);
+	if (r->from)
+		wf_link_unwatch(r->from);
+	if (e)
+		release(r);
+	r->view = NULL; /* as any chunk, it is found by its address from now on */
+	r->done(r, e);
+}
+
+/* The body is not what was sent: say of which tensor. */
+static void end_damaged(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct wf_error why = *e;
+
+	if (r->attached)
+		wf_error_within(&why, "attachment %llu", (unsigned long long)r->step);
+	else
+		wf_error_within(&why, "step %llu, key \"%.*s\"", (unsigned long long)r->step,
+				WF_MIN((int)r->key_bytes, KEY_SHOWN), (const char *)r->key);
+	wf_receiving_end(r, &why);
+}
+
+static void pulled(struct wf_pull *pull, const struct wf_error *e)
+{
+	struct wf_receiving *r = WF_CONTAINER(pull, struct wf_receiving, pull);
+
+	r->path = pull->path;
+	if (pull->damaged)
+		end_damaged(r, e);
+	else
+		wf_receiving_end(r, e);
+}
+
+/* Bring the body to its destination.  Takes @answer. */
+static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+		 struct wf_answer *answer)
+{
+	struct wf_error e;
+	int err;
+
+	if (t->body.way == WF_BODY_EAGER) {
+		memcpy(r->got.data, t->eager, t->body.bytes);
+		wf_link_give_room(link, t->body.bytes);
+		if (wf_sums_check(&t->body, r->got.data, link, r->path.caps, &e))
+			end_damaged(r, &e);
+		else
+			wf_receiving_end(r, NULL);
+		return;
+	}
+	r->pull.into = r->got.data;
+	r->pull.view = r->view;
+	r->pull.terms = r->terms;
+	r->pull.path = r->path;
+	r->pull.done = pulled;
+	r->state = WF_RECEIVING_PULLING;
+	err = wf_pull_start(r->arrivals->transfer, link, &t->body, answer, &r->pull);
+	if (err) {
+		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
+		wf_receiving_end(r, &e);
+	}
+}
+
+static void retry_memory(struct wf_pool_waiter *waiter)
+{
+	struct wf_receiving *r = WF_CONTAINER(waiter, struct wf_receiving, waiter);
+	struct wf_arrival *a = r->arrival;
+	struct wf_error e;
+	int err = find_memory(r, &e);
+
+	if (err == -EAGAIN) {
+		wf_pool_wait(&r->arrivals->worker->pool, &r->waiter);
+		return;
+	}
+	r->arrival = NULL;
+	if (err) {
+		wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a),
+				  WEFT_RESOURCE_EXHAUSTED);
+		wf_receiving_end(r, &e);
+	} else {
+		move(r, a->link, &a->record, wf_arrival_take_answer(a));
+	}
+	wf_arrival_free(a);
+}
+
+static void lost_waiting(struct wf_arrival *a, const struct wf_error *e)
+{
+	wf_receiving_stop(a->keeper, e);
+}
+
+/* The pool has no room for now: @a is kept until it has. */
+static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
+{
+	wf_list_remove(&a->node);
+	wf_list_remove(&a->kept_node);
+	a->keeper = r;
+	a->lost = lost_waiting;
+	r->arrival = a;
+	r->state = WF_RECEIVING_MEMORY;
+	r->waiter.retry = retry_memory;
+	wf_link_record(a->link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
+	wf_pool_wait(&r->arrivals->worker->pool, &r->waiter);
+}
+
+/* What has happened to the tensor so far has happened to the receive. */
+static void take_path(struct wf_receiving *r, const struct wf_path *came)
+{
+	uint64_t queued_ns = r->path.queued_ns;
+
+	r->path = *came;
+	r->path.queued_ns = queued_ns;
+	r->path.matched_ns = r->arrivals->worker->now_ns;
+}
+
+void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
+		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       struct wf_arrival *kept, struct wf_answer *answer)
+{
+	const struct wf_caps *caps;
+	struct wf_error e;
+	int err;
+
+	take_path(r, came);
+	/* An offer is looked at again when it is pulled, for the rail may change. */
+	caps = came->caps ? came->caps : wf_link_caps(link);
+	err = note(r, link, t, &e);
+	if (!err && r->into && !(t->flags & WEFT_DEAD))
+		err = check(r, &e);
+	if (!err)
+		err = wf_terms_body(r->terms, link, &t->body, &e);
+	if (!err && caps)
+		err = wf_terms_rail(r->terms, link, caps, &e);
+	if (err) {
+		/* Matched and dropped: the sender has done its part. */
+		wf_answer_refuse(link, &t->body, answer,
+				  err == -ENOMEM ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);
+		wf_receiving_end(r, &e);
+		goto free_kept;
+	}
+	if (t->body.way == WF_BODY_NONE) {
+		wf_receiving_end(r, NULL);
+		goto free_kept;
+	}
+	err = find_view(r, link, &t->body);
+	if (err == -ENOENT)
+		err = find_memory(r, &e);
+	if (err == -EAGAIN) {
+		if (kept)
+			kept->answer = answer;
+		if (kept || !wf_arrival_keep(r->arrivals, link, t, came, answer, &kept)) {
+			wait_for_memory(r, kept);
+			return;
+		}
+		err = wf_error_set(&e, -ENOMEM, "no memory to keep a tensor until the pool has some");
+	}
+	if (err) {
+		wf_answer_refuse(link, &t->body, answer, WEFT_RESOURCE_EXHAUSTED);
+		wf_receiving_end(r, &e);
+	} else {
+		move(r, link, t, answer);
+	}
+free_kept:
+	if (kept)
+		wf_arrival_free(kept);
+}
+
+void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a)
+{
+	wf_receiving_meet(r, a->link, &a->record, &a->path, a, wf_arrival_take_answer(a));
+}
+
+void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct wf_arrival *a = r->arrival;
+
+	if (r->state == WF_RECEIVING_PULLING) {
+		wf_pull_stop(&r->pull, e);
+	} else if (r->state == WF_RECEIVING_MEMORY) {
+		wf_pool_unwait(&r->arrivals->worker->pool, &r->waiter);
+		r->arrival = NULL;
+		wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a),
+				  wf_status_of(e->code));
+		wf_arrival_free(a);
+		wf_receiving_end(r, e);
+	}
+}
+
+/* For people. */
+
 static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes)
 {
-	size_t others = r->channels->arrival_count;
+	size_t others = r->arrivals->count;
 	int used;
 
 	if (r->from)
@@ -156,7 +370,7 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 		describe_wait(r, text, bytes);
 		break;
 	case WF_RECEIVING_MEMORY:
-		wf_pool_describe(&r->channels->worker->pool, r->got_bytes, wait);
+		wf_pool_describe(&r->arrivals->worker->pool, r->got_bytes, wait);
 		(void)snprintf(text, bytes, "%s has sent it, and %s",
 			       wf_link_label(wf_link_real(r->got_from)), wait);
 		break;

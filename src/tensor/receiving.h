@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receive: what it asks for, what it got, and where that goes.  channel.h
- * begins and ends it.
+ * A receive: what it asks for, what it got, and where that goes.  How it finds its
+ * tensor is channel.h's.
  *
  * Threads: owner.
  */
@@ -9,11 +9,10 @@
 #define WF_RECEIVING_H
 
 #include <weft/tensor.h>
+#include "tensor/arrival.h"
 #include "transfer/pull.h"
 
-struct wf_arrival;
 struct wf_channel;
-struct wf_channels;
 
 enum wf_receiving_state {
 	WF_RECEIVING_ENDED,
@@ -26,6 +25,7 @@ enum wf_receiving_state {
 
 struct wf_receiving {
 	/* set by the owner */
+	bool attached; /* it is not by step and key: it is attachment number @step of a message */
 	uint64_t step;
 	const void *key;
 	uint16_t key_bytes;
@@ -54,9 +54,9 @@ struct wf_receiving {
 	struct wf_path path;
 
 	/* its own */
-	struct wf_channels *channels;
+	struct wf_arrivals *arrivals;
 	enum wf_receiving_state state;
-	struct wf_channel *channel;
+	struct wf_channel *channel; /* where it waits for a tensor */
 	struct wf_list node;     /* in the channel, while it waits for a tensor */
 	struct wf_list all_node; /* in channels->receives */
 	struct wf_arrival *arrival;
@@ -65,22 +65,23 @@ struct wf_receiving {
 	struct wf_pull pull;
 };
 
-/* Note what the record says of the tensor that @r gets.  -ENOMEM. */
-int wf_receiving_note(struct wf_receiving *r, struct wf_link *link,
-		      const struct wf_tensor_record *t, struct wf_error *e);
+/* Set @r up, when its owner has. */
+void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals);
 
-/* Does what came fit the buffer that the receive brought?  -EBADFD. */
-int wf_receiving_check(const struct wf_receiving *r, struct wf_error *e);
+/*
+ * It gets the tensor of @t, that is in @kept if it waited, else in a frame and gone on
+ * return.  Takes @kept and @answer.  @came: its path up to here.
+ */
+void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
+		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       struct wf_arrival *kept, struct wf_answer *answer);
+void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a);
 
-/* Look at @body where it is.  -ENOENT: that can't be done, or the receive brought memory. */
-int wf_receiving_find_view(struct wf_receiving *r, struct wf_link *link,
-			   const struct wf_body *body);
+/* End it: NULL well.  For those that wait for a tensor, and what is below. */
+void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e);
 
-/* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
-int wf_receiving_find_memory(struct wf_receiving *r, struct wf_error *e);
-
-/* Give up what it got: shape, link, pool chunk or view. */
-void wf_receiving_release(struct wf_receiving *r);
+/* End one that has met its tensor early; done follows, maybe inside.  Harmless before and after. */
+void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e);
 
 /* For people: what it waits for.  And a number that differs once it has come further. */
 void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t bytes);

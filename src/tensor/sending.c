@@ -165,8 +165,9 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 
 /* Life. */
 
-void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t)
+void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t, uint8_t type)
 {
+	sendings->type = type;
 	sendings->transfer = t;
 	wf_list_init(&sendings->all);
 	wf_list_init(&sendings->line);
@@ -183,7 +184,7 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 	wf_list_init(&s->line_node);
 	wf_list_init(&s->waiter.node);
 	wf_list_append(&sendings->all, &s->node);
-	s->parcel.type = WF_RECORD_TENSOR;
+	s->parcel.type = sendings->type;
 	s->parcel.needs_room = true;
 	s->parcel.head_bytes = head_bytes;
 	s->parcel.put_head = put_head;
@@ -200,14 +201,18 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 
 void wf_sending_stop(struct wf_sending *s, const struct wf_error *e)
 {
+	struct wf_link *link = s->link;
+
 	switch (s->state) {
 	case WF_SENDING_ENDED:
 		break;
 	case WF_SENDING_BEHIND:
 	case WF_SENDING_MEMORY:
 	case WF_SENDING_GATHERING:
+		wf_link_get(link);
 		leave_line(s);
 		end(s, e);
+		wf_link_put(link);
 		break;
 	case WF_SENDING_MOVING:
 		wf_parcel_stop(&s->parcel, e);
@@ -266,6 +271,8 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 		(void)snprintf(text, bytes, "its elements are being gathered");
 		break;
 	case WF_SENDING_ENDED:
+		(void)snprintf(text, bytes, "its message waits");
+		break;
 	case WF_SENDING_MOVING:
 		wf_parcel_describe(&s->parcel, text, bytes);
 		break;

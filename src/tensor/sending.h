@@ -17,6 +17,7 @@
 /* Those of a worker. */
 struct wf_sendings {
 	struct wf_transfer *transfer;
+	uint8_t type;        /* of their records: TENSOR or ATTACHMENT */
 	struct wf_list all;  /* that have not ended */
 	struct wf_list line; /* that have not been posted, each behind the earlier ones of its channel */
 };
@@ -55,7 +56,7 @@ struct wf_sending {
 	struct wf_parcel parcel; /* body, body_bytes are the owner's to set; the last, see wf_op_init */
 };
 
-void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t);
+void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t, uint8_t type);
 
 /* Borrows @s, its key, shape and body until done, which may run inside. */
 void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct wf_sending *s);

@@ -155,7 +155,7 @@ static void make_message(struct maker *m, size_t at)
 	d->package_name = "";
 	d->sizeof_message = sizeof(ProtobufCMessage) + t->n_fields * 2 * FIELD_BYTES;
 	d->n_fields = (unsigned)t->n_fields;
-	d->fields = fields;
+	d->fields = t->n_fields ? fields : NULL; /* protobuf-c looks at the first, if not NULL */
 	for (size_t i = 0; i < t->n_fields; i++) {
 		if (!field_good(t, i)) {
 			m->wrong = "a field of it makes no sense";

@@ -13,6 +13,9 @@
 
 #define NS_PER_S 1000000000ull
 
+#define METADATA_MAX     60000u /* the library's 64 KiB, less what is its own */
+#define IDLE_STREAMS_MAX 100000u
+
 #define SIZES_DEFAULT "8,1K,64K,1M,16M"
 
 /*
@@ -45,6 +48,7 @@ static const char *test_name(enum perf_test test)
 		[PERF_CALL] = "call",
 		[PERF_MESSAGE] = "message",
 		[PERF_STREAM] = "stream",
+		[PERF_ATTACHMENT] = "attachment",
 	};
 
 	return names[test];
@@ -254,14 +258,16 @@ static int read_sizes(const struct tool_command *self, struct arguments *a, cons
 static int read_test(const struct tool_command *self, struct arguments *a, const char *text)
 {
 	static const enum perf_test tests[] = { PERF_TENSOR, PERF_CALL, PERF_MESSAGE,
-					       PERF_STREAM };
+					       PERF_STREAM, PERF_ATTACHMENT };
 
 	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
 		if (strcmp(text, test_name(tests[i])) == 0) {
 			a->plan.test = tests[i];
 			return TOOL_OK;
 		}
-	return tool_misused(self, "--test takes tensor, call, message or stream, not '%s'", text);
+	return tool_misused(self,
+			    "--test takes tensor, call, message, stream or attachment, not '%s'",
+			    text);
 }
 
 static int read_option(const struct tool_command *self, struct arguments *a, int c)
@@ -296,6 +302,16 @@ static int read_option(const struct tool_command *self, struct arguments *a, int
 		return TOOL_OK;
 	case 'c':
 		a->checksum = true;
+		return TOOL_OK;
+	case 'M':
+		if (tool_count(optarg, 1, METADATA_MAX, &a->plan.metadata_bytes))
+			return tool_misused(self, "--metadata takes 1 to %u bytes, not '%s'",
+					    METADATA_MAX, optarg);
+		return TOOL_OK;
+	case 'I':
+		if (tool_count(optarg, 1, IDLE_STREAMS_MAX, &a->plan.idle_streams))
+			return tool_misused(self, "--idle-streams takes 1 to %u, not '%s'",
+					    IDLE_STREAMS_MAX, optarg);
 		return TOOL_OK;
 	case 'j':
 		a->json = true;
@@ -341,6 +357,8 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 		{ "count", required_argument, NULL, 'n' },
 		{ "window", required_argument, NULL, 'w' },
 		{ "memory", required_argument, NULL, 'm' },
+		{ "metadata", required_argument, NULL, 'M' },
+		{ "idle-streams", required_argument, NULL, 'I' },
 		{ "checksum", no_argument, NULL, 'c' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "no-validate", no_argument, NULL, 'V' },
@@ -378,14 +396,16 @@ static int run(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command perf_command = {
 	.name = "perf",
-	.arguments = "[--test tensor|call|message|stream] [--sizes LIST | --tensors LIST]\n"
-		     "       [--provider NAME] [--time S] [--count N] [--window N]\n"
-		     "       [--memory user|pool] [--checksum] [--json] [--no-validate]\n"
+	.arguments = "[--test tensor|call|message|stream|attachment]\n"
+		     "       [--sizes LIST | --tensors LIST] [--provider NAME] [--time S]\n"
+		     "       [--count N] [--window N] [--memory user|pool] [--metadata BYTES]\n"
+		     "       [--idle-streams N] [--checksum] [--json] [--no-validate]\n"
 		     "       [ADDRESS...]",
 	.does = "how fast do tensors and calls go between two processes?",
 	.options = "  --test NAME         what is moved: tensor; call; message, which is a\n"
 		   "                      tensor that nobody acknowledges; stream, a call with\n"
-		   "                      a message for each body; default tensor\n"
+		   "                      a message for each body; attachment, tensors beside a\n"
+		   "                      call; default tensor\n"
 		   "  --sizes LIST        as 8,64K,1M; default " SIZES_DEFAULT "\n"
 		   "  --tensors LIST      one body is all of these tensors, acknowledged together\n"
 		   "  --provider NAME     as WEFT_PROVIDER\n"
@@ -395,6 +415,8 @@ const struct tool_command perf_command = {
 		   "  --window N          bodies on the way at once for bandwidth; default 2 to 16,\n"
 		   "                      by size\n"
 		   "  --memory user|pool  whose memory the bodies lie in; default user\n"
+		   "  --metadata BYTES    so many go with each call\n"
+		   "  --idle-streams N    so many are open besides\n"
 		   "  --checksum          as WEFT_CHECKSUM=yes\n"
 		   "  --json              one JSON object per line\n"
 		   "  --no-validate       do not compare what arrives first\n"

@@ -19,19 +19,25 @@ WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
 /* Not timed: caches, page tables and TCP's windows settle in them. */
 #define WARM_COUNT 8u
 
+struct flow {
+	struct weft_stream *stream;
+	struct weft_op *op;
+};
+
 /* A server, and how many bodies of the run it has been sent. */
 struct target {
 	const char *address;
 	struct weft_peer *peer;
 	struct weft_stub *stub;
-	struct weft_stream *flow; /* of this run, if it is one of streams: */
-	struct weft_op *flow_op;
+	struct flow flow;         /* of this run, if it is one of streams */
+	struct flow *idle;        /* so many: */
+	size_t idle_count;
 	uint64_t next;
 };
 
 /* One tensor of a body, or the bytes of a call or of a message of a stream. */
 struct part {
-	struct weft_op *send; /* NULL for a call */
+	struct weft_op *send; /* NULL for the bytes of a call */
 	void *memory;
 	uint64_t bytes;
 	int64_t shape;
@@ -60,6 +66,7 @@ struct perf_client {
 	bool pool;       /* where the memory of the parts lies */
 	const struct perf_plan *plan;
 	struct weft_path path;
+	void *metadata;
 	struct slot *slots;
 	struct part *parts;
 	size_t slot_count, part_count;
@@ -124,9 +131,13 @@ static void got_time(const Weft__Perf__Time *reply, void *data)
 static int call_open(const struct perf_client *c, const struct target *t, uint64_t timeout_ns,
 		     ProtobufCService **service, struct weft_op **op)
 {
+	const struct weft_metadata pair = { "weft.perf-bin", c->metadata,
+					    c->metadata ? c->plan->metadata_bytes : 0 };
 	struct weft_call_options options = {
 		.size = sizeof(options),
 		.op = { .size = sizeof(options.op), .timeout_ns = timeout_ns },
+		.metadata = &pair,
+		.metadata_count = c->metadata != NULL,
 	};
 
 	return weft_call_open(t->stub, &options, service, op) ? failed(c, t) : TOOL_OK;
@@ -217,32 +228,54 @@ static int ask_spent(struct perf_client *c, struct target *t, uint64_t *ns)
 }
 
 /* Without a deadline: a run of it may take long. */
-static int flow_open(struct perf_client *c, struct target *t)
+static int flow_open(struct perf_client *c, struct target *t, struct flow *flow)
 {
 	struct weft_call_options options = {
 		.size = sizeof(options),
 		.op = { .size = sizeof(options.op), .timeout_ns = WEFT_FOREVER },
 	};
 
-	return weft_stream_open(t->stub, "Flow", &options, &t->flow, &t->flow_op) ? failed(c, t)
-										  : TOOL_OK;
+	return weft_stream_open(t->stub, "Flow", &options, &flow->stream, &flow->op) ? failed(c, t)
+										     : TOOL_OK;
 }
 
-static void flow_drop(struct target *t)
+static void flow_drop(struct flow *flow)
 {
-	weft_stream_close(t->flow);
-	weft_op_free(t->flow_op);
-	t->flow = NULL;
-	t->flow_op = NULL;
+	weft_stream_close(flow->stream);
+	weft_op_free(flow->op);
+	*flow = (struct flow){ NULL, NULL };
 }
 
 /* It has ended well when the server has read all. */
-static int flow_close(struct perf_client *c, struct target *t)
+static int flow_close(struct perf_client *c, struct target *t, struct flow *flow)
 {
-	int status = weft_stream_half_close(t->flow) ? failed(c, t) : settle(c, t, t->flow_op);
+	int status = weft_stream_half_close(flow->stream) ? failed(c, t) : settle(c, t, flow->op);
 
-	flow_drop(t);
+	flow_drop(flow);
 	return status;
+}
+
+/* Streams on which nothing is said, each known to the server. */
+
+static int idle_open(struct perf_client *c, struct target *t)
+{
+	int status = TOOL_OK;
+	uint64_t ns;
+
+	t->idle = calloc(c->plan->idle_streams, sizeof(*t->idle));
+	if (!t->idle && c->plan->idle_streams)
+		return tool_fail(c->command, "no memory");
+	while (!status && t->idle_count < c->plan->idle_streams)
+		status = flow_open(c, t, &t->idle[t->idle_count++]);
+	return status ? status : ask_spent(c, t, &ns);
+}
+
+static void idle_drop(struct target *t)
+{
+	while (t->idle_count)
+		flow_drop(&t->idle[--t->idle_count]);
+	free(t->idle);
+	t->idle = NULL;
 }
 
 /* The same with every server. */
@@ -256,6 +289,12 @@ int perf_client_leave(struct perf_client *c)
 	return status;
 }
 
+/* By receives that the server posts before. */
+static bool is_received(const struct perf_plan *plan)
+{
+	return plan->test == PERF_TENSOR || plan->test == PERF_MESSAGE;
+}
+
 static int run_start(struct perf_client *c, unsigned window, bool check, bool one_way)
 {
 	int status = TOOL_OK;
@@ -267,8 +306,8 @@ static int run_start(struct perf_client *c, unsigned window, bool check, bool on
 	for (size_t i = 0; i < c->target_count && !status; i++) {
 		c->targets[i].next = 0;
 		if (c->plan->test == PERF_STREAM)
-			status = flow_open(c, &c->targets[i]);
-		else if (c->plan->test != PERF_CALL)
+			status = flow_open(c, &c->targets[i], &c->targets[i].flow);
+		else if (is_received(c->plan))
 			status = start(c, &c->targets[i], window);
 	}
 	return status;
@@ -280,8 +319,8 @@ static int run_end(struct perf_client *c)
 
 	for (size_t i = 0; i < c->target_count && !status; i++)
 		if (c->plan->test == PERF_STREAM)
-			status = flow_close(c, &c->targets[i]);
-		else if (c->plan->test != PERF_CALL)
+			status = flow_close(c, &c->targets[i], &c->targets[i].flow);
+		else if (is_received(c->plan))
 			status = end(c, &c->targets[i]);
 	return status;
 }
@@ -345,7 +384,7 @@ static void got_body(const Weft__Perf__BodyReport *reply, void *data)
 	if (!reply)
 		return;
 	slot->ack.wrong = htole64(reply->wrong);
-	if (!c->check)
+	if (!c->check || c->plan->test == PERF_ATTACHMENT)
 		return;
 	if (reply->bytes.len != bytes)
 		c->wrong += bytes;
@@ -382,6 +421,32 @@ static int send_call(struct slot *slot)
 	return status;
 }
 
+static int send_attached(struct slot *slot)
+{
+	Weft__Perf__Body request = body_of(slot);
+	struct perf_client *c = slot->client;
+	struct target *t = slot->target;
+	ProtobufCService *service;
+	struct weft_tensor tensor;
+	int status;
+
+	request.bytes.len = 0;
+	request.index *= c->part_count;
+	if (c->latency)
+		slot->start_ns = tool_now_ns();
+	status = call_open(c, t, 0, &service, &slot->word);
+	for (size_t i = 0; i < c->part_count && !status; i++) {
+		struct part *part = &slot->parts[i];
+
+		tensor = perf_run_tensor(part->memory, &part->shape, part->bytes);
+		if (weft_call_attach(slot->word, &tensor, NULL, &part->send))
+			status = failed(c, t);
+	}
+	if (!status)
+		weft__perf__perf__put(service, &request, got_body, slot);
+	return status;
+}
+
 static int send_flow(struct slot *slot)
 {
 	struct perf_client *c = slot->client;
@@ -391,8 +456,8 @@ static int send_flow(struct slot *slot)
 	body.silent = c->one_way;
 	if (c->latency)
 		slot->start_ns = tool_now_ns();
-	if (flow_ask(t->flow, &body, NULL, &slot->parts[0].send) ||
-	    (!c->one_way && weft_stream_read(t->flow, NULL, &slot->word)))
+	if (flow_ask(t->flow.stream, &body, NULL, &slot->parts[0].send) ||
+	    (!c->one_way && weft_stream_read(t->flow.stream, NULL, &slot->word)))
 		return failed(c, t);
 	return TOOL_OK;
 }
@@ -421,6 +486,8 @@ static int begin(struct perf_client *c, struct slot *slot)
 		return send_call(slot);
 	case PERF_STREAM:
 		return send_flow(slot);
+	case PERF_ATTACHMENT:
+		return send_attached(slot);
 	default:
 		return send_tensors(slot);
 	}
@@ -546,6 +613,9 @@ static void drop_slots(struct perf_client *c)
 
 static int take_memory(struct perf_client *c)
 {
+	c->metadata = c->plan->metadata_bytes ? calloc(1, c->plan->metadata_bytes) : NULL;
+	if (!c->metadata && c->plan->metadata_bytes)
+		return tool_fail(c->command, "no memory");
 	c->pool = c->plan->pool;
 	c->part_count = c->plan->part_count;
 	c->slot_count = c->plan->window * c->target_count;
@@ -580,6 +650,8 @@ int perf_client_measure(struct perf_client *c, const struct perf_plan *plan,
 	c->plan = plan;
 	c->path = (struct weft_path){ .size = sizeof(c->path) };
 	status = take_memory(c);
+	for (size_t i = 0; i < c->target_count && !status; i++)
+		status = idle_open(c, &c->targets[i]);
 	if (!status && plan->check)
 		status = check(c, result);
 	if (!status)
@@ -591,7 +663,11 @@ int perf_client_measure(struct perf_client *c, const struct perf_plan *plan,
 	if (!status) {
 		give_memory(c);
 		drop_slots(c);
+		for (size_t i = 0; i < c->target_count; i++)
+			idle_drop(&c->targets[i]);
 	}
+	free(c->metadata);
+	c->metadata = NULL;
 	result->path = c->path;
 	return status;
 }
@@ -640,7 +716,8 @@ void perf_client_close(struct perf_client *c)
 	for (size_t i = 0; i < c->slot_count; i++)
 		clear(&c->slots[i]);
 	for (size_t i = 0; i < c->target_count; i++) {
-		flow_drop(&c->targets[i]);
+		flow_drop(&c->targets[i].flow);
+		idle_drop(&c->targets[i]);
 		weft_stub_close(c->targets[i].stub);
 		weft_peer_close(c->targets[i].peer);
 	}

@@ -14,7 +14,7 @@
 #include "tool/tool.h"
 
 /* A message is a tensor, which for bandwidth is not acknowledged; nor are a stream's bodies then. */
-enum perf_test { PERF_TENSOR, PERF_CALL, PERF_MESSAGE, PERF_STREAM };
+enum perf_test { PERF_TENSOR, PERF_CALL, PERF_MESSAGE, PERF_STREAM, PERF_ATTACHMENT };
 
 /* What to measure. */
 struct perf_plan {
@@ -26,11 +26,14 @@ struct perf_plan {
 	uint64_t count;   /* of bodies in each half, in place of a time; 0: by time */
 	bool pool;        /* buffers of the pool */
 	bool check;       /* first compare some bodies, byte by byte */
+	uint64_t metadata_bytes; /* with each call; 0: none */
+	uint64_t idle_streams;   /* to each server, open beside what is measured */
 };
 
 static inline bool perf_has_tensors(const struct perf_plan *plan)
 {
-	return plan->test == PERF_TENSOR || plan->test == PERF_MESSAGE;
+	return plan->test == PERF_TENSOR || plan->test == PERF_MESSAGE ||
+	       plan->test == PERF_ATTACHMENT;
 }
 
 struct perf_result {

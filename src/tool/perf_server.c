@@ -447,12 +447,95 @@ static bool report_of(const Weft__Perf__Body *body, Weft__Perf__BodyReport *repo
 	return true;
 }
 
+/* A body of tensors beside a call: each is received into the pool. */
+struct attached {
+	Weft__Perf__BodyReport_Closure reply;
+	void *call;
+	bool check;
+	uint64_t run, index; /* of the first */
+	unsigned count;      /* of receives that were begun */
+	unsigned left;       /* of them, and one for a function that begins more */
+	bool failed;
+	struct weft_op *ops[];
+};
+
+/* Bytes of the tensor @part that are not as they should be. */
+static uint64_t attached_wrong(const struct attached *a, unsigned part)
+{
+	const struct weft_tensor *tensor = weft_op_tensor(a->ops[part], NULL);
+	uint64_t bytes;
+
+	if (!tensor || weft_tensor_bytes(tensor, &bytes))
+		return 1;
+	return pattern_wrong(tensor->data, bytes, a->run, a->index + part);
+}
+
+static void attached_settle(struct attached *a)
+{
+	Weft__Perf__BodyReport report = WEFT__PERF__BODY_REPORT__INIT;
+
+	if (--a->left)
+		return;
+	for (unsigned i = 0; i < a->count; i++) {
+		a->failed |= weft_op_status(a->ops[i]) != WEFT_OK;
+		if (a->check)
+			report.wrong += attached_wrong(a, i);
+		weft_op_free(a->ops[i]);
+	}
+	if (a->failed)
+		weft_call_fail(a->call, WEFT_ABORTED, "an attachment can't be received");
+	else
+		a->reply(&report, a->call);
+	free(a);
+}
+
+static void attached_got(struct weft_op *op, void *arg)
+{
+	(void)op;
+	attached_settle(arg);
+}
+
+static void attached_receive(const Weft__Perf__Body *request, Weft__Perf__BodyReport_Closure reply,
+			     void *call)
+{
+	unsigned count = weft_call_attachments(call);
+	struct attached *a = calloc(1, sizeof(*a) + count * sizeof(a->ops[0]));
+	struct weft_recv_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .done = attached_got, .arg = a },
+	};
+
+	if (!a) {
+		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for attachments");
+		return;
+	}
+	a->reply = reply;
+	a->call = call;
+	a->check = request->check;
+	a->run = request->run;
+	a->index = request->index;
+	a->left = 1;
+	while (a->count < count && !a->failed) {
+		if (weft_call_receive(call, a->count, NULL, &options, &a->ops[a->count])) {
+			a->failed = true;
+			break;
+		}
+		a->count++;
+		a->left++;
+	}
+	attached_settle(a);
+}
+
 static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body *request,
 		      Weft__Perf__BodyReport_Closure reply, void *call)
 {
 	Weft__Perf__BodyReport report;
 
 	(void)service;
+	if (weft_call_attachments(call)) {
+		attached_receive(request, reply, call);
+		return;
+	}
 	if (!report_of(request, &report)) {
 		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for the reply");
 		return;

@@ -90,7 +90,8 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		return tool_fail(self, "no memory");
 	if (tool_node_open(self, listen, &node))
 		return tool_fail(self, "%s", weft_error());
-	if (weft_serve_reflection(node) || perf_server_open(self, node, (unsigned)callers, &server))
+	if (weft_serve_reflection(node) || weft_serve_health(node) ||
+	    perf_server_open(self, node, (unsigned)callers, &server))
 		status = tool_fail(self, "%s", weft_error());
 	else
 		status = serve(self, node, server, once);

@@ -15,6 +15,30 @@ int wf_answer_open(uint64_t offer, struct wf_answer **answer)
 	return 0;
 }
 
+int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer)
+{
+	*answer = NULL;
+	if (body->way == WF_BODY_EAGER && !wf_link_use_room(link, body->bytes))
+		return -EBADMSG;
+	return wf_body_is_offer(body) ? wf_answer_open(body->offer, answer) : 0;
+}
+
+void wf_answer_unmeet(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer)
+{
+	wf_answer_close(answer);
+	if (body->way == WF_BODY_EAGER)
+		wf_link_unuse_room(link, body->bytes);
+}
+
+void wf_answer_refuse(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer,
+		      enum weft_status status)
+{
+	if (answer)
+		wf_answer_pulled(answer, link, status);
+	else if (body->way == WF_BODY_EAGER)
+		wf_link_give_room(link, body->bytes);
+}
+
 static void pulled_sent(struct wf_message *m, const struct wf_error *e)
 {
 	(void)e;

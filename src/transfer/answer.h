@@ -10,6 +10,7 @@
 
 #include "link/link.h"
 #include "util/status.h"
+#include "wire/record.h"
 
 struct wf_answer {
 	struct wf_message message; /* PULLED, or: */
@@ -21,6 +22,19 @@ struct wf_answer {
 
 /* -ENOMEM. */
 int wf_answer_open(uint64_t offer, struct wf_answer **answer);
+
+/*
+ * A body has come: an eager one uses the sender's room, an offered one gets an answer, any
+ * other NULL.  -EBADMSG: there was no such room.  -ENOMEM: nothing was done.
+ */
+int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer);
+
+/* It could not be taken after all, and comes again.  Takes @answer. */
+void wf_answer_unmeet(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer);
+
+/* Nobody will take it: the sender gets its buffer, or its room, back.  Takes @answer. */
+void wf_answer_refuse(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer,
+		      enum weft_status status);
 
 /* Say that the offer is used up: well, or why not.  Takes @answer. */
 void wf_answer_pulled(struct wf_answer *answer, struct wf_link *link, enum weft_status status);

@@ -382,7 +382,8 @@ static void withdraw(struct wf_parcel *p)
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
 	wf_summing_stop(&p->summing);
-	if (!p->told) {
+	/* A peer that is given up is told nothing: with its link all offers end. */
+	if (!p->told && link->greeted) {
 		wf_recall_post(p->recall, link);
 		p->recall = NULL;
 	}

@@ -7,6 +7,7 @@
 #define WF_COUNTERS_H
 
 #include <stdatomic.h>
+#include <weft/base.h>
 #include "util/base.h"
 
 struct wf_counters {
@@ -18,6 +19,12 @@ struct wf_counters {
 	_Atomic uint64_t registrations, registration_hits, registration_evictions;
 	_Atomic uint64_t calls, served, message_bytes; /* now */
 	_Atomic uint64_t unpack_failures;
+	_Atomic uint64_t calls_waiting; /* now */
+	_Atomic uint64_t calls_refused;
+	_Atomic uint64_t calls_repeated, served_repeated;
+	/* by enum weft_status */
+	_Atomic uint64_t calls_ended[WEFT_UNAUTHENTICATED + 1];
+	_Atomic uint64_t served_ended[WEFT_UNAUTHENTICATED + 1];
 };
 
 /* Cheap because there is one writer: a load and a store, no locked add. */

@@ -3,12 +3,29 @@
 
 #include <errno.h>
 
-#define FIXED_BYTES 26 /* before the body: call to metadata_bytes */
+#define FIXED_BYTES 28 /* call to metadata_bytes */
+
+/* What stands between them and the body. */
+static size_t request_bytes(uint16_t flags)
+{
+	return (flags & WF_CALL_REQUEST ? sizeof(uint64_t) : 0) +
+	       (flags & WF_CALL_AGAIN ? WF_CALL_INCARNATION_BYTES : 0);
+}
+
+/* Which go together? */
+static bool are_good(uint16_t flags)
+{
+	if (flags & ~(WF_CALL_STREAM | WF_CALL_REQUEST | WF_CALL_AGAIN | WF_CALL_COMPRESSED))
+		return false;
+	if (flags & WF_CALL_STREAM)
+		return flags == WF_CALL_STREAM;
+	return flags & WF_CALL_REQUEST || !(flags & WF_CALL_AGAIN);
+}
 
 size_t wf_call_record_bytes(const struct wf_call_record *c)
 {
-	return FIXED_BYTES + wf_body_bytes(&c->body) + c->service_bytes + c->method_bytes +
-	       c->metadata_bytes;
+	return FIXED_BYTES + request_bytes(c->flags) + wf_body_bytes(&c->body) + c->service_bytes +
+	       c->method_bytes + c->metadata_bytes;
 }
 
 void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c)
@@ -18,7 +35,12 @@ void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c)
 	wf_bytes_put_u16(w, c->flags);
 	wf_bytes_put_u16(w, c->service_bytes);
 	wf_bytes_put_u16(w, c->method_bytes);
+	wf_bytes_put_u16(w, c->attachments);
 	wf_bytes_put_u32(w, c->metadata_bytes);
+	if (c->flags & WF_CALL_REQUEST)
+		wf_bytes_put_u64(w, c->request);
+	if (c->flags & WF_CALL_AGAIN)
+		wf_bytes_put(w, c->incarnation, WF_CALL_INCARNATION_BYTES);
 	wf_body_put(w, &c->body);
 	wf_bytes_put(w, c->service, c->service_bytes);
 	wf_bytes_put(w, c->method, c->method_bytes);
@@ -35,7 +57,16 @@ int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record
 	got.flags = wf_bytes_get_u16(&r);
 	got.service_bytes = wf_bytes_get_u16(&r);
 	got.method_bytes = wf_bytes_get_u16(&r);
+	got.attachments = wf_bytes_get_u16(&r);
 	got.metadata_bytes = wf_bytes_get_u32(&r);
+	if (!are_good(got.flags))
+		return -EBADMSG;
+	got.request = got.flags & WF_CALL_REQUEST ? wf_bytes_get_u64(&r) : 0;
+	got.incarnation = got.flags & WF_CALL_AGAIN
+				  ? wf_bytes_view(&r, WF_CALL_INCARNATION_BYTES)
+				  : NULL;
+	if (got.flags & WF_CALL_REQUEST && !got.request)
+		return -EBADMSG;
 	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_VIEW)
 		return -EBADMSG;
 	got.service = wf_bytes_view(&r, got.service_bytes);
@@ -43,7 +74,9 @@ int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record
 	got.metadata = wf_bytes_view(&r, got.metadata_bytes);
 	if (wf_body_end(&r, &got.body, &got.eager))
 		return -EBADMSG;
-	if (got.flags & ~WF_CALL_STREAM || (got.flags && got.body.way != WF_BODY_NONE))
+	if (got.attachments > WF_ATTACHMENTS_MAX)
+		return -EBADMSG;
+	if (got.flags & WF_CALL_STREAM && (got.body.way != WF_BODY_NONE || got.attachments))
 		return -EBADMSG;
 	*c = got;
 	return 0;

@@ -91,6 +91,7 @@ static void draft_hello(struct draft *d, const struct wf_hello *hello)
 	to->security = lend_text(hello->security);
 	to->checksums = hello->checksums;
 	to->checksum = hello->checksum;
+	to->compressions = hello->compressions;
 	draft_host(&d->host, &hello->host);
 	to->host = &d->host;
 	for (uint32_t i = 0; i < hello->rail_count; i++) {
@@ -316,6 +317,7 @@ static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct w
 	hello->record_bytes_max = from->record_bytes_max;
 	hello->checksums = from->checksums;
 	hello->checksum = from->checksum;
+	hello->compressions = from->compressions;
 	return 0;
 }
 

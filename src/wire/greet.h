@@ -64,6 +64,7 @@ struct wf_hello {
 	char security[16];
 	uint32_t checksums; /* bits of enum wf_body_sum */
 	bool checksum;      /* it wants one with every body */
+	uint32_t compressions; /* of messages: WF_COMPRESSION_* */
 };
 
 struct wf_greet {

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#define FIXED_BYTES 14 /* before the body: call to metadata_bytes */
-#define FLAGS (WF_MESSAGE_NONE | WF_MESSAGE_LAST | WF_MESSAGE_INITIAL)
+#define FIXED_BYTES 16 /* before the body: call to metadata_bytes */
+#define FLAGS (WF_MESSAGE_NONE | WF_MESSAGE_LAST | WF_MESSAGE_INITIAL | WF_MESSAGE_COMPRESSED)
 
 size_t wf_message_record_bytes(const struct wf_message_record *m)
 {
@@ -15,6 +15,7 @@ void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *
 {
 	wf_bytes_put_u64(w, m->call);
 	wf_bytes_put_u16(w, m->flags);
+	wf_bytes_put_u16(w, m->attachments);
 	wf_bytes_put_u32(w, m->metadata_bytes);
 	wf_body_put(w, &m->body);
 	wf_bytes_put(w, m->metadata, m->metadata_bytes);
@@ -27,6 +28,7 @@ int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_
 
 	got.call = wf_bytes_get_u64(&r);
 	got.flags = wf_bytes_get_u16(&r);
+	got.attachments = wf_bytes_get_u16(&r);
 	got.metadata_bytes = wf_bytes_get_u32(&r);
 	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_VIEW)
 		return -EBADMSG;
@@ -35,6 +37,9 @@ int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_
 		return -EBADMSG;
 	if (got.flags & ~FLAGS || (got.flags & WF_MESSAGE_NONE && got.body.way != WF_BODY_NONE) ||
 	    (got.metadata_bytes && !(got.flags & WF_MESSAGE_INITIAL)))
+		return -EBADMSG;
+	if (got.attachments > WF_ATTACHMENTS_MAX ||
+	    (got.attachments && got.flags & WF_MESSAGE_NONE))
 		return -EBADMSG;
 	*m = got;
 	return 0;

@@ -32,6 +32,8 @@ enum wf_record_type {
 	WF_RECORD_RESPONSE = 14, /* server to caller: another */
 	WF_RECORD_GRANT_REQUESTS = 15, /* server to caller: how many messages it may ever send */
 	WF_RECORD_GRANT_RESPONSES = 16, /* caller to server: the same */
+	WF_RECORD_ATTACHMENT = 17, /* as TENSOR: one that comes beside a message of a call, after it */
+	WF_RECORD_DRAIN = 18,    /* to every peer: no more calls are taken */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 33, /* reader to owner: stopped, or it was over */
@@ -99,9 +101,14 @@ uint32_t wf_body_piece_count(uint64_t bytes);
  */
 int wf_body_end(struct wf_reader *r, const struct wf_body *body, const uint8_t **eager);
 
+/* How a message may be compressed, as bits of a hello. */
+#define WF_COMPRESSION_ZSTD 1
+
+#define WF_TENSOR_LOST 128 /* an ATTACHMENT, and dead: it was announced, and can't be sent */
+
 struct wf_tensor_record {
 	uint64_t step;
-	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE */
+	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE, WF_TENSOR_LOST */
 	struct weft_dtype dtype;
 	uint8_t rank;
 	uint16_t key_bytes;
@@ -124,14 +131,41 @@ void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
 int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t);
 int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index);
 
+/*
+ * Which attachment a record is, as its key; the step is the caller's id of the call.
+ * What may stand beside one message at most is WF_ATTACHMENTS_MAX.
+ */
+struct wf_attachment_key {
+	uint8_t reply;    /* 1: it goes to the caller; 0: to the server */
+	uint64_t message; /* of a stream, the first is 0; of a call without: 0 */
+	uint32_t index;
+};
+
+#define WF_ATTACHMENT_KEY_BYTES 13
+#define WF_ATTACHMENTS_MAX 4096
+
+void wf_attachment_key_put(uint8_t key[WF_ATTACHMENT_KEY_BYTES],
+			   const struct wf_attachment_key *k);
+/* -EBADMSG: lengths; no such direction; an index beyond the most there may be. */
+int wf_attachment_key_get(const uint8_t *key, size_t bytes, struct wf_attachment_key *k);
+
 #define WF_CALL_STREAM 1 /* its messages come in records of their own; the call itself has none */
+#define WF_CALL_REQUEST 2 /* it may be made again, with the same request id */
+#define WF_CALL_AGAIN 4  /* one incarnation of the server may have handled an earlier attempt */
+
+#define WF_CALL_COMPRESSED 8 /* its body is: one frame of zstd */
+
+#define WF_CALL_INCARNATION_BYTES 16
 
 struct wf_call_record {
 	uint64_t call;    /* the caller's id */
 	uint64_t left_ns; /* until its deadline; UINT64_MAX: none */
-	uint16_t flags;   /* WF_CALL_STREAM */
+	uint16_t flags;   /* WF_CALL_* */
 	uint16_t service_bytes, method_bytes;
+	uint16_t attachments; /* that come after it */
 	uint32_t metadata_bytes;
+	uint64_t request; /* with REQUEST: the caller's id of all attempts, not 0; else 0 */
+	const uint8_t *incarnation; /* with AGAIN: the server's; else NULL */
 	struct wf_body body;
 	const uint8_t *service, *method;
 	const uint8_t *metadata; /* see metadata.h, and not looked at yet */
@@ -140,13 +174,18 @@ struct wf_call_record {
 
 size_t wf_call_record_bytes(const struct wf_call_record *c);
 void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c);
+/* -EBADMSG: lengths; other flags; a stream with a body or a request; AGAIN without REQUEST; request 0. */
 int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record *c);
+
+#define WF_REPLY_COMPRESSED 1 /* its body is: one frame of zstd */
 
 struct wf_reply_record {
 	uint64_t call;
 	uint8_t status;   /* enum weft_status */
 	uint8_t executed; /* enum weft_executed */
+	uint16_t flags;   /* WF_REPLY_COMPRESSED */
 	uint16_t text_bytes;
+	uint16_t attachments; /* that come after it; of a failure none */
 	uint32_t initial_bytes, trailing_bytes, details_bytes;
 	struct wf_body body;
 	const uint8_t *text;
@@ -165,11 +204,13 @@ int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_reco
 #define WF_MESSAGE_NONE 1    /* there is no message: this tells the rest only */
 #define WF_MESSAGE_LAST 2    /* a REQUEST: none comes after it */
 #define WF_MESSAGE_INITIAL 4 /* a RESPONSE, the first: with the initial metadata */
+#define WF_MESSAGE_COMPRESSED 8 /* its body is: one frame of zstd */
 
 /* A message of a stream: REQUEST or RESPONSE. */
 struct wf_message_record {
 	uint64_t call;  /* the caller's id */
 	uint16_t flags; /* WF_MESSAGE_* */
+	uint16_t attachments; /* that come after it */
 	uint32_t metadata_bytes;
 	struct wf_body body;
 	const uint8_t *metadata, *eager;
@@ -177,7 +218,7 @@ struct wf_message_record {
 
 size_t wf_message_record_bytes(const struct wf_message_record *m);
 void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *m);
-/* -EBADMSG: lengths; other flags; a body where there is no message; metadata without INITIAL. */
+/* -EBADMSG: lengths; other flags; a body or attachments where there is no message; metadata without INITIAL. */
 int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_record *m);
 
 #define WF_ABORT_TEXT_BYTES_MAX 1024
@@ -202,6 +243,7 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
  *   RELEASED  offer, its place
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
  *   GRANT_REQUESTS GRANT_RESPONSES  call, messages
+ *   DRAIN     (none)
  *   RETURN    count    RETURNED  total
  */
 struct wf_small_record {

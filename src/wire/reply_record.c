@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#define FIXED_BYTES 24 /* before the body: call to details_bytes */
+#define FIXED_BYTES 28 /* before the body: call to details_bytes */
 
 size_t wf_reply_record_bytes(const struct wf_reply_record *r)
 {
@@ -16,7 +16,9 @@ void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r)
 	wf_bytes_put_u64(w, r->call);
 	wf_bytes_put_u8(w, r->status);
 	wf_bytes_put_u8(w, r->executed);
+	wf_bytes_put_u16(w, r->flags);
 	wf_bytes_put_u16(w, r->text_bytes);
+	wf_bytes_put_u16(w, r->attachments);
 	wf_bytes_put_u32(w, r->initial_bytes);
 	wf_bytes_put_u32(w, r->trailing_bytes);
 	wf_bytes_put_u32(w, r->details_bytes);
@@ -35,7 +37,9 @@ int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_reco
 	got.call = wf_bytes_get_u64(&reader);
 	got.status = wf_bytes_get_u8(&reader);
 	got.executed = wf_bytes_get_u8(&reader);
+	got.flags = wf_bytes_get_u16(&reader);
 	got.text_bytes = wf_bytes_get_u16(&reader);
+	got.attachments = wf_bytes_get_u16(&reader);
 	got.initial_bytes = wf_bytes_get_u32(&reader);
 	got.trailing_bytes = wf_bytes_get_u32(&reader);
 	got.details_bytes = wf_bytes_get_u32(&reader);
@@ -48,6 +52,8 @@ int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_reco
 	if (wf_body_end(&reader, &got.body, &got.eager))
 		return -EBADMSG;
 	if (got.status > WEFT_UNAUTHENTICATED || got.executed > WEFT_EXECUTED_YES)
+		return -EBADMSG;
+	if (got.flags & ~WF_REPLY_COMPRESSED || got.attachments > WF_ATTACHMENTS_MAX || (got.attachments && got.status != WEFT_OK))
 		return -EBADMSG;
 	*r = got;
 	return 0;

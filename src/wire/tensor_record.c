@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #define FIXED_BYTES 16 /* before the body: step to key_bytes */
-#define FLAGS (WEFT_DEAD | WEFT_OPAQUE) /* the others concern one end only */
+#define FLAGS (WEFT_DEAD | WEFT_OPAQUE | WF_TENSOR_LOST) /* the others concern one end only */
 
 size_t wf_tensor_record_bytes(const struct wf_tensor_record *t)
 {
@@ -88,6 +88,8 @@ int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_re
 	if (got.flags & ~FLAGS || !got.dtype.bits || !got.dtype.lanes || got.rank > WEFT_RANK_MAX)
 		return -EBADMSG;
 	if (!opaque_fits(&got) || !body_fits(&got))
+		return -EBADMSG;
+	if (got.flags & WF_TENSOR_LOST && !(got.flags & WEFT_DEAD))
 		return -EBADMSG;
 	*t = got;
 	return 0;

@@ -161,6 +161,21 @@ def grpc_streams():
                   lambda p, kib=kib: rate(p.grpc("stream", [kib * KIB])), bar)
 
 
+def attachments():
+    yield Row("attachments", "tensor beside a call", "tcp", 16 * MIB, "MB/s", "gRPC unary",
+              lambda p: rate(p.weft("--test", "attachment", "--sizes", "16M", "--window", "1",
+                                    provider="tcp")),
+              lambda p: rate(p.grpc("unary", [16 * MIB])), 4)
+
+
+def call_costs():
+    """What else an empty call may have, or have beside it."""
+    for what, options, most in (("1 KiB of metadata", ("--metadata", "1024"), 1.2),
+                                ("1000 idle streams", ("--idle-streams", "1000"), 1.05)):
+        yield Row("calls", f"empty call, {what}", "tcp", 0, "us", "without",
+                  calls("tcp", p50, *options), calls("tcp", p50), 1 / most, False)
+
+
 def hpc_bodies():
     for group, provider, ucx, mpi in (("10", "tcp", "tcp", "tcp"),
                                       ("11", "shm", "posix,cma", "vader")):
@@ -235,7 +250,7 @@ def model_traces():
 def bars():
     """The rows that have bars, and what belongs to them."""
     for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, grpc_streams,
-                 hpc_bodies):
+                 attachments, call_costs, hpc_bodies):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()

@@ -148,6 +148,24 @@ const char *process_path(const char *program, char path[512])
 	return path;
 }
 
+bool process_finds(const char *provider)
+{
+	char path[512], variable[64];
+	const char *variables[] = { variable, NULL };
+	const char *argv[] = { process_path("weft", path), "info", NULL };
+	struct process info;
+	bool there;
+
+	snprintf(variable, sizeof(variable), "FI_PROVIDER=%s", provider);
+	process_start(&info, variables, argv);
+	assert_true(process_wait(&info, PROCESS_LIMIT_MS));
+	there = info.status == 0;
+	process_stop(&info);
+	if (!there)
+		print_message("no %s here\n", provider);
+	return there;
+}
+
 void process_ports(unsigned short *ports, unsigned count)
 {
 	int sockets[PORTS_MAX];

@@ -49,6 +49,12 @@ void process_stop(struct process *p);
 /* The path of a program of the build tree. */
 const char *process_path(const char *program, char path[512]);
 
+/*
+ * Would a program that is started with FI_PROVIDER=@provider find it?  The same question that a
+ * user asks; says so if not.
+ */
+bool process_finds(const char *provider);
+
 /* Ports of 127.0.0.1 that nobody listened at just now. */
 void process_ports(unsigned short *ports, unsigned count);
 

@@ -197,25 +197,6 @@ static double accuracy(struct process *chief)
 	return atof(found + strlen("accuracy="));
 }
 
-/* Does this machine have @provider?  The same question that a user asks. */
-static bool is_there(const char *provider)
-{
-	char path[512], variable[64];
-	const char *variables[] = { variable, NULL };
-	const char *argv[] = { process_path("weft", path), "info", NULL };
-	struct process info;
-	bool there;
-
-	snprintf(variable, sizeof(variable), "FI_PROVIDER=%s", provider);
-	process_start(&info, variables, argv);
-	assert_true(process_wait(&info, PROCESS_LIMIT_MS));
-	there = info.status == 0;
-	process_stop(&info);
-	if (!there)
-		print_message("no %s here\n", provider);
-	return there;
-}
-
 /*
  * Run @one over each provider that is there; tcp is everywhere, so finding
  * none is a failure.
@@ -227,7 +208,7 @@ static void over_each_provider(struct training *t,
 	unsigned count = 0;
 
 	for (size_t i = 0; i < sizeof(providers) / sizeof(*providers); i++) {
-		if (!is_there(providers[i]))
+		if (!process_finds(providers[i]))
 			continue;
 		print_message("over %s\n", providers[i]);
 		one(t, providers[i]);

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/health.pb-c.h"
 #include "tests/fabric/calls.pb-c.h"
 #include "pair.h"
 
@@ -424,6 +425,177 @@ static void and_so_they_do_on_nodes_of_several_workers(void **state)
 	do_everything(3);
 }
 
+/* A server with limits, whose health is watched and set, is drained while it is called. */
+
+#define CLIENTS 3
+#define CALLS_MAX 2
+
+static atomic_uint limited, limit_passed, answered_well;
+
+static void *answer_limited(void *arg)
+{
+	struct later *later = arg;
+	const Calls__Response reply = CALLS__RESPONSE__INIT;
+
+	atomic_fetch_sub(&limited, 1);
+	later->closure(&reply, later->closure_data);
+	free(later);
+	return NULL;
+}
+
+static void handle_limited(Calls__Test_Service *own, const Calls__Request *request,
+			   Calls__Response_Closure closure, void *closure_data)
+{
+	struct later *later = malloc(sizeof(*later));
+	pthread_t thread;
+
+	(void)own;
+	(void)request;
+	*later = (struct later){ closure, closure_data, 0 };
+	if (atomic_fetch_add(&limited, 1) >= CALLS_MAX)
+		atomic_store(&limit_passed, 1);
+	if (pthread_create(&thread, NULL, answer_limited, later))
+		abort();
+	pthread_detach(thread);
+}
+
+static atomic_uint watchers; /* that have heard something */
+
+/* A watcher that comes too late is refused, as any caller is. */
+static bool hears_something(struct weft_stream *watch)
+{
+	struct weft_op *op;
+	bool heard;
+
+	if (weft_stream_read(watch, NULL, &op) || weft_wait(op, PAIR_LIMIT_NS))
+		return false;
+	heard = weft_stream_message(op) != NULL;
+	weft_op_free(op);
+	atomic_fetch_add(&watchers, 1);
+	return heard;
+}
+
+/* The last that the watcher hears before its stream ends, as it must. */
+static bool hears_the_end(struct weft_stream *watch, struct weft_op *watching)
+{
+	const Grpc__Health__V1__HealthCheckResponse *response;
+	int last = -1;
+	bool more = true;
+
+	while (more) {
+		struct weft_op *op;
+
+		if (weft_stream_read(watch, NULL, &op) || weft_wait(op, PAIR_LIMIT_NS))
+			return false;
+		response = (const void *)weft_stream_message(op);
+		if (response)
+			last = (int)response->status;
+		more = response;
+		weft_op_free(op);
+	}
+	return last == WEFT_HEALTH_NOT_SERVING && !weft_wait(watching, PAIR_LIMIT_NS) &&
+	       weft_op_status(watching) == WEFT_UNAVAILABLE;
+}
+
+/* Until that is refused, which is how it must end. */
+static bool calls_until_it_drains(struct weft_stub *own)
+{
+	const Calls__Request request = CALLS__REQUEST__INIT;
+	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
+
+	while (pair_now_ns() < until) {
+		enum weft_executed executed;
+		enum weft_status status;
+		ProtobufCService *once;
+		struct weft_op *op;
+		size_t bytes;
+
+		if (weft_call_open(own, NULL, &once, &op))
+			return false;
+		calls__test__later(once, &request, (Calls__Response_Closure)keep_bytes, &bytes);
+		if (weft_wait(op, PAIR_LIMIT_NS))
+			return false;
+		status = weft_op_status(op);
+		executed = weft_op_executed(op);
+		weft_op_free(op);
+		if (status != WEFT_OK)
+			return status == WEFT_UNAVAILABLE && executed == WEFT_EXECUTED_NO;
+		atomic_fetch_add(&answered_well, 1);
+	}
+	return false;
+}
+
+static void *be_a_client(void *arg)
+{
+	Grpc__Health__V1__HealthCheckRequest request = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+	const struct weft_node_options options = pair_options(arg);
+	struct weft_stub *own, *health;
+	struct weft_stream *watch;
+	struct weft_op *watching;
+	struct weft_peer *server;
+	struct weft_node *client;
+	void *wrong = NULL;
+
+	if (weft_node_open(&options, &client) ||
+	    weft_peer_open(client, weft_node_address(there), &server) ||
+	    weft_stub_open(server, &calls__test__descriptor, &own) ||
+	    weft_stub_open(server, &grpc__health__v1__health__descriptor, &health) ||
+	    weft_stream_open(health, "Watch", NULL, &watch, &watching) ||
+	    weft_stream_write(watch, &request.base, NULL, NULL))
+		return (void *)(uintptr_t)WRONG(opened);
+	if (!hears_something(watch))
+		wrong = (void *)(uintptr_t)WRONG(told whether it serves);
+	else if (!calls_until_it_drains(own))
+		wrong = (void *)(uintptr_t)WRONG(refused by a server that drains);
+	else if (!hears_the_end(watch, watching))
+		wrong = (void *)(uintptr_t)WRONG(told that it does not serve);
+	weft_stream_close(watch);
+	weft_op_free(watching);
+	weft_stub_close(own);
+	weft_stub_close(health);
+	weft_peer_close(server);
+	return weft_node_close(client) ? (void *)(uintptr_t)WRONG(closed) : wrong;
+}
+
+static void limits_hold_and_a_drain_waits_for_all(void **state)
+{
+	const struct weft_serve_options limits = { .size = sizeof(limits), .calls_max = CALLS_MAX,
+						   .queue_max = 100 };
+	struct weft_node_options options = pair_options(pair_any());
+	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
+	pthread_t clients[CLIENTS];
+	void *wrong;
+
+	(void)state;
+	options.workers = 3;
+	calls__test__init(&service, NULL);
+	service.later = handle_limited;
+	atomic_store(&answered_well, 0);
+	atomic_store(&watchers, 0);
+	assert_int_equal(weft_node_open(&options, &there), 0);
+	assert_int_equal(weft_serve_with(there, &service.base, &limits), 0);
+	assert_int_equal(weft_serve_health(there), 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		assert_int_equal(pthread_create(&clients[i], NULL, be_a_client,
+						(void *)(uintptr_t)options.provider), 0);
+	for (unsigned i = 0; (atomic_load(&answered_well) < ROUNDS ||
+			      atomic_load(&watchers) < CLIENTS) && pair_now_ns() < until; i++) {
+		assert_int_equal(weft_health_set(there, "", i % 2 ? WEFT_HEALTH_SERVING
+								  : WEFT_HEALTH_UNKNOWN), 0);
+		pair_sleep_ms(1);
+	}
+	assert_int_equal(weft_node_drain(there, PAIR_LIMIT_NS), 0);
+	assert_int_equal(atomic_load(&limited), 0);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		assert_int_equal(pthread_join(clients[i], &wrong), 0);
+		if (wrong)
+			fail_msg("%s", (char *)wrong);
+	}
+	assert_true(atomic_load(&answered_well) >= ROUNDS);
+	assert_int_equal(atomic_load(&limit_passed), 0);
+	assert_int_equal(weft_node_close(there), 0);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
 
 int main(int argc, char **argv)
@@ -432,6 +604,7 @@ int main(int argc, char **argv)
 		TEST(pair_name_the_missing),
 		TEST(every_thread_does_everything_at_once),
 		TEST(and_so_they_do_on_nodes_of_several_workers),
+		TEST(limits_hold_and_a_drain_waits_for_all),
 	};
 
 	(void)argc;

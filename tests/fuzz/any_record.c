@@ -5,6 +5,7 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 {
 	switch (type) {
 	case WF_RECORD_TENSOR:
+	case WF_RECORD_ATTACHMENT:
 		return wf_tensor_record_get(bytes, count, &any->tensor);
 	case WF_RECORD_CALL:
 		return wf_call_record_get(bytes, count, &any->call);
@@ -45,6 +46,7 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 
 	switch (type) {
 	case WF_RECORD_TENSOR:
+	case WF_RECORD_ATTACHMENT:
 		put_tensor(&w, &any->tensor);
 		put_eager(&w, &any->tensor.body, any->tensor.eager);
 		break;
@@ -98,6 +100,7 @@ bool any_record_inside(uint8_t type, const union any_record *any, const uint8_t 
 
 	switch (type) {
 	case WF_RECORD_TENSOR:
+	case WF_RECORD_ATTACHMENT:
 		return inside(s, any->tensor.key, any->tensor.key_bytes) &&
 		       inside(s, any->tensor.shape, any->tensor.rank * sizeof(int64_t)) &&
 		       eager_inside(s, &any->tensor.body, any->tensor.eager);
@@ -105,6 +108,8 @@ bool any_record_inside(uint8_t type, const union any_record *any, const uint8_t 
 		return inside(s, any->call.service, any->call.service_bytes) &&
 		       inside(s, any->call.method, any->call.method_bytes) &&
 		       inside(s, any->call.metadata, any->call.metadata_bytes) &&
+		       (!any->call.incarnation ||
+			inside(s, any->call.incarnation, WF_CALL_INCARNATION_BYTES)) &&
 		       eager_inside(s, &any->call.body, any->call.eager);
 	case WF_RECORD_REPLY:
 		return inside(s, any->reply.text, any->reply.text_bytes) &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a fuzz program has.  With clang's -fsanitize=fuzzer the library brings
- * main; without it loop.c does, and damages the program's own seeds.
+ * main, and guided.c writes the program's seeds; without it loop.c has main, and
+ * damages them.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FUZZ_BYTES_MAX 4096
 
@@ -22,6 +24,33 @@ static inline void must(int holds)
 {
 	if (!holds)
 		abort();
+}
+
+/* An input as a C string; for free(). */
+static inline char *fuzz_text(const uint8_t *bytes, size_t count)
+{
+	char *text = malloc(count + 1);
+
+	must(text != NULL);
+	if (count)
+		memcpy(text, bytes, count);
+	text[count] = '\0';
+	return text;
+}
+
+/* As fuzz_seed, from a list that ends with NULL. */
+static inline size_t fuzz_seed_of(const char *const *texts, unsigned index, uint8_t *bytes)
+{
+	size_t count;
+
+	for (unsigned i = 0; i < index; i++)
+		if (!texts[i])
+			return 0;
+	if (!texts[index])
+		return 0;
+	count = strlen(texts[index]);
+	memcpy(bytes, texts[index], count);
+	return count;
 }
 
 #endif

@@ -19,6 +19,27 @@ static void take_record(const struct wf_record *whole)
 		must(any_record_inside(whole->type, &any, whole->bytes, whole->count));
 }
 
+/* What is accepted and put again is the same bytes. */
+static void check_header(const struct wf_frame *frame, const uint8_t *bytes)
+{
+	uint8_t again[WF_FRAME_HEADER_BYTES];
+
+	wf_frame_put(again, frame);
+	must(!memcmp(again, bytes, sizeof(again)));
+}
+
+/* The part that made it whole can be taken back, and then makes it whole again. */
+static void check_undo(struct wf_assembly *assembly, const struct wf_record *part,
+		       const struct wf_record *whole)
+{
+	struct wf_record again;
+
+	must(!memcmp(whole->bytes + whole->count - part->count, part->bytes, part->count));
+	wf_assembly_undo(assembly, part);
+	must(wf_assembly_add(assembly, part, RECORD_BYTES_MAX, &again) == 1);
+	must(again.bytes == whole->bytes && again.count == whole->count);
+}
+
 static int take_frame(struct wf_assembly *assembly, const uint8_t *bytes, size_t count)
 {
 	struct wf_record part, whole;
@@ -29,6 +50,7 @@ static int take_frame(struct wf_assembly *assembly, const uint8_t *bytes, size_t
 
 	if (wf_unpack_begin(&unpack, bytes, count, &frame))
 		return -1;
+	check_header(&frame, bytes);
 	while ((rc = wf_unpack_next(&unpack, &part)) > 0) {
 		must(++parts <= frame.record_count);
 		must(part.bytes >= bytes + WF_FRAME_HEADER_BYTES &&
@@ -37,25 +59,65 @@ static int take_frame(struct wf_assembly *assembly, const uint8_t *bytes, size_t
 		rc = wf_assembly_add(assembly, &part, RECORD_BYTES_MAX, &whole);
 		if (rc < 0)
 			return -1;
-		if (rc > 0)
+		if (rc > 0) {
+			check_undo(assembly, &part, &whole);
 			take_record(&whole);
+		}
 	}
 	return rc;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+/* The next frame of an input, which may be cut; NULL: there is no more. */
+static const uint8_t *next_frame(struct wf_reader *r, size_t *count)
+{
+	size_t length = wf_bytes_get_u16(r);
+
+	*count = WF_MIN(length, wf_reader_left(r));
+	return wf_bytes_view(r, *count);
+}
+
+static void take_frames(const uint8_t *bytes, size_t count)
 {
 	struct wf_reader r = wf_reader(bytes, count);
 	struct wf_assembly assembly = { 0 };
+	const uint8_t *frame;
+	size_t frame_bytes;
 	int rc = 0;
 
-	while (!rc && wf_reader_left(&r)) {
-		size_t length = wf_bytes_get_u16(&r);
-		const uint8_t *frame = wf_bytes_view(&r, WF_MIN(length, wf_reader_left(&r)));
-
-		rc = frame ? take_frame(&assembly, frame, (size_t)(r.at - frame)) : -1;
-	}
+	while (!rc && (frame = next_frame(&r, &frame_bytes)))
+		rc = take_frame(&assembly, frame, frame_bytes);
 	wf_assembly_fini(&assembly);
+}
+
+/* Every frame of the right version and length, or few would be read any further. */
+static void mend(uint8_t *bytes, size_t count)
+{
+	struct wf_reader r = wf_reader(bytes, count);
+	const uint8_t *frame;
+	size_t frame_bytes;
+
+	while ((frame = next_frame(&r, &frame_bytes))) {
+		struct wf_writer w = wf_writer(bytes + (frame - bytes), frame_bytes);
+
+		if (frame_bytes < WF_FRAME_HEADER_BYTES)
+			continue;
+		wf_bytes_put_u8(&w, WF_WIRE_VERSION);
+		w.at += 3;
+		wf_bytes_put_u32(&w, (uint32_t)(frame_bytes - WF_FRAME_HEADER_BYTES));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	uint8_t *mended = malloc(count + !count);
+
+	must(mended != NULL);
+	take_frames(bytes, count);
+	if (count)
+		memcpy(mended, bytes, count);
+	mend(mended, count);
+	take_frames(mended, count);
+	free(mended);
 	return 0;
 }
 

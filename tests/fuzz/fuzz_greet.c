@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/bytes.h"
 #include "wire/greet.h"
 
 static void check_hello(const struct wf_hello *h)
@@ -23,7 +24,7 @@ static void check_hello(const struct wf_hello *h)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+static void take(const uint8_t *bytes, size_t count)
 {
 	uint8_t again[WF_GREET_BYTES_MAX], third[WF_GREET_BYTES_MAX];
 	int length = wf_greet_length(bytes, count), again_bytes;
@@ -34,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	     (length >= 0 && length <= WF_GREET_BYTES_MAX));
 	if (wf_greet_get(bytes, count, &greet, &e)) {
 		must(e.code < 0 && e.text[0]);
-		return 0;
+		return;
 	}
 	must((size_t)length == count);
 	if (greet.kind == WF_GREET_HELLO)
@@ -44,6 +45,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	must(!wf_greet_get(again, (size_t)again_bytes, &copy, &e));
 	must(wf_greet_put(&copy, third) == again_bytes);
 	must(!memcmp(again, third, (size_t)again_bytes));
+}
+
+/* As it is; and with the prefix that it should have, or few would be read any further. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	struct wf_writer w;
+	uint8_t *mended;
+
+	take(bytes, count);
+	if (count < WF_GREET_PREFIX_BYTES)
+		return 0;
+	mended = malloc(count);
+	must(mended != NULL);
+	w = wf_writer(mended, count);
+	wf_bytes_put(&w, WF_GREET_MAGIC, sizeof(WF_GREET_MAGIC) - 1);
+	wf_bytes_put_u32(&w, (uint32_t)(count - WF_GREET_PREFIX_BYTES));
+	wf_bytes_put(&w, bytes + WF_GREET_PREFIX_BYTES, count - WF_GREET_PREFIX_BYTES);
+	take(mended, count);
+	free(mended);
 	return 0;
 }
 

@@ -8,6 +8,18 @@
 
 #include "tests/fuzz/any_record.h"
 
+/* The key of an attachment, which is looked at where its call is known. */
+static void check_key(const struct wf_tensor_record *t)
+{
+	uint8_t again[WF_ATTACHMENT_KEY_BYTES];
+	struct wf_attachment_key key;
+
+	if (wf_attachment_key_get(t->key, t->key_bytes, &key))
+		return;
+	wf_attachment_key_put(again, &key);
+	must(t->key_bytes == sizeof(again) && !memcmp(again, t->key, sizeof(again)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	union any_record any;
@@ -16,6 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	if (!count || any_record_get(bytes[0], bytes + 1, count - 1, &any))
 		return 0;
 	must(any_record_inside(bytes[0], &any, bytes + 1, count - 1));
+	if (bytes[0] == WF_RECORD_ATTACHMENT)
+		check_key(&any.tensor);
 	again = malloc(count);
 	must(again != NULL);
 	must(any_record_put(bytes[0], &any, again, count) == count - 1);
@@ -51,6 +65,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_abort_record aborted = { .step = 5, .status = WEFT_ABORTED, .text_bytes = 21,
 					   .text = text };
 	struct wf_sums_record sums = { .pull = 8, .first = 3, .count = 2, .sums = { 7, 8 } };
+	uint8_t key[WF_ATTACHMENT_KEY_BYTES];
 	struct wf_small_record small = { .id = 9, .other = 8, .status = WEFT_OK };
 
 	switch (index) {
@@ -118,6 +133,28 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	case 12:
 		wf_bytes_put_u8(&w, WF_RECORD_GRANT_RESPONSES);
 		wf_small_record_put(&w, &small);
+		break;
+	case 13:
+		call.flags = WF_CALL_REQUEST | WF_CALL_AGAIN;
+		call.request = 77;
+		call.incarnation = text;
+		wf_bytes_put_u8(&w, WF_RECORD_CALL);
+		wf_call_record_put(&w, &call);
+		wf_bytes_put(&w, text, 21);
+		break;
+	case 14:
+		wf_attachment_key_put(key, &(struct wf_attachment_key){ .reply = 1, .index = 2 });
+		tensor.key = key;
+		tensor.key_bytes = sizeof(key);
+		wf_bytes_put_u8(&w, WF_RECORD_ATTACHMENT);
+		wf_tensor_record_put(&w, &tensor, shape);
+		break;
+	case 15:
+		call.attachments = 2;
+		call.flags = WF_CALL_COMPRESSED;
+		wf_bytes_put_u8(&w, WF_RECORD_CALL);
+		wf_call_record_put(&w, &call);
+		wf_bytes_put(&w, text, 21);
 		break;
 	default:
 		return 0;

@@ -14,7 +14,7 @@
 
 #include "tests/fuzz/mutate.h"
 
-#define BATCH 1024 /* inputs between two looks at the clock */
+#define BATCH 32 /* inputs between two looks at the clock */
 
 /* On a heap block of exactly its size, so that a sanitizer sees the first byte too many. */
 static void try_input(const uint8_t *bytes, size_t count)

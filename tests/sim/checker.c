@@ -151,6 +151,19 @@ static void check_call(const struct wf_leg *leg)
 		wrong(leg, "was answered and not handled");
 }
 
+/* What goes beside the request is the caller's own again. */
+static void check_request(const struct wf_leg *leg)
+{
+	const struct wf_load *up = leg->cargo.up;
+
+	if (!wf_cargo_is_sent(up))
+		wrong(leg, "ended and did not wait for what goes beside its request");
+	for (unsigned i = 0; up && i < up->count; i++)
+		if (up->items[i].sent.begun && !up->items[i].unwatched &&
+		    up->items[i].sent.flight.ended_ns > leg->flight.ended_ns)
+			wrong(leg, "ended before what goes beside its request");
+}
+
 /* Its writes end with the call, and its reads say of the end what the call does. */
 static void check_talk(const struct wf_leg *leg)
 {
@@ -176,19 +189,25 @@ static void check_talk(const struct wf_leg *leg)
 		wrong(leg, "was not heard to its end");
 }
 
-/* Nobody has a key to the buffer of a send any more, nor reads of it. */
+/* Nobody has a key to the buffer of a send any more, nor reads of it.  NULL, or what is wrong. */
+static const char *trouble_of(const uint8_t *buffer, size_t bytes, unsigned flags)
+{
+	if (flags & WEFT_SNAPSHOT || !bytes)
+		return NULL;
+	if (wf_fake_is_open(buffer, bytes))
+		return "left its buffer open to others";
+	/* The stated exception: a shared rail whose peer stands still. */
+	if ((config.harmless || config.connected) && wf_fake_is_read(buffer, bytes))
+		return "ended while somebody read its buffer";
+	return NULL;
+}
+
 static void check_quiet(const struct wf_leg *leg)
 {
-	bool snapshot = leg->flags & WEFT_SNAPSHOT;
+	const char *what = trouble_of(leg->buffer, leg->buffer_bytes, leg->flags);
 
-	if (snapshot || !leg->buffer_bytes)
-		return;
-	if (wf_fake_is_open(leg->buffer, leg->buffer_bytes))
-		wrong(leg, "left its buffer open to others");
-	/* The stated exception: a shared rail whose peer stands still. */
-	if ((config.harmless || config.connected) &&
-	    wf_fake_is_read(leg->buffer, leg->buffer_bytes))
-		wrong(leg, "ended while somebody read its buffer");
+	if (what)
+		wrong(leg, what);
 }
 
 /* From here on nobody may touch the buffer. */
@@ -248,8 +267,10 @@ static void look_at(struct wf_leg *leg)
 	leg->seen = true;
 	leg->executed = leg->flight.op ? weft_op_executed(leg->flight.op) : WEFT_EXECUTED_MAYBE;
 	check_end(leg);
-	if (leg->kind == WF_LEG_CALL)
+	if (leg->kind == WF_LEG_CALL) {
 		check_call(leg);
+		check_request(leg);
+	}
 	if (leg->kind == WF_LEG_STREAM)
 		check_talk(leg);
 	if (leg->kind == WF_LEG_RECEIVE && leg->flight.status == WEFT_OK)
@@ -270,6 +291,155 @@ static void look_at(struct wf_leg *leg)
 	wf_talk_release(leg);
 }
 
+/* Attachments. */
+
+static void wrong_item(const struct wf_item *item, const struct wf_cargo_end *end,
+		       const char *what)
+{
+	const struct wf_leg *leg = item->load->leg;
+	const struct wf_flight *f = &end->flight;
+
+	show_group(leg->group);
+	print_error("  attachment %u beside message %ld to the %s, %zu bytes, flags %#x%s\n", item->index,
+		    (long)(item->load - (item->load->back ? leg->cargo.down : leg->cargo.up)),
+		    item->load->back ? "caller" : "server", item->bytes, item->flags,
+		    item->unwatched ? ", unwatched" : "");
+	print_error("  began %.6f, due %.6f, ended %.6f %s\n", seconds(f->started_ns),
+		    seconds(end->due_ns), seconds(f->ended_ns), weft_status_name(f->status));
+	fail_msg("%s of an attachment of group %llu at node %u %s: %s",
+		 end == &item->sent ? "send" : "receive", (unsigned long long)leg->group->step,
+		 end->node, what, f->op ? weft_op_message(f->op) : "(detached)");
+}
+
+/* As check_end.  A sender hears so when its receiver's time is over. */
+static void check_item_end(const struct wf_item *item, const struct wf_cargo_end *end)
+{
+	const struct wf_flight *f = &end->flight;
+	uint64_t due_ns = end->due_ns;
+
+	if (end->bereft_ns)
+		due_ns = WF_MIN(due_ns,
+				WF_MAX(end->bereft_ns, wf_faults_thawed_ns(end->node)) + LOSS_NS);
+	due_ns = WF_MAX(due_ns, wf_faults_thawed_ns(end->node));
+	if (f->outcomes != 1)
+		wrong_item(item, end, "ended more than once");
+	if (f->ended_ns > due_ns + config.quiet_ns + SLACK_NS)
+		wrong_item(item, end, "ended too late");
+	if (f->status == WEFT_DEADLINE_EXCEEDED && f->ended_ns < end->due_ns && end == &item->got)
+		wrong_item(item, end, "missed its deadline before it came");
+	if (f->status == WEFT_DATA_LOSS && !config.tally->injected[WF_FAULT_FLIP])
+		wrong_item(item, end, "missed bytes that nobody touched");
+	if (config.harmless && !item->load->leg->group->lonely && f->status != WEFT_OK &&
+	    (item->got.begun || f->status != WEFT_CANCELLED))
+		wrong_item(item, end, "should have gone well");
+}
+
+/* What was received is what was sent; of one whose handle is gone the buffer shows it. */
+static void check_item_content(struct wf_item *item)
+{
+	struct wf_cargo_end *end = &item->got;
+	unsigned flags = item->flags & (WEFT_DEAD | WEFT_OPAQUE), got = flags;
+	const struct weft_tensor *t = end->flight.op ? weft_op_tensor(end->flight.op, &got) : NULL;
+	const uint8_t *data = t ? t->data : end->buffer;
+	uint64_t bytes = item->bytes;
+
+	if (item->memory == WF_CARGO_POOL && (!t || wf_cargo_is_of_the_past(end)))
+		return;
+	if (t)
+		assert_int_equal(weft_tensor_bytes(t, &bytes), 0);
+	if ((got & ~(unsigned)WEFT_READONLY) != flags)
+		wrong_item(item, end, "has other flags than what was sent");
+	if (item->bytes && (!data || bytes != item->bytes ||
+			    !wf_world_is_filled(data, item->bytes, item->seed))) {
+		if (data)
+			show_bytes(data, bytes);
+		wrong_item(item, end, "got what nobody sent");
+	}
+	if (got & WEFT_READONLY) {
+		item->view = weft_op_take(end->flight.op);
+		item->view_ns = wf_clock_now() + item->seed % VIEW_NS;
+		config.tally->views++;
+	} else if (item->memory == WF_CARGO_POOL && item->seed % 4 == 0) {
+		weft_free(wf_world_node(end->node), weft_op_take(end->flight.op));
+	}
+}
+
+static void end_item_view(struct wf_item *item)
+{
+	const struct wf_cargo_end *end = &item->got;
+
+	if (!wf_cargo_is_of_the_past(end)) {
+		if (!wf_world_is_filled(item->view, item->bytes, item->seed))
+			wrong_item(item, end, "saw something else after a while");
+		weft_free(wf_world_node(end->node), item->view);
+	}
+	item->view = NULL;
+}
+
+/* From here on nobody may touch its buffer, nor is there anything to hold. */
+static void forget_end(struct wf_cargo_end *end)
+{
+	end->seen = true;
+	end->executed = end->flight.op ? weft_op_executed(end->flight.op) : WEFT_EXECUTED_MAYBE;
+	if (end->buffer)
+		memset(end->buffer, WF_TRAFFIC_CANARY, end->buffer_bytes);
+	weft_op_free(end->flight.op);
+	end->flight.op = NULL;
+}
+
+/* One that nobody waits for ends with its call, if it goes beside a request. */
+static bool is_sent(const struct wf_item *item)
+{
+	const struct wf_leg *leg = item->load->leg;
+
+	if (!item->sent.begun || item->sent.seen)
+		return false;
+	if (!item->unwatched)
+		return item->sent.flight.outcomes;
+	return leg->kind == WF_LEG_CALL && !item->load->back && leg->flight.outcomes;
+}
+
+static void look_at_send(struct wf_item *item)
+{
+	struct wf_cargo_end *end = &item->sent;
+	const char *what = NULL;
+
+	if (!item->unwatched)
+		check_item_end(item, end);
+	if (end->buffer)
+		what = trouble_of(end->buffer, end->buffer_bytes, item->flags);
+	if (what)
+		wrong_item(item, end, what);
+	if (item->shared && !wf_cargo_is_of_the_past(end))
+		weft_free(wf_world_node(end->node), item->shared);
+	item->shared = NULL;
+	forget_end(end);
+}
+
+static void look_at_receive(struct wf_item *item)
+{
+	check_item_end(item, &item->got);
+	if (item->got.flight.status == WEFT_OK)
+		check_item_content(item);
+	forget_end(&item->got);
+}
+
+static void look_at_items(uint64_t views_until_ns)
+{
+	unsigned count;
+	struct wf_item *items = wf_cargo_items(&count);
+
+	for (struct wf_item *item = items; item < items + count; item++) {
+		if (is_sent(item))
+			look_at_send(item);
+		if (item->got.flight.outcomes && !item->got.seen)
+			look_at_receive(item);
+		if (item->view && item->view_ns <= views_until_ns &&
+		    (!wf_faults_is_away(item->got.node) || wf_cargo_is_of_the_past(&item->got)))
+			end_item_view(item);
+	}
+}
+
 static void look(uint64_t views_until_ns)
 {
 	unsigned group_count;
@@ -286,6 +456,7 @@ static void look(uint64_t views_until_ns)
 				end_view(leg);
 		}
 	}
+	look_at_items(views_until_ns);
 }
 
 void wf_checker_look(void)
@@ -300,10 +471,10 @@ void wf_checker_let_go(void)
 
 /* At the end. */
 
-static bool is_canary(const struct wf_leg *leg)
+static bool is_canary(const uint8_t *buffer, size_t bytes)
 {
-	for (size_t i = 0; i < leg->buffer_bytes; i++)
-		if (leg->buffer[i] != WF_TRAFFIC_CANARY)
+	for (size_t i = 0; i < bytes; i++)
+		if (buffer[i] != WF_TRAFFIC_CANARY)
 			return false;
 	return true;
 }
@@ -328,8 +499,35 @@ static void check_leg(const struct wf_leg *leg)
 	if (leg->executed == WEFT_EXECUTED_NO &&
 	    (leg->handled || (leg->delivered && is_distinct(leg))))
 		wrong(leg, "says that it was not executed, and was");
-	if (tensor && leg->buffer && !is_canary(leg))
+	if (tensor && leg->buffer && !is_canary(leg->buffer, leg->buffer_bytes))
 		wrong(leg, "had its buffer written after its end");
+}
+
+static void check_item_at_last(const struct wf_item *item, const struct wf_cargo_end *end)
+{
+	if (!end->seen)
+		return;
+	if (end->flight.outcomes > 1)
+		wrong_item(item, end, "ended again");
+	if (end->buffer && !is_canary(end->buffer, end->buffer_bytes))
+		wrong_item(item, end, "had its buffer written after its end");
+}
+
+/* What goes beside the messages of a caller ends with the call, and is his own again. */
+static void check_item(const struct wf_item *item)
+{
+	const struct wf_cargo_end *sent = &item->sent;
+	const struct wf_leg *leg = item->load->leg;
+	uint64_t over_ns = WF_MAX(leg->flight.ended_ns, wf_faults_thawed_ns(sent->node));
+
+	check_item_at_last(item, sent);
+	check_item_at_last(item, &item->got);
+	if (sent->seen && sent->executed == WEFT_EXECUTED_NO && item->bytes >= sizeof(uint64_t) &&
+	    item->got.seen && item->got.flight.status == WEFT_OK)
+		wrong_item(item, sent, "says that it was not executed, and was");
+	if (sent->seen && leg->seen && !item->load->back && !item->unwatched &&
+	    sent->flight.ended_ns > over_ns + config.quiet_ns + SLACK_NS)
+		wrong_item(item, sent, "ended long after its call");
 }
 
 /* Receives that name the sender got the tensors in the order in which those were sent. */
@@ -383,15 +581,19 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 	if (desk->transfer.pace.bytes || !wf_list_empty(&desk->transfer.pace.busy))
 		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
 			 (unsigned long long)desk->transfer.pace.bytes);
+	if (wf_map_next(&desk->bundles.map, NULL))
+		fail_msg("node %u still keeps what came beside a message", number);
+	if (!wf_list_empty(&desk->attachments.all) || !wf_list_empty(&desk->attachments.line))
+		fail_msg("node %u still sends an attachment", number);
 	if (count_table(&desk->calls.table) || wf_map_next(&desk->serving.map, NULL))
 		fail_msg("node %u still has a call", number);
 	if (!wf_list_empty(&desk->streams.all) || !wf_list_empty(&desk->node->streams))
 		fail_msg("node %u still has a stream", number);
 	if (desk->worker.lender && wf_lender_held(desk->worker.lender))
 		fail_msg("node %u still lends what nobody looks at", number);
-	if (!wf_list_empty(&desk->channels.offers))
+	if (!wf_list_empty(&desk->arrivals.offers))
 		fail_msg("node %u still knows of an offer", number);
-	if (wf_map_next(&desk->channels.map, NULL) || desk->channels.arrival_count)
+	if (wf_map_next(&desk->channels.map, NULL) || desk->arrivals.count)
 		fail_msg("node %u keeps tensors of steps that are over", number);
 	WF_LIST_EACH(at, &desk->worker.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
@@ -417,12 +619,30 @@ static void check_node(unsigned number)
 		fail_msg("node %u has lost a peer that nothing happened to", number);
 }
 
+static void finish_items(void)
+{
+	struct wf_tally *tally = config.tally;
+	unsigned count;
+	struct wf_item *items = wf_cargo_items(&count);
+
+	for (struct wf_item *item = items; item < items + count; item++) {
+		check_item(item);
+		tally->operations += item->sent.begun + item->got.begun;
+		tally->ended_well += item->sent.seen && !item->unwatched &&
+				     item->sent.flight.status == WEFT_OK;
+		tally->ended_well += item->got.seen && item->got.flight.status == WEFT_OK;
+		tally->attached += item->sent.begun;
+		tally->received += item->got.seen && item->got.flight.status == WEFT_OK;
+	}
+}
+
 void wf_checker_finish(unsigned nodes)
 {
 	struct wf_tally *tally = config.tally;
 	unsigned group_count;
 	struct wf_group *groups = wf_traffic_groups(&group_count);
 
+	finish_items();
 	for (unsigned i = 0; i < group_count; i++) {
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			const struct wf_leg *leg = &groups[i].legs[j];

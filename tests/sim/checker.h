@@ -3,7 +3,8 @@
  * The checker of a simulated run: holds every operation, byte and resource to
  * account.  It asserts; a line says what was wrong.
  *
- * Each operation has exactly one outcome, by its deadline and the stated bound;
+ * Each operation has exactly one outcome, by its deadline and the stated bound, those of
+ * attachments included, for which their call waits;
  * no byte of its buffer moves after that; what was delivered is what was sent,
  * once and in the order of the channel or stream; what is looked at stays as it is as long as
  * that lasts, and is given back; a handler runs at most once for a call,

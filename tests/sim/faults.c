@@ -101,6 +101,12 @@ void wf_faults_strike_leg(enum wf_fault fault, const struct wf_leg *leg)
 	wf_states_count_leg(config.tally, fault, leg);
 }
 
+void wf_faults_strike_op(enum wf_fault fault, const struct weft_op *op)
+{
+	config.tally->injected[fault]++;
+	wf_states_count_op(config.tally, fault, op);
+}
+
 /* The fake is in the middle of something: only note it. */
 static void told(enum wf_fake_fault fault, unsigned node, unsigned other)
 {
@@ -220,6 +226,7 @@ static void thaw(unsigned number)
 static void leave(unsigned number)
 {
 	nodes[number].left = true;
+	wf_cargo_leave(number);
 	wf_world_leave(number);
 }
 

@@ -28,10 +28,11 @@ uint64_t wf_faults_run(void);
 /* End all that lasts. */
 void wf_faults_heal(void);
 
-/* A fault has struck @leg alone, or @node and @other. */
+/* A fault has struck @leg or @op alone, or @node and @other. */
 struct wf_leg;
 void wf_faults_strike(enum wf_fault fault, unsigned node, unsigned other);
 void wf_faults_strike_leg(enum wf_fault fault, const struct wf_leg *leg);
+void wf_faults_strike_op(enum wf_fault fault, const struct weft_op *op);
 
 /* Nothing may be begun on it now; nothing ever again. */
 bool wf_faults_is_away(unsigned number);

@@ -48,9 +48,28 @@ static enum wf_state state_of_receive(const struct wf_receiving *r)
 	case WF_RECEIVING_WAITING:
 		return WF_STATE_RECEIVE_WAITING;
 	case WF_RECEIVING_MEMORY:
-		return WF_STATE_RECEIVE_MEMORY;
+		return r->attached ? WF_STATE_BUNDLE_MEMORY : WF_STATE_RECEIVE_MEMORY;
 	case WF_RECEIVING_PULLING:
+		if (r->attached)
+			return r->pull.stopping ? WF_STATE_BUNDLE_STOPPING : WF_STATE_BUNDLE_PULLING;
 		return r->pull.stopping ? WF_STATE_RECEIVE_STOPPING : WF_STATE_RECEIVE_PULLING;
+	default:
+		return WF_STATES;
+	}
+}
+
+/* One that has not begun goes with its message. */
+static enum wf_state state_of_attachment(const struct wf_sending *s)
+{
+	switch (s->state) {
+	case WF_SENDING_MEMORY:
+	case WF_SENDING_GATHERING:
+		return WF_STATE_ATTACHMENT_MEMORY;
+	case WF_SENDING_MOVING:
+		if (s->parcel.state == WF_PARCEL_WITHDRAWING)
+			return WF_STATE_ATTACHMENT_WITHDRAWING;
+		return state_of_parcel(&s->parcel, WF_STATE_ATTACHMENT_WAITING,
+				       WF_STATE_ATTACHMENT_QUEUED, WF_STATE_ATTACHMENT_OFFERED);
 	default:
 		return WF_STATES;
 	}
@@ -66,22 +85,32 @@ static enum wf_state state_of_call(const struct wf_call *call)
 	return WF_STATE_CALL_DELIVERED;
 }
 
-static enum wf_state state_of(const struct wf_leg *leg)
+/* Of all but a send of a channel. */
+static enum wf_state state_of_op(const struct weft_op *op)
 {
-	const struct weft_op *op = leg->flight.op;
-
 	if (!op || !op->started || op->finished)
 		return WF_STATES;
 	switch (op->kind) {
 	case WF_OP_SEND:
-		return state_of_send(leg, op);
+		return state_of_attachment(&op->send.sending);
 	case WF_OP_RECV:
 		return state_of_receive(&op->recv.receiving);
 	case WF_OP_CALL:
+		if (op->call.waits)
+			return WF_STATE_CALL_BUFFERS;
 		return op->call.running ? state_of_call(&op->call.call) : WF_STATES;
 	default:
 		return WF_STATE_PING;
 	}
+}
+
+static enum wf_state state_of(const struct wf_leg *leg)
+{
+	const struct weft_op *op = leg->flight.op;
+
+	if (op && op->kind == WF_OP_SEND)
+		return op->started && !op->finished ? state_of_send(leg, op) : WF_STATES;
+	return state_of_op(op);
 }
 
 static enum wf_state state_of_served(const struct wf_served *s)
@@ -154,10 +183,58 @@ static struct wf_link *link_between(unsigned node, unsigned other)
 	return link ? wf_link_real(link) : NULL;
 }
 
-/* What is served over @link, by the desk that has it. */
+/* The desk that has it. */
+static const struct wf_desk *desk_of(const struct wf_link *link)
+{
+	return WF_CONTAINER(link->worker, struct wf_desk, worker);
+}
+
 static const struct wf_serving *serving_of(const struct wf_link *link)
 {
-	return &WF_CONTAINER(link->worker, struct wf_desk, worker)->serving;
+	return &desk_of(link)->serving;
+}
+
+static bool keeps_some(const struct wf_bundle *b)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		if (b->tensors[i]->arrival)
+			return true;
+	return false;
+}
+
+static void count_bundle(struct wf_tally *tally, enum wf_fault fault, const struct wf_bundle *b)
+{
+	if (b->came < b->count)
+		count(tally, fault, WF_STATE_BUNDLE_COMING);
+	else if (keeps_some(b))
+		count(tally, fault, WF_STATE_BUNDLE_KEPT);
+}
+
+/* What goes over @link beside messages, both ways; who receives it is an operation. */
+static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struct wf_link *link)
+{
+	const struct wf_desk *desk = desk_of(link);
+	struct wf_map_node *at = NULL;
+
+	WF_LIST_EACH(node, &desk->attachments.all) {
+		const struct wf_sending *s = WF_CONTAINER(node, struct wf_sending, node);
+
+		if (wf_link_real(s->link) == link)
+			count(tally, fault, state_of_attachment(s));
+	}
+	while ((at = wf_map_next(&desk->bundles.map, at))) {
+		const struct wf_bundle *b = WF_CONTAINER(at, struct wf_bundle, node);
+
+		if (b->name.link == link)
+			count_bundle(tally, fault, b);
+	}
+	WF_LIST_EACH(node, &desk->node->ops) {
+		const struct weft_op *op = WF_CONTAINER(node, struct weft_op, node);
+
+		if (op->kind == WF_OP_RECV && op->recv.bundle && op->recv.receiving.got_from &&
+		    wf_link_real(op->recv.receiving.got_from) == link)
+			count(tally, fault, state_of_op(op));
+	}
 }
 
 /* What @node serves to @other, and how its link to it is. */
@@ -169,6 +246,7 @@ static void count_side(struct wf_tally *tally, enum wf_fault fault, unsigned nod
 	if (!link)
 		return;
 	count(tally, fault, state_of_link(link));
+	count_cargo(tally, fault, link);
 	while ((at = wf_map_next(&serving_of(link)->map, at))) {
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
@@ -206,6 +284,11 @@ void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node,
 	count_side(tally, fault, other, node);
 }
 
+void wf_states_count_op(struct wf_tally *tally, enum wf_fault fault, const struct weft_op *op)
+{
+	count(tally, fault, state_of_op(op));
+}
+
 void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const struct wf_leg *leg)
 {
 	const struct weft_op *op = leg->flight.op;
@@ -223,7 +306,10 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 	while (link && (at = wf_map_next(&serving_of(link)->map, at))) {
 		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
 
-		if (s->call == call->id && s->link == link)
-			count_served(tally, fault, s);
+		if (s->call != call->id || s->link != link)
+			continue;
+		count_served(tally, fault, s);
+		if (s->bundle)
+			count_bundle(tally, fault, s->bundle);
 	}
 }

@@ -6,8 +6,9 @@
 #include "tests/sim/tally.h"
 #include "tests/sim/traffic.h"
 
-/* Count in @tally what @fault hits: all between the two nodes, or @leg and what serves it. */
+/* Count in @tally what @fault hits: all between the two nodes, @leg and what serves it, or @op alone. */
 void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node, unsigned other);
 void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const struct wf_leg *leg);
+void wf_states_count_op(struct wf_tally *tally, enum wf_fault fault, const struct weft_op *op);
 
 #endif

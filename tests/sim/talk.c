@@ -129,15 +129,27 @@ static void finish(struct server *s)
 				   "as the test wants");
 }
 
-/* It ends when it has read enough, and is forgotten when its operations have ended too. */
+/* It ends when it has read enough and received what came beside that, and is forgotten when its operations have ended too. */
 static void settle(struct server *s)
 {
-	if (!s->finished && (s->enough || s->doomed))
+	const struct wf_leg *leg = s->leg;
+	bool received = leg->cargo.hasty || wf_cargo_is_received(leg->cargo.up, leg->talk.up);
+
+	if (!s->finished && ((s->enough && received) || s->doomed))
 		finish(s);
 	if (!s->finished || s->writing || s->asking)
 		return;
 	wf_list_remove(&s->node);
 	free(s);
+}
+
+/* A read that brought message @at. */
+static void keep_or_free(struct wf_load *loads, unsigned at, struct weft_op *read)
+{
+	if (loads)
+		wf_cargo_came(&loads[at], read);
+	else
+		weft_op_free(read);
 }
 
 static void ask(struct server *s);
@@ -155,6 +167,8 @@ static void asked(struct weft_op *op, void *arg)
 	} else if (weft_stream_message(op)) {
 		check_message(s->leg, "server", op, s->leg->seed, t->asked++, t->up_bytes, t->up);
 		s->enough = t->asked == t->asks;
+		keep_or_free(s->leg->cargo.up, t->asked - 1, op);
+		op = NULL;
 	} else {
 		if (t->asked != t->up)
 			fail_msg("the server of stream %llu sees the end after %u of %u messages",
@@ -189,10 +203,13 @@ static void answered(struct weft_op *op, void *arg)
 static void answer(struct server *s)
 {
 	struct weft_op_options options = { .size = sizeof(options), .done = answered, .arg = s };
+	const struct wf_berth berth = { .stream = s->stream };
 	const struct wf_talk *t = &s->leg->talk;
+	struct wf_load *loads = s->leg->cargo.down;
 	struct weft_op *op;
 
 	for (unsigned i = 0; i < t->down && !s->doomed; i++) {
+		wf_cargo_attach(loads ? &loads[i] : NULL, &berth);
 		s->doomed = write_message(s->stream, ~s->leg->seed, i, t->down_bytes,
 					  t->unwatched ? NULL : &options,
 					  t->unwatched ? NULL : &op) != 0;
@@ -248,6 +265,10 @@ uint64_t wf_talk_serve(uint64_t now)
 		if (s->finished || s->asking || s->life != wf_faults_life(s->number) ||
 		    wf_faults_is_away(s->number))
 			continue;
+		if (s->enough) {
+			settle(s);
+			continue;
+		}
 		if (s->leg->talk.ask_ns > now) {
 			next = WF_MIN(next, s->leg->talk.ask_ns);
 			continue;
@@ -285,12 +306,15 @@ static void give_up(struct wf_leg *leg)
 
 static void write_all(struct wf_leg *leg)
 {
+	const struct wf_berth berth = { .stream = leg->talk.stream };
+	struct wf_load *loads = leg->cargo.up;
 	struct wf_talk *t = &leg->talk;
 
 	for (; t->written < t->up; t->written++) {
 		struct wf_flight *f = &t->writes[t->written];
 		struct weft_op_options options = wf_flight_begin(f, 0);
 
+		wf_cargo_attach(loads ? &loads[t->written] : NULL, &berth);
 		if (write_message(t->stream, leg->seed, t->written, t->up_bytes, &options,
 				  t->unwatched ? NULL : &f->op)) {
 			give_up(leg);
@@ -342,6 +366,8 @@ static void heard(struct weft_op *op, void *arg)
 		t->read_failed = !again;
 	} else if (weft_stream_message(op)) {
 		check_message(leg, "caller", op, ~leg->seed, t->heard++, t->down_bytes, t->down);
+		keep_or_free(leg->cargo.down, t->heard - 1, op);
+		op = NULL;
 	} else {
 		t->heard_end = true;
 		again = false;

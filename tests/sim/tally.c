@@ -47,6 +47,7 @@ const char *const wf_tally_states[WF_STATES] = {
 	[WF_STATE_CALL_OFFERED] = "call: request offered",
 	[WF_STATE_CALL_DELIVERED] = "call: request delivered",
 	[WF_STATE_CALL_REPLY] = "call: reply coming",
+	[WF_STATE_CALL_BUFFERS] = "call: waits for its buffers",
 	[WF_STATE_SERVED_REQUEST] = "served: request coming",
 	[WF_STATE_SERVED_HANDLING] = "served: in its handler",
 	[WF_STATE_SERVED_REPLYING] = "served: reply leaving",
@@ -57,6 +58,16 @@ const char *const wf_tally_states[WF_STATES] = {
 	[WF_STATE_STREAM_READING] = "stream: waits for a message",
 	[WF_STATE_STREAM_UNREAD] = "stream: message not read",
 	[WF_STATE_STREAM_PULLING] = "stream: message coming",
+	[WF_STATE_ATTACHMENT_WAITING] = "attachment: waits for peer",
+	[WF_STATE_ATTACHMENT_MEMORY] = "attachment: gathered",
+	[WF_STATE_ATTACHMENT_QUEUED] = "attachment: queued",
+	[WF_STATE_ATTACHMENT_OFFERED] = "attachment: offered",
+	[WF_STATE_ATTACHMENT_WITHDRAWING] = "attachment: withdrawing",
+	[WF_STATE_BUNDLE_COMING] = "bundle: not whole",
+	[WF_STATE_BUNDLE_KEPT] = "bundle: not received",
+	[WF_STATE_BUNDLE_MEMORY] = "bundle: waits for memory",
+	[WF_STATE_BUNDLE_PULLING] = "bundle: pulling",
+	[WF_STATE_BUNDLE_STOPPING] = "bundle: stops pulling",
 	[WF_STATE_PING] = "ping: under way",
 	[WF_STATE_LINK_IDLE] = "link: idle",
 	[WF_STATE_LINK_DIALLING] = "link: dialling",
@@ -71,8 +82,10 @@ static const struct {
 	enum wf_fault fault;
 	const char *why;
 } impossible[] = {
-	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_ABORT, "calls, streams and pings belong to no step" },
-	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_END, "calls, streams and pings belong to no step" },
+	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_ABORT,
+	  "calls, streams, what goes beside them, and pings belong to no step" },
+	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_END,
+	  "calls, streams, what goes beside them, and pings belong to no step" },
 	{ WF_STATE_LINK_IDLE, WF_STATE_LINK_IDLE, WF_FAULT_ABORT,
 	  "an operation that names a peer dials it" },
 	{ WF_STATE_LINK_IDLE, WF_STATE_LINK_IDLE, WF_FAULT_END,
@@ -168,8 +181,9 @@ void wf_tally_print(const struct wf_tally *t, bool tables)
 		print_pairs(t);
 		print_states(t);
 	}
-	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu views, %llu frames replayed, %llu failures\n",
+	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu views, %llu frames replayed, %llu failures\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->operations,
-	       (unsigned long long)t->ended_well, (unsigned long long)t->views,
+	       (unsigned long long)t->ended_well, (unsigned long long)t->attached,
+	       (unsigned long long)t->received, (unsigned long long)t->views,
 	       (unsigned long long)t->replayed, (unsigned long long)t->failures);
 }

@@ -147,7 +147,8 @@ static void answered(const Sim__Bytes *answer, void *arg)
 	struct trip *t = arg;
 
 	t->closures++;
-	t->right = answer && !memcmp(answer->body.data, want, answer->body.len);
+	t->right = answer && (!answer->body.len ||
+			      !memcmp(answer->body.data, want, answer->body.len));
 }
 
 static void call(struct trip *t, size_t bytes)
@@ -451,6 +452,134 @@ static bool talk(void)
 	return well;
 }
 
+/* A call with tensors beside its request, one of them gathered, and one beside its reply. */
+enum { CALL, SHORT, GATHERED, RECEIVED_SHORT, RECEIVED_GATHERED, REPLIED, RECEIVED, TRIPS };
+
+static void *served; /* the call, as its handler knows it */
+
+static void keep_call(unsigned number, void *call)
+{
+	(void)number;
+	served = call;
+}
+
+static struct weft_send_options attaching(struct trip *t)
+{
+	return (struct weft_send_options){ .size = sizeof(struct weft_send_options),
+					   .op = options_of(t) };
+}
+
+static struct weft_recv_options receiving(struct trip *t)
+{
+	return (struct weft_recv_options){ .size = sizeof(struct weft_recv_options),
+					   .op = options_of(t) };
+}
+
+static void begin_attached(struct trip *all)
+{
+	struct weft_send_options shorter = attaching(&all[SHORT]), longer = attaching(&all[GATHERED]);
+	struct weft_call_options options = { .size = sizeof(options), .op = options_of(&all[CALL]) };
+	int64_t shape[2] = { 2, SMALL / 2 }, strides[2] = { BIG / 2, 1 };
+	struct weft_tensor tensor = {
+		.data = want, .device = { WEFT_CPU, 0 }, .ndim = 2,
+		.dtype = { WEFT_UINT, 8, 1 }, .shape = shape,
+	};
+	Sim__Bytes question = SIM__BYTES__INIT;
+	ProtobufCService *service;
+
+	wf_world_fill(want, BIG, ++step);
+	while (wf_nth_again(weft_call_open(stub, &options, &service, &all[CALL].op)))
+		;
+	while (wf_nth_again(weft_call_attach(all[CALL].op, &tensor, &shorter, &all[SHORT].op)))
+		;
+	/* All but the end of each row. */
+	shape[1] = BIG / 2 - 1;
+	tensor.strides = strides;
+	while (wf_nth_again(weft_call_attach(all[CALL].op, &tensor, &longer, &all[GATHERED].op)))
+		;
+	sim__mirror__reflect(service, &question, answered, &all[CALL]);
+}
+
+static void receive_both(struct trip *all)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct trip *t = &all[RECEIVED_SHORT + i];
+		struct weft_recv_options options = receiving(t);
+
+		while (wf_nth_again(weft_call_receive(served, i, NULL, &options, &t->op)))
+			;
+	}
+}
+
+static bool have_both(const struct trip *all)
+{
+	const struct weft_tensor *shorter = weft_op_tensor(all[RECEIVED_SHORT].op, NULL);
+	const struct weft_tensor *longer = weft_op_tensor(all[RECEIVED_GATHERED].op, NULL);
+
+	return shorter && !memcmp(shorter->data, want, SMALL) && longer &&
+	       !memcmp(longer->data, want, BIG / 2 - 1);
+}
+
+static void answer_attached(struct trip *all)
+{
+	struct weft_send_options options = attaching(&all[REPLIED]);
+	int64_t shape = BIG;
+	struct weft_tensor tensor = {
+		.data = want, .device = { WEFT_CPU, 0 }, .ndim = 1,
+		.dtype = { WEFT_UINT, 8, 1 }, .shape = &shape,
+	};
+	void *call = served;
+
+	served = NULL;
+	if (!have_both(all)) {
+		weft_call_fail(call, WEFT_ABORTED, "they are not there");
+		return;
+	}
+	while (wf_nth_again(weft_reply_attach(call, &tensor, &options, &all[REPLIED].op)))
+		;
+	wf_world_answer(call, want, 0);
+}
+
+/* Both ends do what they can; is all over that was begun? */
+static bool attached_is_over(void *ctx)
+{
+	struct trip *all = ctx;
+
+	if (served && !all[RECEIVED_SHORT].op)
+		receive_both(all);
+	if (served && all[RECEIVED_SHORT].outcomes && all[RECEIVED_GATHERED].outcomes)
+		answer_attached(all);
+	if (all[CALL].outcomes && all[CALL].status == WEFT_OK && !all[RECEIVED].op) {
+		struct weft_recv_options options = receiving(&all[RECEIVED]);
+
+		while (wf_nth_again(weft_op_receive(all[CALL].op, 0, NULL, &options,
+						    &all[RECEIVED].op)))
+			;
+	}
+	for (unsigned i = 0; i < TRIPS; i++)
+		if (all[i].op && !all[i].outcomes)
+			return false;
+	return all[CALL].outcomes;
+}
+
+static bool attached(void)
+{
+	struct trip all[TRIPS] = { { 0 } };
+	bool well = true;
+
+	served = NULL;
+	wf_world_on_request(keep_call);
+	begin_attached(all);
+	assert_true(wf_world_run(attached_is_over, all, 2 * DEADLINE_NS));
+	for (unsigned i = 0; i < TRIPS; i++)
+		well &= all[i].op && land(&all[i], 1);
+	assert_true(!well || !memcmp(weft_op_tensor(all[RECEIVED].op, NULL)->data, want, BIG));
+	assert_int_equal(all[CALL].closures, 1);
+	wf_world_on_request(NULL);
+	free_all(all, TRIPS);
+	return well;
+}
+
 /* What is cancelled in each state: offered, waiting, called. */
 static bool cancel_all(void)
 {
@@ -546,8 +675,7 @@ static void open_nodes(enum wf_world_shape shape)
 	};
 	unsigned number, failed = 0;
 
-	setenv("WEFT_HEARTBEAT", "100ms", 1);
-	setenv("WEFT_LOST", "300ms", 1);
+	wf_world_lose_soon();
 	setenv("WEFT_SLOTS", "24", 1);
 	setenv("WEFT_CHUNK_BYTES", "64K", 1);
 	setenv("WEFT_CHECKSUM", "yes", 1);
@@ -603,7 +731,7 @@ static void run_script(unsigned shape)
 {
 	static bool (*const attempts[])(void) = {
 		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
-		carry_snapshot, carry_shared, call_small, call_big, talk, cancel_all, abort_step,
+		carry_snapshot, carry_shared, call_small, call_big, talk, attached, cancel_all, abort_step,
 		look, dump, ping,
 	};
 

@@ -50,6 +50,10 @@ static const uint64_t known[] = {
 	235227, /* who dialled gave up before who was dialled, and that one read on */
 	611,  /* a stream broke while its link died, which was told to cancel the call, and kept it */
 	4008596, /* a read of a stream went on after the deadline of its call, which had ended well */
+	104119, /* a stream got its turn while its node closed, and kept what had come */
+	106500, /* a stream broke, and a message waited for what went beside it, beyond its call */
+	111839, /* a call's time passed while its good end waited for messages, and a frozen caller heard that end */
+	420536, /* there was no memory to send an attachment, nor to say that it would not come */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
 

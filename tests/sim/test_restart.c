@@ -24,8 +24,7 @@ static uint8_t sources[4][BIG], targets[4][BIG];
 
 static void open_world(enum wf_world_shape shape)
 {
-	setenv("WEFT_HEARTBEAT", "100ms", 1);
-	setenv("WEFT_LOST", "300ms", 1);
+	wf_world_lose_soon();
 	wf_world_open(shape, 3, NULL);
 	wf_world_connect(2, 0);
 }
@@ -41,7 +40,7 @@ static void assert_free(unsigned at)
 	assert_null(wf_table_next(&desk->transfer.pulls, &from));
 	from = 0;
 	assert_null(wf_table_next(&desk->calls.table, &from));
-	assert_true(wf_list_empty(&desk->channels.offers));
+	assert_true(wf_list_empty(&desk->arrivals.offers));
 	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);
 }
 

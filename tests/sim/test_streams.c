@@ -21,7 +21,6 @@
 #define AHEAD (300 * KIB)  /* pulled, and short enough to be pulled before it is read */
 #define BIG (3 * MIB + 17) /* pulled, and never before it is read */
 #define LONG_NS (20 * S)
-#define LOST_NS (700 * MS) /* until a death is known, with the settings of open_world */
 #define MANY 200
 
 static const enum wf_world_shape shapes[] = {
@@ -32,39 +31,9 @@ static uint8_t source[BIG];
 
 static void open_world(enum wf_world_shape shape)
 {
-	setenv("WEFT_HEARTBEAT", "100ms", 1);
-	setenv("WEFT_LOST", "300ms", 1);
+	wf_world_lose_soon();
 	wf_world_fill(source, sizeof(source), 1);
 	wf_world_open(shape, 2, NULL);
-}
-
-/* Node @at holds nothing of a call or stream any more. */
-static void assert_free(unsigned at)
-{
-	struct weft_node *node = wf_world_node(at);
-
-	assert_true(wf_list_empty(&node->streams));
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		const struct wf_desk *desk = &node->desks[i];
-		uint32_t from = 0;
-
-		assert_null(wf_table_next(&desk->transfer.parcels, &from));
-		assert_true(wf_list_empty(&desk->transfer.waiting));
-		from = 0;
-		assert_null(wf_table_next(&desk->transfer.pulls, &from));
-		from = 0;
-		assert_null(wf_table_next(&desk->calls.table, &from));
-		assert_null(wf_map_next(&desk->serving.map, NULL));
-		assert_true(wf_list_empty(&desk->streams.all));
-		WF_LIST_EACH(node_at, &desk->worker.link_list) {
-			const struct wf_link *link = WF_CONTAINER(node_at, struct wf_link, node);
-
-			assert_int_equal(link->offer_count, 0);
-			assert_int_equal(link->watch_count, 0);
-			assert_int_equal(link->room_held, 0);
-		}
-	}
-	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);
 }
 
 static void close_world(void)
@@ -72,7 +41,7 @@ static void close_world(void)
 	wf_world_pass(100 * MS);
 	for (unsigned i = 0; i < wf_world_population(); i++)
 		if (wf_world_node(i))
-			assert_free(i);
+			wf_world_assert_free(i);
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -938,7 +907,7 @@ static void check_struck(struct chat *c, enum event event, bool met)
 			/* Who leaves takes its offers back first. */
 			if (event != LEAVE_SERVER || c->call.status != WEFT_CANCELLED)
 				assert_int_equal(c->call.status, WEFT_UNAVAILABLE);
-			assert_true(c->call.ended_ns <= struck_ns + LOST_NS);
+			assert_true(c->call.ended_ns <= struck_ns + WF_WORLD_LOST_NS);
 		}
 		if (is_harmless(event))
 			assert_went_well(c);
@@ -955,10 +924,10 @@ static void check_struck(struct chat *c, enum event event, bool met)
 		weft_stream_close(c->stream);
 	wf_world_pass(3 * S);
 	if (event != KILL_CALLER && event != LEAVE_CALLER)
-		assert_free(0);
+		wf_world_assert_free(0);
 	if (event != KILL_SERVER && event != LEAVE_SERVER) {
 		assert_int_equal(wf_world_talking(1), 0);
-		assert_free(1);
+		wf_world_assert_free(1);
 	}
 }
 
@@ -1124,6 +1093,32 @@ static void a_node_may_close_before_its_streams(void **state)
 }
 
 /* Whatever it is about to do, its handler never says another word. */
+/* Who stood still meanwhile hears of nothing that looks like a good end. */
+static void what_was_not_said_in_time_is_not_followed_by_a_good_end(void **state)
+{
+	struct weft_stream *stream;
+	struct wf_flight call;
+	Sim__Bytes message = SIM__BYTES__INIT;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	open_kept(&call, 200 * MS, &stream);
+	message.body.data = source;
+	message.body.len = SMALL;
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(weft_stream_write(served, &message.base, NULL, NULL), 0);
+	finish(WEFT_OK, "");
+	wf_world_pass(100 * MS);
+	wf_world_freeze(0, true);
+	wf_world_pass(150 * MS);
+	wf_world_freeze(0, false);
+	wf_flight_land(&call, 1, S);
+	assert_int_equal(call.status, WEFT_DEADLINE_EXCEEDED);
+	wf_flight_free(&call, 1);
+	weft_stream_close(stream);
+	close_world();
+}
+
 static void a_server_may_close_with_open_streams(void **state)
 {
 	struct wf_flight call, writes[3], reads[3];
@@ -1189,7 +1184,7 @@ static void only_messages_of_the_method_are_taken(void **state)
 	assert_int_equal(weft_stream_write(stream, &m.base, NULL, &op), -EINVAL);
 	assert_int_equal(weft_stream_write(served, &m.base, NULL, &op), -EINVAL);
 	m.base.descriptor = &sim__bytes__descriptor;
-	m.body.len = 64 * MIB;
+	m.body.len = GIB;
 	m.body.data = malloc(m.body.len);
 	assert_non_null(m.body.data);
 	assert_int_equal(weft_stream_write(stream, &m.base, NULL, &op), -EMSGSIZE);
@@ -1643,8 +1638,7 @@ static void a_stream_goes_where_its_peer_is(void **state)
 	(void)state;
 	for (unsigned kind = 0; kind < 2; kind++) {
 		wf_world_set_workers(3);
-		setenv("WEFT_HEARTBEAT", "100ms", 1);
-		setenv("WEFT_LOST", "300ms", 1);
+		wf_world_lose_soon();
 		wf_world_fill(source, sizeof(source), 1);
 		wf_world_open(WF_WORLD_CONNECTED, 4, NULL);
 		wf_world_connect(2, 0);
@@ -1684,8 +1678,7 @@ static void a_stream_that_moves_may_be_closed(void **state)
 		struct chat c;
 
 		wf_world_set_workers(3);
-		setenv("WEFT_HEARTBEAT", "100ms", 1);
-		setenv("WEFT_LOST", "300ms", 1);
+		wf_world_lose_soon();
 		wf_world_open(WF_WORLD_CONNECTED, 4, NULL);
 		wf_world_connect(2, 0);
 		begin_chat(&c, false);
@@ -1732,6 +1725,7 @@ int main(void)
 		cmocka_unit_test(a_caller_may_leave_at_any_moment),
 		cmocka_unit_test(a_stream_may_be_closed_with_operations_under_way),
 		cmocka_unit_test(a_node_may_close_before_its_streams),
+		cmocka_unit_test(what_was_not_said_in_time_is_not_followed_by_a_good_end),
 		cmocka_unit_test(a_server_may_close_with_open_streams),
 		cmocka_unit_test(writes_end_with_half_close),
 		cmocka_unit_test(only_messages_of_the_method_are_taken),

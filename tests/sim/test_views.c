@@ -374,8 +374,7 @@ static void who_is_taken_for_dead_looks_on_in_peace(void **state)
 	void *other;
 
 	(void)state;
-	assert_int_equal(setenv("WEFT_HEARTBEAT", "100ms", 1), 0);
-	assert_int_equal(setenv("WEFT_LOST", "300ms", 1), 0);
+	wf_world_lose_soon();
 	open_world(2);
 	view = look(f, BYTES, 0);
 	wf_flight_free(&f[1], 1);

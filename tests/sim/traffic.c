@@ -17,10 +17,12 @@
 #include "util/clock.h"
 
 #define MS WF_NS_PER_MS
-#define GROUPS_MAX 96
+#define GROUPS_MAX 128
 #define LEGS_MAX 512
 #define STREAM_MAX 8
 #define STREAMS_MAX 16
+#define CARGO_CALLS_MAX 8
+#define CARGO_STREAMS_MAX 3
 #define HEAD_BYTES sizeof(uint64_t) /* a request begins with the number of its leg */
 
 static struct wf_group groups[GROUPS_MAX];
@@ -55,7 +57,7 @@ size_t wf_traffic_some_bytes(void)
 }
 
 /* As likely to fall into a handshake as into a pull or a long wait: up to 1.3 s. */
-static uint64_t soon_ns(void)
+uint64_t wf_traffic_soon_ns(void)
 {
 	uint64_t ns = 20 * WF_NS_PER_US << wf_chance_below(16);
 
@@ -74,12 +76,12 @@ static struct wf_leg *add_leg(struct wf_group *g, enum wf_leg_kind kind, unsigne
 		.node = node,
 		.peer = peer,
 		.begin_ns = begin_ns,
-		.limit_ns = wf_chance_in_100(60) ? WF_TRAFFIC_LONG_NS : soon_ns(),
+		.limit_ns = wf_chance_in_100(60) ? WF_TRAFFIC_LONG_NS : wf_traffic_soon_ns(),
 		.detached = wf_chance_in_100(2),
 		.seed = wf_chance_below(UINT64_MAX),
 	};
 	if (wf_chance_in_100(10))
-		leg->cancel_ns = begin_ns + soon_ns();
+		leg->cancel_ns = begin_ns + wf_traffic_soon_ns();
 	g->lonely |= leg->cancel_ns || leg->limit_ns != WF_TRAFFIC_LONG_NS;
 	g->count++;
 	return leg;
@@ -137,7 +139,7 @@ static void plan_channel(struct wf_group *g, unsigned from, unsigned to, uint64_
 		plan_send(add_leg(g, WF_LEG_SEND, from, to, send_ns),
 			  varied ? wf_chance_below(bytes + 1) : bytes, row_bytes);
 	if (wf_chance_in_100(12)) {
-		g->stop_ns = at_ns + soon_ns();
+		g->stop_ns = at_ns + wf_traffic_soon_ns();
 		g->stopper = wf_chance_in_100(50) ? from : to;
 		g->ends = wf_chance_in_100(40);
 		g->lonely = true;
@@ -147,16 +149,14 @@ static void plan_channel(struct wf_group *g, unsigned from, unsigned to, uint64_
 			     varied);
 }
 
-static void plan_call(struct wf_group *g, unsigned from, unsigned to, uint64_t at_ns)
+static void plan_request(struct wf_leg *leg)
 {
-	struct wf_leg *leg = add_leg(g, WF_LEG_CALL, from, to, at_ns);
-
 	leg->bytes = HEAD_BYTES + wf_traffic_some_bytes();
 	if (wf_chance_in_100(30))
 		leg->hold_ns = wf_chance_below(100 * MS);
 	if (wf_chance_in_100(5)) {
 		leg->hold_ns = UINT64_MAX;
-		g->lonely = true;
+		leg->group->lonely = true;
 	}
 }
 
@@ -179,14 +179,14 @@ static void plan_group(const struct wf_traffic_config *config)
 	} else if (kind < 60) {
 		plan_channel(g, from, to, at_ns, 0, 1);
 	} else if (kind < 88) {
-		plan_call(g, from, to, at_ns);
+		plan_request(add_leg(g, WF_LEG_CALL, from, to, at_ns));
 	} else {
 		add_leg(g, WF_LEG_PING, from, to, at_ns);
 	}
 	/* What nobody answers would wait for ever. */
 	for (unsigned i = 0; kind >= 50 && kind < 60 && i < g->count; i++)
 		if (g->legs[i].limit_ns == WF_TRAFFIC_LONG_NS)
-			g->legs[i].limit_ns = soon_ns();
+			g->legs[i].limit_ns = wf_traffic_soon_ns();
 }
 
 void wf_traffic_plan(const struct wf_traffic_config *config)
@@ -199,21 +199,44 @@ void wf_traffic_plan(const struct wf_traffic_config *config)
 		plan_group(config);
 }
 
+/* A call or stream of its own. */
+static struct wf_leg *add_conversation(const struct wf_traffic_config *config,
+				       enum wf_leg_kind kind)
+{
+	struct wf_group *g = &groups[group_count++];
+	unsigned from = (unsigned)wf_chance_below(config->nodes);
+	unsigned to = (from + 1 + (unsigned)wf_chance_below(config->nodes - 1)) % config->nodes;
+	uint64_t at_ns = config->from_ns + wf_chance_below(config->until_ns - config->from_ns);
+
+	assert_true(group_count <= GROUPS_MAX);
+	*g = (struct wf_group){ .legs = &legs[leg_count], .step = group_count };
+	return add_leg(g, kind, from, to, at_ns);
+}
+
 void wf_traffic_plan_streams(const struct wf_traffic_config *config)
 {
 	unsigned count = wf_chance_in_100(60) ? 2 + (unsigned)wf_chance_below(STREAMS_MAX - 1) : 0;
 
-	while (count--) {
-		struct wf_group *g = &groups[group_count++];
-		unsigned from = (unsigned)wf_chance_below(config->nodes);
-		unsigned to = (from + 1 + (unsigned)wf_chance_below(config->nodes - 1)) %
-			      config->nodes;
+	while (count--)
+		wf_talk_plan(add_conversation(config, WF_LEG_STREAM));
+}
 
-		assert_true(group_count <= GROUPS_MAX);
-		*g = (struct wf_group){ .legs = &legs[leg_count], .step = group_count };
-		wf_talk_plan(add_leg(g, WF_LEG_STREAM, from, to,
-				     config->from_ns +
-				     wf_chance_below(config->until_ns - config->from_ns)));
+void wf_traffic_plan_cargo(const struct wf_traffic_config *config)
+{
+	bool any = wf_chance_in_100(60);
+	unsigned calls = any ? (unsigned)wf_chance_below(CARGO_CALLS_MAX + 1) : 0;
+	unsigned streams = any ? (unsigned)wf_chance_below(CARGO_STREAMS_MAX + 1) : 0;
+	struct wf_leg *leg;
+
+	while (calls--) {
+		leg = add_conversation(config, WF_LEG_CALL);
+		plan_request(leg);
+		wf_cargo_plan(leg);
+	}
+	while (streams--) {
+		leg = add_conversation(config, WF_LEG_STREAM);
+		wf_talk_plan(leg);
+		wf_cargo_plan(leg);
 	}
 }
 
@@ -230,9 +253,8 @@ unsigned wf_traffic_number(const struct wf_leg *leg)
 
 /* Tensors. */
 
-/* @shape and @strides are the caller's. */
-static struct weft_tensor describe(const struct wf_leg *leg, void *data, size_t bytes,
-				   int64_t shape[2], int64_t strides[2])
+struct weft_tensor wf_traffic_tensor(void *data, size_t bytes, size_t row_bytes,
+				     size_t pitch_bytes, int64_t shape[2], int64_t strides[2])
 {
 	struct weft_tensor t = {
 		.data = data,
@@ -243,25 +265,30 @@ static struct weft_tensor describe(const struct wf_leg *leg, void *data, size_t 
 	};
 
 	shape[0] = (int64_t)bytes;
-	if (leg->row_bytes) {
+	if (row_bytes) {
 		t.ndim = 2;
-		shape[0] = (int64_t)(bytes / leg->row_bytes);
-		shape[1] = (int64_t)leg->row_bytes;
+		shape[0] = (int64_t)(bytes / row_bytes);
+		shape[1] = (int64_t)row_bytes;
 	}
-	if (leg->pitch_bytes) {
-		strides[0] = (int64_t)leg->pitch_bytes;
+	if (pitch_bytes) {
+		strides[0] = (int64_t)pitch_bytes;
 		strides[1] = 1;
 		t.strides = strides;
 	}
 	return t;
 }
 
-/* Lay the rows of a send apart, last first, so that none is overwritten. */
-static void spread(struct wf_leg *leg)
+/* The last first, so that none is overwritten. */
+void wf_traffic_spread(uint8_t *rows, size_t bytes, size_t row_bytes, size_t pitch_bytes)
 {
-	for (size_t row = leg->bytes / leg->row_bytes; row--;)
-		memmove(leg->buffer + row * leg->pitch_bytes, leg->buffer + row * leg->row_bytes,
-			leg->row_bytes);
+	for (size_t row = bytes / row_bytes; row--;)
+		memmove(rows + row * pitch_bytes, rows + row * row_bytes, row_bytes);
+}
+
+static struct weft_tensor describe(const struct wf_leg *leg, void *data, size_t bytes,
+				   int64_t shape[2], int64_t strides[2])
+{
+	return wf_traffic_tensor(data, bytes, leg->row_bytes, leg->pitch_bytes, shape, strides);
 }
 
 static void make_buffer(struct wf_leg *leg, size_t bytes)
@@ -315,7 +342,7 @@ static int begin_send(struct wf_leg *leg)
 					    leg->bytes);
 	wf_world_fill(leg->buffer, leg->bytes, leg->seed);
 	if (leg->pitch_bytes)
-		spread(leg);
+		wf_traffic_spread(leg->buffer, leg->bytes, leg->row_bytes, leg->pitch_bytes);
 	t = describe(leg, leg->flags & WEFT_DEAD ? NULL : leg->buffer, leg->bytes, shape, strides);
 	err = weft_send(wf_world_peer(leg->node, leg->peer), leg->group->step, "", 0, &t, &options,
 			&leg->flight.op);
@@ -368,10 +395,15 @@ static void answered(const Sim__Bytes *answer, void *arg)
 	leg->flight.closures++;
 	leg->flight.reply_right = answer && answer->body.len == leg->bytes &&
 				  !memcmp(answer->body.data, leg->buffer, leg->bytes);
+	if (!wf_cargo_is_sent(leg->cargo.up))
+		fail_msg("a call of group %llu ends before what goes beside its request",
+			 (unsigned long long)leg->group->step);
+	if (answer && leg->flight.op)
+		wf_cargo_came(leg->cargo.down, leg->flight.op);
 }
 
 /* What every node does with a call: as its leg says. */
-static uint64_t handle(unsigned number, const uint8_t *bytes, size_t count)
+static uint64_t handle(unsigned number, void *call, const uint8_t *bytes, size_t count)
 {
 	struct wf_leg *leg;
 	uint64_t at;
@@ -384,11 +416,18 @@ static uint64_t handle(unsigned number, const uint8_t *bytes, size_t count)
 	if (leg->peer != number || leg->bytes != count || memcmp(leg->buffer, bytes, count))
 		fail_msg("call %u came to node %u as something else", (unsigned)at, number);
 	leg->handled++;
-	return leg->hold_ns;
+	if (!leg->cargo.up)
+		return leg->hold_ns;
+	wf_cargo_serve(leg, number, call);
+	return WF_WORLD_KEPT;
 }
 
 static int begin_call(struct wf_leg *leg)
 {
+	static const struct weft_retry retry = {
+		.size = sizeof(retry), .attempts = 4, .pause_ns = 5 * MS, .pause_max_ns = 50 * MS,
+		.statuses = 1u << WEFT_UNAVAILABLE | 1u << WEFT_RESOURCE_EXHAUSTED,
+	};
 	struct weft_call_options options = { .size = sizeof(options), .op = wf_flight_begin(&leg->flight, leg->limit_ns) };
 	Sim__Bytes question = SIM__BYTES__INIT;
 	ProtobufCService *service;
@@ -400,11 +439,16 @@ static int begin_call(struct wf_leg *leg)
 	memcpy(leg->buffer, &at, HEAD_BYTES);
 	question.body.data = leg->buffer;
 	question.body.len = leg->bytes;
+	/* Not drawn, so that the rest is as it was.  One with attachments can't be made again. */
+	if (leg->seed % 3 == 0 && !leg->cargo.up)
+		options.retry = &retry;
 	err = weft_call_open(wf_world_stub(leg->node, leg->peer), &options, &service,
 			     &leg->flight.op);
-	if (!err)
-		sim__mirror__reflect(service, &question, answered, leg);
-	return err;
+	if (err)
+		return err;
+	wf_cargo_attach(leg->cargo.up, &(struct wf_berth){ .request = leg->flight.op });
+	sim__mirror__reflect(service, &question, answered, leg);
+	return 0;
 }
 
 static int begin_ping(struct wf_leg *leg)
@@ -444,7 +488,11 @@ static void begin(struct wf_leg *leg)
 
 bool wf_leg_has_ended(const struct wf_leg *leg)
 {
-	return leg->flight.outcomes && (leg->kind != WF_LEG_STREAM || wf_talk_is_over(leg));
+	if (!leg->flight.outcomes)
+		return false;
+	if (leg->kind == WF_LEG_STREAM)
+		return wf_talk_is_over(leg);
+	return leg->kind != WF_LEG_CALL || wf_cargo_is_begun(leg->cargo.down, 1);
 }
 
 bool wf_leg_is_live(const struct wf_leg *leg)
@@ -453,7 +501,7 @@ bool wf_leg_is_live(const struct wf_leg *leg)
 	       leg->life == wf_faults_life(leg->node) && !wf_faults_is_gone(leg->node);
 }
 
-static bool is_linked(unsigned node, unsigned peer)
+bool wf_traffic_is_linked(unsigned node, unsigned peer)
 {
 	struct wf_link *link = wf_world_peer(node, peer)->link;
 
@@ -466,9 +514,10 @@ void wf_traffic_bereave(unsigned number)
 		struct wf_leg *leg = &legs[i];
 
 		if (leg->peer == number && leg->node != number && wf_leg_is_live(leg) &&
-		    is_linked(leg->node, number))
+		    wf_traffic_is_linked(leg->node, number))
 			leg->bereft_ns = wf_clock_now();
 	}
+	wf_cargo_bereave(number);
 }
 
 /* Sends of a channel begin in their order, and so do its receives. */
@@ -551,10 +600,12 @@ void wf_traffic_end_steps(void)
 
 uint64_t wf_traffic_run(void)
 {
-	uint64_t now = wf_clock_now(), next = UINT64_MAX;
+	uint64_t now = wf_clock_now(), next, cargo_next;
 
 	wf_world_on_call(handle);
 	next = wf_talk_serve(now);
+	cargo_next = wf_cargo_run(now);
+	next = WF_MIN(next, cargo_next);
 	for (unsigned i = 0; i < group_count; i++)
 		next = WF_MIN(next, run_group(&groups[i], now));
 	for (unsigned i = 0; i < leg_count; i++)
@@ -571,7 +622,7 @@ bool wf_traffic_is_over(void)
 		if (wf_leg_is_live(leg) || (!leg->begun && !wf_faults_is_gone(leg->node)))
 			return false;
 	}
-	return true;
+	return wf_cargo_is_over();
 }
 
 void wf_traffic_release(void)
@@ -581,6 +632,7 @@ void wf_traffic_release(void)
 		legs[i].flight.op = NULL;
 		wf_talk_release(&legs[i]);
 	}
+	wf_cargo_release();
 }
 
 void wf_traffic_free(void)
@@ -590,5 +642,6 @@ void wf_traffic_free(void)
 		wf_talk_free(&legs[i]);
 	}
 	wf_talk_forget_servers();
+	wf_cargo_free();
 	group_count = leg_count = 0;
 }

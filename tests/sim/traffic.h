@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The traffic of a simulated run: tensors of all kinds, calls, streams and pings,
- * planned from chance and begun as time comes.
+ * The traffic of a simulated run: tensors of all kinds, calls, streams and pings, with
+ * attachments or without, planned from chance and begun as time comes.
  *
  * A leg is one operation of one node.  Legs of tensors come in groups that
  * share a channel: one send and its receive, a stream of several of each, or
@@ -10,6 +10,7 @@
 #ifndef WF_SIM_TRAFFIC_H
 #define WF_SIM_TRAFFIC_H
 
+#include "tests/sim/cargo.h"
 #include "tests/sim/talk.h"
 #include "tests/sim/world.h"
 
@@ -45,6 +46,7 @@ struct wf_leg {
 	bool any_shape, refuses, misfits;
 
 	struct wf_talk talk; /* of a stream, whose flight is the call's */
+	struct wf_cargo cargo; /* of a call or a stream */
 
 	/* what became of it */
 	bool begun, refused;  /* refused: the call that was to begin it has failed */
@@ -87,8 +89,22 @@ void wf_traffic_plan(const struct wf_traffic_config *config);
 /* Streams besides, in some runs: drawn last, so that the others are what they are without. */
 void wf_traffic_plan_streams(const struct wf_traffic_config *config);
 
-/* How long bodies are. */
+/* Calls and streams with attachments besides, in some: drawn after those. */
+void wf_traffic_plan_cargo(const struct wf_traffic_config *config);
+
+/* How long bodies are, and how soon something ends them. */
 size_t wf_traffic_some_bytes(void);
+uint64_t wf_traffic_soon_ns(void);
+
+/*
+ * A tensor of @bytes, in rows of @row_bytes unless that is 0, which begin @pitch_bytes apart
+ * unless that is 0.  @shape and @strides are the caller's.
+ */
+struct weft_tensor wf_traffic_tensor(void *data, size_t bytes, size_t row_bytes,
+				     size_t pitch_bytes, int64_t shape[2], int64_t strides[2]);
+
+/* Lay rows apart that lie behind each other. */
+void wf_traffic_spread(uint8_t *rows, size_t bytes, size_t row_bytes, size_t pitch_bytes);
 
 /* Begin and cancel what is due; when the next is. */
 uint64_t wf_traffic_run(void);
@@ -119,6 +135,9 @@ bool wf_leg_has_ended(const struct wf_leg *leg);
 
 /* It runs: begun in the present life of its node, and not ended. */
 bool wf_leg_is_live(const struct wf_leg *leg);
+
+/* @node has had a way to @peer. */
+bool wf_traffic_is_linked(unsigned node, unsigned peer);
 
 /* Node @number is about to die: note it where it will be missed. */
 void wf_traffic_bereave(unsigned number);

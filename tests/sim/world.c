@@ -57,8 +57,12 @@ static struct citizen *citizens[WF_WORLD_NODES_MAX]; /* the last life of each */
 static unsigned citizen_count;
 static bool cut[WF_WORLD_NODES_MAX][WF_WORLD_NODES_MAX];
 static unsigned workers = 1;  /* of nodes that are opened from here on */
+static struct weft_serve_options limits; /* likewise */
+static const struct weft_interceptor *const *interceptors; /* of those, too */
 static uint64_t arrived_ns; /* when something last came through the net */
-static uint64_t (*on_call)(unsigned number, const uint8_t *bytes, size_t count);
+static uint64_t (*on_call)(unsigned number, void *call, const uint8_t *bytes, size_t count);
+static void (*on_request)(unsigned number, void *call);
+static Sim__Bytes_Closure answer_request; /* of any call */
 static void (*on_stream)(unsigned number, struct weft_stream *stream);
 
 static unsigned life_of(unsigned number)
@@ -91,13 +95,21 @@ static void reflect(Sim__Mirror_Service *service, const Sim__Bytes *input,
 		    Sim__Bytes_Closure closure, void *data)
 {
 	struct citizen *c = (void *)service;
-	struct held *h = malloc(sizeof(*h) + input->body.len);
 	uint64_t wait_ns = c->holds ? UINT64_MAX : 0;
+	struct held *h;
 
-	assert_non_null(h);
 	c->served++;
+	answer_request = closure;
+	if (on_request) {
+		on_request(c->number, data);
+		return;
+	}
 	if (on_call)
-		wait_ns = on_call(c->number, input->body.data, input->body.len);
+		wait_ns = on_call(c->number, data, input->body.data, input->body.len);
+	if (on_call && wait_ns == WF_WORLD_KEPT)
+		return;
+	h = malloc(sizeof(*h) + input->body.len);
+	assert_non_null(h);
 	*h = (struct held){ .closure = closure, .data = data, .count = input->body.len };
 	h->at_ns = c->holds ? UINT64_MAX : wf_clock_now() + wait_ns;
 	h->fails = on_call && wait_ns == UINT64_MAX;
@@ -140,9 +152,24 @@ void wf_world_hold(unsigned number, bool hold)
 		let_go(citizens[number]);
 }
 
-void wf_world_on_call(uint64_t (*handle)(unsigned number, const uint8_t *bytes, size_t count))
+void wf_world_on_call(uint64_t (*handle)(unsigned number, void *call, const uint8_t *bytes,
+					 size_t count))
 {
 	on_call = handle;
+}
+
+void wf_world_on_request(void (*handle)(unsigned number, void *call))
+{
+	on_request = handle;
+}
+
+void wf_world_answer(void *call, const void *data, size_t bytes)
+{
+	Sim__Bytes answer = SIM__BYTES__INIT;
+
+	answer.body.data = (void *)(uintptr_t)data;
+	answer.body.len = bytes;
+	answer_request(&answer, call);
 }
 
 /* Streams. */
@@ -411,6 +438,7 @@ static int begin_life(unsigned number, const char *address)
 		.size = sizeof(options), .mode = WEFT_MANUAL, .name = name, .listen = address,
 		.log = getenv("WORLD_LOG") || heard ? log_line : NULL,
 		.log_arg = (void *)(uintptr_t)number,
+		.interceptors = interceptors,
 	};
 	struct wf_options settings;
 	int err;
@@ -435,9 +463,19 @@ static int begin_life(unsigned number, const char *address)
 	return 0;
 }
 
+void wf_world_intercept(const struct weft_interceptor *const *given)
+{
+	interceptors = given;
+}
+
 void wf_world_set_workers(unsigned count)
 {
 	workers = count;
+}
+
+void wf_world_set_limits(const struct weft_serve_options *given)
+{
+	limits = given ? *given : (struct weft_serve_options){ 0 };
 }
 
 int wf_world_try_add(unsigned *added)
@@ -456,7 +494,10 @@ int wf_world_try_serve(unsigned number)
 	struct citizen *c = citizens[number];
 	const struct weft_stream_method method = { "Talk", talk, c };
 
-	return weft_serve_streams(c->node, &c->service.base, &method, 1);
+	limits.size = sizeof(limits);
+	limits.methods = &method;
+	limits.method_count = 1;
+	return weft_serve_with(c->node, &c->service.base, &limits);
 }
 
 unsigned wf_world_add(void)
@@ -538,6 +579,43 @@ static bool keeps_memory(struct weft_node *node)
 	return counters.pool_bytes_used > 0 && !counters.message_bytes;
 }
 
+void wf_world_lose_soon(void)
+{
+	assert_int_equal(setenv("WEFT_HEARTBEAT", "100ms", 1), 0);
+	assert_int_equal(setenv("WEFT_LOST", "300ms", 1), 0);
+}
+
+void wf_world_assert_free(unsigned number)
+{
+	struct weft_node *node = wf_world_node(number);
+
+	assert_true(wf_list_empty(&node->streams));
+	for (unsigned i = 0; i < node->desk_count; i++) {
+		const struct wf_desk *desk = &node->desks[i];
+		uint32_t from = 0;
+
+		assert_null(wf_table_next(&desk->transfer.parcels, &from));
+		assert_true(wf_list_empty(&desk->transfer.waiting));
+		from = 0;
+		assert_null(wf_table_next(&desk->transfer.pulls, &from));
+		from = 0;
+		assert_null(wf_table_next(&desk->calls.table, &from));
+		assert_null(wf_map_next(&desk->serving.map, NULL));
+		assert_true(wf_list_empty(&desk->streams.all));
+		assert_null(wf_map_next(&desk->bundles.map, NULL));
+		assert_int_equal(desk->arrivals.count, 0);
+		assert_true(wf_list_empty(&desk->attachments.all));
+		WF_LIST_EACH(at, &desk->worker.link_list) {
+			const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
+
+			assert_int_equal(link->offer_count, 0);
+			assert_int_equal(link->watch_count, 0);
+			assert_int_equal(link->room_held, 0);
+		}
+	}
+	assert_int_equal(wf_world_count(number).pool_bytes_used, 0);
+}
+
 size_t wf_world_close(void)
 {
 	size_t leaked = 0;
@@ -561,9 +639,12 @@ size_t wf_world_close(void)
 	citizen_count = life_count = 0;
 	memset(cut, 0, sizeof(cut));
 	on_call = NULL;
+	on_request = NULL;
 	on_stream = NULL;
 	on_sleep = NULL;
 	workers = 1;
+	wf_world_set_limits(NULL);
+	interceptors = NULL;
 	forget_settings();
 	return leaked + wf_fake_close();
 }

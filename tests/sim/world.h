@@ -40,6 +40,12 @@ void wf_world_hear(void (*hear)(unsigned number, int level, const char *line));
  */
 void wf_world_set_workers(unsigned count);
 
+/* And serve with these limits, whose streams are the world's; NULL: with none. */
+void wf_world_set_limits(const struct weft_serve_options *limits);
+
+/* Nodes that are opened from here on have these interceptors; NULL: none.  Forgotten when the world closes. */
+void wf_world_intercept(const struct weft_interceptor *const *interceptors);
+
 /* One more; its number. */
 unsigned wf_world_add(void);
 
@@ -52,6 +58,15 @@ int wf_world_try_serve(unsigned number);
  * has leaked: objects of libfabric, chunks of pools.  Operations must have been freed before.
  */
 size_t wf_world_close(void);
+
+/* Nodes that are opened from here on miss a silent one after 300 ms; until the world closes. */
+void wf_world_lose_soon(void);
+
+/* Until a death is known with that: the silence, in beats of 100 ms, or redials in vain. */
+#define WF_WORLD_LOST_NS (700 * WF_NS_PER_MS)
+
+/* Node @number holds nothing of a tensor, call or stream any more: asserts. */
+void wf_world_assert_free(unsigned number);
 
 /* How many there are, the dead included. */
 unsigned wf_world_population(void);
@@ -110,9 +125,19 @@ void wf_world_hold(unsigned number, bool hold);
 
 /*
  * Ask @handle about every call from now on, in place of a hold: how long until it is
- * answered; UINT64_MAX: it fails with ABORTED.  Forgotten when the world closes.
+ * answered; UINT64_MAX: it fails with ABORTED; WF_WORLD_KEPT: @handle answers it.  Forgotten
+ * when the world closes.
  */
-void wf_world_on_call(uint64_t (*handle)(unsigned number, const uint8_t *bytes, size_t count));
+#define WF_WORLD_KEPT (UINT64_MAX - 1)
+void wf_world_on_call(uint64_t (*handle)(unsigned number, void *call, const uint8_t *bytes,
+					 size_t count));
+
+/*
+ * Or @handle has them from now on, by the call's name, and answers each; NULL: again as
+ * before.  Forgotten when the world closes.
+ */
+void wf_world_on_request(void (*handle)(unsigned number, void *call));
+void wf_world_answer(void *call, const void *data, size_t bytes);
 
 /*
  * Streams: every node says back each message of Talk, one after the other, until there are

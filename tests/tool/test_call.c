@@ -110,6 +110,9 @@ static void services_lists_what_a_node_serves(void **state)
 	assert_says(&p, "weft.reflect.Reflection\n"
 			"    List (weft.reflect.Nothing) returns (weft.reflect.Names)\n"
 			"    Describe (weft.reflect.Name) returns (weft.reflect.Description)\n");
+	assert_says(&p, "grpc.health.v1.Health\n"
+			"    Check (grpc.health.v1.HealthCheckRequest) returns (grpc.health.v1.HealthCheckResponse)\n"
+			"    Watch (grpc.health.v1.HealthCheckRequest) returns (grpc.health.v1.HealthCheckResponse), by stream\n");
 	assert_null(strstr(process_out(&p), "message"));
 	assert_string_equal(process_err(&p), "");
 	process_stop(&p);
@@ -215,6 +218,10 @@ static void call_prints_the_reply_as_json(void **state)
 			     " {\"name\": \"weft.reflect.Reflection\"}\n"),
 			 0);
 	assert_says(&p, "\"input\":\t\"weft.reflect.Nothing\"");
+	process_stop(&p);
+
+	assert_int_equal(RUN(&p, &n, "call", "@", "grpc.health.v1.Health/Check"), 0);
+	assert_string_equal(process_out(&p), "{\n\t\"status\":\t\"SERVING\"\n}\n");
 	process_stop(&p);
 	process_stop(&n.process);
 

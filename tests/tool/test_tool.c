@@ -418,6 +418,8 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"perf --test call --tensors 8,8",
 		"perf --tensors 1G,1G",
 		"perf --memory nosuch",
+		"perf --metadata 60001",
+		"perf --idle-streams 0",
 	};
 	static struct process p;
 
@@ -501,7 +503,7 @@ static void a_ping_that_nobody_answers_fails(void **state)
 
 static void perf_validates_and_prints_json_over_every_provider(void **state)
 {
-	static const char *const tests[] = { "tensor", "call", "message" };
+	static const char *const tests[] = { "tensor", "call", "message", "stream", "attachment" };
 	static struct process p;
 	unsigned found = 0;
 
@@ -531,6 +533,31 @@ static void perf_validates_and_prints_json_over_every_provider(void **state)
 		}
 	}
 	assert_true(found > 0);
+}
+
+static void perf_measures_calls_beside_metadata_and_idle_streams(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --test call --sizes 0,1M --count 10 --metadata 60000 --idle-streams 100"),
+			 0);
+	assert_json_lines(p.text, 2);
+	assert_non_null(strstr(p.text, "\"validated\":true"));
+}
+
+static void perf_measures_several_tensors_beside_a_call(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --test attachment --tensors 0,8,1M --count 10"),
+			 0);
+	assert_json_lines(p.text, 1);
+	assert_non_null(strstr(p.text, "\"tensors\":3,"));
+	assert_non_null(strstr(p.text, "\"validated\":true"));
 }
 
 static void perf_measures_memory_of_the_pool_too(void **state)
@@ -746,6 +773,8 @@ int main(void)
 		cmocka_unit_test(a_signal_asks_serve_for_a_dump),
 		cmocka_unit_test(a_ping_that_nobody_answers_fails),
 		cmocka_unit_test(perf_validates_and_prints_json_over_every_provider),
+		cmocka_unit_test(perf_measures_calls_beside_metadata_and_idle_streams),
+		cmocka_unit_test(perf_measures_several_tensors_beside_a_call),
 		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
 		cmocka_unit_test(perf_can_have_a_checksum_over_every_body),
 		cmocka_unit_test(what_was_not_compared_is_not_called_validated),

@@ -27,7 +27,7 @@
 static const char *address; /* of the server */
 static struct weft_node *node;
 static struct weft_peer *peer;
-static struct weft_stub *stub, *nowhere;
+static struct weft_stub *stub, *nowhere, *backends;
 
 /* What a case expected in vain; longer ones are cut. */
 static char failure[300];
@@ -430,6 +430,152 @@ static bool server_pushback(void)
 	return ends_well(&t);
 }
 
+/* Compressed messages. */
+
+/* What a peer understands is known when it has been met. */
+static void meet(void)
+{
+	struct weft_op *op;
+
+	check(weft_ping(peer, NULL, &op));
+	check(weft_wait(op, LIMIT_NS));
+	weft_op_free(op);
+}
+
+struct compressed {
+	struct unary call;
+	bool was;
+};
+
+static void heard_compressed(const SimpleResponse *reply, void *arg)
+{
+	struct compressed *c = arg;
+
+	heard(reply, &c->call);
+	c->was = weft_op_compressed(c->call.op);
+}
+
+/* A UnaryCall that goes as @as and says that it goes as @said; the answer is to be as @back. */
+static enum weft_status call_compressed(struct compressed *c, enum weft_compression as, bool said,
+					bool back)
+{
+	struct weft_call_options options = call_options(0);
+	SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
+	Grpc__Testing__BoolValue expected = GRPC__TESTING__BOOL_VALUE__INIT, wanted = expected;
+	Payload payload = payload_of(271828);
+	ProtobufCService *service;
+
+	*c = (struct compressed){ .call.want = 314159 };
+	expected.value = said;
+	wanted.value = back;
+	options.compression = as;
+	request.payload = &payload;
+	request.expect_compressed = &expected;
+	request.response_compressed = &wanted;
+	request.response_size = 314159;
+	check(weft_call_open(stub, &options, &service, &c->call.op));
+	grpc__testing__test_service__unary_call(service, &request, heard_compressed, c);
+	return outcome(c->call.op);
+}
+
+static bool client_compressed_unary(void)
+{
+	struct compressed c;
+
+	meet();
+	EXPECT(call_compressed(&c, WEFT_UNCOMPRESSED, true, false) == WEFT_INVALID_ARGUMENT);
+	EXPECT(call_compressed(&c, WEFT_ZSTD, true, false) == WEFT_OK);
+	EXPECT(c.call.good);
+	EXPECT(call_compressed(&c, WEFT_UNCOMPRESSED, false, false) == WEFT_OK);
+	EXPECT(c.call.good);
+	return true;
+}
+
+static bool server_compressed_unary(void)
+{
+	struct compressed c;
+
+	meet();
+	EXPECT(call_compressed(&c, WEFT_UNCOMPRESSED, false, true) == WEFT_OK);
+	EXPECT(c.call.good && c.was);
+	EXPECT(call_compressed(&c, WEFT_UNCOMPRESSED, false, false) == WEFT_OK);
+	EXPECT(c.call.good && !c.was);
+	return true;
+}
+
+/* A message that goes as @as and says that it goes as @said. */
+static bool input_compressed(struct talk *t, size_t bytes, enum weft_compression as, bool said)
+{
+	InputRequest request = GRPC__TESTING__STREAMING_INPUT_CALL_REQUEST__INIT;
+	Grpc__Testing__BoolValue expected = GRPC__TESTING__BOOL_VALUE__INIT;
+	Payload payload = payload_of(bytes);
+
+	expected.value = said;
+	request.expect_compressed = &expected;
+	request.payload = &payload;
+	return !weft_stream_compress(t->stream, as) &&
+	       !input_ask(t->stream, &request, NULL, NULL);
+}
+
+static bool client_compressed_streaming(void)
+{
+	struct weft_call_options options = call_options(0);
+	struct talk probe, t;
+	struct weft_op *op;
+
+	meet();
+	probe = begin("StreamingInputCall", &options);
+	EXPECT(input_compressed(&probe, 27182, WEFT_UNCOMPRESSED, true));
+	EXPECT(end(&probe) == WEFT_INVALID_ARGUMENT);
+
+	t = begin("StreamingInputCall", &options);
+	EXPECT(input_compressed(&t, 27182, WEFT_ZSTD, true));
+	EXPECT(input_compressed(&t, 45904, WEFT_UNCOMPRESSED, false));
+	EXPECT(!weft_stream_half_close(t.stream));
+	check(weft_stream_read(t.stream, NULL, &op));
+	check(weft_wait(op, LIMIT_NS));
+	EXPECT(input_answered(op));
+	EXPECT(input_answered(op)->aggregated_payload_size == 73086);
+	weft_op_free(op);
+	return ends_well(&t);
+}
+
+static bool server_compressed_streaming(void)
+{
+	static const int32_t sizes[] = { 31415, 92653 };
+	struct weft_call_options options = call_options(0);
+	OutputRequest request = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
+	ResponseParameters parameters[2], *pointers[2];
+	Grpc__Testing__BoolValue compressed[2];
+	struct talk t;
+
+	for (int i = 0; i < 2; i++) {
+		compressed[i] = (Grpc__Testing__BoolValue)GRPC__TESTING__BOOL_VALUE__INIT;
+		compressed[i].value = !i;
+		parameters[i] = (ResponseParameters)GRPC__TESTING__RESPONSE_PARAMETERS__INIT;
+		parameters[i].size = sizes[i];
+		parameters[i].compressed = &compressed[i];
+		pointers[i] = &parameters[i];
+	}
+	request.n_response_parameters = 2;
+	request.response_parameters = pointers;
+	t = begin("StreamingOutputCall", &options);
+	EXPECT(!output_ask(t.stream, &request, NULL, NULL));
+	EXPECT(!weft_stream_half_close(t.stream));
+	for (int i = 0; i < 2; i++) {
+		struct weft_op *op;
+		bool good, was;
+
+		check(weft_stream_read(t.stream, NULL, &op));
+		check(weft_wait(op, LIMIT_NS));
+		good = output_answered(op) && zeros(output_answered(op)->payload, (size_t)sizes[i]);
+		was = weft_op_compressed(op);
+		weft_op_free(op);
+		EXPECT(good && was == !i);
+	}
+	return ends_well(&t);
+}
+
 /* A crowd: thousands of calls and streams at once, of which half end early. */
 
 enum { CROWD_CALLS = 10000, CROWD_STREAMS = 1000 };
@@ -547,6 +693,151 @@ static bool thousands_of_calls(void)
 	EXPECT(after.message_bytes == before.message_bytes);
 	EXPECT(after.pool_bytes_used == before.pool_bytes_used);
 	EXPECT(resident_bytes() < bytes + (16 << 20));
+	return true;
+}
+
+/* Servers that a case has to itself. */
+
+struct backend {
+	struct weft_peer *peer;
+	struct weft_stub *stub;
+	bool good;
+};
+
+static void heard_address(const Backend__Address *reply, void *arg)
+{
+	struct backend *b = arg;
+
+	b->good = reply && !weft_peer_open(node, reply->address, &b->peer);
+}
+
+static bool open_backend(struct backend *b, unsigned calls_max)
+{
+	Backend__Limits limits = BACKEND__LIMITS__INIT;
+	struct weft_call_options options = call_options(0);
+	ProtobufCService *service;
+	struct weft_op *op;
+
+	*b = (struct backend){ 0 };
+	limits.calls_max = calls_max;
+	check(weft_call_open(backends, &options, &service, &op));
+	backend__backend__open(service, &limits, heard_address, b);
+	EXPECT(outcome(op) == WEFT_OK);
+	EXPECT(b->good);
+	check(weft_stub_open(b->peer, &grpc__testing__test_service__descriptor, &b->stub));
+	return true;
+}
+
+static void heard_nothing(const Backend__Nothing *reply, void *arg)
+{
+	(void)reply;
+	(void)arg;
+}
+
+/* Its operation ends when the server is no more. */
+static struct weft_op *drain_backend(void)
+{
+	Backend__Nothing nothing = BACKEND__NOTHING__INIT;
+	struct weft_call_options options = call_options(0);
+	ProtobufCService *service;
+	struct weft_op *op;
+
+	check(weft_call_open(backends, &options, &service, &op));
+	backend__backend__drain(service, &nothing, heard_nothing, NULL);
+	return op;
+}
+
+static void close_backend(struct backend *b)
+{
+	weft_stub_close(b->stub);
+	weft_peer_close(b->peer);
+}
+
+/* How the next call of it ends; what is refused was not executed. */
+static enum weft_status calls(struct backend *b)
+{
+	struct weft_call_options options = call_options(0);
+	Empty request = GRPC__TESTING__EMPTY__INIT;
+	struct unary call = { 0 };
+	ProtobufCService *service;
+
+	check(weft_call_open(b->stub, &options, &service, &call.op));
+	grpc__testing__test_service__empty_call(service, &request, heard_empty, &call);
+	check(weft_wait(call.op, LIMIT_NS));
+	if (weft_op_status(call.op) == WEFT_UNAVAILABLE &&
+	    weft_op_executed(call.op) != WEFT_EXECUTED_NO) {
+		weft_op_free(call.op);
+		return WEFT_DATA_LOSS;
+	}
+	return outcome(call.op);
+}
+
+static struct talk begin_at(struct backend *b, const struct weft_call_options *options)
+{
+	struct talk t;
+
+	check(weft_stream_open(b->stub, "FullDuplexCall", options, &t.stream, &t.call));
+	return t;
+}
+
+/* It drains in the middle of a stream, which goes on, while new calls go elsewhere. */
+static bool goaway(void)
+{
+	struct weft_call_options options = call_options(0);
+	struct weft_op *drained;
+	enum weft_status status;
+	struct talk t, late;
+	struct backend b;
+
+	if (!open_backend(&b, 0))
+		return false;
+	EXPECT(calls(&b) == WEFT_OK);
+	t = begin_at(&b, &options);
+	EXPECT(ask(&t, request_sizes[0], &reply_sizes[0], 1));
+	EXPECT(hears(&t, (size_t)reply_sizes[0]));
+	drained = drain_backend();
+	while ((status = calls(&b)) == WEFT_OK)
+		;
+	EXPECT(status == WEFT_UNAVAILABLE);
+	late = begin_at(&b, &options);
+	EXPECT(hears_end(&late) == WEFT_UNAVAILABLE);
+	EXPECT(end(&late) == WEFT_UNAVAILABLE);
+	EXPECT(large_unary());
+	for (size_t i = 1; i < COUNT(reply_sizes); i++) {
+		EXPECT(ask(&t, request_sizes[i], &reply_sizes[i], 1));
+		EXPECT(hears(&t, (size_t)reply_sizes[i]));
+	}
+	EXPECT(!weft_op_ended(drained));
+	EXPECT(!weft_stream_half_close(t.stream));
+	if (!ends_well(&t))
+		return false;
+	EXPECT(outcome(drained) == WEFT_OK);
+	close_backend(&b);
+	return true;
+}
+
+/* One stream at a time: the others wait for it, and all are served. */
+static bool max_streams(void)
+{
+	struct weft_call_options options = call_options(0);
+	struct talk talks[10];
+	struct backend b;
+
+	if (!open_backend(&b, 1))
+		return false;
+	EXPECT(calls(&b) == WEFT_OK);
+	for (size_t i = 0; i < COUNT(talks); i++) {
+		talks[i] = begin_at(&b, &options);
+		EXPECT(ask(&talks[i], 27182, reply_sizes, 1));
+		EXPECT(!weft_stream_half_close(talks[i].stream));
+	}
+	for (size_t i = 0; i < COUNT(talks); i++) {
+		EXPECT(hears(&talks[i], (size_t)reply_sizes[0]));
+		if (!ends_well(&talks[i]))
+			return false;
+	}
+	EXPECT(outcome(drain_backend()) == WEFT_OK);
+	close_backend(&b);
 	return true;
 }
 
@@ -677,8 +968,14 @@ static const struct {
 	{ "cancel_after_first_response", cancel_after_first_response },
 	{ "timeout_on_sleeping_server", timeout_on_sleeping_server },
 	{ "concurrent_large_unary", concurrent_large_unary },
+	{ "client_compressed_unary", client_compressed_unary },
+	{ "server_compressed_unary", server_compressed_unary },
+	{ "client_compressed_streaming", client_compressed_streaming },
+	{ "server_compressed_streaming", server_compressed_streaming },
 	{ "thousands_of_calls", thousands_of_calls },
 	{ "server_pushback", server_pushback },
+	{ "goaway", goaway },
+	{ "max_streams", max_streams },
 	{ "rpc_soak", rpc_soak },
 	{ "channel_soak", channel_soak },
 };
@@ -710,6 +1007,7 @@ int main(int argc, char **argv)
 	check(weft_peer_open(node, address, &peer));
 	check(weft_stub_open(peer, &grpc__testing__test_service__descriptor, &stub));
 	check(weft_stub_open(peer, &grpc__testing__unimplemented_service__descriptor, &nowhere));
+	check(weft_stub_open(peer, &backend__backend__descriptor, &backends));
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		bool good;
 
@@ -721,6 +1019,7 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		status |= !good;
 	}
+	weft_stub_close(backends);
 	weft_stub_close(nowhere);
 	weft_stub_close(stub);
 	weft_peer_close(peer);

@@ -5,6 +5,7 @@
 
 #include <weft/weft.h>
 
+#include "tests/conformance/grpc/backend.pb-c.h"
 #include "tests/conformance/grpc/interop.pb-c.h"
 
 /* Short names for what protoc-c made. */

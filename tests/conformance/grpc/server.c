@@ -8,6 +8,7 @@
  * write: the plainest way to write a handler that may block.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #include "interop.h"
+
+#define TEXT_BYTES 200
 
 static void check(int err)
 {
@@ -49,6 +52,17 @@ static void handle_empty(Grpc__Testing__TestService_Service *service, const Empt
 	closure(&reply, call);
 }
 
+/* Has the message come as its sender says that it goes? */
+static bool came_as(const Grpc__Testing__BoolValue *expected, bool compressed)
+{
+	return !expected || (bool)expected->value == compressed;
+}
+
+static enum weft_compression as_asked(const Grpc__Testing__BoolValue *compressed)
+{
+	return compressed && compressed->value ? WEFT_ZSTD : WEFT_UNCOMPRESSED;
+}
+
 static void handle_unary(Grpc__Testing__TestService_Service *service,
 			 const SimpleRequest *request,
 			 Grpc__Testing__SimpleResponse_Closure closure, void *call)
@@ -58,6 +72,11 @@ static void handle_unary(Grpc__Testing__TestService_Service *service,
 
 	(void)service;
 	echo_metadata(call);
+	if (!came_as(request->expect_compressed, weft_call_compressed(call))) {
+		weft_call_fail(call, WEFT_INVALID_ARGUMENT, "it was not compressed as it says");
+		return;
+	}
+	check(weft_call_compress(call, as_asked(request->response_compressed)));
 	if (request->response_status && request->response_status->code) {
 		weft_call_fail(call, (enum weft_status)request->response_status->code,
 			       request->response_status->message);
@@ -108,6 +127,7 @@ static bool answer(struct weft_stream *stream, const OutputRequest *request)
 		payload.body.len = p->size > 0 ? (size_t)p->size : 0;
 		payload.body.data = calloc(1, payload.body.len + 1);
 		reply.payload = &payload;
+		check(weft_stream_compress(stream, as_asked(p->compressed)));
 		good = payload.body.data && !output_answer(stream, &reply, NULL, &op);
 		free(payload.body.data);
 		if (!good)
@@ -122,25 +142,48 @@ static bool answer(struct weft_stream *stream, const OutputRequest *request)
 }
 
 /* Each request is answered before the next is read. */
-static void *talk(void *arg)
+static enum weft_status converse(struct weft_stream *stream, char text[TEXT_BYTES])
 {
-	struct weft_stream *stream = arg;
 	const OutputRequest *request;
 	enum weft_status status = WEFT_OK;
 	struct weft_op *op;
-	char text[200] = "";
 
 	echo_metadata(weft_stream_call(stream));
 	while (!status && (request = (const OutputRequest *)next(stream, &op))) {
 		if (request->response_status && request->response_status->code) {
 			status = (enum weft_status)request->response_status->code;
-			snprintf(text, sizeof(text), "%s", request->response_status->message);
+			snprintf(text, TEXT_BYTES, "%s", request->response_status->message);
 		} else if (!answer(stream, request)) {
 			status = WEFT_ABORTED;
 		}
 		weft_op_free(op);
 	}
-	weft_stream_finish(stream, status, text);
+	return status;
+}
+
+static void *talk(void *arg)
+{
+	char text[TEXT_BYTES] = "";
+	enum weft_status status = converse(arg, text);
+
+	weft_stream_finish(arg, status, text);
+	return NULL;
+}
+
+/* Where only so many may run at once. */
+static atomic_uint talking_now, talking_max;
+
+static void *talk_counted(void *arg)
+{
+	unsigned now = atomic_fetch_add(&talking_now, 1) + 1, most = atomic_load(&talking_max);
+	char text[TEXT_BYTES] = "";
+	enum weft_status status = converse(arg, text);
+
+	atomic_fetch_sub(&talking_now, 1);
+	if (most && now > most)
+		weft_stream_finish(arg, WEFT_INTERNAL, "more calls run than may");
+	else
+		weft_stream_finish(arg, status, text);
 	return NULL;
 }
 
@@ -149,13 +192,20 @@ static void *add_up(void *arg)
 	InputResponse reply = GRPC__TESTING__STREAMING_INPUT_CALL_RESPONSE__INIT;
 	struct weft_stream *stream = arg;
 	const InputRequest *request;
+	bool as_expected = true;
 	struct weft_op *op;
 	int32_t sum = 0;
 
-	while ((request = (const InputRequest *)next(stream, &op))) {
+	while (as_expected && (request = (const InputRequest *)next(stream, &op))) {
+		as_expected = came_as(request->expect_compressed, weft_op_compressed(op));
 		if (request->payload)
 			sum += (int32_t)request->payload->body.len;
 		weft_op_free(op);
+	}
+	if (!as_expected) {
+		weft_stream_finish(stream, WEFT_INVALID_ARGUMENT,
+				   "a message was not compressed as it says");
+		return NULL;
 	}
 	reply.aggregated_payload_size = sum;
 	(void)input_answer(stream, &reply, NULL, NULL); /* nobody may be there to hear it */
@@ -193,6 +243,79 @@ static void in_thread(struct weft_stream *stream, void *arg)
 	pthread_attr_destroy(&attr);
 }
 
+static Grpc__Testing__TestService_Service service = {
+	.base = GRPC__TESTING__TEST_SERVICE__BASE_INIT,
+	.empty_call = handle_empty,
+	.unary_call = handle_unary,
+};
+
+/* Nodes that a case has to itself. */
+
+static struct weft_node *own;
+
+static void handle_open(Backend__Backend_Service *backend, const Backend__Limits *limits,
+			Backend__Address_Closure closure, void *call)
+{
+	static void *(*counted)(void *) = talk_counted;
+	static const struct weft_stream_method method = { "FullDuplexCall", in_thread, &counted };
+	const struct weft_serve_options options = {
+		.size = sizeof(options), .methods = &method, .method_count = 1,
+		.calls_max = limits->calls_max, .queue_max = 1000,
+	};
+	Backend__Address reply = BACKEND__ADDRESS__INIT;
+
+	(void)backend;
+	if (own) {
+		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "another case has one");
+		return;
+	}
+	atomic_store(&talking_max, limits->calls_max);
+	/* It blocks for a moment, and nobody else calls meanwhile. */
+	check(weft_node_open(NULL, &own));
+	check(weft_serve_with(own, &service.base, &options));
+	reply.address = (char *)(uintptr_t)weft_node_address(own);
+	closure(&reply, call);
+}
+
+struct drained {
+	Backend__Nothing_Closure closure;
+	void *call;
+};
+
+static void *drain(void *arg)
+{
+	struct drained *d = arg;
+	const Backend__Nothing nothing = BACKEND__NOTHING__INIT;
+	int err = weft_node_drain(own, weft_call_left_ns(d->call));
+
+	check(weft_node_close(own));
+	own = NULL;
+	if (err)
+		weft_call_fail(d->call, WEFT_DEADLINE_EXCEEDED, "calls ran still");
+	else
+		d->closure(&nothing, d->call);
+	free(d);
+	return NULL;
+}
+
+static void handle_drain(Backend__Backend_Service *backend, const Backend__Nothing *request,
+			 Backend__Nothing_Closure closure, void *call)
+{
+	struct drained *d = malloc(sizeof(*d));
+	pthread_t thread;
+
+	(void)backend;
+	(void)request;
+	if (d)
+		*d = (struct drained){ closure, call };
+	if (!d || !own || pthread_create(&thread, NULL, drain, d)) {
+		weft_call_fail(call, WEFT_FAILED_PRECONDITION, "there is none to be drained");
+		free(d);
+		return;
+	}
+	pthread_detach(thread);
+}
+
 int main(void)
 {
 	static void *(*talking)(void *) = talk, *(*adding)(void *) = add_up;
@@ -203,17 +326,14 @@ int main(void)
 		{ "HalfDuplexCall", in_thread, &halves },
 		{ "StreamingInputCall", in_thread, &adding },
 	};
-	Grpc__Testing__TestService_Service service = {
-		.base = GRPC__TESTING__TEST_SERVICE__BASE_INIT,
-		.empty_call = handle_empty,
-		.unary_call = handle_unary,
-	};
+	Backend__Backend_Service backend = BACKEND__BACKEND__INIT(handle_);
 	struct weft_node *node;
 	char byte;
 
 	check(weft_node_open(NULL, &node));
 	check(weft_serve_streams(node, &service.base, methods,
 				 sizeof(methods) / sizeof(methods[0])));
+	check(weft_serve(node, &backend.base));
 	check(weft_serve_reflection(node));
 	printf("%s\n", weft_node_address(node));
 	fflush(stdout);

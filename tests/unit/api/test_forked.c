@@ -137,6 +137,11 @@ static bool try_node_close(void)
 	return refused(weft_node_close(node)) && refused(weft_node_close(manual));
 }
 
+static bool try_node_drain(void)
+{
+	return refused(weft_node_drain(node, 0)) && refused(weft_node_drain(manual, WEFT_FOREVER));
+}
+
 static bool try_node_address(void)
 {
 	return strchr(weft_node_address(node), ':') != NULL;
@@ -348,6 +353,11 @@ static bool try_call_fail(void)
 
 /* What came with a reply lies in the child's copy of the memory, too. */
 
+static bool try_call_add_metadata(void)
+{
+	return refused(weft_call_add_metadata(answered, &pair, 1));
+}
+
 static bool try_call_initial(void)
 {
 	size_t count;
@@ -414,6 +424,37 @@ static bool try_stream_call(void)
 	return weft_stream_call(served_stream) && !weft_call_peer(weft_stream_call(served_stream));
 }
 
+static bool try_attach(void)
+{
+	struct weft_op *o;
+
+	return refused(weft_call_attach(was_read, &tensor, NULL, &o)) &&
+	       refused(weft_reply_attach(served, &tensor, NULL, &o)) &&
+	       refused(weft_stream_attach(stream, &tensor, NULL, &o)) &&
+	       refused(weft_stream_attach(served_stream, &tensor, NULL, NULL));
+}
+
+static bool try_receive(void)
+{
+	struct weft_op *o;
+
+	return refused(weft_call_receive(served, 0, NULL, NULL, &o)) &&
+	       refused(weft_op_receive(was_read, 0, NULL, NULL, &o));
+}
+
+static bool try_attachments(void)
+{
+	return !weft_call_attachments(served) && !weft_call_attachment(served, 0, NULL) &&
+	       !weft_op_attachments(was_read) && !weft_op_attachment(was_read, 0, NULL);
+}
+
+static bool try_compress(void)
+{
+	return refused(weft_call_compress(served, WEFT_ZSTD)) &&
+	       refused(weft_stream_compress(stream, WEFT_ZSTD)) && !weft_call_compressed(served) &&
+	       !weft_op_compressed(was_read);
+}
+
 static bool try_serve_reflection(void)
 {
 	return refused(weft_serve_reflection(node));
@@ -422,6 +463,21 @@ static bool try_serve_reflection(void)
 static bool try_serve_streams(void)
 {
 	return refused(weft_serve_streams(node, &other_service.base, &stream_method, 1));
+}
+
+static bool try_serve_with(void)
+{
+	return refused(weft_serve_with(node, &other_service.base, NULL));
+}
+
+static bool try_serve_health(void)
+{
+	return refused(weft_serve_health(node));
+}
+
+static bool try_health_set(void)
+{
+	return refused(weft_health_set(node, "", WEFT_HEALTH_SERVING));
 }
 
 static bool try_stream_finish(void)
@@ -514,7 +570,13 @@ static const struct {
 } functions[] = {
 	{ "weft_alloc", try_alloc },
 	{ "weft_arm", try_arm },
+	{ "weft_call_add_metadata", try_call_add_metadata },
+	{ "weft_call_attach", try_attach },
+	{ "weft_call_attachment", try_attachments },
+	{ "weft_call_attachments", try_attachments },
 	{ "weft_call_cancelled", try_call_cancelled },
+	{ "weft_call_compress", try_compress },
+	{ "weft_call_compressed", try_compress },
 	{ "weft_call_defer", try_call_defer },
 	{ "weft_call_details", try_call_details },
 	{ "weft_call_initial", try_call_initial },
@@ -530,6 +592,7 @@ static const struct {
 	{ "weft_dump", try_dump },
 	{ "weft_error", try_alloc },
 	{ "weft_fd", try_fd },
+	{ "weft_health_set", try_health_set },
 	{ "weft_info_close", try_info },
 	{ "weft_info_count", try_info },
 	{ "weft_info_get", try_info },
@@ -538,12 +601,18 @@ static const struct {
 	{ "weft_info_plan", try_info },
 	{ "weft_node_address", try_node_address },
 	{ "weft_node_counters", try_counters },
+	{ "weft_node_drain", try_node_drain },
 	{ "weft_node_open", try_own_node },
+	{ "weft_call_receive", try_receive },
+	{ "weft_op_attachment", try_attachments },
+	{ "weft_op_attachments", try_attachments },
+	{ "weft_op_compressed", try_compress },
 	{ "weft_op_ended", try_op_ended },
 	{ "weft_op_executed", try_op_executed },
 	{ "weft_op_message", try_op_message },
 	{ "weft_op_path", try_op_path },
 	{ "weft_op_peer", try_op_peer },
+	{ "weft_op_receive", try_receive },
 	{ "weft_op_status", try_op_status },
 	{ "weft_op_take", try_op_take },
 	{ "weft_op_tensor", try_op_tensor },
@@ -553,15 +622,20 @@ static const struct {
 	{ "weft_ping", try_ping },
 	{ "weft_poll", try_poll },
 	{ "weft_recv", try_recv },
+	{ "weft_reply_attach", try_attach },
 	{ "weft_reply_status", try_texts },
 	{ "weft_send", try_send },
 	{ "weft_serve", try_serve },
+	{ "weft_serve_health", try_serve_health },
 	{ "weft_serve_reflection", try_serve_reflection },
 	{ "weft_serve_streams", try_serve_streams },
+	{ "weft_serve_with", try_serve_with },
 	{ "weft_status_name", try_texts },
 	{ "weft_step_abort", try_step_abort },
 	{ "weft_step_end", try_step_end },
+	{ "weft_stream_attach", try_attach },
 	{ "weft_stream_call", try_stream_call },
+	{ "weft_stream_compress", try_compress },
 	{ "weft_stream_half_close", try_stream_half_close },
 	{ "weft_stream_message", try_stream_message },
 	{ "weft_stream_open", try_stream_open },

@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include "rpc/message.h"
+#include "rpc/zstd.h"
 #include "tests/unit/rpc/nest.pb-c.h"
 
 #define DEEP 20000
@@ -36,11 +38,13 @@ static const uint8_t *nest(uint8_t *room, size_t bytes, unsigned depth)
 
 static bool unpacks(const uint8_t *bytes, size_t count)
 {
-	ProtobufCMessage *m = wf_message_unpack(&nest__nest__descriptor, bytes, count);
+	ProtobufCMessage *m;
+	struct wf_error e;
 
-	if (m)
-		protobuf_c_message_free_unpacked(m, NULL);
-	return m;
+	if (wf_message_unpack(&nest__nest__descriptor, bytes, count, false, 0, &m, &e))
+		return false;
+	protobuf_c_message_free_unpacked(m, NULL);
+	return true;
 }
 
 static void a_message_may_be_as_deep_as_the_limit(void **state)
@@ -78,6 +82,13 @@ static void many_messages_side_by_side_are_not_deep(void **state)
 	assert_true(unpacks(bytes, sizeof(bytes)));
 }
 
+static void a_message_may_be_of_no_bytes_anywhere(void **state)
+{
+	(void)state;
+	assert_true(unpacks(NULL, 0));
+	assert_true(unpacks((const uint8_t *)"", 0));
+}
+
 static void bytes_cut_anywhere_are_refused_or_unpacked(void **state)
 {
 	uint8_t room[300];
@@ -98,12 +109,106 @@ static void bytes_cut_anywhere_are_refused_or_unpacked(void **state)
 	}
 }
 
+#define LONG 5000 /* bytes of a message that shrinks */
+
+/* Nests side by side, which differ in nothing. */
+static const Nest__Nest *long_message(void)
+{
+	static Nest__Nest inner = NEST__NEST__INIT, outer = NEST__NEST__INIT;
+	static Nest__Nest *many[LONG / 2];
+
+	for (size_t i = 0; i < WF_COUNT(many); i++)
+		many[i] = &inner;
+	outer.n_others = WF_COUNT(many);
+	outer.others = many;
+	return &outer;
+}
+
+static void a_message_is_compressed_if_that_makes_it_shorter(void **state)
+{
+	const Nest__Nest *m = long_message();
+	struct wf_packed packed;
+	ProtobufCMessage *back;
+	struct wf_error e;
+
+	(void)state;
+	assert_int_equal(nest__nest__get_packed_size(m), LONG);
+	assert_int_equal(wf_message_pack(&m->base, LONG, true, NULL, &packed), 0);
+	assert_true(packed.compressed);
+	assert_true(packed.bytes < 100);
+	assert_int_equal(wf_message_unpack(m->base.descriptor, packed.buffer.at, packed.bytes, true,
+					   LONG, &back, &e), 0);
+	assert_int_equal(((Nest__Nest *)(void *)back)->n_others, LONG / 2);
+	protobuf_c_message_free_unpacked(back, NULL);
+	wf_buffer_give(&packed.buffer);
+
+	assert_int_equal(wf_message_pack(&m->base, LONG, false, NULL, &packed), 0);
+	assert_false(packed.compressed);
+	assert_int_equal(packed.bytes, LONG);
+	wf_buffer_give(&packed.buffer);
+}
+
+static void a_short_message_is_not_worth_it(void **state)
+{
+	const Nest__Nest m = NEST__NEST__INIT;
+	struct wf_packed packed;
+
+	(void)state;
+	assert_int_equal(wf_message_pack(&m.base, 0, true, NULL, &packed), 0);
+	assert_false(packed.compressed);
+	assert_null(packed.buffer.at);
+	assert_int_equal(packed.bytes, 0);
+}
+
+static void what_is_compressed_has_a_limit_and_is_not_trusted(void **state)
+{
+	const Nest__Nest *m = long_message();
+	const ProtobufCMessageDescriptor *d = m->base.descriptor;
+	struct wf_packed packed;
+	ProtobufCMessage *back;
+	struct wf_error e;
+	uint8_t *at;
+
+	(void)state;
+	assert_int_equal(wf_message_pack(&m->base, LONG, true, NULL, &packed), 0);
+	at = packed.buffer.at;
+	assert_int_equal(wf_message_unpack(d, at, packed.bytes, true, LONG - 1, &back, &e), -ENOBUFS);
+	assert_non_null(strstr(e.text, "4999"));
+	for (size_t count = 0; count < packed.bytes; count++)
+		assert_int_equal(wf_message_unpack(d, at, count, true, LONG, &back, &e), -EBADMSG);
+	for (size_t i = 0; i < packed.bytes; i++) {
+		at[i] ^= 0x55;
+		if (!wf_message_unpack(d, at, packed.bytes, true, LONG, &back, &e))
+			protobuf_c_message_free_unpacked(back, NULL);
+		at[i] ^= 0x55;
+	}
+	/* A frame that does not say how long its content is. */
+	assert_int_equal(wf_message_unpack(d, (const uint8_t *)"\x28\xb5\x2f\xfd\0\x58\1\0\0", 9,
+					   true, LONG, &back, &e), -EBADMSG);
+	wf_buffer_give(&packed.buffer);
+}
+
+static void bytes_that_do_not_shrink_are_left(void **state)
+{
+	uint8_t bytes[64], room[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 167 + 13);
+	assert_int_equal(wf_zstd_pack(bytes, sizeof(bytes), room, sizeof(bytes) - 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_may_be_as_deep_as_the_limit),
 		cmocka_unit_test(a_message_that_would_bury_the_stack_is_refused),
 		cmocka_unit_test(many_messages_side_by_side_are_not_deep),
+		cmocka_unit_test(a_message_is_compressed_if_that_makes_it_shorter),
+		cmocka_unit_test(a_short_message_is_not_worth_it),
+		cmocka_unit_test(what_is_compressed_has_a_limit_and_is_not_trusted),
+		cmocka_unit_test(bytes_that_do_not_shrink_are_left),
+		cmocka_unit_test(a_message_may_be_of_no_bytes_anywhere),
 		cmocka_unit_test(bytes_cut_anywhere_are_refused_or_unpacked),
 	};
 

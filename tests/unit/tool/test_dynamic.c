@@ -350,6 +350,21 @@ static void what_is_only_odd_can_be_used(void **state)
 }
 
 /* A list of @count times the same. */
+/* protobuf-c reads the first field of what has a list of them, though it be of none. */
+static void a_type_without_fields_has_no_list_of_them(void **state)
+{
+	struct said s;
+	struct dynamic d;
+
+	(void)state;
+	init(&s);
+	s.types[0].n_fields = 0;
+	assert_null(try(&s));
+	assert_null(dynamic_open(&d, "t.Service", &s.all));
+	assert_null(d.service.methods[0].input->fields);
+	dynamic_close(&d);
+}
+
 static void *list_of(void *pointer, size_t count)
 {
 	void **list = test_malloc(count * sizeof(*list));
@@ -423,6 +438,7 @@ int main(void)
 		cmocka_unit_test(two_fields_of_any_types_can_share_a_place),
 		cmocka_unit_test(a_method_without_types_is_refused),
 		cmocka_unit_test(what_is_only_odd_can_be_used),
+		cmocka_unit_test(a_type_without_fields_has_no_list_of_them),
 		cmocka_unit_test(thousands_of_types_can_be_used_but_not_any_number),
 		cmocka_unit_test(thousands_of_fields_can_be_used_but_not_any_number),
 	};

@@ -62,6 +62,8 @@ static const char *other_value(const struct weft_option *row)
 {
 	if (!strcmp(row->name, "WEFT_STRICT"))
 		return "no-staging,no-fallback";
+	if (!strcmp(row->name, "WEFT_COMPRESSION"))
+		return "zstd";
 	if (!strcmp(row->unit, "text"))
 		return "open";
 	if (!strcmp(row->unit, "yes/no"))

@@ -116,17 +116,17 @@ static const struct row {
 		{ [9] = 6, [10] = 8, [12] = 1, [16] = 1, [17] = 1, [26] = 1 },
 	},
 	{
-		"a call", WF_RECORD_CALL, 26 + 18 + 4 + 3 + 9 + 2,
+		"a call", WF_RECORD_CALL, 28 + 18 + 4 + 3 + 9 + 2,
 		{ .call = { .call = 0x1817161514131211, .left_ns = UINT64_MAX,
-			    .service_bytes = 4, .method_bytes = 3, .service = TEXT("a.Ps"),
-			    .method = TEXT("Get"), .metadata_bytes = 9, .metadata = k_is_vw,
+			    .service_bytes = 4, .method_bytes = 3, .attachments = 2,
+			    .service = TEXT("a.Ps"), .method = TEXT("Get"), .metadata_bytes = 9, .metadata = k_is_vw,
 			    .body = { .way = WF_BODY_EAGER, .bytes = 2,
 				      .sum_kind = WF_BODY_SUM_XXH3, .sum = 0x2827262524232221 },
 			    .eager = TEXT("\x08\x01") } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 			0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-			0, 0, 4, 0, 3, 0, 9, 0, 0, 0,
+			0, 0, 4, 0, 3, 0, 2, 0, 9, 0, 0, 0,
 			1, 2, 0, 0, 0, 0, 0, 0, 0, 1,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 			'a', '.', 'P', 's', 'G', 'e', 't',
@@ -135,32 +135,62 @@ static const struct row {
 		},
 	},
 	{
-		"a call without a body, whose reply is to have a sum", WF_RECORD_CALL, 26 + 10,
+		"a call without a body, whose reply is to have a sum", WF_RECORD_CALL, 28 + 10,
 		{ .call = { .call = 7, .body = { .sum_kind = WF_BODY_SUM_XXH3 } } },
-		{ 7, [35] = 1 },
+		{ 7, [37] = 1 },
 	},
 	{
-		"a call with a stream", WF_RECORD_CALL, 26 + 10 + 1 + 1 + 9,
+		"a call that may be made again", WF_RECORD_CALL, 28 + 8 + 10 + 1 + 1,
+		{ .call = { .call = 7, .left_ns = 9, .flags = WF_CALL_REQUEST,
+			    .request = 0x3837363534333231, .service_bytes = 1, .method_bytes = 1,
+			    .service = TEXT("S"), .method = TEXT("M") } },
+		{
+			7, 0, 0, 0, 0, 0, 0, 0,
+			9, 0, 0, 0, 0, 0, 0, 0,
+			2, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+			0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			'S', 'M',
+		},
+	},
+	{
+		"a call that is made again", WF_RECORD_CALL, 28 + 24 + 10 + 1 + 1 + 2,
+		{ .call = { .call = 8, .flags = WF_CALL_REQUEST | WF_CALL_AGAIN, .request = 1,
+			    .incarnation = TEXT("0123456789abcdef"), .service_bytes = 1,
+			    .method_bytes = 1, .service = TEXT("S"), .method = TEXT("M"),
+			    .body = { .way = WF_BODY_EAGER, .bytes = 2 }, .eager = TEXT("\x08\x01") } },
+		{
+			8, 0, 0, 0, 0, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0,
+			6, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+			1, 0, 0, 0, 0, 0, 0, 0,
+			'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+			1, 2, 0, 0, 0, 0, 0, 0, 0, 0,
+			'S', 'M', 0x08, 0x01,
+		},
+	},
+	{
+		"a call with a stream", WF_RECORD_CALL, 28 + 10 + 1 + 1 + 9,
 		{ .call = { .call = 7, .left_ns = 0x2827262524232221, .flags = WF_CALL_STREAM,
 			    .service_bytes = 1, .method_bytes = 1, .service = TEXT("S"),
 			    .method = TEXT("M"), .metadata_bytes = 9, .metadata = k_is_vw } },
 		{
 			7, 0, 0, 0, 0, 0, 0, 0,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
-			1, 0, 1, 0, 1, 0, 9, 0, 0, 0,
+			1, 0, 1, 0, 1, 0, 0, 0, 9, 0, 0, 0,
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 			'S', 'M',
 			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
 		},
 	},
 	{
-		"a reply", WF_RECORD_REPLY, 24 + 38 + 2,
+		"a reply", WF_RECORD_REPLY, 28 + 38 + 2,
 		{ .reply = { .call = 2, .status = WEFT_UNAUTHENTICATED,
 			     .executed = WEFT_EXECUTED_YES, .text_bytes = 2, .text = TEXT("no"),
 			     .body = { WF_BODY_PULL, 1, 3, 4, UINT64_MAX - 1, 6 } } },
 		{
 			2, 0, 0, 0, 0, 0, 0, 0,
-			16, 2, 2, 0,
+			16, 2, 0, 0, 2, 0, 0, 0,
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 			2, 1, 0, 0, 0, 0, 0, 0, 0, 0,
 			3, 0, 0, 0, 0, 0, 0, 0,
@@ -171,9 +201,10 @@ static const struct row {
 		},
 	},
 	{
-		"a reply with all that it may have", WF_RECORD_REPLY, 24 + 18 + 2 + 9 + 7 + 3 + 1,
+		"a reply with all that it may have", WF_RECORD_REPLY, 28 + 18 + 2 + 9 + 7 + 3 + 1,
 		{ .reply = { .call = 0x1817161514131211, .status = WEFT_ABORTED,
-			     .executed = WEFT_EXECUTED_MAYBE, .text_bytes = 2, .text = TEXT("no"),
+			     .executed = WEFT_EXECUTED_MAYBE, .flags = WF_REPLY_COMPRESSED,
+			     .text_bytes = 2, .text = TEXT("no"),
 			     .initial_bytes = 9, .initial = k_is_vw,
 			     .trailing_bytes = 7, .trailing = TEXT("\1\0\0\0\0\0t"),
 			     .details_bytes = 3, .details = TEXT("\0\xff\n"),
@@ -182,7 +213,7 @@ static const struct row {
 			     .eager = TEXT("e") } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
-			10, 1, 2, 0,
+			10, 1, 1, 0, 2, 0, 0, 0,
 			9, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0,
 			1, 1, 0, 0, 0, 0, 0, 0, 0, 1,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
@@ -194,7 +225,7 @@ static const struct row {
 		},
 	},
 	{
-		"the first message of a server", WF_RECORD_RESPONSE, 14 + 18 + 9 + 2,
+		"the first message of a server", WF_RECORD_RESPONSE, 16 + 18 + 9 + 2,
 		{ .message = { .call = 0x1817161514131211, .flags = WF_MESSAGE_INITIAL,
 			       .metadata_bytes = 9, .metadata = k_is_vw,
 			       .body = { .way = WF_BODY_EAGER, .bytes = 2,
@@ -203,7 +234,7 @@ static const struct row {
 			       .eager = TEXT("\x08\x01") } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
-			4, 0, 9, 0, 0, 0,
+			4, 0, 0, 0, 9, 0, 0, 0,
 			1, 2, 0, 0, 0, 0, 0, 0, 0, 1,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
@@ -211,25 +242,25 @@ static const struct row {
 		},
 	},
 	{
-		"initial metadata before any message", WF_RECORD_RESPONSE, 14 + 10 + 9,
+		"initial metadata before any message", WF_RECORD_RESPONSE, 16 + 10 + 9,
 		{ .message = { .call = 7, .flags = WF_MESSAGE_NONE | WF_MESSAGE_INITIAL,
 			       .metadata_bytes = 9, .metadata = k_is_vw } },
 		{
 			7, 0, 0, 0, 0, 0, 0, 0,
-			5, 0, 9, 0, 0, 0,
+			5, 0, 0, 0, 9, 0, 0, 0,
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 			1, 0, 2, 0, 0, 0, 'k', 'v', 'w',
 		},
 	},
 	{
-		"the last message of a caller, which is pulled", WF_RECORD_REQUEST, 14 + 46,
-		{ .message = { .call = 7, .flags = WF_MESSAGE_LAST,
+		"the last message of a caller, which is pulled", WF_RECORD_REQUEST, 16 + 46,
+		{ .message = { .call = 7, .flags = WF_MESSAGE_LAST, .attachments = 0x0102,
 			       .body = { WF_BODY_PULL, 48, 0x2827262524232221, 0x34333231,
 					 0x4847464544434241, 0x5857565554535251,
 					 WF_BODY_SUM_XXH3, 0x6867666564636261 } } },
 		{
 			7, 0, 0, 0, 0, 0, 0, 0,
-			2, 0, 0, 0, 0, 0,
+			2, 0, 2, 1, 0, 0, 0, 0,
 			2, 48, 0, 0, 0, 0, 0, 0, 0, 1,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 			0x31, 0x32, 0x33, 0x34,
@@ -239,12 +270,29 @@ static const struct row {
 		},
 	},
 	{
-		"an empty message", WF_RECORD_REQUEST, 14 + 10,
+		"a reply that attachments follow", WF_RECORD_REPLY, 28 + 10,
+		{ .reply = { .call = 2, .executed = WEFT_EXECUTED_YES, .attachments = 0x0203 } },
+		{ 2, [9] = WEFT_EXECUTED_YES, [14] = 3, [15] = 2 },
+	},
+	{
+		"an attachment that can't be sent", WF_RECORD_ATTACHMENT, 16 + 10 + 13,
+		{ .tensor = { .step = 7, .flags = WEFT_DEAD | WF_TENSOR_LOST,
+			      .dtype = { WEFT_FLOAT, 32, 1 }, .key_bytes = 13,
+			      .key = TEXT("\1\2\0\0\0\0\0\0\0\3\0\0\0") } },
+		{
+			7, 0, 0, 0, 0, 0, 0, 0,
+			129, WEFT_FLOAT, 32, 0, 1, 0, 13, 0,
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			1, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0,
+		},
+	},
+	{
+		"an empty message", WF_RECORD_REQUEST, 16 + 10,
 		{ .message = { .call = 7 } },
 		{ 7 },
 	},
 	{
-		"a half-close", WF_RECORD_REQUEST, 14 + 10,
+		"a half-close", WF_RECORD_REQUEST, 16 + 10,
 		{ .message = { .call = 7, .flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST } },
 		{ 7, [8] = 3 },
 	},
@@ -312,6 +360,9 @@ static const struct row {
 		{ 1, [8] = 0xfe, 3 },
 	},
 	{
+		"no more calls", WF_RECORD_DRAIN, WF_SMALL_RECORD_BYTES, { .small = { 0 } }, { 0 },
+	},
+	{
 		"messages granted", WF_RECORD_GRANT_REQUESTS, WF_SMALL_RECORD_BYTES,
 		{ .small = { 7, 0x2827262524232221, WEFT_OK } },
 		{ 7, [8] = 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28 },
@@ -368,7 +419,7 @@ static void a_head_is_as_long_as_it_says(void **state)
 	for (size_t i = 0; i < WF_COUNT(rows); i++) {
 		const union any_record *any = &rows[i].any;
 
-		if (rows[i].type == WF_RECORD_TENSOR)
+		if (rows[i].type == WF_RECORD_TENSOR || rows[i].type == WF_RECORD_ATTACHMENT)
 			assert_int_equal(wf_tensor_record_bytes(&any->tensor) +
 						 (any->tensor.eager ? any->tensor.body.bytes : 0),
 					 rows[i].count);
@@ -760,7 +811,7 @@ static void an_offer_is_never_eager(void **state)
 
 static void a_status_that_nobody_knows_is_refused(void **state)
 {
-	uint8_t reply[24 + 10] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
+	uint8_t reply[28 + 10] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
 
 	(void)state;
 	for (unsigned value = 0; value <= UINT8_MAX; value++) {
@@ -788,15 +839,26 @@ static int travel_any(uint8_t type, const union any_record *any)
 	return get(type, bytes, count);
 }
 
-static void a_flag_of_a_call_that_nobody_knows_is_refused(void **state)
+static void flags_of_a_call_that_make_no_sense_are_refused(void **state)
 {
 	(void)state;
-	for (unsigned bit = 0; bit < 16; bit++) {
-		union any_record any = { .call = { .flags = (uint16_t)(1 << bit) } };
+	for (unsigned flags = 0; flags <= UINT16_MAX; flags++) {
+		union any_record any = { .call = { .flags = (uint16_t)flags, .request = 1,
+						   .incarnation = TEXT("0123456789abcdef") } };
+		unsigned rest = flags & ~(unsigned)WF_CALL_COMPRESSED;
+		bool makes_sense = !rest || flags == WF_CALL_STREAM || rest == WF_CALL_REQUEST ||
+				   rest == (WF_CALL_REQUEST | WF_CALL_AGAIN);
 
-		assert_int_equal(travel_any(WF_RECORD_CALL, &any),
-				 1 << bit == WF_CALL_STREAM ? 0 : -EBADMSG);
+		assert_int_equal(travel_any(WF_RECORD_CALL, &any), makes_sense ? 0 : -EBADMSG);
 	}
+}
+
+static void a_request_has_an_id(void **state)
+{
+	union any_record any = { .call = { .flags = WF_CALL_REQUEST } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), -EBADMSG);
 }
 
 static void a_call_with_a_stream_has_no_body(void **state)
@@ -813,12 +875,75 @@ static void a_call_with_a_stream_has_no_body(void **state)
 	assert_int_equal(travel_any(WF_RECORD_CALL, &any), 0);
 }
 
+static void attachments_follow_what_can_have_them(void **state)
+{
+	union any_record any = { .call = { .attachments = WF_ATTACHMENTS_MAX } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), 0);
+	any.call.attachments++;
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), -EBADMSG);
+	any.call = (struct wf_call_record){ .attachments = 1, .flags = WF_CALL_STREAM };
+	assert_int_equal(travel_any(WF_RECORD_CALL, &any), -EBADMSG);
+
+	any.reply = (struct wf_reply_record){ .attachments = WF_ATTACHMENTS_MAX };
+	assert_int_equal(travel_any(WF_RECORD_REPLY, &any), 0);
+	any.reply.attachments++;
+	assert_int_equal(travel_any(WF_RECORD_REPLY, &any), -EBADMSG);
+	any.reply = (struct wf_reply_record){ .attachments = 1, .status = WEFT_ABORTED };
+	assert_int_equal(travel_any(WF_RECORD_REPLY, &any), -EBADMSG);
+
+	any.message = (struct wf_message_record){ .attachments = WF_ATTACHMENTS_MAX };
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), 0);
+	any.message.attachments++;
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), -EBADMSG);
+	any.message = (struct wf_message_record){ .attachments = 1, .flags = WF_MESSAGE_NONE };
+	assert_int_equal(travel_any(WF_RECORD_RESPONSE, &any), -EBADMSG);
+}
+
+static void only_what_is_dead_can_be_lost(void **state)
+{
+	union any_record any = { .tensor = { .dtype = { WEFT_INT, 8, 1 }, .rank = 0,
+					     .flags = WEFT_DEAD | WF_TENSOR_LOST } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_ATTACHMENT, &any), 0);
+	any.tensor.flags = WF_TENSOR_LOST;
+	any.tensor.body = (struct wf_body){ .way = WF_BODY_PULL, .bytes = 1 };
+	assert_int_equal(travel_any(WF_RECORD_ATTACHMENT, &any), -EBADMSG);
+	any.tensor.flags = 0;
+	assert_int_equal(travel_any(WF_RECORD_ATTACHMENT, &any), 0);
+}
+
+static void the_key_of_an_attachment_says_which_it_is(void **state)
+{
+	struct wf_attachment_key got, key = { 1, 0x0807060504030201, WF_ATTACHMENTS_MAX - 1 };
+	uint8_t bytes[WF_ATTACHMENT_KEY_BYTES + 1] = { 0 };
+	const uint8_t expected[] = { 1, 1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0x0f, 0, 0 };
+
+	(void)state;
+	wf_attachment_key_put(bytes, &key);
+	assert_memory_equal(bytes, expected, sizeof(expected));
+	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected), &got), 0);
+	assert_int_equal(got.reply, 1);
+	assert_int_equal(got.message, key.message);
+	assert_int_equal(got.index, key.index);
+	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected) - 1, &got), -EBADMSG);
+	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected) + 1, &got), -EBADMSG);
+	bytes[0] = 2;
+	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected), &got), -EBADMSG);
+	key.index++;
+	wf_attachment_key_put(bytes, &key);
+	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected), &got), -EBADMSG);
+}
+
 static void a_flag_of_a_message_that_nobody_knows_is_refused(void **state)
 {
 	(void)state;
 	for (unsigned bit = 0; bit < 16; bit++) {
 		union any_record any = { .message = { .flags = (uint16_t)(1 << bit) } };
-		int expected = 1 << bit & (WF_MESSAGE_NONE | WF_MESSAGE_LAST | WF_MESSAGE_INITIAL)
+		int expected = 1 << bit & (WF_MESSAGE_NONE | WF_MESSAGE_LAST | WF_MESSAGE_INITIAL |
+					   WF_MESSAGE_COMPRESSED)
 				       ? 0 : -EBADMSG;
 
 		assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), expected);
@@ -865,21 +990,21 @@ static void blocks_longer_than_their_record_are_refused(void **state)
 		size_t count, at; /* of the record, and of the lengths in it */
 		uint8_t lengths[16];
 	} cases[] = {
-		{ WF_RECORD_CALL, 26 + 10, 18, { 0xff, 0xff } },
-		{ WF_RECORD_CALL, 26 + 10, 20, { 0xff, 0xff } },
-		{ WF_RECORD_CALL, 26 + 10, 22, { 1 } },
-		{ WF_RECORD_CALL, 26 + 10, 22, { 0xff, 0xff, 0xff, 0xff } },
-		{ WF_RECORD_CALL, 26 + 10, 18, { 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff } },
-		{ WF_RECORD_REPLY, 24 + 10, 10, { 0xff, 0xff } },
-		{ WF_RECORD_REPLY, 24 + 10, 12, { 1 } },
-		{ WF_RECORD_REPLY, 24 + 10, 16, { 1 } },
-		{ WF_RECORD_REPLY, 24 + 10, 20, { 1 } },
-		{ WF_RECORD_REPLY, 24 + 10, 12, { 0xff, 0xff, 0xff, 0xff, 1 } },
-		{ WF_RECORD_REPLY, 24 + 10, 12, { [3] = 0x80, [7] = 0x80 } },
-		{ WF_RECORD_REPLY, 24 + 10, 16, { [3] = 0x80, [7] = 0x80 } },
-		{ WF_RECORD_RESPONSE, 14 + 10, 8, { WF_MESSAGE_INITIAL, 0, 1 } },
-		{ WF_RECORD_RESPONSE, 14 + 10, 8,
-		  { WF_MESSAGE_INITIAL, 0, 0xff, 0xff, 0xff, 0xff } },
+		{ WF_RECORD_CALL, 28 + 10, 18, { 0xff, 0xff } },
+		{ WF_RECORD_CALL, 28 + 10, 20, { 0xff, 0xff } },
+		{ WF_RECORD_CALL, 28 + 10, 24, { 1 } },
+		{ WF_RECORD_CALL, 28 + 10, 24, { 0xff, 0xff, 0xff, 0xff } },
+		{ WF_RECORD_CALL, 28 + 10, 18, { 1, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff } },
+		{ WF_RECORD_REPLY, 28 + 10, 12, { 0xff, 0xff } },
+		{ WF_RECORD_REPLY, 28 + 10, 16, { 1 } },
+		{ WF_RECORD_REPLY, 28 + 10, 20, { 1 } },
+		{ WF_RECORD_REPLY, 28 + 10, 24, { 1 } },
+		{ WF_RECORD_REPLY, 28 + 10, 16, { 0xff, 0xff, 0xff, 0xff, 1 } },
+		{ WF_RECORD_REPLY, 28 + 10, 16, { [3] = 0x80, [7] = 0x80 } },
+		{ WF_RECORD_REPLY, 28 + 10, 20, { [3] = 0x80, [7] = 0x80 } },
+		{ WF_RECORD_RESPONSE, 16 + 10, 8, { WF_MESSAGE_INITIAL, 0, 0, 0, 1 } },
+		{ WF_RECORD_RESPONSE, 16 + 10, 8,
+		  { WF_MESSAGE_INITIAL, 0, 0, 0, 0xff, 0xff, 0xff, 0xff } },
 	};
 
 	(void)state;
@@ -947,8 +1072,12 @@ int main(void)
 		cmocka_unit_test(sums_of_pieces_that_cant_be_are_refused),
 		cmocka_unit_test(an_offer_is_never_eager),
 		cmocka_unit_test(a_status_that_nobody_knows_is_refused),
-		cmocka_unit_test(a_flag_of_a_call_that_nobody_knows_is_refused),
+		cmocka_unit_test(flags_of_a_call_that_make_no_sense_are_refused),
+		cmocka_unit_test(a_request_has_an_id),
 		cmocka_unit_test(a_call_with_a_stream_has_no_body),
+		cmocka_unit_test(attachments_follow_what_can_have_them),
+		cmocka_unit_test(only_what_is_dead_can_be_lost),
+		cmocka_unit_test(the_key_of_an_attachment_says_which_it_is),
 		cmocka_unit_test(a_flag_of_a_message_that_nobody_knows_is_refused),
 		cmocka_unit_test(where_there_is_no_message_there_is_no_body),
 		cmocka_unit_test(a_message_with_metadata_says_that_it_is_initial),

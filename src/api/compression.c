@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which messages of calls are compressed: as was asked, and as the peer understands. */
+#include "api/internal.h"
+
+#include <errno.h>
+
+#include "wire/record.h"
+
+bool wf_compression_is(const struct weft_node *node, uint32_t understood,
+		       enum weft_compression wanted)
+{
+	if (!(understood & WF_COMPRESSION_ZSTD))
+		return false;
+	if (wanted == WEFT_COMPRESSION_DEFAULT)
+		return node->desks[0].worker.options.compression[0];
+	return wanted == WEFT_ZSTD;
+}
+
+int wf_compression_check(enum weft_compression compression)
+{
+	if ((unsigned)compression > WEFT_ZSTD)
+		return wf_last_set(-EINVAL, "there is no compression %d", (int)compression);
+	return 0;
+}
+
+int weft_call_compress(void *closure_data, enum weft_compression compression)
+{
+	struct wf_served *served = closure_data;
+	const struct wf_desk *desk = served->serving->transfer->ctx;
+	int err = wf_node_check(desk->node);
+
+	if (!err)
+		err = wf_compression_check(compression);
+	if (!err)
+		served->compression = (uint8_t)compression;
+	return err;
+}
+
+int weft_call_compressed(void *closure_data)
+{
+	const struct wf_served *served = closure_data;
+
+	return served->was_compressed;
+}
+
+int weft_stream_compress(struct weft_stream *stream, enum weft_compression compression)
+{
+	int err = stream->owner ? wf_node_check(stream->owner) : 0;
+
+	if (!err)
+		err = wf_compression_check(compression);
+	if (!err)
+		stream->compression = compression;
+	return err;
+}
+
+int weft_op_compressed(const struct weft_op *op)
+{
+	if (op->kind == WF_OP_CALL)
+		return op->call.reply_compressed;
+	return op->kind == WF_OP_READ && weft_op_ended(op) && op->read.compressed;
+}

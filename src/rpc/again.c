@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rpc/again.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void cant_know(struct wf_served *s, const char *text)
+{
+	s->unsure = true;
+	(void)wf_served_reply(s, WEFT_UNAVAILABLE, text, NULL);
+}
+
+/* A block like @from, or NULL if there is none.  -ENOMEM. */
+static int copy_block(const uint8_t *from, uint32_t count, uint8_t **to, uint32_t *to_count)
+{
+	uint8_t *block;
+
+	if (!count)
+		return 0;
+	block = malloc(count);
+	if (!block)
+		return -ENOMEM;
+	memcpy(block, from, count);
+	*to = block;
+	*to_count = count;
+	return 0;
+}
+
+/* What an earlier attempt was answered, and may not have got. */
+static void answer_again(struct wf_served *s, const struct wf_reply_record *r)
+{
+	struct wf_packed reply = {
+		.bytes = r->body.bytes, .compressed = r->flags & WF_REPLY_COMPRESSED,
+	};
+
+	if (copy_block(r->initial, r->initial_bytes, &s->initial, &s->initial_bytes) ||
+	    copy_block(r->trailing, r->trailing_bytes, &s->trailing, &s->trailing_bytes) ||
+	    copy_block(r->details, r->details_bytes, &s->details, &s->details_bytes) ||
+	    (r->body.bytes && wf_buffer_take(&reply.buffer, wf_served_pool(s), r->body.bytes))) {
+		cant_know(s, "no memory for the reply to an earlier attempt");
+		return;
+	}
+	s->handled = true;
+	if (r->body.bytes)
+		memcpy(reply.buffer.at, r->eager, r->body.bytes);
+	(void)wf_served_reply(s, (enum weft_status)r->status, (const char *)r->text,
+			      r->status == WEFT_OK ? &reply : NULL);
+}
+
+static const uint8_t *caller_of(const struct wf_served *s)
+{
+	return wf_link_real(s->link)->peer.incarnation;
+}
+
+static struct wf_known_request *find(const struct wf_served *s)
+{
+	return wf_replies_find(&s->serving->replies, caller_of(s), s->request_id);
+}
+
+bool wf_again_is_known(const struct wf_served *s)
+{
+	return find(s) != NULL;
+}
+
+bool wf_again_is_first(struct wf_served *s)
+{
+	struct wf_replies *replies = &s->serving->replies;
+	struct wf_known_request *known = find(s);
+
+	if (known) {
+		wf_counters_add(&s->serving->transfer->worker->counters.served_repeated, 1);
+		if (!known->served)
+			answer_again(s, &known->reply);
+		else if (atomic_load(&known->served->cancelled))
+			cant_know(s, "an earlier attempt was given up while its handler was at it");
+		else
+			wf_served_join(known->served, s);
+		return false;
+	}
+	if (s->of_another) {
+		cant_know(s, "this node has started anew since an earlier attempt");
+		return false;
+	}
+	if (s->again && wf_replies_had(replies, caller_of(s), s->request_id)) {
+		cant_know(s, "the reply to an earlier attempt, if there was one, is not kept any more");
+		return false;
+	}
+	if (!wf_replies_open(replies, caller_of(s), s->request_id, s, &s->running))
+		return true;
+	(void)wf_served_reply(s, WEFT_RESOURCE_EXHAUSTED, "no memory to serve the call", NULL);
+	return false;
+}
+
+void wf_again_keep(struct wf_served *s, const struct wf_reply_record *reply)
+{
+	struct wf_known_request *request = s->running;
+
+	s->running = NULL;
+	/* Its attachments are the handler's, and there for one reply. */
+	if (atomic_load(&s->cancelled) || reply->attachments)
+		wf_replies_lose(&s->serving->replies, request);
+	else
+		wf_replies_keep(&s->serving->replies, request, reply);
+}

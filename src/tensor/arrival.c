@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tensor/arrival.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRIVALS_MAX (1u << 20) /* of a node: a bound on what peers can make us keep */
+
+void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
+		      struct wf_transfer *t)
+{
+	*arrivals = (struct wf_arrivals){ .worker = worker, .transfer = t };
+	wf_list_init(&arrivals->offers);
+}
+
+int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
+		    const struct wf_tensor_record *t, const struct wf_path *came,
+		    struct wf_answer *answer, struct wf_arrival **arrival)
+{
+	size_t shape_bytes = (size_t)t->rank * sizeof(int64_t);
+	size_t body_bytes = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
+	struct wf_arrival *a;
+
+	if (arrivals->count == ARRIVALS_MAX)
+		return -ENOSPC;
+	a = malloc(sizeof(*a) + shape_bytes + body_bytes);
+	if (!a)
+		return -ENOMEM;
+	a->arrivals = arrivals;
+	a->answer = answer;
+	a->link = link;
+	wf_link_get(link);
+	a->path = *came;
+	a->record = *t;
+	memcpy(a->bytes, t->shape, shape_bytes);
+	if (body_bytes)
+		memcpy(a->bytes + shape_bytes, t->eager, body_bytes);
+	a->record.key = NULL;
+	a->record.shape = a->bytes;
+	a->record.eager = a->bytes + shape_bytes;
+	a->since_ns = arrivals->worker->now_ns;
+	wf_list_init(&a->node);
+	wf_list_init(&a->kept_node);
+	wf_list_init(&a->offer_node);
+	if (wf_body_is_offer(&t->body))
+		wf_list_append(&arrivals->offers, &a->offer_node);
+	arrivals->count++;
+	*arrival = a;
+	return 0;
+}
+
+void wf_arrival_free(struct wf_arrival *a)
+{
+	a->arrivals->count--;
+	wf_list_remove(&a->node);
+	wf_list_remove(&a->kept_node);
+	wf_list_remove(&a->offer_node);
+	wf_answer_close(a->answer);
+	wf_link_put(a->link);
+	free(a);
+}
+
+struct wf_answer *wf_arrival_take_answer(struct wf_arrival *a)
+{
+	struct wf_answer *answer = a->answer;
+
+	a->answer = NULL;
+	return answer;
+}
+
+void wf_arrival_drop(struct wf_arrival *a, enum weft_status status)
+{
+	wf_counters_add(&a->arrivals->worker->counters.late_dropped, 1);
+	wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a), status);
+	wf_arrival_free(a);
+}
+
+static void lose(struct wf_arrival *a, const struct wf_error *e)
+{
+	wf_counters_add(&a->arrivals->worker->counters.late_dropped, 1);
+	a->lost(a, e);
+}
+
+/* Offers of the dead can't be pulled.  What it sent whole stays. */
+void wf_arrivals_down(struct wf_arrivals *arrivals, struct wf_link *link, const struct wf_error *e)
+{
+	WF_LIST_EACH(node, &arrivals->offers) {
+		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
+
+		if (a->link == link)
+			lose(a, e);
+	}
+}
+
+void wf_arrivals_withdrawn(struct wf_arrivals *arrivals, struct wf_link *link, uint64_t offer)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
+	WF_LIST_EACH(node, &arrivals->offers) {
+		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
+
+		if (a->link == link && a->record.body.offer == offer) {
+			lose(a, &e);
+			return;
+		}
+	}
+}

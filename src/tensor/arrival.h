@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Arrivals: tensors that came and wait, for a receive or for memory.
+ *
+ * The bytes of an eager one are kept in memory that the sender knows about (the
+ * link's room); an offered one stays where it is, at the sender, until it is pulled.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_ARRIVAL_H
+#define WF_ARRIVAL_H
+
+#include "transfer/answer.h"
+#include "transfer/path.h"
+#include "transfer/transfer.h"
+#include "wire/record.h"
+
+/* Of a worker. */
+struct wf_arrivals {
+	struct wf_worker *worker;
+	struct wf_transfer *transfer;
+	struct wf_list offers; /* arrivals whose body is still at the sender */
+	size_t count;
+};
+
+struct wf_arrival {
+	/* set by whoever keeps it */
+	void *keeper;
+	/* The sender's body can't be had any more: free it, and say @e to whoever asked for it. */
+	void (*lost)(struct wf_arrival *a, const struct wf_error *e);
+	struct wf_list node;      /* in its keeper's list */
+	struct wf_list kept_node; /* in channels->kept */
+
+	/* read by it */
+	struct wf_arrivals *arrivals;
+	struct wf_list offer_node; /* in arrivals->offers */
+	uint64_t since_ns;         /* it came */
+	struct wf_link *link;
+	struct wf_answer *answer;       /* to its offer; NULL: there is none */
+	struct wf_path path;            /* so far */
+	struct wf_tensor_record record; /* its pointers lie in bytes[]; the key is gone */
+	uint8_t bytes[]; /* shape, then the eager body */
+};
+
+void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
+		      struct wf_transfer *t);
+
+/* Keep what @t says of a tensor that has @came.  Takes @answer.  -ENOSPC: there are too many.  -ENOMEM. */
+int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
+		    const struct wf_tensor_record *t, const struct wf_path *came,
+		    struct wf_answer *answer, struct wf_arrival **arrival);
+void wf_arrival_free(struct wf_arrival *a);
+
+/* Who answers its offer from now on. */
+struct wf_answer *wf_arrival_take_answer(struct wf_arrival *a);
+
+/* wf_answer_refuse for one that was kept; it is counted, and freed. */
+void wf_arrival_drop(struct wf_arrival *a, enum weft_status status);
+
+/* What the floors below tell. */
+void wf_arrivals_down(struct wf_arrivals *arrivals, struct wf_link *link, const struct wf_error *e);
+void wf_arrivals_withdrawn(struct wf_arrivals *arrivals, struct wf_link *link, uint64_t offer);
+
+#endif

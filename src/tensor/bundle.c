@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tensor/bundle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void wf_bundles_init(struct wf_bundles *bundles, struct wf_arrivals *arrivals)
+{
+	bundles->arrivals = arrivals;
+	wf_map_init(&bundles->map);
+}
+
+static uint64_t hash_of(const struct wf_bundles *bundles, const struct wf_bundle_name *name)
+{
+	struct {
+		struct wf_link *link;
+		uint64_t message;
+		uint64_t reply;
+	} rest = { name->link, name->message, name->reply };
+
+	return wf_map_hash(&bundles->map, name->call, &rest, sizeof(rest));
+}
+
+static struct wf_bundle *find(const struct wf_bundles *bundles, const struct wf_bundle_name *name,
+			      uint64_t hash)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_find(&bundles->map, hash, node))) {
+		struct wf_bundle *b = WF_CONTAINER(node, struct wf_bundle, node);
+
+		if (b->name.link == name->link && b->name.call == name->call &&
+		    b->name.reply == name->reply && b->name.message == name->message)
+			return b;
+	}
+	return NULL;
+}
+
+int wf_bundle_open(struct wf_bundles *bundles, const struct wf_bundle_name *name, uint32_t count,
+		   struct wf_bundle **bundle)
+{
+	uint64_t hash = hash_of(bundles, name);
+	struct wf_bundle *b;
+
+	if (find(bundles, name, hash))
+		return -EBADMSG;
+	b = calloc(1, sizeof(*b) + count * sizeof(b->tensors[0]));
+	if (!b)
+		return -ENOMEM;
+	b->bundles = bundles;
+	b->name = *name;
+	wf_link_get(name->link);
+	b->count = count;
+	atomic_init(&b->refs, 1);
+	wf_map_add(&bundles->map, &b->node, hash);
+	*bundle = b;
+	return 0;
+}
+
+static void refuse_tensor(struct wf_arrival *a)
+{
+	wf_arrival_drop(a, WEFT_CANCELLED);
+}
+
+/* @let_go of each that was not received. */
+static void shut(struct wf_bundle *b, void (*let_go)(struct wf_arrival *a))
+{
+	struct wf_bundles *bundles = b->bundles;
+
+	b->bundles = NULL;
+	wf_map_remove(&bundles->map, &b->node);
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct wf_bundled *t = b->tensors[i];
+
+		if (t && t->arrival)
+			let_go(t->arrival);
+		if (t)
+			t->arrival = NULL;
+	}
+	wf_link_put(b->name.link);
+}
+
+void wf_bundle_close(struct wf_bundle *b)
+{
+	if (b->bundles)
+		shut(b, refuse_tensor);
+}
+
+void wf_bundles_fini(struct wf_bundles *bundles)
+{
+	struct wf_map_node *node;
+
+	/* There is nobody left to tell. */
+	while ((node = wf_map_next(&bundles->map, NULL)))
+		shut(WF_CONTAINER(node, struct wf_bundle, node), wf_arrival_free);
+	wf_map_fini(&bundles->map);
+}
+
+void wf_bundle_get(struct wf_bundle *b)
+{
+	atomic_fetch_add(&b->refs, 1);
+}
+
+void wf_bundle_put(struct wf_bundle *b)
+{
+	if (atomic_fetch_sub(&b->refs, 1) != 1)
+		return;
+	for (uint32_t i = 0; i < b->count; i++)
+		free(b->tensors[i]);
+	free(b);
+}
+
+/* Why there is no such tensor to be had. */
+static int check(const struct wf_bundle *b, uint32_t index, struct wf_error *e)
+{
+	const struct wf_bundled *t = b->tensors[index];
+
+	if (t->arrival)
+		return 0;
+	if (t->lost)
+		return wf_error_set(e, -ECANCELED,
+				    "its sender could not send attachment %u, or took it back",
+				    index);
+	if (!b->bundles)
+		return wf_error_set(e, -ECANCELED, "attachment %u has gone with its message",
+				    index);
+	return wf_error_set(e, -EBADFD, "attachment %u has been received already", index);
+}
+
+void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving *r)
+{
+	struct wf_bundled *t = b->tensors[index];
+	struct wf_arrival *a = t->arrival;
+	struct wf_error e;
+
+	if (check(b, index, &e)) {
+		r->done(r, &e);
+		return;
+	}
+	t->arrival = NULL;
+	wf_receiving_init(r, b->bundles->arrivals);
+	wf_receiving_meet_kept(r, a);
+}
+
+/* Tensors that come. */
+
+static void lost(struct wf_arrival *a, const struct wf_error *e)
+{
+	struct wf_bundled *t = a->keeper;
+
+	(void)e; /* whoever receives it is told */
+	t->arrival = NULL;
+	t->lost = true;
+	wf_arrival_free(a);
+}
+
+/* What can be known of it.  NULL: no memory. */
+static struct wf_bundled *describe(const struct wf_tensor_record *t)
+{
+	struct wf_bundled *d = calloc(1, sizeof(*d) + t->rank * sizeof(d->shape[0]));
+
+	if (!d)
+		return NULL;
+	for (unsigned i = 0; i < t->rank; i++)
+		d->shape[i] = wf_tensor_record_dim(t, i);
+	d->tensor = (struct weft_tensor){
+		.device = { WEFT_CPU, 0 },
+		.ndim = t->rank,
+		.dtype = t->dtype,
+		.shape = d->shape,
+	};
+	d->flags = t->flags & ~(unsigned)WF_TENSOR_LOST;
+	d->bytes = t->body.bytes;
+	d->lost = t->flags & WF_TENSOR_LOST;
+	return d;
+}
+
+/* Takes @answer, unless it fails. */
+static int keep(struct wf_bundle *b, uint32_t index, const struct wf_tensor_record *t,
+		const struct wf_path *came, struct wf_answer *answer)
+{
+	struct wf_bundled *d = describe(t);
+	int err = -ENOMEM;
+
+	if (d && d->lost)
+		err = 0;
+	else if (d)
+		err = wf_arrival_keep(b->bundles->arrivals, b->name.link, t, came, answer,
+				      &d->arrival);
+	if (err) {
+		free(d);
+		return err;
+	}
+	if (d->arrival) {
+		d->arrival->keeper = d;
+		d->arrival->lost = lost;
+	}
+	b->tensors[index] = d;
+	b->came++;
+	if (b->came == b->count)
+		b->whole(b->owner);
+	return 0;
+}
+
+int wf_bundles_record(struct wf_bundles *bundles, struct wf_link *link,
+		      const struct wf_record *record)
+{
+	struct wf_bundle_name name = { .link = link };
+	struct wf_answer *answer;
+	struct wf_attachment_key key;
+	struct wf_tensor_record t;
+	struct wf_path came;
+	struct wf_bundle *b;
+	int err;
+
+	if (wf_tensor_record_get(record->bytes, record->count, &t) ||
+	    wf_attachment_key_get(t.key, t.key_bytes, &key))
+		return -EBADMSG;
+	name.call = t.step;
+	name.reply = key.reply;
+	name.message = key.message;
+	b = find(bundles, &name, hash_of(bundles, &name));
+	if (b && (key.index >= b->count || b->tensors[key.index]))
+		return -EBADMSG;
+	came = wf_path_come(link, &t.body);
+	err = wf_answer_meet(link, &t.body, &answer);
+	if (err)
+		return err;
+	if (!b) {
+		wf_counters_add(&bundles->arrivals->worker->counters.late_dropped, 1);
+		wf_answer_refuse(link, &t.body, answer, WEFT_CANCELLED);
+		return 0;
+	}
+	err = keep(b, key.index, &t, &came, answer);
+	if (err)
+		wf_answer_unmeet(link, &t.body, answer);
+	return err;
+}
