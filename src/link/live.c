@@ -11,6 +11,7 @@
 
 #define REDIAL_WAIT_NS (500 * WF_NS_PER_MS)  /* the dialled side waits no longer for the redial */
 #define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* between redials that get no answer */
+#define ENDING_NS (2 * WF_NS_PER_S)	     /* a process that listens no more should be dead by then */
 
 static bool waiting(const struct wf_link *link)
 {
@@ -218,10 +219,14 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
+	/* A killed process closes its door before its end is told, and only then is it swept up. */
+	if (e->code == -ECONNREFUSED)
+		link->redial_until_ns = WF_MIN(link->redial_until_ns,
+					       w->now_ns + (link->peer_host ? ENDING_NS : 0));
 	if (!link->resuming) {
 		link->redial_until_ns = w->now_ns + w->options.lost_ns;
 		redial_in(link, 0);
-	} else if (e->code == -ECONNREFUSED || w->now_ns >= link->redial_until_ns) {
+	} else if (w->now_ns >= link->redial_until_ns) {
 		lost(link, how);
 	} else {
 		redial_in(link, REDIAL_PAUSE_NS);

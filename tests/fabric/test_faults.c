@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -394,6 +395,42 @@ static void a_survivor_removes_what_the_dead_left(void **state)
 	}
 }
 
+/* As a slow end looks from outside: the sockets are closed first, the rest a while later. */
+static void do_fall(struct pair *side, char *arguments)
+{
+	(void)side;
+	(void)arguments;
+	for (int fd = 0; fd < (int)sysconf(_SC_OPEN_MAX) && fd < 1024; fd++)
+		(void)shutdown(fd, SHUT_RDWR); /* a socket that listens refuses from then on */
+	pair_sleep_ms(300);
+	raise(SIGKILL);
+}
+
+static void a_survivor_removes_what_is_left_also_when_the_door_closed_before_the_end(void **state)
+{
+	struct pair_files own, others;
+	struct weft_op *op;
+	struct pair pair;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		if (strcmp(at, "shm") != 0)
+			continue;
+		pair_open(&pair, at, NULL);
+		pair_files_of(getpid(), &own);
+		pair_ping(pair.peer); /* and so the door is of our dialling */
+		pair_files_of(pair.other.pid, &others);
+		assert_true(pair_files_left(&others, &own) > 0);
+		op = pair_recv(pair.node, pair.peer, 1, "k");
+		pair_say(&pair.other, "fall");
+		pair_ended(op, WEFT_UNAVAILABLE);
+		weft_op_free(op);
+		assert_int_equal(pair_files_left(&others, &own), 0);
+		pair_kill(&pair.other, SIGKILL);
+		pair_close(&pair);
+	}
+}
+
 static void do_meet(struct pair *side, char *arguments)
 {
 	need(!weft_peer_open(side->node, arguments, &side->peer));
@@ -430,7 +467,7 @@ static void the_next_node_removes_what_all_the_dead_left(void **state)
 
 static const struct pair_command commands[] = {
 	{ "flood", do_flood }, { "bodies", do_bodies }, { "meet", do_meet },
-	{ "settle", do_settle }, { NULL, NULL },
+	{ "settle", do_settle }, { "fall", do_fall }, { NULL, NULL },
 };
 
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
@@ -446,6 +483,7 @@ int main(int argc, char **argv)
 		TEST(a_restarted_peer_is_reached_at_its_old_address),
 		TEST(closing_a_node_does_not_wait_for_a_frozen_peer),
 		TEST(a_survivor_removes_what_the_dead_left),
+		TEST(a_survivor_removes_what_is_left_also_when_the_door_closed_before_the_end),
 		TEST(the_next_node_removes_what_all_the_dead_left),
 	};
 
