@@ -6,13 +6,21 @@
 
 #define POOL_BYTES (16 * KIB) /* from here on; below it malloc has what it needs at hand */
 
+/*
+ * The pool's memory begins with a page, as a long body often does.  A body copied to less than
+ * 32 bytes further into a page than it came from is copied at a fifteenth of the speed (38 and
+ * 2.3 GB/s; the processor takes each load for one of what was just stored), and a message's
+ * first field stands there.
+ */
+#define LEAD_BYTES 256
+
 int wf_buffer_take(struct wf_buffer *b, struct wf_pool *pool, size_t bytes)
 {
 	void *at;
 
 	*b = (struct wf_buffer){ 0 };
-	if (bytes >= POOL_BYTES && !wf_pool_take(pool, bytes, &at)) {
-		*b = (struct wf_buffer){ at, pool };
+	if (bytes >= POOL_BYTES && !wf_pool_take(pool, bytes + LEAD_BYTES, &at)) {
+		*b = (struct wf_buffer){ (uint8_t *)at + LEAD_BYTES, pool };
 		return 0;
 	}
 	b->at = malloc(bytes ? bytes : 1);
@@ -22,7 +30,7 @@ int wf_buffer_take(struct wf_buffer *b, struct wf_pool *pool, size_t bytes)
 void wf_buffer_give(struct wf_buffer *b)
 {
 	if (b->pool)
-		wf_pool_give(b->pool, b->at);
+		wf_pool_give(b->pool, b->at - LEAD_BYTES);
 	else
 		free(b->at);
 	*b = (struct wf_buffer){ 0 };
