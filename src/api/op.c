@@ -47,7 +47,7 @@ static void set_terms(struct wf_terms *terms, const struct weft_node *node,
 		strcpy(terms->provider, o->provider);
 }
 
-/* The union ends with what the kind needs, and that with what a parcel or pull sets up. */
+/* The union ends with what the kind needs, and that with what a parcel or pull sets up by itself. */
 static const struct {
 	size_t bytes, zero_to;
 } layouts[] = {
@@ -58,7 +58,7 @@ static const struct {
 	[WF_OP_RECV] = { offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv),
 			 offsetof(struct weft_op, recv.receiving.pull.transfer) },
 	[WF_OP_CALL] = { offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
-			 offsetof(struct weft_op, call.call.pull.transfer) },
+			 offsetof(struct weft_op, call.call.parcel.transfer) },
 	[WF_OP_WRITE] = { offsetof(struct weft_op, write) + sizeof(struct wf_op_write),
 			  offsetof(struct weft_op, write.write.parcel.transfer) },
 	[WF_OP_READ] = { offsetof(struct weft_op, read) + sizeof(struct wf_op_read),

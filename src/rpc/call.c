@@ -343,6 +343,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 		end_unanswered(call, &e);
 		return;
 	}
+	wf_pull_init(&call->pull);
 	call->pull.into = call->reply.at;
 	call->pull.terms = &call->terms;
 	call->pull.path = call->reply_path;

@@ -30,7 +30,7 @@ struct wf_calls {
 };
 
 struct wf_call {
-	/* set by the owner, whose memory it is and was all zero up to what a pull sets up by itself */
+	/* set by the owner, whose memory it is and was all zero up to what a parcel sets up by itself */
 	const char *service, *method; /* live as long as the call */
 	uint64_t deadline_ns;         /* UINT64_MAX: none */
 	uint64_t began_ns;            /* no later than it is started */
@@ -58,7 +58,6 @@ struct wf_call {
 	void (*quiet)(struct wf_call *call);
 
 	/* read by the owner, inside done */
-	struct wf_parcel parcel; /* the path of the request */
 	struct wf_path reply_path;
 	void *bundle; /* of what has come beside the reply, for the owner to take; NULL: nothing */
 
@@ -73,8 +72,10 @@ struct wf_call {
 	struct wf_control cancel; /* to the server; it keeps the call till it has been sent */
 	bool cancel_busy;
 	struct wf_buffer request, reply;
+	struct wf_parcel parcel; /* of the request; read by the owner: its path */
+	/* From here on nothing is zero, see wf_op_init. */
 	struct wf_reply_record record;
-	struct wf_pull pull; /* the last, see wf_op_init */
+	struct wf_pull pull;
 };
 
 void wf_call_init(struct wf_calls *calls, struct wf_streams *streams);

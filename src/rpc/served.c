@@ -28,9 +28,9 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 			    turn_come);
 	wf_list_init(&serving->alone);
 	wf_replies_init(&serving->replies, streams->transfer->worker, &services->forgot);
-	/* A pull sets up the rest by itself. */
+	/* A parcel sets up the rest by itself. */
 	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0,
-		      offsetof(struct wf_served, pull.transfer));
+		      offsetof(struct wf_served, parcel.transfer));
 }
 
 static void hold(struct wf_served *s, uint64_t bytes)
@@ -745,6 +745,7 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 			request_whole(s);
 		return;
 	}
+	wf_pull_init(&s->pull);
 	s->pull.into = s->request.at;
 	s->pull.terms = &s->terms;
 	s->pull.done = request_pulled;

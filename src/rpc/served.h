@@ -129,7 +129,6 @@ struct wf_served {
 	struct wf_notice notice;
 	struct wf_timer timer;
 	struct wf_task task;  /* the reply, from any thread */
-	struct wf_parcel parcel;
 	struct wf_terms terms; /* of the reply: as the request was sent */
 	/* Blocks of metadata, and bytes about a failure: allocated, NULL if there are none. */
 	uint8_t *metadata;    /* the caller's */
@@ -142,17 +141,19 @@ struct wf_served {
 	size_t pair_count;
 	enum weft_status status;
 	char *text;           /* of a failure: @brief, or allocated */
-	char brief[WF_SERVED_BRIEF_BYTES];
 	bool failed_to_reply; /* and says so instead */
-	bool broken;          /* the stream was, which is the answer then: */
-	struct wf_error why;
+	bool broken;          /* the stream was, which is the answer then: @why */
 	/* The caller gives up while the handler is at it: told once, as a notice.  NULL: it does not want to know. */
 	void (*on_cancel)(void *arg);
 	void *on_cancel_arg;
 	void *user;           /* the handler's, or NULL; freed by @free_user at the end */
 	void (*free_user)(void *user);
 	bool deferred;        /* the handler keeps it until its reply */
-	struct wf_pull pull;  /* the last, see wf_served_init */
+	struct wf_parcel parcel; /* the reply */
+	/* From here on nothing is zero, see wf_served_init. */
+	char brief[WF_SERVED_BRIEF_BYTES];
+	struct wf_error why;
+	struct wf_pull pull;  /* of the request */
 };
 
 void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,

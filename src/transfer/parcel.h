@@ -49,11 +49,11 @@ struct wf_parcel {
 	struct wf_path path;
 	bool sent;            /* some of it may have reached the peer */
 	bool refused;         /* the peer has had the offer and did not take the body */
+	enum wf_parcel_state state;
 
 	/* its own: set up when it is posted, whatever was there before */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
-	enum wf_parcel_state state;
 	struct wf_list node; /* in transfer->waiting */
 	uint64_t offer;      /* id, 0: none */
 	struct wf_grant grant;

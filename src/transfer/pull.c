@@ -409,6 +409,11 @@ static void see(struct wf_pull *pull)
 	arm(pull, 0);
 }
 
+void wf_pull_init(struct wf_pull *pull)
+{
+	memset(pull, 0, offsetof(struct wf_pull, transfer));
+}
+
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull)
 {

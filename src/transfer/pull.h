@@ -37,7 +37,7 @@ struct wf_pull_read {
 };
 
 struct wf_pull {
-	/* set by the owner */
+	/* set by the owner, and otherwise as wf_pull_init leaves it */
 	void *into;
 	const struct wf_view *view; /* @into is this one, so there is nothing to read; NULL: there is */
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
@@ -79,6 +79,9 @@ struct wf_pull {
 	struct wf_timer timer;
 	struct wf_pull_read reads[WF_PULL_DEPTH_MAX];
 };
+
+/* All that its owner may set is zero. */
+void wf_pull_init(struct wf_pull *pull);
 
 /*
  * Pull @body over @link, and end its offer with @answer, which is taken.  Borrows
