@@ -170,8 +170,13 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	if (f->posted && f->kind == WF_FRAME_DATA)
 		link->posted_count++;
 	link->ack_told = f->header.ack;
-	/* Only what is repeated until it is heard: the peer asks for an acknowledgement, not for these. */
-	if (f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL) {
+	/*
+	 * Only what is repeated until it is heard: the peer asks for an acknowledgement, not for
+	 * these.  And only its first copy: that one may be the one that is heard, and the others
+	 * lost with what they say besides.
+	 */
+	if ((f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL) && !f->counted) {
+		f->counted = true;
 		link->promised_told = f->header.credit;
 		link->room_told = f->header.room;
 	}
@@ -532,6 +537,7 @@ static struct wf_outframe *go_on(struct wf_link *link, struct wf_outframe *f)
 	memcpy(copy->bytes, f->bytes, f->count);
 	copy->header = f->header;
 	copy->count = f->count;
+	copy->counted = f->counted;
 	f->link = NULL;
 	wf_list_remove(&f->node);
 	wf_list_append(&link->on->abandoned, &f->node);

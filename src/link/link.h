@@ -73,6 +73,7 @@ struct wf_outframe {
 	bool posted;           /* the rail has it */
 	bool waiting;          /* to be posted (again) */
 	bool replayed;
+	bool counted;          /* as telling credit and room: later copies of it do not */
 	struct wf_frame header; /* epoch, ack, credit and room are written when it is posted */
 	uint64_t posted_ns;
 };

@@ -224,6 +224,54 @@ static void a_lost_acknowledgement_is_asked_for(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/*
+ * Who is granted two frames sends two.  The grant of the next goes out with a copy of a control
+ * frame, and is lost; the copy before it, which knows nothing of that, is the one that is heard.
+ */
+static void credit_told_by_a_copy_that_is_lost_is_told_again(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight call, f[6];
+	uint64_t replies;
+
+	set("WEFT_WINDOW", "2");
+	set("WEFT_PACK_BYTES", "1");
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	stream(1, 0);
+	wf_world_hold(1, true);
+	wf_flight_call(&call, 0, 1, source, SMALL, 0);
+	wf_world_pass(S);
+	assert_int_equal(wf_credit_left(&link_of(1)->credit), 2);
+
+	wf_world_hold_way(0, 1, true);
+	weft_cancel(call.op);
+	wf_world_pass(MS);
+	assert_non_null(link_of(0)->control_frame);
+	replies = wf_fake_arrived() + 1;
+	for (unsigned i = 0; i < 2; i++) {
+		wf_flight_receive(&f[2 * i], 0, 1, 1, target, SMALL, 0);
+		wf_flight_send(&f[2 * i + 1], 1, 0, 1, source, SMALL, 0);
+	}
+	assert_true(wf_world_run(has_arrived, &replies, S));
+	wf_fake_knobs()->lose = 1000;
+	wf_world_pass(200 * MS);
+	wf_fake_knobs()->lose = 0;
+	wf_world_hold_way(0, 1, false);
+	wf_flight_land(f, 4, S);
+
+	wf_flight_receive(&f[4], 0, 1, 1, target, SMALL, 0);
+	wf_flight_send(&f[5], 1, 0, 1, source, SMALL, 0);
+	wf_flight_land(&f[4], 2, 2 * S);
+	wf_world_hold(1, false);
+	wf_flight_land(&call, 1, 2 * S);
+	assert_int_equal(call.status, WEFT_CANCELLED);
+	wf_flight_free(&call, 1);
+	wf_flight_free(f, 6);
+	assert_int_equal(wf_world_count(1).peers_lost, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void completions_that_come_twice_or_from_nowhere_are_dropped(void **state)
 {
 	const struct shape *s = *state;
@@ -1494,6 +1542,7 @@ int main(int argc, char **argv)
 		TEST(operations_that_fail_on_the_rail_are_made_again),
 		TEST(what_never_arrives_is_sent_again),
 		TEST(a_lost_acknowledgement_is_asked_for),
+		TEST(credit_told_by_a_copy_that_is_lost_is_told_again),
 		TEST(completions_that_come_twice_or_from_nowhere_are_dropped),
 		TEST(records_leave_at_once_when_idle_and_packed_when_busy),
 		TEST(receivers_with_few_slots_are_never_overrun),
