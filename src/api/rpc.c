@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rpc/message.h"
+#include "rpc/reply.h"
 #include "util/clock.h"
 #include "wire/metadata.h"
 
@@ -547,7 +548,7 @@ void weft_call_defer(void *closure_data)
 
 void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
 {
-	wf_served_reply(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
+	wf_reply_submit(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
 }
 
 const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rpc/message.h"
+#include "rpc/reply.h"
 #include "util/clock.h"
 
 void wf_stream_put(struct weft_stream *stream)
@@ -381,7 +382,7 @@ void wf_stream_handle(struct wf_service *base, int method, struct wf_served *ser
 void weft_stream_finish(struct weft_stream *stream, enum weft_status status, const char *message)
 {
 	if (stream->served)
-		wf_served_reply(stream->served, status, message, NULL);
+		wf_reply_submit(stream->served, status, message, NULL);
 }
 
 void *weft_stream_call(struct weft_stream *stream)

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/reply.h"
+
 static void cant_know(struct wf_served *s, const char *text)
 {
 	s->unsure = true;
-	(void)wf_served_reply(s, WEFT_UNAVAILABLE, text, NULL);
+	(void)wf_reply_submit(s, WEFT_UNAVAILABLE, text, NULL);
 }
 
 /* A block like @from, or NULL if there is none.  -ENOMEM. */
@@ -44,7 +46,7 @@ static void answer_again(struct wf_served *s, const struct wf_reply_record *r)
 	s->handled = true;
 	if (r->body.bytes)
 		memcpy(reply.buffer.at, r->eager, r->body.bytes);
-	(void)wf_served_reply(s, (enum weft_status)r->status, (const char *)r->text,
+	(void)wf_reply_submit(s, (enum weft_status)r->status, (const char *)r->text,
 			      r->status == WEFT_OK ? &reply : NULL);
 }
 
@@ -88,7 +90,7 @@ bool wf_again_is_first(struct wf_served *s)
 	}
 	if (!wf_replies_open(replies, caller_of(s), s->request_id, s, &s->running))
 		return true;
-	(void)wf_served_reply(s, WEFT_RESOURCE_EXHAUSTED, "no memory to serve the call", NULL);
+	(void)wf_reply_submit(s, WEFT_RESOURCE_EXHAUSTED, "no memory to serve the call", NULL);
 	return false;
 }
 

@@ -8,11 +8,11 @@
 
 #include "rpc/again.h"
 #include "rpc/call.h"
+#include "rpc/reply.h"
 #include "util/clock.h"
 #include "util/status.h"
 #include "wire/metadata.h"
 
-#define TEXT_BYTES_MAX 4096 /* of a failure's message; longer ones are cut */
 #define ALONE_NS (10 * WF_NS_PER_S) /* for a lost caller to come back; not tuned: links take less */
 
 static void turn_come(struct wf_ticket *ticket);
@@ -33,7 +33,12 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 		      offsetof(struct wf_served, parcel.transfer));
 }
 
-static void hold(struct wf_served *s, uint64_t bytes)
+struct wf_pool *wf_served_pool(const struct wf_served *s)
+{
+	return &s->serving->transfer->worker->pool;
+}
+
+void wf_served_hold(struct wf_served *s, uint64_t bytes)
 {
 	s->held_bytes += bytes;
 	wf_counters_add(&s->serving->transfer->worker->counters.message_bytes, bytes);
@@ -48,28 +53,10 @@ static void set_waits(struct wf_served *s, bool waits)
 	s->waits = waits;
 }
 
-/* It takes no place any more among those that run or wait. */
-static void leave(struct wf_served *s)
+void wf_served_leave(struct wf_served *s)
 {
 	wf_limit_leave(&s->ticket);
 	set_waits(s, false);
-}
-
-static void drop_reply(struct wf_served *s)
-{
-	wf_buffer_give(&s->reply);
-	s->parcel.body = NULL;
-	s->parcel.body_bytes = 0;
-	if (s->text != s->brief)
-		free(s->text);
-	s->text = NULL;
-}
-
-static enum weft_executed executed(const struct wf_served *s)
-{
-	if (s->unsure)
-		return WEFT_EXECUTED_MAYBE;
-	return s->handled ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO;
 }
 
 /* Of who waits no more: that is all that matters to him. */
@@ -108,7 +95,7 @@ static void end(struct wf_served *s)
 
 	if (s->known)
 		wf_map_remove(&serving->map, &s->node);
-	leave(s);
+	wf_served_leave(s);
 	wf_counters_add(&c->served, -(uint64_t)1);
 	wf_counters_add(&c->served_ended[outcome(s)], 1);
 	wf_counters_add(&c->message_bytes, -s->held_bytes);
@@ -129,10 +116,10 @@ static void end(struct wf_served *s)
 		s->stream->owner = NULL;
 		wf_stream_release(s->stream);
 	}
-	drop_reply(s);
+	wf_reply_drop(s);
 }
 
-static void free_served(struct wf_served *s)
+void wf_served_free(struct wf_served *s)
 {
 	end(s);
 	if (!s->asked) {
@@ -183,210 +170,6 @@ int wf_served_add(struct wf_services *services, struct wf_service *service)
 	return 0;
 }
 
-/* The reply. */
-
-static struct wf_reply_record record_of(const struct wf_served *s, const struct wf_body *body)
-{
-	return (struct wf_reply_record){
-		.call = s->call,
-		.status = (uint8_t)s->status,
-		.executed = (uint8_t)executed(s),
-		.flags = s->status == WEFT_OK && s->compressed ? WF_REPLY_COMPRESSED : 0,
-		.text_bytes = (uint16_t)(s->text ? strlen(s->text) : 0),
-		.attachments = s->status == WEFT_OK ? s->attachments : 0,
-		.text = (const uint8_t *)s->text,
-		.initial = s->initial,
-		.initial_bytes = s->initial_bytes,
-		.trailing = s->trailing,
-		.trailing_bytes = s->trailing_bytes,
-		.details = s->details,
-		.details_bytes = s->details_bytes,
-		.body = *body,
-	};
-}
-
-static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
-{
-	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, parcel), body);
-
-	return wf_reply_record_bytes(&r);
-}
-
-static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
-{
-	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, parcel), body);
-
-	wf_reply_record_put(w, &r);
-}
-
-static void post_reply(struct wf_served *s);
-
-/* The caller's side tells the caller, but for a reply of which nothing got out. */
-static void reply_done(struct wf_parcel *p, const struct wf_error *e)
-{
-	struct wf_served *s = WF_CONTAINER(p, struct wf_served, parcel);
-
-	if (!e || p->sent || s->failed_to_reply || !wf_link_real(s->link)->greeted) {
-		free_served(s);
-		return;
-	}
-	/* Short enough to need no memory, which may be what was missing. */
-	s->failed_to_reply = true;
-	drop_reply(s);
-	s->initial_bytes = s->trailing_bytes = s->details_bytes = 0;
-	s->status = wf_status_of(e->code);
-	s->text = s->brief;
-	snprintf(s->brief, sizeof(s->brief), "the reply can't be sent: %.120s", e->text);
-	post_reply(s);
-}
-
-static void post_reply(struct wf_served *s)
-{
-	s->parcel.type = WF_RECORD_REPLY;
-	s->parcel.terms = &s->terms;
-	s->parcel.head_bytes = head_bytes;
-	s->parcel.put_head = put_head;
-	s->parcel.done = reply_done;
-	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
-	if (s->attachments && s->status == WEFT_OK)
-		s->serving->answered(s);
-}
-
-/* All that was written before it has been said. */
-static void flushed(struct wf_stream *stream)
-{
-	struct wf_served *s = stream->owner;
-
-	if (!s->finishing)
-		return;
-	/* What was still to be said has ended by that, and was not: the caller must not hear the end of it. */
-	if (!wf_served_left_ns(s)) {
-		free_served(s);
-		return;
-	}
-	s->finishing = false;
-	post_reply(s);
-}
-
-/* What was written goes before it, and nothing comes in any more; false: it must wait for that. */
-static bool finish_stream(struct wf_served *s)
-{
-	struct wf_stream *stream = s->stream;
-	struct wf_error e;
-
-	wf_error_set(&e, -ECANCELED, "the call has been answered");
-	wf_stream_deafen(stream, &e);
-	if (!stream->initial_sent) {
-		s->initial = stream->initial;
-		s->initial_bytes = stream->initial_bytes;
-		stream->initial = NULL;
-	}
-	s->finishing = !wf_stream_is_flushed(stream);
-	return !s->finishing;
-}
-
-static void keep_reply(struct wf_served *s)
-{
-	struct wf_body body = { .bytes = s->parcel.body_bytes };
-	struct wf_reply_record r = record_of(s, &body);
-
-	r.eager = s->parcel.body;
-	wf_again_keep(s, &r);
-}
-
-static void send_reply(struct wf_served *s)
-{
-	if (s->running)
-		keep_reply(s);
-	if (atomic_load(&s->cancelled) || s->alone) {
-		free_served(s);
-		return;
-	}
-	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->status);
-	wf_timer_stop(&s->serving->transfer->worker->timers, &s->timer);
-	if (!s->stream || finish_stream(s))
-		post_reply(s);
-}
-
-static void set_text(struct wf_served *s, const char *text)
-{
-	size_t bytes = text ? strlen(text) : 0;
-
-	bytes = WF_MIN(bytes, (size_t)TEXT_BYTES_MAX);
-	s->text = bytes < sizeof(s->brief) ? s->brief : malloc(bytes + 1);
-	if (!s->text) {
-		s->text = s->brief; /* as much of it as fits */
-		bytes = sizeof(s->brief) - 1;
-	}
-	memcpy(s->text, text ? text : "", bytes);
-	s->text[bytes] = '\0';
-}
-
-static void set_failure(struct wf_served *s, const struct wf_error *e)
-{
-	drop_reply(s);
-	s->status = wf_status_of(e->code);
-	set_text(s, e->text);
-}
-
-/* Whatever the handler says: a stream that broke has not done what it was for. */
-static void run_reply(struct wf_task *task)
-{
-	struct wf_served *s = WF_CONTAINER(task, struct wf_served, task);
-
-	hold(s, s->parcel.body_bytes);
-	if (s->broken)
-		set_failure(s, &s->why);
-	send_reply(s);
-}
-
-struct wf_pool *wf_served_pool(const struct wf_served *s)
-{
-	return &s->serving->transfer->worker->pool;
-}
-
-int wf_served_reply(struct wf_served *s, enum weft_status status, const char *text,
-		    const struct wf_packed *reply)
-{
-	struct wf_buffer late;
-
-	if (atomic_exchange(&s->replied, true)) {
-		late = reply ? reply->buffer : (struct wf_buffer){ 0 };
-		wf_buffer_give(&late);
-		return -EALREADY;
-	}
-	s->status = status;
-	if (reply) {
-		s->reply = reply->buffer;
-		s->compressed = reply->compressed;
-		s->parcel.body = reply->buffer.at;
-		s->parcel.body_bytes = reply->bytes;
-	}
-	if (status != WEFT_OK)
-		set_text(s, text);
-	s->task.run = run_reply;
-	wf_worker_submit(s->serving->transfer->worker, &s->task);
-	return 0;
-}
-
-/* A failure that no handler had a part in. */
-static void fail(struct wf_served *s, enum weft_status status, const char *text)
-{
-	if (atomic_exchange(&s->replied, true))
-		return;
-	leave(s);
-	s->status = status;
-	set_text(s, text);
-	send_reply(s);
-}
-
-/* The same before anything was done for it. */
-static void refuse(struct wf_served *s, enum weft_status status, const char *text)
-{
-	wf_counters_add(&s->serving->transfer->worker->counters.calls_refused, 1);
-	fail(s, status, text);
-}
-
 /* The request. */
 
 /* A refusal goes as any reply of a handler does. */
@@ -399,7 +182,7 @@ static bool may_begin(struct wf_served *s)
 		return true;
 	status = s->serving->admit(s, &text);
 	if (status != WEFT_OK)
-		(void)wf_served_reply(s, status, text, NULL);
+		(void)wf_reply_submit(s, status, text, NULL);
 	return !atomic_load(&s->replied);
 }
 
@@ -412,7 +195,7 @@ static void hand_over(struct wf_notice *notice)
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		if (s->stream)
 			wf_stream_stop(s->stream, &e); /* nobody reads what has come */
-		free_served(s);
+		wf_served_free(s);
 		return;
 	}
 	if (!may_begin(s) || (s->request_id && !wf_again_is_first(s)))
@@ -478,7 +261,7 @@ static void request_damaged(struct wf_served *s, const struct wf_error *e)
 	struct wf_error why = *e;
 
 	wf_error_within(&why, "the request");
-	fail(s, wf_status_of(why.code), why.text);
+	wf_reply_fail(s, wf_status_of(why.code), why.text);
 }
 
 static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
@@ -491,7 +274,7 @@ static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 	else if (pull->damaged)
 		request_damaged(s, e);
 	else
-		fail(s, wf_status_of(e->code), e->text);
+		wf_reply_fail(s, wf_status_of(e->code), e->text);
 }
 
 static void tell_cancel(struct wf_notice *notice)
@@ -529,11 +312,11 @@ static void give_up(struct wf_served *s, const struct wf_error *e)
 	if (s->serving->given_up)
 		s->serving->given_up(s);
 	if (s->finishing || (s->whole && (s->partial || s->waits))) {
-		free_served(s);
+		wf_served_free(s);
 		return;
 	}
 	if (s->waits)
-		leave(s);
+		wf_served_leave(s);
 	notify(s);
 }
 
@@ -604,7 +387,7 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 		wf_worker_timer(w, &first->timer, first->deadline_ns, deadline);
 	else
 		wf_timer_stop(&w->timers, &first->timer);
-	free_served(s);
+	wf_served_free(s);
 }
 
 static struct wf_service *find_service(struct wf_serving *serving,
@@ -618,33 +401,19 @@ static struct wf_service *find_service(struct wf_serving *serving,
 	return at;
 }
 
-static void broken(struct wf_stream *stream, const struct wf_error *e)
-{
-	struct wf_served *s = stream->owner;
-
-	s->broken = true;
-	s->why = *e;
-	/* What the answer waited for will not be said. */
-	if (!s->finishing)
-		return;
-	s->finishing = false;
-	set_failure(s, e);
-	post_reply(s);
-}
-
 static void begin_stream(struct wf_served *s)
 {
 	struct wf_stream *stream = s->service->open(s->service, s->method, s);
 
 	if (!stream) {
-		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for a stream");
+		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for a stream");
 		return;
 	}
 	wf_stream_init(stream);
 	stream->serves = true;
 	stream->owner = s;
-	stream->broken = broken;
-	stream->flushed = flushed;
+	stream->broken = wf_reply_broken;
+	stream->flushed = wf_reply_flushed;
 	stream->terms = s->terms;
 	stream->message_bytes_max = s->service->message_bytes_max;
 	wf_stream_begin(s->serving->streams, s->link, s->call, stream);
@@ -657,7 +426,7 @@ static void refuse_draining(struct wf_served *s)
 	struct wf_error e;
 
 	wf_error_set(&e, -ESHUTDOWN, "%s is draining", s->serving->transfer->worker->name);
-	refuse(s, WEFT_UNAVAILABLE, e.text);
+	wf_reply_refuse(s, WEFT_UNAVAILABLE, e.text);
 }
 
 /* May it run, or wait for that?  Else it has been refused. */
@@ -671,7 +440,7 @@ static bool enter(struct wf_served *s, const struct wf_call_record *c)
 		wf_error_set(&e, -ENOBUFS, "the request of %llu bytes is over the limit of %llu of service %s",
 			     (unsigned long long)c->body.bytes, (unsigned long long)bytes_max,
 			     s->service->name);
-		fail(s, WEFT_RESOURCE_EXHAUSTED, e.text);
+		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, e.text);
 		return false;
 	}
 	/* It takes no place of its own then. */
@@ -680,7 +449,7 @@ static bool enter(struct wf_served *s, const struct wf_call_record *c)
 	err = wf_limit_enter(&s->service->limit, &s->serving->turns, s->link, &s->ticket, &e);
 	if (err && err != -EINPROGRESS) {
 		wf_error_within(&e, "service %s", s->service->name);
-		refuse(s, WEFT_RESOURCE_EXHAUSTED, e.text);
+		wf_reply_refuse(s, WEFT_RESOURCE_EXHAUSTED, e.text);
 		return false;
 	}
 	set_waits(s, err);
@@ -699,21 +468,21 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 	if (!s->service) {
 		snprintf(text, sizeof(text), "no service %.*s is served here",
 			 WF_MIN((int)c->service_bytes, 200), (const char *)c->service);
-		fail(s, WEFT_UNIMPLEMENTED, text);
+		wf_reply_fail(s, WEFT_UNIMPLEMENTED, text);
 		return;
 	}
 	s->method = s->service->find(s->service, (const char *)c->method, c->method_bytes);
 	if (s->method < 0) {
 		snprintf(text, sizeof(text), "service %s has no method %.*s", s->service->name,
 			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method);
-		fail(s, WEFT_UNIMPLEMENTED, text);
+		wf_reply_fail(s, WEFT_UNIMPLEMENTED, text);
 		return;
 	}
 	if (streams != (s->service->streams && s->service->streams(s->service, s->method))) {
 		snprintf(text, sizeof(text), "%.*s of service %s is %sa method with a stream",
 			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method,
 			 s->service->name, streams ? "not " : "");
-		fail(s, WEFT_UNIMPLEMENTED, text);
+		wf_reply_fail(s, WEFT_UNIMPLEMENTED, text);
 		return;
 	}
 	if (!enter(s, c))
@@ -723,19 +492,19 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		return;
 	}
 	if (wf_terms_body(&s->terms, s->link, &c->body, &e)) {
-		fail(s, WEFT_FAILED_PRECONDITION, e.text);
+		wf_reply_fail(s, WEFT_FAILED_PRECONDITION, e.text);
 		return;
 	}
 	if (expect(s, c->attachments)) {
-		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for attachments");
+		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for attachments");
 		return;
 	}
 	s->request_bytes = c->body.bytes;
 	if (wf_buffer_take(&s->request, &s->serving->transfer->worker->pool, s->request_bytes)) {
-		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for the request");
+		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for the request");
 		return;
 	}
-	hold(s, s->request_bytes);
+	wf_served_hold(s, s->request_bytes);
 	if (c->body.way != WF_BODY_PULL) {
 		if (s->request_bytes)
 			memcpy(s->request.at, c->eager, s->request_bytes);
@@ -753,7 +522,7 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 	s->answer = NULL;
 	s->pulling = !wf_pull_start(s->serving->transfer, s->link, &c->body, answer, &s->pull);
 	if (!s->pulling)
-		fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
+		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
 }
 
 /* -ENOMEM. */
@@ -806,7 +575,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 						WF_INCARNATION_BYTES);
 	if ((c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) ||
 	    copy_metadata(s, &c)) {
-		free_served(s);
+		wf_served_free(s);
 		return -ENOMEM;
 	}
 	wf_map_add(&serving->map, &s->node, hash);

@@ -166,16 +166,13 @@ void wf_served_close(struct wf_serving *serving);
 /* Serve @service, from now on: borrows it.  -EEXIST.  Threads: any, one at a time. */
 int wf_served_add(struct wf_services *services, struct wf_service *service);
 
-/*
- * Reply with @reply, which is taken; or, with a @status other than OK and @reply NULL, with @text, which is copied.  Only the first reply counts; -EALREADY: it
- * was not this one, and @reply is given up.  @served is not
- * to be touched any more afterwards.  Threads: any, callback.
- */
-int wf_served_reply(struct wf_served *served, enum weft_status status, const char *text,
-		    const struct wf_packed *reply);
-
 /* Where its messages lie. */
 struct wf_pool *wf_served_pool(const struct wf_served *served);
+
+/* For reply.c: @bytes more of messages are held; it takes no place any more among those that run or wait; it has ended. */
+void wf_served_hold(struct wf_served *served, uint64_t bytes);
+void wf_served_leave(struct wf_served *served);
+void wf_served_free(struct wf_served *served);
 
 /*
  * For again.c: the handler of @first, which an earlier attempt has begun, answers @s instead,

@@ -9,6 +9,7 @@
 
 #include "rpc/call.h"
 #include "rpc/message.h"
+#include "rpc/reply.h"
 
 static void free_message(void *message)
 {
@@ -81,13 +82,13 @@ static void closure(const ProtobufCMessage *message, void *closure_data)
 	struct wf_packed reply;
 
 	if (!message)
-		wf_served_reply(served, WEFT_INTERNAL, "the handler gave no reply", NULL);
+		wf_reply_submit(served, WEFT_INTERNAL, "the handler gave no reply", NULL);
 	else if (wf_message_pack(message, protobuf_c_message_get_packed_size(message),
 				 compresses(served), wf_served_pool(served), &reply))
-		wf_served_reply(served, WEFT_RESOURCE_EXHAUSTED, "no memory to pack the reply",
+		wf_reply_submit(served, WEFT_RESOURCE_EXHAUSTED, "no memory to pack the reply",
 				NULL);
 	else
-		wf_served_reply(served, WEFT_OK, NULL, &reply);
+		wf_reply_submit(served, WEFT_OK, NULL, &reply);
 }
 
 /*
@@ -107,7 +108,7 @@ static void handle(struct wf_service *base, int method, struct wf_served *served
 			      base->message_bytes_max, &message, &e)) {
 		wf_counters_add(&served->serving->transfer->worker->counters.unpack_failures, 1);
 		wf_error_within(&e, "the request");
-		wf_served_reply(served, e.code == -EBADMSG ? WEFT_INTERNAL : WEFT_RESOURCE_EXHAUSTED,
+		wf_reply_submit(served, e.code == -EBADMSG ? WEFT_INTERNAL : WEFT_RESOURCE_EXHAUSTED,
 				e.text, NULL);
 		return;
 	}
