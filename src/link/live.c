@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define REDIAL_WAIT_NS (500 * WF_NS_PER_MS)  /* the dialled side waits no longer for the redial */
+#define REDIAL_WAIT_NS (500 * WF_NS_PER_MS)  /* of a peer whose end nobody would tell */
 #define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* between redials that get no answer */
 #define ENDING_NS (2 * WF_NS_PER_S)	     /* a process that listens no more should be dead by then */
 
@@ -144,17 +144,20 @@ static void lost(struct wf_link *link, const char *how)
 
 /*
  * How long who was dialled waits for the redial of a side with the limit @lost_ns: who
- * dials gives up later, and may reuse what it has offered then.
+ * dials gives up later, and may reuse what it has offered then.  With @watched, a process
+ * of this host whose end is told, it may be frozen: else it is dead more likely than that.
  */
-static uint64_t redial_wait_ns(uint64_t lost_ns)
+static uint64_t redial_wait_ns(uint64_t lost_ns, bool watched)
 {
-	return WF_MIN(REDIAL_WAIT_NS, lost_ns - lost_ns / 4);
+	uint64_t wait_ns = WF_MIN(REDIAL_WAIT_NS, lost_ns - lost_ns / 4);
+
+	return watched ? WF_MAX(wait_ns, lost_ns / 2) : wait_ns;
 }
 
 bool wf_live_may_be_missed(const struct wf_link *link)
 {
 	const struct wf_worker *w = link->worker;
-	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns);
+	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
 
 	return link->dialler && link->was_up && (!link->conn || link->resuming) &&
 	       w->now_ns + lost_ns >= link->redial_until_ns + wait_ns - wait_ns / 4;
@@ -215,7 +218,7 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	if (!link->dialler) {
-		redial_in(link, redial_wait_ns(link->peer.lost_ns));
+		redial_in(link, redial_wait_ns(link->peer.lost_ns, link->peer_host));
 		return;
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);

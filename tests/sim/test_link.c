@@ -1146,6 +1146,32 @@ static void a_short_freeze_fails_nothing(void **state)
 	}
 }
 
+/* It would have dialled again: on this host, who lives is waited for. */
+static void a_short_freeze_as_the_door_closes_fails_nothing(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[4];
+
+	wf_world_open(s->shape, 2, &slow);
+	wf_world_connect(1, 0);
+	wf_world_fill(source, BIG, 1);
+	wf_flight_receive(&f[0], 1, 0, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 0, 1, 1, source, BIG, 0);
+	wf_flight_call(&f[2], 0, 1, source, SMALL, 0);
+	wf_flight_call(&f[3], 1, 0, source, SMALL, 0);
+	wf_world_cut_door(0, 1);
+	wf_world_freeze(1, true);
+	wf_world_pass(S);
+	wf_world_freeze(1, false);
+	wf_flight_land(f, 4, 2 * S);
+	for (unsigned j = 0; j < 4; j++)
+		assert_int_equal(f[j].status, WEFT_OK);
+	assert_true(wf_world_is_filled(target, BIG, 1));
+	assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+	wf_flight_free(f, 4);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* An operation of ours is stuck at a dead peer: others on the same endpoint don't suffer. */
 static void the_death_of_one_peer_leaves_the_others_alone(void **state)
 {
@@ -1572,6 +1598,9 @@ int main(int argc, char **argv)
 		TEST(a_silent_peer_is_lost_within_its_limit_and_a_second),
 		TEST(a_thawed_peer_delivers_nothing_that_was_given_up),
 		TEST(a_short_freeze_fails_nothing),
+		{ "a_short_freeze_as_the_door_closes_fails_nothing (same host)",
+		  a_short_freeze_as_the_door_closes_fails_nothing, NULL, NULL,
+		  (void *)(uintptr_t)&same_host },
 		TEST(the_death_of_one_peer_leaves_the_others_alone),
 		TEST(a_deadline_holds_while_nobody_answers_the_dial),
 		TEST(a_deadline_holds_while_the_peer_lives_and_does_not_match),
