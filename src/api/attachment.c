@@ -277,7 +277,7 @@ int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 		      const struct weft_send_options *options, struct weft_op **op)
 {
 	struct wf_served *served = closure_data;
-	struct wf_desk *desk = served->serving->transfer->ctx;
+	struct wf_desk *desk = wf_desk_of(served);
 	struct weft_op *fresh;
 	int err = check_node(desk->node);
 
@@ -430,7 +430,7 @@ int weft_call_receive(void *closure_data, unsigned index, const struct weft_tens
 		      const struct weft_recv_options *options, struct weft_op **op)
 {
 	const struct wf_served *served = closure_data;
-	struct wf_desk *desk = served->serving->transfer->ctx;
+	struct wf_desk *desk = wf_desk_of(served);
 
 	return receive(desk->node, desk, served->bundle, index, served->deadline_ns, into, options,
 		       op);

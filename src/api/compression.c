@@ -4,18 +4,6 @@
 
 #include <errno.h>
 
-#include "wire/record.h"
-
-bool wf_compression_is(const struct weft_node *node, uint32_t understood,
-		       enum weft_compression wanted)
-{
-	if (!(understood & WF_COMPRESSION_ZSTD))
-		return false;
-	if (wanted == WEFT_COMPRESSION_DEFAULT)
-		return node->desks[0].worker.options.compression[0];
-	return wanted == WEFT_ZSTD;
-}
-
 int wf_compression_check(enum weft_compression compression)
 {
 	if ((unsigned)compression > WEFT_ZSTD)
@@ -26,7 +14,7 @@ int wf_compression_check(enum weft_compression compression)
 int weft_call_compress(void *closure_data, enum weft_compression compression)
 {
 	struct wf_served *served = closure_data;
-	const struct wf_desk *desk = served->serving->transfer->ctx;
+	const struct wf_desk *desk = wf_desk_of(served);
 	int err = wf_node_check(desk->node);
 
 	if (!err)

@@ -8,7 +8,6 @@
 #include "api/internal.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "transfer/tell.h"
 #include "util/clock.h"
@@ -91,8 +90,7 @@ static bool is_over(const struct weft_node *node)
 
 static void wait_threaded(struct weft_node *node, uint64_t until_ns)
 {
-	struct timespec at = { .tv_sec = (time_t)(until_ns / WF_NS_PER_S),
-			       .tv_nsec = (long)(until_ns % WF_NS_PER_S) };
+	struct timespec at = wf_clock_timespec(until_ns);
 	int err = 0;
 
 	pthread_mutex_lock(&node->lock);
@@ -113,7 +111,7 @@ static void wait_manual(struct weft_node *node, uint64_t until_ns)
 int weft_node_drain(struct weft_node *node, uint64_t timeout_ns)
 {
 	uint64_t now_ns = wf_clock_now();
-	uint64_t until_ns = timeout_ns >= UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns;
+	uint64_t until_ns = wf_clock_after(now_ns, timeout_ns);
 	int err = wf_node_check(node);
 
 	if (err)

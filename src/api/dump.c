@@ -256,8 +256,7 @@ static bool answered(struct dump *d)
 {
 	struct weft_node *node = d->desk->node;
 	uint64_t until_ns = wf_clock_now() + ANSWER_NS;
-	struct timespec at = { .tv_sec = (time_t)(until_ns / WF_NS_PER_S),
-			       .tv_nsec = (long)(until_ns % WF_NS_PER_S) };
+	struct timespec at = wf_clock_timespec(until_ns);
 	int err = 0;
 	bool done;
 

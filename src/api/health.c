@@ -65,14 +65,6 @@ static struct named *find_named(const struct wf_health *h, const char *name)
 	return NULL;
 }
 
-static bool is_served(const struct weft_node *node, const char *name)
-{
-	WF_LIST_EACH(at, &node->served)
-		if (!strcmp(WF_CONTAINER(at, struct wf_pb_service, mine)->base.name, name))
-			return true;
-	return false;
-}
-
 static int status_of(struct wf_health *h, const char *name)
 {
 	struct weft_node *node = h->node;
@@ -83,7 +75,7 @@ static int status_of(struct wf_health *h, const char *name)
 	n = find_named(h, name);
 	if (n)
 		status = (int)n->status;
-	else if (!*name || is_served(node, name))
+	else if (!*name || wf_served_find(&node->services, name, strlen(name)))
 		status = WEFT_HEALTH_SERVING;
 	pthread_mutex_unlock(&node->lock);
 	return status != SERVICE_UNKNOWN && atomic_load(&node->draining) ? WEFT_HEALTH_NOT_SERVING
@@ -195,7 +187,7 @@ static void asked(struct weft_op *op, void *arg)
 static struct ward *ward_of(struct wf_health *h, struct weft_stream *stream)
 {
 	const struct wf_served *served = weft_stream_call(stream);
-	const struct wf_desk *desk = served->serving->transfer->ctx;
+	const struct wf_desk *desk = wf_desk_of(served);
 
 	return &h->wards[desk - h->node->desks];
 }

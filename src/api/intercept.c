@@ -82,32 +82,22 @@ void wf_intercept_begin(struct weft_op *op)
 
 int weft_call_add_metadata(struct weft_op *op, const struct weft_metadata *pairs, size_t count)
 {
-	struct wf_op_call *call = &op->call;
-	uint8_t *more, *all;
+	uint8_t *more, *at;
 	uint32_t bytes;
 	int err = op->owner ? wf_node_check(op->owner) : 0;
 
 	if (err)
 		return err;
-	if (op->kind != WF_OP_CALL || !call->beginning)
+	if (op->kind != WF_OP_CALL || !op->call.beginning)
 		return wf_last_set(-EALREADY, "metadata is added where a call begins");
 	err = wf_metadata_pack(pairs, count, &more, &bytes);
 	if (err || !bytes)
 		return err;
-	if (call->call.metadata_bytes + bytes > WF_METADATA_BYTES_MAX) {
-		free(more);
-		return wf_last_set(-EMSGSIZE, "metadata of more than %zu bytes",
-				   (size_t)WF_METADATA_BYTES_MAX);
-	}
-	all = realloc(call->metadata, call->call.metadata_bytes + bytes);
-	if (all) {
-		memcpy(all + call->call.metadata_bytes, more, bytes);
-		call->metadata = all;
-		call->call.metadata = all;
-		call->call.metadata_bytes += bytes;
-	}
+	err = wf_metadata_grow(op, op->call.call.metadata_bytes, bytes, &at);
+	if (!err)
+		memcpy(at, more, bytes);
 	free(more);
-	return all ? 0 : wf_last_set(-ENOMEM, "no memory for metadata");
+	return err;
 }
 
 static uint64_t since_ns(const struct wf_worker *w, uint64_t ns)
@@ -132,13 +122,6 @@ void wf_intercept_ended(struct weft_op *op)
 
 /* The server. */
 
-static const struct weft_node *node_of(const struct wf_served *served)
-{
-	const struct wf_desk *desk = served->serving->transfer->ctx;
-
-	return desk->node;
-}
-
 static const char *method_of(const struct wf_served *s)
 {
 	return s->service->method_name(s->service, s->method);
@@ -146,7 +129,7 @@ static const char *method_of(const struct wf_served *s)
 
 enum weft_status wf_intercept_admit(struct wf_served *s, const char **message)
 {
-	const struct weft_node *node = node_of(s);
+	const struct weft_node *node = wf_desk_of(s)->node;
 	enum weft_status status = WEFT_OK;
 
 	while (s->asked < node->interceptor_count && status == WEFT_OK) {
@@ -164,7 +147,7 @@ enum weft_status wf_intercept_admit(struct wf_served *s, const char **message)
 
 void wf_intercept_served(struct wf_served *s, enum weft_status status)
 {
-	const struct weft_node *node = node_of(s);
+	const struct weft_node *node = wf_desk_of(s)->node;
 
 	while (s->asked) {
 		const struct weft_interceptor *i = &node->interceptors[--s->asked];

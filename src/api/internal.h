@@ -276,6 +276,12 @@ bool wf_node_inside(const struct weft_node *node);
 int wf_desk_init(struct wf_desk *desk, struct weft_node *node);
 void wf_desk_fini(struct wf_desk *desk);
 
+/* Of a call that is served. */
+static inline struct wf_desk *wf_desk_of(const struct wf_served *served)
+{
+	return WF_CONTAINER(served->serving, struct wf_desk, serving);
+}
+
 /* Open its worker, which gets the desk's own sink.  Threads: setup. */
 int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e);
 
@@ -474,9 +480,6 @@ enum weft_status wf_intercept_admit(struct wf_served *served, const char **messa
 void wf_intercept_served(struct wf_served *served, enum weft_status status);
 
 /* compression.c */
-/* Is a message to be compressed, as @wanted, for who understands what is @understood? */
-bool wf_compression_is(const struct weft_node *node, uint32_t understood,
-		       enum weft_compression wanted);
 /* -EINVAL: recorded. */
 int wf_compression_check(enum weft_compression compression);
 
@@ -484,6 +487,11 @@ int wf_compression_check(enum weft_compression compression);
 /* A block of @pairs, allocated; NULL: there are none.  -EINVAL, -EMSGSIZE, -ENOMEM: recorded. */
 int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **block,
 		     uint32_t *bytes);
+/*
+ * The block of @op, a call, is the first @own_bytes that it has, and @more_bytes that are to be
+ * filled at *@more.  -EMSGSIZE, -ENOMEM: recorded, and it is as it was.
+ */
+int wf_metadata_grow(struct weft_op *op, uint32_t own_bytes, uint32_t more_bytes, uint8_t **more);
 /* The pairs of a block that was checked, allocated in one piece.  NULL: none, or no memory. */
 struct weft_metadata *wf_metadata_unpack(const uint8_t *block, size_t bytes, size_t *count);
 

@@ -77,6 +77,23 @@ int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **
 	return 0;
 }
 
+int wf_metadata_grow(struct weft_op *op, uint32_t own_bytes, uint32_t more_bytes, uint8_t **more)
+{
+	struct wf_call *call = &op->call.call;
+	uint8_t *block;
+
+	if (own_bytes + more_bytes > WF_METADATA_BYTES_MAX)
+		return too_long();
+	block = realloc(op->call.metadata, own_bytes + more_bytes);
+	if (!block)
+		return wf_last_set(-ENOMEM, "no memory for metadata");
+	op->call.metadata = block;
+	call->metadata = block;
+	call->metadata_bytes = own_bytes + more_bytes;
+	*more = block + own_bytes;
+	return 0;
+}
+
 static char *copy(char **at, const uint8_t *bytes, size_t count)
 {
 	char *to = *at;

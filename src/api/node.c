@@ -468,7 +468,7 @@ int weft_poll(struct weft_node *node, uint64_t timeout_ns)
 	if (err)
 		return err;
 	node->desks[0].ended_count = 0;
-	wf_desk_turn(&node->desks[0], timeout_ns >= UINT64_MAX - now ? UINT64_MAX : now + timeout_ns);
+	wf_desk_turn(&node->desks[0], wf_clock_after(now, timeout_ns));
 	err = wf_node_check(node);
 	return err ? err : (int)node->desks[0].ended_count;
 }

@@ -9,16 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "util/clock.h"
 
 #define KEY_SHOWN 64 /* bytes of a key in a sentence */
-
-static uint64_t after(uint64_t now_ns, uint64_t time_ns)
-{
-	return time_ns >= UINT64_MAX - now_ns ? UINT64_MAX : now_ns + time_ns;
-}
 
 static int check_options(const struct weft_op_options *o)
 {
@@ -101,7 +95,7 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	op->options.provider = NULL; /* the terms have it */
 	set_terms(&op->terms, node, given);
 	op->made_ns = wf_clock_now();
-	op->deadline_ns = timeout == WEFT_FOREVER ? UINT64_MAX : after(op->made_ns, timeout);
+	op->deadline_ns = wf_clock_after(op->made_ns, timeout);
 	op->executed = WEFT_EXECUTED_NO;
 	wf_list_init(&op->notice.node);
 	atomic_init(&op->refs, 2);
@@ -651,8 +645,7 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 	atomic_fetch_add(&node->waiting, 1);
 	while (!(ended = atomic_load(&op->state) == WF_OP_ENDED) && now < until_ns) {
 		uint64_t slice_ns = stall_ns ? WF_MIN(until_ns, now + stall_ns) : until_ns;
-		struct timespec at = { .tv_sec = (time_t)(slice_ns / WF_NS_PER_S),
-				       .tv_nsec = (long)(slice_ns % WF_NS_PER_S) };
+		struct timespec at = wf_clock_timespec(slice_ns);
 
 		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
 			pthread_mutex_unlock(&node->lock);
@@ -682,7 +675,7 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 		return wf_last_set(-EINVAL, "the operation's node has closed");
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "weft_wait inside a callback would wait for itself");
-	until = after(wf_clock_now(), timeout_ns);
+	until = wf_clock_after(wf_clock_now(), timeout_ns);
 	if (!node->manual || !pthread_equal(desk->thread, pthread_self())) {
 		err = wait_threaded(node, op, until);
 	} else {

@@ -189,22 +189,16 @@ static void say_attempts(struct weft_op *op)
 				.value = (const uint8_t *)text };
 	uint32_t own_bytes = r->failed == 1 ? call->metadata_bytes : r->metadata_bytes;
 	struct wf_writer w;
-	uint8_t *block;
-	size_t bytes;
+	uint32_t bytes;
+	uint8_t *at;
 
 	r->metadata_bytes = own_bytes;
 	pair.value_bytes = (uint32_t)snprintf(text, sizeof(text), "%u", r->failed);
-	bytes = own_bytes + wf_metadata_bytes(&pair);
-	if (bytes > WF_METADATA_BYTES_MAX)
+	bytes = (uint32_t)wf_metadata_bytes(&pair);
+	if (wf_metadata_grow(op, own_bytes, bytes, &at))
 		return;
-	block = realloc(op->call.metadata, bytes);
-	if (!block)
-		return;
-	w = wf_writer(block + own_bytes, bytes - own_bytes);
+	w = wf_writer(at, bytes);
 	wf_metadata_put(&w, &pair);
-	op->call.metadata = block;
-	call->metadata = block;
-	call->metadata_bytes = (uint32_t)bytes;
 }
 
 void wf_retry_begin(struct weft_op *op)

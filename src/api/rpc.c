@@ -154,6 +154,27 @@ static void call_quiet(struct wf_call *call)
 	wf_op_put(op);
 }
 
+/* It has not begun, and will not. */
+static void fail(struct weft_op *op, const struct wf_error *e)
+{
+	wf_rpc_drop(op, e);
+	wf_op_finish(op, e, WEFT_EXECUTED_NO);
+}
+
+/* Why it can't begin, as was known when it was invoked. */
+static int check_invoked(const struct weft_op *op, struct wf_error *e)
+{
+	if (op->error.code)
+		*e = op->error;
+	else if (!op->call.packed)
+		wf_error_set(e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
+			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
+			     (size_t)WF_CALL_BYTES_MOST);
+	else
+		e->code = 0;
+	return e->code;
+}
+
 void wf_rpc_start(struct weft_op *op)
 {
 	struct wf_call *call = &op->call.call;
@@ -162,18 +183,8 @@ void wf_rpc_start(struct weft_op *op)
 
 	/* It may have been invoked after this turn began. */
 	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.now_ns);
-	if (op->error.code) {
-		e = op->error;
-		wf_rpc_drop(op, &e);
-		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
-		return;
-	}
-	if (!op->call.packed) {
-		wf_error_set(&e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
-			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
-			     (size_t)WF_CALL_BYTES_MOST);
-		wf_rpc_drop(op, &e);
-		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+	if (check_invoked(op, &e)) {
+		fail(op, &e);
 		return;
 	}
 	call->done = call_done;
@@ -201,8 +212,7 @@ void wf_rpc_start(struct weft_op *op)
 		wf_retry_quiet(op); /* nothing of it has begun */
 		return;
 	}
-	wf_rpc_drop(op, &e);
-	wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+	fail(op, &e);
 }
 
 void wf_rpc_drop(struct weft_op *op, const struct wf_error *e)
@@ -256,7 +266,8 @@ static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
 	uint32_t understood = atomic_load(&op->peer->compressions);
 	struct wf_packed request;
 	int err = wf_message_pack(input, bytes,
-				  wf_compression_is(op->owner, understood, op->call.compression),
+				  wf_message_compresses(&op->desk->worker.options, understood,
+						      op->call.compression),
 				  &op->desk->worker.pool, &request);
 
 	if (!err)
@@ -367,13 +378,6 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 	invoke(op, service->descriptor, method, input, closure, closure_data);
 }
 
-static struct weft_node *node_of(const struct wf_served *served)
-{
-	const struct wf_desk *desk = served->serving->transfer->ctx;
-
-	return desk->node;
-}
-
 /* A child whose parent has been given up before would not hear of that any more. */
 static void adopt(struct wf_served *parent, struct weft_op *child)
 {
@@ -395,7 +399,7 @@ static void adopt(struct wf_served *parent, struct weft_op *child)
 /* A reference to one that nobody is freeing; NULL: there is none. */
 static struct weft_op *take_child(struct wf_served *served)
 {
-	struct weft_node *node = node_of(served);
+	struct weft_node *node = wf_desk_of(served)->node;
 	struct weft_op *child = NULL;
 	struct wf_list *at;
 
@@ -420,7 +424,7 @@ void wf_rpc_given_up(struct wf_served *served)
 	struct weft_op *child;
 
 	if (served->stream)
-		wf_stream_given_up(served->stream, served->serving->transfer->ctx);
+		wf_stream_given_up(served->stream, wf_desk_of(served));
 	while ((child = take_child(served))) {
 		weft_cancel(child);
 		wf_op_put(child);
@@ -429,7 +433,7 @@ void wf_rpc_given_up(struct wf_served *served)
 
 void wf_rpc_answered(struct wf_served *served)
 {
-	struct wf_desk *desk = served->serving->transfer->ctx;
+	struct wf_desk *desk = wf_desk_of(served);
 	struct wf_attachment_key key = { .reply = 1 };
 
 	wf_attachments_begin(&served->attached, desk, served->link, served->call, key);
@@ -443,12 +447,12 @@ void wf_rpc_gone(struct wf_served *served)
 	struct weft_node *node;
 	struct wf_list *at;
 
-	wf_attachments_stop(&served->attached, served->serving->transfer->ctx, NULL);
+	wf_attachments_stop(&served->attached, wf_desk_of(served), NULL);
 	if (served->stream)
-		wf_stream_gone(served->stream, served->serving->transfer->ctx);
+		wf_stream_gone(served->stream, wf_desk_of(served));
 	if (wf_list_empty(&served->children))
 		return;
-	node = node_of(served);
+	node = wf_desk_of(served)->node;
 	pthread_mutex_lock(&node->lock);
 	while ((at = wf_list_pop(&served->children)))
 		WF_CONTAINER(at, struct weft_op, call.child_node)->call.parent = NULL;
@@ -464,7 +468,7 @@ int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	uint32_t bytes;
 	int err = wf_node_options(options, &given, sizeof(given));
 
-	if (!err && given.parent && node_of(given.parent) != stub->peer->owner)
+	if (!err && given.parent && wf_desk_of(given.parent)->node != stub->peer->owner)
 		err = wf_last_set(-EINVAL, "the call that is served belongs to another node");
 	if (!err && given.message_bytes_max > WF_CALL_BYTES_MOST)
 		err = wf_last_set(-EINVAL, "message_bytes_max is %llu: at most %zu",
@@ -522,7 +526,7 @@ int weft_call_open(struct weft_stub *stub, const struct weft_call_options *optio
 struct weft_peer *weft_call_peer(void *closure_data)
 {
 	struct wf_served *served = closure_data;
-	struct wf_desk *desk = served->serving->transfer->ctx;
+	struct wf_desk *desk = wf_desk_of(served);
 
 	return wf_node_check(desk->node) ? NULL : wf_peer_of(desk, served->link);
 }
@@ -564,7 +568,7 @@ const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count
 
 static int check_served(const struct wf_served *served)
 {
-	return wf_node_check(node_of(served));
+	return wf_node_check(wf_desk_of(served)->node);
 }
 
 /* A block of @pairs in the place of the one that was there. */

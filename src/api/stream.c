@@ -9,6 +9,11 @@
 #include "rpc/reply.h"
 #include "util/clock.h"
 
+static struct weft_stream *public_of(const struct wf_stream *s)
+{
+	return WF_CONTAINER(s, struct weft_stream, stream);
+}
+
 void wf_stream_put(struct weft_stream *stream)
 {
 	struct weft_node *node = stream->owner;
@@ -35,7 +40,7 @@ void wf_stream_let_go(struct weft_stream *stream)
 
 static void quiet(struct wf_stream *s)
 {
-	wf_stream_put(WF_CONTAINER(s, struct weft_stream, stream));
+	wf_stream_put(public_of(s));
 }
 
 /* Its one reference is the floor below's. */
@@ -216,7 +221,7 @@ static uint32_t understood_by(const struct weft_stream *stream)
 {
 	if (stream->call)
 		return atomic_load(&stream->call->peer->compressions);
-	return stream->served->may_compress ? WF_COMPRESSION_ZSTD : 0;
+	return stream->served->understood;
 }
 
 int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *message,
@@ -242,7 +247,8 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 		return err;
 	w = &fresh->write.write;
 	if (wf_message_pack(message, bytes,
-			    wf_compression_is(stream->owner, understood, stream->compression),
+			    wf_message_compresses(&stream->first->worker.options, understood,
+						  stream->compression),
 			    &stream->first->worker.pool, &packed)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
@@ -333,12 +339,7 @@ const ProtobufCMessage *weft_stream_message(const struct weft_op *op)
 
 bool wf_stream_wrote(const struct wf_stream *stream)
 {
-	return atomic_load(&WF_CONTAINER(stream, struct weft_stream, stream)->wrote);
-}
-
-static struct weft_stream *public_of(struct wf_stream *s)
-{
-	return WF_CONTAINER(s, struct weft_stream, stream);
+	return atomic_load(&public_of(stream)->wrote);
 }
 
 void wf_stream_given_up(struct wf_stream *s, struct wf_desk *desk)
@@ -351,16 +352,11 @@ void wf_stream_gone(struct wf_stream *s, struct wf_desk *desk)
 	wf_attachments_stop(&public_of(s)->attached, desk, NULL);
 }
 
-static struct weft_stream *stream_of(const struct wf_served *served)
-{
-	return WF_CONTAINER(served->stream, struct weft_stream, stream);
-}
-
 struct wf_stream *wf_stream_serve(struct wf_service *base, int method, struct wf_served *served)
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
-	struct wf_desk *desk = served->serving->transfer->ctx;
+	struct wf_desk *desk = wf_desk_of(served);
 	struct weft_stream *stream = make(desk->node, desk);
 
 	if (!stream)
@@ -376,7 +372,7 @@ void wf_stream_handle(struct wf_service *base, int method, struct wf_served *ser
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const struct wf_stream_handler *h = &s->handlers[method];
 
-	h->handle(stream_of(served), h->arg);
+	h->handle(public_of(served->stream), h->arg);
 }
 
 void weft_stream_finish(struct weft_stream *stream, enum weft_status status, const char *message)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rpc/zstd.h"
+#include "wire/record.h"
 
 /* How a field goes on the wire. */
 enum { VARINT, EIGHT_BYTES, COUNTED, GROUP, GROUP_END, FOUR_BYTES };
@@ -86,6 +87,16 @@ static bool is_shallow(const ProtobufCMessageDescriptor *d, struct reader r, uns
 		}
 	}
 	return true;
+}
+
+bool wf_message_compresses(const struct wf_options *options, uint32_t understood,
+			   enum weft_compression wanted)
+{
+	if (!(understood & WF_COMPRESSION_ZSTD))
+		return false;
+	if (wanted == WEFT_COMPRESSION_DEFAULT)
+		return options->compression[0];
+	return wanted == WEFT_ZSTD;
 }
 
 /* It is not worth the time below that; not tuned. */

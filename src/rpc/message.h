@@ -10,10 +10,16 @@
 #define WF_RPC_MESSAGE_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <weft/rpc.h>
 #include "memory/buffer.h"
 #include "util/error.h"
+#include "util/options.h"
 
 #define WF_MESSAGE_DEPTH_MAX 100 /* of messages in messages, as in other protobufs */
+
+/* Is a message to be compressed, as @wanted and configured, for who understands what is @understood? */
+bool wf_message_compresses(const struct wf_options *options, uint32_t understood,
+			   enum weft_compression wanted);
 
 /* What a message is packed as: @bytes of it, and how they are to be read. */
 struct wf_packed {

@@ -158,14 +158,21 @@ void wf_served_close(struct wf_serving *serving)
 	serving->closed = true;
 }
 
+struct wf_service *wf_served_find(const struct wf_services *services, const char *name,
+				  size_t bytes)
+{
+	struct wf_service *at = atomic_load(&services->first);
+
+	while (at && (strlen(at->name) != bytes || memcmp(at->name, name, bytes)))
+		at = at->next;
+	return at;
+}
+
 int wf_served_add(struct wf_services *services, struct wf_service *service)
 {
-	struct wf_service *first = atomic_load(&services->first);
-
-	for (struct wf_service *at = first; at; at = at->next)
-		if (!strcmp(at->name, service->name))
-			return -EEXIST;
-	service->next = first;
+	if (wf_served_find(services, service->name, strlen(service->name)))
+		return -EEXIST;
+	service->next = atomic_load(&services->first);
 	atomic_store(&services->first, service);
 	return 0;
 }
@@ -390,17 +397,6 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 	wf_served_free(s);
 }
 
-static struct wf_service *find_service(struct wf_serving *serving,
-				       const struct wf_call_record *c)
-{
-	struct wf_service *at = atomic_load(&serving->services->first);
-
-	while (at && (strlen(at->name) != c->service_bytes ||
-		      memcmp(at->name, c->service, c->service_bytes)))
-		at = at->next;
-	return at;
-}
-
 static void begin_stream(struct wf_served *s)
 {
 	struct wf_stream *stream = s->service->open(s->service, s->method, s);
@@ -464,7 +460,8 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 	struct wf_error e;
 	char text[300];
 
-	s->service = find_service(s->serving, c);
+	s->service = wf_served_find(s->serving->services, (const char *)c->service,
+				    c->service_bytes);
 	if (!s->service) {
 		snprintf(text, sizeof(text), "no service %.*s is served here",
 			 WF_MIN((int)c->service_bytes, 200), (const char *)c->service);
@@ -561,9 +558,9 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	wf_link_get(link);
 	s->call = c.call;
 	s->was_compressed = c.flags & WF_CALL_COMPRESSED;
-	s->may_compress = wf_link_real(link)->peer.compressions & WF_COMPRESSION_ZSTD;
+	s->understood = wf_link_real(link)->peer.compressions;
 	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
-	s->deadline_ns = c.left_ns >= UINT64_MAX - w->now_ns ? UINT64_MAX : w->now_ns + c.left_ns;
+	s->deadline_ns = wf_clock_after(w->now_ns, c.left_ns);
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
 	wf_list_init(&s->attached);

@@ -108,8 +108,8 @@ struct wf_served {
 	bool whole;           /* the request itself has */
 	bool was_compressed;  /* it was */
 	bool compressed;      /* the reply is */
-	bool may_compress;    /* its caller understands that */
 	uint8_t compression;  /* enum weft_compression: of the reply, as the handler wants it */
+	uint32_t understood;  /* compressions, by its caller */
 	void *bundle;         /* of what goes beside it; NULL: nothing does */
 	bool waits;           /* for a limit of its service */
 	struct wf_ticket ticket;
@@ -162,6 +162,10 @@ void wf_served_fini(struct wf_serving *serving);
 
 /* The node closes: no handler is begun any more, for it could not answer. */
 void wf_served_close(struct wf_serving *serving);
+
+/* The one of that name; NULL: there is none.  Threads: any. */
+struct wf_service *wf_served_find(const struct wf_services *services, const char *name,
+				  size_t bytes);
 
 /* Serve @service, from now on: borrows it.  -EEXIST.  Threads: any, one at a time. */
 int wf_served_add(struct wf_services *services, struct wf_service *service);

@@ -67,12 +67,8 @@ static const char *method_name(const struct wf_service *base, int method)
 
 static bool compresses(const struct wf_served *served)
 {
-	const struct wf_options *options = &served->serving->transfer->worker->options;
-
-	if (!served->may_compress)
-		return false;
-	return served->compression == WEFT_ZSTD ||
-	       (served->compression == WEFT_COMPRESSION_DEFAULT && options->compression[0]);
+	return wf_message_compresses(&served->serving->transfer->worker->options,
+				     served->understood, served->compression);
 }
 
 /* What a handler calls with its reply. */

@@ -50,6 +50,18 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 	return 0;
 }
 
+struct weft_tensor wf_arrival_describe(const struct wf_tensor_record *t, int64_t *shape)
+{
+	for (unsigned i = 0; i < t->rank; i++)
+		shape[i] = wf_tensor_record_dim(t, i);
+	return (struct weft_tensor){
+		.device = { WEFT_CPU, 0 },
+		.ndim = t->rank,
+		.dtype = t->dtype,
+		.shape = shape,
+	};
+}
+
 void wf_arrival_free(struct wf_arrival *a)
 {
 	a->arrivals->count--;

@@ -45,6 +45,9 @@ struct wf_arrival {
 void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 		      struct wf_transfer *t);
 
+/* The tensor of @t, without its bytes; its shape is put in @shape. */
+struct weft_tensor wf_arrival_describe(const struct wf_tensor_record *t, int64_t *shape);
+
 /* Keep what @t says of a tensor that has @came.  Takes @answer.  -ENOSPC: there are too many.  -ENOMEM. */
 int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 		    const struct wf_tensor_record *t, const struct wf_path *came,

@@ -161,14 +161,7 @@ static struct wf_bundled *describe(const struct wf_tensor_record *t)
 
 	if (!d)
 		return NULL;
-	for (unsigned i = 0; i < t->rank; i++)
-		d->shape[i] = wf_tensor_record_dim(t, i);
-	d->tensor = (struct weft_tensor){
-		.device = { WEFT_CPU, 0 },
-		.ndim = t->rank,
-		.dtype = t->dtype,
-		.shape = d->shape,
-	};
+	d->tensor = wf_arrival_describe(t, d->shape);
 	d->flags = t->flags & ~(unsigned)WF_TENSOR_LOST;
 	d->bytes = t->body.bytes;
 	d->lost = t->flags & WF_TENSOR_LOST;

@@ -22,14 +22,7 @@ static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_te
 		if (!shape)
 			return wf_error_set(e, -ENOMEM, "no memory for a shape");
 	}
-	for (unsigned i = 0; i < t->rank; i++)
-		shape[i] = wf_tensor_record_dim(t, i);
-	r->got = (struct weft_tensor){
-		.device = { WEFT_CPU, 0 },
-		.ndim = t->rank,
-		.dtype = t->dtype,
-		.shape = shape,
-	};
+	r->got = wf_arrival_describe(t, shape);
 	r->got_flags = t->flags;
 	r->got_bytes = t->body.bytes;
 	r->got_from = link;
