@@ -20,10 +20,6 @@
 #define BIG (3 * MIB + 17)
 #define LONG_NS (20 * S)
 
-static const enum wf_world_shape shapes[] = {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-};
-
 static uint8_t source[BIG];
 
 static void open_world(enum wf_world_shape shape)
@@ -31,15 +27,6 @@ static void open_world(enum wf_world_shape shape)
 	wf_world_lose_soon();
 	wf_world_fill(source, sizeof(source), 1);
 	wf_world_open(shape, 2, NULL);
-}
-
-static void close_world(void)
-{
-	wf_world_pass(100 * MS);
-	for (unsigned i = 0; i < wf_world_population(); i++)
-		if (wf_world_node(i))
-			wf_world_assert_free(i);
-	assert_int_equal(wf_world_close(), 0);
 }
 
 /* Tensors. */
@@ -297,9 +284,9 @@ static void tensors_travel_beside_request_and_reply(void **state)
 	struct exchange x;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		for (size_t j = 0; j < WF_COUNT(requests); j++) {
-			open_world(shapes[i]);
+			open_world(wf_world_shapes[i]);
 			begin_exchange(&x, requests[j]);
 			assert_true(wf_world_run(is_over_at_both, &x, LONG_NS));
 			check_exchange(&x);
@@ -308,7 +295,7 @@ static void tensors_travel_beside_request_and_reply(void **state)
 				assert_int_equal(x.replied[k].status, WEFT_OK);
 			free_exchange(&x);
 			assert_int_equal(cancels, 0);
-			close_world();
+			wf_world_end();
 		}
 	}
 }
@@ -327,7 +314,7 @@ static void several_workers_move_a_call_with_what_goes_beside_it(void **state)
 		check_exchange(&x);
 		assert_went_well(&x);
 		free_exchange(&x);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -421,16 +408,16 @@ static bool try_event(enum wf_world_shape shape, enum event event, unsigned step
 	}
 	end_server(&x);
 	free_exchange(&x);
-	close_world();
+	wf_world_end();
 	return !was_over;
 }
 
 static void try_everywhere(enum event event)
 {
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		unsigned step = 0;
 
-		while (try_event(shapes[i], event, step))
+		while (try_event(wf_world_shapes[i], event, step))
 			step++;
 		assert_true(step > 3);
 	}
@@ -540,7 +527,7 @@ static void the_handler_sees_what_has_come_before_it_receives_it(void **state)
 	assert_int_equal(weft_op_attachments(call.op), 0);
 	wf_flight_free(&call, 1);
 	wf_flight_free(attached, 2);
-	close_world();
+	wf_world_end();
 }
 
 static void an_attachment_goes_into_the_buffer_it_is_given(void **state)
@@ -551,8 +538,8 @@ static void an_attachment_goes_into_the_buffer_it_is_given(void **state)
 	struct weft_tensor into = row(buffer, &big), wrong = row(buffer, &less);
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		memset(buffer, 0, sizeof(buffer));
 		call_with(&call, &attached, BIG);
 		take(&taken[0], 0, &into, 0);
@@ -577,7 +564,7 @@ static void an_attachment_goes_into_the_buffer_it_is_given(void **state)
 		wf_flight_free(&call, 1);
 		wf_flight_free(&attached, 1);
 		wf_flight_free(taken, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -600,7 +587,7 @@ static void an_attachment_is_received_once(void **state)
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
 	wf_flight_free(taken, 2);
-	close_world();
+	wf_world_end();
 }
 
 static void what_the_handler_does_not_receive_is_released(void **state)
@@ -608,8 +595,8 @@ static void what_the_handler_does_not_receive_is_released(void **state)
 	struct wf_flight call, attached;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		call_with(&call, &attached, BIG);
 		answer();
 		wf_flight_land(&call, 1, S);
@@ -618,7 +605,7 @@ static void what_the_handler_does_not_receive_is_released(void **state)
 		assert_int_equal(attached.status, WEFT_CANCELLED);
 		wf_flight_free(&call, 1);
 		wf_flight_free(&attached, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -640,8 +627,8 @@ static void a_call_ends_behind_what_went_beside_its_request(void **state)
 	struct weft_tensor t = row(source, &big);
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		served = NULL;
 		wf_world_on_request(keep);
 		service = open_call(&call, LONG_NS);
@@ -654,7 +641,7 @@ static void a_call_ends_behind_what_went_beside_its_request(void **state)
 		assert_int_equal(attached.closures, 1);
 		wf_flight_free(&call, 1);
 		wf_flight_free(&attached, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -666,8 +653,8 @@ static void what_the_caller_does_not_receive_is_released_with_its_call(void **st
 	struct weft_send_options options = sending(&replied, 0);
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		call_with(&call, &attached, SMALL);
 		options = sending(&replied, 0);
 		assert_int_equal(weft_reply_attach(served, &t, &options, &replied.op), 0);
@@ -682,7 +669,7 @@ static void what_the_caller_does_not_receive_is_released_with_its_call(void **st
 		assert_int_equal(replied.status, WEFT_CANCELLED);
 		wf_flight_free(&attached, 1);
 		wf_flight_free(&replied, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -711,7 +698,7 @@ static void attachments_of_a_reply_end_with_the_calls_deadline(void **state)
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
 	wf_flight_free(&replied, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_failed_call_brings_no_attachments(void **state)
@@ -738,7 +725,7 @@ static void a_failed_call_brings_no_attachments(void **state)
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
 	wf_flight_free(&replied, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void an_attachment_that_is_cancelled_is_missed_and_the_call_goes_on(void **state)
@@ -780,7 +767,7 @@ static void an_attachment_that_is_cancelled_is_missed_and_the_call_goes_on(void 
 		wf_flight_free(&call, 1);
 		wf_flight_free(attached, 2);
 		wf_flight_free(taken, 2);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -789,8 +776,8 @@ static void a_handler_hears_of_a_cancel_while_it_receives(void **state)
 	struct wf_flight call, attached, taken;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		call_with(&call, &attached, BIG);
 		take(&taken, 0, NULL, 0);
 		wf_world_step();
@@ -803,7 +790,7 @@ static void a_handler_hears_of_a_cancel_while_it_receives(void **state)
 		wf_flight_free(&call, 1);
 		wf_flight_free(&attached, 1);
 		wf_flight_free(&taken, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -859,7 +846,7 @@ static void a_call_is_not_handled_before_all_has_come(void **state)
 	assert_int_equal(call.status, WEFT_OK);
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_caller_that_gives_up_while_some_are_missing_is_forgotten(void **state)
@@ -874,7 +861,7 @@ static void a_caller_that_gives_up_while_some_are_missing_is_forgotten(void **st
 	give_pool();
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void an_attachment_that_is_given_up_before_it_could_be_sent_is_missed(void **state)
@@ -896,7 +883,7 @@ static void an_attachment_that_is_given_up_before_it_could_be_sent_is_missed(voi
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
 	wf_flight_free(&taken, 1);
-	close_world();
+	wf_world_end();
 }
 
 /* Node 1 is not there.  It comes, or the call ends before. */
@@ -938,7 +925,7 @@ static void an_attachment_ends_by_its_own_deadline_where_there_is_no_way_to_its_
 		wf_flight_land(&call, 1, S);
 		assert_int_equal(call.status, comes ? WEFT_OK : WEFT_CANCELLED);
 		wf_flight_free(&call, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -967,7 +954,7 @@ static void what_is_asked_of_the_wrong_call_is_refused(void **state)
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
 	wf_flight_free(&stream_call, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_message_has_so_many_attachments_at_most(void **state)
@@ -992,7 +979,7 @@ static void a_message_has_so_many_attachments_at_most(void **state)
 	wf_flight_land(&call, 1, S);
 	assert_int_equal(call.status, WEFT_OK);
 	wf_flight_free(&call, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_call_that_is_never_invoked_ends_what_was_attached(void **state)
@@ -1011,7 +998,7 @@ static void a_call_that_is_never_invoked_ends_what_was_attached(void **state)
 	wf_flight_land(&attached, 1, S);
 	assert_int_equal(attached.status, WEFT_CANCELLED);
 	wf_flight_free(&attached, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void operations_outlive_their_node(void **state)
@@ -1119,8 +1106,8 @@ static void tensors_travel_beside_messages_both_ways(void **state)
 	struct weft_stream *stream;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		open_streams(&call, &stream);
 		say(stream, writes[0], attached[0]);
 		say(serving, writes[1], attached[1]);
@@ -1139,7 +1126,7 @@ static void tensors_travel_beside_messages_both_ways(void **state)
 		assert_int_equal(call.status, WEFT_OK);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1187,7 +1174,7 @@ static void an_attachment_of_a_stream_ends_by_its_own_deadline_before_its_messag
 		wf_flight_free(reads, 2);
 		wf_flight_free(received, 2);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1228,15 +1215,15 @@ static bool try_closing(enum wf_world_shape shape, unsigned step)
 	wf_flight_free(&unwritten, 1);
 	wf_flight_free(&received, 1);
 	wf_flight_free(&call, 1);
-	close_world();
+	wf_world_end();
 	return !have_read;
 }
 
 static void a_stream_that_is_closed_frees_what_went_beside_its_messages(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++)
-		for (unsigned step = 0; try_closing(shapes[i], step);)
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++)
+		for (unsigned step = 0; try_closing(wf_world_shapes[i], step);)
 			step++;
 }
 
@@ -1276,7 +1263,7 @@ static void attachments_that_nobody_announced_break_the_protocol_or_are_refused(
 	wf_flight_land(&call, 1, S);
 	wf_flight_free(&call, 1);
 	wf_flight_free(&attached, 1);
-	close_world();
+	wf_world_end();
 }
 
 int main(void)

@@ -20,10 +20,6 @@
 
 static uint8_t source[LONG_BYTES], target[LONG_BYTES];
 
-static const enum wf_world_shape shapes[] = {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-};
-
 /* Node 1 is the one that drains. */
 static void open_world(enum wf_world_shape shape, unsigned count)
 {
@@ -82,8 +78,8 @@ static void what_runs_ends_well_and_nothing_new_is_begun(void **state)
 	struct wf_flight f[2];
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i], 2);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i], 2);
 		wf_world_connect(0, 1);
 		wf_world_hold(1, true);
 		wf_flight_call(&f[0], 0, 1, source, BYTES, 10 * S);

@@ -25,10 +25,6 @@
 #define REQUEST 100
 #define BIG (3 * MIB) /* pulled */
 
-static const enum wf_world_shape shapes[] = {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-};
-
 static uint8_t source[BIG];
 
 static void open_world(enum wf_world_shape shape)
@@ -63,8 +59,8 @@ static void a_call_whose_server_freezes_is_unavailable_within_the_limit(void **s
 	uint64_t frozen_ns;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		wf_world_hold(1, true);
 		wf_flight_call(&f, 0, 1, source, REQUEST, WEFT_FOREVER);
 		wf_world_pass(S);
@@ -87,8 +83,8 @@ static void a_call_that_begins_while_its_server_is_frozen_ends_like_it(void **st
 	uint64_t frozen_ns;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		wf_world_pass(S);
 		wf_world_freeze(1, true);
 		wf_world_pass(5 * S);
@@ -113,9 +109,9 @@ static void an_idle_stream_whose_server_freezes_is_unavailable_within_the_limit(
 	uint64_t frozen_ns;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		for (unsigned reads = 0; reads < 2; reads++) {
-			open_world(shapes[i]);
+			open_world(wf_world_shapes[i]);
 			wf_flight_open(&call, 0, 1, WEFT_FOREVER, &stream);
 			if (reads)
 				wf_flight_read(&read, stream, 0);
@@ -145,8 +141,8 @@ static void a_server_that_thaws_in_time_ends_nothing(void **state)
 	struct wf_flight f[2];
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		wf_world_hold(1, true);
 		wf_flight_call(&f[0], 0, 1, source, REQUEST, WEFT_FOREVER);
 		wf_flight_open(&f[1], 0, 1, WEFT_FOREVER, &stream);
@@ -190,8 +186,8 @@ static void a_call_with_retry_outlives_a_server_that_thaws(void **state)
 	struct wf_flight f;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		wf_world_on_call(a_second);
 		options.op = wf_flight_begin(&f, 30 * S);
 		assert_int_equal(weft_call_open(wf_world_stub(0, 1), &options, &service, &f.op), 0);

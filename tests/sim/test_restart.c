@@ -17,9 +17,6 @@
 #define LONG_NS (20 * S)
 #define LOST_NS (600 * MS) /* silence of 300 ms, counted in beats of 100, or no redial for 500 */
 
-static const enum wf_world_shape shapes[] = {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-};
 static uint8_t sources[4][BIG], targets[4][BIG];
 
 static void open_world(enum wf_world_shape shape)
@@ -119,9 +116,9 @@ static void a_peer_that_restarts_is_another_and_the_survivor_goes_on(void **stat
 	static const uint64_t away_ns[] = { 0, MS, 60 * MS, 250 * MS, S };
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++)
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++)
 		for (size_t j = 0; j < WF_COUNT(away_ns); j++)
-			try_restart(shapes[i], away_ns[j]);
+			try_restart(wf_world_shapes[i], away_ns[j]);
 }
 
 static void a_peer_may_restart_again_and_again(void **state)
@@ -129,8 +126,8 @@ static void a_peer_may_restart_again_and_again(void **state)
 	struct wf_flight f[5];
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		for (unsigned life = 0; life < 10; life++) {
 			begin_all(f, 0, 1, 10 * (uint64_t)life);
 			land_well(f, 10 * (uint64_t)life);
@@ -155,8 +152,8 @@ static void a_job_may_start_in_any_order(void **state)
 	struct wf_flight f[5];
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		for (unsigned j = 0; j < 2; j++)
 			wf_world_fill(sources[j], BIG, 5 + j);
 		wf_world_kill(1); /* known to nobody yet: its port refuses, as before its start */

@@ -20,10 +20,6 @@
 #define ABORTED (1u << WEFT_ABORTED)
 #define UNAVAILABLE (1u << WEFT_UNAVAILABLE)
 
-static const enum wf_world_shape shapes[] = {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-};
-
 static uint8_t source[BIG];
 
 static int64_t source_shape = BIG;
@@ -112,20 +108,6 @@ static void open_world(enum wf_world_shape shape)
 	wf_world_connect(0, 1);
 }
 
-static void close_world(void)
-{
-	wf_world_pass(100 * MS);
-	for (unsigned i = 0; i < wf_world_population(); i++) {
-		if (!wf_world_node(i))
-			continue;
-		assert_int_equal(wf_world_count(i).calls, 0);
-		assert_int_equal(wf_world_count(i).served, 0);
-		assert_int_equal(wf_world_count(i).message_bytes, 0);
-		assert_int_equal(wf_world_count(i).pool_bytes_used, 0);
-	}
-	assert_int_equal(wf_world_close(), 0);
-}
-
 static struct weft_retry policy_of(unsigned attempts, uint32_t statuses, bool idempotent)
 {
 	return (struct weft_retry){
@@ -183,8 +165,8 @@ static void an_idempotent_call_is_made_again_until_it_is_answered(void **state)
 	struct wf_flight f;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes) * WF_COUNT(sizes); i++) {
-		open_world(shapes[i / WF_COUNT(sizes)]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes) * WF_COUNT(sizes); i++) {
+		open_world(wf_world_shapes[i / WF_COUNT(sizes)]);
 		failures = 2;
 		begin(&f, &retry, sizes[i % WF_COUNT(sizes)], 10 * S);
 		land(&f, WEFT_OK);
@@ -194,7 +176,7 @@ static void an_idempotent_call_is_made_again_until_it_is_answered(void **state)
 		/* 50 to 100 ms, and then 100 to 200. */
 		assert_in_range(wf_flight_ns(&f), 150 * MS, 320 * MS);
 		wf_flight_free(&f, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -212,7 +194,7 @@ static void attempts_end_with_the_last_failure(void **state)
 	assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_YES);
 	assert_string_equal(weft_op_message(f.op), "as the test wants");
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_failure_of_a_handler_is_not_repeated_unless_that_is_harmless(void **state)
@@ -228,7 +210,7 @@ static void a_failure_of_a_handler_is_not_repeated_unless_that_is_harmless(void 
 	assert_int_equal(wf_world_served(1), 1);
 	assert_int_equal(repeated(), 0);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_failure_of_another_status_is_not_repeated(void **state)
@@ -243,7 +225,7 @@ static void a_failure_of_another_status_is_not_repeated(void **state)
 	land(&f, WEFT_ABORTED);
 	assert_int_equal(wf_world_served(1), 1);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void what_never_reached_its_handler_is_made_again(void **state)
@@ -260,7 +242,7 @@ static void what_never_reached_its_handler_is_made_again(void **state)
 	assert_int_equal(repeated(), 3);
 	assert_string_equal(attempts_said, "3");
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 /* A server that is not there yet. */
@@ -280,7 +262,7 @@ static void an_attempt_finds_a_server_that_has_come_back(void **state)
 	land(&f, WEFT_OK);
 	assert_int_equal(wf_world_served(1), 1);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 /* Time. */
@@ -297,7 +279,7 @@ static void no_attempt_begins_that_the_deadline_would_end(void **state)
 	land(&f, WEFT_ABORTED);
 	assert_true(wf_flight_ns(&f) < 400 * MS);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void all_attempts_have_one_deadline(void **state)
@@ -315,7 +297,7 @@ static void all_attempts_have_one_deadline(void **state)
 	assert_int_equal(wf_world_served(1), 2);
 	wf_flight_free(&f, 1);
 	wf_world_pass(5 * S);
-	close_world();
+	wf_world_end();
 }
 
 static void a_call_is_cancelled_between_its_attempts(void **state)
@@ -338,7 +320,7 @@ static void a_call_is_cancelled_between_its_attempts(void **state)
 	/* It had been handled, whatever became of it after. */
 	assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_YES);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void cancelled_is_never_a_reason_for_another_attempt(void **state)
@@ -356,7 +338,7 @@ static void cancelled_is_never_a_reason_for_another_attempt(void **state)
 	wf_flight_free(&f, 1);
 	wf_world_pass(2 * S);
 	assert_int_equal(wf_world_served(1), 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_node_closes_between_two_attempts(void **state)
@@ -375,7 +357,7 @@ static void a_node_closes_between_two_attempts(void **state)
 	assert_int_equal(f.outcomes, 1);
 	assert_int_equal(f.status, WEFT_CANCELLED);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_dump_names_the_attempt_that_comes(void **state)
@@ -401,7 +383,7 @@ static void a_dump_names_the_attempt_that_comes(void **state)
 	free(text);
 	land(&f, WEFT_OK);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static const struct wf_replies *replies_of(unsigned number)
@@ -433,8 +415,8 @@ static void a_reply_that_was_lost_is_given_to_the_next_attempt(void **state)
 	struct wf_flight f;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes) * WF_COUNT(sizes); i++) {
-		open_world(shapes[i / WF_COUNT(sizes)]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes) * WF_COUNT(sizes); i++) {
+		open_world(wf_world_shapes[i / WF_COUNT(sizes)]);
 		begin_and_part(&f, &retry, sizes[i % WF_COUNT(sizes)], 100 * MS);
 		wf_world_pass(S);
 		assert_int_equal(f.outcomes, 0);
@@ -445,7 +427,7 @@ static void a_reply_that_was_lost_is_given_to_the_next_attempt(void **state)
 		assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_YES);
 		assert_int_equal(cancels, 0);
 		wf_flight_free(&f, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -471,7 +453,7 @@ static void a_failure_that_was_lost_is_told_to_the_next_attempt(void **state)
 	assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_YES);
 	assert_int_equal(wf_world_served(1), 1);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_handler_that_still_runs_answers_the_next_attempt(void **state)
@@ -480,8 +462,8 @@ static void a_handler_that_still_runs_answers_the_next_attempt(void **state)
 	struct wf_flight f;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		begin_and_part(&f, &retry, BIG, 5 * S);
 		wf_world_pass(S);
 		wf_world_part(0, 1, false);
@@ -493,7 +475,7 @@ static void a_handler_that_still_runs_answers_the_next_attempt(void **state)
 		assert_int_equal(wf_world_served(1), 1);
 		assert_int_equal(cancels, 0);
 		wf_flight_free(&f, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -515,7 +497,7 @@ static void a_cancel_reaches_the_handler_that_an_earlier_attempt_has_begun(void 
 	assert_int_equal(cancels, 1);
 	wf_flight_free(&f, 1);
 	wf_world_pass(5 * S);
-	close_world();
+	wf_world_end();
 }
 
 /* The same, and the caller dies meanwhile. */
@@ -586,7 +568,7 @@ static void a_handler_does_not_run_again_in_another_incarnation(void **state)
 			assert_int_equal(repeated(), 1);
 		}
 		wf_flight_free(&f, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -641,7 +623,7 @@ static void nobody_answers_for_a_reply_that_had_to_go(void **state)
 		begin(&f, &retry, 10, S);
 		land(&f, WEFT_OK);
 		wf_flight_free(&f, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -673,7 +655,7 @@ static void a_reply_with_attachments_is_not_kept(void **state)
 	assert_int_equal(wf_world_served(1), 2);
 	assert_int_equal(weft_op_attachments(f.op), 1);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void the_same_id_of_another_caller_is_another_request(void **state)
@@ -692,7 +674,7 @@ static void the_same_id_of_another_caller_is_another_request(void **state)
 	assert_int_equal(wf_world_served(1), 2);
 	assert_int_equal(wf_world_count(1).served_repeated, 0);
 	assert_int_equal(replies_of(1)->kept_count, 2);
-	close_world();
+	wf_world_end();
 }
 
 static void a_caller_comes_back_to_the_worker_that_knows_his_request(void **state)
@@ -718,7 +700,7 @@ static void a_caller_comes_back_to_the_worker_that_knows_his_request(void **stat
 		wf_flight_free(&f, 1);
 	}
 	assert_int_equal(wf_world_count(1).served_repeated, 4);
-	close_world();
+	wf_world_end();
 }
 
 static void an_attempt_takes_no_place_beside_the_handler_that_it_joins(void **state)
@@ -744,7 +726,7 @@ static void an_attempt_takes_no_place_beside_the_handler_that_it_joins(void **st
 		assert_int_equal(wf_world_count(1).served_repeated, 2 * (i + 1));
 		wf_world_pass(100 * MS);
 	}
-	close_world();
+	wf_world_end();
 }
 
 /* The place of a server that drains is taken by another. */
@@ -767,7 +749,7 @@ static void an_attempt_finds_the_server_that_comes_after_one_that_drains(void **
 	land(&f, WEFT_OK);
 	assert_int_equal(wf_world_served(1), 1);
 	wf_flight_free(&f, 1);
-	close_world();
+	wf_world_end();
 }
 
 static void a_dump_counts_the_replies_that_are_kept(void **state)
@@ -789,7 +771,7 @@ static void a_dump_counts_the_replies_that_are_kept(void **state)
 	(void)fclose(out);
 	assert_non_null(strstr(text, "replies kept for callers who may ask again: 1, of "));
 	free(text);
-	close_world();
+	wf_world_end();
 }
 
 /* Any calls at any time, while the way between the two is cut, and the server starts anew. */
@@ -805,7 +787,7 @@ static void storm(uint64_t seed, bool idempotent)
 	bool parted = false;
 
 	srand((unsigned)seed);
-	open_world(shapes[seed % WF_COUNT(shapes)]);
+	open_world(wf_world_shapes[seed % WF_COUNT(wf_world_shapes)]);
 	for (uint64_t i = 0; i < CALLS; i++) {
 		memcpy(requests[i], &i, sizeof(i));
 		answer_ns = (uint64_t)(rand() % 400) * MS;
@@ -846,7 +828,7 @@ static void storm(uint64_t seed, bool idempotent)
 	}
 	wf_flight_free(flights, CALLS);
 	wf_world_pass(12 * S);
-	close_world();
+	wf_world_end();
 }
 
 static void no_request_is_handled_twice_whatever_is_cut(void **state)
@@ -885,7 +867,7 @@ static void a_policy_that_makes_no_sense_is_refused(void **state)
 	weft_op_free(op);
 	assert_int_equal(weft_stream_open(wf_world_stub(0, 1), "Talk", &options, &stream, &op),
 			 -EINVAL);
-	close_world();
+	wf_world_end();
 }
 
 int main(void)

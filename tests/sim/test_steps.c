@@ -24,10 +24,6 @@
 
 static uint8_t source[BIG], target[BIG];
 
-static const enum wf_world_shape shapes[] = {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-};
-
 static void abort_step(unsigned node, uint64_t step)
 {
 	assert_int_equal(weft_step_abort(wf_world_node(node), step, WEFT_DATA_LOSS, WHY), 0);
@@ -68,8 +64,8 @@ static void an_abort_ends_what_is_pending_and_nothing_else(void **state)
 	uint64_t before;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		wf_world_open(shapes[i], 2, NULL);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		wf_world_open(wf_world_shapes[i], 2, NULL);
 		wf_world_connect(0, 1);
 		wf_flight_receive(&f[0], 0, 0, STEP, target, SMALL, 0);
 		wf_flight_receive(&f[1], 0, 1, STEP, target, SMALL, 0);
@@ -118,8 +114,8 @@ static void the_receives_of_peers_end_as_well(void **state)
 	struct wf_flight f[2];
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		wf_world_open(shapes[i], 2, NULL);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		wf_world_open(wf_world_shapes[i], 2, NULL);
 		wf_world_connect(0, 1);
 		wf_flight_receive(&f[0], 1, 1, STEP, target, SMALL, 0);
 		wf_flight_receive(&f[1], 1, 0, STEP, target, SMALL, 0);
@@ -138,7 +134,7 @@ static void a_step_may_be_aborted_in_the_middle_of_a_pull(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) { /* not on one host: reads have no middle there */
-		wf_world_open(shapes[i / 2], 2, &slow);
+		wf_world_open(wf_world_shapes[i / 2], 2, &slow);
 		wf_world_connect(0, 1);
 		memset(target, 0, BIG);
 		wf_world_fill(source, BIG, i);
@@ -300,10 +296,10 @@ static void an_abort_ends_operations_whose_peer_does_not_hear_it(void **state)
 	struct wf_flight f[2];
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		uint64_t quiet_ns = shapes[i] == WF_WORLD_CONNECTED ? S / 2 : 2 * S;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		uint64_t quiet_ns = wf_world_shapes[i] == WF_WORLD_CONNECTED ? S / 2 : 2 * S;
 
-		wf_world_open(shapes[i], 2, NULL);
+		wf_world_open(wf_world_shapes[i], 2, NULL);
 		wf_world_connect(0, 1);
 		wf_flight_send(&f[0], 0, 1, STEP, source, BIG, 0);
 		wf_flight_receive(&f[1], 1, 1, STEP + 1, target, BIG, 0);
@@ -384,8 +380,8 @@ static void ending_cancels_what_is_pending_here_and_refuses_what_comes_later(voi
 	struct wf_flight f[3], peers;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		wf_world_open(shapes[i], 3, NULL);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		wf_world_open(wf_world_shapes[i], 3, NULL);
 		wf_world_connect(0, 1);
 		wf_flight_receive(&f[0], 0, 0, STEP, target, SMALL, 0);
 		wf_flight_receive(&f[1], 0, 1, STEP, target, SMALL, 0);

@@ -23,10 +23,6 @@
 #define LONG_NS (20 * S)
 #define MANY 200
 
-static const enum wf_world_shape shapes[] = {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-};
-
 static uint8_t source[BIG];
 
 static void open_world(enum wf_world_shape shape)
@@ -34,15 +30,6 @@ static void open_world(enum wf_world_shape shape)
 	wf_world_lose_soon();
 	wf_world_fill(source, sizeof(source), 1);
 	wf_world_open(shape, 2, NULL);
-}
-
-static void close_world(void)
-{
-	wf_world_pass(100 * MS);
-	for (unsigned i = 0; i < wf_world_population(); i++)
-		if (wf_world_node(i))
-			wf_world_assert_free(i);
-	assert_int_equal(wf_world_close(), 0);
 }
 
 /* What a read got: the first @bytes of source, packed. */
@@ -239,9 +226,9 @@ static void messages_of_every_size_keep_their_order_both_ways(void **state)
 	struct chat c;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		for (unsigned kept = 0; kept < 2; kept++) {
-			open_world(shapes[i]);
+			open_world(wf_world_shapes[i]);
 			begin_chat(&c, kept);
 			assert_true(wf_world_run(is_over, &c, LONG_NS));
 			check_chat(&c);
@@ -250,7 +237,7 @@ static void messages_of_every_size_keep_their_order_both_ways(void **state)
 			free_chat(&c);
 			weft_stream_close(c.stream);
 			assert_int_equal(cancels, 0);
-			close_world();
+			wf_world_end();
 		}
 	}
 }
@@ -263,8 +250,8 @@ static void many_messages_keep_their_order(void **state)
 	Sim__Bytes m = SIM__BYTES__INIT;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		wf_flight_open(&call, 0, 1, 0, &stream);
 		m.body.data = source;
 		for (m.body.len = 0; m.body.len < 5 * MANY; m.body.len++)
@@ -281,7 +268,7 @@ static void many_messages_keep_their_order(void **state)
 		wf_flight_free(reads, WF_COUNT(reads));
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -309,7 +296,7 @@ static void an_empty_stream_ends_well(void **state)
 	wf_flight_free(&read, 1);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 static void a_server_goes_on_after_half_close(void **state)
@@ -335,7 +322,7 @@ static void a_server_goes_on_after_half_close(void **state)
 	wf_flight_free(f, 3);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* Who does not read. */
@@ -387,7 +374,7 @@ static void a_reader_that_does_not_read_stops_the_writer(void **state)
 	assert_int_equal(call.status, WEFT_OK);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* What a write waits for can be given up, and the others go on. */
@@ -426,7 +413,7 @@ static void a_write_that_waits_for_the_reader_can_be_given_up(void **state)
 	wf_flight_free(reads, 66);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* Nor are the others lost with one that waits for a rail. */
@@ -469,7 +456,7 @@ static void a_write_that_waits_for_a_rail_can_be_given_up(void **state)
 		wf_flight_free(reads, 2);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -479,8 +466,8 @@ static void a_read_that_ends_early_leaves_the_message_to_the_next(void **state)
 	struct wf_flight call, f[3], write;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		open_kept(&call, LONG_NS, &stream);
 		wf_flight_read(&f[0], served, 10 * MS);
 		wf_flight_read(&f[1], served, 0);
@@ -514,7 +501,7 @@ static void a_read_that_ends_early_leaves_the_message_to_the_next(void **state)
 		wf_flight_free(&write, 1);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -524,8 +511,8 @@ static void long_messages_are_not_pulled_far_ahead_of_the_reader(void **state)
 	struct wf_flight call, writes[8], reads[8];
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		open_kept(&call, LONG_NS, &stream);
 		for (size_t j = 0; j < 8; j++)
 			wf_flight_write(&writes[j], stream, source, AHEAD, 0);
@@ -554,7 +541,7 @@ static void long_messages_are_not_pulled_far_ahead_of_the_reader(void **state)
 		wf_flight_land(&call, 1, S);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -567,10 +554,10 @@ static void a_status_comes_after_the_messages(void **state)
 	struct wf_flight call, writes[COUNT], reads[COUNT + 2];
 
 	(void)state;
-	for (size_t i = 0; i < 2 * WF_COUNT(shapes); i++) {
+	for (size_t i = 0; i < 2 * WF_COUNT(wf_world_shapes); i++) {
 		enum weft_status status = statuses[i % 2];
 
-		open_world(shapes[i / 2]);
+		open_world(wf_world_shapes[i / 2]);
 		open_kept(&call, LONG_NS, &stream);
 		for (size_t j = 0; j < COUNT; j++)
 			wf_flight_write(&writes[j], served, source, sizes[j], 0);
@@ -596,7 +583,7 @@ static void a_status_comes_after_the_messages(void **state)
 		wf_flight_free(reads, COUNT + 2);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -628,7 +615,7 @@ static void a_status_waits_for_the_messages_before_it(void **state)
 	wf_flight_free(reads, MANY + 1);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* It waits for a grant while it answers: whoever gives up then, the call is gone. */
@@ -660,7 +647,7 @@ static void a_status_that_waits_goes_with_its_caller(void **state)
 		wf_flight_free(&call, 1);
 		if (way != 1)
 			weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -694,7 +681,7 @@ static void a_status_that_waits_gives_way_to_what_broke_the_stream(void **state)
 	wf_flight_free(writes, MANY);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* The first can't be sent, the second could be: @from has no rail until both are written. */
@@ -743,7 +730,7 @@ static void what_follows_a_lost_message_is_not_read(void **state)
 		wf_flight_free(writes, 2);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -754,10 +741,10 @@ static void a_server_may_finish_before_the_caller_has(void **state)
 	struct wf_flight call, writes[COUNT], asked[2];
 
 	(void)state;
-	for (size_t i = 0; i < 2 * WF_COUNT(shapes); i++) {
+	for (size_t i = 0; i < 2 * WF_COUNT(wf_world_shapes); i++) {
 		/* While they are queued, offered, pulled, and behind that. */
 		for (unsigned steps = 0; steps < 60; steps += 3) {
-			open_world(shapes[i / 2]);
+			open_world(wf_world_shapes[i / 2]);
 			open_kept(&call, LONG_NS, &stream);
 			for (size_t j = 0; j < COUNT; j++)
 				wf_flight_write(&writes[j], stream, source, sizes[j], 0);
@@ -781,7 +768,7 @@ static void a_server_may_finish_before_the_caller_has(void **state)
 			wf_flight_free(writes, 1);
 			wf_flight_free(&call, 1);
 			weft_stream_close(stream);
-			close_world();
+			wf_world_end();
 		}
 	}
 }
@@ -793,8 +780,8 @@ static void deadlines_end_both_sides(void **state)
 	uint64_t left_ns;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		wf_world_connect(0, 1);
 		open_kept(&call, 100 * MS, &stream);
 		left_ns = weft_call_left_ns(weft_stream_call(served));
@@ -825,7 +812,7 @@ static void deadlines_end_both_sides(void **state)
 		wf_flight_free(&write, 1);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -955,9 +942,9 @@ static bool try_event(enum wf_world_shape shape, bool kept, enum event event, un
 
 static void try_all(enum event event)
 {
-	for (size_t i = 0; i < WF_COUNT(shapes); i++)
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++)
 		for (unsigned kept = 0; kept < 2; kept++)
-			for (unsigned steps = 0; try_event(shapes[i], kept, event, steps);)
+			for (unsigned steps = 0; try_event(wf_world_shapes[i], kept, event, steps);)
 				steps += 1 + steps / 8;
 }
 
@@ -1019,8 +1006,8 @@ static void a_stream_may_be_closed_with_operations_under_way(void **state)
 	struct weft_stream *stream;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		open_kept(&call, LONG_NS, &stream);
 		for (size_t j = 0; j < 70; j++)
 			wf_flight_write(&writes[j], stream, source, j ? j : BIG, 0);
@@ -1041,7 +1028,7 @@ static void a_stream_may_be_closed_with_operations_under_way(void **state)
 		wf_flight_free(&call, 1);
 		wf_flight_free(writes, 70);
 		wf_flight_free(reads, 3);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1088,7 +1075,7 @@ static void a_node_may_close_before_its_streams(void **state)
 		wf_flight_free(writes, 3);
 		wf_flight_free(&call, 1);
 		wf_flight_free(answers, COUNT);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1116,7 +1103,7 @@ static void what_was_not_said_in_time_is_not_followed_by_a_good_end(void **state
 	assert_int_equal(call.status, WEFT_DEADLINE_EXCEEDED);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 static void a_server_may_close_with_open_streams(void **state)
@@ -1125,8 +1112,8 @@ static void a_server_may_close_with_open_streams(void **state)
 	struct weft_stream *stream;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		open_kept(&call, LONG_NS, &stream);
 		for (size_t j = 0; j < 3; j++) {
 			wf_flight_write(&writes[j], served, source, BIG, 0);
@@ -1141,7 +1128,7 @@ static void a_server_may_close_with_open_streams(void **state)
 		wf_flight_free(reads, 3);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1166,7 +1153,7 @@ static void writes_end_with_half_close(void **state)
 	wf_flight_land(&call, 1, S);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 static void only_messages_of_the_method_are_taken(void **state)
@@ -1195,7 +1182,7 @@ static void only_messages_of_the_method_are_taken(void **state)
 	wf_flight_land(&call, 1, S);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 static void answered(const Sim__Bytes *answer, void *arg)
@@ -1244,7 +1231,7 @@ static void a_method_is_called_as_it_is_served(void **state)
 	wf_flight_free(&write, 1);
 	wf_flight_free(&read, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* Its own field, longer than the message. */
@@ -1286,7 +1273,7 @@ static void a_message_that_does_not_unpack_fails_its_read(void **state)
 	wf_flight_land(&call, 1, S);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* Metadata. */
@@ -1342,8 +1329,8 @@ static void metadata_goes_both_ways(void **state)
 	size_t count;
 
 	(void)state;
-	for (unsigned i = 0; i < 2 * WF_COUNT(shapes); i++) {
-		open_world(shapes[i / 2]);
+	for (unsigned i = 0; i < 2 * WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i / 2]);
 		served = NULL;
 		wf_world_on_stream(keep);
 		options.op = wf_flight_begin(&call, LONG_NS);
@@ -1379,7 +1366,7 @@ static void metadata_goes_both_ways(void **state)
 		assert_memory_equal(details, "why", 3);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1398,8 +1385,8 @@ static void metadata_may_be_long(void **state)
 
 	(void)state;
 	memset(text, 'x', sizeof(text));
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
-		open_world(shapes[i]);
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
 		served = NULL;
 		wf_world_on_stream(keep);
 		options.op = wf_flight_begin(&call, LONG_NS);
@@ -1430,7 +1417,7 @@ static void metadata_may_be_long(void **state)
 		wf_flight_free(&read, 1);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1464,7 +1451,7 @@ static void bad_metadata_is_refused(void **state)
 	wf_flight_land(&call, 1, S);
 	wf_flight_free(&call, 1);
 	weft_stream_close(stream);
-	close_world();
+	wf_world_end();
 }
 
 /* Peers that break the rules. */
@@ -1604,7 +1591,7 @@ static void whoever_breaks_the_rules_is_given_up(void **state)
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
 		wf_world_connect(0, 1);
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1625,7 +1612,7 @@ static void words_of_unknown_calls_are_dropped(void **state)
 		wf_world_pass(MS);
 	}
 	assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
-	close_world();
+	wf_world_end();
 }
 
 /* Several workers. */
@@ -1665,7 +1652,7 @@ static void a_stream_goes_where_its_peer_is(void **state)
 			free_chat(&c[i]);
 			weft_stream_close(c[i].stream);
 		}
-		close_world();
+		wf_world_end();
 	}
 }
 
@@ -1692,7 +1679,7 @@ static void a_stream_that_moves_may_be_closed(void **state)
 		wf_flight_land(&f, 1, S);
 		wf_flight_free(&f, 1);
 		wf_world_pass(S);
-		close_world();
+		wf_world_end();
 	}
 }
 

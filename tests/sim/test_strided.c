@@ -101,17 +101,14 @@ static void land_as(struct wf_flight *f, enum weft_status status, const char *pa
 
 static void a_send_that_finds_no_memory_waits_for_some(void **state)
 {
-	static const enum wf_world_shape shapes[] = {
-		WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
-	};
 	struct weft_path path = { .size = sizeof(path) };
 	struct wf_flight sent, received;
 
 	(void)state;
-	for (size_t i = 0; i < WF_COUNT(shapes); i++) {
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		uint64_t waits;
 
-		open_world(shapes[i]);
+		open_world(wf_world_shapes[i]);
 		waits = wf_world_count(0).pool_waits;
 		receive(&received, target, BYTES);
 		send_strided(&sent, 0);

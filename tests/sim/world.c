@@ -51,6 +51,10 @@ struct citizen {
 	struct wf_list held;
 };
 
+const enum wf_world_shape wf_world_shapes[] = {
+	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST,
+};
+
 static struct citizen lives[LIVES_MAX]; /* by what the fake calls a node */
 static unsigned life_count;
 static struct citizen *citizens[WF_WORLD_NODES_MAX]; /* the last life of each */
@@ -647,6 +651,21 @@ size_t wf_world_close(void)
 	interceptors = NULL;
 	forget_settings();
 	return leaked + wf_fake_close();
+}
+
+void wf_world_end(void)
+{
+	wf_world_pass(100 * WF_NS_PER_MS);
+	for (unsigned i = 0; i < citizen_count; i++) {
+		if (!wf_world_node(i))
+			continue;
+		wf_world_assert_free(i);
+		assert_int_equal(wf_world_count(i).calls, 0);
+		assert_int_equal(wf_world_count(i).served, 0);
+		assert_int_equal(wf_world_count(i).message_bytes, 0);
+		assert_int_equal(wf_world_count(i).pool_bytes_used, 0);
+	}
+	assert_int_equal(wf_world_close(), 0);
 }
 
 unsigned wf_world_population(void)

@@ -24,6 +24,7 @@
 
 /* Over IP; over a fabric of its own; through the memory of one host. */
 enum wf_world_shape { WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST };
+extern const enum wf_world_shape wf_world_shapes[3]; /* all of them */
 
 /*
  * Open @count nodes, 0 to @count - 1, over rails of one shape.  NULL @fake: 5 to 50 us of
@@ -67,6 +68,12 @@ void wf_world_lose_soon(void);
 
 /* Node @number holds nothing of a tensor, call or stream any more: asserts. */
 void wf_world_assert_free(unsigned number);
+
+/*
+ * Close it when all is over, and given back: no node that lives holds anything, and nothing has
+ * leaked: asserts.
+ */
+void wf_world_end(void);
 
 /* How many there are, the dead included. */
 unsigned wf_world_population(void);
