@@ -256,12 +256,15 @@ void wf_desk_end(struct wf_desk *desk)
 
 bool wf_desk_recall(struct wf_desk *desk)
 {
-	struct wf_worker *w = &desk->worker;
 	struct wf_error e;
 
 	wf_error_set(&e, -ECANCELED, "this node has closed");
-	if (wf_transfer_recall(&desk->transfer, &e))
-		return true;
+	return wf_transfer_recall(&desk->transfer, &e);
+}
+
+void wf_desk_live_on(struct wf_desk *desk)
+{
+	struct wf_worker *w = &desk->worker;
+
 	wf_worker_wait(w, w->now_ns + RECALL_TURN_NS);
-	return false;
 }

@@ -291,11 +291,12 @@ void wf_desk_stop(struct wf_desk *desk);
 
 /*
  * Closing, by a thread that drives all desks of the node from now on.  First each ends what
- * needs nobody else; then offers are taken back until all say true, or for the bound of a
- * shared rail.
+ * needs nobody else; then offers are taken back, and all live on, for what ends may be another's,
+ * until each says that it has none, or for the bound of a shared rail.
  */
 void wf_desk_end(struct wf_desk *desk);
 bool wf_desk_recall(struct wf_desk *desk);
+void wf_desk_live_on(struct wf_desk *desk);
 
 /* Is this a callback of the desk? */
 bool wf_desk_inside(const struct wf_desk *desk);

@@ -382,13 +382,17 @@ static void let_go(struct weft_node *node)
 static void take_offers_back(struct weft_node *node)
 {
 	uint64_t until_ns = node->desks[0].worker.now_ns + RECALL_NS;
-	bool back;
 
-	do {
-		back = true;
+	for (;;) {
+		bool back = true;
+
 		for (unsigned i = 0; i < node->desk_count; i++)
 			back &= wf_desk_recall(&node->desks[i]);
-	} while (!back && node->desks[0].worker.now_ns < until_ns);
+		if (back || node->desks[0].worker.now_ns >= until_ns)
+			return;
+		for (unsigned i = 0; i < node->desk_count; i++)
+			wf_desk_live_on(&node->desks[i]);
+	}
 }
 
 /* What one desk has told another since that one left. */
