@@ -485,6 +485,23 @@ static bool is_distinct(const struct wf_leg *send)
 	return send->bytes >= sizeof(uint64_t);
 }
 
+/* What a handler has begun ends before its own call, or soon after that was given up. */
+static void check_child(const struct wf_leg *leg)
+{
+	const struct wf_flight *own = &leg->flight, *parent = &leg->parent->flight;
+	uint64_t due_ns = WF_MAX(parent->ended_ns, config.healed_ns);
+
+	if (!leg->parent->handled)
+		wrong(leg, "was begun by a handler that never ran");
+	if (!leg->seen || !leg->parent->seen)
+		return;
+	if (parent->status == WEFT_OK && (own->status != WEFT_OK || own->ended_ns > parent->ended_ns))
+		wrong(leg, "did not end well, and its parent did");
+	due_ns = WF_MAX(due_ns, wf_faults_thawed_ns(leg->node)) + LOSS_NS;
+	if (own->ended_ns > due_ns + config.quiet_ns + SLACK_NS)
+		wrong(leg, "outlived its parent");
+}
+
 /* Only now is it known what did not happen, and happened late. */
 static void check_leg(const struct wf_leg *leg)
 {
@@ -492,6 +509,8 @@ static void check_leg(const struct wf_leg *leg)
 
 	if (leg->handled > 1)
 		wrong(leg, "was handled more than once");
+	if (leg->begun && leg->parent)
+		check_child(leg);
 	if (!leg->seen)
 		return;
 	if (leg->flight.outcomes != 1)
@@ -615,6 +634,9 @@ static void check_node(unsigned number)
 
 	for (unsigned i = 0; i < node->desk_count; i++)
 		check_desk(number, &node->desks[i]);
+	if (wf_faults_is_draining(number) && weft_node_drain(node, 0))
+		fail_msg("node %u drains, and counts calls that nobody waits for: %s", number,
+			 weft_error());
 	if (config.harmless && wf_world_count(number).peers_lost && show_nodes(number))
 		fail_msg("node %u has lost a peer that nothing happened to", number);
 }
@@ -650,6 +672,9 @@ void wf_checker_finish(unsigned nodes)
 			check_leg(leg);
 			tally->operations += leg->begun && !leg->refused;
 			tally->ended_well += leg->seen && leg->flight.status == WEFT_OK;
+			tally->children += leg->begun && leg->parent;
+			tally->orphans += leg->seen && leg->parent && leg->stopped_ns &&
+					  leg->flight.status == WEFT_CANCELLED;
 		}
 		check_order(&groups[i]);
 	}

@@ -22,6 +22,7 @@ struct wf_checker_config {
 	bool harmless;      /* no fault may cost anybody a peer */
 	struct wf_tally *tally;
 	uint64_t quiet_ns;  /* how long after its deadline an operation may end */
+	uint64_t healed_ns; /* when the last fault is over that keeps word from anybody; 0: none does for long */
 };
 
 void wf_checker_start(const struct wf_checker_config *config);

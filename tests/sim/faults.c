@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/faults.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ static const struct kind kinds[WF_FAULTS] = {
 	[WF_FAULT_STALL] = { false, false, 1, 0, 900 * MS, 0 },
 	[WF_FAULT_LEAVE] = { false, false, 1, 0, 0, 0 },
 	[WF_FAULT_MEMORY] = { false, false, 4, 0, 100 * MS, 12 },
+	[WF_FAULT_DRAIN] = { true, false, 1, 0, 0, 0 },
 };
 
 struct spell {
@@ -68,6 +70,7 @@ struct node {
 	bool killed, left, frozen, returns;
 	unsigned life;
 	uint64_t thawed_ns;
+	uint64_t drains_ns; /* since when; 0: it does not */
 };
 
 static struct wf_faults_config config;
@@ -226,8 +229,31 @@ static void thaw(unsigned number)
 static void leave(unsigned number)
 {
 	nodes[number].left = true;
-	wf_cargo_leave(number);
+	wf_traffic_leave(number);
 	wf_world_leave(number);
+}
+
+bool wf_faults_is_draining(unsigned number)
+{
+	return nodes[number].drains_ns;
+}
+
+void wf_faults_assert_serves(unsigned number, const struct wf_flight *f)
+{
+	if (nodes[number].drains_ns && f->started_ns > nodes[number].drains_ns)
+		fail_msg("node %u drains since %llu ns, and takes a call of %llu ns", number,
+			 (unsigned long long)nodes[number].drains_ns,
+			 (unsigned long long)f->started_ns);
+}
+
+static void drain(unsigned number)
+{
+	int err;
+
+	nodes[number].drains_ns = wf_clock_now();
+	wf_traffic_drain(number);
+	err = weft_node_drain(wf_world_node(number), 0);
+	assert_true(!err || err == -ETIMEDOUT);
 }
 
 /* Spells. */
@@ -337,6 +363,9 @@ static void begin(struct spell *s)
 	case WF_FAULT_LEAVE:
 		leave(s->node);
 		break;
+	case WF_FAULT_DRAIN:
+		drain(s->node);
+		break;
 	default:
 		break;
 	}
@@ -380,6 +409,7 @@ static void end(struct spell *s)
 		config.restarted(s->node);
 		nodes[s->node].killed = nodes[s->node].returns = false;
 		nodes[s->node].life++;
+		nodes[s->node].drains_ns = 0;
 		break;
 	case WF_FAULT_FREEZE:
 	case WF_FAULT_STALL:
@@ -442,13 +472,19 @@ void wf_faults_plan(const struct wf_faults_config *given)
 	for (unsigned i = 0; i < WF_FAULTS; i++) {
 		unsigned chance = config.chance * WF_MAX(kinds[i].weight, 1u);
 
-		if (!kinds[i].count || !wf_chance_in_100(chance) ||
+		if (!kinds[i].count || i == WF_FAULT_DRAIN || !wf_chance_in_100(chance) ||
 		    (config.harmless && !kinds[i].harmless) ||
 		    (config.same_host && kinds[i].hosts_only) ||
 		    (i == WF_FAULT_FLIP && !config.checksum))
 			continue;
 		plan_kind(i);
 	}
+}
+
+void wf_faults_plan_drain(void)
+{
+	if (wf_chance_in_100(30))
+		plan_kind(WF_FAULT_DRAIN);
 }
 
 uint64_t wf_faults_run(void)

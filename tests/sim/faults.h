@@ -22,6 +22,9 @@ struct wf_faults_config {
 
 void wf_faults_plan(const struct wf_faults_config *config);
 
+/* In some runs a node drains besides: drawn when all else is. */
+void wf_faults_plan_drain(void);
+
 /* Begin and end what is due; when the next is. */
 uint64_t wf_faults_run(void);
 
@@ -37,6 +40,10 @@ void wf_faults_strike_op(enum wf_fault fault, const struct weft_op *op);
 /* Nothing may be begun on it now; nothing ever again. */
 bool wf_faults_is_away(unsigned number);
 bool wf_faults_is_gone(unsigned number);
+
+/* It does not drain, or has not since before @f, a call to it, began: asserts. */
+void wf_faults_assert_serves(unsigned number, const struct wf_flight *f);
+bool wf_faults_is_draining(unsigned number);
 
 /* How often the node has begun anew; when it last stood still. */
 unsigned wf_faults_life(unsigned number);

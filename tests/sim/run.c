@@ -27,7 +27,7 @@
 static struct {
 	enum wf_world_shape shape;
 	unsigned nodes;
-	bool harmless, checksum;
+	bool harmless, checksum, limited;
 	uint64_t quiet_ns;
 	uint64_t chunk_bytes, eager_bytes; /* 0: as the provider's row says */
 } run;
@@ -77,7 +77,8 @@ static void set_limits(uint64_t seed)
 	const struct weft_serve_options limits = { .calls_max = 2, .calls_per_peer = 1,
 						   .queue_max = 1000 };
 
-	wf_world_set_limits(seed % 4 == 3 ? &limits : NULL);
+	run.limited = seed % 4 == 3;
+	wf_world_set_limits(run.limited ? &limits : NULL);
 }
 
 static struct wf_fake draw_fake(uint64_t seed)
@@ -138,11 +139,16 @@ static void plan(struct wf_tally *tally)
 	wf_faults_plan(&faults);
 	wf_traffic_plan_streams(&traffic);
 	wf_traffic_plan_cargo(&traffic);
+	/* Where each handler has a place that its own calls may wait for, trees stand still. */
+	if (!run.limited)
+		wf_traffic_plan_trees(&traffic);
+	wf_faults_plan_drain();
 	wf_checker_start(&(struct wf_checker_config){
 		.connected = run.shape == WF_WORLD_CONNECTED,
 		.harmless = run.harmless,
 		.tally = tally,
 		.quiet_ns = run.quiet_ns,
+		.healed_ns = run.harmless ? 0 : now + BUSY_NS,
 	});
 }
 

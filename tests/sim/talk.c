@@ -247,6 +247,7 @@ static void serve(unsigned number, struct weft_stream *stream)
 			      .life = wf_faults_life(number) };
 	assert_true(s->leg->kind == WF_LEG_STREAM && s->leg->peer == number);
 	wf_list_append(&servers, &s->node);
+	wf_faults_assert_serves(number, &s->leg->flight);
 	s->leg->handled++;
 	weft_call_on_cancel(call, cancelled, s);
 	answer(s);

@@ -26,6 +26,7 @@ const char *const wf_tally_faults[WF_FAULTS] = {
 	[WF_FAULT_STALL] = "stall",
 	[WF_FAULT_LEAVE] = "leave",
 	[WF_FAULT_MEMORY] = "memory",
+	[WF_FAULT_DRAIN] = "drain",
 	[WF_FAULT_ABORT] = "abort",
 	[WF_FAULT_END] = "end",
 	[WF_FAULT_CANCEL] = "cancel",
@@ -181,9 +182,10 @@ void wf_tally_print(const struct wf_tally *t, bool tables)
 		print_pairs(t);
 		print_states(t);
 	}
-	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu views, %llu frames replayed, %llu failures\n",
+	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu calls of handlers (%llu of them ended by their parents), %llu views, %llu frames replayed, %llu failures\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->operations,
 	       (unsigned long long)t->ended_well, (unsigned long long)t->attached,
-	       (unsigned long long)t->received, (unsigned long long)t->views,
+	       (unsigned long long)t->received, (unsigned long long)t->children,
+	       (unsigned long long)t->orphans, (unsigned long long)t->views,
 	       (unsigned long long)t->replayed, (unsigned long long)t->failures);
 }

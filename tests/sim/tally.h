@@ -32,6 +32,7 @@ enum wf_fault {
 	WF_FAULT_STALL,     /* a node stands still for longer */
 	WF_FAULT_LEAVE,     /* a node closes in mid-traffic */
 	WF_FAULT_MEMORY,    /* allocations fail */
+	WF_FAULT_DRAIN,     /* a node takes no more calls */
 	WF_FAULT_ABORT,     /* a step is aborted */
 	WF_FAULT_END,       /* a step is ended, in the middle of it */
 	WF_FAULT_CANCEL,
@@ -64,6 +65,7 @@ enum wf_state {
 struct wf_tally {
 	uint64_t runs, failures, operations;
 	uint64_t ended_well, replayed, views;
+	uint64_t children, orphans;  /* calls made by handlers; those that ended because their parents had */
 	uint64_t attached, received; /* of the operations, those of attachments that were begun */
 	uint64_t injected[WF_FAULTS];
 	uint64_t seeds[WF_FAULTS];            /* runs in which it happened */

@@ -54,6 +54,7 @@ static const uint64_t known[] = {
 	106500, /* a stream broke, and a message waited for what went beside it, beyond its call */
 	111839, /* a call's time passed while its good end waited for messages, and a frozen caller heard that end */
 	420536, /* there was no memory to send an attachment, nor to say that it would not come */
+	22913, /* a peer was restarted and died while a call waited for its next attempt */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
 
@@ -192,6 +193,8 @@ static void nor_do_they_break_where_nodes_have_several_workers(void **state)
 	(void)state;
 	for (workers = 2; workers <= 3; workers++)
 		run_seeds(1, 200);
+	workers = 3;
+	run_seeds(1590, 1); /* a closing node waited for one worker's offers, and did not poll the others */
 	assert_int_equal(shared->tally.failures, before);
 }
 

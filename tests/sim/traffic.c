@@ -23,6 +23,8 @@
 #define STREAMS_MAX 16
 #define CARGO_CALLS_MAX 8
 #define CARGO_STREAMS_MAX 3
+#define TREES_MAX 6
+#define TREE_DEPTH_MAX 4
 #define HEAD_BYTES sizeof(uint64_t) /* a request begins with the number of its leg */
 
 static struct wf_group groups[GROUPS_MAX];
@@ -240,6 +242,38 @@ void wf_traffic_plan_cargo(const struct wf_traffic_config *config)
 	}
 }
 
+/* A call, whose handler makes a call, and so on; it may come back to where it was before. */
+static void plan_tree(const struct wf_traffic_config *config)
+{
+	struct wf_leg *leg = add_conversation(config, WF_LEG_CALL);
+	unsigned depth = 2 + (unsigned)wf_chance_below(TREE_DEPTH_MAX - 1);
+
+	plan_request(leg);
+	if (wf_chance_in_100(30)) {
+		leg->cancel_ns = leg->begin_ns + wf_chance_below(150 * MS);
+		leg->group->lonely = true;
+	}
+	while (--depth) {
+		unsigned to = (leg->peer + 1 + (unsigned)wf_chance_below(config->nodes - 1)) %
+			      config->nodes;
+
+		leg->child = add_leg(leg->group, WF_LEG_CALL, leg->peer, to, leg->begin_ns);
+		leg->child->parent = leg;
+		leg = leg->child;
+		plan_request(leg);
+	}
+	if (!leg->hold_ns)
+		leg->hold_ns = wf_chance_below(200 * MS);
+}
+
+void wf_traffic_plan_trees(const struct wf_traffic_config *config)
+{
+	unsigned count = wf_chance_in_100(50) ? 1 + (unsigned)wf_chance_below(TREES_MAX) : 0;
+
+	while (count--)
+		plan_tree(config);
+}
+
 struct wf_leg *wf_traffic_leg(uint64_t number)
 {
 	assert_true(number < leg_count);
@@ -388,6 +422,26 @@ static int begin_receive(struct wf_leg *leg)
 
 /* Calls. */
 
+/* The node whose handler made the child of @leg is no more. */
+static bool has_died(const struct wf_leg *leg)
+{
+	return leg->child->life != wf_faults_life(leg->peer) || wf_faults_is_gone(leg->peer);
+}
+
+/* Answer a call whose handler has made another. */
+static void answer_parent(struct wf_leg *leg, bool well)
+{
+	void *call = leg->served;
+
+	leg->served = NULL;
+	if (!call || has_died(leg))
+		return;
+	if (well)
+		wf_world_answer(call, leg->buffer, leg->bytes);
+	else
+		weft_call_fail(call, WEFT_ABORTED, "the call that it made has failed");
+}
+
 static void answered(const Sim__Bytes *answer, void *arg)
 {
 	struct wf_leg *leg = arg;
@@ -400,6 +454,37 @@ static void answered(const Sim__Bytes *answer, void *arg)
 			 (unsigned long long)leg->group->step);
 	if (answer && leg->flight.op)
 		wf_cargo_came(leg->cargo.down, leg->flight.op);
+	if (leg->parent)
+		answer_parent(leg->parent, answer != NULL);
+}
+
+static void begin(struct wf_leg *leg);
+
+/* Whoever waits for the call has given it up: so ends what it made. */
+static void parent_given_up(void *arg)
+{
+	struct wf_leg *leg = arg;
+
+	if (has_died(leg))
+		return;
+	if (!leg->served)
+		fail_msg("a handler of group %llu hears of the end of a call that it has answered",
+			 (unsigned long long)leg->group->step);
+	leg->child->stopped_ns = wf_clock_now();
+	leg->child->stopped_life = wf_faults_life(leg->peer);
+}
+
+static void make_child(struct wf_leg *leg, void *call)
+{
+	struct wf_leg *child = leg->child;
+	uint64_t left_ns = weft_call_left_ns(call);
+
+	leg->served = call;
+	child->limit_ns = WF_MIN(child->limit_ns, left_ns);
+	weft_call_on_cancel(call, parent_given_up, leg);
+	begin(child);
+	if (child->refused)
+		answer_parent(leg, false);
 }
 
 /* What every node does with a call: as its leg says. */
@@ -415,11 +500,21 @@ static uint64_t handle(unsigned number, void *call, const uint8_t *bytes, size_t
 	assert_true(leg->kind == WF_LEG_CALL && leg->begun);
 	if (leg->peer != number || leg->bytes != count || memcmp(leg->buffer, bytes, count))
 		fail_msg("call %u came to node %u as something else", (unsigned)at, number);
+	wf_faults_assert_serves(number, &leg->flight);
 	leg->handled++;
-	if (!leg->cargo.up)
+	if (leg->child)
+		make_child(leg, call);
+	else if (leg->cargo.up)
+		wf_cargo_serve(leg, number, call);
+	else
 		return leg->hold_ns;
-	wf_cargo_serve(leg, number, call);
 	return WF_WORLD_KEPT;
+}
+
+/* Not drawn, so that the rest is as it was.  One with attachments can't be. */
+static bool is_made_again(const struct wf_leg *leg)
+{
+	return leg->kind == WF_LEG_CALL && leg->seed % 3 == 0 && !leg->cargo.up && !leg->child;
 }
 
 static int begin_call(struct wf_leg *leg)
@@ -439,9 +534,9 @@ static int begin_call(struct wf_leg *leg)
 	memcpy(leg->buffer, &at, HEAD_BYTES);
 	question.body.data = leg->buffer;
 	question.body.len = leg->bytes;
-	/* Not drawn, so that the rest is as it was.  One with attachments can't be made again. */
-	if (leg->seed % 3 == 0 && !leg->cargo.up)
+	if (is_made_again(leg))
 		options.retry = &retry;
+	options.parent = leg->parent ? leg->parent->served : NULL;
 	err = weft_call_open(wf_world_stub(leg->node, leg->peer), &options, &service,
 			     &leg->flight.op);
 	if (err)
@@ -508,16 +603,44 @@ bool wf_traffic_is_linked(unsigned node, unsigned peer)
 	return link && wf_link_real(link)->was_up;
 }
 
+/* Only an attempt ends with the peer: the next may wait for one of another life, as if never met. */
+static bool may_find_another(const struct wf_leg *leg)
+{
+	return is_made_again(leg) && (!wf_faults_is_gone(leg->peer) || wf_faults_life(leg->peer));
+}
+
 void wf_traffic_bereave(unsigned number)
 {
 	for (unsigned i = 0; i < leg_count; i++) {
 		struct wf_leg *leg = &legs[i];
 
 		if (leg->peer == number && leg->node != number && wf_leg_is_live(leg) &&
-		    wf_traffic_is_linked(leg->node, number))
+		    wf_traffic_is_linked(leg->node, number) && !may_find_another(leg))
 			leg->bereft_ns = wf_clock_now();
 	}
 	wf_cargo_bereave(number);
+}
+
+void wf_traffic_leave(unsigned number)
+{
+	for (unsigned i = 0; i < leg_count; i++) {
+		struct wf_leg *leg = &legs[i];
+
+		if (leg->peer == number && leg->served &&
+		    leg->child->life == wf_faults_life(number)) {
+			weft_call_fail(leg->served, WEFT_CANCELLED, "the handler can't go on");
+			leg->served = NULL;
+		}
+	}
+	wf_cargo_leave(number);
+}
+
+void wf_traffic_drain(unsigned number)
+{
+	for (unsigned i = 0; i < leg_count; i++)
+		if ((legs[i].kind == WF_LEG_CALL || legs[i].kind == WF_LEG_STREAM) &&
+		    legs[i].peer == number && !legs[i].handled)
+			legs[i].group->lonely = true;
 }
 
 /* Sends of a channel begin in their order, and so do its receives. */
@@ -534,6 +657,8 @@ static uint64_t run_leg(struct wf_leg *leg, uint64_t now)
 	uint64_t deadline_ns, next = UINT64_MAX;
 
 	if (!leg->begun) {
+		if (leg->parent)
+			return UINT64_MAX;
 		if (leg->begin_ns > now)
 			return leg->begin_ns;
 		if (!wf_faults_is_away(leg->node) && is_next(leg))
@@ -619,7 +744,8 @@ bool wf_traffic_is_over(void)
 	for (unsigned i = 0; i < leg_count; i++) {
 		const struct wf_leg *leg = &legs[i];
 
-		if (wf_leg_is_live(leg) || (!leg->begun && !wf_faults_is_gone(leg->node)))
+		if (wf_leg_is_live(leg) ||
+		    (!leg->begun && !leg->parent && !wf_faults_is_gone(leg->node)))
 			return false;
 	}
 	return wf_cargo_is_over();

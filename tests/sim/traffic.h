@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The traffic of a simulated run: tensors of all kinds, calls, streams and pings, with
- * attachments or without, planned from chance and begun as time comes.
+ * attachments or without, and calls that make calls, planned from chance and begun as time
+ * comes.
  *
  * A leg is one operation of one node.  Legs of tensors come in groups that
  * share a channel: one send and its receive, a stream of several of each, or
@@ -48,6 +49,9 @@ struct wf_leg {
 	struct wf_talk talk; /* of a stream, whose flight is the call's */
 	struct wf_cargo cargo; /* of a call or a stream */
 
+	struct wf_leg *child;  /* of a call: its handler makes this one, and answers when that has ended; NULL: none */
+	struct wf_leg *parent; /* of a call: whose handler begins it; NULL: it is begun by itself */
+
 	/* what became of it */
 	bool begun, refused;  /* refused: the call that was to begin it has failed */
 	unsigned life;        /* of its node, when it began */
@@ -63,6 +67,7 @@ struct wf_leg {
 	void *view;           /* a receive: what it looks at, until: */
 	uint64_t view_ns;
 	unsigned handled;     /* a call: how often a handler ran */
+	void *served;         /* a call with a child: at its server, until it is answered */
 	unsigned delivered;   /* a send: how many receives got it */
 };
 
@@ -91,6 +96,9 @@ void wf_traffic_plan_streams(const struct wf_traffic_config *config);
 
 /* Calls and streams with attachments besides, in some: drawn after those. */
 void wf_traffic_plan_cargo(const struct wf_traffic_config *config);
+
+/* Calls whose handlers make calls, besides, in some: drawn after those. */
+void wf_traffic_plan_trees(const struct wf_traffic_config *config);
 
 /* How long bodies are, and how soon something ends them. */
 size_t wf_traffic_some_bytes(void);
@@ -141,6 +149,10 @@ bool wf_traffic_is_linked(unsigned node, unsigned peer);
 
 /* Node @number is about to die: note it where it will be missed. */
 void wf_traffic_bereave(unsigned number);
+
+/* It is about to close, and answers what it serves; or to drain: what it does not serve yet may fail. */
+void wf_traffic_leave(unsigned number);
+void wf_traffic_drain(unsigned number);
 
 /* Is @bytes what @leg sent? */
 bool wf_leg_sent(const struct wf_leg *leg, const void *bytes, size_t count);
