@@ -452,39 +452,68 @@ static bool enter(struct wf_served *s, const struct wf_call_record *c)
 	return true;
 }
 
-/* Begin to take the request; what is refused is answered here. */
-static void take_request(struct wf_served *s, const struct wf_call_record *c)
+/* Is there such a method, of that kind? */
+static int find_method(struct wf_served *s, const struct wf_call_record *c, struct wf_error *e)
 {
+	int method_bytes = WF_MIN((int)c->method_bytes, 100);
+	const char *method = (const char *)c->method;
 	bool streams = c->flags & WF_CALL_STREAM;
-	struct wf_answer *answer;
-	struct wf_error e;
-	char text[300];
 
 	s->service = wf_served_find(s->serving->services, (const char *)c->service,
 				    c->service_bytes);
-	if (!s->service) {
-		snprintf(text, sizeof(text), "no service %.*s is served here",
-			 WF_MIN((int)c->service_bytes, 200), (const char *)c->service);
-		wf_reply_fail(s, WEFT_UNIMPLEMENTED, text);
-		return;
-	}
-	s->method = s->service->find(s->service, (const char *)c->method, c->method_bytes);
-	if (s->method < 0) {
-		snprintf(text, sizeof(text), "service %s has no method %.*s", s->service->name,
-			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method);
-		wf_reply_fail(s, WEFT_UNIMPLEMENTED, text);
-		return;
-	}
-	if (streams != (s->service->streams && s->service->streams(s->service, s->method))) {
-		snprintf(text, sizeof(text), "%.*s of service %s is %sa method with a stream",
-			 WF_MIN((int)c->method_bytes, 100), (const char *)c->method,
-			 s->service->name, streams ? "not " : "");
-		wf_reply_fail(s, WEFT_UNIMPLEMENTED, text);
+	if (!s->service)
+		return wf_error_set(e, -ENOSYS, "no service %.*s is served here",
+				    WF_MIN((int)c->service_bytes, 200), (const char *)c->service);
+	s->method = s->service->find(s->service, method, c->method_bytes);
+	if (s->method < 0)
+		return wf_error_set(e, -ENOSYS, "service %s has no method %.*s", s->service->name,
+				    method_bytes, method);
+	if (streams != (s->service->streams && s->service->streams(s->service, s->method)))
+		return wf_error_set(e, -ENOSYS, "%.*s of service %s is %sa method with a stream",
+				    method_bytes, method, s->service->name, streams ? "not " : "");
+	return 0;
+}
+
+/* There is memory for its bytes, which are to be pulled. */
+static void pull_request(struct wf_served *s, const struct wf_body *body)
+{
+	struct wf_answer *answer = s->answer;
+
+	wf_pull_init(&s->pull);
+	s->pull.into = s->request.at;
+	s->pull.terms = &s->terms;
+	s->pull.done = request_pulled;
+	s->answer = NULL;
+	s->pulling = !wf_pull_start(s->serving->transfer, s->link, body, answer, &s->pull);
+	if (!s->pulling)
+		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
+}
+
+/* There is, and they have come. */
+static void copy_request(struct wf_served *s, const struct wf_call_record *c)
+{
+	struct wf_error e;
+
+	if (s->request_bytes)
+		memcpy(s->request.at, c->eager, s->request_bytes);
+	if (wf_sums_check(&c->body, s->request.at, s->link, wf_link_caps(s->link), &e))
+		request_damaged(s, &e);
+	else
+		request_whole(s);
+}
+
+/* Begin to take the request; what is refused is answered here. */
+static void take_request(struct wf_served *s, const struct wf_call_record *c)
+{
+	struct wf_error e;
+
+	if (find_method(s, c, &e)) {
+		wf_reply_fail(s, WEFT_UNIMPLEMENTED, e.text);
 		return;
 	}
 	if (!enter(s, c))
 		return;
-	if (streams) {
+	if (c->flags & WF_CALL_STREAM) {
 		begin_stream(s);
 		return;
 	}
@@ -502,24 +531,10 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		return;
 	}
 	wf_served_hold(s, s->request_bytes);
-	if (c->body.way != WF_BODY_PULL) {
-		if (s->request_bytes)
-			memcpy(s->request.at, c->eager, s->request_bytes);
-		if (wf_sums_check(&c->body, s->request.at, s->link, wf_link_caps(s->link), &e))
-			request_damaged(s, &e);
-		else
-			request_whole(s);
-		return;
-	}
-	wf_pull_init(&s->pull);
-	s->pull.into = s->request.at;
-	s->pull.terms = &s->terms;
-	s->pull.done = request_pulled;
-	answer = s->answer;
-	s->answer = NULL;
-	s->pulling = !wf_pull_start(s->serving->transfer, s->link, &c->body, answer, &s->pull);
-	if (!s->pulling)
-		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
+	if (c->body.way == WF_BODY_PULL)
+		pull_request(s, &c->body);
+	else
+		copy_request(s, c);
 }
 
 /* -ENOMEM. */
