@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -20,9 +22,9 @@
 #define END_NS (2000 * NS_PER_MS)
 
 /* In the forked process: only what is safe between fork and exec. */
-static void become_server(pid_t parent, int out)
+static void become_server(struct child *child, pid_t parent, int out)
 {
-	char *const words[] = { "weft", "serve", "--once", "--listen", "127.0.0.1:0", NULL };
+	char *const words[] = { "weft", "serve", "--once", "--listen", child->listen, NULL };
 	int in = open("/dev/null", O_RDONLY);
 
 	prctl(PR_SET_PDEATHSIG, SIGHUP);
@@ -61,16 +63,27 @@ static int read_address(int from, char *line, size_t room)
 	return -EPIPE;
 }
 
+/* The host of WEFT_LISTEN, for a fabric without loopback; its port is one node's alone. */
+static void choose_listen(char *listen, size_t room)
+{
+	const char *given = getenv("WEFT_LISTEN");
+	const char *port = given ? strrchr(given, ':') : NULL;
+
+	if (!port || snprintf(listen, room, "%.*s:0", (int)(port - given), given) >= (int)room)
+		strcpy(listen, "127.0.0.1:0");
+}
+
 int child_start(const struct tool_command *command, struct child *child)
 {
 	pid_t self = getpid();
 	int ends[2], err;
 
+	choose_listen(child->listen, sizeof(child->listen));
 	if (pipe2(ends, O_CLOEXEC))
 		return tool_fail(command, "can't make a pipe: %s", strerror(errno));
 	child->pid = fork();
 	if (child->pid == 0)
-		become_server(self, ends[1]);
+		become_server(child, self, ends[1]);
 	close(ends[1]);
 	if (child->pid < 0) {
 		child->pid = 0;

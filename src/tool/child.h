@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The second process of `weft perf`: this program again, as `weft serve --once`
- * on a free port of this host.  The kernel sends it SIGHUP when the first dies.
+ * on a free port of this host, at the address that WEFT_LISTEN gives or else at
+ * loopback.  The kernel sends it SIGHUP when the first dies.
  *
  * Threads: owner; start it before the node is opened, for a forked process
  * must hold nothing of a fabric.
@@ -17,6 +18,7 @@ struct child {
 	pid_t pid;
 	bool asked, ended; /* asked before it ended by itself */
 	int status;        /* as waitpid has it, once it has ended */
+	char listen[128];  /* where the first process's node listens, too */
 	char address[128];
 };
 

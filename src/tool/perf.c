@@ -221,7 +221,7 @@ static int perf(const struct tool_command *self, struct arguments *a)
 	if (!status && a->address_count)
 		status = perf_client_open(self, NULL, a->addresses, a->address_count, &client);
 	else if (!status)
-		status = perf_client_open(self, "127.0.0.1:0", started, 1, &client);
+		status = perf_client_open(self, child.listen, started, 1, &client);
 	if (!status)
 		status = measure_all(self, a, client);
 	if (!status)

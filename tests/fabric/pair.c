@@ -22,13 +22,19 @@
 
 #include <cmocka.h>
 
+#define PROVIDERS "tcp shm net sockets"
+#define PROVIDERS_MAX 8
 #define OTHERS_MAX 8
 #define LINE_BYTES 512
 #define BLOCK_WORDS 512
 
 extern char **environ;
 
-static const char *const names[] = { "tcp", "shm", "net", "sockets" };
+/* A provider that tests go over, if this host has it. */
+static struct provider {
+	char name[32]; /* "": it is behind the last */
+	bool asked, offered; /* asking takes a while, and the answer stays */
+} providers[PROVIDERS_MAX + 1];
 
 static bool is_other;         /* is this process another's other side? */
 static const char *at;        /* the provider that the test is at */
@@ -65,14 +71,18 @@ void pair_sleep_ms(unsigned ms)
 
 void pair_free_address(char address[32])
 {
-	struct sockaddr_in in = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const char *listen = getenv("WEFT_LISTEN");
+	struct sockaddr_in in = { .sin_family = AF_INET };
 	socklen_t bytes = sizeof(in);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char host[INET_ADDRSTRLEN];
 
+	snprintf(host, sizeof(host), "%s", listen ? listen : "127.0.0.1");
+	host[strcspn(host, ":")] = '\0';
+	need(inet_pton(AF_INET, host, &in.sin_addr) == 1);
 	need(fd >= 0 && !bind(fd, (struct sockaddr *)&in, bytes));
 	need(!getsockname(fd, (struct sockaddr *)&in, &bytes));
-	snprintf(address, 32, "127.0.0.1:%u", ntohs(in.sin_port));
+	snprintf(address, 32, "%s:%u", host, ntohs(in.sin_port));
 	close(fd);
 }
 
@@ -94,12 +104,9 @@ struct weft_node_options pair_options(const char *provider)
 static bool is_offered(const char *provider)
 {
 	struct weft_node_options options = pair_options(provider);
-	const char *only = getenv("PAIR_PROVIDERS");
 	struct weft_info *info;
 	bool used = false;
 
-	if (only && !strstr(only, provider))
-		return false;
 	if (weft_info_open(&options, &info))
 		return false;
 	for (size_t i = 0; i < weft_info_count(info); i++) {
@@ -111,29 +118,41 @@ static bool is_offered(const char *provider)
 	return used;
 }
 
+static void list_providers(void)
+{
+	const char *wanted = getenv("PAIR_PROVIDERS");
+	size_t bytes;
+
+	if (*providers[0].name)
+		return;
+	if (!wanted)
+		wanted = PROVIDERS;
+	for (size_t i = 0; i < PROVIDERS_MAX && *wanted; i++, wanted += bytes) {
+		wanted += strspn(wanted, " ");
+		bytes = strcspn(wanted, " ");
+		snprintf(providers[i].name, sizeof(providers[i].name), "%.*s", (int)bytes, wanted);
+	}
+}
+
 const char *pair_next(void)
 {
-	/* Asking takes a while, and the answer stays. */
-	static int offered[PAIR_COUNT(names)];
+	for (at = NULL; !at && *providers[at_index].name; at_index++) {
+		struct provider *p = &providers[at_index];
 
-	for (at = NULL; at_index < PAIR_COUNT(names); at_index++) {
-		int *known = &offered[at_index];
-
-		if (!*known)
-			*known = is_offered(names[at_index]) ? 1 : -1;
-		if (*known > 0) {
-			at = names[at_index++];
-			return at;
-		}
+		p->offered = p->asked ? p->offered : is_offered(p->name);
+		p->asked = true;
+		if (p->offered)
+			at = p->name;
 	}
-	return NULL;
+	return at;
 }
 
 const char *pair_first(void)
 {
 	at_index = 0;
+	list_providers();
 	if (!pair_next()) {
-		print_message("skip: libfabric offers none of tcp, shm, net, sockets that is wanted\n");
+		print_message("skip: libfabric offers none of the providers that are wanted\n");
 		skip();
 	}
 	return at;
@@ -149,13 +168,14 @@ const char *pair_any(void)
 
 void pair_name_the_missing(void **state)
 {
-	char missing[64] = "";
+	char missing[PROVIDERS_MAX * (1 + sizeof(providers[0].name))] = "";
+	char *end = missing;
 
 	(void)state;
-	for (size_t i = 0; i < PAIR_COUNT(names); i++)
-		if (!is_offered(names[i]))
-			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
-				 " %s", names[i]);
+	list_providers();
+	for (const struct provider *p = providers; *p->name; p++)
+		if (!is_offered(p->name))
+			end += sprintf(end, " %s", p->name);
 	if (!*missing)
 		return;
 	print_message("skip: libfabric does not offer%s\n", missing);

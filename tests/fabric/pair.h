@@ -57,7 +57,7 @@ bool pair_is_other(int argc, char **argv, const struct pair_command *commands);
 
 /*
  * Every provider that this host has, one after the other; NULL after the last.
- * With PAIR_PROVIDERS in the environment only those that it names.
+ * With PAIR_PROVIDERS in the environment those that it names, with blanks between them.
  */
 const char *pair_first(void);
 const char *pair_next(void);
@@ -124,7 +124,7 @@ void pair_need(bool met, const char *condition, const char *file, int line);
 uint64_t pair_now_ns(void);
 void pair_sleep_ms(unsigned ms);
 
-/* A port of 127.0.0.1 that nobody listened at just now. */
+/* A port of 127.0.0.1, or of the host of WEFT_LISTEN, that nobody listened at just now. */
 void pair_free_address(char address[32]);
 
 /* Bytes that tell their place and their tensor. */

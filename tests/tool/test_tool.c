@@ -603,6 +603,17 @@ static void what_was_not_compared_is_not_called_validated(void **state)
 	assert_non_null(strstr(p.text, "\"validated\":false"));
 }
 
+static void perf_listens_at_any_port_of_the_host_that_is_given(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "WEFT_LISTEN=127.0.0.2:1", "perf --json --sizes 8 --count 10"), 0);
+	assert_json_lines(p.text, 1);
+	assert_int_equal(run(&p, "WEFT_LISTEN=192.0.2.1:1", "perf --json --sizes 8 --count 10"), 1);
+	assert_non_null(strstr(p.error, "192.0.2.1:0"));
+}
+
 static void perf_measures_against_a_server_that_stays(void **state)
 {
 	static struct process serve, perf;
@@ -777,6 +788,7 @@ int main(void)
 		cmocka_unit_test(perf_measures_several_tensors_beside_a_call),
 		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
 		cmocka_unit_test(perf_can_have_a_checksum_over_every_body),
+		cmocka_unit_test(perf_listens_at_any_port_of_the_host_that_is_given),
 		cmocka_unit_test(what_was_not_compared_is_not_called_validated),
 		cmocka_unit_test(perf_measures_against_a_server_that_stays),
 		cmocka_unit_test(a_body_of_several_tensors_goes_to_every_server),
