@@ -61,13 +61,18 @@ static void damage(const struct thing *t, const struct fake_ep *ep, const struct
 
 /*
  * Twice: first the other side looks for key, right and range, and on the way
- * back the bytes are taken.  Closing the key in between stops nothing.
+ * back the bytes are taken.  Closing the key in between stops nothing; the reader's own
+ * death does, for nobody waits for them any more.
  */
 void fake_happen_read(struct thing *t)
 {
 	struct fake_ep *ep = fake_ep_by(t->from);
 	struct fake_ep *to = read_from(t);
 
+	if (fake_net.dead[t->from_node]) {
+		fake_forget(t);
+		return;
+	}
 	if (ep->type == FI_EP_RDM && to && fake_net.dead[fake_node_of(to)]) {
 		/* As shm does: the read never ends, and an error comes that names nobody. */
 		fake_cq_push(ep->cq, (struct cq_entry){ .err = -5 });

@@ -54,6 +54,7 @@ static const uint64_t known[] = {
 	106500, /* a stream broke, and a message waited for what went beside it, beyond its call */
 	111839, /* a call's time passed while its good end waited for messages, and a frozen caller heard that end */
 	420536, /* there was no memory to send an attachment, nor to say that it would not come */
+	1795371375, /* the fake fabric read memory for a process that had died */
 	22913, /* a peer was restarted and died while a call waited for its next attempt */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
