@@ -25,6 +25,8 @@
 #define PROVIDERS "tcp shm net sockets"
 #define PROVIDERS_MAX 8
 #define OTHERS_MAX 8
+#define PORT_FIRST 20000 /* the system gives none of these to whoever asks for any port */
+#define PORTS 12000
 #define LINE_BYTES 512
 #define BLOCK_WORDS 512
 
@@ -71,18 +73,22 @@ void pair_sleep_ms(unsigned ms)
 
 void pair_free_address(char address[32])
 {
+	static unsigned tries;
 	const char *listen = getenv("WEFT_LISTEN");
 	struct sockaddr_in in = { .sin_family = AF_INET };
-	socklen_t bytes = sizeof(in);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	char host[INET_ADDRSTRLEN];
+	unsigned port;
 
 	snprintf(host, sizeof(host), "%s", listen ? listen : "127.0.0.1");
 	host[strcspn(host, ":")] = '\0';
-	need(inet_pton(AF_INET, host, &in.sin_addr) == 1);
-	need(fd >= 0 && !bind(fd, (struct sockaddr *)&in, bytes));
-	need(!getsockname(fd, (struct sockaddr *)&in, &bytes));
-	snprintf(address, 32, "%s:%u", host, ntohs(in.sin_port));
+	need(fd >= 0 && inet_pton(AF_INET, host, &in.sin_addr) == 1);
+	do {
+		port = PORT_FIRST + ((unsigned)getpid() * 61 + tries++) % PORTS;
+		in.sin_port = htons((uint16_t)port);
+	} while (bind(fd, (struct sockaddr *)&in, sizeof(in)) && tries < PORTS);
+	need(tries < PORTS);
+	snprintf(address, 32, "%s:%u", host, port);
 	close(fd);
 }
 
