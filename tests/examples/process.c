@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #define _GNU_SOURCE /* memfd_create */
 #include "process.h"
+#include "../port.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,14 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
-#define PORT_FIRST 10000 /* the system gives none of these to whoever asks for any port */
-#define PORTS 10000
 #define LOOK_NS 2000000 /* between two looks at what a process has done */
 
 static void nap(void)
@@ -169,20 +166,8 @@ bool process_finds(const char *provider)
 
 void process_ports(unsigned short *ports, unsigned count)
 {
-	static unsigned tries;
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	unsigned found = 0;
-
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while (found < count && tries < PORTS) {
-		unsigned port = PORT_FIRST + ((unsigned)getpid() * 61 + tries++) % PORTS;
-		int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-		assert_true(fd >= 0);
-		at.sin_port = htons((uint16_t)port);
-		if (!bind(fd, (struct sockaddr *)&at, sizeof(at)))
-			ports[found++] = (unsigned short)port;
-		close(fd);
+	for (unsigned i = 0; i < count; i++) {
+		ports[i] = port_free("127.0.0.1");
+		assert_int_not_equal(ports[i], 0);
 	}
-	assert_int_equal(found, count);
 }

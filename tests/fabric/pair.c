@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "pair.h"
+#include "tests/port.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,8 +24,6 @@
 #define PROVIDERS "tcp shm net sockets"
 #define PROVIDERS_MAX 8
 #define OTHERS_MAX 8
-#define PORT_FIRST 20000 /* the system gives none of these to whoever asks for any port */
-#define PORTS 12000
 #define LINE_BYTES 512
 #define BLOCK_WORDS 512
 
@@ -73,23 +70,15 @@ void pair_sleep_ms(unsigned ms)
 
 void pair_free_address(char address[32])
 {
-	static unsigned tries;
 	const char *listen = getenv("WEFT_LISTEN");
-	struct sockaddr_in in = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	char host[INET_ADDRSTRLEN];
-	unsigned port;
+	unsigned short port;
 
 	snprintf(host, sizeof(host), "%s", listen ? listen : "127.0.0.1");
 	host[strcspn(host, ":")] = '\0';
-	need(fd >= 0 && inet_pton(AF_INET, host, &in.sin_addr) == 1);
-	do {
-		port = PORT_FIRST + ((unsigned)getpid() * 61 + tries++) % PORTS;
-		in.sin_port = htons((uint16_t)port);
-	} while (bind(fd, (struct sockaddr *)&in, sizeof(in)) && tries < PORTS);
-	need(tries < PORTS);
+	port = port_free(host);
+	need(port);
 	snprintf(address, 32, "%s:%u", host, port);
-	close(fd);
 }
 
 /* Providers. */
@@ -107,21 +96,23 @@ struct weft_node_options pair_options(const char *provider)
 					   .log = getenv("PAIR_LOG") ? log_line : NULL };
 }
 
-static bool is_offered(const char *provider)
+static bool is_offered(struct provider *p)
 {
-	struct weft_node_options options = pair_options(provider);
+	struct weft_node_options options = pair_options(p->name);
 	struct weft_info *info;
-	bool used = false;
 
+	if (p->asked)
+		return p->offered;
+	p->asked = true;
 	if (weft_info_open(&options, &info))
 		return false;
 	for (size_t i = 0; i < weft_info_count(info); i++) {
 		struct weft_fabric fabric = { .size = sizeof(fabric) };
 
-		used |= !weft_info_get(info, i, &fabric) && fabric.used;
+		p->offered |= !weft_info_get(info, i, &fabric) && fabric.used;
 	}
 	weft_info_close(info);
-	return used;
+	return p->offered;
 }
 
 static void list_providers(void)
@@ -142,14 +133,9 @@ static void list_providers(void)
 
 const char *pair_next(void)
 {
-	for (at = NULL; !at && *providers[at_index].name; at_index++) {
-		struct provider *p = &providers[at_index];
-
-		p->offered = p->asked ? p->offered : is_offered(p->name);
-		p->asked = true;
-		if (p->offered)
-			at = p->name;
-	}
+	for (at = NULL; !at && *providers[at_index].name; at_index++)
+		if (is_offered(&providers[at_index]))
+			at = providers[at_index].name;
 	return at;
 }
 
@@ -179,8 +165,8 @@ void pair_name_the_missing(void **state)
 
 	(void)state;
 	list_providers();
-	for (const struct provider *p = providers; *p->name; p++)
-		if (!is_offered(p->name))
+	for (struct provider *p = providers; *p->name; p++)
+		if (!is_offered(p))
 			end += sprintf(end, " %s", p->name);
 	if (!*missing)
 		return;
