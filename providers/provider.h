@@ -61,6 +61,7 @@ struct wf_provider {
 	bool rdma;         /* TF_RDMA_ENABLED=false excludes it */
 	bool by_ip;        /* addresses are IP addresses and ports */
 	bool reg_cheap;    /* registering costs under a microsecond: keys are made per offer */
+	bool not_forked;   /* once a process has asked for it, the children it forks can't use it */
 	bool tested;       /* weft's own tests have run on it */
 	const char *refused; /* why it is never used, or NULL */
 	size_t frame_bytes;  /* the largest message: below the provider's own rendezvous */

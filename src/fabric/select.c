@@ -6,10 +6,12 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* What this code was written for: a later library is asked to behave like it. */
 #define WRITTEN_FOR FI_VERSION(1, 17)
@@ -281,13 +283,42 @@ static int suits(const struct wf_candidate *c, const struct fi_info *info, const
 	return source && source->sa_family == AF_INET ? 2 : 1;
 }
 
+/*
+ * The first process that was offered what its forked children can't use.
+ * 0: none yet.
+ */
+static _Atomic pid_t first_offered;
+
+/* Is @provider, or what it is a layer of, in the hands of a process that forked this one? */
+static bool is_a_parents(const char *provider)
+{
+	pid_t first = 0, self = getpid();
+	char core[64];
+
+	snprintf(core, sizeof(core), "%.*s", (int)strcspn(provider, ";"), provider);
+	return wf_provider_find(core)->not_forked &&
+	       !atomic_compare_exchange_strong(&first_offered, &first, self) && first != self;
+}
+
+/* Why nobody gets @c, not even by name; NULL: no reason. */
+static const char *refusal_of_all(const struct wf_candidate *c)
+{
+	if (c->row->refused)
+		return c->row->refused;
+	return is_a_parents(c->caps.provider) ?
+		       "the process that forked this one has used it, and it does not survive "
+		       "that: begin another program by exec" :
+		       NULL;
+}
+
 /* Why @c can't be used, whatever else there is; NULL: it can. */
 static const char *refusal(const struct wf_candidate *c, const struct wf_options *options)
 {
 	const struct wf_provider *row = c->row;
+	const char *refused = refusal_of_all(c);
 
-	if (row->refused)
-		return row->refused;
+	if (refused)
+		return refused;
 	if (options->provider[0] && !wf_options_lists(options->provider, c->caps.provider))
 		return "WEFT_PROVIDER names others";
 	if (row->by_name && !is_named(options, c->caps.provider))
@@ -454,7 +485,7 @@ static int nothing_left(const struct wf_select *select, const struct wf_options 
 	for (i = 0; i < select->count && used < sizeof(there); i++) {
 		const struct wf_candidate *c = &select->all[i];
 
-		if (c->row->refused || (i && same_provider(c, c - 1)))
+		if (refusal_of_all(c) || (i && same_provider(c, c - 1)))
 			continue;
 		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s",
 					 used ? ", " : "", c->caps.provider);
@@ -475,11 +506,12 @@ static int refused_by_name(const struct wf_select *select, const struct wf_optio
 
 	for (i = 0; i < select->count; i++) {
 		const struct wf_candidate *c = &select->all[i];
+		const char *refused = refusal_of_all(c);
 
-		if (c->row->refused && (is_named(options, c->caps.provider) ||
-					is_named(options, c->row->name)))
+		if (refused && (is_named(options, c->caps.provider) ||
+				is_named(options, c->row->name)))
 			return wf_error_set(e, -EINVAL, "%s is refused: %s", c->caps.provider,
-					    c->row->refused);
+					    refused);
 	}
 	return 0;
 }

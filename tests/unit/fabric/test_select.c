@@ -281,6 +281,42 @@ static void a_refused_provider_says_why(void **state)
 	assert_int_equal(wf_select_open(&o, &s, &e), -EINVAL);
 }
 
+static int open_named(const char *provider, struct wf_error *e)
+{
+	struct wf_options o = options("10.0.0.1:0");
+	struct wf_select s;
+	int err;
+
+	snprintf(o.provider, sizeof(o.provider), "%s", provider);
+	err = wf_select_open(&o, &s, e);
+	if (!err)
+		wf_select_close(&s);
+	return err;
+}
+
+static void a_forked_child_is_refused_what_it_cannot_use(void **state)
+{
+	struct wf_error e = { 0 };
+	int status;
+	pid_t child;
+
+	(void)state;
+	wf_fake_offer(FI_EP_RDM, "verbs;ofi_rxm", "mlx5_0", "10.0.0.1");
+	assert_int_equal(open_named("", NULL), 0);
+	assert_int_equal(open_named("verbs", NULL), 0);
+	child = fork();
+	if (child == 0) {
+		if (open_named("", NULL) || open_named("tcp", NULL))
+			_exit(1);
+		if (open_named("verbs", &e) != -EINVAL || !strstr(e.text, "exec"))
+			_exit(2);
+		_exit(open_named("verbs;ofi_rxm", &e) == -EINVAL && strstr(e.text, "exec") ? 0 : 3);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void switches_keep_kinds_out(void **state)
 {
 	struct wf_options o = options("10.0.0.1:0");
@@ -469,6 +505,7 @@ int main(void)
 		TEST(excluding_one_names_nobody),
 		TEST(an_empty_choice_gets_a_sentence),
 		TEST(a_refused_provider_says_why),
+		TEST(a_forked_child_is_refused_what_it_cannot_use),
 		TEST(switches_keep_kinds_out),
 		TEST(a_device_is_named_by_name_or_address),
 		TEST(a_host_that_means_nothing_is_refused),
