@@ -1062,6 +1062,7 @@ static void a_cancelled_pull_leaves_its_buffer_alone(void **state)
 
 static void a_send_cancelled_while_it_is_pulled_ends_once(void **state)
 {
+	struct weft_counters before = { .size = sizeof(before) };
 	struct weft_counters counters = { .size = sizeof(counters) };
 	struct pair_send send;
 	struct pair pair;
@@ -1069,6 +1070,9 @@ static void a_send_cancelled_while_it_is_pulled_ends_once(void **state)
 	(void)state;
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&pair, at, NULL);
+		/* Some providers keep the pool's memory registered. */
+		pair_exchange(&pair, &pair.other);
+		assert_int_equal(weft_node_counters(pair.node, &before), 0);
 		send = pair_send(pair.peer, 1, "k", 64 * MIB, 1);
 		pair_say(&pair.other, "swallow");
 		pair_sleep_ms(5);
@@ -1087,7 +1091,7 @@ static void a_send_cancelled_while_it_is_pulled_ends_once(void **state)
 		pair_sent(&send);
 		pair_do(&pair.other, "finish");
 		assert_int_equal(weft_node_counters(pair.node, &counters), 0);
-		assert_int_equal(counters.registered_bytes, 0);
+		assert_int_equal(counters.registered_bytes, before.registered_bytes);
 		pair_close(&pair);
 	}
 }
