@@ -177,6 +177,7 @@ struct weft_path {
 	uint64_t last_byte_ns;  /* the last one */
 	uint64_t done_ns;       /* the outcome was known */
 	unsigned helped;        /* of the chunks: read by the node's helper thread */
+	unsigned rails;         /* that carried the body; of a send: on which it was offered */
 };
 
 /* The path @op took; set ->size first.  -EAGAIN: it has not ended.  Threads: any, callback. */

@@ -69,6 +69,13 @@ static void sink_paused(void *ctx, struct wf_link *link)
 	wf_transfer_paused(&desk->transfer, link);
 }
 
+static void sink_lane(void *ctx, struct wf_lane *lane, bool open)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_transfer_lane(&desk->transfer, lane, open);
+}
+
 static void sink_quiet(void *ctx, const struct wf_worker_rail *on)
 {
 	struct wf_desk *desk = ctx;
@@ -114,6 +121,7 @@ static const struct wf_worker_sink sink = {
 	.record = sink_record,
 	.up = sink_up,
 	.paused = sink_paused,
+	.lane = sink_lane,
 	.quiet = sink_quiet,
 	.elsewhere = sink_elsewhere,
 	.merged = sink_merged,

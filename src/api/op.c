@@ -258,6 +258,7 @@ void wf_op_path_set(struct weft_op *op, const struct wf_path *from, unsigned cop
 	to->chunks = from->chunks;
 	to->retries = from->retries;
 	to->helped = from->helped;
+	to->rails = caps ? 1 + from->lanes : 0;
 	to->queued_ns = since(op, from->queued_ns);
 	to->matched_ns = since(op, from->matched_ns);
 	to->first_byte_ns = since(op, from->first_ns);

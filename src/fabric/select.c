@@ -264,10 +264,12 @@ static bool device_is(const struct wf_options *options, const struct fi_info *in
 
 /*
  * How well does @info suit, among all that one provider offers?  0: not at
- * all.  A rail has an address of its own, so an RDMA adapter need not be the
- * interface that the door listens on; but it never leaves loopback unasked.
+ * all.  A rail has an address of its own, so an RDMA adapter, or what WEFT_DEVICE
+ * names, need not be the interface that the door listens on; but no rail leaves
+ * loopback then.
  */
-static int suits(const struct wf_candidate *c, const struct fi_info *info, const struct home *home)
+static int suits(const struct wf_candidate *c, const struct fi_info *info,
+		 const struct wf_options *options, const struct home *home)
 {
 	const struct sockaddr *source = source_of(info);
 
@@ -276,7 +278,7 @@ static int suits(const struct wf_candidate *c, const struct fi_info *info, const
 	if (home_has(home, info))
 		return 3;
 	if (home->addresses)
-		return c->row->rdma && !home->loopback ? 2 : 0;
+		return (c->row->rdma || options->device[0]) && !home->loopback ? 2 : 0;
 	if (source && is_loopback(source) &&
 	    wf_provider_has(c->row, WF_QUIRK_LOCAL_NICS, fi_version()))
 		return 0;
@@ -338,9 +340,9 @@ static void judge(struct wf_candidate *c, const struct wf_options *options, cons
 
 	if (why_not)
 		snprintf(c->reason, sizeof(c->reason), "%s", why_not);
-	else if (!suits(c, c->info, home) && !home->addresses)
+	else if (!suits(c, c->info, options, home) && !home->addresses)
 		snprintf(c->reason, sizeof(c->reason), "reaches no other host");
-	else if (!suits(c, c->info, home))
+	else if (!suits(c, c->info, options, home))
 		snprintf(c->reason, sizeof(c->reason), "does not have %.80s, where this node listens",
 			 home->host);
 	else
@@ -352,7 +354,24 @@ static bool same_provider(const struct wf_candidate *a, const struct wf_candidat
 	return !strcmp(a->caps.provider, b->caps.provider);
 }
 
-/* One domain per provider carries; the others stay for those who name them. */
+/* Do bodies go over both at once?  Where there is an endpoint for each peer, and both are asked for. */
+static bool go_together(const struct wf_candidate *a, const struct wf_candidate *b,
+			const struct wf_options *options)
+{
+	return options->device[0] && a->caps.connected && strcmp(a->caps.domain, b->caps.domain);
+}
+
+/* The first of those of @c's provider that serve, if @c is not it; else NULL. */
+static const struct wf_candidate *first_of(const struct wf_select *select,
+					   const struct wf_candidate *c)
+{
+	for (size_t i = 0; &select->all[i] != c; i++)
+		if (select->all[i].used && same_provider(c, &select->all[i]))
+			return &select->all[i];
+	return NULL;
+}
+
+/* One domain per provider carries, or all that are named; the others stay for those who name them. */
 static void keep_best(struct wf_select *select, const struct wf_options *options,
 		      const struct home *home)
 {
@@ -363,9 +382,11 @@ static void keep_best(struct wf_select *select, const struct wf_options *options
 
 		for (j = 0; j < select->count && c->used; j++) {
 			struct wf_candidate *other = &select->all[j];
-			int mine = suits(c, c->info, home), its = suits(other, other->info, home);
+			int mine = suits(c, c->info, options, home);
+			int its = suits(other, other->info, options, home);
 
-			if (j == i || !other->used || !same_provider(c, other))
+			if (j == i || !other->used || !same_provider(c, other) ||
+			    go_together(c, other, options))
 				continue;
 			if (its > mine || (its == mine && j < i)) {
 				c->used = false;
@@ -373,10 +394,22 @@ static void keep_best(struct wf_select *select, const struct wf_options *options
 					 other->caps.domain);
 			}
 		}
+	}
+}
+
+static void explain(struct wf_select *select, const struct wf_options *options)
+{
+	for (size_t i = 0; i < select->count; i++) {
+		struct wf_candidate *c = &select->all[i];
+		const struct wf_candidate *first = first_of(select, c);
+
 		if (!c->used)
 			continue;
 		if (c->row->same_host)
 			snprintf(c->reason, sizeof(c->reason), "for peers on this host");
+		else if (first)
+			snprintf(c->reason, sizeof(c->reason), "for bodies, beside %.60s",
+				 first->caps.domain);
 		else if (is_named(options, c->caps.provider))
 			snprintf(c->reason, sizeof(c->reason), "asked for by name");
 		else
@@ -401,7 +434,7 @@ static int add(struct wf_select *select, struct fi_info *info, const struct wf_o
 
 		if (!same_provider(c, &fresh) || strcmp(c->caps.domain, fresh.caps.domain))
 			continue;
-		if (suits(&fresh, info, home) > suits(c, c->info, home)) {
+		if (suits(&fresh, info, options, home) > suits(c, c->info, options, home)) {
 			fi_freeinfo(c->info);
 			*c = fresh;
 		} else {
@@ -448,15 +481,25 @@ static int ask(struct wf_select *select, enum wf_shape shape, const struct wf_op
 	return err;
 }
 
+/* Of one provider those come first that have the address this node listens at. */
+static bool comes_before(const struct wf_candidate *a, const struct wf_candidate *b,
+			 const struct wf_options *options, const struct home *home)
+{
+	if (a->row->rank != b->row->rank || !same_provider(a, b))
+		return a->row->rank < b->row->rank;
+	return suits(a, a->info, options, home) > suits(b, b->info, options, home);
+}
+
 /* Best first; what libfabric put first stays first. */
-static void sort(struct wf_select *select)
+static void sort(struct wf_select *select, const struct wf_options *options,
+		 const struct home *home)
 {
 	size_t i, j;
 
 	for (i = 1; i < select->count; i++) {
 		struct wf_candidate moving = select->all[i];
 
-		for (j = i; j && select->all[j - 1].row->rank > moving.row->rank; j--)
+		for (j = i; j && comes_before(&moving, &select->all[j - 1], options, home); j--)
 			select->all[j] = select->all[j - 1];
 		select->all[j] = moving;
 	}
@@ -582,7 +625,8 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 	err = all_serve(&found, options, e);
 	if (err)
 		goto close_found;
-	sort(&found);
+	sort(&found, options, &home);
+	explain(&found, options);
 	home_close(&home);
 	*select = found;
 	return 0;

@@ -10,6 +10,7 @@
 #include "link/internal.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@
 #define REASON_NS (20 * WF_NS_PER_MS) /* for the reason of a closed connection to come */
 #define FRAME_BYTES_MIN 512          /* less would be all headers; no provider is so small */
 #define LONGER_MAX 4                 /* a pair has at most 16 times its time */
-#define CONNECT_DATA_BYTES 20        /* u64 link, u64 token, u32 epoch */
+#define CONNECT_DATA_BYTES 24        /* u64 link, u64 token, u32 epoch, u32 lane */
 
 _Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
 
@@ -57,12 +58,12 @@ static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 	return link->was_up ? WF_MAX(caps->ping_ns, WF_MIN(ns, most_ns)) : ns;
 }
 
-static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs)
+bool wf_attempt_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs)
 {
 	const struct wf_caps *caps = wf_rail_caps(link->worker->rails[mine].rail);
 	const struct wf_greet_rail *r = &link->peer.rails[theirs];
 
-	if (strcmp(caps->provider, r->provider) || caps->protocol != r->protocol ||
+	if (theirs >= link->peer.rail_count || strcmp(caps->provider, r->provider) || caps->protocol != r->protocol ||
 	    caps->protocol_version != r->protocol_version || caps->connected != r->connected ||
 	    r->frame_bytes < FRAME_BYTES_MIN)
 		return false;
@@ -70,6 +71,58 @@ static bool pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs
 	if (caps->same_host)
 		return caps->libfabric == r->libfabric && link->gate_open;
 	return true;
+}
+
+/* The bytes of the IP address in a socket's @address; NULL: it has none. */
+static const uint8_t *ip_of(const uint8_t *address, size_t address_bytes, size_t *ip_bytes)
+{
+	sa_family_t family;
+
+	if (address_bytes < sizeof(struct sockaddr_in))
+		return NULL;
+	memcpy(&family, address + offsetof(struct sockaddr, sa_family), sizeof(family));
+	*ip_bytes = family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+	if (family == AF_INET)
+		return address + offsetof(struct sockaddr_in, sin_addr);
+	if (family == AF_INET6 && address_bytes >= sizeof(struct sockaddr_in6))
+		return address + offsetof(struct sockaddr_in6, sin6_addr);
+	return NULL;
+}
+
+unsigned wf_attempt_nearness(const struct wf_link *link, uint32_t mine, uint32_t theirs)
+{
+	const struct wf_greet_rail *r = &link->peer.rails[theirs];
+	uint8_t address[WF_ADDRESS_BYTES];
+	size_t address_bytes = wf_rail_address(link->worker->rails[mine].rail, address);
+	size_t a_bytes = 0, b_bytes = 0;
+	const uint8_t *a = ip_of(address, address_bytes, &a_bytes);
+	const uint8_t *b = ip_of(r->address, r->address_bytes, &b_bytes);
+	unsigned bits = 0;
+
+	if (!a || !b || a_bytes != b_bytes)
+		return 0;
+	while (bits < 8 * a_bytes && !((a[bits / 8] ^ b[bits / 8]) & 0x80 >> bits % 8))
+		bits++;
+	return bits;
+}
+
+/* Of the pairs of one provider those come first that are likely to be of one network. */
+static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
+{
+	const struct wf_worker *w = link->worker;
+	unsigned bits = wf_attempt_nearness(link, mine, theirs);
+	uint32_t at;
+
+	for (at = link->pair_count++; at; at--) {
+		struct wf_link_pair before = link->pairs[at - 1];
+
+		if (strcmp(wf_rail_caps(w->rails[before.mine].rail)->provider,
+			   wf_rail_caps(w->rails[mine].rail)->provider) ||
+		    wf_attempt_nearness(link, before.mine, before.theirs) >= bits)
+			break;
+		link->pairs[at] = before;
+	}
+	link->pairs[at] = (struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
 }
 
 /*
@@ -84,10 +137,9 @@ static void list_pairs(struct wf_link *link)
 	link->frame_bytes = UINT32_MAX;
 	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
 		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
-			if (!pair_fits(link, mine, theirs))
+			if (!wf_attempt_fits(link, mine, theirs))
 				continue;
-			link->pairs[link->pair_count++] =
-				(struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
+			add_pair(link, mine, theirs);
 			link->frame_bytes = WF_MIN(
 				link->frame_bytes,
 				WF_MIN(wf_rail_caps(w->rails[mine].rail)->frame_bytes,
@@ -110,6 +162,7 @@ void wf_attempt_drop(struct wf_link *link)
 {
 	struct wf_ep *ep = link->ep;
 
+	wf_lane_drop(link);
 	if (link->on) {
 		const struct wf_caps *caps = wf_rail_caps(link->on->rail);
 
@@ -199,6 +252,15 @@ static bool pings_first(const struct wf_link *link)
 	return link->ep_ready && !wf_rail_caps(link->on->rail)->dialled_first;
 }
 
+void wf_attempt_put_request(const struct wf_link *link, uint32_t lane, struct wf_writer *w)
+{
+	wf_bytes_put_u64(w, link->peer.link);
+	wf_bytes_put_u64(w, link->peer.token);
+	wf_bytes_put_u32(w, link->epoch);
+	if (lane)
+		wf_bytes_put_u32(w, lane);
+}
+
 /* Try pair number pair_at. */
 static int attempt(struct wf_link *link, struct wf_error *e)
 {
@@ -214,12 +276,10 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	if (err)
 		return wf_error_set(e, err, "no receive slots left for another link");
 	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->epoch);
-	wf_bytes_put_u64(&writer, link->peer.link);
-	wf_bytes_put_u64(&writer, link->peer.token);
-	wf_bytes_put_u32(&writer, link->epoch);
+	wf_attempt_put_request(link, 0, &writer);
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
-	err = wf_ep_open(on->rail, r->address, r->address_bytes, data, sizeof(data), link,
-			 &link->ep, e);
+	err = wf_ep_open(on->rail, r->address, r->address_bytes, data,
+			 (size_t)(writer.at - data), link, &link->ep, e);
 	if (err)
 		return err;
 	link->pair_until_ns = w->now_ns + pair_ns(link, wf_rail_caps(on->rail));
@@ -339,6 +399,7 @@ static void up(struct wf_link *link)
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_flow_up(link);
 	wf_live_start(link);
+	wf_lane_start(link);
 	w->sink->up(w->sink_ctx, link);
 }
 
@@ -370,7 +431,7 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 	if (!link->gate_open)
 		wf_dial_gate(link);
 	if (theirs >= w->rail_count || mine >= link->peer.rail_count ||
-	    !pair_fits(link, theirs, mine)) {
+	    !wf_attempt_fits(link, theirs, mine)) {
 		link->epoch = epoch;
 		send_try(link, WF_GREET_CANNOT, 0, 0,
 			 link->gate_open ? "the two rails don't fit" : link->gate_text);
@@ -409,6 +470,7 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 	uint64_t id = wf_bytes_get_u64(&r);
 	uint64_t token = wf_bytes_get_u64(&r);
 	uint32_t epoch = wf_bytes_get_u32(&r);
+	uint32_t lane = wf_reader_left(&r) >= 4 ? wf_bytes_get_u32(&r) : 0;
 	struct wf_link *link = r.bad ? NULL : wf_table_get(&w->links, id);
 	struct wf_error e;
 
@@ -417,6 +479,10 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 		wf_counters_add(&w->counters.frames_refused, 1);
 		goto reject;
 	}
+	if (lane && wf_lane_request(link, on, lane, epoch, ev->request))
+		return;
+	if (lane)
+		goto reject;
 	/* It may have overtaken its Try on the door. */
 	if ((epoch != link->epoch || link->on != on) && follow(link, on, epoch))
 		goto reject;
@@ -433,8 +499,10 @@ void wf_attempt_connected(struct wf_ep *ep)
 {
 	struct wf_link *link = wf_ep_owner(ep);
 
-	if (link->ep != ep)
+	if (link->ep != ep) {
+		wf_lane_connected(link, ep);
 		return;
+	}
 	link->ep_ready = true;
 	if (link->dialler)
 		ping(link, WF_FRAME_PING);
@@ -447,8 +515,10 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 	struct wf_link *link = wf_ep_owner(ep);
 	char why[200];
 
-	if (link->ep != ep)
+	if (link->ep != ep) {
+		wf_lane_closed(link, ep, status);
 		return;
+	}
 	snprintf(why, sizeof(why), "the connection closed (%s)",
 		 status ? wf_error_name(status) : "by the peer");
 	if (link->state == WF_LINK_UP) {

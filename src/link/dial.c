@@ -47,6 +47,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	h->record_bytes_max = WF_LINK_RECORD_BYTES_MAX;
 	h->checksums = WF_BODY_SUM_XXH3;
 	h->compressions = WF_COMPRESSION_ZSTD;
+	h->lanes = WF_LANES_MAX;
 	h->checksum = w->options.checksum;
 	if (link->resuming) {
 		h->resume_link = link->peer.link;

@@ -40,6 +40,23 @@ void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
 void wf_attempt_drop(struct wf_link *link);
 
+/* Do our rail @mine and the peer's @theirs fit; how many bits have their addresses in common? */
+bool wf_attempt_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs);
+unsigned wf_attempt_nearness(const struct wf_link *link, uint32_t mine, uint32_t theirs);
+
+/* The connect data for @lane; 0: for the rail in use. */
+void wf_attempt_put_request(const struct wf_link *link, uint32_t lane, struct wf_writer *w);
+
+/* lane.c: more rails, for bodies */
+void wf_lane_start(struct wf_link *link);
+void wf_lane_drop(struct wf_link *link);
+/* Takes @request if it returns true. */
+bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t number,
+		     uint32_t epoch, struct wf_request *request);
+void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep);
+void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status);
+void wf_lane_look(struct wf_link *link);
+
 /* flow.c: frames out */
 void wf_flow_up(struct wf_link *link);
 void wf_flow_mark(struct wf_link *link);

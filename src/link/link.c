@@ -88,6 +88,8 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 		break;
 	case WF_LINK_UP:
 		add(text, "up on %s", caps->provider);
+		if (wf_lane_count(link))
+			add(text, " and %u lanes", wf_lane_count(link));
 		break;
 	}
 	add(text, ", heard %.1f s ago", seconds_since(link, link->heard_ns));
@@ -142,7 +144,7 @@ const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *better = wf_rail_caps(w->rails[i].rail);
 
-		if (better == caps)
+		if (!strcmp(better->provider, caps->provider))
 			return NULL;
 		if (peer_rail(link, better->provider) &&
 		    (!better->same_host || on_this_host(link)))
@@ -192,6 +194,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->queue);
 	wf_list_init(&link->frames);
 	wf_list_init(&link->held);
+	wf_list_init(&link->lanes);
 	wf_list_init(&link->controls);
 	wf_list_init(&link->controls_out);
 	wf_list_init(&link->ask_control.node);
@@ -327,6 +330,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_list_remove(&link->ask_control.node);
 	wf_list_remove(&link->give_control.node);
 	link->epoch = 0;
+	link->lane_number = 0;
 	link->pair_count = link->pair_at = 0;
 	link->resuming = false;
 	link->was_up = link->maybe_up = false;

@@ -12,7 +12,7 @@
  * each delivered once, or the link dies.
  *
  * The object's code is in link.c (life), dial.c (door and greeting),
- * attempt.c (finding a rail), flow.c (frames out), intake.c (frames in), live.c
+ * attempt.c (finding a rail), lane.c (more of them, for bodies), flow.c (frames out), intake.c (frames in), live.c
  * (heartbeat, redial) and budget.c (credits).
  *
  * Threads: owner.
@@ -21,6 +21,7 @@
 #define WF_LINK_H
 
 #include "link/depth.h"
+#include "link/lane.h"
 #include "link/worker.h"
 #include "wire/credit.h"
 #include "wire/record.h"
@@ -136,6 +137,9 @@ struct wf_link {
 	bool maybe_up;             /* a pong of this life has gone: with it the dialler may be up */
 	char closed[200];          /* why the rail in use carries nothing any more, "": it does */
 	struct wf_timer try_timer;
+	struct wf_list lanes;      /* struct wf_lane, beside the rail in use */
+	uint32_t lane_number;      /* of the last one that this side has dialled */
+	uint64_t lanes_until_ns;   /* until when who needs some waits for them */
 	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed, also once one is up */
 
 	/* frames out */

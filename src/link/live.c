@@ -96,6 +96,7 @@ static void beat(struct wf_timer *timer)
 	link->beat_sent_ns = w->now_ns;
 	wf_live_probe(link);
 	beat_in(link, WF_MIN(w->options.heartbeat_ns, left_ns(link)));
+	wf_lane_look(link);
 	if (reads_are_stuck(link))
 		wf_link_rail_failed(link, "reads do not end while the peer is alive");
 }

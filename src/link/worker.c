@@ -64,17 +64,8 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 	for (size_t i = 0; i < w->select.count && w->rail_count < WF_WORKER_RAILS_MAX; i++) {
 		struct wf_worker_rail *on = &w->rails[w->rail_count];
 		struct wf_error why = { 0 };
-		bool again = false;
 
 		if (!w->select.all[i].used)
-			continue;
-		/* One rail of a provider that goes by IP: the host address says which. */
-		for (uint32_t j = 0; j < w->rail_count; j++)
-			if (w->select.all[i].caps.by_ip &&
-			    !strcmp(wf_rail_caps(w->rails[j].rail)->provider,
-				    w->select.all[i].caps.provider))
-				again = true;
-		if (again)
 			continue;
 		if (wf_rail_open(&w->select.all[i], &config, &on->rail, &why)) {
 			wf_log(&w->log, WF_LOG_WARN, "%s: %s", w->select.all[i].caps.provider,

@@ -30,6 +30,7 @@
 
 #define WF_WORKER_RAILS_MAX 8 /* a hello names up to 16 */
 
+struct wf_lane;
 struct wf_link;
 struct wf_worker_rail;
 struct wf_lender;
@@ -63,6 +64,8 @@ struct wf_worker_sink {
 	void (*up)(void *ctx, struct wf_link *link);
 	/* The rail is gone: reads on a connected one have ended without a word. */
 	void (*paused)(void *ctx, struct wf_link *link);
+	/* A lane is ready; or about to close, and its reads end without a word. */
+	void (*lane)(void *ctx, struct wf_lane *lane, bool open);
 	/* A shared rail was opened anew: nothing that was stuck on it touches memory any more. */
 	void (*quiet)(void *ctx, const struct wf_worker_rail *on);
 	/*

@@ -124,6 +124,7 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_text("device", r->path.device);
 	out_count("chunks", r->path.chunks);
 	out_count("retries", r->path.retries);
+	out_count("rails", r->path.rails);
 	out_text("checksum", r->path.checksum);
 	out_object_end();
 	out_object_end();

@@ -20,7 +20,15 @@
 #define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
 #define PROBE_NS (500 * WF_NS_PER_MS)
 #define FENCE_NS (400 * WF_NS_PER_MS)
+#define LANES_NS WF_NS_PER_MS /* until who needs more rails than there are looks again */
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
+
+static void close_grants(struct wf_parcel *p)
+{
+	wf_grant_close(&p->grant);
+	wf_spread_take_back(p->spread);
+	p->spread = NULL;
+}
 
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {
@@ -36,7 +44,8 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	wf_list_remove(&p->node);
 	wf_recall_close(p->recall);
 	p->recall = NULL;
-	wf_grant_close(&p->grant);
+	p->path.lanes = p->spread ? p->spread->count : 0;
+	close_grants(p);
 	if (p->lent)
 		wf_lender_end(w->lender, p->place);
 	p->lent = false;
@@ -108,7 +117,7 @@ static int grant(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 	int err = 0;
 
 	if (p->grant_epoch != link->epoch || !p->grant.key) {
-		wf_grant_close(&p->grant);
+		close_grants(p);
 		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, p->body,
 				      p->body_bytes, e);
 		p->grant_epoch = link->epoch;
@@ -190,6 +199,7 @@ static int offer(struct wf_parcel *p, struct wf_body *body)
 static void start(struct wf_parcel *p, const struct wf_caps *caps)
 {
 	struct wf_body body = { .bytes = p->body_bytes };
+	struct wf_worker *worker = p->transfer->worker;
 	struct wf_writer w;
 	size_t bytes;
 
@@ -225,7 +235,7 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	w = wf_writer(p->head, bytes);
 	p->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
-	p->path.queued_ns = p->transfer->worker->now_ns;
+	p->path.queued_ns = worker->now_ns;
 	p->message = (struct wf_message){
 		.type = p->type,
 		.head = p->head,
@@ -235,6 +245,28 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		.sent = message_sent,
 	};
 	wf_link_post(p->link, &p->message);
+}
+
+static void look_again(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+
+	wf_transfer_start(p->transfer, wf_link_real(p->link));
+}
+
+bool wf_parcel_up(struct wf_parcel *p)
+{
+	struct wf_worker *w = p->transfer->worker;
+	struct wf_link *link = wf_link_real(p->link);
+
+	if (wf_terms_wait(p->terms, link)) {
+		wf_worker_timer(w, &p->quiet_timer, w->now_ns + LANES_NS, look_again);
+		return false;
+	}
+	wf_timer_stop(&w->timers, &p->quiet_timer);
+	wf_list_remove(&p->node);
+	start(p, wf_link_caps(link));
+	return true;
 }
 
 void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parcel *p)
@@ -250,6 +282,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->sent = p->refused = p->connected = p->told = p->fenced = p->lent = false;
 	p->quiet_ns = p->probed_ns = 0;
 	p->grant = (struct wf_grant){ 0 };
+	p->spread = NULL;
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->sum = 0;
 	wf_summing_init(&p->summing, t);
@@ -259,21 +292,18 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	wf_list_init(&p->message.node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
-	if (caps) {
+	if (caps && wf_list_empty(&t->waiting) && !wf_terms_wait(p->terms, wf_link_real(link))) {
 		start(p, caps);
 	} else if (wf_link_real(link)->state == WF_LINK_GONE) {
 		wf_error_set(&p->why, -ENOTCONN, "%s is gone, and its address is not known",
 			     wf_link_label(link));
 		fail_later(p);
 	} else {
+		/* Behind those that wait for this link. */
 		wf_list_append(&t->waiting, &p->node);
+		if (caps)
+			wf_transfer_start(t, wf_link_real(link));
 	}
-}
-
-void wf_parcel_up(struct wf_parcel *p)
-{
-	wf_list_remove(&p->node);
-	start(p, wf_link_caps(wf_link_real(p->link)));
 }
 
 /*
@@ -332,6 +362,7 @@ int wf_parcel_take_back(struct wf_parcel *p)
 		return -EALREADY;
 	p->state = WF_PARCEL_ENDED;
 	wf_list_remove(&p->node);
+	wf_timer_stop(&p->transfer->worker->timers, &p->quiet_timer);
 	wf_link_unwatch(link);
 	wf_link_put(link);
 	return 0;
@@ -465,6 +496,16 @@ void wf_parcel_withdrawn(struct wf_parcel *p)
 		end(p, &p->why);
 }
 
+static void resume_again(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+	struct wf_worker *w = p->transfer->worker;
+
+	if (p->state == WF_PARCEL_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
+	    wf_parcel_resume(p, p->resuming))
+		wf_worker_timer(w, timer, w->now_ns + LANES_NS, resume_again);
+}
+
 /* The peer lost its rail in the middle and goes on where we are now.  -ENOMEM: it is to ask again. */
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 {
@@ -477,6 +518,12 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		return 0;
+	if (wf_terms_wait(p->terms, link)) {
+		p->resuming = pull;
+		wf_worker_timer(link->worker, &p->quiet_timer, link->worker->now_ns + LANES_NS,
+				resume_again);
+		return 0;
+	}
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
 	err = wf_terms_rail(p->terms, link, wf_link_caps(link), &why);
 	if (!err)
@@ -497,6 +544,17 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 	return 0;
 }
 
+/* The reader wants it on the lanes as well.  -ENOMEM: as above. */
+int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
+{
+	struct wf_link *link = wf_link_real(p->link);
+
+	if (!p->grant.key || !p->connected || p->grant_epoch != link->epoch ||
+	    (p->state != WF_PARCEL_OFFERED && p->state != WF_PARCEL_QUEUED))
+		return 0;
+	return wf_spread_tell(&p->spread, link, pull, p->body, p->body_bytes);
+}
+
 /* The reader of the body wants to know what its next pieces sum up to. */
 void wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 {
@@ -515,7 +573,7 @@ void wf_parcel_paused(struct wf_parcel *p)
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		end(p, &p->why);
 	else
-		wf_grant_close(&p->grant);
+		close_grants(p);
 }
 
 void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e)

@@ -14,6 +14,7 @@
 #include "transfer/path.h"
 #include "transfer/plan.h"
 #include "transfer/recall.h"
+#include "transfer/spread.h"
 #include "transfer/summing.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
@@ -58,6 +59,7 @@ struct wf_parcel {
 	uint64_t offer;      /* id, 0: none */
 	struct wf_grant grant;
 	uint32_t grant_epoch;
+	struct wf_spread_offer *spread; /* the same on lanes; NULL: nobody has asked for that */
 	bool lent;           /* its offer has a place among the leases: */
 	uint32_t place;
 	uint64_t sum;        /* of a body in one piece */
@@ -65,7 +67,8 @@ struct wf_parcel {
 	struct wf_message message;
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
-	struct wf_timer quiet_timer;
+	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
+	uint64_t resuming;   /* the pull that waits for them, too */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
 	bool fenced;         /* that rail was given up: what comes late on it is dropped */
 	struct wf_error why; /* of its end, while it is withdrawn */
@@ -99,8 +102,9 @@ bool wf_parcel_has_left(const struct wf_parcel *p);
 void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chunks);
 void wf_parcel_withdrawn(struct wf_parcel *p);
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
+int wf_parcel_spread(struct wf_parcel *p, uint64_t pull);
 void wf_parcel_check(struct wf_parcel *p, uint64_t pull);
-void wf_parcel_up(struct wf_parcel *p);
+bool wf_parcel_up(struct wf_parcel *p); /* false: it waits on, and so does what comes behind it */
 void wf_parcel_paused(struct wf_parcel *p);
 void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e);
 

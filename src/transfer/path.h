@@ -20,6 +20,7 @@ struct wf_path {
 	uint64_t bytes;
 	uint32_t chunks;   /* reads or frames that carried it */
 	uint32_t helped;   /* of these, by a rail's helper */
+	uint32_t lanes;    /* that carried some of it; or for its owner: on which it was offered */
 	uint32_t retries;  /* reads made again; or for its owner: offers made again */
 	uint64_t queued_ns;  /* handed to the link, or to the channel */
 	uint64_t matched_ns; /* met its other half */

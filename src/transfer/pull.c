@@ -13,6 +13,7 @@
 #define TRIES_MAX 3                          /* failures in a row before the pull gives up */
 #define FAILING_CONNECTED_NS (5 * WF_NS_PER_S) /* and for so long, where they end connections */
 #define FAILING_SHARED_NS (50 * WF_NS_PER_MS)  /* and elsewhere: a spell of errors is no broken offer */
+#define LANES_NS WF_NS_PER_MS                /* until who needs more rails than there are looks again */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
@@ -31,6 +32,19 @@ static void end_reads(struct wf_pull *pull, uint32_t count, uint64_t bytes)
 	pull->busy -= count;
 	wf_link_reads_end(pull->link, count);
 	if (count)
+		wf_pace_end(&pull->share, bytes);
+}
+
+/* The same for those over a lane. */
+static void end_over(struct wf_pull *pull, struct wf_spread_way *over, uint32_t count,
+		     uint64_t bytes)
+{
+	pull->busy -= count;
+	pull->spread->busy -= count;
+	over->busy -= count;
+	while (count--)
+		wf_lane_read_ends(over->lane, pull->transfer->worker->now_ns);
+	if (bytes)
 		wf_pace_end(&pull->share, bytes);
 }
 
@@ -75,6 +89,9 @@ static void finish(struct wf_pull *pull)
 	wf_pace_leave(&pull->share);
 	refuse(pull, false);
 	wf_grant_close(&pull->grant);
+	pull->path.lanes = wf_spread_carried(pull->spread);
+	wf_spread_close(pull->spread);
+	pull->spread = NULL;
 	wf_sums_close(&pull->sums);
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	if (well)
@@ -149,6 +166,10 @@ static void timer(struct wf_timer *t)
 		finish(pull);
 	} else if (!pull->stopping && is_hopeless(pull)) {
 		wf_link_rail_failed(pull->link, "reads are refused");
+	} else if (!pull->stopping && pull->early) {
+		pull->early = false;
+		if (caps)
+			wf_pull_up(pull);
 	} else if (!pull->stopping) {
 		wf_pull_feed(pull);
 	} else if (caps && caps->connected) {
@@ -190,6 +211,20 @@ static void ask(struct wf_pull *pull)
 	pull->asked = true;
 }
 
+/* Is the rest long enough for more ways, and are there any? */
+static bool may_spread(const struct wf_pull *pull)
+{
+	return pull->granted && !pull->stopping && wf_lane_count(pull->link) &&
+	       pull->body.bytes - pull->next >= WF_SPREAD_CHUNKS_MIN * pull->chunk_bytes;
+}
+
+void wf_pull_lane_up(struct wf_pull *pull)
+{
+	/* Without memory to ask it goes on as it is. */
+	if (may_spread(pull))
+		(void)wf_tell(pull->link, WF_RECORD_SPREAD, pull->body.offer, pull->id, 0);
+}
+
 /* The offer holds on the rail in use: register the destination and go on. */
 static void begin(struct wf_pull *pull)
 {
@@ -199,6 +234,12 @@ static void begin(struct wf_pull *pull)
 	struct wf_error e;
 
 	wf_grant_close(&pull->grant);
+	if (wf_terms_wait(pull->terms, link)) {
+		pull->early = true;
+		arm(pull, LANES_NS);
+		return;
+	}
+	pull->early = false;
 	/* Also when it goes on, on another rail. */
 	if (wf_terms_rail(pull->terms, link, caps, &e)) {
 		stop(pull, &e);
@@ -221,6 +262,7 @@ static void begin(struct wf_pull *pull)
 	pull->helper = plan.helper;
 	pull->granted = true;
 	wf_pull_feed(pull);
+	wf_pull_lane_up(pull);
 }
 
 /* A read that is to be made (again), or NULL. */
@@ -261,6 +303,12 @@ static bool post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 				 pull->body.address + r->offset, &r->read);
 }
 
+static int post_over(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *way)
+{
+	return wf_ep_read(way->lane->ep, (char *)pull->into + r->offset, r->count, way->grant.desc,
+			  way->address + r->offset, way->key, &r->read);
+}
+
 static int post_here(struct wf_pull *pull, struct wf_pull_read *r)
 {
 	return wf_ep_read(pull->link->ep, (char *)pull->into + r->offset, r->count,
@@ -268,63 +316,154 @@ static int post_here(struct wf_pull *pull, struct wf_pull_read *r)
 			  &r->read);
 }
 
-/* How many reads are to be under way here; those of the helper come besides. */
-static uint32_t depth(const struct wf_pull *pull)
+/* How many reads are to be under way over what has learnt @learnt; those of the helper come besides. */
+static uint32_t depth(const struct wf_pull *pull, const struct wf_depth *learnt)
 {
-	const struct wf_link *link = pull->link;
+	return pull->link->worker->options.depth ? pull->depth :
+						   WF_MAX(pull->depth, learnt->count);
+}
 
-	return link->worker->options.depth ? pull->depth : WF_MAX(pull->depth, link->depth.count);
+static uint32_t depth_here(const struct wf_pull *pull)
+{
+	return depth(pull, &pull->link->depth);
+}
+
+/* Reads under way over the rail, by this thread. */
+static uint32_t busy_here(const struct wf_pull *pull)
+{
+	return pull->busy - pull->aside - (pull->spread ? pull->spread->busy : 0);
 }
 
 /* A read has ended well: tell the link what that says of the wire. */
-static void learn(const struct wf_pull *pull, const struct wf_pull_read *r)
+static void learn(struct wf_pull *pull, const struct wf_pull_read *r)
 {
-	if (r->count == pull->chunk_bytes && !r->aside && !pull->path.caps->sync_read)
-		wf_depth_learn(&pull->link->depth, r->among,
-			       pull->transfer->worker->now_ns - r->posted_ns);
+	uint64_t took_ns = pull->transfer->worker->now_ns - r->posted_ns;
+
+	if (r->count != pull->chunk_bytes || r->aside || pull->path.caps->sync_read)
+		return;
+	wf_depth_learn(r->over ? &r->over->lane->depth : &pull->link->depth, r->among, took_ns);
+	if (r->over)
+		r->over->took_ns = took_ns;
+	else
+		pull->took_ns = took_ns;
 }
 
-/* Post as many reads as depth, the pace of all bodies and the rail allow. */
+/*
+ * Would a read that takes @took_ns be the last to end?  Not if the fastest way, which may be this
+ * one, needs as long for what is left.
+ */
+static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
+{
+	const struct wf_spread *spread = pull->spread;
+	uint64_t left = (pull->body.bytes - pull->next) / pull->chunk_bytes;
+	uint64_t fastest_ns = pull->took_ns;
+	uint32_t count = depth_here(pull);
+
+	for (uint32_t i = 0; i < spread->count; i++) {
+		const struct wf_spread_way *way = &spread->ways[i];
+
+		if (!way->lane || !way->took_ns || (fastest_ns && way->took_ns >= fastest_ns))
+			continue;
+		fastest_ns = way->took_ns;
+		count = depth(pull, &way->lane->depth);
+	}
+	return fastest_ns && took_ns > fastest_ns + fastest_ns * left / count;
+}
+
+/* Has a way room for another read?  *@over is it, NULL: the rail in use. */
+static bool find_way(const struct wf_pull *pull, struct wf_spread_way **over)
+{
+	struct wf_spread *spread = pull->spread;
+
+	*over = NULL;
+	if (busy_here(pull) < depth_here(pull) && !(spread && is_too_slow(pull, pull->took_ns)))
+		return true;
+	for (uint32_t i = 0; spread && i < spread->count; i++) {
+		struct wf_spread_way *way = &spread->ways[i];
+
+		if (!way->lane || way->busy >= depth(pull, &way->lane->depth) ||
+		    is_too_slow(pull, way->took_ns))
+			continue;
+		*over = way;
+		return true;
+	}
+	return false;
+}
+
+/* What a body may have under way when it is alone. */
+static uint64_t alone_bytes(const struct wf_pull *pull)
+{
+	uint32_t ways = 1 + (pull->spread ? pull->spread->count : 0);
+
+	return (uint64_t)ways * depth_here(pull) * pull->chunk_bytes;
+}
+
+/* @r is under way, over @over or, NULL, the rail in use. */
+static void posted(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *over)
+{
+	struct wf_link *link = pull->link;
+
+	r->posted_ns = link->worker->now_ns;
+	r->over = over;
+	pull->busy++;
+	if (over) {
+		over->busy++;
+		pull->spread->busy++;
+		wf_lane_read_begins(over->lane, r->posted_ns);
+		r->among = over->lane->read_count == over->busy ? over->busy : 0;
+	} else {
+		wf_link_read_begins(link);
+		pull->aside += r->aside;
+		r->among = link->read_count == busy_here(pull) + pull->aside ? link->read_count : 0;
+	}
+	wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
+	wf_pace_begin(&pull->share, r->count);
+}
+
+/* Post as many reads as depth, the pace of all bodies and the rails allow. */
 void wf_pull_feed(struct wf_pull *pull)
 {
 	struct wf_link *link = pull->link;
+	struct wf_spread_way *over;
 	struct wf_pull_read *r;
 	int rc;
 
 	while (pull->granted && !pull->stopping && link->state == WF_LINK_UP &&
 	       (r = next_read(pull))) {
-		if (pull->busy - pull->aside >= depth(pull) && !is_for_helper(pull))
+		bool has_way = find_way(pull, &over);
+
+		if (!has_way && !is_for_helper(pull))
 			return;
-		if (!wf_pace_admits(&pull->share, r->count, depth(pull) * pull->chunk_bytes))
+		if (!wf_pace_admits(&pull->share, r->count, alone_bytes(pull)))
 			return;
 		if (ask_sums(pull, r->offset + r->count)) {
 			arm(pull, RETRY_NS);
 			return;
 		}
-		r->aside = post_aside(pull, r);
-		if (!r->aside && pull->busy - pull->aside >= depth(pull))
+		r->aside = !over && post_aside(pull, r);
+		if (!r->aside && !has_way)
 			return;
-		rc = r->aside ? 0 : post_here(pull, r);
+		rc = r->aside ? 0 : over ? post_over(pull, r, over) : post_here(pull, r);
+		if (rc && over && rc != -EAGAIN) {
+			wf_lane_failed(over->lane, wf_error_name(rc));
+			continue;
+		}
 		if (rc) {
 			if (rc != -EAGAIN)
 				count_failure(pull);
-			refuse(pull, true);
+			if (!over)
+				refuse(pull, true);
 			arm(pull, RETRY_NS);
 			return;
 		}
-		refuse(pull, false);
-		wf_link_read_begins(link);
-		wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
+		if (!over)
+			refuse(pull, false);
 		if (r->state == WF_PULL_READ_FREE)
 			pull->next += r->count;
 		else
 			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
-		pull->busy++;
-		pull->aside += r->aside;
-		r->posted_ns = link->worker->now_ns;
-		r->among = link->read_count == pull->busy ? pull->busy : 0;
-		wf_pace_begin(&pull->share, r->count);
+		posted(pull, r, over);
 	}
 }
 
@@ -351,6 +490,7 @@ static void read_done(struct wf_read *read, int status)
 	struct wf_pull *pull = r->pull;
 	struct wf_error e;
 	uint64_t turn_ns = pull->transfer->worker->now_ns, offset = r->offset, count = r->count;
+	struct wf_spread_way *over = r->over;
 
 	/* Stopped in the middle, it may have read what was no longer offered. */
 	if (!status && wf_link_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
@@ -359,11 +499,10 @@ static void read_done(struct wf_read *read, int status)
 		wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)status);
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
 	pull->aside -= r->aside;
-	if (status) {
-		/* Those that fail together count once; what may be stale is no failure. */
-		if (pull->granted && status != -ESTALE)
-			count_failure(pull);
-	} else {
+	/* Those that fail together count once; what may be stale is no failure, and a lane has its own. */
+	if (status && !over && pull->granted && status != -ESTALE)
+		count_failure(pull);
+	if (!status) {
 		pull->tries = 0;
 		pull->got_bytes += r->count;
 		pull->path.chunks++;
@@ -372,9 +511,17 @@ static void read_done(struct wf_read *read, int status)
 		learn(pull, r);
 		if (!pull->path.first_ns)
 			pull->path.first_ns = turn_ns;
-		wf_link_progress(pull->link);
+		if (over)
+			pull->spread->carried |= 1u << (over - pull->spread->ways);
+		else
+			wf_link_progress(pull->link);
 	}
-	end_reads(pull, 1, count);
+	if (over)
+		end_over(pull, over, 1, count);
+	else
+		end_reads(pull, 1, count);
+	if (status && over)
+		wf_lane_failed(over->lane, wf_error_name(status));
 	if (!status) {
 		/* The wire has something to do meanwhile. */
 		wf_pull_feed(pull);
@@ -387,14 +534,9 @@ static void read_done(struct wf_read *read, int status)
 		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
 			     wf_link_label(pull->link), pull->tries, wf_error_name(status));
 		stop(pull, &e);
-	} else if (judge(pull)) {
-		return;
-	} else if (status) {
+	} else if (!judge(pull) && !over && (status || !pull->granted)) {
 		/* On a connected rail the endpoint's end follows; on a shared one the offer is made anew. */
 		pull->granted = false;
-		if (!pull->connected)
-			ask(pull);
-	} else if (!pull->granted) {
 		if (!pull->connected)
 			ask(pull);
 	}
@@ -433,13 +575,15 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->answer = answer;
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
-	pull->refused = false;
+	pull->refused = pull->early = false;
 	pull->connected = pull->quiet_by_close = pull->damaged = false;
 	pull->on = NULL;
 	/* Of a view all bytes are there. */
 	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
 	pull->summed_bytes = 0;
 	pull->busy = pull->aside = 0;
+	pull->spread = NULL;
+	pull->took_ns = 0;
 	pull->tries = 0;
 	pull->timer = (struct wf_timer){ 0 };
 	wf_pace_share_init(&pull->share, &t->pace, go_on);
@@ -531,6 +675,42 @@ void wf_pull_paused(struct wf_pull *pull)
 	refuse(pull, false);
 	if (pull->quiet_by_close)
 		wf_pull_quiet(pull);
+}
+
+/* The owner has opened the body on a lane: it may have closed since. */
+void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
+{
+	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
+
+	if (!lane || !lane->ready || !may_spread(pull))
+		return;
+	if (!wf_spread_add(&pull->spread, lane, record, pull->into, pull->body.bytes))
+		wf_pull_feed(pull);
+}
+
+/* Its reads have ended without a word, and are made again over what is left. */
+void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
+{
+	struct wf_spread_way *over = wf_spread_find(pull->spread, lane);
+	uint32_t count = 0;
+	uint64_t bytes = 0;
+
+	if (!over)
+		return;
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
+		struct wf_pull_read *r = &pull->reads[i];
+
+		if (r->state != WF_PULL_READ_BUSY || r->over != over)
+			continue;
+		r->state = WF_PULL_READ_AGAIN;
+		count++;
+		bytes += r->count;
+	}
+	end_over(pull, over, count, bytes);
+	wf_spread_close_way(pull->spread, over);
+	/* Not here: what called may be closing the rail, too. */
+	if (!pull->stopping || !pull->busy)
+		arm(pull, 0);
 }
 
 void wf_pull_quiet(struct wf_pull *pull)

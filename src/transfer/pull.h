@@ -3,7 +3,8 @@
  * A pull: a body on its way in, by reading the peer's memory.
  *
  * In chunks, several in flight, straight into the destination, at a pace that
- * it shares with all others (pace.h).  When the rail fails the chunks that are
+ * it shares with all others (pace.h), and over several rails where the link has
+ * them (spread.h).  When the rail fails the chunks that are
  * missing are asked for again on the next, within the same pull.  Only our own
  * reads ever write the destination, and done waits for them.
  *
@@ -19,6 +20,7 @@
 #include "transfer/answer.h"
 #include "transfer/pace.h"
 #include "transfer/path.h"
+#include "transfer/spread.h"
 #include "transfer/sums.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
@@ -33,6 +35,7 @@ struct wf_pull_read {
 	uint64_t posted_ns;
 	uint32_t among; /* it and others of its body under way then; 0: of other bodies too */
 	bool aside; /* the rail's helper makes it */
+	struct wf_spread_way *over; /* NULL: the rail in use */
 	enum { WF_PULL_READ_FREE, WF_PULL_READ_BUSY, WF_PULL_READ_AGAIN } state;
 };
 
@@ -68,6 +71,9 @@ struct wf_pull {
 	uint64_t summed_bytes; /* of a view */
 	uint32_t busy;      /* reads under way */
 	uint32_t aside;     /* of these, by the helper */
+	struct wf_spread *spread; /* more ways than the rail; NULL: none */
+	uint64_t took_ns;   /* the last read over the rail did; 0: none has ended */
+	bool early;         /* it waits for more rails, which it must have */
 	bool refused;       /* the rail takes none of its reads */
 	unsigned tries;     /* failures in a row */
 	uint64_t failing_ns; /* of the first of them */
@@ -99,6 +105,9 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes);
 
 /* For transfer.c. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);
+void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *lane);
+void wf_pull_lane_up(struct wf_pull *pull);
+void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane);
 int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums);
 void wf_pull_withdraw(struct wf_pull *pull);
 void wf_pull_up(struct wf_pull *pull);

@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <strings.h>
 
-#define RAILS 1 /* that a link runs over, as things stand */
-
 int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_caps *caps, struct wf_error *e)
 {
 	const struct wf_caps *better = terms->no_fallback ? wf_link_better(link, caps) : NULL;
+	uint32_t rails = 1 + wf_lane_count(link);
 	char why[WF_GREET_TEXT_BYTES];
 
 	if (terms->provider[0] && strcasecmp(terms->provider, caps->provider)) {
@@ -23,10 +22,15 @@ int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 				    "the link to %s runs over %s, not %s, and no fallback was asked for: %s",
 				    wf_link_label(link), caps->provider, better->provider, why);
 	}
-	if (terms->rails_min > RAILS)
-		return wf_error_set(e, -EBADFD, "%u rails were asked for, and the link to %s runs over %d, %s",
-				    terms->rails_min, wf_link_label(link), RAILS, caps->provider);
+	if (terms->rails_min > rails)
+		return wf_error_set(e, -EBADFD, "%u rails were asked for, and the link to %s runs over %u, %s",
+				    terms->rails_min, wf_link_label(link), rails, caps->provider);
 	return 0;
+}
+
+bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link)
+{
+	return terms->rails_min > 1 + wf_lane_count(link) && wf_lane_may_come(link);
 }
 
 int wf_terms_sum(const struct wf_terms *terms, const struct wf_link *link, uint8_t *sum_kind,

@@ -22,6 +22,9 @@ struct wf_terms {
 int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_caps *caps, struct wf_error *e);
 
+/* Is it too early to say, for more rails may come up in a moment? */
+bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link);
+
 /*
  * What is to protect a body for the peer of @link, which has a rail: @terms or the
  * peer may want it.  -EBADFD with a sentence: the peer can't verify what is demanded.

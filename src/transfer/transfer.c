@@ -34,7 +34,8 @@ bool wf_transfer_owns(uint8_t type)
 {
 	return type == WF_RECORD_PULLED || type == WF_RECORD_RESUME || type == WF_RECORD_OFFER ||
 	       type == WF_RECORD_WITHDRAW || type == WF_RECORD_WITHDRAWN ||
-	       type == WF_RECORD_CHECK || type == WF_RECORD_SUMS || type == WF_RECORD_RELEASED;
+	       type == WF_RECORD_CHECK || type == WF_RECORD_SUMS ||
+	       type == WF_RECORD_RELEASED || type == WF_RECORD_SPREAD || type == WF_RECORD_LANE;
 }
 
 /* An id of ours that the peer names: it must belong to that peer. */
@@ -88,6 +89,19 @@ static int take_sums(struct wf_transfer *t, struct wf_link *link, const struct w
 	return pull && pull->link == link ? wf_pull_told(pull, &sums) : 0;
 }
 
+static int take_lane(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_lane_record lane;
+	struct wf_pull *pull;
+
+	if (wf_lane_record_get(record->bytes, record->count, &lane))
+		return -EBADMSG;
+	pull = wf_table_get(&t->pulls, lane.pull);
+	if (pull && pull->link == link)
+		wf_pull_lane(pull, &lane);
+	return 0;
+}
+
 /* There is nothing to resume any more: the reader need not wait for its deadline. */
 static int deny_offer(struct wf_link *link, uint64_t pull)
 {
@@ -118,6 +132,8 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		return take_offer(t, link, record);
 	if (record->type == WF_RECORD_SUMS)
 		return take_sums(t, link, record);
+	if (record->type == WF_RECORD_LANE)
+		return take_lane(t, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_WITHDRAW)
@@ -136,6 +152,8 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		break;
 	case WF_RECORD_RESUME:
 		return wf_parcel_resume(p, small.other);
+	case WF_RECORD_SPREAD:
+		return wf_parcel_spread(p, small.other);
 	case WF_RECORD_CHECK:
 		wf_parcel_check(p, small.other);
 		break;
@@ -146,17 +164,22 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 	return 0;
 }
 
+void wf_transfer_start(struct wf_transfer *t, struct wf_link *link)
+{
+	WF_LIST_EACH(node, &t->waiting) {
+		struct wf_parcel *p = WF_CONTAINER(node, struct wf_parcel, node);
+
+		if (wf_link_real(p->link) == link && (!wf_link_caps(link) || !wf_parcel_up(p)))
+			return;
+	}
+}
+
 void wf_transfer_up(struct wf_transfer *t, struct wf_link *link)
 {
 	struct wf_pull *pull;
 	uint32_t at = 0;
 
-	WF_LIST_EACH(node, &t->waiting) {
-		struct wf_parcel *p = WF_CONTAINER(node, struct wf_parcel, node);
-
-		if (wf_link_real(p->link) == link)
-			wf_parcel_up(p);
-	}
+	wf_transfer_start(t, link);
 	while ((pull = wf_table_next(&t->pulls, &at)))
 		if (pull->link == link)
 			wf_pull_up(pull);
@@ -175,6 +198,21 @@ void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link)
 	while ((pull = wf_table_next(&t->pulls, &at)))
 		if (pull->link == link)
 			wf_pull_paused(pull);
+}
+
+void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool open)
+{
+	struct wf_pull *pull;
+	uint32_t at = 0;
+
+	while ((pull = wf_table_next(&t->pulls, &at))) {
+		if (pull->link != lane->link)
+			continue;
+		if (open)
+			wf_pull_lane_up(pull);
+		else
+			wf_pull_lane_closed(pull, lane);
+	}
 }
 
 void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e)

@@ -49,6 +49,12 @@ void wf_transfer_up(struct wf_transfer *t, struct wf_link *link);
 void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link);
 void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e);
 
+/* Start what waits for @link, which has a rail. */
+void wf_transfer_start(struct wf_transfer *t, struct wf_link *link);
+
+/* A lane is ready, or has closed. */
+void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool open);
+
 /* Take back every offer, with @e, and make no more; false: some are not back yet, or what needs none still waits. */
 bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e);
 

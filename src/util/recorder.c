@@ -21,6 +21,8 @@ static const struct {
 	[WF_RECORDER_TRY_FAILED] = { "that rail does not work, epoch %llu" },
 	[WF_RECORDER_UP] = { "is up on rail %llu, epoch %llu" },
 	[WF_RECORDER_RAIL_FAILED] = { "rail %llu has failed, epoch %llu" },
+	[WF_RECORDER_LANE_UP] = { "lane %llu is up, epoch %llu" },
+	[WF_RECORDER_LANE_CLOSED] = { "lane %llu has closed, epoch %llu" },
 	[WF_RECORDER_REOPEN] = { "rail %llu is opened anew" },
 	[WF_RECORDER_DOOR_CLOSED] = { "the door has closed", .coded = true },
 	[WF_RECORDER_RESUMED] = { "the door is back" },

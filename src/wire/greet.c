@@ -92,6 +92,7 @@ static void draft_hello(struct draft *d, const struct wf_hello *hello)
 	to->checksums = hello->checksums;
 	to->checksum = hello->checksum;
 	to->compressions = hello->compressions;
+	to->lanes = hello->lanes;
 	draft_host(&d->host, &hello->host);
 	to->host = &d->host;
 	for (uint32_t i = 0; i < hello->rail_count; i++) {
@@ -318,6 +319,7 @@ static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct w
 	hello->checksums = from->checksums;
 	hello->checksum = from->checksum;
 	hello->compressions = from->compressions;
+	hello->lanes = from->lanes;
 	return 0;
 }
 

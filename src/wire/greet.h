@@ -65,6 +65,7 @@ struct wf_hello {
 	uint32_t checksums; /* bits of enum wf_body_sum */
 	bool checksum;      /* it wants one with every body */
 	uint32_t compressions; /* of messages: WF_COMPRESSION_* */
+	uint32_t lanes;     /* how many it takes part in, beside a rail */
 };
 
 struct wf_greet {

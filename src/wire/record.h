@@ -34,6 +34,8 @@ enum wf_record_type {
 	WF_RECORD_GRANT_RESPONSES = 16, /* caller to server: the same */
 	WF_RECORD_ATTACHMENT = 17, /* as TENSOR: one that comes beside a message of a call, after it */
 	WF_RECORD_DRAIN = 18,    /* to every peer: no more calls are taken */
+	WF_RECORD_SPREAD = 19,   /* reader to owner: let the body be read over the lanes, too */
+	WF_RECORD_LANE = 20,     /* owner to reader: here it is on one of them */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 33, /* reader to owner: stopped, or it was over */
@@ -240,6 +242,7 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
  *   PULLED    offer, reads (0: it is looked at), status (enum weft_status: OK, or why it was not wanted)
  *   RESUME    offer, reader's pull id        OFFER     (as struct wf_offer_record)
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
+ *   SPREAD    offer, reader's pull id        LANE      (as struct wf_lane_record)
  *   RELEASED  offer, its place
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
  *   GRANT_REQUESTS GRANT_RESPONSES  call, messages
@@ -286,5 +289,19 @@ struct wf_sums_record {
 void wf_sums_record_put(struct wf_writer *w, const struct wf_sums_record *s);
 /* -EBADMSG: lengths; pieces beyond WF_BODY_PIECES_MAX. */
 int wf_sums_record_get(const uint8_t *bytes, size_t count, struct wf_sums_record *s);
+
+/* The body that @pull reads is there on @lane, too. */
+struct wf_lane_record {
+	uint64_t pull;
+	uint32_t lane;
+	uint64_t address;
+	uint64_t key;
+};
+
+#define WF_LANE_RECORD_BYTES 28
+
+void wf_lane_record_put(struct wf_writer *w, const struct wf_lane_record *l);
+/* -EBADMSG: lengths; no lane has the number 0. */
+int wf_lane_record_get(const uint8_t *bytes, size_t count, struct wf_lane_record *l);
 
 #endif

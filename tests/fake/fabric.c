@@ -41,7 +41,6 @@ static int domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_
 	struct fake_domain *domain;
 	int err = fake_veto("fi_domain");
 
-	(void)info;
 	if (err)
 		return err;
 	domain = fake_make(sizeof(*domain));
@@ -52,6 +51,7 @@ static int domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_
 	};
 	domain->fabric = WF_CONTAINER(fid, struct fake_fabric, fid);
 	domain->fabric->users++;
+	domain->number = fake_offer_number(info->domain_attr->name);
 	wf_list_init(&domain->mrs);
 	fake_net.objects++;
 	*out = &domain->fid;
@@ -185,6 +185,24 @@ void wf_fake_cut(unsigned a, unsigned b, bool cut)
 {
 	set_way(&fake_net.held, a, b, cut);
 	set_way(&fake_net.held, b, a, cut);
+}
+
+void wf_fake_cut_domain(const char *domain)
+{
+	fake_net.cut_domain = domain ? fake_offer_number(domain) : 0;
+	fake_unstall();
+}
+
+void wf_fake_break_domain(const char *domain)
+{
+	unsigned number = fake_offer_number(domain);
+
+	WF_LIST_EACH(at, &fake_net.eps) {
+		struct fake_ep *ep = WF_CONTAINER(at, struct fake_ep, node);
+
+		if (ep->domain->number == number && ep->state == UP)
+			fake_reset(ep);
+	}
 }
 
 void wf_fake_hold(unsigned from, unsigned to, bool hold)

@@ -85,6 +85,12 @@ void wf_fake_cut(unsigned a, unsigned b, bool cut);
 bool wf_fake_is_open(const void *at, size_t bytes);
 bool wf_fake_is_read(const void *at, size_t bytes);
 
+/* The same for all that goes over @domain, whoever it is between.  One at a time; NULL: none. */
+void wf_fake_cut_domain(const char *domain);
+
+/* The connections over @domain break, as if its cable had been pulled where that is noticed. */
+void wf_fake_break_domain(const char *domain);
+
 /* What goes from @from to @to waits until the hold is let go. */
 void wf_fake_hold(unsigned from, unsigned to, bool hold);
 

@@ -83,6 +83,7 @@ struct thing *fake_thing(enum thing_kind kind, struct fake_ep *from)
 	t->due_ns = fake_later_ns();
 	t->from = from->id;
 	t->from_node = fake_node_of(from);
+	t->domain = from->domain->number;
 	t->to = from->peer;
 	t->to_node = t->from_node;
 	return t;
@@ -141,7 +142,11 @@ static bool is_stalled(const struct thing *t)
 	}
 	if (t->kind == READ && fake_net.frozen[node] && !fake_net.knobs.reads_alone)
 		return true;
-	if (t->kind == SEND || t->kind == TELL || !fake_net.held.count)
+	if (t->kind == SEND || t->kind == TELL)
+		return false;
+	if (t->domain && t->domain == fake_net.cut_domain)
+		return true;
+	if (!fake_net.held.count)
 		return false;
 	/* A read goes there and back. */
 	return fake_has_way(&fake_net.held, t->from_node, node) ||

@@ -3,6 +3,17 @@
 
 #include <arpa/inet.h>
 
+unsigned fake_offer_number(const char *domain)
+{
+	unsigned number = 1;
+
+	while (number <= fake_net.offers_count &&
+	       strcmp(fake_net.offers[number - 1].domain, domain))
+		number++;
+	MUST(number <= fake_net.offers_count);
+	return number;
+}
+
 const struct offer *fake_offer_of(enum fi_ep_type type)
 {
 	size_t i;

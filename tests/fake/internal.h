@@ -53,6 +53,7 @@ struct fake_fabric {
 struct fake_domain {
 	struct fid_domain fid;
 	struct fake_fabric *fabric;
+	unsigned number; /* of what it was offered as */
 	unsigned users;
 	struct wf_list mrs;
 };
@@ -178,6 +179,7 @@ struct thing {
 	uint64_t due_ns;
 	uint64_t from, to; /* endpoints */
 	unsigned from_node, to_node;
+	unsigned domain; /* it goes over; 0: any */
 	uint64_t to_shared; /* SEND, READ on a shared endpoint: the address */
 	struct sockaddr_in at;
 	void *context;
@@ -204,6 +206,7 @@ struct fake_net {
 	unsigned node;
 	bool dead[FAKE_NODES], frozen[FAKE_NODES];
 	struct fake_ways held, broken; /* each way of a cut is held */
+	unsigned cut_domain; /* 0: none */
 	uint64_t random, next_key, sent, arrived, dialled, overrun;
 	uint16_t next_port;
 	size_t objects;
@@ -298,7 +301,8 @@ int fake_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **o
 int fake_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep **out,
 		  void *context);
 
-/* info.c */
+/* info.c: numbers begin with 1. */
+unsigned fake_offer_number(const char *domain);
 const struct offer *fake_offer_of(enum fi_ep_type type);
 struct fi_info *fake_new_info(const struct offer *offer);
 

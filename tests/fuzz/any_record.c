@@ -20,6 +20,8 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 		return wf_abort_record_get(bytes, count, &any->abort);
 	case WF_RECORD_SUMS:
 		return wf_sums_record_get(bytes, count, &any->sums);
+	case WF_RECORD_LANE:
+		return wf_lane_record_get(bytes, count, &any->lane);
 	default:
 		return wf_small_record_get(bytes, count, &any->small);
 	}
@@ -71,6 +73,9 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 		break;
 	case WF_RECORD_SUMS:
 		wf_sums_record_put(&w, &any->sums);
+		break;
+	case WF_RECORD_LANE:
+		wf_lane_record_put(&w, &any->lane);
 		break;
 	default:
 		wf_small_record_put(&w, &any->small);

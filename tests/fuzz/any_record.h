@@ -15,6 +15,7 @@ union any_record {
 	struct wf_offer_record offer;
 	struct wf_abort_record abort;
 	struct wf_sums_record sums;
+	struct wf_lane_record lane;
 	struct wf_small_record small; /* all other types */
 };
 

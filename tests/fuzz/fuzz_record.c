@@ -65,6 +65,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_abort_record aborted = { .step = 5, .status = WEFT_ABORTED, .text_bytes = 21,
 					   .text = text };
 	struct wf_sums_record sums = { .pull = 8, .first = 3, .count = 2, .sums = { 7, 8 } };
+	struct wf_lane_record lane = { .pull = 8, .lane = 2, .address = 4096, .key = 5 };
 	uint8_t key[WF_ATTACHMENT_KEY_BYTES];
 	struct wf_small_record small = { .id = 9, .other = 8, .status = WEFT_OK };
 
@@ -155,6 +156,10 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		wf_bytes_put_u8(&w, WF_RECORD_CALL);
 		wf_call_record_put(&w, &call);
 		wf_bytes_put(&w, text, 21);
+		break;
+	case 16:
+		wf_bytes_put_u8(&w, WF_RECORD_LANE);
+		wf_lane_record_put(&w, &lane);
 		break;
 	default:
 		return 0;

@@ -9,13 +9,14 @@
 
 #include <cmocka.h>
 
+#include "api/internal.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/states.h"
 #include "util/clock.h"
 
 #define MS WF_NS_PER_MS
-#define SPELLS_MAX (3 * WF_FAULTS)
+#define SPELLS_MAX (4 * WF_FAULTS)
 #define CHUNKS_MAX 64
 #define SAMPLES_MAX 8 /* times that one run looks at what a fault of a kind hits */
 
@@ -53,7 +54,10 @@ static const struct kind kinds[WF_FAULTS] = {
 	[WF_FAULT_LEAVE] = { false, false, 1, 0, 0, 0 },
 	[WF_FAULT_MEMORY] = { false, false, 4, 0, 100 * MS, 12 },
 	[WF_FAULT_DRAIN] = { true, false, 1, 0, 0, 0 },
+	[WF_FAULT_LANE] = { true, false, 6, 300 * MS, 600 * MS, 4 },
 };
+
+static const char *const networks[] = { WF_WORLD_NET_1, WF_WORLD_NET_2 };
 
 struct spell {
 	enum wf_fault fault;
@@ -302,6 +306,28 @@ static bool turn_knob(enum wf_fault fault, unsigned level)
 	}
 }
 
+/* Is anything being read over a lane? */
+static bool lanes_are_busy(void)
+{
+	for (unsigned i = 0; i < config.nodes; i++) {
+		const struct weft_node *node = wf_world_node(i);
+
+		for (unsigned d = 0; !wf_faults_is_away(i) && d < node->desk_count; d++)
+			WF_LIST_EACH(at, &node->desks[d].worker.link_list)
+				WF_LIST_EACH(lane, &WF_CONTAINER(at, struct wf_link, node)->lanes)
+					if (WF_CONTAINER(lane, struct wf_lane, node)->read_count)
+						return true;
+	}
+	return false;
+}
+
+/* One that would find nothing to strike waits for that, while its time lasts. */
+static bool is_due(const struct spell *s, uint64_t now)
+{
+	return s->at_ns && s->at_ns <= now &&
+	       (s->fault != WF_FAULT_LANE || now >= s->until_ns || lanes_are_busy());
+}
+
 /* It needs a node that is there. */
 static bool may_begin(const struct spell *s)
 {
@@ -366,6 +392,12 @@ static void begin(struct spell *s)
 	case WF_FAULT_DRAIN:
 		drain(s->node);
 		break;
+	case WF_FAULT_LANE:
+		if (s->level <= 2)
+			wf_fake_break_domain(networks[s->level % 2]);
+		else
+			wf_fake_cut_domain(networks[s->level % 2]);
+		break;
 	default:
 		break;
 	}
@@ -401,6 +433,9 @@ static void end(struct spell *s)
 		break;
 	case WF_FAULT_PART:
 		wf_world_part(s->node, s->other, false);
+		break;
+	case WF_FAULT_LANE:
+		wf_fake_cut_domain(NULL);
 		break;
 	case WF_FAULT_RESTART:
 		/* A node that finds no memory is none. */
@@ -472,7 +507,7 @@ void wf_faults_plan(const struct wf_faults_config *given)
 	for (unsigned i = 0; i < WF_FAULTS; i++) {
 		unsigned chance = config.chance * WF_MAX(kinds[i].weight, 1u);
 
-		if (!kinds[i].count || i == WF_FAULT_DRAIN || !wf_chance_in_100(chance) ||
+		if (!kinds[i].count || i == WF_FAULT_DRAIN || i == WF_FAULT_LANE || !wf_chance_in_100(chance) ||
 		    (config.harmless && !kinds[i].harmless) ||
 		    (config.same_host && kinds[i].hosts_only) ||
 		    (i == WF_FAULT_FLIP && !config.checksum))
@@ -487,6 +522,12 @@ void wf_faults_plan_drain(void)
 		plan_kind(WF_FAULT_DRAIN);
 }
 
+void wf_faults_plan_lane(void)
+{
+	if (config.lanes && wf_chance_in_100(70))
+		plan_kind(WF_FAULT_LANE);
+}
+
 uint64_t wf_faults_run(void)
 {
 	uint64_t now = wf_clock_now(), next = UINT64_MAX;
@@ -495,14 +536,14 @@ uint64_t wf_faults_run(void)
 	for (unsigned i = 0; i < spell_count; i++) {
 		struct spell *s = &spells[i];
 
-		if (s->at_ns && s->at_ns <= now) {
+		if (is_due(s, now)) {
 			s->at_ns = 0;
 			begin(s);
 		}
 		if (s->on && s->until_ns <= now && may_end(s))
 			end(s);
 		if (s->at_ns)
-			next = WF_MIN(next, s->at_ns);
+			next = WF_MIN(next, s->at_ns > now ? s->at_ns : s->until_ns);
 		else if (s->on)
 			next = WF_MIN(next, s->until_ns);
 	}

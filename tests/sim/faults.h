@@ -16,14 +16,16 @@ struct wf_faults_config {
 	bool harmless;     /* only what may cost nobody a peer */
 	bool same_host;    /* nothing can come between two nodes */
 	bool checksum;     /* wrong bytes are noticed */
+	bool lanes;        /* there are two networks */
 	struct wf_tally *tally;
 	void (*restarted)(unsigned number); /* a node is there again */
 };
 
 void wf_faults_plan(const struct wf_faults_config *config);
 
-/* In some runs a node drains besides: drawn when all else is. */
+/* In some runs a node drains besides, or a network fails: drawn when all else is. */
 void wf_faults_plan_drain(void);
+void wf_faults_plan_lane(void);
 
 /* Begin and end what is due; when the next is. */
 uint64_t wf_faults_run(void);

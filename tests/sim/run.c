@@ -108,6 +108,11 @@ static void shrink(unsigned number)
 	}
 }
 
+static bool is_connected(void)
+{
+	return run.shape == WF_WORLD_CONNECTED || run.shape == WF_WORLD_LANES;
+}
+
 /* What a node needs in this run once it is open. */
 static void prepare(unsigned number)
 {
@@ -128,6 +133,7 @@ static void plan(struct wf_tally *tally)
 		.harmless = run.harmless,
 		.same_host = run.shape == WF_WORLD_SAME_HOST,
 		.checksum = run.checksum,
+		.lanes = run.shape == WF_WORLD_LANES,
 		.tally = tally,
 		.restarted = prepare,
 	};
@@ -143,8 +149,9 @@ static void plan(struct wf_tally *tally)
 	if (!run.limited)
 		wf_traffic_plan_trees(&traffic);
 	wf_faults_plan_drain();
+	wf_faults_plan_lane();
 	wf_checker_start(&(struct wf_checker_config){
-		.connected = run.shape == WF_WORLD_CONNECTED,
+		.connected = is_connected(),
 		.harmless = run.harmless,
 		.tally = tally,
 		.quiet_ns = run.quiet_ns,
@@ -162,9 +169,15 @@ static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
 	run.nodes = some_nodes();
 	if (nodes)
 		run.nodes = nodes;
-	run.quiet_ns = run.shape == WF_WORLD_CONNECTED ? 500 * MS : 2 * S;
+	/* Seeds keep what they were before there were lanes, but for these. */
+	if (run.shape == WF_WORLD_CONNECTED && seed % 7 == 3)
+		run.shape = WF_WORLD_LANES;
+	run.quiet_ns = is_connected() ? 500 * MS : 2 * S;
 	wf_fake_clock_reset();
 	draw_settings(workers);
+	/* Bodies go over both only when they are long. */
+	if (run.shape == WF_WORLD_LANES)
+		run.chunk_bytes = run.eager_bytes = 4 * KIB;
 	fake = draw_fake(seed);
 	wf_world_set_workers(workers);
 	set_limits(seed);

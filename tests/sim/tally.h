@@ -33,6 +33,7 @@ enum wf_fault {
 	WF_FAULT_LEAVE,     /* a node closes in mid-traffic */
 	WF_FAULT_MEMORY,    /* allocations fail */
 	WF_FAULT_DRAIN,     /* a node takes no more calls */
+	WF_FAULT_LANE,      /* one of two networks falls silent, or its connections break */
 	WF_FAULT_ABORT,     /* a step is aborted */
 	WF_FAULT_END,       /* a step is ended, in the middle of it */
 	WF_FAULT_CANCEL,

@@ -526,13 +526,22 @@ void wf_world_restart(unsigned number)
 			wf_fake_cut(life_of(number), life_of(i), true);
 }
 
+static void open_two_networks(void)
+{
+	wf_fake_offer(FI_EP_MSG, "tcp", WF_WORLD_NET_1, "10.0.1.1");
+	wf_fake_offer(FI_EP_MSG, "tcp", WF_WORLD_NET_2, "10.0.2.1");
+	assert_int_equal(setenv("WEFT_DEVICE", WF_WORLD_NET_1 "," WF_WORLD_NET_2, 1), 0);
+	assert_int_equal(setenv("WEFT_LISTEN", "10.0.1.1:0", 1), 0);
+	assert_int_equal(setenv("WEFT_SECURITY", "open", 1), 0);
+}
+
 void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fake *fake)
 {
 	static const struct wf_fake calm = {
 		.seed = 1, .delay_min_ns = 5 * WF_NS_PER_US, .delay_max_ns = 50 * WF_NS_PER_US,
 	};
 
-	static const char *const providers[] = { "tcp", "efa", "shm" };
+	static const char *const providers[] = { "tcp", "efa", "shm", "tcp" };
 
 	if (citizen_count)
 		fail_msg("an earlier test has failed and left its world behind");
@@ -546,6 +555,8 @@ void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fa
 	wf_net_set_same_host(shape == WF_WORLD_SAME_HOST);
 	wf_fake_open(fake);
 	wf_fake_offer(FI_EP_RDM, "shm", "shm", NULL);
+	if (shape == WF_WORLD_LANES)
+		open_two_networks();
 	while (count--)
 		wf_world_add();
 }

@@ -22,9 +22,15 @@
 
 #define WF_WORLD_NODES_MAX 20
 
-/* Over IP; over a fabric of its own; through the memory of one host. */
-enum wf_world_shape { WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST };
-extern const enum wf_world_shape wf_world_shapes[3]; /* all of them */
+/* Over IP; over a fabric of its own; through the memory of one host; over two networks of IP. */
+enum wf_world_shape {
+	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST, WF_WORLD_LANES
+};
+extern const enum wf_world_shape wf_world_shapes[3]; /* all of them, but for the last */
+
+/* The two networks, as libfabric's domains; doors are on the first. */
+#define WF_WORLD_NET_1 "net1"
+#define WF_WORLD_NET_2 "net2"
 
 /*
  * Open @count nodes, 0 to @count - 1, over rails of one shape.  NULL @fake: 5 to 50 us of

@@ -352,6 +352,41 @@ static void a_device_is_named_by_name_or_address(void **state)
 	}
 }
 
+static void devices_that_are_named_together_serve_together(void **state)
+{
+	struct wf_options o = options("10.0.2.1:0");
+	struct wf_select s;
+
+	(void)state;
+	wf_fake_offer(FI_EP_MSG, "tcp", "eth1", "10.0.1.1");
+	wf_fake_offer(FI_EP_MSG, "tcp", "eth2", "10.0.2.1");
+	wf_fake_offer(FI_EP_RDM, "efa", "rdmap1", NULL);
+	strcpy(o.device, "eth1,eth2,rdmap0,rdmap1");
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	assert_true(is_used(&s, "tcp", "eth1"));
+	assert_true(is_used(&s, "tcp", "eth2"));
+	assert_false(is_used(&s, "tcp", "eth0"));
+	/* What has no endpoint for each peer is not spread. */
+	assert_true(is_used(&s, "efa", "rdmap0"));
+	assert_false(is_used(&s, "efa", "rdmap1"));
+	/* The one that we listen at goes first, and the other is for bodies. */
+	assert_true(find(&s, "tcp", "eth2") < find(&s, "tcp", "eth1"));
+	assert_string_equal(find(&s, "tcp", "eth1")->reason, "for bodies, beside eth2");
+	wf_select_close(&s);
+
+	strcpy(o.device, "");
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	assert_false(is_used(&s, "tcp", "eth1"));
+	wf_select_close(&s);
+
+	strcpy(o.listen, "127.0.0.1:0");
+	strcpy(o.device, "lo,eth1");
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	assert_true(is_used(&s, "tcp", "lo"));
+	assert_false(is_used(&s, "tcp", "eth1"));
+	wf_select_close(&s);
+}
+
 static void a_host_that_means_nothing_is_refused(void **state)
 {
 	struct wf_options o = options("300.1.2.3.4:0");
@@ -508,6 +543,7 @@ int main(void)
 		TEST(a_forked_child_is_refused_what_it_cannot_use),
 		TEST(switches_keep_kinds_out),
 		TEST(a_device_is_named_by_name_or_address),
+		TEST(devices_that_are_named_together_serve_together),
 		TEST(a_host_that_means_nothing_is_refused),
 		TEST(options_win_over_the_row),
 		TEST(an_unknown_provider_gets_the_generic_row),

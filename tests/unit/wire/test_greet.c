@@ -101,6 +101,7 @@ static void fill_hello(struct wf_greet *greet)
 	h->checksums = UINT32_MAX;
 	h->checksum = true;
 	h->compressions = 0x80000001;
+	h->lanes = 3;
 	h->rail_count = WF_GREET_RAILS_MAX;
 	for (uint32_t i = 0; i < WF_GREET_RAILS_MAX; i++) {
 		struct wf_greet_rail *r = &h->rails[i];

@@ -355,6 +355,17 @@ static const struct row {
 		},
 	},
 	{
+		"a body on another lane", WF_RECORD_LANE, WF_LANE_RECORD_BYTES,
+		{ .lane = { 0x1817161514131211, 0x24232221, 0x3837363534333231,
+			    0x4847464544434241 } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0x21, 0x22, 0x23, 0x24,
+			0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
+			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+		},
+	},
+	{
 		"a view released", WF_RECORD_RELEASED, WF_SMALL_RECORD_BYTES,
 		{ .small = { 1, 1022, WEFT_OK } },
 		{ 1, [8] = 0xfe, 3 },
@@ -801,6 +812,18 @@ static void sums_of_pieces_that_cant_be_are_refused(void **state)
 	assert_int_equal(get(WF_RECORD_SUMS, bytes, 12 + 8), -EBADMSG);
 }
 
+static void a_lane_without_a_number_is_refused(void **state)
+{
+	uint8_t bytes[WF_LANE_RECORD_BYTES + 1] = { [8] = 1 };
+
+	(void)state;
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES), 0);
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES - 1), -EBADMSG);
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES + 1), -EBADMSG);
+	bytes[8] = 0;
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES), -EBADMSG);
+}
+
 static void an_offer_is_never_eager(void **state)
 {
 	static const uint8_t eager[18] = { 1, [8] = WF_BODY_EAGER };
@@ -1070,6 +1093,7 @@ int main(void)
 		cmocka_unit_test(a_sum_is_of_a_known_kind),
 		cmocka_unit_test(a_body_has_at_most_so_many_pieces),
 		cmocka_unit_test(sums_of_pieces_that_cant_be_are_refused),
+		cmocka_unit_test(a_lane_without_a_number_is_refused),
 		cmocka_unit_test(an_offer_is_never_eager),
 		cmocka_unit_test(a_status_that_nobody_knows_is_refused),
 		cmocka_unit_test(flags_of_a_call_that_make_no_sense_are_refused),

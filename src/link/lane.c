@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/lane.h"
+#include "link/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+#define DIAL_NS WF_NS_PER_S          /* for a connection to come up */
+#define PAUSE_NS WF_NS_PER_S         /* until it is dialled again; it doubles while none comes up */
+#define PAUSE_MAX_NS (30 * WF_NS_PER_S)
+#define SETTLE_NS (500 * WF_NS_PER_MS) /* after a rail has come up: who needs lanes waits so long */
+#define STUCK_NS (2 * WF_NS_PER_S)   /* without the end of a read, while the peer answers */
+
+static void dial_again(struct wf_timer *timer);
+
+static const char *name_of(const struct wf_lane *lane)
+{
+	return wf_rail_caps(lane->on->rail)->domain;
+}
+
+static void tell(struct wf_lane *lane, bool open)
+{
+	const struct wf_worker *w = lane->link->worker;
+
+	w->sink->lane(w->sink_ctx, lane, open);
+}
+
+/* Its reads end without a word. */
+static void close_ep(struct wf_lane *lane)
+{
+	struct wf_ep *ep = lane->ep;
+	bool was_ready = lane->ready;
+
+	lane->ep = NULL;
+	lane->ready = false;
+	wf_ep_close(ep);
+	if (was_ready)
+		tell(lane, false);
+	lane->number = 0;
+	lane->read_count = 0;
+}
+
+static void end(struct wf_lane *lane)
+{
+	close_ep(lane);
+	wf_timer_stop(&lane->link->worker->timers, &lane->timer);
+	wf_list_remove(&lane->node);
+	free(lane);
+}
+
+static struct wf_lane *begin(struct wf_link *link, struct wf_worker_rail *on)
+{
+	struct wf_lane *lane = calloc(1, sizeof(*lane));
+
+	if (!lane)
+		return NULL;
+	lane->link = link;
+	lane->on = on;
+	lane->pause_ns = PAUSE_NS;
+	wf_list_append(&link->lanes, &lane->node);
+	return lane;
+}
+
+struct wf_lane *wf_lane_find(const struct wf_link *link, uint32_t number)
+{
+	WF_LIST_EACH(node, &link->lanes) {
+		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
+
+		if (lane->ep && lane->number == number)
+			return lane;
+	}
+	return NULL;
+}
+
+static struct wf_lane *find_on(const struct wf_link *link, const struct wf_worker_rail *on)
+{
+	WF_LIST_EACH(node, &link->lanes) {
+		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
+
+		if (lane->on == on)
+			return lane;
+	}
+	return NULL;
+}
+
+static struct wf_lane *find_ep(const struct wf_link *link, const struct wf_ep *ep)
+{
+	WF_LIST_EACH(node, &link->lanes) {
+		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
+
+		if (lane->ep == ep)
+			return lane;
+	}
+	return NULL;
+}
+
+uint32_t wf_lane_count(const struct wf_link *link)
+{
+	uint32_t count = 0;
+
+	WF_LIST_EACH(node, &link->lanes)
+		count += WF_CONTAINER(node, struct wf_lane, node)->ready;
+	return count;
+}
+
+/* Rails of the provider in use, on either side. */
+static uint32_t rails_like(const struct wf_link *link, bool theirs)
+{
+	const struct wf_worker *w = link->worker;
+	const char *provider = wf_rail_caps(link->on->rail)->provider;
+	uint32_t count = 0;
+
+	if (theirs)
+		for (uint32_t i = 0; i < link->peer.rail_count; i++)
+			count += !strcmp(link->peer.rails[i].provider, provider);
+	else
+		for (uint32_t i = 0; i < w->rail_count; i++)
+			count += !strcmp(wf_rail_caps(w->rails[i].rail)->provider, provider);
+	return count;
+}
+
+bool wf_lane_may_come(const struct wf_link *link)
+{
+	uint32_t rails;
+
+	if (link->state != WF_LINK_UP || link->worker->now_ns >= link->lanes_until_ns)
+		return false;
+	rails = WF_MIN(rails_like(link, false), rails_like(link, true));
+	return 1 + wf_lane_count(link) < rails;
+}
+
+/* Try again later; or forget it, if that is the peer's part. */
+static void give_up(struct wf_lane *lane)
+{
+	struct wf_worker *w = lane->link->worker;
+
+	if (!lane->link->dialler) {
+		end(lane);
+		return;
+	}
+	close_ep(lane);
+	wf_worker_timer(w, &lane->timer, w->now_ns + lane->pause_ns, dial_again);
+	lane->pause_ns = WF_MIN(2 * lane->pause_ns, PAUSE_MAX_NS);
+}
+
+void wf_lane_failed(struct wf_lane *lane, const char *why)
+{
+	struct wf_link *link = lane->link;
+
+	wf_log(&link->worker->log, lane->ready ? WF_LOG_INFO : WF_LOG_DEBUG,
+	       "%s: the lane on %s failed: %s", wf_link_label(link), name_of(lane), why);
+	wf_link_record(link, WF_RECORDER_LANE_CLOSED, lane->number, link->epoch);
+	give_up(lane);
+}
+
+static void dial_late(struct wf_timer *timer)
+{
+	wf_lane_failed(WF_CONTAINER(timer, struct wf_lane, timer), "no connection in time");
+}
+
+static void dial(struct wf_lane *lane)
+{
+	struct wf_link *link = lane->link;
+	struct wf_worker *w = link->worker;
+	const struct wf_greet_rail *r = &link->peer.rails[lane->theirs];
+	uint8_t data[WF_CONNECT_BYTES];
+	struct wf_writer writer = wf_writer(data, sizeof(data));
+	struct wf_error e;
+
+	/* The peer may have said anew what rails it has. */
+	if (!wf_attempt_fits(link, (uint32_t)(lane->on - w->rails), lane->theirs)) {
+		give_up(lane);
+		return;
+	}
+	lane->number = ++link->lane_number;
+	wf_attempt_put_request(link, lane->number, &writer);
+	if (wf_ep_open(lane->on->rail, r->address, r->address_bytes, data,
+		       (size_t)(writer.at - data), link, &lane->ep, &e))
+		wf_lane_failed(lane, e.text);
+	else
+		wf_worker_timer(w, &lane->timer, w->now_ns + DIAL_NS, dial_late);
+}
+
+static void dial_again(struct wf_timer *timer)
+{
+	dial(WF_CONTAINER(timer, struct wf_lane, timer));
+}
+
+/* The rail of the peer, none of @taken, that is nearest to ours; or -1. */
+static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
+{
+	int best = -1;
+	unsigned best_bits = 0;
+
+	for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
+		unsigned bits;
+
+		if (taken & 1u << theirs || !wf_attempt_fits(link, mine, theirs))
+			continue;
+		bits = wf_attempt_nearness(link, mine, theirs);
+		if (best < 0 || bits > best_bits) {
+			best = (int)theirs;
+			best_bits = bits;
+		}
+	}
+	return best;
+}
+
+void wf_lane_start(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+	const char *provider = wf_rail_caps(link->on->rail)->provider;
+	uint32_t taken;
+
+	link->lanes_until_ns = w->now_ns + SETTLE_NS;
+	if (!link->dialler || !link->peer.lanes || !wf_rail_caps(link->on->rail)->connected)
+		return;
+	taken = 1u << link->pairs[link->pair_at].theirs;
+	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
+		struct wf_lane *lane;
+		int theirs;
+
+		if (&w->rails[mine] == link->on ||
+		    strcmp(wf_rail_caps(w->rails[mine].rail)->provider, provider))
+			continue;
+		theirs = nearest(link, mine, taken);
+		if (theirs < 0)
+			continue;
+		lane = begin(link, &w->rails[mine]);
+		if (!lane)
+			return; /* no memory: the link does without */
+		lane->theirs = (uint8_t)theirs;
+		taken |= 1u << theirs;
+		dial(lane);
+	}
+}
+
+void wf_lane_drop(struct wf_link *link)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&link->lanes)))
+		end(WF_CONTAINER(node, struct wf_lane, node));
+}
+
+bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t number,
+		     uint32_t epoch, struct wf_request *request)
+{
+	struct wf_lane *lane = find_on(link, on);
+	struct wf_error e;
+
+	if (epoch != link->epoch || !link->ep_ready || on == link->on ||
+	    !wf_rail_caps(on->rail)->connected)
+		return false;
+	/* The peer has given up the one before. */
+	if (lane)
+		end(lane);
+	lane = begin(link, on);
+	if (!lane)
+		return false;
+	lane->number = number;
+	if (wf_ep_accept(on->rail, request, link, &lane->ep, &e))
+		end(lane);
+	return true;
+}
+
+void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep)
+{
+	struct wf_lane *lane = find_ep(link, ep);
+
+	if (!lane || lane->ready)
+		return;
+	wf_timer_stop(&link->worker->timers, &lane->timer);
+	wf_link_record(link, WF_RECORDER_LANE_UP, lane->number, link->epoch);
+	lane->ready = true;
+	lane->pause_ns = PAUSE_NS;
+	lane->depth = wf_depth(wf_rail_caps(lane->on->rail)->depth);
+	tell(lane, true);
+}
+
+void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status)
+{
+	struct wf_lane *lane = find_ep(link, ep);
+
+	if (lane)
+		wf_lane_failed(lane, status ? wf_error_name(status) : "closed by the peer");
+}
+
+void wf_lane_look(struct wf_link *link)
+{
+	WF_LIST_EACH(node, &link->lanes) {
+		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
+
+		if (lane->read_count && wf_link_has_answered(link, lane->read_ns + STUCK_NS))
+			wf_lane_failed(lane, "reads do not end while the peer is alive");
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A lane: one more way to a peer, for bodies alone.
+ *
+ * The frames of a link go over one rail.  Where both nodes have more rails of
+ * its provider, with an endpoint for each peer, the side that dialled connects
+ * these as well, and long bodies are read over all of them at once.  A lane
+ * carries reads and nothing else: it has no order and no credit, and its end says
+ * nothing of the peer.
+ *
+ * Lanes belong to the epoch of the rail in use, and go with it.  One that closes, or
+ * on which reads stand still, is connected again after a while.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_LANE_H
+#define WF_LANE_H
+
+#include "link/depth.h"
+#include "link/worker.h"
+
+#define WF_LANES_MAX (WF_WORKER_RAILS_MAX - 1)
+
+struct wf_lane {
+	struct wf_link *link;
+	struct wf_list node;       /* in link->lanes */
+	struct wf_worker_rail *on;
+	uint8_t theirs;            /* the peer's rail; of the side that dials */
+	uint32_t number;           /* both sides' name for it, another with each connection; 0: none now */
+	struct wf_ep *ep;          /* NULL: none now */
+	bool ready;
+	uint32_t read_count;       /* reads of the peer's memory under way */
+	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
+	struct wf_depth depth;     /* of the reads of one body */
+	uint64_t pause_ns;         /* until it is connected again */
+	struct wf_timer timer;
+};
+
+/* One that is ready, or that the peer may hold for ready; NULL. */
+struct wf_lane *wf_lane_find(const struct wf_link *link, uint32_t number);
+
+/* How many are ready.  And may more come soon, so soon is it since the rail came up? */
+uint32_t wf_lane_count(const struct wf_link *link);
+bool wf_lane_may_come(const struct wf_link *link);
+
+/* It is of no use: close it, over what is read on it.  @why is a sentence. */
+void wf_lane_failed(struct wf_lane *lane, const char *why);
+
+/* As wf_link_read_begins and its fellows. */
+static inline void wf_lane_read_begins(struct wf_lane *lane, uint64_t now_ns)
+{
+	if (!lane->read_count++)
+		lane->read_ns = now_ns;
+}
+
+static inline void wf_lane_read_ends(struct wf_lane *lane, uint64_t now_ns)
+{
+	lane->read_count--;
+	lane->read_ns = now_ns;
+}
+
+#endif

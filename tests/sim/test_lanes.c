@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two networks between two nodes: long bodies go over both, and either may fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/internal.h"
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define LONG (24 * MIB + 5)
+#define FIRST 0x1234567
+
+static uint8_t source[LONG], target[LONG];
+
+static struct weft_tensor row_of(uint8_t *data, int64_t *shape)
+{
+	return (struct weft_tensor){
+		.data = data, .device = { WEFT_CPU, 0 }, .ndim = 1, .dtype = { WEFT_UINT, 8, 1 },
+		.shape = shape,
+	};
+}
+
+/* What is under way between the two nodes. */
+static struct {
+	struct weft_op *out, *in;
+} body;
+
+static void begin_from(unsigned number, int64_t bytes, unsigned rails_min)
+{
+	struct weft_send_options out = { .size = sizeof(out) };
+	struct weft_recv_options in = { .size = sizeof(in) };
+	struct weft_tensor from = row_of(source, &bytes), to = row_of(target, &bytes);
+
+	out.op = (struct weft_op_options){ .size = sizeof(out.op), .timeout_ns = 60 * S,
+					   .rails_min = rails_min };
+	in.op = out.op;
+	for (size_t i = 0; i < sizeof(source); i++)
+		source[i] = (uint8_t)((i * 2654435761u + FIRST) >> 13);
+	memset(target, 0, sizeof(target));
+	assert_int_equal(weft_send(wf_world_peer(number, !number), 1, "k", 1, &from, &out,
+				   &body.out), 0);
+	assert_int_equal(weft_recv(wf_world_node(!number), NULL, 1, "k", 1, &to, &in, &body.in), 0);
+}
+
+static void begin(int64_t bytes, unsigned rails_min)
+{
+	begin_from(0, bytes, rails_min);
+}
+
+static bool has_ended(void *arg)
+{
+	(void)arg;
+	return weft_op_ended(body.in) && weft_op_ended(body.out);
+}
+
+static struct weft_path path_of(const struct weft_op *op)
+{
+	struct weft_path path = { .size = sizeof(path) };
+
+	assert_int_equal(weft_op_path(op, &path), 0);
+	return path;
+}
+
+/* It ends well, with all its bytes; how the receiver got them. */
+static struct weft_path end_well(void)
+{
+	struct weft_path path;
+
+	assert_true(wf_world_run(has_ended, NULL, 90 * S));
+	assert_string_equal(weft_op_message(body.in), "");
+	assert_string_equal(weft_op_message(body.out), "");
+	path = path_of(body.in);
+	assert_memory_equal(source, target, path.bytes);
+	weft_op_free(body.in);
+	weft_op_free(body.out);
+	return path;
+}
+
+static struct wf_link *link_of(unsigned number)
+{
+	struct wf_worker *w = &wf_world_node(number)->desks[0].worker;
+
+	return WF_CONTAINER(wf_list_first(&w->link_list), struct wf_link, node);
+}
+
+static bool has_lanes(void *arg)
+{
+	(void)arg;
+	return wf_lane_count(link_of(0)) == 1 && wf_lane_count(link_of(1)) == 1;
+}
+
+static void open_world(const struct wf_fake *fake)
+{
+	wf_world_open(WF_WORLD_LANES, 2, fake);
+}
+
+/* Node 1 is in the middle of the body. */
+static bool is_amid(void *arg)
+{
+	(void)arg;
+	return target[LONG / 3] == source[LONG / 3] && target[LONG / 3 + 1] == source[LONG / 3 + 1];
+}
+
+static void long_bodies_go_over_both_networks(void **state)
+{
+	struct weft_path path;
+
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	path = end_well();
+	assert_string_equal(path.way, "pull");
+	assert_string_equal(path.device, WF_WORLD_NET_1);
+	assert_int_equal(path.rails, 2);
+	assert_int_equal(path.retries, 0);
+	wf_world_end();
+}
+
+static void short_bodies_do_not_wait_for_the_second(void **state)
+{
+	struct weft_path path;
+
+	(void)state;
+	open_world(NULL);
+	begin(MIB, 0);
+	path = end_well();
+	assert_string_equal(path.way, "pull");
+	assert_int_equal(path.rails, 1);
+	wf_world_end();
+}
+
+static void whoever_dialled_both_sides_may_read_over_the_lane(void **state)
+{
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	end_well();
+	assert_true(link_of(0)->dialler);
+	assert_false(link_of(1)->dialler);
+	begin_from(1, LONG, 2);
+	assert_int_equal(end_well().rails, 2);
+	wf_world_end();
+}
+
+static void a_second_network_that_breaks_amid_a_body_costs_nothing(void **state)
+{
+	struct weft_path path;
+
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	assert_true(wf_world_run(is_amid, NULL, 10 * S));
+	wf_fake_break_domain(WF_WORLD_NET_2);
+	path = end_well();
+	assert_int_equal(path.rails, 2);
+	assert_true(path.retries > 0);
+	/* And it is taken back. */
+	assert_true(wf_world_run(has_lanes, NULL, 5 * S));
+	begin(LONG, 2);
+	assert_int_equal(end_well().rails, 2);
+	wf_world_end();
+}
+
+static void the_first_network_may_break_amid_a_body_as_well(void **state)
+{
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	assert_true(wf_world_run(is_amid, NULL, 10 * S));
+	wf_fake_break_domain(WF_WORLD_NET_1);
+	end_well();
+	assert_true(wf_world_run(has_lanes, NULL, 5 * S));
+	wf_world_end();
+}
+
+static void a_second_network_that_falls_silent_is_given_up(void **state)
+{
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	assert_true(wf_world_run(is_amid, NULL, 10 * S));
+	wf_fake_cut_domain(WF_WORLD_NET_2);
+	end_well();
+	wf_fake_cut_domain(NULL);
+	assert_true(wf_world_run(has_lanes, NULL, 60 * S));
+	wf_world_end();
+}
+
+static void the_first_network_may_fall_silent_while_its_doors_work(void **state)
+{
+	struct weft_path path;
+
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	end_well();
+	begin(LONG, 0);
+	assert_true(wf_world_run(is_amid, NULL, 10 * S));
+	wf_fake_cut_domain(WF_WORLD_NET_1);
+	path = end_well();
+	assert_string_equal(path.device, WF_WORLD_NET_2);
+	wf_fake_cut_domain(NULL);
+	/* Frames stay where they are, and bodies go over both again. */
+	assert_true(wf_world_run(has_lanes, NULL, 60 * S));
+	begin(LONG, 2);
+	path = end_well();
+	assert_string_equal(path.device, WF_WORLD_NET_2);
+	assert_int_equal(path.rails, 2);
+	wf_world_end();
+}
+
+static void who_needs_both_is_told_when_there_is_one(void **state)
+{
+	(void)state;
+	open_world(NULL);
+	wf_fake_cut_domain(WF_WORLD_NET_2);
+	begin(LONG, 2);
+	assert_true(wf_world_run(has_ended, NULL, 90 * S) || weft_op_ended(body.out));
+	assert_int_equal(weft_op_status(body.out), WEFT_FAILED_PRECONDITION);
+	assert_non_null(strstr(weft_op_message(body.out), "2 rails were asked for"));
+	weft_cancel(body.in);
+	assert_true(wf_world_run(has_ended, NULL, S));
+	weft_op_free(body.out);
+	weft_op_free(body.in);
+	wf_fake_cut_domain(NULL);
+	wf_world_end();
+}
+
+static void sums_are_verified_whichever_way_the_bytes_came(void **state)
+{
+	struct weft_path path;
+
+	(void)state;
+	setenv("WEFT_CHECKSUM", "on", 1);
+	open_world(NULL);
+	begin(LONG, 2);
+	path = end_well();
+	assert_string_equal(path.checksum, "xxh3");
+	assert_int_equal(path.rails, 2);
+	wf_world_end();
+}
+
+static void a_cancel_amid_a_body_leaves_both_quiet(void **state)
+{
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	assert_true(wf_world_run(is_amid, NULL, 10 * S));
+	weft_cancel(body.out);
+	assert_true(wf_world_run(has_ended, NULL, 5 * S));
+	assert_false(wf_fake_is_open(source, sizeof(source)));
+	assert_int_equal(weft_op_status(body.out), WEFT_CANCELLED);
+	weft_op_free(body.out);
+	weft_op_free(body.in);
+	begin(LONG, 2);
+	assert_int_equal(end_well().rails, 2);
+	wf_world_end();
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(long_bodies_go_over_both_networks),
+		cmocka_unit_test(short_bodies_do_not_wait_for_the_second),
+		cmocka_unit_test(whoever_dialled_both_sides_may_read_over_the_lane),
+		cmocka_unit_test(a_second_network_that_breaks_amid_a_body_costs_nothing),
+		cmocka_unit_test(the_first_network_may_break_amid_a_body_as_well),
+		cmocka_unit_test(a_second_network_that_falls_silent_is_given_up),
+		cmocka_unit_test(the_first_network_may_fall_silent_while_its_doors_work),
+		cmocka_unit_test(who_needs_both_is_told_when_there_is_one),
+		cmocka_unit_test(sums_are_verified_whichever_way_the_bytes_came),
+		cmocka_unit_test(a_cancel_amid_a_body_leaves_both_quiet),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
