@@ -50,6 +50,17 @@ static uint8_t pattern(size_t i)
 	return (uint8_t)(i * 31 + (i >> 8) + 5);
 }
 
+/* Where rails are: as for users, but for the port. */
+static const char *host(void)
+{
+	static char text[64];
+	const char *listen = getenv("WEFT_LISTEN");
+
+	snprintf(text, sizeof(text), "%s", listen ? listen : "127.0.0.1");
+	text[strcspn(text, ":")] = '\0';
+	return text;
+}
+
 static int select_one(const char *provider, struct wf_select *select,
 		      const struct wf_candidate **candidate, struct wf_error *e)
 {
@@ -58,7 +69,7 @@ static int select_one(const char *provider, struct wf_select *select,
 	int err;
 
 	snprintf(options.provider, sizeof(options.provider), "%s", provider);
-	snprintf(options.listen, sizeof(options.listen), "127.0.0.1:0");
+	snprintf(options.listen, sizeof(options.listen), "%s:0", host());
 	err = wf_select_open(&options, select, e);
 	if (err)
 		return err;
@@ -196,7 +207,7 @@ static void print_address(struct wf_rail *rail, FILE *out)
 
 static int peer_main(const char *provider)
 {
-	struct wf_rail_config config = { .host = "127.0.0.1", .slots_count = SLOTS };
+	struct wf_rail_config config = { .host = host(), .slots_count = SLOTS };
 	const struct wf_candidate *candidate = NULL;
 	struct wf_select select;
 	struct peer p = { 0 };
@@ -426,7 +437,7 @@ static void start_read(struct world *w, struct wf_ep *ep, const struct body *bod
 static struct world *begin(void **state)
 {
 	const struct wf_candidate *candidate = NULL;
-	struct wf_rail_config config = { .host = "127.0.0.1", .slots_count = SLOTS };
+	struct wf_rail_config config = { .host = host(), .slots_count = SLOTS };
 	struct world *w = calloc(1, sizeof(*w));
 	struct wf_error e = { 0 };
 	size_t i;
@@ -941,12 +952,26 @@ const char *__lsan_default_suppressions(void)
 	return "leak:libfabric.so\n";
 }
 
+/* PAIR_PROVIDERS names those that are wanted, with blanks between them: by default not what needs hardware. */
+static bool is_wanted(const char *provider)
+{
+	const char *wanted = getenv("PAIR_PROVIDERS");
+	size_t bytes = strlen(provider);
+
+	if (!wanted)
+		wanted = "shm tcp net sockets";
+	for (const char *at = wanted; (at = strstr(at, provider)); at += bytes)
+		if ((at == wanted || at[-1] == ' ') && (!at[bytes] || at[bytes] == ' '))
+			return true;
+	return false;
+}
+
 #define ON(provider, test) { #test " (" provider ")", test, NULL, NULL, provider }
-#define EVERY(test) ON("shm", test), ON("tcp", test), ON("net", test), ON("sockets", test)
+#define EVERY(test) ON("shm", test), ON("tcp", test), ON("net", test), ON("sockets", test), ON("verbs", test)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest all[] = {
 		/* First: a provider may install its handlers only once. */
 		ON("shm", our_signal_handlers_stay),
 		ON("tcp", our_signal_handlers_stay),
@@ -966,6 +991,7 @@ int main(int argc, char **argv)
 		/* Not shm: no provider looks at a key there, and weft reads by itself. */
 		ON("tcp", a_wrong_key_costs_its_own_connection_at_most),
 		ON("net", a_wrong_key_costs_its_own_connection_at_most),
+		ON("verbs", a_wrong_key_costs_its_own_connection_at_most),
 		ON("sockets", a_wrong_key_costs_its_own_connection_at_most),
 		EVERY(a_new_endpoint_takes_the_place_of_a_stuck_one),
 		ON("tcp", a_request_that_nobody_read_goes_with_the_rail),
@@ -976,8 +1002,15 @@ int main(int argc, char **argv)
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
 
+	struct CMUnitTest tests[WF_COUNT(all)];
+	size_t i, count = 0;
+
 	if (argc == 3 && !strcmp(argv[1], "peer"))
 		return peer_main(argv[2]);
 	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (i = 0; i < WF_COUNT(all); i++)
+		if (is_wanted(all[i].initial_state))
+			tests[count++] = all[i];
+	cmocka_set_test_filter(argv[1]); /* a test's name, or all */
+	return _cmocka_run_group_tests("rails", tests, count, NULL, NULL);
 }
