@@ -76,7 +76,7 @@ static inline void wf_bytes_put(struct wf_writer *w, const void *bytes, size_t c
 	uint8_t *room = wf_bytes_room(w, count);
 
 	/* memcpy may not be given the NULL that goes with no bytes. */
-	if (room && count)
+	if (!w->bad && count)
 		memcpy(room, bytes, count);
 }
 

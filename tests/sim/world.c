@@ -506,7 +506,7 @@ int wf_world_try_serve(unsigned number)
 
 unsigned wf_world_add(void)
 {
-	unsigned number;
+	unsigned number = 0;
 
 	assert_int_equal(wf_world_try_add(&number), 0);
 	assert_int_equal(wf_world_try_serve(number), 0);
