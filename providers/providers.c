@@ -70,7 +70,7 @@ bool wf_provider_has(const struct wf_provider *row, enum wf_quirk_kind kind, uns
 	const struct wf_quirk *q;
 
 	for (q = row->quirks; q->kind != WF_QUIRK_NONE; q++)
-		if (q->kind == kind && (!q->before || version < q->before))
+		if (q->kind == kind && version >= q->since && (!q->before || version < q->before))
 			return true;
 	return false;
 }

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,10 +188,35 @@ free_info:
 	return err;
 }
 
+/*
+ * WF_QUIRK_LIVE_REGION: an endpoint of this process must not be closed by its thread while
+ * another is forgetting it.
+ */
+static pthread_mutex_t leaving = PTHREAD_MUTEX_INITIALIZER;
+
+void wf_rail_forget(struct wf_rail *rail, struct wf_ep *ep)
+{
+	bool live = wf_provider_has(rail->row, WF_QUIRK_LIVE_REGION, fi_version()) &&
+		    ep->pid == (uint32_t)getpid();
+	char name[WF_ADDRESS_BYTES + 1];
+
+	if (live)
+		pthread_mutex_lock(&leaving);
+	if (!live || wf_rail_find_file(ep->address, ep->address_bytes, name)) {
+		WF_RAIL_CALL(rail, fi_av_remove, rail->av, &ep->to, 1, 0);
+		rail->peers_count--;
+	}
+	if (live)
+		pthread_mutex_unlock(&leaving);
+}
+
 static void close_endpoint(struct wf_rail *rail)
 {
-	if (rail->ep)
+	if (rail->ep) {
+		pthread_mutex_lock(&leaving);
 		WF_RAIL_CALL(rail, fi_close, &rail->ep->fid);
+		pthread_mutex_unlock(&leaving);
+	}
 	wf_cq_close(rail, &rail->cq);
 	if (rail->av)
 		WF_RAIL_CALL(rail, fi_close, &rail->av->fid);

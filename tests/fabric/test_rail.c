@@ -894,6 +894,44 @@ static void who_died_before_he_was_met_takes_nobody_along(void **state)
 	end(w);
 }
 
+/* An endpoint of @w to @other, which is in this process, too, and a message there. */
+static struct wf_ep *reach(struct world *w, struct world *other)
+{
+	uint64_t until = wf_clock_now() + LIMIT_NS;
+	uint8_t address[WF_ADDRESS_BYTES];
+	size_t bytes = wf_rail_address(other->rail, address);
+	unsigned received = other->received + 1;
+	struct wf_ep *ep;
+
+	assert_int_equal(wf_ep_open(w->rail, address, bytes, NULL, 0, w, &ep, NULL), 0);
+	while (wf_ep_send(ep, w->out, 1000, wf_mr_desc(w->out_mr), NULL) == -EAGAIN) {
+		hear(w);
+		hear(other);
+		assert_true(wf_clock_now() < until);
+	}
+	while (other->received < received) {
+		hear(w);
+		hear(other);
+		assert_true(wf_clock_now() < until);
+	}
+	return ep;
+}
+
+static void who_closes_first_within_a_process_takes_nobody_along(void **state)
+{
+	struct world *w = begin(state), *other;
+	struct wf_ep *ep;
+
+	for (int i = 0; i < 3; i++) {
+		other = begin(state);
+		ep = reach(w, other);
+		reach(other, w);
+		end(other);
+		wf_ep_close(ep);
+	}
+	end(w);
+}
+
 static void files_are_known_and_go_with_the_rail(void **state)
 {
 	struct world *w = begin(state);
@@ -999,6 +1037,8 @@ int main(int argc, char **argv)
 		ON("tcp", a_connection_that_says_nothing_goes_with_the_rail),
 		ON("net", a_connection_that_says_nothing_goes_with_the_rail),
 		EVERY(who_died_before_he_was_met_takes_nobody_along),
+		ON("shm", who_closes_first_within_a_process_takes_nobody_along),
+		ON("sockets", who_closes_first_within_a_process_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
 

@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <rdma/fabric.h>
+
 #define PAGE_BYTES (64 * KIB)
 
 /* Each run of blanks and line ends becomes one blank: pages are wrapped as they like. */
@@ -61,7 +63,7 @@ static void assert_has(const char *page, const char *text)
 		fail_msg("the page does not say: %s", text);
 }
 
-static size_t count_of(const char *page, const char *text)
+static size_t times_in(const char *page, const char *text)
 {
 	size_t count = 0;
 
@@ -115,21 +117,35 @@ static void every_row_and_number_is_in_the_page(void **state)
 		count++;
 	}
 	/* Nor is there one that the code lacks: two tables of seven and three columns, two heads. */
-	assert_int_equal(count_of(page, " Ta "), (count + 1) * (7 + 3));
+	assert_int_equal(times_in(page, " Ta "), (count + 1) * (7 + 3));
 	free(page);
+}
+
+static void print_version(char text[40], const char *bound, unsigned version)
+{
+	snprintf(text, 40, "With libfabric %s %u.%u: ", bound, FI_MAJOR(version),
+		 FI_MINOR(version));
 }
 
 static void every_reason_is_in_the_section_of_its_row(void **state)
 {
-	char *page = read_page("weft_providers.7"), text[200];
+	char *page = read_page("weft_providers.7"), text[400];
 
 	(void)state;
 	for (const struct wf_provider *const *at = wf_providers; *at; at++) {
 		const struct wf_provider *row = *at;
 		char *section = section_of(page, row->label);
 
-		for (const struct wf_quirk *q = row->quirks; q->kind != WF_QUIRK_NONE; q++)
-			assert_has(section, q->why);
+		for (const struct wf_quirk *q = row->quirks; q->kind != WF_QUIRK_NONE; q++) {
+			char since[40] = "", before[40] = "";
+
+			if (q->since)
+				print_version(since, "since", q->since);
+			if (q->before)
+				print_version(before, "before", q->before);
+			snprintf(text, sizeof(text), "%s%s%s", since, before, q->why);
+			assert_has(section, text);
+		}
 		if (row->refused)
 			assert_has(section, row->refused);
 		if (row->peers_max) {
@@ -146,6 +162,25 @@ static void every_reason_is_in_the_section_of_its_row(void **state)
 		free(section);
 	}
 	free(page);
+}
+
+static void a_quirk_holds_within_its_versions(void **state)
+{
+	static const struct wf_quirk quirks[] = {
+		{ .kind = WF_QUIRK_SLOW_FD },
+		{ .kind = WF_QUIRK_SHM_FILES, .before = FI_VERSION(1, 18) },
+		{ .kind = WF_QUIRK_SYNC_READ, .since = FI_VERSION(2, 0) },
+		{ .kind = WF_QUIRK_NONE },
+	};
+	static const struct wf_provider row = { .quirks = quirks };
+
+	(void)state;
+	assert_true(wf_provider_has(&row, WF_QUIRK_SLOW_FD, FI_VERSION(1, 17)));
+	assert_true(wf_provider_has(&row, WF_QUIRK_SHM_FILES, FI_VERSION(1, 17)));
+	assert_false(wf_provider_has(&row, WF_QUIRK_SHM_FILES, FI_VERSION(1, 18)));
+	assert_false(wf_provider_has(&row, WF_QUIRK_SYNC_READ, FI_VERSION(1, 22)));
+	assert_true(wf_provider_has(&row, WF_QUIRK_SYNC_READ, FI_VERSION(2, 0)));
+	assert_false(wf_provider_has(&row, WF_QUIRK_LIVE_NAME, FI_VERSION(2, 0)));
 }
 
 static void every_variable_that_weft_sets_is_in_the_page(void **state)
@@ -176,7 +211,7 @@ static void every_option_is_in_the_page(void **state)
 			 *o->least ? " to " : "", o->most, o->when);
 		assert_has(page, text);
 	}
-	assert_int_equal(count_of(page, " .It Ev "), count);
+	assert_int_equal(times_in(page, " .It Ev "), count);
 	free(page);
 }
 
@@ -185,6 +220,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_and_number_is_in_the_page),
 		cmocka_unit_test(every_reason_is_in_the_section_of_its_row),
+		cmocka_unit_test(a_quirk_holds_within_its_versions),
 		cmocka_unit_test(every_variable_that_weft_sets_is_in_the_page),
 		cmocka_unit_test(every_option_is_in_the_page),
 	};
