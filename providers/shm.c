@@ -16,7 +16,6 @@ static const struct wf_quirk shm_quirks[] = {
 		 "leaves the owner spinning for ever",
 	  .test = "tests/fabric/test_truths.c" },
 	{ .kind = WF_QUIRK_SHARED_LOCK,
-	  .before = FI_VERSION(2, 0),
 	  .why = "an endpoint has one lock for its owner and for all who send to it: whoever is "
 		 "killed or stopped inside leaves the others spinning",
 	  .test = "tests/fabric/test_truths.c" },

@@ -3,7 +3,7 @@
  * A gate before an endpoint that several processes reach into through shared
  * memory: its owner, who looks what has come, and whoever sends to it.
  *
- * libfabric 1.17's shm has a spinning lock there.  Who is stopped or killed
+ * libfabric's shm has a spinning lock there.  Who is stopped or killed
  * inside leaves it held, and all others spin in libfabric until he goes on, or
  * for ever.  So everyone goes through the gate first, one at a time, and who
  * finds it shut comes back later.  Where it stays shut the owner opens another
