@@ -24,12 +24,16 @@ uint32_t wf_select_libfabric(void)
 	return fi_version();
 }
 
+void wf_select_version(uint32_t version, char text[WF_SELECT_VERSION_BYTES])
+{
+	snprintf(text, WF_SELECT_VERSION_BYTES, "%u.%u", FI_MAJOR(version), FI_MINOR(version));
+}
+
 const char *wf_select_libfabric_text(void)
 {
-	static _Thread_local char text[24];
-	uint32_t version = fi_version();
+	static _Thread_local char text[WF_SELECT_VERSION_BYTES];
 
-	snprintf(text, sizeof(text), "%u.%u", FI_MAJOR(version), FI_MINOR(version));
+	wf_select_version(fi_version(), text);
 	return text;
 }
 

@@ -74,4 +74,8 @@ void wf_select_close(struct wf_select *select);
 uint32_t wf_select_libfabric(void);
 const char *wf_select_libfabric_text(void);
 
+/* A version as text. */
+#define WF_SELECT_VERSION_BYTES 24
+void wf_select_version(uint32_t version, char text[WF_SELECT_VERSION_BYTES]);
+
 #endif

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/select.h"
 #include "util/clock.h"
 
 #define PING_NS (100 * WF_NS_PER_MS) /* between repeated pings */
@@ -23,6 +24,7 @@
 #define FRAME_BYTES_MIN 512          /* less would be all headers; no provider is so small */
 #define LONGER_MAX 4                 /* a pair has at most 16 times its time */
 #define CONNECT_DATA_BYTES 24        /* u64 link, u64 token, u32 epoch, u32 lane */
+#define MISFITS_BYTES 240            /* two sentences fit */
 
 _Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
 
@@ -58,19 +60,47 @@ static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 	return link->was_up ? WF_MAX(caps->ping_ns, WF_MIN(ns, most_ns)) : ns;
 }
 
-bool wf_attempt_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs)
+/* Shared memory has no protocol version of its own: same libfabric, or it hangs. */
+static bool same_protocol(const struct wf_caps *caps, const struct wf_greet_rail *r)
 {
-	const struct wf_caps *caps = wf_rail_caps(link->worker->rails[mine].rail);
-	const struct wf_greet_rail *r = &link->peer.rails[theirs];
+	return caps->protocol == r->protocol && caps->protocol_version == r->protocol_version &&
+	       caps->connected == r->connected &&
+	       (!caps->same_host || caps->libfabric == r->libfabric);
+}
 
-	if (theirs >= link->peer.rail_count || strcmp(caps->provider, r->provider) || caps->protocol != r->protocol ||
-	    caps->protocol_version != r->protocol_version || caps->connected != r->connected ||
-	    r->frame_bytes < FRAME_BYTES_MIN)
-		return false;
-	/* Shared memory has no protocol version of its own: same libfabric, or it hangs. */
-	if (caps->same_host)
-		return caps->libfabric == r->libfabric && link->gate_open;
-	return true;
+int wf_attempt_fits(const struct wf_link *link, const struct wf_caps *caps,
+		    const struct wf_greet_rail *rail, struct wf_error *e)
+{
+	char mine[WF_SELECT_VERSION_BYTES], theirs[WF_SELECT_VERSION_BYTES];
+
+	if (strcmp(caps->provider, rail->provider))
+		return wf_error_set(e, -EPROTONOSUPPORT, "%s here is %s there", caps->provider,
+				    rail->provider);
+	if (!same_protocol(caps, rail)) {
+		wf_select_version(caps->libfabric, mine);
+		wf_select_version(rail->libfabric, theirs);
+		return wf_error_set(e, -EPROTONOSUPPORT,
+				    "%s of libfabric %s here and of %s there don't understand "
+				    "each other", caps->provider, mine, theirs);
+	}
+	if (rail->frame_bytes < FRAME_BYTES_MIN)
+		return wf_error_set(e, -EPROTONOSUPPORT, "%s there takes frames of %u bytes only",
+				    caps->provider, rail->frame_bytes);
+	if (caps->same_host && !link->gate_open)
+		return wf_error_set(e, -EHOSTUNREACH, "%s", link->gate_text);
+	return 0;
+}
+
+static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
+		     struct wf_error *e)
+{
+	return wf_attempt_fits(link, wf_rail_caps(link->worker->rails[mine].rail),
+			       &link->peer.rails[theirs], e);
+}
+
+bool wf_attempt_pairs(const struct wf_link *link, uint32_t mine, uint32_t theirs)
+{
+	return theirs < link->peer.rail_count && !pair_fits(link, mine, theirs, NULL);
 }
 
 /* The bytes of the IP address in a socket's @address; NULL: it has none. */
@@ -137,7 +167,7 @@ static void list_pairs(struct wf_link *link)
 	link->frame_bytes = UINT32_MAX;
 	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
 		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
-			if (!wf_attempt_fits(link, mine, theirs))
+			if (pair_fits(link, mine, theirs, NULL))
 				continue;
 			add_pair(link, mine, theirs);
 			link->frame_bytes = WF_MIN(
@@ -178,11 +208,31 @@ void wf_attempt_drop(struct wf_link *link)
 	wf_ep_close(ep);
 }
 
+/* Why no rail of a provider that both have can be used; "" if there is none. */
+static void list_misfits(const struct wf_link *link, char text[MISFITS_BYTES])
+{
+	const struct wf_worker *w = link->worker;
+	size_t used = 0;
+	struct wf_error e;
+
+	text[0] = '\0';
+	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
+		const char *name = wf_rail_caps(w->rails[mine].rail)->provider;
+
+		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
+			if (strcmp(name, link->peer.rails[theirs].provider) ||
+			    !pair_fits(link, mine, theirs, &e) || used >= MISFITS_BYTES)
+				continue;
+			used += (size_t)snprintf(text + used, MISFITS_BYTES - used, "; %s", e.text);
+		}
+	}
+}
+
 static void die_untried(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 	struct wf_error e;
-	char mine[200] = "", theirs[200] = "";
+	char mine[200] = "", theirs[200] = "", misfits[MISFITS_BYTES];
 
 	if (link->tried[0] || link->pair_count) {
 		wf_error_set(&e, -EHOSTUNREACH, "no rail to %s works: %s", wf_link_label(link),
@@ -194,10 +244,10 @@ static void die_untried(struct wf_link *link)
 		for (uint32_t i = 0; i < link->peer.rail_count; i++)
 			snprintf(theirs + strlen(theirs), sizeof(theirs) - strlen(theirs), "%s%s",
 				 i ? ", " : "", link->peer.rails[i].provider);
+		list_misfits(link, misfits);
 		wf_error_set(&e, -EHOSTUNREACH,
-			     "no provider in common with %s: this node has %s, the peer %s%s%s",
-			     wf_link_label(link), mine, theirs, link->gate_open ? "" : "; ",
-			     link->gate_open ? "" : link->gate_text);
+			     "no provider in common with %s: this node has %s, the peer %s%s",
+			     wf_link_label(link), mine, theirs, misfits);
 	}
 	wf_link_die(link, &e);
 }
@@ -386,6 +436,18 @@ void wf_attempt_start(struct wf_link *link)
 	start(link, 0);
 }
 
+static void log_fallback(const struct wf_link *link)
+{
+	const struct wf_caps *caps = wf_link_caps(link), *better = wf_link_better(link, caps);
+	char why[160];
+
+	if (!better)
+		return;
+	wf_link_why_not(link, better->provider, why, sizeof(why));
+	wf_log(&link->worker->log, WF_LOG_INFO, "%s: by %s and not by %s: %s",
+	       wf_link_label(link), caps->provider, better->provider, why);
+}
+
 static void up(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
@@ -394,6 +456,7 @@ static void up(struct wf_link *link)
 		return;
 	link->state = WF_LINK_UP;
 	link->was_up = true;
+	log_fallback(link);
 	link->depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);
 	wf_timer_stop(&w->timers, &link->try_timer);
@@ -424,17 +487,16 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
 {
 	struct wf_worker *w = link->worker;
-	struct wf_error e;
+	struct wf_error e = { .text = "there is no such rail" };
 
 	if (link->dialler || (int32_t)(epoch - link->epoch) <= 0)
 		return;
 	if (!link->gate_open)
 		wf_dial_gate(link);
 	if (theirs >= w->rail_count || mine >= link->peer.rail_count ||
-	    !wf_attempt_fits(link, theirs, mine)) {
+	    pair_fits(link, theirs, mine, &e)) {
 		link->epoch = epoch;
-		send_try(link, WF_GREET_CANNOT, 0, 0,
-			 link->gate_open ? "the two rails don't fit" : link->gate_text);
+		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
 		return;
 	}
 	if (follow(link, &w->rails[theirs], epoch))

@@ -171,7 +171,7 @@ static void dial(struct wf_lane *lane)
 	struct wf_error e;
 
 	/* The peer may have said anew what rails it has. */
-	if (!wf_attempt_fits(link, (uint32_t)(lane->on - w->rails), lane->theirs)) {
+	if (!wf_attempt_pairs(link, (uint32_t)(lane->on - w->rails), lane->theirs)) {
 		give_up(lane);
 		return;
 	}
@@ -198,7 +198,7 @@ static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 	for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
 		unsigned bits;
 
-		if (taken & 1u << theirs || !wf_attempt_fits(link, mine, theirs))
+		if (taken & 1u << theirs || !wf_attempt_pairs(link, mine, theirs))
 			continue;
 		bits = wf_attempt_nearness(link, mine, theirs);
 		if (best < 0 || bits > best_bits) {

@@ -158,17 +158,15 @@ void wf_link_why_not(const struct wf_link *link, const char *provider, char *tex
 	const struct wf_caps *mine = find_rail(link->worker, provider);
 	const struct wf_greet_rail *theirs = peer_rail(link, provider);
 	const struct wf_caps *used = wf_link_caps(link);
+	struct wf_error unfit;
 	const char *why = "the node that dialled has taken another";
 
 	if (!mine)
 		why = "this node has no such rail";
 	else if (!theirs)
 		why = "the peer has no such rail";
-	else if (mine->same_host && !link->gate_open)
-		why = link->gate_text;
-	else if (mine->libfabric != theirs->libfabric ||
-		 mine->protocol_version != theirs->protocol_version)
-		why = "the two nodes have different versions of it";
+	else if (wf_attempt_fits(link, mine, theirs, &unfit))
+		why = unfit.text;
 	else if (used && comes_before(link->worker, used, mine))
 		why = "a better one works";
 	else if (link->tried[0])
