@@ -82,6 +82,7 @@ struct wf_provider_setting {
 	const char *value;
 	const char *why;
 	const char *provider; /* only if this one is named; NULL: always */
+	unsigned before;      /* only for libfabric older than FI_VERSION(...), 0: all */
 };
 
 /* Ends with a NULL name. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <rdma/fabric.h>
+
 const struct wf_provider *const wf_providers[] = {
 	&wf_provider_shm,
 	&wf_provider_verbs,
@@ -16,23 +18,30 @@ const struct wf_provider *const wf_providers[] = {
 	NULL,
 };
 
+/*
+ * From then on a buffer holds the longest message that goes at once, and two ends must agree on
+ * that: with a buffer of 1 KiB such a libfabric refuses an older one, and cuts every frame up.
+ */
+#define RXM_EAGER FI_VERSION(1, 20)
+
 const struct wf_provider_setting wf_provider_settings[] = {
 	{ "FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100",
-	  "microseconds; the default of 10 ms delays every connection", NULL },
-	{ "FI_OFI_RXM_MSG_RX_SIZE", "64", "an endpoint takes 19 MB instead of 72", NULL },
-	{ "FI_OFI_RXM_MSG_TX_SIZE", "64", "as above", NULL },
+	  "microseconds; the default of 10 ms delays every connection", NULL, 0 },
+	{ "FI_OFI_RXM_MSG_RX_SIZE", "64", "an endpoint takes 19 MB instead of 72", NULL, 0 },
+	{ "FI_OFI_RXM_MSG_TX_SIZE", "64", "as above", NULL, 0 },
 	{ "FI_OFI_RXM_BUFFER_SIZE", "1024",
-	  "where tcp;ofi_rxm is named: an endpoint takes 3 MB instead of 19", "tcp;ofi_rxm" },
+	  "where tcp;ofi_rxm is named: an endpoint takes 3 MB instead of 19", "tcp;ofi_rxm",
+	  RXM_EAGER },
 	{ "FI_OFI_RXM_EAGER_LIMIT", "16384",
 	  "as above: messages that are longer than a buffer go at once all the same",
-	  "tcp;ofi_rxm" },
+	  "tcp;ofi_rxm", RXM_EAGER },
 	{ "FI_SOCKETS_CONN_TIMEOUT", "20",
 	  "milliseconds; a send to a peer behind a cut cable holds its caller for as long, by "
-	  "default 15 s", NULL },
+	  "default 15 s", NULL, 0 },
 	{ "IPATH_NO_BACKTRACE", "1", "no handler that prints and loops on a crash, in children",
-	  NULL },
-	{ "HFI_NO_BACKTRACE", "1", "as above, the later adapter", NULL },
-	{ NULL, NULL, NULL, NULL },
+	  NULL, 0 },
+	{ "HFI_NO_BACKTRACE", "1", "as above, the later adapter", NULL, 0 },
+	{ NULL, NULL, NULL, NULL, 0 },
 };
 
 const char *const wf_provider_handlers[] = {

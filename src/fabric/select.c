@@ -82,7 +82,8 @@ static void prepare(const struct wf_options *options)
 	const struct wf_provider_setting *s;
 
 	for (s = wf_provider_settings; s->name; s++)
-		if (!s->provider || is_named(options, s->provider))
+		if ((!s->provider || is_named(options, s->provider)) &&
+		    (!s->before || fi_version() < s->before))
 			setenv(s->name, s->value, 0);
 	wf_signals_clear();
 }

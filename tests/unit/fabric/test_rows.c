@@ -189,7 +189,12 @@ static void every_variable_that_weft_sets_is_in_the_page(void **state)
 
 	(void)state;
 	for (const struct wf_provider_setting *s = wf_provider_settings; s->name; s++) {
-		snprintf(text, sizeof(text), ".It Ev %s Ns =%s %s ", s->name, s->value, s->why);
+		char before[40] = "";
+
+		if (s->before)
+			print_version(before, "before", s->before);
+		snprintf(text, sizeof(text), ".It Ev %s Ns =%s %s%s ", s->name, s->value, before,
+			 s->why);
 		assert_has(page, text);
 	}
 	free(page);
