@@ -4,11 +4,20 @@
  * killed, stopped, restarted and cut off while they do.  This process
  * conducts; it starts itself again for each member.
  *
- * usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] [--soak SECONDS]
+ * usage: chaos [OPTION...]
  *
+ *   --provider NAME only this one
+ *   --seed N        of what is done to whom
  *   --rounds N      N rounds of random harm, shared among the providers
  *   --timings N     N deaths of each kind and provider: how soon survivors know
  *   --soak SECONDS  full load on all cores: nobody is taken for dead
+ *
+ * Each member on a host of its own, with a network that may be a bad one:
+ *
+ *   --hosts N       so many, and as many members
+ *   --loss PERCENT  of the packets that come to each host
+ *   --delay MS      of each packet, one way
+ *   --cuts MS       mean time from one to the next, so short that nobody may notice
  *
  * Without any of these: one round for each provider.  CHAOS_LOG in the
  * environment lets the nodes log.
@@ -19,11 +28,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cable.h"
 #include "member.h"
 #include "round.h"
 #include "soak.h"
 #include "timing.h"
+#include "weather.h"
+#include "tests/hosts/hosts.h"
 
 static const char *const providers[] = { "shm", "tcp", "net", "sockets" };
 #define PROVIDERS (sizeof(providers) / sizeof(providers[0]))
@@ -34,7 +44,13 @@ static struct {
 	const char *provider; /* NULL: all */
 	uint64_t seed;
 	unsigned rounds, timings, soak_seconds;
+	unsigned hosts, loss, delay_ms, cuts_ms;
 } asked;
+
+/* Of all rounds. */
+static struct {
+	uint64_t ended, bytes, baseless, corrupted;
+} all;
 
 /* What this host has of what was asked for. */
 static const char *offered[PROVIDERS];
@@ -65,15 +81,19 @@ static unsigned play(const char *provider, unsigned first, unsigned rounds)
 	struct crew crew;
 	unsigned failed = 0;
 
-	crew_init(&crew, 3 + (asked.seed + first) % 2);
+	crew_init(&crew, asked.hosts ? asked.hosts : 3 + (asked.seed + first) % 2);
 	crew.provider = provider;
 	for (unsigned i = first; i < first + rounds; i++)
 		failed += !round_play(&crew, i, asked.seed + i);
 	crew_fini(&crew);
+	all.ended += crew.all.ended;
+	all.bytes += crew.all.bytes;
+	all.baseless += crew.all.baseless;
+	all.corrupted += crew.all.corrupted;
 	/* One may hit a connection that two dials at once had made superfluous, not all. */
-	if (crew.resets >= RESETS_ENOUGH && !crew.resumed) {
+	if (crew.all.resets >= RESETS_ENOUGH && !crew.all.resumed) {
 		printf("%s: %" PRIu64 " doors were reset, and no link resumed\n", provider,
-		       crew.resets);
+		       crew.all.resets);
 		failed++;
 	}
 	return failed;
@@ -89,25 +109,44 @@ static bool play_all(void)
 		failed += play(offered[i], done, rounds);
 		done += rounds;
 	}
-	printf("%u rounds, %u failed\n", done, failed);
+	printf("%u rounds, %u failed: %" PRIu64 " operations, %" PRIu64 " failed without a reason; %"
+	       PRIu64 " MiB, %" PRIu64 " corrupted", done, failed, all.ended, all.baseless,
+	       all.bytes >> 20, all.corrupted);
+	if (asked.cuts_ms)
+		printf("; %u cuts", weather_cuts());
+	printf("\n");
 	return !failed;
 }
 
-/* Needs a namespace; this process stays in it. */
+/* This process is on one of the hosts from then on. */
+static bool make_hosts(unsigned count, const char *what)
+{
+	const struct hosts_plan plan = { count, 1, asked.delay_ms };
+	char reason[HOSTS_REASON_BYTES];
+	bool made = hosts_make(&plan, reason);
+
+	for (unsigned i = 0; made && asked.loss && i < count; i++)
+		made = hosts_lose(i, asked.loss, reason);
+	if (!made)
+		printf("skip: %s: %s\n", what, reason);
+	return made;
+}
+
+/* No cable leads through memory. */
+static bool has_cable(const char *provider)
+{
+	return strcmp(provider, "shm") != 0;
+}
+
 static bool cut_cables(void)
 {
-	char reason[128];
 	bool good = true;
-	int far_fd = cable_lay(reason);
 
-	if (far_fd < 0) {
-		printf("skip: cut cable: %s\n", reason);
+	if (!asked.hosts && !make_hosts(TIMING_MEMBERS, "cut cable"))
 		return true;
-	}
 	for (unsigned i = 0; i < offered_count; i++)
-		/* No cable leads through memory. */
-		if (strcmp(offered[i], "shm"))
-			good &= timing_cut(offered[i], asked.timings, asked.seed, far_fd);
+		if (has_cable(offered[i]))
+			good &= timing_cut(offered[i], asked.timings, asked.seed);
 	return good;
 }
 
@@ -128,8 +167,27 @@ static bool measure_all(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] "
-			"[--soak SECONDS]\n");
+			"[--soak SECONDS] [--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
 	return 2;
+}
+
+static const struct {
+	const char *name;
+	unsigned *to;
+} numbers[] = {
+	{ "--rounds", &asked.rounds }, { "--timings", &asked.timings },
+	{ "--soak", &asked.soak_seconds }, { "--hosts", &asked.hosts },
+	{ "--loss", &asked.loss }, { "--delay", &asked.delay_ms }, { "--cuts", &asked.cuts_ms },
+};
+
+static bool understand_number(const char *name, const char *value)
+{
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (!strcmp(name, numbers[i].name)) {
+			*numbers[i].to = (unsigned)atoi(value);
+			return true;
+		}
+	return false;
 }
 
 static bool understand(int argc, char **argv)
@@ -143,16 +201,11 @@ static bool understand(int argc, char **argv)
 			asked.provider = value;
 		else if (!strcmp(argv[i], "--seed"))
 			asked.seed = strtoull(value, NULL, 10);
-		else if (!strcmp(argv[i], "--rounds"))
-			asked.rounds = (unsigned)atoi(value);
-		else if (!strcmp(argv[i], "--timings"))
-			asked.timings = (unsigned)atoi(value);
-		else if (!strcmp(argv[i], "--soak"))
-			asked.soak_seconds = (unsigned)atoi(value);
-		else
+		else if (!understand_number(argv[i], value))
 			return false;
 	}
-	return true;
+	return (!asked.hosts || (asked.hosts > 1 && asked.hosts <= CREW_MAX)) &&
+	       (asked.hosts || !(asked.loss || asked.delay_ms || asked.cuts_ms));
 }
 
 int main(int argc, char **argv)
@@ -165,15 +218,19 @@ int main(int argc, char **argv)
 	asked.seed = now_ns() / SECOND;
 	if (!understand(argc, argv))
 		return usage();
+	if (asked.hosts && !make_hosts(asked.hosts, "hosts"))
+		return SKIPPED;
 	for (size_t i = 0; i < PROVIDERS; i++)
 		if ((!asked.provider || !strcmp(asked.provider, providers[i])) &&
-		    is_offered(providers[i]))
+		    (!asked.hosts || has_cable(providers[i])) && is_offered(providers[i]))
 			offered[offered_count++] = providers[i];
 	if (!offered_count)
 		return SKIPPED;
 	if (!asked.rounds && !asked.timings && !asked.soak_seconds)
 		asked.rounds = offered_count;
 	printf("seed %llu\n", (unsigned long long)asked.seed);
+	if (asked.cuts_ms)
+		weather_begin(asked.cuts_ms, asked.seed);
 	if (asked.rounds)
 		good &= play_all();
 	if (asked.soak_seconds)

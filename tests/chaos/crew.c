@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,12 +18,14 @@
 #include <unistd.h>
 
 #include "member.h"
+#include "tests/hosts/hosts.h"
 
 #define HEAR_MOST_NS (60 * SECOND) /* beyond what any command takes, a member's own limits included */
 #define LINE_BYTES 512
 /* Below the ports that the system gives out, so that nobody gets one while its owner is dead. */
 #define PORT_FIRST 20000
 #define PORTS 12000
+#define HOST_PORT 4000 /* of the first member on a host of its own; the next has the next */
 #define SHM "/dev/shm/"
 
 void crew_give_up(const char *format, ...)
@@ -85,8 +86,13 @@ void crew_init(struct crew *crew, unsigned count)
 	crew->reports_fd = memfd_create("reports", MFD_CLOEXEC);
 	need(crew->reports_fd >= 0 && !fcntl(crew->reports_fd, F_SETFL, O_APPEND), "a memfd");
 	for (unsigned i = 0; i < count; i++) {
-		crew->members[i].net_fd = -1;
-		draw_address(crew->members[i].address);
+		char *address = crew->members[i].address;
+
+		if (hosts_count())
+			snprintf(address, sizeof(crew->members[i].address), "%s:%u",
+				 hosts_address(i, 0), HOST_PORT + i);
+		else
+			draw_address(address);
 	}
 }
 
@@ -115,12 +121,12 @@ void crew_fini(struct crew *crew)
 	close(crew->reports_fd);
 }
 
-static void become_member(const struct member *m, int in, int out, int reports)
+static void become_member(unsigned i, int in, int out, int reports)
 {
 	char *const argv[] = { "chaos", "--member", NULL };
 
-	if (m->net_fd >= 0 && setns(m->net_fd, CLONE_NEWNET))
-		_exit(126);
+	if (hosts_count())
+		hosts_enter(i);
 	/* Up first, so that none is overwritten; these copies live on, all others close. */
 	in = fcntl(in, F_DUPFD, 16);
 	out = fcntl(out, F_DUPFD, 16);
@@ -145,7 +151,7 @@ void crew_start(struct crew *crew, unsigned i)
 	m->pid = fork();
 	need(m->pid >= 0, "fork");
 	if (!m->pid)
-		become_member(m, to[0], from[1], crew->reports_fd);
+		become_member(i, to[0], from[1], crew->reports_fd);
 	close(to[0]);
 	close(from[1]);
 	m->to = to[1];
@@ -311,16 +317,20 @@ void crew_forget_harms(struct crew *crew)
 
 /* Files. */
 
-static void add(struct files *files, const char *path)
+static void add(struct files *files, unsigned i, const char *path)
 {
+	char seen[96];
+
 	if (strncmp(path, SHM, strlen(SHM)) || strstr(path, " (deleted)"))
 		return;
-	for (size_t i = 0; i < files->count; i++)
-		if (!strcmp(files->names[i], path))
+	snprintf(seen, sizeof(seen), "%s/%s", hosts_count() ? hosts_shm(i) : "/dev/shm",
+		 path + strlen(SHM));
+	for (size_t n = 0; n < files->count; n++)
+		if (!strcmp(files->names[n], seen))
 			return;
 	if (files->count == CREW_FILES_MAX)
 		crew_give_up("too many files in " SHM);
-	snprintf(files->names[files->count++], sizeof(files->names[0]), "%s", path);
+	snprintf(files->names[files->count++], sizeof(files->names[0]), "%s", seen);
 }
 
 void crew_files(const struct crew *crew, unsigned i, struct files *files)
@@ -338,7 +348,7 @@ void crew_files(const struct crew *crew, unsigned i, struct files *files)
 	while (fgets(line, sizeof(line), maps)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (strchr(line, '/'))
-			add(files, strchr(line, '/'));
+			add(files, i, strchr(line, '/'));
 	}
 	fclose(maps);
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -350,7 +360,7 @@ void crew_files(const struct crew *crew, unsigned i, struct files *files)
 		if (length < 0)
 			continue;
 		target[length] = '\0';
-		add(files, target);
+		add(files, i, target);
 	}
 	closedir(fds);
 }

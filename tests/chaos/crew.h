@@ -30,7 +30,6 @@ struct member {
 	pid_t pid; /* 0: it does not run */
 	int to, from;
 	char address[64];
-	int net_fd; /* of the network namespace it is to run in; -1: the conductor's */
 	bool stopped;
 	uint64_t heap_bytes; /* in use after its first round, to see a leak by */
 	unsigned rounds;     /* since it was started */
@@ -50,13 +49,20 @@ struct crew {
 	int reports_fd;
 	struct harm harms[CREW_HARMS_MAX];
 	unsigned harm_count;
-	uint64_t resets, resumed; /* of all rounds: doors that were reset, links that went on */
+	struct {
+		uint64_t resets, resumed; /* doors that were reset, links that went on */
+		uint64_t ended, bytes;
+		uint64_t baseless, corrupted; /* failures without a reason, and what came wrong */
+	} all; /* of all rounds */
 };
 
 /* Say why, and end. */
 void crew_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* @count members that do not run yet, each with an address of its own at loopback. */
+/*
+ * @count members that do not run yet.  Each has an address of its own at loopback, or is to
+ * live on a host of its own if there are hosts (tests/hosts/hosts.h).
+ */
 void crew_init(struct crew *crew, unsigned count);
 void crew_fini(struct crew *crew);
 

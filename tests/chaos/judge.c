@@ -121,6 +121,8 @@ struct verdict judge(struct crew *crew)
 	for (; next(crew, verdict.reports, &r); verdict.reports++) {
 		if (is_excused(crew, &r))
 			continue;
+		verdict.baseless += r.fault == REPORT_FAILED;
+		verdict.corrupted += r.fault == REPORT_WRONG || r.fault == REPORT_TOUCHED;
 		if (verdict.broken++ < PRINTED_MAX)
 			print(crew, &r);
 	}

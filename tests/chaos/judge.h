@@ -18,6 +18,7 @@
 
 struct verdict {
 	unsigned reports, broken;
+	unsigned baseless, corrupted; /* of those: failures, and bytes that are not what was sent */
 };
 
 /* Judge all reports, print those without an excuse, and forget all. */

@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define TIMING_MEMBERS 4
+
 /* Measure at least @least deaths of each kind, and print medians and maxima.
  * False: one is above its limit. */
 bool timing_kill(const char *provider, unsigned least, uint64_t seed);
 bool timing_stop(const char *provider, unsigned least, uint64_t seed);
 
-/* @far_fd: the namespace at the other end of the cable. */
-bool timing_cut(const char *provider, unsigned least, uint64_t seed, int far_fd);
+/* On hosts: the survivor's cable is cut. */
+bool timing_cut(const char *provider, unsigned least, uint64_t seed);
 
 #endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A cable made by a process: what goes in at one end comes out of the other, later.
+ */
+#ifndef RELAY_H
+#define RELAY_H
+
+/*
+ * Make an interface of this name here, whose far end relay_run() is to serve.  Its
+ * descriptor, with which it goes; -1: errno says why not.
+ */
+int relay_end(const char *name);
+
+/* Carry frames from @near to @far @delay_ms later, and back at once, until killed. */
+void relay_run(int near, int far, unsigned delay_ms) __attribute__((noreturn));
+
+#endif
