@@ -503,6 +503,9 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		other = NULL;
 	}
 	known = other && decides(w, hello);
+	/* If it has forgotten that one, and word of it is lost, then its host says so now. */
+	if (other)
+		wf_live_probe(other);
 	err = wf_link_create(w, &link);
 	if (err) {
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");

@@ -43,6 +43,7 @@ struct pipe {
 struct stream {
 	struct pipe pipes[2]; /* [side] carries what that side writes */
 	bool reset;
+	int forgotten; /* 1 + the side that knows nothing of it any more; 0: both do */
 	int ends;
 };
 
@@ -289,6 +290,11 @@ static void add_piece(struct pipe *p, const uint8_t *bytes, size_t count)
 	wf_list_append(&p->pieces, &piece->node);
 }
 
+static bool is_reset(const struct wf_socket *s)
+{
+	return s->stream->reset || s->stream->forgotten == 1 + s->side;
+}
+
 ssize_t wf_socket_read(struct wf_socket *s, void *bytes, size_t count)
 {
 	struct pipe *p = in_of(s);
@@ -303,7 +309,7 @@ ssize_t wf_socket_read(struct wf_socket *s, void *bytes, size_t count)
 			drop_first(p);
 		return (ssize_t)count;
 	}
-	if (s->stream->reset)
+	if (is_reset(s))
 		return -ECONNRESET;
 	return s->set->dead || readable_ns(p) <= wf_clock_now() ? 0 : -EAGAIN;
 }
@@ -313,7 +319,7 @@ static bool is_broken(const struct wf_socket *s)
 {
 	const struct pipe *in = in_of(s);
 
-	return s->stream->reset || s->set->dead ||
+	return is_reset(s) || s->set->dead ||
 	       (in->end_ns <= wf_clock_now() && !is_silent(in->from, in->to));
 }
 
@@ -324,6 +330,8 @@ ssize_t wf_socket_write(struct wf_socket *s, const void *bytes, size_t count)
 
 	if (is_broken(s))
 		return -EPIPE;
+	if (s->stream->forgotten)
+		s->stream->reset = true; /* that is the answer */
 	count = WF_MIN(count, PIPE_BYTES - p->bytes);
 	if (!count)
 		return -EAGAIN;
@@ -605,7 +613,8 @@ void wf_socket_close(struct wf_socket *s)
 	while ((node = wf_list_pop(&s->waiting)))
 		wf_socket_close(WF_CONTAINER(node, struct wf_socket, node));
 	if (s->stream) {
-		end_pipe(out_of(s));
+		if (!s->stream->forgotten)
+			end_pipe(out_of(s));
 		put_stream(s->stream);
 	}
 	if (s->stage == DIALLING)
@@ -657,6 +666,15 @@ void wf_net_cut(const char *a, const char *b)
 				reset_stream(s->stream);
 		}
 	}
+}
+
+void wf_net_forget(const char *who, const char *whom)
+{
+	WF_LIST_EACH(node, &sets)
+		EACH_SOCKET(s, set_of(node))
+			if (s->stream && !strcmp(out_of(s)->from, who) &&
+			    !strcmp(out_of(s)->to, whom))
+				s->stream->forgotten = 1 + s->side;
 }
 
 /* Its kernel closes what it held. */

@@ -38,6 +38,9 @@ void wf_net_refuse(const char *address, bool on);
 /* Reset every stream between the two now; later dials succeed. */
 void wf_net_cut(const char *a, const char *b);
 
+/* Reset @who's ends of them alone: word of it is lost, and @whom hears it when it next writes. */
+void wf_net_forget(const char *who, const char *whom);
+
 /*
  * Nothing gets from @from to @to any more, and nobody is told.  Afterwards what
  * was sent meanwhile arrives, as TCP sends it again.  A dial that gets no answer

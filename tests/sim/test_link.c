@@ -753,6 +753,30 @@ static void a_door_that_closes_is_dialled_again_and_nothing_fails(void **state)
 	}
 }
 
+/* Who was dialled holds on to a connection that the dialler has lost, and nobody else would tell. */
+static void a_door_forgotten_at_first_contact_is_dialled_anew(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+
+	for (unsigned i = 0; i < 80; i++) {
+		struct wf_fake fake = slow;
+
+		fake.seed = 1 + i;
+		wf_world_open(s->shape, 2, &fake);
+		wf_flight_ping(&f[0], 0, 1, 20 * S);
+		wf_world_pass(i / 2 * 100 * US);
+		/* By the connection that has come, where one has. */
+		wf_flight_ping(&f[1], 1, 0, 20 * S);
+		wf_world_forget_door(0, 1);
+		wf_flight_land(f, 2, 5 * S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		assert_int_equal(f[1].status, WEFT_OK);
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 /* What is said while it is dialled leaves behind the hello: a stranger who says anything else is turned away. */
 static void a_redial_begins_with_the_hello(void **state)
 {
@@ -1585,6 +1609,7 @@ int main(int argc, char **argv)
 		TEST(reads_that_hang_are_made_again_on_another_rail),
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
+		TEST(a_door_forgotten_at_first_contact_is_dialled_anew),
 		TEST(a_redial_begins_with_the_hello),
 		cmocka_unit_test(a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial),
 		cmocka_unit_test(who_was_dialled_on_one_host_speaks_first),

@@ -748,6 +748,11 @@ void wf_world_cut_door(unsigned a, unsigned b)
 	wf_net_cut(citizens[a]->address, citizens[b]->address);
 }
 
+void wf_world_forget_door(unsigned who, unsigned whom)
+{
+	wf_net_forget(citizens[who]->address, citizens[whom]->address);
+}
+
 void wf_world_part(unsigned a, unsigned b, bool parted)
 {
 	cut[a][b] = cut[b][a] = parted;

@@ -119,6 +119,9 @@ void wf_world_restart(unsigned number);
 void wf_world_freeze(unsigned number, bool frozen);
 void wf_world_cut_door(unsigned a, unsigned b);
 
+/* The same for @who alone: @whom is not told. */
+void wf_world_forget_door(unsigned who, unsigned whom);
+
 /* Fabric and door between the two carry nothing, and nobody is told. */
 void wf_world_part(unsigned a, unsigned b, bool parted);
 
