@@ -100,6 +100,17 @@ static uint64_t until_ns(const struct wf_link *link)
 	return until > w->now_ns ? until : w->now_ns + w->options.lost_ns;
 }
 
+/* When a dial without an answer is over; the system itself would try for minutes. */
+static uint64_t answer_until_ns(struct wf_link *link)
+{
+	uint64_t try_until = link->worker->now_ns + link->redial_try_ns;
+
+	if (!link->resuming)
+		return until_ns(link);
+	link->redial_try_ns += link->redial_try_ns / 2;
+	return WF_MIN(until_ns(link), try_until);
+}
+
 /* A dial has failed, or what it led to: again after a pause, or give up. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
@@ -136,8 +147,7 @@ static void dial(struct wf_link *link)
 		wf_link_get(link);
 		/* At once, though it leaves only when the dial is through: before anything else. */
 		wf_dial_tell(link);
-		/* The system itself would try for minutes. */
-		wf_worker_timer(w, &link->dial_timer, until_ns(link), answer_late);
+		wf_worker_timer(w, &link->dial_timer, answer_until_ns(link), answer_late);
 	} else if (link->resuming) {
 		wf_live_door_closed(link, &e);
 	} else {

@@ -120,6 +120,7 @@ struct wf_link {
 	bool met;                  /* it was up in an earlier life: a refusal now means it is gone */
 	bool was_up;               /* in this life: frames and transfers may wait for a rail */
 	uint64_t redial_until_ns;  /* when a door that closed must be back */
+	uint64_t redial_try_ns;    /* what the next redial has; grows with every one without an answer */
 	struct wf_timer redial_timer;
 
 	/* rail */

@@ -9,7 +9,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define REDIAL_WAIT_NS (500 * WF_NS_PER_MS)  /* of a peer whose end nobody would tell */
+/*
+ * Of a peer whose end nobody would tell.  Four redials have begun by then, so that a network
+ * which has lost a connection may lose more for a second.
+ */
+#define REDIAL_WAIT_NS (1500 * WF_NS_PER_MS)
+#define REDIAL_TRY_NS (250 * WF_NS_PER_MS)   /* the first redial's; the system asks again after 1 s */
 #define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* between redials that get no answer */
 #define ENDING_NS (2 * WF_NS_PER_S)	     /* a process that listens no more should be dead by then */
 
@@ -229,11 +234,12 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 					       w->now_ns + (link->peer_host ? ENDING_NS : 0));
 	if (!link->resuming) {
 		link->redial_until_ns = w->now_ns + w->options.lost_ns;
+		link->redial_try_ns = REDIAL_TRY_NS;
 		redial_in(link, 0);
 	} else if (w->now_ns >= link->redial_until_ns) {
 		lost(link, how);
 	} else {
-		redial_in(link, REDIAL_PAUSE_NS);
+		redial_in(link, e->code == -ETIMEDOUT ? 0 : REDIAL_PAUSE_NS);
 	}
 }
 

@@ -753,6 +753,31 @@ static void a_door_that_closes_is_dialled_again_and_nothing_fails(void **state)
 	}
 }
 
+/* A network that loses a connection loses more: dials that bring it back among it. */
+static void a_door_that_closes_in_a_cut_is_dialled_again_after_it(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[2];
+
+	for (unsigned i = 0; i < 12; i++) {
+		wf_world_open(s->shape, 2, &slow);
+		wf_world_connect(i % 2, 1 - i % 2);
+		wf_world_fill(source, SMALL, i);
+		wf_flight_receive(&f[0], 1, 0, 9, other_target, SMALL, 10 * S);
+		wf_flight_receive(&f[1], 0, 1, 9, target, SMALL, 10 * S);
+		wf_world_part(0, 1, true);
+		wf_world_cut_door(0, 1);
+		wf_world_pass(i * 100 * MS);
+		wf_world_part(0, 1, false);
+		wf_world_pass(2 * S);
+		assert_int_equal(f[0].outcomes + f[1].outcomes, 0);
+		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+		assert_int_equal(wf_world_count(0).links_resumed, 1);
+		assert_int_equal(wf_world_close(), 0);
+		wf_flight_free(f, 2);
+	}
+}
+
 /* Who was dialled holds on to a connection that the dialler has lost, and nobody else would tell. */
 static void a_door_forgotten_at_first_contact_is_dialled_anew(void **state)
 {
@@ -980,8 +1005,8 @@ static void a_killed_peer_ends_everything_at_any_moment(void **state)
 		wf_flight_receive(&theirs[1], killed, survivor, 3, other_target, BIG, 0);
 		wf_world_pass(i * 500 * US);
 		wf_world_kill(killed);
-		/* Its socket has closed: refused at once, or no redial for half a second. */
-		wf_flight_land(f, WAITERS, met ? S : 4 * S);
+		/* Its socket has closed: refused at once, or no redial for a second and a half. */
+		wf_flight_land(f, WAITERS, met ? 2 * S : 4 * S);
 		for (unsigned j = 0; j < WAITERS; j++)
 			assert_true(f[j].status == WEFT_OK || f[j].status == WEFT_UNAVAILABLE);
 		assert_int_equal(f[1].status, WEFT_UNAVAILABLE);
@@ -1609,6 +1634,7 @@ int main(int argc, char **argv)
 		TEST(reads_that_hang_are_made_again_on_another_rail),
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
+		TEST(a_door_that_closes_in_a_cut_is_dialled_again_after_it),
 		TEST(a_door_forgotten_at_first_contact_is_dialled_anew),
 		TEST(a_redial_begins_with_the_hello),
 		cmocka_unit_test(a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial),

@@ -486,7 +486,7 @@ static void what_a_killed_coordinator_leaves_behind_goes(void **state)
 	wf_flight_send(&f[3], 1, 0, STEP, source, BIG, WEFT_FOREVER);
 	wf_world_pass(S);
 	wf_world_kill(0);
-	wf_flight_land(&f[3], 1, S);
+	wf_flight_land(&f[3], 1, 2 * S);
 	assert_int_equal(f[3].status, WEFT_UNAVAILABLE);
 	assert_int_equal(f[2].outcomes, 0);
 	before = wf_world_count(1).late_dropped;
