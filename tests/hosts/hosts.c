@@ -24,6 +24,7 @@
 static struct host {
 	int net, mount, shm;
 	char shm_path[32];
+	bool touched; /* it may not be as it was made */
 } hosts[HOSTS_MAX];
 static int room = -1; /* the namespace with the bridges, where no host is */
 static struct hosts_plan plan;
@@ -83,6 +84,7 @@ bool hosts_do(unsigned host, const char *format, ...)
 	char command[COMMAND_BYTES];
 	va_list arguments;
 
+	hosts[host].touched = true;
 	va_start(arguments, format);
 	vsnprintf(command, sizeof(command), format, arguments);
 	va_end(arguments);
@@ -172,13 +174,15 @@ static bool write_text(const char *path, const char *text)
 /* Who is not root may be it in a namespace of users. */
 static bool leave_network(void)
 {
-	char map[32];
+	char user[32], group[32];
 
 	if (!unshare(CLONE_NEWNET))
 		return true;
-	snprintf(map, sizeof(map), "0 %u 1", (unsigned)geteuid());
+	snprintf(user, sizeof(user), "0 %u 1", (unsigned)geteuid());
+	snprintf(group, sizeof(group), "0 %u 1", (unsigned)getegid());
 	return !unshare(CLONE_NEWUSER | CLONE_NEWNET) &&
-	       write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/uid_map", map);
+	       write_text("/proc/self/setgroups", "deny") &&
+	       write_text("/proc/self/uid_map", user) && write_text("/proc/self/gid_map", group);
 }
 
 /* This host's own @path: a file with @text. */
@@ -332,6 +336,8 @@ bool hosts_make(const struct hosts_plan *wanted, char reason[HOSTS_REASON_BYTES]
 	errno = 0;
 	if (!run(-1, -1, "ip -V >/dev/null 2>&1"))
 		return fail(reason, "the ip command (Debian: iproute2)");
+	if (plan.delay_ms && access("/dev/net/tun", R_OK | W_OK))
+		return fail(reason, "relays by /dev/net/tun");
 	if (!leave_network())
 		return fail(reason, "a network namespace");
 	room = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -350,6 +356,8 @@ bool hosts_make(const struct hosts_plan *wanted, char reason[HOSTS_REASON_BYTES]
 		if (!hosts_do(i, "ip link set lo up") || !wait_for_carriers(i))
 			return fail(reason, "a carrier on the cables");
 	}
+	for (unsigned i = 0; i < plan.count; i++)
+		hosts[i].touched = false;
 	hosts_enter(0);
 	made = plan.count;
 	return true;
@@ -359,12 +367,14 @@ bool hosts_make(const struct hosts_plan *wanted, char reason[HOSTS_REASON_BYTES]
 
 void hosts_cut(unsigned host, unsigned network)
 {
+	hosts[host].touched = true;
 	if (!run_in_room("ip link set h%u.%u down", host, network))
 		give_up("can't cut the cable of", hosts_address(host, network));
 }
 
 void hosts_part(unsigned host, unsigned network)
 {
+	hosts[host].touched = true;
 	if (!run_in_room("ip link set h%u.%u nomaster", host, network))
 		give_up("can't part from its network", hosts_address(host, network));
 }
@@ -419,6 +429,8 @@ bool hosts_translate(unsigned host, unsigned from, unsigned to, char reason[HOST
 void hosts_restore(void)
 {
 	for (unsigned i = 0; i < plan.count; i++) {
+		if (!hosts[i].touched)
+			continue;
 		if (!hosts_do(i, "nft flush ruleset 2>/dev/null; ip route flush scope global"))
 			give_up("can't restore", hosts_address(i, 0));
 		for (unsigned n = 0; n < plan.networks; n++) {
@@ -427,5 +439,6 @@ void hosts_restore(void)
 			if (!set_up(i, n))
 				give_up("can't restore", hosts_address(i, n));
 		}
+		hosts[i].touched = false;
 	}
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pairs of processes (tests/fabric/pair.h) of which the other is on another host
+ * (hosts.h).  The test itself is on host 0.
+ *
+ * Threads: the one that runs the tests.
+ */
+#ifndef CROSSING_H
+#define CROSSING_H
+
+#include "hosts.h"
+#include "tests/fabric/pair.h"
+
+/* Make the hosts, and let nodes listen on network 0.  False: the reason was printed. */
+bool crossing_begin(const struct hosts_plan *plan);
+
+/*
+ * pair_open() and pair_close(), pair_start() and pair_end(), with the other process on
+ * @host.  Without @listen it listens on network 0.
+ */
+void crossing_open(struct pair *pair, const char *provider, unsigned host);
+void crossing_close(struct pair *pair);
+void crossing_start(struct pair_other *other, const char *provider, unsigned host,
+		    const char *listen, struct weft_node *node);
+void crossing_end(struct pair_other *other);
+
+/* Set a variable of weft's for nodes that are opened from now on in this test. */
+void crossing_set(const char *name, const char *value);
+
+/* cmocka's, of a test: variables and hosts are as they were made.  And pair_teardown(). */
+int crossing_setup(void **state);
+#define crossing_test(f) cmocka_unit_test_setup_teardown(f, crossing_setup, pair_teardown)
+
+/* Bytes that have come to this host by @network. */
+uint64_t crossing_bytes(unsigned network);
+
+/* Skip the test that runs, unless @done. */
+void crossing_skip_unless(bool done, const char *reason);
+
+/* What weft_dump() says of the node. */
+const char *crossing_dump(struct weft_node *node);
+
+#endif
