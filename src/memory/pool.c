@@ -125,7 +125,7 @@ static void trim(struct wf_pool *pool, size_t bytes)
 		struct wf_slab *slab = pool->slabs[i];
 
 		/* In this order: one in use may be being registered right now. */
-		if (slab->free_count == slab->chunk_count && !slab->region.count)
+		if (slab->free_count == slab->chunk_count && !wf_region_held(&slab->region))
 			remove_slab(pool, slab);
 	}
 }
@@ -391,6 +391,15 @@ struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t co
 	return slab ? &slab->region : NULL;
 }
 
+int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_error *e)
+{
+	struct wf_region *region = wf_pool_region(pool, chunk, 1);
+
+	if (!region)
+		return wf_error_set(e, -EINVAL, "%p is not memory of the pool", chunk);
+	return wf_region_pin(region, ordinal, e);
+}
+
 void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail)
 {
 	pthread_mutex_lock(&pool->lock);
@@ -420,7 +429,7 @@ static bool unregister_unused(struct wf_pool *pool)
 	for (size_t i = 0; i < pool->slab_count; i++) {
 		struct wf_slab *slab = pool->slabs[i];
 
-		if (slab->free_count != slab->chunk_count || !slab->region.count)
+		if (slab->free_count != slab->chunk_count || !wf_region_held(&slab->region))
 			continue;
 		wf_region_evict(&slab->region);
 		any = true;

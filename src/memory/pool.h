@@ -83,7 +83,10 @@ int wf_pool_find(struct wf_pool *pool, const void *at, struct wf_pool_place *pla
 /* The slab that holds @count bytes at @at, as a region to register; NULL: not of this pool. */
 struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t count);
 
-/* Close the registrations of all slabs with @rail, NULL: with every rail.  Owner. */
+/* Pin the slab of a chunk that is taken, once, for CUDA devices: as wf_region_pin.  Owner. */
+int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_error *e);
+
+/* Close the registrations of all slabs with @rail, NULL: with every rail, and pinned ones are not any more.  Owner. */
 void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail);
 
 struct wf_pool_waiter {

@@ -8,6 +8,13 @@ void wf_region_init(struct wf_region *region, void *base, size_t bytes)
 	*region = (struct wf_region){ .base = base, .bytes = bytes };
 }
 
+static void unpin(struct wf_region *region)
+{
+	if (region->pinned)
+		wf_cuda_unpin(region->pinned_by, region->base);
+	region->pinned = false;
+}
+
 void wf_region_forget(struct wf_region *region, const struct wf_rail *rail)
 {
 	unsigned kept = 0;
@@ -19,12 +26,15 @@ void wf_region_forget(struct wf_region *region, const struct wf_rail *rail)
 			wf_mr_close(region->entries[i].mr);
 	}
 	region->count = kept;
+	if (!rail)
+		unpin(region);
 }
 
 void wf_region_evict(struct wf_region *region)
 {
 	while (region->count)
 		wf_mr_evict(region->entries[--region->count].mr);
+	unpin(region);
 }
 
 int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **mr,
@@ -50,5 +60,19 @@ int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **
 	region->entries[region->count].rail = rail;
 	region->entries[region->count++].mr = fresh;
 	*mr = fresh;
+	return 0;
+}
+
+int wf_region_pin(struct wf_region *region, int ordinal, struct wf_error *e)
+{
+	int err;
+
+	if (region->pinned)
+		return 0;
+	err = wf_cuda_pin(ordinal, region->base, region->bytes, e);
+	if (err)
+		return err;
+	region->pinned = true;
+	region->pinned_by = ordinal;
 	return 0;
 }

@@ -13,6 +13,7 @@ struct row {
 	struct weft_option option;
 	size_t offset;
 	const char *words; /* a comma list of the only ones allowed; NULL: any text */
+	bool file;	   /* a path is allowed, too */
 };
 
 #define FIELD(name) .offset = offsetof(struct wf_options, name)
@@ -55,6 +56,10 @@ static const struct row rows[] = {
 	    .preset = "", .least = "", .most = "",
 	    .when = "open, to listen beyond loopback on a network where every host is trusted" },
 	  FIELD(security), .words = "open" },
+	{ { .name = "WEFT_CUDA", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "no, to keep off GPUs; or the driver's file, where the system does not find it by its name" },
+	  FIELD(cuda), .words = "yes,no", .file = true },
 	{ { .name = "WEFT_POOL_BYTES", .alias = "TF_RDMA_BUF_SIZE", .unit = "bytes",
 	    .preset = "1G", .least = "1M", .most = "1024G",
 	    .when = "raise it when operations wait for memory, lower it where little may be pinned" },
@@ -304,9 +309,10 @@ static int set_text(const struct row *row, char *field, const char *name, const 
 		return wf_error_set(e, -EINVAL, "%s=%.40s... is %zu bytes long: expected at most %d",
 				    name, text, length, WF_OPTION_TEXT_BYTES - 1);
 	/* An unknown word must not pass for a weaker one. */
-	if (row->words && length && !all_known(text, row->words))
-		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s or nothing", name, text,
-				    row->words);
+	if (row->words && length && !(row->file && strchr(text, '/')) &&
+	    !all_known(text, row->words))
+		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s%s or nothing", name, text,
+				    row->words, row->file ? ", a path" : "");
 	memcpy(field, text, length + 1);
 	return 0;
 }

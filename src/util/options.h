@@ -43,6 +43,7 @@ struct wf_options {
 	uint64_t room_bytes;                  /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link, default 4 MiB */
 	uint64_t shm;                         /* WEFT_SHM: yes/no: the shm rail for peers on this host; default yes */
 	char strict[WF_OPTION_TEXT_BYTES];    /* WEFT_STRICT: of no-staging, no-fallback */
+	char cuda[WF_OPTION_TEXT_BYTES];      /* WEFT_CUDA: "", yes, no, or the driver's file */
 	uint64_t checksum;                    /* WEFT_CHECKSUM: yes/no: of every body; default no */
 	char compression[WF_OPTION_TEXT_BYTES]; /* WEFT_COMPRESSION: "" or zstd: of messages of calls */
 	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */

@@ -64,6 +64,8 @@ static const char *other_value(const struct weft_option *row)
 		return "no-staging,no-fallback";
 	if (!strcmp(row->name, "WEFT_COMPRESSION"))
 		return "zstd";
+	if (!strcmp(row->name, "WEFT_CUDA"))
+		return "/opt/libcuda.so.1";
 	if (!strcmp(row->unit, "text"))
 		return "open";
 	if (!strcmp(row->unit, "yes/no"))
@@ -242,6 +244,17 @@ static void a_text_that_does_not_fit_is_refused_whole(void **state)
 	assert_non_null(strstr(e.text, "is 256 bytes long: expected at most 255"));
 }
 
+static void a_path_may_stand_for_words_where_a_file_is_meant(void **state)
+{
+	(void)state;
+	setenv("WEFT_CUDA", "/usr/lib/wsl/lib/libcuda.so.1", 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_string_equal(o.cuda, "/usr/lib/wsl/lib/libcuda.so.1");
+	setenv("WEFT_CUDA", "libcuda.so.1", 1);
+	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	assert_string_equal(e.text, "WEFT_CUDA=libcuda.so.1: expected yes,no, a path or nothing");
+}
+
 static void units_are_read_exactly(void **state)
 {
 	static const struct {
@@ -306,6 +319,7 @@ int main(void)
 		cmocka_unit_test_setup(an_alias_counts_until_wefts_own_name_is_set, clear),
 		cmocka_unit_test_setup(an_empty_text_counts_as_not_set, clear),
 		cmocka_unit_test_setup(a_text_that_does_not_fit_is_refused_whole, clear),
+		cmocka_unit_test_setup(a_path_may_stand_for_words_where_a_file_is_meant, clear),
 		cmocka_unit_test(units_are_read_exactly),
 	};
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The CUDA driver, loaded when it is first needed: its entry points, and what
+ * became of loading it.
+ *
+ * weft is built without CUDA's headers and libraries: the prototypes here are
+ * its own, of the versions in the table, and a test compares their numbers
+ * with cuda.h where that is installed.  A program whose memory is all the
+ * host's loads nothing.  What was loaded stays loaded: threads of the driver's
+ * run in it.
+ *
+ * The driver does not survive fork(): a child of a process that had begun to
+ * load it never calls it.
+ *
+ * Threads: any.
+ */
+#ifndef WF_CUDA_DRIVER_H
+#define WF_CUDA_DRIVER_H
+
+#include "util/error.h"
+
+#define WF_CUDA_DEVICES_MAX 64 /* four times those of the largest servers */
+
+enum wf_cuda_state {
+	WF_CUDA_READY,
+	WF_CUDA_OFF,	    /* by WEFT_CUDA */
+	WF_CUDA_NO_DRIVER,  /* there is no such library */
+	WF_CUDA_TOO_OLD,    /* the driver is */
+	WF_CUDA_INCOMPLETE, /* a function is missing */
+	WF_CUDA_FAILED,	    /* it does not start */
+	WF_CUDA_NO_DEVICE,  /* it starts and finds none */
+	WF_CUDA_FORKED,	    /* this is a child of the process that has it */
+};
+
+/* Codes of the driver's that weft tells apart. */
+enum {
+	WF_CU_OK = 0,
+	WF_CU_INVALID_VALUE = 1,
+	WF_CU_OUT_OF_MEMORY = 2,
+	WF_CU_STUB_LIBRARY = 34,
+	WF_CU_NO_DEVICE = 100,
+	WF_CU_NOT_READY = 600,
+	WF_CU_ALREADY_REGISTERED = 712,
+	WF_CU_NOT_SUPPORTED = 801,
+};
+
+/* Flags and selectors. */
+enum {
+	WF_CU_STREAM_NON_BLOCKING = 1,
+	WF_CU_EVENT_DISABLE_TIMING = 2,
+	WF_CU_HOST_PORTABLE = 1,
+	WF_CU_IPC_LAZY_PEER_ACCESS = 1,
+	WF_CU_HANDLE_DMA_BUF = 1,
+	WF_CU_MEMORY_HOST = 1,
+	WF_CU_MEMORY_DEVICE = 2,
+	WF_CU_POINTER_MEMORY_TYPE = 2,
+	WF_CU_POINTER_BUFFER_ID = 7,
+	WF_CU_POINTER_IS_MANAGED = 8,
+	WF_CU_POINTER_DEVICE = 9,
+	WF_CU_POINTER_RANGE_START = 11,
+	WF_CU_POINTER_RANGE_SIZE = 12,
+	WF_CU_DEVICE_DMA_BUF = 124,
+	WF_CU_DEVICE_NUMA_NODE = 134,
+};
+
+/* The driver's own handles. */
+typedef struct wf_cu_context *wf_cu_context;
+typedef struct wf_cu_stream *wf_cu_stream;
+typedef struct wf_cu_event *wf_cu_event;
+
+struct wf_cu_ipc_handle {
+	char bytes[64];
+};
+
+/* Its functions, under its own names. */
+struct wf_cuda_driver {
+	int (*cuInit)(unsigned flags);
+	int (*cuDriverGetVersion)(int *version);
+	int (*cuGetErrorName)(int code, const char **name);
+	int (*cuDeviceGetCount)(int *count);
+	int (*cuDeviceGet)(int *device, int ordinal);
+	int (*cuDeviceGetName)(char *name, int bytes, int device);
+	int (*cuDeviceTotalMem)(size_t *bytes, int device);
+	int (*cuDeviceGetPCIBusId)(char *text, int bytes, int device);
+	int (*cuDeviceGetAttribute)(int *value, int attribute, int device);
+	int (*cuDevicePrimaryCtxRetain)(wf_cu_context *context, int device);
+	int (*cuCtxPushCurrent)(wf_cu_context context);
+	int (*cuCtxPopCurrent)(wf_cu_context *context);
+	int (*cuCtxGetCurrent)(wf_cu_context *context);
+	int (*cuPointerGetAttributes)(unsigned count, int *attributes, void **values,
+				      uintptr_t at);
+	int (*cuStreamCreate)(wf_cu_stream *stream, unsigned flags);
+	int (*cuStreamDestroy)(wf_cu_stream stream);
+	int (*cuStreamSynchronize)(wf_cu_stream stream);
+	int (*cuStreamWaitEvent)(wf_cu_stream stream, wf_cu_event event, unsigned flags);
+	int (*cuStreamGetCtx)(wf_cu_stream stream, wf_cu_context *context);
+	int (*cuEventCreate)(wf_cu_event *event, unsigned flags);
+	int (*cuEventDestroy)(wf_cu_event event);
+	int (*cuEventRecord)(wf_cu_event event, wf_cu_stream stream);
+	int (*cuEventQuery)(wf_cu_event event);
+	int (*cuMemcpyHtoDAsync)(uintptr_t to, const void *from, size_t bytes,
+				 wf_cu_stream stream);
+	int (*cuMemcpyDtoHAsync)(void *to, uintptr_t from, size_t bytes, wf_cu_stream stream);
+	int (*cuMemcpyDtoDAsync)(uintptr_t to, uintptr_t from, size_t bytes,
+				 wf_cu_stream stream);
+	int (*cuLaunchHostFunc)(wf_cu_stream stream, void (*run)(void *arg), void *arg);
+	int (*cuMemHostRegister)(void *at, size_t bytes, unsigned flags);
+	int (*cuMemHostUnregister)(void *at);
+	int (*cuIpcGetMemHandle)(struct wf_cu_ipc_handle *handle, uintptr_t at);
+	int (*cuIpcOpenMemHandle)(uintptr_t *at, struct wf_cu_ipc_handle handle, unsigned flags);
+	int (*cuIpcCloseMemHandle)(uintptr_t at);
+	/* NULL where the driver has none: it came later than weft's oldest. */
+	int (*cuMemGetHandleForAddressRange)(void *handle, uintptr_t at, size_t bytes, int type,
+					     unsigned long long flags);
+};
+
+/*
+ * Load it if nobody has yet.  @setting is WEFT_CUDA's: "no", "" or "yes", or the
+ * driver's file; the first file that is tried is the process's.  What @e then says
+ * is one sentence, of the driver that is ready, too.  Blocks, for a second or so the
+ * first time.
+ */
+enum wf_cuda_state wf_cuda_driver_load(const char *setting, struct wf_error *e);
+
+/* What became of it, as a word: "ready", "off", ... */
+const char *wf_cuda_driver_word(enum wf_cuda_state state);
+
+/* Its functions, once it is ready; NULL: it is not, or not in this process. */
+const struct wf_cuda_driver *wf_cuda_driver(void);
+
+/*
+ * The same, with a sentence.  -ENODEV: it was not loaded, or is not ready.
+ * -EOWNERDEAD: it is the parent's.
+ */
+int wf_cuda_driver_need(const struct wf_cuda_driver **driver, struct wf_error *e);
+
+/* What is known since it was loaded: 0 and "" as long as it was not. */
+int wf_cuda_driver_version(void); /* as 13000 */
+int wf_cuda_driver_device_count(void);
+const char *wf_cuda_driver_file(void);
+
+/*
+ * A negative code for one of the driver's, and a sentence: what was done, and the
+ * driver's name for what came of it.  @code is not WF_CU_OK.
+ */
+int wf_cuda_driver_error(struct wf_error *e, int code, const char *format, ...) WF_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memory/kind.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* DLPack's numbers. */
+enum { DEVICE_CPU = 1, DEVICE_CUDA = 2, DEVICE_CUDA_HOST = 3, DEVICE_CUDA_MANAGED = 13 };
+
+static int host_begin(struct wf_kind_copy *copy, struct wf_error *e)
+{
+	(void)e;
+	if (copy->way == WF_KIND_INTO_CHUNK)
+		memcpy(copy->chunk, copy->body, copy->bytes);
+	else
+		memcpy(copy->body, copy->chunk, copy->bytes);
+	return 0;
+}
+
+static int host_poll(struct wf_kind_copy *copy, struct wf_error *e)
+{
+	(void)copy;
+	(void)e;
+	return 0;
+}
+
+static int host_arm(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
+		    struct wf_error *e)
+{
+	(void)copy;
+	(void)e;
+	wake(ctx);
+	return 0;
+}
+
+static void host_end(struct wf_kind_copy *copy)
+{
+	(void)copy;
+}
+
+const struct wf_kind wf_kind_host = {
+	.name = "host",
+	.direct = true,
+	.begin = host_begin,
+	.poll = host_poll,
+	.arm = host_arm,
+	.end = host_end,
+};
+
+static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
+{
+	bool out = copy->way == WF_KIND_OUT_OF_CHUNK;
+	int device = copy->place->device, err;
+	struct wf_lane *lane;
+
+	err = wf_kinds_lane(copy->kinds, device, copy->way, &lane, e);
+	if (!err && copy->pool)
+		err = wf_pool_pin(copy->pool, copy->chunk, device, e);
+	if (!err && copy->after)
+		err = wf_lane_follow(lane, copy->after, e);
+	if (!err)
+		err = wf_lane_copy(lane, out ? WF_LANE_TO_DEVICE : WF_LANE_TO_HOST,
+				   out ? copy->body : copy->chunk, out ? copy->chunk : copy->body,
+				   copy->bytes, e);
+	return err ? err : wf_lane_record(lane, &copy->event, e);
+}
+
+static int cuda_poll(struct wf_kind_copy *copy, struct wf_error *e)
+{
+	return wf_lane_poll(copy->event, e);
+}
+
+static int cuda_arm(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
+		    struct wf_error *e)
+{
+	return wf_lane_arm(copy->event, wake, ctx, e);
+}
+
+static void cuda_end(struct wf_kind_copy *copy)
+{
+	wf_lane_give(copy->event);
+	copy->event = NULL;
+}
+
+const struct wf_kind wf_kind_cuda = {
+	.name = "cuda",
+	.direct = false,
+	.begin = cuda_begin,
+	.poll = cuda_poll,
+	.arm = cuda_arm,
+	.end = cuda_end,
+};
+
+/* What CUDA itself says of the @bytes at @at. */
+static int find_cuda(int id, const void *at, uint64_t bytes, struct wf_kind_place *place,
+		     struct wf_error *e)
+{
+	struct wf_cuda_memory m;
+	int err = wf_cuda_find(at, &m, e);
+
+	if (err)
+		return err;
+	if (m.kind == WF_CUDA_MANAGED) {
+		*place = (struct wf_kind_place){ &wf_kind_host, 0, m.buffer };
+		return 0;
+	}
+	if (m.kind != WF_CUDA_DEVICE)
+		return wf_error_set(e, -EINVAL, "%p is memory of the host, not of CUDA device %d",
+				    at, id);
+	if (m.device != id)
+		return wf_error_set(e, -EINVAL, "%p is memory of CUDA device %d, not %d", at,
+				    m.device, id);
+	if (bytes > m.start + m.bytes - (uintptr_t)at)
+		return wf_error_set(e, -EINVAL,
+				    "%" PRIu64 " bytes at %p go beyond their allocation on CUDA device %d",
+				    bytes, at, id);
+	*place = (struct wf_kind_place){ &wf_kind_cuda, id, m.buffer };
+	return 0;
+}
+
+int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *setting,
+		 struct wf_kind_place *place, struct wf_error *e)
+{
+	enum wf_cuda_state state;
+
+	switch (type) {
+	case DEVICE_CPU:
+	case DEVICE_CUDA_HOST:
+	case DEVICE_CUDA_MANAGED:
+		*place = (struct wf_kind_place){ .kind = &wf_kind_host };
+		return 0;
+	case DEVICE_CUDA:
+		state = wf_cuda_driver_load(setting, e);
+		if (state != WF_CUDA_READY)
+			return state == WF_CUDA_FORKED ? -EOWNERDEAD : -ENODEV;
+		return find_cuda(id, at, bytes, place, e);
+	default:
+		return wf_error_set(e, -ENOTSUP, "memory of device type %d is not supported", type);
+	}
+}
+
+int wf_kinds_lane(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
+		  struct wf_lane **lane, struct wf_error *e)
+{
+	int err = 0;
+
+	if (!kinds->lanes[ordinal][way])
+		err = wf_lane_open(ordinal, &kinds->lanes[ordinal][way], e);
+	if (!err)
+		*lane = kinds->lanes[ordinal][way];
+	return err;
+}
+
+void wf_kinds_fini(struct wf_kinds *kinds)
+{
+	for (size_t i = 0; i < WF_COUNT(kinds->lanes); i++)
+		for (size_t way = 0; way < WF_COUNT(kinds->lanes[i]); way++)
+			wf_lane_close(kinds->lanes[i][way]);
+	*kinds = (struct wf_kinds){ 0 };
+}

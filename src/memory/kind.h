@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Kinds of memory: what a body may lie in, and how its bytes get into a chunk of the
+ * pool and out of one.  A kind that the CPU and every rail reach needs no chunk.
+ *
+ * A copy is begun, asked for until it has ended, and ended; between the two its body
+ * and its chunk are in use.  Copies of one worker, one direction and one device end in
+ * the order in which they were begun; those of two directions overlap.
+ *
+ * Threads: owner, but for what says otherwise.
+ */
+#ifndef WF_KIND_H
+#define WF_KIND_H
+
+#include "memory/lane.h"
+#include "memory/pool.h"
+
+struct wf_kind_copy;
+
+struct wf_kind {
+	const char *name; /* as operations report it */
+	bool direct;	  /* the CPU and every rail reach it: a body needs no chunk */
+
+	/*
+	 * Begin @copy, whose upper part the caller has filled in.  -EAGAIN is never said:
+	 * the device queues what it is given.
+	 */
+	int (*begin)(struct wf_kind_copy *copy, struct wf_error *e);
+
+	/* 0: it has ended.  -EAGAIN: not yet.  All else: it failed, and touches nothing more. */
+	int (*poll)(struct wf_kind_copy *copy, struct wf_error *e);
+
+	/* As wf_lane_arm: for who would sleep while it is under way. */
+	int (*arm)(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
+		   struct wf_error *e);
+
+	/* Forget it, once poll has said that it is over. */
+	void (*end)(struct wf_kind_copy *copy);
+};
+
+extern const struct wf_kind wf_kind_host, wf_kind_cuda;
+
+/* Where a body lies. */
+struct wf_kind_place {
+	const struct wf_kind *kind;
+	int device;	 /* 0 where there are none */
+	uint64_t buffer; /* of its allocation, as in wf_cuda_memory; 0: nobody knows */
+};
+
+/*
+ * Where the @bytes at @at lie, which the caller says are DLPack's device @type and @id:
+ * what it says of the host is believed, and of a device found out.  Loads the driver,
+ * as @setting says (WEFT_CUDA), when the first body of a device comes.  Managed memory
+ * is the host's, for which @place says so.  -ENOTSUP: no such kind.  -EINVAL: the memory
+ * is of another kind or device, or shorter.  -ENODEV: CUDA is not to be had here.
+ * Threads: any.
+ */
+int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *setting,
+		 struct wf_kind_place *place, struct wf_error *e);
+
+enum wf_kind_way { WF_KIND_INTO_CHUNK, WF_KIND_OUT_OF_CHUNK };
+
+/* What a worker needs for its copies.  All zero: nothing was copied yet. */
+struct wf_kinds {
+	struct wf_lane *lanes[WF_CUDA_DEVICES_MAX][2]; /* by way; NULL: not opened yet */
+};
+
+/* Waits for copies that are under way. */
+void wf_kinds_fini(struct wf_kinds *kinds);
+
+/* The lane for @way of device @ordinal, opened when it is first asked for. */
+int wf_kinds_lane(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
+		  struct wf_lane **lane, struct wf_error *e);
+
+struct wf_kind_copy {
+	struct wf_kinds *kinds;
+	const struct wf_kind_place *place; /* of @body */
+	enum wf_kind_way way;
+	void *body, *chunk;
+	size_t bytes;
+	struct wf_pool *pool;		  /* of @chunk, whose slab is pinned; NULL: it is not pinned */
+	const struct wf_lane_mark *after; /* of the program's stream; NULL: @body is ready */
+
+	struct wf_lane_event *event; /* the kind's own; NULL: it had ended when it had begun */
+};
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memory/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/list.h"
+
+struct wf_lane_event {
+	struct wf_list node; /* in spare or used */
+	struct wf_lane *lane;
+	wf_cu_event event;
+};
+
+struct wf_lane {
+	int ordinal;
+	wf_cu_stream copies;
+	wf_cu_stream bells; /* made when the first is armed: a call there holds up no copy */
+	struct wf_list spare, used;
+};
+
+/* The driver: every lane was made by one that is ready, and a child has none. */
+static const struct wf_cuda_driver *cu(void)
+{
+	return wf_cuda_driver();
+}
+
+int wf_lane_open(int ordinal, struct wf_lane **lane, struct wf_error *e)
+{
+	struct wf_lane *fresh;
+	int code, err;
+
+	err = wf_cuda_enter(ordinal, e);
+	if (err)
+		return err;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh) {
+		err = wf_error_set(e, -ENOMEM, "no memory for a lane");
+		goto leave;
+	}
+	fresh->ordinal = ordinal;
+	wf_list_init(&fresh->spare);
+	wf_list_init(&fresh->used);
+	/* It must not wait for the default stream, whose kernels may run for long. */
+	code = cu()->cuStreamCreate(&fresh->copies, WF_CU_STREAM_NON_BLOCKING);
+	if (code) {
+		err = wf_cuda_driver_error(e, code, "a stream of CUDA device %d", ordinal);
+		free(fresh);
+		goto leave;
+	}
+	*lane = fresh;
+
+leave:
+	wf_cuda_leave();
+	return err;
+}
+
+static void free_events(struct wf_list *events, bool destroy)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(events))) {
+		struct wf_lane_event *event = WF_CONTAINER(node, struct wf_lane_event, node);
+
+		if (destroy)
+			(void)cu()->cuEventDestroy(event->event);
+		free(event);
+	}
+}
+
+void wf_lane_close(struct wf_lane *lane)
+{
+	bool ours;
+
+	if (!lane)
+		return;
+	/* In a forked child all of CUDA's is the parent's. */
+	ours = !wf_cuda_enter(lane->ordinal, NULL);
+	if (ours) {
+		(void)cu()->cuStreamSynchronize(lane->copies);
+		(void)cu()->cuStreamDestroy(lane->copies);
+	}
+	if (ours && lane->bells) {
+		(void)cu()->cuStreamSynchronize(lane->bells);
+		(void)cu()->cuStreamDestroy(lane->bells);
+	}
+	free_events(&lane->spare, ours);
+	free_events(&lane->used, ours);
+	if (ours)
+		wf_cuda_leave();
+	free(lane);
+}
+
+int wf_lane_copy(struct wf_lane *lane, enum wf_lane_way way, void *to, const void *from,
+		 size_t bytes, struct wf_error *e)
+{
+	int code = 0, err = wf_cuda_enter(lane->ordinal, e);
+
+	if (err)
+		return err;
+	switch (way) {
+	case WF_LANE_TO_HOST:
+		code = cu()->cuMemcpyDtoHAsync(to, (uintptr_t)from, bytes, lane->copies);
+		break;
+	case WF_LANE_TO_DEVICE:
+		code = cu()->cuMemcpyHtoDAsync((uintptr_t)to, from, bytes, lane->copies);
+		break;
+	case WF_LANE_ON_DEVICE:
+		code = cu()->cuMemcpyDtoDAsync((uintptr_t)to, (uintptr_t)from, bytes,
+					       lane->copies);
+		break;
+	}
+	wf_cuda_leave();
+	if (!code)
+		return 0;
+	return wf_cuda_driver_error(e, code, "a copy of %zu bytes %s CUDA device %d", bytes,
+				    way == WF_LANE_TO_HOST ? "from" : "to", lane->ordinal);
+}
+
+/* An event that nobody uses. */
+static int take_event(struct wf_lane *lane, struct wf_lane_event **event, struct wf_error *e)
+{
+	struct wf_list *node = wf_list_pop(&lane->spare);
+	struct wf_lane_event *fresh;
+	int code;
+
+	if (node) {
+		*event = WF_CONTAINER(node, struct wf_lane_event, node);
+		return 0;
+	}
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return wf_error_set(e, -ENOMEM, "no memory for an event");
+	code = cu()->cuEventCreate(&fresh->event, WF_CU_EVENT_DISABLE_TIMING);
+	if (code) {
+		free(fresh);
+		return wf_cuda_driver_error(e, code, "an event of CUDA device %d", lane->ordinal);
+	}
+	wf_list_init(&fresh->node);
+	fresh->lane = lane;
+	*event = fresh;
+	return 0;
+}
+
+int wf_lane_record(struct wf_lane *lane, struct wf_lane_event **event, struct wf_error *e)
+{
+	struct wf_lane_event *taken = NULL;
+	int code, err = wf_cuda_enter(lane->ordinal, e);
+
+	if (err)
+		return err;
+	err = take_event(lane, &taken, e);
+	if (err)
+		goto wait;
+	code = cu()->cuEventRecord(taken->event, lane->copies);
+	if (code) {
+		err = wf_cuda_driver_error(e, code, "recording an event of CUDA device %d",
+					   lane->ordinal);
+		wf_list_append(&lane->spare, &taken->node);
+		goto wait;
+	}
+	wf_list_append(&lane->used, &taken->node);
+	wf_cuda_leave();
+	*event = taken;
+	return 0;
+
+wait:
+	(void)cu()->cuStreamSynchronize(lane->copies);
+	wf_cuda_leave();
+	return err;
+}
+
+int wf_lane_poll(struct wf_lane_event *event, struct wf_error *e)
+{
+	const struct wf_cuda_driver *driver;
+	int code, err = wf_cuda_driver_need(&driver, e);
+
+	if (err)
+		return err;
+	/* Needs no current context, and is asked for in every turn of the loop. */
+	code = driver->cuEventQuery(event->event);
+	if (code == WF_CU_NOT_READY)
+		return -EAGAIN;
+	if (code)
+		return wf_cuda_driver_error(e, code, "copies of CUDA device %d",
+					    event->lane->ordinal);
+	return 0;
+}
+
+void wf_lane_give(struct wf_lane_event *event)
+{
+	if (!event)
+		return;
+	wf_list_remove(&event->node);
+	wf_list_append(&event->lane->spare, &event->node);
+}
+
+int wf_lane_arm(struct wf_lane_event *event, void (*wake)(void *ctx), void *ctx,
+		struct wf_error *e)
+{
+	struct wf_lane *lane = event->lane;
+	int code = 0, err = wf_cuda_enter(lane->ordinal, e);
+
+	if (err)
+		return err;
+	if (!lane->bells)
+		code = cu()->cuStreamCreate(&lane->bells, WF_CU_STREAM_NON_BLOCKING);
+	if (!code)
+		code = cu()->cuStreamWaitEvent(lane->bells, event->event, 0);
+	if (!code)
+		code = cu()->cuLaunchHostFunc(lane->bells, wake, ctx);
+	wf_cuda_leave();
+	return code ? wf_cuda_driver_error(e, code, "a call at the end of copies of CUDA device %d",
+					   lane->ordinal)
+		    : 0;
+}
+
+/* The streams that every context and every thread has are small numbers. */
+static bool is_default(const void *stream)
+{
+	return (uintptr_t)stream <= 2;
+}
+
+/* Make the context of @stream current; to be left. */
+static int enter_stream(const struct wf_cuda_driver *driver, int ordinal, void *stream,
+			struct wf_error *e)
+{
+	wf_cu_context context = NULL;
+	int code;
+
+	if (is_default(stream))
+		code = driver->cuCtxGetCurrent(&context);
+	else
+		code = driver->cuStreamGetCtx(stream, &context);
+	if (!code && !context)
+		return wf_cuda_enter(ordinal, e);
+	if (!code)
+		code = driver->cuCtxPushCurrent(context);
+	return code ? wf_cuda_driver_error(e, code, "the context of a stream") : 0;
+}
+
+int wf_lane_mark(int ordinal, void *stream, struct wf_lane_mark *mark, struct wf_error *e)
+{
+	const struct wf_cuda_driver *driver;
+	wf_cu_event event = NULL;
+	int code, err;
+
+	err = wf_cuda_driver_need(&driver, e);
+	if (!err)
+		err = enter_stream(driver, ordinal, stream, e);
+	if (err)
+		return err;
+	/* An event is of the same context as the stream it is recorded on. */
+	code = driver->cuEventCreate(&event, WF_CU_EVENT_DISABLE_TIMING);
+	if (!code) {
+		code = driver->cuEventRecord(event, stream);
+		if (code)
+			(void)driver->cuEventDestroy(event);
+	}
+	wf_cuda_leave();
+	if (code)
+		return wf_cuda_driver_error(e, code, "marking a stream");
+	*mark = (struct wf_lane_mark){ event };
+	return 0;
+}
+
+int wf_lane_follow(struct wf_lane *lane, const struct wf_lane_mark *mark, struct wf_error *e)
+{
+	int code, err = wf_cuda_enter(lane->ordinal, e);
+
+	if (err)
+		return err;
+	code = cu()->cuStreamWaitEvent(lane->copies, mark->event, 0);
+	wf_cuda_leave();
+	return code ? wf_cuda_driver_error(e, code, "waiting for a stream") : 0;
+}
+
+void wf_lane_unmark(struct wf_lane_mark *mark)
+{
+	const struct wf_cuda_driver *driver = wf_cuda_driver();
+
+	if (mark->event && driver)
+		(void)driver->cuEventDestroy(mark->event);
+	*mark = (struct wf_lane_mark){ 0 };
+}

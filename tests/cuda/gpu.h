@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A GPU for a test: the software driver's, or a real one, by the library that weft has
+ * loaded.  What weft itself does not call is here under the driver's own names.
+ */
+#ifndef TESTS_CUDA_GPU_H
+#define TESTS_CUDA_GPU_H
+
+#include "tests/cuda/fake/control.h"
+#include "tests/cuda/fake/driver.h"
+
+struct gpu {
+	int (*cuCtxCreate_v2)(CUcontext *context, unsigned flags, int device);
+	int (*cuCtxDestroy_v2)(CUcontext context);
+	int (*cuCtxGetCurrent)(CUcontext *context);
+	int (*cuCtxSetCurrent)(CUcontext context);
+	int (*cuCtxSynchronize)(void);
+	int (*cuMemAlloc_v2)(CUdeviceptr *at, size_t bytes);
+	int (*cuMemAllocManaged)(CUdeviceptr *at, size_t bytes, unsigned flags);
+	int (*cuMemFree_v2)(CUdeviceptr at);
+	int (*cuMemHostAlloc)(void **at, size_t bytes, unsigned flags);
+	int (*cuMemFreeHost)(void *at);
+	int (*cuMemcpyHtoD_v2)(CUdeviceptr to, const void *from, size_t bytes);
+	int (*cuMemcpyDtoH_v2)(void *to, CUdeviceptr from, size_t bytes);
+	int (*cuMemsetD8Async)(CUdeviceptr at, unsigned char value, size_t bytes,
+			       CUstream stream);
+	int (*cuStreamCreate)(CUstream *stream, unsigned flags);
+	int (*cuStreamDestroy_v2)(CUstream stream);
+	int (*cuStreamQuery)(CUstream stream);
+	int (*cuStreamSynchronize)(CUstream stream);
+	int (*cuLaunchHostFunc)(CUstream stream, void (*run)(void *arg), void *arg);
+
+	/* The software driver's alone: NULL of a real one. */
+	void (*fake_cuda_fail)(const char *name, unsigned nth, int code);
+	void (*fake_cuda_delay)(unsigned questions);
+	void (*fake_cuda_hold)(bool hold);
+	size_t (*fake_cuda_log)(struct fake_cuda_entry *entries, size_t most);
+	void (*fake_cuda_log_clear)(void);
+	void (*fake_cuda_note)(uint64_t note);
+	unsigned (*fake_cuda_calls)(const char *name);
+	unsigned (*fake_cuda_left)(void);
+	unsigned (*fake_cuda_depth)(void);
+};
+
+extern struct gpu gpu;
+
+/* The software driver's file, in the build folder of the tests. */
+const char *gpu_fake_file(void);
+
+/*
+ * Have weft load the driver, the real one or the software's, and find its functions.
+ * NULL: it is ready; else why not.
+ */
+const char *gpu_open(bool real);
+
+/* Memory of device @ordinal, in its primary context, or of the host; they fail the test. */
+void *gpu_take(int ordinal, size_t bytes);
+void gpu_give(int ordinal, void *at);
+
+/* Bytes that differ with @seed and with their place. */
+void gpu_pattern(void *at, size_t bytes, unsigned seed);
+
+/* By a copy that is over at return. */
+void gpu_fill(int ordinal, void *at, size_t bytes, unsigned seed);
+bool gpu_holds(int ordinal, const void *at, size_t bytes, unsigned seed);
+
+#endif
