@@ -52,6 +52,36 @@ WEFT_API int weft_info_get(const struct weft_info *info, size_t index,
 /* The running libfabric's version, as "1.17". */
 WEFT_API const char *weft_info_libfabric(void);
 
+/* CUDA, as weft and libfabric find it.  Strings live as long as the info. */
+struct weft_cuda {
+	size_t size;
+	const char *state;    /* "ready", "off", "no driver", "too old", "incomplete", "failed", "no device" or "forked" */
+	const char *sentence; /* the same for people, with the reason */
+	int version;          /* of the driver, as 13000 for 13.0; 0: unknown */
+	size_t device_count;
+	const char *fabric;   /* what libfabric itself has of CUDA, one sentence */
+};
+
+/* A CUDA device. */
+struct weft_cuda_device {
+	size_t size;
+	char name[96];
+	char pci[16];   /* its address, as "0000:3b:00.0"; "": unknown */
+	uint64_t bytes; /* of its memory */
+	int numa_node;  /* of the host, nearest to it; -1: unknown */
+	int dma_buf;    /* does it give cards its memory that way? */
+};
+
+/*
+ * What CUDA there is; set ->size first.  Loads the driver, as WEFT_CUDA says,
+ * and may block for a second.  -EINVAL: ->size is not set.
+ */
+WEFT_API int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda);
+
+/* Describe device @index; set ->size first.  -EINVAL: no such device. */
+WEFT_API int weft_info_cuda_device(const struct weft_info *info, size_t index,
+				   struct weft_cuda_device *device);
+
 /* Where a body lies. */
 enum weft_place { WEFT_PLACE_USER = 0, WEFT_PLACE_POOL = 1 };
 

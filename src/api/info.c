@@ -6,9 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/cudart.h"
+#include "memory/cuda.h"
+
 struct weft_info {
 	struct wf_options options;
 	struct wf_select select;
+	struct wf_error cuda; /* of which code 0 is good news, too */
+	char cudart[WF_CUDART_TEXT_BYTES];
 };
 
 int weft_info_open(const struct weft_node_options *options, struct weft_info **info)
@@ -86,6 +91,52 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 const char *weft_info_libfabric(void)
 {
 	return wf_select_libfabric_text();
+}
+
+int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda)
+{
+	enum wf_cuda_state state;
+	struct weft_cuda c;
+
+	if (cuda->size < sizeof(cuda->size))
+		return wf_last_set(-EINVAL, "the size of the structure is not set");
+	state = wf_cuda_driver_load(info->options.cuda, &info->cuda);
+	(void)wf_cudart_look(NULL, info->cudart);
+	c = (struct weft_cuda){
+		.size = cuda->size,
+		.state = wf_cuda_driver_word(state),
+		.sentence = info->cuda.text,
+		.version = state == WF_CUDA_OFF ? 0 : wf_cuda_driver_version(),
+		.device_count = state == WF_CUDA_READY ? (size_t)wf_cuda_driver_device_count() : 0,
+		.fabric = info->cudart,
+	};
+	memcpy(cuda, &c, WF_MIN(cuda->size, sizeof(c)));
+	return 0;
+}
+
+int weft_info_cuda_device(const struct weft_info *info, size_t index,
+			  struct weft_cuda_device *device)
+{
+	struct weft_cuda_device d = { .size = device->size };
+	struct wf_cuda_device found;
+	struct wf_error e;
+
+	(void)info;
+	if (index >= WF_CUDA_DEVICES_MAX || device->size < sizeof(device->size))
+		return wf_last_set(-EINVAL, "there is no CUDA device %zu", index);
+	if (wf_cuda_device((int)index, &found, &e)) {
+		wf_last_copy(&e);
+		return e.code;
+	}
+	_Static_assert(sizeof(d.name) == sizeof(found.name) && sizeof(d.pci) == sizeof(found.pci),
+		       "one copies the other");
+	memcpy(d.name, found.name, sizeof(d.name));
+	memcpy(d.pci, found.pci, sizeof(d.pci));
+	d.bytes = found.bytes;
+	d.numa_node = found.numa_node;
+	d.dma_buf = found.gives_dma_buf;
+	memcpy(device, &d, WF_MIN(device->size, sizeof(d)));
+	return 0;
 }
 
 int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,

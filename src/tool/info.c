@@ -104,8 +104,51 @@ static void fabric_text(const struct weft_fabric *f)
 	       f->tested ? "" : " (untested)");
 }
 
-static void show_fabrics(const struct weft_info *info, bool json)
+static void cuda_json(const struct weft_info *info, const struct weft_cuda *c)
 {
+	out_object("cuda");
+	out_text("state", c->state);
+	out_text("sentence", c->sentence);
+	out_count("version", (uint64_t)c->version);
+	out_text("libfabric", c->fabric);
+	out_array("devices");
+	for (size_t i = 0; i < c->device_count; i++) {
+		struct weft_cuda_device d = { .size = sizeof(d) };
+
+		if (weft_info_cuda_device(info, i, &d))
+			continue;
+		out_object(NULL);
+		out_text("name", d.name);
+		out_text("pci", d.pci);
+		out_count("bytes", d.bytes);
+		out_number("numa_node", d.numa_node, 0);
+		out_bool("dma_buf", d.dma_buf);
+		out_object_end();
+	}
+	out_array_end();
+	out_object_end();
+}
+
+static void cuda_text(const struct weft_info *info, const struct weft_cuda *c)
+{
+	printf("\ncuda         %s\n", c->sentence);
+	for (size_t i = 0; i < c->device_count; i++) {
+		struct weft_cuda_device d = { .size = sizeof(d) };
+
+		if (weft_info_cuda_device(info, i, &d))
+			continue;
+		printf("  cuda:%-5zu %s, %s, %" PRIu64 " MiB", i, d.name,
+		       *d.pci ? d.pci : "PCI address unknown", d.bytes >> 20);
+		if (d.numa_node >= 0)
+			printf(", NUMA node %d", d.numa_node);
+		printf("%s\n", d.dma_buf ? ", dma-buf" : "");
+	}
+	printf("  libfabric  %s\n", c->fabric);
+}
+
+static void show_fabrics(struct weft_info *info, bool json)
+{
+	struct weft_cuda cuda = { .size = sizeof(cuda) };
 	size_t count = weft_info_count(info);
 
 	if (json) {
@@ -129,10 +172,16 @@ static void show_fabrics(const struct weft_info *info, bool json)
 		else
 			fabric_text(&f);
 	}
-	if (json) {
+	if (json)
 		out_array_end();
-		out_object_end();
+	if (!weft_info_cuda(info, &cuda)) {
+		if (json)
+			cuda_json(info, &cuda);
+		else
+			cuda_text(info, &cuda);
 	}
+	if (json)
+		out_object_end();
 }
 
 /* How a body would go by each fabric that a node would open. */

@@ -353,6 +353,55 @@ static void info_shows_only_what_FI_PROVIDER_names(void **state)
 		assert_true(begins(at, "\"provider\":\"tcp\""));
 }
 
+/* Run it with FAKE_CUDA=@fake, on the software driver. */
+static int run_with_driver(struct process *p, const char *fake, const char *line)
+{
+	const char *build = getenv("top_builddir");
+	char setting[600];
+
+	snprintf(setting, sizeof(setting), "WEFT_CUDA=%s/tests/cuda/fake/.libs/libcuda.so.1",
+		 build ? build : ".");
+	setenv("FI_PROVIDER", "tcp", 1);
+	setenv("FAKE_CUDA", fake, 1);
+	(void)run(p, setting, line);
+	unsetenv("FI_PROVIDER");
+	unsetenv("FAKE_CUDA");
+	return p->status;
+}
+
+static void info_tells_what_became_of_cuda(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "WEFT_CUDA=no", "info"), 0);
+	assert_non_null(strstr(p.text, "\ncuda         CUDA is not looked for: WEFT_CUDA=no\n"));
+	assert_int_equal(run(&p, "WEFT_CUDA=/nowhere/libcuda.so.1", "info"), 0);
+	assert_non_null(strstr(p.text, "\ncuda         no CUDA driver: /nowhere/libcuda.so.1: "));
+	assert_int_equal(run_with_driver(&p, "version=9000", "info"), 0);
+	assert_non_null(strstr(p.text, "is of CUDA 9.0, and weft needs 11.0\n"));
+	assert_int_equal(run(&p, "WEFT_CUDA=perhaps", "info"), 1);
+	assert_one_sentence(p.error, "weft info: ");
+	assert_non_null(strstr(p.error, "WEFT_CUDA=perhaps: expected"));
+}
+
+static void info_shows_the_devices_of_a_driver_that_is_ready(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run_with_driver(&p, "", "info"), 0);
+	assert_non_null(strstr(p.text, "libcuda.so.1, CUDA 13.0, 2 devices\n"));
+	assert_non_null(strstr(p.text, "\n  cuda:1     Software GPU 1, 0000:af:00.0, 17408 MiB, "
+				       "NUMA node 1\n"));
+	assert_non_null(strstr(p.text, "\n  libfabric  /"));
+	assert_int_equal(run_with_driver(&p, "dma-buf", "info --json"), 0);
+	assert_json_lines(p.text, 1);
+	assert_non_null(strstr(p.text, "\"cuda\":{\"state\":\"ready\",\"sentence\":\""));
+	assert_non_null(strstr(p.text, "{\"name\":\"Software GPU 0\",\"pci\":\"0000:3b:00.0\","
+				       "\"bytes\":17179869184,\"numa_node\":0,\"dma_buf\":true}"));
+}
+
 static void a_provider_that_does_not_exist_is_one_sentence(void **state)
 {
 	static struct process p;
@@ -775,6 +824,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(info_shows_only_what_FI_PROVIDER_names),
+		cmocka_unit_test(info_tells_what_became_of_cuda),
+		cmocka_unit_test(info_shows_the_devices_of_a_driver_that_is_ready),
 		cmocka_unit_test(a_provider_that_does_not_exist_is_one_sentence),
 		cmocka_unit_test(an_empty_FI_PROVIDER_is_one_sentence),
 		cmocka_unit_test(info_lists_settings_and_plans),

@@ -260,6 +260,8 @@ static void an_info_is_asked_as_a_node_would(void **state)
 	struct weft_node_options options = over_tcp();
 	struct weft_info *info = NULL;
 	struct weft_fabric fabric = { .size = sizeof(fabric) };
+	struct weft_cuda cuda = { .size = 0 };
+	struct weft_cuda_device device = { .size = 0 };
 	char text[100];
 
 	(void)state;
@@ -279,6 +281,10 @@ static void an_info_is_asked_as_a_node_would(void **state)
 	assert_int_equal(weft_info_get(info, 0, &fabric), 0);
 	fabric.size = 0;
 	assert_int_equal(weft_info_get(info, 0, &fabric), -EINVAL);
+	assert_int_equal(weft_info_cuda(info, &cuda), -EINVAL);
+	assert_int_equal(weft_info_cuda_device(info, 0, &device), -EINVAL);
+	device.size = sizeof(device);
+	assert_int_equal(weft_info_cuda_device(info, 1000, &device), -EINVAL);
 	weft_info_close(info);
 	weft_info_close(NULL);
 }

@@ -528,13 +528,16 @@ static bool try_op_take(void)
 static bool try_info(void)
 {
 	struct weft_fabric fabric = { .size = sizeof(fabric) };
+	struct weft_cuda cuda = { .size = sizeof(cuda) };
+	struct weft_cuda_device device = { .size = sizeof(device) };
 	struct weft_info *info;
 	char text[200];
 	bool good = !weft_info_open(NULL, &info);
 
 	good = good && weft_info_count(info) && !weft_info_get(info, 0, &fabric) &&
 	       !weft_info_plan(info, 0, 1, WEFT_PLACE_USER, WEFT_PLACE_USER, text, sizeof(text)) &&
-	       *weft_info_libfabric();
+	       *weft_info_libfabric() && !weft_info_cuda(info, &cuda) && *cuda.sentence &&
+	       !weft_info_cuda_device(info, 0, &device) == (cuda.device_count > 0);
 	if (good)
 		weft_info_close(info);
 	return good;
@@ -595,6 +598,8 @@ static const struct {
 	{ "weft_health_set", try_health_set },
 	{ "weft_info_close", try_info },
 	{ "weft_info_count", try_info },
+	{ "weft_info_cuda", try_info },
+	{ "weft_info_cuda_device", try_info },
 	{ "weft_info_get", try_info },
 	{ "weft_info_libfabric", try_info },
 	{ "weft_info_open", try_info },
