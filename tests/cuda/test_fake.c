@@ -305,6 +305,20 @@ static void a_process_that_exports_nothing_says_so(void **state)
 	assert_int_equal(wf_cuda_export(device, &export, &e), -EOPNOTSUPP);
 }
 
+static void a_device_that_gives_no_dma_buf_says_so(void **state)
+{
+	uint64_t offset;
+	int fd;
+
+	(void)state;
+	gpu.fake_cuda_fail("cuDeviceGetAttribute", 2, 801);
+	assert_int_equal(wf_cuda_dma_buf(device, MIB, &fd, &offset, &e), -EOPNOTSUPP);
+	assert_string_equal(e.text, "CUDA device 0 gives no dma-buf of its memory");
+	assert_int_equal(wf_cuda_dma_buf(device, MIB, &fd, &offset, &e), 0);
+	assert_int_equal(offset, 0);
+	assert_int_equal(close(fd), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -322,6 +336,7 @@ int main(void)
 		TEST(every_call_that_fails_leaves_the_thread_as_it_was),
 		TEST(a_copy_whose_end_nobody_would_know_is_waited_for),
 		TEST(a_process_that_exports_nothing_says_so),
+		TEST(a_device_that_gives_no_dma_buf_says_so),
 	};
 	const char *why;
 

@@ -39,6 +39,7 @@ struct fake_stream {
 	CUcontext context;
 	unsigned number;
 	bool is_default, asked;
+	bool gone; /* the program has destroyed it: what is on it goes on */
 	struct item *first, **end;
 };
 
@@ -163,6 +164,23 @@ static void pop(struct fake_stream *stream)
 	free(item);
 }
 
+/* Streams that the program has destroyed, and that have run dry. */
+static void free_gone(void)
+{
+	struct fake_stream **at = &streams;
+
+	while (*at) {
+		struct fake_stream *s = *at;
+
+		if (s->gone && !s->first) {
+			*at = s->next;
+			free(s);
+		} else {
+			at = &s->next;
+		}
+	}
+}
+
 static void ask_all(void)
 {
 	bool again;
@@ -177,6 +195,7 @@ static void ask_all(void)
 				again = true;
 			}
 	} while (again);
+	free_gone();
 }
 
 void fake_question(void)
@@ -295,14 +314,11 @@ int cuStreamCreate(CUstream *stream, unsigned flags)
 int cuStreamDestroy_v2(CUstream stream)
 {
 	int code = fake_begin("cuStreamDestroy");
-	struct fake_stream **at = &streams;
 
+	/* It does not wait. */
 	if (!code) {
-		fake_drain(stream);
-		while (*at != stream)
-			at = &(*at)->next;
-		*at = stream->next;
-		free(stream);
+		stream->gone = true;
+		free_gone();
 	}
 	return fake_end(code);
 }
