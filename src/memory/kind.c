@@ -52,34 +52,34 @@ static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
 {
 	bool out = copy->way == WF_KIND_OUT_OF_CHUNK;
 	int device = copy->place->device, err;
-	struct wf_lane *lane;
+	struct wf_queue *queue;
 
-	err = wf_kinds_lane(copy->kinds, device, copy->way, &lane, e);
+	err = wf_kinds_queue(copy->kinds, device, copy->way, &queue, e);
 	if (!err && copy->pool)
 		err = wf_pool_pin(copy->pool, copy->chunk, device, e);
 	if (!err && copy->after)
-		err = wf_lane_follow(lane, copy->after, e);
+		err = wf_queue_follow(queue, copy->after, e);
 	if (!err)
-		err = wf_lane_copy(lane, out ? WF_LANE_TO_DEVICE : WF_LANE_TO_HOST,
+		err = wf_queue_copy(queue, out ? WF_QUEUE_TO_DEVICE : WF_QUEUE_TO_HOST,
 				   out ? copy->body : copy->chunk, out ? copy->chunk : copy->body,
 				   copy->bytes, e);
-	return err ? err : wf_lane_record(lane, &copy->event, e);
+	return err ? err : wf_queue_record(queue, &copy->event, e);
 }
 
 static int cuda_poll(struct wf_kind_copy *copy, struct wf_error *e)
 {
-	return wf_lane_poll(copy->event, e);
+	return wf_queue_poll(copy->event, e);
 }
 
 static int cuda_arm(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
 		    struct wf_error *e)
 {
-	return wf_lane_arm(copy->event, wake, ctx, e);
+	return wf_queue_arm(copy->event, wake, ctx, e);
 }
 
 static void cuda_end(struct wf_kind_copy *copy)
 {
-	wf_lane_give(copy->event);
+	wf_queue_give(copy->event);
 	copy->event = NULL;
 }
 
@@ -140,22 +140,22 @@ int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *s
 	}
 }
 
-int wf_kinds_lane(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
-		  struct wf_lane **lane, struct wf_error *e)
+int wf_kinds_queue(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
+		  struct wf_queue **queue, struct wf_error *e)
 {
 	int err = 0;
 
-	if (!kinds->lanes[ordinal][way])
-		err = wf_lane_open(ordinal, &kinds->lanes[ordinal][way], e);
+	if (!kinds->queues[ordinal][way])
+		err = wf_queue_open(ordinal, &kinds->queues[ordinal][way], e);
 	if (!err)
-		*lane = kinds->lanes[ordinal][way];
+		*queue = kinds->queues[ordinal][way];
 	return err;
 }
 
 void wf_kinds_fini(struct wf_kinds *kinds)
 {
-	for (size_t i = 0; i < WF_COUNT(kinds->lanes); i++)
-		for (size_t way = 0; way < WF_COUNT(kinds->lanes[i]); way++)
-			wf_lane_close(kinds->lanes[i][way]);
+	for (size_t i = 0; i < WF_COUNT(kinds->queues); i++)
+		for (size_t way = 0; way < WF_COUNT(kinds->queues[i]); way++)
+			wf_queue_close(kinds->queues[i][way]);
 	*kinds = (struct wf_kinds){ 0 };
 }

@@ -12,7 +12,7 @@
 #ifndef WF_KIND_H
 #define WF_KIND_H
 
-#include "memory/lane.h"
+#include "memory/queue.h"
 #include "memory/pool.h"
 
 struct wf_kind_copy;
@@ -30,7 +30,7 @@ struct wf_kind {
 	/* 0: it has ended.  -EAGAIN: not yet.  All else: it failed, and touches nothing more. */
 	int (*poll)(struct wf_kind_copy *copy, struct wf_error *e);
 
-	/* As wf_lane_arm: for who would sleep while it is under way. */
+	/* As wf_queue_arm: for who would sleep while it is under way. */
 	int (*arm)(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
 		   struct wf_error *e);
 
@@ -62,15 +62,15 @@ enum wf_kind_way { WF_KIND_INTO_CHUNK, WF_KIND_OUT_OF_CHUNK };
 
 /* What a worker needs for its copies.  All zero: nothing was copied yet. */
 struct wf_kinds {
-	struct wf_lane *lanes[WF_CUDA_DEVICES_MAX][2]; /* by way; NULL: not opened yet */
+	struct wf_queue *queues[WF_CUDA_DEVICES_MAX][2]; /* by way; NULL: not opened yet */
 };
 
 /* Waits for copies that are under way. */
 void wf_kinds_fini(struct wf_kinds *kinds);
 
-/* The lane for @way of device @ordinal, opened when it is first asked for. */
-int wf_kinds_lane(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
-		  struct wf_lane **lane, struct wf_error *e);
+/* The queue for @way of device @ordinal, opened when it is first asked for. */
+int wf_kinds_queue(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
+		  struct wf_queue **queue, struct wf_error *e);
 
 struct wf_kind_copy {
 	struct wf_kinds *kinds;
@@ -79,9 +79,9 @@ struct wf_kind_copy {
 	void *body, *chunk;
 	size_t bytes;
 	struct wf_pool *pool;		  /* of @chunk, whose slab is pinned; NULL: it is not pinned */
-	const struct wf_lane_mark *after; /* of the program's stream; NULL: @body is ready */
+	const struct wf_queue_mark *after; /* of the program's stream; NULL: @body is ready */
 
-	struct wf_lane_event *event; /* the kind's own; NULL: it had ended when it had begun */
+	struct wf_queue_event *event; /* the kind's own; NULL: it had ended when it had begun */
 };
 
 #endif

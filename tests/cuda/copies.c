@@ -45,25 +45,25 @@ static void unmap_pinned(void *at, size_t bytes)
 }
 
 /* Ask until it has come, or has failed. */
-static int finish(struct wf_lane *lane)
+static int finish(struct wf_queue *queue)
 {
 	uint64_t until_ns = wf_clock_now() + LIMIT_NS;
-	struct wf_lane_event *event;
+	struct wf_queue_event *event;
 	int err;
 
-	assert_int_equal(wf_lane_record(lane, &event, &e), 0);
+	assert_int_equal(wf_queue_record(queue, &event, &e), 0);
 	do {
-		err = wf_lane_poll(event, &e);
+		err = wf_queue_poll(event, &e);
 	} while (err == -EAGAIN && wf_clock_now() < until_ns);
-	wf_lane_give(event);
+	wf_queue_give(event);
 	return err;
 }
 
-static void copy(struct wf_lane *lane, enum wf_lane_way way, void *to, const void *from,
+static void copy(struct wf_queue *queue, enum wf_queue_way way, void *to, const void *from,
 		 size_t bytes)
 {
-	assert_int_equal(wf_lane_copy(lane, way, to, from, bytes, &e), 0);
-	assert_int_equal(finish(lane), 0);
+	assert_int_equal(wf_queue_copy(queue, way, to, from, bytes, &e), 0);
+	assert_int_equal(finish(queue), 0);
 }
 
 static void bytes_of_every_length_come_and_go(void **state)
@@ -71,21 +71,21 @@ static void bytes_of_every_length_come_and_go(void **state)
 	static const size_t sizes[] = { 1, 7, 4095, 4096, 65537, MIB, 3 * MIB + 1, 16 * MIB };
 	const size_t room = 16 * MIB;
 	unsigned char *out = map_pinned(room), *back = map_pinned(room), *device;
-	struct wf_lane *lane;
+	struct wf_queue *queue;
 
 	(void)state;
 	device = gpu_take(0, room);
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
 	for (size_t i = 0; i < WF_COUNT(sizes); i++) {
 		gpu_pattern(out, sizes[i], (unsigned)i);
 		memset(back, 0x77, room);
-		copy(lane, WF_LANE_TO_DEVICE, device + (room - sizes[i]), out, sizes[i]);
-		copy(lane, WF_LANE_TO_HOST, back, device + (room - sizes[i]), sizes[i]);
+		copy(queue, WF_QUEUE_TO_DEVICE, device + (room - sizes[i]), out, sizes[i]);
+		copy(queue, WF_QUEUE_TO_HOST, back, device + (room - sizes[i]), sizes[i]);
 		assert_memory_equal(back, out, sizes[i]);
 		if (sizes[i] < room)
 			assert_int_equal(back[sizes[i]], 0x77);
 	}
-	wf_lane_close(lane);
+	wf_queue_close(queue);
 	gpu_give(0, device);
 	unmap_pinned(out, room);
 	unmap_pinned(back, room);
@@ -93,7 +93,7 @@ static void bytes_of_every_length_come_and_go(void **state)
 
 static void bytes_go_from_one_device_to_the_other(void **state)
 {
-	struct wf_lane *lane;
+	struct wf_queue *queue;
 	char *from, *to;
 	int other = wf_cuda_driver_device_count() - 1; /* the same one where there is one */
 
@@ -101,10 +101,10 @@ static void bytes_go_from_one_device_to_the_other(void **state)
 	from = gpu_take(0, MIB);
 	to = gpu_take(other, MIB);
 	gpu_fill(0, from, MIB, 5);
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
-	copy(lane, WF_LANE_ON_DEVICE, to, from, MIB);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
+	copy(queue, WF_QUEUE_ON_DEVICE, to, from, MIB);
 	assert_true(gpu_holds(other, to, MIB, 5));
-	wf_lane_close(lane);
+	wf_queue_close(queue);
 	gpu_give(0, from);
 	gpu_give(other, to);
 }
@@ -180,14 +180,14 @@ static void *work_in_a_fresh_thread(void *arg)
 {
 	CUcontext before = NULL, after = NULL;
 	struct wf_cuda_export export;
-	struct wf_lane *lane;
+	struct wf_queue *queue;
 	void *at = arg;
 
 	if (gpu.cuCtxGetCurrent(&before) || before)
 		return "a fresh thread has a context";
-	if (wf_lane_open(0, &lane, &e) || finish(lane))
+	if (wf_queue_open(0, &queue, &e) || finish(queue))
 		return e.text;
-	wf_lane_close(lane);
+	wf_queue_close(queue);
 	(void)wf_cuda_export(at, &export, &e);
 	if (gpu.cuCtxGetCurrent(&after) || after)
 		return "weft has left a context";
@@ -197,7 +197,7 @@ static void *work_in_a_fresh_thread(void *arg)
 static void a_thread_keeps_the_context_it_has(void **state)
 {
 	CUcontext own, now = NULL;
-	struct wf_lane *lane;
+	struct wf_queue *queue;
 	pthread_t thread;
 	void *at = gpu_take(0, 4096), *wrong;
 
@@ -208,9 +208,9 @@ static void a_thread_keeps_the_context_it_has(void **state)
 		fail_msg("%s", (char *)wrong);
 
 	assert_int_equal(gpu.cuCtxCreate_v2(&own, 0, 0), 0);
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
-	assert_int_equal(finish(lane), 0);
-	wf_lane_close(lane);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
+	assert_int_equal(finish(queue), 0);
+	wf_queue_close(queue);
 	assert_int_equal(gpu.cuCtxGetCurrent(&now), 0);
 	assert_ptr_equal(now, own);
 	assert_int_equal(gpu.cuCtxDestroy_v2(own), 0);
@@ -221,7 +221,7 @@ static void memory_of_a_programs_own_context_is_reached(void **state)
 {
 	unsigned char *host = map_pinned(MIB), *expected = malloc(MIB);
 	struct wf_cuda_memory m;
-	struct wf_lane *lane;
+	struct wf_queue *queue;
 	CUdeviceptr at;
 	CUcontext own;
 
@@ -235,12 +235,12 @@ static void memory_of_a_programs_own_context_is_reached(void **state)
 
 	assert_int_equal(wf_cuda_find((void *)at, &m, &e), 0);
 	assert_int_equal(m.kind, WF_CUDA_DEVICE);
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
-	copy(lane, WF_LANE_TO_HOST, host, (void *)at, MIB);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
+	copy(queue, WF_QUEUE_TO_HOST, host, (void *)at, MIB);
 	assert_memory_equal(host, expected, MIB);
 	memset(host, 3, MIB);
-	copy(lane, WF_LANE_TO_DEVICE, (void *)at, host, MIB);
-	wf_lane_close(lane);
+	copy(queue, WF_QUEUE_TO_DEVICE, (void *)at, host, MIB);
+	wf_queue_close(queue);
 
 	assert_int_equal(gpu.cuCtxSetCurrent(own), 0);
 	assert_int_equal(gpu.cuMemcpyDtoH_v2(expected, at, MIB), 0);
@@ -275,31 +275,31 @@ static void a_copy_follows_what_the_programs_stream_had_when_it_was_marked(void 
 {
 	unsigned char *host = map_pinned(MIB);
 	void *device = gpu_take(0, MIB);
-	struct wf_lane_event *event;
-	struct wf_lane_mark mark;
-	struct wf_lane *lane;
+	struct wf_queue_event *event;
+	struct wf_queue_mark mark;
+	struct wf_queue *queue;
 	CUstream stream;
 	sem_t go;
 
 	(void)state;
 	gpu_fill(0, device, MIB, 1);
 	stream = busy_stream(&go, device, 42, MIB);
-	assert_int_equal(wf_lane_mark(0, stream, &mark, &e), 0);
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
-	assert_int_equal(wf_lane_follow(lane, &mark, &e), 0);
-	wf_lane_unmark(&mark);
-	assert_int_equal(wf_lane_copy(lane, WF_LANE_TO_HOST, host, device, MIB, &e), 0);
-	assert_int_equal(wf_lane_record(lane, &event, &e), 0);
+	assert_int_equal(wf_queue_mark(0, stream, &mark, &e), 0);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
+	assert_int_equal(wf_queue_follow(queue, &mark, &e), 0);
+	wf_queue_unmark(&mark);
+	assert_int_equal(wf_queue_copy(queue, WF_QUEUE_TO_HOST, host, device, MIB, &e), 0);
+	assert_int_equal(wf_queue_record(queue, &event, &e), 0);
 	for (unsigned i = 0; i < 1000; i++)
-		assert_int_equal(wf_lane_poll(event, &e), -EAGAIN);
+		assert_int_equal(wf_queue_poll(event, &e), -EAGAIN);
 
 	sem_post(&go);
-	wf_lane_give(event);
-	assert_int_equal(finish(lane), 0);
+	wf_queue_give(event);
+	assert_int_equal(finish(queue), 0);
 	for (size_t i = 0; i < MIB; i++)
 		if (host[i] != 42)
 			fail_msg("byte %zu is %u", i, host[i]);
-	wf_lane_close(lane);
+	wf_queue_close(queue);
 	assert_int_equal(gpu.cuStreamDestroy_v2(stream), 0);
 	gpu_give(0, device);
 	unmap_pinned(host, MIB);
@@ -308,23 +308,23 @@ static void a_copy_follows_what_the_programs_stream_had_when_it_was_marked(void 
 
 static void default_streams_can_be_marked_with_and_without_a_context(void **state)
 {
-	struct wf_lane_mark mark;
-	struct wf_lane *lane;
+	struct wf_queue_mark mark;
+	struct wf_queue *queue;
 
 	(void)state;
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
 	for (uintptr_t stream = 0; stream <= 2; stream++) {
-		assert_int_equal(wf_lane_mark(0, (void *)stream, &mark, &e), 0);
-		assert_int_equal(wf_lane_follow(lane, &mark, &e), 0);
-		wf_lane_unmark(&mark);
+		assert_int_equal(wf_queue_mark(0, (void *)stream, &mark, &e), 0);
+		assert_int_equal(wf_queue_follow(queue, &mark, &e), 0);
+		wf_queue_unmark(&mark);
 		assert_int_equal(wf_cuda_enter(0, &e), 0);
-		assert_int_equal(wf_lane_mark(0, (void *)stream, &mark, &e), 0);
+		assert_int_equal(wf_queue_mark(0, (void *)stream, &mark, &e), 0);
 		wf_cuda_leave();
-		assert_int_equal(wf_lane_follow(lane, &mark, &e), 0);
-		assert_int_equal(finish(lane), 0);
-		wf_lane_unmark(&mark);
+		assert_int_equal(wf_queue_follow(queue, &mark, &e), 0);
+		assert_int_equal(finish(queue), 0);
+		wf_queue_unmark(&mark);
 	}
-	wf_lane_close(lane);
+	wf_queue_close(queue);
 }
 
 static void ring(void *ctx)
@@ -335,40 +335,40 @@ static void ring(void *ctx)
 static void who_sleeps_is_woken_when_a_copy_has_ended(void **state)
 {
 	void *host = map_pinned(MIB), *device = gpu_take(0, MIB);
-	struct wf_lane_event *event;
-	struct wf_lane *lane;
+	struct wf_queue_event *event;
+	struct wf_queue *queue;
 	sem_t bell;
 
 	(void)state;
 	assert_int_equal(sem_init(&bell, 0, 0), 0);
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(wf_lane_copy(lane, WF_LANE_TO_DEVICE, device, host, MIB, &e), 0);
-		assert_int_equal(wf_lane_record(lane, &event, &e), 0);
-		assert_int_equal(wf_lane_arm(event, ring, &bell, &e), 0);
+		assert_int_equal(wf_queue_copy(queue, WF_QUEUE_TO_DEVICE, device, host, MIB, &e), 0);
+		assert_int_equal(wf_queue_record(queue, &event, &e), 0);
+		assert_int_equal(wf_queue_arm(event, ring, &bell, &e), 0);
 		while (sem_wait(&bell))
 			;
-		assert_int_equal(wf_lane_poll(event, &e), 0);
-		wf_lane_give(event);
+		assert_int_equal(wf_queue_poll(event, &e), 0);
+		wf_queue_give(event);
 	}
-	wf_lane_close(lane);
+	wf_queue_close(queue);
 	gpu_give(0, device);
 	unmap_pinned(host, MIB);
 	sem_destroy(&bell);
 }
 
-static void closing_a_lane_waits_for_its_copies(void **state)
+static void closing_a_queue_waits_for_its_copies(void **state)
 {
 	void *host = map_pinned(8 * MIB), *device = gpu_take(0, 8 * MIB);
-	struct wf_lane_event *event;
-	struct wf_lane *lane;
+	struct wf_queue_event *event;
+	struct wf_queue *queue;
 
 	(void)state;
 	gpu_pattern(host, 8 * MIB, 12);
-	assert_int_equal(wf_lane_open(0, &lane, &e), 0);
-	assert_int_equal(wf_lane_copy(lane, WF_LANE_TO_DEVICE, device, host, 8 * MIB, &e), 0);
-	assert_int_equal(wf_lane_record(lane, &event, &e), 0);
-	wf_lane_close(lane);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
+	assert_int_equal(wf_queue_copy(queue, WF_QUEUE_TO_DEVICE, device, host, 8 * MIB, &e), 0);
+	assert_int_equal(wf_queue_record(queue, &event, &e), 0);
+	wf_queue_close(queue);
 	memset(host, 0, 8 * MIB);
 	assert_true(gpu_holds(0, device, 8 * MIB, 12));
 	gpu_give(0, device);
@@ -584,7 +584,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_copy_follows_what_the_programs_stream_had_when_it_was_marked),
 		cmocka_unit_test(default_streams_can_be_marked_with_and_without_a_context),
 		cmocka_unit_test(who_sleeps_is_woken_when_a_copy_has_ended),
-		cmocka_unit_test(closing_a_lane_waits_for_its_copies),
+		cmocka_unit_test(closing_a_queue_waits_for_its_copies),
 		cmocka_unit_test(memory_is_pinned_once_at_a_time),
 		cmocka_unit_test(another_process_reaches_what_one_exports),
 		cmocka_unit_test(what_is_no_memory_of_a_device_is_not_exported),

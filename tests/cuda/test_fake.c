@@ -24,7 +24,7 @@
 #define RUBBISH 0xee
 
 static struct wf_error e;
-static struct wf_lane *out, *in; /* to the device, and from it */
+static struct wf_queue *out, *in; /* to the device, and from it */
 static unsigned char *device;
 static struct wf_pool pool;
 static unsigned char *host[2]; /* pinned */
@@ -34,7 +34,7 @@ static int begin(void **state)
 {
 	(void)state;
 	left = gpu.fake_cuda_left();
-	if (wf_pool_init(&pool, 64 * MIB) || wf_lane_open(0, &out, &e) || wf_lane_open(0, &in, &e))
+	if (wf_pool_init(&pool, 64 * MIB) || wf_queue_open(0, &out, &e) || wf_queue_open(0, &in, &e))
 		return -1;
 	for (unsigned i = 0; i < 2; i++) {
 		void *chunk;
@@ -54,8 +54,8 @@ static int end(void **state)
 {
 	(void)state;
 	gpu.fake_cuda_hold(false);
-	wf_lane_close(out);
-	wf_lane_close(in);
+	wf_queue_close(out);
+	wf_queue_close(in);
 	gpu_give(0, device);
 	wf_pool_forget(&pool, NULL);
 	wf_pool_fini(&pool);
@@ -100,87 +100,87 @@ static void a_system_call_gets_efault_from_device_memory(void **state)
 
 static void a_copy_ends_after_as_many_questions_as_it_is_told(void **state)
 {
-	struct wf_lane_event *event;
+	struct wf_queue_event *event;
 
 	(void)state;
 	gpu.fake_cuda_delay(5);
 	gpu_pattern(host[0], MIB, 1);
-	assert_int_equal(wf_lane_copy(out, WF_LANE_TO_DEVICE, device, host[0], MIB, &e), 0);
-	assert_int_equal(wf_lane_record(out, &event, &e), 0);
+	assert_int_equal(wf_queue_copy(out, WF_QUEUE_TO_DEVICE, device, host[0], MIB, &e), 0);
+	assert_int_equal(wf_queue_record(out, &event, &e), 0);
 	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(wf_lane_poll(event, &e), -EAGAIN);
-	assert_int_equal(wf_lane_poll(event, &e), 0);
-	assert_int_equal(wf_lane_poll(event, &e), 0);
-	wf_lane_give(event);
+		assert_int_equal(wf_queue_poll(event, &e), -EAGAIN);
+	assert_int_equal(wf_queue_poll(event, &e), 0);
+	assert_int_equal(wf_queue_poll(event, &e), 0);
+	wf_queue_give(event);
 	assert_true(gpu_holds(0, device, MIB, 1));
 }
 
 static void who_looks_before_a_copy_has_ended_sees_rubbish(void **state)
 {
-	struct wf_lane_event *event;
+	struct wf_queue_event *event;
 
 	(void)state;
 	gpu_fill(0, device, MIB, 1);
 	memset(host[0], 0, MIB);
-	assert_int_equal(wf_lane_copy(in, WF_LANE_TO_HOST, host[0], device, MIB, &e), 0);
-	assert_int_equal(wf_lane_record(in, &event, &e), 0);
+	assert_int_equal(wf_queue_copy(in, WF_QUEUE_TO_HOST, host[0], device, MIB, &e), 0);
+	assert_int_equal(wf_queue_record(in, &event, &e), 0);
 	assert_int_equal(host[0][1], 0);
-	assert_int_equal(wf_lane_poll(event, &e), -EAGAIN);
+	assert_int_equal(wf_queue_poll(event, &e), -EAGAIN);
 	assert_int_equal(host[0][1], RUBBISH);
-	while (wf_lane_poll(event, &e))
+	while (wf_queue_poll(event, &e))
 		;
 	assert_int_equal(host[0][1], 2);
-	wf_lane_give(event);
+	wf_queue_give(event);
 }
 
 static void who_uses_a_chunk_again_too_early_spoils_the_copy(void **state)
 {
-	struct wf_lane_event *event;
+	struct wf_queue_event *event;
 
 	(void)state;
 	gpu_pattern(host[0], MIB, 1);
-	assert_int_equal(wf_lane_copy(out, WF_LANE_TO_DEVICE, device, host[0], MIB, &e), 0);
-	assert_int_equal(wf_lane_record(out, &event, &e), 0);
-	assert_int_equal(wf_lane_poll(event, &e), -EAGAIN);
+	assert_int_equal(wf_queue_copy(out, WF_QUEUE_TO_DEVICE, device, host[0], MIB, &e), 0);
+	assert_int_equal(wf_queue_record(out, &event, &e), 0);
+	assert_int_equal(wf_queue_poll(event, &e), -EAGAIN);
 	gpu_pattern(host[0], MIB, 1 + 1);
-	while (wf_lane_poll(event, &e))
+	while (wf_queue_poll(event, &e))
 		;
-	wf_lane_give(event);
+	wf_queue_give(event);
 	assert_false(gpu_holds(0, device, MIB, 1));
 	assert_false(gpu_holds(0, device, MIB, 2));
 }
 
 static void while_it_is_held_nothing_begins_or_ends(void **state)
 {
-	struct wf_lane_event *event;
+	struct wf_queue_event *event;
 	struct fake_cuda_entry entry;
 
 	(void)state;
 	gpu.fake_cuda_hold(true);
-	assert_int_equal(wf_lane_copy(out, WF_LANE_TO_DEVICE, device, host[0], MIB, &e), 0);
-	assert_int_equal(wf_lane_record(out, &event, &e), 0);
+	assert_int_equal(wf_queue_copy(out, WF_QUEUE_TO_DEVICE, device, host[0], MIB, &e), 0);
+	assert_int_equal(wf_queue_record(out, &event, &e), 0);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(wf_lane_poll(event, &e), -EAGAIN);
+		assert_int_equal(wf_queue_poll(event, &e), -EAGAIN);
 	assert_int_equal(gpu.fake_cuda_log(&entry, 1), 0);
 	gpu.fake_cuda_hold(false);
-	while (wf_lane_poll(event, &e))
+	while (wf_queue_poll(event, &e))
 		;
-	wf_lane_give(event);
+	wf_queue_give(event);
 	assert_int_equal(gpu.fake_cuda_log(&entry, 1), 2);
 }
 
 static void the_log_shows_that_two_directions_overlap(void **state)
 {
-	struct wf_lane_event *events[2];
+	struct wf_queue_event *events[2];
 	struct fake_cuda_entry log[8];
 
 	(void)state;
-	assert_int_equal(wf_lane_copy(out, WF_LANE_TO_DEVICE, device, host[0], MIB, &e), 0);
-	assert_int_equal(wf_lane_copy(in, WF_LANE_TO_HOST, host[1], device + MIB, MIB, &e), 0);
-	assert_int_equal(wf_lane_record(out, &events[0], &e), 0);
-	assert_int_equal(wf_lane_record(in, &events[1], &e), 0);
+	assert_int_equal(wf_queue_copy(out, WF_QUEUE_TO_DEVICE, device, host[0], MIB, &e), 0);
+	assert_int_equal(wf_queue_copy(in, WF_QUEUE_TO_HOST, host[1], device + MIB, MIB, &e), 0);
+	assert_int_equal(wf_queue_record(out, &events[0], &e), 0);
+	assert_int_equal(wf_queue_record(in, &events[1], &e), 0);
 	gpu.fake_cuda_note(17);
-	while (wf_lane_poll(events[0], &e) || wf_lane_poll(events[1], &e))
+	while (wf_queue_poll(events[0], &e) || wf_queue_poll(events[1], &e))
 		;
 	assert_int_equal(gpu.fake_cuda_log(log, WF_COUNT(log)), 5);
 	assert_int_equal(log[0].what, FAKE_NOTE);
@@ -192,22 +192,22 @@ static void the_log_shows_that_two_directions_overlap(void **state)
 	assert_int_equal(log[2].from, (uintptr_t)device + MIB);
 	assert_int_equal(log[2].bytes, MIB);
 	assert_int_not_equal(log[1].stream, log[2].stream);
-	wf_lane_give(events[0]);
-	wf_lane_give(events[1]);
+	wf_queue_give(events[0]);
+	wf_queue_give(events[1]);
 }
 
-static void copies_of_one_lane_follow_one_another(void **state)
+static void copies_of_one_queue_follow_one_another(void **state)
 {
-	struct wf_lane_event *event;
+	struct wf_queue_event *event;
 	struct fake_cuda_entry log[8];
 
 	(void)state;
-	assert_int_equal(wf_lane_copy(out, WF_LANE_TO_DEVICE, device, host[0], MIB, &e), 0);
-	assert_int_equal(wf_lane_copy(out, WF_LANE_TO_DEVICE, device + MIB, host[1], MIB, &e), 0);
-	assert_int_equal(wf_lane_record(out, &event, &e), 0);
-	while (wf_lane_poll(event, &e))
+	assert_int_equal(wf_queue_copy(out, WF_QUEUE_TO_DEVICE, device, host[0], MIB, &e), 0);
+	assert_int_equal(wf_queue_copy(out, WF_QUEUE_TO_DEVICE, device + MIB, host[1], MIB, &e), 0);
+	assert_int_equal(wf_queue_record(out, &event, &e), 0);
+	while (wf_queue_poll(event, &e))
 		;
-	wf_lane_give(event);
+	wf_queue_give(event);
 	assert_int_equal(gpu.fake_cuda_log(log, WF_COUNT(log)), 4);
 	assert_true(log[1].ended && log[3].ended);
 	assert_int_equal(log[1].from, (uintptr_t)host[0]);
@@ -221,7 +221,7 @@ static void memory_that_is_not_pinned_is_copied_before_the_call_returns(void **s
 
 	(void)state;
 	gpu_pattern(paged, MIB, 8);
-	assert_int_equal(wf_lane_copy(out, WF_LANE_TO_DEVICE, device, paged, MIB, &e), 0);
+	assert_int_equal(wf_queue_copy(out, WF_QUEUE_TO_DEVICE, device, paged, MIB, &e), 0);
 	assert_int_equal(gpu.fake_cuda_log(log, 2), 2);
 	free(paged);
 	assert_true(gpu_holds(0, device, MIB, 8));
@@ -229,43 +229,43 @@ static void memory_that_is_not_pinned_is_copied_before_the_call_returns(void **s
 
 static void a_copy_that_is_refused_says_what_and_why(void **state)
 {
-	struct wf_lane_event *event;
+	struct wf_queue_event *event;
 
 	(void)state;
 	gpu.fake_cuda_fail("cuMemcpyDtoHAsync", 2, 700);
-	assert_int_equal(wf_lane_copy(in, WF_LANE_TO_HOST, host[0], device, 100, &e), 0);
-	assert_int_equal(wf_lane_copy(in, WF_LANE_TO_HOST, host[0], device, 100, &e), -EIO);
+	assert_int_equal(wf_queue_copy(in, WF_QUEUE_TO_HOST, host[0], device, 100, &e), 0);
+	assert_int_equal(wf_queue_copy(in, WF_QUEUE_TO_HOST, host[0], device, 100, &e), -EIO);
 	assert_string_equal(e.text, "a copy of 100 bytes from CUDA device 0: "
 				    "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
-	assert_int_equal(wf_lane_copy(in, WF_LANE_TO_HOST, host[0], device, 100, &e), 0);
+	assert_int_equal(wf_queue_copy(in, WF_QUEUE_TO_HOST, host[0], device, 100, &e), 0);
 
-	assert_int_equal(wf_lane_record(in, &event, &e), 0);
+	assert_int_equal(wf_queue_record(in, &event, &e), 0);
 	gpu.fake_cuda_fail("cuEventQuery", 1, 700);
-	assert_int_equal(wf_lane_poll(event, &e), -EIO);
+	assert_int_equal(wf_queue_poll(event, &e), -EIO);
 	assert_string_equal(e.text,
 			    "copies of CUDA device 0: CUDA_ERROR_ILLEGAL_ADDRESS (700)");
-	wf_lane_give(event);
+	wf_queue_give(event);
 }
 
 static void every_call_that_fails_leaves_the_thread_as_it_was(void **state)
 {
 	static const char *const calls[] = { "cuCtxPushCurrent", "cuStreamCreate" };
-	struct wf_lane *lane = NULL;
+	struct wf_queue *queue = NULL;
 	struct wf_cuda_memory m;
-	struct wf_lane_mark mark;
+	struct wf_queue_mark mark;
 	void *chunk;
 
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(calls); i++) {
 		gpu.fake_cuda_fail(calls[i], 1, 2);
-		assert_int_equal(wf_lane_open(0, &lane, &e), -ENOMEM);
-		assert_null(lane);
+		assert_int_equal(wf_queue_open(0, &queue, &e), -ENOMEM);
+		assert_null(queue);
 		assert_int_equal(gpu.fake_cuda_depth(), 0);
 	}
 	gpu.fake_cuda_fail("cuPointerGetAttributes", 1, 4);
 	assert_int_equal(wf_cuda_find(device, &m, &e), -EIO);
 	gpu.fake_cuda_fail("cuEventRecord", 1, 400);
-	assert_int_equal(wf_lane_mark(0, NULL, &mark, &e), -EIO);
+	assert_int_equal(wf_queue_mark(0, NULL, &mark, &e), -EIO);
 	gpu.fake_cuda_fail("cuMemHostRegister", 1, 2);
 	assert_int_equal(wf_pool_take(&pool, 3 * MIB, &chunk), 0);
 	assert_int_equal(wf_pool_pin(&pool, chunk, 0, &e), -ENOMEM);
@@ -330,7 +330,7 @@ int main(void)
 		TEST(who_uses_a_chunk_again_too_early_spoils_the_copy),
 		TEST(while_it_is_held_nothing_begins_or_ends),
 		TEST(the_log_shows_that_two_directions_overlap),
-		TEST(copies_of_one_lane_follow_one_another),
+		TEST(copies_of_one_queue_follow_one_another),
 		TEST(memory_that_is_not_pinned_is_copied_before_the_call_returns),
 		TEST(a_copy_that_is_refused_says_what_and_why),
 		TEST(every_call_that_fails_leaves_the_thread_as_it_was),

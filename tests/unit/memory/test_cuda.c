@@ -185,10 +185,10 @@ static void load_and_fork(const char *setting, struct outcome *o)
 		_exit(1);
 	/* The driver aborts if it is called here. */
 	if (!fork()) {
-		struct wf_lane *lane = NULL;
+		struct wf_queue *queue = NULL;
 
 		load(setting, o);
-		if (wf_lane_open(0, &lane, NULL) != -EOWNERDEAD || o->devices)
+		if (wf_queue_open(0, &queue, NULL) != -EOWNERDEAD || o->devices)
 			_exit(1);
 		_exit(write(ends[1], o, sizeof(*o)) != sizeof(*o));
 	}

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "memory/lane.h"
+#include "memory/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "util/list.h"
 
-struct wf_lane_event {
+struct wf_queue_event {
 	struct wf_list node; /* in spare or used */
-	struct wf_lane *lane;
+	struct wf_queue *queue;
 	wf_cu_event event;
 };
 
-struct wf_lane {
+struct wf_queue {
 	int ordinal;
 	wf_cu_stream copies;
 	wf_cu_stream bells; /* made when the first is armed: a call there holds up no copy */
 	struct wf_list spare, used;
 };
 
-/* The driver: every lane was made by one that is ready, and a child has none. */
+/* The driver: every queue was made by one that is ready, and a child has none. */
 static const struct wf_cuda_driver *cu(void)
 {
 	return wf_cuda_driver();
 }
 
-int wf_lane_open(int ordinal, struct wf_lane **lane, struct wf_error *e)
+int wf_queue_open(int ordinal, struct wf_queue **queue, struct wf_error *e)
 {
-	struct wf_lane *fresh;
+	struct wf_queue *fresh;
 	int code, err;
 
 	err = wf_cuda_enter(ordinal, e);
@@ -35,7 +35,7 @@ int wf_lane_open(int ordinal, struct wf_lane **lane, struct wf_error *e)
 		return err;
 	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh) {
-		err = wf_error_set(e, -ENOMEM, "no memory for a lane");
+		err = wf_error_set(e, -ENOMEM, "no memory for a queue");
 		goto leave;
 	}
 	fresh->ordinal = ordinal;
@@ -48,7 +48,7 @@ int wf_lane_open(int ordinal, struct wf_lane **lane, struct wf_error *e)
 		free(fresh);
 		goto leave;
 	}
-	*lane = fresh;
+	*queue = fresh;
 
 leave:
 	wf_cuda_leave();
@@ -60,7 +60,7 @@ static void free_events(struct wf_list *events, bool destroy)
 	struct wf_list *node;
 
 	while ((node = wf_list_pop(events))) {
-		struct wf_lane_event *event = WF_CONTAINER(node, struct wf_lane_event, node);
+		struct wf_queue_event *event = WF_CONTAINER(node, struct wf_queue_event, node);
 
 		if (destroy)
 			(void)cu()->cuEventDestroy(event->event);
@@ -68,64 +68,64 @@ static void free_events(struct wf_list *events, bool destroy)
 	}
 }
 
-void wf_lane_close(struct wf_lane *lane)
+void wf_queue_close(struct wf_queue *queue)
 {
 	bool ours;
 
-	if (!lane)
+	if (!queue)
 		return;
 	/* In a forked child all of CUDA's is the parent's. */
-	ours = !wf_cuda_enter(lane->ordinal, NULL);
+	ours = !wf_cuda_enter(queue->ordinal, NULL);
 	if (ours) {
-		(void)cu()->cuStreamSynchronize(lane->copies);
-		(void)cu()->cuStreamDestroy(lane->copies);
+		(void)cu()->cuStreamSynchronize(queue->copies);
+		(void)cu()->cuStreamDestroy(queue->copies);
 	}
-	if (ours && lane->bells) {
-		(void)cu()->cuStreamSynchronize(lane->bells);
-		(void)cu()->cuStreamDestroy(lane->bells);
+	if (ours && queue->bells) {
+		(void)cu()->cuStreamSynchronize(queue->bells);
+		(void)cu()->cuStreamDestroy(queue->bells);
 	}
-	free_events(&lane->spare, ours);
-	free_events(&lane->used, ours);
+	free_events(&queue->spare, ours);
+	free_events(&queue->used, ours);
 	if (ours)
 		wf_cuda_leave();
-	free(lane);
+	free(queue);
 }
 
-int wf_lane_copy(struct wf_lane *lane, enum wf_lane_way way, void *to, const void *from,
+int wf_queue_copy(struct wf_queue *queue, enum wf_queue_way way, void *to, const void *from,
 		 size_t bytes, struct wf_error *e)
 {
-	int code = 0, err = wf_cuda_enter(lane->ordinal, e);
+	int code = 0, err = wf_cuda_enter(queue->ordinal, e);
 
 	if (err)
 		return err;
 	switch (way) {
-	case WF_LANE_TO_HOST:
-		code = cu()->cuMemcpyDtoHAsync(to, (uintptr_t)from, bytes, lane->copies);
+	case WF_QUEUE_TO_HOST:
+		code = cu()->cuMemcpyDtoHAsync(to, (uintptr_t)from, bytes, queue->copies);
 		break;
-	case WF_LANE_TO_DEVICE:
-		code = cu()->cuMemcpyHtoDAsync((uintptr_t)to, from, bytes, lane->copies);
+	case WF_QUEUE_TO_DEVICE:
+		code = cu()->cuMemcpyHtoDAsync((uintptr_t)to, from, bytes, queue->copies);
 		break;
-	case WF_LANE_ON_DEVICE:
+	case WF_QUEUE_ON_DEVICE:
 		code = cu()->cuMemcpyDtoDAsync((uintptr_t)to, (uintptr_t)from, bytes,
-					       lane->copies);
+					       queue->copies);
 		break;
 	}
 	wf_cuda_leave();
 	if (!code)
 		return 0;
 	return wf_cuda_driver_error(e, code, "a copy of %zu bytes %s CUDA device %d", bytes,
-				    way == WF_LANE_TO_HOST ? "from" : "to", lane->ordinal);
+				    way == WF_QUEUE_TO_HOST ? "from" : "to", queue->ordinal);
 }
 
 /* An event that nobody uses. */
-static int take_event(struct wf_lane *lane, struct wf_lane_event **event, struct wf_error *e)
+static int take_event(struct wf_queue *queue, struct wf_queue_event **event, struct wf_error *e)
 {
-	struct wf_list *node = wf_list_pop(&lane->spare);
-	struct wf_lane_event *fresh;
+	struct wf_list *node = wf_list_pop(&queue->spare);
+	struct wf_queue_event *fresh;
 	int code;
 
 	if (node) {
-		*event = WF_CONTAINER(node, struct wf_lane_event, node);
+		*event = WF_CONTAINER(node, struct wf_queue_event, node);
 		return 0;
 	}
 	fresh = calloc(1, sizeof(*fresh));
@@ -134,43 +134,43 @@ static int take_event(struct wf_lane *lane, struct wf_lane_event **event, struct
 	code = cu()->cuEventCreate(&fresh->event, WF_CU_EVENT_DISABLE_TIMING);
 	if (code) {
 		free(fresh);
-		return wf_cuda_driver_error(e, code, "an event of CUDA device %d", lane->ordinal);
+		return wf_cuda_driver_error(e, code, "an event of CUDA device %d", queue->ordinal);
 	}
 	wf_list_init(&fresh->node);
-	fresh->lane = lane;
+	fresh->queue = queue;
 	*event = fresh;
 	return 0;
 }
 
-int wf_lane_record(struct wf_lane *lane, struct wf_lane_event **event, struct wf_error *e)
+int wf_queue_record(struct wf_queue *queue, struct wf_queue_event **event, struct wf_error *e)
 {
-	struct wf_lane_event *taken = NULL;
-	int code, err = wf_cuda_enter(lane->ordinal, e);
+	struct wf_queue_event *taken = NULL;
+	int code, err = wf_cuda_enter(queue->ordinal, e);
 
 	if (err)
 		return err;
-	err = take_event(lane, &taken, e);
+	err = take_event(queue, &taken, e);
 	if (err)
 		goto wait;
-	code = cu()->cuEventRecord(taken->event, lane->copies);
+	code = cu()->cuEventRecord(taken->event, queue->copies);
 	if (code) {
 		err = wf_cuda_driver_error(e, code, "recording an event of CUDA device %d",
-					   lane->ordinal);
-		wf_list_append(&lane->spare, &taken->node);
+					   queue->ordinal);
+		wf_list_append(&queue->spare, &taken->node);
 		goto wait;
 	}
-	wf_list_append(&lane->used, &taken->node);
+	wf_list_append(&queue->used, &taken->node);
 	wf_cuda_leave();
 	*event = taken;
 	return 0;
 
 wait:
-	(void)cu()->cuStreamSynchronize(lane->copies);
+	(void)cu()->cuStreamSynchronize(queue->copies);
 	wf_cuda_leave();
 	return err;
 }
 
-int wf_lane_poll(struct wf_lane_event *event, struct wf_error *e)
+int wf_queue_poll(struct wf_queue_event *event, struct wf_error *e)
 {
 	const struct wf_cuda_driver *driver;
 	int code, err = wf_cuda_driver_need(&driver, e);
@@ -183,35 +183,35 @@ int wf_lane_poll(struct wf_lane_event *event, struct wf_error *e)
 		return -EAGAIN;
 	if (code)
 		return wf_cuda_driver_error(e, code, "copies of CUDA device %d",
-					    event->lane->ordinal);
+					    event->queue->ordinal);
 	return 0;
 }
 
-void wf_lane_give(struct wf_lane_event *event)
+void wf_queue_give(struct wf_queue_event *event)
 {
 	if (!event)
 		return;
 	wf_list_remove(&event->node);
-	wf_list_append(&event->lane->spare, &event->node);
+	wf_list_append(&event->queue->spare, &event->node);
 }
 
-int wf_lane_arm(struct wf_lane_event *event, void (*wake)(void *ctx), void *ctx,
+int wf_queue_arm(struct wf_queue_event *event, void (*wake)(void *ctx), void *ctx,
 		struct wf_error *e)
 {
-	struct wf_lane *lane = event->lane;
-	int code = 0, err = wf_cuda_enter(lane->ordinal, e);
+	struct wf_queue *queue = event->queue;
+	int code = 0, err = wf_cuda_enter(queue->ordinal, e);
 
 	if (err)
 		return err;
-	if (!lane->bells)
-		code = cu()->cuStreamCreate(&lane->bells, WF_CU_STREAM_NON_BLOCKING);
+	if (!queue->bells)
+		code = cu()->cuStreamCreate(&queue->bells, WF_CU_STREAM_NON_BLOCKING);
 	if (!code)
-		code = cu()->cuStreamWaitEvent(lane->bells, event->event, 0);
+		code = cu()->cuStreamWaitEvent(queue->bells, event->event, 0);
 	if (!code)
-		code = cu()->cuLaunchHostFunc(lane->bells, wake, ctx);
+		code = cu()->cuLaunchHostFunc(queue->bells, wake, ctx);
 	wf_cuda_leave();
 	return code ? wf_cuda_driver_error(e, code, "a call at the end of copies of CUDA device %d",
-					   lane->ordinal)
+					   queue->ordinal)
 		    : 0;
 }
 
@@ -239,7 +239,7 @@ static int enter_stream(const struct wf_cuda_driver *driver, int ordinal, void *
 	return code ? wf_cuda_driver_error(e, code, "the context of a stream") : 0;
 }
 
-int wf_lane_mark(int ordinal, void *stream, struct wf_lane_mark *mark, struct wf_error *e)
+int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct wf_error *e)
 {
 	const struct wf_cuda_driver *driver;
 	wf_cu_event event = NULL;
@@ -260,26 +260,26 @@ int wf_lane_mark(int ordinal, void *stream, struct wf_lane_mark *mark, struct wf
 	wf_cuda_leave();
 	if (code)
 		return wf_cuda_driver_error(e, code, "marking a stream");
-	*mark = (struct wf_lane_mark){ event };
+	*mark = (struct wf_queue_mark){ event };
 	return 0;
 }
 
-int wf_lane_follow(struct wf_lane *lane, const struct wf_lane_mark *mark, struct wf_error *e)
+int wf_queue_follow(struct wf_queue *queue, const struct wf_queue_mark *mark, struct wf_error *e)
 {
-	int code, err = wf_cuda_enter(lane->ordinal, e);
+	int code, err = wf_cuda_enter(queue->ordinal, e);
 
 	if (err)
 		return err;
-	code = cu()->cuStreamWaitEvent(lane->copies, mark->event, 0);
+	code = cu()->cuStreamWaitEvent(queue->copies, mark->event, 0);
 	wf_cuda_leave();
 	return code ? wf_cuda_driver_error(e, code, "waiting for a stream") : 0;
 }
 
-void wf_lane_unmark(struct wf_lane_mark *mark)
+void wf_queue_unmark(struct wf_queue_mark *mark)
 {
 	const struct wf_cuda_driver *driver = wf_cuda_driver();
 
 	if (mark->event && driver)
 		(void)driver->cuEventDestroy(mark->event);
-	*mark = (struct wf_lane_mark){ 0 };
+	*mark = (struct wf_queue_mark){ 0 };
 }

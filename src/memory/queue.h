@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lane: a stream of a CUDA device on which copies follow one another, each beside
+ * A queue: a stream of a CUDA device on which copies follow one another, each beside
  * whatever else the device does.  One for each device and direction, so that what
  * comes and what goes overlap: a device has an engine for each.
  *
- * Nothing here waits for a copy but wf_lane_close.  The end of a copy is asked for with
+ * Nothing here waits for a copy but wf_queue_close.  The end of a copy is asked for with
  * its own event, and until it has come both ends of the copy are the device's: the
  * bytes must stay where they are.
  *
@@ -13,54 +13,54 @@
  *
  * Threads: owner, but for marks, which any thread makes.
  */
-#ifndef WF_LANE_H
-#define WF_LANE_H
+#ifndef WF_QUEUE_H
+#define WF_QUEUE_H
 
 #include "memory/cuda.h"
 
-struct wf_lane;
-struct wf_lane_event;
+struct wf_queue;
+struct wf_queue_event;
 
 /* Of device @ordinal.  As wf_cuda_enter; -ENOMEM. */
-int wf_lane_open(int ordinal, struct wf_lane **lane, struct wf_error *e);
+int wf_queue_open(int ordinal, struct wf_queue **queue, struct wf_error *e);
 
 /* Waits for what is under way: events that were not given back are gone.  Accepts NULL. */
-void wf_lane_close(struct wf_lane *lane);
+void wf_queue_close(struct wf_queue *queue);
 
-enum wf_lane_way { WF_LANE_TO_HOST, WF_LANE_TO_DEVICE, WF_LANE_ON_DEVICE };
+enum wf_queue_way { WF_QUEUE_TO_HOST, WF_QUEUE_TO_DEVICE, WF_QUEUE_ON_DEVICE };
 
 /*
- * Begin to copy @bytes behind what was begun on @lane before.  Borrows both ends until
+ * Begin to copy @bytes behind what was begun on @queue before.  Borrows both ends until
  * an event that is recorded behind it has come.  Host memory should be pinned.
  */
-int wf_lane_copy(struct wf_lane *lane, enum wf_lane_way way, void *to, const void *from,
+int wf_queue_copy(struct wf_queue *queue, enum wf_queue_way way, void *to, const void *from,
 		 size_t bytes, struct wf_error *e);
 
 /*
- * An event that comes when all that was begun on @lane has ended; to be given back.
+ * An event that comes when all that was begun on @queue has ended; to be given back.
  * Where it fails it has waited for that: nothing goes on that nobody knows the end of.
  */
-int wf_lane_record(struct wf_lane *lane, struct wf_lane_event **event, struct wf_error *e);
+int wf_queue_record(struct wf_queue *queue, struct wf_queue_event **event, struct wf_error *e);
 
 /*
  * 0: it has come.  -EAGAIN: not yet.  All else: what was begun before it failed, and
  * nothing of it is touched any more, as the device's context is lost.
  */
-int wf_lane_poll(struct wf_lane_event *event, struct wf_error *e);
+int wf_queue_poll(struct wf_queue_event *event, struct wf_error *e);
 
 /* Whether it has come or not.  Accepts NULL. */
-void wf_lane_give(struct wf_lane_event *event);
+void wf_queue_give(struct wf_queue_event *event);
 
 /*
  * Have @wake(@ctx) called once, in a thread of the driver's, when @event has come: for
  * who would sleep.  It may not call CUDA; @ctx is borrowed until then, or until the
- * lane is closed.  Costs as much as a short copy, and delays none.
+ * queue is closed.  Costs as much as a short copy, and delays none.
  */
-int wf_lane_arm(struct wf_lane_event *event, void (*wake)(void *ctx), void *ctx,
+int wf_queue_arm(struct wf_queue_event *event, void (*wake)(void *ctx), void *ctx,
 		struct wf_error *e);
 
 /* A moment in a stream of the program's. */
-struct wf_lane_mark {
+struct wf_queue_mark {
 	wf_cu_event event; /* NULL: none */
 };
 
@@ -69,12 +69,12 @@ struct wf_lane_mark {
  * that is current in this thread, or else of @ordinal's.  Threads: any; the program's
  * own, because some streams are a thread's.
  */
-int wf_lane_mark(int ordinal, void *stream, struct wf_lane_mark *mark, struct wf_error *e);
+int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct wf_error *e);
 
-/* What is begun on @lane from now on waits for @mark. */
-int wf_lane_follow(struct wf_lane *lane, const struct wf_lane_mark *mark, struct wf_error *e);
+/* What is begun on @queue from now on waits for @mark. */
+int wf_queue_follow(struct wf_queue *queue, const struct wf_queue_mark *mark, struct wf_error *e);
 
-/* When it is not needed any more; lanes that follow it still do.  Accepts a zeroed one. */
-void wf_lane_unmark(struct wf_lane_mark *mark);
+/* When it is not needed any more; queues that follow it still do.  Accepts a zeroed one. */
+void wf_queue_unmark(struct wf_queue_mark *mark);
 
 #endif
