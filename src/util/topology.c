@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/topology.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* PCI classes, as the first six digits of its register. */
+#define CLASS_NETWORK 0x02
+#define CLASS_NVME 0x010802
+#define CLASS_VGA 0x0300     /* also what draws a server's console */
+#define CLASS_3D 0x0302
+#define CLASS_DISPLAY 0x0380 /* what has no connector at all may be this */
+#define CLASS_ACCELERATOR 0x1200
+
+/* Who makes GPUs that compute and call them VGA. */
+static const uint64_t gpu_vendors[] = { 0x10de, 0x1002, 0x8086 };
+
+#define CLASS_WEIGHT 100
+#define STEPS_MAX (CLASS_WEIGHT - 1) /* so that classes stay in order; PCI's own limit is 255 buses */
+#define DISTANCE_LOCAL 10            /* ACPI's */
+
+const char *const wf_topology_classes[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS" };
+
+/* Is the @count bytes long part of a path a PCI address? */
+static bool is_address(const char *part, size_t count)
+{
+	unsigned domain, bus, slot, function;
+	char text[WF_TOPOLOGY_ADDRESS_BYTES];
+	int used = 0;
+
+	if (count >= sizeof(text))
+		return false;
+	memcpy(text, part, count);
+	text[count] = '\0';
+	return sscanf(text, "%x:%2x:%2x.%1u%n", &domain, &bus, &slot, &function, &used) == 4 &&
+	       used == (int)count;
+}
+
+/* Is it a host bridge's, as "pci0000:00"? */
+static bool is_host_bridge(const char *part)
+{
+	unsigned domain, bus;
+
+	return sscanf(part, "pci%x:%2x", &domain, &bus) == 2;
+}
+
+/* Cut @path behind the last PCI device in it: a virtio NIC, say, has a folder of its own below that. */
+static bool cut_at_device(char *path)
+{
+	char *end = path + strlen(path);
+
+	for (char *at = end; at > path; end = at) {
+		do
+			at--;
+		while (at > path && *at != '/');
+		if (*at == '/' && is_address(at + 1, (size_t)(end - at - 1))) {
+			*end = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+static uint64_t number_at(const char *path, const char *file, uint64_t otherwise)
+{
+	char at[WF_SYSFS_PATH_BYTES];
+	uint64_t value;
+
+	if (!wf_sysfs_path(at, path, "%s", file) || wf_sysfs_number(at, &value))
+		return otherwise;
+	return value;
+}
+
+static enum wf_device_kind kind_of(const char *path)
+{
+	uint64_t class = number_at(path, "class", 0), vendor = number_at(path, "vendor", 0);
+
+	if (class >> 16 == CLASS_NETWORK)
+		return WF_DEVICE_NIC;
+	if (class == CLASS_NVME)
+		return WF_DEVICE_NVME;
+	if (class >> 8 == CLASS_3D || class >> 8 == CLASS_DISPLAY ||
+	    class >> 8 == CLASS_ACCELERATOR)
+		return WF_DEVICE_GPU;
+	for (size_t i = 0; class >> 8 == CLASS_VGA && i < WF_COUNT(gpu_vendors); i++)
+		if (vendor == gpu_vendors[i])
+			return WF_DEVICE_GPU;
+	return WF_DEVICE_OTHER;
+}
+
+/* The real path of an entry of a folder of links. */
+static bool resolve(const char *folder, const char *entry, const char *rest,
+		    char real[WF_SYSFS_PATH_BYTES])
+{
+	char path[WF_SYSFS_PATH_BYTES], found[PATH_MAX];
+
+	if (!wf_sysfs_path(path, folder, "%s%s", entry, rest) || !realpath(path, found) ||
+	    strlen(found) >= WF_SYSFS_PATH_BYTES)
+		return false;
+	strcpy(real, found);
+	return true;
+}
+
+static int add_device(struct wf_topology *t, const char *address, const char *path)
+{
+	struct wf_device *more = realloc(t->devices, (t->device_count + 1) * sizeof(*more));
+	struct wf_device fresh = { .kind = kind_of(path) };
+	char p2pmem[WF_SYSFS_PATH_BYTES];
+
+	if (!more)
+		return -ENOMEM;
+	t->devices = more;
+	fresh.path = strdup(path);
+	if (!fresh.path)
+		return -ENOMEM;
+	snprintf(fresh.address, sizeof(fresh.address), "%s", address);
+	fresh.node = (int)number_at(path, "numa_node", UINT64_MAX); /* "-1" is no number either */
+	fresh.p2pmem = wf_sysfs_path(p2pmem, path, "p2pmem/size") && !access(p2pmem, R_OK);
+	t->devices[t->device_count++] = fresh;
+	return 0;
+}
+
+/* Names of a folder's entries. */
+struct names {
+	char **all;
+	size_t count;
+};
+
+static int add_name(struct names *names, const char *name)
+{
+	char **more = realloc(names->all, (names->count + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	names->all = more;
+	more[names->count] = strdup(name);
+	return more[names->count++] ? 0 : -ENOMEM;
+}
+
+/* Those of the folder at @path; what is not there, or not for us to see, has none. */
+static int list_folder(const char *path, struct names *names)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!dir)
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno;
+	while (!err && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			err = add_name(names, entry->d_name);
+	(void)closedir(dir);
+	return err;
+}
+
+/* node2 stands before node10. */
+static int by_number(const void *a, const void *b)
+{
+	return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* For each entry of a folder, in that order. */
+static int each(struct wf_topology *t, const char *folder,
+		int (*take)(struct wf_topology *t, const char *folder, const char *entry))
+{
+	char path[WF_SYSFS_PATH_BYTES];
+	struct names names = { 0 };
+	int err = 0;
+
+	if (wf_sysfs_path(path, t->root, "%s", folder))
+		err = list_folder(path, &names);
+	if (!err && names.count)
+		qsort(names.all, names.count, sizeof(*names.all), by_number);
+	for (size_t i = 0; i < names.count; i++) {
+		if (!err)
+			err = take(t, path, names.all[i]);
+		free(names.all[i]);
+	}
+	free(names.all);
+	return err;
+}
+
+static int take_device(struct wf_topology *t, const char *folder, const char *entry)
+{
+	char path[WF_SYSFS_PATH_BYTES];
+
+	if (!is_address(entry, strlen(entry)) || !resolve(folder, entry, "", path))
+		return 0;
+	return add_device(t, entry, path);
+}
+
+/* One of a class of devices, as a netdev: its name is that of the PCI device below it, if any. */
+static int take_name(struct wf_topology *t, const char *folder, const char *entry)
+{
+	char path[WF_SYSFS_PATH_BYTES];
+
+	if (!resolve(folder, entry, "/device", path) || !cut_at_device(path))
+		return 0;
+	for (size_t i = 0; i < t->device_count; i++) {
+		struct wf_device *d = &t->devices[i];
+		size_t used = strlen(d->names);
+
+		if (strcmp(d->path, path) || used + strlen(entry) + 2 > sizeof(d->names))
+			continue;
+		snprintf(d->names + used, sizeof(d->names) - used, "%s%s", used ? "," : "", entry);
+	}
+	return 0;
+}
+
+/* When all names are known. */
+static void name_devices(struct wf_topology *t)
+{
+	unsigned gpus = 0;
+
+	for (size_t i = 0; i < t->device_count; i++) {
+		struct wf_device *d = &t->devices[i];
+
+		if (d->kind == WF_DEVICE_GPU)
+			snprintf(d->names, sizeof(d->names), "gpu%u", gpus++);
+		strcpy(d->name, d->names[0] ? d->names : d->address);
+		d->name[strcspn(d->name, ",")] = '\0';
+	}
+}
+
+static int take_node(struct wf_topology *t, const char *folder, const char *entry)
+{
+	struct wf_numa *n = &t->nodes[t->node_count];
+	char path[WF_SYSFS_PATH_BYTES], text[WF_SYSFS_TEXT_BYTES], *at = text, *end;
+	int used = 0;
+
+	if (t->node_count == WF_TOPOLOGY_NODES_MAX ||
+	    sscanf(entry, "node%d%n", &n->number, &used) != 1 || entry[used])
+		return 0;
+	if (wf_sysfs_path(path, folder, "%s/cpulist", entry))
+		(void)wf_sysfs_text(path, n->cpus, sizeof(n->cpus));
+	for (size_t i = 0; i < WF_TOPOLOGY_NODES_MAX; i++)
+		n->distances[i] = DISTANCE_LOCAL;
+	if (wf_sysfs_path(path, folder, "%s/distance", entry) &&
+	    !wf_sysfs_text(path, text, sizeof(text)))
+		for (size_t i = 0; i < WF_TOPOLOGY_NODES_MAX; i++) {
+			unsigned long far = strtoul(at, &end, 10);
+
+			if (end == at)
+				break;
+			n->distances[i] = (unsigned)WF_MIN(far, 255UL); /* it is a byte */
+			at = end;
+		}
+	t->node_count++;
+	return 0;
+}
+
+int wf_topology_open(struct wf_topology *t, const char *root)
+{
+	static const char *const names[] = { "class/infiniband", "class/net", "class/nvme" };
+	int err;
+
+	*t = (struct wf_topology){ 0 };
+	if (!root || !*root)
+		root = WF_SYSFS_ROOT;
+	if (strlen(root) >= sizeof(t->root))
+		return -ENAMETOOLONG;
+	strcpy(t->root, root);
+	err = each(t, "bus/pci/devices", take_device);
+	for (size_t i = 0; !err && i < WF_COUNT(names); i++)
+		err = each(t, names[i], take_name);
+	if (!err)
+		err = each(t, "devices/system/node", take_node);
+	if (err) {
+		wf_topology_close(t);
+		return err;
+	}
+	name_devices(t);
+	/* A kernel without NUMA has one node, and says so by saying nothing. */
+	if (!t->node_count)
+		t->nodes[t->node_count++] = (struct wf_numa){ .distances = { DISTANCE_LOCAL } };
+	for (size_t i = 0; t->node_count == 1 && i < t->device_count; i++)
+		t->devices[i].node = t->nodes[0].number;
+	return 0;
+}
+
+void wf_topology_close(struct wf_topology *t)
+{
+	for (size_t i = 0; i < t->device_count; i++)
+		free(t->devices[i].path);
+	free(t->devices);
+	*t = (struct wf_topology){ 0 };
+}
+
+/* Is @name one of the comma list? */
+static bool has_name(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (;;) {
+		size_t item = strcspn(list, ",");
+
+		if (item == length && !memcmp(list, name, length))
+			return true;
+		if (!list[item])
+			return false;
+		list += item + 1;
+	}
+}
+
+int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_place *place)
+{
+	int number, used = 0;
+
+	if (!*name)
+		return -ENODEV;
+	for (size_t i = 0; i < t->device_count; i++) {
+		const struct wf_device *d = &t->devices[i];
+
+		if (has_name(d->names, name) || !strcasecmp(d->address, name) ||
+		    (!strncmp(d->address, "0000:", 5) && !strcasecmp(d->address + 5, name))) {
+			*place = (struct wf_place){ d, d->node };
+			return 0;
+		}
+	}
+	if (sscanf(name, "node%d%n", &number, &used) != 1 || name[used])
+		return -ENODEV;
+	for (size_t i = 0; i < t->node_count; i++) {
+		if (t->nodes[i].number == number) {
+			*place = (struct wf_place){ NULL, number };
+			return 0;
+		}
+	}
+	return -ENODEV;
+}
+
+/* How much further than to itself it is from one node to another. */
+static unsigned apart(const struct wf_topology *t, int from, int to)
+{
+	for (size_t i = 0; i < t->node_count; i++)
+		for (size_t j = 0; j < t->node_count; j++)
+			if (t->nodes[i].number == from && t->nodes[j].number == to &&
+			    t->nodes[i].distances[j] > DISTANCE_LOCAL)
+				return t->nodes[i].distances[j] - DISTANCE_LOCAL;
+	return 0;
+}
+
+/* Parts of a path. */
+static unsigned parts_of(const char *path)
+{
+	unsigned count = 0;
+
+	for (; *path; path++)
+		count += *path == '/';
+	return count;
+}
+
+static unsigned below_host_bridge(const struct wf_device *d)
+{
+	const char *at = d->path;
+
+	while ((at = strchr(at, '/')) && !is_host_bridge(++at))
+		;
+	return at ? parts_of(at) : 0;
+}
+
+/*
+ * Two devices by their paths.  A switch is an upstream port with downstream ports
+ * below it, so devices of one switch are two steps below its upstream port.
+ */
+static enum wf_near class_of(const struct wf_device *a, const struct wf_device *b, unsigned *steps)
+{
+	size_t same = 0, last = 0, part;
+	unsigned up, down;
+
+	for (; a->path[same] && a->path[same] == b->path[same]; same++)
+		if (a->path[same] == '/')
+			last = same;
+	/* One may be a bridge above the other: then all of it is shared. */
+	if ((!a->path[same] || a->path[same] == '/') && (!b->path[same] || b->path[same] == '/'))
+		last = same;
+	up = parts_of(a->path + last);
+	down = parts_of(b->path + last);
+	*steps = up + down;
+	for (part = last; part && a->path[part - 1] != '/'; part--)
+		;
+	if (is_address(a->path + part, last - part))
+		return up <= 2 && down <= 2 ? WF_NEAR_PIX : WF_NEAR_PXB;
+	if (is_host_bridge(a->path + part))
+		return WF_NEAR_PHB;
+	return a->node == b->node && a->node >= 0 ? WF_NEAR_NODE : WF_NEAR_SYS;
+}
+
+unsigned wf_topology_distance(const struct wf_topology *t, const struct wf_place *a,
+			      const struct wf_place *b, enum wf_near *class)
+{
+	const struct wf_device *device = a->device ? a->device : b->device;
+	enum wf_near near;
+	unsigned steps = 0;
+
+	if (a->device == b->device && (device || a->node == b->node))
+		near = WF_NEAR_SAME;
+	else if (a->device && b->device)
+		near = class_of(a->device, b->device, &steps);
+	else
+		near = device && a->node == b->node && a->node >= 0 ? WF_NEAR_PHB : WF_NEAR_SYS;
+	if (device && !(a->device && b->device))
+		steps = below_host_bridge(device);
+	if (class)
+		*class = near;
+	return (unsigned)near * CLASS_WEIGHT + WF_MIN(steps, (unsigned)STEPS_MAX) +
+	       (near == WF_NEAR_SYS ? apart(t, a->node, b->node) : 0);
+}
+
+/* The one node of those in @mask, if it is one: of the CPUs that this thread may run on. */
+static int node_of_cpus(const struct wf_topology *t)
+{
+	cpu_set_t mask;
+	int home = -1;
+
+	if (sched_getaffinity(0, sizeof(mask), &mask))
+		return -1;
+	for (size_t i = 0; i < t->node_count; i++) {
+		bool any = false;
+
+		for (unsigned cpu = 0; cpu < CPU_SETSIZE && !any; cpu++)
+			any = CPU_ISSET(cpu, &mask) && wf_sysfs_lists(t->nodes[i].cpus, cpu);
+		if (any && home >= 0)
+			return -1;
+		if (any)
+			home = t->nodes[i].number;
+	}
+	return home;
+}
+
+/* As set_mempolicy(2) has it; by hand, for the C library has no call for it. */
+static int node_of_memory(void)
+{
+	unsigned long mask[1024 / (8 * sizeof(unsigned long))] = { 0 };
+	int mode = 0, home = -1;
+
+	if (syscall(SYS_get_mempolicy, &mode, mask, 8 * sizeof(mask), NULL, 0) || !mode)
+		return -1;
+	for (unsigned i = 0; i < 8 * sizeof(mask); i++) {
+		if (!(mask[i / (8 * sizeof(*mask))] >> i % (8 * sizeof(*mask)) & 1))
+			continue;
+		if (home >= 0)
+			return -1;
+		home = (int)i;
+	}
+	return home;
+}
+
+int wf_topology_home(const struct wf_topology *t)
+{
+	int home;
+
+	if (t->node_count < 2)
+		return -1;
+	home = node_of_cpus(t);
+	return home >= 0 ? home : node_of_memory();
+}
+
+int wf_topology_here(const struct wf_topology *t)
+{
+	int cpu = sched_getcpu();
+
+	for (size_t i = 0; cpu >= 0 && i < t->node_count; i++)
+		if (wf_sysfs_lists(t->nodes[i].cpus, (unsigned)cpu))
+			return t->nodes[i].number;
+	return t->nodes[0].number;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Machines for tests: a folder that looks like the /sys of one, made when it is
+ * needed.  Whatever goes wrong stops the test.
+ */
+#ifndef MACHINE_H
+#define MACHINE_H
+
+#include <stddef.h>
+
+/*
+ * Two sockets, each with NICs of its own:
+ *
+ *   node0  01:00.0 mlx5_0, eth0   02:00.0 eth1   41:00.0 nvme0, on another host bridge
+ *   node1  81:00.0 mlx5_1, eth2   82:00.0 eth3
+ */
+#define MACHINE_DUAL 0
+
+/*
+ * A switch with another below it, and a second socket:
+ *
+ *   node0  1a:00.0 gpu0   1b:00.0 mlx5_0   and below the other switch
+ *          1e:00.0 gpu1   1f:00.0 nvme0, which publishes 64 MiB
+ *   node1  b2:00.0 mlx5_1
+ */
+#define MACHINE_SWITCH 1
+
+/* One of them; its root, which lives until it is removed. */
+const char *machine_make(int which);
+void machine_remove(void);
+
+/* Change what a file below the root says, or make it with its folders. */
+__attribute__((format(printf, 2, 3)))
+void machine_say(const char *path, const char *format, ...);
+
+/* All processors that there may be are those of this NUMA node; -1: of each. */
+void machine_bind(int number);
+
+#endif
