@@ -3,6 +3,7 @@
 #include "fabric/internal.h"
 #include "fabric/signals.h"
 
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -113,6 +114,18 @@ static bool is_side_offer(const struct wf_provider *row, const char *name)
 	       !wf_options_lists(filter, name);
 }
 
+/* The PCI address of its NIC, "" where libfabric does not say. */
+static void fill_pci(char pci[WF_TOPOLOGY_ADDRESS_BYTES], const struct fi_info *info)
+{
+	const struct fi_bus_attr *bus = info->nic ? info->nic->bus_attr : NULL;
+
+	pci[0] = '\0';
+	if (bus && bus->bus_type == FI_BUS_PCI)
+		snprintf(pci, WF_TOPOLOGY_ADDRESS_BYTES, "%04x:%02x:%02x.%u",
+			 bus->attr.pci.domain_id, bus->attr.pci.bus_id, bus->attr.pci.device_id,
+			 bus->attr.pci.function_id & 7);
+}
+
 static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const struct fi_info *info,
 		      const struct wf_options *options)
 {
@@ -147,6 +160,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 	c->chunk_bytes = WF_MIN(c->chunk_bytes, most);
 	snprintf(c->provider, sizeof(c->provider), "%s", info->fabric_attr->prov_name);
 	snprintf(c->domain, sizeof(c->domain), "%s", info->domain_attr->name);
+	fill_pci(c->pci, info);
 }
 
 static bool is_loopback(const struct sockaddr *a)
@@ -376,49 +390,126 @@ static const struct wf_candidate *first_of(const struct wf_select *select,
 	return NULL;
 }
 
-/* One domain per provider carries, or all that are named; the others stay for those who name them. */
-static void keep_best(struct wf_select *select, const struct wf_options *options,
-		      const struct home *home)
+/* Is there a choice between NICs? */
+static bool are_several(const struct wf_select *select)
 {
-	size_t i, j;
+	for (size_t i = 0; i < select->count; i++)
+		if (select->all[i].used && first_of(select, &select->all[i]))
+			return true;
+	return false;
+}
 
+/* If there is one: how far are they from the NUMA node that we are bound to? */
+static int measure(struct wf_select *select, const struct wf_options *options, struct wf_error *e)
+{
+	struct wf_topology t;
+	struct wf_place place, here = { 0 };
+	size_t i;
+	int err;
+
+	select->numa_node = -1;
+	if (!are_several(select))
+		return 0;
+	err = wf_topology_open(&t, options->sysfs);
+	if (err)
+		return wf_error_set(e, err, "what the NICs are near to can't be read: %s",
+				    wf_error_name(err));
+	select->numa_node = here.node = wf_topology_home(&t);
+	for (i = 0; i < select->count && select->numa_node >= 0; i++) {
+		struct wf_candidate *c = &select->all[i];
+
+		/* Where libfabric gives no address its name is the kernel's: of an interface, say. */
+		c->distance = UINT_MAX;
+		if (c->used && (!wf_topology_find(&t, c->caps.pci, &place) ||
+				!wf_topology_find(&t, c->caps.domain, &place)))
+			c->distance = wf_topology_distance(&t, &place, &here, &c->near);
+	}
+	wf_topology_close(&t);
+	return 0;
+}
+
+/* Does @c serve for where it is, and not another that suits as well?  "" otherwise. */
+static void say_near(const struct wf_select *select, const struct wf_candidate *c,
+		     const struct wf_options *options, const struct home *home, char text[64])
+{
+	size_t i;
+
+	text[0] = '\0';
+	for (i = 0; i < select->count; i++) {
+		const struct wf_candidate *other = &select->all[i];
+
+		if (same_provider(other, c) && other->distance > c->distance &&
+		    other->distance != UINT_MAX &&
+		    suits(other, other->info, options, home) == suits(c, c->info, options, home))
+			snprintf(text, 64, ", nearest to NUMA node %d (%s)", select->numa_node,
+				 wf_topology_classes[c->near]);
+	}
+}
+
+/* Of two of one provider: 1, 0 or -1, as the first suits better, as well, or less; then the nearer does. */
+static int compare(const struct wf_candidate *a, const struct wf_candidate *b,
+		   const struct wf_options *options, const struct home *home)
+{
+	int first = suits(a, a->info, options, home), second = suits(b, b->info, options, home);
+
+	if (first != second)
+		return first > second ? 1 : -1;
+	return a->distance == b->distance ? 0 : a->distance < b->distance ? 1 : -1;
+}
+
+/* One domain per provider carries, or all that are named; the others stay for those who name them. */
+static int keep_best(struct wf_select *select, const struct wf_options *options,
+		     const struct home *home, struct wf_error *e)
+{
+	char near[64];
+	size_t i, j;
+	int err = measure(select, options, e);
+
+	if (err)
+		return err;
 	for (i = 0; i < select->count; i++) {
 		struct wf_candidate *c = &select->all[i];
 
 		for (j = 0; j < select->count && c->used; j++) {
 			struct wf_candidate *other = &select->all[j];
-			int mine = suits(c, c->info, options, home);
-			int its = suits(other, other->info, options, home);
+			int better;
 
 			if (j == i || !other->used || !same_provider(c, other) ||
 			    go_together(c, other, options))
 				continue;
-			if (its > mine || (its == mine && j < i)) {
+			better = compare(other, c, options, home);
+			if (better > 0 || (!better && j < i)) {
 				c->used = false;
-				snprintf(c->reason, sizeof(c->reason), "%.60s serves",
-					 other->caps.domain);
+				say_near(select, other, options, home, near);
+				snprintf(c->reason, sizeof(c->reason), "%.60s serves%s",
+					 other->caps.domain, near);
 			}
 		}
 	}
+	return 0;
 }
 
-static void explain(struct wf_select *select, const struct wf_options *options)
+static void explain(struct wf_select *select, const struct wf_options *options,
+		    const struct home *home)
 {
+	char near[64];
+
 	for (size_t i = 0; i < select->count; i++) {
 		struct wf_candidate *c = &select->all[i];
 		const struct wf_candidate *first = first_of(select, c);
 
 		if (!c->used)
 			continue;
+		say_near(select, c, options, home, near);
 		if (c->row->same_host)
 			snprintf(c->reason, sizeof(c->reason), "for peers on this host");
 		else if (first)
 			snprintf(c->reason, sizeof(c->reason), "for bodies, beside %.60s",
 				 first->caps.domain);
 		else if (is_named(options, c->caps.provider))
-			snprintf(c->reason, sizeof(c->reason), "asked for by name");
+			snprintf(c->reason, sizeof(c->reason), "asked for by name%s", near);
 		else
-			snprintf(c->reason, sizeof(c->reason), "rank %u", c->row->rank);
+			snprintf(c->reason, sizeof(c->reason), "rank %u%s", c->row->rank, near);
 	}
 }
 
@@ -486,13 +577,13 @@ static int ask(struct wf_select *select, enum wf_shape shape, const struct wf_op
 	return err;
 }
 
-/* Of one provider those come first that have the address this node listens at. */
+/* Of one provider those come first that have the address this node listens at, then the nearest. */
 static bool comes_before(const struct wf_candidate *a, const struct wf_candidate *b,
 			 const struct wf_options *options, const struct home *home)
 {
 	if (a->row->rank != b->row->rank || !same_provider(a, b))
 		return a->row->rank < b->row->rank;
-	return suits(a, a->info, options, home) > suits(b, b->info, options, home);
+	return compare(a, b, options, home) > 0;
 }
 
 /* Best first; what libfabric put first stays first. */
@@ -618,7 +709,9 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 
 	for (i = 0; i < found.count; i++)
 		judge(&found.all[i], options, &home);
-	keep_best(&found, options, &home);
+	err = keep_best(&found, options, &home, e);
+	if (err)
+		goto close_found;
 	/* Who names a device wants that one, not just what is left without it. */
 	for (i = 0; i < found.count; i++)
 		any |= found.all[i].used &&
@@ -631,7 +724,7 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 	if (err)
 		goto close_found;
 	sort(&found, options, &home);
-	explain(&found, options);
+	explain(&found, options, &home);
 	home_close(&home);
 	*select = found;
 	return 0;

@@ -4,7 +4,9 @@
  *
  * FI_PROVIDER is honoured as libfabric's users expect, and WEFT_PROVIDER and
  * WEFT_DEVICE narrow further.  Order: verbs, efa, native tcp; the same-host
- * rail besides; what a row says is by name only, when named.
+ * rail besides; what a row says is by name only, when named.  Of several NICs
+ * of one provider that suit alike, that which is nearest to the NUMA node that
+ * the process is bound to.
  *
  * Threads: any; one struct belongs to one thread at a time.
  */
@@ -14,6 +16,7 @@
 #include "providers/provider.h"
 #include "util/error.h"
 #include "util/options.h"
+#include "util/topology.h"
 
 struct fi_info;
 
@@ -24,6 +27,7 @@ struct fi_info;
 struct wf_caps {
 	char provider[64]; /* libfabric's full name */
 	char domain[64];
+	char pci[WF_TOPOLOGY_ADDRESS_BYTES]; /* of its NIC, where libfabric says that; "" */
 	uint32_t protocol, protocol_version; /* two ends must agree on both and on the name */
 	uint32_t libfabric;     /* fi_version() */
 	bool connected;         /* an endpoint per link; else shared */
@@ -53,12 +57,15 @@ struct wf_candidate {
 	struct fi_info *info;
 	struct wf_caps caps;
 	bool used;
+	enum wf_near near; /* to the NUMA node that the process is bound to: */
+	unsigned distance; /* 0: it is bound to none, or nobody asks; UINT_MAX: not known */
 	char reason[160]; /* why it is used or not */
 };
 
 struct wf_select {
 	struct wf_candidate *all; /* best first */
 	size_t count;
+	int numa_node;            /* that the process is bound to; -1: to none, or nobody asks */
 };
 
 /*

@@ -69,6 +69,9 @@ size_t wf_fake_close(void);
 void wf_fake_offer(enum fi_ep_type type, const char *provider, const char *domain, const char *ip);
 void wf_fake_offer_nothing(void);
 
+/* The last one is of the NIC with that bus and slot, function 0, of domain 0. */
+void wf_fake_offer_at(uint8_t bus, uint8_t slot);
+
 /* Whatever is opened from here on belongs to @node (at most 1023; 0 at the start). */
 void wf_fake_enter(unsigned node);
 

@@ -62,8 +62,13 @@ static struct fi_info *dup_info(const struct fi_info *info)
 	to->ep_attr = fake_make(sizeof(*to->ep_attr));
 	to->domain_attr = fake_make(sizeof(*to->domain_attr));
 	to->fabric_attr = fake_make(sizeof(*to->fabric_attr));
+	to->nic = NULL;
 	if (!info)
 		return to;
+	if (from->nic) {
+		to->nic = copy_of(from->nic, sizeof(*to->nic));
+		to->nic->bus_attr = copy_of(from->nic->bus_attr, sizeof(*to->nic->bus_attr));
+	}
 	*to->tx_attr = *from->tx_attr;
 	*to->rx_attr = *from->rx_attr;
 	*to->ep_attr = *from->ep_attr;
@@ -96,6 +101,8 @@ void fi_freeinfo(struct fi_info *info)
 		free(info->fabric_attr->name);
 		free(info->fabric_attr->prov_name);
 		free(info->fabric_attr);
+		free(info->nic ? info->nic->bus_attr : NULL);
+		free(info->nic);
 		free(info);
 	}
 }
@@ -119,6 +126,13 @@ struct fi_info *fake_new_info(const struct offer *offer)
 	info->domain_attr->mr_key_size = 8;
 	info->fabric_attr->name = text_of("fake");
 	info->fabric_attr->prov_name = text_of(offer->provider);
+	if (offer->bus) {
+		info->nic = fake_make(sizeof(*info->nic));
+		info->nic->bus_attr = fake_make(sizeof(*info->nic->bus_attr));
+		info->nic->bus_attr->bus_type = FI_BUS_PCI;
+		info->nic->bus_attr->attr.pci.bus_id = offer->bus;
+		info->nic->bus_attr->attr.pci.device_id = offer->slot;
+	}
 	if (!offer->ip[0])
 		return info;
 	if (strchr(offer->ip, ':')) {
@@ -208,4 +222,13 @@ void wf_fake_offer(enum fi_ep_type type, const char *provider, const char *domai
 	snprintf(offer->provider, sizeof(offer->provider), "%s", provider);
 	snprintf(offer->domain, sizeof(offer->domain), "%s", domain);
 	snprintf(offer->ip, sizeof(offer->ip), "%s", ip ? ip : "");
+	offer->bus = offer->slot = 0;
+}
+
+void wf_fake_offer_at(uint8_t bus, uint8_t slot)
+{
+	struct offer *offer = &fake_net.offers[fake_net.offers_count - 1];
+
+	offer->bus = bus;
+	offer->slot = slot;
 }

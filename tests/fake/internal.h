@@ -42,6 +42,7 @@
 struct offer {
 	enum fi_ep_type type;
 	char provider[64], domain[64];
+	uint8_t bus, slot; /* of its NIC; 0: nobody knows */
 	char ip[64]; /* "": none */
 };
 

@@ -16,6 +16,7 @@
 
 #include "fabric/select.h"
 #include "tests/fake/fabric.h"
+#include "tests/unit/machine.h"
 
 /* As on a host with everything; libfabric puts eth0 before lo. */
 static void offer_all(void)
@@ -488,6 +489,86 @@ static void the_library_is_never_asked_for_more_than_it_is(void **state)
 	wf_select_close(&s);
 }
 
+/* Several NICs of each kind, and the process on NUMA node @home; -1: on both. */
+static struct wf_options on_machine(int home)
+{
+	struct wf_options o = options("0.0.0.0:0");
+
+	wf_fake_offer_nothing();
+	wf_fake_offer(FI_EP_MSG, "tcp", "lo", "127.0.0.1");
+	wf_fake_offer(FI_EP_MSG, "tcp", "eth0", "10.0.0.1");
+	wf_fake_offer(FI_EP_MSG, "tcp", "dummy0", "10.0.9.1");
+	wf_fake_offer(FI_EP_MSG, "tcp", "eth3", "10.0.3.1");
+	wf_fake_offer(FI_EP_MSG, "verbs", "mlx5_0", "10.1.0.1");
+	wf_fake_offer(FI_EP_MSG, "verbs", "rdma1", "10.1.1.1");
+	wf_fake_offer_at(0x81, 0); /* it is mlx5_1 of the kernel's */
+	strcpy(o.sysfs, machine_make(MACHINE_DUAL));
+	machine_bind(home);
+	return o;
+}
+
+static void the_nic_of_our_numa_node_serves(void **state)
+{
+	static const struct {
+		const char *tcp, *verbs, *far, *says;
+	} rows[] = {
+		{ "eth0", "mlx5_0", "eth3", "eth0 serves, nearest to NUMA node 0 (PHB)" },
+		{ "eth3", "rdma1", "eth0", "eth3 serves, nearest to NUMA node 1 (PHB)" },
+	};
+
+	(void)state;
+	for (int home = 0; home < 2; home++) {
+		struct wf_options o = on_machine(home);
+		struct wf_select s;
+
+		assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+		assert_true(is_used(&s, "tcp", rows[home].tcp));
+		assert_non_null(strstr(find(&s, "tcp", rows[home].tcp)->reason, "nearest to NUMA node"));
+		assert_true(is_used(&s, "verbs", rows[home].verbs));
+		assert_false(is_used(&s, "tcp", rows[home].far));
+		assert_string_equal(find(&s, "tcp", rows[home].far)->reason, rows[home].says);
+		assert_false(is_used(&s, "tcp", "dummy0"));
+		assert_string_equal(find(&s, "tcp", "lo")->reason, "reaches no other host");
+		wf_select_close(&s);
+		machine_remove();
+	}
+}
+
+static void who_is_bound_to_no_node_gets_the_first(void **state)
+{
+	struct wf_options o = on_machine(-1);
+	struct wf_select s;
+
+	(void)state;
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	assert_true(is_used(&s, "tcp", "eth0"));
+	assert_string_equal(find(&s, "tcp", "eth3")->reason, "eth0 serves");
+	assert_null(strstr(find(&s, "tcp", "eth0")->reason, "NUMA"));
+	wf_select_close(&s);
+	machine_remove();
+}
+
+static void an_address_or_a_name_goes_before_what_is_near(void **state)
+{
+	struct wf_options o = on_machine(0);
+	struct wf_select s;
+
+	(void)state;
+	strcpy(o.device, "eth3");
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	assert_true(is_used(&s, "tcp", "eth3"));
+	assert_null(strstr(find(&s, "tcp", "eth3")->reason, "NUMA"));
+	wf_select_close(&s);
+
+	o.device[0] = '\0';
+	strcpy(o.listen, "10.0.3.1:0");
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	assert_true(is_used(&s, "tcp", "eth3"));
+	assert_true(is_used(&s, "verbs", "mlx5_0"));
+	wf_select_close(&s);
+	machine_remove();
+}
+
 /* What the first node of a process, which names @provider, leaves in @variable, "" before and after: nothing. */
 static bool is_set(const char *provider, const char *variable, const char *before,
 		   const char *after)
@@ -545,6 +626,9 @@ int main(void)
 		TEST(a_device_is_named_by_name_or_address),
 		TEST(devices_that_are_named_together_serve_together),
 		TEST(a_host_that_means_nothing_is_refused),
+		TEST(the_nic_of_our_numa_node_serves),
+		TEST(who_is_bound_to_no_node_gets_the_first),
+		TEST(an_address_or_a_name_goes_before_what_is_near),
 		TEST(options_win_over_the_row),
 		TEST(an_unknown_provider_gets_the_generic_row),
 		TEST(rows_hold_together),
