@@ -310,26 +310,29 @@ static bool has_name(const char *list, const char *name)
 	}
 }
 
-int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_place *place)
+bool wf_topology_is(const struct wf_place *place, const char *name)
 {
+	const struct wf_device *d = place->device;
 	int number, used = 0;
 
-	if (!*name)
-		return -ENODEV;
-	for (size_t i = 0; i < t->device_count; i++) {
-		const struct wf_device *d = &t->devices[i];
+	if (!d)
+		return sscanf(name, "node%d%n", &number, &used) == 1 && !name[used] &&
+		       number == place->node;
+	return *name && (has_name(d->names, name) || !strcasecmp(d->address, name) ||
+			 (!strncmp(d->address, "0000:", 5) && !strcasecmp(d->address + 5, name)));
+}
 
-		if (has_name(d->names, name) || !strcasecmp(d->address, name) ||
-		    (!strncmp(d->address, "0000:", 5) && !strcasecmp(d->address + 5, name))) {
-			*place = (struct wf_place){ d, d->node };
-			return 0;
-		}
-	}
-	if (sscanf(name, "node%d%n", &number, &used) != 1 || name[used])
-		return -ENODEV;
-	for (size_t i = 0; i < t->node_count; i++) {
-		if (t->nodes[i].number == number) {
-			*place = (struct wf_place){ NULL, number };
+int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_place *place)
+{
+	struct wf_place at;
+
+	for (size_t i = 0; i < t->device_count + t->node_count; i++) {
+		if (i < t->device_count)
+			at = (struct wf_place){ &t->devices[i], t->devices[i].node };
+		else
+			at = (struct wf_place){ NULL, t->nodes[i - t->device_count].number };
+		if (wf_topology_is(&at, name)) {
+			*place = at;
 			return 0;
 		}
 	}

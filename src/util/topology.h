@@ -62,6 +62,9 @@ struct wf_place {
  */
 int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_place *place);
 
+/* Is @name one of those by which @place is found? */
+bool wf_topology_is(const struct wf_place *place, const char *name);
+
 /* Classes as NCCL and nvidia-smi have them, the nearest first. */
 enum wf_near {
 	WF_NEAR_SAME, /* X: it is the same */
