@@ -91,6 +91,14 @@ void machine_say(const char *path, const char *format, ...)
 	must(fputc('\n', file) == '\n' && !fclose(file), at);
 }
 
+void machine_drop(const char *path)
+{
+	char at[1024];
+
+	snprintf(at, sizeof(at), "%s/%s", root, path);
+	must(!unlink(at), at);
+}
+
 /* A link in @folder to @to, which is below devices/. */
 static void link_to(const char *folder, const char *name, const char *to)
 {

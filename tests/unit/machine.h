@@ -33,6 +33,9 @@ void machine_remove(void);
 __attribute__((format(printf, 2, 3)))
 void machine_say(const char *path, const char *format, ...);
 
+/* Take a file away. */
+void machine_drop(const char *path);
+
 /* All processors that there may be are those of this NUMA node; -1: of each. */
 void machine_bind(int number);
 

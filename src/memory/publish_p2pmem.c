@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* p2pmem: memory of a PCI device that its driver offers to other devices, as that of an NVMe's controller. */
+#include "memory/publisher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int find(struct wf_publisher_list *list, const struct wf_topology *t,
+		const struct wf_rules *rules, struct wf_error *e)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	int err = 0;
+
+	(void)rules;
+	for (size_t i = 0; !err && i < t->device_count; i++) {
+		const struct wf_device *d = &t->devices[i];
+		struct wf_place place = { d, d->node };
+
+		if (d->p2pmem)
+			err = wf_publisher_add(list, &wf_publish_p2pmem, d->address, &place, t,
+					       page_bytes, e);
+	}
+	return err;
+}
+
+static uint64_t number_of(const struct wf_publisher *p, const char *what)
+{
+	char path[WF_SYSFS_PATH_BYTES];
+	uint64_t number;
+
+	if (!wf_sysfs_path(path, p->place.device->path, "p2pmem/%s", what) ||
+	    wf_sysfs_number(path, &number))
+		return 0;
+	return number;
+}
+
+/* A driver that has gone leaves nothing, which says the same as not published. */
+static void look(struct wf_publisher *p)
+{
+	p->bytes = number_of(p, "size");
+	p->available_bytes = number_of(p, "available");
+	p->published = number_of(p, "published");
+}
+
+/*
+ * Each map of "allocate" is a piece of its own, until it is unmapped; kernels before 6.2
+ * have no such file.  A forked child would keep the device's memory from being given back.
+ */
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+		struct wf_error *e)
+{
+	struct wf_piece fresh = { .bytes = bytes, .file.fd = -1 };
+	char path[WF_SYSFS_PATH_BYTES];
+	int fd, err;
+
+	if (!wf_sysfs_path(path, p->place.device->path, "p2pmem/allocate"))
+		return wf_error_set(e, -ENAMETOOLONG, "%s: its path is too long", p->name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return wf_error_set(e, -errno, "%s: its memory can't be opened: %s", p->name,
+				    wf_error_name(-errno));
+	fresh.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	err = -errno;
+	(void)close(fd);
+	if (fresh.base == MAP_FAILED)
+		return wf_error_set(e, err, "%s: its memory can't be mapped: %s", p->name,
+				    wf_error_name(err));
+	(void)madvise(fresh.base, bytes, MADV_DONTFORK);
+	*piece = fresh;
+	return 0;
+}
+
+static void forked(struct wf_piece *piece)
+{
+	(void)piece;
+}
+
+const struct wf_publish wf_publish_p2pmem = {
+	.kind = "p2pmem",
+	.rights = WF_PUBLISHER_CPU,
+	.find = find,
+	.look = look,
+	.take = take,
+	.give = wf_publisher_unmap,
+	.forked = forked,
+};

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who gives memory to whom, on machines that are made for it. */
+#include "memory/orchestrator.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/machine.h"
+
+#define CHOICES_MAX 8
+
+/* The device of MACHINE_SWITCH that publishes. */
+#define NVME "devices/pci0000:17/0000:17:00.0/0000:18:00.0/0000:19:02.0/0000:1c:00.0/" \
+	     "0000:1d:01.0/0000:1f:00.0/p2pmem/"
+
+static struct wf_orchestrator o;
+static struct wf_choice choices[CHOICES_MAX];
+
+static void open_machine(int which, const char *rules)
+{
+	struct wf_error e;
+
+	if (wf_orchestrator_open(&o, machine_make(which), rules, &e))
+		fail_msg("%s", e.text);
+	assert_true(o.publishers.count <= CHOICES_MAX);
+}
+
+static int close_machine(void **state)
+{
+	(void)state;
+	wf_orchestrator_close(&o);
+	machine_remove();
+	return 0;
+}
+
+/* Another machine in the same test. */
+static void open_another(int which, const char *rules)
+{
+	close_machine(NULL);
+	open_machine(which, rules);
+}
+
+/* A request for clients named with commas, of publishers likewise. */
+static struct wf_request request(const char *clients, const char *from, uint64_t bytes)
+{
+	struct wf_request r = { .bytes = bytes };
+	char list[200], *rest = list, *name;
+
+	snprintf(list, sizeof(list), "%s", clients);
+	while ((name = strsep(&rest, ",")))
+		assert_int_equal(wf_topology_find(&o.topology, name, &r.clients[r.client_count++]), 0);
+	if (from)
+		assert_int_equal(wf_rules_who(from, &r.from, NULL), 0);
+	return r;
+}
+
+static void judge(const char *clients, const char *from, uint64_t bytes)
+{
+	struct wf_request r = request(clients, from, bytes);
+
+	wf_orchestrator_judge(&o, &r, choices);
+}
+
+static const struct wf_choice *choice_of(const char *publisher)
+{
+	for (size_t i = 0; i < o.publishers.count; i++)
+		if (!strcmp(choices[i].publisher->name, publisher))
+			return &choices[i];
+	fail_msg("there is no publisher %s", publisher);
+	return NULL;
+}
+
+/* Who serves. */
+static void assert_first(const char *publisher, const char *why)
+{
+	size_t i = 0;
+
+	while (choices[i].err && i + 1 < o.publishers.count)
+		i++;
+	assert_int_equal(choices[i].err, 0);
+	assert_string_equal(choices[i].publisher->name, publisher);
+	assert_string_equal(choices[i].why, why);
+}
+
+static void assert_refused(const char *publisher, int err, const char *why)
+{
+	const struct wf_choice *c = choice_of(publisher);
+
+	assert_int_equal(c->err, err);
+	assert_string_equal(c->why, why);
+}
+
+static struct wf_piece take(const char *publisher, uint64_t bytes)
+{
+	struct wf_piece piece = { 0 };
+	struct wf_error e;
+
+	judge("node0", NULL, bytes);
+	if (wf_orchestrator_take(&o, choice_of(publisher)->publisher, bytes, &piece, &e))
+		fail_msg("%s", e.text);
+	return piece;
+}
+
+static void give(const char *publisher, struct wf_piece *piece)
+{
+	judge("node0", NULL, 1);
+	wf_orchestrator_give(&o, choice_of(publisher)->publisher, piece);
+}
+
+static void the_nearest_serves(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_DUAL, "");
+	judge("mlx5_0", NULL, MIB);
+	assert_first("host:0", "PHB to mlx5_0");
+	judge("eth3", NULL, MIB);
+	assert_first("host:1", "PHB to eth3");
+	judge("node1", NULL, MIB);
+	assert_first("host:1", "X to node1");
+
+	open_another(MACHINE_SWITCH, "");
+	judge("gpu1", NULL, MIB);
+	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
+	judge("mlx5_0", NULL, MIB);
+	assert_first("p2pmem:0000:1f:00.0", "PXB to mlx5_0");
+}
+
+static void the_sum_over_all_clients_counts(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_DUAL, "");
+	/* Two of three are on node 1. */
+	judge("mlx5_0,mlx5_1,eth3", NULL, MIB);
+	assert_first("host:1", "1117 to 3 clients, SYS at most");
+	assert_int_equal(choice_of("host:0")->distance, 302 + 2 * 513);
+	judge("mlx5_0,eth1,eth3", NULL, MIB);
+	assert_first("host:0", "1117 to 3 clients, SYS at most");
+}
+
+static void of_equals_who_has_given_least_serves(void **state)
+{
+	struct wf_piece piece;
+
+	(void)state;
+	open_machine(MACHINE_DUAL, "");
+	judge("mlx5_0,mlx5_1", NULL, MIB);
+	assert_string_equal(choices[0].publisher->name, "host:0");
+	piece = take("host:0", MIB);
+	judge("mlx5_0,mlx5_1", NULL, MIB);
+	assert_string_equal(choices[0].publisher->name, "host:1");
+	give("host:0", &piece);
+	judge("mlx5_0,mlx5_1", NULL, MIB);
+	assert_string_equal(choices[0].publisher->name, "host:0");
+}
+
+static void memory_of_a_device_does_not_pass_the_processor_unasked(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_SWITCH, "");
+	/* Near to one of two is not enough. */
+	judge("gpu1,mlx5_1", NULL, MIB);
+	assert_first("host:0", "819 to 2 clients, SYS at most");
+	assert_refused("p2pmem:0000:1f:00.0", -EACCES,
+		       "'deny p2pmem,cuda,software where class>pxb': it is SYS to mlx5_1");
+
+	open_another(MACHINE_SWITCH, "allow p2pmem");
+	judge("mlx5_1", "p2pmem", MIB);
+	assert_first("p2pmem:0000:1f:00.0", "SYS to mlx5_1");
+}
+
+static void huge_pages_serve_whom_a_rule_allows_them(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_DUAL, "");
+	judge("mlx5_1", "huge", MIB);
+	assert_refused("huge:1", -EACCES, "'deny huge': it is PHB to mlx5_1");
+	assert_first("host:1", "PHB to mlx5_1");
+
+	open_another(MACHINE_DUAL, "allow huge for eth3; prefer huge,host");
+	judge("eth3", NULL, MIB);
+	assert_first("huge:1", "'prefer huge,host'; PHB to eth3");
+	assert_int_equal(choices[0].publisher->bytes, 512 * 2 * MIB);
+	assert_int_equal(choices[0].publisher->available_bytes, 256 * 2 * MIB);
+	judge("eth2", NULL, MIB); /* mlx5_1 by its other name */
+	assert_first("host:1", "'prefer huge,host'; PHB to mlx5_1");
+}
+
+static void a_denied_publisher_serves_nobody_whom_the_rule_means(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_SWITCH, "deny p2pmem for gpu1; deny host:0");
+	judge("mlx5_0", NULL, MIB);
+	assert_first("p2pmem:0000:1f:00.0", "PXB to mlx5_0");
+	judge("mlx5_0,gpu1", NULL, MIB);
+	assert_first("host:1", "1032 to 2 clients, SYS at most");
+	assert_refused("p2pmem:0000:1f:00.0", -EACCES, "'deny p2pmem for gpu1': it is PIX to gpu1");
+	assert_refused("host:0", -EACCES, "'deny host:0': it is PHB to mlx5_0");
+}
+
+static void an_order_goes_before_distance(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_SWITCH, "prefer host for mlx5_0; prefer host:1,p2pmem");
+	judge("mlx5_0", NULL, MIB);
+	assert_first("host:0", "'prefer host for mlx5_0'; PHB to mlx5_0");
+	judge("gpu1", NULL, MIB);
+	assert_first("host:1", "'prefer host:1,p2pmem'; SYS to gpu1");
+	assert_string_equal(choices[1].publisher->name, "p2pmem:0000:1f:00.0");
+	assert_string_equal(choices[2].publisher->name, "host:0");
+	/* What the request says goes before both. */
+	judge("mlx5_0", "p2pmem,host:1", MIB);
+	assert_first("p2pmem:0000:1f:00.0", "PXB to mlx5_0");
+	assert_string_equal(choices[1].publisher->name, "host:1");
+}
+
+static void the_host_stands_in_unless_the_request_is_strict(void **state)
+{
+	struct wf_request r;
+
+	(void)state;
+	open_machine(MACHINE_SWITCH, "");
+	judge("gpu1", "p2pmem", 65 * MIB);
+	assert_first("host:0", "PHB to gpu1");
+	r = request("gpu1", "p2pmem", 65 * MIB);
+	r.strict = true;
+	wf_orchestrator_judge(&o, &r, choices);
+	assert_string_equal(choices[0].publisher->name, "p2pmem:0000:1f:00.0");
+	assert_refused("p2pmem:0000:1f:00.0", -ENOBUFS, "67108864 bytes are available");
+	assert_refused("host:0", -EACCES, "the request names others");
+}
+
+static void who_has_no_room_is_passed_over(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_SWITCH, "");
+	judge("gpu1", NULL, 65 * MIB);
+	assert_int_equal(choices[0].err, -ENOBUFS);
+	assert_int_equal(choices[1].err, 0);
+	assert_string_equal(choices[1].publisher->name, "host:0");
+	/* Others have taken some. */
+	machine_say(NVME "available", "4096");
+	judge("gpu1", NULL, 4097);
+	assert_refused("p2pmem:0000:1f:00.0", -ENOBUFS, "4096 bytes are available");
+	judge("gpu1", NULL, 4096);
+	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
+	/* More than can be counted in pages is too much for everybody. */
+	judge("gpu1", NULL, UINT64_MAX);
+	for (size_t i = 0; i < o.publishers.count; i++)
+		assert_true(choices[i].err == -ENOBUFS || choices[i].err == -EACCES);
+}
+
+static void who_publishes_no_more_gives_nothing_and_what_was_given_stays(void **state)
+{
+	struct wf_piece piece;
+	struct wf_publisher *p;
+	struct wf_error e;
+
+	(void)state;
+	open_machine(MACHINE_SWITCH, "");
+	piece = take("p2pmem:0000:1f:00.0", MIB);
+	p = choice_of("p2pmem:0000:1f:00.0")->publisher;
+	machine_say(NVME "published", "0");
+	judge("gpu1", NULL, MIB);
+	assert_first("host:0", "PHB to gpu1");
+	assert_refused(p->name, -ENODEV, "it is not published");
+	memset(piece.base, 7, piece.bytes);
+	wf_orchestrator_give(&o, p, &piece);
+	/* It may have been withdrawn since it was chosen. */
+	assert_int_equal(wf_orchestrator_take(&o, p, MIB, &piece, &e), -ENOBUFS);
+	assert_string_equal(e.text, "p2pmem:0000:1f:00.0: it is not published");
+	machine_say(NVME "published", "1");
+	judge("gpu1", NULL, MIB);
+	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
+}
+
+static void pieces_come_in_whole_pages_and_are_written_to(void **state)
+{
+	static const char *const names[] = { "host:0", "p2pmem:0000:1f:00.0", "software:0000:1b:00.0" };
+
+	(void)state;
+	open_machine(MACHINE_SWITCH, "publish software:mlx5_0 1M");
+	for (size_t i = 0; i < WF_COUNT(names); i++) {
+		struct wf_piece piece;
+
+		/* Not every machine has the second node that this one says. */
+		piece = take(names[i], 4097);
+		assert_int_equal(piece.bytes, 8192);
+		memset(piece.base, 7, piece.bytes);
+		assert_int_equal(choice_of(names[i])->publisher->used_bytes, 8192);
+		/* Only memory of our own is for others to map. */
+		assert_int_equal(piece.file.base != NULL, i != 1);
+		give(names[i], &piece);
+		assert_null(piece.base);
+		assert_int_equal(choice_of(names[i])->publisher->used_bytes, 0);
+	}
+}
+
+static void a_rule_makes_a_publisher_in_the_place_of_a_device(void **state)
+{
+	struct wf_piece piece;
+	struct wf_error e;
+
+	(void)state;
+	open_machine(MACHINE_SWITCH, "publish software:1a:00.0 1M");
+	judge("mlx5_0", NULL, MIB);
+	assert_first("software:0000:1a:00.0", "PIX to mlx5_0");
+	piece = take("software:0000:1a:00.0", MIB / 2);
+	judge("mlx5_0", NULL, MIB);
+	assert_refused("software:0000:1a:00.0", -ENOBUFS, "524288 bytes are available");
+	give("software:0000:1a:00.0", &piece);
+	judge("mlx5_0", NULL, MIB);
+	assert_first("software:0000:1a:00.0", "PIX to mlx5_0");
+
+	close_machine(NULL);
+	assert_int_equal(wf_orchestrator_open(&o, machine_make(MACHINE_DUAL),
+					      "publish software:1a:00.0 1M", &e), -ENODEV);
+	assert_non_null(strstr(e.text, "there is no device 1a:00.0"));
+	machine_remove();
+	open_machine(MACHINE_DUAL, "");
+}
+
+static void every_limit_holds(void **state)
+{
+	struct wf_piece host, device;
+
+	(void)state;
+	open_machine(MACHINE_SWITCH, "limit p2pmem:0000:1f:00.0 512K; limit any 1M; limit host:1 0");
+	judge("gpu1", NULL, 513 * KIB);
+	assert_refused("p2pmem:0000:1f:00.0", -ENOBUFS,
+		       "'limit p2pmem:0000:1f:00.0 512K', and 0 bytes are in use");
+	assert_refused("host:1", -ENOBUFS, "'limit host:1 0', and 0 bytes are in use");
+	device = take("p2pmem:0000:1f:00.0", 512 * KIB);
+	judge("gpu1", NULL, 1);
+	assert_refused("p2pmem:0000:1f:00.0", -ENOBUFS,
+		       "'limit p2pmem:0000:1f:00.0 512K', and 524288 bytes are in use");
+	/* All that this node has together. */
+	judge("gpu1", NULL, 513 * KIB);
+	assert_refused("host:0", -ENOBUFS, "'limit any 1M', and 524288 bytes are in use");
+	host = take("host:0", 512 * KIB);
+	judge("gpu1", NULL, 1);
+	assert_refused("host:0", -ENOBUFS, "'limit any 1M', and 1048576 bytes are in use");
+	give("p2pmem:0000:1f:00.0", &device);
+	judge("gpu1", NULL, 512 * KIB);
+	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
+	give("host:0", &host);
+}
+
+static void every_reserve_is_left(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_SWITCH, "reserve p2pmem 25%; reserve host:0 4G");
+	judge("gpu1", NULL, 48 * MIB);
+	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
+	judge("gpu1", NULL, 48 * MIB + 1);
+	assert_refused("p2pmem:0000:1f:00.0", -ENOBUFS,
+		       "'reserve p2pmem 25%', and 67108864 bytes are available");
+	/* Files that were read count as available: 6 GiB are. */
+	judge("gpu1", NULL, 2 * GIB);
+	assert_int_equal(choice_of("host:0")->err, 0);
+	judge("gpu1", NULL, 2 * GIB + 1);
+	assert_refused("host:0", -ENOBUFS, "'reserve host:0 4G', and 6442450944 bytes are available");
+}
+
+static void what_the_system_refuses_is_said(void **state)
+{
+	struct wf_piece piece;
+	struct wf_error e;
+
+	(void)state;
+	open_machine(MACHINE_SWITCH, "");
+	judge("gpu1", NULL, MIB);
+	/* As with a kernel before 6.2. */
+	machine_drop(NVME "allocate");
+	assert_int_equal(wf_orchestrator_take(&o, choices[0].publisher, MIB, &piece, &e), -ENOENT);
+	assert_string_equal(e.text, "p2pmem:0000:1f:00.0: its memory can't be opened: "
+				    "No such file or directory");
+	assert_int_equal(choices[0].publisher->used_bytes, 0);
+}
+
+/* What a container's filter of system calls does. */
+static void forbid_mbind(void)
+{
+	struct sock_filter program[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mbind, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { WF_COUNT(program), program };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		_exit(2);
+}
+
+static void who_may_not_place_memory_gets_it_and_is_told(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	open_machine(MACHINE_DUAL, "");
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		struct wf_piece piece;
+
+		forbid_mbind();
+		_exit(wf_orchestrator_take(&o, &o.publishers.all[0], MIB, &piece, NULL) ||
+		      !piece.anywhere);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void rules_that_can_not_be_read_are_an_error(void **state)
+{
+	struct wf_error e;
+
+	(void)state;
+	assert_int_equal(wf_orchestrator_open(&o, machine_make(MACHINE_DUAL), "deny gpu", &e), -EINVAL);
+	assert_non_null(strstr(e.text, "line 1: 'gpu' is no publisher"));
+	machine_remove();
+	open_machine(MACHINE_DUAL, "");
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, close_machine)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_nearest_serves),
+		TEST(the_sum_over_all_clients_counts),
+		TEST(of_equals_who_has_given_least_serves),
+		TEST(memory_of_a_device_does_not_pass_the_processor_unasked),
+		TEST(huge_pages_serve_whom_a_rule_allows_them),
+		TEST(a_denied_publisher_serves_nobody_whom_the_rule_means),
+		TEST(an_order_goes_before_distance),
+		TEST(the_host_stands_in_unless_the_request_is_strict),
+		TEST(who_has_no_room_is_passed_over),
+		TEST(who_publishes_no_more_gives_nothing_and_what_was_given_stays),
+		TEST(pieces_come_in_whole_pages_and_are_written_to),
+		TEST(a_rule_makes_a_publisher_in_the_place_of_a_device),
+		TEST(every_limit_holds),
+		TEST(every_reserve_is_left),
+		TEST(what_the_system_refuses_is_said),
+		TEST(who_may_not_place_memory_gets_it_and_is_told),
+		TEST(rules_that_can_not_be_read_are_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
