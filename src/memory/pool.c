@@ -16,9 +16,10 @@
 #define CLASS_COUNT 13                /* 256 B ... 1 MiB */
 
 struct wf_slab {
-	struct wf_list node; /* in partial or idle */
+	struct wf_list node; /* in partial, idle or leaving */
 	struct wf_region region;
 	struct wf_sealed file; /* base NULL: memory of our own */
+	struct wf_pool_guest *guest; /* whose memory it is; NULL: the pool's */
 	size_t chunk_bytes;
 	uint32_t chunk_count, free_count;
 	uint32_t *shares; /* of each chunk; 0: it is free */
@@ -45,6 +46,7 @@ int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes)
 	for (size_t i = 0; i < WF_COUNT(pool->partial); i++)
 		wf_list_init(&pool->partial[i]);
 	wf_list_init(&pool->idle);
+	wf_list_init(&pool->leaving);
 	wf_list_init(&pool->waiters);
 	return -pthread_mutex_init(&pool->lock, NULL);
 }
@@ -57,7 +59,9 @@ void wf_pool_open_to_others(struct wf_pool *pool, size_t files_max, _Atomic uint
 
 static void free_slab(struct wf_slab *slab)
 {
-	if (slab->file.base)
+	if (slab->guest)
+		slab->guest->left(slab->guest);
+	else if (slab->file.base)
 		wf_sealed_close(&slab->file);
 	else
 		munmap(slab->region.base, slab->region.bytes);
@@ -98,7 +102,8 @@ static struct wf_slab *find_slab(const struct wf_pool *pool, const void *at)
 	return pool->slabs[i];
 }
 
-static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
+/* Whoever looked at it from elsewhere learns that there is less to look at. */
+static void forget_slab(struct wf_pool *pool, struct wf_slab *slab)
 {
 	size_t i = search(pool, slab->region.base);
 
@@ -106,12 +111,17 @@ static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
 	memmove(&pool->slabs[i], &pool->slabs[i + 1],
 		(--pool->slab_count - i) * sizeof(*pool->slabs));
 	wf_fork_let();
-	pool->slab_bytes -= slab->region.bytes;
 	wf_list_remove(&slab->node);
-	if (slab->file.base)
-		pool->file_count--;
 	if (slab->file.base && pool->retired)
 		atomic_fetch_add(pool->retired, 1);
+}
+
+static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
+{
+	forget_slab(pool, slab);
+	pool->slab_bytes -= slab->region.bytes;
+	if (slab->file.base)
+		pool->file_count--;
 	free_slab(slab);
 }
 
@@ -125,7 +135,8 @@ static void trim(struct wf_pool *pool, size_t bytes)
 		struct wf_slab *slab = pool->slabs[i];
 
 		/* In this order: one in use may be being registered right now. */
-		if (slab->free_count == slab->chunk_count && !wf_region_held(&slab->region))
+		if (slab->free_count == slab->chunk_count && !wf_region_held(&slab->region) &&
+		    !slab->guest)
 			remove_slab(pool, slab);
 	}
 }
@@ -176,7 +187,23 @@ static void insert_slab(struct wf_pool *pool, struct wf_slab *slab)
 		(pool->slab_count++ - at) * sizeof(*pool->slabs));
 	pool->slabs[at] = slab;
 	wf_fork_let();
-	pool->slab_bytes += slab->region.bytes;
+}
+
+/* With all its chunks free, and no memory yet. */
+static struct wf_slab *new_slab(size_t chunk_bytes, uint32_t count)
+{
+	struct wf_slab *slab = calloc(1, sizeof(*slab) + 2 * count * sizeof(slab->free[0]));
+
+	if (!slab)
+		return NULL;
+	wf_list_init(&slab->node);
+	slab->chunk_bytes = chunk_bytes;
+	slab->chunk_count = count;
+	slab->free_count = count;
+	slab->shares = slab->free + count;
+	for (uint32_t i = 0; i < count; i++)
+		slab->free[i] = count - 1 - i;
+	return slab;
 }
 
 static int grow(struct wf_pool *pool, size_t chunk_bytes, size_t slab_bytes,
@@ -194,7 +221,7 @@ static int grow(struct wf_pool *pool, size_t chunk_bytes, size_t slab_bytes,
 	err = make_place(pool);
 	if (err)
 		return err;
-	fresh = calloc(1, sizeof(*fresh) + 2 * count * sizeof(fresh->free[0]));
+	fresh = new_slab(chunk_bytes, count);
 	if (!fresh)
 		return -ENOMEM;
 	err = map_slab(pool, fresh, slab_bytes);
@@ -202,14 +229,8 @@ static int grow(struct wf_pool *pool, size_t chunk_bytes, size_t slab_bytes,
 		free(fresh);
 		return err;
 	}
-	wf_list_init(&fresh->node);
-	fresh->chunk_bytes = chunk_bytes;
-	fresh->chunk_count = count;
-	fresh->free_count = count;
-	fresh->shares = fresh->free + count;
-	for (uint32_t i = 0; i < count; i++)
-		fresh->free[i] = count - 1 - i;
 	insert_slab(pool, fresh);
+	pool->slab_bytes += slab_bytes;
 	*slab = fresh;
 	return 0;
 }
@@ -298,8 +319,11 @@ int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk)
 static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
 {
 	slab->free[slab->free_count++] = index;
-	pool->used_bytes -= slab->chunk_bytes;
-	if (is_large(slab))
+	if (!slab->guest)
+		pool->used_bytes -= slab->chunk_bytes;
+	if (slab->guest)
+		wf_list_append(&pool->leaving, &slab->node);
+	else if (is_large(slab))
 		wf_list_append(&pool->idle, &slab->node);
 	else if (slab->free_count == 1)
 		wf_list_append(&pool->partial[class_of(slab->chunk_bytes)], &slab->node);
@@ -339,6 +363,50 @@ int wf_pool_give(struct wf_pool *pool, void *chunk)
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return err;
+}
+
+int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct wf_sealed *file,
+		  struct wf_pool_guest *guest)
+{
+	struct wf_slab *slab = new_slab(bytes, 1);
+	int err;
+
+	if (!slab)
+		return -ENOMEM;
+	slab->free_count = 0;
+	slab->shares[0] = 1;
+	slab->file = *file;
+	slab->guest = guest;
+	wf_region_init(&slab->region, base, bytes);
+	pthread_mutex_lock(&pool->lock);
+	err = make_place(pool);
+	if (!err)
+		insert_slab(pool, slab);
+	pthread_mutex_unlock(&pool->lock);
+	if (err)
+		free(slab);
+	return err;
+}
+
+void wf_pool_dismiss(struct wf_pool *pool)
+{
+	struct wf_list *node;
+
+	for (;;) {
+		struct wf_slab *slab = NULL;
+
+		pthread_mutex_lock(&pool->lock);
+		node = wf_list_first(&pool->leaving);
+		if (node) {
+			slab = WF_CONTAINER(node, struct wf_slab, node);
+			wf_region_forget(&slab->region, NULL);
+			forget_slab(pool, slab);
+		}
+		pthread_mutex_unlock(&pool->lock);
+		if (!slab)
+			return;
+		free_slab(slab); /* without the lock: it may give shares of other pools */
+	}
 }
 
 int wf_pool_share(struct wf_pool *pool, const void *at, size_t count, void **chunk)
@@ -467,6 +535,7 @@ void wf_pool_run(struct wf_pool *pool)
 	wf_list_splice(&due, &pool->waiters);
 	pool->freed = false;
 	pthread_mutex_unlock(&pool->lock);
+	wf_pool_dismiss(pool);
 	/* A retry may stop another waiter, which takes itself out of @due. */
 	while ((node = wf_list_pop(&due))) {
 		struct wf_pool_waiter *waiter = WF_CONTAINER(node, struct wf_pool_waiter, node);
@@ -477,6 +546,12 @@ void wf_pool_run(struct wf_pool *pool)
 
 void wf_pool_forked(struct wf_pool *pool)
 {
-	for (size_t i = 0; i < pool->slab_count; i++)
-		wf_sealed_forked(&pool->slabs[i]->file);
+	for (size_t i = 0; i < pool->slab_count; i++) {
+		struct wf_slab *slab = pool->slabs[i];
+
+		if (slab->guest)
+			slab->guest->forked(slab->guest);
+		else
+			wf_sealed_forked(&slab->file);
+	}
 }

@@ -9,6 +9,10 @@
  *
  * A chunk may have several users: each share of it is given back by itself.
  *
+ * A guest is memory from elsewhere, of one chunk, that is looked after as the pool's
+ * own is: found, shared and registered.  It counts in no budget, and leaves with its
+ * last share.
+ *
  * Where others of this host may look at chunks, slabs are sealed memory, as far
  * as there are descriptors for that.
  *
@@ -29,6 +33,14 @@
 
 struct wf_slab;
 
+/* Both are the owner's to fill in. */
+struct wf_pool_guest {
+	/* Its last share is gone, and so are its registrations.  Owner; setup when the pool ends. */
+	void (*left)(struct wf_pool_guest *guest);
+	/* This process is a forked child. */
+	void (*forked)(struct wf_pool_guest *guest);
+};
+
 struct wf_pool {
 	pthread_mutex_t lock;
 	struct wf_slab **slabs; /* sorted by address */
@@ -37,6 +49,7 @@ struct wf_pool {
 	uint64_t wait_count;    /* how often somebody had to wait */
 	struct wf_list partial[16]; /* per class: slabs with a free chunk */
 	struct wf_list idle;    /* slabs of large chunks that nobody uses */
+	struct wf_list leaving; /* guests without a share */
 	struct wf_list waiters;
 	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
 	size_t file_count, files_max; /* slabs that are sealed memory */
@@ -66,6 +79,17 @@ bool wf_pool_fits(const struct wf_pool *pool, size_t bytes);
 
 /* The last share of a chunk frees it.  Accepts NULL.  -EINVAL: no chunk of this pool that is taken; nothing changed. */
 int wf_pool_give(struct wf_pool *pool, void *chunk);
+
+/*
+ * Look after the @bytes at @base, with one share that the caller gives back as a chunk's.
+ * @file: others of this host can map it; base NULL: they can't.  Borrows @guest until it has
+ * left.  -ENOMEM.  Threads: any.
+ */
+int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct wf_sealed *file,
+		  struct wf_pool_guest *guest);
+
+/* Guests without a share leave now and not with the next wf_pool_run.  Owner. */
+void wf_pool_dismiss(struct wf_pool *pool);
 
 /* Another share of the chunk that holds @count bytes at @at.  -EINVAL: no such chunk is taken. */
 int wf_pool_share(struct wf_pool *pool, const void *at, size_t count, void **chunk);

@@ -189,6 +189,87 @@ static void a_region_is_the_whole_slab_of_a_range(void **state)
 	wf_pool_fini(&pool);
 }
 
+/* Memory from elsewhere. */
+struct visitor {
+	struct wf_pool_guest guest;
+	unsigned left, forked;
+};
+
+static void leave(struct wf_pool_guest *guest)
+{
+	WF_CONTAINER(guest, struct visitor, guest)->left++;
+}
+
+static void fork_off(struct wf_pool_guest *guest)
+{
+	WF_CONTAINER(guest, struct visitor, guest)->forked++;
+}
+
+static _Alignas(64) char elsewhere[4096];
+
+static void a_guest_is_as_a_chunk_and_leaves_with_its_last_share(void **state)
+{
+	struct visitor v = { .guest = { leave, fork_off } };
+	const struct wf_sealed no_file = { .fd = -1 };
+	struct wf_pool_place place;
+	struct wf_region *region;
+	void *chunk;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, MIB), 0); /* which is too little for any slab */
+	assert_int_equal(wf_pool_admit(&pool, elsewhere, sizeof(elsewhere), &no_file, &v.guest), 0);
+	assert_int_equal(pool.slab_bytes + pool.used_bytes, 0);
+	region = wf_pool_region(&pool, elsewhere + 100, 3996);
+	assert_ptr_equal(region->base, elsewhere);
+	assert_null(wf_pool_region(&pool, elsewhere + 100, 3997));
+	assert_int_equal(wf_pool_find(&pool, elsewhere, &place), -ENOENT);
+	assert_int_equal(wf_pool_share(&pool, elsewhere + 7, 4089, &chunk), 0);
+	assert_ptr_equal(chunk, elsewhere);
+	assert_int_equal(wf_pool_share(&pool, elsewhere + 7, 4090, &chunk), -EINVAL);
+	wf_pool_forked(&pool);
+	assert_int_equal(v.forked, 1);
+
+	assert_int_equal(wf_pool_give(&pool, elsewhere), 0);
+	wf_pool_run(&pool);
+	assert_int_equal(v.left, 0);
+	assert_int_equal(wf_pool_give(&pool, elsewhere), 0);
+	/* From now on it is nobody's, though its registrations are closed by the owner only. */
+	assert_int_equal(wf_pool_give(&pool, elsewhere), -EINVAL);
+	assert_int_equal(wf_pool_share(&pool, elsewhere, 1, &chunk), -EINVAL);
+	assert_int_equal(v.left, 0);
+	wf_pool_run(&pool);
+	assert_int_equal(v.left, 1);
+	assert_null(wf_pool_region(&pool, elsewhere, 1));
+	wf_pool_fini(&pool);
+	assert_int_equal(v.left, 1);
+}
+
+static void a_guest_makes_no_room_for_others_and_goes_with_the_pool(void **state)
+{
+	struct visitor gone = { .guest = { leave, fork_off } }, stays = gone;
+	const struct wf_sealed no_file = { .fd = -1 };
+	_Atomic uint64_t retired = 0;
+	void *chunk;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 2 * MIB), 0);
+	wf_pool_open_to_others(&pool, 0, &retired);
+	assert_int_equal(wf_pool_admit(&pool, elsewhere, 64, &no_file, &gone.guest), 0);
+	assert_int_equal(wf_pool_admit(&pool, elsewhere + 64, 64, &no_file, &stays.guest), 0);
+	chunk = take(100);
+	assert_int_equal(wf_pool_give(&pool, elsewhere), 0);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	/* The idle slab is trimmed for it, and the guest that is leaving is not. */
+	chunk = take(2 * MIB);
+	assert_int_equal(gone.left, 0);
+	wf_pool_dismiss(&pool);
+	assert_int_equal(gone.left, 1);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	wf_pool_fini(&pool);
+	assert_int_equal(stays.left, 1);
+	assert_int_equal(retired, 0); /* nobody could look at them */
+}
+
 /* A waiter that wants bytes, and waits again while there are none. */
 struct want {
 	struct wf_pool_waiter waiter;
@@ -469,6 +550,8 @@ int main(void)
 		cmocka_unit_test(memory_that_nobody_uses_serves_any_size),
 		cmocka_unit_test(what_is_not_a_chunk_is_not_taken_back),
 		cmocka_unit_test(a_region_is_the_whole_slab_of_a_range),
+		cmocka_unit_test(a_guest_is_as_a_chunk_and_leaves_with_its_last_share),
+		cmocka_unit_test(a_guest_makes_no_room_for_others_and_goes_with_the_pool),
 		cmocka_unit_test(waiters_are_told_in_order_when_memory_comes_back),
 		cmocka_unit_test(a_waiter_gets_what_unused_slabs_keep_registered),
 		cmocka_unit_test(a_waiter_may_stop_another_while_it_is_told),
