@@ -67,6 +67,7 @@ struct weft_node_options {
 	unsigned workers;
 	/* Ended by NULL: who is asked and told about calls, see intercept.h; copied.  NULL: nobody. */
 	const struct weft_interceptor *const *interceptors;
+	const char *rules;       /* whose memory weft_alloc_near may give, as WEFT_RULES */
 };
 
 /*

@@ -21,6 +21,7 @@
 #include "util/status.h"
 
 struct wf_health;
+struct wf_orchestrator;
 
 /* The watchdog of a desk: see watch.c. */
 struct wf_watch {
@@ -84,6 +85,8 @@ struct weft_node {
 	uint64_t request_id;      /* the next one; 0: none has been made yet */
 	void *reflection;         /* the library's own, served if it is asked for; freed by free() */
 	struct wf_health *health; /* likewise; under the lock */
+	struct wf_orchestrator *orchestrator; /* likewise */
+	struct wf_list nears;     /* all memory of weft_alloc_near; under the lock */
 	unsigned desk_count;
 	struct wf_desk desks[];   /* the first one's door listens; alone, it is the node's worker */
 };
@@ -406,6 +409,13 @@ int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, 
 int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk);
 /* -EINVAL: it is of no pool of this node. */
 int wf_memory_give(struct weft_node *node, void *chunk);
+
+/* near.c: memory near to what uses it */
+/* What options say of it is sound.  Codes as wf_rules_open: recorded. */
+int wf_near_check(const struct wf_options *options);
+
+/* Every desk has closed, so that there is no such memory any more. */
+void wf_near_fini(struct weft_node *node);
 
 /* step.c: a peer of @desk has aborted @step, and the other desks hear of it.  -ENOMEM. */
 int wf_step_relay(void *desk, const struct wf_step *step);

@@ -57,3 +57,18 @@ void weft_free(struct weft_node *node, void *memory)
 		if (!wf_view_give(&node->desks[i].transfer.views, memory))
 			return;
 }
+
+int weft_retain(struct weft_node *node, void *memory)
+{
+	void *chunk;
+	int err = wf_node_check(node);
+
+	if (err)
+		return err;
+	if (!memory || wf_memory_share(node, memory, 1, &chunk))
+		return wf_last_set(-EINVAL, "only memory of this node can be retained");
+	if (chunk == memory)
+		return 0;
+	(void)wf_memory_give(node, chunk);
+	return wf_last_set(-EINVAL, "memory is retained by its beginning, as it is freed");
+}

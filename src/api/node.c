@@ -102,6 +102,10 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 		err = set_text(o->provider, given->provider, "provider");
 	if (!err)
 		err = set_text(o->device, given->device, "device");
+	if (!err)
+		err = set_text(o->rules, given->rules, "rules");
+	if (!err)
+		err = wf_near_check(o);
 	if (err)
 		return err;
 	if (given->security == WEFT_SECURITY_OPEN)
@@ -297,6 +301,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->peers);
 	wf_list_init(&n->streams);
 	wf_list_init(&n->served);
+	wf_list_init(&n->nears);
 	err = wf_directory_init(&n->directory);
 	if (err) {
 		wf_last_set(err, "no lock for a node");
@@ -433,6 +438,7 @@ int weft_node_close(struct weft_node *node)
 	for (unsigned i = node->desk_count; i--;)
 		wf_worker_close(&node->desks[i].worker);
 	wf_op_fini(node);
+	wf_near_fini(node);
 	free(node->interceptors);
 	fini_locks(node);
 	wf_directory_fini(&node->directory);

@@ -46,6 +46,7 @@ struct wf_options {
 	char cuda[WF_OPTION_TEXT_BYTES];      /* WEFT_CUDA: "", yes, no, or the driver's file */
 	uint64_t checksum;                    /* WEFT_CHECKSUM: yes/no: of every body; default no */
 	char compression[WF_OPTION_TEXT_BYTES]; /* WEFT_COMPRESSION: "" or zstd: of messages of calls */
+	char rules[WF_OPTION_TEXT_BYTES];     /* WEFT_RULES: who gives memory to whom, or a file that says it */
 	char sysfs[WF_OPTION_TEXT_BYTES];     /* WEFT_SYSFS: where the machine is described; "" /sys */
 	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */
 };

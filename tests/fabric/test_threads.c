@@ -348,6 +348,30 @@ static void *wait_together(void *arg)
 	return wrong ? wrong : other;
 }
 
+/* Memory near to the NICs, which all workers of a node have to register and let go. */
+static void *use_near(void *arg)
+{
+	struct weft_node *node = arg;
+	struct weft_placement place = { .size = sizeof(place) };
+
+	for (unsigned i = 0; i < ROUNDS / 4; i++) {
+		size_t bytes = size_of(i);
+		void *memory;
+
+		if (weft_alloc_near(node, bytes, NULL, &memory))
+			return (void *)(uintptr_t)WRONG(given);
+		memset(memory, (int)i, bytes);
+		if (weft_memory_place(node, memory, &place) || place.bytes < bytes ||
+		    weft_retain(node, memory))
+			return (void *)(uintptr_t)WRONG(placed and retained);
+		weft_free(node, memory);
+		if (((unsigned char *)memory)[bytes - 1] != i)
+			return (void *)(uintptr_t)WRONG(kept);
+		weft_free(node, memory);
+	}
+	return NULL;
+}
+
 static void *close_here(void *arg)
 {
 	(void)arg;
@@ -387,6 +411,7 @@ static void do_everything(unsigned workers)
 			{ ping_with_callbacks, to_there }, { ping_with_callbacks, to_here },
 			{ call, NULL },	      { cancel, NULL }, { open_peers, NULL },
 			{ look, NULL },	      { wait_together, NULL }, { end_steps, NULL },
+			{ use_near, here },   { use_near, here },
 		};
 
 		for (count = 0; count < PAIR_COUNT(jobs); count++)

@@ -39,7 +39,7 @@ static struct weft_stream *stream;
 static ProtobufCService *unmade_service;
 static _Atomic(void *) served;
 static struct weft_stream *_Atomic served_stream;
-static void *memory;
+static void *memory, *near;
 
 static float number = 1;
 static int64_t one = 1;
@@ -126,9 +126,31 @@ static bool try_alloc(void)
 	return refused(weft_alloc(node, 1, &m));
 }
 
+static bool try_alloc_near(void)
+{
+	void *m;
+
+	return refused(weft_alloc_near(node, 1, NULL, &m));
+}
+
+/* What the child writes there is its own; see use_and_close_everything(). */
+static bool try_memory_place(void)
+{
+	struct weft_placement place = { .size = sizeof(place) };
+
+	memset(near, 'c', 100);
+	return refused(weft_memory_place(node, near, &place));
+}
+
+static bool try_retain(void)
+{
+	return refused(weft_retain(node, memory));
+}
+
 static bool try_free(void)
 {
 	weft_free(node, memory);
+	weft_free(node, near);
 	return true;
 }
 
@@ -572,6 +594,7 @@ static const struct {
 	bool (*as_it_should)(void);
 } functions[] = {
 	{ "weft_alloc", try_alloc },
+	{ "weft_alloc_near", try_alloc_near },
 	{ "weft_arm", try_arm },
 	{ "weft_call_add_metadata", try_call_add_metadata },
 	{ "weft_call_attach", try_attach },
@@ -604,6 +627,7 @@ static const struct {
 	{ "weft_info_libfabric", try_info },
 	{ "weft_info_open", try_info },
 	{ "weft_info_plan", try_info },
+	{ "weft_memory_place", try_memory_place },
 	{ "weft_node_address", try_node_address },
 	{ "weft_node_counters", try_counters },
 	{ "weft_node_drain", try_node_drain },
@@ -629,6 +653,7 @@ static const struct {
 	{ "weft_recv", try_recv },
 	{ "weft_reply_attach", try_attach },
 	{ "weft_reply_status", try_texts },
+	{ "weft_retain", try_retain },
 	{ "weft_send", try_send },
 	{ "weft_serve", try_serve },
 	{ "weft_serve_health", try_serve_health },
@@ -811,6 +836,8 @@ static void open_some_of_everything(void)
 	}
 	open_a_stream();
 	assert_int_equal(weft_alloc(node, 100, &memory), 0);
+	assert_int_equal(weft_alloc_near(node, 100, NULL, &near), 0);
+	memset(near, 'p', 100);
 }
 
 /* As if no child had been. */
@@ -828,6 +855,9 @@ static void use_and_close_everything(void)
 	weft_call_fail(served, WEFT_ABORTED, "by the parent");
 	use_and_close_the_stream();
 	weft_free(node, memory);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(((char *)near)[i], 'p');
+	weft_free(node, near);
 	weft_op_free(op);
 	weft_op_free(running);
 	weft_op_free(received);
