@@ -14,5 +14,6 @@
 #include <weft/step.h>
 #include <weft/stream.h>
 #include <weft/tensor.h>
+#include <weft/topology.h>
 
 #endif

@@ -2,6 +2,7 @@
 /* weft info: what this host offers, what weft chooses, and why. */
 #include "tool/out.h"
 #include "tool/tool.h"
+#include "tool/topology.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -225,9 +226,10 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ "options", no_argument, NULL, 'o' },
 		{ "plan", required_argument, NULL, 'p' },
+		{ "topology", no_argument, NULL, 't' },
 		{ 0 },
 	};
-	bool json = false, options = false;
+	bool json = false, options = false, topology = false;
 	const char *plan = NULL;
 	struct weft_info *info;
 	struct question q;
@@ -245,13 +247,16 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		case 'p':
 			plan = optarg;
 			break;
+		case 't':
+			topology = true;
+			break;
 		default:
 			return tool_bad_option(self, c, argv);
 		}
 	argc -= optind;
 	argv += optind;
-	if (options && plan)
-		return tool_misused(self, "--options and --plan are two questions");
+	if (options + topology + (plan != NULL) > 1)
+		return tool_misused(self, "--options, --plan and --topology are different questions");
 	if (plan) {
 		if (argc != 2 || place_of(argv[0], &q.source) ||
 		    place_of(argv[1], &q.destination))
@@ -266,6 +271,11 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		show_options(json);
 		return tool_flush(self) ? TOOL_FAILED : TOOL_OK;
 	}
+	if (topology) {
+		if (topology_show(json))
+			return tool_fail(self, "%s", weft_error());
+		return tool_flush(self) ? TOOL_FAILED : TOOL_OK;
+	}
 	if (weft_info_open(NULL, &info))
 		return tool_fail(self, "%s", weft_error());
 	if (plan)
@@ -278,11 +288,12 @@ static int run(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command info_command = {
 	.name = "info",
-	.arguments = "[--json] [--options | --plan BYTES SOURCE DESTINATION]",
+	.arguments = "[--json] [--options | --plan BYTES SOURCE DESTINATION | --topology]",
 	.does = "what this host offers, what weft chooses, and why",
 	.options = "  --json     one JSON object\n"
 		   "  --options  weft's settings: names, defaults, when to change them\n"
 		   "  --plan     how a body of BYTES would go; SOURCE and DESTINATION are\n"
-		   "             user or pool: whose memory it lies in\n",
+		   "             user or pool: whose memory it lies in\n"
+		   "  --topology who publishes memory, and how far it is from whom\n",
 	.run = run,
 };

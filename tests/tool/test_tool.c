@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/machine.h"
+
 /* Nothing here takes long; only a machine that does much else needs this much. */
 #define LIMIT_S 60.0
 
@@ -441,6 +443,41 @@ static void info_lists_settings_and_plans(void **state)
 	assert_non_null(strstr(p.text, "eager"));
 }
 
+static void info_shows_whose_memory_is_near_to_whom(void **state)
+{
+	static const char *const lines[] = {
+		"publisher            gpu0    mlx5_0  gpu1    nvme0   mlx5_1  node         bytes    available\n",
+		"host:0               PHB     PHB     PHB     PHB     SYS     0          8.0 GiB      6.0 GiB\n",
+		"host:1               SYS     SYS     SYS     SYS     PHB*    1          8.0 GiB      6.0 GiB\n",
+		"huge:1               (SYS)   (SYS)   (SYS)   (SYS)   (PHB)   1          1.0 GiB    512.0 MiB\n",
+		"p2pmem:0000:1f:00.0  PXB*    PXB*    PIX*    X*      (SYS)   0         64.0 MiB     64.0 MiB\n",
+		"\nmlx5_0: nic 0000:1b:00.0, NUMA node 0\n",
+		"  from p2pmem:0000:1f:00.0: PXB to mlx5_0\n",
+		"  not from huge:1: 'deny huge': it is SYS to mlx5_0\n",
+	};
+	static struct process p;
+
+	(void)state;
+	setenv("WEFT_SYSFS", machine_make(MACHINE_SWITCH), 1);
+	assert_int_equal(run(&p, NULL, "info --topology"), 0);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		if (!strstr(p.text, lines[i]))
+			fail_msg("there is no '%s' in\n%s", lines[i], p.text);
+	assert_int_equal(run(&p, "WEFT_RULES=prefer host; deny host for gpu1", "info --topology"), 0);
+	assert_non_null(strstr(p.text, "  from host:0: 'prefer host'; PHB to mlx5_0\n"));
+	assert_non_null(strstr(p.text, "  not from host:0: 'deny host for gpu1': it is PHB to gpu1\n"));
+
+	assert_int_equal(run(&p, NULL, "info --topology --json"), 0);
+	assert_json_lines(p.text, 1);
+	assert_non_null(strstr(p.text, "\"name\":\"huge:1\",\"path\":\"PHB\",\"distance\":302,"
+				       "\"allowed\":false,\"chosen\":false,\"why\":\"'deny huge': "
+				       "it is PHB to mlx5_1\""));
+	assert_int_equal(run(&p, "WEFT_RULES=deny gpu", "info --topology"), 1);
+	assert_one_sentence(p.error, "weft info: rules, line 1: 'gpu'");
+	unsetenv("WEFT_SYSFS");
+	machine_remove();
+}
+
 static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 {
 	static const char *const wrong[] = {
@@ -450,6 +487,8 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"info --plan 8M user",
 		"info --plan 8M user nowhere",
 		"info --plan many user pool",
+		"info --topology --options",
+		"info --topology extra",
 		"ping",
 		"ping -c few 127.0.0.1:1",
 		"serve extra",
@@ -829,6 +868,7 @@ int main(void)
 		cmocka_unit_test(a_provider_that_does_not_exist_is_one_sentence),
 		cmocka_unit_test(an_empty_FI_PROVIDER_is_one_sentence),
 		cmocka_unit_test(info_lists_settings_and_plans),
+		cmocka_unit_test(info_shows_whose_memory_is_near_to_whom),
 		cmocka_unit_test(a_wrong_call_shows_the_usage_and_gives_2),
 		cmocka_unit_test(help_is_no_error),
 		cmocka_unit_test(serve_answers_pings_until_it_is_interrupted),

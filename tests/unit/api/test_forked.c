@@ -573,6 +573,24 @@ static bool try_own_node(void)
 	return !weft_node_open(&options, &own) && !weft_node_close(own);
 }
 
+/* It belongs to no node. */
+static bool try_topology(void)
+{
+	struct weft_publisher publisher = { .size = sizeof(publisher) };
+	struct weft_client client = { .size = sizeof(client) };
+	struct weft_pair pairing = { .size = sizeof(pairing) };
+	struct weft_topology *t;
+	bool good = !weft_topology_open(NULL, &t);
+
+	good = good && weft_topology_publishers(t) &&
+	       !weft_topology_publisher(t, 0, &publisher) &&
+	       (!weft_topology_clients(t) || (!weft_topology_client(t, 0, &client) &&
+					      !weft_topology_pair(t, 0, 0, &pairing)));
+	if (good)
+		weft_topology_close(t);
+	return good;
+}
+
 static bool try_texts(void)
 {
 	size_t count;
@@ -675,6 +693,13 @@ static const struct {
 	{ "weft_stub_open", try_stub_open },
 	{ "weft_stub_service", try_stub_service },
 	{ "weft_tensor_bytes", try_tensor_bytes },
+	{ "weft_topology_client", try_topology },
+	{ "weft_topology_clients", try_topology },
+	{ "weft_topology_close", try_topology },
+	{ "weft_topology_open", try_topology },
+	{ "weft_topology_pair", try_topology },
+	{ "weft_topology_publisher", try_topology },
+	{ "weft_topology_publishers", try_topology },
 	{ "weft_version", try_texts },
 	{ "weft_wait", try_wait },
 	{ "weft_call_fail", try_call_fail },
