@@ -337,14 +337,24 @@ bool wf_leg_sent(const struct wf_leg *leg, const void *bytes, size_t count)
 	return leg->bytes == count && wf_world_is_filled(bytes, count, leg->seed);
 }
 
-/* Memory of the pool, which the sender gives up at once, or later. */
+/* What can be shared: memory of the pool, or a guest of it, if rails and place allow that now. */
+static int take_shared(struct wf_leg *leg, void **memory)
+{
+	struct weft_node *node = wf_world_node(leg->node);
+
+	if (leg->seed % 3 == 0 && !weft_alloc_near(node, leg->bytes, NULL, memory))
+		return 0;
+	return weft_alloc(node, leg->bytes, memory);
+}
+
+/* The sender gives it up at once, or later. */
 static int begin_share(struct wf_leg *leg, const struct weft_send_options *options)
 {
 	struct weft_node *node = wf_world_node(leg->node);
 	int64_t shape[2], strides[2];
 	struct weft_tensor t;
 	void *memory;
-	int err = weft_alloc(node, leg->bytes, &memory);
+	int err = take_shared(leg, &memory);
 
 	if (err)
 		return err;
