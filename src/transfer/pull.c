@@ -261,8 +261,8 @@ static void begin(struct wf_pull *pull)
 	pull->depth = plan.depth;
 	pull->helper = plan.helper;
 	pull->granted = true;
-	wf_pull_feed(pull);
 	wf_pull_lane_up(pull);
+	wf_pull_feed(pull);
 }
 
 /* A read that is to be made (again), or NULL. */
@@ -682,7 +682,8 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 {
 	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
 
-	if (!lane || !lane->ready || !may_spread(pull))
+	if (!lane || !lane->ready || !pull->granted || pull->stopping ||
+	    pull->next == pull->body.bytes)
 		return;
 	if (!wf_spread_add(&pull->spread, lane, record, pull->into, pull->body.bytes))
 		wf_pull_feed(pull);

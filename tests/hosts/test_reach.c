@@ -19,13 +19,14 @@
 #define HOSTS 9 /* as many others as there can be beside a test */
 #define NETWORKS 2
 #define BODY ((size_t)4 * 1024 * 1024)
+#define LONG_BODY (8 * BODY)
 #define LITTLE ((uint64_t)BODY / 8) /* all that goes beside a body */
 
 /* A body that comes here. */
-static void receive_body(struct pair *pair)
+static void receive_body(struct pair *pair, size_t bytes)
 {
-	pair_do(&pair->other, "send 3 body %zu 4", BODY);
-	pair_received(pair_recv(pair->node, pair->peer, 3, "body"), BODY, 4);
+	pair_do(&pair->other, "send 3 body %zu 4", bytes);
+	pair_received(pair_recv(pair->node, pair->peer, 3, "body"), bytes, 4);
 	pair_do(&pair->other, "finish");
 }
 
@@ -56,7 +57,7 @@ static void hosts_use_the_network_between_them(void **state)
 	(void)state;
 	pair_any();
 	crossing_open(&pair, "shm,tcp", 1);
-	receive_body(&pair);
+	receive_body(&pair, BODY);
 	need(strstr(crossing_dump(pair.node), "on tcp"));
 	crossing_close(&pair);
 }
@@ -74,7 +75,7 @@ static void who_shares_memory_uses_it_whatever_his_network(void **state)
 	snprintf(listen, sizeof(listen), "%s:0", hosts_address(1, 0));
 	pair_start(&pair.other, pair.provider, listen, pair.node);
 	pair.peer = pair.other.peer;
-	receive_body(&pair);
+	receive_body(&pair, BODY);
 	need(strstr(crossing_dump(pair.node), "on shm"));
 	crossing_close(&pair);
 }
@@ -96,7 +97,7 @@ static void nodes_reach_each_other_by_ipv6(void **state)
 		need(!weft_node_open(&options, &pair.node));
 		crossing_start(&pair.other, provider, 1, other, pair.node);
 		pair.peer = pair.other.peer;
-		receive_body(&pair);
+		receive_body(&pair, BODY);
 		crossing_close(&pair);
 	}
 }
@@ -123,7 +124,7 @@ static void a_node_is_reached_where_it_says(void **state)
 		unsetenv("WEFT_ADVERTISE");
 		pair.peer = pair.other.peer;
 		need(!strncmp(pair.other.address, "10.77.1.2:", 10));
-		receive_body(&pair);
+		receive_body(&pair, BODY);
 		crossing_close(&pair);
 	}
 }
@@ -165,7 +166,7 @@ static void rails_keep_to_their_ports(void **state)
 			unsetenv("WEFT_PORTS");
 			pair.peer = pair.other.peer;
 			if (within)
-				receive_body(&pair);
+				receive_body(&pair, BODY);
 			else
 				ping_ends(&pair, WEFT_DEADLINE_EXCEEDED, 3000 * PAIR_MS);
 			crossing_close(&pair);
@@ -238,8 +239,6 @@ static void choose_cards(const char *mine, const char *its)
 
 		crossing_set("WEFT_DEVICE", mine);
 		pair = (struct pair){ .provider = provider };
-		/* The door of WEFT_LISTEN is on the other network. */
-		need(weft_node_open(&options, &pair.node) == -ENODATA);
 		options.listen = here;
 		need(!weft_node_open(&options, &pair.node));
 		crossing_set("WEFT_DEVICE", its);
@@ -247,9 +246,39 @@ static void choose_cards(const char *mine, const char *its)
 		pair.peer = pair.other.peer;
 		for (unsigned n = 0; n < NETWORKS; n++)
 			before[n] = crossing_bytes(n);
-		receive_body(&pair);
+		receive_body(&pair, BODY);
 		need(crossing_bytes(1) - before[1] > BODY);
 		need(crossing_bytes(0) - before[0] < LITTLE);
+		crossing_close(&pair);
+	}
+}
+
+/* Bodies go over all that are named, and doors are on one. */
+static void two_cards_carry_a_body_together(void **state)
+{
+	uint64_t before[NETWORKS];
+	const char *provider;
+	struct pair pair;
+
+	(void)state;
+	for (provider = pair_first(); provider; provider = pair_next()) {
+		struct weft_node_options options = pair_options(provider);
+
+		/* Where one endpoint serves all peers there is one card. */
+		if (!strcmp(provider, "sockets"))
+			continue;
+		crossing_set("WEFT_DEVICE", "eth0,eth1");
+		pair = (struct pair){ .provider = provider };
+		need(!weft_node_open(&options, &pair.node));
+		crossing_start(&pair.other, provider, 1, NULL, pair.node);
+		pair.peer = pair.other.peer;
+		/* The first may be over before the second card is there. */
+		receive_body(&pair, LONG_BODY);
+		for (unsigned n = 0; n < NETWORKS; n++)
+			before[n] = crossing_bytes(n);
+		receive_body(&pair, LONG_BODY);
+		for (unsigned n = 0; n < NETWORKS; n++)
+			need(crossing_bytes(n) - before[n] > LONG_BODY / 8);
 		crossing_close(&pair);
 	}
 }
@@ -280,6 +309,7 @@ int main(int argc, char **argv)
 		crossing_test(who_is_behind_a_router_dials_out),
 		crossing_test(a_name_is_reached_at_whichever_of_its_addresses_lives),
 		crossing_test(a_card_is_chosen_by_its_name),
+		crossing_test(two_cards_carry_a_body_together),
 		crossing_test(a_card_is_chosen_by_its_address),
 	};
 

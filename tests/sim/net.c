@@ -115,8 +115,16 @@ static uint64_t arrival_ns(void)
 	return wf_clock_now() + delay_fn(delay_ctx, draw());
 }
 
+static const char *host_of_all;
+
+void wf_net_set_host(const char *host)
+{
+	host_of_all = host;
+}
+
 void wf_net_reset(uint64_t seed)
 {
+	host_of_all = "127.0.0.1";
 	assert(wf_list_empty(&sets) && wf_list_empty(&watchers));
 	random_state = seed;
 	next_port = 40000;
@@ -465,7 +473,7 @@ int wf_socket_dial(struct wf_socket_set *set, const char *address, void *owner,
 	if (strcmp(host, WF_NET_ALIAS))
 		(void)snprintf(s->address, sizeof(s->address), "%s", address);
 	else
-		(void)snprintf(s->address, sizeof(s->address), "127.0.0.1:%u", port);
+		(void)snprintf(s->address, sizeof(s->address), "%s:%u", host_of_all, port);
 	s->syn_ns = arrival_ns();
 	dial_count++;
 	*dialling = s;

@@ -16,8 +16,9 @@
 
 #include "util/base.h"
 
-/* Another name for the host where nodes listen: 127.0.0.1. */
+/* Another name for the host where nodes listen, which is 127.0.0.1 unless it is said to be @host. */
 #define WF_NET_ALIAS "alias"
+void wf_net_set_host(const char *host);
 
 /* Forget faults and settings, and draw from @seed.  No set, socket or host may be open. */
 void wf_net_reset(uint64_t seed);

@@ -532,6 +532,7 @@ static void open_two_networks(void)
 	wf_fake_offer(FI_EP_MSG, "tcp", WF_WORLD_NET_2, "10.0.2.1");
 	assert_int_equal(setenv("WEFT_DEVICE", WF_WORLD_NET_1 "," WF_WORLD_NET_2, 1), 0);
 	assert_int_equal(setenv("WEFT_LISTEN", "10.0.1.1:0", 1), 0);
+	wf_net_set_host("10.0.1.1");
 	assert_int_equal(setenv("WEFT_SECURITY", "open", 1), 0);
 }
 
