@@ -266,6 +266,13 @@ const char *pair_hear(struct pair_other *other)
 	return line[2] ? line + 3 : "";
 }
 
+bool pair_has_spoken(const struct pair_other *other)
+{
+	struct pollfd input = { other->from, POLLIN, 0 };
+
+	return poll(&input, 1, 0) > 0;
+}
+
 const char *pair_do(struct pair_other *other, const char *format, ...)
 {
 	char line[LINE_BYTES];

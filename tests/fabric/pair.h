@@ -102,6 +102,9 @@ void pair_say(struct pair_other *other, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 const char *pair_hear(struct pair_other *other);
 
+/* Is there something to hear? */
+bool pair_has_spoken(const struct pair_other *other);
+
 /* A tensor each way, pulled: a node and another process go on as if nothing had been. */
 void pair_exchange(struct pair *pair, struct pair_other *other);
 
