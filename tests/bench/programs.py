@@ -83,6 +83,7 @@ class Programs:
         self.processors = sorted(os.sched_getaffinity(0))
         self.ready = set()
         self.free = False  # the system places processes, and threads of theirs
+        self.info = None  # what libfabric has here, once it was asked for
 
     def placed_freely(self):
         """The same without pinning: for what may use a second processor, on both sides
@@ -155,7 +156,15 @@ class Programs:
                 # one half for latency, one for bandwidth
                 "--time", f"{2 * self.seconds:g}", *options, *addresses]
 
+    def need_provider(self, name):
+        """Not every libfabric has them all."""
+        if not self.info:
+            self.info = self.result([os.path.join(self.build, "weft"), "info", "--json"])
+        if all(f["provider"] != name for f in self.info["fabrics"]):
+            raise Missing(f"libfabric {self.info['libfabric']} has no {name}")
+
     def weft(self, *options, provider, env=None):
+        self.need_provider(provider)
         env = {"WEFT_PROVIDER": provider, **(env or {})}
         serve = self.pinned(1) + [os.path.join(self.build, "weft"), "serve"]
         with self.server(serve, env) as address:
@@ -163,6 +172,7 @@ class Programs:
 
     def weft_crowd(self, servers, workers, *options, provider):
         """All workers at all servers at once, and the system places them."""
+        self.need_provider(provider)
         env = crowd_env(provider)
         with contextlib.ExitStack() as stack:
             serve = [os.path.join(self.build, "weft"), "serve", "--callers", str(workers)]
@@ -171,6 +181,7 @@ class Programs:
 
     def weft_peer_bytes(self, provider, peers):
         """Private memory of a node for one more idle peer."""
+        self.need_provider(provider)
         return self.result([os.path.join(self.build, "tests", "bench", "peers"), "-e", "idle",
                             "-p", provider, "-w", str(peers)], crowd_env(provider))["peer_bytes"]
 
