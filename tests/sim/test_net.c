@@ -134,7 +134,7 @@ static uint64_t slow(void *ctx, uint64_t random)
 
 static void delays_are_the_tests_choice(void **state)
 {
-	uint64_t delay_ns = WF_NS_PER_S;
+	static uint64_t delay_ns = WF_NS_PER_S; /* asked for until the doors are closed */
 
 	(void)state;
 	wf_net_set_delay(slow, &delay_ns);
