@@ -92,7 +92,6 @@ struct wf_cuda_driver {
 	int (*cuStreamCreate)(wf_cu_stream *stream, unsigned flags);
 	int (*cuStreamDestroy)(wf_cu_stream stream);
 	int (*cuStreamSynchronize)(wf_cu_stream stream);
-	int (*cuStreamWaitEvent)(wf_cu_stream stream, wf_cu_event event, unsigned flags);
 	int (*cuStreamGetCtx)(wf_cu_stream stream, wf_cu_context *context);
 	int (*cuEventCreate)(wf_cu_event *event, unsigned flags);
 	int (*cuEventDestroy)(wf_cu_event event);
@@ -103,7 +102,6 @@ struct wf_cuda_driver {
 	int (*cuMemcpyDtoHAsync)(void *to, uintptr_t from, size_t bytes, wf_cu_stream stream);
 	int (*cuMemcpyDtoDAsync)(uintptr_t to, uintptr_t from, size_t bytes,
 				 wf_cu_stream stream);
-	int (*cuLaunchHostFunc)(wf_cu_stream stream, void (*run)(void *arg), void *arg);
 	int (*cuMemHostRegister)(void *at, size_t bytes, unsigned flags);
 	int (*cuMemHostUnregister)(void *at);
 	int (*cuIpcGetMemHandle)(struct wf_cu_ipc_handle *handle, uintptr_t at);

@@ -25,15 +25,6 @@ static int host_poll(struct wf_kind_copy *copy, struct wf_error *e)
 	return 0;
 }
 
-static int host_arm(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
-		    struct wf_error *e)
-{
-	(void)copy;
-	(void)e;
-	wake(ctx);
-	return 0;
-}
-
 static void host_end(struct wf_kind_copy *copy)
 {
 	(void)copy;
@@ -44,7 +35,6 @@ const struct wf_kind wf_kind_host = {
 	.direct = true,
 	.begin = host_begin,
 	.poll = host_poll,
-	.arm = host_arm,
 	.end = host_end,
 };
 
@@ -57,8 +47,6 @@ static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
 	err = wf_kinds_queue(copy->kinds, device, copy->way, &queue, e);
 	if (!err && copy->pool)
 		err = wf_pool_pin(copy->pool, copy->chunk, device, e);
-	if (!err && copy->after)
-		err = wf_queue_follow(queue, copy->after, e);
 	if (!err)
 		err = wf_queue_copy(queue, out ? WF_QUEUE_TO_DEVICE : WF_QUEUE_TO_HOST,
 				   out ? copy->body : copy->chunk, out ? copy->chunk : copy->body,
@@ -69,12 +57,6 @@ static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
 static int cuda_poll(struct wf_kind_copy *copy, struct wf_error *e)
 {
 	return wf_queue_poll(copy->event, e);
-}
-
-static int cuda_arm(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
-		    struct wf_error *e)
-{
-	return wf_queue_arm(copy->event, wake, ctx, e);
 }
 
 static void cuda_end(struct wf_kind_copy *copy)
@@ -88,7 +70,6 @@ const struct wf_kind wf_kind_cuda = {
 	.direct = false,
 	.begin = cuda_begin,
 	.poll = cuda_poll,
-	.arm = cuda_arm,
 	.end = cuda_end,
 };
 

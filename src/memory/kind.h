@@ -30,10 +30,6 @@ struct wf_kind {
 	/* 0: it has ended.  -EAGAIN: not yet.  All else: it failed, and touches nothing more. */
 	int (*poll)(struct wf_kind_copy *copy, struct wf_error *e);
 
-	/* As wf_queue_arm: for who would sleep while it is under way. */
-	int (*arm)(struct wf_kind_copy *copy, void (*wake)(void *ctx), void *ctx,
-		   struct wf_error *e);
-
 	/* Forget it, once poll has said that it is over. */
 	void (*end)(struct wf_kind_copy *copy);
 };
@@ -79,7 +75,6 @@ struct wf_kind_copy {
 	void *body, *chunk;
 	size_t bytes;
 	struct wf_pool *pool;		  /* of @chunk, whose slab is pinned; NULL: it is not pinned */
-	const struct wf_queue_mark *after; /* of the program's stream; NULL: @body is ready */
 
 	struct wf_queue_event *event; /* the kind's own; NULL: it had ended when it had begun */
 };

@@ -2,6 +2,7 @@
 #include "memory/queue.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "util/list.h"
@@ -15,7 +16,6 @@ struct wf_queue_event {
 struct wf_queue {
 	int ordinal;
 	wf_cu_stream copies;
-	wf_cu_stream bells; /* made when the first is armed: a call there holds up no copy */
 	struct wf_list spare, used;
 };
 
@@ -79,10 +79,6 @@ void wf_queue_close(struct wf_queue *queue)
 	if (ours) {
 		(void)cu()->cuStreamSynchronize(queue->copies);
 		(void)cu()->cuStreamDestroy(queue->copies);
-	}
-	if (ours && queue->bells) {
-		(void)cu()->cuStreamSynchronize(queue->bells);
-		(void)cu()->cuStreamDestroy(queue->bells);
 	}
 	free_events(&queue->spare, ours);
 	free_events(&queue->used, ours);
@@ -170,21 +166,26 @@ wait:
 	return err;
 }
 
-int wf_queue_poll(struct wf_queue_event *event, struct wf_error *e)
+/* Needs no current context, and is asked for in every turn of the loop. */
+static int query(wf_cu_event event, struct wf_error *e, const char *what)
 {
 	const struct wf_cuda_driver *driver;
 	int code, err = wf_cuda_driver_need(&driver, e);
 
 	if (err)
 		return err;
-	/* Needs no current context, and is asked for in every turn of the loop. */
-	code = driver->cuEventQuery(event->event);
+	code = driver->cuEventQuery(event);
 	if (code == WF_CU_NOT_READY)
 		return -EAGAIN;
-	if (code)
-		return wf_cuda_driver_error(e, code, "copies of CUDA device %d",
-					    event->queue->ordinal);
-	return 0;
+	return code ? wf_cuda_driver_error(e, code, "%s", what) : 0;
+}
+
+int wf_queue_poll(struct wf_queue_event *event, struct wf_error *e)
+{
+	char what[48];
+
+	(void)snprintf(what, sizeof(what), "copies of CUDA device %d", event->queue->ordinal);
+	return query(event->event, e, what);
 }
 
 void wf_queue_give(struct wf_queue_event *event)
@@ -193,26 +194,6 @@ void wf_queue_give(struct wf_queue_event *event)
 		return;
 	wf_list_remove(&event->node);
 	wf_list_append(&event->queue->spare, &event->node);
-}
-
-int wf_queue_arm(struct wf_queue_event *event, void (*wake)(void *ctx), void *ctx,
-		struct wf_error *e)
-{
-	struct wf_queue *queue = event->queue;
-	int code = 0, err = wf_cuda_enter(queue->ordinal, e);
-
-	if (err)
-		return err;
-	if (!queue->bells)
-		code = cu()->cuStreamCreate(&queue->bells, WF_CU_STREAM_NON_BLOCKING);
-	if (!code)
-		code = cu()->cuStreamWaitEvent(queue->bells, event->event, 0);
-	if (!code)
-		code = cu()->cuLaunchHostFunc(queue->bells, wake, ctx);
-	wf_cuda_leave();
-	return code ? wf_cuda_driver_error(e, code, "a call at the end of copies of CUDA device %d",
-					   queue->ordinal)
-		    : 0;
 }
 
 /* The streams that every context and every thread has are small numbers. */
@@ -264,15 +245,9 @@ int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct 
 	return 0;
 }
 
-int wf_queue_follow(struct wf_queue *queue, const struct wf_queue_mark *mark, struct wf_error *e)
+int wf_queue_passed(const struct wf_queue_mark *mark, struct wf_error *e)
 {
-	int code, err = wf_cuda_enter(queue->ordinal, e);
-
-	if (err)
-		return err;
-	code = cu()->cuStreamWaitEvent(queue->copies, mark->event, 0);
-	wf_cuda_leave();
-	return code ? wf_cuda_driver_error(e, code, "waiting for a stream") : 0;
+	return mark->event ? query(mark->event, e, "a stream of the program's") : 0;
 }
 
 void wf_queue_unmark(struct wf_queue_mark *mark)

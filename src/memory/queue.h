@@ -8,8 +8,8 @@
  * its own event, and until it has come both ends of the copy are the device's: the
  * bytes must stay where they are.
  *
- * A program's own stream is followed by a mark, which is made in the program's thread at
- * the moment that counts: what was put on the stream until then comes before.
+ * A program's own stream is marked, in the program's thread at the moment that counts: what
+ * was put on it until then comes before.
  *
  * Threads: owner, but for marks, which any thread makes.
  */
@@ -51,14 +51,6 @@ int wf_queue_poll(struct wf_queue_event *event, struct wf_error *e);
 /* Whether it has come or not.  Accepts NULL. */
 void wf_queue_give(struct wf_queue_event *event);
 
-/*
- * Have @wake(@ctx) called once, in a thread of the driver's, when @event has come: for
- * who would sleep.  It may not call CUDA; @ctx is borrowed until then, or until the
- * queue is closed.  Costs as much as a short copy, and delays none.
- */
-int wf_queue_arm(struct wf_queue_event *event, void (*wake)(void *ctx), void *ctx,
-		struct wf_error *e);
-
 /* A moment in a stream of the program's. */
 struct wf_queue_mark {
 	wf_cu_event event; /* NULL: none */
@@ -71,10 +63,13 @@ struct wf_queue_mark {
  */
 int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct wf_error *e);
 
-/* What is begun on @queue from now on waits for @mark. */
-int wf_queue_follow(struct wf_queue *queue, const struct wf_queue_mark *mark, struct wf_error *e);
+/*
+ * 0: what was on the stream has ended.  -EAGAIN: not yet.  All else: it failed.  It is asked for,
+ * and no queue waits for it: the program may end that work only when another copy has come.
+ */
+int wf_queue_passed(const struct wf_queue_mark *mark, struct wf_error *e);
 
-/* When it is not needed any more; queues that follow it still do.  Accepts a zeroed one. */
+/* Passed or not.  Accepts a zeroed one. */
 void wf_queue_unmark(struct wf_queue_mark *mark);
 
 #endif

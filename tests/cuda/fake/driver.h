@@ -101,7 +101,6 @@ int cuStreamCreate(CUstream *stream, unsigned flags);
 int cuStreamDestroy_v2(CUstream stream);
 int cuStreamQuery(CUstream stream);
 int cuStreamSynchronize(CUstream stream);
-int cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
 int cuStreamGetCtx(CUstream stream, CUcontext *context);
 int cuEventCreate(CUevent *event, unsigned flags);
 int cuEventDestroy_v2(CUevent event);

@@ -21,7 +21,7 @@ struct fake_event {
 /* Something on a stream. */
 struct item {
 	struct item *next;
-	enum { COPY, RECORD, WAIT, CALL } kind;
+	enum { COPY, RECORD, CALL } kind;
 	enum fake_cuda_what what;
 	uintptr_t to, from;
 	size_t bytes;
@@ -142,8 +142,6 @@ static bool is_over(struct fake_stream *stream, struct item *item)
 		if (item->event->done < item->which)
 			item->event->done = item->which;
 		return true;
-	case WAIT:
-		return item->event->done >= item->which;
 	case CALL:
 		return false; /* until the thread has made it */
 	}
@@ -433,20 +431,6 @@ int cuEventSynchronize(CUevent event)
 		usleep(PAUSE_US);
 		pthread_mutex_lock(&fake_lock);
 	}
-	return fake_end(code);
-}
-
-int cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
-{
-	int code = fake_begin("cuStreamWaitEvent");
-	CUstream meant = fake_stream_of(stream);
-
-	(void)flags;
-	if (!code && !meant)
-		code = CU_INVALID_CONTEXT;
-	if (!code)
-		push(meant, &(struct item){ .kind = WAIT, .event = event,
-					    .which = event->recorded });
 	return fake_end(code);
 }
 
