@@ -6,6 +6,7 @@
 #define SHORT_BYTES 10 /* u8 way, u64 bytes, u8 sum */
 #define PULL_BYTES 28 /* u64 offer, u32 epoch, u64 address, u64 key */
 #define VIEW_BYTES 24 /* u64 file, u64 offset, u32 fd, u32 place */
+#define ROOM_BYTES 8
 #define PIECE_BYTES MIB /* a read of most providers, so that a sum finds its bytes in the cache */
 
 uint64_t wf_body_piece_bytes(uint64_t bytes)
@@ -31,7 +32,9 @@ static bool has_sum(const struct wf_body *body)
 size_t wf_body_bytes(const struct wf_body *body)
 {
 	return SHORT_BYTES + (wf_body_is_offer(body) ? PULL_BYTES : 0) +
-	       (body->way == WF_BODY_VIEW ? VIEW_BYTES : 0) + (has_sum(body) ? sizeof(body->sum) : 0);
+	       (body->way == WF_BODY_VIEW ? VIEW_BYTES : 0) +
+	       (body->way == WF_BODY_STAGED ? ROOM_BYTES : 0) +
+	       (has_sum(body) ? sizeof(body->sum) : 0);
 }
 
 void wf_body_put(struct wf_writer *w, const struct wf_body *body)
@@ -51,6 +54,8 @@ void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 		wf_bytes_put_u32(w, body->fd);
 		wf_bytes_put_u32(w, body->place);
 	}
+	if (body->way == WF_BODY_STAGED)
+		wf_bytes_put_u64(w, body->room_bytes);
 	if (has_sum(body))
 		wf_bytes_put_u64(w, body->sum);
 }
@@ -68,8 +73,11 @@ static bool get_offer(struct wf_reader *r, struct wf_body *b)
 		b->fd = wf_bytes_get_u32(r);
 		b->place = wf_bytes_get_u32(r);
 	}
+	if (b->way == WF_BODY_STAGED)
+		b->room_bytes = wf_bytes_get_u64(r);
 	return b->bytes && b->bytes <= UINT64_MAX - b->address &&
-	       b->bytes <= UINT64_MAX - b->offset && b->fd <= INT32_MAX;
+	       b->bytes <= UINT64_MAX - b->offset && b->fd <= INT32_MAX &&
+	       b->room_bytes <= b->bytes;
 }
 
 int wf_body_get(struct wf_reader *r, struct wf_body *body)
@@ -89,6 +97,7 @@ int wf_body_get(struct wf_reader *r, struct wf_body *body)
 		break;
 	case WF_BODY_PULL:
 	case WF_BODY_VIEW:
+	case WF_BODY_STAGED:
 		good = get_offer(r, &b);
 		break;
 	default:

@@ -67,7 +67,7 @@ int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record
 				  : NULL;
 	if (got.flags & WF_CALL_REQUEST && !got.request)
 		return -EBADMSG;
-	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_VIEW)
+	if (wf_body_get(&r, &got.body) || wf_body_is_tensors(&got.body))
 		return -EBADMSG;
 	got.service = wf_bytes_view(&r, got.service_bytes);
 	got.method = wf_bytes_view(&r, got.method_bytes);

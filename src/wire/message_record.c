@@ -30,7 +30,7 @@ int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_
 	got.flags = wf_bytes_get_u16(&r);
 	got.attachments = wf_bytes_get_u16(&r);
 	got.metadata_bytes = wf_bytes_get_u32(&r);
-	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_VIEW)
+	if (wf_body_get(&r, &got.body) || wf_body_is_tensors(&got.body))
 		return -EBADMSG;
 	got.metadata = wf_bytes_view(&r, got.metadata_bytes);
 	if (wf_body_end(&r, &got.body, &got.eager))

@@ -36,6 +36,8 @@ enum wf_record_type {
 	WF_RECORD_DRAIN = 18,    /* to every peer: no more calls are taken */
 	WF_RECORD_SPREAD = 19,   /* reader to owner: let the body be read over the lanes, too */
 	WF_RECORD_LANE = 20,     /* owner to reader: here it is on one of them */
+	WF_RECORD_FILLED = 21,   /* owner to reader: so much of a STAGED body can be read */
+	WF_RECORD_TAKEN = 22,    /* reader to owner: so much of it has been */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 33, /* reader to owner: stopped, or it was over */
@@ -45,15 +47,22 @@ enum wf_record_type {
 };
 
 /*
- * How a body travels.  It stands in every record that has one.  A VIEW, of tensors only, may
- * also be pulled.
+ * How a body travels.  It stands in every record that has one; the last two are of tensors
+ * only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes, part by
+ * part, through a room whose address and key come when its reader first asks by RESUME.
  */
-enum wf_body_way { WF_BODY_NONE = 0, WF_BODY_EAGER = 1, WF_BODY_PULL = 2, WF_BODY_VIEW = 3 };
+enum wf_body_way {
+	WF_BODY_NONE = 0,
+	WF_BODY_EAGER = 1,
+	WF_BODY_PULL = 2,
+	WF_BODY_VIEW = 3,
+	WF_BODY_STAGED = 4
+};
 
 struct wf_body {
 	uint8_t way;
 	uint64_t bytes;
-	/* pull and view */
+	/* pull, view and staged */
 	uint64_t offer;   /* the owner's id of it */
 	uint32_t epoch;   /* the rail for which address and key hold */
 	uint64_t address;
@@ -65,6 +74,8 @@ struct wf_body {
 	uint64_t file, offset; /* the number of a file of memory, and where in it */
 	uint32_t fd;      /* the owner's descriptor of that */
 	uint32_t place;   /* of the offer, among the owner's leases */
+	/* staged only: byte n of it passes by n % room_bytes of address; 0: not there yet */
+	uint64_t room_bytes;
 };
 
 /* What protects a body.  The numbers are bits of a hello's checksums, too. */
@@ -75,18 +86,24 @@ enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
  * u64 file, u64 offset, u32 fd, u32 place, u64 sum
  */
 #define WF_BODY_BYTES_MAX 70
-#define WF_BODY_PULL_BYTES_MAX 46 /* of a pull: without the four before the sum */
+#define WF_BODY_STAGED_BYTES_MAX 54 /* of a staged one: u64 room in the place of the four before the sum */
 
 /* Is it offered, and to be answered? */
 static inline bool wf_body_is_offer(const struct wf_body *body)
 {
-	return body->way == WF_BODY_PULL || body->way == WF_BODY_VIEW;
+	return body->way >= WF_BODY_PULL;
+}
+
+/* Is its way one of tensors only? */
+static inline bool wf_body_is_tensors(const struct wf_body *body)
+{
+	return body->way >= WF_BODY_VIEW;
 }
 
 /* Bytes of the put of @body. */
 size_t wf_body_bytes(const struct wf_body *body);
 void wf_body_put(struct wf_writer *w, const struct wf_body *body);
-/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; a PULL or VIEW of none, or whose end wraps. */
+/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; an offer of none, or whose end wraps. */
 int wf_body_get(struct wf_reader *r, struct wf_body *body);
 
 /*
@@ -244,6 +261,7 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
  *   SPREAD    offer, reader's pull id        LANE      (as struct wf_lane_record)
  *   RELEASED  offer, its place
+ *   FILLED    reader's pull id, bytes        TAKEN     offer, bytes
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
  *   GRANT_REQUESTS GRANT_RESPONSES  call, messages
  *   DRAIN     (none)
@@ -260,13 +278,13 @@ struct wf_small_record {
 void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s);
 int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s);
 
-/* An offer made again: for the reader's @pull; way is PULL, or NONE if it is gone. */
+/* An offer made again: for the reader's @pull; way is PULL or STAGED, or NONE if it is gone. */
 struct wf_offer_record {
 	uint64_t pull;
 	struct wf_body body;
 };
 
-#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_PULL_BYTES_MAX)
+#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_STAGED_BYTES_MAX)
 
 void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);

@@ -43,7 +43,7 @@ int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_reco
 	got.initial_bytes = wf_bytes_get_u32(&reader);
 	got.trailing_bytes = wf_bytes_get_u32(&reader);
 	got.details_bytes = wf_bytes_get_u32(&reader);
-	if (wf_body_get(&reader, &got.body) || got.body.way == WF_BODY_VIEW)
+	if (wf_body_get(&reader, &got.body) || wf_body_is_tensors(&got.body))
 		return -EBADMSG;
 	got.text = wf_bytes_view(&reader, got.text_bytes);
 	got.initial = wf_bytes_view(&reader, got.initial_bytes);

@@ -161,6 +161,12 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		wf_bytes_put_u8(&w, WF_RECORD_LANE);
 		wf_lane_record_put(&w, &lane);
 		break;
+	case 17:
+		offer.body.way = WF_BODY_STAGED;
+		offer.body.room_bytes = 16;
+		wf_bytes_put_u8(&w, WF_RECORD_OFFER);
+		wf_offer_record_put(&w, &offer);
+		break;
 	default:
 		return 0;
 	}

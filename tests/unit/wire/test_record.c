@@ -76,6 +76,25 @@ static const struct row {
 		},
 	},
 	{
+		"a tensor that is staged", WF_RECORD_TENSOR, 16 + 54 + 8,
+		{ .tensor = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 1, .shape = shape_5,
+			      .body = { WF_BODY_STAGED, 5, 9, 4, 6, 7, WF_BODY_SUM_XXH3,
+					0x6867666564636261, .room_bytes = 3 } } },
+		{
+			0, 0, 0, 0, 0, 0, 0, 0,
+			0, 1, 8, 1,
+			1, 0, 0, 0,
+			4, 5, 0, 0, 0, 0, 0, 0, 0, 1,
+			9, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			7, 0, 0, 0, 0, 0, 0, 0,
+			3, 0, 0, 0, 0, 0, 0, 0,
+			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
+			5, 0, 0, 0, 0, 0, 0, 0,
+		},
+	},
+	{
 		"an opaque tensor, eager", WF_RECORD_TENSOR, 16 + 10 + 8 + 1 + 5,
 		{ .tensor = { .step = 1, .flags = WEFT_OPAQUE, .dtype = { WEFT_UINT, 8, 1 },
 			      .rank = 1, .key_bytes = 1, .key = TEXT("k"), .shape = shape_5,
@@ -297,7 +316,7 @@ static const struct row {
 		{ 7, [8] = 3 },
 	},
 	{
-		"an offer made again", WF_RECORD_OFFER, WF_OFFER_RECORD_BYTES_MAX,
+		"an offer made again", WF_RECORD_OFFER, 8 + 46,
 		{ .offer = { .pull = 0x1817161514131211,
 			     .body = { WF_BODY_PULL, MIB, 3, 4, 5, 6, WF_BODY_SUM_XXH3, 7 } } },
 		{
@@ -535,7 +554,7 @@ static void the_body_must_be_as_long_as_the_shape_says(void **state)
 	for (size_t i = 0; i < WF_COUNT(right); i++) {
 		struct wf_tensor_record t = { .dtype = right[i].dtype, .rank = right[i].rank };
 
-		for (uint8_t way = WF_BODY_EAGER; way <= WF_BODY_VIEW; way++) {
+		for (uint8_t way = WF_BODY_EAGER; way <= WF_BODY_STAGED; way++) {
 			t.body = (struct wf_body){ .way = way, .bytes = right[i].bytes };
 			assert_int_equal(travel(&t, right[i].shape), 0);
 			t.body.bytes++;
@@ -746,7 +765,12 @@ static void a_body_makes_sense_by_itself(void **state)
 						       .fd = INT32_MAX }), 0);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_VIEW, .bytes = 1,
 						       .fd = 0x80000000 }), -EBADMSG);
-	assert_int_equal(travel_body((struct wf_body){ .way = 4, .bytes = 1 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_STAGED, .bytes = 0 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_STAGED, .bytes = 9,
+						       .room_bytes = 9 }), 0);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_STAGED, .bytes = 9,
+						       .room_bytes = 10 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = 5, .bytes = 1 }), -EBADMSG);
 }
 
 static void only_tensors_are_looked_at(void **state)
@@ -775,7 +799,7 @@ static void a_sum_is_of_a_known_kind(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind <= UINT8_MAX; kind++)
-		for (uint8_t way = WF_BODY_NONE; way <= WF_BODY_VIEW; way++)
+		for (uint8_t way = WF_BODY_NONE; way <= WF_BODY_STAGED; way++)
 			assert_int_equal(travel_body((struct wf_body){
 						 .way = way, .bytes = way, .sum_kind = (uint8_t)kind,
 					 }), kind <= WF_BODY_SUM_XXH3 ? 0 : -EBADMSG);
