@@ -33,8 +33,13 @@ struct weft_dtype {
 	uint16_t lanes; /* 1 but for vectors */
 };
 
-/* DLPack's device types; only the host is supported so far. */
-enum weft_device_type { WEFT_CPU = 1, WEFT_CUDA = 2, WEFT_CUDA_HOST = 3 };
+/* DLPack's device types, as far as they are supported. */
+enum weft_device_type {
+	WEFT_CPU = 1,
+	WEFT_CUDA = 2,
+	WEFT_CUDA_HOST = 3,
+	WEFT_CUDA_MANAGED = 13
+};
 
 struct weft_device {
 	int32_t type;
@@ -67,10 +72,18 @@ enum weft_tensor_flag {
 	WEFT_READONLY = 32  /* what came is a view: it must not be written to */
 };
 
+/* Of device memory: it is ready now.  DLPack's number for that. */
+#define WEFT_NO_STREAM ((void *)-1)
+
 struct weft_send_options {
 	size_t size;
 	struct weft_op_options op;
 	unsigned flags; /* WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT, WEFT_SHARE */
+	/*
+	 * Of device memory: a CUDA stream (CUstream, cudaStream_t), and what was put on it
+	 * before the call comes first.  NULL: the default stream.  Or WEFT_NO_STREAM.
+	 */
+	void *stream;
 };
 
 /*
@@ -85,9 +98,14 @@ struct weft_send_options {
  * nobody needs it any more: no operation, and no peer of this host that
  * received it without a copy.
  *
+ * Memory of a CUDA device goes through the pool, piece by piece; the streams of the
+ * program are not touched but by a mark that is put on one, in the calling thread.
+ *
  * -EINVAL: bad dtype, rank, key or flags; shared, and not contiguous memory of
- * the pool.  -ENOTSUP: device memory.  -ENOBUFS: the pool has no room now for a
- * snapshot, or will never have it for a strided tensor.  Threads: any, callback.
+ * the pool; memory that is not of the device that it is said to be.  -ENOTSUP:
+ * another device, or a snapshot of device memory, or strided.  -ENODEV: no CUDA here.
+ * -ENOBUFS: the pool has no room now for a snapshot, or will never have it for a
+ * strided tensor.  Threads: any, callback.
  */
 WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 		       size_t key_bytes, const struct weft_tensor *tensor,
@@ -107,6 +125,7 @@ struct weft_recv_options {
 	 */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
+	void *stream; /* of device memory, as weft_send_options has it: @into is written after that */
 };
 
 /*
@@ -118,6 +137,9 @@ struct weft_recv_options {
  * Without @into and alloc, what a peer of this host has shared is not copied:
  * WEFT_READONLY.  It is read where it is, until it is freed as memory of the
  * pool is: by weft_op_free, or after weft_op_take by weft_free.
+ *
+ * @into may be memory of a CUDA device: what came is there, and no copy is under way,
+ * when the operation ends.
  *
  * A tensor that does not fit ends the operation with FAILED_PRECONDITION and
  * is dropped; the sentence gives both sides, the channel stays usable.

@@ -75,6 +75,8 @@ static void become_lost(struct weft_op *op)
 	s->chunk = NULL;
 	s->flags = WEFT_DEAD | WF_TENSOR_LOST;
 	s->strided = NULL;
+	wf_kind_close(s->device);
+	s->device = NULL;
 	s->parcel.body = NULL;
 	s->parcel.body_bytes = 0;
 	op->send.lost = true;

@@ -427,6 +427,8 @@ int weft_node_close(struct weft_node *node)
 		wf_desk_end(&node->desks[i]);
 	take_offers_back(node);
 	for (unsigned i = 0; i < node->desk_count; i++)
+		wf_stage_settle(&node->desks[i].transfer);
+	for (unsigned i = 0; i < node->desk_count; i++)
 		wf_worker_leave(&node->desks[i].worker);
 	drain(node);
 	for (unsigned i = 0; i < node->desk_count; i++)

@@ -142,6 +142,7 @@ static void free_op(struct weft_op *op)
 		if (op->recv.bundle)
 			wf_bundle_put(op->recv.bundle);
 		free(op->recv.receiving.long_shape);
+		wf_kind_close(op->recv.receiving.device);
 		if (node)
 			weft_free(node, op->recv.receiving.chunk);
 		free(op->recv.asks);
@@ -151,8 +152,10 @@ static void free_op(struct weft_op *op)
 		if (op->read.message)
 			protobuf_c_message_free_unpacked(op->read.message, NULL);
 		wf_attachments_free(op, op->read.bundle);
-	} else if (op->kind == WF_OP_SEND && op->send.stream) {
-		wf_stream_put(op->send.stream);
+	} else if (op->kind == WF_OP_SEND) {
+		wf_kind_close(op->send.sending.device);
+		if (op->send.stream)
+			wf_stream_put(op->send.stream);
 	}
 	if (wf_op_stream(op))
 		wf_stream_put(wf_op_stream(op));

@@ -26,12 +26,28 @@ static int check_tensor(const struct weft_tensor *t, uint64_t *bytes)
 
 	if (err)
 		return err;
-	if (t->device.type != WEFT_CPU && t->device.type != WEFT_CUDA_HOST)
-		return wf_last_set(-ENOTSUP, "memory of device type %d is not supported",
-				   t->device.type);
 	if (*bytes && !t->data)
 		return wf_last_set(-EINVAL, "a tensor of %llu bytes without data",
 				   (unsigned long long)*bytes);
+	return 0;
+}
+
+/* Where the @bytes of @t lie, if no CPU and no rail reaches them there. */
+static int find_device(const struct weft_op *op, const struct weft_tensor *t, uint64_t bytes,
+		       void *stream, struct wf_kind_body **device)
+{
+	const struct wf_options *options = &op->desk->worker.options;
+	struct wf_error e;
+
+	if (t->device.type == WEFT_CPU || !bytes)
+		return 0;
+	if (wf_kind_open(t->device.type, t->device.id, (char *)t->data + t->byte_offset, bytes,
+			 options->cuda, stream, device, &e))
+		return wf_last_copy(&e);
+	if (*device && op->terms.no_staging)
+		return wf_last_set(-EBADFD,
+				   "memory of CUDA device %d goes through the pool, and no staging was asked for",
+				   t->device.id);
 	return 0;
 }
 
@@ -78,7 +94,8 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 		wf_attachment_over(op);
 		return;
 	}
-	wf_op_path_set(op, &p->path, (unsigned)eager + (s->chunk && !p->lend));
+	wf_op_path_set(op, &p->path,
+		       (unsigned)eager + (s->device || (s->chunk && !p->lend)));
 	if (s->chunk)
 		(void)wf_memory_give(op->owner, s->chunk);
 	s->chunk = NULL;
@@ -163,6 +180,9 @@ static int stage(struct weft_op *op, const struct weft_tensor *t, unsigned flags
 
 	if (contiguous && !snapshot)
 		return 0;
+	if (op->send.sending.device)
+		return wf_last_set(-ENOTSUP, "%s of device memory is not supported",
+				   snapshot ? "a snapshot" : "a strided tensor");
 	if (op->terms.no_staging)
 		return wf_last_set(-EBADFD, "%s is copied into the pool first, and no staging was asked for",
 				   snapshot ? "a snapshot" : "a strided tensor");
@@ -212,9 +232,11 @@ int wf_tensor_new_send(struct weft_node *node, struct weft_peer *peer, const voi
 	if (!(o.flags & WEFT_DEAD) && bytes) {
 		s->parcel.body = (char *)tensor->data + tensor->byte_offset;
 		s->parcel.body_bytes = bytes;
+		err = find_device(fresh, tensor, bytes, o.stream, &s->device);
+	}
+	if (!err && s->parcel.body_bytes)
 		err = o.flags & WEFT_SHARE ? take_share(fresh, tensor, bytes)
 					   : stage(fresh, tensor, o.flags, bytes);
-	}
 	if (err)
 		goto drop_op;
 	*op = fresh;
@@ -266,7 +288,7 @@ static void recv_done(struct wf_receiving *r, const struct wf_error *e)
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
 
 	op->recv.from = wf_tensor_received(r, op->desk, e);
-	wf_op_path_set(op, &r->path, r->path.way == WF_BODY_EAGER);
+	wf_op_path_set(op, &r->path, (r->path.way == WF_BODY_EAGER) + (r->device != NULL));
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 
@@ -336,6 +358,11 @@ int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const voi
 		fresh->recv.into = *into;
 		fresh->recv.into.shape = (int64_t *)(uintptr_t)shape;
 		r->into = &fresh->recv.into;
+		err = find_device(fresh, into, bytes, o.stream, &r->device);
+	}
+	if (err) {
+		wf_op_drop(fresh);
+		return err;
 	}
 	*op = fresh;
 	return 0;

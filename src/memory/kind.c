@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* DLPack's numbers. */
@@ -121,6 +122,38 @@ int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *s
 	}
 }
 
+int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting, void *stream,
+		 struct wf_kind_body **body, struct wf_error *e)
+{
+	struct wf_kind_place place;
+	struct wf_kind_body *fresh;
+	int err = wf_kind_find(type, id, at, bytes, setting, &place, e);
+
+	*body = NULL;
+	if (err || place.kind->direct)
+		return err;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return wf_error_set(e, -ENOMEM, "no memory for a body on a device");
+	fresh->place = place;
+	fresh->at = at;
+	if (stream != WF_KIND_NO_STREAM)
+		err = wf_queue_mark(place.device, stream, &fresh->mark, e);
+	if (err)
+		free(fresh);
+	else
+		*body = fresh;
+	return err;
+}
+
+void wf_kind_close(struct wf_kind_body *body)
+{
+	if (!body)
+		return;
+	wf_queue_unmark(&body->mark);
+	free(body);
+}
+
 int wf_kinds_queue(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
 		  struct wf_queue **queue, struct wf_error *e)
 {
@@ -131,6 +164,13 @@ int wf_kinds_queue(struct wf_kinds *kinds, int ordinal, enum wf_kind_way way,
 	if (!err)
 		*queue = kinds->queues[ordinal][way];
 	return err;
+}
+
+void wf_kinds_wait(struct wf_kinds *kinds)
+{
+	for (size_t i = 0; i < WF_COUNT(kinds->queues); i++)
+		for (size_t way = 0; way < WF_COUNT(kinds->queues[i]); way++)
+			wf_queue_wait(kinds->queues[i][way]);
 }
 
 void wf_kinds_fini(struct wf_kinds *kinds)

@@ -54,6 +54,24 @@ struct wf_kind_place {
 int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *setting,
 		 struct wf_kind_place *place, struct wf_error *e);
 
+/* A body where the CPU does not reach it. */
+struct wf_kind_body {
+	struct wf_kind_place place;
+	uint8_t *at;
+	struct wf_queue_mark mark; /* of the program's stream: it is ready when that is passed */
+};
+
+/*
+ * As wf_kind_find, and *@body is NULL where the CPU reaches it.  Marks @stream, as
+ * wf_queue_mark, unless it is WF_KIND_NO_STREAM.  -ENOMEM.  Threads: any; the program's own.
+ */
+#define WF_KIND_NO_STREAM ((void *)-1)
+int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting, void *stream,
+		 struct wf_kind_body **body, struct wf_error *e);
+
+/* Accepts NULL.  Threads: any. */
+void wf_kind_close(struct wf_kind_body *body);
+
 enum wf_kind_way { WF_KIND_INTO_CHUNK, WF_KIND_OUT_OF_CHUNK };
 
 /* What a worker needs for its copies.  All zero: nothing was copied yet. */
@@ -61,7 +79,8 @@ struct wf_kinds {
 	struct wf_queue *queues[WF_CUDA_DEVICES_MAX][2]; /* by way; NULL: not opened yet */
 };
 
-/* Waits for copies that are under way. */
+/* Wait for copies that are under way; fini does, too. */
+void wf_kinds_wait(struct wf_kinds *kinds);
 void wf_kinds_fini(struct wf_kinds *kinds);
 
 /* The queue for @way of device @ordinal, opened when it is first asked for. */

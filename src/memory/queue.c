@@ -68,13 +68,21 @@ static void free_events(struct wf_list *events, bool destroy)
 	}
 }
 
+void wf_queue_wait(struct wf_queue *queue)
+{
+	/* In a forked child all of CUDA's is the parent's. */
+	if (!queue || wf_cuda_enter(queue->ordinal, NULL))
+		return;
+	(void)cu()->cuStreamSynchronize(queue->copies);
+	wf_cuda_leave();
+}
+
 void wf_queue_close(struct wf_queue *queue)
 {
 	bool ours;
 
 	if (!queue)
 		return;
-	/* In a forked child all of CUDA's is the parent's. */
 	ours = !wf_cuda_enter(queue->ordinal, NULL);
 	if (ours) {
 		(void)cu()->cuStreamSynchronize(queue->copies);

@@ -4,7 +4,7 @@
  * whatever else the device does.  One for each device and direction, so that what
  * comes and what goes overlap: a device has an engine for each.
  *
- * Nothing here waits for a copy but wf_queue_close.  The end of a copy is asked for with
+ * Nothing here waits for a copy but wf_queue_wait and wf_queue_close.  The end of a copy is asked for with
  * its own event, and until it has come both ends of the copy are the device's: the
  * bytes must stay where they are.
  *
@@ -24,7 +24,10 @@ struct wf_queue_event;
 /* Of device @ordinal.  As wf_cuda_enter; -ENOMEM. */
 int wf_queue_open(int ordinal, struct wf_queue **queue, struct wf_error *e);
 
-/* Waits for what is under way: events that were not given back are gone.  Accepts NULL. */
+/* Wait for what is under way.  Accepts NULL. */
+void wf_queue_wait(struct wf_queue *queue);
+
+/* Waits, too: events that were not given back are gone.  Accepts NULL. */
 void wf_queue_close(struct wf_queue *queue);
 
 enum wf_queue_way { WF_QUEUE_TO_HOST, WF_QUEUE_TO_DEVICE, WF_QUEUE_ON_DEVICE };

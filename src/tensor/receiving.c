@@ -80,6 +80,18 @@ static int find_view(struct wf_receiving *r, struct wf_link *link, const struct 
 	return 0;
 }
 
+static void staged(struct wf_stage *stage, const struct wf_error *e);
+
+static int find_stage(struct wf_receiving *r, struct wf_error *e)
+{
+	if (!r->stage && wf_stage_open(r->arrivals->transfer, r->device, r->got_bytes,
+				       WF_KIND_OUT_OF_CHUNK, &r->stage))
+		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
+	r->stage->moved = staged;
+	r->stage->owner = r;
+	return wf_stage_take_room(r->stage, e);
+}
+
 /* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
 static int find_memory(struct wf_receiving *r, struct wf_error *e)
 {
@@ -88,7 +100,8 @@ static int find_memory(struct wf_receiving *r, struct wf_error *e)
 
 	if (r->into) {
 		r->got.data = (char *)r->into->data + r->into->byte_offset;
-		return 0;
+		r->got.device = r->into->device;
+		return r->device ? find_stage(r, e) : 0;
 	}
 	if (r->alloc) {
 		r->got.data = r->alloc(r->alloc_arg, &r->got, r->got_bytes);
@@ -136,6 +149,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	r->got_from = NULL;
 	r->chunk = NULL;
 	r->view = NULL;
+	r->stage = NULL;
 	r->arrival = NULL;
 	r->path = (struct wf_path){ .queued_ns = arrivals->worker->now_ns };
 	wf_list_init(&r->node);
@@ -149,14 +163,16 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 	wf_list_remove(&r->all_node);
 	if (r->from)
 		wf_link_unwatch(r->from);
+	wf_stage_close(r->stage);
+	r->stage = NULL;
 	if (e)
 		release(r);
 	r->view = NULL; /* as any chunk, it is found by its address from now on */
 	r->done(r, e);
 }
 
-/* The body is not what was sent: say of which tensor. */
-static void end_damaged(struct wf_receiving *r, const struct wf_error *e)
+/* Of which tensor is that? */
+static struct wf_error say_which(const struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_error why = *e;
 
@@ -165,38 +181,93 @@ static void end_damaged(struct wf_receiving *r, const struct wf_error *e)
 	else
 		wf_error_within(&why, "step %llu, key \"%.*s\"", (unsigned long long)r->step,
 				WF_MIN((int)r->key_bytes, KEY_SHOWN), (const char *)r->key);
-	wf_receiving_end(r, &why);
+	return why;
+}
+
+/* Its buffer is borrowed until no copy writes to it. */
+static void end_when_drained(struct wf_receiving *r)
+{
+	const struct wf_stage *stage = r->stage;
+	const struct wf_error *why = &r->pull.why;
+
+	if (why->code ? wf_stage_quiet(stage) : stage->ended == r->got_bytes)
+		wf_receiving_end(r, why->code ? why : NULL);
+}
+
+static void fail_draining(struct wf_receiving *r, const struct wf_error *e)
+{
+	if (!r->pull.why.code)
+		r->pull.why = *e;
+	wf_stage_stop(r->stage);
+}
+
+/* All has come, or, with @e, it is over. */
+static void come(struct wf_receiving *r, const struct wf_error *e)
+{
+	if (!r->stage) {
+		wf_receiving_end(r, e);
+		return;
+	}
+	r->state = WF_RECEIVING_DRAINING;
+	r->pull.why.code = 0;
+	if (e)
+		fail_draining(r, e);
+	else
+		wf_stage_go(r->stage, r->got_bytes);
+	end_when_drained(r);
+}
+
+static void staged(struct wf_stage *stage, const struct wf_error *e)
+{
+	struct wf_receiving *r = stage->owner;
+
+	if (r->state == WF_RECEIVING_PULLING) {
+		if (e)
+			wf_pull_stop(&r->pull, e);
+		else
+			wf_pull_drained(&r->pull);
+	} else if (r->state == WF_RECEIVING_DRAINING) {
+		if (e)
+			fail_draining(r, e);
+		end_when_drained(r);
+	}
 }
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_receiving *r = WF_CONTAINER(pull, struct wf_receiving, pull);
+	struct wf_error why;
 
 	r->path = pull->path;
 	if (pull->damaged)
-		end_damaged(r, e);
-	else
-		wf_receiving_end(r, e);
+		why = say_which(r, e);
+	else if (e)
+		why = *e; /* it may be the stage's */
+	come(r, e ? &why : NULL);
 }
 
 /* Bring the body to its destination.  Takes @answer. */
 static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
 		 struct wf_answer *answer)
 {
+	void *into = r->stage ? r->stage->room : r->got.data;
 	struct wf_error e;
 	int err;
 
 	if (t->body.way == WF_BODY_EAGER) {
-		memcpy(r->got.data, t->eager, t->body.bytes);
+		memcpy(into, t->eager, t->body.bytes);
 		wf_link_give_room(link, t->body.bytes);
-		if (wf_sums_check(&t->body, r->got.data, link, r->path.caps, &e))
-			end_damaged(r, &e);
-		else
-			wf_receiving_end(r, NULL);
+		err = wf_sums_check(&t->body, into, link, r->path.caps, &e);
+		if (err)
+			e = say_which(r, &e);
+		come(r, err ? &e : NULL);
 		return;
 	}
-	r->pull.into = r->got.data;
+	r->pull.into = into;
+	r->pull.stage = r->stage;
 	r->pull.view = r->view;
+	if (r->stage)
+		r->path.way = WF_BODY_STAGED;
 	r->pull.terms = r->terms;
 	r->pull.path = r->path;
 	r->pull.done = pulled;
@@ -322,6 +393,9 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 
 	if (r->state == WF_RECEIVING_PULLING) {
 		wf_pull_stop(&r->pull, e);
+	} else if (r->state == WF_RECEIVING_DRAINING) {
+		fail_draining(r, e);
+		end_when_drained(r);
 	} else if (r->state == WF_RECEIVING_MEMORY) {
 		wf_pool_unwait(&r->arrivals->worker->pool, &r->waiter);
 		r->arrival = NULL;
@@ -363,19 +437,27 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 		describe_wait(r, text, bytes);
 		break;
 	case WF_RECEIVING_MEMORY:
-		wf_pool_describe(&r->arrivals->worker->pool, r->got_bytes, wait);
+		wf_pool_describe(&r->arrivals->worker->pool,
+				 r->stage ? r->stage->room_bytes : r->got_bytes, wait);
 		(void)snprintf(text, bytes, "%s has sent it, and %s",
 			       wf_link_label(wf_link_real(r->got_from)), wait);
 		break;
 	case WF_RECEIVING_PULLING:
 		wf_pull_describe(&r->pull, text, bytes);
 		break;
+	case WF_RECEIVING_DRAINING:
+		(void)snprintf(text, bytes, "%llu of %llu bytes are on their device",
+			       (unsigned long long)r->stage->ended,
+			       (unsigned long long)r->got_bytes);
+		break;
 	}
 }
 
 uint64_t wf_receiving_progress(const struct wf_receiving *r)
 {
-	uint64_t got_bytes = r->state == WF_RECEIVING_PULLING ? r->pull.got_bytes : 0;
+	uint64_t got_bytes = r->state == WF_RECEIVING_PULLING	 ? r->pull.got_bytes
+			     : r->state == WF_RECEIVING_DRAINING ? r->stage->ended
+								 : 0;
 
 	return (uint64_t)r->state << 56 | got_bytes;
 }

@@ -18,7 +18,8 @@ enum wf_receiving_state {
 	WF_RECEIVING_ENDED,
 	WF_RECEIVING_WAITING, /* for a tensor */
 	WF_RECEIVING_MEMORY,  /* for the pool */
-	WF_RECEIVING_PULLING
+	WF_RECEIVING_PULLING,
+	WF_RECEIVING_DRAINING /* all has come, or no more does: its stage, to a device */
 };
 
 #define WF_RECEIVING_RANK 4 /* of a tensor whose shape needs no memory of its own */
@@ -31,6 +32,7 @@ struct wf_receiving {
 	uint16_t key_bytes;
 	struct wf_link *from;           /* NULL: any */
 	const struct weft_tensor *into; /* NULL: alloc, else the pool */
+	struct wf_kind_body *device;    /* NULL: @into is not there */
 	unsigned flags;                 /* WEFT_ANY_SHAPE */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
@@ -62,6 +64,7 @@ struct wf_receiving {
 	struct wf_arrival *arrival;
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* until it has ended */
+	struct wf_stage *stage;  /* to a device; NULL: none, or not yet */
 	struct wf_pull pull;
 };
 

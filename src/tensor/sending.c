@@ -40,14 +40,35 @@ static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struc
 
 static void end(struct wf_sending *s, const struct wf_error *e)
 {
+	struct wf_error why;
+
+	if (e)
+		why = *e; /* it may be the parcel's, or the stage's */
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
-	s->done(s, e);
+	wf_stage_close(s->stage);
+	s->parcel.stage = s->stage = NULL;
+	s->done(s, e ? &why : NULL);
+}
+
+/* Its body is borrowed until no copy reads it. */
+static void end_when_quiet(struct wf_sending *s, const struct wf_error *e)
+{
+	if (!s->stage || wf_stage_quiet(s->stage)) {
+		end(s, e);
+		return;
+	}
+	wf_stage_stop(s->stage);
+	s->state = WF_SENDING_QUIET;
+	if (e)
+		s->parcel.why = *e;
+	else
+		s->parcel.why.code = 0;
 }
 
 static void sent(struct wf_parcel *p, const struct wf_error *e)
 {
-	end(WF_CONTAINER(p, struct wf_sending, parcel), e);
+	end_when_quiet(WF_CONTAINER(p, struct wf_sending, parcel), e);
 }
 
 static void post(struct wf_sending *s)
@@ -106,51 +127,120 @@ static void leave_line(struct wf_sending *s)
 
 static void retry_memory(struct wf_pool_waiter *waiter);
 
+static void wait_for_memory(struct wf_sending *s, uint64_t bytes)
+{
+	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
+
+	s->state = WF_SENDING_MEMORY;
+	s->waiter.retry = retry_memory;
+	wf_link_record(s->link, WF_RECORDER_POOL_WAIT, bytes, 0);
+	wf_pool_wait(pool, &s->waiter);
+}
+
 /* Memory for the elements.  -EAGAIN: the pool has none for now, and tells when to go on. */
 static int find_memory(struct wf_sending *s, struct wf_error *e)
 {
 	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
 	int err = wf_pool_take(pool, s->parcel.body_bytes, &s->chunk);
 
-	if (err == -EAGAIN) {
-		s->state = WF_SENDING_MEMORY;
-		s->waiter.retry = retry_memory;
-		wf_link_record(s->link, WF_RECORDER_POOL_WAIT, s->parcel.body_bytes, 0);
-		wf_pool_wait(pool, &s->waiter);
-	} else if (err) {
+	if (err == -EAGAIN)
+		wait_for_memory(s, s->parcel.body_bytes);
+	else if (err)
 		wf_error_set(e, err, "no memory to gather a tensor of %llu bytes",
 			     (unsigned long long)s->parcel.body_bytes);
-	}
 	return err;
+}
+
+/* Its elements into the pool.  -EAGAIN: it goes on later. */
+static int gather(struct wf_sending *s, struct wf_error *e)
+{
+	struct wf_worker *w = s->sendings->transfer->worker;
+	int err = s->chunk ? 0 : find_memory(s, e);
+
+	if (err)
+		return err;
+	s->parcel.body = s->chunk;
+	if (wf_shape_gather(s->strided, s->chunk, &s->gathered_bytes, GATHER_BYTES))
+		return 0;
+	s->state = WF_SENDING_GATHERING;
+	wf_worker_timer(w, &s->timer, w->now_ns, go_on_later);
+	return -EAGAIN;
+}
+
+static void staged(struct wf_stage *stage, const struct wf_error *e);
+
+/* One piece goes into the pool before it is posted; more go when their reader takes them.  -EAGAIN: as above. */
+static int go_by_stage(struct wf_sending *s, struct wf_error *e)
+{
+	uint64_t bytes = s->parcel.body_bytes;
+	int err;
+
+	if (!s->stage && wf_stage_open(s->sendings->transfer, s->device, bytes,
+				       WF_KIND_INTO_CHUNK, &s->stage))
+		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
+	s->stage->moved = staged;
+	s->stage->owner = s;
+	if (wf_body_piece_count(bytes) > 1) {
+		s->parcel.stage = s->stage;
+		return 0;
+	}
+	err = wf_stage_take_room(s->stage, e);
+	if (err == -EAGAIN)
+		wait_for_memory(s, s->stage->room_bytes);
+	if (err)
+		return err;
+	s->state = WF_SENDING_FILLING;
+	s->parcel.body = s->stage->room;
+	wf_stage_go(s->stage, bytes);
+	return -EAGAIN;
+}
+
+static void post_from_line(struct wf_sending *s)
+{
+	wf_link_get(s->link);
+	leave_line(s);
+	post(s);
+	wf_link_put(s->link);
 }
 
 /* @s is the first of its channel. */
 static void go_on(struct wf_sending *s)
 {
-	struct wf_worker *w = s->sendings->transfer->worker;
 	struct wf_error e;
-	int err;
+	int err = 0;
 
-	if (s->strided && !s->chunk) {
-		err = find_memory(s, &e);
-		if (err == -EAGAIN)
-			return;
-		if (err) {
-			wf_sending_stop(s, &e);
-			return;
-		}
-		s->parcel.body = s->chunk;
+	if (s->device)
+		err = go_by_stage(s, &e);
+	else if (s->strided)
+		err = gather(s, &e);
+	if (!err)
+		post_from_line(s);
+	else if (err != -EAGAIN)
+		wf_sending_stop(s, &e);
+}
+
+static void staged(struct wf_stage *stage, const struct wf_error *e)
+{
+	struct wf_sending *s = stage->owner;
+
+	switch (s->state) {
+	case WF_SENDING_FILLING:
+		if (e)
+			wf_sending_stop(s, e);
+		else if (stage->ended == s->parcel.body_bytes)
+			post_from_line(s);
+		break;
+	case WF_SENDING_MOVING:
+		if (s->parcel.stage)
+			wf_parcel_filled(&s->parcel, e);
+		break;
+	case WF_SENDING_QUIET:
+		if (wf_stage_quiet(stage))
+			end(s, s->parcel.why.code ? &s->parcel.why : NULL);
+		break;
+	default:
+		break;
 	}
-	if (s->strided &&
-	    !wf_shape_gather(s->strided, s->chunk, &s->gathered_bytes, GATHER_BYTES)) {
-		s->state = WF_SENDING_GATHERING;
-		wf_worker_timer(w, &s->timer, w->now_ns, go_on_later);
-		return;
-	}
-	wf_link_get(s->link);
-	leave_line(s);
-	post(s);
-	wf_link_put(s->link);
 }
 
 static void go_on_later(struct wf_timer *timer)
@@ -190,7 +280,7 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 	s->parcel.put_head = put_head;
 	s->parcel.done = sent;
 	behind = first_in_line(s) != NULL;
-	if ((!behind && !s->strided) || wf_link_real(link)->state == WF_LINK_GONE) {
+	if ((!behind && !s->strided && !s->device) || wf_link_real(link)->state == WF_LINK_GONE) {
 		post(s);
 		return;
 	}
@@ -205,13 +295,15 @@ void wf_sending_stop(struct wf_sending *s, const struct wf_error *e)
 
 	switch (s->state) {
 	case WF_SENDING_ENDED:
+	case WF_SENDING_QUIET:
 		break;
 	case WF_SENDING_BEHIND:
 	case WF_SENDING_MEMORY:
 	case WF_SENDING_GATHERING:
+	case WF_SENDING_FILLING:
 		wf_link_get(link);
 		leave_line(s);
-		end(s, e);
+		end_when_quiet(s, e);
 		wf_link_put(link);
 		break;
 	case WF_SENDING_MOVING:
@@ -226,10 +318,12 @@ int wf_sending_take_back(struct wf_sending *s)
 
 	switch (s->state) {
 	case WF_SENDING_ENDED:
+	case WF_SENDING_QUIET:
 		return -EALREADY;
 	case WF_SENDING_BEHIND:
 	case WF_SENDING_MEMORY:
 	case WF_SENDING_GATHERING:
+	case WF_SENDING_FILLING:
 		leave_line(s);
 		break;
 	case WF_SENDING_MOVING:
@@ -240,6 +334,8 @@ int wf_sending_take_back(struct wf_sending *s)
 		return err;
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
+	wf_stage_leave(s->stage);
+	s->parcel.stage = s->stage = NULL;
 	return 0;
 }
 
@@ -264,11 +360,18 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 			       "behind an earlier one of its step and key, which is not gathered yet");
 		break;
 	case WF_SENDING_MEMORY:
-		wf_pool_describe(&s->sendings->transfer->worker->pool, s->parcel.body_bytes, wait);
+		wf_pool_describe(&s->sendings->transfer->worker->pool,
+				 s->stage ? s->stage->room_bytes : s->parcel.body_bytes, wait);
 		(void)snprintf(text, bytes, "%s", wait);
 		break;
 	case WF_SENDING_GATHERING:
 		(void)snprintf(text, bytes, "its elements are being gathered");
+		break;
+	case WF_SENDING_FILLING:
+		(void)snprintf(text, bytes, "it is being copied from its device");
+		break;
+	case WF_SENDING_QUIET:
+		(void)snprintf(text, bytes, "a copy from its device has to end");
 		break;
 	case WF_SENDING_ENDED:
 		(void)snprintf(text, bytes, "its message waits");

@@ -3,8 +3,10 @@
  * Sends: tensors on their way out.
  *
  * What is not contiguous is gathered into the pool first, piece by piece, and
- * waits if that is full.  Later sends of the same channel wait in line behind
- * it, for they are to be received in order.
+ * waits if that is full; so does what is on a device, if it is of one piece.  More
+ * pieces are staged as their reader asks for them.  Later sends of the same channel
+ * wait in line behind one that has to go into the pool first, for they are to be
+ * received in order.
  *
  * Threads: owner.
  */
@@ -27,12 +29,15 @@ enum wf_sending_state {
 	WF_SENDING_BEHIND, /* another of its channel */
 	WF_SENDING_MEMORY, /* waits for the pool */
 	WF_SENDING_GATHERING,
-	WF_SENDING_MOVING
+	WF_SENDING_FILLING, /* its stage, from a device */
+	WF_SENDING_MOVING,
+	WF_SENDING_QUIET /* over, as its parcel's why says, but for copies under way */
 };
 
 /* The owner keeps key, shape and body until done. */
 struct wf_sending {
 	const struct weft_tensor *strided; /* NULL: body is set; else gathered from here */
+	struct wf_kind_body *device; /* NULL: body is set, or gathered; else it is there */
 	uint64_t step;
 	const void *key;
 	uint16_t key_bytes;
@@ -53,6 +58,7 @@ struct wf_sending {
 	struct wf_pool_waiter waiter;
 	struct wf_timer timer;
 	size_t gathered_bytes;
+	struct wf_stage *stage;  /* from a device; NULL: none, or not yet */
 	struct wf_parcel parcel; /* body, body_bytes are the owner's to set; the last, see wf_op_init */
 };
 

@@ -42,6 +42,8 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	wf_timer_stop(&w->timers, &p->quiet_timer);
 	wf_summing_stop(&p->summing);
 	wf_list_remove(&p->node);
+	wf_pool_unwait(&w->pool, &p->room_waiter);
+	wf_stage_stop(p->stage);
 	wf_recall_close(p->recall);
 	p->recall = NULL;
 	p->path.lanes = p->spread ? p->spread->count : 0;
@@ -110,32 +112,43 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 	}
 }
 
+/* Where rails read: the body, or the room it passes through. */
+static void *readable(const struct wf_parcel *p, uint64_t *bytes)
+{
+	*bytes = p->stage ? p->stage->room_bytes : p->body_bytes;
+	return p->stage ? p->stage->room : p->body;
+}
+
 /* Make the body readable for the peer on the rail in use. */
-static int grant(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
+static int grant(struct wf_parcel *p, struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(p->link);
+	uint64_t bytes;
+	void *at = readable(p, &bytes);
 	int err = 0;
 
 	if (p->grant_epoch != link->epoch || !p->grant.key) {
 		close_grants(p);
-		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, p->body,
-				      p->body_bytes, e);
+		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, at, bytes, e);
 		p->grant_epoch = link->epoch;
 	}
-	if (err)
-		return err;
 	p->path.registered = p->grant.own != NULL;
-	*body = (struct wf_body){
-		.way = WF_BODY_PULL,
+	return err;
+}
+
+static struct wf_body describe(const struct wf_parcel *p)
+{
+	return (struct wf_body){
+		.way = p->stage ? WF_BODY_STAGED : WF_BODY_PULL,
 		.bytes = p->body_bytes,
 		.offer = p->offer,
-		.epoch = link->epoch,
+		.epoch = wf_link_real(p->link)->epoch,
 		.address = p->grant.address,
 		.key = p->grant.key,
+		.room_bytes = p->stage && p->stage->room ? p->stage->room_bytes : 0,
 		.sum_kind = p->path.sum_kind,
 		.sum = p->sum,
 	};
-	return 0;
 }
 
 static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
@@ -144,7 +157,7 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
 	const struct wf_options *options = &link->worker->options;
 	uint32_t record_max = wf_link_record_bytes_max(link);
 
-	wf_plan_make(caps, options, p->body_bytes, true, record_max, &p->plan);
+	wf_plan_make(caps, options, p->body_bytes, !p->stage, record_max, &p->plan);
 	if (p->plan.way == WF_BODY_EAGER && p->needs_room &&
 	    !wf_link_take_room(link, p->body_bytes))
 		wf_plan_make(caps, options, p->body_bytes, false, record_max, &p->plan);
@@ -189,10 +202,13 @@ static int offer(struct wf_parcel *p, struct wf_body *body)
 	wf_link_real(p->link)->offer_count++;
 	if (wf_recall_open(p->offer, &p->recall))
 		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
-	err = grant(p, body, &p->why);
-	if (!err)
-		lend(p, body);
-	return err;
+	/* A room is made when the reader asks for it: many may never, and none is to wait for them. */
+	err = p->stage ? 0 : grant(p, &p->why);
+	if (err)
+		return err;
+	*body = describe(p);
+	lend(p, body);
+	return 0;
 }
 
 /* The link has a rail: plan, and post. */
@@ -214,9 +230,9 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		return;
 	}
 	p->path.caps = caps;
-	p->path.way = (uint8_t)p->plan.way;
+	p->path.way = p->stage ? WF_BODY_STAGED : (uint8_t)p->plan.way;
 	p->connected = caps->connected;
-	body.way = p->path.way;
+	body.way = (uint8_t)p->plan.way;
 	body.sum_kind = p->path.sum_kind;
 	body.sum = p->sum;
 	if (p->plan.way == WF_BODY_PULL && offer(p, &body)) {
@@ -285,6 +301,8 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->spread = NULL;
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->sum = 0;
+	p->reader = p->filled = p->taken = 0;
+	wf_list_init(&p->room_waiter.node);
 	wf_summing_init(&p->summing, t);
 	p->why.code = 0;
 	wf_list_init(&p->node);
@@ -413,6 +431,7 @@ static void withdraw(struct wf_parcel *p)
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
 	wf_summing_stop(&p->summing);
+	wf_stage_stop(p->stage);
 	/* A peer that is given up is told nothing: with its link all offers end. */
 	if (!p->told && link->greeted) {
 		wf_recall_post(p->recall, link);
@@ -496,6 +515,8 @@ void wf_parcel_withdrawn(struct wf_parcel *p)
 		end(p, &p->why);
 }
 
+static void wait_for_room(struct wf_parcel *p, uint64_t pull);
+
 static void resume_again(struct wf_timer *timer)
 {
 	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
@@ -506,7 +527,77 @@ static void resume_again(struct wf_timer *timer)
 		wf_worker_timer(w, timer, w->now_ns + LANES_NS, resume_again);
 }
 
-/* The peer lost its rail in the middle and goes on where we are now.  -ENOMEM: it is to ask again. */
+static void retry_room(struct wf_pool_waiter *waiter)
+{
+	struct wf_parcel *p = WF_CONTAINER(waiter, struct wf_parcel, room_waiter);
+
+	/* Without a rail it asks again. */
+	if (wf_link_caps(wf_link_real(p->link)) && wf_parcel_resume(p, p->resuming))
+		wait_for_room(p, p->resuming);
+}
+
+static void wait_for_room(struct wf_parcel *p, uint64_t pull)
+{
+	struct wf_pool *pool = &p->transfer->worker->pool;
+
+	p->resuming = pull;
+	p->room_waiter.retry = retry_room;
+	wf_link_record(wf_link_real(p->link), WF_RECORDER_POOL_WAIT, p->stage->room_bytes, 0);
+	wf_pool_unwait(pool, &p->room_waiter);
+	wf_pool_wait(pool, &p->room_waiter);
+}
+
+/* As much as there is room for: what its reader has, and is summed up if it must be, is gone. */
+static void fill(struct wf_parcel *p)
+{
+	uint64_t gone = p->taken;
+
+	if (p->path.sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(p->body_bytes) > 1)
+		gone = WF_MIN(gone, wf_summing_over(&p->summing));
+	wf_stage_go(p->stage, WF_MIN(gone + p->stage->room_bytes, p->body_bytes));
+}
+
+static void summed(struct wf_summing *s)
+{
+	fill(WF_CONTAINER(s, struct wf_parcel, summing));
+}
+
+void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
+{
+	const struct wf_stage *stage = p->stage;
+	struct wf_error why;
+
+	if (e) {
+		wf_parcel_stop(p, e);
+		return;
+	}
+	if (p->state != WF_PARCEL_OFFERED && p->state != WF_PARCEL_QUEUED)
+		return;
+	wf_summing_ready(&p->summing, stage->room, stage->room_bytes, stage->ended);
+	if (stage->ended == p->filled)
+		return;
+	p->filled = stage->ended;
+	if (wf_tell(p->link, WF_RECORD_FILLED, p->reader, p->filled, 0)) {
+		wf_error_set(&why, -ENOMEM, "no memory to say how far a body can be read");
+		wf_parcel_stop(p, &why);
+	}
+}
+
+/* Its reader has read so much of what is staged.  -EBADMSG. */
+int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
+{
+	if (!p->stage || bytes < p->taken || bytes > p->filled)
+		return -EBADMSG;
+	p->taken = bytes;
+	if (p->state == WF_PARCEL_OFFERED || p->state == WF_PARCEL_QUEUED)
+		fill(p);
+	return 0;
+}
+
+/*
+ * The peer lost its rail in the middle, or wants what has to be staged, and goes on where we are
+ * now.  -ENOMEM: it is to ask again.
+ */
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 {
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
@@ -526,10 +617,16 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 	}
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
 	err = wf_terms_rail(p->terms, link, wf_link_caps(link), &why);
+	if (!err && p->stage)
+		err = wf_stage_take_room(p->stage, &why);
+	if (err == -EAGAIN) {
+		wait_for_room(p, pull);
+		return 0;
+	}
 	if (!err)
-		err = grant(p, &offer.body, &why);
-	if (err)
-		offer.body = (struct wf_body){ .way = WF_BODY_NONE };
+		err = grant(p, &why);
+	if (!err)
+		offer.body = describe(p);
 	wf_offer_record_put(&w, &offer);
 	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
 		return -ENOMEM;
@@ -539,8 +636,13 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 		return 0;
 	}
 	p->path.caps = wf_link_caps(link);
-	p->path.retries++;
+	p->path.retries += !p->stage || p->reader;
 	p->connected = p->path.caps->connected;
+	if (p->stage) {
+		p->reader = pull;
+		p->summing.moved = summed;
+		fill(p);
+	}
 	return 0;
 }
 
@@ -548,11 +650,13 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 {
 	struct wf_link *link = wf_link_real(p->link);
+	uint64_t bytes;
+	void *at = readable(p, &bytes);
 
 	if (!p->grant.key || !p->connected || p->grant_epoch != link->epoch ||
 	    (p->state != WF_PARCEL_OFFERED && p->state != WF_PARCEL_QUEUED))
 		return 0;
-	return wf_spread_tell(&p->spread, link, pull, p->body, p->body_bytes);
+	return wf_spread_tell(&p->spread, link, pull, at, bytes);
 }
 
 /* The reader of the body wants to know what its next pieces sum up to. */
@@ -562,7 +666,9 @@ void wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 		return;
 	if (!p->summing.asked)
 		p->path.matched_ns = p->transfer->worker->now_ns;
-	wf_summing_ask(&p->summing, p->link, p->body, p->body_bytes, pull);
+	if (!p->stage)
+		wf_summing_ready(&p->summing, p->body, p->body_bytes, p->body_bytes);
+	wf_summing_ask(&p->summing, p->link, p->body_bytes, pull);
 }
 
 /* The rail is gone.  On a connected one that makes the body quiet. */
@@ -587,6 +693,7 @@ void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e)
 void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
 {
 	const char *peer = p->link ? wf_link_label(wf_link_real(p->link)) : "";
+	char wait[WF_POOL_TEXT_BYTES];
 
 	switch (p->state) {
 	case WF_PARCEL_ENDED:
@@ -599,6 +706,11 @@ void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
 		(void)snprintf(text, bytes, "not all of it has left yet");
 		break;
 	case WF_PARCEL_OFFERED:
+		if (!wf_list_empty(&p->room_waiter.node)) {
+			wf_pool_describe(&p->transfer->worker->pool, p->stage->room_bytes, wait);
+			(void)snprintf(text, bytes, "%s", wait);
+			break;
+		}
 		(void)snprintf(text, bytes, "offered over %s, and %s has not received it",
 			       p->path.caps->provider, peer);
 		break;

@@ -15,6 +15,7 @@
 #include "transfer/plan.h"
 #include "transfer/recall.h"
 #include "transfer/spread.h"
+#include "transfer/stage.h"
 #include "transfer/summing.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
@@ -34,6 +35,7 @@ struct wf_parcel {
 	uint8_t type;
 	void *body;
 	uint64_t body_bytes;
+	struct wf_stage *stage; /* @body is on a device and goes through this; its moved calls wf_parcel_filled; NULL: rails reach it */
 	bool lend; /* it lies in the pool and nobody writes to it: peers of this host may look at it there */
 	bool needs_room; /* eager only if the receiver can keep it unmatched */
 	const struct wf_terms *terms;
@@ -68,7 +70,10 @@ struct wf_parcel {
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
-	uint64_t resuming;   /* the pull that waits for them, too */
+	uint64_t resuming;   /* the pull that waits for them, too; or for the stage's room: */
+	struct wf_pool_waiter room_waiter;
+	uint64_t reader;     /* the pull that reads what is staged */
+	uint64_t filled, taken; /* of that: so much it was told, and has told us */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
 	bool fenced;         /* that rail was given up: what comes late on it is dropped */
 	struct wf_error why; /* of its end, while it is withdrawn */
@@ -91,6 +96,9 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e);
 /* As if it had not been posted, before it had a rail: it may be posted again.  -EALREADY. */
 int wf_parcel_take_back(struct wf_parcel *p);
 
+/* Its stage has come further, or, with @e, has failed. */
+void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e);
+
 /* For people: what it waits for.  And a number that differs once it has come further. */
 void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes);
 uint64_t wf_parcel_progress(const struct wf_parcel *p);
@@ -103,6 +111,7 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chu
 void wf_parcel_withdrawn(struct wf_parcel *p);
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
 int wf_parcel_spread(struct wf_parcel *p, uint64_t pull);
+int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes);
 void wf_parcel_check(struct wf_parcel *p, uint64_t pull);
 bool wf_parcel_up(struct wf_parcel *p); /* false: it waits on, and so does what comes behind it */
 void wf_parcel_paused(struct wf_parcel *p);

@@ -36,7 +36,7 @@ static inline struct wf_path wf_path_come(const struct wf_link *link, const stru
 
 	return (struct wf_path){
 		.caps = here ? wf_link_caps(link) : NULL,
-		.way = wf_body_is_offer(body) ? WF_BODY_PULL : body->way,
+		.way = body->way == WF_BODY_VIEW ? WF_BODY_PULL : body->way,
 		.sum_kind = body->sum_kind,
 		.bytes = body->bytes,
 		.chunks = here ? frames : 0,

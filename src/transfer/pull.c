@@ -148,7 +148,7 @@ static bool sum_view(struct wf_pull *pull)
 		return true;
 	}
 	pull->summed_bytes += bytes;
-	wf_sums_arrived(&pull->sums, pull->into, at, bytes);
+	wf_sums_arrived(&pull->sums, pull->into, pull->into_bytes, at, bytes);
 	judge(pull);
 	if (!pull->stopping)
 		arm(pull, 0);
@@ -246,7 +246,7 @@ static void begin(struct wf_pull *pull)
 		return;
 	}
 	if (wf_grant_local(&pull->grant, link->on->rail, &link->worker->pool, pull->into,
-			   pull->body.bytes, &e)) {
+			   pull->into_bytes, &e)) {
 		stop(pull, &e);
 		return;
 	}
@@ -265,10 +265,26 @@ static void begin(struct wf_pull *pull)
 	wf_pull_feed(pull);
 }
 
+/* How far it may be read: as it is filled at its owner's, and drained here. */
+static uint64_t readable(const struct wf_pull *pull)
+{
+	if (!pull->stage)
+		return pull->filled;
+	return WF_MIN(pull->filled, pull->stage->ended + pull->into_bytes);
+}
+
+/* From @offset on, before either end begins anew at its beginning. */
+static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
+{
+	return WF_MIN(pull->into_bytes - offset % pull->into_bytes,
+		      pull->from_bytes - offset % pull->from_bytes);
+}
+
 /* A read that is to be made (again), or NULL. */
 static struct wf_pull_read *next_read(struct wf_pull *pull)
 {
 	struct wf_pull_read *unused = NULL;
+	uint64_t end = readable(pull);
 
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
 		struct wf_pull_read *r = &pull->reads[i];
@@ -278,10 +294,11 @@ static struct wf_pull_read *next_read(struct wf_pull *pull)
 		if (r->state == WF_PULL_READ_FREE && !unused)
 			unused = r;
 	}
-	if (!unused || pull->next == pull->body.bytes)
+	if (!unused || pull->next >= end)
 		return NULL;
 	unused->offset = pull->next;
-	unused->count = WF_MIN(pull->chunk_bytes, pull->body.bytes - pull->next);
+	unused->count = WF_MIN(WF_MIN(pull->chunk_bytes, end - pull->next),
+			       unbroken(pull, pull->next));
 	return unused;
 }
 
@@ -296,24 +313,34 @@ static bool is_for_helper(const struct wf_pull *pull)
 	return pull->helper && left > pull->chunk_bytes * WF_MAX(pull->aside, 1u);
 }
 
+static void *target(const struct wf_pull *pull, const struct wf_pull_read *r)
+{
+	return (char *)pull->into + r->offset % pull->into_bytes;
+}
+
+/* Of what begins at @address. */
+static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r, uint64_t address)
+{
+	return address + r->offset % pull->from_bytes;
+}
+
 static bool post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 {
 	return is_for_helper(pull) &&
-	       !wf_ep_read_aside(pull->link->ep, (char *)pull->into + r->offset, r->count,
-				 pull->body.address + r->offset, &r->read);
+	       !wf_ep_read_aside(pull->link->ep, target(pull, r), r->count,
+				 source(pull, r, pull->body.address), &r->read);
 }
 
 static int post_over(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *way)
 {
-	return wf_ep_read(way->lane->ep, (char *)pull->into + r->offset, r->count, way->grant.desc,
-			  way->address + r->offset, way->key, &r->read);
+	return wf_ep_read(way->lane->ep, target(pull, r), r->count, way->grant.desc,
+			  source(pull, r, way->address), way->key, &r->read);
 }
 
 static int post_here(struct wf_pull *pull, struct wf_pull_read *r)
 {
-	return wf_ep_read(pull->link->ep, (char *)pull->into + r->offset, r->count,
-			  pull->grant.desc, pull->body.address + r->offset, pull->body.key,
-			  &r->read);
+	return wf_ep_read(pull->link->ep, target(pull, r), r->count, pull->grant.desc,
+			  source(pull, r, pull->body.address), pull->body.key, &r->read);
 }
 
 /* How many reads are to be under way over what has learnt @learnt; those of the helper come besides. */
@@ -467,6 +494,35 @@ void wf_pull_feed(struct wf_pull *pull)
 	}
 }
 
+/* From its beginning on, without a gap. */
+static uint64_t got(const struct wf_pull *pull)
+{
+	uint64_t end = pull->next;
+
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+		if (pull->reads[i].state != WF_PULL_READ_FREE)
+			end = WF_MIN(end, pull->reads[i].offset);
+	return end;
+}
+
+/* More has come: it is drained, and its owner may fill what it came from anew. */
+static void pass_on(struct wf_pull *pull)
+{
+	uint64_t end = got(pull);
+	struct wf_error e;
+
+	if (pull->stage)
+		wf_stage_go(pull->stage, end);
+	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes ||
+	    end - pull->taken < wf_body_piece_bytes(pull->body.bytes))
+		return;
+	pull->taken = end;
+	if (wf_tell(pull->link, WF_RECORD_TAKEN, pull->body.offer, end, 0)) {
+		wf_error_set(&e, -ENOMEM, "no memory to say how far a body is read");
+		stop(pull, &e);
+	}
+}
+
 /* Bytes have come, or word of what they should be.  Is that all of them, or the end? */
 static bool judge(struct wf_pull *pull)
 {
@@ -525,7 +581,9 @@ static void read_done(struct wf_read *read, int status)
 	if (!status) {
 		/* The wire has something to do meanwhile. */
 		wf_pull_feed(pull);
-		wf_sums_arrived(&pull->sums, pull->into, offset, count);
+		wf_sums_arrived(&pull->sums, pull->into, pull->into_bytes, offset, count);
+		if (pull->stage || pull->body.way == WF_BODY_STAGED)
+			pass_on(pull);
 	}
 	if (pull->stopping) {
 		if (!pull->busy)
@@ -580,6 +638,12 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->on = NULL;
 	/* Of a view all bytes are there. */
 	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
+	pull->into_bytes = pull->stage ? pull->stage->room_bytes : body->bytes;
+	pull->from_bytes = body->bytes;
+	pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
+	pull->taken = 0;
+	/* Its owner has made no room yet. */
+	pull->doubted |= body->way == WF_BODY_STAGED;
 	pull->summed_bytes = 0;
 	pull->busy = pull->aside = 0;
 	pull->spread = NULL;
@@ -621,13 +685,15 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 	if (!pull->asked || pull->stopping)
 		return;
 	pull->asked = false;
-	if (body->way != WF_BODY_PULL) {
+	if (body->way == WF_BODY_NONE) {
 		/* Its deadline passed, or it was cancelled, while there was no rail to say so on. */
 		wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
 		stop(pull, &e);
 		return;
 	}
-	if (body->bytes != pull->body.bytes) {
+	if (body->bytes != pull->body.bytes ||
+	    (body->way == WF_BODY_STAGED) != (pull->body.way == WF_BODY_STAGED) ||
+	    (body->way == WF_BODY_STAGED && !body->room_bytes)) {
 		wf_error_set(&e, -EPROTO, "%s offers the rest of another body",
 			     wf_link_label(pull->link));
 		stop(pull, &e);
@@ -635,7 +701,24 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 	}
 	pull->body = *body;
 	pull->doubted = false;
+	if (body->way == WF_BODY_STAGED)
+		pull->from_bytes = body->room_bytes;
 	wf_pull_up(pull);
+}
+
+/* Its owner has filled more.  -EBADMSG. */
+int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
+{
+	if (pull->body.way != WF_BODY_STAGED || bytes < pull->filled || bytes > pull->body.bytes)
+		return -EBADMSG;
+	pull->filled = bytes;
+	wf_pull_feed(pull);
+	return 0;
+}
+
+void wf_pull_drained(struct wf_pull *pull)
+{
+	wf_pull_feed(pull);
 }
 
 /* The owner has told what some pieces sum up to.  -EBADMSG. */
@@ -685,7 +768,7 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 	if (!lane || !lane->ready || !pull->granted || pull->stopping ||
 	    pull->next == pull->body.bytes)
 		return;
-	if (!wf_spread_add(&pull->spread, lane, record, pull->into, pull->body.bytes))
+	if (!wf_spread_add(&pull->spread, lane, record, pull->into, pull->into_bytes))
 		wf_pull_feed(pull);
 }
 
@@ -765,6 +848,11 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", and %s has not offered the rest again", peer);
 	else if (wf_pace_waits(&pull->share))
 		(void)snprintf(text, bytes, ", and the reads of others come first");
+	else if (pull->granted && pull->next == pull->filled)
+		(void)snprintf(text, bytes, ", and %s has not copied the next from its device",
+			       peer);
+	else if (pull->granted && pull->next == readable(pull))
+		(void)snprintf(text, bytes, ", and the next have to be copied to a device");
 	else if (pull->granted)
 		(void)snprintf(text, bytes, ", and %s takes no read",
 			       pull->path.caps->provider);

@@ -9,7 +9,8 @@
  * reads ever write the destination, and done waits for them.
  *
  * A body that is looked at where it is (view.h) needs no reads; the rest is the
- * same.
+ * same.  One that its owner stages is read as it is filled there, and one that is
+ * staged here as it is drained (stage.h).
  *
  * Threads: owner.
  */
@@ -21,6 +22,7 @@
 #include "transfer/pace.h"
 #include "transfer/path.h"
 #include "transfer/spread.h"
+#include "transfer/stage.h"
 #include "transfer/sums.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
@@ -42,6 +44,7 @@ struct wf_pull_read {
 struct wf_pull {
 	/* set by the owner, and otherwise as wf_pull_init leaves it */
 	void *into;
+	struct wf_stage *stage; /* @into is its room, and the rest is drained; NULL: the body fits */
 	const struct wf_view *view; /* @into is this one, so there is nothing to read; NULL: there is */
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;
@@ -66,6 +69,10 @@ struct wf_pull {
 	uint64_t chunk_bytes;
 	uint32_t depth;     /* at least: the link's may be more */
 	bool helper;        /* is to make reads besides */
+	uint64_t into_bytes; /* byte n of the body goes to n % into_bytes, */
+	uint64_t from_bytes; /* and comes from n % from_bytes */
+	uint64_t filled;    /* there at its owner's, from its beginning on */
+	uint64_t taken;     /* its owner knows of that */
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;
 	uint64_t summed_bytes; /* of a view */
@@ -100,6 +107,9 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 /* End it early with @e: done follows, maybe inside, as soon as the destination is quiet.  Harmless after the end. */
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
 
+/* Its stage has come further. */
+void wf_pull_drained(struct wf_pull *pull);
+
 /* For people: what it waits for. */
 void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes);
 
@@ -109,6 +119,7 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *lane);
 void wf_pull_lane_up(struct wf_pull *pull);
 void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane);
 int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums);
+int wf_pull_filled(struct wf_pull *pull, uint64_t bytes);
 void wf_pull_withdraw(struct wf_pull *pull);
 void wf_pull_up(struct wf_pull *pull);
 void wf_pull_paused(struct wf_pull *pull);

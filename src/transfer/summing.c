@@ -13,6 +13,8 @@ void wf_summing_init(struct wf_summing *s, struct wf_transfer *t)
 	s->transfer = t;
 	s->asked = s->told = 0;
 	s->aside = false;
+	s->ready = 0;
+	s->moved = NULL;
 	s->timer = (struct wf_timer){ 0 };
 }
 
@@ -48,15 +50,21 @@ static bool is_left(const struct wf_summing *s)
 	       s->record.first + s->record.count < wf_body_piece_count(s->bytes);
 }
 
+/* The end of the next piece. */
+static uint64_t next_end(const struct wf_summing *s)
+{
+	return WF_MIN((s->record.first + s->record.count + 1) * wf_body_piece_bytes(s->bytes),
+		      s->bytes);
+}
+
 /* Returns its bytes. */
 static uint64_t sum_piece(struct wf_summing *s)
 {
 	struct wf_sums_record *r = &s->record;
-	uint64_t piece_bytes = wf_body_piece_bytes(s->bytes);
-	uint64_t offset = (r->first + r->count) * piece_bytes;
-	uint64_t bytes = WF_MIN(piece_bytes, s->bytes - offset);
+	uint64_t offset = (r->first + r->count) * wf_body_piece_bytes(s->bytes);
+	uint64_t bytes = next_end(s) - offset;
 
-	r->sums[r->count++] = wf_checksum(s->body + offset, bytes);
+	r->sums[r->count++] = wf_checksum(s->room + offset % s->room_bytes, bytes);
 	return bytes;
 }
 
@@ -65,7 +73,7 @@ static int sum_aside(const struct wf_helper_job *job)
 {
 	struct wf_summing *s = job->owner;
 
-	for (uint64_t bytes = 0; bytes < HELP_BYTES && is_left(s);)
+	for (uint64_t bytes = 0; bytes < HELP_BYTES && is_left(s) && next_end(s) <= s->until;)
 		bytes += sum_piece(s);
 	return 0;
 }
@@ -83,6 +91,7 @@ static bool give_aside(struct wf_summing *s)
 	struct wf_helper *helper = helper_of(s->transfer);
 	const struct wf_helper_job job = { .owner = s, .run = sum_aside };
 
+	s->until = s->ready;
 	s->aside = helper && !wf_helper_give(helper, &job);
 	return s->aside;
 }
@@ -97,6 +106,11 @@ static void hear_helper(struct wf_transfer *t)
 		s->aside = false;
 }
 
+static bool may_sum(const struct wf_summing *s)
+{
+	return is_left(s) && next_end(s) <= s->ready;
+}
+
 /* Without a helper it is one piece in a turn: meanwhile the reads of others, and of this body, go on. */
 static void go_on(struct wf_timer *timer)
 {
@@ -104,30 +118,52 @@ static void go_on(struct wf_timer *timer)
 	struct wf_worker *w = s->transfer->worker;
 
 	hear_helper(s->transfer);
-	if (s->aside || (is_left(s) && give_aside(s))) {
+	if (s->aside || (may_sum(s) && give_aside(s))) {
 		wf_worker_timer(w, timer, w->now_ns + HELPED_NS, go_on);
 		return;
 	}
-	if (is_left(s))
+	if (may_sum(s))
 		sum_piece(s);
 	if (!is_left(s) && tell(s))
 		wf_worker_timer(w, timer, w->now_ns + TELL_AGAIN_NS, go_on);
-	else if (s->told < s->asked && is_left(s))
+	else if (s->told < s->asked && may_sum(s))
 		wf_worker_timer(w, timer, w->now_ns, go_on);
+	if (s->moved)
+		s->moved(s);
 }
 
-void wf_summing_ask(struct wf_summing *s, struct wf_link *link, const void *body,
-		    uint64_t bytes, uint64_t pull)
+static void start(struct wf_summing *s)
 {
 	struct wf_worker *w = s->transfer->worker;
 
+	if (s->told < s->asked && may_sum(s))
+		wf_worker_timer(w, &s->timer, w->now_ns, go_on);
+}
+
+void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready)
+{
+	s->room = room;
+	s->room_bytes = room_bytes;
+	s->ready = ready;
+	if (!s->timer.armed)
+		start(s);
+}
+
+void wf_summing_ask(struct wf_summing *s, struct wf_link *link, uint64_t bytes, uint64_t pull)
+{
 	if (!s->asked) {
 		s->link = link;
-		s->body = body;
 		s->bytes = bytes;
 		s->record = (struct wf_sums_record){ .pull = pull };
 	}
 	if (s->record.pull == pull &&
 	    s->asked * WF_SUMS_RECORD_MAX < wf_body_piece_count(bytes) && s->asked++ == s->told)
-		wf_worker_timer(w, &s->timer, w->now_ns, go_on);
+		start(s);
+}
+
+uint64_t wf_summing_over(const struct wf_summing *s)
+{
+	uint32_t pieces = s->record.first + (s->aside ? 0 : s->record.count);
+
+	return s->asked ? WF_MIN(pieces * wf_body_piece_bytes(s->bytes), s->bytes) : 0;
 }

@@ -5,6 +5,7 @@
  * The reader asks for the sums of as many pieces as one record takes, a little
  * ahead of its reads (sums.h); each time they are told in one record.  A helper
  * makes them where there is one and it has room, the worker itself otherwise.
+ * Of a body that passes through a stage they are made as its pieces are filled.
  *
  * Threads: owner.
  */
@@ -16,11 +17,16 @@
 struct wf_summing {
 	struct wf_transfer *transfer;
 	uint32_t asked, told; /* records */
-	bool aside;           /* the helper has @record, and sums up */
+	bool aside;           /* the helper has @record, and sums up, as far as: */
+	uint64_t until;
+	uint64_t ready;       /* of the body, from its beginning: the rest is not there yet */
+	void (*moved)(struct wf_summing *s); /* it has come further; NULL: nobody wants to know */
 	struct wf_timer timer;
+	/* once anything is ready: byte n of the body is at n % @room_bytes */
+	const uint8_t *room;
+	uint64_t room_bytes;
 	/* once it is asked for: */
 	struct wf_link *link;
-	const uint8_t *body;
 	uint64_t bytes;
 	struct wf_sums_record record; /* the next that is to be told */
 };
@@ -28,12 +34,17 @@ struct wf_summing {
 /* Cheap: every parcel has one, and few are asked. */
 void wf_summing_init(struct wf_summing *s, struct wf_transfer *t);
 
+/* The first @ready bytes of the body have been there: in @room, which is the same each time, or are over. */
+void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready);
+
 /*
- * Reader @pull asks over @link for the next sums of @body, of @bytes, which is the same each
+ * Reader @pull asks over @link for the next sums of the body, of @bytes, which is the same each
  * time.  More than there are it is not told, nor is another reader.
  */
-void wf_summing_ask(struct wf_summing *s, struct wf_link *link, const void *body,
-		    uint64_t bytes, uint64_t pull);
+void wf_summing_ask(struct wf_summing *s, struct wf_link *link, uint64_t bytes, uint64_t pull);
+
+/* Up to there bytes of the body are needed no more. */
+uint64_t wf_summing_over(const struct wf_summing *s);
 
 /* Sum up no more: the body is touched no more once this returns. */
 void wf_summing_stop(struct wf_summing *s);

@@ -64,7 +64,8 @@ static void compare(struct wf_sums *s, uint32_t index)
 		s->wrong = WF_MIN(s->wrong, index);
 }
 
-void wf_sums_arrived(struct wf_sums *s, const uint8_t *body, uint64_t offset, uint64_t count)
+void wf_sums_arrived(struct wf_sums *s, const uint8_t *room, uint64_t room_bytes, uint64_t offset,
+		     uint64_t count)
 {
 	uint64_t end = offset + count;
 
@@ -75,7 +76,8 @@ void wf_sums_arrived(struct wf_sums *s, const uint8_t *body, uint64_t offset, ui
 
 		s->pieces[index].left -= next - offset;
 		if (!s->pieces[index].left) {
-			s->pieces[index].ours = wf_checksum(body + begin, length(s, index));
+			s->pieces[index].ours =
+				wf_checksum(room + begin % room_bytes, length(s, index));
 			compare(s, index);
 		}
 		offset = next;

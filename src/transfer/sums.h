@@ -44,8 +44,13 @@ bool wf_sums_ask(const struct wf_sums *s, uint64_t end);
 /* It has been asked once more. */
 void wf_sums_asked(struct wf_sums *s);
 
-/* @count bytes from @offset on have come to @body, which has room for all of it.  Each comes once. */
-void wf_sums_arrived(struct wf_sums *s, const uint8_t *body, uint64_t offset, uint64_t count);
+/*
+ * @count bytes from @offset on have come.  Each comes once.  Byte n of the body is at n % @room_bytes
+ * of @room: it has room for all of it, or for as many whole pieces as lie between the first that
+ * is not whole and the last that has come.
+ */
+void wf_sums_arrived(struct wf_sums *s, const uint8_t *room, uint64_t room_bytes, uint64_t offset,
+		     uint64_t count);
 
 /* The owner's word.  -EBADMSG: not what must follow. */
 int wf_sums_told(struct wf_sums *s, const struct wf_sums_record *told);

@@ -5,6 +5,7 @@
 
 #include "transfer/parcel.h"
 #include "transfer/pull.h"
+#include "transfer/stage.h"
 #include "transfer/tell.h"
 
 #define OFFERS_MAX (1u << 20) /* outstanding offers of a node; each also holds a tensor */
@@ -17,6 +18,7 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
 	wf_table_init(&t->parcels, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
 	wf_list_init(&t->waiting);
+	wf_list_init(&t->stages);
 	wf_pace_init(&t->pace, worker);
 	return wf_view_init(&t->views, worker);
 }
@@ -24,6 +26,7 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
 void wf_transfer_fini(struct wf_transfer *t)
 {
 	wf_helper_close(t->helper);
+	wf_kinds_fini(&t->kinds);
 	wf_view_fini(&t->views);
 	wf_pace_fini(&t->pace);
 	wf_table_fini(&t->parcels);
@@ -35,7 +38,8 @@ bool wf_transfer_owns(uint8_t type)
 	return type == WF_RECORD_PULLED || type == WF_RECORD_RESUME || type == WF_RECORD_OFFER ||
 	       type == WF_RECORD_WITHDRAW || type == WF_RECORD_WITHDRAWN ||
 	       type == WF_RECORD_CHECK || type == WF_RECORD_SUMS ||
-	       type == WF_RECORD_RELEASED || type == WF_RECORD_SPREAD || type == WF_RECORD_LANE;
+	       type == WF_RECORD_RELEASED || type == WF_RECORD_SPREAD || type == WF_RECORD_LANE ||
+	       type == WF_RECORD_FILLED || type == WF_RECORD_TAKEN;
 }
 
 /* An id of ours that the peer names: it must belong to that peer. */
@@ -102,6 +106,14 @@ static int take_lane(struct wf_transfer *t, struct wf_link *link, const struct w
 	return 0;
 }
 
+static int filled(struct wf_transfer *t, const struct wf_link *link,
+		  const struct wf_small_record *small)
+{
+	struct wf_pull *pull = wf_table_get(&t->pulls, small->id);
+
+	return pull && pull->link == link ? wf_pull_filled(pull, small->other) : 0;
+}
+
 /* There is nothing to resume any more: the reader need not wait for its deadline. */
 static int deny_offer(struct wf_link *link, uint64_t pull)
 {
@@ -140,6 +152,8 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		return withdraw(t, link, small.id);
 	if (record->type == WF_RECORD_RELEASED)
 		return released(t->worker, &small);
+	if (record->type == WF_RECORD_FILLED)
+		return filled(t, link, &small);
 	p = find_parcel(t, link, small.id);
 	if (!p) {
 		/* It ended in the meantime: by its deadline, say. */
@@ -154,6 +168,8 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		return wf_parcel_resume(p, small.other);
 	case WF_RECORD_SPREAD:
 		return wf_parcel_spread(p, small.other);
+	case WF_RECORD_TAKEN:
+		return wf_parcel_taken(p, small.other);
 	case WF_RECORD_CHECK:
 		wf_parcel_check(p, small.other);
 		break;
@@ -265,7 +281,8 @@ bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
 	while ((p = find_hopeless(t)))
 		wf_parcel_stop(p, e);
 	at = 0;
-	return !wf_table_next(&t->parcels, &at) && wf_list_empty(&t->waiting);
+	return !wf_table_next(&t->parcels, &at) && wf_list_empty(&t->waiting) &&
+	       wf_stage_all_quiet(t);
 }
 
 void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on)

@@ -12,6 +12,7 @@
 #define WF_TRANSFER_H
 
 #include "link/link.h"
+#include "memory/kind.h"
 #include "transfer/pace.h"
 #include "transfer/view.h"
 #include "util/helper.h"
@@ -25,6 +26,9 @@ struct wf_transfer {
 	struct wf_views views;
 	struct wf_helper *helper; /* sums up long bodies; NULL: not started yet, or it can't be */
 	bool helpless;
+	struct wf_kinds kinds;   /* for copies to and from devices */
+	struct wf_list stages;
+	uint64_t draining_bytes; /* of their rooms, for what comes */
 	bool closing;            /* nothing is offered any more */
 	/* The owner takes back an offer that no pull was started for: forget it. */
 	void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer);
@@ -55,7 +59,10 @@ void wf_transfer_start(struct wf_transfer *t, struct wf_link *link);
 /* A lane is ready, or has closed. */
 void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool open);
 
-/* Take back every offer, with @e, and make no more; false: some are not back yet, or what needs none still waits. */
+/*
+ * Take back every offer, with @e, and make no more; false: some are not back yet, what needs
+ * none still waits, or copies of devices are under way.
+ */
 bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e);
 
 /* A shared rail was opened anew: reads that were stuck on it touch no memory any more. */

@@ -77,7 +77,7 @@ static void without_a_checksum_all_is_right(void **state)
 
 	(void)state;
 	assert_int_equal(wf_sums_open(&s, &b), 0);
-	wf_sums_arrived(&s, body, 0, BYTES);
+	wf_sums_arrived(&s, body, BYTES, 0, BYTES);
 	assert_false(wf_sums_ask(&s, BYTES));
 	assert_true(wf_sums_right(&s));
 	assert_false(is_wrong(&s, &e));
@@ -93,9 +93,9 @@ static void a_body_of_one_piece_brings_its_sum(void **state)
 	(void)state;
 	assert_int_equal(wf_sums_open(&s, &b), 0);
 	assert_false(wf_sums_ask(&s, MIB));
-	wf_sums_arrived(&s, body, MIB / 2, MIB / 2);
+	wf_sums_arrived(&s, body, BYTES, MIB / 2, MIB / 2);
 	assert_false(wf_sums_right(&s));
-	wf_sums_arrived(&s, body, 0, MIB / 2);
+	wf_sums_arrived(&s, body, BYTES, 0, MIB / 2);
 	assert_true(wf_sums_right(&s));
 	wf_sums_close(&s);
 }
@@ -116,7 +116,7 @@ static void bytes_and_sums_may_come_in_any_order(void **state)
 
 			if (i == late)
 				tell(&s, 0, 2);
-			wf_sums_arrived(&s, body, at, WF_MIN(chunk, BYTES - at));
+			wf_sums_arrived(&s, body, BYTES, at, WF_MIN(chunk, BYTES - at));
 			assert_false(is_wrong(&s, &e));
 		}
 		if (late == chunks)
@@ -151,7 +151,7 @@ static void the_piece_that_is_wrong_is_named(void **state)
 		tell(&s, 0, 4);
 		tell(&s, 4, 4);
 		body[flips[i].at] ^= 4;
-		wf_sums_arrived(&s, body, 0, BYTES);
+		wf_sums_arrived(&s, body, BYTES, 0, BYTES);
 		body[flips[i].at] ^= 4;
 		assert_false(wf_sums_right(&s));
 		assert_true(is_wrong(&s, &e));

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/stage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "wire/record.h"
+
+/* How often a device is asked: soon for copies, and less often the longer a program's stream needs. */
+#define ASK_NS (5 * WF_NS_PER_US)
+#define ASK_SLOWLY_NS WF_NS_PER_MS
+#define PATIENCE 8 /* of the time that it has waited it may be late */
+
+static void ask(struct wf_timer *timer);
+
+static struct wf_kind_copy *copy_at(struct wf_stage *stage, uint64_t offset)
+{
+	return &stage->copies[offset / stage->piece_bytes % WF_STAGE_PIECES];
+}
+
+/* The end of the piece that begins at @offset. */
+static uint64_t piece_end(const struct wf_stage *stage, uint64_t offset)
+{
+	return WF_MIN(offset + stage->piece_bytes, stage->bytes);
+}
+
+int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64_t bytes,
+		  enum wf_kind_way way, struct wf_stage **stage)
+{
+	struct wf_stage *fresh = calloc(1, sizeof(*fresh));
+
+	if (!fresh)
+		return -ENOMEM;
+	fresh->transfer = t;
+	fresh->body = body;
+	fresh->place = body->place;
+	fresh->bytes = bytes;
+	fresh->way = way;
+	fresh->piece_bytes = wf_body_piece_bytes(bytes);
+	fresh->room_bytes = WF_MIN(bytes, WF_STAGE_PIECES * fresh->piece_bytes);
+	wf_list_append(&t->stages, &fresh->node);
+	*stage = fresh;
+	return 0;
+}
+
+/*
+ * What comes waits for what peers fill, and what they fill may wait for what goes from here:
+ * so it leaves half of the pool for that.
+ */
+static bool must_wait(const struct wf_stage *stage)
+{
+	const struct wf_transfer *t = stage->transfer;
+
+	return stage->way == WF_KIND_OUT_OF_CHUNK && t->draining_bytes &&
+	       t->draining_bytes + stage->room_bytes > t->worker->pool.budget_bytes / 2;
+}
+
+int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
+{
+	struct wf_pool *pool = &stage->transfer->worker->pool;
+	void *room;
+	int err;
+
+	if (stage->room)
+		return 0;
+	if (must_wait(stage))
+		return -EAGAIN;
+	err = wf_pool_take(pool, stage->room_bytes, &room);
+	/* One piece is enough, though nothing goes side by side. */
+	if (err == -ENOBUFS && stage->room_bytes > stage->piece_bytes) {
+		stage->room_bytes = stage->piece_bytes;
+		err = wf_pool_take(pool, stage->room_bytes, &room);
+	}
+	if (err == -EAGAIN)
+		return err;
+	if (err)
+		return wf_error_set(e, err,
+				    "staging takes %llu bytes, and the pool is of %llu (WEFT_POOL_BYTES)",
+				    (unsigned long long)stage->room_bytes,
+				    (unsigned long long)pool->budget_bytes);
+	stage->room = room;
+	if (stage->way == WF_KIND_OUT_OF_CHUNK)
+		stage->transfer->draining_bytes += stage->room_bytes;
+	return 0;
+}
+
+static void ask_in(struct wf_stage *stage, uint64_t in_ns)
+{
+	struct wf_worker *w = stage->transfer->worker;
+
+	wf_worker_timer(w, &stage->timer, w->now_ns + in_ns, ask);
+}
+
+/* Something is under way, or awaited. */
+static void ask_later(struct wf_stage *stage)
+{
+	uint64_t waited_ns = stage->transfer->worker->now_ns - stage->waits_ns;
+
+	ask_in(stage, WF_MAX(ASK_NS, WF_MIN(waited_ns / PATIENCE, ASK_SLOWLY_NS)));
+}
+
+static void fail(struct wf_stage *stage, const struct wf_error *e)
+{
+	if (!stage->why.code)
+		stage->why = *e;
+	stage->stopped = true;
+}
+
+/* Before the first copy: the program may still be writing the body, or reading what was in it. */
+static bool may_begin(struct wf_stage *stage)
+{
+	struct wf_error e;
+	int err;
+
+	if (stage->follows)
+		return true;
+	err = wf_queue_passed(&stage->body->mark, &e);
+	if (err && err != -EAGAIN)
+		fail(stage, &e);
+	stage->follows = !err;
+	return !err;
+}
+
+static bool has_next(const struct wf_stage *stage)
+{
+	return !stage->stopped && stage->begun < stage->bytes &&
+	       piece_end(stage, stage->begun) <= stage->limit;
+}
+
+static void begin_next(struct wf_stage *stage)
+{
+	struct wf_kind_copy *copy = copy_at(stage, stage->begun);
+	uint64_t end = piece_end(stage, stage->begun);
+	struct wf_error e;
+
+	*copy = (struct wf_kind_copy){
+		.kinds = &stage->transfer->kinds,
+		.place = &stage->place,
+		.way = stage->way,
+		.body = stage->body->at + stage->begun,
+		.chunk = stage->room + stage->begun % stage->room_bytes,
+		.bytes = end - stage->begun,
+		.pool = &stage->transfer->worker->pool,
+	};
+	if (copy->place->kind->begin(copy, &e))
+		fail(stage, &e);
+	else
+		stage->begun = end;
+}
+
+static void begin_all(struct wf_stage *stage)
+{
+	while (has_next(stage) && may_begin(stage)) {
+		if (stage->begun == stage->over)
+			stage->waits_ns = stage->transfer->worker->now_ns;
+		begin_next(stage);
+		if (stage->stopped)
+			return;
+	}
+}
+
+void wf_stage_go(struct wf_stage *stage, uint64_t limit)
+{
+	bool idle = !stage->timer.armed;
+
+	stage->limit = limit;
+	if (idle)
+		stage->waits_ns = stage->transfer->worker->now_ns;
+	begin_all(stage);
+	/* A failure, too, is said in a turn of its own. */
+	if (idle && (stage->begun > stage->over || has_next(stage) || stage->why.code))
+		ask_in(stage, stage->why.code ? 0 : ASK_NS);
+}
+
+/* Copies end in the order in which they were begun. */
+static void hear_device(struct wf_stage *stage)
+{
+	const struct wf_kind *kind = stage->place.kind;
+	struct wf_error e;
+	int err;
+
+	while (stage->over < stage->begun) {
+		struct wf_kind_copy *copy = copy_at(stage, stage->over);
+
+		err = kind->poll(copy, &e);
+		if (err == -EAGAIN)
+			return;
+		kind->end(copy);
+		stage->over = piece_end(stage, stage->over);
+		stage->waits_ns = stage->transfer->worker->now_ns;
+		if (err)
+			fail(stage, &e);
+		if (!stage->why.code)
+			stage->ended = stage->over;
+	}
+}
+
+bool wf_stage_quiet(const struct wf_stage *stage)
+{
+	return stage->over == stage->begun;
+}
+
+static void ask(struct wf_timer *timer)
+{
+	struct wf_stage *stage = WF_CONTAINER(timer, struct wf_stage, timer);
+	uint64_t over = stage->over;
+
+	hear_device(stage);
+	begin_all(stage);
+	if (stage->begun > stage->over || has_next(stage))
+		ask_later(stage);
+	if (!stage->moved && wf_stage_quiet(stage))
+		wf_stage_close(stage);
+	else if (stage->moved && (stage->over > over || stage->why.code))
+		stage->moved(stage, stage->why.code ? &stage->why : NULL);
+}
+
+void wf_stage_stop(struct wf_stage *stage)
+{
+	if (stage)
+		stage->stopped = true;
+}
+
+void wf_stage_close(struct wf_stage *stage)
+{
+	struct wf_transfer *t;
+
+	if (!stage)
+		return;
+	t = stage->transfer;
+	wf_timer_stop(&t->worker->timers, &stage->timer);
+	wf_list_remove(&stage->node);
+	if (stage->room && stage->way == WF_KIND_OUT_OF_CHUNK)
+		t->draining_bytes -= stage->room_bytes;
+	wf_pool_give(&t->worker->pool, stage->room);
+	free(stage);
+}
+
+void wf_stage_leave(struct wf_stage *stage)
+{
+	if (!stage)
+		return;
+	stage->moved = NULL;
+	stage->stopped = true;
+	if (wf_stage_quiet(stage))
+		wf_stage_close(stage);
+}
+
+static struct wf_stage *find_busy(const struct wf_transfer *t)
+{
+	WF_LIST_EACH(node, &t->stages) {
+		struct wf_stage *stage = WF_CONTAINER(node, struct wf_stage, node);
+
+		if (!wf_stage_quiet(stage))
+			return stage;
+	}
+	return NULL;
+}
+
+bool wf_stage_all_quiet(const struct wf_transfer *t)
+{
+	return !find_busy(t);
+}
+
+void wf_stage_settle(struct wf_transfer *t)
+{
+	struct wf_stage *stage;
+
+	WF_LIST_EACH(node, &t->stages)
+		wf_stage_stop(WF_CONTAINER(node, struct wf_stage, node));
+	wf_kinds_wait(&t->kinds);
+	/* What one of these tells its owner may end others. */
+	while ((stage = find_busy(t))) {
+		wf_timer_stop(&t->worker->timers, &stage->timer);
+		ask(&stage->timer);
+	}
+}

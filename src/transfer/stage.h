@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stage: the way of a body between a device and rails that do not reach it there.
+ *
+ * It passes through a room in the pool, in pieces (wire/record.h) and in order: byte n of
+ * it is at n % room_bytes for a while.  On its way out each piece is filled from the
+ * device, and on its way in drained to it, as soon as the owner says that it may be; what
+ * fits the room at once does so side by side, while rails move the rest.
+ *
+ * A copy can't be called back.  Only when none is under way is a stage quiet: then its
+ * body may be reused, and it can be closed.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_STAGE_H
+#define WF_STAGE_H
+
+#include "memory/kind.h"
+#include "transfer/transfer.h"
+
+#define WF_STAGE_PIECES 4 /* in the room: filling, moving, draining, and one between; not tuned */
+
+struct wf_stage {
+	/* It has come further, has become quiet, or, with @e and not for the first time only, has failed. */
+	void (*moved)(struct wf_stage *stage, const struct wf_error *e);
+	void *owner;
+
+	/* read by the owner */
+	uint8_t *room; /* NULL: not taken yet */
+	uint64_t room_bytes, piece_bytes;
+	uint64_t ended; /* of the body, from its beginning: filled or drained */
+
+	/* its own */
+	struct wf_transfer *transfer;
+	const struct wf_kind_body *body; /* until it is stopped */
+	struct wf_kind_place place;
+	enum wf_kind_way way;
+	uint64_t bytes;	       /* of the body */
+	uint64_t limit;	       /* as far as it may be copied */
+	uint64_t begun, over;  /* copies: those between are under way */
+	bool follows;	       /* the program's stream has come as far as the body's mark */
+	bool stopped;
+	struct wf_error why;   /* code 0: nothing has failed */
+	uint64_t waits_ns;     /* since then for what is under way now */
+	struct wf_list node;   /* in transfer->stages */
+	struct wf_timer timer;
+	struct wf_kind_copy copies[WF_STAGE_PIECES]; /* of piece n: n % WF_STAGE_PIECES */
+};
+
+/* For the first @bytes of @body, which is borrowed until it is closed or left.  -ENOMEM. */
+int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64_t bytes,
+		  enum wf_kind_way way, struct wf_stage **stage);
+
+/* Harmless when it has one.  -EAGAIN: the pool has none for now.  -ENOBUFS, -ENOMEM with a sentence. */
+int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e);
+
+/* The first @limit bytes may be copied, which never becomes less; moved is never called inside. */
+void wf_stage_go(struct wf_stage *stage, uint64_t limit);
+
+/* Begin no copy any more: it becomes quiet.  Accepts NULL. */
+void wf_stage_stop(struct wf_stage *stage);
+bool wf_stage_quiet(const struct wf_stage *stage);
+
+/* One that is quiet.  Accepts NULL. */
+void wf_stage_close(struct wf_stage *stage);
+
+/* Leave it: it closes itself when it is quiet, and calls nobody.  Reads of the body may go on until then.  Accepts NULL. */
+void wf_stage_leave(struct wf_stage *stage);
+
+/* Of all there are. */
+bool wf_stage_all_quiet(const struct wf_transfer *t);
+
+/* The node closes: stop all, and wait for what is under way. */
+void wf_stage_settle(struct wf_transfer *t);
+
+#endif

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tensors in the memory of CUDA devices, between processes over every provider: of the
+ * software driver, whose memory the CPU can't touch (test_staging), and of a real one
+ * where there is a GPU (real_staging).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/cuda.h"
+#include "tests/cuda/gpu.h"
+#include "tests/fabric/pair.h"
+
+/* A tensor of bytes, on a device or, with device -1, here. */
+struct place {
+	int device;
+	void *at;
+	int64_t count;
+	struct weft_tensor tensor;
+};
+
+static void place_open(struct place *p, int device, size_t count)
+{
+	*p = (struct place){ .device = device, .count = (int64_t)count };
+	p->at = device < 0 ? malloc(count) : gpu_take(device, count);
+	p->tensor = pair_tensor(p->at, &p->count);
+	if (device >= 0)
+		p->tensor.device = (struct weft_device){ WEFT_CUDA, device };
+}
+
+static void place_close(struct place *p)
+{
+	if (p->device < 0)
+		free(p->at);
+	else
+		gpu_give(p->device, p->at);
+}
+
+static void place_fill(struct place *p, uint64_t seed)
+{
+	void *bytes = p->device < 0 ? p->at : malloc((size_t)p->count);
+
+	pair_fill(bytes, (size_t)p->count, seed);
+	if (p->device < 0)
+		return;
+	need(!wf_cuda_enter(p->device, NULL));
+	need(!gpu.cuMemcpyHtoD_v2((CUdeviceptr)p->at, bytes, (size_t)p->count));
+	need(!gpu.cuCtxSynchronize());
+	wf_cuda_leave();
+	free(bytes);
+}
+
+static bool place_matches(const struct place *p, uint64_t seed)
+{
+	void *bytes = p->device < 0 ? p->at : malloc((size_t)p->count);
+	bool matches;
+
+	if (p->device >= 0) {
+		need(!wf_cuda_enter(p->device, NULL));
+		need(!gpu.cuMemcpyDtoH_v2(bytes, (CUdeviceptr)p->at, (size_t)p->count));
+		wf_cuda_leave();
+	}
+	matches = pair_matches(bytes, (size_t)p->count, seed);
+	if (p->device >= 0)
+		free(bytes);
+	return matches;
+}
+
+/* A send or a receive that was begun. */
+struct move {
+	struct place place;
+	uint64_t seed;
+	bool comes;
+	struct weft_op *op;
+};
+
+static void move_open(struct move *m, int device, size_t count, uint64_t seed)
+{
+	*m = (struct move){ .seed = seed };
+	place_open(&m->place, device, count);
+	place_fill(&m->place, seed);
+}
+
+static void move_begin(struct move *m, struct weft_peer *to, uint64_t step, void *stream)
+{
+	struct weft_send_options o = { .size = sizeof(o), .stream = stream };
+
+	need(!weft_send(to, step, "k", 1, &m->place.tensor, &o, &m->op));
+}
+
+static void move_send(struct move *m, struct weft_peer *to, uint64_t step, int device,
+		      size_t count, uint64_t seed)
+{
+	move_open(m, device, count, seed);
+	move_begin(m, to, step, NULL);
+}
+
+static void move_recv(struct move *m, struct weft_node *node, uint64_t step, int device,
+		      size_t count, uint64_t seed)
+{
+	struct weft_recv_options o = { .size = sizeof(o), .stream = WEFT_NO_STREAM };
+
+	*m = (struct move){ .seed = seed, .comes = true };
+	place_open(&m->place, device, count);
+	need(!weft_recv(node, NULL, step, "k", 1, &m->place.tensor, &o, &m->op));
+}
+
+static void move_free(struct move *m)
+{
+	weft_op_free(m->op);
+	place_close(&m->place);
+}
+
+static void move_finish(struct move *m)
+{
+	pair_ended(m->op, WEFT_OK);
+	if (m->comes)
+		need(place_matches(&m->place, m->seed));
+	move_free(m);
+}
+
+/* The other side. */
+
+static struct move theirs[512];
+static size_t theirs_count;
+
+static struct move *next_of_theirs(const char *arguments, uint64_t *step, int *device,
+				   size_t *count, uint64_t *seed)
+{
+	need(theirs_count < PAIR_COUNT(theirs));
+	need(sscanf(arguments, "%lu %d %zu %lu", step, device, count, seed) == 4);
+	return &theirs[theirs_count++];
+}
+
+static void do_give(struct pair *side, char *arguments)
+{
+	uint64_t step, seed;
+	size_t count;
+	int device;
+	struct move *m = next_of_theirs(arguments, &step, &device, &count, &seed);
+
+	move_send(m, side->peer, step, device, count, seed);
+}
+
+static void do_take(struct pair *side, char *arguments)
+{
+	uint64_t step, seed;
+	size_t count;
+	int device;
+	struct move *m = next_of_theirs(arguments, &step, &device, &count, &seed);
+
+	move_recv(m, side->node, step, device, count, seed);
+}
+
+static void do_all(struct pair *side, char *arguments)
+{
+	(void)side;
+	(void)arguments;
+	for (size_t i = 0; i < theirs_count; i++)
+		move_finish(&theirs[i]);
+	theirs_count = 0;
+}
+
+/* How the first one ended. */
+static void do_first(struct pair *side, char *arguments)
+{
+	(void)arguments;
+	(void)weft_wait(theirs[0].op, PAIR_LIMIT_NS);
+	snprintf(side->reply, sizeof(side->reply), "%d", (int)weft_op_status(theirs[0].op));
+	move_free(&theirs[0]);
+	theirs_count = 0;
+}
+
+static const struct pair_command commands[] = {
+	{ "give", do_give },
+	{ "take", do_take },
+	{ "all", do_all },
+	{ "first", do_first },
+	{ NULL, NULL },
+};
+
+/* The tests. */
+
+static struct weft_path path_of(const struct weft_op *op)
+{
+	struct weft_path path = { .size = sizeof(path) };
+
+	need(!weft_op_path(op, &path));
+	return path;
+}
+
+static void bodies_of_every_size_go_from_and_to_devices(void **state)
+{
+	static const size_t sizes[] = {
+		1, 5000, 64 * KIB, MIB, MIB + 1, 4 * MIB, 5 * MIB + 3, 17 * MIB,
+	};
+	/* From, to: two devices where there are. */
+	const int ways[][2] = { { 0, -1 }, { -1, 0 }, { wf_cuda_driver_device_count() - 1, 0 } };
+	struct pair pair;
+	struct move m;
+	uint64_t step = 0;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+			for (size_t way = 0; way < PAIR_COUNT(ways); way++) {
+				step++;
+				if (step % 2) {
+					move_recv(&m, pair.node, step, ways[way][1], sizes[i], step);
+					pair_do(&pair.other, "give %lu %d %zu %lu", step,
+						ways[way][0], sizes[i], step);
+				} else {
+					pair_do(&pair.other, "give %lu %d %zu %lu", step,
+						ways[way][0], sizes[i], step);
+					pair_ping(pair.peer);
+					move_recv(&m, pair.node, step, ways[way][1], sizes[i], step);
+				}
+				pair_ended(m.op, WEFT_OK);
+				if (sizes[i] > MIB)
+					assert_string_equal(path_of(m.op).way, "staged");
+				if (ways[way][1] >= 0) {
+					assert_true(path_of(m.op).copies >= 1);
+					assert_ptr_equal(weft_op_tensor(m.op, NULL)->data, m.place.at);
+					assert_int_equal(weft_op_tensor(m.op, NULL)->device.type,
+							 WEFT_CUDA);
+				}
+				move_finish(&m);
+				pair_do(&pair.other, "all");
+			}
+		}
+		pair_close(&pair);
+	}
+}
+
+static void checksums_hold_from_device_to_device(void **state)
+{
+	static const size_t sizes[] = { 100, MIB, 9 * MIB + 7 };
+	struct weft_node_options options;
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		options = pair_options(at);
+		options.flags = WEFT_CHECKSUM;
+		pair_open(&pair, at, &options);
+		for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+			pair_do(&pair.other, "take 1 0 %zu 5", sizes[i]);
+			move_send(&m, pair.peer, 1, 0, sizes[i], 5);
+			pair_ended(m.op, WEFT_OK);
+			assert_string_equal(path_of(m.op).checksum, "xxh3");
+			move_finish(&m);
+			pair_do(&pair.other, "all");
+		}
+		pair_close(&pair);
+	}
+}
+
+static void many_at_once_in_both_directions_share_a_small_pool(void **state)
+{
+	enum { COUNT = 24 };
+	struct weft_node_options options;
+	struct move out[COUNT], in[COUNT];
+	struct pair pair;
+
+	(void)state;
+	setenv("WEFT_POOL_BYTES", "12582912", 1);
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		options = pair_options(at);
+		pair_open(&pair, at, &options);
+		for (unsigned i = 0; i < COUNT; i++) {
+			size_t count = i % 3 ? 2 * MIB + i : 900 * KIB + i;
+
+			move_send(&out[i], pair.peer, i, 0, count, i);
+			move_recv(&in[i], pair.node, 100 + i, 0, count, 50 + i);
+			pair_do(&pair.other, "take %u 0 %zu %u", i, count, i);
+			pair_do(&pair.other, "give %u 0 %zu %u", 100 + i, count, 50 + i);
+		}
+		for (unsigned i = 0; i < COUNT; i++) {
+			move_finish(&out[i]);
+			move_finish(&in[i]);
+		}
+		pair_do(&pair.other, "all");
+		pair_close(&pair);
+	}
+	unsetenv("WEFT_POOL_BYTES");
+}
+
+static void wait_for_it(void *arg)
+{
+	while (sem_wait(arg))
+		;
+}
+
+static void a_send_waits_for_the_programs_stream_and_holds_up_no_other(void **state)
+{
+	static const size_t sizes[] = { 1000, 3 * MIB };
+	struct move waits, goes;
+	struct pair pair;
+	CUstream stream;
+	sem_t go;
+
+	(void)state;
+	pair_open(&pair, pair_any(), NULL);
+	for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+		move_open(&waits, 0, sizes[i], 1);
+		move_open(&goes, 0, sizes[i], 2);
+		assert_int_equal(sem_init(&go, 0, 0), 0);
+		need(!wf_cuda_enter(0, NULL));
+		assert_int_equal(gpu.cuStreamCreate(&stream, 1), 0);
+		assert_int_equal(gpu.cuLaunchHostFunc(stream, wait_for_it, &go), 0);
+		wf_cuda_leave();
+		pair_do(&pair.other, "take 1 0 %zu 1", sizes[i]);
+		pair_do(&pair.other, "take 2 0 %zu 2", sizes[i]);
+		move_begin(&waits, pair.peer, 1, stream);
+		move_begin(&goes, pair.peer, 2, WEFT_NO_STREAM);
+		pair_ended(goes.op, WEFT_OK);
+		pair_sleep_ms(20);
+		assert_false(weft_op_ended(waits.op));
+		/* Memory can be freed again: that waits for every stream. */
+		sem_post(&go);
+		move_finish(&goes);
+		move_finish(&waits);
+		pair_do(&pair.other, "all");
+		assert_int_equal(gpu.cuStreamDestroy_v2(stream), 0);
+		sem_destroy(&go);
+	}
+	pair_close(&pair);
+}
+
+static void what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence(void **state)
+{
+	struct weft_send_options strict = {
+		.size = sizeof(strict),
+		.op = { .size = sizeof(strict.op), .flags = WEFT_STRICT_NO_STAGING },
+	};
+	struct weft_send_options snapshot = { .size = sizeof(snapshot), .flags = WEFT_SNAPSHOT };
+	int64_t shape[] = { 10, 10 }, strides[] = { 1, 10 };
+	struct weft_tensor t;
+	struct place here, there;
+	struct weft_op *op;
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, pair_any(), NULL);
+	place_open(&here, -1, 100);
+	place_open(&there, 0, 100);
+
+	t = here.tensor;
+	t.device = there.tensor.device;
+	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &t, NULL, &op), -EINVAL);
+	assert_non_null(strstr(weft_error(), "is memory of the host, not of CUDA device 0"));
+	assert_int_equal(weft_recv(pair.node, NULL, 1, "k", 1, &t, NULL, &op), -EINVAL);
+	t = there.tensor;
+	t.device.type = 10;
+	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &t, NULL, &op), -ENOTSUP);
+	assert_non_null(strstr(weft_error(), "device type 10 is not supported"));
+	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &there.tensor, &strict, &op), -EBADFD);
+	assert_non_null(strstr(weft_error(), "no staging was asked for"));
+	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &there.tensor, &snapshot, &op), -ENOTSUP);
+	assert_non_null(strstr(weft_error(), "a snapshot of device memory"));
+	t = there.tensor;
+	t.ndim = 2;
+	t.shape = shape;
+	t.strides = strides;
+	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &t, NULL, &op), -ENOTSUP);
+	assert_non_null(strstr(weft_error(), "a strided tensor of device memory"));
+	place_close(&here);
+	place_close(&there);
+	pair_close(&pair);
+}
+
+/* Of the software driver alone. */
+
+/* Two nodes of this process, so that one log has the copies of both. */
+static void filling_moving_and_draining_go_side_by_side(void **state)
+{
+	enum { PIECES = 16, ENTRIES = 4096 };
+	static struct fake_cuda_entry log[ENTRIES];
+	struct weft_node_options options = pair_options(pair_any());
+	size_t count, first_drain = 0, last_fill = 0, fills = 0, drains = 0;
+	struct weft_node *a, *b;
+	struct weft_peer *peer;
+	struct move out, in;
+
+	(void)state;
+	need(!weft_node_open(&options, &a));
+	need(!weft_node_open(&options, &b));
+	need(!weft_peer_open(a, weft_node_address(b), &peer));
+	pair_ping(peer);
+	move_recv(&in, b, 1, 1, PIECES * MIB, 3);
+	gpu.fake_cuda_log_clear();
+	move_send(&out, peer, 1, 0, PIECES * MIB, 3);
+	pair_ended(out.op, WEFT_OK);
+	pair_ended(in.op, WEFT_OK);
+	count = gpu.fake_cuda_log(log, ENTRIES);
+	for (size_t i = 0; i < count; i++) {
+		if (log[i].bytes != MIB)
+			continue;
+		if (!log[i].ended && log[i].what == FAKE_TO_DEVICE && !drains++)
+			first_drain = i;
+		if (!log[i].ended && log[i].what == FAKE_TO_HOST) {
+			fills++;
+			last_fill = i;
+		}
+	}
+	assert_int_equal(fills, PIECES);
+	assert_int_equal(drains, PIECES);
+	assert_true(first_drain < last_fill);
+
+	move_finish(&in);
+	move_finish(&out);
+	weft_peer_close(peer);
+	need(!weft_node_close(a));
+	need(!weft_node_close(b));
+}
+
+/* What @op waits for, in its node's words, has @words: wait until it says so. */
+static void wait_until_said(struct weft_node *node, const char *words)
+{
+	uint64_t until_ns = pair_now_ns() + PAIR_LIMIT_NS;
+	char *text = NULL;
+	bool said = false;
+
+	while (!said && pair_now_ns() < until_ns) {
+		size_t bytes = 0;
+		FILE *out = open_memstream(&text, &bytes);
+
+		need(!weft_dump(node, out));
+		fclose(out);
+		said = strstr(text, words) != NULL;
+		free(text);
+	}
+	need(said);
+}
+
+static void reads_go_on_while_copies_do_and_stop_where_the_room_ends(void **state)
+{
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	pair_open(&pair, pair_any(), NULL);
+	move_recv(&m, pair.node, 1, 0, 16 * MIB, 9);
+	gpu.fake_cuda_hold(true);
+	pair_do(&pair.other, "give 1 -1 %zu 9", 16 * MIB);
+	wait_until_said(pair.node, "4194304 of 16777216 bytes are read, and the next have to be "
+				   "copied to a device");
+	gpu.fake_cuda_hold(false);
+	move_finish(&m);
+	pair_do(&pair.other, "all");
+	pair_close(&pair);
+}
+
+/* Cancelled, or out of time, with copies under way. */
+static void no_operation_ends_before_its_copies(void **state)
+{
+	static const size_t sizes[] = { 1000, 6 * MIB };
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	pair_open(&pair, pair_any(), NULL);
+	for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+		for (unsigned comes = 0; comes < 2; comes++) {
+			gpu.fake_cuda_hold(false);
+			if (comes) {
+				move_recv(&m, pair.node, 1, 0, sizes[i], 1);
+				gpu.fake_cuda_hold(true);
+				pair_do(&pair.other, "give 1 -1 %zu 1", sizes[i]);
+				wait_until_said(pair.node, i ? "bytes are read, and the next have"
+							     : "0 of 1000 bytes are on their device");
+			} else {
+				pair_do(&pair.other, "take 1 -1 %zu 1", sizes[i]);
+				move_open(&m, 0, sizes[i], 1);
+				gpu.fake_cuda_hold(true);
+				move_begin(&m, pair.peer, 1, WEFT_NO_STREAM);
+				if (!i)
+					wait_until_said(pair.node, "being copied from its device");
+				else
+					wait_until_said(pair.node, "offered over");
+				pair_ping(pair.peer);
+			}
+			weft_cancel(m.op);
+			pair_sleep_ms(500);
+			assert_false(weft_op_ended(m.op));
+			gpu.fake_cuda_hold(false);
+			pair_ended(m.op, WEFT_CANCELLED);
+			move_free(&m);
+			pair_close(&pair);
+			pair_open(&pair, pair_any(), NULL);
+		}
+	}
+	pair_close(&pair);
+}
+
+static void a_copy_that_fails_ends_both_sides(void **state)
+{
+	static const char *const names[] = { "cuMemcpyDtoHAsync", "cuEventRecord" };
+	static const size_t sizes[] = { 1000, 6 * MIB };
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+		for (size_t name = 0; name < PAIR_COUNT(names); name++) {
+			pair_open(&pair, pair_any(), NULL);
+			move_open(&m, 0, sizes[i], 1);
+			gpu.fake_cuda_fail(names[name], i ? 3 : 1, CU_ILLEGAL_ADDRESS);
+			move_begin(&m, pair.peer, 1, WEFT_NO_STREAM);
+			pair_do(&pair.other, "take 1 0 %zu 1", sizes[i]);
+			(void)weft_wait(m.op, PAIR_LIMIT_NS);
+			assert_int_not_equal(weft_op_status(m.op), WEFT_OK);
+			if (!strstr(weft_op_message(m.op), "CUDA device 0"))
+				fail_msg("%s of %zu bytes: %s", names[name], sizes[i],
+					 weft_op_message(m.op));
+			move_free(&m);
+			pair_close(&pair);
+		}
+	}
+}
+
+static void closing_a_node_waits_for_copies(void **state)
+{
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	pair_open(&pair, pair_any(), NULL);
+	gpu.fake_cuda_delay(2000);
+	move_recv(&m, pair.node, 1, 0, 8 * MIB, 9);
+	pair_do(&pair.other, "give 1 -1 %zu 9", 8 * MIB);
+	wait_until_said(pair.node, "4194304 of 8388608 bytes are read");
+	weft_peer_close(pair.peer);
+	pair.other.peer = NULL;
+	need(!weft_node_close(pair.node));
+	assert_true(weft_op_ended(m.op));
+	gpu.fake_cuda_delay(2);
+	move_free(&m);
+	pair_do(&pair.other, "first");
+	pair_end(&pair.other);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(bodies_of_every_size_go_from_and_to_devices, pair_teardown),
+		cmocka_unit_test_teardown(checksums_hold_from_device_to_device, pair_teardown),
+		cmocka_unit_test_teardown(many_at_once_in_both_directions_share_a_small_pool,
+					  pair_teardown),
+		cmocka_unit_test_teardown(a_send_waits_for_the_programs_stream_and_holds_up_no_other,
+					  pair_teardown),
+		cmocka_unit_test_teardown(what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence,
+					  pair_teardown),
+	};
+	const struct CMUnitTest of_the_software_driver[] = {
+		cmocka_unit_test_teardown(filling_moving_and_draining_go_side_by_side,
+					  pair_teardown),
+		cmocka_unit_test_teardown(reads_go_on_while_copies_do_and_stop_where_the_room_ends,
+					  pair_teardown),
+		cmocka_unit_test_teardown(no_operation_ends_before_its_copies, pair_teardown),
+		cmocka_unit_test_teardown(a_copy_that_fails_ends_both_sides, pair_teardown),
+		cmocka_unit_test_teardown(closing_a_node_waits_for_copies, pair_teardown),
+	};
+	const char *why = gpu_open(REAL_CUDA);
+	int failed;
+
+	if (why && REAL_CUDA) {
+		printf("skip: %s\n", why);
+		return 77;
+	}
+	if (why) {
+		printf("%s\n", why);
+		return 99;
+	}
+	setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
+	if (pair_is_other(argc, argv, commands))
+		return 0;
+	failed = cmocka_run_group_tests(tests, NULL, pair_group_teardown);
+	if (!REAL_CUDA)
+		failed += cmocka_run_group_tests(of_the_software_driver, NULL, pair_group_teardown);
+	return failed;
+}
