@@ -408,7 +408,9 @@ static bool find_way(const struct wf_pull *pull, struct wf_spread_way **over)
 	for (uint32_t i = 0; spread && i < spread->count; i++) {
 		struct wf_spread_way *way = &spread->ways[i];
 
-		if (!way->lane || way->busy >= depth(pull, &way->lane->depth) ||
+		/* Whoever goes on because a lane is closing may know that one still. */
+		if (!way->lane || !way->lane->ready ||
+		    way->busy >= depth(pull, &way->lane->depth) ||
 		    is_too_slow(pull, way->took_ns))
 			continue;
 		*over = way;
@@ -576,7 +578,8 @@ static void read_done(struct wf_read *read, int status)
 		end_over(pull, over, 1, count);
 	else
 		end_reads(pull, 1, count);
-	if (status && over)
+	/* Who went on just now may have found it closed. */
+	if (status && over && over->lane)
 		wf_lane_failed(over->lane, wf_error_name(status));
 	if (!status) {
 		/* The wire has something to do meanwhile. */

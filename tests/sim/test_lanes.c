@@ -9,12 +9,17 @@
 
 #include "api/internal.h"
 #include "tests/sim/world.h"
+#include "transfer/pull.h"
 #include "util/clock.h"
 
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
 #define LONG (24 * MIB + 5)
 #define FIRST 0x1234567
+
+/* More than may be under way at once. */
+#define CROWD 24
+#define CROWD_BYTES (6 * MIB)
 
 static uint8_t source[LONG], target[LONG];
 
@@ -167,6 +172,49 @@ static void a_second_network_that_breaks_amid_a_body_costs_nothing(void **state)
 	wf_world_end();
 }
 
+/* All of a crowd know both networks, and some wait until others have read. */
+static bool stand_in_line(void *arg)
+{
+	struct wf_transfer *t = &wf_world_node(1)->desks[0].transfer;
+	struct wf_pull *pull;
+	uint32_t at = 0, ready = 0;
+
+	(void)arg;
+	while ((pull = wf_table_next(&t->pulls, &at)))
+		ready += pull->spread != NULL;
+	return ready == CROWD && !wf_list_empty(&t->pace.line);
+}
+
+static void who_waits_for_room_does_not_get_it_on_a_network_that_has_broken(void **state)
+{
+	const struct wf_fake far = { .seed = 5, .delay_min_ns = 5 * MS, .delay_max_ns = 5 * MS };
+	struct wf_flight out[CROWD], in[CROWD];
+	uint8_t *into = calloc(CROWD, CROWD_BYTES);
+
+	(void)state;
+	setenv("WEFT_DEPTH", "2", 1); /* over each network: 24 times 4 MiB are too many */
+	open_world(&far);
+	begin(LONG, 2);
+	end_well();
+	for (unsigned i = 0; i < CROWD; i++) {
+		wf_flight_receive(&in[i], 1, 0, i, into + i * CROWD_BYTES, CROWD_BYTES, 60 * S);
+		wf_flight_send(&out[i], 0, 1, i, source, CROWD_BYTES, 60 * S);
+	}
+	assert_true(wf_world_run(stand_in_line, NULL, S));
+	wf_fake_break_domain(WF_WORLD_NET_2);
+	wf_flight_land(in, CROWD, 60 * S);
+	wf_flight_land(out, CROWD, 60 * S);
+	for (unsigned i = 0; i < CROWD; i++) {
+		assert_int_equal(in[i].status, WEFT_OK);
+		assert_int_equal(out[i].status, WEFT_OK);
+		assert_memory_equal(into + i * CROWD_BYTES, source, CROWD_BYTES);
+	}
+	wf_flight_free(in, CROWD);
+	wf_flight_free(out, CROWD);
+	free(into);
+	wf_world_end();
+}
+
 static void the_first_network_may_break_amid_a_body_as_well(void **state)
 {
 	(void)state;
@@ -270,6 +318,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(short_bodies_do_not_wait_for_the_second),
 		cmocka_unit_test(whoever_dialled_both_sides_may_read_over_the_lane),
 		cmocka_unit_test(a_second_network_that_breaks_amid_a_body_costs_nothing),
+		cmocka_unit_test(who_waits_for_room_does_not_get_it_on_a_network_that_has_broken),
 		cmocka_unit_test(the_first_network_may_break_amid_a_body_as_well),
 		cmocka_unit_test(a_second_network_that_falls_silent_is_given_up),
 		cmocka_unit_test(the_first_network_may_fall_silent_while_its_doors_work),
