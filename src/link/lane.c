@@ -294,7 +294,9 @@ void wf_lane_look(struct wf_link *link)
 	WF_LIST_EACH(node, &link->lanes) {
 		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
 
-		if (lane->read_count && wf_link_has_answered(link, lane->read_ns + STUCK_NS))
-			wf_lane_failed(lane, "reads do not end while the peer is alive");
+		if (!lane->read_count || !wf_link_has_answered(link, lane->read_ns + STUCK_NS))
+			continue;
+		wf_lane_failed(lane, "reads do not end while the peer is alive");
+		return; /* others may have gone with it, and are looked at with the next beat */
 	}
 }
