@@ -106,6 +106,11 @@ uint32_t wf_lane_count(const struct wf_link *link)
 	return count;
 }
 
+static uint32_t lanes_max(const struct wf_link *link)
+{
+	return WF_MIN(link->peer.lanes, WF_LANES_MAX);
+}
+
 /* Rails of the provider in use, on either side. */
 static uint32_t rails_like(const struct wf_link *link, bool theirs)
 {
@@ -129,7 +134,7 @@ bool wf_lane_may_come(const struct wf_link *link)
 	if (link->state != WF_LINK_UP || link->worker->now_ns >= link->lanes_until_ns)
 		return false;
 	rails = WF_MIN(rails_like(link, false), rails_like(link, true));
-	return 1 + wf_lane_count(link) < rails;
+	return 1 + wf_lane_count(link) < WF_MIN(rails, 1 + lanes_max(link));
 }
 
 /* Try again later; or forget it, if that is the peer's part. */
@@ -213,13 +218,13 @@ void wf_lane_start(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 	const char *provider = wf_rail_caps(link->on->rail)->provider;
-	uint32_t taken;
+	uint32_t taken, left = lanes_max(link);
 
 	link->lanes_until_ns = w->now_ns + SETTLE_NS;
-	if (!link->dialler || !link->peer.lanes || !wf_rail_caps(link->on->rail)->connected)
+	if (!link->dialler || !wf_rail_caps(link->on->rail)->connected)
 		return;
 	taken = 1u << link->pairs[link->pair_at].theirs;
-	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
+	for (uint32_t mine = 0; mine < w->rail_count && left; mine++) {
 		struct wf_lane *lane;
 		int theirs;
 
@@ -234,6 +239,7 @@ void wf_lane_start(struct wf_link *link)
 			return; /* no memory: the link does without */
 		lane->theirs = (uint8_t)theirs;
 		taken |= 1u << theirs;
+		left--;
 		dial(lane);
 	}
 }

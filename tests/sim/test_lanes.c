@@ -280,6 +280,26 @@ static void who_needs_both_is_told_when_there_is_one(void **state)
 	wf_world_end();
 }
 
+static void there_are_no_more_lanes_than_the_peer_takes(void **state)
+{
+	(void)state;
+	wf_world_open(WF_WORLD_LANES, 0, NULL);
+	wf_fake_offer(FI_EP_MSG, "tcp", "net3", "10.0.3.1");
+	setenv("WEFT_DEVICE", WF_WORLD_NET_1 "," WF_WORLD_NET_2 ",net3", 1);
+	wf_world_add();
+	wf_world_add();
+	wf_world_connect(0, 1);
+	wf_world_pass(5 * S);
+	assert_int_equal(wf_lane_count(link_of(0)), 2);
+	/* As a hello may have it; the lanes of the next rail obey. */
+	link_of(0)->peer.lanes = 1;
+	wf_fake_break_domain(WF_WORLD_NET_1);
+	wf_world_pass(5 * S);
+	assert_int_equal(wf_lane_count(link_of(0)), 1);
+	assert_int_equal(wf_lane_count(link_of(1)), 1);
+	wf_world_end();
+}
+
 static void sums_are_verified_whichever_way_the_bytes_came(void **state)
 {
 	struct weft_path path;
@@ -323,6 +343,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_second_network_that_falls_silent_is_given_up),
 		cmocka_unit_test(the_first_network_may_fall_silent_while_its_doors_work),
 		cmocka_unit_test(who_needs_both_is_told_when_there_is_one),
+		cmocka_unit_test(there_are_no_more_lanes_than_the_peer_takes),
 		cmocka_unit_test(sums_are_verified_whichever_way_the_bytes_came),
 		cmocka_unit_test(a_cancel_amid_a_body_leaves_both_quiet),
 	};
