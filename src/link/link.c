@@ -404,6 +404,8 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_link_forget_peer(link);
 	wf_link_close_conn(link);
 	link->state = WF_LINK_IDLE;
+	into->waiting_count += link->waiting_count;
+	link->waiting_count = 0;
 	w->sink->merged(w->sink_ctx, link, into);
 	wf_list_splice(&into->queue, &link->queue);
 	into->queued_bytes += link->queued_bytes;

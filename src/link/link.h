@@ -156,6 +156,7 @@ struct wf_link {
 	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
 	uint64_t rtt_ns;           /* smoothed */
 	uint64_t progress_ns;      /* when the rail last did anything */
+	uint32_t waiting_count;    /* records with bodies that wait for a rail, or for more */
 	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
 	uint32_t read_count;       /* reads of the peer's memory under way, or refused by the rail */
 	uint64_t read_ns;          /* when one of them last ended, or the first of these began */

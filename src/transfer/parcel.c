@@ -30,6 +30,26 @@ static void close_grants(struct wf_parcel *p)
 	p->spread = NULL;
 }
 
+static void wait_for_rail(struct wf_parcel *p)
+{
+	wf_list_append(&p->transfer->waiting, &p->node);
+	wf_link_real(p->link)->waiting_count++;
+}
+
+static void wait_no_more(struct wf_parcel *p)
+{
+	wf_timer_stop(&p->transfer->worker->timers, &p->quiet_timer);
+	wf_list_remove(&p->node);
+	wf_link_real(p->link)->waiting_count--;
+}
+
+/* It does not go after all: whoever waits for nothing but its turn has that now. */
+static void step_aside(struct wf_parcel *p)
+{
+	wait_no_more(p);
+	wf_transfer_start(p->transfer, wf_link_real(p->link));
+}
+
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_worker *w = p->transfer->worker;
@@ -38,10 +58,11 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 
 	if (e)
 		why = *e; /* it may be p->why */
+	if (p->state == WF_PARCEL_WAITING)
+		step_aside(p);
 	p->state = WF_PARCEL_ENDED;
 	wf_timer_stop(&w->timers, &p->quiet_timer);
 	wf_summing_stop(&p->summing);
-	wf_list_remove(&p->node);
 	wf_pool_unwait(&w->pool, &p->room_waiter);
 	wf_stage_stop(p->stage);
 	wf_recall_close(p->recall);
@@ -279,15 +300,15 @@ bool wf_parcel_up(struct wf_parcel *p)
 		wf_worker_timer(w, &p->quiet_timer, w->now_ns + LANES_NS, look_again);
 		return false;
 	}
-	wf_timer_stop(&w->timers, &p->quiet_timer);
-	wf_list_remove(&p->node);
+	wait_no_more(p);
 	start(p, wf_link_caps(link));
 	return true;
 }
 
 void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parcel *p)
 {
-	const struct wf_caps *caps = wf_link_caps(wf_link_real(link));
+	struct wf_link *real = wf_link_real(link);
+	bool first = !real->waiting_count;
 
 	p->transfer = t;
 	p->link = link;
@@ -310,18 +331,15 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	wf_list_init(&p->message.node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
-	if (caps && wf_list_empty(&t->waiting) && !wf_terms_wait(p->terms, wf_link_real(link))) {
-		start(p, caps);
-	} else if (wf_link_real(link)->state == WF_LINK_GONE) {
+	if (real->state == WF_LINK_GONE) {
 		wf_error_set(&p->why, -ENOTCONN, "%s is gone, and its address is not known",
 			     wf_link_label(link));
 		fail_later(p);
-	} else {
-		/* Behind those that wait for this link. */
-		wf_list_append(&t->waiting, &p->node);
-		if (caps)
-			wf_transfer_start(t, wf_link_real(link));
+		return;
 	}
+	wait_for_rail(p);
+	if (first && wf_link_caps(real))
+		wf_parcel_up(p);
 }
 
 /*
@@ -378,9 +396,8 @@ int wf_parcel_take_back(struct wf_parcel *p)
 
 	if (p->state != WF_PARCEL_WAITING)
 		return -EALREADY;
+	step_aside(p);
 	p->state = WF_PARCEL_ENDED;
-	wf_list_remove(&p->node);
-	wf_timer_stop(&p->transfer->worker->timers, &p->quiet_timer);
 	wf_link_unwatch(link);
 	wf_link_put(link);
 	return 0;

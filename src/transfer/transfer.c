@@ -185,7 +185,9 @@ void wf_transfer_start(struct wf_transfer *t, struct wf_link *link)
 	WF_LIST_EACH(node, &t->waiting) {
 		struct wf_parcel *p = WF_CONTAINER(node, struct wf_parcel, node);
 
-		if (wf_link_real(p->link) == link && (!wf_link_caps(link) || !wf_parcel_up(p)))
+		if (!link->waiting_count || !wf_link_caps(link))
+			return;
+		if (wf_link_real(p->link) == link && !wf_parcel_up(p))
 			return;
 	}
 }

@@ -615,7 +615,7 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 	WF_LIST_EACH(at, &desk->worker.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
-		if (link->offer_count || link->watch_count)
+		if (link->offer_count || link->waiting_count || link->watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
 				 wf_link_label(link));
 		if (link->greeted && wf_map_next(&desk->channels.map, NULL) == NULL &&

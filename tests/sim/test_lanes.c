@@ -280,6 +280,43 @@ static void who_needs_both_is_told_when_there_is_one(void **state)
 	wf_world_end();
 }
 
+/* Send one byte over so many rails at least. */
+static void send_over(struct wf_flight *f, uint64_t step, unsigned rails_min)
+{
+	struct weft_send_options options = { .size = sizeof(options), .op = wf_flight_begin(f, 0) };
+	int64_t shape = 1;
+	struct weft_tensor t = row_of(source, &shape);
+
+	options.op.rails_min = rails_min;
+	assert_int_equal(weft_send(wf_world_peer(0, 1), step, "", 0, &t, &options, &f->op), 0);
+}
+
+static void who_waits_behind_one_that_needs_both_goes_on_when_it_is_cancelled(void **state)
+{
+	struct wf_flight first, second, received;
+	uint8_t into;
+
+	(void)state;
+	open_world(NULL);
+	wf_fake_cut_domain(WF_WORLD_NET_2);
+	wf_world_connect(0, 1);
+	send_over(&first, 1, 2);
+	send_over(&second, 2, 1);
+	wf_flight_receive(&received, 1, 0, 2, &into, 1, 0);
+	wf_world_pass(100 * MS);
+	assert_int_equal(first.outcomes + second.outcomes, 0);
+	weft_cancel(first.op);
+	wf_flight_land(&first, 1, S / 10);
+	wf_flight_land(&received, 1, S / 10);
+	assert_int_equal(received.status, WEFT_OK);
+	wf_flight_land(&second, 1, S);
+	wf_flight_free(&first, 1);
+	wf_flight_free(&second, 1);
+	wf_flight_free(&received, 1);
+	wf_fake_cut_domain(NULL);
+	wf_world_end();
+}
+
 static void there_are_no_more_lanes_than_the_peer_takes(void **state)
 {
 	(void)state;
@@ -343,6 +380,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_second_network_that_falls_silent_is_given_up),
 		cmocka_unit_test(the_first_network_may_fall_silent_while_its_doors_work),
 		cmocka_unit_test(who_needs_both_is_told_when_there_is_one),
+		cmocka_unit_test(who_waits_behind_one_that_needs_both_goes_on_when_it_is_cancelled),
 		cmocka_unit_test(there_are_no_more_lanes_than_the_peer_takes),
 		cmocka_unit_test(sums_are_verified_whichever_way_the_bytes_came),
 		cmocka_unit_test(a_cancel_amid_a_body_leaves_both_quiet),
