@@ -4,11 +4,11 @@
 #include "fabric/sock.h"
 #include "util/bytes.h"
 #include "util/clock.h"
+#include "util/fork.h"
 #include "util/random.h"
 
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,35 +188,40 @@ free_info:
 	return err;
 }
 
-/*
- * WF_QUIRK_LIVE_REGION: an endpoint of this process must not be closed by its thread while
- * another is forgetting it.
- */
-static pthread_mutex_t leaving = PTHREAD_MUTEX_INITIALIZER;
+static bool needs_live_regions(const struct wf_rail *rail)
+{
+	return wf_provider_has(rail->row, WF_QUIRK_LIVE_REGION, fi_version());
+}
 
+/*
+ * An endpoint of this process must not be closed by its thread while another is forgetting
+ * it.  The lock is fork's, so that a child finds it free: it may have rails of its own.
+ */
 void wf_rail_forget(struct wf_rail *rail, struct wf_ep *ep)
 {
-	bool live = wf_provider_has(rail->row, WF_QUIRK_LIVE_REGION, fi_version()) &&
-		    ep->pid == (uint32_t)getpid();
+	bool live = needs_live_regions(rail) && ep->pid == (uint32_t)getpid();
 	char name[WF_ADDRESS_BYTES + 1];
 
 	if (live)
-		pthread_mutex_lock(&leaving);
+		wf_fork_hold();
 	if (!live || wf_rail_find_file(ep->address, ep->address_bytes, name)) {
 		WF_RAIL_CALL(rail, fi_av_remove, rail->av, &ep->to, 1, 0);
 		rail->peers_count--;
 	}
 	if (live)
-		pthread_mutex_unlock(&leaving);
+		wf_fork_let();
 }
 
 static void close_endpoint(struct wf_rail *rail)
 {
-	if (rail->ep) {
-		pthread_mutex_lock(&leaving);
+	bool live = rail->ep && needs_live_regions(rail);
+
+	if (live)
+		wf_fork_hold();
+	if (rail->ep)
 		WF_RAIL_CALL(rail, fi_close, &rail->ep->fid);
-		pthread_mutex_unlock(&leaving);
-	}
+	if (live)
+		wf_fork_let();
 	wf_cq_close(rail, &rail->cq);
 	if (rail->av)
 		WF_RAIL_CALL(rail, fi_close, &rail->av->fid);

@@ -3,8 +3,8 @@
  * What a forked child looks at must be whole: fork() waits while somebody
  * changes it.
  *
- * One lock for the process, held for a few instructions or one system call
- * that returns at once, and never while a callback runs: so a callback may fork.
+ * One lock for the process, held for a few instructions or system calls that
+ * return at once, and never while a callback runs: so a callback may fork.
  *
  * Threads: any.
  */
