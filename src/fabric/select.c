@@ -310,15 +310,28 @@ static int suits(const struct wf_candidate *c, const struct fi_info *info,
  */
 static _Atomic pid_t first_offered;
 
-/* Is @provider, or what it is a layer of, in the hands of a process that forked this one? */
-static bool is_a_parents(const char *provider)
+/* Does @provider, or what it is a layer of, serve no child of the process that was offered it? */
+static bool serves_no_child(const char *provider)
 {
-	pid_t first = 0, self = getpid();
 	char core[64];
 
 	snprintf(core, sizeof(core), "%.*s", (int)strcspn(provider, ";"), provider);
-	return wf_provider_find(core)->not_forked &&
-	       !atomic_compare_exchange_strong(&first_offered, &first, self) && first != self;
+	return wf_provider_find(core)->not_forked;
+}
+
+/* This process was offered @provider. */
+static void note_offer(const char *provider)
+{
+	pid_t none = 0;
+
+	if (serves_no_child(provider))
+		atomic_compare_exchange_strong(&first_offered, &none, getpid());
+}
+
+/* Is @provider, of which there was an offer, in the hands of a process that forked this one? */
+static bool is_a_parents(const char *provider)
+{
+	return serves_no_child(provider) && atomic_load(&first_offered) != getpid();
 }
 
 /* Why nobody gets @c, not even by name; NULL: no reason. */
@@ -525,6 +538,7 @@ static int add(struct wf_select *select, struct fi_info *info, const struct wf_o
 	size_t i;
 
 	fill_caps(&fresh.caps, fresh.row, info, options);
+	note_offer(fresh.caps.provider);
 	for (i = 0; i < select->count; i++) {
 		struct wf_candidate *c = &select->all[i];
 
