@@ -98,11 +98,6 @@ static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
 			       &link->peer.rails[theirs], e);
 }
 
-bool wf_attempt_pairs(const struct wf_link *link, uint32_t mine, uint32_t theirs)
-{
-	return theirs < link->peer.rail_count && !pair_fits(link, mine, theirs, NULL);
-}
-
 /* The bytes of the IP address in a socket's @address; NULL: it has none. */
 static const uint8_t *ip_of(const uint8_t *address, size_t address_bytes, size_t *ip_bytes)
 {
@@ -541,10 +536,11 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 		wf_counters_add(&w->counters.frames_refused, 1);
 		goto reject;
 	}
-	if (lane && wf_lane_request(link, on, lane, epoch, ev->request))
-		return;
-	if (lane)
+	if (lane) {
+		if (wf_lane_request(link, on, lane, epoch, ev->request))
+			return;
 		goto reject;
+	}
 	/* It may have overtaken its Try on the door. */
 	if ((epoch != link->epoch || link->on != on) && follow(link, on, epoch))
 		goto reject;

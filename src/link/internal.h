@@ -44,8 +44,7 @@ void wf_attempt_drop(struct wf_link *link);
 int wf_attempt_fits(const struct wf_link *link, const struct wf_caps *caps,
 		    const struct wf_greet_rail *rail, struct wf_error *e);
 
-/* Do our rail number @mine and the peer's @theirs fit; how many bits have their addresses in common? */
-bool wf_attempt_pairs(const struct wf_link *link, uint32_t mine, uint32_t theirs);
+/* How many bits have the addresses of our rail number @mine and the peer's @theirs in common? */
 unsigned wf_attempt_nearness(const struct wf_link *link, uint32_t mine, uint32_t theirs);
 
 /* The connect data for @lane; 0: for the rail in use. */

@@ -111,19 +111,24 @@ static uint32_t lanes_max(const struct wf_link *link)
 	return WF_MIN(link->peer.lanes, WF_LANES_MAX);
 }
 
-/* Rails of the provider in use, on either side. */
-static uint32_t rails_like(const struct wf_link *link, bool theirs)
+/* Of the provider in use: our rails, and the peer's. */
+static uint32_t our_rails(const struct wf_link *link)
 {
 	const struct wf_worker *w = link->worker;
-	const char *provider = wf_rail_caps(link->on->rail)->provider;
 	uint32_t count = 0;
 
-	if (theirs)
-		for (uint32_t i = 0; i < link->peer.rail_count; i++)
-			count += !strcmp(link->peer.rails[i].provider, provider);
-	else
-		for (uint32_t i = 0; i < w->rail_count; i++)
-			count += !strcmp(wf_rail_caps(w->rails[i].rail)->provider, provider);
+	for (uint32_t i = 0; i < w->rail_count; i++)
+		count += !strcmp(wf_rail_caps(w->rails[i].rail)->provider,
+				 wf_link_caps(link)->provider);
+	return count;
+}
+
+static uint32_t their_rails(const struct wf_link *link)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < link->peer.rail_count; i++)
+		count += !strcmp(link->peer.rails[i].provider, wf_link_caps(link)->provider);
 	return count;
 }
 
@@ -133,7 +138,7 @@ bool wf_lane_may_come(const struct wf_link *link)
 
 	if (link->state != WF_LINK_UP || link->worker->now_ns >= link->lanes_until_ns)
 		return false;
-	rails = WF_MIN(rails_like(link, false), rails_like(link, true));
+	rails = WF_MIN(our_rails(link), their_rails(link));
 	return 1 + wf_lane_count(link) < WF_MIN(rails, 1 + lanes_max(link));
 }
 
@@ -173,11 +178,12 @@ static void dial(struct wf_lane *lane)
 	const struct wf_greet_rail *r = &link->peer.rails[lane->theirs];
 	uint8_t data[WF_CONNECT_BYTES];
 	struct wf_writer writer = wf_writer(data, sizeof(data));
-	struct wf_error e;
+	struct wf_error e = { .text = "the peer has that rail no more" };
 
-	/* The peer may have said anew what rails it has. */
-	if (!wf_attempt_pairs(link, (uint32_t)(lane->on - w->rails), lane->theirs)) {
-		give_up(lane);
+	/* It may have said anew what rails it has. */
+	if (lane->theirs >= link->peer.rail_count ||
+	    wf_attempt_fits(link, wf_rail_caps(lane->on->rail), r, &e)) {
+		wf_lane_failed(lane, e.text);
 		return;
 	}
 	lane->number = ++link->lane_number;
@@ -197,13 +203,15 @@ static void dial_again(struct wf_timer *timer)
 /* The rail of the peer, none of @taken, that is nearest to ours; or -1. */
 static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 {
+	const struct wf_caps *caps = wf_rail_caps(link->worker->rails[mine].rail);
 	int best = -1;
 	unsigned best_bits = 0;
 
 	for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
 		unsigned bits;
 
-		if (taken & 1u << theirs || !wf_attempt_pairs(link, mine, theirs))
+		if (taken & 1u << theirs ||
+		    wf_attempt_fits(link, caps, &link->peer.rails[theirs], NULL))
 			continue;
 		bits = wf_attempt_nearness(link, mine, theirs);
 		if (best < 0 || bits > best_bits) {

@@ -12,8 +12,9 @@
  * each delivered once, or the link dies.
  *
  * The object's code is in link.c (life), dial.c (door and greeting),
- * attempt.c (finding a rail), lane.c (more of them, for bodies), flow.c (frames out), intake.c (frames in), live.c
- * (heartbeat, redial) and budget.c (credits).
+ * attempt.c (finding a rail), lane.c (more of them, for bodies), flow.c
+ * (frames out), intake.c (frames in), live.c (heartbeat, redial) and budget.c
+ * (credits).
  *
  * Threads: owner.
  */
