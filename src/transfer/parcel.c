@@ -236,7 +236,6 @@ static int offer(struct wf_parcel *p, struct wf_body *body)
 static void start(struct wf_parcel *p, const struct wf_caps *caps)
 {
 	struct wf_body body = { .bytes = p->body_bytes };
-	struct wf_worker *worker = p->transfer->worker;
 	struct wf_writer w;
 	size_t bytes;
 
@@ -272,7 +271,7 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	w = wf_writer(p->head, bytes);
 	p->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
-	p->path.queued_ns = worker->now_ns;
+	p->path.queued_ns = p->transfer->worker->now_ns;
 	p->message = (struct wf_message){
 		.type = p->type,
 		.head = p->head,
