@@ -11,8 +11,12 @@
 #include "hosts.h"
 #include "tests/fabric/pair.h"
 
-/* Make the hosts, and let nodes listen on network 0.  False: the reason was printed. */
-bool crossing_begin(const struct hosts_plan *plan);
+/*
+ * The first thing in main: make the hosts, and let nodes listen on network 0.  False: the program
+ * is over with @status.  It was the other process of a pair, or there are no hosts, and why was
+ * printed.
+ */
+bool crossing_begin(int argc, char **argv, const struct hosts_plan *plan, int *status);
 
 /*
  * pair_open() and pair_close(), pair_start() and pair_end(), with the other process on

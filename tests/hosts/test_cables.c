@@ -182,17 +182,14 @@ static void a_limit_of_one_network_is_not_anothers(void **state)
 int main(int argc, char **argv)
 {
 	static const struct hosts_plan plan = { .count = 2, .networks = 2 };
-	static const struct pair_command none[] = { { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		crossing_test(what_waits_ends_in_time_when_the_cable_is_cut),
 		crossing_test(a_cut_shorter_than_the_limit_fails_nothing),
 		crossing_test(a_limit_of_one_network_is_not_anothers),
 	};
+	int status;
 
-	hosts_arrive(argc, argv);
-	if (pair_is_other(argc, argv, none))
-		return 0;
-	if (!crossing_begin(&plan))
-		return 77;
+	if (!crossing_begin(argc, argv, &plan, &status))
+		return status;
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }

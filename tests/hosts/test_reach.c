@@ -298,7 +298,6 @@ static void a_card_is_chosen_by_its_address(void **state)
 int main(int argc, char **argv)
 {
 	static const struct hosts_plan plan = { .count = HOSTS, .networks = NETWORKS };
-	static const struct pair_command none[] = { { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		crossing_test(many_hosts_reach_one),
 		crossing_test(hosts_use_the_network_between_them),
@@ -312,11 +311,9 @@ int main(int argc, char **argv)
 		crossing_test(two_cards_carry_a_body_together),
 		crossing_test(a_card_is_chosen_by_its_address),
 	};
+	int status;
 
-	hosts_arrive(argc, argv);
-	if (pair_is_other(argc, argv, none))
-		return 0;
-	if (!crossing_begin(&plan))
-		return 77;
+	if (!crossing_begin(argc, argv, &plan, &status))
+		return status;
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }

@@ -67,16 +67,13 @@ static void packets_that_get_lost_only_cost_time(void **state)
 int main(int argc, char **argv)
 {
 	static const struct hosts_plan plan = { .count = 2, .networks = 1, .delay_ms = DELAY_MS };
-	static const struct pair_command none[] = { { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		crossing_test(a_long_way_only_takes_longer),
 		crossing_test(packets_that_get_lost_only_cost_time),
 	};
+	int status;
 
-	hosts_arrive(argc, argv);
-	if (pair_is_other(argc, argv, none))
-		return 0;
-	if (!crossing_begin(&plan))
-		return 77;
+	if (!crossing_begin(argc, argv, &plan, &status))
+		return status;
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }
