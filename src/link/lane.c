@@ -187,6 +187,7 @@ static void dial(struct wf_lane *lane)
 		return;
 	}
 	lane->number = ++link->lane_number;
+	link->lane_total++;
 	wf_attempt_put_request(link, lane->number, &writer);
 	if (wf_ep_open(lane->on->rail, r->address, r->address_bytes, data,
 		       (size_t)(writer.at - data), link, &lane->ep, &e))
@@ -258,6 +259,7 @@ void wf_lane_drop(struct wf_link *link)
 
 	while ((node = wf_list_first(&link->lanes)))
 		end(WF_CONTAINER(node, struct wf_lane, node));
+	link->lane_total = 0;
 }
 
 bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t number,
@@ -276,6 +278,7 @@ bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t n
 	if (!lane)
 		return false;
 	lane->number = number;
+	link->lane_total++;
 	if (wf_ep_accept(on->rail, request, link, &lane->ep, &e))
 		end(lane);
 	return true;

@@ -141,6 +141,7 @@ struct wf_link {
 	struct wf_timer try_timer;
 	struct wf_list lanes;      /* struct wf_lane, beside the rail in use */
 	uint32_t lane_number;      /* of the last one that this side has dialled */
+	uint32_t lane_total;       /* how many there have been in this epoch */
 	uint64_t lanes_until_ns;   /* until when who needs some waits for them */
 	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed, also once one is up */
 

@@ -105,6 +105,8 @@ int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_
 		*offer = calloc(1, sizeof(**offer));
 	if (!*offer)
 		return -ENOMEM;
+	if ((*offer)->told > link->lane_total)
+		return 0;
 	WF_LIST_EACH(node, &link->lanes) {
 		const struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
 		struct wf_writer w = wf_writer(record, sizeof(record));
@@ -119,6 +121,7 @@ int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_
 		if (wf_tell_record(link, WF_RECORD_LANE, record, sizeof(record)))
 			return -ENOMEM;
 	}
+	(*offer)->told++;
 	return 0;
 }
 

@@ -60,11 +60,13 @@ struct wf_spread_offer {
 		struct wf_grant grant;
 	} all[WF_LANES_MAX];
 	uint32_t count;
+	uint32_t told; /* how often */
 };
 
 /*
  * Open @bytes at @body on each lane of @link, and tell @pull.  *@offer is made if it is NULL.
- * -ENOMEM: to be called again; a lane on which it can't be opened is left out.
+ * -ENOMEM: to be called again; a lane on which it can't be opened is left out.  Who has asked for
+ * each lane that there has been, and once before, is told no more.
  */
 int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_t pull, void *body,
 		   uint64_t bytes);

@@ -9,6 +9,7 @@
 
 #include "api/internal.h"
 #include "tests/sim/world.h"
+#include "transfer/parcel.h"
 #include "transfer/pull.h"
 #include "util/clock.h"
 
@@ -351,6 +352,30 @@ static void sums_are_verified_whichever_way_the_bytes_came(void **state)
 	wf_world_end();
 }
 
+static struct wf_parcel *parcel_of(unsigned number)
+{
+	uint32_t at = 0;
+
+	return wf_table_next(&wf_world_node(number)->desks[0].transfer.parcels, &at);
+}
+
+static void who_asks_for_lanes_over_and_over_is_told_once_for_each(void **state)
+{
+	uint64_t queued_bytes;
+
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	assert_true(wf_world_run(is_amid, NULL, 10 * S));
+	/* Node 1 has asked once, and may ask again for the one lane that there has been. */
+	queued_bytes = link_of(0)->queued_bytes;
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(wf_parcel_spread(parcel_of(0), 1), 0);
+	assert_int_equal(link_of(0)->queued_bytes - queued_bytes, WF_LANE_RECORD_BYTES);
+	end_well();
+	wf_world_end();
+}
+
 static void a_cancel_amid_a_body_leaves_both_quiet(void **state)
 {
 	(void)state;
@@ -383,6 +408,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_waits_behind_one_that_needs_both_goes_on_when_it_is_cancelled),
 		cmocka_unit_test(there_are_no_more_lanes_than_the_peer_takes),
 		cmocka_unit_test(sums_are_verified_whichever_way_the_bytes_came),
+		cmocka_unit_test(who_asks_for_lanes_over_and_over_is_told_once_for_each),
 		cmocka_unit_test(a_cancel_amid_a_body_leaves_both_quiet),
 	};
 
