@@ -318,6 +318,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->sent = p->refused = p->connected = p->told = p->fenced = p->lent = false;
 	p->quiet_ns = p->probed_ns = 0;
 	p->grant = (struct wf_grant){ 0 };
+	p->grant_epoch = 0;
 	p->spread = NULL;
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->sum = 0;
