@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tensors in the memory of devices, which the CPU can't touch (tests/cuda/fake), among nodes
+ * whose fabric fails: what ends well is whole, and nothing is touched after its end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "memory/cuda.h"
+#include "tests/cuda/gpu.h"
+#include "tests/sim/chance.h"
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define NODES 3
+#define MOVES 24
+#define BYTES_MAX (9 * MIB)
+#define AFTER 0x5a /* what is written to a buffer that is free again */
+
+/* A tensor's memory: of a device, or with device -1 of the host. */
+struct place {
+	int device;
+	uint8_t *at;
+};
+
+struct move {
+	unsigned from, to;
+	int64_t bytes;
+	uint64_t seed;
+	struct place out, in;
+	bool freed[2]; /* of out and in: it was seen that they are free again */
+};
+
+static struct move moves[MOVES];
+static struct wf_flight flights[2 * MOVES]; /* of each the send, then the receive */
+static uint8_t *scratch;
+static bool last_is_dead; /* the last node was killed */
+
+static void place_open(struct place *p, int64_t bytes)
+{
+	p->device = (int)wf_chance_below(3) - 1;
+	p->at = p->device < 0 ? malloc((size_t)bytes) : gpu_take(p->device, (size_t)bytes);
+	assert_non_null(p->at);
+}
+
+static void place_close(struct place *p)
+{
+	if (p->device < 0)
+		free(p->at);
+	else
+		gpu_give(p->device, p->at);
+}
+
+static void place_write(const struct place *p, const void *from, int64_t bytes)
+{
+	if (p->device < 0) {
+		memcpy(p->at, from, (size_t)bytes);
+		return;
+	}
+	assert_int_equal(wf_cuda_enter(p->device, NULL), 0);
+	assert_int_equal(gpu.cuMemcpyHtoD_v2((uintptr_t)p->at, from, (size_t)bytes), 0);
+	wf_cuda_leave();
+}
+
+static const uint8_t *place_read(const struct place *p, int64_t bytes)
+{
+	if (p->device < 0)
+		return p->at;
+	assert_int_equal(wf_cuda_enter(p->device, NULL), 0);
+	assert_int_equal(gpu.cuMemcpyDtoH_v2(scratch, (uintptr_t)p->at, (size_t)bytes), 0);
+	wf_cuda_leave();
+	return scratch;
+}
+
+static struct weft_tensor tensor_of(const struct place *p, int64_t *bytes)
+{
+	return (struct weft_tensor){
+		.data = p->at,
+		.device = { p->device < 0 ? WEFT_CPU : WEFT_CUDA, WF_MAX(p->device, 0) },
+		.ndim = 1,
+		.dtype = { WEFT_UINT, 8, 1 },
+		.shape = bytes,
+	};
+}
+
+static uint64_t some_bytes(void)
+{
+	static const uint64_t bounds[] = { 100, 64 * KIB, MIB, BYTES_MAX };
+
+	return 1 + wf_chance_below(bounds[wf_chance_below(WF_COUNT(bounds))]);
+}
+
+static void begin(unsigned i, uint64_t timeout_ns, bool sums)
+{
+	struct weft_send_options out = { .size = sizeof(out), .stream = WEFT_NO_STREAM };
+	struct weft_recv_options in = { .size = sizeof(in), .stream = WEFT_NO_STREAM };
+	struct move *m = &moves[i];
+	struct weft_tensor from, to;
+
+	m->from = (unsigned)wf_chance_below(NODES);
+	m->to = (m->from + 1 + (unsigned)wf_chance_below(NODES - 1)) % NODES;
+	m->bytes = (int64_t)some_bytes();
+	m->seed = i;
+	m->freed[0] = m->freed[1] = false;
+	place_open(&m->out, m->bytes);
+	place_open(&m->in, m->bytes);
+	wf_world_fill(scratch, (size_t)m->bytes, m->seed);
+	place_write(&m->out, scratch, m->bytes);
+	from = tensor_of(&m->out, &m->bytes);
+	to = tensor_of(&m->in, &m->bytes);
+	out.op = wf_flight_begin(&flights[2 * i], timeout_ns);
+	in.op = wf_flight_begin(&flights[2 * i + 1], timeout_ns);
+	out.op.flags = sums ? WEFT_CHECKSUM : 0;
+	assert_int_equal(weft_send(wf_world_peer(m->from, m->to), i, "k", 1, &from, &out,
+				   &flights[2 * i].op), 0);
+	assert_int_equal(weft_recv(wf_world_node(m->to), NULL, i, "k", 1, &to, &in,
+				   &flights[2 * i + 1].op), 0);
+}
+
+/* Flight @i is of a node that lives. */
+static bool lives(unsigned i)
+{
+	const struct move *m = &moves[i / 2];
+
+	return !last_is_dead || (i % 2 ? m->to : m->from) != NODES - 1;
+}
+
+/* Whoever gets a buffer back writes to it: nobody else may, nor still read it. */
+static void reuse_what_is_free(void)
+{
+	for (unsigned i = 0; i < 2 * MOVES; i++) {
+		struct move *m = &moves[i / 2];
+
+		if (!flights[i].outcomes || m->freed[i % 2])
+			continue;
+		m->freed[i % 2] = true;
+		if (i % 2 && flights[i].status == WEFT_OK)
+			assert_true(wf_world_is_filled(place_read(&m->in, m->bytes),
+						       (size_t)m->bytes, m->seed));
+		memset(scratch, AFTER, (size_t)m->bytes);
+		place_write(i % 2 ? &m->in : &m->out, scratch, m->bytes);
+	}
+}
+
+static void assert_untouched(const struct place *p, int64_t bytes)
+{
+	const uint8_t *at = place_read(p, bytes);
+
+	for (int64_t i = 0; i < bytes; i++)
+		if (at[i] != AFTER)
+			fail_msg("byte %lld of %lld was written after the end", (long long)i,
+				 (long long)bytes);
+}
+
+static bool all_landed(void *arg)
+{
+	(void)arg;
+	reuse_what_is_free();
+	for (unsigned i = 0; i < 2 * MOVES; i++)
+		if (!flights[i].outcomes && lives(i))
+			return false;
+	return true;
+}
+
+/* Those that can fail, as they like; else all must end well. */
+static void run(enum wf_world_shape shape, uint64_t seed, const struct wf_fake *fake, bool harsh)
+{
+	last_is_dead = false;
+	setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
+	wf_chance_seed(seed);
+	if (wf_chance_in_100(30))
+		setenv("WEFT_POOL_BYTES", "25165824", 1);
+	wf_world_lose_soon();
+	wf_world_open(shape, NODES, fake);
+	gpu.fake_cuda_delay((unsigned)wf_chance_below(60));
+	for (unsigned i = 0; i < MOVES; i++)
+		begin(i, harsh && wf_chance_in_100(20) ? 1 + wf_chance_below(20 * MS) : 100 * S,
+		      wf_chance_in_100(30));
+	for (unsigned i = 0; harsh && i < 4; i++) {
+		(void)wf_world_run(all_landed, NULL, wf_chance_below(5 * MS));
+		weft_cancel(flights[wf_chance_below(2 * MOVES)].op);
+		if (wf_chance_in_100(30))
+			wf_world_break_rail(0, 1, i % 2 == 0);
+	}
+	wf_world_break_rail(0, 1, false);
+	last_is_dead = harsh && wf_chance_in_100(30);
+	if (last_is_dead)
+		wf_world_kill(NODES - 1);
+	assert_true(wf_world_run(all_landed, NULL, 120 * S));
+	for (unsigned i = 0; i < 2 * MOVES; i++)
+		if (!harsh && flights[i].status != WEFT_OK)
+			fail_msg("%s %u of seed %llu: %s", i % 2 ? "receive" : "send", i / 2,
+				 (unsigned long long)seed, weft_op_message(flights[i].op));
+	wf_world_pass(5 * S);
+	for (unsigned i = 0; i < 2 * MOVES; i++)
+		if (lives(i))
+			assert_untouched(i % 2 ? &moves[i / 2].in : &moves[i / 2].out,
+					 moves[i / 2].bytes);
+	wf_flight_free(flights, 2 * MOVES);
+	for (unsigned i = 0; i < MOVES; i++) {
+		place_close(&moves[i].out);
+		place_close(&moves[i].in);
+	}
+	if (harsh)
+		assert_int_equal(wf_world_close(), 0);
+	else
+		wf_world_end();
+}
+
+static const enum wf_world_shape shapes[] = {
+	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST, WF_WORLD_LANES,
+};
+
+static void all_arrives_on_a_fabric_that_is_slow_and_refuses(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		const struct wf_fake fake = {
+			.seed = seed, .delay_min_ns = 2000, .delay_max_ns = 60000, .eagain = 100,
+			.slow = 5, .slow_ns = 2 * MS,
+		};
+
+		run(shapes[seed % WF_COUNT(shapes)], seed, &fake, false);
+	}
+}
+
+static void nothing_is_touched_after_its_end_whatever_fails(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 101; seed <= 124; seed++) {
+		const struct wf_fake fake = {
+			.seed = seed, .delay_min_ns = 2000, .delay_max_ns = 60000, .eagain = 20,
+			.fail = 3, .stick = seed % 3 ? 0 : 2, .lose = 2, .refuse = 5,
+		};
+
+		run(shapes[seed % WF_COUNT(shapes)], seed, &fake, true);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_arrives_on_a_fabric_that_is_slow_and_refuses),
+		cmocka_unit_test(nothing_is_touched_after_its_end_whatever_fails),
+	};
+	const char *why = gpu_open(false);
+
+	if (why) {
+		printf("%s\n", why);
+		return 99;
+	}
+	scratch = malloc(BYTES_MAX + 1);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
