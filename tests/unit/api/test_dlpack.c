@@ -157,7 +157,7 @@ static void a_managed_tensor_that_is_refused_stays_the_callers(void **state)
 
 	(void)state;
 	manage(&m);
-	m.base.dl_tensor.device.device_type = kDLCUDA;
+	m.base.dl_tensor.device.device_type = kDLROCM;
 	assert_int_equal(weft_node_open(&options, &node), 0);
 	assert_int_equal(weft_peer_open(node, "127.0.0.1:9", &peer), 0);
 	assert_int_equal(weft_dlpack_send(peer, 1, "m", 1, &m.base, NULL, &op), -ENOTSUP);

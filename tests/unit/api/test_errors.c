@@ -342,9 +342,9 @@ static void a_tensor_that_is_none_is_not_sent(void **state)
 	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
 	assert_says(weft_error(), "without data");
 	t = good;
-	t.device.type = WEFT_CUDA;
+	t.device.type = 10;
 	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -ENOTSUP);
-	assert_says(weft_error(), "device type 2");
+	assert_says(weft_error(), "device type 10");
 	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, &t, NULL, &op), -ENOTSUP);
 
 	assert_int_equal(weft_send(w->peer, 0, "k", WEFT_KEY_BYTES_MAX + 1, &good, NULL, &op),
