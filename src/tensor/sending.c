@@ -7,6 +7,7 @@
 
 #include "tensor/shape.h"
 
+#define STAGE_FIRST_BYTES (64 * KIB) /* as much as goes eagerly at most; not tuned */
 #define GATHER_BYTES MIB /* in one turn: about a millisecond of small elements; not tuned yet */
 
 static struct wf_tensor_record record_of(const struct wf_sending *s, const struct wf_body *body)
@@ -169,7 +170,10 @@ static int gather(struct wf_sending *s, struct wf_error *e)
 
 static void staged(struct wf_stage *stage, const struct wf_error *e);
 
-/* One piece goes into the pool before it is posted; more go when their reader takes them.  -EAGAIN: as above. */
+/*
+ * A short one goes into the pool before it is posted, for it may go eagerly.  A longer one does
+ * when its reader asks: many may wait long for theirs.  -EAGAIN: as above.
+ */
 static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 {
 	uint64_t bytes = s->parcel.body_bytes;
@@ -180,7 +184,7 @@ static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	s->stage->moved = staged;
 	s->stage->owner = s;
-	if (wf_body_piece_count(bytes) > 1) {
+	if (bytes > STAGE_FIRST_BYTES) {
 		s->parcel.stage = s->stage;
 		return 0;
 	}

@@ -3,9 +3,9 @@
  * Sends: tensors on their way out.
  *
  * What is not contiguous is gathered into the pool first, piece by piece, and
- * waits if that is full; so does what is on a device, if it is of one piece.  More
- * pieces are staged as their reader asks for them.  Later sends of the same channel
- * wait in line behind one that has to go into the pool first, for they are to be
+ * waits if that is full; so does what is on a device, if it is short.  Longer ones
+ * are staged as their reader asks for them.  Later sends of the same channel wait
+ * in line behind one that has to go into the pool first, for they are to be
  * received in order.
  *
  * Threads: owner.

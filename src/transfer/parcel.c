@@ -195,7 +195,8 @@ static int agree(struct wf_parcel *p, const struct wf_caps *caps)
 
 	if (!err)
 		err = wf_terms_sum(p->terms, link, &p->path.sum_kind, &p->why);
-	if (!err && p->path.sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(p->body_bytes) == 1)
+	if (!err && p->path.sum_kind != WF_BODY_SUM_NONE && !p->stage &&
+	    wf_body_piece_count(p->body_bytes) == 1)
 		p->sum = wf_checksum(p->body, p->body_bytes);
 	return err;
 }
@@ -569,7 +570,7 @@ static void fill(struct wf_parcel *p)
 {
 	uint64_t gone = p->taken;
 
-	if (p->path.sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(p->body_bytes) > 1)
+	if (p->path.sum_kind != WF_BODY_SUM_NONE)
 		gone = WF_MIN(gone, wf_summing_over(&p->summing));
 	wf_stage_go(p->stage, WF_MIN(gone + p->stage->room_bytes, p->body_bytes));
 }

@@ -28,7 +28,7 @@ int wf_sums_open(struct wf_sums *s, const struct wf_body *body)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->count; i++)
 		s->pieces[i].left = length(s, i);
-	if (s->count == 1) {
+	if (s->count == 1 && body->way != WF_BODY_STAGED) {
 		s->pieces[0].theirs = body->sum;
 		s->asked = s->told = 1;
 	}

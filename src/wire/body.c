@@ -26,7 +26,8 @@ uint32_t wf_body_piece_count(uint64_t bytes)
 /* Does its sum stand in the record? */
 static bool has_sum(const struct wf_body *body)
 {
-	return body->sum_kind != WF_BODY_SUM_NONE && wf_body_piece_count(body->bytes) == 1;
+	return body->sum_kind != WF_BODY_SUM_NONE && body->way != WF_BODY_STAGED &&
+	       wf_body_piece_count(body->bytes) == 1;
 }
 
 size_t wf_body_bytes(const struct wf_body *body)

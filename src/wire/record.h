@@ -69,7 +69,7 @@ struct wf_body {
 	uint64_t key;
 	/* any way */
 	uint8_t sum_kind; /* enum wf_body_sum */
-	uint64_t sum;     /* of the body, if it is of one piece; those of more are asked for by CHECK */
+	uint64_t sum;     /* of the body, if it is of one piece and not staged; others are asked for by CHECK */
 	/* view only: where it lies, for processes of the owner's host */
 	uint64_t file, offset; /* the number of a file of memory, and where in it */
 	uint32_t fd;      /* the owner's descriptor of that */
@@ -86,7 +86,7 @@ enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
  * u64 file, u64 offset, u32 fd, u32 place, u64 sum
  */
 #define WF_BODY_BYTES_MAX 70
-#define WF_BODY_STAGED_BYTES_MAX 54 /* of a staged one: u64 room in the place of the four before the sum */
+#define WF_BODY_OFFER_BYTES_MAX 46 /* without what only a view has: u64 sum of a pull, or u64 room of a staged one */
 
 /* Is it offered, and to be answered? */
 static inline bool wf_body_is_offer(const struct wf_body *body)
@@ -284,7 +284,7 @@ struct wf_offer_record {
 	struct wf_body body;
 };
 
-#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_STAGED_BYTES_MAX)
+#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_OFFER_BYTES_MAX)
 
 void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);

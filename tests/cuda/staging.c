@@ -227,7 +227,7 @@ static void bodies_of_every_size_go_from_and_to_devices(void **state)
 					move_recv(&m, pair.node, step, ways[way][1], sizes[i], step);
 				}
 				pair_ended(m.op, WEFT_OK);
-				if (sizes[i] > MIB)
+				if (sizes[i] > 64 * KIB)
 					assert_string_equal(path_of(m.op).way, "staged");
 				if (ways[way][1] >= 0) {
 					assert_true(path_of(m.op).copies >= 1);
@@ -294,6 +294,26 @@ static void many_at_once_in_both_directions_share_a_small_pool(void **state)
 		pair_do(&pair.other, "all");
 		pair_close(&pair);
 	}
+	unsetenv("WEFT_POOL_BYTES");
+}
+
+static void sends_that_wait_for_their_receive_leave_the_pool_to_others(void **state)
+{
+	enum { COUNT = 40 };
+	struct move out[COUNT];
+	struct pair pair;
+
+	(void)state;
+	setenv("WEFT_POOL_BYTES", "12582912", 1);
+	pair_open(&pair, pair_any(), NULL);
+	for (unsigned i = 0; i < COUNT; i++)
+		move_send(&out[i], pair.peer, i, 0, MIB, i);
+	for (unsigned i = COUNT; i--;) {
+		pair_do(&pair.other, "take %u 0 %zu %u", i, MIB, i);
+		pair_do(&pair.other, "all");
+		move_finish(&out[i]);
+	}
+	pair_close(&pair);
 	unsetenv("WEFT_POOL_BYTES");
 }
 
@@ -559,6 +579,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(checksums_hold_from_device_to_device, pair_teardown),
 		cmocka_unit_test_teardown(many_at_once_in_both_directions_share_a_small_pool,
 					  pair_teardown),
+		cmocka_unit_test_teardown(
+			sends_that_wait_for_their_receive_leave_the_pool_to_others, pair_teardown),
 		cmocka_unit_test_teardown(a_send_waits_for_the_programs_stream_and_holds_up_no_other,
 					  pair_teardown),
 		cmocka_unit_test_teardown(what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence,

@@ -76,10 +76,10 @@ static const struct row {
 		},
 	},
 	{
-		"a tensor that is staged", WF_RECORD_TENSOR, 16 + 54 + 8,
+		"a tensor that is staged", WF_RECORD_TENSOR, 16 + 46 + 8,
 		{ .tensor = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 1, .shape = shape_5,
 			      .body = { WF_BODY_STAGED, 5, 9, 4, 6, 7, WF_BODY_SUM_XXH3,
-					0x6867666564636261, .room_bytes = 3 } } },
+					.room_bytes = 3 } } },
 		{
 			0, 0, 0, 0, 0, 0, 0, 0,
 			0, 1, 8, 1,
@@ -90,7 +90,6 @@ static const struct row {
 			6, 0, 0, 0, 0, 0, 0, 0,
 			7, 0, 0, 0, 0, 0, 0, 0,
 			3, 0, 0, 0, 0, 0, 0, 0,
-			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
 			5, 0, 0, 0, 0, 0, 0, 0,
 		},
 	},
@@ -316,7 +315,7 @@ static const struct row {
 		{ 7, [8] = 3 },
 	},
 	{
-		"an offer made again", WF_RECORD_OFFER, 8 + 46,
+		"an offer made again", WF_RECORD_OFFER, WF_OFFER_RECORD_BYTES_MAX,
 		{ .offer = { .pull = 0x1817161514131211,
 			     .body = { WF_BODY_PULL, MIB, 3, 4, 5, 6, WF_BODY_SUM_XXH3, 7 } } },
 		{
