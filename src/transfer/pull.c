@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "transfer/plan.h"
+#include "transfer/reads.h"
 #include "transfer/tell.h"
 #include "util/clock.h"
 #include "util/status.h"
@@ -25,27 +26,6 @@ static bool judge(struct wf_pull *pull);
 static void go_on(struct wf_pace_share *share)
 {
 	wf_pull_feed(WF_CONTAINER(share, struct wf_pull, share));
-}
-
-static void end_reads(struct wf_pull *pull, uint32_t count, uint64_t bytes)
-{
-	pull->busy -= count;
-	wf_link_reads_end(pull->link, count);
-	if (count)
-		wf_pace_end(&pull->share, bytes);
-}
-
-/* The same for those over a lane. */
-static void end_over(struct wf_pull *pull, struct wf_spread_way *over, uint32_t count,
-		     uint64_t bytes)
-{
-	pull->busy -= count;
-	pull->spread->busy -= count;
-	over->busy -= count;
-	while (count--)
-		wf_lane_read_ends(over->lane, pull->transfer->worker->now_ns);
-	if (bytes)
-		wf_pace_end(&pull->share, bytes);
 }
 
 /* Does the rail take no read of @pull?  Then it stands still as one that does not end. */
@@ -265,190 +245,6 @@ static void begin(struct wf_pull *pull)
 	wf_pull_feed(pull);
 }
 
-/* How far it may be read: as it is filled at its owner's, and drained here. */
-static uint64_t readable(const struct wf_pull *pull)
-{
-	if (!pull->stage)
-		return pull->filled;
-	return WF_MIN(pull->filled, pull->stage->ended + pull->into_bytes);
-}
-
-/* From @offset on, before either end begins anew at its beginning. */
-static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
-{
-	return WF_MIN(pull->into_bytes - offset % pull->into_bytes,
-		      pull->from_bytes - offset % pull->from_bytes);
-}
-
-/* A read that is to be made (again), or NULL. */
-static struct wf_pull_read *next_read(struct wf_pull *pull)
-{
-	struct wf_pull_read *unused = NULL;
-	uint64_t end = readable(pull);
-
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
-		struct wf_pull_read *r = &pull->reads[i];
-
-		if (r->state == WF_PULL_READ_AGAIN)
-			return r;
-		if (r->state == WF_PULL_READ_FREE && !unused)
-			unused = r;
-	}
-	if (!unused || pull->next >= end)
-		return NULL;
-	unused->offset = pull->next;
-	unused->count = WF_MIN(WF_MIN(pull->chunk_bytes, end - pull->next),
-			       unbroken(pull, pull->next));
-	return unused;
-}
-
-/*
- * Is the next read for the rail's helper?  Of the last ones there is always one left
- * to be made here, where a read lasts until it is done.
- */
-static bool is_for_helper(const struct wf_pull *pull)
-{
-	uint64_t left = pull->body.bytes - pull->next;
-
-	return pull->helper && left > pull->chunk_bytes * WF_MAX(pull->aside, 1u);
-}
-
-static void *target(const struct wf_pull *pull, const struct wf_pull_read *r)
-{
-	return (char *)pull->into + r->offset % pull->into_bytes;
-}
-
-/* Of what begins at @address. */
-static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r, uint64_t address)
-{
-	return address + r->offset % pull->from_bytes;
-}
-
-static bool post_aside(struct wf_pull *pull, struct wf_pull_read *r)
-{
-	return is_for_helper(pull) &&
-	       !wf_ep_read_aside(pull->link->ep, target(pull, r), r->count,
-				 source(pull, r, pull->body.address), &r->read);
-}
-
-static int post_over(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *way)
-{
-	return wf_ep_read(way->lane->ep, target(pull, r), r->count, way->grant.desc,
-			  source(pull, r, way->address), way->key, &r->read);
-}
-
-static int post_here(struct wf_pull *pull, struct wf_pull_read *r)
-{
-	return wf_ep_read(pull->link->ep, target(pull, r), r->count, pull->grant.desc,
-			  source(pull, r, pull->body.address), pull->body.key, &r->read);
-}
-
-/* How many reads are to be under way over what has learnt @learnt; those of the helper come besides. */
-static uint32_t depth(const struct wf_pull *pull, const struct wf_depth *learnt)
-{
-	return pull->link->worker->options.depth ? pull->depth :
-						   WF_MAX(pull->depth, learnt->count);
-}
-
-static uint32_t depth_here(const struct wf_pull *pull)
-{
-	return depth(pull, &pull->link->depth);
-}
-
-/* Reads under way over the rail, by this thread. */
-static uint32_t busy_here(const struct wf_pull *pull)
-{
-	return pull->busy - pull->aside - (pull->spread ? pull->spread->busy : 0);
-}
-
-/* A read has ended well: tell the link what that says of the wire. */
-static void learn(struct wf_pull *pull, const struct wf_pull_read *r)
-{
-	uint64_t took_ns = pull->transfer->worker->now_ns - r->posted_ns;
-
-	if (r->count != pull->chunk_bytes || r->aside || pull->path.caps->sync_read)
-		return;
-	wf_depth_learn(r->over ? &r->over->lane->depth : &pull->link->depth, r->among, took_ns);
-	if (r->over)
-		r->over->took_ns = took_ns;
-	else
-		pull->took_ns = took_ns;
-}
-
-/*
- * Would a read that takes @took_ns be the last to end?  Not if the fastest way, which may be this
- * one, needs as long for what is left.
- */
-static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
-{
-	const struct wf_spread *spread = pull->spread;
-	uint64_t left = (pull->body.bytes - pull->next) / pull->chunk_bytes;
-	uint64_t fastest_ns = pull->took_ns;
-	uint32_t count = depth_here(pull);
-
-	for (uint32_t i = 0; i < spread->count; i++) {
-		const struct wf_spread_way *way = &spread->ways[i];
-
-		if (!way->lane || !way->took_ns || (fastest_ns && way->took_ns >= fastest_ns))
-			continue;
-		fastest_ns = way->took_ns;
-		count = depth(pull, &way->lane->depth);
-	}
-	return fastest_ns && took_ns > fastest_ns + fastest_ns * left / count;
-}
-
-/* Has a way room for another read?  *@over is it, NULL: the rail in use. */
-static bool find_way(const struct wf_pull *pull, struct wf_spread_way **over)
-{
-	struct wf_spread *spread = pull->spread;
-
-	*over = NULL;
-	if (busy_here(pull) < depth_here(pull) && !(spread && is_too_slow(pull, pull->took_ns)))
-		return true;
-	for (uint32_t i = 0; spread && i < spread->count; i++) {
-		struct wf_spread_way *way = &spread->ways[i];
-
-		/* Whoever goes on because a lane is closing may know that one still. */
-		if (!way->lane || !way->lane->ready ||
-		    way->busy >= depth(pull, &way->lane->depth) ||
-		    is_too_slow(pull, way->took_ns))
-			continue;
-		*over = way;
-		return true;
-	}
-	return false;
-}
-
-/* What a body may have under way when it is alone. */
-static uint64_t alone_bytes(const struct wf_pull *pull)
-{
-	uint32_t ways = 1 + (pull->spread ? pull->spread->count : 0);
-
-	return (uint64_t)ways * depth_here(pull) * pull->chunk_bytes;
-}
-
-/* @r is under way, over @over or, NULL, the rail in use. */
-static void posted(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *over)
-{
-	struct wf_link *link = pull->link;
-
-	r->posted_ns = link->worker->now_ns;
-	r->over = over;
-	pull->busy++;
-	if (over) {
-		over->busy++;
-		pull->spread->busy++;
-		wf_lane_read_begins(over->lane, r->posted_ns);
-		r->among = over->lane->read_count == over->busy ? over->busy : 0;
-	} else {
-		wf_link_read_begins(link);
-		pull->aside += r->aside;
-		r->among = link->read_count == busy_here(pull) + pull->aside ? link->read_count : 0;
-	}
-	wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
-	wf_pace_begin(&pull->share, r->count);
-}
-
 /* Post as many reads as depth, the pace of all bodies and the rails allow. */
 void wf_pull_feed(struct wf_pull *pull)
 {
@@ -458,21 +254,21 @@ void wf_pull_feed(struct wf_pull *pull)
 	int rc;
 
 	while (pull->granted && !pull->stopping && link->state == WF_LINK_UP &&
-	       (r = next_read(pull))) {
-		bool has_way = find_way(pull, &over);
+	       (r = wf_reads_next(pull))) {
+		bool has_way = wf_reads_find_way(pull, &over);
 
-		if (!has_way && !is_for_helper(pull))
+		if (!has_way && !wf_reads_for_helper(pull))
 			return;
-		if (!wf_pace_admits(&pull->share, r->count, alone_bytes(pull)))
+		if (!wf_pace_admits(&pull->share, r->count, wf_reads_alone_bytes(pull)))
 			return;
 		if (ask_sums(pull, r->offset + r->count)) {
 			arm(pull, RETRY_NS);
 			return;
 		}
-		r->aside = !over && post_aside(pull, r);
+		r->aside = !over && wf_reads_post_aside(pull, r);
 		if (!r->aside && !has_way)
 			return;
-		rc = r->aside ? 0 : over ? post_over(pull, r, over) : post_here(pull, r);
+		rc = r->aside ? 0 : wf_reads_post(pull, r, over);
 		if (rc && over && rc != -EAGAIN) {
 			wf_lane_failed(over->lane, wf_error_name(rc));
 			continue;
@@ -492,25 +288,14 @@ void wf_pull_feed(struct wf_pull *pull)
 		else
 			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
-		posted(pull, r, over);
+		wf_reads_begin(pull, r, over);
 	}
-}
-
-/* From its beginning on, without a gap. */
-static uint64_t got(const struct wf_pull *pull)
-{
-	uint64_t end = pull->next;
-
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
-		if (pull->reads[i].state != WF_PULL_READ_FREE)
-			end = WF_MIN(end, pull->reads[i].offset);
-	return end;
 }
 
 /* More has come: it is drained, and its owner may fill what it came from anew. */
 static void pass_on(struct wf_pull *pull)
 {
-	uint64_t end = got(pull);
+	uint64_t end = wf_reads_got(pull);
 	struct wf_error e;
 
 	if (pull->stage)
@@ -566,7 +351,7 @@ static void read_done(struct wf_read *read, int status)
 		pull->path.chunks++;
 		pull->path.helped += r->aside;
 		pull->path.last_ns = turn_ns;
-		learn(pull, r);
+		wf_reads_learn(pull, r);
 		if (!pull->path.first_ns)
 			pull->path.first_ns = turn_ns;
 		if (over)
@@ -575,9 +360,9 @@ static void read_done(struct wf_read *read, int status)
 			wf_link_progress(pull->link);
 	}
 	if (over)
-		end_over(pull, over, 1, count);
+		wf_reads_end_over(pull, over, 1, count);
 	else
-		end_reads(pull, 1, count);
+		wf_reads_end(pull, 1, count);
 	/* Who went on just now may have found it closed. */
 	if (status && over && over->lane)
 		wf_lane_failed(over->lane, wf_error_name(status));
@@ -793,7 +578,7 @@ void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 		count++;
 		bytes += r->count;
 	}
-	end_over(pull, over, count, bytes);
+	wf_reads_end_over(pull, over, count, bytes);
 	wf_spread_close_way(pull->spread, over);
 	/* Not here: what called may be closing the rail, too. */
 	if (!pull->stopping || !pull->busy)
@@ -806,7 +591,7 @@ void wf_pull_quiet(struct wf_pull *pull)
 		if (pull->reads[i].state == WF_PULL_READ_BUSY)
 			pull->reads[i].state = WF_PULL_READ_AGAIN;
 	pull->aside = 0;
-	end_reads(pull, pull->busy, pull->share.bytes);
+	wf_reads_end(pull, pull->busy, pull->share.bytes);
 	wf_grant_close(&pull->grant);
 	if (pull->stopping)
 		finish(pull);
@@ -854,7 +639,7 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 	else if (pull->granted && pull->next == pull->filled)
 		(void)snprintf(text, bytes, ", and %s has not copied the next from its device",
 			       peer);
-	else if (pull->granted && pull->next == readable(pull))
+	else if (pull->granted && pull->next == wf_reads_limit(pull))
 		(void)snprintf(text, bytes, ", and the next have to be copied to a device");
 	else if (pull->granted)
 		(void)snprintf(text, bytes, ", and %s takes no read",

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/reads.h"
+
+uint64_t wf_reads_limit(const struct wf_pull *pull)
+{
+	if (!pull->stage)
+		return pull->filled;
+	return WF_MIN(pull->filled, pull->stage->ended + pull->into_bytes);
+}
+
+/* From @offset on, before either end begins anew at its beginning. */
+static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
+{
+	return WF_MIN(pull->into_bytes - offset % pull->into_bytes,
+		      pull->from_bytes - offset % pull->from_bytes);
+}
+
+struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
+{
+	struct wf_pull_read *unused = NULL;
+	uint64_t end = wf_reads_limit(pull);
+
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
+		struct wf_pull_read *r = &pull->reads[i];
+
+		if (r->state == WF_PULL_READ_AGAIN)
+			return r;
+		if (r->state == WF_PULL_READ_FREE && !unused)
+			unused = r;
+	}
+	if (!unused || pull->next >= end)
+		return NULL;
+	unused->offset = pull->next;
+	unused->count = WF_MIN(WF_MIN(pull->chunk_bytes, end - pull->next),
+			       unbroken(pull, pull->next));
+	return unused;
+}
+
+/* Of the last ones there is always one left to be made here, where a read lasts until it is done. */
+bool wf_reads_for_helper(const struct wf_pull *pull)
+{
+	uint64_t left = pull->body.bytes - pull->next;
+
+	return pull->helper && left > pull->chunk_bytes * WF_MAX(pull->aside, 1u);
+}
+
+static void *target(const struct wf_pull *pull, const struct wf_pull_read *r)
+{
+	return (char *)pull->into + r->offset % pull->into_bytes;
+}
+
+/* Of what begins at @address. */
+static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r, uint64_t address)
+{
+	return address + r->offset % pull->from_bytes;
+}
+
+bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
+{
+	return wf_reads_for_helper(pull) &&
+	       !wf_ep_read_aside(pull->link->ep, target(pull, r), r->count,
+				 source(pull, r, pull->body.address), &r->read);
+}
+
+int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_spread_way *over)
+{
+	if (over)
+		return wf_ep_read(over->lane->ep, target(pull, r), r->count, over->grant.desc,
+				  source(pull, r, over->address), over->key, &r->read);
+	return wf_ep_read(pull->link->ep, target(pull, r), r->count, pull->grant.desc,
+			  source(pull, r, pull->body.address), pull->body.key, &r->read);
+}
+
+/* How many reads are to be under way over what has learnt @learnt; those of the helper come besides. */
+static uint32_t depth(const struct wf_pull *pull, const struct wf_depth *learnt)
+{
+	return pull->link->worker->options.depth ? pull->depth :
+						   WF_MAX(pull->depth, learnt->count);
+}
+
+static uint32_t depth_here(const struct wf_pull *pull)
+{
+	return depth(pull, &pull->link->depth);
+}
+
+/* Reads under way over the rail, by this thread. */
+static uint32_t busy_here(const struct wf_pull *pull)
+{
+	return pull->busy - pull->aside - (pull->spread ? pull->spread->busy : 0);
+}
+
+void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
+{
+	uint64_t took_ns = pull->transfer->worker->now_ns - r->posted_ns;
+
+	if (r->count != pull->chunk_bytes || r->aside || pull->path.caps->sync_read)
+		return;
+	wf_depth_learn(r->over ? &r->over->lane->depth : &pull->link->depth, r->among, took_ns);
+	if (r->over)
+		r->over->took_ns = took_ns;
+	else
+		pull->took_ns = took_ns;
+}
+
+/*
+ * Would a read that takes @took_ns be the last to end?  Not if the fastest way, which may be this
+ * one, needs as long for what is left.
+ */
+static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
+{
+	const struct wf_spread *spread = pull->spread;
+	uint64_t left = (pull->body.bytes - pull->next) / pull->chunk_bytes;
+	uint64_t fastest_ns = pull->took_ns;
+	uint32_t count = depth_here(pull);
+
+	for (uint32_t i = 0; i < spread->count; i++) {
+		const struct wf_spread_way *way = &spread->ways[i];
+
+		if (!way->lane || !way->took_ns || (fastest_ns && way->took_ns >= fastest_ns))
+			continue;
+		fastest_ns = way->took_ns;
+		count = depth(pull, &way->lane->depth);
+	}
+	return fastest_ns && took_ns > fastest_ns + fastest_ns * left / count;
+}
+
+bool wf_reads_find_way(const struct wf_pull *pull, struct wf_spread_way **over)
+{
+	struct wf_spread *spread = pull->spread;
+
+	*over = NULL;
+	if (busy_here(pull) < depth_here(pull) && !(spread && is_too_slow(pull, pull->took_ns)))
+		return true;
+	for (uint32_t i = 0; spread && i < spread->count; i++) {
+		struct wf_spread_way *way = &spread->ways[i];
+
+		/* Whoever goes on because a lane is closing may know that one still. */
+		if (!way->lane || !way->lane->ready ||
+		    way->busy >= depth(pull, &way->lane->depth) ||
+		    is_too_slow(pull, way->took_ns))
+			continue;
+		*over = way;
+		return true;
+	}
+	return false;
+}
+
+uint64_t wf_reads_alone_bytes(const struct wf_pull *pull)
+{
+	uint32_t ways = 1 + (pull->spread ? pull->spread->count : 0);
+
+	return (uint64_t)ways * depth_here(pull) * pull->chunk_bytes;
+}
+
+void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *over)
+{
+	struct wf_link *link = pull->link;
+
+	r->posted_ns = link->worker->now_ns;
+	r->over = over;
+	pull->busy++;
+	if (over) {
+		over->busy++;
+		pull->spread->busy++;
+		wf_lane_read_begins(over->lane, r->posted_ns);
+		r->among = over->lane->read_count == over->busy ? over->busy : 0;
+	} else {
+		wf_link_read_begins(link);
+		pull->aside += r->aside;
+		r->among = link->read_count == busy_here(pull) + pull->aside ? link->read_count : 0;
+	}
+	wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
+	wf_pace_begin(&pull->share, r->count);
+}
+
+void wf_reads_end(struct wf_pull *pull, uint32_t count, uint64_t bytes)
+{
+	pull->busy -= count;
+	wf_link_reads_end(pull->link, count);
+	if (count)
+		wf_pace_end(&pull->share, bytes);
+}
+
+void wf_reads_end_over(struct wf_pull *pull, struct wf_spread_way *over, uint32_t count,
+		       uint64_t bytes)
+{
+	pull->busy -= count;
+	pull->spread->busy -= count;
+	over->busy -= count;
+	while (count--)
+		wf_lane_read_ends(over->lane, pull->transfer->worker->now_ns);
+	if (bytes)
+		wf_pace_end(&pull->share, bytes);
+}
+
+uint64_t wf_reads_got(const struct wf_pull *pull)
+{
+	uint64_t end = pull->next;
+
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+		if (pull->reads[i].state != WF_PULL_READ_FREE)
+			end = WF_MIN(end, pull->reads[i].offset);
+	return end;
+}
