@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "link/lease.h"
+#include "transfer/leftover.h"
 #include "transfer/tell.h"
 #include "util/checksum.h"
 #include "util/status.h"
@@ -343,54 +344,6 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 		wf_parcel_up(p);
 }
 
-/*
- * A record of which a part has left must be finished; a copy does that, so that
- * the body is free.  An offer is taken back after it.
- */
-struct leftover {
-	struct wf_message message;
-	struct wf_link *link;
-	struct wf_recall *recall; /* NULL: the record is no offer */
-	uint8_t bytes[];
-};
-
-static void leftover_sent(struct wf_message *m, const struct wf_error *e)
-{
-	struct leftover *left = WF_CONTAINER(m, struct leftover, message);
-
-	if (left->recall && !e)
-		wf_recall_post(left->recall, left->link);
-	else
-		wf_recall_close(left->recall);
-	wf_link_put(left->link);
-	free(left);
-}
-
-static int leave_copy(struct wf_parcel *p)
-{
-	size_t head = p->message.head_bytes, body = p->message.body_bytes;
-	struct leftover *copy = malloc(sizeof(*copy) + head + body);
-
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy->bytes, p->message.head, head);
-	if (body)
-		memcpy(copy->bytes + head, p->message.body, body);
-	copy->message = p->message;
-	copy->message.head = copy->bytes;
-	copy->message.head_bytes = head + body;
-	copy->message.body = NULL;
-	copy->message.body_bytes = 0;
-	copy->message.sent = leftover_sent;
-	copy->recall = p->recall;
-	p->recall = NULL;
-	copy->link = p->link;
-	wf_link_get(p->link);
-	wf_list_insert_before(&p->message.node, &copy->message.node);
-	wf_list_remove(&p->message.node);
-	return 0;
-}
-
 int wf_parcel_take_back(struct wf_parcel *p)
 {
 	struct wf_link *link = p->link;
@@ -486,7 +439,7 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		end(p, e);
 		break;
 	case WF_PARCEL_QUEUED:
-		if (!wf_link_unpost(p->link, &p->message) || !leave_copy(p)) {
+		if (!wf_link_unpost(p->link, &p->message) || !wf_leftover_post(&p->message, &p->recall, p->link)) {
 			end(p, e);
 			break;
 		}
