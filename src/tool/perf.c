@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft perf: how fast do tensors and calls go between two processes? */
 #include "tool/child.h"
+#include "tool/cuda.h"
 #include "tool/out.h"
 #include "tool/perf_client.h"
 #include "tool/perf_run.h"
@@ -54,6 +55,16 @@ static const char *test_name(enum perf_test test)
 	return names[test];
 }
 
+static const char *place_name(const struct perf_place *place)
+{
+	static char name[16];
+
+	if (!place->cuda)
+		return place->pool ? "pool" : "user";
+	snprintf(name, sizeof(name), "cuda:%u", place->cuda - 1);
+	return name;
+}
+
 static uint64_t bytes_of(const struct perf_plan *plan)
 {
 	uint64_t sum = 0;
@@ -100,6 +111,7 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_object(NULL);
 	out_text("test", test_name(a->plan.test));
 	out_text("provider", r->path.provider);
+	out_text("memory", place_name(&a->plan.place));
 	out_count("bytes", bytes);
 	out_count("tensors", perf_has_tensors(&a->plan) ? a->plan.part_count : 0);
 	out_count("servers", a->address_count ? a->address_count : 1);
@@ -214,8 +226,11 @@ static int perf(const struct tool_command *self, struct arguments *a)
 	struct perf_client *client = NULL;
 	struct child child = { 0 };
 	char *started[] = { child.address };
+	const char *why = perf_run_open(&a->plan.place);
 	int status, ended;
 
+	if (why)
+		return tool_fail(self, "%s", why);
 	status = look(self);
 	if (!status && !a->address_count)
 		status = child_start(self, &child);
@@ -273,6 +288,8 @@ static int read_test(const struct tool_command *self, struct arguments *a, const
 
 static int read_option(const struct tool_command *self, struct arguments *a, int c)
 {
+	uint64_t device;
+
 	switch (c) {
 	case 't':
 		return read_test(self, a, optarg);
@@ -299,7 +316,13 @@ static int read_option(const struct tool_command *self, struct arguments *a, int
 	case 'm':
 		if (strcmp(optarg, "user") != 0 && strcmp(optarg, "pool") != 0)
 			return tool_misused(self, "--memory takes user or pool, not '%s'", optarg);
-		a->plan.pool = !strcmp(optarg, "pool");
+		a->plan.place.pool = !strcmp(optarg, "pool");
+		return TOOL_OK;
+	case 'd':
+		if (strncmp(optarg, "cuda:", 5) != 0 ||
+		    tool_count(optarg + 5, 0, CUDA_DEVICES_MAX - 1, &device))
+			return tool_misused(self, "--device takes cuda:N, not '%s'", optarg);
+		a->plan.place.cuda = (uint32_t)device + 1;
 		return TOOL_OK;
 	case 'c':
 		a->checksum = true;
@@ -335,6 +358,11 @@ static int check_arguments(const struct tool_command *self, const struct argumen
 		return tool_misused(self, "more than %u servers", PERF_SERVERS_MAX);
 	if (a->together && !perf_has_tensors(&a->plan))
 		return tool_misused(self, "--tensors are no calls");
+	if (a->plan.place.cuda && a->plan.test != PERF_TENSOR && a->plan.test != PERF_MESSAGE)
+		return tool_misused(self, "--device is for tensor and message: a %s lies in no device",
+				    test_name(a->plan.test));
+	if (a->plan.place.cuda && a->plan.place.pool)
+		return tool_misused(self, "--memory pool lies in no device");
 	if (a->together)
 		most = sum;
 	window = window_of(a, most);
@@ -360,6 +388,7 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 		{ "memory", required_argument, NULL, 'm' },
 		{ "metadata", required_argument, NULL, 'M' },
 		{ "idle-streams", required_argument, NULL, 'I' },
+		{ "device", required_argument, NULL, 'd' },
 		{ "checksum", no_argument, NULL, 'c' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "no-validate", no_argument, NULL, 'V' },
@@ -399,8 +428,8 @@ const struct tool_command perf_command = {
 	.name = "perf",
 	.arguments = "[--test tensor|call|message|stream|attachment]\n"
 		     "       [--sizes LIST | --tensors LIST] [--provider NAME] [--time S]\n"
-		     "       [--count N] [--window N] [--memory user|pool] [--metadata BYTES]\n"
-		     "       [--idle-streams N] [--checksum] [--json] [--no-validate]\n"
+		     "       [--count N] [--window N] [--memory user|pool] [--device cuda:N]\n"
+		     "       [--metadata BYTES] [--idle-streams N] [--checksum] [--json] [--no-validate]\n"
 		     "       [ADDRESS...]",
 	.does = "how fast do tensors and calls go between two processes?",
 	.options = "  --test NAME         what is moved: tensor; call; message, which is a\n"
@@ -416,6 +445,7 @@ const struct tool_command perf_command = {
 		   "  --window N          bodies on the way at once for bandwidth; default 2 to 16,\n"
 		   "                      by size\n"
 		   "  --memory user|pool  whose memory the bodies lie in; default user\n"
+		   "  --device cuda:N     they lie in the memory of that CUDA device, on both sides\n"
 		   "  --metadata BYTES    so many go with each call\n"
 		   "  --idle-streams N    so many are open besides\n"
 		   "  --checksum          as WEFT_CHECKSUM=yes\n"

@@ -63,7 +63,7 @@ struct perf_client {
 	bool check;      /* this run */
 	bool one_way;    /* this run */
 	struct histogram *latency; /* of each body; NULL: the clock is not asked for it */
-	bool pool;       /* where the memory of the parts lies */
+	struct perf_place place;   /* of the parts */
 	const struct perf_plan *plan;
 	struct weft_path path;
 	void *metadata;
@@ -192,7 +192,8 @@ static int start(struct perf_client *c, struct target *t, unsigned window)
 	request.n_bytes = c->plan->part_count;
 	request.bytes = (uint64_t *)c->plan->parts; /* it is only packed */
 	request.window = window;
-	request.pool = c->plan->pool;
+	request.pool = c->plan->place.pool;
+	request.cuda = c->plan->place.cuda;
 	request.check = c->check;
 	request.one_way = c->one_way;
 	weft__perf__perf__start(service, &request, got_nothing, NULL);
@@ -348,12 +349,15 @@ static int await_word(struct slot *slot)
 
 	if (c->one_way)
 		return TOOL_OK;
-	ack = perf_run_tensor(&slot->ack, &slot->ack_shape, sizeof(slot->ack));
+	ack = perf_run_tensor(NULL, &slot->ack, &slot->ack_shape, sizeof(slot->ack));
 	if (weft_recv(c->node, t->peer, c->run, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &ack, NULL,
 		      &slot->word))
 		return failed(c, t);
 	return TOOL_OK;
 }
+
+/* No stream writes what is sent. */
+static const struct weft_send_options ready = { .size = sizeof(ready), .stream = WEFT_NO_STREAM };
 
 static int send_tensors(struct slot *slot)
 {
@@ -367,8 +371,8 @@ static int send_tensors(struct slot *slot)
 	for (size_t i = 0; i < c->part_count && !status; i++) {
 		struct part *part = &slot->parts[i];
 
-		tensor = perf_run_tensor(part->memory, &part->shape, part->bytes);
-		if (weft_send(t->peer, c->run, PERF_KEY, strlen(PERF_KEY), &tensor, NULL,
+		tensor = perf_run_tensor(&c->place, part->memory, &part->shape, part->bytes);
+		if (weft_send(t->peer, c->run, PERF_KEY, strlen(PERF_KEY), &tensor, &ready,
 			      &part->send))
 			status = failed(c, t);
 	}
@@ -438,8 +442,8 @@ static int send_attached(struct slot *slot)
 	for (size_t i = 0; i < c->part_count && !status; i++) {
 		struct part *part = &slot->parts[i];
 
-		tensor = perf_run_tensor(part->memory, &part->shape, part->bytes);
-		if (weft_call_attach(slot->word, &tensor, NULL, &part->send))
+		tensor = perf_run_tensor(&c->place, part->memory, &part->shape, part->bytes);
+		if (weft_call_attach(slot->word, &tensor, &ready, &part->send))
 			status = failed(c, t);
 	}
 	if (!status)
@@ -479,8 +483,10 @@ static int begin(struct perf_client *c, struct slot *slot)
 	slot->index = slot->target->next++;
 	slot->ack.wrong = 0;
 	for (size_t i = 0; i < c->part_count && c->check; i++)
-		pattern_fill(slot->parts[i].memory, slot->parts[i].bytes, c->run,
-			     slot->index * c->part_count + i);
+		if (perf_run_fill(&c->place, slot->parts[i].memory, slot->parts[i].bytes, c->run,
+				  slot->index * c->part_count + i))
+			return tool_fail(c->command, "memory of CUDA device %u can't be written",
+					 c->place.cuda - 1);
 	switch (c->plan->test) {
 	case PERF_CALL:
 		return send_call(slot);
@@ -597,7 +603,7 @@ static void give_memory(struct perf_client *c)
 {
 	for (size_t i = 0; i < c->slot_count; i++)
 		for (size_t k = 0; k < c->part_count; k++)
-			perf_run_give(c->node, c->pool, c->slots[i].parts[k].memory);
+			perf_run_give(c->node, &c->place, c->slots[i].parts[k].memory);
 }
 
 static void drop_slots(struct perf_client *c)
@@ -616,7 +622,7 @@ static int take_memory(struct perf_client *c)
 	c->metadata = c->plan->metadata_bytes ? calloc(1, c->plan->metadata_bytes) : NULL;
 	if (!c->metadata && c->plan->metadata_bytes)
 		return tool_fail(c->command, "no memory");
-	c->pool = c->plan->pool;
+	c->place = c->plan->place;
 	c->part_count = c->plan->part_count;
 	c->slot_count = c->plan->window * c->target_count;
 	c->slots = calloc(c->slot_count, sizeof(*c->slots));
@@ -633,7 +639,7 @@ static int take_memory(struct perf_client *c)
 		slot->target = &c->targets[i / c->part_count % c->target_count];
 		slot->parts = part - i % c->part_count;
 		part->bytes = c->plan->parts[i % c->part_count];
-		part->memory = perf_run_take(c->node, c->pool, part->bytes);
+		part->memory = perf_run_take(c->node, &c->place, part->bytes);
 		if (!part->memory)
 			return tool_fail(c->command, "no memory for a buffer of %llu bytes",
 					 (unsigned long long)part->bytes);
@@ -723,7 +729,7 @@ void perf_client_close(struct perf_client *c)
 	}
 	tool_node_close(c->node);
 	/* Pool memory went with the node. */
-	if (!c->pool)
+	if (!c->place.pool)
 		give_memory(c);
 	drop_slots(c);
 	free(c);

@@ -11,6 +11,7 @@
 #define TOOL_PERF_CLIENT_H
 
 #include "tool/histogram.h"
+#include "tool/perf_run.h"
 #include "tool/tool.h"
 
 /* A message is a tensor, which for bandwidth is not acknowledged; nor are a stream's bodies then. */
@@ -24,7 +25,7 @@ struct perf_plan {
 	unsigned window;  /* bodies on the way to each server at once, for bandwidth */
 	uint64_t time_ns; /* half for latency, half for bandwidth */
 	uint64_t count;   /* of bodies in each half, in place of a time; 0: by time */
-	bool pool;        /* buffers of the pool */
+	struct perf_place place; /* of the buffers, on both sides */
 	bool check;       /* first compare some bodies, byte by byte */
 	uint64_t metadata_bytes; /* with each call; 0: none */
 	uint64_t idle_streams;   /* to each server, open beside what is measured */

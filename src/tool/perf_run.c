@@ -4,27 +4,74 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool/cuda.h"
+#include "tool/pattern.h"
+
 /* User memory begins on a page, as large arrays do. */
 #define ALIGN_BYTES 4096u
 
-struct weft_tensor perf_run_tensor(void *memory, int64_t *shape, uint64_t bytes)
+/* What goes to and from devices, as long as the longest buffer there; kept until the end. */
+static struct {
+	void *at;
+	size_t room;
+} copy;
+
+const char *perf_run_open(const struct perf_place *place)
 {
-	*shape = (int64_t)bytes;
-	return (struct weft_tensor){
+	if (place->cuda > CUDA_DEVICES_MAX)
+		return "no host has so many CUDA devices";
+	return place->cuda ? cuda_open(place->cuda - 1) : NULL;
+}
+
+struct weft_tensor perf_run_tensor(const struct perf_place *place, void *memory, int64_t *shape,
+				   uint64_t bytes)
+{
+	struct weft_tensor tensor = {
 		.data = memory,
 		.device = { .type = WEFT_CPU },
 		.ndim = 1,
 		.dtype = { .code = WEFT_UINT, .bits = 8, .lanes = 1 },
 		.shape = shape,
 	};
+
+	*shape = (int64_t)bytes;
+	if (place && place->cuda)
+		tensor.device = (struct weft_device){ WEFT_CUDA, (int32_t)place->cuda - 1 };
+	return tensor;
 }
 
-void *perf_run_take(struct weft_node *node, bool pool, uint64_t bytes)
+static bool copy_grow(size_t room)
+{
+	void *at = room > copy.room ? realloc(copy.at, room) : copy.at;
+
+	if (!at)
+		return false;
+	copy.at = at;
+	copy.room = room > copy.room ? room : copy.room;
+	return true;
+}
+
+static void *take_there(unsigned device, size_t room)
+{
+	void *memory = copy_grow(room) ? cuda_take(device, room) : NULL;
+
+	if (!memory)
+		return NULL;
+	memset(copy.at, 1, room);
+	if (!cuda_put(device, memory, copy.at, room))
+		return memory;
+	cuda_give(device, memory);
+	return NULL;
+}
+
+void *perf_run_take(struct weft_node *node, const struct perf_place *place, uint64_t bytes)
 {
 	size_t room = (bytes / ALIGN_BYTES + 1) * ALIGN_BYTES;
 	void *memory;
 
-	if (!pool)
+	if (place->cuda)
+		return take_there(place->cuda - 1, room);
+	if (!place->pool)
 		memory = aligned_alloc(ALIGN_BYTES, room);
 	else if (weft_alloc(node, room, &memory))
 		memory = NULL;
@@ -34,10 +81,27 @@ void *perf_run_take(struct weft_node *node, bool pool, uint64_t bytes)
 	return memory;
 }
 
-void perf_run_give(struct weft_node *node, bool pool, void *memory)
+void perf_run_give(struct weft_node *node, const struct perf_place *place, void *memory)
 {
-	if (pool)
+	if (place->cuda)
+		cuda_give(place->cuda - 1, memory);
+	else if (place->pool)
 		weft_free(node, memory);
 	else
 		free(memory);
+}
+
+int perf_run_fill(const struct perf_place *place, void *memory, uint64_t bytes, uint64_t run,
+		  uint64_t index)
+{
+	pattern_fill(place->cuda ? copy.at : memory, bytes, run, index);
+	return place->cuda ? cuda_put(place->cuda - 1, memory, copy.at, bytes) : 0;
+}
+
+uint64_t perf_run_wrong(const struct perf_place *place, const void *memory, uint64_t bytes,
+			uint64_t run, uint64_t index)
+{
+	if (place->cuda && cuda_get(place->cuda - 1, copy.at, memory, bytes))
+		return bytes;
+	return pattern_wrong(place->cuda ? copy.at : memory, bytes, run, index);
 }

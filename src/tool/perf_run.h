@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What both sides of a measurement agree on beside perf.proto: limits, keys,
- * the acknowledgement, and how a run's buffers are made.
+ * the acknowledgement, and how a run's buffers are made, filled and compared.
  *
  * Threads: owner.
  */
@@ -28,11 +28,31 @@ struct perf_ack {
 	uint64_t wrong; /* bytes that were not as expected */
 };
 
-/* @bytes at @memory as a tensor of that many UINT 8.  Borrows @shape as long as it is used. */
-struct weft_tensor perf_run_tensor(void *memory, int64_t *shape, uint64_t bytes);
+/* Whose memory a run's buffers lie in; neither: the process's own. */
+struct perf_place {
+	bool pool;     /* the node's pool's */
+	uint32_t cuda; /* a CUDA device's: its number and 1, and 0 for none */
+};
+
+/* Can it be used?  NULL, or why not, in one sentence. */
+const char *perf_run_open(const struct perf_place *place);
+
+/*
+ * @bytes at @memory as a tensor of that many UINT 8.  Borrows @shape as long as it is used.
+ * @place NULL: the process's own memory.
+ */
+struct weft_tensor perf_run_tensor(const struct perf_place *place, void *memory, int64_t *shape,
+				   uint64_t bytes);
 
 /* One buffer of a run, touched.  NULL: there is no memory.  Free with perf_run_give. */
-void *perf_run_take(struct weft_node *node, bool pool, uint64_t bytes);
-void perf_run_give(struct weft_node *node, bool pool, void *memory);
+void *perf_run_take(struct weft_node *node, const struct perf_place *place, uint64_t bytes);
+void perf_run_give(struct weft_node *node, const struct perf_place *place, void *memory);
+
+/* pattern.h's two, wherever the buffer lies.  -EIO. */
+int perf_run_fill(const struct perf_place *place, void *memory, uint64_t bytes, uint64_t run,
+		  uint64_t index);
+/* What can't be read is wrong. */
+uint64_t perf_run_wrong(const struct perf_place *place, const void *memory, uint64_t bytes,
+			uint64_t run, uint64_t index);
 
 #endif

@@ -56,7 +56,8 @@ struct run {
 	uint64_t posted, received; /* bodies */
 	uint64_t sent;             /* by the caller, once that is known */
 	unsigned pending; /* receives under way, and one for a function that works on it */
-	bool pool, check, one_way, ending;
+	bool check, one_way, ending;
+	struct perf_place place;
 	struct weft_path path;
 	Weft__Perf__RunReport_Closure end; /* NULL: nobody has asked for the end */
 	void *end_data;
@@ -176,7 +177,7 @@ static void serve_leave(Weft__Perf__Perf_Service *service, const Weft__Perf__Cal
 static void run_free(struct run *run)
 {
 	for (size_t i = 0; run->parts && i < run->window * run->part_count; i++)
-		perf_run_give(run->server->node, run->pool, run->parts[i].memory);
+		perf_run_give(run->server->node, &run->place, run->parts[i].memory);
 	free(run->parts);
 	free(run->bodies);
 	free(run);
@@ -197,7 +198,7 @@ static int run_memory(struct run *run, const uint64_t *bytes)
 		body->parts = part - i % run->part_count;
 		part->body = body;
 		part->bytes = bytes[i % run->part_count];
-		part->memory = perf_run_take(run->server->node, run->pool, part->bytes);
+		part->memory = perf_run_take(run->server->node, &run->place, part->bytes);
 		if (!part->memory)
 			return -ENOMEM;
 	}
@@ -214,7 +215,7 @@ static struct run *run_new(struct perf_server *server, const Weft__Perf__Run *re
 	run->number = request->number;
 	run->window = request->window;
 	run->part_count = request->n_bytes;
-	run->pool = request->pool;
+	run->place = (struct perf_place){ request->pool, request->cuda };
 	run->check = request->check;
 	run->one_way = request->one_way;
 	run->path.size = sizeof(run->path);
@@ -270,8 +271,10 @@ static int part_post(struct part *part, struct weft_peer *peer)
 			.done = received,
 			.arg = part,
 		},
+		.stream = WEFT_NO_STREAM,
 	};
-	struct weft_tensor into = perf_run_tensor(part->memory, &part->shape, part->bytes);
+	struct weft_tensor into =
+		perf_run_tensor(&run->place, part->memory, &part->shape, part->bytes);
 	int err = weft_recv(run->server->node, peer, run->number, PERF_KEY, strlen(PERF_KEY),
 			    &into, &options, &part->op);
 
@@ -306,7 +309,7 @@ static int acknowledge(struct run *run, struct weft_peer *peer, uint64_t index, 
 	if (run->one_way)
 		return 0;
 	options.op.size = sizeof(options.op);
-	tensor = perf_run_tensor(&ack, &shape, sizeof(ack));
+	tensor = perf_run_tensor(NULL, &ack, &shape, sizeof(ack));
 	err = weft_send(peer, run->number, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &tensor, &options,
 			&op);
 	if (!err)
@@ -337,9 +340,10 @@ static void received(struct weft_op *op, void *arg)
 	part->op = NULL;
 	if (weft_op_status(op) == WEFT_OK) {
 		if (run->check)
-			body->wrong += pattern_wrong(part->memory, part->bytes, run->number,
-						     body->index * run->part_count +
-							     (size_t)(part - body->parts));
+			body->wrong += perf_run_wrong(&run->place, part->memory, part->bytes,
+						      run->number,
+						      body->index * run->part_count +
+							      (size_t)(part - body->parts));
 		last = --body->left == 0;
 	}
 	/* Asking each of many messages for its path would be what is measured. */
@@ -372,11 +376,18 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 {
 	Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
 	struct perf_server *server = server_of(service);
+	const struct perf_place place = { request->pool, request->cuda };
 	struct run *run = NULL;
+	const char *why;
 	int err = 0;
 
 	if (!run_allowed(request)) {
 		weft_call_fail(call, WEFT_OUT_OF_RANGE, "the run is larger than this server allows");
+		return;
+	}
+	why = perf_run_open(&place);
+	if (why) {
+		weft_call_fail(call, WEFT_FAILED_PRECONDITION, why);
 		return;
 	}
 	if (server->run_count < RUNS_MAX)

@@ -506,6 +506,10 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"perf --test call --tensors 8,8",
 		"perf --tensors 1G,1G",
 		"perf --memory nosuch",
+		"perf --device 0",
+		"perf --device cuda:64",
+		"perf --device cuda:0 --memory pool",
+		"perf --device cuda:0 --test call",
 		"perf --metadata 60001",
 		"perf --idle-streams 0",
 	};
@@ -657,6 +661,63 @@ static void perf_measures_memory_of_the_pool_too(void **state)
 			     "perf --json --memory pool --sizes 1M --count 10"),
 			 0);
 	assert_non_null(strstr(p.text, "\"validated\":true"));
+}
+
+static void perf_measures_the_memory_of_a_cuda_device(void **state)
+{
+	static struct process p;
+	char line[128];
+
+	(void)state;
+	for (unsigned device = 0; device < 2; device++) {
+		const char *at;
+		unsigned lines = 0;
+
+		snprintf(line, sizeof(line),
+			 "perf --json --test %s --device cuda:%u --sizes 0,8,64K,3M --count 10",
+			 device ? "message" : "tensor", device);
+		if (run_with_driver(&p, "", line))
+			fail_msg("weft %s: %s", line, p.error);
+		assert_json_lines(p.text, 4);
+		snprintf(line, sizeof(line), "\"memory\":\"cuda:%u\"", device);
+		for (at = p.text; (at = strstr(at, line)); at++)
+			lines++;
+		assert_int_equal(lines, 4);
+		assert_null(strstr(p.text, "\"validated\":false"));
+		/* One copy from a device, and one to a device. */
+		assert_non_null(strstr(p.text, "\"way\":\"staged\",\"copies\":2"));
+	}
+}
+
+static void perf_says_why_it_has_no_memory_of_a_device(void **state)
+{
+	static const char *const sentences[][2] = {
+		{ "perf --device cuda:2", "weft perf: CUDA device 2 can't be used: CUDA_ERROR_INVALID_DEVICE\n" },
+		{ "perf --device cuda:0 --sizes 8", "weft perf: CUDA device 0 can't be used: CUDA_ERROR_NO_DEVICE\n" },
+	};
+	static struct process p, serve;
+	char line[128];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(run_with_driver(&p, i ? "devices=0" : "", sentences[i][0]), 1);
+		assert_string_equal(p.error, sentences[i][1]);
+	}
+	assert_int_equal(run(&p, "WEFT_CUDA=no", "perf --device cuda:0"), 1);
+	assert_string_equal(p.error, "weft perf: CUDA is not looked for: WEFT_CUDA=no\n");
+	assert_int_equal(run(&p, "WEFT_CUDA=/nowhere/libcuda.so.1", "perf --device cuda:0"), 1);
+	assert_one_sentence(p.error, "weft perf: /nowhere/libcuda.so.1: ");
+
+	/* Nor has a server that has no driver. */
+	start(&serve, "WEFT_CUDA=no", "serve");
+	first_line(&serve);
+	snprintf(line, sizeof(line), "perf --device cuda:0 --sizes 8 %.*s",
+		 (int)strcspn(serve.text, "\n"), serve.text);
+	assert_int_equal(run_with_driver(&p, "", line), 1);
+	assert_one_sentence(p.error, "weft perf: ");
+	assert_non_null(strstr(p.error, "CUDA is not looked for: WEFT_CUDA=no"));
+	kill(serve.pid, SIGTERM);
+	(void)finish(&serve);
 }
 
 static void perf_can_have_a_checksum_over_every_body(void **state)
@@ -878,6 +939,8 @@ int main(void)
 		cmocka_unit_test(perf_measures_calls_beside_metadata_and_idle_streams),
 		cmocka_unit_test(perf_measures_several_tensors_beside_a_call),
 		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
+		cmocka_unit_test(perf_measures_the_memory_of_a_cuda_device),
+		cmocka_unit_test(perf_says_why_it_has_no_memory_of_a_device),
 		cmocka_unit_test(perf_can_have_a_checksum_over_every_body),
 		cmocka_unit_test(perf_listens_at_any_port_of_the_host_that_is_given),
 		cmocka_unit_test(what_was_not_compared_is_not_called_validated),
