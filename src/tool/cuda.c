@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,33 +13,35 @@
 typedef uintptr_t address;
 typedef void *context;
 
-static struct {
-	int (*init)(unsigned flags);
-	int (*get)(int *device, int ordinal);
-	int (*retain)(context *context, int device);
-	int (*enter)(context context);
-	int (*alloc)(address *at, size_t bytes);
-	int (*release)(address at);
-	int (*to_device)(address to, const void *from, size_t bytes);
-	int (*to_host)(void *to, address from, size_t bytes);
-	int (*settle)(void);
-	int (*name)(int code, const char **name);
+static struct driver {
+	int (*cuInit)(unsigned flags);
+	int (*cuDeviceGet)(int *device, int ordinal);
+	int (*cuDevicePrimaryCtxRetain)(context *context, int device);
+	int (*cuCtxSetCurrent)(context context);
+	int (*cuCtxSynchronize)(void);
+	int (*cuMemAlloc_v2)(address *at, size_t bytes);
+	int (*cuMemFree_v2)(address at);
+	int (*cuMemcpyHtoD_v2)(address to, const void *from, size_t bytes);
+	int (*cuMemcpyDtoH_v2)(void *to, address from, size_t bytes);
+	int (*cuGetErrorName)(int code, const char **name);
 } cuda;
 
 static const struct {
 	const char *name;
 	size_t offset;
 } functions[] = {
-	{ "cuInit", offsetof(__typeof__(cuda), init) },
-	{ "cuDeviceGet", offsetof(__typeof__(cuda), get) },
-	{ "cuDevicePrimaryCtxRetain", offsetof(__typeof__(cuda), retain) },
-	{ "cuCtxSetCurrent", offsetof(__typeof__(cuda), enter) },
-	{ "cuMemAlloc_v2", offsetof(__typeof__(cuda), alloc) },
-	{ "cuMemFree_v2", offsetof(__typeof__(cuda), release) },
-	{ "cuMemcpyHtoD_v2", offsetof(__typeof__(cuda), to_device) },
-	{ "cuMemcpyDtoH_v2", offsetof(__typeof__(cuda), to_host) },
-	{ "cuCtxSynchronize", offsetof(__typeof__(cuda), settle) },
-	{ "cuGetErrorName", offsetof(__typeof__(cuda), name) },
+#define FUNCTION(name) { #name, offsetof(struct driver, name) }
+	FUNCTION(cuInit),
+	FUNCTION(cuDeviceGet),
+	FUNCTION(cuDevicePrimaryCtxRetain),
+	FUNCTION(cuCtxSetCurrent),
+	FUNCTION(cuCtxSynchronize),
+	FUNCTION(cuMemAlloc_v2),
+	FUNCTION(cuMemFree_v2),
+	FUNCTION(cuMemcpyHtoD_v2),
+	FUNCTION(cuMemcpyDtoH_v2),
+	FUNCTION(cuGetErrorName),
+#undef FUNCTION
 };
 
 static void *library;
@@ -79,48 +82,54 @@ const char *cuda_open(unsigned ordinal)
 
 	if (said || contexts[ordinal])
 		return said;
-	code = cuda.init(0);
+	code = cuda.cuInit(0);
 	if (!code)
-		code = cuda.get(&device, (int)ordinal);
+		code = cuda.cuDeviceGet(&device, (int)ordinal);
 	if (!code)
-		code = cuda.retain(&fresh, device);
+		code = cuda.cuDevicePrimaryCtxRetain(&fresh, device);
 	if (!code) {
 		contexts[ordinal] = fresh;
 		return NULL;
 	}
-	cuda.name(code, &name);
+	cuda.cuGetErrorName(code, &name);
 	snprintf(why, sizeof(why), "CUDA device %u can't be used: %s", ordinal,
 		 name ? name : "unknown error");
 	return why;
+}
+
+/* Work on the device from here on. */
+static bool enter(unsigned ordinal)
+{
+	return !cuda.cuCtxSetCurrent(contexts[ordinal]);
 }
 
 void *cuda_take(unsigned ordinal, size_t bytes)
 {
 	address at;
 
-	if (cuda.enter(contexts[ordinal]) || cuda.alloc(&at, bytes))
+	if (!enter(ordinal) || cuda.cuMemAlloc_v2(&at, bytes))
 		return NULL;
 	return (void *)(uintptr_t)at;
 }
 
 void cuda_give(unsigned ordinal, void *memory)
 {
-	if (memory && !cuda.enter(contexts[ordinal]))
-		cuda.release((uintptr_t)memory);
+	if (memory && enter(ordinal))
+		cuda.cuMemFree_v2((uintptr_t)memory);
 }
 
 int cuda_put(unsigned ordinal, void *to, const void *from, size_t bytes)
 {
 	/* Of memory that is not pinned the driver may still be copying when it returns. */
-	if (cuda.enter(contexts[ordinal]) || cuda.to_device((uintptr_t)to, from, bytes) ||
-	    cuda.settle())
-		return -EIO;
-	return 0;
+	bool put = enter(ordinal) && !cuda.cuMemcpyHtoD_v2((uintptr_t)to, from, bytes) &&
+		   !cuda.cuCtxSynchronize();
+
+	return put ? 0 : -EIO;
 }
 
 int cuda_get(unsigned ordinal, void *to, const void *from, size_t bytes)
 {
-	if (cuda.enter(contexts[ordinal]) || cuda.to_host(to, (uintptr_t)from, bytes))
-		return -EIO;
-	return 0;
+	bool got = enter(ordinal) && !cuda.cuMemcpyDtoH_v2(to, (uintptr_t)from, bytes);
+
+	return got ? 0 : -EIO;
 }

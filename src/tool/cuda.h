@@ -12,7 +12,7 @@
 
 #define CUDA_DEVICES_MAX 64 /* more than any host has */
 
-/* Device @ordinal, on which the others work; may be asked for again.  NULL, or why not, in one sentence. */
+/* Device @ordinal, before all else that is done with it.  NULL, or why not, in one sentence. */
 const char *cuda_open(unsigned ordinal);
 
 /* NULL: there is none. */

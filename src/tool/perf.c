@@ -358,8 +358,8 @@ static int check_arguments(const struct tool_command *self, const struct argumen
 		return tool_misused(self, "more than %u servers", PERF_SERVERS_MAX);
 	if (a->together && !perf_has_tensors(&a->plan))
 		return tool_misused(self, "--tensors are no calls");
-	if (a->plan.place.cuda && a->plan.test != PERF_TENSOR && a->plan.test != PERF_MESSAGE)
-		return tool_misused(self, "--device is for tensor and message: a %s lies in no device",
+	if (a->plan.place.cuda && !perf_has_tensors(&a->plan))
+		return tool_misused(self, "--device is for tensors: a %s lies in no device",
 				    test_name(a->plan.test));
 	if (a->plan.place.cuda && a->plan.place.pool)
 		return tool_misused(self, "--memory pool lies in no device");

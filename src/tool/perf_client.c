@@ -196,6 +196,7 @@ static int start(struct perf_client *c, struct target *t, unsigned window)
 	request.cuda = c->plan->place.cuda;
 	request.check = c->check;
 	request.one_way = c->one_way;
+	request.beside = c->plan->test == PERF_ATTACHMENT;
 	weft__perf__perf__start(service, &request, got_nothing, NULL);
 	return call_close(c, t, op);
 }
@@ -296,6 +297,12 @@ static bool is_received(const struct perf_plan *plan)
 	return plan->test == PERF_TENSOR || plan->test == PERF_MESSAGE;
 }
 
+/* The server is told of the run: it has memory for all that may be on the way. */
+static bool is_told(const struct perf_plan *plan)
+{
+	return is_received(plan) || plan->place.cuda;
+}
+
 static int run_start(struct perf_client *c, unsigned window, bool check, bool one_way)
 {
 	int status = TOOL_OK;
@@ -308,7 +315,7 @@ static int run_start(struct perf_client *c, unsigned window, bool check, bool on
 		c->targets[i].next = 0;
 		if (c->plan->test == PERF_STREAM)
 			status = flow_open(c, &c->targets[i], &c->targets[i].flow);
-		else if (is_received(c->plan))
+		else if (is_told(c->plan))
 			status = start(c, &c->targets[i], window);
 	}
 	return status;
@@ -321,7 +328,7 @@ static int run_end(struct perf_client *c)
 	for (size_t i = 0; i < c->target_count && !status; i++)
 		if (c->plan->test == PERF_STREAM)
 			status = flow_close(c, &c->targets[i], &c->targets[i].flow);
-		else if (is_received(c->plan))
+		else if (is_told(c->plan))
 			status = end(c, &c->targets[i]);
 	return status;
 }

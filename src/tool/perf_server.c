@@ -56,9 +56,9 @@ struct run {
 	uint64_t posted, received; /* bodies */
 	uint64_t sent;             /* by the caller, once that is known */
 	unsigned pending; /* receives under way, and one for a function that works on it */
-	bool check, one_way, ending;
+	bool check, one_way, beside, ending;
 	struct perf_place place;
-	struct weft_path path;
+	struct weft_op *newest; /* of the last body so far: asking each for its path would be measured */
 	Weft__Perf__RunReport_Closure end; /* NULL: nobody has asked for the end */
 	void *end_data;
 	struct body *bodies;
@@ -178,6 +178,7 @@ static void run_free(struct run *run)
 {
 	for (size_t i = 0; run->parts && i < run->window * run->part_count; i++)
 		perf_run_give(run->server->node, &run->place, run->parts[i].memory);
+	weft_op_free(run->newest);
 	free(run->parts);
 	free(run->bodies);
 	free(run);
@@ -218,7 +219,7 @@ static struct run *run_new(struct perf_server *server, const Weft__Perf__Run *re
 	run->place = (struct perf_place){ request->pool, request->cuda };
 	run->check = request->check;
 	run->one_way = request->one_way;
-	run->path.size = sizeof(run->path);
+	run->beside = request->beside;
 	if (run_memory(run, request->bytes)) {
 		run_free(run);
 		return NULL;
@@ -239,6 +240,7 @@ static void run_cancel(struct run *run)
 static void run_settle(struct run *run)
 {
 	Weft__Perf__RunReport report = WEFT__PERF__RUN_REPORT__INIT;
+	struct weft_path path = { .size = sizeof(path) };
 	struct run **at = &run->server->runs;
 
 	if (run->ending && run->received >= run->sent)
@@ -251,8 +253,10 @@ static void run_settle(struct run *run)
 	run->server->run_count--;
 
 	report.received = run->received;
-	report.copies = run->path.copies;
-	report.registered = run->path.registered;
+	if (run->newest)
+		weft_op_path(run->newest, &path);
+	report.copies = path.copies;
+	report.registered = path.registered;
 	if (run->end)
 		run->end(&report, run->end_data);
 	run_free(run);
@@ -330,6 +334,14 @@ static void body_received(struct body *body, struct weft_peer *peer)
 		tool_fail(run->server->command, "%s: %s", weft_peer_name(peer), weft_error());
 }
 
+/* What has ended is kept, if it is the @last of a body, until there is a newer one. */
+static void run_keep(struct run *run, struct weft_op *op, bool last)
+{
+	weft_op_free(last ? run->newest : op);
+	if (last)
+		run->newest = op;
+}
+
 static void received(struct weft_op *op, void *arg)
 {
 	struct part *part = arg;
@@ -346,14 +358,35 @@ static void received(struct weft_op *op, void *arg)
 							      (size_t)(part - body->parts));
 		last = --body->left == 0;
 	}
-	/* Asking each of many messages for its path would be what is measured. */
-	if (last && (!run->one_way || run->ending))
-		weft_op_path(op, &run->path);
 	if (last)
 		body_received(body, weft_op_peer(op));
-	weft_op_free(op);
+	run_keep(run, op, last);
 	run->pending--;
 	run_settle(run);
+}
+
+/*
+ * The receives of the first bodies.  Where all come beside calls nothing is sent for the one that
+ * there is: it ends with the run, or with its caller.
+ */
+static int run_post(struct run *run, struct weft_peer *peer)
+{
+	int err = 0;
+
+	if (run->beside)
+		return part_post(&run->parts[0], peer);
+	for (size_t i = 0; i < run->window && !err; i++)
+		err = body_post(&run->bodies[i], peer);
+	return err;
+}
+
+static struct run *run_find(const struct perf_server *server, uint64_t number)
+{
+	struct run *run = server->runs;
+
+	while (run && run->number != number)
+		run = run->next;
+	return run;
 }
 
 static bool run_allowed(const Weft__Perf__Run *request)
@@ -379,7 +412,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	const struct perf_place place = { request->pool, request->cuda };
 	struct run *run = NULL;
 	const char *why;
-	int err = 0;
+	int err;
 
 	if (!run_allowed(request)) {
 		weft_call_fail(call, WEFT_OUT_OF_RANGE, "the run is larger than this server allows");
@@ -401,8 +434,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	server->run_count++;
 
 	run->pending++;
-	for (size_t i = 0; i < run->window && !err; i++)
-		err = body_post(&run->bodies[i], weft_call_peer(call));
+	err = run_post(run, weft_call_peer(call));
 	if (err)
 		weft_call_fail(call, WEFT_INTERNAL, weft_error());
 	else
@@ -414,10 +446,8 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 static void serve_end(Weft__Perf__Perf_Service *service, const Weft__Perf__RunEnd *request,
 		      Weft__Perf__RunReport_Closure reply, void *call)
 {
-	struct run *run = server_of(service)->runs;
+	struct run *run = run_find(server_of(service), request->number);
 
-	while (run && run->number != request->number)
-		run = run->next;
 	if (!run || run->end) {
 		weft_call_fail(call, WEFT_NOT_FOUND, "there is no such run");
 		return;
@@ -458,8 +488,9 @@ static bool report_of(const Weft__Perf__Body *body, Weft__Perf__BodyReport *repo
 	return true;
 }
 
-/* A body of tensors beside a call: each is received into the pool. */
+/* A body of tensors beside a call: each is received into the pool, or has its place in a run. */
 struct attached {
+	struct body *body; /* NULL: the pool */
 	Weft__Perf__BodyReport_Closure reply;
 	void *call;
 	bool check;
@@ -473,31 +504,54 @@ struct attached {
 /* Bytes of the tensor @part that are not as they should be. */
 static uint64_t attached_wrong(const struct attached *a, unsigned part)
 {
+	static const struct perf_place pool = { .pool = true };
 	const struct weft_tensor *tensor = weft_op_tensor(a->ops[part], NULL);
 	uint64_t bytes;
 
 	if (!tensor || weft_tensor_bytes(tensor, &bytes))
 		return 1;
-	return pattern_wrong(tensor->data, bytes, a->run, a->index + part);
+	return perf_run_wrong(a->body ? &a->body->run->place : &pool, tensor->data, bytes, a->run,
+			      a->index + part);
+}
+
+/* What is a run's is its again, before the caller hears that it may go on. */
+static struct run *attached_leave(struct attached *a)
+{
+	struct run *run = a->body ? a->body->run : NULL;
+
+	if (!run)
+		return NULL;
+	run->received++;
+	a->body->left = 0;
+	return run;
 }
 
 static void attached_settle(struct attached *a)
 {
 	Weft__Perf__BodyReport report = WEFT__PERF__BODY_REPORT__INIT;
+	struct run *run;
 
 	if (--a->left)
 		return;
+	run = attached_leave(a);
 	for (unsigned i = 0; i < a->count; i++) {
 		a->failed |= weft_op_status(a->ops[i]) != WEFT_OK;
 		if (a->check)
 			report.wrong += attached_wrong(a, i);
-		weft_op_free(a->ops[i]);
+		if (run)
+			run_keep(run, a->ops[i], i + 1 == a->count);
+		else
+			weft_op_free(a->ops[i]);
 	}
 	if (a->failed)
 		weft_call_fail(a->call, WEFT_ABORTED, "an attachment can't be received");
 	else
 		a->reply(&report, a->call);
 	free(a);
+	if (!run)
+		return;
+	run->pending--;
+	run_settle(run);
 }
 
 static void attached_got(struct weft_op *op, void *arg)
@@ -506,14 +560,44 @@ static void attached_got(struct weft_op *op, void *arg)
 	attached_settle(arg);
 }
 
-static void attached_receive(const Weft__Perf__Body *request, Weft__Perf__BodyReport_Closure reply,
-			     void *call)
+/* Its place in the run that it is of, if that has such.  -EBUSY: it is taken. */
+static int attached_enter(const struct perf_server *server, struct attached *a, unsigned count)
+{
+	struct run *run = run_find(server, a->run);
+	struct body *body;
+
+	if (!run || !run->beside)
+		return 0;
+	body = &run->bodies[a->index / run->part_count % run->window];
+	if (body->left || count != run->part_count)
+		return -EBUSY;
+	body->left = count;
+	run->pending++;
+	a->body = body;
+	return 0;
+}
+
+static int attached_begin(struct attached *a, const struct weft_recv_options *options)
+{
+	struct part *part = a->body ? &a->body->parts[a->count] : NULL;
+	struct weft_tensor into;
+
+	if (part)
+		into = perf_run_tensor(&a->body->run->place, part->memory, &part->shape,
+				       part->bytes);
+	return weft_call_receive(a->call, a->count, part ? &into : NULL, options,
+				 &a->ops[a->count]);
+}
+
+static void attached_receive(const struct perf_server *server, const Weft__Perf__Body *request,
+			     Weft__Perf__BodyReport_Closure reply, void *call)
 {
 	unsigned count = weft_call_attachments(call);
 	struct attached *a = calloc(1, sizeof(*a) + count * sizeof(a->ops[0]));
 	struct weft_recv_options options = {
 		.size = sizeof(options),
 		.op = { .size = sizeof(options.op), .done = attached_got, .arg = a },
+		.stream = WEFT_NO_STREAM,
 	};
 
 	if (!a) {
@@ -526,8 +610,13 @@ static void attached_receive(const Weft__Perf__Body *request, Weft__Perf__BodyRe
 	a->run = request->run;
 	a->index = request->index;
 	a->left = 1;
+	if (attached_enter(server, a, count)) {
+		weft_call_fail(call, WEFT_OUT_OF_RANGE, "the run has no room for it");
+		free(a);
+		return;
+	}
 	while (a->count < count && !a->failed) {
-		if (weft_call_receive(call, a->count, NULL, &options, &a->ops[a->count])) {
+		if (attached_begin(a, &options)) {
 			a->failed = true;
 			break;
 		}
@@ -542,9 +631,8 @@ static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body 
 {
 	Weft__Perf__BodyReport report;
 
-	(void)service;
 	if (weft_call_attachments(call)) {
-		attached_receive(request, reply, call);
+		attached_receive(server_of(service), request, reply, call);
 		return;
 	}
 	if (!report_of(request, &report)) {

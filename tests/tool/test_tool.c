@@ -665,17 +665,19 @@ static void perf_measures_memory_of_the_pool_too(void **state)
 
 static void perf_measures_the_memory_of_a_cuda_device(void **state)
 {
+	static const char *const tests[] = { "tensor", "message", "attachment" };
 	static struct process p;
 	char line[128];
 
 	(void)state;
-	for (unsigned device = 0; device < 2; device++) {
+	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+		unsigned device = i % 2;
 		const char *at;
 		unsigned lines = 0;
 
 		snprintf(line, sizeof(line),
 			 "perf --json --test %s --device cuda:%u --sizes 0,8,64K,3M --count 10",
-			 device ? "message" : "tensor", device);
+			 tests[i], device);
 		if (run_with_driver(&p, "", line))
 			fail_msg("weft %s: %s", line, p.error);
 		assert_json_lines(p.text, 4);
