@@ -13,6 +13,9 @@ import shutil
 import subprocess
 import time
 
+import hosts
+from need import Failed, Missing, need
+
 KIB, MIB = 1 << 10, 1 << 20
 
 # Processes started at once.
@@ -20,19 +23,6 @@ BATCH = 8
 
 # A run that takes longer than its seconds and this has failed.
 PATIENCE_S = 60
-
-
-class Missing(Exception):
-    """Something is not installed; the message says what to install."""
-
-
-class Failed(Exception):
-    """A run went wrong; the message has the command and what it said."""
-
-
-def need(program, package):
-    if not shutil.which(program):
-        raise Missing(f"no {program}: apt-get install {package}")
 
 
 def size_text(count):
@@ -178,6 +168,20 @@ class Programs:
             serve = [os.path.join(self.build, "weft"), "serve", "--callers", str(workers)]
             addresses = [stack.enter_context(self.server(serve, env)) for _ in range(servers)]
             return self.results(workers * [self.perf(options, addresses)], env, addresses[0])
+
+    def weft_rails(self, rails, mbit, *options):
+        """Between two hosts, by so many networks that carry @mbit each."""
+        self.need_provider("tcp")
+        env = {"WEFT_PROVIDER": "tcp", "WEFT_SECURITY": "open",
+               "WEFT_DEVICE": ",".join(f"net{n}" for n in range(rails))}
+        with hosts.joined(rails, mbit) as (here, there):
+            serve = there + self.pinned(1) + [os.path.join(self.build, "weft"), "serve"]
+            with self.server(serve, {**env, "WEFT_LISTEN": hosts.address(1, 0) + ":0"}) as address:
+                result = self.result(here + self.pinned(0) + self.perf(options, [address]),
+                                     {**env, "WEFT_LISTEN": hosts.address(0, 0) + ":0"})
+        if result["path"]["rails"] != rails:
+            raise Failed(f"{result['path']['rails']} of {rails} rails carried the last body")
+        return result
 
     def weft_peer_bytes(self, provider, peers):
         """Private memory of a node for one more idle peer."""

@@ -198,6 +198,16 @@ def hpc_bodies():
                 yield Row(group, "tensors", provider, mib * MIB, "MB/s", name, ours, run, .95)
 
 
+def rails(mib):
+    """Two networks of equal rate beside one, where the rate is what limits."""
+    for name, options in (("tensor", ["--window", "1"]), ("tensors", [])):
+        def over(p, count, options=options):
+            return rate(p.weft_rails(count, 800, "--sizes", f"{mib}M", *options))
+        yield Row("rails", f"{name} by two rails", "tcp", mib * MIB, "MB/s",
+                  "by one, 800 Mbit/s each", lambda p, over=over: over(p, 2),
+                  lambda p, over=over: over(p, 1), 1.7)
+
+
 def parameter_server(group, scheme, bar):
     sizes = models.PAYLOADS[scheme]
     return Row(group, f"PS-Throughput {scheme}", "tcp", sum(sizes), "1/s", "gRPC, 2 and 3",
@@ -259,9 +269,11 @@ def bars():
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()
     yield from crowd()
+    yield from rails(16)
 
 
 def all_rows():
     yield from bars()
+    yield from rails(64)  # half a minute for each pair
     yield from tf_grpc_bench()
     yield from model_traces()
