@@ -210,10 +210,10 @@ static void come(struct wf_receiving *r, const struct wf_error *e)
 	}
 	r->state = WF_RECEIVING_DRAINING;
 	r->pull.why.code = 0;
-	if (e)
-		fail_draining(r, e);
-	else
+	if (!e)
 		wf_stage_go(r->stage, r->got_bytes);
+	if (e || r->stage->why.code)
+		fail_draining(r, e ? e : &r->stage->why);
 	end_when_drained(r);
 }
 

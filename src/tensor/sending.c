@@ -52,7 +52,7 @@ static void end(struct wf_sending *s, const struct wf_error *e)
 	s->done(s, e ? &why : NULL);
 }
 
-/* Its body is borrowed until no copy reads it. */
+/* Its body is borrowed until no copy reads it; till then it holds its link. */
 static void end_when_quiet(struct wf_sending *s, const struct wf_error *e)
 {
 	if (!s->stage || wf_stage_quiet(s->stage)) {
@@ -60,6 +60,7 @@ static void end_when_quiet(struct wf_sending *s, const struct wf_error *e)
 		return;
 	}
 	wf_stage_stop(s->stage);
+	wf_link_get(s->link);
 	s->state = WF_SENDING_QUIET;
 	if (e)
 		s->parcel.why = *e;
@@ -223,6 +224,14 @@ static void go_on(struct wf_sending *s)
 		wf_sending_stop(s, &e);
 }
 
+static void end_quiet(struct wf_sending *s)
+{
+	struct wf_link *link = s->link;
+
+	end(s, s->parcel.why.code ? &s->parcel.why : NULL);
+	wf_link_put(link);
+}
+
 static void staged(struct wf_stage *stage, const struct wf_error *e)
 {
 	struct wf_sending *s = stage->owner;
@@ -240,7 +249,7 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 		break;
 	case WF_SENDING_QUIET:
 		if (wf_stage_quiet(stage))
-			end(s, s->parcel.why.code ? &s->parcel.why : NULL);
+			end_quiet(s);
 		break;
 	default:
 		break;
@@ -324,10 +333,15 @@ int wf_sending_take_back(struct wf_sending *s)
 	case WF_SENDING_ENDED:
 	case WF_SENDING_QUIET:
 		return -EALREADY;
+	case WF_SENDING_FILLING:
+		/* Its body is being read. */
+		if (!wf_stage_quiet(s->stage))
+			return -EALREADY;
+		leave_line(s);
+		break;
 	case WF_SENDING_BEHIND:
 	case WF_SENDING_MEMORY:
 	case WF_SENDING_GATHERING:
-	case WF_SENDING_FILLING:
 		leave_line(s);
 		break;
 	case WF_SENDING_MOVING:
@@ -338,7 +352,7 @@ int wf_sending_take_back(struct wf_sending *s)
 		return err;
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
-	wf_stage_leave(s->stage);
+	wf_stage_close(s->stage);
 	s->parcel.stage = s->stage = NULL;
 	return 0;
 }

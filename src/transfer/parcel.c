@@ -541,7 +541,7 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 		wf_parcel_stop(p, e);
 		return;
 	}
-	if (p->state != WF_PARCEL_OFFERED && p->state != WF_PARCEL_QUEUED)
+	if (p->state != WF_PARCEL_OFFERED)
 		return;
 	wf_summing_ready(&p->summing, stage->room, stage->room_bytes, stage->ended);
 	if (stage->ended == p->filled)
@@ -556,10 +556,10 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 /* Its reader has read so much of what is staged.  -EBADMSG. */
 int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
 {
-	if (!p->stage || bytes < p->taken || bytes > p->filled)
+	if (!p->stage || !p->stage->room || bytes < p->taken || bytes > p->filled)
 		return -EBADMSG;
 	p->taken = bytes;
-	if (p->state == WF_PARCEL_OFFERED || p->state == WF_PARCEL_QUEUED)
+	if (p->state == WF_PARCEL_OFFERED)
 		fill(p);
 	return 0;
 }
@@ -624,7 +624,7 @@ int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 	void *at = readable(p, &bytes);
 
 	if (!p->grant.key || !p->connected || p->grant_epoch != link->epoch ||
-	    (p->state != WF_PARCEL_OFFERED && p->state != WF_PARCEL_QUEUED))
+	    p->state != WF_PARCEL_OFFERED)
 		return 0;
 	return wf_spread_tell(&p->spread, link, pull, at, bytes);
 }

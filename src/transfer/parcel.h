@@ -35,7 +35,8 @@ struct wf_parcel {
 	uint8_t type;
 	void *body;
 	uint64_t body_bytes;
-	struct wf_stage *stage; /* @body is on a device and goes through this; its moved calls wf_parcel_filled; NULL: rails reach it */
+	/* @body is on a device, and goes through this, whose moved calls wf_parcel_filled; or NULL */
+	struct wf_stage *stage;
 	bool lend; /* it lies in the pool and nobody writes to it: peers of this host may look at it there */
 	bool needs_room; /* eager only if the receiver can keep it unmatched */
 	const struct wf_terms *terms;

@@ -310,13 +310,20 @@ static void pass_on(struct wf_pull *pull)
 	}
 }
 
+static enum wf_body_way way_of(const struct wf_pull *pull)
+{
+	if (pull->view)
+		return WF_BODY_VIEW;
+	return pull->stage || pull->body.way == WF_BODY_STAGED ? WF_BODY_STAGED : WF_BODY_PULL;
+}
+
 /* Bytes have come, or word of what they should be.  Is that all of them, or the end? */
 static bool judge(struct wf_pull *pull)
 {
 	struct wf_error e;
 
 	if (wf_sums_wrong(&pull->sums, pull->link, pull->path.caps,
-			  pull->view ? WF_BODY_VIEW : WF_BODY_PULL, &e)) {
+			  way_of(pull), &e)) {
 		pull->damaged = true;
 		stop(pull, &e);
 		return true;

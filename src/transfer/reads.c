@@ -36,7 +36,7 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 	return unused;
 }
 
-/* Of the last ones there is always one left to be made here, where a read lasts until it is done. */
+/* One of the last ones is left to be made here, where a read lasts until it is done. */
 bool wf_reads_for_helper(const struct wf_pull *pull)
 {
 	uint64_t left = pull->body.bytes - pull->next;

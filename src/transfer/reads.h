@@ -30,7 +30,7 @@ bool wf_reads_find_way(const struct wf_pull *pull, struct wf_spread_way **over);
 /* What a body may have under way when it is alone. */
 uint64_t wf_reads_alone_bytes(const struct wf_pull *pull);
 
-/* Give it to the helper, if it is for that; or post it, NULL @over: over the rail in use, as wf_ep_read. */
+/* Give it to the helper, if it is for that; or post it, as wf_ep_read.  @over as above. */
 bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r);
 int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_spread_way *over);
 

@@ -6,7 +6,7 @@
 
 #include "wire/record.h"
 
-/* How often a device is asked: soon for copies, and less often the longer a program's stream needs. */
+/* How often a device is asked: soon for copies, less often the longer a program's stream needs. */
 #define ASK_NS (5 * WF_NS_PER_US)
 #define ASK_SLOWLY_NS WF_NS_PER_MS
 #define PATIENCE 8 /* of the time that it has waited it may be late */
@@ -67,7 +67,7 @@ int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 		return -EAGAIN;
 	err = wf_pool_take(pool, stage->room_bytes, &room);
 	/* One piece is enough, though nothing goes side by side. */
-	if (err == -ENOBUFS && stage->room_bytes > stage->piece_bytes) {
+	if ((err == -ENOBUFS || err == -EAGAIN) && stage->room_bytes > stage->piece_bytes) {
 		stage->room_bytes = stage->piece_bytes;
 		err = wf_pool_take(pool, stage->room_bytes, &room);
 	}
@@ -148,8 +148,18 @@ static void begin_next(struct wf_stage *stage)
 		stage->begun = end;
 }
 
+static void fail_settled(struct wf_stage *stage)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	fail(stage, &e);
+}
+
 static void begin_all(struct wf_stage *stage)
 {
+	if (stage->transfer->settled && has_next(stage))
+		fail_settled(stage);
 	while (has_next(stage) && may_begin(stage)) {
 		if (stage->begun == stage->over)
 			stage->waits_ns = stage->transfer->worker->now_ns;
@@ -209,9 +219,7 @@ static void ask(struct wf_timer *timer)
 	begin_all(stage);
 	if (stage->begun > stage->over || has_next(stage))
 		ask_later(stage);
-	if (!stage->moved && wf_stage_quiet(stage))
-		wf_stage_close(stage);
-	else if (stage->moved && (stage->over > over || stage->why.code))
+	if (stage->over > over || stage->why.code)
 		stage->moved(stage, stage->why.code ? &stage->why : NULL);
 }
 
@@ -236,16 +244,6 @@ void wf_stage_close(struct wf_stage *stage)
 	free(stage);
 }
 
-void wf_stage_leave(struct wf_stage *stage)
-{
-	if (!stage)
-		return;
-	stage->moved = NULL;
-	stage->stopped = true;
-	if (wf_stage_quiet(stage))
-		wf_stage_close(stage);
-}
-
 static struct wf_stage *find_busy(const struct wf_transfer *t)
 {
 	WF_LIST_EACH(node, &t->stages) {
@@ -262,15 +260,29 @@ bool wf_stage_all_quiet(const struct wf_transfer *t)
 	return !find_busy(t);
 }
 
+/* One whose owner does not know yet, or which has begun since. */
+static struct wf_stage *find_unsettled(const struct wf_transfer *t)
+{
+	WF_LIST_EACH(node, &t->stages) {
+		struct wf_stage *stage = WF_CONTAINER(node, struct wf_stage, node);
+
+		if (!stage->settled)
+			return stage;
+	}
+	return NULL;
+}
+
 void wf_stage_settle(struct wf_transfer *t)
 {
 	struct wf_stage *stage;
 
-	WF_LIST_EACH(node, &t->stages)
-		wf_stage_stop(WF_CONTAINER(node, struct wf_stage, node));
+	t->settled = true;
 	wf_kinds_wait(&t->kinds);
-	/* What one of these tells its owner may end others. */
-	while ((stage = find_busy(t))) {
+	/* What one of these tells its owner may end others, and begin some, which fail. */
+	while ((stage = find_unsettled(t))) {
+		stage->settled = true;
+		if (stage->begun < stage->bytes)
+			fail_settled(stage);
 		wf_timer_stop(&t->worker->timers, &stage->timer);
 		ask(&stage->timer);
 	}

@@ -21,7 +21,7 @@
 #define WF_STAGE_PIECES 4 /* in the room: filling, moving, draining, and one between; not tuned */
 
 struct wf_stage {
-	/* It has come further, has become quiet, or, with @e and not for the first time only, has failed. */
+	/* It has come further, has become quiet, or, with @e, has failed: that may be said again. */
 	void (*moved)(struct wf_stage *stage, const struct wf_error *e);
 	void *owner;
 
@@ -29,6 +29,7 @@ struct wf_stage {
 	uint8_t *room; /* NULL: not taken yet */
 	uint64_t room_bytes, piece_bytes;
 	uint64_t ended; /* of the body, from its beginning: filled or drained */
+	struct wf_error why; /* code 0: nothing has failed */
 
 	/* its own */
 	struct wf_transfer *transfer;
@@ -39,19 +40,18 @@ struct wf_stage {
 	uint64_t limit;	       /* as far as it may be copied */
 	uint64_t begun, over;  /* copies: those between are under way */
 	bool follows;	       /* the program's stream has come as far as the body's mark */
-	bool stopped;
-	struct wf_error why;   /* code 0: nothing has failed */
+	bool stopped, settled; /* settled: its owner knows that the node has closed */
 	uint64_t waits_ns;     /* since then for what is under way now */
 	struct wf_list node;   /* in transfer->stages */
 	struct wf_timer timer;
 	struct wf_kind_copy copies[WF_STAGE_PIECES]; /* of piece n: n % WF_STAGE_PIECES */
 };
 
-/* For the first @bytes of @body, which is borrowed until it is closed or left.  -ENOMEM. */
+/* For the first @bytes of @body, which is borrowed until it is closed.  -ENOMEM. */
 int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64_t bytes,
 		  enum wf_kind_way way, struct wf_stage **stage);
 
-/* Harmless when it has one.  -EAGAIN: the pool has none for now.  -ENOBUFS, -ENOMEM with a sentence. */
+/* Harmless when it has one.  -EAGAIN: the pool has none now.  -ENOBUFS, -ENOMEM with a sentence. */
 int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e);
 
 /* The first @limit bytes may be copied, which never becomes less; moved is never called inside. */
@@ -64,13 +64,13 @@ bool wf_stage_quiet(const struct wf_stage *stage);
 /* One that is quiet.  Accepts NULL. */
 void wf_stage_close(struct wf_stage *stage);
 
-/* Leave it: it closes itself when it is quiet, and calls nobody.  Reads of the body may go on until then.  Accepts NULL. */
-void wf_stage_leave(struct wf_stage *stage);
-
 /* Of all there are. */
 bool wf_stage_all_quiet(const struct wf_transfer *t);
 
-/* The node closes: stop all, and wait for what is under way. */
+/*
+ * The node closes: wait for what is under way, and have what is not over fail; so does what is
+ * begun after that.
+ */
 void wf_stage_settle(struct wf_transfer *t);
 
 #endif

@@ -142,8 +142,11 @@ static void start(struct wf_summing *s)
 
 void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready)
 {
-	s->room = room;
-	s->room_bytes = room_bytes;
+	/* The helper may be looking at it. */
+	if (!s->ready) {
+		s->room = room;
+		s->room_bytes = room_bytes;
+	}
 	s->ready = ready;
 	if (!s->timer.armed)
 		start(s);

@@ -34,7 +34,7 @@ struct wf_summing {
 /* Cheap: every parcel has one, and few are asked. */
 void wf_summing_init(struct wf_summing *s, struct wf_transfer *t);
 
-/* The first @ready bytes of the body have been there: in @room, which is the same each time, or are over. */
+/* So many bytes of the body are there, in @room, which is the same each time, or are over. */
 void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready);
 
 /*

@@ -42,12 +42,12 @@ bool wf_transfer_owns(uint8_t type)
 	       type == WF_RECORD_FILLED || type == WF_RECORD_TAKEN;
 }
 
-/* An id of ours that the peer names: it must belong to that peer. */
+/* An id of ours that the peer names: it must belong to that peer, and have been told to it. */
 static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
 {
 	struct wf_parcel *p = wf_table_get(&t->parcels, offer);
 
-	return p && wf_link_real(p->link) == link ? p : NULL;
+	return p && wf_link_real(p->link) == link && p->state != WF_PARCEL_QUEUED ? p : NULL;
 }
 
 static int withdraw(struct wf_transfer *t, struct wf_link *link, uint64_t offer)

@@ -30,6 +30,7 @@ struct wf_transfer {
 	struct wf_list stages;
 	uint64_t draining_bytes; /* of their rooms, for what comes */
 	bool closing;            /* nothing is offered any more */
+	bool settled;            /* and no copy is begun */
 	/* The owner takes back an offer that no pull was started for: forget it. */
 	void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer);
 	void *ctx;

@@ -263,6 +263,36 @@ static void sends_that_wait_for_their_receive_leave_the_pool_to_others(void **st
 	unsetenv("WEFT_POOL_BYTES");
 }
 
+/* All of it is there before anybody asks for it. */
+static void sends_of_both_sides_that_fill_both_pools_are_received(void **state)
+{
+	enum { COUNT = 24 };
+	const size_t count = 900 * KIB;
+	struct move out[COUNT], in[COUNT];
+	struct pair pair;
+
+	(void)state;
+	setenv("WEFT_POOL_BYTES", "12582912", 1);
+	pair_open(&pair, pair_any(), NULL);
+	for (unsigned i = 0; i < COUNT; i++) {
+		move_send(&out[i], pair.peer, i, 0, count, i);
+		pair_do(&pair.other, "give %u 0 %zu %u", 100 + i, count, 50 + i);
+	}
+	pair_do(&pair.other, "ping");
+	pair_ping(pair.peer);
+	for (unsigned i = 0; i < COUNT; i++) {
+		move_recv(&in[i], pair.node, 100 + i, 0, count, 50 + i);
+		pair_do(&pair.other, "take %u 0 %zu %u", i, count, i);
+	}
+	for (unsigned i = 0; i < COUNT; i++) {
+		move_finish(&out[i]);
+		move_finish(&in[i]);
+	}
+	pair_do(&pair.other, "all");
+	pair_close(&pair);
+	unsetenv("WEFT_POOL_BYTES");
+}
+
 static void wait_for_it(void *arg)
 {
 	while (sem_wait(arg))
@@ -518,6 +548,70 @@ static void closing_a_node_waits_for_copies(void **state)
 	pair_end(&pair.other);
 }
 
+/* Each goes into the pool before the next: one does while the node closes. */
+static void closing_a_node_ends_sends_in_line_for_their_copies(void **state)
+{
+	enum { COUNT = 60, ROUNDS = 5 };
+	struct weft_send_options o = { .size = sizeof(o), .stream = WEFT_NO_STREAM };
+	struct weft_op *ops[COUNT];
+	struct pair pair;
+	struct place p;
+
+	(void)state;
+	place_open(&p, 0, 1000);
+	gpu.fake_cuda_delay(20);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		pair_open(&pair, pair_any(), NULL);
+		pair_ping(pair.peer);
+		for (unsigned i = 0; i < COUNT; i++)
+			need(!weft_send(pair.peer, 1, "k", 1, &p.tensor, &o, &ops[i]));
+		pair_sleep_ms(round);
+		weft_peer_close(pair.peer);
+		pair.other.peer = NULL;
+		need(!weft_node_close(pair.node));
+		for (unsigned i = 0; i < COUNT; i++) {
+			assert_true(weft_op_ended(ops[i]));
+			weft_op_free(ops[i]);
+		}
+		pair_end(&pair.other);
+	}
+	gpu.fake_cuda_delay(2);
+	place_close(&p);
+}
+
+static void closing_a_node_does_not_wait_for_the_programs_stream(void **state)
+{
+	struct weft_recv_options o = { .size = sizeof(o) };
+	struct move m = { .comes = true };
+	struct pair pair;
+	CUstream stream;
+	sem_t go;
+
+	(void)state;
+	pair_open(&pair, pair_any(), NULL);
+	place_open(&m.place, 0, 1000);
+	assert_int_equal(sem_init(&go, 0, 0), 0);
+	need(!wf_cuda_enter(0, NULL));
+	assert_int_equal(gpu.cuStreamCreate(&stream, 1), 0);
+	assert_int_equal(gpu.cuLaunchHostFunc(stream, wait_for_it, &go), 0);
+	wf_cuda_leave();
+	o.stream = stream;
+	need(!weft_recv(pair.node, NULL, 1, "k", 1, &m.place.tensor, &o, &m.op));
+	pair_do(&pair.other, "give 1 -1 %d 9", 1000);
+	wait_until_said(pair.node, "0 of 1000 bytes are on their device");
+	weft_peer_close(pair.peer);
+	pair.other.peer = NULL;
+	need(!weft_node_close(pair.node));
+	assert_true(weft_op_ended(m.op));
+	assert_int_equal(weft_op_status(m.op), WEFT_CANCELLED);
+	sem_post(&go);
+	assert_int_equal(gpu.cuStreamDestroy_v2(stream), 0);
+	move_free(&m);
+	sem_destroy(&go);
+	pair_do(&pair.other, "all");
+	pair_end(&pair.other);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -527,6 +621,8 @@ int main(int argc, char **argv)
 					  pair_teardown),
 		cmocka_unit_test_teardown(
 			sends_that_wait_for_their_receive_leave_the_pool_to_others, pair_teardown),
+		cmocka_unit_test_teardown(sends_of_both_sides_that_fill_both_pools_are_received,
+					  pair_teardown),
 		cmocka_unit_test_teardown(a_send_waits_for_the_programs_stream_and_holds_up_no_other,
 					  pair_teardown),
 		cmocka_unit_test_teardown(what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence,
@@ -540,6 +636,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(no_operation_ends_before_its_copies, pair_teardown),
 		cmocka_unit_test_teardown(a_copy_that_fails_ends_both_sides, pair_teardown),
 		cmocka_unit_test_teardown(closing_a_node_waits_for_copies, pair_teardown),
+		cmocka_unit_test_teardown(closing_a_node_ends_sends_in_line_for_their_copies,
+					  pair_teardown),
+		cmocka_unit_test_teardown(closing_a_node_does_not_wait_for_the_programs_stream,
+					  pair_teardown),
 	};
 	const char *why = gpu_open(REAL_CUDA);
 	int failed;
