@@ -366,17 +366,10 @@ int main(int argc, char **argv)
 			a_handler_keeps_its_receive_until_the_copy_to_its_device_is_over,
 			pair_teardown),
 	};
-	const char *why = gpu_open(REAL_CUDA);
-	int failed;
+	int failed, status = gpu_begin(REAL_CUDA);
 
-	if (why && REAL_CUDA) {
-		printf("skip: %s\n", why);
-		return 77;
-	}
-	if (why) {
-		printf("%s\n", why);
-		return 99;
-	}
+	if (status)
+		return status;
 	setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
 	if (pair_is_other(argc, argv, commands))
 		return 0;

@@ -80,6 +80,16 @@ const char *gpu_open(bool real)
 	return NULL;
 }
 
+int gpu_begin(bool real)
+{
+	const char *why = gpu_open(real);
+
+	if (!why)
+		return 0;
+	printf("%s%s\n", real ? "skip: " : "", why);
+	return real ? 77 : 99;
+}
+
 void *gpu_take(int ordinal, size_t bytes)
 {
 	CUdeviceptr at = 0;
@@ -103,16 +113,28 @@ void gpu_pattern(void *at, size_t bytes, unsigned seed)
 		((unsigned char *)at)[i] = (unsigned char)(i % PERIOD + seed);
 }
 
+void gpu_put(int ordinal, void *at, const void *from, size_t bytes)
+{
+	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
+	assert_int_equal(gpu.cuMemcpyHtoD_v2((CUdeviceptr)at, from, bytes), 0);
+	/* A short copy from memory that is not pinned may return before it has ended. */
+	assert_int_equal(gpu.cuCtxSynchronize(), 0);
+	wf_cuda_leave();
+}
+
+void gpu_get(int ordinal, const void *at, void *to, size_t bytes)
+{
+	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
+	assert_int_equal(gpu.cuMemcpyDtoH_v2(to, (CUdeviceptr)at, bytes), 0);
+	wf_cuda_leave();
+}
+
 void gpu_fill(int ordinal, void *at, size_t bytes, unsigned seed)
 {
 	void *copy = malloc(bytes);
 
 	gpu_pattern(copy, bytes, seed);
-	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
-	assert_int_equal(gpu.cuMemcpyHtoD_v2((CUdeviceptr)at, copy, bytes), 0);
-	/* A short copy from memory that is not pinned may return before it has ended. */
-	assert_int_equal(gpu.cuCtxSynchronize(), 0);
-	wf_cuda_leave();
+	gpu_put(ordinal, at, copy, bytes);
 	free(copy);
 }
 
@@ -121,9 +143,7 @@ bool gpu_holds(int ordinal, const void *at, size_t bytes, unsigned seed)
 	unsigned char *copy = malloc(bytes);
 	bool same = true;
 
-	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
-	assert_int_equal(gpu.cuMemcpyDtoH_v2(copy, (CUdeviceptr)at, bytes), 0);
-	wf_cuda_leave();
+	gpu_get(ordinal, at, copy, bytes);
 	for (size_t i = 0; i < bytes; i++)
 		same = same && copy[i] == (unsigned char)(i % PERIOD + seed);
 	free(copy);

@@ -53,6 +53,9 @@ const char *gpu_fake_file(void);
  */
 const char *gpu_open(bool real);
 
+/* The same for main: 0, or the status to end with; it has said why. */
+int gpu_begin(bool real);
+
 /* Memory of device @ordinal, in its primary context, or of the host; they fail the test. */
 void *gpu_take(int ordinal, size_t bytes);
 void gpu_give(int ordinal, void *at);
@@ -60,7 +63,9 @@ void gpu_give(int ordinal, void *at);
 /* Bytes that differ with @seed and with their place. */
 void gpu_pattern(void *at, size_t bytes, unsigned seed);
 
-/* By a copy that is over at return. */
+/* Copies from and to host memory that are over at return. */
+void gpu_put(int ordinal, void *at, const void *from, size_t bytes);
+void gpu_get(int ordinal, const void *at, void *to, size_t bytes);
 void gpu_fill(int ordinal, void *at, size_t bytes, unsigned seed);
 bool gpu_holds(int ordinal, const void *at, size_t bytes, unsigned seed);
 

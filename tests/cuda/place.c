@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "memory/cuda.h"
 #include "tests/cuda/gpu.h"
 #include "tests/fabric/pair.h"
 
@@ -31,10 +30,7 @@ void place_fill(struct place *p, uint64_t seed)
 	pair_fill(bytes, (size_t)p->count, seed);
 	if (p->device < 0)
 		return;
-	need(!wf_cuda_enter(p->device, NULL));
-	need(!gpu.cuMemcpyHtoD_v2((CUdeviceptr)p->at, bytes, (size_t)p->count));
-	need(!gpu.cuCtxSynchronize());
-	wf_cuda_leave();
+	gpu_put(p->device, p->at, bytes, (size_t)p->count);
 	free(bytes);
 }
 
@@ -43,11 +39,8 @@ bool place_matches(const struct place *p, uint64_t seed)
 	void *bytes = p->device < 0 ? p->at : malloc((size_t)p->count);
 	bool matches;
 
-	if (p->device >= 0) {
-		need(!wf_cuda_enter(p->device, NULL));
-		need(!gpu.cuMemcpyDtoH_v2(bytes, (CUdeviceptr)p->at, (size_t)p->count));
-		wf_cuda_leave();
-	}
+	if (p->device >= 0)
+		gpu_get(p->device, p->at, bytes, (size_t)p->count);
 	matches = pair_matches(bytes, (size_t)p->count, seed);
 	if (p->device >= 0)
 		free(bytes);

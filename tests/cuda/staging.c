@@ -641,17 +641,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(closing_a_node_does_not_wait_for_the_programs_stream,
 					  pair_teardown),
 	};
-	const char *why = gpu_open(REAL_CUDA);
-	int failed;
+	int failed, status = gpu_begin(REAL_CUDA);
 
-	if (why && REAL_CUDA) {
-		printf("skip: %s\n", why);
-		return 77;
-	}
-	if (why) {
-		printf("%s\n", why);
-		return 99;
-	}
+	if (status)
+		return status;
 	setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
 	if (pair_is_other(argc, argv, commands))
 		return 0;

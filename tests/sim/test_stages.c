@@ -64,18 +64,14 @@ static void place_write(const struct place *p, const void *from, int64_t bytes)
 		memcpy(p->at, from, (size_t)bytes);
 		return;
 	}
-	assert_int_equal(wf_cuda_enter(p->device, NULL), 0);
-	assert_int_equal(gpu.cuMemcpyHtoD_v2((uintptr_t)p->at, from, (size_t)bytes), 0);
-	wf_cuda_leave();
+	gpu_put(p->device, p->at, from, (size_t)bytes);
 }
 
 static const uint8_t *place_read(const struct place *p, int64_t bytes)
 {
 	if (p->device < 0)
 		return p->at;
-	assert_int_equal(wf_cuda_enter(p->device, NULL), 0);
-	assert_int_equal(gpu.cuMemcpyDtoH_v2(scratch, (uintptr_t)p->at, (size_t)bytes), 0);
-	wf_cuda_leave();
+	gpu_get(p->device, p->at, scratch, (size_t)bytes);
 	return scratch;
 }
 
@@ -250,12 +246,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_arrives_on_a_fabric_that_is_slow_and_refuses),
 		cmocka_unit_test(nothing_is_touched_after_its_end_whatever_fails),
 	};
-	const char *why = gpu_open(false);
+	int status = gpu_begin(false);
 
-	if (why) {
-		printf("%s\n", why);
-		return 99;
-	}
+	if (status)
+		return status;
 	scratch = malloc(BYTES_MAX + 1);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
