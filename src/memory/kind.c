@@ -4,39 +4,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* DLPack's numbers. */
-enum { DEVICE_CPU = 1, DEVICE_CUDA = 2, DEVICE_CUDA_HOST = 3, DEVICE_CUDA_MANAGED = 13 };
-
-static int host_begin(struct wf_kind_copy *copy, struct wf_error *e)
-{
-	(void)e;
-	if (copy->way == WF_KIND_INTO_CHUNK)
-		memcpy(copy->chunk, copy->body, copy->bytes);
-	else
-		memcpy(copy->body, copy->chunk, copy->bytes);
-	return 0;
-}
-
-static int host_poll(struct wf_kind_copy *copy, struct wf_error *e)
-{
-	(void)copy;
-	(void)e;
-	return 0;
-}
-
-static void host_end(struct wf_kind_copy *copy)
-{
-	(void)copy;
-}
+#include <weft/tensor.h>
 
 const struct wf_kind wf_kind_host = {
-	.name = "host",
 	.direct = true,
-	.begin = host_begin,
-	.poll = host_poll,
-	.end = host_end,
 };
 
 static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
@@ -67,7 +39,6 @@ static void cuda_end(struct wf_kind_copy *copy)
 }
 
 const struct wf_kind wf_kind_cuda = {
-	.name = "cuda",
 	.direct = false,
 	.begin = cuda_begin,
 	.poll = cuda_poll,
@@ -84,7 +55,7 @@ static int find_cuda(int id, const void *at, uint64_t bytes, struct wf_kind_plac
 	if (err)
 		return err;
 	if (m.kind == WF_CUDA_MANAGED) {
-		*place = (struct wf_kind_place){ &wf_kind_host, 0, m.buffer };
+		*place = (struct wf_kind_place){ &wf_kind_host, 0 };
 		return 0;
 	}
 	if (m.kind != WF_CUDA_DEVICE)
@@ -97,7 +68,7 @@ static int find_cuda(int id, const void *at, uint64_t bytes, struct wf_kind_plac
 		return wf_error_set(e, -EINVAL,
 				    "%" PRIu64 " bytes at %p go beyond their allocation on CUDA device %d",
 				    bytes, at, id);
-	*place = (struct wf_kind_place){ &wf_kind_cuda, id, m.buffer };
+	*place = (struct wf_kind_place){ &wf_kind_cuda, id };
 	return 0;
 }
 
@@ -107,12 +78,12 @@ int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *s
 	enum wf_cuda_state state;
 
 	switch (type) {
-	case DEVICE_CPU:
-	case DEVICE_CUDA_HOST:
-	case DEVICE_CUDA_MANAGED:
+	case WEFT_CPU:
+	case WEFT_CUDA_HOST:
+	case WEFT_CUDA_MANAGED:
 		*place = (struct wf_kind_place){ .kind = &wf_kind_host };
 		return 0;
-	case DEVICE_CUDA:
+	case WEFT_CUDA:
 		state = wf_cuda_driver_load(setting, e);
 		if (state != WF_CUDA_READY)
 			return state == WF_CUDA_FORKED ? -EOWNERDEAD : -ENODEV;
@@ -137,7 +108,7 @@ int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting
 		return wf_error_set(e, -ENOMEM, "no memory for a body on a device");
 	fresh->place = place;
 	fresh->at = at;
-	if (stream != WF_KIND_NO_STREAM)
+	if (stream != WEFT_NO_STREAM)
 		err = wf_queue_mark(place.device, stream, &fresh->mark, e);
 	if (err)
 		free(fresh);

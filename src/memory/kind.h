@@ -18,8 +18,7 @@
 struct wf_kind_copy;
 
 struct wf_kind {
-	const char *name; /* as operations report it */
-	bool direct;	  /* the CPU and every rail reach it: a body needs no chunk */
+	bool direct; /* the CPU and every rail reach it: a body needs no chunk, and the rest is NULL */
 
 	/*
 	 * Begin @copy, whose upper part the caller has filled in.  -EAGAIN is never said:
@@ -39,8 +38,7 @@ extern const struct wf_kind wf_kind_host, wf_kind_cuda;
 /* Where a body lies. */
 struct wf_kind_place {
 	const struct wf_kind *kind;
-	int device;	 /* 0 where there are none */
-	uint64_t buffer; /* of its allocation, as in wf_cuda_memory; 0: nobody knows */
+	int device; /* 0 where there are none */
 };
 
 /*
@@ -63,9 +61,8 @@ struct wf_kind_body {
 
 /*
  * As wf_kind_find, and *@body is NULL where the CPU reaches it.  Marks @stream, as
- * wf_queue_mark, unless it is WF_KIND_NO_STREAM.  -ENOMEM.  Threads: any; the program's own.
+ * wf_queue_mark, unless it is WEFT_NO_STREAM.  -ENOMEM.  Threads: any; the program's own.
  */
-#define WF_KIND_NO_STREAM ((void *)-1)
 int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting, void *stream,
 		 struct wf_kind_body **body, struct wf_error *e);
 
@@ -95,7 +92,7 @@ struct wf_kind_copy {
 	size_t bytes;
 	struct wf_pool *pool;		  /* of @chunk, whose slab is pinned; NULL: it is not pinned */
 
-	struct wf_queue_event *event; /* the kind's own; NULL: it had ended when it had begun */
+	struct wf_queue_event *event; /* the kind's own */
 };
 
 #endif
