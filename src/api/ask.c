@@ -78,7 +78,7 @@ static void end(struct wf_ask *ask)
 	for (unsigned i = 0; i < op->owner->desk_count; i++)
 		if (&op->recv.asks[i] != ask)
 			tell(&op->recv.asks[i], &lost);
-	wf_op_path_set(op, &r->path, (r->path.way == WF_BODY_EAGER) + (r->device && r->path.bytes));
+	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
 	wf_op_finish(op, ask->outcome.code ? &ask->outcome : NULL, WEFT_EXECUTED_MAYBE);
 	if (!ask->told)
 		wf_op_put(op);

@@ -288,7 +288,7 @@ static void recv_done(struct wf_receiving *r, const struct wf_error *e)
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
 
 	op->recv.from = wf_tensor_received(r, op->desk, e);
-	wf_op_path_set(op, &r->path, (r->path.way == WF_BODY_EAGER) + (r->device && r->path.bytes));
+	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 

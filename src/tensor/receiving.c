@@ -406,6 +406,11 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 	}
 }
 
+unsigned wf_receiving_copies(const struct wf_receiving *r)
+{
+	return (r->path.way == WF_BODY_EAGER) + (r->device && r->path.bytes);
+}
+
 /* For people. */
 
 static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes)

@@ -83,6 +83,9 @@ void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a);
 /* End it: NULL well.  For those that wait for a tensor, and what is below. */
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e);
 
+/* How often its body was copied here. */
+unsigned wf_receiving_copies(const struct wf_receiving *r);
+
 /* End one that has met its tensor early; done follows, maybe inside.  Harmless before and after. */
 void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e);
 

@@ -438,7 +438,8 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		end(p, e);
 		break;
 	case WF_PARCEL_QUEUED:
-		if (!wf_link_unpost(p->link, &p->message) || !wf_leftover_post(&p->message, &p->recall, p->link)) {
+		if (!wf_link_unpost(p->link, &p->message) ||
+		    !wf_leftover_post(&p->message, &p->recall, p->link)) {
 			end(p, e);
 			break;
 		}
