@@ -33,7 +33,6 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
 		return -ENOMEM;
 	fresh->transfer = t;
 	fresh->body = body;
-	fresh->place = body->place;
 	fresh->bytes = bytes;
 	fresh->way = way;
 	fresh->piece_bytes = wf_body_piece_bytes(bytes);
@@ -135,7 +134,7 @@ static void begin_next(struct wf_stage *stage)
 
 	*copy = (struct wf_kind_copy){
 		.kinds = &stage->transfer->kinds,
-		.place = &stage->place,
+		.place = &stage->body->place,
 		.way = stage->way,
 		.body = stage->body->at + stage->begun,
 		.chunk = stage->room + stage->begun % stage->room_bytes,
@@ -185,7 +184,7 @@ void wf_stage_go(struct wf_stage *stage, uint64_t limit)
 /* Copies end in the order in which they were begun. */
 static void hear_device(struct wf_stage *stage)
 {
-	const struct wf_kind *kind = stage->place.kind;
+	const struct wf_kind *kind = stage->body->place.kind;
 	struct wf_error e;
 	int err;
 
@@ -244,20 +243,12 @@ void wf_stage_close(struct wf_stage *stage)
 	free(stage);
 }
 
-static struct wf_stage *find_busy(const struct wf_transfer *t)
-{
-	WF_LIST_EACH(node, &t->stages) {
-		struct wf_stage *stage = WF_CONTAINER(node, struct wf_stage, node);
-
-		if (!wf_stage_quiet(stage))
-			return stage;
-	}
-	return NULL;
-}
-
 bool wf_stage_all_quiet(const struct wf_transfer *t)
 {
-	return !find_busy(t);
+	WF_LIST_EACH(node, &t->stages)
+		if (!wf_stage_quiet(WF_CONTAINER(node, struct wf_stage, node)))
+			return false;
+	return true;
 }
 
 /* One whose owner does not know yet, or which has begun since. */

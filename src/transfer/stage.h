@@ -33,8 +33,7 @@ struct wf_stage {
 
 	/* its own */
 	struct wf_transfer *transfer;
-	const struct wf_kind_body *body; /* until it is stopped */
-	struct wf_kind_place place;
+	const struct wf_kind_body *body;
 	enum wf_kind_way way;
 	uint64_t bytes;	       /* of the body */
 	uint64_t limit;	       /* as far as it may be copied */
