@@ -163,7 +163,7 @@ WEFT_API void weft_op_free(struct weft_op *op);
 struct weft_path {
 	size_t size;
 	char provider[64];    /* libfabric's full name; "" when nothing moved */
-	char way[16];         /* "eager", "pull", "view", "staged" or "none" */
+	char way[16];         /* "eager", "pull", "view", "staged", "direct" or "none" */
 	uint64_t bytes;       /* of the body */
 	unsigned copies;      /* by this side, of the body */
 	unsigned registered;  /* 1: memory was registered for this operation */

@@ -95,7 +95,8 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 		return;
 	}
 	wf_op_path_set(op, &p->path,
-		       (unsigned)eager + (s->device || (s->chunk && !p->lend)));
+		       (unsigned)eager + ((s->device && p->path.way != WF_BODY_HANDLE) ||
+					  (s->chunk && !p->lend)));
 	if (s->chunk)
 		(void)wf_memory_give(op->owner, s->chunk);
 	s->chunk = NULL;

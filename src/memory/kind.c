@@ -13,7 +13,12 @@ const struct wf_kind wf_kind_host = {
 
 static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
 {
-	bool out = copy->way == WF_KIND_OUT_OF_CHUNK;
+	static const enum wf_queue_way ways[] = {
+		[WF_KIND_INTO_CHUNK] = WF_QUEUE_TO_HOST,
+		[WF_KIND_OUT_OF_CHUNK] = WF_QUEUE_TO_DEVICE,
+		[WF_KIND_FROM_DEVICE] = WF_QUEUE_ON_DEVICE,
+	};
+	bool out = copy->way != WF_KIND_INTO_CHUNK;
 	int device = copy->place->device, err;
 	struct wf_queue *queue;
 
@@ -21,9 +26,8 @@ static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
 	if (!err && copy->pool)
 		err = wf_pool_pin(copy->pool, copy->chunk, device, e);
 	if (!err)
-		err = wf_queue_copy(queue, out ? WF_QUEUE_TO_DEVICE : WF_QUEUE_TO_HOST,
-				   out ? copy->body : copy->chunk, out ? copy->chunk : copy->body,
-				   copy->bytes, e);
+		err = wf_queue_copy(queue, ways[copy->way], out ? copy->body : copy->chunk,
+				    out ? copy->chunk : copy->body, copy->bytes, e);
 	return err ? err : wf_queue_record(queue, &copy->event, e);
 }
 

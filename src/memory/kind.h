@@ -69,11 +69,12 @@ int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting
 /* Accepts NULL.  Threads: any. */
 void wf_kind_close(struct wf_kind_body *body);
 
-enum wf_kind_way { WF_KIND_INTO_CHUNK, WF_KIND_OUT_OF_CHUNK };
+/* The last: @chunk is another process's body on a device, mapped here. */
+enum wf_kind_way { WF_KIND_INTO_CHUNK, WF_KIND_OUT_OF_CHUNK, WF_KIND_FROM_DEVICE, WF_KIND_WAYS };
 
 /* What a worker needs for its copies.  All zero: nothing was copied yet. */
 struct wf_kinds {
-	struct wf_queue *queues[WF_CUDA_DEVICES_MAX][2]; /* by way; NULL: not opened yet */
+	struct wf_queue *queues[WF_CUDA_DEVICES_MAX][WF_KIND_WAYS]; /* NULL: not opened yet */
 };
 
 /* Wait for copies that are under way; fini does, too. */

@@ -9,6 +9,7 @@
 #include "tensor/shape.h"
 #include "util/status.h"
 
+#define DIRECT_BYTES (512 * KIB) /* opening another's memory takes as long as staging that much; not tuned */
 #define KEY_SHOWN 64 /* bytes of a key in a sentence */
 
 /* Note what the record says of the tensor that @r gets.  -ENOMEM. */
@@ -239,11 +240,23 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	struct wf_error why;
 
 	r->path = pull->path;
+	if (pull->imported)
+		r->path.way = WF_BODY_HANDLE;
 	if (pull->damaged)
 		why = say_which(r, e);
 	else if (e)
 		why = *e; /* it may be the stage's */
 	come(r, e ? &why : NULL);
+}
+
+/* From the sender's device itself: of this host, without sums, and long enough that it pays. */
+static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
+		     const struct wf_body *body)
+{
+	const struct wf_caps *caps = wf_link_caps(link);
+
+	return r->stage && body->way == WF_BODY_STAGED && body->sum_kind == WF_BODY_SUM_NONE &&
+	       body->bytes >= DIRECT_BYTES && caps && caps->same_host;
 }
 
 /* Bring the body to its destination.  Takes @answer. */
@@ -266,6 +279,7 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 	r->pull.into = into;
 	r->pull.stage = r->stage;
 	r->pull.view = r->view;
+	r->pull.handle = may_copy(r, link, &t->body);
 	if (r->stage)
 		r->path.way = WF_BODY_STAGED;
 	r->pull.terms = r->terms;

@@ -324,6 +324,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->sum = 0;
 	p->reader = p->filled = p->taken = 0;
+	p->handle = p->handed = false;
 	wf_list_init(&p->room_waiter.node);
 	wf_summing_init(&p->summing, t);
 	p->why.code = 0;
@@ -494,7 +495,7 @@ static void resume_again(struct wf_timer *timer)
 	struct wf_worker *w = p->transfer->worker;
 
 	if (p->state == WF_PARCEL_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
-	    wf_parcel_resume(p, p->resuming))
+	    wf_parcel_resume(p, p->resuming, p->handle))
 		wf_worker_timer(w, timer, w->now_ns + LANES_NS, resume_again);
 }
 
@@ -503,7 +504,7 @@ static void retry_room(struct wf_pool_waiter *waiter)
 	struct wf_parcel *p = WF_CONTAINER(waiter, struct wf_parcel, room_waiter);
 
 	/* Without a rail it asks again. */
-	if (wf_link_caps(wf_link_real(p->link)) && wf_parcel_resume(p, p->resuming))
+	if (wf_link_caps(wf_link_real(p->link)) && wf_parcel_resume(p, p->resuming, false))
 		wait_for_room(p, p->resuming);
 }
 
@@ -544,6 +545,15 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 	}
 	if (p->state != WF_PARCEL_OFFERED)
 		return;
+	if (p->handle) {
+		/* Without a rail it asks again. */
+		if (wf_link_caps(wf_link_real(p->link)) &&
+		    wf_parcel_resume(p, p->resuming, true)) {
+			wf_error_set(&why, -ENOMEM, "no memory to offer a body");
+			wf_parcel_stop(p, &why);
+		}
+		return;
+	}
 	wf_summing_ready(&p->summing, stage->room, stage->room_bytes, stage->ended);
 	if (stage->ended == p->filled)
 		return;
@@ -565,16 +575,43 @@ int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
 	return 0;
 }
 
+/* May a reader over @link that would take a handle of the body have it? */
+static bool may_hand(const struct wf_parcel *p, const struct wf_link *link)
+{
+	return p->stage && !p->stage->room && wf_link_caps(link)->same_host &&
+	       p->path.sum_kind == WF_BODY_SUM_NONE;
+}
+
+/* -EAGAIN: not before the program's stream has come so far.  Else it can't be had so. */
+static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_body *body)
+{
+	struct wf_error e;
+
+	if (!wf_stage_ready(p->stage))
+		return -EAGAIN;
+	if (wf_cuda_export(p->body, export, &e))
+		return e.code;
+	*body = describe(p);
+	body->way = WF_BODY_HANDLE;
+	body->address = export->offset;
+	body->key = 0;
+	body->handle = (const uint8_t *)export->handle.bytes;
+	p->handed = true;
+	p->path.way = WF_BODY_HANDLE;
+	return 0;
+}
+
 /*
- * The peer lost its rail in the middle, or wants what has to be staged, and goes on where we are
- * now.  -ENOMEM: it is to ask again.
+ * The peer lost its rail in the middle, or wants what has to be staged, by its handle if that can
+ * be, and goes on where we are now.  -ENOMEM: it is to ask again.
  */
-int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
+int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, bool handle)
 {
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
 	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
 	struct wf_offer_record offer = { .pull = pull };
 	struct wf_link *link = wf_link_real(p->link);
+	struct wf_cuda_export export;
 	struct wf_error why;
 	int err;
 
@@ -587,16 +624,29 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 		return 0;
 	}
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
+	p->path.retries += !p->stage || p->reader || p->handed;
 	err = wf_terms_rail(p->terms, link, wf_link_caps(link), &why);
-	if (!err && p->stage)
+	p->handle = !err && handle && may_hand(p, link);
+	p->resuming = pull;
+	if (p->handle) {
+		int hands = hand(p, &export, &offer.body);
+
+		if (hands == -EAGAIN)
+			return 0;
+		p->handle = false;
+		handle = !hands;
+	} else {
+		handle = false;
+	}
+	if (!err && p->stage && !handle)
 		err = wf_stage_take_room(p->stage, &why);
 	if (err == -EAGAIN) {
 		wait_for_room(p, pull);
 		return 0;
 	}
-	if (!err)
+	if (!err && !handle)
 		err = grant(p, &why);
-	if (!err)
+	if (!err && !handle)
 		offer.body = describe(p);
 	wf_offer_record_put(&w, &offer);
 	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
@@ -607,9 +657,8 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull)
 		return 0;
 	}
 	p->path.caps = wf_link_caps(link);
-	p->path.retries += !p->stage || p->reader;
 	p->connected = p->path.caps->connected;
-	if (p->stage) {
+	if (p->stage && !handle) {
 		p->reader = pull;
 		p->summing.moved = summed;
 		fill(p);

@@ -74,6 +74,8 @@ struct wf_parcel {
 	uint64_t resuming;   /* the pull that waits for them, too; or for the stage's room: */
 	struct wf_pool_waiter room_waiter;
 	uint64_t reader;     /* the pull that reads what is staged */
+	bool handle;         /* or it would take a handle, and copy the body itself: when that may begin */
+	bool handed;         /* and has it */
 	uint64_t filled, taken; /* of that: so much it was told, and has told us */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
 	bool fenced;         /* that rail was given up: what comes late on it is dropped */
@@ -110,7 +112,7 @@ bool wf_parcel_has_left(const struct wf_parcel *p);
 /* For transfer.c: the peer's words about offers, and the link's. */
 void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chunks);
 void wf_parcel_withdrawn(struct wf_parcel *p);
-int wf_parcel_resume(struct wf_parcel *p, uint64_t pull);
+int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, bool handle);
 int wf_parcel_spread(struct wf_parcel *p, uint64_t pull);
 int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes);
 void wf_parcel_check(struct wf_parcel *p, uint64_t pull);

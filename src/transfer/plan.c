@@ -47,6 +47,7 @@ const char *wf_plan_way(enum wf_body_way way)
 		[WF_BODY_PULL] = "pull",
 		[WF_BODY_VIEW] = "view",
 		[WF_BODY_STAGED] = "staged",
+		[WF_BODY_HANDLE] = "direct",
 	};
 
 	return names[way];

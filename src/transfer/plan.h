@@ -28,7 +28,7 @@ struct wf_plan {
 void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
 		  bool room, uint32_t record_bytes_max, struct wf_plan *plan);
 
-/* "eager", "pull", "view", "staged" or "none". */
+/* "eager", "pull", "view", "staged", "direct" or "none". */
 const char *wf_plan_way(enum wf_body_way way);
 
 #endif

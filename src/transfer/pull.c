@@ -77,6 +77,9 @@ static void finish(struct wf_pull *pull)
 	if (well)
 		wf_counters_add(pull->view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
 				pull->body.bytes);
+	/* Before its owner may free it. */
+	if (pull->imported)
+		wf_stage_unmap(pull->stage);
 	if (pull->answer)
 		pull->answer->chunks = pull->path.chunks;
 	if (pull->answer && pull->tell_withdrawn)
@@ -93,6 +96,12 @@ static void finish(struct wf_pull *pull)
 static bool whole(const struct wf_pull *pull)
 {
 	return pull->got_bytes == pull->body.bytes && wf_sums_right(&pull->sums);
+}
+
+/* Is anything under way that touches its destination? */
+static bool is_busy(const struct wf_pull *pull)
+{
+	return pull->busy || (pull->imported && !wf_stage_quiet(pull->stage));
 }
 
 static void arm(struct wf_pull *pull, uint64_t in_ns)
@@ -142,8 +151,10 @@ static void timer(struct wf_timer *t)
 
 	if (sum_view(pull))
 		return;
-	if (whole(pull) || (pull->stopping && !pull->busy)) {
+	if (whole(pull) || (pull->stopping && !is_busy(pull))) {
 		finish(pull);
+	} else if (pull->stopping && pull->imported) {
+		return; /* until its copies have ended, which nothing hastens */
 	} else if (!pull->stopping && is_hopeless(pull)) {
 		wf_link_rail_failed(pull->link, "reads are refused");
 	} else if (!pull->stopping && pull->early) {
@@ -168,6 +179,8 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 		pull->stopping = true;
 		pull->why = *e;
 		wf_pace_leave(&pull->share);
+		if (pull->imported)
+			wf_stage_stop(pull->stage);
 	}
 	/* Never inside a caller's own call: in the next turn at the soonest. */
 	arm(pull, !pull->busy ? 0 : pull->connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
@@ -183,7 +196,8 @@ static void ask(struct wf_pull *pull)
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
 	pull->granted = false;
 	wf_grant_close(&pull->grant);
-	if (wf_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id, 0)) {
+	if (wf_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id,
+		    pull->handle ? WF_RESUME_HANDLE : 0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
 		return;
@@ -435,6 +449,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
 	pull->into_bytes = pull->stage ? pull->stage->room_bytes : body->bytes;
 	pull->from_bytes = body->bytes;
+	pull->imported = false;
 	pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
 	pull->taken = 0;
 	/* Its owner has made no room yet. */
@@ -472,6 +487,34 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 		stop(pull, e);
 }
 
+static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
+{
+	if (pull->body.way != WF_BODY_STAGED)
+		return body->way == WF_BODY_PULL;
+	return body->way == WF_BODY_STAGED ? body->room_bytes && !pull->imported
+					   : body->way == WF_BODY_HANDLE && pull->handle;
+}
+
+/* By the handle in @body; what was copied before a rail failed is there still. */
+static void copy_from(struct wf_pull *pull, const struct wf_body *body)
+{
+	struct wf_worker *w = pull->transfer->worker;
+	struct wf_error e;
+
+	if (!pull->imported && wf_stage_import(pull->stage, body->handle, body->address, &e)) {
+		wf_log(&w->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
+		       wf_link_label(pull->link), e.text);
+		pull->handle = false;
+		ask(pull);
+		return;
+	}
+	pull->imported = true;
+	pull->path.caps = wf_link_caps(pull->link);
+	pull->body.epoch = body->epoch;
+	wf_stage_hold(pull->stage, false);
+	wf_stage_go(pull->stage, body->bytes);
+}
+
 /* The owner has made the offer anew. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 {
@@ -486,16 +529,19 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		stop(pull, &e);
 		return;
 	}
-	if (body->bytes != pull->body.bytes ||
-	    (body->way == WF_BODY_STAGED) != (pull->body.way == WF_BODY_STAGED) ||
-	    (body->way == WF_BODY_STAGED && !body->room_bytes)) {
+	if (body->bytes != pull->body.bytes || !is_expected(pull, body)) {
 		wf_error_set(&e, -EPROTO, "%s offers the rest of another body",
 			     wf_link_label(pull->link));
 		stop(pull, &e);
 		return;
 	}
+	if (body->way == WF_BODY_HANDLE) {
+		copy_from(pull, body);
+		return;
+	}
 	pull->body = *body;
 	pull->doubted = false;
+	pull->handle = false;
 	if (body->way == WF_BODY_STAGED)
 		pull->from_bytes = body->room_bytes;
 	wf_pull_up(pull);
@@ -513,7 +559,17 @@ int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
 
 void wf_pull_drained(struct wf_pull *pull)
 {
-	wf_pull_feed(pull);
+	if (!pull->imported) {
+		wf_pull_feed(pull);
+		return;
+	}
+	pull->got_bytes = pull->stage->ended;
+	pull->path.chunks++;
+	pull->path.last_ns = pull->transfer->worker->now_ns;
+	if (!pull->path.first_ns)
+		pull->path.first_ns = pull->path.last_ns;
+	if (pull->got_bytes == pull->body.bytes || (pull->stopping && !is_busy(pull)))
+		arm(pull, 0);
 }
 
 /* The owner has told what some pieces sum up to.  -EBADMSG. */
@@ -551,6 +607,8 @@ void wf_pull_paused(struct wf_pull *pull)
 	pull->granted = false;
 	pull->asked = false;
 	refuse(pull, false);
+	if (pull->imported)
+		wf_stage_hold(pull->stage, true);
 	if (pull->quiet_by_close)
 		wf_pull_quiet(pull);
 }
@@ -600,7 +658,7 @@ void wf_pull_quiet(struct wf_pull *pull)
 	pull->aside = 0;
 	wf_reads_end(pull, pull->busy, pull->share.bytes);
 	wf_grant_close(&pull->grant);
-	if (pull->stopping)
+	if (pull->stopping && !is_busy(pull))
 		finish(pull);
 }
 
@@ -613,6 +671,8 @@ void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
 	wf_answer_close(pull->answer);
 	pull->answer = NULL;
 	wf_pace_leave(&pull->share);
+	if (pull->imported)
+		wf_stage_stop(pull->stage);
 	if (pull->quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* Else the rail is opened anew over its reads, and says so. */
@@ -629,7 +689,9 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		return;
 	text += used;
 	bytes -= (size_t)used;
-	if (pull->stopping)
+	if (pull->imported)
+		(void)snprintf(text, bytes, ", and the others are copied from the device of %s", peer);
+	else if (pull->stopping)
 		(void)snprintf(text, bytes, ", %u reads have to end: %s", pull->busy,
 			       pull->why.text);
 	else if (pull->busy)

@@ -46,6 +46,7 @@ struct wf_pull {
 	void *into;
 	struct wf_stage *stage; /* @into is its room, and the rest is drained; NULL: the body fits */
 	const struct wf_view *view; /* @into is this one, so there is nothing to read; NULL: there is */
+	bool handle;  /* a handle of the body will do, for @stage to copy from */
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
@@ -71,6 +72,7 @@ struct wf_pull {
 	bool helper;        /* is to make reads besides */
 	uint64_t into_bytes; /* byte n of the body goes to n % into_bytes, */
 	uint64_t from_bytes; /* and comes from n % from_bytes */
+	bool imported;      /* @stage copies the body, and nothing is read */
 	uint64_t filled;    /* there at its owner's, from its beginning on */
 	uint64_t taken;     /* its owner knows of that */
 	uint64_t next;      /* first byte not asked for yet */

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "wire/record.h"
 
 /* How often a device is asked: soon for copies, less often the longer a program's stream needs. */
 #define ASK_NS (5 * WF_NS_PER_US)
 #define ASK_SLOWLY_NS WF_NS_PER_MS
+#define DIRECT_PIECE_BYTES (16 * MIB) /* what can't be called back; not tuned */
 #define PATIENCE 8 /* of the time that it has waited it may be late */
 
 static void ask(struct wf_timer *timer);
@@ -83,6 +85,62 @@ int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 	return 0;
 }
 
+/* Back to the pool with it, or from what is mapped. */
+static void give_room(struct wf_stage *stage)
+{
+	struct wf_transfer *t = stage->transfer;
+
+	if (stage->import) {
+		wf_cuda_drop_import(stage->body->place.device, stage->import);
+	} else {
+		if (stage->room && stage->way == WF_KIND_OUT_OF_CHUNK)
+			t->draining_bytes -= stage->room_bytes;
+		wf_pool_give(&t->worker->pool, stage->room);
+	}
+	stage->import = NULL;
+	stage->room = NULL;
+}
+
+int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
+		    struct wf_error *e)
+{
+	struct wf_cu_ipc_handle given;
+	struct wf_cuda_memory m;
+	void *start;
+	int err;
+
+	_Static_assert(sizeof(given) == WF_BODY_HANDLE_BYTES, "the wire carries CUDA's");
+	memcpy(&given, handle, sizeof(given));
+	err = wf_cuda_import(stage->body->place.device, &given, &start, e);
+	if (err)
+		return err;
+	/* A copy from beyond it would cost the program its whole context. */
+	err = wf_cuda_find(start, &m, e);
+	if (!err && (offset > m.bytes || stage->bytes > m.bytes - offset))
+		err = wf_error_set(e, -EPROTO, "a body that goes beyond its allocation");
+	if (err) {
+		wf_cuda_drop_import(stage->body->place.device, start);
+		return err;
+	}
+	give_room(stage);
+	stage->import = start;
+	stage->room = (uint8_t *)start + offset;
+	stage->way = WF_KIND_FROM_DEVICE;
+	stage->room_bytes = stage->bytes;
+	stage->piece_bytes = DIRECT_PIECE_BYTES;
+	return 0;
+}
+
+void wf_stage_unmap(struct wf_stage *stage)
+{
+	give_room(stage);
+}
+
+void wf_stage_hold(struct wf_stage *stage, bool hold)
+{
+	stage->held = hold;
+}
+
 static void ask_in(struct wf_stage *stage, uint64_t in_ns)
 {
 	struct wf_worker *w = stage->transfer->worker;
@@ -120,9 +178,21 @@ static bool may_begin(struct wf_stage *stage)
 	return !err;
 }
 
+bool wf_stage_ready(struct wf_stage *stage)
+{
+	if (may_begin(stage))
+		return true;
+	stage->awaited = true;
+	stage->waits_ns = stage->transfer->worker->now_ns;
+	if (!stage->timer.armed)
+		ask_in(stage, stage->why.code ? 0 : ASK_NS);
+	return false;
+}
+
 static bool has_next(const struct wf_stage *stage)
 {
-	return !stage->stopped && stage->begun < stage->bytes &&
+	return !stage->stopped && !stage->held && stage->begun < stage->bytes &&
+	       stage->begun < stage->over + WF_STAGE_PIECES * stage->piece_bytes &&
 	       piece_end(stage, stage->begun) <= stage->limit;
 }
 
@@ -139,7 +209,7 @@ static void begin_next(struct wf_stage *stage)
 		.body = stage->body->at + stage->begun,
 		.chunk = stage->room + stage->begun % stage->room_bytes,
 		.bytes = end - stage->begun,
-		.pool = &stage->transfer->worker->pool,
+		.pool = stage->import ? NULL : &stage->transfer->worker->pool,
 	};
 	if (copy->place->kind->begin(copy, &e))
 		fail(stage, &e);
@@ -213,12 +283,14 @@ static void ask(struct wf_timer *timer)
 {
 	struct wf_stage *stage = WF_CONTAINER(timer, struct wf_stage, timer);
 	uint64_t over = stage->over;
+	bool ready = stage->awaited && may_begin(stage);
 
+	stage->awaited &= !ready;
 	hear_device(stage);
 	begin_all(stage);
-	if (stage->begun > stage->over || has_next(stage))
+	if (stage->begun > stage->over || has_next(stage) || (stage->awaited && !stage->stopped))
 		ask_later(stage);
-	if (stage->over > over || stage->why.code)
+	if (stage->over > over || ready || stage->why.code)
 		stage->moved(stage, stage->why.code ? &stage->why : NULL);
 }
 
@@ -237,9 +309,7 @@ void wf_stage_close(struct wf_stage *stage)
 	t = stage->transfer;
 	wf_timer_stop(&t->worker->timers, &stage->timer);
 	wf_list_remove(&stage->node);
-	if (stage->room && stage->way == WF_KIND_OUT_OF_CHUNK)
-		t->draining_bytes -= stage->room_bytes;
-	wf_pool_give(&t->worker->pool, stage->room);
+	give_room(stage);
 	free(stage);
 }
 

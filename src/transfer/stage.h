@@ -7,6 +7,9 @@
  * device, and on its way in drained to it, as soon as the owner says that it may be; what
  * fits the room at once does so side by side, while rails move the rest.
  *
+ * What another process of this host has on a device needs no room: it is mapped here by a
+ * handle, and copied from device to device.
+ *
  * A copy can't be called back.  Only when none is under way is a stage quiet: then its
  * body may be reused, and it can be closed.
  *
@@ -26,7 +29,7 @@ struct wf_stage {
 	void *owner;
 
 	/* read by the owner */
-	uint8_t *room; /* NULL: not taken yet */
+	uint8_t *room; /* NULL: not taken yet; or where the other's body is mapped */
 	uint64_t room_bytes, piece_bytes;
 	uint64_t ended; /* of the body, from its beginning: filled or drained */
 	struct wf_error why; /* code 0: nothing has failed */
@@ -39,6 +42,9 @@ struct wf_stage {
 	uint64_t limit;	       /* as far as it may be copied */
 	uint64_t begun, over;  /* copies: those between are under way */
 	bool follows;	       /* the program's stream has come as far as the body's mark */
+	void *import; /* what is mapped; NULL: nothing */
+	bool held;
+	bool awaited; /* that the program's stream has come so far, though nothing may be copied yet */
 	bool stopped, settled; /* settled: its owner knows that the node has closed */
 	uint64_t waits_ns;     /* since then for what is under way now */
 	struct wf_list node;   /* in transfer->stages */
@@ -50,8 +56,25 @@ struct wf_stage {
 int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64_t bytes,
 		  enum wf_kind_way way, struct wf_stage **stage);
 
+/* Has the program's stream come as far as the body's mark?  If not, moved says so when it has. */
+bool wf_stage_ready(struct wf_stage *stage);
+
 /* Harmless when it has one.  -EAGAIN: the pool has none now.  -ENOBUFS, -ENOMEM with a sentence. */
 int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e);
+
+/*
+ * The body is at @offset of what another process has given the @handle of: it is copied from
+ * there, and the room given back.  For one on its way in, of which nothing was copied.  @handle
+ * is WF_BODY_HANDLE_BYTES.  A negative code with a sentence: it is as before.
+ */
+int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
+		    struct wf_error *e);
+
+/* One that is quiet: what is mapped is the other's again. */
+void wf_stage_unmap(struct wf_stage *stage);
+
+/* Its owner may have given up what is mapped: begin no copy until that is known. */
+void wf_stage_hold(struct wf_stage *stage, bool hold);
 
 /* The first @limit bytes may be copied, which never becomes less; moved is never called inside. */
 void wf_stage_go(struct wf_stage *stage, uint64_t limit);

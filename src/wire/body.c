@@ -26,7 +26,7 @@ uint32_t wf_body_piece_count(uint64_t bytes)
 /* Does its sum stand in the record? */
 static bool has_sum(const struct wf_body *body)
 {
-	return body->sum_kind != WF_BODY_SUM_NONE && body->way != WF_BODY_STAGED &&
+	return body->sum_kind != WF_BODY_SUM_NONE && body->way < WF_BODY_STAGED &&
 	       wf_body_piece_count(body->bytes) == 1;
 }
 
@@ -35,6 +35,7 @@ size_t wf_body_bytes(const struct wf_body *body)
 	return SHORT_BYTES + (wf_body_is_offer(body) ? PULL_BYTES : 0) +
 	       (body->way == WF_BODY_VIEW ? VIEW_BYTES : 0) +
 	       (body->way == WF_BODY_STAGED ? ROOM_BYTES : 0) +
+	       (body->way == WF_BODY_HANDLE ? WF_BODY_HANDLE_BYTES : 0) +
 	       (has_sum(body) ? sizeof(body->sum) : 0);
 }
 
@@ -57,6 +58,8 @@ void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 	}
 	if (body->way == WF_BODY_STAGED)
 		wf_bytes_put_u64(w, body->room_bytes);
+	if (body->way == WF_BODY_HANDLE)
+		wf_bytes_put(w, body->handle, WF_BODY_HANDLE_BYTES);
 	if (has_sum(body))
 		wf_bytes_put_u64(w, body->sum);
 }
@@ -76,6 +79,8 @@ static bool get_offer(struct wf_reader *r, struct wf_body *b)
 	}
 	if (b->way == WF_BODY_STAGED)
 		b->room_bytes = wf_bytes_get_u64(r);
+	if (b->way == WF_BODY_HANDLE)
+		b->handle = wf_bytes_view(r, WF_BODY_HANDLE_BYTES);
 	return b->bytes && b->bytes <= UINT64_MAX - b->address &&
 	       b->bytes <= UINT64_MAX - b->offset && b->fd <= INT32_MAX &&
 	       b->room_bytes <= b->bytes;
@@ -99,6 +104,7 @@ int wf_body_get(struct wf_reader *r, struct wf_body *body)
 	case WF_BODY_PULL:
 	case WF_BODY_VIEW:
 	case WF_BODY_STAGED:
+	case WF_BODY_HANDLE:
 		good = get_offer(r, &b);
 		break;
 	default:

@@ -49,14 +49,16 @@ enum wf_record_type {
 /*
  * How a body travels.  It stands in every record that has one; the last two are of tensors
  * only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes, part by
- * part, through a room whose address and key come when its reader first asks by RESUME.
+ * part, through a room whose address and key come when its reader first asks by RESUME.  Instead
+ * a reader on the owner's host may be given a HANDLE of it, in OFFER only.
  */
 enum wf_body_way {
 	WF_BODY_NONE = 0,
 	WF_BODY_EAGER = 1,
 	WF_BODY_PULL = 2,
 	WF_BODY_VIEW = 3,
-	WF_BODY_STAGED = 4
+	WF_BODY_STAGED = 4,
+	WF_BODY_HANDLE = 5
 };
 
 struct wf_body {
@@ -76,17 +78,21 @@ struct wf_body {
 	uint32_t place;   /* of the offer, among the owner's leases */
 	/* staged only: byte n of it passes by n % room_bytes of address; 0: not there yet */
 	uint64_t room_bytes;
+	/* handle only: of the allocation, CUDA's for other processes; the body begins @address after its beginning */
+	const uint8_t *handle;
 };
 
 /* What protects a body.  The numbers are bits of a hello's checksums, too. */
 enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
 
+#define WF_BODY_HANDLE_BYTES 64 /* of its own, behind the key */
+
 /*
  * put of a view: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
  * u64 file, u64 offset, u32 fd, u32 place, u64 sum
  */
-#define WF_BODY_BYTES_MAX 70
-#define WF_BODY_OFFER_BYTES_MAX 46 /* without what only a view has: u64 sum of a pull, or u64 room of a staged one */
+#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* of a handle; a view has 70 */
+#define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* without what only a view has */
 
 /* Is it offered, and to be answered? */
 static inline bool wf_body_is_offer(const struct wf_body *body)
@@ -257,7 +263,8 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
 /*
  * The small ones: an id, a second number and a status.
  *   PULLED    offer, reads (0: it is looked at), status (enum weft_status: OK, or why it was not wanted)
- *   RESUME    offer, reader's pull id        OFFER     (as struct wf_offer_record)
+ *   RESUME    offer, reader's pull id, status (WF_RESUME_HANDLE)
+ *                                            OFFER     (as struct wf_offer_record)
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
  *   SPREAD    offer, reader's pull id        LANE      (as struct wf_lane_record)
  *   RELEASED  offer, its place
@@ -274,11 +281,12 @@ struct wf_small_record {
 };
 
 #define WF_SMALL_RECORD_BYTES 17
+#define WF_RESUME_HANDLE 1 /* as status: a HANDLE will do */
 
 void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s);
 int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s);
 
-/* An offer made again: for the reader's @pull; way is PULL or STAGED, or NONE if it is gone. */
+/* An offer made again: for the reader's @pull; way is PULL, STAGED or HANDLE, or NONE if it is gone. */
 struct wf_offer_record {
 	uint64_t pull;
 	struct wf_body body;

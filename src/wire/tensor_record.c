@@ -79,7 +79,7 @@ int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_re
 	got.rank = wf_bytes_get_u8(&r);
 	got.dtype.lanes = wf_bytes_get_u16(&r);
 	got.key_bytes = wf_bytes_get_u16(&r);
-	if (wf_body_get(&r, &got.body))
+	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_HANDLE)
 		return -EBADMSG;
 	got.shape = wf_bytes_view(&r, got.rank * sizeof(int64_t));
 	got.key = wf_bytes_view(&r, got.key_bytes);

@@ -155,7 +155,9 @@ static void do_hold(struct pair *side, char *arguments)
 static void do_copies(struct pair *side, char *arguments)
 {
 	(void)arguments;
-	snprintf(side->reply, sizeof(side->reply), "%u", gpu.fake_cuda_calls("cuMemcpyHtoDAsync"));
+	snprintf(side->reply, sizeof(side->reply), "%u",
+		 gpu.fake_cuda_calls("cuMemcpyHtoDAsync") +
+			 gpu.fake_cuda_calls("cuMemcpyDtoDAsync"));
 }
 
 /* Does the handler receive? */
@@ -311,6 +313,10 @@ static void a_call_ends_after_the_copy_from_its_device_that_it_is_cancelled_in(v
 		client_open(&c, at);
 		for (size_t i = 0; i < COUNT; i++) {
 			unsigned begun = copies(&c, false);
+
+			/* It is the other side that copies, from device to device. */
+			if (!strcmp(at, "shm") && sizes[i] > MIB)
+				continue;
 
 			gpu.fake_cuda_hold(true);
 			call = call_with(&c, i, i + 1);

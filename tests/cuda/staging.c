@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +174,10 @@ static void bodies_of_every_size_go_from_and_to_devices(void **state)
 					move_recv(&m, pair.node, step, ways[way][1], sizes[i], step);
 				}
 				pair_ended(m.op, WEFT_OK);
-				if (sizes[i] > 64 * KIB)
+				if (!strcmp(at, "shm") && ways[way][0] >= 0 && ways[way][1] >= 0 &&
+				    sizes[i] >= MIB)
+					assert_string_equal(path_of(m.op).way, "direct");
+				else if (sizes[i] > 64 * KIB)
 					assert_string_equal(path_of(m.op).way, "staged");
 				if (ways[way][1] >= 0) {
 					assert_true(path_of(m.op).copies >= 1);
@@ -441,6 +445,56 @@ static void wait_until_said(struct weft_node *node, const char *words)
 	need(said);
 }
 
+static void one_host_copies_from_device_to_device(void **state)
+{
+	static const size_t sizes[] = { MIB, 5 * MIB + 3, 80 * MIB };
+	static struct fake_cuda_entry log[256];
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	pair_open(&pair, "shm", NULL);
+	for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+		gpu.fake_cuda_log_clear();
+		move_recv(&m, pair.node, i, 1, sizes[i], i);
+		pair_do(&pair.other, "give %zu 0 %zu %zu", i, sizes[i], i);
+		pair_ended(m.op, WEFT_OK);
+		assert_string_equal(path_of(m.op).way, "direct");
+		for (size_t at = gpu.fake_cuda_log(log, PAIR_COUNT(log)); at--;)
+			assert_true(log[at].what == FAKE_ON_DEVICE || log[at].what == FAKE_CALL);
+		move_finish(&m);
+		pair_do(&pair.other, "all");
+	}
+	pair_close(&pair);
+}
+
+static void a_direct_copy_is_waited_for_and_its_owner_may_vanish(void **state)
+{
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	for (unsigned killed = 0; killed < 2; killed++) {
+		pair_open(&pair, "shm", NULL);
+		move_recv(&m, pair.node, 1, 1, 80 * MIB, 7);
+		gpu.fake_cuda_hold(true);
+		pair_do(&pair.other, "give 1 0 %zu 7", 80 * MIB);
+		wait_until_said(pair.node, "are copied from the device of");
+		if (killed)
+			pair_kill(&pair.other, SIGKILL);
+		else
+			weft_cancel(m.op);
+		pair_sleep_ms(300);
+		assert_false(weft_op_ended(m.op));
+		gpu.fake_cuda_hold(false);
+		pair_ended(m.op, killed ? WEFT_UNAVAILABLE : WEFT_CANCELLED);
+		move_free(&m);
+		if (!killed)
+			pair_do(&pair.other, "first");
+		pair_close(&pair);
+	}
+}
+
 static void reads_go_on_while_copies_do_and_stop_where_the_room_ends(void **state)
 {
 	struct pair pair;
@@ -629,6 +683,9 @@ int main(int argc, char **argv)
 					  pair_teardown),
 	};
 	const struct CMUnitTest of_the_software_driver[] = {
+		cmocka_unit_test_teardown(one_host_copies_from_device_to_device, pair_teardown),
+		cmocka_unit_test_teardown(a_direct_copy_is_waited_for_and_its_owner_may_vanish,
+					  pair_teardown),
 		cmocka_unit_test_teardown(filling_moving_and_draining_go_side_by_side,
 					  pair_teardown),
 		cmocka_unit_test_teardown(reads_go_on_while_copies_do_and_stop_where_the_room_ends,

@@ -315,7 +315,7 @@ static const struct row {
 		{ 7, [8] = 3 },
 	},
 	{
-		"an offer made again", WF_RECORD_OFFER, WF_OFFER_RECORD_BYTES_MAX,
+		"an offer made again", WF_RECORD_OFFER, 8 + 46,
 		{ .offer = { .pull = 0x1817161514131211,
 			     .body = { WF_BODY_PULL, MIB, 3, 4, 5, 6, WF_BODY_SUM_XXH3, 7 } } },
 		{
@@ -726,6 +726,8 @@ static void a_flag_that_does_not_travel_is_refused(void **state)
 	}
 }
 
+static const uint8_t handle[WF_BODY_HANDLE_BYTES] = { 7, [WF_BODY_HANDLE_BYTES - 1] = 8 };
+
 static int travel_body(struct wf_body body)
 {
 	uint8_t bytes[WF_BODY_BYTES_MAX];
@@ -769,7 +771,11 @@ static void a_body_makes_sense_by_itself(void **state)
 						       .room_bytes = 9 }), 0);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_STAGED, .bytes = 9,
 						       .room_bytes = 10 }), -EBADMSG);
-	assert_int_equal(travel_body((struct wf_body){ .way = 5, .bytes = 1 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_HANDLE, .bytes = 9,
+						       .handle = handle }), 0);
+	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_HANDLE, .bytes = 0,
+						       .handle = handle }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = 6, .bytes = 1 }), -EBADMSG);
 }
 
 static void only_tensors_are_looked_at(void **state)
@@ -792,6 +798,24 @@ static void only_tensors_are_looked_at(void **state)
 	any.offer = (struct wf_offer_record){ .body = view };
 	count = any_record_put(WF_RECORD_OFFER, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_OFFER, bytes, count, &any), -EBADMSG);
+}
+
+static void only_an_offer_made_again_has_a_handle(void **state)
+{
+	const struct wf_body body = { .way = WF_BODY_HANDLE, .bytes = 5, .handle = handle };
+	union any_record any;
+	uint8_t bytes[ROOM];
+	size_t count;
+
+	(void)state;
+	any.tensor = (struct wf_tensor_record){ .dtype = { WEFT_UINT, 8, 1 }, .rank = 1,
+						.shape = shape_5, .body = body };
+	count = any_record_put(WF_RECORD_TENSOR, &any, bytes, ROOM);
+	assert_int_equal(any_record_get(WF_RECORD_TENSOR, bytes, count, &any), -EBADMSG);
+	any.offer = (struct wf_offer_record){ .body = body };
+	count = any_record_put(WF_RECORD_OFFER, &any, bytes, ROOM);
+	assert_int_equal(any_record_get(WF_RECORD_OFFER, bytes, count, &any), 0);
+	assert_memory_equal(any.offer.body.handle, handle, sizeof(handle));
 }
 
 static void a_sum_is_of_a_known_kind(void **state)
@@ -1113,6 +1137,7 @@ int main(void)
 		cmocka_unit_test(a_flag_that_does_not_travel_is_refused),
 		cmocka_unit_test(a_body_makes_sense_by_itself),
 		cmocka_unit_test(only_tensors_are_looked_at),
+		cmocka_unit_test(only_an_offer_made_again_has_a_handle),
 		cmocka_unit_test(a_sum_is_of_a_known_kind),
 		cmocka_unit_test(a_body_has_at_most_so_many_pieces),
 		cmocka_unit_test(sums_of_pieces_that_cant_be_are_refused),
