@@ -42,10 +42,11 @@ static struct move moves[MOVES];
 static struct wf_flight flights[2 * MOVES]; /* of each the send, then the receive */
 static uint8_t *scratch;
 static bool last_is_dead; /* the last node was killed */
+static bool only_direct;  /* what can be copied from device to device, and nothing else */
 
 static void place_open(struct place *p, int64_t bytes)
 {
-	p->device = (int)wf_chance_below(3) - 1;
+	p->device = only_direct ? (int)wf_chance_below(2) : (int)wf_chance_below(3) - 1;
 	p->at = p->device < 0 ? malloc((size_t)bytes) : gpu_take(p->device, (size_t)bytes);
 	assert_non_null(p->at);
 }
@@ -90,6 +91,8 @@ static uint64_t some_bytes(void)
 {
 	static const uint64_t bounds[] = { 100, 64 * KIB, MIB, BYTES_MAX };
 
+	if (only_direct)
+		return MIB + wf_chance_below(BYTES_MAX - MIB);
 	return 1 + wf_chance_below(bounds[wf_chance_below(WF_COUNT(bounds))]);
 }
 
@@ -175,10 +178,10 @@ static void run(enum wf_world_shape shape, uint64_t seed, const struct wf_fake *
 		setenv("WEFT_POOL_BYTES", "25165824", 1);
 	wf_world_lose_soon();
 	wf_world_open(shape, NODES, fake);
-	gpu.fake_cuda_delay((unsigned)wf_chance_below(60));
+	gpu.fake_cuda_delay((unsigned)wf_chance_below(harsh ? 1000 : 60));
 	for (unsigned i = 0; i < MOVES; i++)
 		begin(i, harsh && wf_chance_in_100(20) ? 1 + wf_chance_below(20 * MS) : 100 * S,
-		      wf_chance_in_100(30));
+		      !only_direct && wf_chance_in_100(30));
 	for (unsigned i = 0; harsh && i < 4; i++) {
 		(void)wf_world_run(all_landed, NULL, wf_chance_below(5 * MS));
 		weft_cancel(flights[wf_chance_below(2 * MOVES)].op);
@@ -225,6 +228,8 @@ static void all_arrives_on_a_fabric_that_is_slow_and_refuses(void **state)
 
 		run(shapes[seed % WF_COUNT(shapes)], seed, &fake, false);
 	}
+	/* Those of one host have copied some by themselves. */
+	assert_true(gpu.fake_cuda_calls("cuMemcpyDtoDAsync") > 0);
 }
 
 static void nothing_is_touched_after_its_end_whatever_fails(void **state)
@@ -240,14 +245,32 @@ static void nothing_is_touched_after_its_end_whatever_fails(void **state)
 	}
 }
 
+static void what_is_copied_directly_is_not_touched_after_its_end_either(void **state)
+{
+	(void)state;
+	only_direct = true;
+	for (uint64_t seed = 201; seed <= 206; seed++) {
+		const struct wf_fake fake = {
+			.seed = seed, .delay_min_ns = 2000, .delay_max_ns = 60000, .eagain = 20,
+		};
+
+		run(WF_WORLD_SAME_HOST, seed, &fake, true);
+	}
+	only_direct = false;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_arrives_on_a_fabric_that_is_slow_and_refuses),
 		cmocka_unit_test(nothing_is_touched_after_its_end_whatever_fails),
+		cmocka_unit_test(what_is_copied_directly_is_not_touched_after_its_end_either),
 	};
-	int status = gpu_begin(false);
+	int status;
 
+	/* Nodes of this process stand for processes. */
+	setenv("FAKE_CUDA", "own-ipc", 1);
+	status = gpu_begin(false);
 	if (status)
 		return status;
 	scratch = malloc(BYTES_MAX + 1);

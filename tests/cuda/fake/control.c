@@ -102,6 +102,8 @@ static void obey(const char *word)
 		fail(name, nth, code);
 	else if (!strcmp(word, "no-ipc"))
 		s->no_ipc = true;
+	else if (!strcmp(word, "own-ipc"))
+		s->own_ipc = true;
 	else if (!strcmp(word, "dma-buf"))
 		s->dma_buf = true;
 	else if (*word) {

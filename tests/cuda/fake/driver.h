@@ -20,6 +20,7 @@
  *   fail=NAME:N:CODE the Nth call of a function, from now on, says this
  *   delay=N          questions until a copy that has begun has ended, 2 unless said otherwise
  *   no-ipc           no allocation can be exported
+ *   own-ipc          what is exported its own process may import, too
  *   dma-buf          devices give dma-bufs of whole allocations
  *
  * A call in a forked child of a process that has started it aborts: weft makes none.

@@ -40,7 +40,7 @@ int fake_end(int code);
 struct fake_settings {
 	int devices, version, init_code;
 	unsigned delay;
-	bool hold, no_ipc, dma_buf;
+	bool hold, no_ipc, own_ipc, dma_buf;
 	char without[64];
 };
 extern struct fake_settings fake_settings;
@@ -66,6 +66,9 @@ unsigned fake_memory_left(void);
 void fake_question(void);
 void fake_drain(CUstream stream);
 unsigned fake_queues_left(void);
+
+/* Is a copy under way from or to the @bytes at @at? */
+bool fake_is_copied(uintptr_t at, size_t bytes);
 
 /* The stream that a program means: its own, or a default one.  NULL: there is no context. */
 CUstream fake_stream_of(CUstream stream);

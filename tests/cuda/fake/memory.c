@@ -351,7 +351,7 @@ static int import(CUdeviceptr *at, const struct handle *h)
 		return CU_INVALID_VALUE;
 	/* As the driver: its own memory a process has already. */
 	m.context = fake_current();
-	if (h->pid == getpid() || !m.context)
+	if ((h->pid == getpid() && !fake_settings.own_ipc) || !m.context)
 		return CU_INVALID_CONTEXT;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", h->pid, h->fd);
 	m.fd = open(path, O_RDWR | O_CLOEXEC);
@@ -380,6 +380,11 @@ int cuIpcCloseMemHandle(CUdeviceptr at)
 
 	if (!code && (!m || m->start != at || m->kind != FAKE_IMPORTED))
 		code = CU_INVALID_VALUE;
+	/* Its owner may free it from now on, and no copy waits for that. */
+	if (!code && fake_is_copied(m->start, m->bytes)) {
+		fprintf(stderr, "fake cuda: what is copied from is unmapped\n");
+		abort();
+	}
 	if (!code)
 		unmap(m);
 	return fake_end(code);

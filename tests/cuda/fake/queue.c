@@ -234,6 +234,16 @@ unsigned fake_queues_left(void)
 }
 
 /* A stream whose first is a call that nobody makes yet. */
+bool fake_is_copied(uintptr_t at, size_t bytes)
+{
+	for (struct fake_stream *s = streams; s; s = s->next)
+		for (struct item *i = s->first; i; i = i->next)
+			if (i->kind == COPY && ((i->to < at + bytes && at < i->to + i->bytes) ||
+						(i->from < at + bytes && at < i->from + i->bytes)))
+				return true;
+	return false;
+}
+
 static struct fake_stream *find_call(void)
 {
 	for (struct fake_stream *s = streams; s; s = s->next)
