@@ -225,8 +225,7 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 	if (r->state == WF_RECEIVING_PULLING) {
 		if (e)
 			wf_pull_stop(&r->pull, e);
-		else
-			wf_pull_drained(&r->pull);
+		wf_pull_drained(&r->pull);
 	} else if (r->state == WF_RECEIVING_DRAINING) {
 		if (e)
 			fail_draining(r, e);

@@ -487,7 +487,7 @@ void wf_parcel_withdrawn(struct wf_parcel *p)
 		end(p, &p->why);
 }
 
-static void wait_for_room(struct wf_parcel *p, uint64_t pull);
+static void wait_for_room(struct wf_parcel *p);
 
 static void resume_again(struct wf_timer *timer)
 {
@@ -505,14 +505,13 @@ static void retry_room(struct wf_pool_waiter *waiter)
 
 	/* Without a rail it asks again. */
 	if (wf_link_caps(wf_link_real(p->link)) && wf_parcel_resume(p, p->resuming, false))
-		wait_for_room(p, p->resuming);
+		wait_for_room(p);
 }
 
-static void wait_for_room(struct wf_parcel *p, uint64_t pull)
+static void wait_for_room(struct wf_parcel *p)
 {
 	struct wf_pool *pool = &p->transfer->worker->pool;
 
-	p->resuming = pull;
 	p->room_waiter.retry = retry_room;
 	wf_link_record(wf_link_real(p->link), WF_RECORDER_POOL_WAIT, p->stage->room_bytes, 0);
 	wf_pool_unwait(pool, &p->room_waiter);
@@ -575,11 +574,14 @@ int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
 	return 0;
 }
 
-/* May a reader over @link that would take a handle of the body have it? */
-static bool may_hand(const struct wf_parcel *p, const struct wf_link *link)
+/*
+ * May a reader that would take a handle have it?  Once it does it goes on so over any rail, for
+ * what it has copied is not known here.
+ */
+static bool may_hand(const struct wf_parcel *p, const struct wf_caps *caps)
 {
-	return p->stage && !p->stage->room && wf_link_caps(link)->same_host &&
-	       p->path.sum_kind == WF_BODY_SUM_NONE;
+	return p->handed || (p->stage && !p->stage->room && caps->same_host &&
+			     p->path.sum_kind == WF_BODY_SUM_NONE);
 }
 
 /* -EAGAIN: not before the program's stream has come so far.  Else it can't be had so. */
@@ -587,8 +589,10 @@ static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_bo
 {
 	struct wf_error e;
 
+	p->handle = true;
 	if (!wf_stage_ready(p->stage))
 		return -EAGAIN;
+	p->handle = false;
 	if (wf_cuda_export(p->body, export, &e))
 		return e.code;
 	*body = describe(p);
@@ -599,6 +603,38 @@ static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_bo
 	p->handed = true;
 	p->path.way = WF_BODY_HANDLE;
 	return 0;
+}
+
+/* A body that is read: from where it is, or from its room.  -EAGAIN: the pool has none yet. */
+static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
+{
+	int err = p->stage ? wf_stage_take_room(p->stage, e) : 0;
+
+	if (!err)
+		err = grant(p, e);
+	if (!err)
+		*body = describe(p);
+	return err;
+}
+
+/* On the rail in use, which meets the terms.  -EAGAIN: it goes on by itself. */
+static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *export,
+		       struct wf_body *body, struct wf_error *e)
+{
+	const struct wf_caps *caps = wf_link_caps(wf_link_real(p->link));
+	int err = wf_terms_rail(p->terms, wf_link_real(p->link), caps, e);
+
+	if (err)
+		return err;
+	if (handle && may_hand(p, caps)) {
+		err = hand(p, export, body);
+		if (!err || err == -EAGAIN)
+			return err;
+	}
+	err = open_again(p, body, e);
+	if (err == -EAGAIN)
+		wait_for_room(p);
+	return err;
 }
 
 /*
@@ -617,37 +653,19 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, bool handle)
 
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		return 0;
+	p->resuming = pull;
+	p->handle = handle;
 	if (wf_terms_wait(p->terms, link)) {
-		p->resuming = pull;
 		wf_worker_timer(link->worker, &p->quiet_timer, link->worker->now_ns + LANES_NS,
 				resume_again);
 		return 0;
 	}
+	p->handle = false;
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
 	p->path.retries += !p->stage || p->reader || p->handed;
-	err = wf_terms_rail(p->terms, link, wf_link_caps(link), &why);
-	p->handle = !err && handle && may_hand(p, link);
-	p->resuming = pull;
-	if (p->handle) {
-		int hands = hand(p, &export, &offer.body);
-
-		if (hands == -EAGAIN)
-			return 0;
-		p->handle = false;
-		handle = !hands;
-	} else {
-		handle = false;
-	}
-	if (!err && p->stage && !handle)
-		err = wf_stage_take_room(p->stage, &why);
-	if (err == -EAGAIN) {
-		wait_for_room(p, pull);
+	err = offer_again(p, handle, &export, &offer.body, &why);
+	if (err == -EAGAIN)
 		return 0;
-	}
-	if (!err && !handle)
-		err = grant(p, &why);
-	if (!err && !handle)
-		offer.body = describe(p);
 	wf_offer_record_put(&w, &offer);
 	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
 		return -ENOMEM;
@@ -657,8 +675,9 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, bool handle)
 		return 0;
 	}
 	p->path.caps = wf_link_caps(link);
-	p->connected = p->path.caps->connected;
-	if (p->stage && !handle) {
+	/* Closing an endpoint stops no copy of the reader's. */
+	p->connected = p->path.caps->connected && !p->handed;
+	if (offer.body.way == WF_BODY_STAGED) {
 		p->reader = pull;
 		p->summing.moved = summed;
 		fill(p);

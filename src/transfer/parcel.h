@@ -71,11 +71,11 @@ struct wf_parcel {
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
-	uint64_t resuming;   /* the pull that waits for them, too; or for the stage's room: */
-	struct wf_pool_waiter room_waiter;
-	uint64_t reader;     /* the pull that reads what is staged */
-	bool handle;         /* or it would take a handle, and copy the body itself: when that may begin */
+	uint64_t resuming;   /* the pull that waits for them, too, or for the stage */
+	bool handle;         /* it would take a handle, and copy the body itself, */
 	bool handed;         /* and has it */
+	struct wf_pool_waiter room_waiter; /* for the stage's room */
+	uint64_t reader;     /* the pull that reads what is staged */
 	uint64_t filled, taken; /* of that: so much it was told, and has told us */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
 	bool fenced;         /* that rail was given up: what comes late on it is dropped */

@@ -383,6 +383,23 @@ static void what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence(void **st
 
 /* Of the software driver alone. */
 
+static void a_direct_copy_that_fails_amid_others_ends_both_sides(void **state)
+{
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	pair_open(&pair, "shm", NULL);
+	move_recv(&m, pair.node, 1, 1, 80 * MIB, 7);
+	gpu.fake_cuda_fail("cuMemcpyDtoDAsync", 3, CU_ILLEGAL_ADDRESS);
+	pair_do(&pair.other, "give 1 0 %zu 7", 80 * MIB);
+	(void)weft_wait(m.op, PAIR_LIMIT_NS);
+	assert_non_null(strstr(weft_op_message(m.op), "CUDA device 1"));
+	move_free(&m);
+	assert_string_not_equal(pair_do(&pair.other, "first"), "0");
+	pair_close(&pair);
+}
+
 /* Two nodes of this process, so that one log has the copies of both. */
 static void filling_moving_and_draining_go_side_by_side(void **state)
 {
@@ -685,6 +702,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest of_the_software_driver[] = {
 		cmocka_unit_test_teardown(one_host_copies_from_device_to_device, pair_teardown),
 		cmocka_unit_test_teardown(a_direct_copy_is_waited_for_and_its_owner_may_vanish,
+					  pair_teardown),
+		cmocka_unit_test_teardown(a_direct_copy_that_fails_amid_others_ends_both_sides,
 					  pair_teardown),
 		cmocka_unit_test_teardown(filling_moving_and_draining_go_side_by_side,
 					  pair_teardown),
