@@ -32,12 +32,13 @@ static const char usage[] =
 	"  --batch=N    images that a worker takes in a step [64]\n"
 	"  --rate=X     of learning [0.2]\n"
 	"  --seed=N     of images, first parameters and batches [1]\n"
+	"  --device=cuda:N  what travels lies on that device (this process's alone)\n"
 	"  --data=DIR   MNIST's IDX files instead of drawn images\n"
 	"  --verify     compare with the same training in one process, bit for bit\n"
 	"  --progress=N steps between two lines about it [50]\n"
 	"  --timeout=S  longest wait for others, in seconds [60]\n"
 	"  --alone=N    train in this process alone, as N workers would\n"
-	"Every process needs the same options, but for job and task.\n";
+	"Every process needs the same options, but for job, task and device.\n";
 
 int ps_open_node(const struct ps *ps, struct weft_node **node,
 		 struct sentence *why)
@@ -65,18 +66,6 @@ void ps_name(const struct ps *ps, enum cluster_job job, unsigned task,
 {
 	snprintf(name, PS_NAME_BYTES, "%s %u (%s)", cluster_job_name(job), task,
 		 ps->cluster.hosts[job].address[task]);
-}
-
-struct weft_tensor ps_tensor(struct mlp *m, unsigned v)
-{
-	return (struct weft_tensor){
-		.data = mlp_values(m, v),
-		.device = { WEFT_CPU, 0 },
-		.dtype = { WEFT_FLOAT, 32, 1 },
-		.ndim = mlp_variables[v].ndim,
-		/* DLPack has no const here; weft only reads and copies it. */
-		.shape = (int64_t *)mlp_variables[v].shape,
-	};
 }
 
 size_t ps_gradient_key(unsigned v, unsigned worker, char key[PS_KEY_BYTES])
@@ -127,7 +116,7 @@ static int read_rate(const char *text, float *rate, struct sentence *why)
 
 enum {
 	PS_HOSTS = 1, WORKER_HOSTS, JOB_NAME, TASK_INDEX, SYNC, ASYNC,
-	STEPS, BATCH, RATE, SEED, DATA, VERIFY, PROGRESS, TIMEOUT, ALONE,
+	STEPS, BATCH, RATE, SEED, DEVICE, DATA, VERIFY, PROGRESS, TIMEOUT, ALONE,
 	HELP
 };
 static const struct option options[] = {
@@ -141,6 +130,7 @@ static const struct option options[] = {
 	{ "batch", required_argument, NULL, BATCH },
 	{ "rate", required_argument, NULL, RATE },
 	{ "seed", required_argument, NULL, SEED },
+	{ "device", required_argument, NULL, DEVICE },
 	{ "data", required_argument, NULL, DATA },
 	{ "verify", no_argument, NULL, VERIFY },
 	{ "progress", required_argument, NULL, PROGRESS },
@@ -166,6 +156,7 @@ static int read_flags(int argc, char **argv, struct flags *f, struct ps *ps,
 
 	*t = (struct train){ .sync = true, .steps = 300, .seed = 1, .rate = .2f };
 	ps->progress = 50;
+	ps->device = -1;
 	opterr = 0; /* one error is one line, and ours */
 	while (!err &&
 	       (option = getopt_long(argc, argv, "", options, &index)) != -1) {
@@ -179,6 +170,7 @@ static int read_flags(int argc, char **argv, struct flags *f, struct ps *ps,
 		case DATA: ps->data = optarg; break;
 		case VERIFY: ps->verify = true; break;
 		case HELP: f->help = true; break;
+		case DEVICE: err = model_device(optarg, &ps->device, why); break;
 		case RATE: err = read_rate(optarg, &t->rate, why); break;
 		case STEPS:
 			err = read_number("steps", optarg, 1, TRAIN_STEPS_MAX,
@@ -246,6 +238,10 @@ static int read_cluster(const struct flags *f, struct ps *ps,
 		return sentence_set(why, -EINVAL,
 				    "--verify needs --sync: the order of "
 				    "asynchronous steps is left to chance");
+	if (ps->device >= 0 && !ps->train.sync && c->job == CLUSTER_PS)
+		return sentence_set(why, -EINVAL,
+				    "--device of a server needs --sync: what it "
+				    "sends has to stay as it is until it has left");
 	ps->train.workers = c->hosts[CLUSTER_WORKER].count;
 	/* What two processes must agree on, or they would train apart. */
 	snprintf(ps->settings, sizeof(ps->settings),

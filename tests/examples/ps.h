@@ -9,6 +9,7 @@
 #include <weft/weft.h>
 
 #include "cluster.h"
+#include "model.h"
 #include "train.h"
 
 #define PS_KEY_BYTES 32  /* "grad/W1/63" and room */
@@ -20,6 +21,7 @@ struct ps {
 	struct cluster cluster;
 	const char *data; /* folder of MNIST's files, or NULL */
 	bool verify;
+	int device; /* of CUDA, where what travels lies; -1: none */
 	uint64_t progress; /* steps between two lines about it */
 	uint64_t timeout_ns;
 	char settings[160]; /* what must be the same in every process */
@@ -42,9 +44,6 @@ static inline unsigned ps_holder(const struct ps *ps, unsigned v)
 {
 	return v % ps->cluster.hosts[CLUSTER_PS].count;
 }
-
-/* Variable @v of @m as a tensor that borrows its memory. */
-struct weft_tensor ps_tensor(struct mlp *m, unsigned v);
 
 /* The key under which a worker's gradient travels.  Returns its length. */
 size_t ps_gradient_key(unsigned v, unsigned worker, char key[PS_KEY_BYTES]);

@@ -42,7 +42,7 @@ struct member {
 	bool ready;           /* its gradient is there, and not used yet */
 	bool dead;
 	uint64_t steps; /* gradients used */
-	struct mlp *gradient;
+	struct model gradient;
 };
 
 struct server {
@@ -56,8 +56,7 @@ struct server {
 	struct sentence failure; /* with the lock: of a worker that gave up */
 	unsigned count;
 	struct member *members;
-	struct mlp *values;    /* parameters */
-	struct mlp *gradients; /* one per member */
+	struct model values; /* parameters */
 	struct traffic traffic;
 	uint64_t started_ns, updated_ns, updates;
 };
@@ -222,8 +221,8 @@ static int exchange(struct server *s, struct member *m, uint64_t step, bool more
 
 	for (unsigned v = 0; v < MLP_VARIABLES && !err; v++) {
 		const char *name = mlp_variables[v].name;
-		struct weft_tensor value = ps_tensor(s->values, v);
-		struct weft_tensor gradient = ps_tensor(m->gradient, v);
+		struct weft_tensor value = model_tensor(&s->values, v);
+		struct weft_tensor gradient = model_tensor(&m->gradient, v);
 		struct weft_op *op = NULL;
 		size_t key_bytes = ps_gradient_key(v, task, key);
 
@@ -244,7 +243,7 @@ static int exchange(struct server *s, struct member *m, uint64_t step, bool more
 }
 
 /* Step down by the gradients of @count members from @first on. */
-static void update(struct server *s, struct member *first, unsigned count)
+static int update(struct server *s, struct member *first, unsigned count)
 {
 	float *parts[CLUSTER_HOSTS_MAX];
 	float rate = train_rate(&s->ps->train, count);
@@ -253,8 +252,8 @@ static void update(struct server *s, struct member *first, unsigned count)
 		if (ps_holder(s->ps, v) != s->ps->cluster.task)
 			continue;
 		for (unsigned i = 0; i < count; i++)
-			parts[i] = mlp_values(first[i].gradient, v);
-		mlp_descend(mlp_values(s->values, v), parts, count,
+			parts[i] = mlp_values(first[i].gradient.here, v);
+		mlp_descend(mlp_values(s->values.here, v), parts, count,
 			    mlp_variables[v].count, rate);
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -263,6 +262,7 @@ static void update(struct server *s, struct member *first, unsigned count)
 	}
 	s->updates++;
 	s->updated_ns = bell_now();
+	return model_put(&s->values, s->why);
 }
 
 /* May this step begin?  No: some worker has to be waited for. */
@@ -339,9 +339,12 @@ static int advance(struct server *s, struct member *m)
 		flight_clear(&m->flight, &s->traffic);
 		m->busy = false;
 		m->ready = m->steps < s->ps->train.steps;
+		err = model_get(&m->gradient, s->why);
 	}
-	if (m->ready && !s->ps->train.sync)
-		update(s, m, 1);
+	if (!err && m->ready && !s->ps->train.sync)
+		err = update(s, m, 1);
+	if (err)
+		return err;
 	if (asks.step_call && !m->busy && !m->ready && may_begin(s, asks.step))
 		return begin_step(s, m, &asks);
 	return 0;
@@ -383,8 +386,9 @@ static int advance_all(struct server *s)
 				return err;
 			ready += s->members[i].ready;
 		}
-		if (ready == s->count)
-			update(s, s->members, s->count);
+		err = ready == s->count ? update(s, s->members, s->count) : 0;
+		if (err)
+			return err;
 	} while (s->updates != updates);
 	open_barrier(s);
 	return 0;
@@ -495,40 +499,53 @@ static void report(const struct server *s)
 	       (double)traffic_bytes(&s->traffic) / 1e6 / seconds, carried);
 }
 
+static void close_models(struct server *s)
+{
+	for (unsigned i = 0; s->members && i < s->count; i++)
+		model_close(&s->members[i].gradient);
+	model_close(&s->values);
+	free(s->members);
+}
+
+static int open_models(struct server *s)
+{
+	int err;
+
+	s->members = calloc(s->count, sizeof(*s->members));
+	err = s->members ? model_open(&s->values, s->ps->device, s->why) : -ENOMEM;
+	for (unsigned i = 0; i < s->count && !err; i++)
+		err = model_open(&s->members[i].gradient, s->ps->device, s->why);
+	if (err)
+		return err;
+	mlp_begin(s->values.here, s->ps->train.seed);
+	return model_put(&s->values, s->why);
+}
+
 static int server_init(struct server *s, const struct ps *ps,
 		       struct sentence *why)
 {
-	int err = -ENOMEM;
+	int err;
 
 	*s = (struct server){ .service = PS__TRAINER__INIT(handle_),
 			      .ps = ps,
 			      .why = why,
 			      .count = ps->cluster.hosts[CLUSTER_WORKER].count };
-	s->members = calloc(s->count, sizeof(*s->members));
-	s->gradients = calloc(s->count, sizeof(*s->gradients));
-	s->values = malloc(sizeof(*s->values));
-	if (!s->members || !s->gradients || !s->values)
-		goto free_memory;
-	err = bell_init(&s->bell);
+	err = open_models(s);
+	if (!err)
+		err = bell_init(&s->bell);
 	if (err)
-		goto free_memory;
+		goto close_models;
 	err = -pthread_mutex_init(&s->lock, NULL);
 	if (err)
 		goto fini_bell;
-
-	mlp_begin(s->values, ps->train.seed);
-	for (unsigned i = 0; i < s->count; i++) {
-		s->members[i].gradient = &s->gradients[i];
+	for (unsigned i = 0; i < s->count; i++)
 		ps_name(ps, CLUSTER_WORKER, i, s->members[i].name);
-	}
 	return 0;
 
 fini_bell:
 	bell_fini(&s->bell);
-free_memory:
-	free(s->values);
-	free(s->gradients);
-	free(s->members);
+close_models:
+	close_models(s);
 	return sentence_set(why, err, "no memory for the model");
 }
 
@@ -541,9 +558,7 @@ static void server_fini(struct server *s)
 	}
 	pthread_mutex_destroy(&s->lock);
 	bell_fini(&s->bell);
-	free(s->values);
-	free(s->gradients);
-	free(s->members);
+	close_models(s);
 }
 
 int server_run(const struct ps *ps, struct sentence *why)

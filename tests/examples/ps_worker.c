@@ -38,7 +38,7 @@ struct worker {
 	struct flight flight; /* what is under way now */
 	struct images learn, test;
 	uint32_t *pick;
-	struct mlp *values, *gradient;
+	struct model values, gradient;
 	struct traffic traffic;
 	float loss;
 	double seconds; /* that the training took */
@@ -240,7 +240,7 @@ static int take_values(struct worker *w, uint64_t step)
 	for (unsigned v = 0; v < MLP_VARIABLES; v++) {
 		const char *name = mlp_variables[v].name;
 		struct holder *h = &w->holders[ps_holder(w->ps, v)];
-		struct weft_tensor value = ps_tensor(w->values, v);
+		struct weft_tensor value = model_tensor(&w->values, v);
 		struct weft_op *op = NULL;
 
 		err = weft_recv(w->node, h->peer, step, name, strlen(name),
@@ -250,7 +250,8 @@ static int take_values(struct worker *w, uint64_t step)
 			return err;
 	}
 	/* The gradient of the step before may still be leaving: wait for it too. */
-	return wait_all(w);
+	err = wait_all(w);
+	return err ? err : model_get(&w->values, w->why);
 }
 
 static int send_gradient(struct worker *w, uint64_t step)
@@ -258,20 +259,18 @@ static int send_gradient(struct worker *w, uint64_t step)
 	struct weft_send_options send = { .size = sizeof(send),
 					  .op = bell_options(&w->bell) };
 	char key[PS_KEY_BYTES];
+	int err = model_put(&w->gradient, w->why);
 
-	for (unsigned v = 0; v < MLP_VARIABLES; v++) {
+	for (unsigned v = 0; v < MLP_VARIABLES && !err; v++) {
 		struct holder *h = &w->holders[ps_holder(w->ps, v)];
-		struct weft_tensor gradient = ps_tensor(w->gradient, v);
+		struct weft_tensor gradient = model_tensor(&w->gradient, v);
 		size_t key_bytes = ps_gradient_key(v, w->ps->cluster.task, key);
 		struct weft_op *op = NULL;
-		int err = weft_send(h->peer, step, key, key_bytes, &gradient,
-				    &send, &op);
 
+		err = weft_send(h->peer, step, key, key_bytes, &gradient, &send, &op);
 		err = flight_add(&w->flight, err, op, h->name, w->why);
-		if (err)
-			return err;
 	}
-	return 0;
+	return err;
 }
 
 static void show_progress(const struct worker *w, uint64_t step)
@@ -295,8 +294,8 @@ static int train(struct worker *w)
 		if (!w->holders[0].more)
 			break;
 		train_pick(t, w->ps->cluster.task, step, w->learn.count, w->pick);
-		w->loss = mlp_gradient(w->values, &w->learn, w->pick, t->batch,
-				       w->gradient);
+		w->loss = mlp_gradient(w->values.here, &w->learn, w->pick, t->batch,
+				       w->gradient.here);
 		err = send_gradient(w, step);
 		if (err)
 			return err;
@@ -315,7 +314,7 @@ static int verify(struct worker *w)
 	if (err)
 		sentence_set(w->why, err, "verify: no memory");
 	else
-		err = train_compare(w->values, alone, w->why);
+		err = train_compare(w->values.here, alone, w->why);
 	free(alone);
 	return err;
 }
@@ -329,7 +328,7 @@ static void report(const struct worker *w)
 	       (double)w->ps->train.steps / w->seconds,
 	       (double)traffic_bytes(&w->traffic) / 1e6 / w->seconds);
 	if (is_chief(w))
-		printf(" accuracy=%.4f", mlp_accuracy(w->values, &w->test));
+		printf(" accuracy=%.4f", mlp_accuracy(w->values.here, &w->test));
 	if (is_chief(w) && w->ps->verify)
 		printf(" verify=identical");
 	printf(" carried_by=%s\n", carried);
@@ -372,19 +371,19 @@ static int worker_init(struct worker *w, const struct ps *ps,
 	if (err)
 		return err;
 
-	err = -ENOMEM;
 	w->pick = calloc(ps->train.batch, sizeof(*w->pick));
-	w->values = malloc(sizeof(*w->values));
-	w->gradient = malloc(sizeof(*w->gradient));
-	if (w->pick && w->values && w->gradient)
+	err = w->pick ? model_open(&w->values, ps->device, why) : -ENOMEM;
+	if (!err)
+		err = model_open(&w->gradient, ps->device, why);
+	if (!err)
 		err = bell_init(&w->bell);
 	if (err)
 		goto free_memory;
 	return 0;
 
 free_memory:
-	free(w->gradient);
-	free(w->values);
+	model_close(&w->gradient);
+	model_close(&w->values);
 	free(w->pick);
 	images_fini(&w->learn);
 	images_fini(&w->test);
@@ -397,8 +396,8 @@ static void worker_fini(struct worker *w)
 	flight_clear(&w->flight, NULL);
 	flight_clear(&w->watches, NULL);
 	bell_fini(&w->bell);
-	free(w->gradient);
-	free(w->values);
+	model_close(&w->gradient);
+	model_close(&w->values);
 	free(w->pick);
 	images_fini(&w->learn);
 	images_fini(&w->test);

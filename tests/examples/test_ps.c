@@ -35,6 +35,7 @@ struct training {
 	struct process ps[PS_MAX], workers[WORKERS_MAX];
 	char program[512];
 	char variable[64]; /* "FI_PROVIDER=..." */
+	char cuda[600];	   /* "WEFT_CUDA=..." of the software driver */
 	char ps_hosts[128], worker_hosts[128];
 	char worker_address[WORKERS_MAX][32];
 	char ps_address[PS_MAX][32];
@@ -63,6 +64,7 @@ static void prepare(struct training *t, unsigned ps_count,
 		    unsigned workers_count, const char *provider)
 {
 	unsigned short ports[PS_MAX + WORKERS_MAX];
+	char driver[512];
 	size_t used = 0;
 
 	for (unsigned i = 0; i < PS_MAX; i++)
@@ -71,6 +73,8 @@ static void prepare(struct training *t, unsigned ps_count,
 		process_stop(&t->workers[i]);
 
 	process_path("tests/examples/ps", t->program);
+	snprintf(t->cuda, sizeof(t->cuda), "WEFT_CUDA=%s",
+		 process_path("tests/cuda/fake/.libs/libcuda.so.1", driver));
 	process_ports(ports, ps_count + workers_count);
 	t->ps_count = ps_count;
 	t->workers_count = workers_count;
@@ -102,7 +106,7 @@ static void prepare(struct training *t, unsigned ps_count,
 static void start(struct training *t, bool worker, unsigned task,
 		  const char *const *flags)
 {
-	const char *variables[] = { t->variable[0] ? t->variable : NULL, NULL };
+	const char *variables[] = { t->cuda, t->variable[0] ? t->variable : NULL, NULL };
 	const char *argv[6 + FLAGS_MAX] = { t->program, t->ps_hosts,
 					    t->worker_hosts };
 	char index[32];
@@ -271,6 +275,63 @@ static void asynchronous_training_learns(void **state)
 	assert_non_null(strstr(process_out(&t->ps[0]), "updates=600"));
 }
 
+/* The driver's memory faults when the CPU touches it: what is there was sent from there. */
+static void train_on_devices(struct training *t, const char *provider)
+{
+	static const char *const on[] = { "--device=cuda:0", "--device=cuda:1", NULL };
+	char carried[64];
+
+	prepare(t, 1, 3, provider);
+	for (unsigned i = 0; i < 4; i++) {
+		const char *flags[] = { "--verify", "--steps=50", on[i % 3], NULL };
+
+		start(t, i > 0, i ? i - 1 : 0, flags);
+	}
+	expect_success_of_all(t);
+
+	assert_non_null(strstr(process_out(&t->workers[0]), "verify=identical"));
+	snprintf(carried, sizeof(carried), "%s/staged:", provider);
+	/* The second has none, but what comes to it was staged by its server. */
+	for (unsigned i = 0; i < 3; i++)
+		assert_non_null(strstr(process_out(&t->workers[i]), carried));
+	assert_non_null(strstr(process_out(&t->ps[0]), carried));
+}
+
+static void models_on_devices_give_the_bits_of_one_process(void **state)
+{
+	over_each_provider(*state, train_on_devices);
+}
+
+static void a_device_that_is_not_there_is_named(void **state)
+{
+	static const struct {
+		const char *flag, *says;
+	} cases[] = {
+		{ "--device=cuda:7", "--device=cuda:7: CUDA device 7 can't be used: " },
+		{ "--device=cuda:64", "'cuda:64' is not cuda:0 to cuda:63" },
+		{ "--device=gpu", "'gpu' is not cuda:N" },
+	};
+	struct training *t = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *const flags[] = { cases[i].flag, NULL };
+
+		prepare(t, 1, 1, NULL);
+		start(t, true, 0, flags);
+		expect_failure(&t->workers[0], PROCESS_LIMIT_MS, cases[i].says);
+	}
+}
+
+static void a_server_on_a_device_takes_steps_in_common(void **state)
+{
+	const char *const flags[] = { "--async", "--device=cuda:0", NULL };
+	struct training *t = *state;
+
+	prepare(t, 1, 1, NULL);
+	start(t, false, 0, flags);
+	expect_failure(&t->ps[0], PROCESS_LIMIT_MS, "needs --sync");
+}
+
 static void tf_config_serves_instead_of_flags(void **state)
 {
 	static const struct {
@@ -414,6 +475,9 @@ int main(int argc, char **argv)
 		TEST(synchronous_training_gives_the_bits_of_one_process),
 		TEST(variables_spread_over_servers_that_start_last),
 		TEST(asynchronous_training_learns),
+		TEST(models_on_devices_give_the_bits_of_one_process),
+		TEST(a_device_that_is_not_there_is_named),
+		TEST(a_server_on_a_device_takes_steps_in_common),
 		TEST(tf_config_serves_instead_of_flags),
 		TEST(a_killed_worker_ends_all_and_is_named),
 		TEST(a_killed_server_ends_its_workers_and_is_named),
