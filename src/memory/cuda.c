@@ -9,6 +9,10 @@
 /* The primary context of each device that was used. */
 static _Atomic(wf_cu_context) contexts[WF_CUDA_DEVICES_MAX];
 
+/* How often this thread was relaxed, and its mode before. */
+static _Thread_local unsigned relaxed;
+static _Thread_local int capture_mode;
+
 /* The driver's functions, and that device @ordinal is there. */
 static int need(int ordinal, const struct wf_cuda_driver **cu, struct wf_error *e)
 {
@@ -71,25 +75,46 @@ static int find_context(const struct wf_cuda_driver *cu, int ordinal, wf_cu_cont
 	return 0;
 }
 
+void wf_cuda_relax(void)
+{
+	if (relaxed++)
+		return;
+	capture_mode = WF_CU_CAPTURE_RELAXED;
+	(void)wf_cuda_driver()->cuThreadExchangeStreamCaptureMode(&capture_mode);
+}
+
+void wf_cuda_unrelax(void)
+{
+	if (!--relaxed)
+		(void)wf_cuda_driver()->cuThreadExchangeStreamCaptureMode(&capture_mode);
+}
+
+int wf_cuda_enter_context(wf_cu_context context, struct wf_error *e)
+{
+	int code = wf_cuda_driver()->cuCtxPushCurrent(context);
+
+	if (code)
+		return wf_cuda_driver_error(e, code, "entering a context of CUDA");
+	wf_cuda_relax();
+	return 0;
+}
+
 int wf_cuda_enter(int ordinal, struct wf_error *e)
 {
 	const struct wf_cuda_driver *cu;
 	wf_cu_context context = NULL;
-	int code, err;
+	int err = need(ordinal, &cu, e);
 
-	err = need(ordinal, &cu, e);
 	if (!err)
 		err = find_context(cu, ordinal, &context, e);
-	if (err)
-		return err;
-	code = cu->cuCtxPushCurrent(context);
-	return code ? wf_cuda_driver_error(e, code, "entering CUDA device %d", ordinal) : 0;
+	return err ? err : wf_cuda_enter_context(context, e);
 }
 
 void wf_cuda_leave(void)
 {
 	wf_cu_context left;
 
+	wf_cuda_unrelax();
 	(void)wf_cuda_driver()->cuCtxPopCurrent(&left);
 }
 

@@ -32,11 +32,21 @@ struct wf_cuda_device {
 int wf_cuda_device(int ordinal, struct wf_cuda_device *device, struct wf_error *e);
 
 /*
- * Make the primary context of @ordinal the calling thread's current one, until
- * wf_cuda_leave puts back what was.  In pairs, in one function.
+ * Make the primary context of @ordinal, or @context, the calling thread's current one,
+ * until wf_cuda_leave puts back what was.  In pairs, in one function.  Within them the
+ * thread is relaxed, too.
  */
 int wf_cuda_enter(int ordinal, struct wf_error *e);
+int wf_cuda_enter_context(wf_cu_context context, struct wf_error *e);
 void wf_cuda_leave(void);
+
+/*
+ * While a thread of the program captures a graph CUDA refuses much of what any thread asks,
+ * and spoils the capture besides, for it might belong to the graph.  What weft asks never
+ * does: it asks between these two, in pairs, in one function.  The driver is ready.
+ */
+void wf_cuda_relax(void);
+void wf_cuda_unrelax(void);
 
 enum wf_cuda_memory_kind {
 	WF_CUDA_HOST,	 /* CUDA does not know it */

@@ -45,6 +45,8 @@ static const struct entry {
 	ENTRY(cuStreamDestroy, 4000, true),
 	ENTRY(cuStreamSynchronize, 2000, true),
 	ENTRY(cuStreamGetCtx, 9020, true),
+	ENTRY(cuStreamIsCapturing, 10000, true),
+	ENTRY(cuThreadExchangeStreamCaptureMode, 10010, true),
 	ENTRY(cuEventCreate, 2000, true),
 	ENTRY(cuEventDestroy, 4000, true),
 	ENTRY(cuEventRecord, 2000, true),

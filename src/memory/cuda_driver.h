@@ -49,6 +49,8 @@ enum {
 	WF_CU_STREAM_NON_BLOCKING = 1,
 	WF_CU_EVENT_DISABLE_TIMING = 2,
 	WF_CU_HOST_PORTABLE = 1,
+	WF_CU_CAPTURE_NONE = 0,
+	WF_CU_CAPTURE_RELAXED = 2,
 	WF_CU_IPC_LAZY_PEER_ACCESS = 1,
 	WF_CU_HANDLE_DMA_BUF = 1,
 	WF_CU_MEMORY_HOST = 1,
@@ -93,6 +95,8 @@ struct wf_cuda_driver {
 	int (*cuStreamDestroy)(wf_cu_stream stream);
 	int (*cuStreamSynchronize)(wf_cu_stream stream);
 	int (*cuStreamGetCtx)(wf_cu_stream stream, wf_cu_context *context);
+	int (*cuStreamIsCapturing)(wf_cu_stream stream, int *status);
+	int (*cuThreadExchangeStreamCaptureMode)(int *mode);
 	int (*cuEventCreate)(wf_cu_event *event, unsigned flags);
 	int (*cuEventDestroy)(wf_cu_event event);
 	int (*cuEventRecord)(wf_cu_event event, wf_cu_stream stream);

@@ -182,7 +182,9 @@ static int query(wf_cu_event event, struct wf_error *e, const char *what)
 
 	if (err)
 		return err;
+	wf_cuda_relax();
 	code = driver->cuEventQuery(event);
+	wf_cuda_unrelax();
 	if (code == WF_CU_NOT_READY)
 		return -EAGAIN;
 	return code ? wf_cuda_driver_error(e, code, "%s", what) : 0;
@@ -223,9 +225,21 @@ static int enter_stream(const struct wf_cuda_driver *driver, int ordinal, void *
 		code = driver->cuStreamGetCtx(stream, &context);
 	if (!code && !context)
 		return wf_cuda_enter(ordinal, e);
-	if (!code)
-		code = driver->cuCtxPushCurrent(context);
-	return code ? wf_cuda_driver_error(e, code, "the context of a stream") : 0;
+	return code ? wf_cuda_driver_error(e, code, "the context of a stream")
+		    : wf_cuda_enter_context(context, e);
+}
+
+/* What a capture records is no work yet: nobody could wait for it. */
+static int refuse_capture(const struct wf_cuda_driver *driver, void *stream, struct wf_error *e)
+{
+	int status, code = driver->cuStreamIsCapturing(stream, &status);
+
+	if (code)
+		return wf_cuda_driver_error(e, code, "a stream beside one that is being captured");
+	if (status == WF_CU_CAPTURE_NONE)
+		return 0;
+	return wf_error_set(e, -EINVAL, "the stream is being captured into a graph: "
+			    "nothing can be waited for on it");
 }
 
 int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct wf_error *e)
@@ -239,6 +253,9 @@ int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct 
 		err = enter_stream(driver, ordinal, stream, e);
 	if (err)
 		return err;
+	err = refuse_capture(driver, stream, e);
+	if (err)
+		goto leave;
 	/* An event is of the same context as the stream it is recorded on. */
 	code = driver->cuEventCreate(&event, WF_CU_EVENT_DISABLE_TIMING);
 	if (!code) {
@@ -246,11 +263,14 @@ int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct 
 		if (code)
 			(void)driver->cuEventDestroy(event);
 	}
-	wf_cuda_leave();
 	if (code)
-		return wf_cuda_driver_error(e, code, "marking a stream");
-	*mark = (struct wf_queue_mark){ event };
-	return 0;
+		err = wf_cuda_driver_error(e, code, "marking a stream");
+	else
+		*mark = (struct wf_queue_mark){ event };
+
+leave:
+	wf_cuda_leave();
+	return err;
 }
 
 int wf_queue_passed(const struct wf_queue_mark *mark, struct wf_error *e)

@@ -41,7 +41,8 @@ int wf_queue_copy(struct wf_queue *queue, enum wf_queue_way way, void *to, const
 
 /*
  * An event that comes when all that was begun on @queue has ended; to be given back.
- * Where it fails it has waited for that: nothing goes on that nobody knows the end of.
+ * Where it fails it has waited for that, if the device can be entered at all: nothing goes on
+ * that nobody knows the end of.
  */
 int wf_queue_record(struct wf_queue *queue, struct wf_queue_event **event, struct wf_error *e);
 
@@ -61,8 +62,8 @@ struct wf_queue_mark {
 
 /*
  * Mark what is on @stream, a CUstream, now.  NULL is the default stream of the context
- * that is current in this thread, or else of @ordinal's.  Threads: any; the program's
- * own, because some streams are a thread's.
+ * that is current in this thread, or else of @ordinal's.  -EINVAL: it is being captured into
+ * a graph.  Threads: any; the program's own, because some streams are a thread's.
  */
 int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct wf_error *e);
 

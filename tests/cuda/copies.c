@@ -334,6 +334,33 @@ static void default_streams_can_be_marked_with_and_without_a_context(void **stat
 	}
 }
 
+static void copies_go_on_while_the_program_captures_a_graph(void **state)
+{
+	unsigned char *device = gpu_take(0, MIB), *host, *wanted = malloc(MIB);
+	struct wf_queue_mark mark;
+	struct wf_queue *queue;
+	CUstream stream;
+
+	(void)state;
+	stream = gpu_capture();
+	host = map_pinned(MIB);
+	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
+	gpu_pattern(wanted, MIB, 7);
+	memcpy(host, wanted, MIB);
+	copy(queue, WF_QUEUE_TO_DEVICE, device, host, MIB);
+	memset(host, 0, MIB);
+	copy(queue, WF_QUEUE_TO_HOST, host, device, MIB);
+	assert_memory_equal(host, wanted, MIB);
+	assert_int_equal(wf_queue_mark(0, stream, &mark, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "captured into a graph"));
+	assert_int_not_equal(wf_queue_mark(0, NULL, &mark, &e), 0);
+	wf_queue_close(queue);
+	unmap_pinned(host, MIB);
+	gpu_capture_over(stream);
+	gpu_give(0, device);
+	free(wanted);
+}
+
 static void closing_a_queue_waits_for_its_copies(void **state)
 {
 	void *host = map_pinned(8 * MIB), *device = gpu_take(0, 8 * MIB);
@@ -560,6 +587,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(memory_of_a_programs_own_context_is_reached),
 		cmocka_unit_test(a_mark_is_passed_when_what_the_stream_had_then_has_ended),
 		cmocka_unit_test(default_streams_can_be_marked_with_and_without_a_context),
+		cmocka_unit_test(copies_go_on_while_the_program_captures_a_graph),
 		cmocka_unit_test(closing_a_queue_waits_for_its_copies),
 		cmocka_unit_test(memory_is_pinned_once_at_a_time),
 		cmocka_unit_test(another_process_reaches_what_one_exports),

@@ -39,6 +39,9 @@ static const struct {
 	CALL(cuStreamDestroy_v2, false),
 	CALL(cuStreamQuery, false),
 	CALL(cuStreamSynchronize, false),
+	CALL(cuStreamBeginCapture_v2, false),
+	CALL(cuStreamEndCapture, false),
+	CALL(cuGraphDestroy, false),
 	CALL(cuLaunchHostFunc, false),
 	CALL(fake_cuda_fail, true),
 	CALL(fake_cuda_delay, true),
@@ -88,6 +91,26 @@ int gpu_begin(bool real)
 		return 0;
 	printf("%s%s\n", real ? "skip: " : "", why);
 	return real ? 77 : 99;
+}
+
+CUstream gpu_capture(void)
+{
+	CUstream stream;
+
+	assert_int_equal(wf_cuda_enter(0, NULL), 0);
+	assert_int_equal(gpu.cuStreamCreate(&stream, 1), 0);
+	wf_cuda_leave();
+	assert_int_equal(gpu.cuStreamBeginCapture_v2(stream, 0), 0);
+	return stream;
+}
+
+void gpu_capture_over(CUstream stream)
+{
+	CUgraph graph;
+
+	assert_int_equal(gpu.cuStreamEndCapture(stream, &graph), 0);
+	assert_int_equal(gpu.cuGraphDestroy(graph), 0);
+	assert_int_equal(gpu.cuStreamDestroy_v2(stream), 0);
 }
 
 void *gpu_take(int ordinal, size_t bytes)

@@ -28,6 +28,9 @@ struct gpu {
 	int (*cuStreamDestroy_v2)(CUstream stream);
 	int (*cuStreamQuery)(CUstream stream);
 	int (*cuStreamSynchronize)(CUstream stream);
+	int (*cuStreamBeginCapture_v2)(CUstream stream, int mode);
+	int (*cuStreamEndCapture)(CUstream stream, CUgraph *graph);
+	int (*cuGraphDestroy)(CUgraph graph);
 	int (*cuLaunchHostFunc)(CUstream stream, void (*run)(void *arg), void *arg);
 
 	/* The software driver's alone: NULL of a real one. */
@@ -55,6 +58,13 @@ const char *gpu_open(bool real);
 
 /* The same for main: 0, or the status to end with; it has said why. */
 int gpu_begin(bool real);
+
+/*
+ * A capture of a graph, in this thread and in the mode that forbids most, which is also the
+ * default; over: nothing has spoilt it.
+ */
+CUstream gpu_capture(void);
+void gpu_capture_over(CUstream stream);
 
 /* Memory of device @ordinal, in its primary context, or of the host; they fail the test. */
 void *gpu_take(int ordinal, size_t bytes);

@@ -52,14 +52,19 @@ static void move_send(struct move *m, struct weft_peer *to, uint64_t step, int d
 	move_begin(m, to, step, NULL);
 }
 
-static void move_recv(struct move *m, struct weft_node *node, uint64_t step, int device,
-		      size_t count, uint64_t seed)
+static void move_take(struct move *m, struct weft_node *node, uint64_t step)
 {
 	struct weft_recv_options o = { .size = sizeof(o), .stream = WEFT_NO_STREAM };
 
+	need(!weft_recv(node, NULL, step, "k", 1, &m->place.tensor, &o, &m->op));
+}
+
+static void move_recv(struct move *m, struct weft_node *node, uint64_t step, int device,
+		      size_t count, uint64_t seed)
+{
 	*m = (struct move){ .seed = seed, .comes = true };
 	place_open(&m->place, device, count);
-	need(!weft_recv(node, NULL, step, "k", 1, &m->place.tensor, &o, &m->op));
+	move_take(m, node, step);
 }
 
 static void move_free(struct move *m)
@@ -337,6 +342,32 @@ static void a_send_waits_for_the_programs_stream_and_holds_up_no_other(void **st
 		sem_destroy(&go);
 	}
 	pair_close(&pair);
+}
+
+static void tensors_go_on_while_the_program_captures_a_graph(void **state)
+{
+	struct move out, in = { .seed = 2, .comes = true };
+	struct pair pair;
+	CUstream stream;
+
+	(void)state;
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		move_open(&out, 0, 3 * MIB, 1);
+		place_open(&in.place, 0, 3 * MIB);
+		pair_do(&pair.other, "take 1 -1 %zu 1", (size_t)3 * MIB);
+		pair_do(&pair.other, "give 2 0 %zu 2", (size_t)3 * MIB);
+		stream = gpu_capture();
+		move_begin(&out, pair.peer, 1, WEFT_NO_STREAM);
+		move_take(&in, pair.node, 2);
+		pair_ended(out.op, WEFT_OK);
+		pair_ended(in.op, WEFT_OK);
+		gpu_capture_over(stream);
+		move_finish(&out);
+		move_finish(&in);
+		pair_do(&pair.other, "all");
+		pair_close(&pair);
+	}
 }
 
 static void what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence(void **state)
@@ -695,6 +726,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(sends_of_both_sides_that_fill_both_pools_are_received,
 					  pair_teardown),
 		cmocka_unit_test_teardown(a_send_waits_for_the_programs_stream_and_holds_up_no_other,
+					  pair_teardown),
+		cmocka_unit_test_teardown(tensors_go_on_while_the_program_captures_a_graph,
 					  pair_teardown),
 		cmocka_unit_test_teardown(what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence,
 					  pair_teardown),

@@ -169,6 +169,21 @@ static void while_it_is_held_nothing_begins_or_ends(void **state)
 	assert_int_equal(gpu.fake_cuda_log(&entry, 1), 2);
 }
 
+static void a_capture_forbids_what_is_not_relaxed_and_is_spoilt_by_it(void **state)
+{
+	CUstream stream = gpu_capture();
+	CUgraph graph;
+	int status;
+
+	(void)state;
+	assert_int_equal(wf_cuda_driver()->cuStreamIsCapturing((wf_cu_stream)stream, &status), 0);
+	assert_int_equal(status, 1);
+	assert_int_equal(gpu.cuStreamQuery(stream), CU_CAPTURE_UNSUPPORTED);
+	assert_int_equal(gpu.cuStreamEndCapture(stream, &graph), CU_CAPTURE_INVALIDATED);
+	assert_int_equal(gpu.cuStreamQuery(stream), 0);
+	assert_int_equal(gpu.cuStreamDestroy_v2(stream), 0);
+}
+
 static void the_log_shows_that_two_directions_overlap(void **state)
 {
 	struct wf_queue_event *events[2];
@@ -328,6 +343,7 @@ int main(void)
 		TEST(a_copy_ends_after_as_many_questions_as_it_is_told),
 		TEST(who_looks_before_a_copy_has_ended_sees_rubbish),
 		TEST(who_uses_a_chunk_again_too_early_spoils_the_copy),
+		TEST(a_capture_forbids_what_is_not_relaxed_and_is_spoilt_by_it),
 		TEST(while_it_is_held_nothing_begins_or_ends),
 		TEST(the_log_shows_that_two_directions_overlap),
 		TEST(copies_of_one_queue_follow_one_another),

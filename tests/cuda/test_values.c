@@ -29,6 +29,8 @@ SAME(WF_CU_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
 SAME(WF_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(WF_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
 SAME(WF_CU_HOST_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE);
+SAME(WF_CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(WF_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME(WF_CU_IPC_LAZY_PEER_ACCESS, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 SAME(WF_CU_HANDLE_DMA_BUF, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
 SAME(WF_CU_MEMORY_HOST, CU_MEMORYTYPE_HOST);
@@ -47,6 +49,8 @@ SAME(sizeof(uintptr_t), sizeof(CUdeviceptr));
 SAME(sizeof(int), sizeof(CUdevice));
 SAME(sizeof(int), sizeof(CUresult));
 SAME(sizeof(int), sizeof(CUpointer_attribute));
+SAME(sizeof(int), sizeof(CUstreamCaptureMode));
+SAME(sizeof(int), sizeof(CUstreamCaptureStatus));
 SAME(sizeof(struct wf_cu_ipc_handle), sizeof(CUipcMemHandle));
 SAME(_Alignof(struct wf_cu_ipc_handle), _Alignof(CUipcMemHandle));
 /* The default streams. */

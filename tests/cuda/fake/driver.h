@@ -23,6 +23,9 @@
  *   own-ipc          what is exported its own process may import, too
  *   dma-buf          devices give dma-bufs of whole allocations
  *
+ * A graph that is captured stays empty, but while one is, calls that the real driver holds to
+ * be unsafe fail in threads that have not relaxed their mode, and spoil it.
+ *
  * A call in a forked child of a process that has started it aborts: weft makes none.
  */
 #ifndef FAKE_CUDA_DRIVER_H
@@ -46,12 +49,16 @@ enum {
 	CU_ALREADY_REGISTERED = 712,
 	CU_NOT_REGISTERED = 713,
 	CU_NOT_SUPPORTED = 801,
+	CU_CAPTURE_UNSUPPORTED = 900,
+	CU_CAPTURE_INVALIDATED = 901,
+	CU_CAPTURE_IMPLICIT = 906,
 };
 
 typedef uintptr_t CUdeviceptr;
 typedef struct fake_context *CUcontext;
 typedef struct fake_stream *CUstream;
 typedef struct fake_event *CUevent;
+typedef struct fake_graph *CUgraph;
 typedef struct {
 	char bytes[64];
 } CUipcMemHandle;
@@ -103,6 +110,11 @@ int cuStreamDestroy_v2(CUstream stream);
 int cuStreamQuery(CUstream stream);
 int cuStreamSynchronize(CUstream stream);
 int cuStreamGetCtx(CUstream stream, CUcontext *context);
+int cuStreamBeginCapture_v2(CUstream stream, int mode);
+int cuStreamEndCapture(CUstream stream, CUgraph *graph);
+int cuStreamIsCapturing(CUstream stream, int *status);
+int cuThreadExchangeStreamCaptureMode(int *mode);
+int cuGraphDestroy(CUgraph graph);
 int cuEventCreate(CUevent *event, unsigned flags);
 int cuEventDestroy_v2(CUevent event);
 int cuEventRecord(CUevent event, CUstream stream);

@@ -70,6 +70,9 @@ unsigned fake_queues_left(void);
 /* Is a copy under way from or to the @bytes at @at? */
 bool fake_is_copied(uintptr_t at, size_t bytes);
 
+/* Does a capture forbid this thread a call that is not safe?  Then it is spoilt. */
+bool fake_is_captured(void);
+
 /* The stream that a program means: its own, or a default one.  NULL: there is no context. */
 CUstream fake_stream_of(CUstream stream);
 CUstream fake_new_stream(CUcontext context);
