@@ -59,6 +59,7 @@ static bool must_wait(const struct wf_stage *stage)
 int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 {
 	struct wf_pool *pool = &stage->transfer->worker->pool;
+	uint64_t bytes = stage->room_bytes;
 	void *room;
 	int err;
 
@@ -66,19 +67,20 @@ int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 		return 0;
 	if (must_wait(stage))
 		return -EAGAIN;
-	err = wf_pool_take(pool, stage->room_bytes, &room);
+	err = wf_pool_take(pool, bytes, &room);
 	/* One piece is enough, though nothing goes side by side. */
-	if ((err == -ENOBUFS || err == -EAGAIN) && stage->room_bytes > stage->piece_bytes) {
-		stage->room_bytes = stage->piece_bytes;
-		err = wf_pool_take(pool, stage->room_bytes, &room);
+	if ((err == -ENOBUFS || err == -EAGAIN) && bytes > stage->piece_bytes) {
+		bytes = stage->piece_bytes;
+		err = wf_pool_take(pool, bytes, &room);
 	}
 	if (err == -EAGAIN)
 		return err;
 	if (err)
 		return wf_error_set(e, err,
 				    "staging takes %llu bytes, and the pool is of %llu (WEFT_POOL_BYTES)",
-				    (unsigned long long)stage->room_bytes,
+				    (unsigned long long)bytes,
 				    (unsigned long long)pool->budget_bytes);
+	stage->room_bytes = bytes;
 	stage->room = room;
 	if (stage->way == WF_KIND_OUT_OF_CHUNK)
 		stage->transfer->draining_bytes += stage->room_bytes;
