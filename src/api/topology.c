@@ -82,7 +82,7 @@ int weft_topology_open(const struct weft_node_options *options, struct weft_topo
 	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh)
 		return wf_last_set(-ENOMEM, "no memory for a topology");
-	err = wf_orchestrator_open(&fresh->orchestrator, o.sysfs, o.rules, &e);
+	err = wf_orchestrator_open(&fresh->orchestrator, o.sysfs, o.rules, o.cuda, &e);
 	if (err) {
 		free(fresh);
 		return wf_last_copy(&e);

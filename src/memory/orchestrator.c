@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Huge pages were set aside for somebody, who is to say so if that is weft. */
+/* Huge pages were set aside for somebody, who is to say so if that is weft; and so is who wants it pinned. */
 const char wf_orchestrator_preset[] = "deny huge\n"
+				      "deny pinned\n"
 				      "deny p2pmem,cuda,software where class>pxb\n";
 
 static int find_publishers(struct wf_orchestrator *o, struct wf_error *e)
@@ -21,11 +22,12 @@ static int find_publishers(struct wf_orchestrator *o, struct wf_error *e)
 }
 
 int wf_orchestrator_open(struct wf_orchestrator *o, const char *sysfs, const char *rules,
-			 struct wf_error *e)
+			 const char *cuda, struct wf_error *e)
 {
 	int err;
 
 	memset(o, 0, sizeof(*o));
+	o->publishers.cuda = cuda;
 	err = -pthread_mutex_init(&o->lock, NULL);
 	if (err)
 		return wf_error_set(e, err, "no lock for an orchestrator");

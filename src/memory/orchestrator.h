@@ -31,9 +31,13 @@ struct wf_orchestrator {
 	struct wf_publisher_list publishers;
 };
 
-/* What a node may want: @sysfs as wf_topology_open, @rules as wf_rules_open.  Codes and sentences of theirs. */
+/*
+ * What a node may want: @sysfs as wf_topology_open, @rules as wf_rules_open, @cuda as
+ * wf_cuda_driver_load, which is asked only where a rule names pinned memory.  Codes and
+ * sentences of theirs.
+ */
 int wf_orchestrator_open(struct wf_orchestrator *o, const char *sysfs, const char *rules,
-			 struct wf_error *e);
+			 const char *cuda, struct wf_error *e);
 
 /* All pieces have been given back. */
 void wf_orchestrator_close(struct wf_orchestrator *o);

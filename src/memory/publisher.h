@@ -48,6 +48,7 @@ struct wf_publisher {
 struct wf_publisher_list {
 	struct wf_publisher *all;
 	size_t count;
+	const char *cuda; /* for find(): WEFT_CUDA's setting */
 };
 
 /* A kind of publisher.  Every op is present. */
@@ -72,10 +73,10 @@ struct wf_publish {
 	void (*forked)(struct wf_piece *piece);
 };
 
-/* NULL ends them.  For pinned host memory and that of GPUs a row each is to come. */
+/* NULL ends them.  For memory of GPUs a row is to come. */
 extern const struct wf_publish *const wf_publishers[];
-extern const struct wf_publish wf_publish_host, wf_publish_huge, wf_publish_p2pmem,
-	wf_publish_software;
+extern const struct wf_publish wf_publish_host, wf_publish_huge, wf_publish_pinned,
+	wf_publish_p2pmem, wf_publish_software;
 
 /* For find(): a publisher @at a place, as "0" or an address.  -ENOMEM with a sentence. */
 int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publish *how, const char *at,

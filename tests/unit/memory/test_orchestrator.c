@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "memory/cuda.h"
+#include "tests/cuda/gpu.h"
 #include "tests/unit/machine.h"
 
 #define CHOICES_MAX 8
@@ -33,7 +35,7 @@ static void open_machine(int which, const char *rules)
 {
 	struct wf_error e;
 
-	if (wf_orchestrator_open(&o, machine_make(which), rules, &e))
+	if (wf_orchestrator_open(&o, machine_make(which), rules, gpu_fake_file(), &e))
 		fail_msg("%s", e.text);
 	assert_true(o.publishers.count <= CHOICES_MAX);
 }
@@ -198,6 +200,35 @@ static void huge_pages_serve_whom_a_rule_allows_them(void **state)
 	assert_first("host:1", "'prefer huge,host'; PHB to mlx5_1");
 }
 
+static void pinned_memory_is_where_a_rule_names_it(void **state)
+{
+	struct wf_cuda_memory m;
+	struct wf_piece piece;
+	const void *at;
+
+	(void)state;
+	open_machine(MACHINE_DUAL, "");
+	for (size_t i = 0; i < o.publishers.count; i++)
+		assert_string_not_equal(o.publishers.all[i].how->kind, "pinned");
+	assert_null(wf_cuda_driver()); /* it was not loaded for that */
+
+	open_another(MACHINE_DUAL, "prefer pinned,host");
+	judge("mlx5_1", NULL, MIB);
+	assert_refused("pinned:1", -EACCES, "'deny pinned': it is PHB to mlx5_1");
+	open_another(MACHINE_DUAL, "allow pinned; prefer pinned,host");
+	judge("mlx5_1", NULL, MIB);
+	assert_first("pinned:1", "'prefer pinned,host'; PHB to mlx5_1");
+
+	piece = take("pinned:0", 3 * MIB);
+	memset(piece.base, 1, piece.bytes);
+	assert_int_equal(wf_cuda_find((char *)piece.base + 2 * MIB, &m, NULL), 0);
+	assert_int_equal(m.kind, WF_CUDA_PINNED);
+	at = piece.base;
+	give("pinned:0", &piece);
+	assert_int_equal(wf_cuda_find(at, &m, NULL), 0);
+	assert_int_equal(m.kind, WF_CUDA_HOST);
+}
+
 static void a_denied_publisher_serves_nobody_whom_the_rule_means(void **state)
 {
 	(void)state;
@@ -326,7 +357,7 @@ static void a_rule_makes_a_publisher_in_the_place_of_a_device(void **state)
 
 	close_machine(NULL);
 	assert_int_equal(wf_orchestrator_open(&o, machine_make(MACHINE_DUAL),
-					      "publish software:1a:00.0 1M", &e), -ENODEV);
+					      "publish software:1a:00.0 1M", "", &e), -ENODEV);
 	assert_non_null(strstr(e.text, "there is no device 1a:00.0"));
 	machine_remove();
 	open_machine(MACHINE_DUAL, "");
@@ -432,7 +463,8 @@ static void rules_that_can_not_be_read_are_an_error(void **state)
 	struct wf_error e;
 
 	(void)state;
-	assert_int_equal(wf_orchestrator_open(&o, machine_make(MACHINE_DUAL), "deny gpu", &e), -EINVAL);
+	assert_int_equal(wf_orchestrator_open(&o, machine_make(MACHINE_DUAL), "deny gpu", "", &e),
+			 -EINVAL);
 	assert_non_null(strstr(e.text, "line 1: 'gpu' is no publisher"));
 	machine_remove();
 	open_machine(MACHINE_DUAL, "");
@@ -448,6 +480,7 @@ int main(void)
 		TEST(of_equals_who_has_given_least_serves),
 		TEST(memory_of_a_device_does_not_pass_the_processor_unasked),
 		TEST(huge_pages_serve_whom_a_rule_allows_them),
+		TEST(pinned_memory_is_where_a_rule_names_it),
 		TEST(a_denied_publisher_serves_nobody_whom_the_rule_means),
 		TEST(an_order_goes_before_distance),
 		TEST(the_host_stands_in_unless_the_request_is_strict),

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pinned: memory of a NUMA node that CUDA has pinned, so that devices copy it at full speed.
+ * Only where a rule names it: what is pinned can't be swapped out, and the driver is loaded.
+ */
+#include "memory/publisher.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "memory/cuda.h"
+
+/* Does a rule name it, or one of it? */
+static bool is_named(const struct wf_rules *rules)
+{
+	for (size_t i = 0; i < rules->count; i++) {
+		const struct wf_rule_who *who = &rules->all[i].who;
+
+		for (unsigned n = 0; n < who->count; n++)
+			if (!strncmp(who->names[n], "pinned", strlen("pinned")))
+				return true;
+	}
+	return false;
+}
+
+static int find(struct wf_publisher_list *list, const struct wf_topology *t,
+		const struct wf_rules *rules, struct wf_error *e)
+{
+	char number[16];
+	int err = 0;
+
+	if (!is_named(rules))
+		return 0;
+	/* Without one nothing is published. */
+	(void)wf_cuda_driver_load(list->cuda, NULL);
+	for (size_t i = 0; !err && i < t->node_count; i++) {
+		struct wf_place place = { .node = t->nodes[i].number };
+
+		snprintf(number, sizeof(number), "%d", place.node);
+		err = wf_publisher_add(list, &wf_publish_pinned, number, &place, t,
+				       (size_t)sysconf(_SC_PAGESIZE), e);
+	}
+	return err;
+}
+
+static void look(struct wf_publisher *p)
+{
+	wf_publish_host.look(p);
+	p->published = wf_cuda_driver() != NULL;
+}
+
+/* For every device, by way of the first. */
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+		struct wf_error *e)
+{
+	int err = wf_publish_host.take(p, bytes, piece, e);
+
+	if (err)
+		return err;
+	err = wf_cuda_pin(0, piece->base, bytes, e);
+	if (err)
+		wf_publisher_unmap(piece);
+	return err;
+}
+
+static void give(struct wf_piece *piece)
+{
+	wf_cuda_unpin(0, piece->base);
+	wf_publisher_unmap(piece);
+}
+
+const struct wf_publish wf_publish_pinned = {
+	.kind = "pinned",
+	.rights = WF_PUBLISHER_CPU | WF_PUBLISHER_LENDS,
+	.find = find,
+	.look = look,
+	.take = take,
+	.give = give,
+	.forked = wf_publisher_unshare,
+};
