@@ -63,9 +63,11 @@ static int find_context(const struct wf_cuda_driver *cu, int ordinal, wf_cu_cont
 	int handle, code;
 
 	if (!found) {
+		wf_cuda_relax();
 		code = cu->cuDeviceGet(&handle, ordinal);
 		if (!code)
 			code = cu->cuDevicePrimaryCtxRetain(&found, handle);
+		wf_cuda_unrelax();
 		if (code)
 			return wf_cuda_driver_error(e, code, "the context of CUDA device %d",
 						    ordinal);
@@ -144,7 +146,9 @@ int wf_cuda_find(const void *at, struct wf_cuda_memory *memory, struct wf_error 
 	err = wf_cuda_driver_need(&cu, e);
 	if (err)
 		return err;
+	wf_cuda_relax();
 	code = cu->cuPointerGetAttributes(WF_COUNT(values), attributes, values, (uintptr_t)at);
+	wf_cuda_unrelax();
 	if (code)
 		return wf_cuda_driver_error(e, code, "asking what lies at %p", at);
 	m.kind = kind_of(type, managed);

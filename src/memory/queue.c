@@ -282,7 +282,10 @@ void wf_queue_unmark(struct wf_queue_mark *mark)
 {
 	const struct wf_cuda_driver *driver = wf_cuda_driver();
 
-	if (mark->event && driver)
+	if (mark->event && driver) {
+		wf_cuda_relax();
 		(void)driver->cuEventDestroy(mark->event);
+		wf_cuda_unrelax();
+	}
 	*mark = (struct wf_queue_mark){ 0 };
 }

@@ -19,6 +19,7 @@
  */
 #define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
 #define PROBE_NS (500 * WF_NS_PER_MS)
+#define QUIET_COPIES_NS (10 * WF_NS_PER_S) /* a device that takes longer hangs */
 #define FENCE_NS (400 * WF_NS_PER_MS)
 #define LANES_NS WF_NS_PER_MS /* until who needs more rails than there are looks again */
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
@@ -394,6 +395,14 @@ static void quiet_connected(struct wf_timer *timer)
 		end(p, &p->why);
 }
 
+/* Only its reader knows of its copies, and with its death all ends: a device of it has failed. */
+static void quiet_copies(struct wf_timer *timer)
+{
+	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+
+	end(p, &p->why);
+}
+
 static void withdraw(struct wf_parcel *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
@@ -409,7 +418,9 @@ static void withdraw(struct wf_parcel *p)
 		p->recall = NULL;
 	}
 	p->quiet_ns = w->now_ns + WF_LINK_LEASE_NS;
-	if (p->connected)
+	if (p->handed)
+		wf_worker_timer(w, &p->quiet_timer, w->now_ns + QUIET_COPIES_NS, quiet_copies);
+	else if (p->connected)
 		wf_worker_timer(w, &p->quiet_timer, w->now_ns + QUIET_CONNECTED_NS, quiet_connected);
 	else
 		wf_worker_timer(w, &p->quiet_timer, w->now_ns + PROBE_NS, quiet_shared);
@@ -495,7 +506,7 @@ static void resume_again(struct wf_timer *timer)
 	struct wf_worker *w = p->transfer->worker;
 
 	if (p->state == WF_PARCEL_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
-	    wf_parcel_resume(p, p->resuming, p->handle))
+	    wf_parcel_resume(p, p->resuming, p->handle ? WF_RESUME_HANDLE : 0))
 		wf_worker_timer(w, timer, w->now_ns + LANES_NS, resume_again);
 }
 
@@ -504,7 +515,7 @@ static void retry_room(struct wf_pool_waiter *waiter)
 	struct wf_parcel *p = WF_CONTAINER(waiter, struct wf_parcel, room_waiter);
 
 	/* Without a rail it asks again. */
-	if (wf_link_caps(wf_link_real(p->link)) && wf_parcel_resume(p, p->resuming, false))
+	if (wf_link_caps(wf_link_real(p->link)) && wf_parcel_resume(p, p->resuming, 0))
 		wait_for_room(p);
 }
 
@@ -547,7 +558,7 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 	if (p->handle) {
 		/* Without a rail it asks again. */
 		if (wf_link_caps(wf_link_real(p->link)) &&
-		    wf_parcel_resume(p, p->resuming, true)) {
+		    wf_parcel_resume(p, p->resuming, WF_RESUME_HANDLE)) {
 			wf_error_set(&why, -ENOMEM, "no memory to offer a body");
 			wf_parcel_stop(p, &why);
 		}
@@ -612,9 +623,13 @@ static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error
 
 	if (!err)
 		err = grant(p, e);
-	if (!err)
-		*body = describe(p);
-	return err;
+	if (err)
+		return err;
+	*body = describe(p);
+	/* A reader that had a handle can't have mapped it. */
+	p->handed = false;
+	p->path.way = body->way;
+	return 0;
 }
 
 /* On the rail in use, which meets the terms.  -EAGAIN: it goes on by itself. */
@@ -639,10 +654,12 @@ static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *
 
 /*
  * The peer lost its rail in the middle, or wants what has to be staged, by its handle if that can
- * be, and goes on where we are now.  -ENOMEM: it is to ask again.
+ * be, and goes on where we are now; or it has copied all by a handle.  -ENOMEM: it is to ask
+ * again.
  */
-int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, bool handle)
+int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 {
+	bool handle = status == WF_RESUME_HANDLE || status == WF_RESUME_COPIED;
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
 	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
 	struct wf_offer_record offer = { .pull = pull };
@@ -662,7 +679,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, bool handle)
 	}
 	p->handle = false;
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
-	p->path.retries += !p->stage || p->reader || p->handed;
+	p->path.retries += status != WF_RESUME_COPIED && (!p->stage || p->reader || p->handed);
 	err = offer_again(p, handle, &export, &offer.body, &why);
 	if (err == -EAGAIN)
 		return 0;

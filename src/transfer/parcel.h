@@ -112,7 +112,7 @@ bool wf_parcel_has_left(const struct wf_parcel *p);
 /* For transfer.c: the peer's words about offers, and the link's. */
 void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chunks);
 void wf_parcel_withdrawn(struct wf_parcel *p);
-int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, bool handle);
+int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status);
 int wf_parcel_spread(struct wf_parcel *p, uint64_t pull);
 int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes);
 void wf_parcel_check(struct wf_parcel *p, uint64_t pull);

@@ -95,7 +95,8 @@ static void finish(struct wf_pull *pull)
 /* Is there nothing left to wait for? */
 static bool whole(const struct wf_pull *pull)
 {
-	return pull->got_bytes == pull->body.bytes && wf_sums_right(&pull->sums);
+	return pull->got_bytes == pull->body.bytes && wf_sums_right(&pull->sums) &&
+	       (!pull->imported || pull->confirmed);
 }
 
 /* Is anything under way that touches its destination? */
@@ -189,15 +190,17 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 /* Ask the owner for an offer that holds on the rail in use. */
 static void ask(struct wf_pull *pull)
 {
+	bool copied = pull->imported && pull->got_bytes == pull->body.bytes;
 	struct wf_error e;
 
-	if (pull->asked || pull->busy)
+	/* The owner may take that its bytes are not looked at until it has answered. */
+	if (pull->asked || is_busy(pull))
 		return;
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
 	pull->granted = false;
 	wf_grant_close(&pull->grant);
 	if (wf_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id,
-		    pull->handle ? WF_RESUME_HANDLE : 0)) {
+		    copied ? WF_RESUME_COPIED : pull->handle ? WF_RESUME_HANDLE : 0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
 		return;
@@ -449,7 +452,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
 	pull->into_bytes = pull->stage ? pull->stage->room_bytes : body->bytes;
 	pull->from_bytes = body->bytes;
-	pull->imported = false;
+	pull->imported = pull->confirmed = false;
 	pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
 	pull->taken = 0;
 	/* Its owner has made no room yet. */
@@ -499,18 +502,30 @@ static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 {
 	struct wf_worker *w = pull->transfer->worker;
+	struct wf_link *link = pull->link;
 	struct wf_error e;
 
+	/* Also when it goes on, on another rail. */
+	if (wf_terms_rail(pull->terms, link, wf_link_caps(link), &e)) {
+		stop(pull, &e);
+		return;
+	}
 	if (!pull->imported && wf_stage_import(pull->stage, body->handle, body->address, &e)) {
 		wf_log(&w->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
-		       wf_link_label(pull->link), e.text);
+		       wf_link_label(link), e.text);
 		pull->handle = false;
 		ask(pull);
 		return;
 	}
 	pull->imported = true;
-	pull->path.caps = wf_link_caps(pull->link);
+	pull->path.caps = wf_link_caps(link);
 	pull->body.epoch = body->epoch;
+	/* It was offered all the while: nobody has written to it. */
+	if (pull->got_bytes == body->bytes) {
+		pull->confirmed = true;
+		arm(pull, 0);
+		return;
+	}
 	wf_stage_hold(pull->stage, false);
 	wf_stage_go(pull->stage, body->bytes);
 }
@@ -559,17 +574,27 @@ int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
 
 void wf_pull_drained(struct wf_pull *pull)
 {
+	uint64_t piece = pull->stage->piece_bytes, fresh;
+
 	if (!pull->imported) {
 		wf_pull_feed(pull);
 		return;
 	}
-	pull->got_bytes = pull->stage->ended;
-	pull->path.chunks++;
+	fresh = pull->stage->ended - pull->got_bytes;
+	pull->got_bytes += fresh;
+	pull->path.chunks += (uint32_t)((fresh + piece - 1) / piece);
 	pull->path.last_ns = pull->transfer->worker->now_ns;
 	if (!pull->path.first_ns)
 		pull->path.first_ns = pull->path.last_ns;
-	if (pull->got_bytes == pull->body.bytes || (pull->stopping && !is_busy(pull)))
-		arm(pull, 0);
+	if (is_busy(pull))
+		return;
+	/* At once: a node that closes has no other turn. */
+	if (pull->stopping)
+		finish(pull);
+	/* All is copied, or what is left must be offered again; without a rail it asks later. */
+	else if (pull->link->state == WF_LINK_UP &&
+		 (pull->stage->held || pull->got_bytes == pull->body.bytes))
+		ask(pull);
 }
 
 /* The owner has told what some pieces sum up to.  -EBADMSG. */
@@ -593,7 +618,7 @@ void wf_pull_withdraw(struct wf_pull *pull)
 
 void wf_pull_up(struct wf_pull *pull)
 {
-	if (pull->stopping || pull->got_bytes == pull->body.bytes)
+	if (pull->stopping || (pull->got_bytes == pull->body.bytes && !pull->imported))
 		return;
 	if (pull->body.epoch == pull->link->epoch && !pull->doubted)
 		begin(pull);
@@ -689,7 +714,9 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		return;
 	text += used;
 	bytes -= (size_t)used;
-	if (pull->imported)
+	if (pull->imported && pull->got_bytes == pull->body.bytes)
+		(void)snprintf(text, bytes, ", and %s has not said that it offers them still", peer);
+	else if (pull->imported)
 		(void)snprintf(text, bytes, ", and the others are copied from the device of %s", peer);
 	else if (pull->stopping)
 		(void)snprintf(text, bytes, ", %u reads have to end: %s", pull->busy,

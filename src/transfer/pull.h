@@ -73,6 +73,7 @@ struct wf_pull {
 	uint64_t into_bytes; /* byte n of the body goes to n % into_bytes, */
 	uint64_t from_bytes; /* and comes from n % from_bytes */
 	bool imported;      /* @stage copies the body, and nothing is read */
+	bool confirmed;	    /* that all of it is copied, and was offered until then */
 	uint64_t filled;    /* there at its owner's, from its beginning on */
 	uint64_t taken;     /* its owner knows of that */
 	uint64_t next;      /* first byte not asked for yet */

@@ -165,7 +165,7 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		wf_parcel_pulled(p, small.status, (uint32_t)WF_MIN(small.other, UINT32_MAX));
 		break;
 	case WF_RECORD_RESUME:
-		return wf_parcel_resume(p, small.other, small.status == WF_RESUME_HANDLE);
+		return wf_parcel_resume(p, small.other, small.status);
 	case WF_RECORD_SPREAD:
 		return wf_parcel_spread(p, small.other);
 	case WF_RECORD_TAKEN:

@@ -263,7 +263,7 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
 /*
  * The small ones: an id, a second number and a status.
  *   PULLED    offer, reads (0: it is looked at), status (enum weft_status: OK, or why it was not wanted)
- *   RESUME    offer, reader's pull id, status (WF_RESUME_HANDLE)
+ *   RESUME    offer, reader's pull id, status (WF_RESUME_HANDLE, WF_RESUME_COPIED)
  *                                            OFFER     (as struct wf_offer_record)
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
  *   SPREAD    offer, reader's pull id        LANE      (as struct wf_lane_record)
@@ -282,6 +282,7 @@ struct wf_small_record {
 
 #define WF_SMALL_RECORD_BYTES 17
 #define WF_RESUME_HANDLE 1 /* as status: a HANDLE will do */
+#define WF_RESUME_COPIED 2 /* all of it was copied by its handle: is it still offered? */
 
 void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s);
 int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s);

@@ -133,7 +133,22 @@ static void do_first(struct pair *side, char *arguments)
 	theirs_count = 0;
 }
 
+static void do_hold(struct pair *side, char *arguments)
+{
+	(void)side;
+	gpu.fake_cuda_hold(*arguments == '1');
+}
+
+/* How often memory of another process was mapped. */
+static void do_maps(struct pair *side, char *arguments)
+{
+	(void)arguments;
+	snprintf(side->reply, sizeof(side->reply), "%u", gpu.fake_cuda_calls("cuIpcOpenMemHandle"));
+}
+
 static const struct pair_command commands[] = {
+	{ "hold", do_hold },
+	{ "maps", do_maps },
 	{ "give", do_give },
 	{ "take", do_take },
 	{ "all", do_all },
@@ -543,6 +558,104 @@ static void a_direct_copy_is_waited_for_and_its_owner_may_vanish(void **state)
 	}
 }
 
+/* A send from here, which the other side maps, and copies when it is told to. */
+static void begin_held(struct pair *pair, struct move *m)
+{
+	pair_open(pair, "shm", NULL);
+	pair_do(&pair->other, "hold 1");
+	pair_do(&pair->other, "take 1 0 %zu 7", 48 * MIB);
+	move_send(m, pair->peer, 1, 0, 48 * MIB, 7);
+	while (!atoi(pair_do(&pair->other, "maps")))
+		pair_sleep_ms(1);
+}
+
+static void a_cancelled_send_waits_for_the_others_direct_copies(void **state)
+{
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	begin_held(&pair, &m);
+	weft_cancel(m.op);
+	/* Longer than for reads, which end with their rail. */
+	pair_sleep_ms(2500);
+	assert_false(weft_op_ended(m.op));
+	pair_do(&pair.other, "hold 0");
+	pair_ended(m.op, WEFT_CANCELLED);
+	assert_int_equal(atoi(pair_do(&pair.other, "first")), WEFT_CANCELLED);
+	move_free(&m);
+	pair_close(&pair);
+}
+
+static void what_is_copied_after_its_owner_has_gone_on_is_not_taken_for_whole(void **state)
+{
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	begin_held(&pair, &m);
+	pair_kill(&pair.other, SIGSTOP);
+	weft_cancel(m.op);
+	(void)weft_wait(m.op, PAIR_LIMIT_NS);
+	assert_int_not_equal(weft_op_status(m.op), WEFT_OK);
+	place_fill(&m.place, 8);
+	pair_kill(&pair.other, SIGCONT);
+	pair_do(&pair.other, "hold 0");
+	assert_int_not_equal(atoi(pair_do(&pair.other, "first")), WEFT_OK);
+	move_free(&m);
+	pair_close(&pair);
+}
+
+static void closing_a_node_ends_direct_copies_from_the_dead(void **state)
+{
+	unsigned closed = gpu.fake_cuda_calls("cuIpcCloseMemHandle");
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	pair_open(&pair, "shm", NULL);
+	move_recv(&m, pair.node, 1, 1, 80 * MIB, 7);
+	gpu.fake_cuda_hold(true);
+	pair_do(&pair.other, "give 1 0 %zu 7", 80 * MIB);
+	wait_until_said(pair.node, "are copied from the device of");
+	pair_kill(&pair.other, SIGKILL);
+	wait_until_said(pair.node, "gone");
+	assert_false(weft_op_ended(m.op));
+	weft_peer_close(pair.peer);
+	pair.other.peer = NULL;
+	need(!weft_node_close(pair.node));
+	gpu.fake_cuda_hold(false);
+	assert_true(weft_op_ended(m.op));
+	assert_int_equal(gpu.fake_cuda_calls("cuIpcCloseMemHandle"), closed + 1);
+	move_free(&m);
+}
+
+/* One process can't map its own. */
+static void what_can_not_be_mapped_is_staged_and_said_to_be(void **state)
+{
+	struct weft_node_options options = pair_options("shm");
+	struct weft_node *a, *b;
+	struct weft_peer *peer;
+	struct move out, in;
+
+	(void)state;
+	need(!weft_node_open(&options, &a));
+	need(!weft_node_open(&options, &b));
+	need(!weft_peer_open(a, weft_node_address(b), &peer));
+	pair_ping(peer);
+	move_recv(&in, b, 1, 1, 16 * MIB, 3);
+	move_send(&out, peer, 1, 0, 16 * MIB, 3);
+	pair_ended(out.op, WEFT_OK);
+	assert_string_equal(path_of(out.op).way, "staged");
+	pair_ended(in.op, WEFT_OK);
+	assert_string_equal(path_of(in.op).way, "staged");
+	move_finish(&in);
+	move_finish(&out);
+	weft_peer_close(peer);
+	need(!weft_node_close(a));
+	need(!weft_node_close(b));
+}
+
 static void reads_go_on_while_copies_do_and_stop_where_the_room_ends(void **state)
 {
 	struct pair pair;
@@ -735,6 +848,15 @@ int main(int argc, char **argv)
 	const struct CMUnitTest of_the_software_driver[] = {
 		cmocka_unit_test_teardown(one_host_copies_from_device_to_device, pair_teardown),
 		cmocka_unit_test_teardown(a_direct_copy_is_waited_for_and_its_owner_may_vanish,
+					  pair_teardown),
+		cmocka_unit_test_teardown(a_cancelled_send_waits_for_the_others_direct_copies,
+					  pair_teardown),
+		cmocka_unit_test_teardown(
+			what_is_copied_after_its_owner_has_gone_on_is_not_taken_for_whole,
+			pair_teardown),
+		cmocka_unit_test_teardown(closing_a_node_ends_direct_copies_from_the_dead,
+					  pair_teardown),
+		cmocka_unit_test_teardown(what_can_not_be_mapped_is_staged_and_said_to_be,
 					  pair_teardown),
 		cmocka_unit_test_teardown(a_direct_copy_that_fails_amid_others_ends_both_sides,
 					  pair_teardown),
