@@ -2,6 +2,7 @@
 /* The software driver's lock, its settings, its failures and its log. */
 #include "tests/cuda/fake/internal.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +65,10 @@ int fake_begin(const char *name)
 	}
 	pthread_mutex_lock(&fake_lock);
 	call = call_of(name);
-	if (++call->count == call->fails_at)
+	if (++call->count == call->fails_at && call->code != FAKE_STOPS)
 		return call->code;
+	if (call->count == call->fails_at)
+		raise(SIGSTOP);
 	if (is_unsafe(name) && fake_is_captured())
 		return CU_CAPTURE_UNSUPPORTED;
 	return fake_started ? CU_OK : CU_NOT_INITIALIZED;

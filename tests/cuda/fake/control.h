@@ -30,6 +30,8 @@ struct fake_cuda_entry {
 	uint64_t note; /* the test's own, if it is one */
 };
 
+#define FAKE_STOPS (-1) /* as a code: the process stops itself, and goes on with the call when it is let */
+
 /* The first of @name's next calls that is the @nth, from 1, says @code; it does nothing else. */
 void fake_cuda_fail(const char *name, unsigned nth, int code);
 
