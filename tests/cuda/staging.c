@@ -456,25 +456,43 @@ static void a_direct_copy_that_fails_amid_others_ends_both_sides(void **state)
 	pair_close(&pair);
 }
 
-/* Two nodes of this process, so that one log has the copies of both. */
+/* Two nodes of this process, and the second as the first sees it. */
+struct two {
+	struct weft_node *first, *second;
+	struct weft_peer *peer;
+};
+
+static void two_open(struct two *two, const char *provider)
+{
+	struct weft_node_options options = pair_options(provider);
+
+	need(!weft_node_open(&options, &two->first));
+	need(!weft_node_open(&options, &two->second));
+	need(!weft_peer_open(two->first, weft_node_address(two->second), &two->peer));
+	pair_ping(two->peer);
+}
+
+static void two_close(struct two *two)
+{
+	weft_peer_close(two->peer);
+	need(!weft_node_close(two->first));
+	need(!weft_node_close(two->second));
+}
+
+/* One log has the copies of both. */
 static void filling_moving_and_draining_go_side_by_side(void **state)
 {
 	enum { PIECES = 16, ENTRIES = 4096 };
 	static struct fake_cuda_entry log[ENTRIES];
-	struct weft_node_options options = pair_options(pair_any());
 	size_t count, first_drain = 0, last_fill = 0, fills = 0, drains = 0;
-	struct weft_node *a, *b;
-	struct weft_peer *peer;
 	struct move out, in;
+	struct two two;
 
 	(void)state;
-	need(!weft_node_open(&options, &a));
-	need(!weft_node_open(&options, &b));
-	need(!weft_peer_open(a, weft_node_address(b), &peer));
-	pair_ping(peer);
-	move_recv(&in, b, 1, 1, PIECES * MIB, 3);
+	two_open(&two, pair_any());
+	move_recv(&in, two.second, 1, 1, PIECES * MIB, 3);
 	gpu.fake_cuda_log_clear();
-	move_send(&out, peer, 1, 0, PIECES * MIB, 3);
+	move_send(&out, two.peer, 1, 0, PIECES * MIB, 3);
 	pair_ended(out.op, WEFT_OK);
 	pair_ended(in.op, WEFT_OK);
 	count = gpu.fake_cuda_log(log, ENTRIES);
@@ -494,9 +512,7 @@ static void filling_moving_and_draining_go_side_by_side(void **state)
 
 	move_finish(&in);
 	move_finish(&out);
-	weft_peer_close(peer);
-	need(!weft_node_close(a));
-	need(!weft_node_close(b));
+	two_close(&two);
 }
 
 /* What @op waits for, in its node's words, has @words: wait until it says so. */
@@ -649,27 +665,20 @@ static void closing_a_node_ends_direct_copies_from_the_dead(void **state)
 /* One process can't map its own. */
 static void what_can_not_be_mapped_is_staged_and_said_to_be(void **state)
 {
-	struct weft_node_options options = pair_options("shm");
-	struct weft_node *a, *b;
-	struct weft_peer *peer;
 	struct move out, in;
+	struct two two;
 
 	(void)state;
-	need(!weft_node_open(&options, &a));
-	need(!weft_node_open(&options, &b));
-	need(!weft_peer_open(a, weft_node_address(b), &peer));
-	pair_ping(peer);
-	move_recv(&in, b, 1, 1, 16 * MIB, 3);
-	move_send(&out, peer, 1, 0, 16 * MIB, 3);
+	two_open(&two, "shm");
+	move_recv(&in, two.second, 1, 1, 16 * MIB, 3);
+	move_send(&out, two.peer, 1, 0, 16 * MIB, 3);
 	pair_ended(out.op, WEFT_OK);
 	assert_string_equal(path_of(out.op).way, "staged");
 	pair_ended(in.op, WEFT_OK);
 	assert_string_equal(path_of(in.op).way, "staged");
 	move_finish(&in);
 	move_finish(&out);
-	weft_peer_close(peer);
-	need(!weft_node_close(a));
-	need(!weft_node_close(b));
+	two_close(&two);
 }
 
 static void reads_go_on_while_copies_do_and_stop_where_the_room_ends(void **state)
