@@ -587,12 +587,16 @@ static void a_direct_copy_is_waited_for_and_its_owner_may_vanish(void **state)
 /* A send from here, which the other side maps, and copies when it is told to. */
 static void begin_held(struct pair *pair, struct move *m)
 {
+	uint64_t until_ns = pair_now_ns() + PAIR_LIMIT_NS;
+
 	pair_open(pair, "shm", NULL);
 	pair_do(&pair->other, "hold 1");
 	pair_do(&pair->other, "take 1 0 %zu 7", 48 * MIB);
 	move_send(m, pair->peer, 1, 0, 48 * MIB, 7);
-	while (!atoi(pair_do(&pair->other, "maps")))
+	while (!atoi(pair_do(&pair->other, "maps"))) {
+		need(pair_now_ns() < until_ns);
 		pair_sleep_ms(1);
+	}
 }
 
 static void a_cancelled_send_waits_for_the_others_direct_copies(void **state)
@@ -617,6 +621,7 @@ static void what_is_copied_after_its_owner_has_gone_on_is_not_taken_for_whole(vo
 {
 	struct pair pair;
 	struct move m;
+	uint64_t until_ns;
 	int stopped;
 
 	(void)state;
@@ -624,7 +629,11 @@ static void what_is_copied_after_its_owner_has_gone_on_is_not_taken_for_whole(vo
 	pair_do(&pair.other, "stop");
 	pair_do(&pair.other, "take 1 0 %zu 7", 48 * MIB);
 	move_send(&m, pair.peer, 1, 0, 48 * MIB, 7);
-	assert_int_equal(waitpid(pair.other.pid, &stopped, WUNTRACED), pair.other.pid);
+	until_ns = pair_now_ns() + PAIR_LIMIT_NS;
+	while (!waitpid(pair.other.pid, &stopped, WUNTRACED | WNOHANG)) {
+		need(pair_now_ns() < until_ns);
+		pair_sleep_ms(1);
+	}
 	assert_true(WIFSTOPPED(stopped));
 	weft_cancel(m.op);
 	(void)weft_wait(m.op, PAIR_LIMIT_NS);

@@ -65,10 +65,11 @@ int fake_begin(const char *name)
 	}
 	pthread_mutex_lock(&fake_lock);
 	call = call_of(name);
-	if (++call->count == call->fails_at && call->code != FAKE_STOPS)
-		return call->code;
-	if (call->count == call->fails_at)
+	if (++call->count == call->fails_at) {
+		if (call->code != FAKE_STOPS)
+			return call->code;
 		raise(SIGSTOP);
+	}
 	if (is_unsafe(name) && fake_is_captured())
 		return CU_CAPTURE_UNSUPPORTED;
 	return fake_started ? CU_OK : CU_NOT_INITIALIZED;
