@@ -65,8 +65,7 @@ static int orchestrator_of(struct weft_node *node, struct wf_orchestrator **o)
 	fresh = malloc(sizeof(*fresh));
 	if (!fresh)
 		return wf_last_set(-ENOMEM, "no memory for an orchestrator");
-	err = wf_orchestrator_open(fresh, options->sysfs, options->rules, options->cuda,
-				   &e);
+	err = wf_orchestrator_open(fresh, options->sysfs, options->rules, options->cuda, &e);
 	if (err) {
 		free(fresh);
 		return wf_last_copy(&e);

@@ -91,12 +91,12 @@ void wf_cuda_unrelax(void)
 		(void)wf_cuda_driver()->cuThreadExchangeStreamCaptureMode(&capture_mode);
 }
 
-int wf_cuda_enter_context(wf_cu_context context, struct wf_error *e)
+int wf_cuda_enter_context(wf_cu_context context, int ordinal, struct wf_error *e)
 {
 	int code = wf_cuda_driver()->cuCtxPushCurrent(context);
 
 	if (code)
-		return wf_cuda_driver_error(e, code, "entering a context of CUDA");
+		return wf_cuda_driver_error(e, code, "entering CUDA device %d", ordinal);
 	wf_cuda_relax();
 	return 0;
 }
@@ -109,7 +109,7 @@ int wf_cuda_enter(int ordinal, struct wf_error *e)
 
 	if (!err)
 		err = find_context(cu, ordinal, &context, e);
-	return err ? err : wf_cuda_enter_context(context, e);
+	return err ? err : wf_cuda_enter_context(context, ordinal, e);
 }
 
 void wf_cuda_leave(void)

@@ -32,12 +32,12 @@ struct wf_cuda_device {
 int wf_cuda_device(int ordinal, struct wf_cuda_device *device, struct wf_error *e);
 
 /*
- * Make the primary context of @ordinal, or @context, the calling thread's current one,
+ * Make the primary context of @ordinal, or @context of it, the calling thread's current one,
  * until wf_cuda_leave puts back what was.  In pairs, in one function.  Within them the
  * thread is relaxed, too.
  */
 int wf_cuda_enter(int ordinal, struct wf_error *e);
-int wf_cuda_enter_context(wf_cu_context context, struct wf_error *e);
+int wf_cuda_enter_context(wf_cu_context context, int ordinal, struct wf_error *e);
 void wf_cuda_leave(void);
 
 /*

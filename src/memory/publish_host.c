@@ -11,20 +11,8 @@
 static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 		const struct wf_rules *rules, struct wf_error *e)
 {
-	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	char number[16];
-
 	(void)rules;
-	for (size_t i = 0; i < t->node_count; i++) {
-		struct wf_place place = { .node = t->nodes[i].number };
-		int err;
-
-		snprintf(number, sizeof(number), "%d", place.node);
-		err = wf_publisher_add(list, &wf_publish_host, number, &place, t, page_bytes, e);
-		if (err)
-			return err;
-	}
-	return 0;
+	return wf_publisher_add_nodes(list, &wf_publish_host, t, e);
 }
 
 /* A line of a node's meminfo, as "Node 0 MemTotal: 123 kB". */

@@ -5,9 +5,7 @@
  */
 #include "memory/publisher.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "memory/cuda.h"
 
@@ -27,21 +25,11 @@ static bool is_named(const struct wf_rules *rules)
 static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 		const struct wf_rules *rules, struct wf_error *e)
 {
-	char number[16];
-	int err = 0;
-
 	if (!is_named(rules))
 		return 0;
 	/* Without one nothing is published. */
 	(void)wf_cuda_driver_load(list->cuda, NULL);
-	for (size_t i = 0; !err && i < t->node_count; i++) {
-		struct wf_place place = { .node = t->nodes[i].number };
-
-		snprintf(number, sizeof(number), "%d", place.node);
-		err = wf_publisher_add(list, &wf_publish_pinned, number, &place, t,
-				       (size_t)sysconf(_SC_PAGESIZE), e);
-	}
-	return err;
+	return wf_publisher_add_nodes(list, &wf_publish_pinned, t, e);
 }
 
 static void look(struct wf_publisher *p)

@@ -35,6 +35,22 @@ int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publish *ho
 	return 0;
 }
 
+int wf_publisher_add_nodes(struct wf_publisher_list *list, const struct wf_publish *how,
+			   const struct wf_topology *t, struct wf_error *e)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	char number[16];
+	int err = 0;
+
+	for (size_t i = 0; !err && i < t->node_count; i++) {
+		struct wf_place place = { .node = t->nodes[i].number };
+
+		snprintf(number, sizeof(number), "%d", place.node);
+		err = wf_publisher_add(list, how, number, &place, t, page_bytes, e);
+	}
+	return err;
+}
+
 void wf_publisher_look(struct wf_publisher *p)
 {
 	p->bytes = p->available_bytes = 0;

@@ -83,6 +83,10 @@ int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publish *ho
 		     const struct wf_place *place, const struct wf_topology *t, size_t page_bytes,
 		     struct wf_error *e);
 
+/* One on each NUMA node, of its memory in pages. */
+int wf_publisher_add_nodes(struct wf_publisher_list *list, const struct wf_publish *how,
+			   const struct wf_topology *t, struct wf_error *e);
+
 /* Look at @p anew. */
 void wf_publisher_look(struct wf_publisher *p);
 

@@ -226,7 +226,7 @@ static int enter_stream(const struct wf_cuda_driver *driver, int ordinal, void *
 	if (!code && !context)
 		return wf_cuda_enter(ordinal, e);
 	return code ? wf_cuda_driver_error(e, code, "the context of a stream")
-		    : wf_cuda_enter_context(context, e);
+		    : wf_cuda_enter_context(context, ordinal, e);
 }
 
 /* What a capture records is no work yet: nobody could wait for it. */

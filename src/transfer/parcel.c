@@ -325,7 +325,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->sum = 0;
 	p->reader = p->filled = p->taken = 0;
-	p->handle = p->handed = false;
+	p->handle = false;
 	wf_list_init(&p->room_waiter.node);
 	wf_summing_init(&p->summing, t);
 	p->why.code = 0;
@@ -395,6 +395,12 @@ static void quiet_connected(struct wf_timer *timer)
 		end(p, &p->why);
 }
 
+/* Has its reader a handle, to copy it by? */
+static bool is_handed(const struct wf_parcel *p)
+{
+	return p->path.way == WF_BODY_HANDLE;
+}
+
 /* Only its reader knows of its copies, and with its death all ends: a device of it has failed. */
 static void quiet_copies(struct wf_timer *timer)
 {
@@ -418,7 +424,7 @@ static void withdraw(struct wf_parcel *p)
 		p->recall = NULL;
 	}
 	p->quiet_ns = w->now_ns + WF_LINK_LEASE_NS;
-	if (p->handed)
+	if (is_handed(p))
 		wf_worker_timer(w, &p->quiet_timer, w->now_ns + QUIET_COPIES_NS, quiet_copies);
 	else if (p->connected)
 		wf_worker_timer(w, &p->quiet_timer, w->now_ns + QUIET_CONNECTED_NS, quiet_connected);
@@ -591,7 +597,7 @@ int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
  */
 static bool may_hand(const struct wf_parcel *p, const struct wf_caps *caps)
 {
-	return p->handed || (p->stage && !p->stage->room && caps->same_host &&
+	return is_handed(p) || (p->stage && !p->stage->room && caps->same_host &&
 			     p->path.sum_kind == WF_BODY_SUM_NONE);
 }
 
@@ -611,7 +617,6 @@ static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_bo
 	body->address = export->offset;
 	body->key = 0;
 	body->handle = (const uint8_t *)export->handle.bytes;
-	p->handed = true;
 	p->path.way = WF_BODY_HANDLE;
 	return 0;
 }
@@ -627,7 +632,6 @@ static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error
 		return err;
 	*body = describe(p);
 	/* A reader that had a handle can't have mapped it. */
-	p->handed = false;
 	p->path.way = body->way;
 	return 0;
 }
@@ -679,7 +683,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	}
 	p->handle = false;
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
-	p->path.retries += status != WF_RESUME_COPIED && (!p->stage || p->reader || p->handed);
+	p->path.retries += status != WF_RESUME_COPIED && (!p->stage || p->reader || is_handed(p));
 	err = offer_again(p, handle, &export, &offer.body, &why);
 	if (err == -EAGAIN)
 		return 0;
@@ -693,7 +697,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	}
 	p->path.caps = wf_link_caps(link);
 	/* Closing an endpoint stops no copy of the reader's. */
-	p->connected = p->path.caps->connected && !p->handed;
+	p->connected = p->path.caps->connected && !is_handed(p);
 	if (offer.body.way == WF_BODY_STAGED) {
 		p->reader = pull;
 		p->summing.moved = summed;

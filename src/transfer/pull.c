@@ -79,7 +79,7 @@ static void finish(struct wf_pull *pull)
 				pull->body.bytes);
 	/* Before its owner may free it. */
 	if (pull->imported)
-		wf_stage_unmap(pull->stage);
+		wf_stage_give_room(pull->stage);
 	if (pull->answer)
 		pull->answer->chunks = pull->path.chunks;
 	if (pull->answer && pull->tell_withdrawn)

@@ -87,8 +87,7 @@ int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 	return 0;
 }
 
-/* Back to the pool with it, or from what is mapped. */
-static void give_room(struct wf_stage *stage)
+void wf_stage_give_room(struct wf_stage *stage)
 {
 	struct wf_transfer *t = stage->transfer;
 
@@ -124,18 +123,13 @@ int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offs
 		wf_cuda_drop_import(stage->body->place.device, start);
 		return err;
 	}
-	give_room(stage);
+	wf_stage_give_room(stage);
 	stage->import = start;
 	stage->room = (uint8_t *)start + offset;
 	stage->way = WF_KIND_FROM_DEVICE;
 	stage->room_bytes = stage->bytes;
 	stage->piece_bytes = DIRECT_PIECE_BYTES;
 	return 0;
-}
-
-void wf_stage_unmap(struct wf_stage *stage)
-{
-	give_room(stage);
 }
 
 void wf_stage_hold(struct wf_stage *stage, bool hold)
@@ -311,7 +305,7 @@ void wf_stage_close(struct wf_stage *stage)
 	t = stage->transfer;
 	wf_timer_stop(&t->worker->timers, &stage->timer);
 	wf_list_remove(&stage->node);
-	give_room(stage);
+	wf_stage_give_room(stage);
 	free(stage);
 }
 

@@ -70,8 +70,8 @@ int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e);
 int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
 		    struct wf_error *e);
 
-/* One that is quiet: what is mapped is the other's again. */
-void wf_stage_unmap(struct wf_stage *stage);
+/* One that is quiet: back to the pool with it, or what is mapped is the other's again.  Harmless without. */
+void wf_stage_give_room(struct wf_stage *stage);
 
 /* Its owner may have given up what is mapped: begin no copy until that is known. */
 void wf_stage_hold(struct wf_stage *stage, bool hold);
