@@ -33,7 +33,7 @@ struct wf_orchestrator {
 
 /*
  * What a node may want: @sysfs as wf_topology_open, @rules as wf_rules_open, @cuda as
- * wf_cuda_driver_load, which is asked only where a rule names pinned memory.  Codes and
+ * wf_cuda_driver_load, which is asked only where a rule allows pinned memory.  Codes and
  * sentences of theirs.
  */
 int wf_orchestrator_open(struct wf_orchestrator *o, const char *sysfs, const char *rules,

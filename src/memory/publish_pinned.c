@@ -1,31 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pinned: memory of a NUMA node that CUDA has pinned, so that devices copy it at full speed.
- * Only where a rule names it: what is pinned can't be swapped out, and the driver is loaded.
+ * Only where a rule allows it: what is pinned can't be swapped out, and the driver is loaded.
  */
 #include "memory/publisher.h"
 
-#include <string.h>
-
 #include "memory/cuda.h"
-
-/* Does a rule name it, or one of it? */
-static bool is_named(const struct wf_rules *rules)
-{
-	for (size_t i = 0; i < rules->count; i++) {
-		const struct wf_rule_who *who = &rules->all[i].who;
-
-		for (unsigned n = 0; n < who->count; n++)
-			if (!strncmp(who->names[n], "pinned", strlen("pinned")))
-				return true;
-	}
-	return false;
-}
 
 static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 		const struct wf_rules *rules, struct wf_error *e)
 {
-	if (!is_named(rules))
+	if (!wf_rules_allow(rules, wf_publish_pinned.kind))
 		return 0;
 	/* Without one nothing is published. */
 	(void)wf_cuda_driver_load(list->cuda, NULL);

@@ -359,6 +359,21 @@ int wf_rules_place(const struct wf_rule_who *who, const char *kind, const char *
 	return -1;
 }
 
+bool wf_rules_allow(const struct wf_rules *rules, const char *kind)
+{
+	size_t count = strlen(kind);
+
+	for (size_t i = 0; i < rules->count; i++) {
+		const struct wf_rule *r = &rules->all[i];
+
+		for (unsigned n = 0; r->verb == WF_RULE_ALLOW && n < r->who.count; n++)
+			if (strcspn(r->who.names[n], ":") == count &&
+			    !strncmp(r->who.names[n], kind, count))
+				return true;
+	}
+	return false;
+}
+
 static bool is_for(const struct wf_rule *rule, const struct wf_place *client)
 {
 	return !rule->client[0] || wf_topology_is(client, rule->client);

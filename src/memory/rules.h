@@ -74,6 +74,9 @@ int wf_rules_who(const char *text, struct wf_rule_who *who, struct wf_error *e);
 /* Where in @who is the publisher @name, of kind @kind?  -1: nowhere. */
 int wf_rules_place(const struct wf_rule_who *who, const char *kind, const char *name);
 
+/* Does a rule allow publishers of @kind, by that name or by one of theirs? */
+bool wf_rules_allow(const struct wf_rules *rules, const char *kind);
+
 /* The first that says whether @name may serve @client, which is so near to it; NULL: none does. */
 const struct wf_rule *wf_rules_access(const struct wf_rules *rules, const char *kind,
 				      const char *name, const struct wf_place *client,

@@ -200,19 +200,25 @@ static void huge_pages_serve_whom_a_rule_allows_them(void **state)
 	assert_first("host:1", "'prefer huge,host'; PHB to mlx5_1");
 }
 
-static void pinned_memory_is_where_a_rule_names_it(void **state)
+static void pinned_memory_is_where_a_rule_allows_it(void **state)
 {
+	static const char *const without[] = {
+		"", "allow any", "deny pinned; prefer pinned,host; limit pinned:0 1G",
+	};
 	struct wf_cuda_memory m;
 	struct wf_piece piece;
 	const void *at;
 
 	(void)state;
 	open_machine(MACHINE_DUAL, "");
-	for (size_t i = 0; i < o.publishers.count; i++)
-		assert_string_not_equal(o.publishers.all[i].how->kind, "pinned");
-	assert_null(wf_cuda_driver()); /* it was not loaded for that */
+	for (size_t i = 0; i < WF_COUNT(without); i++) {
+		open_another(MACHINE_DUAL, without[i]);
+		for (size_t p = 0; p < o.publishers.count; p++)
+			assert_string_not_equal(o.publishers.all[p].how->kind, "pinned");
+		assert_null(wf_cuda_driver()); /* it was not loaded for that */
+	}
 
-	open_another(MACHINE_DUAL, "prefer pinned,host");
+	open_another(MACHINE_DUAL, "allow pinned for eth3; prefer pinned,host");
 	judge("mlx5_1", NULL, MIB);
 	assert_refused("pinned:1", -EACCES, "'deny pinned': it is PHB to mlx5_1");
 	open_another(MACHINE_DUAL, "allow pinned; prefer pinned,host");
@@ -480,7 +486,7 @@ int main(void)
 		TEST(of_equals_who_has_given_least_serves),
 		TEST(memory_of_a_device_does_not_pass_the_processor_unasked),
 		TEST(huge_pages_serve_whom_a_rule_allows_them),
-		TEST(pinned_memory_is_where_a_rule_names_it),
+		TEST(pinned_memory_is_where_a_rule_allows_it),
 		TEST(a_denied_publisher_serves_nobody_whom_the_rule_means),
 		TEST(an_order_goes_before_distance),
 		TEST(the_host_stands_in_unless_the_request_is_strict),
