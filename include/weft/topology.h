@@ -20,13 +20,14 @@ struct weft_topology;
 struct weft_publisher {
 	size_t size;
 	const char *name;    /* as rules name it: "host:0", "p2pmem:0000:3b:00.0" */
-	const char *kind;    /* "host", "huge", "p2pmem" or "software" */
+	const char *kind;    /* "host", "huge", "pinned", "p2pmem" or "software" */
 	const char *address; /* of its PCI device; "" for memory of the host */
 	int numa_node;       /* -1: not known */
 	int published;       /* else it gives none now */
 	int lends;           /* peers of this host can read it where it is */
 	uint64_t bytes;
 	uint64_t available_bytes;
+	const char *why_not; /* it is not published; "": it is, or nobody says why */
 };
 
 /* A device that may use memory: a NIC, GPU or NVMe. */

@@ -137,6 +137,7 @@ int weft_topology_publisher(const struct weft_topology *topology, size_t index,
 		.lends = (p->how->rights & WF_PUBLISHER_LENDS) != 0,
 		.bytes = p->bytes,
 		.available_bytes = p->available_bytes,
+		.why_not = p->why_not,
 	};
 	memcpy(publisher, &is, WF_MIN(publisher->size, sizeof(is)));
 	return 0;

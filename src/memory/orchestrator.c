@@ -100,7 +100,8 @@ static int look_for_room(struct wf_orchestrator *o, struct wf_publisher *p, uint
 
 	wf_publisher_look(p);
 	if (!p->published)
-		return wf_error_set(e, -ENODEV, "it is not published");
+		return wf_error_set(e, -ENODEV, "it is not published%s%.300s", *p->why_not ? ": " : "",
+				    p->why_not);
 	if (whole > p->available_bytes)
 		return wf_error_set(e, -ENOBUFS, "%" PRIu64 " bytes are available", p->available_bytes);
 	for (size_t i = 0; i < o->rules.count; i++) {

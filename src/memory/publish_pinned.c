@@ -5,16 +5,25 @@
  */
 #include "memory/publisher.h"
 
+#include <string.h>
+
 #include "memory/cuda.h"
 
 static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 		const struct wf_rules *rules, struct wf_error *e)
 {
+	enum wf_cuda_state state;
+	size_t first = list->count;
+	struct wf_error said;
+	int err;
+
 	if (!wf_rules_allow(rules, wf_publish_pinned.kind))
 		return 0;
-	/* Without one nothing is published. */
-	(void)wf_cuda_driver_load(list->cuda, NULL);
-	return wf_publisher_add_nodes(list, &wf_publish_pinned, t, e);
+	state = wf_cuda_driver_load(list->cuda, &said);
+	err = wf_publisher_add_nodes(list, &wf_publish_pinned, t, e);
+	for (size_t i = first; state != WF_CUDA_READY && i < list->count; i++)
+		strcpy(list->all[i].why_not, said.text);
+	return err;
 }
 
 static void look(struct wf_publisher *p)

@@ -36,6 +36,7 @@ struct wf_publisher {
 	const struct wf_topology *topology;
 	size_t page_bytes;     /* pieces come in multiples of it */
 	uint64_t stated_bytes; /* by the rule that made it */
+	char why_not[WF_ERROR_BYTES]; /* it can't publish; "": it may, or that is not known */
 
 	/* as it was last looked at */
 	uint64_t bytes, available_bytes;

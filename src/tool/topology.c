@@ -17,6 +17,7 @@ static void publisher_json(const struct weft_publisher *p)
 	out_text("address", p->address);
 	out_number("numa_node", p->numa_node, 0);
 	out_bool("published", p->published);
+	out_text("why_not", p->why_not);
 	out_bool("lends", p->lends);
 	out_count("bytes", p->bytes);
 	out_count("available_bytes", p->available_bytes);
@@ -117,8 +118,8 @@ static void show_publisher(const struct weft_topology *t, size_t publisher, int 
 	size_text(p.available_bytes, available);
 	if (p.numa_node >= 0)
 		snprintf(node, sizeof(node), "%d", p.numa_node);
-	printf("%-5s %12s %12s%s\n", node, bytes, available,
-	       p.published ? "" : "  not published");
+	printf("%-5s %12s %12s%s%s%s\n", node, bytes, available,
+	       p.published ? "" : "  not published", *p.why_not ? ": " : "", p.why_not);
 }
 
 /* What a client gets, and why not what else there is. */

@@ -474,6 +474,15 @@ static void info_shows_whose_memory_is_near_to_whom(void **state)
 				       "it is PHB to mlx5_1\""));
 	assert_int_equal(run(&p, "WEFT_RULES=deny gpu", "info --topology"), 1);
 	assert_one_sentence(p.error, "weft info: rules, line 1: 'gpu'");
+
+	setenv("WEFT_CUDA", "no", 1);
+	assert_int_equal(run(&p, "WEFT_RULES=allow pinned", "info --topology"), 0);
+	assert_non_null(strstr(p.text, "\npinned:1             SYS     SYS     SYS     SYS     PHB     1 "));
+	assert_non_null(strstr(p.text, "  not published: CUDA is not looked for: WEFT_CUDA=no\n"));
+	assert_int_equal(run(&p, "WEFT_RULES=allow pinned", "info --topology --json"), 0);
+	assert_non_null(strstr(p.text, "\"allowed\":true,\"chosen\":false,\"why\":\"it is not "
+				       "published: CUDA is not looked for: WEFT_CUDA=no\""));
+	unsetenv("WEFT_CUDA");
 	unsetenv("WEFT_SYSFS");
 	machine_remove();
 }
