@@ -156,6 +156,29 @@ int wf_cuda_find(const void *at, struct wf_cuda_memory *memory, struct wf_error 
 	return 0;
 }
 
+int wf_cuda_alloc(int ordinal, size_t bytes, void **at, struct wf_error *e)
+{
+	int code, err = wf_cuda_enter(ordinal, e);
+	uintptr_t fresh = 0;
+
+	if (err)
+		return err;
+	code = wf_cuda_driver()->cuMemAlloc(&fresh, bytes);
+	wf_cuda_leave();
+	if (code)
+		return wf_cuda_driver_error(e, code, "%zu bytes of CUDA device %d", bytes, ordinal);
+	*at = (void *)fresh;
+	return 0;
+}
+
+void wf_cuda_free(int ordinal, void *at)
+{
+	if (wf_cuda_enter(ordinal, NULL))
+		return;
+	(void)wf_cuda_driver()->cuMemFree((uintptr_t)at);
+	wf_cuda_leave();
+}
+
 int wf_cuda_pin(int ordinal, void *at, size_t bytes, struct wf_error *e)
 {
 	int code, err = wf_cuda_enter(ordinal, e);

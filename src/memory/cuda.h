@@ -67,6 +67,15 @@ struct wf_cuda_memory {
 int wf_cuda_find(const void *at, struct wf_cuda_memory *memory, struct wf_error *e);
 
 /*
+ * @bytes of memory of device @ordinal, as cudaMalloc gives it: aligned to 256 and not
+ * cleared, until wf_cuda_free.  -ENOMEM: the device has no room for it.
+ */
+int wf_cuda_alloc(int ordinal, size_t bytes, void **at, struct wf_error *e);
+
+/* No copy of it is under way.  May wait for what else runs on the device. */
+void wf_cuda_free(int ordinal, void *at);
+
+/*
  * Pin host memory for copies to and from every device, until wf_cuda_unpin: a copy of
  * other memory may block.  @ordinal is one that is used anyway.  -EEXIST: it, or a part
  * of it, is pinned.  -ENOMEM: the system lets no more be locked.  Takes about as long as

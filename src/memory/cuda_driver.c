@@ -51,6 +51,8 @@ static const struct entry {
 	ENTRY(cuEventDestroy, 4000, true),
 	ENTRY(cuEventRecord, 2000, true),
 	ENTRY(cuEventQuery, 2000, true),
+	ENTRY(cuMemAlloc, 3020, true),
+	ENTRY(cuMemFree, 3020, true),
 	ENTRY(cuMemcpyHtoDAsync, 3020, true),
 	ENTRY(cuMemcpyDtoHAsync, 3020, true),
 	ENTRY(cuMemcpyDtoDAsync, 3020, true),

@@ -101,6 +101,8 @@ struct wf_cuda_driver {
 	int (*cuEventDestroy)(wf_cu_event event);
 	int (*cuEventRecord)(wf_cu_event event, wf_cu_stream stream);
 	int (*cuEventQuery)(wf_cu_event event);
+	int (*cuMemAlloc)(uintptr_t *at, size_t bytes);
+	int (*cuMemFree)(uintptr_t at);
 	int (*cuMemcpyHtoDAsync)(uintptr_t to, const void *from, size_t bytes,
 				 wf_cu_stream stream);
 	int (*cuMemcpyDtoHAsync)(void *to, uintptr_t from, size_t bytes, wf_cu_stream stream);

@@ -157,6 +157,40 @@ static void an_allocation_in_the_place_of_another_has_another_number(void **stat
 	gpu_give(0, again);
 }
 
+static void memory_of_a_device_is_taken_and_given_back(void **state)
+{
+	int last = wf_cuda_driver_device_count() - 1;
+	struct wf_cuda_device device;
+	struct wf_cuda_memory m;
+	CUstream stream;
+	void *at = NULL;
+
+	(void)state;
+	assert_int_equal(wf_cuda_device(last, &device, &e), 0);
+	assert_int_equal(wf_cuda_alloc(last, 3 * MIB, &at, &e), 0);
+	assert_int_equal((uintptr_t)at % 256, 0);
+	assert_int_equal(wf_cuda_find(at, &m, &e), 0);
+	assert_int_equal(m.kind, WF_CUDA_DEVICE);
+	assert_int_equal(m.device, last);
+	assert_int_equal(m.bytes, 3 * MIB);
+	gpu_fill(last, at, 3 * MIB, 6);
+	assert_true(gpu_holds(last, at, 3 * MIB, 6));
+	wf_cuda_free(last, at);
+	assert_int_equal(wf_cuda_find(at, &m, &e), 0);
+	assert_int_equal(m.kind, WF_CUDA_HOST);
+
+	at = NULL;
+	assert_int_equal(wf_cuda_alloc(last, device.bytes + MIB, &at, &e), -ENOMEM);
+	assert_non_null(strstr(e.text, "CUDA_ERROR_OUT_OF_MEMORY (2)"));
+	assert_int_equal(wf_cuda_alloc(last + 1, MIB, &at, &e), -EINVAL);
+	assert_null(at);
+
+	stream = gpu_capture();
+	assert_int_equal(wf_cuda_alloc(0, MIB, &at, &e), 0);
+	wf_cuda_free(0, at);
+	gpu_capture_over(stream);
+}
+
 static void what_a_device_says_of_itself_is_plausible(void **state)
 {
 	struct wf_cuda_device d;
@@ -578,6 +612,7 @@ static void bodies_go_through_chunks_of_the_pool(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_of_a_device_is_taken_and_given_back),
 		cmocka_unit_test(what_a_device_says_of_itself_is_plausible),
 		cmocka_unit_test(bytes_of_every_length_come_and_go),
 		cmocka_unit_test(bytes_go_from_one_device_to_the_other),

@@ -103,9 +103,14 @@ int cuDeviceGetName(char *name, int bytes, int device)
 	return fake_end(check(fake_begin("cuDeviceGetName"), device));
 }
 
+size_t fake_device_bytes(int device)
+{
+	return (size_t)(16 + device) << 30;
+}
+
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
-	*bytes = (size_t)(16 + device) << 30;
+	*bytes = fake_device_bytes(device);
 	return fake_end(check(fake_begin("cuDeviceTotalMem"), device));
 }
 

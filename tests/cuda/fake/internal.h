@@ -50,6 +50,9 @@ extern pthread_mutex_t fake_lock;
 extern bool fake_started;
 void fake_start(void);
 
+/* What a device has, used or not: more is not given. */
+size_t fake_device_bytes(int device);
+
 /* The context that is current in this thread, or NULL. */
 CUcontext fake_current(void);
 

@@ -80,6 +80,17 @@ static int map(struct fake_memory *m)
 	return CU_OK;
 }
 
+/* Of @device that is given out. */
+static size_t used_bytes(int device)
+{
+	size_t bytes = 0;
+
+	for (struct fake_memory *m = all; m; m = m->next)
+		if (m->kind == FAKE_DEVICE && m->device == device)
+			bytes += m->bytes;
+	return bytes;
+}
+
 static int allocate(CUdeviceptr *at, size_t bytes, bool managed)
 {
 	struct fake_memory m = { .bytes = bytes, .kind = managed ? FAKE_MANAGED : FAKE_DEVICE };
@@ -91,6 +102,8 @@ static int allocate(CUdeviceptr *at, size_t bytes, bool managed)
 	if (!m.context)
 		return CU_INVALID_CONTEXT;
 	m.device = m.context->device;
+	if (!managed && bytes > fake_device_bytes(m.device) - used_bytes(m.device))
+		return CU_OUT_OF_MEMORY;
 	m.fd = memfd_create("fake-cuda", MFD_CLOEXEC);
 	if (m.fd < 0 || ftruncate(m.fd, (off_t)bytes))
 		return CU_OUT_OF_MEMORY;
