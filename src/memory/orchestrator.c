@@ -253,29 +253,40 @@ void wf_orchestrator_judge(struct wf_orchestrator *o, const struct wf_request *r
 	pthread_mutex_unlock(&o->lock);
 }
 
+/* So much less of @p is given out. */
+static void let_used(struct wf_orchestrator *o, struct wf_publisher *p, uint64_t bytes)
+{
+	pthread_mutex_lock(&o->lock);
+	p->used_bytes -= bytes;
+	pthread_mutex_unlock(&o->lock);
+}
+
 int wf_orchestrator_take(struct wf_orchestrator *o, struct wf_publisher *p, uint64_t bytes,
 			 struct wf_piece *piece, struct wf_error *e)
 {
+	uint64_t whole = whole_pages(p, bytes);
 	struct wf_error why;
 	int err;
 
 	pthread_mutex_lock(&o->lock);
 	err = look_for_room(o, p, bytes, &why);
-	if (err)
-		wf_error_set(e, -ENOBUFS, "%s: %.300s", p->name, why.text);
-	else
-		err = p->how->take(p, (size_t)whole_pages(p, bytes), piece, e);
 	if (!err)
-		p->used_bytes += piece->bytes;
+		p->used_bytes += whole;
 	pthread_mutex_unlock(&o->lock);
+	if (err)
+		return wf_error_set(e, -ENOBUFS, "%s: %.300s", p->name, why.text);
+	/* Without the lock: pinning takes its time, and so may a device. */
+	err = p->how->take(p, (size_t)whole, piece, e);
+	if (err)
+		let_used(o, p, whole);
 	return err == -ENODEV ? -ENOBUFS : err;
 }
 
 void wf_orchestrator_give(struct wf_orchestrator *o, struct wf_publisher *p,
 			  struct wf_piece *piece)
 {
-	pthread_mutex_lock(&o->lock);
-	p->used_bytes -= piece->bytes;
+	uint64_t bytes = piece->bytes;
+
 	p->how->give(piece);
-	pthread_mutex_unlock(&o->lock);
+	let_used(o, p, bytes);
 }

@@ -6,7 +6,7 @@
  * Each kind is a row of ops.  A piece is mapped here, and registering it with a rail
  * is its user's business: whether a rail takes memory of a device only trying tells.
  *
- * Threads: any, one at a time.
+ * Threads: any; of find and look one at a time.
  */
 #ifndef WF_PUBLISHER_H
 #define WF_PUBLISHER_H
