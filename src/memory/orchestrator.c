@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Huge pages were set aside for somebody, who is to say so if that is weft; and so is who wants it pinned. */
+/*
+ * Huge pages were set aside for somebody, who is to say so if that is weft; and so is who wants
+ * it pinned, or a device's memory given away.
+ */
 const char wf_orchestrator_preset[] = "deny huge\n"
 				      "deny pinned\n"
-				      "deny p2pmem,cuda,software where class>pxb\n";
+				      "deny cuda\n"
+				      "deny p2pmem,software where class>pxb\n";
 
 static int find_publishers(struct wf_orchestrator *o, struct wf_error *e)
 {
@@ -210,6 +214,11 @@ static void judge(struct wf_orchestrator *o, const struct wf_request *request, s
 	c->err = measure(o, request, c);
 	if (!c->err)
 		c->err = place_in_order(o, request, c);
+	if (!c->err && !request->device && !(c->publisher->how->rights & WF_PUBLISHER_CPU)) {
+		c->err = -EACCES;
+		snprintf(c->why, sizeof(c->why),
+			 "the processor does not reach it, and the request is without WEFT_NEAR_DEVICE");
+	}
 	if (c->err)
 		return;
 	c->err = look_for_room(o, c->publisher, request->bytes, &e);

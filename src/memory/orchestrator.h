@@ -33,7 +33,7 @@ struct wf_orchestrator {
 
 /*
  * What a node may want: @sysfs as wf_topology_open, @rules as wf_rules_open, @cuda as
- * wf_cuda_driver_load, which is asked only where a rule allows pinned memory.  Codes and
+ * wf_cuda_driver_load, which is asked only where a rule allows what needs it.  Codes and
  * sentences of theirs.
  */
 int wf_orchestrator_open(struct wf_orchestrator *o, const char *sysfs, const char *rules,
@@ -50,6 +50,7 @@ struct wf_request {
 	uint64_t bytes;
 	struct wf_rule_who from;     /* publishers, the best first; count 0: all, as the rules say */
 	bool strict;                 /* no other than those, and only the first of them */
+	bool device;                 /* memory that the processor does not reach will do */
 };
 
 #define WF_CHOICE_TEXT_BYTES 240

@@ -13,6 +13,7 @@ const struct wf_publish *const wf_publishers[] = {
 	&wf_publish_host,
 	&wf_publish_huge,
 	&wf_publish_pinned,
+	&wf_publish_cuda,
 	&wf_publish_p2pmem,
 	&wf_publish_software,
 	NULL,

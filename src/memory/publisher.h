@@ -3,8 +3,9 @@
  * A publisher: memory of one place, of which pieces are given out: that of a NUMA
  * node, or what a device offers to its peers.
  *
- * Each kind is a row of ops.  A piece is mapped here, and registering it with a rail
- * is its user's business: whether a rail takes memory of a device only trying tells.
+ * Each kind is a row of ops.  A piece that the processor reaches is mapped here, and
+ * registering it with a rail is its user's business: whether a rail takes memory of a device
+ * only trying tells.  One of a CUDA device is no rail's: transfers stage it.
  *
  * Threads: any; of find and look one at a time.
  */
@@ -16,7 +17,7 @@
 
 /* What may be done with its memory. */
 enum wf_publisher_right {
-	WF_PUBLISHER_CPU = 1,  /* the processor reads and writes it */
+	WF_PUBLISHER_CPU = 1,  /* the processor reads and writes it; all else is of a CUDA device */
 	WF_PUBLISHER_LENDS = 2 /* others of this host can map it to read */
 };
 
@@ -25,6 +26,7 @@ struct wf_piece {
 	size_t bytes;
 	struct wf_sealed file; /* base NULL: others can't map it */
 	bool anywhere;         /* the system does not let us say where it lies */
+	int device;            /* of CUDA, whose memory it is; 0 where that is the host's */
 };
 
 struct wf_publish;
@@ -35,7 +37,8 @@ struct wf_publisher {
 	struct wf_place place;
 	const struct wf_topology *topology;
 	size_t page_bytes;     /* pieces come in multiples of it */
-	uint64_t stated_bytes; /* by the rule that made it */
+	int device;            /* of CUDA; 0 where it is none */
+	uint64_t stated_bytes; /* by the rule that made it, or the device */
 	char why_not[WF_ERROR_BYTES]; /* it can't publish; "": it may, or that is not known */
 
 	/* as it was last looked at */
@@ -74,10 +77,10 @@ struct wf_publish {
 	void (*forked)(struct wf_piece *piece);
 };
 
-/* NULL ends them.  For memory of GPUs a row is to come. */
+/* NULL ends them. */
 extern const struct wf_publish *const wf_publishers[];
 extern const struct wf_publish wf_publish_host, wf_publish_huge, wf_publish_pinned,
-	wf_publish_p2pmem, wf_publish_software;
+	wf_publish_cuda, wf_publish_p2pmem, wf_publish_software;
 
 /* For find(): a publisher @at a place, as "0" or an address.  -ENOMEM with a sentence. */
 int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publish *how, const char *at,

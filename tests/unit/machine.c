@@ -53,6 +53,18 @@ static const struct device tree[] = {
 	{ 0 },
 };
 
+static const struct device gpus[] = {
+	{ "pci0000:3a/0000:3a:00.0/0000:3b:00.0", 0, GPU },
+	{ "pci0000:3a/0000:3a:00.0/0000:3c:00.0", 0, NIC, .rdma = "mlx5_0" },
+	{ "pci0000:ae/0000:ae:00.0/0000:af:00.0", 1, GPU },
+	{ "pci0000:ae/0000:ae:00.0/0000:b0:00.0", 1, NIC, .rdma = "mlx5_1" },
+	{ 0 },
+};
+
+static const struct device *const machines[] = {
+	[MACHINE_DUAL] = dual, [MACHINE_SWITCH] = tree, [MACHINE_GPUS] = gpus,
+};
+
 static const struct node nodes[] = { { "0-3", "10 21" }, { "4-7", "21 10" } };
 
 static char root[64];
@@ -186,7 +198,7 @@ const char *machine_make(int which)
 {
 	snprintf(root, sizeof(root), "/tmp/weft-machine-XXXXXX");
 	must(mkdtemp(root) != NULL, root);
-	for (const struct device *d = which == MACHINE_DUAL ? dual : tree; d->path; d++)
+	for (const struct device *d = machines[which]; d->path; d++)
 		make_device(d);
 	for (int i = 0; i < 2; i++)
 		make_node(i);

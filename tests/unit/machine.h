@@ -25,6 +25,15 @@
  */
 #define MACHINE_SWITCH 1
 
+/*
+ * Two sockets, each with a GPU of the software driver's (tests/cuda/fake) and a NIC below
+ * one switch:
+ *
+ *   node0  3b:00.0 gpu0   3c:00.0 mlx5_0
+ *   node1  af:00.0 gpu1   b0:00.0 mlx5_1
+ */
+#define MACHINE_GPUS 2
+
 /* One of them; its root, which lives until it is removed. */
 const char *machine_make(int which);
 void machine_remove(void);

@@ -76,6 +76,15 @@ static void judge(const char *clients, const char *from, uint64_t bytes)
 	wf_orchestrator_judge(&o, &r, choices);
 }
 
+/* The same where memory that the processor does not reach will do. */
+static void judge_for_device(const char *clients, const char *from, uint64_t bytes)
+{
+	struct wf_request r = request(clients, from, bytes);
+
+	r.device = true;
+	wf_orchestrator_judge(&o, &r, choices);
+}
+
 static const struct wf_choice *choice_of(const char *publisher)
 {
 	for (size_t i = 0; i < o.publishers.count; i++)
@@ -176,7 +185,7 @@ static void memory_of_a_device_does_not_pass_the_processor_unasked(void **state)
 	judge("gpu1,mlx5_1", NULL, MIB);
 	assert_first("host:0", "819 to 2 clients, SYS at most");
 	assert_refused("p2pmem:0000:1f:00.0", -EACCES,
-		       "'deny p2pmem,cuda,software where class>pxb': it is SYS to mlx5_1");
+		       "'deny p2pmem,software where class>pxb': it is SYS to mlx5_1");
 
 	open_another(MACHINE_SWITCH, "allow p2pmem");
 	judge("mlx5_1", "p2pmem", MIB);
@@ -204,6 +213,7 @@ static void pinned_memory_is_where_a_rule_allows_it(void **state)
 {
 	static const char *const without[] = {
 		"", "allow any", "deny pinned; prefer pinned,host; limit pinned:0 1G",
+		"deny cuda; prefer cuda,host; reserve cuda:0 1G",
 	};
 	struct wf_cuda_memory m;
 	struct wf_piece piece;
@@ -213,8 +223,10 @@ static void pinned_memory_is_where_a_rule_allows_it(void **state)
 	open_machine(MACHINE_DUAL, "");
 	for (size_t i = 0; i < WF_COUNT(without); i++) {
 		open_another(MACHINE_DUAL, without[i]);
-		for (size_t p = 0; p < o.publishers.count; p++)
+		for (size_t p = 0; p < o.publishers.count; p++) {
 			assert_string_not_equal(o.publishers.all[p].how->kind, "pinned");
+			assert_string_not_equal(o.publishers.all[p].how->kind, "cuda");
+		}
 		assert_null(wf_cuda_driver()); /* it was not loaded for that */
 	}
 
@@ -233,6 +245,125 @@ static void pinned_memory_is_where_a_rule_allows_it(void **state)
 	give("pinned:0", &piece);
 	assert_int_equal(wf_cuda_find(at, &m, NULL), 0);
 	assert_int_equal(m.kind, WF_CUDA_HOST);
+}
+
+#define UNREACHED "the processor does not reach it, and the request is without WEFT_NEAR_DEVICE"
+
+static void memory_of_a_cuda_device_is_for_who_says_that_it_will_do(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_GPUS, "allow cuda; prefer cuda,host");
+	judge("gpu0", NULL, MIB);
+	assert_first("host:0", "'prefer cuda,host'; PHB to gpu0");
+	assert_refused("cuda:0", -EACCES, UNREACHED);
+	judge("gpu0", "cuda,any", MIB);
+	assert_first("host:0", "PHB to gpu0");
+	assert_refused("cuda:0", -EACCES, UNREACHED);
+
+	judge_for_device("gpu0", NULL, MIB);
+	assert_first("cuda:0", "'prefer cuda,host'; X to gpu0");
+	/* Of what the request names the host is not. */
+	judge_for_device("gpu0", "host", MIB);
+	assert_first("host:0", "PHB to gpu0");
+	assert_refused("cuda:0", -EACCES, "the request names others");
+}
+
+static void of_cuda_devices_the_nearest_by_its_address_serves(void **state)
+{
+	const struct wf_publisher *p;
+
+	(void)state;
+	open_machine(MACHINE_GPUS, "allow cuda");
+	judge_for_device("gpu1", NULL, MIB);
+	assert_first("cuda:1", "X to gpu1");
+	p = choices[0].publisher;
+	assert_string_equal(p->place.device->address, "0000:af:00.0");
+	assert_int_equal(p->place.node, 1);
+	assert_int_equal(p->bytes, 17 * GIB);
+	judge_for_device("mlx5_0", NULL, MIB);
+	assert_first("cuda:0", "PIX to mlx5_0");
+	judge_for_device("mlx5_1", NULL, MIB);
+	assert_first("cuda:1", "PIX to mlx5_1");
+	judge_for_device("node0", NULL, MIB);
+	assert_first("host:0", "X to node0");
+
+	open_another(MACHINE_GPUS, "allow cuda:1; deny cuda for mlx5_1");
+	judge_for_device("gpu0", NULL, MIB);
+	assert_first("host:0", "PHB to gpu0");
+	assert_refused("cuda:0", -EACCES, "'deny cuda': it is X to gpu0");
+
+	/* What sysfs does not show is near to nothing. */
+	open_another(MACHINE_DUAL, "allow cuda");
+	judge_for_device("node0", "cuda", MIB);
+	assert_first("cuda:0", "SYS to node0");
+	assert_int_equal(choices[0].publisher->place.node, -1);
+}
+
+static void memory_of_a_cuda_device_has_its_limits(void **state)
+{
+	struct wf_piece piece;
+
+	(void)state;
+	open_machine(MACHINE_GPUS, "allow cuda; limit cuda:0 1M; reserve cuda:1 16G");
+	judge_for_device("gpu0", NULL, MIB + 1);
+	assert_refused("cuda:0", -ENOBUFS, "'limit cuda:0 1M', and 0 bytes are in use");
+	piece = take("cuda:0", 4097);
+	assert_int_equal(piece.bytes, 8192);
+	judge_for_device("gpu0", NULL, MIB);
+	assert_refused("cuda:0", -ENOBUFS, "'limit cuda:0 1M', and 8192 bytes are in use");
+	assert_int_equal(choice_of("cuda:0")->publisher->available_bytes, 16 * GIB - 8192);
+	give("cuda:0", &piece);
+	judge_for_device("gpu0", NULL, MIB);
+	assert_first("cuda:0", "X to gpu0");
+	judge_for_device("gpu1", NULL, GIB + 1);
+	assert_refused("cuda:1", -ENOBUFS, "'reserve cuda:1 16G', and 18253611008 bytes are available");
+}
+
+static void memory_of_a_cuda_device_is_the_drivers(void **state)
+{
+	struct wf_cuda_memory m;
+	struct wf_piece piece;
+	struct wf_publisher *p;
+	struct wf_error e;
+	unsigned left;
+	const void *at;
+
+	(void)state;
+	assert_null(gpu_open(false));
+	left = gpu.fake_cuda_left();
+	open_machine(MACHINE_GPUS, "allow cuda");
+	piece = take("cuda:1", 3 * MIB);
+	p = choice_of("cuda:1")->publisher;
+	assert_null(piece.file.base);
+	assert_int_equal(wf_cuda_find((char *)piece.base + 2 * MIB, &m, NULL), 0);
+	assert_int_equal(m.kind, WF_CUDA_DEVICE);
+	assert_int_equal(m.device, 1);
+	at = piece.base;
+	give("cuda:1", &piece);
+	assert_int_equal(wf_cuda_find(at, &m, NULL), 0);
+	assert_int_equal(m.kind, WF_CUDA_HOST);
+
+	/* Others have it. */
+	gpu.fake_cuda_fail("cuMemAlloc", 1, CU_OUT_OF_MEMORY);
+	assert_int_equal(wf_orchestrator_take(&o, p, MIB, &piece, &e), -ENOMEM);
+	assert_string_equal(e.text, "cuda:1: no memory for 1048576 bytes of CUDA device 1: "
+				    "CUDA_ERROR_OUT_OF_MEMORY (2)");
+	assert_int_equal(p->used_bytes, 0);
+	assert_int_equal(gpu.fake_cuda_left(), left);
+}
+
+static void without_a_driver_no_cuda_device_is_published(void **state)
+{
+	struct wf_error e;
+
+	(void)state;
+	if (wf_orchestrator_open(&o, machine_make(MACHINE_GPUS), "allow cuda", "no", &e))
+		fail_msg("%s", e.text);
+	judge_for_device("gpu0", "cuda", MIB);
+	assert_first("host:0", "PHB to gpu0");
+	assert_refused("cuda:0", -ENODEV,
+		       "it is not published: CUDA is not looked for: WEFT_CUDA=no");
+	assert_int_equal(choice_of("cuda:0")->publisher->bytes, 0);
 }
 
 static void a_denied_publisher_serves_nobody_whom_the_rule_means(void **state)
@@ -487,6 +618,11 @@ int main(void)
 		TEST(memory_of_a_device_does_not_pass_the_processor_unasked),
 		TEST(huge_pages_serve_whom_a_rule_allows_them),
 		TEST(pinned_memory_is_where_a_rule_allows_it),
+		TEST(memory_of_a_cuda_device_is_for_who_says_that_it_will_do),
+		TEST(of_cuda_devices_the_nearest_by_its_address_serves),
+		TEST(memory_of_a_cuda_device_has_its_limits),
+		TEST(memory_of_a_cuda_device_is_the_drivers),
+		TEST(without_a_driver_no_cuda_device_is_published),
 		TEST(a_denied_publisher_serves_nobody_whom_the_rule_means),
 		TEST(an_order_goes_before_distance),
 		TEST(the_host_stands_in_unless_the_request_is_strict),
