@@ -6,7 +6,7 @@
 #ifndef WEFT_MEMORY_H
 #define WEFT_MEMORY_H
 
-#include <weft/node.h>
+#include <weft/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,7 +20,8 @@ extern "C" {
 WEFT_API int weft_alloc(struct weft_node *node, size_t bytes, void **memory);
 
 enum weft_near_flag {
-	WEFT_NEAR_STRICT = 1 /* from the first choice, or not at all */
+	WEFT_NEAR_STRICT = 1, /* from the first choice, or not at all */
+	WEFT_NEAR_DEVICE = 2  /* memory of a CUDA device, which the processor must not touch, will do */
 };
 
 /* Who will use memory, and whose it may be.  Zero means "as the rules say" (WEFT_RULES). */
@@ -42,9 +43,14 @@ struct weft_near_options {
  * pool's budget, and begins with a page.  The first publisher that the rules allow, that has
  * room, and whose memory all rails accept gives it: weft_memory_place tells.
  *
+ * With WEFT_NEAR_DEVICE it may be memory of a CUDA device, where a rule allows "cuda".  That is
+ * for tensors of the device that weft_memory_place names, as memory of cudaMalloc is: it is not
+ * registered, not shared, and not for the processor.
+ *
  * -ENODEV: there is no such client.  -ENOBUFS: no publisher has room.  -EINVAL: a name is
- * none.  Or why a rail accepts none of what there was.  -EDEADLK inside a callback.
- * -ETIMEDOUT: the node's thread is stuck.  Threads: any; in a manual node the owner.
+ * none.  Or why a rail accepts none of what there was.  -ENOMEM: the system or the
+ * device has no more.  -EDEADLK inside a callback.  -ETIMEDOUT: the node's thread is stuck.
+ * Threads: any; in a manual node the owner.
  */
 WEFT_API int weft_alloc_near(struct weft_node *node, size_t bytes,
 			     const struct weft_near_options *options, void **memory);
@@ -56,6 +62,7 @@ struct weft_placement {
 	int numa_node;      /* -1: not known */
 	uint64_t bytes;     /* that its publisher has given for it */
 	char why[320];
+	struct weft_device device; /* for a tensor in it: WEFT_CPU, or WEFT_CUDA and which */
 };
 
 /* Set ->size first.  -EINVAL: it is no such memory.  Threads: any, callback. */
@@ -68,7 +75,10 @@ WEFT_API int weft_memory_place(struct weft_node *node, const void *memory,
  */
 WEFT_API int weft_retain(struct weft_node *node, void *memory);
 
-/* Give it back; accepts NULL.  No operation may be using it.  Threads: any, callback. */
+/*
+ * Give it back; accepts NULL.  No operation may be using it.  CUDA may wait for what runs on
+ * the device whose memory it is.  Threads: any, callback.
+ */
 WEFT_API void weft_free(struct weft_node *node, void *memory);
 
 #ifdef __cplusplus

@@ -104,7 +104,7 @@ struct weft_send_options {
  * -EINVAL: bad dtype, rank, key or flags; shared, and not contiguous memory of
  * the pool; memory that is not of the device that it is said to be; a stream that is
  * being captured into a graph.  -ENOTSUP:
- * another device, or a snapshot of device memory, or strided.  -ENODEV: no CUDA here.
+ * another device, or a snapshot of device memory, or strided, or shared.  -ENODEV: no CUDA here.
  * -ENOBUFS: the pool has no room now for a snapshot, or will never have it for a
  * strided tensor.  Threads: any, callback.
  */

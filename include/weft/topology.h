@@ -20,7 +20,7 @@ struct weft_topology;
 struct weft_publisher {
 	size_t size;
 	const char *name;    /* as rules name it: "host:0", "p2pmem:0000:3b:00.0" */
-	const char *kind;    /* "host", "huge", "pinned", "p2pmem" or "software" */
+	const char *kind;    /* "host", "huge", "pinned", "cuda", "p2pmem" or "software" */
 	const char *address; /* of its PCI device; "" for memory of the host */
 	int numa_node;       /* -1: not known */
 	int published;       /* else it gives none now */
@@ -46,7 +46,7 @@ struct weft_pair {
 	const char *path;  /* "X", "PIX", "PXB", "PHB", "NODE" or "SYS", as nvidia-smi has them */
 	unsigned distance; /* the lower is nearer */
 	int allowed;       /* by the rules */
-	int chosen;        /* a page for this client alone would be from here */
+	int chosen;        /* a page for this client alone would be from here: never one of a CUDA device */
 	char why[240];     /* or why not */
 };
 

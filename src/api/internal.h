@@ -414,8 +414,12 @@ int wf_memory_give(struct weft_node *node, void *chunk);
 /* What options say of it is sound.  Codes as wf_rules_open: recorded. */
 int wf_near_check(const struct wf_options *options);
 
-/* Every desk has closed, so that there is no such memory any more. */
+/* Every desk has closed, and no copy is under way: what there is still of such memory is given back. */
 void wf_near_fini(struct weft_node *node);
+
+/* Memory that is in no pool has one user more, or one less.  -EINVAL: it is no such memory. */
+int wf_near_share(struct weft_node *node, const void *memory);
+int wf_near_give(struct weft_node *node, const void *memory);
 
 /* step.c: a peer of @desk has aborted @step, and the other desks hear of it.  -ENOMEM. */
 int wf_step_relay(void *desk, const struct wf_step *step);

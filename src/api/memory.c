@@ -51,7 +51,8 @@ int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 
 void weft_free(struct weft_node *node, void *memory)
 {
-	if (!memory || wf_node_check(node) || !wf_memory_give(node, memory))
+	if (!memory || wf_node_check(node) || !wf_memory_give(node, memory) ||
+	    !wf_near_give(node, memory))
 		return;
 	for (unsigned i = 0; i < node->desk_count; i++)
 		if (!wf_view_give(&node->desks[i].transfer.views, memory))
@@ -63,7 +64,7 @@ int weft_retain(struct weft_node *node, void *memory)
 	void *chunk;
 	int err = wf_node_check(node);
 
-	if (err)
+	if (err || !wf_near_share(node, memory))
 		return err;
 	if (!memory || wf_memory_share(node, memory, 1, &chunk))
 		return wf_last_set(-EINVAL, "only memory of this node can be retained");

@@ -6,6 +6,9 @@
  * Its users hold shares in the first desk's pool, which is the first that is asked for
  * one.  When the last of those has gone it leaves that pool, then the others, and then
  * its publisher has it back.
+ *
+ * What the processor does not reach is in no pool, for there is nothing that a rail or
+ * another process could do with it.  Its users are counted here.
  */
 #include "api/internal.h"
 
@@ -32,7 +35,8 @@ struct near {
 	struct weft_node *owner;
 	struct wf_publisher *publisher;
 	struct wf_piece piece;
-	atomic_uint holds;   /* parts that are here, visits, and whoever makes it */
+	atomic_uint holds;   /* parts that are here, visits, and whoever makes it; or its users */
+	bool apart;          /* in no pool */
 	struct weft_placement placement;
 	struct part parts[];
 };
@@ -82,14 +86,6 @@ static int orchestrator_of(struct weft_node *node, struct wf_orchestrator **o)
 	return 0;
 }
 
-void wf_near_fini(struct weft_node *node)
-{
-	if (!node->orchestrator)
-		return;
-	wf_orchestrator_close(node->orchestrator);
-	free(node->orchestrator);
-}
-
 /* Its life. */
 
 static void put(struct near *near)
@@ -103,6 +99,60 @@ static void put(struct near *near)
 	pthread_mutex_unlock(&node->lock);
 	wf_orchestrator_give(node->orchestrator, near->publisher, &near->piece);
 	free(near);
+}
+
+void wf_near_fini(struct weft_node *node)
+{
+	struct wf_list *at;
+
+	/* Those that are in no pool. */
+	while ((at = wf_list_first(&node->nears))) {
+		struct near *near = WF_CONTAINER(at, struct near, node);
+
+		atomic_store(&near->holds, 1);
+		put(near);
+	}
+	if (!node->orchestrator)
+		return;
+	wf_orchestrator_close(node->orchestrator);
+	free(node->orchestrator);
+}
+
+/* What begins at @memory and is in no pool, or NULL.  Under the lock. */
+static struct near *find_apart(const struct weft_node *node, const void *memory)
+{
+	WF_LIST_EACH(at, &node->nears) {
+		struct near *near = WF_CONTAINER(at, struct near, node);
+
+		if (near->apart && near->piece.base == memory)
+			return near;
+	}
+	return NULL;
+}
+
+int wf_near_share(struct weft_node *node, const void *memory)
+{
+	struct near *near;
+
+	pthread_mutex_lock(&node->lock);
+	near = find_apart(node, memory);
+	if (near)
+		atomic_fetch_add(&near->holds, 1);
+	pthread_mutex_unlock(&node->lock);
+	return near ? 0 : -EINVAL;
+}
+
+int wf_near_give(struct weft_node *node, const void *memory)
+{
+	struct near *near;
+
+	pthread_mutex_lock(&node->lock);
+	near = find_apart(node, memory);
+	pthread_mutex_unlock(&node->lock);
+	if (!near)
+		return -EINVAL;
+	put(near);
+	return 0;
 }
 
 /* One pool has it no more.  Threads: owner of that. */
@@ -319,7 +369,8 @@ static int make_request(struct weft_node *node, const struct wf_orchestrator *o,
 
 	*request = (struct wf_request){ .bytes = bytes };
 	request->strict = options->flags & WEFT_NEAR_STRICT;
-	if (options->flags & ~(unsigned)WEFT_NEAR_STRICT)
+	request->device = options->flags & WEFT_NEAR_DEVICE;
+	if (options->flags & ~(unsigned)(WEFT_NEAR_STRICT | WEFT_NEAR_DEVICE))
 		return wf_last_set(-EINVAL, "flags %#x are not for memory", options->flags);
 	if (options->from && wf_rules_who(options->from, &request->from, &e))
 		return wf_last_copy(&e);
@@ -346,6 +397,22 @@ static void note(char *notes, size_t notes_bytes, const struct wf_choice *choice
 		 choice->publisher->name, why);
 }
 
+/* What is to be told about it. */
+static void describe(struct near *near, const struct wf_choice *choice, const char *notes)
+{
+	struct weft_placement *p = &near->placement;
+
+	*p = (struct weft_placement){
+		.numa_node = near->piece.anywhere ? -1 : choice->publisher->place.node,
+		.bytes = near->piece.bytes,
+		.device = { near->apart ? WEFT_CUDA : WEFT_CPU, near->piece.device },
+	};
+	snprintf(p->publisher, sizeof(p->publisher), "%s", choice->publisher->name);
+	snprintf(p->why, sizeof(p->why), "%s%s%s%.200s", choice->why,
+		 near->piece.anywhere ? ", but the system does not let memory be placed" : "",
+		 *notes ? "; not " : "", notes);
+}
+
 /* Memory of @choice, registered.  What fails has a sentence. */
 static int take(struct weft_node *node, const struct wf_request *request,
 		const struct wf_choice *choice, const char *notes, void **memory,
@@ -358,6 +425,7 @@ static int take(struct weft_node *node, const struct wf_request *request,
 		return wf_error_set(e, -ENOMEM, "no memory to look after it");
 	near->owner = node;
 	near->publisher = choice->publisher;
+	near->apart = !(choice->publisher->how->rights & WF_PUBLISHER_CPU);
 	atomic_store(&near->holds, 1);
 	err = wf_orchestrator_take(node->orchestrator, choice->publisher, request->bytes,
 				   &near->piece, e);
@@ -365,18 +433,14 @@ static int take(struct weft_node *node, const struct wf_request *request,
 		free(near);
 		return err;
 	}
-	near->placement = (struct weft_placement){
-		.numa_node = near->piece.anywhere ? -1 : choice->publisher->place.node,
-		.bytes = near->piece.bytes,
-	};
-	snprintf(near->placement.publisher, sizeof(near->placement.publisher), "%s",
-		 choice->publisher->name);
-	snprintf(near->placement.why, sizeof(near->placement.why), "%s%s%s%.200s", choice->why,
-		 near->piece.anywhere ? ", but the system does not let memory be placed" : "",
-		 *notes ? "; not " : "", notes);
+	describe(near, choice, notes);
 	pthread_mutex_lock(&node->lock);
 	wf_list_append(&node->nears, &near->node);
 	pthread_mutex_unlock(&node->lock);
+	if (near->apart) {
+		*memory = near->piece.base; /* the hold is its user's */
+		return 0;
+	}
 	if (near->piece.anywhere && request->strict)
 		err = wf_error_set(e, -EPERM, "the system does not let memory be placed");
 	else if (admit(near))

@@ -166,6 +166,10 @@ static int take_share(struct weft_op *op, const struct weft_tensor *t, uint64_t 
 {
 	struct wf_sending *s = &op->send.sending;
 
+	if (s->device)
+		return wf_last_set(-ENOTSUP,
+				   "memory of CUDA device %d can't be shared: no other process maps it so",
+				   t->device.id);
 	if (!wf_shape_contiguous(t))
 		return wf_last_set(-EINVAL, "only a contiguous tensor can be shared");
 	if (wf_memory_share(op->owner, s->parcel.body, bytes, &s->chunk))

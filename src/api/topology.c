@@ -17,7 +17,10 @@ struct weft_topology {
 	bool *chosen;
 };
 
-/* What each publisher is to @client alone, for a page. */
+/*
+ * What each publisher is to @client alone, for a page.  Memory that the processor does not reach
+ * is looked at as for one who wants that, and chosen for nobody.
+ */
 static int judge(struct weft_topology *t, size_t client)
 {
 	size_t count = t->orchestrator.publishers.count;
@@ -25,6 +28,7 @@ static int judge(struct weft_topology *t, size_t client)
 	const struct wf_device *device = t->clients[client];
 	struct wf_request request = {
 		.clients = { { device, device->node } }, .client_count = 1, .bytes = 1,
+		.device = true,
 	};
 	bool found = false;
 
@@ -36,7 +40,8 @@ static int judge(struct weft_topology *t, size_t client)
 			    (size_t)(sorted[i].publisher - t->orchestrator.publishers.all);
 
 		t->choices[at] = sorted[i];
-		t->chosen[at] = !found && !sorted[i].err;
+		t->chosen[at] = !found && !sorted[i].err &&
+				sorted[i].publisher->how->rights & WF_PUBLISHER_CPU;
 		found |= t->chosen[at];
 	}
 	free(sorted);

@@ -327,6 +327,54 @@ static void sends_of_both_sides_that_fill_both_pools_are_received(void **state)
 	unsetenv("WEFT_POOL_BYTES");
 }
 
+/* On device 0, of a node that may give it; freed by that. */
+static void move_open_near(struct move *m, struct weft_node *node, size_t count, uint64_t seed)
+{
+	struct weft_near_options o = { .size = sizeof(o), .from = "cuda:0",
+				       .flags = WEFT_NEAR_DEVICE | WEFT_NEAR_STRICT };
+	struct weft_placement placement = { .size = sizeof(placement) };
+
+	*m = (struct move){ .place.count = (int64_t)count, .seed = seed };
+	need(!weft_alloc_near(node, count, &o, &m->place.at));
+	need(!weft_memory_place(node, m->place.at, &placement));
+	m->place.tensor = pair_tensor(m->place.at, &m->place.count);
+	m->place.tensor.device = placement.device;
+}
+
+static void memory_that_weft_gave_goes_as_the_programs_own(void **state)
+{
+	static const size_t sizes[] = { 1000, 3 * MIB + 1 };
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	setenv("WEFT_RULES", "allow cuda", 1);
+	for (const char *at = pair_first(); at; at = pair_next()) {
+		pair_open(&pair, at, NULL);
+		for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+			move_open_near(&m, pair.node, sizes[i], 11);
+			place_fill(&m.place, m.seed);
+			pair_do(&pair.other, "take 1 0 %zu 11", sizes[i]);
+			move_begin(&m, pair.peer, 1, WEFT_NO_STREAM);
+			pair_ended(m.op, WEFT_OK);
+			pair_do(&pair.other, "all");
+			weft_op_free(m.op);
+
+			pair_do(&pair.other, "give 2 0 %zu 12", sizes[i]);
+			move_take(&m, pair.node, 2);
+			pair_ended(m.op, WEFT_OK);
+			if (!strcmp(at, "shm") && sizes[i] >= MIB)
+				assert_string_equal(path_of(m.op).way, "direct");
+			need(place_matches(&m.place, 12));
+			pair_do(&pair.other, "all");
+			weft_op_free(m.op);
+			weft_free(pair.node, m.place.at);
+		}
+		pair_close(&pair);
+	}
+	unsetenv("WEFT_RULES");
+}
+
 static void wait_for_it(void *arg)
 {
 	while (sem_wait(arg))
@@ -873,6 +921,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(sends_of_both_sides_that_fill_both_pools_are_received,
 					  pair_teardown),
 		cmocka_unit_test_teardown(a_send_waits_for_the_programs_stream_and_holds_up_no_other,
+					  pair_teardown),
+		cmocka_unit_test_teardown(memory_that_weft_gave_goes_as_the_programs_own,
 					  pair_teardown),
 		cmocka_unit_test_teardown(tensors_go_on_while_the_program_captures_a_graph,
 					  pair_teardown),

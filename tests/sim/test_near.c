@@ -362,7 +362,7 @@ static void a_request_that_can_not_be_is_refused(void **state)
 	assert_string_equal(weft_error(), "there is no device or NUMA node mlx5_9 here");
 	assert_int_equal(try_alloc("mlx5_0", "ramdisk", 0, 1, &memory), -EINVAL);
 	assert_non_null(strstr(weft_error(), "'ramdisk' is no publisher"));
-	assert_int_equal(try_alloc("mlx5_0", NULL, 2, 1, &memory), -EINVAL);
+	assert_int_equal(try_alloc("mlx5_0", NULL, 4, 1, &memory), -EINVAL);
 	assert_int_equal(try_alloc("mlx5_0", NULL, 0, SIZE_MAX, &memory), -ENOBUFS);
 	assert_int_equal(weft_alloc_near(wf_world_node(0), 1, &options, &memory), -ENODEV);
 	options.size = 1;

@@ -487,6 +487,38 @@ static void info_shows_whose_memory_is_near_to_whom(void **state)
 	machine_remove();
 }
 
+static void info_shows_how_near_the_memory_of_cuda_devices_is(void **state)
+{
+	static const char *const lines[] = {
+		"publisher gpu0    mlx5_0  gpu1    mlx5_1  node         bytes    available\n",
+		"host:0    PHB*    PHB*    SYS     SYS     0          8.0 GiB      6.0 GiB\n",
+		"cuda:0    X       PIX     SYS     SYS     0         16.0 GiB     16.0 GiB\n",
+		"cuda:1    (SYS)   (SYS)   X       PIX     1         17.0 GiB     17.0 GiB\n",
+		"  not from cuda:1: 'deny cuda:1 where class>pix': it is SYS to gpu0\n",
+	};
+	static struct process p;
+
+	(void)state;
+	setenv("WEFT_SYSFS", machine_make(MACHINE_GPUS), 1);
+	setenv("WEFT_RULES", "deny cuda:1 where class>pix; allow cuda", 1);
+	assert_int_equal(run_with_driver(&p, "", "info --topology"), 0);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		if (!strstr(p.text, lines[i]))
+			fail_msg("there is no '%s' in\n%s", lines[i], p.text);
+	assert_int_equal(run_with_driver(&p, "", "info --topology --json"), 0);
+	assert_json_lines(p.text, 1);
+	assert_non_null(strstr(p.text, "\"name\":\"cuda:1\",\"kind\":\"cuda\","
+				       "\"address\":\"0000:af:00.0\",\"numa_node\":1,"));
+
+	/* Why there is none is said. */
+	assert_int_equal(run_with_driver(&p, "devices=0", "info --topology"), 0);
+	assert_non_null(strstr(p.text, "\ncuda:0    SYS     SYS     SYS     SYS     - "));
+	assert_non_null(strstr(p.text, "libcuda.so.1 finds no device\n"));
+	unsetenv("WEFT_RULES");
+	unsetenv("WEFT_SYSFS");
+	machine_remove();
+}
+
 static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 {
 	static const char *const wrong[] = {
@@ -941,6 +973,7 @@ int main(void)
 		cmocka_unit_test(an_empty_FI_PROVIDER_is_one_sentence),
 		cmocka_unit_test(info_lists_settings_and_plans),
 		cmocka_unit_test(info_shows_whose_memory_is_near_to_whom),
+		cmocka_unit_test(info_shows_how_near_the_memory_of_cuda_devices_is),
 		cmocka_unit_test(a_wrong_call_shows_the_usage_and_gives_2),
 		cmocka_unit_test(help_is_no_error),
 		cmocka_unit_test(serve_answers_pings_until_it_is_interrupted),
