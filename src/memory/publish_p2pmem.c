@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,6 +26,12 @@ static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 	return err;
 }
 
+/* Programs have its memory by this; kernels before 6.2 have no such file. */
+static bool allocate_path(const struct wf_publisher *p, char path[WF_SYSFS_PATH_BYTES])
+{
+	return wf_sysfs_path(path, p->place.device->path, "p2pmem/allocate");
+}
+
 static uint64_t number_of(const struct wf_publisher *p, const char *what)
 {
 	char path[WF_SYSFS_PATH_BYTES];
@@ -36,17 +43,28 @@ static uint64_t number_of(const struct wf_publisher *p, const char *what)
 	return number;
 }
 
-/* A driver that has gone leaves nothing, which says the same as not published. */
+/*
+ * A driver that has gone leaves nothing, which says the same as not published.  What it
+ * publishes is for other drivers; programs have it by a file of its own.
+ */
 static void look(struct wf_publisher *p)
 {
+	char path[WF_SYSFS_PATH_BYTES];
+
 	p->bytes = number_of(p, "size");
 	p->available_bytes = number_of(p, "available");
-	p->published = number_of(p, "published");
+	p->why_not[0] = '\0';
+	if (!number_of(p, "published") || !allocate_path(p, path))
+		return;
+	p->published = !faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS);
+	if (!p->published)
+		snprintf(p->why_not, sizeof(p->why_not), "its memory can't be opened: %s%s",
+			 wf_error_name(-errno), errno == ENOENT ? ", as before Linux 6.2" : "");
 }
 
 /*
- * Each map of "allocate" is a piece of its own, until it is unmapped; kernels before 6.2
- * have no such file.  A forked child would keep the device's memory from being given back.
+ * Each map of "allocate" is a piece of its own, until it is unmapped.  A forked child would keep
+ * the device's memory from being given back.
  */
 static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
 		struct wf_error *e)
@@ -55,7 +73,7 @@ static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *pie
 	char path[WF_SYSFS_PATH_BYTES];
 	int fd, err;
 
-	if (!wf_sysfs_path(path, p->place.device->path, "p2pmem/allocate"))
+	if (!allocate_path(p, path))
 		return wf_error_set(e, -ENAMETOOLONG, "%s: its path is too long", p->name);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)

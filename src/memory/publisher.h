@@ -64,7 +64,10 @@ struct wf_publish {
 	int (*find)(struct wf_publisher_list *list, const struct wf_topology *t,
 		    const struct wf_rules *rules, struct wf_error *e);
 
-	/* See how much there is, and whether it is published.  All 0 on the call. */
+	/*
+	 * See how much there is, and whether it is published.  All 0 on the call.  Where there
+	 * is more to say than that it is not, that stands in why_not.
+	 */
 	void (*look)(struct wf_publisher *p);
 
 	/* @bytes, a multiple of its page, all zero or not.  A negative code with a sentence. */

@@ -475,6 +475,11 @@ static void info_shows_whose_memory_is_near_to_whom(void **state)
 	assert_int_equal(run(&p, "WEFT_RULES=deny gpu", "info --topology"), 1);
 	assert_one_sentence(p.error, "weft info: rules, line 1: 'gpu'");
 
+	machine_drop(MACHINE_P2PMEM "allocate");
+	assert_int_equal(run(&p, NULL, "info --topology"), 0);
+	assert_non_null(strstr(p.text, "64.0 MiB     64.0 MiB  not published: its memory can't be opened: "
+				       "No such file or directory, as before Linux 6.2\n"));
+	assert_null(strstr(p.text, "  from p2pmem"));
 	setenv("WEFT_CUDA", "no", 1);
 	assert_int_equal(run(&p, "WEFT_RULES=allow pinned", "info --topology"), 0);
 	assert_non_null(strstr(p.text, "\npinned:1             SYS     SYS     SYS     SYS     PHB     1 "));

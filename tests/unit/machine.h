@@ -24,6 +24,8 @@
  *   node1  b2:00.0 mlx5_1
  */
 #define MACHINE_SWITCH 1
+#define MACHINE_P2PMEM "devices/pci0000:17/0000:17:00.0/0000:18:00.0/0000:19:02.0/" \
+		       "0000:1c:00.0/0000:1d:01.0/0000:1f:00.0/p2pmem/" /* of nvme0 */
 
 /*
  * Two sockets, each with a GPU of the software driver's (tests/cuda/fake) and a NIC below

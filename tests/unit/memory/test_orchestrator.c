@@ -24,10 +24,6 @@
 
 #define CHOICES_MAX 8
 
-/* The device of MACHINE_SWITCH that publishes. */
-#define NVME "devices/pci0000:17/0000:17:00.0/0000:18:00.0/0000:19:02.0/0000:1c:00.0/" \
-	     "0000:1d:01.0/0000:1f:00.0/p2pmem/"
-
 static struct wf_orchestrator o;
 static struct wf_choice choices[CHOICES_MAX];
 
@@ -419,7 +415,7 @@ static void who_has_no_room_is_passed_over(void **state)
 	assert_int_equal(choices[1].err, 0);
 	assert_string_equal(choices[1].publisher->name, "host:0");
 	/* Others have taken some. */
-	machine_say(NVME "available", "4096");
+	machine_say(MACHINE_P2PMEM "available", "4096");
 	judge("gpu1", NULL, 4097);
 	assert_refused("p2pmem:0000:1f:00.0", -ENOBUFS, "4096 bytes are available");
 	judge("gpu1", NULL, 4096);
@@ -440,7 +436,7 @@ static void who_publishes_no_more_gives_nothing_and_what_was_given_stays(void **
 	open_machine(MACHINE_SWITCH, "");
 	piece = take("p2pmem:0000:1f:00.0", MIB);
 	p = choice_of("p2pmem:0000:1f:00.0")->publisher;
-	machine_say(NVME "published", "0");
+	machine_say(MACHINE_P2PMEM "published", "0");
 	judge("gpu1", NULL, MIB);
 	assert_first("host:0", "PHB to gpu1");
 	assert_refused(p->name, -ENODEV, "it is not published");
@@ -449,7 +445,7 @@ static void who_publishes_no_more_gives_nothing_and_what_was_given_stays(void **
 	/* It may have been withdrawn since it was chosen. */
 	assert_int_equal(wf_orchestrator_take(&o, p, MIB, &piece, &e), -ENOBUFS);
 	assert_string_equal(e.text, "p2pmem:0000:1f:00.0: it is not published");
-	machine_say(NVME "published", "1");
+	machine_say(MACHINE_P2PMEM "published", "1");
 	judge("gpu1", NULL, MIB);
 	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
 }
@@ -551,11 +547,18 @@ static void what_the_system_refuses_is_said(void **state)
 	open_machine(MACHINE_SWITCH, "");
 	judge("gpu1", NULL, MIB);
 	/* As with a kernel before 6.2. */
-	machine_drop(NVME "allocate");
-	assert_int_equal(wf_orchestrator_take(&o, choices[0].publisher, MIB, &piece, &e), -ENOENT);
-	assert_string_equal(e.text, "p2pmem:0000:1f:00.0: its memory can't be opened: "
-				    "No such file or directory");
+	machine_drop(MACHINE_P2PMEM "allocate");
+	assert_int_equal(wf_orchestrator_take(&o, choices[0].publisher, MIB, &piece, &e), -ENOBUFS);
+	assert_string_equal(e.text, "p2pmem:0000:1f:00.0: it is not published: its memory can't be "
+				    "opened: No such file or directory, as before Linux 6.2");
 	assert_int_equal(choices[0].publisher->used_bytes, 0);
+	assert_int_equal(choices[0].publisher->bytes, 64 * MIB);
+
+	/* And it is not chosen. */
+	judge("gpu1", NULL, MIB);
+	assert_refused("p2pmem:0000:1f:00.0", -ENODEV, "it is not published: its memory "
+						       "can't be opened: No such file or directory, as before Linux 6.2");
+	assert_first("host:0", "PHB to gpu1");
 }
 
 /* What a container's filter of system calls does. */
