@@ -241,14 +241,10 @@ static int try_rail(struct wf_worker *w, struct wf_rail *rail, const struct wf_p
 {
 	const struct wf_caps *caps = wf_rail_caps(rail);
 	struct wf_mr *mr;
-	int err;
 
 	if (!caps->reg_cheap || caps->mr_local)
 		return wf_region_mr(wf_pool_region(&w->pool, piece->base, piece->bytes), rail, &mr, e);
-	err = wf_mr_open(rail, piece->base, piece->bytes, WF_ACCESS_REMOTE_READ, &mr, e);
-	if (!err)
-		wf_mr_close(mr);
-	return err;
+	return wf_mr_try(rail, piece->base, piece->bytes, e);
 }
 
 static void run_visit(struct wf_task *task)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/internal.h"
+#include "fabric/vm.h"
 #include "util/random.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define KEY_TRIES 4 /* a random key may be taken where keys are short */
 
@@ -83,6 +86,30 @@ close_fid:
 free_mr:
 	free(m);
 	return explain(rail, err, bytes, e);
+}
+
+/* Memory of a device is such that the kernel lets the processor read, and nobody else. */
+static int try_read(const struct wf_rail *rail, const void *base, struct wf_error *e)
+{
+	uint8_t byte;
+	int err = wf_vm_read((uint32_t)getpid(), &byte, 1, (uintptr_t)base);
+
+	/* Where it is not allowed at all no peer is read so. */
+	if (err != -EFAULT)
+		return 0;
+	return wf_error_set(e, err, "with %s other processes read it themselves, which fails: %s",
+			    rail->caps.provider, wf_error_name(err));
+}
+
+int wf_mr_try(struct wf_rail *rail, const void *base, size_t bytes, struct wf_error *e)
+{
+	struct wf_mr *mr;
+	int err = wf_mr_open(rail, base, bytes, WF_ACCESS_REMOTE_READ, &mr, e);
+
+	if (err)
+		return err;
+	wf_mr_close(mr);
+	return rail->own_reads ? try_read(rail, base, e) : 0;
 }
 
 void wf_mr_close(struct wf_mr *mr)

@@ -177,6 +177,12 @@ int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned ac
 	       struct wf_mr **mr, struct wf_error *e);
 void wf_mr_close(struct wf_mr *mr);
 
+/*
+ * Would peers reach @base?  It is registered for that and closed again; where they read it
+ * themselves it is read so, too, of which a registration says nothing.  As wf_mr_open; -EFAULT.
+ */
+int wf_mr_try(struct wf_rail *rail, const void *base, size_t bytes, struct wf_error *e);
+
 /* One that is kept has served again; it is closed because others need the room: both are counted.  Accept NULL. */
 void wf_mr_hit(const struct wf_mr *mr);
 void wf_mr_evict(struct wf_mr *mr);
