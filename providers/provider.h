@@ -64,6 +64,7 @@ struct wf_provider {
 	bool by_ip;        /* addresses are IP addresses and ports */
 	bool reg_cheap;    /* registering costs under a microsecond: keys are made per offer */
 	bool not_forked;   /* once a process has asked for it, the children it forks can't use it */
+	bool device;       /* its NIC reaches a device's memory, where libfabric offers FI_HMEM for it */
 	bool tested;       /* weft's own tests have run on it */
 	const char *refused; /* why it is never used, or NULL */
 	size_t frame_bytes;  /* the largest message: below the provider's own rendezvous */

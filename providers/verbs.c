@@ -16,6 +16,7 @@ const struct wf_provider wf_provider_verbs = {
 	.rdma = true,
 	.by_ip = true, /* rdma_cm listens on the adapter's IP address */
 	.reg_cheap = false, /* pins pages: 0.1 ms and more */
+	.device = true, /* no adapter has been tried */
 	.tested = true, /* over Soft-RoCE: no adapter has been tried */
 	.not_forked = true, /* a child has its parent's adapter open: what it connects stays silent */
 	.frame_bytes = 16 * KIB, /* not tuned yet */

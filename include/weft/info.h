@@ -32,6 +32,7 @@ struct weft_fabric {
 	size_t chunk_bytes;
 	unsigned depth;
 	int registration_is_cheap;
+	int hmem;             /* libfabric has FI_HMEM for it: its NIC may reach the memory of devices */
 };
 
 /*

@@ -83,6 +83,7 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 		.chunk_bytes = c->caps.chunk_bytes,
 		.depth = c->caps.depth,
 		.registration_is_cheap = c->caps.reg_cheap,
+		.hmem = c->caps.device,
 	};
 	memcpy(fabric, &f, WF_MIN(fabric->size, sizeof(f)));
 	return 0;

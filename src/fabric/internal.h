@@ -115,6 +115,7 @@ struct wf_mr {
 	struct fid_mr *fid;
 	uint8_t *base;
 	size_t bytes;
+	bool device; /* of one's memory */
 	struct wf_list node; /* in rail->mrs */
 };
 
@@ -168,6 +169,7 @@ struct wf_rail {
 	bool woken;             /* a descriptor of it was readable */
 	uint32_t connecting;    /* endpoints that are not up yet */
 	uint64_t registered_bytes;
+	bool device_reached; /* memory of one was registered */
 
 	uint8_t address[WF_ADDRESS_BYTES];
 	size_t address_bytes;
@@ -193,8 +195,9 @@ static inline ssize_t wf_rail_left(const struct wf_rail *rail, ssize_t value)
 }
 
 /* select.c */
-uint32_t wf_select_api(void);
-struct fi_info *wf_select_hints(enum wf_shape shape); /* NULL: no memory */
+/* @device: for a rail that may register devices' memory. */
+uint32_t wf_select_api(bool device);
+struct fi_info *wf_select_hints(enum wf_shape shape, bool device); /* NULL: no memory */
 
 /* rail.c */
 void wf_rail_forget(struct wf_rail *rail, struct wf_ep *ep); /* shared: its entry in the vector, if that may be */

@@ -49,22 +49,81 @@ static int bind_to_ep(struct wf_rail *rail, struct fid_mr *fid)
 	return err ? err : WF_RAIL_CALL(rail, fi_mr_enable, fid);
 }
 
-int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
-	       struct wf_mr **mr, struct wf_error *e)
+/* What is to be registered. */
+struct ask {
+	const void *base;
+	size_t bytes;
+	uint64_t rights;
+	const struct wf_mr_device *device; /* it is on; NULL: the host's */
+};
+
+/*
+ * By its dma-buf if libfabric takes those: it needs to know nothing of CUDA for that.  Else as
+ * CUDA's memory, if libfabric knows what that is.
+ */
+static int reg_device(struct wf_rail *rail, const struct ask *ask, uint64_t key,
+		      struct fid_mr **fid)
+{
+	const struct iovec iov = { (void *)ask->base, ask->bytes };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = ask->rights,
+		.requested_key = key,
+		.iface = FI_HMEM_CUDA,
+		.device.cuda = ask->device->cuda,
+	};
+#ifdef FI_MR_DMABUF
+	const struct fi_mr_dmabuf dma_buf = {
+		.fd = ask->device->dma_buf,
+		.offset = ask->device->offset,
+		.len = ask->bytes,
+		.base_addr = (uint8_t *)ask->base - ask->device->offset,
+	};
+	struct fi_mr_attr by_dma_buf = attr;
+	int err;
+
+	by_dma_buf.dmabuf = &dma_buf;
+	by_dma_buf.iface = FI_HMEM_SYSTEM;
+	if (dma_buf.fd >= 0 && rail->info->fabric_attr->api_version >= FI_VERSION(1, 20)) {
+		err = WF_RAIL_CALL(rail, fi_mr_regattr, rail->domain, &by_dma_buf, FI_MR_DMABUF,
+				   fid);
+		if (!err || err == -FI_ENOKEY)
+			return err;
+	}
+#endif
+	return WF_RAIL_CALL(rail, fi_mr_regattr, rail->domain, &attr, FI_HMEM_DEVICE_ONLY, fid);
+}
+
+static int reg(struct wf_rail *rail, const struct ask *ask, struct fid_mr **fid)
+{
+	int tries, err = -FI_ENOKEY;
+
+	for (tries = 0; tries < KEY_TRIES && err == -FI_ENOKEY; tries++) {
+		uint64_t key = random_key(rail);
+
+		err = ask->device ? reg_device(rail, ask, key, fid)
+				  : WF_RAIL_CALL(rail, fi_mr_reg, rail->domain, ask->base, ask->bytes,
+						 ask->rights, 0, key, 0, fid, NULL);
+	}
+	return err;
+}
+
+static uint64_t rights_of(unsigned access)
+{
+	return (access & WF_ACCESS_LOCAL ? FI_SEND | FI_RECV | FI_READ : 0) |
+	       (access & WF_ACCESS_REMOTE_READ ? FI_REMOTE_READ : 0);
+}
+
+/* -ENOMEM, or a code of the provider's, without a sentence. */
+static int open_mr(struct wf_rail *rail, const struct ask *ask, struct wf_mr **mr)
 {
 	struct wf_mr *m = calloc(1, sizeof(*m));
-	uint64_t rights = 0;
-	int tries, err;
+	int err;
 
 	if (!m)
-		return wf_error_set(e, -ENOMEM, "no memory for a registration");
-	if (access & WF_ACCESS_LOCAL)
-		rights |= FI_SEND | FI_RECV | FI_READ;
-	if (access & WF_ACCESS_REMOTE_READ)
-		rights |= FI_REMOTE_READ;
-	for (tries = 0, err = -FI_ENOKEY; tries < KEY_TRIES && err == -FI_ENOKEY; tries++)
-		err = WF_RAIL_CALL(rail, fi_mr_reg, rail->domain, base, bytes, rights, 0,
-				   random_key(rail), 0, &m->fid, NULL);
+		return -ENOMEM;
+	err = reg(rail, ask, &m->fid);
 	if (err)
 		goto free_mr;
 	err = bind_to_ep(rail, m->fid);
@@ -72,11 +131,12 @@ int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned ac
 		goto close_fid;
 
 	m->rail = rail;
-	m->base = (uint8_t *)base;
-	m->bytes = bytes;
+	m->base = (uint8_t *)ask->base;
+	m->bytes = ask->bytes;
+	m->device = ask->device;
 	wf_list_append(&rail->mrs, &m->node);
-	rail->registered_bytes += bytes;
-	wf_counters_add(&rail->counters->registered_bytes, bytes);
+	rail->registered_bytes += m->bytes;
+	wf_counters_add(&rail->counters->registered_bytes, m->bytes);
 	wf_counters_add(&rail->counters->registrations, 1);
 	*mr = m;
 	return 0;
@@ -85,7 +145,35 @@ close_fid:
 	WF_RAIL_CALL(rail, fi_close, &m->fid->fid);
 free_mr:
 	free(m);
-	return explain(rail, err, bytes, e);
+	return err;
+}
+
+int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
+	       struct wf_mr **mr, struct wf_error *e)
+{
+	const struct ask ask = { base, bytes, rights_of(access), NULL };
+	int err = open_mr(rail, &ask, mr);
+
+	return err ? explain(rail, err, bytes, e) : 0;
+}
+
+int wf_mr_open_device(struct wf_rail *rail, const void *base, size_t bytes,
+		      const struct wf_mr_device *device, unsigned access, struct wf_mr **mr,
+		      struct wf_error *e)
+{
+	const struct ask ask = { base, bytes, rights_of(access), device };
+	int err = open_mr(rail, &ask, mr);
+
+	if (!err) {
+		rail->device_reached = true;
+		return 0;
+	}
+	wf_recorder_add(rail->recorder, WF_RECORDER_REGISTER_FAILED, 0, bytes, (uint64_t)err);
+	if (err != -ENOMEM && !rail->device_reached)
+		rail->caps.device = false;
+	return wf_error_set(e, -EOPNOTSUPP, "%s on %s does not reach memory of CUDA device %d: %s",
+			    rail->caps.provider, rail->caps.domain, device->cuda,
+			    wf_error_name(err));
 }
 
 /* Memory of a device is such that the kernel lets the processor read, and nobody else. */
@@ -139,7 +227,7 @@ void wf_mr_evict(struct wf_mr *mr)
 
 void *wf_mr_desc(const struct wf_mr *mr)
 {
-	return mr && mr->rail->caps.mr_local ? fi_mr_desc(mr->fid) : NULL;
+	return mr && (mr->rail->caps.mr_local || mr->device) ? fi_mr_desc(mr->fid) : NULL;
 }
 
 uint64_t wf_mr_key(const struct wf_mr *mr)

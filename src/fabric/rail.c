@@ -55,7 +55,8 @@ static bool is_wildcard(const char *host)
 static int ask(const struct wf_rail *rail, const char *node, const char *service,
 	       struct fi_info **info)
 {
-	struct fi_info *hints = wf_select_hints(rail->row->shape);
+	bool device = rail->candidate->caps & FI_HMEM;
+	struct fi_info *hints = wf_select_hints(rail->row->shape, device);
 	struct fi_info *list = NULL, **at, *found;
 	int err;
 
@@ -63,8 +64,8 @@ static int ask(const struct wf_rail *rail, const char *node, const char *service
 		return -ENOMEM;
 	hints->fabric_attr->prov_name = strdup(rail->caps.provider);
 	hints->domain_attr->name = strdup(rail->caps.domain);
-	err = WF_RAIL_CALL(rail, fi_getinfo, wf_select_api(), node, service, FI_SOURCE, hints,
-			   &list);
+	err = WF_RAIL_CALL(rail, fi_getinfo, wf_select_api(device), node, service, FI_SOURCE,
+			   hints, &list);
 	fi_freeinfo(hints);
 	if (err)
 		return err;

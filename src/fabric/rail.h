@@ -175,6 +175,21 @@ enum wf_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
  */
 int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
 	       struct wf_mr **mr, struct wf_error *e);
+
+/* Where memory of a device lies. */
+struct wf_mr_device {
+	int cuda;	 /* CUDA's number of it */
+	int dma_buf;	 /* a descriptor of the memory; -1: there is none */
+	uint64_t offset; /* of the first byte in that */
+};
+
+/*
+ * The same for memory of a device, on a rail whose caps say that this may be.  -EOPNOTSUPP with
+ * a sentence: its NIC does not reach it there; if it never has, caps say so from then on.
+ */
+int wf_mr_open_device(struct wf_rail *rail, const void *base, size_t bytes,
+		      const struct wf_mr_device *device, unsigned access, struct wf_mr **mr,
+		      struct wf_error *e);
 void wf_mr_close(struct wf_mr *mr);
 
 /*

@@ -16,6 +16,7 @@
 
 /* What this code was written for: a later library is asked to behave like it. */
 #define WRITTEN_FOR FI_VERSION(1, 17)
+#define DMA_BUFS_SINCE FI_VERSION(1, 20)
 
 /* A ping on a rail that works takes well under this, also on a busy machine. */
 #define PING_MS 500
@@ -38,14 +39,15 @@ const char *wf_select_libfabric_text(void)
 	return text;
 }
 
-uint32_t wf_select_api(void)
+uint32_t wf_select_api(bool device)
 {
 	uint32_t headers = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+	uint32_t wanted = device ? DMA_BUFS_SINCE : WRITTEN_FOR;
 
-	return WF_MIN(WF_MIN(headers, (uint32_t)WRITTEN_FOR), fi_version());
+	return WF_MIN(WF_MIN(headers, wanted), fi_version());
 }
 
-struct fi_info *wf_select_hints(enum wf_shape shape)
+struct fi_info *wf_select_hints(enum wf_shape shape, bool device)
 {
 	struct fi_info *hints = fi_allocinfo();
 
@@ -64,6 +66,10 @@ struct fi_info *wf_select_hints(enum wf_shape shape)
 		hints->ep_attr->type = FI_EP_RDM;
 		/* Only with a single endpoint can a registration be bound to it. */
 		hints->domain_attr->mr_mode |= FI_MR_ENDPOINT;
+	}
+	if (device) {
+		hints->caps |= FI_HMEM;
+		hints->domain_attr->mr_mode |= FI_MR_HMEM;
 	}
 	return hints;
 }
@@ -141,6 +147,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 		.by_ip = row->by_ip,
 		.reg_cheap = row->reg_cheap,
 		.mr_local = info->domain_attr->mr_mode & FI_MR_LOCAL,
+		.device = row->device && info->caps & FI_HMEM,
 		.revoke_by_key = row->revoke == WF_REVOKE_KEY,
 		.ping_ns = (row->ping_ms ? row->ping_ms : PING_MS) * WF_NS_PER_MS,
 		.sync_read = wf_provider_has(row, WF_QUIRK_SYNC_READ, version),
@@ -526,7 +533,18 @@ static void explain(struct wf_select *select, const struct wf_options *options,
 	}
 }
 
-/* Add @info, or keep the better of two address formats of one domain.  Takes @info. */
+/* Of two offers of one domain: is @fresh the better one, for its address, or for what it reaches? */
+static bool is_better(const struct wf_candidate *fresh, const struct wf_candidate *c,
+		      const struct wf_options *options, const struct home *home)
+{
+	int suits_fresh = suits(fresh, fresh->info, options, home);
+	int suits_now = suits(c, c->info, options, home);
+
+	return suits_fresh > suits_now ||
+	       (suits_fresh == suits_now && fresh->caps.device && !c->caps.device);
+}
+
+/* Add @info, or keep the better of two offers of one domain.  Takes @info. */
 static int add(struct wf_select *select, struct fi_info *info, const struct wf_options *options,
 	       const struct home *home)
 {
@@ -544,7 +562,7 @@ static int add(struct wf_select *select, struct fi_info *info, const struct wf_o
 
 		if (!same_provider(c, &fresh) || strcmp(c->caps.domain, fresh.caps.domain))
 			continue;
-		if (suits(&fresh, info, options, home) > suits(c, c->info, options, home)) {
+		if (is_better(&fresh, c, options, home)) {
 			fi_freeinfo(c->info);
 			*c = fresh;
 		} else {
@@ -562,16 +580,16 @@ static int add(struct wf_select *select, struct fi_info *info, const struct wf_o
 	return 0;
 }
 
-static int ask(struct wf_select *select, enum wf_shape shape, const struct wf_options *options,
-	       const struct home *home, struct wf_error *e)
+static int ask(struct wf_select *select, enum wf_shape shape, bool device,
+	       const struct wf_options *options, const struct home *home, struct wf_error *e)
 {
-	struct fi_info *hints = wf_select_hints(shape);
+	struct fi_info *hints = wf_select_hints(shape, device);
 	struct fi_info *list = NULL, *info, *next;
 	int err;
 
 	if (!hints)
 		return wf_error_set(e, -ENOMEM, "no memory to ask libfabric");
-	err = fi_getinfo(wf_select_api(), NULL, NULL, 0, hints, &list);
+	err = fi_getinfo(wf_select_api(device), NULL, NULL, 0, hints, &list);
 	fi_freeinfo(hints);
 	if (err == -FI_ENODATA)
 		return 0;
@@ -583,7 +601,8 @@ static int ask(struct wf_select *select, enum wf_shape shape, const struct wf_op
 
 		next = info->next;
 		info->next = NULL;
-		if (err || row->shape != shape || is_side_offer(row, name) || is_link_local(info))
+		if (err || row->shape != shape || (device && !row->device) ||
+		    is_side_offer(row, name) || is_link_local(info))
 			fi_freeinfo(info);
 		else if (add(select, info, options, home))
 			err = wf_error_set(e, -ENOMEM, "no memory for what libfabric offers");
@@ -712,9 +731,11 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 	if (err)
 		return err;
 	wf_signals_save(&signals);
-	err = ask(&found, WF_SHAPE_CONNECTED, options, &home, e);
+	err = ask(&found, WF_SHAPE_CONNECTED, false, options, &home, e);
+	if (!err && strcmp(options->cuda, "no"))
+		err = ask(&found, WF_SHAPE_CONNECTED, true, options, &home, e);
 	if (!err)
-		err = ask(&found, WF_SHAPE_SHARED, options, &home, e);
+		err = ask(&found, WF_SHAPE_SHARED, false, options, &home, e);
 	wf_signals_restore(&signals);
 	if (!err)
 		err = refused_by_name(&found, options, e);

@@ -35,6 +35,7 @@ struct wf_caps {
 	bool by_ip;
 	bool reg_cheap;         /* make a key per offer */
 	bool mr_local;          /* local buffers need a descriptor */
+	bool device;            /* its NIC may reach a device's memory: registering says whether it does */
 	bool revoke_by_key;
 	bool sync_read;         /* a read is done when the call returns */
 	bool leaves_files;      /* in /dev/shm, after a kill */

@@ -94,6 +94,7 @@ static void fabric_json(const struct weft_fabric *f)
 	out_count("chunk_bytes", f->chunk_bytes);
 	out_count("depth", f->depth);
 	out_bool("registration_is_cheap", f->registration_is_cheap);
+	out_bool("hmem", f->hmem);
 	out_object_end();
 }
 

@@ -52,6 +52,7 @@ static int domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_
 	domain->fabric = WF_CONTAINER(fid, struct fake_fabric, fid);
 	domain->fabric->users++;
 	domain->number = fake_offer_number(info->domain_attr->name);
+	domain->device = info->caps & FI_HMEM;
 	wf_list_init(&domain->mrs);
 	fake_net.objects++;
 	*out = &domain->fid;
@@ -114,6 +115,7 @@ void wf_fake_open(const struct wf_fake *fake)
 	wf_list_init(&fake_net.eps);
 	wf_list_init(&fake_net.peps);
 	wf_list_init(&fake_net.mrs);
+	wf_list_init(&fake_net.windows);
 	wf_fake_offer(FI_EP_MSG, "tcp", "lo", "127.0.0.1");
 	wf_fake_offer(FI_EP_RDM, "efa", "fake0", NULL);
 }
@@ -130,6 +132,7 @@ size_t wf_fake_close(void)
 	while ((node = wf_list_first(&fake_net.things)) ||
 	       (node = wf_list_first(&fake_net.stalled)))
 		fake_forget(WF_CONTAINER(node, struct thing, node));
+	fake_close_windows();
 	free(fake_net.closed);
 	fake_net.closed = NULL;
 	free(fake_net.ep_by_id);

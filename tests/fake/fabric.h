@@ -50,6 +50,11 @@ struct wf_fake {
 	bool reorder;         /* on a shared endpoint messages overtake each other */
 	/* Asked first by every call that can fail: 0, or what it returns.  NULL: none does. */
 	int (*veto)(const char *call);
+	/*
+	 * The NIC's window to the @bytes at @at of a device, from mmap and the fabric's from
+	 * then on: 0, or why it can't have one.  NULL: no NIC reaches devices.
+	 */
+	int (*window)(const void *at, size_t bytes, void **window);
 	bool reads_alone;     /* a read needs no progress of the one that is read */
 	/* Told of each fault, and between which nodes (one and the same: none else has a part). */
 	void (*fault)(enum wf_fake_fault fault, unsigned node, unsigned other);
@@ -71,6 +76,9 @@ void wf_fake_offer_nothing(void);
 
 /* The last one is of the NIC with that bus and slot, function 0, of domain 0. */
 void wf_fake_offer_at(uint8_t bus, uint8_t slot);
+
+/* The last one's NIC reaches devices: it has FI_HMEM for those who ask. */
+void wf_fake_offer_device(void);
 
 /* Whatever is opened from here on belongs to @node (at most 1023; 0 at the start). */
 void wf_fake_enter(unsigned node);

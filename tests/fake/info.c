@@ -176,7 +176,8 @@ static bool fits(const struct offer *offer, const char *node, const struct fi_in
 	const char *provider = hints->fabric_attr->prov_name;
 	const char *domain = hints->domain_attr->name;
 
-	return hints->ep_attr->type == offer->type && !is_filtered(offer->provider) &&
+	return hints->ep_attr->type == offer->type &&
+	       (!(hints->caps & FI_HMEM) || offer->device) && !is_filtered(offer->provider) &&
 	       (!provider || !strncmp(offer->provider, provider, strlen(provider))) &&
 	       (!domain || !strcmp(offer->domain, domain)) &&
 	       (!node || !strcmp(offer->ip, node));
@@ -197,6 +198,12 @@ int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t
 		if (!fits(&fake_net.offers[i], node, hints))
 			continue;
 		*tail = fake_new_info(&fake_net.offers[i]);
+		(*tail)->fabric_attr->api_version = version;
+		if (hints->caps & FI_HMEM) {
+			MUST(hints->domain_attr->mr_mode & FI_MR_HMEM);
+			(*tail)->caps |= FI_HMEM;
+			(*tail)->domain_attr->mr_mode |= FI_MR_HMEM;
+		}
 		if (service && (*tail)->addr_format == FI_SOCKADDR_IN)
 			((struct sockaddr_in *)(*tail)->src_addr)->sin_port =
 				htons((uint16_t)atoi(service));
@@ -223,6 +230,7 @@ void wf_fake_offer(enum fi_ep_type type, const char *provider, const char *domai
 	snprintf(offer->domain, sizeof(offer->domain), "%s", domain);
 	snprintf(offer->ip, sizeof(offer->ip), "%s", ip ? ip : "");
 	offer->bus = offer->slot = 0;
+	offer->device = false;
 }
 
 void wf_fake_offer_at(uint8_t bus, uint8_t slot)
@@ -231,4 +239,9 @@ void wf_fake_offer_at(uint8_t bus, uint8_t slot)
 
 	offer->bus = bus;
 	offer->slot = slot;
+}
+
+void wf_fake_offer_device(void)
+{
+	fake_net.offers[fake_net.offers_count - 1].device = true;
 }

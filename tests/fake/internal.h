@@ -43,6 +43,7 @@ struct offer {
 	enum fi_ep_type type;
 	char provider[64], domain[64];
 	uint8_t bus, slot; /* of its NIC; 0: nobody knows */
+	bool device;       /* which reaches devices */
 	char ip[64]; /* "": none */
 };
 
@@ -55,6 +56,7 @@ struct fake_domain {
 	struct fid_domain fid;
 	struct fake_fabric *fabric;
 	unsigned number; /* of what it was offered as */
+	bool device;     /* opened with FI_HMEM */
 	unsigned users;
 	struct wf_list mrs;
 };
@@ -154,6 +156,7 @@ struct fake_mr {
 	struct wf_list every; /* in net.mrs */
 	struct fake_domain *domain;
 	const uint8_t *base;
+	uint8_t *bytes; /* where the NIC reaches them: at base, or through a window to a device */
 	size_t count;
 	uint64_t access;
 	bool enabled;
@@ -211,7 +214,7 @@ struct fake_net {
 	uint64_t random, next_key, sent, arrived, dialled, overrun;
 	uint16_t next_port;
 	size_t objects;
-	struct wf_list things, stalled, eps, peps, mrs;
+	struct wf_list things, stalled, eps, peps, mrs, windows;
 	struct fake_ep **ep_by_id; /* NULL: closed */
 	size_t ep_ids;
 	size_t waiting; /* messages that found no receive */
@@ -294,6 +297,7 @@ extern struct fi_ops_msg fake_msg_ops, fake_srx_msg_ops;
 void fake_happen_read(struct thing *t);
 extern struct fi_ops_rma fake_rma_ops;
 extern struct fi_ops_mr fake_mr_ops;
+void fake_close_windows(void);
 
 /* endpoint.c */
 int fake_ep_getname(struct fid *fid, void *bytes, size_t *count);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/fake/internal.h"
 
+#include <sys/mman.h>
+#include <sys/uio.h>
+
 /* Reads. */
 
 static const struct fake_mr *mr_by(const struct fake_domain *domain, uint64_t key)
@@ -27,7 +30,7 @@ static const uint8_t *source_of(const struct thing *t, const struct fake_ep *to)
 		offset -= (uint64_t)(uintptr_t)mr->base;
 	if (offset > mr->count || t->count > mr->count - offset)
 		return NULL;
-	return mr->base + offset;
+	return mr->bytes + offset;
 }
 
 /* Whose memory @t reads; NULL: that end is closed, so it brings nothing any more. */
@@ -135,6 +138,14 @@ bool wf_fake_is_read(const void *at, size_t bytes)
 	return reads(&fake_net.things, at, bytes) || reads(&fake_net.stalled, at, bytes);
 }
 
+/* Where the NIC writes what is to come to @bytes. */
+static void *destination(void *bytes, const void *desc)
+{
+	const struct fake_mr *mr = desc;
+
+	return mr ? mr->bytes + ((uint8_t *)bytes - mr->base) : bytes;
+}
+
 static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *desc, fi_addr_t to,
 			uint64_t address, uint64_t key, void *context)
 {
@@ -149,7 +160,7 @@ static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *des
 	t = fake_thing(READ, ep);
 	t->due_ns = fake_later_ns();
 	t->to_shared = fake_shared_id(ep, to);
-	t->bytes = bytes;
+	t->bytes = destination(bytes, desc);
 	t->count = count;
 	t->remote = address;
 	t->key = key;
@@ -187,16 +198,12 @@ static struct fi_ops mr_fid_ops = {
 	.control = fake_no_control,
 };
 
-static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t access,
-		   uint64_t offset, uint64_t key, uint64_t flags, struct fid_mr **out, void *context)
+/* @bytes: where the NIC reaches what is at @base. */
+static int add(struct fake_domain *domain, const void *base, uint8_t *bytes, size_t count,
+	       uint64_t access, uint64_t key, void *context, struct fid_mr **out)
 {
-	struct fake_domain *domain = WF_CONTAINER(fid, struct fake_domain, fid.fid);
 	struct fake_mr *mr;
-	int err = fake_veto("fi_mr_reg");
 
-	if (err)
-		return err;
-	MUST(!offset && !flags);
 	if (fake_chance(fake_net.knobs.refuse)) {
 		fake_tell(WF_FAKE_REFUSE, domain->fabric->node, domain->fabric->node);
 		return -FI_ENOMEM;
@@ -210,6 +217,7 @@ static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t acc
 	mr->domain = domain;
 	mr->domain->users++;
 	mr->base = base;
+	mr->bytes = bytes;
 	mr->count = count;
 	mr->access = access;
 	wf_list_append(&domain->mrs, &mr->node);
@@ -219,4 +227,101 @@ static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t acc
 	return 0;
 }
 
-struct fi_ops_mr fake_mr_ops = { .size = sizeof(struct fi_ops_mr), .reg = mr_open };
+static int mr_open(struct fid *fid, const void *base, size_t count, uint64_t access,
+		   uint64_t offset, uint64_t key, uint64_t flags, struct fid_mr **out, void *context)
+{
+	struct fake_domain *domain = WF_CONTAINER(fid, struct fake_domain, fid.fid);
+	int err = fake_veto("fi_mr_reg");
+
+	MUST(!offset && !flags);
+	return err ? err : add(domain, base, (uint8_t *)base, count, access, key, context, out);
+}
+
+/* Devices' memory.  It stays reachable after a registration's end, as a NIC may be late. */
+
+struct window {
+	struct wf_list node;
+	void *at;
+	size_t bytes;
+};
+
+void fake_close_windows(void)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&fake_net.windows))) {
+		struct window *window = WF_CONTAINER(node, struct window, node);
+
+		wf_list_remove(node);
+		munmap(window->at, window->bytes);
+		free(window);
+	}
+}
+
+static void keep_window(void *at, size_t bytes)
+{
+	struct window *window = fake_make(sizeof(*window));
+
+	window->at = at;
+	window->bytes = bytes;
+	wf_list_append(&fake_net.windows, &window->node);
+}
+
+#ifdef FI_MR_DMABUF
+static int open_dma_buf(const struct fi_mr_dmabuf *buf, void **at)
+{
+	void *window = mmap(NULL, buf->offset + buf->len, PROT_READ | PROT_WRITE, MAP_SHARED,
+			    buf->fd, 0);
+
+	if (window == MAP_FAILED)
+		return -FI_EINVAL;
+	keep_window(window, buf->offset + buf->len);
+	*at = (uint8_t *)window + buf->offset;
+	return 0;
+}
+#endif
+
+/* As nvidia-peermem does, from the address alone. */
+static int open_address(const struct fi_mr_attr *attr, void **at)
+{
+	const struct iovec *iov = attr->mr_iov;
+	int err = fake_net.knobs.window(iov->iov_base, iov->iov_len, at);
+
+	if (!err)
+		keep_window(*at, iov->iov_len);
+	return err;
+}
+
+static int regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+		   struct fid_mr **out)
+{
+	struct fake_domain *domain = WF_CONTAINER(fid, struct fake_domain, fid.fid);
+	const void *base = NULL;
+	size_t bytes = 0;
+	int err = fake_veto("fi_mr_regattr");
+	void *at = NULL;
+
+	MUST(domain->device && attr->iov_count == 1);
+	if (err)
+		return err;
+#ifdef FI_MR_DMABUF
+	if (flags & FI_MR_DMABUF) {
+		MUST(flags == FI_MR_DMABUF && attr->iface == FI_HMEM_SYSTEM);
+		base = (uint8_t *)attr->dmabuf->base_addr + attr->dmabuf->offset;
+		bytes = attr->dmabuf->len;
+		err = open_dma_buf(attr->dmabuf, &at);
+	}
+#endif
+	if (flags == FI_HMEM_DEVICE_ONLY) {
+		MUST(attr->iface == FI_HMEM_CUDA);
+		base = attr->mr_iov->iov_base;
+		bytes = attr->mr_iov->iov_len;
+		err = fake_net.knobs.window ? open_address(attr, &at) : -FI_ENOSYS;
+	}
+	return err ? err : add(domain, base, at, bytes, attr->access, attr->requested_key,
+			       attr->context, out);
+}
+
+struct fi_ops_mr fake_mr_ops = {
+	.size = sizeof(struct fi_ops_mr), .reg = mr_open, .regattr = regattr,
+};

@@ -104,6 +104,37 @@ static void used_come_in_order_of_rank(void **state)
 	wf_select_close(&s);
 }
 
+static void an_adapter_that_reaches_devices_is_asked_for_it(void **state)
+{
+	static const struct {
+		const char *cuda;
+		bool offered, device;
+	} rows[] = {
+		{ "", false, false },
+		{ "", true, true },
+		{ "no", true, false },
+	};
+	struct wf_select s;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		struct wf_options o = options("10.0.0.1:0");
+
+		strcpy(o.cuda, rows[i].cuda);
+		wf_fake_offer_nothing();
+		wf_fake_offer(FI_EP_MSG, "tcp", "eth0", "10.0.0.1");
+		wf_fake_offer(FI_EP_MSG, "verbs", "mlx5_0", "10.1.0.1");
+		if (rows[i].offered)
+			wf_fake_offer_device();
+		assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+		assert_int_equal(s.count, 2);
+		assert_true(is_used(&s, "verbs", "mlx5_0"));
+		assert_int_equal(find(&s, "verbs", NULL)->caps.device, rows[i].device);
+		assert_false(find(&s, "tcp", NULL)->caps.device);
+		wf_select_close(&s);
+	}
+}
+
 static void the_domain_that_has_our_address_serves(void **state)
 {
 	static const struct {
@@ -611,6 +642,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(variables_of_a_provider_are_set_where_it_is_named),
+		TEST(an_adapter_that_reaches_devices_is_asked_for_it),
 		TEST(used_come_in_order_of_rank),
 		TEST(the_domain_that_has_our_address_serves),
 		TEST(an_adapter_stays_silent_while_we_keep_to_loopback),
