@@ -252,7 +252,8 @@ void wf_op_path_set(struct weft_op *op, const struct wf_path *from, unsigned cop
 	if (caps) {
 		memcpy(to->provider, caps->provider, sizeof(to->provider));
 		memcpy(to->device, caps->domain, sizeof(to->device));
-		op->way = from->way;
+		/* The word for either is "direct". */
+		op->way = from->straight && from->way == WF_BODY_PULL ? WF_BODY_HANDLE : from->way;
 		op->sum_kind = from->bytes ? from->sum_kind : WF_BODY_SUM_NONE;
 	}
 	to->bytes = from->bytes;

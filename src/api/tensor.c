@@ -44,10 +44,6 @@ static int find_device(const struct weft_op *op, const struct weft_tensor *t, ui
 	if (wf_kind_open(t->device.type, t->device.id, (char *)t->data + t->byte_offset, bytes,
 			 options->cuda, stream, device, &e))
 		return wf_last_copy(&e);
-	if (*device && op->terms.no_staging)
-		return wf_last_set(-EBADFD,
-				   "memory of CUDA device %d goes through the pool, and no staging was asked for",
-				   t->device.id);
 	return 0;
 }
 
@@ -95,7 +91,7 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 		return;
 	}
 	wf_op_path_set(op, &p->path,
-		       (unsigned)eager + ((s->device && p->path.way != WF_BODY_HANDLE) ||
+		       (unsigned)eager + ((s->device && p->path.way != WF_BODY_HANDLE && !p->path.straight) ||
 					  (s->chunk && !p->lend)));
 	if (s->chunk)
 		(void)wf_memory_give(op->owner, s->chunk);

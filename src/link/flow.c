@@ -129,7 +129,8 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 	struct wf_rail *rail = link->on->rail;
 	struct wf_grant grant;
 	struct wf_error e;
-	int rc = wf_grant_local(&grant, rail, &link->worker->frames, f->bytes, f->count, &e);
+	const struct wf_span span = { .at = f->bytes, .bytes = f->count };
+	int rc = wf_grant_local(&grant, rail, &link->worker->frames, &span, &e);
 
 	if (!rc) {
 		rc = wf_ep_send(link->ep, f->bytes, f->count, grant.desc, f);

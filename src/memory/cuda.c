@@ -55,6 +55,19 @@ int wf_cuda_device(int ordinal, struct wf_cuda_device *device, struct wf_error *
 	return 0;
 }
 
+int wf_cuda_numa_node(int ordinal)
+{
+	static _Atomic int nodes[WF_CUDA_DEVICES_MAX]; /* and 2 more; 0: not asked for yet */
+	int node = atomic_load(&nodes[ordinal]) - 2;
+	struct wf_cuda_device device;
+
+	if (node == -2) {
+		node = wf_cuda_device(ordinal, &device, NULL) ? -1 : WF_MAX(device.numa_node, -1);
+		atomic_store(&nodes[ordinal], node + 2);
+	}
+	return node;
+}
+
 /* The primary context of @ordinal.  Two threads may retain it at once: it is never let go. */
 static int find_context(const struct wf_cuda_driver *cu, int ordinal, wf_cu_context *context,
 			struct wf_error *e)
@@ -287,4 +300,48 @@ int wf_cuda_dma_buf(const void *at, size_t bytes, int *fd, uint64_t *offset, str
 	*fd = fresh;
 	*offset = (uintptr_t)at - from;
 	return 0;
+}
+
+int wf_cuda_open_to_cards(int ordinal, const void *at, struct wf_error *e)
+{
+	const unsigned yes = 1;
+	int code, err = wf_cuda_enter(ordinal, e);
+
+	if (err)
+		return err;
+	code = wf_cuda_driver()->cuPointerSetAttribute(&yes, WF_CU_POINTER_SYNC_MEMOPS,
+						       (uintptr_t)at);
+	wf_cuda_leave();
+	return code ? wf_cuda_driver_error(e, code, "opening %p to cards", at) : 0;
+}
+
+/* In the context of the device. */
+static int flush(const struct wf_cuda_driver *cu, int ordinal)
+{
+	int device, ordered = 0, options = 0;
+	int code = cu->cuDeviceGet(&device, ordinal);
+
+	if (!code)
+		code = cu->cuDeviceGetAttribute(&ordered, WF_CU_DEVICE_WRITES_ORDERING, device);
+	if (code || ordered >= WF_CU_ORDERED_FOR_OWNER)
+		return code;
+	code = cu->cuDeviceGetAttribute(&options, WF_CU_DEVICE_FLUSH_OPTIONS, device);
+	if (code)
+		return code;
+	if (!(options & WF_CU_FLUSH_BY_HOST) || !cu->cuFlushGPUDirectRDMAWrites)
+		return WF_CU_NOT_SUPPORTED;
+	return cu->cuFlushGPUDirectRDMAWrites(WF_CU_FLUSH_CURRENT_CONTEXT, WF_CU_ORDERED_FOR_OWNER);
+}
+
+int wf_cuda_flush(int ordinal, struct wf_error *e)
+{
+	int code, err = wf_cuda_enter(ordinal, e);
+
+	if (err)
+		return err;
+	code = flush(wf_cuda_driver(), ordinal);
+	wf_cuda_leave();
+	return code ? wf_cuda_driver_error(e, code, "what cards have written to CUDA device %d",
+					   ordinal)
+		    : 0;
 }

@@ -31,6 +31,9 @@ struct wf_cuda_device {
 /* The device with this number.  -EINVAL: there is none. */
 int wf_cuda_device(int ordinal, struct wf_cuda_device *device, struct wf_error *e);
 
+/* The host's NUMA node nearest to @ordinal, which is there; -1: not known.  Asked for once. */
+int wf_cuda_numa_node(int ordinal);
+
 /*
  * Make the primary context of @ordinal, or @context of it, the calling thread's current one,
  * until wf_cuda_leave puts back what was.  In pairs, in one function.  Within them the
@@ -111,5 +114,17 @@ void wf_cuda_drop_import(int ordinal, void *start);
  * device or its driver gives none.
  */
 int wf_cuda_dma_buf(const void *at, size_t bytes, int *fd, uint64_t *offset, struct wf_error *e);
+
+/*
+ * A card is to reach the allocation of @ordinal at @at: what CUDA's own calls do to it without a stream is
+ * over, from now on, when they return.
+ */
+int wf_cuda_open_to_cards(int ordinal, const void *at, struct wf_error *e);
+
+/*
+ * What cards have written to memory of @ordinal is there for what it does from now on.
+ * -EOPNOTSUPP: that can't be had.
+ */
+int wf_cuda_flush(int ordinal, struct wf_error *e);
 
 #endif

@@ -41,6 +41,7 @@ static const struct entry {
 	ENTRY(cuCtxPopCurrent, 4000, true),
 	ENTRY(cuCtxGetCurrent, 4000, true),
 	ENTRY(cuPointerGetAttributes, 7000, true),
+	ENTRY(cuPointerSetAttribute, 6000, true),
 	ENTRY(cuStreamCreate, 2000, true),
 	ENTRY(cuStreamDestroy, 4000, true),
 	ENTRY(cuStreamSynchronize, 2000, true),
@@ -62,6 +63,7 @@ static const struct entry {
 	ENTRY(cuIpcOpenMemHandle, 11000, true),
 	ENTRY(cuIpcCloseMemHandle, 4010, true),
 	ENTRY(cuMemGetHandleForAddressRange, 11070, false),
+	ENTRY(cuFlushGPUDirectRDMAWrites, 11030, false),
 #undef ENTRY
 };
 

@@ -56,13 +56,19 @@ enum {
 	WF_CU_MEMORY_HOST = 1,
 	WF_CU_MEMORY_DEVICE = 2,
 	WF_CU_POINTER_MEMORY_TYPE = 2,
+	WF_CU_POINTER_SYNC_MEMOPS = 6,
 	WF_CU_POINTER_BUFFER_ID = 7,
 	WF_CU_POINTER_IS_MANAGED = 8,
 	WF_CU_POINTER_DEVICE = 9,
 	WF_CU_POINTER_RANGE_START = 11,
 	WF_CU_POINTER_RANGE_SIZE = 12,
+	WF_CU_DEVICE_FLUSH_OPTIONS = 117,
+	WF_CU_DEVICE_WRITES_ORDERING = 118,
 	WF_CU_DEVICE_DMA_BUF = 124,
 	WF_CU_DEVICE_NUMA_NODE = 134,
+	WF_CU_FLUSH_BY_HOST = 1,
+	WF_CU_FLUSH_CURRENT_CONTEXT = 0,
+	WF_CU_ORDERED_FOR_OWNER = 100,
 };
 
 /* The driver's own handles. */
@@ -91,6 +97,7 @@ struct wf_cuda_driver {
 	int (*cuCtxGetCurrent)(wf_cu_context *context);
 	int (*cuPointerGetAttributes)(unsigned count, int *attributes, void **values,
 				      uintptr_t at);
+	int (*cuPointerSetAttribute)(const void *value, int attribute, uintptr_t at);
 	int (*cuStreamCreate)(wf_cu_stream *stream, unsigned flags);
 	int (*cuStreamDestroy)(wf_cu_stream stream);
 	int (*cuStreamSynchronize)(wf_cu_stream stream);
@@ -116,6 +123,7 @@ struct wf_cuda_driver {
 	/* NULL where the driver has none: it came later than weft's oldest. */
 	int (*cuMemGetHandleForAddressRange)(void *handle, uintptr_t at, size_t bytes, int type,
 					     unsigned long long flags);
+	int (*cuFlushGPUDirectRDMAWrites)(int target, int scope);
 };
 
 /*

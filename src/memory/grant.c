@@ -1,31 +1,61 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "memory/grant.h"
 
-/* The registration to use: the slab's if @at is pool memory and sharing it is wanted, else a new one. */
-static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool, void *at,
-		   size_t bytes, unsigned access, bool share, struct wf_mr **mr,
+#include <errno.h>
+#include <unistd.h>
+
+/* A new registration of what is on a device. */
+static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigned access,
+		       struct wf_mr **mr, struct wf_error *e)
+{
+	struct wf_mr_device device = { .cuda = span->device->device, .dma_buf = -1 };
+	const struct wf_caps *caps = wf_rail_caps(rail);
+	int err;
+
+	if (!caps->device)
+		return wf_error_set(e, -EOPNOTSUPP, "%s on %s does not reach memory of devices",
+				    caps->provider, caps->domain);
+	err = wf_cuda_open_to_cards(span->device->device, span->at, e);
+	/* What lands there must be seen by the device. */
+	if (!err && access & WF_ACCESS_LOCAL)
+		err = wf_cuda_flush(span->device->device, e);
+	if (err)
+		return -EOPNOTSUPP;
+	/* Without one the provider may have a way of its own. */
+	(void)wf_cuda_dma_buf(span->at, span->bytes, &device.dma_buf, &device.offset, e);
+	err = wf_mr_open_device(rail, span->at, span->bytes, &device, access, mr, e);
+	if (device.dma_buf >= 0)
+		close(device.dma_buf);
+	return err;
+}
+
+/* The registration to use: the slab's if @span is pool memory and sharing it is wanted, else a new one. */
+static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
+		   const struct wf_span *span, unsigned access, bool share, struct wf_mr **mr,
 		   struct wf_error *e)
 {
-	struct wf_region *region = share ? wf_pool_region(pool, at, bytes) : NULL;
+	struct wf_region *region = share && !span->device ?
+					   wf_pool_region(pool, span->at, span->bytes) : NULL;
 	int err;
 
 	if (region)
 		return wf_region_mr(region, rail, mr, e);
-	err = wf_mr_open(rail, at, bytes, access, mr, e);
+	err = span->device ? open_device(rail, span, access, mr, e)
+			   : wf_mr_open(rail, span->at, span->bytes, access, mr, e);
 	if (!err)
 		grant->own = *mr;
 	return err;
 }
 
-int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool, void *at,
-		   size_t bytes, struct wf_error *e)
+int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
+		   const struct wf_span *span, struct wf_error *e)
 {
 	struct wf_grant g = { 0 };
 	struct wf_mr *mr;
 	int err;
 
-	if (wf_rail_caps(rail)->mr_local) {
-		err = find_mr(&g, rail, pool, at, bytes, WF_ACCESS_LOCAL, true, &mr, e);
+	if (wf_rail_caps(rail)->mr_local || span->device) {
+		err = find_mr(&g, rail, pool, span, WF_ACCESS_LOCAL, true, &mr, e);
 		if (err)
 			return err;
 		g.desc = wf_mr_desc(mr);
@@ -34,18 +64,18 @@ int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 	return 0;
 }
 
-int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool, void *at,
-		    size_t bytes, struct wf_error *e)
+int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
+		    const struct wf_span *span, struct wf_error *e)
 {
 	struct wf_grant g = { 0 };
 	struct wf_mr *mr;
 	int err;
 
-	err = find_mr(&g, rail, pool, at, bytes, WF_ACCESS_REMOTE_READ,
+	err = find_mr(&g, rail, pool, span, WF_ACCESS_REMOTE_READ,
 		      !wf_rail_caps(rail)->reg_cheap, &mr, e);
 	if (err)
 		return err;
-	g.address = wf_mr_address(mr, at);
+	g.address = wf_mr_address(mr, span->at);
 	g.key = wf_mr_key(mr);
 	*grant = g;
 	return 0;

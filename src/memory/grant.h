@@ -4,14 +4,15 @@
  *
  * Where registering is cheap the range gets a key of its own, exact and
  * random, that dies with the grant; elsewhere the slab's registration serves,
- * or the memory is registered for this operation.
+ * or the memory is registered for this operation.  So is a device's, where the
+ * rail reaches it.
  *
  * Threads: owner.
  */
 #ifndef WF_GRANT_H
 #define WF_GRANT_H
 
-#include "memory/pool.h"
+#include "memory/kind.h"
 
 struct wf_grant {
 	struct wf_mr *own; /* made for this grant, else NULL */
@@ -19,13 +20,23 @@ struct wf_grant {
 	uint64_t address, key; /* for the peer; only of a remote grant */
 };
 
-/* For our own sends and reads: nothing is done where the rail needs nothing. */
-int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool, void *at,
-		   size_t bytes, struct wf_error *e);
+/* A range of memory. */
+struct wf_span {
+	void *at;
+	uint64_t bytes;
+	const struct wf_kind_place *device; /* it is on; NULL: the host's */
+};
 
-/* For a peer's reads. */
-int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool, void *at,
-		    size_t bytes, struct wf_error *e);
+/*
+ * For our own sends and reads: nothing is done where the rail needs nothing.  -EOPNOTSUPP with a
+ * sentence: the rail does not reach the device.
+ */
+int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
+		   const struct wf_span *span, struct wf_error *e);
+
+/* For a peer's reads.  -EOPNOTSUPP: as above. */
+int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
+		    const struct wf_span *span, struct wf_error *e);
 
 /* Accepts a zeroed grant. */
 void wf_grant_close(struct wf_grant *grant);

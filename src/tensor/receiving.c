@@ -9,7 +9,6 @@
 #include "tensor/shape.h"
 #include "util/status.h"
 
-#define DIRECT_BYTES (512 * KIB) /* opening another's memory takes as long as staging that much; not tuned */
 #define KEY_SHOWN 64 /* bytes of a key in a sentence */
 
 /* Note what the record says of the tensor that @r gets.  -ENOMEM. */
@@ -90,7 +89,8 @@ static int find_stage(struct wf_receiving *r, struct wf_error *e)
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	r->stage->moved = staged;
 	r->stage->owner = r;
-	return wf_stage_take_room(r->stage, e);
+	/* Who is strict uses none. */
+	return r->terms->no_staging ? 0 : wf_stage_take_room(r->stage, e);
 }
 
 /* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
@@ -241,6 +241,9 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	r->path = pull->path;
 	if (pull->imported)
 		r->path.way = WF_BODY_HANDLE;
+	r->path.straight = pull->straight;
+	if (pull->straight)
+		r->path.way = pull->body.way;
 	if (pull->damaged)
 		why = say_which(r, e);
 	else if (e)
@@ -255,7 +258,7 @@ static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
 	const struct wf_caps *caps = wf_link_caps(link);
 
 	return r->stage && body->way == WF_BODY_STAGED && body->sum_kind == WF_BODY_SUM_NONE &&
-	       body->bytes >= DIRECT_BYTES && caps && caps->same_host;
+	       (body->bytes >= WF_STAGE_DIRECT_BYTES || r->terms->no_staging) && caps && caps->same_host;
 }
 
 /* Bring the body to its destination.  Takes @answer. */
@@ -359,6 +362,10 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		err = check(r, &e);
 	if (!err)
 		err = wf_terms_body(r->terms, link, &t->body, &e);
+	if (!err && r->device && r->terms->no_staging && t->body.way == WF_BODY_EAGER)
+		err = wf_error_set(&e, -EBADFD,
+				   "no staging was asked for, and %llu bytes for CUDA device %d came within a record",
+				   (unsigned long long)t->body.bytes, r->device->place.device);
 	if (!err && caps)
 		err = wf_terms_rail(r->terms, link, caps, &e);
 	if (err) {
@@ -421,7 +428,7 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 
 unsigned wf_receiving_copies(const struct wf_receiving *r)
 {
-	return (r->path.way == WF_BODY_EAGER) + (r->device && r->path.bytes);
+	return (r->path.way == WF_BODY_EAGER) + (r->device && r->path.bytes && !r->path.straight);
 }
 
 /* For people. */

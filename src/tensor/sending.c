@@ -185,7 +185,7 @@ static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	s->stage->moved = staged;
 	s->stage->owner = s;
-	if (bytes > STAGE_FIRST_BYTES) {
+	if (bytes > STAGE_FIRST_BYTES || s->parcel.terms->no_staging) {
 		s->parcel.stage = s->stage;
 		return 0;
 	}

@@ -22,6 +22,7 @@
 #define QUIET_COPIES_NS (10 * WF_NS_PER_S) /* a device that takes longer hangs */
 #define FENCE_NS (400 * WF_NS_PER_MS)
 #define LANES_NS WF_NS_PER_MS /* until who needs more rails than there are looks again */
+#define LATER 1 /* as a code: not yet, and it goes on by itself */
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
 
 static void close_grants(struct wf_parcel *p)
@@ -135,33 +136,38 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 }
 
 /* Where rails read: the body, or the room it passes through. */
-static void *readable(const struct wf_parcel *p, uint64_t *bytes)
+static struct wf_span readable(const struct wf_parcel *p)
 {
-	*bytes = p->stage ? p->stage->room_bytes : p->body_bytes;
-	return p->stage ? p->stage->room : p->body;
+	if (p->stage && !p->direct)
+		return (struct wf_span){ .at = p->stage->room, .bytes = p->stage->room_bytes };
+	return (struct wf_span){
+		.at = p->body,
+		.bytes = p->body_bytes,
+		.device = p->direct ? &p->stage->body->place : NULL,
+	};
 }
 
 /* Make the body readable for the peer on the rail in use. */
 static int grant(struct wf_parcel *p, struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	uint64_t bytes;
-	void *at = readable(p, &bytes);
+	struct wf_span span = readable(p);
 	int err = 0;
 
 	if (p->grant_epoch != link->epoch || !p->grant.key) {
 		close_grants(p);
-		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, at, bytes, e);
+		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, &span, e);
 		p->grant_epoch = link->epoch;
 	}
 	p->path.registered = p->grant.own != NULL;
+	p->path.straight = p->direct;
 	return err;
 }
 
 static struct wf_body describe(const struct wf_parcel *p)
 {
 	return (struct wf_body){
-		.way = p->stage ? WF_BODY_STAGED : WF_BODY_PULL,
+		.way = p->stage && !p->direct ? WF_BODY_STAGED : WF_BODY_PULL,
 		.bytes = p->body_bytes,
 		.offer = p->offer,
 		.epoch = wf_link_real(p->link)->epoch,
@@ -216,8 +222,50 @@ static void lend(struct wf_parcel *p, struct wf_body *body)
 	p->place = body->place;
 }
 
+/*
+ * Could the rail reach the body on its device?  Not once some of it has gone through the host, nor
+ * where it did and has to be offered again, unless there is nothing else.
+ */
+static bool may_reach(const struct wf_parcel *p, const struct wf_caps *caps)
+{
+	bool only = p->terms->no_staging;
+
+	return p->stage && !p->stage->room && p->path.sum_kind == WF_BODY_SUM_NONE &&
+	       (only || p->reached_by != wf_link_real(p->link)->on) &&
+	       wf_stage_is_reached(p->stage, caps, only);
+}
+
+/* Does it?  What it does not is staged. */
+static bool reach(struct wf_parcel *p)
+{
+	struct wf_link *link = wf_link_real(p->link);
+	struct wf_error e;
+
+	p->direct = true;
+	if (!grant(p, &e)) {
+		p->reached_by = link->on;
+		return true;
+	}
+	wf_log(&link->worker->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
+	       wf_link_label(link), e.text);
+	return false;
+}
+
+/* A body that would have to be staged, though that is not wanted. */
+static int refuse_staging(const struct wf_parcel *p, struct wf_error *e)
+{
+	if (!p->stage || p->direct || !p->terms->no_staging)
+		return 0;
+	return wf_error_set(e, -EBADFD,
+			    "no staging was asked for, and memory of CUDA device %d goes through the pool",
+			    p->stage->body->place.device);
+}
+
 static int offer(struct wf_parcel *p, struct wf_body *body)
 {
+	const struct wf_caps *caps = wf_link_caps(wf_link_real(p->link));
+	bool may = may_reach(p, caps), ready = may && wf_stage_ready(p->stage);
+	bool waits = may && !ready;
 	int err;
 
 	if (wf_table_add(&p->transfer->parcels, p, &p->offer))
@@ -226,10 +274,16 @@ static int offer(struct wf_parcel *p, struct wf_body *body)
 	if (wf_recall_open(p->offer, &p->recall))
 		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
 	/* A room is made when the reader asks for it: many may never, and none is to wait for them. */
+	p->direct = ready && reach(p);
 	err = p->stage ? 0 : grant(p, &p->why);
+	/* But for a stream that has to come so far first, and a reader of this host, who may want a handle. */
+	if (!err && !caps->same_host && !waits)
+		err = refuse_staging(p, &p->why);
 	if (err)
 		return err;
 	*body = describe(p);
+	if (p->direct)
+		p->path.way = body->way;
 	lend(p, body);
 	return 0;
 }
@@ -325,7 +379,9 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->sum = 0;
 	p->reader = p->filled = p->taken = 0;
-	p->handle = false;
+	p->resume_status = 0;
+	p->awaited = p->direct = false;
+	p->reached_by = NULL;
 	wf_list_init(&p->room_waiter.node);
 	wf_summing_init(&p->summing, t);
 	p->why.code = 0;
@@ -512,7 +568,7 @@ static void resume_again(struct wf_timer *timer)
 	struct wf_worker *w = p->transfer->worker;
 
 	if (p->state == WF_PARCEL_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
-	    wf_parcel_resume(p, p->resuming, p->handle ? WF_RESUME_HANDLE : 0))
+	    wf_parcel_resume(p, p->resuming, p->resume_status))
 		wf_worker_timer(w, timer, w->now_ns + LANES_NS, resume_again);
 }
 
@@ -521,7 +577,8 @@ static void retry_room(struct wf_pool_waiter *waiter)
 	struct wf_parcel *p = WF_CONTAINER(waiter, struct wf_parcel, room_waiter);
 
 	/* Without a rail it asks again. */
-	if (wf_link_caps(wf_link_real(p->link)) && wf_parcel_resume(p, p->resuming, 0))
+	if (wf_link_caps(wf_link_real(p->link)) &&
+	    wf_parcel_resume(p, p->resuming, p->resume_status))
 		wait_for_room(p);
 }
 
@@ -561,10 +618,11 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 	}
 	if (p->state != WF_PARCEL_OFFERED)
 		return;
-	if (p->handle) {
+	if (p->awaited) {
+		p->awaited = false;
 		/* Without a rail it asks again. */
 		if (wf_link_caps(wf_link_real(p->link)) &&
-		    wf_parcel_resume(p, p->resuming, WF_RESUME_HANDLE)) {
+		    wf_parcel_resume(p, p->resuming, p->resume_status)) {
 			wf_error_set(&why, -ENOMEM, "no memory to offer a body");
 			wf_parcel_stop(p, &why);
 		}
@@ -601,15 +659,11 @@ static bool may_hand(const struct wf_parcel *p, const struct wf_caps *caps)
 			     p->path.sum_kind == WF_BODY_SUM_NONE);
 }
 
-/* -EAGAIN: not before the program's stream has come so far.  Else it can't be had so. */
+/* Else it can't be had so. */
 static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_body *body)
 {
 	struct wf_error e;
 
-	p->handle = true;
-	if (!wf_stage_ready(p->stage))
-		return -EAGAIN;
-	p->handle = false;
 	if (wf_cuda_export(p->body, export, &e))
 		return e.code;
 	*body = describe(p);
@@ -618,14 +672,22 @@ static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_bo
 	body->key = 0;
 	body->handle = (const uint8_t *)export->handle.bytes;
 	p->path.way = WF_BODY_HANDLE;
+	close_grants(p);
+	p->direct = false;
 	return 0;
 }
 
-/* A body that is read: from where it is, or from its room.  -EAGAIN: the pool has none yet. */
+/* A body that is read: from where it is, or from its room.  LATER: the pool has none yet. */
 static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 {
-	int err = p->stage ? wf_stage_take_room(p->stage, e) : 0;
+	int err = refuse_staging(p, e);
 
+	if (!err && p->stage && !p->direct)
+		err = wf_stage_take_room(p->stage, e);
+	if (err == -EAGAIN) {
+		wait_for_room(p);
+		return LATER;
+	}
 	if (!err)
 		err = grant(p, e);
 	if (err)
@@ -636,24 +698,26 @@ static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error
 	return 0;
 }
 
-/* On the rail in use, which meets the terms.  -EAGAIN: it goes on by itself. */
+/* On the rail in use, which meets the terms.  LATER: it goes on by itself. */
 static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *export,
 		       struct wf_body *body, struct wf_error *e)
 {
 	const struct wf_caps *caps = wf_link_caps(wf_link_real(p->link));
 	int err = wf_terms_rail(p->terms, wf_link_real(p->link), caps, e);
+	bool may_direct;
 
 	if (err)
 		return err;
-	if (handle && may_hand(p, caps)) {
-		err = hand(p, export, body);
-		if (!err || err == -EAGAIN)
-			return err;
+	handle = handle && may_hand(p, caps);
+	may_direct = may_reach(p, caps);
+	if ((handle || may_direct) && !wf_stage_ready(p->stage)) {
+		p->awaited = true;
+		return LATER;
 	}
-	err = open_again(p, body, e);
-	if (err == -EAGAIN)
-		wait_for_room(p);
-	return err;
+	if (handle && !hand(p, export, body))
+		return 0;
+	p->direct = may_direct && reach(p);
+	return open_again(p, body, e);
 }
 
 /*
@@ -675,17 +739,18 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		return 0;
 	p->resuming = pull;
-	p->handle = handle;
+	p->resume_status = status;
+	p->awaited = false;
+	wf_pool_unwait(&link->worker->pool, &p->room_waiter);
 	if (wf_terms_wait(p->terms, link)) {
 		wf_worker_timer(link->worker, &p->quiet_timer, link->worker->now_ns + LANES_NS,
 				resume_again);
 		return 0;
 	}
-	p->handle = false;
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
-	p->path.retries += status != WF_RESUME_COPIED && (!p->stage || p->reader || is_handed(p));
+	p->path.retries += status != WF_RESUME_COPIED && (!p->stage || p->reader || p->direct || is_handed(p));
 	err = offer_again(p, handle, &export, &offer.body, &why);
-	if (err == -EAGAIN)
+	if (err == LATER)
 		return 0;
 	wf_offer_record_put(&w, &offer);
 	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
@@ -710,13 +775,12 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	uint64_t bytes;
-	void *at = readable(p, &bytes);
+	struct wf_span span = readable(p);
 
 	if (!p->grant.key || !p->connected || p->grant_epoch != link->epoch ||
 	    p->state != WF_PARCEL_OFFERED)
 		return 0;
-	return wf_spread_tell(&p->spread, link, pull, at, bytes);
+	return wf_spread_tell(&p->spread, link, pull, &span);
 }
 
 /* The reader of the body wants to know what its next pieces sum up to. */
@@ -769,6 +833,10 @@ void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
 		if (!wf_list_empty(&p->room_waiter.node)) {
 			wf_pool_describe(&p->transfer->worker->pool, p->stage->room_bytes, wait);
 			(void)snprintf(text, bytes, "%s", wait);
+			break;
+		}
+		if (p->awaited) {
+			(void)snprintf(text, bytes, "the program's stream has not come so far");
 			break;
 		}
 		(void)snprintf(text, bytes, "offered over %s, and %s has not received it",

@@ -72,7 +72,10 @@ struct wf_parcel {
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
 	uint64_t resuming;   /* the pull that waits for them, too, or for the stage */
-	bool handle;         /* it would take a handle, and copy the body itself */
+	uint8_t resume_status; /* and how it asked: enum wf_resume_status */
+	bool awaited;        /* it waits for the stage to be ready */
+	bool direct;         /* rails reach the body on its device, and nothing goes through the stage's room */
+	const struct wf_worker_rail *reached_by; /* that one did last; NULL: none has */
 	struct wf_pool_waiter room_waiter; /* for the stage's room */
 	uint64_t reader;     /* the pull that reads what is staged */
 	uint64_t filled, taken; /* of that: so much it was told, and has told us */

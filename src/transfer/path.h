@@ -17,6 +17,7 @@ struct wf_path {
 	uint8_t way;       /* enum wf_body_way */
 	uint8_t sum_kind;  /* enum wf_body_sum */
 	bool registered;   /* memory was, for it */
+	bool straight;     /* the rail reached this side's memory on its device */
 	uint64_t bytes;
 	uint32_t chunks;   /* reads or frames that carried it */
 	uint32_t helped;   /* of these, by a rail's helper */

@@ -15,6 +15,7 @@
 #define FAILING_CONNECTED_NS (5 * WF_NS_PER_S) /* and for so long, where they end connections */
 #define FAILING_SHARED_NS (50 * WF_NS_PER_MS)  /* and elsewhere: a spell of errors is no broken offer */
 #define LANES_NS WF_NS_PER_MS                /* until who needs more rails than there are looks again */
+#define LATER 1                              /* as a code: not yet, and it goes on by itself */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
@@ -56,16 +57,23 @@ static bool is_hopeless(const struct wf_pull *pull)
 	       for_ns >= (pull->connected ? FAILING_CONNECTED_NS : FAILING_SHARED_NS);
 }
 
+/* What a card has written to a device is there for the program's kernels.  With why it is not. */
+static int flush(struct wf_pull *pull)
+{
+	return pull->straight ? wf_cuda_flush(pull->stage->body->place.device, &pull->why) : 0;
+}
+
 /* The destination is quiet: tell the owner of the bytes, then ours. */
 static void finish(struct wf_pull *pull)
 {
 	struct wf_worker *w = pull->transfer->worker;
 	struct wf_link *link = pull->link;
+	bool well = !pull->stopping && !flush(pull);
 	struct wf_error why = pull->why;
-	bool well = !pull->stopping;
 
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
 	wf_timer_stop(&w->timers, &pull->timer);
+	wf_pool_unwait(&w->pool, &pull->room_waiter);
 	wf_pace_leave(&pull->share);
 	refuse(pull, false);
 	wf_grant_close(&pull->grant);
@@ -80,6 +88,9 @@ static void finish(struct wf_pull *pull)
 	/* Before its owner may free it. */
 	if (pull->imported)
 		wf_stage_give_room(pull->stage);
+	/* It is where it should be. */
+	if (pull->straight && well)
+		wf_stage_skip(pull->stage, pull->body.bytes);
 	if (pull->answer)
 		pull->answer->chunks = pull->path.chunks;
 	if (pull->answer && pull->tell_withdrawn)
@@ -156,12 +167,12 @@ static void timer(struct wf_timer *t)
 		finish(pull);
 	} else if (pull->stopping && pull->imported) {
 		return; /* until its copies have ended, which nothing hastens */
-	} else if (!pull->stopping && is_hopeless(pull)) {
-		wf_link_rail_failed(pull->link, "reads are refused");
 	} else if (!pull->stopping && pull->early) {
 		pull->early = false;
 		if (caps)
 			wf_pull_up(pull);
+	} else if (!pull->stopping && is_hopeless(pull)) {
+		wf_link_rail_failed(pull->link, "reads are refused");
 	} else if (!pull->stopping) {
 		wf_pull_feed(pull);
 	} else if (caps && caps->connected) {
@@ -222,6 +233,141 @@ void wf_pull_lane_up(struct wf_pull *pull)
 		(void)wf_tell(pull->link, WF_RECORD_SPREAD, pull->body.offer, pull->id, 0);
 }
 
+/*
+ * What is read goes on from the beginning of a piece: behind that it is no more what it was, at
+ * one end or the other.
+ */
+static void restart(struct wf_pull *pull)
+{
+	uint64_t piece = wf_body_piece_bytes(pull->body.bytes);
+
+	pull->next = pull->got_bytes = wf_reads_got(pull) / piece * piece;
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+		pull->reads[i].state = WF_PULL_READ_FREE;
+	wf_spread_close(pull->spread);
+	pull->spread = NULL;
+}
+
+/* Where reads go: the destination, or the room before it. */
+static struct wf_span target(const struct wf_pull *pull)
+{
+	return (struct wf_span){
+		.at = pull->into,
+		.bytes = pull->into_bytes,
+		.device = pull->straight ? &pull->stage->body->place : NULL,
+	};
+}
+
+static int open_target(struct wf_pull *pull, const struct wf_span *span, struct wf_error *e)
+{
+	struct wf_link *link = pull->link;
+
+	return wf_grant_local(&pull->grant, link->on->rail, &link->worker->pool, span, e);
+}
+
+/*
+ * May reads go to the device itself?  All of them do, or none; and not over a rail on which they
+ * have failed, unless there is nothing else.
+ */
+static bool may_be_straight(const struct wf_pull *pull, const struct wf_caps *caps)
+{
+	bool only = pull->terms->no_staging;
+
+	if (pull->sums.count || (pull->next && !pull->straight) ||
+	    (pull->straight && pull->on == pull->link->on && !only))
+		return false;
+	return wf_stage_is_reached(pull->stage, caps, only);
+}
+
+/* LATER, or -EOPNOTSUPP with a sentence: the rail does not reach it. */
+static int aim_straight(struct wf_pull *pull, struct wf_error *e)
+{
+	struct wf_span body = {
+		.at = pull->stage->body->at,
+		.bytes = pull->body.bytes,
+		.device = &pull->stage->body->place,
+	};
+	int err;
+
+	if (!wf_stage_ready(pull->stage))
+		return LATER;
+	err = open_target(pull, &body, e);
+	if (err) {
+		wf_log(&pull->transfer->worker->log, WF_LOG_INFO,
+		       "%s: a body goes through the host: %s", wf_link_label(pull->link), e->text);
+		return -EOPNOTSUPP;
+	}
+	wf_stage_give_room(pull->stage);
+	pull->straight = true;
+	pull->into = body.at;
+	pull->into_bytes = body.bytes;
+	return 0;
+}
+
+static void retry_room(struct wf_pool_waiter *waiter)
+{
+	struct wf_pull *pull = WF_CONTAINER(waiter, struct wf_pull, room_waiter);
+
+	if (!pull->stopping)
+		arm(pull, 0);
+}
+
+/* LATER: the pool has none. */
+static int take_room(struct wf_pull *pull, struct wf_error *e)
+{
+	int err = wf_stage_take_room(pull->stage, e);
+
+	if (err != -EAGAIN)
+		return err;
+	wf_link_record(pull->link, WF_RECORDER_POOL_WAIT, pull->stage->room_bytes, 0);
+	pull->room_waiter.retry = retry_room;
+	wf_pool_wait(&pull->transfer->worker->pool, &pull->room_waiter);
+	return LATER;
+}
+
+/* Through the stage's room; what a card has brought is on the device. */
+static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
+{
+	struct wf_span room;
+	int err;
+
+	if (pull->terms->no_staging)
+		return wf_error_set(e, -EBADFD,
+				    "no staging was asked for, and memory of CUDA device %d is reached through the pool",
+				    pull->stage->body->place.device);
+	err = take_room(pull, e);
+	if (!err && pull->straight)
+		err = wf_cuda_flush(pull->stage->body->place.device, e);
+	if (err)
+		return err;
+	if (pull->straight) {
+		restart(pull);
+		wf_stage_skip(pull->stage, pull->next);
+	}
+	room = (struct wf_span){ .at = pull->stage->room, .bytes = pull->stage->room_bytes };
+	pull->straight = false;
+	pull->into = room.at;
+	pull->into_bytes = room.bytes;
+	return open_target(pull, &room, e);
+}
+
+/* Register the destination on the rail in use.  LATER: it can't be yet, and goes on by itself. */
+static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error *e)
+{
+	struct wf_span span = target(pull);
+
+	wf_pool_unwait(&pull->transfer->worker->pool, &pull->room_waiter);
+	if (!pull->stage)
+		return open_target(pull, &span, e);
+	if (may_be_straight(pull, caps)) {
+		int err = aim_straight(pull, e);
+
+		if (err != -EOPNOTSUPP)
+			return err;
+	}
+	return aim_at_room(pull, e);
+}
+
 /* The offer holds on the rail in use: register the destination and go on. */
 static void begin(struct wf_pull *pull)
 {
@@ -229,6 +375,7 @@ static void begin(struct wf_pull *pull)
 	const struct wf_caps *caps = wf_link_caps(link);
 	struct wf_plan plan;
 	struct wf_error e;
+	int err;
 
 	wf_grant_close(&pull->grant);
 	if (wf_terms_wait(pull->terms, link)) {
@@ -242,8 +389,12 @@ static void begin(struct wf_pull *pull)
 		stop(pull, &e);
 		return;
 	}
-	if (wf_grant_local(&pull->grant, link->on->rail, &link->worker->pool, pull->into,
-			   pull->into_bytes, &e)) {
+	err = aim(pull, caps, &e);
+	if (err == LATER) {
+		pull->early = true;
+		return;
+	}
+	if (err) {
 		stop(pull, &e);
 		return;
 	}
@@ -312,13 +463,14 @@ void wf_pull_feed(struct wf_pull *pull)
 /* More has come: it is drained, and its owner may fill what it came from anew. */
 static void pass_on(struct wf_pull *pull)
 {
-	uint64_t end = wf_reads_got(pull);
+	uint64_t piece = wf_body_piece_bytes(pull->body.bytes), end = wf_reads_got(pull);
 	struct wf_error e;
 
-	if (pull->stage)
+	if (pull->stage && !pull->straight)
 		wf_stage_go(pull->stage, end);
-	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes ||
-	    end - pull->taken < wf_body_piece_bytes(pull->body.bytes))
+	/* There may be more, of before it was staged there; and the rest of a piece may be read again. */
+	end = WF_MIN(end, pull->filled) / piece * piece;
+	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->taken)
 		return;
 	pull->taken = end;
 	if (wf_tell(pull->link, WF_RECORD_TAKEN, pull->body.offer, end, 0)) {
@@ -452,7 +604,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
 	pull->into_bytes = pull->stage ? pull->stage->room_bytes : body->bytes;
 	pull->from_bytes = body->bytes;
-	pull->imported = pull->confirmed = false;
+	pull->imported = pull->confirmed = pull->straight = false;
 	pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
 	pull->taken = 0;
 	/* Its owner has made no room yet. */
@@ -463,6 +615,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->took_ns = 0;
 	pull->tries = 0;
 	pull->timer = (struct wf_timer){ 0 };
+	wf_list_init(&pull->room_waiter.node);
 	wf_pace_share_init(&pull->share, &t->pace, go_on);
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		pull->reads[i] = (struct wf_pull_read){ .read.done = read_done, .pull = pull };
@@ -490,12 +643,18 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 		stop(pull, e);
 }
 
+/* What a rail reaches on the owner's device another may not, so that it has to be staged. */
 static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 {
-	if (pull->body.way != WF_BODY_STAGED)
-		return body->way == WF_BODY_PULL;
-	return body->way == WF_BODY_STAGED ? body->room_bytes && !pull->imported
-					   : body->way == WF_BODY_HANDLE && pull->handle;
+	bool was_staged = pull->body.way == WF_BODY_STAGED, changes;
+
+	if (body->way == WF_BODY_HANDLE)
+		return pull->handle;
+	if (pull->imported || (body->way != WF_BODY_PULL && body->way != WF_BODY_STAGED))
+		return false;
+	changes = was_staged != (body->way == WF_BODY_STAGED);
+	return (!changes || (!pull->view && !pull->sums.count)) &&
+	       (body->way == WF_BODY_PULL || body->room_bytes);
 }
 
 /* By the handle in @body; what was copied before a rail failed is there still. */
@@ -554,20 +713,34 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		copy_from(pull, body);
 		return;
 	}
+	if (pull->terms->no_staging && body->way == WF_BODY_STAGED) {
+		wf_error_set(&e, -EBADFD, "no staging was asked for, and %s stages it",
+			     wf_link_label(pull->link));
+		stop(pull, &e);
+		return;
+	}
+	if ((body->way == WF_BODY_STAGED) != (pull->body.way == WF_BODY_STAGED)) {
+		restart(pull);
+		pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
+		pull->taken = 0;
+	}
 	pull->body = *body;
 	pull->doubted = false;
 	pull->handle = false;
-	if (body->way == WF_BODY_STAGED)
-		pull->from_bytes = body->room_bytes;
+	pull->from_bytes = body->way == WF_BODY_STAGED ? body->room_bytes : body->bytes;
 	wf_pull_up(pull);
 }
 
 /* Its owner has filled more.  -EBADMSG. */
 int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
 {
+	/* It may not have looked at the offer that says so. */
+	if (pull->stopping)
+		return 0;
 	if (pull->body.way != WF_BODY_STAGED || bytes < pull->filled || bytes > pull->body.bytes)
 		return -EBADMSG;
 	pull->filled = bytes;
+	pass_on(pull);
 	wf_pull_feed(pull);
 	return 0;
 }
@@ -577,6 +750,9 @@ void wf_pull_drained(struct wf_pull *pull)
 	uint64_t piece = pull->stage->piece_bytes, fresh;
 
 	if (!pull->imported) {
+		/* What it waited for may have been the program's stream. */
+		if (pull->early && !pull->stopping)
+			arm(pull, 0);
 		wf_pull_feed(pull);
 		return;
 	}
@@ -618,7 +794,9 @@ void wf_pull_withdraw(struct wf_pull *pull)
 
 void wf_pull_up(struct wf_pull *pull)
 {
-	if (pull->stopping || (pull->got_bytes == pull->body.bytes && !pull->imported))
+	/* Two links that become one say so, though nothing has changed. */
+	if (pull->stopping || pull->granted ||
+	    (pull->got_bytes == pull->body.bytes && !pull->imported))
 		return;
 	if (pull->body.epoch == pull->link->epoch && !pull->doubted)
 		begin(pull);
@@ -642,11 +820,13 @@ void wf_pull_paused(struct wf_pull *pull)
 void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 {
 	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
+	struct wf_span span;
 
 	if (!lane || !lane->ready || !pull->granted || pull->stopping ||
 	    pull->next == pull->body.bytes)
 		return;
-	if (!wf_spread_add(&pull->spread, lane, record, pull->into, pull->into_bytes))
+	span = target(pull);
+	if (!wf_spread_add(&pull->spread, lane, record, &span))
 		wf_pull_feed(pull);
 }
 
@@ -706,6 +886,7 @@ void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
 void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 {
 	const char *peer = wf_link_label(pull->link);
+	char wait[WF_POOL_TEXT_BYTES];
 	int used = snprintf(text, bytes, "%llu of %llu bytes are read",
 			    (unsigned long long)pull->got_bytes,
 			    (unsigned long long)pull->body.bytes);
@@ -730,6 +911,11 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
 	else if (pull->asked)
 		(void)snprintf(text, bytes, ", and %s has not offered the rest again", peer);
+	else if (!wf_list_empty(&pull->room_waiter.node)) {
+		wf_pool_describe(&pull->transfer->worker->pool, pull->stage->room_bytes, wait);
+		(void)snprintf(text, bytes, ", and %s", wait);
+	} else if (pull->early && pull->stage && pull->stage->awaited)
+		(void)snprintf(text, bytes, ", and the program's stream has not come so far");
 	else if (wf_pace_waits(&pull->share))
 		(void)snprintf(text, bytes, ", and the reads of others come first");
 	else if (pull->granted && pull->next == pull->filled)

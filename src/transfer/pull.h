@@ -10,7 +10,7 @@
  *
  * A body that is looked at where it is (view.h) needs no reads; the rest is the
  * same.  One that its owner stages is read as it is filled there, and one that is
- * staged here as it is drained (stage.h).
+ * staged here as it is drained (stage.h), unless the rail reaches the device itself.
  *
  * Threads: owner.
  */
@@ -72,6 +72,7 @@ struct wf_pull {
 	bool helper;        /* is to make reads besides */
 	uint64_t into_bytes; /* byte n of the body goes to n % into_bytes, */
 	uint64_t from_bytes; /* and comes from n % from_bytes */
+	bool straight;      /* reads go where the device has the body, and not through @stage */
 	bool imported;      /* @stage copies the body, and nothing is read */
 	bool confirmed;	    /* that all of it is copied, and was offered until then */
 	uint64_t filled;    /* there at its owner's, from its beginning on */
@@ -83,7 +84,8 @@ struct wf_pull {
 	uint32_t aside;     /* of these, by the helper */
 	struct wf_spread *spread; /* more ways than the rail; NULL: none */
 	uint64_t took_ns;   /* the last read over the rail did; 0: none has ended */
-	bool early;         /* it waits for more rails, which it must have */
+	bool early;         /* it waits for more rails, which it must have, or for its stage: */
+	struct wf_pool_waiter room_waiter; /* its room */
 	bool refused;       /* the rail takes none of its reads */
 	unsigned tries;     /* failures in a row */
 	uint64_t failing_ns; /* of the first of them */

@@ -3,7 +3,7 @@
 
 uint64_t wf_reads_limit(const struct wf_pull *pull)
 {
-	if (!pull->stage)
+	if (!pull->stage || pull->straight)
 		return pull->filled;
 	return WF_MIN(pull->filled, pull->stage->ended + pull->into_bytes);
 }

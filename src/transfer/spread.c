@@ -23,7 +23,7 @@ static struct wf_spread_way *take_way(struct wf_spread *spread)
 }
 
 int wf_spread_add(struct wf_spread **spread, struct wf_lane *lane,
-		  const struct wf_lane_record *record, void *into, uint64_t bytes)
+		  const struct wf_lane_record *record, const struct wf_span *into)
 {
 	struct wf_worker *w = lane->link->worker;
 	struct wf_grant grant;
@@ -36,7 +36,7 @@ int wf_spread_add(struct wf_spread **spread, struct wf_lane *lane,
 		*spread = calloc(1, sizeof(**spread));
 	if (!*spread)
 		return -ENOMEM;
-	err = wf_grant_local(&grant, lane->on->rail, &w->pool, into, bytes, &e);
+	err = wf_grant_local(&grant, lane->on->rail, &w->pool, into, &e);
 	if (err) {
 		wf_log(&w->log, WF_LOG_INFO, "%s: a lane is not used: %s",
 		       wf_link_label(lane->link), e.text);
@@ -71,8 +71,8 @@ void wf_spread_close(struct wf_spread *spread)
 }
 
 /* Where @body is for who reads over @lane; opened if it is not yet. */
-static int open_on(struct wf_spread_offer *offer, const struct wf_lane *lane, void *body,
-		   uint64_t bytes, const struct wf_grant **grant)
+static int open_on(struct wf_spread_offer *offer, const struct wf_lane *lane,
+		   const struct wf_span *body, const struct wf_grant **grant)
 {
 	struct wf_worker *w = lane->link->worker;
 	uint32_t at = 0;
@@ -82,8 +82,7 @@ static int open_on(struct wf_spread_offer *offer, const struct wf_lane *lane, vo
 	while (at < offer->count && offer->all[at].on != lane->on)
 		at++;
 	if (at == offer->count) {
-		err = wf_grant_remote(&offer->all[at].grant, lane->on->rail, &w->pool, body, bytes,
-				      &e);
+		err = wf_grant_remote(&offer->all[at].grant, lane->on->rail, &w->pool, body, &e);
 		if (err) {
 			wf_log(&w->log, WF_LOG_INFO, "%s: a lane is not used: %s",
 			       wf_link_label(lane->link), e.text);
@@ -96,8 +95,8 @@ static int open_on(struct wf_spread_offer *offer, const struct wf_lane *lane, vo
 	return 0;
 }
 
-int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_t pull, void *body,
-		   uint64_t bytes)
+int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_t pull,
+		   const struct wf_span *body)
 {
 	uint8_t record[WF_LANE_RECORD_BYTES];
 
@@ -112,7 +111,7 @@ int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_
 		struct wf_writer w = wf_writer(record, sizeof(record));
 		const struct wf_grant *grant;
 
-		if (!lane->ep || open_on(*offer, lane, body, bytes, &grant))
+		if (!lane->ep || open_on(*offer, lane, body, &grant))
 			continue;
 		wf_lane_record_put(&w, &(struct wf_lane_record){ .pull = pull,
 								 .lane = lane->number,

@@ -39,7 +39,7 @@ struct wf_spread {
  * NULL.  -EALREADY: it is known.  -ENOMEM, or a code of registering: the lane is not used.
  */
 int wf_spread_add(struct wf_spread **spread, struct wf_lane *lane,
-		  const struct wf_lane_record *record, void *into, uint64_t bytes);
+		  const struct wf_lane_record *record, const struct wf_span *into);
 
 /* The way over @lane, or NULL.  Accepts NULL. */
 struct wf_spread_way *wf_spread_find(struct wf_spread *spread, const struct wf_lane *lane);
@@ -64,12 +64,12 @@ struct wf_spread_offer {
 };
 
 /*
- * Open @bytes at @body on each lane of @link, and tell @pull.  *@offer is made if it is NULL.
+ * Open @body on each lane of @link, and tell @pull.  *@offer is made if it is NULL.
  * -ENOMEM: to be called again; a lane on which it can't be opened is left out.  Who has asked for
  * each lane that there has been, and once before, is told no more.
  */
-int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_t pull, void *body,
-		   uint64_t bytes);
+int wf_spread_tell(struct wf_spread_offer **offer, struct wf_link *link, uint64_t pull,
+		   const struct wf_span *body);
 
 /* Frees it: the body is open there no more.  Accepts NULL. */
 void wf_spread_take_back(struct wf_spread_offer *offer);

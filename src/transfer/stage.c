@@ -132,6 +132,17 @@ int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offs
 	return 0;
 }
 
+bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_caps *caps, bool only)
+{
+	int node;
+
+	if (!caps->device || only)
+		return caps->device;
+	node = wf_cuda_numa_node(stage->body->place.device);
+	return stage->bytes >= WF_STAGE_DIRECT_BYTES &&
+	       (node < 0 || caps->numa_node < 0 || node == caps->numa_node);
+}
+
 void wf_stage_hold(struct wf_stage *stage, bool hold)
 {
 	stage->held = hold;
@@ -245,6 +256,11 @@ void wf_stage_go(struct wf_stage *stage, uint64_t limit)
 	/* A failure, too, is said in a turn of its own. */
 	if (idle && (stage->begun > stage->over || has_next(stage) || stage->why.code))
 		ask_in(stage, stage->why.code ? 0 : ASK_NS);
+}
+
+void wf_stage_skip(struct wf_stage *stage, uint64_t bytes)
+{
+	stage->begun = stage->over = stage->ended = bytes;
 }
 
 /* Copies end in the order in which they were begun. */

@@ -21,6 +21,7 @@
 #include "memory/kind.h"
 #include "transfer/transfer.h"
 
+#define WF_STAGE_DIRECT_BYTES (512 * KIB) /* less is staged before another's memory is opened, or a device's registered; not tuned */
 #define WF_STAGE_PIECES 4 /* in the room: filling, moving, draining, and one between; not tuned */
 
 struct wf_stage {
@@ -56,6 +57,13 @@ struct wf_stage {
 int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64_t bytes,
 		  enum wf_kind_way way, struct wf_stage **stage);
 
+/*
+ * Is a rail of @caps, whose NIC may reach the device, to do so?  Not if it has to go through the
+ * link between NUMA nodes, as a rule the slower way, nor for a short body; but
+ * @only: there is nothing else.
+ */
+bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_caps *caps, bool only);
+
 /* Has the program's stream come as far as the body's mark?  If not, moved says so when it has. */
 bool wf_stage_ready(struct wf_stage *stage);
 
@@ -78,6 +86,12 @@ void wf_stage_hold(struct wf_stage *stage, bool hold);
 
 /* The first @limit bytes may be copied, which never becomes less; moved is never called inside. */
 void wf_stage_go(struct wf_stage *stage, uint64_t limit);
+
+/*
+ * The first @bytes need no copy, because a rail has reached the device itself.  Where a piece
+ * begins, or the end; of one that is quiet.
+ */
+void wf_stage_skip(struct wf_stage *stage, uint64_t bytes);
 
 /* Begin no copy any more: it becomes quiet.  Accepts NULL. */
 void wf_stage_stop(struct wf_stage *stage);

@@ -52,8 +52,5 @@ int wf_terms_body(const struct wf_terms *terms, const struct wf_link *link,
 	if (terms->checksum && body->bytes && body->sum_kind == WF_BODY_SUM_NONE)
 		return wf_error_set(e, -EBADFD, "a checksum was asked for, and %s sent none",
 				    wf_link_label(link));
-	if (terms->no_staging && body->way == WF_BODY_STAGED)
-		return wf_error_set(e, -EBADFD, "no staging was asked for, and %s stages it",
-				    wf_link_label(link));
 	return 0;
 }

@@ -445,10 +445,6 @@ static void tensors_go_on_while_the_program_captures_a_graph(void **state)
 
 static void what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence(void **state)
 {
-	struct weft_send_options strict = {
-		.size = sizeof(strict),
-		.op = { .size = sizeof(strict.op), .flags = WEFT_STRICT_NO_STAGING },
-	};
 	struct weft_send_options snapshot = { .size = sizeof(snapshot), .flags = WEFT_SNAPSHOT };
 	int64_t shape[] = { 10, 10 }, strides[] = { 1, 10 };
 	struct weft_tensor t;
@@ -470,8 +466,6 @@ static void what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence(void **st
 	t.device.type = 10;
 	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &t, NULL, &op), -ENOTSUP);
 	assert_non_null(strstr(weft_error(), "device type 10 is not supported"));
-	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &there.tensor, &strict, &op), -EBADFD);
-	assert_non_null(strstr(weft_error(), "no staging was asked for"));
 	assert_int_equal(weft_send(pair.peer, 1, "k", 1, &there.tensor, &snapshot, &op), -ENOTSUP);
 	assert_non_null(strstr(weft_error(), "a snapshot of device memory"));
 	t = there.tensor;
@@ -482,6 +476,47 @@ static void what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence(void **st
 	assert_non_null(strstr(weft_error(), "a strided tensor of device memory"));
 	place_close(&here);
 	place_close(&there);
+	pair_close(&pair);
+}
+
+/* @m, which asks for no staging, was refused for that. */
+static void assert_not_staged(struct move *m)
+{
+	pair_ended(m->op, WEFT_FAILED_PRECONDITION);
+	assert_non_null(strstr(weft_op_message(m->op), "no staging was asked for"));
+	move_free(m);
+}
+
+static void who_is_strict_has_nothing_staged(void **state)
+{
+	static const size_t sizes[] = { 100, MIB };
+	struct weft_send_options out = { .size = sizeof(out), .stream = WEFT_NO_STREAM };
+	struct weft_recv_options in = { .size = sizeof(in), .stream = WEFT_NO_STREAM };
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	out.op = in.op = (struct weft_op_options){ .size = sizeof(out.op),
+						   .flags = WEFT_STRICT_NO_STAGING };
+	pair_open(&pair, "tcp", NULL);
+	for (size_t i = 0; i < PAIR_COUNT(sizes); i++) {
+		move_open(&m, 0, sizes[i], 1);
+		need(!weft_send(pair.peer, 1, "k", 1, &m.place.tensor, &out, &m.op));
+		assert_not_staged(&m);
+		move_open(&m, 0, sizes[i], 1);
+		need(!weft_recv(pair.node, NULL, 2, "k", 1, &m.place.tensor, &in, &m.op));
+		pair_do(&pair.other, "give 2 -1 %zu 1", sizes[i]);
+		assert_not_staged(&m);
+		pair_do(&pair.other, "first");
+	}
+	pair_close(&pair);
+	/* From device to device, of a host's processes, nothing has to be. */
+	pair_open(&pair, "shm", NULL);
+	move_open(&m, 0, MIB, 1);
+	pair_do(&pair.other, "take 1 1 %d 1", (int)MIB);
+	need(!weft_send(pair.peer, 1, "k", 1, &m.place.tensor, &out, &m.op));
+	move_finish(&m);
+	pair_do(&pair.other, "all");
 	pair_close(&pair);
 }
 
@@ -926,6 +961,7 @@ int main(int argc, char **argv)
 					  pair_teardown),
 		cmocka_unit_test_teardown(tensors_go_on_while_the_program_captures_a_graph,
 					  pair_teardown),
+		cmocka_unit_test(who_is_strict_has_nothing_staged),
 		cmocka_unit_test_teardown(what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence,
 					  pair_teardown),
 	};

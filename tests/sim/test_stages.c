@@ -14,6 +14,7 @@
 #include "memory/cuda.h"
 #include "tests/cuda/gpu.h"
 #include "tests/sim/chance.h"
+#include "tests/sim/nic.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -43,6 +44,9 @@ static struct wf_flight flights[2 * MOVES]; /* of each the send, then the receiv
 static uint8_t *scratch;
 static bool last_is_dead; /* the last node was killed */
 static bool only_direct;  /* what can be copied from device to device, and nothing else */
+static bool lose_nic;     /* in the midst of it, for good */
+static unsigned second_nic; /* 0: there is none; 1: it reaches no device; 2: it does */
+static unsigned went[2];  /* receives that went well: directly, and by staging */
 
 static void place_open(struct place *p, int64_t bytes)
 {
@@ -148,6 +152,16 @@ static void reuse_what_is_free(void)
 	}
 }
 
+static void count_way(const struct wf_flight *f)
+{
+	struct weft_path path = { .size = sizeof(path) };
+
+	if (f->status != WEFT_OK || weft_op_path(f->op, &path))
+		return;
+	went[0] += !strcmp(path.way, "direct");
+	went[1] += !strcmp(path.way, "staged");
+}
+
 static void assert_untouched(const struct place *p, int64_t bytes)
 {
 	const uint8_t *at = place_read(p, bytes);
@@ -168,16 +182,39 @@ static bool all_landed(void *arg)
 	return true;
 }
 
+static bool some_landed(void *arg)
+{
+	unsigned landed = 0;
+
+	(void)all_landed(arg);
+	for (unsigned i = 0; i < 2 * MOVES; i++)
+		landed += flights[i].outcomes > 0;
+	return landed >= 8;
+}
+
+static void open_world(enum wf_world_shape shape, const struct wf_fake *fake)
+{
+	wf_world_open(shape, 0, fake);
+	if (second_nic)
+		wf_fake_offer(FI_EP_MSG, "verbs", "mlx5_1", "127.0.0.2");
+	if (second_nic > 1)
+		wf_fake_offer_device();
+	for (unsigned i = 0; i < NODES; i++)
+		wf_world_add();
+}
+
 /* Those that can fail, as they like; else all must end well. */
 static void run(enum wf_world_shape shape, uint64_t seed, const struct wf_fake *fake, bool harsh)
 {
 	last_is_dead = false;
 	setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
 	wf_chance_seed(seed);
+	if (lose_nic)
+		setenv("WEFT_CHUNK_BYTES", "65536", 1);
 	if (wf_chance_in_100(30))
 		setenv("WEFT_POOL_BYTES", "25165824", 1);
 	wf_world_lose_soon();
-	wf_world_open(shape, NODES, fake);
+	open_world(shape, fake);
 	gpu.fake_cuda_delay((unsigned)wf_chance_below(harsh ? 1000 : 60));
 	for (unsigned i = 0; i < MOVES; i++)
 		begin(i, harsh && wf_chance_in_100(20) ? 1 + wf_chance_below(20 * MS) : 100 * S,
@@ -189,6 +226,11 @@ static void run(enum wf_world_shape shape, uint64_t seed, const struct wf_fake *
 			wf_world_break_rail(0, 1, i % 2 == 0);
 	}
 	wf_world_break_rail(0, 1, false);
+	if (lose_nic) {
+		assert_true(wf_world_run(some_landed, NULL, 100 * S));
+		wf_fake_break_domain(WF_WORLD_NIC);
+		wf_fake_cut_domain(WF_WORLD_NIC);
+	}
 	last_is_dead = harsh && wf_chance_in_100(30);
 	if (last_is_dead)
 		wf_world_kill(NODES - 1);
@@ -198,6 +240,8 @@ static void run(enum wf_world_shape shape, uint64_t seed, const struct wf_fake *
 			fail_msg("%s %u of seed %llu: %s", i % 2 ? "receive" : "send", i / 2,
 				 (unsigned long long)seed, weft_op_message(flights[i].op));
 	wf_world_pass(5 * S);
+	for (unsigned i = 0; i < MOVES; i++)
+		count_way(&flights[2 * i + 1]);
 	for (unsigned i = 0; i < 2 * MOVES; i++)
 		if (lives(i))
 			assert_untouched(i % 2 ? &moves[i / 2].in : &moves[i / 2].out,
@@ -259,17 +303,94 @@ static void what_is_copied_directly_is_not_touched_after_its_end_either(void **s
 	only_direct = false;
 }
 
+static void a_nic_that_reaches_devices_moves_what_is_there(void **state)
+{
+	(void)state;
+	went[0] = went[1] = wf_nic_refused = 0;
+	only_direct = true;
+	for (uint64_t seed = 301; seed <= 304; seed++) {
+		const struct wf_fake fake = wf_nic_fake(seed);
+
+		run(WF_WORLD_REACHING, seed, &fake, false);
+	}
+	only_direct = false;
+	assert_int_equal(went[1], 0);
+	assert_int_equal(went[0], 4 * MOVES);
+}
+
+static void what_a_nic_does_not_reach_is_staged(void **state)
+{
+	(void)state;
+	went[0] = went[1] = 0;
+	wf_nic_refused = 30;
+	for (uint64_t seed = 311; seed <= 316; seed++) {
+		const struct wf_fake fake = wf_nic_fake(seed);
+
+		run(WF_WORLD_REACHING, seed, &fake, false);
+	}
+	wf_nic_refused = 0;
+	assert_true(went[0] > 0);
+	assert_true(went[1] > 0);
+}
+
+/* A NIC besides, which may reach devices, too. */
+static void run_with_two_nics(uint64_t seed, bool reaches, const struct wf_fake *fake)
+{
+	second_nic = reaches ? 2 : 1;
+	run(WF_WORLD_REACHING, seed, fake, false);
+	second_nic = 0;
+}
+
+static void what_a_lost_nic_has_begun_is_ended_by_staging(void **state)
+{
+	(void)state;
+	went[0] = went[1] = 0;
+	lose_nic = true;
+	for (uint64_t seed = 2001; seed <= 2008; seed++) {
+		const struct wf_fake fake = wf_nic_fake(seed);
+
+		wf_nic_refused = seed % 4 == 3 ? 20 : 0;
+		only_direct = seed % 3 == 0;
+		run(WF_WORLD_REACHING, seed, &fake, false);
+		run_with_two_nics(seed + 2000, seed % 2, &fake);
+	}
+	wf_nic_refused = 0;
+	only_direct = lose_nic = false;
+	assert_true(went[0] > 0);
+	assert_true(went[1] > 0);
+}
+
+static void what_a_nic_reaches_is_not_touched_after_its_end_either(void **state)
+{
+	(void)state;
+	wf_nic_refused = 10;
+	for (uint64_t seed = 331; seed <= 338; seed++) {
+		struct wf_fake fake = wf_nic_fake(seed);
+
+		fake.fail = 3;
+		fake.lose = 2;
+		fake.refuse = 5;
+		fake.stick = seed % 3 ? 0 : 2;
+		run(WF_WORLD_REACHING, seed, &fake, true);
+	}
+	wf_nic_refused = 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_arrives_on_a_fabric_that_is_slow_and_refuses),
 		cmocka_unit_test(nothing_is_touched_after_its_end_whatever_fails),
 		cmocka_unit_test(what_is_copied_directly_is_not_touched_after_its_end_either),
+		cmocka_unit_test(a_nic_that_reaches_devices_moves_what_is_there),
+		cmocka_unit_test(what_a_nic_does_not_reach_is_staged),
+		cmocka_unit_test(what_a_lost_nic_has_begun_is_ended_by_staging),
+		cmocka_unit_test(what_a_nic_reaches_is_not_touched_after_its_end_either),
 	};
 	int status;
 
 	/* Nodes of this process stand for processes. */
-	setenv("FAKE_CUDA", "own-ipc", 1);
+	setenv("FAKE_CUDA", "own-ipc,dma-buf", 1);
 	status = gpu_begin(false);
 	if (status)
 		return status;

@@ -22,15 +22,21 @@
 
 #define WF_WORLD_NODES_MAX 20
 
-/* Over IP; over a fabric of its own; through the memory of one host; over two networks of IP. */
+/*
+ * Over IP; over a fabric of its own; through the memory of one host; over two networks of IP; over
+ * a NIC that reaches devices, with IP to fall back on.
+ */
 enum wf_world_shape {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST, WF_WORLD_LANES
+	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST, WF_WORLD_LANES, WF_WORLD_REACHING
 };
-extern const enum wf_world_shape wf_world_shapes[3]; /* all of them, but for the last */
+extern const enum wf_world_shape wf_world_shapes[3]; /* the first of them */
 
 /* The two networks, as libfabric's domains; doors are on the first. */
 #define WF_WORLD_NET_1 "net1"
 #define WF_WORLD_NET_2 "net2"
+
+/* The NIC that reaches devices. */
+#define WF_WORLD_NIC "mlx5_0"
 
 /*
  * Open @count nodes, 0 to @count - 1, over rails of one shape.  NULL @fake: 5 to 50 us of

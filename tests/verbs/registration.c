@@ -150,14 +150,17 @@ static void measure_kept(struct wf_rail *rail, size_t row)
 	double cached[ROUNDS], pool[ROUNDS];
 	size_t bytes = sizes[row];
 	struct wf_pool chunks;
+	struct wf_span span;
 	struct wf_grant grant;
 	struct wf_error e;
 	void *at = fresh_memory(bytes), *chunk;
 
 	memset(at, 1, bytes);
 	register_us(rail, at, bytes);
-	if (wf_pool_init(&chunks, GIB) || wf_pool_take(&chunks, bytes, &chunk) ||
-	    wf_grant_remote(&grant, rail, &chunks, chunk, bytes, &e))
+	if (wf_pool_init(&chunks, GIB) || wf_pool_take(&chunks, bytes, &chunk))
+		die("there is no pool");
+	span = (struct wf_span){ .at = chunk, .bytes = bytes };
+	if (wf_grant_remote(&grant, rail, &chunks, &span, &e))
 		die("the pool has no chunk of %zu bytes", bytes);
 	wf_grant_close(&grant);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -165,7 +168,7 @@ static void measure_kept(struct wf_rail *rail, size_t row)
 
 		cached[i] = register_us(rail, at, bytes);
 		begin = wf_clock_now();
-		if (wf_grant_remote(&grant, rail, &chunks, chunk, bytes, &e))
+		if (wf_grant_remote(&grant, rail, &chunks, &span, &e))
 			die("%s", e.text);
 		pool[i] = since_us(begin);
 		wf_grant_close(&grant);

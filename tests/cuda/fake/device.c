@@ -129,6 +129,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 	case 134: /* the host's NUMA node */
 		*value = device;
 		break;
+	case 117: /* how to flush what cards write: by a call of the host's */
+		*value = 1;
+		break;
 	case 124: /* dma-buf */
 		*value = fake_settings.dma_buf;
 		break;

@@ -100,6 +100,7 @@ int cuPointerGetAttributes(unsigned count, int *attributes, void **values, CUdev
 int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr at);
 int cuMemGetHandleForAddressRange(void *handle, CUdeviceptr at, size_t bytes, int type,
 				  unsigned long long flags);
+int cuFlushGPUDirectRDMAWrites(int target, int scope);
 
 int cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at);
 int cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags);

@@ -333,6 +333,18 @@ int cuMemGetHandleForAddressRange(void *handle, CUdeviceptr at, size_t bytes, in
 	return fake_end(code);
 }
 
+/* Here they are where they should be at once. */
+int cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+	int code = fake_begin("cuFlushGPUDirectRDMAWrites");
+
+	if (!code && !fake_current())
+		code = CU_INVALID_CONTEXT;
+	if (!code && (target != 0 || scope != 100))
+		code = CU_INVALID_VALUE;
+	return fake_end(code);
+}
+
 int cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
 {
 	int code = fake_begin("cuIpcGetMemHandle");
