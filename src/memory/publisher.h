@@ -5,7 +5,7 @@
  *
  * Each kind is a row of ops.  A piece that the processor reaches is mapped here, and
  * registering it with a rail is its user's business: whether a rail takes memory of a device
- * only trying tells.  One of a CUDA device is no rail's: transfers stage it.
+ * only trying tells.  One of a CUDA device is registered for nobody: transfers see to that.
  *
  * Threads: any; of find and look one at a time.
  */
