@@ -134,14 +134,12 @@ static void fill_pci(char pci[WF_TOPOLOGY_ADDRESS_BYTES], const struct fi_info *
 
 static int node_of(const char *pci, const char *sysfs)
 {
-	char path[WF_SYSFS_PATH_BYTES];
-	uint64_t node;
+	char folder[WF_SYSFS_PATH_BYTES];
 
 	if (!*pci ||
-	    !wf_sysfs_path(path, *sysfs ? sysfs : WF_SYSFS_ROOT, "bus/pci/devices/%s/numa_node", pci) ||
-	    wf_sysfs_number(path, &node) || node > INT_MAX) /* "-1" is no number either */
+	    !wf_sysfs_path(folder, *sysfs ? sysfs : WF_SYSFS_ROOT, "bus/pci/devices/%s", pci))
 		return -1;
-	return (int)node;
+	return wf_sysfs_node(folder);
 }
 
 static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const struct fi_info *info,
@@ -180,7 +178,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 	snprintf(c->provider, sizeof(c->provider), "%s", info->fabric_attr->prov_name);
 	snprintf(c->domain, sizeof(c->domain), "%s", info->domain_attr->name);
 	fill_pci(c->pci, info);
-	c->numa_node = node_of(c->pci, options->sysfs);
+	c->numa_node = c->device ? node_of(c->pci, options->sysfs) : -1;
 }
 
 static bool is_loopback(const struct sockaddr *a)

@@ -28,7 +28,7 @@ struct wf_caps {
 	char provider[64]; /* libfabric's full name */
 	char domain[64];
 	char pci[WF_TOPOLOGY_ADDRESS_BYTES]; /* of its NIC, where libfabric says that; "" */
-	int numa_node;          /* of that; -1: not known */
+	int numa_node;          /* of that, where @device is true; -1: not known */
 	uint32_t protocol, protocol_version; /* two ends must agree on both and on the name */
 	uint32_t libfabric;     /* fi_version() */
 	bool connected;         /* an endpoint per link; else shared */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,18 @@ int wf_sysfs_number(const char *path, uint64_t *value)
 	errno = 0;
 	*value = strtoull(text, &end, 0);
 	return errno || *end ? -EINVAL : 0;
+}
+
+int wf_sysfs_node(const char *folder)
+{
+	char path[WF_SYSFS_PATH_BYTES];
+	uint64_t node;
+
+	/* "-1" is no number either. */
+	if (!wf_sysfs_path(path, folder, "numa_node") || wf_sysfs_number(path, &node) ||
+	    node > INT_MAX)
+		return -1;
+	return (int)node;
 }
 
 bool wf_sysfs_lists(const char *list, unsigned number)

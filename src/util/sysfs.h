@@ -24,6 +24,9 @@ int wf_sysfs_text(const char *path, char *text, size_t text_bytes);
 /* Its number, decimal or with 0x.  -EINVAL: it is none. */
 int wf_sysfs_number(const char *path, uint64_t *value);
 
+/* The NUMA node that the device of this folder belongs to; -1: the kernel does not say. */
+int wf_sysfs_node(const char *folder);
+
 /* Is CPU or node @number in a list as "0-3,8"? */
 bool wf_sysfs_lists(const char *list, unsigned number);
 

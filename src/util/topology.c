@@ -122,7 +122,7 @@ static int add_device(struct wf_topology *t, const char *address, const char *pa
 	if (!fresh.path)
 		return -ENOMEM;
 	snprintf(fresh.address, sizeof(fresh.address), "%s", address);
-	fresh.node = (int)number_at(path, "numa_node", UINT64_MAX); /* "-1" is no number either */
+	fresh.node = wf_sysfs_node(path);
 	fresh.p2pmem = wf_sysfs_path(p2pmem, path, "p2pmem/size") && !access(p2pmem, R_OK);
 	t->devices[t->device_count++] = fresh;
 	return 0;
