@@ -85,14 +85,14 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	struct weft_op *op = WF_CONTAINER(s, struct weft_op, send.sending);
 	const struct wf_parcel *p = &s->parcel;
 	bool eager = p->plan.way == WF_BODY_EAGER;
+	bool staged = s->device && p->path.way != WF_BODY_HANDLE && !p->path.straight;
 
 	if (op->send.lost) {
 		wf_attachment_over(op);
 		return;
 	}
 	wf_op_path_set(op, &p->path,
-		       (unsigned)eager + ((s->device && p->path.way != WF_BODY_HANDLE && !p->path.straight) ||
-					  (s->chunk && !p->lend)));
+		       (unsigned)eager + (staged || (s->chunk && !p->lend)));
 	if (s->chunk)
 		(void)wf_memory_give(op->owner, s->chunk);
 	s->chunk = NULL;

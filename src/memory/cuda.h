@@ -116,8 +116,8 @@ void wf_cuda_drop_import(int ordinal, void *start);
 int wf_cuda_dma_buf(const void *at, size_t bytes, int *fd, uint64_t *offset, struct wf_error *e);
 
 /*
- * A card is to reach the allocation of @ordinal at @at: what CUDA's own calls do to it without a stream is
- * over, from now on, when they return.
+ * A card is to reach the allocation of @ordinal at @at: what CUDA's own calls do to it without
+ * a stream is over, from now on, when they return.
  */
 int wf_cuda_open_to_cards(int ordinal, const void *at, struct wf_error *e);
 

@@ -258,7 +258,8 @@ static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
 	const struct wf_caps *caps = wf_link_caps(link);
 
 	return r->stage && body->way == WF_BODY_STAGED && body->sum_kind == WF_BODY_SUM_NONE &&
-	       (body->bytes >= WF_STAGE_DIRECT_BYTES || r->terms->no_staging) && caps && caps->same_host;
+	       (body->bytes >= WF_STAGE_DIRECT_BYTES || r->terms->no_staging) && caps &&
+	       caps->same_host;
 }
 
 /* Bring the body to its destination.  Takes @answer. */

@@ -22,7 +22,6 @@
 #define QUIET_COPIES_NS (10 * WF_NS_PER_S) /* a device that takes longer hangs */
 #define FENCE_NS (400 * WF_NS_PER_MS)
 #define LANES_NS WF_NS_PER_MS /* until who needs more rails than there are looks again */
-#define LATER 1 /* as a code: not yet, and it goes on by itself */
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
 
 static void close_grants(struct wf_parcel *p)
@@ -251,14 +250,12 @@ static bool reach(struct wf_parcel *p)
 	return false;
 }
 
-/* A body that would have to be staged, though that is not wanted. */
-static int refuse_staging(const struct wf_parcel *p, struct wf_error *e)
+/* If it has to be staged: is that wanted?  -EBADFD with a sentence. */
+static int agree_to_stage(const struct wf_parcel *p, struct wf_error *e)
 {
-	if (!p->stage || p->direct || !p->terms->no_staging)
+	if (!p->stage || p->direct)
 		return 0;
-	return wf_error_set(e, -EBADFD,
-			    "no staging was asked for, and memory of CUDA device %d goes through the pool",
-			    p->stage->body->place.device);
+	return wf_terms_stage(p->terms, p->stage->body->place.device, e);
 }
 
 static int offer(struct wf_parcel *p, struct wf_body *body)
@@ -278,7 +275,7 @@ static int offer(struct wf_parcel *p, struct wf_body *body)
 	err = p->stage ? 0 : grant(p, &p->why);
 	/* But for a stream that has to come so far first, and a reader of this host, who may want a handle. */
 	if (!err && !caps->same_host && !waits)
-		err = refuse_staging(p, &p->why);
+		err = agree_to_stage(p, &p->why);
 	if (err)
 		return err;
 	*body = describe(p);
@@ -659,13 +656,13 @@ static bool may_hand(const struct wf_parcel *p, const struct wf_caps *caps)
 			     p->path.sum_kind == WF_BODY_SUM_NONE);
 }
 
-/* Else it can't be had so. */
-static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_body *body)
+/* By its handle, if its memory has one: of a pool's, say, there is none. */
+static bool hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_body *body)
 {
 	struct wf_error e;
 
 	if (wf_cuda_export(p->body, export, &e))
-		return e.code;
+		return false;
 	*body = describe(p);
 	body->way = WF_BODY_HANDLE;
 	body->address = export->offset;
@@ -674,19 +671,19 @@ static int hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_bo
 	p->path.way = WF_BODY_HANDLE;
 	close_grants(p);
 	p->direct = false;
-	return 0;
+	return true;
 }
 
-/* A body that is read: from where it is, or from its room.  LATER: the pool has none yet. */
+/* A body that is read: from where it is, or from its room.  WF_TRANSFER_LATER: the pool has none yet. */
 static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 {
-	int err = refuse_staging(p, e);
+	int err = agree_to_stage(p, e);
 
 	if (!err && p->stage && !p->direct)
 		err = wf_stage_take_room(p->stage, e);
 	if (err == -EAGAIN) {
 		wait_for_room(p);
-		return LATER;
+		return WF_TRANSFER_LATER;
 	}
 	if (!err)
 		err = grant(p, e);
@@ -698,7 +695,7 @@ static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error
 	return 0;
 }
 
-/* On the rail in use, which meets the terms.  LATER: it goes on by itself. */
+/* On the rail in use, which meets the terms.  Or WF_TRANSFER_LATER. */
 static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *export,
 		       struct wf_body *body, struct wf_error *e)
 {
@@ -712,9 +709,9 @@ static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *
 	may_direct = may_reach(p, caps);
 	if ((handle || may_direct) && !wf_stage_ready(p->stage)) {
 		p->awaited = true;
-		return LATER;
+		return WF_TRANSFER_LATER;
 	}
-	if (handle && !hand(p, export, body))
+	if (handle && hand(p, export, body))
 		return 0;
 	p->direct = may_direct && reach(p);
 	return open_again(p, body, e);
@@ -748,9 +745,10 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 		return 0;
 	}
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
-	p->path.retries += status != WF_RESUME_COPIED && (!p->stage || p->reader || p->direct || is_handed(p));
+	p->path.retries += status != WF_RESUME_COPIED &&
+			   (!p->stage || p->reader || p->direct || is_handed(p));
 	err = offer_again(p, handle, &export, &offer.body, &why);
-	if (err == LATER)
+	if (err == WF_TRANSFER_LATER)
 		return 0;
 	wf_offer_record_put(&w, &offer);
 	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))

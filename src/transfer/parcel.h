@@ -72,7 +72,7 @@ struct wf_parcel {
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
 	uint64_t resuming;   /* the pull that waits for them, too, or for the stage */
-	uint8_t resume_status; /* and how it asked: enum wf_resume_status */
+	uint8_t resume_status; /* and how it asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
 	bool awaited;        /* it waits for the stage to be ready */
 	bool direct;         /* rails reach the body on its device, and nothing goes through the stage's room */
 	const struct wf_worker_rail *reached_by; /* that one did last; NULL: none has */

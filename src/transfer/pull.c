@@ -15,7 +15,6 @@
 #define FAILING_CONNECTED_NS (5 * WF_NS_PER_S) /* and for so long, where they end connections */
 #define FAILING_SHARED_NS (50 * WF_NS_PER_MS)  /* and elsewhere: a spell of errors is no broken offer */
 #define LANES_NS WF_NS_PER_MS                /* until who needs more rails than there are looks again */
-#define LATER 1                              /* as a code: not yet, and it goes on by itself */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
@@ -279,7 +278,7 @@ static bool may_be_straight(const struct wf_pull *pull, const struct wf_caps *ca
 	return wf_stage_is_reached(pull->stage, caps, only);
 }
 
-/* LATER, or -EOPNOTSUPP with a sentence: the rail does not reach it. */
+/* WF_TRANSFER_LATER, or -EOPNOTSUPP with a sentence: the rail does not reach it. */
 static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 {
 	struct wf_span body = {
@@ -290,7 +289,7 @@ static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 	int err;
 
 	if (!wf_stage_ready(pull->stage))
-		return LATER;
+		return WF_TRANSFER_LATER;
 	err = open_target(pull, &body, e);
 	if (err) {
 		wf_log(&pull->transfer->worker->log, WF_LOG_INFO,
@@ -312,7 +311,7 @@ static void retry_room(struct wf_pool_waiter *waiter)
 		arm(pull, 0);
 }
 
-/* LATER: the pool has none. */
+/* WF_TRANSFER_LATER: the pool has none. */
 static int take_room(struct wf_pull *pull, struct wf_error *e)
 {
 	int err = wf_stage_take_room(pull->stage, e);
@@ -322,7 +321,7 @@ static int take_room(struct wf_pull *pull, struct wf_error *e)
 	wf_link_record(pull->link, WF_RECORDER_POOL_WAIT, pull->stage->room_bytes, 0);
 	pull->room_waiter.retry = retry_room;
 	wf_pool_wait(&pull->transfer->worker->pool, &pull->room_waiter);
-	return LATER;
+	return WF_TRANSFER_LATER;
 }
 
 /* Through the stage's room; what a card has brought is on the device. */
@@ -331,11 +330,9 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 	struct wf_span room;
 	int err;
 
-	if (pull->terms->no_staging)
-		return wf_error_set(e, -EBADFD,
-				    "no staging was asked for, and memory of CUDA device %d is reached through the pool",
-				    pull->stage->body->place.device);
-	err = take_room(pull, e);
+	err = wf_terms_stage(pull->terms, pull->stage->body->place.device, e);
+	if (!err)
+		err = take_room(pull, e);
 	if (!err && pull->straight)
 		err = wf_cuda_flush(pull->stage->body->place.device, e);
 	if (err)
@@ -351,21 +348,18 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 	return open_target(pull, &room, e);
 }
 
-/* Register the destination on the rail in use.  LATER: it can't be yet, and goes on by itself. */
+/* Register the destination on the rail in use.  WF_TRANSFER_LATER: it can't be yet, and goes on by itself. */
 static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error *e)
 {
 	struct wf_span span = target(pull);
+	int err = -EOPNOTSUPP;
 
 	wf_pool_unwait(&pull->transfer->worker->pool, &pull->room_waiter);
 	if (!pull->stage)
 		return open_target(pull, &span, e);
-	if (may_be_straight(pull, caps)) {
-		int err = aim_straight(pull, e);
-
-		if (err != -EOPNOTSUPP)
-			return err;
-	}
-	return aim_at_room(pull, e);
+	if (may_be_straight(pull, caps))
+		err = aim_straight(pull, e);
+	return err == -EOPNOTSUPP ? aim_at_room(pull, e) : err;
 }
 
 /* The offer holds on the rail in use: register the destination and go on. */
@@ -390,7 +384,7 @@ static void begin(struct wf_pull *pull)
 		return;
 	}
 	err = aim(pull, caps, &e);
-	if (err == LATER) {
+	if (err == WF_TRANSFER_LATER) {
 		pull->early = true;
 		return;
 	}
@@ -643,17 +637,19 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 		stop(pull, e);
 }
 
-/* What a rail reaches on the owner's device another may not, so that it has to be staged. */
+/* Is it staged from now on, or not any more?  What a rail reaches on the owner's device another may not. */
+static bool changes(const struct wf_pull *pull, const struct wf_body *body)
+{
+	return (body->way == WF_BODY_STAGED) != (pull->body.way == WF_BODY_STAGED);
+}
+
 static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 {
-	bool was_staged = pull->body.way == WF_BODY_STAGED, changes;
-
 	if (body->way == WF_BODY_HANDLE)
 		return pull->handle;
 	if (pull->imported || (body->way != WF_BODY_PULL && body->way != WF_BODY_STAGED))
 		return false;
-	changes = was_staged != (body->way == WF_BODY_STAGED);
-	return (!changes || (!pull->view && !pull->sums.count)) &&
+	return (!changes(pull, body) || (!pull->view && !pull->sums.count)) &&
 	       (body->way == WF_BODY_PULL || body->room_bytes);
 }
 
@@ -719,7 +715,7 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		stop(pull, &e);
 		return;
 	}
-	if ((body->way == WF_BODY_STAGED) != (pull->body.way == WF_BODY_STAGED)) {
+	if (changes(pull, body)) {
 		restart(pull);
 		pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
 		pull->taken = 0;

@@ -21,7 +21,8 @@
 #include "memory/kind.h"
 #include "transfer/transfer.h"
 
-#define WF_STAGE_DIRECT_BYTES (512 * KIB) /* less is staged before another's memory is opened, or a device's registered; not tuned */
+/* Less is staged before another's memory is opened, or a device's registered; not tuned. */
+#define WF_STAGE_DIRECT_BYTES (512 * KIB)
 #define WF_STAGE_PIECES 4 /* in the room: filling, moving, draining, and one between; not tuned */
 
 struct wf_stage {

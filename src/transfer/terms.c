@@ -54,3 +54,12 @@ int wf_terms_body(const struct wf_terms *terms, const struct wf_link *link,
 				    wf_link_label(link));
 	return 0;
 }
+
+int wf_terms_stage(const struct wf_terms *terms, int device, struct wf_error *e)
+{
+	if (!terms->no_staging)
+		return 0;
+	return wf_error_set(e, -EBADFD,
+			    "no staging was asked for, and memory of CUDA device %d goes through the pool",
+			    device);
+}

@@ -32,6 +32,9 @@ bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link);
 int wf_terms_sum(const struct wf_terms *terms, const struct wf_link *link, uint8_t *sum_kind,
 		 struct wf_error *e);
 
+/* May what is on CUDA device @device go through the pool?  -EBADFD with a sentence. */
+int wf_terms_stage(const struct wf_terms *terms, int device, struct wf_error *e);
+
 /* Is a body that has come protected as @terms demand?  -EBADFD with a sentence. */
 int wf_terms_body(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_body *body, struct wf_error *e);

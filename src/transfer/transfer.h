@@ -17,6 +17,8 @@
 #include "transfer/view.h"
 #include "util/helper.h"
 
+#define WF_TRANSFER_LATER 1 /* as a code: not yet, and it goes on by itself */
+
 struct wf_transfer {
 	struct wf_worker *worker;
 	struct wf_table parcels; /* by offer id */
