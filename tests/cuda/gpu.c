@@ -116,7 +116,13 @@ void gpu_capture_over(CUstream stream)
 void *gpu_take(int ordinal, size_t bytes)
 {
 	CUdeviceptr at = 0;
+	void *host;
 
+	if (ordinal == GPU_HOST) {
+		host = malloc(bytes);
+		assert_non_null(host);
+		return host;
+	}
 	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
 	assert_int_equal(gpu.cuMemAlloc_v2(&at, bytes), 0);
 	wf_cuda_leave();
@@ -125,9 +131,23 @@ void *gpu_take(int ordinal, size_t bytes)
 
 void gpu_give(int ordinal, void *at)
 {
+	if (ordinal == GPU_HOST) {
+		free(at);
+		return;
+	}
 	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
 	assert_int_equal(gpu.cuMemFree_v2((CUdeviceptr)at), 0);
 	wf_cuda_leave();
+}
+
+struct weft_tensor gpu_tensor(int ordinal, void *at, int64_t *bytes)
+{
+	struct weft_tensor t = { .data = at, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				 .dtype = { WEFT_UINT, 8, 1 }, .shape = bytes };
+
+	if (ordinal != GPU_HOST)
+		t.device = (struct weft_device){ WEFT_CUDA, ordinal };
+	return t;
 }
 
 void gpu_pattern(void *at, size_t bytes, unsigned seed)
@@ -138,6 +158,10 @@ void gpu_pattern(void *at, size_t bytes, unsigned seed)
 
 void gpu_put(int ordinal, void *at, const void *from, size_t bytes)
 {
+	if (ordinal == GPU_HOST) {
+		memcpy(at, from, bytes);
+		return;
+	}
 	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
 	assert_int_equal(gpu.cuMemcpyHtoD_v2((CUdeviceptr)at, from, bytes), 0);
 	/* A short copy from memory that is not pinned may return before it has ended. */
@@ -147,6 +171,10 @@ void gpu_put(int ordinal, void *at, const void *from, size_t bytes)
 
 void gpu_get(int ordinal, const void *at, void *to, size_t bytes)
 {
+	if (ordinal == GPU_HOST) {
+		memcpy(to, at, bytes);
+		return;
+	}
 	assert_int_equal(wf_cuda_enter(ordinal, NULL), 0);
 	assert_int_equal(gpu.cuMemcpyDtoH_v2(to, (CUdeviceptr)at, bytes), 0);
 	wf_cuda_leave();

@@ -9,6 +9,8 @@
 #include "tests/cuda/fake/control.h"
 #include "tests/cuda/fake/driver.h"
 
+#include <weft/tensor.h>
+
 struct gpu {
 	int (*cuCtxCreate_v2)(CUcontext *context, unsigned flags, int device);
 	int (*cuCtxDestroy_v2)(CUcontext context);
@@ -66,9 +68,16 @@ int gpu_begin(bool real);
 CUstream gpu_capture(void);
 void gpu_capture_over(CUstream stream);
 
-/* Memory of device @ordinal, in its primary context, or of the host; they fail the test. */
+/*
+ * Memory of device @ordinal, in its primary context, or with GPU_HOST of the host, which
+ * may be told to all that follow, too.  What goes wrong fails the test.
+ */
+#define GPU_HOST (-1)
 void *gpu_take(int ordinal, size_t bytes);
 void gpu_give(int ordinal, void *at);
+
+/* A row of bytes there. */
+struct weft_tensor gpu_tensor(int ordinal, void *at, int64_t *bytes);
 
 /* Bytes that differ with @seed and with their place. */
 void gpu_pattern(void *at, size_t bytes, unsigned seed);

@@ -14,7 +14,7 @@
 
 #include <weft/weft.h>
 
-/* A tensor of bytes, on a device or, with device -1, here. */
+/* A tensor of bytes, on a device or, with GPU_HOST, here. */
 struct place {
 	int device;
 	void *at;

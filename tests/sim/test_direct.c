@@ -23,7 +23,7 @@
 
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
-#define HOST (-1)
+#define HOST GPU_HOST
 
 /* A tensor of bytes from node 0 to node 1, each of them on a device or with the host. */
 struct move {
@@ -37,44 +37,17 @@ struct move {
 	struct weft_path paths[2];
 };
 
-static uint8_t *open_at(int device, int64_t bytes)
-{
-	return device < 0 ? malloc((size_t)bytes) : gpu_take(device, (size_t)bytes);
-}
-
-static void close_at(int device, uint8_t *at)
-{
-	if (device < 0)
-		free(at);
-	else
-		gpu_give(device, at);
-}
-
-static struct weft_tensor tensor_of(int device, uint8_t *at, int64_t *bytes)
-{
-	return (struct weft_tensor){
-		.data = at,
-		.device = { device < 0 ? WEFT_CPU : WEFT_CUDA, WF_MAX(device, 0) },
-		.ndim = 1,
-		.dtype = { WEFT_UINT, 8, 1 },
-		.shape = bytes,
-	};
-}
-
 static void move_open(struct move *m)
 {
-	m->out = open_at(m->from, m->bytes);
-	m->in = open_at(m->to, m->bytes);
-	if (m->from < 0)
-		wf_world_fill(m->out, (size_t)m->bytes, 7);
-	else
-		gpu_fill(m->from, m->out, (size_t)m->bytes, 7);
+	m->out = gpu_take(m->from, (size_t)m->bytes);
+	m->in = gpu_take(m->to, (size_t)m->bytes);
+	gpu_fill(m->from, m->out, (size_t)m->bytes, 7);
 }
 
 static void move_send(struct move *m)
 {
 	struct weft_send_options out = { .size = sizeof(out), .stream = m->stream };
-	struct weft_tensor from = tensor_of(m->from, m->out, &m->bytes);
+	struct weft_tensor from = gpu_tensor(m->from, m->out, &m->bytes);
 
 	out.op = wf_flight_begin(&m->flights[0], 100 * S);
 	out.op.flags = m->flags;
@@ -85,7 +58,7 @@ static void move_send(struct move *m)
 static void move_receive(struct move *m)
 {
 	struct weft_recv_options in = { .size = sizeof(in), .stream = m->in_stream };
-	struct weft_tensor to = tensor_of(m->to, m->in, &m->bytes);
+	struct weft_tensor to = gpu_tensor(m->to, m->in, &m->bytes);
 
 	in.op = wf_flight_begin(&m->flights[1], 100 * S);
 	in.op.flags = m->flags | m->in_flags;
@@ -99,21 +72,16 @@ static void move_post(struct move *m)
 	move_receive(m);
 }
 
-/* What has come is what was sent: a device's pattern, or the host's. */
+/* What has come is what was sent. */
 static bool has_come(const struct move *m)
 {
-	uint8_t *got = malloc((size_t)m->bytes), *sent = malloc((size_t)m->bytes);
+	size_t bytes = (size_t)m->bytes;
+	uint8_t *got = malloc(bytes), *sent = malloc(bytes);
 	bool same;
 
-	if (m->to < 0)
-		memcpy(got, m->in, (size_t)m->bytes);
-	else
-		gpu_get(m->to, m->in, got, (size_t)m->bytes);
-	if (m->from < 0)
-		memcpy(sent, m->out, (size_t)m->bytes);
-	else
-		gpu_get(m->from, m->out, sent, (size_t)m->bytes);
-	same = !memcmp(got, sent, (size_t)m->bytes);
+	gpu_get(m->to, m->in, got, bytes);
+	gpu_get(m->from, m->out, sent, bytes);
+	same = !memcmp(got, sent, bytes);
 	free(got);
 	free(sent);
 	return same;
@@ -133,8 +101,8 @@ static void move_land(struct move *m)
 static void move_end(struct move *m)
 {
 	wf_flight_free(m->flights, 2);
-	close_at(m->from, m->out);
-	close_at(m->to, m->in);
+	gpu_give(m->from, m->out);
+	gpu_give(m->to, m->in);
 }
 
 static void move(struct move *m)
@@ -533,7 +501,7 @@ static void fill_the_pool_once(int64_t bytes)
 	struct weft_recv_options in = { .size = sizeof(in) };
 	struct weft_send_options out = { .size = sizeof(out) };
 	uint8_t *at = calloc(1, (size_t)bytes);
-	struct weft_tensor from = tensor_of(HOST, at, &bytes);
+	struct weft_tensor from = gpu_tensor(HOST, at, &bytes);
 	struct wf_flight f[2];
 
 	out.op = wf_flight_begin(&f[0], 10 * S);

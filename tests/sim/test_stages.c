@@ -25,7 +25,7 @@
 #define BYTES_MAX (9 * MIB)
 #define AFTER 0x5a /* what is written to a buffer that is free again */
 
-/* A tensor's memory: of a device, or with device -1 of the host. */
+/* A tensor's memory: of a device, or with GPU_HOST of the host. */
 struct place {
 	int device;
 	uint8_t *at;
@@ -50,45 +50,15 @@ static unsigned went[2];  /* receives that went well: directly, and by staging *
 
 static void place_open(struct place *p, int64_t bytes)
 {
+	/* GPU_HOST is one below the first device. */
 	p->device = only_direct ? (int)wf_chance_below(2) : (int)wf_chance_below(3) - 1;
-	p->at = p->device < 0 ? malloc((size_t)bytes) : gpu_take(p->device, (size_t)bytes);
-	assert_non_null(p->at);
-}
-
-static void place_close(struct place *p)
-{
-	if (p->device < 0)
-		free(p->at);
-	else
-		gpu_give(p->device, p->at);
-}
-
-static void place_write(const struct place *p, const void *from, int64_t bytes)
-{
-	if (p->device < 0) {
-		memcpy(p->at, from, (size_t)bytes);
-		return;
-	}
-	gpu_put(p->device, p->at, from, (size_t)bytes);
+	p->at = gpu_take(p->device, (size_t)bytes);
 }
 
 static const uint8_t *place_read(const struct place *p, int64_t bytes)
 {
-	if (p->device < 0)
-		return p->at;
 	gpu_get(p->device, p->at, scratch, (size_t)bytes);
 	return scratch;
-}
-
-static struct weft_tensor tensor_of(const struct place *p, int64_t *bytes)
-{
-	return (struct weft_tensor){
-		.data = p->at,
-		.device = { p->device < 0 ? WEFT_CPU : WEFT_CUDA, WF_MAX(p->device, 0) },
-		.ndim = 1,
-		.dtype = { WEFT_UINT, 8, 1 },
-		.shape = bytes,
-	};
 }
 
 static uint64_t some_bytes(void)
@@ -115,9 +85,9 @@ static void begin(unsigned i, uint64_t timeout_ns, bool sums)
 	place_open(&m->out, m->bytes);
 	place_open(&m->in, m->bytes);
 	wf_world_fill(scratch, (size_t)m->bytes, m->seed);
-	place_write(&m->out, scratch, m->bytes);
-	from = tensor_of(&m->out, &m->bytes);
-	to = tensor_of(&m->in, &m->bytes);
+	gpu_put(m->out.device, m->out.at, scratch, (size_t)m->bytes);
+	from = gpu_tensor(m->out.device, m->out.at, &m->bytes);
+	to = gpu_tensor(m->in.device, m->in.at, &m->bytes);
 	out.op = wf_flight_begin(&flights[2 * i], timeout_ns);
 	in.op = wf_flight_begin(&flights[2 * i + 1], timeout_ns);
 	out.op.flags = sums ? WEFT_CHECKSUM : 0;
@@ -140,6 +110,7 @@ static void reuse_what_is_free(void)
 {
 	for (unsigned i = 0; i < 2 * MOVES; i++) {
 		struct move *m = &moves[i / 2];
+		const struct place *freed = i % 2 ? &m->in : &m->out;
 
 		if (!flights[i].outcomes || m->freed[i % 2])
 			continue;
@@ -148,7 +119,7 @@ static void reuse_what_is_free(void)
 			assert_true(wf_world_is_filled(place_read(&m->in, m->bytes),
 						       (size_t)m->bytes, m->seed));
 		memset(scratch, AFTER, (size_t)m->bytes);
-		place_write(i % 2 ? &m->in : &m->out, scratch, m->bytes);
+		gpu_put(freed->device, freed->at, scratch, (size_t)m->bytes);
 	}
 }
 
@@ -248,8 +219,8 @@ static void run(enum wf_world_shape shape, uint64_t seed, const struct wf_fake *
 					 moves[i / 2].bytes);
 	wf_flight_free(flights, 2 * MOVES);
 	for (unsigned i = 0; i < MOVES; i++) {
-		place_close(&moves[i].out);
-		place_close(&moves[i].in);
+		gpu_give(moves[i].out.device, moves[i].out.at);
+		gpu_give(moves[i].in.device, moves[i].in.at);
 	}
 	if (harsh)
 		assert_int_equal(wf_world_close(), 0);
