@@ -110,6 +110,14 @@ void wf_reply_flushed(struct wf_stream *stream)
 	post_reply(s);
 }
 
+void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e)
+{
+	struct wf_served *s = stream->owner;
+
+	if (s->parcel.state != WF_PARCEL_ENDED && !s->failed_to_reply)
+		wf_parcel_stop(&s->parcel, e);
+}
+
 /* What was written goes before it, and nothing comes in any more; false: it must wait for that. */
 static bool finish_stream(struct wf_served *s)
 {

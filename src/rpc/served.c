@@ -409,6 +409,7 @@ static void begin_stream(struct wf_served *s)
 	stream->serves = true;
 	stream->owner = s;
 	stream->broken = wf_reply_broken;
+	stream->unsaid = wf_reply_unsaid;
 	stream->flushed = wf_reply_flushed;
 	stream->terms = s->terms;
 	stream->message_bytes_max = s->service->message_bytes_max;

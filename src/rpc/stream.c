@@ -205,14 +205,31 @@ static void end_write(struct wf_write *w, const struct wf_error *e)
 	w->done(w, e);
 }
 
+/* Nothing of @w has left, and so nothing of what was posted after it: from the last on, or one would overtake. */
+static void take_back_after(struct wf_write *w, const struct wf_error *e)
+{
+	struct wf_stream *s = w->stream;
+	struct wf_list *at, *before;
+
+	if (s->owner && s->unsaid)
+		s->unsaid(s, e);
+	for (at = s->posted.prev; at != &w->node; at = before) {
+		before = at->prev;
+		wf_parcel_stop(&WF_CONTAINER(at, struct wf_write, node)->parcel, e);
+	}
+}
+
 /* What the peer did not take it has no use for: why, its side of the call says. */
 static void message_sent(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
 	struct wf_stream *s = w->stream;
 
-	if (e && !p->refused && !s->mute)
+	if (e && !p->refused && !s->mute) {
 		break_off_later(s, e);
+		if (!p->sent)
+			take_back_after(w, e);
+	}
 	end_write(w, e);
 	idle(s);
 }

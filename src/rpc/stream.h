@@ -71,6 +71,8 @@ struct wf_stream {
 	void *owner; /* the call; NULL: it has ended */
 	/* A message is lost because of @e, and the stream has stopped. */
 	void (*broken)(struct wf_stream *s, const struct wf_error *e);
+	/* Nothing of a message left, so nothing that was said after it may.  NULL: nobody wants to know. */
+	void (*unsaid)(struct wf_stream *s, const struct wf_error *e);
 	/* No write waits for a grant or a rail any more.  NULL: nobody wants to know. */
 	void (*flushed)(struct wf_stream *s);
 

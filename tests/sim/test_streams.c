@@ -734,6 +734,90 @@ static void what_follows_a_lost_message_is_not_read(void **state)
 	}
 }
 
+/*
+ * What fills the peer's credit while it stands still, one of @bytes more, and the end: all of
+ * that but the first waits in the link's queue.
+ */
+static void say_to_the_frozen(bool serves, struct weft_stream *from, struct wf_flight *writes,
+			      size_t count, size_t bytes, uint64_t timeout_ns)
+{
+	wf_world_freeze(!serves, true);
+	for (size_t i = 0; i < count - 1; i++)
+		wf_flight_write(&writes[i], from, source, MIDDLE, 0);
+	wf_flight_write(&writes[count - 1], from, source, bytes, timeout_ns);
+	if (serves)
+		finish(WEFT_OK, "");
+	else
+		assert_int_equal(weft_stream_half_close(from), 0);
+	wf_world_pass(100 * MS);
+}
+
+static bool any_is_end(const struct wf_flight *reads, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_end(&reads[i]))
+			return true;
+	return false;
+}
+
+static void what_follows_a_message_that_was_given_up_is_not_said(void **state)
+{
+	struct weft_stream *stream, *reader;
+	struct wf_flight call, writes[COUNT], reads[COUNT];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * WF_COUNT(wf_world_shapes); i++) {
+		bool serves = i % 2;
+
+		open_world(wf_world_shapes[i / 2]);
+		open_kept(&call, LONG_NS, &stream);
+		reader = serves ? stream : served;
+		say_to_the_frozen(serves, serves ? served : stream, writes, COUNT, SMALL, 50 * MS);
+		assert_int_equal(writes[COUNT - 1].status, WEFT_DEADLINE_EXCEEDED);
+		wf_world_freeze(!serves, false);
+		for (size_t j = 0; j < COUNT; j++)
+			wf_flight_read(&reads[j], reader, 0);
+		wf_flight_land(reads, COUNT, S);
+		assert_false(any_is_end(reads, COUNT));
+		wf_flight_land(&call, 1, S);
+		assert_int_not_equal(call.status, WEFT_OK);
+		if (!serves)
+			finish(WEFT_CANCELLED, "");
+		wf_flight_land(writes, COUNT, S);
+		wf_flight_free(reads, COUNT);
+		wf_flight_free(writes, COUNT);
+		wf_flight_free(&call, 1);
+		weft_stream_close(stream);
+		wf_world_end();
+	}
+}
+
+static void a_server_that_closes_says_no_good_end_without_what_it_said_before(void **state)
+{
+	struct weft_stream *stream;
+	struct wf_flight call, writes[COUNT], reads[COUNT];
+
+	(void)state;
+	for (unsigned i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
+		open_kept(&call, LONG_NS, &stream);
+		say_to_the_frozen(true, served, writes, COUNT, AHEAD, 0);
+		wf_world_freeze(0, false);
+		for (size_t j = 0; j < COUNT; j++)
+			wf_flight_read(&reads[j], stream, 0);
+		wf_world_leave(1);
+		wf_flight_land(reads, COUNT, S);
+		assert_false(any_is_end(reads, COUNT));
+		wf_flight_land(&call, 1, S);
+		assert_int_not_equal(call.status, WEFT_OK);
+		wf_flight_free(reads, COUNT);
+		wf_flight_free(writes, COUNT);
+		wf_flight_free(&call, 1);
+		weft_stream_close(stream);
+		wf_world_end();
+	}
+}
+
 static void a_server_may_finish_before_the_caller_has(void **state)
 {
 	static const enum weft_status statuses[] = { WEFT_OK, WEFT_ABORTED };
@@ -1700,6 +1784,8 @@ int main(void)
 		cmocka_unit_test(a_status_that_waits_goes_with_its_caller),
 		cmocka_unit_test(a_status_that_waits_gives_way_to_what_broke_the_stream),
 		cmocka_unit_test(what_follows_a_lost_message_is_not_read),
+		cmocka_unit_test(what_follows_a_message_that_was_given_up_is_not_said),
+		cmocka_unit_test(a_server_that_closes_says_no_good_end_without_what_it_said_before),
 		cmocka_unit_test(a_server_may_finish_before_the_caller_has),
 		cmocka_unit_test(deadlines_end_both_sides),
 		cmocka_unit_test(a_call_may_be_cancelled_at_any_moment),
