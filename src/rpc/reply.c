@@ -114,6 +114,7 @@ void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e)
 {
 	struct wf_served *s = stream->owner;
 
+	/* The failure stays: it is told of each message that goes with the first. */
 	if (s->parcel.state != WF_PARCEL_ENDED && !s->failed_to_reply)
 		wf_parcel_stop(&s->parcel, e);
 }

@@ -32,7 +32,9 @@ void wf_reply_drop(struct wf_served *s);
 
 /* Of its stream: all that was written before the answer has been said, or will not be. */
 void wf_reply_flushed(struct wf_stream *stream);
-void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e);
 void wf_reply_broken(struct wf_stream *stream, const struct wf_error *e);
+
+/* Of what was written before it something did not leave: an answer that is posted is a failure now. */
+void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e);
 
 #endif

@@ -735,8 +735,8 @@ static void what_follows_a_lost_message_is_not_read(void **state)
 }
 
 /*
- * What fills the peer's credit while it stands still, one of @bytes more, and the end: all of
- * that but the first waits in the link's queue.
+ * What fills the peer's credit while it stands still, one message of @bytes more, and the end:
+ * those two wait in the link's queue.
  */
 static void say_to_the_frozen(bool serves, struct weft_stream *from, struct wf_flight *writes,
 			      size_t count, size_t bytes, uint64_t timeout_ns)
@@ -752,12 +752,24 @@ static void say_to_the_frozen(bool serves, struct weft_stream *from, struct wf_f
 	wf_world_pass(100 * MS);
 }
 
-static bool any_is_end(const struct wf_flight *reads, size_t count)
+/* Of what was said to it the reader hears no good end, nor does the caller. */
+static void land_without_good_end(struct wf_flight *call, struct wf_flight *reads, size_t count)
 {
+	wf_flight_land(reads, count, S);
 	for (size_t i = 0; i < count; i++)
-		if (is_end(&reads[i]))
-			return true;
-	return false;
+		assert_false(is_end(&reads[i]));
+	wf_flight_land(call, 1, S);
+	assert_int_not_equal(call->status, WEFT_OK);
+}
+
+static void end_said(struct weft_stream *stream, struct wf_flight *call, struct wf_flight *writes,
+		     struct wf_flight *reads, size_t count)
+{
+	wf_flight_free(reads, count);
+	wf_flight_free(writes, count);
+	wf_flight_free(call, 1);
+	weft_stream_close(stream);
+	wf_world_end();
 }
 
 static void what_follows_a_message_that_was_given_up_is_not_said(void **state)
@@ -777,18 +789,48 @@ static void what_follows_a_message_that_was_given_up_is_not_said(void **state)
 		wf_world_freeze(!serves, false);
 		for (size_t j = 0; j < COUNT; j++)
 			wf_flight_read(&reads[j], reader, 0);
-		wf_flight_land(reads, COUNT, S);
-		assert_false(any_is_end(reads, COUNT));
-		wf_flight_land(&call, 1, S);
-		assert_int_not_equal(call.status, WEFT_OK);
+		land_without_good_end(&call, reads, COUNT);
 		if (!serves)
 			finish(WEFT_CANCELLED, "");
 		wf_flight_land(writes, COUNT, S);
-		wf_flight_free(reads, COUNT);
-		wf_flight_free(writes, COUNT);
-		wf_flight_free(&call, 1);
-		weft_stream_close(stream);
-		wf_world_end();
+		end_said(stream, &call, writes, reads, COUNT);
+	}
+}
+
+/* It lies offered while what was written after it has come: that goes with it. */
+static void what_follows_a_long_message_that_was_given_up_is_not_read(void **state)
+{
+	struct weft_stream *stream, *reader, *writer;
+	struct wf_flight call, writes[2], reads[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * WF_COUNT(wf_world_shapes); i++) {
+		bool serves = i % 2;
+
+		open_world(wf_world_shapes[i / 2]);
+		open_kept(&call, LONG_NS, &stream);
+		reader = serves ? stream : served;
+		writer = serves ? served : stream;
+		wf_flight_write(&writes[0], writer, source, BIG, 50 * MS);
+		wf_flight_write(&writes[1], writer, source, SMALL, 0);
+		if (serves)
+			finish(WEFT_OK, "");
+		else
+			assert_int_equal(weft_stream_half_close(writer), 0);
+		wf_world_pass(100 * MS);
+		for (size_t j = 0; j < 3; j++)
+			wf_flight_read(&reads[j], reader, 0);
+		wf_flight_land(reads, 3, S);
+		for (size_t j = 0; j < 3; j++)
+			assert_int_not_equal(reads[j].status, WEFT_OK);
+		if (!serves)
+			finish(WEFT_CANCELLED, "");
+		wf_flight_land(&call, 1, S);
+		assert_int_equal(call.status == WEFT_OK, serves);
+		wf_flight_land(writes, 2, 4 * S);
+		assert_int_equal(writes[0].status, WEFT_DEADLINE_EXCEEDED);
+		wf_flight_free(&reads[2], 1);
+		end_said(stream, &call, writes, reads, 2);
 	}
 }
 
@@ -806,15 +848,8 @@ static void a_server_that_closes_says_no_good_end_without_what_it_said_before(vo
 		for (size_t j = 0; j < COUNT; j++)
 			wf_flight_read(&reads[j], stream, 0);
 		wf_world_leave(1);
-		wf_flight_land(reads, COUNT, S);
-		assert_false(any_is_end(reads, COUNT));
-		wf_flight_land(&call, 1, S);
-		assert_int_not_equal(call.status, WEFT_OK);
-		wf_flight_free(reads, COUNT);
-		wf_flight_free(writes, COUNT);
-		wf_flight_free(&call, 1);
-		weft_stream_close(stream);
-		wf_world_end();
+		land_without_good_end(&call, reads, COUNT);
+		end_said(stream, &call, writes, reads, COUNT);
 	}
 }
 
@@ -1785,6 +1820,7 @@ int main(void)
 		cmocka_unit_test(a_status_that_waits_gives_way_to_what_broke_the_stream),
 		cmocka_unit_test(what_follows_a_lost_message_is_not_read),
 		cmocka_unit_test(what_follows_a_message_that_was_given_up_is_not_said),
+		cmocka_unit_test(what_follows_a_long_message_that_was_given_up_is_not_read),
 		cmocka_unit_test(a_server_that_closes_says_no_good_end_without_what_it_said_before),
 		cmocka_unit_test(a_server_may_finish_before_the_caller_has),
 		cmocka_unit_test(deadlines_end_both_sides),
