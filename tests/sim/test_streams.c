@@ -684,53 +684,89 @@ static void a_status_that_waits_gives_way_to_what_broke_the_stream(void **state)
 	wf_world_end();
 }
 
-/* The first can't be sent, the second could be: @from has no rail until both are written. */
-static void lose_the_first(struct weft_stream *from, bool late, struct wf_flight *writes)
+/* One end speaks, and not all of it gets there. */
+struct speech {
+	bool serves; /* who speaks */
+	struct weft_stream *stream, *from, *to;
+	struct wf_flight call, writes[COUNT], reads[COUNT];
+};
+
+static void begin_speech(struct speech *s, enum wf_world_shape shape, bool serves)
+{
+	*s = (struct speech){ .serves = serves };
+	open_world(shape);
+	open_kept(&s->call, LONG_NS, &s->stream);
+	s->from = serves ? served : s->stream;
+	s->to = serves ? s->stream : served;
+}
+
+static void say_end(const struct speech *s)
+{
+	if (s->serves)
+		finish(WEFT_OK, "");
+	else
+		assert_int_equal(weft_stream_half_close(s->from), 0);
+}
+
+static void hear(struct speech *s, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		wf_flight_read(&s->reads[i], s->to, 0);
+}
+
+/* The server that was spoken to has its say. */
+static void give_up_hearing(const struct speech *s)
+{
+	if (!s->serves)
+		finish(WEFT_CANCELLED, "");
+}
+
+static void end_speech(struct speech *s)
+{
+	wf_flight_free(s->reads, COUNT);
+	wf_flight_free(s->writes, COUNT);
+	wf_flight_free(&s->call, 1);
+	weft_stream_close(s->stream);
+	wf_world_end();
+}
+
+/* The first can't be sent, the second could be: its sender has no rail until both are written. */
+static void lose_the_first(struct speech *s, bool late)
 {
 	if (late) {
 		wf_world_break_rail(0, 1, true);
 		wf_world_pass(5 * MS);
 	}
 	wf_fake_knobs()->refuse = 1000;
-	wf_flight_write(&writes[0], from, source, BIG, 0);
-	wf_flight_write(&writes[1], from, source, SMALL, 0);
+	wf_flight_write(&s->writes[0], s->from, source, BIG, 0);
+	wf_flight_write(&s->writes[1], s->from, source, SMALL, 0);
 	if (late)
 		wf_world_break_rail(0, 1, false);
 }
 
 static void what_follows_a_lost_message_is_not_read(void **state)
 {
-	struct weft_stream *stream;
-	struct wf_flight call, writes[2], reads[2];
+	struct speech s;
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
-		bool serves = i % 2, late = i / 2;
-
-		open_world(WF_WORLD_SHARED);
-		open_kept(&call, LONG_NS, &stream);
-		for (unsigned j = 0; j < 2; j++)
-			wf_flight_read(&reads[j], serves ? stream : served, 0);
-		lose_the_first(serves ? served : stream, late, writes);
+		begin_speech(&s, WF_WORLD_SHARED, i % 2);
+		hear(&s, 2);
+		lose_the_first(&s, i / 2);
 		/* It does not know yet. */
-		if (serves)
+		if (s.serves)
 			finish(WEFT_OK, "");
-		wf_flight_land(&call, 1, 2 * S);
-		assert_int_equal(call.status, WEFT_RESOURCE_EXHAUSTED);
-		wf_flight_land(reads, 2, S);
-		wf_flight_land(writes, 2, S);
+		wf_flight_land(&s.call, 1, 2 * S);
+		assert_int_equal(s.call.status, WEFT_RESOURCE_EXHAUSTED);
+		wf_flight_land(s.reads, 2, S);
+		wf_flight_land(s.writes, 2, S);
 		for (unsigned j = 0; j < 2; j++) {
-			assert_int_not_equal(reads[j].status, WEFT_OK);
-			assert_int_not_equal(writes[j].status, WEFT_OK);
+			assert_int_not_equal(s.reads[j].status, WEFT_OK);
+			assert_int_not_equal(s.writes[j].status, WEFT_OK);
 		}
 		wf_fake_knobs()->refuse = 0;
-		if (!serves)
-			finish(WEFT_CANCELLED, "");
-		wf_flight_free(reads, 2);
-		wf_flight_free(writes, 2);
-		wf_flight_free(&call, 1);
-		weft_stream_close(stream);
-		wf_world_end();
+		give_up_hearing(&s);
+		end_speech(&s);
 	}
 }
 
@@ -738,118 +774,82 @@ static void what_follows_a_lost_message_is_not_read(void **state)
  * What fills the peer's credit while it stands still, one message of @bytes more, and the end:
  * those two wait in the link's queue.
  */
-static void say_to_the_frozen(bool serves, struct weft_stream *from, struct wf_flight *writes,
-			      size_t count, size_t bytes, uint64_t timeout_ns)
+static void say_to_the_frozen(struct speech *s, size_t bytes, uint64_t timeout_ns)
 {
-	wf_world_freeze(!serves, true);
-	for (size_t i = 0; i < count - 1; i++)
-		wf_flight_write(&writes[i], from, source, MIDDLE, 0);
-	wf_flight_write(&writes[count - 1], from, source, bytes, timeout_ns);
-	if (serves)
-		finish(WEFT_OK, "");
-	else
-		assert_int_equal(weft_stream_half_close(from), 0);
+	wf_world_freeze(!s->serves, true);
+	for (size_t i = 0; i < COUNT - 1; i++)
+		wf_flight_write(&s->writes[i], s->from, source, MIDDLE, 0);
+	wf_flight_write(&s->writes[COUNT - 1], s->from, source, bytes, timeout_ns);
+	say_end(s);
 	wf_world_pass(100 * MS);
 }
 
 /* Of what was said to it the reader hears no good end, nor does the caller. */
-static void land_without_good_end(struct wf_flight *call, struct wf_flight *reads, size_t count)
+static void land_without_good_end(struct speech *s)
 {
-	wf_flight_land(reads, count, S);
-	for (size_t i = 0; i < count; i++)
-		assert_false(is_end(&reads[i]));
-	wf_flight_land(call, 1, S);
-	assert_int_not_equal(call->status, WEFT_OK);
-}
-
-static void end_said(struct weft_stream *stream, struct wf_flight *call, struct wf_flight *writes,
-		     struct wf_flight *reads, size_t count)
-{
-	wf_flight_free(reads, count);
-	wf_flight_free(writes, count);
-	wf_flight_free(call, 1);
-	weft_stream_close(stream);
-	wf_world_end();
+	wf_flight_land(s->reads, COUNT, S);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_false(is_end(&s->reads[i]));
+	wf_flight_land(&s->call, 1, S);
+	assert_int_not_equal(s->call.status, WEFT_OK);
 }
 
 static void what_follows_a_message_that_was_given_up_is_not_said(void **state)
 {
-	struct weft_stream *stream, *reader;
-	struct wf_flight call, writes[COUNT], reads[COUNT];
+	struct speech s;
 
 	(void)state;
 	for (unsigned i = 0; i < 2 * WF_COUNT(wf_world_shapes); i++) {
-		bool serves = i % 2;
-
-		open_world(wf_world_shapes[i / 2]);
-		open_kept(&call, LONG_NS, &stream);
-		reader = serves ? stream : served;
-		say_to_the_frozen(serves, serves ? served : stream, writes, COUNT, SMALL, 50 * MS);
-		assert_int_equal(writes[COUNT - 1].status, WEFT_DEADLINE_EXCEEDED);
-		wf_world_freeze(!serves, false);
-		for (size_t j = 0; j < COUNT; j++)
-			wf_flight_read(&reads[j], reader, 0);
-		land_without_good_end(&call, reads, COUNT);
-		if (!serves)
-			finish(WEFT_CANCELLED, "");
-		wf_flight_land(writes, COUNT, S);
-		end_said(stream, &call, writes, reads, COUNT);
+		begin_speech(&s, wf_world_shapes[i / 2], i % 2);
+		say_to_the_frozen(&s, SMALL, 50 * MS);
+		assert_int_equal(s.writes[COUNT - 1].status, WEFT_DEADLINE_EXCEEDED);
+		wf_world_freeze(!s.serves, false);
+		hear(&s, COUNT);
+		land_without_good_end(&s);
+		give_up_hearing(&s);
+		wf_flight_land(s.writes, COUNT, S);
+		end_speech(&s);
 	}
 }
 
 /* It lies offered while what was written after it has come: that goes with it. */
 static void what_follows_a_long_message_that_was_given_up_is_not_read(void **state)
 {
-	struct weft_stream *stream, *reader, *writer;
-	struct wf_flight call, writes[2], reads[3];
+	struct speech s;
 
 	(void)state;
 	for (unsigned i = 0; i < 2 * WF_COUNT(wf_world_shapes); i++) {
-		bool serves = i % 2;
-
-		open_world(wf_world_shapes[i / 2]);
-		open_kept(&call, LONG_NS, &stream);
-		reader = serves ? stream : served;
-		writer = serves ? served : stream;
-		wf_flight_write(&writes[0], writer, source, BIG, 50 * MS);
-		wf_flight_write(&writes[1], writer, source, SMALL, 0);
-		if (serves)
-			finish(WEFT_OK, "");
-		else
-			assert_int_equal(weft_stream_half_close(writer), 0);
+		begin_speech(&s, wf_world_shapes[i / 2], i % 2);
+		wf_flight_write(&s.writes[0], s.from, source, BIG, 50 * MS);
+		wf_flight_write(&s.writes[1], s.from, source, SMALL, 0);
+		say_end(&s);
 		wf_world_pass(100 * MS);
+		hear(&s, 3);
+		wf_flight_land(s.reads, 3, S);
 		for (size_t j = 0; j < 3; j++)
-			wf_flight_read(&reads[j], reader, 0);
-		wf_flight_land(reads, 3, S);
-		for (size_t j = 0; j < 3; j++)
-			assert_int_not_equal(reads[j].status, WEFT_OK);
-		if (!serves)
-			finish(WEFT_CANCELLED, "");
-		wf_flight_land(&call, 1, S);
-		assert_int_equal(call.status == WEFT_OK, serves);
-		wf_flight_land(writes, 2, 4 * S);
-		assert_int_equal(writes[0].status, WEFT_DEADLINE_EXCEEDED);
-		wf_flight_free(&reads[2], 1);
-		end_said(stream, &call, writes, reads, 2);
+			assert_int_not_equal(s.reads[j].status, WEFT_OK);
+		give_up_hearing(&s);
+		wf_flight_land(&s.call, 1, S);
+		assert_int_equal(s.call.status == WEFT_OK, s.serves);
+		wf_flight_land(s.writes, 2, 4 * S);
+		assert_int_equal(s.writes[0].status, WEFT_DEADLINE_EXCEEDED);
+		end_speech(&s);
 	}
 }
 
 static void a_server_that_closes_says_no_good_end_without_what_it_said_before(void **state)
 {
-	struct weft_stream *stream;
-	struct wf_flight call, writes[COUNT], reads[COUNT];
+	struct speech s;
 
 	(void)state;
 	for (unsigned i = 0; i < WF_COUNT(wf_world_shapes); i++) {
-		open_world(wf_world_shapes[i]);
-		open_kept(&call, LONG_NS, &stream);
-		say_to_the_frozen(true, served, writes, COUNT, AHEAD, 0);
+		begin_speech(&s, wf_world_shapes[i], true);
+		say_to_the_frozen(&s, AHEAD, 0);
 		wf_world_freeze(0, false);
-		for (size_t j = 0; j < COUNT; j++)
-			wf_flight_read(&reads[j], stream, 0);
+		hear(&s, COUNT);
 		wf_world_leave(1);
-		land_without_good_end(&call, reads, COUNT);
-		end_said(stream, &call, writes, reads, COUNT);
+		land_without_good_end(&s);
+		end_speech(&s);
 	}
 }
 
