@@ -23,6 +23,7 @@
 #define REASON_NS (20 * WF_NS_PER_MS) /* for the reason of a closed connection to come */
 #define FRAME_BYTES_MIN 512          /* less would be all headers; no provider is so small */
 #define LONGER_MAX 4                 /* a pair has at most 16 times its time */
+#define LATE_LIMITS 4                /* of silence, some seven dials; not tuned */
 #define CONNECT_DATA_BYTES 24        /* u64 link, u64 token, u32 epoch, u32 lane */
 #define MISFITS_BYTES 240            /* two sentences fit */
 
@@ -366,14 +367,25 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 	die_untried(link);
 }
 
+/* Until when pairs are tried that fail because nothing is heard. */
+static uint64_t late_until_ns(const struct wf_link *link)
+{
+	return link->was_up ? link->try_from_ns + LATE_LIMITS * link->worker->options.lost_ns
+			    : link->dial_until_ns;
+}
+
 /* The pair that is tried has not come up in its time. */
 static void pair_late(struct wf_link *link)
 {
 	const char *why = link->ep_ready ? "no answer to a ping in time" : "no connection in time";
 
-	/* Nobody has said that it can't: at first contact there is as much time as to dial. */
-	if (!link->closed[0] && !link->was_up)
-		link->try_until_ns = WF_MAX(link->try_until_ns, link->dial_until_ns);
+	/*
+	 * Nobody has said that it can't: at first contact there is as much time as to dial, and
+	 * later enough for a network that loses each of a few dials.  A peer that is gone is
+	 * missed at its door before that.
+	 */
+	if (!link->closed[0])
+		link->try_until_ns = WF_MAX(link->try_until_ns, late_until_ns(link));
 	wf_attempt_next(link, link->closed[0] ? link->closed : why);
 }
 
@@ -414,6 +426,7 @@ static void start(struct wf_link *link, uint64_t in_ns)
 	link->state = WF_LINK_TRYING;
 	link->tried[0] = '\0';
 	link->round = 0;
+	link->try_from_ns = w->now_ns;
 	link->try_until_ns = w->now_ns + patience_ns(link);
 	if (!link->pair_count)
 		list_pairs(link);

@@ -133,7 +133,8 @@ struct wf_link {
 	struct wf_link_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
 	uint32_t pair_count, pair_at;
 	uint32_t round;            /* how often all of them have been tried */
-	uint64_t try_until_ns;     /* when trying is given up altogether */
+	uint64_t try_from_ns;      /* since when rails are tried, */
+	uint64_t try_until_ns;     /* and when that is given up altogether */
 	uint64_t pair_until_ns;    /* when this pair is; 0: between two rounds */
 	bool ponged;               /* the dialler's ping of this attempt has come */
 	bool maybe_up;             /* a pong of this life has gone: with it the dialler may be up */

@@ -717,6 +717,51 @@ static void reads_that_are_refused_for_long_are_made_on_another_rail(void **stat
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Its connection breaks, and dials of another go astray: but for the provider's, all is well. */
+static void start_over_lost_rail(struct wf_flight f[2], unsigned i)
+{
+	wf_world_open(WF_WORLD_CONNECTED, 2, &slow);
+	wf_world_connect(i % 2, 1 - i % 2);
+	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 60 * S);
+	wf_fake_break_domain("lo");
+	wf_fake_cut_domain("lo");
+	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 60 * S);
+}
+
+static void a_rail_is_dialled_for_longer_while_the_peer_answers_at_its_door(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 18; i++) {
+		start_over_lost_rail(f, i);
+		wf_world_pass((i + 2) / 2 * S);
+		wf_fake_cut_domain(NULL);
+		wf_flight_land(f, 2, 5 * S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		assert_int_equal(f[1].status, WEFT_OK);
+		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_rail_that_stays_away_is_given_up_though_the_door_lives(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		start_over_lost_rail(f, i);
+		wf_flight_land(f, 2, 16 * S);
+		assert_int_equal(f[0].status, WEFT_UNAVAILABLE);
+		assert_int_equal(f[1].status, WEFT_UNAVAILABLE);
+		wf_fake_cut_domain(NULL);
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void a_door_that_closes_is_dialled_again_and_nothing_fails(void **state)
 {
 	const struct shape *s = *state;
@@ -1633,6 +1678,8 @@ int main(int argc, char **argv)
 		TEST(frozen_senders_do_not_hold_up_what_another_sends),
 		TEST(reads_that_hang_are_made_again_on_another_rail),
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
+		cmocka_unit_test(a_rail_is_dialled_for_longer_while_the_peer_answers_at_its_door),
+		cmocka_unit_test(a_rail_that_stays_away_is_given_up_though_the_door_lives),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
 		TEST(a_door_that_closes_in_a_cut_is_dialled_again_after_it),
 		TEST(a_door_forgotten_at_first_contact_is_dialled_anew),
