@@ -132,7 +132,7 @@ WEFT_API int weft_serve_reflection(struct weft_node *node);
 
 /* In a handler, @closure_data names the call.  Functions on it: */
 
-/* The peer that calls; valid until the reply.  Threads: callback. */
+/* The peer that calls; open until the node closes, not to be closed.  Threads: callback. */
 WEFT_API struct weft_peer *weft_call_peer(void *closure_data);
 
 /*

@@ -59,7 +59,7 @@ struct perf_client {
 	struct weft_node *node;
 	uint64_t number; /* as a caller */
 	uint64_t run;    /* number of the run */
-	uint64_t wrong;  /* bytes, in this run */
+	uint64_t wrong;  /* bytes, in this run; when it has ended with those that came damaged */
 	bool check;      /* this run */
 	bool one_way;    /* this run */
 	struct histogram *latency; /* of each body; NULL: the clock is not asked for it */
@@ -119,6 +119,7 @@ static void got_report(const Weft__Perf__RunReport *reply, void *data)
 		return;
 	c->path.copies += reply->copies;
 	c->path.registered |= reply->registered;
+	c->wrong += reply->damaged;
 }
 
 static void got_time(const Weft__Perf__Time *reply, void *data)
@@ -603,7 +604,10 @@ static int half(struct perf_client *c, unsigned window, struct histogram *latenc
 	if (!status)
 		status = spent(c, &result->spent_ns);
 	result->spent_ns -= status ? 0 : before_ns;
-	return status || one_way ? status : run_end(c);
+	if (!status && !one_way)
+		status = run_end(c);
+	result->wrong += c->wrong;
+	return status;
 }
 
 static void give_memory(struct perf_client *c)

@@ -52,9 +52,11 @@ struct body {
 struct run {
 	struct run *next;
 	struct perf_server *server;
+	struct weft_peer *peer;
 	uint64_t number;
 	uint64_t posted, received; /* bodies */
 	uint64_t sent;             /* by the caller, once that is known */
+	uint64_t damaged;          /* bytes */
 	unsigned pending; /* receives under way, and one for a function that works on it */
 	bool check, one_way, beside, ending;
 	struct perf_place place;
@@ -206,13 +208,15 @@ static int run_memory(struct run *run, const uint64_t *bytes)
 	return 0;
 }
 
-static struct run *run_new(struct perf_server *server, const Weft__Perf__Run *request)
+static struct run *run_new(struct perf_server *server, struct weft_peer *peer,
+			   const Weft__Perf__Run *request)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
 	if (!run)
 		return NULL;
 	run->server = server;
+	run->peer = peer;
 	run->number = request->number;
 	run->window = request->window;
 	run->part_count = request->n_bytes;
@@ -253,6 +257,7 @@ static void run_settle(struct run *run)
 	run->server->run_count--;
 
 	report.received = run->received;
+	report.damaged = run->damaged;
 	if (run->newest)
 		weft_op_path(run->newest, &path);
 	report.copies = path.copies;
@@ -264,7 +269,7 @@ static void run_settle(struct run *run)
 
 static void received(struct weft_op *op, void *arg);
 
-static int part_post(struct part *part, struct weft_peer *peer)
+static int part_post(struct part *part)
 {
 	struct run *run = part->body->run;
 	struct weft_recv_options options = {
@@ -279,8 +284,8 @@ static int part_post(struct part *part, struct weft_peer *peer)
 	};
 	struct weft_tensor into =
 		perf_run_tensor(&run->place, part->memory, &part->shape, part->bytes);
-	int err = weft_recv(run->server->node, peer, run->number, PERF_KEY, strlen(PERF_KEY),
-			    &into, &options, &part->op);
+	int err = weft_recv(run->server->node, run->peer, run->number, PERF_KEY,
+			    strlen(PERF_KEY), &into, &options, &part->op);
 
 	if (!err)
 		run->pending++;
@@ -288,7 +293,7 @@ static int part_post(struct part *part, struct weft_peer *peer)
 }
 
 /* Post the receives of the next body into the room of @body. */
-static int body_post(struct body *body, struct weft_peer *peer)
+static int body_post(struct body *body)
 {
 	struct run *run = body->run;
 	int err = 0;
@@ -297,11 +302,11 @@ static int body_post(struct body *body, struct weft_peer *peer)
 	body->wrong = 0;
 	body->left = run->part_count;
 	for (size_t i = 0; i < run->part_count && !err; i++)
-		err = part_post(&body->parts[i], peer);
+		err = part_post(&body->parts[i]);
 	return err;
 }
 
-static int acknowledge(struct run *run, struct weft_peer *peer, uint64_t index, uint64_t wrong)
+static int acknowledge(struct run *run, uint64_t index, uint64_t wrong)
 {
 	struct weft_send_options options = { .size = sizeof(options), .flags = WEFT_SNAPSHOT };
 	struct perf_ack ack = { htole64(index), htole64(wrong) };
@@ -314,24 +319,24 @@ static int acknowledge(struct run *run, struct weft_peer *peer, uint64_t index, 
 		return 0;
 	options.op.size = sizeof(options.op);
 	tensor = perf_run_tensor(NULL, &ack, &shape, sizeof(ack));
-	err = weft_send(peer, run->number, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &tensor, &options,
-			&op);
+	err = weft_send(run->peer, run->number, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &tensor,
+			&options, &op);
 	if (!err)
 		weft_op_free(op); /* if it fails, so does what the caller waits for */
 	return err;
 }
 
 /* All of a body is there. */
-static void body_received(struct body *body, struct weft_peer *peer)
+static void body_received(struct body *body)
 {
 	struct run *run = body->run;
 	uint64_t index = body->index, wrong = body->wrong;
 
 	run->received++;
 	/* First the receives, then the word that lets the caller send into them. */
-	if (((!run->ending || run->posted < run->sent) && body_post(body, peer)) ||
-	    acknowledge(run, peer, index, wrong))
-		tool_fail(run->server->command, "%s: %s", weft_peer_name(peer), weft_error());
+	if (((!run->ending || run->posted < run->sent) && body_post(body)) ||
+	    acknowledge(run, index, wrong))
+		tool_fail(run->server->command, "%s: %s", weft_peer_name(run->peer), weft_error());
 }
 
 /* What has ended is kept, if it is the @last of a body, until there is a newer one. */
@@ -342,24 +347,35 @@ static void run_keep(struct run *run, struct weft_op *op, bool last)
 		run->newest = op;
 }
 
+/* A tensor is there, as it was sent or @damaged.  Is it the last one of its body? */
+static bool part_came(struct part *part, bool damaged)
+{
+	struct body *body = part->body;
+	struct run *run = body->run;
+
+	if (damaged)
+		run->damaged += part->bytes;
+	else if (run->check)
+		body->wrong += perf_run_wrong(&run->place, part->memory, part->bytes, run->number,
+					      body->index * run->part_count +
+						      (size_t)(part - body->parts));
+	return --body->left == 0;
+}
+
+/* What comes damaged is acknowledged, too: its caller waits for that. */
 static void received(struct weft_op *op, void *arg)
 {
 	struct part *part = arg;
 	struct body *body = part->body;
 	struct run *run = body->run;
+	enum weft_status status = weft_op_status(op);
 	bool last = false;
 
 	part->op = NULL;
-	if (weft_op_status(op) == WEFT_OK) {
-		if (run->check)
-			body->wrong += perf_run_wrong(&run->place, part->memory, part->bytes,
-						      run->number,
-						      body->index * run->part_count +
-							      (size_t)(part - body->parts));
-		last = --body->left == 0;
-	}
+	if (status == WEFT_OK || status == WEFT_DATA_LOSS)
+		last = part_came(part, status != WEFT_OK);
 	if (last)
-		body_received(body, weft_op_peer(op));
+		body_received(body);
 	run_keep(run, op, last);
 	run->pending--;
 	run_settle(run);
@@ -369,14 +385,14 @@ static void received(struct weft_op *op, void *arg)
  * The receives of the first bodies.  Where all come beside calls nothing is sent for the one that
  * there is: it ends with the run, or with its caller.
  */
-static int run_post(struct run *run, struct weft_peer *peer)
+static int run_post(struct run *run)
 {
 	int err = 0;
 
 	if (run->beside)
-		return part_post(&run->parts[0], peer);
+		return part_post(&run->parts[0]);
 	for (size_t i = 0; i < run->window && !err; i++)
-		err = body_post(&run->bodies[i], peer);
+		err = body_post(&run->bodies[i]);
 	return err;
 }
 
@@ -410,6 +426,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
 	struct perf_server *server = server_of(service);
 	const struct perf_place place = { request->pool, request->cuda };
+	struct weft_peer *peer = weft_call_peer(call);
 	struct run *run = NULL;
 	const char *why;
 	int err;
@@ -424,7 +441,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 		return;
 	}
 	if (server->run_count < RUNS_MAX)
-		run = run_new(server, request);
+		run = run_new(server, peer, request);
 	if (!run) {
 		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for another run");
 		return;
@@ -434,7 +451,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	server->run_count++;
 
 	run->pending++;
-	err = run_post(run, weft_call_peer(call));
+	err = run_post(run);
 	if (err)
 		weft_call_fail(call, WEFT_INTERNAL, weft_error());
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE 1 /* memfd_create */
 #include "process.h"
 #include "../port.h"
 

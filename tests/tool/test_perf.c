@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `weft perf` and `weft serve` when what is measured comes damaged: each against this program,
+ * which plays the other.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <endian.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/examples/process.h"
+#include "tests/fabric/pair.h"
+#include "tool/perf.pb-c.h"
+#include "tool/perf_run.h"
+
+#define LIMIT_MS 60000
+#define BODY_BYTES (256 * 1024) /* one that is pulled, with one sum for all of it */
+
+static const char *const variables[] = { "FI_PROVIDER=tcp", "WEFT_STALL=0", NULL };
+
+static struct weft_node *node_open(void)
+{
+	struct weft_node_options options = pair_options("tcp");
+	struct weft_node *node;
+
+	need(!weft_node_open(&options, &node));
+	return node;
+}
+
+/* The caller of a server. */
+
+struct caller {
+	struct process serve;
+	struct weft_node *node;
+	struct weft_peer *peer;
+	struct weft_stub *stub;
+};
+
+static void caller_open(struct caller *c)
+{
+	char path[512], address[128];
+	const char *argv[] = { process_path("weft", path), "serve", NULL };
+
+	process_start(&c->serve, variables, argv);
+	if (!process_says(&c->serve, "\n", LIMIT_MS))
+		fail_msg("weft serve: %s", process_err(&c->serve));
+	assert_int_equal(sscanf(process_out(&c->serve), "%127s", address), 1);
+	c->node = node_open();
+	need(!weft_peer_open(c->node, address, &c->peer));
+	need(!weft_stub_open(c->peer, &weft__perf__perf__descriptor, &c->stub));
+}
+
+static void caller_close(struct caller *c)
+{
+	weft_stub_close(c->stub);
+	weft_peer_close(c->peer);
+	need(!weft_node_close(c->node));
+	process_signal(&c->serve, SIGINT);
+	assert_true(process_wait(&c->serve, LIMIT_MS));
+	assert_int_equal(c->serve.status, 0);
+	assert_string_equal(process_err(&c->serve), "");
+	process_stop(&c->serve);
+}
+
+static ProtobufCService *once(struct caller *c, struct weft_op **op)
+{
+	ProtobufCService *service;
+
+	need(!weft_call_open(c->stub, NULL, &service, op));
+	return service;
+}
+
+static void answered(struct weft_op *op)
+{
+	pair_ended(op, WEFT_OK);
+	weft_op_free(op);
+}
+
+static void got_nothing(const Weft__Perf__Nothing *reply, void *data)
+{
+	(void)reply;
+	(void)data;
+}
+
+static void got_time(const Weft__Perf__Time *reply, void *data)
+{
+	(void)reply;
+	(void)data;
+}
+
+static void got_report(const Weft__Perf__RunReport *reply, void *data)
+{
+	if (reply)
+		*(Weft__Perf__RunReport *)data = *reply;
+}
+
+/* Begin to send a body of the run @number that has its sum already, and then another byte. */
+static struct pair_send send_damaged(struct caller *c, uint64_t number)
+{
+	struct weft_send_options options = { .size = sizeof(options),
+					     .op = { .size = sizeof(options.op),
+						     .flags = WEFT_CHECKSUM } };
+	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
+	struct pair_send send = { .bytes = calloc(1, BODY_BYTES) };
+	int64_t shape = BODY_BYTES;
+	struct weft_tensor tensor = pair_tensor(send.bytes, &shape);
+	ProtobufCService *service;
+	struct weft_op *op;
+
+	need(!weft_send(c->peer, number, PERF_KEY, strlen(PERF_KEY), &tensor, &options, &send.op));
+	/* It is offered once the server has answered what was asked after it. */
+	service = once(c, &op);
+	weft__perf__perf__spent(service, &nothing, got_time, NULL);
+	answered(op);
+	((char *)send.bytes)[BODY_BYTES / 2]++;
+	return send;
+}
+
+/* A run of one such body: what the server says at its end. */
+static Weft__Perf__RunReport run_damaged(struct caller *c, uint64_t number, bool one_way)
+{
+	Weft__Perf__RunReport report = WEFT__PERF__RUN_REPORT__INIT;
+	Weft__Perf__RunEnd end = WEFT__PERF__RUN_END__INIT;
+	Weft__Perf__Run run = WEFT__PERF__RUN__INIT;
+	struct pair_send send = send_damaged(c, number);
+	uint64_t bytes = BODY_BYTES;
+	ProtobufCService *service;
+	struct weft_op *op;
+
+	run.number = end.number = number;
+	run.bytes = &bytes;
+	run.n_bytes = run.window = 1;
+	run.one_way = one_way;
+	end.sent = 1;
+
+	service = once(c, &op);
+	weft__perf__perf__start(service, &run, got_nothing, NULL);
+	answered(op);
+	pair_ended(send.op, WEFT_DATA_LOSS);
+	weft_op_free(send.op);
+	free(send.bytes);
+	if (!one_way)
+		answered(pair_recv(c->node, c->peer, number, PERF_ACK_KEY));
+
+	service = once(c, &op);
+	weft__perf__perf__end(service, &end, got_report, &report);
+	answered(op);
+	return report;
+}
+
+static void a_server_acknowledges_and_counts_a_body_that_comes_damaged(void **state)
+{
+	static struct caller c;
+
+	(void)state;
+	caller_open(&c);
+	for (int one_way = 0; one_way < 2; one_way++) {
+		Weft__Perf__RunReport report = run_damaged(&c, 100 + (unsigned)one_way, one_way);
+
+		assert_int_equal(report.received, 1);
+		assert_int_equal(report.damaged, BODY_BYTES);
+	}
+	caller_close(&c);
+}
+
+/* A server that says that a body of each run came damaged. */
+
+#define DAMAGED 8
+#define SENT 9 /* in each half: one that is timed, and eight before it */
+
+static struct weft_node *server;
+
+static void begin_ack(struct weft_peer *peer, uint64_t run)
+{
+	struct weft_send_options options = { .size = sizeof(options), .flags = WEFT_SNAPSHOT };
+	struct perf_ack ack = { 0 };
+	int64_t shape = sizeof(ack);
+	struct weft_tensor tensor = pair_tensor(&ack, &shape);
+	struct weft_op *op;
+
+	options.op.size = sizeof(options.op);
+	if (!weft_send(peer, run, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &tensor, &options, &op))
+		weft_op_free(op);
+}
+
+static void serve_join(Weft__Perf__Perf_Service *service, const Weft__Perf__Caller *request,
+		       Weft__Perf__Nothing_Closure reply, void *call)
+{
+	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
+
+	(void)service;
+	(void)request;
+	reply(&nothing, call);
+}
+
+static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run *request,
+			Weft__Perf__Nothing_Closure reply, void *call)
+{
+	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
+	struct weft_peer *peer = weft_call_peer(call);
+	struct weft_op *op;
+
+	(void)service;
+	for (int i = 0; i < SENT; i++) {
+		if (!weft_recv(server, peer, request->number, PERF_KEY,
+			       strlen(PERF_KEY), NULL, NULL, &op))
+			weft_op_free(op);
+		begin_ack(peer, request->number);
+	}
+	reply(&nothing, call);
+}
+
+static void serve_end(Weft__Perf__Perf_Service *service, const Weft__Perf__RunEnd *request,
+		      Weft__Perf__RunReport_Closure reply, void *call)
+{
+	Weft__Perf__RunReport report = WEFT__PERF__RUN_REPORT__INIT;
+
+	(void)service;
+	report.received = request->sent;
+	report.damaged = DAMAGED;
+	reply(&report, call);
+}
+
+static void serve_spent(Weft__Perf__Perf_Service *service, const Weft__Perf__Nothing *request,
+			Weft__Perf__Time_Closure reply, void *call)
+{
+	const Weft__Perf__Time time = WEFT__PERF__TIME__INIT;
+
+	(void)service;
+	(void)request;
+	reply(&time, call);
+}
+
+static Weft__Perf__Perf_Service service = {
+	.base = WEFT__PERF__PERF__BASE_INIT,
+	.join = serve_join,
+	.start = serve_start,
+	.end = serve_end,
+	.spent = serve_spent,
+	.leave = serve_join,
+};
+
+static void a_client_fails_by_what_came_damaged_in_any_run(void **state)
+{
+	static struct process perf;
+	char path[512];
+	const char *argv[] = { process_path("weft", path), "perf", "--no-validate", "--sizes",
+			       "8", "--window", "1", "--count", "1", NULL, NULL };
+
+	(void)state;
+	server = node_open();
+	argv[9] = weft_node_address(server);
+	need(!weft_serve(server, &service.base));
+	process_start(&perf, variables, argv);
+	assert_true(process_wait(&perf, LIMIT_MS));
+	assert_string_equal(process_err(&perf),
+			    "weft perf: 16 bytes arrived otherwise than sent\n");
+	assert_int_equal(perf.status, 1);
+	process_stop(&perf);
+	need(!weft_node_close(server));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_server_acknowledges_and_counts_a_body_that_comes_damaged),
+		cmocka_unit_test(a_client_fails_by_what_came_damaged_in_any_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
