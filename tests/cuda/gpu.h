@@ -49,7 +49,7 @@ struct gpu {
 
 extern struct gpu gpu;
 
-/* The software driver's file, in the build folder of the tests. */
+/* The software driver's file, in the build folder of the tests.  For one thread at a time. */
 const char *gpu_fake_file(void);
 
 /*

@@ -233,21 +233,29 @@ static void a_child_of_a_process_that_had_not_loaded_it_may(void **state)
 	expect(&o, WF_CUDA_READY, "2 devices");
 }
 
+struct loader {
+	const char *setting;
+	enum wf_cuda_state state;
+	struct wf_error said;
+};
+
 static void *load_in_thread(void *arg)
 {
-	struct outcome *o = arg;
+	struct loader *l = arg;
 
-	o->state = wf_cuda_driver_load(gpu_fake_file(), &o->said);
+	l->state = wf_cuda_driver_load(l->setting, &l->said);
 	return NULL;
 }
 
 static void load_at_once(const char *setting, struct outcome *o)
 {
-	struct outcome each[8] = { 0 };
+	struct loader each[8];
 	pthread_t threads[WF_COUNT(each)];
 
-	for (size_t i = 0; i < WF_COUNT(each); i++)
+	for (size_t i = 0; i < WF_COUNT(each); i++) {
+		each[i] = (struct loader){ .setting = setting };
 		pthread_create(&threads[i], NULL, load_in_thread, &each[i]);
+	}
 	for (size_t i = 0; i < WF_COUNT(each); i++)
 		pthread_join(threads[i], NULL);
 	load(setting, o);
