@@ -110,6 +110,13 @@ const char *process_err(struct process *p)
 	return read_text(p, p->err);
 }
 
+void process_address(struct process *p, char address[128])
+{
+	if (!process_says(p, "\n", PROCESS_LIMIT_MS))
+		fail_msg("a server without an address: %s", process_err(p));
+	assert_int_equal(sscanf(process_out(p), "%127s", address), 1);
+}
+
 bool process_says(struct process *p, const char *text, unsigned limit_ms)
 {
 	unsigned long until = process_now_ms() + limit_ms;

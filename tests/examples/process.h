@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define PROCESS_LIMIT_MS 10000 /* for what takes well under a second */
+#define PROCESS_LIMIT_MS 60000 /* for what takes well under a second on a machine at rest */
 #define PROCESS_TEXT_BYTES 16384
 
 struct process {
@@ -38,6 +38,9 @@ bool process_wait(struct process *p, unsigned limit_ms);
 
 /* Wait until it has written @text to stdout.  False: it ended without, or time is up. */
 bool process_says(struct process *p, const char *text, unsigned limit_ms);
+
+/* Wait for a server's address, the first word that it writes to stdout. */
+void process_address(struct process *p, char address[128]);
 
 /* All it has written so far; valid until the next call for @p. */
 const char *process_out(struct process *p);

@@ -17,8 +17,7 @@ void server_start(struct server *s, const char *program, const char *provider)
 
 	snprintf(s->variable, sizeof(s->variable), "FI_PROVIDER=%s", provider);
 	process_start(&s->process, variables, argv);
-	assert_true(process_says(&s->process, "\n", PROCESS_LIMIT_MS));
-	assert_int_equal(sscanf(process_out(&s->process), "%127s", s->address), 1);
+	process_address(&s->process, s->address);
 }
 
 void server_visit(const struct server *s, struct process *client, const char *program,

@@ -18,8 +18,7 @@ static void two_processes_greet_and_pass_numbers(void **state)
 
 	(void)state;
 	process_start(&server, NULL, serve);
-	assert_true(process_says(&server, "\n", PROCESS_LIMIT_MS));
-	assert_int_equal(sscanf(process_out(&server), "%127s", address), 1);
+	process_address(&server, address);
 	process_start(&client, NULL, visit);
 
 	assert_true(process_wait(&client, PROCESS_LIMIT_MS));

@@ -19,8 +19,7 @@ static void only_who_has_the_token_is_greeted(void **state)
 
 	(void)state;
 	process_start(&server, NULL, serve);
-	assert_true(process_says(&server, "\n", PROCESS_LIMIT_MS));
-	assert_int_equal(sscanf(process_out(&server), "%127s", address), 1);
+	process_address(&server, address);
 
 	process_start(&stranger, NULL, try);
 	assert_true(process_wait(&stranger, PROCESS_LIMIT_MS));

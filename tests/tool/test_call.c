@@ -19,9 +19,6 @@
 
 #define WORDS_MAX 12
 
-/* Nothing here takes long; only a machine that does much else needs this much. */
-#define LIMIT_MS 60000
-
 #define TEST "grpc.testing.TestService/"
 #define LIST "weft.reflect.Reflection/List"
 
@@ -45,9 +42,7 @@ static void node_start(struct node *n, const char *program, const char *word)
 	const char *argv[] = { process_path(program, path), word, NULL };
 
 	process_start(&n->process, variables, argv);
-	if (!process_says(&n->process, "\n", LIMIT_MS))
-		fail_msg("%s: %s", program, process_err(&n->process));
-	assert_int_equal(sscanf(process_out(&n->process), "%127s", n->address), 1);
+	process_address(&n->process, n->address);
 }
 
 static void weft_serve(struct node *n)
@@ -76,7 +71,7 @@ static void begin(struct process *p, const struct node *n, const char *const *wo
 /* Its exit status. */
 static int end(struct process *p)
 {
-	if (!process_wait(p, LIMIT_MS))
+	if (!process_wait(p, PROCESS_LIMIT_MS))
 		fail_msg("weft did not end");
 	return p->status;
 }
@@ -454,7 +449,7 @@ static void an_interrupt_ends_call(void **state)
 	test_server(&n);
 	BEGIN(&p, &n, "call", "-t", "600", "@", TEST "StreamingOutputCall",
 	      "{\"response_parameters\":[{\"size\":1},{\"size\":1,\"interval_us\":300000000}]}");
-	assert_true(process_says(&p, "AA==", LIMIT_MS)); /* the first is printed as it comes */
+	assert_true(process_says(&p, "AA==", PROCESS_LIMIT_MS)); /* the first is printed as it comes */
 	process_signal(&p, SIGINT);
 	assert_int_equal(end(&p), 130);
 	assert_string_equal(process_err(&p), "");

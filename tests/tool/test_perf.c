@@ -20,7 +20,6 @@
 #include "tool/perf.pb-c.h"
 #include "tool/perf_run.h"
 
-#define LIMIT_MS 60000
 #define BODY_BYTES (256 * 1024) /* one that is pulled, with one sum for all of it */
 
 static const char *const variables[] = { "FI_PROVIDER=tcp", "WEFT_STALL=0", NULL };
@@ -49,9 +48,7 @@ static void caller_open(struct caller *c)
 	const char *argv[] = { process_path("weft", path), "serve", NULL };
 
 	process_start(&c->serve, variables, argv);
-	if (!process_says(&c->serve, "\n", LIMIT_MS))
-		fail_msg("weft serve: %s", process_err(&c->serve));
-	assert_int_equal(sscanf(process_out(&c->serve), "%127s", address), 1);
+	process_address(&c->serve, address);
 	c->node = node_open();
 	need(!weft_peer_open(c->node, address, &c->peer));
 	need(!weft_stub_open(c->peer, &weft__perf__perf__descriptor, &c->stub));
@@ -63,7 +60,7 @@ static void caller_close(struct caller *c)
 	weft_peer_close(c->peer);
 	need(!weft_node_close(c->node));
 	process_signal(&c->serve, SIGINT);
-	assert_true(process_wait(&c->serve, LIMIT_MS));
+	assert_true(process_wait(&c->serve, PROCESS_LIMIT_MS));
 	assert_int_equal(c->serve.status, 0);
 	assert_string_equal(process_err(&c->serve), "");
 	process_stop(&c->serve);
@@ -259,7 +256,7 @@ static void a_client_fails_by_what_came_damaged_in_any_run(void **state)
 	argv[9] = weft_node_address(server);
 	need(!weft_serve(server, &service.base));
 	process_start(&perf, variables, argv);
-	assert_true(process_wait(&perf, LIMIT_MS));
+	assert_true(process_wait(&perf, PROCESS_LIMIT_MS));
 	assert_string_equal(process_err(&perf),
 			    "weft perf: 16 bytes arrived otherwise than sent\n");
 	assert_int_equal(perf.status, 1);
