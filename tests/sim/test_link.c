@@ -717,15 +717,53 @@ static void reads_that_are_refused_for_long_are_made_on_another_rail(void **stat
 	assert_int_equal(wf_world_close(), 0);
 }
 
-/* Its connection breaks, and dials of another go astray: but for the provider's, all is well. */
-static void start_over_lost_rail(struct wf_flight f[2], unsigned i)
+static int refuse_to_connect(const char *call)
+{
+	return strcmp(call, "fi_connect") ? 0 : -FI_ECONNREFUSED;
+}
+
+static int refuse_to_accept(const char *call)
+{
+	return strcmp(call, "fi_accept") ? 0 : -FI_ENOMEM;
+}
+
+/* The rail's connection breaks, and dials of another are refused or go astray; the door lives. */
+static void start_over_lost_rail(struct wf_flight f[2], unsigned i, int (*refuse)(const char *))
 {
 	wf_world_open(WF_WORLD_CONNECTED, 2, &slow);
 	wf_world_connect(i % 2, 1 - i % 2);
 	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 60 * S);
 	wf_fake_break_domain("lo");
-	wf_fake_cut_domain("lo");
+	wf_fake_knobs()->veto = refuse;
+	wf_fake_cut_domain(refuse ? NULL : "lo");
 	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 60 * S);
+}
+
+static void mend_rail(void)
+{
+	wf_fake_knobs()->veto = NULL;
+	wf_fake_cut_domain(NULL);
+}
+
+static void land_over_mended_rail(struct wf_flight f[2])
+{
+	mend_rail();
+	wf_flight_land(f, 2, 5 * S);
+	assert_int_equal(f[0].status, WEFT_OK);
+	assert_int_equal(f[1].status, WEFT_OK);
+	assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void land_without_rail(struct wf_flight f[2], uint64_t limit_ns)
+{
+	wf_flight_land(f, 2, limit_ns);
+	assert_int_equal(f[0].status, WEFT_UNAVAILABLE);
+	assert_int_equal(f[1].status, WEFT_UNAVAILABLE);
+	mend_rail();
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
 }
 
 static void a_rail_is_dialled_for_longer_while_the_peer_answers_at_its_door(void **state)
@@ -734,15 +772,9 @@ static void a_rail_is_dialled_for_longer_while_the_peer_answers_at_its_door(void
 
 	(void)state;
 	for (unsigned i = 0; i < 18; i++) {
-		start_over_lost_rail(f, i);
+		start_over_lost_rail(f, i, NULL);
 		wf_world_pass((i + 2) / 2 * S);
-		wf_fake_cut_domain(NULL);
-		wf_flight_land(f, 2, 5 * S);
-		assert_int_equal(f[0].status, WEFT_OK);
-		assert_int_equal(f[1].status, WEFT_OK);
-		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
-		wf_flight_free(f, 2);
-		assert_int_equal(wf_world_close(), 0);
+		land_over_mended_rail(f);
 	}
 }
 
@@ -752,13 +784,22 @@ static void a_rail_that_stays_away_is_given_up_though_the_door_lives(void **stat
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		start_over_lost_rail(f, i);
-		wf_flight_land(f, 2, 16 * S);
-		assert_int_equal(f[0].status, WEFT_UNAVAILABLE);
-		assert_int_equal(f[1].status, WEFT_UNAVAILABLE);
-		wf_fake_cut_domain(NULL);
-		wf_flight_free(f, 2);
-		assert_int_equal(wf_world_close(), 0);
+		start_over_lost_rail(f, i, NULL);
+		land_without_rail(f, 16 * S);
+	}
+}
+
+static void a_rail_that_is_refused_is_given_up_after_the_limit_of_silence(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		start_over_lost_rail(f, i, i / 2 ? refuse_to_accept : refuse_to_connect);
+		wf_world_pass(2 * S);
+		land_over_mended_rail(f);
+		start_over_lost_rail(f, i, i / 2 ? refuse_to_accept : refuse_to_connect);
+		land_without_rail(f, 5 * S);
 	}
 }
 
@@ -1680,6 +1721,7 @@ int main(int argc, char **argv)
 		TEST(reads_that_are_refused_for_long_are_made_on_another_rail),
 		cmocka_unit_test(a_rail_is_dialled_for_longer_while_the_peer_answers_at_its_door),
 		cmocka_unit_test(a_rail_that_stays_away_is_given_up_though_the_door_lives),
+		cmocka_unit_test(a_rail_that_is_refused_is_given_up_after_the_limit_of_silence),
 		TEST(a_door_that_closes_is_dialled_again_and_nothing_fails),
 		TEST(a_door_that_closes_in_a_cut_is_dialled_again_after_it),
 		TEST(a_door_forgotten_at_first_contact_is_dialled_anew),
