@@ -20,6 +20,7 @@
 #define NETWORKS 2
 #define BODY ((size_t)4 * 1024 * 1024)
 #define LONG_BODY (8 * BODY)
+#define BODIES_MAX 100
 #define LITTLE ((uint64_t)BODY / 8) /* all that goes beside a body */
 
 /* A body that comes here. */
@@ -253,11 +254,25 @@ static void choose_cards(const char *mine, const char *its)
 	}
 }
 
+/* Receive a long body.  Has each card carried an eighth of it? */
+static bool comes_by_each(struct pair *pair)
+{
+	uint64_t before[NETWORKS];
+	bool each = true;
+
+	for (unsigned n = 0; n < NETWORKS; n++)
+		before[n] = crossing_bytes(n);
+	receive_body(pair, LONG_BODY);
+	for (unsigned n = 0; n < NETWORKS; n++)
+		each = each && crossing_bytes(n) - before[n] > LONG_BODY / 8;
+	return each;
+}
+
 /* Bodies go over all that are named, and doors are on one. */
 static void two_cards_carry_a_body_together(void **state)
 {
-	uint64_t before[NETWORKS];
 	const char *provider;
+	unsigned bodies;
 	struct pair pair;
 
 	(void)state;
@@ -272,13 +287,12 @@ static void two_cards_carry_a_body_together(void **state)
 		need(!weft_node_open(&options, &pair.node));
 		crossing_start(&pair.other, provider, 1, NULL, pair.node);
 		pair.peer = pair.other.peer;
-		/* The first may be over before the second card is there. */
-		receive_body(&pair, LONG_BODY);
-		for (unsigned n = 0; n < NETWORKS; n++)
-			before[n] = crossing_bytes(n);
-		receive_body(&pair, LONG_BODY);
-		for (unsigned n = 0; n < NETWORKS; n++)
-			need(crossing_bytes(n) - before[n] > LONG_BODY / 8);
+		/*
+		 * The first may be over before the second card is there; how much of each a card
+		 * gets depends on how busy the machine is just then.
+		 */
+		for (bodies = 1; !comes_by_each(&pair); bodies++)
+			need(bodies < BODIES_MAX);
 		crossing_close(&pair);
 	}
 }
