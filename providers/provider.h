@@ -90,6 +90,12 @@ struct wf_provider_setting {
 extern const struct wf_provider_setting wf_provider_settings[];
 
 /*
+ * What the names of variables begin with that libfabric and its providers read; ends with NULL.
+ * Some of them name files to load or to write.
+ */
+extern const char *const wf_provider_variables[];
+
+/*
  * Parts of the names of libraries that install signal handlers while they are
  * loaded, before any code of ours can run; ends with NULL.
  */

@@ -44,6 +44,11 @@ const struct wf_provider_setting wf_provider_settings[] = {
 	{ NULL, NULL, NULL, NULL, 0 },
 };
 
+const char *const wf_provider_variables[] = {
+	"FI_", "OFI_", "PSM_", "PSM2_", "PSM3_", "IPATH_", "HFI_", "UCX_",
+	NULL,
+};
+
 const char *const wf_provider_handlers[] = {
 	"/libinfinipath.",
 	"/libpsm2.",

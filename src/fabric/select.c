@@ -2,6 +2,7 @@
 #include "fabric/select.h"
 #include "fabric/internal.h"
 #include "fabric/signals.h"
+#include "util/environment.h"
 
 #include <limits.h>
 #include <netdb.h>
@@ -76,7 +77,7 @@ struct fi_info *wf_select_hints(enum wf_shape shape, bool device)
 
 static bool is_named(const struct wf_options *options, const char *name)
 {
-	const char *filter = getenv("FI_PROVIDER");
+	const char *filter = wf_environment_get("FI_PROVIDER");
 
 	if (wf_options_lists(options->provider, name))
 		return true;
@@ -88,6 +89,9 @@ static void prepare(const struct wf_options *options)
 {
 	const struct wf_provider_setting *s;
 
+	/* libfabric loads what FI_PROVIDER_PATH names, and asks nobody whether it may. */
+	if (!wf_environment_trusted())
+		wf_environment_forget(wf_provider_variables);
 	for (s = wf_provider_settings; s->name; s++)
 		if ((!s->provider || is_named(options, s->provider)) &&
 		    (!s->before || fi_version() < s->before))
@@ -114,7 +118,7 @@ static void prepare_once(const struct wf_options *options)
  */
 static bool is_side_offer(const struct wf_provider *row, const char *name)
 {
-	const char *filter = getenv("FI_PROVIDER");
+	const char *filter = wf_environment_get("FI_PROVIDER");
 
 	return filter && *filter && *filter != '^' && strchr(name, ';') && !row->refused &&
 	       !wf_options_lists(filter, name);
@@ -649,7 +653,7 @@ static void sort(struct wf_select *select, const struct wf_options *options,
 static int nothing_left(const struct wf_select *select, const struct wf_options *options,
 			struct wf_error *e)
 {
-	const char *filter = getenv("FI_PROVIDER");
+	const char *filter = wf_environment_get("FI_PROVIDER");
 	char there[300] = "";
 	size_t i, used = 0;
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/environment.h"
 #include "util/options.h"
 
 /* The driver's name on every system: it comes with the kernel module, not with a toolkit. */
@@ -196,7 +197,7 @@ static const char *name_of(int code)
 /* @code is of its start, which says already if there is none. */
 static enum wf_cuda_state find_devices(int code)
 {
-	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	const char *visible = wf_environment_get("CUDA_VISIBLE_DEVICES");
 
 	if (!code)
 		code = cuda.driver.cuDeviceGetCount(&cuda.device_count);
@@ -243,8 +244,12 @@ static bool is_file(const char *setting)
 
 static void load(const char *setting)
 {
+	/* Some of them name libraries that the driver loads. */
+	static const char *const variables[] = { "CUDA_", "NVTX_", NULL };
 	const char *file = is_file(setting) ? setting : DRIVER_FILE;
 
+	if (!wf_environment_trusted())
+		wf_environment_forget(variables);
 	(void)snprintf(cuda.file, sizeof(cuda.file), "%s", file);
 	cuda.library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	cuda.state = cuda.library ? start()

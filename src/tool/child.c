@@ -66,7 +66,7 @@ static int read_address(int from, char *line, size_t room)
 /* The host of WEFT_LISTEN, for a fabric without loopback; its port is one node's alone. */
 static void choose_listen(char *listen, size_t room)
 {
-	const char *given = getenv("WEFT_LISTEN");
+	const char *given = secure_getenv("WEFT_LISTEN");
 	const char *port = given ? strrchr(given, ':') : NULL;
 
 	if (!port || snprintf(listen, room, "%.*s:0", (int)(port - given), given) >= (int)room)

@@ -51,7 +51,7 @@ static char why[512];
 /* Find the functions in the file that weft loads, too. */
 static const char *load(void)
 {
-	const char *set = getenv("WEFT_CUDA");
+	const char *set = secure_getenv("WEFT_CUDA");
 
 	if (library)
 		return NULL;

@@ -28,7 +28,7 @@ static int place_of(const char *word, enum weft_place *place)
 
 static void option_text(const struct weft_option *o)
 {
-	const char *value = getenv(o->name);
+	const char *value = secure_getenv(o->name);
 
 	printf("%s", o->name);
 	if (*o->alias)
@@ -38,7 +38,7 @@ static void option_text(const struct weft_option *o)
 		printf(", %s to %s", o->least, o->most);
 	printf("\n\t%s\n", o->when);
 	if (!value && *o->alias)
-		value = getenv(o->alias);
+		value = secure_getenv(o->alias);
 	if (value)
 		printf("\tset to '%s'\n", value);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/options.h"
+#include "util/environment.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -328,7 +329,7 @@ static int set_text(const struct row *row, char *field, const char *name, const 
 /* What the environment says of @option under @name, or NULL; an empty text says nothing. */
 static const char *look_up(const struct weft_option *option, const char *name)
 {
-	const char *text = *name ? getenv(name) : NULL;
+	const char *text = *name ? wf_environment_get(name) : NULL;
 
 	return text && !*text && !strcmp(option->unit, "text") ? NULL : text;
 }

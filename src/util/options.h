@@ -4,7 +4,8 @@
  * and limits, and is what `weft info --options` prints.
  *
  * The environment is read once, when a node opens; weft's own name wins over
- * an alias.  An empty text counts as not set, an empty number is an error.
+ * an alias.  An empty text counts as not set, an empty number is an error.  A
+ * program with more rights than its caller has the defaults: see environment.h.
  *
  * Threads: any.
  */

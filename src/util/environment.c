@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "util/environment.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#define NAME_BYTES 256 /* a longer name is no variable of anybody's */
+
+bool wf_environment_trusted(void)
+{
+	return !getauxval(AT_SECURE);
+}
+
+const char *wf_environment_get(const char *name)
+{
+	return wf_environment_trusted() ? getenv(name) : NULL;
+}
+
+/* Does the name in @entry, "NAME=value", begin with one of @prefixes?  Then it is put in @name. */
+static bool begins_with(const char *entry, const char *const *prefixes, char name[NAME_BYTES])
+{
+	size_t length = strcspn(entry, "=");
+
+	if (!length || length >= NAME_BYTES)
+		return false;
+	for (; *prefixes; prefixes++) {
+		if (strncmp(entry, *prefixes, strlen(*prefixes)))
+			continue;
+		memcpy(name, entry, length);
+		name[length] = '\0';
+		return true;
+	}
+	return false;
+}
+
+unsigned wf_environment_forget(const char *const *prefixes)
+{
+	char name[NAME_BYTES];
+	unsigned count = 0;
+	char **at = environ;
+
+	while (at && *at) {
+		if (begins_with(*at, prefixes, name) && !unsetenv(name)) {
+			count++;
+			at = environ; /* unsetenv moves the entries behind it */
+		} else {
+			at++;
+		}
+	}
+	return count;
+}
