@@ -14,6 +14,7 @@
 #include "tool/dynamic.h"
 #include "tool/json.h"
 #include "tool/remote.h"
+#include "tool/text.h"
 
 #define LIMIT_NS 10000000000ull
 #define PAIRS_MAX 64
@@ -40,10 +41,12 @@ static int print(const struct request *q, const ProtobufCMessage *message)
 	char *text = json ? cJSON_Print(json) : NULL;
 	int status = TOOL_OK;
 
-	if (text)
-		printf("%s\n", text);
-	else
+	if (text) {
+		text_print_json(stdout, text);
+		printf("\n");
+	} else {
 		status = tool_fail(q->remote.command, "no memory to print a reply");
+	}
 	free(text);
 	cJSON_Delete(json);
 	if (!status && tool_flush(q->remote.command))
@@ -88,7 +91,9 @@ static void print_pairs(const char *what, const struct weft_metadata *pairs, siz
 	for (size_t i = 0; i < count; i++) {
 		const unsigned char *value = pairs[i].value;
 
-		fprintf(stderr, "%s %s: ", what, pairs[i].key);
+		fprintf(stderr, "%s ", what);
+		text_print(stderr, pairs[i].key);
+		fprintf(stderr, ": ");
 		for (size_t k = 0; k < pairs[i].bytes; k++)
 			fprintf(stderr, value[k] < ' ' || value[k] > '~' ? "\\x%02x" : "%c", value[k]);
 		fprintf(stderr, "\n");

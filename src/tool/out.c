@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tool/out.h"
+#include "tool/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 static unsigned depth;
 static bool comma; /* has the innermost an element before this one? */
-
-static void quoted(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < 0x20)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
 
 static void element(const char *name)
 {
@@ -30,7 +15,7 @@ static void element(const char *name)
 	comma = true;
 	if (!name)
 		return;
-	quoted(name);
+	text_quote(stdout, name);
 	putchar(':');
 }
 
@@ -74,7 +59,7 @@ void out_array_end(void)
 void out_text(const char *name, const char *value)
 {
 	element(name);
-	quoted(value);
+	text_quote(stdout, value);
 }
 
 void out_count(const char *name, uint64_t value)

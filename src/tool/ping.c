@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft ping: does that node answer over the fabric, and how fast? */
+#include "tool/text.h"
 #include "tool/tool.h"
 
 #include <errno.h>
@@ -85,8 +86,10 @@ static int ping_all(const struct tool_command *self, struct weft_node *node,
 	status = ping(self, peer, address, &took_ns, &path);
 	if (status)
 		return status;
-	printf("%s is %s: connected in %.1f ms%s%s\n", address, weft_peer_name(peer),
-	       (double)took_ns / 1e6, *path.provider ? " over " : "", path.provider);
+	printf("%s is ", address);
+	text_print(stdout, weft_peer_name(peer));
+	printf(": connected in %.1f ms%s%s\n", (double)took_ns / 1e6,
+	       *path.provider ? " over " : "", path.provider);
 
 	while (!count || t.sent < count) {
 		if (tool_flush(self))

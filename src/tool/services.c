@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft services: what does that node serve? */
 #include "tool/remote.h"
+#include "tool/text.h"
 
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LIMIT_NS 5000000000ull
 
@@ -11,16 +13,33 @@ static const char *const types[] = { "int32",  "sint32",   "sfixed32", "int64", 
 				     "uint32", "fixed32",  "uint64",   "fixed64", "float",  "double",
 				     "bool",   "enum",     "string",   "bytes",   "message" };
 
+/* Words of the node's own among ours: each %s of @format is one of @names, which ends with NULL. */
+static void print_names(const char *format, const char *const *names)
+{
+	const char *mark;
+
+	while ((mark = strstr(format, "%s"))) {
+		fwrite(format, 1, (size_t)(mark - format), stdout);
+		if (*names)
+			text_print(stdout, *names++);
+		format = mark + 2;
+	}
+	fputs(format, stdout);
+}
+
+#define PRINT_NAMES(format, ...) \
+	print_names(format, (const char *const[]){ __VA_ARGS__, NULL })
+
 static void print_field(const Weft__Reflect__Field *f)
 {
 	const char *type = f->type < sizeof(types) / sizeof(types[0]) ? types[f->type] : "unknown";
 
-	printf("        %s%s %s = %u%s\n",
-	       f->label == PROTOBUF_C_LABEL_REPEATED   ? "repeated "
-	       : f->label == PROTOBUF_C_LABEL_OPTIONAL ? "optional "
-						       : "",
-	       f->type_name[0] ? f->type_name : type, f->name, f->number,
-	       f->oneof ? ", of several one" : "");
+	PRINT_NAMES("        %s%s %s",
+		    f->label == PROTOBUF_C_LABEL_REPEATED   ? "repeated "
+		    : f->label == PROTOBUF_C_LABEL_OPTIONAL ? "optional "
+							    : "",
+		    f->type_name[0] ? f->type_name : type, f->name);
+	printf(" = %u%s\n", f->number, f->oneof ? ", of several one" : "");
 }
 
 static void print_types(const Weft__Reflect__Description *said)
@@ -28,11 +47,13 @@ static void print_types(const Weft__Reflect__Description *said)
 	for (size_t i = 0; i < said->n_types; i++) {
 		const Weft__Reflect__Type *t = said->types[i];
 
-		printf("    %s %s\n", t->is_enum ? "enum" : "message", t->name);
+		PRINT_NAMES("    %s %s\n", t->is_enum ? "enum" : "message", t->name);
 		for (size_t k = 0; k < t->n_fields; k++)
 			print_field(t->fields[k]);
-		for (size_t k = 0; k < t->n_values; k++)
-			printf("        %s = %d\n", t->values[k]->name, t->values[k]->number);
+		for (size_t k = 0; k < t->n_values; k++) {
+			PRINT_NAMES("        %s", t->values[k]->name);
+			printf(" = %d\n", t->values[k]->number);
+		}
 	}
 }
 
@@ -43,11 +64,11 @@ static int print_service(struct remote *r, const char *name, bool with_types)
 
 	if (status)
 		return status;
-	printf("%s\n", name);
+	PRINT_NAMES("%s\n", name);
 	for (size_t i = 0; i < said->n_methods; i++)
-		printf("    %s (%s) returns (%s)%s\n", said->methods[i]->name,
-		       said->methods[i]->input, said->methods[i]->output,
-		       said->methods[i]->streams ? ", by stream" : "");
+		PRINT_NAMES("    %s (%s) returns (%s)%s\n", said->methods[i]->name,
+			    said->methods[i]->input, said->methods[i]->output,
+			    said->methods[i]->streams ? ", by stream" : "");
 	if (with_types)
 		print_types(said);
 	weft__reflect__description__free_unpacked(said, NULL);

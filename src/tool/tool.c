@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tool/tool.h"
+#include "tool/text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -21,15 +22,32 @@ static volatile sig_atomic_t ending, orphaned;
 static pthread_mutex_t dump_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_node *dump_node;
 
-/* One sentence, one write: lines of two processes must not mix. */
+#define TEXT_BYTES 1024
+#define LINE_BYTES (4 * TEXT_BYTES + 64) /* each byte as \x1b, and the command's name */
+
+/* One sentence, one write: lines of two processes must not mix, and what a peer said must not forge one. */
+static void print_line(const struct tool_command *command, const char *text)
+{
+	char line[LINE_BYTES] = "";
+	FILE *out = fmemopen(line, sizeof(line), "w");
+
+	if (!out)
+		return;
+	fprintf(out, "weft %s: ", command->name);
+	text_print(out, text);
+	fputc('\n', out);
+	fclose(out);
+	fputs(line, stderr);
+}
+
 __attribute__((format(printf, 2, 0)))
 static void complain(const struct tool_command *command, const char *format, va_list args)
 {
-	char text[1024];
+	char text[TEXT_BYTES];
 
 	vsnprintf(text, sizeof(text), format, args);
 	fflush(stdout);
-	fprintf(stderr, "weft %s: %s\n", command->name, text);
+	print_line(command, text);
 }
 
 int tool_fail(const struct tool_command *command, const char *format, ...)
@@ -174,6 +192,23 @@ static sigset_t block_dumps(void)
 	return set;
 }
 
+/* Names of peers are in it. */
+static void print_dump(struct weft_node *node)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return;
+	if (weft_dump(node, out))
+		fprintf(out, "weft: %s\n", weft_error());
+	if (!fclose(out))
+		text_print_lines(stderr, text);
+	fflush(stderr);
+	free(text);
+}
+
 /* A thread and no handler: it must not matter where the node is stuck, and a dump takes memory and locks. */
 static void *print_dumps(void *arg)
 {
@@ -183,9 +218,8 @@ static void *print_dumps(void *arg)
 	(void)arg;
 	while (!sigwait(&set, &number)) {
 		pthread_mutex_lock(&dump_lock);
-		if (dump_node && weft_dump(dump_node, stderr))
-			fprintf(stderr, "weft: %s\n", weft_error());
-		fflush(stderr);
+		if (dump_node)
+			print_dump(dump_node);
 		pthread_mutex_unlock(&dump_lock);
 	}
 	return NULL;
@@ -223,10 +257,8 @@ bool tool_orphaned(void)
 
 static void print_log(void *arg, int level, const char *line)
 {
-	const struct tool_command *command = arg;
-
 	(void)level;
-	fprintf(stderr, "weft %s: %s\n", command->name, line);
+	print_line(arg, line);
 }
 
 int tool_node_open(const struct tool_command *command, const char *listen,

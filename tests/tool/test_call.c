@@ -319,6 +319,14 @@ static void a_failure_has_its_status_and_message(void **state)
 	assert_complains(&p, "weft call: " TEST "FullDuplexCall: PERMISSION_DENIED: not you\n");
 	process_stop(&p);
 
+	/* What steers a terminal is shown, not obeyed. */
+	assert_int_equal(RUN(&p, &n, "call", "@", TEST "UnaryCall",
+			     "{\"response_status\":{\"code\":7,\"message\":\"\\u001b[2J\\nweft\\u009b\"}}"),
+			 1);
+	assert_complains(&p, "weft call: " TEST "UnaryCall: PERMISSION_DENIED: "
+			     "\\x1b[2J\\x0aweft\\x9b\n");
+	process_stop(&p);
+
 	assert_int_equal(RUN(&p, &n, "call", "@", TEST "NoSuch"), 1);
 	assert_complains(&p, "weft call: service grpc.testing.TestService has no method NoSuch\n");
 	process_stop(&p);
