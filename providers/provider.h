@@ -39,7 +39,7 @@ enum wf_quirk_kind {
 	WF_QUIRK_SHARED_LOCK,  /* who is killed inside a call leaves all others in theirs: they go in one by one */
 	WF_QUIRK_UNIQUE_NAME,  /* endpoint names must be made unique by us */
 	WF_QUIRK_LIVE_NAME,    /* a peer's name is good only while its file is there, also when he says it */
-	WF_QUIRK_LIVE_REGION,  /* within one process a peer can be forgotten only while it is there */
+	WF_QUIRK_ONE_REGION,   /* endpoints of one process share their regions, which go with the first that closes */
 	WF_QUIRK_NEVER_CLOSE   /* closing an endpoint under traffic crashes */
 };
 

@@ -2,8 +2,6 @@
 /* shm: processes of one host, through shared memory and process_vm_readv. */
 #include "providers/rows.h"
 
-#include <rdma/fabric.h>
-
 static const struct wf_quirk shm_quirks[] = {
 	{ .kind = WF_QUIRK_SHM_FILES,
 	  .why = "a killed process leaves its region in /dev/shm",
@@ -27,11 +25,11 @@ static const struct wf_quirk shm_quirks[] = {
 		 "goes when it does: the next send crashes; so does hearing for the first time "
 		 "of one who is gone",
 	  .test = "tests/fabric/test_rail.c" },
-	{ .kind = WF_QUIRK_LIVE_REGION,
-	  .since = FI_VERSION(2, 0),
-	  .why = "forgetting a peer writes to its region, and endpoints of one process share "
-		 "theirs, which go when they are closed: one that is closed stays known",
-	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_ONE_REGION,
+	  .why = "endpoints of one process share their regions, and a region goes with the "
+		 "endpoint that closes: the next send to it, or the next time that it is forgotten "
+		 "or heard of, crashes; so two nodes of one process use another provider",
+	  .test = "tests/fabric/test_process.c" },
 	{ .kind = WF_QUIRK_NONE },
 };
 

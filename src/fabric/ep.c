@@ -403,7 +403,8 @@ static void close_shared(struct wf_ep *ep)
 
 	if (ep->life != rail->life || twin_of(ep))
 		return;
-	wf_rail_forget(rail, ep);
+	WF_RAIL_CALL(rail, fi_av_remove, rail->av, &ep->to, 1, 0);
+	rail->peers_count--;
 }
 
 void wf_ep_close(struct wf_ep *ep)

@@ -200,7 +200,6 @@ uint32_t wf_select_api(bool device);
 struct fi_info *wf_select_hints(enum wf_shape shape, bool device); /* NULL: no memory */
 
 /* rail.c */
-void wf_rail_forget(struct wf_rail *rail, struct wf_ep *ep); /* shared: its entry in the vector, if that may be */
 /* The @name in /dev/shm of the region at @address.  False: there is no such file. */
 bool wf_rail_find_file(const uint8_t *address, size_t address_bytes,
 		       char name[WF_ADDRESS_BYTES + 1]);

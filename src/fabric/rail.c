@@ -4,7 +4,6 @@
 #include "fabric/sock.h"
 #include "util/bytes.h"
 #include "util/clock.h"
-#include "util/fork.h"
 #include "util/random.h"
 
 #include <inttypes.h>
@@ -189,40 +188,10 @@ free_info:
 	return err;
 }
 
-static bool needs_live_regions(const struct wf_rail *rail)
-{
-	return wf_provider_has(rail->row, WF_QUIRK_LIVE_REGION, fi_version());
-}
-
-/*
- * An endpoint of this process must not be closed by its thread while another is forgetting
- * it.  The lock is fork's, so that a child finds it free: it may have rails of its own.
- */
-void wf_rail_forget(struct wf_rail *rail, struct wf_ep *ep)
-{
-	bool live = needs_live_regions(rail) && ep->pid == (uint32_t)getpid();
-	char name[WF_ADDRESS_BYTES + 1];
-
-	if (live)
-		wf_fork_hold();
-	if (!live || wf_rail_find_file(ep->address, ep->address_bytes, name)) {
-		WF_RAIL_CALL(rail, fi_av_remove, rail->av, &ep->to, 1, 0);
-		rail->peers_count--;
-	}
-	if (live)
-		wf_fork_let();
-}
-
 static void close_endpoint(struct wf_rail *rail)
 {
-	bool live = rail->ep && needs_live_regions(rail);
-
-	if (live)
-		wf_fork_hold();
 	if (rail->ep)
 		WF_RAIL_CALL(rail, fi_close, &rail->ep->fid);
-	if (live)
-		wf_fork_let();
 	wf_cq_close(rail, &rail->cq);
 	if (rail->av)
 		WF_RAIL_CALL(rail, fi_close, &rail->av->fid);

@@ -158,6 +158,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 		.libfabric = version,
 		.connected = row->shape == WF_SHAPE_CONNECTED,
 		.same_host = row->same_host,
+		.between_processes = wf_provider_has(row, WF_QUIRK_ONE_REGION, version),
 		.by_ip = row->by_ip,
 		.reg_cheap = row->reg_cheap,
 		.mr_local = info->domain_attr->mr_mode & FI_MR_LOCAL,

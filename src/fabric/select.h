@@ -33,6 +33,7 @@ struct wf_caps {
 	uint32_t libfabric;     /* fi_version() */
 	bool connected;         /* an endpoint per link; else shared */
 	bool same_host;
+	bool between_processes; /* two endpoints of one process must never meet */
 	bool by_ip;
 	bool reg_cheap;         /* make a key per offer */
 	bool mr_local;          /* local buffers need a descriptor */

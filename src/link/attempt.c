@@ -89,6 +89,10 @@ int wf_attempt_fits(const struct wf_link *link, const struct wf_caps *caps,
 				    caps->provider, rail->frame_bytes);
 	if (caps->same_host && !link->gate_open)
 		return wf_error_set(e, -EHOSTUNREACH, "%s", link->gate_text);
+	if (caps->between_processes && wf_link_within_process(link))
+		return wf_error_set(e, -EHOSTUNREACH,
+				    "%s serves between processes only, and the peer is in this one",
+				    caps->provider);
 	return 0;
 }
 

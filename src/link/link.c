@@ -137,6 +137,21 @@ static bool on_this_host(const struct wf_link *link)
 	return !memcmp(mine->boot_id, theirs->boot_id, sizeof(mine->boot_id));
 }
 
+bool wf_link_within_process(const struct wf_link *link)
+{
+	const struct wf_greet_host *mine = &link->worker->host_facts, *theirs = &link->peer.host;
+
+	return on_this_host(link) && mine->pid_ns == theirs->pid_ns && mine->pid == theirs->pid &&
+	       mine->pid_start == theirs->pid_start;
+}
+
+/* Could the peer have @caps, as far as host and process go? */
+static bool may_reach(const struct wf_link *link, const struct wf_caps *caps)
+{
+	return (!caps->same_host || on_this_host(link)) &&
+	       (!caps->between_processes || !wf_link_within_process(link));
+}
+
 const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps)
 {
 	const struct wf_worker *w = link->worker;
@@ -146,8 +161,7 @@ const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf
 
 		if (!strcmp(better->provider, caps->provider))
 			return NULL;
-		if (peer_rail(link, better->provider) &&
-		    (!better->same_host || on_this_host(link)))
+		if (peer_rail(link, better->provider) && may_reach(link, better))
 			return better;
 	}
 	return NULL;

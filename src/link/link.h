@@ -307,6 +307,9 @@ void wf_link_violate(struct wf_link *link, const char *what);
 /* For people: why the peer is not reached yet; "" if nothing has failed. */
 const char *wf_link_trouble(const struct wf_link *link);
 
+/* Is the peer a node of this very process, by its word? */
+bool wf_link_within_process(const struct wf_link *link);
+
 /* A rail that both nodes have and that is better than that of @caps; NULL: there is none. */
 const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps);
 

@@ -96,6 +96,11 @@ struct weft_node_options pair_options(const char *provider)
 					   .log = getenv("PAIR_LOG") ? log_line : NULL };
 }
 
+const char *pair_within_process(const char *provider)
+{
+	return strcmp(provider, "shm") ? provider : "shm,tcp";
+}
+
 static bool is_offered(struct provider *p)
 {
 	struct weft_node_options options = pair_options(p->name);

@@ -77,6 +77,9 @@ int pair_group_teardown(void **state);
  * PAIR_LOG in the environment its log goes to stderr. */
 struct weft_node_options pair_options(const char *provider);
 
+/* What nodes of one process name to meet over @provider: shm serves between processes only, and tcp takes its place. */
+const char *pair_within_process(const char *provider);
+
 /* Open a node here, and one in another process.  NULL @options: pair_options(). */
 void pair_open(struct pair *pair, const char *provider, const struct weft_node_options *options);
 

@@ -772,7 +772,7 @@ static void a_service_given_at_opening_answers_the_call_that_waited(void **state
 
 	(void)state;
 	for (const char *at = pair_first(); at; at = pair_next()) {
-		options = pair_options(at);
+		options = pair_options(pair_within_process(at));
 		pair_free_address(address);
 		assert_int_equal(weft_node_open(&options, &node), 0);
 		assert_int_equal(weft_peer_open(node, address, &peer), 0);

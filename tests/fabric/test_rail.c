@@ -1037,7 +1037,6 @@ int main(int argc, char **argv)
 		ON("tcp", a_connection_that_says_nothing_goes_with_the_rail),
 		ON("net", a_connection_that_says_nothing_goes_with_the_rail),
 		EVERY(who_died_before_he_was_met_takes_nobody_along),
-		ON("shm", who_closes_first_within_a_process_takes_nobody_along),
 		ON("sockets", who_closes_first_within_a_process_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};

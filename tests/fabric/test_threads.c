@@ -390,7 +390,7 @@ static void do_everything(unsigned workers)
 	calls__test__init(&service, NULL);
 	service.later = handle_later;
 	for (const char *at = pair_first(); at; at = pair_next()) {
-		options = pair_options(at);
+		options = pair_options(pair_within_process(at));
 		options.workers = workers;
 		options.log = heed;
 		options.log_arg = &here_in_use;
@@ -553,7 +553,7 @@ static bool calls_until_it_drains(struct weft_stub *own)
 static void *be_a_client(void *arg)
 {
 	Grpc__Health__V1__HealthCheckRequest request = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
-	const struct weft_node_options options = pair_options(arg);
+	const struct weft_node_options options = pair_options(pair_within_process(arg));
 	struct weft_stub *own, *health;
 	struct weft_stream *watch;
 	struct weft_op *watching;
@@ -586,7 +586,7 @@ static void limits_hold_and_a_drain_waits_for_all(void **state)
 {
 	const struct weft_serve_options limits = { .size = sizeof(limits), .calls_max = CALLS_MAX,
 						   .queue_max = 100 };
-	struct weft_node_options options = pair_options(pair_any());
+	struct weft_node_options options = pair_options(pair_within_process(pair_any()));
 	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
 	pthread_t clients[CLIENTS];
 	void *wrong;
