@@ -192,9 +192,10 @@ WEFT_API int weft_op_path(const struct weft_op *op, struct weft_path *path);
 WEFT_API int weft_poll(struct weft_node *node, uint64_t timeout_ns);
 
 /*
- * For event loops of a manual node: a descriptor to poll for reading.  Before
- * each sleep call weft_arm: 0 means sleep on the descriptor, for at most
- * *@timeout_ns; -EAGAIN means call weft_poll now.  Threads: owner.
+ * For event loops of a manual node: a descriptor to poll for reading, with or
+ * without EPOLLET.  Before each sleep call weft_arm, and weft_poll after it: 0
+ * means that the descriptor is not ready, and will be after *@timeout_ns (output
+ * only; may be NULL) at the latest; -EAGAIN means call weft_poll now.  Threads: owner.
  */
 WEFT_API int weft_fd(struct weft_node *node);
 WEFT_API int weft_arm(struct weft_node *node, uint64_t *timeout_ns);

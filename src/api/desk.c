@@ -240,6 +240,9 @@ void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
 	wf_worker_tick_at(&desk->worker, now_ns);
 	task->run(task);
 	wf_worker_flush(&desk->worker);
+	/* A loop that has armed the node before is about to sleep on what was true then. */
+	if (atomic_load_explicit(&desk->worker.asleep, memory_order_relaxed))
+		wf_worker_wake(&desk->worker);
 }
 
 void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns)

@@ -502,12 +502,15 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 		return err;
 	desk->polling = true;
 	wf_worker_tick(&desk->worker);
-	err = wf_worker_arm(&desk->worker, &until);
+	err = wf_worker_arm_fd(&desk->worker, &until);
 	desk->polling = false;
-	if (err)
+	if (err == -EAGAIN)
 		return wf_last_set(err, "there is work: call weft_poll");
+	if (err)
+		return wf_last_set(err, "the timer of a node can't be set: %s", wf_error_name(err));
 	now = wf_clock_now();
-	*timeout_ns = until > now ? until - now : 0;
+	if (timeout_ns)
+		*timeout_ns = until > now ? until - now : 0;
 	return 0;
 }
 

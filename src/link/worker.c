@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "link/lease.h"
@@ -247,7 +248,7 @@ static int poll_rails(struct wf_worker *w)
 
 /* Descriptors. */
 
-enum tag { TAG_WAKE, TAG_DOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
+enum tag { TAG_WAKE, TAG_TIMER, TAG_DOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
 
 static int watch_fd(struct wf_worker *w, int fd, enum tag tag, uint64_t value)
 {
@@ -299,6 +300,11 @@ static void take_readable(struct wf_worker *w, const struct epoll_event *events,
 			if (read(w->wake_fd, &count, sizeof(count)) < 0)
 				break; /* another wake-up has taken it */
 			break;
+		case TAG_TIMER:
+			w->alarm_ns = 0;
+			if (read(w->timer_fd, &count, sizeof(count)) < 0)
+				break; /* the timer was set anew since it fired */
+			break;
 		case TAG_RAIL:
 			wf_rail_woken(w->rails[value].rail);
 			break;
@@ -342,6 +348,10 @@ static int open_fds(struct wf_worker *w, struct wf_error *e)
 	err = watch_fd(w, w->wake_fd, TAG_WAKE, 0);
 	if (!err)
 		err = watch_fd(w, wf_door_fd(w->door), TAG_DOOR, 0);
+	if (!err && w->manual) {
+		w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		err = w->timer_fd < 0 ? -errno : watch_fd(w, w->timer_fd, TAG_TIMER, 0);
+	}
 	if (!err && w->bell)
 		err = watch_fd(w, wf_doorbell_fd(w->bell), TAG_BELL, 0);
 	for (uint32_t i = 0; i < w->rail_count && !err; i++)
@@ -408,7 +418,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	w->manual = config->manual;
 	w->sink = config->sink;
 	w->sink_ctx = config->sink_ctx;
-	w->epoll_fd = w->wake_fd = -1;
+	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
 	snprintf(w->name, sizeof(w->name), "%s", config->name);
 	w->directory = config->directory;
 	w->first = config->first;
@@ -586,6 +596,8 @@ void wf_worker_close(struct wf_worker *w)
 		close(w->epoll_fd);
 	if (w->wake_fd >= 0)
 		close(w->wake_fd);
+	if (w->timer_fd >= 0)
+		close(w->timer_fd);
 }
 
 /* The loop. */
@@ -707,6 +719,9 @@ int wf_worker_poll(struct wf_worker *w)
 	int count;
 
 	wf_worker_tick(w);
+	/* The descriptors of a program's own loop stay readable until they are looked at. */
+	if (atomic_load_explicit(&w->asleep, memory_order_relaxed))
+		wf_worker_woken(w);
 	/* What has waited for this turn has the longest way. */
 	run_dirty(w, false);
 	count = poll_rails(w);
@@ -756,6 +771,42 @@ awake:
 	if (w->bell)
 		wf_doorbell_wake(w->bell);
 	return -EAGAIN;
+}
+
+/*
+ * A timer that is set already and fires sooner stays: setting it costs a system call, and
+ * each setting leads to one wake-up at most.
+ */
+static int set_alarm(struct wf_worker *w, uint64_t until_ns)
+{
+	struct itimerspec at = { .it_value = wf_clock_timespec(until_ns) };
+
+	if (w->alarm_ns > w->now_ns && w->alarm_ns <= until_ns)
+		return 0;
+	if (timerfd_settime(w->timer_fd, TFD_TIMER_ABSTIME, &at, NULL))
+		return -errno;
+	w->alarm_ns = until_ns;
+	return 0;
+}
+
+int wf_worker_arm_fd(struct wf_worker *w, uint64_t *until_ns)
+{
+	struct epoll_event events[EPOLL_EVENTS_MAX];
+	uint64_t until;
+	int n, err = wf_worker_arm(w, &until);
+
+	if (!err)
+		err = set_alarm(w, until);
+	if (err)
+		return err;
+	/* What was ready before may be stale, and gives a loop with EPOLLET no new edge. */
+	n = epoll_wait(w->epoll_fd, events, EPOLL_EVENTS_MAX, 0);
+	if (n > 0) {
+		take_readable(w, events, n);
+		return -EAGAIN;
+	}
+	*until_ns = until;
+	return 0;
 }
 
 static void sleep_until(struct wf_worker *w, uint64_t until_ns)
@@ -818,7 +869,9 @@ void wf_worker_forked(struct wf_worker *w)
 	w->forked = true;
 	(void)close(w->epoll_fd);
 	(void)close(w->wake_fd);
-	w->epoll_fd = w->wake_fd = -1;
+	if (w->timer_fd >= 0)
+		(void)close(w->timer_fd);
+	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
 	wf_door_forked(w->door);
 	wf_host_forked(w->host);
 	if (w->bell)

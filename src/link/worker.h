@@ -139,6 +139,8 @@ struct wf_worker {
 
 	struct wf_inbox inbox;
 	int wake_fd;           /* eventfd: the inbox has something */
+	int timer_fd;          /* the next timer, for a program that polls epoll_fd; -1: none */
+	uint64_t alarm_ns;     /* when timer_fd fires; 0: it is not set */
 	int epoll_fd;          /* -1: not open yet, or left */
 	_Atomic bool asleep;
 
@@ -195,6 +197,13 @@ void wf_worker_flush(struct wf_worker *w);
  * waker is armed; -EAGAIN: call wf_worker_poll.  Threads: owner.
  */
 int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns);
+
+/*
+ * The same for a program that sleeps on wf_worker_fd: 0 means that the descriptor is not
+ * readable now, and that it will be at *@until_ns at the latest.  Of a manual node only.
+ * Other codes come from the system.  Threads: owner.
+ */
+int wf_worker_arm_fd(struct wf_worker *w, uint64_t *until_ns);
 
 /* After sleeping on wf_worker_fd (or instead of it). */
 void wf_worker_woken(struct wf_worker *w);
