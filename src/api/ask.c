@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "util/progress.h"
+
 struct wf_ask {
 	struct weft_op *op;
 	struct wf_desk *desk;
@@ -22,6 +24,9 @@ struct wf_ask {
 	struct wf_task start_task; /* and, of the winner, the way back */
 	struct wf_error outcome;   /* of the winner; code 0: it got a tensor */
 	struct weft_peer *from;
+	_Atomic uint64_t progress; /* as its own desk last saw it, for the watchdog of the operation's */
+	atomic_bool looking;       /* it has been asked for that, by: */
+	struct wf_task look_task;
 	bool told;                 /* to stop; written where the operation began */
 	struct wf_task stop_task;
 	struct wf_error why;
@@ -194,9 +199,29 @@ void wf_ask_describe(const struct weft_op *op, char *text, size_t bytes)
 			       (int)(winner->desk - op->owner->desks) + 1);
 }
 
-uint64_t wf_ask_progress(const struct weft_op *op)
+static void look(struct wf_task *task)
 {
-	const struct wf_ask *winner = op->recv.winner, *own = ask_at(op, op->desk);
+	struct wf_ask *ask = WF_CONTAINER(task, struct wf_ask, look_task);
 
-	return winner && winner != own ? 1 : wf_receiving_progress(&own->receiving);
+	atomic_store(&ask->progress, wf_receiving_progress(&ask->receiving));
+	atomic_store(&ask->looking, false);
+	wf_op_put(ask->op);
+}
+
+/* Of another desk's ask: how far it was at the last look, and another look. */
+static uint64_t look_at(struct wf_ask *ask)
+{
+	if (!atomic_exchange(&ask->looking, true)) {
+		atomic_fetch_add(&ask->op->refs, 1);
+		ask->look_task.run = look;
+		wf_worker_submit(&ask->desk->worker, &ask->look_task);
+	}
+	return wf_progress_add(1, atomic_load(&ask->progress));
+}
+
+uint64_t wf_ask_progress(struct weft_op *op)
+{
+	struct wf_ask *winner = op->recv.winner, *own = ask_at(op, op->desk);
+
+	return winner && winner != own ? look_at(winner) : wf_receiving_progress(&own->receiving);
 }

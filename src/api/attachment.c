@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "util/clock.h"
+#include "util/progress.h"
 #include "wire/record.h"
 
 _Static_assert(WEFT_ATTACHMENTS_MAX == WF_ATTACHMENTS_MAX, "the public limit is the wire's");
@@ -100,6 +101,25 @@ void wf_attachment_stop(struct weft_op *op, const struct wf_error *e)
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 	if (posted)
 		wf_tensor_start_attached(op, op->desk, s->link);
+}
+
+uint64_t wf_attachments_sent_progress(const struct wf_list *attached)
+{
+	uint64_t progress = 0;
+
+	WF_LIST_EACH(node, attached)
+		progress = wf_progress_add(progress,
+					   wf_sending_progress(&op_of(node)->send.sending));
+	return progress;
+}
+
+uint64_t wf_attachments_offered_bytes(const struct wf_list *attached)
+{
+	uint64_t bytes = 0;
+
+	WF_LIST_EACH(node, attached)
+		bytes += wf_sending_offered_bytes(&op_of(node)->send.sending);
+	return bytes;
 }
 
 void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct wf_link *link,
@@ -353,6 +373,11 @@ void wf_attachments_drop(void *bundle)
 		return;
 	wf_bundle_close(b);
 	wf_bundle_put(b);
+}
+
+uint64_t wf_attachments_progress(const void *bundle)
+{
+	return ((const struct wf_bundle *)bundle)->came;
 }
 
 static void close_bundle(struct wf_task *task)

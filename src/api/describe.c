@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/progress.h"
+
 #define KEY_SHOWN 64 /* bytes of a key */
 #define PART_BYTES 500
 
@@ -142,8 +144,33 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	add(text, " (link %u to %s: %s)", link->number, wf_link_label(link), state);
 }
 
+/* A call comes further with each attempt, with what goes beside its request, and with its stream. */
+static uint64_t call_progress(const struct weft_op *op)
+{
+	const struct wf_op_call *call = &op->call;
+	uint64_t progress = wf_progress_add(call->running, call->retry ? call->retry->failed : 0);
+
+	progress = wf_progress_add(progress, wf_attachments_sent_progress(&call->attached));
+	if (call->stream)
+		progress = wf_progress_add(progress,
+					   wf_attachments_sent_progress(&call->stream->moving));
+	return call->running ? wf_progress_add(progress, wf_call_progress(&call->call)) : progress;
+}
+
+/* Reads and writes of a stream come further with all that it does. */
+static uint64_t stream_progress(const struct weft_op *op)
+{
+	const struct weft_stream *stream = wf_op_stream(op);
+	uint64_t progress = wf_stream_progress(&stream->stream);
+
+	progress = wf_progress_add(progress, wf_attachments_sent_progress(&stream->moving));
+	if (op->kind != WF_OP_WRITE)
+		return progress;
+	return wf_progress_add(progress, wf_attachments_sent_progress(&op->write.attached));
+}
+
 /* A number that differs once the operation has come further.  Threads: owner. */
-uint64_t wf_describe_progress(const struct weft_op *op)
+uint64_t wf_describe_progress(struct weft_op *op)
 {
 	switch (op->kind) {
 	case WF_OP_SEND:
@@ -151,12 +178,33 @@ uint64_t wf_describe_progress(const struct weft_op *op)
 	case WF_OP_RECV:
 		return op->recv.asks ? wf_ask_progress(op) : wf_receiving_progress(&op->recv.receiving);
 	case WF_OP_CALL:
-		return op->call.running ? wf_call_progress(&op->call.call) : 0;
+		return call_progress(op);
 	case WF_OP_WRITE:
 	case WF_OP_READ:
-		return wf_stream_progress(&wf_op_stream(op)->stream);
+		return stream_progress(op);
 	case WF_OP_PING:
 		break;
 	}
 	return 0;
+}
+
+/* Bytes that the peer of @op may be reading just now, without a word.  Threads: owner. */
+uint64_t wf_describe_offered_bytes(const struct weft_op *op)
+{
+	const struct weft_stream *stream = op->kind == WF_OP_CALL ? op->call.stream
+								   : wf_op_stream(op);
+	uint64_t bytes = 0;
+
+	if (op->kind == WF_OP_SEND)
+		bytes = wf_sending_offered_bytes(&op->send.sending);
+	if (op->kind == WF_OP_CALL && op->call.running)
+		bytes = wf_call_offered_bytes(&op->call.call);
+	if (op->kind == WF_OP_CALL)
+		bytes += wf_attachments_offered_bytes(&op->call.attached);
+	if (op->kind == WF_OP_WRITE)
+		bytes += wf_attachments_offered_bytes(&op->write.attached);
+	if (!stream)
+		return bytes;
+	return bytes + wf_stream_offered_bytes(&stream->stream) +
+	       wf_attachments_offered_bytes(&stream->moving);
 }

@@ -148,7 +148,10 @@ static void served_gone(struct wf_served *served)
 int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 {
 	struct wf_beside beside = {
-		.expect = wf_attachments_expect, .drop = wf_attachments_drop, .ctx = desk,
+		.expect = wf_attachments_expect,
+		.drop = wf_attachments_drop,
+		.progress = wf_attachments_progress,
+		.ctx = desk,
 	};
 	int err;
 

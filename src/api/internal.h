@@ -353,7 +353,7 @@ void wf_ask_stop(struct weft_op *op, const struct wf_error *e);
 /* The node closes: see wf_op_starve. */
 void wf_ask_starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e);
 void wf_ask_describe(const struct weft_op *op, char *text, size_t bytes);
-uint64_t wf_ask_progress(const struct weft_op *op);
+uint64_t wf_ask_progress(struct weft_op *op);
 
 /* tensor.c: a receive has ended at @desk.  Who sent the tensor that it got, or NULL. */
 struct weft_peer *wf_tensor_received(struct wf_receiving *r, struct wf_desk *desk,
@@ -373,6 +373,10 @@ int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const voi
 /* attachment.c: lists of sends that go beside a message */
 /* It is to be posted: from now on they can end.  Threads: owner, as the next ones. */
 void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk);
+
+/* For the watchdog: how far those on their way are, and how much of them is offered.  Threads: owner. */
+uint64_t wf_attachments_sent_progress(const struct wf_list *attached);
+uint64_t wf_attachments_offered_bytes(const struct wf_list *attached);
 
 /* It is posted, as what @key says: so are they. */
 void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct wf_link *link,
@@ -400,6 +404,7 @@ int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool r
 			  uint64_t number, uint16_t count, void (*whole)(void *owner),
 			  void *owner, void **bundle);
 void wf_attachments_drop(void *bundle);
+uint64_t wf_attachments_progress(const void *bundle);
 
 /* @op, which had @bundle, maybe NULL, goes.  Threads: any, callback. */
 void wf_attachments_free(struct weft_op *op, struct wf_bundle *bundle);
@@ -578,7 +583,8 @@ void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
 			 char text[WF_DESCRIBE_BYTES]);
 void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
 void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
-uint64_t wf_describe_progress(const struct weft_op *op);
+uint64_t wf_describe_progress(struct weft_op *op);
+uint64_t wf_describe_offered_bytes(const struct weft_op *op);
 
 /* watch.c: who waits for whom, in the log */
 void wf_watch_begin(struct weft_op *op);

@@ -69,12 +69,8 @@ static void say(struct weft_op *op, int level, const char *what)
 
 static uint64_t patience_ns(const struct weft_op *op)
 {
-	uint64_t ns = op->desk->worker.options.stall_ns;
-	const struct wf_sending *s = op->kind == WF_OP_SEND ? &op->send.sending : NULL;
-
-	if (s && s->state == WF_SENDING_MOVING && s->parcel.state == WF_PARCEL_OFFERED)
-		ns += s->parcel.body_bytes * OFFERED_NS_PER_BYTE;
-	return ns;
+	return op->desk->worker.options.stall_ns +
+	       wf_describe_offered_bytes(op) * OFFERED_NS_PER_BYTE;
 }
 
 /* Operations worth a line, as many as get one. */

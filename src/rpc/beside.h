@@ -20,6 +20,8 @@ struct wf_beside {
 		      uint16_t count, void (*whole)(void *owner), void *owner, void **bundle);
 	/* Nobody wants them any more.  Accepts NULL. */
 	void (*drop)(void *bundle);
+	/* A number that differs once more of them have come. */
+	uint64_t (*progress)(const void *bundle);
 	void *ctx;
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/progress.h"
 #include "util/status.h"
 #include "wire/metadata.h"
 
@@ -531,9 +532,20 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 	}
 }
 
+uint64_t wf_call_offered_bytes(const struct wf_call *call)
+{
+	return call->request_busy ? wf_parcel_offered_bytes(&call->parcel) : 0;
+}
+
 uint64_t wf_call_progress(const struct wf_call *call)
 {
+	uint64_t progress = wf_progress_add(call->id, call->whole);
+
+	if (call->request_busy)
+		progress = wf_progress_add(progress, wf_parcel_progress(&call->parcel));
 	if (call->reply_busy)
-		return (uint64_t)1 << 63 | call->pull.got_bytes;
-	return call->request_busy ? wf_parcel_progress(&call->parcel) : 0;
+		progress = wf_progress_add(progress, wf_pull_progress(&call->pull));
+	if (call->partial)
+		progress = wf_progress_add(progress, call->calls->streams->beside.progress(call->bundle));
+	return call->stream ? wf_progress_add(progress, wf_stream_progress(call->stream)) : progress;
 }

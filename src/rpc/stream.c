@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rpc/call.h"
+#include "util/progress.h"
 
 #define AHEAD_BYTES (1 * MIB) /* pulled before anybody reads; not tuned */
 #define GRANT_STEP (WF_STREAM_WINDOW / 2)
@@ -836,9 +837,29 @@ void wf_stream_describe_write(const struct wf_write *w, char *text, size_t bytes
 
 uint64_t wf_stream_progress(const struct wf_stream *s)
 {
-	struct wf_list *node = wf_list_first(&s->incoming);
-	struct incoming *in = node ? WF_CONTAINER(node, struct incoming, node) : NULL;
-	uint64_t got_bytes = in && in->state == PULLING ? offered(in)->pull.got_bytes : 0;
+	struct wf_list *at = wf_list_first(&s->incoming);
+	struct incoming *in = at ? WF_CONTAINER(at, struct incoming, node) : NULL;
+	uint64_t progress = wf_progress_add(s->written, s->came);
 
-	return s->written + s->came + s->taken + s->may_write + got_bytes;
+	progress = wf_progress_add(progress, s->taken);
+	progress = wf_progress_add(progress, s->may_write);
+	if (in && in->state == PULLING)
+		progress = wf_progress_add(progress, wf_pull_progress(&offered(in)->pull));
+	if (in && in->partial)
+		progress = wf_progress_add(progress, s->streams->beside.progress(in->bundle));
+	WF_LIST_EACH(node, &s->posted) {
+		struct wf_write *w = WF_CONTAINER(node, struct wf_write, node);
+
+		progress = wf_progress_add(progress, wf_parcel_progress(&w->parcel));
+	}
+	return progress;
+}
+
+uint64_t wf_stream_offered_bytes(const struct wf_stream *s)
+{
+	uint64_t bytes = 0;
+
+	WF_LIST_EACH(node, &s->posted)
+		bytes += wf_parcel_offered_bytes(&WF_CONTAINER(node, struct wf_write, node)->parcel);
+	return bytes;
 }

@@ -190,4 +190,7 @@ void wf_stream_describe_read(const struct wf_reading *r, char *text, size_t byte
 void wf_stream_describe_write(const struct wf_write *w, char *text, size_t bytes);
 uint64_t wf_stream_progress(const struct wf_stream *s);
 
+/* Bytes of its messages that the peer may be reading just now, without a word. */
+uint64_t wf_stream_offered_bytes(const struct wf_stream *s);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tensor/shape.h"
+#include "util/progress.h"
 #include "util/status.h"
 
 #define KEY_SHOWN 64 /* bytes of a key in a sentence */
@@ -481,9 +482,9 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 
 uint64_t wf_receiving_progress(const struct wf_receiving *r)
 {
-	uint64_t got_bytes = r->state == WF_RECEIVING_PULLING	 ? r->pull.got_bytes
-			     : r->state == WF_RECEIVING_DRAINING ? r->stage->ended
-								 : 0;
+	uint64_t part = r->state == WF_RECEIVING_PULLING    ? wf_pull_progress(&r->pull)
+			: r->state == WF_RECEIVING_DRAINING ? r->stage->ended
+							    : 0;
 
-	return (uint64_t)r->state << 56 | got_bytes;
+	return wf_progress_add(r->state, part);
 }

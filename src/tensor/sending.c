@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/shape.h"
+#include "util/progress.h"
 
 #define STAGE_FIRST_BYTES (64 * KIB) /* as much as goes eagerly at most; not tuned */
 #define GATHER_BYTES MIB /* in one turn: about a millisecond of small elements; not tuned yet */
@@ -120,6 +121,7 @@ static void leave_line(struct wf_sending *s)
 	wf_pool_unwait(&w->pool, &s->waiter);
 	wf_timer_stop(&w->timers, &s->timer);
 	wf_list_remove(&s->line_node);
+	s->sendings->line_progress++;
 	next = first_in_line(s);
 	if (next && next->state == WF_SENDING_BEHIND)
 		wf_worker_timer(w, &next->timer, w->now_ns, go_on_later);
@@ -165,6 +167,7 @@ static int gather(struct wf_sending *s, struct wf_error *e)
 	if (wf_shape_gather(s->strided, s->chunk, &s->gathered_bytes, GATHER_BYTES))
 		return 0;
 	s->state = WF_SENDING_GATHERING;
+	s->sendings->line_progress++;
 	wf_worker_timer(w, &s->timer, w->now_ns, go_on_later);
 	return -EAGAIN;
 }
@@ -238,6 +241,7 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 
 	switch (s->state) {
 	case WF_SENDING_FILLING:
+		s->sendings->line_progress++;
 		if (e)
 			wf_sending_stop(s, e);
 		else if (stage->ended == s->parcel.body_bytes)
@@ -402,7 +406,14 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 
 uint64_t wf_sending_progress(const struct wf_sending *s)
 {
+	uint64_t progress = wf_progress_add(s->state, s->gathered_bytes);
+
 	if (s->state == WF_SENDING_MOVING)
-		return (uint64_t)s->state << 56 | wf_parcel_progress(&s->parcel);
-	return (uint64_t)s->state << 56 | s->gathered_bytes;
+		return wf_progress_add(progress, wf_parcel_progress(&s->parcel));
+	if (s->state == WF_SENDING_FILLING)
+		return wf_progress_add(progress, s->stage->ended);
+	/* Of all channels together: to look for the one ahead would cost as much as the line is long. */
+	if (s->state == WF_SENDING_BEHIND)
+		return wf_progress_add(progress, s->sendings->line_progress);
+	return progress;
 }

@@ -22,6 +22,7 @@ struct wf_sendings {
 	uint8_t type;        /* of their records: TENSOR or ATTACHMENT */
 	struct wf_list all;  /* that have not ended */
 	struct wf_list line; /* that have not been posted, each behind the earlier ones of its channel */
+	uint64_t line_progress; /* grows with each piece that one in line gathers, and each that leaves */
 };
 
 enum wf_sending_state {
@@ -80,5 +81,11 @@ void wf_sending_down(struct wf_sendings *sendings, const struct wf_link *link,
 /* For people: what it waits for.  And a number that differs once it has come further. */
 void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes);
 uint64_t wf_sending_progress(const struct wf_sending *s);
+
+/* Bytes of it that the peer may be reading just now, without a word. */
+static inline uint64_t wf_sending_offered_bytes(const struct wf_sending *s)
+{
+	return s->state == WF_SENDING_MOVING ? wf_parcel_offered_bytes(&s->parcel) : 0;
+}
 
 #endif

@@ -9,6 +9,7 @@
 #include "transfer/leftover.h"
 #include "transfer/tell.h"
 #include "util/checksum.h"
+#include "util/progress.h"
 #include "util/status.h"
 
 /*
@@ -849,8 +850,16 @@ void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
 
 uint64_t wf_parcel_progress(const struct wf_parcel *p)
 {
-	uint32_t acked = p->state == WF_PARCEL_QUEUED ? wf_link_real(p->link)->sequence.acked : 0;
+	uint64_t progress = wf_progress_add(0, p->state);
 
-	/* Whoever waits in a queue comes further when the queue does. */
-	return (uint64_t)p->state << 32 | acked;
+	/* A parcel in a link's queue comes further when the queue does. */
+	if (p->state == WF_PARCEL_QUEUED)
+		progress = wf_progress_add(progress, wf_link_real(p->link)->sequence.acked);
+	/* Of a body that its reader reads in place nothing is heard before the end. */
+	if (p->state == WF_PARCEL_OFFERED) {
+		progress = wf_progress_add(progress, p->filled);
+		progress = wf_progress_add(progress, p->taken);
+		progress = wf_progress_add(progress, p->summing.told);
+	}
+	return progress;
 }

@@ -108,6 +108,12 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e);
 void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes);
 uint64_t wf_parcel_progress(const struct wf_parcel *p);
 
+/* Bytes of its body that the peer may be reading just now, without a word. */
+static inline uint64_t wf_parcel_offered_bytes(const struct wf_parcel *p)
+{
+	return p->state == WF_PARCEL_OFFERED ? p->body_bytes : 0;
+}
+
 /* May some of it have reached the peer? */
 bool wf_parcel_has_left(const struct wf_parcel *p);
 

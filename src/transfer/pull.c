@@ -9,6 +9,7 @@
 #include "transfer/reads.h"
 #include "transfer/tell.h"
 #include "util/clock.h"
+#include "util/progress.h"
 #include "util/status.h"
 
 #define TRIES_MAX 3                          /* failures in a row before the pull gives up */
@@ -877,6 +878,14 @@ void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
 	if (pull->quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* Else the rail is opened anew over its reads, and says so. */
+}
+
+uint64_t wf_pull_progress(const struct wf_pull *pull)
+{
+	uint64_t progress = wf_progress_add(pull->got_bytes, pull->summed_bytes);
+
+	progress = wf_progress_add(progress, pull->filled);
+	return pull->stage ? wf_progress_add(progress, pull->stage->ended) : progress;
 }
 
 void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)

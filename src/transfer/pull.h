@@ -115,8 +115,9 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
 /* Its stage has come further. */
 void wf_pull_drained(struct wf_pull *pull);
 
-/* For people: what it waits for. */
+/* For people: what it waits for.  And a number that differs once it has come further. */
 void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes);
+uint64_t wf_pull_progress(const struct wf_pull *pull);
 
 /* For transfer.c. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -262,6 +263,174 @@ static void a_slow_receive_that_goes_on_is_not_named(void **state)
 	wf_flight_land(&g, 1, S);
 	wf_flight_free(&f, 1);
 	wf_flight_free(&g, 1);
+	close_world();
+}
+
+/* One worker ends the receive, and the other one pulls the tensor. */
+static void a_receive_that_another_worker_pulls_is_not_named(void **state)
+{
+	struct wf_fake fake = { .seed = 1, .delay_min_ns = 40 * MS, .delay_max_ns = 45 * MS };
+	struct wf_flight f, g;
+
+	(void)state;
+	for (unsigned from = 1; from < 3; from++) {
+		line_count = 0;
+		assert_int_equal(setenv("WEFT_CHUNK_BYTES", "64K", 1), 0);
+		assert_int_equal(setenv("WEFT_DEPTH", "1", 1), 0);
+		assert_int_equal(setenv("WEFT_STALL", "500ms", 1), 0);
+		wf_world_hear(hear);
+		wf_world_set_workers(2);
+		wf_world_open(WF_WORLD_SHARED, 3, &fake);
+		wf_world_connect(0, 1);
+		wf_world_connect(0, 2);
+		wf_flight_send(&g, from, 0, 7, source, BIG, 0);
+		wf_flight_receive(&f, 0, 0, 7, target, BIG, 0);
+		wf_flight_land(&f, 1, 30 * S);
+		assert_int_equal(f.status, WEFT_OK);
+		assert_true(wf_flight_ns(&f) > 3 * S / 2);
+		assert_int_equal(line_count, 0);
+		wf_flight_land(&g, 1, S);
+		wf_flight_free(&f, 1);
+		wf_flight_free(&g, 1);
+		close_world();
+	}
+}
+
+static void end_stream(struct wf_flight *call, struct weft_stream *stream)
+{
+	weft_stream_close(stream);
+	wf_flight_land(call, 1, 5 * S);
+	wf_flight_free(call, 1);
+}
+
+static void a_stream_with_a_message_now_and_then_is_not_named(void **state)
+{
+	struct weft_stream *stream;
+	struct wf_flight call, f[3];
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, "1s", NULL);
+	wf_world_connect(0, 1);
+	wf_flight_open(&call, 0, 1, 60 * S, &stream);
+	for (unsigned i = 0; i < 30; i++) {
+		wf_flight_write(&f[0], stream, source, SMALL, 0);
+		wf_flight_read(&f[1], stream, 0);
+		wf_flight_land(f, 2, S);
+		assert_int_equal(f[1].status, WEFT_OK);
+		wf_flight_free(f, 2);
+		wf_world_pass(100 * MS);
+	}
+	assert_int_equal(line_count, 0);
+
+	/* When nothing comes any more both are named. */
+	wf_flight_read(&f[2], stream, 0);
+	wf_world_pass(1200 * MS);
+	check_lines("call sim.Mirror/Talk 0 bytes to n1 stands still for 1.? s: ", 1, false);
+	check_lines("read in call ?, sim.Mirror/Talk stands still for 1.? s: ", 1, false);
+	end_stream(&call, stream);
+	wf_flight_land(&f[2], 1, S);
+	wf_flight_free(&f[2], 1);
+	close_world();
+}
+
+static struct weft_stream *served_stream;
+
+static void keep_stream(unsigned number, struct weft_stream *stream)
+{
+	(void)number;
+	served_stream = stream;
+}
+
+static bool is_served(void *ctx)
+{
+	(void)ctx;
+	return served_stream != NULL;
+}
+
+static void a_stream_that_pulls_a_long_message_is_not_named(void **state)
+{
+	struct wf_fake fake = { .seed = 1, .delay_min_ns = 40 * MS, .delay_max_ns = 45 * MS };
+	struct weft_stream *stream;
+	struct wf_flight call, f, g;
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_CHUNK_BYTES", "64K", 1), 0);
+	assert_int_equal(setenv("WEFT_DEPTH", "1", 1), 0);
+	open_world(WF_WORLD_SHARED, "500ms", &fake);
+	wf_world_connect(0, 1);
+	served_stream = NULL;
+	wf_world_on_stream(keep_stream);
+	wf_flight_open(&call, 0, 1, 60 * S, &stream);
+	assert_true(wf_world_run(is_served, NULL, S));
+	wf_flight_write(&g, served_stream, source, BIG, 0);
+	wf_flight_read(&f, stream, 0);
+	wf_flight_land(&f, 1, 30 * S);
+	assert_int_equal(f.status, WEFT_OK);
+	assert_true(wf_flight_ns(&f) > 3 * S / 2);
+	assert_int_equal(line_count, 0);
+	wf_flight_land(&g, 1, S);
+	weft_stream_finish(served_stream, WEFT_OK, NULL);
+	wf_flight_free(&f, 1);
+	wf_flight_free(&g, 1);
+	end_stream(&call, stream);
+	close_world();
+}
+
+static void reflected(const Sim__Bytes *reply, void *arg)
+{
+	(void)reply;
+	(void)arg;
+}
+
+static void *served;
+
+static void keep(unsigned number, void *call)
+{
+	(void)number;
+	served = call;
+}
+
+/* The request was delivered long ago, and the handler takes one attachment after the other. */
+static void a_call_whose_attachments_are_taken_one_by_one_is_not_named(void **state)
+{
+	struct weft_call_options options = { .size = sizeof(options) };
+	Sim__Bytes request = SIM__BYTES__INIT;
+	struct wf_flight call, there[20], taken[20];
+	ProtobufCService *service;
+	int64_t bytes = BIG;
+	struct weft_tensor row = { .data = source, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				   .dtype = { WEFT_UINT, 8, 1 }, .shape = &bytes };
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, "1s", NULL);
+	wf_world_connect(0, 1);
+	served = NULL;
+	wf_world_on_request(keep);
+	options.op = wf_flight_begin(&call, 0);
+	assert_int_equal(weft_call_open(wf_world_stub(0, 1), &options, &service, &call.op), 0);
+	for (unsigned i = 0; i < WF_COUNT(there); i++) {
+		struct weft_send_options send = { .size = sizeof(send) };
+
+		send.op = wf_flight_begin(&there[i], 0);
+		assert_int_equal(weft_call_attach(call.op, &row, &send, &there[i].op), 0);
+	}
+	sim__mirror__reflect(service, &request, reflected, NULL);
+	wf_world_pass(100 * MS);
+	for (unsigned i = 0; i < WF_COUNT(taken); i++) {
+		struct weft_recv_options recv = { .size = sizeof(recv) };
+
+		recv.op = wf_flight_begin(&taken[i], 0);
+		assert_int_equal(weft_call_receive(served, i, NULL, &recv, &taken[i].op), 0);
+		wf_flight_land(&taken[i], 1, S);
+		wf_flight_free(&taken[i], 1);
+		wf_world_pass(100 * MS);
+	}
+	check_lines("call sim.Mirror/Reflect", 0, false);
+	wf_world_answer(served, source, SMALL);
+	wf_flight_land(&call, 1, S);
+	wf_flight_land(there, WF_COUNT(there), S);
+	wf_flight_free(&call, 1);
+	wf_flight_free(there, WF_COUNT(there));
 	close_world();
 }
 
@@ -539,6 +708,10 @@ int main(void)
 		cmocka_unit_test(a_receive_without_memory_says_how_much_there_is),
 		cmocka_unit_test(a_pull_that_sticks_says_how_far_it_came),
 		cmocka_unit_test(a_slow_receive_that_goes_on_is_not_named),
+		cmocka_unit_test(a_receive_that_another_worker_pulls_is_not_named),
+		cmocka_unit_test(a_stream_with_a_message_now_and_then_is_not_named),
+		cmocka_unit_test(a_stream_that_pulls_a_long_message_is_not_named),
+		cmocka_unit_test(a_call_whose_attachments_are_taken_one_by_one_is_not_named),
 		cmocka_unit_test(a_call_says_that_the_reply_is_owed),
 		cmocka_unit_test(a_call_says_that_its_request_is_not_confirmed),
 		cmocka_unit_test(a_call_whose_request_is_pulled_says_so),
