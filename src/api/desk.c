@@ -187,6 +187,7 @@ void wf_desk_fini(struct wf_desk *desk)
 	wf_bundles_fini(&desk->bundles);
 	wf_echo_fini(&desk->echoes);
 	wf_transfer_fini(&desk->transfer);
+	wf_arrivals_fini(&desk->arrivals);
 }
 
 int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e)

@@ -50,7 +50,7 @@ static const struct {
 	[WF_OP_SEND] = { offsetof(struct weft_op, send) + sizeof(struct wf_op_send),
 			 offsetof(struct weft_op, send.sending.parcel.transfer) },
 	[WF_OP_RECV] = { offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv),
-			 offsetof(struct weft_op, recv.receiving.pull.transfer) },
+			 offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) },
 	[WF_OP_CALL] = { offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
 			 offsetof(struct weft_op, call.call.parcel.transfer) },
 	[WF_OP_WRITE] = { offsetof(struct weft_op, write) + sizeof(struct wf_op_write),

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transfer/pull.h"
+
 #define ARRIVALS_MAX (1u << 20) /* of a node: a bound on what peers can make us keep */
 
 void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
@@ -12,6 +14,13 @@ void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 {
 	*arrivals = (struct wf_arrivals){ .worker = worker, .transfer = t };
 	wf_list_init(&arrivals->offers);
+	wf_spare_init(&arrivals->pulls, sizeof(struct wf_pull), 0,
+		      offsetof(struct wf_pull, transfer));
+}
+
+void wf_arrivals_fini(struct wf_arrivals *arrivals)
+{
+	wf_spare_fini(&arrivals->pulls);
 }
 
 int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,

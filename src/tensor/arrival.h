@@ -13,6 +13,7 @@
 #include "transfer/answer.h"
 #include "transfer/path.h"
 #include "transfer/transfer.h"
+#include "util/spare.h"
 #include "wire/record.h"
 
 /* Of a worker. */
@@ -21,6 +22,7 @@ struct wf_arrivals {
 	struct wf_transfer *transfer;
 	struct wf_list offers; /* arrivals whose body is still at the sender */
 	size_t count;
+	struct wf_spare pulls; /* for receives: set up but for what a pull sets up itself */
 };
 
 struct wf_arrival {
@@ -44,6 +46,8 @@ struct wf_arrival {
 
 void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 		      struct wf_transfer *t);
+/* No receive runs any more. */
+void wf_arrivals_fini(struct wf_arrivals *arrivals);
 
 /* The tensor of @t, without its bytes; its shape is put in @shape. */
 struct weft_tensor wf_arrival_describe(const struct wf_tensor_record *t, int64_t *shape);

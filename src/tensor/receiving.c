@@ -73,7 +73,7 @@ static int find_view(struct wf_receiving *r, struct wf_link *link, const struct 
 		return -ENOENT;
 	err = wf_view_open(&r->arrivals->transfer->views, link, body, &r->view);
 	/* Whether it is over, and why, is the owner's to say: it was cancelled, or has given us up. */
-	r->pull.doubted = err == -ESTALE;
+	r->doubted = err == -ESTALE;
 	if (err)
 		return -ENOENT;
 	r->got.data = r->chunk = (void *)(uintptr_t)r->view->hold.at;
@@ -83,8 +83,19 @@ static int find_view(struct wf_receiving *r, struct wf_link *link, const struct 
 
 static void staged(struct wf_stage *stage, const struct wf_error *e);
 
+/* Few of the receives that there are pull at once, and it takes twice the memory of all else.  -ENOMEM. */
+static int need_pull(struct wf_receiving *r)
+{
+	if (!r->pull)
+		r->pull = wf_spare_take(&r->arrivals->pulls);
+	return r->pull ? 0 : -ENOMEM;
+}
+
 static int find_stage(struct wf_receiving *r, struct wf_error *e)
 {
+	/* Why draining has failed is kept in the pull, also where nothing was pulled. */
+	if (need_pull(r))
+		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	if (!r->stage && wf_stage_open(r->arrivals->transfer, r->device, r->got_bytes,
 				       WF_KIND_OUT_OF_CHUNK, &r->stage))
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
@@ -152,6 +163,8 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	r->chunk = NULL;
 	r->view = NULL;
 	r->stage = NULL;
+	r->pull = NULL;
+	r->doubted = false;
 	r->arrival = NULL;
 	r->path = (struct wf_path){ .queued_ns = arrivals->worker->now_ns };
 	wf_list_init(&r->node);
@@ -161,6 +174,9 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 {
+	struct wf_spare *pulls = &r->arrivals->pulls;
+	struct wf_pull *pull = r->pull;
+
 	r->state = WF_RECEIVING_ENDED;
 	wf_list_remove(&r->all_node);
 	if (r->from)
@@ -170,7 +186,9 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 	if (e)
 		release(r);
 	r->view = NULL; /* as any chunk, it is found by its address from now on */
+	r->pull = NULL;
 	r->done(r, e);
+	wf_spare_give(pulls, pull); /* @e may have been in it */
 }
 
 /* Of which tensor is that? */
@@ -190,7 +208,7 @@ static struct wf_error say_which(const struct wf_receiving *r, const struct wf_e
 static void end_when_drained(struct wf_receiving *r)
 {
 	const struct wf_stage *stage = r->stage;
-	const struct wf_error *why = &r->pull.why;
+	const struct wf_error *why = &r->pull->why;
 
 	if (why->code ? wf_stage_quiet(stage) : stage->ended == r->got_bytes)
 		wf_receiving_end(r, why->code ? why : NULL);
@@ -198,8 +216,8 @@ static void end_when_drained(struct wf_receiving *r)
 
 static void fail_draining(struct wf_receiving *r, const struct wf_error *e)
 {
-	if (!r->pull.why.code)
-		r->pull.why = *e;
+	if (!r->pull->why.code)
+		r->pull->why = *e;
 	wf_stage_stop(r->stage);
 }
 
@@ -211,7 +229,7 @@ static void come(struct wf_receiving *r, const struct wf_error *e)
 		return;
 	}
 	r->state = WF_RECEIVING_DRAINING;
-	r->pull.why.code = 0;
+	r->pull->why.code = 0;
 	if (!e)
 		wf_stage_go(r->stage, r->got_bytes);
 	if (e || r->stage->why.code)
@@ -225,8 +243,8 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 
 	if (r->state == WF_RECEIVING_PULLING) {
 		if (e)
-			wf_pull_stop(&r->pull, e);
-		wf_pull_drained(&r->pull);
+			wf_pull_stop(r->pull, e);
+		wf_pull_drained(r->pull);
 	} else if (r->state == WF_RECEIVING_DRAINING) {
 		if (e)
 			fail_draining(r, e);
@@ -236,7 +254,7 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
 {
-	struct wf_receiving *r = WF_CONTAINER(pull, struct wf_receiving, pull);
+	struct wf_receiving *r = pull->owner;
 	struct wf_error why;
 
 	r->path = pull->path;
@@ -280,17 +298,25 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		come(r, err ? &e : NULL);
 		return;
 	}
-	r->pull.into = into;
-	r->pull.stage = r->stage;
-	r->pull.view = r->view;
-	r->pull.handle = may_copy(r, link, &t->body);
+	if (need_pull(r)) {
+		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
+		wf_answer_refuse(link, &t->body, answer, WEFT_RESOURCE_EXHAUSTED);
+		wf_receiving_end(r, &e);
+		return;
+	}
+	r->pull->owner = r;
+	r->pull->into = into;
+	r->pull->stage = r->stage;
+	r->pull->view = r->view;
+	r->pull->handle = may_copy(r, link, &t->body);
 	if (r->stage)
 		r->path.way = WF_BODY_STAGED;
-	r->pull.terms = r->terms;
-	r->pull.path = r->path;
-	r->pull.done = pulled;
+	r->pull->doubted = r->doubted;
+	r->pull->terms = r->terms;
+	r->pull->path = r->path;
+	r->pull->done = pulled;
 	r->state = WF_RECEIVING_PULLING;
-	err = wf_pull_start(r->arrivals->transfer, link, &t->body, answer, &r->pull);
+	err = wf_pull_start(r->arrivals->transfer, link, &t->body, answer, r->pull);
 	if (err) {
 		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
 		wf_receiving_end(r, &e);
@@ -414,7 +440,7 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 	struct wf_arrival *a = r->arrival;
 
 	if (r->state == WF_RECEIVING_PULLING) {
-		wf_pull_stop(&r->pull, e);
+		wf_pull_stop(r->pull, e);
 	} else if (r->state == WF_RECEIVING_DRAINING) {
 		fail_draining(r, e);
 		end_when_drained(r);
@@ -470,7 +496,7 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 			       wf_link_label(wf_link_real(r->got_from)), wait);
 		break;
 	case WF_RECEIVING_PULLING:
-		wf_pull_describe(&r->pull, text, bytes);
+		wf_pull_describe(r->pull, text, bytes);
 		break;
 	case WF_RECEIVING_DRAINING:
 		(void)snprintf(text, bytes, "%llu of %llu bytes are on their device",
@@ -482,7 +508,7 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 
 uint64_t wf_receiving_progress(const struct wf_receiving *r)
 {
-	uint64_t part = r->state == WF_RECEIVING_PULLING    ? wf_pull_progress(&r->pull)
+	uint64_t part = r->state == WF_RECEIVING_PULLING    ? wf_pull_progress(r->pull)
 			: r->state == WF_RECEIVING_DRAINING ? r->stage->ended
 							    : 0;
 

@@ -65,7 +65,8 @@ struct wf_receiving {
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* until it has ended */
 	struct wf_stage *stage;  /* to a device; NULL: none, or not yet */
-	struct wf_pull pull;
+	bool doubted;            /* the offer may be over: see pull.h */
+	struct wf_pull *pull;    /* of the arrivals' spare ones, until it ends; NULL: not needed yet */
 };
 
 /* Set @r up, when its owner has. */

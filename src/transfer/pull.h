@@ -49,6 +49,7 @@ struct wf_pull {
 	bool handle;  /* a handle of the body will do, for @stage to copy from */
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;
+	void *owner; /* for it to use */
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
 
 	/* set by the owner as far as it is known, and read at the end */

@@ -458,7 +458,7 @@ static bool receive_waits_for_memory(void)
 
 static bool receive_pulls(void)
 {
-	return receiving(&subject)->state == WF_RECEIVING_PULLING && receiving(&subject)->pull.busy;
+	return receiving(&subject)->state == WF_RECEIVING_PULLING && receiving(&subject)->pull->busy;
 }
 
 static bool call_is_handled(void)
