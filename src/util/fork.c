@@ -7,7 +7,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void (*child)(void);
 
-void wf_fork_hold(void)
+static void before(void)
 {
 	pthread_mutex_lock(&lock);
 }
@@ -21,12 +21,23 @@ static void in_child(void)
 {
 	/* Ours: the thread that forked took it before. */
 	wf_fork_let();
-	child();
+	if (child)
+		child();
 }
 
 static void watch(void)
 {
-	pthread_atfork(wf_fork_hold, wf_fork_let, in_child);
+	pthread_atfork(before, wf_fork_let, in_child);
+}
+
+/*
+ * Forks wait from the first hold on: a child that was forked during one would
+ * have the lock held for ever.
+ */
+void wf_fork_hold(void)
+{
+	pthread_once(&once, watch);
+	pthread_mutex_lock(&lock);
 }
 
 void wf_fork_watch(void (*run)(void))
@@ -34,5 +45,4 @@ void wf_fork_watch(void (*run)(void))
 	wf_fork_hold();
 	child = run;
 	wf_fork_let();
-	pthread_once(&once, watch);
 }

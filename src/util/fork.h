@@ -19,7 +19,7 @@ void wf_fork_let(void);
 
 /*
  * From now on @run runs in every forked child, before fork() returns there,
- * and nothing is held then.  Once in a process: later calls do nothing.
+ * and nothing is held then.  A process has one @run, the same in every call.
  */
 void wf_fork_watch(void (*run)(void));
 
