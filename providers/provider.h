@@ -95,12 +95,6 @@ extern const struct wf_provider_setting wf_provider_settings[];
  */
 extern const char *const wf_provider_variables[];
 
-/*
- * Parts of the names of libraries that install signal handlers while they are
- * loaded, before any code of ours can run; ends with NULL.
- */
-extern const char *const wf_provider_handlers[];
-
 /* Every row, best first, the generic one last; ends with NULL. */
 extern const struct wf_provider *const wf_providers[];
 

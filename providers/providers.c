@@ -49,13 +49,6 @@ const char *const wf_provider_variables[] = {
 	NULL,
 };
 
-const char *const wf_provider_handlers[] = {
-	"/libinfinipath.",
-	"/libpsm2.",
-	"/libfabric.",
-	NULL,
-};
-
 /*
  * A layered name, "core;layer", belongs to the row of its layer;
  * under an unknown layer a refused core stays refused.

@@ -38,6 +38,7 @@ struct weft_fabric {
 /*
  * Ask libfabric, under FI_PROVIDER, WEFT_PROVIDER and WEFT_DEVICE and what
  * @options narrow further (NULL: nothing).
+ * -ELIBACC: there is no libfabric; -ELIBBAD: it is not the one weft was built for.
  * -ENODATA: nothing fits; weft_error() says what was asked for and what there is.
  */
 WEFT_API int weft_info_open(const struct weft_node_options *options,
@@ -50,7 +51,7 @@ WEFT_API size_t weft_info_count(const struct weft_info *info);
 WEFT_API int weft_info_get(const struct weft_info *info, size_t index,
 			   struct weft_fabric *fabric);
 
-/* The running libfabric's version, as "1.17". */
+/* The running libfabric's version, as "1.17"; "none": it can't be loaded. */
 WEFT_API const char *weft_info_libfabric(void);
 
 /* CUDA, as weft and libfabric find it.  Strings live as long as the info. */

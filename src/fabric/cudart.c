@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/cudart.h"
+#include "fabric/libfabric.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <rdma/fabric.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,14 +13,6 @@
 #define RUNTIME "libcudart.so"
 #define DRIVER "libcuda.so"
 #define NAME_BYTES 32 /* "libcudart.so.11.0" and its like */
-
-/* The file that this process has libfabric from; NULL: nobody knows. */
-static const char *find_file(void)
-{
-	Dl_info where;
-
-	return dladdr((void *)fi_getinfo, &where) ? where.dli_fname : NULL;
-}
 
 /*
  * The text among @bytes that begins with @stem and is the name of a library, with or
@@ -90,7 +82,7 @@ enum wf_cudart_state wf_cudart_look(const char *file, char text[WF_CUDART_TEXT_B
 	int fd;
 
 	if (!file)
-		file = find_file();
+		file = wf_libfabric_file();
 	fd = file ? open(file, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd >= 0 && !fstat(fd, &s) && s.st_size > 0)
 		bytes = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);

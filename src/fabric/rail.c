@@ -337,7 +337,6 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 		 struct wf_rail **rail, struct wf_error *e)
 {
 	struct wf_rail *r = calloc(1, sizeof(*r));
-	struct wf_signals signals;
 	size_t slots = config->slots_count;
 	int err;
 
@@ -379,10 +378,10 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 				   r->caps.provider, slots ? "memory" : "receive slots");
 		goto close_rail;
 	}
-	wf_signals_save(&signals);
+	wf_signals_save();
 	err = r->caps.connected ? open_connected(r, (uint32_t)slots, e) :
 				  open_shared(r, (uint32_t)slots, e);
-	wf_signals_restore(&signals);
+	wf_signals_restore();
 	if (err)
 		goto close_rail;
 	*rail = r;
@@ -474,7 +473,6 @@ void wf_rail_close(struct wf_rail *rail)
 
 int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e)
 {
-	struct wf_signals signals;
 	int err;
 
 	if (rail->caps.connected)
@@ -492,10 +490,10 @@ int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e)
 		wf_post_drop_all(ep);
 		ep->dead = true;
 	}
-	wf_signals_save(&signals);
+	wf_signals_save();
 	close_endpoint(rail);
 	err = bind_somewhere(rail, e);
-	wf_signals_restore(&signals);
+	wf_signals_restore();
 	if (err)
 		return err;
 	wf_slots_again(rail);

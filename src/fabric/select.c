@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/select.h"
 #include "fabric/internal.h"
+#include "fabric/libfabric.h"
 #include "fabric/signals.h"
 #include "util/environment.h"
+#include "util/fork.h"
 
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,8 @@ const char *wf_select_libfabric_text(void)
 {
 	static _Thread_local char text[WF_SELECT_VERSION_BYTES];
 
+	if (wf_libfabric_load(NULL))
+		return "none";
 	wf_select_version(fi_version(), text);
 	return text;
 }
@@ -85,31 +88,37 @@ static bool is_named(const struct wf_options *options, const char *name)
 	return filter && *filter != '^' && wf_options_lists(filter, name);
 }
 
-static void prepare(const struct wf_options *options)
+/* The settings for every libfabric, or those for some versions of it alone, once in the process. */
+static void prepare(const struct wf_options *options, bool by_version)
 {
+	static bool prepared[2];
 	const struct wf_provider_setting *s;
 
+	wf_fork_hold();
 	/* libfabric loads what FI_PROVIDER_PATH names, and asks nobody whether it may. */
-	if (!wf_environment_trusted())
+	if (!prepared[false] && !wf_environment_trusted())
 		wf_environment_forget(wf_provider_variables);
-	for (s = wf_provider_settings; s->name; s++)
+	for (s = wf_provider_settings; s->name && !prepared[by_version]; s++)
 		if ((!s->provider || is_named(options, s->provider)) &&
-		    (!s->before || fi_version() < s->before))
+		    (s->before ? by_version && fi_version() < s->before : !by_version))
 			setenv(s->name, s->value, 0);
-	wf_signals_clear();
+	prepared[by_version] = true;
+	wf_fork_let();
 }
 
-/* libfabric reads its environment once, at its first use: as the first node has it. */
-static void prepare_once(const struct wf_options *options)
+/*
+ * libfabric reads its environment once, at its first use, and what it loads with
+ * it does so while it is loaded: as the first node has it.
+ */
+static int load(const struct wf_options *options, struct wf_error *e)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool prepared;
+	int err;
 
-	pthread_mutex_lock(&lock);
-	if (!prepared)
-		prepare(options);
-	prepared = true;
-	pthread_mutex_unlock(&lock);
+	prepare(options, false);
+	err = wf_libfabric_load(e);
+	if (!err)
+		prepare(options, true);
+	return err;
 }
 
 /*
@@ -736,23 +745,24 @@ static int all_serve(const struct wf_select *select, const struct wf_options *op
 int wf_select_open(const struct wf_options *options, struct wf_select *select, struct wf_error *e)
 {
 	struct wf_select found = { 0 };
-	struct wf_signals signals;
 	struct home home;
 	size_t i;
 	bool any = false;
 	int err;
 
-	prepare_once(options);
+	err = load(options, e);
+	if (err)
+		return err;
 	err = home_open(&home, options, e);
 	if (err)
 		return err;
-	wf_signals_save(&signals);
+	wf_signals_save();
 	err = ask(&found, WF_SHAPE_CONNECTED, false, options, &home, e);
 	if (!err && strcmp(options->cuda, "no"))
 		err = ask(&found, WF_SHAPE_CONNECTED, true, options, &home, e);
 	if (!err)
 		err = ask(&found, WF_SHAPE_SHARED, false, options, &home, e);
-	wf_signals_restore(&signals);
+	wf_signals_restore();
 	if (!err)
 		err = refused_by_name(&found, options, e);
 	if (err)

@@ -1,59 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/signals.h"
-#include "providers/provider.h"
+#include "fabric/libfabric.h"
+#include "util/fork.h"
 
-#include <dlfcn.h>
-#include <string.h>
+#include <signal.h>
+#include <unistd.h>
 
-/* The signals that psm, psm2 and shm of libfabric 1.17 take. */
-static const int signals[WF_SIGNALS_COUNT] = {
-	SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT, SIGTERM,
-};
+/*
+ * This snapshot is the process's, under the lock of util/fork.  One thread's
+ * libfabric may already have changed a handler when another comes, so the first
+ * one's look counts for all, until nobody is left.
+ */
+static struct {
+	struct sigaction saved[NSIG];
+	unsigned users;
+	pid_t pid; /* of the process; a forked child begins anew */
+} signals;
 
-void wf_signals_save(struct wf_signals *s)
+void wf_signals_save(void)
 {
-	size_t i;
-
-	for (i = 0; i < WF_SIGNALS_COUNT; i++)
-		sigaction(signals[i], NULL, &s->saved[i]);
+	wf_fork_hold();
+	if (signals.pid != getpid())
+		signals.users = 0;
+	signals.pid = getpid();
+	/* A number that can't be asked about has the zeros of the default. */
+	for (int i = 1; i < NSIG && !signals.users; i++)
+		(void)sigaction(i, NULL, &signals.saved[i]);
+	signals.users++;
+	wf_fork_let();
 }
 
-void wf_signals_restore(const struct wf_signals *s)
+static bool is_libfabrics(const struct sigaction *action)
+{
+	return action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN ||
+	       wf_libfabric_brought((const void *)action->sa_handler);
+}
+
+void wf_signals_restore(void)
 {
 	struct sigaction now;
-	size_t i;
 
-	for (i = 0; i < WF_SIGNALS_COUNT; i++) {
-		sigaction(signals[i], NULL, &now);
-		if (now.sa_handler != s->saved[i].sa_handler)
-			sigaction(signals[i], &s->saved[i], NULL);
-	}
-}
-
-static bool is_foreign(const struct sigaction *action)
-{
-	Dl_info where;
-	size_t i;
-
-	if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN)
-		return false;
-	if (!dladdr((void *)action->sa_handler, &where) || !where.dli_fname)
-		return false;
-	for (i = 0; wf_provider_handlers[i]; i++)
-		if (strstr(where.dli_fname, wf_provider_handlers[i]))
-			return true;
-	return false;
-}
-
-void wf_signals_clear(void)
-{
-	const struct sigaction preset = { .sa_handler = SIG_DFL };
-	struct sigaction now;
-	size_t i;
-
-	for (i = 0; i < WF_SIGNALS_COUNT; i++) {
-		sigaction(signals[i], NULL, &now);
-		if (is_foreign(&now))
-			sigaction(signals[i], &preset, NULL);
-	}
+	wf_fork_hold();
+	for (int i = 1; i < NSIG; i++)
+		if (!sigaction(i, NULL, &now) &&
+		    now.sa_handler != signals.saved[i].sa_handler &&
+		    is_libfabrics(&now))
+			(void)sigaction(i, &signals.saved[i], NULL);
+	if (signals.users)
+		signals.users--;
+	wf_fork_let();
 }

@@ -1,30 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Puts back the signal handlers that libfabric and the libraries below it
- * install behind the program's back.
+ * Puts back the signal handlers that libfabric, its providers and the libraries
+ * below them install behind the program's back, while they are loaded or used.
  *
- * Threads: setup; handlers belong to the process, and a program that changes
- * its own in another thread meanwhile may see them put back.
+ * Between save and restore a handler that changes is libfabric's doing if it is
+ * the default now, or ignored, or code that came with libfabric.  The program's
+ * own code is not, so a handler that another thread of the program installs
+ * meanwhile stays.
+ *
+ * Threads: any.  Several may be between the two at once.
  */
 #ifndef WF_SIGNALS_H
 #define WF_SIGNALS_H
 
-#include <signal.h>
 #include "util/base.h"
 
-#define WF_SIGNALS_COUNT 6
+/* Remember the handlers of all signals. */
+void wf_signals_save(void);
 
-struct wf_signals {
-	struct sigaction saved[WF_SIGNALS_COUNT];
-};
-
-void wf_signals_save(struct wf_signals *s);
-void wf_signals_restore(const struct wf_signals *s);
-
-/*
- * Handlers that came while libfabric was being loaded, before any code of
- * ours: what stood there before can't be known, so the default is put back.
- */
-void wf_signals_clear(void);
+/* Put back those that libfabric has changed since.  Once for each save, in its
+ * thread. */
+void wf_signals_restore(void);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/fake/internal.h"
 
+#include "fabric/libfabric.h"
+#include "fabric/signals.h"
+
 #include <arpa/inet.h>
 
 unsigned fake_offer_number(const char *domain)
@@ -24,7 +27,36 @@ const struct offer *fake_offer_of(enum fi_ep_type type)
 	return NULL;
 }
 
-/* What libfabric exports beside its tables. */
+/*
+ * These are in place of src/fabric/libfabric.c: the loading of libfabric, and what it
+ * exports beside its tables.  The fake takes no signal, so src/fabric/signals.c, which
+ * would ask the kernel about each whenever a rail is opened, is replaced as well.
+ */
+
+void wf_signals_save(void)
+{
+}
+
+void wf_signals_restore(void)
+{
+}
+
+int wf_libfabric_load(struct wf_error *e)
+{
+	(void)e;
+	return 0;
+}
+
+const char *wf_libfabric_file(void)
+{
+	return NULL;
+}
+
+bool wf_libfabric_brought(const void *code)
+{
+	(void)code;
+	return false;
+}
 
 uint32_t fi_version(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is told of a libfabric by what stands in its file. */
 #include "fabric/cudart.h"
+#include "fabric/libfabric.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,6 +34,7 @@ static enum wf_cudart_state look(const char *bytes, size_t count)
 static void the_one_in_use_is_looked_at(void **state)
 {
 	(void)state;
+	assert_int_equal(wf_libfabric_load(NULL), 0);
 	assert_int_not_equal(wf_cudart_look(NULL, text), WF_CUDART_UNKNOWN);
 	print_message("%s\n", text);
 	assert_non_null(strstr(text, "libfabric"));

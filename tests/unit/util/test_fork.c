@@ -14,7 +14,7 @@
 #define CHILD_LIMIT_S 60
 #define HOLD_US (200 * 1000) /* long enough for a fork that does not wait */
 
-static sem_t held;
+static sem_t held, let;
 
 static void *hold_for_a_while(void *arg)
 {
@@ -23,6 +23,7 @@ static void *hold_for_a_while(void *arg)
 	sem_post(&held);
 	usleep(HOLD_US);
 	wf_fork_let();
+	sem_post(&let);
 	return NULL;
 }
 
@@ -35,8 +36,11 @@ static void a_child_forked_during_the_first_hold_can_hold(void **state)
 
 	(void)state;
 	sem_init(&held, 0, 0);
+	sem_init(&let, 0, 0);
 	assert_int_equal(pthread_create(&thread, NULL, hold_for_a_while, NULL),
 			 0);
+	/* The child has no thread to join. */
+	pthread_detach(thread);
 	sem_wait(&held);
 	child = fork();
 	assert_true(child >= 0);
@@ -48,7 +52,7 @@ static void a_child_forked_during_the_first_hold_can_hold(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	pthread_join(thread, NULL);
+	sem_wait(&let);
 }
 
 int main(void)
