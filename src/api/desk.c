@@ -241,9 +241,12 @@ void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
 		wf_worker_submit(&desk->worker, task);
 		return;
 	}
+	/* What the task ends may begin another: that waits for its turn, as inside a poll. */
+	desk->polling = true;
 	wf_worker_tick_at(&desk->worker, now_ns);
 	task->run(task);
 	wf_worker_flush(&desk->worker);
+	desk->polling = false;
 	/* A loop that has armed the node before is about to sleep on what was true then. */
 	if (atomic_load_explicit(&desk->worker.asleep, memory_order_relaxed))
 		wf_worker_wake(&desk->worker);

@@ -584,7 +584,6 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 	wf_list_splice(&messages, &link->queue);
 	wf_list_splice(&controls, &link->controls_out);
 	wf_list_splice(&controls, &link->controls);
-	link->queued_bytes = 0;
 	while ((node = wf_list_first(&link->frames)))
 		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
 	if (link->control_frame)
@@ -593,6 +592,8 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 	while ((node = wf_list_pop(&messages))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 
+		/* One by one: what is told here may take back others that are still to be told. */
+		link->queued_bytes -= message_bytes(m) - m->done_bytes;
 		m->sent(m, e);
 	}
 	while ((node = wf_list_pop(&controls))) {

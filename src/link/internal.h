@@ -122,4 +122,7 @@ void wf_link_renew(struct wf_link *link);
 void wf_link_merge(struct wf_link *link, struct wf_link *into);
 void wf_link_close_conn(struct wf_link *link);
 
+/* Free the links that nobody refers to any more.  Where no function of a link is on the stack. */
+void wf_link_free_unused(struct wf_worker *w);
+
 #endif

@@ -282,16 +282,30 @@ void wf_link_put(struct wf_link *link)
 	/* Conns and whoever posted hold references; so nothing is under way here. */
 	wf_link_forget_peer(link);
 	wf_timer_stop(&w->timers, &link->dial_timer);
-	if (link->same)
-		wf_link_put(link->same);
+	link->state = WF_LINK_GONE;
 	wf_table_remove(&w->links, link->id);
-	wf_list_remove(&link->dirty_node);
-	wf_list_remove(&link->node);
 	wf_directory_leave(w->directory, &link->home);
-	free(link);
+	link->address[0] = '\0';
+	/* It stays in the worker's list, too, through which a caller may be going. */
+	wf_list_remove(&link->dirty_node);
+	wf_list_append(&w->unused_links, &link->dirty_node);
 }
 
-/* Drop the door; its reference goes too, so @link may be gone after this. */
+void wf_link_free_unused(struct wf_worker *w)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(&w->unused_links))) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
+
+		if (link->same)
+			wf_link_put(link->same); /* which may be the next of this list */
+		wf_list_remove(&link->node);
+		free(link);
+	}
+}
+
+/* Drop the door; its reference goes too, so @link may be unused after this. */
 void wf_link_close_conn(struct wf_link *link)
 {
 	struct wf_conn *conn = link->conn;

@@ -11,6 +11,15 @@
  * The floors above post messages, which become records in frames: in order,
  * each delivered once, or the link dies.
  *
+ * Who calls out: sent(), the sinks of worker.h and wf_link_die run code of the
+ * floors above, which may give back the last reference to any link, and change
+ * the state of this one.  A link without references is GONE at once, but its memory,
+ * and its place in the worker's list, stay until the next turn begins.  So a caller
+ * needs no reference of its own to look at the link after it has called out; but
+ * look it must (state, greeted, epoch), and do nothing for a link that has changed.
+ * Reads, messages, controls and lanes are freed by whoever owns them inside the call
+ * that tells of their end: after that call nobody looks at them.
+ *
  * The object's code is in link.c (life), dial.c (door and greeting),
  * attempt.c (finding a rail), lane.c (more of them, for bodies), flow.c
  * (frames out), intake.c (frames in), live.c (heartbeat, redial) and budget.c
@@ -224,6 +233,7 @@ static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_k
 	wf_recorder_add(&link->worker->recorder, kind, link->number, a, b);
 }
 
+/* The memory stays until the next turn: see the head of this file. */
 void wf_link_get(struct wf_link *link);
 void wf_link_put(struct wf_link *link);
 

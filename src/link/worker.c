@@ -425,6 +425,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_list_init(&w->spare_frames);
 	wf_list_init(&w->link_list);
 	wf_list_init(&w->dirty);
+	wf_list_init(&w->unused_links);
 	wf_list_init(&w->notices);
 	wf_list_init(&w->borrowers);
 	wf_table_init(&w->links, LINKS_MAX);
@@ -576,12 +577,14 @@ void wf_worker_close(struct wf_worker *w)
 {
 	struct wf_list *node;
 
+	wf_link_free_unused(w);
 	while ((node = wf_list_first(&w->link_list))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		link->refs = 1; /* nobody is left to use it */
 		link->same = NULL;
 		wf_link_put(link);
+		wf_link_free_unused(w);
 	}
 	free_frames(&w->spare_frames);
 	wf_door_close(w->door);
@@ -718,6 +721,7 @@ int wf_worker_poll(struct wf_worker *w)
 {
 	int count;
 
+	wf_link_free_unused(w);
 	wf_worker_tick(w);
 	/* The descriptors of a program's own loop stay readable until they are looked at. */
 	if (atomic_load_explicit(&w->asleep, memory_order_relaxed))

@@ -128,6 +128,7 @@ struct wf_worker {
 	struct wf_list link_list;
 	uint32_t link_number;  /* of the last one made */
 	struct wf_list dirty;  /* links with something to send */
+	struct wf_list unused_links; /* to be freed between two turns */
 	struct wf_list notices;
 	uint64_t now_ns;       /* of this turn */
 	uint64_t turn_ns;      /* the last look at the clock: a long time ago means that we stood still */

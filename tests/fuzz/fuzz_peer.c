@@ -4,9 +4,10 @@
  * streams, tensors and attachments.  Whatever it says, every operation ends in
  * time, and once the peer is dead nothing is left of any.
  *
- * Two bytes say which operations there are, the next over what they go and
- * whether the node still hears what the peer says honestly.  Then, up to the end:
- * a type, a u16 and so many bytes are a record; PAUSE and a u8 are milliseconds
+ * Two bytes say which operations there are, the next over what they go, who has
+ * dialled, and whether the node still hears what the peer says honestly.  Then, up to the end:
+ * a type, a u16 and so many bytes are a record; DOOR, a u16 and so many bytes a
+ * message through the door, without its prefix; PAUSE and a u8 are milliseconds
  * that pass.
  *
  * Nodes, net and fabric are those of the simulation.
@@ -19,12 +20,14 @@
 #include <cmocka.h>
 
 #include "api/internal.h"
+#include "link/conn.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
 #define MS WF_NS_PER_MS
-#define PAUSE 0xff        /* a type that no record has */
+#define PAUSE 0xff        /* types that no record has */
+#define DOOR 0xfe
 #define SMALL 20          /* bytes that go in a record */
 #define BIG (100 * KIB)   /* bytes that are pulled */
 #define LIMIT_NS (200 * MS)
@@ -35,6 +38,7 @@
 #define RECEIVES_MAX 32   /* of attachments: a peer can send any number */
 #define SHAPES 3          /* enum wf_world_shape */
 #define DEAF 0x80         /* with a shape: the peer is not heard but for the input */
+#define DIALLED 0x40      /* with a shape: the peer has dialled the node */
 
 enum { NODE, PEER };
 
@@ -186,14 +190,26 @@ static struct wf_worker *worker(void)
 	return &wf_world_node(NODE)->desks[0].worker;
 }
 
+/* The first link of node @number; NULL: it has none. */
+static struct wf_link *link_of(unsigned number)
+{
+	struct wf_list *first =
+		wf_list_first(&wf_world_node(number)->desks[0].worker.link_list);
+
+	return first ? WF_CONTAINER(first, struct wf_link, node) : NULL;
+}
+
 static void open_world(uint8_t how)
 {
 	setenv("CMOCKA_TEST_ABORT", "1", 1); /* where an assertion of the simulation fails */
 	setenv("WEFT_HEARTBEAT", "100ms", 1);
 	setenv("WEFT_LOST", "300ms", 1);
 	setenv("WEFT_CONNECT_TIMEOUT", "1s", 1);
-	wf_world_open((enum wf_world_shape)((how & ~DEAF) % SHAPES), 2, NULL);
-	wf_world_connect(NODE, PEER);
+	wf_world_open((enum wf_world_shape)((how & ~(DEAF | DIALLED)) % SHAPES), 2, NULL);
+	if (how & DIALLED)
+		wf_world_connect(PEER, NODE);
+	else
+		wf_world_connect(NODE, PEER);
 	real = worker()->sink;
 	ears = *real;
 	ears.record = hear;
@@ -246,8 +262,7 @@ struct harm {
 static void do_harm(struct wf_task *task)
 {
 	struct harm *harm = WF_CONTAINER(task, struct harm, task);
-	struct wf_list *first = wf_list_first(&worker()->link_list);
-	struct wf_link *link = first ? WF_CONTAINER(first, struct wf_link, node) : NULL;
+	struct wf_link *link = link_of(NODE);
 	int rc;
 
 	if (!link || link->state != WF_LINK_UP)
@@ -276,6 +291,22 @@ static void say(uint8_t type, const uint8_t *bytes, uint32_t count)
 	free(copy);
 }
 
+/* Through the peer's end of its door, behind what the peer has said itself. */
+static void say_at_door(const uint8_t *bytes, uint32_t count)
+{
+	struct wf_link *link = link_of(PEER);
+	uint8_t prefix[WF_GREET_PREFIX_BYTES];
+	struct wf_writer w = wf_writer(prefix, sizeof(prefix));
+
+	if (!link || !link->conn || !link->conn->socket || link->conn->out_count)
+		return;
+	wf_bytes_put(&w, WF_GREET_MAGIC, sizeof(WF_GREET_MAGIC) - 1);
+	wf_bytes_put_u32(&w, count);
+	(void)wf_socket_write(link->conn->socket, prefix, sizeof(prefix));
+	(void)wf_socket_write(link->conn->socket, bytes, count);
+	wf_world_pass(MS); /* it arrives */
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	struct wf_reader r = wf_reader(bytes, count);
@@ -298,20 +329,85 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		}
 		length = wf_bytes_get_u16(&r);
 		length = WF_MIN(length, wf_reader_left(&r));
-		if (!r.bad)
+		if (r.bad)
+			break;
+		if (type == DOOR)
+			say_at_door(wf_bytes_view(&r, length), (uint32_t)length);
+		else
 			say(type, wf_bytes_view(&r, length), (uint32_t)length);
 	}
 	end();
 	return 0;
 }
 
-/* The peer says, where it is not heard, what it would have said. */
+/* A message of @kind as the peer might say it to the node, but for one thing. */
+static void fill_greet(struct wf_greet *greet, enum wf_greet_kind kind)
+{
+	const struct wf_link *link = link_of(NODE);
+
+	*greet = (struct wf_greet){ .kind = kind };
+	switch (kind) {
+	case WF_GREET_HELLO:
+		greet->hello = link->peer;
+		greet->hello.token ^= 1;
+		break;
+	case WF_GREET_TRY:
+	case WF_GREET_CANNOT:
+		greet->try.epoch = link->epoch + 1;
+		snprintf(greet->try.text, sizeof(greet->try.text), "it has no slots");
+		break;
+	case WF_GREET_BEAT:
+		greet->beat.number = 7;
+		break;
+	case WF_GREET_RESYNC:
+		greet->resync.epoch = link->epoch;
+		greet->resync.received = 1000;
+		break;
+	default:
+		snprintf(greet->refuse.text, sizeof(greet->refuse.text), "it closes");
+		break;
+	}
+}
+
+/*
+ * One operation, and in its midst a message through the door.  Or none where the peer has
+ * dialled: then nothing holds the link but its door.
+ */
+static size_t door_seed(enum wf_greet_kind kind, uint8_t how, uint8_t *bytes)
+{
+	unsigned which = how & DIALLED ? 0 : 1U << kind % WF_COUNT(operations);
+	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	uint8_t message[WF_GREET_BYTES_MAX];
+	struct wf_greet greet;
+	int count;
+
+	open_world(how);
+	fill_greet(&greet, kind);
+	end();
+	count = wf_greet_put(&greet, message);
+	must(count > WF_GREET_PREFIX_BYTES);
+	wf_bytes_put_u16(&w, (uint16_t)which);
+	wf_bytes_put_u8(&w, how);
+	wf_bytes_put_u8(&w, DOOR);
+	wf_bytes_put_u16(&w, (uint16_t)(count - WF_GREET_PREFIX_BYTES));
+	wf_bytes_put(&w, message + WF_GREET_PREFIX_BYTES, (size_t)count - WF_GREET_PREFIX_BYTES);
+	wf_bytes_put_u8(&w, PAUSE);
+	wf_bytes_put_u8(&w, 1);
+	must(!w.bad);
+	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+}
+
+/* The peer says, where it is not heard, what it would have said; then what it says at the door. */
 size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
 	unsigned which = 1U << index % WF_COUNT(operations);
+	unsigned door = index - WF_COUNT(operations) * SHAPES;
 	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
 	uint8_t shape = (uint8_t)(index / WF_COUNT(operations));
 
+	if (shape >= SHAPES && door < WF_GREET_GOODBYE * SHAPES * 2)
+		return door_seed((enum wf_greet_kind)(1 + door / 2 / SHAPES),
+				 (uint8_t)(door / 2 % SHAPES | (door % 2 ? DIALLED : 0)), bytes);
 	if (shape >= SHAPES)
 		return 0;
 	wf_bytes_put_u16(&w, (uint16_t)which);

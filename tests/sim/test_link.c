@@ -191,6 +191,35 @@ static void what_never_arrives_is_sent_again(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static bool has_refused(void *ctx)
+{
+	return wf_world_count(1).frames_refused > *(uint64_t *)ctx;
+}
+
+static void who_confirms_what_was_never_sent_is_given_up(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
+	struct wf_flight f;
+	uint64_t before;
+
+	/* Node 1 was dialled and knows of no peer yet: only the door holds its link. */
+	wf_world_open(s->shape, 2, NULL);
+	wf_world_connect(0, 1);
+	before = wf_world_count(1).frames_refused;
+	greet.resync.epoch = link_of(1)->epoch;
+	greet.resync.received = 1000;
+	assert_int_equal(wf_conn_send(link_of(0)->conn, &greet), 0);
+	assert_true(wf_world_run(has_refused, &before, S));
+	assert_null(link_of(1));
+	wf_world_pass(S);
+	wf_flight_call(&f, 0, 1, source, SMALL, 0);
+	wf_flight_land(&f, 1, 5 * S);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static bool has_arrived(void *ctx)
 {
 	return wf_fake_arrived() > *(uint64_t *)ctx;
@@ -1703,6 +1732,7 @@ int main(int argc, char **argv)
 		TEST(operations_that_fail_on_the_rail_are_made_again),
 		TEST(what_never_arrives_is_sent_again),
 		TEST(a_lost_acknowledgement_is_asked_for),
+		TEST(who_confirms_what_was_never_sent_is_given_up),
 		TEST(credit_told_by_a_copy_that_is_lost_is_told_again),
 		TEST(completions_that_come_twice_or_from_nowhere_are_dropped),
 		TEST(records_leave_at_once_when_idle_and_packed_when_busy),
