@@ -108,7 +108,6 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	struct wf_desk *desk = ctx;
 
 	wf_transfer_down(&desk->transfer, link, e);
-	wf_arrivals_down(&desk->arrivals, link, e);
 	wf_channels_down(&desk->channels, link, e);
 	wf_sending_down(&desk->attachments, link, e);
 	wf_call_down(&desk->calls, link, e);
@@ -128,14 +127,6 @@ static const struct wf_worker_sink sink = {
 	.dying = sink_dying,
 	.down = sink_down,
 };
-
-static void withdrawn(void *ctx, struct wf_link *link, uint64_t offer)
-{
-	struct wf_desk *desk = ctx;
-
-	wf_arrivals_withdrawn(&desk->arrivals, link, offer);
-	wf_streams_withdrawn(&desk->streams, link, offer);
-}
 
 static void served_gone(struct wf_served *served)
 {
@@ -157,7 +148,7 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 
 	desk->node = node;
 	desk->thread = pthread_self();
-	err = wf_transfer_init(&desk->transfer, &desk->worker, withdrawn, desk);
+	err = wf_transfer_init(&desk->transfer, &desk->worker);
 	if (err)
 		return err;
 	wf_arrivals_init(&desk->arrivals, &desk->worker, &desk->transfer);

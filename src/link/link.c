@@ -207,6 +207,8 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->frames);
 	wf_list_init(&link->held);
 	wf_list_init(&link->lanes);
+	wf_map_init(&link->offers.map);
+	wf_list_init(&link->offers.all);
 	wf_list_init(&link->controls);
 	wf_list_init(&link->controls_out);
 	wf_list_init(&link->ask_control.node);
@@ -301,6 +303,7 @@ void wf_link_free_unused(struct wf_worker *w)
 		if (link->same)
 			wf_link_put(link->same); /* which may be the next of this list */
 		wf_list_remove(&link->node);
+		wf_map_fini(&link->offers.map);
 		free(link);
 	}
 }

@@ -33,6 +33,7 @@
 #include "link/depth.h"
 #include "link/lane.h"
 #include "link/worker.h"
+#include "util/map.h"
 #include "wire/credit.h"
 #include "wire/record.h"
 #include "wire/sequence.h"
@@ -87,6 +88,12 @@ struct wf_outframe {
 	bool counted;          /* as telling credit and room: later copies of it do not */
 	struct wf_frame header; /* epoch, ack, credit and room are written when it is posted */
 	uint64_t posted_ns;
+};
+
+/* Offers of a peer's: struct wf_answer of the transfer floor, which alone uses them. */
+struct wf_link_offers {
+	struct wf_map map;  /* by the peer's id of the offer */
+	struct wf_list all; /* the oldest first */
 };
 
 /* One pair of rails that may work. */
@@ -170,6 +177,7 @@ struct wf_link {
 	uint64_t progress_ns;      /* when the rail last did anything */
 	uint32_t waiting_count;    /* records with bodies that wait for a rail, or for more */
 	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
+	struct wf_link_offers offers; /* of the peer's, that are not over here */
 	uint32_t read_count;       /* reads of the peer's memory under way, or refused by the rail */
 	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
 	struct wf_depth depth;     /* of the reads of one body on this rail */

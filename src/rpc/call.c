@@ -446,8 +446,9 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 
 	if (wf_reply_record_get(record->bytes, record->count, &r))
 		return -EBADMSG;
-	if (r.body.way == WF_BODY_PULL && wf_answer_open(r.body.offer, &answer))
-		return -ENOMEM;
+	err = r.body.way == WF_BODY_PULL ? wf_answer_open(link, r.body.offer, &answer) : 0;
+	if (err)
+		return err;
 	call = find(calls, link, r.call);
 	if (!call || call->replied) {
 		/* Its deadline was first. */

@@ -551,6 +551,41 @@ static int copy_metadata(struct wf_served *s, const struct wf_call_record *c)
 	return 0;
 }
 
+/* The caller takes back a request that is refused, and not read. */
+static void request_withdrawn(struct wf_answer *answer)
+{
+	struct wf_served *s = answer->owner;
+
+	s->answer = NULL;
+	wf_answer_withdrawn(answer, answer->link);
+}
+
+static void request_lost(struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_served *s = answer->owner;
+
+	(void)e; /* wf_served_down tells */
+	s->answer = NULL;
+	wf_answer_close(answer);
+}
+
+static const struct wf_answer_keeper request_keeper = {
+	.withdrawn = request_withdrawn,
+	.lost = request_lost,
+};
+
+/* -EBADMSG, -ENOMEM. */
+static int open_answer(struct wf_served *s, uint64_t offer)
+{
+	int err = wf_answer_open(s->link, offer, &s->answer);
+
+	if (err)
+		return err;
+	s->answer->keeper = &request_keeper;
+	s->answer->owner = s;
+	return 0;
+}
+
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record)
 {
@@ -558,6 +593,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	struct wf_call_record c;
 	struct wf_served *s;
 	uint64_t hash;
+	int err = 0;
 
 	if (wf_call_record_get(record->bytes, record->count, &c) ||
 	    wf_metadata_check(c.metadata, c.metadata_bytes) < 0)
@@ -586,10 +622,13 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->again = c.incarnation;
 	s->of_another = c.incarnation && memcmp(c.incarnation, w->directory->incarnation,
 						WF_INCARNATION_BYTES);
-	if ((c.body.way == WF_BODY_PULL && wf_answer_open(c.body.offer, &s->answer)) ||
-	    copy_metadata(s, &c)) {
+	if (c.body.way == WF_BODY_PULL)
+		err = open_answer(s, c.body.offer);
+	if (!err)
+		err = copy_metadata(s, &c);
+	if (err) {
 		wf_served_free(s);
-		return -ENOMEM;
+		return err;
 	}
 	wf_map_add(&serving->map, &s->node, hash);
 	s->known = true;

@@ -619,22 +619,16 @@ void wf_stream_release(struct wf_stream *s)
 	try_quiet(s);
 }
 
-/* Drop the answer to @offer, 0: to all, for the peer sends nothing more; false: nothing is lost. */
-static bool lose_offers(struct wf_stream *s, uint64_t offer)
+/* Has anything come of which the rest never will, for the peer is dead? */
+static bool lacks(const struct wf_stream *s)
 {
-	bool lost = false;
-
 	WF_LIST_EACH(at, &s->incoming) {
-		struct incoming *in = WF_CONTAINER(at, struct incoming, node);
+		const struct incoming *in = WF_CONTAINER(at, struct incoming, node);
 
-		lost |= !offer && in->partial;
-		if (in->state != OFFERED || (offer && offered(in)->body.offer != offer))
-			continue;
-		wf_answer_close(offered(in)->answer);
-		offered(in)->answer = NULL;
-		lost = true;
+		if (in->partial || in->state == OFFERED)
+			return true;
 	}
-	return lost;
+	return false;
 }
 
 void wf_streams_down(struct wf_streams *streams, struct wf_link *link, const struct wf_error *e)
@@ -642,23 +636,8 @@ void wf_streams_down(struct wf_streams *streams, struct wf_link *link, const str
 	WF_LIST_EACH(node, &streams->all) {
 		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, node);
 
-		if (wf_link_real(s->link) == link && lose_offers(s, 0))
+		if (wf_link_real(s->link) == link && lacks(s))
 			break_off(s, e);
-	}
-}
-
-void wf_streams_withdrawn(struct wf_streams *streams, struct wf_link *link, uint64_t offer)
-{
-	struct wf_error e;
-
-	wf_error_set(&e, -ECANCELED, "%s took a message of the stream back", wf_link_label(link));
-	WF_LIST_EACH(node, &streams->all) {
-		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, node);
-
-		if (wf_link_real(s->link) == link && lose_offers(s, offer)) {
-			break_off(s, &e);
-			return;
-		}
 	}
 }
 
@@ -707,6 +686,33 @@ static int expect(struct incoming *in, struct wf_link *link, uint16_t count)
 			      &in->bundle);
 }
 
+/* The peer takes back a message that is not pulled yet. */
+static void withdrawn(struct wf_answer *answer)
+{
+	struct offered *o = answer->owner;
+	struct wf_link *link = answer->link;
+	struct wf_error e;
+
+	o->answer = NULL;
+	wf_error_set(&e, -ECANCELED, "%s took a message of the stream back", wf_link_label(link));
+	break_off(o->in.stream, &e);
+	wf_answer_withdrawn(answer, link);
+}
+
+static void lost(struct wf_answer *answer, const struct wf_error *e)
+{
+	struct offered *o = answer->owner;
+
+	(void)e; /* wf_streams_down tells */
+	o->answer = NULL;
+	wf_answer_close(answer);
+}
+
+static const struct wf_answer_keeper keeper = {
+	.withdrawn = withdrawn,
+	.lost = lost,
+};
+
 /* -EBADMSG, -ENOMEM: nothing was done. */
 static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 {
@@ -740,8 +746,11 @@ static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 		free(a->answer ? (void *)offered(in) : in);
 		return err;
 	}
-	if (a->answer)
+	if (a->answer) {
 		offered(in)->answer = a->answer;
+		a->answer->keeper = &keeper;
+		a->answer->owner = offered(in);
+	}
 	if (in->data)
 		hold(s->streams->transfer, (int64_t)in->count);
 	wf_list_init(&in->node);

@@ -119,9 +119,6 @@ void wf_streams_fini(struct wf_streams *streams);
 /* The link is down: what lies offered on its other side will never come. */
 void wf_streams_down(struct wf_streams *streams, struct wf_link *link, const struct wf_error *e);
 
-/* The peer takes back an offer that no pull was started for. */
-void wf_streams_withdrawn(struct wf_streams *streams, struct wf_link *link, uint64_t offer);
-
 /* @s is all zero but for what its owner has set. */
 void wf_stream_init(struct wf_stream *s);
 

@@ -13,7 +13,6 @@ void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 		      struct wf_transfer *t)
 {
 	*arrivals = (struct wf_arrivals){ .worker = worker, .transfer = t };
-	wf_list_init(&arrivals->offers);
 	wf_spare_init(&arrivals->pulls, sizeof(struct wf_pull), 0,
 		      offsetof(struct wf_pull, transfer));
 }
@@ -21,6 +20,48 @@ void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 void wf_arrivals_fini(struct wf_arrivals *arrivals)
 {
 	wf_spare_fini(&arrivals->pulls);
+}
+
+static void lose(struct wf_arrival *a, const struct wf_error *e)
+{
+	wf_counters_add(&a->arrivals->worker->counters.late_dropped, 1);
+	a->lost(a, e);
+}
+
+static void withdrawn(struct wf_answer *answer)
+{
+	struct wf_arrival *a = answer->owner;
+	struct wf_link *link = answer->link;
+	struct wf_error e;
+
+	a->answer = NULL;
+	wf_error_set(&e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
+	lose(a, &e);
+	wf_answer_withdrawn(answer, link);
+}
+
+/* Offers of the dead can't be pulled.  What it sent whole stays. */
+static void lost(struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_arrival *a = answer->owner;
+
+	a->answer = NULL;
+	wf_answer_close(answer);
+	lose(a, e);
+}
+
+static const struct wf_answer_keeper keeper = {
+	.withdrawn = withdrawn,
+	.lost = lost,
+};
+
+void wf_arrival_give_answer(struct wf_arrival *a, struct wf_answer *answer)
+{
+	a->answer = answer;
+	if (!answer)
+		return;
+	answer->keeper = &keeper;
+	answer->owner = a;
 }
 
 int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
@@ -37,7 +78,6 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 	if (!a)
 		return -ENOMEM;
 	a->arrivals = arrivals;
-	a->answer = answer;
 	a->link = link;
 	wf_link_get(link);
 	a->path = *came;
@@ -51,9 +91,8 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 	a->since_ns = arrivals->worker->now_ns;
 	wf_list_init(&a->node);
 	wf_list_init(&a->kept_node);
-	wf_list_init(&a->offer_node);
-	if (wf_body_is_offer(&t->body))
-		wf_list_append(&arrivals->offers, &a->offer_node);
+	a->use = (struct wf_use_member){ 0 };
+	wf_arrival_give_answer(a, answer);
 	arrivals->count++;
 	*arrival = a;
 	return 0;
@@ -76,7 +115,7 @@ void wf_arrival_free(struct wf_arrival *a)
 	a->arrivals->count--;
 	wf_list_remove(&a->node);
 	wf_list_remove(&a->kept_node);
-	wf_list_remove(&a->offer_node);
+	wf_use_leave(&a->use);
 	wf_answer_close(a->answer);
 	wf_link_put(a->link);
 	free(a);
@@ -95,36 +134,4 @@ void wf_arrival_drop(struct wf_arrival *a, enum weft_status status)
 	wf_counters_add(&a->arrivals->worker->counters.late_dropped, 1);
 	wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a), status);
 	wf_arrival_free(a);
-}
-
-static void lose(struct wf_arrival *a, const struct wf_error *e)
-{
-	wf_counters_add(&a->arrivals->worker->counters.late_dropped, 1);
-	a->lost(a, e);
-}
-
-/* Offers of the dead can't be pulled.  What it sent whole stays. */
-void wf_arrivals_down(struct wf_arrivals *arrivals, struct wf_link *link, const struct wf_error *e)
-{
-	WF_LIST_EACH(node, &arrivals->offers) {
-		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
-
-		if (a->link == link)
-			lose(a, e);
-	}
-}
-
-void wf_arrivals_withdrawn(struct wf_arrivals *arrivals, struct wf_link *link, uint64_t offer)
-{
-	struct wf_error e;
-
-	wf_error_set(&e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
-	WF_LIST_EACH(node, &arrivals->offers) {
-		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, offer_node);
-
-		if (a->link == link && a->record.body.offer == offer) {
-			lose(a, &e);
-			return;
-		}
-	}
 }

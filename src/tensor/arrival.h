@@ -10,6 +10,7 @@
 #ifndef WF_ARRIVAL_H
 #define WF_ARRIVAL_H
 
+#include "tensor/use.h"
 #include "transfer/answer.h"
 #include "transfer/path.h"
 #include "transfer/transfer.h"
@@ -20,7 +21,6 @@
 struct wf_arrivals {
 	struct wf_worker *worker;
 	struct wf_transfer *transfer;
-	struct wf_list offers; /* arrivals whose body is still at the sender */
 	size_t count;
 	struct wf_spare pulls; /* for receives: set up but for what a pull sets up itself */
 };
@@ -32,10 +32,10 @@ struct wf_arrival {
 	void (*lost)(struct wf_arrival *a, const struct wf_error *e);
 	struct wf_list node;      /* in its keeper's list */
 	struct wf_list kept_node; /* in channels->kept */
+	struct wf_use_member use; /* while it waits for a receive of its step */
 
 	/* read by it */
 	struct wf_arrivals *arrivals;
-	struct wf_list offer_node; /* in arrivals->offers */
 	uint64_t since_ns;         /* it came */
 	struct wf_link *link;
 	struct wf_answer *answer;       /* to its offer; NULL: there is none */
@@ -58,14 +58,11 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 		    struct wf_answer *answer, struct wf_arrival **arrival);
 void wf_arrival_free(struct wf_arrival *a);
 
-/* Who answers its offer from now on. */
+/* Who answers its offer from now on; or who does not after all: takes @answer. */
 struct wf_answer *wf_arrival_take_answer(struct wf_arrival *a);
+void wf_arrival_give_answer(struct wf_arrival *a, struct wf_answer *answer);
 
 /* wf_answer_refuse for one that was kept; it is counted, and freed. */
 void wf_arrival_drop(struct wf_arrival *a, enum weft_status status);
-
-/* What the floors below tell. */
-void wf_arrivals_down(struct wf_arrivals *arrivals, struct wf_link *link, const struct wf_error *e);
-void wf_arrivals_withdrawn(struct wf_arrivals *arrivals, struct wf_link *link, uint64_t offer);
 
 #endif

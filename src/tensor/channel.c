@@ -83,14 +83,10 @@ static void arrival_lost(struct wf_arrival *a, const struct wf_error *e)
 	drop_channel(ch);
 }
 
-void wf_channels_drop(struct wf_channels *c, uint64_t step, enum weft_status status)
+void wf_channels_drop(struct wf_use *use, enum weft_status status)
 {
-	WF_LIST_EACH(node, &c->kept) {
-		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
-
-		if (a->record.step == step)
-			drop_arrival(a, status);
-	}
+	WF_LIST_EACH(node, &use->kept)
+		drop_arrival(WF_CONTAINER(node, struct wf_arrival, use.node), status);
 }
 
 /* Whoever was to receive it has died, say, and so has whoever was to end the step. */
@@ -110,8 +106,9 @@ static void kept_too_long(struct wf_timer *timer)
 	}
 }
 
-/* @a waits in @ch for a receive. */
-static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_arrival *a)
+/* @a waits in @ch, whose step is @use, for a receive. */
+static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_use *use,
+		    struct wf_arrival *a)
 {
 	uint64_t limit_ns = c->worker->options.step_ns;
 
@@ -119,6 +116,7 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_arri
 	a->lost = arrival_lost;
 	wf_list_append(&ch->arrivals, &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
+	wf_use_enter(use, &use->kept, &a->use);
 	if (limit_ns && !c->kept_timer.armed)
 		wf_worker_timer(c->worker, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
 }
@@ -136,6 +134,7 @@ static const struct wf_step *find_over(const struct wf_channels *c, uint64_t ste
 void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s)
 {
 	const struct wf_step *over = find_over(c, s->step);
+	struct wf_use *use;
 	struct wf_error e;
 
 	if (over) {
@@ -143,6 +142,14 @@ void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sen
 		s->done(s, &e);
 		return;
 	}
+	use = wf_use_get(&c->uses, s->step);
+	if (!use) {
+		wf_error_set(&e, -ENOMEM, "no memory for a step");
+		s->done(s, &e);
+		return;
+	}
+	wf_use_enter(use, &use->sends, &s->use);
+	wf_use_put(use);
 	wf_sending_start(&c->sendings, link, s);
 }
 
@@ -186,6 +193,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
 	const struct wf_step *over = find_over(c, r->step);
 	struct wf_channel *ch;
+	struct wf_use *use;
 	struct wf_arrival *a;
 	struct wf_error e;
 
@@ -195,17 +203,22 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 		return;
 	}
 	ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
+	use = ch ? wf_use_get(&c->uses, r->step) : NULL;
 	wf_receiving_init(r, c->arrivals);
 	r->channel = ch;
 	wf_list_append(&c->receives, &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from)
 		wf_link_watch(r->from, true);
-	if (!ch) {
+	if (!use) {
 		wf_error_set(&e, -ENOMEM, "no memory for a channel");
 		wf_receiving_end(r, &e);
+		if (ch)
+			drop_channel(ch);
 		return;
 	}
+	wf_use_enter(use, &use->receives, &r->use);
+	wf_use_put(use);
 	r->state = WF_RECEIVING_WAITING;
 	wf_list_append(&ch->receives, &r->node);
 	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_arrival(ch, r)) {
@@ -241,6 +254,7 @@ int wf_channels_take_back(struct wf_receiving *r)
 	r->state = WF_RECEIVING_ENDED;
 	wf_list_remove(&r->node);
 	wf_list_remove(&r->all_node);
+	wf_use_leave(&r->use);
 	if (r->from)
 		wf_link_unwatch(r->from);
 	drop_channel(ch);
@@ -254,17 +268,21 @@ static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
 {
 	struct wf_channel *ch = make_channel(c, t->step, t->key, t->key_bytes, hash);
 	struct wf_arrival *a;
-	int err;
+	struct wf_use *use;
+	int err = -ENOMEM;
 
 	if (!ch)
 		return -ENOMEM;
+	use = wf_use_get(&c->uses, t->step);
+	if (!use)
+		goto drop_channel;
 	err = wf_arrival_keep(c->arrivals, link, t, came, answer, &a);
-	if (err) {
-		drop_channel(ch);
-		return err;
-	}
-	keep_in(c, ch, a);
-	return 0;
+	if (!err)
+		keep_in(c, ch, use, a);
+	wf_use_put(use);
+drop_channel:
+	drop_channel(ch);
+	return err;
 }
 
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
@@ -376,6 +394,7 @@ void wf_channels_init(struct wf_channels *c, struct wf_arrivals *arrivals,
 	wf_steps_init(&c->aborted);
 	wf_steps_init(&c->ended);
 	wf_map_init(&c->map);
+	wf_uses_init(&c->uses);
 	wf_list_init(&c->receives);
 	wf_list_init(&c->kept);
 }
@@ -403,5 +422,6 @@ void wf_channels_fini(struct wf_channels *c)
 	wf_timer_stop(&c->worker->timers, &c->brief_timer);
 	wf_steps_fini(&c->aborted);
 	wf_steps_fini(&c->ended);
+	wf_uses_fini(&c->uses);
 	wf_map_fini(&c->map);
 }

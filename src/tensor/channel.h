@@ -19,6 +19,7 @@
 #include "tensor/receiving.h"
 #include "tensor/sending.h"
 #include "tensor/step.h"
+#include "tensor/use.h"
 #include "util/map.h"
 
 struct wf_channels {
@@ -26,6 +27,7 @@ struct wf_channels {
 	struct wf_arrivals *arrivals;
 	struct wf_sendings sendings;
 	struct wf_map map;
+	struct wf_uses uses;     /* the steps of what follows, and of sends */
 	struct wf_list receives; /* that have not ended */
 	struct wf_list kept;     /* arrivals that nobody has received yet, the oldest first */
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
@@ -66,8 +68,8 @@ void wf_channels_unmatched(const struct wf_channels *c,
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record);
 
-/* Drop what came of @step and was not received; senders that still have it hear @status. */
-void wf_channels_drop(struct wf_channels *c, uint64_t step, enum weft_status status);
+/* Drop what came of the step of @use and was not received; senders that still have it hear @status. */
+void wf_channels_drop(struct wf_use *use, enum weft_status status);
 
 /* What the floors below tell. */
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e);

@@ -89,21 +89,21 @@ static void tell_all(struct wf_channels *c, const struct wf_step *s, const struc
 static void stop_step(struct wf_channels *c, const struct wf_step *s, const struct wf_error *e,
 		      bool passed_on, const struct wf_link *from)
 {
-	WF_LIST_EACH(node, &c->sendings.all) {
-		struct wf_sending *send = WF_CONTAINER(node, struct wf_sending, node);
+	struct wf_use *use = wf_use_find(&c->uses, s->number);
 
-		if (send->step != s->number)
-			continue;
+	if (!use)
+		return;
+	wf_use_hold(use);
+	WF_LIST_EACH(node, &use->sends) {
+		struct wf_sending *send = WF_CONTAINER(node, struct wf_sending, use.node);
+
 		send->parcel.told = passed_on && is_told(wf_link_real(send->link), from);
 		wf_sending_stop(send, e);
 	}
-	WF_LIST_EACH(node, &c->receives) {
-		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, all_node);
-
-		if (r->step == s->number)
-			wf_channels_stop_receive(r, e);
-	}
-	wf_channels_drop(c, s->number, s->status);
+	WF_LIST_EACH(node, &use->receives)
+		wf_channels_stop_receive(WF_CONTAINER(node, struct wf_receiving, use.node), e);
+	wf_channels_drop(use, s->status);
+	wf_use_put(use);
 }
 
 /* Abort what no abort is known of.  Takes @fresh. */

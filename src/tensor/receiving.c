@@ -169,6 +169,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	r->path = (struct wf_path){ .queued_ns = arrivals->worker->now_ns };
 	wf_list_init(&r->node);
 	wf_list_init(&r->all_node);
+	r->use = (struct wf_use_member){ 0 };
 	wf_list_init(&r->waiter.node);
 }
 
@@ -179,6 +180,7 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 
 	r->state = WF_RECEIVING_ENDED;
 	wf_list_remove(&r->all_node);
+	wf_use_leave(&r->use);
 	if (r->from)
 		wf_link_unwatch(r->from);
 	wf_stage_close(r->stage);
@@ -355,6 +357,7 @@ static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
 {
 	wf_list_remove(&a->node);
 	wf_list_remove(&a->kept_node);
+	wf_use_leave(&a->use);
 	a->keeper = r;
 	a->lost = lost_waiting;
 	r->arrival = a;
@@ -412,7 +415,7 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		err = find_memory(r, &e);
 	if (err == -EAGAIN) {
 		if (kept)
-			kept->answer = answer;
+			wf_arrival_give_answer(kept, answer);
 		if (kept || !wf_arrival_keep(r->arrivals, link, t, came, answer, &kept)) {
 			wait_for_memory(r, kept);
 			return;

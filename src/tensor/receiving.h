@@ -61,6 +61,7 @@ struct wf_receiving {
 	struct wf_channel *channel; /* where it waits for a tensor */
 	struct wf_list node;     /* in the channel, while it waits for a tensor */
 	struct wf_list all_node; /* in channels->receives */
+	struct wf_use_member use; /* of its step, until it ends */
 	struct wf_arrival *arrival;
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* until it has ended */

@@ -48,6 +48,7 @@ static void end(struct wf_sending *s, const struct wf_error *e)
 		why = *e; /* it may be the parcel's, or the stage's */
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
+	wf_use_leave(&s->use);
 	wf_stage_close(s->stage);
 	s->parcel.stage = s->stage = NULL;
 	s->done(s, e ? &why : NULL);
@@ -356,6 +357,7 @@ int wf_sending_take_back(struct wf_sending *s)
 		return err;
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
+	wf_use_leave(&s->use);
 	wf_stage_close(s->stage);
 	s->parcel.stage = s->stage = NULL;
 	return 0;

@@ -14,6 +14,7 @@
 #define WF_SENDING_H
 
 #include <weft/tensor.h>
+#include "tensor/use.h"
 #include "transfer/parcel.h"
 
 /* Those of a worker. */
@@ -47,6 +48,7 @@ struct wf_sending {
 	uint8_t rank;
 	const int64_t *shape;
 	void (*done)(struct wf_sending *s, const struct wf_error *e);
+	struct wf_use_member use; /* of its step, until it ends; zero: it is of none, or begins */
 
 	void *chunk; /* of the pool, with the body: the owner gives it back; NULL: none */
 

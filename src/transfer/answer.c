@@ -4,13 +4,48 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int wf_answer_open(uint64_t offer, struct wf_answer **answer)
+static uint64_t hash_of(const struct wf_link *link, uint64_t offer)
 {
-	struct wf_answer *a = calloc(1, sizeof(*a));
+	return wf_map_hash(&link->offers.map, offer, NULL, 0);
+}
 
+static struct wf_answer *find(const struct wf_link *link, uint64_t offer, uint64_t hash)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_find(&link->offers.map, hash, node))) {
+		struct wf_answer *a = WF_CONTAINER(node, struct wf_answer, node);
+
+		if (a->offer == offer)
+			return a;
+	}
+	return NULL;
+}
+
+/* Of a later offer with the same id it must not be found. */
+static void forget(struct wf_answer *a)
+{
+	if (!a->link)
+		return;
+	wf_map_remove(&a->link->offers.map, &a->node);
+	wf_list_remove(&a->all_node);
+	a->link = NULL;
+}
+
+int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answer)
+{
+	uint64_t hash = hash_of(link, offer);
+	struct wf_answer *a;
+
+	if (find(link, offer, hash))
+		return -EBADMSG;
+	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
+	a->link = link;
 	a->offer = offer;
+	wf_map_add(&link->offers.map, &a->node, hash);
+	wf_list_append(&link->offers.all, &a->all_node);
 	*answer = a;
 	return 0;
 }
@@ -20,7 +55,7 @@ int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_a
 	*answer = NULL;
 	if (body->way == WF_BODY_EAGER && !wf_link_use_room(link, body->bytes))
 		return -EBADMSG;
-	return wf_body_is_offer(body) ? wf_answer_open(body->offer, answer) : 0;
+	return wf_body_is_offer(body) ? wf_answer_open(link, body->offer, answer) : 0;
 }
 
 void wf_answer_unmeet(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer)
@@ -49,6 +84,7 @@ void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_statu
 {
 	struct wf_writer w = wf_writer(a->bytes, sizeof(a->bytes));
 
+	forget(a);
 	wf_small_record_put(&w, &(struct wf_small_record){ .id = a->offer, .other = a->chunks,
 							    .status = (uint8_t)status });
 	a->message = (struct wf_message){
@@ -68,6 +104,7 @@ static void withdrawn_sent(struct wf_control *c, const struct wf_error *e)
 
 void wf_answer_withdrawn(struct wf_answer *a, struct wf_link *link)
 {
+	forget(a);
 	a->control = (struct wf_control){
 		.type = WF_RECORD_WITHDRAWN,
 		.id = a->offer,
@@ -78,5 +115,37 @@ void wf_answer_withdrawn(struct wf_answer *a, struct wf_link *link)
 
 void wf_answer_close(struct wf_answer *answer)
 {
+	if (answer)
+		forget(answer);
 	free(answer);
+}
+
+int wf_answers_withdraw(struct wf_link *link, uint64_t offer)
+{
+	struct wf_answer *a = find(link, offer, hash_of(link, offer));
+
+	if (a) {
+		a->keeper->withdrawn(a);
+		return 0;
+	}
+	/* It is over, or has never come: either way nothing reads it. */
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->offer = offer;
+	wf_answer_withdrawn(a, link);
+	return 0;
+}
+
+void wf_answers_lost(struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&link->offers.all))) {
+		struct wf_answer *a = WF_CONTAINER(node, struct wf_answer, all_node);
+
+		forget(a);
+		a->keeper->lost(a, e);
+	}
+	wf_map_shrink(&link->offers.map);
 }

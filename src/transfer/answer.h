@@ -3,6 +3,10 @@
  * An answer: the last word about an offer of the peer's.  Its memory is taken
  * when the offer comes, so that an offer can always be ended.
  *
+ * Until it is said, the answer is what stands for the offer here: link->offers
+ * finds it by the offer's id, and it tells whoever keeps it, an arrival, a pull
+ * or a stream, that the offer can't be had any more.
+ *
  * Threads: owner.
  */
 #ifndef WF_ANSWER_H
@@ -12,7 +16,31 @@
 #include "util/status.h"
 #include "wire/record.h"
 
+struct wf_answer;
+
+/* Whoever keeps an answer until it is said. */
+struct wf_answer_keeper {
+	/*
+	 * The peer takes the offer back: say wf_answer_withdrawn when nothing
+	 * reads it.  Takes the answer.
+	 */
+	void (*withdrawn)(struct wf_answer *answer);
+
+	/* The peer is dead, as @e says: there is nobody to answer.  Takes the answer. */
+	void (*lost)(struct wf_answer *answer, const struct wf_error *e);
+};
+
 struct wf_answer {
+	/* set by whoever keeps it */
+	const struct wf_answer_keeper *keeper;
+	void *owner;
+
+	/* read by the keeper */
+	struct wf_link *link; /* whose offer it is; NULL: it is said, or the peer is dead */
+
+	/* its own */
+	struct wf_map_node node;      /* in link->offers */
+	struct wf_list all_node;      /* in link->offers */
 	struct wf_message message; /* PULLED, or: */
 	struct wf_control control; /* WITHDRAWN */
 	uint64_t offer;
@@ -20,12 +48,17 @@ struct wf_answer {
 	uint8_t bytes[WF_SMALL_RECORD_BYTES];
 };
 
-/* -ENOMEM. */
-int wf_answer_open(uint64_t offer, struct wf_answer **answer);
+/*
+ * The peer of @link has made @offer.  The answer has a keeper, or is said, before
+ * the next record of the peer is handled.  -EBADMSG: the same offer is not over yet.
+ * -ENOMEM.
+ */
+int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answer);
 
 /*
  * A body has come: an eager one uses the sender's room, an offered one gets an answer, any
- * other NULL.  -EBADMSG: there was no such room.  -ENOMEM: nothing was done.
+ * other NULL.  -EBADMSG: there was no such room, or the same offer is not over yet.
+ * -ENOMEM: nothing was done.
  */
 int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer);
 
@@ -44,5 +77,11 @@ void wf_answer_withdrawn(struct wf_answer *answer, struct wf_link *link);
 
 /* There is nobody left to tell.  Accepts NULL. */
 void wf_answer_close(struct wf_answer *answer);
+
+/* The peer of @link takes @offer back.  -ENOMEM: nothing was done. */
+int wf_answers_withdraw(struct wf_link *link, uint64_t offer);
+
+/* The peer of @link is dead: no offer of it can be had any more. */
+void wf_answers_lost(struct wf_link *link, const struct wf_error *e);
 
 #endif

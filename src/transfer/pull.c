@@ -568,6 +568,39 @@ static void see(struct wf_pull *pull)
 	arm(pull, 0);
 }
 
+static void withdrawn(struct wf_answer *answer)
+{
+	struct wf_pull *pull = answer->owner;
+	struct wf_error e;
+
+	pull->tell_withdrawn = true;
+	wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
+	stop(pull, &e);
+}
+
+static void lost(struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_pull *pull = answer->owner;
+
+	if (!pull->stopping)
+		pull->why = *e;
+	pull->stopping = true;
+	/* Should reads outlive it, another life of the peer's must not get the answer. */
+	wf_answer_close(answer);
+	pull->answer = NULL;
+	wf_pace_leave(&pull->share);
+	if (pull->imported)
+		wf_stage_stop(pull->stage);
+	if (pull->quiet_by_close || !pull->busy)
+		wf_pull_quiet(pull);
+	/* Else the rail is opened anew over its reads, and says so. */
+}
+
+static const struct wf_answer_keeper keeper = {
+	.withdrawn = withdrawn,
+	.lost = lost,
+};
+
 void wf_pull_init(struct wf_pull *pull)
 {
 	memset(pull, 0, offsetof(struct wf_pull, transfer));
@@ -590,6 +623,8 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	if (err)
 		goto forget;
 	pull->answer = answer;
+	answer->keeper = &keeper;
+	answer->owner = pull;
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
 	pull->refused = pull->early = false;
@@ -780,15 +815,6 @@ int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
 	return 0;
 }
 
-void wf_pull_withdraw(struct wf_pull *pull)
-{
-	struct wf_error e;
-
-	pull->tell_withdrawn = true;
-	wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
-	stop(pull, &e);
-}
-
 void wf_pull_up(struct wf_pull *pull)
 {
 	/* Two links that become one say so, though nothing has changed. */
@@ -862,22 +888,6 @@ void wf_pull_quiet(struct wf_pull *pull)
 	wf_grant_close(&pull->grant);
 	if (pull->stopping && !is_busy(pull))
 		finish(pull);
-}
-
-void wf_pull_down(struct wf_pull *pull, const struct wf_error *e)
-{
-	if (!pull->stopping)
-		pull->why = *e;
-	pull->stopping = true;
-	/* Should reads outlive it, another life of the peer's must not get the answer. */
-	wf_answer_close(pull->answer);
-	pull->answer = NULL;
-	wf_pace_leave(&pull->share);
-	if (pull->imported)
-		wf_stage_stop(pull->stage);
-	if (pull->quiet_by_close || !pull->busy)
-		wf_pull_quiet(pull);
-	/* Else the rail is opened anew over its reads, and says so. */
 }
 
 uint64_t wf_pull_progress(const struct wf_pull *pull)

@@ -127,10 +127,8 @@ void wf_pull_lane_up(struct wf_pull *pull);
 void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane);
 int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums);
 int wf_pull_filled(struct wf_pull *pull, uint64_t bytes);
-void wf_pull_withdraw(struct wf_pull *pull);
 void wf_pull_up(struct wf_pull *pull);
 void wf_pull_paused(struct wf_pull *pull);
-void wf_pull_down(struct wf_pull *pull, const struct wf_error *e);
 void wf_pull_quiet(struct wf_pull *pull);
 void wf_pull_feed(struct wf_pull *pull);
 

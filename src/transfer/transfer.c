@@ -11,10 +11,9 @@
 #define OFFERS_MAX (1u << 20) /* outstanding offers of a node; each also holds a tensor */
 #define PULLS_MAX (1u << 20)
 
-int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
-		     void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer), void *ctx)
+int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker)
 {
-	*t = (struct wf_transfer){ .worker = worker, .withdrawn = withdrawn, .ctx = ctx };
+	*t = (struct wf_transfer){ .worker = worker };
 	wf_table_init(&t->parcels, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
 	wf_list_init(&t->waiting);
@@ -48,25 +47,6 @@ static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link
 	struct wf_parcel *p = wf_table_get(&t->parcels, offer);
 
 	return p && wf_link_real(p->link) == link && p->state != WF_PARCEL_QUEUED ? p : NULL;
-}
-
-static int withdraw(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
-{
-	struct wf_answer *answer;
-	struct wf_pull *pull;
-	uint32_t at = 0;
-
-	while ((pull = wf_table_next(&t->pulls, &at))) {
-		if (pull->link == link && pull->body.offer == offer) {
-			wf_pull_withdraw(pull);
-			return 0;
-		}
-	}
-	if (wf_answer_open(offer, &answer))
-		return -ENOMEM;
-	t->withdrawn(t->ctx, link, offer);
-	wf_answer_withdrawn(answer, link);
-	return 0;
 }
 
 static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
@@ -149,7 +129,7 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_WITHDRAW)
-		return withdraw(t, link, small.id);
+		return wf_answers_withdraw(link, small.id);
 	if (record->type == WF_RECORD_RELEASED)
 		return released(t->worker, &small);
 	if (record->type == WF_RECORD_FILLED)
@@ -236,14 +216,10 @@ void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool op
 void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_parcel *p;
-	struct wf_pull *pull;
 	struct wf_list *node;
 	uint32_t at = 0;
 
-	while ((pull = wf_table_next(&t->pulls, &at)))
-		if (pull->link == link)
-			wf_pull_down(pull, e);
-	at = 0;
+	wf_answers_lost(link, e);
 	while ((p = wf_table_next(&t->parcels, &at)))
 		if (wf_link_real(p->link) == link)
 			wf_parcel_fail(p, e);

@@ -33,14 +33,9 @@ struct wf_transfer {
 	uint64_t draining_bytes; /* of their rooms, for what comes */
 	bool closing;            /* nothing is offered any more */
 	bool settled;            /* and no copy is begun */
-	/* The owner takes back an offer that no pull was started for: forget it. */
-	void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer);
-	void *ctx;
 };
 
-int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker,
-		     void (*withdrawn)(void *ctx, struct wf_link *link, uint64_t offer),
-		     void *ctx);
+int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker);
 /* Ends all views. */
 void wf_transfer_fini(struct wf_transfer *t);
 

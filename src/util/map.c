@@ -90,6 +90,16 @@ void wf_map_remove(struct wf_map *m, struct wf_map_node *node)
 	m->count--;
 }
 
+void wf_map_shrink(struct wf_map *m)
+{
+	if (m->count || m->buckets == &m->first)
+		return;
+	free(m->buckets);
+	m->buckets = &m->first;
+	m->bucket_count = 1;
+	m->first = NULL;
+}
+
 struct wf_map_node *wf_map_find(const struct wf_map *m, uint64_t hash,
 				const struct wf_map_node *after)
 {

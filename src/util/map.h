@@ -34,6 +34,9 @@ uint64_t wf_map_hash(const struct wf_map *m, uint64_t more, const void *bytes, s
 void wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash);
 void wf_map_remove(struct wf_map *m, struct wf_map_node *node);
 
+/* Give the memory of the buckets back, if there are no members. */
+void wf_map_shrink(struct wf_map *m);
+
 /* First member of @hash after @after (NULL: from the start), or NULL. */
 struct wf_map_node *wf_map_find(const struct wf_map *m, uint64_t hash,
 				const struct wf_map_node *after);

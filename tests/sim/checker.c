@@ -608,13 +608,15 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 		fail_msg("node %u still has a stream", number);
 	if (desk->worker.lender && wf_lender_held(desk->worker.lender))
 		fail_msg("node %u still lends what nobody looks at", number);
-	if (!wf_list_empty(&desk->arrivals.offers))
-		fail_msg("node %u still knows of an offer", number);
-	if (wf_map_next(&desk->channels.map, NULL) || desk->arrivals.count)
+	if (wf_map_next(&desk->channels.map, NULL) || desk->arrivals.count ||
+	    desk->channels.uses.map.count)
 		fail_msg("node %u keeps tensors of steps that are over", number);
 	WF_LIST_EACH(at, &desk->worker.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
+		if (link->offers.map.count)
+			fail_msg("node %u still knows of an offer of %s", number,
+				 wf_link_label(link));
 		if (link->offer_count || link->waiting_count || link->watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
 				 wf_link_label(link));

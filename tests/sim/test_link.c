@@ -950,7 +950,7 @@ static void a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial(void 
 	wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
 	/* An offer, which the dialler does not hurry. */
 	wf_flight_send(&f[0], dialler, other, 1, source, BIG, 10 * S);
-	wf_flight_receive(&f[1], other, dialler, 1, target, BIG, 10 * S);
+	wf_flight_receive(&f[1], other, other, 1, target, BIG, 10 * S);
 	assert_true(wf_world_run(is_up, &dialler, S));
 	assert_false(is_up(&other));
 	wf_world_freeze(other, true);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Steps in use: what of each step is here, so that its end touches nothing else.
+ *
+ * A step is in use as long as it has a member: a send or a receive that has not
+ * ended, or a tensor that came and was not received.
+ *
+ * No I/O, no clock.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_USE_H
+#define WF_USE_H
+
+#include "util/list.h"
+#include "util/map.h"
+
+/* Of a worker. */
+struct wf_uses {
+	struct wf_map map; /* struct wf_use, by step */
+};
+
+struct wf_use {
+	struct wf_map_node node;
+	struct wf_uses *uses;
+	uint64_t step;
+	unsigned holds;          /* of those who walk its lists */
+	struct wf_list sends;    /* struct wf_sending */
+	struct wf_list receives; /* struct wf_receiving */
+	struct wf_list kept;     /* struct wf_arrival */
+};
+
+/* All zero: of no step. */
+struct wf_use_member {
+	struct wf_list node;
+	struct wf_use *use;
+};
+
+void wf_uses_init(struct wf_uses *uses);
+/* No step is in use any more. */
+void wf_uses_fini(struct wf_uses *uses);
+
+/* What of @step is here.  NULL: nothing. */
+struct wf_use *wf_use_find(const struct wf_uses *uses, uint64_t step);
+
+/* The same, made if there is none: it is given up by wf_use_put.  NULL: no memory. */
+struct wf_use *wf_use_get(struct wf_uses *uses, uint64_t step);
+
+/* Keep @use while its lists are walked, and let it go.  It is freed without members. */
+void wf_use_hold(struct wf_use *use);
+void wf_use_put(struct wf_use *use);
+
+/* @m joins @list, one of the lists of @use. */
+void wf_use_enter(struct wf_use *use, struct wf_list *list, struct wf_use_member *m);
+
+/* Harmless when @m is of no step. */
+void wf_use_leave(struct wf_use_member *m);
+
+#endif
