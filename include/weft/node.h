@@ -220,6 +220,8 @@ struct weft_counters {
 	uint64_t calls_ended[WEFT_UNAUTHENTICATED + 1], served_ended[WEFT_UNAUTHENTICATED + 1];
 	uint64_t calls_repeated;  /* attempts after the first */
 	uint64_t served_repeated; /* attempts of peers that got what an earlier one has begun */
+	uint64_t kept_bytes;      /* on behalf of peers now, beside pool memory: see WEFT_PEER_BYTES */
+	uint64_t records_refused; /* for want of room in their peer's account: they come again */
 };
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 

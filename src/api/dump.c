@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "link/lease.h"
+#include "link/ledger.h"
 #include "util/clock.h"
 
 #define UNMATCHED_SHOWN 64 /* of what may be a million */
@@ -149,6 +150,11 @@ static void write_links(FILE *out, const struct wf_worker *w)
 			link->address[0] ? link->address : "no known address", state, link->epoch,
 			wf_credit_left(&link->credit), link->watch_count,
 			link->drains ? "; it takes no more calls" : "");
+		fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
+			link->number, (unsigned long long)link->kept_bytes[WF_LEDGER_RECEIVED],
+			(unsigned long long)link->kept_bytes[WF_LEDGER_OWED],
+			(unsigned long long)wf_ledger_bound(link),
+			link->stranger ? "; a stranger" : "");
 	}
 }
 

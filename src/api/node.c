@@ -543,6 +543,8 @@ static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 	sum->calls_refused += atomic_load(&c->calls_refused);
 	sum->calls_repeated += atomic_load(&c->calls_repeated);
 	sum->served_repeated += atomic_load(&c->served_repeated);
+	sum->kept_bytes += atomic_load(&c->kept_bytes);
+	sum->records_refused += atomic_load(&c->records_refused);
 	for (int status = WEFT_OK; status <= WEFT_UNAUTHENTICATED; status++) {
 		sum->calls_ended[status] += atomic_load(&c->calls_ended[status]);
 		sum->served_ended[status] += atomic_load(&c->served_ended[status]);

@@ -364,6 +364,8 @@ struct wf_stream *wf_stream_serve(struct wf_service *base, int method, struct wf
 	stream->reads = m->input;
 	stream->writes = m->output;
 	stream->served = served;
+	/* With an operation that reads, and one that writes. */
+	wf_served_charge(served, sizeof(*stream) + 2 * sizeof(struct weft_op));
 	return &stream->stream;
 }
 

@@ -13,6 +13,7 @@
  */
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/ledger.h"
 
 #include <errno.h>
 
@@ -38,13 +39,16 @@ static uint32_t allowed(const struct wf_link *link)
 	return WF_MIN(link->window, link->on->share);
 }
 
-/* Promise what the link is allowed, as far as slots are free. */
+/* Promise what the link is allowed, as far as slots are free and its account has room. */
 static void promise(struct wf_link *link)
 {
 	struct wf_worker_rail *on = link->on;
-	uint32_t want = allowed(link), have = wf_budget_open(link);
+	uint32_t frames = wf_ledger_frames(link);
+	uint32_t want = WF_MIN(allowed(link), frames), have = wf_budget_open(link);
 	uint32_t slots = wf_rail_slots(on->rail);
 	uint32_t more;
+
+	link->kept_short = frames < allowed(link);
 
 	if (have >= want || taken(on) >= slots)
 		return;
@@ -187,11 +191,19 @@ void wf_budget_refill(struct wf_link *link)
 		link->window = WF_MIN(WF_MAX(2 * link->window, START),
 				      (uint32_t)w->options.window);
 	promise(link);
-	if (wf_budget_open(link) >= link->window ||
+	if (link->kept_short || wf_budget_open(link) >= link->window ||
 	    (wf_budget_open(link) && w->now_ns - on->shared_ns < SHARE_NS))
 		return;
 	share_out(w, on);
 	promise(link);
+}
+
+void wf_budget_room(struct wf_link *link)
+{
+	if (!link->on || 2 * wf_budget_open(link) > wf_ledger_frames(link))
+		return;
+	promise(link);
+	wf_flow_mark(link);
 }
 
 void wf_budget_leave(struct wf_link *link)

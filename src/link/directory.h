@@ -16,6 +16,7 @@
 #define WF_DIRECTORY_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include "util/list.h"
 #include "wire/greet.h"
 
@@ -38,6 +39,7 @@ struct wf_directory {
 	struct wf_worker *workers[WF_WORKERS_MAX];
 	uint32_t worker_count;
 	uint32_t last; /* that was picked */
+	_Atomic uint64_t strangers_bytes; /* kept on behalf of all strangers, see ledger.h */
 };
 
 /* A negative code: no lock. */

@@ -10,6 +10,7 @@
  */
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/ledger.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define OVERDUE_MIN_NS (50 * WF_NS_PER_MS)
 #define OVERDUE_MAX_NS WF_NS_PER_S
 #define RESYNC_NS (20 * WF_NS_PER_MS)   /* between two resyncs */
+#define UNCONFIRMED_MAX 1024            /* frames: the largest WEFT_WINDOW, which a peer may promise us */
 #define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: the rail is replaced */
 
 static void overdue(struct wf_timer *timer);
@@ -276,6 +278,7 @@ static int send_data(struct wf_link *link)
 	fill(link, &pack, &finished);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
 	wf_list_append(&link->frames, &f->node);
+	wf_ledger_charge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
 	rc = post_frame(link, f);
 	expect(link);
 	wf_live_start(link);
@@ -344,6 +347,13 @@ static bool must_tell(const struct wf_link *link)
 	       link->room_total - link->room_told > link->worker->options.room_bytes / 2;
 }
 
+/* May one more data frame leave?  Those that the peer does not confirm are kept here. */
+static bool may_send(const struct wf_link *link)
+{
+	return wf_credit_left(&link->credit) &&
+	       link->sequence.sent - link->sequence.acked < UNCONFIRMED_MAX;
+}
+
 static void send_all(struct wf_link *link)
 {
 	if (link->answer_owed) {
@@ -354,7 +364,7 @@ static void send_all(struct wf_link *link)
 	if (post_waiting(link))
 		return;
 	while (link->state == WF_LINK_UP && !wf_list_empty(&link->queue)) {
-		if (!wf_credit_left(&link->credit)) {
+		if (!may_send(link)) {
 			begin_starved(link);
 			break;
 		}
@@ -414,6 +424,7 @@ void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 {
 	struct wf_worker *w = link->worker;
 	int count = wf_sequence_ack(&link->sequence, ack);
+	uint64_t frames = (uint64_t)WF_MAX(count, 0);
 
 	if (count < 0) {
 		wf_link_violate(link, "it confirms frames that were never sent");
@@ -434,6 +445,7 @@ void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 			link->posted_count--;
 		give_frame(f);
 	}
+	wf_ledger_discharge(link, WF_LEDGER_OWED, frames * w->frame_bytes);
 	link->overdue_count = 0;
 	wf_timer_stop(&w->timers, &link->overdue_timer);
 	if (!wf_list_empty(&link->frames) || link->control_frame)
@@ -584,8 +596,10 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 	wf_list_splice(&messages, &link->queue);
 	wf_list_splice(&controls, &link->controls_out);
 	wf_list_splice(&controls, &link->controls);
-	while ((node = wf_list_first(&link->frames)))
+	while ((node = wf_list_first(&link->frames))) {
 		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
+		wf_ledger_discharge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
+	}
 	if (link->control_frame)
 		give_frame(link->control_frame);
 	link->control_frame = NULL;

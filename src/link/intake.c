@@ -7,6 +7,7 @@
  */
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/ledger.h"
 
 #include <errno.h>
 
@@ -25,6 +26,39 @@ static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack
 	       (int32_t)(link->sequence.received - (uint32_t)small.other) < 0;
 }
 
+/* Does a record of that type cause one that goes back, whatever the program does? */
+static bool is_answered(uint8_t type)
+{
+	return type == WF_RECORD_CALL || type == WF_RECORD_ECHO || type == WF_RECORD_RESUME;
+}
+
+/*
+ * Is there room in the peer's account for what @record may leave here?  A record that has
+ * begun goes on, for its rest is what ends it.  -ENOMEM: its frame stays with the peer.
+ */
+static int check_account(struct wf_link *link, const struct wf_record *record)
+{
+	bool answered = is_answered(record->type);
+
+	if (record->flags & WF_RECORD_CONTINUED ||
+	    (wf_ledger_left(link, WF_LEDGER_RECEIVED) &&
+	     (!answered || wf_ledger_left(link, WF_LEDGER_OWED))))
+		return 0;
+	wf_counters_add(&link->worker->counters.records_refused, 1);
+	return -ENOMEM;
+}
+
+/* The record that is put together is kept until the next one comes. */
+static void charge_assembly(struct wf_link *link)
+{
+	uint64_t bytes = link->assembly.bytes ? link->assembly.total : 0;
+
+	if (bytes == link->assembly_bytes)
+		return;
+	wf_ledger_charge(link, WF_LEDGER_OWED, bytes - link->assembly_bytes);
+	link->assembly_bytes = bytes;
+}
+
 /* A record of a control frame: some concern the link itself, others go up. */
 static int control_record(struct wf_link *link, const struct wf_record *record)
 {
@@ -33,6 +67,8 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 
 	if (record->flags || record->type < WF_RECORD_WITHDRAW)
 		return -EBADMSG;
+	if (record->type == WF_RECORD_WITHDRAW && !wf_ledger_left(link, WF_LEDGER_OWED))
+		return -ENOMEM;
 	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
 		return w->sink->record(w->sink_ctx, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
@@ -49,8 +85,12 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_worker *w = link->worker;
 	struct wf_record whole;
-	int rc = wf_assembly_add(&link->assembly, record, WF_LINK_RECORD_BYTES_MAX, &whole);
+	int rc = check_account(link, record);
 
+	if (rc)
+		return rc;
+	rc = wf_assembly_add(&link->assembly, record, WF_LINK_RECORD_BYTES_MAX, &whole);
+	charge_assembly(link);
 	if (rc <= 0)
 		return rc;
 	if (whole.type >= WF_RECORD_WITHDRAW)
@@ -153,8 +193,7 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 		return;
 	}
 	if (rc < 0) {
-		wf_link_violate(link, rc == -ENOSPC ? "more unmatched tensors than a node keeps"
-						    : "a record that makes no sense");
+		wf_link_violate(link, "a record that makes no sense");
 		return;
 	}
 	wf_budget_refill(link);

@@ -97,6 +97,8 @@ static inline int32_t wf_budget_told(const struct wf_link *link)
 int wf_budget_admit(struct wf_link *link);
 void wf_budget_leave(struct wf_link *link);
 void wf_budget_refill(struct wf_link *link);
+/* Less is kept on the peer's behalf, for want of which credit was held back. */
+void wf_budget_room(struct wf_link *link);
 void wf_budget_asked(struct wf_link *link, uint32_t count);
 void wf_budget_returned(struct wf_link *link, uint32_t total);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/ledger.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -207,6 +208,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->frames);
 	wf_list_init(&link->held);
 	wf_list_init(&link->lanes);
+	wf_list_init(&link->kept);
 	wf_map_init(&link->offers.map);
 	wf_list_init(&link->offers.all);
 	wf_list_init(&link->controls);
@@ -233,6 +235,7 @@ int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link
 		struct wf_link *known = WF_CONTAINER(node, struct wf_link, node);
 
 		if (known->state != WF_LINK_GONE && !strcmp(known->address, address)) {
+			wf_ledger_named(known);
 			wf_link_get(known);
 			*link = known;
 			return 0;
@@ -243,6 +246,7 @@ int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link
 		return wf_error_set(e, -ENOMEM, "no memory for a link to %s", address);
 	wf_directory_address(w->directory, fresh->address, address);
 	fresh->dialler = true;
+	wf_ledger_begin(fresh, false);
 	*link = fresh;
 	return 0;
 }
@@ -253,6 +257,7 @@ int wf_link_create(struct wf_worker *w, struct wf_link **link)
 
 	if (!fresh)
 		return -ENOMEM;
+	wf_ledger_begin(fresh, true);
 	*link = fresh;
 	return 0;
 }
@@ -285,6 +290,7 @@ void wf_link_put(struct wf_link *link)
 	wf_link_forget_peer(link);
 	wf_timer_stop(&w->timers, &link->dial_timer);
 	link->state = WF_LINK_GONE;
+	wf_ledger_end(link);
 	wf_table_remove(&w->links, link->id);
 	wf_directory_leave(w->directory, &link->home);
 	link->address[0] = '\0';
@@ -337,6 +343,8 @@ void wf_link_forget_peer(struct wf_link *link)
 		wf_worker_unwatch_peer(w, wf_host_peer_fd(link->peer_host));
 	wf_host_peer_close(link->peer_host);
 	wf_assembly_fini(&link->assembly);
+	wf_ledger_discharge(link, WF_LEDGER_OWED, link->assembly_bytes);
+	link->assembly_bytes = 0;
 	link->ringer = NULL;
 	link->borrower = NULL;
 	link->peer_host = NULL;
@@ -355,6 +363,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->returned_total = 0;
 	link->return_asked = false;
 	link->window = 0;
+	link->kept_short = false;
 	link->data_ns = 0;
 	wf_list_remove(&link->ask_control.node);
 	wf_list_remove(&link->give_control.node);
@@ -444,6 +453,8 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_list_splice(&into->controls, &link->controls);
 	into->watch_count += link->watch_count;
 	link->watch_count = 0;
+	wf_ledger_merge(link, into);
+	wf_list_splice(&into->kept, &link->kept);
 	into->room_held += link->room_held;
 	link->room_held = 0;
 	if (!into->address[0])

@@ -49,6 +49,13 @@ enum wf_link_state {
 	WF_LINK_GONE      /* dead, and no address to dial */
 };
 
+/* Of what is kept on a peer's behalf, see ledger.h. */
+enum wf_ledger_side {
+	WF_LEDGER_RECEIVED, /* until the program receives it */
+	WF_LEDGER_OWED,     /* until the peer takes or ends it */
+	WF_LEDGER_SIDES
+};
+
 /*
  * A record to be sent: @head then @body.  Borrows both until @sent, which is
  * called once: with NULL when all bytes are in frames (the buffers are free),
@@ -117,6 +124,12 @@ struct wf_link {
 	bool drain_told;           /* and that this node takes no more calls */
 	bool drains;               /* the peer has said that it takes none */
 	struct wf_link *same;      /* not NULL: another name of that link */
+
+	/* ledger.h */
+	bool stranger;             /* it dialled this node, and nobody here has named its address */
+	bool kept_short;           /* credit is held back until less is kept */
+	struct wf_list kept;       /* tensors of the peer that wait for a receive, the oldest first */
+	uint64_t kept_bytes[WF_LEDGER_SIDES]; /* what this node keeps on the peer's behalf */
 
 	/* the peer, from its hello */
 	bool greeted;              /* the fields below hold */
@@ -206,6 +219,7 @@ struct wf_link {
 	uint32_t ack_told;
 	bool ack_now;              /* do not wait for a frame to ride on */
 	uint64_t room_total, room_told, room_used;
+	uint64_t assembly_bytes;   /* of the assembly's record, as they are charged */
 	uint64_t room_held;        /* bytes of its tensors that wait here, also from earlier lives */
 	struct wf_timer ack_timer;
 

@@ -55,8 +55,8 @@ struct wf_read {
 /* The floors above, as the link floor sees them. */
 struct wf_worker_sink {
 	/*
-	 * A whole record of @link; its bytes are gone on return.  -EBADMSG, -ENOSPC (a
-	 * bound is passed): the link ends.  -ENOMEM: nothing was done, and the record
+	 * A whole record of @link; its bytes are gone on return.  -EBADMSG (it
+	 * makes no sense): the link ends.  -ENOMEM: nothing was done, and the record
 	 * comes again.
 	 */
 	int (*record)(void *ctx, struct wf_link *link, const struct wf_record *record);

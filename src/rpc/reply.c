@@ -153,6 +153,7 @@ static void send_reply(struct wf_served *s)
 		wf_served_free(s);
 		return;
 	}
+	wf_served_charge(s, s->initial_bytes + s->trailing_bytes + s->details_bytes);
 	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->status);
 	wf_timer_stop(&s->serving->transfer->worker->timers, &s->timer);
 	if (!s->stream || finish_stream(s))
@@ -185,7 +186,7 @@ static void run_reply(struct wf_task *task)
 {
 	struct wf_served *s = WF_CONTAINER(task, struct wf_served, task);
 
-	wf_served_hold(s, s->parcel.body_bytes);
+	wf_served_hold(s, &s->reply, s->parcel.body_bytes);
 	if (s->broken)
 		set_failure(s, &s->why);
 	send_reply(s);

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/ledger.h"
 #include "rpc/again.h"
 #include "rpc/call.h"
 #include "rpc/reply.h"
 #include "util/clock.h"
+#include "transfer/tell.h"
 #include "util/status.h"
 #include "wire/metadata.h"
 
@@ -38,8 +40,16 @@ struct wf_pool *wf_served_pool(const struct wf_served *s)
 	return &s->serving->transfer->worker->pool;
 }
 
-void wf_served_hold(struct wf_served *s, uint64_t bytes)
+void wf_served_charge(struct wf_served *s, uint64_t bytes)
 {
+	s->charged_bytes += bytes;
+	wf_ledger_charge(s->link, WF_LEDGER_OWED, bytes);
+}
+
+void wf_served_hold(struct wf_served *s, const struct wf_buffer *buffer, uint64_t bytes)
+{
+	if (!buffer->pool)
+		wf_served_charge(s, bytes);
 	s->held_bytes += bytes;
 	wf_counters_add(&s->serving->transfer->worker->counters.message_bytes, bytes);
 }
@@ -72,6 +82,7 @@ static enum weft_status outcome(const struct wf_served *s)
 /* The rest, once everybody has been told. */
 static void forget(struct wf_served *s)
 {
+	wf_ledger_discharge(s->link, WF_LEDGER_OWED, s->charged_bytes);
 	wf_link_put(s->link);
 	if (s->entered)
 		wf_link_put(s->entered);
@@ -374,6 +385,8 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 	struct wf_worker *w = serving->transfer->worker;
 	struct wf_link *link = first->link;
 
+	wf_ledger_discharge(first->link, WF_LEDGER_OWED, first->charged_bytes);
+	wf_ledger_discharge(s->link, WF_LEDGER_OWED, s->charged_bytes);
 	if (!first->entered) {
 		first->entered = link;
 		link = s->link;
@@ -385,6 +398,8 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 	s->known = false;
 	first->link = s->link;
 	s->link = link;
+	wf_ledger_charge(first->link, WF_LEDGER_OWED, first->charged_bytes);
+	wf_ledger_charge(s->link, WF_LEDGER_OWED, s->charged_bytes);
 	first->call = s->call;
 	wf_map_add(&serving->map, &first->node, hash_of(serving, first->link, first->call));
 	first->known = true;
@@ -531,7 +546,7 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for the request");
 		return;
 	}
-	wf_served_hold(s, s->request_bytes);
+	wf_served_hold(s, &s->request, s->request_bytes);
 	if (c->body.way == WF_BODY_PULL)
 		pull_request(s, &c->body);
 	else
@@ -586,6 +601,29 @@ static int open_answer(struct wf_served *s, uint64_t offer)
 	return 0;
 }
 
+/* The caller has too much under way here: the least that says so.  -ENOMEM. */
+static int refuse_over_account(struct wf_worker *w, struct wf_link *link, uint64_t call)
+{
+	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
+	uint8_t bytes[WF_TELL_BYTES_MAX];
+	struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
+	const struct wf_reply_record refusal = {
+		.call = call,
+		.status = WEFT_RESOURCE_EXHAUSTED,
+		.executed = WEFT_EXECUTED_NO,
+		.text_bytes = sizeof(text) - 1,
+		.text = (const uint8_t *)text,
+	};
+
+	if (wf_reply_record_bytes(&refusal) > sizeof(bytes))
+		return -ENOMEM;
+	wf_reply_record_put(&writer, &refusal);
+	if (wf_tell_record(link, WF_RECORD_REPLY, bytes, (size_t)(writer.at - bytes)))
+		return -ENOMEM;
+	wf_counters_add(&w->counters.calls_refused, 1);
+	return 0;
+}
+
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record)
 {
@@ -601,6 +639,8 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	hash = hash_of(serving, link, c.call);
 	if (find(serving, link, c.call, hash))
 		return -EBADMSG;
+	if (!wf_ledger_takes_call(link, sizeof(*s) + c.metadata_bytes))
+		return refuse_over_account(w, link, c.call);
 	s = wf_spare_take(&serving->spare);
 	if (!s)
 		return -ENOMEM;
@@ -613,6 +653,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->understood = wf_link_real(link)->peer.compressions;
 	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
 	s->deadline_ns = wf_clock_after(w->now_ns, c.left_ns);
+	wf_served_charge(s, sizeof(*s) + c.metadata_bytes);
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
 	wf_list_init(&s->attached);

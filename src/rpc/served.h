@@ -114,6 +114,7 @@ struct wf_served {
 	bool waits;           /* for a limit of its service */
 	struct wf_ticket ticket;
 	uint64_t held_bytes;  /* of messages, as they are counted */
+	uint64_t charged_bytes; /* to its caller's account, see link/ledger.h */
 	/* Of a call that may be made again: */
 	uint64_t request_id;  /* 0: it is none */
 	bool again;           /* an earlier attempt may have been handled */
@@ -173,8 +174,14 @@ int wf_served_add(struct wf_services *services, struct wf_service *service);
 /* Where its messages lie. */
 struct wf_pool *wf_served_pool(const struct wf_served *served);
 
-/* For reply.c: @bytes more of messages are held; it takes no place any more among those that run or wait; it has ended. */
-void wf_served_hold(struct wf_served *served, uint64_t bytes);
+/* @bytes more are kept for it until it has ended, in its caller's account.  Threads: owner. */
+void wf_served_charge(struct wf_served *served, uint64_t bytes);
+
+/*
+ * For reply.c: a message of @bytes is held in @buffer; it takes no place any more among those that
+ * run or wait; it has ended.
+ */
+void wf_served_hold(struct wf_served *served, const struct wf_buffer *buffer, uint64_t bytes);
 void wf_served_leave(struct wf_served *served);
 void wf_served_free(struct wf_served *served);
 

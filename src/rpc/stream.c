@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/ledger.h"
 #include "rpc/call.h"
 #include "util/progress.h"
 
@@ -418,9 +419,16 @@ static bool is_long(const struct incoming *in)
 	return in->data != (const uint8_t *)(in + 1);
 }
 
+/* What it takes here, beside pool memory, in the account of who sent it. */
+static uint64_t charged_bytes(const struct incoming *in)
+{
+	return is_long(in) ? sizeof(struct offered) : sizeof(*in) + in->count;
+}
+
 static void free_incoming(struct incoming *in)
 {
 	wf_list_remove(&in->node);
+	wf_ledger_discharge(in->stream->link, WF_LEDGER_RECEIVED, charged_bytes(in));
 	if (in->data)
 		hold(in->stream->streams->transfer, -(int64_t)in->count);
 	if (in->room)
@@ -753,6 +761,7 @@ static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 	}
 	if (in->data)
 		hold(s->streams->transfer, (int64_t)in->count);
+	wf_ledger_charge(link, WF_LEDGER_RECEIVED, charged_bytes(in));
 	wf_list_init(&in->node);
 	wf_list_append(&s->incoming, &in->node);
 	return 0;

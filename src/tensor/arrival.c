@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/ledger.h"
 #include "transfer/pull.h"
-
-#define ARRIVALS_MAX (1u << 20) /* of a node: a bound on what peers can make us keep */
 
 void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 		      struct wf_transfer *t)
@@ -72,8 +71,6 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 	size_t body_bytes = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
 	struct wf_arrival *a;
 
-	if (arrivals->count == ARRIVALS_MAX)
-		return -ENOSPC;
 	a = malloc(sizeof(*a) + shape_bytes + body_bytes);
 	if (!a)
 		return -ENOMEM;
@@ -89,13 +86,23 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 	a->record.shape = a->bytes;
 	a->record.eager = a->bytes + shape_bytes;
 	a->since_ns = arrivals->worker->now_ns;
+	a->charged_bytes = 0;
 	wf_list_init(&a->node);
 	wf_list_init(&a->kept_node);
+	wf_list_init(&a->link_node);
 	a->use = (struct wf_use_member){ 0 };
 	wf_arrival_give_answer(a, answer);
 	arrivals->count++;
 	*arrival = a;
 	return 0;
+}
+
+void wf_arrival_charge(struct wf_arrival *a, uint64_t more)
+{
+	uint64_t eager = a->record.body.way == WF_BODY_EAGER ? a->record.body.bytes : 0;
+
+	a->charged_bytes = sizeof(*a) + a->record.rank * sizeof(int64_t) + eager + more;
+	wf_ledger_charge(a->link, WF_LEDGER_RECEIVED, a->charged_bytes);
 }
 
 struct weft_tensor wf_arrival_describe(const struct wf_tensor_record *t, int64_t *shape)
@@ -115,8 +122,10 @@ void wf_arrival_free(struct wf_arrival *a)
 	a->arrivals->count--;
 	wf_list_remove(&a->node);
 	wf_list_remove(&a->kept_node);
+	wf_list_remove(&a->link_node);
 	wf_use_leave(&a->use);
 	wf_answer_close(a->answer);
+	wf_ledger_discharge(a->link, WF_LEDGER_RECEIVED, a->charged_bytes);
 	wf_link_put(a->link);
 	free(a);
 }

@@ -32,11 +32,13 @@ struct wf_arrival {
 	void (*lost)(struct wf_arrival *a, const struct wf_error *e);
 	struct wf_list node;      /* in its keeper's list */
 	struct wf_list kept_node; /* in channels->kept */
+	struct wf_list link_node; /* in link->kept, or in channels->leftovers */
 	struct wf_use_member use; /* while it waits for a receive of its step */
 
 	/* read by it */
 	struct wf_arrivals *arrivals;
 	uint64_t since_ns;         /* it came */
+	uint64_t charged_bytes;    /* to its sender's account; 0: whoever keeps it has done that */
 	struct wf_link *link;
 	struct wf_answer *answer;       /* to its offer; NULL: there is none */
 	struct wf_path path;            /* so far */
@@ -52,11 +54,17 @@ void wf_arrivals_fini(struct wf_arrivals *arrivals);
 /* The tensor of @t, without its bytes; its shape is put in @shape. */
 struct weft_tensor wf_arrival_describe(const struct wf_tensor_record *t, int64_t *shape);
 
-/* Keep what @t says of a tensor that has @came.  Takes @answer.  -ENOSPC: there are too many.  -ENOMEM. */
+/* Keep what @t says of a tensor that has @came.  Takes @answer.  -ENOMEM. */
 int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 		    const struct wf_tensor_record *t, const struct wf_path *came,
 		    struct wf_answer *answer, struct wf_arrival **arrival);
 void wf_arrival_free(struct wf_arrival *a);
+
+/*
+ * Charge it, with @more bytes that its keeper has for it, to its sender's account until it is
+ * freed.
+ */
+void wf_arrival_charge(struct wf_arrival *a, uint64_t more);
 
 /* Who answers its offer from now on; or who does not after all: takes @answer. */
 struct wf_answer *wf_arrival_take_answer(struct wf_arrival *a);

@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "link/ledger.h"
+
+#define TYPICAL_RANK 4 /* dimensions beyond are not charged: a record has more bytes for each than is kept */
+
 void wf_bundles_init(struct wf_bundles *bundles, struct wf_arrivals *arrivals)
 {
 	bundles->arrivals = arrivals;
@@ -36,6 +40,14 @@ static struct wf_bundle *find(const struct wf_bundles *bundles, const struct wf_
 	return NULL;
 }
 
+/* What a bundle of @count tensors keeps, at most, but for eager bodies, which have room of their own. */
+static uint64_t kept_bytes(uint32_t count)
+{
+	return sizeof(struct wf_bundle) +
+	       count * (sizeof(struct wf_bundled *) + sizeof(struct wf_bundled) +
+			sizeof(struct wf_arrival) + 2 * TYPICAL_RANK * sizeof(int64_t));
+}
+
 int wf_bundle_open(struct wf_bundles *bundles, const struct wf_bundle_name *name, uint32_t count,
 		   struct wf_bundle **bundle)
 {
@@ -44,12 +56,16 @@ int wf_bundle_open(struct wf_bundles *bundles, const struct wf_bundle_name *name
 
 	if (find(bundles, name, hash))
 		return -EBADMSG;
+	/* What comes beside a reply this node has asked for. */
+	if (!name->reply && !wf_ledger_takes_call(wf_link_real(name->link), kept_bytes(count)))
+		return -ENOMEM;
 	b = calloc(1, sizeof(*b) + count * sizeof(b->tensors[0]));
 	if (!b)
 		return -ENOMEM;
 	b->bundles = bundles;
 	b->name = *name;
 	wf_link_get(name->link);
+	wf_ledger_charge(name->link, WF_LEDGER_OWED, kept_bytes(count));
 	b->count = count;
 	atomic_init(&b->refs, 1);
 	wf_map_add(&bundles->map, &b->node, hash);
@@ -77,6 +93,7 @@ static void shut(struct wf_bundle *b, void (*let_go)(struct wf_arrival *a))
 		if (t)
 			t->arrival = NULL;
 	}
+	wf_ledger_discharge(b->name.link, WF_LEDGER_OWED, kept_bytes(b->count));
 	wf_link_put(b->name.link);
 }
 

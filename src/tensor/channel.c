@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/ledger.h"
 #include "util/status.h"
 
 struct wf_channel {
@@ -114,8 +115,10 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_use 
 
 	a->keeper = ch;
 	a->lost = arrival_lost;
+	wf_arrival_charge(a, sizeof(*ch) + ch->key_bytes);
 	wf_list_append(&ch->arrivals, &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
+	wf_list_append(&wf_link_real(a->link)->kept, &a->link_node);
 	wf_use_enter(use, &use->kept, &a->use);
 	if (limit_ns && !c->kept_timer.armed)
 		wf_worker_timer(c->worker, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
@@ -261,16 +264,27 @@ int wf_channels_take_back(struct wf_receiving *r)
 	return 0;
 }
 
-/* Nobody waits for it yet.  -ENOMEM, -ENOSPC: @answer is still the caller's. */
+/* What strangers that are gone have left makes room for peers that are there. */
+static void drop_leftovers(struct wf_channels *c)
+{
+	struct wf_list *oldest;
+
+	while (wf_ledger_strangers_full(c->worker) && (oldest = wf_list_first(&c->leftovers)))
+		drop_arrival(WF_CONTAINER(oldest, struct wf_arrival, link_node), WEFT_UNAVAILABLE);
+}
+
+/* Nobody waits for it yet.  -ENOMEM: @answer is still the caller's. */
 static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
 			  const struct wf_tensor_record *t, const struct wf_path *came,
 			  struct wf_answer *answer, uint64_t hash)
 {
-	struct wf_channel *ch = make_channel(c, t->step, t->key, t->key_bytes, hash);
+	struct wf_channel *ch;
 	struct wf_arrival *a;
 	struct wf_use *use;
 	int err = -ENOMEM;
 
+	drop_leftovers(c);
+	ch = make_channel(c, t->step, t->key, t->key_bytes, hash);
 	if (!ch)
 		return -ENOMEM;
 	use = wf_use_get(&c->uses, t->step);
@@ -357,6 +371,9 @@ void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct 
 {
 	stop_waiting(c, link, e);
 	wf_sending_down(&c->sendings, link, e);
+	/* Offers have been lost by now; what came whole can still be received. */
+	if (link->stranger)
+		wf_list_splice(&c->leftovers, &link->kept);
 }
 
 void wf_channels_merged(struct wf_channels *c)
@@ -397,6 +414,7 @@ void wf_channels_init(struct wf_channels *c, struct wf_arrivals *arrivals,
 	wf_uses_init(&c->uses);
 	wf_list_init(&c->receives);
 	wf_list_init(&c->kept);
+	wf_list_init(&c->leftovers);
 }
 
 void wf_channels_cancel(struct wf_channels *c)

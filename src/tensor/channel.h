@@ -30,6 +30,7 @@ struct wf_channels {
 	struct wf_uses uses;     /* the steps of what follows, and of sends */
 	struct wf_list receives; /* that have not ended */
 	struct wf_list kept;     /* arrivals that nobody has received yet, the oldest first */
+	struct wf_list leftovers; /* of those, what strangers that are gone have left */
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
 	struct wf_steps aborted, ended; /* ending.h */
 	struct wf_timer brief_timer;    /* when peers that could not be told of an abort are told again */
@@ -64,7 +65,7 @@ void wf_channels_unmatched(const struct wf_channels *c,
 					const struct wf_link *from, uint64_t since_ns),
 			   void *ctx);
 
-/* A TENSOR record.  -EBADMSG, -ENOSPC.  -ENOMEM: nothing was done. */
+/* A TENSOR record.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record);
 

@@ -357,6 +357,7 @@ static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
 {
 	wf_list_remove(&a->node);
 	wf_list_remove(&a->kept_node);
+	wf_list_remove(&a->link_node);
 	wf_use_leave(&a->use);
 	a->keeper = r;
 	a->lost = lost_waiting;

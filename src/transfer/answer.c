@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "link/ledger.h"
+
 static uint64_t hash_of(const struct wf_link *link, uint64_t offer)
 {
 	return wf_map_hash(&link->offers.map, offer, NULL, 0);
@@ -32,6 +34,20 @@ static void forget(struct wf_answer *a)
 	a->link = NULL;
 }
 
+/* In the account of the peer of @link until it is closed.  NULL: no memory. */
+static struct wf_answer *new_answer(struct wf_link *link, uint64_t offer)
+{
+	struct wf_answer *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->offer = offer;
+	a->account = link;
+	wf_link_get(link);
+	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*a));
+	return a;
+}
+
 int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answer)
 {
 	uint64_t hash = hash_of(link, offer);
@@ -39,11 +55,10 @@ int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answ
 
 	if (find(link, offer, hash))
 		return -EBADMSG;
-	a = calloc(1, sizeof(*a));
+	a = new_answer(link, offer);
 	if (!a)
 		return -ENOMEM;
 	a->link = link;
-	a->offer = offer;
 	wf_map_add(&link->offers.map, &a->node, hash);
 	wf_list_append(&link->offers.all, &a->all_node);
 	*answer = a;
@@ -115,8 +130,11 @@ void wf_answer_withdrawn(struct wf_answer *a, struct wf_link *link)
 
 void wf_answer_close(struct wf_answer *answer)
 {
-	if (answer)
-		forget(answer);
+	if (!answer)
+		return;
+	forget(answer);
+	wf_ledger_discharge(answer->account, WF_LEDGER_OWED, sizeof(*answer));
+	wf_link_put(answer->account);
 	free(answer);
 }
 
@@ -129,10 +147,9 @@ int wf_answers_withdraw(struct wf_link *link, uint64_t offer)
 		return 0;
 	}
 	/* It is over, or has never come: either way nothing reads it. */
-	a = calloc(1, sizeof(*a));
+	a = new_answer(link, offer);
 	if (!a)
 		return -ENOMEM;
-	a->offer = offer;
 	wf_answer_withdrawn(a, link);
 	return 0;
 }

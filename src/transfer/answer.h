@@ -43,6 +43,7 @@ struct wf_answer {
 	struct wf_list all_node;      /* in link->offers */
 	struct wf_message message; /* PULLED, or: */
 	struct wf_control control; /* WITHDRAWN */
+	struct wf_link *account; /* it is charged to; a reference */
 	uint64_t offer;
 	uint32_t chunks; /* reads that carried the body, for its owner to know */
 	uint8_t bytes[WF_SMALL_RECORD_BYTES];

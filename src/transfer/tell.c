@@ -6,17 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/ledger.h"
+
 _Static_assert(WF_SUMS_RECORD_BYTES_MAX <= WF_TELL_BYTES_MAX, "sums are longer");
 
 struct told {
 	struct wf_message message;
+	struct wf_link *link; /* a reference */
 	uint8_t bytes[WF_TELL_BYTES_MAX];
 };
 
 static void sent(struct wf_message *m, const struct wf_error *e)
 {
+	struct told *t = WF_CONTAINER(m, struct told, message);
+
 	(void)e;
-	free(WF_CONTAINER(m, struct told, message));
+	wf_ledger_discharge(t->link, WF_LEDGER_OWED, sizeof(*t));
+	wf_link_put(t->link);
+	free(t);
 }
 
 int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count)
@@ -26,6 +33,9 @@ int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, siz
 	if (!t)
 		return -ENOMEM;
 	assert(count <= sizeof(t->bytes));
+	t->link = link;
+	wf_link_get(link);
+	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*t));
 	memcpy(t->bytes, bytes, count);
 	t->message.type = type;
 	t->message.head = t->bytes;

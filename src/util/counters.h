@@ -16,6 +16,8 @@ struct wf_counters {
 	_Atomic uint64_t peers_lost, links_resumed;
 	_Atomic uint64_t late_dropped; /* completions and records that came too late */
 	_Atomic uint64_t registered_bytes; /* now, not a total */
+	_Atomic uint64_t kept_bytes;       /* on behalf of peers, now */
+	_Atomic uint64_t records_refused;  /* for want of room in a peer's account: they come again */
 	_Atomic uint64_t registrations, registration_hits, registration_evictions;
 	_Atomic uint64_t calls, served, message_bytes; /* now */
 	_Atomic uint64_t unpack_failures;

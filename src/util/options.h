@@ -41,6 +41,8 @@ struct wf_options {
 	uint64_t slots;                       /* WEFT_SLOTS: the most receive slots of a rail, default 4096 */
 	uint64_t workers;                     /* WEFT_WORKERS: threads of a threaded node, default 1 */
 	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */
+	uint64_t peer_bytes;                  /* WEFT_PEER_BYTES: kept on behalf of one peer, beside pool memory; default 64 MiB */
+	uint64_t strangers_bytes;             /* WEFT_STRANGERS_BYTES: kept on behalf of all peers that dialled us, default 512 MiB */
 	uint64_t room_bytes;                  /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link, default 4 MiB */
 	uint64_t shm;                         /* WEFT_SHM: yes/no: the shm rail for peers on this host; default yes */
 	char strict[WF_OPTION_TEXT_BYTES];    /* WEFT_STRICT: of no-staging, no-fallback */

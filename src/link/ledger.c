@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/ledger.h"
+#include "link/internal.h"
+
+/* Bytes kept for a byte of received records, at most: an unmatched tensor of 40 bytes takes some 500. */
+#define KEPT_PER_BYTE 16
+
+/* Calls leave an eighth of their side to refusals and to answers that are under way. */
+#define CALLS_PART(bytes) ((bytes) - (bytes) / 8)
+
+static void count_strangers(struct wf_worker *w, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&w->directory->strangers_bytes, bytes, memory_order_relaxed);
+}
+
+static uint64_t strangers_left(const struct wf_worker *w)
+{
+	uint64_t most = w->options.strangers_bytes;
+	uint64_t kept = atomic_load_explicit(&w->directory->strangers_bytes, memory_order_relaxed);
+
+	return most - WF_MIN(kept, most);
+}
+
+bool wf_ledger_strangers_full(const struct wf_worker *w)
+{
+	return !strangers_left(w);
+}
+
+static uint64_t kept(const struct wf_link *link)
+{
+	return link->kept_bytes[WF_LEDGER_RECEIVED] + link->kept_bytes[WF_LEDGER_OWED];
+}
+
+uint64_t wf_ledger_bound(const struct wf_link *link)
+{
+	const struct wf_worker *w = link->worker;
+	uint64_t most = w->options.peer_bytes;
+
+	if (link->stranger)
+		most = WF_MIN(most, kept(link) + strangers_left(w));
+	return WF_MAX(most, (uint64_t)WF_LEDGER_LEAST_BYTES) / 2;
+}
+
+uint64_t wf_ledger_left(const struct wf_link *link, enum wf_ledger_side side)
+{
+	uint64_t most = wf_ledger_bound(link);
+
+	return most - WF_MIN(link->kept_bytes[side], most);
+}
+
+bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
+{
+	uint64_t most = CALLS_PART(wf_ledger_bound(link)), owed = link->kept_bytes[WF_LEDGER_OWED];
+
+	return owed < most && bytes <= most - owed;
+}
+
+uint32_t wf_ledger_frames(const struct wf_link *link)
+{
+	uint64_t frame = (uint64_t)link->frame_bytes * KEPT_PER_BYTE;
+
+	return (uint32_t)(wf_ledger_left(link, WF_LEDGER_RECEIVED) / WF_MAX(frame, 1u));
+}
+
+void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes)
+{
+	link = wf_link_real(link);
+	link->kept_bytes[side] += bytes;
+	wf_counters_add(&link->worker->counters.kept_bytes, bytes);
+	if (link->stranger)
+		count_strangers(link->worker, bytes);
+}
+
+void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes)
+{
+	wf_ledger_charge(link, side, -bytes);
+	link = wf_link_real(link);
+	if (link->kept_short)
+		wf_budget_room(link);
+}
+
+void wf_ledger_begin(struct wf_link *link, bool stranger)
+{
+	link->stranger = stranger;
+	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*link));
+}
+
+void wf_ledger_named(struct wf_link *link)
+{
+	if (link->stranger)
+		count_strangers(link->worker, -kept(link));
+	link->stranger = false;
+}
+
+void wf_ledger_end(struct wf_link *link)
+{
+	wf_ledger_named(link);
+	wf_counters_add(&link->worker->counters.kept_bytes, -kept(link));
+}
+
+void wf_ledger_merge(struct wf_link *link, struct wf_link *into)
+{
+	if (!link->stranger)
+		wf_ledger_named(into);
+	if (!into->stranger)
+		wf_ledger_named(link);
+	link->stranger = false;
+	for (unsigned side = 0; side < WF_LEDGER_SIDES; side++) {
+		into->kept_bytes[side] += link->kept_bytes[side];
+		link->kept_bytes[side] = 0;
+	}
+}

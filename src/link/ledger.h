@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ledger: the bytes that this node keeps on behalf of each peer.
+ *
+ * Whatever outlives the record that caused it is charged to the link while it
+ * is kept.  Pool memory has a budget of its own and is not charged.  An account
+ * has two sides, and half of WEFT_PEER_BYTES for each:
+ *
+ * - received: unmatched tensors and messages of streams that nobody has read.
+ *   The program frees these by receiving, so the peer may wait for that: credit
+ *   is promised only as far as there is room for what may come with it, and at
+ *   the bound no record is taken; its frame stays at the peer, unconfirmed.
+ * - owed: calls with all that is beside them, answers that the peer has not
+ *   taken, frames that it has not confirmed, and the link itself.  The peer's
+ *   own records free these, so they must go on coming: credit does not depend
+ *   on this side.  Short of the bound calls are refused with
+ *   RESOURCE_EXHAUSTED; at the bound records that would be answered are not
+ *   taken.
+ *
+ * So nothing that was confirmed is ever dropped, and neither side can lock the
+ * other up.
+ *
+ * A stranger is a peer that dialled this node, and whose address nobody here has
+ * named.  All strangers of a node together have WEFT_STRANGERS_BYTES; when that is
+ * spent each still has WF_LEDGER_LEAST_BYTES, so that a newcomer is served.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_LEDGER_H
+#define WF_LEDGER_H
+
+#include "link/link.h"
+
+/* Half of it is room for one frame of 16 KiB, or for some fifty calls. */
+#define WF_LEDGER_LEAST_BYTES (512 * KIB)
+
+/* @bytes are kept on behalf of the peer of @link, until they are discharged. */
+void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
+void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
+
+/* The most that a side of its account may hold as things stand; and what that side has left. */
+uint64_t wf_ledger_bound(const struct wf_link *link);
+uint64_t wf_ledger_left(const struct wf_link *link, enum wf_ledger_side side);
+
+/* May a call begin for which @bytes are kept? */
+bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);
+
+/* Frames of the peer that there is room for, whatever records are in them. */
+uint32_t wf_ledger_frames(const struct wf_link *link);
+
+/* Have the strangers of this node spent what all of them have together? */
+bool wf_ledger_strangers_full(const struct wf_worker *w);
+
+/* For link.c: @link begins, as a stranger or not; somebody here names its address; it ends. */
+void wf_ledger_begin(struct wf_link *link, bool stranger);
+void wf_ledger_named(struct wf_link *link);
+void wf_ledger_end(struct wf_link *link);
+
+/* For link.c: @link is another name of @into. */
+void wf_ledger_merge(struct wf_link *link, struct wf_link *into);
+
+#endif

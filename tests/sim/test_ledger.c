@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a node keeps on behalf of a peer is bounded, and nothing that was sent is lost by that. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define S WF_NS_PER_S
+#define TENSORS 4000
+#define KEY_BYTES 1000
+#define CALLS 2000
+#define SIDE (512 * KIB) /* half of WEFT_PEER_BYTES as these tests set it */
+
+static struct wf_flight sends[TENSORS], receives[TENSORS], calls[CALLS], one;
+static void *held[CALLS];
+static unsigned held_count;
+
+static uint64_t kept(unsigned number)
+{
+	return wf_world_count(number).kept_bytes;
+}
+
+static void open_world(void)
+{
+	setenv("WEFT_PEER_BYTES", "1M", 1);
+	wf_world_open(WF_WORLD_CONNECTED, 3, NULL);
+	wf_world_connect(0, 1);
+	wf_world_connect(2, 1);
+}
+
+static unsigned landed(const struct wf_flight *flights, unsigned count, enum weft_status status)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		n += flights[i].outcomes && flights[i].status == status;
+	return n;
+}
+
+static void make_key(char key[KEY_BYTES], unsigned i)
+{
+	memset(key, 'k', KEY_BYTES);
+	(void)snprintf(key, KEY_BYTES, "%u", i);
+}
+
+/* Tensors without an element: nothing but keys, which no room of eager bytes bounds. */
+static void send_keys(unsigned from, uint64_t step, unsigned count)
+{
+	static int64_t none;
+	struct weft_tensor tensor = {
+		.device = { WEFT_CPU, 0 }, .ndim = 1, .dtype = { WEFT_UINT, 8, 1 }, .shape = &none,
+	};
+
+	for (unsigned i = 0; i < count; i++) {
+		struct weft_op_options op = wf_flight_begin(&sends[i], 50 * S);
+		struct weft_send_options options = { .size = sizeof(options), .op = op };
+		char key[KEY_BYTES];
+
+		make_key(key, i);
+		assert_int_equal(weft_send(wf_world_peer(from, 1), step, key, KEY_BYTES, &tensor,
+					   &options, &sends[i].op), 0);
+	}
+}
+
+static void receive_keys(uint64_t step, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct weft_op_options op = wf_flight_begin(&receives[i], 50 * S);
+		struct weft_recv_options options = { .size = sizeof(options), .op = op };
+		char key[KEY_BYTES];
+
+		make_key(key, i);
+		assert_int_equal(weft_recv(wf_world_node(1), NULL, step, key, KEY_BYTES, NULL,
+					   &options, &receives[i].op), 0);
+	}
+}
+
+static void tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	open_world();
+	before = kept(1);
+
+	send_keys(0, 7, TENSORS);
+	wf_world_pass(5 * S);
+
+	assert_true(kept(1) > before + SIDE / 4);
+	assert_true(kept(1) < before + SIDE + 64 * KIB);
+	assert_true(landed(sends, TENSORS, WEFT_OK) < TENSORS);
+	assert_int_equal(wf_world_count(1).records_refused, 0);
+
+	receive_keys(7, TENSORS);
+	wf_flight_land(receives, TENSORS, 20 * S);
+	wf_flight_land(sends, TENSORS, 20 * S);
+	assert_int_equal(landed(receives, TENSORS, WEFT_OK), TENSORS);
+	assert_int_equal(landed(sends, TENSORS, WEFT_OK), TENSORS);
+	wf_flight_free(receives, TENSORS);
+	wf_flight_free(sends, TENSORS);
+	wf_world_end();
+}
+
+static void another_peer_is_served_while_the_account_of_one_is_spent(void **state)
+{
+	static uint8_t byte = 1, got;
+
+	(void)state;
+	open_world();
+	send_keys(0, 7, TENSORS);
+	wf_world_pass(S);
+
+	wf_flight_send(&one, 2, 1, 8, &byte, 1, 5 * S);
+	wf_flight_receive(&receives[0], 1, 2, 8, &got, 1, 5 * S);
+	wf_flight_land(&one, 1, S);
+	wf_flight_land(receives, 1, S);
+	assert_int_equal(one.status, WEFT_OK);
+	assert_int_equal(receives[0].status, WEFT_OK);
+	wf_flight_free(&one, 1);
+	wf_flight_free(receives, 1);
+
+	receive_keys(7, TENSORS);
+	wf_flight_land(receives, TENSORS, 20 * S);
+	wf_flight_land(sends, TENSORS, 20 * S);
+	wf_flight_free(receives, TENSORS);
+	wf_flight_free(sends, TENSORS);
+	wf_world_end();
+}
+
+static void hold_call(unsigned number, void *call)
+{
+	(void)number;
+	assert_true(held_count < CALLS);
+	held[held_count++] = call;
+}
+
+static void calls_beyond_the_account_are_refused_and_those_begun_end_well(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	open_world();
+	before = kept(1);
+	held_count = 0;
+	wf_world_on_request(hold_call);
+
+	for (unsigned i = 0; i < CALLS; i++)
+		wf_flight_call(&calls[i], 0, 1, NULL, 0, 50 * S);
+	wf_world_pass(2 * S);
+
+	assert_true(held_count > 20);
+	assert_true(held_count < CALLS);
+	assert_int_equal(landed(calls, CALLS, WEFT_RESOURCE_EXHAUSTED), CALLS - held_count);
+	assert_true(kept(1) < before + SIDE + 64 * KIB);
+
+	/* Another peer's calls begin meanwhile. */
+	wf_flight_call(&one, 2, 1, NULL, 0, 5 * S);
+	wf_world_pass(S);
+	assert_false(one.outcomes);
+
+	for (unsigned i = 0; i < held_count; i++)
+		wf_world_answer(held[i], NULL, 0);
+	wf_flight_land(calls, CALLS, 5 * S);
+	wf_flight_land(&one, 1, 5 * S);
+	assert_int_equal(one.status, WEFT_OK);
+	assert_int_equal(landed(calls, CALLS, WEFT_OK), held_count - 1);
+	wf_flight_free(calls, CALLS);
+	wf_flight_free(&one, 1);
+	wf_world_on_request(NULL);
+	wf_world_end();
+}
+
+static void a_call_that_ended_gives_its_room_back(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	open_world();
+	wf_flight_call(&one, 0, 1, NULL, 0, 5 * S);
+	wf_flight_land(&one, 1, S);
+	wf_flight_free(&one, 1);
+	wf_world_pass(S);
+	before = kept(1);
+
+	for (unsigned i = 0; i < 50; i++) {
+		wf_flight_call(&one, 0, 1, NULL, 0, 5 * S);
+		wf_flight_land(&one, 1, S);
+		assert_int_equal(one.status, WEFT_OK);
+		wf_flight_free(&one, 1);
+	}
+	wf_world_pass(S);
+	assert_int_equal(kept(1), before);
+	wf_world_end();
+}
+
+static void what_a_dead_peer_had_offered_is_no_longer_charged(void **state)
+{
+	static uint8_t long_body[256 * KIB];
+	uint64_t before;
+
+	(void)state;
+	wf_world_lose_soon();
+	open_world();
+	before = kept(1);
+	for (unsigned i = 0; i < 100; i++)
+		wf_flight_send(&sends[i], 0, 1, 100 + i, long_body, sizeof(long_body), 50 * S);
+	wf_world_pass(S);
+	assert_true(kept(1) > before);
+
+	wf_world_kill(0);
+	wf_world_pass(2 * S);
+	assert_true(kept(1) <= before);
+	wf_flight_free(sends, 100);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void strangers_that_are_gone_leave_room_for_those_that_are_there(void **state)
+{
+	(void)state;
+	wf_world_lose_soon();
+	setenv("WEFT_STRANGERS_BYTES", "1M", 1);
+	open_world();
+	/* Node 0 leaves as much as its account takes, and goes. */
+	send_keys(0, 7, TENSORS);
+	wf_world_pass(S);
+	wf_world_kill(0);
+	wf_world_pass(2 * S);
+	wf_flight_free(sends, TENSORS);
+	assert_true(kept(1) > SIDE / 4);
+
+	/* Node 2 sends more than what is left then. */
+	send_keys(2, 9, TENSORS);
+	wf_world_pass(S);
+	assert_true(kept(1) < 2 * SIDE + 256 * KIB);
+	receive_keys(9, TENSORS);
+	wf_flight_land(sends, TENSORS, 20 * S);
+	assert_int_equal(landed(sends, TENSORS, WEFT_OK), TENSORS);
+	wf_flight_land(receives, TENSORS, 20 * S);
+	wf_flight_free(sends, TENSORS);
+	wf_flight_free(receives, TENSORS);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost),
+		cmocka_unit_test(another_peer_is_served_while_the_account_of_one_is_spent),
+		cmocka_unit_test(calls_beyond_the_account_are_refused_and_those_begun_end_well),
+		cmocka_unit_test(a_call_that_ended_gives_its_room_back),
+		cmocka_unit_test(what_a_dead_peer_had_offered_is_no_longer_charged),
+		cmocka_unit_test(strangers_that_are_gone_leave_room_for_those_that_are_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
