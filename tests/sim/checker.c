@@ -620,6 +620,11 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 		if (link->offer_count || link->waiting_count || link->watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
 				 wf_link_label(link));
+		if (!wf_world_account_is_empty(link))
+			fail_msg("node %u still keeps %llu bytes received from %s, and %llu owed to it", number,
+				 (unsigned long long)link->kept_bytes[WF_LEDGER_RECEIVED],
+				 wf_link_label(link),
+				 (unsigned long long)link->kept_bytes[WF_LEDGER_OWED]);
 		if (link->greeted && wf_map_next(&desk->channels.map, NULL) == NULL &&
 		    link->room_total - link->room_used != desk->worker.options.room_bytes)
 			fail_msg("node %u has room for %llu bytes of tensors of %s", number,

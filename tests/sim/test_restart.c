@@ -37,7 +37,7 @@ static void assert_free(unsigned at)
 	assert_null(wf_table_next(&desk->transfer.pulls, &from));
 	from = 0;
 	assert_null(wf_table_next(&desk->calls.table, &from));
-	assert_true(wf_list_empty(&desk->arrivals.offers));
+	assert_int_equal(desk->arrivals.count, 0);
 	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);
 }
 

@@ -605,6 +605,17 @@ void wf_world_lose_soon(void)
 	assert_int_equal(setenv("WEFT_LOST", "300ms", 1), 0);
 }
 
+bool wf_world_account_is_empty(const struct wf_link *link)
+{
+	uint64_t owed = link->kept_bytes[WF_LEDGER_OWED] - link->assembly_bytes;
+
+	if (link->kept_bytes[WF_LEDGER_RECEIVED])
+		return false;
+	return !wf_list_empty(&link->queue) || !wf_list_empty(&link->frames) ||
+	       !wf_list_empty(&link->controls) || !wf_list_empty(&link->controls_out) ||
+	       owed % sizeof(*link) == 0;
+}
+
 void wf_world_assert_free(unsigned number)
 {
 	struct weft_node *node = wf_world_node(number);
@@ -631,6 +642,7 @@ void wf_world_assert_free(unsigned number)
 			assert_int_equal(link->offer_count, 0);
 			assert_int_equal(link->watch_count, 0);
 			assert_int_equal(link->room_held, 0);
+			assert_true(wf_world_account_is_empty(link));
 		}
 	}
 	assert_int_equal(wf_world_count(number).pool_bytes_used, 0);

@@ -78,6 +78,13 @@ void wf_world_lose_soon(void);
 /* Until a death is known with that: the silence, in beats of 100 ms, or redials in vain. */
 #define WF_WORLD_LOST_NS (700 * WF_NS_PER_MS)
 
+/*
+ * Nothing is kept on behalf of the peer of @link but the link itself, under all its names, and
+ * what the peer has still to confirm.
+ */
+struct wf_link;
+bool wf_world_account_is_empty(const struct wf_link *link);
+
 /* Node @number holds nothing of a tensor, call or stream any more: asserts. */
 void wf_world_assert_free(unsigned number);
 
