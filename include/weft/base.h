@@ -12,6 +12,11 @@
  * Functions return 0 or a negative code: an errno, or one of libfabric's
  * FI_E* numbers, which agree with errno below 256.  weft_error() then holds
  * one sentence about it.
+ *
+ * A NULL that can't be done without is -EINVAL; functions that return no code
+ * do nothing and give NULL, 0 or "".  A NULL for the operation that a function
+ * begins (struct weft_op **) says that nobody waits for it: it goes on without
+ * a handle.
  */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H

@@ -89,7 +89,8 @@ WEFT_API ProtobufCService *weft_stub_service(struct weft_stub *stub);
  * A call with options of its own.  *@service is for exactly one invocation by
  * a generated function, which starts the call; @op is its operation, ends
  * when the closure has returned, and is waited for, cancelled and freed as
- * any other.  The reply is the closure's only: it is freed after it.
+ * any other.  The reply is the closure's only: it is freed after it.  @op
+ * NULL: nobody waits, and *@service is good until it is invoked or the node closes.
  * Threads: any, callback.
  */
 WEFT_API int weft_call_open(struct weft_stub *stub, const struct weft_call_options *options,

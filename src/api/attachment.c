@@ -270,12 +270,13 @@ static void hand_out(struct weft_op *fresh, struct weft_op **op)
 int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 		     const struct weft_send_options *options, struct weft_op **op)
 {
-	struct wf_call *c = &call->call.call;
+	struct wf_call *c;
 	struct weft_op *fresh;
-	int err = check_node(call->owner);
+	int err = WF_NEED(call) ? -EINVAL : check_node(call->owner);
 
 	if (err)
 		return err;
+	c = &call->call.call;
 	if (call->kind != WF_OP_CALL || call->call.stream)
 		return wf_last_set(-EINVAL, "only a call of one request and one reply has any");
 	if (call->call.retry)
@@ -299,10 +300,14 @@ int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 		      const struct weft_send_options *options, struct weft_op **op)
 {
 	struct wf_served *served = closure_data;
-	struct wf_desk *desk = wf_desk_of(served);
+	struct wf_desk *desk;
 	struct weft_op *fresh;
-	int err = check_node(desk->node);
+	int err;
 
+	if (WF_NEED(closure_data))
+		return -EINVAL;
+	desk = wf_desk_of(served);
+	err = check_node(desk->node);
 	if (err)
 		return err;
 	if (served->stream)
@@ -322,12 +327,14 @@ int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *tensor,
 		       const struct weft_send_options *options, struct weft_op **op)
 {
-	struct weft_op *call = stream->call, *fresh;
-	const struct wf_terms *terms = call ? &call->terms : &stream->served->terms;
-	int err = check_node(stream->owner);
+	struct weft_op *call, *fresh;
+	const struct wf_terms *terms;
+	int err = WF_NEED(stream) ? -EINVAL : check_node(stream->owner);
 
 	if (err)
 		return err;
+	call = stream->call;
+	terms = call ? &call->terms : &stream->served->terms;
 	if (atomic_load(&stream->half_closed))
 		return wf_last_set(-EPIPE, "the stream is half-closed");
 	err = attach(stream->owner, call ? call->peer : NULL, stream->first, terms,
@@ -428,8 +435,7 @@ static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundl
 	fresh->recv.bundle = b;
 	fresh->recv.receiving.attached = true;
 	fresh->recv.receiving.step = index;
-	*op = fresh;
-	wf_op_submit(fresh, fresh->made_ns);
+	wf_op_launch(fresh, fresh->made_ns, op);
 	return 0;
 }
 
@@ -437,7 +443,7 @@ static struct wf_bundle *bundle_of_call(void *closure_data)
 {
 	const struct wf_served *served = closure_data;
 
-	return served->bundle;
+	return WF_NEED(closure_data) ? NULL : served->bundle;
 }
 
 unsigned weft_call_attachments(void *closure_data)
@@ -457,8 +463,11 @@ int weft_call_receive(void *closure_data, unsigned index, const struct weft_tens
 		      const struct weft_recv_options *options, struct weft_op **op)
 {
 	const struct wf_served *served = closure_data;
-	struct wf_desk *desk = wf_desk_of(served);
+	struct wf_desk *desk;
 
+	if (WF_NEED(closure_data))
+		return -EINVAL;
+	desk = wf_desk_of(served);
 	return receive(desk->node, desk, served->bundle, index, served->deadline_ns, into, options,
 		       op);
 }
@@ -466,7 +475,7 @@ int weft_call_receive(void *closure_data, unsigned index, const struct weft_tens
 /* Of a call in its closure, or of what has ended; NULL: nothing has come beside it. */
 static struct wf_bundle *bundle_of(const struct weft_op *op)
 {
-	if (!weft_op_ended(op) && !(op->owner && wf_node_inside(op->owner)))
+	if (WF_NEED(op) || (!weft_op_ended(op) && !(op->owner && wf_node_inside(op->owner))))
 		return NULL;
 	if (op->kind == WF_OP_CALL)
 		return op->call.bundle;
@@ -489,5 +498,7 @@ const struct weft_tensor *weft_op_attachment(const struct weft_op *op, unsigned 
 int weft_op_receive(struct weft_op *op, unsigned index, const struct weft_tensor *into,
 		    const struct weft_recv_options *options, struct weft_op **receiver)
 {
+	if (WF_NEED(op))
+		return -EINVAL;
 	return receive(op->owner, op->desk, bundle_of(op), index, 0, into, options, receiver);
 }

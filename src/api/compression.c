@@ -14,9 +14,10 @@ int wf_compression_check(enum weft_compression compression)
 int weft_call_compress(void *closure_data, enum weft_compression compression)
 {
 	struct wf_served *served = closure_data;
-	const struct wf_desk *desk = wf_desk_of(served);
-	int err = wf_node_check(desk->node);
+	int err = WF_NEED(closure_data);
 
+	if (!err)
+		err = wf_node_check(wf_desk_of(served)->node);
 	if (!err)
 		err = wf_compression_check(compression);
 	if (!err)
@@ -28,13 +29,15 @@ int weft_call_compressed(void *closure_data)
 {
 	const struct wf_served *served = closure_data;
 
-	return served->was_compressed;
+	return WF_NEED(closure_data) ? -EINVAL : served->was_compressed;
 }
 
 int weft_stream_compress(struct weft_stream *stream, enum weft_compression compression)
 {
-	int err = stream->owner ? wf_node_check(stream->owner) : 0;
+	int err = WF_NEED(stream);
 
+	if (!err && stream->owner)
+		err = wf_node_check(stream->owner);
 	if (!err)
 		err = wf_compression_check(compression);
 	if (!err)
@@ -44,6 +47,8 @@ int weft_stream_compress(struct weft_stream *stream, enum weft_compression compr
 
 int weft_op_compressed(const struct weft_op *op)
 {
+	if (WF_NEED(op))
+		return -EINVAL;
 	if (op->kind == WF_OP_CALL)
 		return op->call.reply_compressed;
 	return op->kind == WF_OP_READ && weft_op_ended(op) && op->read.compressed;

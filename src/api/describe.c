@@ -2,14 +2,13 @@
 /* Operations in words, for the log and the dump. */
 #include "api/internal.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/key.h"
 #include "util/progress.h"
 
-#define KEY_SHOWN 64 /* bytes of a key */
 #define PART_BYTES 500
 
 WF_PRINTF(2, 3)
@@ -27,17 +26,10 @@ static void add(char text[WF_DESCRIBE_BYTES], const char *format, ...)
 void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
 			 char text[WF_DESCRIBE_BYTES])
 {
-	char shown[KEY_SHOWN + 1];
-	size_t count = WF_MIN(key_bytes, (size_t)KEY_SHOWN);
+	char shown[WF_KEY_TEXT_BYTES];
 
-	for (size_t i = 0; i < count; i++) {
-		unsigned char c = ((const unsigned char *)key)[i];
-
-		shown[i] = isprint(c) ? (char)c : '.';
-	}
-	shown[count] = '\0';
-	add(text, " step %llu key \"%s\"%s", (unsigned long long)step, shown,
-	    key_bytes > count ? "..." : "");
+	wf_key_text(key, key_bytes, shown);
+	add(text, " step %llu key %s", (unsigned long long)step, shown);
 }
 
 /* Whose message it is. */

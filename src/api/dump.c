@@ -339,6 +339,8 @@ int weft_dump(struct weft_node *node, FILE *out)
 {
 	int err = wf_node_check(node);
 
+	if (err || WF_NEED(out))
+		return err ? err : -EINVAL;
 	for (unsigned i = 0; i < node->desk_count && !err; i++)
 		err = dump(&node->desks[i], out);
 	return err;

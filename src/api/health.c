@@ -263,6 +263,8 @@ int weft_health_set(struct weft_node *node, const char *service, enum weft_healt
 {
 	int err = wf_node_check(node);
 
+	if (!err)
+		err = WF_NEED(service);
 	if (!err && (unsigned)status > WEFT_HEALTH_NOT_SERVING)
 		err = wf_last_set(-EINVAL, "%d is no health that can be set", (int)status);
 	if (!err)

@@ -23,6 +23,8 @@ int weft_info_open(const struct weft_node_options *options, struct weft_info **i
 	struct wf_error e;
 	int err;
 
+	if (WF_NEED(info))
+		return -EINVAL;
 	err = wf_node_options(options, &given, sizeof(given));
 	if (err)
 		return err;
@@ -55,7 +57,7 @@ void weft_info_close(struct weft_info *info)
 
 size_t weft_info_count(const struct weft_info *info)
 {
-	return info->select.count;
+	return WF_NEED(info) ? 0 : info->select.count;
 }
 
 int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric *fabric)
@@ -64,6 +66,8 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 	const struct wf_candidate *c;
 	struct weft_fabric f;
 
+	if (WF_NEED(info) || WF_NEED(fabric))
+		return -EINVAL;
 	if (index >= info->select.count || fabric->size < sizeof(fabric->size))
 		return wf_last_set(-EINVAL, "there is no entry %zu", index);
 	c = &info->select.all[index];
@@ -99,6 +103,8 @@ int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda)
 	enum wf_cuda_state state;
 	struct weft_cuda c;
 
+	if (WF_NEED(info) || WF_NEED(cuda))
+		return -EINVAL;
 	if (cuda->size < sizeof(cuda->size))
 		return wf_last_set(-EINVAL, "the size of the structure is not set");
 	state = wf_cuda_driver_load(info->options.cuda, &info->cuda);
@@ -118,11 +124,13 @@ int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda)
 int weft_info_cuda_device(const struct weft_info *info, size_t index,
 			  struct weft_cuda_device *device)
 {
-	struct weft_cuda_device d = { .size = device->size };
+	struct weft_cuda_device d = { 0 };
 	struct wf_cuda_device found;
 	struct wf_error e;
 
-	(void)info;
+	if (WF_NEED(info) || WF_NEED(device))
+		return -EINVAL;
+	d.size = device->size;
 	if (index >= WF_CUDA_DEVICES_MAX || device->size < sizeof(device->size))
 		return wf_last_set(-EINVAL, "there is no CUDA device %zu", index);
 	if (wf_cuda_device((int)index, &found, &e)) {
@@ -148,6 +156,8 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 	struct wf_plan plan;
 	bool registers;
 
+	if (WF_NEED(info) || WF_NEED(text))
+		return -EINVAL;
 	if (index >= info->select.count)
 		return wf_last_set(-EINVAL, "there is no entry %zu", index);
 	caps = &info->select.all[index].caps;
@@ -170,5 +180,5 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 
 const struct weft_option *weft_options(size_t *count)
 {
-	return wf_options_rows(count);
+	return WF_NEED(count) ? NULL : wf_options_rows(count);
 }

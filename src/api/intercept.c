@@ -84,8 +84,10 @@ int weft_call_add_metadata(struct weft_op *op, const struct weft_metadata *pairs
 {
 	uint8_t *more, *at;
 	uint32_t bytes;
-	int err = op->owner ? wf_node_check(op->owner) : 0;
+	int err = WF_NEED(op);
 
+	if (!err && op->owner)
+		err = wf_node_check(op->owner);
 	if (err)
 		return err;
 	if (op->kind != WF_OP_CALL || !op->call.beginning)

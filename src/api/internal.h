@@ -194,6 +194,7 @@ struct wf_op_call {
 	bool reply_compressed;    /* it was */
 	ProtobufCService service; /* of weft_call_open: one invocation */
 	bool begun;
+	bool detached;            /* opened for nobody who waits for it: freed when it is invoked */
 	unsigned asked;           /* interceptors, that are to hear of its end */
 	uint64_t invoked_ns;      /* when they were */
 	bool beginning;           /* they are being asked */
@@ -549,11 +550,17 @@ static inline bool wf_op_attached(const struct weft_op *op)
 }
 
 /* op.c */
+/* Submit @fresh for a caller who wants it in *@op, or who does not wait, @op NULL.  Threads: any, callback. */
+void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op);
+
 /* For the node: what it keeps of and for operations. */
 void wf_op_init(struct weft_node *node, const struct wf_options *options);
 void wf_op_fini(struct weft_node *node);
-/* The options of an operation inside others: when they say nothing, not their size either. */
-const struct weft_op_options *wf_op_options(const struct weft_op_options *given);
+/*
+ * The options of an operation inside others, where they need not say anything: then NULL.
+ * -EINVAL: they do, and not their size.
+ */
+int wf_op_nested(const struct weft_op_options *given, const struct weft_op_options **options);
 
 /* An operation with @peer; NULL: with any of @node. */
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
@@ -611,5 +618,9 @@ void wf_stream_start_read(struct weft_op *op);
 /* last.c: the sentence of this thread's last failure */
 int wf_last_set(int code, const char *format, ...) WF_PRINTF(2, 3);
 int wf_last_copy(const struct wf_error *e);
+int wf_last_null(const char *what);
+
+/* What a function can't do without: 0, or -EINVAL and a sentence that names it. */
+#define WF_NEED(argument) ((argument) ? 0 : wf_last_null(#argument))
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "api/internal.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -21,6 +22,11 @@ int wf_last_copy(const struct wf_error *e)
 {
 	last = *e;
 	return e->code;
+}
+
+int wf_last_null(const char *what)
+{
+	return wf_last_set(-EINVAL, "%s is NULL", what);
 }
 
 const char *weft_error(void)

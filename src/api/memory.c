@@ -46,7 +46,9 @@ int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 {
 	int err = wf_node_check(node);
 
-	return err ? err : wf_memory_take(node, &node->desks[0], bytes, memory);
+	if (err || WF_NEED(memory))
+		return err ? err : -EINVAL;
+	return wf_memory_take(node, &node->desks[0], bytes, memory);
 }
 
 void weft_free(struct weft_node *node, void *memory)
@@ -64,9 +66,11 @@ int weft_retain(struct weft_node *node, void *memory)
 	void *chunk;
 	int err = wf_node_check(node);
 
-	if (err || !wf_near_share(node, memory))
-		return err;
-	if (!memory || wf_memory_share(node, memory, 1, &chunk))
+	if (err || WF_NEED(memory))
+		return err ? err : -EINVAL;
+	if (!wf_near_share(node, memory))
+		return 0;
+	if (wf_memory_share(node, memory, 1, &chunk))
 		return wf_last_set(-EINVAL, "only memory of this node can be retained");
 	if (chunk == memory)
 		return 0;

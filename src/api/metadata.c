@@ -55,6 +55,8 @@ int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **
 
 	*block = NULL;
 	*bytes = 0;
+	if (count && WF_NEED(pairs))
+		return -EINVAL;
 	for (size_t i = 0; i < count; i++) {
 		err = check(&pairs[i], &pair);
 		if (err)

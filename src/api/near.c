@@ -498,6 +498,8 @@ int weft_alloc_near(struct weft_node *node, size_t bytes, const struct weft_near
 	int err = wf_node_check(node);
 
 	if (!err)
+		err = WF_NEED(memory);
+	if (!err)
 		err = wf_node_options(options, &given, sizeof(given));
 	if (err)
 		return err;
@@ -528,8 +530,8 @@ int weft_memory_place(struct weft_node *node, const void *memory, struct weft_pl
 {
 	int err = wf_node_check(node);
 
-	if (err)
-		return err;
+	if (err || WF_NEED(memory) || WF_NEED(placement))
+		return err ? err : -EINVAL;
 	if (placement->size < sizeof(placement->size))
 		return wf_last_set(-EINVAL, "placement->size is not set");
 	err = -EINVAL;

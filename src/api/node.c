@@ -10,6 +10,7 @@
 #include "util/clock.h"
 #include "util/fork.h"
 
+#define UNKNOWN_BYTES 500 /* of names in one line of the log */
 #define RECALL_NS (2 * WF_NS_PER_S) /* for offers to come back: the bound of a shared rail */
 
 /* Every open node of the process: for fork alone, and changed under its hold. */
@@ -49,6 +50,8 @@ static void unlist(struct weft_node *node)
 
 int wf_node_check(const struct weft_node *node)
 {
+	if (WF_NEED(node))
+		return -EINVAL;
 	if (atomic_load(&node->forked))
 		return wf_last_set(-EOWNERDEAD,
 				   "this process is a forked child: the node is its parent's");
@@ -108,6 +111,11 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 		err = wf_near_check(o);
 	if (err)
 		return err;
+	if (given->name && strlen(given->name) >= WF_GREET_NAME_BYTES)
+		return wf_last_set(-EINVAL, "name has %zu bytes: at most %d", strlen(given->name),
+				   WF_GREET_NAME_BYTES - 1);
+	if (given->device)
+		wf_options_overrule(o, "WEFT_DEVICE");
 	if (given->security == WEFT_SECURITY_OPEN)
 		strcpy(o->security, "open");
 	if (given->flags & ~(uint64_t)WF_OP_FLAGS)
@@ -274,6 +282,17 @@ static int start_desks(struct weft_node *node)
 	return 0;
 }
 
+/* A slip in the name of a setting is otherwise not seen at all. */
+static void name_unknown(const struct weft_node *node)
+{
+	char names[UNKNOWN_BYTES];
+
+	if (wf_options_unknown(names, sizeof(names)))
+		wf_log(&node->desks[0].worker.log, WF_LOG_WARN,
+		       "the environment has what is no setting of weft: %s; weft_options(7) lists them",
+		       names);
+}
+
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
 		 unsigned workers, struct weft_node **node)
 {
@@ -321,6 +340,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	if (err)
 		goto forget_services;
 	list(n);
+	name_unknown(n);
 	if (!n->manual) {
 		err = start_desks(n);
 		if (err)
@@ -349,6 +369,8 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	struct wf_options o;
 	int err;
 
+	if (WF_NEED(node))
+		return -EINVAL;
 	err = wf_node_options(options, &given, sizeof(given));
 	if (!err)
 		err = wf_node_settings(&given, &o);
@@ -371,6 +393,8 @@ static void let_go(struct weft_node *node)
 		if (op->kind == WF_OP_RECV) {
 			op->recv.receiving.chunk = NULL;
 			op->recv.from = NULL;
+		} else if (op->kind == WF_OP_CALL && op->call.detached && !op->call.begun) {
+			weft_op_free(op); /* nobody else will */
 		}
 	}
 	while ((at = wf_list_pop(&node->streams)))
@@ -450,18 +474,19 @@ int weft_node_close(struct weft_node *node)
 
 const char *weft_node_address(const struct weft_node *node)
 {
-	return node->desks[0].worker.address;
+	return WF_NEED(node) ? "" : node->desks[0].worker.address;
 }
 
 /* Driving a manual node. */
 
 static int check_manual(struct weft_node *node, const char *what)
 {
-	struct wf_desk *desk = &node->desks[0];
+	struct wf_desk *desk;
 	int err = wf_node_check(node);
 
 	if (err)
 		return err;
+	desk = &node->desks[0];
 	if (!node->manual)
 		return wf_last_set(-EINVAL, "%s is for manual nodes", what);
 	if (wf_node_inside(node))
@@ -494,12 +519,13 @@ int weft_fd(struct weft_node *node)
 
 int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 {
-	struct wf_desk *desk = &node->desks[0];
+	struct wf_desk *desk;
 	uint64_t until, now;
 	int err = check_manual(node, "weft_arm");
 
-	if (err)
-		return err;
+	if (err || WF_NEED(timeout_ns))
+		return err ? err : -EINVAL;
+	desk = &node->desks[0];
 	desk->polling = true;
 	wf_worker_tick(&desk->worker);
 	err = wf_worker_arm_fd(&desk->worker, &until);
@@ -558,15 +584,16 @@ static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 
 int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
 {
-	struct weft_counters sum = { .size = counters->size };
+	struct weft_counters sum = { 0 };
 	int err = wf_node_check(node);
 
-	if (err)
-		return err;
+	if (err || WF_NEED(counters))
+		return err ? err : -EINVAL;
 	if (counters->size < sizeof(counters->size))
 		return wf_last_set(-EINVAL, "counters->size is not set");
 	for (unsigned i = 0; i < node->desk_count; i++)
 		add_counters(&sum, &node->desks[i].worker);
+	sum.size = counters->size;
 	memcpy(counters, &sum, WF_MIN(counters->size, sizeof(sum)));
 	return 0;
 }

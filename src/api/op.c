@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/key.h"
 #include "util/clock.h"
-
-#define KEY_SHOWN 64 /* bytes of a key in a sentence */
 
 static int check_options(const struct weft_op_options *o)
 {
@@ -103,11 +102,16 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	wf_list_append(&node->ops, &op->node);
 }
 
-const struct weft_op_options *wf_op_options(const struct weft_op_options *given)
+int wf_op_nested(const struct weft_op_options *given, const struct weft_op_options **options)
 {
-	return given->size || given->timeout_ns || given->done || given->arg || given->flags ||
-			       given->rails_min || given->provider
-		       ? given : NULL;
+	bool set = given->timeout_ns || given->done || given->arg || given->flags ||
+		   given->rails_min || given->provider;
+
+	if (set && !given->size)
+		return wf_last_set(-EINVAL, "options->op.size is not set, and other fields of "
+				   "options->op are");
+	*options = given->size ? given : NULL;
+	return 0;
 }
 
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
@@ -427,6 +431,7 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 {
 	const struct wf_receiving *r = &op->recv.receiving;
 	const struct wf_sending *s = &op->send.sending;
+	char key[WF_KEY_TEXT_BYTES];
 
 	if (wf_op_attached(op)) {
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before the attachment was %s",
@@ -435,16 +440,16 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 	}
 	switch (op->kind) {
 	case WF_OP_SEND:
+		wf_key_text(s->key, s->key_bytes, key);
 		wf_error_set(e, -ETIMEDOUT,
-			     "the deadline passed before %s received step %llu, key \"%.*s\"", who,
-			     (unsigned long long)s->step, WF_MIN((int)s->key_bytes, KEY_SHOWN),
-			     (const char *)s->key);
+			     "the deadline passed before %s received step %llu, key %s", who,
+			     (unsigned long long)s->step, key);
 		break;
 	case WF_OP_RECV:
+		wf_key_text(r->key, r->key_bytes, key);
 		wf_error_set(e, -ETIMEDOUT,
-			     "the deadline passed before %s sent step %llu, key \"%.*s\"", who,
-			     (unsigned long long)r->step, WF_MIN((int)r->key_bytes, KEY_SHOWN),
-			     (const char *)r->key);
+			     "the deadline passed before %s sent step %llu, key %s", who,
+			     (unsigned long long)r->step, key);
 		break;
 	case WF_OP_WRITE:
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s read more of the stream",
@@ -579,6 +584,15 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 	atomic_store(&op->submitted, true);
 }
 
+void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op)
+{
+	if (op)
+		*op = fresh;
+	wf_op_submit(fresh, now_ns);
+	if (!op)
+		weft_op_free(fresh);
+}
+
 void wf_op_again(struct weft_op *op)
 {
 	struct wf_worker *w = &op->desk->worker;
@@ -591,12 +605,12 @@ void wf_op_again(struct weft_op *op)
 int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)
 {
 	struct weft_op *fresh;
-	int err = wf_op_new(peer->owner, peer, WF_OP_PING, options, &fresh);
+	int err = WF_NEED(peer) ? -EINVAL
+				: wf_op_new(peer->owner, peer, WF_OP_PING, options, &fresh);
 
 	if (err)
 		return err;
-	*op = fresh;
-	wf_op_submit(fresh, fresh->made_ns);
+	wf_op_launch(fresh, fresh->made_ns, op);
 	return 0;
 }
 
@@ -621,7 +635,7 @@ static void cancel(struct wf_task *task)
 void weft_cancel(struct weft_op *op)
 {
 	/* Once is enough; the task is part of the operation. */
-	if (!op->owner || wf_node_check(op->owner) || atomic_load(&op->state) != WF_OP_RUNNING ||
+	if (WF_NEED(op) || !op->owner || wf_node_check(op->owner) || atomic_load(&op->state) != WF_OP_RUNNING ||
 	    atomic_exchange(&op->cancel_asked, true))
 		return;
 	atomic_fetch_add(&op->refs, 1);
@@ -666,11 +680,15 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 
 int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 {
-	struct weft_node *node = op->owner;
-	struct wf_desk *desk = op->desk;
+	struct weft_node *node;
+	struct wf_desk *desk;
 	uint64_t until;
 	int err;
 
+	if (WF_NEED(op))
+		return -EINVAL;
+	node = op->owner;
+	desk = op->desk;
 	err = node ? wf_node_check(node) : 0;
 	if (err)
 		return err;
@@ -696,32 +714,42 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 
 int weft_op_ended(const struct weft_op *op)
 {
-	return atomic_load(&op->state) != WF_OP_RUNNING;
+	return WF_NEED(op) ? -EINVAL : atomic_load(&op->state) != WF_OP_RUNNING;
 }
 
 enum weft_status weft_op_status(const struct weft_op *op)
 {
+	if (WF_NEED(op))
+		return WEFT_INVALID_ARGUMENT;
 	return weft_op_ended(op) ? wf_status_of(op->error.code) : WEFT_UNKNOWN;
 }
 
 const char *weft_op_message(const struct weft_op *op)
 {
+	if (WF_NEED(op))
+		return weft_error();
 	return weft_op_ended(op) ? op->error.text : "";
 }
 
 enum weft_executed weft_op_executed(const struct weft_op *op)
 {
+	if (WF_NEED(op))
+		return WEFT_EXECUTED_NO;
 	return weft_op_ended(op) ? op->executed : WEFT_EXECUTED_MAYBE;
 }
 
 int weft_op_path(const struct weft_op *op, struct weft_path *path)
 {
 	struct weft_path known;
-	size_t size = path->size;
-	int err = op->owner ? wf_node_check(op->owner) : 0;
+	size_t size;
+	int err;
 
+	if (WF_NEED(op) || WF_NEED(path))
+		return -EINVAL;
+	err = op->owner ? wf_node_check(op->owner) : 0;
 	if (err)
 		return err;
+	size = path->size;
 	if (size < sizeof(size))
 		return wf_last_set(-EINVAL, "path->size is not set");
 	if (!weft_op_ended(op))

@@ -125,8 +125,11 @@ void wf_rpc_free(struct weft_op *op)
 
 static const void *note_of(const struct weft_op *op, enum wf_call_note what, size_t *count)
 {
-	const struct wf_call_notes *notes = op->kind == WF_OP_CALL ? op->call.notes : NULL;
+	const struct wf_call_notes *notes;
 
+	if (WF_NEED(op) || WF_NEED(count))
+		return NULL;
+	notes = op->kind == WF_OP_CALL ? op->call.notes : NULL;
 	*count = notes && notes->what[what] ? notes->counts[what] : 0;
 	return notes ? notes->what[what] : NULL;
 }
@@ -143,7 +146,7 @@ const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count
 
 const void *weft_call_details(struct weft_op *op, size_t *bytes)
 {
-	return note_of(op, WF_CALL_DETAILS, bytes);
+	return WF_NEED(bytes) ? NULL : note_of(op, WF_CALL_DETAILS, bytes);
 }
 
 static void call_quiet(struct wf_call *call)
@@ -319,7 +322,7 @@ static void invoke_stub(ProtobufCService *service, unsigned method, const Protob
 {
 	struct weft_stub *stub = WF_CONTAINER(service, struct weft_stub, service);
 	struct weft_op *op;
-	int err = new_op(stub->peer, NULL, &op);
+	int err = WF_NEED(input) ? -EINVAL : new_op(stub->peer, NULL, &op);
 
 	if (err) {
 		refuse(closure, closure_data, err);
@@ -338,8 +341,11 @@ int weft_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *des
 		   struct weft_stub **stub)
 {
 	struct weft_stub *fresh;
-	int err = wf_node_check(peer->owner);
+	int err;
 
+	if (WF_NEED(peer) || WF_NEED(descriptor) || WF_NEED(stub))
+		return -EINVAL;
+	err = wf_node_check(peer->owner);
 	if (err)
 		return err;
 	fresh = calloc(1, sizeof(*fresh));
@@ -360,14 +366,15 @@ void weft_stub_close(struct weft_stub *stub)
 
 ProtobufCService *weft_stub_service(struct weft_stub *stub)
 {
-	return &stub->service;
+	return WF_NEED(stub) ? NULL : &stub->service;
 }
 
 static void invoke_once(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
 			ProtobufCClosure closure, void *closure_data)
 {
 	struct weft_op *op = WF_CONTAINER(service, struct weft_op, call.service);
-	int err = wf_node_check(op->owner);
+	int err = WF_NEED(input) ? -EINVAL : wf_node_check(op->owner);
+	bool detached;
 
 	if (err) {
 		refuse(closure, closure_data, err);
@@ -375,7 +382,10 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 	}
 	if (op->call.begun)
 		return; /* it is for one invocation, as weft_call_open says */
+	detached = op->call.detached; /* one that is not may be freed by its closure */
 	invoke(op, service->descriptor, method, input, closure, closure_data);
+	if (detached)
+		weft_op_free(op);
 }
 
 /* A child whose parent has been given up before would not hear of that any more. */
@@ -462,6 +472,7 @@ void wf_rpc_gone(struct wf_served *served)
 int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	       struct weft_op **op)
 {
+	const struct weft_op_options *nested;
 	struct weft_call_options given;
 	struct weft_op *fresh;
 	uint8_t *metadata;
@@ -480,7 +491,9 @@ int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 		err = wf_metadata_pack(given.metadata, given.metadata_count, &metadata, &bytes);
 	if (err)
 		return err;
-	err = new_op(stub->peer, wf_op_options(&given.op), &fresh);
+	err = wf_op_nested(&given.op, &nested);
+	if (!err)
+		err = new_op(stub->peer, nested, &fresh);
 	if (err) {
 		free(metadata);
 		return err;
@@ -509,7 +522,7 @@ int weft_call_open(struct weft_stub *stub, const struct weft_call_options *optio
 		   ProtobufCService **service, struct weft_op **op)
 {
 	struct weft_op *fresh;
-	int err = wf_rpc_new(stub, options, &fresh);
+	int err = WF_NEED(stub) || WF_NEED(service) ? -EINVAL : wf_rpc_new(stub, options, &fresh);
 
 	if (err)
 		return err;
@@ -517,7 +530,9 @@ int weft_call_open(struct weft_stub *stub, const struct weft_call_options *optio
 	fresh->call.service.invoke = invoke_once;
 	fresh->call.service.destroy = destroy_nothing;
 	*service = &fresh->call.service;
-	*op = fresh;
+	fresh->call.detached = !op;
+	if (op)
+		*op = fresh;
 	return 0;
 }
 
@@ -526,8 +541,11 @@ int weft_call_open(struct weft_stub *stub, const struct weft_call_options *optio
 struct weft_peer *weft_call_peer(void *closure_data)
 {
 	struct wf_served *served = closure_data;
-	struct wf_desk *desk = wf_desk_of(served);
+	struct wf_desk *desk;
 
+	if (WF_NEED(closure_data))
+		return NULL;
+	desk = wf_desk_of(served);
 	return wf_node_check(desk->node) ? NULL : wf_peer_of(desk, served->link);
 }
 
@@ -535,30 +553,34 @@ uint64_t weft_call_left_ns(void *closure_data)
 {
 	const struct wf_served *served = closure_data;
 
-	return wf_served_left_ns(served);
+	return WF_NEED(closure_data) ? 0 : wf_served_left_ns(served);
 }
 
 int weft_call_cancelled(void *closure_data)
 {
 	const struct wf_served *served = closure_data;
 
-	return atomic_load(&served->cancelled);
+	return WF_NEED(closure_data) ? -EINVAL : atomic_load(&served->cancelled);
 }
 
 void weft_call_defer(void *closure_data)
 {
-	wf_service_defer(closure_data);
+	if (!WF_NEED(closure_data))
+		wf_service_defer(closure_data);
 }
 
 void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
 {
-	wf_reply_submit(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
+	if (!WF_NEED(closure_data))
+		wf_reply_submit(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
 }
 
 const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
 {
 	struct wf_served *served = closure_data;
 
+	if (WF_NEED(closure_data) || WF_NEED(count))
+		return NULL;
 	if (!served->pairs)
 		served->pairs = wf_metadata_unpack(served->metadata, served->metadata_bytes,
 						   &served->pair_count);
@@ -566,9 +588,9 @@ const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count
 	return served->pairs;
 }
 
-static int check_served(const struct wf_served *served)
+static int check_served(void *closure_data)
 {
-	return wf_node_check(wf_desk_of(served)->node);
+	return WF_NEED(closure_data) ? -EINVAL : wf_node_check(wf_desk_of(closure_data)->node);
 }
 
 /* A block of @pairs in the place of the one that was there. */
@@ -590,11 +612,12 @@ static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadat
 int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)
 {
 	struct wf_served *served = closure_data;
-	struct wf_stream *stream = served->stream;
-	int err = check_served(served);
+	struct wf_stream *stream;
+	int err = check_served(closure_data);
 
 	if (err)
 		return err;
+	stream = served->stream;
 	if (!stream)
 		return set_block(&served->initial, &served->initial_bytes, pairs, count);
 	if (wf_stream_wrote(stream))
@@ -617,8 +640,8 @@ int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
 	uint8_t *copy;
 	int err = check_served(served);
 
-	if (err)
-		return err;
+	if (err || (bytes && WF_NEED(details)))
+		return err ? err : -EINVAL;
 	if (bytes > WF_METADATA_BYTES_MAX)
 		return wf_last_set(-EMSGSIZE, "details of %zu bytes: the limit is %zu", bytes,
 				   (size_t)WF_METADATA_BYTES_MAX);
@@ -635,5 +658,6 @@ int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
 
 void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg)
 {
-	wf_served_on_cancel(closure_data, tell, arg);
+	if (!WF_NEED(closure_data))
+		wf_served_on_cancel(closure_data, tell, arg);
 }

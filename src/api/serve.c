@@ -14,15 +14,19 @@ static int set_handlers(struct wf_pb_service *pb, const struct weft_stream_metho
 
 	if (!count)
 		return 0;
+	if (WF_NEED(methods))
+		return -EINVAL;
 	pb->handlers = calloc(d->n_methods, sizeof(*pb->handlers));
 	if (!pb->handlers)
 		return wf_last_set(-ENOMEM, "no memory for a service");
 	pb->base.open = wf_stream_serve;
 	pb->base.begin = wf_stream_handle;
 	for (size_t i = 0; i < count; i++) {
-		const ProtobufCMethodDescriptor *m =
-			wf_service_method(d, methods[i].name, strlen(methods[i].name));
+		const ProtobufCMethodDescriptor *m;
 
+		if (WF_NEED(methods[i].name) || WF_NEED(methods[i].handle))
+			return -EINVAL;
+		m = wf_service_method(d, methods[i].name, strlen(methods[i].name));
 		if (!m)
 			return wf_last_set(-ENOENT, "service %s has no method %s", d->name,
 					   methods[i].name);
@@ -53,9 +57,12 @@ static int set_limits(struct wf_service *s, const struct weft_serve_options *o)
 int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 		 const struct weft_serve_options *options)
 {
-	struct wf_pb_service *pb = calloc(1, sizeof(*pb));
+	struct wf_pb_service *pb;
 	int err;
 
+	if (WF_NEED(service) || WF_NEED(service->descriptor))
+		return -EINVAL;
+	pb = calloc(1, sizeof(*pb));
 	if (!pb)
 		return wf_last_set(-ENOMEM, "no memory for a service");
 	wf_service_init(pb, service);

@@ -70,13 +70,16 @@ int weft_stream_open(struct weft_stub *stub, const char *method,
 		     const struct weft_call_options *options, struct weft_stream **stream,
 		     struct weft_op **op)
 {
-	const ProtobufCServiceDescriptor *service = weft_stub_service(stub)->descriptor;
-	const ProtobufCMethodDescriptor *m =
-		wf_service_method(service, method, strlen(method));
+	const ProtobufCServiceDescriptor *service;
+	const ProtobufCMethodDescriptor *m;
 	struct weft_stream *fresh;
 	struct weft_op *call;
 	int err;
 
+	if (WF_NEED(stub) || WF_NEED(method) || WF_NEED(stream))
+		return -EINVAL;
+	service = weft_stub_service(stub)->descriptor;
+	m = wf_service_method(service, method, strlen(method));
 	if (!m)
 		return wf_last_set(-ENOENT, "service %s has no method %s", service->name, method);
 	err = wf_rpc_new(stub, options, &call);
@@ -105,9 +108,8 @@ int weft_stream_open(struct weft_stub *stub, const char *method,
 	call->call.method_name = call->call.call.method = m->name;
 	wf_intercept_begin(call);
 	*stream = fresh;
-	*op = call;
 	call->call.call.began_ns = wf_clock_now();
-	wf_op_submit(call, call->call.call.began_ns);
+	wf_op_launch(call, call->call.call.began_ns, op);
 	return 0;
 }
 
@@ -227,13 +229,17 @@ static uint32_t understood_by(const struct weft_stream *stream)
 int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *message,
 		      const struct weft_op_options *options, struct weft_op **op)
 {
-	size_t bytes = protobuf_c_message_get_packed_size(message);
-	uint32_t understood = understood_by(stream);
+	size_t bytes;
+	uint32_t understood;
 	struct wf_packed packed;
 	struct wf_write *w;
 	struct weft_op *fresh;
 	int err;
 
+	if (WF_NEED(stream) || WF_NEED(message))
+		return -EINVAL;
+	bytes = protobuf_c_message_get_packed_size(message);
+	understood = understood_by(stream);
 	if (message->descriptor != stream->writes)
 		return wf_last_set(-EINVAL, "a stream of %s can't take a %s", stream->writes->name,
 				   message->descriptor->name);
@@ -261,11 +267,7 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 	w->attachments = (uint16_t)stream->attachments;
 	stream->attachments = 0;
 	atomic_store(&stream->wrote, true);
-	if (op)
-		*op = fresh;
-	wf_op_submit(fresh, wf_clock_now());
-	if (!op)
-		weft_op_free(fresh);
+	wf_op_launch(fresh, wf_clock_now(), op);
 	return 0;
 }
 
@@ -274,6 +276,8 @@ int weft_stream_half_close(struct weft_stream *stream)
 	struct weft_op *op;
 	int err;
 
+	if (WF_NEED(stream))
+		return -EINVAL;
 	if (stream->stream.serves)
 		return wf_last_set(-EINVAL, "a server ends its stream by weft_stream_finish");
 	if (atomic_load(&stream->half_closed))
@@ -283,8 +287,7 @@ int weft_stream_half_close(struct weft_stream *stream)
 		return err;
 	atomic_store(&stream->half_closed, true);
 	op->write.write.flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST;
-	wf_op_submit(op, op->made_ns);
-	weft_op_free(op);
+	wf_op_launch(op, op->made_ns, NULL);
 	return 0;
 }
 
@@ -321,18 +324,19 @@ int weft_stream_read(struct weft_stream *stream, const struct weft_op_options *o
 		     struct weft_op **op)
 {
 	struct weft_op *fresh;
-	int err = new_op(stream, WF_OP_READ, options, &fresh);
+	int err = WF_NEED(stream) ? -EINVAL : new_op(stream, WF_OP_READ, options, &fresh);
 
 	if (err)
 		return err;
-	*op = fresh;
-	wf_op_submit(fresh, fresh->made_ns);
+	wf_op_launch(fresh, fresh->made_ns, op);
 	return 0;
 }
 
 const ProtobufCMessage *weft_stream_message(const struct weft_op *op)
 {
-	return op->kind == WF_OP_READ && weft_op_ended(op) ? op->read.message : NULL;
+	if (WF_NEED(op) || op->kind != WF_OP_READ || !weft_op_ended(op))
+		return NULL;
+	return op->read.message;
 }
 
 /* The server. */
@@ -379,11 +383,11 @@ void wf_stream_handle(struct wf_service *base, int method, struct wf_served *ser
 
 void weft_stream_finish(struct weft_stream *stream, enum weft_status status, const char *message)
 {
-	if (stream->served)
+	if (!WF_NEED(stream) && stream->served)
 		wf_reply_submit(stream->served, status, message, NULL);
 }
 
 void *weft_stream_call(struct weft_stream *stream)
 {
-	return stream->served;
+	return WF_NEED(stream) ? NULL : stream->served;
 }

@@ -8,16 +8,33 @@
 #include "tensor/shape.h"
 #include "util/clock.h"
 
-int weft_tensor_bytes(const struct weft_tensor *t, uint64_t *bytes)
+/* Of a tensor that has no size.  -EINVAL. */
+static int say_what_is_wrong(const struct weft_tensor *t)
 {
-	int err = wf_shape_bytes(t->dtype, t->ndim, t->shape, bytes);
+	if (!t->dtype.bits || !t->dtype.lanes)
+		return wf_last_set(-EINVAL, "an element of %u bits and %u lanes is none",
+				   t->dtype.bits, t->dtype.lanes);
+	if (t->ndim < 0 || t->ndim > WEFT_RANK_MAX)
+		return wf_last_set(-EINVAL, "ndim is %d: expected 0 to %d", t->ndim, WEFT_RANK_MAX);
+	if (!t->shape)
+		return wf_last_set(-EINVAL, "shape is NULL, and ndim is %d", t->ndim);
+	for (int32_t i = 0; i < t->ndim; i++)
+		if (t->shape[i] < 0)
+			return wf_last_set(-EINVAL, "dimension %d of the shape is negative: %lld", i,
+					   (long long)t->shape[i]);
+	return wf_last_set(-EINVAL, "no such dtype or shape");
+}
 
+int weft_tensor_bytes(const struct weft_tensor *tensor, uint64_t *bytes)
+{
+	int err;
+
+	if (WF_NEED(tensor) || WF_NEED(bytes))
+		return -EINVAL;
+	err = wf_shape_bytes(tensor->dtype, tensor->ndim, tensor->shape, bytes);
 	if (err == -EOVERFLOW)
 		return wf_last_set(err, "the tensor is larger than any memory");
-	if (err)
-		return wf_last_set(err, "no such dtype or shape: %u bits, %u lanes, rank %d",
-				   t->dtype.bits, t->dtype.lanes, t->ndim);
-	return 0;
+	return err ? say_what_is_wrong(tensor) : 0;
 }
 
 static int check_tensor(const struct weft_tensor *t, uint64_t *bytes)
@@ -72,7 +89,9 @@ static int copy_names(struct weft_op *op, const void *key, size_t key_bytes,
 
 static int check_key(const void *key, size_t key_bytes)
 {
-	if (key_bytes > WEFT_KEY_BYTES_MAX || (key_bytes && !key))
+	if (key_bytes && !key)
+		return wf_last_set(-EINVAL, "key is NULL, and key_bytes is %zu", key_bytes);
+	if (key_bytes > WEFT_KEY_BYTES_MAX)
 		return wf_last_set(-EINVAL, "a key of %zu bytes: at most %d", key_bytes,
 				   WEFT_KEY_BYTES_MAX);
 	return 0;
@@ -195,6 +214,7 @@ int wf_tensor_new_send(struct weft_node *node, struct weft_peer *peer, const voi
 		       size_t key_bytes, const struct weft_tensor *tensor,
 		       const struct weft_send_options *options, struct weft_op **op)
 {
+	const struct weft_op_options *nested;
 	struct weft_send_options o;
 	struct wf_sending *s;
 	struct weft_op *fresh;
@@ -208,7 +228,9 @@ int wf_tensor_new_send(struct weft_node *node, struct weft_peer *peer, const voi
 		return wf_last_set(-EINVAL, "flags %#x are not for a send", o.flags);
 	if (o.flags & WEFT_SHARE && o.flags & WEFT_SNAPSHOT)
 		return wf_last_set(-EINVAL, "a snapshot needs no sharing");
-	err = check_key(key, key_bytes);
+	err = WF_NEED(tensor);
+	if (!err)
+		err = check_key(key, key_bytes);
 	if (!err)
 		err = o.flags & WEFT_DEAD ? weft_tensor_bytes(tensor, &bytes)
 					  : check_tensor(tensor, &bytes);
@@ -218,7 +240,9 @@ int wf_tensor_new_send(struct weft_node *node, struct weft_peer *peer, const voi
 	    (tensor->ndim != 1 || tensor->dtype.code != WEFT_UINT || tensor->dtype.bits != 8 ||
 	     tensor->dtype.lanes != 1))
 		return wf_last_set(-EINVAL, "an opaque tensor is one row of uint8");
-	err = wf_op_new(node, peer, WF_OP_SEND, wf_op_options(&o.op), &fresh);
+	err = wf_op_nested(&o.op, &nested);
+	if (!err)
+		err = wf_op_new(node, peer, WF_OP_SEND, nested, &fresh);
 	if (err)
 		return err;
 	s = &fresh->send.sending;
@@ -253,14 +277,15 @@ int weft_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key
 	      struct weft_op **op)
 {
 	struct weft_op *fresh;
-	int err = wf_tensor_new_send(peer->owner, peer, key, key_bytes, tensor, options, &fresh);
+	int err = WF_NEED(peer) ? -EINVAL
+				: wf_tensor_new_send(peer->owner, peer, key, key_bytes, tensor,
+						     options, &fresh);
 
 	if (err)
 		return err;
 	fresh->send.sending.step = step;
-	*op = fresh;
 	/* A snapshot has taken its time. */
-	wf_op_submit(fresh, fresh->send.sending.chunk ? wf_clock_now() : fresh->made_ns);
+	wf_op_launch(fresh, fresh->send.sending.chunk ? wf_clock_now() : fresh->made_ns, op);
 	return 0;
 }
 
@@ -320,6 +345,7 @@ int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const voi
 		       size_t key_bytes, const struct weft_tensor *into,
 		       const struct weft_recv_options *options, struct weft_op **op)
 {
+	const struct weft_op_options *nested;
 	struct weft_recv_options o;
 	struct wf_receiving *r;
 	struct weft_op *fresh;
@@ -341,7 +367,9 @@ int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const voi
 		return err;
 	if (into && !wf_shape_contiguous(into))
 		return wf_last_set(-EINVAL, "a buffer to receive into must be contiguous");
-	err = wf_op_new(node, peer, WF_OP_RECV, wf_op_options(&o.op), &fresh);
+	err = wf_op_nested(&o.op, &nested);
+	if (!err)
+		err = wf_op_new(node, peer, WF_OP_RECV, nested, &fresh);
 	if (err)
 		return err;
 	r = &fresh->recv.receiving;
@@ -374,7 +402,9 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 	      const struct weft_recv_options *options, struct weft_op **op)
 {
 	struct weft_op *fresh;
-	int err = wf_tensor_new_recv(node, peer, key, key_bytes, into, options, &fresh);
+	int err = WF_NEED(node) ? -EINVAL
+				: wf_tensor_new_recv(node, peer, key, key_bytes, into, options,
+						     &fresh);
 
 	if (err)
 		return err;
@@ -384,17 +414,17 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a receive");
 	}
-	*op = fresh;
-	wf_op_submit(fresh, fresh->made_ns);
+	wf_op_launch(fresh, fresh->made_ns, op);
 	return 0;
 }
 
 const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags)
 {
-	const struct wf_receiving *r = &op->recv.receiving;
+	const struct wf_receiving *r;
 
-	if (op->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
+	if (WF_NEED(op) || op->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
 		return NULL;
+	r = &op->recv.receiving;
 	if (flags)
 		*flags = r->got_flags | (r->readonly ? WEFT_READONLY : 0);
 	return &r->got;
@@ -402,6 +432,8 @@ const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *fla
 
 struct weft_peer *weft_op_peer(const struct weft_op *op)
 {
+	if (WF_NEED(op))
+		return NULL;
 	if (op->kind != WF_OP_RECV)
 		return op->peer;
 	return weft_op_ended(op) ? op->recv.from : NULL;
@@ -411,7 +443,7 @@ void *weft_op_take(struct weft_op *op)
 {
 	void *chunk;
 
-	if (op->kind != WF_OP_RECV || !weft_op_ended(op) ||
+	if (WF_NEED(op) || op->kind != WF_OP_RECV || !weft_op_ended(op) ||
 	    (op->owner && wf_node_check(op->owner)))
 		return NULL;
 	chunk = op->recv.receiving.chunk;

@@ -79,7 +79,9 @@ int weft_topology_open(const struct weft_node_options *options, struct weft_topo
 	struct wf_error e;
 	int err;
 
-	err = wf_node_options(options, &given, sizeof(given));
+	err = WF_NEED(topology);
+	if (!err)
+		err = wf_node_options(options, &given, sizeof(given));
 	if (!err)
 		err = wf_node_settings(&given, &o);
 	if (err)
@@ -114,12 +116,12 @@ void weft_topology_close(struct weft_topology *topology)
 
 size_t weft_topology_publishers(const struct weft_topology *topology)
 {
-	return topology->orchestrator.publishers.count;
+	return WF_NEED(topology) ? 0 : topology->orchestrator.publishers.count;
 }
 
 size_t weft_topology_clients(const struct weft_topology *topology)
 {
-	return topology->client_count;
+	return WF_NEED(topology) ? 0 : topology->client_count;
 }
 
 int weft_topology_publisher(const struct weft_topology *topology, size_t index,
@@ -128,6 +130,8 @@ int weft_topology_publisher(const struct weft_topology *topology, size_t index,
 	struct weft_publisher is;
 	const struct wf_publisher *p;
 
+	if (WF_NEED(topology) || WF_NEED(publisher))
+		return -EINVAL;
 	if (index >= weft_topology_publishers(topology) ||
 	    publisher->size < sizeof(publisher->size))
 		return wf_last_set(-EINVAL, "there is no publisher %zu", index);
@@ -155,6 +159,8 @@ int weft_topology_client(const struct weft_topology *topology, size_t index,
 	const struct wf_device *d;
 	struct weft_client is;
 
+	if (WF_NEED(topology) || WF_NEED(client))
+		return -EINVAL;
 	if (index >= topology->client_count || client->size < sizeof(client->size))
 		return wf_last_set(-EINVAL, "there is no client %zu", index);
 	d = topology->clients[index];
@@ -177,6 +183,8 @@ int weft_topology_pair(const struct weft_topology *topology, size_t publisher, s
 	struct weft_pair is;
 	size_t at;
 
+	if (WF_NEED(topology) || WF_NEED(pair))
+		return -EINVAL;
 	if (publisher >= weft_topology_publishers(topology) || client >= topology->client_count ||
 	    pair->size < sizeof(pair->size))
 		return wf_last_set(-EINVAL, "there is no publisher %zu or no client %zu", publisher,

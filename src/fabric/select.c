@@ -20,6 +20,9 @@
 #define WRITTEN_FOR FI_VERSION(1, 17)
 #define DMA_BUFS_SINCE FI_VERSION(1, 20)
 
+/* Of a reason: the longest name of a setting and a few words. */
+#define REASON_BYTES 64
+
 /* A ping on a rail that works takes well under this, also on a busy machine. */
 #define PING_MS 500
 
@@ -377,8 +380,18 @@ static const char *refusal_of_all(const struct wf_candidate *c)
 		       NULL;
 }
 
-/* Why @c can't be used, whatever else there is; NULL: it can. */
-static const char *refusal(const struct wf_candidate *c, const struct wf_options *options)
+/* A reason that names a setting, by the name that its user gave it. */
+WF_PRINTF(3, 0)
+static const char *named(const struct wf_options *options, const char *setting, const char *format,
+			 char why[REASON_BYTES])
+{
+	snprintf(why, REASON_BYTES, format, wf_options_name(options, setting));
+	return why;
+}
+
+/* Why @c can't be used, whatever else there is, perhaps in @why; NULL: it can. */
+static const char *refusal(const struct wf_candidate *c, const struct wf_options *options,
+			   char why[REASON_BYTES])
 {
 	const struct wf_provider *row = c->row;
 	const char *refused = refusal_of_all(c);
@@ -390,17 +403,18 @@ static const char *refusal(const struct wf_candidate *c, const struct wf_options
 	if (row->by_name && !is_named(options, c->caps.provider))
 		return "serves only when FI_PROVIDER or WEFT_PROVIDER names it";
 	if (row->rdma && !options->rdma)
-		return "switched off by WEFT_RDMA";
+		return named(options, "WEFT_RDMA", "switched off by %s", why);
 	if (row->same_host && !options->shm)
 		return "switched off by WEFT_SHM";
 	if (options->device[0] && !row->same_host && !device_is(options, c->info))
-		return "WEFT_DEVICE names others";
+		return named(options, "WEFT_DEVICE", "%s names others", why);
 	return NULL;
 }
 
 static void judge(struct wf_candidate *c, const struct wf_options *options, const struct home *home)
 {
-	const char *why_not = refusal(c, options);
+	char why[REASON_BYTES];
+	const char *why_not = refusal(c, options, why);
 
 	if (why_not)
 		snprintf(c->reason, sizeof(c->reason), "%s", why_not);
@@ -664,6 +678,7 @@ static int nothing_left(const struct wf_select *select, const struct wf_options 
 			struct wf_error *e)
 {
 	const char *filter = wf_environment_get("FI_PROVIDER");
+	const char *device = wf_options_name(options, "WEFT_DEVICE");
 	char there[300] = "";
 	size_t i, used = 0;
 
@@ -688,11 +703,12 @@ static int nothing_left(const struct wf_select *select, const struct wf_options 
 					 used ? ", " : "", c->caps.provider);
 	}
 	return wf_error_set(e, -ENODATA,
-			    "no provider is left%s%.40s%s%.40s%s%.40s; here are %s, and "
+			    "no provider is left%s%.40s%s%.40s%s%s%s%.40s; here are %s, and "
 			    "`weft info` says why each is not used",
 			    filter ? " with FI_PROVIDER=" : "", filter ? filter : "",
 			    options->provider[0] ? " with WEFT_PROVIDER=" : "", options->provider,
-			    options->device[0] ? " with WEFT_DEVICE=" : "", options->device, there);
+			    options->device[0] ? " with " : "", options->device[0] ? device : "",
+			    options->device[0] ? "=" : "", options->device, there);
 }
 
 /* Nobody who asks for a refused provider gets another one in silence. */

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/key.h"
 #include "tensor/shape.h"
 #include "util/progress.h"
 #include "util/status.h"
 
-#define KEY_SHOWN 64 /* bytes of a key in a sentence */
 
 /* Note what the record says of the tensor that @r gets.  -ENOMEM. */
 static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
@@ -197,12 +197,14 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 static struct wf_error say_which(const struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_error why = *e;
+	char key[WF_KEY_TEXT_BYTES];
 
-	if (r->attached)
+	if (r->attached) {
 		wf_error_within(&why, "attachment %llu", (unsigned long long)r->step);
-	else
-		wf_error_within(&why, "step %llu, key \"%.*s\"", (unsigned long long)r->step,
-				WF_MIN((int)r->key_bytes, KEY_SHOWN), (const char *)r->key);
+		return why;
+	}
+	wf_key_text(r->key, r->key_bytes, key);
+	wf_error_within(&why, "step %llu, key %s", (unsigned long long)r->step, key);
 	return why;
 }
 

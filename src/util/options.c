@@ -5,9 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+
+#define PREFIX "WEFT_" /* of names of settings */
 
 /* A setting and its place in struct wf_options: text if unit is "text", else uint64_t. */
 struct row {
@@ -162,6 +166,8 @@ static const struct row rows[] = {
 	    .when = "looking for a fault: 1 warnings, 2 notes, 3 every step" },
 	  FIELD(log_level) },
 };
+
+_Static_assert(WF_COUNT(rows) <= 64, "each row has a bit of by_alias");
 
 static const struct {
 	const char *unit, *suffix;
@@ -353,6 +359,8 @@ static int load_row(const struct row *row, struct wf_options *o, struct wf_error
 	if (!text) {
 		text = look_up(option, option->alias);
 		name = text ? option->alias : name;
+		if (text)
+			o->by_alias |= UINT64_C(1) << (row - rows);
 	}
 	if (!text)
 		text = option->preset;
@@ -362,6 +370,48 @@ static int load_row(const struct row *row, struct wf_options *o, struct wf_error
 	if (!strcmp(option->unit, "yes/no"))
 		return set_answer(field, name, text, e);
 	return set_number(option, field, name, text, e);
+}
+
+static const struct row *find(const char *name, size_t length)
+{
+	for (size_t i = 0; i < WF_COUNT(rows); i++)
+		if (strlen(rows[i].option.name) == length &&
+		    !memcmp(rows[i].option.name, name, length))
+			return &rows[i];
+	return NULL;
+}
+
+const char *wf_options_name(const struct wf_options *o, const char *name)
+{
+	const struct row *row = find(name, strlen(name));
+
+	return row && o->by_alias >> (row - rows) & 1 ? row->option.alias : name;
+}
+
+void wf_options_overrule(struct wf_options *o, const char *name)
+{
+	const struct row *row = find(name, strlen(name));
+
+	if (row)
+		o->by_alias &= ~(UINT64_C(1) << (row - rows));
+}
+
+size_t wf_options_unknown(char *text, size_t bytes)
+{
+	size_t count = 0, used = 0;
+
+	text[0] = '\0';
+	for (char **at = environ; at && *at && wf_environment_trusted(); at++) {
+		size_t length = strcspn(*at, "=");
+
+		if (strncmp(*at, PREFIX, strlen(PREFIX)) || find(*at, length))
+			continue;
+		count++;
+		if (used < bytes)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%.*s",
+						 used ? ", " : "", (int)length, *at);
+	}
+	return count;
 }
 
 int wf_options_load(struct wf_options *o, struct wf_error *e)

@@ -52,6 +52,7 @@ struct wf_options {
 	char rules[WF_OPTION_TEXT_BYTES];     /* WEFT_RULES: who gives memory to whom, or a file that says it */
 	char sysfs[WF_OPTION_TEXT_BYTES];     /* WEFT_SYSFS: where the machine is described; "" /sys */
 	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */
+	uint64_t by_alias;                    /* bits of rows whose values came by their other names */
 };
 
 /*
@@ -67,6 +68,18 @@ int wf_options_load(struct wf_options *o, struct wf_error *e);
  * -EINVAL: it can't be read.  -ERANGE: it does not fit 64 bits.
  */
 int wf_options_parse(const char *unit, const char *text, uint64_t *value);
+
+/* What the setting @name was set by: itself, or its alias. */
+const char *wf_options_name(const struct wf_options *o, const char *name);
+
+/* The setting @name has another value now, that of the program. */
+void wf_options_overrule(struct wf_options *o, const char *name);
+
+/*
+ * Variables of the environment that look like weft's and are none, with commas
+ * between them; what does not fit is left out.  Returns how many there are.
+ */
+size_t wf_options_unknown(char *text, size_t bytes);
 
 /* Does the comma list @list name @word?  Case is the same. */
 bool wf_options_lists(const char *list, const char *word);

@@ -206,6 +206,16 @@ static void a_provider_that_is_not_there_is_named(void **state)
 	assert_int_equal(o.err, -ENODATA);
 	assert_says(o.text, "FI_PROVIDER=nosuch");
 
+	/* By the name that it was set by. */
+	options.provider = NULL;
+	o = open_with("TF_RDMA_DEV_NAME", "mlx5_9", &options);
+	assert_int_equal(o.err, -ENODATA);
+	assert_says(o.text, " with TF_RDMA_DEV_NAME=mlx5_9");
+	options.device = "eth9";
+	o = open_with("TF_RDMA_DEV_NAME", "mlx5_9", &options);
+	assert_int_equal(o.err, -ENODATA);
+	assert_says(o.text, " with WEFT_DEVICE=eth9");
+
 	o = open_with("FI_PROVIDER", "", NULL);
 	assert_int_equal(o.err, -ENODATA);
 	assert_says(o.text, "FI_PROVIDER is set but empty");
@@ -253,6 +263,77 @@ static int close_world(void **state)
 
 	weft_peer_close(w->peer);
 	return weft_node_close(w->threaded) || weft_node_close(w->manual) ? -1 : 0;
+}
+
+static void a_name_is_at_most_63_bytes(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	char name[65] = "";
+	struct outcome o;
+
+	(void)state;
+	memset(name, 'n', 63);
+	options.name = name;
+	assert_int_equal(open_with(NULL, NULL, &options).err, 0);
+	name[63] = 'n';
+	o = open_with(NULL, NULL, &options);
+	assert_int_equal(o.err, -EINVAL);
+	assert_string_equal(o.text, "name has 64 bytes: at most 63");
+}
+
+static void note_line(void *arg, int level, const char *line)
+{
+	char *heard = arg;
+
+	(void)level;
+	strncat(heard, line, 500);
+	strcat(heard, "\n");
+}
+
+static void a_variable_that_is_no_setting_is_named_once(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	char heard[2000] = "";
+	struct weft_node *node;
+
+	(void)state;
+	options.log = note_line;
+	options.log_arg = heard;
+	setenv("WEFT_PROVIDR", "tcp", 1);
+	setenv("WEFT_", "", 1);
+	assert_int_equal(weft_node_open(&options, &node), 0);
+	weft_node_close(node);
+	unsetenv("WEFT_PROVIDR");
+	unsetenv("WEFT_");
+	assert_says(heard, "WEFT_PROVIDR");
+	assert_null(strstr(strstr(heard, "WEFT_PROVIDR") + 1, "WEFT_PROVIDR"));
+
+	heard[0] = '\0';
+	setenv("WEFT_POOL_BYTES", "1M", 1);
+	setenv("WEFTY", "", 1);
+	assert_int_equal(weft_node_open(&options, &node), 0);
+	weft_node_close(node);
+	unsetenv("WEFT_POOL_BYTES");
+	assert_null(strstr(heard, "no setting"));
+}
+
+static void a_binary_key_is_shown_in_digits(void **state)
+{
+	static const uint8_t key[] = { 0x00, 0x1b, 'k', 0xff };
+	struct weft_recv_options options = {
+		.size = sizeof(options), .op = { .size = sizeof(options.op), .timeout_ns = 1 },
+	};
+	struct world *w = *state;
+	struct weft_op *op;
+
+	assert_int_equal(weft_recv(w->manual, NULL, 7, key, sizeof(key), NULL, &options, &op), 0);
+	assert_int_equal(weft_wait(op, WEFT_FOREVER), 0);
+	assert_says(weft_op_message(op), "step 7, key 0x001b6bff");
+	weft_op_free(op);
+	assert_int_equal(weft_recv(w->manual, NULL, 7, "name", 4, NULL, &options, &op), 0);
+	assert_int_equal(weft_wait(op, WEFT_FOREVER), 0);
+	assert_says(weft_op_message(op), "step 7, key \"name\"");
+	weft_op_free(op);
 }
 
 static void an_info_is_asked_as_a_node_would(void **state)
@@ -334,9 +415,15 @@ static void a_tensor_that_is_none_is_not_sent(void **state)
 	t = good;
 	t.ndim = WEFT_RANK_MAX + 1;
 	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	assert_string_equal(weft_error(), "ndim is 65: expected 0 to 64");
 	t = good;
 	t.shape = wrong;
 	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	assert_string_equal(weft_error(), "dimension 1 of the shape is negative: -2");
+	t = good;
+	t.shape = NULL;
+	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
+	assert_string_equal(weft_error(), "shape is NULL, and ndim is 2");
 	t = good;
 	t.data = NULL;
 	assert_int_equal(weft_send(w->peer, 0, "k", 1, &t, NULL, &op), -EINVAL);
@@ -351,6 +438,7 @@ static void a_tensor_that_is_none_is_not_sent(void **state)
 			 -EINVAL);
 	assert_says(weft_error(), "65536");
 	assert_int_equal(weft_send(w->peer, 0, NULL, 1, &good, NULL, &op), -EINVAL);
+	assert_string_equal(weft_error(), "key is NULL, and key_bytes is 1");
 	options.flags = WEFT_ANY_SHAPE;
 	assert_int_equal(weft_send(w->peer, 0, "k", 1, &good, &options, &op), -EINVAL);
 	assert_says(weft_error(), "0x8");
@@ -383,7 +471,7 @@ static void options_of_operations_need_their_size_too(void **state)
 	assert_says(weft_error(), "size");
 	/* A time limit must not be dropped in silence. */
 	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, NULL, &recv, &op), -EINVAL);
-	assert_says(weft_error(), "size");
+	assert_says(weft_error(), "options->op.size is not set");
 	assert_null(op);
 
 	recv.op.timeout_ns = 0;
@@ -553,9 +641,12 @@ int main(void)
 		cmocka_unit_test(options_must_have_a_size_this_version_can_honour),
 		cmocka_unit_test(a_provider_that_is_not_there_is_named),
 		cmocka_unit_test(a_setting_out_of_its_limits_is_named),
+		cmocka_unit_test(a_name_is_at_most_63_bytes),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_info_is_asked_as_a_node_would),
+		cmocka_unit_test(a_variable_that_is_no_setting_is_named_once),
+		cmocka_unit_test(a_binary_key_is_shown_in_digits),
 		cmocka_unit_test(a_peer_is_host_and_port),
 		cmocka_unit_test(a_tensor_that_is_none_is_not_sent),
 		cmocka_unit_test(options_of_operations_need_their_size_too),

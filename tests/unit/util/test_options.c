@@ -109,7 +109,7 @@ static void every_field_has_a_row_of_its_own(void **state)
 		assert_int_equal(changed, places);
 		bytes += strcmp(rows[i].unit, "text") ? sizeof(uint64_t) : WF_OPTION_TEXT_BYTES;
 	}
-	assert_int_equal(bytes, sizeof(o));
+	assert_int_equal(bytes + sizeof(o.by_alias), sizeof(o));
 }
 
 static void every_row_says_when_to_change_it(void **state)
@@ -203,6 +203,10 @@ static void an_alias_counts_until_wefts_own_name_is_set(void **state)
 	assert_int_equal(o.chunk_bytes, 4 * MIB);
 	assert_int_equal(o.pack_bytes, 8 * KIB);
 	assert_int_equal(o.pool_bytes, GIB);
+	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "TF_RDMA_DEV_NAME");
+	wf_options_overrule(&o, "WEFT_DEVICE");
+	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "WEFT_DEVICE");
+	assert_string_equal(wf_options_name(&o, "WEFT_RDMA"), "TF_RDMA_ENABLED");
 
 	setenv("WEFT_RDMA", "yes", 1);
 	setenv("WEFT_DEVICE", "eth0", 1);
@@ -211,6 +215,7 @@ static void an_alias_counts_until_wefts_own_name_is_set(void **state)
 	assert_int_equal(wf_options_load(&o, &e), 0);
 	assert_int_equal(o.rdma, 1);
 	assert_string_equal(o.device, "eth0");
+	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "WEFT_DEVICE");
 	assert_int_equal(o.chunk_bytes, MIB);
 }
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A key for people.  Keys are bytes: most are names, some are numbers or hashes.
+ *
+ * Threads: any.
+ */
+#ifndef WF_KEY_H
+#define WF_KEY_H
+
+#include "util/base.h"
+
+#define WF_KEY_SHOWN 64 /* bytes of a name; of other keys half as many */
+#define WF_KEY_TEXT_BYTES (WF_KEY_SHOWN + 8)
+
+/* "name" in its quotes, or 0x and digits; dots behind one that is cut. */
+void wf_key_text(const void *key, size_t bytes, char text[WF_KEY_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every public function with NULL for each of its arguments: what it can't do
+ * without is refused by name, and nothing crashes.  The last test compares the
+ * functions that were called with the public headers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/weft.h>
+#include "tests/fabric/calls.pb-c.h"
+
+#define S 1000000000ull
+#define FUNCTIONS_MAX 200
+#define NAME_BYTES 64
+
+/* Names of functions, each once. */
+struct names {
+	unsigned count;
+	char all[FUNCTIONS_MAX][NAME_BYTES];
+};
+
+static struct names walked;
+static struct weft_node *node;
+static struct weft_peer *peer; /* nobody listens there */
+static struct weft_stub *stub;
+static struct weft_op *op;     /* a call that has not begun */
+
+static bool has(const struct names *n, const char *name)
+{
+	for (unsigned i = 0; i < n->count; i++)
+		if (!strcmp(n->all[i], name))
+			return true;
+	return false;
+}
+
+/* The name at the beginning of @text. */
+static void add(struct names *n, const char *text)
+{
+	size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+	char name[NAME_BYTES];
+
+	assert_true(length && length < NAME_BYTES && n->count < FUNCTIONS_MAX);
+	snprintf(name, sizeof(name), "%.*s", (int)length, text);
+	if (!has(n, name))
+		strcpy(n->all[n->count++], name);
+}
+
+static void refused(const char *call, long long result, long long expected, const char *what)
+{
+	char sentence[NAME_BYTES];
+
+	add(&walked, call);
+	if (result != expected)
+		fail_msg("%s gave %lld, not %lld", call, result, expected);
+	snprintf(sentence, sizeof(sentence), "%s is NULL", what);
+	if (strcmp(weft_error(), sentence))
+		fail_msg("%s: \"%s\" is not \"%s\"", call, weft_error(), sentence);
+}
+
+/* @call is refused for the lack of @what. */
+#define REFUSED(call, what) refused(#call, call, -EINVAL, what)
+
+/* @call, whose result is no code, gives @result for the lack of @what. */
+#define GIVES(call, result, what) refused(#call, (long long)(call), (long long)(result), what)
+#define GIVES_NULL(call, what) refused(#call, (long long)(intptr_t)(call), 0, what)
+#define GIVES_TEXT(call, text, what) refused(#call, strcmp(call, text), 0, what)
+
+/* A call without a result does nothing, for the lack of @what. */
+#define DOES_NOTHING(call, what) \
+	do { \
+		call; \
+		refused(#call, 0, 0, what); \
+	} while (0)
+
+/* @call takes NULL, or has no pointers. */
+#define FINE(call) \
+	do { \
+		add(&walked, #call); \
+		(void)call; \
+	} while (0)
+
+static void nodes_and_peers(void **state)
+{
+	struct weft_peer *p;
+	uint64_t ns;
+
+	(void)state;
+	REFUSED(weft_node_open(NULL, NULL), "node");
+	FINE(weft_node_close(NULL));
+	GIVES_TEXT(weft_node_address(NULL), "", "node");
+	REFUSED(weft_peer_open(NULL, "127.0.0.1:9", &p), "node");
+	REFUSED(weft_peer_open(node, NULL, &p), "address");
+	REFUSED(weft_peer_open(node, "127.0.0.1:9", NULL), "peer");
+	FINE(weft_peer_close(NULL));
+	GIVES_TEXT(weft_peer_name(NULL), "", "peer");
+	REFUSED(weft_poll(NULL, 0), "node");
+	REFUSED(weft_fd(NULL), "node");
+	REFUSED(weft_arm(NULL, &ns), "node");
+	REFUSED(weft_arm(node, NULL), "timeout_ns");
+	REFUSED(weft_node_counters(NULL, &(struct weft_counters){ 0 }), "node");
+	REFUSED(weft_node_counters(node, NULL), "counters");
+	REFUSED(weft_dump(NULL, stderr), "node");
+	REFUSED(weft_dump(node, NULL), "out");
+	REFUSED(weft_node_drain(NULL, 0), "node");
+}
+
+static void operations(void **state)
+{
+	struct weft_path path = { .size = sizeof(path) };
+
+	(void)state;
+	REFUSED(weft_ping(NULL, NULL, &op), "peer");
+	assert_int_equal(weft_ping(peer, NULL, NULL), 0);
+	REFUSED(weft_wait(NULL, 0), "op");
+	REFUSED(weft_op_ended(NULL), "op");
+	GIVES(weft_op_status(NULL), WEFT_INVALID_ARGUMENT, "op");
+	GIVES_TEXT(weft_op_message(NULL), "op is NULL", "op");
+	GIVES(weft_op_executed(NULL), WEFT_EXECUTED_NO, "op");
+	DOES_NOTHING(weft_cancel(NULL), "op");
+	FINE(weft_op_free(NULL));
+	REFUSED(weft_op_path(NULL, &path), "op");
+	REFUSED(weft_op_path(op, NULL), "path");
+}
+
+static void tensors(void **state)
+{
+	float data[4] = { 0 };
+	int64_t shape[1] = { 4 };
+	const struct weft_tensor t = { .data = data, .shape = shape, .ndim = 1,
+				       .dtype = { WEFT_FLOAT, 32, 1 }, .device = { WEFT_CPU, 0 } };
+	uint64_t bytes;
+
+	(void)state;
+	REFUSED(weft_send(NULL, 1, "k", 1, &t, NULL, &op), "peer");
+	REFUSED(weft_send(peer, 1, "k", 1, NULL, NULL, &op), "tensor");
+	assert_int_equal(weft_send(peer, 1, "k", 1, &t, NULL, NULL), 0);
+	REFUSED(weft_recv(NULL, peer, 1, "k", 1, &t, NULL, &op), "node");
+	assert_int_equal(weft_recv(node, NULL, 1, "k", 1, NULL, NULL, NULL), 0);
+	GIVES_NULL(weft_op_tensor(NULL, NULL), "op");
+	GIVES_NULL(weft_op_peer(NULL), "op");
+	GIVES_NULL(weft_op_take(NULL), "op");
+	REFUSED(weft_tensor_bytes(NULL, &bytes), "tensor");
+	REFUSED(weft_tensor_bytes(&t, NULL), "bytes");
+	REFUSED(weft_step_abort(NULL, 1, WEFT_ABORTED, NULL), "node");
+	REFUSED(weft_step_end(NULL, 1), "node");
+}
+
+static void memory(void **state)
+{
+	struct weft_placement place = { .size = sizeof(place) };
+	void *at;
+
+	(void)state;
+	REFUSED(weft_alloc(NULL, 1, &at), "node");
+	REFUSED(weft_alloc(node, 1, NULL), "memory");
+	REFUSED(weft_alloc_near(NULL, 1, NULL, &at), "node");
+	REFUSED(weft_alloc_near(node, 1, NULL, NULL), "memory");
+	REFUSED(weft_memory_place(NULL, &place, &place), "node");
+	REFUSED(weft_memory_place(node, NULL, &place), "memory");
+	REFUSED(weft_memory_place(node, &place, NULL), "placement");
+	REFUSED(weft_retain(NULL, &place), "node");
+	REFUSED(weft_retain(node, NULL), "memory");
+	DOES_NOTHING(weft_free(NULL, &place), "node");
+	weft_free(node, NULL);
+}
+
+static void calls_of_a_client(void **state)
+{
+	const struct weft_metadata none = { 0 };
+	ProtobufCService *service;
+	struct weft_op *call;
+	size_t count;
+
+	(void)state;
+	REFUSED(weft_stub_open(NULL, &calls__test__descriptor, &stub), "peer");
+	REFUSED(weft_stub_open(peer, NULL, &stub), "descriptor");
+	REFUSED(weft_stub_open(peer, &calls__test__descriptor, NULL), "stub");
+	FINE(weft_stub_close(NULL));
+	GIVES_NULL(weft_stub_service(NULL), "stub");
+	REFUSED(weft_call_open(NULL, NULL, &service, &call), "stub");
+	REFUSED(weft_call_open(stub, NULL, NULL, &call), "service");
+	assert_int_equal(weft_call_open(stub, NULL, &service, NULL), 0); /* never invoked */
+	REFUSED(weft_call_open(stub, &((struct weft_call_options){
+		.size = sizeof(struct weft_call_options), .metadata_count = 1 }), &service, &call),
+		"pairs");
+	GIVES_NULL(weft_call_initial(NULL, &count), "op");
+	GIVES_NULL(weft_call_initial(op, NULL), "count");
+	GIVES_NULL(weft_call_trailing(NULL, &count), "op");
+	GIVES_NULL(weft_call_details(NULL, &count), "op");
+	GIVES_NULL(weft_call_details(op, NULL), "bytes");
+	REFUSED(weft_op_compressed(NULL), "op");
+	FINE(weft_reply_status(NULL));
+	REFUSED(weft_call_add_metadata(NULL, &none, 1), "op");
+	REFUSED(weft_call_attach(NULL, NULL, NULL, NULL), "call");
+	REFUSED(weft_call_attach(op, NULL, NULL, NULL), "tensor");
+	GIVES(weft_op_attachments(NULL), 0, "op");
+	GIVES_NULL(weft_op_attachment(NULL, 0, NULL), "op");
+	REFUSED(weft_op_receive(NULL, 0, NULL, NULL, NULL), "op");
+}
+
+static unsigned heard;
+
+static void hear(const Calls__Nothing *nothing, void *arg)
+{
+	(void)nothing;
+	(void)arg;
+	heard++;
+}
+
+static void a_call_for_nobody_who_waits_is_told_to_its_closure(void **state)
+{
+	struct weft_call_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .timeout_ns = S / 100 },
+	};
+	Calls__Nothing nothing = CALLS__NOTHING__INIT;
+	ProtobufCService *service;
+
+	(void)state;
+	assert_int_equal(weft_call_open(stub, &options, &service, NULL), 0);
+	calls__test__empty(service, &nothing, hear, NULL);
+	while (!heard)
+		assert_true(weft_poll(node, S) >= 0);
+	assert_int_equal(heard, 1);
+
+	/* A request that is none is told so, too. */
+	calls__test__empty(weft_stub_service(stub), NULL, hear, NULL);
+	assert_int_equal(heard, 2);
+}
+
+static void handle_nothing(struct weft_stream *stream, void *arg)
+{
+	(void)stream;
+	(void)arg;
+}
+
+static void calls_of_a_server(void **state)
+{
+	const struct weft_stream_method nameless = { .handle = handle_nothing };
+	const struct weft_stream_method idle = { .name = "Empty" };
+	ProtobufCService service = { .descriptor = &calls__test__descriptor };
+	ProtobufCService undescribed = { 0 };
+	size_t count;
+
+	(void)state;
+	REFUSED(weft_serve(NULL, &service), "node");
+	REFUSED(weft_serve(node, NULL), "service");
+	REFUSED(weft_serve(node, &undescribed), "service->descriptor");
+	REFUSED(weft_serve_with(NULL, &service, NULL), "node");
+	REFUSED(weft_serve_with(node, NULL, NULL), "service");
+	REFUSED(weft_serve_streams(NULL, &service, &idle, 1), "node");
+	REFUSED(weft_serve_streams(node, &service, NULL, 1), "methods");
+	REFUSED(weft_serve_streams(node, &service, &nameless, 1), "methods[i].name");
+	REFUSED(weft_serve_streams(node, &service, &idle, 1), "methods[i].handle");
+	REFUSED(weft_serve_reflection(NULL), "node");
+	REFUSED(weft_serve_health(NULL), "node");
+	REFUSED(weft_health_set(NULL, "", WEFT_HEALTH_SERVING), "node");
+	REFUSED(weft_health_set(node, NULL, WEFT_HEALTH_SERVING), "service");
+
+	GIVES_NULL(weft_call_peer(NULL), "closure_data");
+	GIVES(weft_call_left_ns(NULL), 0, "closure_data");
+	REFUSED(weft_call_cancelled(NULL), "closure_data");
+	DOES_NOTHING(weft_call_defer(NULL), "closure_data");
+	DOES_NOTHING(weft_call_fail(NULL, WEFT_ABORTED, NULL), "closure_data");
+	GIVES_NULL(weft_call_metadata(NULL, &count), "closure_data");
+	REFUSED(weft_call_set_initial(NULL, NULL, 0), "closure_data");
+	REFUSED(weft_call_set_trailing(NULL, NULL, 0), "closure_data");
+	REFUSED(weft_call_set_details(NULL, "", 1), "closure_data");
+	REFUSED(weft_call_compress(NULL, 0), "closure_data");
+	REFUSED(weft_call_compressed(NULL), "closure_data");
+	DOES_NOTHING(weft_call_on_cancel(NULL, NULL, NULL), "closure_data");
+	REFUSED(weft_reply_attach(NULL, NULL, NULL, NULL), "closure_data");
+	GIVES(weft_call_attachments(NULL), 0, "closure_data");
+	GIVES_NULL(weft_call_attachment(NULL, 0, NULL), "closure_data");
+	REFUSED(weft_call_receive(NULL, 0, NULL, NULL, NULL), "closure_data");
+}
+
+static void streams(void **state)
+{
+	Calls__Nothing nothing = CALLS__NOTHING__INIT;
+	struct weft_stream *stream;
+
+	(void)state;
+	REFUSED(weft_stream_open(NULL, "Empty", NULL, &stream, NULL), "stub");
+	REFUSED(weft_stream_open(stub, NULL, NULL, &stream, NULL), "method");
+	REFUSED(weft_stream_open(stub, "Empty", NULL, NULL, NULL), "stream");
+	assert_int_equal(weft_stream_open(stub, "Empty", NULL, &stream, NULL), 0);
+	REFUSED(weft_stream_write(NULL, &nothing.base, NULL, NULL), "stream");
+	REFUSED(weft_stream_write(stream, NULL, NULL, NULL), "message");
+	assert_int_equal(weft_stream_write(stream, &nothing.base, NULL, NULL), 0);
+	REFUSED(weft_stream_compress(NULL, 0), "stream");
+	REFUSED(weft_stream_attach(NULL, NULL, NULL, NULL), "stream");
+	REFUSED(weft_stream_attach(stream, NULL, NULL, NULL), "tensor");
+	REFUSED(weft_stream_half_close(NULL), "stream");
+	REFUSED(weft_stream_read(NULL, NULL, NULL), "stream");
+	assert_int_equal(weft_stream_read(stream, NULL, NULL), 0);
+	GIVES_NULL(weft_stream_message(NULL), "op");
+	DOES_NOTHING(weft_stream_finish(NULL, WEFT_OK, NULL), "stream");
+	GIVES_NULL(weft_stream_call(NULL), "stream");
+	FINE(weft_stream_close(NULL));
+	weft_stream_close(stream);
+}
+
+static void looking(void **state)
+{
+	struct weft_cuda_device device = { .size = sizeof(device) };
+	struct weft_publisher publisher = { .size = sizeof(publisher) };
+	struct weft_client client = { .size = sizeof(client) };
+	struct weft_fabric fabric = { .size = sizeof(fabric) };
+	struct weft_cuda cuda = { .size = sizeof(cuda) };
+	struct weft_pair pair = { .size = sizeof(pair) };
+	struct weft_topology *topology;
+	struct weft_info *info;
+	char text[8];
+
+	(void)state;
+	REFUSED(weft_info_open(NULL, NULL), "info");
+	assert_int_equal(weft_info_open(NULL, &info), 0);
+	GIVES(weft_info_count(NULL), 0, "info");
+	REFUSED(weft_info_get(NULL, 0, &fabric), "info");
+	REFUSED(weft_info_get(info, 0, NULL), "fabric");
+	REFUSED(weft_info_cuda(NULL, &cuda), "info");
+	REFUSED(weft_info_cuda(info, NULL), "cuda");
+	REFUSED(weft_info_cuda_device(NULL, 0, &device), "info");
+	REFUSED(weft_info_cuda_device(info, 0, NULL), "device");
+	REFUSED(weft_info_plan(NULL, 0, 1, WEFT_PLACE_POOL, WEFT_PLACE_POOL, text, 8), "info");
+	REFUSED(weft_info_plan(info, 0, 1, WEFT_PLACE_POOL, WEFT_PLACE_POOL, NULL, 8), "text");
+	weft_info_close(info);
+	FINE(weft_info_close(NULL));
+	FINE(weft_info_libfabric());
+	GIVES_NULL(weft_options(NULL), "count");
+
+	REFUSED(weft_topology_open(NULL, NULL), "topology");
+	assert_int_equal(weft_topology_open(NULL, &topology), 0);
+	GIVES(weft_topology_publishers(NULL), 0, "topology");
+	GIVES(weft_topology_clients(NULL), 0, "topology");
+	REFUSED(weft_topology_publisher(NULL, 0, &publisher), "topology");
+	REFUSED(weft_topology_publisher(topology, 0, NULL), "publisher");
+	REFUSED(weft_topology_client(NULL, 0, &client), "topology");
+	REFUSED(weft_topology_client(topology, 0, NULL), "client");
+	REFUSED(weft_topology_pair(NULL, 0, 0, &pair), "topology");
+	REFUSED(weft_topology_pair(topology, 0, 0, NULL), "pair");
+	weft_topology_close(topology);
+	FINE(weft_topology_close(NULL));
+
+	FINE(weft_version());
+	FINE(weft_status_name(WEFT_OK));
+	FINE(weft_strerror(-EINVAL));
+	FINE(weft_error());
+}
+
+/* Those that the headers mark as exported, which tests/shape compares with the library. */
+static void read_headers(struct names *promised)
+{
+	char command[4096 + 64], line[4096];
+	FILE *headers;
+
+	snprintf(command, sizeof(command), "cat '%s'/include/weft/*.h | tr '\\n' ' ' | tr ';' '\\n'",
+		 getenv("top_srcdir"));
+	headers = popen(command, "r");
+	assert_non_null(headers);
+	while (fgets(line, sizeof(line), headers)) {
+		char *at = strstr(line, "WEFT_API "), *paren = at ? strchr(at, '(') : NULL;
+
+		if (!paren || strstr(line, "define WEFT_API"))
+			continue;
+		while (paren > at && strchr("abcdefghijklmnopqrstuvwxyz0123456789_", paren[-1]))
+			paren--;
+		if (!strncmp(paren, "weft_", 5))
+			add(promised, paren);
+	}
+	assert_int_equal(pclose(headers), 0);
+}
+
+static void every_public_function_was_called(void **state)
+{
+	static struct names promised;
+	unsigned missing = 0;
+
+	(void)state;
+	read_headers(&promised);
+	assert_true(promised.count > 80);
+	for (unsigned i = 0; i < promised.count; i++) {
+		if (has(&walked, promised.all[i]))
+			continue;
+		print_message("%s is not called with NULL here\n", promised.all[i]);
+		missing++;
+	}
+	assert_int_equal(missing, 0);
+}
+
+static int set_up(void **state)
+{
+	struct weft_node_options options = { .size = sizeof(options), .mode = WEFT_MANUAL,
+					     .provider = "tcp", .timeout_ns = S };
+	ProtobufCService *service;
+
+	(void)state;
+	return weft_node_open(&options, &node) || weft_peer_open(node, "127.0.0.1:9", &peer) ||
+	       weft_stub_open(peer, &calls__test__descriptor, &stub) ||
+	       weft_call_open(stub, NULL, &service, &op);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	weft_op_free(op);
+	weft_stub_close(stub);
+	weft_peer_close(peer);
+	return weft_node_close(node);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes_and_peers),
+		cmocka_unit_test(operations),
+		cmocka_unit_test(tensors),
+		cmocka_unit_test(memory),
+		cmocka_unit_test(calls_of_a_client),
+		cmocka_unit_test(a_call_for_nobody_who_waits_is_told_to_its_closure),
+		cmocka_unit_test(calls_of_a_server),
+		cmocka_unit_test(streams),
+		cmocka_unit_test(looking),
+		cmocka_unit_test(every_public_function_was_called),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
