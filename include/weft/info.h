@@ -43,6 +43,13 @@ struct weft_fabric {
  */
 WEFT_API int weft_info_open(const struct weft_node_options *options,
 			    struct weft_info **info);
+
+/*
+ * The same for who only looks: where nothing is left that a node would open,
+ * each entry says why.  -ENODATA: libfabric offers nothing at all.
+ */
+WEFT_API int weft_info_look(const struct weft_node_options *options,
+			    struct weft_info **info);
 WEFT_API void weft_info_close(struct weft_info *info);
 
 WEFT_API size_t weft_info_count(const struct weft_info *info);

@@ -16,7 +16,10 @@ struct weft_info {
 	char cudart[WF_CUDART_TEXT_BYTES];
 };
 
-int weft_info_open(const struct weft_node_options *options, struct weft_info **info)
+/* What @ask finds. */
+static int open_by(int (*ask)(const struct wf_options *options, struct wf_select *select,
+			      struct wf_error *e),
+		   const struct weft_node_options *options, struct weft_info **info)
 {
 	struct weft_node_options given;
 	struct weft_info *fresh;
@@ -34,7 +37,7 @@ int weft_info_open(const struct weft_node_options *options, struct weft_info **i
 	err = wf_node_settings(&given, &fresh->options);
 	if (err)
 		goto free_info;
-	err = wf_select_open(&fresh->options, &fresh->select, &e);
+	err = ask(&fresh->options, &fresh->select, &e);
 	if (err) {
 		wf_last_copy(&e);
 		goto free_info;
@@ -45,6 +48,16 @@ int weft_info_open(const struct weft_node_options *options, struct weft_info **i
 free_info:
 	free(fresh);
 	return err;
+}
+
+int weft_info_open(const struct weft_node_options *options, struct weft_info **info)
+{
+	return open_by(wf_select_open, options, info);
+}
+
+int weft_info_look(const struct weft_node_options *options, struct weft_info **info)
+{
+	return open_by(wf_select_look, options, info);
 }
 
 void weft_info_close(struct weft_info *info)

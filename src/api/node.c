@@ -299,9 +299,12 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	struct weft_node *n = calloc(1, sizeof(*n) + workers * sizeof(n->desks[0]));
 	struct wf_worker_config config;
 	struct wf_options shares = *options;
+	void (*log)(void *arg, int level, const char *line) = given->log;
 	char name[64], host[40] = "";
 	int err;
 
+	if (!log && options->log_stderr)
+		log = wf_log_print;
 	if (!n)
 		return wf_last_set(-ENOMEM, "no memory for a node");
 	gethostname(host, sizeof(host) - 1);
@@ -309,7 +312,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	shares.pool_bytes /= workers;
 	config = (struct wf_worker_config){
 		.options = &shares,
-		.log = { given->log, given->log_arg, (int)options->log_level, &n->log_lock },
+		.log = { log, given->log_arg, (int)options->log_level, &n->log_lock },
 		.name = given->name ? given->name : name,
 		.manual = given->mode == WEFT_MANUAL,
 		.directory = &n->directory,

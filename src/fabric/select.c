@@ -548,6 +548,33 @@ static int keep_best(struct wf_select *select, const struct wf_options *options,
 	return 0;
 }
 
+static bool is_any_used(const struct wf_select *select)
+{
+	for (size_t i = 0; i < select->count; i++)
+		if (select->all[i].used)
+			return true;
+	return false;
+}
+
+/* Who names a device wants that one, not just what is left without it. */
+static void want_device(struct wf_select *select, const struct wf_options *options)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < select->count; i++)
+		any |= select->all[i].used && !select->all[i].row->same_host;
+	if (any || !options->device[0])
+		return;
+	for (size_t i = 0; i < select->count; i++) {
+		struct wf_candidate *c = &select->all[i];
+
+		if (c->used)
+			snprintf(c->reason, sizeof(c->reason), "%s names a device that is not here",
+				 wf_options_name(options, "WEFT_DEVICE"));
+		c->used = false;
+	}
+}
+
 static void explain(struct wf_select *select, const struct wf_options *options,
 		    const struct home *home)
 {
@@ -758,12 +785,11 @@ static int all_serve(const struct wf_select *select, const struct wf_options *op
 	}
 }
 
-int wf_select_open(const struct wf_options *options, struct wf_select *select, struct wf_error *e)
+int wf_select_look(const struct wf_options *options, struct wf_select *select, struct wf_error *e)
 {
 	struct wf_select found = { 0 };
 	struct home home;
 	size_t i;
-	bool any = false;
 	int err;
 
 	err = load(options, e);
@@ -779,8 +805,8 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 	if (!err)
 		err = ask(&found, WF_SHAPE_SHARED, false, options, &home, e);
 	wf_signals_restore();
-	if (!err)
-		err = refused_by_name(&found, options, e);
+	if (!err && !found.count)
+		err = nothing_left(&found, options, e);
 	if (err)
 		goto close_found;
 
@@ -789,17 +815,7 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 	err = keep_best(&found, options, &home, e);
 	if (err)
 		goto close_found;
-	/* Who names a device wants that one, not just what is left without it. */
-	for (i = 0; i < found.count; i++)
-		any |= found.all[i].used &&
-		       (!options->device[0] || !found.all[i].row->same_host);
-	if (!any) {
-		err = nothing_left(&found, options, e);
-		goto close_found;
-	}
-	err = all_serve(&found, options, e);
-	if (err)
-		goto close_found;
+	want_device(&found, options);
 	sort(&found, options, &home);
 	explain(&found, options, &home);
 	home_close(&home);
@@ -809,6 +825,27 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 close_found:
 	wf_select_close(&found);
 	home_close(&home);
+	return err;
+}
+
+int wf_select_open(const struct wf_options *options, struct wf_select *select, struct wf_error *e)
+{
+	struct wf_select found;
+	int err = wf_select_look(options, &found, e);
+
+	if (err)
+		return err;
+	err = refused_by_name(&found, options, e);
+	if (err)
+		goto close_found;
+	err = is_any_used(&found) ? all_serve(&found, options, e) : nothing_left(&found, options, e);
+	if (err)
+		goto close_found;
+	*select = found;
+	return 0;
+
+close_found:
+	wf_select_close(&found);
 	return err;
 }
 

@@ -78,6 +78,13 @@ struct wf_select {
  */
 int wf_select_open(const struct wf_options *options, struct wf_select *select,
 		   struct wf_error *e);
+
+/*
+ * The same for who only looks: what is there and why it is not used, also where
+ * nothing is left for a node.  -ENODATA: libfabric offers nothing at all.
+ */
+int wf_select_look(const struct wf_options *options, struct wf_select *select,
+		   struct wf_error *e);
 void wf_select_close(struct wf_select *select);
 
 /* The running library, as 1.17 is FI_VERSION(1, 17); and as text. */

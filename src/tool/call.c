@@ -18,6 +18,8 @@
 
 #define LIMIT_NS 10000000000ull
 #define PAIRS_MAX 64
+#define BODY_ROOM ((size_t)64 << 10)
+#define BODY_BYTES_MAX ((size_t)1 << 30) /* messages of 64 MiB, in digits, and several of them */
 #define BLANKS " \t\r\n"
 
 struct request {
@@ -271,6 +273,50 @@ static int call_method(struct request *q)
 	return status;
 }
 
+/* All of @from as text, which the caller frees.  NULL: errno says why. */
+static char *read_all(FILE *from)
+{
+	size_t room = BODY_ROOM, used = 0, got;
+	char *text = malloc(room), *more;
+
+	while (text && (got = fread(text + used, 1, room - used - 1, from))) {
+		used += got;
+		if (room - used > 1)
+			continue;
+		errno = used > BODY_BYTES_MAX ? EFBIG : ENOMEM;
+		more = used > BODY_BYTES_MAX ? NULL : realloc(text, room *= 2);
+		if (!more)
+			free(text);
+		text = more;
+	}
+	if (text && ferror(from)) {
+		free(text);
+		return NULL;
+	}
+	if (text)
+		text[used] = '\0';
+	return text;
+}
+
+/* The body as the command line gives it: itself, "@FILE", or "-" for standard input. */
+static int read_body(const struct tool_command *self, const char *word, char **body)
+{
+	bool is_file = *word == '@', is_input = !strcmp(word, "-");
+	FILE *from = is_input ? stdin : NULL;
+	int status = TOOL_OK;
+
+	if (is_file)
+		from = fopen(word + 1, "re");
+	if (is_file && !from)
+		return tool_fail(self, "can't read %s: %s", word + 1, strerror(errno));
+	*body = from ? read_all(from) : strdup(word);
+	if (!*body)
+		status = tool_fail(self, "can't read the body: %s", strerror(errno));
+	if (is_file)
+		fclose(from);
+	return status;
+}
+
 /* "key: value", which it takes apart. */
 static int add_pair(struct request *q, char *text)
 {
@@ -294,6 +340,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	};
 	struct request q = { 0 };
 	uint64_t limit_ns = LIMIT_NS;
+	char *body;
 	int c, status;
 
 	opterr = 0;
@@ -310,13 +357,17 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	if (argc - optind < 2 || argc - optind > 3)
 		return tool_misused(self, "an address, a Service/Method and a body are needed");
 	q.target = argv[optind + 1];
-	q.body = argc - optind == 3 ? argv[optind + 2] : "{}";
-	status = remote_open(&q.remote, self, argv[optind], limit_ns);
+	status = read_body(self, argc - optind == 3 ? argv[optind + 2] : "{}", &body);
 	if (status)
 		return status;
-	status = call_method(&q);
-	remote_close(&q.remote);
-	dynamic_close(&q.dynamic); /* the stub used it till then */
+	q.body = body;
+	status = remote_open(&q.remote, self, argv[optind], limit_ns);
+	if (!status) {
+		status = call_method(&q);
+		remote_close(&q.remote);
+		dynamic_close(&q.dynamic); /* the stub used it till then */
+	}
+	free(body);
 	return status;
 }
 
@@ -337,7 +388,8 @@ const struct tool_command call_command = {
 	.does = "call a method of that node, with JSON in and out",
 	.options = "  ADDRESS            host:port of the node's door\n"
 		   "  SERVICE/METHOD     as `weft services` prints them\n"
-		   "  BODY               the request in JSON, default {}; for a stream several\n"
+		   "  BODY               the request in JSON, default {}; for a stream several;\n"
+		   "                     - is standard input, and @FILE a file\n"
 		   "  -H, --header PAIR  metadata for the server; may be repeated\n"
 		   "  -t, --timeout S    the deadline; default 10\n"
 		   "  -v, --verbose      print the server's metadata, on stderr\n",

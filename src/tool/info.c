@@ -186,6 +186,16 @@ static void show_fabrics(struct weft_info *info, bool json)
 		out_object_end();
 }
 
+static bool is_any_used(const struct weft_info *info)
+{
+	struct weft_fabric f = { .size = sizeof(f) };
+
+	for (size_t i = 0; i < weft_info_count(info); i++)
+		if (!weft_info_get(info, i, &f) && f.used)
+			return true;
+	return false;
+}
+
 /* How a body would go by each fabric that a node would open. */
 static void show_plans(const struct weft_info *info, const struct question *q, bool json)
 {
@@ -234,7 +244,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	const char *plan = NULL;
 	struct weft_info *info;
 	struct question q;
-	int c;
+	int c, status;
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", names, NULL)) != -1)
@@ -277,14 +287,17 @@ static int run(const struct tool_command *self, int argc, char **argv)
 			return tool_fail(self, "%s", weft_error());
 		return tool_flush(self) ? TOOL_FAILED : TOOL_OK;
 	}
-	if (weft_info_open(NULL, &info))
+	if (weft_info_look(NULL, &info))
 		return tool_fail(self, "%s", weft_error());
 	if (plan)
 		show_plans(info, &q, json);
 	else
 		show_fabrics(info, json);
+	status = tool_flush(self) ? TOOL_FAILED : TOOL_OK;
+	if (!status && !is_any_used(info))
+		status = tool_fail(self, "nothing is left that a node would open: see the reasons");
 	weft_info_close(info);
-	return tool_flush(self) ? TOOL_FAILED : TOOL_OK;
+	return status;
 }
 
 const struct tool_command info_command = {

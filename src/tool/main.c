@@ -35,6 +35,15 @@ static void overview(FILE *out)
 	fprintf(out, "  %-8s %s\n", "help", "how to use one of them: weft help COMMAND");
 }
 
+/* Not getopt's: help is for those whose other words are wrong, too. */
+static bool has(int argc, char **argv, const char *word, const char *short_word)
+{
+	for (int i = 0; i < argc; i++)
+		if (!strcmp(argv[i], word) || (short_word && !strcmp(argv[i], short_word)))
+			return true;
+	return false;
+}
+
 static int unknown(const char *name)
 {
 	fprintf(stderr, "weft: there is no command '%s'\n", name);
@@ -51,10 +60,18 @@ static int help(int argc, char **argv)
 		return TOOL_OK;
 	}
 	command = find(argv[1]);
-	return command ? tool_help(command) : unknown(argv[1]);
+	if (command && argc == 2)
+		return tool_help(command);
+	return unknown(command ? argv[2] : argv[1]);
 }
 
-int main(int argc, char **argv)
+static int version(void)
+{
+	printf("weft %s\n", weft_version());
+	return TOOL_OK;
+}
+
+static int run(int argc, char **argv)
 {
 	const struct tool_command *command;
 
@@ -62,18 +79,26 @@ int main(int argc, char **argv)
 		overview(stderr);
 		return TOOL_USAGE;
 	}
-	if (!strcmp(argv[1], "--version")) {
-		printf("weft %s\n", weft_version());
-		return TOOL_OK;
-	}
-	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help"))
+	if (!strcmp(argv[1], "--version"))
+		return version();
+	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return help(argc - 1, argv + 1);
 
 	command = find(argv[1]);
 	if (!command)
 		return unknown(argv[1]);
-	for (int i = 2; i < argc; i++)
-		if (!strcmp(argv[i], "--help"))
-			return tool_help(command);
+	if (has(argc - 2, argv + 2, "--help", "-h"))
+		return tool_help(command);
+	if (has(argc - 2, argv + 2, "--version", NULL))
+		return version();
 	return command->run(command, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct tool_command itself = { .name = "" };
+	int status = run(argc, argv);
+
+	/* Nobody shall take an output that was not written for one. */
+	return status == TOOL_OK && tool_flush(&itself) ? TOOL_FAILED : status;
 }

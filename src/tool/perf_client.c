@@ -689,11 +689,29 @@ int perf_client_measure(struct perf_client *c, const struct perf_plan *plan,
 	return status;
 }
 
+/* Is anybody there?  A server that is may keep us waiting for others, and for longer. */
+static int reach(struct perf_client *c, const struct target *t)
+{
+	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = TOOL_ANSWER_NS };
+	struct weft_op *op;
+	int status;
+
+	if (weft_ping(t->peer, &options, &op))
+		return failed(c, t);
+	status = settle(c, t, op);
+	weft_op_free(op);
+	return status;
+}
+
 /* Reach the server of @t, and join it. */
 static int target_open(struct perf_client *c, struct target *t)
 {
-	if (weft_peer_open(c->node, t->address, &t->peer))
-		return tool_fail(c->command, "%s", weft_error());
+	int status = tool_peer_open(c->command, c->node, t->address, &t->peer);
+
+	if (!status)
+		status = reach(c, t);
+	if (status)
+		return status;
 	if (weft_stub_open(t->peer, &weft__perf__perf__descriptor, &t->stub))
 		return failed(c, t);
 	return join(c, t);

@@ -13,9 +13,6 @@
 /* Between two pings: long enough for both sides to fall asleep, as they would in use. */
 #define GAP_NS (200 * NS_PER_MS)
 
-/* A person waits; five seconds are enough for any network that works. */
-#define LIMIT_NS (5000 * NS_PER_MS)
-
 struct tally {
 	uint64_t sent, answered;
 	uint64_t least_ns, most_ns, sum_ns;
@@ -33,7 +30,7 @@ static double us(uint64_t ns)
 static int ping(const struct tool_command *self, struct weft_peer *peer, const char *address,
 		uint64_t *took_ns, struct weft_path *path)
 {
-	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = LIMIT_NS };
+	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = TOOL_ANSWER_NS };
 	uint64_t start_ns = tool_now_ns();
 	struct weft_op *op;
 	int err, status = TOOL_OK;
@@ -138,9 +135,8 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	tool_catch_signals();
 	if (tool_node_open(self, NULL, &node))
 		return tool_fail(self, "%s", weft_error());
-	if (weft_peer_open(node, argv[optind], &peer)) {
-		status = tool_fail(self, "%s", weft_error());
-	} else {
+	status = tool_peer_open(self, node, argv[optind], &peer);
+	if (!status) {
 		status = ping_all(self, node, peer, argv[optind], count);
 		weft_peer_close(peer);
 	}

@@ -7,16 +7,19 @@
 int remote_open(struct remote *r, const struct tool_command *command, const char *address,
 		uint64_t limit_ns)
 {
+	int status;
+
 	*r = (struct remote){ .command = command, .address = address, .limit_ns = limit_ns };
 	tool_catch_signals();
-	if (tool_node_open(command, NULL, &r->node) ||
-	    weft_peer_open(r->node, address, &r->peer) ||
-	    weft_stub_open(r->peer, &weft__reflect__reflection__descriptor, &r->reflection)) {
-		tool_fail(command, "%s", weft_error());
+	if (tool_node_open(command, NULL, &r->node))
+		return tool_fail(command, "%s", weft_error());
+	status = tool_peer_open(command, r->node, address, &r->peer);
+	if (!status &&
+	    weft_stub_open(r->peer, &weft__reflect__reflection__descriptor, &r->reflection))
+		status = tool_fail(command, "%s", weft_error());
+	if (status)
 		remote_close(r);
-		return TOOL_FAILED;
-	}
-	return TOOL_OK;
+	return status;
 }
 
 void remote_close(struct remote *r)

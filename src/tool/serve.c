@@ -4,6 +4,7 @@
 #include "tool/perf_server.h"
 #include "tool/tool.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 
@@ -60,7 +61,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	struct weft_node *node;
 	uint64_t callers = 1;
 	bool once = false;
-	int c, status;
+	int c, err, status;
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", names, NULL)) != -1)
@@ -88,7 +89,10 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	/* Its receives wait for callers as long as those like: that is no stall. */
 	if (setenv("WEFT_STALL", "0", 0))
 		return tool_fail(self, "no memory");
-	if (tool_node_open(self, listen, &node))
+	err = tool_node_open(self, listen, &node);
+	if (err == -EINVAL && listen)
+		return tool_misused(self, "%s", weft_error());
+	if (err)
 		return tool_fail(self, "%s", weft_error());
 	if (weft_serve_reflection(node) || weft_serve_health(node) ||
 	    perf_server_open(self, node, (unsigned)callers, &server))

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIMIT_NS 5000000000ull
-
 static const char *const types[] = { "int32",  "sint32",   "sfixed32", "int64",   "sint64", "sfixed64",
 				     "uint32", "fixed32",  "uint64",   "fixed64", "float",  "double",
 				     "bool",   "enum",     "string",   "bytes",   "message" };
@@ -98,7 +96,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 		return tool_bad_option(self, c, argv);
 	if (argc - optind < 1 || argc - optind > 2)
 		return tool_misused(self, "an address is needed, as host:port, and perhaps a service");
-	status = remote_open(&r, self, argv[optind], LIMIT_NS);
+	status = remote_open(&r, self, argv[optind], TOOL_ANSWER_NS);
 	if (status)
 		return status;
 	status = argc - optind == 2 ? print_service(&r, argv[optind + 1], true) : print_all(&r);

@@ -33,7 +33,7 @@ static void print_line(const struct tool_command *command, const char *text)
 
 	if (!out)
 		return;
-	fprintf(out, "weft %s: ", command->name);
+	fprintf(out, "weft%s%s: ", *command->name ? " " : "", command->name);
 	text_print(out, text);
 	fputc('\n', out);
 	fclose(out);
@@ -294,6 +294,17 @@ void tool_node_close(struct weft_node *node)
 	weft_node_close(node);
 }
 
+int tool_peer_open(const struct tool_command *command, struct weft_node *node,
+		   const char *address, struct weft_peer **peer)
+{
+	int err = weft_peer_open(node, address, peer);
+
+	if (!err)
+		return TOOL_OK;
+	return err == -EINVAL ? tool_misused(command, "%s", weft_error())
+			      : tool_fail(command, "%s", weft_error());
+}
+
 int tool_wait(struct weft_op *op)
 {
 	int err;
@@ -314,6 +325,7 @@ int tool_flush(const struct tool_command *command)
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return 0;
 	err = errno ? errno : EIO;
-	fprintf(stderr, "weft %s: can't write the output: %s\n", command->name, strerror(err));
+	tool_fail(command, "can't write the output: %s", strerror(err));
+	clearerr(stdout); /* it has been said */
 	return -err;
 }

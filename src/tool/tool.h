@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <weft/weft.h>
 
+/* A person waits; five seconds are enough for any network that works. */
+#define TOOL_ANSWER_NS 5000000000ull
+
 enum tool_exit {
 	TOOL_OK = 0,
 	TOOL_FAILED = 1,
@@ -86,6 +89,10 @@ int tool_node_open(const struct tool_command *command, const char *listen,
 
 /* Accepts NULL. */
 void tool_node_close(struct weft_node *node);
+
+/* Returns TOOL_OK, TOOL_USAGE after saying why @address is none, or TOOL_FAILED. */
+int tool_peer_open(const struct tool_command *command, struct weft_node *node,
+		   const char *address, struct weft_peer **peer);
 
 /* Drive the node until @op has ended.  -EINTR: it is to end before that. */
 int tool_wait(struct weft_op *op);

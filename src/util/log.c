@@ -48,3 +48,10 @@ void wf_log_outside(const struct wf_log *log, int level, const char *format, ...
 	if (log->lock)
 		pthread_mutex_unlock(log->lock);
 }
+
+void wf_log_print(void *arg, int level, const char *text)
+{
+	(void)arg;
+	(void)level;
+	fprintf(stderr, "weft: %s\n", text);
+}

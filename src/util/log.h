@@ -31,4 +31,7 @@ void wf_log(const struct wf_log *log, int level, const char *format, ...) WF_PRI
 /* The same, unless another thread is in the callback: that may be what it is stuck in.  Threads: any. */
 void wf_log_outside(const struct wf_log *log, int level, const char *format, ...) WF_PRINTF(3, 4);
 
+/* A callback that prints to standard error, a line at once. */
+void wf_log_print(void *arg, int level, const char *text);
+
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define PREFIX "WEFT_" /* of names of settings */
+#define STREAM "stderr:"
 
 /* A setting and its place in struct wf_options: text if unit is "text", else uint64_t. */
 struct row {
@@ -19,6 +20,7 @@ struct row {
 	size_t offset;
 	const char *words; /* a comma list of the only ones allowed; NULL: any text */
 	bool file;	   /* a path is allowed, too */
+	bool stream;	   /* STREAM may stand before it */
 };
 
 #define FIELD(name) .offset = offsetof(struct wf_options, name)
@@ -163,8 +165,8 @@ static const struct row rows[] = {
 	  FIELD(sysfs) },
 	{ { .name = "WEFT_LOG", .alias = "", .unit = "count",
 	    .preset = "1", .least = "0", .most = "3",
-	    .when = "looking for a fault: 1 warnings, 2 notes, 3 every step" },
-	  FIELD(log_level) },
+	    .when = "looking for a fault: 1 warnings, 2 notes, 3 every step; stderr:2, say, prints them where the program does not" },
+	  FIELD(log_level), .stream = true },
 };
 
 _Static_assert(WF_COUNT(rows) <= 64, "each row has a bit of by_alias");
@@ -364,6 +366,10 @@ static int load_row(const struct row *row, struct wf_options *o, struct wf_error
 	}
 	if (!text)
 		text = option->preset;
+	if (row->stream && !strncmp(text, STREAM, strlen(STREAM))) {
+		o->log_stderr = 1;
+		text += strlen(STREAM);
+	}
 
 	if (!strcmp(option->unit, "text"))
 		return set_text(row, field, name, text, e);

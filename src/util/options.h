@@ -52,6 +52,7 @@ struct wf_options {
 	char rules[WF_OPTION_TEXT_BYTES];     /* WEFT_RULES: who gives memory to whom, or a file that says it */
 	char sysfs[WF_OPTION_TEXT_BYTES];     /* WEFT_SYSFS: where the machine is described; "" /sys */
 	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */
+	uint64_t log_stderr;                  /* WEFT_LOG began with "stderr:": lines go there if the program takes none */
 	uint64_t by_alias;                    /* bits of rows whose values came by their other names */
 };
 

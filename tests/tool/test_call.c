@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -175,8 +176,9 @@ static void what_is_not_there_is_one_sentence(void **state)
 	process_stop(&p);
 	process_stop(&n.process);
 
-	assert_int_equal(RUN(&p, &n, "services", "nowhere"), 1);
-	assert_complains(&p, "weft services: \"nowhere\": expected host:port or [v6]:port\n");
+	assert_int_equal(RUN(&p, &n, "services", "nowhere"), 2);
+	assert_complains(&p, "weft services: \"nowhere\": expected host:port or [v6]:port\n"
+			     "usage: weft services ADDRESS [SERVICE]\n");
 	process_stop(&p);
 }
 
@@ -239,6 +241,42 @@ static void assert_in_order(const char *text, const char *const *each, size_t co
 			fail_msg("no %s, or too soon", each[i]);
 		text += strlen(each[i]);
 	}
+}
+
+static void a_body_comes_from_a_file_or_standard_input(void **state)
+{
+	static const char body[] = "{\"response_status\":{\"code\":7,\"message\":\"as filed\"}}\n";
+	char file[] = "/tmp/weft-body-XXXXXX", word[64];
+	static struct node n;
+	static struct process p;
+	int fd = mkstemp(file), saved;
+
+	(void)state;
+	NEEDS_CJSON();
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, body, strlen(body)), strlen(body));
+	test_server(&n);
+	snprintf(word, sizeof(word), "@%s", file);
+	assert_int_equal(RUN(&p, &n, "call", "@", TEST "UnaryCall", word), 1);
+	assert_complains(&p, "weft call: " TEST "UnaryCall: PERMISSION_DENIED: as filed\n");
+	process_stop(&p);
+
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	saved = dup(STDIN_FILENO);
+	assert_int_equal(dup2(fd, STDIN_FILENO), STDIN_FILENO);
+	BEGIN(&p, &n, "call", "@", TEST "UnaryCall", "-");
+	assert_int_equal(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+	assert_int_equal(end(&p), 1);
+	assert_complains(&p, "weft call: " TEST "UnaryCall: PERMISSION_DENIED: as filed\n");
+	process_stop(&p);
+	close(saved);
+	close(fd);
+
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(RUN(&p, &n, "call", "@", TEST "UnaryCall", word), 1);
+	assert_non_null(strstr(process_err(&p), "can't read /tmp/weft-body-"));
+	process_stop(&p);
+	process_stop(&n.process);
 }
 
 static void a_stream_takes_and_gives_several_messages(void **state)
@@ -473,6 +511,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_there_is_one_sentence),
 		cmocka_unit_test(a_wrong_call_of_services_gives_2),
 		cmocka_unit_test(call_prints_the_reply_as_json),
+		cmocka_unit_test(a_body_comes_from_a_file_or_standard_input),
 		cmocka_unit_test(a_stream_takes_and_gives_several_messages),
 		cmocka_unit_test(metadata_goes_out_and_is_shown_on_demand),
 		cmocka_unit_test(a_failure_has_its_status_and_message),

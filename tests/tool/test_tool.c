@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -558,6 +560,16 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"perf --device cuda:0 --test call",
 		"perf --metadata 60001",
 		"perf --idle-streams 0",
+		"ping nowhere",
+		"ping 127.0.0.1:0",
+		"serve --listen nowhere",
+		"perf nowhere",
+		"services",
+		"services nowhere",
+		"services 127.0.0.1:1 --nosuch",
+		"call nowhere a/b",
+		"help nosuch",
+		"help info extra",
 	};
 	static struct process p;
 
@@ -569,17 +581,81 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 	}
 }
 
+static const char *const commands[] = { "info", "ping", "serve", "perf", "services", "call" };
+
 static void help_is_no_error(void **state)
 {
+	static const char *const overviews[] = { "help", "--help", "-h" };
 	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, NULL, "help perf"), 0);
+	assert_non_null(strstr(p.text, "--no-validate"));
+	for (size_t i = 0; i < sizeof(overviews) / sizeof(*overviews); i++) {
+		assert_int_equal(run(&p, NULL, overviews[i]), 0);
+		assert_true(begins(p.text, "usage: weft COMMAND"));
+		assert_string_equal(p.error, "");
+	}
+}
+
+static void every_command_has_help_and_a_version(void **state)
+{
+	static struct process p;
+	char line[64], usage[64];
 
 	(void)state;
 	assert_int_equal(run(&p, NULL, "--version"), 0);
 	assert_true(begins(p.text, "weft "));
-	assert_int_equal(run(&p, NULL, "help perf"), 0);
-	assert_non_null(strstr(p.text, "--no-validate"));
-	assert_int_equal(run(&p, NULL, "ping --help"), 0);
-	assert_string_equal(p.error, "");
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		snprintf(usage, sizeof(usage), "usage: weft %s ", commands[i]);
+		for (int k = 0; k < 2; k++) {
+			snprintf(line, sizeof(line), "%s %s", commands[i], k ? "-h" : "--help");
+			assert_int_equal(run(&p, NULL, line), 0);
+			assert_true(begins(p.text, usage));
+			assert_string_equal(p.error, "");
+		}
+		snprintf(line, sizeof(line), "%s --version", commands[i]);
+		assert_int_equal(run(&p, NULL, line), 0);
+		assert_true(begins(p.text, "weft "));
+	}
+}
+
+static void an_output_that_can_not_be_written_is_an_error(void **state)
+{
+	static const char *const lines[] = {
+		"--version", "--help", "help info", "ping -h", "info", "info --json",
+		"info --options", "info --topology", "info --plan 1M user pool", "serve",
+		"perf --sizes 8 --count 1",
+	};
+	char command[4096 + 128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		int status;
+
+		snprintf(command, sizeof(command),
+			 "err=$('%s' %s 2>&1 >/dev/full); status=$?; "
+			 "[ $status = 1 ] && [ \"${err#*write the output: }\" != \"$err\" ]",
+			 weft_path, lines[i]);
+		status = system(command);
+		if (status)
+			fail_msg("weft %s >/dev/full is no error", lines[i]);
+	}
+}
+
+static void info_shows_all_when_nothing_is_left(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "WEFT_PROVIDER=nosuch", "info"), 1);
+	assert_non_null(strstr(p.text, "WEFT_PROVIDER names others"));
+	assert_null(strstr(p.text, "\nyes "));
+	assert_one_sentence(p.error, "weft info: ");
+	assert_int_equal(run(&p, "WEFT_PROVIDER=nosuch", "info --json"), 1);
+	assert_json_lines(p.text, 1);
+	assert_int_equal(run(&p, "TF_RDMA_DEV_NAME=mlx5_0", "info"), 1);
+	assert_non_null(strstr(p.text, "TF_RDMA_DEV_NAME names others"));
 }
 
 static void serve_answers_pings_until_it_is_interrupted(void **state)
@@ -637,6 +713,38 @@ static void a_ping_that_nobody_answers_fails(void **state)
 	/* Port 1 of loopback: nobody listens there. */
 	assert_int_equal(run(&p, NULL, "ping 127.0.0.1:1"), 1);
 	assert_one_sentence(p.error, "weft ping: 127.0.0.1:1: ");
+}
+
+/* A host that takes the connection of a dial, and says no word. */
+static int open_mute(uint16_t *port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t bytes = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &bytes), 0);
+	*port = ntohs(a.sin_port);
+	return fd;
+}
+
+static void perf_gives_up_a_mute_server_as_soon_as_ping_does(void **state)
+{
+	static struct process p;
+	char line[64];
+	uint16_t port;
+	int fd = open_mute(&port);
+	double began = now();
+
+	(void)state;
+	snprintf(line, sizeof(line), "perf 127.0.0.1:%u", port);
+	assert_int_equal(run(&p, NULL, line), 1);
+	assert_one_sentence(p.error, "weft perf: 127.0.0.1:");
+	/* It was a minute: less than that tells them apart on the slowest machine. */
+	assert_true(now() - began < 30);
+	close(fd);
 }
 
 static void perf_validates_and_prints_json_over_every_provider(void **state)
@@ -981,6 +1089,10 @@ int main(void)
 		cmocka_unit_test(info_shows_how_near_the_memory_of_cuda_devices_is),
 		cmocka_unit_test(a_wrong_call_shows_the_usage_and_gives_2),
 		cmocka_unit_test(help_is_no_error),
+		cmocka_unit_test(every_command_has_help_and_a_version),
+		cmocka_unit_test(an_output_that_can_not_be_written_is_an_error),
+		cmocka_unit_test(info_shows_all_when_nothing_is_left),
+		cmocka_unit_test(perf_gives_up_a_mute_server_as_soon_as_ping_does),
 		cmocka_unit_test(serve_answers_pings_until_it_is_interrupted),
 		cmocka_unit_test(a_signal_asks_serve_for_a_dump),
 		cmocka_unit_test(a_ping_that_nobody_answers_fails),

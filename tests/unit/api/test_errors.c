@@ -317,6 +317,35 @@ static void a_variable_that_is_no_setting_is_named_once(void **state)
 	assert_null(strstr(heard, "no setting"));
 }
 
+static void the_log_goes_to_standard_error_where_that_is_asked_for(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	struct weft_node *node;
+	char text[1000] = "";
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+
+	(void)state;
+	assert_non_null(file);
+	setenv("WEFT_PROVIDR", "tcp", 1);
+	dup2(fileno(file), STDERR_FILENO);
+	assert_int_equal(weft_node_open(&options, &node), 0); /* silent */
+	weft_node_close(node);
+	setenv("WEFT_LOG", "stderr:1", 1);
+	assert_int_equal(weft_node_open(&options, &node), 0);
+	weft_node_close(node);
+	unsetenv("WEFT_LOG");
+	unsetenv("WEFT_PROVIDR");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+
+	rewind(file);
+	assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
+	fclose(file);
+	assert_int_equal(strncmp(text, "weft: the environment has ", 26), 0);
+	assert_ptr_equal(strchr(text, '\n') + 1, text + strlen(text));
+}
+
 static void a_binary_key_is_shown_in_digits(void **state)
 {
 	static const uint8_t key[] = { 0x00, 0x1b, 'k', 0xff };
@@ -352,6 +381,14 @@ static void an_info_is_asked_as_a_node_would(void **state)
 	options.provider = "nosuch";
 	assert_int_equal(weft_info_open(&options, &info), -ENODATA);
 	assert_null(info);
+	assert_int_equal(weft_info_look(&options, &info), 0);
+	assert_true(weft_info_count(info) > 0);
+	for (size_t i = 0; i < weft_info_count(info); i++) {
+		assert_int_equal(weft_info_get(info, i, &fabric), 0);
+		assert_int_equal(fabric.used, 0);
+		assert_true(fabric.reason[0] != '\0');
+	}
+	weft_info_close(info);
 
 	options.provider = "tcp";
 	assert_int_equal(weft_info_open(&options, &info), 0);
@@ -646,6 +683,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_info_is_asked_as_a_node_would),
 		cmocka_unit_test(a_variable_that_is_no_setting_is_named_once),
+		cmocka_unit_test(the_log_goes_to_standard_error_where_that_is_asked_for),
 		cmocka_unit_test(a_binary_key_is_shown_in_digits),
 		cmocka_unit_test(a_peer_is_host_and_port),
 		cmocka_unit_test(a_tensor_that_is_none_is_not_sent),

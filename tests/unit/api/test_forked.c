@@ -562,6 +562,9 @@ static bool try_info(void)
 	       !weft_info_cuda_device(info, 0, &device) == (cuda.device_count > 0);
 	if (good)
 		weft_info_close(info);
+	good = good && !weft_info_look(NULL, &info);
+	if (good)
+		weft_info_close(info);
 	return good;
 }
 
@@ -643,6 +646,7 @@ static const struct {
 	{ "weft_info_cuda_device", try_info },
 	{ "weft_info_get", try_info },
 	{ "weft_info_libfabric", try_info },
+	{ "weft_info_look", try_info },
 	{ "weft_info_open", try_info },
 	{ "weft_info_plan", try_info },
 	{ "weft_memory_place", try_memory_place },

@@ -326,6 +326,7 @@ static void looking(void **state)
 
 	(void)state;
 	REFUSED(weft_info_open(NULL, NULL), "info");
+	REFUSED(weft_info_look(NULL, NULL), "info");
 	assert_int_equal(weft_info_open(NULL, &info), 0);
 	GIVES(weft_info_count(NULL), 0, "info");
 	REFUSED(weft_info_get(NULL, 0, &fabric), "info");

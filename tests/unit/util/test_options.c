@@ -109,7 +109,7 @@ static void every_field_has_a_row_of_its_own(void **state)
 		assert_int_equal(changed, places);
 		bytes += strcmp(rows[i].unit, "text") ? sizeof(uint64_t) : WF_OPTION_TEXT_BYTES;
 	}
-	assert_int_equal(bytes + sizeof(o.by_alias), sizeof(o));
+	assert_int_equal(bytes + sizeof(o.log_stderr) + sizeof(o.by_alias), sizeof(o));
 }
 
 static void every_row_says_when_to_change_it(void **state)
@@ -260,6 +260,24 @@ static void a_path_may_stand_for_words_where_a_file_is_meant(void **state)
 	assert_string_equal(e.text, "WEFT_CUDA=libcuda.so.1: expected yes,no, a path or nothing");
 }
 
+static void the_log_may_be_asked_for_on_standard_error(void **state)
+{
+	(void)state;
+	setenv("WEFT_LOG", "2", 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(o.log_level, 2);
+	assert_int_equal(o.log_stderr, 0);
+	setenv("WEFT_LOG", "stderr:3", 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(o.log_level, 3);
+	assert_int_equal(o.log_stderr, 1);
+	setenv("WEFT_LOG", "stderr:4", 1);
+	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	setenv("WEFT_LOG", "stderr", 1);
+	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	unsetenv("WEFT_LOG");
+}
+
 static void units_are_read_exactly(void **state)
 {
 	static const struct {
@@ -325,6 +343,7 @@ int main(void)
 		cmocka_unit_test_setup(an_empty_text_counts_as_not_set, clear),
 		cmocka_unit_test_setup(a_text_that_does_not_fit_is_refused_whole, clear),
 		cmocka_unit_test_setup(a_path_may_stand_for_words_where_a_file_is_meant, clear),
+		cmocka_unit_test_setup(the_log_may_be_asked_for_on_standard_error, clear),
 		cmocka_unit_test(units_are_read_exactly),
 	};
 
