@@ -13,6 +13,7 @@ const struct wf_provider wf_provider_efa = {
 	.shape = WF_SHAPE_SHARED,
 	.wait = WF_WAIT_NONE,
 	.revoke = WF_REVOKE_NONE,
+	.by_name = true, /* nobody has run it with weft's tests */
 	.rdma = true,
 	.frame_bytes = 8 * KIB, /* below one packet of 8928 bytes; not tuned yet */
 	.eager_bytes = 16 * KIB, /* not tuned yet */

@@ -21,7 +21,7 @@ struct weft_fabric {
 	const char *provider; /* libfabric's full name */
 	const char *domain;   /* NIC, interface or domain name */
 	const char *shape;    /* "connected" or "shared" */
-	const char *wait;     /* "level", "edge", "doorbell" or "none" */
+	const char *wait;     /* "level", "edge", "pollfd", "doorbell" or "none" */
 	const char *row;      /* the row of weft's table that describes it */
 	const char *reason;   /* why it is used or not, one phrase */
 	int used;             /* would a node open it? */

@@ -40,7 +40,7 @@ struct weft_retry {
 	uint32_t statuses;     /* the failures after which there is another: 1u << status, of each */
 	uint64_t pause_ns;     /* before the second; doubled before each later one; 0: 100 ms */
 	uint64_t pause_max_ns; /* but never more; 0: 5 s.  Each is shortened at random, by half at most */
-	/* To handle it twice is as good as once.  Else only what surely was not handled is made again. */
+	/* To handle it twice is as good as once.  Else its handler runs once at most: see weft_rpc(3). */
 	int idempotent;
 };
 

@@ -422,6 +422,7 @@ size_t wf_options_unknown(char *text, size_t bytes)
 
 int wf_options_load(struct wf_options *o, struct wf_error *e)
 {
+	const char *device = "WEFT_DEVICE";
 	struct wf_options fresh = { 0 };
 
 	for (size_t i = 0; i < WF_COUNT(rows); i++) {
@@ -430,6 +431,9 @@ int wf_options_load(struct wf_options *o, struct wf_error *e)
 		if (err)
 			return err;
 	}
+	/* A plain fabric does not have the adapter that TensorFlow's users leave named. */
+	if (!fresh.rdma && wf_options_name(&fresh, device) != device)
+		fresh.device[0] = '\0';
 	/* One late heartbeat must not end a link. */
 	if (fresh.lost_ns / 2 < fresh.heartbeat_ns)
 		return wf_error_set(e, -EINVAL,

@@ -49,8 +49,8 @@ static struct wf_options options(const char *listen)
 static int set_up(void **state)
 {
 	(void)state;
-	unsetenv("FI_PROVIDER");
 	offer_all();
+	unsetenv("FI_PROVIDER"); /* the fake has named its own offers */
 	return 0;
 }
 
@@ -84,7 +84,7 @@ static bool is_used(const struct wf_select *s, const char *provider, const char 
 
 static void used_come_in_order_of_rank(void **state)
 {
-	static const char *const expected[] = { "shm", "verbs", "efa", "tcp" };
+	static const char *const expected[] = { "shm", "verbs", "tcp" };
 	struct wf_options o = options("10.0.0.1:0");
 	struct wf_select s;
 	size_t i, n = 0;
@@ -349,6 +349,24 @@ static void a_forked_child_is_refused_what_it_cannot_use(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void what_nobody_has_tested_is_not_chosen_unasked(void **state)
+{
+	struct wf_options o = options("10.0.0.1:0");
+	struct wf_select s;
+
+	(void)state;
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	for (size_t i = 0; i < s.count; i++)
+		assert_true(s.all[i].caps.tested || !s.all[i].used);
+	assert_string_equal(find(&s, "efa", NULL)->reason,
+			    "serves only when FI_PROVIDER or WEFT_PROVIDER names it");
+	wf_select_close(&s);
+	strcpy(o.provider, "efa");
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	assert_true(is_used(&s, "efa", NULL));
+	wf_select_close(&s);
+}
+
 static void switches_keep_kinds_out(void **state)
 {
 	struct wf_options o = options("10.0.0.1:0");
@@ -394,6 +412,7 @@ static void devices_that_are_named_together_serve_together(void **state)
 	wf_fake_offer(FI_EP_MSG, "tcp", "eth2", "10.0.2.1");
 	wf_fake_offer(FI_EP_RDM, "efa", "rdmap1", NULL);
 	strcpy(o.device, "eth1,eth2,rdmap0,rdmap1");
+	strcpy(o.provider, "tcp,efa");
 	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
 	assert_true(is_used(&s, "tcp", "eth1"));
 	assert_true(is_used(&s, "tcp", "eth2"));
@@ -654,6 +673,7 @@ int main(void)
 		TEST(an_empty_choice_gets_a_sentence),
 		TEST(a_refused_provider_says_why),
 		TEST(a_forked_child_is_refused_what_it_cannot_use),
+		TEST(what_nobody_has_tested_is_not_chosen_unasked),
 		TEST(switches_keep_kinds_out),
 		TEST(a_device_is_named_by_name_or_address),
 		TEST(devices_that_are_named_together_serve_together),

@@ -199,10 +199,19 @@ static void an_alias_counts_until_wefts_own_name_is_set(void **state)
 	setenv("TF_RDMA_BUF_SIZE", "1073741824", 1);
 	assert_int_equal(wf_options_load(&o, &e), 0);
 	assert_int_equal(o.rdma, 0);
-	assert_string_equal(o.device, "mlx5_0");
+	assert_string_equal(o.device, ""); /* an adapter, and there is to be none */
 	assert_int_equal(o.chunk_bytes, 4 * MIB);
 	assert_int_equal(o.pack_bytes, 8 * KIB);
 	assert_int_equal(o.pool_bytes, GIB);
+	setenv("WEFT_RDMA", "yes", 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_string_equal(o.device, "mlx5_0");
+	unsetenv("WEFT_RDMA");
+	setenv("WEFT_DEVICE", "eth0", 1);
+	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_string_equal(o.device, "eth0");
+	unsetenv("WEFT_DEVICE");
+	assert_int_equal(wf_options_load(&o, &e), 0);
 	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "TF_RDMA_DEV_NAME");
 	wf_options_overrule(&o, "WEFT_DEVICE");
 	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "WEFT_DEVICE");
