@@ -12,6 +12,10 @@ static const struct wf_quirk net_quirks[] = {
 	  .why = "who has connected and said nothing yet stays so when the listener closes; "
 		 "its socket is closed by us",
 	  .test = "tests/fabric/test_rail.c" },
+	{ .kind = WF_QUIRK_ORPHANS,
+	  .why = "a connection that says nothing, or less than a request, is kept for ever with "
+		 "its descriptor: after 5 s, or at once if there are many, it is shut down",
+	  .test = "tests/fabric/test_orphans.c" },
 	{ .kind = WF_QUIRK_LOCAL_NICS,
 	  .why = "loopback is offered too, and reaches no other host",
 	  .test = "tests/unit/fabric/test_select.c" },

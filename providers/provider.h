@@ -33,6 +33,7 @@ enum wf_quirk_kind {
 	WF_QUIRK_FREES_TWICE,  /* frees a read twice when its endpoint closes: it must have ended */
 	WF_QUIRK_SHM_FILES,    /* a killed process leaves files in /dev/shm */
 	WF_QUIRK_HALF_OPEN,    /* keeps a connection that has said nothing yet when its listener closes */
+	WF_QUIRK_ORPHANS,      /* keeps a connection that says nothing, with its descriptor, for ever */
 	WF_QUIRK_LOCAL_NICS,   /* offers interfaces that reach no other host */
 	WF_QUIRK_SYNC_READ,    /* a read moves its bytes inside the call */
 	WF_QUIRK_READ_LOCKS,   /* and holds a lock of the peer's meanwhile: we read ourselves */

@@ -19,7 +19,10 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include <errno.h>
+
 #include "fabric/gate.h"
+#include "fabric/orphans.h"
 #include "fabric/rail.h"
 #include "util/helper.h"
 #include "util/list.h"
@@ -85,6 +88,8 @@ struct wf_cq {
 /* One descriptor for all queues of a rail. */
 struct wf_waitset {
 	int epoll;  /* -1: there is none */
+	int eq_fd;  /* of the event queue, where @epoll has it; -1 */
+	bool eq_rang; /* the event queue has had news since it was last read */
 	bool edge;
 	bool pollfd;           /* completion queues have several descriptors each */
 	struct wf_table queues; /* struct wf_cq: in a forked child a descriptor may outlive its queue */
@@ -168,6 +173,7 @@ struct wf_rail {
 	uint32_t polls;
 	bool woken;             /* a descriptor of it was readable */
 	uint32_t connecting;    /* endpoints that are not up yet */
+	struct wf_orphans orphans;
 	uint64_t registered_bytes;
 	bool device_reached; /* memory of one was registered */
 
@@ -183,8 +189,13 @@ struct wf_rail {
 #define WF_RAIL_CALL(rail, call, ...) \
 	wf_rail_left(rail, (wf_rail_entered(rail, #call), call(__VA_ARGS__)))
 
+/*
+ * An end of a connection that tcp and net read they take for whatever errno says, which only
+ * failed calls set; if that is EAGAIN, they keep the connection for ever.
+ */
 static inline void wf_rail_entered(const struct wf_rail *rail, const char *call)
 {
+	errno = 0;
 	wf_recorder_enter(rail->recorder, call, rail->caps.provider);
 }
 
@@ -245,6 +256,7 @@ void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count);
 void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq);
 int wf_wait_again(struct wf_rail *rail);
 int wf_wait_try(struct wf_rail *rail);
+bool wf_wait_eq_ready(const struct wf_rail *rail); /* is there news of the event queue now? */
 void wf_wait_hear(struct wf_rail *rail); /* warm what its descriptors say has news */
 void wf_wait_cool(struct wf_rail *rail); /* before a sleep, after looks that found nothing */
 

@@ -21,6 +21,8 @@
 
 #define EQ_ENTRIES 256
 
+#define TAKE_IN_MAX 64 /* connections that say nothing, of one look; not tuned */
+
 /* Nobody needs that long inside our endpoint, but who is kept from running there; not tuned. */
 #define STUCK_NS (250 * WF_NS_PER_MS)
 
@@ -301,6 +303,7 @@ static int open_connected(struct wf_rail *rail, uint32_t slots, struct wf_error 
 	err = WF_RAIL_CALL(rail, fi_domain, rail->fabric, rail->info, &rail->domain, NULL);
 	if (err)
 		return fail(rail, err, "no domain", e);
+	wf_orphans_open(rail);
 	err = wf_wait_add_eq(rail, e);
 	if (err)
 		return err;
@@ -588,11 +591,32 @@ static bool progress(struct wf_rail *rail, bool look)
 	return !wf_list_empty(&rail->notices);
 }
 
+/*
+ * The event queue had news and no event: the provider has accepted a connection that says nothing
+ * yet, and there may be more behind it.
+ */
+static bool take_in(struct wf_rail *rail)
+{
+	uint32_t waiting = wf_orphans_waiting(rail), count = 0;
+	bool any = false;
+
+	while (!any && count < TAKE_IN_MAX && wf_wait_eq_ready(rail)) {
+		count++;
+		any = wf_eq_read(rail);
+	}
+	/* Without a descriptor left none is accepted, and looking again would not help. */
+	rail->wait.eq_rang = any || (count == TAKE_IN_MAX && wf_orphans_waiting(rail) < waiting);
+	wf_orphans_suspect(rail, 1 + count);
+	return any;
+}
+
 /* The same for connections, now.  An event that says nothing to the owner may hide one that does. */
 static bool progress_connections(struct wf_rail *rail)
 {
 	bool any = rail->eq && wf_eq_read(rail);
 
+	if (!any && rail->wait.eq_rang)
+		any = take_in(rail);
 	return any || !wf_list_empty(&rail->notices);
 }
 
@@ -618,7 +642,7 @@ int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
 	rail->woken = false;
 	free_closed(rail);
 	progress(rail, look);
-	if (look || rail->connecting)
+	if (look || rail->connecting || rail->wait.eq_rang)
 		progress_connections(rail);
 	while (n < max && wf_rail_next(rail, &events[n]))
 		n++;
@@ -640,6 +664,8 @@ int wf_rail_arm(struct wf_rail *rail)
 	/* First, for a queue has all its descriptors only after it was looked at. */
 	if (progress(rail, true) || progress_connections(rail))
 		return -EAGAIN;
+	if (rail->wait.eq_rang)
+		return -EAGAIN;
 	if (rail->shut_ns)
 		return -EAGAIN; /* somebody is about to bring something, or has died of it */
 	if (wf_wait_again(rail))
@@ -649,6 +675,18 @@ int wf_rail_arm(struct wf_rail *rail)
 		return -EAGAIN;
 	wf_wait_cool(rail);
 	return wf_wait_try(rail);
+}
+
+bool wf_rail_untidy(const struct wf_rail *rail)
+{
+	return wf_orphans_expected(rail);
+}
+
+void wf_rail_tidy(struct wf_rail *rail)
+{
+	/* A request that has come but was not read is nobody's yet, and no orphan. */
+	if (!progress_connections(rail))
+		wf_orphans_look(rail);
 }
 
 void wf_rail_woken(struct wf_rail *rail)

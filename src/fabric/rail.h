@@ -116,6 +116,14 @@ int wf_rail_arm(struct wf_rail *rail);
 void wf_rail_woken(struct wf_rail *rail);
 
 /*
+ * Has somebody connected who has not said yet who he is?  Then call wf_rail_tidy that often until
+ * this is false: a provider would keep such connections for ever.
+ */
+#define WF_RAIL_TIDY_NS (1 * WF_NS_PER_S)
+bool wf_rail_untidy(const struct wf_rail *rail);
+void wf_rail_tidy(struct wf_rail *rail);
+
+/*
  * A way to the peer at @address.  Connected: starts connecting with @data (up
  * to WF_CONNECT_BYTES); CONNECTED or CLOSED follows, or nothing at all if the
  * host is silent: the caller has a limit of its own.  Shared: usable at once.

@@ -9,6 +9,7 @@
 #include "fabric/internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 
 	*w = (struct wf_waitset){
 		.epoll = -1,
+		.eq_fd = -1,
 		.edge = how == WF_WAIT_EDGE || how == WF_WAIT_POLLFD,
 		.pollfd = how == WF_WAIT_POLLFD,
 	};
@@ -51,7 +53,7 @@ void wf_wait_close(struct wf_rail *rail)
 		close(w->epoll);
 	wf_table_fini(&w->queues);
 	free(w->fids);
-	*w = (struct wf_waitset){ .epoll = -1 };
+	*w = (struct wf_waitset){ .epoll = -1, .eq_fd = -1 };
 }
 
 /* A provider whose queues have no descriptors after all is polled. */
@@ -123,6 +125,7 @@ int wf_wait_add_eq(struct wf_rail *rail, struct wf_error *e)
 		return 0;
 	}
 	err = watch(&rail->wait, fd, 0);
+	rail->wait.eq_fd = err ? -1 : fd;
 	return err ? cannot_wait(rail, err, e) : note(&rail->wait, &rail->eq->fid, e);
 }
 
@@ -290,6 +293,13 @@ int wf_wait_try(struct wf_rail *rail)
 	return WF_RAIL_CALL(rail, fi_trywait, rail->fabric, w->fids, (int)w->count) ? -EAGAIN : 0;
 }
 
+bool wf_wait_eq_ready(const struct wf_rail *rail)
+{
+	struct pollfd eq = { .fd = rail->wait.eq_fd, .events = POLLIN };
+
+	return eq.fd >= 0 && poll(&eq, 1, 0) > 0;
+}
+
 void wf_wait_hear(struct wf_rail *rail)
 {
 	struct wf_waitset *w = &rail->wait;
@@ -305,6 +315,7 @@ void wf_wait_hear(struct wf_rail *rail)
 
 			if (cq)
 				wf_cq_warm(rail, cq);
+			w->eq_rang |= !events[i].data.u64;
 		}
 	} while (n == WF_COUNT(events));
 }

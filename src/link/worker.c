@@ -107,6 +107,7 @@ static void close_rails(struct wf_worker *w)
 		struct wf_worker_rail *on = &w->rails[i];
 
 		wf_timer_stop(&w->timers, &on->reopen_timer);
+		wf_timer_stop(&w->timers, &on->tidy_timer);
 		wf_rail_stop(on->rail);
 		free_frames(&on->abandoned);
 		w->sink->quiet(w->sink_ctx, on);
@@ -156,6 +157,14 @@ static int handle(struct wf_worker *w, struct wf_worker_rail *on, const struct w
 	return 1;
 }
 
+static void tidy(struct wf_timer *timer)
+{
+	struct wf_worker_rail *on = WF_CONTAINER(timer, struct wf_worker_rail, tidy_timer);
+
+	on->tidies = false;
+	wf_rail_tidy(on->rail);
+}
+
 /*
  * What an event leads to may close an endpoint that a later one of the same
  * batch names, so they are taken one by one.  The provider is asked once: what
@@ -166,6 +175,10 @@ static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
 	struct wf_event ev;
 	int count = 0;
 
+	if (!on->tidies && wf_rail_untidy(on->rail)) {
+		on->tidies = true;
+		wf_worker_timer(w, &on->tidy_timer, w->now_ns + WF_RAIL_TIDY_NS, tidy);
+	}
 	if (!wf_rail_poll(on->rail, &ev, 1))
 		return 0;
 	do

@@ -92,6 +92,8 @@ struct wf_worker_rail {
 	bool reopen;           /* operations on it are stuck: open it anew in the next turn */
 	struct wf_timer reopen_timer; /* or then, because it has failed */
 	uint64_t reopen_pause_ns;
+	struct wf_timer tidy_timer; /* somebody has connected who says nothing */
+	bool tidies;           /* that is running */
 };
 
 struct wf_worker {
