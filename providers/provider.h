@@ -74,6 +74,7 @@ struct wf_provider {
 	unsigned depth;      /* reads in flight */
 	size_t helper_bytes; /* bodies from here up are read by two threads; 0: none */
 	unsigned ping_ms;    /* how long a ping may take before another rail is tried; 0: 500 */
+	size_t devshm_bytes; /* what an endpoint takes of /dev/shm; 0: nothing */
 	unsigned peers_max;  /* entries of the address vector; 0: no limit known */
 	const struct wf_quirk *quirks; /* ends with WF_QUIRK_NONE */
 };

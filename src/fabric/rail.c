@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "fabric/devshm.h"
 #include "fabric/internal.h"
 #include "fabric/signals.h"
 #include "fabric/sock.h"
@@ -221,8 +222,10 @@ static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 		.type = FI_AV_TABLE,
 		.count = rail->caps.peers_max == UINT32_MAX ? 0 : rail->caps.peers_max,
 	};
-	int err = open_gate(rail, e);
+	int err = wf_devshm_check(rail->row->devshm_bytes, e);
 
+	if (!err)
+		err = open_gate(rail, e);
 	if (err)
 		return err;
 	err = WF_RAIL_CALL(rail, fi_av_open, rail->domain, &av, &rail->av, NULL);
@@ -245,9 +248,12 @@ static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 		fail(rail, err, "no endpoint", e);
 		goto close_all;
 	}
+	find_files(rail);
+	err = rail->files[0] ? wf_devshm_fill(rail->files, e) : 0;
+	if (err)
+		goto close_all;
 	rail->life++;
 	rail->peers_count = 0;
-	find_files(rail);
 	return 0;
 
 close_all:

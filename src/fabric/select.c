@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fabric/select.h"
+#include "fabric/devshm.h"
 #include "fabric/internal.h"
 #include "fabric/libfabric.h"
 #include "fabric/signals.h"
@@ -415,16 +416,21 @@ static void judge(struct wf_candidate *c, const struct wf_options *options, cons
 {
 	char why[REASON_BYTES];
 	const char *why_not = refusal(c, options, why);
+	struct wf_error room;
 
-	if (why_not)
+	if (why_not) {
 		snprintf(c->reason, sizeof(c->reason), "%s", why_not);
-	else if (!suits(c, c->info, options, home) && !home->addresses)
+	} else if (wf_devshm_check(c->row->devshm_bytes, &room)) {
+		c->short_of_room = true;
+		snprintf(c->reason, sizeof(c->reason), "%.150s", room.text);
+	} else if (!suits(c, c->info, options, home) && !home->addresses) {
 		snprintf(c->reason, sizeof(c->reason), "reaches no other host");
-	else if (!suits(c, c->info, options, home))
+	} else if (!suits(c, c->info, options, home)) {
 		snprintf(c->reason, sizeof(c->reason), "does not have %.80s, where this node listens",
 			 home->host);
-	else
+	} else {
 		c->used = true;
+	}
 }
 
 static bool same_provider(const struct wf_candidate *a, const struct wf_candidate *b)
@@ -785,6 +791,50 @@ static int all_serve(const struct wf_select *select, const struct wf_options *op
 	}
 }
 
+static bool has_row(const struct wf_select *select, const struct wf_provider *row)
+{
+	for (size_t i = 0; i < select->count; i++)
+		if (select->all[i].row == row)
+			return true;
+	return false;
+}
+
+/* An offer of @row as libfabric would make it; NULL: no memory. */
+static struct fi_info *offer_of(const struct wf_provider *row)
+{
+	struct fi_info *info = fi_dupinfo(NULL);
+
+	if (!info)
+		return NULL;
+	info->fabric_attr->prov_name = strdup(row->name);
+	info->domain_attr->name = strdup(row->name);
+	info->ep_attr->max_msg_size = SIZE_MAX;
+	if (info->fabric_attr->prov_name && info->domain_attr->name)
+		return info;
+	fi_freeinfo(info);
+	return NULL;
+}
+
+/*
+ * libfabric does not offer a provider that finds too little room in /dev/shm.  It is listed all
+ * the same, so that whoever misses it is told why.
+ */
+static int add_those_without_room(struct wf_select *select, const struct wf_options *options,
+				  const struct home *home, struct wf_error *e)
+{
+	for (size_t i = 0; wf_providers[i]; i++) {
+		const struct wf_provider *row = wf_providers[i];
+		struct fi_info *info;
+
+		if (has_row(select, row) || !wf_devshm_check(row->devshm_bytes, NULL))
+			continue;
+		info = offer_of(row);
+		if (!info || add(select, info, options, home))
+			return wf_error_set(e, -ENOMEM, "no memory for what libfabric offers");
+	}
+	return 0;
+}
+
 int wf_select_look(const struct wf_options *options, struct wf_select *select, struct wf_error *e)
 {
 	struct wf_select found = { 0 };
@@ -805,6 +855,8 @@ int wf_select_look(const struct wf_options *options, struct wf_select *select, s
 	if (!err)
 		err = ask(&found, WF_SHAPE_SHARED, false, options, &home, e);
 	wf_signals_restore();
+	if (!err)
+		err = add_those_without_room(&found, options, &home, e);
 	if (!err && !found.count)
 		err = nothing_left(&found, options, e);
 	if (err)

@@ -60,6 +60,7 @@ struct wf_candidate {
 	struct fi_info *info;
 	struct wf_caps caps;
 	bool used;
+	bool short_of_room; /* not used, for want of room in /dev/shm: the reason says how much */
 	enum wf_near near; /* to the NUMA node that the process is bound to: */
 	unsigned distance; /* 0: it is bound to none, or nobody asks; UINT_MAX: not known */
 	char reason[160]; /* why it is used or not */

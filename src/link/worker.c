@@ -66,6 +66,9 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 		struct wf_worker_rail *on = &w->rails[w->rail_count];
 		struct wf_error why = { 0 };
 
+		if (w->select.all[i].short_of_room)
+			wf_log(&w->log, WF_LOG_WARN, "%s is not used: %s",
+			       w->select.all[i].caps.provider, w->select.all[i].reason);
 		if (!w->select.all[i].used)
 			continue;
 		if (wf_rail_open(&w->select.all[i], &config, &on->rail, &why)) {
@@ -453,6 +456,8 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 		wf_pool_fini(&w->pool);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
+	/* What the dead have left in /dev/shm is room for a rail. */
+	wf_host_sweep();
 	err = wf_select_open(&w->options, &w->select, e);
 	if (!err) {
 		err = wf_door_open(&door, &w->door, e);
@@ -461,11 +466,8 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	}
 	if (!err)
 		err = find_host_address(w, e);
-	if (!err) {
-		/* First what the dead have left: their names may be in our way. */
-		wf_host_sweep();
+	if (!err)
 		err = wf_host_open(&w->host, e);
-	}
 	if (!err && any_same_host(w))
 		err = wf_doorbell_open(&w->bell, e);
 	if (!err && any_same_host(w))
