@@ -80,6 +80,7 @@ static void become_lost(struct weft_op *op)
 	s->device = NULL;
 	s->parcel.body = NULL;
 	s->parcel.body_bytes = 0;
+	op->path = NULL; /* what goes in its place has one of its own there */
 	op->send.lost = true;
 	atomic_fetch_add(&op->refs, 1); /* until wf_attachment_over */
 }
@@ -287,7 +288,7 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 		     options, &fresh);
 	if (err)
 		return err;
-	if (!fresh->options.timeout_ns)
+	if (!fresh->timed)
 		fresh->deadline_ns = UINT64_MAX; /* the call's end is its own */
 	fresh->send.call = call;
 	c->attachments++;
@@ -316,7 +317,7 @@ int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 		     &fresh);
 	if (err)
 		return err;
-	if (!fresh->options.timeout_ns)
+	if (!fresh->timed)
 		fresh->deadline_ns = served->deadline_ns;
 	served->attachments++;
 	wf_list_append(&served->attached, &fresh->send.attached_node);
@@ -341,7 +342,7 @@ int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *ten
 		     stream->attachments, tensor, options, &fresh);
 	if (err)
 		return err;
-	if (!fresh->options.timeout_ns)
+	if (!fresh->timed)
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	atomic_fetch_add(&stream->refs, 1);
 	fresh->send.stream = stream;
@@ -428,7 +429,7 @@ static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundl
 	err = wf_tensor_new_recv(node, NULL, NULL, 0, into, options, &fresh);
 	if (err)
 		return err;
-	if (deadline_ns && !fresh->options.timeout_ns)
+	if (deadline_ns && !fresh->timed)
 		fresh->deadline_ns = deadline_ns;
 	fresh->desk = desk;
 	wf_bundle_get(b);

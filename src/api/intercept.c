@@ -68,6 +68,7 @@ void wf_intercept_begin(struct weft_op *op)
 {
 	const char *message = NULL;
 	enum weft_status status;
+	struct wf_error e;
 
 	if (!op->owner->interceptor_count)
 		return;
@@ -75,9 +76,11 @@ void wf_intercept_begin(struct weft_op *op)
 	op->call.beginning = true;
 	status = ask(op, parent_of(op), &message);
 	op->call.beginning = false;
-	if (status != WEFT_OK)
-		wf_error_set(&op->error, wf_status_code(refusal(status)), "%s",
-			     message ? message : "an interceptor of this node refuses the call");
+	if (status == WEFT_OK)
+		return;
+	wf_error_set(&e, wf_status_code(refusal(status)), "%s",
+		     message ? message : "an interceptor of this node refuses the call");
+	wf_reason_keep(&op->error, &e);
 }
 
 int weft_call_add_metadata(struct weft_op *op, const struct weft_metadata *pairs, size_t count)

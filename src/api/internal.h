@@ -17,6 +17,7 @@
 #include "tensor/bundle.h"
 #include "tensor/ending.h"
 #include "transfer/echo.h"
+#include "util/reason.h"
 #include "util/spare.h"
 #include "util/status.h"
 
@@ -163,6 +164,7 @@ struct wf_op_write {
 struct wf_op_read {
 	struct weft_stream *stream; /* a reference */
 	ProtobufCMessage *message;
+	struct wf_path path;      /* how long it was, packed */
 	bool compressed;          /* it was */
 	struct wf_bundle *bundle; /* of what has come beside it; NULL: nothing */
 	struct wf_reading reading;
@@ -207,6 +209,7 @@ struct wf_op_call {
 	struct wf_list child_node; /* in its children; under the node's lock */
 	struct wf_served *parent; /* while it is there; under the same */
 	struct wf_call_notes *_Atomic notes; /* NULL: it had none */
+	struct wf_path path;      /* of request and reply */
 	struct wf_retry *retry;   /* NULL: it has one attempt; freed by free() */
 	struct wf_call call;      /* the last; holds a reference while it needs this memory */
 };
@@ -220,7 +223,6 @@ struct wf_op_call {
 enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 
 struct weft_op {
-	struct wf_error error;    /* code 0: it went well */
 	_Alignas(int64_t) char names[WF_OP_NAMES_BYTES]; /* key, shape and strides, if they fit here */
 
 	/* From here on all is zero when it is made, up to what its kind sets up by itself. */
@@ -231,29 +233,36 @@ struct weft_op {
 	enum wf_op_kind kind;
 	atomic_uint refs;         /* user's and library's */
 	_Atomic enum wf_op_state state;
-	struct weft_op_options options;
+	enum weft_executed executed;
+	/* Small ones side by side; but for the first two worker only, and from copies on until it has ended. */
+	atomic_bool submitted;    /* the call that began it is over: its callback may run */
+	atomic_bool cancel_asked;
+	bool timed;               /* its options name a time limit */
+	bool started;
+	bool moves;               /* taken back, to be begun at another desk */
+	bool finished;            /* the outcome is set: executed, and from error on */
+	uint8_t copies;
+	uint8_t way;              /* of its path: enum wf_body_way */
+	uint8_t sum_kind;         /* enum wf_body_sum */
+	void (*done)(struct weft_op *op, void *arg); /* its options': NULL: nobody is told */
+	void *arg;
 	uint64_t made_ns, deadline_ns;
 	struct wf_terms terms;
 
 	/* worker only, until it has ended */
 	struct weft_peer *peer;   /* NULL: a receive from any */
 	struct wf_task start_task, cancel_task;
-	atomic_bool cancel_asked;
 	struct wf_desk *cancel_desk; /* where that was said */
-	atomic_bool submitted;    /* the call that began it is over: its callback may run */
 	struct wf_timer timer;
 	struct wf_notice notice;
-	bool started;
-	bool moves;               /* taken back, to be begun at another desk */
-	bool finished;            /* the outcome below is set */
 	uint64_t progress;        /* as the watchdog last saw it: */
 	uint64_t moved_ns;        /* since when it is that */
 	uint64_t told_ns;         /* and when that was last said */
 
-	enum weft_executed executed;
-	struct weft_path path;    /* without way and checksum: */
-	uint8_t way;              /* enum wf_body_way */
-	uint8_t sum_kind;         /* enum wf_body_sum */
+	struct wf_reason error;   /* none: it went well */
+	const struct wf_names *over; /* of the rail; NULL: nothing moved */
+	const struct wf_path *path; /* the rest, in what its kind has; NULL: there is no more to tell */
+	uint64_t done_ns;         /* the outcome was known */
 
 	void *memory;             /* names that did not fit */
 	union {
@@ -582,6 +591,7 @@ void wf_op_move(struct weft_op *op, struct wf_desk *to);
 
 /* The node closes: what waits for memory of the pool would wait for ever, for nobody gives any back. */
 void wf_op_starve(struct wf_desk *desk);
+/* Borrows @path until @op is freed. */
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies);
 
 /* describe.c: operations in words */

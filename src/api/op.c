@@ -20,7 +20,7 @@ static int check_options(const struct weft_op_options *o)
 			return wf_last_set(-EINVAL, "a reserved field of the options is not zero");
 	if (o->flags & ~WF_OP_FLAGS)
 		return wf_last_set(-EINVAL, "flags %#x are not for an operation", o->flags);
-	if (o->provider && strlen(o->provider) >= sizeof(((struct wf_terms *)0)->provider))
+	if (o->provider && strlen(o->provider) >= WF_NAMES_BYTES)
 		return wf_last_set(-EINVAL, "no provider has so long a name: %.80s", o->provider);
 	return 0;
 }
@@ -30,14 +30,13 @@ static int check_options(const struct weft_op_options *o)
  * wait until the zeros of the new operation have reached the memory.
  */
 static void set_terms(struct wf_terms *terms, const struct weft_node *node,
-		      const struct weft_op_options *o)
+		      const struct weft_op_options *o, const struct wf_names *names)
 {
 	terms->checksum = node->terms.checksum || o->flags & WEFT_CHECKSUM;
 	terms->no_staging = node->terms.no_staging || o->flags & WEFT_STRICT_NO_STAGING;
 	terms->no_fallback = node->terms.no_fallback || o->flags & WEFT_STRICT_NO_FALLBACK;
 	terms->rails_min = o->rails_min;
-	if (o->provider)
-		strcpy(terms->provider, o->provider);
+	terms->provider = names ? names->provider : NULL;
 }
 
 /* The union ends with what the kind needs, and that with what a parcel or pull sets up by itself. */
@@ -78,21 +77,21 @@ void wf_op_fini(struct weft_node *node)
 }
 
 static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *peer,
-		 enum wf_op_kind kind, const struct weft_op_options *given)
+		 enum wf_op_kind kind, const struct weft_op_options *given,
+		 const struct wf_names *names)
 {
 	struct wf_desk *desk = peer ? peer->desk : &node->desks[0];
 	uint64_t timeout = given->timeout_ns ? given->timeout_ns : desk->worker.options.timeout_ns;
 
-	op->error.code = 0;
-	op->error.text[0] = '\0';
 	op->owner = node;
 	atomic_init(&op->desk, desk);
 	op->number = ++node->op_count;
 	op->kind = kind;
 	op->peer = peer;
-	op->options = *given;
-	op->options.provider = NULL; /* the terms have it */
-	set_terms(&op->terms, node, given);
+	op->timed = given->timeout_ns;
+	op->done = given->done;
+	op->arg = given->arg;
+	set_terms(&op->terms, node, given, names);
 	op->made_ns = wf_clock_now();
 	op->deadline_ns = wf_clock_after(op->made_ns, timeout);
 	op->executed = WEFT_EXECUTED_NO;
@@ -117,6 +116,7 @@ int wf_op_nested(const struct weft_op_options *given, const struct weft_op_optio
 int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
 	      const struct weft_op_options *options, struct weft_op **op)
 {
+	const struct wf_names *names = NULL;
 	struct weft_op_options given;
 	struct weft_op *fresh;
 	int err = wf_node_check(node);
@@ -127,10 +127,17 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 		err = check_options(&given);
 	if (err)
 		return err;
+	if (given.provider && *given.provider) {
+		names = wf_names_of(given.provider, "");
+		if (!names)
+			return wf_last_set(-EINVAL,
+					   "too many names of providers were asked for; the last: %s",
+					   given.provider);
+	}
 	pthread_mutex_lock(&node->lock);
 	fresh = wf_spare_take(&node->spare_ops[kind]);
 	if (fresh)
-		fill(fresh, node, peer, kind, &given);
+		fill(fresh, node, peer, kind, &given, names);
 	pthread_mutex_unlock(&node->lock);
 	if (!fresh)
 		return wf_last_set(-ENOMEM, "no memory for an operation");
@@ -164,6 +171,7 @@ static void free_op(struct weft_op *op)
 	if (wf_op_stream(op))
 		wf_stream_put(wf_op_stream(op));
 	free(op->memory);
+	wf_reason_drop(&op->error);
 	if (!node) {
 		free(op);
 		return;
@@ -209,8 +217,8 @@ static void publish(struct wf_notice *notice)
 	if (op->kind == WF_OP_CALL)
 		wf_rpc_closure(op);
 	atomic_store(&op->state, WF_OP_TOLD);
-	if (op->options.done)
-		op->options.done(op, op->options.arg);
+	if (op->done)
+		op->done(op, op->arg);
 	/* A child that was forked in there: the lock may be held for ever. */
 	if (wf_node_check(node))
 		return;
@@ -235,53 +243,39 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 	struct wf_worker *w = &op->desk->worker;
 
 	if (e)
-		op->error = *e;
+		wf_reason_keep(&op->error, e);
 	op->executed = e ? WF_MAX(op->executed, executed) : WEFT_EXECUTED_YES;
 	op->finished = true;
-	op->path.done_ns = since(op, w->now_ns);
+	op->done_ns = w->now_ns;
 	wf_recorder_add(&w->recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
 	wf_timer_stop(&w->timers, &op->timer);
 	op->notice.run = publish;
 	wf_worker_defer(w, &op->notice);
 }
 
-void wf_op_path_set(struct weft_op *op, const struct wf_path *from, unsigned copies)
+void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies)
 {
-	const struct wf_caps *caps = from->caps;
-	struct weft_path *to = &op->path;
-
-	/* Whole arrays, for each operation does it; its other words are put when they are asked for. */
-	_Static_assert(sizeof(to->provider) == sizeof(caps->provider), "one copies the other");
-	_Static_assert(sizeof(to->device) == sizeof(caps->domain), "one copies the other");
-	if (caps) {
-		memcpy(to->provider, caps->provider, sizeof(to->provider));
-		memcpy(to->device, caps->domain, sizeof(to->device));
-		/* The word for either is "direct". */
-		op->way = from->straight && from->way == WF_BODY_PULL ? WF_BODY_HANDLE : from->way;
-		op->sum_kind = from->bytes ? from->sum_kind : WF_BODY_SUM_NONE;
-	}
-	to->bytes = from->bytes;
-	to->copies = copies;
-	to->registered = from->registered;
-	to->chunks = from->chunks;
-	to->retries = from->retries;
-	to->helped = from->helped;
-	to->rails = caps ? 1 + from->lanes : 0;
-	to->queued_ns = since(op, from->queued_ns);
-	to->matched_ns = since(op, from->matched_ns);
-	to->first_byte_ns = since(op, from->first_ns);
-	to->last_byte_ns = since(op, from->last_ns);
+	op->path = path;
+	op->copies = (uint8_t)copies;
+	if (!path->caps)
+		return;
+	/* The rail may be gone when somebody asks. */
+	op->over = path->caps->names;
+	/* The word for either is "direct". */
+	op->way = path->straight && path->way == WF_BODY_PULL ? WF_BODY_HANDLE : path->way;
+	op->sum_kind = path->bytes ? path->sum_kind : WF_BODY_SUM_NONE;
 }
 
 static void ping_done(struct wf_echo *echo, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(echo, struct weft_op, echo);
 	const struct wf_link *link = wf_link_real(echo->link);
-	struct wf_path path = { .caps = wf_link_caps(link), .way = WF_BODY_EAGER };
+	const struct wf_caps *caps = wf_link_caps(link);
 	struct wf_error bad;
 
-	wf_op_path_set(op, &path, 0);
-	if (!e && path.caps && wf_terms_rail(&op->terms, link, path.caps, &bad))
+	op->over = caps ? caps->names : NULL;
+	op->way = caps ? WF_BODY_EAGER : WF_BODY_NONE;
+	if (!e && caps && wf_terms_rail(&op->terms, link, caps, &bad))
 		e = &bad;
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
@@ -728,7 +722,7 @@ const char *weft_op_message(const struct weft_op *op)
 {
 	if (WF_NEED(op))
 		return weft_error();
-	return weft_op_ended(op) ? op->error.text : "";
+	return weft_op_ended(op) ? wf_reason_text(&op->error) : "";
 }
 
 enum weft_executed weft_op_executed(const struct weft_op *op)
@@ -736,6 +730,34 @@ enum weft_executed weft_op_executed(const struct weft_op *op)
 	if (WF_NEED(op))
 		return WEFT_EXECUTED_NO;
 	return weft_op_ended(op) ? op->executed : WEFT_EXECUTED_MAYBE;
+}
+
+static struct weft_path path_of(const struct weft_op *op)
+{
+	static const struct wf_path none;
+	const struct wf_path *from = op->path ? op->path : &none;
+	struct weft_path to = {
+		.bytes = from->bytes,
+		.copies = op->copies,
+		.registered = from->registered,
+		.chunks = from->chunks,
+		.retries = from->retries,
+		.helped = from->helped,
+		.rails = op->over ? 1 + from->lanes : 0,
+		.queued_ns = since(op, from->queued_ns),
+		.matched_ns = since(op, from->matched_ns),
+		.first_byte_ns = since(op, from->first_ns),
+		.last_byte_ns = since(op, from->last_ns),
+		.done_ns = since(op, op->done_ns),
+	};
+
+	if (op->over) {
+		strcpy(to.provider, op->over->provider);
+		strcpy(to.device, op->over->device);
+	}
+	strcpy(to.way, wf_plan_way((enum wf_body_way)op->way));
+	strcpy(to.checksum, op->sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
+	return to;
 }
 
 int weft_op_path(const struct weft_op *op, struct weft_path *path)
@@ -754,9 +776,7 @@ int weft_op_path(const struct weft_op *op, struct weft_path *path)
 		return wf_last_set(-EINVAL, "path->size is not set");
 	if (!weft_op_ended(op))
 		return wf_last_set(-EAGAIN, "the operation has not ended yet");
-	known = op->path;
-	strcpy(known.way, wf_plan_way((enum wf_body_way)op->way));
-	strcpy(known.checksum, op->sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
+	known = path_of(op);
 	memcpy(path, &known, WF_MIN(size, sizeof(known)));
 	path->size = size;
 	return 0;

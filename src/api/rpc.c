@@ -22,14 +22,15 @@ static _Thread_local const struct wf_error *replying;
 static void set_path(struct weft_op *op, const struct wf_path *request, const struct wf_path *reply)
 {
 	bool back = reply->bytes > request->bytes;
-	struct wf_path path = back ? *reply : *request;
+	struct wf_path *path = &op->call.path;
 
-	path.queued_ns = request->queued_ns;
-	path.matched_ns = reply->matched_ns;
-	path.first_ns = reply->first_ns;
-	path.last_ns = reply->last_ns;
+	*path = back ? *reply : *request;
+	path->queued_ns = request->queued_ns;
+	path->matched_ns = reply->matched_ns;
+	path->first_ns = reply->first_ns;
+	path->last_ns = reply->last_ns;
 	/* A message is packed once, and unpacked once. */
-	wf_op_path_set(op, &path, 1 + (!back && request->way == WF_BODY_EAGER));
+	wf_op_path_set(op, path, 1 + (!back && request->way == WF_BODY_EAGER));
 }
 
 static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
@@ -53,7 +54,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 	if (e && wf_retry_again(op, e, executed))
 		return;
 	if (e) {
-		op->error = *e;
+		wf_reason_keep(&op->error, e);
 	} else {
 		op->call.bundle = call->bundle;
 		call->bundle = NULL;
@@ -69,7 +70,9 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 
 void wf_rpc_finish(struct weft_op *op)
 {
-	wf_op_finish(op, op->error.code ? &op->error : NULL, op->executed);
+	struct wf_error e;
+
+	wf_op_finish(op, wf_reason_get(&op->error, &e), op->executed);
 }
 
 /* Once each; a record may come again. */
@@ -167,9 +170,9 @@ static void fail(struct weft_op *op, const struct wf_error *e)
 /* Why it can't begin, as was known when it was invoked. */
 static int check_invoked(const struct weft_op *op, struct wf_error *e)
 {
-	if (op->error.code)
-		*e = op->error;
-	else if (!op->call.packed)
+	if (wf_reason_get(&op->error, e))
+		return e->code;
+	if (!op->call.packed)
 		wf_error_set(e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
 			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
 			     (size_t)WF_CALL_BYTES_MOST);
@@ -249,8 +252,14 @@ static void refuse(ProtobufCClosure closure, void *data, int err)
 /* The user's closure: as a notice, before the operation has ended for anybody else. */
 void wf_rpc_closure(struct weft_op *op)
 {
+	struct wf_error e;
+
+	if (!wf_reason_get(&op->error, &e)) {
+		e.code = 0;
+		e.text[0] = '\0';
+	}
 	wf_intercept_ended(op);
-	reply(op->call.closure, op->call.reply, op->call.closure_data, &op->error);
+	reply(op->call.closure, op->call.reply, op->call.closure_data, &e);
 	if (op->call.reply)
 		protobuf_c_message_free_unpacked(op->call.reply, NULL);
 	op->call.reply = NULL;

@@ -165,7 +165,7 @@ static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
 	if (err)
 		return err;
 	/* Also when the call is over by then, and they only move what was said before. */
-	if (!fresh->options.timeout_ns)
+	if (!fresh->timed)
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	fresh->desk = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
@@ -297,7 +297,8 @@ static void got(struct wf_reading *r, const struct wf_error *e, const struct wf_
 	struct wf_error bad;
 
 	if (heard) {
-		op->path.bytes = heard->count;
+		op->read.path.bytes = heard->count;
+		op->path = &op->read.path;
 		op->read.compressed = heard->compressed;
 		if (wf_message_unpack(op->read.stream->reads, heard->bytes, heard->count,
 				      heard->compressed, r->stream->message_bytes_max,

@@ -354,6 +354,7 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	r->row = candidate->row;
 	r->own_reads = wf_provider_has(r->row, WF_QUIRK_READ_LOCKS, fi_version());
 	r->caps = candidate->caps;
+	r->caps.names = wf_names_of(r->caps.provider, r->caps.domain);
 	if (config->frame_bytes)
 		r->caps.frame_bytes = WF_MIN(r->caps.frame_bytes, config->frame_bytes);
 	r->caps.inject_bytes = WF_MIN(r->caps.inject_bytes, r->caps.frame_bytes);
@@ -380,6 +381,11 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	err = wf_wait_open(r, e);
 	if (err)
 		goto close_rail;
+	if (!r->caps.names) {
+		err = wf_error_set(e, -ENOSPC, "%s: too many names of providers and devices",
+				   r->caps.provider);
+		goto close_rail;
+	}
 	r->candidate = fi_dupinfo(candidate->info);
 	slots = WF_MIN(slots, candidate->info->rx_attr->size);
 	if (!r->candidate || !slots) {

@@ -15,6 +15,7 @@
 
 #include "providers/provider.h"
 #include "util/error.h"
+#include "util/names.h"
 #include "util/options.h"
 #include "util/topology.h"
 
@@ -27,6 +28,7 @@ struct fi_info;
 struct wf_caps {
 	char provider[64]; /* libfabric's full name */
 	char domain[64];
+	const struct wf_names *names; /* both, for those who outlive the rail; NULL: no rail is open */
 	char pci[WF_TOPOLOGY_ADDRESS_BYTES]; /* of its NIC, where libfabric says that; "" */
 	int numa_node;          /* of that, where @device is true; -1: not known */
 	uint32_t protocol, protocol_version; /* two ends must agree on both and on the name */

@@ -26,14 +26,14 @@ enum wf_receiving_state {
 
 struct wf_receiving {
 	/* set by the owner */
-	bool attached; /* it is not by step and key: it is attachment number @step of a message */
 	uint64_t step;
 	const void *key;
 	uint16_t key_bytes;
+	bool attached; /* it is not by step and key: it is attachment number @step of a message */
+	unsigned flags;                 /* WEFT_ANY_SHAPE */
 	struct wf_link *from;           /* NULL: any */
 	const struct weft_tensor *into; /* NULL: alloc, else the pool */
 	struct wf_kind_body *device;    /* NULL: @into is not there */
-	unsigned flags;                 /* WEFT_ANY_SHAPE */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
 	const struct wf_terms *terms;
@@ -48,16 +48,17 @@ struct wf_receiving {
 	struct weft_tensor got;
 	int64_t shape[WF_RECEIVING_RANK]; /* of it, or: */
 	int64_t *long_shape;      /* allocated, for the owner to free; NULL: it is short */
-	unsigned got_flags;
 	struct wf_link *got_from; /* a reference */
 	uint64_t got_bytes;
 	void *chunk;              /* of the pool, or a view: the owner gives it back; NULL: none */
+	unsigned got_flags;
 	bool readonly;            /* it is a view */
-	struct wf_path path;
 
 	/* its own */
-	struct wf_arrivals *arrivals;
+	bool doubted;             /* the offer may be over: see pull.h */
 	enum wf_receiving_state state;
+	struct wf_path path;      /* valid like the above */
+	struct wf_arrivals *arrivals;
 	struct wf_channel *channel; /* where it waits for a tensor */
 	struct wf_list node;     /* in the channel, while it waits for a tensor */
 	struct wf_list all_node; /* in channels->receives */
@@ -66,7 +67,6 @@ struct wf_receiving {
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* until it has ended */
 	struct wf_stage *stage;  /* to a device; NULL: none, or not yet */
-	bool doubted;            /* the offer may be over: see pull.h */
 	struct wf_pull *pull;    /* of the arrivals' spare ones, until it ends; NULL: not needed yet */
 };
 

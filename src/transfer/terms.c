@@ -11,7 +11,7 @@ int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 	uint32_t rails = 1 + wf_lane_count(link);
 	char why[WF_GREET_TEXT_BYTES];
 
-	if (terms->provider[0] && strcasecmp(terms->provider, caps->provider)) {
+	if (terms->provider && strcasecmp(terms->provider, caps->provider)) {
 		wf_link_why_not(link, terms->provider, why, sizeof(why));
 		return wf_error_set(e, -EBADFD, "the link to %s runs over %s, not %s as asked: %s",
 				    wf_link_label(link), caps->provider, terms->provider, why);

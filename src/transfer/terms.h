@@ -15,7 +15,7 @@ struct wf_terms {
 	bool no_staging;    /* it is not copied into other memory on its way */
 	bool no_fallback;   /* its rail is the best that both nodes have */
 	uint32_t rails_min; /* that the link runs over */
-	char provider[64];  /* of its rail; "": any */
+	const char *provider; /* of its rail, for the life of the process; NULL: any */
 };
 
 /* Does the rail of @caps, over which a body goes to or comes from the peer of @link, meet @terms?  -EBADFD with a sentence. */
