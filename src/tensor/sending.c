@@ -65,9 +65,9 @@ static void end_when_quiet(struct wf_sending *s, const struct wf_error *e)
 	wf_link_get(s->link);
 	s->state = WF_SENDING_QUIET;
 	if (e)
-		s->parcel.why = *e;
+		wf_reason_keep(&s->parcel.why, e);
 	else
-		s->parcel.why.code = 0;
+		wf_reason_drop(&s->parcel.why);
 }
 
 static void sent(struct wf_parcel *p, const struct wf_error *e)
@@ -231,8 +231,13 @@ static void go_on(struct wf_sending *s)
 static void end_quiet(struct wf_sending *s)
 {
 	struct wf_link *link = s->link;
+	struct wf_reason why = s->parcel.why;
+	struct wf_error e;
 
-	end(s, s->parcel.why.code ? &s->parcel.why : NULL);
+	/* The owner may free @s. */
+	s->parcel.why = (struct wf_reason){ 0 };
+	end(s, wf_reason_get(&why, &e));
+	wf_reason_drop(&why);
 	wf_link_put(link);
 }
 
@@ -292,6 +297,7 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 	wf_list_init(&s->line_node);
 	wf_list_init(&s->waiter.node);
 	wf_list_append(&sendings->all, &s->node);
+	s->parcel.why = (struct wf_reason){ 0 };
 	s->parcel.type = sendings->type;
 	s->parcel.needs_room = true;
 	s->parcel.head_bytes = head_bytes;

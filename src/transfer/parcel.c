@@ -52,14 +52,29 @@ static void step_aside(struct wf_parcel *p)
 	wf_transfer_start(p->transfer, wf_link_real(p->link));
 }
 
+/* Most heads are short, and are not needed any more when their record has left. */
+static int need_head(struct wf_parcel *p, size_t bytes)
+{
+	p->head = bytes <= WF_PARCEL_HEAD_BYTES ? wf_spare_take(&p->transfer->heads)
+						: malloc(bytes);
+	p->head_spare = bytes <= WF_PARCEL_HEAD_BYTES;
+	return p->head ? 0 : -ENOMEM;
+}
+
+static void drop_head(struct wf_parcel *p)
+{
+	if (p->head_spare)
+		wf_spare_give(&p->transfer->heads, p->head);
+	else
+		free(p->head);
+	p->head = NULL;
+}
+
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_worker *w = p->transfer->worker;
-	struct wf_error why;
 	struct wf_link *link = p->link;
 
-	if (e)
-		why = *e; /* it may be p->why */
 	if (p->state == WF_PARCEL_WAITING)
 		step_aside(p);
 	p->state = WF_PARCEL_ENDED;
@@ -76,30 +91,36 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	p->lent = false;
 	if (p->offer) {
 		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer,
-			       e ? (uint64_t)why.code : 0);
+			       e ? (uint64_t)e->code : 0);
 		wf_table_remove(&p->transfer->parcels, p->offer);
 		wf_link_real(link)->offer_count--;
 	}
-	if (p->head != p->head_inline)
-		free(p->head);
-	p->head = NULL;
+	drop_head(p);
+	wf_reason_drop(&p->why);
 	wf_link_unwatch(link);
-	p->done(p, e ? &why : NULL);
+	p->done(p, e);
 	wf_link_put(link);
+}
+
+/* As is kept. */
+static void end_why(struct wf_parcel *p)
+{
+	struct wf_error e;
+
+	end(p, wf_reason_get(&p->why, &e));
 }
 
 static void end_later(struct wf_timer *timer)
 {
-	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
-
-	end(p, &p->why);
+	end_why(WF_CONTAINER(timer, struct wf_parcel, quiet_timer));
 }
 
 /* Not inside the caller's own call. */
-static void fail_later(struct wf_parcel *p)
+static void fail_later(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_worker *w = p->transfer->worker;
 
+	wf_reason_keep(&p->why, e);
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_worker_timer(w, &p->quiet_timer, w->now_ns, end_later);
 }
@@ -110,13 +131,14 @@ static void withdraw(struct wf_parcel *p);
 static void left(struct wf_parcel *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
+	struct wf_error e;
 
 	p->path.caps = wf_link_caps(link);
 	p->path.chunks = p->message.frames;
 	p->path.first_ns = p->message.first_ns;
 	p->path.last_ns = link->worker->now_ns;
 	wf_counters_add(&link->worker->counters.bytes_eager, p->body_bytes);
-	end(p, wf_terms_rail(p->terms, link, p->path.caps, &p->why) ? &p->why : NULL);
+	end(p, wf_terms_rail(p->terms, link, p->path.caps, &e) ? &e : NULL);
 }
 
 static void message_sent(struct wf_message *m, const struct wf_error *e)
@@ -130,6 +152,7 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 		left(p);
 	} else {
 		p->state = WF_PARCEL_OFFERED;
+		drop_head(p);
 		if (p->why.code)
 			withdraw(p);
 	}
@@ -195,13 +218,13 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
  * The terms are met, or not; with a checksum, if one is wanted.  The sums of a longer body
  * are made when the reader asks for them.
  */
-static int agree(struct wf_parcel *p, const struct wf_caps *caps)
+static int agree(struct wf_parcel *p, const struct wf_caps *caps, struct wf_error *e)
 {
 	const struct wf_link *link = wf_link_real(p->link);
-	int err = wf_terms_rail(p->terms, link, caps, &p->why);
+	int err = wf_terms_rail(p->terms, link, caps, e);
 
 	if (!err)
-		err = wf_terms_sum(p->terms, link, &p->path.sum_kind, &p->why);
+		err = wf_terms_sum(p->terms, link, &p->path.sum_kind, e);
 	if (!err && p->path.sum_kind != WF_BODY_SUM_NONE && !p->stage &&
 	    wf_body_piece_count(p->body_bytes) == 1)
 		p->sum = wf_checksum(p->body, p->body_bytes);
@@ -259,7 +282,7 @@ static int agree_to_stage(const struct wf_parcel *p, struct wf_error *e)
 	return wf_terms_stage(p->terms, p->stage->body->place.device, e);
 }
 
-static int offer(struct wf_parcel *p, struct wf_body *body)
+static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 {
 	const struct wf_caps *caps = wf_link_caps(wf_link_real(p->link));
 	bool may = may_reach(p, caps), ready = may && wf_stage_ready(p->stage);
@@ -267,16 +290,16 @@ static int offer(struct wf_parcel *p, struct wf_body *body)
 	int err;
 
 	if (wf_table_add(&p->transfer->parcels, p, &p->offer))
-		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
+		return wf_error_set(e, -ENOMEM, "no memory for another offer");
 	wf_link_real(p->link)->offer_count++;
 	if (wf_recall_open(p->offer, &p->recall))
-		return wf_error_set(&p->why, -ENOMEM, "no memory for another offer");
+		return wf_error_set(e, -ENOMEM, "no memory for another offer");
 	/* A room is made when the reader asks for it: many may never, and none is to wait for them. */
 	p->direct = ready && reach(p);
-	err = p->stage ? 0 : grant(p, &p->why);
+	err = p->stage ? 0 : grant(p, e);
 	/* But for a stream that has to come so far first, and a reader of this host, who may want a handle. */
 	if (!err && !caps->same_host && !waits)
-		err = agree_to_stage(p, &p->why);
+		err = agree_to_stage(p, e);
 	if (err)
 		return err;
 	*body = describe(p);
@@ -291,16 +314,17 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 {
 	struct wf_body body = { .bytes = p->body_bytes };
 	struct wf_writer w;
+	struct wf_error e;
 	size_t bytes;
 
-	if (agree(p, caps)) {
-		fail_later(p);
+	if (agree(p, caps, &e)) {
+		fail_later(p, &e);
 		return;
 	}
 	make_plan(p, caps);
 	if (p->plan.way == WF_BODY_PULL && p->transfer->closing) {
-		wf_error_set(&p->why, -ECANCELED, "this node has closed");
-		fail_later(p);
+		wf_error_set(&e, -ECANCELED, "this node has closed");
+		fail_later(p, &e);
 		return;
 	}
 	p->path.caps = caps;
@@ -309,15 +333,14 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	body.way = (uint8_t)p->plan.way;
 	body.sum_kind = p->path.sum_kind;
 	body.sum = p->sum;
-	if (p->plan.way == WF_BODY_PULL && offer(p, &body)) {
-		fail_later(p);
+	if (p->plan.way == WF_BODY_PULL && offer(p, &body, &e)) {
+		fail_later(p, &e);
 		return;
 	}
 	bytes = p->head_bytes(p, &body);
-	p->head = bytes <= sizeof(p->head_inline) ? p->head_inline : malloc(bytes);
-	if (!p->head) {
-		wf_error_set(&p->why, -ENOMEM, "no memory for a record of %zu bytes", bytes);
-		fail_later(p);
+	if (need_head(p, bytes)) {
+		wf_error_set(&e, -ENOMEM, "no memory for a record of %zu bytes", bytes);
+		fail_later(p, &e);
 		return;
 	}
 	if (p->offer)
@@ -362,12 +385,14 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 {
 	struct wf_link *real = wf_link_real(link);
 	bool first = !real->waiting_count;
+	struct wf_error e;
 
 	p->transfer = t;
 	p->link = link;
 	p->state = WF_PARCEL_WAITING;
 	p->offer = 0;
 	p->head = NULL;
+	p->head_spare = false;
 	p->path = (struct wf_path){ .bytes = p->body_bytes };
 	p->sent = p->refused = p->connected = p->told = p->fenced = p->lent = false;
 	p->quiet_ns = p->probed_ns = 0;
@@ -382,16 +407,16 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->reached_by = NULL;
 	wf_list_init(&p->room_waiter.node);
 	wf_summing_init(&p->summing, t);
-	p->why.code = 0;
+	p->why = (struct wf_reason){ 0 };
 	wf_list_init(&p->node);
 	p->recall = NULL;
 	wf_list_init(&p->message.node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	if (real->state == WF_LINK_GONE) {
-		wf_error_set(&p->why, -ENOTCONN, "%s is gone, and its address is not known",
+		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
 			     wf_link_label(link));
-		fail_later(p);
+		fail_later(p, &e);
 		return;
 	}
 	wait_for_rail(p);
@@ -432,7 +457,7 @@ static void quiet_shared(struct wf_timer *timer)
 	} else if (w->now_ns < p->quiet_ns) {
 		wf_worker_timer(w, timer, p->quiet_ns, quiet_shared);
 	} else {
-		end(p, &p->why);
+		end_why(p);
 	}
 }
 
@@ -446,7 +471,7 @@ static void quiet_connected(struct wf_timer *timer)
 	if (caps && caps->connected)
 		wf_link_rail_failed(link, unanswered);
 	else
-		end(p, &p->why);
+		end_why(p);
 }
 
 /* Has its reader a handle, to copy it by? */
@@ -460,7 +485,7 @@ static void quiet_copies(struct wf_timer *timer)
 {
 	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
 
-	end(p, &p->why);
+	end_why(p);
 }
 
 static void withdraw(struct wf_parcel *p)
@@ -495,11 +520,11 @@ bool wf_parcel_has_left(const struct wf_parcel *p)
 static void leave_again(struct wf_timer *timer)
 {
 	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
+	struct wf_error e;
 
-	wf_parcel_stop(p, &p->why);
+	wf_parcel_stop(p, wf_reason_get(&p->why, &e));
 }
 
-/* @e may be p->why. */
 void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_worker *w = p->transfer->worker;
@@ -517,11 +542,11 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		}
 		/* Once it is sent, it is withdrawn. */
 		if (!p->why.code)
-			p->why = *e;
+			wf_reason_keep(&p->why, e);
 		wf_worker_timer(w, &p->quiet_timer, w->now_ns + LEAVE_NS, leave_again);
 		break;
 	case WF_PARCEL_OFFERED:
-		p->why = *e;
+		wf_reason_keep(&p->why, e);
 		withdraw(p);
 		break;
 	case WF_PARCEL_WITHDRAWING:
@@ -543,7 +568,7 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chu
 	}
 	/* What we said first is why it does not want it any more. */
 	if (p->state == WF_PARCEL_WITHDRAWING) {
-		end(p, &p->why);
+		end_why(p);
 		return;
 	}
 	p->refused = true;
@@ -555,7 +580,7 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chu
 void wf_parcel_withdrawn(struct wf_parcel *p)
 {
 	if (p->state == WF_PARCEL_WITHDRAWING)
-		end(p, &p->why);
+		end_why(p);
 }
 
 static void wait_for_room(struct wf_parcel *p);
@@ -755,8 +780,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
 		return -ENOMEM;
 	if (err) {
-		p->why = why;
-		fail_later(p);
+		fail_later(p, &why);
 		return 0;
 	}
 	p->path.caps = wf_link_caps(link);
@@ -800,7 +824,7 @@ void wf_parcel_paused(struct wf_parcel *p)
 	if (!p->connected)
 		return;
 	if (p->state == WF_PARCEL_WITHDRAWING)
-		end(p, &p->why);
+		end_why(p);
 	else
 		close_grants(p);
 }
@@ -808,8 +832,8 @@ void wf_parcel_paused(struct wf_parcel *p)
 void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e)
 {
 	if (p->state == WF_PARCEL_WITHDRAWING)
-		e = &p->why;
-	if (p->state != WF_PARCEL_ENDED)
+		end_why(p);
+	else if (p->state != WF_PARCEL_ENDED)
 		end(p, e);
 }
 
@@ -843,7 +867,7 @@ void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
 		break;
 	case WF_PARCEL_WITHDRAWING:
 		(void)snprintf(text, bytes, "taken back, and %s has not answered: %s", peer,
-			       p->why.text);
+			       wf_reason_text(&p->why));
 		break;
 	}
 }

@@ -19,8 +19,9 @@
 #include "transfer/summing.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
+#include "util/reason.h"
 
-#define WF_PARCEL_HEAD_BYTES 256 /* heads up to this need no memory of their own */
+#define WF_PARCEL_HEAD_BYTES 256 /* heads up to this are spare pieces of the worker */
 
 enum wf_parcel_state {
 	WF_PARCEL_ENDED, /* or not begun */
@@ -81,9 +82,9 @@ struct wf_parcel {
 	uint64_t filled, taken; /* of that: so much it was told, and has told us */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
 	bool fenced;         /* that rail was given up: what comes late on it is dropped */
-	struct wf_error why; /* of its end, while it is withdrawn */
-	uint8_t *head;       /* inline, or allocated */
-	uint8_t head_inline[WF_PARCEL_HEAD_BYTES];
+	struct wf_reason why; /* of its end, while it is withdrawn */
+	uint8_t *head;       /* of its record until that has left; NULL: not there */
+	bool head_spare;     /* that is one of the transfer's */
 };
 
 /*

@@ -15,6 +15,7 @@
 #include "memory/kind.h"
 #include "transfer/pace.h"
 #include "transfer/view.h"
+#include "util/spare.h"
 #include "util/helper.h"
 
 #define WF_TRANSFER_LATER 1 /* as a code: not yet, and it goes on by itself */
@@ -23,6 +24,7 @@ struct wf_transfer {
 	struct wf_worker *worker;
 	struct wf_table parcels; /* by offer id */
 	struct wf_table pulls;
+	struct wf_spare heads;   /* of parcels' records, until they have left */
 	struct wf_list waiting;  /* parcels whose link has no rail yet */
 	struct wf_pace pace;     /* of all pulls */
 	struct wf_views views;
