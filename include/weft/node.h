@@ -222,6 +222,7 @@ struct weft_counters {
 	uint64_t served_repeated; /* attempts of peers that got what an earlier one has begun */
 	uint64_t kept_bytes;      /* on behalf of peers now, beside pool memory: see WEFT_PEER_BYTES */
 	uint64_t records_refused; /* for want of room in their peer's account: they come again */
+	uint64_t aborts_ignored;  /* of steps, by peers that take no part in them */
 };
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 

@@ -17,8 +17,8 @@ extern "C" {
 
 /*
  * End with @status whatever is pending of @step, and what is begun later, on
- * this node and on every one that is connected with it, directly or through
- * others.  The sentence of those operations has @message, which may be NULL and
+ * this node and on every one that exchanges tensors of @step with it, directly
+ * or through others.  The sentence of those operations has @message, which may be NULL and
  * is cut after 400 bytes.  Where the step was aborted already nothing changes:
  * the first abort that a node hears of counts.
  * -EINVAL: WEFT_OK, or no status.  -ENOMEM.  Threads: any, callback.

@@ -93,7 +93,7 @@ static void sink_merged(void *ctx, struct wf_link *from, struct wf_link *into)
 	struct wf_desk *desk = ctx;
 
 	wf_peer_stand_for(from->user, into);
-	wf_channels_merged(&desk->channels);
+	wf_channels_merged(&desk->channels, from, into);
 	if (into->state == WF_LINK_UP)
 		sink_up(ctx, into);
 }

@@ -560,6 +560,7 @@ static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 	sum->links_resumed += atomic_load(&c->links_resumed);
 	sum->registered_bytes += atomic_load(&c->registered_bytes);
 	sum->late_dropped += atomic_load(&c->late_dropped);
+	sum->aborts_ignored += atomic_load(&c->aborts_ignored);
 	sum->bytes_viewed += atomic_load(&c->bytes_viewed);
 	sum->registrations += atomic_load(&c->registrations);
 	sum->registration_hits += atomic_load(&c->registration_hits);

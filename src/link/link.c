@@ -211,6 +211,8 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->kept);
 	wf_map_init(&link->offers.map);
 	wf_list_init(&link->offers.all);
+	wf_list_init(&link->parts);
+	wf_list_init(&link->heard);
 	wf_list_init(&link->controls);
 	wf_list_init(&link->controls_out);
 	wf_list_init(&link->ask_control.node);

@@ -90,7 +90,8 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 	wf_list_init(&a->node);
 	wf_list_init(&a->kept_node);
 	wf_list_init(&a->link_node);
-	a->use = (struct wf_use_member){ 0 };
+	wf_list_init(&a->part_node);
+	a->part = NULL;
 	wf_arrival_give_answer(a, answer);
 	arrivals->count++;
 	*arrival = a;
@@ -120,14 +121,28 @@ struct weft_tensor wf_arrival_describe(const struct wf_tensor_record *t, int64_t
 void wf_arrival_free(struct wf_arrival *a)
 {
 	a->arrivals->count--;
-	wf_list_remove(&a->node);
-	wf_list_remove(&a->kept_node);
-	wf_list_remove(&a->link_node);
-	wf_use_leave(&a->use);
+	wf_arrival_unwait(a);
 	wf_answer_close(a->answer);
 	wf_ledger_discharge(a->link, WF_LEDGER_RECEIVED, a->charged_bytes);
 	wf_link_put(a->link);
 	free(a);
+}
+
+void wf_arrival_wait(struct wf_arrival *a, struct wf_part *part)
+{
+	wf_part_hold(part);
+	a->part = part;
+	wf_list_append(&part->kept, &a->part_node);
+}
+
+void wf_arrival_unwait(struct wf_arrival *a)
+{
+	wf_list_remove(&a->node);
+	wf_list_remove(&a->kept_node);
+	wf_list_remove(&a->link_node);
+	wf_list_remove(&a->part_node);
+	wf_part_put(a->part);
+	a->part = NULL;
 }
 
 struct wf_answer *wf_arrival_take_answer(struct wf_arrival *a)

@@ -10,7 +10,7 @@
 #ifndef WF_ARRIVAL_H
 #define WF_ARRIVAL_H
 
-#include "tensor/use.h"
+#include "tensor/part.h"
 #include "transfer/answer.h"
 #include "transfer/path.h"
 #include "transfer/transfer.h"
@@ -33,7 +33,8 @@ struct wf_arrival {
 	struct wf_list node;      /* in its keeper's list */
 	struct wf_list kept_node; /* in channels->kept */
 	struct wf_list link_node; /* in link->kept, or in channels->leftovers */
-	struct wf_use_member use; /* while it waits for a receive of its step */
+	struct wf_list part_node; /* in part->kept: */
+	struct wf_part *part;     /* a reference, while it waits for a receive of its step; or NULL */
 
 	/* read by it */
 	struct wf_arrivals *arrivals;
@@ -65,6 +66,9 @@ void wf_arrival_free(struct wf_arrival *a);
  * freed.
  */
 void wf_arrival_charge(struct wf_arrival *a, uint64_t more);
+/* It waits for a receive of the step of @part; or does not any more, which is harmless before. */
+void wf_arrival_wait(struct wf_arrival *a, struct wf_part *part);
+void wf_arrival_unwait(struct wf_arrival *a);
 
 /* Who answers its offer from now on; or who does not after all: takes @answer. */
 struct wf_answer *wf_arrival_take_answer(struct wf_arrival *a);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "link/ledger.h"
+#include "tensor/ending.h"
 #include "util/status.h"
 
 struct wf_channel {
@@ -84,10 +85,12 @@ static void arrival_lost(struct wf_arrival *a, const struct wf_error *e)
 	drop_channel(ch);
 }
 
-void wf_channels_drop(struct wf_use *use, enum weft_status status)
+void wf_channels_drop(struct wf_part *part, enum weft_status status)
 {
-	WF_LIST_EACH(node, &use->kept)
-		drop_arrival(WF_CONTAINER(node, struct wf_arrival, use.node), status);
+	wf_part_hold(part);
+	WF_LIST_EACH(node, &part->kept)
+		drop_arrival(WF_CONTAINER(node, struct wf_arrival, part_node), status);
+	wf_part_put(part);
 }
 
 /* Whoever was to receive it has died, say, and so has whoever was to end the step. */
@@ -107,19 +110,20 @@ static void kept_too_long(struct wf_timer *timer)
 	}
 }
 
-/* @a waits in @ch, whose step is @use, for a receive. */
-static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_use *use,
+/* @a, of the peer of @part, waits in @ch for a receive. */
+static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
 		    struct wf_arrival *a)
 {
 	uint64_t limit_ns = c->worker->options.step_ns;
 
 	a->keeper = ch;
 	a->lost = arrival_lost;
-	wf_arrival_charge(a, sizeof(*ch) + ch->key_bytes);
+	/* As if each had a channel and a step of its own. */
+	wf_arrival_charge(a, sizeof(*ch) + ch->key_bytes + sizeof(*part) + sizeof(*part->use.use));
 	wf_list_append(&ch->arrivals, &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
 	wf_list_append(&wf_link_real(a->link)->kept, &a->link_node);
-	wf_use_enter(use, &use->kept, &a->use);
+	wf_arrival_wait(a, part);
 	if (limit_ns && !c->kept_timer.armed)
 		wf_worker_timer(c->worker, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
 }
@@ -134,25 +138,45 @@ static const struct wf_step *find_over(const struct wf_channels *c, uint64_t ste
 	return s ? s : wf_steps_find(&c->ended, step);
 }
 
+/*
+ * This node deals with the peer of @link in @step: *@part, with a reference, or NULL without
+ * memory.  Returns the step if it is over by that, for the peer has aborted it before.
+ */
+static const struct wf_step *take_part(struct wf_channels *c, struct wf_link *link, uint64_t step,
+				       struct wf_part **part)
+{
+	int err;
+
+	*part = wf_part_get(&c->parts, wf_link_real(link), step);
+	if (!*part)
+		return NULL;
+	wf_part_take(*part);
+	if (!(*part)->heard)
+		return NULL;
+	err = wf_ending_heard(c, *part);
+	wf_part_put(*part);
+	*part = NULL;
+	return err ? NULL : find_over(c, step);
+}
+
 void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s)
 {
 	const struct wf_step *over = find_over(c, s->step);
 	struct wf_use *use;
 	struct wf_error e;
 
-	if (over) {
-		wf_step_error(over, &e);
+	if (!over)
+		over = take_part(c, link, s->step, &s->part);
+	if (over || !s->part) {
+		if (over)
+			wf_step_error(over, &e);
+		else
+			wf_error_set(&e, -ENOMEM, "no memory for a step");
 		s->done(s, &e);
 		return;
 	}
-	use = wf_use_get(&c->uses, s->step);
-	if (!use) {
-		wf_error_set(&e, -ENOMEM, "no memory for a step");
-		s->done(s, &e);
-		return;
-	}
+	use = s->part->use.use;
 	wf_use_enter(use, &use->sends, &s->use);
-	wf_use_put(use);
 	wf_sending_start(&c->sendings, link, s);
 }
 
@@ -184,10 +208,21 @@ static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_re
 	return NULL;
 }
 
+/* @r gets a tensor of the peer of @part. */
+static void match(struct wf_receiving *r, struct wf_part *part)
+{
+	wf_list_remove(&r->node);
+	wf_part_take(part);
+	if (r->part)
+		return;
+	wf_part_hold(part);
+	r->part = part;
+}
+
 /* @a waits where @r looks for one. */
 static void match_kept(struct wf_receiving *r, struct wf_arrival *a)
 {
-	wf_list_remove(&r->node);
+	match(r, a->part);
 	wf_receiving_meet_kept(r, a);
 }
 
@@ -196,19 +231,24 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
 	const struct wf_step *over = find_over(c, r->step);
 	struct wf_channel *ch;
-	struct wf_use *use;
+	struct wf_part *part = NULL;
+	struct wf_use *use = NULL;
 	struct wf_arrival *a;
 	struct wf_error e;
 
+	if (!over && r->from)
+		over = take_part(c, r->from, r->step, &part);
 	if (over) {
 		wf_step_error(over, &e);
 		r->done(r, &e);
 		return;
 	}
 	ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
-	use = ch ? wf_use_get(&c->uses, r->step) : NULL;
+	if (ch && (part || !r->from))
+		use = wf_use_get(&c->uses, r->step);
 	wf_receiving_init(r, c->arrivals);
 	r->channel = ch;
+	r->part = part;
 	wf_list_append(&c->receives, &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from)
@@ -258,6 +298,8 @@ int wf_channels_take_back(struct wf_receiving *r)
 	wf_list_remove(&r->node);
 	wf_list_remove(&r->all_node);
 	wf_use_leave(&r->use);
+	wf_part_put(r->part);
+	r->part = NULL;
 	if (r->from)
 		wf_link_unwatch(r->from);
 	drop_channel(ch);
@@ -274,29 +316,39 @@ static void drop_leftovers(struct wf_channels *c)
 }
 
 /* Nobody waits for it yet.  -ENOMEM: @answer is still the caller's. */
-static int keep_unmatched(struct wf_channels *c, struct wf_link *link,
+static int keep_unmatched(struct wf_channels *c, struct wf_part *part,
 			  const struct wf_tensor_record *t, const struct wf_path *came,
 			  struct wf_answer *answer, uint64_t hash)
 {
 	struct wf_channel *ch;
 	struct wf_arrival *a;
-	struct wf_use *use;
-	int err = -ENOMEM;
+	int err;
 
 	drop_leftovers(c);
 	ch = make_channel(c, t->step, t->key, t->key_bytes, hash);
 	if (!ch)
 		return -ENOMEM;
-	use = wf_use_get(&c->uses, t->step);
-	if (!use)
-		goto drop_channel;
-	err = wf_arrival_keep(c->arrivals, link, t, came, answer, &a);
+	err = wf_arrival_keep(c->arrivals, part->link, t, came, answer, &a);
 	if (!err)
-		keep_in(c, ch, use, a);
-	wf_use_put(use);
-drop_channel:
+		keep_in(c, ch, part, a);
 	drop_channel(ch);
 	return err;
+}
+
+/* A tensor of the peer of @part, whose step goes on.  -ENOMEM, -ENOSPC: as above. */
+static int arrive(struct wf_channels *c, struct wf_part *part, const struct wf_tensor_record *t,
+		  const struct wf_path *came, struct wf_answer *answer)
+{
+	uint64_t hash = wf_map_hash(&c->map, t->step, t->key, t->key_bytes);
+	struct wf_channel *ch = find_channel(c, t->step, t->key, t->key_bytes, hash);
+	struct wf_receiving *r = ch ? find_receive(ch, part->link) : NULL;
+
+	if (!r)
+		return keep_unmatched(c, part, t, came, answer, hash);
+	match(r, part);
+	wf_receiving_meet(r, part->link, t, came, NULL, answer);
+	drop_channel(ch);
+	return 0;
 }
 
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
@@ -305,10 +357,8 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	struct wf_answer *answer;
 	const struct wf_step *over;
 	struct wf_tensor_record t;
-	struct wf_receiving *r;
-	struct wf_channel *ch;
+	struct wf_part *part = NULL;
 	struct wf_path came;
-	uint64_t hash;
 	int err;
 
 	if (wf_tensor_record_get(record->bytes, record->count, &t) || t.flags & WF_TENSOR_LOST)
@@ -318,23 +368,19 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	if (err)
 		return err;
 	over = find_over(c, t.step);
+	if (!over) {
+		part = wf_part_get(&c->parts, link, t.step);
+		over = part ? part->heard : NULL;
+	}
 	if (over) {
 		wf_counters_add(&c->worker->counters.late_dropped, 1);
 		wf_answer_refuse(link, &t.body, answer, over->status);
-		return 0;
+	} else {
+		err = part ? arrive(c, part, &t, &came, answer) : -ENOMEM;
 	}
-	hash = wf_map_hash(&c->map, t.step, t.key, t.key_bytes);
-	ch = find_channel(c, t.step, t.key, t.key_bytes, hash);
-	r = ch ? find_receive(ch, link) : NULL;
-	if (r) {
-		wf_list_remove(&r->node);
-		wf_receiving_meet(r, link, &t, &came, NULL, answer);
-		drop_channel(ch);
-		return 0;
-	}
-	err = keep_unmatched(c, link, &t, &came, answer, hash);
 	if (err)
 		wf_answer_unmeet(link, &t.body, answer);
+	wf_part_put(part);
 	return err;
 }
 
@@ -374,12 +420,26 @@ void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct 
 	/* Offers have been lost by now; what came whole can still be received. */
 	if (link->stranger)
 		wf_list_splice(&c->leftovers, &link->kept);
+	wf_parts_down(&c->parts, link);
 }
 
-void wf_channels_merged(struct wf_channels *c)
+/* What the peer of @link has aborted, and takes part in by its other name.  Without memory it does not count yet. */
+static void count_heard(struct wf_channels *c, struct wf_link *link)
+{
+	WF_LIST_EACH(node, &link->heard) {
+		struct wf_part *part = WF_CONTAINER(node, struct wf_part, heard_node);
+
+		if (wf_part_takes(&c->parts, link, part->use.use->step))
+			(void)wf_ending_heard(c, part);
+	}
+}
+
+void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_link *into)
 {
 	struct wf_map_node *node = NULL;
 
+	wf_parts_merge(&c->parts, link, into);
+	count_heard(c, into);
 	/* Matching changes the map: start anew after each. */
 	while ((node = wf_map_next(&c->map, node))) {
 		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
@@ -412,6 +472,7 @@ void wf_channels_init(struct wf_channels *c, struct wf_arrivals *arrivals,
 	wf_steps_init(&c->ended);
 	wf_map_init(&c->map);
 	wf_uses_init(&c->uses);
+	wf_parts_init(&c->parts, &c->uses);
 	wf_list_init(&c->receives);
 	wf_list_init(&c->kept);
 	wf_list_init(&c->leftovers);
@@ -440,6 +501,7 @@ void wf_channels_fini(struct wf_channels *c)
 	wf_timer_stop(&c->worker->timers, &c->brief_timer);
 	wf_steps_fini(&c->aborted);
 	wf_steps_fini(&c->ended);
+	wf_parts_fini(&c->parts);
 	wf_uses_fini(&c->uses);
 	wf_map_fini(&c->map);
 }

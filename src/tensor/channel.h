@@ -18,6 +18,7 @@
 #include <weft/tensor.h>
 #include "tensor/receiving.h"
 #include "tensor/sending.h"
+#include "tensor/part.h"
 #include "tensor/step.h"
 #include "tensor/use.h"
 #include "util/map.h"
@@ -27,7 +28,8 @@ struct wf_channels {
 	struct wf_arrivals *arrivals;
 	struct wf_sendings sendings;
 	struct wf_map map;
-	struct wf_uses uses;     /* the steps of what follows, and of sends */
+	struct wf_uses uses;     /* the steps of what follows, and of sends, */
+	struct wf_parts parts;   /* and who takes part in them */
 	struct wf_list receives; /* that have not ended */
 	struct wf_list kept;     /* arrivals that nobody has received yet, the oldest first */
 	struct wf_list leftovers; /* of those, what strangers that are gone have left */
@@ -69,11 +71,11 @@ void wf_channels_unmatched(const struct wf_channels *c,
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record);
 
-/* Drop what came of the step of @use and was not received; senders that still have it hear @status. */
-void wf_channels_drop(struct wf_use *use, enum weft_status status);
+/* Drop what came of @part and was not received; a sender that still has it hears @status. */
+void wf_channels_drop(struct wf_part *part, enum weft_status status);
 
 /* What the floors below tell. */
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e);
-void wf_channels_merged(struct wf_channels *c);
+void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_link *into);
 
 #endif

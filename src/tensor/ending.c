@@ -102,7 +102,8 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 	}
 	WF_LIST_EACH(node, &use->receives)
 		wf_channels_stop_receive(WF_CONTAINER(node, struct wf_receiving, use.node), e);
-	wf_channels_drop(use, s->status);
+	WF_LIST_EACH(node, &use->parts)
+		wf_channels_drop(WF_CONTAINER(node, struct wf_part, use.node), s->status);
 	wf_use_put(use);
 }
 
@@ -149,10 +150,47 @@ void wf_ending_end(struct wf_channels *c, struct wf_step *fresh)
 	stop_step(c, fresh, &e, false, NULL);
 }
 
+/* The peer of @link, which takes part in it, aborts a step.  Takes @fresh.  -ENOMEM: nothing was done. */
+static int obey(struct wf_channels *c, struct wf_link *link, struct wf_step *fresh)
+{
+	/* Another may have aborted it since this was said. */
+	if (wf_steps_find(&c->aborted, fresh->number)) {
+		wf_step_free(fresh);
+		return 0;
+	}
+	if (c->aborted_by_peer(c->ctx, fresh))
+		return -ENOMEM;
+	abort_step(c, fresh, link);
+	return 0;
+}
+
+/*
+ * The peer of @link aborts a step in which it takes no part: what it has sent itself ends, and
+ * the rest when this node deals with it.  Takes @fresh.  -ENOMEM: nothing was done.
+ */
+static int ignore(struct wf_channels *c, struct wf_link *link, struct wf_step *fresh)
+{
+	struct wf_part *part = wf_part_get(&c->parts, link, fresh->number);
+
+	if (!part)
+		return -ENOMEM;
+	wf_counters_add(&c->worker->counters.aborts_ignored, 1);
+	/* A peer that goes on and on fills no log. */
+	if (link->heard_count < WF_PARTS_HEARD_MAX)
+		wf_log(&c->worker->log, WF_LOG_INFO,
+		       "%s aborts step %llu, in which it takes no part: ignored",
+		       wf_link_label(link), (unsigned long long)fresh->number);
+	wf_channels_drop(part, fresh->status);
+	wf_part_hear(part, fresh);
+	wf_part_put(part);
+	return 0;
+}
+
 int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_abort_record got;
 	struct wf_step *fresh;
+	int err;
 
 	if (wf_abort_record_get(record->bytes, record->count, &got))
 		return -EBADMSG;
@@ -161,12 +199,23 @@ int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct w
 	fresh = wf_step_new_aborted(got.step, got.status, (const char *)got.text, got.text_bytes);
 	if (!fresh)
 		return -ENOMEM;
-	if (c->aborted_by_peer(c->ctx, fresh)) {
+	if (c->worker->options.abort_any || wf_part_takes(&c->parts, link, got.step))
+		err = obey(c, link, fresh);
+	else
+		err = ignore(c, link, fresh);
+	if (err)
 		wf_step_free(fresh);
-		return -ENOMEM;
-	}
-	abort_step(c, fresh, link);
-	return 0;
+	return err;
+}
+
+int wf_ending_heard(struct wf_channels *c, struct wf_part *part)
+{
+	struct wf_step *fresh = wf_part_unhear(part);
+	int err = obey(c, part->link, fresh);
+
+	if (err)
+		wf_part_hear(part, fresh);
+	return err;
 }
 
 void wf_ending_up(struct wf_channels *c, struct wf_link *link)

@@ -4,7 +4,8 @@
  *
  * An abort is passed on from node to node, by each once and only as long as
  * it can be remembered, so that it reaches everybody and goes round for ever
- * nowhere.  The first that a node hears counts.
+ * nowhere.  The first that a node hears of a peer that takes part in the step (part.h)
+ * counts.
  *
  * Threads: owner.
  */
@@ -17,8 +18,14 @@
 void wf_ending_abort(struct wf_channels *c, struct wf_step *fresh);
 void wf_ending_end(struct wf_channels *c, struct wf_step *fresh);
 
-/* An ABORT record.  -EBADMSG, -ENOMEM. */
+/*
+ * An ABORT record.  Of a peer that takes no part in the step it ends nothing but what that peer
+ * has sent itself.  -EBADMSG, -ENOMEM.
+ */
 int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct wf_record *record);
+
+/* The peer of @part, which has aborted the step before, takes part in it now.  -ENOMEM: nothing was done. */
+int wf_ending_heard(struct wf_channels *c, struct wf_part *part);
 
 /* @link has a rail (again): a new peer is told of the aborts that are remembered. */
 void wf_ending_up(struct wf_channels *c, struct wf_link *link);

@@ -170,6 +170,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	wf_list_init(&r->node);
 	wf_list_init(&r->all_node);
 	r->use = (struct wf_use_member){ 0 };
+	r->part = NULL;
 	wf_list_init(&r->waiter.node);
 }
 
@@ -181,6 +182,8 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 	r->state = WF_RECEIVING_ENDED;
 	wf_list_remove(&r->all_node);
 	wf_use_leave(&r->use);
+	wf_part_put(r->part);
+	r->part = NULL;
 	if (r->from)
 		wf_link_unwatch(r->from);
 	wf_stage_close(r->stage);
@@ -357,10 +360,7 @@ static void lost_waiting(struct wf_arrival *a, const struct wf_error *e)
 /* The pool has no room for now: @a is kept until it has. */
 static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
 {
-	wf_list_remove(&a->node);
-	wf_list_remove(&a->kept_node);
-	wf_list_remove(&a->link_node);
-	wf_use_leave(&a->use);
+	wf_arrival_unwait(a);
 	a->keeper = r;
 	a->lost = lost_waiting;
 	r->arrival = a;

@@ -63,6 +63,7 @@ struct wf_receiving {
 	struct wf_list node;     /* in the channel, while it waits for a tensor */
 	struct wf_list all_node; /* in channels->receives */
 	struct wf_use_member use; /* of its step, until it ends */
+	struct wf_part *part;    /* of the peer that it names, or has met, in its step, until it ends; or NULL */
 	struct wf_arrival *arrival;
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* until it has ended */

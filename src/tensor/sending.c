@@ -40,6 +40,13 @@ static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struc
 	wf_tensor_record_put(w, &t, s->shape);
 }
 
+static void leave_step(struct wf_sending *s)
+{
+	wf_use_leave(&s->use);
+	wf_part_put(s->part);
+	s->part = NULL;
+}
+
 static void end(struct wf_sending *s, const struct wf_error *e)
 {
 	struct wf_error why;
@@ -48,7 +55,7 @@ static void end(struct wf_sending *s, const struct wf_error *e)
 		why = *e; /* it may be the parcel's, or the stage's */
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
-	wf_use_leave(&s->use);
+	leave_step(s);
 	wf_stage_close(s->stage);
 	s->parcel.stage = s->stage = NULL;
 	s->done(s, e ? &why : NULL);
@@ -363,7 +370,7 @@ int wf_sending_take_back(struct wf_sending *s)
 		return err;
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
-	wf_use_leave(&s->use);
+	leave_step(s);
 	wf_stage_close(s->stage);
 	s->parcel.stage = s->stage = NULL;
 	return 0;

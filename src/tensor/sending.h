@@ -14,7 +14,7 @@
 #define WF_SENDING_H
 
 #include <weft/tensor.h>
-#include "tensor/use.h"
+#include "tensor/part.h"
 #include "transfer/parcel.h"
 
 /* Those of a worker. */
@@ -48,7 +48,9 @@ struct wf_sending {
 	uint8_t rank;
 	const int64_t *shape;
 	void (*done)(struct wf_sending *s, const struct wf_error *e);
-	struct wf_use_member use; /* of its step, until it ends; zero: it is of none, or begins */
+	/* of its step, until it ends; zero: it is of none, or begins */
+	struct wf_use_member use;
+	struct wf_part *part;
 
 	void *chunk; /* of the pool, with the body: the owner gives it back; NULL: none */
 

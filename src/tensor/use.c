@@ -45,7 +45,7 @@ struct wf_use *wf_use_get(struct wf_uses *uses, uint64_t step)
 		use->holds = 0;
 		wf_list_init(&use->sends);
 		wf_list_init(&use->receives);
-		wf_list_init(&use->kept);
+		wf_list_init(&use->parts);
 		wf_map_add(&uses->map, &use->node, hash);
 	}
 	wf_use_hold(use);
@@ -60,7 +60,7 @@ void wf_use_hold(struct wf_use *use)
 static void free_unused(struct wf_use *use)
 {
 	if (use->holds || !wf_list_empty(&use->sends) || !wf_list_empty(&use->receives) ||
-	    !wf_list_empty(&use->kept))
+	    !wf_list_empty(&use->parts))
 		return;
 	wf_map_remove(&use->uses->map, &use->node);
 	free(use);

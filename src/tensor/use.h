@@ -3,7 +3,7 @@
  * Steps in use: what of each step is here, so that its end touches nothing else.
  *
  * A step is in use as long as it has a member: a send or a receive that has not
- * ended, or a tensor that came and was not received.
+ * ended, or a peer's part in it (part.h), with the tensors that came from there.
  *
  * No I/O, no clock.
  *
@@ -27,7 +27,7 @@ struct wf_use {
 	unsigned holds;          /* of those who walk its lists */
 	struct wf_list sends;    /* struct wf_sending */
 	struct wf_list receives; /* struct wf_receiving */
-	struct wf_list kept;     /* struct wf_arrival */
+	struct wf_list parts;    /* struct wf_part */
 };
 
 /* All zero: of no step. */

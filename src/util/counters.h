@@ -14,6 +14,7 @@ struct wf_counters {
 	_Atomic uint64_t frames_sent, frames_received, frames_replayed, frames_refused;
 	_Atomic uint64_t bytes_eager, bytes_pulled, bytes_viewed;
 	_Atomic uint64_t peers_lost, links_resumed;
+	_Atomic uint64_t aborts_ignored; /* of peers that take no part in the step */
 	_Atomic uint64_t late_dropped; /* completions and records that came too late */
 	_Atomic uint64_t registered_bytes; /* now, not a total */
 	_Atomic uint64_t kept_bytes;       /* on behalf of peers, now */

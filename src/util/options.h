@@ -37,6 +37,7 @@ struct wf_options {
 	uint64_t lost_ns;                     /* WEFT_LOST, default 3 s */
 	uint64_t stall_ns;                    /* WEFT_STALL, default 10 s; 0: nothing is said */
 	uint64_t step_ns;                     /* WEFT_STEP_TIMEOUT: how long unreceived tensors are kept; default 600 s, 0: for ever */
+	uint64_t abort_any;                   /* WEFT_ABORT_ANY: yes/no: a peer may abort steps in which it takes no part; default no */
 	uint64_t spin_ns;                     /* WEFT_SPIN, default 50 us */
 	uint64_t slots;                       /* WEFT_SLOTS: the most receive slots of a rail, default 4096 */
 	uint64_t workers;                     /* WEFT_WORKERS: threads of a threaded node, default 1 */

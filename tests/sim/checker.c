@@ -98,6 +98,8 @@ static void check_end(const struct wf_leg *leg)
 	if (f->status == WEFT_DEADLINE_EXCEEDED && f->ended_ns < deadline_ns &&
 	    leg->kind != WF_LEG_SEND)
 		wrong(leg, "missed its deadline before it came");
+	if (strstr(sentence(leg), WF_TRAFFIC_MEDDLED))
+		wrong(leg, "was ended by a node that takes no part in its step");
 	if (f->status == WEFT_DATA_LOSS && !config.tally->injected[WF_FAULT_FLIP])
 		wrong(leg, "missed bytes that nobody touched");
 	if (config.harmless && !leg->group->lonely && f->status != WEFT_OK)
@@ -581,6 +583,24 @@ static bool show_nodes(unsigned number)
 	return true;
 }
 
+/* Who takes part in a step is remembered, but nothing is under way. */
+static void check_steps(unsigned number, const struct wf_channels *c)
+{
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_next(&c->parts.map, node)))
+		if (WF_CONTAINER(node, struct wf_part, node)->refs)
+			fail_msg("node %u counts something under way in a step that is over", number);
+	while ((node = wf_map_next(&c->uses.map, node))) {
+		const struct wf_use *use = WF_CONTAINER(node, struct wf_use, node);
+
+		if (!wf_list_empty(&use->sends) || !wf_list_empty(&use->receives))
+			fail_msg("node %u has an operation of a step that is over", number);
+	}
+	if (c->parts.idle_count > WF_PARTS_IDLE_MAX)
+		fail_msg("node %u remembers %u parts in steps", number, c->parts.idle_count);
+}
+
 /* All operations have ended, so nobody has a claim on anything. */
 static void check_desk(unsigned number, struct wf_desk *desk)
 {
@@ -608,8 +628,8 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 		fail_msg("node %u still has a stream", number);
 	if (desk->worker.lender && wf_lender_held(desk->worker.lender))
 		fail_msg("node %u still lends what nobody looks at", number);
-	if (wf_map_next(&desk->channels.map, NULL) || desk->arrivals.count ||
-	    desk->channels.uses.map.count)
+	check_steps(number, &desk->channels);
+	if (wf_map_next(&desk->channels.map, NULL) || desk->arrivals.count)
 		fail_msg("node %u keeps tensors of steps that are over", number);
 	WF_LIST_EACH(at, &desk->worker.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);

@@ -150,6 +150,7 @@ static void plan(struct wf_tally *tally)
 		wf_traffic_plan_trees(&traffic);
 	wf_faults_plan_drain();
 	wf_faults_plan_lane();
+	wf_traffic_plan_meddlers(&traffic);
 	wf_checker_start(&(struct wf_checker_config){
 		.connected = is_connected(),
 		.harmless = run.harmless,

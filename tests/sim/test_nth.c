@@ -617,7 +617,7 @@ static bool abort_step(void)
 	if (!ping())
 		return false;
 	step++;
-	receive(&t[0], NULL, SMALL, INTO_BUFFER);
+	receive(&t[0], back, SMALL, INTO_BUFFER);
 	while (wf_nth_again(weft_step_abort(wf_world_node(0), step, WEFT_ABORTED, "enough")))
 		;
 	send(&t[1], SMALL, 0, false);

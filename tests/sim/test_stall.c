@@ -635,7 +635,7 @@ static void check_dump(unsigned number, const char *part)
 /* The other side's dump has what it owes, and what it got and nobody asked for. */
 static void a_dump_shows_what_others_wait_for(void **state)
 {
-	struct wf_flight f, g;
+	struct wf_flight f, g, h;
 
 	(void)state;
 	open_world(WF_WORLD_CONNECTED, "1s", NULL);
@@ -652,6 +652,9 @@ static void a_dump_shows_what_others_wait_for(void **state)
 	wf_world_pass(100 * MS);
 	check_dump(1, "the handler has not replied, and the caller has given up\n");
 	wf_world_hold(1, false);
+	wf_flight_receive(&h, 1, 0, 9, target, SMALL, 0);
+	wf_flight_land(&h, 1, S);
+	wf_flight_free(&h, 1);
 	assert_int_equal(weft_step_abort(wf_world_node(0), 9, WEFT_ABORTED, "for a test"), 0);
 	wf_world_pass(100 * MS);
 	check_dump(1, "\nstep 9 was aborted: for a test\n");

@@ -186,7 +186,7 @@ static void a_third_node_hears_through_the_second(void **state)
 	wf_world_open(WF_WORLD_CONNECTED, 4, NULL);
 	for (unsigned i = 0; i < 3; i++) {
 		wf_world_connect(i, i + 1);
-		wf_flight_receive(&f[i], i + 1, i + 1, STEP, target, SMALL, 0);
+		wf_flight_receive(&f[i], i + 1, i, STEP, target, SMALL, 0);
 	}
 	abort_step(0, STEP);
 	land_as(f, 3, WEFT_DATA_LOSS, SENTENCE, SOON);
@@ -230,6 +230,7 @@ static void the_first_abort_counts(void **state)
 	(void)state;
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	wf_world_connect(0, 1);
+	carry(0, 1, STEP, SMALL);
 	abort_step(0, STEP);
 	wf_world_pass(SOON);
 	for (unsigned node = 0; node < 2; node++) {
@@ -248,15 +249,13 @@ static void who_joins_late_is_told(void **state)
 	(void)state;
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	wf_world_connect(0, 1);
+	carry(0, 1, STEP, SMALL);
 	abort_step(0, STEP);
 	wf_world_pass(SOON);
 	assert_int_equal(wf_world_add(), 2);
-	wf_flight_receive(&f, 2, 2, STEP, target, SMALL, 0);
-	wf_world_pass(SOON);
-	assert_int_equal(f.outcomes, 0);
 	/* By one that has heard of it itself. */
-	wf_world_connect(2, 1);
-	land_as(&f, 1, WEFT_DATA_LOSS, SENTENCE, SOON);
+	wf_flight_receive(&f, 2, 1, STEP, target, SMALL, 0);
+	land_as(&f, 1, WEFT_DATA_LOSS, SENTENCE, S);
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -302,7 +301,7 @@ static void an_abort_ends_operations_whose_peer_does_not_hear_it(void **state)
 		wf_world_open(wf_world_shapes[i], 2, NULL);
 		wf_world_connect(0, 1);
 		wf_flight_send(&f[0], 0, 1, STEP, source, BIG, 0);
-		wf_flight_receive(&f[1], 1, 1, STEP + 1, target, BIG, 0);
+		wf_flight_receive(&f[1], 1, 0, STEP + 1, target, BIG, 0);
 		wf_world_pass(100 * MS);
 		wf_world_part(0, 1, true);
 		abort_step(0, STEP);
@@ -327,7 +326,7 @@ static void a_flood_of_aborts_ends(void **state)
 	wf_world_open(WF_WORLD_CONNECTED, NODES, NULL);
 	for (unsigned i = 0; i < NODES; i++)
 		wf_world_connect(i, (i + 1) % NODES);
-	wf_flight_receive(&f, 2, 2, 9 + COUNT - 1, target, SMALL, 0);
+	wf_flight_receive(&f, 2, 0, 9 + COUNT - 1, target, SMALL, 0);
 	for (uint64_t i = 0; i < COUNT; i++)
 		abort_step(0, 9 + i);
 	wf_flight_land(&f, 1, 10 * S);
@@ -340,6 +339,121 @@ static void a_flood_of_aborts_ends(void **state)
 	for (unsigned i = 0; i < NODES; i++)
 		frames -= wf_world_count(i).frames_sent;
 	assert_int_equal(frames, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Node 2 has nothing to do with the step of 0 and 1: however it speaks of it. */
+static void an_abort_of_a_peer_that_takes_no_part_ends_nothing(void **state)
+{
+	struct wf_flight f[3], own[2];
+	uint64_t before;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		wf_world_open(wf_world_shapes[i], 3, NULL);
+		wf_world_connect(0, 1);
+		wf_world_connect(1, 2);
+		wf_flight_receive(&f[0], 1, 0, STEP, target, SMALL, 0);
+		wf_flight_send(&f[1], 1, 0, STEP, source, BIG, 0);
+		wf_flight_receive(&f[2], 1, 2, STEP + 1, target, SMALL, 0);
+		/* That nobody receives what it sends makes it no part of the step. */
+		wf_flight_send(&own[0], 2, 1, STEP, source, SMALL, 0);
+		wf_flight_send(&own[1], 2, 1, STEP, source, BIG, 0);
+		wf_world_pass(100 * MS);
+		land_as(own, 1, WEFT_OK, "", 0);
+		before = wf_world_count(1).late_dropped;
+
+		abort_step(2, STEP);
+		land_as(&own[1], 1, WEFT_DATA_LOSS, SENTENCE, SOON);
+		wf_world_pass(SOON);
+		assert_int_equal(f[0].outcomes + f[1].outcomes + f[2].outcomes, 0);
+		assert_int_equal(wf_world_count(1).aborts_ignored, 1);
+		assert_int_equal(wf_world_count(0).aborts_ignored, 0);
+		/* What was its own is dropped, and is in nobody's way. */
+		assert_int_equal(wf_world_count(1).late_dropped, before + 2);
+		wf_flight_receive(&own[0], 1, 1, STEP, target, SMALL, 0);
+		wf_world_pass(SOON);
+		assert_int_equal(own[0].outcomes, 0);
+
+		wf_flight_send(&own[1], 0, 1, STEP, source, SMALL, 0);
+		land_as(&own[1], 1, WEFT_OK, "", S);
+		land_as(f, 1, WEFT_OK, "", S);
+		wf_flight_receive(f, 0, 1, STEP, target, BIG, 0);
+		land_as(f, 2, WEFT_OK, "", S);
+		wf_flight_send(f, 0, 1, STEP, source, SMALL, 0);
+		land_as(f, 1, WEFT_OK, "", S);
+		land_as(own, 1, WEFT_OK, "", S);
+		wf_flight_send(f, 2, 1, STEP + 1, source, SMALL, 0);
+		land_as(f, 1, WEFT_OK, "", S);
+		land_as(&f[2], 1, WEFT_OK, "", S);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void an_abort_counts_once_its_peer_takes_part(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 3, NULL);
+	wf_world_connect(0, 1);
+	wf_world_connect(1, 2);
+	for (uint64_t step = STEP; step < STEP + 2; step++) {
+		wf_flight_receive(&f[0], 1, 0, step, target, SMALL, 0);
+		assert_int_equal(weft_step_abort(wf_world_node(2), step, WEFT_DATA_LOSS, WHY), 0);
+		wf_world_pass(SOON);
+		assert_int_equal(f[0].outcomes, 0);
+		/* By a receive that names it, or by a send. */
+		if (step == STEP)
+			wf_flight_receive(&f[1], 1, 2, step, target, SMALL, 0);
+		else
+			wf_flight_send(&f[1], 1, 2, step, source, SMALL, 0);
+		wf_flight_land(f, 2, SOON);
+		assert_int_equal(f[0].status, WEFT_DATA_LOSS);
+		assert_int_equal(f[1].status, WEFT_DATA_LOSS);
+		wf_flight_free(f, 2);
+	}
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void who_was_received_from_takes_part(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 3, NULL);
+	wf_world_connect(0, 1);
+	/* By a receive from anybody, whichever side comes first. */
+	for (uint64_t step = STEP; step < STEP + 2; step++) {
+		wf_flight_receive(&f[0], 1, 0, step, target, SMALL, 0);
+		wf_flight_send(&f[1], 2, 1, step, source, SMALL, 0);
+		if (step == STEP)
+			wf_world_pass(SOON);
+		land_as(&f[1], 1, WEFT_OK, "", S);
+		wf_flight_receive(&f[1], 1, 1, step, target, SMALL, 0);
+		land_as(&f[1], 1, WEFT_OK, "", S);
+		assert_int_equal(f[0].outcomes, 0);
+		assert_int_equal(weft_step_abort(wf_world_node(2), step, WEFT_DATA_LOSS, WHY), 0);
+		wf_flight_land(f, 1, SOON);
+		assert_int_equal(f[0].status, WEFT_DATA_LOSS);
+		wf_flight_free(f, 1);
+	}
+	assert_int_equal(wf_world_count(1).aborts_ignored, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_node_may_let_any_peer_abort_its_steps(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_ABORT_ANY", "yes", 1), 0);
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_flight_receive(&f, 1, 1, STEP, target, SMALL, 0);
+	abort_step(0, STEP);
+	land_as(&f, 1, WEFT_DATA_LOSS, SENTENCE, SOON);
+	assert_int_equal(wf_world_count(1).aborts_ignored, 0);
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -412,8 +526,9 @@ static void an_abort_says_more_than_an_end(void **state)
 	wf_world_connect(0, 1);
 	wf_world_connect(1, 2);
 	/* One that has ended the step passes the abort on. */
+	carry(0, 1, STEP, SMALL);
 	end_step(1, STEP);
-	wf_flight_receive(&f, 2, 2, STEP, target, SMALL, 0);
+	wf_flight_receive(&f, 2, 1, STEP, target, SMALL, 0);
 	abort_step(0, STEP);
 	land_as(&f, 1, WEFT_DATA_LOSS, SENTENCE, SOON);
 	end_step(2, STEP);
@@ -528,6 +643,10 @@ int main(void)
 		cmocka_unit_test(what_is_under_way_to_an_aborted_step_is_dropped),
 		cmocka_unit_test(an_abort_ends_operations_whose_peer_does_not_hear_it),
 		cmocka_unit_test(a_flood_of_aborts_ends),
+		cmocka_unit_test(an_abort_of_a_peer_that_takes_no_part_ends_nothing),
+		cmocka_unit_test(an_abort_counts_once_its_peer_takes_part),
+		cmocka_unit_test(who_was_received_from_takes_part),
+		cmocka_unit_test(a_node_may_let_any_peer_abort_its_steps),
 		cmocka_unit_test(ending_drops_what_nobody_has_received),
 		cmocka_unit_test(ending_cancels_what_is_pending_here_and_refuses_what_comes_later),
 		cmocka_unit_test(an_abort_says_more_than_an_end),

@@ -167,7 +167,7 @@ static void and_ends_once_when_nobody_sends(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-/* Node 1 knows node 0 alone, and that passes its word on, whichever workers the others have. */
+/* Node 1 takes part with node 0 alone, and that passes its word on, whichever workers the others have. */
 static void an_abort_reaches_the_peers_of_every_worker(void **state)
 {
 	struct wf_flight f[PEERS];
@@ -178,7 +178,7 @@ static void an_abort_reaches_the_peers_of_every_worker(void **state)
 		wf_world_connect(i, 0);
 	for (unsigned i = 1; i < PEERS; i++)
 		wf_flight_receive(&f[i], 1 + i, 0, 5, target[i], BYTES, 10 * S);
-	wf_flight_receive(&f[0], 0, 0, 5, target[0], BYTES, 10 * S);
+	wf_flight_receive(&f[0], 0, 1, 5, target[0], BYTES, 10 * S);
 	assert_int_equal(weft_step_abort(wf_world_node(1), 5, WEFT_DATA_LOSS, "bad"), 0);
 	wf_flight_land(f, WF_COUNT(f), 100 * MS);
 	for (unsigned i = 0; i < PEERS; i++)

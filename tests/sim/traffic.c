@@ -23,6 +23,7 @@
 #define STREAMS_MAX 16
 #define CARGO_CALLS_MAX 8
 #define CARGO_STREAMS_MAX 3
+#define MEDDLERS_MAX 4
 #define TREES_MAX 6
 #define TREE_DEPTH_MAX 4
 #define HEAD_BYTES sizeof(uint64_t) /* a request begins with the number of its leg */
@@ -272,6 +273,30 @@ void wf_traffic_plan_trees(const struct wf_traffic_config *config)
 
 	while (count--)
 		plan_tree(config);
+}
+
+static bool has_part(const struct wf_group *g, unsigned node)
+{
+	for (unsigned i = 0; i < g->count; i++)
+		if (g->legs[i].node == node || g->legs[i].peer == node)
+			return true;
+	return false;
+}
+
+void wf_traffic_plan_meddlers(const struct wf_traffic_config *config)
+{
+	unsigned count = wf_chance_in_100(30) ? 1 + (unsigned)wf_chance_below(MEDDLERS_MAX) : 0;
+
+	while (count--) {
+		struct wf_group *g = &groups[wf_chance_below(group_count)];
+		unsigned node = (unsigned)wf_chance_below(config->nodes);
+		uint64_t span_ns = config->until_ns - config->from_ns;
+
+		if (has_part(g, node))
+			continue;
+		g->meddler = node;
+		g->meddle_ns = config->from_ns + wf_chance_below(span_ns);
+	}
 }
 
 struct wf_leg *wf_traffic_leg(uint64_t number)
@@ -715,6 +740,19 @@ static void stop_step(struct wf_group *g)
 		g->stopped = weft_step_abort(node, g->step, WEFT_ABORTED, "as the test wants") != -ENOMEM;
 }
 
+/* When a node that takes no part in the step of @g aborts it; what is due is done. */
+static uint64_t meddle(struct wf_group *g, uint64_t now)
+{
+	if (!g->meddle_ns || g->meddle_ns > now)
+		return g->meddle_ns ? g->meddle_ns : UINT64_MAX;
+	g->meddle_ns = 0;
+	/* Without memory it does not. */
+	if (!wf_faults_is_away(g->meddler))
+		(void)weft_step_abort(wf_world_node(g->meddler), g->step, WEFT_ABORTED,
+				      WF_TRAFFIC_MEDDLED);
+	return UINT64_MAX;
+}
+
 static uint64_t run_group(struct wf_group *g, uint64_t now)
 {
 	if (!g->stop_ns || g->stopped)
@@ -741,8 +779,11 @@ uint64_t wf_traffic_run(void)
 	next = wf_talk_serve(now);
 	cargo_next = wf_cargo_run(now);
 	next = WF_MIN(next, cargo_next);
-	for (unsigned i = 0; i < group_count; i++)
-		next = WF_MIN(next, run_group(&groups[i], now));
+	for (unsigned i = 0; i < group_count; i++) {
+		uint64_t meddle_ns = meddle(&groups[i], now), group_ns = run_group(&groups[i], now);
+
+		next = WF_MIN(next, WF_MIN(meddle_ns, group_ns));
+	}
 	for (unsigned i = 0; i < leg_count; i++)
 		if (!legs[i].seen)
 			next = WF_MIN(next, run_leg(&legs[i], now));

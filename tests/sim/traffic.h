@@ -80,6 +80,8 @@ struct wf_group {
 	unsigned stopper;
 	bool ends;           /* ended: nobody else hears of it */
 	bool stopped;
+	uint64_t meddle_ns;  /* when its step is aborted by a node that takes no part in it; 0: never */
+	unsigned meddler;
 	bool lonely; /* something will be missing, or end early: no leg must go well */
 };
 
@@ -99,6 +101,12 @@ void wf_traffic_plan_cargo(const struct wf_traffic_config *config);
 
 /* Calls whose handlers make calls, besides, in some: drawn after those. */
 void wf_traffic_plan_trees(const struct wf_traffic_config *config);
+
+/* Nodes that abort steps in which they take no part, in some: drawn after those, and after faults. */
+void wf_traffic_plan_meddlers(const struct wf_traffic_config *config);
+
+/* Why such a node aborts a step, as no operation may say. */
+#define WF_TRAFFIC_MEDDLED "it is not mine"
 
 /* How long bodies are, and how soon something ends them. */
 size_t wf_traffic_some_bytes(void);

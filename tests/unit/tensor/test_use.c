@@ -32,7 +32,7 @@ static void join(struct wf_use_member *m, uint64_t step)
 	struct wf_use *use = wf_use_get(&uses, step);
 
 	assert_non_null(use);
-	wf_use_enter(use, &use->kept, m);
+	wf_use_enter(use, &use->parts, m);
 	wf_use_put(use);
 }
 
@@ -83,7 +83,7 @@ static void a_step_is_found_beside_a_million_members_of_others(void **state)
 	join(&mine, MANY);
 
 	use = wf_use_find(&uses, MANY);
-	WF_LIST_EACH(node, &use->kept)
+	WF_LIST_EACH(node, &use->parts)
 		count++;
 	assert_int_equal(count, 1);
 	assert_null(wf_use_find(&uses, MANY + 1));

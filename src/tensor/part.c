@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tensor/part.h"
+
+#include <stdlib.h>
+
+void wf_parts_init(struct wf_parts *parts, struct wf_uses *uses)
+{
+	*parts = (struct wf_parts){ .uses = uses };
+	wf_map_init(&parts->map);
+	wf_list_init(&parts->idle);
+}
+
+static void rest(struct wf_part *part)
+{
+	wf_list_append(&part->parts->idle, &part->idle_node);
+	part->parts->idle_count++;
+}
+
+static void wake(struct wf_part *part)
+{
+	if (wf_list_empty(&part->idle_node))
+		return;
+	wf_list_remove(&part->idle_node);
+	part->parts->idle_count--;
+}
+
+static void free_unused(struct wf_part *part)
+{
+	if (part->refs || part->takes || part->heard)
+		return;
+	wake(part);
+	wf_map_remove(&part->parts->map, &part->node);
+	wf_list_remove(&part->link_node);
+	wf_use_leave(&part->use);
+	wf_link_put(part->link);
+	free(part);
+}
+
+static void give_up(struct wf_part *part)
+{
+	wake(part);
+	part->takes = false;
+	free_unused(part);
+}
+
+static void drop_heard(struct wf_part *part)
+{
+	wf_step_free(wf_part_unhear(part));
+	free_unused(part);
+}
+
+void wf_parts_fini(struct wf_parts *parts)
+{
+	struct wf_map_node *node;
+
+	while ((node = wf_map_next(&parts->map, NULL))) {
+		struct wf_part *part = WF_CONTAINER(node, struct wf_part, node);
+
+		wf_step_free(wf_part_unhear(part));
+		part->refs = 0;
+		give_up(part);
+	}
+	wf_map_fini(&parts->map);
+}
+
+static uint64_t hash_of(const struct wf_parts *parts, const struct wf_link *link, uint64_t step)
+{
+	return wf_map_hash(&parts->map, step, &link, sizeof(link));
+}
+
+static struct wf_part *find(const struct wf_parts *parts, const struct wf_link *link,
+			    uint64_t step, uint64_t hash, struct wf_map_node *after)
+{
+	while ((after = wf_map_find(&parts->map, hash, after))) {
+		struct wf_part *part = WF_CONTAINER(after, struct wf_part, node);
+
+		if (part->link == link && part->use.use->step == step)
+			return part;
+	}
+	return NULL;
+}
+
+struct wf_part *wf_part_find(const struct wf_parts *parts, const struct wf_link *link,
+			     uint64_t step, struct wf_part *after)
+{
+	return find(parts, link, step, hash_of(parts, link, step), after ? &after->node : NULL);
+}
+
+static struct wf_part *make(struct wf_parts *parts, struct wf_link *link, uint64_t step,
+			    uint64_t hash)
+{
+	struct wf_part *part = malloc(sizeof(*part));
+	struct wf_use *use = part ? wf_use_get(parts->uses, step) : NULL;
+
+	if (!use) {
+		free(part);
+		return NULL;
+	}
+	*part = (struct wf_part){ .parts = parts, .link = link };
+	wf_link_get(link);
+	wf_list_init(&part->idle_node);
+	wf_list_init(&part->heard_node);
+	wf_list_init(&part->kept);
+	wf_use_enter(use, &use->parts, &part->use);
+	wf_use_put(use);
+	wf_list_append(&link->parts, &part->link_node);
+	wf_map_add(&parts->map, &part->node, hash);
+	return part;
+}
+
+struct wf_part *wf_part_get(struct wf_parts *parts, struct wf_link *link, uint64_t step)
+{
+	uint64_t hash = hash_of(parts, link, step);
+	struct wf_part *part = find(parts, link, step, hash, NULL);
+
+	if (!part)
+		part = make(parts, link, step, hash);
+	if (part)
+		wf_part_hold(part);
+	return part;
+}
+
+void wf_part_hold(struct wf_part *part)
+{
+	wake(part);
+	part->refs++;
+}
+
+void wf_part_put(struct wf_part *part)
+{
+	struct wf_parts *parts;
+
+	if (!part || --part->refs)
+		return;
+	parts = part->parts;
+	if (part->takes)
+		rest(part);
+	else
+		free_unused(part);
+	if (parts->idle_count > WF_PARTS_IDLE_MAX)
+		give_up(WF_CONTAINER(wf_list_first(&parts->idle), struct wf_part, idle_node));
+}
+
+void wf_part_take(struct wf_part *part)
+{
+	part->takes = true;
+}
+
+bool wf_part_takes(const struct wf_parts *parts, struct wf_link *link, uint64_t step)
+{
+	struct wf_part *part = NULL;
+
+	while ((part = wf_part_find(parts, link, step, part)))
+		if (part->takes)
+			return true;
+	return false;
+}
+
+void wf_part_hear(struct wf_part *part, struct wf_step *fresh)
+{
+	struct wf_link *link = part->link;
+
+	if (part->heard) {
+		wf_step_free(fresh);
+		return;
+	}
+	part->heard = fresh;
+	wf_list_append(&link->heard, &part->heard_node);
+	if (++link->heard_count > WF_PARTS_HEARD_MAX)
+		drop_heard(WF_CONTAINER(wf_list_first(&link->heard), struct wf_part, heard_node));
+}
+
+struct wf_step *wf_part_unhear(struct wf_part *part)
+{
+	struct wf_step *heard = part->heard;
+
+	if (!heard)
+		return NULL;
+	wf_list_remove(&part->heard_node);
+	part->link->heard_count--;
+	part->heard = NULL;
+	return heard;
+}
+
+void wf_parts_down(struct wf_parts *parts, struct wf_link *link)
+{
+	(void)parts;
+	WF_LIST_EACH(node, &link->parts) {
+		struct wf_part *part = WF_CONTAINER(node, struct wf_part, link_node);
+
+		wf_step_free(wf_part_unhear(part));
+		give_up(part);
+	}
+}
+
+void wf_parts_merge(struct wf_parts *parts, struct wf_link *link, struct wf_link *into)
+{
+	WF_LIST_EACH(node, &link->parts) {
+		struct wf_part *part = WF_CONTAINER(node, struct wf_part, link_node);
+
+		/* What it has not said over a rail it has not said. */
+		wf_step_free(wf_part_unhear(part));
+		wf_map_remove(&parts->map, &part->node);
+		wf_map_add(&parts->map, &part->node, hash_of(parts, into, part->use.use->step));
+		part->link = into;
+		wf_link_get(into);
+		wf_link_put(link);
+		wf_list_remove(&part->link_node);
+		wf_list_append(&into->parts, &part->link_node);
+	}
+}
