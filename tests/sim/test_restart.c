@@ -38,6 +38,8 @@ static void assert_free(unsigned at)
 	from = 0;
 	assert_null(wf_table_next(&desk->calls.table, &from));
 	assert_int_equal(desk->arrivals.count, 0);
+	WF_LIST_EACH(node, &desk->worker.link_list)
+		assert_int_equal(WF_CONTAINER(node, struct wf_link, node)->offers.map.count, 0);
 	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);
 }
 
