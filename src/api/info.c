@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fabric/cudart.h"
+#include "link/host.h"
 #include "memory/cuda.h"
 
 struct weft_info {
@@ -15,6 +16,18 @@ struct weft_info {
 	struct wf_error cuda; /* of which code 0 is good news, too */
 	char cudart[WF_CUDART_TEXT_BYTES];
 };
+
+/* A node leaves same-host rails out where this host lacks what they need. */
+static void see_host(struct weft_info *info)
+{
+	struct wf_host *host;
+	struct wf_error why;
+
+	if (wf_host_open(&host, &why))
+		wf_select_without_host(&info->select, why.text);
+	else
+		wf_host_close(host);
+}
 
 /* What @ask finds. */
 static int open_by(int (*ask)(const struct wf_options *options, struct wf_select *select,
@@ -42,6 +55,7 @@ static int open_by(int (*ask)(const struct wf_options *options, struct wf_select
 		wf_last_copy(&e);
 		goto free_info;
 	}
+	see_host(fresh);
 	*info = fresh;
 	return 0;
 

@@ -275,7 +275,9 @@ static int home_open(struct home *home, const struct wf_options *options, struct
 	memcpy(home->host, text, bytes);
 	if (!bytes)
 		strcpy(home->host, "127.0.0.1");
-	err = getaddrinfo(home->host, NULL, &hints, &home->addresses);
+	/* Without a name it is loopback of either family: a host may have no 127.0.0.1. */
+	err = getaddrinfo(bytes ? home->host : NULL, bytes ? NULL : "0", &hints,
+			  &home->addresses);
 	if (err)
 		return wf_error_set(e, -EINVAL, "cannot listen on %s: %s", home->host,
 				    gai_strerror(err));
@@ -899,6 +901,18 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 close_found:
 	wf_select_close(&found);
 	return err;
+}
+
+void wf_select_without_host(struct wf_select *select, const char *why)
+{
+	for (size_t i = 0; i < select->count; i++) {
+		struct wf_candidate *c = &select->all[i];
+
+		if (!c->used || !c->caps.same_host)
+			continue;
+		c->used = false;
+		snprintf(c->reason, sizeof(c->reason), "%.*s", (int)sizeof(c->reason) - 1, why);
+	}
 }
 
 void wf_select_close(struct wf_select *select)

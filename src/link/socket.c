@@ -307,8 +307,8 @@ int wf_socket_listen(struct wf_socket_set *set, const char *address, bool beyond
 	(void)snprintf(port_text, sizeof(port_text), "%u", (unsigned)port);
 	code = getaddrinfo(host, port_text, &hints, &list);
 	if (code)
-		return wf_error_set(e, -EADDRNOTAVAIL, "listen on %.200s: %s", address,
-				    gai_strerror(code));
+		return wf_error_set(e, code == EAI_MEMORY ? -ENOMEM : -EADDRNOTAVAIL,
+				    "listen on %.200s: %s", address, gai_strerror(code));
 	s = new_socket(set, owner, LISTENER);
 	if (!s) {
 		err = wf_error_set(e, -ENOMEM, "listen on %.200s: out of memory", address);

@@ -125,6 +125,8 @@ static void tell_files(struct wf_worker *w)
 {
 	char names[1024] = "";
 
+	if (!w->host)
+		return;
 	for (uint32_t i = 0; i < w->rail_count; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s\n",
 			 wf_rail_files(w->rails[i].rail));
@@ -416,15 +418,62 @@ static bool any_same_host(const struct wf_worker *w)
 	return false;
 }
 
-int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e)
+/* Loopback, where the options name no place, is ::1 on a host that has no 127.0.0.1. */
+static int open_door(struct wf_worker *w, struct wf_error *e)
 {
-	const char *listen = config->options->listen[0] ? config->options->listen : "127.0.0.1:0";
-	struct wf_door_config door = {
-		.listen = config->first ? NULL : listen,
-		.beyond_loopback = !strcmp(config->options->security, "open"),
+	struct wf_door_config config = {
+		.beyond_loopback = !strcmp(w->options.security, "open"),
 		.events = &wf_dial_events,
 		.ctx = w,
 	};
+	struct wf_error first;
+	int err;
+
+	if (!w->first)
+		config.listen = w->options.listen[0] ? w->options.listen : "127.0.0.1:0";
+	err = wf_door_open(&config, &w->door, e);
+	if ((err != -EADDRNOTAVAIL && err != -EAFNOSUPPORT) || w->options.listen[0])
+		return err;
+	first = *e;
+	config.listen = "[::1]:0";
+	if (!wf_door_open(&config, &w->door, e)) {
+		wf_log(&w->log, WF_LOG_INFO, "%s: this node listens on ::1", first.text);
+		return 0;
+	}
+	*e = first;
+	return err;
+}
+
+/* A process that is short of these has no use for a node without some of its rails. */
+static bool is_shortage(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
+/*
+ * What same-host rails need.  A host that lacks some of it has no such rail: @lack says
+ * why, and the other rails serve.  Any other error is this function's.
+ */
+static int open_host(struct wf_worker *w, struct wf_error *lack)
+{
+	int err;
+
+	*lack = (struct wf_error){ 0 };
+	err = wf_host_open(&w->host, lack);
+	if (!err && any_same_host(w))
+		err = wf_doorbell_open(&w->bell, lack);
+	if (w->bell)
+		err = wf_lender_open(w, &w->lender, lack);
+	if (!err || is_shortage(err))
+		return err;
+	wf_log(&w->log, WF_LOG_WARN, "this node has no same-host rail: %s", lack->text);
+	wf_select_without_host(&w->select, lack->text);
+	return 0;
+}
+
+int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e)
+{
+	struct wf_error lack;
 	int err;
 
 	memset(w, 0, sizeof(*w));
@@ -435,6 +484,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	w->sink = config->sink;
 	w->sink_ctx = config->sink_ctx;
 	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
+	w->host_facts = (struct wf_greet_host){ .bell_fd = -1, .page_fd = -1, .lend_fd = -1 };
 	snprintf(w->name, sizeof(w->name), "%s", config->name);
 	w->directory = config->directory;
 	w->first = config->first;
@@ -460,20 +510,22 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_host_sweep();
 	err = wf_select_open(&w->options, &w->select, e);
 	if (!err) {
-		err = wf_door_open(&door, &w->door, e);
+		err = open_door(w, e);
 		if (err == -EINVAL)
 			wf_error_within(e, "listen");
 	}
 	if (!err)
 		err = find_host_address(w, e);
-	if (!err)
-		err = wf_host_open(&w->host, e);
-	if (!err && any_same_host(w))
-		err = wf_doorbell_open(&w->bell, e);
-	if (!err && any_same_host(w))
-		err = wf_lender_open(w, &w->lender, e);
-	if (!err)
+	if (!err) {
+		err = open_host(w, &lack);
+		if (err)
+			*e = lack;
+	}
+	if (!err) {
 		err = open_rails(w, e);
+		if (err == -ENODATA && lack.code)
+			*e = lack;
+	}
 	if (!err)
 		err = open_fds(w, e);
 	if (err) {
@@ -482,7 +534,8 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 		return err;
 	}
 	tell_files(w);
-	wf_host_describe(w->host, &w->host_facts);
+	if (w->host)
+		wf_host_describe(w->host, &w->host_facts);
 	if (w->bell)
 		wf_doorbell_describe(w->bell, &w->host_facts);
 	if (w->lender)
@@ -892,7 +945,8 @@ void wf_worker_forked(struct wf_worker *w)
 		(void)close(w->timer_fd);
 	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
 	wf_door_forked(w->door);
-	wf_host_forked(w->host);
+	if (w->host)
+		wf_host_forked(w->host);
 	if (w->bell)
 		wf_doorbell_forked(w->bell);
 	if (w->lender)

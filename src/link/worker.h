@@ -115,7 +115,7 @@ struct wf_worker {
 
 	struct wf_door *door;
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the door, as told to others */
-	struct wf_host *host;
+	struct wf_host *host;  /* NULL: this host lacks what that needs */
 	struct wf_greet_host host_facts;
 	struct wf_doorbell *bell;
 	struct wf_lender *lender; /* NULL: no rail of this host, so nothing can be lent */
