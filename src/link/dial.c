@@ -117,11 +117,13 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	struct wf_worker *w = link->worker;
 	uint64_t pause = link->dial_pause_ns;
 
-	if (w->now_ns >= link->dial_until_ns || (link->met && e->code == -ECONNREFUSED)) {
+	/* Another user's port stays so. */
+	if (w->now_ns >= link->dial_until_ns || (link->met && e->code == -ECONNREFUSED) ||
+	    e->code == -EACCES) {
 		struct wf_error why;
 
-		wf_error_set(&why, -EHOSTUNREACH, "%s can't be reached: %s", wf_link_label(link),
-			     e->text);
+		wf_error_set(&why, e->code == -EACCES ? -EACCES : -EHOSTUNREACH,
+			     "%s can't be reached: %s", wf_link_label(link), e->text);
 		wf_link_die(link, &why);
 		return;
 	}
@@ -604,8 +606,21 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 	}
 }
 
+/* Said in the log once a second at most: strangers decide how often it happens. */
+static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
+{
+	struct wf_worker *w = ctx;
+
+	if (w->now_ns >= w->kept_out_ns) {
+		w->kept_out_ns = w->now_ns + WF_NS_PER_S;
+		wf_log(&w->log, WF_LOG_WARN, "%s is kept out: %s", wf_conn_remote(conn), e->text);
+	}
+	refuse(conn, WEFT_PERMISSION_DENIED, e->text);
+}
+
 const struct wf_door_events wf_dial_events = {
 	.opened = opened,
+	.refused = kept_out,
 	.message = message,
 	.closed = closed,
 };

@@ -191,6 +191,12 @@ static void finish_dial(struct wf_door *door, struct wf_conn *conn)
 		end(door, conn, &e);
 		return;
 	}
+	/* Before our hello leaves. */
+	if (!door->config.beyond_loopback && wf_socket_check_user(conn->socket, true, &e)) {
+		wf_error_within(&e, "dial %s", conn->remote);
+		end(door, conn, &e);
+		return;
+	}
 	conn->dialling = false;
 	wf_conn_flush(conn);
 	door->config.events->opened(door->config.ctx, conn);
@@ -236,6 +242,7 @@ static bool evict(struct wf_door *door)
 static bool accept_one(struct wf_door *door, uint64_t now_ns)
 {
 	char from[WF_SOCKET_ADDRESS_BYTES];
+	struct wf_error e = { 0 };
 	struct wf_socket *s;
 	struct wf_conn *conn;
 	int err;
@@ -260,6 +267,10 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	(void)snprintf(conn->remote, sizeof(conn->remote), "%s", *from ? from : "a stranger");
 	wf_socket_own(s, conn);
 	wf_conn_stand_as_stranger(conn, now_ns + WF_DOOR_STRANGER_NS);
+	if (!door->config.beyond_loopback && wf_socket_check_user(s, false, &e)) {
+		door->config.events->refused(door->config.ctx, conn, &e);
+		return true;
+	}
 	/* He has often spoken already. */
 	read_conn(door, conn);
 	return true;

@@ -30,6 +30,8 @@ struct wf_door_events {
 	void (*opened)(void *ctx, struct wf_conn *conn);
 	/* The conn may be closed inside. */
 	void (*message)(void *ctx, struct wf_conn *conn, const struct wf_greet *greet);
+	/* A stranger is kept out because of @e.  He may be told; the conn is to be closed inside. */
+	void (*refused)(void *ctx, struct wf_conn *conn, const struct wf_error *e);
 	/* It has ended, or a dial has failed: @e says how.  @conn is gone on return.
 	 * Not called for a conn closed by wf_conn_close, nor for strangers never adopted. */
 	void (*closed)(void *ctx, struct wf_conn *conn, const struct wf_error *e);
@@ -37,7 +39,7 @@ struct wf_door_events {
 
 struct wf_door_config {
 	const char *listen;    /* host:port; NULL: nobody comes in here but by wf_door_take */
-	bool beyond_loopback;  /* security=open was said by name */
+	bool beyond_loopback;  /* security=open was said by name; else loopback is for one user's nodes */
 	const struct wf_door_events *events;
 	void *ctx;
 };

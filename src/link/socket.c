@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/socket.h"
 #include "link/lookup.h"
+#include "link/owner.h"
 #include "util/fork.h"
 #include "util/list.h"
 
@@ -54,6 +55,7 @@ struct wf_socket {
 struct wf_socket_set {
 	struct wf_list members;
 	int epoll_fd;
+	int asker_fd; /* see link/owner.h; negative: none, or nobody has asked yet */
 };
 
 /* For struct sockaddr's many shapes without casts everywhere. */
@@ -115,23 +117,6 @@ static void format_address(const struct sockaddr *a, socklen_t bytes,
 		return;
 	(void)snprintf(text, WF_SOCKET_ADDRESS_BYTES, a->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s",
 		       host, port);
-}
-
-static bool is_loopback(const struct sockaddr *a)
-{
-	union address u = { 0 };
-
-	if (a->sa_family == AF_INET) {
-		memcpy(&u.v4, a, sizeof(u.v4));
-		return ntohl(u.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	}
-	if (a->sa_family == AF_INET6) {
-		memcpy(&u.v6, a, sizeof(u.v6));
-		return IN6_IS_ADDR_LOOPBACK(&u.v6.sin6_addr) ||
-		       (IN6_IS_ADDR_V4MAPPED(&u.v6.sin6_addr) &&
-			u.v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
-	}
-	return false;
 }
 
 /* Have the set wait for @events on the socket's descriptor. */
@@ -209,6 +194,7 @@ int wf_socket_set_open(struct wf_socket_set **set, struct wf_error *e)
 		return err;
 	}
 	wf_list_init(&s->members);
+	s->asker_fd = -1;
 	*set = s;
 	return 0;
 }
@@ -218,6 +204,8 @@ void wf_socket_set_close(struct wf_socket_set *set)
 	if (!set)
 		return;
 	(void)close(set->epoll_fd);
+	if (set->asker_fd >= 0)
+		(void)close(set->asker_fd);
 	free(set);
 }
 
@@ -230,6 +218,8 @@ void wf_socket_set_forked(struct wf_socket_set *set)
 {
 	/* Only close: the epoll instance is shared, and a change here would be one in the parent. */
 	(void)close(set->epoll_fd);
+	if (set->asker_fd >= 0)
+		(void)close(set->asker_fd);
 	WF_LIST_EACH(node, &set->members) {
 		struct wf_socket *s = WF_CONTAINER(node, struct wf_socket, node);
 
@@ -274,7 +264,7 @@ static int listen_any(const struct addrinfo *list, bool beyond_loopback, int *fd
 
 	for (const struct addrinfo *a = list; a; a = a->ai_next) {
 		format_address(a->ai_addr, a->ai_addrlen, text);
-		if (!beyond_loopback && !is_loopback(a->ai_addr)) {
+		if (!beyond_loopback && !wf_owner_is_loopback(a->ai_addr)) {
 			err = wf_error_set(e, -EACCES, "listen on %s: others could reach it, and "
 					   "without credentials that needs WEFT_SECURITY=open", text);
 			continue;
@@ -624,6 +614,17 @@ int wf_socket_set_poll(struct wf_socket_set *set, struct wf_socket_event *events
 		events[count++] = (struct wf_socket_event){ s, s->owner, can };
 	}
 	return count;
+}
+
+int wf_socket_check_user(struct wf_socket *s, bool dialled, struct wf_error *e)
+{
+	if (s->set->asker_fd < 0) {
+		wf_fork_hold();
+		s->set->asker_fd = wf_owner_open();
+		wf_fork_let();
+	}
+	return wf_owner_check(s->set->asker_fd, s->fd,
+			      dialled ? WF_OWNER_DIALLED : WF_OWNER_ACCEPTED, e);
 }
 
 void wf_socket_own(struct wf_socket *s, void *owner)

@@ -67,6 +67,12 @@ int wf_socket_dial(struct wf_socket_set *set, const char *address, void *owner,
 /* 0: connected.  -EAGAIN: not yet.  Other: no address answered; the sentence names the last. */
 int wf_socket_dialled(struct wf_socket *s, struct wf_error *e);
 
+/*
+ * Is the other end of the stream @s a process of our own user, where it is of this host's
+ * loopback?  -EACCES with a sentence: it is not, or the kernel does not tell.
+ */
+int wf_socket_check_user(struct wf_socket *s, bool dialled, struct wf_error *e);
+
 /* Whom events name: an accepted stream has nobody yet. */
 void wf_socket_own(struct wf_socket *s, void *owner);
 

@@ -138,6 +138,7 @@ struct wf_worker {
 	uint64_t yielded_ns;   /* when a spin last let others run */
 	uint64_t yield_pause_ns; /* until it does so again */
 	struct wf_spin spin;
+	uint64_t kept_out_ns;  /* until when strangers are kept out without a line in the log */
 	uint64_t look_ns;      /* when door and descriptors were last looked at */
 
 	struct wf_inbox inbox;

@@ -52,7 +52,7 @@ static void on_closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 
 static void open_side(struct side *s)
 {
-	static const struct wf_door_events events = { on_opened, on_message, on_closed };
+	static const struct wf_door_events events = { on_opened, on_message, NULL, on_closed };
 	struct wf_door_config config = { .listen = "10.0.0.1:0", .events = &events, .ctx = s };
 
 	*s = (struct side){ 0 };

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whose the other end of a loopback connection is, as the kernel says.
+ *
+ * The kernel is asked by its socket diagnostics, which cost one lookup, and else by
+ * /proc/net/tcp, which costs a line for each connection of the host.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_OWNER_H
+#define WF_OWNER_H
+
+#include "util/error.h"
+
+/* A descriptor for wf_owner_check, kept by its caller; negative: there is none. */
+int wf_owner_open(void);
+
+enum wf_owner_end {
+	WF_OWNER_ACCEPTED, /* the other end has dialled */
+	WF_OWNER_DIALLED   /* it may not have been accepted there yet: then the listener counts */
+};
+
+/*
+ * 0: the TCP connection @fd does not go over loopback, or both its ends are this process's
+ * user's.  -EACCES with a sentence: the other end is somebody else's, or the kernel does not
+ * tell whose.  @asker is from wf_owner_open, and may be negative.
+ */
+int wf_owner_check(int asker, int fd, enum wf_owner_end end, struct wf_error *e);
+
+/* Does this address stay within the host? */
+struct sockaddr;
+bool wf_owner_is_loopback(const struct sockaddr *address);
+
+#endif
