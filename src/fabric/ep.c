@@ -2,7 +2,6 @@
 #include "fabric/internal.h"
 #include "fabric/sock.h"
 #include "fabric/vm.h"
-#include "util/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -198,50 +197,32 @@ static int check_descriptor(const struct wf_rail *rail, struct wf_error *e)
 	return 0;
 }
 
-/* What stands behind an address of a rail that reads for itself.  @pid 0: nothing does. */
-struct tail {
-	uint32_t pid, gate_fd;
-};
-
-static struct tail take_tail(const uint8_t *address, size_t *address_bytes)
-{
-	struct tail tail = { 0 };
-	struct wf_reader r;
-
-	if (*address_bytes <= WF_TAIL_BYTES)
-		return tail;
-	*address_bytes -= WF_TAIL_BYTES;
-	r = wf_reader(address + *address_bytes, WF_TAIL_BYTES);
-	tail.pid = wf_bytes_get_u32(&r);
-	tail.gate_fd = wf_bytes_get_u32(&r);
-	return tail;
-}
-
 /* Where we have a gate, so has the peer: both have the same libfabric. */
-static int take_gate(struct wf_ep *ep, const struct tail *tail, struct wf_error *e)
+static int take_gate(struct wf_ep *ep, int gate_fd, struct wf_error *e)
 {
-	int err;
+	int fd, err;
 
 	if (!ep->rail->gate.page)
 		return 0;
-	err = tail->gate_fd > INT32_MAX ? -EBADMSG :
-					  wf_gate_take(&ep->gate, tail->pid, (int)tail->gate_fd);
-	return err ? wf_error_set(e, err, "%s: the gate of process %u can't be taken: %s",
-				  ep->rail->caps.provider, tail->pid, wf_error_name(err)) : 0;
+	fd = fcntl(gate_fd, F_DUPFD_CLOEXEC, 0);
+	err = fd < 0 ? -errno : wf_gate_take(&ep->gate, fd);
+	return err ? wf_error_set(e, err, "%s: the peer's gate can't be taken: %s",
+				  ep->rail->caps.provider, wf_error_name(err)) : 0;
 }
 
+/* @pid has @address; 0 where the rail need not know. */
 static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
-		       const struct tail *tail, struct wf_error *e)
+		       uint32_t pid, int gate_fd, struct wf_error *e)
 {
 	struct wf_rail *rail = ep->rail;
 	struct wf_ep *twin;
-	int n, err = take_gate(ep, tail, e);
+	int n, err = take_gate(ep, gate_fd, e);
 
 	if (err)
 		return err;
 	if (!rail->ep)
 		return wf_error_set(e, -ENOTCONN, "%s has no endpoint", rail->caps.provider);
-	ep->pid = tail->pid;
+	ep->pid = pid;
 	memcpy(ep->address, address, address_bytes);
 	ep->address_bytes = address_bytes;
 	ep->life = rail->life;
@@ -268,19 +249,20 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 	return check_file(ep, e);
 }
 
+static int refuse_address(const struct wf_rail *rail, struct wf_error *e)
+{
+	return wf_error_set(e, -EBADMSG, "the peer's address is none of %s", rail->caps.provider);
+}
+
 int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
 	       const void *data, size_t data_bytes, void *owner, struct wf_ep **ep,
 	       struct wf_error *e)
 {
-	struct tail tail = { 0 };
 	struct wf_ep *made;
 	int err;
 
-	if (rail->own_reads)
-		tail = take_tail(address, &address_bytes);
-	if (!is_sound(rail, address, address_bytes) || (rail->own_reads && !tail.pid))
-		return wf_error_set(e, -EBADMSG, "the peer's address is none of %s",
-				    rail->caps.provider);
+	if (!is_sound(rail, address, address_bytes) || rail->own_reads)
+		return refuse_address(rail, e);
 	if (data_bytes > WF_CONNECT_BYTES)
 		return wf_error_set(e, -EMSGSIZE, "connect data of %zu bytes is longer than %d",
 				    data_bytes, WF_CONNECT_BYTES);
@@ -290,7 +272,29 @@ int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_byte
 	if (rail->caps.connected)
 		err = open_connected(made, address, address_bytes, data, data_bytes, e);
 	else
-		err = open_shared(made, address, address_bytes, &tail, e);
+		err = open_shared(made, address, address_bytes, 0, -1, e);
+	if (err) {
+		wf_gate_close(&made->gate);
+		free(made);
+		return err;
+	}
+	enlist(made);
+	*ep = made;
+	return 0;
+}
+
+int wf_ep_open_here(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
+		    uint32_t pid, int gate_fd, void *owner, struct wf_ep **ep, struct wf_error *e)
+{
+	struct wf_ep *made;
+	int err;
+
+	if (!is_sound(rail, address, address_bytes) || rail->caps.connected || !pid)
+		return refuse_address(rail, e);
+	made = make(rail, owner);
+	if (!made)
+		return wf_error_set(e, -ENOMEM, "no memory for an endpoint");
+	err = open_shared(made, address, address_bytes, pid, gate_fd, e);
 	if (err) {
 		wf_gate_close(&made->gate);
 		free(made);

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "util/pidfd.h"
-
 #define MAGIC 0x3265746167746677ull
 #define TRIES 1000 /* in vain: 0.3 us; who is inside then may have been stopped there */
 
@@ -21,25 +19,10 @@ int wf_gate_open(struct wf_gate *gate)
 	return 0;
 }
 
-/* Our copy of the descriptor @theirs of process @pid, or a negative code. */
-static int copy_fd(uint32_t pid, int theirs)
+int wf_gate_take(struct wf_gate *gate, int fd)
 {
-	int process = wf_pidfd_open(pid), fd;
+	int err = wf_sealed_map(&gate->shared, fd, WF_GATE_BYTES, WF_SEALED_ALL);
 
-	if (process < 0)
-		return process;
-	fd = wf_pidfd_take(process, theirs);
-	(void)close(process);
-	return fd;
-}
-
-int wf_gate_take(struct wf_gate *gate, uint32_t pid, int fd)
-{
-	int ours = copy_fd(pid, fd), err;
-
-	if (ours < 0)
-		return ours;
-	err = wf_sealed_map(&gate->shared, ours, WF_GATE_BYTES, WF_SEALED_ALL);
 	if (err)
 		return err;
 	gate->page = gate->shared.base;

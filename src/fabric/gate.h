@@ -46,8 +46,8 @@ struct wf_gate {
 /* Our own.  As wf_sealed_open. */
 int wf_gate_open(struct wf_gate *gate);
 
-/* That of process @pid, which has it as @fd.  -ESRCH; -EPERM; -EBADMSG: it is something else. */
-int wf_gate_take(struct wf_gate *gate, uint32_t pid, int fd);
+/* A peer's, by a descriptor, which is closed in any case.  -EBADMSG: it is something else. */
+int wf_gate_take(struct wf_gate *gate, int fd);
 
 /* Accepts a zeroed one. */
 void wf_gate_close(struct wf_gate *gate);

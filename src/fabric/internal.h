@@ -28,8 +28,6 @@
 #include "util/list.h"
 #include "util/table.h"
 
-/* Behind an address where the rail reads by itself: u32 process, u32 its descriptor of the gate. */
-#define WF_TAIL_BYTES 8
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit handle");
 
@@ -149,7 +147,7 @@ struct wf_rail {
 	struct fid_ep *ep;   /* shared: */
 	struct fid_av *av;
 	uint32_t life;       /* how often @ep was opened */
-	bool own_reads;      /* by process_vm_readv; addresses have a tail */
+	bool own_reads;      /* by process_vm_readv, of the process that the kernel names */
 	struct wf_gate gate; /* ours, where the provider needs one */
 	uint64_t shut_ns;    /* since when it has been found shut; 0: it was open */
 	struct wf_helper *helper; /* of own reads; NULL: not started yet, or it can't be */

@@ -113,7 +113,7 @@ static int source_info(const struct wf_rail *rail, uint16_t port, struct fi_info
 
 static int name_of(struct wf_rail *rail, struct fid *fid)
 {
-	size_t bytes = sizeof(rail->address) - WF_TAIL_BYTES;
+	size_t bytes = sizeof(rail->address);
 	int err = fi_getname(fid, rail->address, &bytes);
 
 	if (err)
@@ -537,14 +537,13 @@ int wf_rail_grow(struct wf_rail *rail, uint32_t slots_count, struct wf_error *e)
 
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address)
 {
-	struct wf_writer w = wf_writer(address + rail->address_bytes, WF_TAIL_BYTES);
-
 	memcpy(address, rail->address, rail->address_bytes);
-	if (!rail->own_reads)
-		return rail->address_bytes;
-	wf_bytes_put_u32(&w, (uint32_t)getpid());
-	wf_bytes_put_u32(&w, rail->gate.page ? (uint32_t)rail->gate.shared.fd : UINT32_MAX);
-	return rail->address_bytes + WF_TAIL_BYTES;
+	return rail->address_bytes;
+}
+
+int wf_rail_gate_fd(const struct wf_rail *rail)
+{
+	return rail->gate.page ? rail->gate.shared.fd : -1;
 }
 
 bool wf_rail_is_stuck(const struct wf_rail *rail)

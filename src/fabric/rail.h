@@ -70,6 +70,9 @@ int wf_rail_grow(struct wf_rail *rail, uint32_t slots_count, struct wf_error *e)
 /* Our address, to be told to peers: at most WF_ADDRESS_BYTES. */
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address);
 
+/* The gate of our endpoint, for peers of this host; -1: there is none. */
+int wf_rail_gate_fd(const struct wf_rail *rail);
+
 /* Names under /dev/shm that the provider made for this rail, one per line, "" if none. */
 const char *wf_rail_files(const struct wf_rail *rail);
 
@@ -133,6 +136,13 @@ void wf_rail_tidy(struct wf_rail *rail);
 int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
 	       const void *data, size_t data_bytes, void *owner, struct wf_ep **ep,
 	       struct wf_error *e);
+
+/*
+ * The same for a same-host rail: process @pid, as the kernel calls it, has the endpoint at
+ * @address, and @gate_fd is its gate; -1: it has none.  Borrows @gate_fd until return.
+ */
+int wf_ep_open_here(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
+		    uint32_t pid, int gate_fd, void *owner, struct wf_ep **ep, struct wf_error *e);
 
 /* Take a request; CONNECTED or CLOSED follows.  Frees @request in any case. */
 int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, struct wf_ep **ep,

@@ -8,6 +8,7 @@
  */
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/sidedoor.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -89,7 +90,7 @@ int wf_attempt_fits(const struct wf_link *link, const struct wf_caps *caps,
 				    caps->provider, rail->frame_bytes);
 	if (caps->same_host && !link->gate_open)
 		return wf_error_set(e, -EHOSTUNREACH, "%s", link->gate_text);
-	if (caps->between_processes && wf_link_within_process(link))
+	if (caps->between_processes && link->within_process)
 		return wf_error_set(e, -EHOSTUNREACH,
 				    "%s serves between processes only, and the peer is in this one",
 				    caps->provider);
@@ -159,7 +160,7 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
  * Rank order is ours; same-host rails come first in our list already.  A frame
  * may have to go again on any of them, so it fits the one with the smallest.
  */
-static void list_pairs(struct wf_link *link)
+void wf_attempt_list(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
@@ -328,8 +329,11 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->epoch);
 	wf_attempt_put_request(link, 0, &writer);
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
-	err = wf_ep_open(on->rail, r->address, r->address_bytes, data,
-			 (size_t)(writer.at - data), link, &link->ep, e);
+	if (wf_rail_caps(on->rail)->same_host)
+		err = wf_sidedoor_ep_open(link, on->rail, pair.theirs, &link->ep, e);
+	else
+		err = wf_ep_open(on->rail, r->address, r->address_bytes, data,
+				 (size_t)(writer.at - data), link, &link->ep, e);
 	if (err)
 		return err;
 	link->pair_until_ns = w->now_ns + pair_ns(link, wf_rail_caps(on->rail));
@@ -433,7 +437,7 @@ static void start(struct wf_link *link, uint64_t in_ns)
 	link->try_from_ns = w->now_ns;
 	link->try_until_ns = w->now_ns + patience_ns(link);
 	if (!link->pair_count)
-		list_pairs(link);
+		wf_attempt_list(link);
 	if (link->dialler && !in_ns) {
 		wf_attempt_next(link, NULL);
 		return;
@@ -495,6 +499,17 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 	return -ENOSPC;
 }
 
+/* Our side of a shared rail, to the peer's @theirs. */
+static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
+{
+	struct wf_rail *rail = link->on->rail;
+	const struct wf_greet_rail *r = &link->peer.rails[theirs];
+
+	if (wf_rail_caps(rail)->same_host)
+		return wf_sidedoor_ep_open(link, rail, theirs, &link->ep, e);
+	return wf_ep_open(rail, r->address, r->address_bytes, NULL, 0, link, &link->ep, e);
+}
+
 /* The dialling side proposes: its rail @mine, our rail @theirs. */
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
 {
@@ -503,8 +518,7 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 
 	if (link->dialler || (int32_t)(epoch - link->epoch) <= 0)
 		return;
-	if (!link->gate_open)
-		wf_dial_gate(link);
+	wf_sidedoor_hear(link);
 	if (theirs >= w->rail_count || mine >= link->peer.rail_count ||
 	    pair_fits(link, theirs, mine, &e)) {
 		link->epoch = epoch;
@@ -515,8 +529,7 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 		return;
 	if (wf_rail_caps(link->on->rail)->connected)
 		return;
-	if (wf_ep_open(link->on->rail, link->peer.rails[mine].address,
-		       link->peer.rails[mine].address_bytes, NULL, 0, link, &link->ep, &e)) {
+	if (open_to(link, mine, &e)) {
 		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
 		return;
 	}
@@ -663,6 +676,7 @@ static bool same_rails(const struct wf_hello *a, const struct wf_hello *b)
 		const struct wf_greet_rail *r = &a->rails[i], *s = &b->rails[i];
 
 		if (strcmp(r->provider, s->provider) || r->address_bytes != s->address_bytes ||
+		    r->edition != s->edition ||
 		    memcmp(r->address, s->address, r->address_bytes))
 			return false;
 	}

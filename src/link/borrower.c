@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/lease.h"
+#include "link/sidedoor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@ struct wf_borrowed {
 struct wf_borrower {
 	struct wf_list node; /* in worker->borrowers */
 	struct wf_worker *worker;
+	struct wf_link *link; /* NULL: it is over */
 	unsigned refs;       /* the link's, while the peer lives; and of each hold */
 	int lock_fd;
 	struct wf_sealed shared;
@@ -42,9 +44,9 @@ static int open_again(int fd)
 	return again < 0 ? -errno : again;
 }
 
-static int open_page(struct wf_borrower *b, const struct wf_link *link)
+static int open_page(struct wf_borrower *b, struct wf_link *link)
 {
-	int fd = wf_host_peer_take(link->peer_host, link->peer.host.lend_fd), err;
+	int fd = wf_sidedoor_take_leases(link), err;
 
 	if (fd < 0)
 		return fd;
@@ -72,7 +74,7 @@ static int find_borrower(struct wf_link *link, struct wf_borrower **borrower)
 		*borrower = link->borrower;
 		return 0;
 	}
-	if (!link->gate_open || !link->peer_host || link->peer.host.lend_fd < 0)
+	if (!link->gate_open)
 		return -ENOENT;
 	b = calloc(1, sizeof(*b));
 	if (!b)
@@ -83,6 +85,7 @@ static int find_borrower(struct wf_link *link, struct wf_borrower **borrower)
 		return err;
 	}
 	b->worker = link->worker;
+	b->link = link;
 	b->refs = 1;
 	b->retired = atomic_load(&b->page->retired);
 	wf_list_init(&b->slabs);
@@ -102,11 +105,11 @@ static void drop_slab(struct wf_borrower *b, struct wf_borrowed *slab)
 	free(slab);
 }
 
-void wf_borrower_put(struct wf_borrower *borrower)
+static void put(struct wf_borrower *borrower)
 {
 	struct wf_list *node;
 
-	if (!borrower || --borrower->refs)
+	if (--borrower->refs)
 		return;
 	while ((node = wf_list_first(&borrower->slabs)))
 		drop_slab(borrower, WF_CONTAINER(node, struct wf_borrowed, node));
@@ -118,6 +121,23 @@ void wf_borrower_put(struct wf_borrower *borrower)
 		(void)close(borrower->lock_fd);
 	wf_sealed_close(&borrower->shared);
 	free(borrower);
+}
+
+void wf_borrower_part(struct wf_borrower *borrower)
+{
+	if (!borrower)
+		return;
+	borrower->link = NULL;
+	put(borrower);
+}
+
+/* The peer sends @slab again when it next lends of it.  False: it can't be told, so it stays. */
+static bool give_up_slab(struct wf_borrower *b, struct wf_borrowed *slab)
+{
+	if (b->link && wf_sidedoor_drop_slab(b->link, slab->file.number))
+		return false;
+	drop_slab(b, slab);
+	return true;
 }
 
 /* The peer does not say which of its slabs are gone: one that is still there is soon mapped again. */
@@ -132,7 +152,7 @@ static void drop_retired(struct wf_borrower *b)
 		struct wf_borrowed *slab = WF_CONTAINER(node, struct wf_borrowed, node);
 
 		if (!slab->holds)
-			drop_slab(b, slab);
+			(void)give_up_slab(b, slab);
 	}
 }
 
@@ -153,26 +173,24 @@ static int make_room(struct wf_borrower *b)
 	WF_LIST_EACH(node, &b->slabs) {
 		struct wf_borrowed *slab = WF_CONTAINER(node, struct wf_borrowed, node);
 
-		if (slab->holds)
-			continue;
-		drop_slab(b, slab);
-		return 0;
+		if (!slab->holds && give_up_slab(b, slab))
+			return 0;
 	}
 	return -ENOSPC;
 }
 
-static int map_slab(struct wf_borrower *b, const struct wf_link *link, const struct wf_body *body,
+static int map_slab(struct wf_borrower *b, struct wf_link *link, const struct wf_body *body,
 		    struct wf_borrowed **slab)
 {
 	struct wf_borrowed *fresh;
 	int fd, err = make_room(b);
 
-	if (err || !link->peer_host)
-		return err ? err : -ENOENT;
+	if (err)
+		return err;
 	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh)
 		return -ENOMEM;
-	fd = wf_host_peer_take(link->peer_host, (int)body->fd);
+	fd = wf_sidedoor_take_slab(link, body->file);
 	err = fd < 0 ? fd : wf_sealed_map(&fresh->file, fd, body->offset + body->bytes,
 					  WF_SEALED_OWNER);
 	if (!err && fresh->file.number != body->file) {
@@ -191,7 +209,7 @@ static int map_slab(struct wf_borrower *b, const struct wf_link *link, const str
 	return 0;
 }
 
-static int find_slab(struct wf_borrower *b, const struct wf_link *link, const struct wf_body *body,
+static int find_slab(struct wf_borrower *b, struct wf_link *link, const struct wf_body *body,
 		     struct wf_borrowed **slab)
 {
 	WF_LIST_EACH(node, &b->slabs) {
@@ -250,7 +268,7 @@ void wf_borrower_let(struct wf_hold *hold)
 {
 	hold->slab->holds--;
 	(void)set_lock(hold->borrower, hold->place, F_UNLCK);
-	wf_borrower_put(hold->borrower);
+	put(hold->borrower);
 	*hold = (struct wf_hold){ 0 };
 }
 

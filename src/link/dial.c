@@ -9,6 +9,7 @@
  */
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/sidedoor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	snprintf(h->name, sizeof(h->name), "%s", w->name);
 	snprintf(h->address, sizeof(h->address), "%s", w->address);
 	snprintf(h->security, sizeof(h->security), "open");
-	h->host = w->host_facts;
+	h->side = w->sidedoor ? wf_host_number(w->host) : 0;
 	h->manual = w->manual;
 	h->link = link->id;
 	h->token = link->token;
@@ -65,7 +66,11 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 		r->frame_bytes = caps->frame_bytes;
 		r->connected = caps->connected;
 		r->same_host = caps->same_host;
-		r->address_bytes = (uint32_t)wf_rail_address(w->rails[i].rail, r->address);
+		/* What tells of the host goes by the side door alone. */
+		if (caps->same_host)
+			r->edition = w->rails[i].edition;
+		else
+			r->address_bytes = (uint32_t)wf_rail_address(w->rails[i].rail, r->address);
 	}
 }
 
@@ -258,17 +263,6 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 	wf_link_put(link);
 }
 
-/* Can the peer be reached by a same-host rail?  Asked again where the answer was no: want of descriptors passes. */
-void wf_dial_gate(struct wf_link *link)
-{
-	struct wf_error why = { 0 };
-
-	link->gate_open = !wf_host_gate(&link->worker->host_facts, &link->peer.host, &why);
-	snprintf(link->gate_text, sizeof(link->gate_text), "%.150s", why.text);
-	if (!link->gate_open || wf_ringer_open(&link->peer.host, &link->ringer))
-		link->ringer = NULL;
-}
-
 /* Of two nodes that dial each other the one of the lower incarnation decides which link stays. */
 static bool decides(const struct wf_worker *w, const struct wf_hello *hello)
 {
@@ -301,12 +295,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	if (!link->address[0] &&
 	    !wf_socket_split(hello->address, host, sizeof(host), &port, NULL))
 		wf_directory_address(w->directory, link->address, hello->address);
-	/* Both are a help on the same host, not a need: without them the door tells. */
-	if (wf_host_peer_open(&w->host_facts, &hello->host, &link->peer_host))
-		link->peer_host = NULL;
-	else
-		wf_worker_watch_peer(w, wf_host_peer_fd(link->peer_host), link->id);
-	wf_dial_gate(link);
+	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
 	link->heard_ns = w->now_ns;
 	/* What its earlier lives have left here takes its part. */
 	link->room_total = w->options.room_bytes -
@@ -408,7 +397,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		elsewhere(link, hello, home); /* since this moment */
 	else if (err)
 		wf_link_die(link, &e);
-	else
+	else if (!wf_sidedoor_meet(link))
 		wf_attempt_start(link);
 }
 

@@ -54,10 +54,10 @@ void wf_doorbell_close(struct wf_doorbell *bell)
 	free(bell);
 }
 
-void wf_doorbell_describe(const struct wf_doorbell *bell, struct wf_greet_host *facts)
+void wf_doorbell_fds(const struct wf_doorbell *bell, int fds[2])
 {
-	facts->bell_fd = bell->bell_fd;
-	facts->page_fd = bell->shared.fd;
+	fds[0] = bell->bell_fd;
+	fds[1] = bell->shared.fd;
 }
 
 int wf_doorbell_fd(const struct wf_doorbell *bell)

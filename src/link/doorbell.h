@@ -7,8 +7,7 @@
  * is set.  The fences make one of the two see the other, so no message waits
  * behind a sleeper, and ringing one who is awake costs no system call.
  *
- * A ringer takes both descriptors out of the peer's process, which needs the
- * right to trace it: call wf_host_gate before.  It maps the page read-only.
+ * A ringer gets both descriptors by the side door.  It maps the page read-only.
  *
  * Threads: owner.
  */
@@ -16,7 +15,7 @@
 #define WF_DOORBELL_H
 
 #include <stdatomic.h>
-#include "wire/greet.h"
+#include "util/error.h"
 
 /* What the two processes share. */
 struct wf_doorbell_page {
@@ -31,8 +30,8 @@ struct wf_ringer;   /* of a peer's bell */
 int wf_doorbell_open(struct wf_doorbell **bell, struct wf_error *e);
 void wf_doorbell_close(struct wf_doorbell *bell); /* accepts NULL */
 
-/* Tell peers in @facts where the bell is. */
-void wf_doorbell_describe(const struct wf_doorbell *bell, struct wf_greet_host *facts);
+/* What ringers need: the eventfd and the page. */
+void wf_doorbell_fds(const struct wf_doorbell *bell, int fds[2]);
 
 /* Readable when somebody has rung. */
 int wf_doorbell_fd(const struct wf_doorbell *bell);
@@ -46,11 +45,8 @@ void wf_doorbell_wake(struct wf_doorbell *bell);
 /* In a forked child: close the descriptors, and nothing else. */
 void wf_doorbell_forked(struct wf_doorbell *bell);
 
-/*
- * -ENOENT: the peer has no bell; -ESRCH: it is gone; -EPERM; -EBADMSG: what it
- * names is no bell, or might block or crash us.
- */
-int wf_ringer_open(const struct wf_greet_host *theirs, struct wf_ringer **ringer);
+/* Takes both in any case.  -EBADMSG: they are no bell, or might block or crash us. */
+int wf_ringer_open(int bell_fd, int page_fd, struct wf_ringer **ringer);
 void wf_ringer_close(struct wf_ringer *ringer); /* accepts NULL */
 
 /* After something was posted for the peer.  Harmless when it is dead. */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What holds between processes of one host: who shares it, who may read whose
- * memory, who has died and what he left in /dev/shm.
+ * What a node leaves on its host, and who is there beside it: who may read whose memory,
+ * who has died and what he left in /dev/shm.
  *
- * Every node keeps a marker there, "weft." and random hex digits, readable by
- * its user alone and locked for as long as its process lives.  The first line
- * is a nonce, the others name files that providers made for the node.  So a
- * peer can prove that it sees the same /dev/shm, and a survivor knows what to
- * remove.  A lock that is free says that the owner is dead.
+ * Every node keeps a marker there, "weft." and a random number in 16 hex digits, readable by
+ * its user alone and locked for as long as its process lives.  It lists files that
+ * providers made for the node; the file of the node's side door is named alike.  So a
+ * survivor knows what to remove.  A lock that is free says that the owner is dead: nobody's
+ * word is needed.
  *
  * Threads: owner.
  */
 #ifndef WF_HOST_H
 #define WF_HOST_H
 
-#include "wire/greet.h"
+#include "util/error.h"
 
 struct wf_host;
 struct wf_host_peer; /* a process of this host, watched */
@@ -22,8 +22,7 @@ struct wf_host_peer; /* a process of this host, watched */
 int wf_host_open(struct wf_host **host, struct wf_error *e);
 void wf_host_close(struct wf_host *host); /* removes the marker; accepts NULL */
 
-/* Our side of the facts; doorbell and leases are their own affair and stay -1. */
-void wf_host_describe(const struct wf_host *host, struct wf_greet_host *facts);
+uint64_t wf_host_number(const struct wf_host *host); /* of its marker; not 0 */
 
 /*
  * These names under /dev/shm, one per line, are this node's now; they replace
@@ -34,26 +33,24 @@ void wf_host_describe(const struct wf_host *host, struct wf_greet_host *facts);
 int wf_host_files(struct wf_host *host, const char *names);
 
 /*
- * 0: the peer shares this host and its memory can be reached.  Otherwise @why
- * says what is in the way.
+ * Can the memory of process @pid be read?  It has said that @nonce lies at @address.
+ * -EBADMSG: something else does; -EPERM; -ESRCH.
  */
-int wf_host_gate(const struct wf_greet_host *mine, const struct wf_greet_host *theirs,
-		 struct wf_error *why);
+int wf_host_probe(uint64_t pid, uint64_t address, const uint8_t *nonce, size_t count);
 
-/* -EXDEV: it runs elsewhere.  -ESRCH: it is gone, be its number taken again or not. */
-int wf_host_peer_open(const struct wf_greet_host *mine, const struct wf_greet_host *theirs,
-		      struct wf_host_peer **peer);
+/* Is process @pid this one? */
+bool wf_host_is_this(uint64_t pid);
+
+/* Process @pid, which @pid_fd stands for and which has marker @number.  Takes @pid_fd in any case. */
+int wf_host_peer_open(uint64_t pid, int pid_fd, uint64_t number, struct wf_host_peer **peer);
 void wf_host_peer_close(struct wf_host_peer *peer); /* accepts NULL */
-
-/* Our copy of its descriptor @fd, or a negative code: -EBADMSG: it has no such; -ESRCH, -EPERM, -EMFILE. */
-int wf_host_peer_take(const struct wf_host_peer *peer, int fd);
 
 /* Readable when it is dead. */
 int wf_host_peer_fd(const struct wf_host_peer *peer);
 bool wf_host_peer_dead(const struct wf_host_peer *peer);
 
 /* Remove what a peer that is dead has left.  Does nothing while it lives. */
-void wf_host_peer_sweep(const struct wf_greet_host *theirs);
+void wf_host_peer_sweep(const struct wf_host_peer *peer);
 
 /* The same for whatever dead nodes of this user have left. */
 void wf_host_sweep(void);

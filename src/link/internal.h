@@ -23,11 +23,11 @@ void wf_dial_start(struct wf_link *link);
 void wf_dial_again(struct wf_link *link);
 void wf_dial_tell(struct wf_link *link);
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
-void wf_dial_gate(struct wf_link *link);
 extern const struct wf_door_events wf_dial_events;
 
 /* attempt.c: finding a rail that works */
 void wf_attempt_start(struct wf_link *link);
+void wf_attempt_list(struct wf_link *link); /* the pairs of rails that fit */
 void wf_attempt_next(struct wf_link *link, const char *why);
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
 void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why);

@@ -42,14 +42,16 @@ int wf_lender_open(struct wf_worker *w, struct wf_lender **lender, struct wf_err
 /* Accepts NULL.  Whoever looks keeps what he sees. */
 void wf_lender_close(struct wf_lender *lender);
 
-/* Tell peers in @facts where the page is. */
-void wf_lender_describe(const struct wf_lender *lender, struct wf_greet_host *facts);
+/* The page, for borrowers. */
+int wf_lender_fd(const struct wf_lender *lender);
 
 /*
- * Let peers look at the body of @offer, @body->bytes at @at in a chunk of the pool; fills in
- * what @body says of it.  -ENOSPC: too much is lent; -ENOENT, -EINVAL: they can't see it.
+ * Let the peer of @link look at the body of @offer, @body->bytes at @at in a chunk of the pool; fills in
+ * what @body says of it.  -ENOSPC: too much is lent; -ENOENT, -EINVAL, -EAGAIN, -ENOTCONN:
+ * it can't see it.
  */
-int wf_lender_lend(struct wf_lender *lender, uint64_t offer, const void *at, struct wf_body *body);
+int wf_lender_lend(struct wf_lender *lender, struct wf_link *link, uint64_t offer, const void *at,
+		   struct wf_body *body);
 
 /* Nobody begins to look any more.  The chunk has one user less as soon as nobody looks. */
 void wf_lender_end(struct wf_lender *lender, uint32_t place);
@@ -88,8 +90,8 @@ void wf_borrower_let(struct wf_hold *hold);
 /* Does @hold belong to the present life of the peer of @link? */
 bool wf_borrower_is_of(const struct wf_hold *hold, const struct wf_link *link);
 
-/* Accepts NULL. */
-void wf_borrower_put(struct wf_borrower *borrower);
+/* The link of what it lends is over; whoever looks keeps what he sees.  Accepts NULL. */
+void wf_borrower_part(struct wf_borrower *borrower);
 
 /* Of all in @borrowers, of a worker: in a forked child, or as the kernel does for the dead. */
 void wf_borrowers_forked(struct wf_list *borrowers);

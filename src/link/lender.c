@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/lease.h"
+#include "link/sidedoor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,12 +92,13 @@ void wf_lender_close(struct wf_lender *lender)
 	free(lender);
 }
 
-void wf_lender_describe(const struct wf_lender *lender, struct wf_greet_host *facts)
+int wf_lender_fd(const struct wf_lender *lender)
 {
-	facts->lend_fd = lender->shared.fd;
+	return lender->shared.fd;
 }
 
-int wf_lender_lend(struct wf_lender *lender, uint64_t offer, const void *at, struct wf_body *body)
+int wf_lender_lend(struct wf_lender *lender, struct wf_link *link, uint64_t offer, const void *at,
+		   struct wf_body *body)
 {
 	struct wf_pool *pool = &lender->worker->pool;
 	struct wf_pool_place where;
@@ -107,6 +109,8 @@ int wf_lender_lend(struct wf_lender *lender, uint64_t offer, const void *at, str
 	if (!lender->free_count)
 		return -ENOSPC;
 	err = wf_pool_find(pool, at, &where);
+	if (!err)
+		err = wf_sidedoor_give_slab(link, where.number, where.fd);
 	if (err)
 		return err;
 	place = lender->free[lender->free_count - 1];
@@ -119,7 +123,6 @@ int wf_lender_lend(struct wf_lender *lender, uint64_t offer, const void *at, str
 	atomic_store(&lender->page->offers[place], offer);
 	body->file = where.number;
 	body->offset = where.offset;
-	body->fd = (uint32_t)where.fd;
 	body->place = place;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "link/lease.h"
+#include "link/sidedoor.h"
 #include "util/clock.h"
 #include "util/random.h"
 
@@ -131,26 +132,11 @@ static const struct wf_greet_rail *peer_rail(const struct wf_link *link, const c
 	return NULL;
 }
 
-static bool on_this_host(const struct wf_link *link)
-{
-	const struct wf_greet_host *mine = &link->worker->host_facts, *theirs = &link->peer.host;
-
-	return !memcmp(mine->boot_id, theirs->boot_id, sizeof(mine->boot_id));
-}
-
-bool wf_link_within_process(const struct wf_link *link)
-{
-	const struct wf_greet_host *mine = &link->worker->host_facts, *theirs = &link->peer.host;
-
-	return on_this_host(link) && mine->pid_ns == theirs->pid_ns && mine->pid == theirs->pid &&
-	       mine->pid_start == theirs->pid_start;
-}
-
 /* Could the peer have @caps, as far as host and process go? */
 static bool may_reach(const struct wf_link *link, const struct wf_caps *caps)
 {
-	return (!caps->same_host || on_this_host(link)) &&
-	       (!caps->between_processes || !wf_link_within_process(link));
+	return (!caps->same_host || link->beside) &&
+	       (!caps->between_processes || !link->within_process);
 }
 
 const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps)
@@ -340,7 +326,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_timer_stop(&w->timers, &link->ack_timer);
 	wf_live_redialled(link);
 	wf_ringer_close(link->ringer);
-	wf_borrower_put(link->borrower);
+	wf_borrower_part(link->borrower);
+	wf_sidedoor_part(link);
 	if (link->peer_host)
 		wf_worker_unwatch_peer(w, wf_host_peer_fd(link->peer_host));
 	wf_host_peer_close(link->peer_host);
@@ -353,6 +340,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_directory_disclaim(w->directory, &link->home);
 	link->greeted = false;
 	link->gate_open = false;
+	link->beside = false;
+	link->within_process = false;
 	link->assembly = (struct wf_assembly){ 0 };
 	link->sequence = (struct wf_sequence){ 0 };
 	link->credit = (struct wf_credit){ 0 };

@@ -134,7 +134,10 @@ struct wf_link {
 	/* the peer, from its hello */
 	bool greeted;              /* the fields below hold */
 	struct wf_hello peer;
-	struct wf_host_peer *peer_host; /* NULL: not on this host */
+	struct wf_neighbour *neighbour; /* it, by its side door; NULL: it is not met there */
+	bool beside;               /* there is somebody at its side door, so it is on this host */
+	bool within_process;       /* it is a node of this very process, as the kernel says */
+	struct wf_host_peer *peer_host; /* NULL: its process is not watched */
 	struct wf_ringer *ringer;
 	struct wf_borrower *borrower; /* NULL: nothing of the peer's was looked at yet */
 	bool gate_open;            /* it can be reached by a same-host rail */
@@ -340,9 +343,6 @@ void wf_link_violate(struct wf_link *link, const char *what);
 
 /* For people: why the peer is not reached yet; "" if nothing has failed. */
 const char *wf_link_trouble(const struct wf_link *link);
-
-/* Is the peer a node of this very process, by its word? */
-bool wf_link_within_process(const struct wf_link *link);
 
 /* A rail that both nodes have and that is better than that of @caps; NULL: there is none. */
 const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps);

@@ -245,6 +245,6 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 
 void wf_live_host_dead(struct wf_link *link)
 {
-	wf_host_peer_sweep(&link->peer.host);
+	wf_host_peer_sweep(link->peer_host);
 	lost(link, "its process has ended");
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "util/pidfd.h"
 #include "util/sealed.h"
 
 struct wf_ringer {
@@ -31,55 +30,28 @@ static bool is_bell(int fd)
 	       flags >= 0 && (flags & O_NONBLOCK);
 }
 
-static int take_page(int pid_fd, int theirs, struct wf_ringer *r)
+int wf_ringer_open(int bell_fd, int page_fd, struct wf_ringer **ringer)
 {
-	int fd = wf_pidfd_take(pid_fd, theirs), err;
+	struct wf_ringer *r = malloc(sizeof(*r));
+	int err = r ? 0 : -ENOMEM;
 
-	if (fd < 0)
-		return fd;
-	err = wf_sealed_map(&r->shared, fd, WF_DOORBELL_PAGE_BYTES, WF_SEALED_OWNER);
-	if (!err)
-		r->page = r->shared.base;
-	return err;
-}
-
-static int take_both(int pid_fd, const struct wf_greet_host *theirs, struct wf_ringer *r)
-{
-	int err;
-
-	r->bell_fd = wf_pidfd_take(pid_fd, theirs->bell_fd);
-	if (r->bell_fd < 0)
-		return r->bell_fd;
-	err = is_bell(r->bell_fd) ? take_page(pid_fd, theirs->page_fd, r) : -EBADMSG;
-	if (err)
-		(void)close(r->bell_fd);
-	return err;
-}
-
-int wf_ringer_open(const struct wf_greet_host *theirs, struct wf_ringer **ringer)
-{
-	struct wf_ringer *r;
-	int err, pid_fd;
-
-	if (theirs->bell_fd < 0 || theirs->page_fd < 0)
-		return -ENOENT;
-	r = malloc(sizeof(*r));
-	if (!r)
-		return -ENOMEM;
-	pid_fd = wf_pidfd_open(theirs->pid);
-	if (pid_fd < 0) {
-		err = pid_fd;
-		goto free_ringer;
+	if (!err && !is_bell(bell_fd))
+		err = -EBADMSG;
+	if (err) {
+		(void)close(page_fd);
+		goto close_bell;
 	}
-	err = take_both(pid_fd, theirs, r);
-	(void)close(pid_fd);
+	err = wf_sealed_map(&r->shared, page_fd, WF_DOORBELL_PAGE_BYTES, WF_SEALED_OWNER);
 	if (err)
-		goto free_ringer;
+		goto close_bell;
+	r->page = r->shared.base;
+	r->bell_fd = bell_fd;
 
 	*ringer = r;
 	return 0;
 
-free_ringer:
+close_bell:
+	(void)close(bell_fd);
 	free(r);
 	return err;
 }

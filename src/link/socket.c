@@ -4,9 +4,12 @@
 #include "link/owner.h"
 #include "util/fork.h"
 #include "util/list.h"
+#include "util/pidfd.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,6 +19,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* A burst of 200 workers waits in the kernel, not in its retries of a second. */
@@ -65,6 +71,16 @@ union address {
 	struct sockaddr_in6 v6;
 	struct sockaddr_storage room;
 };
+
+/* Room for the descriptors that go with a packet. */
+union fd_room {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(WF_SOCKET_FDS_MAX * sizeof(int))];
+};
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* the kernel's number, which older headers lack */
+#endif
 
 int wf_socket_split(const char *address, char *host, size_t host_bytes, uint16_t *port,
 		    struct wf_error *e)
@@ -347,6 +363,170 @@ static bool is_connections_own(int code)
 	default:
 		return false;
 	}
+}
+
+/* The file of side door @number: no peer can name another, whatever number it says. */
+static struct sockaddr_un beside_address(uint64_t number)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+	(void)snprintf(at.sun_path, sizeof(at.sun_path), "/dev/shm/weft.%016" PRIx64 ".door",
+		       number);
+	return at;
+}
+
+static int open_beside(void)
+{
+	int fd;
+
+	wf_fork_hold();
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	wf_fork_let();
+	return fd < 0 ? -errno : fd;
+}
+
+int wf_socket_listen_beside(struct wf_socket_set *set, uint64_t number, void *owner,
+			    struct wf_socket **listener, struct wf_error *e)
+{
+	struct sockaddr_un at = beside_address(number);
+	struct wf_socket *s = new_socket(set, owner, LISTENER);
+	int err;
+
+	if (!s)
+		return wf_error_set(e, -ENOMEM, "a side door: out of memory");
+	s->fd = open_beside();
+	err = s->fd < 0 ? s->fd : 0;
+	/* The file gets the socket's own mode: nobody else may connect, not even for a moment. */
+	if (!err && (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&at, sizeof(at))))
+		err = -errno;
+	if (err)
+		goto close_socket;
+	err = listen(s->fd, BACKLOG) ? -errno : watch(s, EPOLL_CTL_ADD, EPOLLIN);
+	if (err)
+		goto remove_file;
+	*listener = s;
+	return 0;
+
+remove_file:
+	(void)unlink(at.sun_path);
+close_socket:
+	wf_socket_close(s);
+	return wf_error_set(e, err, "a side door at %s: %s", at.sun_path, wf_error_name(err));
+}
+
+int wf_socket_meet(struct wf_socket_set *set, uint64_t number, void *owner,
+		   struct wf_socket **met)
+{
+	struct sockaddr_un at = beside_address(number);
+	struct wf_socket *s = new_socket(set, owner, STREAM);
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->fd = open_beside();
+	err = s->fd < 0 ? s->fd : 0;
+	if (!err && connect(s->fd, (struct sockaddr *)&at, sizeof(at)))
+		err = -errno;
+	if (!err)
+		err = watch(s, EPOLL_CTL_ADD, wanted(s->want));
+	if (err) {
+		wf_socket_close(s);
+		return err;
+	}
+	*met = s;
+	return 0;
+}
+
+void wf_socket_sweep_beside(uint64_t number)
+{
+	struct sockaddr_un at = beside_address(number);
+	struct stat st;
+
+	if (!lstat(at.sun_path, &st) && S_ISSOCK(st.st_mode) && st.st_uid == geteuid())
+		(void)unlink(at.sun_path);
+}
+
+int wf_socket_peer(struct wf_socket *s, struct wf_socket_peer *peer)
+{
+	struct ucred who;
+	socklen_t bytes = sizeof(who);
+	int pid_fd;
+
+	if (getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes))
+		return -errno;
+	*peer = (struct wf_socket_peer){ (uint64_t)who.pid, who.uid, -1 };
+	bytes = sizeof(pid_fd);
+	/* From Linux 6.5 on; before that a number that changes hands just now is mistaken. */
+	if (who.pid > 0 && getsockopt(s->fd, SOL_SOCKET, SO_PEERPIDFD, &pid_fd, &bytes))
+		pid_fd = wf_pidfd_open(peer->pid);
+	if (who.pid > 0)
+		peer->pid_fd = pid_fd;
+	return 0;
+}
+
+int wf_socket_send(struct wf_socket *s, const void *bytes, size_t count, const int *fds,
+		   unsigned fd_count)
+{
+	union fd_room room = { 0 };
+	struct iovec part = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = count };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	assert(fd_count <= WF_SOCKET_FDS_MAX);
+	if (fd_count) {
+		room.head.cmsg_level = SOL_SOCKET;
+		room.head.cmsg_type = SCM_RIGHTS;
+		room.head.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(&room.head), fds, fd_count * sizeof(int));
+		message.msg_control = &room;
+		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+	}
+	do
+		sent = sendmsg(s->fd, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return errno == ENOBUFS || errno == ETOOMANYREFS ? -EAGAIN : -errno;
+	return 0;
+}
+
+/* The descriptors of @message, as far as there are any. */
+static unsigned take_fds(struct msghdr *message, int *fds)
+{
+	unsigned count = 0;
+
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+		size_t bytes = at->cmsg_len - CMSG_LEN(0);
+
+		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
+			continue;
+		memcpy(fds + count, CMSG_DATA(at), bytes);
+		count += (unsigned)(bytes / sizeof(int));
+	}
+	return count;
+}
+
+ssize_t wf_socket_receive(struct wf_socket *s, void *bytes, size_t count, int *fds,
+			  unsigned *fd_count)
+{
+	union fd_room room;
+	struct iovec part = { .iov_base = bytes, .iov_len = count };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room,
+				  .msg_controllen = sizeof(room) };
+	ssize_t got;
+
+	wf_fork_hold();
+	do
+		got = recvmsg(s->fd, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	wf_fork_let();
+	if (got < 0)
+		return -errno;
+	*fd_count = take_fds(&message, fds);
+	if (!(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return got;
+	while (*fd_count)
+		(void)close(fds[--*fd_count]);
+	return -EMSGSIZE;
 }
 
 int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,

@@ -99,6 +99,43 @@ void wf_socket_join(struct wf_socket *s, void *owner);
 /* Accepts NULL.  A dial under way is given up. */
 void wf_socket_close(struct wf_socket *s);
 
+/*
+ * Side doors: streams of packets between processes of one host and user, which find each
+ * other by a file in /dev/shm.  Its name is made of @number.
+ */
+int wf_socket_listen_beside(struct wf_socket_set *set, uint64_t number, void *owner,
+			    struct wf_socket **listener, struct wf_error *e);
+
+/*
+ * Connected on return.  -ENOENT, -ECONNREFUSED: nobody listens there; -EACCES: another user
+ * does; -EAGAIN: too many wait there already.
+ */
+int wf_socket_meet(struct wf_socket_set *set, uint64_t number, void *owner,
+		   struct wf_socket **s);
+
+/* Remove the file of a listener whose process is dead. */
+void wf_socket_sweep_beside(uint64_t number);
+
+/* Who has the other end, as the kernel says.  @pid 0: a process that can't be seen from here. */
+struct wf_socket_peer {
+	uint64_t pid, uid;
+	int pid_fd; /* the caller's to close; negative: there is none */
+};
+int wf_socket_peer(struct wf_socket *s, struct wf_socket_peer *peer);
+
+#define WF_SOCKET_FDS_MAX 32
+
+/* A packet with copies of @fds, all of it or -EAGAIN; else the stream is broken.  It is there at once. */
+int wf_socket_send(struct wf_socket *s, const void *bytes, size_t count, const int *fds,
+		   unsigned fd_count);
+
+/*
+ * The next packet, and descriptors that are the caller's: up to WF_SOCKET_FDS_MAX.  0 at the
+ * end; -EAGAIN; -EMSGSIZE: it was longer than @count, or there was no room for a descriptor.
+ */
+ssize_t wf_socket_receive(struct wf_socket *s, void *bytes, size_t count, int *fds,
+			  unsigned *fd_count);
+
 /* Split "host:port" or "[v6]:port"; the port is a number.  -EINVAL with a sentence. */
 int wf_socket_split(const char *address, char *host, size_t host_bytes, uint16_t *port,
 		    struct wf_error *e);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "link/lease.h"
+#include "link/sidedoor.h"
 #include "util/clock.h"
 
 #define EPOLL_EVENTS_MAX 16
@@ -216,6 +217,8 @@ static void tell_rails(struct wf_worker *w)
 		/* Also who has heard our hello and has not answered it yet. */
 		if (!link->conn)
 			continue;
+		/* First where a same-host rail is now, then that it is another. */
+		wf_sidedoor_tell(link);
 		wf_dial_tell(link);
 		if (link->greeted && link->state == WF_LINK_TRYING && !link->on)
 			wf_attempt_start(link);
@@ -247,6 +250,7 @@ static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 		reopen_later(w, on);
 	else
 		on->reopen_pause_ns = 0;
+	on->edition++;
 	free_frames(&on->abandoned);
 	w->sink->quiet(w->sink_ctx, on);
 	tell_rails(w);
@@ -266,7 +270,7 @@ static int poll_rails(struct wf_worker *w)
 
 /* Descriptors. */
 
-enum tag { TAG_WAKE, TAG_TIMER, TAG_DOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
+enum tag { TAG_WAKE, TAG_TIMER, TAG_DOOR, TAG_SIDEDOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
 
 static int watch_fd(struct wf_worker *w, int fd, enum tag tag, uint64_t value)
 {
@@ -334,6 +338,9 @@ static void take_readable(struct wf_worker *w, const struct epoll_event *events,
 		case TAG_DOOR:
 			wf_door_poll(w->door, w->now_ns);
 			break;
+		case TAG_SIDEDOOR:
+			wf_sidedoor_poll(w->sidedoor);
+			break;
 		case TAG_BELL:
 			break;
 		}
@@ -346,6 +353,8 @@ void wf_worker_woken(struct wf_worker *w)
 
 	take_readable(w, events, epoll_wait(w->epoll_fd, events, EPOLL_EVENTS_MAX, 0));
 	wf_door_poll(w->door, w->now_ns);
+	if (w->sidedoor)
+		wf_sidedoor_poll(w->sidedoor);
 	w->look_ns = w->now_ns;
 }
 
@@ -366,6 +375,8 @@ static int open_fds(struct wf_worker *w, struct wf_error *e)
 	err = watch_fd(w, w->wake_fd, TAG_WAKE, 0);
 	if (!err)
 		err = watch_fd(w, wf_door_fd(w->door), TAG_DOOR, 0);
+	if (!err && w->sidedoor)
+		err = watch_fd(w, wf_sidedoor_fd(w->sidedoor), TAG_SIDEDOOR, 0);
 	if (!err && w->manual) {
 		w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 		err = w->timer_fd < 0 ? -errno : watch_fd(w, w->timer_fd, TAG_TIMER, 0);
@@ -460,6 +471,8 @@ static int open_host(struct wf_worker *w, struct wf_error *lack)
 
 	*lack = (struct wf_error){ 0 };
 	err = wf_host_open(&w->host, lack);
+	if (!err)
+		err = wf_sidedoor_open(w, wf_host_number(w->host), &w->sidedoor, lack);
 	if (!err && any_same_host(w))
 		err = wf_doorbell_open(&w->bell, lack);
 	if (w->bell)
@@ -484,7 +497,6 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	w->sink = config->sink;
 	w->sink_ctx = config->sink_ctx;
 	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
-	w->host_facts = (struct wf_greet_host){ .bell_fd = -1, .page_fd = -1, .lend_fd = -1 };
 	snprintf(w->name, sizeof(w->name), "%s", config->name);
 	w->directory = config->directory;
 	w->first = config->first;
@@ -534,12 +546,6 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 		return err;
 	}
 	tell_files(w);
-	if (w->host)
-		wf_host_describe(w->host, &w->host_facts);
-	if (w->bell)
-		wf_doorbell_describe(w->bell, &w->host_facts);
-	if (w->lender)
-		wf_lender_describe(w->lender, &w->host_facts);
 	wf_directory_join(w->directory, w);
 	return 0;
 }
@@ -656,6 +662,7 @@ void wf_worker_close(struct wf_worker *w)
 	}
 	free_frames(&w->spare_frames);
 	wf_door_close(w->door);
+	wf_sidedoor_close(w->sidedoor);
 	wf_doorbell_close(w->bell);
 	wf_lender_close(w->lender);
 	wf_host_close(w->host);
@@ -945,6 +952,8 @@ void wf_worker_forked(struct wf_worker *w)
 		(void)close(w->timer_fd);
 	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
 	wf_door_forked(w->door);
+	if (w->sidedoor)
+		wf_sidedoor_forked(w->sidedoor);
 	if (w->host)
 		wf_host_forked(w->host);
 	if (w->bell)

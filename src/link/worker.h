@@ -34,6 +34,7 @@ struct wf_lane;
 struct wf_link;
 struct wf_worker_rail;
 struct wf_lender;
+struct wf_sidedoor;
 
 /* Work from another thread, or from this one for later. */
 struct wf_task {
@@ -84,6 +85,7 @@ struct wf_worker_sink {
 /* A rail and what its receive slots have been promised to. */
 struct wf_worker_rail {
 	struct wf_rail *rail;
+	uint32_t edition;      /* of a same-host rail: how often it was opened */
 	uint32_t link_count;
 	uint32_t promised; /* slots that links may still fill with data frames */
 	uint32_t share;    /* the most of them for one link */
@@ -116,7 +118,7 @@ struct wf_worker {
 	struct wf_door *door;
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the door, as told to others */
 	struct wf_host *host;  /* NULL: this host lacks what that needs */
-	struct wf_greet_host host_facts;
+	struct wf_sidedoor *sidedoor; /* NULL: as host */
 	struct wf_doorbell *bell;
 	struct wf_lender *lender; /* NULL: no rail of this host, so nothing can be lent */
 	struct wf_list borrowers; /* of peers; see lease.h */

@@ -234,11 +234,11 @@ static int agree(struct wf_parcel *p, const struct wf_caps *caps, struct wf_erro
 /* A peer of this host may look at the body where it is, if it likes. */
 static void lend(struct wf_parcel *p, struct wf_body *body)
 {
-	const struct wf_link *link = wf_link_real(p->link);
+	struct wf_link *link = wf_link_real(p->link);
 	struct wf_lender *lender = link->worker->lender;
 
 	if (!p->lend || !lender || !link->gate_open || !wf_link_caps(link)->same_host ||
-	    wf_lender_lend(lender, p->offer, p->body, body))
+	    wf_lender_lend(lender, link, p->offer, p->body, body))
 		return;
 	body->way = WF_BODY_VIEW;
 	p->lent = true;

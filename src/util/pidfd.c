@@ -16,12 +16,3 @@ int wf_pidfd_open(uint64_t pid)
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	return pidfd < 0 ? -errno : pidfd;
 }
-
-int wf_pidfd_take(int pidfd, int fd)
-{
-	int ours = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-
-	if (ours >= 0)
-		return ours;
-	return errno == EBADF ? -EBADMSG : -errno;
-}

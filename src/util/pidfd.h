@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Descriptors of other processes of this host and user.
+ * Descriptors that stand for processes.
  *
  * Threads: any.
  */
@@ -11,8 +11,5 @@
 
 /* A descriptor that stands for process @pid.  -EBADMSG: no such number; -ESRCH; -EMFILE, ... */
 int wf_pidfd_open(uint64_t pid);
-
-/* Our copy of descriptor @fd of the process that @pidfd stands for.  -EBADMSG: it has no such; -ESRCH, -EPERM, -EMFILE. */
-int wf_pidfd_take(int pidfd, int fd);
 
 #endif

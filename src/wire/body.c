@@ -5,7 +5,7 @@
 
 #define SHORT_BYTES 10 /* u8 way, u64 bytes, u8 sum */
 #define PULL_BYTES 28 /* u64 offer, u32 epoch, u64 address, u64 key */
-#define VIEW_BYTES 24 /* u64 file, u64 offset, u32 fd, u32 place */
+#define VIEW_BYTES 20 /* u64 file, u64 offset, u32 place */
 #define ROOM_BYTES 8
 #define PIECE_BYTES MIB /* a read of most providers, so that a sum finds its bytes in the cache */
 
@@ -53,7 +53,6 @@ void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 	if (body->way == WF_BODY_VIEW) {
 		wf_bytes_put_u64(w, body->file);
 		wf_bytes_put_u64(w, body->offset);
-		wf_bytes_put_u32(w, body->fd);
 		wf_bytes_put_u32(w, body->place);
 	}
 	if (body->way == WF_BODY_STAGED)
@@ -64,7 +63,7 @@ void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 		wf_bytes_put_u64(w, body->sum);
 }
 
-/* Offsets are added to where it begins: no sum may wrap.  A descriptor is an int. */
+/* Offsets are added to where it begins: no sum may wrap. */
 static bool get_offer(struct wf_reader *r, struct wf_body *b)
 {
 	b->offer = wf_bytes_get_u64(r);
@@ -74,7 +73,6 @@ static bool get_offer(struct wf_reader *r, struct wf_body *b)
 	if (b->way == WF_BODY_VIEW) {
 		b->file = wf_bytes_get_u64(r);
 		b->offset = wf_bytes_get_u64(r);
-		b->fd = wf_bytes_get_u32(r);
 		b->place = wf_bytes_get_u32(r);
 	}
 	if (b->way == WF_BODY_STAGED)
@@ -82,7 +80,7 @@ static bool get_offer(struct wf_reader *r, struct wf_body *b)
 	if (b->way == WF_BODY_HANDLE)
 		b->handle = wf_bytes_view(r, WF_BODY_HANDLE_BYTES);
 	return b->bytes && b->bytes <= UINT64_MAX - b->address &&
-	       b->bytes <= UINT64_MAX - b->offset && b->fd <= INT32_MAX &&
+	       b->bytes <= UINT64_MAX - b->offset &&
 	       b->room_bytes <= b->bytes;
 }
 

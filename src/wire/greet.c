@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include "util/bytes.h"
@@ -23,7 +22,6 @@ struct draft {
 		WfDoor__Resync resync;
 		WfDoor__Goodbye goodbye;
 	};
-	WfDoor__Host host;
 	WfDoor__Rail rails[WF_GREET_RAILS_MAX];
 	WfDoor__Rail *rail_list[WF_GREET_RAILS_MAX];
 };
@@ -39,23 +37,6 @@ static char *lend_text(const char *text)
 	return (char *)text;
 }
 
-static void draft_host(WfDoor__Host *to, const struct wf_greet_host *host)
-{
-	wf_door__host__init(to);
-	to->boot_id = lend_bytes(host->boot_id, sizeof(host->boot_id));
-	to->uid = host->uid;
-	to->net_ns = host->net_ns;
-	to->pid_ns = host->pid_ns;
-	to->pid = host->pid;
-	to->pid_start = host->pid_start;
-	to->shm_file = lend_text(host->shm_file);
-	to->nonce = lend_bytes(host->nonce, sizeof(host->nonce));
-	to->nonce_address = host->nonce_address;
-	to->bell_fd = host->bell_fd;
-	to->page_fd = host->page_fd;
-	to->lend_fd = host->lend_fd;
-}
-
 static void draft_rail(WfDoor__Rail *to, const struct wf_greet_rail *rail)
 {
 	assert(rail->address_bytes <= WF_GREET_ADDRESS_BYTES);
@@ -68,6 +49,7 @@ static void draft_rail(WfDoor__Rail *to, const struct wf_greet_rail *rail)
 	to->same_host = rail->same_host;
 	to->address = lend_bytes(rail->address, rail->address_bytes);
 	to->frame_bytes = rail->frame_bytes;
+	to->edition = rail->edition;
 }
 
 static void draft_hello(struct draft *d, const struct wf_hello *hello)
@@ -93,8 +75,7 @@ static void draft_hello(struct draft *d, const struct wf_hello *hello)
 	to->checksum = hello->checksum;
 	to->compressions = hello->compressions;
 	to->lanes = hello->lanes;
-	draft_host(&d->host, &hello->host);
-	to->host = &d->host;
+	to->side = hello->side;
 	for (uint32_t i = 0; i < hello->rail_count; i++) {
 		draft_rail(&d->rails[i], &hello->rails[i]);
 		d->rail_list[i] = &d->rails[i];
@@ -242,35 +223,6 @@ static int get_bytes(const char *what, const ProtobufCBinaryData *from, uint8_t 
 	return 0;
 }
 
-/* A descriptor of the peer's process; -1 stands for none. */
-static int get_fd(const char *what, int64_t from, int *to, struct wf_error *e)
-{
-	if (from < -1 || from > INT_MAX)
-		return wf_error_set(e, -EBADMSG, "its %s is no descriptor", what);
-	*to = (int)from;
-	return 0;
-}
-
-static int get_host(const WfDoor__Host *from, struct wf_greet_host *host, struct wf_error *e)
-{
-	if (!from)
-		return wf_error_set(e, -EBADMSG, "its hello names no host");
-	if (get_bytes("boot id", &from->boot_id, host->boot_id, sizeof(host->boot_id), e) ||
-	    get_bytes("nonce", &from->nonce, host->nonce, sizeof(host->nonce), e) ||
-	    get_name("marker", from->shm_file, host->shm_file, sizeof(host->shm_file), e) ||
-	    get_fd("bell", from->bell_fd, &host->bell_fd, e) ||
-	    get_fd("page", from->page_fd, &host->page_fd, e) ||
-	    get_fd("page of leases", from->lend_fd, &host->lend_fd, e))
-		return -EBADMSG;
-	host->uid = from->uid;
-	host->net_ns = from->net_ns;
-	host->pid_ns = from->pid_ns;
-	host->pid = from->pid;
-	host->pid_start = from->pid_start;
-	host->nonce_address = from->nonce_address;
-	return 0;
-}
-
 static int get_rail(const WfDoor__Rail *from, struct wf_greet_rail *rail, struct wf_error *e)
 {
 	if (get_name("provider", from->provider, rail->provider, sizeof(rail->provider), e))
@@ -286,6 +238,7 @@ static int get_rail(const WfDoor__Rail *from, struct wf_greet_rail *rail, struct
 	rail->protocol = from->protocol;
 	rail->protocol_version = from->protocol_version;
 	rail->frame_bytes = from->frame_bytes;
+	rail->edition = from->edition;
 	rail->connected = from->connected;
 	rail->same_host = from->same_host;
 	return 0;
@@ -297,8 +250,7 @@ static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct w
 		      sizeof(hello->incarnation), e) ||
 	    get_name("name", from->name, hello->name, sizeof(hello->name), e) ||
 	    get_name("address", from->address, hello->address, sizeof(hello->address), e) ||
-	    get_name("security", from->security, hello->security, sizeof(hello->security), e) ||
-	    get_host(from->host, &hello->host, e))
+	    get_name("security", from->security, hello->security, sizeof(hello->security), e))
 		return -EBADMSG;
 	if (from->n_rails > WF_GREET_RAILS_MAX)
 		return wf_error_set(e, -EBADMSG, "it has %zu rails, %d are allowed", from->n_rails,
@@ -320,6 +272,7 @@ static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct w
 	hello->checksum = from->checksum;
 	hello->compressions = from->compressions;
 	hello->lanes = from->lanes;
+	hello->side = from->side;
 	return 0;
 }
 

@@ -31,19 +31,11 @@ enum wf_greet_kind {
 	WF_GREET_GOODBYE
 };
 
-struct wf_greet_host {
-	uint8_t boot_id[16];
-	uint64_t uid, net_ns, pid_ns, pid, pid_start;
-	char shm_file[WF_GREET_NAME_BYTES];
-	uint8_t nonce[16];
-	uint64_t nonce_address;
-	int bell_fd, page_fd, lend_fd;
-};
-
 struct wf_greet_rail {
 	char provider[64];
 	uint32_t libfabric, protocol, protocol_version, frame_bytes;
 	bool connected, same_host;
+	uint32_t edition;   /* of a same-host rail: another one each time that it is opened */
 	uint8_t address[WF_GREET_ADDRESS_BYTES];
 	uint32_t address_bytes;
 };
@@ -53,7 +45,6 @@ struct wf_hello {
 	uint8_t incarnation[WF_INCARNATION_BYTES];
 	char name[WF_GREET_NAME_BYTES];
 	char address[256];
-	struct wf_greet_host host;
 	bool manual;
 	uint64_t link, token;
 	uint64_t resume_link, resume_token;
@@ -66,6 +57,7 @@ struct wf_hello {
 	bool checksum;      /* it wants one with every body */
 	uint32_t compressions; /* of messages: WF_COMPRESSION_* */
 	uint32_t lanes;     /* how many it takes part in, beside a rail */
+	uint64_t side;      /* names its side door; 0: it has none */
 };
 
 struct wf_greet {

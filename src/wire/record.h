@@ -74,7 +74,6 @@ struct wf_body {
 	uint64_t sum;     /* of the body, if it is of one piece and not staged; others are asked for by CHECK */
 	/* view only: where it lies, for processes of the owner's host */
 	uint64_t file, offset; /* the number of a file of memory, and where in it */
-	uint32_t fd;      /* the owner's descriptor of that */
 	uint32_t place;   /* of the offer, among the owner's leases */
 	/* staged only: byte n of it passes by n % room_bytes of address; 0: not there yet */
 	uint64_t room_bytes;
@@ -89,9 +88,9 @@ enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
 
 /*
  * put of a view: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
- * u64 file, u64 offset, u32 fd, u32 place, u64 sum
+ * u64 file, u64 offset, u32 place, u64 sum
  */
-#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* of a handle; a view has 70 */
+#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* of a handle; a view has 66 */
 #define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* without what only a view has */
 
 /* Is it offered, and to be answered? */

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,17 +121,48 @@ static size_t from_hex(const char *text, uint8_t *bytes)
 	size_t n;
 	unsigned byte;
 
-	for (n = 0; n < WF_ADDRESS_BYTES && sscanf(text + 2 * n, "%2x", &byte) == 1; n++)
+	for (n = 0; n < WF_ADDRESS_BYTES && text[2 * n] != ' ' &&
+		    sscanf(text + 2 * n, "%2x", &byte) == 1; n++)
 		bytes[n] = (uint8_t)byte;
 	return n;
+}
+
+/* What an end tells of its rail. */
+struct place {
+	uint8_t address[WF_ADDRESS_BYTES];
+	size_t address_bytes;
+	int pid, gate; /* its process, and the gate's descriptor there */
+};
+
+/* "ADDRESS PID GATE ..." */
+static void read_place(const char *line, struct place *place)
+{
+	place->address_bytes = from_hex(line, place->address);
+	if (sscanf(line + 2 * place->address_bytes, "%d %d", &place->pid, &place->gate) != 2)
+		abort();
+}
+
+static int open_to(struct wf_rail *rail, const struct place *to, void *owner, struct wf_ep **ep)
+{
+	int process, gate, err;
+
+	if (!wf_rail_caps(rail)->same_host)
+		return wf_ep_open(rail, to->address, to->address_bytes, "token", 5, owner, ep, NULL);
+	process = (int)syscall(SYS_pidfd_open, to->pid, 0);
+	gate = (int)syscall(SYS_pidfd_getfd, process, to->gate, 0);
+	err = wf_ep_open_here(rail, to->address, to->address_bytes, (uint32_t)to->pid, gate, owner,
+			      ep, NULL);
+	close(gate);
+	close(process);
+	return err;
 }
 
 /* An address that comes in is where to send; the end of input is the end. */
 static void peer_command(struct peer *p)
 {
 	struct pollfd input = { 0, POLLIN, 0 };
-	char line[2 * WF_ADDRESS_BYTES + 2];
-	uint8_t address[WF_ADDRESS_BYTES];
+	char line[3 * WF_ADDRESS_BYTES];
+	struct place place;
 
 	if (!poll(&input, 1, 0))
 		return;
@@ -140,8 +172,8 @@ static void peer_command(struct peer *p)
 	}
 	wf_ep_close(p->ep);
 	p->ep = NULL;
-	peer_need(!wf_ep_open(p->rail, address, from_hex(line, address), NULL, 0, p, &p->ep, NULL),
-		  "open");
+	read_place(line, &place);
+	peer_need(!open_to(p->rail, &place, p, &p->ep), "open");
 }
 
 static void peer_answer(struct peer *p, const struct wf_event *v)
@@ -201,7 +233,7 @@ static void print_address(struct wf_rail *rail, FILE *out)
 
 	for (i = 0; i < bytes; i++)
 		fprintf(out, "%02x", address[i]);
-	fprintf(out, " %s\n", wf_rail_files(rail));
+	fprintf(out, " %d %d %s\n", (int)getpid(), wf_rail_gate_fd(rail), wf_rail_files(rail));
 	fflush(out);
 }
 
@@ -244,8 +276,7 @@ static int peer_main(const char *provider)
 struct child {
 	pid_t pid;
 	int in; /* its standard input */
-	uint8_t address[WF_ADDRESS_BYTES];
-	size_t address_bytes;
+	struct place place;
 	char files[WF_ADDRESS_BYTES];
 };
 
@@ -266,7 +297,7 @@ struct world {
 
 static void spawn(const struct world *w, struct child *c)
 {
-	char line[2 * WF_ADDRESS_BYTES + WF_ADDRESS_BYTES + 4], hex[2 * WF_ADDRESS_BYTES + 1] = "";
+	char line[4 * WF_ADDRESS_BYTES];
 	int in[2], out[2];
 	FILE *from;
 
@@ -288,9 +319,9 @@ static void spawn(const struct world *w, struct child *c)
 	assert_non_null(from);
 	assert_non_null(fgets(line, sizeof(line), from));
 	fclose(from);
-	sscanf(line, "%256s %127s", hex, c->files);
-	c->address_bytes = from_hex(hex, c->address);
-	assert_true(c->address_bytes > 0);
+	read_place(line, &c->place);
+	sscanf(line, "%*s %*d %*d %127s", c->files);
+	assert_true(c->place.address_bytes > 0);
 }
 
 /* Whoever is killed leaves his files: they must be there still. */
@@ -367,7 +398,7 @@ static struct wf_ep *join(struct world *w, struct child *c)
 	unsigned connected = w->connected + 1;
 	struct wf_ep *ep;
 
-	assert_int_equal(wf_ep_open(w->rail, c->address, c->address_bytes, "token", 5, w, &ep, NULL), 0);
+	assert_int_equal(open_to(w->rail, &c->place, w, &ep), 0);
 	if (wf_rail_caps(w->rail)->connected) {
 		await(w, &w->connected, connected);
 	} else {
@@ -641,7 +672,7 @@ static void who_connects_to_a_sleeper_is_heard_by_him(void **state)
 	spawn(w, &c);
 	/* The peer does not answer before we sleep. */
 	assert_int_equal(kill(c.pid, SIGSTOP), 0);
-	assert_int_equal(wf_ep_open(w->rail, c.address, c.address_bytes, "token", 5, w, &ep, NULL), 0);
+	assert_int_equal(open_to(w->rail, &c.place, w, &ep), 0);
 	while (wf_rail_arm(w->rail))
 		hear(w);
 	assert_int_equal(w->connected, 0);
@@ -885,7 +916,7 @@ static void who_died_before_he_was_met_takes_nobody_along(void **state)
 	spawn(w, &dead);
 	spawn(w, &living);
 	reap(&dead, true);
-	if (wf_ep_open(w->rail, dead.address, dead.address_bytes, "token", 5, w, &ep, NULL))
+	if (open_to(w->rail, &dead.place, w, &ep))
 		ep = NULL;
 	other = join(w, &living);
 	wf_ep_close(ep);
@@ -898,12 +929,12 @@ static void who_died_before_he_was_met_takes_nobody_along(void **state)
 static struct wf_ep *reach(struct world *w, struct world *other)
 {
 	uint64_t until = wf_clock_now() + LIMIT_NS;
-	uint8_t address[WF_ADDRESS_BYTES];
-	size_t bytes = wf_rail_address(other->rail, address);
+	struct place place = { .pid = (int)getpid(), .gate = wf_rail_gate_fd(other->rail) };
 	unsigned received = other->received + 1;
 	struct wf_ep *ep;
 
-	assert_int_equal(wf_ep_open(w->rail, address, bytes, NULL, 0, w, &ep, NULL), 0);
+	place.address_bytes = wf_rail_address(other->rail, place.address);
+	assert_int_equal(open_to(w->rail, &place, w, &ep), 0);
 	while (wf_ep_send(ep, w->out, 1000, wf_mr_desc(w->out_mr), NULL) == -EAGAIN) {
 		hear(w);
 		hear(other);

@@ -386,7 +386,7 @@ static void stay_in_our_gate(void)
 		kind[length > 0 ? length : 0] = 0;
 		if (!strstr(kind, "memfd:weft-gate"))
 			continue;
-		need(!wf_gate_take(&gate, (uint32_t)getpid(), atoi(entry->d_name)));
+		need(!wf_gate_take(&gate, dup(atoi(entry->d_name))));
 		need(wf_gate_enter(&gate));
 		wf_gate_close(&gate);
 	}

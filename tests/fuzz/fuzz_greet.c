@@ -16,7 +16,6 @@ static void check_hello(const struct wf_hello *h)
 {
 	must(memchr(h->name, 0, sizeof(h->name)) && memchr(h->address, 0, sizeof(h->address)));
 	must(memchr(h->security, 0, sizeof(h->security)) != NULL);
-	must(memchr(h->host.shm_file, 0, sizeof(h->host.shm_file)) != NULL);
 	must(h->rail_count <= WF_GREET_RAILS_MAX);
 	for (uint32_t i = 0; i < h->rail_count; i++) {
 		must(memchr(h->rails[i].provider, 0, sizeof(h->rails[i].provider)) != NULL);
@@ -74,10 +73,7 @@ static void fill_hello(struct wf_hello *h)
 	snprintf(h->name, sizeof(h->name), "worker3");
 	snprintf(h->address, sizeof(h->address), "[::1]:7000");
 	snprintf(h->security, sizeof(h->security), "open");
-	snprintf(h->host.shm_file, sizeof(h->host.shm_file), "weft-0123456789abcdef");
-	h->host.bell_fd = 5;
-	h->host.page_fd = -1;
-	h->host.lend_fd = 3;
+	h->side = 0x0123456789abcdef;
 	h->link = 1;
 	h->token = 0x1234;
 	h->checksums = 1;

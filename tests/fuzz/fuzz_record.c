@@ -109,7 +109,6 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		tensor.body.way = WF_BODY_VIEW;
 		tensor.body.file = 1234;
 		tensor.body.offset = 4096;
-		tensor.body.fd = 12;
 		tensor.body.place = 1022;
 		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
 		wf_tensor_record_put(&w, &tensor, shape);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define NODES_MAX 1024        /* hosts opened between two resets */
@@ -20,8 +21,9 @@
 #define PIPE_BYTES (64 * KIB) /* under way in one direction: little, so that writers meet the end */
 #define SYN_TRIES 3           /* a second apart, as a kernel does */
 #define NEVER UINT64_MAX
+#define SIDE_NS WF_NS_PER_US /* until a packet of a side door wakes its reader */
 
-enum stage { LISTENER, DIALLING, DIALLED, FAILED, STREAM };
+enum stage { LISTENER, DIALLING, DIALLED, FAILED, STREAM, SIDE_LISTENER, SIDE_STREAM };
 
 struct piece {
 	struct wf_list node;
@@ -47,6 +49,15 @@ struct stream {
 	int ends;
 };
 
+/* One packet of a side door. */
+struct packet {
+	struct wf_list node;
+	size_t count;
+	unsigned fd_count;
+	int fds[WF_SOCKET_FDS_MAX];
+	uint8_t bytes[];
+};
+
 struct wf_socket {
 	struct wf_list node; /* in set->members; waiting ones in listener->waiting */
 	struct wf_list waiting;
@@ -63,6 +74,12 @@ struct wf_socket {
 	int tries, outcome;
 	/* one that waits to be accepted */
 	char remote[WF_SOCKET_ADDRESS_BYTES];
+	/* a side door, or a stream of packets there */
+	uint64_t number;
+	bool alone;               /* on a host of its own */
+	struct wf_socket *other;  /* NULL: that has closed */
+	struct wf_list packets;   /* that have come */
+	uint64_t news_ns;         /* when its reader is woken by the last of them, or by the end */
 };
 
 struct wf_socket_set {
@@ -87,6 +104,8 @@ static uint64_t random_state;
 static struct pairs silences, refusals;
 static size_t dial_count; /* dials without an answer yet */
 static unsigned next_port = 40000, last_pid;
+static uint64_t last_number;         /* of a host's marker and side door */
+static unsigned pids[NODES_MAX + 1]; /* whose it is */
 static bool same_host;
 static bool process_dead[NODES_MAX];
 static struct wf_list watchers = { &watchers, &watchers }; /* struct wf_host_peer */
@@ -129,6 +148,7 @@ void wf_net_reset(uint64_t seed)
 	random_state = seed;
 	next_port = 40000;
 	last_pid = 0;
+	last_number = 0;
 	same_host = false;
 	silences.count = refusals.count = 0;
 	dial_count = 0;
@@ -401,6 +421,7 @@ static struct wf_socket *new_socket(struct wf_socket_set *set, void *owner, enum
 	s->syn_ns = NEVER;
 	s->answer_ns = NEVER;
 	wf_list_init(&s->waiting);
+	wf_list_init(&s->packets);
 	wf_list_append(&set->members, &s->node);
 	return s;
 }
@@ -561,7 +582,10 @@ static unsigned ready_for(const struct wf_socket *s)
 
 	switch (s->stage) {
 	case LISTENER:
+	case SIDE_LISTENER:
 		return wf_list_empty(&s->waiting) ? 0 : s->want & WF_SOCKET_READABLE;
+	case SIDE_STREAM:
+		return wf_list_empty(&s->packets) && s->other ? 0 : s->want & WF_SOCKET_READABLE;
 	case DIALLING:
 		return 0;
 	case DIALLED:
@@ -619,12 +643,35 @@ void wf_socket_join(struct wf_socket *s, void *owner)
 	s->away = false;
 }
 
+static void drop_packet(struct packet *packet, bool with_fds)
+{
+	for (unsigned i = 0; with_fds && i < packet->fd_count; i++)
+		(void)close(packet->fds[i]);
+	wf_list_remove(&packet->node);
+	free(packet);
+}
+
+/* This end of a side door's stream has gone: the other one finds that. */
+static void end_side(struct wf_socket *s)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&s->packets)))
+		drop_packet(WF_CONTAINER(node, struct packet, node), true);
+	if (!s->other)
+		return;
+	s->other->other = NULL;
+	s->other->news_ns = wf_clock_now() + SIDE_NS;
+	s->other = NULL;
+}
+
 void wf_socket_close(struct wf_socket *s)
 {
 	struct wf_list *node;
 
 	if (!s)
 		return;
+	end_side(s);
 	/* Whoever was not accepted yet finds the end. */
 	while ((node = wf_list_pop(&s->waiting)))
 		wf_socket_close(WF_CONTAINER(node, struct wf_socket, node));
@@ -658,6 +705,7 @@ uint64_t wf_net_next_ns(void)
 			next = later(s->answer_ns, now, next);
 			if (s->stage == STREAM)
 				next = later(readable_ns(in_of(s)), now, next);
+			next = later(s->news_ns, now, next);
 		}
 	}
 	return next;
@@ -700,6 +748,7 @@ static void kill_set(struct wf_socket_set *set)
 	EACH_SOCKET(s, set) {
 		s->syn_ns = NEVER;
 		s->answer_ns = NEVER;
+		end_side(s);
 		if (s->stream) {
 			end_pipe(out_of(s));
 			while (first_piece(in_of(s)))
@@ -721,11 +770,10 @@ void wf_net_kill(const char *address)
 			kill_set(set_of(at));
 }
 
-/* Host facts: everybody alone, or all together. */
+/* Hosts: everybody alone, or all together. */
 
 struct wf_host {
-	uint64_t pid;
-	bool shared;
+	uint64_t number;
 };
 
 struct wf_host_peer {
@@ -761,7 +809,9 @@ int wf_host_open(struct wf_host **host, struct wf_error *e)
 	/* Whoever has opened a set that does not listen is of the process that does. */
 	last_pid += wf_list_empty(&sets) || set_of(sets.prev)->address[0];
 	assert(last_pid < NODES_MAX);
-	*h = (struct wf_host){ last_pid, same_host };
+	assert(last_number < NODES_MAX);
+	pids[++last_number] = last_pid;
+	*h = (struct wf_host){ last_number };
 	*host = h;
 	return 0;
 }
@@ -771,14 +821,9 @@ void wf_host_close(struct wf_host *host)
 	free(host);
 }
 
-/* boot_id 0: the shared host; else one of its own. */
-void wf_host_describe(const struct wf_host *host, struct wf_greet_host *facts)
+uint64_t wf_host_number(const struct wf_host *host)
 {
-	*facts = (struct wf_greet_host){ .pid = host->pid, .pid_start = host->pid,
-					 .bell_fd = -1, .page_fd = -1, .lend_fd = -1 };
-	if (!host->shared)
-		memcpy(facts->boot_id, &host->pid, sizeof(host->pid));
-	(void)snprintf(facts->shm_file, sizeof(facts->shm_file), "weft.%u", (unsigned)host->pid);
+	return host->number;
 }
 
 int wf_host_files(struct wf_host *host, const char *names)
@@ -788,27 +833,37 @@ int wf_host_files(struct wf_host *host, const char *names)
 	return 0;
 }
 
-int wf_host_gate(const struct wf_greet_host *mine, const struct wf_greet_host *theirs,
-		 struct wf_error *why)
+/* All are one process, to the kernel, which reads what may have been freed since. */
+int wf_host_probe(uint64_t pid, uint64_t address, const uint8_t *nonce, size_t count)
 {
-	if (memcmp(mine->boot_id, theirs->boot_id, sizeof(mine->boot_id)))
-		return wf_error_set(why, -EXDEV, "it runs on another host");
+	uint8_t bytes[64];
+	struct iovec here = { bytes, count };
+	struct iovec there = { (void *)(uintptr_t)address, count };
+
+	assert(pid == (uint64_t)getpid() && count <= sizeof(bytes));
+	if (process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0) != (ssize_t)count ||
+	    memcmp(bytes, nonce, count) != 0)
+		return -EBADMSG;
 	return 0;
 }
 
-int wf_host_peer_open(const struct wf_greet_host *mine, const struct wf_greet_host *theirs,
-		      struct wf_host_peer **peer)
+bool wf_host_is_this(uint64_t pid)
+{
+	(void)pid;
+	return false; /* each node is a process of its own */
+}
+
+int wf_host_peer_open(uint64_t pid, int pid_fd, uint64_t number, struct wf_host_peer **peer)
 {
 	struct wf_host_peer *p;
-	int err = wf_host_gate(mine, theirs, NULL);
 
-	if (err)
-		return err;
-	if (theirs->pid >= NODES_MAX || process_dead[theirs->pid])
+	assert(pid == (uint64_t)getpid() && number <= last_number);
+	(void)close(pid_fd);
+	if (process_dead[pids[number]])
 		return -ESRCH;
 	p = calloc(1, sizeof(*p));
 	assert(p);
-	p->pid = theirs->pid;
+	p->pid = pids[number];
 	p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert(p->fd >= 0);
 	wf_list_append(&watchers, &p->node);
@@ -825,14 +880,6 @@ void wf_host_peer_close(struct wf_host_peer *peer)
 	free(peer);
 }
 
-/* All are one process, so that its descriptors are everybody's. */
-int wf_host_peer_take(const struct wf_host_peer *peer, int fd)
-{
-	int ours = process_dead[peer->pid] ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	return ours < 0 ? -EBADMSG : ours;
-}
-
 int wf_host_peer_fd(const struct wf_host_peer *peer)
 {
 	return peer->fd;
@@ -843,9 +890,9 @@ bool wf_host_peer_dead(const struct wf_host_peer *peer)
 	return process_dead[peer->pid];
 }
 
-void wf_host_peer_sweep(const struct wf_greet_host *theirs)
+void wf_host_peer_sweep(const struct wf_host_peer *peer)
 {
-	(void)theirs;
+	(void)peer;
 }
 
 void wf_host_sweep(void)
@@ -857,6 +904,100 @@ void wf_host_forked(struct wf_host *host)
 	(void)host;
 }
 
+/* Side doors: a packet is there for whoever looks, as in a kernel. */
+
+int wf_socket_listen_beside(struct wf_socket_set *set, uint64_t number, void *owner,
+			    struct wf_socket **listener, struct wf_error *e)
+{
+	struct wf_socket *s = new_socket(set, owner, SIDE_LISTENER);
+
+	(void)e;
+	s->number = number;
+	s->alone = !same_host;
+	*listener = s;
+	return 0;
+}
+
+static struct wf_socket *side_door_of(uint64_t number)
+{
+	WF_LIST_EACH(node, &sets)
+		EACH_SOCKET(s, set_of(node))
+			if (s->stage == SIDE_LISTENER && s->number == number)
+				return s;
+	return NULL;
+}
+
+int wf_socket_meet(struct wf_socket_set *set, uint64_t number, void *owner,
+		   struct wf_socket **met)
+{
+	struct wf_socket *listener = side_door_of(number), *here, *there;
+
+	if (!listener || listener->alone)
+		return -ENOENT; /* it is on another host */
+	if (listener->set->dead)
+		return -ECONNREFUSED;
+	here = new_socket(set, owner, SIDE_STREAM);
+	there = new_socket(listener->set, NULL, SIDE_STREAM);
+	here->other = there;
+	there->other = here;
+	wf_list_remove(&there->node);
+	wf_list_append(&listener->waiting, &there->node);
+	listener->news_ns = wf_clock_now() + SIDE_NS;
+	*met = here;
+	return 0;
+}
+
+void wf_socket_sweep_beside(uint64_t number)
+{
+	(void)number;
+}
+
+int wf_socket_peer(struct wf_socket *s, struct wf_socket_peer *peer)
+{
+	(void)s;
+	*peer = (struct wf_socket_peer){ (uint64_t)getpid(), geteuid(), -1 };
+	peer->pid_fd = eventfd(0, EFD_CLOEXEC);
+	return peer->pid_fd < 0 ? -errno : 0;
+}
+
+int wf_socket_send(struct wf_socket *s, const void *bytes, size_t count, const int *fds,
+		   unsigned fd_count)
+{
+	struct packet *packet;
+
+	if (!s->other || s->set->dead)
+		return -EPIPE;
+	packet = malloc(sizeof(*packet) + count);
+	assert(packet);
+	packet->count = count;
+	packet->fd_count = fd_count;
+	memcpy(packet->bytes, bytes, count);
+	for (unsigned i = 0; i < fd_count; i++)
+		packet->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+	wf_list_append(&s->other->packets, &packet->node);
+	s->other->news_ns = wf_clock_now() + SIDE_NS;
+	return 0;
+}
+
+ssize_t wf_socket_receive(struct wf_socket *s, void *bytes, size_t count, int *fds,
+			  unsigned *fd_count)
+{
+	struct wf_list *node = wf_list_first(&s->packets);
+	struct packet *packet;
+	ssize_t got;
+
+	if (!node)
+		return s->other ? -EAGAIN : 0;
+	packet = WF_CONTAINER(node, struct packet, node);
+	assert(packet->count <= count);
+	got = (ssize_t)packet->count;
+	*fd_count = packet->fd_count;
+	memcpy(bytes, packet->bytes, packet->count);
+	memcpy(fds, packet->fds, packet->fd_count * sizeof(*fds));
+	drop_packet(packet, false);
+	return got;
+}
+
 /* The doorbell: nobody sleeps here, so there is nobody to wake. */
 
 struct wf_doorbell {
@@ -864,7 +1005,7 @@ struct wf_doorbell {
 };
 
 struct wf_ringer {
-	uint64_t pid;
+	char nothing;
 };
 
 int wf_doorbell_open(struct wf_doorbell **bell, struct wf_error *e)
@@ -887,10 +1028,10 @@ void wf_doorbell_close(struct wf_doorbell *bell)
 	free(bell);
 }
 
-void wf_doorbell_describe(const struct wf_doorbell *bell, struct wf_greet_host *facts)
+void wf_doorbell_fds(const struct wf_doorbell *bell, int fds[2])
 {
-	facts->bell_fd = bell->fd;
-	facts->page_fd = bell->fd;
+	fds[0] = bell->fd;
+	fds[1] = bell->fd;
 }
 
 int wf_doorbell_fd(const struct wf_doorbell *bell)
@@ -913,18 +1054,12 @@ void wf_doorbell_forked(struct wf_doorbell *bell)
 	(void)close(bell->fd);
 }
 
-int wf_ringer_open(const struct wf_greet_host *theirs, struct wf_ringer **ringer)
+int wf_ringer_open(int bell_fd, int page_fd, struct wf_ringer **ringer)
 {
-	struct wf_ringer *r;
-
-	if (theirs->bell_fd < 0)
-		return -ENOENT;
-	r = malloc(sizeof(*r));
-	if (!r)
-		return -ENOMEM;
-	r->pid = theirs->pid;
-	*ringer = r;
-	return 0;
+	(void)close(bell_fd);
+	(void)close(page_fd);
+	*ringer = malloc(sizeof(**ringer));
+	return *ringer ? 0 : -ENOMEM;
 }
 
 void wf_ringer_close(struct wf_ringer *ringer)

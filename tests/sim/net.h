@@ -58,7 +58,7 @@ void wf_net_kill(const char *address);
 /* Nodes opened from now on share one host, or stand alone behind a gate that is shut (default). */
 void wf_net_set_same_host(bool on);
 
-/* The process of these host facts (wf_greet_host.pid) is dead. */
+/* The process of this number, which is that of the nodes opened so far, is dead. */
 void wf_net_kill_process(uint64_t pid);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a link promises, on a fabric and a door that fail on command. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -991,12 +992,10 @@ static void who_was_dialled_on_one_host_speaks_first(void **state)
 /* As if somebody had been killed on his way through the gate of node @number's endpoint. */
 static void stay_in_the_gate_of(unsigned number)
 {
-	uint8_t address[WF_ADDRESS_BYTES];
-	size_t bytes = wf_rail_address(link_of(number)->on->rail, address);
-	struct wf_reader tail = wf_reader(address + bytes - 4, 4);
+	int fd = fcntl(wf_rail_gate_fd(link_of(number)->on->rail), F_DUPFD_CLOEXEC, 0);
 	struct wf_gate gate = { 0 };
 
-	assert_int_equal(wf_gate_take(&gate, (uint32_t)getpid(), (int)wf_bytes_get_u32(&tail)), 0);
+	assert_int_equal(wf_gate_take(&gate, fd), 0);
 	assert_true(wf_gate_enter(&gate));
 	wf_gate_close(&gate);
 }

@@ -221,27 +221,48 @@ static void a_killed_node_ends_and_refuses(void **state)
 
 static void nodes_share_a_host_only_when_told(void **state)
 {
-	struct wf_host *hosts[4];
-	struct wf_greet_host facts[4];
-	struct wf_host_peer *peer;
+	struct wf_socket_set *sets[3];
+	struct wf_socket *listeners[3], *s, *there;
+	struct wf_socket_peer peer;
+	struct wf_host_peer *watched;
+	struct wf_host *hosts[3];
+	char from[WF_SOCKET_ADDRESS_BYTES], byte = 7;
+	unsigned fd_count;
+	int fds[WF_SOCKET_FDS_MAX];
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
-		wf_net_set_same_host(i >= 2);
+	for (int i = 0; i < 3; i++) {
+		wf_net_set_same_host(i >= 1);
+		assert_int_equal(wf_socket_set_open(&sets[i], NULL), 0);
 		assert_int_equal(wf_host_open(&hosts[i], NULL), 0);
-		wf_host_describe(hosts[i], &facts[i]);
+		assert_int_equal(wf_socket_listen_beside(sets[i], wf_host_number(hosts[i]), NULL,
+							 &listeners[i], NULL), 0);
 	}
-	assert_int_equal(wf_host_gate(&facts[0], &facts[1], NULL), -EXDEV);
-	assert_int_equal(wf_host_gate(&facts[1], &facts[2], NULL), -EXDEV);
-	assert_int_equal(wf_host_gate(&facts[2], &facts[3], NULL), 0);
+	assert_int_equal(wf_socket_meet(sets[1], wf_host_number(hosts[0]), NULL, &s), -ENOENT);
+	assert_int_equal(wf_socket_meet(sets[1], wf_host_number(hosts[2]), NULL, &s), 0);
+	assert_int_equal(wf_socket_accept(listeners[2], &there, from), 0);
+	assert_int_equal(wf_socket_send(s, &byte, 1, NULL, 0), 0);
+	byte = 0;
+	assert_int_equal(wf_socket_receive(there, &byte, 1, fds, &fd_count), 1);
+	assert_int_equal(byte, 7);
+	assert_int_equal(wf_socket_receive(there, &byte, 1, fds, &fd_count), -EAGAIN);
 
-	assert_int_equal(wf_host_peer_open(&facts[2], &facts[3], &peer), 0);
-	assert_false(wf_host_peer_dead(peer));
-	wf_net_kill_process(facts[3].pid);
-	assert_true(wf_host_peer_dead(peer));
-	wf_host_peer_close(peer);
-	for (int i = 0; i < 4; i++)
+	assert_int_equal(wf_socket_peer(s, &peer), 0);
+	assert_int_equal(wf_host_peer_open(peer.pid, peer.pid_fd,
+					   wf_host_number(hosts[2]), &watched), 0);
+	assert_false(wf_host_peer_dead(watched));
+	for (unsigned pid = 0; pid < 10; pid++)
+		wf_net_kill_process(pid);
+	assert_true(wf_host_peer_dead(watched));
+	wf_host_peer_close(watched);
+	wf_socket_close(there);
+	assert_int_equal(wf_socket_receive(s, &byte, 1, fds, &fd_count), 0);
+	wf_socket_close(s);
+	for (int i = 0; i < 3; i++) {
+		wf_socket_close(listeners[i]);
+		wf_socket_set_close(sets[i]);
 		wf_host_close(hosts[i]);
+	}
 }
 
 int main(void)

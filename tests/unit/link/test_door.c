@@ -132,8 +132,6 @@ static struct wf_greet hello(void)
 	greet.hello.token = 2;
 	greet.hello.lost_ns = WF_NS_PER_S;
 	greet.hello.record_bytes_max = 65536;
-	greet.hello.host.bell_fd = -1;
-	greet.hello.host.page_fd = -1;
 	return greet;
 }
 

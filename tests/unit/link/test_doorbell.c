@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -29,10 +30,20 @@ struct shared {
 	_Atomic unsigned slept; /* how often the sleeper was really woken by the bell */
 };
 
-static void describe(const struct wf_doorbell *bell, struct wf_greet_host *facts)
+/* A copy of descriptor @fd of process @pid. */
+static int copy_of(pid_t pid, int fd)
 {
-	*facts = (struct wf_greet_host){ .pid = (uint64_t)getpid() };
-	wf_doorbell_describe(bell, facts);
+	int process = (int)syscall(SYS_pidfd_open, pid, 0);
+	int copy = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+
+	assert_true(process >= 0);
+	(void)close(process);
+	return copy;
+}
+
+static int open_ringer(pid_t pid, const int fds[2], struct wf_ringer **ringer)
+{
+	return wf_ringer_open(copy_of(pid, fds[0]), copy_of(pid, fds[1]), ringer);
 }
 
 static bool has_rung(const struct wf_doorbell *bell)
@@ -44,14 +55,14 @@ static bool has_rung(const struct wf_doorbell *bell)
 
 static void only_a_sleeper_is_rung(void **state)
 {
-	struct wf_greet_host facts;
 	struct wf_doorbell *bell;
 	struct wf_ringer *ringer;
+	int fds[2];
 
 	(void)state;
 	assert_int_equal(wf_doorbell_open(&bell, NULL), 0);
-	describe(bell, &facts);
-	assert_int_equal(wf_ringer_open(&facts, &ringer), 0);
+	wf_doorbell_fds(bell, fds);
+	assert_int_equal(open_ringer(getpid(), fds, &ringer), 0);
 
 	wf_ringer_ring(ringer);
 	assert_false(has_rung(bell));
@@ -104,9 +115,8 @@ static void no_ring_is_lost_over_many_rounds(void **state)
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t limit_ns = wf_clock_now() + 60 * WF_NS_PER_S;
-	struct wf_greet_host facts;
 	struct wf_ringer *ringer;
-	int status, pipe_fds[2];
+	int status, pipe_fds[2], fds[2];
 	pid_t child;
 
 	(void)state;
@@ -118,14 +128,14 @@ static void no_ring_is_lost_over_many_rounds(void **state)
 
 		if (wf_doorbell_open(&bell, NULL))
 			_exit(2);
-		describe(bell, &facts);
-		if (write(pipe_fds[1], &facts, sizeof(facts)) != (ssize_t)sizeof(facts))
+		wf_doorbell_fds(bell, fds);
+		if (write(pipe_fds[1], fds, sizeof(fds)) != (ssize_t)sizeof(fds))
 			_exit(2);
 		_exit(sleeper(bell, shared));
 	}
 	assert_true(child > 0);
-	assert_int_equal(read(pipe_fds[0], &facts, sizeof(facts)), sizeof(facts));
-	assert_int_equal(wf_ringer_open(&facts, &ringer), 0);
+	assert_int_equal(read(pipe_fds[0], fds, sizeof(fds)), sizeof(fds));
+	assert_int_equal(open_ringer(child, fds, &ringer), 0);
 
 	for (unsigned i = 1; i <= ROUNDS; i++) {
 		atomic_store_explicit(&shared->posted, i, memory_order_release);
@@ -151,29 +161,28 @@ static void no_ring_is_lost_over_many_rounds(void **state)
 
 static void a_peer_can_only_read_the_page(void **state)
 {
-	struct wf_greet_host facts;
 	struct wf_doorbell *bell;
+	int fds[2];
 
 	(void)state;
 	assert_int_equal(wf_doorbell_open(&bell, NULL), 0);
-	describe(bell, &facts);
+	wf_doorbell_fds(bell, fds);
 	assert_true(mmap(NULL, WF_DOORBELL_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-			 facts.page_fd, 0) == MAP_FAILED);
-	assert_int_equal(ftruncate(facts.page_fd, 0), -1);
-	assert_int_equal(pwrite(facts.page_fd, "x", 1, 0), -1);
+			 fds[1], 0) == MAP_FAILED);
+	assert_int_equal(ftruncate(fds[1], 0), -1);
+	assert_int_equal(pwrite(fds[1], "x", 1, 0), -1);
 	wf_doorbell_close(bell);
 }
 
 static void what_is_no_bell_is_refused(void **state)
 {
-	struct wf_greet_host good, facts;
 	struct wf_doorbell *bell;
 	struct wf_ringer *ringer = NULL;
-	int pipe_fds[2], blocking, loose, small;
+	int good[2], pipe_fds[2], blocking, loose, small;
 
 	(void)state;
 	assert_int_equal(wf_doorbell_open(&bell, NULL), 0);
-	describe(bell, &good);
+	wf_doorbell_fds(bell, good);
 	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK), 0);
 	blocking = eventfd(0, EFD_CLOEXEC);
 	loose = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -182,27 +191,13 @@ static void what_is_no_bell_is_refused(void **state)
 	assert_int_equal(ftruncate(loose, WF_DOORBELL_PAGE_BYTES), 0);
 	assert_int_equal(fcntl(small, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 
-	const int bells[] = { pipe_fds[1], blocking, good.page_fd, 100000 };
-	const int pages[] = { pipe_fds[0], loose, small, good.bell_fd, 100000 };
+	const int bells[] = { pipe_fds[1], blocking, good[1], -1 };
+	const int pages[] = { pipe_fds[0], loose, small, good[0], -1 };
 
-	for (size_t i = 0; i < WF_COUNT(bells); i++) {
-		facts = good;
-		facts.bell_fd = bells[i];
-		assert_int_equal(wf_ringer_open(&facts, &ringer), -EBADMSG);
-	}
-	for (size_t i = 0; i < WF_COUNT(pages); i++) {
-		facts = good;
-		facts.page_fd = pages[i];
-		assert_int_equal(wf_ringer_open(&facts, &ringer), -EBADMSG);
-	}
-	facts = good;
-	facts.bell_fd = -1;
-	assert_int_equal(wf_ringer_open(&facts, &ringer), -ENOENT);
-	facts = good;
-	facts.pid = 0;
-	assert_int_equal(wf_ringer_open(&facts, &ringer), -EBADMSG);
-	facts.pid = 1U << 30; /* no number gets that high */
-	assert_true(wf_ringer_open(&facts, &ringer) < 0);
+	for (size_t i = 0; i < WF_COUNT(bells); i++)
+		assert_int_equal(wf_ringer_open(dup(bells[i]), dup(good[1]), &ringer), -EBADMSG);
+	for (size_t i = 0; i < WF_COUNT(pages); i++)
+		assert_int_equal(wf_ringer_open(dup(good[0]), dup(pages[i]), &ringer), -EBADMSG);
 	assert_null(ringer);
 
 	(void)close(pipe_fds[0]);

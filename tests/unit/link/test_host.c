@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Same-host facts, between this process and children of its own. */
 #include "link/host.h"
+#include "link/socket.h"
+#include "util/pidfd.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -25,12 +28,19 @@
 struct child {
 	pid_t pid;
 	int end; /* the child exits when this closes */
-	struct wf_greet_host facts;
+	uint64_t number;
+	char marker[32];
+	struct wf_host_peer *peer;
 };
 
 static struct wf_host *ours;
-static struct wf_greet_host mine;
-static bool alone; /* nobody else sees our /dev/shm */
+static char mine[32]; /* our marker */
+static uint8_t nonce[16] = "a nonce of ours";
+
+static void name_marker(char name[32], uint64_t number)
+{
+	(void)snprintf(name, 32, "weft.%016" PRIx64, number);
+}
 
 static int open_ours(void **state)
 {
@@ -38,13 +48,13 @@ static int open_ours(void **state)
 
 	(void)state;
 	/* Other nodes that start on this host sweep too; root can keep them out. */
-	alone = !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
-		!mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
+	if (!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		(void)mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
 	if (wf_host_open(&ours, &e)) {
 		print_error("%s\n", e.text);
 		return -1;
 	}
-	wf_host_describe(ours, &mine);
+	name_marker(mine, wf_host_number(ours));
 	return 0;
 }
 
@@ -129,7 +139,7 @@ static void start_child(struct child *c, const char *names, bool grandchild)
 	c->pid = fork();
 	if (!c->pid) {
 		struct wf_host *host;
-		struct wf_greet_host facts;
+		uint64_t number;
 		char byte;
 
 		(void)close(down[1]);
@@ -137,8 +147,8 @@ static void start_child(struct child *c, const char *names, bool grandchild)
 			_exit(1);
 		if (grandchild)
 			fork_child(host, up[1], down[0]);
-		wf_host_describe(host, &facts);
-		if (write(up[1], &facts, sizeof(facts)) != (ssize_t)sizeof(facts))
+		number = wf_host_number(host);
+		if (write(up[1], &number, sizeof(number)) != (ssize_t)sizeof(number))
 			_exit(1);
 		if (read(down[0], &byte, 1))
 			_exit(1);
@@ -149,8 +159,11 @@ static void start_child(struct child *c, const char *names, bool grandchild)
 	(void)close(up[1]);
 	(void)close(down[0]);
 	c->end = down[1];
-	assert_int_equal(read(up[0], &c->facts, sizeof(c->facts)), sizeof(c->facts));
+	assert_int_equal(read(up[0], &c->number, sizeof(c->number)), sizeof(c->number));
 	(void)close(up[0]);
+	name_marker(c->marker, c->number);
+	assert_int_equal(wf_host_peer_open((uint64_t)c->pid, wf_pidfd_open((uint64_t)c->pid),
+					   c->number, &c->peer), 0);
 }
 
 static void kill_child(struct child *c)
@@ -164,117 +177,63 @@ static void reap(struct child *c)
 	assert_int_equal(waitpid(c->pid, NULL, 0), c->pid);
 }
 
+static void forget(struct child *c)
+{
+	wf_host_peer_close(c->peer);
+}
+
 static void a_marker_lives_as_long_as_its_node(void **state)
 {
 	struct wf_host *host;
-	struct wf_greet_host facts;
 	struct stat st;
-	char path[128];
+	char path[128], marker[32];
 
 	(void)state;
 	assert_int_equal(wf_host_open(&host, NULL), 0);
-	wf_host_describe(host, &facts);
-	assert_string_not_equal(facts.shm_file, mine.shm_file);
-	assert_memory_equal(facts.boot_id, mine.boot_id, sizeof(mine.boot_id));
-	assert_int_equal(facts.pid, getpid());
-	assert_int_equal(facts.bell_fd, -1);
-	(void)snprintf(path, sizeof(path), SHM "%s", facts.shm_file);
+	name_marker(marker, wf_host_number(host));
+	assert_string_not_equal(marker, mine);
+	(void)snprintf(path, sizeof(path), SHM "%s", marker);
 	assert_int_equal(lstat(path, &st), 0);
 	assert_int_equal(st.st_mode, S_IFREG | 0600);
 
 	wf_host_close(host);
-	assert_false(exists(facts.shm_file));
+	assert_false(exists(marker));
 }
 
-static void the_gate_opens_for_a_process_of_this_host(void **state)
+static void memory_is_probed_where_its_process_says(void **state)
 {
-	struct wf_error why = { 0 };
+	static uint8_t other[16] = "not the nonce..";
 	struct child c;
-	int err;
 
 	(void)state;
 	start_child(&c, "", false);
-	err = wf_host_gate(&mine, &c.facts, &why);
+	/* It is forked, so the nonce lies there where it lies here. */
+	assert_int_equal(wf_host_probe((uint64_t)c.pid, (uintptr_t)nonce, nonce, 16), 0);
+	assert_int_equal(wf_host_probe((uint64_t)c.pid, (uintptr_t)other, nonce, 16), -EBADMSG);
+	assert_int_equal(wf_host_probe((uint64_t)c.pid, 8, nonce, 16), -EFAULT);
 	reap(&c);
-	if (err)
-		fail_msg("%s", why.text);
-}
-
-static void the_gate_says_what_is_in_the_way(void **state)
-{
-	static uint8_t other[16] = "not the nonce...";
-	struct {
-		const char *says;
-		struct wf_greet_host facts;
-	} rows[] = {
-		{ "another host", mine }, { "uid", mine }, { "pid namespace", mine },
-		{ "marker", mine }, { "marker", mine }, { "marker", mine }, { "marker", mine },
-		{ "another nonce", mine }, { "memory", mine }, { "another nonce", mine },
-		{ "memory", mine }, { "memory", mine }, { "memory", mine },
-	};
-
-	(void)state;
-	rows[0].facts.boot_id[15] ^= 1;
-	rows[1].facts.uid++;
-	rows[2].facts.pid_ns++;
-	strcpy(rows[3].facts.shm_file, "weft.0123456789abcdef");
-	strcpy(rows[4].facts.shm_file, "../proc/version");
-	strcpy(rows[5].facts.shm_file, "weft.0/../weft.0");
-	strcpy(rows[6].facts.shm_file, "");
-	rows[7].facts.nonce[0] ^= 1;
-	rows[8].facts.nonce_address = 8;
-	rows[9].facts.nonce_address = (uintptr_t)other;
-	rows[10].facts.pid = 0;
-	rows[11].facts.pid = UINT64_MAX;
-	rows[12].facts.pid = 1U << 30; /* no number gets that high */
-
-	assert_int_equal(wf_host_gate(&mine, &mine, NULL), 0);
-	for (size_t i = 0; i < WF_COUNT(rows); i++) {
-		struct wf_error why = { 0 };
-
-		assert_true(wf_host_gate(&mine, &rows[i].facts, &why) < 0);
-		if (!strstr(why.text, rows[i].says))
-			fail_msg("row %zu: \"%s\"", i, why.text);
-	}
+	assert_int_equal(wf_host_probe((uint64_t)c.pid, (uintptr_t)nonce, nonce, 16), -ESRCH);
+	forget(&c);
 }
 
 static void a_death_is_seen_at_once(void **state)
 {
-	struct wf_host_peer *peer;
 	struct pollfd fd = { .events = POLLIN };
 	struct child c;
 
 	(void)state;
 	start_child(&c, "", false);
-	assert_int_equal(wf_host_peer_open(&mine, &c.facts, &peer), 0);
-	fd.fd = wf_host_peer_fd(peer);
-	assert_false(wf_host_peer_dead(peer));
+	fd.fd = wf_host_peer_fd(c.peer);
+	assert_false(wf_host_peer_dead(c.peer));
 	assert_int_equal(poll(&fd, 1, 0), 0);
 
 	kill_child(&c);
 	assert_int_equal(poll(&fd, 1, LIMIT_MS), 1);
-	assert_true(wf_host_peer_dead(peer));
+	assert_true(wf_host_peer_dead(c.peer));
 
-	wf_host_peer_close(peer);
 	reap(&c);
-	wf_host_peer_sweep(&c.facts);
-	assert_int_equal(wf_host_peer_open(&mine, &c.facts, &peer), -ESRCH);
-}
-
-static void a_number_taken_again_is_not_believed(void **state)
-{
-	struct wf_greet_host before = mine, elsewhere = mine;
-	struct wf_host_peer *peer = NULL;
-
-	(void)state;
-	before.pid_start--;
-	elsewhere.boot_id[0] ^= 1;
-	assert_int_equal(wf_host_peer_open(&mine, &before, &peer), -ESRCH);
-	assert_int_equal(wf_host_peer_open(&mine, &elsewhere, &peer), -EXDEV);
-	assert_null(peer);
-	assert_int_equal(wf_host_peer_open(&mine, &mine, &peer), 0);
-	assert_false(wf_host_peer_dead(peer));
-	wf_host_peer_close(peer);
+	wf_host_peer_sweep(c.peer);
+	forget(&c);
 }
 
 static void a_sweep_removes_what_the_dead_one_listed_and_nothing_else(void **state)
@@ -292,36 +251,57 @@ static void a_sweep_removes_what_the_dead_one_listed_and_nothing_else(void **sta
 	(void)snprintf(names, sizeof(names), "%s\n%s\n", first, second);
 	start_child(&c, names, false);
 
-	wf_host_peer_sweep(&c.facts);
-	assert_true(exists(first) && exists(second) && exists(c.facts.shm_file));
+	wf_host_peer_sweep(c.peer);
+	assert_true(exists(first) && exists(second) && exists(c.marker));
 	kill_child(&c);
 	reap(&c);
-	wf_host_peer_sweep(&c.facts);
+	wf_host_peer_sweep(c.peer);
 
-	assert_true(is_gone(first) && is_gone(second) && is_gone(c.facts.shm_file));
+	assert_true(is_gone(first) && is_gone(second) && is_gone(c.marker));
 	assert_true(exists(other));
-	assert_true(exists(mine.shm_file));
+	assert_true(exists(mine));
 	discard(other);
+	forget(&c);
 }
 
-static void a_sweep_needs_the_right_nonce(void **state)
+/* Its marker's name was told to us by nobody but itself, and it lies. */
+static void a_sweep_spares_the_living_whoever_names_them(void **state)
 {
-	struct wf_greet_host liar;
+	struct wf_host_peer *liar;
 	struct child c;
 
 	(void)state;
-	if (!alone)
-		skip();
 	start_child(&c, "", false);
+	assert_int_equal(wf_host_peer_open((uint64_t)c.pid, wf_pidfd_open((uint64_t)c.pid),
+					   wf_host_number(ours), &liar), 0);
+	wf_host_peer_sweep(liar);
+	wf_host_peer_sweep(c.peer);
+	assert_true(exists(mine) && exists(c.marker));
+	wf_host_peer_close(liar);
+	reap(&c);
+	forget(&c);
+}
+
+static void the_side_door_of_the_dead_goes_with_their_marker(void **state)
+{
+	struct wf_socket_set *set;
+	struct wf_socket *listener;
+	struct child c;
+	char door[64];
+
+	(void)state;
+	start_child(&c, "", false);
+	(void)snprintf(door, sizeof(door), "%s.door", c.marker);
+	assert_int_equal(wf_socket_set_open(&set, NULL), 0);
+	assert_int_equal(wf_socket_listen_beside(set, c.number, NULL, &listener, NULL), 0);
+	assert_true(exists(door));
 	kill_child(&c);
 	reap(&c);
-	liar = c.facts;
-	liar.nonce[0] ^= 1;
-
-	wf_host_peer_sweep(&liar);
-	assert_true(exists(c.facts.shm_file));
-	wf_host_peer_sweep(&c.facts);
-	assert_true(is_gone(c.facts.shm_file));
+	wf_host_peer_sweep(c.peer);
+	assert_true(is_gone(door));
+	wf_socket_close(listener);
+	wf_socket_set_close(set);
+	forget(&c);
 }
 
 static void a_file_younger_than_the_marker_is_anothers(void **state)
@@ -339,10 +319,11 @@ static void a_file_younger_than_the_marker_is_anothers(void **state)
 	(void)usleep(50000); /* several ticks of the clock that files are stamped with */
 	touch(name);
 
-	wf_host_peer_sweep(&c.facts);
+	wf_host_peer_sweep(c.peer);
 	assert_true(exists(name));
-	assert_true(is_gone(c.facts.shm_file));
+	assert_true(is_gone(c.marker));
 	discard(name);
+	forget(&c);
 }
 
 static void a_node_that_starts_sweeps_the_dead_and_spares_the_living(void **state)
@@ -362,11 +343,13 @@ static void a_node_that_starts_sweeps_the_dead_and_spares_the_living(void **stat
 
 	wf_host_sweep();
 
-	assert_true(is_gone(dead_file) && is_gone(dead.facts.shm_file));
-	assert_true(exists(live_file) && exists(live.facts.shm_file));
-	assert_true(exists(mine.shm_file));
+	assert_true(is_gone(dead_file) && is_gone(dead.marker));
+	assert_true(exists(live_file) && exists(live.marker));
+	assert_true(exists(mine));
 	reap(&live);
 	discard(live_file);
+	forget(&dead);
+	forget(&live);
 }
 
 static void a_forked_child_does_not_keep_its_parents_marker(void **state)
@@ -378,16 +361,16 @@ static void a_forked_child_does_not_keep_its_parents_marker(void **state)
 	kill_child(&c);
 	assert_int_equal(waitpid(c.pid, NULL, 0), c.pid);
 
-	wf_host_peer_sweep(&c.facts); /* the grandchild is still there */
-	assert_true(is_gone(c.facts.shm_file));
+	wf_host_peer_sweep(c.peer); /* the grandchild is still there */
+	assert_true(is_gone(c.marker));
 	(void)close(c.end);
+	forget(&c);
 }
 
 static void a_shorter_list_replaces_a_longer_one(void **state)
 {
 	char kept[64], listed[64], names[160];
 	struct wf_host *host;
-	struct wf_greet_host facts;
 
 	(void)state;
 	name_file(kept, "kept");
@@ -395,14 +378,12 @@ static void a_shorter_list_replaces_a_longer_one(void **state)
 	touch(kept);
 	touch(listed);
 	assert_int_equal(wf_host_open(&host, NULL), 0);
-	wf_host_describe(host, &facts);
 	(void)snprintf(names, sizeof(names), "%s\n%s\n", kept, listed);
 	assert_int_equal(wf_host_files(host, names), 0);
 	assert_int_equal(wf_host_files(host, listed), 0);
-	assert_int_equal(wf_host_gate(&mine, &facts, NULL), 0);
 
 	wf_host_forked(host); /* the lock is free, as after a death */
-	wf_host_peer_sweep(&facts);
+	wf_host_sweep();
 	assert_true(exists(kept));
 	assert_true(is_gone(listed));
 	discard(kept);
@@ -438,7 +419,7 @@ static void a_false_marker_removes_nothing_outside(void **state)
 	assert_non_null(file);
 	(void)fclose(file);
 	(void)snprintf(path, sizeof(path), SHM "%s", marker);
-	(void)snprintf(text, sizeof(text), "%032x\n../..%s\n%s\n%s", 0, victim, victim, path);
+	(void)snprintf(text, sizeof(text), "weft marker\n../..%s\n%s\n%s", victim, victim, path);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	(void)fputs(text, file);
@@ -455,12 +436,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_marker_lives_as_long_as_its_node),
-		cmocka_unit_test(the_gate_opens_for_a_process_of_this_host),
-		cmocka_unit_test(the_gate_says_what_is_in_the_way),
+		cmocka_unit_test(memory_is_probed_where_its_process_says),
 		cmocka_unit_test(a_death_is_seen_at_once),
-		cmocka_unit_test(a_number_taken_again_is_not_believed),
 		cmocka_unit_test(a_sweep_removes_what_the_dead_one_listed_and_nothing_else),
-		cmocka_unit_test(a_sweep_needs_the_right_nonce),
+		cmocka_unit_test(a_sweep_spares_the_living_whoever_names_them),
+		cmocka_unit_test(the_side_door_of_the_dead_goes_with_their_marker),
 		cmocka_unit_test(a_file_younger_than_the_marker_is_anothers),
 		cmocka_unit_test(a_node_that_starts_sweeps_the_dead_and_spares_the_living),
 		cmocka_unit_test(a_forked_child_does_not_keep_its_parents_marker),

@@ -2,7 +2,6 @@
 #include "wire/greet.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,18 +78,7 @@ static void fill_hello(struct wf_greet *greet)
 	memset(h->name, 'n', sizeof(h->name) - 1);
 	memset(h->address, 'a', sizeof(h->address) - 1);
 	memset(h->security, 's', sizeof(h->security) - 1);
-	memset(h->host.boot_id, 0xa2, sizeof(h->host.boot_id));
-	memset(h->host.shm_file, 'f', sizeof(h->host.shm_file) - 1);
-	memset(h->host.nonce, 0xa3, sizeof(h->host.nonce));
-	h->host.uid = 1000;
-	h->host.net_ns = UINT64_MAX;
-	h->host.pid_ns = 4026531836;
-	h->host.pid = 77;
-	h->host.pid_start = 123456;
-	h->host.nonce_address = 0x7fff00001000;
-	h->host.bell_fd = -1;
-	h->host.page_fd = INT_MAX;
-	h->host.lend_fd = 17;
+	h->side = UINT64_MAX - 2;
 	h->manual = true;
 	h->link = 11;
 	h->token = UINT64_MAX - 1;
@@ -113,6 +101,7 @@ static void fill_hello(struct wf_greet *greet)
 		r->frame_bytes = 4096;
 		r->connected = i % 2;
 		r->same_host = i % 3;
+		r->edition = UINT32_MAX - i;
 		r->address_bytes = WF_GREET_ADDRESS_BYTES;
 		memset(r->address, 0xb0 + (int)i, sizeof(r->address));
 	}
@@ -150,9 +139,8 @@ static void the_longest_hello_arrives_as_it_was(void **state)
 	assert_int_equal(get(bytes, (size_t)count, &got, &e), 0);
 	assert_int_equal(wf_greet_put(&got, again), count);
 	assert_memory_equal(again, bytes, (size_t)count);
-	assert_int_equal(got.hello.host.bell_fd, -1);
-	assert_int_equal(got.hello.host.page_fd, INT_MAX);
-	assert_int_equal(got.hello.host.lend_fd, 17);
+	assert_int_equal(got.hello.side, UINT64_MAX - 2);
+	assert_int_equal(got.hello.rails[3].edition, UINT32_MAX - 3);
 	assert_memory_equal(got.hello.name, greet.hello.name, sizeof(got.hello.name));
 	assert_memory_equal(got.hello.rails[15].address, greet.hello.rails[15].address,
 			    WF_GREET_ADDRESS_BYTES);
@@ -230,7 +218,6 @@ static void every_other_length_is_refused_and_changes_nothing(void **state)
 struct wild {
 	WfDoor__Message message;
 	WfDoor__Hello hello;
-	WfDoor__Host host;
 	WfDoor__Rail rail;
 	WfDoor__Rail *rails[WF_GREET_RAILS_MAX + 1];
 	uint8_t zeros[1024];
@@ -242,13 +229,10 @@ static void tame(struct wild *w)
 	memset(w, 0, sizeof(*w));
 	wf_door__message__init(&w->message);
 	wf_door__hello__init(&w->hello);
-	wf_door__host__init(&w->host);
 	wf_door__rail__init(&w->rail);
 	w->message.what_case = WF_DOOR__MESSAGE__WHAT_HELLO;
 	w->message.hello = &w->hello;
-	w->hello.host = &w->host;
 	w->hello.incarnation = (ProtobufCBinaryData){ WF_INCARNATION_BYTES, w->zeros };
-	w->host.boot_id = w->host.nonce = (ProtobufCBinaryData){ 16, w->zeros };
 	w->hello.rails = w->rails;
 	for (size_t i = 0; i < WF_COUNT(w->rails); i++)
 		w->rails[i] = &w->rail;
@@ -295,7 +279,6 @@ static void a_text_too_long_for_its_place_is_refused(void **state)
 	w.hello.name = text_of(&w, WF_GREET_NAME_BYTES - 1);
 	w.hello.address = text_of(&w, 255);
 	w.hello.security = text_of(&w, 15);
-	w.host.shm_file = text_of(&w, WF_GREET_NAME_BYTES - 1);
 	w.rail.provider = text_of(&w, 63);
 	assert_int_equal(get_wild(&w, &greet, &e), 0);
 
@@ -308,9 +291,6 @@ static void a_text_too_long_for_its_place_is_refused(void **state)
 	tame(&w);
 	w.hello.security = text_of(&w, 16);
 	assert_refused(&w, "its security has 16 bytes, 15 are allowed");
-	tame(&w);
-	w.host.shm_file = text_of(&w, 1000);
-	assert_refused(&w, "its marker has 1000 bytes, 63 are allowed");
 	tame(&w);
 	w.hello.n_rails = 1;
 	w.rail.provider = text_of(&w, 64);
@@ -328,12 +308,6 @@ static void bytes_of_another_length_are_refused(void **state)
 	tame(&w);
 	w.hello.incarnation.len = 0;
 	assert_refused(&w, "its incarnation has 0 bytes instead of 16");
-	tame(&w);
-	w.host.boot_id.len = 17;
-	assert_refused(&w, "its boot id has 17 bytes instead of 16");
-	tame(&w);
-	w.host.nonce.len = 1000;
-	assert_refused(&w, "its nonce has 1000 bytes instead of 16");
 	tame(&w);
 	w.hello.n_rails = 1;
 	w.rail.provider = text_of(&w, 1);
@@ -354,35 +328,6 @@ static void more_rails_than_there_is_room_for_are_refused(void **state)
 	assert_int_equal(greet.hello.rail_count, WF_GREET_RAILS_MAX);
 	w.hello.n_rails++;
 	assert_refused(&w, "it has 17 rails, 16 are allowed");
-}
-
-static void a_hello_without_a_host_is_refused(void **state)
-{
-	struct wild w;
-
-	(void)state;
-	tame(&w);
-	w.hello.host = NULL;
-	assert_refused(&w, "its hello names no host");
-}
-
-static void a_descriptor_is_an_int_or_minus_one(void **state)
-{
-	static const int64_t wrong[] = { -2, INT64_MIN, (int64_t)INT_MAX + 1, INT64_MAX };
-	struct wild w;
-
-	(void)state;
-	for (size_t i = 0; i < WF_COUNT(wrong); i++) {
-		tame(&w);
-		w.host.bell_fd = wrong[i];
-		assert_refused(&w, "its bell is no descriptor");
-		tame(&w);
-		w.host.page_fd = wrong[i];
-		assert_refused(&w, "its page is no descriptor");
-		tame(&w);
-		w.host.lend_fd = wrong[i];
-		assert_refused(&w, "its page of leases is no descriptor");
-	}
 }
 
 static void a_sentence_too_long_is_cut_between_two_characters(void **state)
@@ -485,8 +430,6 @@ int main(void)
 		cmocka_unit_test(a_text_too_long_for_its_place_is_refused),
 		cmocka_unit_test(bytes_of_another_length_are_refused),
 		cmocka_unit_test(more_rails_than_there_is_room_for_are_refused),
-		cmocka_unit_test(a_hello_without_a_host_is_refused),
-		cmocka_unit_test(a_descriptor_is_an_int_or_minus_one),
 		cmocka_unit_test(a_sentence_too_long_is_cut_between_two_characters),
 		cmocka_unit_test(a_message_of_no_known_kind_is_refused),
 		cmocka_unit_test(a_field_of_a_later_version_is_skipped),

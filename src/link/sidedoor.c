@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/sidedoor.h"
+#include "link/internal.h"
+#include "link/lease.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "util/random.h"
+
+#define EVENTS_MAX 16
+#define ACCEPTS_MAX 16 /* of one poll */
+#define PACKETS_MAX 16 /* of one neighbour in one poll */
+#define SLABS_MAX 64   /* as link/borrower.c maps of one peer */
+
+struct slab {
+	uint64_t file;
+	int fd;
+};
+
+struct wf_neighbour {
+	struct wf_list node; /* in strangers, owned or dead */
+	struct wf_sidedoor *door;
+	struct wf_socket *socket; /* NULL: dead */
+	struct wf_link *link;     /* NULL: a stranger */
+	struct wf_timer timer;    /* its patience, or that of the rails that wait for it */
+	bool awaited;             /* they do */
+	struct wf_socket_peer who;
+	uint8_t nonce[WF_SIDE_NONCE_BYTES]; /* ours, for this one alone */
+	int leases_fd;
+	uint32_t rail_count;
+	struct wf_side_rail rails[WF_SIDE_RAILS_MAX];
+	int gates[WF_SIDE_RAILS_MAX];
+	struct slab slabs[SLABS_MAX]; /* that have come, and were not asked for yet */
+	uint32_t slab_count;
+	uint64_t lent[SLABS_MAX]; /* numbers of our slabs that it has */
+	uint32_t lent_count;
+};
+
+struct wf_sidedoor {
+	struct wf_worker *worker;
+	uint64_t number;
+	struct wf_socket_set *set;
+	struct wf_socket *listener; /* its owner is NULL; a stream's is its neighbour */
+	struct wf_list strangers;   /* oldest first */
+	struct wf_list owned;
+	struct wf_list dead;        /* kept while events may still name them */
+	unsigned stranger_count;
+	bool polling;
+};
+
+/* What came with one packet. */
+struct parcel {
+	struct wf_side_packet packet;
+	int fds[WF_SOCKET_FDS_MAX];
+	unsigned fd_count, taken;
+};
+
+static struct wf_neighbour *neighbour_of(struct wf_list *node)
+{
+	return WF_CONTAINER(node, struct wf_neighbour, node);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
+static void drop_gates(struct wf_neighbour *n)
+{
+	for (uint32_t i = 0; i < n->rail_count; i++)
+		close_fd(&n->gates[i]);
+	n->rail_count = 0;
+}
+
+static void reap(struct wf_sidedoor *d)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(&d->dead)))
+		free(neighbour_of(node));
+}
+
+/* Let go of @n: a poll that runs may still name it. */
+static void bury(struct wf_neighbour *n)
+{
+	struct wf_sidedoor *d = n->door;
+
+	wf_timer_stop(&d->worker->timers, &n->timer);
+	wf_socket_close(n->socket);
+	n->socket = NULL;
+	close_fd(&n->leases_fd);
+	close_fd(&n->who.pid_fd);
+	drop_gates(n);
+	while (n->slab_count)
+		close_fd(&n->slabs[--n->slab_count].fd);
+	if (!n->link)
+		d->stranger_count--;
+	n->link = NULL;
+	wf_list_remove(&n->node);
+	wf_list_append(&d->dead, &n->node);
+	if (!d->polling)
+		reap(d);
+}
+
+static struct wf_neighbour *new_neighbour(struct wf_sidedoor *d)
+{
+	struct wf_neighbour *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->door = d;
+	n->leases_fd = -1;
+	n->who.pid_fd = -1;
+	wf_list_init(&n->node);
+	wf_random_fill(n->nonce, sizeof(n->nonce));
+	return n;
+}
+
+/* The neighbour of @link has gone, or has never been one. */
+static void lose(struct wf_link *link, const char *why)
+{
+	struct wf_neighbour *n = link->neighbour;
+	bool awaited = n && n->awaited;
+
+	link->neighbour = NULL;
+	link->gate_open = false;
+	snprintf(link->gate_text, sizeof(link->gate_text), "%s", why);
+	if (n)
+		bury(n);
+	if (awaited)
+		wf_attempt_start(link);
+}
+
+void wf_sidedoor_part(struct wf_link *link)
+{
+	if (!link->neighbour)
+		return;
+	bury(link->neighbour);
+	link->neighbour = NULL;
+}
+
+/* What we say. */
+
+static void list_rails(const struct wf_worker *w, struct wf_side_packet *p, int *fds,
+		       unsigned *fd_count)
+{
+	for (uint32_t i = 0; i < w->rail_count && p->rail_count < WF_SIDE_RAILS_MAX; i++) {
+		const struct wf_rail *rail = w->rails[i].rail;
+		struct wf_side_rail *r = &p->rails[p->rail_count];
+		int gate;
+
+		if (!wf_rail_caps(rail)->same_host)
+			continue;
+		gate = wf_rail_gate_fd(rail);
+		*r = (struct wf_side_rail){ .index = i, .edition = w->rails[i].edition,
+					    .gate = gate >= 0 };
+		r->address_bytes = (uint32_t)wf_rail_address(rail, r->address);
+		if (r->gate)
+			fds[(*fd_count)++] = gate;
+		p->rail_count++;
+	}
+}
+
+static int send_packet(struct wf_neighbour *n, const struct wf_side_packet *p, const int *fds,
+		       unsigned fd_count)
+{
+	uint8_t bytes[WF_SIDE_BYTES_MAX];
+
+	return wf_socket_send(n->socket, bytes, wf_side_put(p, bytes), fds, fd_count);
+}
+
+static int send_meet(struct wf_neighbour *n)
+{
+	const struct wf_link *link = n->link;
+	const struct wf_worker *w = link->worker;
+	struct wf_side_packet p = {
+		.kind = WF_SIDE_MEET,
+		.link = link->id,
+		.token = link->token,
+		.peer_link = link->peer.link,
+		.peer_token = link->peer.token,
+		.nonce_address = (uintptr_t)n->nonce,
+		.side = n->door->number,
+		.bell = w->bell,
+		.lends = w->lender,
+	};
+	int fds[WF_SIDE_FDS_MAX];
+	unsigned fd_count = 0;
+
+	memcpy(p.nonce, n->nonce, sizeof(p.nonce));
+	if (w->bell) {
+		wf_doorbell_fds(w->bell, fds);
+		fd_count = 2;
+	}
+	if (w->lender)
+		fds[fd_count++] = wf_lender_fd(w->lender);
+	list_rails(w, &p, fds, &fd_count);
+	return send_packet(n, &p, fds, fd_count);
+}
+
+void wf_sidedoor_tell(struct wf_link *link)
+{
+	struct wf_side_packet p = { .kind = WF_SIDE_RAILS };
+	int fds[WF_SIDE_FDS_MAX];
+	unsigned fd_count = 0;
+
+	if (!link->neighbour || link->neighbour->awaited)
+		return;
+	list_rails(link->worker, &p, fds, &fd_count);
+	/* It does not read: then it does not hear of the rails, and finds them closed. */
+	if (send_packet(link->neighbour, &p, fds, fd_count))
+		lose(link, "its side door takes nothing");
+}
+
+/* What we hear. */
+
+static int take_fd(struct parcel *parcel)
+{
+	return parcel->fds[parcel->taken++];
+}
+
+static void drop_fds(struct parcel *parcel)
+{
+	while (parcel->taken < parcel->fd_count)
+		(void)close(take_fd(parcel));
+}
+
+static void take_rails(struct wf_neighbour *n, struct parcel *parcel)
+{
+	const struct wf_side_packet *p = &parcel->packet;
+
+	drop_gates(n);
+	for (uint32_t i = 0; i < p->rail_count; i++) {
+		n->rails[i] = p->rails[i];
+		n->gates[i] = p->rails[i].gate ? take_fd(parcel) : -1;
+	}
+	n->rail_count = p->rail_count;
+}
+
+/* Can rails of this host reach the process of @n? */
+static void judge(struct wf_neighbour *n, const struct wf_side_packet *p)
+{
+	struct wf_link *link = n->link;
+	int err;
+
+	link->gate_open = false;
+	/* Frames that are on their way already may be longer than such a rail takes. */
+	if (link->was_up || link->maybe_up) {
+		snprintf(link->gate_text, sizeof(link->gate_text),
+			 "it came to the side door too late");
+		return;
+	}
+	if (!n->who.pid) {
+		snprintf(link->gate_text, sizeof(link->gate_text),
+			 "its pid namespace can't be seen from this one");
+		return;
+	}
+	err = wf_host_probe(n->who.pid, p->nonce_address, p->nonce, sizeof(p->nonce));
+	if (err) {
+		snprintf(link->gate_text, sizeof(link->gate_text),
+			 "the memory of its process %" PRIu64 " can't be read: %s", n->who.pid,
+			 err == -EBADMSG ? "it holds another nonce" : wf_error_name(err));
+		return;
+	}
+	link->within_process = wf_host_is_this(n->who.pid);
+	link->gate_open = true;
+	link->gate_text[0] = '\0';
+	wf_attempt_list(link);
+}
+
+/* The first packet of the peer of n->link. */
+static void take_meet(struct wf_neighbour *n, struct parcel *parcel)
+{
+	const struct wf_side_packet *p = &parcel->packet;
+	struct wf_link *link = n->link;
+	struct wf_worker *w = link->worker;
+
+	judge(n, p);
+	if (p->bell) {
+		int bell = take_fd(parcel), page = take_fd(parcel);
+
+		wf_ringer_close(link->ringer);
+		if (wf_ringer_open(bell, page, &link->ringer))
+			link->ringer = NULL;
+	}
+	close_fd(&n->leases_fd);
+	if (p->lends)
+		n->leases_fd = take_fd(parcel);
+	take_rails(n, parcel);
+	/* Its end is a help, not a need: without it the door tells. */
+	if (link->peer_host || n->who.pid_fd < 0)
+		return;
+	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->peer_host))
+		link->peer_host = NULL;
+	else
+		wf_worker_watch_peer(w, wf_host_peer_fd(link->peer_host), link->id);
+	n->who.pid_fd = -1;
+}
+
+/* Is it said by the peer of @link, and to it? */
+static bool is_between(const struct wf_link *link, const struct wf_side_packet *p)
+{
+	return link->greeted && link->token == p->peer_token && link->id == p->peer_link &&
+	       link->peer.link == p->link && link->peer.token == p->token;
+}
+
+/* A stranger says which link is its own.  False: that is none. */
+static bool enter(struct wf_neighbour *n, struct parcel *parcel)
+{
+	const struct wf_side_packet *p = &parcel->packet;
+	struct wf_sidedoor *d = n->door;
+	struct wf_link *link = wf_table_get(&d->worker->links, p->peer_link);
+
+	if (p->kind != WF_SIDE_MEET || !link || link->dialler || !is_between(link, p))
+		return false;
+	wf_sidedoor_part(link);
+	wf_timer_stop(&d->worker->timers, &n->timer);
+	wf_list_remove(&n->node);
+	wf_list_append(&d->owned, &n->node);
+	d->stranger_count--;
+	n->link = link;
+	link->neighbour = n;
+	take_meet(n, parcel);
+	if (send_meet(n))
+		lose(link, "its side door takes nothing");
+	return true;
+}
+
+static void keep_slab(struct wf_neighbour *n, struct parcel *parcel)
+{
+	/* One that was never asked for makes room: its body is pulled. */
+	if (n->slab_count == SLABS_MAX) {
+		close_fd(&n->slabs[0].fd);
+		memmove(n->slabs, n->slabs + 1, sizeof(n->slabs) - sizeof(n->slabs[0]));
+		n->slab_count--;
+	}
+	n->slabs[n->slab_count++] = (struct slab){ parcel->packet.file, take_fd(parcel) };
+}
+
+static void forget_lent(struct wf_neighbour *n, uint64_t file)
+{
+	for (uint32_t i = 0; i < n->lent_count; i++)
+		if (n->lent[i] == file)
+			n->lent[i--] = n->lent[--n->lent_count];
+}
+
+/* A packet of the peer of n->link.  NULL: well; else what is wrong with it. */
+static const char *take(struct wf_neighbour *n, struct parcel *parcel)
+{
+	struct wf_link *link = n->link;
+
+	switch (parcel->packet.kind) {
+	case WF_SIDE_MEET:
+		if (!n->awaited || !is_between(link, &parcel->packet))
+			return "another answers at its side door";
+		n->awaited = false;
+		wf_timer_stop(&link->worker->timers, &n->timer);
+		take_meet(n, parcel);
+		wf_attempt_start(link);
+		return NULL;
+	case WF_SIDE_RAILS:
+		take_rails(n, parcel);
+		return NULL;
+	case WF_SIDE_SLAB:
+		keep_slab(n, parcel);
+		return NULL;
+	case WF_SIDE_DROPPED:
+		forget_lent(n, parcel->packet.file);
+		return NULL;
+	}
+	return "it breaks the protocol of side doors";
+}
+
+/* One packet.  -EAGAIN: there is none. */
+static int receive(struct wf_neighbour *n, struct parcel *parcel)
+{
+	uint8_t bytes[WF_SIDE_BYTES_MAX];
+	ssize_t got = wf_socket_receive(n->socket, bytes, sizeof(bytes), parcel->fds,
+					&parcel->fd_count);
+	int err;
+
+	parcel->taken = 0;
+	if (got <= 0) {
+		parcel->fd_count = 0;
+		return got ? (int)got : -ECONNRESET;
+	}
+	err = wf_side_get(bytes, (size_t)got, &parcel->packet, NULL);
+	if (!err && wf_side_fds(&parcel->packet) != parcel->fd_count)
+		err = -EBADMSG;
+	if (err)
+		drop_fds(parcel);
+	return err;
+}
+
+static void hear_stranger(struct wf_neighbour *n)
+{
+	struct parcel parcel;
+	int err = receive(n, &parcel);
+
+	if (err == -EAGAIN)
+		return;
+	if (err || !enter(n, &parcel))
+		bury(n);
+	if (!err)
+		drop_fds(&parcel);
+}
+
+/* @n may be gone after this. */
+static void hear(struct wf_neighbour *n)
+{
+	struct wf_link *link = n->link;
+
+	wf_link_get(link);
+	for (int i = 0; i < PACKETS_MAX && link->neighbour == n; i++) {
+		const char *wrong = NULL;
+		struct parcel parcel;
+		int err = receive(n, &parcel);
+
+		if (err == -EAGAIN)
+			break;
+		if (!err)
+			wrong = take(n, &parcel);
+		drop_fds(&parcel);
+		if (err)
+			wrong = err == -ECONNRESET ? "its side door has closed"
+						   : "its side door can't be read";
+		if (wrong && link->neighbour == n)
+			lose(link, wrong);
+	}
+	wf_link_put(link);
+}
+
+void wf_sidedoor_hear(struct wf_link *link)
+{
+	struct wf_sidedoor *d = link->worker->sidedoor;
+	bool polling;
+
+	if (!link->neighbour || link->neighbour->awaited)
+		return;
+	polling = d->polling;
+	d->polling = true;
+	hear(link->neighbour);
+	d->polling = polling;
+	if (!polling)
+		reap(d);
+}
+
+/* Meeting. */
+
+static void stranger_late(struct wf_timer *timer)
+{
+	bury(WF_CONTAINER(timer, struct wf_neighbour, timer));
+}
+
+static void meet_late(struct wf_timer *timer)
+{
+	struct wf_neighbour *n = WF_CONTAINER(timer, struct wf_neighbour, timer);
+
+	lose(n->link, "it does not answer at its side door");
+}
+
+static const char *why_not(int err)
+{
+	switch (err) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return "it runs on another host, or has another /dev/shm";
+	case -EACCES:
+		return "it runs as another user";
+	default:
+		return wf_error_name(err);
+	}
+}
+
+static int connect_to(struct wf_neighbour *n, struct wf_link *link)
+{
+	int err = wf_socket_meet(n->door->set, link->peer.side, n, &n->socket);
+
+	if (!err)
+		err = wf_socket_peer(n->socket, &n->who);
+	if (!err && n->who.uid != geteuid())
+		err = -EACCES;
+	n->link = link;
+	return err ? err : send_meet(n);
+}
+
+/* Do any of our rails and the peer's wait for this? */
+static bool is_wanted(const struct wf_link *link)
+{
+	const struct wf_worker *w = link->worker;
+
+	for (uint32_t i = 0; i < w->rail_count; i++)
+		for (uint32_t j = 0; j < link->peer.rail_count; j++)
+			if (wf_rail_caps(w->rails[i].rail)->same_host &&
+			    link->peer.rails[j].same_host)
+				return true;
+	return false;
+}
+
+bool wf_sidedoor_meet(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_sidedoor *d = w->sidedoor;
+	struct wf_neighbour *n;
+	int err;
+
+	link->gate_open = false;
+	snprintf(link->gate_text, sizeof(link->gate_text), "%s",
+		 !d ? "this node has no side door" : "the peer has no side door");
+	if (!d || !link->peer.side || link->neighbour)
+		return false;
+	n = new_neighbour(d);
+	err = n ? connect_to(n, link) : -ENOMEM;
+	link->beside = !err || err == -EACCES;
+	if (err) {
+		snprintf(link->gate_text, sizeof(link->gate_text), "%s", why_not(err));
+		if (n)
+			bury(n);
+		return false;
+	}
+	link->neighbour = n;
+	wf_list_append(&d->owned, &n->node);
+	n->awaited = true;
+	wf_worker_timer(w, &n->timer, w->now_ns + WF_SIDEDOOR_WAIT_NS, meet_late);
+	return is_wanted(link);
+}
+
+static bool accept_one(struct wf_sidedoor *d)
+{
+	struct wf_worker *w = d->worker;
+	char from[WF_SOCKET_ADDRESS_BYTES];
+	struct wf_socket *s;
+	struct wf_neighbour *n;
+
+	if (wf_socket_accept(d->listener, &s, from))
+		return false;
+	n = new_neighbour(d);
+	if (!n) {
+		wf_socket_close(s);
+		return true;
+	}
+	if (d->stranger_count == WF_SIDEDOOR_STRANGERS_MAX)
+		bury(neighbour_of(wf_list_first(&d->strangers)));
+	n->socket = s;
+	wf_socket_own(s, n);
+	wf_list_append(&d->strangers, &n->node);
+	d->stranger_count++;
+	wf_worker_timer(w, &n->timer, w->now_ns + WF_SIDEDOOR_STRANGER_NS, stranger_late);
+	/* The kernel's word, before anything of theirs is read. */
+	if (wf_socket_peer(s, &n->who) || n->who.uid != geteuid())
+		bury(n);
+	else
+		hear_stranger(n);
+	return true;
+}
+
+void wf_sidedoor_poll(struct wf_sidedoor *d)
+{
+	struct wf_socket_event events[EVENTS_MAX];
+	int count;
+
+	d->polling = true;
+	count = wf_socket_set_poll(d->set, events, EVENTS_MAX);
+	for (int i = 0; i < count; i++) {
+		struct wf_neighbour *n = events[i].owner;
+
+		if (!n)
+			for (int j = 0; j < ACCEPTS_MAX && accept_one(d); j++)
+				;
+		else if (n->link)
+			hear(n);
+		else if (n->socket)
+			hear_stranger(n);
+	}
+	d->polling = false;
+	reap(d);
+}
+
+int wf_sidedoor_fd(const struct wf_sidedoor *d)
+{
+	return wf_socket_set_fd(d->set);
+}
+
+int wf_sidedoor_open(struct wf_worker *w, uint64_t number, struct wf_sidedoor **door,
+		     struct wf_error *e)
+{
+	struct wf_sidedoor *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return wf_error_set(e, -ENOMEM, "a side door: out of memory");
+	d->worker = w;
+	d->number = number;
+	wf_list_init(&d->strangers);
+	wf_list_init(&d->owned);
+	wf_list_init(&d->dead);
+	err = wf_socket_set_open(&d->set, e);
+	if (err)
+		goto free_door;
+	err = wf_socket_listen_beside(d->set, number, NULL, &d->listener, e);
+	if (err)
+		goto close_set;
+
+	*door = d;
+	return 0;
+
+close_set:
+	wf_socket_set_close(d->set);
+free_door:
+	free(d);
+	return err;
+}
+
+void wf_sidedoor_close(struct wf_sidedoor *d)
+{
+	struct wf_list *node;
+
+	if (!d)
+		return;
+	while ((node = wf_list_first(&d->strangers)) || (node = wf_list_first(&d->owned)))
+		bury(neighbour_of(node));
+	wf_socket_close(d->listener);
+	wf_socket_sweep_beside(d->number);
+	wf_socket_set_close(d->set);
+	free(d);
+}
+
+void wf_sidedoor_forked(struct wf_sidedoor *d)
+{
+	wf_socket_set_forked(d->set);
+}
+
+/* What rails and bodies ask for. */
+
+int wf_sidedoor_ep_open(struct wf_link *link, struct wf_rail *rail, uint32_t theirs,
+			struct wf_ep **ep, struct wf_error *e)
+{
+	const struct wf_greet_rail *told = &link->peer.rails[theirs];
+	const struct wf_neighbour *n;
+
+	wf_sidedoor_hear(link);
+	n = link->neighbour;
+	for (uint32_t i = 0; n && i < n->rail_count; i++) {
+		const struct wf_side_rail *r = &n->rails[i];
+
+		if (r->index == theirs && r->edition == told->edition)
+			return wf_ep_open_here(rail, r->address, r->address_bytes,
+					       (uint32_t)n->who.pid, n->gates[i], link, ep, e);
+	}
+	return wf_error_set(e, -EHOSTUNREACH, "%s: the peer's address has not come by its side door",
+			    told->provider);
+}
+
+int wf_sidedoor_take_leases(struct wf_link *link)
+{
+	struct wf_neighbour *n = link->neighbour;
+	int fd = n ? n->leases_fd : -1;
+
+	if (fd < 0)
+		return -ENOENT;
+	n->leases_fd = -1;
+	return fd;
+}
+
+int wf_sidedoor_take_slab(struct wf_link *link, uint64_t file)
+{
+	struct wf_neighbour *n;
+	int fd;
+
+	wf_sidedoor_hear(link);
+	n = link->neighbour;
+	for (uint32_t i = 0; n && i < n->slab_count; i++) {
+		if (n->slabs[i].file != file)
+			continue;
+		fd = n->slabs[i].fd;
+		n->slabs[i] = n->slabs[--n->slab_count];
+		return fd;
+	}
+	return -ENOENT;
+}
+
+int wf_sidedoor_give_slab(struct wf_link *link, uint64_t file, int fd)
+{
+	struct wf_side_packet p = { .kind = WF_SIDE_SLAB, .file = file };
+	struct wf_neighbour *n = link->neighbour;
+	int err;
+
+	if (!n || n->awaited)
+		return -ENOTCONN;
+	for (uint32_t i = 0; i < n->lent_count; i++)
+		if (n->lent[i] == file)
+			return 0;
+	err = send_packet(n, &p, &fd, 1);
+	if (err)
+		return err;
+	/* The number that makes room is sent again when it is next needed. */
+	if (n->lent_count == SLABS_MAX)
+		forget_lent(n, n->lent[0]);
+	n->lent[n->lent_count++] = file;
+	return 0;
+}
+
+int wf_sidedoor_drop_slab(struct wf_link *link, uint64_t file)
+{
+	struct wf_side_packet p = { .kind = WF_SIDE_DROPPED, .file = file };
+
+	if (!link->neighbour)
+		return 0;
+	return send_packet(link->neighbour, &p, NULL, 0);
+}
