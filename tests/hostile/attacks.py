@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""All attacks, in the order in which they are made."""
+import attacks_door             # noqa: F401
+import attacks_host             # noqa: F401
+import attacks_identity         # noqa: F401
+import attacks_memory           # noqa: F401
+import attacks_order            # noqa: F401
+import attacks_rail             # noqa: F401
+import attacks_work             # noqa: F401

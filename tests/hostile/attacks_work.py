@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Attacks on the processor: records whose handling looks through all that is kept."""
+import itertools
+
+import frames
+from attack import BUSY_P99_FACTOR, SANITIZED_P99_FACTOR, attack, is_busy
+from peer import Peer
+
+# A frame of some 500 records may cost this much; each record is 40 us then.  Not tuned.
+FRAME_MS = 20
+FRAMES = 10
+IN_FRAME = 500
+UNKNOWN = 1 << 62
+
+
+def limit_s(field):
+    """What a frame may take here."""
+    return FRAME_MS / 1e3 * (SANITIZED_P99_FACTOR if field.build.is_sanitized else 1) * \
+        (BUSY_P99_FACTOR if is_busy(0) else 1)
+
+
+def keep_much(field, peer):
+    """Have the node keep as many offers as it will; how many left here."""
+    wanted = field.size(1000000, 200000)
+    return peer.flood((frames.offered_tensor(7, b'%d' % n, n) for n in range(1, wanted)),
+                      field.on, 2)
+
+
+def check(field, name, seconds, kept):
+    """Hold the time of a frame against the limit."""
+    field.expect(seconds is not None, '%s: no answer beside %d offers' % (name, kept))
+    field.expect(seconds < limit_s(field), '%s: a frame of %d takes %.0f ms beside %d offers' %
+                 (name, IN_FRAME, seconds * 1e3, kept))
+
+
+@attack('withdrawing unknown offers costs little beside many kept ones', seconds=30)
+def withdraws(field):
+    peer = Peer(field.address)
+    kept = keep_much(field, peer)
+    worst = 0
+    for number in range(FRAMES):
+        records = [frames.record(frames.WITHDRAW, frames.small(UNKNOWN + number * 1000 + n,
+                                                               peer.sent))
+                   for n in range(IN_FRAME)]
+        seconds = peer.send_control(records)
+        check(field, 'WITHDRAW', seconds, kept)
+        worst = max(worst, seconds)
+    peer.close()
+    return '%d offers kept, a frame takes at most %.1f ms' % (kept, worst * 1e3)
+
+
+@attack('aborting unknown steps costs little beside many kept tensors', seconds=30)
+def aborts(field):
+    peer = Peer(field.address)
+    kept = keep_much(field, peer)
+    steps = itertools.count(1000)
+    worst = 0
+    for _ in range(FRAMES):
+        peer.send_data([frames.abort(next(steps)) for _ in range(IN_FRAME)])
+        seconds = peer.echo(30)
+        check(field, 'ABORT', seconds, kept)
+        worst = max(worst, seconds)
+    peer.close()
+    return '%d offers kept, a frame takes at most %.1f ms' % (kept, worst * 1e3)
+
+
+# Records that name what their receiver may not know, and then have no effect.
+NAMING = {
+    'PULLED': lambda n: frames.record(frames.PULLED, frames.small(n)),
+    'RESUME': lambda n: frames.record(frames.RESUME, frames.small(n, n)),
+    'CHECK': lambda n: frames.record(frames.CHECK, frames.small(n, n)),
+    'SPREAD': lambda n: frames.record(frames.SPREAD, frames.small(n, n)),
+    'TAKEN': lambda n: frames.record(frames.TAKEN, frames.small(n, 1)),
+    'RELEASED': lambda n: frames.record(frames.RELEASED, frames.small(n, 1)),
+    'FILLED': lambda n: frames.record(frames.FILLED, frames.small(n, 1)),
+    'OFFER': lambda n: frames.record(frames.OFFER, frames.small(n)[:8] + frames.no_body()),
+    'SUMS': lambda n: frames.record(frames.SUMS, frames.sums(n, 0, [1])),
+    'LANE': lambda n: frames.record(frames.LANE, frames.lane(n, 1, 0, 0)),
+    'GRANT_REQUESTS': lambda n: frames.record(frames.GRANT_REQUESTS, frames.small(n, 100)),
+    'GRANT_RESPONSES': lambda n: frames.record(frames.GRANT_RESPONSES, frames.small(n, 100)),
+    'REQUEST': lambda n: frames.record(frames.REQUEST, frames.stream_message(n, b'x')),
+    'RESPONSE': lambda n: frames.record(frames.RESPONSE, frames.stream_message(n, b'x')),
+    'REPLY': lambda n: frames.record(frames.REPLY, frames.reply(n, 5)),
+    'ATTACHMENT': lambda n: frames.record(frames.ATTACHMENT, frames.tensor(
+        n, frames.attachment_key(0, 0, 0), frames.no_body(), flags=frames.DEAD)),
+}
+
+
+@attack('a record that names what is not known costs little beside much that is kept',
+        seconds=60, quick=False)
+def unknown_names(field):
+    peer = Peer(field.address)
+    kept = keep_much(field, peer)
+    figures = {}
+    for name, make in NAMING.items():
+        for number in range(FRAMES // 2):
+            some = (make(UNKNOWN + number * 1000 + n) for n in range(IN_FRAME))
+            sent = 0
+            for filled in frames.fill(some):
+                peer.send_data(filled)
+                sent += 1
+            seconds = peer.echo(30)
+            check(field, name, seconds and seconds / sent, kept)
+            figures[name] = max(figures.get(name, 0), seconds / sent)
+    seconds = peer.send_control([frames.record(frames.CANCEL, frames.small(UNKNOWN + n, peer.sent))
+                                 for n in range(IN_FRAME)])
+    check(field, 'CANCEL', seconds, kept)
+    peer.close()
+    slowest = max(figures, key=figures.get)
+    return '%d offers kept, a frame takes at most %.1f ms (%s)' % (
+        kept, figures[slowest] * 1e3, slowest)
+
+
+@attack('calls of a service that is not there are answered as fast as they come', quick=False)
+def unimplemented(field):
+    peer = Peer(field.address)
+    peer.keeps = False
+    count = peer.flood((frames.record(frames.CALL, frames.call(n, b'no.such.Service', b'X'))
+                        for n in itertools.count(1)), field.on)
+    peer.close()
+    return '%d calls' % count

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Frames and records, as weft_wire(7) gives them: bytes from numbers and back."""
+import struct
+
+HEADER = struct.Struct('<BBHIQQIIIIQHHI')
+RECORD = struct.Struct('<BBHII')
+FRAME_BYTES = 16384
+ROOM_IN_FRAME = FRAME_BYTES - HEADER.size
+U32 = 0xffffffff
+
+DATA, CONTROL, ANSWER, PING, PONG, READY = range(1, 7)
+
+(TENSOR, CALL, REPLY, PULLED, RESUME, OFFER, ECHO, ECHOED, ABORT, CHECK, SUMS,
+ RELEASED, REQUEST, RESPONSE, GRANT_REQUESTS, GRANT_RESPONSES, ATTACHMENT, DRAIN,
+ SPREAD, LANE, FILLED, TAKEN) = range(1, 23)
+WITHDRAW, WITHDRAWN, CANCEL, RETURN, RETURNED = range(32, 37)
+
+# Flags of records.
+MORE, CONTINUED = 1, 2
+DEAD = 1
+STREAM, WITH_REQUEST, AGAIN, COMPRESSED = 1, 2, 4, 8
+NONE, LAST, INITIAL = 1, 2, 4
+
+NO_DEADLINE = 2**64 - 1
+
+
+def frame(kind, link, token, epoch, *, version, seq=0, ack=0, credit=0, room=0,
+          records=(), flags=0, count=None):
+    """A frame of whole records; count lies about their number."""
+    body = b''.join(records)
+    return HEADER.pack(version, kind, flags, len(body), link, token, epoch, seq & U32,
+                       ack & U32, credit & U32, room,
+                       len(records) if count is None else count, 0, 0) + body
+
+
+def parse(data):
+    """A dict of a frame's header, and its records as (type, flags, bytes)."""
+    names = ('version', 'kind', 'flags', 'body_bytes', 'link', 'token', 'epoch', 'seq',
+             'ack', 'credit', 'room', 'count')
+    header = dict(zip(names, HEADER.unpack_from(data)))
+    header['records'] = []
+    at = HEADER.size
+    for _ in range(header['count']):
+        kind, flags, _, count, _ = RECORD.unpack_from(data, at)
+        at += RECORD.size
+        header['records'].append((kind, flags, data[at:at + count]))
+        at += count
+    return header
+
+
+def older(a, b):
+    """Of two u32 totals, is the first the older one?"""
+    return (a - b) & U32 >= 1 << 31
+
+
+def record(kind, data, flags=0, total=None):
+    """One part of a record; the only one, unless told otherwise."""
+    return RECORD.pack(kind, flags, 0, len(data), len(data) if total is None else total) + data
+
+
+def parts(kind, data, room=ROOM_IN_FRAME):
+    """A record of any length in parts that fill a frame each."""
+    step = room - RECORD.size
+    for at in range(0, len(data), step):
+        piece = data[at:at + step]
+        last = at + step >= len(data)
+        yield record(kind, piece, (0 if last else MORE) | (CONTINUED if at else 0), len(data))
+
+
+def fill(records, room=ROOM_IN_FRAME):
+    """Lists of records that fit a frame, from any number of short ones."""
+    out, used = [], 0
+    for item in records:
+        if used + len(item) > room and out:
+            yield out
+            out, used = [], 0
+        out.append(item)
+        used += len(item)
+    if out:
+        yield out
+
+
+def no_body(kind=0):
+    """A body that is not there; kind asks for checksums of the answer."""
+    return struct.pack('<BQB', 0, 0, kind)
+
+
+def eager(count):
+    """A body whose bytes end the record."""
+    return struct.pack('<BQB', 1, count, 0)
+
+
+def pull(count, offer, epoch, address, key, way=2):
+    """A body that its owner offers to be read."""
+    return struct.pack('<BQBQIQQ', way, count, 0, offer, epoch, address, key)
+
+
+def view(count, offer, epoch, address, key, file, offset, fd, place):
+    """A body in a memory file that its reader may look at."""
+    return pull(count, offer, epoch, address, key, 3) + struct.pack('<QQII', file, offset, fd,
+                                                                    place)
+
+
+def staged(count, offer, epoch, address, key, room):
+    """A body that passes through a room of its owner's."""
+    return pull(count, offer, epoch, address, key, 4) + struct.pack('<Q', room)
+
+
+def tensor(step, key, body, content=b'', flags=0, code=1, bits=8, lanes=1, shape=()):
+    """A TENSOR, or an ATTACHMENT."""
+    return (struct.pack('<QBBBBHH', step, flags, code, bits, len(shape), lanes, len(key)) +
+            body + struct.pack('<%dq' % len(shape), *shape) + key + content)
+
+
+def text_tensor(step, key, text):
+    """A whole TENSOR record of bytes that travel with it."""
+    return record(TENSOR, tensor(step, key, eager(len(text)), text, shape=(len(text),)))
+
+
+def offered_tensor(step, key, offer, count=1 << 40):
+    """A whole TENSOR record of bytes that are offered at a place where nothing is."""
+    body = pull(count, offer, 1, 1 << 41, offer)
+    return record(TENSOR, tensor(step, key, body, shape=(count,)))
+
+
+def dead_tensor(step, key):
+    """A whole TENSOR record without content: it costs its receiver the most for its bytes."""
+    return record(TENSOR, tensor(step, key, no_body(), flags=DEAD))
+
+
+def call(number, service, method, content=b'', *, body=None, left_ns=NO_DEADLINE, flags=0,
+         attachments=0, metadata=b'', request=None, incarnation=b''):
+    """A CALL."""
+    head = struct.pack('<QQHHHHI', number, left_ns, flags, len(service), len(method),
+                       attachments, len(metadata))
+    if request is not None:
+        head += struct.pack('<Q', request)
+    return (head + incarnation + (body if body is not None else eager(len(content))) +
+            service + method + metadata + content)
+
+
+def reply(number, status=0, executed=2, flags=0, content=b'', *, text=b'', attachments=0,
+          initial=b'', trailing=b'', details=b''):
+    """A REPLY."""
+    return (struct.pack('<QBBHHHIII', number, status, executed, flags, len(text), attachments,
+                        len(initial), len(trailing), len(details)) +
+            (eager(len(content)) if not status else no_body()) + text + initial + trailing +
+            details + content)
+
+
+def stream_message(number, content=b'', flags=0, attachments=0, metadata=b'', body=None):
+    """A REQUEST or a RESPONSE."""
+    return (struct.pack('<QHHI', number, flags, attachments, len(metadata)) +
+            (body if body is not None else eager(len(content))) + metadata + content)
+
+
+def attachment_key(reply_side, message, index):
+    """The key of an ATTACHMENT."""
+    return struct.pack('<BQI', reply_side, message, index)
+
+
+def metadata_block(pairs):
+    """A block of metadata of pairs of bytes."""
+    return b''.join(struct.pack('<HI', len(key), len(value)) + key + value
+                    for key, value in pairs)
+
+
+def small(number, other=0, status=0):
+    """Any record that has an id, another number and a status."""
+    return struct.pack('<QQB', number, other, status)
+
+
+def abort(step, status=1, text=b''):
+    """A whole ABORT record."""
+    return record(ABORT, struct.pack('<QBH', step, status, len(text)) + text)
+
+
+def sums(pull_id, first, values):
+    """A SUMS."""
+    return struct.pack('<QI', pull_id, first) + struct.pack('<%dQ' % len(values), *values)
+
+
+def lane(pull_id, number, address, key):
+    """A LANE."""
+    return struct.pack('<QIQQ', pull_id, number, address, key)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A peer that dials: greeting, rail, frames in order, credits, and nothing that it must say."""
+import struct
+import time
+
+import door
+import frames
+import rail
+from rail import Broken
+
+PING_PAUSE = 0.1
+NAP = 0.0005
+UP_LIMIT = 8
+PATIENCE = 3
+
+
+class Peer:
+    """A link to a node, over tcp, that is up when the constructor returns."""
+
+    def __init__(self, node, up=True, credit=rail.RECEIVES - 8, room=1 << 40, **hello):
+        self.door = door.Door(node)
+        self.rail = None
+        self.epoch = 1
+        self.sent = self.received = self.control_sent = 0
+        self.credit_in = self.credit_out = 0
+        self.acked = 0
+        self.control_acked = 0
+        self.room_in, self.room_out = 0, room
+        self.credit_out = credit
+        self.renews = True      # credit is promised anew for each data frame that comes
+        self.keeps = True       # records that come are kept in self.records
+        self.records = []
+        self.heard = []         # door messages other than beats
+        self.said = dict(link=1, token=2)
+        self.said.update(hello)
+        self.said.setdefault('rails', [door.rail(**rail.facts())])
+        self.said.setdefault('incarnation', door.os.urandom(16))
+        try:
+            self.hello = self.door.greet(**self.said)
+            self.version = min(self.said.get('wire_max', door.WIRE_MAX), self.hello['wire_max'])
+            if up:
+                self.come_up()
+        except (Broken, door.Closed):
+            self.close()
+            raise
+
+    def place(self):
+        """The index and the fields of the peer's rail over tcp."""
+        for index, facts in enumerate(self.hello['rails']):
+            if facts['provider'] == b'tcp' and facts['connected']:
+                return index, facts
+        raise Broken('it has no rail over tcp')
+
+    def connect(self):
+        """Try the rail: the message, and the connection with its connect data."""
+        index, facts = self.place()
+        self.door.send('try', epoch=self.epoch, mine=0, yours=index)
+        data = struct.pack('<QQI', self.hello['link'], self.hello['token'], self.epoch)
+        self.rail = rail.Rail(facts['address'], data)
+
+    def come_up(self):
+        """Connect, ask until the acceptor answers, and say that this side is ready."""
+        self.connect()
+        end, asked = time.monotonic() + UP_LIMIT, 0
+        while time.monotonic() < end:
+            if time.monotonic() - asked > PING_PAUSE:
+                asked = time.monotonic()
+                self.say(frames.PING)
+            if any(f['kind'] == frames.PONG for f in self.take_frames()):
+                self.say(frames.READY)
+                return
+            time.sleep(NAP)
+        raise Broken('no pong')
+
+    def frame(self, kind, records=(), **changes):
+        """The bytes of a frame as this link would send it now, but for the changes."""
+        values = dict(link=self.hello['link'], token=self.hello['token'], epoch=self.epoch,
+                      version=self.version, ack=self.received, credit=self.credit_out,
+                      room=self.room_out, records=records)
+        values.update(changes)
+        return frames.frame(kind, **values)
+
+    def post(self, data, limit=5):
+        """Hand bytes to the rail, however long it is full."""
+        end = time.monotonic() + limit
+        while not self.rail.send(data):
+            self.pump()
+            if time.monotonic() > end:
+                raise Broken('the rail stays full')
+
+    def say(self, kind, records=(), **changes):
+        """Send a frame that needs no credit."""
+        self.post(self.frame(kind, records, **changes))
+
+    def take_frames(self):
+        """Hear what has come over the rail; the frames, when everything is noted."""
+        out = []
+        while True:
+            data = self.rail.receive()
+            if data is None:
+                return out
+            f = frames.parse(data)
+            out.append(f)
+            if frames.older(self.credit_in, f['credit']):
+                self.credit_in = f['credit']
+            if frames.older(self.acked, f['ack']):
+                self.acked = f['ack']
+            self.room_in = max(self.room_in, f['room'])
+            if f['kind'] == frames.ANSWER:
+                self.control_acked = f['seq']
+            fresh = f['kind'] == frames.DATA and f['seq'] == self.received
+            if fresh:
+                self.received = (self.received + 1) & frames.U32
+                self.credit_out += 1 if self.renews else 0
+            if self.keeps and (fresh or f['kind'] == frames.CONTROL):
+                self.records += f['records']
+            if f['kind'] == frames.CONTROL:
+                self.rail.send(self.frame(frames.ANSWER, seq=f['seq']))
+
+    def hear_door(self):
+        """Answer beats and keep what else comes through the door."""
+        while True:
+            found = self.door.receive(0)
+            if not found:
+                return
+            kind, values = found
+            if kind == 'beat' and not values['answer']:
+                self.door.send('beat', number=values['number'], answer=1)
+            elif kind != 'beat':
+                self.heard.append(found)
+
+    def pump(self):
+        """Do what a peer does all the time: hear both ways and answer."""
+        if self.rail:
+            self.take_frames()
+        self.hear_door()
+
+    def credits(self):
+        """Data frames that may be sent now."""
+        left = (self.credit_in - self.sent) & frames.U32
+        return left if left < 1 << 31 else 0
+
+    def send_data(self, records, limit=10, on=lambda: True):
+        """Send one data frame.  False: no credit came in time."""
+        end, turns = time.monotonic() + limit, 0
+        while not self.credits():
+            if turns % 50 == 0:
+                self.hear_door()
+            turns += 1
+            self.take_frames()
+            if time.monotonic() > end or not on():
+                return False
+            time.sleep(NAP if turns > 4 else 0)
+        self.post(self.frame(frames.DATA, records, seq=self.sent))
+        self.sent = (self.sent + 1) & frames.U32
+        return True
+
+    def flood(self, records, on, limit=PATIENCE):
+        """Send short records, filled into frames, while on() holds; how many of them left.
+
+        A node that gives no credit for so long has stopped the flood.
+        """
+        count = 0
+        for number, some in enumerate(frames.fill(records)):
+            if not on() or not self.send_data(some, limit, on):
+                break
+            count += len(some)
+            if number % 64 == 0:
+                self.pump()
+        return count
+
+    def flood_long(self, kind, bodies, on, limit=PATIENCE):
+        """Send records that need several frames while on() holds; how many of them left."""
+        count = 0
+        for data in bodies:
+            for part in frames.parts(kind, data):
+                if not on() or not self.send_data([part], limit, on):
+                    return count
+            count += 1
+            if count % 16 == 0:
+                self.pump()
+        return count
+
+    def send_control(self, records, limit=30):
+        """Send a control frame and wait for its answer; the seconds that took, or None."""
+        self.control_sent = (self.control_sent + 1) & frames.U32
+        begun = time.monotonic()
+        self.say(frames.CONTROL, records, seq=self.control_sent)
+        while self.control_acked != self.control_sent:
+            if time.monotonic() - begun > limit:
+                return None
+            self.pump()
+            time.sleep(NAP)
+        return time.monotonic() - begun
+
+    def echo(self, limit=10):
+        """Seconds until the node has handled everything that was sent before, or None."""
+        begun, number = time.monotonic(), 0x6563686f
+        if not self.send_data([frames.record(frames.ECHO, frames.small(number))], limit):
+            return None
+        answer = (frames.ECHOED, 0, frames.small(number))
+        while answer not in self.records:
+            if time.monotonic() - begun > limit:
+                return None
+            self.pump()
+            time.sleep(NAP)
+        return time.monotonic() - begun
+
+    def stay(self, seconds, on=lambda: True):
+        """Live on for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and on():
+            self.pump()
+            time.sleep(0.002)
+
+    def is_alive(self, seconds=1):
+        """Does the node still take this peer for one?"""
+        try:
+            self.stay(seconds)
+            return not any(kind in ('goodbye', 'refuse') for kind, _ in self.heard)
+        except (Broken, door.Closed):
+            return False
+
+    def close(self, goodbye=False):
+        """End the link, by a word or without."""
+        if goodbye:
+            try:
+                self.door.send('goodbye', text='done')
+            except door.Closed:
+                pass
+        if self.rail:
+            self.rail.close()
+        self.rail = None
+        self.door.close()

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A node as any program opens one, for tests/hostile: it serves reflection and
+ * health, and does what its standard input says, a command a line.  Each is
+ * answered by a line; `pulse` by one for each ping, until the input ends.
+ */
+#include <weft/weft.h>
+
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORD_BYTES 256
+#define WORDS	   5
+#define NS_PER_MS  1000000ull
+#define BIG_BYTES  (8 << 20)
+#define LIMIT_NS   (15 * 1000 * NS_PER_MS) /* how long an operation may take */
+
+struct victim {
+	struct weft_node *node;
+	struct weft_op *expected; /* a receive that nobody has waited for yet */
+	char word[WORDS][WORD_BYTES];
+};
+
+struct command {
+	const char *name;
+	void (*run)(struct victim *v);
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static void log_line(void *arg, int level, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "weft %d: %s\n", level, line);
+}
+
+static struct weft_op_options limited(void)
+{
+	return (struct weft_op_options){ .size = sizeof(struct weft_op_options),
+					 .timeout_ns = LIMIT_NS };
+}
+
+static void tell(const char *what, struct weft_op *op, const char *content, int count)
+{
+	weft_wait(op, WEFT_FOREVER);
+	printf("%s %s \"%.*s\" %s\n", what, weft_status_name(weft_op_status(op)), count,
+	       content ? content : "", weft_op_message(op));
+}
+
+static void failed(const char *what)
+{
+	printf("%s FAILED \"\" %s\n", what, weft_error());
+}
+
+/* ping ADDRESS */
+static void run_ping(struct victim *v)
+{
+	struct weft_op_options options = limited();
+	struct weft_peer *peer;
+	struct weft_op *op;
+
+	if (weft_peer_open(v->node, v->word[1], &peer) || weft_ping(peer, &options, &op)) {
+		failed("ping");
+		return;
+	}
+	tell("ping", op, NULL, 0);
+	weft_op_free(op);
+}
+
+/* send ADDRESS STEP KEY TEXT; a text @N stands for N bytes. */
+static void run_send(struct victim *v)
+{
+	struct weft_send_options options = { .size = sizeof(options), .op = limited() };
+	static char big[BIG_BYTES];
+	bool is_big = v->word[4][0] == '@';
+	int64_t asked = is_big ? strtoll(v->word[4] + 1, NULL, 10) : (int64_t)strlen(v->word[4]);
+	int64_t count = asked < BIG_BYTES ? asked : BIG_BYTES;
+	struct weft_tensor tensor = { .data = is_big ? big : v->word[4],
+				      .ndim = 1,
+				      .shape = &count,
+				      .device = { WEFT_CPU, 0 },
+				      .dtype = { WEFT_UINT, 8, 1 } };
+	struct weft_peer *peer;
+	struct weft_op *op;
+
+	if (weft_peer_open(v->node, v->word[1], &peer) ||
+	    weft_send(peer, strtoull(v->word[2], NULL, 10), v->word[3], strlen(v->word[3]), &tensor,
+		      &options, &op)) {
+		failed("send");
+		return;
+	}
+	tell("send", op, NULL, 0);
+	weft_op_free(op);
+}
+
+/* expect STEP KEY: begin to receive; `take` says what came of it. */
+static void run_expect(struct victim *v)
+{
+	struct weft_recv_options options = { .size = sizeof(options), .op = limited() };
+
+	weft_op_free(v->expected);
+	v->expected = NULL;
+	if (weft_recv(v->node, NULL, strtoull(v->word[1], NULL, 10), v->word[2],
+		      strlen(v->word[2]), NULL, &options, &v->expected))
+		failed("expect");
+	else
+		printf("expect OK \"\"\n");
+}
+
+/* take */
+static void run_take(struct victim *v)
+{
+	const struct weft_tensor *t;
+	int count;
+
+	if (!v->expected) {
+		printf("take FAILED \"\" nothing is expected\n");
+		return;
+	}
+	weft_wait(v->expected, WEFT_FOREVER);
+	t = weft_op_tensor(v->expected, NULL);
+	count = t && t->ndim == 1 && t->shape[0] < WORD_BYTES ? (int)t->shape[0] : 0;
+	tell("take", v->expected, t ? t->data : NULL, count);
+	weft_op_free(v->expected);
+	v->expected = NULL;
+}
+
+static bool input_ended(uint64_t wait_ns)
+{
+	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+
+	return poll(&input, 1, (int)(wait_ns / NS_PER_MS)) > 0;
+}
+
+/* pulse ADDRESS MILLISECONDS: ping again and again; each says how many microseconds it took. */
+static void run_pulse(struct victim *v)
+{
+	uint64_t pause_ns = strtoull(v->word[2], NULL, 10) * NS_PER_MS;
+	struct weft_op_options options = limited();
+	struct weft_peer *peer;
+	struct weft_op *op;
+
+	if (weft_peer_open(v->node, v->word[1], &peer)) {
+		failed("pulse");
+		return;
+	}
+	do {
+		uint64_t begun_ns = now_ns();
+
+		if (weft_ping(peer, &options, &op)) {
+			failed("pulse");
+			return;
+		}
+		weft_wait(op, WEFT_FOREVER);
+		printf("pulse %s %.1f %s\n", weft_status_name(weft_op_status(op)),
+		       (double)(now_ns() - begun_ns) / 1e3, weft_op_message(op));
+		weft_op_free(op);
+		fflush(stdout);
+	} while (!input_ended(pause_ns));
+}
+
+/* trim: give the system back what malloc keeps, so that its figures tell what is in use. */
+static void run_trim(struct victim *v)
+{
+	(void)v;
+	malloc_trim(0);
+	printf("trim OK \"\"\n");
+}
+
+/* dump */
+static void run_dump(struct victim *v)
+{
+	weft_dump(v->node, stderr);
+	printf("dump OK \"\"\n");
+}
+
+static const struct command commands[] = {
+	{ "ping", run_ping },	  { "send", run_send },	  { "expect", run_expect },
+	{ "take", run_take },	  { "pulse", run_pulse }, { "trim", run_trim },
+	{ "dump", run_dump },
+};
+
+static void obey(struct victim *v, const char *line)
+{
+	memset(v->word, 0, sizeof(v->word));
+	if (sscanf(line, "%255s %255s %255s %255s %255s", v->word[0], v->word[1], v->word[2],
+		   v->word[3], v->word[4]) < 1)
+		return;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(commands[i].name, v->word[0])) {
+			commands[i].run(v);
+			return;
+		}
+	printf("%s FAILED \"\" no such command\n", v->word[0]);
+}
+
+int main(int argc, char **argv)
+{
+	struct weft_node_options options = { .size = sizeof(options),
+					     .name = argc > 1 ? argv[1] : NULL,
+					     .log = log_line };
+	char line[WORDS * WORD_BYTES];
+	struct victim v = { 0 };
+
+	signal(SIGPIPE, SIG_IGN);
+	if (weft_node_open(&options, &v.node) || weft_serve_reflection(v.node) ||
+	    weft_serve_health(v.node)) {
+		fprintf(stderr, "victim: %s\n", weft_error());
+		return 1;
+	}
+	printf("%s\n", weft_node_address(v.node));
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		obey(&v, line);
+		fflush(stdout);
+	}
+	weft_op_free(v.expected);
+	weft_node_close(v.node);
+	return 0;
+}
