@@ -144,8 +144,8 @@ def reply(number, status=0, executed=2, flags=0, content=b'', *, text=b'', attac
     """A REPLY."""
     return (struct.pack('<QBBHHHIII', number, status, executed, flags, len(text), attachments,
                         len(initial), len(trailing), len(details)) +
-            (eager(len(content)) if not status else no_body()) + text + initial + trailing +
-            details + content)
+            (no_body() if status else eager(len(content))) + text + initial + trailing +
+            details + (b'' if status else content))
 
 
 def stream_message(number, content=b'', flags=0, attachments=0, metadata=b'', body=None):
