@@ -46,7 +46,7 @@ struct hostile_rail {
 };
 
 EXPORT struct hostile_fabric *hostile_open(const char *provider);
-EXPORT void hostile_facts(const struct hostile_fabric *f, uint32_t facts[3]);
+EXPORT void hostile_facts(const struct hostile_fabric *f, uint32_t facts[4]);
 EXPORT struct hostile_rail *hostile_connect(struct hostile_fabric *f, const void *address,
 					    size_t address_bytes, const void *data,
 					    size_t data_bytes, int receives, int limit_ms);
@@ -92,12 +92,13 @@ struct hostile_fabric *hostile_open(const char *provider)
 	return f;
 }
 
-/* Version of libfabric, protocol, and protocol's version. */
-void hostile_facts(const struct hostile_fabric *f, uint32_t facts[3])
+/* Version of libfabric, protocol, its version, and whether reads name virtual addresses. */
+void hostile_facts(const struct hostile_fabric *f, uint32_t facts[4])
 {
 	facts[0] = fi_version();
 	facts[1] = f->info->ep_attr->protocol;
 	facts[2] = f->info->ep_attr->protocol_version;
+	facts[3] = !!(f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR);
 }
 
 static int post_receive(struct hostile_rail *r, struct buffer *b)

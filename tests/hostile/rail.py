@@ -41,20 +41,26 @@ def load(path):
     _library, _fabric = library, fabric
 
 
+def ask():
+    """What the helper knows of libfabric."""
+    numbers = (ctypes.c_uint32 * 4)()
+    _library.hostile_facts(_fabric, numbers)
+    return numbers
+
+
 def facts():
     """The fields of a Rail that say what this one is."""
-    numbers = (ctypes.c_uint32 * 3)()
-    _library.hostile_facts(_fabric, numbers)
+    numbers = ask()
     return dict(libfabric=numbers[0], protocol=numbers[1], protocol_version=numbers[2])
 
 
 def register(memory):
-    """Let peers read a ctypes buffer; its address and key."""
+    """Let peers read a ctypes buffer; its address, as reads are to name it, and key."""
     key = ctypes.c_uint64()
     if not _library.hostile_register(_fabric, ctypes.addressof(memory), ctypes.sizeof(memory),
                                      ctypes.byref(key)):
         raise Broken('memory is not registered')
-    return ctypes.addressof(memory), key.value
+    return ctypes.addressof(memory) if ask()[3] else 0, key.value
 
 
 class Rail:
