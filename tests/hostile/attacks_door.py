@@ -142,7 +142,7 @@ def renew(field, held, rails, most):
 
 
 @attack('valid greetings, renewed all the time, keep no new client out', files_max=LIMIT,
-        quota=STRANGERS_BYTES, seconds=20, quick=12)
+        quota=STRANGERS_BYTES, seconds=20, quick=10)
 def valid_hellos(field):
     raise_files()
     held, count = [], 0

@@ -127,7 +127,7 @@ def lockout(field):
         field.expect(said.startswith('ping OK'), 'the node itself is told %r' % said)
 
 
-@attack("a stranger's redial with a made-up token takes over no link", seconds=10)
+@attack("a stranger's redial with a made-up token takes over no link", seconds=10, quick=1)
 def made_up_redial(field):
     other = field.honest('B')
     other.ask('ping', field.address)
@@ -148,7 +148,8 @@ def made_up_redial(field):
     return '%d redials' % count
 
 
-@attack('an address that a stranger names is not dialled after its link has died', seconds=8)
+@attack('an address that a stranger names is not dialled after its link has died', seconds=8,
+        quick=False)
 def named_dial(field):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         address = '127.0.0.1:%d' % listener.getsockname()[1]

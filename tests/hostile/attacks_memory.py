@@ -82,7 +82,7 @@ def deaf_echo(field):
                 'echoes')
 
 
-@attack('replies of failures that are never taken stay few')
+@attack('replies of failures that are never taken stay few', quick=False)
 def deaf_calls(field):
     return deaf(field, (frames.record(frames.CALL, frames.call(n, b'no.such.Service', b'X' * 90))
                         for n in itertools.count(1)), 'calls')
@@ -110,7 +110,8 @@ def kept_replies(field):
     return said(field, peer, count, 'calls')
 
 
-@attack('long records that never end are limited', quota=STRANGERS_BYTES, pool=True, seconds=8)
+@attack('long records that never end are limited', quota=STRANGERS_BYTES, pool=True, seconds=8,
+        quick=False)
 def half_records(field):
     total = 1 << 20
     peers = []
@@ -156,15 +157,16 @@ def pulls_from_nowhere(field):
             n, REFLECTION, b'Describe', body=frames.pull(64 << 20, n, 1, 0x1000, n + 5)))
                    for n in range(1, 500)]
         try:
-            count += peer.flood(records, field.on)
+            count += 1
+            peer.flood(records, field.on)
             peer.stay(0.5, field.on)
         except (Broken, Closed):
             pass
         peer.close()
-    return '%d calls' % count
+    return '%d peers' % count
 
 
-@attack('reads that their owner never answers stop nobody else', seconds=8, pool=True)
+@attack('reads that their owner never answers stop nobody else', seconds=8, pool=True, quick=2)
 def frozen_pulls(field):
     memory = ctypes.create_string_buffer(64 << 20)
     address, key = rail.register(memory)

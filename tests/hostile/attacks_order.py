@@ -44,21 +44,21 @@ def resync_beyond(field):
         'resync', epoch=peer.epoch, received=(peer.received + 1000) & frames.U32))
 
 
-@attack('a frame that confirms frames never sent ends the link, not the node')
+@attack('a frame that confirms frames never sent ends the link, not the node', quick=False)
 def ack_beyond(field):
     return offend(field, lambda peer: peer.say(
         frames.DATA, [frames.record(frames.ECHO, frames.small(1))], seq=peer.sent,
         ack=(peer.received + 1000) & frames.U32))
 
 
-@attack('a promise of more credits than are allowed ends the link, not the node')
+@attack('a promise of more credits than are allowed ends the link, not the node', quick=False)
 def credit_beyond(field):
     return offend(field, lambda peer: peer.say(
         frames.DATA, [frames.record(frames.ECHO, frames.small(1))], seq=peer.sent,
         credit=peer.credit_out + 70000))
 
 
-@attack('frames sent without waiting for credit harm nobody else')
+@attack('frames sent without waiting for credit harm nobody else', quick=False)
 def data_without_credit(field):
     count = 0
     while field.on():
@@ -76,7 +76,7 @@ def data_without_credit(field):
 
 
 @attack('eager bytes beyond the room end the link, not the node', quota=STRANGERS_BYTES,
-        left=STRANGERS_BYTES)
+        left=STRANGERS_BYTES, quick=1.5)
 def eager_without_room(field):
     def commit(peer):
         for number in range(100000):
@@ -85,7 +85,7 @@ def eager_without_room(field):
     return offend(field, commit)
 
 
-@attack('frames out of order, of other epochs and of other links change nothing')
+@attack('frames out of order, of other epochs and of other links change nothing', quick=1)
 def stray_frames(field):
     peer, count = Peer(field.address), 0
     echo = [frames.record(frames.ECHO, frames.small(5))]
@@ -103,7 +103,7 @@ def stray_frames(field):
     return '%d frames' % count
 
 
-@attack('a resync a moment does not make a node send for ever')
+@attack('a resync a moment does not make a node send for ever', quick=1)
 def resync_flood(field):
     peer, count = Peer(field.address, credit=8), 0
     peer.renews = False
