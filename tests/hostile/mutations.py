@@ -76,10 +76,11 @@ def body(c, ways=(0, 1, 2, 3, 4, 5)):
         return frames.eager(len(content)), content, len(content)
     if way == 3:
         return frames.view(count, offer, epoch, address, key, c.number(), c.number(),
-                           c.usual(0, 3, 8, 2**31 - 1, 2**31), c.usual(0, 1, 1022, 1023, 2**32 - 1)), \
-            b'', count
+                           c.usual(0, 3, 8, 2**31 - 1, 2**31),
+                           c.usual(0, 1, 1022, 1023, 2**32 - 1)), b'', count
     if way == 4:
-        return frames.staged(count, offer, epoch, address, key, c.usual(0, 1 << 20, count)), b'', count
+        room = c.usual(0, 1 << 20, count)
+        return frames.staged(count, offer, epoch, address, key, room), b'', count
     head = frames.pull(count, offer, epoch, address, key, way)
     if way == 5:
         head += c.rng.randbytes(64)
@@ -100,8 +101,7 @@ def tensor(c, key=None, step=None):
         described, content = frames.no_body(), b''
     return frames.tensor(c.usual(1, 7, c.name()) if step is None else step,
                          c.bytes(c.usual(1, 20, 300)) if key is None else key, described, content,
-                         flags, c.usual(1, 1, 1, 0, 2, 9), c.usual(8, 8, 8, 0, 1, 32), c.usual(1, 1, 0, 4),
-                         shape)
+                         flags, c.usual(1, 0, 2, 9), c.usual(8, 0, 1, 32), c.usual(1, 0, 4), shape)
 
 
 def call(c):
@@ -127,25 +127,28 @@ def message(c):
     """A REQUEST or a RESPONSE."""
     described, content, _ = body(c, (0, 1, 1, 2))
     block = frames.metadata_block([(b'k', b'v')]) if c.often(0.1) else b''
-    return struct.pack('<QHHI', c.name(), c.of(0, 0, 2, c.usual(0, 1, 4, 8, 16)), c.usual(0, 0, 1, 5),
-                       len(block)) + described + block + content
+    flags = c.of(0, 0, 2, c.usual(0, 1, 4, 8, 16))
+    return struct.pack('<QHHI', c.name(), flags, c.usual(0, 1, 5), len(block)) + described + \
+        block + content
 
 
 def small(c):
     """A record that has an id, another number and a status."""
-    return frames.small(c.name(), c.usual(0, 1, 64, c.name(), c.number()), c.usual(0, 0, 1, 2, 16, 17))
+    return frames.small(c.name(), c.usual(0, 1, 64, c.name(), c.number()),
+                        c.usual(0, 1, 2, 16, 17))
 
 
 def any_record(c):
     """The type and the bytes of a record."""
-    t = c.of(*([frames.TENSOR] * 4 + [frames.CALL] * 5 + list(range(1, 23)) + [c.usual(frames.CALL, c.rng.randrange(256))]))
+    t = c.of(*([frames.TENSOR] * 4 + [frames.CALL] * 5 + list(range(1, 23)) +
+               [c.usual(frames.CALL, c.rng.randrange(256))]))
     if t == frames.TENSOR:
         return t, tensor(c)
     if t == frames.CALL:
         return t, call(c)
     if t == frames.REPLY:
-        return t, frames.reply(c.name(), c.usual(5, 0, 16, 17), c.usual(0, 1, 2, 3), c.usual(0, 1, 2),
-                               c.bytes(20), text=b'why')
+        return t, frames.reply(c.name(), c.usual(5, 0, 16, 17), c.usual(0, 1, 2, 3),
+                               c.usual(0, 1, 2), c.bytes(20), text=b'why')
     if t == frames.OFFER:
         return t, struct.pack('<Q', c.name()) + body(c, (0, 2, 4, 5))[0]
     if t == frames.ABORT:
@@ -213,8 +216,9 @@ def hello(c, own):
                 lost_ns=c.usual(3 * 10**9, 3 * 10**9, 3 * 10**9, 0, 1, 10**6, 2**64 - 1),
                 record_bytes_max=c.usual(1 << 20, 1 << 20, 0, 100, 2**32 - 1),
                 checksums=c.usual(1, 1, 0, 255), checksum=c.usual(0, 0, 1),
-                compressions=c.usual(1, 1, 0, 255), lanes=c.usual(0, 3, 2**32 - 1), manual=c.usual(0, 1),
-                resume_link=c.usual(0, 0, 0, 0, c.name()), resume_token=c.usual(0, 0, 0, 0, c.name()))
+                compressions=c.usual(1, 0, 255), lanes=c.usual(0, 3, 2**32 - 1),
+                manual=c.usual(0, 1), resume_link=c.usual(0, 0, 0, c.name()),
+                resume_token=c.usual(0, 0, 0, c.name()))
 
 
 def any_door_message(c, peer, own):
