@@ -230,7 +230,7 @@ void wf_replies_fini(struct wf_replies *r)
 	struct wf_map_node *node;
 	struct wf_list *at;
 
-	while ((node = wf_map_next(&r->requests, NULL)))
+	while ((node = wf_map_first(&r->requests)))
 		close_request(r, WF_CONTAINER(node, struct wf_known_request, node));
 	while ((at = wf_list_first(&r->idle)))
 		close_caller(r, WF_CONTAINER(at, struct wf_caller, idle_node));

@@ -155,7 +155,7 @@ void wf_served_fini(struct wf_serving *serving)
 	struct wf_map_node *node;
 	struct wf_list *at;
 
-	while ((node = wf_map_next(&serving->map, NULL)))
+	while ((node = wf_map_first(&serving->map)))
 		end_now(WF_CONTAINER(node, struct wf_served, node));
 	while ((at = wf_list_first(&serving->alone)))
 		end_now(WF_CONTAINER(at, struct wf_served, alone_node));

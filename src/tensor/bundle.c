@@ -108,7 +108,7 @@ void wf_bundles_fini(struct wf_bundles *bundles)
 	struct wf_map_node *node;
 
 	/* There is nobody left to tell. */
-	while ((node = wf_map_next(&bundles->map, NULL)))
+	while ((node = wf_map_first(&bundles->map)))
 		shut(WF_CONTAINER(node, struct wf_bundle, node), wf_arrival_free);
 	wf_map_fini(&bundles->map);
 }

@@ -490,7 +490,7 @@ void wf_channels_fini(struct wf_channels *c)
 {
 	struct wf_map_node *node;
 
-	while ((node = wf_map_next(&c->map, NULL))) {
+	while ((node = wf_map_first(&c->map))) {
 		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
 
 		WF_LIST_EACH(at, &ch->arrivals)

@@ -106,7 +106,7 @@ void wf_view_fini(struct wf_views *views)
 {
 	struct wf_map_node *node;
 
-	while ((node = wf_map_next(&views->map, NULL)))
+	while ((node = wf_map_first(&views->map)))
 		wf_view_close(WF_CONTAINER(node, struct wf_view, node));
 	wf_map_fini(&views->map);
 	pthread_mutex_destroy(&views->lock);

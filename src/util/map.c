@@ -42,6 +42,7 @@ static void push(struct wf_map *m, struct wf_map_node *node)
 
 	node->next = *head;
 	*head = node;
+	m->low = WF_MIN(m->low, (size_t)(head - m->buckets));
 }
 
 /* More buckets, and every member into its own; or, without memory, as it was. */
@@ -111,6 +112,13 @@ struct wf_map_node *wf_map_find(const struct wf_map *m, uint64_t hash,
 	while (node && node->hash != hash)
 		node = node->next;
 	return node;
+}
+
+struct wf_map_node *wf_map_first(struct wf_map *m)
+{
+	while (m->low < m->bucket_count && !m->buckets[m->low])
+		m->low++;
+	return m->low < m->bucket_count ? m->buckets[m->low] : NULL;
 }
 
 struct wf_map_node *wf_map_next(const struct wf_map *m, const struct wf_map_node *after)

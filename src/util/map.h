@@ -19,6 +19,7 @@ struct wf_map_node {
 struct wf_map {
 	struct wf_map_node **buckets;
 	size_t bucket_count, count; /* bucket_count is a power of two */
+	size_t low; /* every bucket before it is empty */
 	uint64_t seed;
 	struct wf_map_node *first; /* the bucket to begin with, so that adding never fails */
 };
@@ -40,6 +41,9 @@ void wf_map_shrink(struct wf_map *m);
 /* First member of @hash after @after (NULL: from the start), or NULL. */
 struct wf_map_node *wf_map_find(const struct wf_map *m, uint64_t hash,
 				const struct wf_map_node *after);
+
+/* The first member in bucket order, or NULL.  To empty a map so passes each bucket once. */
+struct wf_map_node *wf_map_first(struct wf_map *m);
 
 /* Any member after @after in bucket order (NULL: the first), or NULL. */
 struct wf_map_node *wf_map_next(const struct wf_map *m, const struct wf_map_node *after);

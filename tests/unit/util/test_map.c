@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
+#include <time.h>
+
 #define ITEMS 400
 
 struct item {
@@ -120,6 +123,33 @@ static void an_empty_map_finds_nothing(void **state)
 	wf_map_fini(&m);
 }
 
+/* Quadratic work would be 10^11 buckets here, which takes minutes. */
+static void a_map_of_many_is_emptied_first_by_first_in_no_time(void **state)
+{
+	const size_t count = 1000000;
+	struct wf_map_node *nodes = calloc(count, sizeof(*nodes)), *node;
+	struct wf_map m;
+	size_t found = 0;
+	clock_t begun;
+
+	(void)state;
+	assert_non_null(nodes);
+	wf_map_init(&m);
+	for (size_t i = 0; i < count; i++)
+		wf_map_add(&m, &nodes[i], wf_map_hash(&m, i, NULL, 0));
+	begun = clock();
+	while ((node = wf_map_first(&m))) {
+		wf_map_remove(&m, node);
+		found++;
+	}
+	assert_true(clock() - begun < 20 * CLOCKS_PER_SEC);
+	assert_int_equal(found, count);
+	wf_map_add(&m, &nodes[0], 0);
+	assert_ptr_equal(wf_map_first(&m), &nodes[0]);
+	wf_map_fini(&m);
+	free(nodes);
+}
+
 static void a_hash_depends_on_map_step_and_every_byte(void **state)
 {
 	struct wf_map m, other;
@@ -148,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_mix_of_calls_finds_what_is_in_and_nothing_else),
 		cmocka_unit_test(an_empty_map_finds_nothing),
+		cmocka_unit_test(a_map_of_many_is_emptied_first_by_first_in_no_time),
 		cmocka_unit_test(a_hash_depends_on_map_step_and_every_byte),
 	};
 
