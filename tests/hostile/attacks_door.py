@@ -65,7 +65,8 @@ def close_all(sockets):
         s.close()
 
 
-@attack('connections that say nothing keep nobody out', files_max=LIMIT, quota=STRANGERS_BYTES)
+@attack('connections that say nothing keep nobody out', files_max=LIMIT, quota=STRANGERS_BYTES,
+        quick=1.5)
 def silent_doors(field):
     raise_files()
     held, count = [], 0
@@ -142,7 +143,7 @@ def renew(field, held, rails, most):
 
 
 @attack('valid greetings, renewed all the time, keep no new client out', files_max=LIMIT,
-        quota=STRANGERS_BYTES, seconds=20, quick=10)
+        quota=STRANGERS_BYTES, seconds=20, quick=9)
 def valid_hellos(field):
     raise_files()
     held, count = [], 0

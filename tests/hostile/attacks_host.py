@@ -45,7 +45,7 @@ def served(field, first, second):
 @attack('a node that opens beside a full /dev/shm serves', seconds=20, newcomers=False)
 def full_shm(field):
     need('unshare', '-m', 'true')
-    for limit in ('4k', '64k', '300k', '1m', '4m'):
+    for limit in ('4k', '300k', '4m', '64k', '1m')[:field.size(5, 3)]:
         prefix = OWN_MOUNTS + ('mount -t tmpfs -o size=%s none /dev/shm' % limit,)
         first = field.honest('first', prefix=prefix, WEFT_SHM='yes')
         second = field.honest('second', prefix=inside(first, '-m'), WEFT_SHM='yes')
@@ -57,7 +57,7 @@ def full_shm(field):
 @attack('a node goes on when /dev/shm fills up beneath it', seconds=20, newcomers=False)
 def filling_shm(field):
     need('unshare', '-m', 'true')
-    for kilobytes in (2048, 8192, 65536):
+    for kilobytes in (2048, 65536, 8192)[:field.size(3, 2)]:
         prefix = OWN_MOUNTS + ('mount -t tmpfs -o size=%dk none /dev/shm' % kilobytes,)
         first = field.honest('first', prefix=prefix, WEFT_SHM='yes')
         subprocess.run(inside(first, '-m') + ('sh', '-c', 'cat /dev/zero >/dev/shm/full'),

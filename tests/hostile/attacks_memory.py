@@ -24,7 +24,8 @@ def said(field, peer, count, what):
     return '%d %s, %d MiB held' % (count, what, held // MIB)
 
 
-@attack('unmatched tensors with keys of 64 KiB are held back at their sender', left=PEER_BYTES)
+@attack('unmatched tensors with keys of 64 KiB are held back at their sender', left=PEER_BYTES,
+        quick=1.5)
 def long_keys(field):
     peer = Peer(field.address)
     bodies = (frames.tensor(7, struct.pack('<Q', n) + b'k' * 65527, frames.no_body(),
@@ -41,7 +42,8 @@ def many_offers(field):
     return said(field, peer, count, 'offers')
 
 
-@attack('small calls that announce thousands of attachments take no more than their bytes')
+@attack('small calls that announce thousands of attachments take no more than their bytes',
+        quick=1.5)
 def announced(field):
     peer = Peer(field.address)
     count = peer.flood((frames.record(frames.CALL, frames.call(n, REFLECTION, b'List',
@@ -60,7 +62,7 @@ def long_metadata(field):
     return said(field, peer, count, 'calls')
 
 
-@attack('health watches that are opened and left are limited')
+@attack('health watches that are opened and left are limited', quick=1.5)
 def watches(field):
     peer = Peer(field.address)
     count = peer.flood((frames.record(frames.CALL, frames.call(
@@ -76,7 +78,7 @@ def deaf(field, records, what):
     return said(field, peer, peer.flood(records, field.on), what)
 
 
-@attack('echoes that are never taken stay few')
+@attack('echoes that are never taken stay few', quick=1.5)
 def deaf_echo(field):
     return deaf(field, (frames.record(frames.ECHO, frames.small(n)) for n in itertools.count()),
                 'echoes')
@@ -88,7 +90,7 @@ def deaf_calls(field):
                         for n in itertools.count(1)), 'calls')
 
 
-@attack('replies of reflection that are never taken stay few')
+@attack('replies of reflection that are never taken stay few', quick=False)
 def deaf_reflection(field):
     return deaf(field, (frames.record(frames.CALL, frames.call(n, REFLECTION, b'Describe', PERF))
                         for n in itertools.count(1)), 'calls')
@@ -166,7 +168,8 @@ def pulls_from_nowhere(field):
     return '%d peers' % count
 
 
-@attack('reads that their owner never answers stop nobody else', seconds=8, pool=True, quick=2)
+@attack('reads that their owner never answers stop nobody else', seconds=8, pool=True,
+        quick=False)
 def frozen_pulls(field):
     memory = ctypes.create_string_buffer(64 << 20)
     address, key = rail.register(memory)

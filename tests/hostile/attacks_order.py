@@ -85,7 +85,7 @@ def eager_without_room(field):
     return offend(field, commit)
 
 
-@attack('frames out of order, of other epochs and of other links change nothing', quick=1)
+@attack('frames out of order, of other epochs and of other links change nothing', quick=False)
 def stray_frames(field):
     peer, count = Peer(field.address), 0
     echo = [frames.record(frames.ECHO, frames.small(5))]
@@ -103,7 +103,7 @@ def stray_frames(field):
     return '%d frames' % count
 
 
-@attack('a resync a moment does not make a node send for ever', quick=1)
+@attack('a resync a moment does not make a node send for ever', quick=False)
 def resync_flood(field):
     peer, count = Peer(field.address, credit=8), 0
     peer.renews = False

@@ -3,7 +3,7 @@
 import itertools
 
 import frames
-from attack import BUSY_P99_FACTOR, SANITIZED_P99_FACTOR, attack, is_busy
+from attack import BUSY_P99_FACTOR, SANITIZED_P99_FACTOR, STRANGERS_BYTES, attack, is_busy
 from peer import Peer
 
 # A frame of some 500 records may cost this much; each record is 40 us then.  Not tuned.
@@ -19,24 +19,53 @@ def limit_s(field):
         (BUSY_P99_FACTOR if is_busy(0) else 1)
 
 
-def keep_much(field, peer):
-    """Have the node keep as many offers as it will; how many left here."""
-    wanted = field.size(1000000, 200000)
-    return peer.flood((frames.offered_tensor(7, b'%d' % n, n) for n in range(1, wanted)),
-                      field.on, 2)
+class Kept:
+    """Offers that the node keeps: some of the peer that acts, as many as it will of others.
+
+    The peer that acts stays below its limit, for it needs credit to go on.
+    """
+
+    OWN = 30000
+    OTHERS = 4
+
+    def __init__(self, field, peer):
+        self.count = self.fill(field, peer, self.OWN)
+        self.others = []
+        wanted = field.size(1000000, 100000)
+        while self.count < wanted and len(self.others) < self.OTHERS and field.on():
+            self.others.append(Peer(field.address))
+            self.count += self.fill(field, self.others[-1], wanted - self.count)
+            self.live()
+
+    @staticmethod
+    def fill(field, peer, wanted):
+        """Offer so many tensors, or until no credit comes; how many left."""
+        return peer.flood((frames.offered_tensor(7, b'%d' % n, n) for n in range(1, wanted)),
+                          field.on, 1)
+
+    def live(self):
+        """Let the others show that they live."""
+        for peer in self.others:
+            peer.pump()
+
+    def close(self):
+        """End the others."""
+        for peer in self.others:
+            peer.close()
 
 
 def check(field, name, seconds, kept):
     """Hold the time of a frame against the limit."""
-    field.expect(seconds is not None, '%s: no answer beside %d offers' % (name, kept))
+    field.expect(seconds is not None, '%s: no answer beside %d offers' % (name, kept.count))
     field.expect(seconds < limit_s(field), '%s: a frame of %d takes %.0f ms beside %d offers' %
-                 (name, IN_FRAME, seconds * 1e3, kept))
+                 (name, IN_FRAME, seconds * 1e3, kept.count))
 
 
-@attack('withdrawing unknown offers costs little beside many kept ones', seconds=30)
+@attack('withdrawing unknown offers costs little beside many kept ones', seconds=30,
+        quota=STRANGERS_BYTES)
 def withdraws(field):
     peer = Peer(field.address)
-    kept = keep_much(field, peer)
+    kept = Kept(field, peer)
     worst = 0
     for number in range(FRAMES):
         records = [frames.record(frames.WITHDRAW, frames.small(UNKNOWN + number * 1000 + n,
@@ -45,14 +74,17 @@ def withdraws(field):
         seconds = peer.send_control(records)
         check(field, 'WITHDRAW', seconds, kept)
         worst = max(worst, seconds)
+        kept.live()
     peer.close()
-    return '%d offers kept, a frame takes at most %.1f ms' % (kept, worst * 1e3)
+    kept.close()
+    return '%d offers kept, a frame takes at most %.1f ms' % (kept.count, worst * 1e3)
 
 
-@attack('aborting unknown steps costs little beside many kept tensors', seconds=30)
+@attack('aborting unknown steps costs little beside many kept tensors', seconds=30,
+        quota=STRANGERS_BYTES)
 def aborts(field):
     peer = Peer(field.address)
-    kept = keep_much(field, peer)
+    kept = Kept(field, peer)
     steps = itertools.count(1000)
     worst = 0
     for _ in range(FRAMES):
@@ -60,8 +92,10 @@ def aborts(field):
         seconds = peer.echo(30)
         check(field, 'ABORT', seconds, kept)
         worst = max(worst, seconds)
+        kept.live()
     peer.close()
-    return '%d offers kept, a frame takes at most %.1f ms' % (kept, worst * 1e3)
+    kept.close()
+    return '%d offers kept, a frame takes at most %.1f ms' % (kept.count, worst * 1e3)
 
 
 # Records that name what their receiver may not know, and then have no effect.
@@ -87,10 +121,10 @@ NAMING = {
 
 
 @attack('a record that names what is not known costs little beside much that is kept',
-        seconds=60, quick=False)
+        seconds=60, quick=False, quota=STRANGERS_BYTES)
 def unknown_names(field):
     peer = Peer(field.address)
-    kept = keep_much(field, peer)
+    kept = Kept(field, peer)
     figures = {}
     for name, make in NAMING.items():
         for number in range(FRAMES // 2):
@@ -102,13 +136,15 @@ def unknown_names(field):
             seconds = peer.echo(30)
             check(field, name, seconds and seconds / sent, kept)
             figures[name] = max(figures.get(name, 0), seconds / sent)
+            kept.live()
     seconds = peer.send_control([frames.record(frames.CANCEL, frames.small(UNKNOWN + n, peer.sent))
                                  for n in range(IN_FRAME)])
     check(field, 'CANCEL', seconds, kept)
     peer.close()
+    kept.close()
     slowest = max(figures, key=figures.get)
     return '%d offers kept, a frame takes at most %.1f ms (%s)' % (
-        kept, figures[slowest] * 1e3, slowest)
+        kept.count, figures[slowest] * 1e3, slowest)
 
 
 @attack('calls of a service that is not there are answered as fast as they come', quick=False)
