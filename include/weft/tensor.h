@@ -69,7 +69,8 @@ enum weft_tensor_flag {
 	WEFT_SNAPSHOT = 4,  /* send: copy at once, the buffer may change directly */
 	WEFT_ANY_SHAPE = 8, /* recv: @into gives memory and dtype; shape may differ if it fits */
 	WEFT_SHARE = 16,    /* send: the data is in the pool, and nobody writes to it any more */
-	WEFT_READONLY = 32  /* what came is a view: it must not be written to */
+	WEFT_READONLY = 32, /* what came is a view: it must not be written to */
+	WEFT_DROP = 64      /* recv: when it is cancelled or out of time, the tensor that it was to get is dropped */
 };
 
 /* Of device memory: it is ready now.  DLPack's number for that. */
@@ -116,7 +117,7 @@ WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 struct weft_recv_options {
 	size_t size;
 	struct weft_op_options op;
-	unsigned flags; /* WEFT_ANY_SHAPE */
+	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP */
 	/*
 	 * Memory for a tensor that has just been announced: @want has dtype
 	 * and shape, and no data.  Runs on the worker, in a manual node also
@@ -141,6 +142,9 @@ struct weft_recv_options {
  *
  * @into may be memory of a CUDA device: what came is there, and no copy is under way,
  * when the operation ends.
+ *
+ * When it is cancelled, or out of time, the tensor that it was to get waits for the
+ * next receive of the channel, in its place, unless WEFT_DROP was asked for.
  *
  * A tensor that does not fit ends the operation with FAILED_PRECONDITION and
  * is dropped; the sentence gives both sides, the channel stays usable.

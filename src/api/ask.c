@@ -44,7 +44,7 @@ static void stop(struct wf_task *task)
 {
 	struct wf_ask *ask = WF_CONTAINER(task, struct wf_ask, stop_task);
 
-	wf_channels_stop_receive(&ask->receiving, &ask->why);
+	wf_channels_cancel_receive(&ask->receiving, &ask->why);
 	wf_op_put(ask->op);
 }
 
@@ -174,7 +174,7 @@ void wf_ask_stop(struct weft_op *op, const struct wf_error *e)
 	struct wf_ask *own = ask_at(op, op->desk);
 
 	if (claim(&own->receiving))
-		wf_channels_stop_receive(&own->receiving, e);
+		wf_channels_cancel_receive(&own->receiving, e);
 	else
 		tell(op->recv.winner, e);
 }

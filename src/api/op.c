@@ -317,7 +317,7 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 		if (op->recv.asks)
 			wf_ask_stop(op, e);
 		else
-			wf_channels_stop_receive(&op->recv.receiving, e);
+			wf_channels_cancel_receive(&op->recv.receiving, e);
 		break;
 	case WF_OP_CALL:
 		if (op->call.running)

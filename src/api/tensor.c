@@ -356,7 +356,7 @@ int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const voi
 	err = wf_node_options(options, &o, sizeof(o));
 	if (err)
 		return err;
-	if (o.flags & ~(unsigned)WEFT_ANY_SHAPE)
+	if (o.flags & ~(unsigned)(WEFT_ANY_SHAPE | WEFT_DROP))
 		return wf_last_set(-EINVAL, "flags %#x are not for a receive", o.flags);
 	if (peer && peer->owner != node)
 		return wf_last_set(-EINVAL, "the peer belongs to another node");

@@ -23,6 +23,7 @@ struct wf_arrivals {
 	struct wf_transfer *transfer;
 	size_t count;
 	struct wf_spare pulls; /* for receives: set up but for what a pull sets up itself */
+	uint64_t came; /* ever */
 };
 
 struct wf_arrival {
@@ -38,7 +39,8 @@ struct wf_arrival {
 
 	/* read by it */
 	struct wf_arrivals *arrivals;
-	uint64_t since_ns;         /* it came */
+	uint64_t number;           /* in the order in which they came */
+	uint64_t since_ns;         /* it came, or was given back */
 	uint64_t charged_bytes;    /* to its sender's account; 0: whoever keeps it has done that */
 	struct wf_link *link;
 	struct wf_answer *answer;       /* to its offer; NULL: there is none */

@@ -144,6 +144,33 @@ static int check(const struct wf_bundle *b, uint32_t index, struct wf_error *e)
 	return wf_error_set(e, -EBADFD, "attachment %u has been received already", index);
 }
 
+/* Tensors that come. */
+
+static void lost(struct wf_arrival *a, const struct wf_error *e)
+{
+	struct wf_bundled *t = a->keeper;
+
+	(void)e; /* whoever receives it is told */
+	t->arrival = NULL;
+	t->lost = true;
+	wf_arrival_free(a);
+}
+
+/* It can be received again, as if it had not been, unless the bundle was closed meanwhile. */
+static void give_back(struct wf_receiving *r, struct wf_arrival *a)
+{
+	struct wf_bundle *b = r->bundle;
+	struct wf_bundled *t = b->tensors[r->step];
+
+	if (!b->bundles) {
+		refuse_tensor(a);
+		return;
+	}
+	a->keeper = t;
+	a->lost = lost;
+	t->arrival = a;
+}
+
 void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving *r)
 {
 	struct wf_bundled *t = b->tensors[index];
@@ -156,19 +183,9 @@ void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving 
 	}
 	t->arrival = NULL;
 	wf_receiving_init(r, b->bundles->arrivals);
+	r->bundle = b;
+	r->give_back = give_back;
 	wf_receiving_meet_kept(r, a);
-}
-
-/* Tensors that come. */
-
-static void lost(struct wf_arrival *a, const struct wf_error *e)
-{
-	struct wf_bundled *t = a->keeper;
-
-	(void)e; /* whoever receives it is told */
-	t->arrival = NULL;
-	t->lost = true;
-	wf_arrival_free(a);
 }
 
 /* What can be known of it.  NULL: no memory. */

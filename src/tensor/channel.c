@@ -110,19 +110,35 @@ static void kept_too_long(struct wf_timer *timer)
 	}
 }
 
+/* Behind those of its sender that came before; as a rule at the end, or the beginning for what was given back. */
+static struct wf_list *place_of(struct wf_channel *ch, const struct wf_arrival *a)
+{
+	struct wf_list *at = wf_list_first(&ch->arrivals);
+
+	if (!at || WF_CONTAINER(ch->arrivals.prev, struct wf_arrival, node)->number < a->number)
+		return &ch->arrivals;
+	while (WF_CONTAINER(at, struct wf_arrival, node)->number < a->number)
+		at = at->next;
+	return at;
+}
+
 /* @a, of the peer of @part, waits in @ch for a receive. */
 static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
 		    struct wf_arrival *a)
 {
 	uint64_t limit_ns = c->worker->options.step_ns;
+	struct wf_link *link = wf_link_real(a->link);
+	bool left = link->stranger && link->state == WF_LINK_GONE;
 
 	a->keeper = ch;
 	a->lost = arrival_lost;
-	/* As if each had a channel and a step of its own. */
-	wf_arrival_charge(a, sizeof(*ch) + ch->key_bytes + sizeof(*part) + sizeof(*part->use.use));
-	wf_list_append(&ch->arrivals, &a->node);
+	/* As if each had a channel and a step of its own; one that is given back has been charged. */
+	if (!a->charged_bytes)
+		wf_arrival_charge(a, sizeof(*ch) + ch->key_bytes + sizeof(*part) +
+				     sizeof(*part->use.use));
+	wf_list_insert_before(place_of(ch, a), &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
-	wf_list_append(&wf_link_real(a->link)->kept, &a->link_node);
+	wf_list_append(left ? &c->leftovers : &link->kept, &a->link_node);
 	wf_arrival_wait(a, part);
 	if (limit_ns && !c->kept_timer.armed)
 		wf_worker_timer(c->worker, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
@@ -226,6 +242,28 @@ static void match_kept(struct wf_receiving *r, struct wf_arrival *a)
 	wf_receiving_meet_kept(r, a);
 }
 
+/* @a comes to its channel as it did when @r met it, in its place. */
+static void give_back(struct wf_receiving *r, struct wf_arrival *a)
+{
+	struct wf_channels *c = r->channels;
+	const struct wf_step *over = find_over(c, r->step);
+	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
+	struct wf_receiving *next;
+	struct wf_channel *ch;
+
+	ch = over || c->closed ? NULL : make_channel(c, r->step, r->key, r->key_bytes, hash);
+	if (!ch) {
+		wf_arrival_drop(a, over ? over->status : WEFT_CANCELLED);
+		return;
+	}
+	a->since_ns = c->worker->now_ns;
+	keep_in(c, ch, r->part, a);
+	next = find_receive(ch, a->link);
+	if (next)
+		match_kept(next, a);
+	drop_channel(ch);
+}
+
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 {
 	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
@@ -247,6 +285,8 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	if (ch && (part || !r->from))
 		use = wf_use_get(&c->uses, r->step);
 	wf_receiving_init(r, c->arrivals);
+	r->channels = c;
+	r->give_back = give_back;
 	r->channel = ch;
 	r->part = part;
 	wf_list_append(&c->receives, &r->all_node);
@@ -286,6 +326,14 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
 	wf_list_remove(&r->node);
 	wf_receiving_end(r, e);
 	drop_channel(ch);
+}
+
+void wf_channels_cancel_receive(struct wf_receiving *r, const struct wf_error *e)
+{
+	if (r->state == WF_RECEIVING_WAITING)
+		wf_channels_stop_receive(r, e);
+	else
+		wf_receiving_cancel(r, e);
 }
 
 int wf_channels_take_back(struct wf_receiving *r)
@@ -482,6 +530,7 @@ void wf_channels_cancel(struct wf_channels *c)
 {
 	struct wf_error e;
 
+	c->closed = true;
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	stop_waiting(c, NULL, &e);
 }

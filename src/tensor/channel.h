@@ -35,6 +35,7 @@ struct wf_channels {
 	struct wf_list leftovers; /* of those, what strangers that are gone have left */
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */
 	struct wf_steps aborted, ended; /* ending.h */
+	bool closed; /* no receive gets a tensor any more */
 	struct wf_timer brief_timer;    /* when peers that could not be told of an abort are told again */
 	/* A peer has aborted @step, and other workers are to hear of it.  -ENOMEM: ask again. */
 	int (*aborted_by_peer)(void *ctx, const struct wf_step *step);
@@ -57,6 +58,9 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
 
 /* End it early with @e; done follows, maybe inside.  Harmless after the end. */
 void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
+
+/* The same, because its owner wants it no more: a tensor that it has met waits for another, see wf_receiving_cancel. */
+void wf_channels_cancel_receive(struct wf_receiving *r, const struct wf_error *e);
 
 /* As if it had not begun, while it waits for a peer that was never met: it may begin again.  -EALREADY. */
 int wf_channels_take_back(struct wf_receiving *r);

@@ -166,6 +166,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	r->pull = NULL;
 	r->doubted = false;
 	r->arrival = NULL;
+	r->returns = false;
 	r->path = (struct wf_path){ .queued_ns = arrivals->worker->now_ns };
 	wf_list_init(&r->node);
 	wf_list_init(&r->all_node);
@@ -174,12 +175,30 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	wf_list_init(&r->waiter.node);
 }
 
+/* What it met is over with it, or another receive's. */
+static void let_go(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct wf_arrival *a = r->arrival;
+
+	r->arrival = NULL;
+	if (!a)
+		return;
+	if (e && r->returns) {
+		r->give_back(r, a);
+		return;
+	}
+	wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a),
+			 wf_status_of(e ? e->code : 0));
+	wf_arrival_free(a);
+}
+
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_spare *pulls = &r->arrivals->pulls;
 	struct wf_pull *pull = r->pull;
 
 	r->state = WF_RECEIVING_ENDED;
+	let_go(r, e);
 	wf_list_remove(&r->all_node);
 	wf_use_leave(&r->use);
 	wf_part_put(r->part);
@@ -262,8 +281,16 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_receiving *r = pull->owner;
+	struct wf_arrival *a = r->arrival;
 	struct wf_error why;
 
+	if (a && pull->answer) {
+		wf_arrival_give_answer(a, pull->answer);
+	} else if (a) {
+		r->arrival = NULL;
+		wf_arrival_free(a);
+	}
+	pull->answer = NULL;
 	r->path = pull->path;
 	if (pull->imported)
 		r->path.way = WF_BODY_HANDLE;
@@ -288,17 +315,39 @@ static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
 	       caps->same_host;
 }
 
-/* Bring the body to its destination.  Takes @answer. */
+static void lost_held(struct wf_arrival *a, const struct wf_error *e);
+
+/*
+ * Keep what @r takes some time to receive, in @kept if that is there, so that it can be given back.
+ * Without memory it can't be.
+ */
+static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+		 struct wf_arrival *kept)
+{
+	if (!kept && (!r->give_back || r->flags & WEFT_DROP ||
+		      wf_arrival_keep(r->arrivals, link, t, &r->path, NULL, &kept)))
+		return;
+	wf_arrival_unwait(kept);
+	kept->keeper = r;
+	kept->lost = lost_held;
+	r->arrival = kept;
+}
+
+/* Bring the body to its destination.  Takes @answer and @kept. */
 static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		 struct wf_answer *answer)
+		 struct wf_answer *answer, struct wf_arrival *kept)
 {
 	void *into = r->stage ? r->stage->room : r->got.data;
 	struct wf_error e;
 	int err;
 
+	if (kept || r->stage || wf_body_is_offer(&t->body))
+		hold(r, link, t, kept);
 	if (t->body.way == WF_BODY_EAGER) {
 		memcpy(into, t->eager, t->body.bytes);
-		wf_link_give_room(link, t->body.bytes);
+		/* What is held has it until it is let go. */
+		if (!r->arrival)
+			wf_link_give_room(link, t->body.bytes);
 		err = wf_sums_check(&t->body, into, link, r->path.caps, &e);
 		if (err)
 			e = say_which(r, &e);
@@ -341,20 +390,29 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 		wf_pool_wait(&r->arrivals->worker->pool, &r->waiter);
 		return;
 	}
-	r->arrival = NULL;
 	if (err) {
+		r->arrival = NULL;
 		wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a),
 				  WEFT_RESOURCE_EXHAUSTED);
+		wf_arrival_free(a);
 		wf_receiving_end(r, &e);
 	} else {
-		move(r, a->link, &a->record, wf_arrival_take_answer(a));
+		move(r, a->link, &a->record, wf_arrival_take_answer(a), a);
 	}
-	wf_arrival_free(a);
 }
 
-static void lost_waiting(struct wf_arrival *a, const struct wf_error *e)
+/* A receive that waits for memory ends with its offer; one that is ending has nothing to give back. */
+static void lost_held(struct wf_arrival *a, const struct wf_error *e)
 {
-	wf_receiving_stop(a->keeper, e);
+	struct wf_receiving *r = a->keeper;
+
+	r->returns = false;
+	if (r->state == WF_RECEIVING_MEMORY) {
+		wf_receiving_stop(r, e);
+		return;
+	}
+	r->arrival = NULL;
+	wf_arrival_free(a);
 }
 
 /* The pool has no room for now: @a is kept until it has. */
@@ -362,7 +420,7 @@ static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
 {
 	wf_arrival_unwait(a);
 	a->keeper = r;
-	a->lost = lost_waiting;
+	a->lost = lost_held;
 	r->arrival = a;
 	r->state = WF_RECEIVING_MEMORY;
 	r->waiter.retry = retry_memory;
@@ -425,12 +483,12 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		}
 		err = wf_error_set(&e, -ENOMEM, "no memory to keep a tensor until the pool has some");
 	}
-	if (err) {
-		wf_answer_refuse(link, &t->body, answer, WEFT_RESOURCE_EXHAUSTED);
-		wf_receiving_end(r, &e);
-	} else {
-		move(r, link, t, answer);
+	if (!err) {
+		move(r, link, t, answer, kept);
+		return;
 	}
+	wf_answer_refuse(link, &t->body, answer, WEFT_RESOURCE_EXHAUSTED);
+	wf_receiving_end(r, &e);
 free_kept:
 	if (kept)
 		wf_arrival_free(kept);
@@ -443,21 +501,23 @@ void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a)
 
 void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 {
-	struct wf_arrival *a = r->arrival;
-
-	if (r->state == WF_RECEIVING_PULLING) {
+	if (r->state == WF_RECEIVING_PULLING && r->returns) {
+		wf_pull_release(r->pull, e);
+	} else if (r->state == WF_RECEIVING_PULLING) {
 		wf_pull_stop(r->pull, e);
 	} else if (r->state == WF_RECEIVING_DRAINING) {
 		fail_draining(r, e);
 		end_when_drained(r);
 	} else if (r->state == WF_RECEIVING_MEMORY) {
 		wf_pool_unwait(&r->arrivals->worker->pool, &r->waiter);
-		r->arrival = NULL;
-		wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a),
-				  wf_status_of(e->code));
-		wf_arrival_free(a);
 		wf_receiving_end(r, e);
 	}
+}
+
+void wf_receiving_cancel(struct wf_receiving *r, const struct wf_error *e)
+{
+	r->returns = r->give_back && !(r->flags & WEFT_DROP);
+	wf_receiving_stop(r, e);
 }
 
 unsigned wf_receiving_copies(const struct wf_receiving *r)

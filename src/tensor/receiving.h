@@ -12,7 +12,9 @@
 #include "tensor/arrival.h"
 #include "transfer/pull.h"
 
+struct wf_bundle;
 struct wf_channel;
+struct wf_channels;
 
 enum wf_receiving_state {
 	WF_RECEIVING_ENDED,
@@ -30,7 +32,7 @@ struct wf_receiving {
 	const void *key;
 	uint16_t key_bytes;
 	bool attached; /* it is not by step and key: it is attachment number @step of a message */
-	unsigned flags;                 /* WEFT_ANY_SHAPE */
+	unsigned flags;                 /* WEFT_ANY_SHAPE, WEFT_DROP */
 	struct wf_link *from;           /* NULL: any */
 	const struct weft_tensor *into; /* NULL: alloc, else the pool */
 	struct wf_kind_body *device;    /* NULL: @into is not there */
@@ -42,6 +44,8 @@ struct wf_receiving {
 	 * first, and this one waits to be stopped.  NULL: it is alone.
 	 */
 	bool (*claim)(struct wf_receiving *r);
+	/* It is cancelled, and the tensor that it met, @a, goes back to where it waited.  Takes @a. */
+	void (*give_back)(struct wf_receiving *r, struct wf_arrival *a);
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
 	/* what it got; valid when it ended well */
@@ -59,12 +63,15 @@ struct wf_receiving {
 	enum wf_receiving_state state;
 	struct wf_path path;      /* valid like the above */
 	struct wf_arrivals *arrivals;
+	struct wf_channels *channels; /* and there: */
 	struct wf_channel *channel; /* where it waits for a tensor */
+	struct wf_bundle *bundle; /* of an attachment: the owner has a reference until done */
 	struct wf_list node;     /* in the channel, while it waits for a tensor */
 	struct wf_list all_node; /* in channels->receives */
 	struct wf_use_member use; /* of its step, until it ends */
 	struct wf_part *part;    /* of the peer that it names, or has met, in its step, until it ends; or NULL */
-	struct wf_arrival *arrival;
+	struct wf_arrival *arrival; /* what it met, while it can be given back; or NULL */
+	bool returns;            /* to be given back when it ends */
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* until it has ended */
 	struct wf_stage *stage;  /* to a device; NULL: none, or not yet */
@@ -91,6 +98,9 @@ unsigned wf_receiving_copies(const struct wf_receiving *r);
 
 /* End one that has met its tensor early; done follows, maybe inside.  Harmless before and after. */
 void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e);
+
+/* The same, and the tensor is given back before done, unless WEFT_DROP says otherwise or it is too late. */
+void wf_receiving_cancel(struct wf_receiving *r, const struct wf_error *e);
 
 /* For people: what it waits for.  And a number that differs once it has come further. */
 void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t bytes);

@@ -773,7 +773,12 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
 	p->path.retries += status != WF_RESUME_COPIED &&
 			   (!p->stage || p->reader || p->direct || is_handed(p));
-	err = offer_again(p, handle, &export, &offer.body, &why);
+	/* What has passed through the room for one reader is gone for another. */
+	if (p->reader && p->reader != pull)
+		err = wf_error_set(&why, -EPROTO, "%s reads a staged body twice",
+				   wf_link_label(link));
+	else
+		err = offer_again(p, handle, &export, &offer.body, &why);
 	if (err == WF_TRANSFER_LATER)
 		return 0;
 	wf_offer_record_put(&w, &offer);

@@ -57,10 +57,30 @@ static bool is_hopeless(const struct wf_pull *pull)
 	       for_ns >= (pull->connected ? FAILING_CONNECTED_NS : FAILING_SHARED_NS);
 }
 
+/* The last word about the offer. */
+static void say(struct wf_pull *pull, struct wf_link *link, int code)
+{
+	if (pull->tell_withdrawn)
+		wf_answer_withdrawn(pull->answer, link);
+	else
+		wf_answer_pulled(pull->answer, link, wf_status_of(code));
+	pull->answer = NULL;
+}
+
 /* What a card has written to a device is there for the program's kernels.  With why it is not. */
 static int flush(struct wf_pull *pull)
 {
 	return pull->straight ? wf_cuda_flush(pull->stage->body->place.device, &pull->why) : 0;
+}
+
+/*
+ * Could another pull begin with the body?  Not where its owner counts what it has told or staged
+ * for this one.
+ */
+static bool may_be_released(const struct wf_pull *pull)
+{
+	return pull->releases && !pull->tell_withdrawn && pull->sums.count <= 1 &&
+	       !pull->imported && (pull->body.way != WF_BODY_STAGED || !pull->began_staged);
 }
 
 /* The destination is quiet: tell the owner of the bytes, then ours. */
@@ -93,11 +113,8 @@ static void finish(struct wf_pull *pull)
 		wf_stage_skip(pull->stage, pull->body.bytes);
 	if (pull->answer)
 		pull->answer->chunks = pull->path.chunks;
-	if (pull->answer && pull->tell_withdrawn)
-		wf_answer_withdrawn(pull->answer, link);
-	else if (pull->answer)
-		wf_answer_pulled(pull->answer, link, wf_status_of(well ? 0 : why.code));
-	pull->answer = NULL;
+	if (pull->answer && (well || !may_be_released(pull)))
+		say(pull, link, well ? 0 : why.code);
 	wf_link_unwatch(link);
 	pull->done(pull, well ? NULL : &why);
 	wf_link_put(link);
@@ -217,6 +234,8 @@ static void ask(struct wf_pull *pull)
 		return;
 	}
 	pull->asked = true;
+	/* Whatever its owner answers, it may stage the body for this pull from now on. */
+	pull->began_staged |= pull->body.way == WF_BODY_STAGED;
 }
 
 /* Is the rest long enough for more ways, and are there any? */
@@ -627,7 +646,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	answer->owner = pull;
 	pull->grant = (struct wf_grant){ 0 };
 	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
-	pull->refused = pull->early = false;
+	pull->refused = pull->early = pull->releases = pull->began_staged = false;
 	pull->connected = pull->quiet_by_close = pull->damaged = false;
 	pull->on = NULL;
 	/* Of a view all bytes are there. */
@@ -671,6 +690,14 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 {
 	if (!pull->stopping)
 		stop(pull, e);
+}
+
+void wf_pull_release(struct wf_pull *pull, const struct wf_error *e)
+{
+	if (pull->stopping)
+		return;
+	pull->releases = true;
+	stop(pull, e);
 }
 
 /* Is it staged from now on, or not any more?  What a rail reaches on the owner's device another may not. */

@@ -93,6 +93,8 @@ struct wf_pull {
 	bool asked;         /* RESUME was sent on this epoch */
 	bool stopping;
 	bool tell_withdrawn;
+	bool began_staged;  /* its owner may have begun to stage it */
+	bool releases;      /* stopped so that another may pull the body */
 	struct wf_error why;
 	struct wf_pace_share share;
 	struct wf_timer timer;
@@ -112,6 +114,12 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 
 /* End it early with @e: done follows, maybe inside, as soon as the destination is quiet.  Harmless after the end. */
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
+
+/*
+ * The same, and leave @pull->answer to the owner, so that another pull can begin with the body: if
+ * it is offered still, and its owner can be asked for it from the beginning.  Else NULL.
+ */
+void wf_pull_release(struct wf_pull *pull, const struct wf_error *e);
 
 /* Its stage has come further. */
 void wf_pull_drained(struct wf_pull *pull);

@@ -611,6 +611,12 @@ static void who_waits_for_the_programs_stream_says_so_and_can_be_ended(void **st
 			weft_cancel(m.flights[receiver].op);
 		else
 			wf_world_leave(receiver);
+		/* What a receive was to get waits for another. */
+		if (way == 1) {
+			wf_flight_land(&m.flights[1], 1, 10 * S);
+			assert_int_equal(m.flights[0].outcomes, 0);
+			weft_cancel(m.flights[0].op);
+		}
 		wf_flight_land(m.flights, 2, 10 * S);
 		gpu.fake_cuda_hold(false);
 		move_end(&m);

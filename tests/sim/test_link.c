@@ -1504,7 +1504,16 @@ static void a_deadline_holds_while_reads_are_stuck(void **state)
 		wf_world_pass(5 * S);
 		assert_true(all_are(target, BIG, CANARY));
 		assert_true(has_no_canary(other_target, BIG));
-		assert_int_equal(theirs[0].outcomes, 1);
+		/* What the receive did not get waits for another. */
+		if (f[0].status != WEFT_OK) {
+			assert_int_equal(theirs[0].outcomes, 0);
+			wf_flight_free(f, 1);
+			wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 0);
+			wf_flight_land(f, 1, 5 * S);
+			assert_int_equal(f[0].status, WEFT_OK);
+		}
+		wf_flight_land(theirs, 1, 5 * S);
+		assert_int_equal(theirs[0].status, WEFT_OK);
 		assert_int_equal(wf_world_count(0).peers_lost, 0);
 		wf_flight_free(f, 3);
 		wf_flight_free(theirs, 2);
@@ -1555,21 +1564,17 @@ static void a_deadline_holds_while_the_pool_is_full(void **state)
 	assert_int_equal(weft_alloc(wf_world_node(1), 7 * MIB, &all), 0);
 	options.op = (struct weft_op_options){ .size = sizeof(options.op), .timeout_ns = LIMIT };
 	begin_ns = wf_clock_now();
+	wf_world_fill(source, BIG, 8);
 	assert_int_equal(weft_recv(wf_world_node(1), NULL, 1, "", 0, NULL, &options, &op), 0);
 	wf_flight_send(&sent, 0, 1, 1, source, BIG, 0);
-	wf_flight_land(&sent, 1, 5 * S);
 	assert_int_equal(weft_wait(op, 5 * S), 0);
 	assert_int_equal(weft_op_status(op), WEFT_RESOURCE_EXHAUSTED);
 	assert_non_null(strstr(weft_op_message(op), "WEFT_POOL_BYTES"));
 	assert_in_range(wf_clock_now() - begin_ns, LIMIT, LIMIT + 10 * MS);
-	assert_int_not_equal(sent.status, WEFT_OK);
 	weft_op_free(op);
-	wf_flight_free(&sent, 1);
 
-	/* Memory comes back in time. */
-	wf_world_fill(source, BIG, 8);
-	assert_int_equal(weft_recv(wf_world_node(1), NULL, 2, "", 0, NULL, &options, &op), 0);
-	wf_flight_send(&sent, 0, 1, 2, source, BIG, 0);
+	/* Memory comes back in time for the next receive. */
+	assert_int_equal(weft_recv(wf_world_node(1), NULL, 1, "", 0, NULL, &options, &op), 0);
 	wf_world_pass(100 * MS);
 	assert_int_equal(sent.outcomes, 0);
 	weft_free(wf_world_node(1), all);

@@ -271,7 +271,7 @@ static void a_checksum_is_made_of_what_is_seen(void **state)
 /* Its sums can't come: it is given up in time, by whoever wants that. */
 static void what_is_not_verified_is_not_seen(void **state)
 {
-	struct weft_recv_options brief = { .size = sizeof(brief) };
+	struct weft_recv_options brief = { .size = sizeof(brief), .flags = WEFT_DROP };
 	struct wf_flight f[2];
 	void *memory;
 
