@@ -58,7 +58,7 @@ static const struct {
 };
 
 /* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
-_Static_assert(offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) <= 880,
+_Static_assert(offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) <= 912,
 	       "a receive with its channel takes less than 1 KiB");
 _Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 1488,
 	       "a send with its offer takes less than 2 KiB");
