@@ -14,6 +14,7 @@ const struct wf_provider *const wf_providers[] = {
 	&wf_provider_sockets,
 	&wf_provider_rxm,
 	&wf_provider_udp,
+	&wf_provider_mrail,
 	&wf_provider_generic,
 	NULL,
 };

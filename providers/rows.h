@@ -17,6 +17,7 @@ extern const struct wf_provider wf_provider_net;
 extern const struct wf_provider wf_provider_sockets;
 extern const struct wf_provider wf_provider_rxm;
 extern const struct wf_provider wf_provider_udp;
+extern const struct wf_provider wf_provider_mrail;
 extern const struct wf_provider wf_provider_generic;
 
 #endif

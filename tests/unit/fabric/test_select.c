@@ -311,6 +311,12 @@ static void a_refused_provider_says_why(void **state)
 	o.provider[0] = 0;
 	setenv("FI_PROVIDER", "udp", 1);
 	assert_int_equal(wf_select_open(&o, &s, &e), -EINVAL);
+	unsetenv("FI_PROVIDER");
+
+	wf_fake_offer(FI_EP_RDM, "tcp;ofi_rxm;ofi_mrail", "ofi_mrail_domain", NULL);
+	strcpy(o.provider, "tcp;ofi_rxm;ofi_mrail");
+	assert_int_equal(wf_select_open(&o, &s, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "name the NICs in WEFT_DEVICE"));
 }
 
 static int open_named(const char *provider, struct wf_error *e)
@@ -483,6 +489,7 @@ static void an_unknown_provider_gets_the_generic_row(void **state)
 	assert_null(wf_provider_find("")->name);
 	assert_string_equal(wf_provider_find("verbs;ofi_rxm")->label, "rxm");
 	assert_string_equal(wf_provider_find("udp;ofi_rxd")->label, "udp");
+	assert_string_equal(wf_provider_find("tcp;ofi_rxm;ofi_mrail")->label, "mrail");
 }
 
 static void rows_hold_together(void **state)
