@@ -52,7 +52,7 @@ const struct wf_provider wf_provider_shm = {
 	 * the sender still spins on the second of two processors.
 	 */
 	.helper_bytes = 4 * MIB,
-	.devshm_bytes = 16 * MIB, /* of 1024 commands with 4 KiB each, and 256 buffers of 32 KiB */
+	.devshm_bytes = 16 * MIB, /* 1024 commands with 4 KiB each and 256 buffers of 32 KiB, rounded up */
 	.peers_max = 256,
 	.quirks = shm_quirks,
 };
