@@ -67,6 +67,7 @@ struct wf_provider {
 	bool not_forked;   /* once a process has asked for it, the children it forks can't use it */
 	bool device;       /* its NIC reaches a device's memory, where libfabric offers FI_HMEM for it */
 	bool tested;       /* weft's own tests have run on it */
+	const char *tested_over; /* in place of the hardware; NULL: on what it is for */
 	const char *refused; /* why it is never used, or NULL */
 	size_t frame_bytes;  /* the largest message: below the provider's own rendezvous */
 	size_t eager_bytes;  /* bodies up to this go in frames */

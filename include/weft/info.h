@@ -33,6 +33,7 @@ struct weft_fabric {
 	unsigned depth;
 	int registration_is_cheap;
 	int hmem;             /* libfabric has FI_HMEM for it: its NIC may reach the memory of devices */
+	const char *tested_over; /* tested there alone, as "Soft-RoCE in virtual machines"; "": on what it is for */
 };
 
 /*

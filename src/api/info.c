@@ -115,6 +115,7 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 		.depth = c->caps.depth,
 		.registration_is_cheap = c->caps.reg_cheap,
 		.hmem = c->caps.device,
+		.tested_over = c->row->tested_over ? c->row->tested_over : "",
 	};
 	memcpy(fabric, &f, WF_MIN(fabric->size, sizeof(f)));
 	return 0;

@@ -149,6 +149,7 @@ static int measure(const struct wf_orchestrator *o, const struct wf_request *req
 		c->distance += wf_topology_distance(&o->topology, &p->place, client, &near);
 		c->near = WF_MAX(c->near, near);
 		rule = wf_rules_access(&o->rules, p->how->kind, p->name, client, near);
+		c->unasked |= p->how == &wf_publish_p2pmem && !rule;
 		if (!rule)
 			rule = wf_rules_access(&o->preset, p->how->kind, p->name, client, near);
 		if (err || !rule || rule->verb == WF_RULE_ALLOW)
@@ -184,7 +185,8 @@ static int place_in_order(const struct wf_orchestrator *o, const struct wf_reque
 	const struct wf_rule_who *who = rule ? &rule->who : &request->from;
 	int place = wf_rules_place(who, p->how->kind, p->name);
 
-	c->order = place >= 0 ? (unsigned)place : who->count;
+	/* Memory of a device stands behind the host's, unless somebody wants it. */
+	c->order = place >= 0 ? (unsigned)place : who->count + c->unasked;
 	if (rule && place >= 0)
 		snprintf(c->why, sizeof(c->why), "'%s'; ", rule->text);
 	/* Memory of the host stands in for what a request names. */

@@ -58,6 +58,7 @@ struct wf_request {
 /* What a publisher is to a request. */
 struct wf_choice {
 	struct wf_publisher *publisher;
+	bool unasked;                /* a device publishes it, and no rule of the owner's speaks of it */
 	int err;           /* 0: it can serve.  -ENOBUFS: it has no room.  -EACCES: it is not allowed.  -ENODEV: it is not published */
 	unsigned order;    /* as the request or a rule says; the lower serves first */
 	unsigned distance; /* to all clients */

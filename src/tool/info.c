@@ -87,6 +87,7 @@ static void fabric_json(const struct weft_fabric *f)
 	out_text("wait", f->wait);
 	out_bool("used", f->used);
 	out_bool("tested", f->tested);
+	out_text("tested_over", f->tested_over);
 	out_text("reason", f->reason);
 	out_count("rank", f->rank);
 	out_count("frame_bytes", f->frame_bytes);
@@ -100,10 +101,13 @@ static void fabric_json(const struct weft_fabric *f)
 
 static void fabric_text(const struct weft_fabric *f)
 {
-	printf("%-4s %4u  %-16s %-12s %-10s %-9s %6zu %7zu %8zu %5u  %s%s\n",
+	printf("%-4s %4u  %-16s %-12s %-10s %-9s %6zu %7zu %8zu %5u  %s%s",
 	       f->used ? "yes" : "no", f->rank, f->provider, f->domain, f->shape, f->wait,
 	       f->frame_bytes, f->inject_bytes, f->chunk_bytes, f->depth, f->reason,
 	       f->tested ? "" : " (untested)");
+	if (*f->tested_over)
+		printf(" (tested over %s alone)", f->tested_over);
+	printf("\n");
 }
 
 static void cuda_json(const struct weft_info *info, const struct weft_cuda *c)

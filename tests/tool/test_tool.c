@@ -449,12 +449,12 @@ static void info_shows_whose_memory_is_near_to_whom(void **state)
 {
 	static const char *const lines[] = {
 		"publisher            gpu0    mlx5_0  gpu1    nvme0   mlx5_1  node         bytes    available\n",
-		"host:0               PHB     PHB     PHB     PHB     SYS     0          8.0 GiB      6.0 GiB\n",
+		"host:0               PHB*    PHB*    PHB*    PHB*    SYS     0          8.0 GiB      6.0 GiB\n",
 		"host:1               SYS     SYS     SYS     SYS     PHB*    1          8.0 GiB      6.0 GiB\n",
 		"huge:1               (SYS)   (SYS)   (SYS)   (SYS)   (PHB)   1          1.0 GiB    512.0 MiB\n",
-		"p2pmem:0000:1f:00.0  PXB*    PXB*    PIX*    X*      (SYS)   0         64.0 MiB     64.0 MiB\n",
+		"p2pmem:0000:1f:00.0  PXB     PXB     PIX     X       (SYS)   0         64.0 MiB     64.0 MiB\n",
 		"\nmlx5_0: nic 0000:1b:00.0, NUMA node 0\n",
-		"  from p2pmem:0000:1f:00.0: PXB to mlx5_0\n",
+		"  from host:0: PHB to mlx5_0\n",
 		"  not from huge:1: 'deny huge': it is SYS to mlx5_0\n",
 	};
 	static struct process p;
@@ -465,6 +465,9 @@ static void info_shows_whose_memory_is_near_to_whom(void **state)
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
 		if (!strstr(p.text, lines[i]))
 			fail_msg("there is no '%s' in\n%s", lines[i], p.text);
+	assert_int_equal(run(&p, "WEFT_RULES=allow p2pmem where class<=pxb", "info --topology"), 0);
+	assert_non_null(strstr(p.text, "\np2pmem:0000:1f:00.0  PXB*    PXB*    PIX*    X*      (SYS) "));
+	assert_non_null(strstr(p.text, "  from p2pmem:0000:1f:00.0: PXB to mlx5_0\n"));
 	assert_int_equal(run(&p, "WEFT_RULES=prefer host; deny host for gpu1", "info --topology"), 0);
 	assert_non_null(strstr(p.text, "  from host:0: 'prefer host'; PHB to mlx5_0\n"));
 	assert_non_null(strstr(p.text, "  not from host:0: 'deny host for gpu1': it is PHB to gpu1\n"));

@@ -27,6 +27,9 @@
 static struct wf_orchestrator o;
 static struct wf_choice choices[CHOICES_MAX];
 
+/* The owner's word for memory of devices, which is else for those who name it. */
+#define NEAR_DEVICES "allow p2pmem where class<=pxb"
+
 static void open_machine(int which, const char *rules)
 {
 	struct wf_error e;
@@ -138,11 +141,27 @@ static void the_nearest_serves(void **state)
 	judge("node1", NULL, MIB);
 	assert_first("host:1", "X to node1");
 
-	open_another(MACHINE_SWITCH, "");
+	open_another(MACHINE_SWITCH, NEAR_DEVICES);
 	judge("gpu1", NULL, MIB);
 	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
 	judge("mlx5_0", NULL, MIB);
 	assert_first("p2pmem:0000:1f:00.0", "PXB to mlx5_0");
+}
+
+static void memory_of_a_device_stands_behind_the_hosts_unasked(void **state)
+{
+	(void)state;
+	open_machine(MACHINE_SWITCH, "");
+	judge("gpu1", NULL, MIB);
+	assert_first("host:0", "PHB to gpu1");
+	judge("gpu1", "p2pmem", MIB);
+	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
+
+	open_another(MACHINE_SWITCH, "prefer p2pmem for gpu1");
+	judge("gpu1", NULL, MIB);
+	assert_first("p2pmem:0000:1f:00.0", "'prefer p2pmem for gpu1'; PIX to gpu1");
+	judge("mlx5_0", NULL, MIB);
+	assert_first("host:0", "PHB to mlx5_0");
 }
 
 static void the_sum_over_all_clients_counts(void **state)
@@ -365,7 +384,7 @@ static void without_a_driver_no_cuda_device_is_published(void **state)
 static void a_denied_publisher_serves_nobody_whom_the_rule_means(void **state)
 {
 	(void)state;
-	open_machine(MACHINE_SWITCH, "deny p2pmem for gpu1; deny host:0");
+	open_machine(MACHINE_SWITCH, "deny p2pmem for gpu1; deny host:0; " NEAR_DEVICES);
 	judge("mlx5_0", NULL, MIB);
 	assert_first("p2pmem:0000:1f:00.0", "PXB to mlx5_0");
 	judge("mlx5_0,gpu1", NULL, MIB);
@@ -409,7 +428,7 @@ static void the_host_stands_in_unless_the_request_is_strict(void **state)
 static void who_has_no_room_is_passed_over(void **state)
 {
 	(void)state;
-	open_machine(MACHINE_SWITCH, "");
+	open_machine(MACHINE_SWITCH, NEAR_DEVICES);
 	judge("gpu1", NULL, 65 * MIB);
 	assert_int_equal(choices[0].err, -ENOBUFS);
 	assert_int_equal(choices[1].err, 0);
@@ -433,7 +452,7 @@ static void who_publishes_no_more_gives_nothing_and_what_was_given_stays(void **
 	struct wf_error e;
 
 	(void)state;
-	open_machine(MACHINE_SWITCH, "");
+	open_machine(MACHINE_SWITCH, NEAR_DEVICES);
 	piece = take("p2pmem:0000:1f:00.0", MIB);
 	p = choice_of("p2pmem:0000:1f:00.0")->publisher;
 	machine_say(MACHINE_P2PMEM "published", "0");
@@ -501,7 +520,7 @@ static void every_limit_holds(void **state)
 	struct wf_piece host, device;
 
 	(void)state;
-	open_machine(MACHINE_SWITCH, "limit p2pmem:0000:1f:00.0 512K; limit any 1M; limit host:1 0");
+	open_machine(MACHINE_SWITCH, "limit p2pmem:0000:1f:00.0 512K; limit any 1M; limit host:1 0; " NEAR_DEVICES);
 	judge("gpu1", NULL, 513 * KIB);
 	assert_refused("p2pmem:0000:1f:00.0", -ENOBUFS,
 		       "'limit p2pmem:0000:1f:00.0 512K', and 0 bytes are in use");
@@ -525,7 +544,7 @@ static void every_limit_holds(void **state)
 static void every_reserve_is_left(void **state)
 {
 	(void)state;
-	open_machine(MACHINE_SWITCH, "reserve p2pmem 25%; reserve host:0 4G");
+	open_machine(MACHINE_SWITCH, "reserve p2pmem 25%; reserve host:0 4G; " NEAR_DEVICES);
 	judge("gpu1", NULL, 48 * MIB);
 	assert_first("p2pmem:0000:1f:00.0", "PIX to gpu1");
 	judge("gpu1", NULL, 48 * MIB + 1);
@@ -544,7 +563,7 @@ static void what_the_system_refuses_is_said(void **state)
 	struct wf_error e;
 
 	(void)state;
-	open_machine(MACHINE_SWITCH, "");
+	open_machine(MACHINE_SWITCH, NEAR_DEVICES);
 	judge("gpu1", NULL, MIB);
 	/* As with a kernel before 6.2. */
 	machine_drop(MACHINE_P2PMEM "allocate");
@@ -616,6 +635,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_nearest_serves),
+		TEST(memory_of_a_device_stands_behind_the_hosts_unasked),
 		TEST(the_sum_over_all_clients_counts),
 		TEST(of_equals_who_has_given_least_serves),
 		TEST(memory_of_a_device_does_not_pass_the_processor_unasked),
