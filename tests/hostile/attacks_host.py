@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from attack import Skip, attack
+from attack import Failure, Skip, attack
 from nodes import Node
 
 # A mount namespace of its own, in which $1 is done before the rest is executed.
@@ -31,13 +31,15 @@ def inside(node, *kinds):
 
 def served(field, first, second):
     """A big tensor from the second node to the first arrives."""
-    field.expect(first.address, 'a node does not open: %s' % first.stop())
-    field.expect(second.address, 'a second node does not open: %s' % second.stop())
+    for node in (first, second):
+        if not node.address:
+            raise Failure('a node does not open: ' + node.stop())
     second.tell('send', first.address, 3, 'big', BIG)
     first.ask('expect', 3, 'big')
     taken, sent = first.ask('take'), second.hear()
-    field.expect(first.is_alive() and second.is_alive(), 'a node died: %s, %s' %
-                 (first.stop(), second.stop()))
+    for node in (first, second):
+        if not node.is_alive():
+            raise Failure('a node died: ' + node.stop())
     field.expect('take OK' in taken and sent.startswith('send OK'),
                  'a tensor: %r, %r' % (sent, taken))
 
@@ -92,11 +94,12 @@ def only_ipv6(field):
     served(field, first, field.honest('second', prefix=inside(first, '-n')))
 
 
-def ping_as(build, uid, address):
-    """What becomes of a ping by another user, over loopback without the mode open."""
+def ping_as(build, uid, address, security=''):
+    """What becomes of a ping by a user over loopback, in the mode that is given."""
     return subprocess.run(
         [build.program('weft'), 'ping', '-c', '1', address],
-        env=dict(build.environment, WEFT_CONNECT_TIMEOUT='3s'), stdout=subprocess.PIPE,
+        env=dict(build.environment, WEFT_CONNECT_TIMEOUT='3s',
+                 WEFT_SECURITY=security), stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=60,
         preexec_fn=lambda: os.setresuid(uid, uid, uid) if uid else None)
 
@@ -115,7 +118,7 @@ def other_user(field):
         raise Skip('another user can not run the build: %s' % error) from error
     field.expect(other.returncode, 'another user is served')
     opened = field.honest('open')
-    other = ping_as(field.build, NOBODY, opened.address)
+    other = ping_as(field.build, NOBODY, opened.address, 'open')
     field.expect(not other.returncode, 'with open another user is refused: ' +
                  other.stdout.strip()[-200:])
 

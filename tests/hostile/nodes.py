@@ -89,7 +89,7 @@ class Node:
         try:
             self.process.stdin.write(' '.join(str(word) for word in words) + '\n')
             self.process.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):   # it has ended, or was stopped
             pass
 
     def ask(self, *words, limit=ANSWER_LIMIT):
