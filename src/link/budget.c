@@ -258,10 +258,12 @@ void wf_budget_returned(struct wf_link *link, uint32_t total)
 		wf_link_violate(link, "it gave back more credits than it had");
 		return;
 	}
+	/* One that gives nothing back makes no work for others. */
+	if (!more)
+		return;
 	link->returned_seen = total;
 	on->promised -= more;
 	feed(link->worker, on);
 	/* It may be allowed even less since it was asked. */
-	if (more)
-		ask(link->worker, on);
+	ask(link->worker, on);
 }

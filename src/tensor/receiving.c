@@ -42,13 +42,15 @@ static int check(const struct wf_receiving *r, struct wf_error *e)
 {
 	char have[WF_SHAPE_TEXT_BYTES], want[WF_SHAPE_TEXT_BYTES];
 	const struct weft_tensor *into = r->into;
-	uint64_t capacity = 0;
+	uint64_t capacity = 0, needed = 0;
 	bool fits;
 
 	fits = !memcmp(&into->dtype, &r->got.dtype, sizeof(into->dtype));
 	wf_shape_bytes(into->dtype, into->ndim, into->shape, &capacity);
+	/* A dead tensor has no bytes, and is matched by what it would have. */
+	wf_shape_bytes(r->got.dtype, r->got.ndim, r->got.shape, &needed);
 	if (r->flags & WEFT_ANY_SHAPE)
-		fits = fits && r->got_bytes <= capacity;
+		fits = fits && needed <= capacity;
 	else
 		fits = fits && same_shape(into, &r->got);
 	if (fits)
@@ -59,7 +61,7 @@ static int check(const struct wf_receiving *r, struct wf_error *e)
 			    "the receive brought a buffer of %llu bytes for %s%s, and %s sent %s of %llu bytes",
 			    (unsigned long long)capacity, want,
 			    r->flags & WEFT_ANY_SHAPE ? " or less" : "",
-			    wf_link_label(r->got_from), have, (unsigned long long)r->got_bytes);
+			    wf_link_label(r->got_from), have, (unsigned long long)needed);
 }
 
 /* Look at @body where it is.  -ENOENT: that can't be done, or the receive brought memory. */
@@ -450,7 +452,7 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 	/* An offer is looked at again when it is pulled, for the rail may change. */
 	caps = came->caps ? came->caps : wf_link_caps(link);
 	err = note(r, link, t, &e);
-	if (!err && r->into && !(t->flags & WEFT_DEAD))
+	if (!err && r->into)
 		err = check(r, &e);
 	if (!err)
 		err = wf_terms_body(r->terms, link, &t->body, &e);

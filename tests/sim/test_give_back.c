@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A receive that is cancelled, or out of time, after it was matched: the tensor waits for the next. */
+/* What a receive is matched with, and what becomes of that when it is cancelled, or out of time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -217,6 +217,55 @@ static void what_was_given_back_ends_as_any_other(void **state)
 	}
 }
 
+/* Dtype, shape and size are asked for, though there is no content. */
+static void a_dead_tensor_is_matched_as_a_live_one(void **state)
+{
+	static const struct {
+		int64_t sent, asked;
+		uint8_t bits;
+		unsigned flags;
+		enum weft_status status;
+	} rows[] = {
+		{ 8, 8, 32, 0, WEFT_OK },
+		{ 8, 9, 32, 0, WEFT_FAILED_PRECONDITION },
+		{ 8, 8, 64, 0, WEFT_FAILED_PRECONDITION },
+		{ 8, 9, 32, WEFT_ANY_SHAPE, WEFT_OK },
+		{ 9, 8, 32, WEFT_ANY_SHAPE, WEFT_FAILED_PRECONDITION },
+		{ 8, 9, 64, WEFT_ANY_SHAPE, WEFT_FAILED_PRECONDITION },
+	};
+	struct wf_flight f[2];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		int64_t sent = rows[i].sent, asked = rows[i].asked;
+		struct weft_tensor out = {
+			.device = { WEFT_CPU, 0 }, .ndim = 1, .dtype = { WEFT_FLOAT, 32, 1 },
+			.shape = &sent,
+		};
+		struct weft_tensor in = {
+			.data = target, .device = { WEFT_CPU, 0 }, .ndim = 1,
+			.dtype = { WEFT_FLOAT, rows[i].bits, 1 }, .shape = &asked,
+		};
+		struct weft_send_options sending = { .size = sizeof(sending), .flags = WEFT_DEAD };
+		struct weft_recv_options receiving = {
+			.size = sizeof(receiving), .flags = rows[i].flags,
+		};
+
+		open_world(WF_WORLD_CONNECTED);
+		sending.op = wf_flight_begin(&f[0], 0);
+		assert_int_equal(weft_send(wf_world_peer(0, 1), STEP, "", 0, &out, &sending,
+					   &f[0].op), 0);
+		receiving.op = wf_flight_begin(&f[1], 0);
+		assert_int_equal(weft_recv(wf_world_node(1), NULL, STEP, "", 0, &in, &receiving,
+					   &f[1].op), 0);
+		wf_flight_land(f, 2, S);
+		assert_int_equal(f[0].status, WEFT_OK);
+		assert_int_equal(f[1].status, rows[i].status);
+		wf_flight_free(f, 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +275,7 @@ int main(void)
 		cmocka_unit_test(it_is_dropped_if_the_receive_says_so),
 		cmocka_unit_test(what_waited_for_memory_waits_for_the_next_receive),
 		cmocka_unit_test(what_was_given_back_ends_as_any_other),
+		cmocka_unit_test(a_dead_tensor_is_matched_as_a_live_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
