@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * SipHash-2-4 with 128 bits: a keyed function whose value nobody can tell who has
+ * not the key, however many values for other bytes he has seen.
+ *
+ * With a key that an adversary knows it proves nothing: it is no hash for signing.
+ *
+ * Threads: any.
+ */
+#ifndef WF_SIPHASH_H
+#define WF_SIPHASH_H
+
+#include "util/base.h"
+
+#define WF_SIPHASH_BYTES 16
+
+struct wf_siphash {
+	uint64_t v[4];
+	uint64_t count;                 /* of bytes so far */
+	uint8_t tail[sizeof(uint64_t)]; /* count % 8 of them wait here */
+};
+
+/* The key is 16 bytes: two little-endian words. */
+void wf_siphash_begin(struct wf_siphash *s, uint64_t key0, uint64_t key1);
+void wf_siphash_add(struct wf_siphash *s, const void *bytes, size_t count);
+void wf_siphash_end(struct wf_siphash *s, uint8_t value[WF_SIPHASH_BYTES]);
+
+#endif
