@@ -60,8 +60,33 @@ const char *wf_conn_remote(const struct wf_conn *c)
 	return c->remote;
 }
 
+static void forget(struct wf_conn_first *first)
+{
+	free(first->bytes);
+	*first = (struct wf_conn_first){ .over = true };
+}
+
+const uint8_t *wf_conn_first_sent(const struct wf_conn *c, size_t *count)
+{
+	*count = c->sent.count;
+	return c->sent.bytes;
+}
+
+const uint8_t *wf_conn_first_got(const struct wf_conn *c, size_t *count)
+{
+	*count = c->got.count;
+	return c->got.bytes;
+}
+
+void wf_conn_forget_first(struct wf_conn *c)
+{
+	forget(&c->sent);
+	forget(&c->got);
+}
+
 static void free_conn(struct wf_conn *c)
 {
+	wf_conn_forget_first(c);
 	free(c->in);
 	free(c->out);
 	free(c);
@@ -105,8 +130,11 @@ void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
 	to->in_count = from->in_count;
 	to->in_bytes = from->in_bytes;
 	strcpy(to->remote, from->remote);
+	to->sent = from->sent;
+	to->got = from->got;
 	from->socket = NULL;
 	from->in = NULL;
+	from->sent = from->got = (struct wf_conn_first){ .over = true };
 	stand_in(from, &from->lists->dead);
 }
 
@@ -187,7 +215,10 @@ int wf_conn_read(struct wf_conn *c, struct wf_greet *greet, struct wf_error *e)
 		return err;
 
 	err = wf_greet_get(c->in, c->in_bytes, greet, &why);
-	free(c->in);
+	if (c->got.over)
+		free(c->in);
+	else
+		c->got = (struct wf_conn_first){ .bytes = c->in, .count = c->in_bytes, .over = true };
 	c->in = NULL;
 	c->in_count = 0;
 	if (err)
@@ -259,6 +290,25 @@ static size_t write_now(struct wf_conn *c, const uint8_t *bytes, size_t count)
 	return sent > 0 ? (size_t)sent : 0;
 }
 
+/* false: no memory. */
+static bool keep_first(struct wf_conn_first *first, const uint8_t *bytes, size_t count)
+{
+	first->bytes = malloc(count);
+	if (!first->bytes)
+		return false;
+	memcpy(first->bytes, bytes, count);
+	first->count = count;
+	first->over = true;
+	return true;
+}
+
+void wf_conn_break(struct wf_conn *c)
+{
+	c->torn = true;
+	if (c->socket && !c->dialling)
+		wf_socket_want(c->socket, WF_SOCKET_READABLE | WF_SOCKET_WRITABLE);
+}
+
 int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
 {
 	uint8_t bytes[WF_GREET_BYTES_MAX];
@@ -271,6 +321,10 @@ int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
 	/* The stream has ended and the next poll says so; till then it swallows. */
 	if (!c->socket || c->closing || c->mute || c->torn)
 		return 0;
+	if (!c->sent.over && !keep_first(&c->sent, bytes, (size_t)length)) {
+		wf_conn_break(c);
+		return -ENOMEM;
+	}
 	/* Behind others it waits for its turn; before a dial is through, for that. */
 	if (!c->dialling && !c->out_count)
 		sent = write_now(c, bytes, (size_t)length);

@@ -27,6 +27,13 @@ struct wf_conn_lists {
 	bool polling; /* so the dead wait for the end of the poll */
 };
 
+/* The first message of one direction. */
+struct wf_conn_first {
+	uint8_t *bytes; /* NULL: not there yet, or forgotten */
+	size_t count;
+	bool over;      /* no later one is taken for it */
+};
+
 struct wf_conn {
 	struct wf_list node;
 	struct wf_conn_lists *lists;
@@ -44,6 +51,8 @@ struct wf_conn {
 
 	uint8_t *out; /* from out_at, out_count bytes wait */
 	size_t out_at, out_count, out_bytes;
+
+	struct wf_conn_first sent, got;
 
 	char remote[WF_SOCKET_ADDRESS_BYTES];
 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The door side of a link: dialling with patience, the greeting, and which of
- * two connections between the same two nodes survives.
+ * The door side of a link: dialling with patience, and the greeting.
  *
- * The node of the lower incarnation decides that, alone, so that both can't
- * drop one each: it answers a second greeting of a peer it knows with link 0,
- * and gives up its own dial when that turns out to reach a known peer.
+ * What a hello says of its sender proves nothing.  Only a link that was dialled to an
+ * address stands for that, and two links have one peer only by proof: see same.c.
+ * The incarnation says at which worker a peer is met, so that there can be a proof.
  */
 #include "link/link.h"
 #include "link/internal.h"
@@ -23,6 +22,7 @@
 #define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
 #define HOME_NS (5 * WF_NS_PER_MS) /* until it is asked again whether another worker still has the peer */
+#define HOME_MAX_NS (100 * WF_NS_PER_MS) /* for the peer to move its dial; not tuned */
 
 static void dial_timer(struct wf_timer *timer);
 static void answer_late(struct wf_timer *timer);
@@ -229,14 +229,10 @@ static void opened(void *ctx, struct wf_conn *conn)
 /* The door of a link that was dialled to us has closed for good, and it never came up. */
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e)
 {
-	/* The peer may have settled on another connection. */
-	struct wf_link *other =
-		link->greeted ? wf_link_find(link->worker, link->peer.incarnation, link) : NULL;
-
-	if (other) {
-		wf_link_merge(link, other);
-	} else if (link->watch_count && link->address[0]) {
-		/* Somebody here waits for it, and has the patience of one who dials. */
+	if (wf_same_closed(link))
+		return; /* the peer has settled on another connection */
+	if (link->watch_count && link->address[0]) {
+		/* Somebody here has opened that address, and has the patience of one who dials. */
 		wf_link_forget_peer(link);
 		wf_link_renew(link);
 		wf_dial_start(link);
@@ -256,17 +252,11 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 	/* With our pong it is up for the dialler, who will come back to it. */
 	if (link->was_up || link->resuming || link->maybe_up)
 		wf_live_door_closed(link, e);
-	else if (link->dialler)
-		again_or_die(link, e);
-	else
+	else if (!link->dialler)
 		wf_dial_gone(link, e);
+	else if (!wf_same_closed(link))
+		again_or_die(link, e);
 	wf_link_put(link);
-}
-
-/* Of two nodes that dial each other the one of the lower incarnation decides which link stays. */
-static bool decides(const struct wf_worker *w, const struct wf_hello *hello)
-{
-	return memcmp(w->directory->incarnation, hello->incarnation, WF_INCARNATION_BYTES) < 0;
 }
 
 /*
@@ -277,8 +267,6 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 			struct wf_worker **home, struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
-	char host[WF_SOCKET_ADDRESS_BYTES];
-	uint16_t port;
 
 	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
 		return wf_error_set(e, -EPROTO,
@@ -286,15 +274,15 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 				    hello->wire_min, hello->wire_max, WF_WIRE_VERSION);
 	if (!memcmp(hello->incarnation, w->directory->incarnation, WF_INCARNATION_BYTES))
 		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
+	if (!hello->link)
+		return wf_error_set(e, -EPROTO, "the hello of the peer names no link");
 	link->peer = *hello;
 	*home = wf_directory_claim(w->directory, &link->home, link->peer.incarnation);
 	if (*home != w)
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->greeted = true;
+	link->moving = false;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
-	if (!link->address[0] &&
-	    !wf_socket_split(hello->address, host, sizeof(host), &port, NULL))
-		wf_directory_address(w->directory, link->address, hello->address);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
 	link->heard_ns = w->now_ns;
 	/* What its earlier lives have left here takes its part. */
@@ -315,18 +303,18 @@ static void greeted_again(struct wf_timer *timer)
 }
 
 /*
- * Our dial has led to a peer that worker @home has: what waits for it goes there.  But a
- * peer of the lower incarnation that has taken this dial gives up the other one: then
- * @home will not have it for long.
+ * Our dial has led to a peer that worker @home has, by the incarnation it claims: what waits
+ * for it goes there, and dials again.  But a peer of the lower incarnation may be moving its
+ * own dial because of this one: then @home will not have it for long.
  */
 static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct wf_worker *home)
 {
 	struct wf_worker *w = link->worker;
 
-	if (hello != &link->peer)
+	if (!link->moving)
 		link->heard_ns = w->now_ns;
-	if (hello->link && !decides(w, hello) &&
-	    w->now_ns - link->heard_ns < w->options.lost_ns) {
+	link->moving = true;
+	if (!wf_same_decides(w, hello->incarnation) && w->now_ns - link->heard_ns < HOME_MAX_NS) {
 		link->peer = *hello; /* kept there: nobody takes it for that of a peer yet */
 		wf_worker_timer(w, &link->dial_timer, w->now_ns + HOME_NS, greeted_again);
 		return;
@@ -334,6 +322,7 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	wf_link_get(link);
 	wf_timer_stop(&w->timers, &link->dial_timer);
 	wf_link_close_conn(link);
+	link->moving = false;
 	link->state = WF_LINK_IDLE;
 	wf_link_renew(link);
 	w->sink->elsewhere(w->sink_ctx, link, home);
@@ -344,12 +333,12 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 static void greeted(struct wf_link *link, const struct wf_hello *hello)
 {
 	struct wf_worker *w = link->worker, *home;
-	struct wf_link *other;
 	struct wf_error e;
 	int err;
 
 	if (link->resuming) {
 		link->resuming = false;
+		wf_conn_forget_first(link->conn);
 		if (!memcmp(hello->incarnation, link->peer.incarnation, WF_INCARNATION_BYTES) &&
 		    hello->link == link->peer.link) {
 			wf_counters_add(&w->counters.links_resumed, 1);
@@ -376,29 +365,13 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		elsewhere(link, hello, home);
 		return;
 	}
-	other = wf_link_find(w, hello->incarnation, link);
-	if (other && (!hello->link || decides(w, hello))) {
-		wf_link_merge(link, other);
-		return;
-	}
-	if (!hello->link) {
-		/* It lives, and knows a link of ours that we have given up; it will find out. */
-		if (!link->dial_until_ns)
-			link->dial_until_ns = w->now_ns + w->options.connect_ns;
-		wf_error_set(&e, -EALREADY, "the peer holds on to an earlier link");
-		wf_link_get(link);
-		wf_link_close_conn(link);
-		again_or_die(link, &e);
-		wf_link_put(link);
-		return;
-	}
 	err = accept_hello(link, hello, &home, &e);
 	if (err == -EXDEV)
 		elsewhere(link, hello, home); /* since this moment */
 	else if (err)
 		wf_link_die(link, &e);
-	else if (!wf_sidedoor_meet(link))
-		wf_attempt_start(link);
+	else
+		wf_same_dialled(link);
 }
 
 static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
@@ -414,6 +387,7 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	wf_link_close_conn(link);
 	link->conn = conn;
 	wf_conn_adopt(conn, link);
+	wf_conn_forget_first(conn);
 	wf_live_redialled(link);
 	wf_counters_add(&w->counters.links_resumed, 1);
 	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
@@ -458,7 +432,7 @@ static void show_to(struct wf_worker *to, struct wf_conn *conn, const struct wf_
 	}
 	v->task.run = visit;
 	v->hello = *hello;
-	wf_directory_enter(to->directory, &v->home, to, v->hello.address);
+	wf_directory_enter(to->directory, &v->home, to, "");
 	(void)wf_directory_claim(to->directory, &v->home, v->hello.incarnation);
 	wf_worker_submit(to, &v->task);
 }
@@ -484,7 +458,6 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 	struct wf_link *link;
 	struct wf_error e;
 	struct wf_link *other;
-	bool known;
 	int err;
 
 	if (hello->resume_link) {
@@ -496,29 +469,13 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		return;
 	}
 	other = wf_link_find(w, hello->incarnation, NULL);
-	/* Where we dial, it says so to our redial; this may be another link of its. */
-	if (other && other->was_up && !other->conn && !other->dialler) {
-		wf_error_set(&e, -ECONNRESET, "%s has given up an earlier link",
-			     wf_link_label(other));
-		wf_link_die(other, &e);
-		other = NULL;
-	}
-	known = other && decides(w, hello);
-	/* If it has forgotten that one, and word of it is lost, then its host says so now. */
+	/* If it is that peer, has forgotten that link, and word of it is lost, its host says so now. */
 	if (other)
 		wf_live_probe(other);
 	err = wf_link_create(w, &link);
 	if (err) {
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
 		return;
-	}
-	if (known) {
-		fill_hello(link, &greet);
-		greet.hello.link = 0;
-		greet.hello.token = 0;
-		wf_conn_send(conn, &greet);
-		wf_conn_close(conn);
-		goto put_link;
 	}
 	err = accept_hello(link, hello, &home, &e);
 	if (err) {
@@ -530,7 +487,8 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 	link->conn = conn;
 	wf_link_get(link);
 	wf_conn_adopt(conn, link);
-	wf_dial_tell(link);
+	fill_hello(link, &greet);
+	wf_same_accepted(link, &greet);
 	wf_attempt_start(link);
 put_link:
 	wf_link_put(link);
@@ -567,6 +525,11 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		refused(link, greet);
 		return;
 	}
+	/* It has answered the dial, and may be another worker's: see elsewhere(). */
+	if (!link->greeted && link->moving && greet->kind == WF_GREET_SAME) {
+		wf_same_unknown(link, greet);
+		return;
+	}
 	if (!link->greeted && greet->kind != WF_GREET_GOODBYE) {
 		wf_link_violate(link, "a message before its hello");
 		return;
@@ -584,6 +547,9 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		break;
 	case WF_GREET_RESYNC:
 		wf_flow_resync(link, greet->resync.epoch, greet->resync.received);
+		break;
+	case WF_GREET_SAME:
+		wf_same_heard(link, greet);
 		break;
 	case WF_GREET_GOODBYE:
 		wf_error_set(&e, -ESHUTDOWN, "%s said goodbye%s%s", wf_link_label(link),

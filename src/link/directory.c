@@ -138,7 +138,9 @@ void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char
 		w = find_address(d, address);
 	if (!w)
 		w = pick(d);
-	*home = (struct wf_home){ .worker = w, .address = address, .incarnation = incarnation };
+	*home = (struct wf_home){
+		.worker = w, .address = incarnation ? "" : address, .incarnation = incarnation,
+	};
 	wf_list_append(&d->homes, &home->node);
 	pthread_mutex_unlock(&d->lock);
 }

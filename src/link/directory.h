@@ -4,8 +4,9 @@
  *
  * A node has one identity, whichever of its workers a peer meets, and two nodes
  * have one link.  So the worker of a link is settled here, before a hello is
- * answered or a link greeted: by the peer's incarnation, else by an address that
- * it was named by, else by where there are fewest.
+ * answered or a link greeted: by the incarnation that the peer claims, else by an
+ * address that it was named by, else by where there are fewest.  A claim brings a peer
+ * to a worker, no more: whether two links there have one peer is proved (same.c).
  *
  * Only who opens peers and who greets comes here: one lock, and a search through
  * all entries.
@@ -53,7 +54,10 @@ void wf_directory_join(struct wf_directory *d, struct wf_worker *w);
 void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_worker *w,
 			const char *address);
 
-/* Enter @home where it belongs, and that is @home->worker.  Borrows all three until it leaves. */
+/*
+ * Enter @home where it belongs, and that is @home->worker.  Borrows all three until it leaves.
+ * Both are what a stranger claims, where there is an incarnation: he is not found by that address.
+ */
 void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char *address,
 			const uint8_t *incarnation);
 void wf_directory_leave(struct wf_directory *d, struct wf_home *home);

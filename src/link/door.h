@@ -79,6 +79,17 @@ void *wf_conn_owner(const struct wf_conn *conn); /* NULL: a stranger */
 bool wf_conn_dialled(const struct wf_conn *conn);
 const char *wf_conn_remote(const struct wf_conn *conn); /* for people */
 
+/* Let it end, as by a failure, at its next event: there was no memory for what must be said. */
+void wf_conn_break(struct wf_conn *conn);
+
+/*
+ * The first message of each direction, as it went over this connection, until they are
+ * forgotten.  NULL: there is none.
+ */
+const uint8_t *wf_conn_first_sent(const struct wf_conn *conn, size_t *count);
+const uint8_t *wf_conn_first_got(const struct wf_conn *conn, size_t *count);
+void wf_conn_forget_first(struct wf_conn *conn);
+
 /*
  * Queue a message; before a dial is through as well.  -ENOBUFS: the peer does
  * not read, 256 KiB are queued; -EMSGSIZE; -ENOMEM.  A conn that has broken

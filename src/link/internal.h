@@ -25,6 +25,24 @@ void wf_dial_tell(struct wf_link *link);
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
 extern const struct wf_door_events wf_dial_events;
 
+/* same.c: two links with one peer */
+/* Of two nodes the one of the lower incarnation decides. */
+bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation);
+
+/* The peer has dialled: answer its hello with @hello, which is filled in, and offers of proofs. */
+void wf_same_accepted(struct wf_link *link, struct wf_greet *hello);
+
+/* The peer has answered our dial: look for a rail, at once if it can't be another link's. */
+void wf_same_dialled(struct wf_link *link);
+void wf_same_heard(struct wf_link *link, const struct wf_greet *greet);
+
+/* The same before this worker has taken the peer: it knows of no other link. */
+void wf_same_unknown(struct wf_link *link, const struct wf_greet *greet);
+
+/* Its door has closed for good: true if its peer has proved to be another link's, whose name it is now. */
+bool wf_same_closed(struct wf_link *link);
+void wf_same_forget(struct wf_link *link);
+
 /* attempt.c: finding a rail that works */
 void wf_attempt_start(struct wf_link *link);
 void wf_attempt_list(struct wf_link *link); /* the pairs of rails that fit */

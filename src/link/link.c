@@ -320,6 +320,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 
 	wf_attempt_drop(link);
+	wf_same_forget(link);
+	link->moving = false;
 	wf_live_stop(link);
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_timer_stop(&w->timers, &link->overdue_timer);
@@ -380,6 +382,20 @@ void wf_link_renew(struct wf_link *link)
 		link->state = WF_LINK_GONE;
 }
 
+/* The links that were other names of @link stand for their addresses by their own next dial. */
+static void forget_names(const struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *name = WF_CONTAINER(node, struct wf_link, node);
+
+		/* Whoever has it holds it still; who opens the address finds another. */
+		if (name->same && wf_link_real(name) == link)
+			wf_directory_address(w->directory, name->address, "");
+	}
+}
+
 void wf_link_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
@@ -402,6 +418,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	link->met = link->met || was_known;
 	wf_link_renew(link);
 	wf_link_close_conn(link);
+	forget_names(link);
 	w->sink->down(w->sink_ctx, link, &why);
 	if (w->lender)
 		wf_lender_look(w->lender);
@@ -423,7 +440,7 @@ void wf_link_violate(struct wf_link *link, const char *what)
 	wf_link_die(link, &e);
 }
 
-/* @link turned out to be the peer of @into: what waits moves over. */
+/* @link turned out to have the peer of @into: what waits moves over. */
 void wf_link_merge(struct wf_link *link, struct wf_link *into)
 {
 	struct wf_worker *w = link->worker;

@@ -21,7 +21,7 @@
  * that tells of their end: after that call nobody looks at them.
  *
  * The object's code is in link.c (life), dial.c (door and greeting),
- * attempt.c (finding a rail), lane.c (more of them, for bodies), flow.c
+ * same.c (two links with one peer), attempt.c (finding a rail), lane.c (more of them, for bodies), flow.c
  * (frames out), intake.c (frames in), live.c (heartbeat, redial) and budget.c
  * (credits).
  *
@@ -103,6 +103,12 @@ struct wf_link_offers {
 	struct wf_list all; /* the oldest first */
 };
 
+/* What the peer was asked to answer with a proof, by ids of links: see same.c. */
+struct wf_link_question {
+	uint64_t about;  /* is it the peer of that one, too? */
+	uint64_t waiter; /* whose rails wait for the answer; 0: none do */
+};
+
 /* One pair of rails that may work. */
 struct wf_link_pair {
 	uint8_t mine, theirs;
@@ -116,14 +122,18 @@ struct wf_link {
 	uint32_t number;           /* for people: the same in all its lives */
 	enum wf_link_state state;
 	uint64_t id, token;        /* ours, in frames to us */
-	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the peer's door; "": none known.  Set through its home */
+	/*
+	 * Of the door that this link stands for, because it was opened by it; "": it was dialled
+	 * to us, and what its peer says of its own address is not used.  Set through its home.
+	 */
+	char address[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_home home;
 	char name[WF_GREET_NAME_BYTES];
 	void *user;                /* the floor above's */
 	bool briefed;              /* the floors above have told it what a new peer is to know */
 	bool drain_told;           /* and that this node takes no more calls */
 	bool drains;               /* the peer has said that it takes none */
-	struct wf_link *same;      /* not NULL: another name of that link */
+	struct wf_link *same;      /* not NULL: another name of that link, while that one lives */
 
 	/* ledger.h */
 	bool stranger;             /* it dialled this node, and nobody here has named its address */
@@ -150,11 +160,21 @@ struct wf_link {
 	uint64_t dial_pause_ns;    /* grows with every refusal */
 	struct wf_timer dial_timer;
 	bool resuming;             /* the dial under way is a redial */
+	bool moving;               /* it is greeted, and may be for another worker to greet */
 	bool met;                  /* it was up in an earlier life: a refusal now means it is gone */
 	bool was_up;               /* in this life: frames and transfers may wait for a rail */
 	uint64_t redial_until_ns;  /* when a door that closed must be back */
 	uint64_t redial_try_ns;    /* what the next redial has; grows with every one without an answer */
 	struct wf_timer redial_timer;
+
+	/* is the peer that of another link?  See same.c */
+	bool proving;              /* rails wait until that is settled */
+	unsigned proofs_awaited;   /* answers, and offers that were announced */
+	uint32_t proofs_due;       /* of these, the offers */
+	unsigned proofs_heard;     /* offers through this connection */
+	struct wf_link_question asked[WF_GREET_PROOFS_MAX]; /* through it, and not answered yet */
+	unsigned asked_count;
+	uint64_t same_id;          /* of the other link; 0: none is known */
 
 	/* rail */
 	struct wf_worker_rail *on;

@@ -21,6 +21,7 @@ struct draft {
 		WfDoor__Beat beat;
 		WfDoor__Resync resync;
 		WfDoor__Goodbye goodbye;
+		WfDoor__Same same;
 	};
 	WfDoor__Rail rails[WF_GREET_RAILS_MAX];
 	WfDoor__Rail *rail_list[WF_GREET_RAILS_MAX];
@@ -76,6 +77,8 @@ static void draft_hello(struct draft *d, const struct wf_hello *hello)
 	to->compressions = hello->compressions;
 	to->lanes = hello->lanes;
 	to->side = hello->side;
+	to->proofs = hello->proofs;
+	to->dials = hello->dials;
 	for (uint32_t i = 0; i < hello->rail_count; i++) {
 		draft_rail(&d->rails[i], &hello->rails[i]);
 		d->rail_list[i] = &d->rails[i];
@@ -134,6 +137,15 @@ static void draft_message(struct draft *d, const struct wf_greet *greet)
 		d->goodbye.text = lend_text(greet->refuse.text);
 		d->message.goodbye = &d->goodbye;
 		d->message.what_case = WF_DOOR__MESSAGE__WHAT_GOODBYE;
+		break;
+	case WF_GREET_SAME:
+		wf_door__same__init(&d->same);
+		d->same.link = greet->same.link;
+		d->same.answer = greet->same.answer;
+		if (greet->same.proves)
+			d->same.proof = lend_bytes(greet->same.proof, WF_GREET_PROOF_BYTES);
+		d->message.same = &d->same;
+		d->message.what_case = WF_DOOR__MESSAGE__WHAT_SAME;
 		break;
 	}
 }
@@ -252,6 +264,9 @@ static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct w
 	    get_name("address", from->address, hello->address, sizeof(hello->address), e) ||
 	    get_name("security", from->security, hello->security, sizeof(hello->security), e))
 		return -EBADMSG;
+	if (from->proofs > WF_GREET_PROOFS_MAX)
+		return wf_error_set(e, -EBADMSG, "it announces %u proofs, %d are allowed",
+				    from->proofs, WF_GREET_PROOFS_MAX);
 	if (from->n_rails > WF_GREET_RAILS_MAX)
 		return wf_error_set(e, -EBADMSG, "it has %zu rails, %d are allowed", from->n_rails,
 				    WF_GREET_RAILS_MAX);
@@ -273,7 +288,20 @@ static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct w
 	hello->compressions = from->compressions;
 	hello->lanes = from->lanes;
 	hello->side = from->side;
+	hello->proofs = from->proofs;
+	hello->dials = from->dials;
 	return 0;
+}
+
+static int get_same(const WfDoor__Same *from, struct wf_greet *greet, struct wf_error *e)
+{
+	greet->kind = WF_GREET_SAME;
+	greet->same.link = from->link;
+	greet->same.answer = from->answer;
+	greet->same.proves = from->proof.len;
+	return from->proof.len ? get_bytes("proof", &from->proof, greet->same.proof,
+					   sizeof(greet->same.proof), e)
+			       : 0;
 }
 
 static int get_message(const WfDoor__Message *from, struct wf_greet *greet, struct wf_error *e)
@@ -312,6 +340,8 @@ static int get_message(const WfDoor__Message *from, struct wf_greet *greet, stru
 		greet->kind = WF_GREET_GOODBYE;
 		get_text(from->goodbye->text, greet->refuse.text, sizeof(greet->refuse.text));
 		return 0;
+	case WF_DOOR__MESSAGE__WHAT_SAME:
+		return get_same(from->same, greet, e);
 	default:
 		return wf_error_set(e, -EBADMSG, "it is of no kind that this version knows");
 	}

@@ -20,6 +20,8 @@
 #define WF_GREET_TEXT_BYTES 480
 #define WF_GREET_ADDRESS_BYTES 128   /* as WF_ADDRESS_BYTES of fabric/ */
 #define WF_INCARNATION_BYTES 16
+#define WF_GREET_PROOF_BYTES 16
+#define WF_GREET_PROOFS_MAX 4        /* behind a hello */
 
 enum wf_greet_kind {
 	WF_GREET_HELLO = 1,
@@ -28,7 +30,8 @@ enum wf_greet_kind {
 	WF_GREET_CANNOT,
 	WF_GREET_BEAT,
 	WF_GREET_RESYNC,
-	WF_GREET_GOODBYE
+	WF_GREET_GOODBYE,
+	WF_GREET_SAME
 };
 
 struct wf_greet_rail {
@@ -58,6 +61,8 @@ struct wf_hello {
 	uint32_t compressions; /* of messages: WF_COMPRESSION_* */
 	uint32_t lanes;     /* how many it takes part in, beside a rail */
 	uint64_t side;      /* names its side door; 0: it has none */
+	uint32_t proofs;    /* how many of the kind SAME follow at once */
+	bool dials;         /* it has dials without an answer yet */
 };
 
 struct wf_greet {
@@ -79,6 +84,12 @@ struct wf_greet {
 		struct {
 			uint32_t epoch, received;
 		} resync;
+		struct {
+			uint64_t link;
+			bool answer;
+			bool proves; /* there is a proof */
+			uint8_t proof[WF_GREET_PROOF_BYTES];
+		} same;
 	};
 };
 

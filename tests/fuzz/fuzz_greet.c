@@ -90,7 +90,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_greet greet = { .kind = (enum wf_greet_kind)(index + 1) };
 	int count;
 
-	if (greet.kind > WF_GREET_GOODBYE)
+	if (greet.kind > WF_GREET_SAME)
 		return 0;
 	if (greet.kind == WF_GREET_HELLO)
 		fill_hello(&greet.hello);
@@ -98,6 +98,8 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		snprintf(greet.try.text, sizeof(greet.try.text), "no slots left");
 	else if (greet.kind == WF_GREET_REFUSE || greet.kind == WF_GREET_GOODBYE)
 		snprintf(greet.refuse.text, sizeof(greet.refuse.text), "closing");
+	else if (greet.kind == WF_GREET_SAME)
+		greet.same.link = greet.same.proves = 1;
 	count = wf_greet_put(&greet, bytes);
 	must(count > 0 && count <= FUZZ_BYTES_MAX);
 	return (size_t)count;

@@ -363,6 +363,10 @@ static void fill_greet(struct wf_greet *greet, enum wf_greet_kind kind)
 		greet->resync.epoch = link->epoch;
 		greet->resync.received = 1000;
 		break;
+	case WF_GREET_SAME:
+		greet->same.link = link->id;
+		greet->same.proves = true;
+		break;
 	default:
 		snprintf(greet->refuse.text, sizeof(greet->refuse.text), "it closes");
 		break;
@@ -405,7 +409,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
 	uint8_t shape = (uint8_t)(index / WF_COUNT(operations));
 
-	if (shape >= SHAPES && door < WF_GREET_GOODBYE * SHAPES * 2)
+	if (shape >= SHAPES && door < WF_GREET_SAME * SHAPES * 2)
 		return door_seed((enum wf_greet_kind)(1 + door / 2 / SHAPES),
 				 (uint8_t)(door / 2 % SHAPES | (door % 2 ? DIALLED : 0)), bytes);
 	if (shape >= SHAPES)

@@ -141,6 +141,13 @@ void wf_net_set_host(const char *host)
 	host_of_all = host;
 }
 
+static void (*tamper_with)(uint8_t *bytes, size_t count);
+
+void wf_net_set_tamper(void (*tamper)(uint8_t *bytes, size_t count))
+{
+	tamper_with = tamper;
+}
+
 void wf_net_reset(uint64_t seed)
 {
 	host_of_all = "127.0.0.1";
@@ -151,6 +158,7 @@ void wf_net_reset(uint64_t seed)
 	last_number = 0;
 	same_host = false;
 	silences.count = refusals.count = 0;
+	tamper_with = NULL;
 	dial_count = 0;
 	memset(process_dead, 0, sizeof(process_dead));
 	wf_net_set_delay(preset_delay_ns, NULL);
@@ -353,6 +361,7 @@ static bool is_broken(const struct wf_socket *s)
 
 ssize_t wf_socket_write(struct wf_socket *s, const void *bytes, size_t count)
 {
+	static uint8_t written[PIPE_BYTES];
 	struct pipe *p = out_of(s);
 	size_t first;
 
@@ -365,11 +374,14 @@ ssize_t wf_socket_write(struct wf_socket *s, const void *bytes, size_t count)
 		return -EAGAIN;
 	if (in_of(s)->end_ns != NEVER)
 		return (ssize_t)count; /* the peer has gone: nobody will read it */
+	memcpy(written, bytes, count);
+	if (tamper_with)
+		tamper_with(written, count);
 	/* In two pieces, so that readers meet every border. */
 	first = draw() % count;
 	if (first)
-		add_piece(p, bytes, first);
-	add_piece(p, (const uint8_t *)bytes + first, count - first);
+		add_piece(p, written, first);
+	add_piece(p, written + first, count - first);
 	return (ssize_t)count;
 }
 

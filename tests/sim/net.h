@@ -36,6 +36,9 @@ void wf_net_set_delay(uint64_t (*delay_ns)(void *ctx, uint64_t random), void *ct
 /* Dials to @address are refused although somebody listens. */
 void wf_net_refuse(const char *address, bool on);
 
+/* Ask @tamper about all bytes that are written from now on, which it may change; NULL: nobody. */
+void wf_net_set_tamper(void (*tamper)(uint8_t *bytes, size_t count));
+
 /* Reset every stream between the two now; later dials succeed. */
 void wf_net_cut(const char *a, const char *b);
 

@@ -27,6 +27,7 @@
 static struct {
 	enum wf_world_shape shape;
 	unsigned nodes;
+	unsigned stranger;                 /* his number; 0: there is none */
 	bool harmless, checksum, limited;
 	uint64_t quiet_ns;
 	uint64_t chunk_bytes, eager_bytes; /* 0: as the provider's row says */
@@ -120,6 +121,9 @@ static void prepare(unsigned number)
 	for (unsigned i = 0; i < run.nodes; i++)
 		if (i != number)
 			(void)wf_world_stub(number, i);
+	/* Known by address, to be looked at; but nobody dials it. */
+	if (run.stranger)
+		(void)wf_world_peer(number, run.stranger);
 }
 
 static void plan(struct wf_tally *tally)
@@ -168,6 +172,7 @@ static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
 	run.shape = (enum wf_world_shape)wf_chance_below(3);
 	run.harmless = wf_chance_in_100(40);
 	run.nodes = some_nodes();
+	run.stranger = 0;
 	if (nodes)
 		run.nodes = nodes;
 	/* Seeds keep what they were before there were lanes, but for these. */
@@ -185,6 +190,31 @@ static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
 	wf_world_open(run.shape, run.nodes, &fake);
 	for (unsigned i = 0; i < run.nodes; i++)
 		prepare(i);
+}
+
+/* In every third run: not drawn, so that the rest of a run is as it was without him. */
+static struct wf_flight lies[WF_WORLD_NODES_MAX];
+static unsigned lie_count;
+
+/*
+ * A stranger who says to all that he is one of them, before they have met that one.  He
+ * gets nothing of what is sent to it, and keeps nobody from it.
+ */
+static void let_in_stranger(uint64_t seed)
+{
+	unsigned whom = (unsigned)(seed / 3 % run.nodes);
+
+	lie_count = 0;
+	if (seed % 3 != 1 || run.nodes == WF_WORLD_NODES_MAX)
+		return;
+	run.stranger = wf_world_add();
+	wf_world_lie(run.stranger, whom, 1 + (unsigned)(seed / 3 % 3));
+	for (unsigned i = 0; i < run.nodes; i++) {
+		(void)wf_world_peer(i, run.stranger);
+		if (i != whom)
+			wf_flight_ping(&lies[lie_count++], run.stranger, i, S);
+	}
+	wf_world_pass(20 * MS);
 }
 
 /* One step, at most to @until_ns. */
@@ -261,6 +291,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tall
 
 	memset(&tally, 0, sizeof(tally));
 	open_world(seed, nodes, workers);
+	let_in_stranger(seed);
 	plan(&tally);
 	until_ns = wf_clock_now() + BUSY_NS;
 	while (wf_clock_now() < until_ns)
@@ -281,6 +312,8 @@ void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tall
 	wf_world_pass(100 * MS); /* what was dropped is told */
 	wf_checker_finish(run.nodes);
 	wf_traffic_release();
+	wf_flight_land(lies, lie_count, S);
+	wf_flight_free(lies, lie_count);
 	assert_int_equal(wf_world_close(), 0);
 	wf_traffic_free();
 	assert_int_equal(count_descriptors(), descriptors);

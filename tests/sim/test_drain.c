@@ -167,6 +167,7 @@ static void who_comes_later_is_told_first(void **state)
 	assert_int_equal(weft_node_drain(wf_world_node(1), 0), 0);
 	wf_world_connect(0, 1);
 	wf_world_connect(1, 2);
+	wf_world_connect(2, 1);
 	wf_world_pass(20 * MS);
 	assert_refused_at_home(0);
 	assert_refused_at_home(2);

@@ -949,7 +949,7 @@ static void a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial(void 
 
 	(void)state;
 	wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
-	/* An offer, which the dialler does not hurry. */
+	/* An offer, which the dialler does not hurry; whoever receives from anybody dials nobody. */
 	wf_flight_send(&f[0], dialler, other, 1, source, BIG, 10 * S);
 	wf_flight_receive(&f[1], other, other, 1, target, BIG, 10 * S);
 	assert_true(wf_world_run(is_up, &dialler, S));
@@ -1100,6 +1100,13 @@ static void who_leaves_is_not_dialled_on_its_way_out(void **state)
 	}
 }
 
+/* Both know the other by its address, over the link that node 0 has dialled. */
+static void meet(void)
+{
+	wf_world_connect(0, 1);
+	wf_world_connect(1, 0);
+}
+
 static void a_killed_peer_ends_everything_at_any_moment(void **state)
 {
 	const struct shape *s = *state;
@@ -1112,7 +1119,7 @@ static void a_killed_peer_ends_everything_at_any_moment(void **state)
 		set("WEFT_CONNECT_TIMEOUT", "2s");
 		wf_world_open(s->shape, 2, &slow);
 		if (met)
-			wf_world_connect(0, 1);
+			meet();
 		wf_world_hold(killed, true);
 		start_waiters(f, survivor, killed);
 		wf_flight_send(&theirs[0], killed, survivor, 1, source, BIG, 0);
@@ -1145,7 +1152,7 @@ static void a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late(void **
 		uint64_t frozen_ns;
 
 		wf_world_open(s->shape, 2, &slow);
-		wf_world_connect(0, 1);
+		meet();
 		wf_world_hold(frozen, true);
 		start_waiters(f, survivor, frozen);
 		wf_flight_send(&theirs, frozen, survivor, 1, source, BIG, 0);
@@ -1262,6 +1269,7 @@ static void a_thawed_peer_delivers_nothing_that_was_given_up(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		wf_world_open(s->shape, 2, NULL);
 		wf_world_connect(i % 2, 1 - i % 2);
+		wf_world_connect(1 - i % 2, i % 2);
 		wf_world_pass(i / 2 * S);
 		fill_without_canary(source, BIG);
 		memset(target, 0, BIG);
@@ -1485,6 +1493,7 @@ static void a_deadline_holds_while_reads_are_stuck(void **state)
 	for (unsigned i = 0; i < 10; i++) {
 		wf_world_open(s->shape, 2, &slow);
 		wf_world_connect(i % 2, 1 - i % 2);
+		memset(other_target, 0, BIG);
 		fill_without_canary(source, BIG);
 		/* Node 0 pulls with a deadline of its own, and node 1 from an owner with one. */
 		wf_flight_receive(&f[0], 0, 1, 1, target, BIG, LIMIT);

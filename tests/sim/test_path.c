@@ -92,6 +92,7 @@ static void with_a_checksum_the_owner_hears_when_it_is_read(void **state)
 	assert_int_equal(setenv("WEFT_CHECKSUM", "yes", 1), 0);
 	wf_world_open(WF_WORLD_SHARED, 2, &slow);
 	wf_world_connect(0, 1);
+	wf_world_connect(1, 0);
 	move(f, BIG, 0);
 	in = path_of(&f[0]);
 	out = path_of(&f[1]);

@@ -1709,6 +1709,7 @@ static void whoever_breaks_the_rules_is_given_up(void **state)
 		wf_world_hold(1, false);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
+		wf_world_pass(2 * S); /* node 1 may have waited for a redial */
 		wf_world_connect(0, 1);
 		wf_world_end();
 	}

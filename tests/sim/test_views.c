@@ -460,6 +460,7 @@ static void what_is_over_without_a_word_ends_as_its_link_does(void **state)
 
 	(void)state;
 	open_world(2);
+	wf_world_connect(1, 0);
 	memory = fresh(BYTES);
 	share(&f[1], 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);

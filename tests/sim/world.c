@@ -513,6 +513,18 @@ unsigned wf_world_add(void)
 	return number;
 }
 
+void wf_world_lie(unsigned number, unsigned whom, unsigned lies)
+{
+	struct weft_node *liar = citizens[number]->node;
+
+	if (lies & WF_WORLD_LIE_INCARNATION)
+		memcpy(liar->directory.incarnation, citizens[whom]->node->directory.incarnation,
+		       sizeof(liar->directory.incarnation));
+	for (unsigned i = 0; lies & WF_WORLD_LIE_ADDRESS && i < liar->desk_count; i++)
+		(void)snprintf(liar->desks[i].worker.address, sizeof(liar->desks[i].worker.address),
+			       "%s", citizens[whom]->address);
+}
+
 void wf_world_restart(unsigned number)
 {
 	char address[sizeof(lives[0].address)];

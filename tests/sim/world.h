@@ -62,6 +62,11 @@ void wf_world_intercept(const struct weft_interceptor *const *interceptors);
 /* One more; its number. */
 unsigned wf_world_add(void);
 
+/* Node @number says from now on that it is node @whom: its incarnation, its address, or both. */
+#define WF_WORLD_LIE_INCARNATION 1
+#define WF_WORLD_LIE_ADDRESS 2
+void wf_world_lie(unsigned number, unsigned whom, unsigned lies);
+
 /* The same in two steps, each of which may fail and be tried again. */
 int wf_world_try_add(unsigned *number);
 int wf_world_try_serve(unsigned number);

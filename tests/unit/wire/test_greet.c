@@ -51,6 +51,17 @@ static const struct {
 		{ .kind = WF_GREET_GOODBYE, .refuse = { 0, "bye" } }, 8 + 7,
 		{ 'W', 'E', 'F', 'T', 7, 0, 0, 0, 0x3a, 5, 0x0a, 3, 'b', 'y', 'e' },
 	},
+	{
+		{ .kind = WF_GREET_SAME,
+		  .same = { 9, false, true, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } } },
+		8 + 22,
+		{ 'W', 'E', 'F', 'T', 22, 0, 0, 0, 0x42, 20, 0x08, 9, 0x12, 16, 1, 2, 3, 4, 5, 6, 7,
+		  8, 9, 10, 11, 12, 13, 14, 15, 16 },
+	},
+	{
+		{ .kind = WF_GREET_SAME, .same = { .answer = true } }, 8 + 4,
+		{ 'W', 'E', 'F', 'T', 4, 0, 0, 0, 0x42, 2, 0x18, 1 },
+	},
 };
 
 /* On a heap block of exactly its size, so that a sanitizer sees the first byte too many. */
@@ -90,6 +101,8 @@ static void fill_hello(struct wf_greet *greet)
 	h->checksum = true;
 	h->compressions = 0x80000001;
 	h->lanes = 3;
+	h->proofs = WF_GREET_PROOFS_MAX;
+	h->dials = true;
 	h->rail_count = WF_GREET_RAILS_MAX;
 	for (uint32_t i = 0; i < WF_GREET_RAILS_MAX; i++) {
 		struct wf_greet_rail *r = &h->rails[i];
@@ -359,14 +372,14 @@ static void a_sentence_too_long_is_cut_between_two_characters(void **state)
 static void a_message_of_no_known_kind_is_refused(void **state)
 {
 	static const uint8_t empty[] = { 'W', 'E', 'F', 'T', 0, 0, 0, 0 };
-	static const uint8_t kind_8[] = { 'W', 'E', 'F', 'T', 2, 0, 0, 0, 0x42, 0 };
+	static const uint8_t kind_9[] = { 'W', 'E', 'F', 'T', 2, 0, 0, 0, 0x4a, 0 };
 	struct wf_greet greet;
 	struct wf_error e;
 
 	(void)state;
 	assert_int_equal(get(empty, sizeof(empty), &greet, &e), -EBADMSG);
 	assert_string_equal(e.text, "it is of no kind that this version knows");
-	assert_int_equal(get(kind_8, sizeof(kind_8), &greet, &e), -EBADMSG);
+	assert_int_equal(get(kind_9, sizeof(kind_9), &greet, &e), -EBADMSG);
 }
 
 static void a_field_of_a_later_version_is_skipped(void **state)

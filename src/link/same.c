@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Are the peers of two links one node?  The incarnation in a hello is only what the
+ * peer says: it is a reason to ask.  Who has dialled one of the links proves to the
+ * peer of the other that it is at home in both, and the peer proves it back: each by
+ * the two tokens of the other link, which only its two ends know, over the two hellos
+ * of the connection that the proof goes through.  So a proof is good for that
+ * connection alone, and whoever passes hellos on and changes an address or a token
+ * in one spoils it.  A token itself is never said.
+ *
+ * Only a link that this side dialled is offered for a proof: of those there are as
+ * many as the program has opened, however many strangers claim an incarnation.
+ *
+ * A link that was dialled has no rail until that is settled, or its time is over, and
+ * what is posted to it waits in its queue.  So nothing of it has been sent, and the
+ * queue goes over whole when the two become one: in order, and once.  Had it been sent
+ * over two links, there would be no order between what was and what follows.
+ */
+#include "link/link.h"
+#include "link/internal.h"
+#include "link/sidedoor.h"
+
+#include <string.h>
+
+#include "util/siphash.h"
+
+#define HEARD_MAX 16 /* offers of one connection; an honest peer makes as many as it has dials */
+
+bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation)
+{
+	return memcmp(w->directory->incarnation, incarnation, WF_INCARNATION_BYTES) < 0;
+}
+
+/* Not to be given up: the peer may have sent frames. */
+static bool may_be_up(const struct wf_link *link)
+{
+	return link->was_up || link->maybe_up;
+}
+
+/* Could the peers of both be one?  Also where one waits for its door: who knows its tokens has it still. */
+static bool may_be_same(const struct wf_link *a, const struct wf_link *b)
+{
+	return a != b && a->greeted && b->greeted && !a->same && !b->same &&
+	       !memcmp(a->peer.incarnation, b->peer.incarnation, WF_INCARNATION_BYTES);
+}
+
+/* What proves, through the door of @on, that @who is at home in @about as well; false: it can't be said. */
+static bool prove(const struct wf_link *on, const struct wf_link *about, bool who_is_us,
+		  uint8_t proof[WF_GREET_PROOF_BYTES])
+{
+	bool dialled = wf_conn_dialled(on->conn);
+	uint8_t speaker = dialled == who_is_us; /* 1: who dialled this connection */
+	size_t sent_bytes, got_bytes;
+	const uint8_t *sent = wf_conn_first_sent(on->conn, &sent_bytes);
+	const uint8_t *got = wf_conn_first_got(on->conn, &got_bytes);
+	struct wf_siphash s;
+
+	if (!sent || !got)
+		return false;
+	wf_siphash_begin(&s, about->dialler ? about->token : about->peer.token,
+			 about->dialler ? about->peer.token : about->token);
+	wf_siphash_add(&s, &speaker, 1);
+	wf_siphash_add(&s, dialled ? sent : got, dialled ? sent_bytes : got_bytes);
+	wf_siphash_add(&s, dialled ? got : sent, dialled ? got_bytes : sent_bytes);
+	wf_siphash_end(&s, proof);
+	return true;
+}
+
+/* Has the peer, in @greet, proved that? */
+static bool is_proved(const struct wf_link *on, const struct wf_link *about,
+		      const struct wf_greet *greet)
+{
+	uint8_t right[WF_GREET_PROOF_BYTES], differs = 0;
+
+	if (!greet->same.proves || !about || !may_be_same(on, about) ||
+	    !prove(on, about, false, right))
+		return false;
+	/* In the same time wherever it differs. */
+	for (size_t i = 0; i < sizeof(right); i++)
+		differs |= right[i] ^ greet->same.proof[i];
+	return !differs;
+}
+
+/* The link that has the same peer, by proof; NULL: none has. */
+static struct wf_link *other_of(const struct wf_link *link)
+{
+	struct wf_link *other = link->same_id ? wf_table_get(&link->worker->links, link->same_id)
+					      : NULL;
+
+	return other && other->greeted && !other->same ? other : NULL;
+}
+
+/* Look for a rail; those of this host wait for what the peer says at its side door. */
+static void find_rail(struct wf_link *link)
+{
+	if (!wf_sidedoor_meet(link))
+		wf_attempt_start(link);
+}
+
+/* Its peer is that of no other link, or of one which was given up: look for a rail. */
+static void go_on(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+
+	if (!link->proving)
+		return;
+	link->proving = false;
+	if (link->conn)
+		find_rail(link);
+}
+
+/* Is there nothing left for which the rails of @link wait?  They do for the other side's decision, too. */
+static void look(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (link->proving && !link->proofs_awaited && !other_of(link))
+		wf_worker_timer(w, &link->dial_timer, w->now_ns, go_on);
+}
+
+/* The question @q has its answer, or will have none. */
+static void answered(struct wf_worker *w, const struct wf_link_question *q)
+{
+	struct wf_link *waiter = q->waiter ? wf_table_get(&w->links, q->waiter) : NULL;
+
+	if (!waiter || !waiter->proofs_awaited)
+		return;
+	waiter->proofs_awaited--;
+	look(waiter);
+}
+
+/* Offer the peer of @on a proof that it is that of @about; @waiter, if not NULL, waits for the answer. */
+static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link *waiter)
+{
+	struct wf_greet greet = { .kind = WF_GREET_SAME };
+
+	if (on->asked_count == WF_COUNT(on->asked) || !prove(on, about, true, greet.same.proof))
+		return;
+	greet.same.link = about->peer.link;
+	greet.same.proves = true;
+	if (wf_conn_send(on->conn, &greet)) {
+		wf_conn_break(on->conn); /* without it one peer would stay two */
+		return;
+	}
+	on->asked[on->asked_count++] = (struct wf_link_question){
+		.about = about->id, .waiter = waiter ? waiter->id : 0,
+	};
+	if (waiter)
+		waiter->proofs_awaited++;
+}
+
+/* Has a dial of this node no answer yet?  Of other workers that is not known here. */
+static bool any_dial(const struct wf_worker *w)
+{
+	if (w->directory->worker_count > 1)
+		return true;
+	WF_LIST_EACH(node, &w->link_list) {
+		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (link->state == WF_LINK_DIALLING && !link->greeted)
+			return true;
+	}
+	return false;
+}
+
+/* May @link, which this side did not dial, be that of @about's peer by what this side knows? */
+static bool is_offered(const struct wf_link *link, const struct wf_link *about)
+{
+	return about->dialler && may_be_same(link, about);
+}
+
+void wf_same_accepted(struct wf_link *link, struct wf_greet *hello)
+{
+	struct wf_worker *w = link->worker;
+	uint32_t count = 0;
+
+	WF_LIST_EACH(node, &w->link_list)
+		count += is_offered(link, WF_CONTAINER(node, struct wf_link, node));
+	hello->hello.proofs = WF_MIN(count, (uint32_t)WF_GREET_PROOFS_MAX);
+	hello->hello.dials = any_dial(w);
+	wf_conn_send(link->conn, hello);
+	count = hello->hello.proofs;
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *about = WF_CONTAINER(node, struct wf_link, node);
+
+		if (count && is_offered(link, about)) {
+			ask(link, about, NULL);
+			count--;
+		}
+	}
+}
+
+void wf_same_dialled(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (!wf_link_find(w, link->peer.incarnation, link)) {
+		find_rail(link); /* whatever the peer proves, there is no other link */
+		return;
+	}
+	link->proofs_due = link->peer.proofs;
+	link->proofs_awaited += link->proofs_due;
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *other = WF_CONTAINER(node, struct wf_link, node);
+
+		if (!may_be_same(link, other))
+			continue;
+		if (other->dialler)
+			ask(link, other, link);
+		else if (link->peer.dials && other->conn && !may_be_up(other))
+			/* The dial of a peer that has not heard our hello there when it answered here. */
+			ask(other, link, link);
+	}
+	link->proving = true;
+	wf_worker_timer(w, &link->dial_timer, w->now_ns + w->options.lost_ns, go_on);
+	look(link);
+}
+
+/*
+ * Which of the two goes on?  One that may be up does; else, as both ends would choose another
+ * one, that which the node of the lower incarnation has had for longer.
+ */
+static void settle(struct wf_link *a, struct wf_link *b)
+{
+	bool keep_a = may_be_up(a) || (!may_be_up(b) && a->number < b->number);
+	struct wf_link *keep = keep_a ? a : b, *drop = keep_a ? b : a;
+
+	if (may_be_up(drop))
+		return;
+	wf_link_merge(drop, keep);
+	look(keep);
+}
+
+static void become_same(struct wf_link *link, struct wf_link *about)
+{
+	link->same_id = about->id;
+	about->same_id = link->id;
+	if (wf_same_decides(link->worker, link->peer.incarnation))
+		settle(link, about);
+}
+
+static void take_answer(struct wf_link *link, const struct wf_greet *greet)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_link_question q;
+	struct wf_link *about;
+
+	if (!link->asked_count) {
+		wf_link_violate(link, "an answer to what it was not asked");
+		return;
+	}
+	q = link->asked[0];
+	link->asked_count--;
+	memmove(link->asked, link->asked + 1, link->asked_count * sizeof(link->asked[0]));
+	about = wf_table_get(&w->links, q.about);
+	if (is_proved(link, about, greet))
+		become_same(link, about);
+	answered(w, &q);
+}
+
+static void take_offer(struct wf_link *link, const struct wf_greet *greet)
+{
+	struct wf_link *about = wf_table_get(&link->worker->links, greet->same.link);
+	struct wf_greet answer = { .kind = WF_GREET_SAME, .same.answer = true };
+	bool proved;
+
+	if (link->proofs_heard++ == HEARD_MAX) {
+		wf_link_violate(link, "more offers of a proof than it can have links");
+		return;
+	}
+	proved = is_proved(link, about, greet);
+	/* Nobody hears a proof of ours who has not proved it first, but where we have dialled. */
+	answer.same.proves = proved && prove(link, about, true, answer.same.proof);
+	if (wf_conn_send(link->conn, &answer))
+		wf_conn_break(link->conn);
+	if (link->proofs_due) {
+		link->proofs_due--;
+		link->proofs_awaited--;
+	}
+	if (answer.same.proves)
+		become_same(link, about);
+	look(link);
+}
+
+void wf_same_unknown(struct wf_link *link, const struct wf_greet *greet)
+{
+	const struct wf_greet answer = { .kind = WF_GREET_SAME, .same.answer = true };
+
+	if (greet->same.answer)
+		wf_link_violate(link, "an answer to what it was not asked");
+	else if (link->proofs_heard++ == HEARD_MAX)
+		wf_link_violate(link, "more offers of a proof than it can have links");
+	else
+		wf_conn_send(link->conn, &answer);
+}
+
+void wf_same_heard(struct wf_link *link, const struct wf_greet *greet)
+{
+	if (greet->same.answer)
+		take_answer(link, greet);
+	else
+		take_offer(link, greet);
+}
+
+bool wf_same_closed(struct wf_link *link)
+{
+	struct wf_link *other = other_of(link);
+
+	if (!other || may_be_up(link))
+		return false;
+	wf_link_merge(link, other);
+	look(other);
+	return true;
+}
+
+void wf_same_forget(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	link->proving = false;
+	link->proofs_awaited = link->proofs_due = link->proofs_heard = 0;
+	link->same_id = 0;
+	while (link->asked_count)
+		answered(w, &link->asked[--link->asked_count]);
+}
