@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tensor/part.h"
 
-#include <stdlib.h>
 
 void wf_parts_init(struct wf_parts *parts, struct wf_uses *uses)
 {
 	*parts = (struct wf_parts){ .uses = uses };
+	wf_spare_init(&parts->spare, sizeof(struct wf_part), 0, 0);
 	wf_map_init(&parts->map);
 	wf_list_init(&parts->idle);
 }
@@ -29,11 +29,13 @@ static void free_unused(struct wf_part *part)
 	if (part->refs || part->takes || part->heard)
 		return;
 	wake(part);
+	if (part->parts->last == part)
+		part->parts->last = NULL;
 	wf_map_remove(&part->parts->map, &part->node);
 	wf_list_remove(&part->link_node);
 	wf_use_leave(&part->use);
 	wf_link_put(part->link);
-	free(part);
+	wf_spare_give(&part->parts->spare, part);
 }
 
 static void give_up(struct wf_part *part)
@@ -61,11 +63,12 @@ void wf_parts_fini(struct wf_parts *parts)
 		give_up(part);
 	}
 	wf_map_fini(&parts->map);
+	wf_spare_fini(&parts->spare);
 }
 
 static uint64_t hash_of(const struct wf_parts *parts, const struct wf_link *link, uint64_t step)
 {
-	return wf_map_hash(&parts->map, step, &link, sizeof(link));
+	return wf_map_hash_pair(&parts->map, step, (uintptr_t)link);
 }
 
 static struct wf_part *find(const struct wf_parts *parts, const struct wf_link *link,
@@ -89,11 +92,11 @@ struct wf_part *wf_part_find(const struct wf_parts *parts, const struct wf_link 
 static struct wf_part *make(struct wf_parts *parts, struct wf_link *link, uint64_t step,
 			    uint64_t hash)
 {
-	struct wf_part *part = malloc(sizeof(*part));
+	struct wf_part *part = wf_spare_take(&parts->spare);
 	struct wf_use *use = part ? wf_use_get(parts->uses, step) : NULL;
 
 	if (!use) {
-		free(part);
+		wf_spare_give(&parts->spare, part);
 		return NULL;
 	}
 	*part = (struct wf_part){ .parts = parts, .link = link };
@@ -110,13 +113,19 @@ static struct wf_part *make(struct wf_parts *parts, struct wf_link *link, uint64
 
 struct wf_part *wf_part_get(struct wf_parts *parts, struct wf_link *link, uint64_t step)
 {
-	uint64_t hash = hash_of(parts, link, step);
-	struct wf_part *part = find(parts, link, step, hash, NULL);
+	struct wf_part *part = parts->last;
+	uint64_t hash;
 
-	if (!part)
-		part = make(parts, link, step, hash);
-	if (part)
-		wf_part_hold(part);
+	if (!part || part->link != link || part->use.use->step != step) {
+		hash = hash_of(parts, link, step);
+		part = find(parts, link, step, hash, NULL);
+		if (!part)
+			part = make(parts, link, step, hash);
+		if (!part)
+			return NULL;
+		parts->last = part;
+	}
+	wf_part_hold(part);
 	return part;
 }
 

@@ -19,6 +19,7 @@
 #include "link/link.h"
 #include "tensor/step.h"
 #include "tensor/use.h"
+#include "util/spare.h"
 
 #define WF_PARTS_IDLE_MAX 4096 /* as many as steps that are over are remembered */
 #define WF_PARTS_HEARD_MAX 64  /* aborts of one peer that do not count; not tuned */
@@ -27,8 +28,10 @@
 struct wf_parts {
 	struct wf_uses *uses;
 	struct wf_map map;   /* by link and step */
+	struct wf_part *last; /* that was found: as a rule it is the next, too; or NULL */
 	struct wf_list idle; /* of peers that take part, and nothing is under way; the oldest first */
 	uint32_t idle_count;
+	struct wf_spare spare; /* each message may be of a step of its own */
 };
 
 struct wf_part {

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tensor/use.h"
 
-#include <stdlib.h>
 
 void wf_uses_init(struct wf_uses *uses)
 {
+	uses->last = NULL;
 	wf_map_init(&uses->map);
+	wf_spare_init(&uses->spare, sizeof(struct wf_use), 0, 0);
 }
 
 void wf_uses_fini(struct wf_uses *uses)
 {
 	wf_map_fini(&uses->map);
+	wf_spare_fini(&uses->spare);
+}
+
+static uint64_t hash_of(const struct wf_uses *uses, uint64_t step)
+{
+	return wf_map_hash_pair(&uses->map, step, 0);
 }
 
 static struct wf_use *find(const struct wf_uses *uses, uint64_t step, uint64_t hash)
@@ -28,25 +35,38 @@ static struct wf_use *find(const struct wf_uses *uses, uint64_t step, uint64_t h
 
 struct wf_use *wf_use_find(const struct wf_uses *uses, uint64_t step)
 {
-	return find(uses, step, wf_map_hash(&uses->map, step, NULL, 0));
+	return find(uses, step, hash_of(uses, step));
+}
+
+static struct wf_use *make(struct wf_uses *uses, uint64_t step, uint64_t hash)
+{
+	struct wf_use *use = wf_spare_take(&uses->spare);
+
+	if (!use)
+		return NULL;
+	use->uses = uses;
+	use->step = step;
+	use->holds = 0;
+	wf_list_init(&use->sends);
+	wf_list_init(&use->receives);
+	wf_list_init(&use->parts);
+	wf_map_add(&uses->map, &use->node, hash);
+	return use;
 }
 
 struct wf_use *wf_use_get(struct wf_uses *uses, uint64_t step)
 {
-	uint64_t hash = wf_map_hash(&uses->map, step, NULL, 0);
-	struct wf_use *use = find(uses, step, hash);
+	struct wf_use *use = uses->last;
+	uint64_t hash;
 
-	if (!use) {
-		use = malloc(sizeof(*use));
+	if (!use || use->step != step) {
+		hash = hash_of(uses, step);
+		use = find(uses, step, hash);
+		if (!use)
+			use = make(uses, step, hash);
 		if (!use)
 			return NULL;
-		use->uses = uses;
-		use->step = step;
-		use->holds = 0;
-		wf_list_init(&use->sends);
-		wf_list_init(&use->receives);
-		wf_list_init(&use->parts);
-		wf_map_add(&uses->map, &use->node, hash);
+		uses->last = use;
 	}
 	wf_use_hold(use);
 	return use;
@@ -62,8 +82,10 @@ static void free_unused(struct wf_use *use)
 	if (use->holds || !wf_list_empty(&use->sends) || !wf_list_empty(&use->receives) ||
 	    !wf_list_empty(&use->parts))
 		return;
+	if (use->uses->last == use)
+		use->uses->last = NULL;
 	wf_map_remove(&use->uses->map, &use->node);
-	free(use);
+	wf_spare_give(&use->uses->spare, use);
 }
 
 void wf_use_put(struct wf_use *use)

@@ -14,10 +14,13 @@
 
 #include "util/list.h"
 #include "util/map.h"
+#include "util/spare.h"
 
 /* Of a worker. */
 struct wf_uses {
-	struct wf_map map; /* struct wf_use, by step */
+	struct wf_map map;   /* struct wf_use, by step */
+	struct wf_use *last; /* that was found: as a rule it is the next, too; or NULL */
+	struct wf_spare spare; /* each message may be of a step of its own */
 };
 
 struct wf_use {

@@ -8,7 +8,7 @@
 
 static uint64_t hash_of(const struct wf_link *link, uint64_t offer)
 {
-	return wf_map_hash(&link->offers.map, offer, NULL, 0);
+	return wf_map_hash_pair(&link->offers.map, offer, 0);
 }
 
 static struct wf_answer *find(const struct wf_link *link, uint64_t offer, uint64_t hash)

@@ -31,6 +31,13 @@ uint64_t wf_map_hash(const struct wf_map *m, uint64_t more, const void *bytes, s
 	return XXH3_64bits_withSeed(bytes, count, seed);
 }
 
+uint64_t wf_map_hash_pair(const struct wf_map *m, uint64_t a, uint64_t b)
+{
+	const uint64_t pair[2] = { a, b };
+
+	return XXH3_64bits_withSeed(pair, sizeof(pair), m->seed);
+}
+
 static struct wf_map_node **bucket(const struct wf_map *m, uint64_t hash)
 {
 	return &m->buckets[hash & (m->bucket_count - 1)];

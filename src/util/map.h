@@ -31,6 +31,9 @@ void wf_map_fini(struct wf_map *m); /* the members are the caller's */
 /* XXH3 over the bytes, seeded by the map's own seed and by @more (a step, say). */
 uint64_t wf_map_hash(const struct wf_map *m, uint64_t more, const void *bytes, size_t count);
 
+/* The same over two numbers, which takes a fourth of the instructions. */
+uint64_t wf_map_hash_pair(const struct wf_map *m, uint64_t a, uint64_t b);
+
 /* Without memory for more buckets the chains just get longer. */
 void wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash);
 void wf_map_remove(struct wf_map *m, struct wf_map_node *node);

@@ -102,6 +102,7 @@ static void plan_send(struct wf_leg *leg, size_t bytes, size_t row_bytes)
 		leg->flags = WEFT_SHARE;
 	if (wf_chance_in_100(4)) {
 		leg->flags = WEFT_DEAD;
+		leg->dead_bytes = bytes;
 		leg->bytes = 0;
 		leg->pitch_bytes = 0;
 	}
@@ -412,7 +413,10 @@ static int begin_send(struct wf_leg *leg)
 	wf_world_fill(leg->buffer, leg->bytes, leg->seed);
 	if (leg->pitch_bytes)
 		wf_traffic_spread(leg->buffer, leg->bytes, leg->row_bytes, leg->pitch_bytes);
-	t = describe(leg, leg->flags & WEFT_DEAD ? NULL : leg->buffer, leg->bytes, shape, strides);
+	if (leg->flags & WEFT_DEAD)
+		t = describe(leg, NULL, leg->dead_bytes, shape, strides);
+	else
+		t = describe(leg, leg->buffer, leg->bytes, shape, strides);
 	err = weft_send(wf_world_peer(leg->node, leg->peer), leg->group->step, "", 0, &t, &options,
 			&leg->flight.op);
 	if (leg->flags & WEFT_SNAPSHOT)

@@ -40,6 +40,7 @@ struct wf_leg {
 	size_t bytes;
 	uint64_t seed;
 	unsigned flags;       /* of a send: WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT, WEFT_SHARE */
+	size_t dead_bytes;    /* a send: of a dead tensor, as its shape says */
 	size_t row_bytes, pitch_bytes; /* a send of rows with gaps; 0: it has none */
 
 	/* of a receive */
