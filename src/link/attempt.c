@@ -45,7 +45,8 @@ static uint64_t patience_ns(const struct wf_link *link)
 	for (uint32_t i = 0; i < w->rail_count; i++)
 		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
 	ns = WF_MAX(w->options.lost_ns, ns);
-	return link->dialler || link->was_up ? ns : WF_MAX(w->options.connect_ns, ns);
+	/* Without a rail in common there is nothing to wait for but a gate that opens. */
+	return link->dialler || link->was_up || !link->pair_count ? ns : WF_MAX(w->options.connect_ns, ns);
 }
 
 /*
@@ -434,10 +435,10 @@ static void start(struct wf_link *link, uint64_t in_ns)
 	link->state = WF_LINK_TRYING;
 	link->tried[0] = '\0';
 	link->round = 0;
-	link->try_from_ns = w->now_ns;
-	link->try_until_ns = w->now_ns + patience_ns(link);
 	if (!link->pair_count)
 		wf_attempt_list(link);
+	link->try_from_ns = w->now_ns;
+	link->try_until_ns = w->now_ns + patience_ns(link);
 	if (link->dialler && !in_ns) {
 		wf_attempt_next(link, NULL);
 		return;
@@ -472,8 +473,10 @@ static void up(struct wf_link *link)
 		return;
 	link->state = WF_LINK_UP;
 	link->was_up = true;
-	if (link->conn)
+	if (link->conn) {
 		wf_conn_forget_first(link->conn); /* no proof is asked for any more */
+		wf_conn_trust(link->conn);
+	}
 	log_fallback(link);
 	link->depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);

@@ -21,13 +21,15 @@ struct wf_conn *wf_conn_new(struct wf_conn_lists *lists)
 
 static void stand_in(struct wf_conn *c, struct wf_list *list)
 {
-	bool stranger = list == &c->lists->strangers;
+	struct wf_conn_lists *lists = c->lists;
+	bool stranger = list == &lists->strangers, guest = list == &lists->guests;
 
-	if (c->stranger && !stranger)
-		c->lists->stranger_count--;
-	if (!c->stranger && stranger)
-		c->lists->stranger_count++;
+	lists->stranger_count += (unsigned)stranger - (unsigned)c->stranger;
+	lists->guest_count += (unsigned)guest - (unsigned)c->guest;
+	lists->crowd.sources[c->source].count +=
+		(uint32_t)(stranger || guest) - (uint32_t)(c->stranger || c->guest);
 	c->stranger = stranger;
+	c->guest = guest;
 	wf_list_remove(&c->node);
 	wf_list_append(list, &c->node);
 }
@@ -42,7 +44,30 @@ void wf_conn_adopt(struct wf_conn *c, void *owner)
 {
 	c->owner = owner;
 	if (c->socket && !c->closing)
+		stand_in(c, c->dialled ? &c->lists->owned : &c->lists->guests);
+}
+
+void wf_conn_trust(struct wf_conn *c)
+{
+	if (c->guest)
 		stand_in(c, &c->lists->owned);
+}
+
+struct wf_conn *wf_conn_least(const struct wf_conn_lists *lists, const struct wf_list *list)
+{
+	struct wf_conn *least = NULL;
+	uint32_t most = 0;
+
+	WF_LIST_EACH(node, list) {
+		struct wf_conn *c = WF_CONTAINER(node, struct wf_conn, node);
+		uint32_t count = lists->crowd.sources[c->source].count;
+
+		if (count <= most)
+			continue;
+		most = count;
+		least = c;
+	}
+	return least;
 }
 
 void *wf_conn_owner(const struct wf_conn *c)
@@ -130,6 +155,7 @@ void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
 	to->in_count = from->in_count;
 	to->in_bytes = from->in_bytes;
 	strcpy(to->remote, from->remote);
+	to->source = wf_crowd_source(&to->lists->crowd, to->remote);
 	to->sent = from->sent;
 	to->got = from->got;
 	from->socket = NULL;

@@ -10,6 +10,7 @@
 #ifndef WF_CONN_H
 #define WF_CONN_H
 
+#include "link/crowd.h"
 #include "link/door.h"
 #include "util/list.h"
 
@@ -20,10 +21,12 @@
 /* The connections of one door; each stands in one list. */
 struct wf_conn_lists {
 	struct wf_list strangers; /* oldest first, also those that are closing */
+	struct wf_list guests;    /* adopted and not trusted, oldest first */
 	struct wf_list owned;
 	struct wf_list closing;
 	struct wf_list dead; /* kept while events may still name them */
-	unsigned stranger_count;
+	unsigned stranger_count, guest_count;
+	struct wf_crowd crowd;    /* strangers and guests, by their sources */
 	bool polling; /* so the dead wait for the end of the poll */
 };
 
@@ -40,6 +43,8 @@ struct wf_conn {
 	struct wf_socket *socket; /* NULL: dead */
 	void *owner;
 	bool stranger; /* stands in lists->strangers */
+	bool guest;    /* stands in lists->guests */
+	uint32_t source; /* in lists->crowd; of dialled ones nothing */
 	bool dialled, dialling, closing;
 	bool mute; /* writing has failed; reading finds the end and says how */
 	bool torn; /* part of a message is out and there is no memory for the rest: it must end */
@@ -76,6 +81,9 @@ void wf_conn_flush(struct wf_conn *conn);
 
 /* Close the stream at once.  @conn is freed, or dead until the poll ends. */
 void wf_conn_bury(struct wf_conn *conn);
+
+/* The oldest in @list, of strangers or guests, of the source that has most there and here.  NULL: none. */
+struct wf_conn *wf_conn_least(const struct wf_conn_lists *lists, const struct wf_list *list);
 
 /* Free the dead. */
 void wf_conn_reap(struct wf_conn_lists *lists);

@@ -387,6 +387,7 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	wf_link_close_conn(link);
 	link->conn = conn;
 	wf_conn_adopt(conn, link);
+	wf_conn_trust(conn); /* it knows the token */
 	wf_conn_forget_first(conn);
 	wf_live_redialled(link);
 	wf_counters_add(&w->counters.links_resumed, 1);

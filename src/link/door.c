@@ -38,7 +38,9 @@ int wf_door_open(const struct wf_door_config *config, struct wf_door **door, str
 	d->config = *config;
 	d->config.listen = NULL; /* the caller's */
 	wf_list_init(&d->lists.strangers);
+	wf_list_init(&d->lists.guests);
 	wf_list_init(&d->lists.owned);
+	wf_crowd_init(&d->lists.crowd);
 	wf_list_init(&d->lists.closing);
 	wf_list_init(&d->lists.dead);
 	err = wf_socket_set_open(&d->set, e);
@@ -77,6 +79,7 @@ void wf_door_close(struct wf_door *door)
 	if (!door)
 		return;
 	close_all(&door->lists.strangers);
+	close_all(&door->lists.guests);
 	close_all(&door->lists.owned);
 	close_all(&door->lists.closing);
 	wf_socket_close(door->listener);
@@ -227,15 +230,24 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 		wf_conn_bury(conn);
 }
 
-/* Let the oldest stranger go; false if there is none. */
+/* Let one of @list go, of strangers or guests; false if there is none. */
+static bool evict_from(struct wf_door *door, const struct wf_list *list)
+{
+	struct wf_conn *conn = wf_conn_least(&door->lists, list);
+	struct wf_error e;
+
+	if (!conn)
+		return false;
+	wf_error_set(&e, -ECONNABORTED, "%s has brought no rail up, and others have come since",
+		     conn->remote);
+	end(door, conn, &e);
+	return true;
+}
+
+/* Let somebody go for whom little is lost; false if there is nobody. */
 static bool evict(struct wf_door *door)
 {
-	struct wf_list *oldest = wf_list_first(&door->lists.strangers);
-
-	if (!oldest)
-		return false;
-	wf_conn_bury(conn_of(oldest));
-	return true;
+	return evict_from(door, &door->lists.strangers) || evict_from(door, &door->lists.guests);
 }
 
 /* Accept one.  Has one come? */
@@ -245,6 +257,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	struct wf_error e = { 0 };
 	struct wf_socket *s;
 	struct wf_conn *conn;
+	uint32_t source;
 	int err;
 
 	do
@@ -256,13 +269,19 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	}
 	if (err)
 		return false;
+	source = wf_crowd_source(&door->lists.crowd, from);
+	if (!wf_crowd_admits(&door->lists.crowd, source, from, now_ns)) {
+		wf_socket_close(s);
+		return true;
+	}
 	if (door->lists.stranger_count >= WF_DOOR_STRANGERS_MAX)
-		(void)evict(door);
+		(void)evict_from(door, &door->lists.strangers);
 	conn = wf_conn_new(&door->lists);
 	if (!conn) {
 		wf_socket_close(s);
 		return true;
 	}
+	conn->source = source;
 	conn->socket = s;
 	(void)snprintf(conn->remote, sizeof(conn->remote), "%s", *from ? from : "a stranger");
 	wf_socket_own(s, conn);
@@ -315,6 +334,8 @@ void wf_door_poll(struct wf_door *door, uint64_t now_ns)
 	}
 	expire(&door->lists.strangers, now_ns);
 	expire(&door->lists.closing, now_ns);
+	while (door->lists.guest_count > WF_DOOR_GUESTS_MAX)
+		(void)evict_from(door, &door->lists.guests);
 	door->lists.polling = false;
 	wf_conn_reap(&door->lists);
 }

@@ -4,8 +4,11 @@
  *
  * It moves whole messages (wire/greet.h) and knows nothing of what they mean.
  * A stranger, until he is adopted, holds one place of a fixed table, a
- * bounded buffer and five seconds; when the table is full the oldest stranger
- * goes.  So a thousand silent connections keep nobody out.
+ * bounded buffer and five seconds; and once he is, one of another table until
+ * he is trusted.  When a table is full the oldest of its most frequent source
+ * goes, and no source but loopback comes in faster than crowd.h allows.  So a
+ * thousand silent connections keep nobody out, nor thousands that greet and
+ * leave it at that.
  *
  * Threads: owner.
  */
@@ -17,6 +20,13 @@
 
 #define WF_DOOR_STRANGERS_MAX 64 /* not tuned yet: a burst of 200 workers redials with backoff */
 #define WF_DOOR_STRANGER_NS (5 * WF_NS_PER_S)
+
+/*
+ * Adopted and not trusted.  With a thousand greetings a second each has a quarter of a second
+ * for what takes an honest one some milliseconds, and there are descriptors left of 1024; not
+ * tuned yet.
+ */
+#define WF_DOOR_GUESTS_MAX 256
 
 struct wf_door;
 struct wf_conn;
@@ -73,8 +83,12 @@ int wf_door_dial(struct wf_door *door, const char *address, void *owner, struct 
 int wf_door_pass(struct wf_conn *conn, struct wf_door *to, struct wf_conn **passed);
 void wf_door_take(struct wf_conn *passed, uint64_t now_ns);
 
-/* A stranger becomes @owner's: no time limit any more. */
+/*
+ * A stranger becomes @owner's, whose time limit it has; but when there are too many of his
+ * kind he may be closed.  Until he is trusted.
+ */
 void wf_conn_adopt(struct wf_conn *conn, void *owner);
+void wf_conn_trust(struct wf_conn *conn);
 void *wf_conn_owner(const struct wf_conn *conn); /* NULL: a stranger */
 bool wf_conn_dialled(const struct wf_conn *conn);
 const char *wf_conn_remote(const struct wf_conn *conn); /* for people */

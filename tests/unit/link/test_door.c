@@ -512,6 +512,61 @@ static void a_thousand_silent_strangers_keep_nobody_out(void **state)
 	close_side(&server);
 }
 
+/* From @source, an address of loopback. */
+static int greet_from(const char *source, struct side *s)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct wf_greet greet = hello();
+	uint8_t bytes[WF_GREET_BYTES_MAX];
+	int length = wf_greet_put(&greet, bytes), hellos = s->hellos;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0 && length > 0);
+	assert_int_equal(inet_pton(AF_INET, source, &at.sin_addr), 1);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	at.sin_port = htons((uint16_t)strtoul(strrchr(wf_door_address(s->door), ':') + 1, NULL, 10));
+	assert_int_equal(inet_pton(AF_INET, "127.0.0.1", &at.sin_addr), 1);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	say(fd, bytes, (size_t)length);
+	UNTIL(s->hellos > hellos, s, NULL);
+	return fd;
+}
+
+/* Adopted, and their owner does not trust them yet. */
+static void guests_are_few_and_the_most_frequent_source_gives_way(void **state)
+{
+	int honest, trusted, fds[WF_DOOR_GUESTS_MAX + 20];
+	struct side server;
+	int open_count = 0;
+
+	(void)state;
+	open_side(&server, "127.0.0.1:0");
+	trusted = greet_from("127.0.0.2", &server);
+	wf_conn_trust(server.conn);
+	honest = greet_from("127.0.0.3", &server);
+	for (size_t i = 0; i < WF_COUNT(fds); i++)
+		fds[i] = greet_from("127.0.0.2", &server);
+
+	/* Whoever is closed is told, and the oldest of the source goes first. */
+	assert_int_equal(server.closed, WF_COUNT(fds) + 1 - WF_DOOR_GUESTS_MAX);
+	assert_int_equal(server.error.code, -ECONNABORTED);
+	assert_false(has_ended(honest));
+	assert_false(has_ended(trusted));
+	for (size_t i = 0; i < WF_COUNT(fds); i++) {
+		bool ended = has_ended(fds[i]);
+
+		open_count += !ended;
+		if (i)
+			assert_false(ended && !has_ended(fds[i - 1]));
+	}
+	assert_int_equal(open_count, WF_DOOR_GUESTS_MAX - 1);
+	(void)close(honest);
+	(void)close(trusted);
+	for (size_t i = 0; i < WF_COUNT(fds); i++)
+		(void)close(fds[i]);
+	close_side(&server);
+}
+
 /* The soft limit that leaves room for @more descriptors. */
 static void leave_descriptors(rlim_t more)
 {
@@ -878,6 +933,7 @@ int main(void)
 		cmocka_unit_test(half_a_hello_has_five_seconds),
 		cmocka_unit_test(a_hello_may_come_byte_by_byte_and_is_then_not_timed),
 		cmocka_unit_test(a_thousand_silent_strangers_keep_nobody_out),
+		cmocka_unit_test(guests_are_few_and_the_most_frequent_source_gives_way),
 		cmocka_unit_test(without_descriptors_the_oldest_stranger_goes),
 		cmocka_unit_test(without_any_descriptor_accepting_pauses),
 		cmocka_unit_test(a_conn_may_be_closed_inside_its_message),
