@@ -122,6 +122,30 @@ static struct wf_neighbour *new_neighbour(struct wf_sidedoor *d)
 	return n;
 }
 
+/* The door of @link is still open, so its peer is there, and has no rail in common. */
+static void start_late(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+
+	if (link->conn)
+		wf_attempt_start(link);
+}
+
+/*
+ * The rails waited for the side door.  Where none serves without it the link waits for its door:
+ * a peer that gives this link up, for another one between the two, closes both, in any order.
+ */
+static void start_without(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_attempt_list(link);
+	if (link->pair_count)
+		wf_attempt_start(link);
+	else
+		wf_worker_timer(w, &link->dial_timer, w->now_ns + WF_SIDEDOOR_WAIT_NS, start_late);
+}
+
 /* The neighbour of @link has gone, or has never been one. */
 static void lose(struct wf_link *link, const char *why)
 {
@@ -134,7 +158,7 @@ static void lose(struct wf_link *link, const char *why)
 	if (n)
 		bury(n);
 	if (awaited)
-		wf_attempt_start(link);
+		start_without(link);
 }
 
 void wf_sidedoor_part(struct wf_link *link)

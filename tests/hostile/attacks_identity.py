@@ -172,12 +172,14 @@ def named_dial(field):
         WEFT_SHM='yes')
 def hello_facts(field):
     first, second = (door.ask_hello(field.address) for _ in range(2))
-    told = [name for name, value in (first['host'] or {}).items() if value not in (0, b'')]
-    field.expect(not told, 'it tells %s' % ', '.join(told))
+    told = ['field %d' % number for number, _ in first.get('unknown', [])]
+    field.expect(not told, 'it tells what the page does not name: %s' % ', '.join(told))
     pid = field.server.pid.to_bytes(4, 'little')
     for rail in first['rails']:
-        field.expect(not (rail['same_host'] and pid in rail['address']),
-                     'the address of %s has the process id' % rail['provider'].decode())
+        name = rail['provider'].decode()
+        field.expect(not (rail['same_host'] and rail['address']),
+                     'it tells the address of %s, which is for the same host' % name)
+        field.expect(pid not in rail['address'], 'the address of %s has the process id' % name)
     field.expect(first['token'] != second['token'], 'two strangers are told one token')
     return 'fields: %s' % ', '.join(sorted(name for name, value in first.items() if value))
 

@@ -11,7 +11,7 @@ import struct
 import time
 
 # The versions that this speaker understands; the link uses the highest common one.
-WIRE_MIN, WIRE_MAX = 5, 6
+WIRE_MIN, WIRE_MAX = 6, 6
 
 PREFIX = b'WEFT'
 BYTES_MAX = 16376
@@ -19,26 +19,22 @@ U64_MAX = 2**64 - 1
 
 # What a field holds: an integer, bytes, a message of that name, or a list of these.
 MESSAGES = {
-    'Host': {
-        'boot_id': (1, 'bytes'), 'uid': (2, 'int'), 'net_ns': (3, 'int'),
-        'pid_ns': (4, 'int'), 'pid': (5, 'int'), 'shm_file': (6, 'bytes'),
-        'nonce': (7, 'bytes'), 'nonce_address': (8, 'int'), 'bell_fd': (9, 'int'),
-        'page_fd': (10, 'int'), 'pid_start': (11, 'int'), 'lend_fd': (12, 'int'),
-    },
     'Rail': {
         'provider': (1, 'bytes'), 'libfabric': (2, 'int'), 'protocol': (3, 'int'),
         'protocol_version': (4, 'int'), 'connected': (5, 'int'),
         'same_host': (6, 'int'), 'address': (7, 'bytes'), 'frame_bytes': (8, 'int'),
+        'edition': (9, 'int'),
     },
     'Hello': {
         'wire_min': (1, 'int'), 'wire_max': (2, 'int'), 'incarnation': (3, 'bytes'),
-        'name': (4, 'bytes'), 'address': (5, 'bytes'), 'host': (6, 'Host'),
+        'name': (4, 'bytes'), 'address': (5, 'bytes'),
         'manual': (7, 'int'), 'link': (8, 'int'), 'token': (9, 'int'),
         'rails': (10, 'list Rail'), 'record_bytes_max': (11, 'int'),
         'lost_ns': (12, 'int'), 'resume_link': (13, 'int'),
         'resume_token': (14, 'int'), 'security': (15, 'bytes'),
         'checksums': (16, 'int'), 'checksum': (17, 'int'),
-        'compressions': (18, 'int'), 'lanes': (19, 'int'),
+        'compressions': (18, 'int'), 'lanes': (19, 'int'), 'side': (20, 'int'),
+        'proofs': (21, 'int'), 'dials': (22, 'int'),
     },
     'Refuse': {'status': (1, 'int'), 'text': (2, 'bytes')},
     'Try': {'epoch': (1, 'int'), 'mine': (2, 'int'), 'yours': (3, 'int')},
@@ -46,13 +42,14 @@ MESSAGES = {
     'Beat': {'number': (1, 'int'), 'answer': (2, 'int')},
     'Resync': {'epoch': (1, 'int'), 'received': (2, 'int')},
     'Goodbye': {'text': (1, 'bytes')},
+    'Same': {'link': (1, 'int'), 'proof': (2, 'bytes'), 'answer': (3, 'int')},
 }
 
 # The kinds of the oneof in Message.
 KINDS = {
     'hello': (1, 'Hello'), 'refuse': (2, 'Refuse'), 'try': (3, 'Try'),
     'cannot': (4, 'Cannot'), 'beat': (5, 'Beat'), 'resync': (6, 'Resync'),
-    'goodbye': (7, 'Goodbye'),
+    'goodbye': (7, 'Goodbye'), 'same': (8, 'Same'),
 }
 KIND_NAMES = {number: name for name, (number, _) in KINDS.items()}
 
@@ -149,15 +146,6 @@ def envelope(data):
     return PREFIX + struct.pack('<I', len(data)) + data
 
 
-def host(**changes):
-    """Facts of a host that is no one's: another user on another machine."""
-    facts = dict(boot_id=os.urandom(16), uid=4242, net_ns=1, pid_ns=1, pid=1,
-                 shm_file='', nonce=os.urandom(16), nonce_address=0, bell_fd=-1,
-                 page_fd=-1, pid_start=0, lend_fd=-1)
-    facts.update(changes)
-    return facts
-
-
 def rail(**changes):
     """A rail over tcp, at an address where nobody listens."""
     facts = dict(provider='tcp', libfabric=0x10011, protocol=0, protocol_version=0,
@@ -170,7 +158,7 @@ def rail(**changes):
 def hello(**changes):
     """What a well-formed stranger says first."""
     facts = dict(wire_min=WIRE_MIN, wire_max=WIRE_MAX, incarnation=os.urandom(16),
-                 name='stranger', address='', host=host(), manual=0, link=1, token=2,
+                 name='stranger', address='', manual=0, link=1, token=2,
                  rails=[], record_bytes_max=1 << 20, lost_ns=3 * 10**9,
                  resume_link=0, resume_token=0, security='open', checksums=1,
                  checksum=0, compressions=1, lanes=0)
