@@ -83,7 +83,6 @@ struct weft_node {
 	struct wf_list served;    /* struct wf_pb_service */
 	struct weft_interceptor *interceptors; /* as many, in the order of asking */
 	unsigned interceptor_count;
-	uint64_t request_id;      /* the next one; 0: none has been made yet */
 	void *reflection;         /* the library's own, served if it is asked for; freed by free() */
 	struct wf_health *health; /* likewise; under the lock */
 	struct wf_orchestrator *orchestrator; /* likewise */
@@ -101,6 +100,7 @@ struct weft_peer {
 	struct wf_desk *_Atomic at; /* whose links it is reached by: another only after wf_peer_move */
 	unsigned refs;            /* of users */
 	bool keep;                /* handed out by weft_op_peer: stays */
+	uint64_t request_id;      /* of the next call that may be made again; 0: there was none; under the lock */
 	atomic_uint compressions; /* that it understands; 0: not met yet */
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": it dialled us */
 	char name[WF_GREET_NAME_BYTES];

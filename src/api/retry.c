@@ -23,17 +23,22 @@
 
 #define KNOWN_STATUSES (((uint32_t)1 << (WEFT_UNAUTHENTICATED + 1)) - 1)
 
-/* By which a server knows attempts of one call: counted up, from anywhere, so as to say nothing. */
-static uint64_t next_id(struct weft_node *node)
+/*
+ * By which a server knows attempts of one call: counted up, from anywhere.  For each server
+ * from elsewhere: whoever knows the id of a call, and claims the incarnation of its caller,
+ * gets its answer, so no server may learn those of another.
+ */
+static uint64_t next_id(struct weft_peer *peer)
 {
+	struct weft_node *node = peer->owner;
 	uint64_t id;
 
 	pthread_mutex_lock(&node->lock);
-	if (!node->request_id)
-		node->request_id = wf_random_u64();
-	id = node->request_id++;
-	if (!node->request_id)
-		node->request_id = 1;
+	if (!peer->request_id)
+		peer->request_id = wf_random_u64();
+	id = peer->request_id++;
+	if (!peer->request_id)
+		peer->request_id = 1;
 	pthread_mutex_unlock(&node->lock);
 	return id;
 }
@@ -59,7 +64,7 @@ int wf_retry_open(struct weft_op *op, const struct weft_retry *given)
 	if (!r->policy.pause_ns)
 		r->policy.pause_ns = WF_MIN(PAUSE_NS, r->policy.pause_max_ns);
 	op->call.retry = r;
-	op->call.call.request_id = next_id(op->owner);
+	op->call.call.request_id = next_id(op->peer);
 	return 0;
 }
 
@@ -100,7 +105,7 @@ static void mark(struct wf_retry *r, enum weft_executed executed)
 	if (r->policy.idempotent) {
 		/* The answer is not to be that failure again. */
 		if (is_answered(call))
-			call->request_id = next_id(r->op->owner);
+			call->request_id = next_id(r->op->peer);
 		return;
 	}
 	if (call->incarnation)

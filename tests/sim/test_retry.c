@@ -126,8 +126,8 @@ static void answered(const Sim__Bytes *answer, void *arg)
 			  !memcmp(answer->body.data, f->request, f->request_bytes));
 }
 
-static void begin(struct wf_flight *f, const struct weft_retry *retry, size_t bytes,
-		  uint64_t timeout_ns)
+static void begin_at(unsigned to, struct wf_flight *f, const struct weft_retry *retry, size_t bytes,
+		     uint64_t timeout_ns)
 {
 	struct weft_call_options options = { .size = sizeof(options), .retry = retry };
 	Sim__Bytes question = SIM__BYTES__INIT;
@@ -138,8 +138,14 @@ static void begin(struct wf_flight *f, const struct weft_retry *retry, size_t by
 	f->request_bytes = bytes;
 	question.body.data = source;
 	question.body.len = bytes;
-	assert_int_equal(weft_call_open(wf_world_stub(0, 1), &options, &service, &f->op), 0);
+	assert_int_equal(weft_call_open(wf_world_stub(0, to), &options, &service, &f->op), 0);
 	sim__mirror__reflect(service, &question, answered, f);
+}
+
+static void begin(struct wf_flight *f, const struct weft_retry *retry, size_t bytes,
+		  uint64_t timeout_ns)
+{
+	begin_at(1, f, retry, bytes, timeout_ns);
 }
 
 static void land(struct wf_flight *f, enum weft_status status)
@@ -666,7 +672,7 @@ static void the_same_id_of_another_caller_is_another_request(void **state)
 	(void)state;
 	open_world(WF_WORLD_CONNECTED);
 	wf_world_add();
-	wf_world_node(0)->request_id = wf_world_node(2)->request_id = UINT64_MAX;
+	wf_world_peer(0, 1)->request_id = wf_world_peer(2, 1)->request_id = UINT64_MAX;
 	begin(&f, &retry, 10, S);
 	land(&f, WEFT_OK);
 	wf_flight_free(&f, 1);
@@ -674,6 +680,28 @@ static void the_same_id_of_another_caller_is_another_request(void **state)
 	assert_int_equal(wf_world_served(1), 2);
 	assert_int_equal(wf_world_count(1).served_repeated, 0);
 	assert_int_equal(replies_of(1)->kept_count, 2);
+	wf_world_end();
+}
+
+/* Else node 2 could say that it is node 0, and ask node 1 for what node 0 was answered. */
+static void the_ids_that_one_server_learns_are_not_those_of_another(void **state)
+{
+	struct weft_retry retry = policy_of(9, UNAVAILABLE, false);
+	uint64_t learnt, said;
+	struct wf_flight f;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	wf_world_add();
+	begin(&f, &retry, 10, S);
+	land(&f, WEFT_OK);
+	said = f.op->call.call.request_id;
+	wf_flight_free(&f, 1);
+	begin_at(2, &f, &retry, 10, S);
+	land(&f, WEFT_OK);
+	learnt = f.op->call.call.request_id;
+	wf_flight_free(&f, 1);
+	assert_true(learnt - said > 1000000 && said - learnt > 1000000);
 	wf_world_end();
 }
 
@@ -895,6 +923,7 @@ int main(void)
 		cmocka_unit_test(nobody_answers_for_a_reply_that_had_to_go),
 		cmocka_unit_test(a_reply_with_attachments_is_not_kept),
 		cmocka_unit_test(the_same_id_of_another_caller_is_another_request),
+		cmocka_unit_test(the_ids_that_one_server_learns_are_not_those_of_another),
 		cmocka_unit_test(a_caller_comes_back_to_the_worker_that_knows_his_request),
 		cmocka_unit_test(an_attempt_takes_no_place_beside_the_handler_that_it_joins),
 		cmocka_unit_test(an_attempt_finds_the_server_that_comes_after_one_that_drains),
