@@ -433,7 +433,7 @@ static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundl
 		fresh->deadline_ns = deadline_ns;
 	fresh->desk = desk;
 	wf_bundle_get(b);
-	fresh->recv.bundle = b;
+	fresh->recv.receiving.bundle = b;
 	fresh->recv.receiving.attached = true;
 	fresh->recv.receiving.step = index;
 	wf_op_launch(fresh, fresh->made_ns, op);

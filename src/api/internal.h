@@ -124,8 +124,7 @@ struct wf_op_recv {
 	struct weft_peer *from;   /* it came from */
 	struct wf_ask *asks;      /* one for each desk; NULL: one desk alone gets it */
 	struct wf_ask *_Atomic winner; /* of them: it gets the tensor, or ends without */
-	struct wf_bundle *bundle; /* it is received out of this; a reference; NULL: not */
-	struct wf_receiving receiving; /* the last */
+	struct wf_receiving receiving; /* the last; of an attachment with a reference to the bundle */
 };
 
 /* What an answer had besides, as it is shown: pairs of metadata, or bytes. */

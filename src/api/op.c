@@ -58,7 +58,7 @@ static const struct {
 };
 
 /* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
-_Static_assert(offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) <= 912,
+_Static_assert(offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) <= 888,
 	       "a receive with its channel takes less than 1 KiB");
 _Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 1488,
 	       "a send with its offer takes less than 2 KiB");
@@ -156,8 +156,8 @@ static void free_op(struct weft_op *op)
 	struct weft_node *node = op->owner;
 
 	if (op->kind == WF_OP_RECV) {
-		if (op->recv.bundle)
-			wf_bundle_put(op->recv.bundle);
+		if (op->recv.receiving.attached)
+			wf_bundle_put(op->recv.receiving.bundle);
 		free(op->recv.receiving.long_shape);
 		wf_kind_close(op->recv.receiving.device);
 		if (node)

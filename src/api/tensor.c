@@ -329,8 +329,8 @@ void wf_tensor_start_recv(struct weft_op *op)
 		return;
 	}
 	r->done = recv_done;
-	if (op->recv.bundle) {
-		wf_bundle_receive(op->recv.bundle, (uint32_t)r->step, r);
+	if (r->attached) {
+		wf_bundle_receive(r->bundle, (uint32_t)r->step, r);
 		return;
 	}
 	if (op->peer && wf_peer_link(op->peer, op->desk, &link, &e)) {

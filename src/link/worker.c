@@ -214,11 +214,11 @@ static void tell_rails(struct wf_worker *w)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
+		/* First where a same-host rail is now, then that it is another: a redial says so, too. */
+		wf_sidedoor_tell(link);
 		/* Also who has heard our hello and has not answered it yet. */
 		if (!link->conn)
 			continue;
-		/* First where a same-host rail is now, then that it is another. */
-		wf_sidedoor_tell(link);
 		wf_dial_tell(link);
 		if (link->greeted && link->state == WF_LINK_TRYING && !link->on)
 			wf_attempt_start(link);

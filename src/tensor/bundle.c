@@ -183,7 +183,6 @@ void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving 
 	}
 	t->arrival = NULL;
 	wf_receiving_init(r, b->bundles->arrivals);
-	r->bundle = b;
 	r->give_back = give_back;
 	wf_receiving_meet_kept(r, a);
 }

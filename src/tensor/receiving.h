@@ -60,18 +60,20 @@ struct wf_receiving {
 
 	/* its own */
 	bool doubted;             /* the offer may be over: see pull.h */
+	bool returns;            /* to be given back when it ends */
 	enum wf_receiving_state state;
 	struct wf_path path;      /* valid like the above */
 	struct wf_arrivals *arrivals;
-	struct wf_channels *channels; /* and there: */
+	union { /* where its tensor goes back to */
+		struct wf_channels *channels;
+		struct wf_bundle *bundle; /* of an attachment: set by the owner, who has a reference */
+	};
 	struct wf_channel *channel; /* where it waits for a tensor */
-	struct wf_bundle *bundle; /* of an attachment: the owner has a reference until done */
 	struct wf_list node;     /* in the channel, while it waits for a tensor */
 	struct wf_list all_node; /* in channels->receives */
 	struct wf_use_member use; /* of its step, until it ends */
 	struct wf_part *part;    /* of the peer that it names, or has met, in its step, until it ends; or NULL */
 	struct wf_arrival *arrival; /* what it met, while it can be given back; or NULL */
-	bool returns;            /* to be given back when it ends */
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* until it has ended */
 	struct wf_stage *stage;  /* to a device; NULL: none, or not yet */

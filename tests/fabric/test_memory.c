@@ -118,6 +118,8 @@ int main(int argc, char **argv)
 		TEST(an_open_send_takes_less_than_two_kibibytes),
 	};
 
+	/* All of them are offered at once, which no peer keeps by default. */
+	setenv("WEFT_PEER_BYTES", "1G", 1);
 	if (pair_is_other(argc, argv, commands))
 		return 0;
 	cmocka_set_test_filter(argv[1]); /* a test's name, or all */

@@ -175,6 +175,21 @@ static void rails_keep_to_their_ports(void **state)
 	}
 }
 
+/* Who can't be dialled is answered as the peer that a tensor of its came from. */
+static void answer_who_came(struct pair *pair)
+{
+	struct weft_op *came = pair_recv(pair->node, NULL, 4, "here-I-am");
+	struct pair_send send;
+
+	pair_do(&pair->other, "send 4 here-I-am 300000 1");
+	pair_ended(came, WEFT_OK);
+	pair_do(&pair->other, "recv 5 there 300000 2");
+	send = pair_send(weft_op_peer(came), 5, "there", 300000, 2);
+	pair_sent(&send);
+	pair_do(&pair->other, "finish");
+	pair_received(came, 300000, 1);
+}
+
 /* Network 1 is behind host 1, and nobody there can be dialled from here. */
 static void who_is_behind_a_router_dials_out(void **state)
 {
@@ -198,7 +213,7 @@ static void who_is_behind_a_router_dials_out(void **state)
 		crossing_start(&pair.other, provider, 2, listen, pair.node);
 		pair.peer = pair.other.peer;
 		pair_do(&pair.other, "ping");
-		pair_exchange(&pair, &pair.other);
+		answer_who_came(&pair);
 		crossing_close(&pair);
 	}
 }

@@ -95,6 +95,7 @@ static void what_comes_later_of_an_aborted_step_ends_at_once(void **state)
 	(void)state;
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	wf_world_connect(0, 1);
+	wf_world_connect(1, 0);
 	abort_step(0, STEP);
 	for (unsigned node = 0; node < 2; node++) {
 		wf_flight_receive(&f[0], node, node, STEP, target, SMALL, 0);
