@@ -27,7 +27,8 @@ struct wf_neighbour {
 	struct wf_socket *socket; /* NULL: dead */
 	struct wf_link *link;     /* NULL: a stranger */
 	struct wf_timer timer;    /* its patience, or that of the rails that wait for it */
-	bool awaited;             /* they do */
+	bool awaited;             /* its first packet is still to come */
+	bool holds_rails;         /* and the link looks for no rail before that, for one may be of this host */
 	struct wf_socket_peer who;
 	uint8_t nonce[WF_SIDE_NONCE_BYTES]; /* ours, for this one alone */
 	int leases_fd;
@@ -150,14 +151,14 @@ static void start_without(struct wf_link *link)
 static void lose(struct wf_link *link, const char *why)
 {
 	struct wf_neighbour *n = link->neighbour;
-	bool awaited = n && n->awaited;
+	bool held = n && n->awaited && n->holds_rails;
 
 	link->neighbour = NULL;
 	link->gate_open = false;
 	snprintf(link->gate_text, sizeof(link->gate_text), "%s", why);
 	if (n)
 		bury(n);
-	if (awaited)
+	if (held)
 		start_without(link);
 }
 
@@ -386,7 +387,8 @@ static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 		n->awaited = false;
 		wf_timer_stop(&link->worker->timers, &n->timer);
 		take_meet(n, parcel);
-		wf_attempt_start(link);
+		if (n->holds_rails)
+			wf_attempt_start(link);
 		return NULL;
 	case WF_SIDE_RAILS:
 		take_rails(n, parcel);
@@ -551,8 +553,9 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	link->neighbour = n;
 	wf_list_append(&d->owned, &n->node);
 	n->awaited = true;
+	n->holds_rails = is_wanted(link);
 	wf_worker_timer(w, &n->timer, w->now_ns + WF_SIDEDOOR_WAIT_NS, meet_late);
-	return is_wanted(link);
+	return n->holds_rails;
 }
 
 static bool accept_one(struct wf_sidedoor *d)

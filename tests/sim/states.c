@@ -231,7 +231,7 @@ static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struc
 	WF_LIST_EACH(node, &desk->node->ops) {
 		const struct weft_op *op = WF_CONTAINER(node, struct weft_op, node);
 
-		if (op->kind == WF_OP_RECV && op->recv.bundle && op->recv.receiving.got_from &&
+		if (op->kind == WF_OP_RECV && op->recv.receiving.attached && op->recv.receiving.got_from &&
 		    wf_link_real(op->recv.receiving.got_from) == link)
 			count(tally, fault, state_of_op(op));
 	}
