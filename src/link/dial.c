@@ -204,6 +204,14 @@ static void late(struct wf_link *link, const char *what)
 	wf_link_put(link);
 }
 
+void wf_dial_anew(struct wf_link *link, const struct wf_error *e)
+{
+	wf_link_get(link);
+	wf_link_close_conn(link);
+	again_or_die(link, e);
+	wf_link_put(link);
+}
+
 static void answer_late(struct wf_timer *timer)
 {
 	late(WF_CONTAINER(timer, struct wf_link, dial_timer), "does not answer");

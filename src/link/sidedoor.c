@@ -123,13 +123,16 @@ static struct wf_neighbour *new_neighbour(struct wf_sidedoor *d)
 	return n;
 }
 
-/* The door of @link is still open, so its peer is there, and has no rail in common. */
+/* The door of @link is still open: its peer had no descriptor for its side door, say. */
 static void start_late(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+	struct wf_error e;
 
-	if (link->conn)
-		wf_attempt_start(link);
+	if (!link->conn)
+		return;
+	wf_error_set(&e, -EHOSTUNREACH, "%s", link->gate_text);
+	wf_dial_anew(link, &e);
 }
 
 /*

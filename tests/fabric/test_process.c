@@ -47,6 +47,12 @@ static struct weft_op *start_ping(struct weft_peer *peer)
 	return op;
 }
 
+static void end_ping(struct weft_op *op, enum weft_status status)
+{
+	pair_ended(op, status);
+	weft_op_free(op);
+}
+
 static void after_one_closes_the_other_still_serves(void **state)
 {
 	(void)state;
@@ -61,7 +67,7 @@ static void after_one_closes_the_other_still_serves(void **state)
 		pair_ping(to_third);
 		assert_int_equal(weft_node_close(there), 0);
 
-		pair_ended(start_ping(to_there), WEFT_UNAVAILABLE);
+		end_ping(start_ping(to_there), WEFT_UNAVAILABLE);
 		pair_ping(to_third);
 
 		weft_peer_close(to_there);
@@ -87,7 +93,7 @@ static void a_manual_node_outlives_the_node_that_it_has_met(void **state)
 		pair_ended(op, WEFT_OK);
 		assert_int_equal(weft_node_close(there), 0);
 
-		pair_ended(start_ping(to_there), WEFT_UNAVAILABLE);
+		end_ping(start_ping(to_there), WEFT_UNAVAILABLE);
 
 		weft_peer_close(to_there);
 		assert_int_equal(weft_node_close(here), 0);

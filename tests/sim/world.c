@@ -448,11 +448,11 @@ static int begin_life(unsigned number, const char *address)
 	int err;
 
 	assert_true(life_count < LIVES_MAX);
+	(void)snprintf(name, sizeof(name), "n%u", number);
 	assert_int_equal(wf_node_settings(&options, &settings), 0);
 	*c = (struct citizen){ .service.base = SIM__MIRROR__BASE_INIT, .number = number };
 	c->service.reflect = reflect;
 	wf_list_init(&c->held);
-	(void)snprintf(name, sizeof(name), "n%u", number);
 	wf_fake_enter(life_count);
 	/* A fresh endpoint refuses only when it is full, and a node that finds no memory is none. */
 	fake->eagain = fake->refuse = 0;
