@@ -82,6 +82,9 @@ static enum weft_status outcome(const struct wf_served *s)
 /* The rest, once everybody has been told. */
 static void forget(struct wf_served *s)
 {
+	/* A reply that was about to fail when the node closed. */
+	if (s->parcel.state != WF_PARCEL_ENDED)
+		wf_reason_drop(&s->parcel.why);
 	wf_ledger_discharge(s->link, WF_LEDGER_OWED, s->charged_bytes);
 	wf_link_put(s->link);
 	if (s->entered)
