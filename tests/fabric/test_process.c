@@ -90,7 +90,7 @@ static void a_manual_node_outlives_the_node_that_it_has_met(void **state)
 
 		while (weft_wait(op, 0) == -ETIMEDOUT && pair_now_ns() < until)
 			weft_poll(there, 0);
-		pair_ended(op, WEFT_OK);
+		end_ping(op, WEFT_OK);
 		assert_int_equal(weft_node_close(there), 0);
 
 		end_ping(start_ping(to_there), WEFT_UNAVAILABLE);
