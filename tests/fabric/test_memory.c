@@ -48,64 +48,60 @@ static void end_all(void)
 	}
 }
 
-static void an_open_receive_takes_less_than_a_kibibyte(void **state)
+/* Bytes for each of OPS operations that are open at once, with keys of their own: begun by @begin. */
+static size_t measure(void (*begin)(struct pair *pair, const char *key, size_t bytes,
+				    const struct weft_tensor *tensor, struct weft_op **op))
 {
 	int64_t shape[] = { BODY_BYTES };
-	struct weft_tensor into = { .device = { WEFT_CPU, 0 }, .ndim = 1,
-				    .dtype = { WEFT_UINT, 8, 1 }, .shape = shape };
+	struct weft_tensor tensor = { .device = { WEFT_CPU, 0 }, .ndim = 1,
+				      .dtype = { WEFT_UINT, 8, 1 }, .shape = shape };
 	char key[32];
 	struct pair pair;
 	size_t before, each;
 
-	(void)state;
-	skip_where_malloc_is_another();
 	pair_open(&pair, pair_any(), NULL);
 	pair_ping(pair.peer);
-	into.data = malloc(BODY_BYTES);
-	assert_non_null(into.data);
+	tensor.data = calloc(1, BODY_BYTES);
+	assert_non_null(tensor.data);
 	before = allocated();
 	for (unsigned i = 0; i < OPS; i++) {
 		int bytes = snprintf(key, sizeof(key), "layer/%u/weights", i);
 
-		need(!weft_recv(pair.node, pair.peer, 0, key, (size_t)bytes, &into, NULL, &ops[i]));
+		begin(&pair, key, (size_t)bytes, &tensor, &ops[i]);
 	}
-	pair_ping(pair.peer); /* all have begun */
+	pair_ping(pair.peer); /* all have begun, and what is sent is offered */
 	each = (allocated() - before) / OPS;
-	print_message("%zu bytes for each of %d open receives\n", each, OPS);
-	assert_true(each < RECV_BYTES_MAX);
+	print_message("%zu bytes for each of %d\n", each, OPS);
 	end_all();
-	free(into.data);
+	free(tensor.data);
 	pair_close(&pair);
+	return each;
+}
+
+static void begin_receive(struct pair *pair, const char *key, size_t bytes,
+			  const struct weft_tensor *tensor, struct weft_op **op)
+{
+	need(!weft_recv(pair->node, pair->peer, 0, key, bytes, tensor, NULL, op));
+}
+
+static void begin_send(struct pair *pair, const char *key, size_t bytes,
+		       const struct weft_tensor *tensor, struct weft_op **op)
+{
+	need(!weft_send(pair->peer, 0, key, bytes, tensor, NULL, op));
+}
+
+static void an_open_receive_takes_less_than_a_kibibyte(void **state)
+{
+	(void)state;
+	skip_where_malloc_is_another();
+	assert_true(measure(begin_receive) < RECV_BYTES_MAX);
 }
 
 static void an_open_send_takes_less_than_two_kibibytes(void **state)
 {
-	int64_t shape[] = { BODY_BYTES };
-	struct weft_tensor from = { .device = { WEFT_CPU, 0 }, .ndim = 1,
-				    .dtype = { WEFT_UINT, 8, 1 }, .shape = shape };
-	char key[32];
-	struct pair pair;
-	size_t before, each;
-
 	(void)state;
 	skip_where_malloc_is_another();
-	pair_open(&pair, pair_any(), NULL);
-	pair_ping(pair.peer);
-	from.data = calloc(1, BODY_BYTES);
-	assert_non_null(from.data);
-	before = allocated();
-	for (unsigned i = 0; i < OPS; i++) {
-		int bytes = snprintf(key, sizeof(key), "layer/%u/weights", i);
-
-		need(!weft_send(pair.peer, 0, key, (size_t)bytes, &from, NULL, &ops[i]));
-	}
-	pair_ping(pair.peer); /* all are offered */
-	each = (allocated() - before) / OPS;
-	print_message("%zu bytes for each of %d open sends\n", each, OPS);
-	assert_true(each < SEND_BYTES_MAX);
-	end_all();
-	free(from.data);
-	pair_close(&pair);
+	assert_true(measure(begin_send) < SEND_BYTES_MAX);
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)

@@ -119,7 +119,15 @@ static uint16_t port_of(struct pair *pair)
 	return (uint16_t)port;
 }
 
-/* Until @pid has no more than @most descriptors. */
+/* A pair that has met over provider @at; the port of the other's rail. */
+static uint16_t open_at(struct pair *pair, const char *at)
+{
+	pair_open(pair, at, NULL);
+	pair_ping(pair->peer);
+	return port_of(pair);
+}
+
+/* Until the other process has no more than @most descriptors. */
 static void await_fds(struct pair *pair, unsigned most)
 {
 	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
@@ -135,13 +143,9 @@ static void who_connects_and_goes_takes_no_descriptor(void **state)
 
 	(void)state;
 	for (const char *at = next_of_sockets(pair_first()); at; at = next_of_sockets(pair_next())) {
-		unsigned before;
-		uint16_t port;
+		uint16_t port = open_at(&pair, at);
+		unsigned before = open_fds(pair.other.pid);
 
-		pair_open(&pair, at, NULL);
-		pair_ping(pair.peer);
-		port = port_of(&pair);
-		before = open_fds(pair.other.pid);
 		for (unsigned i = 0; i < BATCH; i++)
 			close(say_to(port, "", 0));
 		await_fds(&pair, before);
@@ -163,13 +167,9 @@ static void half_a_request_takes_no_descriptor(void **state)
 
 	(void)state;
 	for (const char *at = next_of_sockets(pair_first()); at; at = next_of_sockets(pair_next())) {
-		unsigned before;
-		uint16_t port;
+		uint16_t port = open_at(&pair, at);
+		unsigned before = open_fds(pair.other.pid);
 
-		pair_open(&pair, at, NULL);
-		pair_ping(pair.peer);
-		port = port_of(&pair);
-		before = open_fds(pair.other.pid);
 		for (unsigned i = 0; i < PAIR_COUNT(fds); i++) {
 			fds[i] = say_to(port, beginnings[i % 3], i % 3 == 2 ? 3 : 8);
 			need(fds[i] >= 0);
