@@ -208,7 +208,7 @@ static void look(struct wf_task *task)
 	wf_op_put(ask->op);
 }
 
-/* Of another desk's ask: how far it was at the last look, and another look. */
+/* How far another desk's ask was at the last look; and the task that looks again. */
 static uint64_t look_at(struct wf_ask *ask)
 {
 	if (!atomic_exchange(&ask->looking, true)) {

@@ -232,7 +232,7 @@ void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
 		wf_worker_submit(&desk->worker, task);
 		return;
 	}
-	/* What the task ends may begin another: that waits for its turn, as inside a poll. */
+	/* An operation that the task ends may begin another one, which waits for its turn as inside a poll. */
 	desk->polling = true;
 	wf_worker_tick_at(&desk->worker, now_ns);
 	task->run(task);

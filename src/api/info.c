@@ -29,7 +29,7 @@ static void see_host(struct weft_info *info)
 		wf_host_close(host);
 }
 
-/* What @ask finds. */
+/* An info holds the providers that @ask finds. */
 static int open_by(int (*ask)(const struct wf_options *options, struct wf_select *select,
 			      struct wf_error *e),
 		   const struct weft_node_options *options, struct weft_info **info)

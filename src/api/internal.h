@@ -629,7 +629,7 @@ int wf_last_set(int code, const char *format, ...) WF_PRINTF(2, 3);
 int wf_last_copy(const struct wf_error *e);
 int wf_last_null(const char *what);
 
-/* What a function can't do without: 0, or -EINVAL and a sentence that names it. */
+/* An argument that a function can't do without: 0, or -EINVAL and a sentence that names it. */
 #define WF_NEED(argument) ((argument) ? 0 : wf_last_null(#argument))
 
 #endif

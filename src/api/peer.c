@@ -135,7 +135,7 @@ int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **
 	struct wf_link *real;
 	int err;
 
-	/* It was another name of a link whose life is over. */
+	/* The link was another name of one whose life is over. */
 	if (peer->link && peer->link->same && !peer->link->address[0] &&
 	    (peer->address[0] || peer->moved_address)) {
 		wf_link_put(peer->link);

@@ -8,7 +8,7 @@
 #include "tensor/shape.h"
 #include "util/clock.h"
 
-/* Of a tensor that has no size.  -EINVAL. */
+/* The sentence about a tensor that has no size.  -EINVAL. */
 static int say_what_is_wrong(const struct weft_tensor *t)
 {
 	if (!t->dtype.bits || !t->dtype.lanes)

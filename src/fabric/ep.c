@@ -254,6 +254,19 @@ static int refuse_address(const struct wf_rail *rail, struct wf_error *e)
 	return wf_error_set(e, -EBADMSG, "the peer's address is none of %s", rail->caps.provider);
 }
 
+/* The endpoint @made is open; or, with the code @err, it is not, and goes. */
+static int hand_out(struct wf_ep *made, int err, struct wf_ep **ep)
+{
+	if (err) {
+		wf_gate_close(&made->gate);
+		free(made);
+		return err;
+	}
+	enlist(made);
+	*ep = made;
+	return 0;
+}
+
 int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
 	       const void *data, size_t data_bytes, void *owner, struct wf_ep **ep,
 	       struct wf_error *e)
@@ -273,14 +286,7 @@ int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_byte
 		err = open_connected(made, address, address_bytes, data, data_bytes, e);
 	else
 		err = open_shared(made, address, address_bytes, 0, -1, e);
-	if (err) {
-		wf_gate_close(&made->gate);
-		free(made);
-		return err;
-	}
-	enlist(made);
-	*ep = made;
-	return 0;
+	return hand_out(made, err, ep);
 }
 
 int wf_ep_open_here(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
@@ -295,14 +301,7 @@ int wf_ep_open_here(struct wf_rail *rail, const uint8_t *address, size_t address
 	if (!made)
 		return wf_error_set(e, -ENOMEM, "no memory for an endpoint");
 	err = open_shared(made, address, address_bytes, pid, gate_fd, e);
-	if (err) {
-		wf_gate_close(&made->gate);
-		free(made);
-		return err;
-	}
-	enlist(made);
-	*ep = made;
-	return 0;
+	return hand_out(made, err, ep);
 }
 
 static void free_request(struct wf_request *request)

@@ -13,7 +13,7 @@
 /* A request comes with its connection; what is lost on the way comes again within seconds. */
 #define SILENT_MS 5000
 
-/* The same where there is something to read: a provider reads it at its next turn, or never. */
+/* A connection with bytes to read has longer: a provider reads them at its next turn, or never. */
 #define UNREAD_MS 30000
 
 /* A provider that still knows an orphan has closed it by then. */
@@ -22,7 +22,7 @@
 /* A look that took some time is followed by so many times as long without one. */
 #define PAUSE_FACTOR 16
 
-/* What one look knows and finds. */
+/* A look at the process's sockets: what it knows, and what it finds. */
 struct look {
 	struct wf_rail *rail;
 	uint64_t now_ns;

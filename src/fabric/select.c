@@ -21,7 +21,7 @@
 #define WRITTEN_FOR FI_VERSION(1, 17)
 #define DMA_BUFS_SINCE FI_VERSION(1, 20)
 
-/* Of a reason: the longest name of a setting and a few words. */
+/* A reason holds the longest name of a setting and a few words. */
 #define REASON_BYTES 64
 
 /* A ping on a rail that works takes well under this, also on a busy machine. */
@@ -564,7 +564,7 @@ static bool is_any_used(const struct wf_select *select)
 	return false;
 }
 
-/* Who names a device wants that one, not just what is left without it. */
+/* A user who names a device wants that one, not just the rails that are left without it. */
 static void want_device(struct wf_select *select, const struct wf_options *options)
 {
 	bool any = false;

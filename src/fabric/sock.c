@@ -180,7 +180,7 @@ uint32_t wf_sock_waiting(int fd)
 	struct tcp_info info = { 0 };
 	socklen_t bytes = sizeof(info);
 
-	/* Of a listener the kernel reports that number as unacknowledged. */
+	/* The field for unacknowledged segments counts a listener's connections that wait. */
 	return fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) ? 0 :
 										info.tcpi_unacked;
 }

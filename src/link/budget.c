@@ -49,7 +49,6 @@ static void promise(struct wf_link *link)
 	uint32_t more;
 
 	link->kept_short = frames < allowed(link);
-
 	if (have >= want || taken(on) >= slots)
 		return;
 	more = WF_MIN(want - have, slots - taken(on));

@@ -66,7 +66,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 		r->frame_bytes = caps->frame_bytes;
 		r->connected = caps->connected;
 		r->same_host = caps->same_host;
-		/* What tells of the host goes by the side door alone. */
+		/* An address that tells of the host goes by the side door alone. */
 		if (caps->same_host)
 			r->edition = w->rails[i].edition;
 		else
@@ -187,6 +187,17 @@ void wf_dial_again(struct wf_link *link)
 	dial(link);
 }
 
+void wf_dial_anew(struct wf_link *link, const struct wf_error *e)
+{
+	wf_link_get(link);
+	wf_link_close_conn(link);
+	if (link->resuming)
+		wf_live_door_closed(link, e);
+	else
+		again_or_die(link, e);
+	wf_link_put(link);
+}
+
 /* Our dial has led to nothing yet; @what says how far it came. */
 static void late(struct wf_link *link, const char *what)
 {
@@ -195,21 +206,7 @@ static void late(struct wf_link *link, const char *what)
 	if (!link->conn || (link->greeted && !link->resuming))
 		return;
 	wf_error_set(&e, -ETIMEDOUT, "%s %s", link->address, what);
-	wf_link_get(link);
-	wf_link_close_conn(link);
-	if (link->resuming)
-		wf_live_door_closed(link, &e);
-	else
-		again_or_die(link, &e);
-	wf_link_put(link);
-}
-
-void wf_dial_anew(struct wf_link *link, const struct wf_error *e)
-{
-	wf_link_get(link);
-	wf_link_close_conn(link);
-	again_or_die(link, e);
-	wf_link_put(link);
+	wf_dial_anew(link, &e);
 }
 
 static void answer_late(struct wf_timer *timer)

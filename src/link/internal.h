@@ -22,7 +22,7 @@ static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 void wf_dial_start(struct wf_link *link);
 void wf_dial_again(struct wf_link *link);
 void wf_dial_tell(struct wf_link *link);
-/* Our dial has led to no rail because of @e, which may pass: dial again, as long as there is time. */
+/* The dial under way has led to nothing because of @e, which may pass: dial again, as long as there is time. */
 void wf_dial_anew(struct wf_link *link, const struct wf_error *e);
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
 extern const struct wf_door_events wf_dial_events;

@@ -2,7 +2,10 @@
 #include "link/ledger.h"
 #include "link/internal.h"
 
-/* Bytes kept for a byte of received records, at most: an unmatched tensor of 40 bytes takes some 500. */
+/*
+ * Bytes kept for a byte of received records: an unmatched tensor of 40 bytes takes some 700 if it
+ * is alone in its step.  Where more is kept the bound itself stops it.
+ */
 #define KEPT_PER_BYTE 16
 
 /* Calls leave an eighth of their side to refusals and to answers that are under way. */
@@ -85,7 +88,8 @@ void wf_ledger_begin(struct wf_link *link, bool stranger)
 	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*link));
 }
 
-void wf_ledger_named(struct wf_link *link)
+/* The peer of @link does not count among the strangers any more. */
+static void leave_strangers(struct wf_link *link)
 {
 	if (link->stranger)
 		count_strangers(link->worker, -kept(link));
@@ -94,16 +98,16 @@ void wf_ledger_named(struct wf_link *link)
 
 void wf_ledger_end(struct wf_link *link)
 {
-	wf_ledger_named(link);
+	leave_strangers(link);
 	wf_counters_add(&link->worker->counters.kept_bytes, -kept(link));
 }
 
 void wf_ledger_merge(struct wf_link *link, struct wf_link *into)
 {
 	if (!link->stranger)
-		wf_ledger_named(into);
+		leave_strangers(into);
 	if (!into->stranger)
-		wf_ledger_named(link);
+		leave_strangers(link);
 	link->stranger = false;
 	for (unsigned side = 0; side < WF_LEDGER_SIDES; side++) {
 		into->kept_bytes[side] += link->kept_bytes[side];

@@ -51,12 +51,11 @@ uint32_t wf_ledger_frames(const struct wf_link *link);
 /* Have the strangers of this node spent what all of them have together? */
 bool wf_ledger_strangers_full(const struct wf_worker *w);
 
-/* For link.c: @link begins, as a stranger or not; somebody here names its address; it ends. */
+/* For link.c: @link begins, as a stranger or not; it ends. */
 void wf_ledger_begin(struct wf_link *link, bool stranger);
-void wf_ledger_named(struct wf_link *link);
 void wf_ledger_end(struct wf_link *link);
 
-/* For link.c: @link is another name of @into. */
+/* For link.c: @link is another name of @into, which is no stranger if one of them is none. */
 void wf_ledger_merge(struct wf_link *link, struct wf_link *into);
 
 #endif

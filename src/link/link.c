@@ -223,7 +223,6 @@ int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link
 		struct wf_link *known = WF_CONTAINER(node, struct wf_link, node);
 
 		if (known->state != WF_LINK_GONE && !strcmp(known->address, address)) {
-			wf_ledger_named(known);
 			wf_link_get(known);
 			*link = known;
 			return 0;
