@@ -271,8 +271,11 @@ static void take_rails(struct wf_neighbour *n, struct parcel *parcel)
 	n->rail_count = p->rail_count;
 }
 
-/* Can rails of this host reach the process of @n? */
-static void judge(struct wf_neighbour *n, const struct wf_side_packet *p)
+/*
+ * Can rails of this host reach the process of @n?  false: they can't, and may next time, for the
+ * nonce is not there any more: the process has let go of its end of the link meanwhile.
+ */
+static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 {
 	struct wf_link *link = n->link;
 	int err;
@@ -282,34 +285,35 @@ static void judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 	if (link->was_up || link->maybe_up) {
 		snprintf(link->gate_text, sizeof(link->gate_text),
 			 "it came to the side door too late");
-		return;
+		return true;
 	}
 	if (!n->who.pid) {
 		snprintf(link->gate_text, sizeof(link->gate_text),
 			 "its pid namespace can't be seen from this one");
-		return;
+		return true;
 	}
 	err = wf_host_probe(n->who.pid, p->nonce_address, p->nonce, sizeof(p->nonce));
 	if (err) {
 		snprintf(link->gate_text, sizeof(link->gate_text),
 			 "the memory of its process %" PRIu64 " can't be read: %s", n->who.pid,
 			 err == -EBADMSG ? "it holds another nonce" : wf_error_name(err));
-		return;
+		return err != -EBADMSG;
 	}
 	link->within_process = wf_host_is_this(n->who.pid);
 	link->gate_open = true;
 	link->gate_text[0] = '\0';
 	wf_attempt_list(link);
+	return true;
 }
 
-/* The first packet of the peer of n->link. */
-static void take_meet(struct wf_neighbour *n, struct parcel *parcel)
+/* The first packet of the peer of n->link.  As judge(). */
+static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
 {
 	const struct wf_side_packet *p = &parcel->packet;
 	struct wf_link *link = n->link;
 	struct wf_worker *w = link->worker;
+	bool settled = judge(n, p);
 
-	judge(n, p);
 	if (p->bell) {
 		int bell = take_fd(parcel), page = take_fd(parcel);
 
@@ -323,12 +327,13 @@ static void take_meet(struct wf_neighbour *n, struct parcel *parcel)
 	take_rails(n, parcel);
 	/* Its end is a help, not a need: without it the door tells. */
 	if (link->peer_host || n->who.pid_fd < 0)
-		return;
+		return settled;
 	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->peer_host))
 		link->peer_host = NULL;
 	else
 		wf_worker_watch_peer(w, wf_host_peer_fd(link->peer_host), link->id);
 	n->who.pid_fd = -1;
+	return settled;
 }
 
 /* Is it said by the peer of @link, and to it? */
@@ -382,6 +387,7 @@ static void forget_lent(struct wf_neighbour *n, uint64_t file)
 static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 {
 	struct wf_link *link = n->link;
+	bool settled;
 
 	switch (parcel->packet.kind) {
 	case WF_SIDE_MEET:
@@ -389,9 +395,11 @@ static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 			return "another answers at its side door";
 		n->awaited = false;
 		wf_timer_stop(&link->worker->timers, &n->timer);
-		take_meet(n, parcel);
-		if (n->holds_rails)
+		settled = take_meet(n, parcel);
+		if (n->holds_rails && settled)
 			wf_attempt_start(link);
+		else if (n->holds_rails)
+			start_without(link);
 		return NULL;
 	case WF_SIDE_RAILS:
 		take_rails(n, parcel);
