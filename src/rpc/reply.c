@@ -185,10 +185,11 @@ static void set_failure(struct wf_served *s, const struct wf_error *e)
 static void run_reply(struct wf_task *task)
 {
 	struct wf_served *s = WF_CONTAINER(task, struct wf_served, task);
+	struct wf_error e;
 
 	wf_served_hold(s, &s->reply, s->parcel.body_bytes);
 	if (s->broken)
-		set_failure(s, &s->why);
+		set_failure(s, wf_reason_get(&s->why, &e));
 	send_reply(s);
 }
 
@@ -237,7 +238,7 @@ void wf_reply_broken(struct wf_stream *stream, const struct wf_error *e)
 	struct wf_served *s = stream->owner;
 
 	s->broken = true;
-	s->why = *e;
+	wf_reason_keep(&s->why, e);
 	/* What the answer waited for will not be said. */
 	if (!s->finishing)
 		return;

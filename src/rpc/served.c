@@ -85,6 +85,8 @@ static void forget(struct wf_served *s)
 	/* A reply that was about to fail when the node closed. */
 	if (s->parcel.state != WF_PARCEL_ENDED)
 		wf_reason_drop(&s->parcel.why);
+	wf_reason_drop(&s->why);
+	free(s->pull);
 	wf_ledger_discharge(s->link, WF_LEDGER_OWED, s->charged_bytes);
 	wf_link_put(s->link);
 	if (s->entered)
@@ -287,15 +289,17 @@ static void request_damaged(struct wf_served *s, const struct wf_error *e)
 
 static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
-	struct wf_served *s = WF_CONTAINER(pull, struct wf_served, pull);
+	struct wf_served *s = pull->owner;
 
-	s->pulling = false;
+	s->pull = NULL;
+	wf_served_charge(s, -(uint64_t)sizeof(*pull));
 	if (!e)
 		request_whole(s);
 	else if (pull->damaged)
 		request_damaged(s, e);
 	else
 		wf_reply_fail(s, wf_status_of(e->code), e->text);
+	free(pull); /* @e may have been in it, and @s may be gone */
 }
 
 static void tell_cancel(struct wf_notice *notice)
@@ -496,16 +500,27 @@ static int find_method(struct wf_served *s, const struct wf_call_record *c, stru
 /* There is memory for its bytes, which are to be pulled. */
 static void pull_request(struct wf_served *s, const struct wf_body *body)
 {
+	struct wf_pull *pull = malloc(sizeof(*pull));
 	struct wf_answer *answer = s->answer;
 
-	wf_pull_init(&s->pull);
-	s->pull.into = s->request.at;
-	s->pull.terms = &s->terms;
-	s->pull.done = request_pulled;
+	if (!pull)
+		goto fail;
+	wf_pull_init(pull);
+	pull->into = s->request.at;
+	pull->terms = &s->terms;
+	pull->owner = s;
+	pull->done = request_pulled;
 	s->answer = NULL;
-	s->pulling = !wf_pull_start(s->serving->transfer, s->link, body, answer, &s->pull);
-	if (!s->pulling)
-		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
+	if (wf_pull_start(s->serving->transfer, s->link, body, answer, pull))
+		goto free_pull;
+	s->pull = pull;
+	wf_served_charge(s, sizeof(*pull));
+	return;
+
+free_pull:
+	free(pull);
+fail:
+	wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
 }
 
 /* There is, and they have come. */
@@ -789,8 +804,8 @@ void wf_served_describe(const struct wf_served *s, char *text, size_t bytes)
 		wf_limit_describe(&s->ticket, wait, sizeof(wait));
 	else if (s->handled)
 		(void)snprintf(wait, sizeof(wait), "the handler has not replied");
-	else if (s->pulling)
-		wf_pull_describe(&s->pull, wait, sizeof(wait));
+	else if (s->pull)
+		wf_pull_describe(s->pull, wait, sizeof(wait));
 	else if (s->partial)
 		(void)snprintf(wait, sizeof(wait), "not all that goes beside its request has come");
 	(void)snprintf(text, bytes, "%s/%s from %s: %s%s", found ? s->service->name : "unknown",

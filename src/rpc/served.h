@@ -103,7 +103,6 @@ struct wf_served {
 	bool finishing;       /* the reply waits for what is written before it */
 	bool known;           /* it is in the map */
 	bool handled;         /* a handler has begun: it counts as executed */
-	bool pulling;         /* its request */
 	bool partial;         /* not all that goes beside the request has come */
 	bool whole;           /* the request itself has */
 	bool was_compressed;  /* it was */
@@ -127,6 +126,7 @@ struct wf_served {
 	struct wf_buffer request, reply;
 	size_t request_bytes;
 	struct wf_answer *answer; /* to the offer of its request, until that is pulled */
+	struct wf_pull *pull; /* of its request, while that is under way; NULL: it is not */
 	struct wf_notice notice;
 	struct wf_timer timer;
 	struct wf_task task;  /* the reply, from any thread */
@@ -144,6 +144,7 @@ struct wf_served {
 	char *text;           /* of a failure: @brief, or allocated */
 	bool failed_to_reply; /* and says so instead */
 	bool broken;          /* the stream was, which is the answer then: @why */
+	struct wf_reason why;
 	/* The caller gives up while the handler is at it: told once, as a notice.  NULL: it does not want to know. */
 	void (*on_cancel)(void *arg);
 	void *on_cancel_arg;
@@ -153,8 +154,6 @@ struct wf_served {
 	struct wf_parcel parcel; /* the reply */
 	/* From here on nothing is zero, see wf_served_init. */
 	char brief[WF_SERVED_BRIEF_BYTES];
-	struct wf_error why;
-	struct wf_pull pull;  /* of the request */
 };
 
 void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
