@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tensor/use.h"
 
-
 void wf_uses_init(struct wf_uses *uses)
 {
 	uses->last = NULL;
