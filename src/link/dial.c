@@ -287,6 +287,9 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->greeted = true;
 	link->moving = false;
+	/* It has come back; that it then closes this connection may be for another between the two. */
+	if (!link->dial_until_ns)
+		link->dial_until_ns = w->now_ns + w->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
 	link->heard_ns = w->now_ns;

@@ -11,6 +11,7 @@
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
+#define US WF_NS_PER_US
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
 #define BIG (3 * MIB + 17)
@@ -149,6 +150,30 @@ static void a_peer_may_restart_again_and_again(void **state)
 	}
 }
 
+static void dials_that_cross_after_a_restart_fail_nothing(void **state)
+{
+	struct wf_flight ping, f[5];
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 80; seed++) {
+		struct wf_fake fake = { .seed = seed, .delay_min_ns = 5 * US, .delay_max_ns = 50 * US };
+
+		wf_world_open(wf_world_shapes[seed % WF_COUNT(wf_world_shapes)], 2, &fake);
+		wf_world_connect(0, 1);
+		wf_world_kill(1);
+		wf_world_pass(5 * S);
+		wf_world_restart(1);
+		wf_flight_ping(&ping, 0, 1, LONG_NS);
+		wf_world_pass(seed % 40 * 10 * US);
+		begin_all(f, 0, 1, seed);
+		land_well(f, seed);
+		assert_int_equal(ping.status, WEFT_OK);
+		wf_flight_free(&ping, 1);
+		assert_int_equal(wf_world_count(0).peers_lost, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void a_job_may_start_in_any_order(void **state)
 {
 	struct wf_flight f[5];
@@ -180,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_peer_that_restarts_is_another_and_the_survivor_goes_on),
 		cmocka_unit_test(a_peer_may_restart_again_and_again),
+		cmocka_unit_test(dials_that_cross_after_a_restart_fail_nothing),
 		cmocka_unit_test(a_job_may_start_in_any_order),
 	};
 
