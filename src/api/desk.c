@@ -110,10 +110,10 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	wf_transfer_down(&desk->transfer, link, e);
 	wf_channels_down(&desk->channels, link, e);
 	wf_sending_down(&desk->attachments, link, e);
-	wf_call_down(&desk->calls, link, e);
-	wf_served_down(&desk->serving, link, e);
-	wf_streams_down(&desk->streams, link, e);
-	wf_echo_down(&desk->echoes, link, e);
+	wf_call_down(link, e);
+	wf_served_down(link, e);
+	wf_streams_down(link, e);
+	wf_echo_down(link, e);
 }
 
 static const struct wf_worker_sink sink = {

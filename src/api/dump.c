@@ -168,7 +168,7 @@ static void write_served(FILE *out, const struct wf_serving *serving)
 		fprintf(out, "call to serve: %s\n", text);
 	}
 	WF_LIST_EACH(node, &serving->alone) {
-		wf_served_describe(WF_CONTAINER(node, struct wf_served, alone_node), text,
+		wf_served_describe(WF_CONTAINER(node, struct wf_served, link_node), text,
 				   sizeof(text));
 		fprintf(out, "call to serve: %s\n", text);
 	}

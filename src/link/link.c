@@ -195,6 +195,8 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->held);
 	wf_list_init(&link->lanes);
 	wf_list_init(&link->kept);
+	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
+		wf_list_init(&link->work[i]);
 	wf_map_init(&link->offers.map);
 	wf_list_init(&link->offers.all);
 	wf_list_init(&link->parts);
@@ -451,8 +453,8 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_link_forget_peer(link);
 	wf_link_close_conn(link);
 	link->state = WF_LINK_IDLE;
-	into->waiting_count += link->waiting_count;
-	link->waiting_count = 0;
+	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
+		wf_list_splice(&into->work[i], &link->work[i]);
 	w->sink->merged(w->sink_ctx, link, into);
 	wf_list_splice(&into->queue, &link->queue);
 	into->queued_bytes += link->queued_bytes;

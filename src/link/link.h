@@ -109,6 +109,19 @@ struct wf_link_question {
 	uint64_t waiter; /* whose rails wait for the answer; 0: none do */
 };
 
+/* What the floors above have for a peer: the lists of a link, each used by its floor alone. */
+enum wf_link_work {
+	WF_LINK_PARCELS_WAITING, /* for a rail, or for more */
+	WF_LINK_PARCELS,         /* offered */
+	WF_LINK_PULLS,
+	WF_LINK_RECEIVES,        /* that name the peer */
+	WF_LINK_CALLS,
+	WF_LINK_SERVED,          /* calls of the peer's */
+	WF_LINK_STREAMS,
+	WF_LINK_ECHOES,
+	WF_LINK_WORKS
+};
+
 /* One pair of rails that may work. */
 struct wf_link_pair {
 	uint8_t mine, theirs;
@@ -130,6 +143,7 @@ struct wf_link {
 	struct wf_home home;
 	char name[WF_GREET_NAME_BYTES];
 	void *user;                /* the floor above's */
+	struct wf_list work[WF_LINK_WORKS]; /* goes over to the other link when two become one */
 	bool briefed;              /* the floors above have told it what a new peer is to know */
 	bool drain_told;           /* and that this node takes no more calls */
 	bool drains;               /* the peer has said that it takes none */
@@ -211,7 +225,6 @@ struct wf_link {
 	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
 	uint64_t rtt_ns;           /* smoothed */
 	uint64_t progress_ns;      /* when the rail last did anything */
-	uint32_t waiting_count;    /* records with bodies that wait for a rail, or for more */
 	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
 	struct wf_link_offers offers; /* of the peer's, that are not over here */
 	struct wf_list parts, heard; /* struct wf_part of the tensor floor: its part in steps, */

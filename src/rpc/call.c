@@ -97,6 +97,7 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 		return;
 	call->ended = true;
 	wf_table_remove(&call->calls->table, call->id);
+	wf_list_remove(&call->node);
 	wf_link_unwatch(call->link);
 	if (call->stream)
 		end_stream(call, e);
@@ -175,6 +176,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	call->parcel.head_bytes = head_bytes;
 	call->parcel.put_head = put_head;
 	call->parcel.done = request_done;
+	wf_list_append(&wf_link_real(link)->work[WF_LINK_CALLS], &call->node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	wf_parcel_post(calls->transfer, link, &call->parcel);
@@ -198,6 +200,7 @@ int wf_call_take_back(struct wf_call *call)
 	if (call->stream)
 		wf_stream_take_back(call->stream);
 	wf_table_remove(&call->calls->table, call->id);
+	wf_list_remove(&call->node);
 	wf_link_unwatch(call->link);
 	wf_link_put(call->link);
 	return 0;
@@ -501,14 +504,10 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 	return 0;
 }
 
-void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_error *e)
+void wf_call_down(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_call *call;
-	uint32_t at = 0;
-
-	while ((call = wf_table_next(&calls->table, &at)))
-		if (wf_link_real(call->link) == link)
-			wf_call_stop(call, e);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_CALLS])
+		wf_call_stop(WF_CONTAINER(node, struct wf_call, node), e);
 }
 
 void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)

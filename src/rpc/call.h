@@ -64,6 +64,7 @@ struct wf_call {
 	/* its own */
 	struct wf_calls *calls;
 	struct wf_link *link;
+	struct wf_list node; /* in a list of it, until the end */
 	uint64_t id;
 	bool ended, request_busy, reply_busy;
 	bool replied; /* the server has ended it, as the record says */
@@ -107,6 +108,6 @@ uint64_t wf_call_offered_bytes(const struct wf_call *call);
 int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
 int wf_call_response(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
 int wf_call_granted(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
-void wf_call_down(struct wf_calls *calls, struct wf_link *link, const struct wf_error *e);
+void wf_call_down(struct wf_link *link, const struct wf_error *e);
 
 #endif

@@ -117,7 +117,7 @@ static void end(struct wf_served *s)
 	wf_counters_add(&c->message_bytes, -s->held_bytes);
 	wf_timer_stop(&serving->transfer->worker->timers, &s->timer);
 	wf_list_remove(&s->notice.node);
-	wf_list_remove(&s->alone_node);
+	wf_list_remove(&s->link_node);
 	if (s->user)
 		s->free_user(s->user);
 	if (serving->gone)
@@ -163,7 +163,7 @@ void wf_served_fini(struct wf_serving *serving)
 	while ((node = wf_map_first(&serving->map)))
 		end_now(WF_CONTAINER(node, struct wf_served, node));
 	while ((at = wf_list_first(&serving->alone)))
-		end_now(WF_CONTAINER(at, struct wf_served, alone_node));
+		end_now(WF_CONTAINER(at, struct wf_served, link_node));
 	wf_replies_fini(&serving->replies);
 	wf_map_fini(&serving->map);
 	wf_spare_fini(&serving->spare);
@@ -411,7 +411,8 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 	wf_map_add(&serving->map, &first->node, hash_of(serving, first->link, first->call));
 	first->known = true;
 	first->alone = false;
-	wf_list_remove(&first->alone_node);
+	wf_list_remove(&first->link_node);
+	wf_list_append(&first->link->work[WF_LINK_SERVED], &first->link_node);
 	if (first->deadline_ns != UINT64_MAX)
 		wf_worker_timer(w, &first->timer, first->deadline_ns, deadline);
 	else
@@ -675,7 +676,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
 	wf_list_init(&s->attached);
-	wf_list_init(&s->alone_node);
+	wf_list_init(&s->link_node);
 	s->began_ns = w->now_ns;
 	s->request_id = c.request;
 	s->again = c.incarnation;
@@ -690,6 +691,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		return err;
 	}
 	wf_map_add(&serving->map, &s->node, hash);
+	wf_list_append(&link->work[WF_LINK_SERVED], &s->link_node);
 	s->known = true;
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
@@ -770,21 +772,17 @@ static void go_alone(struct wf_served *s)
 	wf_map_remove(&serving->map, &s->node);
 	s->known = false;
 	s->alone = true;
-	wf_list_append(&serving->alone, &s->alone_node);
+	wf_list_remove(&s->link_node);
+	wf_list_append(&serving->alone, &s->link_node);
 	if (s->deadline_ns > w->now_ns + ALONE_NS)
 		wf_worker_timer(w, &s->timer, w->now_ns + ALONE_NS, not_come_back);
 }
 
-void wf_served_down(struct wf_serving *serving, struct wf_link *link, const struct wf_error *e)
+void wf_served_down(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_map_node *next = wf_map_next(&serving->map, NULL);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_SERVED]) {
+		struct wf_served *s = WF_CONTAINER(node, struct wf_served, link_node);
 
-	while (next) {
-		struct wf_served *s = WF_CONTAINER(next, struct wf_served, node);
-
-		next = wf_map_next(&serving->map, next); /* giving up may be the end of it */
-		if (s->link != link)
-			continue;
 		if (s->running && !atomic_load(&s->cancelled))
 			go_alone(s);
 		else

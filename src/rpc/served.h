@@ -121,7 +121,7 @@ struct wf_served {
 	struct wf_known_request *running; /* from when its handler begins until it answers */
 	bool unsure;          /* whether it was handled, is the answer */
 	bool alone;           /* its caller is lost, and it waits for another attempt */
-	struct wf_list alone_node;
+	struct wf_list link_node; /* in a list of @link, or of those that are alone */
 	struct wf_link *entered; /* over which the first attempt came, if not by @link: the limits count that */
 	struct wf_buffer request, reply;
 	size_t request_bytes;
@@ -209,6 +209,6 @@ int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
 		      const struct wf_record *record);
 int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
 		     const struct wf_record *record);
-void wf_served_down(struct wf_serving *serving, struct wf_link *link, const struct wf_error *e);
+void wf_served_down(struct wf_link *link, const struct wf_error *e);
 
 #endif

@@ -60,6 +60,7 @@ void wf_streams_fini(struct wf_streams *streams)
 void wf_stream_init(struct wf_stream *s)
 {
 	wf_list_init(&s->node);
+	wf_list_init(&s->link_node);
 	wf_list_init(&s->pending);
 	wf_list_init(&s->posted);
 	wf_list_init(&s->incoming);
@@ -79,6 +80,7 @@ void wf_stream_begin(struct wf_streams *streams, struct wf_link *link, uint64_t 
 	s->call = call;
 	wf_link_get(link);
 	wf_list_append(&streams->all, &s->node);
+	wf_list_append(&wf_link_real(link)->work[WF_LINK_STREAMS], &s->link_node);
 	if (s->lost_why.code)
 		go_on_later(s);
 }
@@ -86,6 +88,7 @@ void wf_stream_begin(struct wf_streams *streams, struct wf_link *link, uint64_t 
 void wf_stream_take_back(struct wf_stream *s)
 {
 	wf_list_remove(&s->node);
+	wf_list_remove(&s->link_node);
 	wf_link_put(s->link);
 	s->streams = NULL;
 	s->link = NULL;
@@ -102,6 +105,7 @@ static void try_quiet(struct wf_stream *s)
 		return;
 	s->gone = true;
 	wf_list_remove(&s->node);
+	wf_list_remove(&s->link_node);
 	if (s->link)
 		wf_link_put(s->link);
 	s->link = NULL;
@@ -639,12 +643,12 @@ static bool lacks(const struct wf_stream *s)
 	return false;
 }
 
-void wf_streams_down(struct wf_streams *streams, struct wf_link *link, const struct wf_error *e)
+void wf_streams_down(struct wf_link *link, const struct wf_error *e)
 {
-	WF_LIST_EACH(node, &streams->all) {
-		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, node);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_STREAMS]) {
+		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, link_node);
 
-		if (wf_link_real(s->link) == link && lacks(s))
+		if (lacks(s))
 			break_off(s, e);
 	}
 }

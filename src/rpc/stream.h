@@ -84,6 +84,7 @@ struct wf_stream {
 	/* its own */
 	struct wf_streams *streams; /* NULL: not begun */
 	struct wf_list node;        /* in streams->all */
+	struct wf_list link_node;   /* and in a list of its link */
 	struct wf_link *link;       /* a reference */
 	uint64_t call;
 	bool released, gone;        /* by the owner; and it has been told that it is quiet */
@@ -117,7 +118,7 @@ void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t,
 void wf_streams_fini(struct wf_streams *streams);
 
 /* The link is down: what lies offered on its other side will never come. */
-void wf_streams_down(struct wf_streams *streams, struct wf_link *link, const struct wf_error *e);
+void wf_streams_down(struct wf_link *link, const struct wf_error *e);
 
 /* @s is all zero but for what its owner has set. */
 void wf_stream_init(struct wf_stream *s);

@@ -15,6 +15,7 @@ struct wf_channel {
 	uint64_t step;
 	struct wf_list receives;
 	struct wf_list arrivals;
+	uint32_t from_anybody; /* so many of the receives */
 	uint16_t key_bytes;
 	uint8_t key[];
 };
@@ -52,6 +53,7 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 	memcpy(ch->key, key, key_bytes);
 	wf_list_init(&ch->receives);
 	wf_list_init(&ch->arrivals);
+	ch->from_anybody = 0;
 	wf_map_add(&c->map, &ch->node, hash);
 	return ch;
 }
@@ -202,8 +204,23 @@ static bool claims(struct wf_receiving *r)
 	return !r->claim || r->claim(r);
 }
 
+static void wait_in(struct wf_channel *ch, struct wf_receiving *r)
+{
+	wf_list_append(&ch->receives, &r->node);
+	ch->from_anybody += !r->from;
+}
+
+static void wait_no_more(struct wf_receiving *r)
+{
+	wf_list_remove(&r->node);
+	r->channel->from_anybody -= !r->from;
+}
+
+/* Those that name other peers are gone through only if there is one that may be found. */
 static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
 {
+	if (!ch->from_anybody && wf_list_empty(&link->work[WF_LINK_RECEIVES]))
+		return NULL;
 	WF_LIST_EACH(node, &ch->receives) {
 		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, node);
 
@@ -213,21 +230,45 @@ static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *
 	return NULL;
 }
 
-static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_receiving *r)
+/*
+ * The first of @link's.  Of many, most are others', or wait for other receives: the shorter of
+ * both lists is gone through.  One that was given back is the last of its peer's list.
+ */
+static struct wf_arrival *find_arrival_of(struct wf_channel *ch, struct wf_link *link)
 {
+	const struct wf_list *own = link->kept.next;
+	struct wf_arrival *found = NULL;
+
 	WF_LIST_EACH(node, &ch->arrivals) {
 		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, node);
 
-		if (!r->from || wf_link_real(r->from) == a->link)
+		if (a->link == link)
 			return a;
+		if (link->state == WF_LINK_GONE)
+			continue; /* what it has left is in no list of its own */
+		if (own == &link->kept)
+			return found;
+		a = WF_CONTAINER(own, struct wf_arrival, link_node);
+		if (a->keeper == ch && (!found || a->number < found->number))
+			found = a;
+		own = own->next;
 	}
 	return NULL;
+}
+
+static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_receiving *r)
+{
+	struct wf_list *first = wf_list_first(&ch->arrivals);
+
+	if (r->from)
+		return find_arrival_of(ch, wf_link_real(r->from));
+	return first ? WF_CONTAINER(first, struct wf_arrival, node) : NULL;
 }
 
 /* @r gets a tensor of the peer of @part. */
 static void match(struct wf_receiving *r, struct wf_part *part)
 {
-	wf_list_remove(&r->node);
+	wait_no_more(r);
 	wf_part_take(part);
 	if (r->part)
 		return;
@@ -289,7 +330,8 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	r->give_back = give_back;
 	r->channel = ch;
 	r->part = part;
-	wf_list_append(&c->receives, &r->all_node);
+	wf_list_append(r->from ? &wf_link_real(r->from)->work[WF_LINK_RECEIVES] : &c->receives,
+		       &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from)
 		wf_link_watch(r->from, true);
@@ -303,7 +345,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	wf_use_enter(use, &use->receives, &r->use);
 	wf_use_put(use);
 	r->state = WF_RECEIVING_WAITING;
-	wf_list_append(&ch->receives, &r->node);
+	wait_in(ch, r);
 	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_arrival(ch, r)) {
 		wf_error_set(&e, -ENOTCONN, "%s is gone", wf_link_label(r->from));
 		wf_channels_stop_receive(r, &e);
@@ -323,7 +365,7 @@ void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
 		wf_receiving_stop(r, e);
 		return;
 	}
-	wf_list_remove(&r->node);
+	wait_no_more(r);
 	wf_receiving_end(r, e);
 	drop_channel(ch);
 }
@@ -343,7 +385,7 @@ int wf_channels_take_back(struct wf_receiving *r)
 	if (r->state != WF_RECEIVING_WAITING)
 		return -EALREADY;
 	r->state = WF_RECEIVING_ENDED;
-	wf_list_remove(&r->node);
+	wait_no_more(r);
 	wf_list_remove(&r->all_node);
 	wf_use_leave(&r->use);
 	wf_part_put(r->part);
@@ -449,21 +491,20 @@ void wf_channels_unmatched(const struct wf_channels *c,
 
 /* The floors below. */
 
-/* End the receives that wait for @link, NULL: all that wait. */
-static void stop_waiting(struct wf_channels *c, const struct wf_link *link, const struct wf_error *e)
+/* End those of @receives that wait for a tensor. */
+static void stop_waiting(struct wf_list *receives, const struct wf_error *e)
 {
-	WF_LIST_EACH(at, &c->receives) {
+	WF_LIST_EACH_OF_NOW(at, receives) {
 		struct wf_receiving *r = WF_CONTAINER(at, struct wf_receiving, all_node);
 
-		if (r->state == WF_RECEIVING_WAITING &&
-		    (!link || (r->from && wf_link_real(r->from) == link)))
+		if (r->state == WF_RECEIVING_WAITING)
 			wf_channels_stop_receive(r, e);
 	}
 }
 
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e)
 {
-	stop_waiting(c, link, e);
+	stop_waiting(&link->work[WF_LINK_RECEIVES], e);
 	wf_sending_down(&c->sendings, link, e);
 	/* Offers have been lost by now; what came whole can still be received. */
 	if (link->stranger)
@@ -532,7 +573,9 @@ void wf_channels_cancel(struct wf_channels *c)
 
 	c->closed = true;
 	wf_error_set(&e, -ECANCELED, "this node has closed");
-	stop_waiting(c, NULL, &e);
+	stop_waiting(&c->receives, &e);
+	WF_LIST_EACH(node, &c->worker->link_list)
+		stop_waiting(&WF_CONTAINER(node, struct wf_link, node)->work[WF_LINK_RECEIVES], &e);
 }
 
 void wf_channels_fini(struct wf_channels *c)

@@ -30,7 +30,7 @@ struct wf_channels {
 	struct wf_map map;
 	struct wf_uses uses;     /* the steps of what follows, and of sends, */
 	struct wf_parts parts;   /* and who takes part in them */
-	struct wf_list receives; /* that have not ended */
+	struct wf_list receives; /* that name no peer and have not ended; see link.h for the others */
 	struct wf_list kept;     /* arrivals that nobody has received yet, the oldest first */
 	struct wf_list leftovers; /* of those, what strangers that are gone have left */
 	struct wf_timer kept_timer;     /* when the oldest has been kept for too long */

@@ -70,7 +70,7 @@ struct wf_receiving {
 	};
 	struct wf_channel *channel; /* where it waits for a tensor */
 	struct wf_list node;     /* in the channel, while it waits for a tensor */
-	struct wf_list all_node; /* in channels->receives */
+	struct wf_list all_node; /* in a list of the link that it names, or in channels->receives */
 	struct wf_use_member use; /* of its step, until it ends */
 	struct wf_part *part;    /* of the peer that it names, or has met, in its step, until it ends; or NULL */
 	struct wf_arrival *arrival; /* what it met, while it can be given back; or NULL */

@@ -24,6 +24,7 @@ static void end(struct wf_echo *echo, const struct wf_error *e)
 
 	echo->ended = true;
 	wf_table_remove(&echo->echoes->table, echo->id);
+	wf_list_remove(&echo->node);
 	wf_link_unwatch(link);
 	echo->done(echo, e);
 	wf_link_put(link);
@@ -54,6 +55,7 @@ int wf_echo_start(struct wf_echoes *echoes, struct wf_link *link, struct wf_echo
 		.head_bytes = sizeof(echo->head),
 		.sent = sent,
 	};
+	wf_list_append(&wf_link_real(link)->work[WF_LINK_ECHOES], &echo->node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	wf_link_post(link, &echo->message);
@@ -77,6 +79,7 @@ int wf_echo_take_back(struct wf_echo *echo)
 		return -EALREADY;
 	echo->ended = true;
 	wf_table_remove(&echo->echoes->table, echo->id);
+	wf_list_remove(&echo->node);
 	wf_link_unwatch(link);
 	wf_link_put(link);
 	return 0;
@@ -97,14 +100,10 @@ int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct 
 	return 0;
 }
 
-void wf_echo_down(struct wf_echoes *echoes, struct wf_link *link, const struct wf_error *e)
+void wf_echo_down(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_echo *echo;
-	uint32_t at = 0;
-
-	while ((echo = wf_table_next(&echoes->table, &at)))
-		if (wf_link_real(echo->link) == link)
-			wf_echo_stop(echo, e);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_ECHOES])
+		wf_echo_stop(WF_CONTAINER(node, struct wf_echo, node), e);
 }
 
 void wf_echo_describe(const struct wf_echo *echo, char *text, size_t bytes)

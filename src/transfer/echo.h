@@ -19,6 +19,7 @@ struct wf_echo {
 	/* its own */
 	struct wf_echoes *echoes;
 	struct wf_link *link;
+	struct wf_list node; /* in a list of it */
 	uint64_t id;
 	struct wf_message message;
 	uint8_t head[WF_SMALL_RECORD_BYTES];
@@ -42,6 +43,6 @@ void wf_echo_describe(const struct wf_echo *echo, char *text, size_t bytes);
 
 /* An ECHO or ECHOED record.  -EBADMSG. */
 int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct wf_record *record);
-void wf_echo_down(struct wf_echoes *echoes, struct wf_link *link, const struct wf_error *e);
+void wf_echo_down(struct wf_link *link, const struct wf_error *e);
 
 #endif

@@ -34,15 +34,15 @@ static void close_grants(struct wf_parcel *p)
 
 static void wait_for_rail(struct wf_parcel *p)
 {
-	wf_list_append(&p->transfer->waiting, &p->node);
-	wf_link_real(p->link)->waiting_count++;
+	wf_list_append(&wf_link_real(p->link)->work[WF_LINK_PARCELS_WAITING], &p->node);
+	p->transfer->waiting_count++;
 }
 
 static void wait_no_more(struct wf_parcel *p)
 {
 	wf_timer_stop(&p->transfer->worker->timers, &p->quiet_timer);
 	wf_list_remove(&p->node);
-	wf_link_real(p->link)->waiting_count--;
+	p->transfer->waiting_count--;
 }
 
 /* It does not go after all: whoever waits for nothing but its turn has that now. */
@@ -93,6 +93,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer,
 			       e ? (uint64_t)e->code : 0);
 		wf_table_remove(&p->transfer->parcels, p->offer);
+		wf_list_remove(&p->node);
 		wf_link_real(link)->offer_count--;
 	}
 	drop_head(p);
@@ -291,6 +292,7 @@ static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 
 	if (wf_table_add(&p->transfer->parcels, p, &p->offer))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
+	wf_list_append(&wf_link_real(p->link)->work[WF_LINK_PARCELS], &p->node);
 	wf_link_real(p->link)->offer_count++;
 	if (wf_recall_open(p->offer, &p->recall))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
@@ -384,7 +386,7 @@ bool wf_parcel_up(struct wf_parcel *p)
 void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parcel *p)
 {
 	struct wf_link *real = wf_link_real(link);
-	bool first = !real->waiting_count;
+	bool first = wf_list_empty(&real->work[WF_LINK_PARCELS_WAITING]);
 	struct wf_error e;
 
 	p->transfer = t;

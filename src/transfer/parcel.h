@@ -59,7 +59,7 @@ struct wf_parcel {
 	/* its own: set up when it is posted, whatever was there before */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
-	struct wf_list node; /* in transfer->waiting */
+	struct wf_list node; /* in a list of its link, while it waits for a rail and while it is offered */
 	uint64_t offer;      /* id, 0: none */
 	struct wf_grant grant;
 	uint32_t grant_epoch;

@@ -102,6 +102,7 @@ static void finish(struct wf_pull *pull)
 	pull->spread = NULL;
 	wf_sums_close(&pull->sums);
 	wf_table_remove(&pull->transfer->pulls, pull->id);
+	wf_list_remove(&pull->node);
 	if (well)
 		wf_counters_add(pull->view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
 				pull->body.bytes);
@@ -668,6 +669,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	wf_pace_share_init(&pull->share, &t->pace, go_on);
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		pull->reads[i] = (struct wf_pull_read){ .read.done = read_done, .pull = pull };
+	wf_list_append(&link->work[WF_LINK_PULLS], &pull->node);
 	wf_link_get(link);
 	wf_link_watch(link, false);
 	wf_link_record(link, WF_RECORDER_PULL, pull->id, body->bytes);

@@ -59,6 +59,7 @@ struct wf_pull {
 	/* its own: set up when it starts, whatever was there before */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
+	struct wf_list node; /* in a list of it */
 	struct wf_body body;
 	struct wf_sums sums;
 	struct wf_answer *answer; /* NULL: the peer that waits for it is dead */

@@ -17,7 +17,6 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker)
 	wf_table_init(&t->parcels, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
 	wf_spare_init(&t->heads, WF_PARCEL_HEAD_BYTES, 0, 0);
-	wf_list_init(&t->waiting);
 	wf_list_init(&t->stages);
 	wf_pace_init(&t->pace, worker);
 	return wf_view_init(&t->views, worker);
@@ -162,52 +161,45 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 	return 0;
 }
 
+static struct wf_parcel *first_waiting(const struct wf_link *link)
+{
+	struct wf_list *node = wf_list_first(&link->work[WF_LINK_PARCELS_WAITING]);
+
+	return node ? WF_CONTAINER(node, struct wf_parcel, node) : NULL;
+}
+
 void wf_transfer_start(struct wf_transfer *t, struct wf_link *link)
 {
-	WF_LIST_EACH(node, &t->waiting) {
-		struct wf_parcel *p = WF_CONTAINER(node, struct wf_parcel, node);
+	struct wf_parcel *p;
 
-		if (!link->waiting_count || !wf_link_caps(link))
+	(void)t;
+	while (wf_link_caps(link) && (p = first_waiting(link)))
+		if (!wf_parcel_up(p))
 			return;
-		if (wf_link_real(p->link) == link && !wf_parcel_up(p))
-			return;
-	}
 }
 
 void wf_transfer_up(struct wf_transfer *t, struct wf_link *link)
 {
-	struct wf_pull *pull;
-	uint32_t at = 0;
-
 	wf_transfer_start(t, link);
-	while ((pull = wf_table_next(&t->pulls, &at)))
-		if (pull->link == link)
-			wf_pull_up(pull);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PULLS])
+		wf_pull_up(WF_CONTAINER(node, struct wf_pull, node));
 }
 
 void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link)
 {
-	struct wf_parcel *p;
-	struct wf_pull *pull;
-	uint32_t at = 0;
-
-	while ((p = wf_table_next(&t->parcels, &at)))
-		if (wf_link_real(p->link) == link)
-			wf_parcel_paused(p);
-	at = 0;
-	while ((pull = wf_table_next(&t->pulls, &at)))
-		if (pull->link == link)
-			wf_pull_paused(pull);
+	(void)t;
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS])
+		wf_parcel_paused(WF_CONTAINER(node, struct wf_parcel, node));
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PULLS])
+		wf_pull_paused(WF_CONTAINER(node, struct wf_pull, node));
 }
 
 void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool open)
 {
-	struct wf_pull *pull;
-	uint32_t at = 0;
+	(void)t;
+	WF_LIST_EACH_OF_NOW(node, &lane->link->work[WF_LINK_PULLS]) {
+		struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, node);
 
-	while ((pull = wf_table_next(&t->pulls, &at))) {
-		if (pull->link != lane->link)
-			continue;
 		if (open)
 			wf_pull_lane_up(pull);
 		else
@@ -217,34 +209,22 @@ void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool op
 
 void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_parcel *p;
-	struct wf_list *node;
-	uint32_t at = 0;
-
+	(void)t;
 	wf_answers_lost(link, e);
-	while ((p = wf_table_next(&t->parcels, &at)))
-		if (wf_link_real(p->link) == link)
-			wf_parcel_fail(p, e);
-	/* What one of these tells its owner may end others of the list. */
-	do {
-		for (node = t->waiting.next; node != &t->waiting; node = node->next) {
-			p = WF_CONTAINER(node, struct wf_parcel, node);
-			if (wf_link_real(p->link) == link)
-				break;
-		}
-		if (node != &t->waiting)
-			wf_parcel_fail(p, e);
-	} while (node != &t->waiting);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS])
+		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS_WAITING])
+		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);
 }
 
 /* A parcel that waits for a peer which was never met. */
 static struct wf_parcel *find_hopeless(const struct wf_transfer *t)
 {
-	WF_LIST_EACH(node, &t->waiting) {
-		struct wf_parcel *p = WF_CONTAINER(node, struct wf_parcel, node);
+	WF_LIST_EACH(node, &t->worker->link_list) {
+		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (!wf_link_real(p->link)->was_up)
-			return p;
+		if (!link->was_up && first_waiting(link))
+			return first_waiting(link);
 	}
 	return NULL;
 }
@@ -261,7 +241,7 @@ bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
 	while ((p = find_hopeless(t)))
 		wf_parcel_stop(p, e);
 	at = 0;
-	return !wf_table_next(&t->parcels, &at) && wf_list_empty(&t->waiting) &&
+	return !wf_table_next(&t->parcels, &at) && !t->waiting_count &&
 	       wf_stage_all_quiet(t);
 }
 

@@ -25,7 +25,7 @@ struct wf_transfer {
 	struct wf_table parcels; /* by offer id */
 	struct wf_table pulls;
 	struct wf_spare heads;   /* of parcels' records, until they have left */
-	struct wf_list waiting;  /* parcels whose link has no rail yet */
+	uint32_t waiting_count;  /* parcels whose link has no rail yet */
 	struct wf_pace pace;     /* of all pulls */
 	struct wf_views views;
 	struct wf_helper *helper; /* sums up long bodies; NULL: not started yet, or it can't be */

@@ -78,9 +78,32 @@ static inline void wf_list_splice(struct wf_list *to, struct wf_list *from)
 	wf_list_init(from);
 }
 
+/* Take all members of @from into @list, which need not be set up; NULL. */
+static inline struct wf_list *wf_list_take(struct wf_list *list, struct wf_list *from)
+{
+	wf_list_init(list);
+	wf_list_splice(list, from);
+	return NULL;
+}
+
+/* Move the first member of @from to the end of @to; it, or NULL. */
+static inline struct wf_list *wf_list_move(struct wf_list *to, struct wf_list *from)
+{
+	struct wf_list *node = wf_list_pop(from);
+
+	if (node)
+		wf_list_append(to, node);
+	return node;
+}
+
 /* @node may be removed inside the loop; others may not. */
 #define WF_LIST_EACH(node, list)                                               \
 	for (struct wf_list *node = (list)->next, *node##_next = node->next;   \
 	     node != (list); node = node##_next, node##_next = node->next)
+
+/* Any may be removed inside the loop; what is appended there is not visited.  Not to be left by break or return. */
+#define WF_LIST_EACH_OF_NOW(node, list)                                        \
+	for (struct wf_list node##_due, *node = wf_list_take(&node##_due, list); \
+	     (node = wf_list_move(list, &node##_due));)
 
 #endif

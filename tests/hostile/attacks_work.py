@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Attacks on the processor: records whose handling looks through all that is kept."""
+import contextlib
 import itertools
 
 import frames
-from attack import BUSY_P99_FACTOR, SANITIZED_P99_FACTOR, STRANGERS_BYTES, attack, is_busy
+from attack import (BUSY_P99_FACTOR, MIB, PEER_BYTES, SANITIZED_P99_FACTOR, STRANGERS_BYTES, attack,
+                    is_busy)
 from peer import Peer
 
 # A frame of some 500 records may cost this much; each record is 40 us then.  Not tuned.
@@ -11,6 +13,10 @@ FRAME_MS = 20
 FRAMES = 10
 IN_FRAME = 500
 UNKNOWN = 1 << 62
+
+# Receives of the attacked that wait for an honest peer: 1 KiB each, and what malloc adds.
+WAITING = 100000
+WAITING_BYTES = 160 * MIB
 
 
 def limit_s(field):
@@ -155,3 +161,62 @@ def unimplemented(field):
                         for n in itertools.count(1)), field.on)
     peer.close()
     return '%d calls' % count
+
+
+@contextlib.contextmanager
+def awaited(field, count):
+    """The node has receives that name an honest peer, which sends nothing.
+
+    Gives the seconds of processor time that each of them took to begin.
+    """
+    owner, begun = field.honest('owner'), field.server.cpu()
+    said = field.server.ask('await', owner.address, 1, 'w', count)
+    field.expect(' OK ' in said, 'the receives of the attacked: %r' % said)
+    try:
+        yield (field.server.cpu() - begun) / count
+    finally:
+        field.server.ask('forget')
+
+
+@attack('strangers that come and go cost little beside many receives that wait', seconds=10,
+        quota=PEER_BYTES + WAITING_BYTES)
+def leavers(field):
+    def cost(count):
+        begun = field.server.cpu()
+        for _ in range(count):
+            Peer(field.address).close()
+        return (field.server.cpu() - begun) / count
+
+    count = field.size(400, 100)
+    alone = cost(count)
+    with awaited(field, WAITING):
+        beside = cost(count)
+    field.expect(beside < 2 * alone + 1e-3, 'a stranger costs %.1f ms, and %.1f beside %d receives' %
+                 (alone * 1e3, beside * 1e3, WAITING))
+    return 'a stranger costs %.1f ms, and %.1f beside %d receives' % (
+        alone * 1e3, beside * 1e3, WAITING)
+
+
+@attack('tensors that nobody wants cost little where many wait for others with their key',
+        seconds=20, quota=STRANGERS_BYTES + WAITING_BYTES)
+def crowded_key(field):
+    peer = Peer(field.address)
+    worst = kept = 0
+    with awaited(field, WAITING):
+        for some in frames.fill(frames.dead_tensor(1, b'w') for _ in range(FRAMES * IN_FRAME)):
+            peer.send_data(some)
+            kept += len(some)
+            seconds = peer.echo(30)
+            field.expect(seconds is not None and seconds < limit_s(field),
+                         'a frame of %d takes %.0f ms beside %d receives' %
+                         (len(some), (seconds or 30) * 1e3, WAITING))
+            worst = max(worst, seconds)
+    # The other way: the stranger's tensors lie where honest ones are received.
+    kept += peer.flood((frames.dead_tensor(1, b'w') for _ in range(30000)), field.on, 1)
+    with awaited(field, WAITING // 10) as each:
+        pass
+    peer.close()
+    field.expect(each < 50e-6 * (SANITIZED_P99_FACTOR if field.build.is_sanitized else 1),
+                 'a receive takes %.0f us beside %d tensors' % (each * 1e6, kept))
+    return 'a frame takes at most %.1f ms, and a receive %.0f us beside %d tensors' % (
+        worst * 1e3, each * 1e6, kept)

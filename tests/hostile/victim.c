@@ -25,6 +25,8 @@
 struct victim {
 	struct weft_node *node;
 	struct weft_op *expected; /* a receive that nobody has waited for yet */
+	struct weft_op **awaited; /* and those that nobody will */
+	size_t awaited_count;
 	char word[WORDS][WORD_BYTES];
 };
 
@@ -120,6 +122,49 @@ static void run_expect(struct victim *v)
 		printf("expect OK \"\"\n");
 }
 
+static void forget_awaited(struct victim *v)
+{
+	for (size_t i = 0; i < v->awaited_count; i++) {
+		weft_cancel(v->awaited[i]);
+		weft_op_free(v->awaited[i]);
+	}
+	free(v->awaited);
+	v->awaited = NULL;
+	v->awaited_count = 0;
+}
+
+/* await ADDRESS STEP KEY COUNT: begin so many receives that name the peer. */
+static void run_await(struct victim *v)
+{
+	size_t count = strtoull(v->word[4], NULL, 10);
+	struct weft_peer *peer;
+
+	forget_awaited(v);
+	v->awaited = calloc(count + 1, sizeof(*v->awaited));
+	if (!v->awaited || weft_peer_open(v->node, v->word[1], &peer)) {
+		failed("await");
+		return;
+	}
+	while (v->awaited_count < count) {
+		struct weft_op **op = &v->awaited[v->awaited_count];
+
+		if (weft_recv(v->node, peer, strtoull(v->word[2], NULL, 10), v->word[3],
+			      strlen(v->word[3]), NULL, NULL, op)) {
+			failed("await");
+			return;
+		}
+		v->awaited_count++;
+	}
+	printf("await OK \"\"\n");
+}
+
+/* forget: end what is awaited. */
+static void run_forget(struct victim *v)
+{
+	forget_awaited(v);
+	printf("forget OK \"\"\n");
+}
+
 /* take */
 static void run_take(struct victim *v)
 {
@@ -195,7 +240,7 @@ static void run_dump(struct victim *v)
 static const struct command commands[] = {
 	{ "ping", run_ping },	  { "send", run_send },	  { "expect", run_expect },
 	{ "take", run_take },	  { "pulse", run_pulse }, { "trim", run_trim },
-	{ "dump", run_dump },
+	{ "dump", run_dump },	  { "await", run_await }, { "forget", run_forget },
 };
 
 static void obey(struct victim *v, const char *line)
@@ -233,6 +278,7 @@ int main(int argc, char **argv)
 		fflush(stdout);
 	}
 	weft_op_free(v.expected);
+	forget_awaited(&v);
 	weft_node_close(v.node);
 	return 0;
 }

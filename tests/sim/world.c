@@ -638,7 +638,7 @@ void wf_world_assert_free(unsigned number)
 		uint32_t from = 0;
 
 		assert_null(wf_table_next(&desk->transfer.parcels, &from));
-		assert_true(wf_list_empty(&desk->transfer.waiting));
+		assert_int_equal(desk->transfer.waiting_count, 0);
 		from = 0;
 		assert_null(wf_table_next(&desk->transfer.pulls, &from));
 		from = 0;

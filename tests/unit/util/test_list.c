@@ -76,6 +76,28 @@ static void a_member_may_be_removed_inside_the_loop(void **state)
 	assert_int_equal(digits(&list), 24);
 }
 
+static void any_member_may_be_removed_or_appended_inside_the_loop_of_now(void **state)
+{
+	struct item items[4], late = { .number = 9 };
+	struct wf_list list;
+	int seen = 0;
+
+	(void)state;
+	fill(&list, items, 1, 4);
+	WF_LIST_EACH_OF_NOW(node, &list) {
+		int number = WF_CONTAINER(node, struct item, node)->number;
+
+		seen = 10 * seen + number;
+		if (number == 2) {
+			wf_list_remove(&items[0].node);
+			wf_list_remove(&items[2].node);
+			wf_list_append(&list, &late.node);
+		}
+	}
+	assert_int_equal(seen, 124);
+	assert_int_equal(digits(&list), 294);
+}
+
 static void splice_moves_everything_behind_what_is_there(void **state)
 {
 	struct item items[2], more[2];
@@ -111,6 +133,7 @@ int main(void)
 		cmocka_unit_test(members_come_out_in_the_order_they_were_put),
 		cmocka_unit_test(removing_twice_is_harmless),
 		cmocka_unit_test(a_member_may_be_removed_inside_the_loop),
+		cmocka_unit_test(any_member_may_be_removed_or_appended_inside_the_loop_of_now),
 		cmocka_unit_test(splice_moves_everything_behind_what_is_there),
 		cmocka_unit_test(an_empty_list_has_no_first_member),
 	};
