@@ -206,7 +206,7 @@ def play(a, build, quick):
     shm = a.settings.get('WEFT_SHM', 'no')
     pulse = Pulse(build, server, WEFT_SHM=shm)
     newcomers = Newcomers(build, server, WEFT_SHM=shm) if a.newcomers else None
-    time.sleep(WARM_SECONDS * (3 if build.is_sanitized else 1))
+    time.sleep(WARM_SECONDS * (1.5 if build.is_sanitized else 1))
     begin = time.monotonic()
     calm_ms = pulse.p99_ms(begin - WARM_SECONDS / 2, begin)[0]
     watch = Watch(server, quota)

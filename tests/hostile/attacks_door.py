@@ -143,7 +143,7 @@ def renew(field, held, rails, most):
 
 
 @attack('valid greetings, renewed all the time, keep no new client out', files_max=LIMIT,
-        quota=STRANGERS_BYTES, seconds=20, quick=9)
+        quota=STRANGERS_BYTES, seconds=20, quick=5)
 def valid_hellos(field):
     raise_files()
     held, count = [], 0

@@ -12,6 +12,7 @@ from peer import Peer
 from rail import Broken
 
 SECRET = 'for-b-only'
+NEIGHBOURS_MAX = 6
 
 
 def captured(peer):
@@ -53,11 +54,14 @@ def attempt(make):
 def others(field):
     """Honest nodes, and their incarnations: one above and one below the server's.
 
-    Which of two dials that cross gives way depends on that.
+    Which of two dials that cross gives way depends on that.  All of them are random: a
+    server near either end has neighbours on one side only, as a rule.
     """
     own = door.ask_hello(field.address)['incarnation']
     wanted = {False, True}
-    while wanted:
+    for _ in range(NEIGHBOURS_MAX):
+        if not wanted:
+            return
         other = field.honest('B')
         incarnation = door.ask_hello(other.address)['incarnation']
         if (own < incarnation) in wanted:

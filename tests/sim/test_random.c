@@ -6,7 +6,7 @@
  * fails is named, and alone does the same again.  COUNT is 1 if only FIRST is given,
  * NODES 0 what the seed says, WORKERS 1 for each node.  With SIM_TABLES in the
  * environment it prints what was hit by what.  Without arguments the first thousand
- * run; test_seeds has others.
+ * run, or as many as SIM_SEEDS in the environment says; test_seeds has others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,6 +32,13 @@ static uint64_t number(char **argv, int argc, int at, uint64_t preset)
 	return argc > at ? strtoull(argv[at], NULL, 0) : preset;
 }
 
+static uint64_t preset_count(void)
+{
+	const char *text = getenv("SIM_SEEDS");
+
+	return text ? strtoull(text, NULL, 0) : 1000;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(promises_hold_under_random_faults) };
@@ -40,7 +47,7 @@ int main(int argc, char **argv)
 	int failed;
 
 	first_seed = number(argv, argc, 1, 1);
-	seed_count = number(argv, argc, 2, argc > 1 ? 1 : 1000);
+	seed_count = number(argv, argc, 2, argc > 1 ? 1 : preset_count());
 	plan.nodes = (unsigned)number(argv, argc, 3, 0);
 	plan.jobs = (unsigned)WF_MIN(WF_MAX(jobs, (uint64_t)1), (uint64_t)WF_SEEDS_JOBS_MAX);
 	plan.workers = (unsigned)number(argv, argc, 5, 1);
