@@ -14,7 +14,8 @@ extern "C" {
 
 /*
  * Take @bytes from the node's pool, aligned to 64.  Free with weft_free.
- * -ENOBUFS: the pool's budget is spent (WEFT_POOL_BYTES raises it).
+ * -ENOBUFS: the pool's budget is spent (WEFT_POOL_BYTES raises it); what peers could read over a
+ * rail whose memory is dear (weft_providers(7)) comes back a moment after it is freed.
  * Threads: any, callback.
  */
 WEFT_API int weft_alloc(struct weft_node *node, size_t bytes, void **memory);

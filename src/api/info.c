@@ -190,7 +190,7 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 		return wf_last_set(-EINVAL, "there is no entry %zu", index);
 	caps = &info->select.all[index].caps;
 	wf_plan_make(caps, &info->options, bytes, true, WF_LINK_RECORD_BYTES_MAX, &plan);
-	/* A key per offer, or memory of the user's own: else the slab's registration serves. */
+	/* A key per offer, or memory of the user's own: else the registration of pool memory serves. */
 	registers = plan.way == WF_BODY_PULL &&
 		    (caps->reg_cheap || source == WEFT_PLACE_USER ||
 		     (caps->mr_local && destination == WEFT_PLACE_USER));

@@ -29,13 +29,11 @@ static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigne
 	return err;
 }
 
-/* The registration to use: the slab's if @span is pool memory and sharing it is wanted, else a new one. */
-static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
-		   const struct wf_span *span, unsigned access, bool share, struct wf_mr **mr,
+/* The registration to use: that of @region if there is one, else a new one. */
+static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region *region,
+		   const struct wf_span *span, unsigned access, struct wf_mr **mr,
 		   struct wf_error *e)
 {
-	struct wf_region *region = share && !span->device ?
-					   wf_pool_region(pool, span->at, span->bytes) : NULL;
 	int err;
 
 	if (region)
@@ -50,12 +48,15 @@ static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
 		   const struct wf_span *span, struct wf_error *e)
 {
+	struct wf_region *slab = NULL;
 	struct wf_grant g = { 0 };
 	struct wf_mr *mr;
 	int err;
 
 	if (wf_rail_caps(rail)->mr_local || span->device) {
-		err = find_mr(&g, rail, pool, span, WF_ACCESS_LOCAL, true, &mr, e);
+		if (!span->device)
+			slab = wf_pool_region(pool, span->at, span->bytes);
+		err = find_mr(&g, rail, slab, span, WF_ACCESS_LOCAL, &mr, e);
 		if (err)
 			return err;
 		g.desc = wf_mr_desc(mr);
@@ -67,12 +68,14 @@ int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
 		    const struct wf_span *span, struct wf_error *e)
 {
+	struct wf_region *chunk = NULL;
 	struct wf_grant g = { 0 };
 	struct wf_mr *mr;
 	int err;
 
-	err = find_mr(&g, rail, pool, span, WF_ACCESS_REMOTE_READ,
-		      !wf_rail_caps(rail)->reg_cheap, &mr, e);
+	if (!wf_rail_caps(rail)->reg_cheap && !span->device)
+		chunk = wf_pool_shown(pool, span->at, span->bytes);
+	err = find_mr(&g, rail, chunk, span, WF_ACCESS_REMOTE_READ, &mr, e);
 	if (err)
 		return err;
 	g.address = wf_mr_address(mr, span->at);

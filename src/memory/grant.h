@@ -2,10 +2,11 @@
 /*
  * A grant: what one operation needs to use a range of memory on a rail.
  *
- * Where registering is cheap the range gets a key of its own, exact and
- * random, that dies with the grant; elsewhere the slab's registration serves,
- * or the memory is registered for this operation.  So is a device's, where the
- * rail reaches it.
+ * Where registering is cheap a peer gets a key for the range, exact and
+ * random, that dies with the grant; elsewhere one for the chunk of the pool,
+ * which dies with that, or the memory is registered for this operation.  So is
+ * a device's, where the rail reaches it.  Our own use has the slab's
+ * registration, whose key no peer gets.
  *
  * Threads: owner.
  */

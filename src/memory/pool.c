@@ -15,6 +15,14 @@
 #define LARGE_STEP (64 * KIB)         /* large slabs come in these steps */
 #define CLASS_COUNT 13                /* 256 B ... 1 MiB */
 
+/* A chunk that peers may read. */
+struct shown {
+	struct wf_list node; /* in revoked, when it has lost its last share */
+	struct wf_slab *slab;
+	uint32_t index;
+	struct wf_region region;
+};
+
 struct wf_slab {
 	struct wf_list node; /* in partial, idle or leaving */
 	struct wf_region region;
@@ -22,7 +30,8 @@ struct wf_slab {
 	struct wf_pool_guest *guest; /* whose memory it is; NULL: the pool's */
 	size_t chunk_bytes;
 	uint32_t chunk_count, free_count;
-	uint32_t *shares; /* of each chunk; 0: it is free */
+	struct shown **shown; /* of each chunk that is; NULL: none ever was */
+	uint32_t *shares; /* of each chunk; 0: it is free, or revoked */
 	uint32_t free[];  /* indexes, a stack; then the shares */
 };
 
@@ -47,6 +56,7 @@ int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes)
 		wf_list_init(&pool->partial[i]);
 	wf_list_init(&pool->idle);
 	wf_list_init(&pool->leaving);
+	wf_list_init(&pool->revoked);
 	wf_list_init(&pool->waiters);
 	return -pthread_mutex_init(&pool->lock, NULL);
 }
@@ -59,6 +69,9 @@ void wf_pool_open_to_others(struct wf_pool *pool, size_t files_max, _Atomic uint
 
 static void free_slab(struct wf_slab *slab)
 {
+	for (uint32_t i = 0; slab->shown && i < slab->chunk_count; i++)
+		free(slab->shown[i]);
+	free(slab->shown);
 	if (slab->guest)
 		slab->guest->left(slab->guest);
 	else if (slab->file.base)
@@ -150,13 +163,13 @@ static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
 	if (pool->file_count < pool->files_max &&
 	    !wf_sealed_open(&slab->file, "weft-pool", bytes, WF_SEALED_OWNER)) {
 		pool->file_count++;
-		wf_region_init(&slab->region, slab->file.base, bytes);
+		wf_region_init(&slab->region, slab->file.base, bytes, WF_ACCESS_LOCAL);
 		return 0;
 	}
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return -ENOMEM;
-	wf_region_init(&slab->region, base, bytes);
+	wf_region_init(&slab->region, base, bytes, WF_ACCESS_LOCAL);
 	return 0;
 }
 
@@ -315,12 +328,10 @@ int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk)
 	return err;
 }
 
-/* Chunk @index has no user any more. */
+/* Chunk @index is anybody's. */
 static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
 {
 	slab->free[slab->free_count++] = index;
-	if (!slab->guest)
-		pool->used_bytes -= slab->chunk_bytes;
 	if (slab->guest)
 		wf_list_append(&pool->leaving, &slab->node);
 	else if (is_large(slab))
@@ -328,6 +339,19 @@ static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t inde
 	else if (slab->free_count == 1)
 		wf_list_append(&pool->partial[class_of(slab->chunk_bytes)], &slab->node);
 	pool->freed = true;
+}
+
+/* It has no user any more: others can have it at once, or when the owner has closed the keys that peers have. */
+static void leave_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
+{
+	if (!slab->guest)
+		pool->used_bytes -= slab->chunk_bytes;
+	if (slab->shown && slab->shown[index]) {
+		wf_list_append(&pool->revoked, &slab->shown[index]->node);
+		pool->freed = true;
+	} else {
+		push_chunk(pool, slab, index);
+	}
 }
 
 /* The slab and index of the taken chunk at whose @offset @at is.  NULL: there is none. */
@@ -358,7 +382,7 @@ int wf_pool_give(struct wf_pool *pool, void *chunk)
 	slab = find_chunk(pool, chunk, &index, &offset);
 	if (slab && !offset) {
 		if (!--slab->shares[index])
-			push_chunk(pool, slab, index);
+			leave_chunk(pool, slab, index);
 		err = 0;
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -377,7 +401,7 @@ int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct w
 	slab->shares[0] = 1;
 	slab->file = *file;
 	slab->guest = guest;
-	wf_region_init(&slab->region, base, bytes);
+	wf_region_init(&slab->region, base, bytes, WF_ACCESS_LOCAL);
 	pthread_mutex_lock(&pool->lock);
 	err = make_place(pool);
 	if (!err)
@@ -388,6 +412,23 @@ int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct w
 	return err;
 }
 
+/* Owner, with the lock. */
+static bool close_revoked(struct wf_pool *pool)
+{
+	bool any = !wf_list_empty(&pool->revoked);
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(&pool->revoked))) {
+		struct shown *shown = WF_CONTAINER(node, struct shown, node);
+
+		wf_region_forget(&shown->region, NULL);
+		shown->slab->shown[shown->index] = NULL;
+		push_chunk(pool, shown->slab, shown->index);
+		free(shown);
+	}
+	return any;
+}
+
 void wf_pool_dismiss(struct wf_pool *pool)
 {
 	struct wf_list *node;
@@ -396,6 +437,7 @@ void wf_pool_dismiss(struct wf_pool *pool)
 		struct wf_slab *slab = NULL;
 
 		pthread_mutex_lock(&pool->lock);
+		close_revoked(pool);
 		node = wf_list_first(&pool->leaving);
 		if (node) {
 			slab = WF_CONTAINER(node, struct wf_slab, node);
@@ -459,6 +501,44 @@ struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t co
 	return slab ? &slab->region : NULL;
 }
 
+/* With the lock.  NULL: no memory. */
+static struct shown *show_chunk(struct wf_slab *slab, uint32_t index)
+{
+	struct shown *shown;
+
+	if (!slab->shown)
+		slab->shown = calloc(slab->chunk_count, sizeof(*slab->shown));
+	if (!slab->shown)
+		return NULL;
+	if (slab->shown[index])
+		return slab->shown[index];
+	shown = calloc(1, sizeof(*shown));
+	if (!shown)
+		return NULL;
+	wf_list_init(&shown->node);
+	shown->slab = slab;
+	shown->index = index;
+	wf_region_init(&shown->region, (char *)slab->region.base + index * slab->chunk_bytes,
+		       slab->chunk_bytes, WF_ACCESS_REMOTE_READ);
+	slab->shown[index] = shown;
+	return shown;
+}
+
+struct wf_region *wf_pool_shown(struct wf_pool *pool, const void *at, size_t count)
+{
+	struct shown *shown = NULL;
+	struct wf_slab *slab;
+	uint32_t index;
+	size_t offset;
+
+	pthread_mutex_lock(&pool->lock);
+	slab = find_chunk(pool, at, &index, &offset);
+	if (slab && count <= slab->chunk_bytes - offset)
+		shown = show_chunk(slab, index);
+	pthread_mutex_unlock(&pool->lock);
+	return shown ? &shown->region : NULL;
+}
+
 int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_error *e)
 {
 	struct wf_region *region = wf_pool_region(pool, chunk, 1);
@@ -471,8 +551,14 @@ int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_
 void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail)
 {
 	pthread_mutex_lock(&pool->lock);
-	for (size_t i = 0; i < pool->slab_count; i++)
-		wf_region_forget(&pool->slabs[i]->region, rail);
+	for (size_t i = 0; i < pool->slab_count; i++) {
+		struct wf_slab *slab = pool->slabs[i];
+
+		wf_region_forget(&slab->region, rail);
+		for (uint32_t j = 0; slab->shown && j < slab->chunk_count; j++)
+			if (slab->shown[j])
+				wf_region_forget(&slab->shown[j]->region, rail);
+	}
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -510,7 +596,7 @@ void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter)
 	pthread_mutex_lock(&pool->lock);
 	wf_list_append(&pool->waiters, &waiter->node);
 	pool->wait_count++;
-	if (unregister_unused(pool))
+	if (close_revoked(pool) || unregister_unused(pool))
 		pool->freed = true;
 	pthread_mutex_unlock(&pool->lock);
 }

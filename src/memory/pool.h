@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The pool: memory for frames, received tensors and whoever asks for it, in
- * slabs that are registered once and cut into chunks of fixed sizes.
+ * slabs that are registered once, for our own use, and cut into chunks of fixed
+ * sizes.  What peers may read is registered by the chunk, and that is closed
+ * before the chunk can be another's.
  *
  * A chunk of up to 1 MiB shares a slab with others of its size class (powers
  * of two); a larger one has a slab of its own, which is kept for the next of
@@ -50,6 +52,7 @@ struct wf_pool {
 	struct wf_list partial[16]; /* per class: slabs with a free chunk */
 	struct wf_list idle;    /* slabs of large chunks that nobody uses */
 	struct wf_list leaving; /* guests without a share */
+	struct wf_list revoked; /* chunks without one of which peers have keys still */
 	struct wf_list waiters;
 	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
 	size_t file_count, files_max; /* slabs that are sealed memory */
@@ -88,7 +91,7 @@ int wf_pool_give(struct wf_pool *pool, void *chunk);
 int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct wf_sealed *file,
 		  struct wf_pool_guest *guest);
 
-/* Guests without a share leave now and not with the next wf_pool_run.  Owner. */
+/* Guests without a share leave now, and chunks lose their keys, and not with the next wf_pool_run.  Owner. */
 void wf_pool_dismiss(struct wf_pool *pool);
 
 /* Another share of the chunk that holds @count bytes at @at.  -EINVAL: no such chunk is taken. */
@@ -104,8 +107,14 @@ struct wf_pool_place {
 /* -ENOENT: it is not where others could look. */
 int wf_pool_find(struct wf_pool *pool, const void *at, struct wf_pool_place *place);
 
-/* The slab that holds @count bytes at @at, as a region to register; NULL: not of this pool. */
+/* The slab that holds @count bytes at @at, as a region for our own use; NULL: not of this pool. */
 struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t count);
+
+/*
+ * The taken chunk that holds them, as a region for peers to read, which ends with the chunk's
+ * last share.  NULL: there is none, or no memory for that.  Owner.
+ */
+struct wf_region *wf_pool_shown(struct wf_pool *pool, const void *at, size_t count);
 
 /* Pin the slab of a chunk that is taken, once, for CUDA devices: as wf_region_pin.  Owner. */
 int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_error *e);

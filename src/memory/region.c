@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-void wf_region_init(struct wf_region *region, void *base, size_t bytes)
+void wf_region_init(struct wf_region *region, void *base, size_t bytes, unsigned access)
 {
-	*region = (struct wf_region){ .base = base, .bytes = bytes };
+	*region = (struct wf_region){ .base = base, .bytes = bytes, .access = access };
 }
 
 static void unpin(struct wf_region *region)
@@ -53,8 +53,7 @@ int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **
 	if (region->count == WF_REGION_RAILS_MAX)
 		return wf_error_set(e, -ENOSPC, "memory is registered with %d rails already",
 				    WF_REGION_RAILS_MAX);
-	err = wf_mr_open(rail, region->base, region->bytes,
-			 WF_ACCESS_LOCAL | WF_ACCESS_REMOTE_READ, &fresh, e);
+	err = wf_mr_open(rail, region->base, region->bytes, region->access, &fresh, e);
 	if (err)
 		return err;
 	region->entries[region->count].rail = rail;

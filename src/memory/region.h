@@ -16,6 +16,7 @@
 struct wf_region {
 	void *base;
 	size_t bytes;
+	unsigned access; /* enum wf_access */
 	struct {
 		struct wf_rail *rail;
 		struct wf_mr *mr;
@@ -25,7 +26,7 @@ struct wf_region {
 	int pinned_by;
 };
 
-void wf_region_init(struct wf_region *region, void *base, size_t bytes);
+void wf_region_init(struct wf_region *region, void *base, size_t bytes, unsigned access);
 
 /* Does anything but its owner know of it? */
 static inline bool wf_region_held(const struct wf_region *region)
@@ -39,7 +40,7 @@ void wf_region_forget(struct wf_region *region, const struct wf_rail *rail);
 /* The same for all of them, because others need the room: counted. */
 void wf_region_evict(struct wf_region *region);
 
-/* Its registration with @rail, for local use and remote reads.  -ENOSPC: too many rails; else as wf_mr_open. */
+/* Its registration with @rail.  -ENOSPC: too many rails; else as wf_mr_open. */
 int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **mr,
 		 struct wf_error *e);
 

@@ -1064,7 +1064,7 @@ static void try_all(enum event event)
 	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++)
 		for (unsigned kept = 0; kept < 2; kept++)
 			for (unsigned steps = 0; try_event(wf_world_shapes[i], kept, event, steps);)
-				steps += 1 + steps / 8;
+				steps += 1 + steps / 4;
 }
 
 static void a_call_may_be_cancelled_at_any_moment(void **state)

@@ -189,6 +189,48 @@ static void a_region_is_the_whole_slab_of_a_range(void **state)
 	wf_pool_fini(&pool);
 }
 
+static void what_peers_may_read_is_the_taken_chunk_alone(void **state)
+{
+	struct wf_region *shown, *neighbour;
+	char *chunk, *next;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	chunk = take(5000);
+	next = take(5000);
+	shown = wf_pool_shown(&pool, chunk + 100, 8092);
+	assert_ptr_equal(shown->base, chunk);
+	assert_int_equal(shown->bytes, 8192);
+	assert_int_equal(shown->access, WF_ACCESS_REMOTE_READ);
+	assert_int_equal(wf_pool_region(&pool, chunk, 1)->access, WF_ACCESS_LOCAL);
+	assert_null(wf_pool_shown(&pool, chunk + 100, 8093));
+	assert_ptr_equal(wf_pool_shown(&pool, chunk, 1), shown);
+	neighbour = wf_pool_shown(&pool, next, 1);
+	assert_ptr_equal(neighbour->base, next);
+	assert_int_equal(wf_pool_give(&pool, next), 0);
+	assert_null(wf_pool_shown(&pool, next, 1));
+	wf_pool_fini(&pool);
+}
+
+static void a_chunk_that_peers_may_read_is_nobody_s_before_its_keys_are_closed(void **state)
+{
+	char *chunk, *again;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	chunk = take(5000);
+	assert_non_null(wf_pool_shown(&pool, chunk, 5000));
+	assert_int_equal(wf_pool_give(&pool, chunk), 0);
+	assert_int_equal(wf_pool_give(&pool, chunk), -EINVAL);
+	again = take(5000);
+	assert_ptr_not_equal(again, chunk);
+	wf_pool_run(&pool);
+	assert_ptr_equal(take(5000), chunk);
+	assert_int_equal(wf_pool_give(&pool, again), 0);
+	assert_ptr_equal(take(5000), again); /* nobody could read that one */
+	wf_pool_fini(&pool);
+}
+
 /* Memory from elsewhere. */
 struct visitor {
 	struct wf_pool_guest guest;
@@ -221,6 +263,7 @@ static void a_guest_is_as_a_chunk_and_leaves_with_its_last_share(void **state)
 	assert_int_equal(pool.slab_bytes + pool.used_bytes, 0);
 	region = wf_pool_region(&pool, elsewhere + 100, 3996);
 	assert_ptr_equal(region->base, elsewhere);
+	assert_ptr_equal(wf_pool_shown(&pool, elsewhere, 4096)->base, elsewhere);
 	assert_null(wf_pool_region(&pool, elsewhere + 100, 3997));
 	assert_int_equal(wf_pool_find(&pool, elsewhere, &place), -ENOENT);
 	assert_int_equal(wf_pool_share(&pool, elsewhere + 7, 4089, &chunk), 0);
@@ -335,6 +378,23 @@ static void a_waiter_gets_what_unused_slabs_keep_registered(void **state)
 	assert_int_equal(wf_pool_give(&pool, other), 0);
 	wf_pool_run(&pool);
 
+	assert_int_equal(wf_pool_take(&pool, want.bytes, &want.got), -EAGAIN);
+	wf_pool_wait(&pool, &want.waiter);
+	wf_pool_run(&pool);
+	assert_non_null(want.got);
+	wf_pool_fini(&pool);
+}
+
+static void a_waiter_gets_what_peers_could_read(void **state)
+{
+	struct want want = { .waiter.retry = retry, .bytes = 3 * MIB };
+	void *other;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
+	other = take(4 * MIB);
+	assert_non_null(wf_pool_shown(&pool, other, 4 * MIB));
+	assert_int_equal(wf_pool_give(&pool, other), 0);
 	assert_int_equal(wf_pool_take(&pool, want.bytes, &want.got), -EAGAIN);
 	wf_pool_wait(&pool, &want.waiter);
 	wf_pool_run(&pool);
@@ -550,6 +610,9 @@ int main(void)
 		cmocka_unit_test(memory_that_nobody_uses_serves_any_size),
 		cmocka_unit_test(what_is_not_a_chunk_is_not_taken_back),
 		cmocka_unit_test(a_region_is_the_whole_slab_of_a_range),
+		cmocka_unit_test(what_peers_may_read_is_the_taken_chunk_alone),
+		cmocka_unit_test(a_chunk_that_peers_may_read_is_nobody_s_before_its_keys_are_closed),
+		cmocka_unit_test(a_waiter_gets_what_peers_could_read),
 		cmocka_unit_test(a_guest_is_as_a_chunk_and_leaves_with_its_last_share),
 		cmocka_unit_test(a_guest_makes_no_room_for_others_and_goes_with_the_pool),
 		cmocka_unit_test(waiters_are_told_in_order_when_memory_comes_back),
