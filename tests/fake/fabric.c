@@ -117,7 +117,7 @@ void wf_fake_open(const struct wf_fake *fake)
 	wf_list_init(&fake_net.mrs);
 	wf_list_init(&fake_net.windows);
 	/* The shared rail is efa's, which serves by name only. */
-	setenv("FI_PROVIDER", "shm,verbs,efa,tcp,tcp;ofi_rxm", 0);
+	setenv("FI_PROVIDER", "shm,verbs,efa,tcp,tcp;ofi_rxm,warp", 0);
 	wf_fake_offer(FI_EP_MSG, "tcp", "lo", "127.0.0.1");
 	wf_fake_offer(FI_EP_RDM, "efa", "fake0", NULL);
 }

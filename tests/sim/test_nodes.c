@@ -91,6 +91,12 @@ static void tensors_and_calls_end_through_the_memory_of_one_host(void **state)
 	carry_all(WF_WORLD_SAME_HOST, "shm", "pull");
 }
 
+static void tensors_and_calls_end_over_a_provider_that_nobody_has_described(void **state)
+{
+	(void)state;
+	carry_all(WF_WORLD_UNDESCRIBED, WF_WORLD_STRANGE, "pull");
+}
+
 static void whatever_memory_registration_the_rail_demands(void **state)
 {
 	static const uint64_t modes[] = {
@@ -464,6 +470,7 @@ int main(void)
 		cmocka_unit_test(tensors_and_calls_end_over_a_connected_rail),
 		cmocka_unit_test(tensors_and_calls_end_over_a_shared_rail),
 		cmocka_unit_test(tensors_and_calls_end_through_the_memory_of_one_host),
+		cmocka_unit_test(tensors_and_calls_end_over_a_provider_that_nobody_has_described),
 		cmocka_unit_test(whatever_memory_registration_the_rail_demands),
 		cmocka_unit_test(a_send_may_come_long_before_its_receive),
 		cmocka_unit_test(waiting_drives_all_nodes),

@@ -554,7 +554,9 @@ void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fa
 		.seed = 1, .delay_min_ns = 5 * WF_NS_PER_US, .delay_max_ns = 50 * WF_NS_PER_US,
 	};
 
-	static const char *const providers[] = { "tcp", "efa", "shm", "tcp", "verbs,tcp" };
+	static const char *const providers[] = {
+		"tcp", "efa", "shm", "tcp", "verbs,tcp", WF_WORLD_STRANGE,
+	};
 
 	if (citizen_count)
 		fail_msg("an earlier test has failed and left its world behind");
@@ -570,6 +572,8 @@ void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fa
 	wf_fake_offer(FI_EP_RDM, "shm", "shm", NULL);
 	if (shape == WF_WORLD_LANES)
 		open_two_networks();
+	if (shape == WF_WORLD_UNDESCRIBED)
+		wf_fake_offer(FI_EP_RDM, WF_WORLD_STRANGE, "warp0", "127.0.0.1");
 	if (shape == WF_WORLD_REACHING) {
 		wf_fake_offer(FI_EP_MSG, "verbs", WF_WORLD_NIC, "127.0.0.1");
 		wf_fake_offer_device();

@@ -27,13 +27,16 @@
  * a NIC that reaches devices, with IP to fall back on.
  */
 enum wf_world_shape {
-	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST, WF_WORLD_LANES, WF_WORLD_REACHING
+	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST, WF_WORLD_LANES, WF_WORLD_REACHING,
+	WF_WORLD_UNDESCRIBED /* by a provider that has no row */
 };
 extern const enum wf_world_shape wf_world_shapes[3]; /* the first of them */
 
 /* The two networks, as libfabric's domains; doors are on the first. */
 #define WF_WORLD_NET_1 "net1"
 #define WF_WORLD_NET_2 "net2"
+
+#define WF_WORLD_STRANGE "warp" /* the provider that has no row */
 
 /* The NIC that reaches devices. */
 #define WF_WORLD_NIC "mlx5_0"
