@@ -49,8 +49,12 @@ static void promise(struct wf_link *link)
 	uint32_t more;
 
 	link->kept_short = frames < allowed(link);
-	if (have >= want || taken(on) >= slots)
+	if (have >= want)
 		return;
+	if (taken(on) >= slots) {
+		on->hungry |= have < LEAST;
+		return;
+	}
 	more = WF_MIN(want - have, slots - taken(on));
 	link->promised_total += more;
 	on->promised += more;
@@ -60,8 +64,9 @@ static void promise(struct wf_link *link)
  * Slots have come free.  A link with none, be it up yet or not, is given one
  * now, for no frame will ever come to be the occasion; the others wait for theirs.
  */
-static void feed(struct wf_worker *w, const struct wf_worker_rail *on)
+static void feed(struct wf_worker *w, struct wf_worker_rail *on)
 {
+	on->hungry = false;
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
@@ -190,6 +195,9 @@ void wf_budget_refill(struct wf_link *link)
 		link->window = WF_MIN(WF_MAX(2 * link->window, START),
 				      (uint32_t)w->options.window);
 	promise(link);
+	/* This one had more than it is allowed, or its account is full: its slot is for others. */
+	if (on->hungry && taken(on) < wf_rail_slots(on->rail))
+		feed(w, on);
 	if (link->kept_short || wf_budget_open(link) >= link->window ||
 	    (wf_budget_open(link) && w->now_ns - on->shared_ns < SHARE_NS))
 		return;

@@ -89,6 +89,7 @@ struct wf_worker_rail {
 	uint32_t link_count;
 	uint32_t promised; /* slots that links may still fill with data frames */
 	uint32_t share;    /* the most of them for one link */
+	bool hungry;       /* a link that has none found none */
 	uint64_t shared_ns; /* when that was last thought over */
 	struct wf_list abandoned; /* frames that a shared endpoint may still read */
 	bool reopen;           /* operations on it are stuck: open it anew in the next turn */
