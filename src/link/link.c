@@ -368,6 +368,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->was_up = link->maybe_up = false;
 	link->ponged = false;
 	link->briefed = link->drain_told = link->drains = false;
+	free(link->early);
+	link->early = NULL;
 	link->full_ns = link->starved_ns = 0;
 	link->tried[0] = '\0';
 }

@@ -9,6 +9,7 @@
 #include "link/ledger.h"
 #include "rpc/again.h"
 #include "rpc/call.h"
+#include "rpc/early.h"
 #include "rpc/reply.h"
 #include "util/clock.h"
 #include "transfer/tell.h"
@@ -643,6 +644,24 @@ static int refuse_over_account(struct wf_worker *w, struct wf_link *link, uint64
 	return 0;
 }
 
+/* Its caller has cancelled it before it came.  -ENOMEM. */
+static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
+{
+	struct wf_answer *answer;
+	int err = 0;
+
+	if (c->body.way == WF_BODY_PULL) {
+		err = wf_answer_open(link, c->body.offer, &answer);
+		if (!err)
+			wf_answer_pulled(answer, link, WEFT_CANCELLED);
+	}
+	if (err == -ENOMEM)
+		wf_early_add(&link->early, c->call); /* it comes again */
+	else
+		wf_counters_add(&link->worker->counters.late_dropped, 1);
+	return err;
+}
+
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record)
 {
@@ -658,6 +677,8 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	hash = hash_of(serving, link, c.call);
 	if (find(serving, link, c.call, hash))
 		return -EBADMSG;
+	if (wf_early_take(link->early, c.call))
+		return drop_cancelled(link, &c);
 	if (!wf_ledger_takes_call(link, sizeof(*s) + c.metadata_bytes))
 		return refuse_over_account(w, link, c.call);
 	s = wf_spare_take(&serving->spare);
@@ -716,6 +737,8 @@ int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
 	if (s) {
 		wf_error_set(&e, -ECANCELED, "the caller has cancelled");
 		give_up(s, &e);
+	} else {
+		wf_early_add(&link->early, small.id);
 	}
 	return 0;
 }

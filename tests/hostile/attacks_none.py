@@ -69,5 +69,12 @@ def well_behaved(field):
     field.expect(data[8] != 0, 'a request of nonsense is no failure')
     seconds = peer.send_control([frames.record(frames.WITHDRAW, frames.small(12345, peer.sent))])
     field.expect(seconds is not None, 'a control frame is not answered')
+    # A cancel that comes before its call ends it.
+    peer.send_control([frames.record(frames.CANCEL, frames.small(77))])
+    peer.send_data([frames.record(frames.CALL, frames.call(77, HEALTH, b'Check', attachments=1)),
+                    frames.record(frames.CALL, frames.call(78, HEALTH, b'Nothing'))])
+    await_record(field, peer, frames.REPLY, (78).to_bytes(8, 'little'))
+    field.expect(not any(kind == frames.REPLY and data.startswith((77).to_bytes(8, 'little'))
+                         for kind, _, data in peer.records), 'a cancelled call is answered')
     peer.close(goodbye=True)
     return 'tensors and calls, eager and pulled'

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls that their caller has cancelled before they came here.
+ *
+ * A CANCEL goes in a control frame, which needs no credit, and may overtake the frames of
+ * its call that were lost or have no credit yet.  A call that then comes and waits for what goes
+ * beside it would wait for ever.  The last of each peer are remembered until they come.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_EARLY_H
+#define WF_EARLY_H
+
+#include "util/base.h"
+
+#define WF_EARLY_MAX 256 /* of a peer; a window's worth of calls, in whose place a later one is kept */
+
+struct wf_early {
+	uint32_t count, oldest;
+	uint64_t calls[WF_EARLY_MAX];
+};
+
+/* @call was cancelled.  *@early is made when it is first needed, for the caller to free; without memory it is not remembered. */
+void wf_early_add(struct wf_early **early, uint64_t call);
+
+/* Was @call, which comes now?  Once: then it is forgotten.  Accepts NULL. */
+bool wf_early_take(struct wf_early *early, uint64_t call);
+
+#endif
