@@ -330,13 +330,16 @@ static void wrong_item(const struct wf_item *item, const struct wf_cargo_end *en
 		 end->node, what, f->op ? weft_op_message(f->op) : "(detached)");
 }
 
-/* As check_end.  A sender hears so when its receiver's time is over. */
+/*
+ * As check_end.  A sender hears so when its receiver's time is over.  What had come whole before
+ * its sender died may wait for memory as long as it has time.
+ */
 static void check_item_end(const struct wf_item *item, const struct wf_cargo_end *end)
 {
 	const struct wf_flight *f = &end->flight;
 	uint64_t due_ns = end->due_ns;
 
-	if (end->bereft_ns)
+	if (end->bereft_ns && f->status != WEFT_OK)
 		due_ns = WF_MIN(due_ns,
 				WF_MAX(end->bereft_ns, wf_faults_thawed_ns(end->node)) + LOSS_NS);
 	due_ns = WF_MAX(due_ns, wf_faults_thawed_ns(end->node));

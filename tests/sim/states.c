@@ -178,7 +178,8 @@ static void count_served(struct wf_tally *tally, enum wf_fault fault, const stru
 
 static struct wf_link *link_between(unsigned node, unsigned other)
 {
-	struct wf_link *link = wf_world_node(node) ? wf_world_peer(node, other)->link : NULL;
+	struct weft_peer *peer = wf_world_node(node) ? wf_world_known(node, other) : NULL;
+	struct wf_link *link = peer ? peer->link : NULL;
 
 	return link ? wf_link_real(link) : NULL;
 }

@@ -39,6 +39,8 @@ static const uint64_t known[] = {
 	420536, /* there was no memory to send an attachment, nor to say that it would not come */
 	1795371375, /* the fake fabric read memory for a process that had died */
 	22913, /* a peer was restarted and died while a call waited for its next attempt */
+	5282, /* a link without a slot got none when another had used up more than its share */
+	6198, /* a cancel overtook the last frame of its call, which waited for what never went beside it */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
 

@@ -722,6 +722,11 @@ struct weft_node *wf_world_node(unsigned number)
 	return citizens[number]->node;
 }
 
+struct weft_peer *wf_world_known(unsigned from, unsigned to)
+{
+	return citizens[from]->peers[to];
+}
+
 struct weft_peer *wf_world_peer(unsigned from, unsigned to)
 {
 	struct weft_peer **peer = &citizens[from]->peers[to];
