@@ -210,6 +210,9 @@ void wf_budget_room(struct wf_link *link)
 	if (!link->on || 2 * wf_budget_open(link) > wf_ledger_frames(link))
 		return;
 	promise(link);
+	/* Others have the slots, and may have no frame that would let them be shared out anew. */
+	if (!wf_budget_open(link) && link->on->hungry)
+		share_out(link->worker, link->on);
 	wf_flow_mark(link);
 }
 
