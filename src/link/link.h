@@ -229,7 +229,7 @@ struct wf_link {
 	struct wf_link_offers offers; /* of the peer's, that are not over here */
 	struct wf_list parts, heard; /* struct wf_part of the tensor floor: its part in steps, */
 	uint32_t heard_count;        /* and those of which it has said an abort that does not count */
-	struct wf_early *early;      /* of the rpc floor, allocated: calls that were cancelled before they came */
+	struct wf_early *early;    /* of the rpc floor, allocated: cancelled before they came */
 	uint32_t read_count;       /* reads of the peer's memory under way, or refused by the rail */
 	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
 	struct wf_depth depth;     /* of the reads of one body on this rail */

@@ -341,7 +341,7 @@ static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t inde
 	pool->freed = true;
 }
 
-/* It has no user any more: others can have it at once, or when the owner has closed the keys that peers have. */
+/* It has no user any more, and is anybody's when the owner has closed what keys peers have of it. */
 static void leave_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
 {
 	if (!slab->guest)

@@ -91,7 +91,7 @@ int wf_pool_give(struct wf_pool *pool, void *chunk);
 int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct wf_sealed *file,
 		  struct wf_pool_guest *guest);
 
-/* Guests without a share leave now, and chunks lose their keys, and not with the next wf_pool_run.  Owner. */
+/* Guests without a share leave, and chunks lose their keys, before the next wf_pool_run.  Owner. */
 void wf_pool_dismiss(struct wf_pool *pool);
 
 /* Another share of the chunk that holds @count bytes at @at.  -EINVAL: no such chunk is taken. */

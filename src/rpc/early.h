@@ -13,14 +13,17 @@
 
 #include "util/base.h"
 
-#define WF_EARLY_MAX 256 /* of a peer; a window's worth of calls, in whose place a later one is kept */
+#define WF_EARLY_MAX 256 /* of a peer; a later one takes the place of the oldest */
 
 struct wf_early {
 	uint32_t count, oldest;
 	uint64_t calls[WF_EARLY_MAX];
 };
 
-/* @call was cancelled.  *@early is made when it is first needed, for the caller to free; without memory it is not remembered. */
+/*
+ * @call was cancelled.  *@early is made when it is first needed, for the caller to free.
+ * Without memory nothing is remembered.
+ */
 void wf_early_add(struct wf_early **early, uint64_t call);
 
 /* Was @call, which comes now?  Once: then it is forgotten.  Accepts NULL. */

@@ -101,7 +101,10 @@ static inline struct wf_list *wf_list_move(struct wf_list *to, struct wf_list *f
 	for (struct wf_list *node = (list)->next, *node##_next = node->next;   \
 	     node != (list); node = node##_next, node##_next = node->next)
 
-/* Any may be removed inside the loop; what is appended there is not visited.  Not to be left by break or return. */
+/*
+ * Any may be removed inside the loop, and what is appended there is not visited.  Not to be left
+ * by break or return.
+ */
 #define WF_LIST_EACH_OF_NOW(node, list)                                        \
 	for (struct wf_list node##_due, *node = wf_list_take(&node##_due, list); \
 	     (node = wf_list_move(list, &node##_due));)
