@@ -333,8 +333,10 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	wf_list_append(r->from ? &wf_link_real(r->from)->work[WF_LINK_RECEIVES] : &c->receives,
 		       &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
-	if (r->from)
+	if (r->from) {
+		wf_link_get(r->from); /* whoever opened it may have another link for the peer by then */
 		wf_link_watch(r->from, true);
+	}
 	if (!use) {
 		wf_error_set(&e, -ENOMEM, "no memory for a channel");
 		wf_receiving_end(r, &e);
@@ -390,8 +392,7 @@ int wf_channels_take_back(struct wf_receiving *r)
 	wf_use_leave(&r->use);
 	wf_part_put(r->part);
 	r->part = NULL;
-	if (r->from)
-		wf_link_unwatch(r->from);
+	wf_receiving_leave(r);
 	drop_channel(ch);
 	return 0;
 }

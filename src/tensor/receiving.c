@@ -194,6 +194,17 @@ static void let_go(struct wf_receiving *r, const struct wf_error *e)
 	wf_arrival_free(a);
 }
 
+void wf_receiving_leave(struct wf_receiving *r)
+{
+	struct wf_link *from = r->from;
+
+	if (!from)
+		return;
+	r->from = NULL;
+	wf_link_unwatch(from);
+	wf_link_put(from);
+}
+
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_spare *pulls = &r->arrivals->pulls;
@@ -205,8 +216,7 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 	wf_use_leave(&r->use);
 	wf_part_put(r->part);
 	r->part = NULL;
-	if (r->from)
-		wf_link_unwatch(r->from);
+	wf_receiving_leave(r);
 	wf_stage_close(r->stage);
 	r->stage = NULL;
 	if (e)

@@ -33,7 +33,7 @@ struct wf_receiving {
 	uint16_t key_bytes;
 	bool attached; /* it is not by step and key: it is attachment number @step of a message */
 	unsigned flags;                 /* WEFT_ANY_SHAPE, WEFT_DROP */
-	struct wf_link *from;           /* NULL: any */
+	struct wf_link *from;           /* NULL: any; while it runs a reference */
 	const struct weft_tensor *into; /* NULL: alloc, else the pool */
 	struct wf_kind_body *device;    /* NULL: @into is not there */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
@@ -94,6 +94,9 @@ void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a);
 
 /* End it: NULL well.  For those that wait for a tensor, and what is below. */
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e);
+
+/* It needs the peer that it names no more. */
+void wf_receiving_leave(struct wf_receiving *r);
 
 /* How often its body was copied here. */
 unsigned wf_receiving_copies(const struct wf_receiving *r);

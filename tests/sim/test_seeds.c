@@ -40,6 +40,7 @@ static const uint64_t known[] = {
 	1795371375, /* the fake fabric read memory for a process that had died */
 	22913, /* a peer was restarted and died while a call waited for its next attempt */
 	5282, /* a link without a slot got none when another had used up more than its share */
+	33770, /* a receive named a peer by a link that was another name of one, and was freed meanwhile */
 	6198, /* a cancel overtook the last frame of its call, which waited for what never went beside it */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
