@@ -91,6 +91,9 @@ static struct wf_fake draw_fake(uint64_t seed)
 		wf_chance_below(100 * WF_NS_PER_US) : wf_chance_below(5 * MS));
 	fake.send_ns = wf_chance_in_100(30) ? wf_chance_below(300 * WF_NS_PER_US) : 0;
 	fake.mr_mode = wf_chance_in_100(50) ? FI_MR_LOCAL | FI_MR_VIRT_ADDR : 0;
+	/* Where a chunk takes a millisecond the longest messages would take longer than they have. */
+	if (run.chunk_bytes && (fake.delay_max_ns > MS || run.shape == WF_WORLD_SAME_HOST))
+		run.chunk_bytes = WF_MAX(run.chunk_bytes, 8 * KIB);
 	return fake;
 }
 
