@@ -204,11 +204,12 @@ def absurd_hellos():
         yield hello(**changes)
     for count in (0, 1, 55, 56, 57, 511, 512, 2**32 - 1):
         yield hello(rails=[door.rail(frame_bytes=count)] * 16)
-    for name in ('../../etc/passwd', 'weft.', 'weft.0a/../x', '/etc/passwd', 'weft.0\0x'):
-        yield hello(host=door.host(shm_file=name, uid=os.getuid()))
-    for pid in (0, 1, os.getpid(), 2**31, 2**64 - 1):
-        yield hello(host=door.host(pid=pid, pid_start=pid, nonce_address=pid))
-    yield b''
+    for side in (1, 2**32, 2**64 - 1):
+        yield hello(side=side)
+    for count in (1, 16, 17, 2**32 - 1):
+        yield hello(proofs=count, dials=1)
+        yield door.message('same', link=count, proof=b'x' * count) if count < 20 else b''
+    yield door.message('same', link=2**64 - 1, proof=b'x' * 16, answer=1)
     yield door.field(2, b'\x08\x63' + door.field(2, 'x' * 9000))
     yield door.message('try', epoch=1, mine=0, yours=0)
     yield door.message('beat', number=1, answer=0)
