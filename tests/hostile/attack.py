@@ -14,8 +14,9 @@ MIB = 1 << 20
 
 # What a node keeps on behalf of one peer, WEFT_PEER_BYTES of weft_options(7).
 PEER_BYTES = 64 * MIB
-# What it keeps on behalf of all strangers together.
-STRANGERS_BYTES = 256 * MIB
+# What it keeps on behalf of all strangers together, WEFT_STRANGERS_BYTES: tensors that came whole
+# from strangers that are gone count, and stay until their step's time is over.
+STRANGERS_BYTES = 512 * MIB
 # Beside the ledger: malloc's own bytes around small pieces, buffers of a connection.
 SLACK = 32 * MIB
 # Under ASan a freed piece stays in quarantine, and each has red zones and a shadow.
