@@ -25,6 +25,7 @@ struct wf_borrower {
 	struct wf_link *link; /* NULL: it is over */
 	unsigned refs;       /* the link's, while the peer lives; and of each hold */
 	int lock_fd;
+	uint16_t looks[WF_LEASES_MAX]; /* at each place: the lock is one for all of them */
 	struct wf_sealed shared;
 	const struct wf_lease_page *page;
 	uint64_t retired;    /* as last seen */
@@ -236,6 +237,21 @@ static int set_lock(const struct wf_borrower *b, uint32_t place, short type)
 	return fcntl(b->lock_fd, F_OFD_SETLK, &lock) ? -errno : 0;
 }
 
+/* An offer may be looked at twice: by who gives its tensor back, and by who gets it then. */
+static int begin_look(struct wf_borrower *b, uint32_t place)
+{
+	int err = b->looks[place] ? 0 : set_lock(b, place, F_RDLCK);
+
+	b->looks[place] += !err;
+	return err;
+}
+
+static void end_look(struct wf_borrower *b, uint32_t place)
+{
+	if (!--b->looks[place])
+		(void)set_lock(b, place, F_UNLCK);
+}
+
 int wf_borrower_hold(struct wf_link *link, const struct wf_body *body, struct wf_hold *hold)
 {
 	struct wf_borrowed *slab;
@@ -247,7 +263,7 @@ int wf_borrower_hold(struct wf_link *link, const struct wf_body *body, struct wf
 	if (body->place >= WF_LEASES_MAX)
 		return -EBADMSG;
 	drop_retired(b);
-	err = set_lock(b, body->place, F_RDLCK);
+	err = begin_look(b, body->place);
 	if (err)
 		return err;
 	/* After the lock: from now on the lender sees that we look. */
@@ -255,7 +271,7 @@ int wf_borrower_hold(struct wf_link *link, const struct wf_body *body, struct wf
 	if (!err)
 		err = find_slab(b, link, body, &slab);
 	if (err) {
-		(void)set_lock(b, body->place, F_UNLCK);
+		end_look(b, body->place);
 		return err;
 	}
 	b->refs++;
@@ -267,7 +283,7 @@ int wf_borrower_hold(struct wf_link *link, const struct wf_body *body, struct wf
 void wf_borrower_let(struct wf_hold *hold)
 {
 	hold->slab->holds--;
-	(void)set_lock(hold->borrower, hold->place, F_UNLCK);
+	end_look(hold->borrower, hold->place);
 	put(hold->borrower);
 	*hold = (struct wf_hold){ 0 };
 }
