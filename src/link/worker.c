@@ -650,7 +650,12 @@ void wf_worker_leave(struct wf_worker *w)
 void wf_worker_close(struct wf_worker *w)
 {
 	struct wf_list *node;
+	struct wf_error e;
 
+	/* Answers to the offers of what was given up since the links ended. */
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	WF_LIST_EACH(at, &w->link_list)
+		wf_flow_fail(WF_CONTAINER(at, struct wf_link, node), &e);
 	wf_link_free_unused(w);
 	while ((node = wf_list_first(&w->link_list))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);

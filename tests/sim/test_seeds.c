@@ -41,6 +41,8 @@ static const uint64_t known[] = {
 	22913, /* a peer was restarted and died while a call waited for its next attempt */
 	5282, /* a link without a slot got none when another had used up more than its share */
 	33770, /* a receive named a peer by a link that was another name of one, and was freed meanwhile */
+	56265, /* a node closed over messages whose attachments were offered, and kept the answers */
+	78943, /* a tensor was looked at by the receive that gave it back and by the next, with one lock */
 	6198, /* a cancel overtook the last frame of its call, which waited for what never went beside it */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
