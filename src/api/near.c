@@ -235,16 +235,24 @@ static void leave(struct visits *v)
 	free(v);
 }
 
-/* Would @rail take it?  Where every operation gets a key of its own one is made, and closed. */
+/*
+ * Would @rail take it?  Where every operation gets a key of its own one is made, and closed.
+ * Where memory is dear it is registered for peers to read, for which most ask for it.
+ */
 static int try_rail(struct wf_worker *w, struct wf_rail *rail, const struct wf_piece *piece,
 		    struct wf_error *e)
 {
 	const struct wf_caps *caps = wf_rail_caps(rail);
+	struct wf_region *region;
 	struct wf_mr *mr;
 
-	if (!caps->reg_cheap || caps->mr_local)
-		return wf_region_mr(wf_pool_region(&w->pool, piece->base, piece->bytes), rail, &mr, e);
-	return wf_mr_try(rail, piece->base, piece->bytes, e);
+	if (caps->reg_cheap && !caps->mr_local)
+		return wf_mr_try(rail, piece->base, piece->bytes, e);
+	region = caps->reg_cheap ? wf_pool_region(&w->pool, piece->base, piece->bytes)
+				 : wf_pool_shown(&w->pool, piece->base, piece->bytes);
+	if (!region)
+		return wf_error_set(e, -ENOMEM, "no memory to register with %s", caps->provider);
+	return wf_region_mr(region, rail, &mr, e);
 }
 
 static void run_visit(struct wf_task *task)
