@@ -59,21 +59,19 @@ static void sink_up(void *ctx, struct wf_link *link)
 	wf_peer_met(desk, link);
 	wf_ending_up(&desk->channels, link);
 	wf_drain_up(desk, link);
-	wf_transfer_up(&desk->transfer, link);
+	wf_transfer_up(link);
 }
 
 static void sink_paused(void *ctx, struct wf_link *link)
 {
-	struct wf_desk *desk = ctx;
-
-	wf_transfer_paused(&desk->transfer, link);
+	(void)ctx;
+	wf_transfer_paused(link);
 }
 
 static void sink_lane(void *ctx, struct wf_lane *lane, bool open)
 {
-	struct wf_desk *desk = ctx;
-
-	wf_transfer_lane(&desk->transfer, lane, open);
+	(void)ctx;
+	wf_transfer_lane(lane, open);
 }
 
 static void sink_quiet(void *ctx, const struct wf_worker_rail *on)
@@ -107,7 +105,7 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_desk *desk = ctx;
 
-	wf_transfer_down(&desk->transfer, link, e);
+	wf_transfer_down(link, e);
 	wf_channels_down(&desk->channels, link, e);
 	wf_sending_down(&desk->attachments, link, e);
 	wf_call_down(link, e);

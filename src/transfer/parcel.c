@@ -49,7 +49,7 @@ static void wait_no_more(struct wf_parcel *p)
 static void step_aside(struct wf_parcel *p)
 {
 	wait_no_more(p);
-	wf_transfer_start(p->transfer, wf_link_real(p->link));
+	wf_transfer_start(wf_link_real(p->link));
 }
 
 /* Most heads are short, and are not needed any more when their record has left. */
@@ -366,7 +366,7 @@ static void look_again(struct wf_timer *timer)
 {
 	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
 
-	wf_transfer_start(p->transfer, wf_link_real(p->link));
+	wf_transfer_start(wf_link_real(p->link));
 }
 
 bool wf_parcel_up(struct wf_parcel *p)

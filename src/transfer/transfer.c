@@ -168,35 +168,32 @@ static struct wf_parcel *first_waiting(const struct wf_link *link)
 	return node ? WF_CONTAINER(node, struct wf_parcel, node) : NULL;
 }
 
-void wf_transfer_start(struct wf_transfer *t, struct wf_link *link)
+void wf_transfer_start(struct wf_link *link)
 {
 	struct wf_parcel *p;
 
-	(void)t;
 	while (wf_link_caps(link) && (p = first_waiting(link)))
 		if (!wf_parcel_up(p))
 			return;
 }
 
-void wf_transfer_up(struct wf_transfer *t, struct wf_link *link)
+void wf_transfer_up(struct wf_link *link)
 {
-	wf_transfer_start(t, link);
+	wf_transfer_start(link);
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PULLS])
 		wf_pull_up(WF_CONTAINER(node, struct wf_pull, node));
 }
 
-void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link)
+void wf_transfer_paused(struct wf_link *link)
 {
-	(void)t;
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS])
 		wf_parcel_paused(WF_CONTAINER(node, struct wf_parcel, node));
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PULLS])
 		wf_pull_paused(WF_CONTAINER(node, struct wf_pull, node));
 }
 
-void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool open)
+void wf_transfer_lane(const struct wf_lane *lane, bool open)
 {
-	(void)t;
 	WF_LIST_EACH_OF_NOW(node, &lane->link->work[WF_LINK_PULLS]) {
 		struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, node);
 
@@ -207,9 +204,8 @@ void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool op
 	}
 }
 
-void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e)
+void wf_transfer_down(struct wf_link *link, const struct wf_error *e)
 {
-	(void)t;
 	wf_answers_lost(link, e);
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS])
 		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);

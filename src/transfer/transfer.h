@@ -49,15 +49,15 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		       const struct wf_record *record);
 
 /* What the link floor tells: see struct wf_worker_sink. */
-void wf_transfer_up(struct wf_transfer *t, struct wf_link *link);
-void wf_transfer_paused(struct wf_transfer *t, struct wf_link *link);
-void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e);
+void wf_transfer_up(struct wf_link *link);
+void wf_transfer_paused(struct wf_link *link);
+void wf_transfer_down(struct wf_link *link, const struct wf_error *e);
 
 /* Start what waits for @link, which has a rail. */
-void wf_transfer_start(struct wf_transfer *t, struct wf_link *link);
+void wf_transfer_start(struct wf_link *link);
 
 /* A lane is ready, or has closed. */
-void wf_transfer_lane(struct wf_transfer *t, const struct wf_lane *lane, bool open);
+void wf_transfer_lane(const struct wf_lane *lane, bool open);
 
 /*
  * Take back every offer, with @e, and make no more; false: some are not back yet, what needs
