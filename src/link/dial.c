@@ -287,7 +287,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->greeted = true;
 	link->moving = false;
-	/* It has come back; that it then closes this connection may be for another between the two. */
+	/* A peer that was met before is there again: if it closes this connection, it may be for another one. */
 	if (!link->dial_until_ns)
 		link->dial_until_ns = w->now_ns + w->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);

@@ -109,7 +109,7 @@ struct wf_link_question {
 	uint64_t waiter; /* whose rails wait for the answer; 0: none do */
 };
 
-/* What the floors above have for a peer: the lists of a link, each used by its floor alone. */
+/* A link's lists of what the floors above have for its peer, each used by its floor alone. */
 enum wf_link_work {
 	WF_LINK_PARCELS_WAITING, /* for a rail, or for more */
 	WF_LINK_PARCELS,         /* offered */

@@ -341,7 +341,7 @@ static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t inde
 	pool->freed = true;
 }
 
-/* It has no user any more, and is anybody's when the owner has closed what keys peers have of it. */
+/* Chunk @index has no user any more, and is anybody's when the owner has closed the keys that peers have. */
 static void leave_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
 {
 	if (!slab->guest)
@@ -412,7 +412,7 @@ int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct w
 	return err;
 }
 
-/* Owner, with the lock. */
+/* Chunks without a user lose the keys that peers have.  Owner, with the lock.  Were there any? */
 static bool close_revoked(struct wf_pool *pool)
 {
 	bool any = !wf_list_empty(&pool->revoked);
@@ -501,7 +501,7 @@ struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t co
 	return slab ? &slab->region : NULL;
 }
 
-/* With the lock.  NULL: no memory. */
+/* The region of chunk @index for peers, made if there is none.  With the lock.  NULL: no memory. */
 static struct shown *show_chunk(struct wf_slab *slab, uint32_t index)
 {
 	struct shown *shown;

@@ -40,7 +40,7 @@ void wf_region_forget(struct wf_region *region, const struct wf_rail *rail);
 /* The same for all of them, because others need the room: counted. */
 void wf_region_evict(struct wf_region *region);
 
-/* Its registration with @rail.  -ENOSPC: too many rails; else as wf_mr_open. */
+/* The registration of @region with @rail.  -ENOSPC: too many rails; else as wf_mr_open. */
 int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **mr,
 		 struct wf_error *e);
 

@@ -13,7 +13,7 @@
 
 #include "util/base.h"
 
-#define WF_EARLY_MAX 256 /* of a peer; a later one takes the place of the oldest */
+#define WF_EARLY_MAX 256 /* of a peer, not tuned; a later one takes the place of the oldest */
 
 struct wf_early {
 	uint32_t count, oldest;

@@ -644,7 +644,7 @@ static int refuse_over_account(struct wf_worker *w, struct wf_link *link, uint64
 	return 0;
 }
 
-/* Its caller has cancelled it before it came.  -ENOMEM. */
+/* The call @c comes after its caller has cancelled it.  -EBADMSG, -ENOMEM: it comes again. */
 static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
 {
 	struct wf_answer *answer;
@@ -656,7 +656,7 @@ static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
 	}
 	if (err == -ENOMEM)
-		wf_early_add(&link->early, c->call); /* it comes again */
+		wf_early_add(&link->early, c->call);
 	else
 		wf_counters_add(&link->worker->counters.late_dropped, 1);
 	return err;

@@ -216,7 +216,7 @@ static void wait_no_more(struct wf_receiving *r)
 	r->channel->from_anybody -= !r->from;
 }
 
-/* Those that name other peers are gone through only if there is one that may be found. */
+/* Receives that name other peers are gone through only if one of the channel may be found. */
 static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
 {
 	if (!ch->from_anybody && wf_list_empty(&link->work[WF_LINK_RECEIVES]))

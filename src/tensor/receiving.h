@@ -95,7 +95,7 @@ void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a);
 /* End it: NULL well.  For those that wait for a tensor, and what is below. */
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e);
 
-/* It needs the peer that it names no more. */
+/* @r lets go of the link of the peer that it names.  Harmless if it names none. */
 void wf_receiving_leave(struct wf_receiving *r);
 
 /* How often its body was copied here. */

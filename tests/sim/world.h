@@ -110,7 +110,7 @@ struct weft_node *wf_world_node(unsigned number);
 /* Node @to as node @from knows it, and its mirror. */
 struct weft_peer *wf_world_peer(unsigned from, unsigned to);
 
-/* The same if it is open; NULL: it is not. */
+/* Node @to as node @from knows it, if it has opened it; else NULL. */
 struct weft_peer *wf_world_known(unsigned from, unsigned to);
 struct weft_stub *wf_world_stub(unsigned from, unsigned to);
 

@@ -192,7 +192,7 @@ static void measure_rail(void (*measure)(struct wf_rail *rail, size_t row))
 	wf_select_close(&select);
 }
 
-/* What is registered for a peer is no part of what is registered for others. */
+/* A range that is registered for a peer has a key of its own, and not that of a range around it. */
 static void compare_keys(struct wf_rail *rail, size_t row)
 {
 	size_t bytes = sizes[row];
