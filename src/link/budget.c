@@ -10,6 +10,10 @@
  * there are made more of them; and when there are as many as may be, those who
  * send have equal shares.  So memory does not grow as peers times the window,
  * and a peer that does nothing holds three slots.
+ *
+ * A peer may keep what it was promised and send nothing.  So the last eighth of
+ * the slots is only for links that have none, and a peer that was asked and gives
+ * nothing back for WEFT_LOST has broken the protocol.
  */
 #include "link/link.h"
 #include "link/internal.h"
@@ -22,10 +26,19 @@
 #define START 8    /* to one that begins to send: an eager body of 64 KiB fits */
 #define IDLE_NS (100 * WF_NS_PER_MS)  /* without a data frame; not tuned */
 #define SHARE_NS (10 * WF_NS_PER_MS)  /* between two looks at all links */
+#define LOOKS 4 /* at a peer that owes us promises, within WEFT_LOST: if we stand still, it is one */
 
 static uint32_t taken(const struct wf_worker_rail *on)
 {
 	return on->promised + RESERVED * on->link_count;
+}
+
+/* Slots that more than LEAST may be promised of, as soon as they are made. */
+static uint32_t most_for_windows(const struct wf_worker_rail *on)
+{
+	uint32_t most = wf_rail_slots_most(on->rail);
+
+	return most - most / 8;
 }
 
 static bool is_idle(const struct wf_link *link)
@@ -45,17 +58,17 @@ static void promise(struct wf_link *link)
 	struct wf_worker_rail *on = link->on;
 	uint32_t frames = wf_ledger_frames(link);
 	uint32_t want = WF_MIN(allowed(link), frames), have = wf_budget_open(link);
-	uint32_t slots = wf_rail_slots(on->rail);
+	uint32_t least = have < LEAST, all = wf_rail_slots(on->rail);
+	uint32_t used = WF_MIN(taken(on), all), windows = WF_MIN(most_for_windows(on), all);
 	uint32_t more;
 
 	link->kept_short = frames < allowed(link);
 	if (have >= want)
 		return;
-	if (taken(on) >= slots) {
-		on->hungry |= have < LEAST;
-		return;
-	}
-	more = WF_MIN(want - have, slots - taken(on));
+	more = WF_MIN(want - have, windows - WF_MIN(used, windows));
+	if (more < least && used < all)
+		more = least;
+	on->hungry |= more < least;
 	link->promised_total += more;
 	on->promised += more;
 }
@@ -79,13 +92,55 @@ static void feed(struct wf_worker *w, struct wf_worker_rail *on)
 
 static void ask(struct wf_worker *w, const struct wf_worker_rail *on);
 
+/* Promises that the peer has used or given back. */
+static uint32_t come_back(const struct wf_link *link)
+{
+	return link->sequence.received + link->returned_seen;
+}
+
+static void look_at_debt(struct wf_timer *timer);
+
+static void look_later(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_worker_timer(w, &link->debt_timer, w->now_ns + w->options.lost_ns / LOOKS, look_at_debt);
+}
+
+/*
+ * Have the promises come back that the peer was asked for?  Its answer follows what it has sent
+ * and what we read of it: while any of that comes, or the rail is dialled anew, it is not late.
+ */
+static void look_at_debt(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, debt_timer);
+	uint64_t from_ns = WF_MAX(link->data_ns, link->read_ns);
+
+	if ((int32_t)(link->debt_end - come_back(link)) <= 0)
+		return;
+	if (link->state != WF_LINK_UP || from_ns > link->debt_ns) {
+		link->debt_ns = link->worker->now_ns;
+		link->debt_looks = 0;
+	}
+	if (++link->debt_looks <= LOOKS)
+		look_later(link);
+	else
+		wf_link_violate(link, "it does not give back the credits that it was asked for");
+}
+
 /* The peer has been asked; on an earlier rail, maybe. */
 static void ask_heard(struct wf_control *c, const struct wf_error *e)
 {
 	struct wf_link *link = WF_CONTAINER(c, struct wf_link, ask_control);
 
-	if (!e && link->on)
-		ask(link->worker, link->on);
+	if (e || !link->on)
+		return;
+	if (!link->debt_timer.armed) {
+		link->debt_ns = link->worker->now_ns;
+		link->debt_looks = 0;
+		look_later(link);
+	}
+	ask(link->worker, link->on);
 }
 
 /* Ask the links with more than they are allowed to give the rest back. */
@@ -101,6 +156,8 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 		c->type = WF_RECORD_RETURN;
 		c->id = wf_budget_open(link) - allowed(link);
 		c->sent = ask_heard;
+		if (!link->debt_timer.armed)
+			link->debt_end = come_back(link) + (uint32_t)c->id;
 		link->return_asked = true;
 		wf_link_control(link, c);
 	}
@@ -152,12 +209,12 @@ static uint32_t slots_wanted(struct wf_worker *w, const struct wf_worker_rail *o
 static void share_out(struct wf_worker *w, struct wf_worker_rail *on)
 {
 	uint32_t busy = close_windows(w, on), idle = on->link_count - busy;
-	uint32_t most = wf_rail_slots_most(on->rail), fixed = RESERVED * on->link_count + LEAST * idle;
+	uint32_t most = most_for_windows(on), fixed = RESERVED * on->link_count + LEAST * idle;
 	struct wf_error e;
 
 	on->shared_ns = w->now_ns;
 	if (wf_rail_grow(on->rail, slots_wanted(w, on), &e))
-		most = wf_rail_slots(on->rail); /* no memory for more of them */
+		most = WF_MIN(most, wf_rail_slots(on->rail)); /* no memory for more of them */
 	on->share = busy ? WF_MAX(most > fixed ? (most - fixed) / busy : 0, LEAST)
 			 : (uint32_t)w->options.window;
 	ask(w, on);

@@ -327,6 +327,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_timer_stop(&w->timers, &link->try_timer);
 	wf_timer_stop(&w->timers, &link->overdue_timer);
 	wf_timer_stop(&w->timers, &link->ack_timer);
+	wf_timer_stop(&w->timers, &link->debt_timer);
 	wf_live_redialled(link);
 	wf_ringer_close(link->ringer);
 	wf_borrower_part(link->borrower);

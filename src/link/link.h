@@ -254,6 +254,10 @@ struct wf_link {
 	uint32_t returned_seen;    /* of those, given back unused */
 	uint32_t returned_total;   /* credits we have given back */
 	bool return_asked;
+	uint32_t debt_end;         /* used or given back of our promises, when all are that it was asked for */
+	uint64_t debt_ns;          /* since when it has been asked and does not give back */
+	unsigned debt_looks;
+	struct wf_timer debt_timer;
 	struct wf_control ask_control, give_control; /* at most one each of RETURN and RETURNED */
 	uint32_t ack_told;
 	bool ack_now;              /* do not wait for a frame to ride on */

@@ -427,7 +427,7 @@ static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void *
 	on = &wf_world_node(0)->desks[0].worker.rails[0];
 	stream(1, 0);
 	wf_world_pass(S);
-	assert_int_equal(promised_to(1), 32 - 2 * 2 - promised_to(2));
+	assert_int_equal(promised_to(1), 32 - 32 / 8 - 2 * 2 - promised_to(2));
 
 	stream(2, 0);
 	wf_world_pass(S);
@@ -435,6 +435,33 @@ static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void *
 	assert_int_equal(promised_to(1), 1);
 	assert_true(on->promised + 2 * on->link_count <= 32);
 	assert_int_equal(wf_fake_overrun(), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void who_keeps_what_others_need_is_cut_off(void **state)
+{
+	const struct shape *s = *state;
+
+	set("WEFT_SLOTS", "32");
+	set("WEFT_PACK_BYTES", "1");
+	wf_world_open(s->shape, 3, &slow);
+	wf_world_connect(1, 0);
+	wf_world_connect(2, 0);
+	stream(1, 0);
+	wf_world_pass(S);
+	/* Node 1 will say that it has nothing to give back. */
+	link_of(1)->credit.spent += wf_credit_left(&link_of(1)->credit);
+	wf_world_pass(10 * S);
+	assert_int_equal(wf_world_count(0).frames_refused, 0);
+	assert_non_null(link_with(1));
+
+	stream(2, 0);
+	wf_world_pass(2 * S);
+	assert_non_null(link_with(1));
+	wf_world_pass(3 * S);
+	assert_int_equal(wf_world_count(0).frames_refused, 1);
+	assert_null(link_with(1));
+	assert_non_null(link_with(2));
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -1751,6 +1778,7 @@ int main(int argc, char **argv)
 		TEST(records_leave_at_once_when_idle_and_packed_when_busy),
 		TEST(receivers_with_few_slots_are_never_overrun),
 		TEST(who_sends_is_promised_more_and_gives_it_back_when_others_send),
+		TEST(who_keeps_what_others_need_is_cut_off),
 		TEST(slots_are_made_as_they_are_used),
 		TEST(no_memory_for_more_slots_slows_down_and_breaks_nothing),
 		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),
