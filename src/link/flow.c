@@ -36,31 +36,13 @@ void wf_flow_mark(struct wf_link *link)
 
 static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
 {
-	struct wf_worker *w = link->worker;
-	struct wf_list *spare = wf_list_pop(&w->spare_frames);
-	struct wf_outframe *f;
-	void *bytes;
+	struct wf_outframe *f = wf_outframe_take(link->worker);
 
-	if (spare) {
-		f = WF_CONTAINER(spare, struct wf_outframe, node);
-		bytes = f->bytes;
-	} else {
-		f = malloc(sizeof(*f));
-		if (!f)
-			return NULL;
-		if (wf_pool_take(&w->frames, w->frame_bytes, &bytes)) {
-			free(f);
-			return NULL;
-		}
-	}
-	*f = (struct wf_outframe){
-		.link = link,
-		.worker = w,
-		.bytes = bytes,
-		.kind = kind,
-		.posted_ns = w->now_ns, /* so that one never posted is not the oldest of all */
-	};
-	wf_list_init(&f->node);
+	if (!f)
+		return NULL;
+	f->link = link;
+	f->kind = kind;
+	f->posted_ns = link->worker->now_ns; /* so that one never posted is not the oldest of all */
 	return f;
 }
 
@@ -72,7 +54,7 @@ static void give_frame(struct wf_outframe *f)
 	wf_list_remove(&f->node);
 	f->link = NULL;
 	if (!f->posted)
-		wf_list_prepend(&f->worker->spare_frames, &f->node);
+		wf_outframe_give(f);
 	else if (link)
 		wf_list_append(&link->held, &f->node);
 }
@@ -132,7 +114,7 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 	struct wf_grant grant;
 	struct wf_error e;
 	const struct wf_span span = { .at = f->bytes, .bytes = f->count };
-	int rc = wf_grant_local(&grant, rail, &link->worker->frames, &span, &e);
+	int rc = wf_grant_local(&grant, rail, &link->worker->frames.pool, &span, &e);
 
 	if (!rc) {
 		rc = wf_ep_send(link->ep, f->bytes, f->count, grant.desc, f);

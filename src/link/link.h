@@ -81,22 +81,6 @@ struct wf_control {
 	void (*sent)(struct wf_control *c, const struct wf_error *e);
 };
 
-/* A frame on its way: kept until the peer has confirmed it and the rail gave it back. */
-struct wf_outframe {
-	struct wf_list node;
-	struct wf_link *link;  /* NULL: only the rail still holds it */
-	struct wf_worker *worker;
-	uint8_t *bytes;        /* a chunk of the worker's frame pool */
-	uint32_t count;
-	uint8_t kind;
-	bool posted;           /* the rail has it */
-	bool waiting;          /* to be posted (again) */
-	bool replayed;
-	bool counted;          /* as telling credit and room: later copies of it do not */
-	struct wf_frame header; /* epoch, ack, credit and room are written when it is posted */
-	uint64_t posted_ns;
-};
-
 /* Offers of a peer's: struct wf_answer of the transfer floor, which alone uses them. */
 struct wf_link_offers {
 	struct wf_map map;  /* by the peer's id of the offer */

@@ -24,7 +24,6 @@
 #define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
 #define STILL_NS (10 * WF_NS_PER_MS)     /* shorter than any WEFT_LOST: not worth a look at the links */
 #define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
-#define FRAME_POOL_BYTES (256 * MIB)     /* 4096 peers with four 16 KiB frames under way */
 #define YIELD_NS (10 * WF_NS_PER_US)     /* of a spin until a yield, if the last one found nobody */
 #define YIELD_LONG_NS (2 * WF_NS_PER_US) /* of one that let somebody run */
 #define CLOSE_NS WF_NS_PER_S             /* how long closing lingers, see must_linger */
@@ -92,18 +91,6 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 	return 0;
 }
 
-static void free_frames(struct wf_list *list)
-{
-	struct wf_list *node;
-
-	while ((node = wf_list_pop(list))) {
-		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
-
-		wf_pool_give(&f->worker->frames, f->bytes);
-		free(f);
-	}
-}
-
 /* Operations end by the stop, and what is told then still has its rail. */
 static void close_rails(struct wf_worker *w)
 {
@@ -113,11 +100,11 @@ static void close_rails(struct wf_worker *w)
 		wf_timer_stop(&w->timers, &on->reopen_timer);
 		wf_timer_stop(&w->timers, &on->tidy_timer);
 		wf_rail_stop(on->rail);
-		free_frames(&on->abandoned);
+		wf_outframe_give_all(&on->abandoned);
 		w->sink->quiet(w->sink_ctx, on);
 	}
 	wf_pool_forget(&w->pool, NULL);
-	wf_pool_forget(&w->frames, NULL);
+	wf_pool_forget(&w->frames.pool, NULL);
 	while (w->rail_count)
 		wf_rail_close(w->rails[--w->rail_count].rail);
 }
@@ -251,7 +238,7 @@ static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 	else
 		on->reopen_pause_ns = 0;
 	on->edition++;
-	free_frames(&on->abandoned);
+	wf_outframe_give_all(&on->abandoned);
 	w->sink->quiet(w->sink_ctx, on);
 	tell_rails(w);
 }
@@ -500,7 +487,6 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	snprintf(w->name, sizeof(w->name), "%s", config->name);
 	w->directory = config->directory;
 	w->first = config->first;
-	wf_list_init(&w->spare_frames);
 	wf_list_init(&w->link_list);
 	wf_list_init(&w->dirty);
 	wf_list_init(&w->unused_links);
@@ -513,7 +499,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	err = wf_pool_init(&w->pool, w->options.pool_bytes);
 	if (err)
 		return wf_error_set(e, err, "the pool can't be set up");
-	err = wf_pool_init(&w->frames, FRAME_POOL_BYTES);
+	err = wf_outframes_init(&w->frames);
 	if (err) {
 		wf_pool_fini(&w->pool);
 		return wf_error_set(e, err, "the pool can't be set up");
@@ -665,7 +651,6 @@ void wf_worker_close(struct wf_worker *w)
 		wf_link_put(link);
 		wf_link_free_unused(w);
 	}
-	free_frames(&w->spare_frames);
 	wf_door_close(w->door);
 	wf_sidedoor_close(w->sidedoor);
 	wf_doorbell_close(w->bell);
@@ -673,7 +658,7 @@ void wf_worker_close(struct wf_worker *w)
 	wf_host_close(w->host);
 	wf_select_close(&w->select);
 	wf_table_fini(&w->links);
-	wf_pool_fini(&w->frames);
+	wf_outframes_fini(&w->frames);
 	wf_pool_fini(&w->pool);
 	if (w->epoll_fd >= 0)
 		close(w->epoll_fd);

@@ -15,6 +15,7 @@
 #include "link/door.h"
 #include "link/doorbell.h"
 #include "link/host.h"
+#include "link/outframe.h"
 #include "link/spin.h"
 #include "memory/pool.h"
 #include "util/inbox.h"
@@ -125,8 +126,7 @@ struct wf_worker {
 	struct wf_list borrowers; /* of peers; see lease.h */
 
 	struct wf_pool pool;   /* of the user */
-	struct wf_pool frames; /* of the links, so that users can't starve them */
-	struct wf_list spare_frames; /* struct wf_outframe, with their chunks */
+	struct wf_outframes frames; /* of the links */
 	uint32_t frame_bytes;  /* the largest of any rail */
 	struct wf_timers timers;
 	struct wf_table links; /* by the id that peers put into frames */

@@ -138,6 +138,12 @@ static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
 	free_slab(slab);
 }
 
+/* A guest leaves by itself. */
+static bool is_unused(const struct wf_slab *slab)
+{
+	return slab->free_count == slab->chunk_count && !slab->guest;
+}
+
 /*
  * Give slabs that nobody uses back until @bytes fit the budget.  Registered
  * ones are left: only their owner may close those, and does when somebody waits.
@@ -148,8 +154,7 @@ static void trim(struct wf_pool *pool, size_t bytes)
 		struct wf_slab *slab = pool->slabs[i];
 
 		/* In this order: one in use may be being registered right now. */
-		if (slab->free_count == slab->chunk_count && !wf_region_held(&slab->region) &&
-		    !slab->guest)
+		if (is_unused(slab) && !wf_region_held(&slab->region))
 			remove_slab(pool, slab);
 	}
 }
@@ -589,6 +594,21 @@ static bool unregister_unused(struct wf_pool *pool)
 		any = true;
 	}
 	return any;
+}
+
+void wf_pool_shrink(struct wf_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	close_revoked(pool);
+	for (size_t i = pool->slab_count; i--;) {
+		struct wf_slab *slab = pool->slabs[i];
+
+		if (!is_unused(slab))
+			continue;
+		wf_region_forget(&slab->region, NULL);
+		remove_slab(pool, slab);
+	}
+	pthread_mutex_unlock(&pool->lock);
 }
 
 void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter)

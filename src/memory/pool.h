@@ -122,6 +122,9 @@ int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_
 /* Close the registrations of all slabs with @rail, NULL: with every rail, and pinned ones are not any more.  Owner. */
 void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail);
 
+/* Give all slabs that nobody uses back to the system.  Owner. */
+void wf_pool_shrink(struct wf_pool *pool);
+
 struct wf_pool_waiter {
 	struct wf_list node;
 	void (*retry)(struct wf_pool_waiter *waiter);

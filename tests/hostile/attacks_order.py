@@ -58,7 +58,8 @@ def credit_beyond(field):
         credit=peer.credit_out + 70000))
 
 
-@attack('frames sent without waiting for credit harm nobody else', quick=False)
+@attack('frames sent without waiting for credit harm nobody else', quota=STRANGERS_BYTES,
+        pool=True, quick=False)
 def data_without_credit(field):
     count = 0
     while field.on():

@@ -465,6 +465,41 @@ static void who_keeps_what_others_need_is_cut_off(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Node 0 sends to all others at once. */
+static void burst(unsigned nodes)
+{
+	static uint8_t bodies[8 * MANY][SMALL], got[8 * MANY][SMALL];
+	static struct wf_flight f[16 * MANY];
+
+	for (unsigned i = 0; i < 8 * MANY; i++) {
+		unsigned to = 1 + i % (nodes - 1);
+
+		wf_world_fill(bodies[i], SMALL, i);
+		wf_flight_receive(&f[i], to, 0, 1, got[i], SMALL, 0);
+		wf_flight_send(&f[8 * MANY + i], 0, to, 1, bodies[i], SMALL, 0);
+	}
+	wf_flight_land(f, 16 * MANY, 50 * S);
+	wf_flight_free(f, 16 * MANY);
+}
+
+static void memory_of_a_burst_of_frames_goes_back(void **state)
+{
+	enum { NODES = 9 };
+	const struct shape *s = *state;
+	const struct wf_pool *frames;
+
+	set("WEFT_PACK_BYTES", "1");
+	wf_world_open(s->shape, NODES, &slow);
+	frames = &wf_world_node(0)->desks[0].worker.frames.pool;
+	burst(NODES);
+	assert_true(frames->slab_bytes >= 2 * MIB);
+	wf_world_pass(2 * S);
+	assert_int_equal(frames->used_bytes, 0);
+	assert_int_equal(frames->slab_bytes, 0);
+	burst(NODES);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void slots_are_made_as_they_are_used(void **state)
 {
 	enum { NODES = 19 };
@@ -1779,6 +1814,7 @@ int main(int argc, char **argv)
 		TEST(receivers_with_few_slots_are_never_overrun),
 		TEST(who_sends_is_promised_more_and_gives_it_back_when_others_send),
 		TEST(who_keeps_what_others_need_is_cut_off),
+		TEST(memory_of_a_burst_of_frames_goes_back),
 		TEST(slots_are_made_as_they_are_used),
 		TEST(no_memory_for_more_slots_slows_down_and_breaks_nothing),
 		TEST(a_link_that_would_get_no_slots_is_refused_with_a_sentence),

@@ -127,6 +127,32 @@ static void a_large_slab_is_kept_for_the_next_of_about_its_size(void **state)
 	wf_pool_fini(&pool);
 }
 
+static void memory_that_nobody_uses_goes_back_when_the_pool_shrinks(void **state)
+{
+	void *small[3], *large;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	large = take(4 * MIB);
+	for (unsigned i = 0; i < 3; i++)
+		small[i] = take(MIB);
+	assert_int_equal(pool.slab_bytes, 8 * MIB);
+	wf_pool_shrink(&pool);
+	assert_int_equal(pool.slab_bytes, 8 * MIB);
+	wf_pool_give(&pool, large);
+	wf_pool_give(&pool, small[0]);
+	wf_pool_give(&pool, small[2]);
+	wf_pool_shrink(&pool);
+	/* The slab of the first two has one in use. */
+	assert_int_equal(pool.slab_bytes, 2 * MIB);
+	assert_int_equal(pool.used_bytes, MIB);
+	assert_ptr_equal(take(MIB), small[0]);
+	assert_int_equal(pool.slab_bytes, 2 * MIB);
+	take(MIB);
+	assert_int_equal(pool.slab_bytes, 4 * MIB);
+	wf_pool_fini(&pool);
+}
+
 static void memory_that_nobody_uses_serves_any_size(void **state)
 {
 	void *chunk, *small[2];
@@ -607,6 +633,7 @@ int main(void)
 		cmocka_unit_test(a_spent_budget_and_one_too_small_are_told_apart),
 		cmocka_unit_test(a_budget_below_a_slab_serves_no_small_chunk),
 		cmocka_unit_test(a_large_slab_is_kept_for_the_next_of_about_its_size),
+		cmocka_unit_test(memory_that_nobody_uses_goes_back_when_the_pool_shrinks),
 		cmocka_unit_test(memory_that_nobody_uses_serves_any_size),
 		cmocka_unit_test(what_is_not_a_chunk_is_not_taken_back),
 		cmocka_unit_test(a_region_is_the_whole_slab_of_a_range),

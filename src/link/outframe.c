@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/outframe.h"
+
+#include <stdlib.h>
+
+#include "link/worker.h"
+
+#define POOL_BYTES (256 * MIB) /* 4096 peers with four 16 KiB frames under way */
+#define SPARE_MAX 64           /* the default WEFT_WINDOW; not tuned */
+#define SHRINK_NS WF_NS_PER_S  /* after there was one more */
+
+int wf_outframes_init(struct wf_outframes *frames)
+{
+	wf_list_init(&frames->spare);
+	return wf_pool_init(&frames->pool, POOL_BYTES);
+}
+
+static void drop(struct wf_outframe *f)
+{
+	wf_pool_give(&f->worker->frames.pool, f->bytes);
+	free(f);
+}
+
+static void drop_spare(struct wf_outframes *frames)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(&frames->spare)))
+		drop(WF_CONTAINER(node, struct wf_outframe, node));
+	frames->spare_count = 0;
+}
+
+void wf_outframes_fini(struct wf_outframes *frames)
+{
+	drop_spare(frames);
+	wf_pool_fini(&frames->pool);
+}
+
+static void shrink(struct wf_timer *timer)
+{
+	struct wf_outframes *frames = WF_CONTAINER(timer, struct wf_outframes, shrink_timer);
+
+	drop_spare(frames);
+	wf_pool_shrink(&frames->pool);
+}
+
+struct wf_outframe *wf_outframe_take(struct wf_worker *w)
+{
+	struct wf_list *spare = wf_list_pop(&w->frames.spare);
+	struct wf_outframe *f;
+	void *bytes;
+
+	if (spare) {
+		w->frames.spare_count--;
+		f = WF_CONTAINER(spare, struct wf_outframe, node);
+		bytes = f->bytes;
+	} else {
+		f = malloc(sizeof(*f));
+		if (!f)
+			return NULL;
+		if (wf_pool_take(&w->frames.pool, w->frame_bytes, &bytes)) {
+			free(f);
+			return NULL;
+		}
+	}
+	*f = (struct wf_outframe){ .worker = w, .bytes = bytes };
+	wf_list_init(&f->node);
+	return f;
+}
+
+void wf_outframe_give(struct wf_outframe *f)
+{
+	struct wf_worker *w = f->worker;
+	struct wf_outframes *frames = &w->frames;
+
+	if (frames->spare_count < SPARE_MAX) {
+		frames->spare_count++;
+		wf_list_prepend(&frames->spare, &f->node);
+		return;
+	}
+	drop(f);
+	if (!frames->shrink_timer.armed)
+		wf_worker_timer(w, &frames->shrink_timer, w->now_ns + SHRINK_NS, shrink);
+}
+
+void wf_outframe_give_all(struct wf_list *list)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(list)))
+		wf_outframe_give(WF_CONTAINER(node, struct wf_outframe, node));
+}

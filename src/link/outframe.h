@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Outgoing frames of a worker: their memory, of which some is kept at hand.
+ *
+ * A burst that leaves many frames without use, as many links that end do, is
+ * followed a second later by giving all memory that no frame uses back to the
+ * system.
+ *
+ * Threads: owner, but for init and fini: setup.
+ */
+#ifndef WF_OUTFRAME_H
+#define WF_OUTFRAME_H
+
+#include "memory/pool.h"
+#include "util/timer.h"
+#include "wire/frame.h"
+
+struct wf_link;
+struct wf_worker;
+
+/* A frame on its way: kept until the peer has confirmed it and the rail gave it back. */
+struct wf_outframe {
+	struct wf_list node;
+	struct wf_link *link;  /* NULL: only the rail still holds it */
+	struct wf_worker *worker;
+	uint8_t *bytes;        /* a chunk of the worker's frame pool, of its frame_bytes */
+	uint32_t count;
+	uint8_t kind;
+	bool posted;           /* the rail has it */
+	bool waiting;          /* to be posted (again) */
+	bool replayed;
+	bool counted;          /* as telling credit and room: later copies of it do not */
+	struct wf_frame header; /* epoch, ack, credit and room are written when it is posted */
+	uint64_t posted_ns;
+};
+
+struct wf_outframes {
+	struct wf_pool pool;  /* apart from the user's, so that users can't starve links */
+	struct wf_list spare; /* struct wf_outframe, with their chunks */
+	uint32_t spare_count;
+	struct wf_timer shrink_timer;
+};
+
+int wf_outframes_init(struct wf_outframes *frames);
+
+/* No frame is in use any more, and registrations were closed before. */
+void wf_outframes_fini(struct wf_outframes *frames);
+
+/* With nothing in it but its worker and its bytes.  NULL: no memory. */
+struct wf_outframe *wf_outframe_take(struct wf_worker *w);
+
+/* Neither a link nor the rail uses @f any more; it is in no list. */
+void wf_outframe_give(struct wf_outframe *f);
+
+/* Nor any of @list. */
+void wf_outframe_give_all(struct wf_list *list);
+
+#endif
