@@ -473,10 +473,9 @@ static void up(struct wf_link *link)
 		return;
 	link->state = WF_LINK_UP;
 	link->was_up = true;
-	if (link->conn) {
-		wf_conn_forget_first(link->conn); /* no proof is asked for any more */
+	if (link->conn)
 		wf_conn_trust(link->conn);
-	}
+	wf_same_up(link);
 	log_fallback(link);
 	link->depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);

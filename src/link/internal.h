@@ -43,6 +43,9 @@ void wf_same_unknown(struct wf_link *link, const struct wf_greet *greet);
 
 /* Its door has closed for good: true if its peer has proved to be another link's, whose name it is now. */
 bool wf_same_closed(struct wf_link *link);
+
+/* A rail is up.  Offers and answers may still be on their way through the door. */
+void wf_same_up(struct wf_link *link);
 void wf_same_forget(struct wf_link *link);
 
 /* attempt.c: finding a rail that works */

@@ -302,6 +302,21 @@ void wf_same_heard(struct wf_link *link, const struct wf_greet *greet)
 		take_offer(link, greet);
 }
 
+static void forget_hellos(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+
+	if (link->conn)
+		wf_conn_forget_first(link->conn);
+}
+
+void wf_same_up(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_worker_timer(w, &link->dial_timer, w->now_ns + w->options.lost_ns, forget_hellos);
+}
+
 bool wf_same_closed(struct wf_link *link)
 {
 	struct wf_link *other = other_of(link);
