@@ -79,7 +79,8 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 		step_aside(p);
 	p->state = WF_PARCEL_ENDED;
 	wf_timer_stop(&w->timers, &p->quiet_timer);
-	wf_summing_stop(&p->summing);
+	wf_summing_close(p->summing);
+	p->summing = NULL;
 	wf_pool_unwait(&w->pool, &p->room_waiter);
 	wf_stage_stop(p->stage);
 	wf_recall_close(p->recall);
@@ -408,7 +409,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->awaited = p->direct = false;
 	p->reached_by = NULL;
 	wf_list_init(&p->room_waiter.node);
-	wf_summing_init(&p->summing, t);
+	p->summing = NULL;
 	p->why = (struct wf_reason){ 0 };
 	wf_list_init(&p->node);
 	p->recall = NULL;
@@ -497,7 +498,7 @@ static void withdraw(struct wf_parcel *p)
 
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
-	wf_summing_stop(&p->summing);
+	wf_summing_stop(p->summing);
 	wf_stage_stop(p->stage);
 	/* A peer that is given up is told nothing: with its link all offers end. */
 	if (!p->told && link->greeted) {
@@ -623,13 +624,26 @@ static void fill(struct wf_parcel *p)
 	uint64_t gone = p->taken;
 
 	if (p->path.sum_kind != WF_BODY_SUM_NONE)
-		gone = WF_MIN(gone, wf_summing_over(&p->summing));
+		gone = WF_MIN(gone, wf_summing_over(p->summing));
 	wf_stage_go(p->stage, WF_MIN(gone + p->stage->room_bytes, p->body_bytes));
 }
 
 static void summed(struct wf_summing *s)
 {
-	fill(WF_CONTAINER(s, struct wf_parcel, summing));
+	fill(s->owner);
+}
+
+static int need_summing(struct wf_parcel *p)
+{
+	if (p->summing)
+		return 0;
+	p->summing = wf_summing_open(p->transfer, p);
+	if (!p->summing)
+		return -ENOMEM;
+	/* As far as it has come, what is staged can be overwritten. */
+	if (p->stage)
+		p->summing->moved = summed;
+	return 0;
 }
 
 void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
@@ -653,7 +667,8 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 		}
 		return;
 	}
-	wf_summing_ready(&p->summing, stage->room, stage->room_bytes, stage->ended);
+	if (p->summing)
+		wf_summing_ready(p->summing, stage->room, stage->room_bytes, stage->ended);
 	if (stage->ended == p->filled)
 		return;
 	p->filled = stage->ended;
@@ -763,6 +778,8 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		return 0;
+	if (p->stage && p->path.sum_kind != WF_BODY_SUM_NONE && need_summing(p))
+		return -ENOMEM;
 	p->resuming = pull;
 	p->resume_status = status;
 	p->awaited = false;
@@ -795,7 +812,6 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	p->connected = p->path.caps->connected && !is_handed(p);
 	if (offer.body.way == WF_BODY_STAGED) {
 		p->reader = pull;
-		p->summing.moved = summed;
 		fill(p);
 	}
 	return 0;
@@ -813,16 +829,19 @@ int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 	return wf_spread_tell(&p->spread, link, pull, &span);
 }
 
-/* The reader of the body wants to know what its next pieces sum up to. */
-void wf_parcel_check(struct wf_parcel *p, uint64_t pull)
+/* The reader of the body wants to know what its next pieces sum up to.  -ENOMEM: as above. */
+int wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 {
 	if (p->state != WF_PARCEL_OFFERED || p->path.sum_kind == WF_BODY_SUM_NONE)
-		return;
-	if (!p->summing.asked)
+		return 0;
+	if (need_summing(p))
+		return -ENOMEM;
+	if (!p->summing->asked)
 		p->path.matched_ns = p->transfer->worker->now_ns;
 	if (!p->stage)
-		wf_summing_ready(&p->summing, p->body, p->body_bytes, p->body_bytes);
-	wf_summing_ask(&p->summing, p->link, p->body_bytes, pull);
+		wf_summing_ready(p->summing, p->body, p->body_bytes, p->body_bytes);
+	wf_summing_ask(p->summing, p->link, p->body_bytes, pull);
+	return 0;
 }
 
 /* The rail is gone.  On a connected one that makes the body quiet. */
@@ -890,7 +909,7 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p)
 	if (p->state == WF_PARCEL_OFFERED) {
 		progress = wf_progress_add(progress, p->filled);
 		progress = wf_progress_add(progress, p->taken);
-		progress = wf_progress_add(progress, p->summing.told);
+		progress = wf_progress_add(progress, p->summing ? p->summing->told : 0);
 	}
 	return progress;
 }

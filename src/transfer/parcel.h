@@ -67,7 +67,7 @@ struct wf_parcel {
 	bool lent;           /* its offer has a place among the leases: */
 	uint32_t place;
 	uint64_t sum;        /* of a body in one piece */
-	struct wf_summing summing; /* of a longer one */
+	struct wf_summing *summing; /* of a longer one; NULL: its reader has not asked */
 	struct wf_message message;
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
@@ -124,7 +124,7 @@ void wf_parcel_withdrawn(struct wf_parcel *p);
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status);
 int wf_parcel_spread(struct wf_parcel *p, uint64_t pull);
 int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes);
-void wf_parcel_check(struct wf_parcel *p, uint64_t pull);
+int wf_parcel_check(struct wf_parcel *p, uint64_t pull);
 bool wf_parcel_up(struct wf_parcel *p); /* false: it waits on, and so does what comes behind it */
 void wf_parcel_paused(struct wf_parcel *p);
 void wf_parcel_fail(struct wf_parcel *p, const struct wf_error *e);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transfer/summing.h"
 
+#include <stdlib.h>
+
 #include "transfer/tell.h"
 #include "util/checksum.h"
 
@@ -8,18 +10,27 @@
 #define HELPED_NS (10 * WF_NS_PER_US) /* how often the helper is looked at; not tuned */
 #define HELP_BYTES (4 * MIB) /* at once: who drops a job waits for as long as it takes, 0.15 ms at 27 GB/s */
 
-void wf_summing_init(struct wf_summing *s, struct wf_transfer *t)
+struct wf_summing *wf_summing_open(struct wf_transfer *t, void *owner)
 {
+	struct wf_summing *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
 	s->transfer = t;
-	s->asked = s->told = 0;
-	s->aside = false;
-	s->ready = 0;
-	s->moved = NULL;
-	s->timer = (struct wf_timer){ 0 };
+	s->owner = owner;
+	return s;
+}
+
+void wf_summing_close(struct wf_summing *s)
+{
+	wf_summing_stop(s);
+	free(s);
 }
 
 void wf_summing_stop(struct wf_summing *s)
 {
+	if (!s)
+		return;
 	wf_timer_stop(&s->transfer->worker->timers, &s->timer);
 	if (s->aside)
 		wf_helper_drop(s->transfer->helper, s);
@@ -166,7 +177,10 @@ void wf_summing_ask(struct wf_summing *s, struct wf_link *link, uint64_t bytes, 
 
 uint64_t wf_summing_over(const struct wf_summing *s)
 {
-	uint32_t pieces = s->record.first + (s->aside ? 0 : s->record.count);
+	uint32_t pieces;
 
-	return s->asked ? WF_MIN(pieces * wf_body_piece_bytes(s->bytes), s->bytes) : 0;
+	if (!s || !s->asked)
+		return 0;
+	pieces = s->record.first + (s->aside ? 0 : s->record.count);
+	return WF_MIN(pieces * wf_body_piece_bytes(s->bytes), s->bytes);
 }

@@ -16,6 +16,7 @@
 
 struct wf_summing {
 	struct wf_transfer *transfer;
+	void *owner;          /* for moved */
 	uint32_t asked, told; /* records */
 	bool aside;           /* the helper has @record, and sums up, as far as: */
 	uint64_t until;
@@ -31,8 +32,11 @@ struct wf_summing {
 	struct wf_sums_record record; /* the next that is to be told */
 };
 
-/* Cheap: every parcel has one, and few are asked. */
-void wf_summing_init(struct wf_summing *s, struct wf_transfer *t);
+/* Of a body of @owner that a reader asks about, as few do.  NULL: no memory. */
+struct wf_summing *wf_summing_open(struct wf_transfer *t, void *owner);
+
+/* Stops it.  Accepts NULL. */
+void wf_summing_close(struct wf_summing *s);
 
 /* So many bytes of the body are there, in @room, which is the same each time, or are over. */
 void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready);
@@ -43,10 +47,10 @@ void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_byte
  */
 void wf_summing_ask(struct wf_summing *s, struct wf_link *link, uint64_t bytes, uint64_t pull);
 
-/* Up to there bytes of the body are needed no more. */
+/* Up to there bytes of the body are needed no more.  NULL: none of them was summed up. */
 uint64_t wf_summing_over(const struct wf_summing *s);
 
-/* Sum up no more: the body is touched no more once this returns. */
+/* Sum up no more: the body is touched no more once this returns.  Accepts NULL. */
 void wf_summing_stop(struct wf_summing *s);
 
 #endif

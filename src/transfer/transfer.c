@@ -152,8 +152,7 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 	case WF_RECORD_TAKEN:
 		return wf_parcel_taken(p, small.other);
 	case WF_RECORD_CHECK:
-		wf_parcel_check(p, small.other);
-		break;
+		return wf_parcel_check(p, small.other);
 	default:
 		wf_parcel_withdrawn(p);
 		break;
