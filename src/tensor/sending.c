@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tensor/shape.h"
@@ -101,7 +102,7 @@ static bool same_channel(const struct wf_sending *a, const struct wf_sending *b)
 static struct wf_sending *first_in_line(const struct wf_sending *s)
 {
 	WF_LIST_EACH(node, &s->sendings->line) {
-		struct wf_sending *first = WF_CONTAINER(node, struct wf_sending, line_node);
+		struct wf_sending *first = WF_CONTAINER(node, struct wf_sending_turn, node)->sending;
 
 		if (same_channel(first, s))
 			return first;
@@ -111,13 +112,19 @@ static struct wf_sending *first_in_line(const struct wf_sending *s)
 
 static void go_on_later(struct wf_timer *timer);
 
-static void enter_line(struct wf_sending *s)
+static int enter_line(struct wf_sending *s)
 {
+	s->turn = calloc(1, sizeof(*s->turn));
+	if (!s->turn)
+		return -ENOMEM;
+	s->turn->sending = s;
+	wf_list_init(&s->turn->waiter.node);
 	s->state = WF_SENDING_BEHIND;
-	wf_list_append(&s->sendings->line, &s->line_node);
+	wf_list_append(&s->sendings->line, &s->turn->node);
 	wf_link_get(s->link);
 	/* It is dialled, so that its death, or its absence, ends what waits for it. */
 	wf_link_watch(s->link, true);
+	return 0;
 }
 
 /* The next goes on, but not here: it may end, and its owner is not ours to call now. */
@@ -126,13 +133,15 @@ static void leave_line(struct wf_sending *s)
 	struct wf_worker *w = s->sendings->transfer->worker;
 	struct wf_sending *next;
 
-	wf_pool_unwait(&w->pool, &s->waiter);
-	wf_timer_stop(&w->timers, &s->timer);
-	wf_list_remove(&s->line_node);
+	wf_pool_unwait(&w->pool, &s->turn->waiter);
+	wf_timer_stop(&w->timers, &s->turn->timer);
+	wf_list_remove(&s->turn->node);
+	free(s->turn);
+	s->turn = NULL;
 	s->sendings->line_progress++;
 	next = first_in_line(s);
 	if (next && next->state == WF_SENDING_BEHIND)
-		wf_worker_timer(w, &next->timer, w->now_ns, go_on_later);
+		wf_worker_timer(w, &next->turn->timer, w->now_ns, go_on_later);
 	wf_link_unwatch(s->link);
 	wf_link_put(s->link);
 }
@@ -144,9 +153,9 @@ static void wait_for_memory(struct wf_sending *s, uint64_t bytes)
 	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
 
 	s->state = WF_SENDING_MEMORY;
-	s->waiter.retry = retry_memory;
+	s->turn->waiter.retry = retry_memory;
 	wf_link_record(s->link, WF_RECORDER_POOL_WAIT, bytes, 0);
-	wf_pool_wait(pool, &s->waiter);
+	wf_pool_wait(pool, &s->turn->waiter);
 }
 
 /* Memory for the elements.  -EAGAIN: the pool has none for now, and tells when to go on. */
@@ -172,11 +181,11 @@ static int gather(struct wf_sending *s, struct wf_error *e)
 	if (err)
 		return err;
 	s->parcel.body = s->chunk;
-	if (wf_shape_gather(s->strided, s->chunk, &s->gathered_bytes, GATHER_BYTES))
+	if (wf_shape_gather(s->strided, s->chunk, &s->turn->gathered_bytes, GATHER_BYTES))
 		return 0;
 	s->state = WF_SENDING_GATHERING;
 	s->sendings->line_progress++;
-	wf_worker_timer(w, &s->timer, w->now_ns, go_on_later);
+	wf_worker_timer(w, &s->turn->timer, w->now_ns, go_on_later);
 	return -EAGAIN;
 }
 
@@ -275,12 +284,12 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 
 static void go_on_later(struct wf_timer *timer)
 {
-	go_on(WF_CONTAINER(timer, struct wf_sending, timer));
+	go_on(WF_CONTAINER(timer, struct wf_sending_turn, timer)->sending);
 }
 
 static void retry_memory(struct wf_pool_waiter *waiter)
 {
-	go_on(WF_CONTAINER(waiter, struct wf_sending, waiter));
+	go_on(WF_CONTAINER(waiter, struct wf_sending_turn, waiter)->sending);
 }
 
 /* Life. */
@@ -295,14 +304,12 @@ void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t, uint8_
 
 void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct wf_sending *s)
 {
+	struct wf_error e;
 	bool behind;
 
 	s->sendings = sendings;
 	s->link = link;
-	s->timer = (struct wf_timer){ 0 };
-	s->gathered_bytes = 0;
-	wf_list_init(&s->line_node);
-	wf_list_init(&s->waiter.node);
+	s->turn = NULL;
 	wf_list_append(&sendings->all, &s->node);
 	s->parcel.why = (struct wf_reason){ 0 };
 	s->parcel.type = sendings->type;
@@ -315,9 +322,12 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 		post(s);
 		return;
 	}
-	enter_line(s);
-	if (!behind)
+	if (enter_line(s)) {
+		wf_error_set(&e, -ENOMEM, "no memory for a send that has to wait in line");
+		end(s, &e);
+	} else if (!behind) {
 		go_on(s);
+	}
 }
 
 void wf_sending_stop(struct wf_sending *s, const struct wf_error *e)
@@ -380,7 +390,7 @@ void wf_sending_down(struct wf_sendings *sendings, const struct wf_link *link,
 		     const struct wf_error *e)
 {
 	WF_LIST_EACH(node, &sendings->line) {
-		struct wf_sending *s = WF_CONTAINER(node, struct wf_sending, line_node);
+		struct wf_sending *s = WF_CONTAINER(node, struct wf_sending_turn, node)->sending;
 
 		if (wf_link_real(s->link) == link)
 			wf_sending_stop(s, e);
@@ -421,7 +431,7 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 
 uint64_t wf_sending_progress(const struct wf_sending *s)
 {
-	uint64_t progress = wf_progress_add(s->state, s->gathered_bytes);
+	uint64_t progress = wf_progress_add(s->state, s->turn ? s->turn->gathered_bytes : 0);
 
 	if (s->state == WF_SENDING_MOVING)
 		return wf_progress_add(progress, wf_parcel_progress(&s->parcel));

@@ -22,7 +22,7 @@ struct wf_sendings {
 	struct wf_transfer *transfer;
 	uint8_t type;        /* of their records: TENSOR or ATTACHMENT */
 	struct wf_list all;  /* that have not ended */
-	struct wf_list line; /* that have not been posted, each behind the earlier ones of its channel */
+	struct wf_list line; /* turns of those that have not been posted, each behind the earlier ones of its channel */
 	uint64_t line_progress; /* grows with each piece that one in line gathers, and each that leaves */
 };
 
@@ -34,6 +34,15 @@ enum wf_sending_state {
 	WF_SENDING_FILLING, /* its stage, from a device */
 	WF_SENDING_MOVING,
 	WF_SENDING_QUIET /* over, as its parcel's why says, but for copies under way */
+};
+
+/* What a send needs that waits in line, as few do. */
+struct wf_sending_turn {
+	struct wf_list node; /* in sendings->line */
+	struct wf_sending *sending;
+	struct wf_pool_waiter waiter;
+	struct wf_timer timer;
+	size_t gathered_bytes;
 };
 
 /* The owner keeps key, shape and body until done. */
@@ -59,10 +68,7 @@ struct wf_sending {
 	struct wf_link *link;
 	enum wf_sending_state state;
 	struct wf_list node;      /* in sendings->all */
-	struct wf_list line_node; /* in sendings->line */
-	struct wf_pool_waiter waiter;
-	struct wf_timer timer;
-	size_t gathered_bytes;
+	struct wf_sending_turn *turn; /* while it is in line */
 	struct wf_stage *stage;  /* from a device; NULL: none, or not yet */
 	struct wf_parcel parcel; /* body, body_bytes are the owner's to set; the last, see wf_op_init */
 };
