@@ -6,6 +6,7 @@
 #include "api/internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "util/clock.h"
 #include "util/progress.h"
@@ -17,13 +18,13 @@ _Static_assert(WEFT_ATTACHMENTS_MAX == WF_ATTACHMENTS_MAX, "the public limit is 
 
 static struct weft_op *op_of(struct wf_list *node)
 {
-	return WF_CONTAINER(node, struct weft_op, send.attached_node);
+	return WF_CONTAINER(node, struct wf_attached, node)->op;
 }
 
 /* It has not begun, and will not. */
 static void drop(struct weft_op *op, const struct wf_error *e)
 {
-	wf_list_remove(&op->send.attached_node);
+	wf_list_remove(&op->send.attached->node);
 	atomic_store(&op->submitted, true);
 	if (op->send.sending.chunk)
 		(void)wf_memory_give(op->owner, op->send.sending.chunk);
@@ -53,9 +54,9 @@ void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk)
 /* Its part in its message is over, for which a call may wait. */
 static void leave(struct weft_op *op)
 {
-	struct weft_op *call = op->send.call;
+	struct weft_op *call = op->send.attached->call;
 
-	wf_list_remove(&op->send.attached_node);
+	wf_list_remove(&op->send.attached->node);
 	if (call && call->call.waits && wf_list_empty(&call->call.attached))
 		wf_rpc_finish(call);
 }
@@ -81,7 +82,7 @@ static void become_lost(struct weft_op *op)
 	s->parcel.body = NULL;
 	s->parcel.body_bytes = 0;
 	op->path = NULL; /* what goes in its place has one of its own there */
-	op->send.lost = true;
+	op->send.attached->lost = true;
 	atomic_fetch_add(&op->refs, 1); /* until wf_attachment_over */
 }
 
@@ -131,7 +132,7 @@ void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct
 		struct weft_op *op = op_of(node);
 
 		op->send.sending.step = call;
-		wf_attachment_key_put(op->send.key, &key);
+		wf_attachment_key_put(op->send.attached->key, &key);
 		key.index++;
 		wf_tensor_start_attached(op, desk, link);
 	}
@@ -144,12 +145,12 @@ static void stop_all(struct wf_list *attached, struct wf_desk *desk, const struc
 	WF_LIST_EACH(node, attached) {
 		struct weft_op *op = op_of(node);
 
-		if (op->send.lost && !known)
+		if (op->send.attached->lost && !known)
 			continue; /* it is just told so */
-		op->send.dropped |= known;
+		op->send.attached->dropped |= known;
 		if (op->send.sending.state != WF_SENDING_ENDED) {
 			wf_sending_stop(&op->send.sending, e);
-		} else if (op->send.lost) {
+		} else if (op->send.attached->lost) {
 			wf_attachment_over(op);
 		} else {
 			op->desk = desk;
@@ -185,7 +186,7 @@ void wf_attachments_take_back(struct wf_list *attached)
 		if (op->send.sending.state != WF_SENDING_ENDED &&
 		    wf_sending_take_back(&op->send.sending))
 			continue;
-		if (op->send.lost)
+		if (op->send.attached->lost)
 			continue;
 		wf_timer_stop(&op->desk->worker.timers, &op->timer);
 		op->started = false;
@@ -223,7 +224,7 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 	const struct wf_sending *s = &op->send.sending;
 	const struct wf_link *link = wf_link_real(s->link);
 
-	if (!e || op->send.dropped || s->parcel.sent || (link->met && !link->greeted)) {
+	if (!e || op->send.attached->dropped || s->parcel.sent || (link->met && !link->greeted)) {
 		leave(op);
 		return;
 	}
@@ -242,19 +243,27 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_desk
 		  const struct weft_send_options *options, struct weft_op **op)
 {
 	static const uint8_t key[WF_ATTACHMENT_KEY_BYTES];
+	struct wf_attached *attached;
 	struct weft_op *fresh;
 	int err;
 
 	if (count == WF_ATTACHMENTS_MAX)
 		return wf_last_set(-E2BIG, "a message has %d attachments at most",
 				   WF_ATTACHMENTS_MAX);
+	attached = calloc(1, sizeof(*attached));
+	if (!attached)
+		return wf_last_set(-ENOMEM, "no memory for an attachment");
 	err = wf_tensor_new_send(node, peer, key, sizeof(key), tensor, options, &fresh);
-	if (err)
+	if (err) {
+		free(attached);
 		return err;
+	}
+	attached->op = fresh;
+	wf_list_init(&attached->node);
+	fresh->send.attached = attached;
 	fresh->desk = desk;
 	fresh->terms.checksum |= terms->checksum;
-	fresh->send.sending.key = fresh->send.key;
-	fresh->send.attached = true;
+	fresh->send.sending.key = attached->key;
 	*op = fresh;
 	return 0;
 }
@@ -290,9 +299,9 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 		return err;
 	if (!fresh->timed)
 		fresh->deadline_ns = UINT64_MAX; /* the call's end is its own */
-	fresh->send.call = call;
+	fresh->send.attached->call = call;
 	c->attachments++;
-	wf_list_append(&call->call.attached, &fresh->send.attached_node);
+	wf_list_append(&call->call.attached, &fresh->send.attached->node);
 	hand_out(fresh, op);
 	return 0;
 }
@@ -320,7 +329,7 @@ int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 	if (!fresh->timed)
 		fresh->deadline_ns = served->deadline_ns;
 	served->attachments++;
-	wf_list_append(&served->attached, &fresh->send.attached_node);
+	wf_list_append(&served->attached, &fresh->send.attached->node);
 	hand_out(fresh, op);
 	return 0;
 }
@@ -345,9 +354,9 @@ int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *ten
 	if (!fresh->timed)
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	atomic_fetch_add(&stream->refs, 1);
-	fresh->send.stream = stream;
+	fresh->send.attached->stream = stream;
 	stream->attachments++;
-	wf_list_append(&stream->attached, &fresh->send.attached_node);
+	wf_list_append(&stream->attached, &fresh->send.attached->node);
 	hand_out(fresh, op);
 	return 0;
 }

@@ -107,15 +107,20 @@ struct weft_peer {
 	struct wf_link *link;     /* worker only; a reference; NULL: not used yet */
 };
 
-struct wf_op_send {
-	struct weft_tensor strided;
-	bool attached;            /* it is an attachment, and begins with its message: */
+/* Of a send that is an attachment, and begins with its message. */
+struct wf_attached {
+	struct weft_op *op;
+	struct wf_list node;      /* in the list of its message; worker only from the beginning */
 	bool dropped;             /* the peer knows that the message is over */
 	bool lost;                /* it has ended, and that is what is sent in its place, by a reference */
-	struct wf_list attached_node; /* in the list of its message; worker only from the beginning */
 	struct weft_op *call;     /* it goes with the request of this one, which waits for it; NULL: not */
 	struct weft_stream *stream; /* it goes with a message of this one; a reference; NULL: not */
 	uint8_t key[WF_ATTACHMENT_KEY_BYTES];
+};
+
+struct wf_op_send {
+	struct weft_tensor *strided;  /* of what is gathered by the worker; NULL: it is not */
+	struct wf_attached *attached; /* NULL: it is no attachment */
 	struct wf_sending sending; /* the last: see wf_op_init */
 };
 

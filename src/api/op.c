@@ -171,8 +171,10 @@ static void free_op(struct weft_op *op)
 		wf_attachments_free(op, op->read.bundle);
 	} else if (op->kind == WF_OP_SEND) {
 		wf_kind_close(op->send.sending.device);
-		if (op->send.stream)
-			wf_stream_put(op->send.stream);
+		free(op->send.strided);
+		if (op->send.attached && op->send.attached->stream)
+			wf_stream_put(op->send.attached->stream);
+		free(op->send.attached);
 	}
 	if (wf_op_stream(op))
 		wf_stream_put(wf_op_stream(op));

@@ -106,7 +106,7 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 	bool eager = p->plan.way == WF_BODY_EAGER;
 	bool staged = s->device && p->path.way != WF_BODY_HANDLE && !p->path.straight;
 
-	if (op->send.lost) {
+	if (op->send.attached && op->send.attached->lost) {
 		wf_attachment_over(op);
 		return;
 	}
@@ -163,16 +163,20 @@ static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const 
 {
 	struct wf_desk *desk = op->desk;
 	const struct wf_pool *pool = &desk->worker.pool;
+	struct weft_tensor *strided;
 
 	if (!wf_pool_fits(pool, bytes))
 		return wf_last_set(-ENOBUFS,
 				   "a copy of %llu bytes does not fit the pool of %llu (WEFT_POOL_BYTES)",
 				   (unsigned long long)bytes,
 				   (unsigned long long)pool->budget_bytes);
-	op->send.strided = *t;
-	op->send.strided.shape = (int64_t *)(uintptr_t)shape;
-	op->send.strided.strides = op->send.strided.shape + t->ndim;
-	op->send.sending.strided = &op->send.strided;
+	strided = malloc(sizeof(*strided));
+	if (!strided)
+		return wf_last_set(-ENOMEM, "no memory for a strided tensor");
+	*strided = *t;
+	strided->shape = (int64_t *)(uintptr_t)shape;
+	strided->strides = strided->shape + t->ndim;
+	op->send.sending.strided = op->send.strided = strided;
 	return 0;
 }
 
