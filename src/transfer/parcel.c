@@ -53,21 +53,26 @@ static void step_aside(struct wf_parcel *p)
 }
 
 /* Most heads are short, and are not needed any more when their record has left. */
-static int need_head(struct wf_parcel *p, size_t bytes)
+static int need_record(struct wf_parcel *p, size_t head_bytes)
 {
-	p->head = bytes <= WF_PARCEL_HEAD_BYTES ? wf_spare_take(&p->transfer->heads)
-						: malloc(bytes);
-	p->head_spare = bytes <= WF_PARCEL_HEAD_BYTES;
-	return p->head ? 0 : -ENOMEM;
+	bool spare = head_bytes <= WF_PARCEL_HEAD_BYTES;
+
+	p->record = spare ? wf_spare_take(&p->transfer->records)
+			  : malloc(sizeof(*p->record) + head_bytes);
+	if (!p->record)
+		return -ENOMEM;
+	p->record->parcel = p;
+	p->record->spare = spare;
+	return 0;
 }
 
-static void drop_head(struct wf_parcel *p)
+static void drop_record(struct wf_parcel *p)
 {
-	if (p->head_spare)
-		wf_spare_give(&p->transfer->heads, p->head);
+	if (p->record && p->record->spare)
+		wf_spare_give(&p->transfer->records, p->record);
 	else
-		free(p->head);
-	p->head = NULL;
+		free(p->record);
+	p->record = NULL;
 }
 
 static void end(struct wf_parcel *p, const struct wf_error *e)
@@ -97,7 +102,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 		wf_list_remove(&p->node);
 		wf_link_real(link)->offer_count--;
 	}
-	drop_head(p);
+	drop_record(p);
 	wf_reason_drop(&p->why);
 	wf_link_unwatch(link);
 	p->done(p, e);
@@ -136,8 +141,8 @@ static void left(struct wf_parcel *p)
 	struct wf_error e;
 
 	p->path.caps = wf_link_caps(link);
-	p->path.chunks = p->message.frames;
-	p->path.first_ns = p->message.first_ns;
+	p->path.chunks = p->record->message.frames;
+	p->path.first_ns = p->record->message.first_ns;
 	p->path.last_ns = link->worker->now_ns;
 	wf_counters_add(&link->worker->counters.bytes_eager, p->body_bytes);
 	end(p, wf_terms_rail(p->terms, link, p->path.caps, &e) ? &e : NULL);
@@ -145,7 +150,7 @@ static void left(struct wf_parcel *p)
 
 static void message_sent(struct wf_message *m, const struct wf_error *e)
 {
-	struct wf_parcel *p = WF_CONTAINER(m, struct wf_parcel, message);
+	struct wf_parcel *p = WF_CONTAINER(m, struct wf_parcel_record, message)->parcel;
 
 	p->sent |= !e || m->done_bytes;
 	if (e) {
@@ -154,7 +159,7 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 		left(p);
 	} else {
 		p->state = WF_PARCEL_OFFERED;
-		drop_head(p);
+		drop_record(p);
 		if (p->why.code)
 			withdraw(p);
 	}
@@ -341,26 +346,26 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		return;
 	}
 	bytes = p->head_bytes(p, &body);
-	if (need_head(p, bytes)) {
+	if (need_record(p, bytes)) {
 		wf_error_set(&e, -ENOMEM, "no memory for a record of %zu bytes", bytes);
 		fail_later(p, &e);
 		return;
 	}
 	if (p->offer)
 		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer, p->body_bytes);
-	w = wf_writer(p->head, bytes);
+	w = wf_writer(p->record->head, bytes);
 	p->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
 	p->path.queued_ns = p->transfer->worker->now_ns;
-	p->message = (struct wf_message){
+	p->record->message = (struct wf_message){
 		.type = p->type,
-		.head = p->head,
+		.head = p->record->head,
 		.head_bytes = bytes,
 		.body = p->plan.way == WF_BODY_EAGER ? p->body : NULL,
 		.body_bytes = p->plan.way == WF_BODY_EAGER ? p->body_bytes : 0,
 		.sent = message_sent,
 	};
-	wf_link_post(p->link, &p->message);
+	wf_link_post(p->link, &p->record->message);
 }
 
 static void look_again(struct wf_timer *timer)
@@ -394,8 +399,7 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->link = link;
 	p->state = WF_PARCEL_WAITING;
 	p->offer = 0;
-	p->head = NULL;
-	p->head_spare = false;
+	p->record = NULL;
 	p->path = (struct wf_path){ .bytes = p->body_bytes };
 	p->sent = p->refused = p->connected = p->told = p->fenced = p->lent = false;
 	p->quiet_ns = p->probed_ns = 0;
@@ -413,7 +417,6 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->why = (struct wf_reason){ 0 };
 	wf_list_init(&p->node);
 	p->recall = NULL;
-	wf_list_init(&p->message.node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	if (real->state == WF_LINK_GONE) {
@@ -517,7 +520,7 @@ static void withdraw(struct wf_parcel *p)
 bool wf_parcel_has_left(const struct wf_parcel *p)
 {
 	/* A long record may be in the middle of its frames. */
-	return p->sent || (p->state == WF_PARCEL_QUEUED && p->message.done_bytes);
+	return p->sent || (p->state == WF_PARCEL_QUEUED && p->record->message.done_bytes);
 }
 
 static void leave_again(struct wf_timer *timer)
@@ -538,8 +541,8 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		end(p, e);
 		break;
 	case WF_PARCEL_QUEUED:
-		if (!wf_link_unpost(p->link, &p->message) ||
-		    !wf_leftover_post(&p->message, &p->recall, p->link)) {
+		if (!wf_link_unpost(p->link, &p->record->message) ||
+		    !wf_leftover_post(&p->record->message, &p->recall, p->link)) {
 			end(p, e);
 			break;
 		}

@@ -21,7 +21,14 @@
 #include "transfer/transfer.h"
 #include "util/reason.h"
 
-#define WF_PARCEL_HEAD_BYTES 256 /* heads up to this are spare pieces of the worker */
+/* The record of a parcel, until it has left. */
+struct wf_parcel_record {
+	struct wf_parcel *parcel;
+	struct wf_message message;
+	bool spare; /* it is one of the transfer's, which have room for this much of a head: */
+#define WF_PARCEL_HEAD_BYTES 256
+	uint8_t head[];
+};
 
 enum wf_parcel_state {
 	WF_PARCEL_ENDED, /* or not begun */
@@ -68,7 +75,6 @@ struct wf_parcel {
 	uint32_t place;
 	uint64_t sum;        /* of a body in one piece */
 	struct wf_summing *summing; /* of a longer one; NULL: its reader has not asked */
-	struct wf_message message;
 	struct wf_recall *recall; /* of an offer, until it is said */
 	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
@@ -83,8 +89,7 @@ struct wf_parcel {
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
 	bool fenced;         /* that rail was given up: what comes late on it is dropped */
 	struct wf_reason why; /* of its end, while it is withdrawn */
-	uint8_t *head;       /* of its record until that has left; NULL: not there */
-	bool head_spare;     /* that is one of the transfer's */
+	struct wf_parcel_record *record; /* NULL: not made yet, or it has left */
 };
 
 /*

@@ -16,7 +16,7 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker)
 	*t = (struct wf_transfer){ .worker = worker };
 	wf_table_init(&t->parcels, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
-	wf_spare_init(&t->heads, WF_PARCEL_HEAD_BYTES, 0, 0);
+	wf_spare_init(&t->records, sizeof(struct wf_parcel_record) + WF_PARCEL_HEAD_BYTES, 0, 0);
 	wf_list_init(&t->stages);
 	wf_pace_init(&t->pace, worker);
 	return wf_view_init(&t->views, worker);
@@ -30,7 +30,7 @@ void wf_transfer_fini(struct wf_transfer *t)
 	wf_pace_fini(&t->pace);
 	wf_table_fini(&t->parcels);
 	wf_table_fini(&t->pulls);
-	wf_spare_fini(&t->heads);
+	wf_spare_fini(&t->records);
 }
 
 bool wf_transfer_owns(uint8_t type)

@@ -24,7 +24,7 @@ struct wf_transfer {
 	struct wf_worker *worker;
 	struct wf_table parcels; /* by offer id */
 	struct wf_table pulls;
-	struct wf_spare heads;   /* of parcels' records, until they have left */
+	struct wf_spare records; /* struct wf_parcel_record with a short head */
 	uint32_t waiting_count;  /* parcels whose link has no rail yet */
 	struct wf_pace pace;     /* of all pulls */
 	struct wf_views views;
