@@ -190,7 +190,7 @@ static void written(struct wf_write *w, const struct wf_error *e)
 		wf_attachments_stop(&op->write.attached, op->desk, e);
 	wf_list_splice(&op->write.stream->moving, &op->write.attached);
 	if (w->posted)
-		wf_op_path_set(op, &w->parcel.path, 1 + (w->parcel.plan.way == WF_BODY_EAGER));
+		wf_op_path_set(op, &w->parcel.path, 1 + (w->parcel.plan == WF_BODY_EAGER));
 	wf_op_finish(op, e, w->posted ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 

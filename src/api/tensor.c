@@ -103,7 +103,7 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(s, struct weft_op, send.sending);
 	const struct wf_parcel *p = &s->parcel;
-	bool eager = p->plan.way == WF_BODY_EAGER;
+	bool eager = p->plan == WF_BODY_EAGER;
 	bool staged = s->device && p->path.way != WF_BODY_HANDLE && !p->path.straight;
 
 	if (op->send.attached && op->send.attached->lost) {

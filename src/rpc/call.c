@@ -158,6 +158,12 @@ static void request_done(struct wf_parcel *p, const struct wf_error *e)
 	try_free(call);
 }
 
+static const struct wf_parcel_class request_class = {
+	.head_bytes = head_bytes,
+	.put_head = put_head,
+	.done = request_done,
+};
+
 int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *call)
 {
 	int err = wf_table_add(&calls->table, call, &call->id);
@@ -172,10 +178,8 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	call->request_busy = true;
 	count(call, 1);
 	call->parcel.type = WF_RECORD_CALL;
+	call->parcel.class = &request_class;
 	call->parcel.terms = &call->terms;
-	call->parcel.head_bytes = head_bytes;
-	call->parcel.put_head = put_head;
-	call->parcel.done = request_done;
 	wf_list_append(&wf_link_real(link)->work[WF_LINK_CALLS], &call->node);
 	wf_link_get(link);
 	wf_link_watch(link, true);

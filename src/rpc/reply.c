@@ -85,11 +85,15 @@ static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 
 static void post_reply(struct wf_served *s)
 {
+	static const struct wf_parcel_class class = {
+		.head_bytes = head_bytes,
+		.put_head = put_head,
+		.done = reply_done,
+	};
+
 	s->parcel.type = WF_RECORD_REPLY;
+	s->parcel.class = &class;
 	s->parcel.terms = &s->terms;
-	s->parcel.head_bytes = head_bytes;
-	s->parcel.put_head = put_head;
-	s->parcel.done = reply_done;
 	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
 	if (s->attachments && s->status == WEFT_OK)
 		s->serving->answered(s);

@@ -240,6 +240,13 @@ static void message_sent(struct wf_parcel *p, const struct wf_error *e)
 	idle(s);
 }
 
+static const struct wf_parcel_class message_class = {
+	.needs_room = true,
+	.head_bytes = head_bytes,
+	.put_head = put_head,
+	.done = message_sent,
+};
+
 static void post(struct wf_stream *s, struct wf_write *w)
 {
 	wf_list_remove(&w->node);
@@ -253,11 +260,8 @@ static void post(struct wf_stream *s, struct wf_write *w)
 		w->flags |= WF_MESSAGE_INITIAL;
 	s->initial_sent = true;
 	w->parcel.type = s->serves ? WF_RECORD_RESPONSE : WF_RECORD_REQUEST;
-	w->parcel.needs_room = true;
+	w->parcel.class = &message_class;
 	w->parcel.terms = &s->terms;
-	w->parcel.head_bytes = head_bytes;
-	w->parcel.put_head = put_head;
-	w->parcel.done = message_sent;
 	wf_parcel_post(s->streams->transfer, s->link, &w->parcel);
 	s->held = w->parcel.state != WF_PARCEL_QUEUED;
 	if (w->begun)

@@ -294,6 +294,13 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 
 /* Life. */
 
+static const struct wf_parcel_class class = {
+	.needs_room = true,
+	.head_bytes = head_bytes,
+	.put_head = put_head,
+	.done = sent,
+};
+
 void wf_sending_init(struct wf_sendings *sendings, struct wf_transfer *t, uint8_t type)
 {
 	sendings->type = type;
@@ -313,10 +320,7 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 	wf_list_append(&sendings->all, &s->node);
 	s->parcel.why = (struct wf_reason){ 0 };
 	s->parcel.type = sendings->type;
-	s->parcel.needs_room = true;
-	s->parcel.head_bytes = head_bytes;
-	s->parcel.put_head = put_head;
-	s->parcel.done = sent;
+	s->parcel.class = &class;
 	behind = first_in_line(s) != NULL;
 	if ((!behind && !s->strided && !s->device) || wf_link_real(link)->state == WF_LINK_GONE) {
 		post(s);

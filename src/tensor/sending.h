@@ -51,11 +51,11 @@ struct wf_sending {
 	struct wf_kind_body *device; /* NULL: body is set, or gathered; else it is there */
 	uint64_t step;
 	const void *key;
+	const int64_t *shape;
+	struct weft_dtype dtype;
 	uint16_t key_bytes;
 	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE */
-	struct weft_dtype dtype;
 	uint8_t rank;
-	const int64_t *shape;
 	void (*done)(struct wf_sending *s, const struct wf_error *e);
 	/* of its step, until it ends; zero: it is of none, or begins */
 	struct wf_use_member use;

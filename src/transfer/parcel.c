@@ -75,6 +75,24 @@ static void drop_record(struct wf_parcel *p)
 	p->record = NULL;
 }
 
+static int open_staging(struct wf_parcel *p)
+{
+	p->staging = calloc(1, sizeof(*p->staging));
+	if (!p->staging)
+		return -ENOMEM;
+	p->staging->parcel = p;
+	wf_list_init(&p->staging->room_waiter.node);
+	return 0;
+}
+
+static void close_staging(struct wf_parcel *p)
+{
+	if (p->staging)
+		wf_pool_unwait(&p->transfer->worker->pool, &p->staging->room_waiter);
+	free(p->staging);
+	p->staging = NULL;
+}
+
 static void end(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_worker *w = p->transfer->worker;
@@ -86,7 +104,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	wf_timer_stop(&w->timers, &p->quiet_timer);
 	wf_summing_close(p->summing);
 	p->summing = NULL;
-	wf_pool_unwait(&w->pool, &p->room_waiter);
+	close_staging(p);
 	wf_stage_stop(p->stage);
 	wf_recall_close(p->recall);
 	p->recall = NULL;
@@ -105,7 +123,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	drop_record(p);
 	wf_reason_drop(&p->why);
 	wf_link_unwatch(link);
-	p->done(p, e);
+	p->class->done(p, e);
 	wf_link_put(link);
 }
 
@@ -155,7 +173,7 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 	p->sent |= !e || m->done_bytes;
 	if (e) {
 		end(p, e);
-	} else if (p->plan.way != WF_BODY_PULL) {
+	} else if (p->plan != WF_BODY_PULL) {
 		left(p);
 	} else {
 		p->state = WF_PARCEL_OFFERED;
@@ -214,11 +232,13 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
 	struct wf_link *link = wf_link_real(p->link);
 	const struct wf_options *options = &link->worker->options;
 	uint32_t record_max = wf_link_record_bytes_max(link);
+	struct wf_plan plan;
 
-	wf_plan_make(caps, options, p->body_bytes, !p->stage, record_max, &p->plan);
-	if (p->plan.way == WF_BODY_EAGER && p->needs_room &&
+	wf_plan_make(caps, options, p->body_bytes, !p->stage, record_max, &plan);
+	if (plan.way == WF_BODY_EAGER && p->class->needs_room &&
 	    !wf_link_take_room(link, p->body_bytes))
-		wf_plan_make(caps, options, p->body_bytes, false, record_max, &p->plan);
+		wf_plan_make(caps, options, p->body_bytes, false, record_max, &plan);
+	p->plan = (uint8_t)plan.way;
 }
 
 /*
@@ -261,7 +281,7 @@ static bool may_reach(const struct wf_parcel *p, const struct wf_caps *caps)
 	bool only = p->terms->no_staging;
 
 	return p->stage && !p->stage->room && p->path.sum_kind == WF_BODY_SUM_NONE &&
-	       (only || p->reached_by != wf_link_real(p->link)->on) &&
+	       (only || p->staging->reached_by != wf_link_real(p->link)->on) &&
 	       wf_stage_is_reached(p->stage, caps, only);
 }
 
@@ -273,7 +293,7 @@ static bool reach(struct wf_parcel *p)
 
 	p->direct = true;
 	if (!grant(p, &e)) {
-		p->reached_by = link->on;
+		p->staging->reached_by = link->on;
 		return true;
 	}
 	wf_log(&link->worker->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
@@ -330,22 +350,22 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		return;
 	}
 	make_plan(p, caps);
-	if (p->plan.way == WF_BODY_PULL && p->transfer->closing) {
+	if (p->plan == WF_BODY_PULL && p->transfer->closing) {
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		fail_later(p, &e);
 		return;
 	}
 	p->path.caps = caps;
-	p->path.way = p->stage ? WF_BODY_STAGED : (uint8_t)p->plan.way;
+	p->path.way = p->stage ? WF_BODY_STAGED : p->plan;
 	p->connected = caps->connected;
-	body.way = (uint8_t)p->plan.way;
+	body.way = p->plan;
 	body.sum_kind = p->path.sum_kind;
 	body.sum = p->sum;
-	if (p->plan.way == WF_BODY_PULL && offer(p, &body, &e)) {
+	if (p->plan == WF_BODY_PULL && offer(p, &body, &e)) {
 		fail_later(p, &e);
 		return;
 	}
-	bytes = p->head_bytes(p, &body);
+	bytes = p->class->head_bytes(p, &body);
 	if (need_record(p, bytes)) {
 		wf_error_set(&e, -ENOMEM, "no memory for a record of %zu bytes", bytes);
 		fail_later(p, &e);
@@ -354,15 +374,15 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	if (p->offer)
 		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer, p->body_bytes);
 	w = wf_writer(p->record->head, bytes);
-	p->put_head(p, &w, &body);
+	p->class->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
 	p->path.queued_ns = p->transfer->worker->now_ns;
 	p->record->message = (struct wf_message){
 		.type = p->type,
 		.head = p->record->head,
 		.head_bytes = bytes,
-		.body = p->plan.way == WF_BODY_EAGER ? p->body : NULL,
-		.body_bytes = p->plan.way == WF_BODY_EAGER ? p->body_bytes : 0,
+		.body = p->plan == WF_BODY_EAGER ? p->body : NULL,
+		.body_bytes = p->plan == WF_BODY_EAGER ? p->body_bytes : 0,
 		.sent = message_sent,
 	};
 	wf_link_post(p->link, &p->record->message);
@@ -408,11 +428,9 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	p->spread = NULL;
 	p->quiet_timer = (struct wf_timer){ 0 };
 	p->sum = 0;
-	p->reader = p->filled = p->taken = 0;
 	p->resume_status = 0;
-	p->awaited = p->direct = false;
-	p->reached_by = NULL;
-	wf_list_init(&p->room_waiter.node);
+	p->direct = false;
+	p->staging = NULL;
 	p->summing = NULL;
 	p->why = (struct wf_reason){ 0 };
 	wf_list_init(&p->node);
@@ -422,6 +440,11 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	if (real->state == WF_LINK_GONE) {
 		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
 			     wf_link_label(link));
+		fail_later(p, &e);
+		return;
+	}
+	if (p->stage && open_staging(p)) {
+		wf_error_set(&e, -ENOMEM, "no memory to stage a body");
 		fail_later(p, &e);
 		return;
 	}
@@ -437,6 +460,7 @@ int wf_parcel_take_back(struct wf_parcel *p)
 	if (p->state != WF_PARCEL_WAITING)
 		return -EALREADY;
 	step_aside(p);
+	close_staging(p);
 	p->state = WF_PARCEL_ENDED;
 	wf_link_unwatch(link);
 	wf_link_put(link);
@@ -603,7 +627,7 @@ static void resume_again(struct wf_timer *timer)
 
 static void retry_room(struct wf_pool_waiter *waiter)
 {
-	struct wf_parcel *p = WF_CONTAINER(waiter, struct wf_parcel, room_waiter);
+	struct wf_parcel *p = WF_CONTAINER(waiter, struct wf_parcel_staging, room_waiter)->parcel;
 
 	/* Without a rail it asks again. */
 	if (wf_link_caps(wf_link_real(p->link)) &&
@@ -614,17 +638,18 @@ static void retry_room(struct wf_pool_waiter *waiter)
 static void wait_for_room(struct wf_parcel *p)
 {
 	struct wf_pool *pool = &p->transfer->worker->pool;
+	struct wf_pool_waiter *waiter = &p->staging->room_waiter;
 
-	p->room_waiter.retry = retry_room;
+	waiter->retry = retry_room;
 	wf_link_record(wf_link_real(p->link), WF_RECORDER_POOL_WAIT, p->stage->room_bytes, 0);
-	wf_pool_unwait(pool, &p->room_waiter);
-	wf_pool_wait(pool, &p->room_waiter);
+	wf_pool_unwait(pool, waiter);
+	wf_pool_wait(pool, waiter);
 }
 
 /* As much as there is room for: what its reader has, and is summed up if it must be, is gone. */
 static void fill(struct wf_parcel *p)
 {
-	uint64_t gone = p->taken;
+	uint64_t gone = p->staging->taken;
 
 	if (p->path.sum_kind != WF_BODY_SUM_NONE)
 		gone = WF_MIN(gone, wf_summing_over(p->summing));
@@ -652,6 +677,7 @@ static int need_summing(struct wf_parcel *p)
 void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 {
 	const struct wf_stage *stage = p->stage;
+	struct wf_parcel_staging *staging = p->staging;
 	struct wf_error why;
 
 	if (e) {
@@ -660,8 +686,8 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 	}
 	if (p->state != WF_PARCEL_OFFERED)
 		return;
-	if (p->awaited) {
-		p->awaited = false;
+	if (staging->awaited) {
+		staging->awaited = false;
 		/* Without a rail it asks again. */
 		if (wf_link_caps(wf_link_real(p->link)) &&
 		    wf_parcel_resume(p, p->resuming, p->resume_status)) {
@@ -672,10 +698,10 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 	}
 	if (p->summing)
 		wf_summing_ready(p->summing, stage->room, stage->room_bytes, stage->ended);
-	if (stage->ended == p->filled)
+	if (stage->ended == staging->filled)
 		return;
-	p->filled = stage->ended;
-	if (wf_tell(p->link, WF_RECORD_FILLED, p->reader, p->filled, 0)) {
+	staging->filled = stage->ended;
+	if (wf_tell(p->link, WF_RECORD_FILLED, staging->reader, staging->filled, 0)) {
 		wf_error_set(&why, -ENOMEM, "no memory to say how far a body can be read");
 		wf_parcel_stop(p, &why);
 	}
@@ -684,9 +710,11 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 /* Its reader has read so much of what is staged.  -EBADMSG. */
 int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
 {
-	if (!p->stage || !p->stage->room || bytes < p->taken || bytes > p->filled)
+	struct wf_parcel_staging *staging = p->staging;
+
+	if (!staging || !p->stage->room || bytes < staging->taken || bytes > staging->filled)
 		return -EBADMSG;
-	p->taken = bytes;
+	staging->taken = bytes;
 	if (p->state == WF_PARCEL_OFFERED)
 		fill(p);
 	return 0;
@@ -754,7 +782,7 @@ static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *
 	handle = handle && may_hand(p, caps);
 	may_direct = may_reach(p, caps);
 	if ((handle || may_direct) && !wf_stage_ready(p->stage)) {
-		p->awaited = true;
+		p->staging->awaited = true;
 		return WF_TRANSFER_LATER;
 	}
 	if (handle && hand(p, export, body))
@@ -774,6 +802,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
 	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
 	struct wf_offer_record offer = { .pull = pull };
+	struct wf_parcel_staging *staging = p->staging;
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_cuda_export export;
 	struct wf_error why;
@@ -785,8 +814,10 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 		return -ENOMEM;
 	p->resuming = pull;
 	p->resume_status = status;
-	p->awaited = false;
-	wf_pool_unwait(&link->worker->pool, &p->room_waiter);
+	if (staging) {
+		staging->awaited = false;
+		wf_pool_unwait(&link->worker->pool, &staging->room_waiter);
+	}
 	if (wf_terms_wait(p->terms, link)) {
 		wf_worker_timer(link->worker, &p->quiet_timer, link->worker->now_ns + LANES_NS,
 				resume_again);
@@ -794,9 +825,9 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	}
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
 	p->path.retries += status != WF_RESUME_COPIED &&
-			   (!p->stage || p->reader || p->direct || is_handed(p));
+			   (!staging || staging->reader || p->direct || is_handed(p));
 	/* What has passed through the room for one reader is gone for another. */
-	if (p->reader && p->reader != pull)
+	if (staging && staging->reader && staging->reader != pull)
 		err = wf_error_set(&why, -EPROTO, "%s reads a staged body twice",
 				   wf_link_label(link));
 	else
@@ -814,7 +845,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	/* Closing an endpoint stops no copy of the reader's. */
 	p->connected = p->path.caps->connected && !is_handed(p);
 	if (offer.body.way == WF_BODY_STAGED) {
-		p->reader = pull;
+		staging->reader = pull;
 		fill(p);
 	}
 	return 0;
@@ -882,12 +913,12 @@ void wf_parcel_describe(const struct wf_parcel *p, char *text, size_t bytes)
 		(void)snprintf(text, bytes, "not all of it has left yet");
 		break;
 	case WF_PARCEL_OFFERED:
-		if (!wf_list_empty(&p->room_waiter.node)) {
+		if (p->staging && !wf_list_empty(&p->staging->room_waiter.node)) {
 			wf_pool_describe(&p->transfer->worker->pool, p->stage->room_bytes, wait);
 			(void)snprintf(text, bytes, "%s", wait);
 			break;
 		}
-		if (p->awaited) {
+		if (p->staging && p->staging->awaited) {
 			(void)snprintf(text, bytes, "the program's stream has not come so far");
 			break;
 		}
@@ -910,8 +941,8 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p)
 		progress = wf_progress_add(progress, wf_link_real(p->link)->sequence.acked);
 	/* Of a body that its reader reads in place nothing is heard before the end. */
 	if (p->state == WF_PARCEL_OFFERED) {
-		progress = wf_progress_add(progress, p->filled);
-		progress = wf_progress_add(progress, p->taken);
+		progress = wf_progress_add(progress, p->staging ? p->staging->filled : 0);
+		progress = wf_progress_add(progress, p->staging ? p->staging->taken : 0);
 		progress = wf_progress_add(progress, p->summing ? p->summing->told : 0);
 	}
 	return progress;

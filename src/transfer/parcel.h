@@ -30,6 +30,8 @@ struct wf_parcel_record {
 	uint8_t head[];
 };
 
+struct wf_parcel;
+
 enum wf_parcel_state {
 	WF_PARCEL_ENDED, /* or not begun */
 	WF_PARCEL_WAITING,
@@ -38,58 +40,68 @@ enum wf_parcel_state {
 	WF_PARCEL_WITHDRAWING
 };
 
+/* Of a parcel whose body is on a device. */
+struct wf_parcel_staging {
+	struct wf_parcel *parcel;
+	const struct wf_worker_rail *reached_by; /* that one did last, where the body is; NULL: none has */
+	struct wf_pool_waiter room_waiter; /* for the stage's room */
+	uint64_t reader;     /* the pull that reads what is staged */
+	uint64_t filled, taken; /* of that: so much it was told, and has told us */
+	bool awaited;        /* it waits for the stage to be ready */
+};
+
+/* What is the same for all parcels of an owner. */
+struct wf_parcel_class {
+	bool needs_room; /* eager only if the receiver can keep it unmatched */
+	size_t (*head_bytes)(const struct wf_parcel *p, const struct wf_body *body);
+	void (*put_head)(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body);
+	/* @p has ended, NULL: well.  The body is free, and @p may be freed. */
+	void (*done)(struct wf_parcel *p, const struct wf_error *e);
+};
+
 struct wf_parcel {
 	/* set by the owner */
-	uint8_t type;
 	void *body;
 	uint64_t body_bytes;
 	/* @body is on a device, and goes through this, whose moved calls wf_parcel_filled; or NULL */
 	struct wf_stage *stage;
-	bool lend; /* it lies in the pool and nobody writes to it: peers of this host may look at it there */
-	bool needs_room; /* eager only if the receiver can keep it unmatched */
+	const struct wf_parcel_class *class;
 	const struct wf_terms *terms;
-	size_t (*head_bytes)(const struct wf_parcel *p, const struct wf_body *body);
-	void (*put_head)(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body);
-	/* It has ended, NULL: well.  The body is free, and @p may be freed. */
-	void (*done)(struct wf_parcel *p, const struct wf_error *e);
-
+	uint8_t type; /* of the record */
+	bool lend; /* it lies in the pool and nobody writes to it: peers of this host may look at it there */
 	/* may be set before wf_parcel_stop: the peer is told otherwise, and answers PULLED */
 	bool told;
 
 	/* read by the owner, after its end too */
-	struct wf_plan plan;
+	uint8_t plan;         /* enum wf_body_way: eager or pull; none: not made yet */
 	struct wf_path path;
+	enum wf_parcel_state state;
 	bool sent;            /* some of it may have reached the peer */
 	bool refused;         /* the peer has had the offer and did not take the body */
-	enum wf_parcel_state state;
 
 	/* its own: set up when it is posted, whatever was there before */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
 	struct wf_list node; /* in a list of its link, while it waits for a rail and while it is offered */
+	struct wf_parcel_record *record; /* NULL: not made yet, or it has left */
+	struct wf_parcel_staging *staging; /* NULL: the body is not on a device */
 	uint64_t offer;      /* id, 0: none */
 	struct wf_grant grant;
 	uint32_t grant_epoch;
-	struct wf_spread_offer *spread; /* the same on lanes; NULL: nobody has asked for that */
+	bool direct;         /* rails reach the body on its device, and nothing goes through the stage's room */
+	bool connected;      /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	bool lent;           /* its offer has a place among the leases: */
 	uint32_t place;
+	uint8_t resume_status; /* how the pull that waits has asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
+	bool fenced;         /* withdrawn, and its rail was given up: what comes late on it is dropped */
+	uint64_t resuming;   /* the pull that waits for more rails, or for the stage */
+	struct wf_spread_offer *spread; /* the same on lanes; NULL: nobody has asked for that */
 	uint64_t sum;        /* of a body in one piece */
 	struct wf_summing *summing; /* of a longer one; NULL: its reader has not asked */
 	struct wf_recall *recall; /* of an offer, until it is said */
-	bool connected; /* the rail of its offer: closing that one's endpoint makes the body quiet */
 	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
-	uint64_t resuming;   /* the pull that waits for them, too, or for the stage */
-	uint8_t resume_status; /* and how it asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
-	bool awaited;        /* it waits for the stage to be ready */
-	bool direct;         /* rails reach the body on its device, and nothing goes through the stage's room */
-	const struct wf_worker_rail *reached_by; /* that one did last; NULL: none has */
-	struct wf_pool_waiter room_waiter; /* for the stage's room */
-	uint64_t reader;     /* the pull that reads what is staged */
-	uint64_t filled, taken; /* of that: so much it was told, and has told us */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
-	bool fenced;         /* that rail was given up: what comes late on it is dropped */
 	struct wf_reason why; /* of its end, while it is withdrawn */
-	struct wf_parcel_record *record; /* NULL: not made yet, or it has left */
 };
 
 /*

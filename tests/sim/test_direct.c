@@ -380,7 +380,7 @@ static bool owner_has_filled(void *arg)
 		wf_table_next(&wf_world_node(0)->desks[0].transfer.parcels, &at);
 
 	(void)arg;
-	return p && p->filled;
+	return p && p->staging && p->staging->filled;
 }
 
 /* Begun, in small reads, of which so many bytes have come. */
