@@ -60,8 +60,8 @@ static const struct {
 /* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
 _Static_assert(offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) <= 888,
 	       "a receive with its channel takes less than 1 KiB");
-_Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 1488,
-	       "a send with its offer takes less than 2 KiB");
+_Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 896,
+	       "a send with its offer takes less than 1.5 KiB");
 
 void wf_op_init(struct weft_node *node, const struct wf_options *options)
 {
