@@ -173,6 +173,7 @@ struct wf_link {
 	struct wf_link_question asked[WF_GREET_PROOFS_MAX]; /* through it, and not answered yet */
 	unsigned asked_count;
 	uint64_t same_id;          /* of the other link; 0: none is known */
+	struct wf_timer proof_timer; /* a rail is up: until no proof is expected any more */
 
 	/* rail */
 	struct wf_worker_rail *on;

@@ -207,8 +207,8 @@ void wf_same_dialled(struct wf_link *link)
 			continue;
 		if (other->dialler)
 			ask(link, other, link);
-		else if (link->peer.dials && other->conn && !may_be_up(other))
-			/* The dial of a peer that has not heard our hello there when it answered here. */
+		else if (link->peer.dials && other->conn)
+			/* The dial of a peer that had not heard our hello there when it answered here. */
 			ask(other, link, link);
 	}
 	link->proving = true;
@@ -304,7 +304,7 @@ void wf_same_heard(struct wf_link *link, const struct wf_greet *greet)
 
 static void forget_hellos(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, proof_timer);
 
 	if (link->conn)
 		wf_conn_forget_first(link->conn);
@@ -314,7 +314,7 @@ void wf_same_up(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	wf_worker_timer(w, &link->dial_timer, w->now_ns + w->options.lost_ns, forget_hellos);
+	wf_worker_timer(w, &link->proof_timer, w->now_ns + w->options.lost_ns, forget_hellos);
 }
 
 bool wf_same_closed(struct wf_link *link)
@@ -332,6 +332,7 @@ void wf_same_forget(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
+	wf_timer_stop(&w->timers, &link->proof_timer);
 	link->proving = false;
 	link->proofs_awaited = link->proofs_due = link->proofs_heard = 0;
 	link->same_id = 0;

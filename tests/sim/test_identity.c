@@ -11,6 +11,7 @@
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
+#define US WF_NS_PER_US
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
 #define BYTES 100
@@ -192,6 +193,37 @@ static void two_dials_between_two_nodes_become_one_link(void **state)
 	}
 }
 
+/* Most pieces are quick, and some take longer than a rail needs to come up. */
+static uint64_t uneven_delay_ns(void *ctx, uint64_t random)
+{
+	(void)ctx;
+	return random % 4 ? 20 * US + random / 4 % (100 * US) : random / 4 % (20 * MS);
+}
+
+static void dials_that_cross_become_one_link_however_late_hellos_come(void **state)
+{
+	struct wf_flight pings[2];
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 600; seed++) {
+		struct wf_fake fake = { .seed = seed, .delay_min_ns = 5 * US, .delay_max_ns = 50 * US };
+
+		wf_world_open(wf_world_shapes[seed % 3], 2, &fake);
+		wf_net_set_delay(uneven_delay_ns, NULL);
+		wf_flight_ping(&pings[0], A, B, 5 * S);
+		wf_world_pass(seed % 25 * MS);
+		wf_flight_ping(&pings[1], B, A, 5 * S);
+		wf_flight_land(pings, 2, 5 * S);
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(pings[i].status, WEFT_OK);
+		wf_flight_free(pings, 2);
+		wf_world_pass(100 * MS);
+		assert_int_equal(links_of(A), 1);
+		assert_int_equal(links_of(B), 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +233,7 @@ int main(void)
 		cmocka_unit_test(what_was_for_a_dead_stranger_goes_nowhere),
 		cmocka_unit_test(a_hello_that_was_changed_on_its_way_proves_nothing),
 		cmocka_unit_test(two_dials_between_two_nodes_become_one_link),
+		cmocka_unit_test(dials_that_cross_become_one_link_however_late_hellos_come),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
