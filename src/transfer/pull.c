@@ -12,9 +12,14 @@
 #include "util/progress.h"
 #include "util/status.h"
 
-#define TRIES_MAX 3                          /* failures in a row before the pull gives up */
-#define FAILING_CONNECTED_NS (5 * WF_NS_PER_S) /* and for so long, where they end connections */
-#define FAILING_SHARED_NS (50 * WF_NS_PER_MS)  /* and elsewhere: a spell of errors is no broken offer */
+/*
+ * A pull gives up after so many failures in a row and so much time: where each ends a connection,
+ * and elsewhere, where a spell of errors that meets some reads is no broken offer.
+ */
+#define TRIES_CONNECTED_MAX 3
+#define TRIES_SHARED_MAX 7
+#define FAILING_CONNECTED_NS (5 * WF_NS_PER_S)
+#define FAILING_SHARED_NS (50 * WF_NS_PER_MS)
 #define LANES_NS WF_NS_PER_MS                /* until who needs more rails than there are looks again */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
@@ -53,8 +58,9 @@ static bool is_hopeless(const struct wf_pull *pull)
 {
 	uint64_t for_ns = pull->transfer->worker->now_ns - pull->failing_ns;
 
-	return pull->tries > TRIES_MAX &&
-	       for_ns >= (pull->connected ? FAILING_CONNECTED_NS : FAILING_SHARED_NS);
+	if (pull->connected)
+		return pull->tries > TRIES_CONNECTED_MAX && for_ns >= FAILING_CONNECTED_NS;
+	return pull->tries > TRIES_SHARED_MAX && for_ns >= FAILING_SHARED_NS;
 }
 
 /* The last word about the offer. */

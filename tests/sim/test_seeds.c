@@ -44,6 +44,7 @@ static const uint64_t known[] = {
 	56265, /* a node closed over messages whose attachments were offered, and kept the answers */
 	78943, /* a tensor was looked at by the receive that gave it back and by the next, with one lock */
 	6198, /* a cancel overtook the last frame of its call, which waited for what never went beside it */
+	226539, /* two short spells of errors, while a reader waited for its offer, ended its pull */
 	72099, /* a link came up between the offer of a proof and the answer, and one peer stayed two */
 	1795263167, /* a control frame that a shared rail delivered twice */
 };
