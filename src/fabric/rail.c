@@ -611,7 +611,8 @@ static bool take_in(struct wf_rail *rail)
 	uint32_t waiting = wf_orphans_waiting(rail), count = 0;
 	bool any = false;
 
-	while (!any && count < TAKE_IN_MAX && wf_wait_eq_ready(rail)) {
+	/* With net this queue rings for messages as well, and nobody waits to be taken in. */
+	while (!any && waiting && count < TAKE_IN_MAX && wf_wait_eq_ready(rail)) {
 		count++;
 		any = wf_eq_read(rail);
 	}
