@@ -26,11 +26,19 @@
 #define START 8    /* to one that begins to send: an eager body of 64 KiB fits */
 #define IDLE_NS (100 * WF_NS_PER_MS)  /* without a data frame; not tuned */
 #define SHARE_NS (10 * WF_NS_PER_MS)  /* between two looks at all links */
-#define LOOKS 4 /* at a peer that owes us promises, within WEFT_LOST: if we stand still, it is one */
+#define KEPT_PART 8 /* one slot in so many is only for links that have none; not tuned */
+/* In WEFT_LOST, at a peer that owes promises; and one more, for this node may have stood still. */
+#define LOOKS 4
 
 static uint32_t taken(const struct wf_worker_rail *on)
 {
 	return on->promised + RESERVED * on->link_count;
+}
+
+/* Of @slots of the rail, those that are neither promised nor reserved. */
+static uint32_t left_of(const struct wf_worker_rail *on, uint32_t slots)
+{
+	return slots - WF_MIN(taken(on), slots);
 }
 
 /* Slots that more than LEAST may be promised of, as soon as they are made. */
@@ -38,7 +46,7 @@ static uint32_t most_for_windows(const struct wf_worker_rail *on)
 {
 	uint32_t most = wf_rail_slots_most(on->rail);
 
-	return most - most / 8;
+	return most - most / KEPT_PART;
 }
 
 static bool is_idle(const struct wf_link *link)
@@ -58,17 +66,16 @@ static void promise(struct wf_link *link)
 	struct wf_worker_rail *on = link->on;
 	uint32_t frames = wf_ledger_frames(link);
 	uint32_t want = WF_MIN(allowed(link), frames), have = wf_budget_open(link);
-	uint32_t least = have < LEAST, all = wf_rail_slots(on->rail);
-	uint32_t used = WF_MIN(taken(on), all), windows = WF_MIN(most_for_windows(on), all);
+	uint32_t slots = wf_rail_slots(on->rail);
 	uint32_t more;
 
 	link->kept_short = frames < allowed(link);
 	if (have >= want)
 		return;
-	more = WF_MIN(want - have, windows - WF_MIN(used, windows));
-	if (more < least && used < all)
-		more = least;
-	on->hungry |= more < least;
+	more = WF_MIN(want - have, left_of(on, WF_MIN(slots, most_for_windows(on))));
+	if (have + more < LEAST)
+		more = WF_MIN(LEAST - have, left_of(on, slots));
+	on->hungry |= have + more < LEAST;
 	link->promised_total += more;
 	on->promised += more;
 }
@@ -92,13 +99,14 @@ static void feed(struct wf_worker *w, struct wf_worker_rail *on)
 
 static void ask(struct wf_worker *w, const struct wf_worker_rail *on);
 
-/* Promises that the peer has used or given back. */
-static uint32_t come_back(const struct wf_link *link)
-{
-	return link->sequence.received + link->returned_seen;
-}
-
 static void look_at_debt(struct wf_timer *timer);
+
+/* From now on the peer is late. */
+static void count_debt_anew(struct wf_link *link)
+{
+	link->debt_ns = link->worker->now_ns;
+	link->debt_looks = 0;
+}
 
 static void look_later(struct wf_link *link)
 {
@@ -116,12 +124,10 @@ static void look_at_debt(struct wf_timer *timer)
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, debt_timer);
 	uint64_t from_ns = WF_MAX(link->data_ns, link->read_ns);
 
-	if ((int32_t)(link->debt_end - come_back(link)) <= 0)
+	if ((int32_t)(link->debt_end - wf_budget_over(link)) <= 0)
 		return;
-	if (link->state != WF_LINK_UP || from_ns > link->debt_ns) {
-		link->debt_ns = link->worker->now_ns;
-		link->debt_looks = 0;
-	}
+	if (link->state != WF_LINK_UP || from_ns > link->debt_ns)
+		count_debt_anew(link);
 	if (++link->debt_looks <= LOOKS)
 		look_later(link);
 	else
@@ -136,8 +142,7 @@ static void ask_heard(struct wf_control *c, const struct wf_error *e)
 	if (e || !link->on)
 		return;
 	if (!link->debt_timer.armed) {
-		link->debt_ns = link->worker->now_ns;
-		link->debt_looks = 0;
+		count_debt_anew(link);
 		look_later(link);
 	}
 	ask(link->worker, link->on);
@@ -157,7 +162,7 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 		c->id = wf_budget_open(link) - allowed(link);
 		c->sent = ask_heard;
 		if (!link->debt_timer.armed)
-			link->debt_end = come_back(link) + (uint32_t)c->id;
+			link->debt_end = wf_budget_over(link) + (uint32_t)c->id;
 		link->return_asked = true;
 		wf_link_control(link, c);
 	}

@@ -102,10 +102,16 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 			size_t count);
 
 /* budget.c: receive slots promised to peers */
+/* Promises that the peer has used, or has given back. */
+static inline uint32_t wf_budget_over(const struct wf_link *link)
+{
+	return link->sequence.received + link->returned_seen;
+}
+
 /* Data frames that the peer may still send: promised, and neither given back nor come. */
 static inline uint32_t wf_budget_open(const struct wf_link *link)
 {
-	return link->promised_total - link->returned_seen - link->sequence.received;
+	return link->promised_total - wf_budget_over(link);
 }
 
 /*
@@ -114,7 +120,7 @@ static inline uint32_t wf_budget_open(const struct wf_link *link)
  */
 static inline int32_t wf_budget_told(const struct wf_link *link)
 {
-	return (int32_t)(link->promised_told - link->returned_seen - link->sequence.received);
+	return (int32_t)(link->promised_told - wf_budget_over(link));
 }
 
 int wf_budget_admit(struct wf_link *link);

@@ -41,6 +41,7 @@ struct wf_outframes {
 	struct wf_timer shrink_timer;
 };
 
+/* -errno: no lock could be made. */
 int wf_outframes_init(struct wf_outframes *frames);
 
 /* No frame is in use any more, and registrations were closed before. */
@@ -52,7 +53,7 @@ struct wf_outframe *wf_outframe_take(struct wf_worker *w);
 /* Neither a link nor the rail uses @f any more; it is in no list. */
 void wf_outframe_give(struct wf_outframe *f);
 
-/* Nor any of @list. */
+/* The same for all frames of @list, which is empty then. */
 void wf_outframe_give_all(struct wf_list *list);
 
 #endif
