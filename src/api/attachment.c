@@ -76,6 +76,7 @@ static void become_lost(struct weft_op *op)
 		(void)wf_memory_give(op->owner, s->chunk);
 	s->chunk = NULL;
 	s->flags = WEFT_DEAD | WF_TENSOR_LOST;
+	free(s->strided);
 	s->strided = NULL;
 	wf_kind_close(s->device);
 	s->device = NULL;

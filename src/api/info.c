@@ -9,6 +9,7 @@
 #include "fabric/cudart.h"
 #include "link/host.h"
 #include "memory/cuda.h"
+#include "transfer/plan.h"
 
 struct weft_info {
 	struct wf_options options;

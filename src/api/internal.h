@@ -107,7 +107,7 @@ struct weft_peer {
 	struct wf_link *link;     /* worker only; a reference; NULL: not used yet */
 };
 
-/* Of a send that is an attachment, and begins with its message. */
+/* What a send has besides that is an attachment: it begins with its message. */
 struct wf_attached {
 	struct weft_op *op;
 	struct wf_list node;      /* in the list of its message; worker only from the beginning */
@@ -119,7 +119,6 @@ struct wf_attached {
 };
 
 struct wf_op_send {
-	struct weft_tensor *strided;  /* of what is gathered by the worker; NULL: it is not */
 	struct wf_attached *attached; /* NULL: it is no attachment */
 	struct wf_sending sending; /* the last: see wf_op_init */
 };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tensor/key.h"
+#include "transfer/plan.h"
 #include "util/clock.h"
 
 static int check_options(const struct weft_op_options *o)
@@ -60,7 +61,7 @@ static const struct {
 /* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
 _Static_assert(offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) <= 888,
 	       "a receive with its channel takes less than 1 KiB");
-_Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 896,
+_Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 888,
 	       "a send with its offer takes less than 1.5 KiB");
 
 void wf_op_init(struct weft_node *node, const struct wf_options *options)
@@ -171,7 +172,7 @@ static void free_op(struct weft_op *op)
 		wf_attachments_free(op, op->read.bundle);
 	} else if (op->kind == WF_OP_SEND) {
 		wf_kind_close(op->send.sending.device);
-		free(op->send.strided);
+		free(op->send.sending.strided);
 		if (op->send.attached && op->send.attached->stream)
 			wf_stream_put(op->send.attached->stream);
 		free(op->send.attached);

@@ -176,7 +176,7 @@ static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const 
 	*strided = *t;
 	strided->shape = (int64_t *)(uintptr_t)shape;
 	strided->strides = strided->shape + t->ndim;
-	op->send.sending.strided = op->send.strided = strided;
+	op->send.sending.strided = strided;
 	return 0;
 }
 

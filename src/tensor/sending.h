@@ -36,7 +36,7 @@ enum wf_sending_state {
 	WF_SENDING_QUIET /* over, as its parcel's why says, but for copies under way */
 };
 
-/* What a send needs that waits in line, as few do. */
+/* The place in line of a send: few have one. */
 struct wf_sending_turn {
 	struct wf_list node; /* in sendings->line */
 	struct wf_sending *sending;
@@ -47,7 +47,7 @@ struct wf_sending_turn {
 
 /* The owner keeps key, shape and body until done. */
 struct wf_sending {
-	const struct weft_tensor *strided; /* NULL: body is set; else gathered from here */
+	struct weft_tensor *strided; /* the body is gathered from here; NULL: it is set */
 	struct wf_kind_body *device; /* NULL: body is set, or gathered; else it is there */
 	uint64_t step;
 	const void *key;

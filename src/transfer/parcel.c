@@ -7,6 +7,7 @@
 
 #include "link/lease.h"
 #include "transfer/leftover.h"
+#include "transfer/plan.h"
 #include "transfer/tell.h"
 #include "util/checksum.h"
 #include "util/progress.h"
@@ -941,9 +942,12 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p)
 		progress = wf_progress_add(progress, wf_link_real(p->link)->sequence.acked);
 	/* Of a body that its reader reads in place nothing is heard before the end. */
 	if (p->state == WF_PARCEL_OFFERED) {
-		progress = wf_progress_add(progress, p->staging ? p->staging->filled : 0);
-		progress = wf_progress_add(progress, p->staging ? p->staging->taken : 0);
-		progress = wf_progress_add(progress, p->summing ? p->summing->told : 0);
+		if (p->staging) {
+			progress = wf_progress_add(progress, p->staging->filled);
+			progress = wf_progress_add(progress, p->staging->taken);
+		}
+		if (p->summing)
+			progress = wf_progress_add(progress, p->summing->told);
 	}
 	return progress;
 }

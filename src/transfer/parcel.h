@@ -12,7 +12,6 @@
 
 #include "memory/grant.h"
 #include "transfer/path.h"
-#include "transfer/plan.h"
 #include "transfer/recall.h"
 #include "transfer/spread.h"
 #include "transfer/stage.h"
@@ -21,12 +20,13 @@
 #include "transfer/transfer.h"
 #include "util/reason.h"
 
+#define WF_PARCEL_HEAD_BYTES 256 /* records with heads up to this are spare pieces of the transfer */
+
 /* The record of a parcel, until it has left. */
 struct wf_parcel_record {
 	struct wf_parcel *parcel;
 	struct wf_message message;
-	bool spare; /* it is one of the transfer's, which have room for this much of a head: */
-#define WF_PARCEL_HEAD_BYTES 256
+	bool spare; /* it is one of those pieces */
 	uint8_t head[];
 };
 
@@ -40,7 +40,7 @@ enum wf_parcel_state {
 	WF_PARCEL_WITHDRAWING
 };
 
-/* Of a parcel whose body is on a device. */
+/* The staging of a parcel whose body is on a device. */
 struct wf_parcel_staging {
 	struct wf_parcel *parcel;
 	const struct wf_worker_rail *reached_by; /* that one did last, where the body is; NULL: none has */
@@ -50,7 +50,7 @@ struct wf_parcel_staging {
 	bool awaited;        /* it waits for the stage to be ready */
 };
 
-/* What is the same for all parcels of an owner. */
+/* A kind of parcels: what is the same for all that an owner posts. */
 struct wf_parcel_class {
 	bool needs_room; /* eager only if the receiver can keep it unmatched */
 	size_t (*head_bytes)(const struct wf_parcel *p, const struct wf_body *body);

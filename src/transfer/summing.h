@@ -32,7 +32,7 @@ struct wf_summing {
 	struct wf_sums_record record; /* the next that is to be told */
 };
 
-/* Of a body of @owner that a reader asks about, as few do.  NULL: no memory. */
+/* A new one, for a body of @owner that its reader asks about, as few do.  NULL: no memory. */
 struct wf_summing *wf_summing_open(struct wf_transfer *t, void *owner);
 
 /* Stops it.  Accepts NULL. */
