@@ -16,7 +16,6 @@
 #define REDIAL_WAIT_NS (1500 * WF_NS_PER_MS)
 #define REDIAL_TRY_NS (250 * WF_NS_PER_MS)   /* the first redial's; the system asks again after 1 s */
 #define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* between redials that get no answer */
-#define ENDING_NS (2 * WF_NS_PER_S)	     /* a process that listens no more should be dead by then */
 
 static bool waiting(const struct wf_link *link)
 {
@@ -229,9 +228,8 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
 	/* A killed process closes its door before its end is told, and only then is it swept up. */
-	if (e->code == -ECONNREFUSED)
-		link->redial_until_ns = WF_MIN(link->redial_until_ns,
-					       w->now_ns + (link->peer_host ? ENDING_NS : 0));
+	if (e->code == -ECONNREFUSED && !link->peer_host)
+		link->redial_until_ns = WF_MIN(link->redial_until_ns, w->now_ns);
 	if (!link->resuming) {
 		link->redial_until_ns = w->now_ns + w->options.lost_ns;
 		link->redial_try_ns = REDIAL_TRY_NS;

@@ -413,6 +413,7 @@ static void a_survivor_removes_what_is_left_also_when_the_door_closed_before_the
 	struct pair pair;
 
 	(void)state;
+	setenv("WEFT_LOST", "30s", 1); /* however long the host takes to end the process */
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		if (strcmp(at, "shm") != 0)
 			continue;
@@ -429,6 +430,7 @@ static void a_survivor_removes_what_is_left_also_when_the_door_closed_before_the
 		pair_kill(&pair.other, SIGKILL);
 		pair_close(&pair);
 	}
+	setenv("WEFT_LOST", LOST, 1);
 }
 
 static void do_meet(struct pair *side, char *arguments)
