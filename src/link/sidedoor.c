@@ -16,9 +16,24 @@
 #define PACKETS_MAX 16 /* of one neighbour in one poll */
 #define SLABS_MAX 64   /* as link/borrower.c maps of one peer */
 
+/* A same-host rail of the peer. */
+struct side_rail {
+	struct wf_side_rail told;
+	int gate;
+};
+
+/* A slab of the peer's that has come, and was not asked for yet. */
 struct slab {
 	uint64_t file;
 	int fd;
+};
+
+/* Of a neighbour with which slabs are shared. */
+struct slabs {
+	struct slab come[SLABS_MAX];
+	uint32_t come_count;
+	uint64_t lent[SLABS_MAX]; /* numbers of ours that it has */
+	uint32_t lent_count;
 };
 
 struct wf_neighbour {
@@ -32,13 +47,9 @@ struct wf_neighbour {
 	struct wf_socket_peer who;
 	uint8_t nonce[WF_SIDE_NONCE_BYTES]; /* ours, for this one alone */
 	int leases_fd;
+	struct side_rail *rails;
 	uint32_t rail_count;
-	struct wf_side_rail rails[WF_SIDE_RAILS_MAX];
-	int gates[WF_SIDE_RAILS_MAX];
-	struct slab slabs[SLABS_MAX]; /* that have come, and were not asked for yet */
-	uint32_t slab_count;
-	uint64_t lent[SLABS_MAX]; /* numbers of our slabs that it has */
-	uint32_t lent_count;
+	struct slabs *slabs; /* NULL: none yet */
 };
 
 struct wf_sidedoor {
@@ -72,11 +83,21 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-static void drop_gates(struct wf_neighbour *n)
+static void drop_rails(struct wf_neighbour *n)
 {
 	for (uint32_t i = 0; i < n->rail_count; i++)
-		close_fd(&n->gates[i]);
+		close_fd(&n->rails[i].gate);
+	free(n->rails);
+	n->rails = NULL;
 	n->rail_count = 0;
+}
+
+static void drop_slabs(struct wf_neighbour *n)
+{
+	for (uint32_t i = 0; n->slabs && i < n->slabs->come_count; i++)
+		close_fd(&n->slabs->come[i].fd);
+	free(n->slabs);
+	n->slabs = NULL;
 }
 
 static void reap(struct wf_sidedoor *d)
@@ -97,9 +118,8 @@ static void bury(struct wf_neighbour *n)
 	n->socket = NULL;
 	close_fd(&n->leases_fd);
 	close_fd(&n->who.pid_fd);
-	drop_gates(n);
-	while (n->slab_count)
-		close_fd(&n->slabs[--n->slab_count].fd);
+	drop_rails(n);
+	drop_slabs(n);
 	if (!n->link)
 		d->stranger_count--;
 	n->link = NULL;
@@ -211,8 +231,8 @@ static int send_meet(struct wf_neighbour *n)
 		.kind = WF_SIDE_MEET,
 		.link = link->id,
 		.token = link->token,
-		.peer_link = link->peer.link,
-		.peer_token = link->peer.token,
+		.peer_link = link->peer->link,
+		.peer_token = link->peer->token,
 		.nonce_address = (uintptr_t)n->nonce,
 		.side = n->door->number,
 		.bell = w->bell,
@@ -263,10 +283,13 @@ static void take_rails(struct wf_neighbour *n, struct parcel *parcel)
 {
 	const struct wf_side_packet *p = &parcel->packet;
 
-	drop_gates(n);
+	drop_rails(n);
+	n->rails = calloc(p->rail_count, sizeof(*n->rails));
+	if (!n->rails)
+		return; /* their descriptors are dropped with the parcel, and they can't be reached */
 	for (uint32_t i = 0; i < p->rail_count; i++) {
-		n->rails[i] = p->rails[i];
-		n->gates[i] = p->rails[i].gate ? take_fd(parcel) : -1;
+		n->rails[i].told = p->rails[i];
+		n->rails[i].gate = p->rails[i].gate ? take_fd(parcel) : -1;
 	}
 	n->rail_count = p->rail_count;
 }
@@ -340,7 +363,7 @@ static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
 static bool is_between(const struct wf_link *link, const struct wf_side_packet *p)
 {
 	return link->greeted && link->token == p->peer_token && link->id == p->peer_link &&
-	       link->peer.link == p->link && link->peer.token == p->token;
+	       link->peer->link == p->link && link->peer->token == p->token;
 }
 
 /* A stranger says which link is its own.  False: that is none. */
@@ -365,22 +388,34 @@ static bool enter(struct wf_neighbour *n, struct parcel *parcel)
 	return true;
 }
 
-static void keep_slab(struct wf_neighbour *n, struct parcel *parcel)
+/* NULL: out of memory. */
+static struct slabs *slabs_of(struct wf_neighbour *n)
 {
-	/* One that was never asked for makes room: its body is pulled. */
-	if (n->slab_count == SLABS_MAX) {
-		close_fd(&n->slabs[0].fd);
-		memmove(n->slabs, n->slabs + 1, sizeof(n->slabs) - sizeof(n->slabs[0]));
-		n->slab_count--;
-	}
-	n->slabs[n->slab_count++] = (struct slab){ parcel->packet.file, take_fd(parcel) };
+	if (!n->slabs)
+		n->slabs = calloc(1, sizeof(*n->slabs));
+	return n->slabs;
 }
 
-static void forget_lent(struct wf_neighbour *n, uint64_t file)
+static void keep_slab(struct wf_neighbour *n, struct parcel *parcel)
 {
-	for (uint32_t i = 0; i < n->lent_count; i++)
-		if (n->lent[i] == file)
-			n->lent[i--] = n->lent[--n->lent_count];
+	struct slabs *s = slabs_of(n);
+
+	if (!s)
+		return; /* the descriptor is dropped with the parcel, and the body is pulled */
+	/* One that was never asked for makes room: its body is pulled. */
+	if (s->come_count == SLABS_MAX) {
+		close_fd(&s->come[0].fd);
+		memmove(s->come, s->come + 1, sizeof(s->come) - sizeof(s->come[0]));
+		s->come_count--;
+	}
+	s->come[s->come_count++] = (struct slab){ parcel->packet.file, take_fd(parcel) };
+}
+
+static void forget_lent(struct slabs *s, uint64_t file)
+{
+	for (uint32_t i = 0; s && i < s->lent_count; i++)
+		if (s->lent[i] == file)
+			s->lent[i--] = s->lent[--s->lent_count];
 }
 
 /* A packet of the peer of n->link.  NULL: well; else what is wrong with it. */
@@ -408,7 +443,7 @@ static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 		keep_slab(n, parcel);
 		return NULL;
 	case WF_SIDE_DROPPED:
-		forget_lent(n, parcel->packet.file);
+		forget_lent(n->slabs, parcel->packet.file);
 		return NULL;
 	}
 	return "it breaks the protocol of side doors";
@@ -517,7 +552,7 @@ static const char *why_not(int err)
 
 static int connect_to(struct wf_neighbour *n, struct wf_link *link)
 {
-	int err = wf_socket_meet(n->door->set, link->peer.side, n, &n->socket);
+	int err = wf_socket_meet(n->door->set, link->peer->side, n, &n->socket);
 
 	if (!err)
 		err = wf_socket_peer(n->socket, &n->who);
@@ -533,9 +568,9 @@ static bool is_wanted(const struct wf_link *link)
 	const struct wf_worker *w = link->worker;
 
 	for (uint32_t i = 0; i < w->rail_count; i++)
-		for (uint32_t j = 0; j < link->peer.rail_count; j++)
+		for (uint32_t j = 0; j < link->peer->rail_count; j++)
 			if (wf_rail_caps(w->rails[i].rail)->same_host &&
-			    link->peer.rails[j].same_host)
+			    link->peer->rails[j].same_host)
 				return true;
 	return false;
 }
@@ -550,7 +585,7 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	link->gate_open = false;
 	snprintf(link->gate_text, sizeof(link->gate_text), "%s",
 		 !d ? "this node has no side door" : "the peer has no side door");
-	if (!d || !link->peer.side || link->neighbour)
+	if (!d || !link->peer->side || link->neighbour)
 		return false;
 	n = new_neighbour(d);
 	err = n ? connect_to(n, link) : -ENOMEM;
@@ -679,17 +714,17 @@ void wf_sidedoor_forked(struct wf_sidedoor *d)
 int wf_sidedoor_ep_open(struct wf_link *link, struct wf_rail *rail, uint32_t theirs,
 			struct wf_ep **ep, struct wf_error *e)
 {
-	const struct wf_greet_rail *told = &link->peer.rails[theirs];
+	const struct wf_greet_rail *told = &link->peer->rails[theirs];
 	const struct wf_neighbour *n;
 
 	wf_sidedoor_hear(link);
 	n = link->neighbour;
 	for (uint32_t i = 0; n && i < n->rail_count; i++) {
-		const struct wf_side_rail *r = &n->rails[i];
+		const struct wf_side_rail *r = &n->rails[i].told;
 
 		if (r->index == theirs && r->edition == told->edition)
 			return wf_ep_open_here(rail, r->address, r->address_bytes,
-					       (uint32_t)n->who.pid, n->gates[i], link, ep, e);
+					       (uint32_t)n->who.pid, n->rails[i].gate, link, ep, e);
 	}
 	return wf_error_set(e, -EHOSTUNREACH, "%s: the peer's address has not come by its side door",
 			    told->provider);
@@ -708,16 +743,16 @@ int wf_sidedoor_take_leases(struct wf_link *link)
 
 int wf_sidedoor_take_slab(struct wf_link *link, uint64_t file)
 {
-	struct wf_neighbour *n;
+	struct slabs *s;
 	int fd;
 
 	wf_sidedoor_hear(link);
-	n = link->neighbour;
-	for (uint32_t i = 0; n && i < n->slab_count; i++) {
-		if (n->slabs[i].file != file)
+	s = link->neighbour ? link->neighbour->slabs : NULL;
+	for (uint32_t i = 0; s && i < s->come_count; i++) {
+		if (s->come[i].file != file)
 			continue;
-		fd = n->slabs[i].fd;
-		n->slabs[i] = n->slabs[--n->slab_count];
+		fd = s->come[i].fd;
+		s->come[i] = s->come[--s->come_count];
 		return fd;
 	}
 	return -ENOENT;
@@ -727,20 +762,24 @@ int wf_sidedoor_give_slab(struct wf_link *link, uint64_t file, int fd)
 {
 	struct wf_side_packet p = { .kind = WF_SIDE_SLAB, .file = file };
 	struct wf_neighbour *n = link->neighbour;
+	struct slabs *s;
 	int err;
 
 	if (!n || n->awaited)
 		return -ENOTCONN;
-	for (uint32_t i = 0; i < n->lent_count; i++)
-		if (n->lent[i] == file)
+	s = slabs_of(n);
+	if (!s)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->lent_count; i++)
+		if (s->lent[i] == file)
 			return 0;
 	err = send_packet(n, &p, &fd, 1);
 	if (err)
 		return err;
 	/* The number that makes room is sent again when it is next needed. */
-	if (n->lent_count == SLABS_MAX)
-		forget_lent(n, n->lent[0]);
-	n->lent[n->lent_count++] = file;
+	if (s->lent_count == SLABS_MAX)
+		forget_lent(s, s->lent[0]);
+	s->lent[s->lent_count++] = file;
 	return 0;
 }
 

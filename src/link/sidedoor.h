@@ -66,7 +66,7 @@ int wf_sidedoor_take_leases(struct wf_link *link);
 /* The peer's slab @file: a descriptor, the caller's from now on; -ENOENT: it has not come. */
 int wf_sidedoor_take_slab(struct wf_link *link, uint64_t file);
 
-/* Have the peer have our slab @file, which is @fd.  -EAGAIN, -ENOTCONN: it can't. */
+/* Have the peer have our slab @file, which is @fd.  -EAGAIN, -ENOTCONN, -ENOMEM: it can't. */
 int wf_sidedoor_give_slab(struct wf_link *link, uint64_t file, int fd);
 
 /* We have the peer's slab @file no more.  -EAGAIN: it can't be told. */
