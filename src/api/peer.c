@@ -126,7 +126,7 @@ void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link)
 	if (!peer->name[0])
 		memcpy(peer->name, link->name, sizeof(peer->name));
 	pthread_mutex_unlock(&desk->node->lock);
-	atomic_store(&peer->compressions, link->peer.compressions);
+	atomic_store(&peer->compressions, link->peer->compressions);
 }
 
 int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **link,

@@ -110,7 +110,7 @@ static void mark(struct wf_retry *r, enum weft_executed executed)
 	}
 	if (call->incarnation)
 		return;
-	memcpy(r->incarnation, wf_link_real(call->link)->peer.incarnation, sizeof(r->incarnation));
+	memcpy(r->incarnation, wf_link_real(call->link)->peer->incarnation, sizeof(r->incarnation));
 	call->incarnation = r->incarnation;
 }
 

@@ -58,7 +58,7 @@ static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 {
 	unsigned round = link->pair_count == 1 && !link->was_up ? LONGER_MAX : link->round;
 	uint64_t ns = caps->ping_ns << WF_MIN(round, LONGER_MAX);
-	uint64_t most_ns = link->peer.lost_ns - link->peer.lost_ns / 4;
+	uint64_t most_ns = link->peer->lost_ns - link->peer->lost_ns / 4;
 
 	return link->was_up ? WF_MAX(caps->ping_ns, WF_MIN(ns, most_ns)) : ns;
 }
@@ -102,7 +102,7 @@ static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
 		     struct wf_error *e)
 {
 	return wf_attempt_fits(link, wf_rail_caps(link->worker->rails[mine].rail),
-			       &link->peer.rails[theirs], e);
+			       &link->peer->rails[theirs], e);
 }
 
 /* The bytes of the IP address in a socket's @address; NULL: it has none. */
@@ -123,7 +123,7 @@ static const uint8_t *ip_of(const uint8_t *address, size_t address_bytes, size_t
 
 unsigned wf_attempt_nearness(const struct wf_link *link, uint32_t mine, uint32_t theirs)
 {
-	const struct wf_greet_rail *r = &link->peer.rails[theirs];
+	const struct wf_greet_rail *r = &link->peer->rails[theirs];
 	uint8_t address[WF_ADDRESS_BYTES];
 	size_t address_bytes = wf_rail_address(link->worker->rails[mine].rail, address);
 	size_t a_bytes = 0, b_bytes = 0;
@@ -168,14 +168,14 @@ void wf_attempt_list(struct wf_link *link)
 	link->pair_count = link->pair_at = 0;
 	link->frame_bytes = UINT32_MAX;
 	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
-		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
+		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 			if (pair_fits(link, mine, theirs, NULL))
 				continue;
 			add_pair(link, mine, theirs);
 			link->frame_bytes = WF_MIN(
 				link->frame_bytes,
 				WF_MIN(wf_rail_caps(w->rails[mine].rail)->frame_bytes,
-				       link->peer.rails[theirs].frame_bytes));
+				       link->peer->rails[theirs].frame_bytes));
 		}
 	}
 }
@@ -221,8 +221,8 @@ static void list_misfits(const struct wf_link *link, char text[MISFITS_BYTES])
 	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
 		const char *name = wf_rail_caps(w->rails[mine].rail)->provider;
 
-		for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
-			if (strcmp(name, link->peer.rails[theirs].provider) ||
+		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
+			if (strcmp(name, link->peer->rails[theirs].provider) ||
 			    !pair_fits(link, mine, theirs, &e) || used >= MISFITS_BYTES)
 				continue;
 			used += (size_t)snprintf(text + used, MISFITS_BYTES - used, "; %s", e.text);
@@ -243,9 +243,9 @@ static void die_untried(struct wf_link *link)
 		for (uint32_t i = 0; i < w->rail_count; i++)
 			snprintf(mine + strlen(mine), sizeof(mine) - strlen(mine), "%s%s",
 				 i ? ", " : "", wf_rail_caps(w->rails[i].rail)->provider);
-		for (uint32_t i = 0; i < link->peer.rail_count; i++)
+		for (uint32_t i = 0; i < link->peer->rail_count; i++)
 			snprintf(theirs + strlen(theirs), sizeof(theirs) - strlen(theirs), "%s%s",
-				 i ? ", " : "", link->peer.rails[i].provider);
+				 i ? ", " : "", link->peer->rails[i].provider);
 		list_misfits(link, misfits);
 		wf_error_set(&e, -EHOSTUNREACH,
 			     "no provider in common with %s: this node has %s, the peer %s%s",
@@ -306,8 +306,8 @@ static bool pings_first(const struct wf_link *link)
 
 void wf_attempt_put_request(const struct wf_link *link, uint32_t lane, struct wf_writer *w)
 {
-	wf_bytes_put_u64(w, link->peer.link);
-	wf_bytes_put_u64(w, link->peer.token);
+	wf_bytes_put_u64(w, link->peer->link);
+	wf_bytes_put_u64(w, link->peer->token);
 	wf_bytes_put_u32(w, link->epoch);
 	if (lane)
 		wf_bytes_put_u32(w, lane);
@@ -319,7 +319,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	struct wf_worker *w = link->worker;
 	struct wf_link_pair pair = link->pairs[link->pair_at];
 	struct wf_worker_rail *on = &w->rails[pair.mine];
-	const struct wf_greet_rail *r = &link->peer.rails[pair.theirs];
+	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
 	uint8_t data[CONNECT_DATA_BYTES];
 	struct wf_writer writer = wf_writer(data, sizeof(data));
 	int err;
@@ -507,7 +507,7 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
 {
 	struct wf_rail *rail = link->on->rail;
-	const struct wf_greet_rail *r = &link->peer.rails[theirs];
+	const struct wf_greet_rail *r = &link->peer->rails[theirs];
 
 	if (wf_rail_caps(rail)->same_host)
 		return wf_sidedoor_ep_open(link, rail, theirs, &link->ep, e);
@@ -523,7 +523,7 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 	if (link->dialler || (int32_t)(epoch - link->epoch) <= 0)
 		return;
 	wf_sidedoor_hear(link);
-	if (theirs >= w->rail_count || mine >= link->peer.rail_count ||
+	if (theirs >= w->rail_count || mine >= link->peer->rail_count ||
 	    pair_fits(link, theirs, mine, &e)) {
 		link->epoch = epoch;
 		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
@@ -693,13 +693,15 @@ static bool same_rails(const struct wf_hello *a, const struct wf_hello *b)
  */
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 {
-	bool changed = !same_rails(&link->peer, hello);
+	bool changed = !same_rails(link->peer, hello);
+	struct wf_error e;
 
-	if (changed) {
-		memcpy(link->peer.rails, hello->rails, sizeof(link->peer.rails));
-		link->peer.rail_count = hello->rail_count;
-		link->pair_count = 0;
+	if (changed && wf_link_keep_hello(link, hello, &e)) {
+		wf_link_die(link, &e);
+		return;
 	}
+	if (changed)
+		link->pair_count = 0;
 	/* What we said of a rail that failed was lost with the door. */
 	if (link->state == WF_LINK_TRYING && !link->dialler && !link->on &&
 	    (link->was_up || link->maybe_up))

@@ -51,8 +51,8 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	h->lanes = WF_LANES_MAX;
 	h->checksum = w->options.checksum;
 	if (link->resuming) {
-		h->resume_link = link->peer.link;
-		h->resume_token = link->peer.token;
+		h->resume_link = link->peer->link;
+		h->resume_token = link->peer->token;
 	}
 	h->rail_count = w->rail_count;
 	for (uint32_t i = 0; i < w->rail_count; i++) {
@@ -272,6 +272,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 			struct wf_worker **home, struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
+	int err;
 
 	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
 		return wf_error_set(e, -EPROTO,
@@ -281,8 +282,10 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
 	if (!hello->link)
 		return wf_error_set(e, -EPROTO, "the hello of the peer names no link");
-	link->peer = *hello;
-	*home = wf_directory_claim(w->directory, &link->home, link->peer.incarnation);
+	err = wf_link_keep_hello(link, hello, e);
+	if (err)
+		return err;
+	*home = wf_directory_claim(w->directory, &link->home, link->peer->incarnation);
 	if (*home != w)
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->greeted = true;
@@ -307,7 +310,7 @@ static void greeted_again(struct wf_timer *timer)
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
 
 	if (link->conn && !link->greeted)
-		greeted(link, &link->peer);
+		greeted(link, link->peer);
 }
 
 /*
@@ -318,12 +321,13 @@ static void greeted_again(struct wf_timer *timer)
 static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct wf_worker *home)
 {
 	struct wf_worker *w = link->worker;
+	struct wf_error e;
 
 	if (!link->moving)
 		link->heard_ns = w->now_ns;
 	link->moving = true;
-	if (!wf_same_decides(w, hello->incarnation) && w->now_ns - link->heard_ns < HOME_MAX_NS) {
-		link->peer = *hello; /* kept there: nobody takes it for that of a peer yet */
+	if (!wf_same_decides(w, hello->incarnation) && w->now_ns - link->heard_ns < HOME_MAX_NS &&
+	    !wf_link_keep_hello(link, hello, &e)) { /* nobody takes it for that of a peer yet */
 		wf_worker_timer(w, &link->dial_timer, w->now_ns + HOME_NS, greeted_again);
 		return;
 	}
@@ -337,6 +341,13 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	wf_link_put(link);
 }
 
+/* Are @a and @b said of one end of one link? */
+static bool says_the_same(const struct wf_hello *a, const struct wf_hello *b)
+{
+	return a->link == b->link && a->token == b->token &&
+	       !memcmp(a->incarnation, b->incarnation, WF_INCARNATION_BYTES);
+}
+
 /* The peer has answered our dial. */
 static void greeted(struct wf_link *link, const struct wf_hello *hello)
 {
@@ -347,8 +358,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 	if (link->resuming) {
 		link->resuming = false;
 		wf_conn_forget_first(link->conn);
-		if (!memcmp(hello->incarnation, link->peer.incarnation, WF_INCARNATION_BYTES) &&
-		    hello->link == link->peer.link) {
+		if (says_the_same(link->peer, hello)) {
 			wf_counters_add(&w->counters.links_resumed, 1);
 			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 			wf_live_redialled(link);
@@ -361,8 +371,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		return;
 	}
 	if (link->greeted) {
-		if (memcmp(hello->incarnation, link->peer.incarnation, WF_INCARNATION_BYTES) ||
-		    hello->link != link->peer.link || hello->token != link->peer.token)
+		if (!says_the_same(link->peer, hello))
 			wf_link_violate(link, "a second hello that is not the first one's");
 		else
 			wf_attempt_rails(link, hello);
@@ -387,7 +396,7 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	struct wf_link *link = wf_table_get(&w->links, hello->resume_link);
 
 	if (!link || link->token != hello->resume_token || !link->greeted ||
-	    memcmp(link->peer.incarnation, hello->incarnation, WF_INCARNATION_BYTES)) {
+	    !says_the_same(link->peer, hello)) {
 		refuse(conn, WEFT_UNAVAILABLE, "that link is gone");
 		return;
 	}

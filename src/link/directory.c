@@ -48,12 +48,18 @@ void wf_directory_address(struct wf_directory *d, char *to, const char *address)
 	pthread_mutex_unlock(&d->lock);
 }
 
+static void claim(struct wf_home *home, const uint8_t *incarnation)
+{
+	home->claimed = true;
+	memcpy(home->incarnation, incarnation, sizeof(home->incarnation));
+}
+
 static struct wf_worker *find(const struct wf_directory *d, const uint8_t *incarnation)
 {
 	WF_LIST_EACH(node, &d->homes) {
 		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
 
-		if (home->incarnation &&
+		if (home->claimed &&
 		    !memcmp(home->incarnation, incarnation, WF_INCARNATION_BYTES))
 			return home->worker;
 	}
@@ -70,7 +76,7 @@ struct wf_worker *wf_directory_claim(struct wf_directory *d, struct wf_home *hom
 	if (!has)
 		has = home->worker;
 	if (has == home->worker)
-		home->incarnation = incarnation;
+		claim(home, incarnation);
 	pthread_mutex_unlock(&d->lock);
 	return has;
 }
@@ -78,7 +84,7 @@ struct wf_worker *wf_directory_claim(struct wf_directory *d, struct wf_home *hom
 void wf_directory_disclaim(struct wf_directory *d, struct wf_home *home)
 {
 	pthread_mutex_lock(&d->lock);
-	home->incarnation = NULL;
+	home->claimed = false;
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -138,9 +144,9 @@ void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char
 		w = find_address(d, address);
 	if (!w)
 		w = pick(d);
-	*home = (struct wf_home){
-		.worker = w, .address = incarnation ? "" : address, .incarnation = incarnation,
-	};
+	*home = (struct wf_home){ .worker = w, .address = incarnation ? "" : address };
+	if (incarnation)
+		claim(home, incarnation);
 	wf_list_append(&d->homes, &home->node);
 	pthread_mutex_unlock(&d->lock);
 }

@@ -29,8 +29,9 @@ struct wf_worker;
 struct wf_home {
 	struct wf_list node;
 	struct wf_worker *worker;
-	const char *address;        /* "": none known */
-	const uint8_t *incarnation; /* NULL: not known */
+	const char *address; /* "": none known */
+	bool claimed;        /* the incarnation is known */
+	uint8_t incarnation[WF_INCARNATION_BYTES];
 };
 
 struct wf_directory {
@@ -55,7 +56,7 @@ void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_
 			const char *address);
 
 /*
- * Enter @home where it belongs, and that is @home->worker.  Borrows all three until it leaves.
+ * Enter @home where it belongs, and that is @home->worker.  Borrows the address until it leaves.
  * Both are what a stranger claims, where there is an incarnation: he is not found by that address.
  */
 void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char *address,
@@ -66,8 +67,8 @@ void wf_directory_leave(struct wf_directory *d, struct wf_home *home);
 void wf_directory_address(struct wf_directory *d, char *to, const char *address);
 
 /*
- * @home is that of @incarnation, borrowed until it is disclaimed, as others of the same
- * worker may be.  Its worker; or another: that one has the peer, and nothing was done.
+ * @home is that of @incarnation until it is disclaimed, as others of the same worker may
+ * be.  Its worker; or another: that one has the peer, and nothing was done.
  */
 struct wf_worker *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
 				     const uint8_t *incarnation);

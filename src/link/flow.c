@@ -131,8 +131,8 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	struct wf_worker *w = link->worker;
 	int rc;
 
-	f->header.link = link->peer.link;
-	f->header.token = link->peer.token;
+	f->header.link = link->peer->link;
+	f->header.token = link->peer->token;
 	f->header.epoch = link->epoch;
 	f->header.ack = link->sequence.received;
 	f->header.credit = link->promised_total;

@@ -48,6 +48,9 @@ bool wf_same_closed(struct wf_link *link);
 void wf_same_up(struct wf_link *link);
 void wf_same_forget(struct wf_link *link);
 
+/* link.c: what the peer has said of itself, in the place of what it said before; -ENOMEM */
+int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e);
+
 /* attempt.c: finding a rail that works */
 void wf_attempt_start(struct wf_link *link);
 void wf_attempt_list(struct wf_link *link); /* the pairs of rails that fit */

@@ -108,7 +108,7 @@ uint32_t wf_lane_count(const struct wf_link *link)
 
 static uint32_t lanes_max(const struct wf_link *link)
 {
-	return WF_MIN(link->peer.lanes, WF_LANES_MAX);
+	return WF_MIN(link->peer->lanes, WF_LANES_MAX);
 }
 
 /* Of the provider in use: our rails, and the peer's. */
@@ -127,8 +127,8 @@ static uint32_t their_rails(const struct wf_link *link)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < link->peer.rail_count; i++)
-		count += !strcmp(link->peer.rails[i].provider, wf_link_caps(link)->provider);
+	for (uint32_t i = 0; i < link->peer->rail_count; i++)
+		count += !strcmp(link->peer->rails[i].provider, wf_link_caps(link)->provider);
 	return count;
 }
 
@@ -175,13 +175,13 @@ static void dial(struct wf_lane *lane)
 {
 	struct wf_link *link = lane->link;
 	struct wf_worker *w = link->worker;
-	const struct wf_greet_rail *r = &link->peer.rails[lane->theirs];
+	const struct wf_greet_rail *r = &link->peer->rails[lane->theirs];
 	uint8_t data[WF_CONNECT_BYTES];
 	struct wf_writer writer = wf_writer(data, sizeof(data));
 	struct wf_error e = { .text = "the peer has that rail no more" };
 
 	/* It may have said anew what rails it has. */
-	if (lane->theirs >= link->peer.rail_count ||
+	if (lane->theirs >= link->peer->rail_count ||
 	    wf_attempt_fits(link, wf_rail_caps(lane->on->rail), r, &e)) {
 		wf_lane_failed(lane, e.text);
 		return;
@@ -208,11 +208,11 @@ static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 	int best = -1;
 	unsigned best_bits = 0;
 
-	for (uint32_t theirs = 0; theirs < link->peer.rail_count; theirs++) {
+	for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 		unsigned bits;
 
 		if (taken & 1u << theirs ||
-		    wf_attempt_fits(link, caps, &link->peer.rails[theirs], NULL))
+		    wf_attempt_fits(link, caps, &link->peer->rails[theirs], NULL))
 			continue;
 		bits = wf_attempt_nearness(link, mine, theirs);
 		if (best < 0 || bits > best_bits) {

@@ -126,9 +126,9 @@ static bool comes_before(const struct wf_worker *w, const struct wf_caps *first,
 
 static const struct wf_greet_rail *peer_rail(const struct wf_link *link, const char *provider)
 {
-	for (uint32_t i = 0; i < link->peer.rail_count; i++)
-		if (!strcasecmp(link->peer.rails[i].provider, provider))
-			return &link->peer.rails[i];
+	for (uint32_t i = 0; i < link->peer->rail_count; i++)
+		if (!strcasecmp(link->peer->rails[i].provider, provider))
+			return &link->peer->rails[i];
 	return NULL;
 }
 
@@ -177,11 +177,14 @@ void wf_link_why_not(const struct wf_link *link, const char *provider, char *tex
 
 static struct wf_link *new_link(struct wf_worker *w)
 {
+	static const struct wf_hello unsaid;
 	struct wf_link *link = calloc(1, sizeof(*link));
 
 	if (!link)
 		return NULL;
-	if (wf_table_add(&w->links, link, &link->id)) {
+	link->peer = wf_hello_keep(&unsaid);
+	if (!link->peer || wf_table_add(&w->links, link, &link->id)) {
+		free(link->peer);
 		free(link);
 		return NULL;
 	}
@@ -251,6 +254,21 @@ int wf_link_create(struct wf_worker *w, struct wf_link **link)
 	return 0;
 }
 
+int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e)
+{
+	struct wf_hello *kept;
+
+	if (hello == link->peer)
+		return 0;
+	kept = wf_hello_keep(hello);
+	if (!kept)
+		return wf_error_set(e, -ENOMEM, "no memory for the hello of %s",
+				    wf_link_label(link));
+	free(link->peer);
+	link->peer = kept;
+	return 0;
+}
+
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
 			     const struct wf_link *except)
 {
@@ -258,7 +276,7 @@ struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link != except && link->greeted && !link->same &&
-		    !memcmp(link->peer.incarnation, incarnation, WF_INCARNATION_BYTES))
+		    !memcmp(link->peer->incarnation, incarnation, WF_INCARNATION_BYTES))
 			return link;
 	}
 	return NULL;
@@ -299,6 +317,7 @@ void wf_link_free_unused(struct wf_worker *w)
 			wf_link_put(link->same); /* which may be the next of this list */
 		wf_list_remove(&link->node);
 		wf_map_fini(&link->offers.map);
+		free(link->peer);
 		free(link);
 	}
 }
@@ -577,7 +596,7 @@ static bool keys_last(const struct wf_caps *caps)
 
 bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 {
-	uint64_t limit_ns = WF_MIN(link->peer.lost_ns, WF_LINK_LEASE_NS);
+	uint64_t limit_ns = WF_MIN(link->peer->lost_ns, WF_LINK_LEASE_NS);
 
 	/*
 	 * Also on a rail that is being tried: for the peer it may have come up, and have
@@ -595,5 +614,5 @@ const struct wf_caps *wf_link_caps(const struct wf_link *link)
 
 uint32_t wf_link_record_bytes_max(const struct wf_link *link)
 {
-	return link->greeted ? link->peer.record_bytes_max : 0;
+	return link->greeted ? link->peer->record_bytes_max : 0;
 }

@@ -223,7 +223,7 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 		return;
 	}
 	if (!link->dialler) {
-		redial_in(link, redial_wait_ns(link->peer.lost_ns, link->peer_host));
+		redial_in(link, redial_wait_ns(link->peer->lost_ns, link->peer_host));
 		return;
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);

@@ -41,7 +41,7 @@ static bool may_be_up(const struct wf_link *link)
 static bool may_be_same(const struct wf_link *a, const struct wf_link *b)
 {
 	return a != b && a->greeted && b->greeted && !a->same && !b->same &&
-	       !memcmp(a->peer.incarnation, b->peer.incarnation, WF_INCARNATION_BYTES);
+	       !memcmp(a->peer->incarnation, b->peer->incarnation, WF_INCARNATION_BYTES);
 }
 
 /* What proves, through the door of @on, that @who is at home in @about as well; false: it can't be said. */
@@ -57,8 +57,8 @@ static bool prove(const struct wf_link *on, const struct wf_link *about, bool wh
 
 	if (!sent || !got)
 		return false;
-	wf_siphash_begin(&s, about->dialler ? about->token : about->peer.token,
-			 about->dialler ? about->peer.token : about->token);
+	wf_siphash_begin(&s, about->dialler ? about->token : about->peer->token,
+			 about->dialler ? about->peer->token : about->token);
 	wf_siphash_add(&s, &speaker, 1);
 	wf_siphash_add(&s, dialled ? sent : got, dialled ? sent_bytes : got_bytes);
 	wf_siphash_add(&s, dialled ? got : sent, dialled ? got_bytes : sent_bytes);
@@ -136,7 +136,7 @@ static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link 
 
 	if (on->asked_count == WF_COUNT(on->asked) || !prove(on, about, true, greet.same.proof))
 		return;
-	greet.same.link = about->peer.link;
+	greet.same.link = about->peer->link;
 	greet.same.proves = true;
 	if (wf_conn_send(on->conn, &greet)) {
 		wf_conn_break(on->conn); /* without it one peer would stay two */
@@ -194,11 +194,11 @@ void wf_same_dialled(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	if (!wf_link_find(w, link->peer.incarnation, link)) {
+	if (!wf_link_find(w, link->peer->incarnation, link)) {
 		find_rail(link); /* whatever the peer proves, there is no other link */
 		return;
 	}
-	link->proofs_due = link->peer.proofs;
+	link->proofs_due = link->peer->proofs;
 	link->proofs_awaited += link->proofs_due;
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *other = WF_CONTAINER(node, struct wf_link, node);
@@ -207,7 +207,7 @@ void wf_same_dialled(struct wf_link *link)
 			continue;
 		if (other->dialler)
 			ask(link, other, link);
-		else if (link->peer.dials && other->conn)
+		else if (link->peer->dials && other->conn)
 			/* The dial of a peer that had not heard our hello there when it answered here. */
 			ask(other, link, link);
 	}
@@ -235,7 +235,7 @@ static void become_same(struct wf_link *link, struct wf_link *about)
 {
 	link->same_id = about->id;
 	about->same_id = link->id;
-	if (wf_same_decides(link->worker, link->peer.incarnation))
+	if (wf_same_decides(link->worker, link->peer->incarnation))
 		settle(link, about);
 }
 

@@ -52,7 +52,7 @@ static void answer_again(struct wf_served *s, const struct wf_reply_record *r)
 
 static const uint8_t *caller_of(const struct wf_served *s)
 {
-	return wf_link_real(s->link)->peer.incarnation;
+	return wf_link_real(s->link)->peer->incarnation;
 }
 
 static struct wf_known_request *find(const struct wf_served *s)

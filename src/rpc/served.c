@@ -690,7 +690,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	wf_link_get(link);
 	s->call = c.call;
 	s->was_compressed = c.flags & WF_CALL_COMPRESSED;
-	s->understood = wf_link_real(link)->peer.compressions;
+	s->understood = wf_link_real(link)->peer->compressions;
 	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
 	s->deadline_ns = wf_clock_after(w->now_ns, c.left_ns);
 	wf_served_charge(s, sizeof(*s) + c.metadata_bytes);

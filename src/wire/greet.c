@@ -373,3 +373,12 @@ int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, str
 	*greet = got;
 	return 0;
 }
+
+struct wf_hello *wf_hello_keep(const struct wf_hello *hello)
+{
+	struct wf_hello *kept = malloc(wf_hello_bytes(hello));
+
+	if (kept)
+		memcpy(kept, hello, wf_hello_bytes(hello));
+	return kept;
+}

@@ -10,6 +10,8 @@
 #ifndef WF_GREET_H
 #define WF_GREET_H
 
+#include <stddef.h>
+
 #include "util/error.h"
 
 #define WF_GREET_MAGIC "WEFT"
@@ -53,8 +55,6 @@ struct wf_hello {
 	uint64_t resume_link, resume_token;
 	uint64_t lost_ns;
 	uint32_t record_bytes_max;
-	uint32_t rail_count;
-	struct wf_greet_rail rails[WF_GREET_RAILS_MAX];
 	char security[16];
 	uint32_t checksums; /* bits of enum wf_body_sum */
 	bool checksum;      /* it wants one with every body */
@@ -63,6 +63,8 @@ struct wf_hello {
 	uint64_t side;      /* names its side door; 0: it has none */
 	uint32_t proofs;    /* how many of the kind SAME follow at once */
 	bool dials;         /* it has dials without an answer yet */
+	uint32_t rail_count;
+	struct wf_greet_rail rails[WF_GREET_RAILS_MAX]; /* last, for wf_hello_bytes() */
 };
 
 struct wf_greet {
@@ -104,5 +106,17 @@ int wf_greet_length(const uint8_t *bytes, size_t count);
 
 /* Decode one whole message, prefix included.  -EBADMSG with a sentence; -EMSGSIZE; -ENOMEM. */
 int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, struct wf_error *e);
+
+/* @hello without the room for rails that it does not have. */
+static inline size_t wf_hello_bytes(const struct wf_hello *hello)
+{
+	return offsetof(struct wf_hello, rails) + hello->rail_count * sizeof(hello->rails[0]);
+}
+
+/*
+ * A copy of @hello's wf_hello_bytes() alone, which is not to be copied as a struct; the
+ * caller's to free.  NULL: out of memory.
+ */
+struct wf_hello *wf_hello_keep(const struct wf_hello *hello);
 
 #endif

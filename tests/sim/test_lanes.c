@@ -330,7 +330,7 @@ static void there_are_no_more_lanes_than_the_peer_takes(void **state)
 	wf_world_pass(5 * S);
 	assert_int_equal(wf_lane_count(link_of(0)), 2);
 	/* As a hello may have it; the lanes of the next rail obey. */
-	link_of(0)->peer.lanes = 1;
+	link_of(0)->peer->lanes = 1;
 	wf_fake_break_domain(WF_WORLD_NET_1);
 	wf_world_pass(5 * S);
 	assert_int_equal(wf_lane_count(link_of(0)), 1);

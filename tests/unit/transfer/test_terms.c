@@ -9,13 +9,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static struct wf_link link_to(uint32_t checksums, bool checksum)
-{
-	return (struct wf_link){
-		.name = "ps0", .peer = { .checksums = checksums, .checksum = checksum },
-	};
-}
-
 static void a_checksum_is_made_where_either_side_wants_one(void **state)
 {
 	static const struct {
@@ -36,7 +29,9 @@ static void a_checksum_is_made_where_either_side_wants_one(void **state)
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(rows); i++) {
 		/* The other bits are of kinds yet to come. */
-		struct wf_link link = link_to(rows[i].can ? UINT32_MAX : ~1u, rows[i].theirs);
+		struct wf_hello peer = { .checksums = rows[i].can ? UINT32_MAX : ~1u,
+					 .checksum = rows[i].theirs };
+		struct wf_link link = { .name = "ps0", .peer = &peer };
 		struct wf_terms terms = { .checksum = rows[i].ours };
 		struct wf_error e;
 		uint8_t kind = 99;
@@ -53,7 +48,8 @@ static void a_body_without_the_checksum_asked_for_is_refused(void **state)
 	struct wf_body bare = { .way = WF_BODY_PULL, .bytes = 1 }, none = { 0 };
 	struct wf_body summed = { .bytes = 1, .sum_kind = WF_BODY_SUM_XXH3 };
 	struct wf_terms any = { 0 }, strict = { .checksum = true };
-	struct wf_link link = link_to(1, false);
+	struct wf_hello peer = { .checksums = 1 };
+	struct wf_link link = { .name = "ps0", .peer = &peer };
 	struct wf_error e;
 
 	(void)state;
