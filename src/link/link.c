@@ -182,7 +182,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 
 	if (!link)
 		return NULL;
-	link->peer = wf_hello_keep(&unsaid);
+	link->peer = wf_greet_keep_hello(&unsaid);
 	if (!link->peer || wf_table_add(&w->links, link, &link->id)) {
 		free(link->peer);
 		free(link);
@@ -260,7 +260,7 @@ int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struc
 
 	if (hello == link->peer)
 		return 0;
-	kept = wf_hello_keep(hello);
+	kept = wf_greet_keep_hello(hello);
 	if (!kept)
 		return wf_error_set(e, -ENOMEM, "no memory for the hello of %s",
 				    wf_link_label(link));

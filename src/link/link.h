@@ -141,7 +141,7 @@ struct wf_link {
 
 	/* the peer, from its hello */
 	bool greeted;              /* the fields below hold */
-	struct wf_hello *peer;     /* by wf_hello_keep(); of zeros before the first */
+	struct wf_hello *peer;     /* by wf_greet_keep_hello(); of zeros before the first */
 	struct wf_neighbour *neighbour; /* it, by its side door; NULL: it is not met there */
 	bool beside;               /* there is somebody at its side door, so it is on this host */
 	bool within_process;       /* it is a node of this very process, as the kernel says */

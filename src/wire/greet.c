@@ -374,11 +374,11 @@ int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, str
 	return 0;
 }
 
-struct wf_hello *wf_hello_keep(const struct wf_hello *hello)
+struct wf_hello *wf_greet_keep_hello(const struct wf_hello *hello)
 {
-	struct wf_hello *kept = malloc(wf_hello_bytes(hello));
+	struct wf_hello *kept = malloc(wf_greet_hello_bytes(hello));
 
 	if (kept)
-		memcpy(kept, hello, wf_hello_bytes(hello));
+		memcpy(kept, hello, wf_greet_hello_bytes(hello));
 	return kept;
 }

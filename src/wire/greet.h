@@ -64,7 +64,7 @@ struct wf_hello {
 	uint32_t proofs;    /* how many of the kind SAME follow at once */
 	bool dials;         /* it has dials without an answer yet */
 	uint32_t rail_count;
-	struct wf_greet_rail rails[WF_GREET_RAILS_MAX]; /* last, for wf_hello_bytes() */
+	struct wf_greet_rail rails[WF_GREET_RAILS_MAX]; /* last, for wf_greet_hello_bytes() */
 };
 
 struct wf_greet {
@@ -108,15 +108,15 @@ int wf_greet_length(const uint8_t *bytes, size_t count);
 int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, struct wf_error *e);
 
 /* @hello without the room for rails that it does not have. */
-static inline size_t wf_hello_bytes(const struct wf_hello *hello)
+static inline size_t wf_greet_hello_bytes(const struct wf_hello *hello)
 {
 	return offsetof(struct wf_hello, rails) + hello->rail_count * sizeof(hello->rails[0]);
 }
 
 /*
- * A copy of @hello's wf_hello_bytes() alone, which is not to be copied as a struct; the
+ * A copy of @hello's wf_greet_hello_bytes() alone, which is not to be copied as a struct; the
  * caller's to free.  NULL: out of memory.
  */
-struct wf_hello *wf_hello_keep(const struct wf_hello *hello);
+struct wf_hello *wf_greet_keep_hello(const struct wf_hello *hello);
 
 #endif

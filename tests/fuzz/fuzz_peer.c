@@ -348,7 +348,7 @@ static void fill_greet(struct wf_greet *greet, enum wf_greet_kind kind)
 	*greet = (struct wf_greet){ .kind = kind };
 	switch (kind) {
 	case WF_GREET_HELLO:
-		memcpy(&greet->hello, link->peer, wf_hello_bytes(link->peer));
+		memcpy(&greet->hello, link->peer, wf_greet_hello_bytes(link->peer));
 		greet->hello.token ^= 1;
 		break;
 	case WF_GREET_TRY:
