@@ -55,7 +55,7 @@ static void tell(struct wf_ask *ask, const struct wf_error *why)
 	ask->told = true;
 	ask->why = *why;
 	ask->stop_task.run = stop;
-	wf_worker_submit(&ask->desk->worker, &ask->stop_task);
+	wf_loop_submit(&ask->desk->worker.loop, &ask->stop_task);
 }
 
 /* What it got; the operation's own step and key others may look at. */
@@ -113,7 +113,7 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 		return;
 	}
 	ask->start_task.run = come_back;
-	wf_worker_submit(&home->worker, &ask->start_task);
+	wf_loop_submit(&home->worker.loop, &ask->start_task);
 }
 
 static void start(struct wf_task *task)
@@ -214,7 +214,7 @@ static uint64_t look_at(struct wf_ask *ask)
 	if (!atomic_exchange(&ask->looking, true)) {
 		atomic_fetch_add(&ask->op->refs, 1);
 		ask->look_task.run = look;
-		wf_worker_submit(&ask->desk->worker, &ask->look_task);
+		wf_loop_submit(&ask->desk->worker.loop, &ask->look_task);
 	}
 	return wf_progress_add(1, atomic_load(&ask->progress));
 }

@@ -189,7 +189,7 @@ void wf_attachments_take_back(struct wf_list *attached)
 			continue;
 		if (op->send.attached->lost)
 			continue;
-		wf_timer_stop(&op->desk->worker.timers, &op->timer);
+		wf_timer_stop(&op->desk->worker.loop.timers, &op->timer);
 		op->started = false;
 	}
 }

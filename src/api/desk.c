@@ -194,8 +194,8 @@ static void *turn(void *arg)
 	struct wf_worker *w = &desk->worker;
 
 	/* Forked in a callback that returned: the child has nothing more to do here. */
-	while (!desk->stop && !w->forked)
-		wf_worker_wait(w, wf_clock_now() + WF_NS_PER_S);
+	while (!desk->stop && !w->loop.forked)
+		wf_loop_wait(&w->loop, wf_clock_now() + WF_NS_PER_S);
 	return NULL;
 }
 
@@ -213,7 +213,7 @@ static void stop(struct wf_task *task)
 void wf_desk_stop(struct wf_desk *desk)
 {
 	desk->stop_task.run = stop;
-	wf_worker_submit(&desk->worker, &desk->stop_task);
+	wf_loop_submit(&desk->worker.loop, &desk->stop_task);
 	pthread_join(desk->thread, NULL);
 }
 
@@ -227,24 +227,24 @@ void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
 {
 	if (!desk->node->manual || desk->polling ||
 	    !pthread_equal(desk->thread, pthread_self())) {
-		wf_worker_submit(&desk->worker, task);
+		wf_loop_submit(&desk->worker.loop, task);
 		return;
 	}
 	/* An operation that the task ends may begin another one, which waits for its turn as inside a poll. */
 	desk->polling = true;
-	wf_worker_tick_at(&desk->worker, now_ns);
+	wf_loop_tick_at(&desk->worker.loop, now_ns);
 	task->run(task);
 	wf_worker_flush(&desk->worker);
 	desk->polling = false;
 	/* A loop that has armed the node before is about to sleep on what was true then. */
-	if (atomic_load_explicit(&desk->worker.asleep, memory_order_relaxed))
-		wf_worker_wake(&desk->worker);
+	if (atomic_load_explicit(&desk->worker.loop.poller.asleep, memory_order_relaxed))
+		wf_loop_wake(&desk->worker.loop);
 }
 
 void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns)
 {
 	desk->polling = true;
-	wf_worker_wait(&desk->worker, until_ns);
+	wf_loop_wait(&desk->worker.loop, until_ns);
 	desk->polling = false;
 }
 
@@ -256,7 +256,7 @@ void wf_desk_end(struct wf_desk *desk)
 	desk->polling = true;
 	wf_served_close(&desk->serving);
 	/* What was submitted is begun, so that it can end. */
-	wf_worker_poll(&desk->worker);
+	wf_loop_poll(&desk->worker.loop);
 	wf_channels_cancel(&desk->channels);
 	wf_op_starve(desk);
 }
@@ -273,5 +273,5 @@ void wf_desk_live_on(struct wf_desk *desk)
 {
 	struct wf_worker *w = &desk->worker;
 
-	wf_worker_wait(w, w->now_ns + RECALL_TURN_NS);
+	wf_loop_wait(&w->loop, w->loop.now_ns + RECALL_TURN_NS);
 }

@@ -105,7 +105,7 @@ static void wait_manual(struct weft_node *node, uint64_t until_ns)
 
 	do
 		wf_desk_turn(desk, until_ns);
-	while (!atomic_load(&node->forked) && !is_over(node) && desk->worker.now_ns < until_ns);
+	while (!atomic_load(&node->forked) && !is_over(node) && desk->worker.loop.now_ns < until_ns);
 }
 
 int weft_node_drain(struct weft_node *node, uint64_t timeout_ns)

@@ -115,7 +115,7 @@ static void write_registrations(FILE *out, const struct wf_worker *w)
 
 static void write_events(FILE *out, const struct wf_worker *w)
 {
-	const struct wf_recorder *r = &w->recorder;
+	const struct wf_recorder *r = &w->loop.recorder;
 	uint64_t first = wf_recorder_first(r), last = wf_recorder_last(r);
 	uint64_t now_ns = wf_clock_now();
 
@@ -201,7 +201,7 @@ static void write_tensor(void *ctx, const struct wf_tensor_record *t, const stru
 
 static void write_channels(FILE *out, const struct wf_channels *c)
 {
-	struct unmatched u = { .out = out, .now_ns = c->worker->now_ns };
+	struct unmatched u = { .out = out, .now_ns = c->worker->loop.now_ns };
 
 	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
 		c->arrivals->count, c->aborted.count, c->ended.count);
@@ -266,7 +266,7 @@ static bool answered(struct dump *d)
 	int err = 0;
 	bool done;
 
-	wf_worker_submit(&d->desk->worker, &d->task);
+	wf_loop_submit(&d->desk->worker.loop, &d->task);
 	pthread_mutex_lock(&node->lock);
 	while (!d->done && err != ETIMEDOUT)
 		err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
@@ -329,7 +329,7 @@ static int dump(struct wf_desk *desk, FILE *out)
 	if (!wf_desk_inside(desk)) {
 		if (!desk->node->manual || !pthread_equal(desk->thread, pthread_self()))
 			return ask(desk, out);
-		wf_worker_tick(&desk->worker);
+		wf_loop_tick(&desk->worker.loop);
 	}
 	compose(desk, write_inside, &text, &bytes);
 	return print(out, text, bytes);

@@ -228,7 +228,7 @@ void wf_health_changed(struct weft_node *node)
 	pthread_mutex_unlock(&node->lock);
 	for (unsigned i = 0; h && i < node->desk_count; i++)
 		if (!atomic_exchange(&h->wards[i].told, true))
-			wf_worker_submit(&node->desks[i].worker, &h->wards[i].task);
+			wf_loop_submit(&node->desks[i].worker.loop, &h->wards[i].task);
 }
 
 /* -ENOENT, -ENOMEM: recorded. */

@@ -107,7 +107,7 @@ int weft_call_add_metadata(struct weft_op *op, const struct weft_metadata *pairs
 
 static uint64_t since_ns(const struct wf_worker *w, uint64_t ns)
 {
-	return w->now_ns > ns ? w->now_ns - ns : 0;
+	return w->loop.now_ns > ns ? w->loop.now_ns - ns : 0;
 }
 
 void wf_intercept_ended(struct weft_op *op)

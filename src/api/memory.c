@@ -35,7 +35,7 @@ int wf_memory_give(struct weft_node *node, void *chunk)
 		struct wf_worker *w = &node->desks[i].worker;
 
 		if (!wf_pool_give(&w->pool, chunk)) {
-			wf_worker_wake(w); /* somebody may wait for it */
+			wf_loop_wake(&w->loop); /* somebody may wait for it */
 			return 0;
 		}
 	}

@@ -170,7 +170,7 @@ static void left(struct wf_pool_guest *guest)
 		if (!other->here)
 			continue;
 		(void)wf_pool_give(&other->desk->worker.pool, near->piece.base);
-		wf_worker_wake(&other->desk->worker);
+		wf_loop_wake(&other->desk->worker.loop);
 	}
 	put(near);
 }

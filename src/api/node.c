@@ -413,14 +413,14 @@ static void let_go(struct weft_node *node)
  */
 static void take_offers_back(struct weft_node *node)
 {
-	uint64_t until_ns = node->desks[0].worker.now_ns + RECALL_NS;
+	uint64_t until_ns = node->desks[0].worker.loop.now_ns + RECALL_NS;
 
 	for (;;) {
 		bool back = true;
 
 		for (unsigned i = 0; i < node->desk_count; i++)
 			back &= wf_desk_recall(&node->desks[i]);
-		if (back || node->desks[0].worker.now_ns >= until_ns)
+		if (back || node->desks[0].worker.loop.now_ns >= until_ns)
 			return;
 		for (unsigned i = 0; i < node->desk_count; i++)
 			wf_desk_live_on(&node->desks[i]);
@@ -435,7 +435,7 @@ static void drain(struct weft_node *node)
 	do {
 		any = false;
 		for (unsigned i = 0; i < node->desk_count; i++)
-			any |= wf_worker_drain(&node->desks[i].worker);
+			any |= wf_loop_drain(&node->desks[i].worker.loop);
 	} while (any);
 }
 
@@ -517,7 +517,7 @@ int weft_fd(struct weft_node *node)
 {
 	int err = check_manual(node, "weft_fd");
 
-	return err ? err : wf_worker_fd(&node->desks[0].worker);
+	return err ? err : wf_loop_fd(&node->desks[0].worker.loop);
 }
 
 int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
@@ -530,8 +530,8 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 		return err ? err : -EINVAL;
 	desk = &node->desks[0];
 	desk->polling = true;
-	wf_worker_tick(&desk->worker);
-	err = wf_worker_arm_fd(&desk->worker, &until);
+	wf_loop_tick(&desk->worker.loop);
+	err = wf_loop_arm_fd(&desk->worker.loop, &until);
 	desk->polling = false;
 	if (err == -EAGAIN)
 		return wf_last_set(err, "there is work: call weft_poll");

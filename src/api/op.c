@@ -220,7 +220,7 @@ static void publish(struct wf_notice *notice)
 
 	/* Never before the call that started it is over: look again in the next turn. */
 	if (!atomic_load(&op->submitted)) {
-		wf_worker_defer(&desk->worker, notice);
+		wf_loop_defer(&desk->worker.loop, notice);
 		return;
 	}
 	if (op->kind == WF_OP_CALL)
@@ -255,11 +255,11 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 		wf_reason_keep(&op->error, e);
 	op->executed = e ? WF_MAX(op->executed, executed) : WEFT_EXECUTED_YES;
 	op->finished = true;
-	op->done_ns = w->now_ns;
-	wf_recorder_add(&w->recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
-	wf_timer_stop(&w->timers, &op->timer);
+	op->done_ns = w->loop.now_ns;
+	wf_recorder_add(&w->loop.recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
+	wf_timer_stop(&w->loop.timers, &op->timer);
 	op->notice.run = publish;
-	wf_worker_defer(w, &op->notice);
+	wf_loop_defer(&w->loop, &op->notice);
 }
 
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies)
@@ -399,7 +399,7 @@ void wf_op_take_back(struct weft_op *op)
 	/* An attachment goes with its message. */
 	if (!op->started || op->finished || wf_op_attached(op) || take_back(op))
 		return;
-	wf_timer_stop(&op->desk->worker.timers, &op->timer);
+	wf_timer_stop(&op->desk->worker.loop.timers, &op->timer);
 	op->started = false;
 	op->moves = true;
 }
@@ -418,7 +418,7 @@ void wf_op_move(struct weft_op *op, struct wf_desk *to)
 		return;
 	op->moves = false;
 	set_desk(op, to);
-	wf_worker_submit(&to->worker, &op->start_task);
+	wf_loop_submit(&to->worker.loop, &op->start_task);
 }
 
 /* Who is at the other end of its stream. */
@@ -504,7 +504,7 @@ static void record_start(const struct weft_op *op)
 			: op->kind == WF_OP_RECV ? op->recv.receiving.step
 						 : 0;
 
-	wf_recorder_add(&op->desk->worker.recorder, kinds[op->kind], 0, op->number, step);
+	wf_recorder_add(&op->desk->worker.loop.recorder, kinds[op->kind], 0, op->number, step);
 }
 
 /* Where it is to run. */
@@ -525,7 +525,7 @@ static bool pass_on(struct weft_op *op)
 	if (at == op->desk)
 		return false;
 	set_desk(op, at);
-	wf_worker_submit(&at->worker, &op->start_task);
+	wf_loop_submit(&at->worker.loop, &op->start_task);
 	return true;
 }
 
@@ -534,7 +534,7 @@ void wf_op_begin(struct weft_op *op)
 	op->started = true;
 	record_start(op);
 	if (op->deadline_ns != UINT64_MAX)
-		wf_worker_timer(&op->desk->worker, &op->timer, op->deadline_ns, deadline);
+		wf_loop_timer(&op->desk->worker.loop, &op->timer, op->deadline_ns, deadline);
 }
 
 static void start(struct wf_task *task)
@@ -600,9 +600,9 @@ void wf_op_again(struct weft_op *op)
 {
 	struct wf_worker *w = &op->desk->worker;
 
-	wf_timer_stop(&w->timers, &op->timer);
+	wf_timer_stop(&w->loop.timers, &op->timer);
 	op->started = false;
-	wf_worker_submit(w, &op->start_task);
+	wf_loop_submit(&w->loop, &op->start_task);
 }
 
 int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)
@@ -627,7 +627,7 @@ static void cancel(struct wf_task *task)
 	if (op->cancel_desk != desk ||
 	    (!op->started && !op->finished && atomic_load(&op->submitted))) {
 		op->cancel_desk = desk;
-		wf_worker_submit(&desk->worker, task);
+		wf_loop_submit(&desk->worker.loop, task);
 		return;
 	}
 	wf_error_set(&e, -ECANCELED, "it was cancelled");
@@ -709,7 +709,7 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 			wf_desk_turn(desk, until);
 			if (wf_node_check(node))
 				return -EOWNERDEAD;
-		} while (atomic_load(&op->state) != WF_OP_ENDED && desk->worker.now_ns < until);
+		} while (atomic_load(&op->state) != WF_OP_ENDED && desk->worker.loop.now_ns < until);
 		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
 	}
 	return err ? wf_last_set(err, "the operation has not ended yet") : 0;

@@ -138,7 +138,7 @@ bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_exec
 	    ++r->failed >= r->policy.attempts || !is_safe(r, executed) ||
 	    !(r->policy.statuses & 1u << wf_status_of(e->code)))
 		return false;
-	at_ns = w->now_ns + pause_ns(r);
+	at_ns = w->loop.now_ns + pause_ns(r);
 	if (at_ns >= op->deadline_ns)
 		return false;
 	mark(r, executed);
@@ -147,7 +147,7 @@ bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_exec
 	r->last = *e;
 	op->executed = WF_MAX(op->executed, executed);
 	op->call.call.again = true;
-	wf_worker_timer(w, &r->timer, at_ns, pause_over);
+	wf_loop_timer(&w->loop, &r->timer, at_ns, pause_over);
 	return true;
 }
 
@@ -170,7 +170,7 @@ void wf_retry_stop(struct weft_op *op, const struct wf_error *e)
 	if (!r || !r->waiting)
 		return;
 	r->waiting = false;
-	wf_timer_stop(&op->desk->worker.timers, &r->timer);
+	wf_timer_stop(&op->desk->worker.loop.timers, &r->timer);
 	op->call.call.again = false;
 	if (r->quiet)
 		wf_call_drop(&op->call.call);
@@ -220,7 +220,7 @@ void wf_retry_begin(struct weft_op *op)
 void wf_retry_describe(const struct weft_op *op, char *text, size_t bytes)
 {
 	const struct wf_retry *r = op->call.retry;
-	uint64_t now_ns = op->desk->worker.now_ns;
+	uint64_t now_ns = op->desk->worker.loop.now_ns;
 
 	if (!wf_retry_waits(op))
 		return;

@@ -188,7 +188,7 @@ void wf_rpc_start(struct weft_op *op)
 	struct wf_error e;
 
 	/* It may have been invoked after this turn began. */
-	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.now_ns);
+	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.loop.now_ns);
 	if (check_invoked(op, &e)) {
 		fail(op, &e);
 		return;

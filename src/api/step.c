@@ -71,7 +71,7 @@ static int submit(struct weft_node *node, const struct wf_desk *except, const st
 	}
 	for (unsigned i = 0; i < count; i++) {
 		if (except)
-			wf_worker_submit(&endings[i]->desk->worker, &endings[i]->task);
+			wf_loop_submit(&endings[i]->desk->worker.loop, &endings[i]->task);
 		else
 			wf_desk_run(endings[i]->desk, &endings[i]->task, wf_clock_now());
 	}

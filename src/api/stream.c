@@ -123,7 +123,7 @@ static void close_stream(struct wf_task *task)
 	/* It has gone elsewhere, or is just on the way there. */
 	if (stream->close_desk != desk || (!call->started && !call->finished)) {
 		stream->close_desk = desk;
-		wf_worker_submit(&desk->worker, task);
+		wf_loop_submit(&desk->worker.loop, task);
 		return;
 	}
 	wf_error_set(&e, -ECANCELED, "the stream was closed");

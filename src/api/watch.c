@@ -42,9 +42,9 @@ static bool may_say(struct wf_desk *desk, int level)
 	struct wf_watch *watch = &desk->watch;
 	struct wf_worker *w = &desk->worker;
 
-	if (w->now_ns - watch->second_ns >= WF_NS_PER_S) {
+	if (w->loop.now_ns - watch->second_ns >= WF_NS_PER_S) {
 		say_more(desk, level, watch->unsaid);
-		watch->second_ns = w->now_ns;
+		watch->second_ns = w->loop.now_ns;
 		watch->lines = watch->unsaid = 0;
 	}
 	if (watch->lines < LINES_MAX) {
@@ -110,7 +110,7 @@ static void gather(struct wf_desk *desk, bool (*wanted)(struct weft_op *op, cons
 /* Note how far @op has come; true: it stands still, and that is to be said now. */
 static bool stands_still(struct weft_op *op, const void *arg)
 {
-	uint64_t now_ns = op->desk->worker.now_ns;
+	uint64_t now_ns = op->desk->worker.loop.now_ns;
 	uint64_t progress = wf_describe_progress(op);
 
 	(void)arg;
@@ -129,7 +129,7 @@ static void arm(struct wf_desk *desk)
 	struct wf_worker *w = &desk->worker;
 
 	if (w->options.stall_ns && wf_log_hears(&w->log, WF_LOG_WARN))
-		wf_worker_timer(w, &desk->watch.timer, w->now_ns + w->options.stall_ns / LOOKS,
+		wf_loop_timer(&w->loop, &desk->watch.timer, w->loop.now_ns + w->options.stall_ns / LOOKS,
 				look);
 }
 
@@ -142,7 +142,7 @@ static void look(struct wf_timer *timer)
 	gather(desk, stands_still, NULL, &g);
 	for (unsigned i = 0; i < g.count; i++) {
 		(void)snprintf(what, sizeof(what), "stands still for %.1f s",
-			       seconds(desk->worker.now_ns - g.ops[i]->moved_ns));
+			       seconds(desk->worker.loop.now_ns - g.ops[i]->moved_ns));
 		say(g.ops[i], WF_LOG_WARN, what);
 	}
 	say_more(desk, WF_LOG_WARN, g.more);
@@ -156,7 +156,7 @@ void wf_watch_begin(struct weft_op *op)
 	if (op->finished)
 		return;
 	op->progress = wf_describe_progress(op);
-	op->moved_ns = op->told_ns = op->desk->worker.now_ns;
+	op->moved_ns = op->told_ns = op->desk->worker.loop.now_ns;
 	if (!op->desk->watch.timer.armed)
 		arm(op->desk);
 }
@@ -165,7 +165,7 @@ void wf_watch_begin(struct weft_op *op)
 void wf_watch_late(struct weft_op *op)
 {
 	const struct wf_worker *w = &op->desk->worker;
-	uint64_t took_ns = w->now_ns - op->made_ns;
+	uint64_t took_ns = w->loop.now_ns - op->made_ns;
 	/* What was to take less than WEFT_STALL is the program's own affair: a note. */
 	bool long_ago = w->options.stall_ns && took_ns >= w->options.stall_ns;
 	char what[64];
@@ -206,7 +206,7 @@ void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const stru
 /* Where the worker is, as seen from outside. */
 void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
 {
-	const struct wf_recorder *r = &desk->worker.recorder;
+	const struct wf_recorder *r = &desk->worker.loop.recorder;
 	uint64_t turn_ns = atomic_load(&r->turn_ns), now_ns = wf_clock_now();
 	const char *call = atomic_load(&r->call), *provider = atomic_load(&r->provider);
 	double since = now_ns > turn_ns ? seconds(now_ns - turn_ns) : 0;
@@ -226,10 +226,10 @@ void wf_watch_worker(struct wf_desk *desk)
 {
 	const struct wf_worker *w = &desk->worker;
 	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
-	uint64_t turn_ns = atomic_load(&w->recorder.turn_ns);
+	uint64_t turn_ns = atomic_load(&w->loop.recorder.turn_ns);
 	uint64_t told_ns = atomic_load(&desk->watch.stuck_told_ns);
 	/* It polls once more after it has said that it sleeps. */
-	bool asleep = atomic_load(&w->asleep) && !atomic_load(&w->recorder.call);
+	bool asleep = atomic_load(&w->loop.poller.asleep) && !atomic_load(&w->loop.recorder.call);
 	char where[WF_WATCH_WHERE_BYTES];
 
 	if (!stall_ns || asleep || now_ns < turn_ns + stall_ns || now_ns < told_ns + stall_ns ||

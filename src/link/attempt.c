@@ -293,9 +293,9 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 		wf_attempt_drop(link);
 		rc = 0;
 	} else if (link->closed[0]) {
-		link->pair_until_ns = w->now_ns;
+		link->pair_until_ns = w->loop.now_ns;
 	}
-	wf_worker_timer(w, &link->try_timer, w->now_ns + (rc ? FULL_NS : PING_NS), try_timer);
+	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + (rc ? FULL_NS : PING_NS), try_timer);
 }
 
 /* May the dialler ping, or does it wait for the other side's word that it is known there? */
@@ -337,8 +337,8 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 				 (size_t)(writer.at - data), link, &link->ep, e);
 	if (err)
 		return err;
-	link->pair_until_ns = w->now_ns + pair_ns(link, wf_rail_caps(on->rail));
-	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	link->pair_until_ns = w->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
+	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
 	link->ep_ready = !wf_rail_caps(on->rail)->connected;
 	if (pings_first(link))
 		ping(link, WF_FRAME_PING);
@@ -359,12 +359,12 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 		}
 		if (link->pair_at >= link->pair_count) {
 			/* There is more than one round, while time lasts. */
-			if (!link->pair_count || w->now_ns >= link->try_until_ns)
+			if (!link->pair_count || w->loop.now_ns >= link->try_until_ns)
 				break;
 			link->pair_at = 0;
 			link->round++;
 			link->tried[0] = '\0';
-			wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+			wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
 			link->pair_until_ns = 0;
 			wf_attempt_drop(link);
 			return;
@@ -406,7 +406,7 @@ static void try_timer(struct wf_timer *timer)
 	if (link->state != WF_LINK_TRYING)
 		return;
 	if (!link->dialler) {
-		if (w->now_ns >= link->try_until_ns) {
+		if (w->loop.now_ns >= link->try_until_ns) {
 			die_untried(link);
 			return;
 		}
@@ -417,14 +417,14 @@ static void try_timer(struct wf_timer *timer)
 	} else if (link->pair_until_ns == 0) {
 		wf_attempt_next(link, NULL);
 		return;
-	} else if (w->now_ns >= link->pair_until_ns) {
+	} else if (w->loop.now_ns >= link->pair_until_ns) {
 		pair_late(link);
 		return;
 	} else if (pings_first(link)) {
 		ping(link, WF_FRAME_PING);
 		return;
 	}
-	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
 }
 
 /* Look for a rail, in @in_ns. */
@@ -437,14 +437,14 @@ static void start(struct wf_link *link, uint64_t in_ns)
 	link->round = 0;
 	if (!link->pair_count)
 		wf_attempt_list(link);
-	link->try_from_ns = w->now_ns;
-	link->try_until_ns = w->now_ns + patience_ns(link);
+	link->try_from_ns = w->loop.now_ns;
+	link->try_until_ns = w->loop.now_ns + patience_ns(link);
 	if (link->dialler && !in_ns) {
 		wf_attempt_next(link, NULL);
 		return;
 	}
 	link->pair_until_ns = 0;
-	wf_worker_timer(w, &link->try_timer, w->now_ns + (link->dialler ? in_ns : PING_NS),
+	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + (link->dialler ? in_ns : PING_NS),
 			try_timer);
 }
 
@@ -479,7 +479,7 @@ static void up(struct wf_link *link)
 	log_fallback(link);
 	link->depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);
-	wf_timer_stop(&w->timers, &link->try_timer);
+	wf_timer_stop(&w->loop.timers, &link->try_timer);
 	wf_flow_up(link);
 	wf_live_start(link);
 	wf_lane_start(link);
@@ -493,8 +493,8 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 
 	wf_attempt_leave(link, link->on);
 	link->ponged = false;
-	link->try_until_ns = w->now_ns + patience_ns(link);
-	wf_worker_timer(w, &link->try_timer, w->now_ns + PING_NS, try_timer);
+	link->try_until_ns = w->loop.now_ns + patience_ns(link);
+	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
 	if (!prepare(link, on, epoch)) {
 		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);
 		return 0;
@@ -621,8 +621,8 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 		wf_ep_close(link->ep);
 		link->ep = NULL;
 		link->ep_ready = false;
-		link->pair_until_ns = link->worker->now_ns + REASON_NS;
-		wf_worker_timer(link->worker, &link->try_timer, link->pair_until_ns, try_timer);
+		link->pair_until_ns = link->worker->loop.now_ns + REASON_NS;
+		wf_loop_timer(&link->worker->loop, &link->try_timer, link->pair_until_ns, try_timer);
 	} else {
 		note(link, why);
 		wf_attempt_drop(link);
@@ -666,7 +666,7 @@ void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on)
 	if (link->on != on)
 		return;
 	wf_attempt_drop(link);
-	wf_timer_stop(&w->timers, &link->try_timer);
+	wf_timer_stop(&w->loop.timers, &link->try_timer);
 	link->state = WF_LINK_TRYING;
 	if (was_up)
 		w->sink->paused(w->sink_ctx, link);

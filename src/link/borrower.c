@@ -114,7 +114,7 @@ static void put(struct wf_borrower *borrower)
 		return;
 	while ((node = wf_list_first(&borrower->slabs)))
 		drop_slab(borrower, WF_CONTAINER(node, struct wf_borrowed, node));
-	wf_timer_stop(&borrower->worker->timers, &borrower->timer);
+	wf_timer_stop(&borrower->worker->loop.timers, &borrower->timer);
 	wf_fork_hold();
 	wf_list_remove(&borrower->node);
 	wf_fork_let();
@@ -163,7 +163,7 @@ static void look(struct wf_timer *timer)
 
 	drop_retired(b);
 	if (b->slab_count)
-		wf_worker_timer(b->worker, timer, b->worker->now_ns + LOOK_NS, look);
+		wf_loop_timer(&b->worker->loop, timer, b->worker->loop.now_ns + LOOK_NS, look);
 }
 
 /* Room for another.  -ENOSPC: all are looked at. */
@@ -205,7 +205,7 @@ static int map_slab(struct wf_borrower *b, struct wf_link *link, const struct wf
 	wf_list_append(&b->slabs, &fresh->node);
 	b->slab_count++;
 	if (!b->timer.armed)
-		wf_worker_timer(b->worker, &b->timer, b->worker->now_ns + LOOK_NS, look);
+		wf_loop_timer(&b->worker->loop, &b->timer, b->worker->loop.now_ns + LOOK_NS, look);
 	*slab = fresh;
 	return 0;
 }

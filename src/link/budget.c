@@ -51,7 +51,7 @@ static uint32_t most_for_windows(const struct wf_worker_rail *on)
 
 static bool is_idle(const struct wf_link *link)
 {
-	return link->worker->now_ns - link->data_ns > IDLE_NS;
+	return link->worker->loop.now_ns - link->data_ns > IDLE_NS;
 }
 
 /* Data frames that the peer may have under way, if there are slots. */
@@ -104,7 +104,7 @@ static void look_at_debt(struct wf_timer *timer);
 /* From now on the peer is late. */
 static void count_debt_anew(struct wf_link *link)
 {
-	link->debt_ns = link->worker->now_ns;
+	link->debt_ns = link->worker->loop.now_ns;
 	link->debt_looks = 0;
 }
 
@@ -112,7 +112,7 @@ static void look_later(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	wf_worker_timer(w, &link->debt_timer, w->now_ns + w->options.lost_ns / LOOKS, look_at_debt);
+	wf_loop_timer(&w->loop, &link->debt_timer, w->loop.now_ns + w->options.lost_ns / LOOKS, look_at_debt);
 }
 
 /*
@@ -217,7 +217,7 @@ static void share_out(struct wf_worker *w, struct wf_worker_rail *on)
 	uint32_t most = most_for_windows(on), fixed = RESERVED * on->link_count + LEAST * idle;
 	struct wf_error e;
 
-	on->shared_ns = w->now_ns;
+	on->shared_ns = w->loop.now_ns;
 	if (wf_rail_grow(on->rail, slots_wanted(w, on), &e))
 		most = WF_MIN(most, wf_rail_slots(on->rail)); /* no memory for more of them */
 	on->share = busy ? WF_MAX(most > fixed ? (most - fixed) / busy : 0, LEAST)
@@ -251,7 +251,7 @@ void wf_budget_refill(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 	struct wf_worker_rail *on = link->on;
 
-	link->data_ns = w->now_ns;
+	link->data_ns = w->loop.now_ns;
 	/* By half, it is told: who needs no longer than that for it may be waiting for us. */
 	if (2 * wf_budget_told(link) <= (int32_t)link->window)
 		link->window = WF_MIN(WF_MAX(2 * link->window, START),
@@ -261,7 +261,7 @@ void wf_budget_refill(struct wf_link *link)
 	if (on->hungry && taken(on) < wf_rail_slots(on->rail))
 		feed(w, on);
 	if (link->kept_short || wf_budget_open(link) >= link->window ||
-	    (wf_budget_open(link) && w->now_ns - on->shared_ns < SHARE_NS))
+	    (wf_budget_open(link) && w->loop.now_ns - on->shared_ns < SHARE_NS))
 		return;
 	share_out(w, on);
 	promise(link);

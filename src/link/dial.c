@@ -102,13 +102,13 @@ static uint64_t until_ns(const struct wf_link *link)
 	const struct wf_worker *w = link->worker;
 	uint64_t until = link->resuming ? link->redial_until_ns : link->dial_until_ns;
 
-	return until > w->now_ns ? until : w->now_ns + w->options.lost_ns;
+	return until > w->loop.now_ns ? until : w->loop.now_ns + w->options.lost_ns;
 }
 
 /* When a dial without an answer is over; the system itself would try for minutes. */
 static uint64_t answer_until_ns(struct wf_link *link)
 {
-	uint64_t try_until = link->worker->now_ns + link->redial_try_ns;
+	uint64_t try_until = link->worker->loop.now_ns + link->redial_try_ns;
 
 	if (!link->resuming)
 		return until_ns(link);
@@ -123,7 +123,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	uint64_t pause = link->dial_pause_ns;
 
 	/* Another user's port stays so. */
-	if (w->now_ns >= link->dial_until_ns || (link->met && e->code == -ECONNREFUSED) ||
+	if (w->loop.now_ns >= link->dial_until_ns || (link->met && e->code == -ECONNREFUSED) ||
 	    e->code == -EACCES) {
 		struct wf_error why;
 
@@ -140,7 +140,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
 	/* Between half and all of the pause, so that many peers don't come at once. */
 	pause = pause / 2 + wf_random_u64() % (pause / 2);
-	wf_worker_timer(w, &link->dial_timer, WF_MIN(w->now_ns + pause, until_ns(link)),
+	wf_loop_timer(&w->loop, &link->dial_timer, WF_MIN(w->loop.now_ns + pause, until_ns(link)),
 			dial_timer);
 }
 
@@ -154,7 +154,7 @@ static void dial(struct wf_link *link)
 		wf_link_get(link);
 		/* At once, though it leaves only when the dial is through: before anything else. */
 		wf_dial_tell(link);
-		wf_worker_timer(w, &link->dial_timer, answer_until_ns(link), answer_late);
+		wf_loop_timer(&w->loop, &link->dial_timer, answer_until_ns(link), answer_late);
 	} else if (link->resuming) {
 		wf_live_door_closed(link, &e);
 	} else {
@@ -176,9 +176,9 @@ void wf_dial_start(struct wf_link *link)
 	link->dialler = true;
 	link->state = WF_LINK_DIALLING;
 	link->dial_pause_ns = DIAL_PAUSE_NS;
-	link->dial_until_ns = link->met ? 0 : w->now_ns + w->options.connect_ns;
+	link->dial_until_ns = link->met ? 0 : w->loop.now_ns + w->options.connect_ns;
 	/* From the loop, so that no function of the door is called inside another. */
-	wf_worker_timer(w, &link->dial_timer, w->now_ns, dial_timer);
+	wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns, dial_timer);
 }
 
 void wf_dial_again(struct wf_link *link)
@@ -227,8 +227,8 @@ static void opened(void *ctx, struct wf_conn *conn)
 	struct wf_worker *w = link->worker;
 
 	(void)ctx;
-	wf_worker_timer(w, &link->dial_timer,
-			WF_MIN(w->now_ns + w->options.lost_ns, until_ns(link)), hello_late);
+	wf_loop_timer(&w->loop, &link->dial_timer,
+			WF_MIN(w->loop.now_ns + w->options.lost_ns, until_ns(link)), hello_late);
 }
 
 /* The door of a link that was dialled to us has closed for good, and it never came up. */
@@ -292,10 +292,10 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	link->moving = false;
 	/* A peer that was met before is there again: if it closes this connection, it may be for another one. */
 	if (!link->dial_until_ns)
-		link->dial_until_ns = w->now_ns + w->options.connect_ns;
+		link->dial_until_ns = w->loop.now_ns + w->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
-	link->heard_ns = w->now_ns;
+	link->heard_ns = w->loop.now_ns;
 	/* What its earlier lives have left here takes its part. */
 	link->room_total = w->options.room_bytes -
 			   WF_MIN(link->room_held, w->options.room_bytes);
@@ -324,15 +324,15 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	struct wf_error e;
 
 	if (!link->moving)
-		link->heard_ns = w->now_ns;
+		link->heard_ns = w->loop.now_ns;
 	link->moving = true;
-	if (!wf_same_decides(w, hello->incarnation) && w->now_ns - link->heard_ns < HOME_MAX_NS &&
+	if (!wf_same_decides(w, hello->incarnation) && w->loop.now_ns - link->heard_ns < HOME_MAX_NS &&
 	    !wf_link_keep_hello(link, hello, &e)) { /* nobody takes it for that of a peer yet */
-		wf_worker_timer(w, &link->dial_timer, w->now_ns + HOME_NS, greeted_again);
+		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + HOME_NS, greeted_again);
 		return;
 	}
 	wf_link_get(link);
-	wf_timer_stop(&w->timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial_timer);
 	wf_link_close_conn(link);
 	link->moving = false;
 	link->state = WF_LINK_IDLE;
@@ -429,7 +429,7 @@ static void visit(struct wf_task *task)
 	struct visit *v = WF_CONTAINER(task, struct visit, task);
 	struct wf_worker *w = v->home.worker;
 
-	wf_door_take(v->conn, w->now_ns);
+	wf_door_take(v->conn, w->loop.now_ns);
 	if (w->rail_count)
 		stranger(w, v->conn, &v->hello);
 	else
@@ -452,7 +452,7 @@ static void show_to(struct wf_worker *to, struct wf_conn *conn, const struct wf_
 	v->hello = *hello;
 	wf_directory_enter(to->directory, &v->home, to, "");
 	(void)wf_directory_claim(to->directory, &v->home, v->hello.incarnation);
-	wf_worker_submit(to, &v->task);
+	wf_loop_submit(&to->loop, &v->task);
 }
 
 /* Somebody has come through our door: which worker is to have him? */
@@ -584,8 +584,8 @@ static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 {
 	struct wf_worker *w = ctx;
 
-	if (w->now_ns >= w->kept_out_ns) {
-		w->kept_out_ns = w->now_ns + WF_NS_PER_S;
+	if (w->loop.now_ns >= w->kept_out_ns) {
+		w->kept_out_ns = w->loop.now_ns + WF_NS_PER_S;
 		wf_log(&w->log, WF_LOG_WARN, "%s is kept out: %s", wf_conn_remote(conn), e->text);
 	}
 	refuse(conn, WEFT_PERMISSION_DENIED, e->text);

@@ -41,7 +41,7 @@ static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind k
 		return NULL;
 	f->link = link;
 	f->kind = kind;
-	f->posted_ns = link->worker->now_ns; /* so that one never posted is not the oldest of all */
+	f->posted_ns = link->worker->loop.now_ns; /* so that one never posted is not the oldest of all */
 	return f;
 }
 
@@ -63,7 +63,7 @@ static void begin_full(struct wf_link *link, const struct wf_outframe *f, int co
 {
 	if (link->full_ns)
 		return;
-	link->full_ns = link->worker->now_ns;
+	link->full_ns = link->worker->loop.now_ns;
 	wf_link_record(link, WF_RECORDER_FULL, f->header.seq, (uint64_t)code);
 }
 
@@ -72,7 +72,7 @@ static void end_full(struct wf_link *link)
 	if (!link->full_ns)
 		return;
 	wf_link_record(link, WF_RECORDER_NOT_FULL,
-		       (link->worker->now_ns - link->full_ns) / WF_NS_PER_US, 0);
+		       (link->worker->loop.now_ns - link->full_ns) / WF_NS_PER_US, 0);
 	link->full_ns = 0;
 }
 
@@ -80,7 +80,7 @@ static void begin_starved(struct wf_link *link)
 {
 	if (link->starved_ns)
 		return;
-	link->starved_ns = link->worker->now_ns;
+	link->starved_ns = link->worker->loop.now_ns;
 	wf_link_record(link, WF_RECORDER_NO_CREDIT, link->queued_bytes, 0);
 }
 
@@ -89,7 +89,7 @@ static void end_starved(struct wf_link *link)
 	if (!link->starved_ns)
 		return;
 	wf_link_record(link, WF_RECORDER_CREDIT, wf_credit_left(&link->credit),
-		       (link->worker->now_ns - link->starved_ns) / WF_NS_PER_US);
+		       (link->worker->loop.now_ns - link->starved_ns) / WF_NS_PER_US);
 	link->starved_ns = 0;
 }
 
@@ -150,7 +150,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	}
 	end_full(link);
 	f->posted = rc == 0;
-	f->posted_ns = w->now_ns;
+	f->posted_ns = w->loop.now_ns;
 	if (f->posted && f->kind == WF_FRAME_DATA)
 		link->posted_count++;
 	link->ack_told = f->header.ack;
@@ -165,7 +165,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 		link->room_told = f->header.room;
 	}
 	link->ack_now = false;
-	wf_timer_stop(&w->timers, &link->ack_timer);
+	wf_timer_stop(&w->loop.timers, &link->ack_timer);
 	wf_counters_add(&w->counters.frames_sent, 1);
 	record_sent(link, f);
 	return 0;
@@ -204,7 +204,7 @@ static void expect(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 
 	if (!link->overdue_timer.armed)
-		wf_worker_timer(w, &link->overdue_timer, w->now_ns + overdue_ns(link), overdue);
+		wf_loop_timer(&w->loop, &link->overdue_timer, w->loop.now_ns + overdue_ns(link), overdue);
 }
 
 static size_t message_bytes(const struct wf_message *m)
@@ -230,7 +230,7 @@ static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *fin
 				 &m->done_bytes);
 		link->queued_bytes -= m->done_bytes - before;
 		if (m->done_bytes > before && !m->frames++)
-			m->first_ns = link->worker->now_ns;
+			m->first_ns = link->worker->loop.now_ns;
 		if (rc)
 			return;
 		wf_list_remove(node);
@@ -418,7 +418,7 @@ void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
 		if (!count && !f->replayed) {
-			uint64_t rtt = w->now_ns - f->posted_ns;
+			uint64_t rtt = w->loop.now_ns - f->posted_ns;
 
 			link->rtt_ns = link->rtt_ns ? link->rtt_ns - link->rtt_ns / 8 + rtt / 8 : rtt;
 		}
@@ -428,7 +428,7 @@ void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 	}
 	wf_ledger_discharge(link, WF_LEDGER_OWED, frames * w->frame_bytes);
 	link->overdue_count = 0;
-	wf_timer_stop(&w->timers, &link->overdue_timer);
+	wf_timer_stop(&w->loop.timers, &link->overdue_timer);
 	if (!wf_list_empty(&link->frames) || link->control_frame)
 		expect(link);
 }
@@ -456,9 +456,9 @@ void wf_flow_ask(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
 
-	if (!link->conn || w->now_ns < link->resync_ns + RESYNC_NS)
+	if (!link->conn || w->loop.now_ns < link->resync_ns + RESYNC_NS)
 		return;
-	link->resync_ns = w->now_ns;
+	link->resync_ns = w->loop.now_ns;
 	greet.resync.epoch = link->epoch;
 	greet.resync.received = link->sequence.received;
 	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->sequence.received, 0);
@@ -545,7 +545,7 @@ void wf_flow_rail_gone(struct wf_link *link)
 	struct wf_list again, *held;
 
 	link->full_ns = 0;
-	wf_timer_stop(&link->worker->timers, &link->overdue_timer);
+	wf_timer_stop(&link->worker->loop.timers, &link->overdue_timer);
 	while (shared && (held = wf_list_pop(&link->held)))
 		wf_list_append(&link->on->abandoned, held);
 	while ((held = wf_list_pop(&link->held))) {
@@ -614,7 +614,7 @@ void wf_flow_confirm_later(struct wf_link *link)
 	if (must_tell(link))
 		wf_flow_mark(link);
 	else if (!link->ack_timer.armed)
-		wf_worker_timer(w, &link->ack_timer, w->now_ns + ACK_NS, ack_late);
+		wf_loop_timer(&w->loop, &link->ack_timer, w->loop.now_ns + ACK_NS, ack_late);
 }
 
 /* The peer has the control frame of number @seq. */

@@ -46,7 +46,7 @@ static void close_ep(struct wf_lane *lane)
 static void end(struct wf_lane *lane)
 {
 	close_ep(lane);
-	wf_timer_stop(&lane->link->worker->timers, &lane->timer);
+	wf_timer_stop(&lane->link->worker->loop.timers, &lane->timer);
 	wf_list_remove(&lane->node);
 	free(lane);
 }
@@ -136,7 +136,7 @@ bool wf_lane_may_come(const struct wf_link *link)
 {
 	uint32_t rails;
 
-	if (link->state != WF_LINK_UP || link->worker->now_ns >= link->lanes_until_ns)
+	if (link->state != WF_LINK_UP || link->worker->loop.now_ns >= link->lanes_until_ns)
 		return false;
 	rails = WF_MIN(our_rails(link), their_rails(link));
 	return 1 + wf_lane_count(link) < WF_MIN(rails, 1 + lanes_max(link));
@@ -152,7 +152,7 @@ static void give_up(struct wf_lane *lane)
 		return;
 	}
 	close_ep(lane);
-	wf_worker_timer(w, &lane->timer, w->now_ns + lane->pause_ns, dial_again);
+	wf_loop_timer(&w->loop, &lane->timer, w->loop.now_ns + lane->pause_ns, dial_again);
 	lane->pause_ns = WF_MIN(2 * lane->pause_ns, PAUSE_MAX_NS);
 }
 
@@ -193,7 +193,7 @@ static void dial(struct wf_lane *lane)
 		       (size_t)(writer.at - data), link, &lane->ep, &e))
 		wf_lane_failed(lane, e.text);
 	else
-		wf_worker_timer(w, &lane->timer, w->now_ns + DIAL_NS, dial_late);
+		wf_loop_timer(&w->loop, &lane->timer, w->loop.now_ns + DIAL_NS, dial_late);
 }
 
 static void dial_again(struct wf_timer *timer)
@@ -229,7 +229,7 @@ void wf_lane_start(struct wf_link *link)
 	const char *provider = wf_rail_caps(link->on->rail)->provider;
 	uint32_t taken, left = lanes_max(link);
 
-	link->lanes_until_ns = w->now_ns + SETTLE_NS;
+	link->lanes_until_ns = w->loop.now_ns + SETTLE_NS;
 	if (!link->dialler || !wf_rail_caps(link->on->rail)->connected)
 		return;
 	taken = 1u << link->pairs[link->pair_at].theirs;
@@ -290,7 +290,7 @@ void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep)
 
 	if (!lane || lane->ready)
 		return;
-	wf_timer_stop(&link->worker->timers, &lane->timer);
+	wf_timer_stop(&link->worker->loop.timers, &lane->timer);
 	wf_link_record(link, WF_RECORDER_LANE_UP, lane->number, link->epoch);
 	lane->ready = true;
 	lane->pause_ns = PAUSE_NS;

@@ -87,7 +87,7 @@ void wf_lender_close(struct wf_lender *lender)
 	if (!lender)
 		return;
 	wf_pool_open_to_others(&lender->worker->pool, 0, NULL);
-	wf_timer_stop(&lender->worker->timers, &lender->timer);
+	wf_timer_stop(&lender->worker->loop.timers, &lender->timer);
 	wf_sealed_close(&lender->shared);
 	free(lender);
 }
@@ -149,7 +149,7 @@ static void settle(struct wf_lender *l, uint32_t place)
 	if (looked_at && !lease->over) {
 		l->held_count++;
 		if (!l->timer.armed)
-			wf_worker_timer(l->worker, &l->timer, l->worker->now_ns + LOOK_NS, look);
+			wf_loop_timer(&l->worker->loop, &l->timer, l->worker->loop.now_ns + LOOK_NS, look);
 	} else if (!looked_at && lease->over) {
 		l->held_count--;
 	}
@@ -181,7 +181,7 @@ void wf_lender_look(struct wf_lender *lender)
 		if (lender->leases[i].over)
 			settle(lender, i);
 	if (lender->held_count)
-		wf_worker_timer(lender->worker, &lender->timer, lender->worker->now_ns + LOOK_NS,
+		wf_loop_timer(&lender->worker->loop, &lender->timer, lender->worker->loop.now_ns + LOOK_NS,
 				look);
 }
 

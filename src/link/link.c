@@ -41,7 +41,7 @@ static void add(char text[WF_LINK_STATE_BYTES], const char *format, ...)
 
 static double seconds_since(const struct wf_link *link, uint64_t ns)
 {
-	uint64_t now = link->worker->now_ns;
+	uint64_t now = link->worker->loop.now_ns;
 
 	return now > ns ? (double)(now - ns) / WF_NS_PER_S : 0;
 }
@@ -295,7 +295,7 @@ void wf_link_put(struct wf_link *link)
 		return;
 	/* Conns and whoever posted hold references; so nothing is under way here. */
 	wf_link_forget_peer(link);
-	wf_timer_stop(&w->timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial_timer);
 	link->state = WF_LINK_GONE;
 	wf_ledger_end(link);
 	wf_table_remove(&w->links, link->id);
@@ -343,10 +343,10 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_same_forget(link);
 	link->moving = false;
 	wf_live_stop(link);
-	wf_timer_stop(&w->timers, &link->try_timer);
-	wf_timer_stop(&w->timers, &link->overdue_timer);
-	wf_timer_stop(&w->timers, &link->ack_timer);
-	wf_timer_stop(&w->timers, &link->debt_timer);
+	wf_timer_stop(&w->loop.timers, &link->try_timer);
+	wf_timer_stop(&w->loop.timers, &link->overdue_timer);
+	wf_timer_stop(&w->loop.timers, &link->ack_timer);
+	wf_timer_stop(&w->loop.timers, &link->debt_timer);
 	wf_live_redialled(link);
 	wf_ringer_close(link->ringer);
 	wf_borrower_part(link->borrower);
@@ -431,7 +431,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	w->sink->dying(w->sink_ctx, link, &why);
 	if (was_known)
 		wf_counters_add(&w->counters.peers_lost, 1);
-	wf_timer_stop(&w->timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial_timer);
 	wf_attempt_drop(link);
 	link->state = WF_LINK_TRYING; /* it has no rail, and is not to be dialled by what is told now */
 	wf_flow_fail(link, &why);
@@ -471,7 +471,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_link_get(into);
 	wf_link_get(link);
 	link->same = into;
-	wf_timer_stop(&w->timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial_timer);
 	wf_link_forget_peer(link);
 	wf_link_close_conn(link);
 	link->state = WF_LINK_IDLE;

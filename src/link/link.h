@@ -280,7 +280,7 @@ static inline struct wf_link *wf_link_real(struct wf_link *link)
 static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_kind kind,
 				  uint64_t a, uint64_t b)
 {
-	wf_recorder_add(&link->worker->recorder, kind, link->number, a, b);
+	wf_recorder_add(&link->worker->loop.recorder, kind, link->number, a, b);
 }
 
 /* The memory stays until the next turn: see the head of this file. */
@@ -324,20 +324,20 @@ bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
 /* A read of the peer's memory has ended well: the rail is alive. */
 static inline void wf_link_progress(struct wf_link *link)
 {
-	link->progress_ns = link->worker->now_ns;
+	link->progress_ns = link->worker->loop.now_ns;
 }
 
 /* A read of the peer's memory begins, or the rail does not take it; and some end, or need no rail any more. */
 static inline void wf_link_read_begins(struct wf_link *link)
 {
 	if (!link->read_count++)
-		link->read_ns = link->worker->now_ns;
+		link->read_ns = link->worker->loop.now_ns;
 }
 
 static inline void wf_link_reads_end(struct wf_link *link, uint32_t count)
 {
 	link->read_count -= count;
-	link->read_ns = link->worker->now_ns;
+	link->read_ns = link->worker->loop.now_ns;
 }
 
 /* Ask through the door whether the peer lives. */

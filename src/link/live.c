@@ -49,10 +49,10 @@ static void listen(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 	uint64_t most_ns = link->beat_step_ns + w->options.lost_ns / 8;
-	uint64_t step_ns = WF_MIN(w->now_ns - link->beat_sent_ns, most_ns);
+	uint64_t step_ns = WF_MIN(w->loop.now_ns - link->beat_sent_ns, most_ns);
 
 	if (link->heard_ns >= link->beat_sent_ns) {
-		link->silent_ns = WF_MIN(w->now_ns - link->heard_ns, most_ns);
+		link->silent_ns = WF_MIN(w->loop.now_ns - link->heard_ns, most_ns);
 		link->unanswered_ns = 0;
 		return;
 	}
@@ -93,11 +93,11 @@ static void beat(struct wf_timer *timer)
 	listen(link);
 	if (!left_ns(link)) {
 		wf_error_set(&e, -EHOSTDOWN, "%s has been silent for %.1f s", wf_link_label(link),
-			     (double)(w->now_ns - link->heard_ns) / WF_NS_PER_S);
+			     (double)(w->loop.now_ns - link->heard_ns) / WF_NS_PER_S);
 		wf_link_die(link, &e);
 		return;
 	}
-	link->beat_sent_ns = w->now_ns;
+	link->beat_sent_ns = w->loop.now_ns;
 	wf_live_probe(link);
 	beat_in(link, WF_MIN(w->options.heartbeat_ns, left_ns(link)));
 	wf_lane_look(link);
@@ -110,7 +110,7 @@ static void beat_in(struct wf_link *link, uint64_t ns)
 	struct wf_worker *w = link->worker;
 
 	link->beat_step_ns = ns;
-	wf_worker_timer(w, &link->beat_timer, w->now_ns + ns, beat);
+	wf_loop_timer(&w->loop, &link->beat_timer, w->loop.now_ns + ns, beat);
 }
 
 void wf_live_start(struct wf_link *link)
@@ -123,20 +123,20 @@ void wf_live_start(struct wf_link *link)
 
 void wf_live_stop(struct wf_link *link)
 {
-	wf_timer_stop(&link->worker->timers, &link->beat_timer);
+	wf_timer_stop(&link->worker->loop.timers, &link->beat_timer);
 }
 
 void wf_live_beat(struct wf_link *link, uint64_t number, bool answer)
 {
 	if (answer)
-		link->beat_answered_ns = link->worker->now_ns;
+		link->beat_answered_ns = link->worker->loop.now_ns;
 	else
 		send_beat(link, number, true);
 }
 
 void wf_live_heard(struct wf_link *link)
 {
-	link->heard_ns = link->worker->now_ns;
+	link->heard_ns = link->worker->loop.now_ns;
 }
 
 static void lost(struct wf_link *link, const char *how)
@@ -165,7 +165,7 @@ bool wf_live_may_be_missed(const struct wf_link *link)
 	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
 
 	return link->dialler && link->was_up && (!link->conn || link->resuming) &&
-	       w->now_ns + lost_ns >= link->redial_until_ns + wait_ns - wait_ns / 4;
+	       w->loop.now_ns + lost_ns >= link->redial_until_ns + wait_ns - wait_ns / 4;
 }
 
 /* The side that dials has not come back in its time. */
@@ -200,14 +200,14 @@ static void redial_in(struct wf_link *link, uint64_t ns)
 
 	if (!link->redial_timer.armed)
 		wf_link_get(link);
-	wf_worker_timer(w, &link->redial_timer, w->now_ns + ns, redial);
+	wf_loop_timer(&w->loop, &link->redial_timer, w->loop.now_ns + ns, redial);
 }
 
 void wf_live_redialled(struct wf_link *link)
 {
 	if (!link->redial_timer.armed)
 		return;
-	wf_timer_stop(&link->worker->timers, &link->redial_timer);
+	wf_timer_stop(&link->worker->loop.timers, &link->redial_timer);
 	wf_link_put(link);
 }
 
@@ -229,12 +229,12 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
 	/* A killed process closes its door before its end is told, and only then is it swept up. */
 	if (e->code == -ECONNREFUSED && !link->peer_host)
-		link->redial_until_ns = WF_MIN(link->redial_until_ns, w->now_ns);
+		link->redial_until_ns = WF_MIN(link->redial_until_ns, w->loop.now_ns);
 	if (!link->resuming) {
-		link->redial_until_ns = w->now_ns + w->options.lost_ns;
+		link->redial_until_ns = w->loop.now_ns + w->options.lost_ns;
 		link->redial_try_ns = REDIAL_TRY_NS;
 		redial_in(link, 0);
-	} else if (w->now_ns >= link->redial_until_ns) {
+	} else if (w->loop.now_ns >= link->redial_until_ns) {
 		lost(link, how);
 	} else {
 		redial_in(link, e->code == -ETIMEDOUT ? 0 : REDIAL_PAUSE_NS);

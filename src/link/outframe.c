@@ -80,7 +80,7 @@ void wf_outframe_give(struct wf_outframe *f)
 	}
 	drop(f);
 	if (!frames->shrink_timer.armed)
-		wf_worker_timer(w, &frames->shrink_timer, w->now_ns + SHRINK_NS, shrink);
+		wf_loop_timer(&w->loop, &frames->shrink_timer, w->loop.now_ns + SHRINK_NS, shrink);
 }
 
 void wf_outframe_give_all(struct wf_list *list)

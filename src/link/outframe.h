@@ -12,7 +12,7 @@
 #define WF_OUTFRAME_H
 
 #include "memory/pool.h"
-#include "util/timer.h"
+#include "loop/timer.h"
 #include "wire/frame.h"
 
 struct wf_link;

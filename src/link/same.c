@@ -115,7 +115,7 @@ static void look(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 
 	if (link->proving && !link->proofs_awaited && !other_of(link))
-		wf_worker_timer(w, &link->dial_timer, w->now_ns, go_on);
+		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns, go_on);
 }
 
 /* The question @q has its answer, or will have none. */
@@ -212,7 +212,7 @@ void wf_same_dialled(struct wf_link *link)
 			ask(other, link, link);
 	}
 	link->proving = true;
-	wf_worker_timer(w, &link->dial_timer, w->now_ns + w->options.lost_ns, go_on);
+	wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + w->options.lost_ns, go_on);
 	look(link);
 }
 
@@ -314,7 +314,7 @@ void wf_same_up(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	wf_worker_timer(w, &link->proof_timer, w->now_ns + w->options.lost_ns, forget_hellos);
+	wf_loop_timer(&w->loop, &link->proof_timer, w->loop.now_ns + w->options.lost_ns, forget_hellos);
 }
 
 bool wf_same_closed(struct wf_link *link)
@@ -332,7 +332,7 @@ void wf_same_forget(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	wf_timer_stop(&w->timers, &link->proof_timer);
+	wf_timer_stop(&w->loop.timers, &link->proof_timer);
 	link->proving = false;
 	link->proofs_awaited = link->proofs_due = link->proofs_heard = 0;
 	link->same_id = 0;

@@ -113,7 +113,7 @@ static void bury(struct wf_neighbour *n)
 {
 	struct wf_sidedoor *d = n->door;
 
-	wf_timer_stop(&d->worker->timers, &n->timer);
+	wf_timer_stop(&d->worker->loop.timers, &n->timer);
 	wf_socket_close(n->socket);
 	n->socket = NULL;
 	close_fd(&n->leases_fd);
@@ -167,7 +167,7 @@ static void start_without(struct wf_link *link)
 	if (link->pair_count)
 		wf_attempt_start(link);
 	else
-		wf_worker_timer(w, &link->dial_timer, w->now_ns + WF_SIDEDOOR_WAIT_NS, start_late);
+		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS, start_late);
 }
 
 /* The neighbour of @link has gone, or has never been one. */
@@ -376,7 +376,7 @@ static bool enter(struct wf_neighbour *n, struct parcel *parcel)
 	if (p->kind != WF_SIDE_MEET || !link || link->dialler || !is_between(link, p))
 		return false;
 	wf_sidedoor_part(link);
-	wf_timer_stop(&d->worker->timers, &n->timer);
+	wf_timer_stop(&d->worker->loop.timers, &n->timer);
 	wf_list_remove(&n->node);
 	wf_list_append(&d->owned, &n->node);
 	d->stranger_count--;
@@ -429,7 +429,7 @@ static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 		if (!n->awaited || !is_between(link, &parcel->packet))
 			return "another answers at its side door";
 		n->awaited = false;
-		wf_timer_stop(&link->worker->timers, &n->timer);
+		wf_timer_stop(&link->worker->loop.timers, &n->timer);
 		settled = take_meet(n, parcel);
 		if (n->holds_rails && settled)
 			wf_attempt_start(link);
@@ -600,7 +600,7 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	wf_list_append(&d->owned, &n->node);
 	n->awaited = true;
 	n->holds_rails = is_wanted(link);
-	wf_worker_timer(w, &n->timer, w->now_ns + WF_SIDEDOOR_WAIT_NS, meet_late);
+	wf_loop_timer(&w->loop, &n->timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS, meet_late);
 	return n->holds_rails;
 }
 
@@ -624,7 +624,7 @@ static bool accept_one(struct wf_sidedoor *d)
 	wf_socket_own(s, n);
 	wf_list_append(&d->strangers, &n->node);
 	d->stranger_count++;
-	wf_worker_timer(w, &n->timer, w->now_ns + WF_SIDEDOOR_STRANGER_NS, stranger_late);
+	wf_loop_timer(&w->loop, &n->timer, w->loop.now_ns + WF_SIDEDOOR_STRANGER_NS, stranger_late);
 	/* The kernel's word, before anything of theirs is read. */
 	if (wf_socket_peer(s, &n->who) || n->who.uid != geteuid())
 		bury(n);

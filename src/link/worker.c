@@ -3,28 +3,15 @@
 #include "link/internal.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "link/lease.h"
 #include "link/sidedoor.h"
-#include "util/clock.h"
 
-#define EPOLL_EVENTS_MAX 16
 #define EVENTS_MAX 32                    /* of one poll of a rail: bounds a turn */
-#define NOTICES_MAX 32                   /* until what they begin is sent; 16 make too many frames */
-#define LOOK_NS WF_NS_PER_MS             /* how often a busy worker looks at door and descriptors */
 #define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
-#define STILL_NS (10 * WF_NS_PER_MS)     /* shorter than any WEFT_LOST: not worth a look at the links */
 #define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
-#define YIELD_NS (10 * WF_NS_PER_US)     /* of a spin until a yield, if the last one found nobody */
-#define YIELD_LONG_NS (2 * WF_NS_PER_US) /* of one that let somebody run */
 #define CLOSE_NS WF_NS_PER_S             /* how long closing lingers, see must_linger */
 #define CLOSE_TURN_NS (5 * WF_NS_PER_MS)
 #define REOPEN_PAUSE_NS (20 * WF_NS_PER_MS) /* until a rail that can't be opened anew is tried again; it doubles */
@@ -35,7 +22,9 @@
 
 static void wake(void *ctx)
 {
-	wf_worker_wake(ctx);
+	struct wf_worker *w = ctx;
+
+	wf_loop_wake(&w->loop);
 }
 
 static int open_rails(struct wf_worker *w, struct wf_error *e)
@@ -44,7 +33,7 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 		.host = w->host_address,
 		.slots_count = (uint32_t)w->options.slots,
 		.counters = &w->counters,
-		.recorder = &w->recorder,
+		.recorder = &w->loop.recorder,
 		.wake = wake,
 		.wake_ctx = w,
 	};
@@ -96,8 +85,8 @@ static void close_rails(struct wf_worker *w)
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		struct wf_worker_rail *on = &w->rails[i];
 
-		wf_timer_stop(&w->timers, &on->reopen_timer);
-		wf_timer_stop(&w->timers, &on->tidy_timer);
+		wf_timer_stop(&w->loop.timers, &on->reopen_timer);
+		wf_timer_stop(&w->loop.timers, &on->tidy_timer);
 		wf_rail_stop(on->rail);
 		wf_outframe_give_all(&on->abandoned);
 		w->sink->quiet(w->sink_ctx, on);
@@ -169,7 +158,7 @@ static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
 
 	if (!on->tidies && wf_rail_untidy(on->rail)) {
 		on->tidies = true;
-		wf_worker_timer(w, &on->tidy_timer, w->now_ns + WF_RAIL_TIDY_NS, tidy);
+		wf_loop_timer(&w->loop, &on->tidy_timer, w->loop.now_ns + WF_RAIL_TIDY_NS, tidy);
 	}
 	if (!wf_rail_poll(on->rail, &ev, 1))
 		return 0;
@@ -190,7 +179,7 @@ static void reopen_later(struct wf_worker *w, struct wf_worker_rail *on)
 	on->reopen_pause_ns = on->reopen_pause_ns ? WF_MIN(2 * on->reopen_pause_ns,
 							    REOPEN_PAUSE_MAX_NS)
 						  : REOPEN_PAUSE_NS;
-	wf_worker_timer(w, &on->reopen_timer, w->now_ns + on->reopen_pause_ns, reopen_again);
+	wf_loop_timer(&w->loop, &on->reopen_timer, w->loop.now_ns + on->reopen_pause_ns, reopen_again);
 }
 
 /* Tell every peer where our rails are now, and let links look for one again. */
@@ -221,8 +210,8 @@ static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 	int err;
 
 	on->reopen = false;
-	wf_timer_stop(&w->timers, &on->reopen_timer);
-	wf_recorder_add(&w->recorder, WF_RECORDER_REOPEN, 0, (uint64_t)(on - w->rails), 0);
+	wf_timer_stop(&w->loop.timers, &on->reopen_timer);
+	wf_recorder_add(&w->loop.recorder, WF_RECORDER_REOPEN, 0, (uint64_t)(on - w->rails), 0);
 	WF_LIST_EACH(node, &w->link_list)
 		wf_attempt_leave(WF_CONTAINER(node, struct wf_link, node), on);
 	err = wf_rail_reopen(on->rail, &e);
@@ -256,27 +245,17 @@ static int poll_rails(struct wf_worker *w)
 
 /* Descriptors. */
 
-enum tag { TAG_WAKE, TAG_TIMER, TAG_DOOR, TAG_SIDEDOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
-
-static int watch_fd(struct wf_worker *w, int fd, enum tag tag, uint64_t value)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = value << 8 | tag };
-
-	if (fd < 0)
-		return 0;
-	return epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
+enum tag { TAG_DOOR = WF_POLLER_TAG_FIRST, TAG_SIDEDOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
 
 int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id)
 {
 	/* 56 bits of the id: generations of one place repeat after 16 million peers. */
-	return watch_fd(w, fd, TAG_LINK, link_id);
+	return wf_poller_add(&w->loop.poller, fd, TAG_LINK, link_id);
 }
 
-/* By name: a forked child may hold a copy of @fd, and that keeps its entry alive. */
 void wf_worker_unwatch_peer(struct wf_worker *w, int fd)
 {
-	(void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	wf_poller_remove(&w->loop.poller, fd);
 }
 
 static void peer_ended(struct wf_worker *w, uint64_t id)
@@ -292,90 +271,163 @@ static void peer_ended(struct wf_worker *w, uint64_t id)
 	}
 }
 
-/* @n of our descriptors are readable: -1 is as good as none. */
-static void take_readable(struct wf_worker *w, const struct epoll_event *events, int n)
+static void readable(void *ctx, unsigned tag, uint64_t value)
 {
-	uint64_t count;
+	struct wf_worker *w = ctx;
 
-	atomic_store(&w->asleep, false);
-	if (w->bell)
-		wf_doorbell_wake(w->bell);
-	for (int i = 0; i < n; i++) {
-		uint64_t value = events[i].data.u64 >> 8;
-
-		switch ((enum tag)(events[i].data.u64 & 0xff)) {
-		case TAG_WAKE:
-			if (read(w->wake_fd, &count, sizeof(count)) < 0)
-				break; /* another wake-up has taken it */
-			break;
-		case TAG_TIMER:
-			w->alarm_ns = 0;
-			if (read(w->timer_fd, &count, sizeof(count)) < 0)
-				break; /* the timer was set anew since it fired */
-			break;
-		case TAG_RAIL:
-			wf_rail_woken(w->rails[value].rail);
-			break;
-		case TAG_LINK:
-			/* What it has sent before its end comes first. */
-			poll_rails(w);
-			peer_ended(w, value);
-			break;
-		case TAG_DOOR:
-			wf_door_poll(w->door, w->now_ns);
-			break;
-		case TAG_SIDEDOOR:
-			wf_sidedoor_poll(w->sidedoor);
-			break;
-		case TAG_BELL:
-			break;
-		}
+	switch ((enum tag)tag) {
+	case TAG_RAIL:
+		wf_rail_woken(w->rails[value].rail);
+		break;
+	case TAG_LINK:
+		/* What it has sent before its end comes first. */
+		poll_rails(w);
+		peer_ended(w, value);
+		break;
+	case TAG_DOOR:
+		wf_door_poll(w->door, w->loop.now_ns);
+		break;
+	case TAG_SIDEDOOR:
+		wf_sidedoor_poll(w->sidedoor);
+		break;
+	case TAG_BELL:
+		break;
 	}
 }
 
-void wf_worker_woken(struct wf_worker *w)
+static void look(void *ctx)
 {
-	struct epoll_event events[EPOLL_EVENTS_MAX];
+	struct wf_worker *w = ctx;
 
-	take_readable(w, events, epoll_wait(w->epoll_fd, events, EPOLL_EVENTS_MAX, 0));
-	wf_door_poll(w->door, w->now_ns);
+	wf_door_poll(w->door, w->loop.now_ns);
 	if (w->sidedoor)
 		wf_sidedoor_poll(w->sidedoor);
-	w->look_ns = w->now_ns;
 }
 
-int wf_worker_fd(const struct wf_worker *w)
+static int watch_fds(struct wf_worker *w, struct wf_error *e)
 {
-	return w->epoll_fd;
-}
+	struct wf_poller *p = &w->loop.poller;
+	int err = wf_poller_add(p, wf_door_fd(w->door), TAG_DOOR, 0);
 
-static int open_fds(struct wf_worker *w, struct wf_error *e)
-{
-	int err = 0;
-
-	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (w->epoll_fd < 0 || w->wake_fd < 0)
-		return wf_error_set(e, -errno, "no descriptor for the worker: %s",
-				    wf_error_name(-errno));
-	err = watch_fd(w, w->wake_fd, TAG_WAKE, 0);
-	if (!err)
-		err = watch_fd(w, wf_door_fd(w->door), TAG_DOOR, 0);
 	if (!err && w->sidedoor)
-		err = watch_fd(w, wf_sidedoor_fd(w->sidedoor), TAG_SIDEDOOR, 0);
-	if (!err && w->manual) {
-		w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		err = w->timer_fd < 0 ? -errno : watch_fd(w, w->timer_fd, TAG_TIMER, 0);
-	}
+		err = wf_poller_add(p, wf_sidedoor_fd(w->sidedoor), TAG_SIDEDOOR, 0);
 	if (!err && w->bell)
-		err = watch_fd(w, wf_doorbell_fd(w->bell), TAG_BELL, 0);
+		err = wf_poller_add(p, wf_doorbell_fd(w->bell), TAG_BELL, 0);
 	for (uint32_t i = 0; i < w->rail_count && !err; i++)
-		err = watch_fd(w, wf_rail_fd(w->rails[i].rail), TAG_RAIL, i);
+		err = wf_poller_add(p, wf_rail_fd(w->rails[i].rail), TAG_RAIL, i);
 	if (err)
 		return wf_error_set(e, err, "the worker's descriptors can't be watched: %s",
 				    wf_error_name(err));
 	return 0;
 }
+
+/* Turns. */
+
+static void begin(void *ctx)
+{
+	wf_link_free_unused(ctx);
+}
+
+/* @idle: only where the peer has confirmed all frames. */
+static void run_dirty(struct wf_worker *w, bool idle)
+{
+	struct wf_list now, *node;
+
+	wf_list_init(&now);
+	wf_list_splice(&now, &w->dirty);
+	/* One that can't send marks itself again, for the next turn. */
+	while ((node = wf_list_pop(&now))) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
+
+		if (idle && !wf_list_empty(&link->frames))
+			wf_flow_mark(link);
+		else
+			wf_flow_run(link);
+	}
+}
+
+static void send_all(void *ctx)
+{
+	run_dirty(ctx, false);
+}
+
+void wf_worker_flush(struct wf_worker *w)
+{
+	run_dirty(w, true);
+}
+
+/*
+ * Have we been stopped, or kept from the loop, for so long that peers may have
+ * given us up?  What they offered before is theirs again then; where reads ask
+ * nobody, an offer holds only after a new word of the peer.
+ */
+static void stood_still(void *ctx, uint64_t still_ns)
+{
+	struct wf_worker *w = ctx;
+
+	if (still_ns >= w->options.lost_ns / 2)
+		wf_recorder_add(&w->loop.recorder, WF_RECORDER_STOOD_STILL, 0,
+				still_ns / WF_NS_PER_MS, 0);
+	WF_LIST_EACH(node, &w->link_list) {
+		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
+
+		if (wf_link_may_be_given_up(link, still_ns))
+			wf_attempt_failed(link, "this process stood still for too long");
+	}
+}
+
+static int poll_all(void *ctx)
+{
+	struct wf_worker *w = ctx;
+	int count = poll_rails(w);
+
+	wf_pool_run(&w->pool);
+	return count;
+}
+
+static int arm(void *ctx, uint64_t *until_ns)
+{
+	struct wf_worker *w = ctx;
+	uint64_t until = WF_MIN(*until_ns, wf_door_next_ns(w->door));
+
+	if (!wf_list_empty(&w->dirty))
+		until = WF_MIN(until, w->loop.now_ns + BLIND_NS);
+	if (w->bell)
+		wf_doorbell_sleep(w->bell);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&w->pool.freed))
+		return -EAGAIN;
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+
+		/* It looks at the provider, now that whoever rings sees us asleep. */
+		if (w->rails[i].reopen || wf_rail_arm(w->rails[i].rail))
+			return -EAGAIN;
+		if (caps->wait == WF_WAIT_NONE && w->rails[i].link_count)
+			until = WF_MIN(until, w->loop.now_ns + BLIND_NS);
+	}
+	*until_ns = until;
+	return 0;
+}
+
+static void awake(void *ctx)
+{
+	struct wf_worker *w = ctx;
+
+	if (w->bell)
+		wf_doorbell_wake(w->bell);
+}
+
+static const struct wf_loop_client client = {
+	.begin = begin,
+	.stood_still = stood_still,
+	.poll = poll_all,
+	.readable = readable,
+	.look = look,
+	.send = send_all,
+	.arm = arm,
+	.awake = awake,
+};
 
 /* Open and close. */
 
@@ -470,6 +522,20 @@ static int open_host(struct wf_worker *w, struct wf_error *lack)
 	return 0;
 }
 
+static int open_loop(struct wf_worker *w, struct wf_error *e)
+{
+	const struct wf_loop_config config = {
+		.client = &client,
+		.ctx = w,
+		.alarm = w->manual,
+		.spin_ns = w->options.spin_ns,
+		/* A sleep, and being late after it, must not look like standing still. */
+		.sleep_max_ns = WF_MIN(SLEEP_MAX_NS, w->options.lost_ns / 4),
+	};
+
+	return wf_loop_open(&w->loop, &config, e);
+}
+
 int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e)
 {
 	struct wf_error lack;
@@ -477,30 +543,30 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 
 	memset(w, 0, sizeof(*w));
 	w->options = *config->options;
-	w->spin = wf_spin(w->options.spin_ns);
 	w->log = config->log;
 	w->manual = config->manual;
 	w->sink = config->sink;
 	w->sink_ctx = config->sink_ctx;
-	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
 	snprintf(w->name, sizeof(w->name), "%s", config->name);
 	w->directory = config->directory;
 	w->first = config->first;
 	wf_list_init(&w->link_list);
 	wf_list_init(&w->dirty);
 	wf_list_init(&w->unused_links);
-	wf_list_init(&w->notices);
 	wf_list_init(&w->borrowers);
 	wf_table_init(&w->links, LINKS_MAX);
-	w->turn_ns = wf_clock_now();
-	wf_worker_tick(w);
-	w->busy_ns = w->look_ns = w->now_ns;
-	err = wf_pool_init(&w->pool, w->options.pool_bytes);
+	err = open_loop(w, e);
 	if (err)
+		return err;
+	err = wf_pool_init(&w->pool, w->options.pool_bytes);
+	if (err) {
+		wf_loop_close(&w->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
+	}
 	err = wf_outframes_init(&w->frames);
 	if (err) {
 		wf_pool_fini(&w->pool);
+		wf_loop_close(&w->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
 	/* What the dead have left in /dev/shm is room for a rail. */
@@ -524,7 +590,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 			*e = lack;
 	}
 	if (!err)
-		err = open_fds(w, e);
+		err = watch_fds(w, e);
 	if (err) {
 		close_rails(w);
 		wf_worker_close(w);
@@ -548,49 +614,16 @@ static bool must_linger(const struct wf_worker *w)
 	return false;
 }
 
-static int run_inbox(struct wf_worker *w)
-{
-	struct wf_inbox_node *node = wf_inbox_take(&w->inbox);
-	int count = 0;
-
-	while (node) {
-		struct wf_task *task = WF_CONTAINER(node, struct wf_task, node);
-
-		node = node->next; /* the task may be gone after its run */
-		task->run(task);
-		count++;
-	}
-	return count;
-}
-
-/* At most @max of @notices. */
-static int run_notices(struct wf_worker *w, struct wf_list *notices, int max)
-{
-	struct wf_list *node;
-	int count = 0;
-
-	/* What a child that was forked in a callback has copies of is told in its parent. */
-	while (count < max && !w->forked && (node = wf_list_pop(notices))) {
-		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
-
-		wf_recorder_enter(&w->recorder, "a callback of the program", NULL);
-		notice->run(notice);
-		wf_recorder_leave(&w->recorder);
-		count++;
-	}
-	return count;
-}
-
 /* A prompt close loses messages that were reported as sent: wait for the peers' word, then say goodbye. */
 static void say_goodbye(struct wf_worker *w)
 {
 	struct wf_greet greet = { .kind = WF_GREET_GOODBYE };
-	uint64_t until = w->now_ns + CLOSE_NS;
+	uint64_t until = w->loop.now_ns + CLOSE_NS;
 	struct wf_error e;
 
 	/* In short turns: a goodbye of the peer's ends the need to wait, but not a wait. */
-	while (must_linger(w) && w->now_ns < until)
-		wf_worker_wait(w, WF_MIN(until, w->now_ns + CLOSE_TURN_NS));
+	while (must_linger(w) && w->loop.now_ns < until)
+		wf_loop_wait(&w->loop, WF_MIN(until, w->loop.now_ns + CLOSE_TURN_NS));
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -611,25 +644,15 @@ static void say_goodbye(struct wf_worker *w)
 			break;
 		wf_link_die(busy, &e);
 	}
-	run_notices(w, &w->notices, INT_MAX);
-}
-
-bool wf_worker_drain(struct wf_worker *w)
-{
-	bool any = false;
-
-	/* What users are told may make them begin anew, to be told again. */
-	while (run_inbox(w) + run_notices(w, &w->notices, NOTICES_MAX))
-		any = true;
-	return any;
+	(void)wf_loop_tell(&w->loop);
 }
 
 void wf_worker_leave(struct wf_worker *w)
 {
-	if (w->epoll_fd >= 0)
+	if (wf_poller_is_open(&w->loop.poller))
 		say_goodbye(w);
 	close_rails(w);
-	(void)wf_worker_drain(w);
+	(void)wf_loop_drain(&w->loop);
 }
 
 void wf_worker_close(struct wf_worker *w)
@@ -659,287 +682,12 @@ void wf_worker_close(struct wf_worker *w)
 	wf_table_fini(&w->links);
 	wf_outframes_fini(&w->frames);
 	wf_pool_fini(&w->pool);
-	if (w->epoll_fd >= 0)
-		close(w->epoll_fd);
-	if (w->wake_fd >= 0)
-		close(w->wake_fd);
-	if (w->timer_fd >= 0)
-		close(w->timer_fd);
-}
-
-/* The loop. */
-
-void wf_worker_timer(struct wf_worker *w, struct wf_timer *timer, uint64_t at_ns,
-		     void (*fire)(struct wf_timer *))
-{
-	wf_timer_arm(&w->timers, timer, at_ns, fire);
-}
-
-void wf_worker_defer(struct wf_worker *w, struct wf_notice *notice)
-{
-	wf_list_append(&w->notices, &notice->node);
-}
-
-void wf_worker_submit(struct wf_worker *w, struct wf_task *task)
-{
-	if (wf_inbox_put(&w->inbox, &task->node))
-		wf_worker_wake(w);
-}
-
-void wf_worker_wake(struct wf_worker *w)
-{
-	uint64_t one = 1;
-
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load(&w->asleep))
-		return;
-	/* Full means that a wake-up is pending already. */
-	if (write(w->wake_fd, &one, sizeof(one)) < 0)
-		return;
-}
-
-/* @idle: only where the peer has confirmed all frames. */
-static void run_dirty(struct wf_worker *w, bool idle)
-{
-	struct wf_list now, *node;
-
-	wf_list_init(&now);
-	wf_list_splice(&now, &w->dirty);
-	/* One that can't send marks itself again, for the next turn. */
-	while ((node = wf_list_pop(&now))) {
-		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
-
-		if (idle && !wf_list_empty(&link->frames))
-			wf_flow_mark(link);
-		else
-			wf_flow_run(link);
-	}
-}
-
-void wf_worker_flush(struct wf_worker *w)
-{
-	run_dirty(w, true);
-}
-
-/*
- * Have we been stopped, or kept from the loop, for so long that peers may have
- * given us up?  What they offered before is theirs again then; where reads ask
- * nobody, an offer holds only after a new word of the peer.
- */
-static void look_back(struct wf_worker *w)
-{
-	uint64_t still_ns = w->now_ns - w->turn_ns;
-
-	w->turn_ns = w->now_ns;
-	if (still_ns < STILL_NS)
-		return;
-	if (still_ns >= w->options.lost_ns / 2)
-		wf_recorder_add(&w->recorder, WF_RECORDER_STOOD_STILL, 0,
-				still_ns / WF_NS_PER_MS, 0);
-	WF_LIST_EACH(node, &w->link_list) {
-		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
-
-		if (wf_link_may_be_given_up(link, still_ns))
-			wf_attempt_failed(link, "this process stood still for too long");
-	}
-}
-
-void wf_worker_tick(struct wf_worker *w)
-{
-	wf_worker_tick_at(w, wf_clock_now());
-}
-
-void wf_worker_tick_at(struct wf_worker *w, uint64_t now_ns)
-{
-	w->now_ns = now_ns;
-	wf_recorder_turn(&w->recorder, w->now_ns);
-	/* Before anything is done with what was offered earlier. */
-	look_back(w);
-}
-
-/*
- * Run the notices that there are.  What callbacks have begun leaves in the same turn, and
- * where there are many before all of them have run, so that the peer is not idle meanwhile.
- */
-static int tell(struct wf_worker *w)
-{
-	struct wf_list now;
-	int count = 0;
-
-	wf_list_init(&now);
-	wf_list_splice(&now, &w->notices);
-	do {
-		count += run_notices(w, &now, NOTICES_MAX);
-		if (w->forked)
-			return count;
-		if (!wf_inbox_empty(&w->inbox)) {
-			wf_worker_tick(w); /* they may have taken their time */
-			count += run_inbox(w);
-		}
-		run_dirty(w, false);
-	} while (!wf_list_empty(&now));
-	return count;
-}
-
-int wf_worker_poll(struct wf_worker *w)
-{
-	int count;
-
-	wf_link_free_unused(w);
-	wf_worker_tick(w);
-	/* The descriptors of a program's own loop stay readable until they are looked at. */
-	if (atomic_load_explicit(&w->asleep, memory_order_relaxed))
-		wf_worker_woken(w);
-	/* What has waited for this turn has the longest way. */
-	run_dirty(w, false);
-	count = poll_rails(w);
-	if (w->now_ns - w->look_ns >= LOOK_NS)
-		wf_worker_woken(w);
-	count += (int)wf_timer_run(&w->timers, w->now_ns);
-	count += run_inbox(w);
-	wf_pool_run(&w->pool);
-	/* Then all that is to be sent: what a callback says leaves with what led to it. */
-	count += tell(w);
-	if (count)
-		w->busy_ns = w->now_ns;
-	return count;
-}
-
-int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns)
-{
-	uint64_t until;
-
-	run_dirty(w, false);
-	until = WF_MIN(wf_timer_next_ns(&w->timers), wf_door_next_ns(w->door));
-	/* A sleep, and being late after it, must not look like standing still. */
-	until = WF_MIN(until, w->now_ns + WF_MIN(SLEEP_MAX_NS, w->options.lost_ns / 4));
-	if (!wf_list_empty(&w->dirty))
-		until = WF_MIN(until, w->now_ns + BLIND_NS);
-	atomic_store(&w->asleep, true);
-	if (w->bell)
-		wf_doorbell_sleep(w->bell);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!wf_inbox_empty(&w->inbox) || !wf_list_empty(&w->notices) ||
-	    atomic_load(&w->pool.freed))
-		goto awake;
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
-
-		/* It looks at the provider, now that whoever rings sees us asleep. */
-		if (w->rails[i].reopen || wf_rail_arm(w->rails[i].rail))
-			goto awake;
-		if (caps->wait == WF_WAIT_NONE && w->rails[i].link_count)
-			until = WF_MIN(until, w->now_ns + BLIND_NS);
-	}
-	*until_ns = until;
-	return 0;
-awake:
-	w->busy_ns = w->now_ns;
-	atomic_store(&w->asleep, false);
-	if (w->bell)
-		wf_doorbell_wake(w->bell);
-	return -EAGAIN;
-}
-
-/*
- * A timer that is set already and fires sooner stays: setting it costs a system call, and
- * each setting leads to one wake-up at most.
- */
-static int set_alarm(struct wf_worker *w, uint64_t until_ns)
-{
-	struct itimerspec at = { .it_value = wf_clock_timespec(until_ns) };
-
-	if (w->alarm_ns > w->now_ns && w->alarm_ns <= until_ns)
-		return 0;
-	if (timerfd_settime(w->timer_fd, TFD_TIMER_ABSTIME, &at, NULL))
-		return -errno;
-	w->alarm_ns = until_ns;
-	return 0;
-}
-
-int wf_worker_arm_fd(struct wf_worker *w, uint64_t *until_ns)
-{
-	struct epoll_event events[EPOLL_EVENTS_MAX];
-	uint64_t until;
-	int n, err = wf_worker_arm(w, &until);
-
-	if (!err)
-		err = set_alarm(w, until);
-	if (err)
-		return err;
-	/* What was ready before may be stale, and gives a loop with EPOLLET no new edge. */
-	n = epoll_wait(w->epoll_fd, events, EPOLL_EVENTS_MAX, 0);
-	if (n > 0) {
-		take_readable(w, events, n);
-		return -EAGAIN;
-	}
-	*until_ns = until;
-	return 0;
-}
-
-static void sleep_until(struct wf_worker *w, uint64_t until_ns)
-{
-	uint64_t began_ns = wf_clock_now();
-	int ms = until_ns > began_ns ?
-			 (int)((until_ns - began_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS) :
-			 0;
-	struct epoll_event events[EPOLL_EVENTS_MAX];
-	int n = epoll_wait(w->epoll_fd, events, EPOLL_EVENTS_MAX, ms);
-
-	wf_worker_tick(w);
-	if (n <= 0) {
-		wf_worker_woken(w);
-		return;
-	}
-	take_readable(w, events, n);
-	wf_spin_slept(&w->spin, w->now_ns - began_ns);
-	/* Also if it is no more than some bytes of a long read: the next ones are near. */
-	w->busy_ns = w->now_ns;
-}
-
-/*
- * The peer may be waiting for this very core.  A yield is a system call, and
- * looks less often for the wire: where nobody else wants to run they are rare.
- */
-static void let_others_run(struct wf_worker *w)
-{
-	uint64_t began_ns;
-
-	if (w->now_ns - WF_MAX(w->busy_ns, w->yielded_ns) < w->yield_pause_ns)
-		return;
-	began_ns = wf_clock_now();
-	sched_yield();
-	w->yielded_ns = wf_clock_now();
-	w->yield_pause_ns = w->yielded_ns - began_ns > YIELD_LONG_NS ? 0 : YIELD_NS;
-}
-
-int wf_worker_wait(struct wf_worker *w, uint64_t until_ns)
-{
-	uint64_t sleep_ns;
-	int count;
-
-	for (;;) {
-		count = wf_worker_poll(w);
-		if (count || w->forked || w->now_ns >= until_ns)
-			return count;
-		if (w->now_ns - w->busy_ns < w->spin.limit_ns) {
-			let_others_run(w);
-			continue;
-		}
-		if (wf_worker_arm(w, &sleep_ns))
-			continue;
-		sleep_until(w, WF_MIN(sleep_ns, until_ns));
-	}
+	wf_loop_close(&w->loop);
 }
 
 void wf_worker_forked(struct wf_worker *w)
 {
-	w->forked = true;
-	(void)close(w->epoll_fd);
-	(void)close(w->wake_fd);
-	if (w->timer_fd >= 0)
-		(void)close(w->timer_fd);
-	w->epoll_fd = w->wake_fd = w->timer_fd = -1;
+	wf_loop_forked(&w->loop);
 	wf_door_forked(w->door);
 	if (w->sidedoor)
 		wf_sidedoor_forked(w->sidedoor);

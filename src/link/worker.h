@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker: one progress context.  One thread owns it, with its own rails,
- * door, timers and links, and nothing inside is locked.
+ * A worker: one progress context.  One thread owns it, with its own loop, rails,
+ * door and links, and nothing inside is locked.
  *
- * Other threads reach it by wf_worker_submit only.  What users are told
- * leaves through wf_worker_defer, at the end of a turn of the loop, so that no
+ * Other threads reach it by wf_loop_submit() only.  What users are told
+ * leaves through wf_loop_defer(), at the end of a turn of the loop, so that no
  * user's callback ever runs inside the library's own work.
  */
 #ifndef WF_WORKER_H
@@ -16,16 +16,13 @@
 #include "link/doorbell.h"
 #include "link/host.h"
 #include "link/outframe.h"
-#include "link/spin.h"
+#include "loop/loop.h"
 #include "memory/pool.h"
-#include "util/inbox.h"
 #include "util/list.h"
 #include "util/log.h"
 #include "util/map.h"
 #include "util/options.h"
-#include "util/recorder.h"
 #include "util/table.h"
-#include "util/timer.h"
 #include "wire/greet.h"
 #include "wire/pack.h"
 
@@ -36,18 +33,6 @@ struct wf_link;
 struct wf_worker_rail;
 struct wf_lender;
 struct wf_sidedoor;
-
-/* Work from another thread, or from this one for later. */
-struct wf_task {
-	struct wf_inbox_node node;
-	void (*run)(struct wf_task *task);
-};
-
-/* Something to tell a user at the end of this turn. */
-struct wf_notice {
-	struct wf_list node;
-	void (*run)(struct wf_notice *notice);
-};
 
 /* A read that a rail has under way: the cookie of its READ event. */
 struct wf_read {
@@ -104,9 +89,8 @@ struct wf_worker {
 	struct wf_options options;
 	struct wf_log log;
 	struct wf_counters counters;
-	struct wf_recorder recorder;
+	struct wf_loop loop;
 	bool manual;
-	bool forked;           /* this process is a child */
 	bool beyond_loopback;
 	char name[WF_GREET_NAME_BYTES];
 	struct wf_directory *directory; /* of the node */
@@ -128,29 +112,12 @@ struct wf_worker {
 	struct wf_pool pool;   /* of the user */
 	struct wf_outframes frames; /* of the links */
 	uint32_t frame_bytes;  /* the largest of any rail */
-	struct wf_timers timers;
 	struct wf_table links; /* by the id that peers put into frames */
 	struct wf_list link_list;
 	uint32_t link_number;  /* of the last one made */
 	struct wf_list dirty;  /* links with something to send */
 	struct wf_list unused_links; /* to be freed between two turns */
-	struct wf_list notices;
-	uint64_t now_ns;       /* of this turn */
-	uint64_t turn_ns;      /* the last look at the clock: a long time ago means that we stood still */
-	uint64_t busy_ns;      /* when something last happened */
-	uint64_t yielded_ns;   /* when a spin last let others run */
-	uint64_t yield_pause_ns; /* until it does so again */
-	struct wf_spin spin;
 	uint64_t kept_out_ns;  /* until when strangers are kept out without a line in the log */
-	uint64_t look_ns;      /* when door and descriptors were last looked at */
-
-	struct wf_inbox inbox;
-	int wake_fd;           /* eventfd: the inbox has something */
-	int timer_fd;          /* the next timer, for a program that polls epoll_fd; -1: none */
-	uint64_t alarm_ns;     /* when timer_fd fires; 0: it is not set */
-	int epoll_fd;          /* -1: not open yet, or left */
-	_Atomic bool asleep;
-
 	const struct wf_worker_sink *sink;
 	void *sink_ctx;
 };
@@ -177,59 +144,11 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 void wf_worker_leave(struct wf_worker *w);
 void wf_worker_close(struct wf_worker *w);
 
-/* After it has left: run what others have submitted since then.  Was there anything? */
-bool wf_worker_drain(struct wf_worker *w);
-
-/*
- * Look at the clock: whatever happens until the next look happens at now_ns.
- * After a long time without a look, rails on which an offer may be no longer
- * good fail.  In no callback.  Threads: owner.
- */
-void wf_worker_tick(struct wf_worker *w);
-
-/* The same for who has just looked, at @now_ns. */
-void wf_worker_tick_at(struct wf_worker *w, uint64_t now_ns);
-
-/* One turn: rails, door, timers, inbox, sends, notices.  How many things happened.  Threads: owner. */
-int wf_worker_poll(struct wf_worker *w);
-
 /*
  * Send what tasks that were run outside a turn have posted, but where a frame is not
  * confirmed yet: there the next turn begins with it, and packs.  Threads: owner.
  */
 void wf_worker_flush(struct wf_worker *w);
-
-/*
- * Before sleeping: 0 and *@until_ns when nothing is left to do and every
- * waker is armed; -EAGAIN: call wf_worker_poll.  Threads: owner.
- */
-int wf_worker_arm(struct wf_worker *w, uint64_t *until_ns);
-
-/*
- * The same for a program that sleeps on wf_worker_fd: 0 means that the descriptor is not
- * readable now, and that it will be at *@until_ns at the latest.  Of a manual node only.
- * Other codes come from the system.  Threads: owner.
- */
-int wf_worker_arm_fd(struct wf_worker *w, uint64_t *until_ns);
-
-/* After sleeping on wf_worker_fd (or instead of it). */
-void wf_worker_woken(struct wf_worker *w);
-int wf_worker_fd(const struct wf_worker *w);
-
-/* Turn the loop until @until_ns at the latest or until something happened: spins, then sleeps. */
-int wf_worker_wait(struct wf_worker *w, uint64_t until_ns);
-
-/* Run @task on the worker.  Borrows it until it runs.  Threads: any, callback. */
-void wf_worker_submit(struct wf_worker *w, struct wf_task *task);
-
-/* Wake it, if it sleeps.  Threads: any, callback. */
-void wf_worker_wake(struct wf_worker *w);
-
-/* Run @notice at the end of this turn.  Borrows it until it runs.  Threads: owner. */
-void wf_worker_defer(struct wf_worker *w, struct wf_notice *notice);
-
-void wf_worker_timer(struct wf_worker *w, struct wf_timer *timer, uint64_t at_ns,
-		     void (*fire)(struct wf_timer *));
 
 /* Watch the process of the link @link_id by its pidfd, until unwatched.  Threads: owner. */
 int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id);

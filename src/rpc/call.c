@@ -108,7 +108,7 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 
 static struct wf_call_record record_of(const struct wf_call *call, const struct wf_body *body)
 {
-	uint64_t now = WF_MAX(call->calls->transfer->worker->now_ns, call->began_ns);
+	uint64_t now = WF_MAX(call->calls->transfer->worker->loop.now_ns, call->began_ns);
 
 	return (struct wf_call_record){
 		.call = call->id,
@@ -488,7 +488,7 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		return 0;
 	}
 	call->reply_path = wf_path_come(link, &r.body);
-	call->reply_path.matched_ns = link->worker->now_ns;
+	call->reply_path.matched_ns = link->worker->loop.now_ns;
 	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_FAILED_PRECONDITION);

@@ -8,7 +8,7 @@
 /* A peer with calls of a service. */
 struct wf_limit_peer {
 	struct wf_map_node node; /* in limit->peers */
-	const struct wf_link *link;
+	const void *key;         /* what stands for it */
 	uint32_t let;            /* tickets past its queue, running or not */
 	struct wf_list queue;
 };
@@ -48,27 +48,27 @@ static struct wf_ticket *first(const struct wf_list *queue)
 	return node ? WF_CONTAINER(node, struct wf_ticket, node) : NULL;
 }
 
-static uint64_t hash_of(const struct wf_limit *limit, const struct wf_link *link)
+static uint64_t hash_of(const struct wf_limit *limit, const void *key)
 {
-	return wf_map_hash(&limit->peers, 0, &link, sizeof(link));
+	return wf_map_hash(&limit->peers, 0, &key, sizeof(key));
 }
 
-/* The one of @link, made if there is none.  NULL: no memory. */
-static struct wf_limit_peer *peer_of(struct wf_limit *limit, const struct wf_link *link)
+/* The one that @key stands for, made if there is none.  NULL: no memory. */
+static struct wf_limit_peer *peer_of(struct wf_limit *limit, const void *key)
 {
-	uint64_t hash = hash_of(limit, link);
+	uint64_t hash = hash_of(limit, key);
 	struct wf_map_node *node = NULL;
 	struct wf_limit_peer *peer;
 
 	while ((node = wf_map_find(&limit->peers, hash, node))) {
 		peer = WF_CONTAINER(node, struct wf_limit_peer, node);
-		if (peer->link == link)
+		if (peer->key == key)
 			return peer;
 	}
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return NULL;
-	peer->link = link;
+	peer->key = key;
 	wf_list_init(&peer->queue);
 	wf_map_add(&limit->peers, &peer->node, hash);
 	return peer;
@@ -104,7 +104,7 @@ static void tell(struct wf_turns *turns)
 	if (turns->told)
 		return;
 	turns->told = true;
-	wf_worker_submit(turns->worker, &turns->task);
+	wf_loop_submit(turns->loop, &turns->task);
 }
 
 /* One has left, so there may be room for the next of its peer, and of the service. */
@@ -151,13 +151,13 @@ static int refuse(const struct wf_limit *limit, const struct wf_limit_peer *peer
 			    limit->calls_max, limit->waiting);
 }
 
-static int enter(struct wf_limit *limit, const struct wf_link *link, struct wf_ticket *t,
+static int enter(struct wf_limit *limit, const void *key, struct wf_ticket *t,
 		 struct wf_error *e)
 {
 	int err = 0;
 
 	if (limit->calls_per_peer) {
-		t->peer = peer_of(limit, link);
+		t->peer = peer_of(limit, key);
 		if (!t->peer)
 			return wf_error_set(e, -ENOMEM, "no memory to count the calls of a peer");
 	}
@@ -193,7 +193,7 @@ static void leave(struct wf_ticket *t)
 
 /* And what takes it. */
 
-int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const struct wf_link *link,
+int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const void *peer,
 		   struct wf_ticket *t, struct wf_error *e)
 {
 	int err;
@@ -204,7 +204,7 @@ int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const struct 
 	t->turns = turns;
 	wf_list_init(&t->node);
 	pthread_mutex_lock(&turns->limits->lock);
-	err = enter(limit, link, t, e);
+	err = enter(limit, peer, t, e);
 	pthread_mutex_unlock(&turns->limits->lock);
 	if (err && err != -EINPROGRESS)
 		*t = (struct wf_ticket){ 0 };
@@ -221,7 +221,7 @@ void wf_limit_leave(struct wf_ticket *t)
 	*t = (struct wf_ticket){ 0 };
 }
 
-/* The next one whose turn has come; NULL: the worker has heard of all. */
+/* The next one whose turn has come; NULL: the loop has heard of all. */
 static struct wf_ticket *take(struct wf_turns *turns)
 {
 	struct wf_ticket *t;
@@ -248,10 +248,10 @@ static void run(struct wf_task *task)
 }
 
 void wf_limit_turns_init(struct wf_turns *turns, struct wf_limits *limits,
-			 struct wf_worker *worker, void (*come)(struct wf_ticket *ticket))
+			 struct wf_loop *loop, void (*come)(struct wf_ticket *ticket))
 {
 	*turns = (struct wf_turns){
-		.limits = limits, .worker = worker, .come = come, .task.run = run,
+		.limits = limits, .loop = loop, .come = come, .task.run = run,
 	};
 	wf_list_init(&turns->all);
 }

@@ -14,7 +14,8 @@
 #define WF_LIMIT_H
 
 #include <pthread.h>
-#include "link/link.h"
+#include "loop/loop.h"
+#include "util/map.h"
 
 /* Of a node. */
 struct wf_limits {
@@ -36,11 +37,11 @@ struct wf_limit {
 struct wf_limit_peer;
 struct wf_ticket;
 
-/* Of a worker: its calls whose turn has come. */
+/* Of a loop: its calls whose turn has come. */
 struct wf_turns {
 	struct wf_limits *limits;
-	struct wf_worker *worker;
-	void (*come)(struct wf_ticket *ticket); /* on the worker, outside the lock */
+	struct wf_loop *loop;
+	void (*come)(struct wf_ticket *ticket); /* on the loop, outside the lock */
 	struct wf_list all;      /* under the lock, as is the next */
 	bool told;               /* the task is on its way */
 	struct wf_task task;
@@ -49,7 +50,7 @@ struct wf_turns {
 enum wf_ticket_state {
 	WF_TICKET_NONE,    /* it has not entered, has left, or needed none */
 	WF_TICKET_WAITING,
-	WF_TICKET_COME,    /* its turn has, and its worker is to hear of it */
+	WF_TICKET_COME,    /* its turn has, and its loop is to hear of it */
 	WF_TICKET_RUNNING
 };
 
@@ -72,15 +73,15 @@ void wf_limits_fini(struct wf_limits *limits);
 void wf_limit_init(struct wf_limit *limit, uint32_t calls_max, uint32_t calls_per_peer,
 		   uint32_t queue_max);
 void wf_limit_fini(struct wf_limit *limit);
-void wf_limit_turns_init(struct wf_turns *turns, struct wf_limits *limits, struct wf_worker *worker,
+void wf_limit_turns_init(struct wf_turns *turns, struct wf_limits *limits, struct wf_loop *loop,
 		   void (*come)(struct wf_ticket *ticket));
 
 /*
- * A call that came over @link, which outlives its ticket.  0: it may run.  -EINPROGRESS: it
+ * A call of the peer that the address @peer stands for: no two have the same.  0: it may run.  -EINPROGRESS: it
  * waits, and its turn comes unless it leaves before.  -ENOBUFS: too many wait.  -ENOMEM.
  * Threads: owner of @turns.
  */
-int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const struct wf_link *link,
+int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const void *peer,
 		   struct wf_ticket *ticket, struct wf_error *e);
 
 /* It runs no more, or waits no more; harmless when it does neither.  Threads: owner of its turns. */

@@ -159,7 +159,7 @@ static void send_reply(struct wf_served *s)
 	}
 	wf_served_charge(s, s->initial_bytes + s->trailing_bytes + s->details_bytes);
 	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->status);
-	wf_timer_stop(&s->serving->transfer->worker->timers, &s->timer);
+	wf_timer_stop(&s->serving->transfer->worker->loop.timers, &s->timer);
 	if (!s->stream || finish_stream(s))
 		post_reply(s);
 }
@@ -217,7 +217,7 @@ int wf_reply_submit(struct wf_served *s, enum weft_status status, const char *te
 	if (status != WEFT_OK)
 		set_text(s, text);
 	s->task.run = run_reply;
-	wf_worker_submit(s->serving->transfer->worker, &s->task);
+	wf_loop_submit(&s->serving->transfer->worker->loop, &s->task);
 	return 0;
 }
 

@@ -27,7 +27,7 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 		.transfer = streams->transfer, .streams = streams, .services = services,
 	};
 	wf_map_init(&serving->map);
-	wf_limit_turns_init(&serving->turns, &services->limits, streams->transfer->worker,
+	wf_limit_turns_init(&serving->turns, &services->limits, &streams->transfer->worker->loop,
 			    turn_come);
 	wf_list_init(&serving->alone);
 	wf_replies_init(&serving->replies, streams->transfer->worker, &services->forgot);
@@ -74,7 +74,7 @@ void wf_served_leave(struct wf_served *s)
 static enum weft_status outcome(const struct wf_served *s)
 {
 	if (atomic_load(&s->cancelled))
-		return s->serving->transfer->worker->now_ns < s->deadline_ns
+		return s->serving->transfer->worker->loop.now_ns < s->deadline_ns
 			       ? WEFT_CANCELLED
 			       : WEFT_DEADLINE_EXCEEDED;
 	return atomic_load(&s->replied) ? s->status : WEFT_CANCELLED; /* the node closes */
@@ -116,7 +116,7 @@ static void end(struct wf_served *s)
 	wf_counters_add(&c->served, -(uint64_t)1);
 	wf_counters_add(&c->served_ended[outcome(s)], 1);
 	wf_counters_add(&c->message_bytes, -s->held_bytes);
-	wf_timer_stop(&serving->transfer->worker->timers, &s->timer);
+	wf_timer_stop(&serving->transfer->worker->loop.timers, &s->timer);
 	wf_list_remove(&s->notice.node);
 	wf_list_remove(&s->link_node);
 	if (s->user)
@@ -144,7 +144,7 @@ void wf_served_free(struct wf_served *s)
 		return;
 	}
 	s->notice.run = tell_end;
-	wf_worker_defer(s->serving->transfer->worker, &s->notice);
+	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
 }
 
 /* No notice runs any more. */
@@ -240,7 +240,7 @@ static void begin(struct wf_served *s)
 	if (s->partial && !atomic_load(&s->cancelled))
 		return;
 	s->notice.run = hand_over;
-	wf_worker_defer(s->serving->transfer->worker, &s->notice);
+	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
 }
 
 static void request_whole(struct wf_served *s)
@@ -318,7 +318,7 @@ static void notify(struct wf_served *s)
 	    !wf_list_empty(&s->notice.node))
 		return;
 	s->notice.run = tell_cancel;
-	wf_worker_defer(s->serving->transfer->worker, &s->notice);
+	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
 }
 
 void wf_served_on_cancel(struct wf_served *s, void (*tell)(void *arg), void *arg)
@@ -415,9 +415,9 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 	wf_list_remove(&first->link_node);
 	wf_list_append(&first->link->work[WF_LINK_SERVED], &first->link_node);
 	if (first->deadline_ns != UINT64_MAX)
-		wf_worker_timer(w, &first->timer, first->deadline_ns, deadline);
+		wf_loop_timer(&w->loop, &first->timer, first->deadline_ns, deadline);
 	else
-		wf_timer_stop(&w->timers, &first->timer);
+		wf_timer_stop(&w->loop.timers, &first->timer);
 	wf_served_free(s);
 }
 
@@ -692,13 +692,13 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->was_compressed = c.flags & WF_CALL_COMPRESSED;
 	s->understood = wf_link_real(link)->peer->compressions;
 	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
-	s->deadline_ns = wf_clock_after(w->now_ns, c.left_ns);
+	s->deadline_ns = wf_clock_after(w->loop.now_ns, c.left_ns);
 	wf_served_charge(s, sizeof(*s) + c.metadata_bytes);
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
 	wf_list_init(&s->attached);
 	wf_list_init(&s->link_node);
-	s->began_ns = w->now_ns;
+	s->began_ns = w->loop.now_ns;
 	s->request_id = c.request;
 	s->again = c.incarnation;
 	s->of_another = c.incarnation && memcmp(c.incarnation, w->directory->incarnation,
@@ -716,7 +716,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s->known = true;
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
-		wf_worker_timer(w, &s->timer, s->deadline_ns, deadline);
+		wf_loop_timer(&w->loop, &s->timer, s->deadline_ns, deadline);
 	if (serving->draining)
 		refuse_draining(s);
 	else
@@ -797,8 +797,8 @@ static void go_alone(struct wf_served *s)
 	s->alone = true;
 	wf_list_remove(&s->link_node);
 	wf_list_append(&serving->alone, &s->link_node);
-	if (s->deadline_ns > w->now_ns + ALONE_NS)
-		wf_worker_timer(w, &s->timer, w->now_ns + ALONE_NS, not_come_back);
+	if (s->deadline_ns > w->loop.now_ns + ALONE_NS)
+		wf_loop_timer(&w->loop, &s->timer, w->loop.now_ns + ALONE_NS, not_come_back);
 }
 
 void wf_served_down(struct wf_link *link, const struct wf_error *e)

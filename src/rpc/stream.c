@@ -149,7 +149,7 @@ static void go_on_later(struct wf_stream *s)
 		return;
 	s->busy++;
 	s->go_on.run = go_on;
-	wf_worker_defer(s->streams->transfer->worker, &s->go_on);
+	wf_loop_defer(&s->streams->transfer->worker->loop, &s->go_on);
 }
 
 /* Break it off when whoever says so is done: a link that is dying must not be told anything. */

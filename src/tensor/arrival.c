@@ -86,7 +86,7 @@ int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 	a->record.shape = a->bytes;
 	a->record.eager = a->bytes + shape_bytes;
 	a->number = arrivals->came++;
-	a->since_ns = arrivals->worker->now_ns;
+	a->since_ns = arrivals->worker->loop.now_ns;
 	a->charged_bytes = 0;
 	wf_list_init(&a->node);
 	wf_list_init(&a->kept_node);

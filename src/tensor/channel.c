@@ -104,8 +104,8 @@ static void kept_too_long(struct wf_timer *timer)
 	WF_LIST_EACH(node, &c->kept) {
 		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
 
-		if (c->worker->now_ns < a->since_ns + limit_ns) {
-			wf_worker_timer(c->worker, timer, a->since_ns + limit_ns, kept_too_long);
+		if (c->worker->loop.now_ns < a->since_ns + limit_ns) {
+			wf_loop_timer(&c->worker->loop, timer, a->since_ns + limit_ns, kept_too_long);
 			return;
 		}
 		drop_arrival(a, WEFT_DEADLINE_EXCEEDED);
@@ -143,7 +143,7 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 	wf_list_append(left ? &c->leftovers : &link->kept, &a->link_node);
 	wf_arrival_wait(a, part);
 	if (limit_ns && !c->kept_timer.armed)
-		wf_worker_timer(c->worker, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
+		wf_loop_timer(&c->worker->loop, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
 }
 
 /* Receives. */
@@ -297,7 +297,7 @@ static void give_back(struct wf_receiving *r, struct wf_arrival *a)
 		wf_arrival_drop(a, over ? over->status : WEFT_CANCELLED);
 		return;
 	}
-	a->since_ns = c->worker->now_ns;
+	a->since_ns = c->worker->loop.now_ns;
 	keep_in(c, ch, r->part, a);
 	next = find_receive(ch, a->link);
 	if (next)
@@ -590,8 +590,8 @@ void wf_channels_fini(struct wf_channels *c)
 			wf_arrival_free(WF_CONTAINER(at, struct wf_arrival, node));
 		drop_channel(ch);
 	}
-	wf_timer_stop(&c->worker->timers, &c->kept_timer);
-	wf_timer_stop(&c->worker->timers, &c->brief_timer);
+	wf_timer_stop(&c->worker->loop.timers, &c->kept_timer);
+	wf_timer_stop(&c->worker->loop.timers, &c->brief_timer);
 	wf_steps_fini(&c->aborted);
 	wf_steps_fini(&c->ended);
 	wf_parts_fini(&c->parts);

@@ -47,7 +47,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 
 	if (!m) {
 		link->briefed = false;
-		wf_worker_timer(c->worker, &c->brief_timer, c->worker->now_ns + BRIEF_NS,
+		wf_loop_timer(&c->worker->loop, &c->brief_timer, c->worker->loop.now_ns + BRIEF_NS,
 				brief_again);
 		return;
 	}
@@ -110,7 +110,7 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 /* Abort what no abort is known of.  Takes @fresh. */
 static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struct wf_link *from)
 {
-	uint64_t now_ns = c->worker->now_ns;
+	uint64_t now_ns = c->worker->loop.now_ns;
 	bool kept = !(from && wf_steps_crowded(&c->aborted, now_ns));
 	struct wf_error e;
 
@@ -118,7 +118,7 @@ static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struc
 		wf_steps_add(&c->aborted, fresh, now_ns);
 	wf_step_error(fresh, &e);
 	wf_log(&c->worker->log, WF_LOG_INFO, "%s", e.text);
-	wf_recorder_add(&c->worker->recorder, WF_RECORDER_STEP_ABORT, from ? from->number : 0,
+	wf_recorder_add(&c->worker->loop.recorder, WF_RECORDER_STEP_ABORT, from ? from->number : 0,
 			fresh->number, (uint64_t)e.code);
 	if (kept)
 		tell_all(c, fresh, from);
@@ -143,10 +143,10 @@ void wf_ending_end(struct wf_channels *c, struct wf_step *fresh)
 		wf_step_free(fresh);
 		return;
 	}
-	wf_steps_add(&c->ended, fresh, c->worker->now_ns);
+	wf_steps_add(&c->ended, fresh, c->worker->loop.now_ns);
 	wf_step_error(fresh, &e);
 	e.code = -ECANCELED; /* of what was begun before */
-	wf_recorder_add(&c->worker->recorder, WF_RECORDER_STEP_END, 0, fresh->number, 0);
+	wf_recorder_add(&c->worker->loop.recorder, WF_RECORDER_STEP_END, 0, fresh->number, 0);
 	stop_step(c, fresh, &e, false, NULL);
 }
 

@@ -169,7 +169,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	r->doubted = false;
 	r->arrival = NULL;
 	r->returns = false;
-	r->path = (struct wf_path){ .queued_ns = arrivals->worker->now_ns };
+	r->path = (struct wf_path){ .queued_ns = arrivals->worker->loop.now_ns };
 	wf_list_init(&r->node);
 	wf_list_init(&r->all_node);
 	r->use = (struct wf_use_member){ 0 };
@@ -447,7 +447,7 @@ static void take_path(struct wf_receiving *r, const struct wf_path *came)
 
 	r->path = *came;
 	r->path.queued_ns = queued_ns;
-	r->path.matched_ns = r->arrivals->worker->now_ns;
+	r->path.matched_ns = r->arrivals->worker->loop.now_ns;
 }
 
 void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,

@@ -134,14 +134,14 @@ static void leave_line(struct wf_sending *s)
 	struct wf_sending *next;
 
 	wf_pool_unwait(&w->pool, &s->turn->waiter);
-	wf_timer_stop(&w->timers, &s->turn->timer);
+	wf_timer_stop(&w->loop.timers, &s->turn->timer);
 	wf_list_remove(&s->turn->node);
 	free(s->turn);
 	s->turn = NULL;
 	s->sendings->line_progress++;
 	next = first_in_line(s);
 	if (next && next->state == WF_SENDING_BEHIND)
-		wf_worker_timer(w, &next->turn->timer, w->now_ns, go_on_later);
+		wf_loop_timer(&w->loop, &next->turn->timer, w->loop.now_ns, go_on_later);
 	wf_link_unwatch(s->link);
 	wf_link_put(s->link);
 }
@@ -185,7 +185,7 @@ static int gather(struct wf_sending *s, struct wf_error *e)
 		return 0;
 	s->state = WF_SENDING_GATHERING;
 	s->sendings->line_progress++;
-	wf_worker_timer(w, &s->turn->timer, w->now_ns, go_on_later);
+	wf_loop_timer(&w->loop, &s->turn->timer, w->loop.now_ns, go_on_later);
 	return -EAGAIN;
 }
 

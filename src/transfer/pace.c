@@ -5,16 +5,16 @@
 
 #define STILL_NS (100 * WF_NS_PER_MS) /* no read takes as long, but on wires that need no pacing */
 
-void wf_pace_init(struct wf_pace *p, struct wf_worker *worker)
+void wf_pace_init(struct wf_pace *p, struct wf_loop *loop)
 {
-	*p = (struct wf_pace){ .worker = worker };
+	*p = (struct wf_pace){ .loop = loop };
 	wf_list_init(&p->busy);
 	wf_list_init(&p->line);
 }
 
 void wf_pace_fini(struct wf_pace *p)
 {
-	wf_timer_stop(&p->worker->timers, &p->timer);
+	wf_timer_stop(&p->loop->timers, &p->timer);
 }
 
 void wf_pace_share_init(struct wf_pace_share *s, struct wf_pace *p,
@@ -48,7 +48,7 @@ static void call_waiting(struct wf_pace *p)
 static void look_for_still(struct wf_timer *timer)
 {
 	struct wf_pace *p = WF_CONTAINER(timer, struct wf_pace, timer);
-	uint64_t now_ns = p->worker->now_ns;
+	uint64_t now_ns = p->loop->now_ns;
 
 	WF_LIST_EACH(node, &p->busy) {
 		struct wf_pace_share *s = WF_CONTAINER(node, struct wf_pace_share, busy_node);
@@ -60,7 +60,7 @@ static void look_for_still(struct wf_timer *timer)
 	}
 	call_waiting(p);
 	if (!wf_list_empty(&p->line))
-		wf_worker_timer(p->worker, timer, now_ns + STILL_NS, look_for_still);
+		wf_loop_timer(p->loop, timer, now_ns + STILL_NS, look_for_still);
 }
 
 bool wf_pace_admits(struct wf_pace_share *s, uint64_t bytes, uint64_t alone_bytes)
@@ -74,8 +74,7 @@ bool wf_pace_admits(struct wf_pace_share *s, uint64_t bytes, uint64_t alone_byte
 	if (!wf_pace_waits(s))
 		wf_list_append(&p->line, &s->line_node);
 	if (!p->timer.armed)
-		wf_worker_timer(p->worker, &p->timer, p->worker->now_ns + STILL_NS,
-				look_for_still);
+		wf_loop_timer(p->loop, &p->timer, p->loop->now_ns + STILL_NS, look_for_still);
 	return false;
 }
 
@@ -84,7 +83,7 @@ void wf_pace_begin(struct wf_pace_share *s, uint64_t bytes)
 	struct wf_pace *p = s->pace;
 
 	if (!s->bytes) {
-		s->moved_ns = p->worker->now_ns;
+		s->moved_ns = p->loop->now_ns;
 		wf_list_append(&p->busy, &s->busy_node);
 	}
 	s->bytes += bytes;
@@ -99,7 +98,7 @@ void wf_pace_end(struct wf_pace_share *s, uint64_t bytes)
 	if (s->still)
 		p->bytes += s->bytes;
 	s->still = false;
-	s->moved_ns = p->worker->now_ns;
+	s->moved_ns = p->loop->now_ns;
 	s->bytes -= bytes;
 	p->bytes -= bytes;
 	if (!s->bytes)

@@ -14,7 +14,7 @@
 #ifndef WF_PACE_H
 #define WF_PACE_H
 
-#include "link/worker.h"
+#include "loop/loop.h"
 
 /*
  * With 16 MiB the slowest of 8 senders of 16 MiB bodies, two on the way from each, got 1.13 of
@@ -24,7 +24,7 @@
 #define WF_PACE_BYTES_MAX (64 * MIB)
 
 struct wf_pace {
-	struct wf_worker *worker;
+	struct wf_loop *loop;
 	uint64_t bytes;        /* under way, but for shares that stand still */
 	struct wf_list busy;   /* shares with bytes under way */
 	struct wf_list line;   /* shares that wait for room */
@@ -45,7 +45,7 @@ struct wf_pace_share {
 	bool still;           /* nothing has come for long: it does not count */
 };
 
-void wf_pace_init(struct wf_pace *p, struct wf_worker *worker);
+void wf_pace_init(struct wf_pace *p, struct wf_loop *loop);
 void wf_pace_fini(struct wf_pace *p);
 
 void wf_pace_share_init(struct wf_pace_share *s, struct wf_pace *p,

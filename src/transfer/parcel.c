@@ -41,7 +41,7 @@ static void wait_for_rail(struct wf_parcel *p)
 
 static void wait_no_more(struct wf_parcel *p)
 {
-	wf_timer_stop(&p->transfer->worker->timers, &p->quiet_timer);
+	wf_timer_stop(&p->transfer->worker->loop.timers, &p->quiet_timer);
 	wf_list_remove(&p->node);
 	p->transfer->waiting_count--;
 }
@@ -102,7 +102,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	if (p->state == WF_PARCEL_WAITING)
 		step_aside(p);
 	p->state = WF_PARCEL_ENDED;
-	wf_timer_stop(&w->timers, &p->quiet_timer);
+	wf_timer_stop(&w->loop.timers, &p->quiet_timer);
 	wf_summing_close(p->summing);
 	p->summing = NULL;
 	close_staging(p);
@@ -148,7 +148,7 @@ static void fail_later(struct wf_parcel *p, const struct wf_error *e)
 
 	wf_reason_keep(&p->why, e);
 	p->state = WF_PARCEL_WITHDRAWING;
-	wf_worker_timer(w, &p->quiet_timer, w->now_ns, end_later);
+	wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns, end_later);
 }
 
 static void withdraw(struct wf_parcel *p);
@@ -162,7 +162,7 @@ static void left(struct wf_parcel *p)
 	p->path.caps = wf_link_caps(link);
 	p->path.chunks = p->record->message.frames;
 	p->path.first_ns = p->record->message.first_ns;
-	p->path.last_ns = link->worker->now_ns;
+	p->path.last_ns = link->worker->loop.now_ns;
 	wf_counters_add(&link->worker->counters.bytes_eager, p->body_bytes);
 	end(p, wf_terms_rail(p->terms, link, p->path.caps, &e) ? &e : NULL);
 }
@@ -377,7 +377,7 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	w = wf_writer(p->record->head, bytes);
 	p->class->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
-	p->path.queued_ns = p->transfer->worker->now_ns;
+	p->path.queued_ns = p->transfer->worker->loop.now_ns;
 	p->record->message = (struct wf_message){
 		.type = p->type,
 		.head = p->record->head,
@@ -402,7 +402,7 @@ bool wf_parcel_up(struct wf_parcel *p)
 	struct wf_link *link = wf_link_real(p->link);
 
 	if (wf_terms_wait(p->terms, link)) {
-		wf_worker_timer(w, &p->quiet_timer, w->now_ns + LANES_NS, look_again);
+		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + LANES_NS, look_again);
 		return false;
 	}
 	wait_no_more(p);
@@ -477,16 +477,16 @@ static void quiet_shared(struct wf_timer *timer)
 	struct wf_worker *w = link->worker;
 
 	if (!p->probed_ns) {
-		p->probed_ns = w->now_ns;
+		p->probed_ns = w->loop.now_ns;
 		wf_link_probe(link);
-		wf_worker_timer(w, timer, w->now_ns + PROBE_NS, quiet_shared);
+		wf_loop_timer(&w->loop, timer, w->loop.now_ns + PROBE_NS, quiet_shared);
 	} else if (!p->fenced && wf_link_has_answered(link, p->probed_ns)) {
 		p->fenced = true;
-		p->quiet_ns = WF_MAX(p->quiet_ns, w->now_ns + FENCE_NS);
-		wf_worker_timer(w, timer, p->quiet_ns, quiet_shared);
+		p->quiet_ns = WF_MAX(p->quiet_ns, w->loop.now_ns + FENCE_NS);
+		wf_loop_timer(&w->loop, timer, p->quiet_ns, quiet_shared);
 		wf_link_rail_failed(link, unanswered);
-	} else if (w->now_ns < p->quiet_ns) {
-		wf_worker_timer(w, timer, p->quiet_ns, quiet_shared);
+	} else if (w->loop.now_ns < p->quiet_ns) {
+		wf_loop_timer(&w->loop, timer, p->quiet_ns, quiet_shared);
 	} else {
 		end_why(p);
 	}
@@ -533,13 +533,13 @@ static void withdraw(struct wf_parcel *p)
 		wf_recall_post(p->recall, link);
 		p->recall = NULL;
 	}
-	p->quiet_ns = w->now_ns + WF_LINK_LEASE_NS;
+	p->quiet_ns = w->loop.now_ns + WF_LINK_LEASE_NS;
 	if (is_handed(p))
-		wf_worker_timer(w, &p->quiet_timer, w->now_ns + QUIET_COPIES_NS, quiet_copies);
+		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + QUIET_COPIES_NS, quiet_copies);
 	else if (p->connected)
-		wf_worker_timer(w, &p->quiet_timer, w->now_ns + QUIET_CONNECTED_NS, quiet_connected);
+		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + QUIET_CONNECTED_NS, quiet_connected);
 	else
-		wf_worker_timer(w, &p->quiet_timer, w->now_ns + PROBE_NS, quiet_shared);
+		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + PROBE_NS, quiet_shared);
 }
 
 bool wf_parcel_has_left(const struct wf_parcel *p)
@@ -574,7 +574,7 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		/* Once it is sent, it is withdrawn. */
 		if (!p->why.code)
 			wf_reason_keep(&p->why, e);
-		wf_worker_timer(w, &p->quiet_timer, w->now_ns + LEAVE_NS, leave_again);
+		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + LEAVE_NS, leave_again);
 		break;
 	case WF_PARCEL_OFFERED:
 		wf_reason_keep(&p->why, e);
@@ -623,7 +623,7 @@ static void resume_again(struct wf_timer *timer)
 
 	if (p->state == WF_PARCEL_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
 	    wf_parcel_resume(p, p->resuming, p->resume_status))
-		wf_worker_timer(w, timer, w->now_ns + LANES_NS, resume_again);
+		wf_loop_timer(&w->loop, timer, w->loop.now_ns + LANES_NS, resume_again);
 }
 
 static void retry_room(struct wf_pool_waiter *waiter)
@@ -662,11 +662,21 @@ static void summed(struct wf_summing *s)
 	fill(s->owner);
 }
 
+static int tell_sums(struct wf_summing *s, const struct wf_sums_record *record)
+{
+	const struct wf_parcel *p = s->owner;
+	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX];
+	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+
+	wf_sums_record_put(&w, record);
+	return wf_tell_record(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
+}
+
 static int need_summing(struct wf_parcel *p)
 {
 	if (p->summing)
 		return 0;
-	p->summing = wf_summing_open(p->transfer, p);
+	p->summing = wf_summing_open(&p->transfer->summers, p, tell_sums);
 	if (!p->summing)
 		return -ENOMEM;
 	/* As far as it has come, what is staged can be overwritten. */
@@ -820,7 +830,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 		wf_pool_unwait(&link->worker->pool, &staging->room_waiter);
 	}
 	if (wf_terms_wait(p->terms, link)) {
-		wf_worker_timer(link->worker, &p->quiet_timer, link->worker->now_ns + LANES_NS,
+		wf_loop_timer(&link->worker->loop, &p->quiet_timer, link->worker->loop.now_ns + LANES_NS,
 				resume_again);
 		return 0;
 	}
@@ -872,10 +882,10 @@ int wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 	if (need_summing(p))
 		return -ENOMEM;
 	if (!p->summing->asked)
-		p->path.matched_ns = p->transfer->worker->now_ns;
+		p->path.matched_ns = p->transfer->worker->loop.now_ns;
 	if (!p->stage)
 		wf_summing_ready(p->summing, p->body, p->body_bytes, p->body_bytes);
-	wf_summing_ask(p->summing, p->link, p->body_bytes, pull);
+	wf_summing_ask(p->summing, p->body_bytes, pull);
 	return 0;
 }
 

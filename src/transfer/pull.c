@@ -47,7 +47,7 @@ static void refuse(struct wf_pull *pull, bool refused)
 static void count_failure(struct wf_pull *pull)
 {
 	if (!pull->tries++)
-		pull->failing_ns = pull->transfer->worker->now_ns;
+		pull->failing_ns = pull->transfer->worker->loop.now_ns;
 }
 
 /*
@@ -56,7 +56,7 @@ static void count_failure(struct wf_pull *pull)
  */
 static bool is_hopeless(const struct wf_pull *pull)
 {
-	uint64_t for_ns = pull->transfer->worker->now_ns - pull->failing_ns;
+	uint64_t for_ns = pull->transfer->worker->loop.now_ns - pull->failing_ns;
 
 	if (pull->connected)
 		return pull->tries > TRIES_CONNECTED_MAX && for_ns >= FAILING_CONNECTED_NS;
@@ -98,7 +98,7 @@ static void finish(struct wf_pull *pull)
 	struct wf_error why = pull->why;
 
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
-	wf_timer_stop(&w->timers, &pull->timer);
+	wf_timer_stop(&w->loop.timers, &pull->timer);
 	wf_pool_unwait(&w->pool, &pull->room_waiter);
 	wf_pace_leave(&pull->share);
 	refuse(pull, false);
@@ -144,7 +144,7 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 {
 	struct wf_worker *w = pull->transfer->worker;
 
-	wf_worker_timer(w, &pull->timer, w->now_ns + in_ns, timer);
+	wf_loop_timer(&w->loop, &pull->timer, w->loop.now_ns + in_ns, timer);
 }
 
 /* In time for the bytes up to @end.  -ENOMEM: later. */
@@ -529,7 +529,7 @@ static void read_done(struct wf_read *read, int status)
 	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
 	struct wf_pull *pull = r->pull;
 	struct wf_error e;
-	uint64_t turn_ns = pull->transfer->worker->now_ns, offset = r->offset, count = r->count;
+	uint64_t turn_ns = pull->transfer->worker->loop.now_ns, offset = r->offset, count = r->count;
 	struct wf_spread_way *over = r->over;
 
 	/* Stopped in the middle, it may have read what was no longer offered. */
@@ -590,7 +590,7 @@ static void see(struct wf_pull *pull)
 {
 	pull->path.way = WF_BODY_VIEW;
 	pull->path.caps = wf_link_caps(pull->link);
-	pull->path.first_ns = pull->path.last_ns = pull->transfer->worker->now_ns;
+	pull->path.first_ns = pull->path.last_ns = pull->transfer->worker->loop.now_ns;
 	arm(pull, 0);
 }
 
@@ -826,7 +826,7 @@ void wf_pull_drained(struct wf_pull *pull)
 	fresh = pull->stage->ended - pull->got_bytes;
 	pull->got_bytes += fresh;
 	pull->path.chunks += (uint32_t)((fresh + piece - 1) / piece);
-	pull->path.last_ns = pull->transfer->worker->now_ns;
+	pull->path.last_ns = pull->transfer->worker->loop.now_ns;
 	if (!pull->path.first_ns)
 		pull->path.first_ns = pull->path.last_ns;
 	if (is_busy(pull))

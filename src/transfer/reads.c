@@ -91,7 +91,7 @@ static uint32_t busy_here(const struct wf_pull *pull)
 
 void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 {
-	uint64_t took_ns = pull->transfer->worker->now_ns - r->posted_ns;
+	uint64_t took_ns = pull->transfer->worker->loop.now_ns - r->posted_ns;
 
 	if (r->count != pull->chunk_bytes || r->aside || pull->path.caps->sync_read)
 		return;
@@ -156,7 +156,7 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spre
 {
 	struct wf_link *link = pull->link;
 
-	r->posted_ns = link->worker->now_ns;
+	r->posted_ns = link->worker->loop.now_ns;
 	r->over = over;
 	pull->busy++;
 	if (over) {
@@ -188,7 +188,7 @@ void wf_reads_end_over(struct wf_pull *pull, struct wf_spread_way *over, uint32_
 	pull->spread->busy -= count;
 	over->busy -= count;
 	while (count--)
-		wf_lane_read_ends(over->lane, pull->transfer->worker->now_ns);
+		wf_lane_read_ends(over->lane, pull->transfer->worker->loop.now_ns);
 	if (bytes)
 		wf_pace_end(&pull->share, bytes);
 }

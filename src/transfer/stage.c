@@ -152,13 +152,13 @@ static void ask_in(struct wf_stage *stage, uint64_t in_ns)
 {
 	struct wf_worker *w = stage->transfer->worker;
 
-	wf_worker_timer(w, &stage->timer, w->now_ns + in_ns, ask);
+	wf_loop_timer(&w->loop, &stage->timer, w->loop.now_ns + in_ns, ask);
 }
 
 /* Something is under way, or awaited. */
 static void ask_later(struct wf_stage *stage)
 {
-	uint64_t waited_ns = stage->transfer->worker->now_ns - stage->waits_ns;
+	uint64_t waited_ns = stage->transfer->worker->loop.now_ns - stage->waits_ns;
 
 	ask_in(stage, WF_MAX(ASK_NS, WF_MIN(waited_ns / PATIENCE, ASK_SLOWLY_NS)));
 }
@@ -190,7 +190,7 @@ bool wf_stage_ready(struct wf_stage *stage)
 	if (may_begin(stage))
 		return true;
 	stage->awaited = true;
-	stage->waits_ns = stage->transfer->worker->now_ns;
+	stage->waits_ns = stage->transfer->worker->loop.now_ns;
 	if (!stage->timer.armed)
 		ask_in(stage, stage->why.code ? 0 : ASK_NS);
 	return false;
@@ -238,7 +238,7 @@ static void begin_all(struct wf_stage *stage)
 		fail_settled(stage);
 	while (has_next(stage) && may_begin(stage)) {
 		if (stage->begun == stage->over)
-			stage->waits_ns = stage->transfer->worker->now_ns;
+			stage->waits_ns = stage->transfer->worker->loop.now_ns;
 		begin_next(stage);
 		if (stage->stopped)
 			return;
@@ -251,7 +251,7 @@ void wf_stage_go(struct wf_stage *stage, uint64_t limit)
 
 	stage->limit = limit;
 	if (idle)
-		stage->waits_ns = stage->transfer->worker->now_ns;
+		stage->waits_ns = stage->transfer->worker->loop.now_ns;
 	begin_all(stage);
 	/* A failure, too, is said in a turn of its own. */
 	if (idle && (stage->begun > stage->over || has_next(stage) || stage->why.code))
@@ -278,7 +278,7 @@ static void hear_device(struct wf_stage *stage)
 			return;
 		kind->end(copy);
 		stage->over = piece_end(stage, stage->over);
-		stage->waits_ns = stage->transfer->worker->now_ns;
+		stage->waits_ns = stage->transfer->worker->loop.now_ns;
 		if (err)
 			fail(stage, &e);
 		if (!stage->why.code)
@@ -319,7 +319,7 @@ void wf_stage_close(struct wf_stage *stage)
 	if (!stage)
 		return;
 	t = stage->transfer;
-	wf_timer_stop(&t->worker->timers, &stage->timer);
+	wf_timer_stop(&t->worker->loop.timers, &stage->timer);
 	wf_list_remove(&stage->node);
 	wf_stage_give_room(stage);
 	free(stage);
@@ -356,7 +356,7 @@ void wf_stage_settle(struct wf_transfer *t)
 		stage->settled = true;
 		if (stage->begun < stage->bytes)
 			fail_settled(stage);
-		wf_timer_stop(&t->worker->timers, &stage->timer);
+		wf_timer_stop(&t->worker->loop.timers, &stage->timer);
 		ask(&stage->timer);
 	}
 }

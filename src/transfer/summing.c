@@ -3,21 +3,33 @@
 
 #include <stdlib.h>
 
-#include "transfer/tell.h"
 #include "util/checksum.h"
 
 #define TELL_AGAIN_NS WF_NS_PER_MS /* when there was no memory for a record */
 #define HELPED_NS (10 * WF_NS_PER_US) /* how often the helper is looked at; not tuned */
 #define HELP_BYTES (4 * MIB) /* at once: who drops a job waits for as long as it takes, 0.15 ms at 27 GB/s */
 
-struct wf_summing *wf_summing_open(struct wf_transfer *t, void *owner)
+void wf_summing_init(struct wf_summers *summers, struct wf_loop *loop, bool helper)
+{
+	*summers = (struct wf_summers){ .loop = loop, .helpless = !helper };
+}
+
+void wf_summing_fini(struct wf_summers *summers)
+{
+	wf_helper_close(summers->helper);
+}
+
+struct wf_summing *wf_summing_open(struct wf_summers *summers, void *owner,
+				   int (*tell)(struct wf_summing *s,
+					       const struct wf_sums_record *record))
 {
 	struct wf_summing *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->transfer = t;
+	s->summers = summers;
 	s->owner = owner;
+	s->tell = tell;
 	return s;
 }
 
@@ -31,21 +43,17 @@ void wf_summing_stop(struct wf_summing *s)
 {
 	if (!s)
 		return;
-	wf_timer_stop(&s->transfer->worker->timers, &s->timer);
+	wf_timer_stop(&s->summers->loop->timers, &s->timer);
 	if (s->aside)
-		wf_helper_drop(s->transfer->helper, s);
+		wf_helper_drop(s->summers->helper, s);
 	s->aside = false;
 }
 
 /* The record, when it is full or has the last of them.  -ENOMEM: not yet. */
 static int tell(struct wf_summing *s)
 {
-	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
-	int err;
+	int err = s->tell(s, &s->record);
 
-	wf_sums_record_put(&w, &s->record);
-	err = wf_tell_record(s->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
 	if (err)
 		return err;
 	s->record.first += s->record.count;
@@ -89,17 +97,17 @@ static int sum_aside(const struct wf_helper_job *job)
 	return 0;
 }
 
-/* The helper of @t, started if it can be; NULL: it can't. */
-static struct wf_helper *helper_of(struct wf_transfer *t)
+/* The helper, started if it can be; NULL: it can't. */
+static struct wf_helper *helper_of(struct wf_summers *summers)
 {
-	if (!t->helper && !t->helpless)
-		t->helpless = !t->worker->options.helper || wf_helper_open(NULL, NULL, &t->helper);
-	return t->helper;
+	if (!summers->helper && !summers->helpless)
+		summers->helpless = wf_helper_open(NULL, NULL, &summers->helper) != 0;
+	return summers->helper;
 }
 
 static bool give_aside(struct wf_summing *s)
 {
-	struct wf_helper *helper = helper_of(s->transfer);
+	struct wf_helper *helper = helper_of(s->summers);
 	const struct wf_helper_job job = { .owner = s, .run = sum_aside };
 
 	s->until = s->ready;
@@ -108,12 +116,12 @@ static bool give_aside(struct wf_summing *s)
 }
 
 /* What the helper has summed up, for whomever. */
-static void hear_helper(struct wf_transfer *t)
+static void hear_helper(struct wf_summers *summers)
 {
 	struct wf_summing *s;
 	int status;
 
-	while (t->helper && (s = wf_helper_ended(t->helper, &status)))
+	while (summers->helper && (s = wf_helper_ended(summers->helper, &status)))
 		s->aside = false;
 }
 
@@ -126,29 +134,29 @@ static bool may_sum(const struct wf_summing *s)
 static void go_on(struct wf_timer *timer)
 {
 	struct wf_summing *s = WF_CONTAINER(timer, struct wf_summing, timer);
-	struct wf_worker *w = s->transfer->worker;
+	struct wf_loop *l = s->summers->loop;
 
-	hear_helper(s->transfer);
+	hear_helper(s->summers);
 	if (s->aside || (may_sum(s) && give_aside(s))) {
-		wf_worker_timer(w, timer, w->now_ns + HELPED_NS, go_on);
+		wf_loop_timer(l, timer, l->now_ns + HELPED_NS, go_on);
 		return;
 	}
 	if (may_sum(s))
 		sum_piece(s);
 	if (!is_left(s) && tell(s))
-		wf_worker_timer(w, timer, w->now_ns + TELL_AGAIN_NS, go_on);
+		wf_loop_timer(l, timer, l->now_ns + TELL_AGAIN_NS, go_on);
 	else if (s->told < s->asked && may_sum(s))
-		wf_worker_timer(w, timer, w->now_ns, go_on);
+		wf_loop_timer(l, timer, l->now_ns, go_on);
 	if (s->moved)
 		s->moved(s);
 }
 
 static void start(struct wf_summing *s)
 {
-	struct wf_worker *w = s->transfer->worker;
+	struct wf_loop *l = s->summers->loop;
 
 	if (s->told < s->asked && may_sum(s))
-		wf_worker_timer(w, &s->timer, w->now_ns, go_on);
+		wf_loop_timer(l, &s->timer, l->now_ns, go_on);
 }
 
 void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready)
@@ -163,10 +171,9 @@ void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_byte
 		start(s);
 }
 
-void wf_summing_ask(struct wf_summing *s, struct wf_link *link, uint64_t bytes, uint64_t pull)
+void wf_summing_ask(struct wf_summing *s, uint64_t bytes, uint64_t pull)
 {
 	if (!s->asked) {
-		s->link = link;
 		s->bytes = bytes;
 		s->record = (struct wf_sums_record){ .pull = pull };
 	}

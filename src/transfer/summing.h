@@ -12,11 +12,22 @@
 #ifndef WF_SUMMING_H
 #define WF_SUMMING_H
 
-#include "transfer/transfer.h"
+#include "loop/loop.h"
+#include "util/helper.h"
+#include "wire/record.h"
+
+/* Of a worker: who sums up. */
+struct wf_summers {
+	struct wf_loop *loop;
+	struct wf_helper *helper; /* NULL: not started yet, or there is none */
+	bool helpless;            /* none is wanted, or it can't be started */
+};
 
 struct wf_summing {
-	struct wf_transfer *transfer;
-	void *owner;          /* for moved */
+	struct wf_summers *summers;
+	void *owner;          /* for tell and moved */
+	/* Tell the reader.  -ENOMEM: not now, and it is tried again. */
+	int (*tell)(struct wf_summing *s, const struct wf_sums_record *record);
 	uint32_t asked, told; /* records */
 	bool aside;           /* the helper has @record, and sums up, as far as: */
 	uint64_t until;
@@ -27,13 +38,18 @@ struct wf_summing {
 	const uint8_t *room;
 	uint64_t room_bytes;
 	/* once it is asked for: */
-	struct wf_link *link;
 	uint64_t bytes;
 	struct wf_sums_record record; /* the next that is to be told */
 };
 
+/* @helper: a thread may be started for it, when it is first needed. */
+void wf_summing_init(struct wf_summers *summers, struct wf_loop *loop, bool helper);
+void wf_summing_fini(struct wf_summers *summers);
+
 /* A new one, for a body of @owner that its reader asks about, as few do.  NULL: no memory. */
-struct wf_summing *wf_summing_open(struct wf_transfer *t, void *owner);
+struct wf_summing *wf_summing_open(struct wf_summers *summers, void *owner,
+				   int (*tell)(struct wf_summing *s,
+					       const struct wf_sums_record *record));
 
 /* Stops it.  Accepts NULL. */
 void wf_summing_close(struct wf_summing *s);
@@ -42,10 +58,10 @@ void wf_summing_close(struct wf_summing *s);
 void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready);
 
 /*
- * Reader @pull asks over @link for the next sums of the body, of @bytes, which is the same each
- * time.  More than there are it is not told, nor is another reader.
+ * Reader @pull asks for the next sums of the body, of @bytes, which is the same each time.
+ * More than there are it is not told, nor is another reader.
  */
-void wf_summing_ask(struct wf_summing *s, struct wf_link *link, uint64_t bytes, uint64_t pull);
+void wf_summing_ask(struct wf_summing *s, uint64_t bytes, uint64_t pull);
 
 /* Up to there bytes of the body are needed no more.  NULL: none of them was summed up. */
 uint64_t wf_summing_over(const struct wf_summing *s);

@@ -18,13 +18,14 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker)
 	wf_table_init(&t->pulls, PULLS_MAX);
 	wf_spare_init(&t->records, sizeof(struct wf_parcel_record) + WF_PARCEL_HEAD_BYTES, 0, 0);
 	wf_list_init(&t->stages);
-	wf_pace_init(&t->pace, worker);
+	wf_pace_init(&t->pace, &worker->loop);
+	wf_summing_init(&t->summers, &worker->loop, worker->options.helper);
 	return wf_view_init(&t->views, worker);
 }
 
 void wf_transfer_fini(struct wf_transfer *t)
 {
-	wf_helper_close(t->helper);
+	wf_summing_fini(&t->summers);
 	wf_kinds_fini(&t->kinds);
 	wf_view_fini(&t->views);
 	wf_pace_fini(&t->pace);

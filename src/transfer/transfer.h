@@ -14,9 +14,9 @@
 #include "link/link.h"
 #include "memory/kind.h"
 #include "transfer/pace.h"
+#include "transfer/summing.h"
 #include "transfer/view.h"
 #include "util/spare.h"
-#include "util/helper.h"
 
 #define WF_TRANSFER_LATER 1 /* as a code: not yet, and it goes on by itself */
 
@@ -28,8 +28,7 @@ struct wf_transfer {
 	uint32_t waiting_count;  /* parcels whose link has no rail yet */
 	struct wf_pace pace;     /* of all pulls */
 	struct wf_views views;
-	struct wf_helper *helper; /* sums up long bodies; NULL: not started yet, or it can't be */
-	bool helpless;
+	struct wf_summers summers;
 	struct wf_kinds kinds;   /* for copies to and from devices */
 	struct wf_list stages;
 	uint64_t draining_bytes; /* of their rooms, for what comes */

@@ -98,7 +98,7 @@ int wf_view_give(struct wf_views *views, const void *at)
 	if (!v)
 		return -EINVAL;
 	v->task.run = end_given;
-	wf_worker_submit(views->worker, &v->task);
+	wf_loop_submit(&views->worker->loop, &v->task);
 	return 0;
 }
 

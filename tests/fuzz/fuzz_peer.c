@@ -286,7 +286,7 @@ static void say(uint8_t type, const uint8_t *bytes, uint32_t count)
 		memcpy(copy, bytes, count);
 	harm.record = (struct wf_record){ .type = type, .count = count, .total = count,
 					  .bytes = copy };
-	wf_worker_submit(worker(), &harm.task);
+	wf_loop_submit(&worker()->loop, &harm.task);
 	wf_world_poll(NODE);
 	free(copy);
 }

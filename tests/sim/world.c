@@ -278,8 +278,8 @@ static bool reads(const struct wf_worker *w)
 
 static bool is_busy(const struct wf_worker *w)
 {
-	return !wf_list_empty(&w->dirty) || !wf_list_empty(&w->notices) ||
-	       !wf_inbox_empty(&w->inbox) || atomic_load(&w->pool.freed) || reads(w);
+	return !wf_list_empty(&w->dirty) || !wf_list_empty(&w->loop.notices) ||
+	       !wf_inbox_empty(&w->loop.inbox) || atomic_load(&w->pool.freed) || reads(w);
 }
 
 static uint64_t node_next_ns(const struct weft_node *node, uint64_t now)
@@ -291,7 +291,7 @@ static uint64_t node_next_ns(const struct weft_node *node, uint64_t now)
 
 		if (is_busy(w))
 			return now + STEP_NS;
-		next = WF_MIN(next, wf_timer_next_ns(&w->timers));
+		next = WF_MIN(next, wf_timer_next_ns(&w->loop.timers));
 		next = WF_MIN(next, wf_door_next_ns(w->door));
 	}
 	return next;

@@ -200,7 +200,7 @@ static void a_worker_stuck_in_its_provider_is_named_with_the_call(void **state)
 	free(text);
 
 	close_gate();
-	wf_worker_submit(&node->desks[0].worker, &in.task);
+	wf_loop_submit(&node->desks[0].worker.loop, &in.task);
 	until_someone_is_at_the_gate();
 	text = dump(node);
 	check(text, "node n at 127.0.0.1:", true);
@@ -216,7 +216,7 @@ static void a_worker_stuck_in_its_provider_is_named_with_the_call(void **state)
 	assert_true(was_heard("the worker of this node does not turn: for "));
 
 	/* It comes back, and writes the dumps that nobody waits for any more. */
-	wf_worker_submit(&node->desks[0].worker, &back.task);
+	wf_loop_submit(&node->desks[0].worker.loop, &back.task);
 	open_gate();
 	text = dump(node);
 	check(text, ": no peer has sent it\n", true);

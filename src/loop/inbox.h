@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only way into a worker from other threads: many put, one takes.
+ * Inbox: the only way into a loop from other threads: many put, one takes.
  *
  * An intrusive stack that is taken whole and turned round, so that order is
  * kept for each sender, nothing is allocated and it can't be full.

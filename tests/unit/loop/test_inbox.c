@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "util/inbox.h"
+#include "loop/inbox.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Spin: how long a worker looks for work before it sleeps.
+ * Spin: how long a loop looks for work before it sleeps.
  *
  * A sleep costs some 25 us to wake from, so one that ends soon was not worth
  * it: the next wait spins for longer.  One that lasts was, and the next spins

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Deadlines, soonest first: a pairing heap threaded through its timers, so
+ * Timers, the next to fire first: a pairing heap threaded through its timers, so
  * that arming one can't fail.  Time is passed in; nothing here reads a clock.
  *
  * Threads: owner.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "util/timer.h"
+#include "loop/timer.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "util/inbox.h"
+#include "loop/inbox.h"
 
 bool wf_inbox_put(struct wf_inbox *inbox, struct wf_inbox_node *node)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/spin.h"
+#include "loop/spin.h"
 
 void wf_spin_slept(struct wf_spin *spin, uint64_t slept_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/spin.h"
+#include "loop/spin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+#define NOTICES_MAX 32                   /* until what they begin is sent; 16 make too many frames */
+#define LOOK_NS WF_NS_PER_MS             /* how often a busy loop looks at its descriptors */
+#define STILL_NS (10 * WF_NS_PER_MS)     /* shorter than any WEFT_LOST: not worth telling the client */
+#define YIELD_NS (10 * WF_NS_PER_US)     /* of a spin until a yield, if the last one found nobody */
+#define YIELD_LONG_NS (2 * WF_NS_PER_US) /* of one that let somebody run */
+
+int wf_loop_open(struct wf_loop *l, const struct wf_loop_config *config, struct wf_error *e)
+{
+	memset(l, 0, sizeof(*l));
+	l->client = config->client;
+	l->ctx = config->ctx;
+	l->sleep_max_ns = config->sleep_max_ns;
+	l->spin = wf_spin(config->spin_ns);
+	wf_list_init(&l->notices);
+	l->now_ns = wf_clock_now();
+	l->busy_ns = l->look_ns = l->now_ns;
+	wf_recorder_turn(&l->recorder, l->now_ns);
+	return wf_poller_open(&l->poller, config->alarm, e);
+}
+
+void wf_loop_close(struct wf_loop *l)
+{
+	wf_poller_close(&l->poller);
+}
+
+void wf_loop_forked(struct wf_loop *l)
+{
+	l->forked = true;
+	wf_poller_close(&l->poller);
+}
+
+void wf_loop_submit(struct wf_loop *l, struct wf_task *task)
+{
+	if (wf_inbox_put(&l->inbox, &task->node))
+		wf_loop_wake(l);
+}
+
+static int run_inbox(struct wf_loop *l)
+{
+	struct wf_inbox_node *node = wf_inbox_take(&l->inbox);
+	int count = 0;
+
+	while (node) {
+		struct wf_task *task = WF_CONTAINER(node, struct wf_task, node);
+
+		node = node->next; /* the task may be gone after its run */
+		task->run(task);
+		count++;
+	}
+	return count;
+}
+
+/* At most @max of @notices. */
+static int run_notices(struct wf_loop *l, struct wf_list *notices, int max)
+{
+	struct wf_list *node;
+	int count = 0;
+
+	/* What a child that was forked in a callback has copies of is told in its parent. */
+	while (count < max && !l->forked && (node = wf_list_pop(notices))) {
+		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
+
+		wf_recorder_enter(&l->recorder, "a callback of the program", NULL);
+		notice->run(notice);
+		wf_recorder_leave(&l->recorder);
+		count++;
+	}
+	return count;
+}
+
+int wf_loop_tell(struct wf_loop *l)
+{
+	return run_notices(l, &l->notices, INT_MAX);
+}
+
+bool wf_loop_drain(struct wf_loop *l)
+{
+	bool any = false;
+
+	/* What users are told may make them begin anew, to be told again. */
+	while (run_inbox(l) + run_notices(l, &l->notices, NOTICES_MAX))
+		any = true;
+	return any;
+}
+
+void wf_loop_tick(struct wf_loop *l)
+{
+	wf_loop_tick_at(l, wf_clock_now());
+}
+
+void wf_loop_tick_at(struct wf_loop *l, uint64_t now_ns)
+{
+	uint64_t still_ns = now_ns - l->now_ns;
+
+	l->now_ns = now_ns;
+	wf_recorder_turn(&l->recorder, now_ns);
+	/* Before anything else is done: what held earlier may hold no more. */
+	if (still_ns >= STILL_NS)
+		l->client->stood_still(l->ctx, still_ns);
+}
+
+static void awake(struct wf_loop *l)
+{
+	wf_poller_awake(&l->poller);
+	l->client->awake(l->ctx);
+}
+
+/* @n of @events are set: -1 is as good as none. */
+static void take_events(struct wf_loop *l, const struct wf_poller_event *events, int n)
+{
+	awake(l);
+	for (int i = 0; i < n; i++)
+		if (events[i].tag >= WF_POLLER_TAG_FIRST)
+			l->client->readable(l->ctx, events[i].tag, events[i].value);
+}
+
+void wf_loop_woken(struct wf_loop *l)
+{
+	struct wf_poller_event events[WF_POLLER_EVENTS_MAX];
+
+	take_events(l, events, wf_poller_wait(&l->poller, events, 0));
+	l->client->look(l->ctx);
+	l->look_ns = l->now_ns;
+}
+
+/*
+ * Run the notices that there are.  What callbacks have begun leaves in the same turn, and
+ * where there are many before all of them have run, so that the peer is not idle meanwhile.
+ */
+static int tell_and_send(struct wf_loop *l)
+{
+	struct wf_list now;
+	int count = 0;
+
+	wf_list_init(&now);
+	wf_list_splice(&now, &l->notices);
+	do {
+		count += run_notices(l, &now, NOTICES_MAX);
+		if (l->forked)
+			return count;
+		if (!wf_inbox_empty(&l->inbox)) {
+			wf_loop_tick(l); /* the callbacks may have taken their time */
+			count += run_inbox(l);
+		}
+		l->client->send(l->ctx);
+	} while (!wf_list_empty(&now));
+	return count;
+}
+
+int wf_loop_poll(struct wf_loop *l)
+{
+	int count;
+
+	l->client->begin(l->ctx);
+	wf_loop_tick(l);
+	/* The descriptors of a program's own loop stay readable until they are looked at. */
+	if (wf_poller_asleep(&l->poller))
+		wf_loop_woken(l);
+	/* What has waited for this turn has the longest way. */
+	l->client->send(l->ctx);
+	count = l->client->poll(l->ctx);
+	if (l->now_ns - l->look_ns >= LOOK_NS)
+		wf_loop_woken(l);
+	count += (int)wf_timer_run(&l->timers, l->now_ns);
+	count += run_inbox(l);
+	/* Then all that is to be sent: what a callback says leaves with what led to it. */
+	count += tell_and_send(l);
+	if (count)
+		l->busy_ns = l->now_ns;
+	return count;
+}
+
+int wf_loop_arm(struct wf_loop *l, uint64_t *until_ns)
+{
+	uint64_t until;
+
+	l->client->send(l->ctx);
+	until = WF_MIN(wf_timer_next_ns(&l->timers), l->now_ns + l->sleep_max_ns);
+	wf_poller_sleep(&l->poller);
+	/* Whoever submits or rings from now on sees this loop asleep; what came before is seen here. */
+	if (l->client->arm(l->ctx, &until) || !wf_inbox_empty(&l->inbox) ||
+	    !wf_list_empty(&l->notices)) {
+		l->busy_ns = l->now_ns;
+		awake(l);
+		return -EAGAIN;
+	}
+	*until_ns = until;
+	return 0;
+}
+
+int wf_loop_arm_fd(struct wf_loop *l, uint64_t *until_ns)
+{
+	struct wf_poller_event events[WF_POLLER_EVENTS_MAX];
+	uint64_t until;
+	int n, err = wf_loop_arm(l, &until);
+
+	if (!err)
+		err = wf_poller_set_alarm(&l->poller, l->now_ns, until);
+	if (err)
+		return err;
+	/* What was ready before may be stale, and gives a loop with EPOLLET no new edge. */
+	n = wf_poller_wait(&l->poller, events, 0);
+	if (n > 0) {
+		take_events(l, events, n);
+		return -EAGAIN;
+	}
+	*until_ns = until;
+	return 0;
+}
+
+static void sleep_until(struct wf_loop *l, uint64_t until_ns)
+{
+	struct wf_poller_event events[WF_POLLER_EVENTS_MAX];
+	uint64_t began_ns = wf_clock_now();
+	int n, ms = until_ns > began_ns ?
+			    (int)((until_ns - began_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS) :
+			    0;
+
+	n = wf_poller_wait(&l->poller, events, ms);
+	wf_loop_tick(l);
+	if (n <= 0) {
+		wf_loop_woken(l);
+		return;
+	}
+	take_events(l, events, n);
+	wf_spin_slept(&l->spin, l->now_ns - began_ns);
+	/* Also if it is no more than some bytes of a long read: the next ones are near. */
+	l->busy_ns = l->now_ns;
+}
+
+/*
+ * The peer may be waiting for this very core.  A yield is a system call, and
+ * looks less often for the wire: where nobody else wants to run they are rare.
+ */
+static void let_others_run(struct wf_loop *l)
+{
+	uint64_t began_ns;
+
+	if (l->now_ns - WF_MAX(l->busy_ns, l->yielded_ns) < l->yield_pause_ns)
+		return;
+	began_ns = wf_clock_now();
+	sched_yield();
+	l->yielded_ns = wf_clock_now();
+	l->yield_pause_ns = l->yielded_ns - began_ns > YIELD_LONG_NS ? 0 : YIELD_NS;
+}
+
+int wf_loop_wait(struct wf_loop *l, uint64_t until_ns)
+{
+	uint64_t sleep_ns;
+	int count;
+
+	for (;;) {
+		count = wf_loop_poll(l);
+		if (count || l->forked || l->now_ns >= until_ns)
+			return count;
+		if (l->now_ns - l->busy_ns < l->spin.limit_ns) {
+			let_others_run(l);
+			continue;
+		}
+		if (wf_loop_arm(l, &sleep_ns))
+			continue;
+		sleep_until(l, WF_MIN(sleep_ns, until_ns));
+	}
+}
