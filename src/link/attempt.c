@@ -8,21 +8,19 @@
  */
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/fit.h"
 #include "link/sidedoor.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fabric/select.h"
 #include "util/clock.h"
 
 #define PING_NS (100 * WF_NS_PER_MS) /* between repeated pings */
 #define FULL_NS WF_NS_PER_MS         /* until a rail that took no ping is asked again: shm, at first contact */
 #define SPARE_NS (500 * WF_NS_PER_MS) /* for what is said through the door meanwhile */
 #define REASON_NS (20 * WF_NS_PER_MS) /* for the reason of a closed connection to come */
-#define FRAME_BYTES_MIN 512          /* less would be all headers; no provider is so small */
 #define LONGER_MAX 4                 /* a pair has at most 16 times its time */
 #define LATE_LIMITS 4                /* of silence, some seven dials; not tuned */
 #define CONNECT_DATA_BYTES 24        /* u64 link, u64 token, u32 epoch, u32 lane */
@@ -63,86 +61,18 @@ static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 	return link->was_up ? WF_MAX(caps->ping_ns, WF_MIN(ns, most_ns)) : ns;
 }
 
-/* Shared memory has no protocol version of its own: same libfabric, or it hangs. */
-static bool same_protocol(const struct wf_caps *caps, const struct wf_greet_rail *r)
-{
-	return caps->protocol == r->protocol && caps->protocol_version == r->protocol_version &&
-	       caps->connected == r->connected &&
-	       (!caps->same_host || caps->libfabric == r->libfabric);
-}
-
-int wf_attempt_fits(const struct wf_link *link, const struct wf_caps *caps,
-		    const struct wf_greet_rail *rail, struct wf_error *e)
-{
-	char mine[WF_SELECT_VERSION_BYTES], theirs[WF_SELECT_VERSION_BYTES];
-
-	if (strcmp(caps->provider, rail->provider))
-		return wf_error_set(e, -EPROTONOSUPPORT, "%s here is %s there", caps->provider,
-				    rail->provider);
-	if (!same_protocol(caps, rail)) {
-		wf_select_version(caps->libfabric, mine);
-		wf_select_version(rail->libfabric, theirs);
-		return wf_error_set(e, -EPROTONOSUPPORT,
-				    "%s of libfabric %s here and of %s there don't understand "
-				    "each other", caps->provider, mine, theirs);
-	}
-	if (rail->frame_bytes < FRAME_BYTES_MIN)
-		return wf_error_set(e, -EPROTONOSUPPORT, "%s there takes frames of %u bytes only",
-				    caps->provider, rail->frame_bytes);
-	if (caps->same_host && !link->gate_open)
-		return wf_error_set(e, -EHOSTUNREACH, "%s", link->gate_text);
-	if (caps->between_processes && link->within_process)
-		return wf_error_set(e, -EHOSTUNREACH,
-				    "%s serves between processes only, and the peer is in this one",
-				    caps->provider);
-	return 0;
-}
-
 static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
 		     struct wf_error *e)
 {
-	return wf_attempt_fits(link, wf_rail_caps(link->worker->rails[mine].rail),
-			       &link->peer->rails[theirs], e);
-}
-
-/* The bytes of the IP address in a socket's @address; NULL: it has none. */
-static const uint8_t *ip_of(const uint8_t *address, size_t address_bytes, size_t *ip_bytes)
-{
-	sa_family_t family;
-
-	if (address_bytes < sizeof(struct sockaddr_in))
-		return NULL;
-	memcpy(&family, address + offsetof(struct sockaddr, sa_family), sizeof(family));
-	*ip_bytes = family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
-	if (family == AF_INET)
-		return address + offsetof(struct sockaddr_in, sin_addr);
-	if (family == AF_INET6 && address_bytes >= sizeof(struct sockaddr_in6))
-		return address + offsetof(struct sockaddr_in6, sin6_addr);
-	return NULL;
-}
-
-unsigned wf_attempt_nearness(const struct wf_link *link, uint32_t mine, uint32_t theirs)
-{
-	const struct wf_greet_rail *r = &link->peer->rails[theirs];
-	uint8_t address[WF_ADDRESS_BYTES];
-	size_t address_bytes = wf_rail_address(link->worker->rails[mine].rail, address);
-	size_t a_bytes = 0, b_bytes = 0;
-	const uint8_t *a = ip_of(address, address_bytes, &a_bytes);
-	const uint8_t *b = ip_of(r->address, r->address_bytes, &b_bytes);
-	unsigned bits = 0;
-
-	if (!a || !b || a_bytes != b_bytes)
-		return 0;
-	while (bits < 8 * a_bytes && !((a[bits / 8] ^ b[bits / 8]) & 0x80 >> bits % 8))
-		bits++;
-	return bits;
+	return wf_fit_check(link, wf_rail_caps(link->worker->rails[mine].rail),
+			    &link->peer->rails[theirs], e);
 }
 
 /* Of the pairs of one provider those come first that are likely to be of one network. */
 static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 {
 	const struct wf_worker *w = link->worker;
-	unsigned bits = wf_attempt_nearness(link, mine, theirs);
+	unsigned bits = wf_fit_nearness(link, mine, theirs);
 	uint32_t at;
 
 	for (at = link->pair_count++; at; at--) {
@@ -150,7 +80,7 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 
 		if (strcmp(wf_rail_caps(w->rails[before.mine].rail)->provider,
 			   wf_rail_caps(w->rails[mine].rail)->provider) ||
-		    wf_attempt_nearness(link, before.mine, before.theirs) >= bits)
+		    wf_fit_nearness(link, before.mine, before.theirs) >= bits)
 			break;
 		link->pairs[at] = before;
 	}
@@ -304,15 +234,6 @@ static bool pings_first(const struct wf_link *link)
 	return link->ep_ready && !wf_rail_caps(link->on->rail)->dialled_first;
 }
 
-void wf_attempt_put_request(const struct wf_link *link, uint32_t lane, struct wf_writer *w)
-{
-	wf_bytes_put_u64(w, link->peer->link);
-	wf_bytes_put_u64(w, link->peer->token);
-	wf_bytes_put_u32(w, link->epoch);
-	if (lane)
-		wf_bytes_put_u32(w, lane);
-}
-
 /* Try pair number pair_at. */
 static int attempt(struct wf_link *link, struct wf_error *e)
 {
@@ -328,7 +249,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	if (err)
 		return wf_error_set(e, err, "no receive slots left for another link");
 	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->epoch);
-	wf_attempt_put_request(link, 0, &writer);
+	wf_link_put_request(link, 0, &writer);
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
 	if (wf_rail_caps(on->rail)->same_host)
 		err = wf_sidedoor_ep_open(link, on->rail, pair.theirs, &link->ep, e);
@@ -455,12 +376,12 @@ void wf_attempt_start(struct wf_link *link)
 
 static void log_fallback(const struct wf_link *link)
 {
-	const struct wf_caps *caps = wf_link_caps(link), *better = wf_link_better(link, caps);
+	const struct wf_caps *caps = wf_link_caps(link), *better = wf_fit_better(link, caps);
 	char why[160];
 
 	if (!better)
 		return;
-	wf_link_why_not(link, better->provider, why, sizeof(why));
+	wf_fit_why_not(link, better->provider, why, sizeof(why));
 	wf_log(&link->worker->log, WF_LOG_INFO, "%s: by %s and not by %s: %s",
 	       wf_link_label(link), caps->provider, better->provider, why);
 }

@@ -93,7 +93,7 @@ static void feed(struct wf_worker *w, struct wf_worker_rail *on)
 		if (link->on != on || wf_budget_open(link) >= LEAST)
 			continue;
 		promise(link);
-		wf_flow_mark(link);
+		wf_link_mark(link);
 	}
 }
 
@@ -269,13 +269,13 @@ void wf_budget_refill(struct wf_link *link)
 
 void wf_budget_room(struct wf_link *link)
 {
-	if (!link->on || 2 * wf_budget_open(link) > wf_ledger_frames(link))
+	link->kept_less = false;
+	if (!link->kept_short || 2 * wf_budget_open(link) > wf_ledger_frames(link))
 		return;
 	promise(link);
 	/* Others have the slots, and may have no frame that would let them be shared out anew. */
 	if (!wf_budget_open(link) && link->on->hungry)
 		share_out(link->worker, link->on);
-	wf_flow_mark(link);
 }
 
 void wf_budget_leave(struct wf_link *link)

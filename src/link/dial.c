@@ -512,6 +512,47 @@ put_link:
 	wf_link_put(link);
 }
 
+/* The door of @link is still open: its peer had no descriptor for its side door, say. */
+static void start_late(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+	struct wf_error e;
+
+	if (!link->conn)
+		return;
+	wf_error_set(&e, -EHOSTUNREACH, "%s", link->gate_text);
+	wf_dial_anew(link, &e);
+}
+
+/*
+ * The rails waited for the side door in vain.  Where none serves without it the link waits for its door:
+ * a peer that gives this link up, for another one between the two, closes both, in any order.
+ */
+static void start_without(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_attempt_list(link);
+	if (link->pair_count)
+		wf_attempt_start(link);
+	else
+		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS,
+			      start_late);
+}
+
+static void beside_settled(struct wf_link *link, bool met)
+{
+	if (met)
+		wf_attempt_start(link);
+	else
+		start_without(link);
+}
+
+const struct wf_sidedoor_events wf_dial_beside = {
+	.opened = wf_attempt_list,
+	.settled = beside_settled,
+};
+
 static void refused(struct wf_link *link, const struct wf_greet *greet)
 {
 	struct wf_error e;

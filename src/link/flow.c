@@ -27,12 +27,6 @@
 
 static void overdue(struct wf_timer *timer);
 
-void wf_flow_mark(struct wf_link *link)
-{
-	if (wf_list_empty(&link->dirty_node))
-		wf_list_append(&link->worker->dirty, &link->dirty_node);
-}
-
 static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
 {
 	struct wf_outframe *f = wf_outframe_take(link->worker);
@@ -145,7 +139,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	f->waiting = rc < 0;
 	if (rc < 0) {
 		begin_full(link, f, rc);
-		wf_flow_mark(link);
+		wf_link_mark(link);
 		return -EAGAIN;
 	}
 	end_full(link);
@@ -179,7 +173,7 @@ int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind)
 	int rc;
 
 	if (!f) {
-		wf_flow_mark(link);
+		wf_link_mark(link);
 		return -ENOMEM;
 	}
 	f->header.kind = (uint8_t)kind;
@@ -248,7 +242,7 @@ static int send_data(struct wf_link *link)
 	int rc;
 
 	if (!f) {
-		wf_flow_mark(link);
+		wf_link_mark(link);
 		return -EAGAIN;
 	}
 	wf_list_init(&finished);
@@ -280,7 +274,7 @@ static void send_control(struct wf_link *link)
 	struct wf_list *node;
 
 	if (!f) {
-		wf_flow_mark(link);
+		wf_link_mark(link);
 		return;
 	}
 	f->header.kind = WF_FRAME_CONTROL;
@@ -372,6 +366,8 @@ void wf_flow_run(struct wf_link *link)
 	}
 	if (link->state != WF_LINK_UP)
 		return;
+	if (link->kept_less)
+		wf_budget_room(link);
 	send_all(link);
 	if (link->closed[0]) {
 		memcpy(why, link->closed, sizeof(why));
@@ -396,7 +392,7 @@ void wf_flow_sent(struct wf_outframe *f, int status)
 		f->waiting = true;
 		wf_link_rail_failed(link, wf_error_name(status));
 	} else if (!wf_list_empty(&link->queue)) {
-		wf_flow_mark(link);
+		wf_link_mark(link);
 	}
 }
 
@@ -447,7 +443,7 @@ static void replay(struct wf_link *link)
 	}
 	if (link->control_frame && !link->control_frame->posted)
 		link->control_frame->waiting = true;
-	wf_flow_mark(link);
+	wf_link_mark(link);
 }
 
 /* Frames are missing, or acknowledgements: say what we have, so that the peer says the same. */
@@ -498,7 +494,7 @@ static void overdue(struct wf_timer *timer)
 	link->overdue_count++;
 	if (link->control_frame && !link->control_frame->posted) {
 		link->control_frame->waiting = true;
-		wf_flow_mark(link);
+		wf_link_mark(link);
 	}
 	wf_flow_ask(link);
 	expect(link);
@@ -603,7 +599,7 @@ static void ack_late(struct wf_timer *timer)
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, ack_timer);
 
 	link->ack_now = true;
-	wf_flow_mark(link);
+	wf_link_mark(link);
 }
 
 /* Data has come: confirm it with a frame that goes back anyhow, alone only if none does. */
@@ -612,7 +608,7 @@ void wf_flow_confirm_later(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 
 	if (must_tell(link))
-		wf_flow_mark(link);
+		wf_link_mark(link);
 	else if (!link->ack_timer.armed)
 		wf_loop_timer(&w->loop, &link->ack_timer, w->loop.now_ns + ACK_NS, ack_late);
 }
@@ -633,5 +629,5 @@ void wf_flow_answered(struct wf_link *link, uint32_t seq)
 
 		c->sent(c, NULL);
 	}
-	wf_flow_mark(link);
+	wf_link_mark(link);
 }

@@ -158,7 +158,7 @@ static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_
 	if (!had)
 		link->control_received = seq;
 	link->answer_owed = true;
-	wf_flow_mark(link);
+	wf_link_mark(link);
 }
 
 static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
@@ -172,7 +172,7 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 	rc = wf_sequence_receive(&link->sequence, seq);
 	if (rc == -EALREADY) {
 		link->ack_now = true;
-		wf_flow_mark(link);
+		wf_link_mark(link);
 		return;
 	}
 	if (rc) {
@@ -248,7 +248,7 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 	else if (frame.kind == WF_FRAME_ANSWER)
 		wf_flow_answered(link, frame.seq);
 	if (!wf_list_empty(&link->queue))
-		wf_flow_mark(link);
+		wf_link_mark(link);
 put:
 	wf_link_put(link);
 }

@@ -26,6 +26,7 @@ void wf_dial_tell(struct wf_link *link);
 void wf_dial_anew(struct wf_link *link, const struct wf_error *e);
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
 extern const struct wf_door_events wf_dial_events;
+extern const struct wf_sidedoor_events wf_dial_beside;
 
 /* same.c: two links with one peer */
 /* Of two nodes the one of the lower incarnation decides. */
@@ -66,15 +67,16 @@ void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
 void wf_attempt_drop(struct wf_link *link);
 
-/* Can our rail of @caps meet the peer's @rail?  -EPROTONOSUPPORT, -EHOSTUNREACH: no, and @e says why. */
-int wf_attempt_fits(const struct wf_link *link, const struct wf_caps *caps,
-		    const struct wf_greet_rail *rail, struct wf_error *e);
-
-/* How many bits have the addresses of our rail number @mine and the peer's @theirs in common? */
-unsigned wf_attempt_nearness(const struct wf_link *link, uint32_t mine, uint32_t theirs);
-
-/* The connect data for @lane; 0: for the rail in use. */
-void wf_attempt_put_request(const struct wf_link *link, uint32_t lane, struct wf_writer *w);
+/* The connect data by which the peer knows @link; @lane 0: for the rail in use. */
+static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane,
+				       struct wf_writer *w)
+{
+	wf_bytes_put_u64(w, link->peer->link);
+	wf_bytes_put_u64(w, link->peer->token);
+	wf_bytes_put_u32(w, link->epoch);
+	if (lane)
+		wf_bytes_put_u32(w, lane);
+}
 
 /* lane.c: more rails, for bodies */
 void wf_lane_start(struct wf_link *link);
@@ -88,7 +90,6 @@ void wf_lane_look(struct wf_link *link);
 
 /* flow.c: frames out */
 void wf_flow_up(struct wf_link *link);
-void wf_flow_mark(struct wf_link *link);
 void wf_flow_run(struct wf_link *link);
 void wf_flow_sent(struct wf_outframe *frame, int status);
 void wf_flow_rail_gone(struct wf_link *link);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/lane.h"
+#include "link/fit.h"
 #include "link/internal.h"
 
 #include <stdio.h>
@@ -182,13 +183,13 @@ static void dial(struct wf_lane *lane)
 
 	/* It may have said anew what rails it has. */
 	if (lane->theirs >= link->peer->rail_count ||
-	    wf_attempt_fits(link, wf_rail_caps(lane->on->rail), r, &e)) {
+	    wf_fit_check(link, wf_rail_caps(lane->on->rail), r, &e)) {
 		wf_lane_failed(lane, e.text);
 		return;
 	}
 	lane->number = ++link->lane_number;
 	link->lane_total++;
-	wf_attempt_put_request(link, lane->number, &writer);
+	wf_link_put_request(link, lane->number, &writer);
 	if (wf_ep_open(lane->on->rail, r->address, r->address_bytes, data,
 		       (size_t)(writer.at - data), link, &lane->ep, &e))
 		wf_lane_failed(lane, e.text);
@@ -212,9 +213,9 @@ static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 		unsigned bits;
 
 		if (taken & 1u << theirs ||
-		    wf_attempt_fits(link, caps, &link->peer->rails[theirs], NULL))
+		    wf_fit_check(link, caps, &link->peer->rails[theirs], NULL))
 			continue;
-		bits = wf_attempt_nearness(link, mine, theirs);
+		bits = wf_fit_nearness(link, mine, theirs);
 		if (best < 0 || bits > best_bits) {
 			best = (int)theirs;
 			best_bits = bits;

@@ -78,8 +78,10 @@ void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_
 {
 	wf_ledger_charge(link, side, -bytes);
 	link = wf_link_real(link);
-	if (link->kept_short)
-		wf_budget_room(link);
+	if (!link->kept_short)
+		return;
+	link->kept_less = true;
+	wf_link_mark(link);
 }
 
 void wf_ledger_begin(struct wf_link *link, bool stranger)

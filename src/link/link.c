@@ -8,24 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "link/lease.h"
 #include "link/sidedoor.h"
 #include "util/clock.h"
 #include "util/random.h"
-
-const char *wf_link_label(const struct wf_link *link)
-{
-	if (link->name[0])
-		return link->name;
-	return link->address[0] ? link->address : "a peer without a name";
-}
-
-const char *wf_link_trouble(const struct wf_link *link)
-{
-	return link->state == WF_LINK_UP ? "" : link->tried;
-}
 
 /* Add to @text; what does not fit is left out. */
 WF_PRINTF(2, 3)
@@ -98,81 +85,6 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 	if (!link->conn)
 		add(text, ", its door has closed");
 	describe_flow(link, text);
-}
-
-static const struct wf_caps *find_rail(const struct wf_worker *w, const char *provider)
-{
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
-
-		if (!strcasecmp(caps->provider, provider))
-			return caps;
-	}
-	return NULL;
-}
-
-/* Does our list have @first before @second? */
-static bool comes_before(const struct wf_worker *w, const struct wf_caps *first,
-			 const struct wf_caps *second)
-{
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
-
-		if (caps == first || caps == second)
-			return caps == first && first != second;
-	}
-	return false;
-}
-
-static const struct wf_greet_rail *peer_rail(const struct wf_link *link, const char *provider)
-{
-	for (uint32_t i = 0; i < link->peer->rail_count; i++)
-		if (!strcasecmp(link->peer->rails[i].provider, provider))
-			return &link->peer->rails[i];
-	return NULL;
-}
-
-/* Could the peer have @caps, as far as host and process go? */
-static bool may_reach(const struct wf_link *link, const struct wf_caps *caps)
-{
-	return (!caps->same_host || link->beside) &&
-	       (!caps->between_processes || !link->within_process);
-}
-
-const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps)
-{
-	const struct wf_worker *w = link->worker;
-
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *better = wf_rail_caps(w->rails[i].rail);
-
-		if (!strcmp(better->provider, caps->provider))
-			return NULL;
-		if (peer_rail(link, better->provider) && may_reach(link, better))
-			return better;
-	}
-	return NULL;
-}
-
-void wf_link_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes)
-{
-	const struct wf_caps *mine = find_rail(link->worker, provider);
-	const struct wf_greet_rail *theirs = peer_rail(link, provider);
-	const struct wf_caps *used = wf_link_caps(link);
-	struct wf_error unfit;
-	const char *why = "the node that dialled has taken another";
-
-	if (!mine)
-		why = "this node has no such rail";
-	else if (!theirs)
-		why = "the peer has no such rail";
-	else if (wf_attempt_fits(link, mine, theirs, &unfit))
-		why = unfit.text;
-	else if (used && comes_before(link->worker, used, mine))
-		why = "a better one works";
-	else if (link->tried[0])
-		why = link->tried;
-	snprintf(text, bytes, "%s", why);
 }
 
 static struct wf_link *new_link(struct wf_worker *w)
@@ -377,7 +289,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->returned_total = 0;
 	link->return_asked = false;
 	link->window = 0;
-	link->kept_short = false;
+	link->kept_short = link->kept_less = false;
 	link->data_ns = 0;
 	wf_list_remove(&link->ask_control.node);
 	wf_list_remove(&link->give_control.node);
@@ -490,7 +402,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	link->room_held = 0;
 	if (!into->address[0])
 		wf_directory_address(w->directory, into->address, link->address);
-	wf_flow_mark(into);
+	wf_link_mark(into);
 	wf_link_put(link);
 }
 
@@ -500,7 +412,7 @@ static void use(struct wf_link *link)
 	if (link->state == WF_LINK_IDLE)
 		wf_dial_start(link);
 	else if (link->state == WF_LINK_UP || link->state == WF_LINK_GONE)
-		wf_flow_mark(link);
+		wf_link_mark(link);
 }
 
 void wf_link_post(struct wf_link *link, struct wf_message *m)
@@ -585,7 +497,7 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes)
 	/* Told with the next frame; alone only when half of it would be unknown to the peer. */
 	if (link->state == WF_LINK_UP &&
 	    link->room_total - link->room_told > w->options.room_bytes / 2)
-		wf_flow_mark(link);
+		wf_link_mark(link);
 }
 
 /* What has been taken back can be read on: reads ask nobody, or the key is that of a whole slab. */
@@ -605,11 +517,6 @@ bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 	 */
 	return link->on && keys_last(wf_rail_caps(link->on->rail)) &&
 	       (still_ns >= limit_ns - limit_ns / 4 || wf_live_may_be_missed(link));
-}
-
-const struct wf_caps *wf_link_caps(const struct wf_link *link)
-{
-	return link->state == WF_LINK_UP ? wf_rail_caps(link->on->rail) : NULL;
 }
 
 uint32_t wf_link_record_bytes_max(const struct wf_link *link)

@@ -135,7 +135,8 @@ struct wf_link {
 
 	/* ledger.h */
 	bool stranger;             /* it dialled this node, and nobody here has named its address */
-	bool kept_short;           /* credit is held back until less is kept */
+	bool kept_short;           /* credit is held back until less is kept, */
+	bool kept_less;            /* and less is */
 	struct wf_list kept;       /* tensors of the peer that wait for a receive, the oldest first */
 	uint64_t kept_bytes[WF_LEDGER_SIDES]; /* what this node keeps on the peer's behalf */
 
@@ -283,6 +284,13 @@ static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_k
 	wf_recorder_add(&link->worker->loop.recorder, kind, link->number, a, b);
 }
 
+/* Have frames of @link sent in this turn. */
+static inline void wf_link_mark(struct wf_link *link)
+{
+	if (wf_list_empty(&link->dirty_node))
+		wf_list_append(&link->worker->dirty, &link->dirty_node);
+}
+
 /* The memory stays until the next turn: see the head of this file. */
 void wf_link_get(struct wf_link *link);
 void wf_link_put(struct wf_link *link);
@@ -350,7 +358,10 @@ static inline bool wf_link_has_answered(const struct wf_link *link, uint64_t ns)
 }
 
 /* The capabilities of the rail in use; NULL while none is. */
-const struct wf_caps *wf_link_caps(const struct wf_link *link);
+static inline const struct wf_caps *wf_link_caps(const struct wf_link *link)
+{
+	return link->state == WF_LINK_UP ? wf_rail_caps(link->on->rail) : NULL;
+}
 
 /* The longest record the peer takes; 0 before its hello. */
 uint32_t wf_link_record_bytes_max(const struct wf_link *link);
@@ -365,16 +376,18 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e);
 void wf_link_violate(struct wf_link *link, const char *what);
 
 /* For people: why the peer is not reached yet; "" if nothing has failed. */
-const char *wf_link_trouble(const struct wf_link *link);
-
-/* A rail that both nodes have and that is better than that of @caps; NULL: there is none. */
-const struct wf_caps *wf_link_better(const struct wf_link *link, const struct wf_caps *caps);
-
-/* For people: why the rail of @provider does not carry this link, which is up on another. */
-void wf_link_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes);
+static inline const char *wf_link_trouble(const struct wf_link *link)
+{
+	return link->state == WF_LINK_UP ? "" : link->tried;
+}
 
 /* For people: the peer's name or address. */
-const char *wf_link_label(const struct wf_link *link);
+static inline const char *wf_link_label(const struct wf_link *link)
+{
+	if (link->name[0])
+		return link->name;
+	return link->address[0] ? link->address : "a peer without a name";
+}
 
 /* For people: how things stand with the peer, as in "it is ...". */
 #define WF_LINK_STATE_BYTES 400

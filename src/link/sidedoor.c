@@ -62,6 +62,8 @@ struct wf_sidedoor {
 	struct wf_list dead;        /* kept while events may still name them */
 	unsigned stranger_count;
 	bool polling;
+	const struct wf_sidedoor_events *events;
+	int leases_fd; /* -1: none are shown */
 };
 
 /* What came with one packet. */
@@ -143,38 +145,12 @@ static struct wf_neighbour *new_neighbour(struct wf_sidedoor *d)
 	return n;
 }
 
-/* The door of @link is still open: its peer had no descriptor for its side door, say. */
-static void start_late(struct wf_timer *timer)
-{
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
-	struct wf_error e;
-
-	if (!link->conn)
-		return;
-	wf_error_set(&e, -EHOSTUNREACH, "%s", link->gate_text);
-	wf_dial_anew(link, &e);
-}
-
-/*
- * The rails waited for the side door.  Where none serves without it the link waits for its door:
- * a peer that gives this link up, for another one between the two, closes both, in any order.
- */
-static void start_without(struct wf_link *link)
-{
-	struct wf_worker *w = link->worker;
-
-	wf_attempt_list(link);
-	if (link->pair_count)
-		wf_attempt_start(link);
-	else
-		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS, start_late);
-}
-
 /* The neighbour of @link has gone, or has never been one. */
 static void lose(struct wf_link *link, const char *why)
 {
 	struct wf_neighbour *n = link->neighbour;
 	bool held = n && n->awaited && n->holds_rails;
+	const struct wf_sidedoor_events *events = link->worker->sidedoor->events;
 
 	link->neighbour = NULL;
 	link->gate_open = false;
@@ -182,7 +158,7 @@ static void lose(struct wf_link *link, const char *why)
 	if (n)
 		bury(n);
 	if (held)
-		start_without(link);
+		events->settled(link, false);
 }
 
 void wf_sidedoor_part(struct wf_link *link)
@@ -236,7 +212,7 @@ static int send_meet(struct wf_neighbour *n)
 		.nonce_address = (uintptr_t)n->nonce,
 		.side = n->door->number,
 		.bell = w->bell,
-		.lends = w->lender,
+		.lends = n->door->leases_fd >= 0,
 	};
 	int fds[WF_SIDE_FDS_MAX];
 	unsigned fd_count = 0;
@@ -246,8 +222,8 @@ static int send_meet(struct wf_neighbour *n)
 		wf_doorbell_fds(w->bell, fds);
 		fd_count = 2;
 	}
-	if (w->lender)
-		fds[fd_count++] = wf_lender_fd(w->lender);
+	if (p.lends)
+		fds[fd_count++] = n->door->leases_fd;
 	list_rails(w, &p, fds, &fd_count);
 	return send_packet(n, &p, fds, fd_count);
 }
@@ -325,7 +301,7 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 	link->within_process = wf_host_is_this(n->who.pid);
 	link->gate_open = true;
 	link->gate_text[0] = '\0';
-	wf_attempt_list(link);
+	n->door->events->opened(link);
 	return true;
 }
 
@@ -431,10 +407,8 @@ static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 		n->awaited = false;
 		wf_timer_stop(&link->worker->loop.timers, &n->timer);
 		settled = take_meet(n, parcel);
-		if (n->holds_rails && settled)
-			wf_attempt_start(link);
-		else if (n->holds_rails)
-			start_without(link);
+		if (n->holds_rails)
+			n->door->events->settled(link, settled);
 		return NULL;
 	case WF_SIDE_RAILS:
 		take_rails(n, parcel);
@@ -488,7 +462,6 @@ static void hear(struct wf_neighbour *n)
 {
 	struct wf_link *link = n->link;
 
-	wf_link_get(link);
 	for (int i = 0; i < PACKETS_MAX && link->neighbour == n; i++) {
 		const char *wrong = NULL;
 		struct parcel parcel;
@@ -505,7 +478,6 @@ static void hear(struct wf_neighbour *n)
 		if (wrong && link->neighbour == n)
 			lose(link, wrong);
 	}
-	wf_link_put(link);
 }
 
 void wf_sidedoor_hear(struct wf_link *link)
@@ -660,8 +632,13 @@ int wf_sidedoor_fd(const struct wf_sidedoor *d)
 	return wf_socket_set_fd(d->set);
 }
 
-int wf_sidedoor_open(struct wf_worker *w, uint64_t number, struct wf_sidedoor **door,
-		     struct wf_error *e)
+void wf_sidedoor_show_leases(struct wf_sidedoor *d, int fd)
+{
+	d->leases_fd = fd;
+}
+
+int wf_sidedoor_open(struct wf_worker *w, uint64_t number, const struct wf_sidedoor_events *events,
+		     struct wf_sidedoor **door, struct wf_error *e)
 {
 	struct wf_sidedoor *d = calloc(1, sizeof(*d));
 	int err;
@@ -670,6 +647,8 @@ int wf_sidedoor_open(struct wf_worker *w, uint64_t number, struct wf_sidedoor **
 		return wf_error_set(e, -ENOMEM, "a side door: out of memory");
 	d->worker = w;
 	d->number = number;
+	d->events = events;
+	d->leases_fd = -1;
 	wf_list_init(&d->strangers);
 	wf_list_init(&d->owned);
 	wf_list_init(&d->dead);

@@ -28,9 +28,21 @@
 struct wf_sidedoor;  /* a worker's */
 struct wf_neighbour; /* the process at the other end of a link, or a stranger */
 
+/* What a side door tells of a link. */
+struct wf_sidedoor_events {
+	/* Same-host rails can be used with the peer from now on. */
+	void (*opened)(struct wf_link *link);
+	/* After wf_sidedoor_meet() has returned true: the peer has answered, or will not. */
+	void (*settled)(struct wf_link *link, bool met);
+};
+
 /* Listens on return, as @number. */
-int wf_sidedoor_open(struct wf_worker *w, uint64_t number, struct wf_sidedoor **door,
-		     struct wf_error *e);
+int wf_sidedoor_open(struct wf_worker *w, uint64_t number, const struct wf_sidedoor_events *events,
+		     struct wf_sidedoor **door, struct wf_error *e);
+
+/* Peers that are met from now on get @fd, the page of our leases; borrowed. */
+void wf_sidedoor_show_leases(struct wf_sidedoor *door, int fd);
+
 void wf_sidedoor_close(struct wf_sidedoor *door); /* accepts NULL */
 
 /* For epoll. */
@@ -43,7 +55,7 @@ void wf_sidedoor_forked(struct wf_sidedoor *door);
 /*
  * Meet the peer of @link, which we have dialled and whose hello has come.  What comes of
  * it stands in link->gate_open and link->gate_text; true: that is still to come, and
- * wf_attempt_start follows.
+ * settled() follows.
  */
 bool wf_sidedoor_meet(struct wf_link *link);
 

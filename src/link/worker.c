@@ -245,19 +245,6 @@ static int poll_rails(struct wf_worker *w)
 
 /* Descriptors. */
 
-enum tag { TAG_DOOR = WF_POLLER_TAG_FIRST, TAG_SIDEDOOR, TAG_BELL, TAG_RAIL, TAG_LINK };
-
-int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id)
-{
-	/* 56 bits of the id: generations of one place repeat after 16 million peers. */
-	return wf_poller_add(&w->loop.poller, fd, TAG_LINK, link_id);
-}
-
-void wf_worker_unwatch_peer(struct wf_worker *w, int fd)
-{
-	wf_poller_remove(&w->loop.poller, fd);
-}
-
 static void peer_ended(struct wf_worker *w, uint64_t id)
 {
 	WF_LIST_EACH(node, &w->link_list) {
@@ -275,22 +262,22 @@ static void readable(void *ctx, unsigned tag, uint64_t value)
 {
 	struct wf_worker *w = ctx;
 
-	switch ((enum tag)tag) {
-	case TAG_RAIL:
+	switch ((enum wf_worker_tag)tag) {
+	case WF_WORKER_TAG_RAIL:
 		wf_rail_woken(w->rails[value].rail);
 		break;
-	case TAG_LINK:
+	case WF_WORKER_TAG_PEER:
 		/* What it has sent before its end comes first. */
 		poll_rails(w);
 		peer_ended(w, value);
 		break;
-	case TAG_DOOR:
+	case WF_WORKER_TAG_DOOR:
 		wf_door_poll(w->door, w->loop.now_ns);
 		break;
-	case TAG_SIDEDOOR:
+	case WF_WORKER_TAG_SIDEDOOR:
 		wf_sidedoor_poll(w->sidedoor);
 		break;
-	case TAG_BELL:
+	case WF_WORKER_TAG_BELL:
 		break;
 	}
 }
@@ -307,14 +294,14 @@ static void look(void *ctx)
 static int watch_fds(struct wf_worker *w, struct wf_error *e)
 {
 	struct wf_poller *p = &w->loop.poller;
-	int err = wf_poller_add(p, wf_door_fd(w->door), TAG_DOOR, 0);
+	int err = wf_poller_add(p, wf_door_fd(w->door), WF_WORKER_TAG_DOOR, 0);
 
 	if (!err && w->sidedoor)
-		err = wf_poller_add(p, wf_sidedoor_fd(w->sidedoor), TAG_SIDEDOOR, 0);
+		err = wf_poller_add(p, wf_sidedoor_fd(w->sidedoor), WF_WORKER_TAG_SIDEDOOR, 0);
 	if (!err && w->bell)
-		err = wf_poller_add(p, wf_doorbell_fd(w->bell), TAG_BELL, 0);
+		err = wf_poller_add(p, wf_doorbell_fd(w->bell), WF_WORKER_TAG_BELL, 0);
 	for (uint32_t i = 0; i < w->rail_count && !err; i++)
-		err = wf_poller_add(p, wf_rail_fd(w->rails[i].rail), TAG_RAIL, i);
+		err = wf_poller_add(p, wf_rail_fd(w->rails[i].rail), WF_WORKER_TAG_RAIL, i);
 	if (err)
 		return wf_error_set(e, err, "the worker's descriptors can't be watched: %s",
 				    wf_error_name(err));
@@ -340,7 +327,7 @@ static void run_dirty(struct wf_worker *w, bool idle)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
 
 		if (idle && !wf_list_empty(&link->frames))
-			wf_flow_mark(link);
+			wf_link_mark(link);
 		else
 			wf_flow_run(link);
 	}
@@ -510,11 +497,14 @@ static int open_host(struct wf_worker *w, struct wf_error *lack)
 	*lack = (struct wf_error){ 0 };
 	err = wf_host_open(&w->host, lack);
 	if (!err)
-		err = wf_sidedoor_open(w, wf_host_number(w->host), &w->sidedoor, lack);
+		err = wf_sidedoor_open(w, wf_host_number(w->host), &wf_dial_beside, &w->sidedoor,
+				       lack);
 	if (!err && any_same_host(w))
 		err = wf_doorbell_open(&w->bell, lack);
 	if (w->bell)
 		err = wf_lender_open(w, &w->lender, lack);
+	if (w->lender)
+		wf_sidedoor_show_leases(w->sidedoor, wf_lender_fd(w->lender));
 	if (!err || is_shortage(err))
 		return err;
 	wf_log(&w->log, WF_LOG_WARN, "this node has no same-host rail: %s", lack->text);

@@ -150,9 +150,28 @@ void wf_worker_close(struct wf_worker *w);
  */
 void wf_worker_flush(struct wf_worker *w);
 
-/* Watch the process of the link @link_id by its pidfd, until unwatched.  Threads: owner. */
-int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id);
-void wf_worker_unwatch_peer(struct wf_worker *w, int fd);
+/* What the poller of a worker's loop reports. */
+enum wf_worker_tag {
+	WF_WORKER_TAG_DOOR = WF_POLLER_TAG_FIRST,
+	WF_WORKER_TAG_SIDEDOOR,
+	WF_WORKER_TAG_BELL,
+	WF_WORKER_TAG_RAIL, /* its number */
+	WF_WORKER_TAG_PEER  /* the pidfd of a peer's process: the link's id */
+};
+
+/*
+ * Watch the process of the link @link_id by its pidfd, until unwatched.  The poller has 56 bits
+ * of the id: generations of one place repeat after 16 million peers.  Threads: owner.
+ */
+static inline int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id)
+{
+	return wf_poller_add(&w->loop.poller, fd, WF_WORKER_TAG_PEER, link_id);
+}
+
+static inline void wf_worker_unwatch_peer(struct wf_worker *w, int fd)
+{
+	wf_poller_remove(&w->loop.poller, fd);
+}
 
 /*
  * A forked child: close what would hide our death, touch nothing of the fabric,

@@ -4,20 +4,22 @@
 #include <errno.h>
 #include <strings.h>
 
+#include "link/fit.h"
+
 int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_caps *caps, struct wf_error *e)
 {
-	const struct wf_caps *better = terms->no_fallback ? wf_link_better(link, caps) : NULL;
+	const struct wf_caps *better = terms->no_fallback ? wf_fit_better(link, caps) : NULL;
 	uint32_t rails = 1 + wf_lane_count(link);
 	char why[WF_GREET_TEXT_BYTES];
 
 	if (terms->provider && strcasecmp(terms->provider, caps->provider)) {
-		wf_link_why_not(link, terms->provider, why, sizeof(why));
+		wf_fit_why_not(link, terms->provider, why, sizeof(why));
 		return wf_error_set(e, -EBADFD, "the link to %s runs over %s, not %s as asked: %s",
 				    wf_link_label(link), caps->provider, terms->provider, why);
 	}
 	if (better) {
-		wf_link_why_not(link, better->provider, why, sizeof(why));
+		wf_fit_why_not(link, better->provider, why, sizeof(why));
 		return wf_error_set(e, -EBADFD,
 				    "the link to %s runs over %s, not %s, and no fallback was asked for: %s",
 				    wf_link_label(link), caps->provider, better->provider, why);
