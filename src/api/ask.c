@@ -107,7 +107,7 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 		return;
 	}
 	ask->outcome = e ? *e : (struct wf_error){ 0 };
-	ask->from = wf_tensor_received(r, ask->desk, e);
+	ask->from = wf_recv_got(r, ask->desk, e);
 	if (home == ask->desk) {
 		end(ask);
 		return;

@@ -103,7 +103,7 @@ void wf_attachment_stop(struct weft_op *op, const struct wf_error *e)
 	become_lost(op);
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 	if (posted)
-		wf_tensor_start_attached(op, op->desk, s->link);
+		wf_send_start_attached(op, op->desk, s->link);
 }
 
 uint64_t wf_attachments_sent_progress(const struct wf_list *attached)
@@ -135,7 +135,7 @@ void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct
 		op->send.sending.step = call;
 		wf_attachment_key_put(op->send.attached->key, &key);
 		key.index++;
-		wf_tensor_start_attached(op, desk, link);
+		wf_send_start_attached(op, desk, link);
 	}
 }
 
@@ -230,7 +230,7 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 		return;
 	}
 	become_lost(op);
-	wf_tensor_start_attached(op, op->desk, s->link);
+	wf_send_start_attached(op, op->desk, s->link);
 }
 
 static int check_node(const struct weft_node *node)
@@ -254,7 +254,7 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_desk
 	attached = calloc(1, sizeof(*attached));
 	if (!attached)
 		return wf_last_set(-ENOMEM, "no memory for an attachment");
-	err = wf_tensor_new_send(node, peer, key, sizeof(key), tensor, options, &fresh);
+	err = wf_send_new(node, peer, key, sizeof(key), tensor, options, &fresh);
 	if (err) {
 		free(attached);
 		return err;
@@ -288,7 +288,7 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 	if (err)
 		return err;
 	c = &call->call.call;
-	if (call->kind != WF_OP_CALL || call->call.stream)
+	if (call->class != &wf_rpc_class || call->call.stream)
 		return wf_last_set(-EINVAL, "only a call of one request and one reply has any");
 	if (call->call.retry)
 		return wf_last_set(-EINVAL, "a call that may be made again has no attachments");
@@ -436,7 +436,7 @@ static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundl
 		return err;
 	if (!b || index >= b->count)
 		return wf_last_set(-EINVAL, "there is no attachment %u", index);
-	err = wf_tensor_new_recv(node, NULL, NULL, 0, into, options, &fresh);
+	err = wf_recv_new(node, NULL, NULL, 0, into, options, &fresh);
 	if (err)
 		return err;
 	if (deadline_ns && !fresh->timed)
@@ -488,9 +488,9 @@ static struct wf_bundle *bundle_of(const struct weft_op *op)
 {
 	if (WF_NEED(op) || (!weft_op_ended(op) && !(op->owner && wf_node_inside(op->owner))))
 		return NULL;
-	if (op->kind == WF_OP_CALL)
+	if (op->class == &wf_rpc_class)
 		return op->call.bundle;
-	return op->kind == WF_OP_READ ? op->read.bundle : NULL;
+	return op->class == &wf_stream_read_class ? op->read.bundle : NULL;
 }
 
 unsigned weft_op_attachments(const struct weft_op *op)

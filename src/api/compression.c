@@ -49,7 +49,7 @@ int weft_op_compressed(const struct weft_op *op)
 {
 	if (WF_NEED(op))
 		return -EINVAL;
-	if (op->kind == WF_OP_CALL)
+	if (op->class == &wf_rpc_class)
 		return op->call.reply_compressed;
-	return op->kind == WF_OP_READ && weft_op_ended(op) && op->read.compressed;
+	return op->class == &wf_stream_read_class && weft_op_ended(op) && op->read.compressed;
 }

@@ -93,7 +93,7 @@ int weft_call_add_metadata(struct weft_op *op, const struct weft_metadata *pairs
 		err = wf_node_check(op->owner);
 	if (err)
 		return err;
-	if (op->kind != WF_OP_CALL || !op->call.beginning)
+	if (op->class != &wf_rpc_class || !op->call.beginning)
 		return wf_last_set(-EALREADY, "metadata is added where a call begins");
 	err = wf_metadata_pack(pairs, count, &more, &bytes);
 	if (err || !bytes)

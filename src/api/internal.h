@@ -21,6 +21,7 @@
 #include "util/spare.h"
 #include "util/status.h"
 
+struct wf_desk;
 struct wf_health;
 struct wf_orchestrator;
 
@@ -34,6 +35,60 @@ struct wf_watch {
 
 enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL, WF_OP_WRITE, WF_OP_READ };
 #define WF_OP_KINDS (WF_OP_READ + 1)
+
+/*
+ * A kind of operation: what one of it does that others do not.  Functions run on the worker
+ * that runs the operation, except where it is said; one that is NULL has nothing to do.
+ */
+struct wf_op_class {
+	enum wf_op_kind kind;
+	enum wf_recorder_kind recorded; /* in the flight recorder, when one begins */
+	size_t bytes;   /* of a struct weft_op of this kind, whose union ends with what it needs */
+	size_t zero_to; /* of these, the first ones are zero when it is made */
+
+	/* Begin.  It may end at once. */
+	void (*start)(struct weft_op *op);
+	/* Begin at other desks than op->desk, too.  Threads: the one that submits it. */
+	void (*fan_out)(struct weft_op *op, uint64_t now_ns);
+	/* It was to start, but its node has closed: end it.  NULL: it holds nothing yet. */
+	void (*refuse)(struct weft_op *op, const struct wf_error *e);
+	/* End it early, because of @e; one that has begun. */
+	void (*stop)(struct weft_op *op, const struct wf_error *e);
+	/* As if it had not begun.  Another code than 0: it is too late for that, and it ends by itself. */
+	int (*take_back)(struct weft_op *op);
+	/* The node closes: stop what at @desk waits for what will not come any more. */
+	void (*starve)(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e);
+	/* The desk that it is to run at.  NULL: that of its peer.  It runs at @to from now on. */
+	struct wf_desk *(*place)(const struct weft_op *op);
+	void (*moved)(struct weft_op *op, struct wf_desk *to);
+	/* Its outcome is told: before its callback runs. */
+	void (*tell)(struct weft_op *op);
+	/* Nobody has it any more: free what it holds.  op->owner NULL: its node has closed.  Threads: any. */
+	void (*free)(struct weft_op *op);
+	/* Its node has closed, and a user may hold it still.  Threads: setup. */
+	void (*let_go)(struct weft_op *op);
+
+	/* Bytes of the pool that it waits for; 0: it does not. */
+	uint64_t (*missing_bytes)(const struct weft_op *op);
+	/* Another number once it has come further. */
+	uint64_t (*progress)(struct weft_op *op);
+	/* Bytes that its peer may be reading just now, without a word. */
+	uint64_t (*offered_bytes)(const struct weft_op *op);
+	/* Where its body comes from, if that is known and is not its peer's link. */
+	const struct wf_link *(*source)(const struct weft_op *op);
+	/* Of a tensor. */
+	uint64_t (*step)(const struct weft_op *op);
+
+	/* For people: what it is, added to @text, from what stands since it was submitted. */
+	void (*describe)(const struct weft_op *op, char *text);
+	/* What it waits for. */
+	void (*describe_wait)(const struct weft_op *op, char *text, size_t bytes);
+	/* What @who, or whoever it names itself, has not done before the deadline. */
+	void (*late)(const struct weft_op *op, const char *who, struct wf_error *e);
+};
+
+extern const struct wf_op_class wf_ping_class, wf_send_class, wf_recv_class, wf_rpc_class,
+	wf_stream_write_class, wf_stream_read_class;
 
 /*
  * A desk: a worker, the thread that owns it, and what the floors above keep for
@@ -233,7 +288,7 @@ struct weft_op {
 	struct weft_node *owner;  /* NULL: the node has closed */
 	struct wf_desk *_Atomic desk; /* that runs it */
 	uint64_t number;          /* for people: the first of a node is 1 */
-	enum wf_op_kind kind;
+	const struct wf_op_class *class;
 	atomic_uint refs;         /* user's and library's */
 	_Atomic enum wf_op_state state;
 	enum weft_executed executed;
@@ -359,29 +414,46 @@ int wf_ask_open(struct weft_op *op);
 /* Begin those of other desks, so that no later receive is there first.  Threads: any, callback. */
 void wf_ask_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
 
-/* Begin that of the operation's desk.  Threads: owner. */
+/* Begin that of the operation's desk, also one of a node that closes.  Threads: owner. */
 void wf_ask_start(struct weft_op *op);
 void wf_ask_stop(struct weft_op *op, const struct wf_error *e);
 
-/* The node closes: see wf_op_starve. */
+/* As the class's. */
 void wf_ask_starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e);
 void wf_ask_describe(const struct weft_op *op, char *text, size_t bytes);
 uint64_t wf_ask_progress(struct weft_op *op);
 
-/* tensor.c: a receive has ended at @desk.  Who sent the tensor that it got, or NULL. */
-struct weft_peer *wf_tensor_received(struct wf_receiving *r, struct wf_desk *desk,
-				     const struct wf_error *e);
+/* recv.c: a receive has ended at @desk.  Who sent the tensor that it got, or NULL. */
+struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
+			      const struct wf_error *e);
 
 /*
- * A send, or a receive, that is not submitted; all but its step, and where it meets its
- * other half.  Recorded.
+ * A receive that is not submitted; all but its step, and where it meets its other half.
+ * Recorded.
  */
-int wf_tensor_new_send(struct weft_node *node, struct weft_peer *peer, const void *key,
-		       size_t key_bytes, const struct weft_tensor *tensor,
-		       const struct weft_send_options *options, struct weft_op **op);
-int wf_tensor_new_recv(struct weft_node *node, struct weft_peer *peer, const void *key,
-		       size_t key_bytes, const struct weft_tensor *into,
-		       const struct weft_recv_options *options, struct weft_op **op);
+int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
+		size_t key_bytes, const struct weft_tensor *into,
+		const struct weft_recv_options *options, struct weft_op **op);
+
+/* send.c: likewise */
+int wf_send_new(struct weft_node *node, struct weft_peer *peer, const void *key,
+		size_t key_bytes, const struct weft_tensor *tensor,
+		const struct weft_send_options *options, struct weft_op **op);
+
+/* Begin one that is an attachment: its message is posted over @link. */
+void wf_send_start_attached(struct weft_op *op, struct wf_desk *desk, struct wf_link *link);
+
+/* tensor.c: what the arguments of sends and receives have in common; codes are recorded */
+int wf_tensor_check(const struct weft_tensor *t, uint64_t *bytes);
+int wf_tensor_check_key(const void *key, size_t key_bytes);
+
+/* Where the @bytes of @t lie, if no CPU and no rail reaches them there. */
+int wf_tensor_find_device(const struct weft_op *op, const struct weft_tensor *t, uint64_t bytes,
+			  void *stream, struct wf_kind_body **device);
+
+/* Key, shape and behind it the strides belong to the operation from now on.  @t may be NULL. */
+int wf_tensor_copy_names(struct weft_op *op, const void *key, size_t key_bytes,
+			 const struct weft_tensor *t, const int64_t **shape, const void **key_copy);
 
 /* attachment.c: lists of sends that go beside a message */
 /* It is to be posted: from now on they can end.  Threads: owner, as the next ones. */
@@ -452,6 +524,9 @@ void wf_rpc_answered(struct wf_served *served);
 
 /* What it waited for has ended. */
 void wf_rpc_finish(struct weft_op *op);
+
+/* Forget what the answer of an attempt that has failed had besides. */
+void wf_rpc_forget_notes(struct weft_op *op);
 
 /* An operation for a call, which has taken what @options say.  Recorded. */
 int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
@@ -546,27 +621,13 @@ void wf_stream_gone(struct wf_stream *stream, struct wf_desk *desk);
 /* Its node closes: users may still hold it. */
 void wf_stream_let_go(struct weft_stream *stream);
 
-/* Whose message a write or a read moves; NULL: it is neither. */
-static inline struct weft_stream *wf_op_stream(const struct weft_op *op)
-{
-	return op->kind == WF_OP_WRITE	? op->write.stream
-	       : op->kind == WF_OP_READ ? op->read.stream
-					: NULL;
-}
-
-/* Does it send or receive an attachment? */
-static inline bool wf_op_attached(const struct weft_op *op)
-{
-	return (op->kind == WF_OP_SEND && op->send.attached) ||
-	       (op->kind == WF_OP_RECV && op->recv.receiving.attached);
-}
-
 /* op.c */
 /* Submit @fresh for a caller who wants it in *@op, or who does not wait, @op NULL.  Threads: any, callback. */
 void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op);
 
-/* For the node: what it keeps of and for operations. */
-void wf_op_init(struct weft_node *node, const struct wf_options *options);
+/* For the node: what it keeps of and for operations, of @classes, one for each kind. */
+void wf_op_init(struct weft_node *node, const struct wf_options *options,
+		const struct wf_op_class *const classes[WF_OP_KINDS]);
 void wf_op_fini(struct weft_node *node);
 /*
  * The options of an operation inside others, where they need not say anything: then NULL.
@@ -575,12 +636,13 @@ void wf_op_fini(struct weft_node *node);
 int wf_op_nested(const struct weft_op_options *given, const struct weft_op_options **options);
 
 /* An operation with @peer; NULL: with any of @node. */
-int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
+int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op_class *class,
 	      const struct weft_op_options *options, struct weft_op **op);
 /* One that will not be submitted: nobody else knows it. */
 void wf_op_drop(struct weft_op *op);
 void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
 void wf_op_begin(struct weft_op *op); /* at its desk: from now on it can end */
+void wf_op_stop(struct weft_op *op, const struct wf_error *e); /* harmless unless it runs */
 /* Begin it again from the start, when nothing of it runs.  Threads: owner. */
 void wf_op_again(struct weft_op *op);
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
@@ -599,8 +661,11 @@ void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned cop
 
 /* describe.c: operations in words */
 #define WF_DESCRIBE_BYTES 1000
+/* Add to @text; what does not fit is left out. */
+void wf_describe_add(char text[WF_DESCRIBE_BYTES], const char *format, ...) WF_PRINTF(2, 3);
 void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
 			 char text[WF_DESCRIBE_BYTES]);
+void wf_describe_peer(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
 void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
 void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES]);
 uint64_t wf_describe_progress(struct weft_op *op);
@@ -613,20 +678,6 @@ void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const stru
 void wf_watch_worker(struct wf_desk *desk);
 #define WF_WATCH_WHERE_BYTES 200
 void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES]);
-
-/* One start and one early end per kind, in the file of the kind.  On the worker. */
-void wf_op_start_ping(struct weft_op *op);
-void wf_tensor_start_send(struct weft_op *op);
-void wf_tensor_start_attached(struct weft_op *op, struct wf_desk *desk, struct wf_link *link);
-void wf_tensor_start_recv(struct weft_op *op);
-void wf_rpc_start(struct weft_op *op);
-void wf_rpc_closure(struct weft_op *op);
-void wf_rpc_drop(struct weft_op *op, const struct wf_error *e); /* a call that will not begin */
-void wf_rpc_free(struct weft_op *op);
-void wf_rpc_forget_notes(struct weft_op *op); /* of an attempt that has failed */
-void wf_stream_start_write(struct weft_op *op);
-void wf_stream_drop_write(struct weft_op *op, const struct wf_error *e); /* that will not begin */
-void wf_stream_start_read(struct weft_op *op);
 
 /* last.c: the sentence of this thread's last failure */
 int wf_last_set(int code, const char *format, ...) WF_PRINTF(2, 3);

@@ -293,6 +293,15 @@ static void name_unknown(const struct weft_node *node)
 		       names);
 }
 
+static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
+	[WF_OP_PING] = &wf_ping_class,
+	[WF_OP_SEND] = &wf_send_class,
+	[WF_OP_RECV] = &wf_recv_class,
+	[WF_OP_CALL] = &wf_rpc_class,
+	[WF_OP_WRITE] = &wf_stream_write_class,
+	[WF_OP_READ] = &wf_stream_read_class,
+};
+
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
 		 unsigned workers, struct weft_node **node)
 {
@@ -319,7 +328,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	};
 	n->manual = given->mode == WEFT_MANUAL;
 	n->desk_count = workers;
-	wf_op_init(n, options);
+	wf_op_init(n, options, op_classes);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->streams);
 	wf_list_init(&n->served);
@@ -393,12 +402,8 @@ static void let_go(struct weft_node *node)
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
 		op->owner = NULL;
-		if (op->kind == WF_OP_RECV) {
-			op->recv.receiving.chunk = NULL;
-			op->recv.from = NULL;
-		} else if (op->kind == WF_OP_CALL && op->call.detached && !op->call.begun) {
-			weft_op_free(op); /* nobody else will */
-		}
+		if (op->class->let_go)
+			op->class->let_go(op);
 	}
 	while ((at = wf_list_pop(&node->streams)))
 		wf_stream_let_go(WF_CONTAINER(at, struct weft_stream, node));

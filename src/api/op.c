@@ -40,31 +40,8 @@ static void set_terms(struct wf_terms *terms, const struct weft_node *node,
 	terms->provider = names ? names->provider : NULL;
 }
 
-/* The union ends with what the kind needs, and that with what a parcel or pull sets up by itself. */
-static const struct {
-	size_t bytes, zero_to;
-} layouts[] = {
-	[WF_OP_PING] = { offsetof(struct weft_op, echo) + sizeof(struct wf_echo),
-			 offsetof(struct weft_op, echo) + sizeof(struct wf_echo) },
-	[WF_OP_SEND] = { offsetof(struct weft_op, send) + sizeof(struct wf_op_send),
-			 offsetof(struct weft_op, send.sending.parcel.transfer) },
-	[WF_OP_RECV] = { offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv),
-			 offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) },
-	[WF_OP_CALL] = { offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
-			 offsetof(struct weft_op, call.call.parcel.transfer) },
-	[WF_OP_WRITE] = { offsetof(struct weft_op, write) + sizeof(struct wf_op_write),
-			  offsetof(struct weft_op, write.write.parcel.transfer) },
-	[WF_OP_READ] = { offsetof(struct weft_op, read) + sizeof(struct wf_op_read),
-			 offsetof(struct weft_op, read) + sizeof(struct wf_op_read) },
-};
-
-/* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
-_Static_assert(offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv) <= 888,
-	       "a receive with its channel takes less than 1 KiB");
-_Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 888,
-	       "a send with its offer takes less than 1.5 KiB");
-
-void wf_op_init(struct weft_node *node, const struct wf_options *options)
+void wf_op_init(struct weft_node *node, const struct wf_options *options,
+		const struct wf_op_class *const classes[WF_OP_KINDS])
 {
 	node->terms = (struct wf_terms){
 		.checksum = options->checksum,
@@ -73,8 +50,8 @@ void wf_op_init(struct weft_node *node, const struct wf_options *options)
 	};
 	wf_list_init(&node->ops);
 	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
-		wf_spare_init(&node->spare_ops[kind], layouts[kind].bytes,
-			      offsetof(struct weft_op, node), layouts[kind].zero_to);
+		wf_spare_init(&node->spare_ops[kind], classes[kind]->bytes,
+			      offsetof(struct weft_op, node), classes[kind]->zero_to);
 }
 
 void wf_op_fini(struct weft_node *node)
@@ -84,7 +61,7 @@ void wf_op_fini(struct weft_node *node)
 }
 
 static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *peer,
-		 enum wf_op_kind kind, const struct weft_op_options *given,
+		 const struct wf_op_class *class, const struct weft_op_options *given,
 		 const struct wf_names *names)
 {
 	struct wf_desk *desk = peer ? peer->desk : &node->desks[0];
@@ -93,7 +70,7 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	op->owner = node;
 	atomic_init(&op->desk, desk);
 	op->number = ++node->op_count;
-	op->kind = kind;
+	op->class = class;
 	op->peer = peer;
 	op->timed = given->timeout_ns;
 	op->done = given->done;
@@ -120,7 +97,7 @@ int wf_op_nested(const struct weft_op_options *given, const struct weft_op_optio
 	return 0;
 }
 
-int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind kind,
+int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op_class *class,
 	      const struct weft_op_options *options, struct weft_op **op)
 {
 	const struct wf_names *names = NULL;
@@ -142,9 +119,9 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, enum wf_op_kind ki
 					   given.provider);
 	}
 	pthread_mutex_lock(&node->lock);
-	fresh = wf_spare_take(&node->spare_ops[kind]);
+	fresh = wf_spare_take(&node->spare_ops[class->kind]);
 	if (fresh)
-		fill(fresh, node, peer, kind, &given, names);
+		fill(fresh, node, peer, class, &given, names);
 	pthread_mutex_unlock(&node->lock);
 	if (!fresh)
 		return wf_last_set(-ENOMEM, "no memory for an operation");
@@ -156,29 +133,8 @@ static void free_op(struct weft_op *op)
 {
 	struct weft_node *node = op->owner;
 
-	if (op->kind == WF_OP_RECV) {
-		if (op->recv.receiving.attached)
-			wf_bundle_put(op->recv.receiving.bundle);
-		free(op->recv.receiving.long_shape);
-		wf_kind_close(op->recv.receiving.device);
-		if (node)
-			weft_free(node, op->recv.receiving.chunk);
-		free(op->recv.asks);
-	} else if (op->kind == WF_OP_CALL) {
-		wf_rpc_free(op);
-	} else if (op->kind == WF_OP_READ) {
-		if (op->read.message)
-			protobuf_c_message_free_unpacked(op->read.message, NULL);
-		wf_attachments_free(op, op->read.bundle);
-	} else if (op->kind == WF_OP_SEND) {
-		wf_kind_close(op->send.sending.device);
-		free(op->send.sending.strided);
-		if (op->send.attached && op->send.attached->stream)
-			wf_stream_put(op->send.attached->stream);
-		free(op->send.attached);
-	}
-	if (wf_op_stream(op))
-		wf_stream_put(wf_op_stream(op));
+	if (op->class->free)
+		op->class->free(op);
 	free(op->memory);
 	wf_reason_drop(&op->error);
 	if (!node) {
@@ -187,7 +143,7 @@ static void free_op(struct weft_op *op)
 	}
 	pthread_mutex_lock(&node->lock);
 	wf_list_remove(&op->node);
-	wf_spare_give(&node->spare_ops[op->kind], op);
+	wf_spare_give(&node->spare_ops[op->class->kind], op);
 	pthread_mutex_unlock(&node->lock);
 }
 
@@ -223,8 +179,8 @@ static void publish(struct wf_notice *notice)
 		wf_loop_defer(&desk->worker.loop, notice);
 		return;
 	}
-	if (op->kind == WF_OP_CALL)
-		wf_rpc_closure(op);
+	if (op->class->tell)
+		op->class->tell(op);
 	atomic_store(&op->state, WF_OP_TOLD);
 	if (op->done)
 		op->done(op, op->arg);
@@ -275,76 +231,10 @@ void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned cop
 	op->sum_kind = path->bytes ? path->sum_kind : WF_BODY_SUM_NONE;
 }
 
-static void ping_done(struct wf_echo *echo, const struct wf_error *e)
+void wf_op_stop(struct weft_op *op, const struct wf_error *e)
 {
-	struct weft_op *op = WF_CONTAINER(echo, struct weft_op, echo);
-	const struct wf_link *link = wf_link_real(echo->link);
-	const struct wf_caps *caps = wf_link_caps(link);
-	struct wf_error bad;
-
-	op->over = caps ? caps->names : NULL;
-	op->way = caps ? WF_BODY_EAGER : WF_BODY_NONE;
-	if (!e && caps && wf_terms_rail(&op->terms, link, caps, &bad))
-		e = &bad;
-	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
-}
-
-void wf_op_start_ping(struct weft_op *op)
-{
-	struct wf_link *link;
-	struct wf_error e;
-
-	op->echo.done = ping_done;
-	if (wf_peer_link(op->peer, op->desk, &link, &e) ||
-	    (wf_echo_start(&op->desk->echoes, link, &op->echo) &&
-	     wf_error_set(&e, -ENOMEM, "no memory for a ping")))
-		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
-}
-
-/* End it early, because of @e. */
-static void stop(struct weft_op *op, const struct wf_error *e)
-{
-	if (op->finished || !op->started)
-		return;
-	switch (op->kind) {
-	case WF_OP_PING:
-		wf_echo_stop(&op->echo, e);
-		break;
-	case WF_OP_SEND:
-		if (op->send.attached)
-			wf_attachment_stop(op, e);
-		else
-			wf_sending_stop(&op->send.sending, e);
-		break;
-	case WF_OP_RECV:
-		if (op->recv.asks)
-			wf_ask_stop(op, e);
-		else
-			wf_channels_cancel_receive(&op->recv.receiving, e);
-		break;
-	case WF_OP_CALL:
-		if (op->call.running)
-			wf_call_stop(&op->call.call, e);
-		else
-			wf_retry_stop(op, e);
-		break;
-	case WF_OP_WRITE:
-		wf_stream_stop_write(&op->write.write, e);
-		break;
-	case WF_OP_READ:
-		wf_stream_stop_read(&op->read.reading, e);
-		break;
-	}
-}
-
-/* Of the pool, for which it waits; 0: it does not. */
-static uint64_t missing_bytes(const struct weft_op *op)
-{
-	if (op->kind == WF_OP_SEND && op->send.sending.state == WF_SENDING_MEMORY)
-		return op->send.sending.parcel.body_bytes;
-	if (op->kind == WF_OP_RECV && op->recv.receiving.state == WF_RECEIVING_MEMORY)
-		return op->recv.receiving.got_bytes;
-	return 0;
+	if (op->started && !op->finished)
+		op->class->stop(op, e);
 }
 
 void wf_op_starve(struct wf_desk *desk)
@@ -355,61 +245,25 @@ void wf_op_starve(struct wf_desk *desk)
 	WF_LIST_EACH(at, &desk->node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->kind == WF_OP_RECV && op->recv.asks)
-			wf_ask_starve(op, desk, &e);
-		else if (op->desk == desk &&
-			 (missing_bytes(op) || (op->kind == WF_OP_CALL && wf_retry_waits(op))))
-			stop(op, &e);
+		if (op->class->starve)
+			op->class->starve(op, desk, &e);
 	}
-}
-
-static int take_back(struct weft_op *op)
-{
-	int err = -EALREADY;
-
-	switch (op->kind) {
-	case WF_OP_PING:
-		return wf_echo_take_back(&op->echo);
-	case WF_OP_SEND:
-		return wf_sending_take_back(&op->send.sending);
-	case WF_OP_RECV:
-		return wf_channels_take_back(&op->recv.receiving);
-	case WF_OP_CALL:
-		if (op->call.running)
-			err = wf_call_take_back(&op->call.call);
-		if (err)
-			return err;
-		op->call.running = false;
-		wf_attachments_take_back(&op->call.attached);
-		wf_op_put(op);
-		return 0;
-	case WF_OP_WRITE:
-		err = wf_stream_take_write_back(&op->write.write);
-		if (!err)
-			wf_attachments_take_back(&op->write.attached);
-		return err;
-	case WF_OP_READ:
-		return wf_stream_take_read_back(&op->read.reading);
-	}
-	return err;
 }
 
 void wf_op_take_back(struct weft_op *op)
 {
-	/* An attachment goes with its message. */
-	if (!op->started || op->finished || wf_op_attached(op) || take_back(op))
+	if (!op->started || op->finished || op->class->take_back(op))
 		return;
 	wf_timer_stop(&op->desk->worker.loop.timers, &op->timer);
 	op->started = false;
 	op->moves = true;
 }
 
-/* Its reads and writes will follow. */
 static void set_desk(struct weft_op *op, struct wf_desk *to)
 {
 	op->desk = to;
-	if (op->kind == WF_OP_CALL && op->call.stream)
-		op->call.stream->desk = to;
+	if (op->class->moved)
+		op->class->moved(op, to);
 }
 
 void wf_op_move(struct weft_op *op, struct wf_desk *to)
@@ -421,59 +275,12 @@ void wf_op_move(struct weft_op *op, struct wf_desk *to)
 	wf_loop_submit(&to->worker.loop, &op->start_task);
 }
 
-/* Who is at the other end of its stream. */
-static const char *stream_peer(const struct weft_op *op)
-{
-	struct wf_link *link = wf_op_stream(op)->stream.link;
-
-	return link ? wf_link_label(wf_link_real(link)) : "the peer";
-}
-
-/* What has not happened in time, so that a wrong key or step is seen at once. */
-static void late(const struct weft_op *op, const char *who, struct wf_error *e)
-{
-	const struct wf_receiving *r = &op->recv.receiving;
-	const struct wf_sending *s = &op->send.sending;
-	char key[WF_KEY_TEXT_BYTES];
-
-	if (wf_op_attached(op)) {
-		wf_error_set(e, -ETIMEDOUT, "the deadline passed before the attachment was %s",
-			     op->kind == WF_OP_SEND ? "received" : "here");
-		return;
-	}
-	switch (op->kind) {
-	case WF_OP_SEND:
-		wf_key_text(s->key, s->key_bytes, key);
-		wf_error_set(e, -ETIMEDOUT,
-			     "the deadline passed before %s received step %llu, key %s", who,
-			     (unsigned long long)s->step, key);
-		break;
-	case WF_OP_RECV:
-		wf_key_text(r->key, r->key_bytes, key);
-		wf_error_set(e, -ETIMEDOUT,
-			     "the deadline passed before %s sent step %llu, key %s", who,
-			     (unsigned long long)r->step, key);
-		break;
-	case WF_OP_WRITE:
-		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s read more of the stream",
-			     stream_peer(op));
-		break;
-	case WF_OP_READ:
-		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s wrote more to the stream",
-			     stream_peer(op));
-		break;
-	default:
-		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s answered", who);
-		break;
-	}
-}
-
 static void deadline(struct wf_timer *timer)
 {
 	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, timer);
 	const struct wf_link *link = op->peer && op->peer->link ? wf_link_real(op->peer->link) : NULL;
 	const char *trouble = link ? wf_link_trouble(link) : "";
-	uint64_t missing = missing_bytes(op);
+	uint64_t missing = op->class->missing_bytes ? op->class->missing_bytes(op) : 0;
 	char wait[WF_POOL_TEXT_BYTES];
 	struct wf_error e;
 
@@ -483,37 +290,21 @@ static void deadline(struct wf_timer *timer)
 	} else if (trouble[0]) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
 			     wf_link_label(link), trouble);
+	} else if (op->class->late) {
+		op->class->late(op, link ? wf_link_label(link) : "any peer", &e);
 	} else {
-		late(op, link ? wf_link_label(link) : "any peer", &e);
+		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before %s answered",
+			     link ? wf_link_label(link) : "any peer");
 	}
 	wf_watch_late(op);
-	stop(op, &e);
-}
-
-static void record_start(const struct weft_op *op)
-{
-	static const enum wf_recorder_kind kinds[] = {
-		[WF_OP_PING] = WF_RECORDER_PING,
-		[WF_OP_SEND] = WF_RECORDER_SEND,
-		[WF_OP_RECV] = WF_RECORDER_RECV,
-		[WF_OP_CALL] = WF_RECORDER_CALL,
-		[WF_OP_WRITE] = WF_RECORDER_STREAM_WRITE,
-		[WF_OP_READ] = WF_RECORDER_STREAM_READ,
-	};
-	uint64_t step = op->kind == WF_OP_SEND	 ? op->send.sending.step
-			: op->kind == WF_OP_RECV ? op->recv.receiving.step
-						 : 0;
-
-	wf_recorder_add(&op->desk->worker.loop.recorder, kinds[op->kind], 0, op->number, step);
+	wf_op_stop(op, &e);
 }
 
 /* Where it is to run. */
 static struct wf_desk *place(const struct weft_op *op)
 {
-	const struct weft_stream *stream = wf_op_stream(op);
-
-	if (stream)
-		return stream->desk;
+	if (op->class->place)
+		return op->class->place(op);
 	return op->peer ? op->peer->at : op->desk;
 }
 
@@ -532,7 +323,8 @@ static bool pass_on(struct weft_op *op)
 void wf_op_begin(struct weft_op *op)
 {
 	op->started = true;
-	record_start(op);
+	wf_recorder_add(&op->desk->worker.loop.recorder, op->class->recorded, 0, op->number,
+			op->class->step ? op->class->step(op) : 0);
 	if (op->deadline_ns != UINT64_MAX)
 		wf_loop_timer(&op->desk->worker.loop, &op->timer, op->deadline_ns, deadline);
 }
@@ -544,36 +336,16 @@ static void start(struct wf_task *task)
 
 	if (pass_on(op))
 		return;
-	if (op->owner->closing && !(op->kind == WF_OP_RECV && op->recv.asks)) {
+	if (op->owner->closing) {
 		wf_error_set(&e, -ECANCELED, "this node has closed");
-		if (op->kind == WF_OP_CALL)
-			wf_rpc_drop(op, &e);
-		else if (op->kind == WF_OP_WRITE)
-			wf_stream_drop_write(op, &e);
-		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+		if (op->class->refuse)
+			op->class->refuse(op, &e);
+		else
+			wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 		return;
 	}
 	wf_op_begin(op);
-	switch (op->kind) {
-	case WF_OP_PING:
-		wf_op_start_ping(op);
-		break;
-	case WF_OP_SEND:
-		wf_tensor_start_send(op);
-		break;
-	case WF_OP_RECV:
-		wf_tensor_start_recv(op);
-		break;
-	case WF_OP_CALL:
-		wf_rpc_start(op);
-		break;
-	case WF_OP_WRITE:
-		wf_stream_start_write(op);
-		break;
-	case WF_OP_READ:
-		wf_stream_start_read(op);
-		break;
-	}
+	op->class->start(op);
 	wf_watch_begin(op);
 }
 
@@ -581,8 +353,8 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 {
 	op->start_task.run = start;
 	wf_desk_run(op->desk, &op->start_task, now_ns);
-	if (op->kind == WF_OP_RECV && op->recv.asks)
-		wf_ask_submit(op, now_ns);
+	if (op->class->fan_out)
+		op->class->fan_out(op, now_ns);
 	/* It can't be gone: what ends it waits for this. */
 	atomic_store(&op->submitted, true);
 }
@@ -605,18 +377,6 @@ void wf_op_again(struct weft_op *op)
 	wf_loop_submit(&w->loop, &op->start_task);
 }
 
-int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)
-{
-	struct weft_op *fresh;
-	int err = WF_NEED(peer) ? -EINVAL
-				: wf_op_new(peer->owner, peer, WF_OP_PING, options, &fresh);
-
-	if (err)
-		return err;
-	wf_op_launch(fresh, fresh->made_ns, op);
-	return 0;
-}
-
 static void cancel(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel_task);
@@ -631,7 +391,7 @@ static void cancel(struct wf_task *task)
 		return;
 	}
 	wf_error_set(&e, -ECANCELED, "it was cancelled");
-	stop(op, &e);
+	wf_op_stop(op, &e);
 	wf_op_put(op);
 }
 
@@ -652,7 +412,7 @@ void weft_op_free(struct weft_op *op)
 	if (!op || (op->owner && wf_node_check(op->owner)))
 		return;
 	/* A call that was opened and never invoked is known to nobody else. */
-	if (op->kind == WF_OP_CALL && !op->call.begun)
+	if (op->class == &wf_rpc_class && !op->call.begun)
 		wf_op_put(op);
 	wf_op_put(op);
 }

@@ -2,12 +2,14 @@
 #include "api/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rpc/message.h"
 #include "rpc/reply.h"
 #include "util/clock.h"
+#include "util/progress.h"
 #include "wire/metadata.h"
 
 struct weft_stub {
@@ -112,7 +114,7 @@ void wf_rpc_forget_notes(struct weft_op *op)
 	free(notes);
 }
 
-void wf_rpc_free(struct weft_op *op)
+static void free_call(struct weft_op *op)
 {
 	if (op->call.is_child && op->owner) {
 		pthread_mutex_lock(&op->owner->lock);
@@ -132,7 +134,7 @@ static const void *note_of(const struct weft_op *op, enum wf_call_note what, siz
 
 	if (WF_NEED(op) || WF_NEED(count))
 		return NULL;
-	notes = op->kind == WF_OP_CALL ? op->call.notes : NULL;
+	notes = op->class == &wf_rpc_class ? op->call.notes : NULL;
 	*count = notes && notes->what[what] ? notes->counts[what] : 0;
 	return notes ? notes->what[what] : NULL;
 }
@@ -163,7 +165,10 @@ static void call_quiet(struct wf_call *call)
 /* It has not begun, and will not. */
 static void fail(struct weft_op *op, const struct wf_error *e)
 {
-	wf_rpc_drop(op, e);
+	wf_call_drop(&op->call.call);
+	wf_attachments_stop(&op->call.attached, op->desk, e);
+	if (op->call.stream)
+		wf_stream_stop(&op->call.stream->stream, e);
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
@@ -181,7 +186,7 @@ static int check_invoked(const struct weft_op *op, struct wf_error *e)
 	return e->code;
 }
 
-void wf_rpc_start(struct weft_op *op)
+static void start(struct weft_op *op)
 {
 	struct wf_call *call = &op->call.call;
 	struct wf_link *link;
@@ -221,14 +226,6 @@ void wf_rpc_start(struct weft_op *op)
 	fail(op, &e);
 }
 
-void wf_rpc_drop(struct weft_op *op, const struct wf_error *e)
-{
-	wf_call_drop(&op->call.call);
-	wf_attachments_stop(&op->call.attached, op->desk, e);
-	if (op->call.stream)
-		wf_stream_stop(&op->call.stream->stream, e);
-}
-
 static void reply(ProtobufCClosure closure, const ProtobufCMessage *message, void *data,
 		  const struct wf_error *outcome)
 {
@@ -250,7 +247,7 @@ static void refuse(ProtobufCClosure closure, void *data, int err)
 }
 
 /* The user's closure: as a notice, before the operation has ended for anybody else. */
-void wf_rpc_closure(struct weft_op *op)
+static void run_closure(struct weft_op *op)
 {
 	struct wf_error e;
 
@@ -264,6 +261,108 @@ void wf_rpc_closure(struct weft_op *op)
 		protobuf_c_message_free_unpacked(op->call.reply, NULL);
 	op->call.reply = NULL;
 }
+
+static void stop(struct weft_op *op, const struct wf_error *e)
+{
+	if (op->call.running)
+		wf_call_stop(&op->call.call, e);
+	else
+		wf_retry_stop(op, e);
+}
+
+static int take_back(struct weft_op *op)
+{
+	int err = op->call.running ? wf_call_take_back(&op->call.call) : -EALREADY;
+
+	if (err)
+		return err;
+	op->call.running = false;
+	wf_attachments_take_back(&op->call.attached);
+	wf_op_put(op);
+	return 0;
+}
+
+static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
+{
+	if (op->desk == desk && wf_retry_waits(op))
+		wf_op_stop(op, e);
+}
+
+/* Its reads and writes will follow. */
+static void moved(struct weft_op *op, struct wf_desk *to)
+{
+	if (op->call.stream)
+		op->call.stream->desk = to;
+}
+
+/* One that was opened for nobody, and not invoked. */
+static void let_go(struct weft_op *op)
+{
+	if (op->call.detached && !op->call.begun)
+		weft_op_free(op);
+}
+
+/* A call comes further with each attempt, with what goes beside its request, and with its stream. */
+static uint64_t progress(struct weft_op *op)
+{
+	const struct wf_op_call *call = &op->call;
+	uint64_t sum = wf_progress_add(call->running, call->retry ? call->retry->failed : 0);
+
+	sum = wf_progress_add(sum, wf_attachments_sent_progress(&call->attached));
+	if (call->stream)
+		sum = wf_progress_add(sum, wf_attachments_sent_progress(&call->stream->moving));
+	return call->running ? wf_progress_add(sum, wf_call_progress(&call->call)) : sum;
+}
+
+static uint64_t offered_bytes(const struct weft_op *op)
+{
+	const struct wf_op_call *call = &op->call;
+	uint64_t bytes = call->running ? wf_call_offered_bytes(&call->call) : 0;
+
+	bytes += wf_attachments_offered_bytes(&call->attached);
+	if (call->stream)
+		bytes += wf_stream_offered_bytes(&call->stream->stream) +
+			 wf_attachments_offered_bytes(&call->stream->moving);
+	return bytes;
+}
+
+static void describe(const struct weft_op *op, char *text)
+{
+	wf_describe_add(text, "call %s/%s %zu bytes to ", op->call.service_name,
+			op->call.method_name, op->call.request_bytes);
+	wf_describe_peer(op, text);
+}
+
+static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
+{
+	if (op->call.running)
+		wf_call_describe(&op->call.call, text, bytes);
+	else if (op->call.waits)
+		(void)snprintf(text, bytes, "it is over, and its attachments are being taken back");
+	else
+		wf_retry_describe(op, text, bytes);
+}
+
+/* Not zeroed: what a parcel sets up by itself. */
+const struct wf_op_class wf_rpc_class = {
+	.kind = WF_OP_CALL,
+	.recorded = WF_RECORDER_CALL,
+	.bytes = offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
+	.zero_to = offsetof(struct weft_op, call.call.parcel.transfer),
+	.start = start,
+	.refuse = fail,
+	.stop = stop,
+	.take_back = take_back,
+	.starve = starve,
+	.moved = moved,
+	.tell = run_closure,
+	.free = free_call,
+	.let_go = let_go,
+	.progress = progress,
+	.offered_bytes = offered_bytes,
+	.describe = describe,
+	.describe_wait = describe_wait,
+};
 
 enum weft_status weft_reply_status(const char **message)
 {
@@ -317,7 +416,7 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 static int new_op(struct weft_peer *peer, const struct weft_op_options *options,
 		  struct weft_op **op)
 {
-	int err = wf_op_new(peer->owner, peer, WF_OP_CALL, options, op);
+	int err = wf_op_new(peer->owner, peer, &wf_rpc_class, options, op);
 
 	if (err)
 		return err;

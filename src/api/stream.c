@@ -8,6 +8,7 @@
 #include "rpc/message.h"
 #include "rpc/reply.h"
 #include "util/clock.h"
+#include "util/progress.h"
 
 static struct weft_stream *public_of(const struct wf_stream *s)
 {
@@ -151,7 +152,7 @@ void weft_stream_close(struct weft_stream *stream)
 /* Reads and writes. */
 
 /* A read or write.  Unless it is said the call's deadline is theirs.  Recorded. */
-static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
+static int new_op(struct weft_stream *stream, const struct wf_op_class *class,
 		  const struct weft_op_options *options, struct weft_op **op)
 {
 	struct weft_op *call = stream->call, *fresh;
@@ -161,7 +162,7 @@ static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
 		return wf_last_set(-EINVAL, "a read or write goes as its call does");
 	if (!stream->owner)
 		return wf_last_set(-EINVAL, "the stream's node has closed");
-	err = wf_op_new(stream->owner, call ? call->peer : NULL, kind, options, &fresh);
+	err = wf_op_new(stream->owner, call ? call->peer : NULL, class, options, &fresh);
 	if (err)
 		return err;
 	/* Also when the call is over by then, and they only move what was said before. */
@@ -169,7 +170,7 @@ static int new_op(struct weft_stream *stream, enum wf_op_kind kind,
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	fresh->desk = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
-	if (kind == WF_OP_WRITE) {
+	if (class == &wf_stream_write_class) {
 		fresh->write.stream = stream;
 		wf_list_init(&fresh->write.attached);
 	} else {
@@ -203,13 +204,14 @@ static void begun(struct wf_write *w, struct wf_link *link, uint64_t call, uint6
 	wf_attachments_begin(&op->write.attached, op->desk, link, call, key);
 }
 
-void wf_stream_drop_write(struct weft_op *op, const struct wf_error *e)
+static void refuse_write(struct weft_op *op, const struct wf_error *e)
 {
 	wf_buffer_give(&op->write.write.buffer);
 	wf_attachments_stop(&op->write.attached, op->desk, e);
+	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
-void wf_stream_start_write(struct weft_op *op)
+static void start_write(struct weft_op *op)
 {
 	op->write.write.done = written;
 	if (op->write.write.attachments)
@@ -217,6 +219,113 @@ void wf_stream_start_write(struct weft_op *op)
 	wf_attachments_await(&op->write.attached, op->desk);
 	wf_stream_write(&op->write.stream->stream, &op->write.write);
 }
+
+static void stop_write(struct weft_op *op, const struct wf_error *e)
+{
+	wf_stream_stop_write(&op->write.write, e);
+}
+
+static int take_write_back(struct weft_op *op)
+{
+	int err = wf_stream_take_write_back(&op->write.write);
+
+	if (!err)
+		wf_attachments_take_back(&op->write.attached);
+	return err;
+}
+
+static struct wf_desk *place_of_write(const struct weft_op *op)
+{
+	return op->write.stream->desk;
+}
+
+static void free_write(struct weft_op *op)
+{
+	wf_stream_put(op->write.stream);
+}
+
+/* Reads and writes of a stream come further with all that it does. */
+static uint64_t stream_progress(const struct weft_stream *stream)
+{
+	return wf_progress_add(wf_stream_progress(&stream->stream),
+			       wf_attachments_sent_progress(&stream->moving));
+}
+
+static uint64_t write_progress(struct weft_op *op)
+{
+	return wf_progress_add(stream_progress(op->write.stream),
+			       wf_attachments_sent_progress(&op->write.attached));
+}
+
+static uint64_t stream_offered_bytes(const struct weft_stream *stream)
+{
+	return wf_stream_offered_bytes(&stream->stream) +
+	       wf_attachments_offered_bytes(&stream->moving);
+}
+
+static uint64_t offered_by_write(const struct weft_op *op)
+{
+	return stream_offered_bytes(op->write.stream) +
+	       wf_attachments_offered_bytes(&op->write.attached);
+}
+
+/* Whose message it is. */
+static void describe_stream(const struct weft_stream *stream, char *text)
+{
+	const struct weft_op *call = stream->call;
+
+	if (call)
+		wf_describe_add(text, " in call %llu, %s/%s", (unsigned long long)call->number,
+				call->call.service_name, call->call.method_name);
+	else
+		wf_describe_add(text, " in a call that is served, of %s for %s",
+				stream->writes->name, stream->reads->name);
+}
+
+static void describe_write(const struct weft_op *op, char *text)
+{
+	wf_describe_add(text, "write");
+	describe_stream(op->write.stream, text);
+}
+
+static void describe_write_wait(const struct weft_op *op, char *text, size_t bytes)
+{
+	wf_stream_describe_write(&op->write.write, text, bytes);
+}
+
+/* Who is at the other end. */
+static const char *peer_of(const struct weft_stream *stream)
+{
+	struct wf_link *link = stream->stream.link;
+
+	return link ? wf_link_label(wf_link_real(link)) : "the peer";
+}
+
+static void late_write(const struct weft_op *op, const char *who, struct wf_error *e)
+{
+	(void)who;
+	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s read more of the stream",
+		     peer_of(op->write.stream));
+}
+
+/* Not zeroed: what a parcel sets up by itself. */
+const struct wf_op_class wf_stream_write_class = {
+	.kind = WF_OP_WRITE,
+	.recorded = WF_RECORDER_STREAM_WRITE,
+	.bytes = offsetof(struct weft_op, write) + sizeof(struct wf_op_write),
+	.zero_to = offsetof(struct weft_op, write.write.parcel.transfer),
+	.start = start_write,
+	.refuse = refuse_write,
+	.stop = stop_write,
+	.take_back = take_write_back,
+	.place = place_of_write,
+	.free = free_write,
+	.progress = write_progress,
+	.offered_bytes = offered_by_write,
+	.describe = describe_write,
+	.describe_wait = describe_write_wait,
+	.late = late_write,
+};
 
 /* By who reads what is written; 0 before he is met. */
 static uint32_t understood_by(const struct weft_stream *stream)
@@ -248,7 +357,7 @@ int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *messag
 	if (bytes > WF_CALL_BYTES_MOST)
 		return wf_last_set(-EMSGSIZE, "a message of %zu bytes: the limit is %zu", bytes,
 				   (size_t)WF_CALL_BYTES_MOST);
-	err = new_op(stream, WF_OP_WRITE, options, &fresh);
+	err = new_op(stream, &wf_stream_write_class, options, &fresh);
 	if (err)
 		return err;
 	w = &fresh->write.write;
@@ -282,7 +391,7 @@ int weft_stream_half_close(struct weft_stream *stream)
 		return wf_last_set(-EINVAL, "a server ends its stream by weft_stream_finish");
 	if (atomic_load(&stream->half_closed))
 		return wf_last_set(-EPIPE, "the stream is half-closed already");
-	err = new_op(stream, WF_OP_WRITE, NULL, &op);
+	err = new_op(stream, &wf_stream_write_class, NULL, &op);
 	if (err)
 		return err;
 	atomic_store(&stream->half_closed, true);
@@ -315,17 +424,88 @@ static void got(struct wf_reading *r, const struct wf_error *e, const struct wf_
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 
-void wf_stream_start_read(struct weft_op *op)
+static void start_read(struct weft_op *op)
 {
 	op->read.reading.done = got;
 	wf_stream_read(&op->read.stream->stream, &op->read.reading);
 }
 
+static void stop_read(struct weft_op *op, const struct wf_error *e)
+{
+	wf_stream_stop_read(&op->read.reading, e);
+}
+
+static int take_read_back(struct weft_op *op)
+{
+	return wf_stream_take_read_back(&op->read.reading);
+}
+
+static struct wf_desk *place_of_read(const struct weft_op *op)
+{
+	return op->read.stream->desk;
+}
+
+static void free_read(struct weft_op *op)
+{
+	if (op->read.message)
+		protobuf_c_message_free_unpacked(op->read.message, NULL);
+	wf_attachments_free(op, op->read.bundle);
+	wf_stream_put(op->read.stream);
+}
+
+static uint64_t read_progress(struct weft_op *op)
+{
+	return stream_progress(op->read.stream);
+}
+
+static uint64_t offered_to_read(const struct weft_op *op)
+{
+	return stream_offered_bytes(op->read.stream);
+}
+
+static void describe_read(const struct weft_op *op, char *text)
+{
+	wf_describe_add(text, "read");
+	describe_stream(op->read.stream, text);
+}
+
+static void describe_read_wait(const struct weft_op *op, char *text, size_t bytes)
+{
+	wf_stream_describe_read(&op->read.reading, text, bytes);
+}
+
+static void late_read(const struct weft_op *op, const char *who, struct wf_error *e)
+{
+	(void)who;
+	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s wrote more to the stream",
+		     peer_of(op->read.stream));
+}
+
+#define READ_BYTES (offsetof(struct weft_op, read) + sizeof(struct wf_op_read))
+
+const struct wf_op_class wf_stream_read_class = {
+	.kind = WF_OP_READ,
+	.recorded = WF_RECORDER_STREAM_READ,
+	.bytes = READ_BYTES,
+	.zero_to = READ_BYTES,
+	.start = start_read,
+	.stop = stop_read,
+	.take_back = take_read_back,
+	.place = place_of_read,
+	.free = free_read,
+	.progress = read_progress,
+	.offered_bytes = offered_to_read,
+	.describe = describe_read,
+	.describe_wait = describe_read_wait,
+	.late = late_read,
+};
+
 int weft_stream_read(struct weft_stream *stream, const struct weft_op_options *options,
 		     struct weft_op **op)
 {
 	struct weft_op *fresh;
-	int err = WF_NEED(stream) ? -EINVAL : new_op(stream, WF_OP_READ, options, &fresh);
+	int err = WF_NEED(stream) ? -EINVAL
+				  : new_op(stream, &wf_stream_read_class, options, &fresh);
 
 	if (err)
 		return err;
@@ -335,7 +515,7 @@ int weft_stream_read(struct weft_stream *stream, const struct weft_op_options *o
 
 const ProtobufCMessage *weft_stream_message(const struct weft_op *op)
 {
-	if (WF_NEED(op) || op->kind != WF_OP_READ || !weft_op_ended(op))
+	if (WF_NEED(op) || op->class != &wf_stream_read_class || !weft_op_ended(op))
 		return NULL;
 	return op->read.message;
 }

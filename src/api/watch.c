@@ -179,10 +179,8 @@ void wf_watch_late(struct weft_op *op)
 /* Does @op need the peer of the link @arg? */
 static bool needs(struct weft_op *op, const void *arg)
 {
-	const struct wf_receiving *r = op->kind == WF_OP_RECV ? &op->recv.receiving : NULL;
-
 	return (op->peer && op->peer->link && wf_link_real(op->peer->link) == arg) ||
-	       (r && r->got_from == arg);
+	       (op->class->source && op->class->source(op) == arg);
 }
 
 /* The peer of @link is lost, because of @e; what waits for it is still as it was. */

@@ -90,7 +90,7 @@ static enum wf_state state_of_op(const struct weft_op *op)
 {
 	if (!op || !op->started || op->finished)
 		return WF_STATES;
-	switch (op->kind) {
+	switch (op->class->kind) {
 	case WF_OP_SEND:
 		return state_of_attachment(&op->send.sending);
 	case WF_OP_RECV:
@@ -108,7 +108,7 @@ static enum wf_state state_of(const struct wf_leg *leg)
 {
 	const struct weft_op *op = leg->flight.op;
 
-	if (op && op->kind == WF_OP_SEND)
+	if (op && op->class->kind == WF_OP_SEND)
 		return op->started && !op->finished ? state_of_send(leg, op) : WF_STATES;
 	return state_of_op(op);
 }
@@ -232,7 +232,7 @@ static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struc
 	WF_LIST_EACH(node, &desk->node->ops) {
 		const struct weft_op *op = WF_CONTAINER(node, struct weft_op, node);
 
-		if (op->kind == WF_OP_RECV && op->recv.receiving.attached && op->recv.receiving.got_from &&
+		if (op->class->kind == WF_OP_RECV && op->recv.receiving.attached && op->recv.receiving.got_from &&
 		    wf_link_real(op->recv.receiving.got_from) == link)
 			count(tally, fault, state_of_op(op));
 	}
@@ -293,7 +293,7 @@ void wf_states_count_op(struct wf_tally *tally, enum wf_fault fault, const struc
 void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const struct wf_leg *leg)
 {
 	const struct weft_op *op = leg->flight.op;
-	const struct wf_call *call = op && op->kind == WF_OP_CALL && op->call.running ?
+	const struct wf_call *call = op && op->class->kind == WF_OP_CALL && op->call.running ?
 					     &op->call.call : NULL;
 	struct wf_link *link = leg->node == leg->peer ? NULL : link_between(leg->node, leg->peer);
 	struct wf_map_node *at = NULL;

@@ -112,13 +112,13 @@ static void run_chats(void)
 /* The buffer of what has ended is quiet; whoever touches it now is found out. */
 static void give_up(const struct wf_flight *f, const struct weft_op *op)
 {
-	if (op->kind == WF_OP_SEND) {
+	if (op->class->kind == WF_OP_SEND) {
 		assert_false(wf_fake_is_open(source, body_bytes));
 		if (shape == WF_WORLD_CONNECTED)
 			assert_false(wf_fake_is_read(source, body_bytes));
 		memset(source, CANARY, body_bytes);
 		source_is_free = true;
-	} else if (op->kind == WF_OP_RECV && op->recv.receiving.into) {
+	} else if (op->class->kind == WF_OP_RECV && op->recv.receiving.into) {
 		if (f->status == WEFT_OK)
 			assert_true(wf_world_is_filled(target, body_bytes, STEP));
 		memset(target, CANARY, body_bytes);
@@ -167,7 +167,7 @@ static void talk_to(unsigned peers)
 
 static const struct wf_parcel *parcel(void)
 {
-	return subject.op->kind == WF_OP_SEND ? &subject.op->send.sending.parcel
+	return subject.op->class->kind == WF_OP_SEND ? &subject.op->send.sending.parcel
 					      : &subject.op->call.call.parcel;
 }
 
@@ -241,7 +241,7 @@ static void call_subject(size_t bytes, uint64_t limit_ns)
 static void begin_other(void)
 {
 	has_other = true;
-	if (subject.op && subject.op->kind == WF_OP_RECV) {
+	if (subject.op && subject.op->class->kind == WF_OP_RECV) {
 		wf_world_fill(source, body_bytes, STEP);
 		wf_flight_send(&other, 1, 0, STEP, source, body_bytes, LONG_NS);
 	} else {
@@ -519,7 +519,7 @@ static void release(void)
 	wf_world_hold(1, false);
 	weft_free(wf_world_node(0), hoard);
 	hoard = NULL;
-	if (!has_other && subject.op->kind != WF_OP_CALL && !subject.outcomes)
+	if (!has_other && subject.op->class->kind != WF_OP_CALL && !subject.outcomes)
 		begin_other();
 }
 
@@ -601,7 +601,7 @@ static void check_end(const struct row *row, enum way_to_end way)
 			 weft_op_message(subject.op));
 	if (is_deadline(way))
 		assert_true(subject.ended_ns >= subject.started_ns + LIMIT_NS);
-	if (subject.op->kind == WF_OP_CALL) {
+	if (subject.op->class->kind == WF_OP_CALL) {
 		assert_int_equal(subject.closures, 1);
 		assert_int_equal(subject.reply_right, subject.status == WEFT_OK);
 	}
