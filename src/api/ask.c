@@ -161,7 +161,7 @@ void wf_ask_submit(struct weft_op *op, uint64_t now_ns)
 
 	for (unsigned i = 0; i < op->owner->desk_count; i++)
 		if (&op->recv.asks[i] != own)
-			wf_desk_run(op->recv.asks[i].desk, &op->recv.asks[i].start_task, now_ns);
+			wf_turn_run(op->recv.asks[i].desk, &op->recv.asks[i].start_task, now_ns);
 }
 
 void wf_ask_start(struct weft_op *op)

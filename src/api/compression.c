@@ -17,7 +17,7 @@ int weft_call_compress(void *closure_data, enum weft_compression compression)
 	int err = WF_NEED(closure_data);
 
 	if (!err)
-		err = wf_node_check(wf_desk_of(served)->node);
+		err = wf_check_node(wf_desk_of(served)->node);
 	if (!err)
 		err = wf_compression_check(compression);
 	if (!err)
@@ -37,7 +37,7 @@ int weft_stream_compress(struct weft_stream *stream, enum weft_compression compr
 	int err = WF_NEED(stream);
 
 	if (!err && stream->owner)
-		err = wf_node_check(stream->owner);
+		err = wf_check_node(stream->owner);
 	if (!err)
 		err = wf_compression_check(compression);
 	if (!err)
@@ -49,7 +49,7 @@ int weft_op_compressed(const struct weft_op *op)
 {
 	if (WF_NEED(op))
 		return -EINVAL;
-	if (op->class == &wf_rpc_class)
+	if (op->class->kind == WF_OP_CALL)
 		return op->call.reply_compressed;
-	return op->class == &wf_stream_read_class && weft_op_ended(op) && op->read.compressed;
+	return op->class->kind == WF_OP_READ && weft_op_ended(op) && op->read.compressed;
 }

@@ -128,7 +128,7 @@ static const struct wf_worker_sink sink = {
 
 static void served_gone(struct wf_served *served)
 {
-	wf_rpc_gone(served);
+	wf_server_call_gone(served);
 	wf_drain_gone(WF_CONTAINER(served->serving, struct wf_desk, serving));
 }
 
@@ -157,9 +157,9 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 	wf_streams_init(&desk->streams, &desk->transfer, &beside);
 	wf_call_init(&desk->calls, &desk->streams);
 	wf_served_init(&desk->serving, &desk->streams, &node->services);
-	desk->serving.given_up = wf_rpc_given_up;
+	desk->serving.given_up = wf_server_call_given_up;
 	desk->serving.gone = served_gone;
-	desk->serving.answered = wf_rpc_answered;
+	desk->serving.answered = wf_server_call_answered;
 	if (node->interceptor_count) {
 		desk->serving.admit = wf_intercept_admit;
 		desk->serving.told = wf_intercept_served;
@@ -215,37 +215,6 @@ void wf_desk_stop(struct wf_desk *desk)
 	desk->stop_task.run = stop;
 	wf_loop_submit(&desk->worker.loop, &desk->stop_task);
 	pthread_join(desk->thread, NULL);
-}
-
-bool wf_desk_inside(const struct wf_desk *desk)
-{
-	return pthread_equal(desk->thread, pthread_self()) &&
-	       (!desk->node->manual || desk->polling);
-}
-
-void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
-{
-	if (!desk->node->manual || desk->polling ||
-	    !pthread_equal(desk->thread, pthread_self())) {
-		wf_loop_submit(&desk->worker.loop, task);
-		return;
-	}
-	/* An operation that the task ends may begin another one, which waits for its turn as inside a poll. */
-	desk->polling = true;
-	wf_loop_tick_at(&desk->worker.loop, now_ns);
-	task->run(task);
-	wf_worker_flush(&desk->worker);
-	desk->polling = false;
-	/* A loop that has armed the node before is about to sleep on what was true then. */
-	if (atomic_load_explicit(&desk->worker.loop.poller.asleep, memory_order_relaxed))
-		wf_loop_wake(&desk->worker.loop);
-}
-
-void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns)
-{
-	desk->polling = true;
-	wf_loop_wait(&desk->worker.loop, until_ns);
-	desk->polling = false;
 }
 
 /* Closing. */

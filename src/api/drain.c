@@ -75,7 +75,7 @@ static void begin_all(struct weft_node *node, uint64_t now_ns)
 		struct wf_desk *desk = &node->desks[i];
 
 		desk->drain_task.run = begin;
-		wf_desk_run(desk, &desk->drain_task, now_ns);
+		wf_turn_run(desk, &desk->drain_task, now_ns);
 	}
 }
 
@@ -104,7 +104,7 @@ static void wait_manual(struct weft_node *node, uint64_t until_ns)
 	struct wf_desk *desk = &node->desks[0];
 
 	do
-		wf_desk_turn(desk, until_ns);
+		wf_turn_until(desk, until_ns);
 	while (!atomic_load(&node->forked) && !is_over(node) && desk->worker.loop.now_ns < until_ns);
 }
 
@@ -112,7 +112,7 @@ int weft_node_drain(struct weft_node *node, uint64_t timeout_ns)
 {
 	uint64_t now_ns = wf_clock_now();
 	uint64_t until_ns = wf_clock_after(now_ns, timeout_ns);
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err)
 		return err;
@@ -120,13 +120,13 @@ int weft_node_drain(struct weft_node *node, uint64_t timeout_ns)
 		return wf_last_set(-EDEADLK, "weft_node_drain inside a callback would wait for itself");
 	if (!atomic_exchange(&node->draining, true)) {
 		begin_all(node, now_ns);
-		wf_health_changed(node);
+		wf_node_health_changed(node);
 	}
 	if (node->manual && pthread_equal(node->desks[0].thread, pthread_self()))
 		wait_manual(node, until_ns);
 	else
 		wait_threaded(node, until_ns);
-	err = wf_node_check(node);
+	err = wf_check_node(node);
 	if (err || is_over(node))
 		return err;
 	return wf_last_set(-ETIMEDOUT, "the node drains, and calls of its peers run still");

@@ -337,7 +337,7 @@ static int dump(struct wf_desk *desk, FILE *out)
 
 int weft_dump(struct weft_node *node, FILE *out)
 {
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err || WF_NEED(out))
 		return err ? err : -EINVAL;

@@ -219,7 +219,7 @@ static void look(struct wf_task *task)
 		update(WF_CONTAINER(at, struct watcher, node));
 }
 
-void wf_health_changed(struct weft_node *node)
+static void changed(struct weft_node *node)
 {
 	struct wf_health *h;
 
@@ -261,7 +261,7 @@ static int set(struct weft_node *node, const char *name, enum weft_health status
 
 int weft_health_set(struct weft_node *node, const char *service, enum weft_health status)
 {
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (!err)
 		err = WF_NEED(service);
@@ -270,7 +270,7 @@ int weft_health_set(struct weft_node *node, const char *service, enum weft_healt
 	if (!err)
 		err = set(node, service, status);
 	if (!err)
-		wf_health_changed(node);
+		changed(node);
 	return err;
 }
 
@@ -320,7 +320,7 @@ int weft_serve_health(struct weft_node *node)
 	const struct weft_serve_options options = { .methods = &watch, .method_count = 1,
 						    .message_bytes_max = REQUEST_BYTES_MAX };
 	struct wf_health *h;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err)
 		return err;
@@ -335,8 +335,9 @@ int weft_serve_health(struct weft_node *node)
 	}
 	pthread_mutex_lock(&node->lock);
 	node->health = h;
+	node->health_changed = changed;
 	pthread_mutex_unlock(&node->lock);
 	/* Whoever watched before that has not been told of what changed meanwhile. */
-	wf_health_changed(node);
+	changed(node);
 	return 0;
 }

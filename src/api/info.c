@@ -42,7 +42,7 @@ static int open_by(int (*ask)(const struct wf_options *options, struct wf_select
 
 	if (WF_NEED(info))
 		return -EINVAL;
-	err = wf_node_options(options, &given, sizeof(given));
+	err = wf_check_options(options, &given, sizeof(given));
 	if (err)
 		return err;
 	fresh = calloc(1, sizeof(*fresh));

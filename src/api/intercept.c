@@ -29,7 +29,7 @@ int wf_intercept_open(struct weft_node *node, const struct weft_interceptor *con
 	if (!node->interceptors)
 		return wf_last_set(-ENOMEM, "no memory for interceptors");
 	for (unsigned i = 0; i < count && !err; i++)
-		err = wf_node_options(given[i], &node->interceptors[i],
+		err = wf_check_options(given[i], &node->interceptors[i],
 				      sizeof(node->interceptors[i]));
 	node->interceptor_count = count;
 	return err;
@@ -90,10 +90,10 @@ int weft_call_add_metadata(struct weft_op *op, const struct weft_metadata *pairs
 	int err = WF_NEED(op);
 
 	if (!err && op->owner)
-		err = wf_node_check(op->owner);
+		err = wf_check_node(op->owner);
 	if (err)
 		return err;
-	if (op->class != &wf_rpc_class || !op->call.beginning)
+	if (op->class->kind != WF_OP_CALL || !op->call.beginning)
 		return wf_last_set(-EALREADY, "metadata is added where a call begins");
 	err = wf_metadata_pack(pairs, count, &more, &bytes);
 	if (err || !bytes)

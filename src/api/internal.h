@@ -65,6 +65,8 @@ struct wf_op_class {
 	void (*tell)(struct weft_op *op);
 	/* Nobody has it any more: free what it holds.  op->owner NULL: its node has closed.  Threads: any. */
 	void (*free)(struct weft_op *op);
+	/* Was it submitted?  NULL: always, for it is when it is made. */
+	bool (*begun)(const struct weft_op *op);
 	/* Its node has closed, and a user may hold it still.  Threads: setup. */
 	void (*let_go)(struct weft_op *op);
 
@@ -139,7 +141,8 @@ struct weft_node {
 	struct weft_interceptor *interceptors; /* as many, in the order of asking */
 	unsigned interceptor_count;
 	void *reflection;         /* the library's own, served if it is asked for; freed by free() */
-	struct wf_health *health; /* likewise; under the lock */
+	struct wf_health *health; /* likewise; under the lock, as is: */
+	void (*health_changed)(struct weft_node *node); /* NULL: nobody is told */
 	struct wf_orchestrator *orchestrator; /* likewise */
 	struct wf_list nears;     /* all memory of weft_alloc_near; under the lock */
 	unsigned desk_count;
@@ -337,10 +340,7 @@ struct weft_op {
 /* As weft_node_open, with so many workers, whatever drives them. */
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
 		 unsigned workers, struct weft_node **node);
-int wf_node_options(const void *options, void *given, size_t known);
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
-int wf_node_check(const struct weft_node *node);
-bool wf_node_inside(const struct weft_node *node);
 
 /* desk.c */
 /* Make @desk ready for services and operations of @node; fini undoes that.  A negative code: no lock. */
@@ -370,16 +370,52 @@ bool wf_desk_recall(struct wf_desk *desk);
 void wf_desk_live_on(struct wf_desk *desk);
 
 /* Is this a callback of the desk? */
-bool wf_desk_inside(const struct wf_desk *desk);
+static inline bool wf_desk_inside(const struct wf_desk *desk)
+{
+	return pthread_equal(desk->thread, pthread_self()) &&
+	       (!desk->node->manual || desk->polling);
+}
 
+/* Is this a callback of the node? */
+static inline bool wf_node_inside(const struct weft_node *node)
+{
+	for (unsigned i = 0; i < node->desk_count; i++)
+		if (wf_desk_inside(&node->desks[i]))
+			return true;
+	return false;
+}
+
+/* What is said of a service's health may be another now.  Not under the lock.  Threads: any, callback. */
+static inline void wf_node_health_changed(struct weft_node *node)
+{
+	void (*changed)(struct weft_node *node);
+
+	pthread_mutex_lock(&node->lock);
+	changed = node->health_changed;
+	pthread_mutex_unlock(&node->lock);
+	if (changed)
+		changed(node);
+}
+
+/* turn.c: who turns the loop of a desk */
 /*
- * On the worker: at once if this is its thread and it does nothing else, else by the inbox.
- * @now_ns: the clock has just been looked at.
+ * Run @task on the worker: at once if this is its thread and it does nothing else, else by
+ * the inbox.  @now_ns: the clock has just been looked at.  Threads: any, callback.
  */
-void wf_desk_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns);
+void wf_turn_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns);
 
 /* One turn of a manual desk's loop, or a wait for it. */
-void wf_desk_turn(struct wf_desk *desk, uint64_t until_ns);
+void wf_turn_until(struct wf_desk *desk, uint64_t until_ns);
+
+/* check.c: arguments; codes are recorded */
+/* -EINVAL: NULL.  -EOWNERDEAD: this process is a forked child. */
+int wf_check_node(const struct weft_node *node);
+
+/*
+ * The @known bytes of @options that this library knows, from a struct that may
+ * be shorter or longer and begins with its size.  NULL: all zero.
+ */
+int wf_check_options(const void *options, void *given, size_t known);
 
 /* peer.c */
 /* It is in no list any more.  Threads: setup. */
@@ -412,7 +448,7 @@ void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link);
 int wf_ask_open(struct weft_op *op);
 
 /* Begin those of other desks, so that no later receive is there first.  Threads: any, callback. */
-void wf_ask_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
+void wf_ask_submit(struct weft_op *op, uint64_t now_ns); /* as wf_turn_run */
 
 /* Begin that of the operation's desk, also one of a node that closes.  Threads: owner. */
 void wf_ask_start(struct weft_op *op);
@@ -514,21 +550,19 @@ int wf_near_give(struct weft_node *node, const void *memory);
 /* step.c: a peer of @desk has aborted @step, and the other desks hear of it.  -ENOMEM. */
 int wf_step_relay(void *desk, const struct wf_step *step);
 
-/* rpc.c */
+/* server_call.c: a call that is served */
 /* Calls that were begun for one that is served: it is given up, and so are they; or it goes, and they stand alone. */
-void wf_rpc_given_up(struct wf_served *served);
-void wf_rpc_gone(struct wf_served *served);
+void wf_server_call_given_up(struct wf_served *served);
+void wf_server_call_gone(struct wf_served *served);
 
 /* Its reply is posted: what goes beside that begins. */
-void wf_rpc_answered(struct wf_served *served);
+void wf_server_call_answered(struct wf_served *served);
 
-/* What it waited for has ended. */
-void wf_rpc_finish(struct weft_op *op);
+/* notes.c: what the answer of a call has besides */
+int wf_notes_add(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count);
+void wf_notes_forget(struct weft_op *op);
 
-/* Forget what the answer of an attempt that has failed had besides. */
-void wf_rpc_forget_notes(struct weft_op *op);
-
-/* An operation for a call, which has taken what @options say.  Recorded. */
+/* rpc.c: an operation for a call, which has taken what @options say.  Recorded. */
 int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	       struct weft_op **op);
 
@@ -552,9 +586,6 @@ int wf_drain_check(const struct wf_link *link, struct wf_error *e);
 void wf_drain_gone(struct wf_desk *desk);
 
 /* health.c */
-/* What is said of a service's health may be another now: watchers are told.  Not under the lock.  Threads: any, callback. */
-void wf_health_changed(struct weft_node *node);
-
 /* Accepts NULL.  Threads: setup. */
 void wf_health_close(struct wf_health *health);
 
@@ -640,12 +671,14 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 	      const struct weft_op_options *options, struct weft_op **op);
 /* One that will not be submitted: nobody else knows it. */
 void wf_op_drop(struct weft_op *op);
-void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* as wf_desk_run */
+void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* as wf_turn_run */
 void wf_op_begin(struct weft_op *op); /* at its desk: from now on it can end */
 void wf_op_stop(struct weft_op *op, const struct wf_error *e); /* harmless unless it runs */
 /* Begin it again from the start, when nothing of it runs.  Threads: owner. */
 void wf_op_again(struct weft_op *op);
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
+/* With the outcome that is set already. */
+void wf_op_finish_kept(struct weft_op *op);
 void wf_op_put(struct weft_op *op);
 /*
  * Take @op back, unless it is about to end: as if it had not begun, before its peer was met.

@@ -44,7 +44,7 @@ int wf_memory_give(struct weft_node *node, void *chunk)
 
 int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 {
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err || WF_NEED(memory))
 		return err ? err : -EINVAL;
@@ -53,7 +53,7 @@ int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 
 void weft_free(struct weft_node *node, void *memory)
 {
-	if (!memory || wf_node_check(node) || !wf_memory_give(node, memory) ||
+	if (!memory || wf_check_node(node) || !wf_memory_give(node, memory) ||
 	    !wf_near_give(node, memory))
 		return;
 	for (unsigned i = 0; i < node->desk_count; i++)
@@ -64,7 +64,7 @@ void weft_free(struct weft_node *node, void *memory)
 int weft_retain(struct weft_node *node, void *memory)
 {
 	void *chunk;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err || WF_NEED(memory))
 		return err ? err : -EINVAL;

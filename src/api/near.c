@@ -322,7 +322,7 @@ static int visit_all(struct weft_node *node, struct near *near, struct wf_error 
 		v->each[i].task.run = run_visit;
 		v->each[i].all = v;
 		v->each[i].desk = &node->desks[i];
-		wf_desk_run(v->each[i].desk, &v->each[i].task, now_ns);
+		wf_turn_run(v->each[i].desk, &v->each[i].task, now_ns);
 	}
 	err = await(v, e);
 	leave(v);
@@ -503,12 +503,12 @@ int weft_alloc_near(struct weft_node *node, size_t bytes, const struct weft_near
 	struct wf_request request;
 	struct wf_choice *choices;
 	size_t count;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (!err)
 		err = WF_NEED(memory);
 	if (!err)
-		err = wf_node_options(options, &given, sizeof(given));
+		err = wf_check_options(options, &given, sizeof(given));
 	if (err)
 		return err;
 	if (wf_node_inside(node))
@@ -536,7 +536,7 @@ int weft_alloc_near(struct weft_node *node, size_t bytes, const struct weft_near
 
 int weft_memory_place(struct weft_node *node, const void *memory, struct weft_placement *placement)
 {
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err || WF_NEED(memory) || WF_NEED(placement))
 		return err ? err : -EINVAL;

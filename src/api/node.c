@@ -48,25 +48,6 @@ static void unlist(struct weft_node *node)
 	wf_fork_let();
 }
 
-int wf_node_check(const struct weft_node *node)
-{
-	if (WF_NEED(node))
-		return -EINVAL;
-	if (atomic_load(&node->forked))
-		return wf_last_set(-EOWNERDEAD,
-				   "this process is a forked child: the node is its parent's");
-	return 0;
-}
-
-/* Are we in a callback of this node? */
-bool wf_node_inside(const struct weft_node *node)
-{
-	for (unsigned i = 0; i < node->desk_count; i++)
-		if (wf_desk_inside(&node->desks[i]))
-			return true;
-	return false;
-}
-
 /* Opening and closing. */
 
 static int set_text(char *to, const char *from, const char *what)
@@ -136,28 +117,6 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 				   WF_WORKERS_MAX);
 	if (given->workers)
 		o->workers = given->workers;
-	return 0;
-}
-
-/*
- * The @known bytes of @options that this library knows, from a struct that may
- * be shorter or longer and begins with its size.  NULL: all zero.
- */
-int wf_node_options(const void *options, void *given, size_t known)
-{
-	size_t size;
-
-	memset(given, 0, known);
-	if (!options)
-		return 0;
-	memcpy(&size, options, sizeof(size));
-	if (size < sizeof(size))
-		return wf_last_set(-EINVAL, "options->size is not set");
-	for (size_t i = known; i < size; i++)
-		if (((const unsigned char *)options)[i])
-			return wf_last_set(-EINVAL,
-					   "options has a field that this version does not know");
-	memcpy(given, options, WF_MIN(size, known));
 	return 0;
 }
 
@@ -383,7 +342,7 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 
 	if (WF_NEED(node))
 		return -EINVAL;
-	err = wf_node_options(options, &given, sizeof(given));
+	err = wf_check_options(options, &given, sizeof(given));
 	if (!err)
 		err = wf_node_settings(&given, &o);
 	if (err)
@@ -448,7 +407,7 @@ int weft_node_close(struct weft_node *node)
 {
 	if (!node)
 		return 0;
-	if (wf_node_check(node))
+	if (wf_check_node(node))
 		return -EOWNERDEAD;
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "a node can't be closed inside its own callback");
@@ -490,7 +449,7 @@ const char *weft_node_address(const struct weft_node *node)
 static int check_manual(struct weft_node *node, const char *what)
 {
 	struct wf_desk *desk;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err)
 		return err;
@@ -513,8 +472,8 @@ int weft_poll(struct weft_node *node, uint64_t timeout_ns)
 	if (err)
 		return err;
 	node->desks[0].ended_count = 0;
-	wf_desk_turn(&node->desks[0], wf_clock_after(now, timeout_ns));
-	err = wf_node_check(node);
+	wf_turn_until(&node->desks[0], wf_clock_after(now, timeout_ns));
+	err = wf_check_node(node);
 	return err ? err : (int)node->desks[0].ended_count;
 }
 
@@ -594,7 +553,7 @@ static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
 {
 	struct weft_counters sum = { 0 };
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err || WF_NEED(counters))
 		return err ? err : -EINVAL;

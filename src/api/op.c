@@ -103,10 +103,10 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 	const struct wf_names *names = NULL;
 	struct weft_op_options given;
 	struct weft_op *fresh;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (!err)
-		err = wf_node_options(options, &given, sizeof(given));
+		err = wf_check_options(options, &given, sizeof(given));
 	if (!err)
 		err = check_options(&given);
 	if (err)
@@ -185,7 +185,7 @@ static void publish(struct wf_notice *notice)
 	if (op->done)
 		op->done(op, op->arg);
 	/* A child that was forked in there: the lock may be held for ever. */
-	if (wf_node_check(node))
+	if (wf_check_node(node))
 		return;
 	atomic_store(&op->state, WF_OP_ENDED);
 	/* Who is not counted yet has yet to look at the state. */
@@ -216,6 +216,13 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 	wf_timer_stop(&w->loop.timers, &op->timer);
 	op->notice.run = publish;
 	wf_loop_defer(&w->loop, &op->notice);
+}
+
+void wf_op_finish_kept(struct weft_op *op)
+{
+	struct wf_error e;
+
+	wf_op_finish(op, wf_reason_get(&op->error, &e), op->executed);
 }
 
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies)
@@ -352,7 +359,7 @@ static void start(struct wf_task *task)
 void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 {
 	op->start_task.run = start;
-	wf_desk_run(op->desk, &op->start_task, now_ns);
+	wf_turn_run(op->desk, &op->start_task, now_ns);
 	if (op->class->fan_out)
 		op->class->fan_out(op, now_ns);
 	/* It can't be gone: what ends it waits for this. */
@@ -398,21 +405,21 @@ static void cancel(struct wf_task *task)
 void weft_cancel(struct weft_op *op)
 {
 	/* Once is enough; the task is part of the operation. */
-	if (WF_NEED(op) || !op->owner || wf_node_check(op->owner) || atomic_load(&op->state) != WF_OP_RUNNING ||
+	if (WF_NEED(op) || !op->owner || wf_check_node(op->owner) || atomic_load(&op->state) != WF_OP_RUNNING ||
 	    atomic_exchange(&op->cancel_asked, true))
 		return;
 	atomic_fetch_add(&op->refs, 1);
 	op->cancel_task.run = cancel;
 	op->cancel_desk = op->desk;
-	wf_desk_run(op->cancel_desk, &op->cancel_task, wf_clock_now());
+	wf_turn_run(op->cancel_desk, &op->cancel_task, wf_clock_now());
 }
 
 void weft_op_free(struct weft_op *op)
 {
-	if (!op || (op->owner && wf_node_check(op->owner)))
+	if (!op || (op->owner && wf_check_node(op->owner)))
 		return;
 	/* A call that was opened and never invoked is known to nobody else. */
-	if (op->class == &wf_rpc_class && !op->call.begun)
+	if (op->class->begun && !op->class->begun(op))
 		wf_op_put(op);
 	wf_op_put(op);
 }
@@ -452,7 +459,7 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 		return -EINVAL;
 	node = op->owner;
 	desk = op->desk;
-	err = node ? wf_node_check(node) : 0;
+	err = node ? wf_check_node(node) : 0;
 	if (err)
 		return err;
 	if (atomic_load(&op->state) == WF_OP_ENDED)
@@ -466,8 +473,8 @@ int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 		err = wait_threaded(node, op, until);
 	} else {
 		do {
-			wf_desk_turn(desk, until);
-			if (wf_node_check(node))
+			wf_turn_until(desk, until);
+			if (wf_check_node(node))
 				return -EOWNERDEAD;
 		} while (atomic_load(&op->state) != WF_OP_ENDED && desk->worker.loop.now_ns < until);
 		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
@@ -537,7 +544,7 @@ int weft_op_path(const struct weft_op *op, struct weft_path *path)
 
 	if (WF_NEED(op) || WF_NEED(path))
 		return -EINVAL;
-	err = op->owner ? wf_node_check(op->owner) : 0;
+	err = op->owner ? wf_check_node(op->owner) : 0;
 	if (err)
 		return err;
 	size = path->size;

@@ -58,7 +58,7 @@ int weft_peer_open(struct weft_node *node, const char *address, struct weft_peer
 	struct weft_peer *found;
 	struct wf_error e;
 	uint16_t port;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err || WF_NEED(address) || WF_NEED(peer))
 		return err ? err : -EINVAL;
@@ -84,7 +84,7 @@ int weft_peer_open(struct weft_node *node, const char *address, struct weft_peer
 
 void weft_peer_close(struct weft_peer *peer)
 {
-	if (!peer || wf_node_check(peer->owner))
+	if (!peer || wf_check_node(peer->owner))
 		return;
 	pthread_mutex_lock(&peer->owner->lock);
 	peer->refs--;
@@ -98,7 +98,7 @@ const char *weft_peer_name(const struct weft_peer *peer)
 	if (WF_NEED(peer))
 		return "";
 	/* In a forked child the lock may be held for ever. */
-	if (wf_node_check(peer->owner))
+	if (wf_check_node(peer->owner))
 		return peer->address;
 	pthread_mutex_lock(&peer->owner->lock);
 	name = peer->name[0] ? peer->name : peer->address;

@@ -217,7 +217,7 @@ int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 	uint64_t bytes;
 	int err;
 
-	err = wf_node_options(options, &o, sizeof(o));
+	err = wf_check_options(options, &o, sizeof(o));
 	if (err)
 		return err;
 	if (o.flags & ~(unsigned)(WEFT_ANY_SHAPE | WEFT_DROP))
@@ -286,7 +286,7 @@ const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *fla
 {
 	const struct wf_receiving *r;
 
-	if (WF_NEED(op) || op->class != &wf_recv_class || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
+	if (WF_NEED(op) || op->class->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
 		return NULL;
 	r = &op->recv.receiving;
 	if (flags)
@@ -298,7 +298,7 @@ struct weft_peer *weft_op_peer(const struct weft_op *op)
 {
 	if (WF_NEED(op))
 		return NULL;
-	if (op->class != &wf_recv_class)
+	if (op->class->kind != WF_OP_RECV)
 		return op->peer;
 	return weft_op_ended(op) ? op->recv.from : NULL;
 }
@@ -307,8 +307,8 @@ void *weft_op_take(struct weft_op *op)
 {
 	void *chunk;
 
-	if (WF_NEED(op) || op->class != &wf_recv_class || !weft_op_ended(op) ||
-	    (op->owner && wf_node_check(op->owner)))
+	if (WF_NEED(op) || op->class->kind != WF_OP_RECV || !weft_op_ended(op) ||
+	    (op->owner && wf_check_node(op->owner)))
 		return NULL;
 	chunk = op->recv.receiving.chunk;
 	op->recv.receiving.chunk = NULL;

@@ -84,7 +84,7 @@ int weft_serve_reflection(struct weft_node *node)
 		WEFT__REFLECT__REFLECTION__INIT(handle_);
 	const struct weft_serve_options none = { 0 };
 	struct wf_reflection *r;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err)
 		return err;

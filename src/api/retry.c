@@ -47,7 +47,7 @@ int wf_retry_open(struct weft_op *op, const struct weft_retry *given)
 {
 	struct weft_retry policy;
 	struct wf_retry *r;
-	int err = wf_node_options(given, &policy, sizeof(policy));
+	int err = wf_check_options(given, &policy, sizeof(policy));
 
 	if (err)
 		return err;
@@ -213,7 +213,7 @@ void wf_retry_begin(struct weft_op *op)
 	if (!r || !r->failed)
 		return;
 	wf_counters_add(&op->desk->worker.counters.calls_repeated, 1);
-	wf_rpc_forget_notes(op);
+	wf_notes_forget(op);
 	say_attempts(op);
 }
 

@@ -67,51 +67,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 		wf_attachments_stop(&op->call.stream->moving, op->desk, e);
 	op->call.waits = !wf_list_empty(&op->call.attached);
 	if (!op->call.waits)
-		wf_rpc_finish(op);
-}
-
-void wf_rpc_finish(struct weft_op *op)
-{
-	struct wf_error e;
-
-	wf_op_finish(op, wf_reason_get(&op->error, &e), op->executed);
-}
-
-/* Once each; a record may come again. */
-static int noted(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count)
-{
-	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
-	struct wf_call_notes *notes = op->call.notes;
-
-	if (!notes) {
-		notes = calloc(1, sizeof(*notes));
-		if (!notes)
-			return -ENOMEM;
-		op->call.notes = notes;
-	}
-	if (notes->what[what])
-		return 0;
-	if (what == WF_CALL_DETAILS) {
-		notes->what[what] = malloc(count);
-		if (notes->what[what])
-			memcpy(notes->what[what], bytes, count);
-		notes->counts[what] = count;
-	} else {
-		notes->what[what] = wf_metadata_unpack(bytes, count, &notes->counts[what]);
-	}
-	return notes->what[what] ? 0 : -ENOMEM;
-}
-
-void wf_rpc_forget_notes(struct weft_op *op)
-{
-	struct wf_call_notes *notes = op->call.notes;
-
-	if (!notes)
-		return;
-	op->call.notes = NULL;
-	for (int what = 0; what <= WF_CALL_DETAILS; what++)
-		free(notes->what[what]);
-	free(notes);
+		wf_op_finish_kept(op);
 }
 
 static void free_call(struct weft_op *op)
@@ -125,33 +81,7 @@ static void free_call(struct weft_op *op)
 	free(op->call.retry);
 	wf_attachments_forget(&op->call.attached);
 	wf_attachments_free(op, op->call.bundle);
-	wf_rpc_forget_notes(op);
-}
-
-static const void *note_of(const struct weft_op *op, enum wf_call_note what, size_t *count)
-{
-	const struct wf_call_notes *notes;
-
-	if (WF_NEED(op) || WF_NEED(count))
-		return NULL;
-	notes = op->class == &wf_rpc_class ? op->call.notes : NULL;
-	*count = notes && notes->what[what] ? notes->counts[what] : 0;
-	return notes ? notes->what[what] : NULL;
-}
-
-const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count)
-{
-	return note_of(op, WF_CALL_INITIAL, count);
-}
-
-const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count)
-{
-	return note_of(op, WF_CALL_TRAILING, count);
-}
-
-const void *weft_call_details(struct weft_op *op, size_t *bytes)
-{
-	return WF_NEED(bytes) ? NULL : note_of(op, WF_CALL_DETAILS, bytes);
+	wf_notes_forget(op);
 }
 
 static void call_quiet(struct wf_call *call)
@@ -200,7 +130,7 @@ static void start(struct weft_op *op)
 	}
 	call->done = call_done;
 	call->quiet = call_quiet;
-	call->noted = noted;
+	call->noted = wf_notes_add;
 	call->stream = op->call.stream ? &op->call.stream->stream : NULL;
 	call->deadline_ns = op->deadline_ns;
 	call->terms = op->terms;
@@ -295,6 +225,11 @@ static void moved(struct weft_op *op, struct wf_desk *to)
 		op->call.stream->desk = to;
 }
 
+static bool begun(const struct weft_op *op)
+{
+	return op->call.begun;
+}
+
 /* One that was opened for nobody, and not invoked. */
 static void let_go(struct weft_op *op)
 {
@@ -357,6 +292,7 @@ const struct wf_op_class wf_rpc_class = {
 	.moved = moved,
 	.tell = run_closure,
 	.free = free_call,
+	.begun = begun,
 	.let_go = let_go,
 	.progress = progress,
 	.offered_bytes = offered_bytes,
@@ -453,7 +389,7 @@ int weft_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *des
 
 	if (WF_NEED(peer) || WF_NEED(descriptor) || WF_NEED(stub))
 		return -EINVAL;
-	err = wf_node_check(peer->owner);
+	err = wf_check_node(peer->owner);
 	if (err)
 		return err;
 	fresh = calloc(1, sizeof(*fresh));
@@ -481,7 +417,7 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 			ProtobufCClosure closure, void *closure_data)
 {
 	struct weft_op *op = WF_CONTAINER(service, struct weft_op, call.service);
-	int err = WF_NEED(input) ? -EINVAL : wf_node_check(op->owner);
+	int err = WF_NEED(input) ? -EINVAL : wf_check_node(op->owner);
 	bool detached;
 
 	if (err) {
@@ -514,69 +450,6 @@ static void adopt(struct wf_served *parent, struct weft_op *child)
 	pthread_mutex_unlock(&node->lock);
 }
 
-/* A reference to one that nobody is freeing; NULL: there is none. */
-static struct weft_op *take_child(struct wf_served *served)
-{
-	struct weft_node *node = wf_desk_of(served)->node;
-	struct weft_op *child = NULL;
-	struct wf_list *at;
-
-	pthread_mutex_lock(&node->lock);
-	while (!child && (at = wf_list_pop(&served->children))) {
-		unsigned refs;
-
-		child = WF_CONTAINER(at, struct weft_op, call.child_node);
-		child->call.parent = NULL;
-		refs = atomic_load(&child->refs);
-		while (refs && !atomic_compare_exchange_weak(&child->refs, &refs, refs + 1))
-			;
-		if (!refs)
-			child = NULL;
-	}
-	pthread_mutex_unlock(&node->lock);
-	return child;
-}
-
-void wf_rpc_given_up(struct wf_served *served)
-{
-	struct weft_op *child;
-
-	if (served->stream)
-		wf_stream_given_up(served->stream, wf_desk_of(served));
-	while ((child = take_child(served))) {
-		weft_cancel(child);
-		wf_op_put(child);
-	}
-}
-
-void wf_rpc_answered(struct wf_served *served)
-{
-	struct wf_desk *desk = wf_desk_of(served);
-	struct wf_attachment_key key = { .reply = 1 };
-
-	wf_attachments_begin(&served->attached, desk, served->link, served->call, key);
-	/* They outlive the call from now on. */
-	while (wf_list_pop(&served->attached))
-		;
-}
-
-void wf_rpc_gone(struct wf_served *served)
-{
-	struct weft_node *node;
-	struct wf_list *at;
-
-	wf_attachments_stop(&served->attached, wf_desk_of(served), NULL);
-	if (served->stream)
-		wf_stream_gone(served->stream, wf_desk_of(served));
-	if (wf_list_empty(&served->children))
-		return;
-	node = wf_desk_of(served)->node;
-	pthread_mutex_lock(&node->lock);
-	while ((at = wf_list_pop(&served->children)))
-		WF_CONTAINER(at, struct weft_op, call.child_node)->call.parent = NULL;
-	pthread_mutex_unlock(&node->lock);
-}
-
 int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	       struct weft_op **op)
 {
@@ -585,7 +458,7 @@ int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
 	struct weft_op *fresh;
 	uint8_t *metadata;
 	uint32_t bytes;
-	int err = wf_node_options(options, &given, sizeof(given));
+	int err = wf_check_options(options, &given, sizeof(given));
 
 	if (!err && given.parent && wf_desk_of(given.parent)->node != stub->peer->owner)
 		err = wf_last_set(-EINVAL, "the call that is served belongs to another node");
@@ -642,130 +515,4 @@ int weft_call_open(struct weft_stub *stub, const struct weft_call_options *optio
 	if (op)
 		*op = fresh;
 	return 0;
-}
-
-/* A call that is served. */
-
-struct weft_peer *weft_call_peer(void *closure_data)
-{
-	struct wf_served *served = closure_data;
-	struct wf_desk *desk;
-
-	if (WF_NEED(closure_data))
-		return NULL;
-	desk = wf_desk_of(served);
-	return wf_node_check(desk->node) ? NULL : wf_peer_of(desk, served->link);
-}
-
-uint64_t weft_call_left_ns(void *closure_data)
-{
-	const struct wf_served *served = closure_data;
-
-	return WF_NEED(closure_data) ? 0 : wf_served_left_ns(served);
-}
-
-int weft_call_cancelled(void *closure_data)
-{
-	const struct wf_served *served = closure_data;
-
-	return WF_NEED(closure_data) ? -EINVAL : atomic_load(&served->cancelled);
-}
-
-void weft_call_defer(void *closure_data)
-{
-	if (!WF_NEED(closure_data))
-		wf_service_defer(closure_data);
-}
-
-void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
-{
-	if (!WF_NEED(closure_data))
-		wf_reply_submit(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
-}
-
-const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
-{
-	struct wf_served *served = closure_data;
-
-	if (WF_NEED(closure_data) || WF_NEED(count))
-		return NULL;
-	if (!served->pairs)
-		served->pairs = wf_metadata_unpack(served->metadata, served->metadata_bytes,
-						   &served->pair_count);
-	*count = served->pair_count;
-	return served->pairs;
-}
-
-static int check_served(void *closure_data)
-{
-	return WF_NEED(closure_data) ? -EINVAL : wf_node_check(wf_desk_of(closure_data)->node);
-}
-
-/* A block of @pairs in the place of the one that was there. */
-static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadata *pairs,
-		     size_t count)
-{
-	uint32_t fresh_bytes;
-	uint8_t *fresh;
-	int err = wf_metadata_pack(pairs, count, &fresh, &fresh_bytes);
-
-	if (err)
-		return err;
-	free(*block);
-	*block = fresh;
-	*bytes = fresh_bytes;
-	return 0;
-}
-
-int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)
-{
-	struct wf_served *served = closure_data;
-	struct wf_stream *stream;
-	int err = check_served(closure_data);
-
-	if (err)
-		return err;
-	stream = served->stream;
-	if (!stream)
-		return set_block(&served->initial, &served->initial_bytes, pairs, count);
-	if (wf_stream_wrote(stream))
-		return wf_last_set(-EALREADY, "a message of the stream has been written");
-	return set_block(&stream->initial, &stream->initial_bytes, pairs, count);
-}
-
-int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs, size_t count)
-{
-	struct wf_served *served = closure_data;
-	int err = check_served(served);
-
-	return err ? err
-		   : set_block(&served->trailing, &served->trailing_bytes, pairs, count);
-}
-
-int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
-{
-	struct wf_served *served = closure_data;
-	uint8_t *copy;
-	int err = check_served(served);
-
-	if (err || (bytes && WF_NEED(details)))
-		return err ? err : -EINVAL;
-	if (bytes > WF_METADATA_BYTES_MAX)
-		return wf_last_set(-EMSGSIZE, "details of %zu bytes: the limit is %zu", bytes,
-				   (size_t)WF_METADATA_BYTES_MAX);
-	copy = malloc(bytes ? bytes : 1);
-	if (!copy)
-		return wf_last_set(-ENOMEM, "no memory for details");
-	if (bytes)
-		memcpy(copy, details, bytes);
-	free(served->details);
-	served->details = copy;
-	served->details_bytes = (uint32_t)bytes;
-	return 0;
-}
-
-void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg)
-{
-	if (!WF_NEED(closure_data))
-		wf_served_on_cancel(closure_data, tell, arg);
 }

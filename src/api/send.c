@@ -247,7 +247,7 @@ int wf_send_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 	uint64_t bytes;
 	int err;
 
-	err = wf_node_options(options, &o, sizeof(o));
+	err = wf_check_options(options, &o, sizeof(o));
 	if (err)
 		return err;
 	if (o.flags & ~(unsigned)(WEFT_DEAD | WEFT_OPAQUE | WEFT_SNAPSHOT | WEFT_SHARE))

@@ -80,7 +80,7 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 		wf_list_append(&node->served, &pb->mine);
 	pthread_mutex_unlock(&node->lock);
 	if (!err) {
-		wf_health_changed(node);
+		wf_node_health_changed(node);
 		return 0;
 	}
 	wf_serve_forget(pb);
@@ -91,10 +91,10 @@ int weft_serve_with(struct weft_node *node, ProtobufCService *service,
 		    const struct weft_serve_options *options)
 {
 	struct weft_serve_options given;
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (!err)
-		err = wf_node_options(options, &given, sizeof(given));
+		err = wf_check_options(options, &given, sizeof(given));
 	return err ? err : wf_serve_add(node, service, &given);
 }
 

@@ -73,7 +73,7 @@ static int submit(struct weft_node *node, const struct wf_desk *except, const st
 		if (except)
 			wf_loop_submit(&endings[i]->desk->worker.loop, &endings[i]->task);
 		else
-			wf_desk_run(endings[i]->desk, &endings[i]->task, wf_clock_now());
+			wf_turn_run(endings[i]->desk, &endings[i]->task, wf_clock_now());
 	}
 	return 0;
 
@@ -102,7 +102,7 @@ static int end(struct weft_node *node, struct wf_step *step)
 int weft_step_abort(struct weft_node *node, uint64_t step, enum weft_status status,
 		    const char *message)
 {
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	if (err)
 		return err;
@@ -115,7 +115,7 @@ int weft_step_abort(struct weft_node *node, uint64_t step, enum weft_status stat
 
 int weft_step_end(struct weft_node *node, uint64_t step)
 {
-	int err = wf_node_check(node);
+	int err = wf_check_node(node);
 
 	return err ? err : end(node, wf_step_new_ended(step));
 }

@@ -138,7 +138,7 @@ static void close_stream(struct wf_task *task)
 
 void weft_stream_close(struct weft_stream *stream)
 {
-	if (!stream || stream->served || (stream->owner && wf_node_check(stream->owner)))
+	if (!stream || stream->served || (stream->owner && wf_check_node(stream->owner)))
 		return;
 	if (!stream->owner) {
 		wf_stream_put(stream);
@@ -146,7 +146,7 @@ void weft_stream_close(struct weft_stream *stream)
 	}
 	stream->close_task.run = close_stream;
 	stream->close_desk = stream->first;
-	wf_desk_run(stream->first, &stream->close_task, wf_clock_now());
+	wf_turn_run(stream->first, &stream->close_task, wf_clock_now());
 }
 
 /* Reads and writes. */
@@ -515,7 +515,7 @@ int weft_stream_read(struct weft_stream *stream, const struct weft_op_options *o
 
 const ProtobufCMessage *weft_stream_message(const struct weft_op *op)
 {
-	if (WF_NEED(op) || op->class != &wf_stream_read_class || !weft_op_ended(op))
+	if (WF_NEED(op) || op->class->kind != WF_OP_READ || !weft_op_ended(op))
 		return NULL;
 	return op->read.message;
 }

@@ -81,7 +81,7 @@ int weft_topology_open(const struct weft_node_options *options, struct weft_topo
 
 	err = WF_NEED(topology);
 	if (!err)
-		err = wf_node_options(options, &given, sizeof(given));
+		err = wf_check_options(options, &given, sizeof(given));
 	if (!err)
 		err = wf_node_settings(&given, &o);
 	if (err)

@@ -350,7 +350,7 @@ void wf_world_poll(unsigned number)
 
 		look_behind_gates(&desk->worker);
 		if (!desk->polling)
-			wf_desk_turn(desk, 0);
+			wf_turn_until(desk, 0);
 	}
 }
 

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public functions of attachments: what goes beside a message, and what has come. */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "wire/record.h"
+
+_Static_assert(WEFT_ATTACHMENTS_MAX == WF_ATTACHMENTS_MAX, "the public limit is the wire's");
+
+static int check_node(const struct weft_node *node)
+{
+	return node ? wf_check_node(node) : wf_last_set(-EINVAL, "the node has closed");
+}
+
+/* A send beside a message of which @count have been attached, to go as @terms say.  Recorded. */
+static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_desk *desk,
+		  const struct wf_terms *terms, unsigned count, const struct weft_tensor *tensor,
+		  const struct weft_send_options *options, struct weft_op **op)
+{
+	static const uint8_t key[WF_ATTACHMENT_KEY_BYTES];
+	struct wf_attached *attached;
+	struct weft_op *fresh;
+	int err;
+
+	if (count == WF_ATTACHMENTS_MAX)
+		return wf_last_set(-E2BIG, "a message has %d attachments at most",
+				   WF_ATTACHMENTS_MAX);
+	attached = calloc(1, sizeof(*attached));
+	if (!attached)
+		return wf_last_set(-ENOMEM, "no memory for an attachment");
+	err = wf_send_new(node, peer, key, sizeof(key), tensor, options, &fresh);
+	if (err) {
+		free(attached);
+		return err;
+	}
+	attached->op = fresh;
+	wf_list_init(&attached->node);
+	fresh->send.attached = attached;
+	fresh->desk = desk;
+	fresh->terms.checksum |= terms->checksum;
+	fresh->send.sending.key = attached->key;
+	*op = fresh;
+	return 0;
+}
+
+/* It is in the list of its message: @op is the caller's, if he wants it. */
+static void hand_out(struct weft_op *fresh, struct weft_op **op)
+{
+	if (op)
+		*op = fresh;
+	else
+		wf_op_put(fresh);
+}
+
+int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
+		     const struct weft_send_options *options, struct weft_op **op)
+{
+	struct wf_call *c;
+	struct weft_op *fresh;
+	int err = WF_NEED(call) ? -EINVAL : check_node(call->owner);
+
+	if (err)
+		return err;
+	c = &call->call.call;
+	if (call->class->kind != WF_OP_CALL || call->call.stream)
+		return wf_last_set(-EINVAL, "only a call of one request and one reply has any");
+	if (call->call.retry)
+		return wf_last_set(-EINVAL, "a call that may be made again has no attachments");
+	if (call->call.begun)
+		return wf_last_set(-EALREADY, "the call has been invoked");
+	err = attach(call->owner, call->peer, call->desk, &call->terms, c->attachments, tensor,
+		     options, &fresh);
+	if (err)
+		return err;
+	if (!fresh->timed)
+		fresh->deadline_ns = UINT64_MAX; /* the call's end is its own */
+	fresh->send.attached->call = call;
+	c->attachments++;
+	wf_list_append(&call->call.attached, &fresh->send.attached->node);
+	hand_out(fresh, op);
+	return 0;
+}
+
+int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
+		      const struct weft_send_options *options, struct weft_op **op)
+{
+	struct wf_served *served = closure_data;
+	struct wf_desk *desk;
+	struct weft_op *fresh;
+	int err;
+
+	if (WF_NEED(closure_data))
+		return -EINVAL;
+	desk = wf_desk_of(served);
+	err = check_node(desk->node);
+	if (err)
+		return err;
+	if (served->stream)
+		return wf_last_set(-EINVAL, "a stream's attachments go with its messages");
+	err = attach(desk->node, NULL, desk, &served->terms, served->attachments, tensor, options,
+		     &fresh);
+	if (err)
+		return err;
+	if (!fresh->timed)
+		fresh->deadline_ns = served->deadline_ns;
+	served->attachments++;
+	wf_list_append(&served->attached, &fresh->send.attached->node);
+	hand_out(fresh, op);
+	return 0;
+}
+
+int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *tensor,
+		       const struct weft_send_options *options, struct weft_op **op)
+{
+	struct weft_op *call, *fresh;
+	const struct wf_terms *terms;
+	int err = WF_NEED(stream) ? -EINVAL : check_node(stream->owner);
+
+	if (err)
+		return err;
+	call = stream->call;
+	terms = call ? &call->terms : &stream->served->terms;
+	if (atomic_load(&stream->half_closed))
+		return wf_last_set(-EPIPE, "the stream is half-closed");
+	err = attach(stream->owner, call ? call->peer : NULL, stream->first, terms,
+		     stream->attachments, tensor, options, &fresh);
+	if (err)
+		return err;
+	if (!fresh->timed)
+		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
+	atomic_fetch_add(&stream->refs, 1);
+	fresh->send.attached->stream = stream;
+	stream->attachments++;
+	wf_list_append(&stream->attached, &fresh->send.attached->node);
+	hand_out(fresh, op);
+	return 0;
+}
+
+/* What has come. */
+
+static const struct weft_tensor *look(const struct wf_bundle *b, unsigned index, unsigned *flags)
+{
+	if (!b || index >= b->count)
+		return NULL;
+	if (flags)
+		*flags = b->tensors[index]->flags;
+	return &b->tensors[index]->tensor;
+}
+
+/* By @deadline_ns, unless @options say otherwise; 0: by what the node says. */
+static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundle *b,
+		   unsigned index, uint64_t deadline_ns, const struct weft_tensor *into,
+		   const struct weft_recv_options *options, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = check_node(node);
+
+	if (err)
+		return err;
+	if (!b || index >= b->count)
+		return wf_last_set(-EINVAL, "there is no attachment %u", index);
+	err = wf_recv_new(node, NULL, NULL, 0, into, options, &fresh);
+	if (err)
+		return err;
+	if (deadline_ns && !fresh->timed)
+		fresh->deadline_ns = deadline_ns;
+	fresh->desk = desk;
+	wf_bundle_get(b);
+	fresh->recv.receiving.bundle = b;
+	fresh->recv.receiving.attached = true;
+	fresh->recv.receiving.step = index;
+	wf_op_launch(fresh, fresh->made_ns, op);
+	return 0;
+}
+
+static struct wf_bundle *bundle_of_call(void *closure_data)
+{
+	const struct wf_served *served = closure_data;
+
+	return WF_NEED(closure_data) ? NULL : served->bundle;
+}
+
+unsigned weft_call_attachments(void *closure_data)
+{
+	const struct wf_bundle *b = bundle_of_call(closure_data);
+
+	return b ? b->count : 0;
+}
+
+const struct weft_tensor *weft_call_attachment(void *closure_data, unsigned index,
+					       unsigned *flags)
+{
+	return look(bundle_of_call(closure_data), index, flags);
+}
+
+int weft_call_receive(void *closure_data, unsigned index, const struct weft_tensor *into,
+		      const struct weft_recv_options *options, struct weft_op **op)
+{
+	const struct wf_served *served = closure_data;
+	struct wf_desk *desk;
+
+	if (WF_NEED(closure_data))
+		return -EINVAL;
+	desk = wf_desk_of(served);
+	return receive(desk->node, desk, served->bundle, index, served->deadline_ns, into, options,
+		       op);
+}
+
+/* Of a call in its closure, or of what has ended; NULL: nothing has come beside it. */
+static struct wf_bundle *bundle_of(const struct weft_op *op)
+{
+	if (WF_NEED(op) || (!weft_op_ended(op) && !(op->owner && wf_node_inside(op->owner))))
+		return NULL;
+	if (op->class->kind == WF_OP_CALL)
+		return op->call.bundle;
+	return op->class->kind == WF_OP_READ ? op->read.bundle : NULL;
+}
+
+unsigned weft_op_attachments(const struct weft_op *op)
+{
+	const struct wf_bundle *b = bundle_of(op);
+
+	return b ? b->count : 0;
+}
+
+const struct weft_tensor *weft_op_attachment(const struct weft_op *op, unsigned index,
+					     unsigned *flags)
+{
+	return look(bundle_of(op), index, flags);
+}
+
+int weft_op_receive(struct weft_op *op, unsigned index, const struct weft_tensor *into,
+		    const struct weft_recv_options *options, struct weft_op **receiver)
+{
+	if (WF_NEED(op))
+		return -EINVAL;
+	return receive(op->owner, op->desk, bundle_of(op), index, 0, into, options, receiver);
+}
