@@ -9,12 +9,18 @@
  * An ask holds the operation once until it has ended, and once until it has been
  * told to stop: it is part of the operation.
  */
-#include "api/internal.h"
+#include "api/ask.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/desk.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/peer.h"
+#include "api/recv.h"
+#include "api/turn.h"
 #include "util/progress.h"
 
 struct wf_ask {

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The public functions of attachments: what goes beside a message, and what has come. */
-#include "api/internal.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
+#include "api/attachment.h"
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/peer.h"
+#include "api/recv.h"
+#include "api/send.h"
+#include "api/stream.h"
 #include "wire/record.h"
 
 _Static_assert(WEFT_ATTACHMENTS_MAX == WF_ATTACHMENTS_MAX, "the public limit is the wire's");

@@ -3,11 +3,17 @@
  * Attachments: one that goes out is a send that begins when its message is posted; one
  * that has come is received out of its message's bundle.
  */
-#include "api/internal.h"
+#include "api/attachment.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "api/desk.h"
+#include "api/memory.h"
+#include "api/op.h"
+#include "api/send.h"
+#include "api/turn.h"
+#include "api/watch.h"
 #include "util/clock.h"
 #include "util/progress.h"
 #include "wire/record.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include <weft/weft.h>
+
+#include "util/error.h"
+#include "util/status.h"
 
 const char *weft_version(void)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/check.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "api/last.h"
+#include "api/node.h"
 
 int wf_check_node(const struct weft_node *node)
 {

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which messages of calls are compressed: as was asked, and as the peer understands. */
-#include "api/internal.h"
+#include "api/compression.h"
 
 #include <errno.h>
+
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/op.h"
+#include "api/stream.h"
 
 int wf_compression_check(enum weft_compression compression)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Operations in words, for the log and the dump. */
-#include "api/internal.h"
+#include "api/describe.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "api/op.h"
 #include "tensor/key.h"
 
 #define PART_BYTES 500

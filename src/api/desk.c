@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/desk.h"
 
 #include <errno.h>
 
+#include "api/attachment.h"
+#include "api/drain.h"
+#include "api/intercept.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/peer.h"
+#include "api/server_call.h"
+#include "api/step.h"
+#include "api/watch.h"
 #include "util/clock.h"
 #include "util/thread.h"
 

@@ -5,10 +5,15 @@
  * It is a matter of each desk, which refuses what comes from then on and tells its
  * peers, so that they need not ask.
  */
-#include "api/internal.h"
+#include "api/drain.h"
 
 #include <errno.h>
 
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/turn.h"
 #include "transfer/tell.h"
 #include "util/clock.h"
 

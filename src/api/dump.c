@@ -6,12 +6,17 @@
  * A worker that does not answer is what a dump is most wanted for: then who asks
  * writes what may be read from outside, and where the worker is.
  */
-#include "api/internal.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "api/check.h"
+#include "api/describe.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/watch.h"
 #include "link/lease.h"
 #include "link/ledger.h"
 #include "util/clock.h"

@@ -7,13 +7,20 @@
  * lock, and each desk is told to look; so a watcher that reads slowly misses what was
  * between, but never the last.
  */
-#include "api/internal.h"
+#include "api/health.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/serve.h"
+#include "api/stream.h"
 #include "rpc/health.pb-c.h"
 
 #define REQUEST_BYTES_MAX 4096 /* names of services are shorter */

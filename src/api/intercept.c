@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a node's interceptors are asked and told about its calls, and how those ended in numbers. */
-#include "api/internal.h"
+#include "api/intercept.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/metadata.h"
+#include "api/node.h"
+#include "api/op.h"
 #include "util/clock.h"
 #include "util/status.h"
 #include "wire/metadata.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/last.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <weft/weft.h>
 
 static _Thread_local struct wf_error last;
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/memory.h"
 
 #include <errno.h>
+
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/near.h"
+#include "api/node.h"
 
 int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Metadata as users see it: arrays of pairs, made of blocks of the wire and into them. */
-#include "api/internal.h"
+#include "api/metadata.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/last.h"
+#include "api/op.h"
 #include "wire/metadata.h"
 
 static bool begins(const char *key, const char *with)

@@ -10,13 +10,19 @@
  * What the processor does not reach is in no pool, for there is nothing that a rail or
  * another process could do with it.  Its users are counted here.
  */
-#include "api/internal.h"
+#include "api/near.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/memory.h"
+#include "api/node.h"
+#include "api/turn.h"
 #include "memory/orchestrator.h"
 #include "util/clock.h"
 

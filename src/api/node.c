@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/node.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,6 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/health.h"
+#include "api/intercept.h"
+#include "api/last.h"
+#include "api/near.h"
+#include "api/op.h"
+#include "api/peer.h"
+#include "api/serve.h"
+#include "api/stream.h"
+#include "api/turn.h"
 #include "util/clock.h"
 #include "util/fork.h"
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Notes: the metadata and details that the answer of a call has besides its reply. */
-#include "api/internal.h"
+#include "api/notes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "api/last.h"
+#include "api/metadata.h"
+#include "api/op.h"
 
 /* Once each; a record may come again. */
 int wf_notes_add(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count)

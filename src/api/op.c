@@ -3,13 +3,20 @@
  * Operations: made by any thread, run and ended by the worker, freed when
  * both the user and the library have let go.
  */
-#include "api/internal.h"
+#include "api/op.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/peer.h"
+#include "api/turn.h"
+#include "api/watch.h"
 #include "tensor/key.h"
 #include "transfer/plan.h"
 #include "util/clock.h"

@@ -4,12 +4,18 @@
  *
  * The object stays until the node closes: operations and links may name it.
  */
-#include "api/internal.h"
+#include "api/peer.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/op.h"
 
 /* For who says his address, @desk NULL, or has come to a desk.  Threads: any, under the node's lock. */
 static struct weft_peer *new_peer(struct weft_node *node, struct wf_desk *desk,

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
-
 #include <errno.h>
+
+#include "api/describe.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/op.h"
+#include "api/peer.h"
 
 static void ping_done(struct wf_echo *echo, const struct wf_error *e)
 {

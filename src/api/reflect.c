@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The service of reflect.proto, which every node can serve. */
-#include "api/internal.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/serve.h"
 #include "rpc/reflect.h"
 
 struct wf_reflection {

@@ -7,13 +7,20 @@
  * free, from the start again, as an operation that was just submitted.  The
  * deadline, and who waits, are the operation's, and know of no attempts.
  */
-#include "api/internal.h"
+#include "api/retry.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/last.h"
+#include "api/metadata.h"
+#include "api/node.h"
+#include "api/notes.h"
+#include "api/op.h"
+#include "api/peer.h"
 #include "util/random.h"
 #include "wire/metadata.h"
 

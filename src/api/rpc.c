@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/rpc.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/attachment.h"
+#include "api/check.h"
+#include "api/compression.h"
+#include "api/describe.h"
+#include "api/desk.h"
+#include "api/drain.h"
+#include "api/intercept.h"
+#include "api/last.h"
+#include "api/metadata.h"
+#include "api/node.h"
+#include "api/notes.h"
+#include "api/op.h"
+#include "api/peer.h"
+#include "api/retry.h"
 #include "rpc/message.h"
 #include "rpc/reply.h"
 #include "util/clock.h"

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sends of tensors, attachments among them. */
-#include "api/internal.h"
+#include "api/send.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/attachment.h"
+#include "api/check.h"
+#include "api/describe.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/memory.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/peer.h"
+#include "api/stream.h"
+#include "api/tensor.h"
 #include "tensor/key.h"
 #include "tensor/shape.h"
 #include "util/clock.h"

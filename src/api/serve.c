@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a node serves. */
-#include "api/internal.h"
+#include "api/serve.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "api/check.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/stream.h"
 
 /* Who handles which method.  -ENOENT, -ENOMEM: recorded. */
 static int set_handlers(struct wf_pb_service *pb, const struct weft_stream_method *methods,

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A call that is served: what its handler asks of it, and the calls that it has begun. */
-#include "api/internal.h"
+#include "api/server_call.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/attachment.h"
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/metadata.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/peer.h"
+#include "api/stream.h"
 #include "rpc/reply.h"
 #include "wire/metadata.h"
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/step.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/turn.h"
 #include "util/clock.h"
 
 /* Memory is found before the call returns, so that it can say that there is none. */

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/attachment.h"
+#include "api/check.h"
+#include "api/describe.h"
+#include "api/desk.h"
+#include "api/intercept.h"
+#include "api/last.h"
+#include "api/node.h"
+#include "api/op.h"
+#include "api/rpc.h"
+#include "api/turn.h"
 #include "rpc/message.h"
 #include "rpc/reply.h"
 #include "util/clock.h"

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/tensor.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/desk.h"
+#include "api/last.h"
+#include "api/op.h"
 #include "tensor/shape.h"
 
 /* The sentence about a tensor that has no size.  -EINVAL. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
+#include "api/last.h"
+#include "api/node.h"
 #include "memory/orchestrator.h"
 
 struct weft_topology {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/internal.h"
+#include "api/turn.h"
+
+#include "api/desk.h"
+#include "api/node.h"
 
 void wf_turn_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
 {

@@ -8,11 +8,15 @@
  * tenth of it at most.  What is worth more lines than a person reads is
  * counted instead.
  */
-#include "api/internal.h"
+#include "api/watch.h"
 
 #include <errno.h>
 #include <stdio.h>
 
+#include "api/describe.h"
+#include "api/desk.h"
+#include "api/node.h"
+#include "api/op.h"
 #include "util/clock.h"
 
 #define LOOKS 10       /* in one WEFT_STALL */

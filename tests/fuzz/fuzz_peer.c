@@ -19,7 +19,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/desk.h"
+#include "api/node.h"
+#include "api/stream.h"
 #include "link/conn.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"

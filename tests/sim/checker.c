@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/desk.h"
+#include "api/node.h"
 #include "link/lease.h"
 #include "tests/sim/faults.h"
 #include "util/clock.h"

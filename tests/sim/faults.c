@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/desk.h"
+#include "api/op.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/states.h"

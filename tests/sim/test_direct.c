@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/desk.h"
+#include "api/node.h"
 #include "memory/cuda.h"
 #include "tests/cuda/gpu.h"
 #include "tests/sim/chance.h"

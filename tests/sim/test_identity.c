@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/desk.h"
+#include "api/node.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/node.h"
+#include "api/stream.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

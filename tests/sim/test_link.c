@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/desk.h"
+#include "api/op.h"
 #include "fabric/gate.h"
 #include "link/internal.h"
 #include "tests/sim/world.h"

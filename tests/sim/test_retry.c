@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/internal.h"
+#include "api/desk.h"
+#include "api/op.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Drain: a node that takes no more calls.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_API_DRAIN_H
+#define WF_API_DRAIN_H
+
+#include "api/desk.h"
+
+/* @link has come up, and may have to be told that this node drains; has said so itself. */
+void wf_drain_up(struct wf_desk *desk, struct wf_link *link);
+int wf_drain_record(struct wf_link *link, const struct wf_record *record); /* -EBADMSG */
+
+/* -ESHUTDOWN: the peer takes no more calls. */
+int wf_drain_check(const struct wf_link *link, struct wf_error *e);
+
+/* A call that was served at @desk is no more. */
+void wf_drain_gone(struct wf_desk *desk);
+
+#endif
