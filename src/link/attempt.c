@@ -44,7 +44,7 @@ static uint64_t patience_ns(const struct wf_link *link)
 		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
 	ns = WF_MAX(w->options.lost_ns, ns);
 	/* Without a rail in common there is nothing to wait for but a gate that opens. */
-	return link->dialler || link->was_up || !link->pair_count ? ns : WF_MAX(w->options.connect_ns, ns);
+	return link->dialler || link->was_up || !link->attempt.pair_count ? ns : WF_MAX(w->options.connect_ns, ns);
 }
 
 /*
@@ -54,7 +54,7 @@ static uint64_t patience_ns(const struct wf_link *link)
  */
 static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 {
-	unsigned round = link->pair_count == 1 && !link->was_up ? LONGER_MAX : link->round;
+	unsigned round = link->attempt.pair_count == 1 && !link->was_up ? LONGER_MAX : link->attempt.round;
 	uint64_t ns = caps->ping_ns << WF_MIN(round, LONGER_MAX);
 	uint64_t most_ns = link->peer->lost_ns - link->peer->lost_ns / 4;
 
@@ -75,16 +75,16 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 	unsigned bits = wf_fit_nearness(link, mine, theirs);
 	uint32_t at;
 
-	for (at = link->pair_count++; at; at--) {
-		struct wf_link_pair before = link->pairs[at - 1];
+	for (at = link->attempt.pair_count++; at; at--) {
+		struct wf_link_pair before = link->attempt.pairs[at - 1];
 
 		if (strcmp(wf_rail_caps(w->rails[before.mine].rail)->provider,
 			   wf_rail_caps(w->rails[mine].rail)->provider) ||
 		    wf_fit_nearness(link, before.mine, before.theirs) >= bits)
 			break;
-		link->pairs[at] = before;
+		link->attempt.pairs[at] = before;
 	}
-	link->pairs[at] = (struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
+	link->attempt.pairs[at] = (struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
 }
 
 /*
@@ -95,15 +95,15 @@ void wf_attempt_list(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	link->pair_count = link->pair_at = 0;
-	link->frame_bytes = UINT32_MAX;
+	link->attempt.pair_count = link->attempt.pair_at = 0;
+	link->attempt.frame_bytes = UINT32_MAX;
 	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
 		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 			if (pair_fits(link, mine, theirs, NULL))
 				continue;
 			add_pair(link, mine, theirs);
-			link->frame_bytes = WF_MIN(
-				link->frame_bytes,
+			link->attempt.frame_bytes = WF_MIN(
+				link->attempt.frame_bytes,
 				WF_MIN(wf_rail_caps(w->rails[mine].rail)->frame_bytes,
 				       link->peer->rails[theirs].frame_bytes));
 		}
@@ -112,10 +112,10 @@ void wf_attempt_list(struct wf_link *link)
 
 static void note(struct wf_link *link, const char *why)
 {
-	size_t used = strlen(link->tried);
+	size_t used = strlen(link->attempt.tried);
 	const char *name = link->on ? wf_rail_caps(link->on->rail)->provider : "rail";
 
-	snprintf(link->tried + used, sizeof(link->tried) - used, "%s%s: %s", used ? "; " : "", name,
+	snprintf(link->attempt.tried + used, sizeof(link->attempt.tried) - used, "%s%s: %s", used ? "; " : "", name,
 		 why);
 }
 
@@ -136,7 +136,7 @@ void wf_attempt_drop(struct wf_link *link)
 	link->ep = NULL;
 	link->ep_ready = false;
 	link->on = NULL;
-	link->closed[0] = '\0';
+	link->attempt.closed[0] = '\0';
 	wf_ep_close(ep);
 }
 
@@ -166,9 +166,9 @@ static void die_untried(struct wf_link *link)
 	struct wf_error e;
 	char mine[200] = "", theirs[200] = "", misfits[MISFITS_BYTES];
 
-	if (link->tried[0] || link->pair_count) {
+	if (link->attempt.tried[0] || link->attempt.pair_count) {
 		wf_error_set(&e, -EHOSTUNREACH, "no rail to %s works: %s", wf_link_label(link),
-			     link->tried[0] ? link->tried : "the peer tried none");
+			     link->attempt.tried[0] ? link->attempt.tried : "the peer tried none");
 	} else {
 		for (uint32_t i = 0; i < w->rail_count; i++)
 			snprintf(mine + strlen(mine), sizeof(mine) - strlen(mine), "%s%s",
@@ -189,7 +189,7 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 {
 	struct wf_greet greet = { .kind = kind };
 
-	greet.try.epoch = link->epoch;
+	greet.try.epoch = link->attempt.epoch;
 	greet.try.mine = mine;
 	greet.try.yours = theirs;
 	snprintf(greet.try.text, sizeof(greet.try.text), "%s", text);
@@ -201,7 +201,7 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
 {
 	wf_attempt_drop(link);
-	link->epoch = epoch;
+	link->attempt.epoch = epoch;
 	link->on = on;
 	link->state = WF_LINK_TRYING;
 	if (!wf_budget_admit(link))
@@ -216,14 +216,14 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 	struct wf_worker *w = link->worker;
 	int rc = wf_flow_special(link, kind);
 
-	link->maybe_up |= kind == WF_FRAME_PONG;
-	if (link->closed[0] && !link->dialler) {
-		note(link, link->closed);
-		send_try(link, WF_GREET_CANNOT, 0, 0, link->closed);
+	link->attempt.maybe_up |= kind == WF_FRAME_PONG;
+	if (link->attempt.closed[0] && !link->dialler) {
+		note(link, link->attempt.closed);
+		send_try(link, WF_GREET_CANNOT, 0, 0, link->attempt.closed);
 		wf_attempt_drop(link);
 		rc = 0;
-	} else if (link->closed[0]) {
-		link->pair_until_ns = w->loop.now_ns;
+	} else if (link->attempt.closed[0]) {
+		link->attempt.pair_until_ns = w->loop.now_ns;
 	}
 	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + (rc ? FULL_NS : PING_NS), try_timer);
 }
@@ -238,17 +238,17 @@ static bool pings_first(const struct wf_link *link)
 static int attempt(struct wf_link *link, struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
-	struct wf_link_pair pair = link->pairs[link->pair_at];
+	struct wf_link_pair pair = link->attempt.pairs[link->attempt.pair_at];
 	struct wf_worker_rail *on = &w->rails[pair.mine];
 	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
 	uint8_t data[CONNECT_DATA_BYTES];
 	struct wf_writer writer = wf_writer(data, sizeof(data));
 	int err;
 
-	err = prepare(link, on, link->epoch + 1);
+	err = prepare(link, on, link->attempt.epoch + 1);
 	if (err)
 		return wf_error_set(e, err, "no receive slots left for another link");
-	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->epoch);
+	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->attempt.epoch);
 	wf_link_put_request(link, 0, &writer);
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
 	if (wf_rail_caps(on->rail)->same_host)
@@ -258,7 +258,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 				 (size_t)(writer.at - data), link, &link->ep, e);
 	if (err)
 		return err;
-	link->pair_until_ns = w->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
+	link->attempt.pair_until_ns = w->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
 	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
 	link->ep_ready = !wf_rail_caps(on->rail)->connected;
 	if (pings_first(link))
@@ -274,19 +274,19 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 
 	for (;;) {
 		if (why) {
-			wf_link_record(link, WF_RECORDER_TRY_FAILED, link->epoch, 0);
+			wf_link_record(link, WF_RECORDER_TRY_FAILED, link->attempt.epoch, 0);
 			note(link, why);
-			link->pair_at++;
+			link->attempt.pair_at++;
 		}
-		if (link->pair_at >= link->pair_count) {
+		if (link->attempt.pair_at >= link->attempt.pair_count) {
 			/* There is more than one round, while time lasts. */
-			if (!link->pair_count || w->loop.now_ns >= link->try_until_ns)
+			if (!link->attempt.pair_count || w->loop.now_ns >= link->attempt.until_ns)
 				break;
-			link->pair_at = 0;
-			link->round++;
-			link->tried[0] = '\0';
+			link->attempt.pair_at = 0;
+			link->attempt.round++;
+			link->attempt.tried[0] = '\0';
 			wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
-			link->pair_until_ns = 0;
+			link->attempt.pair_until_ns = 0;
 			wf_attempt_drop(link);
 			return;
 		}
@@ -300,7 +300,7 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 /* Until when pairs are tried that fail because nothing is heard. */
 static uint64_t late_until_ns(const struct wf_link *link)
 {
-	return link->was_up ? link->try_from_ns + LATE_LIMITS * link->worker->options.lost_ns
+	return link->was_up ? link->attempt.from_ns + LATE_LIMITS * link->worker->options.lost_ns
 			    : link->dial_until_ns;
 }
 
@@ -314,9 +314,9 @@ static void pair_late(struct wf_link *link)
 	 * later enough for a network that loses each of a few dials.  A peer that is gone is
 	 * missed at its door before that.
 	 */
-	if (!link->closed[0])
-		link->try_until_ns = WF_MAX(link->try_until_ns, late_until_ns(link));
-	wf_attempt_next(link, link->closed[0] ? link->closed : why);
+	if (!link->attempt.closed[0])
+		link->attempt.until_ns = WF_MAX(link->attempt.until_ns, late_until_ns(link));
+	wf_attempt_next(link, link->attempt.closed[0] ? link->attempt.closed : why);
 }
 
 static void try_timer(struct wf_timer *timer)
@@ -327,18 +327,18 @@ static void try_timer(struct wf_timer *timer)
 	if (link->state != WF_LINK_TRYING)
 		return;
 	if (!link->dialler) {
-		if (w->loop.now_ns >= link->try_until_ns) {
+		if (w->loop.now_ns >= link->attempt.until_ns) {
 			die_untried(link);
 			return;
 		}
-		if (link->ep_ready && link->ponged) {
+		if (link->ep_ready && link->attempt.ponged) {
 			ping(link, WF_FRAME_PONG);
 			return;
 		}
-	} else if (link->pair_until_ns == 0) {
+	} else if (link->attempt.pair_until_ns == 0) {
 		wf_attempt_next(link, NULL);
 		return;
-	} else if (w->loop.now_ns >= link->pair_until_ns) {
+	} else if (w->loop.now_ns >= link->attempt.pair_until_ns) {
 		pair_late(link);
 		return;
 	} else if (pings_first(link)) {
@@ -354,17 +354,17 @@ static void start(struct wf_link *link, uint64_t in_ns)
 	struct wf_worker *w = link->worker;
 
 	link->state = WF_LINK_TRYING;
-	link->tried[0] = '\0';
-	link->round = 0;
-	if (!link->pair_count)
+	link->attempt.tried[0] = '\0';
+	link->attempt.round = 0;
+	if (!link->attempt.pair_count)
 		wf_attempt_list(link);
-	link->try_from_ns = w->loop.now_ns;
-	link->try_until_ns = w->loop.now_ns + patience_ns(link);
+	link->attempt.from_ns = w->loop.now_ns;
+	link->attempt.until_ns = w->loop.now_ns + patience_ns(link);
 	if (link->dialler && !in_ns) {
 		wf_attempt_next(link, NULL);
 		return;
 	}
-	link->pair_until_ns = 0;
+	link->attempt.pair_until_ns = 0;
 	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + (link->dialler ? in_ns : PING_NS),
 			try_timer);
 }
@@ -399,7 +399,7 @@ static void up(struct wf_link *link)
 	wf_same_up(link);
 	log_fallback(link);
 	link->depth = wf_depth(wf_link_caps(link)->depth);
-	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->epoch);
+	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->attempt.epoch);
 	wf_timer_stop(&w->loop.timers, &link->try_timer);
 	wf_flow_up(link);
 	wf_live_start(link);
@@ -413,8 +413,8 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 	struct wf_worker *w = link->worker;
 
 	wf_attempt_leave(link, link->on);
-	link->ponged = false;
-	link->try_until_ns = w->loop.now_ns + patience_ns(link);
+	link->attempt.ponged = false;
+	link->attempt.until_ns = w->loop.now_ns + patience_ns(link);
 	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
 	if (!prepare(link, on, epoch)) {
 		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);
@@ -441,12 +441,12 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 	struct wf_worker *w = link->worker;
 	struct wf_error e = { .text = "there is no such rail" };
 
-	if (link->dialler || (int32_t)(epoch - link->epoch) <= 0)
+	if (link->dialler || (int32_t)(epoch - link->attempt.epoch) <= 0)
 		return;
 	wf_sidedoor_hear(link);
 	if (theirs >= w->rail_count || mine >= link->peer->rail_count ||
 	    pair_fits(link, theirs, mine, &e)) {
-		link->epoch = epoch;
+		link->attempt.epoch = epoch;
 		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
 		return;
 	}
@@ -460,14 +460,14 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 	}
 	link->ep_ready = true;
 	if (wf_rail_caps(link->on->rail)->dialled_first) {
-		link->ponged = true;
+		link->attempt.ponged = true;
 		ping(link, WF_FRAME_PONG);
 	}
 }
 
 void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 {
-	if (!link->dialler || epoch != link->epoch)
+	if (!link->dialler || epoch != link->attempt.epoch)
 		return;
 	if (link->state == WF_LINK_UP)
 		wf_link_rail_failed(link, why);
@@ -487,7 +487,7 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 	struct wf_error e;
 
 	if (!link || link->token != token || !link->greeted || link->dialler ||
-	    (int32_t)(epoch - link->epoch) < 0) {
+	    (int32_t)(epoch - link->attempt.epoch) < 0) {
 		wf_counters_add(&w->counters.frames_refused, 1);
 		goto reject;
 	}
@@ -497,7 +497,7 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 		goto reject;
 	}
 	/* It may have overtaken its Try on the door. */
-	if ((epoch != link->epoch || link->on != on) && follow(link, on, epoch))
+	if ((epoch != link->attempt.epoch || link->on != on) && follow(link, on, epoch))
 		goto reject;
 	if (link->ep)
 		goto reject;
@@ -519,7 +519,7 @@ void wf_attempt_connected(struct wf_ep *ep)
 	link->ep_ready = true;
 	if (link->dialler)
 		ping(link, WF_FRAME_PING);
-	else if (link->ponged)
+	else if (link->attempt.ponged)
 		ping(link, WF_FRAME_PONG);
 }
 
@@ -538,12 +538,12 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 		wf_link_rail_failed(link, why);
 	} else if (link->dialler) {
 		/* If the peer closed it on purpose, its reason comes through the door. */
-		snprintf(link->closed, sizeof(link->closed), "%s", why);
+		snprintf(link->attempt.closed, sizeof(link->attempt.closed), "%s", why);
 		wf_ep_close(link->ep);
 		link->ep = NULL;
 		link->ep_ready = false;
-		link->pair_until_ns = link->worker->loop.now_ns + REASON_NS;
-		wf_loop_timer(&link->worker->loop, &link->try_timer, link->pair_until_ns, try_timer);
+		link->attempt.pair_until_ns = link->worker->loop.now_ns + REASON_NS;
+		wf_loop_timer(&link->worker->loop, &link->try_timer, link->attempt.pair_until_ns, try_timer);
 	} else {
 		note(link, why);
 		wf_attempt_drop(link);
@@ -558,7 +558,7 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 		if (link->dialler)
 			break;
 		/* It may overtake our own CONNECTED, before which nothing may be sent. */
-		link->ponged = true;
+		link->attempt.ponged = true;
 		if (link->ep_ready && link->state == WF_LINK_TRYING)
 			ping(link, WF_FRAME_PONG);
 		else if (link->ep_ready)
@@ -622,10 +622,10 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 		return;
 	}
 	if (changed)
-		link->pair_count = 0;
+		link->attempt.pair_count = 0;
 	/* What we said of a rail that failed was lost with the door. */
 	if (link->state == WF_LINK_TRYING && !link->dialler && !link->on &&
-	    (link->was_up || link->maybe_up))
+	    (link->was_up || link->attempt.maybe_up))
 		send_try(link, WF_GREET_CANNOT, 0, 0, "the rail has failed");
 	if (link->state == WF_LINK_TRYING)
 		wf_attempt_start(link);
@@ -642,7 +642,7 @@ void wf_attempt_failed(struct wf_link *link, const char *why)
 
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
 	       caps->provider, why);
-	wf_link_record(link, WF_RECORDER_RAIL_FAILED, wf_link_rail_number(link), link->epoch);
+	wf_link_record(link, WF_RECORDER_RAIL_FAILED, wf_link_rail_number(link), link->attempt.epoch);
 	wf_attempt_leave(link, link->on);
 	if (!link->dialler)
 		send_try(link, WF_GREET_CANNOT, 0, 0, why);

@@ -51,13 +51,13 @@ static uint32_t most_for_windows(const struct wf_worker_rail *on)
 
 static bool is_idle(const struct wf_link *link)
 {
-	return link->worker->loop.now_ns - link->data_ns > IDLE_NS;
+	return link->worker->loop.now_ns - link->slots.data_ns > IDLE_NS;
 }
 
 /* Data frames that the peer may have under way, if there are slots. */
 static uint32_t allowed(const struct wf_link *link)
 {
-	return WF_MIN(link->window, link->on->share);
+	return WF_MIN(link->slots.window, link->on->share);
 }
 
 /* Promise what the link is allowed, as far as slots are free and its account has room. */
@@ -69,14 +69,14 @@ static void promise(struct wf_link *link)
 	uint32_t slots = wf_rail_slots(on->rail);
 	uint32_t more;
 
-	link->kept_short = frames < allowed(link);
+	link->slots.kept_short = frames < allowed(link);
 	if (have >= want)
 		return;
 	more = WF_MIN(want - have, left_of(on, WF_MIN(slots, most_for_windows(on))));
 	if (have + more < LEAST)
 		more = WF_MIN(LEAST - have, left_of(on, slots));
 	on->hungry |= have + more < LEAST;
-	link->promised_total += more;
+	link->slots.promised_total += more;
 	on->promised += more;
 }
 
@@ -104,8 +104,8 @@ static void look_at_debt(struct wf_timer *timer);
 /* From now on the peer is late. */
 static void count_debt_anew(struct wf_link *link)
 {
-	link->debt_ns = link->worker->loop.now_ns;
-	link->debt_looks = 0;
+	link->slots.debt_ns = link->worker->loop.now_ns;
+	link->slots.debt_looks = 0;
 }
 
 static void look_later(struct wf_link *link)
@@ -122,13 +122,13 @@ static void look_later(struct wf_link *link)
 static void look_at_debt(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, debt_timer);
-	uint64_t from_ns = WF_MAX(link->data_ns, link->read_ns);
+	uint64_t from_ns = WF_MAX(link->slots.data_ns, link->read_ns);
 
-	if ((int32_t)(link->debt_end - wf_budget_over(link)) <= 0)
+	if ((int32_t)(link->slots.debt_end - wf_budget_over(link)) <= 0)
 		return;
-	if (link->state != WF_LINK_UP || from_ns > link->debt_ns)
+	if (link->state != WF_LINK_UP || from_ns > link->slots.debt_ns)
 		count_debt_anew(link);
-	if (++link->debt_looks <= LOOKS)
+	if (++link->slots.debt_looks <= LOOKS)
 		look_later(link);
 	else
 		wf_link_violate(link, "it does not give back the credits that it was asked for");
@@ -155,15 +155,15 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 		struct wf_control *c = &link->ask_control;
 
-		if (link->on != on || link->return_asked ||
+		if (link->on != on || link->slots.return_asked ||
 		    wf_budget_open(link) <= allowed(link) || !wf_list_empty(&c->node))
 			continue;
 		c->type = WF_RECORD_RETURN;
 		c->id = wf_budget_open(link) - allowed(link);
 		c->sent = ask_heard;
 		if (!link->debt_timer.armed)
-			link->debt_end = wf_budget_over(link) + (uint32_t)c->id;
-		link->return_asked = true;
+			link->slots.debt_end = wf_budget_over(link) + (uint32_t)c->id;
+		link->slots.return_asked = true;
 		wf_link_control(link, c);
 	}
 }
@@ -179,7 +179,7 @@ static uint32_t close_windows(struct wf_worker *w, const struct wf_worker_rail *
 		if (link->on != on)
 			continue;
 		if (is_idle(link))
-			link->window = LEAST;
+			link->slots.window = LEAST;
 		else
 			busy++;
 	}
@@ -201,11 +201,11 @@ static uint32_t slots_wanted(struct wf_worker *w, const struct wf_worker_rail *o
 
 		if (link->on != on)
 			continue;
-		want += link->window;
+		want += link->slots.window;
 		if (have < LEAST)
 			must += LEAST;
 		/* Who was asked in vain is not waited for. */
-		wait |= have > link->window && !link->return_asked;
+		wait |= have > link->slots.window && !link->slots.return_asked;
 	}
 	return wait ? must : WF_MAX(must, want);
 }
@@ -237,7 +237,7 @@ int wf_budget_admit(struct wf_link *link)
 		return -ENOSPC;
 	on->link_count++;
 	on->promised += wf_budget_open(link);
-	link->window = WF_MAX(link->window, LEAST);
+	link->slots.window = WF_MAX(link->slots.window, LEAST);
 	promise(link);
 	/* Soon enough for the next one to find some, when this one has begun. */
 	if (taken(on) + START + RESERVED + LEAST > wf_rail_slots(on->rail))
@@ -251,16 +251,16 @@ void wf_budget_refill(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 	struct wf_worker_rail *on = link->on;
 
-	link->data_ns = w->loop.now_ns;
+	link->slots.data_ns = w->loop.now_ns;
 	/* By half, it is told: who needs no longer than that for it may be waiting for us. */
-	if (2 * wf_budget_told(link) <= (int32_t)link->window)
-		link->window = WF_MIN(WF_MAX(2 * link->window, START),
+	if (2 * wf_budget_told(link) <= (int32_t)link->slots.window)
+		link->slots.window = WF_MIN(WF_MAX(2 * link->slots.window, START),
 				      (uint32_t)w->options.window);
 	promise(link);
 	/* This one had more than it is allowed, or its account is full: its slot is for others. */
 	if (on->hungry && taken(on) < wf_rail_slots(on->rail))
 		feed(w, on);
-	if (link->kept_short || wf_budget_open(link) >= link->window ||
+	if (link->slots.kept_short || wf_budget_open(link) >= link->slots.window ||
 	    (wf_budget_open(link) && w->loop.now_ns - on->shared_ns < SHARE_NS))
 		return;
 	share_out(w, on);
@@ -269,8 +269,8 @@ void wf_budget_refill(struct wf_link *link)
 
 void wf_budget_room(struct wf_link *link)
 {
-	link->kept_less = false;
-	if (!link->kept_short || 2 * wf_budget_open(link) > wf_ledger_frames(link))
+	link->slots.kept_less = false;
+	if (!link->slots.kept_short || 2 * wf_budget_open(link) > wf_ledger_frames(link))
 		return;
 	promise(link);
 	/* Others have the slots, and may have no frame that would let them be shared out anew. */
@@ -284,7 +284,7 @@ void wf_budget_leave(struct wf_link *link)
 
 	on->promised -= wf_budget_open(link);
 	on->link_count--;
-	link->return_asked = false;
+	link->slots.return_asked = false;
 	link->on = NULL;
 	feed(link->worker, on);
 }
@@ -295,7 +295,7 @@ static void give_heard(struct wf_control *c, const struct wf_error *e)
 {
 	struct wf_link *link = WF_CONTAINER(c, struct wf_link, give_control);
 
-	if (!e && c->id != link->returned_total)
+	if (!e && c->id != link->slots.returned_total)
 		give_back(link); /* more since then */
 }
 
@@ -307,7 +307,7 @@ static void give_back(struct wf_link *link)
 	if (!wf_list_empty(&c->node))
 		return; /* it goes on when that one has been heard */
 	c->type = WF_RECORD_RETURNED;
-	c->id = link->returned_total;
+	c->id = link->slots.returned_total;
 	c->sent = give_heard;
 	wf_link_control(link, c);
 }
@@ -315,7 +315,7 @@ static void give_back(struct wf_link *link)
 /* The peer asks for @count of its promises back. */
 void wf_budget_asked(struct wf_link *link, uint32_t count)
 {
-	link->returned_total += wf_credit_return(&link->credit, count);
+	link->slots.returned_total += wf_credit_return(&link->credit, count);
 	give_back(link);
 }
 
@@ -323,9 +323,9 @@ void wf_budget_asked(struct wf_link *link, uint32_t count)
 void wf_budget_returned(struct wf_link *link, uint32_t total)
 {
 	struct wf_worker_rail *on = link->on;
-	uint32_t more = total - link->returned_seen;
+	uint32_t more = total - link->slots.returned_seen;
 
-	link->return_asked = false;
+	link->slots.return_asked = false;
 	if (more > wf_budget_open(link)) {
 		wf_link_violate(link, "it gave back more credits than it had");
 		return;
@@ -333,7 +333,7 @@ void wf_budget_returned(struct wf_link *link, uint32_t total)
 	/* One that gives nothing back makes no work for others. */
 	if (!more)
 		return;
-	link->returned_seen = total;
+	link->slots.returned_seen = total;
 	on->promised -= more;
 	feed(link->worker, on);
 	/* It may be allowed even less since it was asked. */

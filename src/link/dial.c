@@ -134,7 +134,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	}
 	wf_link_forget_peer(link);
 	wf_link_record(link, WF_RECORDER_DIAL_FAILED, pause / WF_NS_PER_MS, (uint64_t)e->code);
-	snprintf(link->tried, sizeof(link->tried), "%s", e->text);
+	snprintf(link->attempt.tried, sizeof(link->attempt.tried), "%s", e->text);
 	link->state = WF_LINK_DIALLING;
 	wf_link_renew(link);
 	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
@@ -255,7 +255,7 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 		return;
 	link->conn = NULL;
 	/* With our pong it is up for the dialler, who will come back to it. */
-	if (link->was_up || link->resuming || link->maybe_up)
+	if (link->was_up || link->resuming || link->attempt.maybe_up)
 		wf_live_door_closed(link, e);
 	else if (!link->dialler)
 		wf_dial_gone(link, e);
@@ -297,7 +297,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
 	link->heard_ns = w->loop.now_ns;
 	/* What its earlier lives have left here takes its part. */
-	link->room_total = w->options.room_bytes -
+	link->room.total = w->options.room_bytes -
 			   WF_MIN(link->room_held, w->options.room_bytes);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
@@ -533,7 +533,7 @@ static void start_without(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 
 	wf_attempt_list(link);
-	if (link->pair_count)
+	if (link->attempt.pair_count)
 		wf_attempt_start(link);
 	else
 		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS,

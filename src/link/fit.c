@@ -149,7 +149,7 @@ void wf_fit_why_not(const struct wf_link *link, const char *provider, char *text
 		why = unfit.text;
 	else if (used && comes_before(link->worker, used, mine))
 		why = "a better one works";
-	else if (link->tried[0])
-		why = link->tried;
+	else if (link->attempt.tried[0])
+		why = link->attempt.tried;
 	snprintf(text, bytes, "%s", why);
 }

@@ -98,7 +98,7 @@ static void record_sent(const struct wf_link *link, const struct wf_outframe *f)
 
 /*
  * Hand @f to the rail.  -EAGAIN: it is full, or about to say why it has closed.
- * Otherwise it takes no frames, and link->closed says why: whoever tries the rail
+ * Otherwise it takes no frames, and link->attempt.closed says why: whoever tries the rail
  * or runs the link gives it up.
  */
 static int hand_over(struct wf_link *link, struct wf_outframe *f)
@@ -115,7 +115,7 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 			return rc;
 		wf_error_set(&e, rc, "it refuses a frame: %s", wf_error_name(rc));
 	}
-	snprintf(link->closed, sizeof(link->closed), "%.190s", e.text);
+	snprintf(link->attempt.closed, sizeof(link->attempt.closed), "%.190s", e.text);
 	return rc;
 }
 
@@ -127,10 +127,10 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 
 	f->header.link = link->peer->link;
 	f->header.token = link->peer->token;
-	f->header.epoch = link->epoch;
+	f->header.epoch = link->attempt.epoch;
 	f->header.ack = link->sequence.received;
-	f->header.credit = link->promised_total;
-	f->header.room = link->room_total;
+	f->header.credit = link->slots.promised_total;
+	f->header.room = link->room.total;
 	wf_frame_put(f->bytes, &f->header);
 	rc = hand_over(link, f);
 	/* Also when its queue is full: it must wake up to empty it. */
@@ -155,8 +155,8 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	 */
 	if ((f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL) && !f->counted) {
 		f->counted = true;
-		link->promised_told = f->header.credit;
-		link->room_told = f->header.room;
+		link->slots.promised_told = f->header.credit;
+		link->room.told = f->header.room;
 	}
 	link->ack_now = false;
 	wf_timer_stop(&w->loop.timers, &link->ack_timer);
@@ -179,7 +179,7 @@ int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind)
 	f->header.kind = (uint8_t)kind;
 	if (kind == WF_FRAME_ANSWER)
 		f->header.seq = link->control_received;
-	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
+	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
 	rc = post_frame(link, f);
 	give_frame(f);
@@ -249,7 +249,7 @@ static int send_data(struct wf_link *link)
 	wf_credit_spend(&link->credit, 1);
 	f->header.kind = WF_FRAME_DATA;
 	f->header.seq = wf_sequence_next(&link->sequence);
-	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
+	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
 	fill(link, &pack, &finished);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
 	wf_list_append(&link->frames, &f->node);
@@ -279,7 +279,7 @@ static void send_control(struct wf_link *link)
 	}
 	f->header.kind = WF_FRAME_CONTROL;
 	f->header.seq = ++link->control_seq;
-	wf_pack_begin(&pack, f->bytes, link->frame_bytes);
+	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
 	while ((node = wf_list_first(&link->controls)) &&
 	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
@@ -319,7 +319,7 @@ static bool must_tell(const struct wf_link *link)
 
 	return link->ack_now || wf_budget_told(link) < (int32_t)(window + 1) / 2 ||
 	       link->sequence.received - link->ack_told >= WF_MAX(window / 2, 1u) ||
-	       link->room_total - link->room_told > link->worker->options.room_bytes / 2;
+	       link->room.total - link->room.told > link->worker->options.room_bytes / 2;
 }
 
 /* May one more data frame leave?  Those that the peer does not confirm are kept here. */
@@ -344,7 +344,7 @@ static void send_all(struct wf_link *link)
 			break;
 		}
 		end_starved(link);
-		if (link->posted_count && link->queued_bytes < link->frame_bytes)
+		if (link->posted_count && link->queued_bytes < link->attempt.frame_bytes)
 			break;
 		if (send_data(link))
 			return;
@@ -356,7 +356,7 @@ static void send_all(struct wf_link *link)
 /* Send what there is to send. */
 void wf_flow_run(struct wf_link *link)
 {
-	char why[sizeof(link->closed)];
+	char why[sizeof(link->attempt.closed)];
 	struct wf_error e;
 
 	if (link->state == WF_LINK_GONE) {
@@ -366,11 +366,11 @@ void wf_flow_run(struct wf_link *link)
 	}
 	if (link->state != WF_LINK_UP)
 		return;
-	if (link->kept_less)
+	if (link->slots.kept_less)
 		wf_budget_room(link);
 	send_all(link);
-	if (link->closed[0]) {
-		memcpy(why, link->closed, sizeof(why));
+	if (link->attempt.closed[0]) {
+		memcpy(why, link->attempt.closed, sizeof(why));
 		wf_link_rail_failed(link, why);
 	}
 }
@@ -455,7 +455,7 @@ void wf_flow_ask(struct wf_link *link)
 	if (!link->conn || w->loop.now_ns < link->resync_ns + RESYNC_NS)
 		return;
 	link->resync_ns = w->loop.now_ns;
-	greet.resync.epoch = link->epoch;
+	greet.resync.epoch = link->attempt.epoch;
 	greet.resync.received = link->sequence.received;
 	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->sequence.received, 0);
 	wf_conn_send(link->conn, &greet);
@@ -464,7 +464,7 @@ void wf_flow_ask(struct wf_link *link)
 /* The peer misses frames, or its acknowledgements: it has @received. */
 void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 {
-	if (link->state != WF_LINK_UP || epoch != link->epoch)
+	if (link->state != WF_LINK_UP || epoch != link->attempt.epoch)
 		return;
 	wf_link_record(link, WF_RECORDER_RESYNC_IN, received, 0);
 	wf_flow_confirm(link, received);

@@ -111,7 +111,7 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t *handled,
 			int (*take)(struct wf_link *link, const struct wf_record *record))
 {
-	uint32_t epoch = link->epoch;
+	uint32_t epoch = link->attempt.epoch;
 	struct wf_record record;
 	uint32_t at = 0;
 	int rc;
@@ -127,7 +127,7 @@ static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t
 		if (rc < 0)
 			break;
 		++*handled;
-		if (link->state != WF_LINK_UP || link->epoch != epoch)
+		if (link->state != WF_LINK_UP || link->attempt.epoch != epoch)
 			return -EAGAIN;
 	}
 	*handled = 0;
@@ -218,7 +218,7 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 		wf_counters_add(&w->counters.frames_refused, 1);
 		return;
 	}
-	if (frame.epoch != link->epoch || link->on != on) {
+	if (frame.epoch != link->attempt.epoch || link->on != on) {
 		wf_counters_add(&w->counters.late_dropped, 1);
 		return;
 	}
@@ -227,8 +227,8 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 	wf_link_progress(link);
 	wf_counters_add(&w->counters.frames_received, 1);
 	/* Before the link is up, for then bodies are planned that ask for it. */
-	if ((int64_t)(frame.room - link->room_granted) > 0)
-		link->room_granted = frame.room;
+	if ((int64_t)(frame.room - link->room.granted) > 0)
+		link->room.granted = frame.room;
 	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||
 	    frame.kind == WF_FRAME_PONG)
 		wf_attempt_frame(link, &frame);

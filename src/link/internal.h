@@ -73,7 +73,7 @@ static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane
 {
 	wf_bytes_put_u64(w, link->peer->link);
 	wf_bytes_put_u64(w, link->peer->token);
-	wf_bytes_put_u32(w, link->epoch);
+	wf_bytes_put_u32(w, link->attempt.epoch);
 	if (lane)
 		wf_bytes_put_u32(w, lane);
 }
@@ -109,13 +109,13 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 /* Promises that the peer has used, or has given back. */
 static inline uint32_t wf_budget_over(const struct wf_link *link)
 {
-	return link->sequence.received + link->returned_seen;
+	return link->sequence.received + link->slots.returned_seen;
 }
 
 /* Data frames that the peer may still send: promised, and neither given back nor come. */
 static inline uint32_t wf_budget_open(const struct wf_link *link)
 {
-	return link->promised_total - wf_budget_over(link);
+	return link->slots.promised_total - wf_budget_over(link);
 }
 
 /*
@@ -124,7 +124,7 @@ static inline uint32_t wf_budget_open(const struct wf_link *link)
  */
 static inline int32_t wf_budget_told(const struct wf_link *link)
 {
-	return (int32_t)(link->promised_told - wf_budget_over(link));
+	return (int32_t)(link->slots.promised_told - wf_budget_over(link));
 }
 
 int wf_budget_admit(struct wf_link *link);

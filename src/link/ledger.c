@@ -60,7 +60,7 @@ bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 
 uint32_t wf_ledger_frames(const struct wf_link *link)
 {
-	uint64_t frame = (uint64_t)link->frame_bytes * KEPT_PER_BYTE;
+	uint64_t frame = (uint64_t)link->attempt.frame_bytes * KEPT_PER_BYTE;
 
 	return (uint32_t)(wf_ledger_left(link, WF_LEDGER_RECEIVED) / WF_MAX(frame, 1u));
 }
@@ -78,9 +78,9 @@ void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_
 {
 	wf_ledger_charge(link, side, -bytes);
 	link = wf_link_real(link);
-	if (!link->kept_short)
+	if (!link->slots.kept_short)
 		return;
-	link->kept_less = true;
+	link->slots.kept_less = true;
 	wf_link_mark(link);
 }
 

@@ -69,11 +69,11 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 		return;
 	case WF_LINK_DIALLING:
 		add(text, "%s%s%s", link->conn ? "being dialled" : "to be dialled again",
-		    link->tried[0] ? ": " : "", link->tried);
+		    link->attempt.tried[0] ? ": " : "", link->attempt.tried);
 		return;
 	case WF_LINK_TRYING:
 		add(text, "greeted, and %s rail is tried%s%s", link->was_up ? "another" : "a",
-		    link->tried[0] ? ": " : "", link->tried);
+		    link->attempt.tried[0] ? ": " : "", link->attempt.tried);
 		break;
 	case WF_LINK_UP:
 		add(text, "up on %s", caps->provider);
@@ -280,30 +280,20 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->assembly = (struct wf_assembly){ 0 };
 	link->sequence = (struct wf_sequence){ 0 };
 	link->credit = (struct wf_credit){ 0 };
-	link->room_granted = link->room_spent = 0;
-	link->room_total = link->room_told = link->room_used = 0;
+	link->room = (struct wf_link_room){ 0 };
 	link->control_seq = link->control_received = 0;
 	link->data_handled = link->control_handled = 0;
 	link->answer_owed = false;
-	link->promised_total = link->promised_told = link->returned_seen = link->ack_told = 0;
-	link->returned_total = 0;
-	link->return_asked = false;
-	link->window = 0;
-	link->kept_short = link->kept_less = false;
-	link->data_ns = 0;
+	link->slots = (struct wf_link_slots){ 0 };
+	link->ack_told = 0;
 	wf_list_remove(&link->ask_control.node);
 	wf_list_remove(&link->give_control.node);
-	link->epoch = 0;
-	link->lane_number = 0;
-	link->pair_count = link->pair_at = 0;
-	link->resuming = false;
-	link->was_up = link->maybe_up = false;
-	link->ponged = false;
+	link->attempt = (struct wf_link_attempt){ 0 };
+	link->resuming = link->was_up = false;
 	link->briefed = link->drain_told = link->drains = false;
 	free(link->early);
 	link->early = NULL;
 	link->full_ns = link->starved_ns = 0;
-	link->tried[0] = '\0';
 }
 
 /* A new life needs a new id and token: frames of the old one find nothing. */
@@ -463,24 +453,24 @@ void wf_link_probe(struct wf_link *link)
 bool wf_link_take_room(struct wf_link *link, uint64_t bytes)
 {
 	link = wf_link_real(link);
-	if (link->room_granted - link->room_spent < bytes)
+	if (link->room.granted - link->room.spent < bytes)
 		return false;
-	link->room_spent += bytes;
+	link->room.spent += bytes;
 	return true;
 }
 
 bool wf_link_use_room(struct wf_link *link, uint64_t bytes)
 {
-	if (link->room_total - link->room_used < bytes)
+	if (link->room.total - link->room.used < bytes)
 		return false;
-	link->room_used += bytes;
+	link->room.used += bytes;
 	link->room_held += bytes;
 	return true;
 }
 
 void wf_link_unuse_room(struct wf_link *link, uint64_t bytes)
 {
-	link->room_used -= bytes;
+	link->room.used -= bytes;
 	link->room_held -= bytes;
 }
 
@@ -493,10 +483,10 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes)
 	link->room_held -= bytes;
 	/* No more than fits beside what is held, which may be of an earlier life. */
 	room = w->options.room_bytes - WF_MIN(link->room_held, w->options.room_bytes);
-	link->room_total = WF_MAX(link->room_total, link->room_used + room);
+	link->room.total = WF_MAX(link->room.total, link->room.used + room);
 	/* Told with the next frame; alone only when half of it would be unknown to the peer. */
 	if (link->state == WF_LINK_UP &&
-	    link->room_total - link->room_told > w->options.room_bytes / 2)
+	    link->room.total - link->room.told > w->options.room_bytes / 2)
 		wf_link_mark(link);
 }
 

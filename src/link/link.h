@@ -111,6 +111,48 @@ struct wf_link_pair {
 	uint8_t mine, theirs;
 };
 
+/* Finding a rail that works, and the lanes beside it: attempt.c, lane.c.  Until the peer dies. */
+struct wf_link_attempt {
+	uint32_t epoch;         /* a new one for each attempt */
+	uint32_t frame_bytes;   /* the longest that both ends take on every rail they share */
+	struct wf_link_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
+	uint32_t pair_count, pair_at;
+	uint32_t round;         /* how often all pairs have been tried */
+	uint64_t from_ns;       /* since when rails are tried, */
+	uint64_t until_ns;      /* and when that is given up altogether */
+	uint64_t pair_until_ns; /* when this pair is given up; 0: between two rounds */
+	bool ponged;            /* the dialler's ping of this attempt has come */
+	bool maybe_up;          /* a pong has gone: with it the dialler may be up */
+	char closed[200];       /* why the rail in use carries nothing any more, "": it does */
+	/* How the last dial failed; each rail tried and why it failed, also once one is up. */
+	char tried[WF_GREET_TEXT_BYTES];
+	uint32_t lane_number;   /* of the last lane that this side has dialled */
+	uint32_t lane_total;    /* how many lanes there have been in this epoch */
+	uint64_t lanes_until_ns; /* until when who needs lanes waits for them */
+};
+
+/* Receive slots promised to the peer, and credits returned to it: budget.c.  Until the peer dies. */
+struct wf_link_slots {
+	uint32_t window;         /* data frames that the peer may have under way, where there are slots for them */
+	uint64_t data_ns;        /* when a data frame last came */
+	uint32_t promised_total; /* data frames that slots were ever promised for */
+	uint32_t promised_told;  /* as last put into a frame */
+	uint32_t returned_seen;  /* of those, given back unused by the peer */
+	uint32_t returned_total; /* credits that this side has given back */
+	bool return_asked;       /* the peer has been asked to give some back */
+	bool kept_short;         /* credit is held back until less is kept for the peer, */
+	bool kept_less;          /* and less is */
+	uint32_t debt_end;       /* promises used or given back, when all are that the peer was asked for */
+	uint64_t debt_ns;        /* since when the peer has been asked and does not give back */
+	unsigned debt_looks;
+};
+
+/* Room for eager bodies, in bytes counted up.  Until the peer dies. */
+struct wf_link_room {
+	uint64_t granted, spent;    /* at the peer, for ours */
+	uint64_t total, told, used; /* here, for the peer's: granted, as last told, and used */
+};
+
 struct wf_link {
 	struct wf_worker *worker;
 	struct wf_list node;       /* in worker->link_list */
@@ -135,8 +177,6 @@ struct wf_link {
 
 	/* ledger.h */
 	bool stranger;             /* it dialled this node, and nobody here has named its address */
-	bool kept_short;           /* credit is held back until less is kept, */
-	bool kept_less;            /* and less is */
 	struct wf_list kept;       /* tensors of the peer that wait for a receive, the oldest first */
 	uint64_t kept_bytes[WF_LEDGER_SIDES]; /* what this node keeps on the peer's behalf */
 
@@ -180,23 +220,9 @@ struct wf_link {
 	struct wf_worker_rail *on;
 	struct wf_ep *ep;
 	bool ep_ready;
-	uint32_t epoch;
-	uint32_t frame_bytes;      /* the longest that both ends take on every rail they share */
-	struct wf_link_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
-	uint32_t pair_count, pair_at;
-	uint32_t round;            /* how often all of them have been tried */
-	uint64_t try_from_ns;      /* since when rails are tried, */
-	uint64_t try_until_ns;     /* and when that is given up altogether */
-	uint64_t pair_until_ns;    /* when this pair is; 0: between two rounds */
-	bool ponged;               /* the dialler's ping of this attempt has come */
-	bool maybe_up;             /* a pong of this life has gone: with it the dialler may be up */
-	char closed[200];          /* why the rail in use carries nothing any more, "": it does */
+	struct wf_link_attempt attempt;
 	struct wf_timer try_timer;
 	struct wf_list lanes;      /* struct wf_lane, beside the rail in use */
-	uint32_t lane_number;      /* of the last one that this side has dialled */
-	uint32_t lane_total;       /* how many there have been in this epoch */
-	uint64_t lanes_until_ns;   /* until when who needs some waits for them */
-	char tried[WF_GREET_TEXT_BYTES]; /* how the last dial failed; each rail tried and why it failed, also once one is up */
 
 	/* frames out */
 	struct wf_list queue;      /* struct wf_message */
@@ -205,7 +231,6 @@ struct wf_link {
 	struct wf_list held;       /* frames that only the rail needs still */
 	struct wf_sequence sequence;
 	struct wf_credit credit;
-	uint64_t room_granted, room_spent; /* eager bytes the peer has room for; totals */
 	uint32_t posted_count;     /* data frames the rail has */
 	uint64_t full_ns;          /* since when the rail takes nothing; 0: it does */
 	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
@@ -233,21 +258,12 @@ struct wf_link {
 	/* frames in */
 	struct wf_assembly assembly;
 	uint32_t data_handled, control_handled; /* records taken of the next frame, which was not taken to the end */
-	uint32_t window;           /* data frames that the peer may have under way, where there are slots for them */
-	uint64_t data_ns;          /* when one last came */
-	uint32_t promised_total;   /* data frames we have ever promised slots for */
-	uint32_t promised_told;    /* as last put into a frame */
-	uint32_t returned_seen;    /* of those, given back unused */
-	uint32_t returned_total;   /* credits we have given back */
-	bool return_asked;
-	uint32_t debt_end;         /* used or given back of our promises, when all are that it was asked for */
-	uint64_t debt_ns;          /* since when it has been asked and does not give back */
-	unsigned debt_looks;
+	struct wf_link_slots slots;
 	struct wf_timer debt_timer;
 	struct wf_control ask_control, give_control; /* at most one each of RETURN and RETURNED */
 	uint32_t ack_told;
 	bool ack_now;              /* do not wait for a frame to ride on */
-	uint64_t room_total, room_told, room_used;
+	struct wf_link_room room;
 	uint64_t assembly_bytes;   /* of the assembly's record, as they are charged */
 	uint64_t room_held;        /* bytes of its tensors that wait here, also from earlier lives */
 	struct wf_timer ack_timer;
@@ -378,7 +394,7 @@ void wf_link_violate(struct wf_link *link, const char *what);
 /* For people: why the peer is not reached yet; "" if nothing has failed. */
 static inline const char *wf_link_trouble(const struct wf_link *link)
 {
-	return link->state == WF_LINK_UP ? "" : link->tried;
+	return link->state == WF_LINK_UP ? "" : link->attempt.tried;
 }
 
 /* For people: the peer's name or address. */

@@ -34,7 +34,7 @@ bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation)
 /* Not to be given up: the peer may have sent frames. */
 static bool may_be_up(const struct wf_link *link)
 {
-	return link->was_up || link->maybe_up;
+	return link->was_up || link->attempt.maybe_up;
 }
 
 /* Could the peers of both be one?  Also where one waits for its door: who knows its tokens has it still. */

@@ -281,7 +281,7 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 
 	link->gate_open = false;
 	/* Frames that are on their way already may be longer than such a rail takes. */
-	if (link->was_up || link->maybe_up) {
+	if (link->was_up || link->attempt.maybe_up) {
 		snprintf(link->gate_text, sizeof(link->gate_text),
 			 "it came to the side door too late");
 		return true;

@@ -203,10 +203,10 @@ static int grant(struct wf_parcel *p, struct wf_error *e)
 	struct wf_span span = readable(p);
 	int err = 0;
 
-	if (p->grant_epoch != link->epoch || !p->grant.key) {
+	if (p->grant_epoch != link->attempt.epoch || !p->grant.key) {
 		close_grants(p);
 		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, &span, e);
-		p->grant_epoch = link->epoch;
+		p->grant_epoch = link->attempt.epoch;
 	}
 	p->path.registered = p->grant.own != NULL;
 	p->path.straight = p->direct;
@@ -219,7 +219,7 @@ static struct wf_body describe(const struct wf_parcel *p)
 		.way = p->stage && !p->direct ? WF_BODY_STAGED : WF_BODY_PULL,
 		.bytes = p->body_bytes,
 		.offer = p->offer,
-		.epoch = wf_link_real(p->link)->epoch,
+		.epoch = wf_link_real(p->link)->attempt.epoch,
 		.address = p->grant.address,
 		.key = p->grant.key,
 		.room_bytes = p->stage && p->stage->room ? p->stage->room_bytes : 0,
@@ -868,7 +868,7 @@ int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_span span = readable(p);
 
-	if (!p->grant.key || !p->connected || p->grant_epoch != link->epoch ||
+	if (!p->grant.key || !p->connected || p->grant_epoch != link->attempt.epoch ||
 	    p->state != WF_PARCEL_OFFERED)
 		return 0;
 	return wf_spread_tell(&p->spread, link, pull, &span);

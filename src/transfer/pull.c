@@ -856,7 +856,7 @@ void wf_pull_up(struct wf_pull *pull)
 	if (pull->stopping || pull->granted ||
 	    (pull->got_bytes == pull->body.bytes && !pull->imported))
 		return;
-	if (pull->body.epoch == pull->link->epoch && !pull->doubted)
+	if (pull->body.epoch == pull->link->attempt.epoch && !pull->doubted)
 		begin(pull);
 	else
 		ask(pull);

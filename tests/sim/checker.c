@@ -682,9 +682,9 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 				 wf_link_label(link),
 				 (unsigned long long)link->kept_bytes[WF_LEDGER_OWED]);
 		if (link->greeted && wf_map_next(&desk->channels.map, NULL) == NULL &&
-		    link->room_total - link->room_used != desk->worker.options.room_bytes)
+		    link->room.total - link->room.used != desk->worker.options.room_bytes)
 			fail_msg("node %u has room for %llu bytes of tensors of %s", number,
-				 (unsigned long long)(link->room_total - link->room_used),
+				 (unsigned long long)(link->room.total - link->room.used),
 				 wf_link_label(link));
 	}
 }
