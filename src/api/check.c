@@ -17,13 +17,11 @@ int wf_check_node(const struct weft_node *node)
 	return 0;
 }
 
-int wf_check_options(const void *options, void *given, size_t known)
+int wf_check_sized_options(const void *options, void *given, size_t known)
 {
 	size_t size;
 
 	memset(given, 0, known);
-	if (!options)
-		return 0;
 	memcpy(&size, options, sizeof(size));
 	if (size < sizeof(size))
 		return wf_last_set(-EINVAL, "options->size is not set");

@@ -7,6 +7,8 @@
 #ifndef WF_API_CHECK_H
 #define WF_API_CHECK_H
 
+#include <string.h>
+
 #include "api/last.h"
 
 struct weft_node;
@@ -16,8 +18,24 @@ int wf_check_node(const struct weft_node *node);
 
 /*
  * The @known bytes of @options that this library knows, from a struct that may
- * be shorter or longer and begins with its size.  NULL: all zero.
+ * be shorter or longer and begins with its size.
  */
-int wf_check_options(const void *options, void *given, size_t known);
+int wf_check_sized_options(const void *options, void *given, size_t known);
+
+/* The same; inline for the size that this library knows, and for none: each call has some. */
+static inline int wf_check_options(const void *options, void *given, size_t known)
+{
+	size_t size;
+
+	if (!options) {
+		memset(given, 0, known);
+		return 0;
+	}
+	memcpy(&size, options, sizeof(size));
+	if (size != known)
+		return wf_check_sized_options(options, given, known);
+	memcpy(given, options, known);
+	return 0;
+}
 
 #endif

@@ -41,8 +41,8 @@ static int check_account(struct wf_link *link, const struct wf_record *record)
 	bool answered = is_answered(record->type);
 
 	if (record->flags & WF_RECORD_CONTINUED ||
-	    (wf_ledger_left(link, WF_LEDGER_RECEIVED) &&
-	     (!answered || wf_ledger_left(link, WF_LEDGER_OWED))))
+	    (wf_ledger_has_room(link, WF_LEDGER_RECEIVED) &&
+	     (!answered || wf_ledger_has_room(link, WF_LEDGER_OWED))))
 		return 0;
 	wf_counters_add(&link->worker->counters.records_refused, 1);
 	return -ENOMEM;
@@ -67,7 +67,7 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 
 	if (record->flags || record->type < WF_RECORD_WITHDRAW)
 		return -EBADMSG;
-	if (record->type == WF_RECORD_WITHDRAW && !wf_ledger_left(link, WF_LEDGER_OWED))
+	if (record->type == WF_RECORD_WITHDRAW && !wf_ledger_has_room(link, WF_LEDGER_OWED))
 		return -ENOMEM;
 	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
 		return w->sink->record(w->sink_ctx, link, record);

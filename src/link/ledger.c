@@ -44,25 +44,23 @@ uint64_t wf_ledger_bound(const struct wf_link *link)
 	return WF_MAX(most, (uint64_t)WF_LEDGER_LEAST_BYTES) / 2;
 }
 
-uint64_t wf_ledger_left(const struct wf_link *link, enum wf_ledger_side side)
-{
-	uint64_t most = wf_ledger_bound(link);
-
-	return most - WF_MIN(link->kept_bytes[side], most);
-}
-
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 {
-	uint64_t most = CALLS_PART(wf_ledger_bound(link)), owed = link->kept_bytes[WF_LEDGER_OWED];
+	uint64_t owed = link->kept_bytes[WF_LEDGER_OWED], least = WF_LEDGER_LEAST_BYTES / 2;
+	uint64_t most;
 
+	if (owed + bytes <= CALLS_PART(least))
+		return true;
+	most = CALLS_PART(wf_ledger_bound(link));
 	return owed < most && bytes <= most - owed;
 }
 
 uint32_t wf_ledger_frames(const struct wf_link *link)
 {
 	uint64_t frame = (uint64_t)link->attempt.frame_bytes * KEPT_PER_BYTE;
+	uint64_t received = link->kept_bytes[WF_LEDGER_RECEIVED], most = wf_ledger_bound(link);
 
-	return (uint32_t)(wf_ledger_left(link, WF_LEDGER_RECEIVED) / WF_MAX(frame, 1u));
+	return (uint32_t)((most - WF_MIN(received, most)) / WF_MAX(frame, 1u));
 }
 
 void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes)

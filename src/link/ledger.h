@@ -38,9 +38,15 @@
 void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
 void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
 
-/* The most that a side of its account may hold as things stand; and what that side has left. */
+/* The most that a side of its account may hold as things stand. */
 uint64_t wf_ledger_bound(const struct wf_link *link);
-uint64_t wf_ledger_left(const struct wf_link *link, enum wf_ledger_side side);
+
+/* Is there room on that side?  Asked for each record: most links are far below the least. */
+static inline bool wf_ledger_has_room(const struct wf_link *link, enum wf_ledger_side side)
+{
+	return link->kept_bytes[side] < WF_LEDGER_LEAST_BYTES / 2 ||
+	       link->kept_bytes[side] < wf_ledger_bound(link);
+}
 
 /* May a call begin for which @bytes are kept? */
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);

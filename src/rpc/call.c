@@ -133,18 +133,15 @@ static struct wf_call_record record_of(const struct wf_call *call, const struct 
 	};
 }
 
-static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
+static int put_head(struct wf_parcel *p, const struct wf_body *body)
 {
 	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, parcel), body);
+	struct wf_writer head;
+	int err = wf_parcel_head(p, wf_call_record_bytes(&c), &head);
 
-	return wf_call_record_bytes(&c);
-}
-
-static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
-{
-	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, parcel), body);
-
-	wf_call_record_put(w, &c);
+	if (!err)
+		wf_call_record_put(&head, &c);
+	return err;
 }
 
 static void request_done(struct wf_parcel *p, const struct wf_error *e)
@@ -159,7 +156,6 @@ static void request_done(struct wf_parcel *p, const struct wf_error *e)
 }
 
 static const struct wf_parcel_class request_class = {
-	.head_bytes = head_bytes,
 	.put_head = put_head,
 	.done = request_done,
 };

@@ -48,18 +48,15 @@ static struct wf_reply_record record_of(const struct wf_served *s, const struct 
 	};
 }
 
-static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
+static int put_head(struct wf_parcel *p, const struct wf_body *body)
 {
 	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, parcel), body);
+	struct wf_writer head;
+	int err = wf_parcel_head(p, wf_reply_record_bytes(&r), &head);
 
-	return wf_reply_record_bytes(&r);
-}
-
-static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
-{
-	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, parcel), body);
-
-	wf_reply_record_put(w, &r);
+	if (!err)
+		wf_reply_record_put(&head, &r);
+	return err;
 }
 
 static void post_reply(struct wf_served *s);
@@ -86,7 +83,6 @@ static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 static void post_reply(struct wf_served *s)
 {
 	static const struct wf_parcel_class class = {
-		.head_bytes = head_bytes,
 		.put_head = put_head,
 		.done = reply_done,
 	};

@@ -43,6 +43,8 @@ struct wf_pool *wf_served_pool(const struct wf_served *s)
 
 void wf_served_charge(struct wf_served *s, uint64_t bytes)
 {
+	if (!bytes)
+		return;
 	s->charged_bytes += bytes;
 	wf_ledger_charge(s->link, WF_LEDGER_OWED, bytes);
 }
@@ -180,14 +182,15 @@ struct wf_service *wf_served_find(const struct wf_services *services, const char
 {
 	struct wf_service *at = atomic_load(&services->first);
 
-	while (at && (strlen(at->name) != bytes || memcmp(at->name, name, bytes)))
+	while (at && (at->name_bytes != bytes || memcmp(at->name, name, bytes)))
 		at = at->next;
 	return at;
 }
 
 int wf_served_add(struct wf_services *services, struct wf_service *service)
 {
-	if (wf_served_find(services, service->name, strlen(service->name)))
+	service->name_bytes = strlen(service->name);
+	if (wf_served_find(services, service->name, service->name_bytes))
 		return -EEXIST;
 	service->next = atomic_load(&services->first);
 	atomic_store(&services->first, service);

@@ -35,6 +35,7 @@ struct wf_served;
 struct wf_service {
 	struct wf_service *next;
 	const char *name;
+	size_t name_bytes; /* set by wf_served_add */
 	uint64_t message_bytes_max; /* of a request, or of each message of a stream */
 	struct wf_limit limit;
 	/* The method's number; -ENOENT: there is none of that name. */

@@ -177,23 +177,21 @@ static struct wf_message_record record_of(const struct wf_write *w, const struct
 	};
 }
 
-static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
-{
-	struct wf_message_record m = record_of(WF_CONTAINER(p, struct wf_write, parcel), body);
-
-	return wf_message_record_bytes(&m);
-}
-
-static void put_head(const struct wf_parcel *p, struct wf_writer *out, const struct wf_body *body)
+static int put_head(struct wf_parcel *p, const struct wf_body *body)
 {
 	const struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
 	struct wf_message_record m = record_of(w, body);
 	struct wf_stream *s = w->stream;
+	struct wf_writer head;
+	int err = wf_parcel_head(p, wf_message_record_bytes(&m), &head);
 
-	wf_message_record_put(out, &m);
+	if (err)
+		return err;
+	wf_message_record_put(&head, &m);
 	if (s->held)
 		go_on_later(s);
 	s->held = false;
+	return 0;
 }
 
 /* @bytes more of messages are held, or, negative, fewer. */
@@ -242,7 +240,6 @@ static void message_sent(struct wf_parcel *p, const struct wf_error *e)
 
 static const struct wf_parcel_class message_class = {
 	.needs_room = true,
-	.head_bytes = head_bytes,
 	.put_head = put_head,
 	.done = message_sent,
 };

@@ -25,20 +25,16 @@ static struct wf_tensor_record record_of(const struct wf_sending *s, const struc
 	};
 }
 
-static size_t head_bytes(const struct wf_parcel *p, const struct wf_body *body)
+static int put_head(struct wf_parcel *p, const struct wf_body *body)
 {
 	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
 	struct wf_tensor_record t = record_of(s, body);
+	struct wf_writer head;
+	int err = wf_parcel_head(p, wf_tensor_record_bytes(&t), &head);
 
-	return wf_tensor_record_bytes(&t);
-}
-
-static void put_head(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body)
-{
-	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
-	struct wf_tensor_record t = record_of(s, body);
-
-	wf_tensor_record_put(w, &t, s->shape);
+	if (!err)
+		wf_tensor_record_put(&head, &t, s->shape);
+	return err;
 }
 
 static void leave_step(struct wf_sending *s)
@@ -296,7 +292,6 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 
 static const struct wf_parcel_class class = {
 	.needs_room = true,
-	.head_bytes = head_bytes,
 	.put_head = put_head,
 	.done = sent,
 };

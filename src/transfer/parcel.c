@@ -53,20 +53,6 @@ static void step_aside(struct wf_parcel *p)
 	wf_transfer_start(wf_link_real(p->link));
 }
 
-/* Most heads are short, and are not needed any more when their record has left. */
-static int need_record(struct wf_parcel *p, size_t head_bytes)
-{
-	bool spare = head_bytes <= WF_PARCEL_HEAD_BYTES;
-
-	p->record = spare ? wf_spare_take(&p->transfer->records)
-			  : malloc(sizeof(*p->record) + head_bytes);
-	if (!p->record)
-		return -ENOMEM;
-	p->record->parcel = p;
-	p->record->spare = spare;
-	return 0;
-}
-
 static void drop_record(struct wf_parcel *p)
 {
 	if (p->record && p->record->spare)
@@ -338,13 +324,32 @@ static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 	return 0;
 }
 
+/* Most heads are short, and are not needed any more when their record has left. */
+int wf_parcel_head(struct wf_parcel *p, size_t bytes, struct wf_writer *head)
+{
+	bool spare = bytes <= WF_PARCEL_HEAD_BYTES;
+
+	p->record = spare ? wf_spare_take(&p->transfer->records)
+			  : malloc(sizeof(*p->record) + bytes);
+	if (!p->record)
+		return -ENOMEM;
+	p->record->parcel = p;
+	p->record->spare = spare;
+	p->record->message = (struct wf_message){
+		.type = p->type,
+		.head = p->record->head,
+		.head_bytes = bytes,
+		.sent = message_sent,
+	};
+	*head = wf_writer(p->record->head, bytes);
+	return 0;
+}
+
 /* The link has a rail: plan, and post. */
 static void start(struct wf_parcel *p, const struct wf_caps *caps)
 {
 	struct wf_body body = { .bytes = p->body_bytes };
-	struct wf_writer w;
 	struct wf_error e;
-	size_t bytes;
 
 	if (agree(p, caps, &e)) {
 		fail_later(p, &e);
@@ -366,26 +371,19 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		fail_later(p, &e);
 		return;
 	}
-	bytes = p->class->head_bytes(p, &body);
-	if (need_record(p, bytes)) {
-		wf_error_set(&e, -ENOMEM, "no memory for a record of %zu bytes", bytes);
+	if (p->class->put_head(p, &body)) {
+		wf_error_set(&e, -ENOMEM, "no memory for the head of a record");
 		fail_later(p, &e);
 		return;
 	}
 	if (p->offer)
 		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer, p->body_bytes);
-	w = wf_writer(p->record->head, bytes);
-	p->class->put_head(p, &w, &body);
 	p->state = WF_PARCEL_QUEUED;
 	p->path.queued_ns = p->transfer->worker->loop.now_ns;
-	p->record->message = (struct wf_message){
-		.type = p->type,
-		.head = p->record->head,
-		.head_bytes = bytes,
-		.body = p->plan == WF_BODY_EAGER ? p->body : NULL,
-		.body_bytes = p->plan == WF_BODY_EAGER ? p->body_bytes : 0,
-		.sent = message_sent,
-	};
+	if (p->plan == WF_BODY_EAGER) {
+		p->record->message.body = p->body;
+		p->record->message.body_bytes = p->body_bytes;
+	}
 	wf_link_post(p->link, &p->record->message);
 }
 

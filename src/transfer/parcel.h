@@ -53,8 +53,8 @@ struct wf_parcel_staging {
 /* A kind of parcels: what is the same for all that an owner posts. */
 struct wf_parcel_class {
 	bool needs_room; /* eager only if the receiver can keep it unmatched */
-	size_t (*head_bytes)(const struct wf_parcel *p, const struct wf_body *body);
-	void (*put_head)(const struct wf_parcel *p, struct wf_writer *w, const struct wf_body *body);
+	/* Write the head of the record into what wf_parcel_head gives.  -ENOMEM. */
+	int (*put_head)(struct wf_parcel *p, const struct wf_body *body);
 	/* @p has ended, NULL: well.  The body is free, and @p may be freed. */
 	void (*done)(struct wf_parcel *p, const struct wf_error *e);
 };
@@ -109,6 +109,9 @@ struct wf_parcel {
  * called inside.
  */
 void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parcel *p);
+
+/* For the class: room for a head of @bytes.  -ENOMEM. */
+int wf_parcel_head(struct wf_parcel *p, size_t bytes, struct wf_writer *head);
 
 /*
  * End it early with @e.  done follows, maybe inside, at the latest when the body is

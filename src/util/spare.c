@@ -11,7 +11,10 @@
 void wf_spare_init(struct wf_spare *s, size_t bytes, size_t zero_from, size_t zero_to)
 {
 	assert(bytes >= sizeof(struct wf_list) && zero_from <= zero_to && zero_to <= bytes);
-	*s = (struct wf_spare){ .bytes = bytes, .zero_from = zero_from, .zero_to = zero_to };
+	*s = (struct wf_spare){
+		.bytes = bytes, .zero_from = zero_from, .zero_to = zero_to,
+		.count_max = WF_SPARE_BYTES_MAX / bytes,
+	};
 	wf_list_init(&s->list);
 }
 
@@ -34,7 +37,7 @@ void *wf_spare_take(struct wf_spare *s)
 		piece = malloc(s->bytes);
 	if (!piece)
 		return NULL;
-	if (!WF_SPARE_MAX)
+	if (!WF_SPARE_BYTES_MAX)
 		memset(piece, FILLING, s->bytes);
 	memset(piece + s->zero_from, 0, s->zero_to - s->zero_from);
 	return piece;
@@ -42,7 +45,7 @@ void *wf_spare_take(struct wf_spare *s)
 
 void wf_spare_give(struct wf_spare *s, void *piece)
 {
-	if (!piece || s->count == WF_SPARE_MAX) {
+	if (!piece || s->count == s->count_max) {
 		free(piece);
 		return;
 	}

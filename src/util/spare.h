@@ -12,17 +12,17 @@
 #include "util/list.h"
 
 /*
- * Pieces kept: four times the calls under way of a busy peer; not tuned yet.  None in a
- * build with a sanitizer, so that it sees who uses a piece that was given back.
+ * Bytes kept: the pieces of a thousand messages under way.  None in a build with a
+ * sanitizer, so that it sees who uses a piece that was given back.
  */
-#ifndef WF_SPARE_MAX
-#define WF_SPARE_MAX 256
+#ifndef WF_SPARE_BYTES_MAX
+#define WF_SPARE_BYTES_MAX MIB
 #endif
 
 struct wf_spare {
 	struct wf_list list; /* the pieces begin with their place in it */
 	size_t bytes, zero_from, zero_to;
-	unsigned count;
+	size_t count, count_max;
 };
 
 /*
