@@ -312,7 +312,10 @@ static int watch_fds(struct wf_worker *w, struct wf_error *e)
 
 static void begin(void *ctx)
 {
-	wf_link_free_unused(ctx);
+	struct wf_worker *w = ctx;
+
+	if (!wf_list_empty(&w->unused_links))
+		wf_link_free_unused(w);
 }
 
 /* @idle: only where the peer has confirmed all frames. */
@@ -320,6 +323,8 @@ static void run_dirty(struct wf_worker *w, bool idle)
 {
 	struct wf_list now, *node;
 
+	if (wf_list_empty(&w->dirty))
+		return;
 	wf_list_init(&now);
 	wf_list_splice(&now, &w->dirty);
 	/* One that can't send marks itself again, for the next turn. */

@@ -29,7 +29,7 @@
 #include "fabric/rail.h"
 #include "util/clock.h"
 
-#define LIMIT_NS (10 * WF_NS_PER_S) /* for what takes milliseconds on an idle machine */
+#define LIMIT_NS (30 * WF_NS_PER_S) /* for what takes milliseconds on an idle machine */
 #define BODY (8 * MIB) /* long enough that a close comes in the middle */
 #define SLOTS 8
 
