@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "util/clock.h"
+
+#define LIMIT_MS 30000 /* for what takes milliseconds on an idle machine */
+#define LIMIT_NS (LIMIT_MS * WF_NS_PER_MS)
+#define TAG (WF_POLLER_TAG_FIRST + 1)
+
+/* A floor above that writes down what is asked of it. */
+static struct wf_loop loop;
+static char trace[512];
+static uint64_t still_ns, read_value;
+static unsigned read_tag;
+static int arm_result;
+static uint64_t arm_until_ns; /* 0: the client needs no turn */
+static atomic_bool armed;
+
+static void note(const char *word)
+{
+	size_t used = strlen(trace);
+
+	if (used + strlen(word) + 2 <= sizeof(trace)) {
+		strcat(trace, word);
+		strcat(trace, " ");
+	}
+}
+
+static size_t count_of(const char *word)
+{
+	size_t count = 0;
+
+	for (const char *at = trace; (at = strstr(at, word)); at++)
+		count++;
+	return count;
+}
+
+static void begin(void *ctx)
+{
+	(void)ctx;
+	note("begin");
+}
+
+static void stood_still(void *ctx, uint64_t ns)
+{
+	(void)ctx;
+	still_ns = ns;
+}
+
+static int poll_wire(void *ctx)
+{
+	(void)ctx;
+	note("poll");
+	return 0;
+}
+
+static void readable(void *ctx, unsigned tag, uint64_t value)
+{
+	(void)ctx;
+	note("readable");
+	read_tag = tag;
+	read_value = value;
+}
+
+static void look(void *ctx)
+{
+	(void)ctx;
+}
+
+static void send_all(void *ctx)
+{
+	(void)ctx;
+	note("send");
+}
+
+static int arm_wire(void *ctx, uint64_t *until_ns)
+{
+	int result = arm_result;
+
+	(void)ctx;
+	note("arm");
+	arm_result = 0;
+	if (arm_until_ns)
+		*until_ns = arm_until_ns;
+	atomic_store(&armed, result == 0);
+	return result;
+}
+
+static void awake(void *ctx)
+{
+	(void)ctx;
+	note("awake");
+}
+
+static const struct wf_loop_client client = {
+	.begin = begin,
+	.stood_still = stood_still,
+	.poll = poll_wire,
+	.readable = readable,
+	.look = look,
+	.send = send_all,
+	.arm = arm_wire,
+	.awake = awake,
+};
+
+static int open_loop(void **state)
+{
+	const struct wf_loop_config config = {
+		.client = &client, .alarm = true, .sleep_max_ns = LIMIT_NS,
+	};
+
+	(void)state;
+	*trace = '\0';
+	still_ns = read_value = arm_until_ns = 0;
+	read_tag = 0;
+	arm_result = 0;
+	atomic_store(&armed, false);
+	return wf_loop_open(&loop, &config, NULL);
+}
+
+static int close_loop(void **state)
+{
+	(void)state;
+	wf_loop_close(&loop);
+	return 0;
+}
+
+static void fire(struct wf_timer *timer)
+{
+	(void)timer;
+	note("timer");
+}
+
+static void run_task(struct wf_task *task)
+{
+	(void)task;
+	note("task");
+}
+
+static void run_notice(struct wf_notice *notice)
+{
+	(void)notice;
+	note("notice");
+}
+
+static struct wf_timer timer;
+static struct wf_task task = { .run = run_task };
+static struct wf_notice notice = { .run = run_notice };
+
+static void a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last(void **state)
+{
+	(void)state;
+	wf_loop_defer(&loop, &notice);
+	wf_loop_submit(&loop, &task);
+	wf_loop_timer(&loop, &timer, loop.now_ns, fire);
+	assert_int_equal(wf_loop_poll(&loop), 3);
+	assert_string_equal(trace, "begin send poll timer task notice send ");
+	assert_int_equal(wf_loop_poll(&loop), 0);
+}
+
+static struct wf_notice second = { .run = run_notice };
+
+static void submit_and_defer(struct wf_notice *n)
+{
+	(void)n;
+	note("first");
+	wf_loop_submit(&loop, &task);
+	wf_loop_defer(&loop, &second);
+}
+
+static void what_a_notice_submits_runs_in_its_turn_and_what_it_defers_in_the_next(void **state)
+{
+	struct wf_notice first = { .run = submit_and_defer };
+
+	(void)state;
+	wf_loop_defer(&loop, &first);
+	wf_loop_poll(&loop);
+	assert_string_equal(trace, "begin send poll first task send ");
+	*trace = '\0';
+	wf_loop_poll(&loop);
+	assert_string_equal(trace, "begin send poll notice send ");
+}
+
+static void among_many_notices_what_they_began_is_sent(void **state)
+{
+	struct wf_notice many[33];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(many); i++) {
+		many[i].run = run_notice;
+		wf_loop_defer(&loop, &many[i]);
+	}
+	assert_int_equal(wf_loop_poll(&loop), WF_COUNT(many));
+	assert_int_equal(count_of("send"), 3);
+	assert_string_equal(trace + strlen(trace) - strlen("send notice send "),
+			    "send notice send ");
+}
+
+static void outside_a_turn_it_drains_until_nothing_is_left(void **state)
+{
+	struct wf_notice first = { .run = submit_and_defer };
+
+	(void)state;
+	wf_loop_defer(&loop, &first);
+	assert_true(wf_loop_drain(&loop));
+	assert_int_equal(count_of("task"), 1);
+	assert_int_equal(count_of("notice"), 1);
+	assert_false(wf_loop_drain(&loop));
+}
+
+static void a_wait_in_vain_lasts_until_its_time_and_disarms_the_client(void **state)
+{
+	uint64_t until_ns = wf_clock_now() + 5 * WF_NS_PER_MS;
+
+	(void)state;
+	assert_int_equal(wf_loop_wait(&loop, until_ns), 0);
+	assert_true(wf_clock_now() >= until_ns);
+	assert_true(count_of("arm") >= 1);
+	assert_int_equal(count_of("awake"), count_of("arm"));
+	assert_false(wf_poller_asleep(&loop.poller));
+}
+
+static void *submit_to_the_sleeper(void *ctx)
+{
+	while (!atomic_load(&armed))
+		usleep(100);
+	wf_loop_submit(&loop, &task);
+	return ctx;
+}
+
+static void a_task_of_another_thread_ends_the_sleep(void **state)
+{
+	uint64_t until_ns = wf_clock_now() + LIMIT_NS;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, submit_to_the_sleeper, NULL), 0);
+	assert_int_equal(wf_loop_wait(&loop, until_ns), 1);
+	assert_int_equal(count_of("task"), 1);
+	assert_true(loop.now_ns < until_ns);
+	pthread_join(thread, NULL);
+}
+
+static void a_timer_ends_the_sleep(void **state)
+{
+	uint64_t until_ns = wf_clock_now() + LIMIT_NS;
+
+	(void)state;
+	wf_loop_timer(&loop, &timer, loop.now_ns + 5 * WF_NS_PER_MS, fire);
+	assert_int_equal(wf_loop_wait(&loop, until_ns), 1);
+	assert_int_equal(count_of("timer"), 1);
+	assert_true(loop.now_ns < until_ns);
+}
+
+static void a_client_that_needs_a_turn_is_not_slept_on(void **state)
+{
+	uint64_t until_ns;
+
+	(void)state;
+	arm_result = -EAGAIN;
+	assert_int_equal(wf_loop_arm(&loop, &until_ns), -EAGAIN);
+	assert_false(wf_poller_asleep(&loop.poller));
+	assert_string_equal(trace, "send arm awake ");
+}
+
+static void a_sleep_is_as_short_as_the_client_and_the_next_timer_say(void **state)
+{
+	uint64_t until_ns;
+
+	(void)state;
+	wf_loop_timer(&loop, &timer, loop.now_ns + 7, fire);
+	assert_int_equal(wf_loop_arm(&loop, &until_ns), 0);
+	assert_true(until_ns == loop.now_ns + 7);
+	wf_loop_woken(&loop);
+	arm_until_ns = loop.now_ns + 3;
+	assert_int_equal(wf_loop_arm(&loop, &until_ns), 0);
+	assert_true(until_ns == loop.now_ns + 3);
+	wf_loop_woken(&loop);
+	wf_timer_stop(&loop.timers, &timer);
+}
+
+static void what_was_submitted_or_deferred_before_is_not_slept_on(void **state)
+{
+	uint64_t until_ns;
+
+	(void)state;
+	wf_loop_submit(&loop, &task);
+	assert_int_equal(wf_loop_arm(&loop, &until_ns), -EAGAIN);
+	wf_loop_poll(&loop);
+	wf_loop_defer(&loop, &notice);
+	assert_int_equal(wf_loop_arm(&loop, &until_ns), -EAGAIN);
+	wf_loop_poll(&loop);
+	assert_int_equal(wf_loop_arm(&loop, &until_ns), 0);
+	wf_loop_woken(&loop);
+}
+
+static void a_readable_descriptor_ends_the_sleep_and_is_named(void **state)
+{
+	uint64_t until_ns;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(wf_poller_add(&loop.poller, ends[0], TAG, 77), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(wf_loop_arm_fd(&loop, &until_ns), -EAGAIN);
+	assert_int_equal(count_of("readable"), 1);
+	assert_int_equal(read_tag, TAG);
+	assert_int_equal(read_value, 77);
+	wf_poller_remove(&loop.poller, ends[0]);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void a_program_that_sleeps_on_the_descriptor_is_woken_for_a_timer(void **state)
+{
+	struct pollfd fd = { .fd = wf_loop_fd(&loop), .events = POLLIN };
+	uint64_t until_ns;
+
+	(void)state;
+	wf_loop_timer(&loop, &timer, loop.now_ns + 5 * WF_NS_PER_MS, fire);
+	assert_int_equal(wf_loop_arm_fd(&loop, &until_ns), 0);
+	assert_int_equal(poll(&fd, 1, LIMIT_MS), 1);
+	wf_loop_woken(&loop);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_int_equal(wf_loop_poll(&loop), 1);
+	assert_int_equal(count_of("timer"), 1);
+}
+
+static void a_client_hears_of_a_clock_that_stood_still_for_10_ms(void **state)
+{
+	(void)state;
+	wf_loop_tick_at(&loop, loop.now_ns + 10 * WF_NS_PER_MS - 1);
+	assert_int_equal(still_ns, 0);
+	wf_loop_tick_at(&loop, loop.now_ns + 10 * WF_NS_PER_MS);
+	assert_int_equal(still_ns, 10 * WF_NS_PER_MS);
+}
+
+static void be_forked(struct wf_notice *n)
+{
+	(void)n;
+	note("fork");
+	wf_loop_forked(&loop);
+}
+
+static void a_forked_child_tells_nothing_more_and_waits_no_more(void **state)
+{
+	struct wf_notice fork = { .run = be_forked };
+
+	(void)state;
+	wf_loop_defer(&loop, &fork);
+	wf_loop_defer(&loop, &notice);
+	assert_int_equal(wf_loop_wait(&loop, wf_clock_now() + LIMIT_NS), 1);
+	assert_string_equal(trace, "begin send poll fork ");
+	assert_int_equal(wf_loop_fd(&loop), -1);
+}
+
+#define ON_ONE_OF_ITS_OWN(test) cmocka_unit_test_setup_teardown(test, open_loop, close_loop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_ONE_OF_ITS_OWN(a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last),
+		ON_ONE_OF_ITS_OWN(what_a_notice_submits_runs_in_its_turn_and_what_it_defers_in_the_next),
+		ON_ONE_OF_ITS_OWN(among_many_notices_what_they_began_is_sent),
+		ON_ONE_OF_ITS_OWN(outside_a_turn_it_drains_until_nothing_is_left),
+		ON_ONE_OF_ITS_OWN(a_wait_in_vain_lasts_until_its_time_and_disarms_the_client),
+		ON_ONE_OF_ITS_OWN(a_task_of_another_thread_ends_the_sleep),
+		ON_ONE_OF_ITS_OWN(a_timer_ends_the_sleep),
+		ON_ONE_OF_ITS_OWN(a_client_that_needs_a_turn_is_not_slept_on),
+		ON_ONE_OF_ITS_OWN(a_sleep_is_as_short_as_the_client_and_the_next_timer_say),
+		ON_ONE_OF_ITS_OWN(what_was_submitted_or_deferred_before_is_not_slept_on),
+		ON_ONE_OF_ITS_OWN(a_readable_descriptor_ends_the_sleep_and_is_named),
+		ON_ONE_OF_ITS_OWN(a_program_that_sleeps_on_the_descriptor_is_woken_for_a_timer),
+		ON_ONE_OF_ITS_OWN(a_client_hears_of_a_clock_that_stood_still_for_10_ms),
+		ON_ONE_OF_ITS_OWN(a_forked_child_tells_nothing_more_and_waits_no_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
