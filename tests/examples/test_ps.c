@@ -22,7 +22,7 @@
 #define PS_MAX 2
 #define WORKERS_MAX 3
 #define FLAGS_MAX 8
-#define TRAIN_MS 60000 /* for what takes a few seconds */
+#define TRAIN_MS 240000 /* for what takes a few seconds, and with sanitizers beside other tests a minute */
 
 /* From the death of one process to the end of all others. */
 #define NOTICE_MS 2000
