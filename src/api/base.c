@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <weft/weft.h>
 
+#include "core/last.h"
 #include "util/error.h"
 #include "util/status.h"
 
@@ -17,4 +18,9 @@ const char *weft_status_name(enum weft_status status)
 const char *weft_strerror(int err)
 {
 	return wf_error_name(err);
+}
+
+const char *weft_error(void)
+{
+	return wf_last_text();
 }

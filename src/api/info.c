@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/check.h"
-#include "api/last.h"
-#include "api/node.h"
+#include "core/check.h"
+#include "core/last.h"
+#include "core/node.h"
 #include "fabric/cudart.h"
 #include "link/host.h"
 #include "memory/cuda.h"

@@ -1,52 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/memory.h"
-
 #include <errno.h>
 
-#include "api/check.h"
-#include "api/desk.h"
-#include "api/last.h"
-#include "api/near.h"
-#include "api/node.h"
-
-int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk)
-{
-	int err = wf_pool_take(&first->worker.pool, bytes, chunk);
-
-	for (unsigned i = 0; err && i < node->desk_count; i++)
-		if (&node->desks[i] != first &&
-		    !wf_pool_take(&node->desks[i].worker.pool, bytes, chunk))
-			return 0;
-	if (err == -ENOMEM)
-		return wf_last_set(err, "the system has no memory for %zu bytes", bytes);
-	if (err)
-		return wf_last_set(-ENOBUFS,
-				   "the pool has no %zu bytes left of its %llu (WEFT_POOL_BYTES)",
-				   bytes, (unsigned long long)first->worker.pool.budget_bytes *
-					  node->desk_count);
-	return 0;
-}
-
-int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk)
-{
-	for (unsigned i = 0; i < node->desk_count; i++)
-		if (!wf_pool_share(&node->desks[i].worker.pool, at, bytes, chunk))
-			return 0;
-	return -EINVAL;
-}
-
-int wf_memory_give(struct weft_node *node, void *chunk)
-{
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		struct wf_worker *w = &node->desks[i].worker;
-
-		if (!wf_pool_give(&w->pool, chunk)) {
-			wf_loop_wake(&w->loop); /* somebody may wait for it */
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
+#include "core/check.h"
+#include "core/memory.h"
+#include "core/near.h"
+#include "core/node.h"
 
 int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 {
@@ -57,29 +15,45 @@ int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 	return wf_memory_take(node, &node->desks[0], bytes, memory);
 }
 
-void weft_free(struct weft_node *node, void *memory)
+int weft_alloc_near(struct weft_node *node, size_t bytes, const struct weft_near_options *options,
+		    void **memory)
 {
-	if (!memory || wf_check_node(node) || !wf_memory_give(node, memory) ||
-	    !wf_near_give(node, memory))
-		return;
-	for (unsigned i = 0; i < node->desk_count; i++)
-		if (!wf_view_give(&node->desks[i].transfer.views, memory))
-			return;
+	struct weft_near_options given;
+	int err = wf_check_node(node);
+
+	if (!err)
+		err = WF_NEED(memory);
+	if (!err)
+		err = wf_check_options(options, &given, sizeof(given));
+	if (err)
+		return err;
+	if (wf_node_inside(node))
+		return wf_last_set(-EDEADLK, "weft_alloc_near inside a callback would wait for itself");
+	return wf_near_take(node, bytes, &given, memory);
+}
+
+int weft_memory_place(struct weft_node *node, const void *memory, struct weft_placement *placement)
+{
+	int err = wf_check_node(node);
+
+	if (err || WF_NEED(memory) || WF_NEED(placement))
+		return err ? err : -EINVAL;
+	if (placement->size < sizeof(placement->size))
+		return wf_last_set(-EINVAL, "placement->size is not set");
+	return wf_near_place(node, memory, placement);
 }
 
 int weft_retain(struct weft_node *node, void *memory)
 {
-	void *chunk;
 	int err = wf_check_node(node);
 
 	if (err || WF_NEED(memory))
 		return err ? err : -EINVAL;
-	if (!wf_near_share(node, memory))
-		return 0;
-	if (wf_memory_share(node, memory, 1, &chunk))
-		return wf_last_set(-EINVAL, "only memory of this node can be retained");
-	if (chunk == memory)
-		return 0;
-	(void)wf_memory_give(node, chunk);
-	return wf_last_set(-EINVAL, "memory is retained by its beginning, as it is freed");
+	return wf_memory_retain(node, memory);
+}
+
+void weft_free(struct weft_node *node, void *memory)
+{
+	if (memory && !wf_check_node(node))
+		wf_memory_free(node, memory);
 }

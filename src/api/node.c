@@ -1,349 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/node.h"
-
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "api/check.h"
-#include "api/desk.h"
-#include "api/health.h"
-#include "api/intercept.h"
-#include "api/last.h"
-#include "api/near.h"
-#include "api/op.h"
-#include "api/peer.h"
-#include "api/serve.h"
-#include "api/stream.h"
-#include "api/turn.h"
+#include "core/check.h"
+#include "core/dump.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/peer.h"
+#include "core/turn.h"
 #include "util/clock.h"
-#include "util/fork.h"
-
-#define UNKNOWN_BYTES 500 /* of names in one line of the log */
-#define RECALL_NS (2 * WF_NS_PER_S) /* for offers to come back: the bound of a shared rail */
-
-/* Every open node of the process: for fork alone, and changed under its hold. */
-static struct wf_list all = { &all, &all };
-
-/*
- * The child has copies of descriptors that would hide the parent's death.  Once
- * closed their numbers are the child's: its own children leave them alone.
- */
-static void in_child(void)
-{
-	struct wf_list *at;
-
-	while ((at = wf_list_pop(&all))) {
-		struct weft_node *node = WF_CONTAINER(at, struct weft_node, node);
-
-		atomic_store(&node->forked, true);
-		for (unsigned i = 0; i < node->desk_count; i++)
-			wf_worker_forked(&node->desks[i].worker);
-	}
-}
-
-static void list(struct weft_node *node)
-{
-	wf_fork_watch(in_child);
-	wf_fork_hold();
-	wf_list_append(&all, &node->node);
-	wf_fork_let();
-}
-
-static void unlist(struct weft_node *node)
-{
-	wf_fork_hold();
-	wf_list_remove(&node->node);
-	wf_fork_let();
-}
-
-/* Opening and closing. */
-
-static int set_text(char *to, const char *from, const char *what)
-{
-	if (!from)
-		return 0;
-	if (strlen(from) >= WF_OPTION_TEXT_BYTES)
-		return wf_last_set(-EINVAL, "%s is longer than %d bytes", what,
-				   WF_OPTION_TEXT_BYTES - 1);
-	strcpy(to, from);
-	return 0;
-}
-
-/* To a list that has room for each word that there is. */
-static void add_word(char *list, const char *word)
-{
-	if (wf_options_lists(list, word))
-		return;
-	if (*list)
-		strcat(list, ",");
-	strcat(list, word);
-}
-
-/* The environment, and over it what the caller says. */
-int wf_node_settings(const struct weft_node_options *given, struct wf_options *o)
-{
-	struct wf_error e;
-	int err = wf_options_load(o, &e);
-
-	if (err)
-		return wf_last_copy(&e);
-	err = set_text(o->listen, given->listen, "listen");
-	if (!err)
-		err = set_text(o->advertise, given->advertise, "advertise");
-	if (!err)
-		err = set_text(o->provider, given->provider, "provider");
-	if (!err)
-		err = set_text(o->device, given->device, "device");
-	if (!err)
-		err = set_text(o->rules, given->rules, "rules");
-	if (!err)
-		err = wf_near_check(o);
-	if (err)
-		return err;
-	if (given->name && strlen(given->name) >= WF_GREET_NAME_BYTES)
-		return wf_last_set(-EINVAL, "name has %zu bytes: at most %d", strlen(given->name),
-				   WF_GREET_NAME_BYTES - 1);
-	if (given->device)
-		wf_options_overrule(o, "WEFT_DEVICE");
-	if (given->security == WEFT_SECURITY_OPEN)
-		strcpy(o->security, "open");
-	if (given->flags & ~(uint64_t)WF_OP_FLAGS)
-		return wf_last_set(-EINVAL, "flags %#llx are not for a node",
-				   (unsigned long long)given->flags);
-	if (given->flags & WEFT_CHECKSUM)
-		o->checksum = 1;
-	if (given->flags & WEFT_STRICT_NO_STAGING)
-		add_word(o->strict, "no-staging");
-	if (given->flags & WEFT_STRICT_NO_FALLBACK)
-		add_word(o->strict, "no-fallback");
-	if (given->timeout_ns)
-		o->timeout_ns = given->timeout_ns;
-	if (given->pool_bytes)
-		o->pool_bytes = given->pool_bytes;
-	if (given->workers > WF_WORKERS_MAX)
-		return wf_last_set(-EINVAL, "%u workers: at most %d", given->workers,
-				   WF_WORKERS_MAX);
-	if (given->workers)
-		o->workers = given->workers;
-	return 0;
-}
-
-static int init_locks(struct weft_node *node)
-{
-	pthread_condattr_t attr;
-	int err;
-
-	err = pthread_mutex_init(&node->lock, NULL);
-	if (err)
-		return -err;
-	err = pthread_mutex_init(&node->log_lock, NULL);
-	if (err)
-		goto destroy_lock;
-	err = -wf_limits_init(&node->services.limits);
-	if (err)
-		goto destroy_log_lock;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	err = pthread_cond_init(&node->ended, &attr);
-	pthread_condattr_destroy(&attr);
-	if (err)
-		goto fini_limits;
-	return 0;
-
-fini_limits:
-	wf_limits_fini(&node->services.limits);
-destroy_log_lock:
-	pthread_mutex_destroy(&node->log_lock);
-destroy_lock:
-	pthread_mutex_destroy(&node->lock);
-	return -err;
-}
-
-static void fini_locks(struct weft_node *node)
-{
-	pthread_cond_destroy(&node->ended);
-	wf_limits_fini(&node->services.limits);
-	pthread_mutex_destroy(&node->log_lock);
-	pthread_mutex_destroy(&node->lock);
-}
-
-static void forget_services(struct weft_node *node)
-{
-	struct wf_list *at;
-
-	while ((at = wf_list_pop(&node->served)))
-		wf_serve_forget(WF_CONTAINER(at, struct wf_pb_service, mine));
-	free(node->reflection);
-	node->reflection = NULL;
-	wf_health_close(node->health);
-	node->health = NULL;
-}
-
-/* Before the door is open: whoever calls first finds them. */
-static int serve_all(struct weft_node *node, ProtobufCService *const *services)
-{
-	const struct weft_serve_options none = { 0 };
-	int err = 0;
-
-	while (!err && services && *services)
-		err = wf_serve_add(node, *services++, &none);
-	return err;
-}
-
-/* Those of @count that are ready are closed again; the first one's door last. */
-static void close_desks(struct weft_node *node, unsigned count)
-{
-	while (count--) {
-		wf_worker_leave(&node->desks[count].worker);
-		wf_desk_fini(&node->desks[count]);
-		wf_worker_close(&node->desks[count].worker);
-	}
-}
-
-/* The desks share the pool's budget. */
-static int open_desk(struct weft_node *node, unsigned number, struct wf_worker_config *config)
-{
-	struct wf_desk *desk = &node->desks[number];
-	struct wf_error e;
-	int err = wf_desk_init(desk, node);
-
-	if (err)
-		return wf_last_set(err, "no lock for a node");
-	config->first = number ? &node->desks[0].worker : NULL;
-	err = wf_desk_open(desk, config, &e);
-	if (!err)
-		return 0;
-	wf_desk_fini(desk);
-	return wf_last_copy(&e);
-}
-
-static int open_desks(struct weft_node *node, struct wf_worker_config *config)
-{
-	int err = 0;
-
-	for (unsigned i = 0; i < node->desk_count && !err; i++) {
-		err = open_desk(node, i, config);
-		if (err)
-			close_desks(node, i);
-	}
-	return err;
-}
-
-static void stop_desks(struct weft_node *node, unsigned count)
-{
-	while (count--)
-		wf_desk_stop(&node->desks[count]);
-}
-
-static int start_desks(struct weft_node *node)
-{
-	int err;
-
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		err = wf_desk_start(&node->desks[i]);
-		if (err) {
-			stop_desks(node, i);
-			return wf_last_set(err, "no thread for a node");
-		}
-	}
-	return 0;
-}
-
-/* A slip in the name of a setting is otherwise not seen at all. */
-static void name_unknown(const struct weft_node *node)
-{
-	char names[UNKNOWN_BYTES];
-
-	if (wf_options_unknown(names, sizeof(names)))
-		wf_log(&node->desks[0].worker.log, WF_LOG_WARN,
-		       "the environment has what is no setting of weft: %s; weft_options(7) lists them",
-		       names);
-}
-
-static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
-	[WF_OP_PING] = &wf_ping_class,
-	[WF_OP_SEND] = &wf_send_class,
-	[WF_OP_RECV] = &wf_recv_class,
-	[WF_OP_CALL] = &wf_rpc_class,
-	[WF_OP_WRITE] = &wf_stream_write_class,
-	[WF_OP_READ] = &wf_stream_read_class,
-};
-
-int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
-		 unsigned workers, struct weft_node **node)
-{
-	struct weft_node *n = calloc(1, sizeof(*n) + workers * sizeof(n->desks[0]));
-	struct wf_worker_config config;
-	struct wf_options shares = *options;
-	void (*log)(void *arg, int level, const char *line) = given->log;
-	char name[64], host[40] = "";
-	int err;
-
-	if (!log && options->log_stderr)
-		log = wf_log_print;
-	if (!n)
-		return wf_last_set(-ENOMEM, "no memory for a node");
-	gethostname(host, sizeof(host) - 1);
-	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
-	shares.pool_bytes /= workers;
-	config = (struct wf_worker_config){
-		.options = &shares,
-		.log = { log, given->log_arg, (int)options->log_level, &n->log_lock },
-		.name = given->name ? given->name : name,
-		.manual = given->mode == WEFT_MANUAL,
-		.directory = &n->directory,
-	};
-	n->manual = given->mode == WEFT_MANUAL;
-	n->desk_count = workers;
-	wf_op_init(n, options, op_classes);
-	wf_list_init(&n->peers);
-	wf_list_init(&n->streams);
-	wf_list_init(&n->served);
-	wf_list_init(&n->nears);
-	err = wf_directory_init(&n->directory);
-	if (err) {
-		wf_last_set(err, "no lock for a node");
-		goto free_node;
-	}
-	err = init_locks(n);
-	if (err) {
-		wf_last_set(err, "no lock for a node");
-		goto fini_directory;
-	}
-	err = wf_intercept_open(n, given->interceptors);
-	if (!err)
-		err = serve_all(n, given->services);
-	if (err)
-		goto forget_services;
-	err = open_desks(n, &config);
-	if (err)
-		goto forget_services;
-	list(n);
-	name_unknown(n);
-	if (!n->manual) {
-		err = start_desks(n);
-		if (err)
-			goto close_desks;
-	}
-	*node = n;
-	return 0;
-
-close_desks:
-	unlist(n);
-	close_desks(n, n->desk_count);
-forget_services:
-	forget_services(n);
-	free(n->interceptors);
-	fini_locks(n);
-fini_directory:
-	wf_directory_fini(&n->directory);
-free_node:
-	free(n);
-	return err;
-}
 
 int weft_node_open(const struct weft_node_options *options, struct weft_node **node)
 {
@@ -363,57 +28,6 @@ int weft_node_open(const struct weft_node_options *options, struct weft_node **n
 	return wf_node_open(&given, &o, given.mode == WEFT_MANUAL ? 1 : (unsigned)o.workers, node);
 }
 
-/* What users still hold: operations forget the node; peers and services go with it. */
-static void let_go(struct weft_node *node)
-{
-	struct wf_list *at;
-
-	while ((at = wf_list_pop(&node->ops))) {
-		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
-
-		op->owner = NULL;
-		if (op->class->let_go)
-			op->class->let_go(op);
-	}
-	while ((at = wf_list_pop(&node->streams)))
-		wf_stream_let_go(WF_CONTAINER(at, struct weft_stream, node));
-	while ((at = wf_list_pop(&node->peers)))
-		wf_peer_free(WF_CONTAINER(at, struct weft_peer, node));
-	forget_services(node);
-}
-
-/*
- * Peers must have stopped reading before whoever offered the bytes is told that they are
- * his again: on a shared rail closing our end of it stops nobody.
- */
-static void take_offers_back(struct weft_node *node)
-{
-	uint64_t until_ns = node->desks[0].worker.loop.now_ns + RECALL_NS;
-
-	for (;;) {
-		bool back = true;
-
-		for (unsigned i = 0; i < node->desk_count; i++)
-			back &= wf_desk_recall(&node->desks[i]);
-		if (back || node->desks[0].worker.loop.now_ns >= until_ns)
-			return;
-		for (unsigned i = 0; i < node->desk_count; i++)
-			wf_desk_live_on(&node->desks[i]);
-	}
-}
-
-/* What one desk has told another since that one left. */
-static void drain(struct weft_node *node)
-{
-	bool any;
-
-	do {
-		any = false;
-		for (unsigned i = 0; i < node->desk_count; i++)
-			any |= wf_loop_drain(&node->desks[i].worker.loop);
-	} while (any);
-}
-
 int weft_node_close(struct weft_node *node)
 {
 	if (!node)
@@ -422,37 +36,131 @@ int weft_node_close(struct weft_node *node)
 		return -EOWNERDEAD;
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "a node can't be closed inside its own callback");
-	if (!node->manual)
-		stop_desks(node, node->desk_count);
-	node->closing = true;
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_desk_end(&node->desks[i]);
-	take_offers_back(node);
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_stage_settle(&node->desks[i].transfer);
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_worker_leave(&node->desks[i].worker);
-	drain(node);
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_desk_fini(&node->desks[i]);
-	let_go(node);
-	/* First: a child must not look at what is being freed. */
-	unlist(node);
-	/* The one whose door listens last. */
-	for (unsigned i = node->desk_count; i--;)
-		wf_worker_close(&node->desks[i].worker);
-	wf_op_fini(node);
-	wf_near_fini(node);
-	free(node->interceptors);
-	fini_locks(node);
-	wf_directory_fini(&node->directory);
-	free(node);
+	wf_node_close(node);
 	return 0;
 }
 
 const char *weft_node_address(const struct weft_node *node)
 {
 	return WF_NEED(node) ? "" : node->desks[0].worker.address;
+}
+
+/* Peers. */
+
+int weft_peer_open(struct weft_node *node, const char *address, struct weft_peer **peer)
+{
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	struct wf_error e;
+	uint16_t port;
+	int err = wf_check_node(node);
+
+	if (err || WF_NEED(address) || WF_NEED(peer))
+		return err ? err : -EINVAL;
+	if (strlen(address) >= WF_SOCKET_ADDRESS_BYTES)
+		return wf_last_set(-EINVAL, "an address of more than %d bytes",
+				   WF_SOCKET_ADDRESS_BYTES - 1);
+	if (wf_socket_split(address, host, sizeof(host), &port, &e))
+		return wf_last_copy(&e);
+	if (!port)
+		return wf_last_set(-EINVAL, "\"%s\": port 0 is no address of a peer", address);
+	return wf_peer_open(node, address, peer);
+}
+
+void weft_peer_close(struct weft_peer *peer)
+{
+	if (peer && !wf_check_node(peer->owner))
+		wf_peer_close(peer);
+}
+
+const char *weft_peer_name(const struct weft_peer *peer)
+{
+	if (WF_NEED(peer))
+		return "";
+	/* In a forked child the lock may be held for ever. */
+	return wf_check_node(peer->owner) ? peer->address : wf_peer_name(peer);
+}
+
+int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = WF_NEED(peer) ? -EINVAL
+				: wf_op_new(peer->owner, peer, &wf_ping_class, options, &fresh);
+
+	if (err)
+		return err;
+	wf_op_launch(fresh, fresh->made_ns, op);
+	return 0;
+}
+
+/* Operations. */
+
+int weft_wait(struct weft_op *op, uint64_t timeout_ns)
+{
+	int err;
+
+	if (WF_NEED(op))
+		return -EINVAL;
+	err = op->owner ? wf_check_node(op->owner) : 0;
+	if (err)
+		return err;
+	if (atomic_load(&op->state) == WF_OP_ENDED)
+		return 0;
+	if (!op->owner)
+		return wf_last_set(-EINVAL, "the operation's node has closed");
+	if (wf_node_inside(op->owner))
+		return wf_last_set(-EDEADLK, "weft_wait inside a callback would wait for itself");
+	return wf_op_wait(op, timeout_ns);
+}
+
+int weft_op_ended(const struct weft_op *op)
+{
+	return WF_NEED(op) ? -EINVAL : wf_op_ended(op);
+}
+
+enum weft_status weft_op_status(const struct weft_op *op)
+{
+	return WF_NEED(op) ? WEFT_INVALID_ARGUMENT : wf_op_status(op);
+}
+
+const char *weft_op_message(const struct weft_op *op)
+{
+	return WF_NEED(op) ? weft_error() : wf_op_message(op);
+}
+
+enum weft_executed weft_op_executed(const struct weft_op *op)
+{
+	if (WF_NEED(op))
+		return WEFT_EXECUTED_NO;
+	return weft_op_ended(op) ? op->executed : WEFT_EXECUTED_MAYBE;
+}
+
+void weft_cancel(struct weft_op *op)
+{
+	if (!WF_NEED(op) && op->owner && !wf_check_node(op->owner))
+		wf_op_cancel(op);
+}
+
+void weft_op_free(struct weft_op *op)
+{
+	if (op && !(op->owner && wf_check_node(op->owner)))
+		wf_op_free(op);
+}
+
+int weft_op_path(const struct weft_op *op, struct weft_path *path)
+{
+	int err;
+
+	if (WF_NEED(op) || WF_NEED(path))
+		return -EINVAL;
+	err = op->owner ? wf_check_node(op->owner) : 0;
+	if (err)
+		return err;
+	if (path->size < sizeof(path->size))
+		return wf_last_set(-EINVAL, "path->size is not set");
+	if (!wf_op_ended(op))
+		return wf_last_set(-EAGAIN, "the operation has not ended yet");
+	wf_op_path(op, path);
+	return 0;
 }
 
 /* Driving a manual node. */
@@ -520,59 +228,23 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 
 /* Seeing. */
 
-static void add_counters(struct weft_counters *sum, struct wf_worker *w)
-{
-	struct wf_counters *c = &w->counters;
-	struct wf_pool *pool = &w->pool;
-
-	sum->frames_sent += atomic_load(&c->frames_sent);
-	sum->frames_received += atomic_load(&c->frames_received);
-	sum->frames_replayed += atomic_load(&c->frames_replayed);
-	sum->frames_refused += atomic_load(&c->frames_refused);
-	sum->bytes_eager += atomic_load(&c->bytes_eager);
-	sum->bytes_pulled += atomic_load(&c->bytes_pulled);
-	sum->peers_lost += atomic_load(&c->peers_lost);
-	sum->links_resumed += atomic_load(&c->links_resumed);
-	sum->registered_bytes += atomic_load(&c->registered_bytes);
-	sum->late_dropped += atomic_load(&c->late_dropped);
-	sum->aborts_ignored += atomic_load(&c->aborts_ignored);
-	sum->bytes_viewed += atomic_load(&c->bytes_viewed);
-	sum->registrations += atomic_load(&c->registrations);
-	sum->registration_hits += atomic_load(&c->registration_hits);
-	sum->registration_evictions += atomic_load(&c->registration_evictions);
-	sum->calls += atomic_load(&c->calls);
-	sum->served += atomic_load(&c->served);
-	sum->message_bytes += atomic_load(&c->message_bytes);
-	sum->unpack_failures += atomic_load(&c->unpack_failures);
-	sum->calls_waiting += atomic_load(&c->calls_waiting);
-	sum->calls_refused += atomic_load(&c->calls_refused);
-	sum->calls_repeated += atomic_load(&c->calls_repeated);
-	sum->served_repeated += atomic_load(&c->served_repeated);
-	sum->kept_bytes += atomic_load(&c->kept_bytes);
-	sum->records_refused += atomic_load(&c->records_refused);
-	for (int status = WEFT_OK; status <= WEFT_UNAUTHENTICATED; status++) {
-		sum->calls_ended[status] += atomic_load(&c->calls_ended[status]);
-		sum->served_ended[status] += atomic_load(&c->served_ended[status]);
-	}
-	pthread_mutex_lock(&pool->lock);
-	sum->pool_bytes += pool->slab_bytes;
-	sum->pool_bytes_used += pool->used_bytes;
-	sum->pool_waits += pool->wait_count;
-	pthread_mutex_unlock(&pool->lock);
-}
-
 int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
 {
-	struct weft_counters sum = { 0 };
 	int err = wf_check_node(node);
 
 	if (err || WF_NEED(counters))
 		return err ? err : -EINVAL;
 	if (counters->size < sizeof(counters->size))
 		return wf_last_set(-EINVAL, "counters->size is not set");
-	for (unsigned i = 0; i < node->desk_count; i++)
-		add_counters(&sum, &node->desks[i].worker);
-	sum.size = counters->size;
-	memcpy(counters, &sum, WF_MIN(counters->size, sizeof(sum)));
+	wf_node_counters(node, counters);
 	return 0;
+}
+
+int weft_dump(struct weft_node *node, FILE *out)
+{
+	int err = wf_check_node(node);
+
+	if (err || WF_NEED(out))
+		return err ? err : -EINVAL;
+	return wf_dump(node, out);
 }

@@ -1,425 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/rpc.h"
-
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/attachment.h"
-#include "api/check.h"
-#include "api/compression.h"
-#include "api/describe.h"
-#include "api/desk.h"
-#include "api/drain.h"
-#include "api/intercept.h"
-#include "api/last.h"
-#include "api/metadata.h"
-#include "api/node.h"
-#include "api/notes.h"
-#include "api/op.h"
-#include "api/peer.h"
-#include "api/retry.h"
-#include "rpc/message.h"
+#include "core/check.h"
+#include "core/compression.h"
+#include "core/desk.h"
+#include "core/metadata.h"
+#include "core/node.h"
+#include "core/notes.h"
+#include "core/op.h"
+#include "core/peer.h"
+#include "core/reflection.h"
+#include "core/rpc.h"
+#include "core/streaming.h"
+#include "core/stub.h"
 #include "rpc/reply.h"
-#include "util/clock.h"
-#include "util/progress.h"
 #include "wire/metadata.h"
-
-struct weft_stub {
-	ProtobufCService service; /* what generated functions get */
-	struct weft_peer *peer;
-};
-
-/* How the call ended whose closure runs in this thread. */
-static _Thread_local const struct wf_error *replying;
-
-/* Of two bodies that of the longer one, with the times of the way out and back. */
-static void set_path(struct weft_op *op, const struct wf_path *request, const struct wf_path *reply)
-{
-	bool back = reply->bytes > request->bytes;
-	struct wf_path *path = &op->call.path;
-
-	*path = back ? *reply : *request;
-	path->queued_ns = request->queued_ns;
-	path->matched_ns = reply->matched_ns;
-	path->first_ns = reply->first_ns;
-	path->last_ns = reply->last_ns;
-	/* A message is packed once, and unpacked once. */
-	wf_op_path_set(op, path, 1 + (!back && request->way == WF_BODY_EAGER));
-}
-
-static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
-		      const uint8_t *reply, size_t bytes)
-{
-	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
-	bool compressed = call->record.flags & WF_REPLY_COMPRESSED;
-	struct wf_error bad;
-
-	op->call.running = false;
-	if (!e && !op->call.stream) {
-		op->call.reply_compressed = compressed;
-		if (wf_message_unpack(op->call.output, reply, bytes, compressed, call->bytes_max,
-				      &op->call.reply, &bad)) {
-			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
-			wf_error_within(&bad, "the reply");
-			e = &bad;
-		}
-	}
-	set_path(op, &call->parcel.path, &call->reply_path);
-	if (e && wf_retry_again(op, e, executed))
-		return;
-	if (e) {
-		wf_reason_keep(&op->error, e);
-	} else {
-		op->call.bundle = call->bundle;
-		call->bundle = NULL;
-	}
-	op->executed = WF_MAX(op->executed, executed);
-	wf_attachments_stop(&op->call.attached, op->desk, e);
-	if (op->call.stream)
-		wf_attachments_stop(&op->call.stream->moving, op->desk, e);
-	op->call.waits = !wf_list_empty(&op->call.attached);
-	if (!op->call.waits)
-		wf_op_finish_kept(op);
-}
-
-static void free_call(struct weft_op *op)
-{
-	if (op->call.is_child && op->owner) {
-		pthread_mutex_lock(&op->owner->lock);
-		wf_list_remove(&op->call.child_node);
-		pthread_mutex_unlock(&op->owner->lock);
-	}
-	free(op->call.metadata);
-	free(op->call.retry);
-	wf_attachments_forget(&op->call.attached);
-	wf_attachments_free(op, op->call.bundle);
-	wf_notes_forget(op);
-}
-
-static void call_quiet(struct wf_call *call)
-{
-	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
-
-	wf_retry_quiet(op);
-	wf_op_put(op);
-}
-
-/* It has not begun, and will not. */
-static void fail(struct weft_op *op, const struct wf_error *e)
-{
-	wf_call_drop(&op->call.call);
-	wf_attachments_stop(&op->call.attached, op->desk, e);
-	if (op->call.stream)
-		wf_stream_stop(&op->call.stream->stream, e);
-	wf_op_finish(op, e, WEFT_EXECUTED_NO);
-}
-
-/* Why it can't begin, as was known when it was invoked. */
-static int check_invoked(const struct weft_op *op, struct wf_error *e)
-{
-	if (wf_reason_get(&op->error, e))
-		return e->code;
-	if (!op->call.packed)
-		wf_error_set(e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
-			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
-			     (size_t)WF_CALL_BYTES_MOST);
-	else
-		e->code = 0;
-	return e->code;
-}
-
-static void start(struct weft_op *op)
-{
-	struct wf_call *call = &op->call.call;
-	struct wf_link *link;
-	struct wf_error e;
-
-	/* It may have been invoked after this turn began. */
-	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.loop.now_ns);
-	if (check_invoked(op, &e)) {
-		fail(op, &e);
-		return;
-	}
-	call->done = call_done;
-	call->quiet = call_quiet;
-	call->noted = wf_notes_add;
-	call->stream = op->call.stream ? &op->call.stream->stream : NULL;
-	call->deadline_ns = op->deadline_ns;
-	call->terms = op->terms;
-	wf_retry_begin(op);
-	if (op->deadline_ns <= call->began_ns) {
-		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-	} else if (!wf_peer_link(op->peer, op->desk, &link, &e) && !wf_drain_check(link, &e)) {
-		op->call.running = true;
-		atomic_fetch_add(&op->refs, 1);
-		if (!wf_call_start(&op->desk->calls, link, call)) {
-			wf_attachments_begin(&op->call.attached, op->desk, link, call->id,
-					     (struct wf_attachment_key){ 0 });
-			return;
-		}
-		wf_error_set(&e, -ENOMEM, "no memory for a call");
-		atomic_fetch_sub(&op->refs, 1);
-		op->call.running = false;
-	}
-	if (wf_retry_again(op, &e, WEFT_EXECUTED_NO)) {
-		wf_retry_quiet(op); /* nothing of it has begun */
-		return;
-	}
-	fail(op, &e);
-}
-
-static void reply(ProtobufCClosure closure, const ProtobufCMessage *message, void *data,
-		  const struct wf_error *outcome)
-{
-	const struct wf_error *outer = replying;
-
-	replying = outcome;
-	if (closure)
-		closure(message, data);
-	replying = outer;
-}
-
-/* Of a call for which there is no operation: only the closure can say so. */
-static void refuse(ProtobufCClosure closure, void *data, int err)
-{
-	struct wf_error e;
-
-	wf_error_set(&e, err, "%s", weft_error());
-	reply(closure, NULL, data, &e);
-}
-
-/* The user's closure: as a notice, before the operation has ended for anybody else. */
-static void run_closure(struct weft_op *op)
-{
-	struct wf_error e;
-
-	if (!wf_reason_get(&op->error, &e)) {
-		e.code = 0;
-		e.text[0] = '\0';
-	}
-	wf_intercept_ended(op);
-	reply(op->call.closure, op->call.reply, op->call.closure_data, &e);
-	if (op->call.reply)
-		protobuf_c_message_free_unpacked(op->call.reply, NULL);
-	op->call.reply = NULL;
-}
-
-static void stop(struct weft_op *op, const struct wf_error *e)
-{
-	if (op->call.running)
-		wf_call_stop(&op->call.call, e);
-	else
-		wf_retry_stop(op, e);
-}
-
-static int take_back(struct weft_op *op)
-{
-	int err = op->call.running ? wf_call_take_back(&op->call.call) : -EALREADY;
-
-	if (err)
-		return err;
-	op->call.running = false;
-	wf_attachments_take_back(&op->call.attached);
-	wf_op_put(op);
-	return 0;
-}
-
-static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
-{
-	if (op->desk == desk && wf_retry_waits(op))
-		wf_op_stop(op, e);
-}
-
-/* Its reads and writes will follow. */
-static void moved(struct weft_op *op, struct wf_desk *to)
-{
-	if (op->call.stream)
-		op->call.stream->desk = to;
-}
-
-static bool begun(const struct weft_op *op)
-{
-	return op->call.begun;
-}
-
-/* One that was opened for nobody, and not invoked. */
-static void let_go(struct weft_op *op)
-{
-	if (op->call.detached && !op->call.begun)
-		weft_op_free(op);
-}
-
-/* A call comes further with each attempt, with what goes beside its request, and with its stream. */
-static uint64_t progress(struct weft_op *op)
-{
-	const struct wf_op_call *call = &op->call;
-	uint64_t sum = wf_progress_add(call->running, call->retry ? call->retry->failed : 0);
-
-	sum = wf_progress_add(sum, wf_attachments_sent_progress(&call->attached));
-	if (call->stream)
-		sum = wf_progress_add(sum, wf_attachments_sent_progress(&call->stream->moving));
-	return call->running ? wf_progress_add(sum, wf_call_progress(&call->call)) : sum;
-}
-
-static uint64_t offered_bytes(const struct weft_op *op)
-{
-	const struct wf_op_call *call = &op->call;
-	uint64_t bytes = call->running ? wf_call_offered_bytes(&call->call) : 0;
-
-	bytes += wf_attachments_offered_bytes(&call->attached);
-	if (call->stream)
-		bytes += wf_stream_offered_bytes(&call->stream->stream) +
-			 wf_attachments_offered_bytes(&call->stream->moving);
-	return bytes;
-}
-
-static void describe(const struct weft_op *op, char *text)
-{
-	wf_describe_add(text, "call %s/%s %zu bytes to ", op->call.service_name,
-			op->call.method_name, op->call.request_bytes);
-	wf_describe_peer(op, text);
-}
-
-static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
-{
-	if (op->call.running)
-		wf_call_describe(&op->call.call, text, bytes);
-	else if (op->call.waits)
-		(void)snprintf(text, bytes, "it is over, and its attachments are being taken back");
-	else
-		wf_retry_describe(op, text, bytes);
-}
-
-/* Not zeroed: what a parcel sets up by itself. */
-const struct wf_op_class wf_rpc_class = {
-	.kind = WF_OP_CALL,
-	.recorded = WF_RECORDER_CALL,
-	.bytes = offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
-	.zero_to = offsetof(struct weft_op, call.call.parcel.transfer),
-	.start = start,
-	.refuse = fail,
-	.stop = stop,
-	.take_back = take_back,
-	.starve = starve,
-	.moved = moved,
-	.tell = run_closure,
-	.free = free_call,
-	.begun = begun,
-	.let_go = let_go,
-	.progress = progress,
-	.offered_bytes = offered_bytes,
-	.describe = describe,
-	.describe_wait = describe_wait,
-};
-
-enum weft_status weft_reply_status(const char **message)
-{
-	if (message)
-		*message = replying ? replying->text : "";
-	return replying ? wf_status_of(replying->code) : WEFT_UNKNOWN;
-}
-
-/* -ENOMEM. */
-static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
-{
-	uint32_t understood = atomic_load(&op->peer->compressions);
-	struct wf_packed request;
-	int err = wf_message_pack(input, bytes,
-				  wf_message_compresses(&op->desk->worker.options, understood,
-						      op->call.compression),
-				  &op->desk->worker.pool, &request);
-
-	if (!err)
-		wf_call_request(&op->call.call, &request);
-	return err;
-}
-
-/* Pack the request and go; a failure is told by the closure, as any other. */
-static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descriptor,
-		   unsigned method, const ProtobufCMessage *input, ProtobufCClosure closure,
-		   void *closure_data)
-{
-	const ProtobufCMethodDescriptor *m = &descriptor->methods[method];
-	size_t bytes = protobuf_c_message_get_packed_size(input);
-	struct wf_call *call = &op->call.call;
-
-	op->call.begun = true;
-	op->call.closure = closure;
-	op->call.closure_data = closure_data;
-	op->call.output = m->output;
-	op->call.request_bytes = bytes;
-	op->call.service_name = descriptor->name;
-	op->call.method_name = m->name;
-	wf_intercept_begin(op);
-	op->call.packed = !op->error.code && bytes <= WF_CALL_BYTES_MOST && !pack(op, input, bytes);
-	if (op->call.packed) {
-		call->service = descriptor->name;
-		call->method = m->name;
-	}
-	call->began_ns = wf_clock_now();
-	wf_op_submit(op, call->began_ns);
-}
-
-/* Recorded. */
-static int new_op(struct weft_peer *peer, const struct weft_op_options *options,
-		  struct weft_op **op)
-{
-	int err = wf_op_new(peer->owner, peer, &wf_rpc_class, options, op);
-
-	if (err)
-		return err;
-	wf_list_init(&(*op)->call.attached);
-	(*op)->call.call.bytes_max = WF_CALL_BYTES_MAX;
-	return 0;
-}
-
-static void invoke_stub(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
-			ProtobufCClosure closure, void *closure_data)
-{
-	struct weft_stub *stub = WF_CONTAINER(service, struct weft_stub, service);
-	struct weft_op *op;
-	int err = WF_NEED(input) ? -EINVAL : new_op(stub->peer, NULL, &op);
-
-	if (err) {
-		refuse(closure, closure_data, err);
-		return;
-	}
-	invoke(op, service->descriptor, method, input, closure, closure_data);
-	weft_op_free(op);
-}
-
-static void destroy_nothing(ProtobufCService *service)
-{
-	(void)service; /* weft_stub_close and weft_op_free do */
-}
 
 int weft_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *descriptor,
 		   struct weft_stub **stub)
 {
-	struct weft_stub *fresh;
 	int err;
 
 	if (WF_NEED(peer) || WF_NEED(descriptor) || WF_NEED(stub))
 		return -EINVAL;
 	err = wf_check_node(peer->owner);
-	if (err)
-		return err;
-	fresh = calloc(1, sizeof(*fresh));
-	if (!fresh)
-		return wf_last_set(-ENOMEM, "no memory for a stub");
-	fresh->peer = peer;
-	fresh->service.descriptor = descriptor;
-	fresh->service.invoke = invoke_stub;
-	fresh->service.destroy = destroy_nothing;
-	*stub = fresh;
-	return 0;
+	return err ? err : wf_stub_open(peer, descriptor, stub);
 }
 
 void weft_stub_close(struct weft_stub *stub)
 {
-	free(stub);
+	wf_stub_close(stub);
 }
 
 ProtobufCService *weft_stub_service(struct weft_stub *stub)
@@ -427,106 +39,209 @@ ProtobufCService *weft_stub_service(struct weft_stub *stub)
 	return WF_NEED(stub) ? NULL : &stub->service;
 }
 
-static void invoke_once(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
-			ProtobufCClosure closure, void *closure_data)
-{
-	struct weft_op *op = WF_CONTAINER(service, struct weft_op, call.service);
-	int err = WF_NEED(input) ? -EINVAL : wf_check_node(op->owner);
-	bool detached;
-
-	if (err) {
-		refuse(closure, closure_data, err);
-		return;
-	}
-	if (op->call.begun)
-		return; /* it is for one invocation, as weft_call_open says */
-	detached = op->call.detached; /* one that is not may be freed by its closure */
-	invoke(op, service->descriptor, method, input, closure, closure_data);
-	if (detached)
-		weft_op_free(op);
-}
-
-/* A child whose parent has been given up before would not hear of that any more. */
-static void adopt(struct wf_served *parent, struct weft_op *child)
-{
-	struct weft_node *node = child->owner;
-
-	child->deadline_ns = WF_MIN(child->deadline_ns, parent->deadline_ns);
-	wf_list_init(&child->call.child_node);
-	child->call.is_child = true;
-	pthread_mutex_lock(&node->lock);
-	if (atomic_load(&parent->cancelled)) {
-		child->deadline_ns = 0;
-	} else {
-		wf_list_append(&parent->children, &child->call.child_node);
-		child->call.parent = parent;
-	}
-	pthread_mutex_unlock(&node->lock);
-}
-
-int wf_rpc_new(struct weft_stub *stub, const struct weft_call_options *options,
-	       struct weft_op **op)
-{
-	const struct weft_op_options *nested;
-	struct weft_call_options given;
-	struct weft_op *fresh;
-	uint8_t *metadata;
-	uint32_t bytes;
-	int err = wf_check_options(options, &given, sizeof(given));
-
-	if (!err && given.parent && wf_desk_of(given.parent)->node != stub->peer->owner)
-		err = wf_last_set(-EINVAL, "the call that is served belongs to another node");
-	if (!err && given.message_bytes_max > WF_CALL_BYTES_MOST)
-		err = wf_last_set(-EINVAL, "message_bytes_max is %llu: at most %zu",
-				  (unsigned long long)given.message_bytes_max,
-				  (size_t)WF_CALL_BYTES_MOST);
-	if (!err)
-		err = wf_compression_check(given.compression);
-	if (!err)
-		err = wf_metadata_pack(given.metadata, given.metadata_count, &metadata, &bytes);
-	if (err)
-		return err;
-	err = wf_op_nested(&given.op, &nested);
-	if (!err)
-		err = new_op(stub->peer, nested, &fresh);
-	if (err) {
-		free(metadata);
-		return err;
-	}
-	if (given.retry) {
-		err = wf_retry_open(fresh, given.retry);
-		if (err) {
-			wf_op_drop(fresh);
-			free(metadata);
-			return err;
-		}
-	}
-	if (given.parent)
-		adopt(given.parent, fresh);
-	if (given.message_bytes_max)
-		fresh->call.call.bytes_max = given.message_bytes_max;
-	fresh->call.compression = given.compression;
-	fresh->call.metadata = metadata;
-	fresh->call.call.metadata = metadata;
-	fresh->call.call.metadata_bytes = bytes;
-	*op = fresh;
-	return 0;
-}
-
 int weft_call_open(struct weft_stub *stub, const struct weft_call_options *options,
 		   ProtobufCService **service, struct weft_op **op)
 {
-	struct weft_op *fresh;
-	int err = WF_NEED(stub) || WF_NEED(service) ? -EINVAL : wf_rpc_new(stub, options, &fresh);
+	if (WF_NEED(stub) || WF_NEED(service))
+		return -EINVAL;
+	return wf_stub_call(stub, options, service, op);
+}
+
+static const void *note_of(const struct weft_op *op, enum wf_call_note what, size_t *count)
+{
+	const struct wf_call_notes *notes;
+
+	if (WF_NEED(op) || WF_NEED(count))
+		return NULL;
+	notes = op->class->kind == WF_OP_CALL ? op->call.notes : NULL;
+	*count = notes && notes->what[what] ? notes->counts[what] : 0;
+	return notes ? notes->what[what] : NULL;
+}
+
+const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count)
+{
+	return note_of(op, WF_CALL_INITIAL, count);
+}
+
+const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count)
+{
+	return note_of(op, WF_CALL_TRAILING, count);
+}
+
+const void *weft_call_details(struct weft_op *op, size_t *bytes)
+{
+	return WF_NEED(bytes) ? NULL : note_of(op, WF_CALL_DETAILS, bytes);
+}
+
+int weft_op_compressed(const struct weft_op *op)
+{
+	if (WF_NEED(op))
+		return -EINVAL;
+	if (op->class->kind == WF_OP_CALL)
+		return op->call.reply_compressed;
+	return op->class->kind == WF_OP_READ && weft_op_ended(op) && op->read.compressed;
+}
+
+enum weft_status weft_reply_status(const char **message)
+{
+	return wf_rpc_status(message);
+}
+
+/* The server. */
+
+int weft_serve(struct weft_node *node, ProtobufCService *service)
+{
+	return weft_serve_with(node, service, NULL);
+}
+
+int weft_serve_reflection(struct weft_node *node)
+{
+	int err = wf_check_node(node);
+
+	return err ? err : wf_reflection_serve(node);
+}
+
+struct weft_peer *weft_call_peer(void *closure_data)
+{
+	struct wf_served *served = closure_data;
+	struct wf_desk *desk;
+
+	if (WF_NEED(closure_data))
+		return NULL;
+	desk = wf_desk_of(served);
+	return wf_check_node(desk->node) ? NULL : wf_peer_of(desk, served->link);
+}
+
+uint64_t weft_call_left_ns(void *closure_data)
+{
+	const struct wf_served *served = closure_data;
+
+	return WF_NEED(closure_data) ? 0 : wf_served_left_ns(served);
+}
+
+int weft_call_cancelled(void *closure_data)
+{
+	const struct wf_served *served = closure_data;
+
+	return WF_NEED(closure_data) ? -EINVAL : atomic_load(&served->cancelled);
+}
+
+void weft_call_defer(void *closure_data)
+{
+	if (!WF_NEED(closure_data))
+		wf_service_defer(closure_data);
+}
+
+void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
+{
+	if (!WF_NEED(closure_data))
+		wf_reply_submit(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
+}
+
+const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
+{
+	struct wf_served *served = closure_data;
+
+	if (WF_NEED(closure_data) || WF_NEED(count))
+		return NULL;
+	if (!served->pairs)
+		served->pairs = wf_metadata_unpack(served->metadata, served->metadata_bytes,
+						   &served->pair_count);
+	*count = served->pair_count;
+	return served->pairs;
+}
+
+static int check_served(void *closure_data)
+{
+	return WF_NEED(closure_data) ? -EINVAL : wf_check_node(wf_desk_of(closure_data)->node);
+}
+
+/* A block of @pairs in the place of the one that was there. */
+static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadata *pairs,
+		     size_t count)
+{
+	uint32_t fresh_bytes;
+	uint8_t *fresh;
+	int err = wf_metadata_pack(pairs, count, &fresh, &fresh_bytes);
 
 	if (err)
 		return err;
-	fresh->call.service.descriptor = stub->service.descriptor;
-	fresh->call.service.invoke = invoke_once;
-	fresh->call.service.destroy = destroy_nothing;
-	*service = &fresh->call.service;
-	fresh->call.detached = !op;
-	if (op)
-		*op = fresh;
+	free(*block);
+	*block = fresh;
+	*bytes = fresh_bytes;
 	return 0;
+}
+
+int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)
+{
+	struct wf_served *served = closure_data;
+	struct wf_stream *stream;
+	int err = check_served(closure_data);
+
+	if (err)
+		return err;
+	stream = served->stream;
+	if (!stream)
+		return set_block(&served->initial, &served->initial_bytes, pairs, count);
+	if (wf_streaming_wrote(stream))
+		return wf_last_set(-EALREADY, "a message of the stream has been written");
+	return set_block(&stream->initial, &stream->initial_bytes, pairs, count);
+}
+
+int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs, size_t count)
+{
+	struct wf_served *served = closure_data;
+	int err = check_served(served);
+
+	return err ? err
+		   : set_block(&served->trailing, &served->trailing_bytes, pairs, count);
+}
+
+int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
+{
+	struct wf_served *served = closure_data;
+	uint8_t *copy;
+	int err = check_served(served);
+
+	if (err || (bytes && WF_NEED(details)))
+		return err ? err : -EINVAL;
+	if (bytes > WF_METADATA_BYTES_MAX)
+		return wf_last_set(-EMSGSIZE, "details of %zu bytes: the limit is %zu", bytes,
+				   (size_t)WF_METADATA_BYTES_MAX);
+	copy = malloc(bytes ? bytes : 1);
+	if (!copy)
+		return wf_last_set(-ENOMEM, "no memory for details");
+	if (bytes)
+		memcpy(copy, details, bytes);
+	free(served->details);
+	served->details = copy;
+	served->details_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+int weft_call_compress(void *closure_data, enum weft_compression compression)
+{
+	struct wf_served *served = closure_data;
+	int err = WF_NEED(closure_data);
+
+	if (!err)
+		err = wf_check_node(wf_desk_of(served)->node);
+	if (!err)
+		err = wf_compression_check(compression);
+	if (!err)
+		served->compression = (uint8_t)compression;
+	return err;
+}
+
+int weft_call_compressed(void *closure_data)
+{
+	const struct wf_served *served = closure_data;
+
+	return WF_NEED(closure_data) ? -EINVAL : served->was_compressed;
+}
+
+void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg)
+{
+	if (!WF_NEED(closure_data))
+		wf_served_on_cancel(closure_data, tell, arg);
 }

@@ -1,526 +1,70 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "api/stream.h"
-
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "api/attachment.h"
-#include "api/check.h"
-#include "api/describe.h"
-#include "api/desk.h"
-#include "api/intercept.h"
-#include "api/last.h"
-#include "api/node.h"
-#include "api/op.h"
-#include "api/rpc.h"
-#include "api/turn.h"
-#include "rpc/message.h"
+#include "core/check.h"
+#include "core/compression.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/streaming.h"
+#include "core/stub.h"
 #include "rpc/reply.h"
-#include "util/clock.h"
-#include "util/progress.h"
-
-static struct weft_stream *public_of(const struct wf_stream *s)
-{
-	return WF_CONTAINER(s, struct weft_stream, stream);
-}
-
-void wf_stream_put(struct weft_stream *stream)
-{
-	struct weft_node *node = stream->owner;
-
-	if (atomic_fetch_sub(&stream->refs, 1) != 1)
-		return;
-	if (node) {
-		pthread_mutex_lock(&node->lock);
-		wf_list_remove(&stream->node);
-		pthread_mutex_unlock(&node->lock);
-	}
-	/* The node may have forgotten the call before, but not freed it. */
-	if (stream->call)
-		wf_op_put(stream->call);
-	free(stream);
-}
-
-void wf_stream_let_go(struct weft_stream *stream)
-{
-	stream->owner = NULL;
-	wf_attachments_forget(&stream->attached);
-	wf_stream_release(&stream->stream);
-}
-
-static void quiet(struct wf_stream *s)
-{
-	wf_stream_put(public_of(s));
-}
-
-/* Its one reference is the floor below's. */
-static struct weft_stream *make(struct weft_node *node, struct wf_desk *desk)
-{
-	struct weft_stream *stream = calloc(1, sizeof(*stream));
-
-	if (!stream)
-		return NULL;
-	stream->owner = node;
-	stream->first = desk;
-	atomic_init(&stream->desk, desk);
-	atomic_init(&stream->refs, 1);
-	stream->stream.quiet = quiet;
-	wf_list_init(&stream->node);
-	wf_list_init(&stream->attached);
-	wf_list_init(&stream->moving);
-	pthread_mutex_lock(&node->lock);
-	wf_list_append(&node->streams, &stream->node);
-	pthread_mutex_unlock(&node->lock);
-	return stream;
-}
-
-/* The caller. */
 
 int weft_stream_open(struct weft_stub *stub, const char *method,
 		     const struct weft_call_options *options, struct weft_stream **stream,
 		     struct weft_op **op)
 {
-	const ProtobufCServiceDescriptor *service;
-	const ProtobufCMethodDescriptor *m;
-	struct weft_stream *fresh;
-	struct weft_op *call;
-	int err;
-
 	if (WF_NEED(stub) || WF_NEED(method) || WF_NEED(stream))
 		return -EINVAL;
-	service = weft_stub_service(stub)->descriptor;
-	m = wf_service_method(service, method, strlen(method));
-	if (!m)
-		return wf_last_set(-ENOENT, "service %s has no method %s", service->name, method);
-	err = wf_rpc_new(stub, options, &call);
-	if (err)
-		return err;
-	if (call->call.retry) {
-		weft_op_free(call);
-		return wf_last_set(-EINVAL, "a stream is not made again");
-	}
-	fresh = make(call->owner, call->desk);
-	if (!fresh) {
-		weft_op_free(call);
-		return wf_last_set(-ENOMEM, "no memory for a stream");
-	}
-	wf_stream_init(&fresh->stream);
-	fresh->stream.message_bytes_max = call->call.call.bytes_max;
-	fresh->compression = call->call.compression;
-	fresh->reads = m->output;
-	fresh->writes = m->input;
-	fresh->call = call;
-	atomic_fetch_add(&fresh->refs, 1); /* the caller's */
-	atomic_fetch_add(&call->refs, 1);  /* the stream's */
-	call->call.stream = fresh;
-	call->call.begun = call->call.packed = true;
-	call->call.service_name = call->call.call.service = service->name;
-	call->call.method_name = call->call.call.method = m->name;
-	wf_intercept_begin(call);
-	*stream = fresh;
-	call->call.call.began_ns = wf_clock_now();
-	wf_op_launch(call, call->call.call.began_ns, op);
-	return 0;
-}
-
-static void close_stream(struct wf_task *task)
-{
-	struct weft_stream *stream = WF_CONTAINER(task, struct weft_stream, close_task);
-	struct weft_op *call = stream->call;
-	struct wf_desk *desk = stream->desk;
-	struct wf_error e;
-
-	/* It has gone elsewhere, or is just on the way there. */
-	if (stream->close_desk != desk || (!call->started && !call->finished)) {
-		stream->close_desk = desk;
-		wf_loop_submit(&desk->worker.loop, task);
-		return;
-	}
-	wf_error_set(&e, -ECANCELED, "the stream was closed");
-	if (call->call.running)
-		wf_call_stop(&call->call.call, &e);
-	wf_stream_stop(&stream->stream, &e);
-	wf_attachments_stop(&stream->attached, desk, &e);
-	wf_stream_release(&stream->stream);
-	wf_stream_put(stream);
+	return wf_streaming_open(stub, method, options, stream, op);
 }
 
 void weft_stream_close(struct weft_stream *stream)
 {
-	if (!stream || stream->served || (stream->owner && wf_check_node(stream->owner)))
-		return;
-	if (!stream->owner) {
-		wf_stream_put(stream);
-		return;
-	}
-	stream->close_task.run = close_stream;
-	stream->close_desk = stream->first;
-	wf_turn_run(stream->first, &stream->close_task, wf_clock_now());
-}
-
-/* Reads and writes. */
-
-/* A read or write.  Unless it is said the call's deadline is theirs.  Recorded. */
-static int new_op(struct weft_stream *stream, const struct wf_op_class *class,
-		  const struct weft_op_options *options, struct weft_op **op)
-{
-	struct weft_op *call = stream->call, *fresh;
-	int err;
-
-	if (options && (options->flags || options->rails_min || options->provider))
-		return wf_last_set(-EINVAL, "a read or write goes as its call does");
-	if (!stream->owner)
-		return wf_last_set(-EINVAL, "the stream's node has closed");
-	err = wf_op_new(stream->owner, call ? call->peer : NULL, class, options, &fresh);
-	if (err)
-		return err;
-	/* Also when the call is over by then, and they only move what was said before. */
-	if (!fresh->timed)
-		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
-	fresh->desk = stream->first;
-	atomic_fetch_add(&stream->refs, 1);
-	if (class == &wf_stream_write_class) {
-		fresh->write.stream = stream;
-		wf_list_init(&fresh->write.attached);
-	} else {
-		fresh->read.stream = stream;
-	}
-	*op = fresh;
-	return 0;
-}
-
-static void written(struct wf_write *w, const struct wf_error *e)
-{
-	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
-
-	/* What a server has written may be read after the call has failed. */
-	if (e && w->posted && w->stream->serves)
-		wf_attachments_lose(&op->write.attached, op->desk, e);
-	else if (e || (w->stream->mute && !w->stream->serves)) /* the caller's call is over */
-		wf_attachments_stop(&op->write.attached, op->desk, e);
-	wf_list_splice(&op->write.stream->moving, &op->write.attached);
-	if (w->posted)
-		wf_op_path_set(op, &w->parcel.path, 1 + (w->parcel.plan == WF_BODY_EAGER));
-	wf_op_finish(op, e, w->posted ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
-}
-
-/* Its message is posted: what goes beside it follows. */
-static void begun(struct wf_write *w, struct wf_link *link, uint64_t call, uint64_t number)
-{
-	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
-	struct wf_attachment_key key = { .reply = w->stream->serves, .message = number };
-
-	wf_attachments_begin(&op->write.attached, op->desk, link, call, key);
-}
-
-static void refuse_write(struct weft_op *op, const struct wf_error *e)
-{
-	wf_buffer_give(&op->write.write.buffer);
-	wf_attachments_stop(&op->write.attached, op->desk, e);
-	wf_op_finish(op, e, WEFT_EXECUTED_NO);
-}
-
-static void start_write(struct weft_op *op)
-{
-	op->write.write.done = written;
-	if (op->write.write.attachments)
-		op->write.write.begun = begun;
-	wf_attachments_await(&op->write.attached, op->desk);
-	wf_stream_write(&op->write.stream->stream, &op->write.write);
-}
-
-static void stop_write(struct weft_op *op, const struct wf_error *e)
-{
-	wf_stream_stop_write(&op->write.write, e);
-}
-
-static int take_write_back(struct weft_op *op)
-{
-	int err = wf_stream_take_write_back(&op->write.write);
-
-	if (!err)
-		wf_attachments_take_back(&op->write.attached);
-	return err;
-}
-
-static struct wf_desk *place_of_write(const struct weft_op *op)
-{
-	return op->write.stream->desk;
-}
-
-static void free_write(struct weft_op *op)
-{
-	wf_stream_put(op->write.stream);
-}
-
-/* Reads and writes of a stream come further with all that it does. */
-static uint64_t stream_progress(const struct weft_stream *stream)
-{
-	return wf_progress_add(wf_stream_progress(&stream->stream),
-			       wf_attachments_sent_progress(&stream->moving));
-}
-
-static uint64_t write_progress(struct weft_op *op)
-{
-	return wf_progress_add(stream_progress(op->write.stream),
-			       wf_attachments_sent_progress(&op->write.attached));
-}
-
-static uint64_t stream_offered_bytes(const struct weft_stream *stream)
-{
-	return wf_stream_offered_bytes(&stream->stream) +
-	       wf_attachments_offered_bytes(&stream->moving);
-}
-
-static uint64_t offered_by_write(const struct weft_op *op)
-{
-	return stream_offered_bytes(op->write.stream) +
-	       wf_attachments_offered_bytes(&op->write.attached);
-}
-
-/* Whose message it is. */
-static void describe_stream(const struct weft_stream *stream, char *text)
-{
-	const struct weft_op *call = stream->call;
-
-	if (call)
-		wf_describe_add(text, " in call %llu, %s/%s", (unsigned long long)call->number,
-				call->call.service_name, call->call.method_name);
-	else
-		wf_describe_add(text, " in a call that is served, of %s for %s",
-				stream->writes->name, stream->reads->name);
-}
-
-static void describe_write(const struct weft_op *op, char *text)
-{
-	wf_describe_add(text, "write");
-	describe_stream(op->write.stream, text);
-}
-
-static void describe_write_wait(const struct weft_op *op, char *text, size_t bytes)
-{
-	wf_stream_describe_write(&op->write.write, text, bytes);
-}
-
-/* Who is at the other end. */
-static const char *peer_of(const struct weft_stream *stream)
-{
-	struct wf_link *link = stream->stream.link;
-
-	return link ? wf_link_label(wf_link_real(link)) : "the peer";
-}
-
-static void late_write(const struct weft_op *op, const char *who, struct wf_error *e)
-{
-	(void)who;
-	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s read more of the stream",
-		     peer_of(op->write.stream));
-}
-
-/* Not zeroed: what a parcel sets up by itself. */
-const struct wf_op_class wf_stream_write_class = {
-	.kind = WF_OP_WRITE,
-	.recorded = WF_RECORDER_STREAM_WRITE,
-	.bytes = offsetof(struct weft_op, write) + sizeof(struct wf_op_write),
-	.zero_to = offsetof(struct weft_op, write.write.parcel.transfer),
-	.start = start_write,
-	.refuse = refuse_write,
-	.stop = stop_write,
-	.take_back = take_write_back,
-	.place = place_of_write,
-	.free = free_write,
-	.progress = write_progress,
-	.offered_bytes = offered_by_write,
-	.describe = describe_write,
-	.describe_wait = describe_write_wait,
-	.late = late_write,
-};
-
-/* By who reads what is written; 0 before he is met. */
-static uint32_t understood_by(const struct weft_stream *stream)
-{
-	if (stream->call)
-		return atomic_load(&stream->call->peer->compressions);
-	return stream->served->understood;
+	if (stream && !stream->served && !(stream->owner && wf_check_node(stream->owner)))
+		wf_streaming_close(stream);
 }
 
 int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *message,
 		      const struct weft_op_options *options, struct weft_op **op)
 {
-	size_t bytes;
-	uint32_t understood;
-	struct wf_packed packed;
-	struct wf_write *w;
-	struct weft_op *fresh;
-	int err;
-
 	if (WF_NEED(stream) || WF_NEED(message))
 		return -EINVAL;
-	bytes = protobuf_c_message_get_packed_size(message);
-	understood = understood_by(stream);
 	if (message->descriptor != stream->writes)
 		return wf_last_set(-EINVAL, "a stream of %s can't take a %s", stream->writes->name,
 				   message->descriptor->name);
 	if (atomic_load(&stream->half_closed))
 		return wf_last_set(-EPIPE, "the stream is half-closed");
-	if (bytes > WF_CALL_BYTES_MOST)
-		return wf_last_set(-EMSGSIZE, "a message of %zu bytes: the limit is %zu", bytes,
-				   (size_t)WF_CALL_BYTES_MOST);
-	err = new_op(stream, &wf_stream_write_class, options, &fresh);
-	if (err)
-		return err;
-	w = &fresh->write.write;
-	if (wf_message_pack(message, bytes,
-			    wf_message_compresses(&stream->first->worker.options, understood,
-						  stream->compression),
-			    &stream->first->worker.pool, &packed)) {
-		wf_op_drop(fresh);
-		return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
-	}
-	w->buffer = packed.buffer;
-	w->flags = packed.compressed ? WF_MESSAGE_COMPRESSED : 0;
-	w->parcel.body = packed.buffer.at;
-	w->parcel.body_bytes = packed.bytes;
-	wf_list_splice(&fresh->write.attached, &stream->attached);
-	w->attachments = (uint16_t)stream->attachments;
-	stream->attachments = 0;
-	atomic_store(&stream->wrote, true);
-	wf_op_launch(fresh, wf_clock_now(), op);
-	return 0;
+	return wf_streaming_write(stream, message, options, op);
+}
+
+int weft_stream_compress(struct weft_stream *stream, enum weft_compression compression)
+{
+	int err = WF_NEED(stream);
+
+	if (!err && stream->owner)
+		err = wf_check_node(stream->owner);
+	if (!err)
+		err = wf_compression_check(compression);
+	if (!err)
+		stream->compression = compression;
+	return err;
 }
 
 int weft_stream_half_close(struct weft_stream *stream)
 {
-	struct weft_op *op;
-	int err;
-
 	if (WF_NEED(stream))
 		return -EINVAL;
 	if (stream->stream.serves)
 		return wf_last_set(-EINVAL, "a server ends its stream by weft_stream_finish");
 	if (atomic_load(&stream->half_closed))
 		return wf_last_set(-EPIPE, "the stream is half-closed already");
-	err = new_op(stream, &wf_stream_write_class, NULL, &op);
-	if (err)
-		return err;
-	atomic_store(&stream->half_closed, true);
-	op->write.write.flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST;
-	wf_op_launch(op, op->made_ns, NULL);
-	return 0;
+	return wf_streaming_half_close(stream);
 }
-
-static void got(struct wf_reading *r, const struct wf_error *e, const struct wf_heard *heard)
-{
-	struct weft_op *op = WF_CONTAINER(r, struct weft_op, read.reading);
-	struct wf_error bad;
-
-	if (heard) {
-		op->read.path.bytes = heard->count;
-		op->path = &op->read.path;
-		op->read.compressed = heard->compressed;
-		if (wf_message_unpack(op->read.stream->reads, heard->bytes, heard->count,
-				      heard->compressed, r->stream->message_bytes_max,
-				      &op->read.message, &bad)) {
-			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
-			wf_error_within(&bad, "a message of the stream");
-			e = &bad;
-		}
-	}
-	if (heard && e)
-		wf_attachments_drop(heard->bundle);
-	else if (heard)
-		op->read.bundle = heard->bundle;
-	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
-}
-
-static void start_read(struct weft_op *op)
-{
-	op->read.reading.done = got;
-	wf_stream_read(&op->read.stream->stream, &op->read.reading);
-}
-
-static void stop_read(struct weft_op *op, const struct wf_error *e)
-{
-	wf_stream_stop_read(&op->read.reading, e);
-}
-
-static int take_read_back(struct weft_op *op)
-{
-	return wf_stream_take_read_back(&op->read.reading);
-}
-
-static struct wf_desk *place_of_read(const struct weft_op *op)
-{
-	return op->read.stream->desk;
-}
-
-static void free_read(struct weft_op *op)
-{
-	if (op->read.message)
-		protobuf_c_message_free_unpacked(op->read.message, NULL);
-	wf_attachments_free(op, op->read.bundle);
-	wf_stream_put(op->read.stream);
-}
-
-static uint64_t read_progress(struct weft_op *op)
-{
-	return stream_progress(op->read.stream);
-}
-
-static uint64_t offered_to_read(const struct weft_op *op)
-{
-	return stream_offered_bytes(op->read.stream);
-}
-
-static void describe_read(const struct weft_op *op, char *text)
-{
-	wf_describe_add(text, "read");
-	describe_stream(op->read.stream, text);
-}
-
-static void describe_read_wait(const struct weft_op *op, char *text, size_t bytes)
-{
-	wf_stream_describe_read(&op->read.reading, text, bytes);
-}
-
-static void late_read(const struct weft_op *op, const char *who, struct wf_error *e)
-{
-	(void)who;
-	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s wrote more to the stream",
-		     peer_of(op->read.stream));
-}
-
-#define READ_BYTES (offsetof(struct weft_op, read) + sizeof(struct wf_op_read))
-
-const struct wf_op_class wf_stream_read_class = {
-	.kind = WF_OP_READ,
-	.recorded = WF_RECORDER_STREAM_READ,
-	.bytes = READ_BYTES,
-	.zero_to = READ_BYTES,
-	.start = start_read,
-	.stop = stop_read,
-	.take_back = take_read_back,
-	.place = place_of_read,
-	.free = free_read,
-	.progress = read_progress,
-	.offered_bytes = offered_to_read,
-	.describe = describe_read,
-	.describe_wait = describe_read_wait,
-	.late = late_read,
-};
 
 int weft_stream_read(struct weft_stream *stream, const struct weft_op_options *options,
 		     struct weft_op **op)
 {
-	struct weft_op *fresh;
-	int err = WF_NEED(stream) ? -EINVAL
-				  : new_op(stream, &wf_stream_read_class, options, &fresh);
-
-	if (err)
-		return err;
-	wf_op_launch(fresh, fresh->made_ns, op);
-	return 0;
+	return WF_NEED(stream) ? -EINVAL : wf_streaming_read(stream, options, op);
 }
 
 const ProtobufCMessage *weft_stream_message(const struct weft_op *op)
@@ -532,44 +76,14 @@ const ProtobufCMessage *weft_stream_message(const struct weft_op *op)
 
 /* The server. */
 
-bool wf_stream_wrote(const struct wf_stream *stream)
+int weft_serve_streams(struct weft_node *node, ProtobufCService *service,
+		       const struct weft_stream_method *methods, size_t count)
 {
-	return atomic_load(&public_of(stream)->wrote);
-}
+	const struct weft_serve_options options = {
+		.size = sizeof(options), .methods = methods, .method_count = count,
+	};
 
-void wf_stream_given_up(struct wf_stream *s, struct wf_desk *desk)
-{
-	wf_attachments_stop(&public_of(s)->moving, desk, NULL);
-}
-
-void wf_stream_gone(struct wf_stream *s, struct wf_desk *desk)
-{
-	wf_attachments_stop(&public_of(s)->attached, desk, NULL);
-}
-
-struct wf_stream *wf_stream_serve(struct wf_service *base, int method, struct wf_served *served)
-{
-	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
-	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
-	struct wf_desk *desk = wf_desk_of(served);
-	struct weft_stream *stream = make(desk->node, desk);
-
-	if (!stream)
-		return NULL;
-	stream->reads = m->input;
-	stream->writes = m->output;
-	stream->served = served;
-	/* With an operation that reads, and one that writes. */
-	wf_served_charge(served, sizeof(*stream) + 2 * sizeof(struct weft_op));
-	return &stream->stream;
-}
-
-void wf_stream_handle(struct wf_service *base, int method, struct wf_served *served)
-{
-	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
-	const struct wf_stream_handler *h = &s->handlers[method];
-
-	h->handle(public_of(served->stream), h->arg);
+	return weft_serve_with(node, service, &options);
 }
 
 void weft_stream_finish(struct weft_stream *stream, enum weft_status status, const char *message)

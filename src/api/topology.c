@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/check.h"
-#include "api/last.h"
-#include "api/node.h"
+#include "core/check.h"
+#include "core/last.h"
+#include "core/node.h"
 #include "memory/orchestrator.h"
 
 struct weft_topology {

@@ -19,9 +19,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/node.h"
-#include "api/stream.h"
+#include "core/desk.h"
+#include "core/node.h"
+#include "core/streaming.h"
 #include "link/conn.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/node.h"
+#include "core/desk.h"
+#include "core/node.h"
 #include "link/lease.h"
 #include "tests/sim/faults.h"
 #include "util/clock.h"

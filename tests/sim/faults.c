@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/op.h"
+#include "core/desk.h"
+#include "core/op.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/states.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "api/node.h"
+#include "core/node.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/faults.h"

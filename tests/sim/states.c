@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/states.h"
 
-#include "api/desk.h"
-#include "api/op.h"
+#include "core/desk.h"
+#include "core/op.h"
 
 /* What an operation is doing, or WF_STATES: nothing any more. */
 static enum wf_state state_of_parcel(const struct wf_parcel *p, enum wf_state waiting,

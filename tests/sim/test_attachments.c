@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "api/op.h"
+#include "core/op.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

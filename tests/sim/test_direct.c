@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/node.h"
+#include "core/desk.h"
+#include "core/node.h"
 #include "memory/cuda.h"
 #include "tests/cuda/gpu.h"
 #include "tests/sim/chance.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "api/stream.h"
+#include "core/streaming.h"
 #include "rpc/health.pb-c.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"

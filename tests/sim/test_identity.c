@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/node.h"
+#include "core/desk.h"
+#include "core/node.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 

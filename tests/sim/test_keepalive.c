@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "api/stream.h"
+#include "core/streaming.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

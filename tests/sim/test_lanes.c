@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/op.h"
+#include "core/desk.h"
+#include "core/op.h"
 #include "tests/sim/world.h"
 #include "transfer/parcel.h"
 #include "transfer/pull.h"

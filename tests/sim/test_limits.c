@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/node.h"
-#include "api/stream.h"
+#include "core/node.h"
+#include "core/streaming.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

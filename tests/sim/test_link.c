@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/op.h"
+#include "core/desk.h"
+#include "core/op.h"
 #include "fabric/gate.h"
 #include "link/internal.h"
 #include "tests/sim/world.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "api/op.h"
+#include "core/op.h"
 #include "rpc/health.pb-c.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/nth_script.h"

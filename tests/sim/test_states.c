@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/op.h"
+#include "core/desk.h"
+#include "core/op.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/op.h"
+#include "core/desk.h"
+#include "core/op.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

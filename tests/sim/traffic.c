@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "api/node.h"
-#include "api/peer.h"
+#include "core/node.h"
+#include "core/peer.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/mirror.pb-c.h"

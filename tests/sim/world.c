@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "api/desk.h"
-#include "api/op.h"
-#include "api/turn.h"
+#include "core/desk.h"
+#include "core/op.h"
+#include "core/turn.h"
 #include "link/lease.h"
 #include "tests/fake/random.h"
 #include "tests/sim/mirror.pb-c.h"

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Attachments: one that goes out is a send that begins when its message is posted; one
+ * that has come is received out of its message's bundle.
+ */
+#include "core/attachment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/desk.h"
+#include "core/memory.h"
+#include "core/op.h"
+#include "core/send.h"
+#include "core/turn.h"
+#include "core/watch.h"
+#include "util/clock.h"
+#include "util/progress.h"
+#include "wire/record.h"
+
+/* On their way out. */
+
+static struct weft_op *op_of(struct wf_list *node)
+{
+	return WF_CONTAINER(node, struct wf_attached, node)->op;
+}
+
+/* It has not begun, and will not. */
+static void drop(struct weft_op *op, const struct wf_error *e)
+{
+	wf_list_remove(&op->send.attached->node);
+	atomic_store(&op->submitted, true);
+	if (op->send.sending.chunk)
+		(void)wf_memory_give(op->owner, op->send.sending.chunk);
+	wf_op_finish(op, e, WEFT_EXECUTED_NO);
+}
+
+void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk)
+{
+	struct wf_error e;
+
+	WF_LIST_EACH(node, attached) {
+		struct weft_op *op = op_of(node);
+
+		if (op->started)
+			continue;
+		op->desk = desk;
+		wf_op_begin(op);
+		if (atomic_load(&op->cancel_asked)) {
+			wf_error_set(&e, -ECANCELED, "it was cancelled");
+			wf_attachment_stop(op, &e);
+		}
+		wf_watch_begin(op);
+		atomic_store(&op->submitted, true);
+	}
+}
+
+/* Its part in its message is over, for which a call may wait. */
+static void leave(struct weft_op *op)
+{
+	struct weft_op *call = op->send.attached->call;
+
+	wf_list_remove(&op->send.attached->node);
+	if (call && call->call.waits && wf_list_empty(&call->call.attached))
+		wf_op_finish_kept(call);
+}
+
+void wf_attachment_over(struct weft_op *op)
+{
+	leave(op);
+	wf_op_put(op);
+}
+
+/* What goes in its place needs no memory: that may be what was missing. */
+static void become_lost(struct weft_op *op)
+{
+	struct wf_sending *s = &op->send.sending;
+
+	if (s->chunk)
+		(void)wf_memory_give(op->owner, s->chunk);
+	s->chunk = NULL;
+	s->flags = WEFT_DEAD | WF_TENSOR_LOST;
+	free(s->strided);
+	s->strided = NULL;
+	wf_kind_close(s->device);
+	s->device = NULL;
+	s->parcel.body = NULL;
+	s->parcel.body_bytes = 0;
+	op->path = NULL; /* what goes in its place has one of its own there */
+	op->send.attached->lost = true;
+	atomic_fetch_add(&op->refs, 1); /* until wf_attachment_over */
+}
+
+/*
+ * Whoever is told that it would come waits for it: in its place goes that it is lost.  When
+ * there is no way there yet, or its message waits, that is later than its own end.
+ */
+void wf_attachment_stop(struct weft_op *op, const struct wf_error *e)
+{
+	struct wf_sending *s = &op->send.sending;
+	bool posted = s->state != WF_SENDING_ENDED;
+
+	if (posted && wf_sending_take_back(s)) {
+		wf_sending_stop(s, e);
+		return;
+	}
+	become_lost(op);
+	wf_op_finish(op, e, WEFT_EXECUTED_NO);
+	if (posted)
+		wf_send_start_attached(op, op->desk, s->link);
+}
+
+uint64_t wf_attachments_sent_progress(const struct wf_list *attached)
+{
+	uint64_t progress = 0;
+
+	WF_LIST_EACH(node, attached)
+		progress = wf_progress_add(progress,
+					   wf_sending_progress(&op_of(node)->send.sending));
+	return progress;
+}
+
+uint64_t wf_attachments_offered_bytes(const struct wf_list *attached)
+{
+	uint64_t bytes = 0;
+
+	WF_LIST_EACH(node, attached)
+		bytes += wf_sending_offered_bytes(&op_of(node)->send.sending);
+	return bytes;
+}
+
+void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct wf_link *link,
+			  uint64_t call, struct wf_attachment_key key)
+{
+	wf_attachments_await(attached, desk);
+	WF_LIST_EACH(node, attached) {
+		struct weft_op *op = op_of(node);
+
+		op->send.sending.step = call;
+		wf_attachment_key_put(op->send.attached->key, &key);
+		key.index++;
+		wf_send_start_attached(op, desk, link);
+	}
+}
+
+/* @known: their peer does not wait for them. */
+static void stop_all(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e,
+		     bool known)
+{
+	WF_LIST_EACH(node, attached) {
+		struct weft_op *op = op_of(node);
+
+		if (op->send.attached->lost && !known)
+			continue; /* it is just told so */
+		op->send.attached->dropped |= known;
+		if (op->send.sending.state != WF_SENDING_ENDED) {
+			wf_sending_stop(&op->send.sending, e);
+		} else if (op->send.attached->lost) {
+			wf_attachment_over(op);
+		} else {
+			op->desk = desk;
+			drop(op, e);
+		}
+	}
+}
+
+void wf_attachments_stop(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e)
+{
+	struct wf_error over;
+
+	/* Most messages have none, and a sentence takes its time. */
+	if (wf_list_empty(attached))
+		return;
+	if (!e) {
+		wf_error_set(&over, -ECANCELED, "the call is over");
+		e = &over;
+	}
+	stop_all(attached, desk, e, true);
+}
+
+void wf_attachments_lose(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e)
+{
+	stop_all(attached, desk, e, false);
+}
+
+void wf_attachments_take_back(struct wf_list *attached)
+{
+	WF_LIST_EACH(node, attached) {
+		struct weft_op *op = op_of(node);
+
+		if (op->send.sending.state != WF_SENDING_ENDED &&
+		    wf_sending_take_back(&op->send.sending))
+			continue;
+		if (op->send.attached->lost)
+			continue;
+		wf_timer_stop(&op->desk->worker.loop.timers, &op->timer);
+		op->started = false;
+	}
+}
+
+static void forget(struct wf_task *task)
+{
+	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "the message that it was attached to was not sent");
+	drop(op, &e);
+}
+
+void wf_attachments_forget(struct wf_list *attached)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_pop(attached))) {
+		struct weft_op *op = op_of(node);
+
+		if (!op->owner) {
+			wf_op_put(op);
+			continue;
+		}
+		op->start_task.run = forget;
+		wf_turn_run(op->desk, &op->start_task, wf_clock_now());
+	}
+}
+
+/* Its peer awaits it, unless that has been told that the message is over, or is just given up. */
+void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
+{
+	const struct wf_sending *s = &op->send.sending;
+	const struct wf_link *link = wf_link_real(s->link);
+
+	if (!e || op->send.attached->dropped || s->parcel.sent || (link->met && !link->greeted)) {
+		leave(op);
+		return;
+	}
+	become_lost(op);
+	wf_send_start_attached(op, op->desk, s->link);
+}
+
+/* What has come. */
+
+int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool reply,
+			  uint64_t number, uint16_t count, void (*whole)(void *owner),
+			  void *owner, void **bundle)
+{
+	struct wf_bundle_name name = {
+		.link = link, .call = call, .reply = reply, .message = number,
+	};
+	struct wf_desk *desk = ctx;
+	struct wf_bundle *b;
+	int err = wf_bundle_open(&desk->bundles, &name, count, &b);
+
+	if (err)
+		return err;
+	b->whole = whole;
+	b->owner = owner;
+	*bundle = b;
+	return 0;
+}
+
+void wf_attachments_drop(void *bundle)
+{
+	struct wf_bundle *b = bundle;
+
+	if (!b)
+		return;
+	wf_bundle_close(b);
+	wf_bundle_put(b);
+}
+
+uint64_t wf_attachments_progress(const void *bundle)
+{
+	return ((const struct wf_bundle *)bundle)->came;
+}
+
+static void close_bundle(struct wf_task *task)
+{
+	wf_attachments_drop(WF_CONTAINER(task, struct wf_bundle, task));
+}
+
+void wf_attachments_free(struct weft_op *op, struct wf_bundle *b)
+{
+	if (!b)
+		return;
+	if (!op->owner) {
+		wf_bundle_put(b); /* its node has closed it */
+		return;
+	}
+	b->task.run = close_bundle;
+	wf_turn_run(op->desk, &b->task, wf_clock_now());
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/last.h"
+#include "core/node.h"
+
+int wf_check_node(const struct weft_node *node)
+{
+	if (WF_NEED(node))
+		return -EINVAL;
+	if (atomic_load(&node->forked))
+		return wf_last_set(-EOWNERDEAD,
+				   "this process is a forked child: the node is its parent's");
+	return 0;
+}
+
+int wf_check_sized_options(const void *options, void *given, size_t known)
+{
+	size_t size;
+
+	memset(given, 0, known);
+	memcpy(&size, options, sizeof(size));
+	if (size < sizeof(size))
+		return wf_last_set(-EINVAL, "options->size is not set");
+	for (size_t i = known; i < size; i++)
+		if (((const unsigned char *)options)[i])
+			return wf_last_set(-EINVAL,
+					   "options has a field that this version does not know");
+	memcpy(given, options, WF_MIN(size, known));
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Operations in words, for the log and the dump. */
+#include "core/describe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/op.h"
+#include "tensor/key.h"
+
+#define PART_BYTES 500
+
+void wf_describe_add(char text[WF_DESCRIBE_BYTES], const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text + used, WF_DESCRIBE_BYTES - used, format, args);
+	va_end(args);
+}
+
+/* Where a tensor belongs, added to @text.  A key is bytes, and need not be text. */
+void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
+			 char text[WF_DESCRIBE_BYTES])
+{
+	char shown[WF_KEY_TEXT_BYTES];
+
+	wf_key_text(key, key_bytes, shown);
+	wf_describe_add(text, " step %llu key %s", (unsigned long long)step, shown);
+}
+
+/* The name of its peer is the worker's to read, and under the node's lock anybody's. */
+void wf_describe_peer(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
+{
+	wf_describe_add(text, "%s", !op->peer	       ? "any peer"
+				    : op->peer->name[0] ? op->peer->name
+							: op->peer->address);
+}
+
+void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
+{
+	text[0] = '\0';
+	op->class->describe(op, text);
+}
+
+/* What it waits for, and how its peer is.  Threads: owner. */
+void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
+{
+	char part[PART_BYTES] = "", state[WF_LINK_STATE_BYTES];
+	const struct wf_link *link;
+
+	text[0] = '\0';
+	if (!op->started || op->finished) {
+		wf_describe_add(text, op->started ? "it has ended, and is about to be told"
+				      : "the worker has not begun it yet");
+		return;
+	}
+	op->class->describe_wait(op, part, sizeof(part));
+	wf_describe_add(text, "%s", part);
+	if (!op->peer || !op->peer->link)
+		return;
+	link = wf_link_real(op->peer->link);
+	wf_link_describe(link, state);
+	wf_describe_add(text, " (link %u to %s: %s)", link->number, wf_link_label(link), state);
+}
+
+/* A number that differs once the operation has come further.  Threads: owner. */
+uint64_t wf_describe_progress(struct weft_op *op)
+{
+	return op->class->progress ? op->class->progress(op) : 0;
+}
+
+/* Bytes that the peer of @op may be reading just now, without a word.  Threads: owner. */
+uint64_t wf_describe_offered_bytes(const struct weft_op *op)
+{
+	return op->class->offered_bytes ? op->class->offered_bytes(op) : 0;
+}

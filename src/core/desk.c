@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/desk.h"
+
+#include <errno.h>
+
+#include "core/attachment.h"
+#include "core/drain.h"
+#include "core/intercept.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/peer.h"
+#include "core/server_call.h"
+#include "core/steps.h"
+#include "core/watch.h"
+#include "util/clock.h"
+#include "util/thread.h"
+
+#define RECALL_TURN_NS (5 * WF_NS_PER_MS)
+
+/* What the link floor tells, for the floors above it. */
+
+static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_desk *desk = ctx;
+	bool closing = desk->node->closing;
+
+	if (wf_transfer_owns(record->type))
+		return wf_transfer_record(&desk->transfer, link, record);
+	/* Whoever asks who sent it is not to be told that there was no memory for a name. */
+	if ((record->type == WF_RECORD_TENSOR || record->type == WF_RECORD_CALL) &&
+	    !wf_peer_of(desk, link))
+		return -ENOMEM;
+	switch (record->type) {
+	case WF_RECORD_TENSOR:
+		return closing ? 0 : wf_channels_record(&desk->channels, link, record);
+	case WF_RECORD_ATTACHMENT:
+		return wf_bundles_record(&desk->bundles, link, record);
+	case WF_RECORD_ABORT:
+		return wf_ending_record(&desk->channels, link, record);
+	case WF_RECORD_CALL:
+		return closing ? 0 : wf_served_call(&desk->serving, link, record);
+	case WF_RECORD_REPLY:
+		return wf_call_replied(&desk->calls, link, record);
+	case WF_RECORD_REQUEST:
+		return wf_served_request(&desk->serving, link, record);
+	case WF_RECORD_RESPONSE:
+		return wf_call_response(&desk->calls, link, record);
+	case WF_RECORD_GRANT_REQUESTS:
+		return wf_call_granted(&desk->calls, link, record);
+	case WF_RECORD_GRANT_RESPONSES:
+		return wf_served_granted(&desk->serving, link, record);
+	case WF_RECORD_DRAIN:
+		return wf_drain_record(link, record);
+	case WF_RECORD_CANCEL:
+		return wf_served_cancel(&desk->serving, link, record);
+	case WF_RECORD_ECHO:
+	case WF_RECORD_ECHOED:
+		return wf_echo_record(&desk->echoes, link, record);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void sink_up(void *ctx, struct wf_link *link)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_peer_met(desk, link);
+	wf_ending_up(&desk->channels, link);
+	wf_drain_up(desk, link);
+	wf_transfer_up(link);
+}
+
+static void sink_paused(void *ctx, struct wf_link *link)
+{
+	(void)ctx;
+	wf_transfer_paused(link);
+}
+
+static void sink_lane(void *ctx, struct wf_lane *lane, bool open)
+{
+	(void)ctx;
+	wf_transfer_lane(lane, open);
+}
+
+static void sink_quiet(void *ctx, const struct wf_worker_rail *on)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_transfer_quiet(&desk->transfer, on);
+}
+
+static void sink_elsewhere(void *ctx, struct wf_link *link, struct wf_worker *home)
+{
+	wf_peer_move(ctx, link, WF_CONTAINER(home, struct wf_desk, worker));
+}
+
+static void sink_merged(void *ctx, struct wf_link *from, struct wf_link *into)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_peer_stand_for(from->user, into);
+	wf_channels_merged(&desk->channels, from, into);
+	if (into->state == WF_LINK_UP)
+		sink_up(ctx, into);
+}
+
+static void sink_dying(void *ctx, struct wf_link *link, const struct wf_error *e)
+{
+	wf_watch_dying(ctx, link, e);
+}
+
+static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_desk *desk = ctx;
+
+	wf_transfer_down(link, e);
+	wf_channels_down(&desk->channels, link, e);
+	wf_sending_down(&desk->attachments, link, e);
+	wf_call_down(link, e);
+	wf_served_down(link, e);
+	wf_streams_down(link, e);
+	wf_echo_down(link, e);
+}
+
+static const struct wf_worker_sink sink = {
+	.record = sink_record,
+	.up = sink_up,
+	.paused = sink_paused,
+	.lane = sink_lane,
+	.quiet = sink_quiet,
+	.elsewhere = sink_elsewhere,
+	.merged = sink_merged,
+	.dying = sink_dying,
+	.down = sink_down,
+};
+
+static void served_gone(struct wf_served *served)
+{
+	wf_server_call_gone(served);
+	wf_drain_gone(WF_CONTAINER(served->serving, struct wf_desk, serving));
+}
+
+/* Opening. */
+
+int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
+{
+	struct wf_beside beside = {
+		.expect = wf_attachments_expect,
+		.drop = wf_attachments_drop,
+		.progress = wf_attachments_progress,
+		.ctx = desk,
+	};
+	int err;
+
+	desk->node = node;
+	desk->thread = pthread_self();
+	err = wf_transfer_init(&desk->transfer, &desk->worker);
+	if (err)
+		return err;
+	wf_arrivals_init(&desk->arrivals, &desk->worker, &desk->transfer);
+	wf_channels_init(&desk->channels, &desk->arrivals, wf_steps_relay, desk);
+	wf_echo_init(&desk->echoes);
+	wf_bundles_init(&desk->bundles, &desk->arrivals);
+	wf_sending_init(&desk->attachments, &desk->transfer, WF_RECORD_ATTACHMENT);
+	wf_streams_init(&desk->streams, &desk->transfer, &beside);
+	wf_call_init(&desk->calls, &desk->streams);
+	wf_served_init(&desk->serving, &desk->streams, &node->services);
+	desk->serving.given_up = wf_server_call_given_up;
+	desk->serving.gone = served_gone;
+	desk->serving.answered = wf_server_call_answered;
+	if (node->interceptor_count) {
+		desk->serving.admit = wf_intercept_admit;
+		desk->serving.told = wf_intercept_served;
+	}
+	return 0;
+}
+
+void wf_desk_fini(struct wf_desk *desk)
+{
+	wf_channels_fini(&desk->channels);
+	wf_served_fini(&desk->serving);
+	wf_call_fini(&desk->calls);
+	wf_streams_fini(&desk->streams);
+	wf_bundles_fini(&desk->bundles);
+	wf_echo_fini(&desk->echoes);
+	wf_transfer_fini(&desk->transfer);
+	wf_arrivals_fini(&desk->arrivals);
+}
+
+int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e)
+{
+	config->sink = &sink;
+	config->sink_ctx = desk;
+	return wf_worker_open(&desk->worker, config, e);
+}
+
+/* Its thread. */
+
+static void *turn(void *arg)
+{
+	struct wf_desk *desk = arg;
+	struct wf_worker *w = &desk->worker;
+
+	/* Forked in a callback that returned: the child has nothing more to do here. */
+	while (!desk->stop && !w->loop.forked)
+		wf_loop_wait(&w->loop, wf_clock_now() + WF_NS_PER_S);
+	return NULL;
+}
+
+int wf_desk_start(struct wf_desk *desk)
+{
+	return wf_thread_start(&desk->thread, turn, desk);
+}
+
+/* A task, and not a flag alone: only what was done ends the wait that runs. */
+static void stop(struct wf_task *task)
+{
+	WF_CONTAINER(task, struct wf_desk, stop_task)->stop = true;
+}
+
+void wf_desk_stop(struct wf_desk *desk)
+{
+	desk->stop_task.run = stop;
+	wf_loop_submit(&desk->worker.loop, &desk->stop_task);
+	pthread_join(desk->thread, NULL);
+}
+
+/* Closing. */
+
+void wf_desk_end(struct wf_desk *desk)
+{
+	desk->thread = pthread_self();
+	desk->polling = true;
+	wf_served_close(&desk->serving);
+	/* What was submitted is begun, so that it can end. */
+	wf_loop_poll(&desk->worker.loop);
+	wf_channels_cancel(&desk->channels);
+	wf_op_starve(desk);
+}
+
+bool wf_desk_recall(struct wf_desk *desk)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	return wf_transfer_recall(&desk->transfer, &e);
+}
+
+void wf_desk_live_on(struct wf_desk *desk)
+{
+	struct wf_worker *w = &desk->worker;
+
+	wf_loop_wait(&w->loop, w->loop.now_ns + RECALL_TURN_NS);
+}

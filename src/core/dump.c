@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/dump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/describe.h"
+#include "core/desk.h"
+#include "core/last.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/watch.h"
+#include "link/lease.h"
+#include "link/ledger.h"
+#include "util/clock.h"
+
+#define UNMATCHED_SHOWN 64 /* of what may be a million */
+#define ANSWER_NS WF_NS_PER_S /* how long the worker may take: it turns within a second, asleep or not */
+
+/* Held by who asks and by the worker, whichever is later. */
+struct dump {
+	struct wf_task task;
+	struct wf_desk *desk;
+	atomic_uint refs;
+	char *text;
+	size_t bytes;
+	bool done; /* under the node's lock */
+};
+
+static void put(struct dump *d)
+{
+	if (atomic_fetch_sub(&d->refs, 1) > 1)
+		return;
+	free(d->text);
+	free(d);
+}
+
+/* What is the same from inside and outside. */
+
+static void write_node(FILE *out, const struct wf_desk *desk)
+{
+	const struct weft_node *node = desk->node;
+	const struct wf_worker *w = &desk->worker;
+
+	if (desk == node->desks)
+		fprintf(out, "node %s at %s\n", w->name, w->address);
+	if (desk == node->desks && atomic_load(&node->draining))
+		fprintf(out, "it drains: no more calls are taken\n");
+	if (node->desk_count > 1)
+		fprintf(out, "worker %d of %u\n", (int)(desk - node->desks) + 1, node->desk_count);
+	for (uint32_t i = 0; i < w->rail_count; i++) {
+		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+
+		fprintf(out, "rail %u: %s on %s\n", i, caps->provider, caps->domain);
+	}
+}
+
+/* @inside: this is the worker, and may say what each waits for. */
+static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
+{
+	struct weft_node *node = desk->node;
+	uint64_t now_ns = wf_clock_now();
+	char text[WF_DESCRIBE_BYTES];
+
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		/* Before that it belongs to who makes it. */
+		if (op->desk != desk || !atomic_load(&op->submitted) ||
+		    atomic_load(&op->state) != WF_OP_RUNNING)
+			continue;
+		wf_describe_op(op, text);
+		fprintf(out, "operation %llu: %s, begun %.1f s ago",
+			(unsigned long long)op->number, text,
+			((double)now_ns - (double)op->made_ns) / WF_NS_PER_S);
+		if (op->deadline_ns != UINT64_MAX)
+			fprintf(out, ", %.1f s left",
+				((double)op->deadline_ns - (double)now_ns) / WF_NS_PER_S);
+		if (inside) {
+			wf_describe_wait(op, text);
+			fprintf(out, ": %s", text);
+		}
+		fputc('\n', out);
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
+static void write_pool(FILE *out, struct wf_worker *w)
+{
+	struct wf_pool *pool = &w->pool;
+	const struct wf_lender *lender = w->lender;
+
+	pthread_mutex_lock(&pool->lock);
+	fprintf(out, "pool: %llu of %llu bytes, %llu used", (unsigned long long)pool->slab_bytes,
+		(unsigned long long)pool->budget_bytes, (unsigned long long)pool->used_bytes);
+	pthread_mutex_unlock(&pool->lock);
+	if (lender && wf_lender_held(lender))
+		fprintf(out, ", %u chunks of it looked at by peers", wf_lender_held(lender));
+	fprintf(out, "\n");
+}
+
+static void write_registrations(FILE *out, const struct wf_worker *w)
+{
+	const struct wf_counters *c = &w->counters;
+
+	fprintf(out, "registered: %llu bytes; made %llu times, found made %llu times, %llu given up for others\n",
+		(unsigned long long)atomic_load(&c->registered_bytes),
+		(unsigned long long)atomic_load(&c->registrations),
+		(unsigned long long)atomic_load(&c->registration_hits),
+		(unsigned long long)atomic_load(&c->registration_evictions));
+}
+
+static void write_events(FILE *out, const struct wf_worker *w)
+{
+	const struct wf_recorder *r = &w->loop.recorder;
+	uint64_t first = wf_recorder_first(r), last = wf_recorder_last(r);
+	uint64_t now_ns = wf_clock_now();
+
+	fprintf(out, "the last %llu events of %llu:\n", (unsigned long long)(last - first),
+		(unsigned long long)last);
+	for (uint64_t n = first; n < last; n++) {
+		char text[WF_RECORDER_TEXT_BYTES];
+		struct wf_recorder_event e;
+
+		if (!wf_recorder_get(r, n, &e))
+			continue;
+		wf_recorder_text(&e, text);
+		fprintf(out, "%13.6f s  %s\n", -((double)now_ns - (double)e.time_ns) / WF_NS_PER_S,
+			text);
+	}
+}
+
+/* By the worker. */
+
+static void write_links(FILE *out, const struct wf_worker *w)
+{
+	char state[WF_LINK_STATE_BYTES];
+
+	WF_LIST_EACH(at, &w->link_list) {
+		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
+
+		if (link->same)
+			continue; /* another name of one that is in the list too */
+		wf_link_describe(link, state);
+		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
+			link->number, wf_link_label(link),
+			link->address[0] ? link->address : "no known address", state, link->attempt.epoch,
+			wf_credit_left(&link->credit), link->watch_count,
+			link->drains ? "; it takes no more calls" : "");
+		fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
+			link->number, (unsigned long long)link->kept_bytes[WF_LEDGER_RECEIVED],
+			(unsigned long long)link->kept_bytes[WF_LEDGER_OWED],
+			(unsigned long long)wf_ledger_bound(link),
+			link->stranger ? "; a stranger" : "");
+	}
+}
+
+static void write_served(FILE *out, const struct wf_serving *serving)
+{
+	struct wf_map_node *at = NULL;
+	char text[WF_DESCRIBE_BYTES];
+
+	while ((at = wf_map_next(&serving->map, at))) {
+		wf_served_describe(WF_CONTAINER(at, struct wf_served, node), text, sizeof(text));
+		fprintf(out, "call to serve: %s\n", text);
+	}
+	WF_LIST_EACH(node, &serving->alone) {
+		wf_served_describe(WF_CONTAINER(node, struct wf_served, link_node), text,
+				   sizeof(text));
+		fprintf(out, "call to serve: %s\n", text);
+	}
+	if (serving->replies.kept_count)
+		fprintf(out, "replies kept for callers who may ask again: %u, of %llu bytes\n",
+			serving->replies.kept_count,
+			(unsigned long long)serving->replies.kept_bytes);
+}
+
+/* Tensors that nobody receives: a wrong step or key shows here. */
+struct unmatched {
+	FILE *out;
+	uint64_t now_ns;
+	unsigned count;
+};
+
+static void write_tensor(void *ctx, const struct wf_tensor_record *t, const struct wf_link *from,
+			 uint64_t since_ns)
+{
+	char text[WF_DESCRIBE_BYTES] = "";
+	struct unmatched *u = ctx;
+
+	if (++u->count > UNMATCHED_SHOWN)
+		return;
+	wf_describe_channel(t->step, t->key, t->key_bytes, text);
+	fprintf(u->out, "not received:%s %llu bytes from %s, come %.1f s ago\n", text,
+		(unsigned long long)t->body.bytes, wf_link_label(from),
+		((double)u->now_ns - (double)since_ns) / WF_NS_PER_S);
+}
+
+static void write_channels(FILE *out, const struct wf_channels *c)
+{
+	struct unmatched u = { .out = out, .now_ns = c->worker->loop.now_ns };
+
+	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
+		c->arrivals->count, c->aborted.count, c->ended.count);
+	wf_channels_unmatched(c, write_tensor, &u);
+	if (u.count > UNMATCHED_SHOWN)
+		fprintf(out, "not received: %u more\n", u.count - UNMATCHED_SHOWN);
+	WF_LIST_EACH(at, &c->aborted.by_age) {
+		struct wf_error e;
+
+		wf_step_error(WF_CONTAINER(at, struct wf_step, node), &e);
+		fprintf(out, "%s\n", e.text);
+	}
+}
+
+static void write_inside(FILE *out, struct wf_desk *desk)
+{
+	write_node(out, desk);
+	write_links(out, &desk->worker);
+	write_ops(out, desk, true);
+	write_served(out, &desk->serving);
+	write_channels(out, &desk->channels);
+	write_pool(out, &desk->worker);
+	write_registrations(out, &desk->worker);
+	write_events(out, &desk->worker);
+}
+
+/* Into memory first: @out may be slow, and locks are held. */
+static void compose(struct wf_desk *desk, void (*write)(FILE *out, struct wf_desk *desk),
+		    char **text, size_t *bytes)
+{
+	FILE *out = open_memstream(text, bytes);
+
+	if (!out)
+		return;
+	write(out, desk);
+	if (fclose(out)) {
+		free(*text);
+		*text = NULL;
+	}
+}
+
+static void answer(struct wf_task *task)
+{
+	struct dump *d = WF_CONTAINER(task, struct dump, task);
+	struct weft_node *node = d->desk->node;
+
+	compose(d->desk, write_inside, &d->text, &d->bytes);
+	pthread_mutex_lock(&node->lock);
+	d->done = true;
+	pthread_cond_broadcast(&node->ended);
+	pthread_mutex_unlock(&node->lock);
+	put(d);
+}
+
+/* By another thread. */
+
+static bool answered(struct dump *d)
+{
+	struct weft_node *node = d->desk->node;
+	uint64_t until_ns = wf_clock_now() + ANSWER_NS;
+	struct timespec at = wf_clock_timespec(until_ns);
+	int err = 0;
+	bool done;
+
+	wf_loop_submit(&d->desk->worker.loop, &d->task);
+	pthread_mutex_lock(&node->lock);
+	while (!d->done && err != ETIMEDOUT)
+		err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
+	done = d->done;
+	pthread_mutex_unlock(&node->lock);
+	return done;
+}
+
+static void write_outside(FILE *out, struct wf_desk *desk)
+{
+	char where[WF_WATCH_WHERE_BYTES];
+
+	wf_watch_where(desk, where);
+	write_node(out, desk);
+	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
+	write_ops(out, desk, false);
+	write_pool(out, &desk->worker);
+	write_registrations(out, &desk->worker);
+	write_events(out, &desk->worker);
+}
+
+/* Takes @text. */
+static int print(FILE *out, char *text, size_t bytes)
+{
+	if (!text)
+		return wf_last_set(-ENOMEM, "no memory for a dump");
+	fwrite(text, 1, bytes, out);
+	free(text);
+	return 0;
+}
+
+static int ask(struct wf_desk *desk, FILE *out)
+{
+	struct dump *d = calloc(1, sizeof(*d));
+	char *text = NULL;
+	size_t bytes = 0;
+
+	if (!d)
+		return wf_last_set(-ENOMEM, "no memory for a dump");
+	d->desk = desk;
+	d->task.run = answer;
+	atomic_init(&d->refs, 2);
+	if (answered(d)) {
+		text = d->text;
+		bytes = d->bytes;
+		d->text = NULL;
+	} else {
+		compose(desk, write_outside, &text, &bytes);
+	}
+	put(d);
+	return print(out, text, bytes);
+}
+
+static int dump_desk(struct wf_desk *desk, FILE *out)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+
+	/* In a callback this is the worker's own thread. */
+	if (!wf_desk_inside(desk)) {
+		if (!desk->node->manual || !pthread_equal(desk->thread, pthread_self()))
+			return ask(desk, out);
+		wf_loop_tick(&desk->worker.loop);
+	}
+	compose(desk, write_inside, &text, &bytes);
+	return print(out, text, bytes);
+}
+
+int wf_dump(struct weft_node *node, FILE *out)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < node->desk_count && !err; i++)
+		err = dump_desk(&node->desks[i], out);
+	return err;
+}

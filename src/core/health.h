@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Health: gRPC's health service, of this node.
+ */
+#ifndef WF_CORE_HEALTH_H
+#define WF_CORE_HEALTH_H
+
+#include <weft/weft.h>
+
+struct wf_health;
+
+/* Serve it, from now on.  -EEXIST, -ENOMEM: recorded.  Threads: any. */
+int wf_health_serve(struct weft_node *node);
+
+/* What is told of @service.  -ENOENT: it is not served; -ENOMEM: recorded.  Threads: any. */
+int wf_health_set(struct weft_node *node, const char *service, enum weft_health status);
+
+/* Accepts NULL.  Threads: setup. */
+void wf_health_close(struct wf_health *health);
+
+#endif

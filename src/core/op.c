@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations: made by any thread, run and ended by the worker, freed when
+ * both the user and the library have let go.
+ */
+#include "core/op.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/check.h"
+#include "core/desk.h"
+#include "core/last.h"
+#include "core/node.h"
+#include "core/peer.h"
+#include "core/turn.h"
+#include "core/watch.h"
+#include "transfer/plan.h"
+#include "util/clock.h"
+
+static int check_options(const struct weft_op_options *o)
+{
+	for (size_t i = 0; i < WF_COUNT(o->reserved); i++)
+		if (o->reserved[i])
+			return wf_last_set(-EINVAL, "a reserved field of the options is not zero");
+	if (o->flags & ~WF_OP_FLAGS)
+		return wf_last_set(-EINVAL, "flags %#x are not for an operation", o->flags);
+	if (o->provider && strlen(o->provider) >= WF_NAMES_BYTES)
+		return wf_last_set(-EINVAL, "no provider has so long a name: %.80s", o->provider);
+	return 0;
+}
+
+/*
+ * What the node demands of every operation, and what this one does.  In place: a copy would
+ * wait until the zeros of the new operation have reached the memory.
+ */
+static void set_terms(struct wf_terms *terms, const struct weft_node *node,
+		      const struct weft_op_options *o, const struct wf_names *names)
+{
+	terms->checksum = node->terms.checksum || o->flags & WEFT_CHECKSUM;
+	terms->no_staging = node->terms.no_staging || o->flags & WEFT_STRICT_NO_STAGING;
+	terms->no_fallback = node->terms.no_fallback || o->flags & WEFT_STRICT_NO_FALLBACK;
+	terms->rails_min = o->rails_min;
+	terms->provider = names ? names->provider : NULL;
+}
+
+void wf_op_init(struct weft_node *node, const struct wf_options *options,
+		const struct wf_op_class *const classes[WF_OP_KINDS])
+{
+	node->terms = (struct wf_terms){
+		.checksum = options->checksum,
+		.no_staging = wf_options_lists(options->strict, "no-staging"),
+		.no_fallback = wf_options_lists(options->strict, "no-fallback"),
+	};
+	wf_list_init(&node->ops);
+	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
+		wf_spare_init(&node->spare_ops[kind], classes[kind]->bytes,
+			      offsetof(struct weft_op, node), classes[kind]->zero_to);
+}
+
+void wf_op_fini(struct weft_node *node)
+{
+	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
+		wf_spare_fini(&node->spare_ops[kind]);
+}
+
+static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *peer,
+		 const struct wf_op_class *class, const struct weft_op_options *given,
+		 const struct wf_names *names)
+{
+	struct wf_desk *desk = peer ? peer->desk : &node->desks[0];
+	uint64_t timeout = given->timeout_ns ? given->timeout_ns : desk->worker.options.timeout_ns;
+
+	op->owner = node;
+	atomic_init(&op->desk, desk);
+	op->number = ++node->op_count;
+	op->class = class;
+	op->peer = peer;
+	op->timed = given->timeout_ns;
+	op->done = given->done;
+	op->arg = given->arg;
+	set_terms(&op->terms, node, given, names);
+	op->made_ns = wf_clock_now();
+	op->deadline_ns = wf_clock_after(op->made_ns, timeout);
+	op->executed = WEFT_EXECUTED_NO;
+	wf_list_init(&op->notice.node);
+	atomic_init(&op->refs, 2);
+	wf_list_init(&op->node);
+	wf_list_append(&node->ops, &op->node);
+}
+
+int wf_op_nested(const struct weft_op_options *given, const struct weft_op_options **options)
+{
+	bool set = given->timeout_ns || given->done || given->arg || given->flags ||
+		   given->rails_min || given->provider;
+
+	if (set && !given->size)
+		return wf_last_set(-EINVAL, "options->op.size is not set, and other fields of "
+				   "options->op are");
+	*options = given->size ? given : NULL;
+	return 0;
+}
+
+int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op_class *class,
+	      const struct weft_op_options *options, struct weft_op **op)
+{
+	const struct wf_names *names = NULL;
+	struct weft_op_options given;
+	struct weft_op *fresh;
+	int err = wf_check_node(node);
+
+	if (!err)
+		err = wf_check_options(options, &given, sizeof(given));
+	if (!err)
+		err = check_options(&given);
+	if (err)
+		return err;
+	if (given.provider && *given.provider) {
+		names = wf_names_of(given.provider, "");
+		if (!names)
+			return wf_last_set(-EINVAL,
+					   "too many names of providers were asked for; the last: %s",
+					   given.provider);
+	}
+	pthread_mutex_lock(&node->lock);
+	fresh = wf_spare_take(&node->spare_ops[class->kind]);
+	if (fresh)
+		fill(fresh, node, peer, class, &given, names);
+	pthread_mutex_unlock(&node->lock);
+	if (!fresh)
+		return wf_last_set(-ENOMEM, "no memory for an operation");
+	*op = fresh;
+	return 0;
+}
+
+static void free_op(struct weft_op *op)
+{
+	struct weft_node *node = op->owner;
+
+	if (op->class->free)
+		op->class->free(op);
+	free(op->memory);
+	wf_reason_drop(&op->error);
+	if (!node) {
+		free(op);
+		return;
+	}
+	pthread_mutex_lock(&node->lock);
+	wf_list_remove(&op->node);
+	wf_spare_give(&node->spare_ops[op->class->kind], op);
+	pthread_mutex_unlock(&node->lock);
+}
+
+void wf_op_put(struct weft_op *op)
+{
+	if (atomic_fetch_sub(&op->refs, 1) == 1)
+		free_op(op);
+}
+
+void wf_op_drop(struct weft_op *op)
+{
+	wf_op_put(op);
+	wf_op_put(op);
+}
+
+static void wake_waiting(struct weft_node *node)
+{
+	/* Nobody is between his look at the state and his sleep. */
+	pthread_mutex_lock(&node->lock);
+	pthread_cond_broadcast(&node->ended);
+	pthread_mutex_unlock(&node->lock);
+}
+
+/* Tell the user; from the loop, outside the library's own work. */
+static void publish(struct wf_notice *notice)
+{
+	struct weft_op *op = WF_CONTAINER(notice, struct weft_op, notice);
+	struct weft_node *node = op->owner;
+	struct wf_desk *desk = op->desk;
+
+	/* Never before the call that started it is over: look again in the next turn. */
+	if (!atomic_load(&op->submitted)) {
+		wf_loop_defer(&desk->worker.loop, notice);
+		return;
+	}
+	if (op->class->tell)
+		op->class->tell(op);
+	atomic_store(&op->state, WF_OP_TOLD);
+	if (op->done)
+		op->done(op, op->arg);
+	/* A child that was forked in there: the lock may be held for ever. */
+	if (wf_check_node(node))
+		return;
+	atomic_store(&op->state, WF_OP_ENDED);
+	/* Who is not counted yet has yet to look at the state. */
+	if (atomic_load(&node->waiting))
+		wake_waiting(node);
+	desk->ended_count++;
+	wf_op_put(op);
+}
+
+/* From the beginning of @op to @at_ns: 1 at least, for 0 says that nobody knows. */
+static uint64_t since(const struct weft_op *op, uint64_t at_ns)
+{
+	if (!at_ns)
+		return 0;
+	return at_ns > op->made_ns ? at_ns - op->made_ns : 1;
+}
+
+void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
+{
+	struct wf_worker *w = &op->desk->worker;
+
+	if (e)
+		wf_reason_keep(&op->error, e);
+	op->executed = e ? WF_MAX(op->executed, executed) : WEFT_EXECUTED_YES;
+	op->finished = true;
+	op->done_ns = w->loop.now_ns;
+	wf_recorder_add(&w->loop.recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
+	wf_timer_stop(&w->loop.timers, &op->timer);
+	op->notice.run = publish;
+	wf_loop_defer(&w->loop, &op->notice);
+}
+
+void wf_op_finish_kept(struct weft_op *op)
+{
+	struct wf_error e;
+
+	wf_op_finish(op, wf_reason_get(&op->error, &e), op->executed);
+}
+
+void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies)
+{
+	op->path = path;
+	op->copies = (uint8_t)copies;
+	if (!path->caps)
+		return;
+	/* The rail may be gone when somebody asks. */
+	op->over = path->caps->names;
+	/* The word for either is "direct". */
+	op->way = path->straight && path->way == WF_BODY_PULL ? WF_BODY_HANDLE : path->way;
+	op->sum_kind = path->bytes ? path->sum_kind : WF_BODY_SUM_NONE;
+}
+
+void wf_op_stop(struct weft_op *op, const struct wf_error *e)
+{
+	if (op->started && !op->finished)
+		op->class->stop(op, e);
+}
+
+void wf_op_starve(struct wf_desk *desk)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "this node has closed");
+	WF_LIST_EACH(at, &desk->node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->class->starve)
+			op->class->starve(op, desk, &e);
+	}
+}
+
+void wf_op_take_back(struct weft_op *op)
+{
+	if (!op->started || op->finished || op->class->take_back(op))
+		return;
+	wf_timer_stop(&op->desk->worker.loop.timers, &op->timer);
+	op->started = false;
+	op->moves = true;
+}
+
+static void set_desk(struct weft_op *op, struct wf_desk *to)
+{
+	op->desk = to;
+	if (op->class->moved)
+		op->class->moved(op, to);
+}
+
+void wf_op_move(struct weft_op *op, struct wf_desk *to)
+{
+	if (!op->moves)
+		return;
+	op->moves = false;
+	set_desk(op, to);
+	wf_loop_submit(&to->worker.loop, &op->start_task);
+}
+
+static void deadline(struct wf_timer *timer)
+{
+	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, timer);
+	const struct wf_link *link = op->peer && op->peer->link ? wf_link_real(op->peer->link) : NULL;
+	const char *trouble = link ? wf_link_trouble(link) : "";
+	uint64_t missing = op->class->missing_bytes ? op->class->missing_bytes(op) : 0;
+	char wait[WF_POOL_TEXT_BYTES];
+	struct wf_error e;
+
+	if (missing) {
+		wf_pool_describe(&op->desk->worker.pool, missing, wait);
+		wf_error_set(&e, -ENOBUFS, "the deadline passed: %s", wait);
+	} else if (trouble[0]) {
+		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
+			     wf_link_label(link), trouble);
+	} else if (op->class->late) {
+		op->class->late(op, link ? wf_link_label(link) : "any peer", &e);
+	} else {
+		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before %s answered",
+			     link ? wf_link_label(link) : "any peer");
+	}
+	wf_watch_late(op);
+	wf_op_stop(op, &e);
+}
+
+/* Where it is to run. */
+static struct wf_desk *place(const struct weft_op *op)
+{
+	if (op->class->place)
+		return op->class->place(op);
+	return op->peer ? op->peer->at : op->desk;
+}
+
+/* Is that another desk?  Then it goes there, after those that came before. */
+static bool pass_on(struct weft_op *op)
+{
+	struct wf_desk *at = place(op);
+
+	if (at == op->desk)
+		return false;
+	set_desk(op, at);
+	wf_loop_submit(&at->worker.loop, &op->start_task);
+	return true;
+}
+
+void wf_op_begin(struct weft_op *op)
+{
+	op->started = true;
+	wf_recorder_add(&op->desk->worker.loop.recorder, op->class->recorded, 0, op->number,
+			op->class->step ? op->class->step(op) : 0);
+	if (op->deadline_ns != UINT64_MAX)
+		wf_loop_timer(&op->desk->worker.loop, &op->timer, op->deadline_ns, deadline);
+}
+
+static void start(struct wf_task *task)
+{
+	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
+	struct wf_error e;
+
+	if (pass_on(op))
+		return;
+	if (op->owner->closing) {
+		wf_error_set(&e, -ECANCELED, "this node has closed");
+		if (op->class->refuse)
+			op->class->refuse(op, &e);
+		else
+			wf_op_finish(op, &e, WEFT_EXECUTED_NO);
+		return;
+	}
+	wf_op_begin(op);
+	op->class->start(op);
+	wf_watch_begin(op);
+}
+
+void wf_op_submit(struct weft_op *op, uint64_t now_ns)
+{
+	op->start_task.run = start;
+	wf_turn_run(op->desk, &op->start_task, now_ns);
+	if (op->class->fan_out)
+		op->class->fan_out(op, now_ns);
+	/* It can't be gone: what ends it waits for this. */
+	atomic_store(&op->submitted, true);
+}
+
+void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op)
+{
+	if (op)
+		*op = fresh;
+	wf_op_submit(fresh, now_ns);
+	if (!op)
+		wf_op_free(fresh);
+}
+
+void wf_op_again(struct weft_op *op)
+{
+	struct wf_worker *w = &op->desk->worker;
+
+	wf_timer_stop(&w->loop.timers, &op->timer);
+	op->started = false;
+	wf_loop_submit(&w->loop, &op->start_task);
+}
+
+static void cancel(struct wf_task *task)
+{
+	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel_task);
+	struct wf_desk *desk = op->desk;
+	struct wf_error e;
+
+	/* It has gone elsewhere, or is just on the way here. */
+	if (op->cancel_desk != desk ||
+	    (!op->started && !op->finished && atomic_load(&op->submitted))) {
+		op->cancel_desk = desk;
+		wf_loop_submit(&desk->worker.loop, task);
+		return;
+	}
+	wf_error_set(&e, -ECANCELED, "it was cancelled");
+	wf_op_stop(op, &e);
+	wf_op_put(op);
+}
+
+void wf_op_cancel(struct weft_op *op)
+{
+	/* Once is enough; the task is part of the operation. */
+	if (wf_op_ended(op) || atomic_exchange(&op->cancel_asked, true))
+		return;
+	atomic_fetch_add(&op->refs, 1);
+	op->cancel_task.run = cancel;
+	op->cancel_desk = op->desk;
+	wf_turn_run(op->cancel_desk, &op->cancel_task, wf_clock_now());
+}
+
+void wf_op_free(struct weft_op *op)
+{
+	/* A call that was opened and never invoked is known to nobody else. */
+	if (op->class->begun && !op->class->begun(op))
+		wf_op_put(op);
+	wf_op_put(op);
+}
+
+static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t until_ns)
+{
+	uint64_t stall_ns = op->desk->worker.options.stall_ns;
+	uint64_t now = wf_clock_now();
+	bool ended;
+
+	pthread_mutex_lock(&node->lock);
+	atomic_fetch_add(&node->waiting, 1);
+	while (!(ended = atomic_load(&op->state) == WF_OP_ENDED) && now < until_ns) {
+		uint64_t slice_ns = stall_ns ? WF_MIN(until_ns, now + stall_ns) : until_ns;
+		struct timespec at = wf_clock_timespec(slice_ns);
+
+		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
+			pthread_mutex_unlock(&node->lock);
+			wf_watch_worker(op->desk);
+			pthread_mutex_lock(&node->lock);
+		}
+		now = wf_clock_now();
+	}
+	atomic_fetch_sub(&node->waiting, 1);
+	pthread_mutex_unlock(&node->lock);
+	return ended ? 0 : -ETIMEDOUT;
+}
+
+int wf_op_wait(struct weft_op *op, uint64_t timeout_ns)
+{
+	struct weft_node *node = op->owner;
+	struct wf_desk *desk = op->desk;
+	uint64_t until = wf_clock_after(wf_clock_now(), timeout_ns);
+	int err;
+
+	if (!node->manual || !pthread_equal(desk->thread, pthread_self())) {
+		err = wait_threaded(node, op, until);
+	} else {
+		do {
+			wf_turn_until(desk, until);
+			if (wf_check_node(node))
+				return -EOWNERDEAD;
+		} while (atomic_load(&op->state) != WF_OP_ENDED && desk->worker.loop.now_ns < until);
+		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
+	}
+	return err ? wf_last_set(err, "the operation has not ended yet") : 0;
+}
+
+static struct weft_path path_of(const struct weft_op *op)
+{
+	static const struct wf_path none;
+	const struct wf_path *from = op->path ? op->path : &none;
+	struct weft_path to = {
+		.bytes = from->bytes,
+		.copies = op->copies,
+		.registered = from->registered,
+		.chunks = from->chunks,
+		.retries = from->retries,
+		.helped = from->helped,
+		.rails = op->over ? 1 + from->lanes : 0,
+		.queued_ns = since(op, from->queued_ns),
+		.matched_ns = since(op, from->matched_ns),
+		.first_byte_ns = since(op, from->first_ns),
+		.last_byte_ns = since(op, from->last_ns),
+		.done_ns = since(op, op->done_ns),
+	};
+
+	if (op->over) {
+		strcpy(to.provider, op->over->provider);
+		strcpy(to.device, op->over->device);
+	}
+	strcpy(to.way, wf_plan_way((enum wf_body_way)op->way));
+	strcpy(to.checksum, op->sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
+	return to;
+}
+
+void wf_op_path(const struct weft_op *op, struct weft_path *path)
+{
+	struct weft_path known = path_of(op);
+	size_t size = path->size;
+
+	memcpy(path, &known, WF_MIN(size, sizeof(known)));
+	path->size = size;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers: opened by users, or made for whoever dials us and has something to say.
+ *
+ * The object stays until the node closes: operations and links may name it.
+ */
+#include "core/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/desk.h"
+#include "core/last.h"
+#include "core/node.h"
+#include "core/op.h"
+
+/* For who says his address, @desk NULL, or has come to a desk.  Threads: any, under the node's lock. */
+static struct weft_peer *new_peer(struct weft_node *node, struct wf_desk *desk,
+				  const char *address)
+{
+	struct weft_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	snprintf(peer->address, sizeof(peer->address), "%s", address);
+	if (!desk) {
+		wf_directory_place(&node->directory, &peer->home, peer->address, NULL);
+		desk = WF_CONTAINER(peer->home.worker, struct wf_desk, worker);
+	}
+	peer->owner = node;
+	peer->desk = desk;
+	atomic_init(&peer->at, desk);
+	wf_list_append(&node->peers, &peer->node);
+	return peer;
+}
+
+void wf_peer_free(struct weft_peer *peer)
+{
+	if (peer->link)
+		wf_link_put(peer->link);
+	if (peer->home.worker)
+		wf_directory_leave(&peer->owner->directory, &peer->home);
+	free(peer->moved_address);
+	free(peer);
+}
+
+static struct weft_peer *find_peer(const struct weft_node *node, const char *address)
+{
+	WF_LIST_EACH(at, &node->peers) {
+		struct weft_peer *peer = WF_CONTAINER(at, struct weft_peer, node);
+
+		if (!strcmp(peer->address, address))
+			return peer;
+	}
+	return NULL;
+}
+
+int wf_peer_open(struct weft_node *node, const char *address, struct weft_peer **peer)
+{
+	struct weft_peer *found;
+
+	pthread_mutex_lock(&node->lock);
+	found = find_peer(node, address);
+	if (!found)
+		found = new_peer(node, NULL, address);
+	if (found)
+		found->refs++;
+	pthread_mutex_unlock(&node->lock);
+	if (!found)
+		return wf_last_set(-ENOMEM, "no memory for a peer");
+	*peer = found;
+	return 0;
+}
+
+void wf_peer_close(struct weft_peer *peer)
+{
+	pthread_mutex_lock(&peer->owner->lock);
+	peer->refs--;
+	pthread_mutex_unlock(&peer->owner->lock);
+}
+
+const char *wf_peer_name(const struct weft_peer *peer)
+{
+	const char *name;
+
+	pthread_mutex_lock(&peer->owner->lock);
+	name = peer->name[0] ? peer->name : peer->address;
+	pthread_mutex_unlock(&peer->owner->lock);
+	return name;
+}
+
+/* Peers and links. */
+
+void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link)
+{
+	const struct weft_peer *now = link->user;
+
+	if (peer && (!now || (!now->address[0] && peer->address[0])))
+		link->user = peer;
+}
+
+void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link)
+{
+	struct weft_peer *peer = link->user;
+
+	if (!peer)
+		return;
+	pthread_mutex_lock(&desk->node->lock);
+	if (!peer->name[0])
+		memcpy(peer->name, link->name, sizeof(peer->name));
+	pthread_mutex_unlock(&desk->node->lock);
+	atomic_store(&peer->compressions, link->peer->compressions);
+}
+
+int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **link,
+		 struct wf_error *e)
+{
+	struct wf_link *real;
+	int err;
+
+	/* The link was another name of one whose life is over. */
+	if (peer->link && peer->link->same && !peer->link->address[0] &&
+	    (peer->address[0] || peer->moved_address)) {
+		wf_link_put(peer->link);
+		peer->link = NULL;
+	}
+	if (!peer->link) {
+		err = wf_link_open(&desk->worker,
+				   peer->moved_address ? peer->moved_address : peer->address,
+				   &peer->link, e);
+		if (err)
+			return err;
+	}
+	real = wf_link_real(peer->link);
+	wf_peer_stand_for(peer, real);
+	*link = real;
+	return 0;
+}
+
+struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
+{
+	struct weft_node *node = desk->node;
+	struct weft_peer *peer;
+
+	link = wf_link_real(link);
+	if (link->user)
+		return link->user;
+	pthread_mutex_lock(&node->lock);
+	/* Its address is not given: opening that by name is another's right. */
+	peer = new_peer(node, desk, "");
+	if (peer)
+		memcpy(peer->name, link->name, sizeof(peer->name));
+	pthread_mutex_unlock(&node->lock);
+	if (!peer)
+		return NULL;
+	peer->link = link;
+	wf_link_get(link);
+	link->user = peer;
+	return peer;
+}
+
+static bool is_reached_by(const struct weft_peer *peer, const struct wf_desk *desk,
+			  const struct wf_link *link)
+{
+	/* The desk first: the link is its own. */
+	return peer && peer->at == desk && peer->link && wf_link_real(peer->link) == link;
+}
+
+/* Its link here is given up; another is made at desk @to. */
+static void move(struct weft_peer *peer, struct wf_desk *to)
+{
+	struct wf_directory *d = &to->node->directory;
+
+	if (!peer->address[0] && !peer->moved_address)
+		peer->moved_address = strdup(wf_link_real(peer->link)->address);
+	wf_link_put(peer->link);
+	peer->link = NULL;
+	if (peer->home.worker) {
+		wf_directory_leave(d, &peer->home);
+		wf_directory_enter(d, &peer->home, &to->worker, peer->address);
+	}
+	peer->at = to;
+}
+
+/*
+ * Operations go there in the order in which they were made, and before those that come in
+ * later: these go by the peer's first desk as before, which passes them on.
+ */
+void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_desk *to)
+{
+	struct weft_node *node = from->node;
+
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->desk == from && is_reached_by(op->peer, from, link))
+			wf_op_take_back(op);
+	}
+	WF_LIST_EACH(at, &node->peers) {
+		struct weft_peer *peer = WF_CONTAINER(at, struct weft_peer, node);
+
+		if (is_reached_by(peer, from, link))
+			move(peer, to);
+	}
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->desk == from)
+			wf_op_move(op, to);
+	}
+	pthread_mutex_unlock(&node->lock);
+}

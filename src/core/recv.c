@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Receives of tensors, attachments among them. */
+#include "core/recv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ask.h"
+#include "core/check.h"
+#include "core/describe.h"
+#include "core/desk.h"
+#include "core/last.h"
+#include "core/memory.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/peer.h"
+#include "core/tensor.h"
+#include "tensor/key.h"
+#include "tensor/shape.h"
+
+struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
+			      const struct wf_error *e)
+{
+	struct weft_peer *from;
+
+	if (e) {
+		r->path.bytes = 0;
+		return NULL;
+	}
+	/* From here on any thread may free it: links are the worker's. */
+	from = wf_peer_of(desk, r->got_from);
+	wf_link_put(r->got_from);
+	r->got_from = NULL;
+	if (!r->got_bytes || r->got_flags & WEFT_DEAD)
+		r->got.data = NULL;
+	return from;
+}
+
+static void recv_done(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
+
+	op->recv.from = wf_recv_got(r, op->desk, e);
+	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
+	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
+}
+
+static void start(struct weft_op *op)
+{
+	struct wf_receiving *r = &op->recv.receiving;
+	struct wf_link *link = NULL;
+	struct wf_error e;
+
+	if (op->recv.asks) {
+		wf_ask_start(op);
+		return;
+	}
+	r->done = recv_done;
+	if (r->attached) {
+		wf_bundle_receive(r->bundle, (uint32_t)r->step, r);
+		return;
+	}
+	if (op->peer && wf_peer_link(op->peer, op->desk, &link, &e)) {
+		recv_done(r, &e);
+		return;
+	}
+	r->from = link;
+	wf_channels_receive(&op->desk->channels, r);
+}
+
+static void fan_out(struct weft_op *op, uint64_t now_ns)
+{
+	if (op->recv.asks)
+		wf_ask_submit(op, now_ns);
+}
+
+static void refuse(struct weft_op *op, const struct wf_error *e)
+{
+	if (!op->recv.asks) {
+		wf_op_finish(op, e, WEFT_EXECUTED_NO);
+		return;
+	}
+	/* Each desk ends its own part. */
+	wf_op_begin(op);
+	wf_ask_start(op);
+}
+
+static void stop(struct weft_op *op, const struct wf_error *e)
+{
+	if (op->recv.asks)
+		wf_ask_stop(op, e);
+	else
+		wf_channels_cancel_receive(&op->recv.receiving, e);
+}
+
+/* An attachment comes with its message. */
+static int take_back(struct weft_op *op)
+{
+	return op->recv.receiving.attached ? -EALREADY : wf_channels_take_back(&op->recv.receiving);
+}
+
+static uint64_t missing_bytes(const struct weft_op *op)
+{
+	const struct wf_receiving *r = &op->recv.receiving;
+
+	return r->state == WF_RECEIVING_MEMORY ? r->got_bytes : 0;
+}
+
+static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
+{
+	if (op->recv.asks)
+		wf_ask_starve(op, desk, e);
+	else if (op->desk == desk && missing_bytes(op))
+		wf_op_stop(op, e);
+}
+
+static void free_recv(struct weft_op *op)
+{
+	struct wf_receiving *r = &op->recv.receiving;
+
+	if (r->attached)
+		wf_bundle_put(r->bundle);
+	free(r->long_shape);
+	wf_kind_close(r->device);
+	if (op->owner && r->chunk)
+		wf_memory_free(op->owner, r->chunk);
+	free(op->recv.asks);
+}
+
+/* The pool and the peers go with the node. */
+static void let_go(struct weft_op *op)
+{
+	op->recv.receiving.chunk = NULL;
+	op->recv.from = NULL;
+}
+
+static uint64_t progress(struct weft_op *op)
+{
+	return op->recv.asks ? wf_ask_progress(op) : wf_receiving_progress(&op->recv.receiving);
+}
+
+static const struct wf_link *source(const struct weft_op *op)
+{
+	return op->recv.receiving.got_from;
+}
+
+static uint64_t step(const struct weft_op *op)
+{
+	return op->recv.receiving.step;
+}
+
+static void describe(const struct weft_op *op, char *text)
+{
+	const struct wf_receiving *r = &op->recv.receiving;
+
+	wf_describe_add(text, "recv");
+	if (r->attached) {
+		wf_describe_add(text, " attachment %llu", (unsigned long long)r->step);
+		return;
+	}
+	wf_describe_channel(r->step, r->key, r->key_bytes, text);
+	wf_describe_add(text, " from ");
+	wf_describe_peer(op, text);
+}
+
+static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
+{
+	if (op->recv.asks)
+		wf_ask_describe(op, text, bytes);
+	else
+		wf_receiving_describe(&op->recv.receiving, text, bytes);
+}
+
+/* With its name, so that a wrong key or step is seen at once. */
+static void late(const struct weft_op *op, const char *who, struct wf_error *e)
+{
+	const struct wf_receiving *r = &op->recv.receiving;
+	char key[WF_KEY_TEXT_BYTES];
+
+	if (r->attached) {
+		wf_error_set(e, -ETIMEDOUT, "the deadline passed before the attachment was here");
+		return;
+	}
+	wf_key_text(r->key, r->key_bytes, key);
+	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s sent step %llu, key %s", who,
+		     (unsigned long long)r->step, key);
+}
+
+#define BYTES (offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv))
+
+const struct wf_op_class wf_recv_class = {
+	.kind = WF_OP_RECV,
+	.recorded = WF_RECORDER_RECV,
+	.bytes = BYTES,
+	.zero_to = BYTES,
+	.start = start,
+	.fan_out = fan_out,
+	.refuse = refuse,
+	.stop = stop,
+	.take_back = take_back,
+	.starve = starve,
+	.free = free_recv,
+	.let_go = let_go,
+	.missing_bytes = missing_bytes,
+	.progress = progress,
+	.source = source,
+	.step = step,
+	.describe = describe,
+	.describe_wait = describe_wait,
+	.late = late,
+};
+
+/* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
+_Static_assert(BYTES <= 888, "a receive with its channel takes less than 1 KiB");
+
+int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
+		size_t key_bytes, const struct weft_tensor *into,
+		const struct weft_recv_options *options, struct weft_op **op)
+{
+	const struct weft_op_options *nested;
+	struct weft_recv_options o;
+	struct wf_receiving *r;
+	struct weft_op *fresh;
+	const int64_t *shape;
+	uint64_t bytes;
+	int err;
+
+	err = wf_check_options(options, &o, sizeof(o));
+	if (err)
+		return err;
+	if (o.flags & ~(unsigned)(WEFT_ANY_SHAPE | WEFT_DROP))
+		return wf_last_set(-EINVAL, "flags %#x are not for a receive", o.flags);
+	if (peer && peer->owner != node)
+		return wf_last_set(-EINVAL, "the peer belongs to another node");
+	err = wf_tensor_check_key(key, key_bytes);
+	if (!err && into)
+		err = wf_tensor_check(into, &bytes);
+	if (err)
+		return err;
+	if (into && !wf_shape_contiguous(into))
+		return wf_last_set(-EINVAL, "a buffer to receive into must be contiguous");
+	err = wf_op_nested(&o.op, &nested);
+	if (!err)
+		err = wf_op_new(node, peer, &wf_recv_class, nested, &fresh);
+	if (err)
+		return err;
+	r = &fresh->recv.receiving;
+	err = wf_tensor_copy_names(fresh, key, key_bytes, into, &shape, &r->key);
+	if (err) {
+		wf_op_drop(fresh);
+		return err;
+	}
+	r->terms = &fresh->terms;
+	r->key_bytes = (uint16_t)key_bytes;
+	r->flags = o.flags;
+	r->alloc = o.alloc;
+	r->alloc_arg = o.alloc_arg;
+	if (into) {
+		fresh->recv.into = *into;
+		fresh->recv.into.shape = (int64_t *)(uintptr_t)shape;
+		r->into = &fresh->recv.into;
+		err = wf_tensor_find_device(fresh, into, bytes, o.stream, &r->device);
+	}
+	if (err) {
+		wf_op_drop(fresh);
+		return err;
+	}
+	*op = fresh;
+	return 0;
+}
+
+int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
+	    size_t key_bytes, const struct weft_tensor *into,
+	    const struct weft_recv_options *options, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = wf_recv_new(node, peer, key, key_bytes, into, options, &fresh);
+
+	if (err)
+		return err;
+	fresh->recv.receiving.step = step;
+	/* One desk alone may get what one peer sends. */
+	if (!peer && node->desk_count > 1 && wf_ask_open(fresh)) {
+		wf_op_drop(fresh);
+		return wf_last_set(-ENOMEM, "no memory for a receive");
+	}
+	wf_op_launch(fresh, fresh->made_ns, op);
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Serve: the services of a node.
+ */
+#ifndef WF_CORE_SERVE_H
+#define WF_CORE_SERVE_H
+
+#include <weft/weft.h>
+#include "rpc/service.h"
+
+/* Serve @service, @options as this version knows them.  -EEXIST, -EINVAL, -ENOENT, -ENOMEM: recorded. */
+int wf_serve_add(struct weft_node *node, ProtobufCService *service,
+		 const struct weft_serve_options *options);
+
+/* It is served no more: the node has closed. */
+void wf_serve_forget(struct wf_pb_service *service);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Steps: the end of a step on all workers, by this node or by a peer.
+ */
+#ifndef WF_CORE_STEPS_H
+#define WF_CORE_STEPS_H
+
+#include <weft/weft.h>
+#include "tensor/ending.h"
+
+/* -ENOMEM: recorded, and it has ended nowhere.  Threads: any, callback. */
+int wf_steps_abort(struct weft_node *node, uint64_t step, enum weft_status status,
+		   const char *message);
+int wf_steps_end(struct weft_node *node, uint64_t step);
+
+/* A peer has ended @step, and told @desk: tell the others.  -ENOMEM. */
+int wf_steps_relay(void *desk, const struct wf_step *step);
+
+#endif

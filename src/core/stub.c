@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Stubs: the two services of protobuf-c whose methods are calls of a peer.  A stub's own
+ * makes a call each time, and that of a call that was opened invokes it, once.
+ */
+#include "core/stub.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/check.h"
+#include "core/desk.h"
+#include "core/intercept.h"
+#include "core/last.h"
+#include "core/op.h"
+#include "core/peer.h"
+#include "rpc/message.h"
+#include "util/clock.h"
+
+/* -ENOMEM. */
+static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
+{
+	uint32_t understood = atomic_load(&op->peer->compressions);
+	struct wf_packed request;
+	int err = wf_message_pack(input, bytes,
+				  wf_message_compresses(&op->desk->worker.options, understood,
+						      op->call.compression),
+				  &op->desk->worker.pool, &request);
+
+	if (!err)
+		wf_call_request(&op->call.call, &request);
+	return err;
+}
+
+/* Pack the request and go; a failure is told by the closure, as any other. */
+static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descriptor,
+		   unsigned method, const ProtobufCMessage *input, ProtobufCClosure closure,
+		   void *closure_data)
+{
+	const ProtobufCMethodDescriptor *m = &descriptor->methods[method];
+	size_t bytes = protobuf_c_message_get_packed_size(input);
+	struct wf_call *call = &op->call.call;
+
+	op->call.begun = true;
+	op->call.closure = closure;
+	op->call.closure_data = closure_data;
+	op->call.output = m->output;
+	op->call.request_bytes = bytes;
+	op->call.service_name = descriptor->name;
+	op->call.method_name = m->name;
+	wf_intercept_begin(op);
+	op->call.packed = !op->error.code && bytes <= WF_CALL_BYTES_MOST && !pack(op, input, bytes);
+	if (op->call.packed) {
+		call->service = descriptor->name;
+		call->method = m->name;
+	}
+	call->began_ns = wf_clock_now();
+	wf_op_submit(op, call->began_ns);
+}
+
+static void invoke_stub(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
+			ProtobufCClosure closure, void *closure_data)
+{
+	struct weft_stub *stub = WF_CONTAINER(service, struct weft_stub, service);
+	struct weft_op *op;
+	int err = WF_NEED(input) ? -EINVAL : wf_rpc_open(stub->peer, NULL, &op);
+
+	if (err) {
+		wf_rpc_refuse(closure, closure_data, err);
+		return;
+	}
+	invoke(op, service->descriptor, method, input, closure, closure_data);
+	wf_op_free(op);
+}
+
+static void destroy_nothing(ProtobufCService *service)
+{
+	(void)service; /* weft_stub_close and weft_op_free do */
+}
+
+int wf_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *descriptor,
+		 struct weft_stub **stub)
+{
+	struct weft_stub *fresh = calloc(1, sizeof(*fresh));
+
+	if (!fresh)
+		return wf_last_set(-ENOMEM, "no memory for a stub");
+	fresh->peer = peer;
+	fresh->service.descriptor = descriptor;
+	fresh->service.invoke = invoke_stub;
+	fresh->service.destroy = destroy_nothing;
+	*stub = fresh;
+	return 0;
+}
+
+void wf_stub_close(struct weft_stub *stub)
+{
+	free(stub);
+}
+
+static void invoke_once(ProtobufCService *service, unsigned method, const ProtobufCMessage *input,
+			ProtobufCClosure closure, void *closure_data)
+{
+	struct weft_op *op = WF_CONTAINER(service, struct weft_op, call.service);
+	int err = WF_NEED(input) ? -EINVAL : wf_check_node(op->owner);
+	bool detached;
+
+	if (err) {
+		wf_rpc_refuse(closure, closure_data, err);
+		return;
+	}
+	if (op->call.begun)
+		return; /* it is for one invocation, as weft_call_open says */
+	detached = op->call.detached; /* one that is not may be freed by its closure */
+	invoke(op, service->descriptor, method, input, closure, closure_data);
+	if (detached)
+		wf_op_free(op);
+}
+
+int wf_stub_call(struct weft_stub *stub, const struct weft_call_options *options,
+		 ProtobufCService **service, struct weft_op **op)
+{
+	struct weft_op *fresh;
+	int err = wf_rpc_new(stub->peer, options, &fresh);
+
+	if (err)
+		return err;
+	fresh->call.service.descriptor = stub->service.descriptor;
+	fresh->call.service.invoke = invoke_once;
+	fresh->call.service.destroy = destroy_nothing;
+	*service = &fresh->call.service;
+	fresh->call.detached = !op;
+	if (op)
+		*op = fresh;
+	return 0;
+}

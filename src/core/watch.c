@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The watchdog: a line in the log that says who waits for whom, when an
+ * operation stands still for WEFT_STALL, when its deadline passes, and when
+ * its peer is lost.
+ *
+ * Operations are looked at ten times in that span, so a line comes late by a
+ * tenth of it at most.  What is worth more lines than a person reads is
+ * counted instead.
+ */
+#include "core/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "core/describe.h"
+#include "core/desk.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "util/clock.h"
+
+#define LOOKS 10       /* in one WEFT_STALL */
+#define LINES_MAX 16   /* in one second */
+
+/* A body that is offered may be on its way, which its owner can't see: at 60 MiB/s at least. */
+#define OFFERED_NS_PER_BYTE 16
+
+static void look(struct wf_timer *timer);
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / WF_NS_PER_S;
+}
+
+/* Those for whom there was no line. */
+static void say_more(struct wf_desk *desk, int level, unsigned count)
+{
+	if (count)
+		wf_log(&desk->worker.log, level,
+		       "and %u more operations, which are not named here but by weft_dump", count);
+}
+
+/* May another line be written?  If not it is counted. */
+static bool may_say(struct wf_desk *desk, int level)
+{
+	struct wf_watch *watch = &desk->watch;
+	struct wf_worker *w = &desk->worker;
+
+	if (w->loop.now_ns - watch->second_ns >= WF_NS_PER_S) {
+		say_more(desk, level, watch->unsaid);
+		watch->second_ns = w->loop.now_ns;
+		watch->lines = watch->unsaid = 0;
+	}
+	if (watch->lines < LINES_MAX) {
+		watch->lines++;
+		return true;
+	}
+	watch->unsaid++;
+	return false;
+}
+
+static void say(struct weft_op *op, int level, const char *what)
+{
+	struct wf_worker *w = &op->desk->worker;
+	char name[WF_DESCRIBE_BYTES], wait[WF_DESCRIBE_BYTES];
+
+	if (!wf_log_hears(&w->log, level) || !may_say(op->desk, level))
+		return;
+	wf_describe_op(op, name);
+	wf_describe_wait(op, wait);
+	wf_log(&w->log, level, "%s %s: %s", name, what, wait);
+}
+
+static uint64_t patience_ns(const struct weft_op *op)
+{
+	return op->desk->worker.options.stall_ns +
+	       wf_describe_offered_bytes(op) * OFFERED_NS_PER_BYTE;
+}
+
+/* Operations worth a line, as many as get one. */
+struct gathered {
+	struct weft_op *ops[LINES_MAX];
+	unsigned count, more, running;
+};
+
+/*
+ * Those that run and are @wanted.  Lines about them are written without the lock, for the
+ * log is the program's and may take its time; they can't go meanwhile, for this is the
+ * thread that ends them.
+ */
+static void gather(struct wf_desk *desk, bool (*wanted)(struct weft_op *op, const void *arg),
+		   const void *arg, struct gathered *g)
+{
+	struct weft_node *node = desk->node;
+
+	*g = (struct gathered){ 0 };
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->desk != desk || !atomic_load(&op->submitted) || !op->started || op->finished)
+			continue;
+		g->running++;
+		if (!wanted(op, arg))
+			continue;
+		if (g->count < LINES_MAX)
+			g->ops[g->count++] = op;
+		else
+			g->more++;
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
+/* Note how far @op has come; true: it stands still, and that is to be said now. */
+static bool stands_still(struct weft_op *op, const void *arg)
+{
+	uint64_t now_ns = op->desk->worker.loop.now_ns;
+	uint64_t progress = wf_describe_progress(op);
+
+	(void)arg;
+	if (progress != op->progress) {
+		op->progress = progress;
+		op->moved_ns = op->told_ns = now_ns;
+	}
+	if (now_ns - op->told_ns < patience_ns(op))
+		return false;
+	op->told_ns = now_ns;
+	return true;
+}
+
+static void arm(struct wf_desk *desk)
+{
+	struct wf_worker *w = &desk->worker;
+
+	if (w->options.stall_ns && wf_log_hears(&w->log, WF_LOG_WARN))
+		wf_loop_timer(&w->loop, &desk->watch.timer, w->loop.now_ns + w->options.stall_ns / LOOKS,
+				look);
+}
+
+static void look(struct wf_timer *timer)
+{
+	struct wf_desk *desk = WF_CONTAINER(timer, struct wf_desk, watch.timer);
+	struct gathered g;
+	char what[64];
+
+	gather(desk, stands_still, NULL, &g);
+	for (unsigned i = 0; i < g.count; i++) {
+		(void)snprintf(what, sizeof(what), "stands still for %.1f s",
+			       seconds(desk->worker.loop.now_ns - g.ops[i]->moved_ns));
+		say(g.ops[i], WF_LOG_WARN, what);
+	}
+	say_more(desk, WF_LOG_WARN, g.more);
+	if (g.running)
+		arm(desk);
+}
+
+/* @op has begun. */
+void wf_watch_begin(struct weft_op *op)
+{
+	if (op->finished)
+		return;
+	op->progress = wf_describe_progress(op);
+	op->moved_ns = op->told_ns = op->desk->worker.loop.now_ns;
+	if (!op->desk->watch.timer.armed)
+		arm(op->desk);
+}
+
+/* The deadline of @op passes, and it is still as it was. */
+void wf_watch_late(struct weft_op *op)
+{
+	const struct wf_worker *w = &op->desk->worker;
+	uint64_t took_ns = w->loop.now_ns - op->made_ns;
+	/* What was to take less than WEFT_STALL is the program's own affair: a note. */
+	bool long_ago = w->options.stall_ns && took_ns >= w->options.stall_ns;
+	char what[64];
+
+	if (!op->started || op->finished)
+		return;
+	(void)snprintf(what, sizeof(what), "has not ended in %.3g s", seconds(took_ns));
+	say(op, long_ago ? WF_LOG_WARN : WF_LOG_INFO, what);
+}
+
+/* Does @op need the peer of the link @arg? */
+static bool needs(struct weft_op *op, const void *arg)
+{
+	return (op->peer && op->peer->link && wf_link_real(op->peer->link) == arg) ||
+	       (op->class->source && op->class->source(op) == arg);
+}
+
+/* The peer of @link is lost, because of @e; what waits for it is still as it was. */
+void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const struct wf_error *e)
+{
+	/* One that leaves in order is no fault. */
+	int level = desk->worker.options.stall_ns && e->code != -ESHUTDOWN ? WF_LOG_WARN
+									   : WF_LOG_INFO;
+	char what[WF_ERROR_BYTES + 32];
+	struct gathered g;
+
+	if (desk->node->closing || !wf_log_hears(&desk->worker.log, level))
+		return;
+	gather(desk, needs, link, &g);
+	(void)snprintf(what, sizeof(what), "fails, for %s", e->text);
+	for (unsigned i = 0; i < g.count; i++)
+		say(g.ops[i], level, what);
+	say_more(desk, level, g.more);
+}
+
+/* Where the worker is, as seen from outside. */
+void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
+{
+	const struct wf_recorder *r = &desk->worker.loop.recorder;
+	uint64_t turn_ns = atomic_load(&r->turn_ns), now_ns = wf_clock_now();
+	const char *call = atomic_load(&r->call), *provider = atomic_load(&r->provider);
+	double since = now_ns > turn_ns ? seconds(now_ns - turn_ns) : 0;
+
+	if (call)
+		(void)snprintf(text, WF_WATCH_WHERE_BYTES, "for %.1f s it is inside %s%s%s", since,
+			       call, provider ? " of " : "", provider ? provider : "");
+	else if (desk->node->manual)
+		(void)snprintf(text, WF_WATCH_WHERE_BYTES,
+			       "its owner has not driven it for %.1f s", since);
+	else
+		(void)snprintf(text, WF_WATCH_WHERE_BYTES, "its last turn began %.1f s ago", since);
+}
+
+/* Said by a thread that waits: a worker that is stuck can't say it.  Threads: any. */
+void wf_watch_worker(struct wf_desk *desk)
+{
+	const struct wf_worker *w = &desk->worker;
+	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
+	uint64_t turn_ns = atomic_load(&w->loop.recorder.turn_ns);
+	uint64_t told_ns = atomic_load(&desk->watch.stuck_told_ns);
+	/* It polls once more after it has said that it sleeps. */
+	bool asleep = atomic_load(&w->loop.poller.asleep) && !atomic_load(&w->loop.recorder.call);
+	char where[WF_WATCH_WHERE_BYTES];
+
+	if (!stall_ns || asleep || now_ns < turn_ns + stall_ns || now_ns < told_ns + stall_ns ||
+	    !atomic_compare_exchange_strong(&desk->watch.stuck_told_ns, &told_ns, now_ns))
+		return;
+	wf_watch_where(desk, where);
+	wf_log_outside(&w->log, WF_LOG_WARN, "the worker of this node does not turn: %s", where);
+}
