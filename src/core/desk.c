@@ -17,49 +17,47 @@
 
 #define RECALL_TURN_NS (5 * WF_NS_PER_MS)
 
-/* What the link floor tells, for the floors above it. */
+/*
+ * Make the peer of @link, before a record tells the program of it: a program that asks who sent
+ * a tensor is not to be told that there was no memory for a name.
+ */
+static int meet(struct wf_desk *desk, struct wf_link *link)
+{
+	return wf_peer_of(desk, link) ? 0 : -ENOMEM;
+}
 
-static int sink_record(void *ctx, struct wf_link *link, const struct wf_record *record)
+static int take_tensor(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_desk *desk = ctx;
-	bool closing = desk->node->closing;
+	int err = meet(desk, link);
 
-	if (wf_transfer_owns(record->type))
-		return wf_transfer_record(&desk->transfer, link, record);
-	/* Whoever asks who sent it is not to be told that there was no memory for a name. */
-	if ((record->type == WF_RECORD_TENSOR || record->type == WF_RECORD_CALL) &&
-	    !wf_peer_of(desk, link))
-		return -ENOMEM;
-	switch (record->type) {
-	case WF_RECORD_TENSOR:
-		return closing ? 0 : wf_channels_record(&desk->channels, link, record);
-	case WF_RECORD_ATTACHMENT:
-		return wf_bundles_record(&desk->bundles, link, record);
-	case WF_RECORD_ABORT:
-		return wf_ending_record(&desk->channels, link, record);
-	case WF_RECORD_CALL:
-		return closing ? 0 : wf_served_call(&desk->serving, link, record);
-	case WF_RECORD_REPLY:
-		return wf_call_replied(&desk->calls, link, record);
-	case WF_RECORD_REQUEST:
-		return wf_served_request(&desk->serving, link, record);
-	case WF_RECORD_RESPONSE:
-		return wf_call_response(&desk->calls, link, record);
-	case WF_RECORD_GRANT_REQUESTS:
-		return wf_call_granted(&desk->calls, link, record);
-	case WF_RECORD_GRANT_RESPONSES:
-		return wf_served_granted(&desk->serving, link, record);
-	case WF_RECORD_DRAIN:
-		return wf_drain_record(link, record);
-	case WF_RECORD_CANCEL:
-		return wf_served_cancel(&desk->serving, link, record);
-	case WF_RECORD_ECHO:
-	case WF_RECORD_ECHOED:
-		return wf_echo_record(&desk->echoes, link, record);
-	default:
-		return -EBADMSG;
-	}
+	return err || desk->node->closing ? err : wf_channels_record(&desk->channels, link, record);
 }
+
+static int take_call(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_desk *desk = ctx;
+	int err = meet(desk, link);
+
+	return err || desk->node->closing ? err : wf_served_call(&desk->serving, link, record);
+}
+
+static void set_routes(struct wf_desk *desk)
+{
+	struct wf_routes *routes = &desk->routes;
+
+	wf_route_set(routes, WF_RECORD_TENSOR, take_tensor, desk);
+	wf_route_set(routes, WF_RECORD_CALL, take_call, desk);
+	wf_transfer_route(&desk->transfer, routes);
+	wf_echo_route(&desk->echoes, routes);
+	wf_ending_route(&desk->channels, routes);
+	wf_bundles_route(&desk->bundles, routes);
+	wf_call_route(&desk->calls, routes);
+	wf_served_route(&desk->serving, routes);
+	wf_drain_route(routes);
+}
+
+/* What else the link floor tells, for the floors above it. */
 
 static void sink_up(void *ctx, struct wf_link *link)
 {
@@ -124,7 +122,6 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 }
 
 static const struct wf_worker_sink sink = {
-	.record = sink_record,
 	.up = sink_up,
 	.paused = sink_paused,
 	.lane = sink_lane,
@@ -173,6 +170,7 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 		desk->serving.admit = wf_intercept_admit;
 		desk->serving.told = wf_intercept_served;
 	}
+	set_routes(desk);
 	return 0;
 }
 
@@ -190,6 +188,7 @@ void wf_desk_fini(struct wf_desk *desk)
 
 int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e)
 {
+	config->routes = &desk->routes;
 	config->sink = &sink;
 	config->sink_ctx = desk;
 	return wf_worker_open(&desk->worker, config, e);

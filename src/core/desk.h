@@ -20,6 +20,7 @@
 struct wf_desk {
 	struct weft_node *node;
 	struct wf_worker worker;
+	struct wf_routes routes;  /* of the records that come to it */
 	struct wf_transfer transfer;
 	struct wf_arrivals arrivals;
 	struct wf_channels channels;

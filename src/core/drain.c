@@ -25,14 +25,20 @@ void wf_drain_up(struct wf_desk *desk, struct wf_link *link)
 	link->drain_told = !wf_tell(link, WF_RECORD_DRAIN, 0, 0, 0);
 }
 
-int wf_drain_record(struct wf_link *link, const struct wf_record *record)
+static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_small_record small;
 
+	(void)ctx;
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	link->drains = true;
 	return 0;
+}
+
+void wf_drain_route(struct wf_routes *routes)
+{
+	wf_route_set(routes, WF_RECORD_DRAIN, take_drain, NULL);
 }
 
 int wf_drain_check(const struct wf_link *link, struct wf_error *e)

@@ -15,9 +15,11 @@
  */
 int wf_drain(struct weft_node *node, uint64_t timeout_ns);
 
-/* @link has come up, and may have to be told that this node drains; has said so itself. */
+/* @link has come up, and may have to be told that this node drains. */
 void wf_drain_up(struct wf_desk *desk, struct wf_link *link);
-int wf_drain_record(struct wf_link *link, const struct wf_record *record); /* -EBADMSG */
+
+/* DRAIN records are taken: a peer drains.  Threads: setup. */
+void wf_drain_route(struct wf_routes *routes);
 
 /* -ESHUTDOWN: the peer takes no more calls. */
 int wf_drain_check(const struct wf_link *link, struct wf_error *e);

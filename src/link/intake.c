@@ -62,7 +62,6 @@ static void charge_assembly(struct wf_link *link)
 /* A record of a control frame: some concern the link itself, others go up. */
 static int control_record(struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_worker *w = link->worker;
 	struct wf_small_record small;
 
 	if (record->flags || record->type < WF_RECORD_WITHDRAW)
@@ -70,7 +69,7 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 	if (record->type == WF_RECORD_WITHDRAW && !wf_ledger_has_room(link, WF_LEDGER_OWED))
 		return -ENOMEM;
 	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
-		return w->sink->record(w->sink_ctx, link, record);
+		return wf_route_record(link->worker->routes, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_RETURN)
@@ -83,7 +82,6 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 /* A record of a data frame, or a part of one. */
 static int data_record(struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_worker *w = link->worker;
 	struct wf_record whole;
 	int rc = check_account(link, record);
 
@@ -95,7 +93,7 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 		return rc;
 	if (whole.type >= WF_RECORD_WITHDRAW)
 		return -EBADMSG;
-	rc = w->sink->record(w->sink_ctx, link, &whole);
+	rc = wf_route_record(link->worker->routes, link, &whole);
 	if (rc == -ENOMEM)
 		wf_assembly_undo(&link->assembly, record);
 	return rc;

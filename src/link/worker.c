@@ -540,6 +540,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	w->options = *config->options;
 	w->log = config->log;
 	w->manual = config->manual;
+	w->routes = config->routes;
 	w->sink = config->sink;
 	w->sink_ctx = config->sink_ctx;
 	snprintf(w->name, sizeof(w->name), "%s", config->name);

@@ -16,6 +16,7 @@
 #include "link/doorbell.h"
 #include "link/host.h"
 #include "link/outframe.h"
+#include "link/route.h"
 #include "loop/loop.h"
 #include "memory/pool.h"
 #include "util/list.h"
@@ -39,14 +40,8 @@ struct wf_read {
 	void (*done)(struct wf_read *read, int status);
 };
 
-/* The floors above, as the link floor sees them. */
+/* The floors above, as the link floor sees them, but for the records that they take: see route.h. */
 struct wf_worker_sink {
-	/*
-	 * A whole record of @link; its bytes are gone on return.  -EBADMSG (it
-	 * makes no sense): the link ends.  -ENOMEM: nothing was done, and the record
-	 * comes again.
-	 */
-	int (*record)(void *ctx, struct wf_link *link, const struct wf_record *record);
 	/* A rail works (again): @link may move bulk data; its epoch is new. */
 	void (*up)(void *ctx, struct wf_link *link);
 	/* The rail is gone: reads on a connected one have ended without a word. */
@@ -118,6 +113,7 @@ struct wf_worker {
 	struct wf_list dirty;  /* links with something to send */
 	struct wf_list unused_links; /* to be freed between two turns */
 	uint64_t kept_out_ns;  /* until when strangers are kept out without a line in the log */
+	const struct wf_routes *routes;
 	const struct wf_worker_sink *sink;
 	void *sink_ctx;
 };
@@ -129,6 +125,7 @@ struct wf_worker_config {
 	bool manual;
 	struct wf_directory *directory;
 	const struct wf_worker *first; /* whose door listens for this one too; NULL: this is it */
+	const struct wf_routes *routes; /* of records; borrowed until the worker closes */
 	const struct wf_worker_sink *sink;
 	void *sink_ctx;
 };

@@ -401,8 +401,9 @@ static struct wf_call *find(struct wf_calls *calls, struct wf_link *link, uint64
 	return call && wf_link_real(call->link) == link ? call : NULL;
 }
 
-int wf_call_response(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
+static int take_response(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_calls *calls = ctx;
 	struct wf_arrived a;
 	struct wf_call *call;
 	int err = wf_stream_arrive(link, record, &a);
@@ -424,8 +425,9 @@ int wf_call_response(struct wf_calls *calls, struct wf_link *link, const struct 
 	return err;
 }
 
-int wf_call_granted(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
+static int take_grant(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_calls *calls = ctx;
 	struct wf_small_record small;
 	struct wf_call *call;
 
@@ -439,8 +441,9 @@ int wf_call_granted(struct wf_calls *calls, struct wf_link *link, const struct w
 	return 0;
 }
 
-int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record)
+static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_calls *calls = ctx;
 	struct wf_answer *answer = NULL;
 	struct wf_reply_record r;
 	struct wf_call *call;
@@ -502,6 +505,13 @@ int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct w
 		end_replied(call, NULL, r.eager);
 	}
 	return 0;
+}
+
+void wf_call_route(struct wf_calls *calls, struct wf_routes *routes)
+{
+	wf_route_set(routes, WF_RECORD_REPLY, take_reply, calls);
+	wf_route_set(routes, WF_RECORD_RESPONSE, take_response, calls);
+	wf_route_set(routes, WF_RECORD_GRANT_REQUESTS, take_grant, calls);
 }
 
 void wf_call_down(struct wf_link *link, const struct wf_error *e)

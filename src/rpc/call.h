@@ -104,10 +104,8 @@ uint64_t wf_call_progress(const struct wf_call *call);
 /* Bytes of its request that the peer may be reading just now, without a word. */
 uint64_t wf_call_offered_bytes(const struct wf_call *call);
 
-/* A REPLY record; a RESPONSE; a GRANT_REQUESTS.  -EBADMSG.  -ENOMEM: nothing was done. */
-int wf_call_replied(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
-int wf_call_response(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
-int wf_call_granted(struct wf_calls *calls, struct wf_link *link, const struct wf_record *record);
+/* Calls take REPLY, RESPONSE and GRANT_REQUESTS records.  Threads: setup. */
+void wf_call_route(struct wf_calls *calls, struct wf_routes *routes);
 void wf_call_down(struct wf_link *link, const struct wf_error *e);
 
 #endif

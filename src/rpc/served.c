@@ -727,9 +727,9 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	return 0;
 }
 
-int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
-		     const struct wf_record *record)
+static int take_cancel(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_serving *serving = ctx;
 	struct wf_small_record small;
 	struct wf_served *s;
 	struct wf_error e;
@@ -746,9 +746,9 @@ int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
 	return 0;
 }
 
-int wf_served_request(struct wf_serving *serving, struct wf_link *link,
-		      const struct wf_record *record)
+static int take_message(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_serving *serving = ctx;
 	struct wf_arrived a;
 	struct wf_served *s;
 	int err = wf_stream_arrive(link, record, &a);
@@ -767,9 +767,9 @@ int wf_served_request(struct wf_serving *serving, struct wf_link *link,
 	return 0;
 }
 
-int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
-		      const struct wf_record *record)
+static int take_grant(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_serving *serving = ctx;
 	struct wf_small_record small;
 	struct wf_served *s;
 
@@ -779,6 +779,13 @@ int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
 	if (s && s->stream)
 		wf_stream_granted(s->stream, small.other);
 	return 0;
+}
+
+void wf_served_route(struct wf_serving *serving, struct wf_routes *routes)
+{
+	wf_route_set(routes, WF_RECORD_REQUEST, take_message, serving);
+	wf_route_set(routes, WF_RECORD_GRANT_RESPONSES, take_grant, serving);
+	wf_route_set(routes, WF_RECORD_CANCEL, take_cancel, serving);
 }
 
 static void not_come_back(struct wf_timer *timer)

@@ -201,15 +201,12 @@ uint64_t wf_served_left_ns(const struct wf_served *served);
 /* For people: what it is, and who has to do something about it. */
 void wf_served_describe(const struct wf_served *served, char *text, size_t bytes);
 
-/* Records: a CALL, a REQUEST, a GRANT_RESPONSES, a CANCEL.  -EBADMSG.  -ENOMEM: nothing was done. */
+/* A server takes REQUEST, GRANT_RESPONSES and CANCEL records.  Threads: setup. */
+void wf_served_route(struct wf_serving *serving, struct wf_routes *routes);
+
+/* A CALL record, which the floor above takes first.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record);
-int wf_served_request(struct wf_serving *serving, struct wf_link *link,
-		      const struct wf_record *record);
-int wf_served_granted(struct wf_serving *serving, struct wf_link *link,
-		      const struct wf_record *record);
-int wf_served_cancel(struct wf_serving *serving, struct wf_link *link,
-		     const struct wf_record *record);
 void wf_served_down(struct wf_link *link, const struct wf_error *e);
 
 #endif

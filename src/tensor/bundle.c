@@ -228,9 +228,9 @@ static int keep(struct wf_bundle *b, uint32_t index, const struct wf_tensor_reco
 	return 0;
 }
 
-int wf_bundles_record(struct wf_bundles *bundles, struct wf_link *link,
-		      const struct wf_record *record)
+static int take_attachment(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_bundles *bundles = ctx;
 	struct wf_bundle_name name = { .link = link };
 	struct wf_answer *answer;
 	struct wf_attachment_key key;
@@ -261,4 +261,9 @@ int wf_bundles_record(struct wf_bundles *bundles, struct wf_link *link,
 	if (err)
 		wf_answer_unmeet(link, &t.body, answer);
 	return err;
+}
+
+void wf_bundles_route(struct wf_bundles *bundles, struct wf_routes *routes)
+{
+	wf_route_set(routes, WF_RECORD_ATTACHMENT, take_attachment, bundles);
 }

@@ -76,8 +76,7 @@ void wf_bundle_put(struct wf_bundle *b);
 /* @r gets tensor @index of a bundle that is whole.  done follows, maybe inside. */
 void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving *r);
 
-/* An ATTACHMENT record.  -EBADMSG.  -ENOMEM: nothing was done. */
-int wf_bundles_record(struct wf_bundles *bundles, struct wf_link *link,
-		      const struct wf_record *record);
+/* Bundles take ATTACHMENT records.  Threads: setup. */
+void wf_bundles_route(struct wf_bundles *bundles, struct wf_routes *routes);
 
 #endif

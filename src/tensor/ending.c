@@ -186,8 +186,9 @@ static int ignore(struct wf_channels *c, struct wf_link *link, struct wf_step *f
 	return 0;
 }
 
-int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct wf_record *record)
+static int take_abort(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_channels *c = ctx;
 	struct wf_abort_record got;
 	struct wf_step *fresh;
 	int err;
@@ -206,6 +207,11 @@ int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct w
 	if (err)
 		wf_step_free(fresh);
 	return err;
+}
+
+void wf_ending_route(struct wf_channels *c, struct wf_routes *routes)
+{
+	wf_route_set(routes, WF_RECORD_ABORT, take_abort, c);
 }
 
 int wf_ending_heard(struct wf_channels *c, struct wf_part *part)

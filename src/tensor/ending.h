@@ -19,10 +19,10 @@ void wf_ending_abort(struct wf_channels *c, struct wf_step *fresh);
 void wf_ending_end(struct wf_channels *c, struct wf_step *fresh);
 
 /*
- * An ABORT record.  Of a peer that takes no part in the step it ends nothing but what that peer
- * has sent itself.  -EBADMSG, -ENOMEM.
+ * ABORT records are taken.  One of a peer that takes no part in the step ends nothing but what
+ * that peer has sent itself.  Threads: setup.
  */
-int wf_ending_record(struct wf_channels *c, struct wf_link *link, const struct wf_record *record);
+void wf_ending_route(struct wf_channels *c, struct wf_routes *routes);
 
 /* The peer of @part, which has aborted the step before, takes part in it now.  -ENOMEM: nothing was done. */
 int wf_ending_heard(struct wf_channels *c, struct wf_part *part);

@@ -85,8 +85,9 @@ int wf_echo_take_back(struct wf_echo *echo)
 	return 0;
 }
 
-int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct wf_record *record)
+static int take_echo(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_echoes *echoes = ctx;
 	struct wf_small_record small;
 	struct wf_echo *echo;
 
@@ -98,6 +99,12 @@ int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct 
 	if (echo && wf_link_real(echo->link) == link)
 		end(echo, NULL);
 	return 0;
+}
+
+void wf_echo_route(struct wf_echoes *echoes, struct wf_routes *routes)
+{
+	wf_route_set(routes, WF_RECORD_ECHO, take_echo, echoes);
+	wf_route_set(routes, WF_RECORD_ECHOED, take_echo, echoes);
 }
 
 void wf_echo_down(struct wf_link *link, const struct wf_error *e)

@@ -41,8 +41,8 @@ int wf_echo_take_back(struct wf_echo *echo);
 /* For people: what it waits for. */
 void wf_echo_describe(const struct wf_echo *echo, char *text, size_t bytes);
 
-/* An ECHO or ECHOED record.  -EBADMSG. */
-int wf_echo_record(struct wf_echoes *echoes, struct wf_link *link, const struct wf_record *record);
+/* ECHO and ECHOED records are taken.  Threads: setup. */
+void wf_echo_route(struct wf_echoes *echoes, struct wf_routes *routes);
 void wf_echo_down(struct wf_link *link, const struct wf_error *e);
 
 #endif

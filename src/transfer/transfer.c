@@ -34,15 +34,6 @@ void wf_transfer_fini(struct wf_transfer *t)
 	wf_spare_fini(&t->records);
 }
 
-bool wf_transfer_owns(uint8_t type)
-{
-	return type == WF_RECORD_PULLED || type == WF_RECORD_RESUME || type == WF_RECORD_OFFER ||
-	       type == WF_RECORD_WITHDRAW || type == WF_RECORD_WITHDRAWN ||
-	       type == WF_RECORD_CHECK || type == WF_RECORD_SUMS ||
-	       type == WF_RECORD_RELEASED || type == WF_RECORD_SPREAD || type == WF_RECORD_LANE ||
-	       type == WF_RECORD_FILLED || type == WF_RECORD_TAKEN;
-}
-
 /* An id of ours that the peer names: it must belong to that peer, and have been told to it. */
 static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
 {
@@ -51,8 +42,9 @@ static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link
 	return p && wf_link_real(p->link) == link && p->state != WF_PARCEL_QUEUED ? p : NULL;
 }
 
-static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
+static int take_offer(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_transfer *t = ctx;
 	struct wf_offer_record offer;
 	struct wf_pull *pull;
 
@@ -64,8 +56,9 @@ static int take_offer(struct wf_transfer *t, struct wf_link *link, const struct 
 	return 0;
 }
 
-static int take_sums(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
+static int take_sums(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_transfer *t = ctx;
 	struct wf_sums_record sums;
 	struct wf_pull *pull;
 
@@ -75,8 +68,9 @@ static int take_sums(struct wf_transfer *t, struct wf_link *link, const struct w
 	return pull && pull->link == link ? wf_pull_told(pull, &sums) : 0;
 }
 
-static int take_lane(struct wf_transfer *t, struct wf_link *link, const struct wf_record *record)
+static int take_lane(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_transfer *t = ctx;
 	struct wf_lane_record lane;
 	struct wf_pull *pull;
 
@@ -88,12 +82,26 @@ static int take_lane(struct wf_transfer *t, struct wf_link *link, const struct w
 	return 0;
 }
 
-static int filled(struct wf_transfer *t, const struct wf_link *link,
-		  const struct wf_small_record *small)
+static int take_filled(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_pull *pull = wf_table_get(&t->pulls, small->id);
+	struct wf_transfer *t = ctx;
+	struct wf_small_record small;
+	struct wf_pull *pull;
 
-	return pull && pull->link == link ? wf_pull_filled(pull, small->other) : 0;
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	pull = wf_table_get(&t->pulls, small.id);
+	return pull && pull->link == link ? wf_pull_filled(pull, small.other) : 0;
+}
+
+static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_small_record small;
+
+	(void)ctx;
+	if (wf_small_record_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	return wf_answers_withdraw(link, small.id);
 }
 
 /* There is nothing to resume any more: the reader need not wait for its deadline. */
@@ -107,35 +115,28 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 }
 
 /* That nobody looks any more is seen elsewhere; this says where and when. */
-static int released(const struct wf_worker *w, const struct wf_small_record *small)
+static int take_released(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	if (small->other > UINT32_MAX)
+	struct wf_lender *lender = link->worker->lender;
+	struct wf_small_record small;
+
+	(void)ctx;
+	if (wf_small_record_get(record->bytes, record->count, &small) || small.other > UINT32_MAX)
 		return -EBADMSG;
-	if (w->lender)
-		wf_lender_released(w->lender, small->id, (uint32_t)small->other);
+	if (lender)
+		wf_lender_released(lender, small.id, (uint32_t)small.other);
 	return 0;
 }
 
-int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
-		       const struct wf_record *record)
+/* A record about an offer of ours. */
+static int take_about_offer(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	struct wf_transfer *t = ctx;
 	struct wf_small_record small;
 	struct wf_parcel *p;
 
-	if (record->type == WF_RECORD_OFFER)
-		return take_offer(t, link, record);
-	if (record->type == WF_RECORD_SUMS)
-		return take_sums(t, link, record);
-	if (record->type == WF_RECORD_LANE)
-		return take_lane(t, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
-	if (record->type == WF_RECORD_WITHDRAW)
-		return wf_answers_withdraw(link, small.id);
-	if (record->type == WF_RECORD_RELEASED)
-		return released(t->worker, &small);
-	if (record->type == WF_RECORD_FILLED)
-		return filled(t, link, &small);
 	p = find_parcel(t, link, small.id);
 	if (!p) {
 		/* It ended in the meantime: by its deadline, say. */
@@ -159,6 +160,23 @@ int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
 		break;
 	}
 	return 0;
+}
+
+void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes)
+{
+	static const enum wf_record_type about_offers[] = {
+		WF_RECORD_PULLED, WF_RECORD_RESUME, WF_RECORD_SPREAD,
+		WF_RECORD_TAKEN, WF_RECORD_CHECK, WF_RECORD_WITHDRAWN,
+	};
+
+	for (size_t i = 0; i < WF_COUNT(about_offers); i++)
+		wf_route_set(routes, about_offers[i], take_about_offer, t);
+	wf_route_set(routes, WF_RECORD_OFFER, take_offer, t);
+	wf_route_set(routes, WF_RECORD_SUMS, take_sums, t);
+	wf_route_set(routes, WF_RECORD_LANE, take_lane, t);
+	wf_route_set(routes, WF_RECORD_FILLED, take_filled, t);
+	wf_route_set(routes, WF_RECORD_WITHDRAW, take_withdraw, t);
+	wf_route_set(routes, WF_RECORD_RELEASED, take_released, t);
 }
 
 static struct wf_parcel *first_waiting(const struct wf_link *link)

@@ -40,12 +40,8 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker);
 /* Ends all views. */
 void wf_transfer_fini(struct wf_transfer *t);
 
-/* Is @type one of this floor's records?  Then hand it to wf_transfer_record. */
-bool wf_transfer_owns(uint8_t type);
-
-/* -EBADMSG: it makes no sense.  -ENOMEM: nothing was done. */
-int wf_transfer_record(struct wf_transfer *t, struct wf_link *link,
-		       const struct wf_record *record);
+/* This floor takes the records of offers and pulls.  Threads: setup. */
+void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes);
 
 /* What the link floor tells: see struct wf_worker_sink. */
 void wf_transfer_up(struct wf_link *link);

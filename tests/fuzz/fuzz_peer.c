@@ -160,8 +160,7 @@ static const struct {
 
 /* What the node hears. */
 
-static const struct wf_worker_sink *real;
-static struct wf_worker_sink ears; /* the real ones but for records */
+static struct wf_routes ears; /* all lead to hear(), with the real route as ctx */
 static bool is_deaf, is_harm;
 static struct wf_writer *notes;    /* NULL: nobody writes down what is heard */
 static uint64_t noted_ns;
@@ -182,9 +181,11 @@ static void note(const struct wf_record *record)
 
 static int hear(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
+	const struct wf_route *real = ctx;
+
 	if (notes)
 		note(record);
-	return is_deaf && !is_harm ? 0 : real->record(ctx, link, record);
+	return is_deaf && !is_harm ? 0 : real->take(real->ctx, link, record);
 }
 
 static struct wf_worker *worker(void)
@@ -201,6 +202,17 @@ static struct wf_link *link_of(unsigned number)
 	return first ? WF_CONTAINER(first, struct wf_link, node) : NULL;
 }
 
+static void put_ears_on(void)
+{
+	struct wf_routes *real = &wf_world_node(NODE)->desks[0].routes;
+
+	ears = (struct wf_routes){ 0 };
+	for (unsigned type = 0; type < WF_COUNT(ears.of); type++)
+		if (real->of[type].take)
+			wf_route_set(&ears, type, hear, &real->of[type]);
+	worker()->routes = &ears;
+}
+
 static void open_world(uint8_t how)
 {
 	setenv("CMOCKA_TEST_ABORT", "1", 1); /* where an assertion of the simulation fails */
@@ -212,10 +224,7 @@ static void open_world(uint8_t how)
 		wf_world_connect(PEER, NODE);
 	else
 		wf_world_connect(NODE, PEER);
-	real = worker()->sink;
-	ears = *real;
-	ears.record = hear;
-	worker()->sink = &ears;
+	put_ears_on();
 	noted_ns = wf_clock_now();
 	is_deaf = how & DEAF;
 }
@@ -271,7 +280,7 @@ static void do_harm(struct wf_task *task)
 		return;
 	wf_link_get(link);
 	is_harm = true;
-	rc = hear(worker()->sink_ctx, link, &harm->record);
+	rc = wf_route_record(worker()->routes, link, &harm->record);
 	is_harm = false;
 	if ((rc == -EBADMSG || rc == -ENOSPC) && link->greeted)
 		wf_link_violate(link, "a record that makes no sense");
