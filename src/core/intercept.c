@@ -48,7 +48,7 @@ static void *parent_of(struct weft_op *op)
 	void *parent;
 
 	pthread_mutex_lock(&node->lock);
-	parent = op->call.parent;
+	parent = op->call.child.parent;
 	pthread_mutex_unlock(&node->lock);
 	return parent;
 }
@@ -58,8 +58,8 @@ static enum weft_status ask(struct weft_op *op, void *parent, const char **messa
 	struct weft_node *node = op->owner;
 	enum weft_status status = WEFT_OK;
 
-	while (op->call.asked < node->interceptor_count && status == WEFT_OK) {
-		const struct weft_interceptor *i = &node->interceptors[op->call.asked++];
+	while (op->call.intercepted.asked < node->interceptor_count && status == WEFT_OK) {
+		const struct weft_interceptor *i = &node->interceptors[op->call.intercepted.asked++];
 
 		if (i->begin)
 			status = i->begin(i->arg, op, parent, op->call.service_name,
@@ -76,10 +76,10 @@ void wf_intercept_begin(struct weft_op *op)
 
 	if (!op->owner->interceptor_count)
 		return;
-	op->call.invoked_ns = wf_clock_now();
-	op->call.beginning = true;
+	op->call.intercepted.invoked_ns = wf_clock_now();
+	op->call.intercepted.asking = true;
 	status = ask(op, parent_of(op), &message);
-	op->call.beginning = false;
+	op->call.intercepted.asking = false;
 	if (status == WEFT_OK)
 		return;
 	wf_error_set(&e, wf_status_code(refusal(status)), "%s",
@@ -98,12 +98,12 @@ void wf_intercept_ended(struct weft_op *op)
 	struct wf_worker *w = &op->desk->worker;
 
 	wf_counters_add(&w->counters.calls_ended[status], 1);
-	while (op->call.asked) {
-		const struct weft_interceptor *i = &op->owner->interceptors[--op->call.asked];
+	while (op->call.intercepted.asked) {
+		const struct weft_interceptor *i = &op->owner->interceptors[--op->call.intercepted.asked];
 
 		if (i->ended)
 			i->ended(i->arg, op, op->call.service_name, op->call.method_name, status,
-				 since_ns(w, op->call.invoked_ns));
+				 since_ns(w, op->call.intercepted.invoked_ns));
 	}
 }
 

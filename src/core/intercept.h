@@ -8,6 +8,13 @@
 #include <weft/weft.h>
 #include "rpc/served.h"
 
+/* Of a call that this node makes. */
+struct wf_intercept_call {
+	unsigned asked;      /* interceptors, which are to hear of its end */
+	uint64_t invoked_ns; /* when they were asked */
+	bool asking;         /* they are being asked now */
+};
+
 /* Copy those that are @given; freed with the node, also after a failure.  -EINVAL, -ENOMEM: recorded. */
 int wf_intercept_open(struct weft_node *node, const struct weft_interceptor *const *given);
 

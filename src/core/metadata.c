@@ -140,7 +140,7 @@ int wf_metadata_add(struct weft_op *op, const struct weft_metadata *pairs, size_
 	uint32_t bytes;
 	int err;
 
-	if (op->class->kind != WF_OP_CALL || !op->call.beginning)
+	if (op->class->kind != WF_OP_CALL || !op->call.intercepted.asking)
 		return wf_last_set(-EALREADY, "metadata is added where a call begins");
 	err = wf_metadata_pack(pairs, count, &more, &bytes);
 	if (err || !bytes)

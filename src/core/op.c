@@ -392,14 +392,14 @@ void wf_op_again(struct weft_op *op)
 
 static void cancel(struct wf_task *task)
 {
-	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel_task);
+	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel.task);
 	struct wf_desk *desk = op->desk;
 	struct wf_error e;
 
 	/* It has gone elsewhere, or is just on the way here. */
-	if (op->cancel_desk != desk ||
+	if (op->cancel.desk != desk ||
 	    (!op->started && !op->finished && atomic_load(&op->submitted))) {
-		op->cancel_desk = desk;
+		op->cancel.desk = desk;
 		wf_loop_submit(&desk->worker.loop, task);
 		return;
 	}
@@ -414,9 +414,9 @@ void wf_op_cancel(struct weft_op *op)
 	if (wf_op_ended(op) || atomic_exchange(&op->cancel_asked, true))
 		return;
 	atomic_fetch_add(&op->refs, 1);
-	op->cancel_task.run = cancel;
-	op->cancel_desk = op->desk;
-	wf_turn_run(op->cancel_desk, &op->cancel_task, wf_clock_now());
+	op->cancel.task.run = cancel;
+	op->cancel.desk = op->desk;
+	wf_turn_run(op->cancel.desk, &op->cancel.task, wf_clock_now());
 }
 
 void wf_op_free(struct weft_op *op)

@@ -78,9 +78,9 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 
 static void free_call(struct weft_op *op)
 {
-	if (op->call.is_child && op->owner) {
+	if (op->call.child.is_child && op->owner) {
 		pthread_mutex_lock(&op->owner->lock);
-		wf_list_remove(&op->call.child_node);
+		wf_list_remove(&op->call.child.node);
 		pthread_mutex_unlock(&op->owner->lock);
 	}
 	free(op->call.metadata);
@@ -329,14 +329,14 @@ static void adopt(struct wf_served *parent, struct weft_op *child)
 	struct weft_node *node = child->owner;
 
 	child->deadline_ns = WF_MIN(child->deadline_ns, parent->deadline_ns);
-	wf_list_init(&child->call.child_node);
-	child->call.is_child = true;
+	wf_list_init(&child->call.child.node);
+	child->call.child.is_child = true;
 	pthread_mutex_lock(&node->lock);
 	if (atomic_load(&parent->cancelled)) {
 		child->deadline_ns = 0;
 	} else {
-		wf_list_append(&parent->children, &child->call.child_node);
-		child->call.parent = parent;
+		wf_list_append(&parent->children, &child->call.child.node);
+		child->call.child.parent = parent;
 	}
 	pthread_mutex_unlock(&node->lock);
 }

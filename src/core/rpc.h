@@ -6,8 +6,10 @@
 #define WF_CORE_RPC_H
 
 #include <weft/weft.h>
+#include "core/intercept.h"
 #include "core/notes.h"
 #include "core/retry.h"
+#include "core/server_call.h"
 #include "rpc/call.h"
 #include "tensor/bundle.h"
 
@@ -25,17 +27,13 @@ struct wf_op_call {
 	ProtobufCService service; /* of weft_call_open: one invocation */
 	bool begun;
 	bool detached;            /* opened for nobody who waits for it: freed when it is invoked */
-	unsigned asked;           /* interceptors, that are to hear of its end */
-	uint64_t invoked_ns;      /* when they were */
-	bool beginning;           /* they are being asked */
+	struct wf_intercept_call intercepted;
 	struct weft_stream *stream; /* NULL: it has none; its floor's reference keeps it */
 	uint8_t *metadata;        /* for the server */
 	struct wf_list attached;  /* beside the request */
 	bool waits;               /* its outcome is known, and it is told when those have ended */
 	struct wf_bundle *bundle; /* of what has come beside the reply; NULL: nothing */
-	bool is_child;            /* of a call that is served: */
-	struct wf_list child_node; /* in its children; under the node's lock */
-	struct wf_served *parent; /* while it is there; under the same */
+	struct wf_server_call_child child;
 	struct wf_call_notes *_Atomic notes; /* NULL: it had none */
 	struct wf_path path;      /* of request and reply */
 	struct wf_retry *retry;   /* NULL: it has one attempt; freed by free() */

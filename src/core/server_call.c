@@ -23,8 +23,8 @@ static struct weft_op *take_child(struct wf_served *served)
 	while (!child && (at = wf_list_pop(&served->children))) {
 		unsigned refs;
 
-		child = WF_CONTAINER(at, struct weft_op, call.child_node);
-		child->call.parent = NULL;
+		child = WF_CONTAINER(at, struct weft_op, call.child.node);
+		child->call.child.parent = NULL;
 		refs = atomic_load(&child->refs);
 		while (refs && !atomic_compare_exchange_weak(&child->refs, &refs, refs + 1))
 			;
@@ -71,6 +71,6 @@ void wf_server_call_gone(struct wf_served *served)
 	node = wf_desk_of(served)->node;
 	pthread_mutex_lock(&node->lock);
 	while ((at = wf_list_pop(&served->children)))
-		WF_CONTAINER(at, struct weft_op, call.child_node)->call.parent = NULL;
+		WF_CONTAINER(at, struct weft_op, call.child.node)->call.child.parent = NULL;
 	pthread_mutex_unlock(&node->lock);
 }

@@ -9,6 +9,14 @@
 
 #include "rpc/served.h"
 
+/* Of a call that the handler of another one has begun, and that ends with that one. */
+struct wf_server_call_child {
+	bool is_child;
+	/* under the node's lock */
+	struct wf_list node;      /* in the children of: */
+	struct wf_served *parent; /* NULL: it is over */
+};
+
 /* Calls that were begun for one that is served: it is given up, and so are they; or it goes, and they stand alone. */
 void wf_server_call_given_up(struct wf_served *served);
 void wf_server_call_gone(struct wf_served *served);

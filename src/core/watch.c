@@ -118,13 +118,13 @@ static bool stands_still(struct weft_op *op, const void *arg)
 	uint64_t progress = wf_describe_progress(op);
 
 	(void)arg;
-	if (progress != op->progress) {
-		op->progress = progress;
-		op->moved_ns = op->told_ns = now_ns;
+	if (progress != op->watched.progress) {
+		op->watched.progress = progress;
+		op->watched.moved_ns = op->watched.told_ns = now_ns;
 	}
-	if (now_ns - op->told_ns < patience_ns(op))
+	if (now_ns - op->watched.told_ns < patience_ns(op))
 		return false;
-	op->told_ns = now_ns;
+	op->watched.told_ns = now_ns;
 	return true;
 }
 
@@ -146,7 +146,7 @@ static void look(struct wf_timer *timer)
 	gather(desk, stands_still, NULL, &g);
 	for (unsigned i = 0; i < g.count; i++) {
 		(void)snprintf(what, sizeof(what), "stands still for %.1f s",
-			       seconds(desk->worker.loop.now_ns - g.ops[i]->moved_ns));
+			       seconds(desk->worker.loop.now_ns - g.ops[i]->watched.moved_ns));
 		say(g.ops[i], WF_LOG_WARN, what);
 	}
 	say_more(desk, WF_LOG_WARN, g.more);
@@ -159,8 +159,8 @@ void wf_watch_begin(struct weft_op *op)
 {
 	if (op->finished)
 		return;
-	op->progress = wf_describe_progress(op);
-	op->moved_ns = op->told_ns = op->desk->worker.loop.now_ns;
+	op->watched.progress = wf_describe_progress(op);
+	op->watched.moved_ns = op->watched.told_ns = op->desk->worker.loop.now_ns;
 	if (!op->desk->watch.timer.armed)
 		arm(op->desk);
 }

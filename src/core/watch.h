@@ -10,6 +10,13 @@
 
 struct wf_desk;
 
+/* Of an operation. */
+struct wf_watch_op {
+	uint64_t progress; /* as the watchdog last saw it: */
+	uint64_t moved_ns; /* since when it is that */
+	uint64_t told_ns;  /* and when that was last said */
+};
+
 struct wf_watch {
 	struct wf_timer timer;
 	uint64_t second_ns;       /* when the lines below began to be counted */
