@@ -437,11 +437,6 @@ void *wf_ep_owner(const struct wf_ep *ep)
 	return ep->owner;
 }
 
-struct wf_rail *wf_ep_rail(const struct wf_ep *ep)
-{
-	return ep->rail;
-}
-
 uint32_t wf_ep_busy(const struct wf_ep *ep)
 {
 	return ep->busy;

@@ -157,7 +157,6 @@ void wf_ep_reject(struct wf_rail *rail, struct wf_request *request);
 void wf_ep_close(struct wf_ep *ep);
 
 void *wf_ep_owner(const struct wf_ep *ep);
-struct wf_rail *wf_ep_rail(const struct wf_ep *ep);
 
 /* Operations that have been posted on it and have not ended. */
 uint32_t wf_ep_busy(const struct wf_ep *ep);

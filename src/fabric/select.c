@@ -27,11 +27,6 @@
 /* A ping on a rail that works takes well under this, also on a busy machine. */
 #define PING_MS 500
 
-uint32_t wf_select_libfabric(void)
-{
-	return fi_version();
-}
-
 void wf_select_version(uint32_t version, char text[WF_SELECT_VERSION_BYTES])
 {
 	snprintf(text, WF_SELECT_VERSION_BYTES, "%u.%u", FI_MAJOR(version), FI_MINOR(version));

@@ -93,8 +93,7 @@ void wf_select_close(struct wf_select *select);
 /* No same-host rail of @select can be used, because of @why. */
 void wf_select_without_host(struct wf_select *select, const char *why);
 
-/* The running library, as 1.17 is FI_VERSION(1, 17); and as text. */
-uint32_t wf_select_libfabric(void);
+/* The version of the running library, as text. */
 const char *wf_select_libfabric_text(void);
 
 /* A version as text. */

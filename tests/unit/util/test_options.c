@@ -74,6 +74,16 @@ static const char *other_value(const struct weft_option *row)
 	return strcmp(row->name, "WEFT_HEARTBEAT") ? row->most : row->least;
 }
 
+/* A setting that weft can measure is none: whoever adds one drops one, or says here why not. */
+static void there_are_no_more_than_35(void **state)
+{
+	size_t count;
+
+	(void)state;
+	(void)wf_options_rows(&count);
+	assert_in_range(count, 1, 35);
+}
+
 /*
  * Each row changes a place that no other row changes, or as many as its text is
  * long, and together the rows are as big as the struct: so no field is without a row.
@@ -344,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(nothing_set_gives_the_defaults, clear),
+		cmocka_unit_test_setup(there_are_no_more_than_35, clear),
 		cmocka_unit_test_setup(every_field_has_a_row_of_its_own, clear),
 		cmocka_unit_test_setup(every_row_says_when_to_change_it, clear),
 		cmocka_unit_test_setup(limits_are_allowed_and_one_step_beyond_is_not, clear),
