@@ -347,11 +347,12 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 		end_unanswered(call, &e);
 		return;
 	}
-	wf_pull_init(&call->pull);
-	call->pull.into = call->reply.at;
-	call->pull.terms = &call->terms;
+	call->pull.job = (struct wf_pull_job){
+		.into = call->reply.at,
+		.terms = &call->terms,
+		.done = reply_pulled,
+	};
 	call->pull.path = call->reply_path;
-	call->pull.done = reply_pulled;
 	call->reply_busy = true;
 	if (!wf_pull_start(call->calls->transfer, link, &call->record.body, answer, &call->pull))
 		return;

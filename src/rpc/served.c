@@ -293,7 +293,7 @@ static void request_damaged(struct wf_served *s, const struct wf_error *e)
 
 static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
-	struct wf_served *s = pull->owner;
+	struct wf_served *s = pull->job.owner;
 
 	s->pull = NULL;
 	wf_served_charge(s, -(uint64_t)sizeof(*pull));
@@ -510,11 +510,13 @@ static void pull_request(struct wf_served *s, const struct wf_body *body)
 
 	if (!pull)
 		goto fail;
-	wf_pull_init(pull);
-	pull->into = s->request.at;
-	pull->terms = &s->terms;
-	pull->owner = s;
-	pull->done = request_pulled;
+	pull->job = (struct wf_pull_job){
+		.into = s->request.at,
+		.terms = &s->terms,
+		.owner = s,
+		.done = request_pulled,
+	};
+	pull->path = (struct wf_path){ 0 };
 	s->answer = NULL;
 	if (wf_pull_start(s->serving->transfer, s->link, body, answer, pull))
 		goto free_pull;

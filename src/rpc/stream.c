@@ -473,9 +473,12 @@ static int start_pull(struct wf_stream *s, struct incoming *in)
 	in->data = o->buffer.at;
 	hold(s->streams->transfer, (int64_t)in->count);
 	in->state = PULLING;
-	o->pull.into = in->data;
-	o->pull.terms = &s->terms;
-	o->pull.done = pulled;
+	o->pull.job = (struct wf_pull_job){
+		.into = in->data,
+		.terms = &s->terms,
+		.done = pulled,
+	};
+	o->pull.path = (struct wf_path){ 0 };
 	s->busy++;
 	s->ahead_bytes += in->count;
 	if (!wf_pull_start(s->streams->transfer, wf_link_real(s->link), &o->body, o->answer,

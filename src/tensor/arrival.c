@@ -12,8 +12,7 @@ void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 		      struct wf_transfer *t)
 {
 	*arrivals = (struct wf_arrivals){ .worker = worker, .transfer = t };
-	wf_spare_init(&arrivals->pulls, sizeof(struct wf_pull), 0,
-		      offsetof(struct wf_pull, transfer));
+	wf_spare_init(&arrivals->pulls, sizeof(struct wf_pull), 0, 0);
 }
 
 void wf_arrivals_fini(struct wf_arrivals *arrivals)

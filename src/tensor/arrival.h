@@ -22,7 +22,7 @@ struct wf_arrivals {
 	struct wf_worker *worker;
 	struct wf_transfer *transfer;
 	size_t count;
-	struct wf_spare pulls; /* for receives: set up but for what a pull sets up itself */
+	struct wf_spare pulls; /* for receives */
 	uint64_t came; /* ever */
 };
 

@@ -292,7 +292,7 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
 {
-	struct wf_receiving *r = pull->owner;
+	struct wf_receiving *r = pull->job.owner;
 	struct wf_arrival *a = r->arrival;
 	struct wf_error why;
 
@@ -304,10 +304,10 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	}
 	pull->answer = NULL;
 	r->path = pull->path;
-	if (pull->imported)
+	if (pull->way == WF_PULL_WAY_IMPORTED)
 		r->path.way = WF_BODY_HANDLE;
-	r->path.straight = pull->straight;
-	if (pull->straight)
+	r->path.straight = pull->way == WF_PULL_WAY_STRAIGHT;
+	if (r->path.straight)
 		r->path.way = pull->body.way;
 	if (pull->damaged)
 		why = say_which(r, e);
@@ -372,17 +372,19 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		wf_receiving_end(r, &e);
 		return;
 	}
-	r->pull->owner = r;
-	r->pull->into = into;
-	r->pull->stage = r->stage;
-	r->pull->view = r->view;
-	r->pull->handle = may_copy(r, link, &t->body);
 	if (r->stage)
 		r->path.way = WF_BODY_STAGED;
-	r->pull->doubted = r->doubted;
-	r->pull->terms = r->terms;
+	r->pull->job = (struct wf_pull_job){
+		.into = into,
+		.stage = r->stage,
+		.view = r->view,
+		.handle = may_copy(r, link, &t->body),
+		.doubted = r->doubted,
+		.terms = r->terms,
+		.owner = r,
+		.done = pulled,
+	};
 	r->pull->path = r->path;
-	r->pull->done = pulled;
 	r->state = WF_RECEIVING_PULLING;
 	err = wf_pull_start(r->arrivals->transfer, link, &t->body, answer, r->pull);
 	if (err) {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "transfer/plan.h"
 #include "transfer/reads.h"
@@ -58,7 +57,7 @@ static bool is_hopeless(const struct wf_pull *pull)
 {
 	uint64_t for_ns = pull->transfer->worker->loop.now_ns - pull->failing_ns;
 
-	if (pull->connected)
+	if (pull->rail.connected)
 		return pull->tries > TRIES_CONNECTED_MAX && for_ns >= FAILING_CONNECTED_NS;
 	return pull->tries > TRIES_SHARED_MAX && for_ns >= FAILING_SHARED_NS;
 }
@@ -76,7 +75,9 @@ static void say(struct wf_pull *pull, struct wf_link *link, int code)
 /* What a card has written to a device is there for the program's kernels.  With why it is not. */
 static int flush(struct wf_pull *pull)
 {
-	return pull->straight ? wf_cuda_flush(pull->stage->body->place.device, &pull->why) : 0;
+	if (pull->way != WF_PULL_WAY_STRAIGHT)
+		return 0;
+	return wf_cuda_flush(pull->job.stage->body->place.device, &pull->why);
 }
 
 /*
@@ -86,7 +87,8 @@ static int flush(struct wf_pull *pull)
 static bool may_be_released(const struct wf_pull *pull)
 {
 	return pull->releases && !pull->tell_withdrawn && pull->sums.count <= 1 &&
-	       !pull->imported && (pull->body.way != WF_BODY_STAGED || !pull->began_staged);
+	       pull->way != WF_PULL_WAY_IMPORTED &&
+	       (pull->body.way != WF_BODY_STAGED || !pull->began_staged);
 }
 
 /* The destination is quiet: tell the owner of the bytes, then ours. */
@@ -94,7 +96,8 @@ static void finish(struct wf_pull *pull)
 {
 	struct wf_worker *w = pull->transfer->worker;
 	struct wf_link *link = pull->link;
-	bool well = !pull->stopping && !flush(pull);
+	bool well = pull->state != WF_PULL_STOPPING && !flush(pull);
+	bool view = pull->way == WF_PULL_WAY_VIEW;
 	struct wf_error why = pull->why;
 
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
@@ -110,20 +113,20 @@ static void finish(struct wf_pull *pull)
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	wf_list_remove(&pull->node);
 	if (well)
-		wf_counters_add(pull->view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
+		wf_counters_add(view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
 				pull->body.bytes);
 	/* Before its owner may free it. */
-	if (pull->imported)
-		wf_stage_give_room(pull->stage);
+	if (pull->way == WF_PULL_WAY_IMPORTED)
+		wf_stage_give_room(pull->job.stage);
 	/* It is where it should be. */
-	if (pull->straight && well)
-		wf_stage_skip(pull->stage, pull->body.bytes);
+	if (pull->way == WF_PULL_WAY_STRAIGHT && well)
+		wf_stage_skip(pull->job.stage, pull->body.bytes);
 	if (pull->answer)
 		pull->answer->chunks = pull->path.chunks;
 	if (pull->answer && (well || !may_be_released(pull)))
 		say(pull, link, well ? 0 : why.code);
 	wf_link_unwatch(link);
-	pull->done(pull, well ? NULL : &why);
+	pull->job.done(pull, well ? NULL : &why);
 	wf_link_put(link);
 }
 
@@ -131,13 +134,13 @@ static void finish(struct wf_pull *pull)
 static bool whole(const struct wf_pull *pull)
 {
 	return pull->got_bytes == pull->body.bytes && wf_sums_right(&pull->sums) &&
-	       (!pull->imported || pull->confirmed);
+	       (pull->way != WF_PULL_WAY_IMPORTED || pull->confirmed);
 }
 
 /* Is anything under way that touches its destination? */
 static bool is_busy(const struct wf_pull *pull)
 {
-	return pull->busy || (pull->imported && !wf_stage_quiet(pull->stage));
+	return pull->busy || (pull->way == WF_PULL_WAY_IMPORTED && !wf_stage_quiet(pull->job.stage));
 }
 
 static void arm(struct wf_pull *pull, uint64_t in_ns)
@@ -166,7 +169,8 @@ static bool sum_view(struct wf_pull *pull)
 	uint64_t at = pull->summed_bytes;
 	uint64_t bytes = WF_MIN(wf_body_piece_bytes(pull->body.bytes), pull->body.bytes - at);
 
-	if (!pull->view || pull->stopping || !pull->sums.count || !bytes)
+	if (pull->way != WF_PULL_WAY_VIEW || pull->state == WF_PULL_STOPPING ||
+	    !pull->sums.count || !bytes)
 		return false;
 	if (ask_sums(pull, at + bytes)) {
 		arm(pull, RETRY_NS);
@@ -175,7 +179,7 @@ static bool sum_view(struct wf_pull *pull)
 	pull->summed_bytes += bytes;
 	wf_sums_arrived(&pull->sums, pull->into, pull->into_bytes, at, bytes);
 	judge(pull);
-	if (!pull->stopping)
+	if (pull->state != WF_PULL_STOPPING)
 		arm(pull, 0);
 	return true;
 }
@@ -184,20 +188,21 @@ static void timer(struct wf_timer *t)
 {
 	struct wf_pull *pull = WF_CONTAINER(t, struct wf_pull, timer);
 	const struct wf_caps *caps = wf_link_caps(pull->link);
+	bool stopping = pull->state == WF_PULL_STOPPING;
 
 	if (sum_view(pull))
 		return;
-	if (whole(pull) || (pull->stopping && !is_busy(pull))) {
+	if (whole(pull) || (stopping && !is_busy(pull))) {
 		finish(pull);
-	} else if (pull->stopping && pull->imported) {
+	} else if (stopping && pull->way == WF_PULL_WAY_IMPORTED) {
 		return; /* until its copies have ended, which nothing hastens */
-	} else if (!pull->stopping && pull->early) {
-		pull->early = false;
+	} else if (pull->state == WF_PULL_EARLY) {
+		pull->state = WF_PULL_WAITING;
 		if (caps)
 			wf_pull_up(pull);
-	} else if (!pull->stopping && is_hopeless(pull)) {
+	} else if (!stopping && is_hopeless(pull)) {
 		wf_link_rail_failed(pull->link, "reads are refused");
-	} else if (!pull->stopping) {
+	} else if (!stopping) {
 		wf_pull_feed(pull);
 	} else if (caps && caps->connected) {
 		wf_link_rail_failed(pull->link, "reads do not end");
@@ -209,38 +214,43 @@ static void timer(struct wf_timer *t)
 static void stop(struct wf_pull *pull, const struct wf_error *e)
 {
 	/* Its limit runs already: another reason to stop gives it no more time. */
-	if (pull->stopping && pull->timer.armed)
+	if (pull->state == WF_PULL_STOPPING && pull->timer.armed)
 		return;
-	if (!pull->stopping) {
-		pull->stopping = true;
+	if (pull->state != WF_PULL_STOPPING) {
+		pull->state = WF_PULL_STOPPING;
 		pull->why = *e;
 		wf_pace_leave(&pull->share);
-		if (pull->imported)
-			wf_stage_stop(pull->stage);
+		if (pull->way == WF_PULL_WAY_IMPORTED)
+			wf_stage_stop(pull->job.stage);
 	}
 	/* Never inside a caller's own call: in the next turn at the soonest. */
-	arm(pull, !pull->busy ? 0 : pull->connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
+	arm(pull, !pull->busy ? 0 : pull->rail.connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
+}
+
+static void read_no_more(struct wf_pull *pull)
+{
+	if (pull->state == WF_PULL_READING)
+		pull->state = WF_PULL_WAITING;
 }
 
 /* Ask the owner for an offer that holds on the rail in use. */
 static void ask(struct wf_pull *pull)
 {
-	bool copied = pull->imported && pull->got_bytes == pull->body.bytes;
+	bool copied = pull->way == WF_PULL_WAY_IMPORTED && pull->got_bytes == pull->body.bytes;
 	struct wf_error e;
 
 	/* The owner may take that its bytes are not looked at until it has answered. */
-	if (pull->asked || is_busy(pull))
+	if (pull->state == WF_PULL_ASKED || is_busy(pull))
 		return;
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
-	pull->granted = false;
 	wf_grant_close(&pull->grant);
 	if (wf_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id,
-		    copied ? WF_RESUME_COPIED : pull->handle ? WF_RESUME_HANDLE : 0)) {
+		    copied ? WF_RESUME_COPIED : pull->job.handle ? WF_RESUME_HANDLE : 0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
 		return;
 	}
-	pull->asked = true;
+	pull->state = WF_PULL_ASKED;
 	/* Whatever its owner answers, it may stage the body for this pull from now on. */
 	pull->began_staged |= pull->body.way == WF_BODY_STAGED;
 }
@@ -248,8 +258,8 @@ static void ask(struct wf_pull *pull)
 /* Is the rest long enough for more ways, and are there any? */
 static bool may_spread(const struct wf_pull *pull)
 {
-	return pull->granted && !pull->stopping && wf_lane_count(pull->link) &&
-	       pull->body.bytes - pull->next >= WF_SPREAD_CHUNKS_MIN * pull->chunk_bytes;
+	return pull->state == WF_PULL_READING && wf_lane_count(pull->link) &&
+	       pull->body.bytes - pull->next >= WF_SPREAD_CHUNKS_MIN * pull->rail.chunk_bytes;
 }
 
 void wf_pull_lane_up(struct wf_pull *pull)
@@ -280,7 +290,7 @@ static struct wf_span target(const struct wf_pull *pull)
 	return (struct wf_span){
 		.at = pull->into,
 		.bytes = pull->into_bytes,
-		.device = pull->straight ? &pull->stage->body->place : NULL,
+		.device = pull->way == WF_PULL_WAY_STRAIGHT ? &pull->job.stage->body->place : NULL,
 	};
 }
 
@@ -297,25 +307,25 @@ static int open_target(struct wf_pull *pull, const struct wf_span *span, struct 
  */
 static bool may_be_straight(const struct wf_pull *pull, const struct wf_caps *caps)
 {
-	bool only = pull->terms->no_staging;
+	bool only = pull->job.terms->no_staging, straight = pull->way == WF_PULL_WAY_STRAIGHT;
 
-	if (pull->sums.count || (pull->next && !pull->straight) ||
-	    (pull->straight && pull->on == pull->link->on && !only))
+	if (pull->sums.count || (pull->next && !straight) ||
+	    (straight && pull->rail.on == pull->link->on && !only))
 		return false;
-	return wf_stage_is_reached(pull->stage, caps, only);
+	return wf_stage_is_reached(pull->job.stage, caps, only);
 }
 
 /* WF_TRANSFER_LATER, or -EOPNOTSUPP with a sentence: the rail does not reach it. */
 static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 {
 	struct wf_span body = {
-		.at = pull->stage->body->at,
+		.at = pull->job.stage->body->at,
 		.bytes = pull->body.bytes,
-		.device = &pull->stage->body->place,
+		.device = &pull->job.stage->body->place,
 	};
 	int err;
 
-	if (!wf_stage_ready(pull->stage))
+	if (!wf_stage_ready(pull->job.stage))
 		return WF_TRANSFER_LATER;
 	err = open_target(pull, &body, e);
 	if (err) {
@@ -323,8 +333,8 @@ static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 		       "%s: a body goes through the host: %s", wf_link_label(pull->link), e->text);
 		return -EOPNOTSUPP;
 	}
-	wf_stage_give_room(pull->stage);
-	pull->straight = true;
+	wf_stage_give_room(pull->job.stage);
+	pull->way = WF_PULL_WAY_STRAIGHT;
 	pull->into = body.at;
 	pull->into_bytes = body.bytes;
 	return 0;
@@ -334,18 +344,18 @@ static void retry_room(struct wf_pool_waiter *waiter)
 {
 	struct wf_pull *pull = WF_CONTAINER(waiter, struct wf_pull, room_waiter);
 
-	if (!pull->stopping)
+	if (pull->state != WF_PULL_STOPPING)
 		arm(pull, 0);
 }
 
 /* WF_TRANSFER_LATER: the pool has none. */
 static int take_room(struct wf_pull *pull, struct wf_error *e)
 {
-	int err = wf_stage_take_room(pull->stage, e);
+	int err = wf_stage_take_room(pull->job.stage, e);
 
 	if (err != -EAGAIN)
 		return err;
-	wf_link_record(pull->link, WF_RECORDER_POOL_WAIT, pull->stage->room_bytes, 0);
+	wf_link_record(pull->link, WF_RECORDER_POOL_WAIT, pull->job.stage->room_bytes, 0);
 	pull->room_waiter.retry = retry_room;
 	wf_pool_wait(&pull->transfer->worker->pool, &pull->room_waiter);
 	return WF_TRANSFER_LATER;
@@ -357,19 +367,19 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 	struct wf_span room;
 	int err;
 
-	err = wf_terms_stage(pull->terms, pull->stage->body->place.device, e);
+	err = wf_terms_stage(pull->job.terms, pull->job.stage->body->place.device, e);
 	if (!err)
 		err = take_room(pull, e);
-	if (!err && pull->straight)
-		err = wf_cuda_flush(pull->stage->body->place.device, e);
+	if (!err && pull->way == WF_PULL_WAY_STRAIGHT)
+		err = wf_cuda_flush(pull->job.stage->body->place.device, e);
 	if (err)
 		return err;
-	if (pull->straight) {
+	if (pull->way == WF_PULL_WAY_STRAIGHT) {
 		restart(pull);
-		wf_stage_skip(pull->stage, pull->next);
+		wf_stage_skip(pull->job.stage, pull->next);
 	}
-	room = (struct wf_span){ .at = pull->stage->room, .bytes = pull->stage->room_bytes };
-	pull->straight = false;
+	room = (struct wf_span){ .at = pull->job.stage->room, .bytes = pull->job.stage->room_bytes };
+	pull->way = WF_PULL_WAY_STAGED;
 	pull->into = room.at;
 	pull->into_bytes = room.bytes;
 	return open_target(pull, &room, e);
@@ -382,7 +392,7 @@ static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error
 	int err = -EOPNOTSUPP;
 
 	wf_pool_unwait(&pull->transfer->worker->pool, &pull->room_waiter);
-	if (!pull->stage)
+	if (pull->way == WF_PULL_WAY_READ)
 		return open_target(pull, &span, e);
 	if (may_be_straight(pull, caps))
 		err = aim_straight(pull, e);
@@ -399,20 +409,19 @@ static void begin(struct wf_pull *pull)
 	int err;
 
 	wf_grant_close(&pull->grant);
-	if (wf_terms_wait(pull->terms, link)) {
-		pull->early = true;
+	if (wf_terms_wait(pull->job.terms, link)) {
+		pull->state = WF_PULL_EARLY;
 		arm(pull, LANES_NS);
 		return;
 	}
-	pull->early = false;
 	/* Also when it goes on, on another rail. */
-	if (wf_terms_rail(pull->terms, link, caps, &e)) {
+	if (wf_terms_rail(pull->job.terms, link, caps, &e)) {
 		stop(pull, &e);
 		return;
 	}
 	err = aim(pull, caps, &e);
 	if (err == WF_TRANSFER_LATER) {
-		pull->early = true;
+		pull->state = WF_PULL_EARLY;
 		return;
 	}
 	if (err) {
@@ -421,15 +430,17 @@ static void begin(struct wf_pull *pull)
 	}
 	pull->path.registered = pull->grant.own != NULL;
 	pull->path.caps = caps;
-	pull->connected = caps->connected;
-	pull->quiet_by_close = caps->connected || caps->sync_read;
-	pull->on = link->on;
 	/* Only chunk and depth are asked for: the way was the owner's choice. */
 	wf_plan_make(caps, &link->worker->options, pull->body.bytes, false, 0, &plan);
-	pull->chunk_bytes = plan.chunk_bytes;
-	pull->depth = plan.depth;
-	pull->helper = plan.helper;
-	pull->granted = true;
+	pull->rail = (struct wf_pull_rail){
+		.on = link->on,
+		.chunk_bytes = plan.chunk_bytes,
+		.depth = plan.depth,
+		.helper = plan.helper,
+		.connected = caps->connected,
+		.quiet_by_close = caps->connected || caps->sync_read,
+	};
+	pull->state = WF_PULL_READING;
 	wf_pull_lane_up(pull);
 	wf_pull_feed(pull);
 }
@@ -442,7 +453,7 @@ void wf_pull_feed(struct wf_pull *pull)
 	struct wf_pull_read *r;
 	int rc;
 
-	while (pull->granted && !pull->stopping && link->state == WF_LINK_UP &&
+	while (pull->state == WF_PULL_READING && link->state == WF_LINK_UP &&
 	       (r = wf_reads_next(pull))) {
 		bool has_way = wf_reads_find_way(pull, &over);
 
@@ -487,8 +498,8 @@ static void pass_on(struct wf_pull *pull)
 	uint64_t piece = wf_body_piece_bytes(pull->body.bytes), end = wf_reads_got(pull);
 	struct wf_error e;
 
-	if (pull->stage && !pull->straight)
-		wf_stage_go(pull->stage, end);
+	if (pull->way == WF_PULL_WAY_STAGED)
+		wf_stage_go(pull->job.stage, end);
 	/* There may be more, of before it was staged there; and the rest of a piece may be read again. */
 	end = WF_MIN(end, pull->filled) / piece * piece;
 	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->taken)
@@ -502,9 +513,9 @@ static void pass_on(struct wf_pull *pull)
 
 static enum wf_body_way way_of(const struct wf_pull *pull)
 {
-	if (pull->view)
+	if (pull->way == WF_PULL_WAY_VIEW)
 		return WF_BODY_VIEW;
-	return pull->stage || pull->body.way == WF_BODY_STAGED ? WF_BODY_STAGED : WF_BODY_PULL;
+	return pull->job.stage || pull->body.way == WF_BODY_STAGED ? WF_BODY_STAGED : WF_BODY_PULL;
 }
 
 /* Bytes have come, or word of what they should be.  Is that all of them, or the end? */
@@ -540,7 +551,7 @@ static void read_done(struct wf_read *read, int status)
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
 	pull->aside -= r->aside;
 	/* Those that fail together count once; what may be stale is no failure, and a lane has its own. */
-	if (status && !over && pull->granted && status != -ESTALE)
+	if (status && !over && pull->state == WF_PULL_READING && status != -ESTALE)
 		count_failure(pull);
 	if (!status) {
 		pull->tries = 0;
@@ -567,20 +578,20 @@ static void read_done(struct wf_read *read, int status)
 		/* The wire has something to do meanwhile. */
 		wf_pull_feed(pull);
 		wf_sums_arrived(&pull->sums, pull->into, pull->into_bytes, offset, count);
-		if (pull->stage || pull->body.way == WF_BODY_STAGED)
+		if (pull->job.stage || pull->body.way == WF_BODY_STAGED)
 			pass_on(pull);
 	}
-	if (pull->stopping) {
+	if (pull->state == WF_PULL_STOPPING) {
 		if (!pull->busy)
 			finish(pull);
 	} else if (is_hopeless(pull)) {
 		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
 			     wf_link_label(pull->link), pull->tries, wf_error_name(status));
 		stop(pull, &e);
-	} else if (!judge(pull) && !over && (status || !pull->granted)) {
+	} else if (!judge(pull) && !over && (status || pull->state != WF_PULL_READING)) {
 		/* On a connected rail the endpoint's end follows; on a shared one the offer is made anew. */
-		pull->granted = false;
-		if (!pull->connected)
+		read_no_more(pull);
+		if (!pull->rail.connected)
 			ask(pull);
 	}
 }
@@ -608,16 +619,16 @@ static void lost(struct wf_answer *answer, const struct wf_error *e)
 {
 	struct wf_pull *pull = answer->owner;
 
-	if (!pull->stopping)
+	if (pull->state != WF_PULL_STOPPING)
 		pull->why = *e;
-	pull->stopping = true;
+	pull->state = WF_PULL_STOPPING;
 	/* Should reads outlive it, another life of the peer's must not get the answer. */
 	wf_answer_close(answer);
 	pull->answer = NULL;
 	wf_pace_leave(&pull->share);
-	if (pull->imported)
-		wf_stage_stop(pull->stage);
-	if (pull->quiet_by_close || !pull->busy)
+	if (pull->way == WF_PULL_WAY_IMPORTED)
+		wf_stage_stop(pull->job.stage);
+	if (pull->rail.quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* Else the rail is opened anew over its reads, and says so. */
 }
@@ -627,59 +638,61 @@ static const struct wf_answer_keeper keeper = {
 	.lost = lost,
 };
 
-void wf_pull_init(struct wf_pull *pull)
+/* All that a pull has, but for what its owner has set. */
+static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *link,
+		   const struct wf_body *body)
 {
-	memset(pull, 0, offsetof(struct wf_pull, transfer));
+	const struct wf_stage *stage = pull->job.stage;
+	bool view = pull->job.view, staged = body->way == WF_BODY_STAGED;
+
+	*pull = (struct wf_pull){
+		.job = pull->job,
+		.path = pull->path,
+		.transfer = t,
+		.link = link,
+		.body = *body,
+		.way = view ? WF_PULL_WAY_VIEW : stage ? WF_PULL_WAY_STAGED : WF_PULL_WAY_READ,
+		.into = pull->job.into,
+		.into_bytes = stage ? stage->room_bytes : body->bytes,
+		.from_bytes = body->bytes,
+		/* Of a view all bytes are there. */
+		.next = view ? body->bytes : 0,
+		.got_bytes = view ? body->bytes : 0,
+		.filled = staged ? 0 : body->bytes,
+	};
+	/* Its owner has made no room yet. */
+	pull->job.doubted |= staged;
+	wf_list_init(&pull->room_waiter.node);
+	wf_pace_share_init(&pull->share, &t->pace, go_on);
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
+		pull->reads[i].read.done = read_done;
+		pull->reads[i].pull = pull;
+	}
 }
 
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull)
 {
-	int err = wf_sums_open(&pull->sums, body);
+	int err;
 
+	set_up(pull, t, link, body);
+	err = wf_sums_open(&pull->sums, body);
 	if (err)
 		goto refuse;
 	err = wf_table_add(&t->pulls, pull, &pull->id);
 	if (err)
 		goto close_sums;
-	pull->transfer = t;
-	pull->link = link;
-	pull->body = *body;
 	err = ask_sums(pull, 0);
 	if (err)
 		goto forget;
 	pull->answer = answer;
 	answer->keeper = &keeper;
 	answer->owner = pull;
-	pull->grant = (struct wf_grant){ 0 };
-	pull->granted = pull->asked = pull->stopping = pull->tell_withdrawn = false;
-	pull->refused = pull->early = pull->releases = pull->began_staged = false;
-	pull->connected = pull->quiet_by_close = pull->damaged = false;
-	pull->on = NULL;
-	/* Of a view all bytes are there. */
-	pull->next = pull->got_bytes = pull->view ? body->bytes : 0;
-	pull->into_bytes = pull->stage ? pull->stage->room_bytes : body->bytes;
-	pull->from_bytes = body->bytes;
-	pull->imported = pull->confirmed = pull->straight = false;
-	pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
-	pull->taken = 0;
-	/* Its owner has made no room yet. */
-	pull->doubted |= body->way == WF_BODY_STAGED;
-	pull->summed_bytes = 0;
-	pull->busy = pull->aside = 0;
-	pull->spread = NULL;
-	pull->took_ns = 0;
-	pull->tries = 0;
-	pull->timer = (struct wf_timer){ 0 };
-	wf_list_init(&pull->room_waiter.node);
-	wf_pace_share_init(&pull->share, &t->pace, go_on);
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
-		pull->reads[i] = (struct wf_pull_read){ .read.done = read_done, .pull = pull };
 	wf_list_append(&link->work[WF_LINK_PULLS], &pull->node);
 	wf_link_get(link);
 	wf_link_watch(link, false);
 	wf_link_record(link, WF_RECORDER_PULL, pull->id, body->bytes);
-	if (pull->view)
+	if (pull->way == WF_PULL_WAY_VIEW)
 		see(pull);
 	else if (link->state == WF_LINK_UP)
 		wf_pull_up(pull);
@@ -696,13 +709,13 @@ refuse:
 
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 {
-	if (!pull->stopping)
+	if (pull->state != WF_PULL_STOPPING)
 		stop(pull, e);
 }
 
 void wf_pull_release(struct wf_pull *pull, const struct wf_error *e)
 {
-	if (pull->stopping)
+	if (pull->state == WF_PULL_STOPPING)
 		return;
 	pull->releases = true;
 	stop(pull, e);
@@ -717,10 +730,12 @@ static bool changes(const struct wf_pull *pull, const struct wf_body *body)
 static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 {
 	if (body->way == WF_BODY_HANDLE)
-		return pull->handle;
-	if (pull->imported || (body->way != WF_BODY_PULL && body->way != WF_BODY_STAGED))
+		return pull->job.handle;
+	if (pull->way == WF_PULL_WAY_IMPORTED ||
+	    (body->way != WF_BODY_PULL && body->way != WF_BODY_STAGED))
 		return false;
-	return (!changes(pull, body) || (!pull->view && !pull->sums.count)) &&
+	return (!changes(pull, body) ||
+		(pull->way != WF_PULL_WAY_VIEW && !pull->sums.count)) &&
 	       (body->way == WF_BODY_PULL || body->room_bytes);
 }
 
@@ -732,18 +747,19 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 	struct wf_error e;
 
 	/* Also when it goes on, on another rail. */
-	if (wf_terms_rail(pull->terms, link, wf_link_caps(link), &e)) {
+	if (wf_terms_rail(pull->job.terms, link, wf_link_caps(link), &e)) {
 		stop(pull, &e);
 		return;
 	}
-	if (!pull->imported && wf_stage_import(pull->stage, body->handle, body->address, &e)) {
+	if (pull->way != WF_PULL_WAY_IMPORTED &&
+	    wf_stage_import(pull->job.stage, body->handle, body->address, &e)) {
 		wf_log(&w->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
 		       wf_link_label(link), e.text);
-		pull->handle = false;
+		pull->job.handle = false;
 		ask(pull);
 		return;
 	}
-	pull->imported = true;
+	pull->way = WF_PULL_WAY_IMPORTED;
 	pull->path.caps = wf_link_caps(link);
 	pull->body.epoch = body->epoch;
 	/* It was offered all the while: nobody has written to it. */
@@ -752,8 +768,8 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 		arm(pull, 0);
 		return;
 	}
-	wf_stage_hold(pull->stage, false);
-	wf_stage_go(pull->stage, body->bytes);
+	wf_stage_hold(pull->job.stage, false);
+	wf_stage_go(pull->job.stage, body->bytes);
 }
 
 /* The owner has made the offer anew. */
@@ -761,9 +777,9 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 {
 	struct wf_error e;
 
-	if (!pull->asked || pull->stopping)
+	if (pull->state != WF_PULL_ASKED)
 		return;
-	pull->asked = false;
+	pull->state = WF_PULL_WAITING;
 	if (body->way == WF_BODY_NONE) {
 		/* Its deadline passed, or it was cancelled, while there was no rail to say so on. */
 		wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
@@ -780,7 +796,7 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		copy_from(pull, body);
 		return;
 	}
-	if (pull->terms->no_staging && body->way == WF_BODY_STAGED) {
+	if (pull->job.terms->no_staging && body->way == WF_BODY_STAGED) {
 		wf_error_set(&e, -EBADFD, "no staging was asked for, and %s stages it",
 			     wf_link_label(pull->link));
 		stop(pull, &e);
@@ -792,8 +808,8 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		pull->taken = 0;
 	}
 	pull->body = *body;
-	pull->doubted = false;
-	pull->handle = false;
+	pull->job.doubted = false;
+	pull->job.handle = false;
 	pull->from_bytes = body->way == WF_BODY_STAGED ? body->room_bytes : body->bytes;
 	wf_pull_up(pull);
 }
@@ -802,7 +818,7 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
 {
 	/* It may not have looked at the offer that says so. */
-	if (pull->stopping)
+	if (pull->state == WF_PULL_STOPPING)
 		return 0;
 	if (pull->body.way != WF_BODY_STAGED || bytes < pull->filled || bytes > pull->body.bytes)
 		return -EBADMSG;
@@ -814,16 +830,16 @@ int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
 
 void wf_pull_drained(struct wf_pull *pull)
 {
-	uint64_t piece = pull->stage->piece_bytes, fresh;
+	uint64_t piece = pull->job.stage->piece_bytes, fresh;
 
-	if (!pull->imported) {
+	if (pull->way != WF_PULL_WAY_IMPORTED) {
 		/* What it waited for may have been the program's stream. */
-		if (pull->early && !pull->stopping)
+		if (pull->state == WF_PULL_EARLY)
 			arm(pull, 0);
 		wf_pull_feed(pull);
 		return;
 	}
-	fresh = pull->stage->ended - pull->got_bytes;
+	fresh = pull->job.stage->ended - pull->got_bytes;
 	pull->got_bytes += fresh;
 	pull->path.chunks += (uint32_t)((fresh + piece - 1) / piece);
 	pull->path.last_ns = pull->transfer->worker->loop.now_ns;
@@ -832,11 +848,11 @@ void wf_pull_drained(struct wf_pull *pull)
 	if (is_busy(pull))
 		return;
 	/* At once: a node that closes has no other turn. */
-	if (pull->stopping)
+	if (pull->state == WF_PULL_STOPPING)
 		finish(pull);
 	/* All is copied, or what is left must be offered again; without a rail it asks later. */
 	else if (pull->link->state == WF_LINK_UP &&
-		 (pull->stage->held || pull->got_bytes == pull->body.bytes))
+		 (pull->job.stage->held || pull->got_bytes == pull->body.bytes))
 		ask(pull);
 }
 
@@ -845,7 +861,7 @@ int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
 {
 	if (wf_sums_told(&pull->sums, sums))
 		return -EBADMSG;
-	if (!pull->stopping)
+	if (pull->state != WF_PULL_STOPPING)
 		judge(pull);
 	return 0;
 }
@@ -853,10 +869,10 @@ int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
 void wf_pull_up(struct wf_pull *pull)
 {
 	/* Two links that become one say so, though nothing has changed. */
-	if (pull->stopping || pull->granted ||
-	    (pull->got_bytes == pull->body.bytes && !pull->imported))
+	if ((pull->state != WF_PULL_WAITING && pull->state != WF_PULL_EARLY) ||
+	    (pull->got_bytes == pull->body.bytes && pull->way != WF_PULL_WAY_IMPORTED))
 		return;
-	if (pull->body.epoch == pull->link->attempt.epoch && !pull->doubted)
+	if (pull->body.epoch == pull->link->attempt.epoch && !pull->job.doubted)
 		begin(pull);
 	else
 		ask(pull);
@@ -865,12 +881,13 @@ void wf_pull_up(struct wf_pull *pull)
 /* The endpoint is closed.  On a connected rail its reads have ended without a word. */
 void wf_pull_paused(struct wf_pull *pull)
 {
-	pull->granted = false;
-	pull->asked = false;
+	read_no_more(pull);
+	if (pull->state == WF_PULL_ASKED)
+		pull->state = WF_PULL_WAITING;
 	refuse(pull, false);
-	if (pull->imported)
-		wf_stage_hold(pull->stage, true);
-	if (pull->quiet_by_close)
+	if (pull->way == WF_PULL_WAY_IMPORTED)
+		wf_stage_hold(pull->job.stage, true);
+	if (pull->rail.quiet_by_close)
 		wf_pull_quiet(pull);
 }
 
@@ -880,7 +897,7 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
 	struct wf_span span;
 
-	if (!lane || !lane->ready || !pull->granted || pull->stopping ||
+	if (!lane || !lane->ready || pull->state != WF_PULL_READING ||
 	    pull->next == pull->body.bytes)
 		return;
 	span = target(pull);
@@ -909,7 +926,7 @@ void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 	wf_reads_end_over(pull, over, count, bytes);
 	wf_spread_close_way(pull->spread, over);
 	/* Not here: what called may be closing the rail, too. */
-	if (!pull->stopping || !pull->busy)
+	if (pull->state != WF_PULL_STOPPING || !pull->busy)
 		arm(pull, 0);
 }
 
@@ -921,7 +938,7 @@ void wf_pull_quiet(struct wf_pull *pull)
 	pull->aside = 0;
 	wf_reads_end(pull, pull->busy, pull->share.bytes);
 	wf_grant_close(&pull->grant);
-	if (pull->stopping && !is_busy(pull))
+	if (pull->state == WF_PULL_STOPPING && !is_busy(pull))
 		finish(pull);
 }
 
@@ -930,12 +947,13 @@ uint64_t wf_pull_progress(const struct wf_pull *pull)
 	uint64_t progress = wf_progress_add(pull->got_bytes, pull->summed_bytes);
 
 	progress = wf_progress_add(progress, pull->filled);
-	return pull->stage ? wf_progress_add(progress, pull->stage->ended) : progress;
+	return pull->job.stage ? wf_progress_add(progress, pull->job.stage->ended) : progress;
 }
 
 void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 {
 	const char *peer = wf_link_label(pull->link);
+	bool imported = pull->way == WF_PULL_WAY_IMPORTED;
 	char wait[WF_POOL_TEXT_BYTES];
 	int used = snprintf(text, bytes, "%llu of %llu bytes are read",
 			    (unsigned long long)pull->got_bytes,
@@ -945,11 +963,11 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		return;
 	text += used;
 	bytes -= (size_t)used;
-	if (pull->imported && pull->got_bytes == pull->body.bytes)
+	if (imported && pull->got_bytes == pull->body.bytes)
 		(void)snprintf(text, bytes, ", and %s has not said that it offers them still", peer);
-	else if (pull->imported)
+	else if (imported)
 		(void)snprintf(text, bytes, ", and the others are copied from the device of %s", peer);
-	else if (pull->stopping)
+	else if (pull->state == WF_PULL_STOPPING)
 		(void)snprintf(text, bytes, ", %u reads have to end: %s", pull->busy,
 			       pull->why.text);
 	else if (pull->busy)
@@ -959,21 +977,21 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", and %s has not told what they sum up to", peer);
 	else if (pull->link->state != WF_LINK_UP)
 		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
-	else if (pull->asked)
+	else if (pull->state == WF_PULL_ASKED)
 		(void)snprintf(text, bytes, ", and %s has not offered the rest again", peer);
 	else if (!wf_list_empty(&pull->room_waiter.node)) {
-		wf_pool_describe(&pull->transfer->worker->pool, pull->stage->room_bytes, wait);
+		wf_pool_describe(&pull->transfer->worker->pool, pull->job.stage->room_bytes, wait);
 		(void)snprintf(text, bytes, ", and %s", wait);
-	} else if (pull->early && pull->stage && pull->stage->awaited)
+	} else if (pull->state == WF_PULL_EARLY && pull->job.stage && pull->job.stage->awaited)
 		(void)snprintf(text, bytes, ", and the program's stream has not come so far");
 	else if (wf_pace_waits(&pull->share))
 		(void)snprintf(text, bytes, ", and the reads of others come first");
-	else if (pull->granted && pull->next == pull->filled)
+	else if (pull->state == WF_PULL_READING && pull->next == pull->filled)
 		(void)snprintf(text, bytes, ", and %s has not copied the next from its device",
 			       peer);
-	else if (pull->granted && pull->next == wf_reads_limit(pull))
+	else if (pull->state == WF_PULL_READING && pull->next == wf_reads_limit(pull))
 		(void)snprintf(text, bytes, ", and the next have to be copied to a device");
-	else if (pull->granted)
+	else if (pull->state == WF_PULL_READING)
 		(void)snprintf(text, bytes, ", and %s takes no read",
 			       pull->path.caps->provider);
 }

@@ -3,9 +3,9 @@
 
 uint64_t wf_reads_limit(const struct wf_pull *pull)
 {
-	if (!pull->stage || pull->straight)
+	if (pull->way != WF_PULL_WAY_STAGED)
 		return pull->filled;
-	return WF_MIN(pull->filled, pull->stage->ended + pull->into_bytes);
+	return WF_MIN(pull->filled, pull->job.stage->ended + pull->into_bytes);
 }
 
 /* From @offset on, before either end begins anew at its beginning. */
@@ -31,7 +31,7 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 	if (!unused || pull->next >= end)
 		return NULL;
 	unused->offset = pull->next;
-	unused->count = WF_MIN(WF_MIN(pull->chunk_bytes, end - pull->next),
+	unused->count = WF_MIN(WF_MIN(pull->rail.chunk_bytes, end - pull->next),
 			       unbroken(pull, pull->next));
 	return unused;
 }
@@ -41,7 +41,7 @@ bool wf_reads_for_helper(const struct wf_pull *pull)
 {
 	uint64_t left = pull->body.bytes - pull->next;
 
-	return pull->helper && left > pull->chunk_bytes * WF_MAX(pull->aside, 1u);
+	return pull->rail.helper && left > pull->rail.chunk_bytes * WF_MAX(pull->aside, 1u);
 }
 
 static void *target(const struct wf_pull *pull, const struct wf_pull_read *r)
@@ -74,8 +74,8 @@ int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_
 /* How many reads are to be under way over what has learnt @learnt; those of the helper come besides. */
 static uint32_t depth(const struct wf_pull *pull, const struct wf_depth *learnt)
 {
-	return pull->link->worker->options.depth ? pull->depth :
-						   WF_MAX(pull->depth, learnt->count);
+	return pull->link->worker->options.depth ? pull->rail.depth :
+						   WF_MAX(pull->rail.depth, learnt->count);
 }
 
 static uint32_t depth_here(const struct wf_pull *pull)
@@ -93,7 +93,7 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 {
 	uint64_t took_ns = pull->transfer->worker->loop.now_ns - r->posted_ns;
 
-	if (r->count != pull->chunk_bytes || r->aside || pull->path.caps->sync_read)
+	if (r->count != pull->rail.chunk_bytes || r->aside || pull->path.caps->sync_read)
 		return;
 	wf_depth_learn(r->over ? &r->over->lane->depth : &pull->link->depth, r->among, took_ns);
 	if (r->over)
@@ -109,7 +109,7 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
 {
 	const struct wf_spread *spread = pull->spread;
-	uint64_t left = (pull->body.bytes - pull->next) / pull->chunk_bytes;
+	uint64_t left = (pull->body.bytes - pull->next) / pull->rail.chunk_bytes;
 	uint64_t fastest_ns = pull->took_ns;
 	uint32_t count = depth_here(pull);
 
@@ -149,7 +149,7 @@ uint64_t wf_reads_alone_bytes(const struct wf_pull *pull)
 {
 	uint32_t ways = 1 + (pull->spread ? pull->spread->count : 0);
 
-	return (uint64_t)ways * depth_here(pull) * pull->chunk_bytes;
+	return (uint64_t)ways * depth_here(pull) * pull->rail.chunk_bytes;
 }
 
 void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *over)

@@ -265,6 +265,6 @@ void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on)
 	uint32_t at = 0;
 
 	while ((pull = wf_table_next(&t->pulls, &at)))
-		if (pull->on == on)
+		if (pull->rail.on == on)
 			wf_pull_quiet(pull);
 }

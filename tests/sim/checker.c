@@ -646,11 +646,9 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 	if (count_table(&desk->transfer.parcels) || desk->transfer.waiting_count)
 		fail_msg("node %u still keeps a body for somebody", number);
 	if ((pull = wf_table_next(&desk->transfer.pulls, &at_pull)))
-		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads%s%s%s", number,
+		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads, state %d", number,
 			 wf_link_label(pull->link), (unsigned long long)pull->got_bytes,
-			 (unsigned long long)pull->body.bytes, pull->busy,
-			 pull->granted ? ", granted" : "", pull->asked ? ", asked" : "",
-			 pull->stopping ? ", stopping" : "");
+			 (unsigned long long)pull->body.bytes, pull->busy, (int)pull->state);
 	if (desk->transfer.pace.bytes || !wf_list_empty(&desk->transfer.pace.busy))
 		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
 			 (unsigned long long)desk->transfer.pace.bytes);

@@ -52,8 +52,10 @@ static enum wf_state state_of_receive(const struct wf_receiving *r)
 		return r->attached ? WF_STATE_BUNDLE_MEMORY : WF_STATE_RECEIVE_MEMORY;
 	case WF_RECEIVING_PULLING:
 		if (r->attached)
-			return r->pull->stopping ? WF_STATE_BUNDLE_STOPPING : WF_STATE_BUNDLE_PULLING;
-		return r->pull->stopping ? WF_STATE_RECEIVE_STOPPING : WF_STATE_RECEIVE_PULLING;
+			return r->pull->state == WF_PULL_STOPPING ? WF_STATE_BUNDLE_STOPPING
+								  : WF_STATE_BUNDLE_PULLING;
+		return r->pull->state == WF_PULL_STOPPING ? WF_STATE_RECEIVE_STOPPING
+							  : WF_STATE_RECEIVE_PULLING;
 	default:
 		return WF_STATES;
 	}

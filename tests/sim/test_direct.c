@@ -370,7 +370,7 @@ static bool asks_over_tcp(void *arg)
 	const struct wf_pull *pull = the_pull();
 
 	(void)arg;
-	return pull && pull->asked && pull->link->state == WF_LINK_UP &&
+	return pull && pull->state == WF_PULL_ASKED && pull->link->state == WF_LINK_UP &&
 	       !strcmp(wf_link_caps(pull->link)->provider, "tcp");
 }
 
@@ -462,7 +462,7 @@ static void lose_the_readers_nic(int64_t body, uint64_t bytes)
 	wf_nic_refused = 0;
 	move_receive(&m);
 	assert_true(wf_world_run(has_bytes, &bytes, S));
-	assert_true(the_pull()->straight);
+	assert_true(the_pull()->way == WF_PULL_WAY_STRAIGHT);
 	assert_int_equal(the_pull()->body.way, WF_BODY_STAGED);
 	lose_nic();
 	move_land(&m);
@@ -485,7 +485,7 @@ static void what_a_lost_nic_has_brought_is_flushed(void **state)
 
 	(void)state;
 	begin_move(&m, 2 * MIB);
-	assert_true(the_pull()->straight);
+	assert_true(the_pull()->way == WF_PULL_WAY_STRAIGHT);
 	flushes = gpu.fake_cuda_calls("cuFlushGPUDirectRDMAWrites");
 	lose_nic();
 	move_land(&m);
@@ -524,7 +524,7 @@ static void a_room_that_is_needed_after_all_comes_from_idle_memory(void **state)
 	begin_move(&m, 2 * MIB);
 	fill_the_pool_once(16 * MIB);
 	assert_non_null(the_pull());
-	assert_true(the_pull()->straight);
+	assert_true(the_pull()->way == WF_PULL_WAY_STRAIGHT);
 	lose_nic();
 	move_land(&m);
 	assert_int_equal(m.flights[1].status, WEFT_OK);
