@@ -107,14 +107,14 @@ int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 		return err;
 	if (served->stream)
 		return wf_last_set(-EINVAL, "a stream's attachments go with its messages");
-	err = attach(desk->node, NULL, desk, &served->terms, served->attachments, tensor, options,
-		     &fresh);
+	err = attach(desk->node, NULL, desk, &served->terms, served->reply.attachments, tensor,
+		     options, &fresh);
 	if (err)
 		return err;
 	if (!fresh->timed)
 		fresh->deadline_ns = served->deadline_ns;
-	served->attachments++;
-	wf_list_append(&served->attached, &fresh->send.attached->node);
+	served->reply.attachments++;
+	wf_list_append(&served->reply.attached, &fresh->send.attached->node);
 	hand_out(fresh, op);
 	return 0;
 }
@@ -187,7 +187,7 @@ static struct wf_bundle *bundle_of_call(void *closure_data)
 {
 	const struct wf_served *served = closure_data;
 
-	return WF_NEED(closure_data) ? NULL : served->bundle;
+	return WF_NEED(closure_data) ? NULL : served->request.bundle;
 }
 
 unsigned weft_call_attachments(void *closure_data)
@@ -212,8 +212,8 @@ int weft_call_receive(void *closure_data, unsigned index, const struct weft_tens
 	if (WF_NEED(closure_data))
 		return -EINVAL;
 	desk = wf_desk_of(served);
-	return receive(desk->node, desk, served->bundle, index, served->deadline_ns, into, options,
-		       op);
+	return receive(desk->node, desk, served->request.bundle, index, served->deadline_ns, into,
+		       options, op);
 }
 
 /* Of a call in its closure, or of what has ended; NULL: nothing has come beside it. */

@@ -141,14 +141,14 @@ void weft_call_fail(void *closure_data, enum weft_status status, const char *mes
 const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
 {
 	struct wf_served *served = closure_data;
+	struct wf_served_request *r = &served->request;
 
 	if (WF_NEED(closure_data) || WF_NEED(count))
 		return NULL;
-	if (!served->pairs)
-		served->pairs = wf_metadata_unpack(served->metadata, served->metadata_bytes,
-						   &served->pair_count);
-	*count = served->pair_count;
-	return served->pairs;
+	if (!r->pairs)
+		r->pairs = wf_metadata_unpack(r->metadata, r->metadata_bytes, &r->pair_count);
+	*count = r->pair_count;
+	return r->pairs;
 }
 
 static int check_served(void *closure_data)
@@ -182,7 +182,8 @@ int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs,
 		return err;
 	stream = served->stream;
 	if (!stream)
-		return set_block(&served->initial, &served->initial_bytes, pairs, count);
+		return set_block(&served->reply.initial.at, &served->reply.initial.bytes, pairs,
+				 count);
 	if (wf_streaming_wrote(stream))
 		return wf_last_set(-EALREADY, "a message of the stream has been written");
 	return set_block(&stream->initial, &stream->initial_bytes, pairs, count);
@@ -194,7 +195,8 @@ int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs
 	int err = check_served(served);
 
 	return err ? err
-		   : set_block(&served->trailing, &served->trailing_bytes, pairs, count);
+		   : set_block(&served->reply.trailing.at, &served->reply.trailing.bytes, pairs,
+			       count);
 }
 
 int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
@@ -213,9 +215,8 @@ int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
 		return wf_last_set(-ENOMEM, "no memory for details");
 	if (bytes)
 		memcpy(copy, details, bytes);
-	free(served->details);
-	served->details = copy;
-	served->details_bytes = (uint32_t)bytes;
+	free(served->reply.details.at);
+	served->reply.details = (struct wf_reply_block){ .at = copy, .bytes = (uint32_t)bytes };
 	return 0;
 }
 
@@ -229,7 +230,7 @@ int weft_call_compress(void *closure_data, enum weft_compression compression)
 	if (!err)
 		err = wf_compression_check(compression);
 	if (!err)
-		served->compression = (uint8_t)compression;
+		served->reply.compression = (uint8_t)compression;
 	return err;
 }
 
@@ -237,7 +238,7 @@ int weft_call_compressed(void *closure_data)
 {
 	const struct wf_served *served = closure_data;
 
-	return WF_NEED(closure_data) ? -EINVAL : served->was_compressed;
+	return WF_NEED(closure_data) ? -EINVAL : served->request.was_compressed;
 }
 
 void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg)

@@ -82,7 +82,7 @@ static int status_of(struct wf_health *h, const char *name)
 	n = find_named(h, name);
 	if (n)
 		status = (int)n->status;
-	else if (!*name || wf_served_find(&node->services, name, strlen(name)))
+	else if (!*name || wf_services_find(&node->services, name, strlen(name)))
 		status = WEFT_HEALTH_SERVING;
 	pthread_mutex_unlock(&node->lock);
 	return status != SERVICE_UNKNOWN && atomic_load(&node->draining) ? WEFT_HEALTH_NOT_SERVING

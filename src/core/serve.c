@@ -79,7 +79,7 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 	}
 	/* Not by a task: who is told that it is served may call at once. */
 	pthread_mutex_lock(&node->lock);
-	err = wf_served_add(&node->services, &pb->base);
+	err = wf_services_add(&node->services, &pb->base);
 	if (!err)
 		wf_list_append(&node->served, &pb->mine);
 	pthread_mutex_unlock(&node->lock);

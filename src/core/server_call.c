@@ -52,9 +52,9 @@ void wf_server_call_answered(struct wf_served *served)
 	struct wf_desk *desk = wf_desk_of(served);
 	struct wf_attachment_key key = { .reply = 1 };
 
-	wf_attachments_begin(&served->attached, desk, served->link, served->call, key);
+	wf_attachments_begin(&served->reply.attached, desk, served->link, served->call, key);
 	/* They outlive the call from now on. */
-	while (wf_list_pop(&served->attached))
+	while (wf_list_pop(&served->reply.attached))
 		;
 }
 
@@ -63,7 +63,7 @@ void wf_server_call_gone(struct wf_served *served)
 	struct weft_node *node;
 	struct wf_list *at;
 
-	wf_attachments_stop(&served->attached, wf_desk_of(served), NULL);
+	wf_attachments_stop(&served->reply.attached, wf_desk_of(served), NULL);
 	if (served->stream)
 		wf_streaming_gone(served->stream, wf_desk_of(served));
 	if (wf_list_empty(&served->children))

@@ -5,27 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/reply.h"
+#include "rpc/served.h"
 
 static void cant_know(struct wf_served *s, const char *text)
 {
-	s->unsure = true;
+	s->again.unsure = true;
 	(void)wf_reply_submit(s, WEFT_UNAVAILABLE, text, NULL);
 }
 
-/* A block like @from, or NULL if there is none.  -ENOMEM. */
-static int copy_block(const uint8_t *from, uint32_t count, uint8_t **to, uint32_t *to_count)
+/* A block like @from, if that has any bytes.  -ENOMEM. */
+static int copy_block(const uint8_t *from, uint32_t bytes, struct wf_reply_block *block)
 {
-	uint8_t *block;
+	uint8_t *copy;
 
-	if (!count)
+	if (!bytes)
 		return 0;
-	block = malloc(count);
-	if (!block)
+	copy = malloc(bytes);
+	if (!copy)
 		return -ENOMEM;
-	memcpy(block, from, count);
-	*to = block;
-	*to_count = count;
+	memcpy(copy, from, bytes);
+	*block = (struct wf_reply_block){ .at = copy, .bytes = bytes };
 	return 0;
 }
 
@@ -36,14 +35,14 @@ static void answer_again(struct wf_served *s, const struct wf_reply_record *r)
 		.bytes = r->body.bytes, .compressed = r->flags & WF_REPLY_COMPRESSED,
 	};
 
-	if (copy_block(r->initial, r->initial_bytes, &s->initial, &s->initial_bytes) ||
-	    copy_block(r->trailing, r->trailing_bytes, &s->trailing, &s->trailing_bytes) ||
-	    copy_block(r->details, r->details_bytes, &s->details, &s->details_bytes) ||
+	if (copy_block(r->initial, r->initial_bytes, &s->reply.initial) ||
+	    copy_block(r->trailing, r->trailing_bytes, &s->reply.trailing) ||
+	    copy_block(r->details, r->details_bytes, &s->reply.details) ||
 	    (r->body.bytes && wf_buffer_take(&reply.buffer, wf_served_pool(s), r->body.bytes))) {
 		cant_know(s, "no memory for the reply to an earlier attempt");
 		return;
 	}
-	s->handled = true;
+	s->handler.begun = true;
 	if (r->body.bytes)
 		memcpy(reply.buffer.at, r->eager, r->body.bytes);
 	(void)wf_reply_submit(s, (enum weft_status)r->status, (const char *)r->text,
@@ -57,7 +56,7 @@ static const uint8_t *caller_of(const struct wf_served *s)
 
 static struct wf_known_request *find(const struct wf_served *s)
 {
-	return wf_replies_find(&s->serving->replies, caller_of(s), s->request_id);
+	return wf_replies_find(&s->serving->replies, caller_of(s), s->again.request_id);
 }
 
 bool wf_again_is_known(const struct wf_served *s)
@@ -80,15 +79,16 @@ bool wf_again_is_first(struct wf_served *s)
 			wf_served_join(known->served, s);
 		return false;
 	}
-	if (s->of_another) {
+	if (s->again.earlier == WF_AGAIN_ELSEWHERE) {
 		cant_know(s, "this node has started anew since an earlier attempt");
 		return false;
 	}
-	if (s->again && wf_replies_had(replies, caller_of(s), s->request_id)) {
+	if (s->again.earlier == WF_AGAIN_HERE &&
+	    wf_replies_had(replies, caller_of(s), s->again.request_id)) {
 		cant_know(s, "the reply to an earlier attempt, if there was one, is not kept any more");
 		return false;
 	}
-	if (!wf_replies_open(replies, caller_of(s), s->request_id, s, &s->running))
+	if (!wf_replies_open(replies, caller_of(s), s->again.request_id, s, &s->again.running))
 		return true;
 	(void)wf_reply_submit(s, WEFT_RESOURCE_EXHAUSTED, "no memory to serve the call", NULL);
 	return false;
@@ -96,9 +96,9 @@ bool wf_again_is_first(struct wf_served *s)
 
 void wf_again_keep(struct wf_served *s, const struct wf_reply_record *reply)
 {
-	struct wf_known_request *request = s->running;
+	struct wf_known_request *request = s->again.running;
 
-	s->running = NULL;
+	s->again.running = NULL;
 	/* Its attachments are the handler's, and there for one reply. */
 	if (atomic_load(&s->cancelled) || reply->attachments)
 		wf_replies_lose(&s->serving->replies, request);

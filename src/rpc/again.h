@@ -8,7 +8,23 @@
 #ifndef WF_AGAIN_H
 #define WF_AGAIN_H
 
-#include "rpc/served.h"
+#include "rpc/replies.h"
+
+struct wf_served;
+
+enum wf_again_earlier {
+	WF_AGAIN_NONE,      /* it is the first */
+	WF_AGAIN_HERE,      /* one may have been handled */
+	WF_AGAIN_ELSEWHERE, /* one may have, by another incarnation of the node */
+};
+
+/* Of a served call that may be made again. */
+struct wf_again {
+	uint64_t request_id; /* 0: it may not */
+	enum wf_again_earlier earlier; /* attempts */
+	struct wf_known_request *running; /* from when its handler begins until it answers */
+	bool unsure;         /* whether it was handled, is the answer */
+};
 
 /* Has an earlier attempt of @s, which has a request id, begun or ended its handler? */
 bool wf_again_is_known(const struct wf_served *s);

@@ -7,50 +7,56 @@
 #include <string.h>
 
 #include "rpc/again.h"
+#include "rpc/served.h"
 #include "util/status.h"
 
 #define TEXT_BYTES_MAX 4096 /* of a failure's message; longer ones are cut */
 
 void wf_reply_drop(struct wf_served *s)
 {
-	wf_buffer_give(&s->reply);
-	s->parcel.body = NULL;
-	s->parcel.body_bytes = 0;
-	if (s->text != s->brief)
-		free(s->text);
-	s->text = NULL;
+	struct wf_reply *reply = &s->reply;
+
+	wf_buffer_give(&reply->buffer);
+	reply->parcel.body = NULL;
+	reply->parcel.body_bytes = 0;
+	if (reply->text != reply->brief)
+		free(reply->text);
+	reply->text = NULL;
 }
 
 static enum weft_executed executed(const struct wf_served *s)
 {
-	if (s->unsure)
+	if (s->again.unsure)
 		return WEFT_EXECUTED_MAYBE;
-	return s->handled ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO;
+	return s->handler.begun ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO;
 }
 
 static struct wf_reply_record record_of(const struct wf_served *s, const struct wf_body *body)
 {
+	const struct wf_reply *reply = &s->reply;
+	bool well = reply->status == WEFT_OK;
+
 	return (struct wf_reply_record){
 		.call = s->call,
-		.status = (uint8_t)s->status,
+		.status = (uint8_t)reply->status,
 		.executed = (uint8_t)executed(s),
-		.flags = s->status == WEFT_OK && s->compressed ? WF_REPLY_COMPRESSED : 0,
-		.text_bytes = (uint16_t)(s->text ? strlen(s->text) : 0),
-		.attachments = s->status == WEFT_OK ? s->attachments : 0,
-		.text = (const uint8_t *)s->text,
-		.initial = s->initial,
-		.initial_bytes = s->initial_bytes,
-		.trailing = s->trailing,
-		.trailing_bytes = s->trailing_bytes,
-		.details = s->details,
-		.details_bytes = s->details_bytes,
+		.flags = well && reply->compressed ? WF_REPLY_COMPRESSED : 0,
+		.text_bytes = (uint16_t)(reply->text ? strlen(reply->text) : 0),
+		.attachments = well ? reply->attachments : 0,
+		.text = (const uint8_t *)reply->text,
+		.initial = reply->initial.at,
+		.initial_bytes = reply->initial.bytes,
+		.trailing = reply->trailing.at,
+		.trailing_bytes = reply->trailing.bytes,
+		.details = reply->details.at,
+		.details_bytes = reply->details.bytes,
 		.body = *body,
 	};
 }
 
 static int put_head(struct wf_parcel *p, const struct wf_body *body)
 {
-	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, parcel), body);
+	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, reply.parcel), body);
 	struct wf_writer head;
 	int err = wf_parcel_head(p, wf_reply_record_bytes(&r), &head);
 
@@ -59,39 +65,41 @@ static int put_head(struct wf_parcel *p, const struct wf_body *body)
 	return err;
 }
 
-static void post_reply(struct wf_served *s);
+static void post_reply(struct wf_served *s, enum wf_reply_state state);
 
 /* The caller's side tells the caller, but for a reply of which nothing got out. */
 static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 {
-	struct wf_served *s = WF_CONTAINER(p, struct wf_served, parcel);
+	struct wf_served *s = WF_CONTAINER(p, struct wf_served, reply.parcel);
+	struct wf_reply *reply = &s->reply;
 
-	if (!e || p->sent || s->failed_to_reply || !wf_link_real(s->link)->greeted) {
+	if (!e || p->sent || reply->state == WF_REPLY_FAILED || !wf_link_real(s->link)->greeted) {
 		wf_served_free(s);
 		return;
 	}
 	/* Short enough to need no memory, which may be what was missing. */
-	s->failed_to_reply = true;
 	wf_reply_drop(s);
-	s->initial_bytes = s->trailing_bytes = s->details_bytes = 0;
-	s->status = wf_status_of(e->code);
-	s->text = s->brief;
-	snprintf(s->brief, sizeof(s->brief), "the reply can't be sent: %.120s", e->text);
-	post_reply(s);
+	reply->initial.bytes = reply->trailing.bytes = reply->details.bytes = 0;
+	reply->status = wf_status_of(e->code);
+	reply->text = reply->brief;
+	snprintf(reply->brief, sizeof(reply->brief), "the reply can't be sent: %.120s", e->text);
+	post_reply(s, WF_REPLY_FAILED);
 }
 
-static void post_reply(struct wf_served *s)
+static void post_reply(struct wf_served *s, enum wf_reply_state state)
 {
 	static const struct wf_parcel_class class = {
 		.put_head = put_head,
 		.done = reply_done,
 	};
+	struct wf_reply *reply = &s->reply;
 
-	s->parcel.type = WF_RECORD_REPLY;
-	s->parcel.class = &class;
-	s->parcel.terms = &s->terms;
-	wf_parcel_post(s->serving->transfer, s->link, &s->parcel);
-	if (s->attachments && s->status == WEFT_OK)
+	reply->state = state;
+	reply->parcel.type = WF_RECORD_REPLY;
+	reply->parcel.class = &class;
+	reply->parcel.terms = &s->terms;
+	wf_parcel_post(s->serving->transfer, s->link, &reply->parcel);
+	if (reply->attachments && reply->status == WEFT_OK)
 		s->serving->answered(s);
 }
 
@@ -99,15 +107,14 @@ void wf_reply_flushed(struct wf_stream *stream)
 {
 	struct wf_served *s = stream->owner;
 
-	if (!s->finishing)
+	if (s->reply.state != WF_REPLY_WAITING)
 		return;
 	/* What was still to be said has ended by that, and was not: the caller must not hear the end of it. */
 	if (!wf_served_left_ns(s)) {
 		wf_served_free(s);
 		return;
 	}
-	s->finishing = false;
-	post_reply(s);
+	post_reply(s, WF_REPLY_POSTED);
 }
 
 void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e)
@@ -115,8 +122,8 @@ void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e)
 	struct wf_served *s = stream->owner;
 
 	/* The failure stays: it is told of each message that goes with the first. */
-	if (s->parcel.state != WF_PARCEL_ENDED && !s->failed_to_reply)
-		wf_parcel_stop(&s->parcel, e);
+	if (s->reply.parcel.state != WF_PARCEL_ENDED && s->reply.state == WF_REPLY_POSTED)
+		wf_parcel_stop(&s->reply.parcel, e);
 }
 
 /* What was written goes before it, and nothing comes in any more; false: it must wait for that. */
@@ -128,36 +135,40 @@ static bool finish_stream(struct wf_served *s)
 	wf_error_set(&e, -ECANCELED, "the call has been answered");
 	wf_stream_deafen(stream, &e);
 	if (!stream->initial_sent) {
-		s->initial = stream->initial;
-		s->initial_bytes = stream->initial_bytes;
+		s->reply.initial = (struct wf_reply_block){
+			.at = stream->initial, .bytes = stream->initial_bytes,
+		};
 		stream->initial = NULL;
 	}
-	s->finishing = !wf_stream_is_flushed(stream);
-	return !s->finishing;
+	if (wf_stream_is_flushed(stream))
+		return true;
+	s->reply.state = WF_REPLY_WAITING;
+	return false;
 }
 
 static void keep_reply(struct wf_served *s)
 {
-	struct wf_body body = { .bytes = s->parcel.body_bytes };
+	struct wf_body body = { .bytes = s->reply.parcel.body_bytes };
 	struct wf_reply_record r = record_of(s, &body);
 
-	r.eager = s->parcel.body;
+	r.eager = s->reply.parcel.body;
 	wf_again_keep(s, &r);
 }
 
 static void send_reply(struct wf_served *s)
 {
-	if (s->running)
+	if (s->again.running)
 		keep_reply(s);
-	if (atomic_load(&s->cancelled) || s->alone) {
+	if (atomic_load(&s->cancelled) || s->place == WF_SERVED_ALONE) {
 		wf_served_free(s);
 		return;
 	}
-	wf_served_charge(s, s->initial_bytes + s->trailing_bytes + s->details_bytes);
-	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->status);
+	wf_served_charge(s, s->reply.initial.bytes + s->reply.trailing.bytes +
+				    s->reply.details.bytes);
+	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->reply.status);
 	wf_timer_stop(&s->serving->transfer->worker->loop.timers, &s->timer);
 	if (!s->stream || finish_stream(s))
-		post_reply(s);
+		post_reply(s, WF_REPLY_POSTED);
 }
 
 static void set_text(struct wf_served *s, const char *text)
@@ -165,31 +176,31 @@ static void set_text(struct wf_served *s, const char *text)
 	size_t bytes = text ? strlen(text) : 0;
 
 	bytes = WF_MIN(bytes, (size_t)TEXT_BYTES_MAX);
-	s->text = bytes < sizeof(s->brief) ? s->brief : malloc(bytes + 1);
-	if (!s->text) {
-		s->text = s->brief; /* as much of it as fits */
-		bytes = sizeof(s->brief) - 1;
+	s->reply.text = bytes < sizeof(s->reply.brief) ? s->reply.brief : malloc(bytes + 1);
+	if (!s->reply.text) {
+		s->reply.text = s->reply.brief; /* as much of it as fits */
+		bytes = sizeof(s->reply.brief) - 1;
 	}
-	memcpy(s->text, text ? text : "", bytes);
-	s->text[bytes] = '\0';
+	memcpy(s->reply.text, text ? text : "", bytes);
+	s->reply.text[bytes] = '\0';
 }
 
 static void set_failure(struct wf_served *s, const struct wf_error *e)
 {
 	wf_reply_drop(s);
-	s->status = wf_status_of(e->code);
+	s->reply.status = wf_status_of(e->code);
 	set_text(s, e->text);
 }
 
 /* Whatever the handler says: a stream that broke has not done what it was for. */
 static void run_reply(struct wf_task *task)
 {
-	struct wf_served *s = WF_CONTAINER(task, struct wf_served, task);
+	struct wf_served *s = WF_CONTAINER(task, struct wf_served, reply.task);
 	struct wf_error e;
 
-	wf_served_hold(s, &s->reply, s->parcel.body_bytes);
-	if (s->broken)
-		set_failure(s, wf_reason_get(&s->why, &e));
+	wf_served_hold(s, &s->reply.buffer, s->reply.parcel.body_bytes);
+	if (s->reply.why.code)
+		set_failure(s, wf_reason_get(&s->reply.why, &e));
 	send_reply(s);
 }
 
@@ -203,17 +214,17 @@ int wf_reply_submit(struct wf_served *s, enum weft_status status, const char *te
 		wf_buffer_give(&late);
 		return -EALREADY;
 	}
-	s->status = status;
+	s->reply.status = status;
 	if (reply) {
-		s->reply = reply->buffer;
-		s->compressed = reply->compressed;
-		s->parcel.body = reply->buffer.at;
-		s->parcel.body_bytes = reply->bytes;
+		s->reply.buffer = reply->buffer;
+		s->reply.compressed = reply->compressed;
+		s->reply.parcel.body = reply->buffer.at;
+		s->reply.parcel.body_bytes = reply->bytes;
 	}
 	if (status != WEFT_OK)
 		set_text(s, text);
-	s->task.run = run_reply;
-	wf_loop_submit(&s->serving->transfer->worker->loop, &s->task);
+	s->reply.task.run = run_reply;
+	wf_loop_submit(&s->serving->transfer->worker->loop, &s->reply.task);
 	return 0;
 }
 
@@ -222,7 +233,7 @@ void wf_reply_fail(struct wf_served *s, enum weft_status status, const char *tex
 	if (atomic_exchange(&s->replied, true))
 		return;
 	wf_served_leave(s);
-	s->status = status;
+	s->reply.status = status;
 	set_text(s, text);
 	send_reply(s);
 }
@@ -237,12 +248,10 @@ void wf_reply_broken(struct wf_stream *stream, const struct wf_error *e)
 {
 	struct wf_served *s = stream->owner;
 
-	s->broken = true;
-	wf_reason_keep(&s->why, e);
+	wf_reason_keep(&s->reply.why, e);
 	/* What the answer waited for will not be said. */
-	if (!s->finishing)
+	if (s->reply.state != WF_REPLY_WAITING)
 		return;
-	s->finishing = false;
 	set_failure(s, e);
-	post_reply(s);
+	post_reply(s, WF_REPLY_POSTED);
 }

@@ -31,9 +31,7 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 			    turn_come);
 	wf_list_init(&serving->alone);
 	wf_replies_init(&serving->replies, streams->transfer->worker, &services->forgot);
-	/* A parcel sets up the rest by itself. */
-	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0,
-		      offsetof(struct wf_served, parcel.transfer));
+	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0, 0);
 }
 
 struct wf_pool *wf_served_pool(const struct wf_served *s)
@@ -79,23 +77,23 @@ static enum weft_status outcome(const struct wf_served *s)
 		return s->serving->transfer->worker->loop.now_ns < s->deadline_ns
 			       ? WEFT_CANCELLED
 			       : WEFT_DEADLINE_EXCEEDED;
-	return atomic_load(&s->replied) ? s->status : WEFT_CANCELLED; /* the node closes */
+	return atomic_load(&s->replied) ? s->reply.status : WEFT_CANCELLED; /* the node closes */
 }
 
 /* The rest, once everybody has been told. */
 static void forget(struct wf_served *s)
 {
 	/* A reply that was about to fail when the node closed. */
-	if (s->parcel.state != WF_PARCEL_ENDED)
-		wf_reason_drop(&s->parcel.why);
-	wf_reason_drop(&s->why);
-	free(s->pull);
+	if (s->reply.parcel.state != WF_PARCEL_ENDED)
+		wf_reason_drop(&s->reply.parcel.why);
+	wf_reason_drop(&s->reply.why);
+	free(s->request.pull);
 	wf_ledger_discharge(s->link, WF_LEDGER_OWED, s->charged_bytes);
 	wf_link_put(s->link);
 	if (s->entered)
 		wf_link_put(s->entered);
-	free(s->metadata);
-	free(s->pairs);
+	free(s->request.metadata);
+	free(s->request.pairs);
 	wf_spare_give(&s->serving->spare, s);
 }
 
@@ -112,7 +110,7 @@ static void end(struct wf_served *s)
 	struct wf_serving *serving = s->serving;
 	struct wf_counters *c = &serving->transfer->worker->counters;
 
-	if (s->known)
+	if (s->place == WF_SERVED_MAPPED)
 		wf_map_remove(&serving->map, &s->node);
 	wf_served_leave(s);
 	wf_counters_add(&c->served, -(uint64_t)1);
@@ -121,16 +119,16 @@ static void end(struct wf_served *s)
 	wf_timer_stop(&serving->transfer->worker->loop.timers, &s->timer);
 	wf_list_remove(&s->notice.node);
 	wf_list_remove(&s->link_node);
-	if (s->user)
-		s->free_user(s->user);
+	if (s->handler.user)
+		s->handler.free_user(s->handler.user);
 	if (serving->gone)
 		serving->gone(s);
-	wf_answer_close(s->answer);
-	serving->streams->beside.drop(s->bundle);
-	wf_buffer_give(&s->request);
-	free(s->initial);
-	free(s->trailing);
-	free(s->details);
+	wf_answer_close(s->request.answer);
+	serving->streams->beside.drop(s->request.bundle);
+	wf_buffer_give(&s->request.buffer);
+	free(s->reply.initial.at);
+	free(s->reply.trailing.at);
+	free(s->reply.details.at);
 	if (s->stream) {
 		s->stream->owner = NULL;
 		wf_stream_release(s->stream);
@@ -177,26 +175,6 @@ void wf_served_close(struct wf_serving *serving)
 	serving->closed = true;
 }
 
-struct wf_service *wf_served_find(const struct wf_services *services, const char *name,
-				  size_t bytes)
-{
-	struct wf_service *at = atomic_load(&services->first);
-
-	while (at && (at->name_bytes != bytes || memcmp(at->name, name, bytes)))
-		at = at->next;
-	return at;
-}
-
-int wf_served_add(struct wf_services *services, struct wf_service *service)
-{
-	service->name_bytes = strlen(service->name);
-	if (wf_served_find(services, service->name, service->name_bytes))
-		return -EEXIST;
-	service->next = atomic_load(&services->first);
-	atomic_store(&services->first, service);
-	return 0;
-}
-
 /* The request. */
 
 /* A refusal goes as any reply of a handler does. */
@@ -225,22 +203,22 @@ static void hand_over(struct wf_notice *notice)
 		wf_served_free(s);
 		return;
 	}
-	if (!may_begin(s) || (s->request_id && !wf_again_is_first(s)))
+	if (!may_begin(s) || (s->again.request_id && !wf_again_is_first(s)))
 		return;
-	s->handled = true;
+	s->handler.begun = true;
 	if (s->stream)
 		s->service->begin(s->service, s->method, s);
 	else
-		s->service->handle(s->service, s->method, s, s->request.at, s->request_bytes);
+		s->service->handle(s->service, s->method, s, s->request.buffer.at, s->request.bytes);
 }
 
 /* If there is nothing more that it waits for. */
 static void begin(struct wf_served *s)
 {
-	if (!s->whole || s->waits)
+	if (!s->request.whole || s->waits)
 		return;
 	/* Of a call that is given up they may never come. */
-	if (s->partial && !atomic_load(&s->cancelled))
+	if (s->request.partial && !atomic_load(&s->cancelled))
 		return;
 	s->notice.run = hand_over;
 	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
@@ -248,7 +226,7 @@ static void begin(struct wf_served *s)
 
 static void request_whole(struct wf_served *s)
 {
-	s->whole = true;
+	s->request.whole = true;
 	begin(s);
 }
 
@@ -257,7 +235,7 @@ static void complete(void *owner)
 {
 	struct wf_served *s = owner;
 
-	s->partial = false;
+	s->request.partial = false;
 	begin(s);
 }
 
@@ -278,8 +256,8 @@ static int expect(struct wf_served *s, uint16_t count)
 	if (!count)
 		return 0;
 	err = beside->expect(beside->ctx, s->link, s->call, false, 0, count, complete, s,
-			     &s->bundle);
-	s->partial = !err;
+			     &s->request.bundle);
+	s->request.partial = !err;
 	return err;
 }
 
@@ -295,7 +273,7 @@ static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_served *s = pull->job.owner;
 
-	s->pull = NULL;
+	s->request.pull = NULL;
 	wf_served_charge(s, -(uint64_t)sizeof(*pull));
 	if (!e)
 		request_whole(s);
@@ -311,13 +289,13 @@ static void tell_cancel(struct wf_notice *notice)
 	struct wf_served *s = WF_CONTAINER(notice, struct wf_served, notice);
 
 	if (!atomic_load(&s->replied))
-		s->on_cancel(s->on_cancel_arg);
+		s->handler.on_cancel(s->handler.on_cancel_arg);
 }
 
 /* Not once it has answered: then there is nothing that it could stop. */
 static void notify(struct wf_served *s)
 {
-	if (!s->handled || !s->on_cancel || !atomic_load(&s->cancelled) ||
+	if (!s->handler.begun || !s->handler.on_cancel || !atomic_load(&s->cancelled) ||
 	    !wf_list_empty(&s->notice.node))
 		return;
 	s->notice.run = tell_cancel;
@@ -326,8 +304,8 @@ static void notify(struct wf_served *s)
 
 void wf_served_on_cancel(struct wf_served *s, void (*tell)(void *arg), void *arg)
 {
-	s->on_cancel = tell;
-	s->on_cancel_arg = arg;
+	s->handler.on_cancel = tell;
+	s->handler.on_cancel_arg = arg;
 	notify(s);
 }
 
@@ -340,7 +318,8 @@ static void give_up(struct wf_served *s, const struct wf_error *e)
 		wf_stream_stop(s->stream, e);
 	if (s->serving->given_up)
 		s->serving->given_up(s);
-	if (s->finishing || (s->whole && (s->partial || s->waits))) {
+	if (s->reply.state == WF_REPLY_WAITING ||
+	    (s->request.whole && (s->request.partial || s->waits))) {
 		wf_served_free(s);
 		return;
 	}
@@ -403,18 +382,17 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 		link = s->link;
 		wf_link_get(link);
 	}
-	if (first->known)
+	if (first->place == WF_SERVED_MAPPED)
 		wf_map_remove(&serving->map, &first->node);
 	wf_map_remove(&serving->map, &s->node);
-	s->known = false;
+	s->place = WF_SERVED_NOWHERE;
 	first->link = s->link;
 	s->link = link;
 	wf_ledger_charge(first->link, WF_LEDGER_OWED, first->charged_bytes);
 	wf_ledger_charge(s->link, WF_LEDGER_OWED, s->charged_bytes);
 	first->call = s->call;
 	wf_map_add(&serving->map, &first->node, hash_of(serving, first->link, first->call));
-	first->known = true;
-	first->alone = false;
+	first->place = WF_SERVED_MAPPED;
 	wf_list_remove(&first->link_node);
 	wf_list_append(&first->link->work[WF_LINK_SERVED], &first->link_node);
 	if (first->deadline_ns != UINT64_MAX)
@@ -468,7 +446,7 @@ static bool enter(struct wf_served *s, const struct wf_call_record *c)
 		return false;
 	}
 	/* It takes no place of its own then. */
-	if (s->request_id && wf_again_is_known(s))
+	if (s->again.request_id && wf_again_is_known(s))
 		return true;
 	err = wf_limit_enter(&s->service->limit, &s->serving->turns, s->link, &s->ticket, &e);
 	if (err && err != -EINPROGRESS) {
@@ -487,8 +465,8 @@ static int find_method(struct wf_served *s, const struct wf_call_record *c, stru
 	const char *method = (const char *)c->method;
 	bool streams = c->flags & WF_CALL_STREAM;
 
-	s->service = wf_served_find(s->serving->services, (const char *)c->service,
-				    c->service_bytes);
+	s->service = wf_services_find(s->serving->services, (const char *)c->service,
+				      c->service_bytes);
 	if (!s->service)
 		return wf_error_set(e, -ENOSYS, "no service %.*s is served here",
 				    WF_MIN((int)c->service_bytes, 200), (const char *)c->service);
@@ -506,21 +484,21 @@ static int find_method(struct wf_served *s, const struct wf_call_record *c, stru
 static void pull_request(struct wf_served *s, const struct wf_body *body)
 {
 	struct wf_pull *pull = malloc(sizeof(*pull));
-	struct wf_answer *answer = s->answer;
+	struct wf_answer *answer = s->request.answer;
 
 	if (!pull)
 		goto fail;
 	pull->job = (struct wf_pull_job){
-		.into = s->request.at,
+		.into = s->request.buffer.at,
 		.terms = &s->terms,
 		.owner = s,
 		.done = request_pulled,
 	};
 	pull->path = (struct wf_path){ 0 };
-	s->answer = NULL;
+	s->request.answer = NULL;
 	if (wf_pull_start(s->serving->transfer, s->link, body, answer, pull))
 		goto free_pull;
-	s->pull = pull;
+	s->request.pull = pull;
 	wf_served_charge(s, sizeof(*pull));
 	return;
 
@@ -535,9 +513,9 @@ static void copy_request(struct wf_served *s, const struct wf_call_record *c)
 {
 	struct wf_error e;
 
-	if (s->request_bytes)
-		memcpy(s->request.at, c->eager, s->request_bytes);
-	if (wf_sums_check(&c->body, s->request.at, s->link, wf_link_caps(s->link), &e))
+	if (s->request.bytes)
+		memcpy(s->request.buffer.at, c->eager, s->request.bytes);
+	if (wf_sums_check(&c->body, s->request.buffer.at, s->link, wf_link_caps(s->link), &e))
 		request_damaged(s, &e);
 	else
 		request_whole(s);
@@ -566,12 +544,12 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for attachments");
 		return;
 	}
-	s->request_bytes = c->body.bytes;
-	if (wf_buffer_take(&s->request, &s->serving->transfer->worker->pool, s->request_bytes)) {
+	s->request.bytes = c->body.bytes;
+	if (wf_buffer_take(&s->request.buffer, wf_served_pool(s), s->request.bytes)) {
 		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory for the request");
 		return;
 	}
-	wf_served_hold(s, &s->request, s->request_bytes);
+	wf_served_hold(s, &s->request.buffer, s->request.bytes);
 	if (c->body.way == WF_BODY_PULL)
 		pull_request(s, &c->body);
 	else
@@ -583,11 +561,11 @@ static int copy_metadata(struct wf_served *s, const struct wf_call_record *c)
 {
 	if (!c->metadata_bytes)
 		return 0;
-	s->metadata = malloc(c->metadata_bytes);
-	if (!s->metadata)
+	s->request.metadata = malloc(c->metadata_bytes);
+	if (!s->request.metadata)
 		return -ENOMEM;
-	memcpy(s->metadata, c->metadata, c->metadata_bytes);
-	s->metadata_bytes = c->metadata_bytes;
+	memcpy(s->request.metadata, c->metadata, c->metadata_bytes);
+	s->request.metadata_bytes = c->metadata_bytes;
 	return 0;
 }
 
@@ -596,7 +574,7 @@ static void request_withdrawn(struct wf_answer *answer)
 {
 	struct wf_served *s = answer->owner;
 
-	s->answer = NULL;
+	s->request.answer = NULL;
 	wf_answer_withdrawn(answer, answer->link);
 }
 
@@ -605,7 +583,7 @@ static void request_lost(struct wf_answer *answer, const struct wf_error *e)
 	struct wf_served *s = answer->owner;
 
 	(void)e; /* wf_served_down tells */
-	s->answer = NULL;
+	s->request.answer = NULL;
 	wf_answer_close(answer);
 }
 
@@ -617,12 +595,12 @@ static const struct wf_answer_keeper request_keeper = {
 /* -EBADMSG, -ENOMEM. */
 static int open_answer(struct wf_served *s, uint64_t offer)
 {
-	int err = wf_answer_open(s->link, offer, &s->answer);
+	int err = wf_answer_open(s->link, offer, &s->request.answer);
 
 	if (err)
 		return err;
-	s->answer->keeper = &request_keeper;
-	s->answer->owner = s;
+	s->request.answer->keeper = &request_keeper;
+	s->request.answer->owner = s;
 	return 0;
 }
 
@@ -667,6 +645,42 @@ static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
 	return err;
 }
 
+static enum wf_again_earlier earlier_than(const struct wf_worker *w,
+					  const struct wf_call_record *c)
+{
+	if (!c->incarnation)
+		return WF_AGAIN_NONE;
+	return memcmp(c->incarnation, w->directory->incarnation, WF_INCARNATION_BYTES)
+		       ? WF_AGAIN_ELSEWHERE
+		       : WF_AGAIN_HERE;
+}
+
+static void set_up(struct wf_served *s, struct wf_serving *serving, struct wf_link *link,
+		   const struct wf_call_record *c)
+{
+	struct wf_worker *w = serving->transfer->worker;
+
+	*s = (struct wf_served){
+		.serving = serving,
+		.link = link,
+		.call = c->call,
+		.deadline_ns = wf_clock_after(w->loop.now_ns, c->left_ns),
+		.began_ns = w->loop.now_ns,
+		.understood = wf_link_real(link)->peer->compressions,
+		.request.was_compressed = c->flags & WF_CALL_COMPRESSED,
+		.again.request_id = c->request,
+		.again.earlier = earlier_than(w, c),
+		.terms.checksum = w->options.checksum || c->body.sum_kind != WF_BODY_SUM_NONE,
+	};
+	wf_list_init(&s->notice.node);
+	wf_list_init(&s->children);
+	wf_list_init(&s->reply.attached);
+	wf_list_init(&s->link_node);
+	wf_counters_add(&w->counters.served, 1);
+	wf_link_get(link);
+	wf_served_charge(s, sizeof(*s) + c->metadata_bytes);
+}
+
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record)
 {
@@ -689,25 +703,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	s = wf_spare_take(&serving->spare);
 	if (!s)
 		return -ENOMEM;
-	s->serving = serving;
-	wf_counters_add(&w->counters.served, 1);
-	s->link = link;
-	wf_link_get(link);
-	s->call = c.call;
-	s->was_compressed = c.flags & WF_CALL_COMPRESSED;
-	s->understood = wf_link_real(link)->peer->compressions;
-	s->terms.checksum = w->options.checksum || c.body.sum_kind != WF_BODY_SUM_NONE;
-	s->deadline_ns = wf_clock_after(w->loop.now_ns, c.left_ns);
-	wf_served_charge(s, sizeof(*s) + c.metadata_bytes);
-	wf_list_init(&s->notice.node);
-	wf_list_init(&s->children);
-	wf_list_init(&s->attached);
-	wf_list_init(&s->link_node);
-	s->began_ns = w->loop.now_ns;
-	s->request_id = c.request;
-	s->again = c.incarnation;
-	s->of_another = c.incarnation && memcmp(c.incarnation, w->directory->incarnation,
-						WF_INCARNATION_BYTES);
+	set_up(s, serving, link, &c);
 	if (c.body.way == WF_BODY_PULL)
 		err = open_answer(s, c.body.offer);
 	if (!err)
@@ -718,7 +714,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	}
 	wf_map_add(&serving->map, &s->node, hash);
 	wf_list_append(&link->work[WF_LINK_SERVED], &s->link_node);
-	s->known = true;
+	s->place = WF_SERVED_MAPPED;
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
 		wf_loop_timer(&w->loop, &s->timer, s->deadline_ns, deadline);
@@ -805,8 +801,7 @@ static void go_alone(struct wf_served *s)
 	struct wf_worker *w = serving->transfer->worker;
 
 	wf_map_remove(&serving->map, &s->node);
-	s->known = false;
-	s->alone = true;
+	s->place = WF_SERVED_ALONE;
 	wf_list_remove(&s->link_node);
 	wf_list_append(&serving->alone, &s->link_node);
 	if (s->deadline_ns > w->loop.now_ns + ALONE_NS)
@@ -818,7 +813,7 @@ void wf_served_down(struct wf_link *link, const struct wf_error *e)
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_SERVED]) {
 		struct wf_served *s = WF_CONTAINER(node, struct wf_served, link_node);
 
-		if (s->running && !atomic_load(&s->cancelled))
+		if (s->again.running && !atomic_load(&s->cancelled))
 			go_alone(s);
 		else
 			give_up(s, e);
@@ -831,19 +826,19 @@ void wf_served_describe(const struct wf_served *s, char *text, size_t bytes)
 	bool found = s->service && s->method >= 0;
 	char wait[WF_ERROR_BYTES] = "its reply is about to leave";
 
-	if (s->parcel.state != WF_PARCEL_ENDED)
-		wf_parcel_describe(&s->parcel, wait, sizeof(wait));
+	if (s->reply.parcel.state != WF_PARCEL_ENDED)
+		wf_parcel_describe(&s->reply.parcel, wait, sizeof(wait));
 	else if (s->waits)
 		wf_limit_describe(&s->ticket, wait, sizeof(wait));
-	else if (s->handled)
+	else if (s->handler.begun)
 		(void)snprintf(wait, sizeof(wait), "the handler has not replied");
-	else if (s->pull)
-		wf_pull_describe(s->pull, wait, sizeof(wait));
-	else if (s->partial)
+	else if (s->request.pull)
+		wf_pull_describe(s->request.pull, wait, sizeof(wait));
+	else if (s->request.partial)
 		(void)snprintf(wait, sizeof(wait), "not all that goes beside its request has come");
 	(void)snprintf(text, bytes, "%s/%s from %s: %s%s", found ? s->service->name : "unknown",
 		       found ? s->service->method_name(s->service, s->method) : "unknown", peer,
-		       wait, atomic_load(&s->cancelled) ? ", and the caller has given up"
-			     : s->alone		      ? ", and the caller is lost for now"
-						      : "");
+		       wait, atomic_load(&s->cancelled)    ? ", and the caller has given up"
+			     : s->place == WF_SERVED_ALONE ? ", and the caller is lost for now"
+							   : "");
 }

@@ -18,47 +18,16 @@
 #define WF_SERVED_H
 
 #include <stdatomic.h>
-#include "transfer/parcel.h"
+#include "rpc/again.h"
 #include "rpc/limit.h"
-#include "rpc/message.h"
-#include "rpc/replies.h"
+#include "rpc/reply.h"
+#include "rpc/services.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
 #include "util/map.h"
 #include "util/spare.h"
 
-#define WF_SERVED_BRIEF_BYTES 160 /* a sentence that can be told without memory; with it, a head is inline in its parcel */
-
 struct wf_served;
-
-/* A service, as this floor sees it: a name and what to do with its calls. */
-struct wf_service {
-	struct wf_service *next;
-	const char *name;
-	size_t name_bytes; /* set by wf_served_add */
-	uint64_t message_bytes_max; /* of a request, or of each message of a stream */
-	struct wf_limit limit;
-	/* The method's number; -ENOENT: there is none of that name. */
-	int (*find)(struct wf_service *service, const char *method, size_t bytes);
-	/* The name of a method that was found. */
-	const char *(*method_name)(const struct wf_service *service, int method);
-	/* The request is whole.  Runs as a notice, outside the library's own work. */
-	void (*handle)(struct wf_service *service, int method, struct wf_served *served,
-		       const uint8_t *request, size_t bytes);
-	/* Has the method a stream?  NULL: none has.  Then one is made, all zero but for what its
-	 * owner sets (NULL: no memory), and given to the handler, as a notice, too.
-	 */
-	bool (*streams)(const struct wf_service *service, int method);
-	struct wf_stream *(*open)(struct wf_service *service, int method, struct wf_served *served);
-	void (*begin)(struct wf_service *service, int method, struct wf_served *served);
-};
-
-/* What a node serves, on whichever worker. */
-struct wf_services {
-	_Atomic(struct wf_service *) first; /* grows at its head, so that any thread may add */
-	struct wf_limits limits;
-	atomic_bool forgot; /* see replies.h */
-};
 
 struct wf_serving {
 	struct wf_transfer *transfer;
@@ -88,11 +57,47 @@ struct wf_serving {
 	bool closed;       /* no handler is begun any more */
 };
 
+/* Where a served call is found. */
+enum wf_served_place {
+	WF_SERVED_NOWHERE,
+	WF_SERVED_MAPPED, /* in serving->map, and in a list of its link */
+	WF_SERVED_ALONE,  /* in serving->alone: its caller is lost, and it waits for another attempt */
+};
+
+/* What the caller has sent. */
+struct wf_served_request {
+	struct wf_buffer buffer;
+	size_t bytes;
+	struct wf_answer *answer; /* to its offer, until it is pulled */
+	struct wf_pull *pull; /* while it is pulled; NULL: it is not */
+	bool whole;           /* it has come */
+	bool partial;         /* not all that goes beside it has come */
+	bool was_compressed;
+	void *bundle;         /* of what goes beside it; NULL: nothing does */
+	uint8_t *metadata;    /* a block, allocated; NULL: there is none */
+	uint32_t metadata_bytes;
+	void *pairs;          /* the metadata, as the handler sees it; freed by free() */
+	size_t pair_count;
+};
+
+/* Of the handler, all but its reply. */
+struct wf_served_handler {
+	bool begun;    /* it counts as executed */
+	bool deferred; /* the call is kept until it replies */
+	/* The caller gives up while the handler is at it: told once, as a notice.  NULL: it does not want to know. */
+	void (*on_cancel)(void *arg);
+	void *on_cancel_arg;
+	void *user;    /* the handler's, or NULL; freed by @free_user at the end */
+	void (*free_user)(void *user);
+};
+
 struct wf_served {
 	struct wf_serving *serving;
 	struct wf_service *service;
 	struct wf_link *link;
+	enum wf_served_place place;
 	struct wf_map_node node;
+	struct wf_list link_node; /* in a list of @link, or of those that are alone */
 	uint64_t call;        /* the caller's id */
 	uint64_t deadline_ns; /* by our clock; UINT64_MAX: none */
 	uint64_t began_ns;    /* when it came */
@@ -101,60 +106,20 @@ struct wf_served {
 	atomic_bool replied;  /* the first to set it replies */
 	int method;
 	struct wf_stream *stream; /* NULL: it is unary */
-	bool finishing;       /* the reply waits for what is written before it */
-	bool known;           /* it is in the map */
-	bool handled;         /* a handler has begun: it counts as executed */
-	bool partial;         /* not all that goes beside the request has come */
-	bool whole;           /* the request itself has */
-	bool was_compressed;  /* it was */
-	bool compressed;      /* the reply is */
-	uint8_t compression;  /* enum weft_compression: of the reply, as the handler wants it */
 	uint32_t understood;  /* compressions, by its caller */
-	void *bundle;         /* of what goes beside it; NULL: nothing does */
 	bool waits;           /* for a limit of its service */
 	struct wf_ticket ticket;
+	struct wf_link *entered; /* over which the first attempt came, if not by @link: the limits count that */
 	uint64_t held_bytes;  /* of messages, as they are counted */
 	uint64_t charged_bytes; /* to its caller's account, see link/ledger.h */
-	/* Of a call that may be made again: */
-	uint64_t request_id;  /* 0: it is none */
-	bool again;           /* an earlier attempt may have been handled */
-	bool of_another;      /* but not by this incarnation of the node */
-	struct wf_known_request *running; /* from when its handler begins until it answers */
-	bool unsure;          /* whether it was handled, is the answer */
-	bool alone;           /* its caller is lost, and it waits for another attempt */
-	struct wf_list link_node; /* in a list of @link, or of those that are alone */
-	struct wf_link *entered; /* over which the first attempt came, if not by @link: the limits count that */
-	struct wf_buffer request, reply;
-	size_t request_bytes;
-	struct wf_answer *answer; /* to the offer of its request, until that is pulled */
-	struct wf_pull *pull; /* of its request, while that is under way; NULL: it is not */
+	struct wf_terms terms; /* of the reply: as the request was sent */
 	struct wf_notice notice;
 	struct wf_timer timer;
-	struct wf_task task;  /* the reply, from any thread */
-	struct wf_terms terms; /* of the reply: as the request was sent */
-	/* Blocks of metadata, and bytes about a failure: allocated, NULL if there are none. */
-	uint8_t *metadata;    /* the caller's */
-	uint8_t *initial, *trailing, *details; /* the handler's, before the reply */
-	uint32_t metadata_bytes, initial_bytes, trailing_bytes, details_bytes;
 	struct wf_list children; /* calls that end with it: the floor above's */
-	struct wf_list attached; /* what goes beside the reply: the floor above's, and so many: */
-	uint16_t attachments;
-	void *pairs;          /* the caller's, as the handler sees them; freed by free() */
-	size_t pair_count;
-	enum weft_status status;
-	char *text;           /* of a failure: @brief, or allocated */
-	bool failed_to_reply; /* and says so instead */
-	bool broken;          /* the stream was, which is the answer then: @why */
-	struct wf_reason why;
-	/* The caller gives up while the handler is at it: told once, as a notice.  NULL: it does not want to know. */
-	void (*on_cancel)(void *arg);
-	void *on_cancel_arg;
-	void *user;           /* the handler's, or NULL; freed by @free_user at the end */
-	void (*free_user)(void *user);
-	bool deferred;        /* the handler keeps it until its reply */
-	struct wf_parcel parcel; /* the reply */
-	/* From here on nothing is zero, see wf_served_init. */
-	char brief[WF_SERVED_BRIEF_BYTES];
+	struct wf_again again;
+	struct wf_served_request request;
+	struct wf_served_handler handler;
+	struct wf_reply reply;
 };
 
 void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
@@ -163,13 +128,6 @@ void wf_served_fini(struct wf_serving *serving);
 
 /* The node closes: no handler is begun any more, for it could not answer. */
 void wf_served_close(struct wf_serving *serving);
-
-/* The one of that name; NULL: there is none.  Threads: any. */
-struct wf_service *wf_served_find(const struct wf_services *services, const char *name,
-				  size_t bytes);
-
-/* Serve @service, from now on: borrows it.  -EEXIST.  Threads: any, one at a time. */
-int wf_served_add(struct wf_services *services, struct wf_service *service);
 
 /* Where its messages lie. */
 struct wf_pool *wf_served_pool(const struct wf_served *served);

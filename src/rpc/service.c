@@ -68,7 +68,7 @@ static const char *method_name(const struct wf_service *base, int method)
 static bool compresses(const struct wf_served *served)
 {
 	return wf_message_compresses(&served->serving->transfer->worker->options,
-				     served->understood, served->compression);
+				     served->understood, served->reply.compression);
 }
 
 /* What a handler calls with its reply. */
@@ -100,7 +100,7 @@ static void handle(struct wf_service *base, int method, struct wf_served *served
 	ProtobufCMessage *message;
 	struct wf_error e;
 
-	if (wf_message_unpack(m->input, bytes, count, served->was_compressed,
+	if (wf_message_unpack(m->input, bytes, count, served->request.was_compressed,
 			      base->message_bytes_max, &message, &e)) {
 		wf_counters_add(&served->serving->transfer->worker->counters.unpack_failures, 1);
 		wf_error_within(&e, "the request");
@@ -108,12 +108,12 @@ static void handle(struct wf_service *base, int method, struct wf_served *served
 				e.text, NULL);
 		return;
 	}
-	served->user = message;
-	served->free_user = free_message;
+	served->handler.user = message;
+	served->handler.free_user = free_message;
 	s->service->invoke(s->service, (unsigned)method, message, closure, served);
-	if (served->deferred)
+	if (served->handler.deferred)
 		return;
-	served->user = NULL;
+	served->handler.user = NULL;
 	free_message(message);
 }
 
@@ -136,5 +136,5 @@ void wf_service_fini(struct wf_pb_service *s)
 
 void wf_service_defer(struct wf_served *served)
 {
-	served->deferred = true;
+	served->handler.deferred = true;
 }

@@ -118,9 +118,9 @@ static enum wf_state state_of(const struct wf_leg *leg)
 
 static enum wf_state state_of_served(const struct wf_served *s)
 {
-	if (s->parcel.state != WF_PARCEL_ENDED)
+	if (s->reply.parcel.state != WF_PARCEL_ENDED)
 		return WF_STATE_SERVED_REPLYING;
-	return s->handled ? WF_STATE_SERVED_HANDLING : WF_STATE_SERVED_REQUEST;
+	return s->handler.begun ? WF_STATE_SERVED_HANDLING : WF_STATE_SERVED_REQUEST;
 }
 
 static enum wf_state state_of_link(const struct wf_link *link)
@@ -313,7 +313,7 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 		if (s->call != call->id || s->link != link)
 			continue;
 		count_served(tally, fault, s);
-		if (s->bundle)
-			count_bundle(tally, fault, s->bundle);
+		if (s->request.bundle)
+			count_bundle(tally, fault, s->request.bundle);
 	}
 }
