@@ -190,7 +190,7 @@ static void written(struct wf_write *w, const struct wf_error *e)
 	/* What a server has written may be read after the call has failed. */
 	if (e && w->posted && w->stream->serves)
 		wf_attachments_lose(&op->write.attached, op->desk, e);
-	else if (e || (w->stream->mute && !w->stream->serves)) /* the caller's call is over */
+	else if (e || (w->stream->out.mute && !w->stream->serves)) /* the caller's call is over */
 		wf_attachments_stop(&op->write.attached, op->desk, e);
 	wf_list_splice(&op->write.stream->moving, &op->write.attached);
 	if (w->posted)

@@ -59,15 +59,16 @@ void wf_streams_fini(struct wf_streams *streams)
 
 void wf_stream_init(struct wf_stream *s)
 {
+	s->message_bytes_max = WF_CALL_BYTES_MAX;
+	s->out = (struct wf_stream_out){ .may_write = WF_STREAM_WINDOW };
+	s->in = (struct wf_stream_in){ .granted = WF_STREAM_WINDOW };
 	wf_list_init(&s->node);
 	wf_list_init(&s->link_node);
-	wf_list_init(&s->pending);
-	wf_list_init(&s->posted);
-	wf_list_init(&s->incoming);
-	wf_list_init(&s->readers);
 	wf_list_init(&s->go_on.node);
-	s->may_write = s->granted = WF_STREAM_WINDOW;
-	s->message_bytes_max = WF_CALL_BYTES_MAX;
+	wf_list_init(&s->out.pending);
+	wf_list_init(&s->out.posted);
+	wf_list_init(&s->in.incoming);
+	wf_list_init(&s->in.readers);
 }
 
 static void go_on_later(struct wf_stream *s);
@@ -92,7 +93,7 @@ void wf_stream_take_back(struct wf_stream *s)
 	wf_link_put(s->link);
 	s->streams = NULL;
 	s->link = NULL;
-	s->held = false;
+	s->out.held = false;
 	if (wf_list_empty(&s->go_on.node))
 		return;
 	wf_list_remove(&s->go_on.node);
@@ -101,9 +102,9 @@ void wf_stream_take_back(struct wf_stream *s)
 
 static void try_quiet(struct wf_stream *s)
 {
-	if (!s->released || s->busy || s->gone)
+	if (s->life != WF_STREAM_RELEASED || s->busy)
 		return;
-	s->gone = true;
+	s->life = WF_STREAM_QUIET;
 	wf_list_remove(&s->node);
 	wf_list_remove(&s->link_node);
 	if (s->link)
@@ -137,7 +138,7 @@ static void go_on(struct wf_notice *notice)
 {
 	struct wf_stream *s = WF_CONTAINER(notice, struct wf_stream, go_on);
 
-	if (s->lost_why.code && !(s->mute && s->deaf))
+	if (s->lost_why.code && !(s->out.mute && s->in.state == WF_STREAM_DEAF))
 		break_off(s, &s->lost_why);
 	post_granted(s);
 	idle(s);
@@ -188,9 +189,9 @@ static int put_head(struct wf_parcel *p, const struct wf_body *body)
 	if (err)
 		return err;
 	wf_message_record_put(&head, &m);
-	if (s->held)
+	if (s->out.held)
 		go_on_later(s);
-	s->held = false;
+	s->out.held = false;
 	return 0;
 }
 
@@ -217,7 +218,7 @@ static void take_back_after(struct wf_write *w, const struct wf_error *e)
 
 	if (s->owner && s->unsaid)
 		s->unsaid(s, e);
-	for (at = s->posted.prev; at != &w->node; at = before) {
+	for (at = s->out.posted.prev; at != &w->node; at = before) {
 		before = at->prev;
 		wf_parcel_stop(&WF_CONTAINER(at, struct wf_write, node)->parcel, e);
 	}
@@ -229,7 +230,7 @@ static void message_sent(struct wf_parcel *p, const struct wf_error *e)
 	struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
 	struct wf_stream *s = w->stream;
 
-	if (e && !p->refused && !s->mute) {
+	if (e && !p->refused && !s->out.mute) {
 		break_off_later(s, e);
 		if (!p->sent)
 			take_back_after(w, e);
@@ -247,12 +248,12 @@ static const struct wf_parcel_class message_class = {
 static void post(struct wf_stream *s, struct wf_write *w)
 {
 	wf_list_remove(&w->node);
-	wf_list_append(&s->posted, &w->node);
+	wf_list_append(&s->out.posted, &w->node);
 	w->posted = true;
 	hold(s->streams->transfer, (int64_t)w->parcel.body_bytes);
 	s->busy++;
 	if (!(w->flags & WF_MESSAGE_NONE))
-		s->written++;
+		s->out.written++;
 	if (s->initial && !s->initial_sent)
 		w->flags |= WF_MESSAGE_INITIAL;
 	s->initial_sent = true;
@@ -260,24 +261,24 @@ static void post(struct wf_stream *s, struct wf_write *w)
 	w->parcel.class = &message_class;
 	w->parcel.terms = &s->terms;
 	wf_parcel_post(s->streams->transfer, s->link, &w->parcel);
-	s->held = w->parcel.state != WF_PARCEL_QUEUED;
+	s->out.held = w->parcel.state != WF_PARCEL_QUEUED;
 	if (w->begun)
-		w->begun(w, s->link, s->call, s->written - 1);
+		w->begun(w, s->link, s->call, s->out.written - 1);
 }
 
 static bool is_stuck(const struct wf_stream *s)
 {
-	return !s->mute && (s->held || s->lost_why.code);
+	return !s->out.mute && (s->out.held || s->lost_why.code);
 }
 
 static void post_granted(struct wf_stream *s)
 {
 	struct wf_list *node;
 
-	while (!is_stuck(s) && (node = wf_list_first(&s->pending))) {
+	while (!is_stuck(s) && (node = wf_list_first(&s->out.pending))) {
 		struct wf_write *w = WF_CONTAINER(node, struct wf_write, node);
 
-		if (!(w->flags & WF_MESSAGE_NONE) && s->written >= s->may_write)
+		if (!(w->flags & WF_MESSAGE_NONE) && s->out.written >= s->out.may_write)
 			return;
 		post(s, w);
 	}
@@ -290,12 +291,12 @@ void wf_stream_write(struct wf_stream *s, struct wf_write *w)
 	w->stream = s;
 	w->posted = false;
 	wf_list_init(&w->node);
-	if (s->mute) {
-		end_write(w, &s->mute_why);
+	if (s->out.mute) {
+		end_write(w, &s->out.mute_why);
 		return;
 	}
-	wf_list_append(&s->pending, &w->node);
-	if (wf_list_first(&s->pending) == &w->node)
+	wf_list_append(&s->out.pending, &w->node);
+	if (wf_list_first(&s->out.pending) == &w->node)
 		post_granted(s);
 }
 
@@ -310,10 +311,10 @@ static int unpost(struct wf_write *w)
 		return -EALREADY;
 	hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
 	w->posted = false;
-	s->held = false;
+	s->out.held = false;
 	s->busy--;
 	if (!(w->flags & WF_MESSAGE_NONE))
-		s->written--;
+		s->out.written--;
 	if (w->flags & WF_MESSAGE_INITIAL)
 		s->initial_sent = false;
 	w->flags &= (uint16_t)~WF_MESSAGE_INITIAL;
@@ -344,28 +345,28 @@ void wf_stream_mute(struct wf_stream *s, const struct wf_error *e)
 {
 	struct wf_list *at;
 
-	if (s->mute)
+	if (s->out.mute)
 		return;
-	s->mute = true;
-	s->mute_why = *e;
+	s->out.mute = true;
+	s->out.mute_why = *e;
 	s->busy++; /* it stays while they end */
-	while ((at = wf_list_first(&s->pending)))
+	while ((at = wf_list_first(&s->out.pending)))
 		end_write(WF_CONTAINER(at, struct wf_write, node), e);
-	WF_LIST_EACH(node, &s->posted)
+	WF_LIST_EACH(node, &s->out.posted)
 		wf_parcel_stop(&WF_CONTAINER(node, struct wf_write, node)->parcel, e);
 	idle(s);
 }
 
 bool wf_stream_is_flushed(const struct wf_stream *s)
 {
-	return wf_list_empty(&s->pending) && !is_stuck(s);
+	return wf_list_empty(&s->out.pending) && !is_stuck(s);
 }
 
 void wf_stream_granted(struct wf_stream *s, uint64_t total)
 {
-	if (total <= s->may_write)
+	if (total <= s->out.may_write)
 		return;
-	s->may_write = total;
+	s->out.may_write = total;
 	post_granted(s);
 }
 
@@ -375,9 +376,9 @@ static void grant(struct wf_stream *s);
 
 static void grant_sent(struct wf_message *m, const struct wf_error *e)
 {
-	struct wf_stream *s = WF_CONTAINER(m, struct wf_stream, grant);
+	struct wf_stream *s = WF_CONTAINER(m, struct wf_stream, in.grant);
 
-	s->grant_busy = false;
+	s->in.grant_busy = false;
 	if (!e)
 		grant(s);
 	idle(s);
@@ -386,23 +387,24 @@ static void grant_sent(struct wf_message *m, const struct wf_error *e)
 /* Told now and then: each costs a record. */
 static void grant(struct wf_stream *s)
 {
-	struct wf_writer w = wf_writer(s->grant_bytes, sizeof(s->grant_bytes));
-	struct wf_small_record small = { .id = s->call, .other = s->taken + WF_STREAM_WINDOW };
+	struct wf_writer w = wf_writer(s->in.grant_bytes, sizeof(s->in.grant_bytes));
+	struct wf_small_record small = { .id = s->call, .other = s->in.taken + WF_STREAM_WINDOW };
 
-	if (s->grant_busy || s->over || small.other < s->granted + GRANT_STEP)
+	if (s->in.grant_busy || s->in.state != WF_STREAM_OPEN ||
+	    small.other < s->in.granted + GRANT_STEP)
 		return;
-	s->granted = small.other;
-	s->grant_busy = true;
+	s->in.granted = small.other;
+	s->in.grant_busy = true;
 	s->busy++;
 	wf_small_record_put(&w, &small);
-	s->grant = (struct wf_message){
+	s->in.grant = (struct wf_message){
 		.type = s->serves ? WF_RECORD_GRANT_REQUESTS : WF_RECORD_GRANT_RESPONSES,
-		.head = s->grant_bytes,
-		.head_bytes = sizeof(s->grant_bytes),
+		.head = s->in.grant_bytes,
+		.head_bytes = sizeof(s->in.grant_bytes),
 		.sent = grant_sent,
 	};
-	wf_list_init(&s->grant.node);
-	wf_link_post(s->link, &s->grant);
+	wf_list_init(&s->in.grant.node);
+	wf_link_post(s->link, &s->in.grant);
 }
 
 /* Reads. */
@@ -410,7 +412,7 @@ static void grant(struct wf_stream *s)
 static void end_reading(struct wf_reading *r, const struct wf_error *e)
 {
 	wf_list_remove(&r->node);
-	r->stream->reader_count--;
+	r->stream->in.reader_count--;
 	r->done(r, e, NULL);
 }
 
@@ -480,7 +482,7 @@ static int start_pull(struct wf_stream *s, struct incoming *in)
 	};
 	o->pull.path = (struct wf_path){ 0 };
 	s->busy++;
-	s->ahead_bytes += in->count;
+	s->in.ahead_bytes += in->count;
 	if (!wf_pull_start(s->streams->transfer, wf_link_real(s->link), &o->body, o->answer,
 			   &o->pull))
 		return 0;
@@ -500,18 +502,18 @@ static void lack_memory(struct wf_stream *s)
 /* The first that has come to the first who reads. */
 static void deliver(struct wf_stream *s, struct incoming *in)
 {
-	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->readers), struct wf_reading, node);
+	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->in.readers), struct wf_reading, node);
 
 	const struct wf_heard got = {
 		.bytes = in->data, .count = in->count, .compressed = in->compressed, .bundle = in->bundle,
 	};
 
-	s->taken++;
+	s->in.taken++;
 	if (is_long(in))
-		s->ahead_bytes -= in->count;
+		s->in.ahead_bytes -= in->count;
 	in->bundle = NULL;
 	wf_list_remove(&r->node);
-	s->reader_count--;
+	s->in.reader_count--;
 	r->done(r, NULL, &got);
 	free_incoming(in);
 }
@@ -519,15 +521,15 @@ static void deliver(struct wf_stream *s, struct incoming *in)
 /* Pull what readers wait for, however long it is, and somewhat more.  -ENOMEM. */
 static int look_ahead(struct wf_stream *s)
 {
-	unsigned awaited = s->reader_count;
+	unsigned awaited = s->in.reader_count;
 
-	WF_LIST_EACH(node, &s->incoming) {
+	WF_LIST_EACH(node, &s->in.incoming) {
 		struct incoming *in = WF_CONTAINER(node, struct incoming, node);
 		bool is_awaited = awaited && awaited--;
 
 		if (in->state != OFFERED)
 			continue;
-		if (!is_awaited && s->ahead_bytes + in->count > AHEAD_BYTES)
+		if (!is_awaited && s->in.ahead_bytes + in->count > AHEAD_BYTES)
 			break;
 		if (start_pull(s, in))
 			return -ENOMEM;
@@ -540,7 +542,7 @@ static void feed(struct wf_stream *s)
 {
 	struct wf_list *node;
 
-	while (!wf_list_empty(&s->readers) && (node = wf_list_first(&s->incoming))) {
+	while (!wf_list_empty(&s->in.readers) && (node = wf_list_first(&s->in.incoming))) {
 		struct incoming *in = WF_CONTAINER(node, struct incoming, node);
 
 		if (in->state != WHOLE || in->partial)
@@ -551,9 +553,10 @@ static void feed(struct wf_stream *s)
 		lack_memory(s);
 		return;
 	}
-	while (s->over && wf_list_empty(&s->incoming) && (node = wf_list_first(&s->readers)))
+	while (s->in.state != WF_STREAM_OPEN && wf_list_empty(&s->in.incoming) &&
+	       (node = wf_list_first(&s->in.readers)))
 		end_reading(WF_CONTAINER(node, struct wf_reading, node),
-			    s->over_why.code ? &s->over_why : NULL);
+			    s->in.why.code ? &s->in.why : NULL);
 	grant(s);
 }
 
@@ -563,7 +566,7 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	struct wf_stream *s = o->in.stream;
 
 	o->in.state = e ? LOST : WHOLE;
-	if (s->deaf)
+	if (s->in.state == WF_STREAM_DEAF)
 		free_incoming(&o->in);
 	else if (e)
 		break_off_later(s, e);
@@ -576,8 +579,8 @@ void wf_stream_read(struct wf_stream *s, struct wf_reading *r)
 {
 	r->stream = s;
 	wf_list_init(&r->node);
-	wf_list_append(&s->readers, &r->node);
-	s->reader_count++;
+	wf_list_append(&s->in.readers, &r->node);
+	s->in.reader_count++;
 	feed(s);
 }
 
@@ -585,7 +588,7 @@ int wf_stream_take_read_back(struct wf_reading *r)
 {
 	if (r->stream->streams)
 		return -EALREADY;
-	r->stream->reader_count--;
+	r->stream->in.reader_count--;
 	wf_list_remove(&r->node);
 	return 0;
 }
@@ -597,11 +600,11 @@ void wf_stream_stop_read(struct wf_reading *r, const struct wf_error *e)
 
 void wf_stream_over(struct wf_stream *s, const struct wf_error *e)
 {
-	if (s->over)
+	if (s->in.state != WF_STREAM_OPEN)
 		return;
-	s->over = true;
+	s->in.state = WF_STREAM_OVER;
 	if (e)
-		s->over_why = *e;
+		s->in.why = *e;
 	feed(s);
 }
 
@@ -609,14 +612,14 @@ void wf_stream_deafen(struct wf_stream *s, const struct wf_error *e)
 {
 	struct wf_list *node;
 
-	if (s->deaf)
+	if (s->in.state == WF_STREAM_DEAF)
 		return;
-	s->deaf = s->over = true;
-	s->over_why = *e;
+	s->in.state = WF_STREAM_DEAF;
+	s->in.why = *e;
 	s->busy++;
-	while ((node = wf_list_first(&s->incoming)))
+	while ((node = wf_list_first(&s->in.incoming)))
 		forget(WF_CONTAINER(node, struct incoming, node), e);
-	while ((node = wf_list_first(&s->readers)))
+	while ((node = wf_list_first(&s->in.readers)))
 		end_reading(WF_CONTAINER(node, struct wf_reading, node), e);
 	idle(s);
 }
@@ -631,14 +634,15 @@ void wf_stream_stop(struct wf_stream *s, const struct wf_error *e)
 
 void wf_stream_release(struct wf_stream *s)
 {
-	s->released = true;
+	if (s->life == WF_STREAM_OWNED)
+		s->life = WF_STREAM_RELEASED;
 	try_quiet(s);
 }
 
 /* Has anything come of which the rest never will, for the peer is dead? */
 static bool lacks(const struct wf_stream *s)
 {
-	WF_LIST_EACH(at, &s->incoming) {
+	WF_LIST_EACH(at, &s->in.incoming) {
 		const struct incoming *in = WF_CONTAINER(at, struct incoming, node);
 
 		if (in->partial || in->state == OFFERED)
@@ -698,7 +702,7 @@ static int expect(struct incoming *in, struct wf_link *link, uint16_t count)
 	if (!count)
 		return 0;
 	in->partial = true;
-	return beside->expect(beside->ctx, link, s->call, !s->serves, s->came, count, complete, in,
+	return beside->expect(beside->ctx, link, s->call, !s->serves, s->in.came, count, complete, in,
 			      &in->bundle);
 }
 
@@ -771,7 +775,7 @@ static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 		hold(s->streams->transfer, (int64_t)in->count);
 	wf_ledger_charge(link, WF_LEDGER_RECEIVED, charged_bytes(in));
 	wf_list_init(&in->node);
-	wf_list_append(&s->incoming, &in->node);
+	wf_list_append(&s->in.incoming, &in->node);
 	return 0;
 }
 
@@ -800,11 +804,11 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived 
 	struct wf_error e;
 	int err;
 
-	if (s->deaf) {
+	if (s->in.state == WF_STREAM_DEAF) {
 		wf_stream_refuse(link, a);
 		return 0;
 	}
-	if (s->over || (message && s->came >= s->granted)) {
+	if (s->in.state == WF_STREAM_OVER || (message && s->in.came >= s->in.granted)) {
 		wf_stream_refuse(link, a);
 		return -EBADMSG;
 	}
@@ -818,7 +822,7 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived 
 		wf_stream_unarrive(link, a);
 		return err;
 	}
-	s->came += message;
+	s->in.came += message;
 	if (flags & WF_MESSAGE_LAST)
 		wf_stream_over(s, NULL);
 	else
@@ -831,7 +835,7 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived 
 void wf_stream_describe_read(const struct wf_reading *r, char *text, size_t bytes)
 {
 	const struct wf_stream *s = r->stream;
-	struct wf_list *node = wf_list_first(&s->incoming);
+	struct wf_list *node = wf_list_first(&s->in.incoming);
 
 	if (!s->link)
 		(void)snprintf(text, bytes, "the call has not begun");
@@ -842,7 +846,7 @@ void wf_stream_describe_read(const struct wf_reading *r, char *text, size_t byte
 		(void)snprintf(text, bytes, "a message has come, and not all that goes beside it");
 	else
 		(void)snprintf(text, bytes, "%s has written %llu messages, and they are read",
-			       wf_link_label(wf_link_real(s->link)), (unsigned long long)s->came);
+			       wf_link_label(wf_link_real(s->link)), (unsigned long long)s->in.came);
 }
 
 void wf_stream_describe_write(const struct wf_write *w, char *text, size_t bytes)
@@ -853,27 +857,27 @@ void wf_stream_describe_write(const struct wf_write *w, char *text, size_t bytes
 		(void)snprintf(text, bytes, "the call has not begun");
 	else if (w->posted)
 		wf_parcel_describe(&w->parcel, text, bytes);
-	else if (s->held)
+	else if (s->out.held)
 		(void)snprintf(text, bytes, "the message before it has not left yet");
 	else
 		(void)snprintf(text, bytes, "%s has read %llu messages, and takes no more yet",
 			       wf_link_label(wf_link_real(s->link)),
-			       (unsigned long long)s->may_write - WF_STREAM_WINDOW);
+			       (unsigned long long)s->out.may_write - WF_STREAM_WINDOW);
 }
 
 uint64_t wf_stream_progress(const struct wf_stream *s)
 {
-	struct wf_list *at = wf_list_first(&s->incoming);
+	struct wf_list *at = wf_list_first(&s->in.incoming);
 	struct incoming *in = at ? WF_CONTAINER(at, struct incoming, node) : NULL;
-	uint64_t progress = wf_progress_add(s->written, s->came);
+	uint64_t progress = wf_progress_add(s->out.written, s->in.came);
 
-	progress = wf_progress_add(progress, s->taken);
-	progress = wf_progress_add(progress, s->may_write);
+	progress = wf_progress_add(progress, s->in.taken);
+	progress = wf_progress_add(progress, s->out.may_write);
 	if (in && in->state == PULLING)
 		progress = wf_progress_add(progress, wf_pull_progress(&offered(in)->pull));
 	if (in && in->partial)
 		progress = wf_progress_add(progress, s->streams->beside.progress(in->bundle));
-	WF_LIST_EACH(node, &s->posted) {
+	WF_LIST_EACH(node, &s->out.posted) {
 		struct wf_write *w = WF_CONTAINER(node, struct wf_write, node);
 
 		progress = wf_progress_add(progress, wf_parcel_progress(&w->parcel));
@@ -885,7 +889,7 @@ uint64_t wf_stream_offered_bytes(const struct wf_stream *s)
 {
 	uint64_t bytes = 0;
 
-	WF_LIST_EACH(node, &s->posted)
+	WF_LIST_EACH(node, &s->out.posted)
 		bytes += wf_parcel_offered_bytes(&WF_CONTAINER(node, struct wf_write, node)->parcel);
 	return bytes;
 }

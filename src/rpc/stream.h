@@ -59,6 +59,47 @@ struct wf_reading {
 	struct wf_list node; /* in readers */
 };
 
+/* OWNED --> RELEASED --> QUIET */
+enum wf_stream_life {
+	WF_STREAM_OWNED,
+	WF_STREAM_RELEASED, /* by its owner, and something is under way */
+	WF_STREAM_QUIET,    /* the owner has been told so */
+};
+
+/* What is written. */
+struct wf_stream_out {
+	struct wf_list pending, posted; /* writes */
+	uint64_t written, may_write;    /* messages, ever */
+	bool held;                      /* the last posted has no rail, or has failed: none follows it yet */
+	bool mute;                      /* no write is taken any more: */
+	struct wf_error mute_why;
+};
+
+/*
+ *   OPEN ----> OVER ----> DEAF
+ *     \___________________^
+ */
+enum wf_stream_in_state {
+	WF_STREAM_OPEN,
+	WF_STREAM_OVER, /* no messages come any more, and those that have come are read */
+	WF_STREAM_DEAF, /* none is taken or read any more */
+};
+
+/* What is read. */
+struct wf_stream_in {
+	enum wf_stream_in_state state;
+	struct wf_error why;            /* it is not open; code 0: the peer had no more to say */
+	struct wf_list incoming;        /* messages that have come and are not read */
+	struct wf_list readers;
+	unsigned reader_count;
+	uint64_t came, taken;           /* messages, ever */
+	uint64_t granted;               /* as the peer was told */
+	uint64_t ahead_bytes;           /* pulled, or being pulled, and not read */
+	struct wf_message grant;
+	bool grant_busy;
+	uint8_t grant_bytes[WF_SMALL_RECORD_BYTES];
+};
+
 struct wf_stream {
 	/* set by the owner, and the rest all zero */
 	bool serves; /* this is the server's side */
@@ -82,34 +123,17 @@ struct wf_stream {
 	bool initial_sent;
 
 	/* its own */
+	enum wf_stream_life life;
 	struct wf_streams *streams; /* NULL: not begun */
 	struct wf_list node;        /* in streams->all */
 	struct wf_list link_node;   /* and in a list of its link */
 	struct wf_link *link;       /* a reference */
 	uint64_t call;
-	bool released, gone;        /* by the owner; and it has been told that it is quiet */
 	struct wf_notice go_on;     /* something is to be done that could not be done at once */
 	struct wf_error lost_why;   /* code not 0: a message is lost, so it will stop */
 	unsigned busy;              /* parcels, pulls and grants under way */
-
-	struct wf_list pending, posted; /* writes */
-	uint64_t written, may_write;    /* messages, ever */
-	bool held;                      /* the last posted has no rail, or has failed: none follows it yet */
-	bool mute;                      /* no write is taken any more: */
-	struct wf_error mute_why;
-
-	struct wf_list incoming;        /* messages that have come and are not read */
-	struct wf_list readers;
-	unsigned reader_count;
-	uint64_t came, taken;           /* messages, ever */
-	uint64_t granted;               /* as the peer was told */
-	uint64_t ahead_bytes;           /* pulled, or being pulled, and not read */
-	bool over;                      /* none come any more: */
-	bool deaf;                      /* nor are any taken */
-	struct wf_error over_why;       /* code 0: the peer had no more to say */
-	struct wf_message grant;
-	bool grant_busy;
-	uint8_t grant_bytes[WF_SMALL_RECORD_BYTES];
+	struct wf_stream_out out;
+	struct wf_stream_in in;
 };
 
 void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t,

@@ -148,20 +148,20 @@ static void count(struct wf_tally *tally, enum wf_fault fault, enum wf_state sta
 /* Both ways of one end of a stream, each by what is first. */
 static void count_stream(struct wf_tally *tally, enum wf_fault fault, const struct wf_stream *s)
 {
-	struct wf_list *posted = wf_list_first(&s->posted);
+	struct wf_list *posted = wf_list_first(&s->out.posted);
 
 	if (posted)
 		count(tally, fault,
 		      state_of_parcel(&WF_CONTAINER(posted, struct wf_write, node)->parcel,
 				      WF_STATE_STREAM_WAITING, WF_STATE_STREAM_QUEUED,
 				      WF_STATE_STREAM_OFFERED));
-	if (!wf_list_empty(&s->pending) && !s->held)
+	if (!wf_list_empty(&s->out.pending) && !s->out.held)
 		count(tally, fault, WF_STATE_STREAM_FULL);
-	if (s->ahead_bytes)
+	if (s->in.ahead_bytes)
 		count(tally, fault, WF_STATE_STREAM_PULLING);
-	else if (!wf_list_empty(&s->readers))
+	else if (!wf_list_empty(&s->in.readers))
 		count(tally, fault, WF_STATE_STREAM_READING);
-	else if (!wf_list_empty(&s->incoming))
+	else if (!wf_list_empty(&s->in.incoming))
 		count(tally, fault, WF_STATE_STREAM_UNREAD);
 }
 

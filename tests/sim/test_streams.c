@@ -345,7 +345,7 @@ static void stop_writer(struct weft_stream *from, struct weft_stream *to)
 		wf_flight_write(&writes[i], from, source, i, 0);
 	wf_world_pass(S);
 	assert_int_equal(count_landed(writes, MANY), 64);
-	assert_int_equal(to->stream.came, 64);
+	assert_int_equal(to->stream.in.came, 64);
 	/* A few that are read are not told at once; many are. */
 	for (size_t i = 0; i < MANY; i++) {
 		wf_flight_read(&reads[i], to, 0);
