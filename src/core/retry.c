@@ -89,7 +89,7 @@ static uint64_t pause_ns(const struct wf_retry *r)
 /* Is the failure what the server has said? */
 static bool is_answered(const struct wf_call *call)
 {
-	return call->replied && call->record.status != WEFT_OK;
+	return call->run.reply != WF_CALL_OWED && call->record.status != WEFT_OK;
 }
 
 /*
@@ -153,7 +153,7 @@ bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_exec
 	r->quiet = false;
 	r->last = *e;
 	op->executed = WF_MAX(op->executed, executed);
-	op->call.call.again = true;
+	op->call.call.run.again = true;
 	wf_loop_timer(&w->loop, &r->timer, at_ns, pause_over);
 	return true;
 }
@@ -178,7 +178,7 @@ void wf_retry_stop(struct weft_op *op, const struct wf_error *e)
 		return;
 	r->waiting = false;
 	wf_timer_stop(&op->desk->worker.loop.timers, &r->timer);
-	op->call.call.again = false;
+	op->call.call.run.again = false;
 	if (r->quiet)
 		wf_call_drop(&op->call.call);
 	wf_error_set(&why, e->code, "%s; attempt %u had failed: %s", e->text, r->failed,

@@ -58,14 +58,14 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 			e = &bad;
 		}
 	}
-	set_path(op, &call->parcel.path, &call->reply_path);
+	set_path(op, &call->parcel.path, &call->run.reply_path);
 	if (e && wf_retry_again(op, e, executed))
 		return;
 	if (e) {
 		wf_reason_keep(&op->error, e);
 	} else {
-		op->call.bundle = call->bundle;
-		call->bundle = NULL;
+		op->call.bundle = call->run.bundle;
+		call->run.bundle = NULL;
 	}
 	op->executed = WF_MAX(op->executed, executed);
 	wf_attachments_stop(&op->call.attached, op->desk, e);

@@ -56,14 +56,16 @@ static void count(struct wf_call *call, int runs)
 
 static void try_free(struct wf_call *call)
 {
-	if (!call->ended || call->request_busy || call->reply_busy || call->cancel_busy)
+	const struct wf_call_run *run = &call->run;
+
+	if (!run->ended || run->request_busy || run->reply_busy || run->cancel_busy)
 		return;
 	wf_link_put(call->link);
 	if (call->reply.at)
 		hold(call, -(int64_t)call->record.body.bytes);
 	wf_buffer_give(&call->reply);
 	count(call, -1);
-	if (!call->again)
+	if (!call->run.again)
 		wf_call_drop(call);
 	call->quiet(call);
 }
@@ -79,7 +81,7 @@ static void end_stream(struct wf_call *call, const struct wf_error *e)
 	struct wf_error ended;
 
 	call->stream->owner = NULL;
-	if (!call->replied) {
+	if (call->run.reply == WF_CALL_OWED) {
 		wf_stream_stop(call->stream, e);
 		return;
 	}
@@ -93,17 +95,17 @@ static void end_stream(struct wf_call *call, const struct wf_error *e)
 static void end(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		const uint8_t *reply, size_t bytes)
 {
-	if (call->ended)
+	if (call->run.ended)
 		return;
-	call->ended = true;
+	call->run.ended = true;
 	wf_table_remove(&call->calls->table, call->id);
 	wf_list_remove(&call->node);
 	wf_link_unwatch(call->link);
 	if (call->stream)
 		end_stream(call, e);
 	call->done(call, e, executed, reply, bytes);
-	call->calls->streams->beside.drop(call->bundle);
-	call->bundle = NULL;
+	call->calls->streams->beside.drop(call->run.bundle);
+	call->run.bundle = NULL;
 }
 
 static struct wf_call_record record_of(const struct wf_call *call, const struct wf_body *body)
@@ -148,7 +150,7 @@ static void request_done(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_call *call = WF_CONTAINER(p, struct wf_call, parcel);
 
-	call->request_busy = false;
+	call->run.request_busy = false;
 	/* If the server did not take it, its reply says why. */
 	if (e && !p->refused)
 		end(call, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
@@ -168,10 +170,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 		return err;
 	call->calls = calls;
 	call->link = link;
-	call->ended = call->replied = call->again = false;
-	call->partial = call->whole = false;
-	call->reply_path = (struct wf_path){ 0 };
-	call->request_busy = true;
+	call->run = (struct wf_call_run){ .request_busy = true };
 	count(call, 1);
 	call->parcel.type = WF_RECORD_CALL;
 	call->parcel.class = &request_class;
@@ -195,7 +194,7 @@ int wf_call_take_back(struct wf_call *call)
 
 	if (err)
 		return err;
-	call->request_busy = false;
+	call->run.request_busy = false;
 	count(call, -1);
 	if (call->stream)
 		wf_stream_take_back(call->stream);
@@ -211,7 +210,7 @@ static void settle(struct wf_call *call)
 {
 	struct wf_error e;
 
-	if (!call->request_busy) {
+	if (!call->run.request_busy) {
 		try_free(call);
 		return;
 	}
@@ -225,13 +224,13 @@ static void cancel_sent(struct wf_control *c, const struct wf_error *e)
 	struct wf_call *call = WF_CONTAINER(c, struct wf_call, cancel);
 
 	(void)e;
-	call->cancel_busy = false;
+	call->run.cancel_busy = false;
 	try_free(call);
 }
 
 static void send_cancel(struct wf_call *call, struct wf_link *link)
 {
-	call->cancel_busy = true;
+	call->run.cancel_busy = true;
 	call->cancel = (struct wf_control){
 		.type = WF_RECORD_CANCEL, .id = call->id, .sent = cancel_sent,
 	};
@@ -242,15 +241,16 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(call->link);
 	bool sent = wf_parcel_has_left(&call->parcel);
+	enum weft_executed executed = call->run.reply != WF_CALL_OWED ? WEFT_EXECUTED_YES
+				      : sent			      ? WEFT_EXECUTED_MAYBE
+								      : WEFT_EXECUTED_NO;
 
 	/* Held over what follows, which may free the rest. */
 	wf_link_get(link);
 	if (sent && link->greeted)
 		send_cancel(call, link);
-	end(call, e,
-	    call->replied ? WEFT_EXECUTED_YES : sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL,
-	    0);
-	if (call->reply_busy)
+	end(call, e, executed, NULL, 0);
+	if (call->run.reply_busy)
 		wf_pull_stop(&call->pull, e);
 	settle(call);
 	wf_link_put(link);
@@ -274,8 +274,8 @@ static void end_damaged(struct wf_call *call, const struct wf_error *e)
 /* The reply lies in the call's own memory now. */
 static void reply_whole(struct wf_call *call)
 {
-	call->whole = true;
-	if (!call->partial)
+	call->run.reply = WF_CALL_WHOLE;
+	if (!call->run.partial)
 		end_replied(call, NULL, call->reply.at);
 }
 
@@ -284,8 +284,8 @@ static void complete(void *owner)
 {
 	struct wf_call *call = owner;
 
-	call->partial = false;
-	if (call->whole)
+	call->run.partial = false;
+	if (call->run.reply == WF_CALL_WHOLE)
 		end_replied(call, NULL, call->reply.at);
 }
 
@@ -294,9 +294,9 @@ static int expect(struct wf_call *call, struct wf_link *link, uint16_t count)
 {
 	const struct wf_beside *beside = &call->calls->streams->beside;
 	int err = beside->expect(beside->ctx, link, call->id, true, 0, count, complete, call,
-				 &call->bundle);
+				 &call->run.bundle);
 
-	call->partial = !err;
+	call->run.partial = !err;
 	return err;
 }
 
@@ -304,8 +304,8 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_call *call = WF_CONTAINER(pull, struct wf_call, pull);
 
-	call->reply_busy = false;
-	call->reply_path = pull->path;
+	call->run.reply_busy = false;
+	call->run.reply_path = pull->path;
 	if (pull->damaged)
 		end_damaged(call, e);
 	else if (e)
@@ -352,11 +352,11 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 		.terms = &call->terms,
 		.done = reply_pulled,
 	};
-	call->pull.path = call->reply_path;
-	call->reply_busy = true;
+	call->pull.path = call->run.reply_path;
+	call->run.reply_busy = true;
 	if (!wf_pull_start(call->calls->transfer, link, &call->record.body, answer, &call->pull))
 		return;
-	call->reply_busy = false;
+	call->run.reply_busy = false;
 	wf_error_set(&e, -ENOMEM, "no memory to pull a reply");
 	end_unanswered(call, &e);
 }
@@ -457,7 +457,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 	if (err)
 		return err;
 	call = find(calls, link, r.call);
-	if (!call || call->replied) {
+	if (!call || call->run.reply != WF_CALL_OWED) {
 		/* Its deadline was first. */
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
@@ -472,7 +472,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 		wf_answer_close(answer);
 		return err;
 	}
-	call->replied = true;
+	call->run.reply = WF_CALL_TOLD;
 	call->record = r;
 	if (r.status != WEFT_OK) {
 		if (answer)
@@ -487,20 +487,20 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 		settle(call);
 		return 0;
 	}
-	call->reply_path = wf_path_come(link, &r.body);
-	call->reply_path.matched_ns = link->worker->loop.now_ns;
+	call->run.reply_path = wf_path_come(link, &r.body);
+	call->run.reply_path.matched_ns = link->worker->loop.now_ns;
 	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_FAILED_PRECONDITION);
 		end_replied(call, &e, NULL);
 	} else if (answer) {
 		pull_reply(call, link, answer);
-	} else if (call->reply_path.caps &&
-		   wf_terms_rail(&call->terms, link, call->reply_path.caps, &e)) {
+	} else if (call->run.reply_path.caps &&
+		   wf_terms_rail(&call->terms, link, call->run.reply_path.caps, &e)) {
 		end_replied(call, &e, NULL);
-	} else if (wf_sums_check(&r.body, r.eager, link, call->reply_path.caps, &e)) {
+	} else if (wf_sums_check(&r.body, r.eager, link, call->run.reply_path.caps, &e)) {
 		end_damaged(call, &e);
-	} else if (call->partial) {
+	} else if (call->run.partial) {
 		keep_reply(call, r.eager);
 	} else {
 		end_replied(call, NULL, r.eager);
@@ -526,12 +526,12 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 	const struct wf_link *link = wf_link_real(call->link);
 	char part[WF_ERROR_BYTES];
 
-	if (call->reply_busy) {
+	if (call->run.reply_busy) {
 		wf_pull_describe(&call->pull, part, sizeof(part));
 		(void)snprintf(text, bytes, "the reply: %s", part);
-	} else if (call->partial) {
+	} else if (call->run.partial) {
 		(void)snprintf(text, bytes, "the reply has come, and not all that goes beside it");
-	} else if (call->request_busy) {
+	} else if (call->run.request_busy) {
 		wf_parcel_describe(&call->parcel, part, sizeof(part));
 		(void)snprintf(text, bytes, "the request: %s", part);
 	} else if (!wf_list_empty(&link->frames)) {
@@ -545,18 +545,19 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 
 uint64_t wf_call_offered_bytes(const struct wf_call *call)
 {
-	return call->request_busy ? wf_parcel_offered_bytes(&call->parcel) : 0;
+	return call->run.request_busy ? wf_parcel_offered_bytes(&call->parcel) : 0;
 }
 
 uint64_t wf_call_progress(const struct wf_call *call)
 {
-	uint64_t progress = wf_progress_add(call->id, call->whole);
+	uint64_t progress = wf_progress_add(call->id, call->run.reply == WF_CALL_WHOLE);
 
-	if (call->request_busy)
+	if (call->run.request_busy)
 		progress = wf_progress_add(progress, wf_parcel_progress(&call->parcel));
-	if (call->reply_busy)
+	if (call->run.reply_busy)
 		progress = wf_progress_add(progress, wf_pull_progress(&call->pull));
-	if (call->partial)
-		progress = wf_progress_add(progress, call->calls->streams->beside.progress(call->bundle));
+	if (call->run.partial)
+		progress = wf_progress_add(
+			progress, call->calls->streams->beside.progress(call->run.bundle));
 	return call->stream ? wf_progress_add(progress, wf_stream_progress(call->stream)) : progress;
 }

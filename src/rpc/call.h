@@ -29,6 +29,29 @@ struct wf_calls {
 	struct wf_table table;
 };
 
+/* OWED --> TOLD --> WHOLE */
+enum wf_call_reply {
+	WF_CALL_OWED,  /* by the server */
+	WF_CALL_TOLD,  /* the server has ended the call, as the record says */
+	WF_CALL_WHOLE, /* the reply lies in the call's own memory */
+};
+
+/* One run of a call, from its start until it is quiet. */
+struct wf_call_run {
+	/* set by the owner, in done: the call will be started again, and keeps its request */
+	bool again;
+
+	/* read by the owner, inside done */
+	enum wf_call_reply reply;
+	struct wf_path reply_path;
+	void *bundle; /* of what has come beside the reply, for the owner to take; NULL: nothing */
+
+	/* its own */
+	bool ended;
+	bool partial; /* not all that goes beside the reply has come */
+	bool request_busy, reply_busy, cancel_busy; /* keep the call until they are done */
+};
+
 struct wf_call {
 	/* set by the owner, whose memory it is and was all zero up to what a parcel sets up by itself */
 	const char *service, *method; /* live as long as the call */
@@ -52,26 +75,16 @@ struct wf_call {
 	 */
 	void (*done)(struct wf_call *call, const struct wf_error *e, enum weft_executed executed,
 		     const uint8_t *reply, size_t bytes);
-	/* Set in done: it will be started again, and keeps its request. */
-	bool again;
 	/* Its memory is the owner's again; not before done. */
 	void (*quiet)(struct wf_call *call);
-
-	/* read by the owner, inside done */
-	struct wf_path reply_path;
-	void *bundle; /* of what has come beside the reply, for the owner to take; NULL: nothing */
 
 	/* its own */
 	struct wf_calls *calls;
 	struct wf_link *link;
 	struct wf_list node; /* in a list of it, until the end */
 	uint64_t id;
-	bool ended, request_busy, reply_busy;
-	bool replied; /* the server has ended it, as the record says */
-	bool partial; /* not all that goes beside the reply has come */
-	bool whole;   /* the reply itself has */
-	struct wf_control cancel; /* to the server; it keeps the call till it has been sent */
-	bool cancel_busy;
+	struct wf_call_run run;
+	struct wf_control cancel; /* to the server */
 	struct wf_buffer request, reply;
 	struct wf_parcel parcel; /* of the request; read by the owner: its path */
 	/* From here on nothing is zero, see wf_op_init. */

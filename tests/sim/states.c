@@ -80,9 +80,9 @@ static enum wf_state state_of_attachment(const struct wf_sending *s)
 
 static enum wf_state state_of_call(const struct wf_call *call)
 {
-	if (call->reply_busy)
+	if (call->run.reply_busy)
 		return WF_STATE_CALL_REPLY;
-	if (call->request_busy)
+	if (call->run.request_busy)
 		return state_of_parcel(&call->parcel, WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED,
 				       WF_STATE_CALL_OFFERED);
 	return WF_STATE_CALL_DELIVERED;

@@ -464,12 +464,12 @@ static bool receive_pulls(void)
 
 static bool call_is_handled(void)
 {
-	return !subject.op->call.call.request_busy && wf_world_served(1) == 1;
+	return !subject.op->call.call.run.request_busy && wf_world_served(1) == 1;
 }
 
 static bool call_pulls_reply(void)
 {
-	return subject.op->call.call.reply_busy && subject.op->call.call.pull.busy;
+	return subject.op->call.call.run.reply_busy && subject.op->call.call.pull.busy;
 }
 
 static const struct row rows[] = {
