@@ -28,9 +28,9 @@
 
 static void close_grants(struct wf_parcel *p)
 {
-	wf_grant_close(&p->grant);
-	wf_spread_take_back(p->spread);
-	p->spread = NULL;
+	wf_grant_close(&p->offer.grant);
+	wf_spread_take_back(p->offer.spread);
+	p->offer.spread = NULL;
 }
 
 static void wait_for_rail(struct wf_parcel *p)
@@ -89,21 +89,21 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 		step_aside(p);
 	p->state = WF_PARCEL_ENDED;
 	wf_timer_stop(&w->loop.timers, &p->quiet_timer);
-	wf_summing_close(p->summing);
-	p->summing = NULL;
+	wf_summing_close(p->offer.summing);
+	p->offer.summing = NULL;
 	close_staging(p);
 	wf_stage_stop(p->stage);
-	wf_recall_close(p->recall);
-	p->recall = NULL;
-	p->path.lanes = p->spread ? p->spread->count : 0;
+	wf_recall_close(p->offer.recall);
+	p->offer.recall = NULL;
+	p->path.lanes = p->offer.spread ? p->offer.spread->count : 0;
 	close_grants(p);
-	if (p->lent)
-		wf_lender_end(w->lender, p->place);
-	p->lent = false;
-	if (p->offer) {
-		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer,
+	if (p->offer.lent)
+		wf_lender_end(w->lender, p->offer.place);
+	p->offer.lent = false;
+	if (p->offer.id) {
+		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer.id,
 			       e ? (uint64_t)e->code : 0);
-		wf_table_remove(&p->transfer->parcels, p->offer);
+		wf_table_remove(&p->transfer->parcels, p->offer.id);
 		wf_list_remove(&p->node);
 		wf_link_real(link)->offer_count--;
 	}
@@ -173,12 +173,12 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 /* Where rails read: the body, or the room it passes through. */
 static struct wf_span readable(const struct wf_parcel *p)
 {
-	if (p->stage && !p->direct)
+	if (p->stage && !p->offer.direct)
 		return (struct wf_span){ .at = p->stage->room, .bytes = p->stage->room_bytes };
 	return (struct wf_span){
 		.at = p->body,
 		.bytes = p->body_bytes,
-		.device = p->direct ? &p->stage->body->place : NULL,
+		.device = p->offer.direct ? &p->stage->body->place : NULL,
 	};
 }
 
@@ -189,25 +189,25 @@ static int grant(struct wf_parcel *p, struct wf_error *e)
 	struct wf_span span = readable(p);
 	int err = 0;
 
-	if (p->grant_epoch != link->attempt.epoch || !p->grant.key) {
+	if (p->offer.grant_epoch != link->attempt.epoch || !p->offer.grant.key) {
 		close_grants(p);
-		err = wf_grant_remote(&p->grant, link->on->rail, &link->worker->pool, &span, e);
-		p->grant_epoch = link->attempt.epoch;
+		err = wf_grant_remote(&p->offer.grant, link->on->rail, &link->worker->pool, &span, e);
+		p->offer.grant_epoch = link->attempt.epoch;
 	}
-	p->path.registered = p->grant.own != NULL;
-	p->path.straight = p->direct;
+	p->path.registered = p->offer.grant.own != NULL;
+	p->path.straight = p->offer.direct;
 	return err;
 }
 
 static struct wf_body describe(const struct wf_parcel *p)
 {
 	return (struct wf_body){
-		.way = p->stage && !p->direct ? WF_BODY_STAGED : WF_BODY_PULL,
+		.way = p->stage && !p->offer.direct ? WF_BODY_STAGED : WF_BODY_PULL,
 		.bytes = p->body_bytes,
-		.offer = p->offer,
+		.offer = p->offer.id,
 		.epoch = wf_link_real(p->link)->attempt.epoch,
-		.address = p->grant.address,
-		.key = p->grant.key,
+		.address = p->offer.grant.address,
+		.key = p->offer.grant.key,
 		.room_bytes = p->stage && p->stage->room ? p->stage->room_bytes : 0,
 		.sum_kind = p->path.sum_kind,
 		.sum = p->sum,
@@ -252,11 +252,11 @@ static void lend(struct wf_parcel *p, struct wf_body *body)
 	struct wf_lender *lender = link->worker->lender;
 
 	if (!p->lend || !lender || !link->gate_open || !wf_link_caps(link)->same_host ||
-	    wf_lender_lend(lender, link, p->offer, p->body, body))
+	    wf_lender_lend(lender, link, p->offer.id, p->body, body))
 		return;
 	body->way = WF_BODY_VIEW;
-	p->lent = true;
-	p->place = body->place;
+	p->offer.lent = true;
+	p->offer.place = body->place;
 }
 
 /*
@@ -278,7 +278,7 @@ static bool reach(struct wf_parcel *p)
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_error e;
 
-	p->direct = true;
+	p->offer.direct = true;
 	if (!grant(p, &e)) {
 		p->staging->reached_by = link->on;
 		return true;
@@ -291,7 +291,7 @@ static bool reach(struct wf_parcel *p)
 /* If it has to be staged: is that wanted?  -EBADFD with a sentence. */
 static int agree_to_stage(const struct wf_parcel *p, struct wf_error *e)
 {
-	if (!p->stage || p->direct)
+	if (!p->stage || p->offer.direct)
 		return 0;
 	return wf_terms_stage(p->terms, p->stage->body->place.device, e);
 }
@@ -303,14 +303,14 @@ static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 	bool waits = may && !ready;
 	int err;
 
-	if (wf_table_add(&p->transfer->parcels, p, &p->offer))
+	if (wf_table_add(&p->transfer->parcels, p, &p->offer.id))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
 	wf_list_append(&wf_link_real(p->link)->work[WF_LINK_PARCELS], &p->node);
 	wf_link_real(p->link)->offer_count++;
-	if (wf_recall_open(p->offer, &p->recall))
+	if (wf_recall_open(p->offer.id, &p->offer.recall))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
 	/* A room is made when the reader asks for it: many may never, and none is to wait for them. */
-	p->direct = ready && reach(p);
+	p->offer.direct = ready && reach(p);
 	err = p->stage ? 0 : grant(p, e);
 	/* But for a stream that has to come so far first, and a reader of this host, who may want a handle. */
 	if (!err && !caps->same_host && !waits)
@@ -318,7 +318,7 @@ static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 	if (err)
 		return err;
 	*body = describe(p);
-	if (p->direct)
+	if (p->offer.direct)
 		p->path.way = body->way;
 	lend(p, body);
 	return 0;
@@ -363,7 +363,7 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 	}
 	p->path.caps = caps;
 	p->path.way = p->stage ? WF_BODY_STAGED : p->plan;
-	p->connected = caps->connected;
+	p->offer.connected = caps->connected;
 	body.way = p->plan;
 	body.sum_kind = p->path.sum_kind;
 	body.sum = p->sum;
@@ -376,8 +376,8 @@ static void start(struct wf_parcel *p, const struct wf_caps *caps)
 		fail_later(p, &e);
 		return;
 	}
-	if (p->offer)
-		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer, p->body_bytes);
+	if (p->offer.id)
+		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer.id, p->body_bytes);
 	p->state = WF_PARCEL_QUEUED;
 	p->path.queued_ns = p->transfer->worker->loop.now_ns;
 	if (p->plan == WF_BODY_EAGER) {
@@ -414,26 +414,20 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	bool first = wf_list_empty(&real->work[WF_LINK_PARCELS_WAITING]);
 	struct wf_error e;
 
-	p->transfer = t;
-	p->link = link;
-	p->state = WF_PARCEL_WAITING;
-	p->offer = 0;
-	p->record = NULL;
-	p->path = (struct wf_path){ .bytes = p->body_bytes };
-	p->sent = p->refused = p->connected = p->told = p->fenced = p->lent = false;
-	p->quiet_ns = p->probed_ns = 0;
-	p->grant = (struct wf_grant){ 0 };
-	p->grant_epoch = 0;
-	p->spread = NULL;
-	p->quiet_timer = (struct wf_timer){ 0 };
-	p->sum = 0;
-	p->resume_status = 0;
-	p->direct = false;
-	p->staging = NULL;
-	p->summing = NULL;
-	p->why = (struct wf_reason){ 0 };
+	*p = (struct wf_parcel){
+		.body = p->body,
+		.body_bytes = p->body_bytes,
+		.stage = p->stage,
+		.class = p->class,
+		.terms = p->terms,
+		.type = p->type,
+		.lend = p->lend,
+		.path.bytes = p->body_bytes,
+		.state = WF_PARCEL_WAITING,
+		.transfer = t,
+		.link = link,
+	};
 	wf_list_init(&p->node);
-	p->recall = NULL;
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	if (real->state == WF_LINK_GONE) {
@@ -523,18 +517,18 @@ static void withdraw(struct wf_parcel *p)
 	struct wf_worker *w = link->worker;
 
 	p->state = WF_PARCEL_WITHDRAWING;
-	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer, 0);
-	wf_summing_stop(p->summing);
+	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer.id, 0);
+	wf_summing_stop(p->offer.summing);
 	wf_stage_stop(p->stage);
 	/* A peer that is given up is told nothing: with its link all offers end. */
 	if (!p->told && link->greeted) {
-		wf_recall_post(p->recall, link);
-		p->recall = NULL;
+		wf_recall_post(p->offer.recall, link);
+		p->offer.recall = NULL;
 	}
 	p->quiet_ns = w->loop.now_ns + WF_LINK_LEASE_NS;
 	if (is_handed(p))
 		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + QUIET_COPIES_NS, quiet_copies);
-	else if (p->connected)
+	else if (p->offer.connected)
 		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + QUIET_CONNECTED_NS, quiet_connected);
 	else
 		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + PROBE_NS, quiet_shared);
@@ -565,7 +559,7 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 		break;
 	case WF_PARCEL_QUEUED:
 		if (!wf_link_unpost(p->link, &p->record->message) ||
-		    !wf_leftover_post(&p->record->message, &p->recall, p->link)) {
+		    !wf_leftover_post(&p->record->message, &p->offer.recall, p->link)) {
 			end(p, e);
 			break;
 		}
@@ -590,7 +584,7 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chu
 
 	p->path.chunks = chunks;
 	if (status == WEFT_OK) {
-		if (p->lent && !chunks)
+		if (p->offer.lent && !chunks)
 			p->path.way = WF_BODY_VIEW;
 		end(p, NULL);
 		return;
@@ -620,7 +614,7 @@ static void resume_again(struct wf_timer *timer)
 	struct wf_worker *w = p->transfer->worker;
 
 	if (p->state == WF_PARCEL_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
-	    wf_parcel_resume(p, p->resuming, p->resume_status))
+	    wf_parcel_resume(p, p->offer.resuming, p->offer.resume_status))
 		wf_loop_timer(&w->loop, timer, w->loop.now_ns + LANES_NS, resume_again);
 }
 
@@ -630,7 +624,7 @@ static void retry_room(struct wf_pool_waiter *waiter)
 
 	/* Without a rail it asks again. */
 	if (wf_link_caps(wf_link_real(p->link)) &&
-	    wf_parcel_resume(p, p->resuming, p->resume_status))
+	    wf_parcel_resume(p, p->offer.resuming, p->offer.resume_status))
 		wait_for_room(p);
 }
 
@@ -651,7 +645,7 @@ static void fill(struct wf_parcel *p)
 	uint64_t gone = p->staging->taken;
 
 	if (p->path.sum_kind != WF_BODY_SUM_NONE)
-		gone = WF_MIN(gone, wf_summing_over(p->summing));
+		gone = WF_MIN(gone, wf_summing_over(p->offer.summing));
 	wf_stage_go(p->stage, WF_MIN(gone + p->stage->room_bytes, p->body_bytes));
 }
 
@@ -672,14 +666,14 @@ static int tell_sums(struct wf_summing *s, const struct wf_sums_record *record)
 
 static int need_summing(struct wf_parcel *p)
 {
-	if (p->summing)
+	if (p->offer.summing)
 		return 0;
-	p->summing = wf_summing_open(&p->transfer->summers, p, tell_sums);
-	if (!p->summing)
+	p->offer.summing = wf_summing_open(&p->transfer->summers, p, tell_sums);
+	if (!p->offer.summing)
 		return -ENOMEM;
 	/* As far as it has come, what is staged can be overwritten. */
 	if (p->stage)
-		p->summing->moved = summed;
+		p->offer.summing->moved = summed;
 	return 0;
 }
 
@@ -699,14 +693,14 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 		staging->awaited = false;
 		/* Without a rail it asks again. */
 		if (wf_link_caps(wf_link_real(p->link)) &&
-		    wf_parcel_resume(p, p->resuming, p->resume_status)) {
+		    wf_parcel_resume(p, p->offer.resuming, p->offer.resume_status)) {
 			wf_error_set(&why, -ENOMEM, "no memory to offer a body");
 			wf_parcel_stop(p, &why);
 		}
 		return;
 	}
-	if (p->summing)
-		wf_summing_ready(p->summing, stage->room, stage->room_bytes, stage->ended);
+	if (p->offer.summing)
+		wf_summing_ready(p->offer.summing, stage->room, stage->room_bytes, stage->ended);
 	if (stage->ended == staging->filled)
 		return;
 	staging->filled = stage->ended;
@@ -753,7 +747,7 @@ static bool hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_b
 	body->handle = (const uint8_t *)export->handle.bytes;
 	p->path.way = WF_BODY_HANDLE;
 	close_grants(p);
-	p->direct = false;
+	p->offer.direct = false;
 	return true;
 }
 
@@ -762,7 +756,7 @@ static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error
 {
 	int err = agree_to_stage(p, e);
 
-	if (!err && p->stage && !p->direct)
+	if (!err && p->stage && !p->offer.direct)
 		err = wf_stage_take_room(p->stage, e);
 	if (err == -EAGAIN) {
 		wait_for_room(p);
@@ -796,7 +790,7 @@ static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *
 	}
 	if (handle && hand(p, export, body))
 		return 0;
-	p->direct = may_direct && reach(p);
+	p->offer.direct = may_direct && reach(p);
 	return open_again(p, body, e);
 }
 
@@ -821,8 +815,8 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 		return 0;
 	if (p->stage && p->path.sum_kind != WF_BODY_SUM_NONE && need_summing(p))
 		return -ENOMEM;
-	p->resuming = pull;
-	p->resume_status = status;
+	p->offer.resuming = pull;
+	p->offer.resume_status = status;
 	if (staging) {
 		staging->awaited = false;
 		wf_pool_unwait(&link->worker->pool, &staging->room_waiter);
@@ -832,9 +826,9 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 				resume_again);
 		return 0;
 	}
-	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer, pull);
+	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer.id, pull);
 	p->path.retries += status != WF_RESUME_COPIED &&
-			   (!staging || staging->reader || p->direct || is_handed(p));
+			   (!staging || staging->reader || p->offer.direct || is_handed(p));
 	/* What has passed through the room for one reader is gone for another. */
 	if (staging && staging->reader && staging->reader != pull)
 		err = wf_error_set(&why, -EPROTO, "%s reads a staged body twice",
@@ -852,7 +846,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	}
 	p->path.caps = wf_link_caps(link);
 	/* Closing an endpoint stops no copy of the reader's. */
-	p->connected = p->path.caps->connected && !is_handed(p);
+	p->offer.connected = p->path.caps->connected && !is_handed(p);
 	if (offer.body.way == WF_BODY_STAGED) {
 		staging->reader = pull;
 		fill(p);
@@ -866,10 +860,10 @@ int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_span span = readable(p);
 
-	if (!p->grant.key || !p->connected || p->grant_epoch != link->attempt.epoch ||
+	if (!p->offer.grant.key || !p->offer.connected || p->offer.grant_epoch != link->attempt.epoch ||
 	    p->state != WF_PARCEL_OFFERED)
 		return 0;
-	return wf_spread_tell(&p->spread, link, pull, &span);
+	return wf_spread_tell(&p->offer.spread, link, pull, &span);
 }
 
 /* The reader of the body wants to know what its next pieces sum up to.  -ENOMEM: as above. */
@@ -879,18 +873,18 @@ int wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 		return 0;
 	if (need_summing(p))
 		return -ENOMEM;
-	if (!p->summing->asked)
+	if (!p->offer.summing->asked)
 		p->path.matched_ns = p->transfer->worker->loop.now_ns;
 	if (!p->stage)
-		wf_summing_ready(p->summing, p->body, p->body_bytes, p->body_bytes);
-	wf_summing_ask(p->summing, p->body_bytes, pull);
+		wf_summing_ready(p->offer.summing, p->body, p->body_bytes, p->body_bytes);
+	wf_summing_ask(p->offer.summing, p->body_bytes, pull);
 	return 0;
 }
 
 /* The rail is gone.  On a connected one that makes the body quiet. */
 void wf_parcel_paused(struct wf_parcel *p)
 {
-	if (!p->connected)
+	if (!p->offer.connected)
 		return;
 	if (p->state == WF_PARCEL_WITHDRAWING)
 		end_why(p);
@@ -954,8 +948,8 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p)
 			progress = wf_progress_add(progress, p->staging->filled);
 			progress = wf_progress_add(progress, p->staging->taken);
 		}
-		if (p->summing)
-			progress = wf_progress_add(progress, p->summing->told);
+		if (p->offer.summing)
+			progress = wf_progress_add(progress, p->offer.summing->told);
 	}
 	return progress;
 }

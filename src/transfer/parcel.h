@@ -32,6 +32,14 @@ struct wf_parcel_record {
 
 struct wf_parcel;
 
+/*
+ *   ENDED --------> WAITING      it is posted
+ *   WAITING ------> QUEUED       there is a rail: its record is in the link's queue, with body or offer
+ *   QUEUED -------> OFFERED      the record has left, and the body is to be pulled
+ *   OFFERED ------> WITHDRAWING  it is stopped, and the peer is told; or it can't be offered anew
+ *   WAITING ------> WITHDRAWING  it can't go, and ends in the next turn
+ *   each ---------> ENDED        it is sent, pulled, stopped, or quiet
+ */
 enum wf_parcel_state {
 	WF_PARCEL_ENDED, /* or not begun */
 	WF_PARCEL_WAITING,
@@ -48,6 +56,22 @@ struct wf_parcel_staging {
 	uint64_t reader;     /* the pull that reads what is staged */
 	uint64_t filled, taken; /* of that: so much it was told, and has told us */
 	bool awaited;        /* it waits for the stage to be ready */
+};
+
+/* What the peer may read of a parcel. */
+struct wf_parcel_offer {
+	uint64_t id;         /* 0: there is none */
+	struct wf_grant grant;
+	uint32_t grant_epoch;
+	bool direct;         /* rails reach the body on its device, and nothing goes through the stage's room */
+	bool connected;      /* its rail is: closing the endpoint makes the body quiet */
+	bool lent;           /* it has a place among the leases: */
+	uint32_t place;
+	uint8_t resume_status; /* how the pull that waits has asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
+	uint64_t resuming;   /* the pull that waits for more rails, or for the stage */
+	struct wf_spread_offer *spread; /* the same on lanes; NULL: nobody has asked for that */
+	struct wf_summing *summing; /* of a body of several pieces; NULL: its reader has not asked */
+	struct wf_recall *recall; /* until it is said */
 };
 
 /* A kind of parcels: what is the same for all that an owner posts. */
@@ -80,26 +104,15 @@ struct wf_parcel {
 	bool refused;         /* the peer has had the offer and did not take the body */
 
 	/* its own: set up when it is posted, whatever was there before */
+	bool fenced;         /* withdrawn, and its rail was given up: what comes late on it is dropped */
 	struct wf_transfer *transfer;
 	struct wf_link *link;
 	struct wf_list node; /* in a list of its link, while it waits for a rail and while it is offered */
 	struct wf_parcel_record *record; /* NULL: not made yet, or it has left */
 	struct wf_parcel_staging *staging; /* NULL: the body is not on a device */
-	uint64_t offer;      /* id, 0: none */
-	struct wf_grant grant;
-	uint32_t grant_epoch;
-	bool direct;         /* rails reach the body on its device, and nothing goes through the stage's room */
-	bool connected;      /* the rail of its offer: closing that one's endpoint makes the body quiet */
-	bool lent;           /* its offer has a place among the leases: */
-	uint32_t place;
-	uint8_t resume_status; /* how the pull that waits has asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
-	bool fenced;         /* withdrawn, and its rail was given up: what comes late on it is dropped */
-	uint64_t resuming;   /* the pull that waits for more rails, or for the stage */
-	struct wf_spread_offer *spread; /* the same on lanes; NULL: nobody has asked for that */
 	uint64_t sum;        /* of a body in one piece */
-	struct wf_summing *summing; /* of a longer one; NULL: its reader has not asked */
-	struct wf_recall *recall; /* of an offer, until it is said */
-	struct wf_timer quiet_timer; /* before that: to look for more rails, which it must have */
+	struct wf_parcel_offer offer;
+	struct wf_timer quiet_timer; /* before a withdrawal: to look for more rails, which it must have */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
 	struct wf_reason why; /* of its end, while it is withdrawn */
 };

@@ -439,8 +439,8 @@ static void what_is_not_lent_any_more_is_offered_anew(void **state)
 	share(&f[1], 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
 	parcel = offered(owner);
-	wf_lender_end(owner->desks[0].worker.lender, parcel->place);
-	parcel->lent = false;
+	wf_lender_end(owner->desks[0].worker.lender, parcel->offer.place);
+	parcel->offer.lent = false;
 	receive(&f[0], 1, 7, 0);
 	wf_flight_land(f, 2, S);
 	assert_int_equal(f[0].status, WEFT_OK);
