@@ -315,7 +315,7 @@ static void give_back(struct wf_link *link)
 /* The peer asks for @count of its promises back. */
 void wf_budget_asked(struct wf_link *link, uint32_t count)
 {
-	link->slots.returned_total += wf_credit_return(&link->credit, count);
+	link->slots.returned_total += wf_credit_return(&link->flow.credit, count);
 	give_back(link);
 }
 

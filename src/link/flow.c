@@ -8,6 +8,7 @@
  * while the peer has not confirmed one it waits at least for the turn of the
  * loop; so an idle link adds no delay and a busy one packs.
  */
+#include "link/flow.h"
 #include "link/link.h"
 #include "link/internal.h"
 #include "link/ledger.h"
@@ -26,6 +27,15 @@
 #define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: the rail is replaced */
 
 static void overdue(struct wf_timer *timer);
+
+void wf_flow_init(struct wf_flow_out *out)
+{
+	wf_list_init(&out->queue);
+	wf_list_init(&out->frames);
+	wf_list_init(&out->held);
+	wf_list_init(&out->controls);
+	wf_list_init(&out->controls_out);
+}
 
 static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
 {
@@ -49,42 +59,42 @@ static void give_frame(struct wf_outframe *f)
 	if (!f->posted)
 		wf_outframe_give(f);
 	else if (link)
-		wf_list_append(&link->held, &f->node);
+		wf_list_append(&link->out.held, &f->node);
 }
 
 /* The recorder gets one event for each spell of refusals, and one at its end. */
 static void begin_full(struct wf_link *link, const struct wf_outframe *f, int code)
 {
-	if (link->full_ns)
+	if (link->flow.rail.full_ns)
 		return;
-	link->full_ns = link->worker->loop.now_ns;
+	link->flow.rail.full_ns = link->worker->loop.now_ns;
 	wf_link_record(link, WF_RECORDER_FULL, f->header.seq, (uint64_t)code);
 }
 
 static void end_full(struct wf_link *link)
 {
-	if (!link->full_ns)
+	if (!link->flow.rail.full_ns)
 		return;
 	wf_link_record(link, WF_RECORDER_NOT_FULL,
-		       (link->worker->loop.now_ns - link->full_ns) / WF_NS_PER_US, 0);
-	link->full_ns = 0;
+		       (link->worker->loop.now_ns - link->flow.rail.full_ns) / WF_NS_PER_US, 0);
+	link->flow.rail.full_ns = 0;
 }
 
 static void begin_starved(struct wf_link *link)
 {
-	if (link->starved_ns)
+	if (link->flow.starved_ns)
 		return;
-	link->starved_ns = link->worker->loop.now_ns;
-	wf_link_record(link, WF_RECORDER_NO_CREDIT, link->queued_bytes, 0);
+	link->flow.starved_ns = link->worker->loop.now_ns;
+	wf_link_record(link, WF_RECORDER_NO_CREDIT, link->out.queued_bytes, 0);
 }
 
 static void end_starved(struct wf_link *link)
 {
-	if (!link->starved_ns)
+	if (!link->flow.starved_ns)
 		return;
-	wf_link_record(link, WF_RECORDER_CREDIT, wf_credit_left(&link->credit),
-		       (link->worker->loop.now_ns - link->starved_ns) / WF_NS_PER_US);
-	link->starved_ns = 0;
+	wf_link_record(link, WF_RECORDER_CREDIT, wf_credit_left(&link->flow.credit),
+		       (link->worker->loop.now_ns - link->flow.starved_ns) / WF_NS_PER_US);
+	link->flow.starved_ns = 0;
 }
 
 static void record_sent(const struct wf_link *link, const struct wf_outframe *f)
@@ -128,7 +138,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	f->header.link = link->peer->link;
 	f->header.token = link->peer->token;
 	f->header.epoch = link->attempt.epoch;
-	f->header.ack = link->sequence.received;
+	f->header.ack = link->flow.sequence.received;
 	f->header.credit = link->slots.promised_total;
 	f->header.room = link->room.total;
 	wf_frame_put(f->bytes, &f->header);
@@ -146,8 +156,8 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	f->posted = rc == 0;
 	f->posted_ns = w->loop.now_ns;
 	if (f->posted && f->kind == WF_FRAME_DATA)
-		link->posted_count++;
-	link->ack_told = f->header.ack;
+		link->flow.rail.posted_count++;
+	link->flow.ack_told = f->header.ack;
 	/*
 	 * Only what is repeated until it is heard: the peer asks for an acknowledgement, not for
 	 * these.  And only its first copy: that one may be the one that is heard, and the others
@@ -158,8 +168,8 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 		link->slots.promised_told = f->header.credit;
 		link->room.told = f->header.room;
 	}
-	link->ack_now = false;
-	wf_timer_stop(&w->loop.timers, &link->ack_timer);
+	link->flow.ack_now = false;
+	wf_timer_stop(&w->loop.timers, &link->flow.ack_timer);
 	wf_counters_add(&w->counters.frames_sent, 1);
 	record_sent(link, f);
 	return 0;
@@ -178,7 +188,7 @@ int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind)
 	}
 	f->header.kind = (uint8_t)kind;
 	if (kind == WF_FRAME_ANSWER)
-		f->header.seq = link->control_received;
+		f->header.seq = link->intake.control_received;
 	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
 	rc = post_frame(link, f);
@@ -188,7 +198,8 @@ int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind)
 
 static uint64_t overdue_ns(const struct wf_link *link)
 {
-	uint64_t ns = WF_MAX(4 * link->rtt_ns, OVERDUE_MIN_NS) << WF_MIN(link->overdue_count, 5u);
+	const struct wf_flow *flow = &link->flow;
+	uint64_t ns = WF_MAX(4 * flow->rtt_ns, OVERDUE_MIN_NS) << WF_MIN(flow->overdue_count, 5u);
 
 	return WF_MIN(ns, OVERDUE_MAX_NS);
 }
@@ -197,8 +208,9 @@ static void expect(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	if (!link->overdue_timer.armed)
-		wf_loop_timer(&w->loop, &link->overdue_timer, w->loop.now_ns + overdue_ns(link), overdue);
+	if (!link->flow.overdue_timer.armed)
+		wf_loop_timer(&w->loop, &link->flow.overdue_timer,
+			      w->loop.now_ns + overdue_ns(link), overdue);
 }
 
 static size_t message_bytes(const struct wf_message *m)
@@ -212,7 +224,7 @@ static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *fin
 	uint64_t alone = link->worker->options.pack_bytes;
 	struct wf_list *node;
 
-	while ((node = wf_list_first(&link->queue))) {
+	while ((node = wf_list_first(&link->out.queue))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 		bool big = alone && message_bytes(m) > alone;
 		size_t before = m->done_bytes;
@@ -222,7 +234,7 @@ static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *fin
 			return;
 		rc = wf_pack_add(pack, m->type, m->head, m->head_bytes, m->body, m->body_bytes,
 				 &m->done_bytes);
-		link->queued_bytes -= m->done_bytes - before;
+		link->out.queued_bytes -= m->done_bytes - before;
 		if (m->done_bytes > before && !m->frames++)
 			m->first_ns = link->worker->loop.now_ns;
 		if (rc)
@@ -246,13 +258,13 @@ static int send_data(struct wf_link *link)
 		return -EAGAIN;
 	}
 	wf_list_init(&finished);
-	wf_credit_spend(&link->credit, 1);
+	wf_credit_spend(&link->flow.credit, 1);
 	f->header.kind = WF_FRAME_DATA;
-	f->header.seq = wf_sequence_next(&link->sequence);
+	f->header.seq = wf_sequence_next(&link->flow.sequence);
 	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
 	fill(link, &pack, &finished);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
-	wf_list_append(&link->frames, &f->node);
+	wf_list_append(&link->out.frames, &f->node);
 	wf_ledger_charge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
 	rc = post_frame(link, f);
 	expect(link);
@@ -278,23 +290,23 @@ static void send_control(struct wf_link *link)
 		return;
 	}
 	f->header.kind = WF_FRAME_CONTROL;
-	f->header.seq = ++link->control_seq;
+	f->header.seq = ++link->flow.control_seq;
 	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
-	while ((node = wf_list_first(&link->controls)) &&
+	while ((node = wf_list_first(&link->out.controls)) &&
 	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
 		struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
 		/* It speaks of records in frames up to here: it must not overtake them. */
-		struct wf_small_record small = { .id = c->id, .other = link->sequence.sent };
+		struct wf_small_record small = { .id = c->id, .other = link->flow.sequence.sent };
 		size_t done = 0;
 
 		wf_small_record_put(&writer, &small);
 		wf_pack_add(&pack, c->type, bytes, sizeof(bytes), NULL, 0, &done);
 		wf_list_remove(node);
-		wf_list_append(&link->controls_out, node);
+		wf_list_append(&link->out.controls_out, node);
 	}
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
-	link->control_frame = f;
+	link->out.control_frame = f;
 	post_frame(link, f);
 	expect(link);
 }
@@ -302,14 +314,14 @@ static void send_control(struct wf_link *link)
 /* Post again, in order, what waits; -EAGAIN: the rail is full. */
 static int post_waiting(struct wf_link *link)
 {
-	WF_LIST_EACH(node, &link->frames) {
+	WF_LIST_EACH(node, &link->out.frames) {
 		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
 		if (f->waiting && post_frame(link, f))
 			return -EAGAIN;
 	}
-	if (link->control_frame && link->control_frame->waiting)
-		return post_frame(link, link->control_frame);
+	if (link->out.control_frame && link->out.control_frame->waiting)
+		return post_frame(link, link->out.control_frame);
 	return 0;
 }
 
@@ -317,39 +329,40 @@ static bool must_tell(const struct wf_link *link)
 {
 	uint32_t window = wf_budget_open(link);
 
-	return link->ack_now || wf_budget_told(link) < (int32_t)(window + 1) / 2 ||
-	       link->sequence.received - link->ack_told >= WF_MAX(window / 2, 1u) ||
+	return link->flow.ack_now || wf_budget_told(link) < (int32_t)(window + 1) / 2 ||
+	       link->flow.sequence.received - link->flow.ack_told >= WF_MAX(window / 2, 1u) ||
 	       link->room.total - link->room.told > link->worker->options.room_bytes / 2;
 }
 
 /* May one more data frame leave?  Those that the peer does not confirm are kept here. */
 static bool may_send(const struct wf_link *link)
 {
-	return wf_credit_left(&link->credit) &&
-	       link->sequence.sent - link->sequence.acked < UNCONFIRMED_MAX;
+	return wf_credit_left(&link->flow.credit) &&
+	       link->flow.sequence.sent - link->flow.sequence.acked < UNCONFIRMED_MAX;
 }
 
 static void send_all(struct wf_link *link)
 {
-	if (link->answer_owed) {
+	if (link->flow.answer_owed) {
 		if (wf_flow_special(link, WF_FRAME_ANSWER))
 			return;
-		link->answer_owed = false;
+		link->flow.answer_owed = false;
 	}
 	if (post_waiting(link))
 		return;
-	while (link->state == WF_LINK_UP && !wf_list_empty(&link->queue)) {
+	while (link->state == WF_LINK_UP && !wf_list_empty(&link->out.queue)) {
 		if (!may_send(link)) {
 			begin_starved(link);
 			break;
 		}
 		end_starved(link);
-		if (link->posted_count && link->queued_bytes < link->attempt.frame_bytes)
+		if (link->flow.rail.posted_count &&
+		    link->out.queued_bytes < link->attempt.frame_bytes)
 			break;
 		if (send_data(link))
 			return;
 	}
-	if (!link->control_frame && (!wf_list_empty(&link->controls) || must_tell(link)))
+	if (!link->out.control_frame && (!wf_list_empty(&link->out.controls) || must_tell(link)))
 		send_control(link);
 }
 
@@ -387,20 +400,25 @@ void wf_flow_sent(struct wf_outframe *f, int status)
 	}
 	wf_link_progress(link);
 	if (f->kind == WF_FRAME_DATA)
-		link->posted_count--;
+		link->flow.rail.posted_count--;
 	if (status) {
 		f->waiting = true;
 		wf_link_rail_failed(link, wf_error_name(status));
-	} else if (!wf_list_empty(&link->queue)) {
+	} else if (!wf_list_empty(&link->out.queue)) {
 		wf_link_mark(link);
 	}
+}
+
+static void learn_rtt(struct wf_flow *flow, uint64_t rtt_ns)
+{
+	flow->rtt_ns = flow->rtt_ns ? flow->rtt_ns - flow->rtt_ns / 8 + rtt_ns / 8 : rtt_ns;
 }
 
 /* The peer has received @ack data frames in order. */
 void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 {
 	struct wf_worker *w = link->worker;
-	int count = wf_sequence_ack(&link->sequence, ack);
+	int count = wf_sequence_ack(&link->flow.sequence, ack);
 	uint64_t frames = (uint64_t)WF_MAX(count, 0);
 
 	if (count < 0) {
@@ -410,29 +428,26 @@ void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 	if (!count)
 		return;
 	while (count--) {
-		struct wf_list *node = wf_list_first(&link->frames);
+		struct wf_list *node = wf_list_first(&link->out.frames);
 		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
-		if (!count && !f->replayed) {
-			uint64_t rtt = w->loop.now_ns - f->posted_ns;
-
-			link->rtt_ns = link->rtt_ns ? link->rtt_ns - link->rtt_ns / 8 + rtt / 8 : rtt;
-		}
+		if (!count && !f->replayed)
+			learn_rtt(&link->flow, w->loop.now_ns - f->posted_ns);
 		if (f->posted)
-			link->posted_count--;
+			link->flow.rail.posted_count--;
 		give_frame(f);
 	}
 	wf_ledger_discharge(link, WF_LEDGER_OWED, frames * w->frame_bytes);
-	link->overdue_count = 0;
-	wf_timer_stop(&w->loop.timers, &link->overdue_timer);
-	if (!wf_list_empty(&link->frames) || link->control_frame)
+	link->flow.overdue_count = 0;
+	wf_timer_stop(&w->loop.timers, &link->flow.overdue_timer);
+	if (!wf_list_empty(&link->out.frames) || link->out.control_frame)
 		expect(link);
 }
 
 /* Everything unconfirmed that the rail does not have goes out again. */
 static void replay(struct wf_link *link)
 {
-	WF_LIST_EACH(node, &link->frames) {
+	WF_LIST_EACH(node, &link->out.frames) {
 		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
 		if (f->posted || f->waiting)
@@ -441,8 +456,8 @@ static void replay(struct wf_link *link)
 		f->replayed = true;
 		wf_counters_add(&link->worker->counters.frames_replayed, 1);
 	}
-	if (link->control_frame && !link->control_frame->posted)
-		link->control_frame->waiting = true;
+	if (link->out.control_frame && !link->out.control_frame->posted)
+		link->out.control_frame->waiting = true;
 	wf_link_mark(link);
 }
 
@@ -452,12 +467,12 @@ void wf_flow_ask(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
 
-	if (!link->conn || w->loop.now_ns < link->resync_ns + RESYNC_NS)
+	if (!link->conn || w->loop.now_ns < link->flow.resync_ns + RESYNC_NS)
 		return;
-	link->resync_ns = w->loop.now_ns;
+	link->flow.resync_ns = w->loop.now_ns;
 	greet.resync.epoch = link->attempt.epoch;
-	greet.resync.received = link->sequence.received;
-	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->sequence.received, 0);
+	greet.resync.received = link->flow.sequence.received;
+	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->flow.sequence.received, 0);
 	wf_conn_send(link->conn, &greet);
 }
 
@@ -477,23 +492,23 @@ void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 /* No acknowledgement came in time. */
 static void overdue(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, overdue_timer);
-	struct wf_outframe *oldest = link->control_frame;
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, flow.overdue_timer);
+	struct wf_outframe *oldest = link->out.control_frame;
 
 	if (link->state != WF_LINK_UP)
 		return;
-	if (!wf_list_empty(&link->frames))
-		oldest = WF_CONTAINER(wf_list_first(&link->frames), struct wf_outframe, node);
+	if (!wf_list_empty(&link->out.frames))
+		oldest = WF_CONTAINER(wf_list_first(&link->out.frames), struct wf_outframe, node);
 	if (!oldest)
 		return;
-	if (link->beat_answered_ns > WF_MAX(oldest->posted_ns, link->progress_ns) +
+	if (link->beat_answered_ns > WF_MAX(oldest->posted_ns, link->flow.progress_ns) +
 					     (link->offer_count ? WF_LINK_READING_NS : STALLED_NS)) {
 		wf_link_rail_failed(link, "no progress while the peer is alive");
 		return;
 	}
-	link->overdue_count++;
-	if (link->control_frame && !link->control_frame->posted) {
-		link->control_frame->waiting = true;
+	link->flow.overdue_count++;
+	if (link->out.control_frame && !link->out.control_frame->posted) {
+		link->out.control_frame->waiting = true;
 		wf_link_mark(link);
 	}
 	wf_flow_ask(link);
@@ -503,9 +518,9 @@ static void overdue(struct wf_timer *timer)
 /* A rail works: what the old one lost goes out first. */
 void wf_flow_up(struct wf_link *link)
 {
-	link->overdue_count = 0;
+	link->flow.overdue_count = 0;
 	replay(link);
-	if (!wf_list_empty(&link->frames) || link->control_frame)
+	if (!wf_list_empty(&link->out.frames) || link->out.control_frame)
 		expect(link);
 }
 
@@ -540,27 +555,26 @@ void wf_flow_rail_gone(struct wf_link *link)
 	bool shared = !wf_rail_caps(link->on->rail)->connected;
 	struct wf_list again, *held;
 
-	link->full_ns = 0;
-	wf_timer_stop(&link->worker->loop.timers, &link->overdue_timer);
-	while (shared && (held = wf_list_pop(&link->held)))
+	wf_timer_stop(&link->worker->loop.timers, &link->flow.overdue_timer);
+	while (shared && (held = wf_list_pop(&link->out.held)))
 		wf_list_append(&link->on->abandoned, held);
-	while ((held = wf_list_pop(&link->held))) {
+	while ((held = wf_list_pop(&link->out.held))) {
 		struct wf_outframe *f = WF_CONTAINER(held, struct wf_outframe, node);
 
 		f->posted = false;
 		give_frame(f);
 	}
 	wf_list_init(&again);
-	WF_LIST_EACH(node, &link->frames) {
+	WF_LIST_EACH(node, &link->out.frames) {
 		struct wf_outframe *f = go_on(link, WF_CONTAINER(node, struct wf_outframe, node));
 
 		wf_list_remove(&f->node);
 		wf_list_append(&again, &f->node);
 	}
-	wf_list_splice(&link->frames, &again);
-	link->posted_count = 0;
-	if (link->control_frame)
-		link->control_frame = go_on(link, link->control_frame);
+	wf_list_splice(&link->out.frames, &again);
+	link->flow.rail = (struct wf_flow_rail){ 0 };
+	if (link->out.control_frame)
+		link->out.control_frame = go_on(link, link->out.control_frame);
 }
 
 /* The link is dead: nothing of it will be sent.  @e NULL: nobody is told. */
@@ -570,21 +584,21 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 
 	wf_list_init(&messages);
 	wf_list_init(&controls);
-	wf_list_splice(&messages, &link->queue);
-	wf_list_splice(&controls, &link->controls_out);
-	wf_list_splice(&controls, &link->controls);
-	while ((node = wf_list_first(&link->frames))) {
+	wf_list_splice(&messages, &link->out.queue);
+	wf_list_splice(&controls, &link->out.controls_out);
+	wf_list_splice(&controls, &link->out.controls);
+	while ((node = wf_list_first(&link->out.frames))) {
 		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
 		wf_ledger_discharge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
 	}
-	if (link->control_frame)
-		give_frame(link->control_frame);
-	link->control_frame = NULL;
+	if (link->out.control_frame)
+		give_frame(link->out.control_frame);
+	link->out.control_frame = NULL;
 	while ((node = wf_list_pop(&messages))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 
 		/* One by one: what is told here may take back others that are still to be told. */
-		link->queued_bytes -= message_bytes(m) - m->done_bytes;
+		link->out.queued_bytes -= message_bytes(m) - m->done_bytes;
 		m->sent(m, e);
 	}
 	while ((node = wf_list_pop(&controls))) {
@@ -594,11 +608,20 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 	}
 }
 
+void wf_flow_forget(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_timer_stop(&w->loop.timers, &link->flow.overdue_timer);
+	wf_timer_stop(&w->loop.timers, &link->flow.ack_timer);
+	link->flow = (struct wf_flow){ .rtt_ns = link->flow.rtt_ns };
+}
+
 static void ack_late(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, ack_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, flow.ack_timer);
 
-	link->ack_now = true;
+	link->flow.ack_now = true;
 	wf_link_mark(link);
 }
 
@@ -609,8 +632,8 @@ void wf_flow_confirm_later(struct wf_link *link)
 
 	if (must_tell(link))
 		wf_link_mark(link);
-	else if (!link->ack_timer.armed)
-		wf_loop_timer(&w->loop, &link->ack_timer, w->loop.now_ns + ACK_NS, ack_late);
+	else if (!link->flow.ack_timer.armed)
+		wf_loop_timer(&w->loop, &link->flow.ack_timer, w->loop.now_ns + ACK_NS, ack_late);
 }
 
 /* The peer has the control frame of number @seq. */
@@ -618,12 +641,12 @@ void wf_flow_answered(struct wf_link *link, uint32_t seq)
 {
 	struct wf_list done, *node;
 
-	if (!link->control_frame || seq != link->control_frame->header.seq)
+	if (!link->out.control_frame || seq != link->out.control_frame->header.seq)
 		return;
-	give_frame(link->control_frame);
-	link->control_frame = NULL;
+	give_frame(link->out.control_frame);
+	link->out.control_frame = NULL;
 	wf_list_init(&done);
-	wf_list_splice(&done, &link->controls_out);
+	wf_list_splice(&done, &link->out.controls_out);
 	while ((node = wf_list_pop(&done))) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
 

@@ -5,6 +5,7 @@
  * for again, and what a peer may not send ends the link.  A frame in whose
  * middle memory runs out counts as lost: it comes again, like any other.
  */
+#include "link/intake.h"
 #include "link/link.h"
 #include "link/internal.h"
 #include "link/ledger.h"
@@ -23,7 +24,7 @@ static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack
 
 	return wf_unpack_next(&peek, &record) > 0 &&
 	       !wf_small_record_get(record.bytes, record.count, &small) &&
-	       (int32_t)(link->sequence.received - (uint32_t)small.other) < 0;
+	       (int32_t)(link->flow.sequence.received - (uint32_t)small.other) < 0;
 }
 
 /* Does a record of that type cause one that goes back, whatever the program does? */
@@ -51,12 +52,19 @@ static int check_account(struct wf_link *link, const struct wf_record *record)
 /* The record that is put together is kept until the next one comes. */
 static void charge_assembly(struct wf_link *link)
 {
-	uint64_t bytes = link->assembly.bytes ? link->assembly.total : 0;
+	uint64_t bytes = link->intake.assembly.bytes ? link->intake.assembly.total : 0;
 
-	if (bytes == link->assembly_bytes)
+	if (bytes == link->intake.assembly_bytes)
 		return;
-	wf_ledger_charge(link, WF_LEDGER_OWED, bytes - link->assembly_bytes);
-	link->assembly_bytes = bytes;
+	wf_ledger_charge(link, WF_LEDGER_OWED, bytes - link->intake.assembly_bytes);
+	link->intake.assembly_bytes = bytes;
+}
+
+void wf_intake_forget(struct wf_link *link)
+{
+	wf_assembly_fini(&link->intake.assembly);
+	wf_ledger_discharge(link, WF_LEDGER_OWED, link->intake.assembly_bytes);
+	link->intake = (struct wf_intake){ 0 };
 }
 
 /* A record of a control frame: some concern the link itself, others go up. */
@@ -87,7 +95,7 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 
 	if (rc)
 		return rc;
-	rc = wf_assembly_add(&link->assembly, record, WF_LINK_RECORD_BYTES_MAX, &whole);
+	rc = wf_assembly_add(&link->intake.assembly, record, WF_LINK_RECORD_BYTES_MAX, &whole);
 	charge_assembly(link);
 	if (rc <= 0)
 		return rc;
@@ -95,7 +103,7 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 		return -EBADMSG;
 	rc = wf_route_record(link->worker->routes, link, &whole);
 	if (rc == -ENOMEM)
-		wf_assembly_undo(&link->assembly, record);
+		wf_assembly_undo(&link->intake.assembly, record);
 	return rc;
 }
 
@@ -134,28 +142,28 @@ static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t
 
 static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
 {
-	bool had = (int32_t)(seq - link->control_received) <= 0;
+	bool had = (int32_t)(seq - link->intake.control_received) <= 0;
 	int rc;
 
 	if (!had && too_early(link, unpack)) {
 		wf_flow_ask(link);
 		return;
 	}
-	if (!had && seq != link->control_received + 1) {
+	if (!had && seq != link->intake.control_received + 1) {
 		wf_link_violate(link, "a control frame out of turn");
 		return;
 	}
 	if (!had)
 		wf_link_record(link, WF_RECORDER_CONTROL_IN, seq, 0);
 	/* One that was had: the answer was lost, or it comes late. */
-	rc = had ? 0 : take_records(link, unpack, &link->control_handled, control_record);
+	rc = had ? 0 : take_records(link, unpack, &link->intake.control_handled, control_record);
 	if (rc == -EBADMSG)
 		wf_link_violate(link, "a control frame that makes no sense");
 	if (rc)
 		return;
 	if (!had)
-		link->control_received = seq;
-	link->answer_owed = true;
+		link->intake.control_received = seq;
+	link->flow.answer_owed = true;
 	wf_link_mark(link);
 }
 
@@ -163,13 +171,13 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 {
 	int rc;
 
-	if (seq == link->sequence.received && !wf_budget_open(link)) {
+	if (seq == link->flow.sequence.received && !wf_budget_open(link)) {
 		wf_link_violate(link, "a frame for which it had no credit");
 		return;
 	}
-	rc = wf_sequence_receive(&link->sequence, seq);
+	rc = wf_sequence_receive(&link->flow.sequence, seq);
 	if (rc == -EALREADY) {
-		link->ack_now = true;
+		link->flow.ack_now = true;
 		wf_link_mark(link);
 		return;
 	}
@@ -177,14 +185,14 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 		wf_flow_ask(link);
 		return;
 	}
-	wf_link_record(link, WF_RECORDER_FRAME_IN, seq, link->sequence.acked);
+	wf_link_record(link, WF_RECORDER_FRAME_IN, seq, link->flow.sequence.acked);
 	link->on->promised--;
-	rc = take_records(link, unpack, &link->data_handled, data_record);
+	rc = take_records(link, unpack, &link->intake.data_handled, data_record);
 	if (rc == -ECANCELED)
 		return;
 	if (rc == -EAGAIN) {
 		/* Not confirmed, so its promise still stands. */
-		link->sequence.received--;
+		link->flow.sequence.received--;
 		if (link->on)
 			link->on->promised++;
 		wf_flow_ask(link);
@@ -235,7 +243,7 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 	wf_flow_confirm(link, frame.ack);
 	if (link->state != WF_LINK_UP)
 		goto put;
-	if (wf_credit_update(&link->credit, frame.credit, UINT16_MAX) == -EPROTO) {
+	if (wf_credit_update(&link->flow.credit, frame.credit, UINT16_MAX) == -EPROTO) {
 		wf_link_violate(link, "it promises more than any rail has");
 		goto put;
 	}
@@ -245,7 +253,7 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 		take_control(link, &unpack, frame.seq);
 	else if (frame.kind == WF_FRAME_ANSWER)
 		wf_flow_answered(link, frame.seq);
-	if (!wf_list_empty(&link->queue))
+	if (!wf_list_empty(&link->out.queue))
 		wf_link_mark(link);
 put:
 	wf_link_put(link);

@@ -88,28 +88,11 @@ void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep);
 void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status);
 void wf_lane_look(struct wf_link *link);
 
-/* flow.c: frames out */
-void wf_flow_up(struct wf_link *link);
-void wf_flow_run(struct wf_link *link);
-void wf_flow_sent(struct wf_outframe *frame, int status);
-void wf_flow_rail_gone(struct wf_link *link);
-void wf_flow_fail(struct wf_link *link, const struct wf_error *e);
-void wf_flow_confirm(struct wf_link *link, uint32_t ack);
-void wf_flow_confirm_later(struct wf_link *link);
-void wf_flow_answered(struct wf_link *link, uint32_t seq);
-void wf_flow_ask(struct wf_link *link);
-void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received);
-int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind);
-
-/* intake.c: frames in */
-void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
-			size_t count);
-
 /* budget.c: receive slots promised to peers */
 /* Promises that the peer has used, or has given back. */
 static inline uint32_t wf_budget_over(const struct wf_link *link)
 {
-	return link->sequence.received + link->slots.returned_seen;
+	return link->flow.sequence.received + link->slots.returned_seen;
 }
 
 /* Data frames that the peer may still send: promised, and neither given back nor come. */

@@ -36,22 +36,22 @@ static double seconds_since(const struct wf_link *link, uint64_t ns)
 /* What keeps frames of a link that is up. */
 static void describe_flow(const struct wf_link *link, char text[WF_LINK_STATE_BYTES])
 {
-	const struct wf_list *oldest = wf_list_first(&link->frames);
+	const struct wf_list *oldest = wf_list_first(&link->out.frames);
 	size_t records = 0;
 
-	WF_LIST_EACH(node, &link->queue)
+	WF_LIST_EACH(node, &link->out.queue)
 		records++;
-	if (records && link->starved_ns && !wf_credit_left(&link->credit))
+	if (records && link->flow.starved_ns && !wf_credit_left(&link->flow.credit))
 		add(text, ", %zu records wait and it has granted no credit for %.1f s", records,
-		    seconds_since(link, link->starved_ns));
+		    seconds_since(link, link->flow.starved_ns));
 	else if (records)
 		add(text, ", %zu records wait", records);
-	if (link->full_ns)
+	if (link->flow.rail.full_ns)
 		add(text, ", the provider has taken no frame for %.1f s",
-		    seconds_since(link, link->full_ns));
+		    seconds_since(link, link->flow.rail.full_ns));
 	if (oldest)
 		add(text, ", it has not confirmed %u frames, the first for %.1f s",
-		    link->sequence.sent - link->sequence.acked,
+		    link->flow.sequence.sent - link->flow.sequence.acked,
 		    seconds_since(link, WF_CONTAINER(oldest, struct wf_outframe, node)->posted_ns));
 }
 
@@ -105,9 +105,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	link->number = ++w->link_number;
 	link->token = wf_random_u64();
 	wf_list_init(&link->dirty_node);
-	wf_list_init(&link->queue);
-	wf_list_init(&link->frames);
-	wf_list_init(&link->held);
+	wf_flow_init(&link->out);
 	wf_list_init(&link->lanes);
 	wf_list_init(&link->kept);
 	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
@@ -116,8 +114,6 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->offers.all);
 	wf_list_init(&link->parts);
 	wf_list_init(&link->heard);
-	wf_list_init(&link->controls);
-	wf_list_init(&link->controls_out);
 	wf_list_init(&link->ask_control.node);
 	wf_list_init(&link->give_control.node);
 	wf_list_append(&w->link_list, &link->node);
@@ -256,8 +252,6 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->moving = false;
 	wf_live_stop(link);
 	wf_timer_stop(&w->loop.timers, &link->try_timer);
-	wf_timer_stop(&w->loop.timers, &link->overdue_timer);
-	wf_timer_stop(&w->loop.timers, &link->ack_timer);
 	wf_timer_stop(&w->loop.timers, &link->debt_timer);
 	wf_live_redialled(link);
 	wf_ringer_close(link->ringer);
@@ -266,9 +260,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	if (link->peer_host)
 		wf_worker_unwatch_peer(w, wf_host_peer_fd(link->peer_host));
 	wf_host_peer_close(link->peer_host);
-	wf_assembly_fini(&link->assembly);
-	wf_ledger_discharge(link, WF_LEDGER_OWED, link->assembly_bytes);
-	link->assembly_bytes = 0;
+	wf_intake_forget(link);
+	wf_flow_forget(link);
 	link->ringer = NULL;
 	link->borrower = NULL;
 	link->peer_host = NULL;
@@ -277,15 +270,8 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->gate_open = false;
 	link->beside = false;
 	link->within_process = false;
-	link->assembly = (struct wf_assembly){ 0 };
-	link->sequence = (struct wf_sequence){ 0 };
-	link->credit = (struct wf_credit){ 0 };
 	link->room = (struct wf_link_room){ 0 };
-	link->control_seq = link->control_received = 0;
-	link->data_handled = link->control_handled = 0;
-	link->answer_owed = false;
 	link->slots = (struct wf_link_slots){ 0 };
-	link->ack_told = 0;
 	wf_list_remove(&link->ask_control.node);
 	wf_list_remove(&link->give_control.node);
 	link->attempt = (struct wf_link_attempt){ 0 };
@@ -293,7 +279,6 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->briefed = link->drain_told = link->drains = false;
 	free(link->early);
 	link->early = NULL;
-	link->full_ns = link->starved_ns = 0;
 }
 
 /* A new life needs a new id and token: frames of the old one find nothing. */
@@ -380,10 +365,10 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
 		wf_list_splice(&into->work[i], &link->work[i]);
 	w->sink->merged(w->sink_ctx, link, into);
-	wf_list_splice(&into->queue, &link->queue);
-	into->queued_bytes += link->queued_bytes;
-	link->queued_bytes = 0;
-	wf_list_splice(&into->controls, &link->controls);
+	wf_list_splice(&into->out.queue, &link->out.queue);
+	into->out.queued_bytes += link->out.queued_bytes;
+	link->out.queued_bytes = 0;
+	wf_list_splice(&into->out.controls, &link->out.controls);
 	into->watch_count += link->watch_count;
 	link->watch_count = 0;
 	wf_ledger_merge(link, into);
@@ -409,8 +394,8 @@ void wf_link_post(struct wf_link *link, struct wf_message *m)
 {
 	link = wf_link_real(link);
 	m->done_bytes = 0;
-	wf_list_append(&link->queue, &m->node);
-	link->queued_bytes += m->head_bytes + m->body_bytes;
+	wf_list_append(&link->out.queue, &m->node);
+	link->out.queued_bytes += m->head_bytes + m->body_bytes;
 	use(link);
 }
 
@@ -420,14 +405,14 @@ int wf_link_unpost(struct wf_link *link, struct wf_message *m)
 	if (wf_list_empty(&m->node) || m->done_bytes)
 		return -EALREADY;
 	wf_list_remove(&m->node);
-	link->queued_bytes -= m->head_bytes + m->body_bytes;
+	link->out.queued_bytes -= m->head_bytes + m->body_bytes;
 	return 0;
 }
 
 void wf_link_control(struct wf_link *link, struct wf_control *c)
 {
 	link = wf_link_real(link);
-	wf_list_append(&link->controls, &c->node);
+	wf_list_append(&link->out.controls, &c->node);
 	use(link);
 }
 

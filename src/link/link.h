@@ -31,12 +31,12 @@
 #define WF_LINK_H
 
 #include "link/depth.h"
+#include "link/flow.h"
+#include "link/intake.h"
 #include "link/lane.h"
 #include "link/worker.h"
 #include "util/map.h"
-#include "wire/credit.h"
 #include "wire/record.h"
-#include "wire/sequence.h"
 
 /* The longest record we take: a key of 64 KiB and an eager body fit several times. */
 #define WF_LINK_RECORD_BYTES_MAX (1 * MIB)
@@ -225,17 +225,8 @@ struct wf_link {
 	struct wf_list lanes;      /* struct wf_lane, beside the rail in use */
 
 	/* frames out */
-	struct wf_list queue;      /* struct wf_message */
-	uint64_t queued_bytes;
-	struct wf_list frames;     /* struct wf_outframe, by number: not confirmed yet */
-	struct wf_list held;       /* frames that only the rail needs still */
-	struct wf_sequence sequence;
-	struct wf_credit credit;
-	uint32_t posted_count;     /* data frames the rail has */
-	uint64_t full_ns;          /* since when the rail takes nothing; 0: it does */
-	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
-	uint64_t rtt_ns;           /* smoothed */
-	uint64_t progress_ns;      /* when the rail last did anything */
+	struct wf_flow_out out;
+	struct wf_flow flow;
 	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
 	struct wf_link_offers offers; /* of the peer's, that are not over here */
 	struct wf_list parts, heard; /* struct wf_part of the tensor floor: its part in steps, */
@@ -244,29 +235,14 @@ struct wf_link {
 	uint32_t read_count;       /* reads of the peer's memory under way, or refused by the rail */
 	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
 	struct wf_depth depth;     /* of the reads of one body on this rail */
-	struct wf_timer overdue_timer;
-	unsigned overdue_count;
-	uint64_t resync_ns;        /* when the last one was sent */
-
-	/* control */
-	struct wf_list controls;   /* struct wf_control: not sent yet */
-	struct wf_list controls_out; /* in the frame under way */
-	struct wf_outframe *control_frame;
-	uint32_t control_seq, control_received;
-	bool answer_owed;
 
 	/* frames in */
-	struct wf_assembly assembly;
-	uint32_t data_handled, control_handled; /* records taken of the next frame, which was not taken to the end */
+	struct wf_intake intake;
 	struct wf_link_slots slots;
 	struct wf_timer debt_timer;
 	struct wf_control ask_control, give_control; /* at most one each of RETURN and RETURNED */
-	uint32_t ack_told;
-	bool ack_now;              /* do not wait for a frame to ride on */
 	struct wf_link_room room;
-	uint64_t assembly_bytes;   /* of the assembly's record, as they are charged */
 	uint64_t room_held;        /* bytes of its tensors that wait here, also from earlier lives */
-	struct wf_timer ack_timer;
 
 	/* liveness */
 	unsigned watch_count;      /* operations that wait for this peer */
@@ -348,7 +324,7 @@ bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
 /* A read of the peer's memory has ended well: the rail is alive. */
 static inline void wf_link_progress(struct wf_link *link)
 {
-	link->progress_ns = link->worker->loop.now_ns;
+	link->flow.progress_ns = link->worker->loop.now_ns;
 }
 
 /* A read of the peer's memory begins, or the rail does not take it; and some end, or need no rail any more. */

@@ -19,8 +19,8 @@
 
 static bool waiting(const struct wf_link *link)
 {
-	return link->was_up && (link->watch_count || !wf_list_empty(&link->frames) ||
-				!wf_list_empty(&link->queue) || link->control_frame);
+	return link->was_up && (link->watch_count || !wf_list_empty(&link->out.frames) ||
+				!wf_list_empty(&link->out.queue) || link->out.control_frame);
 }
 
 static void send_beat(struct wf_link *link, uint64_t number, bool answer)

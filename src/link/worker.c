@@ -331,7 +331,7 @@ static void run_dirty(struct wf_worker *w, bool idle)
 	while ((node = wf_list_pop(&now))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
 
-		if (idle && !wf_list_empty(&link->frames))
+		if (idle && !wf_list_empty(&link->out.frames))
 			wf_link_mark(link);
 		else
 			wf_flow_run(link);
@@ -604,7 +604,7 @@ static bool must_linger(const struct wf_worker *w)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->was_up && link->conn &&
-		    !(wf_list_empty(&link->frames) && wf_list_empty(&link->queue)))
+		    !(wf_list_empty(&link->out.frames) && wf_list_empty(&link->out.queue)))
 			return true;
 	}
 	return false;

@@ -534,7 +534,7 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 	} else if (call->run.request_busy) {
 		wf_parcel_describe(&call->parcel, part, sizeof(part));
 		(void)snprintf(text, bytes, "the request: %s", part);
-	} else if (!wf_list_empty(&link->frames)) {
+	} else if (!wf_list_empty(&link->out.frames)) {
 		(void)snprintf(text, bytes, "the request has left, and %s has not confirmed it",
 			       wf_link_label(link));
 	} else {

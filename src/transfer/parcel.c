@@ -941,7 +941,7 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p)
 
 	/* A parcel in a link's queue comes further when the queue does. */
 	if (p->state == WF_PARCEL_QUEUED)
-		progress = wf_progress_add(progress, wf_link_real(p->link)->sequence.acked);
+		progress = wf_progress_add(progress, wf_link_real(p->link)->flow.sequence.acked);
 	/* Of a body that its reader reads in place nothing is heard before the end. */
 	if (p->state == WF_PARCEL_OFFERED) {
 		if (p->staging) {

@@ -31,7 +31,7 @@ struct wf_path {
 /* A body, or the offer of one, has come in the record that @link has just got. */
 static inline struct wf_path wf_path_come(const struct wf_link *link, const struct wf_body *body)
 {
-	uint32_t frames = WF_MAX(link->assembly.frames, 1u);
+	uint32_t frames = WF_MAX(link->intake.assembly.frames, 1u);
 	bool here = body->way == WF_BODY_EAGER;
 	uint64_t now_ns = link->worker->loop.now_ns;
 

@@ -369,10 +369,10 @@ static void who_asks_for_lanes_over_and_over_is_told_once_for_each(void **state)
 	begin(LONG, 2);
 	assert_true(wf_world_run(is_amid, NULL, 10 * S));
 	/* Node 1 has asked once, and may ask again for the one lane that there has been. */
-	queued_bytes = link_of(0)->queued_bytes;
+	queued_bytes = link_of(0)->out.queued_bytes;
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(wf_parcel_spread(parcel_of(0), 1), 0);
-	assert_int_equal(link_of(0)->queued_bytes - queued_bytes, WF_LANE_RECORD_BYTES);
+	assert_int_equal(link_of(0)->out.queued_bytes - queued_bytes, WF_LANE_RECORD_BYTES);
 	end_well();
 	wf_world_end();
 }

@@ -236,7 +236,7 @@ static void a_lost_acknowledgement_is_asked_for(void **state)
 	wf_world_open(s->shape, 2, NULL);
 	wf_world_connect(0, 1);
 	wf_world_pass(S);
-	assert_true(wf_list_empty(&link_of(0)->frames));
+	assert_true(wf_list_empty(&link_of(0)->out.frames));
 
 	/* The frame arrives, and nothing that goes back does. */
 	arrived = wf_fake_arrived();
@@ -245,9 +245,9 @@ static void a_lost_acknowledgement_is_asked_for(void **state)
 	assert_true(wf_world_run(has_arrived, &arrived, S));
 	wf_fake_knobs()->lose = 1000;
 	wf_world_pass(40 * MS);
-	assert_false(wf_list_empty(&link_of(0)->frames));
+	assert_false(wf_list_empty(&link_of(0)->out.frames));
 	wf_world_pass(40 * MS);
-	assert_true(wf_list_empty(&link_of(0)->frames));
+	assert_true(wf_list_empty(&link_of(0)->out.frames));
 	wf_fake_knobs()->lose = 0;
 	wf_flight_land(f, 2, S);
 	assert_int_equal(f[0].status, WEFT_OK);
@@ -273,12 +273,12 @@ static void credit_told_by_a_copy_that_is_lost_is_told_again(void **state)
 	wf_world_hold(1, true);
 	wf_flight_call(&call, 0, 1, source, SMALL, 0);
 	wf_world_pass(S);
-	assert_int_equal(wf_credit_left(&link_of(1)->credit), 2);
+	assert_int_equal(wf_credit_left(&link_of(1)->flow.credit), 2);
 
 	wf_world_hold_way(0, 1, true);
 	weft_cancel(call.op);
 	wf_world_pass(MS);
-	assert_non_null(link_of(0)->control_frame);
+	assert_non_null(link_of(0)->out.control_frame);
 	replies = wf_fake_arrived() + 1;
 	for (unsigned i = 0; i < 2; i++) {
 		wf_flight_receive(&f[2 * i], 0, 1, 1, target, SMALL, 0);
@@ -410,7 +410,8 @@ static struct wf_link *link_with(unsigned number)
 /* What node 0 has promised to node @number; never more than that does it believe. */
 static uint32_t promised_to(unsigned number)
 {
-	assert_true(wf_credit_left(&link_of(number)->credit) <= wf_budget_open(link_with(number)));
+	assert_true(wf_credit_left(&link_of(number)->flow.credit) <=
+		    wf_budget_open(link_with(number)));
 	return wf_budget_open(link_with(number));
 }
 
@@ -451,7 +452,7 @@ static void who_keeps_what_others_need_is_cut_off(void **state)
 	stream(1, 0);
 	wf_world_pass(S);
 	/* Node 1 will say that it has nothing to give back. */
-	link_of(1)->credit.spent += wf_credit_left(&link_of(1)->credit);
+	link_of(1)->flow.credit.spent += wf_credit_left(&link_of(1)->flow.credit);
 	wf_world_pass(10 * S);
 	assert_int_equal(wf_world_count(0).frames_refused, 0);
 	assert_non_null(link_with(1));

@@ -291,7 +291,7 @@ static void spend_credits(void)
 {
 	wf_world_connect(0, 1);
 	wf_world_hold_way(1, 0, true);
-	while (wf_credit_left(&link_to_peer()->credit)) {
+	while (wf_credit_left(&link_to_peer()->flow.credit)) {
 		assert_true(filler_count < WF_COUNT(fillers));
 		wf_flight_ping(&fillers[filler_count++], 0, 1, LONG_NS);
 		pass(MS);
@@ -419,7 +419,7 @@ static bool parcel_waits(void)
 
 static bool parcel_is_queued(void)
 {
-	return parcel()->state == WF_PARCEL_QUEUED && !wf_credit_left(&link_to_peer()->credit);
+	return parcel()->state == WF_PARCEL_QUEUED && !wf_credit_left(&link_to_peer()->flow.credit);
 }
 
 static bool parcel_is_offered(void)

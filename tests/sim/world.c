@@ -625,12 +625,12 @@ void wf_world_lose_soon(void)
 
 bool wf_world_account_is_empty(const struct wf_link *link)
 {
-	uint64_t owed = link->kept_bytes[WF_LEDGER_OWED] - link->assembly_bytes;
+	uint64_t owed = link->kept_bytes[WF_LEDGER_OWED] - link->intake.assembly_bytes;
 
 	if (link->kept_bytes[WF_LEDGER_RECEIVED])
 		return false;
-	return !wf_list_empty(&link->queue) || !wf_list_empty(&link->frames) ||
-	       !wf_list_empty(&link->controls) || !wf_list_empty(&link->controls_out) ||
+	return !wf_list_empty(&link->out.queue) || !wf_list_empty(&link->out.frames) ||
+	       !wf_list_empty(&link->out.controls) || !wf_list_empty(&link->out.controls_out) ||
 	       owed % sizeof(*link) == 0;
 }
 

@@ -57,8 +57,8 @@ static int set_up(void **state)
 	for (size_t i = 0; i < WF_COUNT(links); i++) {
 		links[i] = (struct wf_link){ .worker = &worker, .state = WF_LINK_TRYING,
 					     .refs = 1 };
-		wf_list_init(&links[i].queue);
-		wf_list_init(&links[i].controls);
+		wf_list_init(&links[i].out.queue);
+		wf_list_init(&links[i].out.controls);
 		wf_map_init(&links[i].offers.map);
 		wf_list_init(&links[i].offers.all);
 	}
@@ -70,14 +70,14 @@ static size_t drop_words(struct wf_link *link)
 	struct wf_list *node;
 	size_t count = 0;
 
-	while ((node = wf_list_pop(&link->controls))) {
+	while ((node = wf_list_pop(&link->out.controls))) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
 
 		assert_int_equal(c->type, WF_RECORD_WITHDRAWN);
 		c->sent(c, NULL);
 		count++;
 	}
-	while ((node = wf_list_pop(&link->queue))) {
+	while ((node = wf_list_pop(&link->out.queue))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 
 		assert_int_equal(m->type, WF_RECORD_PULLED);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Flow: the frames of a link on their way out.
+ *
+ * What waits is kept apart from how things stand with the peer: messages and
+ * controls wait for whichever life of the peer comes next, numbers and credit
+ * belong to the present one.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_FLOW_H
+#define WF_FLOW_H
+
+#include "loop/timer.h"
+#include "util/error.h"
+#include "util/list.h"
+#include "wire/credit.h"
+#include "wire/frame.h"
+#include "wire/sequence.h"
+
+struct wf_link;
+struct wf_outframe;
+
+/* Messages, controls and frames of a link.  Of a peer that has died no frame is left. */
+struct wf_flow_out {
+	struct wf_list queue;        /* struct wf_message */
+	uint64_t queued_bytes;
+	struct wf_list frames;       /* struct wf_outframe, by number: not confirmed yet */
+	struct wf_list held;         /* frames that only the rail needs still */
+	struct wf_list controls;     /* struct wf_control: not sent yet */
+	struct wf_list controls_out; /* in the frame under way */
+	struct wf_outframe *control_frame; /* NULL: none is under way */
+};
+
+/* What the rail in use has of it; until that is left. */
+struct wf_flow_rail {
+	uint32_t posted_count;     /* data frames the rail has */
+	uint64_t full_ns;          /* since when the rail takes nothing; 0: it does */
+};
+
+/*
+ * How sending to the peer stands.  Until the peer dies, but for rtt_ns: the next life of the
+ * peer is as far away as the last one, for it is dialled at the same address.
+ *
+ * ack_now, that a frame which came waits for its confirmation, and resync_ns, that the peer was
+ * asked a moment ago for what is missing, end with the peer they are about: the next one has
+ * sent nothing that could be confirmed, and has been asked for nothing.
+ */
+struct wf_flow {
+	struct wf_sequence sequence;
+	struct wf_credit credit;
+	struct wf_flow_rail rail;
+	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
+	uint64_t rtt_ns;           /* smoothed */
+	uint64_t progress_ns;      /* when the rail last did anything */
+	uint32_t control_seq;      /* of the last control frame */
+	uint32_t ack_told;
+	bool ack_now;              /* do not wait for a frame to ride on */
+	bool answer_owed;          /* for a control frame of the peer */
+	unsigned overdue_count;
+	uint64_t resync_ns;        /* when the last one was sent */
+	struct wf_timer overdue_timer, ack_timer;
+};
+
+void wf_flow_init(struct wf_flow_out *out);
+void wf_flow_up(struct wf_link *link);
+void wf_flow_run(struct wf_link *link);
+void wf_flow_sent(struct wf_outframe *frame, int status);
+void wf_flow_rail_gone(struct wf_link *link);
+void wf_flow_fail(struct wf_link *link, const struct wf_error *e);
+void wf_flow_confirm(struct wf_link *link, uint32_t ack);
+void wf_flow_confirm_later(struct wf_link *link);
+void wf_flow_answered(struct wf_link *link, uint32_t seq);
+void wf_flow_ask(struct wf_link *link);
+void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received);
+int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind);
+
+/* The peer is dead, and what was under way to it has failed. */
+void wf_flow_forget(struct wf_link *link);
+
+#endif

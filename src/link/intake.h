@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Intake: the frames of a link on their way in.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_INTAKE_H
+#define WF_INTAKE_H
+
+#include "wire/pack.h"
+
+struct wf_link;
+struct wf_worker;
+struct wf_worker_rail;
+
+/* How receiving from the peer stands; until the peer dies. */
+struct wf_intake {
+	struct wf_assembly assembly;
+	uint64_t assembly_bytes;   /* of the assembly's record, as they are charged */
+	uint32_t control_received; /* the last control frame that was taken */
+	uint32_t data_handled, control_handled; /* records taken of the next frame, which was not taken to the end */
+};
+
+void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+			size_t count);
+
+/* The peer is dead. */
+void wf_intake_forget(struct wf_link *link);
+
+#endif
