@@ -229,7 +229,8 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 	const struct wf_sending *s = &op->send.sending;
 	const struct wf_link *link = wf_link_real(s->link);
 
-	if (!e || op->send.attached->dropped || s->parcel.sent || (link->met && !link->greeted)) {
+	if (!e || op->send.attached->dropped || s->parcel.sent ||
+	    (link->dial.met && !link->greeted)) {
 		leave(op);
 		return;
 	}

@@ -147,7 +147,7 @@ static void write_links(FILE *out, const struct wf_worker *w)
 		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
 			link->number, wf_link_label(link),
 			link->address[0] ? link->address : "no known address", state, link->attempt.epoch,
-			wf_credit_left(&link->flow.credit), link->watch_count,
+			wf_credit_left(&link->flow.credit), link->live.watch_count,
 			link->drains ? "; it takes no more calls" : "");
 		fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
 			link->number, (unsigned long long)link->kept_bytes[WF_LEDGER_RECEIVED],

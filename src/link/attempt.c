@@ -9,7 +9,6 @@
 #include "link/link.h"
 #include "link/internal.h"
 #include "link/fit.h"
-#include "link/sidedoor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -301,7 +300,7 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 static uint64_t late_until_ns(const struct wf_link *link)
 {
 	return link->was_up ? link->attempt.from_ns + LATE_LIMITS * link->worker->options.lost_ns
-			    : link->dial_until_ns;
+			    : link->dial.until_ns;
 }
 
 /* The pair that is tried has not come up in its time. */

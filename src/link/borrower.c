@@ -71,11 +71,11 @@ static int find_borrower(struct wf_link *link, struct wf_borrower **borrower)
 	struct wf_borrower *b;
 	int err;
 
-	if (link->borrower) {
-		*borrower = link->borrower;
+	if (link->side.borrower) {
+		*borrower = link->side.borrower;
 		return 0;
 	}
-	if (!link->gate_open)
+	if (!link->side.gate_open)
 		return -ENOENT;
 	b = calloc(1, sizeof(*b));
 	if (!b)
@@ -93,7 +93,7 @@ static int find_borrower(struct wf_link *link, struct wf_borrower **borrower)
 	wf_fork_hold();
 	wf_list_append(&b->worker->borrowers, &b->node);
 	wf_fork_let();
-	link->borrower = b;
+	link->side.borrower = b;
 	*borrower = b;
 	return 0;
 }
@@ -290,7 +290,7 @@ void wf_borrower_let(struct wf_hold *hold)
 
 bool wf_borrower_is_of(const struct wf_hold *hold, const struct wf_link *link)
 {
-	return hold->borrower == link->borrower;
+	return hold->borrower == link->side.borrower;
 }
 
 void wf_borrowers_forked(struct wf_list *borrowers)

@@ -6,9 +6,9 @@
  * address stands for that, and two links have one peer only by proof: see same.c.
  * The incarnation says at which worker a peer is met, so that there can be a proof.
  */
+#include "link/dial.h"
 #include "link/link.h"
 #include "link/internal.h"
-#include "link/sidedoor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	h->compressions = WF_COMPRESSION_ZSTD;
 	h->lanes = WF_LANES_MAX;
 	h->checksum = w->options.checksum;
-	if (link->resuming) {
+	if (link->redial.under_way) {
 		h->resume_link = link->peer->link;
 		h->resume_token = link->peer->token;
 	}
@@ -100,7 +100,7 @@ static void refuse(struct wf_conn *conn, enum weft_status status, const char *te
 static uint64_t until_ns(const struct wf_link *link)
 {
 	const struct wf_worker *w = link->worker;
-	uint64_t until = link->resuming ? link->redial_until_ns : link->dial_until_ns;
+	uint64_t until = link->redial.under_way ? link->redial.until_ns : link->dial.until_ns;
 
 	return until > w->loop.now_ns ? until : w->loop.now_ns + w->options.lost_ns;
 }
@@ -108,11 +108,11 @@ static uint64_t until_ns(const struct wf_link *link)
 /* When a dial without an answer is over; the system itself would try for minutes. */
 static uint64_t answer_until_ns(struct wf_link *link)
 {
-	uint64_t try_until = link->worker->loop.now_ns + link->redial_try_ns;
+	uint64_t try_until = link->worker->loop.now_ns + link->redial.try_ns;
 
-	if (!link->resuming)
+	if (!link->redial.under_way)
 		return until_ns(link);
-	link->redial_try_ns += link->redial_try_ns / 2;
+	link->redial.try_ns += link->redial.try_ns / 2;
 	return WF_MIN(until_ns(link), try_until);
 }
 
@@ -120,10 +120,10 @@ static uint64_t answer_until_ns(struct wf_link *link)
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
-	uint64_t pause = link->dial_pause_ns;
+	uint64_t pause = link->dial.pause_ns;
 
 	/* Another user's port stays so. */
-	if (w->loop.now_ns >= link->dial_until_ns || (link->met && e->code == -ECONNREFUSED) ||
+	if (w->loop.now_ns >= link->dial.until_ns || (link->dial.met && e->code == -ECONNREFUSED) ||
 	    e->code == -EACCES) {
 		struct wf_error why;
 
@@ -137,10 +137,10 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	snprintf(link->attempt.tried, sizeof(link->attempt.tried), "%s", e->text);
 	link->state = WF_LINK_DIALLING;
 	wf_link_renew(link);
-	link->dial_pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
+	link->dial.pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
 	/* Between half and all of the pause, so that many peers don't come at once. */
 	pause = pause / 2 + wf_random_u64() % (pause / 2);
-	wf_loop_timer(&w->loop, &link->dial_timer, WF_MIN(w->loop.now_ns + pause, until_ns(link)),
+	wf_loop_timer(&w->loop, &link->dial.timer, WF_MIN(w->loop.now_ns + pause, until_ns(link)),
 			dial_timer);
 }
 
@@ -154,8 +154,8 @@ static void dial(struct wf_link *link)
 		wf_link_get(link);
 		/* At once, though it leaves only when the dial is through: before anything else. */
 		wf_dial_tell(link);
-		wf_loop_timer(&w->loop, &link->dial_timer, answer_until_ns(link), answer_late);
-	} else if (link->resuming) {
+		wf_loop_timer(&w->loop, &link->dial.timer, answer_until_ns(link), answer_late);
+	} else if (link->redial.under_way) {
 		wf_live_door_closed(link, &e);
 	} else {
 		again_or_die(link, &e);
@@ -164,7 +164,7 @@ static void dial(struct wf_link *link)
 
 static void dial_timer(struct wf_timer *timer)
 {
-	dial(WF_CONTAINER(timer, struct wf_link, dial_timer));
+	dial(WF_CONTAINER(timer, struct wf_link, dial.timer));
 }
 
 void wf_dial_start(struct wf_link *link)
@@ -175,15 +175,15 @@ void wf_dial_start(struct wf_link *link)
 		return;
 	link->dialler = true;
 	link->state = WF_LINK_DIALLING;
-	link->dial_pause_ns = DIAL_PAUSE_NS;
-	link->dial_until_ns = link->met ? 0 : w->loop.now_ns + w->options.connect_ns;
+	link->dial.pause_ns = DIAL_PAUSE_NS;
+	link->dial.until_ns = link->dial.met ? 0 : w->loop.now_ns + w->options.connect_ns;
 	/* From the loop, so that no function of the door is called inside another. */
-	wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns, dial_timer);
+	wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns, dial_timer);
 }
 
 void wf_dial_again(struct wf_link *link)
 {
-	link->resuming = true;
+	link->redial.under_way = true;
 	dial(link);
 }
 
@@ -191,7 +191,7 @@ void wf_dial_anew(struct wf_link *link, const struct wf_error *e)
 {
 	wf_link_get(link);
 	wf_link_close_conn(link);
-	if (link->resuming)
+	if (link->redial.under_way)
 		wf_live_door_closed(link, e);
 	else
 		again_or_die(link, e);
@@ -203,7 +203,7 @@ static void late(struct wf_link *link, const char *what)
 {
 	struct wf_error e;
 
-	if (!link->conn || (link->greeted && !link->resuming))
+	if (!link->conn || (link->greeted && !link->redial.under_way))
 		return;
 	wf_error_set(&e, -ETIMEDOUT, "%s %s", link->address, what);
 	wf_dial_anew(link, &e);
@@ -211,13 +211,13 @@ static void late(struct wf_link *link, const char *what)
 
 static void answer_late(struct wf_timer *timer)
 {
-	late(WF_CONTAINER(timer, struct wf_link, dial_timer), "does not answer");
+	late(WF_CONTAINER(timer, struct wf_link, dial.timer), "does not answer");
 }
 
 /* It may be no node at all. */
 static void hello_late(struct wf_timer *timer)
 {
-	late(WF_CONTAINER(timer, struct wf_link, dial_timer),
+	late(WF_CONTAINER(timer, struct wf_link, dial.timer),
 	     "took the connection and did not answer");
 }
 
@@ -227,7 +227,7 @@ static void opened(void *ctx, struct wf_conn *conn)
 	struct wf_worker *w = link->worker;
 
 	(void)ctx;
-	wf_loop_timer(&w->loop, &link->dial_timer,
+	wf_loop_timer(&w->loop, &link->dial.timer,
 			WF_MIN(w->loop.now_ns + w->options.lost_ns, until_ns(link)), hello_late);
 }
 
@@ -236,7 +236,7 @@ void wf_dial_gone(struct wf_link *link, const struct wf_error *e)
 {
 	if (wf_same_closed(link))
 		return; /* the peer has settled on another connection */
-	if (link->watch_count && link->address[0]) {
+	if (link->live.watch_count && link->address[0]) {
 		/* Somebody here has opened that address, and has the patience of one who dials. */
 		wf_link_forget_peer(link);
 		wf_link_renew(link);
@@ -255,7 +255,7 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 		return;
 	link->conn = NULL;
 	/* With our pong it is up for the dialler, who will come back to it. */
-	if (link->was_up || link->resuming || link->attempt.maybe_up)
+	if (link->was_up || link->redial.under_way || link->attempt.maybe_up)
 		wf_live_door_closed(link, e);
 	else if (!link->dialler)
 		wf_dial_gone(link, e);
@@ -291,11 +291,11 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	link->greeted = true;
 	link->moving = false;
 	/* A peer that was met before is there again: if it closes this connection, it may be for another one. */
-	if (!link->dial_until_ns)
-		link->dial_until_ns = w->loop.now_ns + w->options.connect_ns;
+	if (!link->dial.until_ns)
+		link->dial.until_ns = w->loop.now_ns + w->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
-	link->heard_ns = w->loop.now_ns;
+	link->live.heard_ns = w->loop.now_ns;
 	/* What its earlier lives have left here takes its part. */
 	link->room.total = w->options.room_bytes -
 			   WF_MIN(link->room_held, w->options.room_bytes);
@@ -307,7 +307,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello);
 
 static void greeted_again(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial.timer);
 
 	if (link->conn && !link->greeted)
 		greeted(link, link->peer);
@@ -324,15 +324,16 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	struct wf_error e;
 
 	if (!link->moving)
-		link->heard_ns = w->loop.now_ns;
+		link->live.heard_ns = w->loop.now_ns;
 	link->moving = true;
-	if (!wf_same_decides(w, hello->incarnation) && w->loop.now_ns - link->heard_ns < HOME_MAX_NS &&
+	if (!wf_same_decides(w, hello->incarnation) &&
+	    w->loop.now_ns - link->live.heard_ns < HOME_MAX_NS &&
 	    !wf_link_keep_hello(link, hello, &e)) { /* nobody takes it for that of a peer yet */
-		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + HOME_NS, greeted_again);
+		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + HOME_NS, greeted_again);
 		return;
 	}
 	wf_link_get(link);
-	wf_timer_stop(&w->loop.timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	wf_link_close_conn(link);
 	link->moving = false;
 	link->state = WF_LINK_IDLE;
@@ -355,8 +356,8 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 	struct wf_error e;
 	int err;
 
-	if (link->resuming) {
-		link->resuming = false;
+	if (link->redial.under_way) {
+		link->redial.under_way = false;
 		wf_conn_forget_first(link->conn);
 		if (says_the_same(link->peer, hello)) {
 			wf_counters_add(&w->counters.links_resumed, 1);
@@ -515,7 +516,7 @@ put_link:
 /* The door of @link is still open: its peer had no descriptor for its side door, say. */
 static void start_late(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial.timer);
 	struct wf_error e;
 
 	if (!link->conn)
@@ -536,7 +537,7 @@ static void start_without(struct wf_link *link)
 	if (link->attempt.pair_count)
 		wf_attempt_start(link);
 	else
-		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS,
+		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS,
 			      start_late);
 }
 

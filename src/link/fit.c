@@ -37,9 +37,9 @@ int wf_fit_check(const struct wf_link *link, const struct wf_caps *caps,
 	if (rail->frame_bytes < FRAME_BYTES_MIN)
 		return wf_error_set(e, -EPROTONOSUPPORT, "%s there takes frames of %u bytes only",
 				    caps->provider, rail->frame_bytes);
-	if (caps->same_host && !link->gate_open)
+	if (caps->same_host && !link->side.gate_open)
 		return wf_error_set(e, -EHOSTUNREACH, "%s", link->gate_text);
-	if (caps->between_processes && link->within_process)
+	if (caps->between_processes && link->side.within_process)
 		return wf_error_set(e, -EHOSTUNREACH,
 				    "%s serves between processes only, and the peer is in this one",
 				    caps->provider);
@@ -114,8 +114,8 @@ static const struct wf_greet_rail *peer_rail(const struct wf_link *link, const c
 /* Could the peer have @caps, as far as host and process go? */
 static bool may_reach(const struct wf_link *link, const struct wf_caps *caps)
 {
-	return (!caps->same_host || link->beside) &&
-	       (!caps->between_processes || !link->within_process);
+	return (!caps->same_host || link->side.beside) &&
+	       (!caps->between_processes || !link->side.within_process);
 }
 
 const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_caps *caps)

@@ -144,8 +144,8 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	wf_frame_put(f->bytes, &f->header);
 	rc = hand_over(link, f);
 	/* Also when its queue is full: it must wake up to empty it. */
-	if (link->ringer && wf_rail_caps(link->on->rail)->wait == WF_WAIT_DOORBELL)
-		wf_ringer_ring(link->ringer);
+	if (link->side.ringer && wf_rail_caps(link->on->rail)->wait == WF_WAIT_DOORBELL)
+		wf_ringer_ring(link->side.ringer);
 	f->waiting = rc < 0;
 	if (rc < 0) {
 		begin_full(link, f, rc);
@@ -501,7 +501,7 @@ static void overdue(struct wf_timer *timer)
 		oldest = WF_CONTAINER(wf_list_first(&link->out.frames), struct wf_outframe, node);
 	if (!oldest)
 		return;
-	if (link->beat_answered_ns > WF_MAX(oldest->posted_ns, link->flow.progress_ns) +
+	if (link->live.beat_answered_ns > WF_MAX(oldest->posted_ns, link->flow.progress_ns) +
 					     (link->offer_count ? WF_LINK_READING_NS : STALLED_NS)) {
 		wf_link_rail_failed(link, "no progress while the peer is alive");
 		return;

@@ -18,37 +18,6 @@ static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 	return (uint64_t)(link->on - link->worker->rails);
 }
 
-/* dial.c: the door and the greeting */
-void wf_dial_start(struct wf_link *link);
-void wf_dial_again(struct wf_link *link);
-void wf_dial_tell(struct wf_link *link);
-/* The dial under way has led to nothing because of @e, which may pass: dial again, as long as there is time. */
-void wf_dial_anew(struct wf_link *link, const struct wf_error *e);
-void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
-extern const struct wf_door_events wf_dial_events;
-extern const struct wf_sidedoor_events wf_dial_beside;
-
-/* same.c: two links with one peer */
-/* Of two nodes the one of the lower incarnation decides. */
-bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation);
-
-/* The peer has dialled: answer its hello with @hello, which is filled in, and offers of proofs. */
-void wf_same_accepted(struct wf_link *link, struct wf_greet *hello);
-
-/* The peer has answered our dial: look for a rail, at once if it can't be another link's. */
-void wf_same_dialled(struct wf_link *link);
-void wf_same_heard(struct wf_link *link, const struct wf_greet *greet);
-
-/* The same before this worker has taken the peer: it knows of no other link. */
-void wf_same_unknown(struct wf_link *link, const struct wf_greet *greet);
-
-/* Its door has closed for good: true if its peer has proved to be another link's, whose name it is now. */
-bool wf_same_closed(struct wf_link *link);
-
-/* A rail is up.  Offers and answers may still be on their way through the door. */
-void wf_same_up(struct wf_link *link);
-void wf_same_forget(struct wf_link *link);
-
 /* link.c: what the peer has said of itself, in the place of what it said before; -ENOMEM */
 int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e);
 
@@ -117,20 +86,6 @@ void wf_budget_refill(struct wf_link *link);
 void wf_budget_room(struct wf_link *link);
 void wf_budget_asked(struct wf_link *link, uint32_t count);
 void wf_budget_returned(struct wf_link *link, uint32_t total);
-
-/* live.c: heartbeat, redial, death */
-void wf_live_start(struct wf_link *link);
-void wf_live_stop(struct wf_link *link);
-void wf_live_probe(struct wf_link *link);
-
-/* The door has been closed for so long that the peer, which was dialled, may give us up. */
-bool wf_live_may_be_missed(const struct wf_link *link);
-
-void wf_live_beat(struct wf_link *link, uint64_t number, bool answer);
-void wf_live_heard(struct wf_link *link);
-void wf_live_door_closed(struct wf_link *link, const struct wf_error *e);
-void wf_live_redialled(struct wf_link *link);
-void wf_live_host_dead(struct wf_link *link);
 
 /* link.c */
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,

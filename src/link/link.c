@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "link/lease.h"
-#include "link/sidedoor.h"
 #include "util/clock.h"
 #include "util/random.h"
 
@@ -81,7 +80,7 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 			add(text, " and %u lanes", wf_lane_count(link));
 		break;
 	}
-	add(text, ", heard %.1f s ago", seconds_since(link, link->heard_ns));
+	add(text, ", heard %.1f s ago", seconds_since(link, link->live.heard_ns));
 	if (!link->conn)
 		add(text, ", its door has closed");
 	describe_flow(link, text);
@@ -203,7 +202,7 @@ void wf_link_put(struct wf_link *link)
 		return;
 	/* Conns and whoever posted hold references; so nothing is under way here. */
 	wf_link_forget_peer(link);
-	wf_timer_stop(&w->loop.timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	link->state = WF_LINK_GONE;
 	wf_ledger_end(link);
 	wf_table_remove(&w->links, link->id);
@@ -250,32 +249,20 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_attempt_drop(link);
 	wf_same_forget(link);
 	link->moving = false;
-	wf_live_stop(link);
 	wf_timer_stop(&w->loop.timers, &link->try_timer);
 	wf_timer_stop(&w->loop.timers, &link->debt_timer);
-	wf_live_redialled(link);
-	wf_ringer_close(link->ringer);
-	wf_borrower_part(link->borrower);
-	wf_sidedoor_part(link);
-	if (link->peer_host)
-		wf_worker_unwatch_peer(w, wf_host_peer_fd(link->peer_host));
-	wf_host_peer_close(link->peer_host);
+	wf_live_forget(link);
+	wf_sidedoor_forget(link);
 	wf_intake_forget(link);
 	wf_flow_forget(link);
-	link->ringer = NULL;
-	link->borrower = NULL;
-	link->peer_host = NULL;
 	wf_directory_disclaim(w->directory, &link->home);
 	link->greeted = false;
-	link->gate_open = false;
-	link->beside = false;
-	link->within_process = false;
 	link->room = (struct wf_link_room){ 0 };
 	link->slots = (struct wf_link_slots){ 0 };
 	wf_list_remove(&link->ask_control.node);
 	wf_list_remove(&link->give_control.node);
 	link->attempt = (struct wf_link_attempt){ 0 };
-	link->resuming = link->was_up = false;
+	link->was_up = false;
 	link->briefed = link->drain_told = link->drains = false;
 	free(link->early);
 	link->early = NULL;
@@ -318,14 +305,14 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	w->sink->dying(w->sink_ctx, link, &why);
 	if (was_known)
 		wf_counters_add(&w->counters.peers_lost, 1);
-	wf_timer_stop(&w->loop.timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	wf_attempt_drop(link);
 	link->state = WF_LINK_TRYING; /* it has no rail, and is not to be dialled by what is told now */
 	wf_flow_fail(link, &why);
 	wf_link_forget_peer(link);
 	link->state = link->address[0] ? WF_LINK_IDLE : WF_LINK_GONE;
 	link->dialler = true;
-	link->met = link->met || was_known;
+	link->dial.met = link->dial.met || was_known;
 	wf_link_renew(link);
 	wf_link_close_conn(link);
 	forget_names(link);
@@ -358,7 +345,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_link_get(into);
 	wf_link_get(link);
 	link->same = into;
-	wf_timer_stop(&w->loop.timers, &link->dial_timer);
+	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	wf_link_forget_peer(link);
 	wf_link_close_conn(link);
 	link->state = WF_LINK_IDLE;
@@ -369,8 +356,8 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	into->out.queued_bytes += link->out.queued_bytes;
 	link->out.queued_bytes = 0;
 	wf_list_splice(&into->out.controls, &link->out.controls);
-	into->watch_count += link->watch_count;
-	link->watch_count = 0;
+	into->live.watch_count += link->live.watch_count;
+	link->live.watch_count = 0;
 	wf_ledger_merge(link, into);
 	wf_list_splice(&into->kept, &link->kept);
 	into->room_held += link->room_held;
@@ -419,7 +406,7 @@ void wf_link_control(struct wf_link *link, struct wf_control *c)
 void wf_link_watch(struct wf_link *link, bool dial)
 {
 	link = wf_link_real(link);
-	link->watch_count++;
+	link->live.watch_count++;
 	if (dial && link->state == WF_LINK_IDLE && link->address[0])
 		wf_dial_start(link);
 	wf_live_start(link);
@@ -427,7 +414,7 @@ void wf_link_watch(struct wf_link *link, bool dial)
 
 void wf_link_unwatch(struct wf_link *link)
 {
-	wf_link_real(link)->watch_count--;
+	wf_link_real(link)->live.watch_count--;
 }
 
 void wf_link_probe(struct wf_link *link)

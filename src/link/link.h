@@ -31,9 +31,13 @@
 #define WF_LINK_H
 
 #include "link/depth.h"
+#include "link/dial.h"
 #include "link/flow.h"
 #include "link/intake.h"
 #include "link/lane.h"
+#include "link/live.h"
+#include "link/same.h"
+#include "link/sidedoor.h"
 #include "link/worker.h"
 #include "util/map.h"
 #include "wire/record.h"
@@ -85,12 +89,6 @@ struct wf_control {
 struct wf_link_offers {
 	struct wf_map map;  /* by the peer's id of the offer */
 	struct wf_list all; /* the oldest first */
-};
-
-/* What the peer was asked to answer with a proof, by ids of links: see same.c. */
-struct wf_link_question {
-	uint64_t about;  /* is it the peer of that one, too? */
-	uint64_t waiter; /* whose rails wait for the answer; 0: none do */
 };
 
 /* A link's lists of what the floors above have for its peer, each used by its floor alone. */
@@ -183,38 +181,17 @@ struct wf_link {
 	/* the peer, from its hello */
 	bool greeted;              /* the fields below hold */
 	struct wf_hello *peer;     /* by wf_greet_keep_hello(); of zeros before the first */
-	struct wf_neighbour *neighbour; /* it, by its side door; NULL: it is not met there */
-	bool beside;               /* there is somebody at its side door, so it is on this host */
-	bool within_process;       /* it is a node of this very process, as the kernel says */
-	struct wf_host_peer *peer_host; /* NULL: its process is not watched */
-	struct wf_ringer *ringer;
-	struct wf_borrower *borrower; /* NULL: nothing of the peer's was looked at yet */
-	bool gate_open;            /* it can be reached by a same-host rail */
-	char gate_text[160];       /* why not */
+	struct wf_sidedoor_link side;
+	char gate_text[160];       /* why no same-host rail reaches the peer; outlives it */
 
 	/* door */
 	struct wf_conn *conn;
 	bool dialler;              /* this side dials: first, and again */
-	uint64_t dial_until_ns;    /* when to give up */
-	uint64_t dial_pause_ns;    /* grows with every refusal */
-	struct wf_timer dial_timer;
-	bool resuming;             /* the dial under way is a redial */
+	struct wf_dial dial;
 	bool moving;               /* it is greeted, and may be for another worker to greet */
-	bool met;                  /* it was up in an earlier life: a refusal now means it is gone */
 	bool was_up;               /* in this life: frames and transfers may wait for a rail */
-	uint64_t redial_until_ns;  /* when a door that closed must be back */
-	uint64_t redial_try_ns;    /* what the next redial has; grows with every one without an answer */
-	struct wf_timer redial_timer;
-
-	/* is the peer that of another link?  See same.c */
-	bool proving;              /* rails wait until that is settled */
-	unsigned proofs_awaited;   /* answers, and offers that were announced */
-	uint32_t proofs_due;       /* of these, the offers */
-	unsigned proofs_heard;     /* offers through this connection */
-	struct wf_link_question asked[WF_GREET_PROOFS_MAX]; /* through it, and not answered yet */
-	unsigned asked_count;
-	uint64_t same_id;          /* of the other link; 0: none is known */
-	struct wf_timer proof_timer; /* a rail is up: until no proof is expected any more */
+	struct wf_live_redial redial;
+	struct wf_same_proofs proofs;
 
 	/* rail */
 	struct wf_worker_rail *on;
@@ -244,14 +221,7 @@ struct wf_link {
 	struct wf_link_room room;
 	uint64_t room_held;        /* bytes of its tensors that wait here, also from earlier lives */
 
-	/* liveness */
-	unsigned watch_count;      /* operations that wait for this peer */
-	uint64_t heard_ns;
-	uint64_t beat_number, beat_sent_ns, beat_answered_ns;
-	uint64_t beat_step_ns;  /* from the last beat to the next */
-	uint64_t silent_ns;     /* since the peer was last heard, as far as we were awake */
-	uint64_t unanswered_ns; /* since the first beat after that */
-	struct wf_timer beat_timer;
+	struct wf_live live;
 };
 
 /* The link to @address, made if there is none; returns a reference.  Nothing is sent.  -EINVAL, -ENOMEM. */
@@ -346,7 +316,7 @@ void wf_link_probe(struct wf_link *link);
 /* Has it answered that, or a heartbeat, after @ns? */
 static inline bool wf_link_has_answered(const struct wf_link *link, uint64_t ns)
 {
-	return link->beat_answered_ns > ns;
+	return link->live.beat_answered_ns > ns;
 }
 
 /* The capabilities of the rail in use; NULL while none is. */

@@ -3,6 +3,7 @@
  * Is the peer alive?  Heartbeats over the door while something waits for it,
  * a redial when the door closes, and the process itself on the same host.
  */
+#include "link/live.h"
 #include "link/link.h"
 #include "link/internal.h"
 
@@ -19,7 +20,7 @@
 
 static bool waiting(const struct wf_link *link)
 {
-	return link->was_up && (link->watch_count || !wf_list_empty(&link->out.frames) ||
+	return link->was_up && (link->live.watch_count || !wf_list_empty(&link->out.frames) ||
 				!wf_list_empty(&link->out.queue) || link->out.control_frame);
 }
 
@@ -35,7 +36,7 @@ static void send_beat(struct wf_link *link, uint64_t number, bool answer)
 
 void wf_live_probe(struct wf_link *link)
 {
-	send_beat(link, ++link->beat_number, false);
+	send_beat(link, ++link->live.beat_number, false);
 }
 
 static void beat_in(struct wf_link *link, uint64_t ns);
@@ -48,17 +49,17 @@ static void beat_in(struct wf_link *link, uint64_t ns);
 static void listen(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
-	uint64_t most_ns = link->beat_step_ns + w->options.lost_ns / 8;
-	uint64_t step_ns = WF_MIN(w->loop.now_ns - link->beat_sent_ns, most_ns);
+	uint64_t most_ns = link->live.beat_step_ns + w->options.lost_ns / 8;
+	uint64_t step_ns = WF_MIN(w->loop.now_ns - link->live.beat_sent_ns, most_ns);
 
-	if (link->heard_ns >= link->beat_sent_ns) {
-		link->silent_ns = WF_MIN(w->loop.now_ns - link->heard_ns, most_ns);
-		link->unanswered_ns = 0;
+	if (link->live.heard_ns >= link->live.beat_sent_ns) {
+		link->live.silent_ns = WF_MIN(w->loop.now_ns - link->live.heard_ns, most_ns);
+		link->live.unanswered_ns = 0;
 		return;
 	}
-	link->silent_ns += step_ns;
-	link->unanswered_ns += step_ns;
-	wf_link_record(link, WF_RECORDER_BEAT_MISSED, link->silent_ns / WF_NS_PER_MS, 0);
+	link->live.silent_ns += step_ns;
+	link->live.unanswered_ns += step_ns;
+	wf_link_record(link, WF_RECORDER_BEAT_MISSED, link->live.silent_ns / WF_NS_PER_MS, 0);
 }
 
 /*
@@ -71,20 +72,20 @@ static uint64_t left_ns(const struct wf_link *link)
 {
 	uint64_t lost_ns = link->worker->options.lost_ns, asked_ns = lost_ns - lost_ns / 8;
 
-	return WF_MAX(lost_ns - WF_MIN(link->silent_ns, lost_ns),
-		      asked_ns - WF_MIN(link->unanswered_ns, asked_ns));
+	return WF_MAX(lost_ns - WF_MIN(link->live.silent_ns, lost_ns),
+		      asked_ns - WF_MIN(link->live.unanswered_ns, asked_ns));
 }
 
 /* The peer lives, but its memory can't be read: nothing else would notice. */
 static bool reads_are_stuck(const struct wf_link *link)
 {
 	return link->state == WF_LINK_UP && link->read_count &&
-	       link->beat_answered_ns > link->read_ns + WF_LINK_READING_NS;
+	       link->live.beat_answered_ns > link->read_ns + WF_LINK_READING_NS;
 }
 
 static void beat(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, beat_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, live.beat_timer);
 	struct wf_worker *w = link->worker;
 	struct wf_error e;
 
@@ -93,11 +94,11 @@ static void beat(struct wf_timer *timer)
 	listen(link);
 	if (!left_ns(link)) {
 		wf_error_set(&e, -EHOSTDOWN, "%s has been silent for %.1f s", wf_link_label(link),
-			     (double)(w->loop.now_ns - link->heard_ns) / WF_NS_PER_S);
+			     (double)(w->loop.now_ns - link->live.heard_ns) / WF_NS_PER_S);
 		wf_link_die(link, &e);
 		return;
 	}
-	link->beat_sent_ns = w->loop.now_ns;
+	link->live.beat_sent_ns = w->loop.now_ns;
 	wf_live_probe(link);
 	beat_in(link, WF_MIN(w->options.heartbeat_ns, left_ns(link)));
 	wf_lane_look(link);
@@ -109,34 +110,29 @@ static void beat_in(struct wf_link *link, uint64_t ns)
 {
 	struct wf_worker *w = link->worker;
 
-	link->beat_step_ns = ns;
-	wf_loop_timer(&w->loop, &link->beat_timer, w->loop.now_ns + ns, beat);
+	link->live.beat_step_ns = ns;
+	wf_loop_timer(&w->loop, &link->live.beat_timer, w->loop.now_ns + ns, beat);
 }
 
 void wf_live_start(struct wf_link *link)
 {
-	if (WF_SILENT || link->beat_timer.armed || !waiting(link))
+	if (WF_SILENT || link->live.beat_timer.armed || !waiting(link))
 		return;
-	link->beat_sent_ns = 0;
+	link->live.beat_sent_ns = 0;
 	beat_in(link, link->worker->options.heartbeat_ns);
-}
-
-void wf_live_stop(struct wf_link *link)
-{
-	wf_timer_stop(&link->worker->loop.timers, &link->beat_timer);
 }
 
 void wf_live_beat(struct wf_link *link, uint64_t number, bool answer)
 {
 	if (answer)
-		link->beat_answered_ns = link->worker->loop.now_ns;
+		link->live.beat_answered_ns = link->worker->loop.now_ns;
 	else
 		send_beat(link, number, true);
 }
 
 void wf_live_heard(struct wf_link *link)
 {
-	link->heard_ns = link->worker->loop.now_ns;
+	link->live.heard_ns = link->worker->loop.now_ns;
 }
 
 static void lost(struct wf_link *link, const char *how)
@@ -164,8 +160,8 @@ bool wf_live_may_be_missed(const struct wf_link *link)
 	const struct wf_worker *w = link->worker;
 	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
 
-	return link->dialler && link->was_up && (!link->conn || link->resuming) &&
-	       w->loop.now_ns + lost_ns >= link->redial_until_ns + wait_ns - wait_ns / 4;
+	return link->dialler && link->was_up && (!link->conn || link->redial.under_way) &&
+	       w->loop.now_ns + lost_ns >= link->redial.until_ns + wait_ns - wait_ns / 4;
 }
 
 /* The side that dials has not come back in its time. */
@@ -184,7 +180,7 @@ static void not_redialled(struct wf_link *link)
 
 static void redial(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, redial_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, redial.timer);
 
 	if (!link->conn && link->dialler)
 		wf_dial_again(link);
@@ -198,17 +194,24 @@ static void redial_in(struct wf_link *link, uint64_t ns)
 {
 	struct wf_worker *w = link->worker;
 
-	if (!link->redial_timer.armed)
+	if (!link->redial.timer.armed)
 		wf_link_get(link);
-	wf_loop_timer(&w->loop, &link->redial_timer, w->loop.now_ns + ns, redial);
+	wf_loop_timer(&w->loop, &link->redial.timer, w->loop.now_ns + ns, redial);
 }
 
 void wf_live_redialled(struct wf_link *link)
 {
-	if (!link->redial_timer.armed)
+	if (!link->redial.timer.armed)
 		return;
-	wf_timer_stop(&link->worker->loop.timers, &link->redial_timer);
+	wf_timer_stop(&link->worker->loop.timers, &link->redial.timer);
 	wf_link_put(link);
+}
+
+void wf_live_forget(struct wf_link *link)
+{
+	wf_timer_stop(&link->worker->loop.timers, &link->live.beat_timer);
+	wf_live_redialled(link);
+	link->redial = (struct wf_live_redial){ 0 };
 }
 
 /* The door of a link that was up has closed, or a redial has failed with @e. */
@@ -218,23 +221,23 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 	char how[WF_ERROR_BYTES];
 
 	wf_link_record(link, WF_RECORDER_DOOR_CLOSED, 0, (uint64_t)e->code);
-	if (link->peer_host && wf_host_peer_dead(link->peer_host)) {
+	if (link->side.host && wf_host_peer_dead(link->side.host)) {
 		wf_live_host_dead(link);
 		return;
 	}
 	if (!link->dialler) {
-		redial_in(link, redial_wait_ns(link->peer->lost_ns, link->peer_host));
+		redial_in(link, redial_wait_ns(link->peer->lost_ns, link->side.host));
 		return;
 	}
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
 	/* A killed process closes its door before its end is told, and only then is it swept up. */
-	if (e->code == -ECONNREFUSED && !link->peer_host)
-		link->redial_until_ns = WF_MIN(link->redial_until_ns, w->loop.now_ns);
-	if (!link->resuming) {
-		link->redial_until_ns = w->loop.now_ns + w->options.lost_ns;
-		link->redial_try_ns = REDIAL_TRY_NS;
+	if (e->code == -ECONNREFUSED && !link->side.host)
+		link->redial.until_ns = WF_MIN(link->redial.until_ns, w->loop.now_ns);
+	if (!link->redial.under_way) {
+		link->redial.until_ns = w->loop.now_ns + w->options.lost_ns;
+		link->redial.try_ns = REDIAL_TRY_NS;
 		redial_in(link, 0);
-	} else if (w->loop.now_ns >= link->redial_until_ns) {
+	} else if (w->loop.now_ns >= link->redial.until_ns) {
 		lost(link, how);
 	} else {
 		redial_in(link, e->code == -ETIMEDOUT ? 0 : REDIAL_PAUSE_NS);
@@ -243,6 +246,6 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 
 void wf_live_host_dead(struct wf_link *link)
 {
-	wf_host_peer_sweep(link->peer_host);
+	wf_host_peer_sweep(link->side.host);
 	lost(link, "its process has ended");
 }

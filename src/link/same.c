@@ -16,9 +16,9 @@
  * queue goes over whole when the two become one: in order, and once.  Had it been sent
  * over two links, there would be no order between what was and what follows.
  */
+#include "link/same.h"
 #include "link/link.h"
 #include "link/internal.h"
-#include "link/sidedoor.h"
 
 #include <string.h>
 
@@ -84,8 +84,8 @@ static bool is_proved(const struct wf_link *on, const struct wf_link *about,
 /* The link that has the same peer, by proof; NULL: none has. */
 static struct wf_link *other_of(const struct wf_link *link)
 {
-	struct wf_link *other = link->same_id ? wf_table_get(&link->worker->links, link->same_id)
-					      : NULL;
+	uint64_t id = link->proofs.same_id;
+	struct wf_link *other = id ? wf_table_get(&link->worker->links, id) : NULL;
 
 	return other && other->greeted && !other->same ? other : NULL;
 }
@@ -100,11 +100,11 @@ static void find_rail(struct wf_link *link)
 /* Its peer is that of no other link, or of one which was given up: look for a rail. */
 static void go_on(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial.timer);
 
-	if (!link->proving)
+	if (!link->proofs.proving)
 		return;
-	link->proving = false;
+	link->proofs.proving = false;
 	if (link->conn)
 		find_rail(link);
 }
@@ -114,18 +114,18 @@ static void look(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	if (link->proving && !link->proofs_awaited && !other_of(link))
-		wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns, go_on);
+	if (link->proofs.proving && !link->proofs.awaited && !other_of(link))
+		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns, go_on);
 }
 
 /* The question @q has its answer, or will have none. */
-static void answered(struct wf_worker *w, const struct wf_link_question *q)
+static void answered(struct wf_worker *w, const struct wf_same_question *q)
 {
 	struct wf_link *waiter = q->waiter ? wf_table_get(&w->links, q->waiter) : NULL;
 
-	if (!waiter || !waiter->proofs_awaited)
+	if (!waiter || !waiter->proofs.awaited)
 		return;
-	waiter->proofs_awaited--;
+	waiter->proofs.awaited--;
 	look(waiter);
 }
 
@@ -134,7 +134,8 @@ static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link 
 {
 	struct wf_greet greet = { .kind = WF_GREET_SAME };
 
-	if (on->asked_count == WF_COUNT(on->asked) || !prove(on, about, true, greet.same.proof))
+	if (on->proofs.asked_count == WF_COUNT(on->proofs.asked) ||
+	    !prove(on, about, true, greet.same.proof))
 		return;
 	greet.same.link = about->peer->link;
 	greet.same.proves = true;
@@ -142,11 +143,11 @@ static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link 
 		wf_conn_break(on->conn); /* without it one peer would stay two */
 		return;
 	}
-	on->asked[on->asked_count++] = (struct wf_link_question){
+	on->proofs.asked[on->proofs.asked_count++] = (struct wf_same_question){
 		.about = about->id, .waiter = waiter ? waiter->id : 0,
 	};
 	if (waiter)
-		waiter->proofs_awaited++;
+		waiter->proofs.awaited++;
 }
 
 /* Has a dial of this node no answer yet?  Of other workers that is not known here. */
@@ -198,8 +199,8 @@ void wf_same_dialled(struct wf_link *link)
 		find_rail(link); /* whatever the peer proves, there is no other link */
 		return;
 	}
-	link->proofs_due = link->peer->proofs;
-	link->proofs_awaited += link->proofs_due;
+	link->proofs.due = link->peer->proofs;
+	link->proofs.awaited += link->proofs.due;
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *other = WF_CONTAINER(node, struct wf_link, node);
 
@@ -211,8 +212,8 @@ void wf_same_dialled(struct wf_link *link)
 			/* The dial of a peer that had not heard our hello there when it answered here. */
 			ask(other, link, link);
 	}
-	link->proving = true;
-	wf_loop_timer(&w->loop, &link->dial_timer, w->loop.now_ns + w->options.lost_ns, go_on);
+	link->proofs.proving = true;
+	wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + w->options.lost_ns, go_on);
 	look(link);
 }
 
@@ -233,8 +234,8 @@ static void settle(struct wf_link *a, struct wf_link *b)
 
 static void become_same(struct wf_link *link, struct wf_link *about)
 {
-	link->same_id = about->id;
-	about->same_id = link->id;
+	link->proofs.same_id = about->id;
+	about->proofs.same_id = link->id;
 	if (wf_same_decides(link->worker, link->peer->incarnation))
 		settle(link, about);
 }
@@ -242,16 +243,17 @@ static void become_same(struct wf_link *link, struct wf_link *about)
 static void take_answer(struct wf_link *link, const struct wf_greet *greet)
 {
 	struct wf_worker *w = link->worker;
-	struct wf_link_question q;
+	struct wf_same_proofs *proofs = &link->proofs;
+	struct wf_same_question q;
 	struct wf_link *about;
 
-	if (!link->asked_count) {
+	if (!proofs->asked_count) {
 		wf_link_violate(link, "an answer to what it was not asked");
 		return;
 	}
-	q = link->asked[0];
-	link->asked_count--;
-	memmove(link->asked, link->asked + 1, link->asked_count * sizeof(link->asked[0]));
+	q = proofs->asked[0];
+	proofs->asked_count--;
+	memmove(proofs->asked, proofs->asked + 1, proofs->asked_count * sizeof(proofs->asked[0]));
 	about = wf_table_get(&w->links, q.about);
 	if (is_proved(link, about, greet))
 		become_same(link, about);
@@ -264,7 +266,7 @@ static void take_offer(struct wf_link *link, const struct wf_greet *greet)
 	struct wf_greet answer = { .kind = WF_GREET_SAME, .same.answer = true };
 	bool proved;
 
-	if (link->proofs_heard++ == HEARD_MAX) {
+	if (link->proofs.heard++ == HEARD_MAX) {
 		wf_link_violate(link, "more offers of a proof than it can have links");
 		return;
 	}
@@ -273,9 +275,9 @@ static void take_offer(struct wf_link *link, const struct wf_greet *greet)
 	answer.same.proves = proved && prove(link, about, true, answer.same.proof);
 	if (wf_conn_send(link->conn, &answer))
 		wf_conn_break(link->conn);
-	if (link->proofs_due) {
-		link->proofs_due--;
-		link->proofs_awaited--;
+	if (link->proofs.due) {
+		link->proofs.due--;
+		link->proofs.awaited--;
 	}
 	if (answer.same.proves)
 		become_same(link, about);
@@ -288,7 +290,7 @@ void wf_same_unknown(struct wf_link *link, const struct wf_greet *greet)
 
 	if (greet->same.answer)
 		wf_link_violate(link, "an answer to what it was not asked");
-	else if (link->proofs_heard++ == HEARD_MAX)
+	else if (link->proofs.heard++ == HEARD_MAX)
 		wf_link_violate(link, "more offers of a proof than it can have links");
 	else
 		wf_conn_send(link->conn, &answer);
@@ -304,7 +306,7 @@ void wf_same_heard(struct wf_link *link, const struct wf_greet *greet)
 
 static void forget_hellos(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, proof_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, proofs.timer);
 
 	if (link->conn)
 		wf_conn_forget_first(link->conn);
@@ -314,7 +316,8 @@ void wf_same_up(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	wf_loop_timer(&w->loop, &link->proof_timer, w->loop.now_ns + w->options.lost_ns, forget_hellos);
+	wf_loop_timer(&w->loop, &link->proofs.timer, w->loop.now_ns + w->options.lost_ns,
+		      forget_hellos);
 }
 
 bool wf_same_closed(struct wf_link *link)
@@ -331,11 +334,11 @@ bool wf_same_closed(struct wf_link *link)
 void wf_same_forget(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
+	struct wf_same_proofs over;
 
-	wf_timer_stop(&w->loop.timers, &link->proof_timer);
-	link->proving = false;
-	link->proofs_awaited = link->proofs_due = link->proofs_heard = 0;
-	link->same_id = 0;
-	while (link->asked_count)
-		answered(w, &link->asked[--link->asked_count]);
+	wf_timer_stop(&w->loop.timers, &link->proofs.timer);
+	over = link->proofs;
+	link->proofs = (struct wf_same_proofs){ 0 };
+	while (over.asked_count)
+		answered(w, &over.asked[--over.asked_count]);
 }

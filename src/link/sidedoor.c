@@ -148,12 +148,12 @@ static struct wf_neighbour *new_neighbour(struct wf_sidedoor *d)
 /* The neighbour of @link has gone, or has never been one. */
 static void lose(struct wf_link *link, const char *why)
 {
-	struct wf_neighbour *n = link->neighbour;
+	struct wf_neighbour *n = link->side.neighbour;
 	bool held = n && n->awaited && n->holds_rails;
 	const struct wf_sidedoor_events *events = link->worker->sidedoor->events;
 
-	link->neighbour = NULL;
-	link->gate_open = false;
+	link->side.neighbour = NULL;
+	link->side.gate_open = false;
 	snprintf(link->gate_text, sizeof(link->gate_text), "%s", why);
 	if (n)
 		bury(n);
@@ -161,12 +161,23 @@ static void lose(struct wf_link *link, const char *why)
 		events->settled(link, false);
 }
 
-void wf_sidedoor_part(struct wf_link *link)
+static void part(struct wf_link *link)
 {
-	if (!link->neighbour)
+	if (!link->side.neighbour)
 		return;
-	bury(link->neighbour);
-	link->neighbour = NULL;
+	bury(link->side.neighbour);
+	link->side.neighbour = NULL;
+}
+
+void wf_sidedoor_forget(struct wf_link *link)
+{
+	wf_ringer_close(link->side.ringer);
+	wf_borrower_part(link->side.borrower);
+	part(link);
+	if (link->side.host)
+		wf_worker_unwatch_peer(link->worker, wf_host_peer_fd(link->side.host));
+	wf_host_peer_close(link->side.host);
+	link->side = (struct wf_sidedoor_link){ 0 };
 }
 
 /* What we say. */
@@ -234,11 +245,11 @@ void wf_sidedoor_tell(struct wf_link *link)
 	int fds[WF_SIDE_FDS_MAX];
 	unsigned fd_count = 0;
 
-	if (!link->neighbour || link->neighbour->awaited)
+	if (!link->side.neighbour || link->side.neighbour->awaited)
 		return;
 	list_rails(link->worker, &p, fds, &fd_count);
 	/* It does not read: then it does not hear of the rails, and finds them closed. */
-	if (send_packet(link->neighbour, &p, fds, fd_count))
+	if (send_packet(link->side.neighbour, &p, fds, fd_count))
 		lose(link, "its side door takes nothing");
 }
 
@@ -279,7 +290,7 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 	struct wf_link *link = n->link;
 	int err;
 
-	link->gate_open = false;
+	link->side.gate_open = false;
 	/* Frames that are on their way already may be longer than such a rail takes. */
 	if (link->was_up || link->attempt.maybe_up) {
 		snprintf(link->gate_text, sizeof(link->gate_text),
@@ -298,8 +309,8 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 			 err == -EBADMSG ? "it holds another nonce" : wf_error_name(err));
 		return err != -EBADMSG;
 	}
-	link->within_process = wf_host_is_this(n->who.pid);
-	link->gate_open = true;
+	link->side.within_process = wf_host_is_this(n->who.pid);
+	link->side.gate_open = true;
 	link->gate_text[0] = '\0';
 	n->door->events->opened(link);
 	return true;
@@ -316,21 +327,21 @@ static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
 	if (p->bell) {
 		int bell = take_fd(parcel), page = take_fd(parcel);
 
-		wf_ringer_close(link->ringer);
-		if (wf_ringer_open(bell, page, &link->ringer))
-			link->ringer = NULL;
+		wf_ringer_close(link->side.ringer);
+		if (wf_ringer_open(bell, page, &link->side.ringer))
+			link->side.ringer = NULL;
 	}
 	close_fd(&n->leases_fd);
 	if (p->lends)
 		n->leases_fd = take_fd(parcel);
 	take_rails(n, parcel);
 	/* Its end is a help, not a need: without it the door tells. */
-	if (link->peer_host || n->who.pid_fd < 0)
+	if (link->side.host || n->who.pid_fd < 0)
 		return settled;
-	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->peer_host))
-		link->peer_host = NULL;
+	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->side.host))
+		link->side.host = NULL;
 	else
-		wf_worker_watch_peer(w, wf_host_peer_fd(link->peer_host), link->id);
+		wf_worker_watch_peer(w, wf_host_peer_fd(link->side.host), link->id);
 	n->who.pid_fd = -1;
 	return settled;
 }
@@ -351,13 +362,13 @@ static bool enter(struct wf_neighbour *n, struct parcel *parcel)
 
 	if (p->kind != WF_SIDE_MEET || !link || link->dialler || !is_between(link, p))
 		return false;
-	wf_sidedoor_part(link);
+	part(link);
 	wf_timer_stop(&d->worker->loop.timers, &n->timer);
 	wf_list_remove(&n->node);
 	wf_list_append(&d->owned, &n->node);
 	d->stranger_count--;
 	n->link = link;
-	link->neighbour = n;
+	link->side.neighbour = n;
 	take_meet(n, parcel);
 	if (send_meet(n))
 		lose(link, "its side door takes nothing");
@@ -462,7 +473,7 @@ static void hear(struct wf_neighbour *n)
 {
 	struct wf_link *link = n->link;
 
-	for (int i = 0; i < PACKETS_MAX && link->neighbour == n; i++) {
+	for (int i = 0; i < PACKETS_MAX && link->side.neighbour == n; i++) {
 		const char *wrong = NULL;
 		struct parcel parcel;
 		int err = receive(n, &parcel);
@@ -475,7 +486,7 @@ static void hear(struct wf_neighbour *n)
 		if (err)
 			wrong = err == -ECONNRESET ? "its side door has closed"
 						   : "its side door can't be read";
-		if (wrong && link->neighbour == n)
+		if (wrong && link->side.neighbour == n)
 			lose(link, wrong);
 	}
 }
@@ -485,11 +496,11 @@ void wf_sidedoor_hear(struct wf_link *link)
 	struct wf_sidedoor *d = link->worker->sidedoor;
 	bool polling;
 
-	if (!link->neighbour || link->neighbour->awaited)
+	if (!link->side.neighbour || link->side.neighbour->awaited)
 		return;
 	polling = d->polling;
 	d->polling = true;
-	hear(link->neighbour);
+	hear(link->side.neighbour);
 	d->polling = polling;
 	if (!polling)
 		reap(d);
@@ -554,21 +565,21 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	struct wf_neighbour *n;
 	int err;
 
-	link->gate_open = false;
+	link->side.gate_open = false;
 	snprintf(link->gate_text, sizeof(link->gate_text), "%s",
 		 !d ? "this node has no side door" : "the peer has no side door");
-	if (!d || !link->peer->side || link->neighbour)
+	if (!d || !link->peer->side || link->side.neighbour)
 		return false;
 	n = new_neighbour(d);
 	err = n ? connect_to(n, link) : -ENOMEM;
-	link->beside = !err || err == -EACCES;
+	link->side.beside = !err || err == -EACCES;
 	if (err) {
 		snprintf(link->gate_text, sizeof(link->gate_text), "%s", why_not(err));
 		if (n)
 			bury(n);
 		return false;
 	}
-	link->neighbour = n;
+	link->side.neighbour = n;
 	wf_list_append(&d->owned, &n->node);
 	n->awaited = true;
 	n->holds_rails = is_wanted(link);
@@ -697,7 +708,7 @@ int wf_sidedoor_ep_open(struct wf_link *link, struct wf_rail *rail, uint32_t the
 	const struct wf_neighbour *n;
 
 	wf_sidedoor_hear(link);
-	n = link->neighbour;
+	n = link->side.neighbour;
 	for (uint32_t i = 0; n && i < n->rail_count; i++) {
 		const struct wf_side_rail *r = &n->rails[i].told;
 
@@ -711,7 +722,7 @@ int wf_sidedoor_ep_open(struct wf_link *link, struct wf_rail *rail, uint32_t the
 
 int wf_sidedoor_take_leases(struct wf_link *link)
 {
-	struct wf_neighbour *n = link->neighbour;
+	struct wf_neighbour *n = link->side.neighbour;
 	int fd = n ? n->leases_fd : -1;
 
 	if (fd < 0)
@@ -726,7 +737,7 @@ int wf_sidedoor_take_slab(struct wf_link *link, uint64_t file)
 	int fd;
 
 	wf_sidedoor_hear(link);
-	s = link->neighbour ? link->neighbour->slabs : NULL;
+	s = link->side.neighbour ? link->side.neighbour->slabs : NULL;
 	for (uint32_t i = 0; s && i < s->come_count; i++) {
 		if (s->come[i].file != file)
 			continue;
@@ -740,7 +751,7 @@ int wf_sidedoor_take_slab(struct wf_link *link, uint64_t file)
 int wf_sidedoor_give_slab(struct wf_link *link, uint64_t file, int fd)
 {
 	struct wf_side_packet p = { .kind = WF_SIDE_SLAB, .file = file };
-	struct wf_neighbour *n = link->neighbour;
+	struct wf_neighbour *n = link->side.neighbour;
 	struct slabs *s;
 	int err;
 
@@ -766,7 +777,7 @@ int wf_sidedoor_drop_slab(struct wf_link *link, uint64_t file)
 {
 	struct wf_side_packet p = { .kind = WF_SIDE_DROPPED, .file = file };
 
-	if (!link->neighbour)
+	if (!link->side.neighbour)
 		return 0;
-	return send_packet(link->neighbour, &p, NULL, 0);
+	return send_packet(link->side.neighbour, &p, NULL, 0);
 }

@@ -17,7 +17,8 @@
 #ifndef WF_SIDEDOOR_H
 #define WF_SIDEDOOR_H
 
-#include "link/link.h"
+#include "fabric/rail.h"
+#include "loop/timer.h"
 #include "wire/side.h"
 
 #define WF_SIDEDOOR_STRANGERS_MAX 64 /* as at the door */
@@ -25,6 +26,11 @@
 /* How long a dialler's rails wait for the first packet; not tuned: it takes some 100 us. */
 #define WF_SIDEDOOR_WAIT_NS WF_NS_PER_S
 
+struct wf_borrower;
+struct wf_host_peer;
+struct wf_link;
+struct wf_ringer;
+struct wf_worker;
 struct wf_sidedoor;  /* a worker's */
 struct wf_neighbour; /* the process at the other end of a link, or a stranger */
 
@@ -34,6 +40,17 @@ struct wf_sidedoor_events {
 	void (*opened)(struct wf_link *link);
 	/* After wf_sidedoor_meet() has returned true: the peer has answered, or will not. */
 	void (*settled)(struct wf_link *link, bool met);
+};
+
+/* The peer of a link as a neighbour on this host; until the peer dies. */
+struct wf_sidedoor_link {
+	struct wf_neighbour *neighbour; /* NULL: the peer is not met at the side door */
+	bool beside;               /* there is somebody at its side door, so it is on this host */
+	bool within_process;       /* it is a node of this very process, as the kernel says */
+	bool gate_open;            /* it can be reached by a same-host rail */
+	struct wf_host_peer *host; /* NULL: its process is not watched */
+	struct wf_ringer *ringer;
+	struct wf_borrower *borrower; /* NULL: nothing of the peer's was looked at yet */
 };
 
 /* Listens on return, as @number. */
@@ -54,7 +71,7 @@ void wf_sidedoor_forked(struct wf_sidedoor *door);
 
 /*
  * Meet the peer of @link, which we have dialled and whose hello has come.  What comes of
- * it stands in link->gate_open and link->gate_text; true: that is still to come, and
+ * it stands in link->side.gate_open and link->gate_text; true: that is still to come, and
  * settled() follows.
  */
 bool wf_sidedoor_meet(struct wf_link *link);
@@ -65,8 +82,8 @@ void wf_sidedoor_hear(struct wf_link *link);
 /* Our same-host rails are other ones now. */
 void wf_sidedoor_tell(struct wf_link *link);
 
-/* Accepts a link without a neighbour. */
-void wf_sidedoor_part(struct wf_link *link);
+/* The peer is dead. */
+void wf_sidedoor_forget(struct wf_link *link);
 
 /* As wf_ep_open, for the peer's same-host rail @theirs.  -EHOSTUNREACH: its address has not come. */
 int wf_sidedoor_ep_open(struct wf_link *link, struct wf_rail *rail, uint32_t theirs,

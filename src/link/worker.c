@@ -250,8 +250,8 @@ static void peer_ended(struct wf_worker *w, uint64_t id)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->id << 8 >> 8 == id && link->peer_host &&
-		    wf_host_peer_dead(link->peer_host)) {
+		if (link->id << 8 >> 8 == id && link->side.host &&
+		    wf_host_peer_dead(link->side.host)) {
 			wf_live_host_dead(link);
 			return;
 		}

@@ -251,7 +251,7 @@ static void lend(struct wf_parcel *p, struct wf_body *body)
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_lender *lender = link->worker->lender;
 
-	if (!p->lend || !lender || !link->gate_open || !wf_link_caps(link)->same_host ||
+	if (!p->lend || !lender || !link->side.gate_open || !wf_link_caps(link)->same_host ||
 	    wf_lender_lend(lender, link, p->offer.id, p->body, body))
 		return;
 	body->way = WF_BODY_VIEW;

@@ -671,7 +671,7 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 		if (link->offers.map.count)
 			fail_msg("node %u still knows of an offer of %s", number,
 				 wf_link_label(link));
-		if (link->offer_count || link->watch_count)
+		if (link->offer_count || link->live.watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
 				 wf_link_label(link));
 		if (!wf_world_account_is_empty(link))

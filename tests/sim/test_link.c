@@ -990,7 +990,7 @@ static void a_redial_begins_with_the_hello(void **state)
 	wf_world_open(s->shape, 2, &slow);
 	wf_world_connect(0, 1);
 	wf_world_cut_door(0, 1);
-	while (!link_of(0)->resuming || !link_of(0)->conn)
+	while (!link_of(0)->redial.under_way || !link_of(0)->conn)
 		wf_world_pass(10 * US);
 	wf_live_probe(link_of(0));
 	wf_world_pass(50 * MS); /* less than the pause before another redial */

@@ -658,7 +658,7 @@ void wf_world_assert_free(unsigned number)
 			const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 			assert_int_equal(link->offer_count, 0);
-			assert_int_equal(link->watch_count, 0);
+			assert_int_equal(link->live.watch_count, 0);
 			assert_int_equal(link->room_held, 0);
 			assert_true(wf_world_account_is_empty(link));
 		}

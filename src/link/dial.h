@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Dial: the door side of a link, dialling with patience and the greeting.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_DIAL_H
+#define WF_DIAL_H
+
+#include "link/door.h"
+#include "link/sidedoor.h"
+
+/* The patience of a link that dials; set by the first dial of a row. */
+struct wf_dial {
+	uint64_t until_ns;         /* when to give up */
+	uint64_t pause_ns;         /* grows with every refusal */
+	struct wf_timer timer;
+	bool met;                  /* the peer was up in an earlier life: a refusal now means it is gone */
+};
+
+void wf_dial_start(struct wf_link *link);
+void wf_dial_again(struct wf_link *link);
+void wf_dial_tell(struct wf_link *link);
+
+/* The dial under way has led to nothing because of @e, which may pass: dial again, as long as there is time. */
+void wf_dial_anew(struct wf_link *link, const struct wf_error *e);
+void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
+extern const struct wf_door_events wf_dial_events;
+extern const struct wf_sidedoor_events wf_dial_beside;
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Live: is the peer alive?  Heartbeats over the door, and the redial when the door closes.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_LIVE_H
+#define WF_LIVE_H
+
+#include "loop/timer.h"
+#include "util/error.h"
+
+struct wf_link;
+
+/*
+ * Who waits for the peer, and the heartbeats meanwhile.  Outlives the peer: an operation that
+ * waits may be for the next life, and the first heartbeat of each life begins anew.
+ */
+struct wf_live {
+	unsigned watch_count;      /* operations that wait for this peer */
+	uint64_t heard_ns;
+	uint64_t beat_number, beat_sent_ns, beat_answered_ns;
+	uint64_t beat_step_ns;     /* from the last beat to the next */
+	uint64_t silent_ns;        /* since the peer was last heard, as far as we were awake */
+	uint64_t unanswered_ns;    /* since the first beat after that */
+	struct wf_timer beat_timer;
+};
+
+/* The door has closed and is to come back; until the peer dies. */
+struct wf_live_redial {
+	bool under_way;            /* the dial under way is a redial */
+	uint64_t until_ns;         /* when a door that closed must be back */
+	uint64_t try_ns;           /* what the next redial has; grows with every one without an answer */
+	struct wf_timer timer;     /* holds the link while it is armed */
+};
+
+/* Heartbeats from now on, as long as something waits for the peer. */
+void wf_live_start(struct wf_link *link);
+void wf_live_probe(struct wf_link *link);
+
+/* The door has been closed for so long that the peer, which was dialled, may give us up. */
+bool wf_live_may_be_missed(const struct wf_link *link);
+
+void wf_live_beat(struct wf_link *link, uint64_t number, bool answer);
+void wf_live_heard(struct wf_link *link);
+void wf_live_door_closed(struct wf_link *link, const struct wf_error *e);
+void wf_live_redialled(struct wf_link *link);
+void wf_live_host_dead(struct wf_link *link);
+
+/* The peer is dead. */
+void wf_live_forget(struct wf_link *link);
+
+#endif
