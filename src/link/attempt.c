@@ -6,6 +6,7 @@
  * longer in the next round, and where there is one pair only, at once.
  * Every attempt has a new epoch, so that frames of earlier ones are known as such.
  */
+#include "link/attempt.h"
 #include "link/link.h"
 #include "link/internal.h"
 #include "link/fit.h"
@@ -28,6 +29,13 @@
 _Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
 
 static void try_timer(struct wf_timer *timer);
+
+static void try_in(struct wf_link *link, uint64_t ns)
+{
+	struct wf_loop *loop = &link->worker->loop;
+
+	wf_loop_timer(loop, &link->attempt.timer, loop->now_ns + ns, try_timer);
+}
 
 /*
  * Time for each rail once, and for word of the next; and not less than what a silent peer
@@ -75,7 +83,7 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 	uint32_t at;
 
 	for (at = link->attempt.pair_count++; at; at--) {
-		struct wf_link_pair before = link->attempt.pairs[at - 1];
+		struct wf_attempt_pair before = link->attempt.pairs[at - 1];
 
 		if (strcmp(wf_rail_caps(w->rails[before.mine].rail)->provider,
 			   wf_rail_caps(w->rails[mine].rail)->provider) ||
@@ -83,7 +91,7 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 			break;
 		link->attempt.pairs[at] = before;
 	}
-	link->attempt.pairs[at] = (struct wf_link_pair){ (uint8_t)mine, (uint8_t)theirs };
+	link->attempt.pairs[at] = (struct wf_attempt_pair){ (uint8_t)mine, (uint8_t)theirs };
 }
 
 /*
@@ -121,7 +129,7 @@ static void note(struct wf_link *link, const char *why)
 /* Give up the endpoint of this attempt, and with it what was posted. */
 void wf_attempt_drop(struct wf_link *link)
 {
-	struct wf_ep *ep = link->ep;
+	struct wf_ep *ep = link->rail.ep;
 
 	wf_lane_drop(link);
 	if (link->on) {
@@ -132,11 +140,15 @@ void wf_attempt_drop(struct wf_link *link)
 		wf_flow_rail_gone(link);
 		wf_budget_leave(link);
 	}
-	link->ep = NULL;
-	link->ep_ready = false;
-	link->on = NULL;
-	link->attempt.closed[0] = '\0';
+	link->rail = (struct wf_attempt_rail){ 0 };
 	wf_ep_close(ep);
+}
+
+void wf_attempt_forget(struct wf_link *link)
+{
+	wf_attempt_drop(link);
+	wf_timer_stop(&link->worker->loop.timers, &link->attempt.timer);
+	link->attempt = (struct wf_attempt){ 0 };
 }
 
 /* Why no rail of a provider that both have can be used; "" if there is none. */
@@ -216,28 +228,28 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 	int rc = wf_flow_special(link, kind);
 
 	link->attempt.maybe_up |= kind == WF_FRAME_PONG;
-	if (link->attempt.closed[0] && !link->dialler) {
-		note(link, link->attempt.closed);
-		send_try(link, WF_GREET_CANNOT, 0, 0, link->attempt.closed);
+	if (link->rail.closed[0] && !link->dialler) {
+		note(link, link->rail.closed);
+		send_try(link, WF_GREET_CANNOT, 0, 0, link->rail.closed);
 		wf_attempt_drop(link);
 		rc = 0;
-	} else if (link->attempt.closed[0]) {
+	} else if (link->rail.closed[0]) {
 		link->attempt.pair_until_ns = w->loop.now_ns;
 	}
-	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + (rc ? FULL_NS : PING_NS), try_timer);
+	try_in(link, rc ? FULL_NS : PING_NS);
 }
 
 /* May the dialler ping, or does it wait for the other side's word that it is known there? */
 static bool pings_first(const struct wf_link *link)
 {
-	return link->ep_ready && !wf_rail_caps(link->on->rail)->dialled_first;
+	return link->rail.ready && !wf_rail_caps(link->on->rail)->dialled_first;
 }
 
 /* Try pair number pair_at. */
 static int attempt(struct wf_link *link, struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
-	struct wf_link_pair pair = link->attempt.pairs[link->attempt.pair_at];
+	struct wf_attempt_pair pair = link->attempt.pairs[link->attempt.pair_at];
 	struct wf_worker_rail *on = &w->rails[pair.mine];
 	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
 	uint8_t data[CONNECT_DATA_BYTES];
@@ -251,15 +263,15 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	wf_link_put_request(link, 0, &writer);
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
 	if (wf_rail_caps(on->rail)->same_host)
-		err = wf_sidedoor_ep_open(link, on->rail, pair.theirs, &link->ep, e);
+		err = wf_sidedoor_ep_open(link, on->rail, pair.theirs, &link->rail.ep, e);
 	else
 		err = wf_ep_open(on->rail, r->address, r->address_bytes, data,
-				 (size_t)(writer.at - data), link, &link->ep, e);
+				 (size_t)(writer.at - data), link, &link->rail.ep, e);
 	if (err)
 		return err;
 	link->attempt.pair_until_ns = w->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
-	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
-	link->ep_ready = !wf_rail_caps(on->rail)->connected;
+	try_in(link, PING_NS);
+	link->rail.ready = !wf_rail_caps(on->rail)->connected;
 	if (pings_first(link))
 		ping(link, WF_FRAME_PING);
 	return 0;
@@ -284,7 +296,7 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 			link->attempt.pair_at = 0;
 			link->attempt.round++;
 			link->attempt.tried[0] = '\0';
-			wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
+			try_in(link, PING_NS);
 			link->attempt.pair_until_ns = 0;
 			wf_attempt_drop(link);
 			return;
@@ -306,21 +318,22 @@ static uint64_t late_until_ns(const struct wf_link *link)
 /* The pair that is tried has not come up in its time. */
 static void pair_late(struct wf_link *link)
 {
-	const char *why = link->ep_ready ? "no answer to a ping in time" : "no connection in time";
+	const char *why = link->rail.ready ? "no answer to a ping in time"
+					   : "no connection in time";
 
 	/*
 	 * Nobody has said that it can't: at first contact there is as much time as to dial, and
 	 * later enough for a network that loses each of a few dials.  A peer that is gone is
 	 * missed at its door before that.
 	 */
-	if (!link->attempt.closed[0])
+	if (!link->rail.closed[0])
 		link->attempt.until_ns = WF_MAX(link->attempt.until_ns, late_until_ns(link));
-	wf_attempt_next(link, link->attempt.closed[0] ? link->attempt.closed : why);
+	wf_attempt_next(link, link->rail.closed[0] ? link->rail.closed : why);
 }
 
 static void try_timer(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, try_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, attempt.timer);
 	struct wf_worker *w = link->worker;
 
 	if (link->state != WF_LINK_TRYING)
@@ -330,7 +343,7 @@ static void try_timer(struct wf_timer *timer)
 			die_untried(link);
 			return;
 		}
-		if (link->ep_ready && link->attempt.ponged) {
+		if (link->rail.ready && link->attempt.ponged) {
 			ping(link, WF_FRAME_PONG);
 			return;
 		}
@@ -344,7 +357,7 @@ static void try_timer(struct wf_timer *timer)
 		ping(link, WF_FRAME_PING);
 		return;
 	}
-	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
+	try_in(link, PING_NS);
 }
 
 /* Look for a rail, in @in_ns. */
@@ -364,8 +377,7 @@ static void start(struct wf_link *link, uint64_t in_ns)
 		return;
 	}
 	link->attempt.pair_until_ns = 0;
-	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + (link->dialler ? in_ns : PING_NS),
-			try_timer);
+	try_in(link, link->dialler ? in_ns : PING_NS);
 }
 
 void wf_attempt_start(struct wf_link *link)
@@ -399,7 +411,7 @@ static void up(struct wf_link *link)
 	log_fallback(link);
 	link->depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->attempt.epoch);
-	wf_timer_stop(&w->loop.timers, &link->try_timer);
+	wf_timer_stop(&w->loop.timers, &link->attempt.timer);
 	wf_flow_up(link);
 	wf_live_start(link);
 	wf_lane_start(link);
@@ -414,7 +426,7 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 	wf_attempt_leave(link, link->on);
 	link->attempt.ponged = false;
 	link->attempt.until_ns = w->loop.now_ns + patience_ns(link);
-	wf_loop_timer(&w->loop, &link->try_timer, w->loop.now_ns + PING_NS, try_timer);
+	try_in(link, PING_NS);
 	if (!prepare(link, on, epoch)) {
 		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);
 		return 0;
@@ -430,8 +442,8 @@ static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
 	const struct wf_greet_rail *r = &link->peer->rails[theirs];
 
 	if (wf_rail_caps(rail)->same_host)
-		return wf_sidedoor_ep_open(link, rail, theirs, &link->ep, e);
-	return wf_ep_open(rail, r->address, r->address_bytes, NULL, 0, link, &link->ep, e);
+		return wf_sidedoor_ep_open(link, rail, theirs, &link->rail.ep, e);
+	return wf_ep_open(rail, r->address, r->address_bytes, NULL, 0, link, &link->rail.ep, e);
 }
 
 /* The dialling side proposes: its rail @mine, our rail @theirs. */
@@ -457,7 +469,7 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
 		return;
 	}
-	link->ep_ready = true;
+	link->rail.ready = true;
 	if (wf_rail_caps(link->on->rail)->dialled_first) {
 		link->attempt.ponged = true;
 		ping(link, WF_FRAME_PONG);
@@ -498,9 +510,9 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 	/* It may have overtaken its Try on the door. */
 	if ((epoch != link->attempt.epoch || link->on != on) && follow(link, on, epoch))
 		goto reject;
-	if (link->ep)
+	if (link->rail.ep)
 		goto reject;
-	if (wf_ep_accept(on->rail, ev->request, link, &link->ep, &e))
+	if (wf_ep_accept(on->rail, ev->request, link, &link->rail.ep, &e))
 		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
 	return;
 reject:
@@ -511,11 +523,11 @@ void wf_attempt_connected(struct wf_ep *ep)
 {
 	struct wf_link *link = wf_ep_owner(ep);
 
-	if (link->ep != ep) {
+	if (link->rail.ep != ep) {
 		wf_lane_connected(link, ep);
 		return;
 	}
-	link->ep_ready = true;
+	link->rail.ready = true;
 	if (link->dialler)
 		ping(link, WF_FRAME_PING);
 	else if (link->attempt.ponged)
@@ -527,7 +539,7 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 	struct wf_link *link = wf_ep_owner(ep);
 	char why[200];
 
-	if (link->ep != ep) {
+	if (link->rail.ep != ep) {
 		wf_lane_closed(link, ep, status);
 		return;
 	}
@@ -537,12 +549,12 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 		wf_link_rail_failed(link, why);
 	} else if (link->dialler) {
 		/* If the peer closed it on purpose, its reason comes through the door. */
-		snprintf(link->attempt.closed, sizeof(link->attempt.closed), "%s", why);
-		wf_ep_close(link->ep);
-		link->ep = NULL;
-		link->ep_ready = false;
+		snprintf(link->rail.closed, sizeof(link->rail.closed), "%s", why);
+		wf_ep_close(link->rail.ep);
+		link->rail.ep = NULL;
+		link->rail.ready = false;
 		link->attempt.pair_until_ns = link->worker->loop.now_ns + REASON_NS;
-		wf_loop_timer(&link->worker->loop, &link->try_timer, link->attempt.pair_until_ns, try_timer);
+		try_in(link, REASON_NS);
 	} else {
 		note(link, why);
 		wf_attempt_drop(link);
@@ -558,20 +570,20 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 			break;
 		/* It may overtake our own CONNECTED, before which nothing may be sent. */
 		link->attempt.ponged = true;
-		if (link->ep_ready && link->state == WF_LINK_TRYING)
+		if (link->rail.ready && link->state == WF_LINK_TRYING)
 			ping(link, WF_FRAME_PONG);
-		else if (link->ep_ready)
+		else if (link->rail.ready)
 			wf_flow_special(link, WF_FRAME_PONG);
 		break;
 	case WF_FRAME_PONG:
 		/* One that its connection has outlived says nothing any more. */
-		if (link->dialler && link->ep_ready) {
+		if (link->dialler && link->rail.ready) {
 			wf_flow_special(link, WF_FRAME_READY);
 			up(link);
 		}
 		break;
 	default:
-		if (!link->dialler && link->ep_ready)
+		if (!link->dialler && link->rail.ready)
 			up(link);
 		break;
 	}
@@ -586,7 +598,7 @@ void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on)
 	if (link->on != on)
 		return;
 	wf_attempt_drop(link);
-	wf_timer_stop(&w->loop.timers, &link->try_timer);
+	wf_timer_stop(&w->loop.timers, &link->attempt.timer);
 	link->state = WF_LINK_TRYING;
 	if (was_up)
 		w->sink->paused(w->sink_ctx, link);

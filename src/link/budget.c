@@ -15,6 +15,7 @@
  * the slots is only for links that have none, and a peer that was asked and gives
  * nothing back for WEFT_LOST has broken the protocol.
  */
+#include "link/budget.h"
 #include "link/link.h"
 #include "link/internal.h"
 #include "link/ledger.h"
@@ -29,6 +30,20 @@
 #define KEPT_PART 8 /* one slot in so many is only for links that have none; not tuned */
 /* In WEFT_LOST, at a peer that owes promises; and one more, for this node may have stood still. */
 #define LOOKS 4
+
+void wf_budget_init(struct wf_budget_controls *controls)
+{
+	wf_list_init(&controls->ask.node);
+	wf_list_init(&controls->give.node);
+}
+
+void wf_budget_forget(struct wf_link *link)
+{
+	wf_timer_stop(&link->worker->loop.timers, &link->slots.debt_timer);
+	wf_list_remove(&link->controls.ask.node);
+	wf_list_remove(&link->controls.give.node);
+	link->slots = (struct wf_budget){ 0 };
+}
 
 static uint32_t taken(const struct wf_worker_rail *on)
 {
@@ -112,7 +127,8 @@ static void look_later(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	wf_loop_timer(&w->loop, &link->debt_timer, w->loop.now_ns + w->options.lost_ns / LOOKS, look_at_debt);
+	wf_loop_timer(&w->loop, &link->slots.debt_timer, w->loop.now_ns + w->options.lost_ns / LOOKS,
+		      look_at_debt);
 }
 
 /*
@@ -121,7 +137,7 @@ static void look_later(struct wf_link *link)
  */
 static void look_at_debt(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, debt_timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, slots.debt_timer);
 	uint64_t from_ns = WF_MAX(link->slots.data_ns, link->read_ns);
 
 	if ((int32_t)(link->slots.debt_end - wf_budget_over(link)) <= 0)
@@ -137,11 +153,11 @@ static void look_at_debt(struct wf_timer *timer)
 /* The peer has been asked; on an earlier rail, maybe. */
 static void ask_heard(struct wf_control *c, const struct wf_error *e)
 {
-	struct wf_link *link = WF_CONTAINER(c, struct wf_link, ask_control);
+	struct wf_link *link = WF_CONTAINER(c, struct wf_link, controls.ask);
 
 	if (e || !link->on)
 		return;
-	if (!link->debt_timer.armed) {
+	if (!link->slots.debt_timer.armed) {
 		count_debt_anew(link);
 		look_later(link);
 	}
@@ -153,7 +169,7 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
-		struct wf_control *c = &link->ask_control;
+		struct wf_control *c = &link->controls.ask;
 
 		if (link->on != on || link->slots.return_asked ||
 		    wf_budget_open(link) <= allowed(link) || !wf_list_empty(&c->node))
@@ -161,7 +177,7 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 		c->type = WF_RECORD_RETURN;
 		c->id = wf_budget_open(link) - allowed(link);
 		c->sent = ask_heard;
-		if (!link->debt_timer.armed)
+		if (!link->slots.debt_timer.armed)
 			link->slots.debt_end = wf_budget_over(link) + (uint32_t)c->id;
 		link->slots.return_asked = true;
 		wf_link_control(link, c);
@@ -293,7 +309,7 @@ static void give_back(struct wf_link *link);
 
 static void give_heard(struct wf_control *c, const struct wf_error *e)
 {
-	struct wf_link *link = WF_CONTAINER(c, struct wf_link, give_control);
+	struct wf_link *link = WF_CONTAINER(c, struct wf_link, controls.give);
 
 	if (!e && c->id != link->slots.returned_total)
 		give_back(link); /* more since then */
@@ -302,7 +318,7 @@ static void give_heard(struct wf_control *c, const struct wf_error *e)
 /* Tell the peer how many of its promises it has back. */
 static void give_back(struct wf_link *link)
 {
-	struct wf_control *c = &link->give_control;
+	struct wf_control *c = &link->controls.give;
 
 	if (!wf_list_empty(&c->node))
 		return; /* it goes on when that one has been heard */

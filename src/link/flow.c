@@ -108,7 +108,7 @@ static void record_sent(const struct wf_link *link, const struct wf_outframe *f)
 
 /*
  * Hand @f to the rail.  -EAGAIN: it is full, or about to say why it has closed.
- * Otherwise it takes no frames, and link->attempt.closed says why: whoever tries the rail
+ * Otherwise it takes no frames, and link->rail.closed says why: whoever tries the rail
  * or runs the link gives it up.
  */
 static int hand_over(struct wf_link *link, struct wf_outframe *f)
@@ -120,12 +120,12 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 	int rc = wf_grant_local(&grant, rail, &link->worker->frames.pool, &span, &e);
 
 	if (!rc) {
-		rc = wf_ep_send(link->ep, f->bytes, f->count, grant.desc, f);
+		rc = wf_ep_send(link->rail.ep, f->bytes, f->count, grant.desc, f);
 		if (rc >= 0 || rc == -EAGAIN || rc == -ENOTCONN)
 			return rc;
 		wf_error_set(&e, rc, "it refuses a frame: %s", wf_error_name(rc));
 	}
-	snprintf(link->attempt.closed, sizeof(link->attempt.closed), "%.190s", e.text);
+	snprintf(link->rail.closed, sizeof(link->rail.closed), "%.190s", e.text);
 	return rc;
 }
 
@@ -369,7 +369,7 @@ static void send_all(struct wf_link *link)
 /* Send what there is to send. */
 void wf_flow_run(struct wf_link *link)
 {
-	char why[sizeof(link->attempt.closed)];
+	char why[sizeof(link->rail.closed)];
 	struct wf_error e;
 
 	if (link->state == WF_LINK_GONE) {
@@ -382,8 +382,8 @@ void wf_flow_run(struct wf_link *link)
 	if (link->slots.kept_less)
 		wf_budget_room(link);
 	send_all(link);
-	if (link->attempt.closed[0]) {
-		memcpy(why, link->attempt.closed, sizeof(why));
+	if (link->rail.closed[0]) {
+		memcpy(why, link->rail.closed, sizeof(why));
 		wf_link_rail_failed(link, why);
 	}
 }

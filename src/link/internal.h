@@ -21,21 +21,6 @@ static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 /* link.c: what the peer has said of itself, in the place of what it said before; -ENOMEM */
 int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e);
 
-/* attempt.c: finding a rail that works */
-void wf_attempt_start(struct wf_link *link);
-void wf_attempt_list(struct wf_link *link); /* the pairs of rails that fit */
-void wf_attempt_next(struct wf_link *link, const char *why);
-void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
-void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why);
-void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev);
-void wf_attempt_connected(struct wf_ep *ep);
-void wf_attempt_closed(struct wf_ep *ep, int status);
-void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame);
-void wf_attempt_failed(struct wf_link *link, const char *why);
-void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
-void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
-void wf_attempt_drop(struct wf_link *link);
-
 /* The connect data by which the peer knows @link; @lane 0: for the rail in use. */
 static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane,
 				       struct wf_writer *w)
@@ -57,7 +42,6 @@ void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep);
 void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status);
 void wf_lane_look(struct wf_link *link);
 
-/* budget.c: receive slots promised to peers */
 /* Promises that the peer has used, or has given back. */
 static inline uint32_t wf_budget_over(const struct wf_link *link)
 {
@@ -78,14 +62,6 @@ static inline int32_t wf_budget_told(const struct wf_link *link)
 {
 	return (int32_t)(link->slots.promised_told - wf_budget_over(link));
 }
-
-int wf_budget_admit(struct wf_link *link);
-void wf_budget_leave(struct wf_link *link);
-void wf_budget_refill(struct wf_link *link);
-/* Less is kept on the peer's behalf, for want of which credit was held back. */
-void wf_budget_room(struct wf_link *link);
-void wf_budget_asked(struct wf_link *link, uint32_t count);
-void wf_budget_returned(struct wf_link *link, uint32_t total);
 
 /* link.c */
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,

@@ -269,7 +269,7 @@ bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t n
 	struct wf_lane *lane = find_on(link, on);
 	struct wf_error e;
 
-	if (epoch != link->attempt.epoch || !link->ep_ready || on == link->on ||
+	if (epoch != link->attempt.epoch || !link->rail.ready || on == link->on ||
 	    !wf_rail_caps(on->rail)->connected)
 		return false;
 	/* The peer has given up the one before. */

@@ -105,6 +105,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	link->token = wf_random_u64();
 	wf_list_init(&link->dirty_node);
 	wf_flow_init(&link->out);
+	wf_budget_init(&link->controls);
 	wf_list_init(&link->lanes);
 	wf_list_init(&link->kept);
 	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
@@ -113,8 +114,6 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_list_init(&link->offers.all);
 	wf_list_init(&link->parts);
 	wf_list_init(&link->heard);
-	wf_list_init(&link->ask_control.node);
-	wf_list_init(&link->give_control.node);
 	wf_list_append(&w->link_list, &link->node);
 	wf_directory_enter(w->directory, &link->home, w, link->address);
 	return link;
@@ -246,22 +245,17 @@ void wf_link_forget_peer(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 
-	wf_attempt_drop(link);
+	wf_attempt_forget(link);
 	wf_same_forget(link);
 	link->moving = false;
-	wf_timer_stop(&w->loop.timers, &link->try_timer);
-	wf_timer_stop(&w->loop.timers, &link->debt_timer);
 	wf_live_forget(link);
 	wf_sidedoor_forget(link);
 	wf_intake_forget(link);
 	wf_flow_forget(link);
+	wf_budget_forget(link);
 	wf_directory_disclaim(w->directory, &link->home);
 	link->greeted = false;
 	link->room = (struct wf_link_room){ 0 };
-	link->slots = (struct wf_link_slots){ 0 };
-	wf_list_remove(&link->ask_control.node);
-	wf_list_remove(&link->give_control.node);
-	link->attempt = (struct wf_link_attempt){ 0 };
 	link->was_up = false;
 	link->briefed = link->drain_told = link->drains = false;
 	free(link->early);

@@ -30,12 +30,15 @@
 #ifndef WF_LINK_H
 #define WF_LINK_H
 
+#include "link/attempt.h"
+#include "link/budget.h"
 #include "link/depth.h"
 #include "link/dial.h"
 #include "link/flow.h"
 #include "link/intake.h"
 #include "link/lane.h"
 #include "link/live.h"
+#include "link/message.h"
 #include "link/same.h"
 #include "link/sidedoor.h"
 #include "link/worker.h"
@@ -60,31 +63,6 @@ enum wf_ledger_side {
 	WF_LEDGER_SIDES
 };
 
-/*
- * A record to be sent: @head then @body.  Borrows both until @sent, which is
- * called once: with NULL when all bytes are in frames (the buffers are free),
- * with an error when the link died before.  Never inside wf_link_post.
- */
-struct wf_message {
-	struct wf_list node;
-	uint8_t type;
-	const void *head, *body;
-	size_t head_bytes, body_bytes;
-	size_t done_bytes; /* of both, already in frames */
-	uint32_t frames;   /* that took some of them */
-	uint64_t first_ns; /* the first one did */
-	void (*sent)(struct wf_message *m, const struct wf_error *e);
-};
-
-/* A record for control frames: small, repeated until answered, needs no credit. */
-struct wf_control {
-	struct wf_list node;
-	uint8_t type;
-	uint64_t id;
-	/* The peer has it (NULL), or the link died. */
-	void (*sent)(struct wf_control *c, const struct wf_error *e);
-};
-
 /* Offers of a peer's: struct wf_answer of the transfer floor, which alone uses them. */
 struct wf_link_offers {
 	struct wf_map map;  /* by the peer's id of the offer */
@@ -102,47 +80,6 @@ enum wf_link_work {
 	WF_LINK_STREAMS,
 	WF_LINK_ECHOES,
 	WF_LINK_WORKS
-};
-
-/* One pair of rails that may work. */
-struct wf_link_pair {
-	uint8_t mine, theirs;
-};
-
-/* Finding a rail that works, and the lanes beside it: attempt.c, lane.c.  Until the peer dies. */
-struct wf_link_attempt {
-	uint32_t epoch;         /* a new one for each attempt */
-	uint32_t frame_bytes;   /* the longest that both ends take on every rail they share */
-	struct wf_link_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
-	uint32_t pair_count, pair_at;
-	uint32_t round;         /* how often all pairs have been tried */
-	uint64_t from_ns;       /* since when rails are tried, */
-	uint64_t until_ns;      /* and when that is given up altogether */
-	uint64_t pair_until_ns; /* when this pair is given up; 0: between two rounds */
-	bool ponged;            /* the dialler's ping of this attempt has come */
-	bool maybe_up;          /* a pong has gone: with it the dialler may be up */
-	char closed[200];       /* why the rail in use carries nothing any more, "": it does */
-	/* How the last dial failed; each rail tried and why it failed, also once one is up. */
-	char tried[WF_GREET_TEXT_BYTES];
-	uint32_t lane_number;   /* of the last lane that this side has dialled */
-	uint32_t lane_total;    /* how many lanes there have been in this epoch */
-	uint64_t lanes_until_ns; /* until when who needs lanes waits for them */
-};
-
-/* Receive slots promised to the peer, and credits returned to it: budget.c.  Until the peer dies. */
-struct wf_link_slots {
-	uint32_t window;         /* data frames that the peer may have under way, where there are slots for them */
-	uint64_t data_ns;        /* when a data frame last came */
-	uint32_t promised_total; /* data frames that slots were ever promised for */
-	uint32_t promised_told;  /* as last put into a frame */
-	uint32_t returned_seen;  /* of those, given back unused by the peer */
-	uint32_t returned_total; /* credits that this side has given back */
-	bool return_asked;       /* the peer has been asked to give some back */
-	bool kept_short;         /* credit is held back until less is kept for the peer, */
-	bool kept_less;          /* and less is */
-	uint32_t debt_end;       /* promises used or given back, when all are that the peer was asked for */
-	uint64_t debt_ns;        /* since when the peer has been asked and does not give back */
-	unsigned debt_looks;
 };
 
 /* Room for eager bodies, in bytes counted up.  Until the peer dies. */
@@ -195,10 +132,8 @@ struct wf_link {
 
 	/* rail */
 	struct wf_worker_rail *on;
-	struct wf_ep *ep;
-	bool ep_ready;
-	struct wf_link_attempt attempt;
-	struct wf_timer try_timer;
+	struct wf_attempt_rail rail;
+	struct wf_attempt attempt;
 	struct wf_list lanes;      /* struct wf_lane, beside the rail in use */
 
 	/* frames out */
@@ -215,9 +150,8 @@ struct wf_link {
 
 	/* frames in */
 	struct wf_intake intake;
-	struct wf_link_slots slots;
-	struct wf_timer debt_timer;
-	struct wf_control ask_control, give_control; /* at most one each of RETURN and RETURNED */
+	struct wf_budget slots;
+	struct wf_budget_controls controls;
 	struct wf_link_room room;
 	uint64_t room_held;        /* bytes of its tensors that wait here, also from earlier lives */
 

@@ -58,7 +58,7 @@ static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r,
 bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 {
 	return wf_reads_for_helper(pull) &&
-	       !wf_ep_read_aside(pull->link->ep, target(pull, r), r->count,
+	       !wf_ep_read_aside(pull->link->rail.ep, target(pull, r), r->count,
 				 source(pull, r, pull->body.address), &r->read);
 }
 
@@ -67,7 +67,7 @@ int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_
 	if (over)
 		return wf_ep_read(over->lane->ep, target(pull, r), r->count, over->grant.desc,
 				  source(pull, r, over->address), over->key, &r->read);
-	return wf_ep_read(pull->link->ep, target(pull, r), r->count, pull->grant.desc,
+	return wf_ep_read(pull->link->rail.ep, target(pull, r), r->count, pull->grant.desc,
 			  source(pull, r, pull->body.address), pull->body.key, &r->read);
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Attempt: finding a rail that works, and leaving one that does not.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_ATTEMPT_H
+#define WF_ATTEMPT_H
+
+#include "link/worker.h"
+
+/* One pair of rails that may work. */
+struct wf_attempt_pair {
+	uint8_t mine, theirs;
+};
+
+/* Finding a rail that works, and the lanes beside it.  Until the peer dies. */
+struct wf_attempt {
+	uint32_t epoch;         /* a new one for each attempt */
+	uint32_t frame_bytes;   /* the longest that both ends take on every rail they share */
+	struct wf_attempt_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
+	uint32_t pair_count, pair_at;
+	uint32_t round;         /* how often all pairs have been tried */
+	uint64_t from_ns;       /* since when rails are tried, */
+	uint64_t until_ns;      /* and when that is given up altogether */
+	uint64_t pair_until_ns; /* when this pair is given up; 0: between two rounds */
+	struct wf_timer timer;
+	bool ponged;            /* the dialler's ping of this attempt has come */
+	bool maybe_up;          /* a pong has gone: with it the dialler may be up */
+	/* How the last dial failed; each rail tried and why it failed, also once one is up. */
+	char tried[WF_GREET_TEXT_BYTES];
+	uint32_t lane_number;   /* of the last lane that this side has dialled */
+	uint32_t lane_total;    /* how many lanes there have been in this epoch */
+	uint64_t lanes_until_ns; /* until when who needs lanes waits for them */
+};
+
+/* Our end of the rail that is tried or in use.  Until that is left. */
+struct wf_attempt_rail {
+	struct wf_ep *ep;       /* NULL: there is none yet, or it has closed */
+	bool ready;             /* @ep takes frames */
+	char closed[200];       /* why the rail carries nothing any more, "": it does */
+};
+
+void wf_attempt_start(struct wf_link *link);
+void wf_attempt_list(struct wf_link *link); /* the pairs of rails that fit */
+void wf_attempt_next(struct wf_link *link, const char *why);
+void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
+void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why);
+void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev);
+void wf_attempt_connected(struct wf_ep *ep);
+void wf_attempt_closed(struct wf_ep *ep, int status);
+void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame);
+void wf_attempt_failed(struct wf_link *link, const char *why);
+void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
+void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
+void wf_attempt_drop(struct wf_link *link);
+
+/* The peer is dead. */
+void wf_attempt_forget(struct wf_link *link);
+
+#endif
