@@ -230,7 +230,7 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 	const struct wf_link *link = wf_link_real(s->link);
 
 	if (!e || op->send.attached->dropped || s->parcel.sent ||
-	    (link->dial.met && !link->greeted)) {
+	    (link->dial.met && !wf_link_greeted(link))) {
 		leave(op);
 		return;
 	}

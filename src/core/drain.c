@@ -19,10 +19,10 @@
 
 void wf_drain_up(struct wf_desk *desk, struct wf_link *link)
 {
-	if (!desk->serving.draining || link->drain_told)
+	if (!desk->serving.draining || link->above.drain_told)
 		return;
 	/* Without memory it hears the same from the answer to each of its calls. */
-	link->drain_told = !wf_tell(link, WF_RECORD_DRAIN, 0, 0, 0);
+	link->above.drain_told = !wf_tell(link, WF_RECORD_DRAIN, 0, 0, 0);
 }
 
 static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *record)
@@ -32,7 +32,7 @@ static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *r
 	(void)ctx;
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
-	link->drains = true;
+	link->above.drains = true;
 	return 0;
 }
 
@@ -43,7 +43,9 @@ void wf_drain_route(struct wf_routes *routes)
 
 int wf_drain_check(const struct wf_link *link, struct wf_error *e)
 {
-	return link->drains ? wf_error_set(e, -ESHUTDOWN, "%s is draining", wf_link_label(link)) : 0;
+	return link->above.drains ? wf_error_set(e, -ESHUTDOWN, "%s is draining",
+						 wf_link_label(link))
+				  : 0;
 }
 
 static bool serves_none(const struct wf_desk *desk)

@@ -148,12 +148,12 @@ static void write_links(FILE *out, const struct wf_worker *w)
 			link->number, wf_link_label(link),
 			link->address[0] ? link->address : "no known address", state, link->attempt.epoch,
 			wf_credit_left(&link->flow.credit), link->live.watch_count,
-			link->drains ? "; it takes no more calls" : "");
+			link->above.drains ? "; it takes no more calls" : "");
 		fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
-			link->number, (unsigned long long)link->kept_bytes[WF_LEDGER_RECEIVED],
-			(unsigned long long)link->kept_bytes[WF_LEDGER_OWED],
+			link->number, (unsigned long long)link->account.bytes[WF_LEDGER_RECEIVED],
+			(unsigned long long)link->account.bytes[WF_LEDGER_OWED],
 			(unsigned long long)wf_ledger_bound(link),
-			link->stranger ? "; a stranger" : "");
+			link->account.stranger ? "; a stranger" : "");
 	}
 }
 

@@ -51,7 +51,9 @@ static uint64_t patience_ns(const struct wf_link *link)
 		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
 	ns = WF_MAX(w->options.lost_ns, ns);
 	/* Without a rail in common there is nothing to wait for but a gate that opens. */
-	return link->dialler || link->was_up || !link->attempt.pair_count ? ns : WF_MAX(w->options.connect_ns, ns);
+	if (link->dialler || wf_link_was_up(link) || !link->attempt.pair_count)
+		return ns;
+	return WF_MAX(w->options.connect_ns, ns);
 }
 
 /*
@@ -61,11 +63,12 @@ static uint64_t patience_ns(const struct wf_link *link)
  */
 static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 {
-	unsigned round = link->attempt.pair_count == 1 && !link->was_up ? LONGER_MAX : link->attempt.round;
+	bool was_up = wf_link_was_up(link), alone = link->attempt.pair_count == 1 && !was_up;
+	unsigned round = alone ? LONGER_MAX : link->attempt.round;
 	uint64_t ns = caps->ping_ns << WF_MIN(round, LONGER_MAX);
 	uint64_t most_ns = link->peer->lost_ns - link->peer->lost_ns / 4;
 
-	return link->was_up ? WF_MAX(caps->ping_ns, WF_MIN(ns, most_ns)) : ns;
+	return was_up ? WF_MAX(caps->ping_ns, WF_MIN(ns, most_ns)) : ns;
 }
 
 static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
@@ -227,7 +230,8 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 	struct wf_worker *w = link->worker;
 	int rc = wf_flow_special(link, kind);
 
-	link->attempt.maybe_up |= kind == WF_FRAME_PONG;
+	if (kind == WF_FRAME_PONG)
+		link->stage = WF_MAX(link->stage, WF_LINK_STAGE_PONGED);
 	if (link->rail.closed[0] && !link->dialler) {
 		note(link, link->rail.closed);
 		send_try(link, WF_GREET_CANNOT, 0, 0, link->rail.closed);
@@ -311,8 +315,9 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 /* Until when pairs are tried that fail because nothing is heard. */
 static uint64_t late_until_ns(const struct wf_link *link)
 {
-	return link->was_up ? link->attempt.from_ns + LATE_LIMITS * link->worker->options.lost_ns
-			    : link->dial.until_ns;
+	if (!wf_link_was_up(link))
+		return link->dial.until_ns;
+	return link->attempt.from_ns + LATE_LIMITS * link->worker->options.lost_ns;
 }
 
 /* The pair that is tried has not come up in its time. */
@@ -404,12 +409,12 @@ static void up(struct wf_link *link)
 	if (link->state == WF_LINK_UP)
 		return;
 	link->state = WF_LINK_UP;
-	link->was_up = true;
+	link->stage = WF_LINK_STAGE_PROVED;
 	if (link->conn)
 		wf_conn_trust(link->conn);
 	wf_same_up(link);
 	log_fallback(link);
-	link->depth = wf_depth(wf_link_caps(link)->depth);
+	link->reads.depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->attempt.epoch);
 	wf_timer_stop(&w->loop.timers, &link->attempt.timer);
 	wf_flow_up(link);
@@ -497,7 +502,7 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 	struct wf_link *link = r.bad ? NULL : wf_table_get(&w->links, id);
 	struct wf_error e;
 
-	if (!link || link->token != token || !link->greeted || link->dialler ||
+	if (!link || link->token != token || !wf_link_greeted(link) || link->dialler ||
 	    (int32_t)(epoch - link->attempt.epoch) < 0) {
 		wf_counters_add(&w->counters.frames_refused, 1);
 		goto reject;
@@ -636,7 +641,7 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 		link->attempt.pair_count = 0;
 	/* What we said of a rail that failed was lost with the door. */
 	if (link->state == WF_LINK_TRYING && !link->dialler && !link->on &&
-	    (link->was_up || link->attempt.maybe_up))
+	    link->stage >= WF_LINK_STAGE_PONGED)
 		send_try(link, WF_GREET_CANNOT, 0, 0, "the rail has failed");
 	if (link->state == WF_LINK_TRYING)
 		wf_attempt_start(link);

@@ -26,7 +26,6 @@ struct wf_attempt {
 	uint64_t pair_until_ns; /* when this pair is given up; 0: between two rounds */
 	struct wf_timer timer;
 	bool ponged;            /* the dialler's ping of this attempt has come */
-	bool maybe_up;          /* a pong has gone: with it the dialler may be up */
 	/* How the last dial failed; each rail tried and why it failed, also once one is up. */
 	char tried[WF_GREET_TEXT_BYTES];
 	uint32_t lane_number;   /* of the last lane that this side has dialled */

@@ -138,7 +138,7 @@ static void look_later(struct wf_link *link)
 static void look_at_debt(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, slots.debt_timer);
-	uint64_t from_ns = WF_MAX(link->slots.data_ns, link->read_ns);
+	uint64_t from_ns = WF_MAX(link->slots.data_ns, link->reads.ns);
 
 	if ((int32_t)(link->slots.debt_end - wf_budget_over(link)) <= 0)
 		return;

@@ -203,7 +203,7 @@ static void late(struct wf_link *link, const char *what)
 {
 	struct wf_error e;
 
-	if (!link->conn || (link->greeted && !link->redial.under_way))
+	if (!link->conn || (wf_link_greeted(link) && !link->redial.under_way))
 		return;
 	wf_error_set(&e, -ETIMEDOUT, "%s %s", link->address, what);
 	wf_dial_anew(link, &e);
@@ -255,7 +255,7 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 		return;
 	link->conn = NULL;
 	/* With our pong it is up for the dialler, who will come back to it. */
-	if (link->was_up || link->redial.under_way || link->attempt.maybe_up)
+	if (link->stage >= WF_LINK_STAGE_PONGED || link->redial.under_way)
 		wf_live_door_closed(link, e);
 	else if (!link->dialler)
 		wf_dial_gone(link, e);
@@ -288,8 +288,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	*home = wf_directory_claim(w->directory, &link->home, link->peer->incarnation);
 	if (*home != w)
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
-	link->greeted = true;
-	link->moving = false;
+	link->stage = WF_LINK_STAGE_GREETED;
 	/* A peer that was met before is there again: if it closes this connection, it may be for another one. */
 	if (!link->dial.until_ns)
 		link->dial.until_ns = w->loop.now_ns + w->options.connect_ns;
@@ -298,7 +297,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	link->live.heard_ns = w->loop.now_ns;
 	/* What its earlier lives have left here takes its part. */
 	link->room.total = w->options.room_bytes -
-			   WF_MIN(link->room_held, w->options.room_bytes);
+			   WF_MIN(link->room.held, w->options.room_bytes);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
 }
@@ -309,7 +308,7 @@ static void greeted_again(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial.timer);
 
-	if (link->conn && !link->greeted)
+	if (link->conn && !wf_link_greeted(link))
 		greeted(link, link->peer);
 }
 
@@ -323,9 +322,9 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	struct wf_worker *w = link->worker;
 	struct wf_error e;
 
-	if (!link->moving)
+	if (link->stage != WF_LINK_STAGE_MOVING)
 		link->live.heard_ns = w->loop.now_ns;
-	link->moving = true;
+	link->stage = WF_LINK_STAGE_MOVING;
 	if (!wf_same_decides(w, hello->incarnation) &&
 	    w->loop.now_ns - link->live.heard_ns < HOME_MAX_NS &&
 	    !wf_link_keep_hello(link, hello, &e)) { /* nobody takes it for that of a peer yet */
@@ -335,7 +334,7 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	wf_link_get(link);
 	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	wf_link_close_conn(link);
-	link->moving = false;
+	link->stage = WF_LINK_STAGE_UNMET;
 	link->state = WF_LINK_IDLE;
 	wf_link_renew(link);
 	w->sink->elsewhere(w->sink_ctx, link, home);
@@ -371,7 +370,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		wf_link_die(link, &e);
 		return;
 	}
-	if (link->greeted) {
+	if (wf_link_greeted(link)) {
 		if (!says_the_same(link->peer, hello))
 			wf_link_violate(link, "a second hello that is not the first one's");
 		else
@@ -396,7 +395,7 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 {
 	struct wf_link *link = wf_table_get(&w->links, hello->resume_link);
 
-	if (!link || link->token != hello->resume_token || !link->greeted ||
+	if (!link || link->token != hello->resume_token || !wf_link_greeted(link) ||
 	    !says_the_same(link->peer, hello)) {
 		refuse(conn, WEFT_UNAVAILABLE, "that link is gone");
 		return;
@@ -586,11 +585,11 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		return;
 	}
 	/* It has answered the dial, and may be another worker's: see elsewhere(). */
-	if (!link->greeted && link->moving && greet->kind == WF_GREET_SAME) {
+	if (link->stage == WF_LINK_STAGE_MOVING && greet->kind == WF_GREET_SAME) {
 		wf_same_unknown(link, greet);
 		return;
 	}
-	if (!link->greeted && greet->kind != WF_GREET_GOODBYE) {
+	if (!wf_link_greeted(link) && greet->kind != WF_GREET_GOODBYE) {
 		wf_link_violate(link, "a message before its hello");
 		return;
 	}

@@ -126,7 +126,7 @@ static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t
 		if (at++ < *handled)
 			continue;
 		rc = take(link, &record);
-		if (!link->greeted)
+		if (!wf_link_greeted(link))
 			return -ECANCELED;
 		if (rc == -ENOMEM)
 			return -EAGAIN;
@@ -210,7 +210,7 @@ static struct wf_link *addressee(struct wf_worker *w, const struct wf_frame *fra
 {
 	struct wf_link *link = wf_table_get(&w->links, frame->link);
 
-	return link && link->token == frame->token && link->greeted ? link : NULL;
+	return link && link->token == frame->token && wf_link_greeted(link) ? link : NULL;
 }
 
 void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,

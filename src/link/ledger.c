@@ -31,7 +31,7 @@ bool wf_ledger_strangers_full(const struct wf_worker *w)
 
 static uint64_t kept(const struct wf_link *link)
 {
-	return link->kept_bytes[WF_LEDGER_RECEIVED] + link->kept_bytes[WF_LEDGER_OWED];
+	return link->account.bytes[WF_LEDGER_RECEIVED] + link->account.bytes[WF_LEDGER_OWED];
 }
 
 uint64_t wf_ledger_bound(const struct wf_link *link)
@@ -39,14 +39,14 @@ uint64_t wf_ledger_bound(const struct wf_link *link)
 	const struct wf_worker *w = link->worker;
 	uint64_t most = w->options.peer_bytes;
 
-	if (link->stranger)
+	if (link->account.stranger)
 		most = WF_MIN(most, kept(link) + strangers_left(w));
 	return WF_MAX(most, (uint64_t)WF_LEDGER_LEAST_BYTES) / 2;
 }
 
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 {
-	uint64_t owed = link->kept_bytes[WF_LEDGER_OWED], least = WF_LEDGER_LEAST_BYTES / 2;
+	uint64_t owed = link->account.bytes[WF_LEDGER_OWED], least = WF_LEDGER_LEAST_BYTES / 2;
 	uint64_t most;
 
 	if (owed + bytes <= CALLS_PART(least))
@@ -58,7 +58,7 @@ bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 uint32_t wf_ledger_frames(const struct wf_link *link)
 {
 	uint64_t frame = (uint64_t)link->attempt.frame_bytes * KEPT_PER_BYTE;
-	uint64_t received = link->kept_bytes[WF_LEDGER_RECEIVED], most = wf_ledger_bound(link);
+	uint64_t received = link->account.bytes[WF_LEDGER_RECEIVED], most = wf_ledger_bound(link);
 
 	return (uint32_t)((most - WF_MIN(received, most)) / WF_MAX(frame, 1u));
 }
@@ -66,9 +66,9 @@ uint32_t wf_ledger_frames(const struct wf_link *link)
 void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes)
 {
 	link = wf_link_real(link);
-	link->kept_bytes[side] += bytes;
+	link->account.bytes[side] += bytes;
 	wf_counters_add(&link->worker->counters.kept_bytes, bytes);
-	if (link->stranger)
+	if (link->account.stranger)
 		count_strangers(link->worker, bytes);
 }
 
@@ -84,16 +84,16 @@ void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_
 
 void wf_ledger_begin(struct wf_link *link, bool stranger)
 {
-	link->stranger = stranger;
+	link->account.stranger = stranger;
 	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*link));
 }
 
 /* The peer of @link does not count among the strangers any more. */
 static void leave_strangers(struct wf_link *link)
 {
-	if (link->stranger)
+	if (link->account.stranger)
 		count_strangers(link->worker, -kept(link));
-	link->stranger = false;
+	link->account.stranger = false;
 }
 
 void wf_ledger_end(struct wf_link *link)
@@ -104,13 +104,13 @@ void wf_ledger_end(struct wf_link *link)
 
 void wf_ledger_merge(struct wf_link *link, struct wf_link *into)
 {
-	if (!link->stranger)
+	if (!link->account.stranger)
 		leave_strangers(into);
-	if (!into->stranger)
+	if (!into->account.stranger)
 		leave_strangers(link);
-	link->stranger = false;
+	link->account.stranger = false;
 	for (unsigned side = 0; side < WF_LEDGER_SIDES; side++) {
-		into->kept_bytes[side] += link->kept_bytes[side];
-		link->kept_bytes[side] = 0;
+		into->account.bytes[side] += link->account.bytes[side];
+		link->account.bytes[side] = 0;
 	}
 }

@@ -44,8 +44,8 @@ uint64_t wf_ledger_bound(const struct wf_link *link);
 /* Is there room on that side?  Asked for each record: most links are far below the least. */
 static inline bool wf_ledger_has_room(const struct wf_link *link, enum wf_ledger_side side)
 {
-	return link->kept_bytes[side] < WF_LEDGER_LEAST_BYTES / 2 ||
-	       link->kept_bytes[side] < wf_ledger_bound(link);
+	return link->account.bytes[side] < WF_LEDGER_LEAST_BYTES / 2 ||
+	       link->account.bytes[side] < wf_ledger_bound(link);
 }
 
 /* May a call begin for which @bytes are kept? */

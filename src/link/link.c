@@ -71,7 +71,8 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 		    link->attempt.tried[0] ? ": " : "", link->attempt.tried);
 		return;
 	case WF_LINK_TRYING:
-		add(text, "greeted, and %s rail is tried%s%s", link->was_up ? "another" : "a",
+		add(text, "greeted, and %s rail is tried%s%s",
+		    wf_link_was_up(link) ? "another" : "a",
 		    link->attempt.tried[0] ? ": " : "", link->attempt.tried);
 		break;
 	case WF_LINK_UP:
@@ -107,13 +108,13 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_flow_init(&link->out);
 	wf_budget_init(&link->controls);
 	wf_list_init(&link->lanes);
-	wf_list_init(&link->kept);
+	wf_list_init(&link->account.kept);
 	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
 		wf_list_init(&link->work[i]);
 	wf_map_init(&link->offers.map);
 	wf_list_init(&link->offers.all);
-	wf_list_init(&link->parts);
-	wf_list_init(&link->heard);
+	wf_list_init(&link->parts.all);
+	wf_list_init(&link->parts.heard);
 	wf_list_append(&w->link_list, &link->node);
 	wf_directory_enter(w->directory, &link->home, w, link->address);
 	return link;
@@ -181,7 +182,7 @@ struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link != except && link->greeted && !link->same &&
+		if (link != except && wf_link_greeted(link) && !link->same &&
 		    !memcmp(link->peer->incarnation, incarnation, WF_INCARNATION_BYTES))
 			return link;
 	}
@@ -247,19 +248,16 @@ void wf_link_forget_peer(struct wf_link *link)
 
 	wf_attempt_forget(link);
 	wf_same_forget(link);
-	link->moving = false;
 	wf_live_forget(link);
 	wf_sidedoor_forget(link);
 	wf_intake_forget(link);
 	wf_flow_forget(link);
 	wf_budget_forget(link);
 	wf_directory_disclaim(w->directory, &link->home);
-	link->greeted = false;
-	link->room = (struct wf_link_room){ 0 };
-	link->was_up = false;
-	link->briefed = link->drain_told = link->drains = false;
-	free(link->early);
-	link->early = NULL;
+	link->stage = WF_LINK_STAGE_UNMET;
+	link->room = (struct wf_link_room){ .held = link->room.held };
+	free(link->above.early);
+	link->above = (struct wf_link_above){ 0 };
 }
 
 /* A new life needs a new id and token: frames of the old one find nothing. */
@@ -291,7 +289,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
 	struct wf_error why = *e; /* it may lie in what is freed here */
-	bool was_known = link->was_up;
+	bool was_known = wf_link_was_up(link);
 
 	wf_link_get(link);
 	wf_log(&w->log, WF_LOG_INFO, "%s: %s", wf_link_label(link), why.text);
@@ -353,9 +351,9 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	into->live.watch_count += link->live.watch_count;
 	link->live.watch_count = 0;
 	wf_ledger_merge(link, into);
-	wf_list_splice(&into->kept, &link->kept);
-	into->room_held += link->room_held;
-	link->room_held = 0;
+	wf_list_splice(&into->account.kept, &link->account.kept);
+	into->room.held += link->room.held;
+	link->room.held = 0;
 	if (!into->address[0])
 		wf_directory_address(w->directory, into->address, link->address);
 	wf_link_mark(into);
@@ -430,14 +428,14 @@ bool wf_link_use_room(struct wf_link *link, uint64_t bytes)
 	if (link->room.total - link->room.used < bytes)
 		return false;
 	link->room.used += bytes;
-	link->room_held += bytes;
+	link->room.held += bytes;
 	return true;
 }
 
 void wf_link_unuse_room(struct wf_link *link, uint64_t bytes)
 {
 	link->room.used -= bytes;
-	link->room_held -= bytes;
+	link->room.held -= bytes;
 }
 
 void wf_link_give_room(struct wf_link *link, uint64_t bytes)
@@ -446,9 +444,9 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes)
 	uint64_t room;
 
 	link = wf_link_real(link);
-	link->room_held -= bytes;
+	link->room.held -= bytes;
 	/* No more than fits beside what is held, which may be of an earlier life. */
-	room = w->options.room_bytes - WF_MIN(link->room_held, w->options.room_bytes);
+	room = w->options.room_bytes - WF_MIN(link->room.held, w->options.room_bytes);
 	link->room.total = WF_MAX(link->room.total, link->room.used + room);
 	/* Told with the next frame; alone only when half of it would be unknown to the peer. */
 	if (link->state == WF_LINK_UP &&
@@ -477,5 +475,5 @@ bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 
 uint32_t wf_link_record_bytes_max(const struct wf_link *link)
 {
-	return link->greeted ? link->peer->record_bytes_max : 0;
+	return wf_link_greeted(link) ? link->peer->record_bytes_max : 0;
 }

@@ -16,7 +16,7 @@
  * the state of this one.  A link without references is GONE at once, but its memory,
  * and its place in the worker's list, stay until the next turn begins.  So a caller
  * needs no reference of its own to look at the link after it has called out; but
- * look it must (state, greeted, epoch), and do nothing for a link that has changed.
+ * look it must (state, stage, epoch), and do nothing for a link that has changed.
  * Reads, messages, controls and lanes are freed by whoever owns them inside the call
  * that tells of their end: after that call nobody looks at them.
  *
@@ -48,12 +48,34 @@
 /* The longest record we take: a key of 64 KiB and an eager body fit several times. */
 #define WF_LINK_RECORD_BYTES_MAX (1 * MIB)
 
+/*
+ *   IDLE     -> DIALLING  something wants to reach the peer
+ *   IDLE     -> TRYING    the peer has dialled
+ *   DIALLING -> TRYING    the peer has answered
+ *   TRYING   -> DIALLING  its door closed before any rail worked
+ *   TRYING   -> UP        a rail works
+ *   UP       -> TRYING    the rail has failed
+ *   any      -> IDLE      the peer is dead, or another link or worker has it
+ *   any      -> GONE      the peer is dead and has no address, or nobody refers to the link
+ */
 enum wf_link_state {
 	WF_LINK_IDLE,
 	WF_LINK_DIALLING, /* also: waiting to dial again */
 	WF_LINK_TRYING,
 	WF_LINK_UP,
-	WF_LINK_GONE      /* dead, and no address to dial */
+	WF_LINK_GONE
+};
+
+/*
+ * How far the present life of the peer has come: down this list, some left out, and back to
+ * the first when the peer is dead.  A rail that fails changes nothing of it.
+ */
+enum wf_link_stage {
+	WF_LINK_STAGE_UNMET,
+	WF_LINK_STAGE_MOVING,  /* its hello has come, and may be for another worker to answer */
+	WF_LINK_STAGE_GREETED, /* link->peer is what the peer says of itself */
+	WF_LINK_STAGE_PONGED,  /* a pong has gone: for the peer, who dialled, the link may be up */
+	WF_LINK_STAGE_PROVED   /* the link was up: frames and transfers may wait for a rail */
 };
 
 /* Of what is kept on a peer's behalf, see ledger.h. */
@@ -82,10 +104,40 @@ enum wf_link_work {
 	WF_LINK_WORKS
 };
 
-/* Room for eager bodies, in bytes counted up.  Until the peer dies. */
+/* Room for eager bodies, in bytes counted up.  Until the peer dies, but for @held. */
 struct wf_link_room {
 	uint64_t granted, spent;    /* at the peer, for ours */
 	uint64_t total, told, used; /* here, for the peer's: granted, as last told, and used */
+	uint64_t held;              /* of its tensors that wait here, also from earlier lives */
+};
+
+/* The ledger's account of the peer: what this node keeps on its behalf, see ledger.h. */
+struct wf_link_account {
+	bool stranger;             /* it dialled this node, and nobody here has named its address */
+	struct wf_list kept;       /* tensors that wait for a receive, the oldest first */
+	uint64_t bytes[WF_LEDGER_SIDES];
+};
+
+/* Notes of the floors above on the peer, each of one floor alone.  Until the peer dies. */
+struct wf_link_above {
+	bool briefed;              /* the peer was told what a new one is to know */
+	bool drain_told;           /* and that this node takes no more calls */
+	bool drains;               /* the peer has said that it takes none */
+	struct wf_early *early;    /* allocated: calls cancelled before they came */
+};
+
+/* Parts in steps: struct wf_part of the tensor floor. */
+struct wf_link_parts {
+	struct wf_list all;
+	struct wf_list heard;      /* of which the peer has said an abort that does not count */
+	uint32_t heard_count;
+};
+
+/* Reads of the peer's memory on the rail in use. */
+struct wf_link_reads {
+	uint32_t count;            /* under way, or refused by the rail */
+	uint64_t ns;               /* when one of them last ended, or the first of these began */
+	struct wf_depth depth;     /* of the reads of one body */
 };
 
 struct wf_link {
@@ -95,7 +147,10 @@ struct wf_link {
 	unsigned refs;
 	uint32_t number;           /* for people: the same in all its lives */
 	enum wf_link_state state;
+	enum wf_link_stage stage;
 	uint64_t id, token;        /* ours, in frames to us */
+	struct wf_hello *peer;     /* by wf_greet_keep_hello(); of zeros before the first */
+	struct wf_link *same;      /* not NULL: another name of that link, while that one lives */
 	/*
 	 * Of the door that this link stands for, because it was opened by it; "": it was dialled
 	 * to us, and what its peer says of its own address is not used.  Set through its home.
@@ -105,30 +160,18 @@ struct wf_link {
 	char name[WF_GREET_NAME_BYTES];
 	void *user;                /* the floor above's */
 	struct wf_list work[WF_LINK_WORKS]; /* goes over to the other link when two become one */
-	bool briefed;              /* the floors above have told it what a new peer is to know */
-	bool drain_told;           /* and that this node takes no more calls */
-	bool drains;               /* the peer has said that it takes none */
-	struct wf_link *same;      /* not NULL: another name of that link, while that one lives */
-
-	/* ledger.h */
-	bool stranger;             /* it dialled this node, and nobody here has named its address */
-	struct wf_list kept;       /* tensors of the peer that wait for a receive, the oldest first */
-	uint64_t kept_bytes[WF_LEDGER_SIDES]; /* what this node keeps on the peer's behalf */
-
-	/* the peer, from its hello */
-	bool greeted;              /* the fields below hold */
-	struct wf_hello *peer;     /* by wf_greet_keep_hello(); of zeros before the first */
-	struct wf_sidedoor_link side;
-	char gate_text[160];       /* why no same-host rail reaches the peer; outlives it */
+	struct wf_link_above above;
+	struct wf_link_account account;
 
 	/* door */
 	struct wf_conn *conn;
 	bool dialler;              /* this side dials: first, and again */
 	struct wf_dial dial;
-	bool moving;               /* it is greeted, and may be for another worker to greet */
-	bool was_up;               /* in this life: frames and transfers may wait for a rail */
 	struct wf_live_redial redial;
 	struct wf_same_proofs proofs;
+	struct wf_sidedoor_link side;
+	char gate_text[160];       /* why no same-host rail reaches the peer; outlives it */
+	struct wf_live live;
 
 	/* rail */
 	struct wf_worker_rail *on;
@@ -136,26 +179,19 @@ struct wf_link {
 	struct wf_attempt attempt;
 	struct wf_list lanes;      /* struct wf_lane, beside the rail in use */
 
-	/* frames out */
+	/* frames out, and in */
 	struct wf_flow_out out;
 	struct wf_flow flow;
-	uint32_t offer_count;      /* bodies of ours that the peer may be reading */
-	struct wf_link_offers offers; /* of the peer's, that are not over here */
-	struct wf_list parts, heard; /* struct wf_part of the tensor floor: its part in steps, */
-	uint32_t heard_count;        /* and those of which it has said an abort that does not count */
-	struct wf_early *early;    /* of the rpc floor, allocated: cancelled before they came */
-	uint32_t read_count;       /* reads of the peer's memory under way, or refused by the rail */
-	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
-	struct wf_depth depth;     /* of the reads of one body on this rail */
-
-	/* frames in */
 	struct wf_intake intake;
 	struct wf_budget slots;
 	struct wf_budget_controls controls;
 	struct wf_link_room room;
-	uint64_t room_held;        /* bytes of its tensors that wait here, also from earlier lives */
 
-	struct wf_live live;
+	/* bodies */
+	uint32_t offer_count;      /* of ours that the peer may be reading */
+	struct wf_link_offers offers; /* of the peer's, that are not over here */
+	struct wf_link_parts parts;
+	struct wf_link_reads reads;
 };
 
 /* The link to @address, made if there is none; returns a reference.  Nothing is sent.  -EINVAL, -ENOMEM. */
@@ -164,6 +200,18 @@ int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link
 
 /* A link for a peer that dialled us; returns a reference. */
 int wf_link_create(struct wf_worker *w, struct wf_link **link);
+
+/* Has the peer said who it is, in its present life?  Then link->peer holds. */
+static inline bool wf_link_greeted(const struct wf_link *link)
+{
+	return link->stage >= WF_LINK_STAGE_GREETED;
+}
+
+/* Was the link up in the peer's present life? */
+static inline bool wf_link_was_up(const struct wf_link *link)
+{
+	return link->stage == WF_LINK_STAGE_PROVED;
+}
 
 /* The link that a name stands for. */
 static inline struct wf_link *wf_link_real(struct wf_link *link)
@@ -234,14 +282,14 @@ static inline void wf_link_progress(struct wf_link *link)
 /* A read of the peer's memory begins, or the rail does not take it; and some end, or need no rail any more. */
 static inline void wf_link_read_begins(struct wf_link *link)
 {
-	if (!link->read_count++)
-		link->read_ns = link->worker->loop.now_ns;
+	if (!link->reads.count++)
+		link->reads.ns = link->worker->loop.now_ns;
 }
 
 static inline void wf_link_reads_end(struct wf_link *link, uint32_t count)
 {
-	link->read_count -= count;
-	link->read_ns = link->worker->loop.now_ns;
+	link->reads.count -= count;
+	link->reads.ns = link->worker->loop.now_ns;
 }
 
 /* Ask through the door whether the peer lives. */

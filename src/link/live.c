@@ -20,8 +20,9 @@
 
 static bool waiting(const struct wf_link *link)
 {
-	return link->was_up && (link->live.watch_count || !wf_list_empty(&link->out.frames) ||
-				!wf_list_empty(&link->out.queue) || link->out.control_frame);
+	return wf_link_was_up(link) &&
+	       (link->live.watch_count || !wf_list_empty(&link->out.frames) ||
+		!wf_list_empty(&link->out.queue) || link->out.control_frame);
 }
 
 static void send_beat(struct wf_link *link, uint64_t number, bool answer)
@@ -79,8 +80,8 @@ static uint64_t left_ns(const struct wf_link *link)
 /* The peer lives, but its memory can't be read: nothing else would notice. */
 static bool reads_are_stuck(const struct wf_link *link)
 {
-	return link->state == WF_LINK_UP && link->read_count &&
-	       link->live.beat_answered_ns > link->read_ns + WF_LINK_READING_NS;
+	return link->state == WF_LINK_UP && link->reads.count &&
+	       link->live.beat_answered_ns > link->reads.ns + WF_LINK_READING_NS;
 }
 
 static void beat(struct wf_timer *timer)
@@ -160,7 +161,7 @@ bool wf_live_may_be_missed(const struct wf_link *link)
 	const struct wf_worker *w = link->worker;
 	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
 
-	return link->dialler && link->was_up && (!link->conn || link->redial.under_way) &&
+	return link->dialler && wf_link_was_up(link) && (!link->conn || link->redial.under_way) &&
 	       w->loop.now_ns + lost_ns >= link->redial.until_ns + wait_ns - wait_ns / 4;
 }
 
@@ -170,7 +171,7 @@ static void not_redialled(struct wf_link *link)
 	static const char how[] = "its door closed and it did not dial again";
 	struct wf_error e;
 
-	if (link->was_up) {
+	if (wf_link_was_up(link)) {
 		lost(link, how);
 		return;
 	}

@@ -34,13 +34,13 @@ bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation)
 /* Not to be given up: the peer may have sent frames. */
 static bool may_be_up(const struct wf_link *link)
 {
-	return link->was_up || link->attempt.maybe_up;
+	return link->stage >= WF_LINK_STAGE_PONGED;
 }
 
 /* Could the peers of both be one?  Also where one waits for its door: who knows its tokens has it still. */
 static bool may_be_same(const struct wf_link *a, const struct wf_link *b)
 {
-	return a != b && a->greeted && b->greeted && !a->same && !b->same &&
+	return a != b && wf_link_greeted(a) && wf_link_greeted(b) && !a->same && !b->same &&
 	       !memcmp(a->peer->incarnation, b->peer->incarnation, WF_INCARNATION_BYTES);
 }
 
@@ -87,7 +87,7 @@ static struct wf_link *other_of(const struct wf_link *link)
 	uint64_t id = link->proofs.same_id;
 	struct wf_link *other = id ? wf_table_get(&link->worker->links, id) : NULL;
 
-	return other && other->greeted && !other->same ? other : NULL;
+	return other && wf_link_greeted(other) && !other->same ? other : NULL;
 }
 
 /* Look for a rail; those of this host wait for what the peer says at its side door. */
@@ -158,7 +158,7 @@ static bool any_dial(const struct wf_worker *w)
 	WF_LIST_EACH(node, &w->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->state == WF_LINK_DIALLING && !link->greeted)
+		if (link->state == WF_LINK_DIALLING && !wf_link_greeted(link))
 			return true;
 	}
 	return false;

@@ -292,7 +292,7 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 
 	link->side.gate_open = false;
 	/* Frames that are on their way already may be longer than such a rail takes. */
-	if (link->was_up || link->attempt.maybe_up) {
+	if (link->stage >= WF_LINK_STAGE_PONGED) {
 		snprintf(link->gate_text, sizeof(link->gate_text),
 			 "it came to the side door too late");
 		return true;
@@ -349,7 +349,7 @@ static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
 /* Is it said by the peer of @link, and to it? */
 static bool is_between(const struct wf_link *link, const struct wf_side_packet *p)
 {
-	return link->greeted && link->token == p->peer_token && link->id == p->peer_link &&
+	return wf_link_greeted(link) && link->token == p->peer_token && link->id == p->peer_link &&
 	       link->peer->link == p->link && link->peer->token == p->token;
 }
 

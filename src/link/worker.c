@@ -195,7 +195,7 @@ static void tell_rails(struct wf_worker *w)
 		if (!link->conn)
 			continue;
 		wf_dial_tell(link);
-		if (link->greeted && link->state == WF_LINK_TRYING && !link->on)
+		if (wf_link_greeted(link) && link->state == WF_LINK_TRYING && !link->on)
 			wf_attempt_start(link);
 	}
 }
@@ -603,7 +603,7 @@ static bool must_linger(const struct wf_worker *w)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->was_up && link->conn &&
+		if (wf_link_was_up(link) && link->conn &&
 		    !(wf_list_empty(&link->out.frames) && wf_list_empty(&link->out.queue)))
 			return true;
 	}

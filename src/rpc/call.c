@@ -247,7 +247,7 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 
 	/* Held over what follows, which may free the rest. */
 	wf_link_get(link);
-	if (sent && link->greeted)
+	if (sent && wf_link_greeted(link))
 		send_cancel(call, link);
 	end(call, e, executed, NULL, 0);
 	if (call->run.reply_busy)

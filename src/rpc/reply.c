@@ -73,7 +73,8 @@ static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 	struct wf_served *s = WF_CONTAINER(p, struct wf_served, reply.parcel);
 	struct wf_reply *reply = &s->reply;
 
-	if (!e || p->sent || reply->state == WF_REPLY_FAILED || !wf_link_real(s->link)->greeted) {
+	if (!e || p->sent || reply->state == WF_REPLY_FAILED ||
+	    !wf_link_greeted(wf_link_real(s->link))) {
 		wf_served_free(s);
 		return;
 	}

@@ -639,7 +639,7 @@ static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
 	}
 	if (err == -ENOMEM)
-		wf_early_add(&link->early, c->call);
+		wf_early_add(&link->above.early, c->call);
 	else
 		wf_counters_add(&link->worker->counters.late_dropped, 1);
 	return err;
@@ -696,7 +696,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 	hash = hash_of(serving, link, c.call);
 	if (find(serving, link, c.call, hash))
 		return -EBADMSG;
-	if (wf_early_take(link->early, c.call))
+	if (wf_early_take(link->above.early, c.call))
 		return drop_cancelled(link, &c);
 	if (!wf_ledger_takes_call(link, sizeof(*s) + c.metadata_bytes))
 		return refuse_over_account(w, link, c.call);
@@ -739,7 +739,7 @@ static int take_cancel(void *ctx, struct wf_link *link, const struct wf_record *
 		wf_error_set(&e, -ECANCELED, "the caller has cancelled");
 		give_up(s, &e);
 	} else {
-		wf_early_add(&link->early, small.id);
+		wf_early_add(&link->above.early, small.id);
 	}
 	return 0;
 }

@@ -33,7 +33,7 @@ struct wf_arrival {
 	void (*lost)(struct wf_arrival *a, const struct wf_error *e);
 	struct wf_list node;      /* in its keeper's list */
 	struct wf_list kept_node; /* in channels->kept */
-	struct wf_list link_node; /* in link->kept, or in channels->leftovers */
+	struct wf_list link_node; /* in link->account.kept, or in channels->leftovers */
 	struct wf_list part_node; /* in part->kept: */
 	struct wf_part *part;     /* a reference, while it waits for a receive of its step; or NULL */
 

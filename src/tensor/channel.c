@@ -130,7 +130,7 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 {
 	uint64_t limit_ns = c->worker->options.step_ns;
 	struct wf_link *link = wf_link_real(a->link);
-	bool left = link->stranger && link->state == WF_LINK_GONE;
+	bool left = link->account.stranger && link->state == WF_LINK_GONE;
 
 	a->keeper = ch;
 	a->lost = arrival_lost;
@@ -140,7 +140,7 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 				     sizeof(*part->use.use));
 	wf_list_insert_before(place_of(ch, a), &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
-	wf_list_append(left ? &c->leftovers : &link->kept, &a->link_node);
+	wf_list_append(left ? &c->leftovers : &link->account.kept, &a->link_node);
 	wf_arrival_wait(a, part);
 	if (limit_ns && !c->kept_timer.armed)
 		wf_loop_timer(&c->worker->loop, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
@@ -236,7 +236,7 @@ static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *
  */
 static struct wf_arrival *find_arrival_of(struct wf_channel *ch, struct wf_link *link)
 {
-	const struct wf_list *own = link->kept.next;
+	const struct wf_list *own = link->account.kept.next;
 	struct wf_arrival *found = NULL;
 
 	WF_LIST_EACH(node, &ch->arrivals) {
@@ -246,7 +246,7 @@ static struct wf_arrival *find_arrival_of(struct wf_channel *ch, struct wf_link 
 			return a;
 		if (link->state == WF_LINK_GONE)
 			continue; /* what it has left is in no list of its own */
-		if (own == &link->kept)
+		if (own == &link->account.kept)
 			return found;
 		a = WF_CONTAINER(own, struct wf_arrival, link_node);
 		if (a->keeper == ch && (!found || a->number < found->number))
@@ -508,15 +508,15 @@ void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct 
 	stop_waiting(&link->work[WF_LINK_RECEIVES], e);
 	wf_sending_down(&c->sendings, link, e);
 	/* Offers have been lost by now; what came whole can still be received. */
-	if (link->stranger)
-		wf_list_splice(&c->leftovers, &link->kept);
+	if (link->account.stranger)
+		wf_list_splice(&c->leftovers, &link->account.kept);
 	wf_parts_down(&c->parts, link);
 }
 
 /* What the peer of @link has aborted, and takes part in by its other name.  Without memory it does not count yet. */
 static void count_heard(struct wf_channels *c, struct wf_link *link)
 {
-	WF_LIST_EACH(node, &link->heard) {
+	WF_LIST_EACH(node, &link->parts.heard) {
 		struct wf_part *part = WF_CONTAINER(node, struct wf_part, heard_node);
 
 		if (wf_part_takes(&c->parts, link, part->use.use->step))

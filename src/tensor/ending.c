@@ -46,7 +46,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 	struct wf_writer w;
 
 	if (!m) {
-		link->briefed = false;
+		link->above.briefed = false;
 		wf_loop_timer(&c->worker->loop, &c->brief_timer, c->worker->loop.now_ns + BRIEF_NS,
 				brief_again);
 		return;
@@ -65,7 +65,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 /* Does @link hear of an abort that came @from there, NULL: that began here? */
 static bool is_told(const struct wf_link *link, const struct wf_link *from)
 {
-	return link->briefed && link != from;
+	return link->above.briefed && link != from;
 }
 
 /*
@@ -176,7 +176,7 @@ static int ignore(struct wf_channels *c, struct wf_link *link, struct wf_step *f
 		return -ENOMEM;
 	wf_counters_add(&c->worker->counters.aborts_ignored, 1);
 	/* A peer that goes on and on fills no log. */
-	if (link->heard_count < WF_PARTS_HEARD_MAX)
+	if (link->parts.heard_count < WF_PARTS_HEARD_MAX)
 		wf_log(&c->worker->log, WF_LOG_INFO,
 		       "%s aborts step %llu, in which it takes no part: ignored",
 		       wf_link_label(link), (unsigned long long)fresh->number);
@@ -226,9 +226,9 @@ int wf_ending_heard(struct wf_channels *c, struct wf_part *part)
 
 void wf_ending_up(struct wf_channels *c, struct wf_link *link)
 {
-	if (link->briefed)
+	if (link->above.briefed)
 		return;
-	link->briefed = true;
+	link->above.briefed = true;
 	WF_LIST_EACH(node, &c->aborted.by_age)
 		tell(c, link, WF_CONTAINER(node, struct wf_step, node));
 }

@@ -106,7 +106,7 @@ static struct wf_part *make(struct wf_parts *parts, struct wf_link *link, uint64
 	wf_list_init(&part->kept);
 	wf_use_enter(use, &use->parts, &part->use);
 	wf_use_put(use);
-	wf_list_append(&link->parts, &part->link_node);
+	wf_list_append(&link->parts.all, &part->link_node);
 	wf_map_add(&parts->map, &part->node, hash);
 	return part;
 }
@@ -174,9 +174,10 @@ void wf_part_hear(struct wf_part *part, struct wf_step *fresh)
 		return;
 	}
 	part->heard = fresh;
-	wf_list_append(&link->heard, &part->heard_node);
-	if (++link->heard_count > WF_PARTS_HEARD_MAX)
-		drop_heard(WF_CONTAINER(wf_list_first(&link->heard), struct wf_part, heard_node));
+	wf_list_append(&link->parts.heard, &part->heard_node);
+	if (++link->parts.heard_count > WF_PARTS_HEARD_MAX)
+		drop_heard(WF_CONTAINER(wf_list_first(&link->parts.heard), struct wf_part,
+					heard_node));
 }
 
 struct wf_step *wf_part_unhear(struct wf_part *part)
@@ -186,7 +187,7 @@ struct wf_step *wf_part_unhear(struct wf_part *part)
 	if (!heard)
 		return NULL;
 	wf_list_remove(&part->heard_node);
-	part->link->heard_count--;
+	part->link->parts.heard_count--;
 	part->heard = NULL;
 	return heard;
 }
@@ -194,7 +195,7 @@ struct wf_step *wf_part_unhear(struct wf_part *part)
 void wf_parts_down(struct wf_parts *parts, struct wf_link *link)
 {
 	(void)parts;
-	WF_LIST_EACH(node, &link->parts) {
+	WF_LIST_EACH(node, &link->parts.all) {
 		struct wf_part *part = WF_CONTAINER(node, struct wf_part, link_node);
 
 		wf_step_free(wf_part_unhear(part));
@@ -204,7 +205,7 @@ void wf_parts_down(struct wf_parts *parts, struct wf_link *link)
 
 void wf_parts_merge(struct wf_parts *parts, struct wf_link *link, struct wf_link *into)
 {
-	WF_LIST_EACH(node, &link->parts) {
+	WF_LIST_EACH(node, &link->parts.all) {
 		struct wf_part *part = WF_CONTAINER(node, struct wf_part, link_node);
 
 		/* What it has not said over a rail it has not said. */
@@ -215,6 +216,6 @@ void wf_parts_merge(struct wf_parts *parts, struct wf_link *link, struct wf_link
 		wf_link_get(into);
 		wf_link_put(link);
 		wf_list_remove(&part->link_node);
-		wf_list_append(&into->parts, &part->link_node);
+		wf_list_append(&into->parts.all, &part->link_node);
 	}
 }

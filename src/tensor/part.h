@@ -36,9 +36,9 @@ struct wf_parts {
 
 struct wf_part {
 	struct wf_map_node node;
-	struct wf_list link_node; /* in link->parts */
+	struct wf_list link_node; /* in link->parts.all */
 	struct wf_list idle_node;
-	struct wf_list heard_node; /* in link->heard */
+	struct wf_list heard_node; /* in link->parts.heard */
 	struct wf_use_member use;  /* in the parts of its step */
 	struct wf_parts *parts;
 	struct wf_link *link; /* a reference, to no other name of a link */

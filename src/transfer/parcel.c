@@ -521,7 +521,7 @@ static void withdraw(struct wf_parcel *p)
 	wf_summing_stop(p->offer.summing);
 	wf_stage_stop(p->stage);
 	/* A peer that is given up is told nothing: with its link all offers end. */
-	if (!p->told && link->greeted) {
+	if (!p->told && wf_link_greeted(link)) {
 		wf_recall_post(p->offer.recall, link);
 		p->offer.recall = NULL;
 	}

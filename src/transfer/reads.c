@@ -80,7 +80,7 @@ static uint32_t depth(const struct wf_pull *pull, const struct wf_depth *learnt)
 
 static uint32_t depth_here(const struct wf_pull *pull)
 {
-	return depth(pull, &pull->link->depth);
+	return depth(pull, &pull->link->reads.depth);
 }
 
 /* Reads under way over the rail, by this thread. */
@@ -95,7 +95,8 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 
 	if (r->count != pull->rail.chunk_bytes || r->aside || pull->path.caps->sync_read)
 		return;
-	wf_depth_learn(r->over ? &r->over->lane->depth : &pull->link->depth, r->among, took_ns);
+	wf_depth_learn(r->over ? &r->over->lane->depth : &pull->link->reads.depth, r->among,
+		       took_ns);
 	if (r->over)
 		r->over->took_ns = took_ns;
 	else
@@ -167,7 +168,8 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spre
 	} else {
 		wf_link_read_begins(link);
 		pull->aside += r->aside;
-		r->among = link->read_count == busy_here(pull) + pull->aside ? link->read_count : 0;
+		r->among = link->reads.count == busy_here(pull) + pull->aside ? link->reads.count
+									      : 0;
 	}
 	wf_link_record(link, WF_RECORDER_READ, r->count, r->offset);
 	wf_pace_begin(&pull->share, r->count);

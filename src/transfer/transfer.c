@@ -237,7 +237,7 @@ static struct wf_parcel *find_hopeless(const struct wf_transfer *t)
 	WF_LIST_EACH(node, &t->worker->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (!link->was_up && first_waiting(link))
+		if (!wf_link_was_up(link) && first_waiting(link))
 			return first_waiting(link);
 	}
 	return NULL;

@@ -282,7 +282,7 @@ static void do_harm(struct wf_task *task)
 	is_harm = true;
 	rc = wf_route_record(worker()->routes, link, &harm->record);
 	is_harm = false;
-	if ((rc == -EBADMSG || rc == -ENOSPC) && link->greeted)
+	if ((rc == -EBADMSG || rc == -ENOSPC) && wf_link_greeted(link))
 		wf_link_violate(link, "a record that makes no sense");
 	wf_link_put(link);
 }

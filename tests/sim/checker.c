@@ -676,10 +676,10 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 				 wf_link_label(link));
 		if (!wf_world_account_is_empty(link))
 			fail_msg("node %u still keeps %llu bytes received from %s, and %llu owed to it", number,
-				 (unsigned long long)link->kept_bytes[WF_LEDGER_RECEIVED],
+				 (unsigned long long)link->account.bytes[WF_LEDGER_RECEIVED],
 				 wf_link_label(link),
-				 (unsigned long long)link->kept_bytes[WF_LEDGER_OWED]);
-		if (link->greeted && wf_map_next(&desk->channels.map, NULL) == NULL &&
+				 (unsigned long long)link->account.bytes[WF_LEDGER_OWED]);
+		if (wf_link_greeted(link) && wf_map_next(&desk->channels.map, NULL) == NULL &&
 		    link->room.total - link->room.used != desk->worker.options.room_bytes)
 			fail_msg("node %u has room for %llu bytes of tensors of %s", number,
 				 (unsigned long long)(link->room.total - link->room.used),

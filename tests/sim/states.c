@@ -125,7 +125,7 @@ static enum wf_state state_of_served(const struct wf_served *s)
 
 static enum wf_state state_of_link(const struct wf_link *link)
 {
-	if (link->was_up && !link->conn)
+	if (wf_link_was_up(link) && !link->conn)
 		return WF_STATE_LINK_REDIALLING;
 	switch (link->state) {
 	case WF_LINK_DIALLING:

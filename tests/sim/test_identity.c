@@ -39,7 +39,7 @@ static unsigned links_of(unsigned number)
 	unsigned count = 0;
 
 	WF_LIST_EACH(at, &wf_world_node(number)->desks[0].worker.link_list)
-		count += WF_CONTAINER(at, struct wf_link, node)->greeted;
+		count += wf_link_greeted(WF_CONTAINER(at, struct wf_link, node));
 	return count;
 }
 

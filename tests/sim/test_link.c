@@ -641,7 +641,7 @@ static void a_pull_outlives_a_row_of_connections_that_close_over_its_reads(void 
 	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 0);
 	wf_fake_knobs()->stick = 1000;
 	for (unsigned i = 0; i < 12; i++) {
-		while (!link_of(0) || !link_of(0)->read_count)
+		while (!link_of(0) || !link_of(0)->reads.count)
 			wf_world_pass(10 * US);
 		wf_fake_break(0, 1, true);
 		while (link_of(0))
@@ -680,7 +680,7 @@ static void a_long_way_gets_more_reads(void **state)
 	assert_int_equal(f[1].status, WEFT_OK);
 	assert_true(wf_world_is_filled(target, BIG, 11));
 	assert_true(wf_clock_now() - began_ns < 250 * MS);
-	assert_true(link_of(0)->depth.count > wf_link_caps(link_of(0))->depth);
+	assert_true(link_of(0)->reads.depth.count > wf_link_caps(link_of(0))->depth);
 	wf_flight_free(f, 2);
 	unsetenv("WEFT_CHUNK_BYTES");
 	assert_int_equal(wf_world_close(), 0);
@@ -704,7 +704,7 @@ static void a_depth_that_is_asked_for_stays(void **state)
 	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 0);
 	while (!f[0].outcomes) {
 		wf_world_pass(MS);
-		most = WF_MAX(most, link_of(0)->read_count);
+		most = WF_MAX(most, link_of(0)->reads.count);
 	}
 	assert_int_equal(most, 3);
 	wf_flight_land(f, 2, S);

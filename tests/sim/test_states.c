@@ -444,12 +444,13 @@ static bool send_waits_for_memory(void)
 
 static bool receive_waits_for_peer(void)
 {
-	return receiving(&subject)->state == WF_RECEIVING_WAITING && !link_to_peer()->was_up;
+	return receiving(&subject)->state == WF_RECEIVING_WAITING &&
+	       !wf_link_was_up(link_to_peer());
 }
 
 static bool receive_waits(void)
 {
-	return receiving(&subject)->state == WF_RECEIVING_WAITING && link_to_peer()->was_up;
+	return receiving(&subject)->state == WF_RECEIVING_WAITING && wf_link_was_up(link_to_peer());
 }
 
 static bool receive_waits_for_memory(void)

@@ -37,7 +37,7 @@ static unsigned links_of(unsigned worker)
 	unsigned count = 0;
 
 	WF_LIST_EACH(at, &w->link_list)
-		count += WF_CONTAINER(at, struct wf_link, node)->greeted;
+		count += wf_link_greeted(WF_CONTAINER(at, struct wf_link, node));
 	return count;
 }
 

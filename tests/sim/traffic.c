@@ -640,7 +640,7 @@ bool wf_traffic_is_linked(unsigned node, unsigned peer)
 {
 	struct wf_link *link = wf_world_peer(node, peer)->link;
 
-	return link && wf_link_real(link)->was_up;
+	return link && wf_link_was_up(wf_link_real(link));
 }
 
 /* Only an attempt ends with the peer: the next may wait for one of another life, as if never met. */

@@ -272,7 +272,7 @@ static bool reads(const struct wf_worker *w)
 	WF_LIST_EACH(node, &w->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->read_count && link->on && wf_rail_caps(link->on->rail)->sync_read)
+		if (link->reads.count && link->on && wf_rail_caps(link->on->rail)->sync_read)
 			return true;
 	}
 	return false;
@@ -625,9 +625,9 @@ void wf_world_lose_soon(void)
 
 bool wf_world_account_is_empty(const struct wf_link *link)
 {
-	uint64_t owed = link->kept_bytes[WF_LEDGER_OWED] - link->intake.assembly_bytes;
+	uint64_t owed = link->account.bytes[WF_LEDGER_OWED] - link->intake.assembly_bytes;
 
-	if (link->kept_bytes[WF_LEDGER_RECEIVED])
+	if (link->account.bytes[WF_LEDGER_RECEIVED])
 		return false;
 	return !wf_list_empty(&link->out.queue) || !wf_list_empty(&link->out.frames) ||
 	       !wf_list_empty(&link->out.controls) || !wf_list_empty(&link->out.controls_out) ||
@@ -659,7 +659,7 @@ void wf_world_assert_free(unsigned number)
 
 			assert_int_equal(link->offer_count, 0);
 			assert_int_equal(link->live.watch_count, 0);
-			assert_int_equal(link->room_held, 0);
+			assert_int_equal(link->room.held, 0);
 			assert_true(wf_world_account_is_empty(link));
 		}
 	}
