@@ -31,8 +31,8 @@ int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct 
 		cq->fid = NULL;
 		return err;
 	}
-	wf_list_append(&rail->cqs, &cq->node);
-	wf_list_append(&rail->warm, &cq->warm_node);
+	wf_list_append(&rail->queues.all, &cq->node);
+	wf_list_append(&rail->queues.warm, &cq->warm_node);
 	return 0;
 }
 
@@ -41,8 +41,8 @@ void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq)
 	cq->empty = 0;
 	if (!wf_list_empty(&cq->warm_node))
 		return;
-	wf_list_append(&rail->warm, &cq->warm_node);
-	rail->cold_count--;
+	wf_list_append(&rail->queues.warm, &cq->warm_node);
+	rail->queues.cold_count--;
 }
 
 void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq)
@@ -50,7 +50,7 @@ void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq)
 	if (!rail->wait.pollfd || !cq->id)
 		return;
 	wf_list_remove(&cq->warm_node);
-	rail->cold_count++;
+	rail->queues.cold_count++;
 }
 
 /* Only after its endpoints: libfabric 1.17 crashes the other way round. */
@@ -130,17 +130,17 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 	struct fi_cq_err_entry error = { 0 };
 	ssize_t n, i;
 
-	if (!wf_gate_enter(&rail->gate)) {
-		if (!rail->shut_ns)
-			rail->shut_ns = wf_clock_now();
+	if (!wf_gate_enter(&rail->shared.gate)) {
+		if (!rail->shared.shut_ns)
+			rail->shared.shut_ns = wf_clock_now();
 		return 0;
 	}
 	n = WF_RAIL_CALL(rail, fi_cq_read, cq->fid, entries, BATCH);
 	/* Only then: beside what it has given there may be more. */
 	if (n == -FI_EAGAIN)
-		wf_gate_hear(&rail->gate);
-	wf_gate_leave(&rail->gate);
-	rail->shut_ns = 0;
+		wf_gate_hear(&rail->shared.gate);
+	wf_gate_leave(&rail->shared.gate);
+	rail->shared.shut_ns = 0;
 	if (n > 0) {
 		for (i = 0; i < n; i++)
 			completed(rail, &entries[i]);

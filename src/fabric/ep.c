@@ -49,7 +49,7 @@ static bool is_sound(const struct wf_rail *rail, const uint8_t *address, size_t 
 	if (rail->info->addr_format == FI_ADDR_STR)
 		return !address[bytes - 1] && memchr(address, 0, bytes) == address + bytes - 1;
 	if (!rail->caps.by_ip)
-		return bytes == rail->address_bytes;
+		return bytes == rail->self.address_bytes;
 	if (bytes < sizeof(struct sockaddr_in))
 		return false;
 	memcpy(&family, address + offsetof(struct sockaddr, sa_family), sizeof(family));
@@ -61,7 +61,7 @@ static bool is_sound(const struct wf_rail *rail, const uint8_t *address, size_t 
 static int open_fid(struct wf_ep *ep, struct fi_info *info, struct wf_error *e)
 {
 	struct wf_rail *rail = ep->rail;
-	struct wf_cq *cq = rail->cq.fid ? &rail->cq : &ep->cq;
+	struct wf_cq *cq = rail->queues.cq.fid ? &rail->queues.cq : &ep->cq;
 	int err;
 
 	if (cq == &ep->cq) {
@@ -74,11 +74,11 @@ static int open_fid(struct wf_ep *ep, struct fi_info *info, struct wf_error *e)
 	if (err)
 		goto close_cq;
 	info->handle = NULL; /* a request, if it is one, is the endpoint's from here on */
-	err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->eq->fid, 0);
+	err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->conns.eq->fid, 0);
 	if (!err)
 		err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &cq->fid->fid, FI_TRANSMIT | FI_RECV);
 	if (!err)
-		err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->srx->fid, 0);
+		err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->conns.srx->fid, 0);
 	if (!err)
 		err = WF_RAIL_CALL(rail, fi_enable, ep->fid);
 	if (err)
@@ -105,7 +105,7 @@ static void close_fid(struct wf_ep *ep)
 
 static void enlist(struct wf_ep *ep)
 {
-	ep->rail->connecting += !ep->up;
+	ep->rail->conns.connecting += !ep->up;
 	wf_list_append(&ep->rail->eps, &ep->node);
 }
 
@@ -176,7 +176,7 @@ static int check_file(const struct wf_ep *ep, struct wf_error *e)
 	char name[WF_ADDRESS_BYTES + 1];
 
 	if (!wf_provider_has(ep->rail->row, WF_QUIRK_LIVE_NAME, fi_version()) ||
-	    !ep->rail->files[0] || wf_rail_find_file(ep->address, ep->address_bytes, name))
+	    !ep->rail->self.files[0] || wf_rail_find_file(ep->address, ep->address_bytes, name))
 		return 0;
 	return wf_error_set(e, -EHOSTDOWN, "%s: the peer's /dev/shm/%s is gone",
 			    ep->rail->caps.provider, name);
@@ -202,7 +202,7 @@ static int take_gate(struct wf_ep *ep, int gate_fd, struct wf_error *e)
 {
 	int fd, err;
 
-	if (!ep->rail->gate.page)
+	if (!ep->rail->shared.gate.page)
 		return 0;
 	fd = fcntl(gate_fd, F_DUPFD_CLOEXEC, 0);
 	err = fd < 0 ? -errno : wf_gate_take(&ep->gate, fd);
@@ -220,31 +220,31 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 
 	if (err)
 		return err;
-	if (!rail->ep)
+	if (!rail->shared.ep)
 		return wf_error_set(e, -ENOTCONN, "%s has no endpoint", rail->caps.provider);
 	ep->pid = pid;
 	memcpy(ep->address, address, address_bytes);
 	ep->address_bytes = address_bytes;
-	ep->life = rail->life;
+	ep->life = rail->shared.life;
 	ep->up = true;
 	twin = twin_of(ep);
 	if (twin) {
 		ep->to = twin->to;
 		return 0;
 	}
-	if (rail->peers_count >= rail->caps.peers_max)
+	if (rail->shared.peers_count >= rail->caps.peers_max)
 		return wf_error_set(e, -ENOSPC, "%s knows %u peers, and no more fit",
-				    rail->caps.provider, rail->peers_count);
+				    rail->caps.provider, rail->shared.peers_count);
 	err = check_file(ep, e);
 	if (!err)
 		err = check_descriptor(rail, e);
 	if (err)
 		return err;
-	n = WF_RAIL_CALL(rail, fi_av_insert, rail->av, ep->address, 1, &ep->to, 0, NULL);
+	n = WF_RAIL_CALL(rail, fi_av_insert, rail->shared.av, ep->address, 1, &ep->to, 0, NULL);
 	if (n != 1)
 		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
 				    "%s does not take the peer's address", rail->caps.provider);
-	rail->peers_count++;
+	rail->shared.peers_count++;
 	/* Went it meanwhile?  Then the entry may be half made, and is left alone for good. */
 	return check_file(ep, e);
 }
@@ -274,7 +274,7 @@ int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_byte
 	struct wf_ep *made;
 	int err;
 
-	if (!is_sound(rail, address, address_bytes) || rail->own_reads)
+	if (!is_sound(rail, address, address_bytes) || rail->own.reads)
 		return refuse_address(rail, e);
 	if (data_bytes > WF_CONNECT_BYTES)
 		return wf_error_set(e, -EMSGSIZE, "connect data of %zu bytes is longer than %d",
@@ -346,14 +346,14 @@ void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
 {
 	/* Should it fail, the peer's own time limit ends its attempt. */
 	if (request->info->handle)
-		WF_RAIL_CALL(rail, fi_reject, rail->pep, request->info->handle, NULL, 0);
+		WF_RAIL_CALL(rail, fi_reject, rail->conns.pep, request->info->handle, NULL, 0);
 	free_request(request);
 }
 
 /* Where it ends: its own queue, or the rail's. */
 static struct wf_cq *cq_of(struct wf_ep *ep)
 {
-	return ep->cq.fid ? &ep->cq : &ep->rail->cq;
+	return ep->cq.fid ? &ep->cq : &ep->rail->queues.cq;
 }
 
 static bool reads(const struct wf_ep *ep)
@@ -404,10 +404,10 @@ static void close_shared(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
 
-	if (ep->life != rail->life || twin_of(ep))
+	if (ep->life != rail->shared.life || twin_of(ep))
 		return;
-	WF_RAIL_CALL(rail, fi_av_remove, rail->av, &ep->to, 1, 0);
-	rail->peers_count--;
+	WF_RAIL_CALL(rail, fi_av_remove, rail->shared.av, &ep->to, 1, 0);
+	rail->shared.peers_count--;
 }
 
 void wf_ep_close(struct wf_ep *ep)
@@ -416,7 +416,7 @@ void wf_ep_close(struct wf_ep *ep)
 		return;
 	ep->dead = true; /* no more CLOSED */
 	wf_gate_close(&ep->gate);
-	ep->rail->connecting -= !ep->up;
+	ep->rail->conns.connecting -= !ep->up;
 	if (wf_provider_has(ep->rail->row, WF_QUIRK_FREES_TWICE, fi_version()) && reads(ep))
 		end_reads(ep);
 	wf_post_drop_all(ep);
@@ -445,7 +445,7 @@ uint32_t wf_ep_busy(const struct wf_ep *ep)
 /* 0: @ep can be used now. */
 static int usable(const struct wf_ep *ep)
 {
-	if (ep->dead || (!ep->rail->caps.connected && ep->life != ep->rail->life))
+	if (ep->dead || (!ep->rail->caps.connected && ep->life != ep->rail->shared.life))
 		return -ENOTCONN;
 	return ep->up ? 0 : -EAGAIN;
 }
@@ -462,7 +462,7 @@ static int refused(struct wf_ep *ep, ssize_t err)
 
 static struct fid_ep *fid_of(const struct wf_ep *ep)
 {
-	return ep->rail->caps.connected ? ep->fid : ep->rail->ep;
+	return ep->rail->caps.connected ? ep->fid : ep->rail->shared.ep;
 }
 
 /* Inside the peer's gate. */
@@ -518,7 +518,7 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	err = wf_post_take(rail, ep, WF_POST_READ, cookie, &post);
 	if (err)
 		return -EAGAIN;
-	if (rail->own_reads) {
+	if (rail->own.reads) {
 		ret = WF_RAIL_CALL(rail, wf_vm_read, ep->pid, into, count, address);
 		wf_cq_end(rail, post, (int)ret);
 		wf_post_delay(rail, &post->notice);
@@ -536,11 +536,11 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 /* The helper of @rail, started if it can be; NULL: it can't. */
 static struct wf_helper *helper_of(struct wf_rail *rail)
 {
-	if (rail->helper || rail->helpless)
-		return rail->helper;
-	rail->helpless = !rail->own_reads || !rail->wake ||
-			 wf_helper_open(rail->wake, rail->wake_ctx, &rail->helper);
-	return rail->helper;
+	if (rail->own.helper || rail->own.helpless)
+		return rail->own.helper;
+	rail->own.helpless = !rail->own.reads || !rail->own.wake ||
+			 wf_helper_open(rail->own.wake, rail->own.wake_ctx, &rail->own.helper);
+	return rail->own.helper;
 }
 
 static int copy(const struct wf_helper_job *job)

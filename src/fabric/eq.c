@@ -27,7 +27,7 @@ static void asked(struct wf_rail *rail, struct fi_info *info, const uint8_t *dat
 	struct wf_request *request = calloc(1, sizeof(*request));
 
 	if (!request) {
-		WF_RAIL_CALL(rail, fi_reject, rail->pep, info->handle, NULL, 0);
+		WF_RAIL_CALL(rail, fi_reject, rail->conns.pep, info->handle, NULL, 0);
 		fi_freeinfo(info);
 		return;
 	}
@@ -41,7 +41,7 @@ static void asked(struct wf_rail *rail, struct fi_info *info, const uint8_t *dat
 		.bytes = request->data,
 		.count = count,
 	};
-	wf_list_append(&rail->requests, &request->node);
+	wf_list_append(&rail->conns.requests, &request->node);
 	wf_post_tell(rail, &request->notice);
 }
 
@@ -61,7 +61,7 @@ static void happened(struct wf_rail *rail, uint32_t kind, const struct fi_eq_cm_
 		wf_ep_die(ep, 0);
 	} else if (kind == FI_CONNECTED && !ep->up) {
 		ep->up = true;
-		rail->connecting--;
+		rail->conns.connecting--;
 		if (ep->cq.fid)
 			wf_cq_warm(rail, &ep->cq); /* it has one more descriptor */
 		wf_post_tell(rail, &ep->connected);
@@ -74,13 +74,14 @@ int wf_eq_read(struct wf_rail *rail)
 	struct fi_eq_err_entry error = { 0 };
 	struct wf_ep *ep;
 	uint32_t kind;
-	ssize_t n = WF_RAIL_CALL(rail, fi_eq_read, rail->eq, &kind, buffer, sizeof(buffer), 0);
+	ssize_t n = WF_RAIL_CALL(rail, fi_eq_read, rail->conns.eq, &kind, buffer,
+				 sizeof(buffer), 0);
 
 	if (n >= (ssize_t)sizeof(struct fi_eq_cm_entry)) {
 		happened(rail, kind, (const void *)buffer, (size_t)n - sizeof(struct fi_eq_cm_entry));
 		return 1;
 	}
-	if (n != -FI_EAVAIL || WF_RAIL_CALL(rail, fi_eq_readerr, rail->eq, &error, 0) <= 0)
+	if (n != -FI_EAVAIL || WF_RAIL_CALL(rail, fi_eq_readerr, rail->conns.eq, &error, 0) <= 0)
 		return 0;
 	ep = ep_of(rail, error.fid);
 	if (ep)

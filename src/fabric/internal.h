@@ -3,9 +3,6 @@
  * What the files of fabric/ share: the rail and the things on it.  No other
  * floor includes this.
  *
- * Everything that waits for the owner is a notice in one list of the rail and
- * lies inside the object that it is about, so telling never needs memory.
- *
  * Threads: owner.
  */
 #ifndef WF_FABRIC_INTERNAL_H
@@ -23,77 +20,12 @@
 
 #include "fabric/gate.h"
 #include "fabric/orphans.h"
-#include "fabric/rail.h"
+#include "fabric/slots.h"
+#include "fabric/wait.h"
 #include "util/helper.h"
-#include "util/list.h"
 #include "util/table.h"
 
-
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit handle");
-
-struct wf_rail_notice {
-	struct wf_list node; /* in rail->notices, or in no list */
-	struct wf_event event;
-};
-
-enum wf_post_kind { WF_POST_SLOT, WF_POST_SEND, WF_POST_READ };
-
-/*
- * One operation that the provider holds.  It knows only @id, so a completion
- * that comes late or twice finds nothing.
- */
-struct wf_post {
-	enum wf_post_kind kind;
-	uint64_t id;          /* 0: the provider does not hold it */
-	struct wf_ep *ep;     /* NULL for a slot */
-	bool held;            /* a slot: its message is the owner's until he gives it back */
-	struct wf_list node;  /* in ep->posts, or rail->spare, or slots->refused */
-	struct wf_rail_notice notice;
-};
-
-/* As many slots are made at once: 1 MiB of frames of 16 KiB. */
-#define WF_SLOTS_STEP 64
-
-/* Some receive slots: one piece of memory, cut in equal frames. */
-struct wf_slot_block {
-	uint8_t *memory;
-	size_t bytes;
-	struct wf_mr *mr;        /* NULL where local memory needs none */
-	struct wf_post posts[WF_SLOTS_STEP];
-};
-
-/* The receive slots of a rail: more blocks are made as they are needed. */
-struct wf_slots {
-	uint32_t frame_bytes, count, most;
-	struct wf_slot_block **blocks;
-	struct wf_list refused;  /* to be posted again: the provider was full */
-};
-
-/* A completion queue: the rail's, or an endpoint's own. */
-struct wf_cq {
-	struct fid_cq *fid;
-	struct wf_ep *ep;    /* whose own it is, or NULL */
-	struct wf_list node; /* in rail->cqs */
-	struct wf_list warm_node; /* in rail->warm, or in no list */
-	uint32_t empty;      /* looks that found nothing since it last had news */
-	uint32_t heard;      /* completions since the last sleep, until: */
-	bool unwatched;      /* there are so many that nobody need say so */
-	uint64_t id;         /* in the waitset */
-	struct fi_wait_pollfd fds; /* its descriptors, as they were last asked for */
-	size_t fds_size;
-};
-
-/* One descriptor for all queues of a rail. */
-struct wf_waitset {
-	int epoll;  /* -1: there is none */
-	int eq_fd;  /* of the event queue, where @epoll has it; -1 */
-	bool eq_rang; /* the event queue has had news since it was last read */
-	bool edge;
-	bool pollfd;           /* completion queues have several descriptors each */
-	struct wf_table queues; /* struct wf_cq: in a forked child a descriptor may outlive its queue */
-	struct fid **fids; /* of the queues, for fi_trywait */
-	size_t count, size;
-};
 
 struct wf_ep {
 	struct wf_rail *rail;
@@ -124,9 +56,59 @@ struct wf_mr {
 
 struct wf_request {
 	struct fi_info *info;
-	struct wf_list node; /* in rail->requests */
+	struct wf_list node; /* in rail->conns.requests */
 	struct wf_rail_notice notice;
 	uint8_t data[WF_CONNECT_BYTES];
+};
+
+/* Where a rail binds, for rows that go by IP. */
+struct wf_rail_bind {
+	char host[256];
+	uint16_t port_first, port_last;
+};
+
+/* The endpoint of a shared rail, another with each opening; all zero on a connected one. */
+struct wf_rail_shared {
+	struct fid_ep *ep;
+	struct fid_av *av;
+	uint32_t life;        /* how often @ep was opened */
+	uint32_t peers_count; /* entries of the address vector */
+	struct wf_gate gate;  /* ours, where the provider needs one */
+	uint64_t shut_ns;     /* since when it has been found shut; 0: it was open */
+};
+
+/* Listening and connections of a connected rail. */
+struct wf_rail_conns {
+	struct fid_eq *eq;
+	struct fid_pep *pep;
+	struct fid_ep *srx;
+	struct wf_list requests;
+	uint32_t connecting;  /* endpoints that are not up yet */
+	struct wf_orphans orphans;
+};
+
+/* Reads by process_vm_readv, of the process that the kernel names, in the provider's place. */
+struct wf_rail_own {
+	bool reads;               /* this rail reads so */
+	bool helpless;            /* there can be no helper */
+	struct wf_helper *helper; /* NULL: not started yet, or there can be none */
+	void (*wake)(void *ctx);  /* by the helper at the end of a read; NULL: none is wanted */
+	void *wake_ctx;
+};
+
+/* The completion queues of a rail. */
+struct wf_rail_queues {
+	struct wf_cq cq;      /* fid NULL where endpoints have their own */
+	struct wf_list all;
+	struct wf_list warm;  /* those of them that may have something to tell */
+	uint32_t cold_count;  /* the others */
+};
+
+/* The address of a rail's endpoint, and the names in /dev/shm that go with it. */
+struct wf_rail_self {
+	uint8_t address[WF_ADDRESS_BYTES];
+	size_t address_bytes;
+	char files[WF_ADDRESS_BYTES + 1];
 };
 
 struct wf_rail {
@@ -134,30 +116,15 @@ struct wf_rail {
 	struct wf_caps caps;
 	struct fi_info *candidate; /* what was selected, without an address of ours */
 	struct fi_info *info;      /* what was opened */
-	char host[256];
-	uint16_t port_first, port_last;
 	struct wf_counters *counters, unread; /* @unread: where nobody counts */
 	struct wf_recorder *recorder; /* NULL: none */
 
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
-	struct fid_eq *eq;   /* connected: */
-	struct fid_pep *pep;
-	struct fid_ep *srx;
-	struct fid_ep *ep;   /* shared: */
-	struct fid_av *av;
-	uint32_t life;       /* how often @ep was opened */
-	bool own_reads;      /* by process_vm_readv, of the process that the kernel names */
-	struct wf_gate gate; /* ours, where the provider needs one */
-	uint64_t shut_ns;    /* since when it has been found shut; 0: it was open */
-	struct wf_helper *helper; /* of own reads; NULL: not started yet, or it can't be */
-	bool helpless;       /* it can't be */
-	void (*wake)(void *ctx); /* what the helper does at the end of a read; NULL: none is wanted */
-	void *wake_ctx;
-	struct wf_cq cq;     /* fid NULL where endpoints have their own */
-	struct wf_list cqs;
-	struct wf_list warm; /* those of them that may have something to tell */
-	uint32_t cold_count; /* the others */
+	struct wf_rail_shared shared;
+	struct wf_rail_conns conns;
+	struct wf_rail_own own;
+	struct wf_rail_queues queues;
 	struct wf_waitset wait;
 
 	struct wf_slots slots;
@@ -165,19 +132,15 @@ struct wf_rail {
 	struct wf_list spare;   /* posts to be used again */
 	struct wf_list notices;
 	struct wf_list delayed; /* notices of the next poll */
-	struct wf_list eps, closed, requests, mrs;
-	uint32_t peers_count;   /* entries of the address vector */
+	struct wf_list eps, closed, mrs;
 	uint32_t busy;          /* posts of all its endpoints */
 	uint32_t polls;
 	bool woken;             /* a descriptor of it was readable */
-	uint32_t connecting;    /* endpoints that are not up yet */
-	struct wf_orphans orphans;
+	bool device_reached;    /* memory of one was registered */
 	uint64_t registered_bytes;
-	bool device_reached; /* memory of one was registered */
 
-	uint8_t address[WF_ADDRESS_BYTES];
-	size_t address_bytes;
-	char files[WF_ADDRESS_BYTES + 1];
+	struct wf_rail_bind bind;
+	struct wf_rail_self self;
 };
 
 /*
@@ -213,50 +176,9 @@ struct fi_info *wf_select_hints(enum wf_shape shape, bool device); /* NULL: no m
 bool wf_rail_find_file(const uint8_t *address, size_t address_bytes,
 		       char name[WF_ADDRESS_BYTES + 1]);
 
-/* post.c */
-int wf_post_take(struct wf_rail *rail, struct wf_ep *ep, enum wf_post_kind kind, void *cookie,
-		 struct wf_post **post);
-void wf_post_give(struct wf_rail *rail, struct wf_post *post);
-void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice);
-void wf_post_delay(struct wf_rail *rail, struct wf_rail_notice *notice); /* tell it after the next look at the provider */
-void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
-void wf_post_drop_all(struct wf_ep *ep); /* nobody waits for what is posted on @ep any more */
-
-/* slots.c */
-int wf_slots_open(struct wf_rail *rail, uint32_t most, struct wf_error *e); /* with none yet */
-void wf_slots_close(struct wf_rail *rail);
-int wf_slots_grow(struct wf_rail *rail, uint32_t count, struct wf_error *e); /* to @count, or the most */
-void wf_slots_again(struct wf_rail *rail); /* on a new endpoint: all that nobody holds */
-struct wf_post *wf_slots_at(struct wf_rail *rail, uint32_t slot);
-void wf_slots_post(struct wf_rail *rail, struct wf_post *slot);
-void wf_slots_retry(struct wf_rail *rail);
-
-/* cq.c */
-int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct wf_error *e);
-void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq);
-int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq); /* how many entries there were */
-void wf_cq_drain(struct wf_rail *rail, struct wf_cq *cq);
-void wf_cq_end(struct wf_rail *rail, struct wf_post *post, int status);
-void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq); /* look at it from now on */
-void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq); /* no more, until its descriptors say so, if they are known */
-
 /* eq.c */
 int wf_eq_read(struct wf_rail *rail); /* whether there was an event */
 void wf_eq_drain(struct wf_rail *rail);
-
-/* wait.c */
-int wf_wait_open(struct wf_rail *rail, struct wf_error *e);
-void wf_wait_close(struct wf_rail *rail);
-int wf_wait_add_eq(struct wf_rail *rail, struct wf_error *e);
-int wf_wait_add(struct wf_rail *rail, struct wf_cq *cq, struct wf_error *e);
-void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq); /* before its endpoint is closed; harmless again */
-void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count);
-void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq);
-int wf_wait_again(struct wf_rail *rail);
-int wf_wait_try(struct wf_rail *rail);
-bool wf_wait_eq_ready(const struct wf_rail *rail); /* is there news of the event queue now? */
-void wf_wait_hear(struct wf_rail *rail); /* warm what its descriptors say has news */
-void wf_wait_cool(struct wf_rail *rail); /* before a sleep, after looks that found nothing */
 
 /* ep.c */
 void wf_ep_die(struct wf_ep *ep, int status); /* CLOSED, once */

@@ -45,7 +45,7 @@ static int bind_to_ep(struct wf_rail *rail, struct fid_mr *fid)
 
 	if (!(rail->info->domain_attr->mr_mode & FI_MR_ENDPOINT))
 		return 0;
-	err = WF_RAIL_CALL(rail, fi_mr_bind, fid, &rail->ep->fid, 0);
+	err = WF_RAIL_CALL(rail, fi_mr_bind, fid, &rail->shared.ep->fid, 0);
 	return err ? err : WF_RAIL_CALL(rail, fi_mr_enable, fid);
 }
 
@@ -197,7 +197,7 @@ int wf_mr_try(struct wf_rail *rail, const void *base, size_t bytes, struct wf_er
 	if (err)
 		return err;
 	wf_mr_close(mr);
-	return rail->own_reads ? try_read(rail, base, e) : 0;
+	return rail->own.reads ? try_read(rail, base, e) : 0;
 }
 
 void wf_mr_close(struct wf_mr *mr)
@@ -237,7 +237,7 @@ uint64_t wf_mr_key(const struct wf_mr *mr)
 
 uint64_t wf_mr_address(const struct wf_mr *mr, const void *ptr)
 {
-	if (mr->rail->own_reads || mr->rail->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
+	if (mr->rail->own.reads || mr->rail->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
 		return (uint64_t)(uintptr_t)ptr;
 	return (uint64_t)((const uint8_t *)ptr - mr->base);
 }

@@ -46,17 +46,18 @@ void wf_orphans_open(struct wf_rail *rail)
 {
 	bool any = false;
 
-	rail->orphans = (struct wf_orphans){ .listener = -1 };
+	rail->conns.orphans = (struct wf_orphans){ .listener = -1 };
 	if (!wf_provider_has(rail->row, WF_QUIRK_ORPHANS, fi_version()))
 		return;
-	wf_sock_each(rail->address, rail->address_bytes, one_is_there, &any);
-	rail->orphans.open = !any;
-	rail->orphans.listener = wf_sock_listener(rail->address, rail->address_bytes);
+	wf_sock_each(rail->self.address, rail->self.address_bytes, one_is_there, &any);
+	rail->conns.orphans.open = !any;
+	rail->conns.orphans.listener = wf_sock_listener(rail->self.address,
+							rail->self.address_bytes);
 }
 
 uint32_t wf_orphans_waiting(const struct wf_rail *rail)
 {
-	return rail->orphans.open ? wf_sock_waiting(rail->orphans.listener) : 0;
+	return rail->conns.orphans.open ? wf_sock_waiting(rail->conns.orphans.listener) : 0;
 }
 
 static int compare_ends(const void *a, const void *b)
@@ -70,7 +71,7 @@ static size_t count_owned(const struct wf_rail *rail)
 
 	WF_LIST_EACH(node, &rail->eps)
 		count++;
-	WF_LIST_EACH(node, &rail->requests)
+	WF_LIST_EACH(node, &rail->conns.requests)
 		count++;
 	return count;
 }
@@ -94,7 +95,7 @@ static int list_known(struct look *look)
 		    wf_sock_end(peer, bytes, &look->known[look->known_count]))
 			look->known_count++;
 	}
-	WF_LIST_EACH(node, &rail->requests) {
+	WF_LIST_EACH(node, &rail->conns.requests) {
 		const struct fi_info *info =
 			WF_CONTAINER(node, struct wf_request, node)->info;
 
@@ -126,7 +127,7 @@ static void see_shut(struct look *look, const struct wf_orphan *shut, int fd)
 static bool see(const struct wf_sock *sock, void *ctx)
 {
 	struct look *look = ctx;
-	const struct wf_orphan *shut = find_shut(&look->rail->orphans, sock->inode);
+	const struct wf_orphan *shut = find_shut(&look->rail->conns.orphans, sock->inode);
 	struct wf_sock *more;
 
 	if (shut) {
@@ -160,7 +161,7 @@ static int compare_silence(const void *a, const void *b)
 
 static void shut_the_oldest(struct look *look)
 {
-	struct wf_orphans *orphans = &look->rail->orphans;
+	struct wf_orphans *orphans = &look->rail->conns.orphans;
 	size_t i;
 
 	if (look->found_count)
@@ -180,13 +181,13 @@ static void shut_the_oldest(struct look *look)
 
 void wf_orphans_look(struct wf_rail *rail)
 {
-	struct wf_orphans *orphans = &rail->orphans;
+	struct wf_orphans *orphans = &rail->conns.orphans;
 	struct look look = { .rail = rail, .now_ns = wf_clock_now() };
 
 	if (!orphans->open || look.now_ns < orphans->not_before_ns)
 		return;
 	if (!list_known(&look)) {
-		wf_sock_each(rail->address, rail->address_bytes, see, &look);
+		wf_sock_each(rail->self.address, rail->self.address_bytes, see, &look);
 		if (!look.failed) {
 			shut_the_oldest(&look);
 			orphans->suspects = 0;
@@ -200,12 +201,14 @@ void wf_orphans_look(struct wf_rail *rail)
 
 void wf_orphans_suspect(struct wf_rail *rail, uint32_t count)
 {
-	rail->orphans.suspects += count;
-	if (rail->orphans.suspects >= SUSPECTS_MANY)
+	rail->conns.orphans.suspects += count;
+	if (rail->conns.orphans.suspects >= SUSPECTS_MANY)
 		wf_orphans_look(rail);
 }
 
 bool wf_orphans_expected(const struct wf_rail *rail)
 {
-	return rail->orphans.open && (rail->orphans.suspects || rail->orphans.left);
+	const struct wf_orphans *orphans = &rail->conns.orphans;
+
+	return orphans->open && (orphans->suspects || orphans->left);
 }

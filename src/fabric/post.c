@@ -70,9 +70,9 @@ void wf_post_drop_all(struct wf_ep *ep)
 		struct wf_post *post = WF_CONTAINER(node, struct wf_post, node);
 
 		/* The provider forgets its own when the endpoint closes; the helper is asked to. */
-		if (ep->rail->helper) {
+		if (ep->rail->own.helper) {
 			wf_rail_entered(ep->rail, "wf_helper_drop");
-			wf_helper_drop(ep->rail->helper, post);
+			wf_helper_drop(ep->rail->own.helper, post);
 			wf_rail_left(ep->rail, 0);
 		}
 		wf_post_give(ep->rail, post);

@@ -96,9 +96,9 @@ static int source_info(const struct wf_rail *rail, uint16_t port, struct fi_info
 		snprintf(service, sizeof(service), "weft-%016" PRIx64, wf_random_u64());
 		return ask(rail, NULL, service, info);
 	}
-	if (rail->row->by_ip && !is_wildcard(rail->host)) {
+	if (rail->row->by_ip && !is_wildcard(rail->bind.host)) {
 		snprintf(service, sizeof(service), "%u", port);
-		err = ask(rail, rail->host, service, info);
+		err = ask(rail, rail->bind.host, service, info);
 	}
 	if (err != -FI_ENODATA)
 		return err;
@@ -113,12 +113,12 @@ static int source_info(const struct wf_rail *rail, uint16_t port, struct fi_info
 
 static int name_of(struct wf_rail *rail, struct fid *fid)
 {
-	size_t bytes = sizeof(rail->address);
-	int err = fi_getname(fid, rail->address, &bytes);
+	size_t bytes = sizeof(rail->self.address);
+	int err = fi_getname(fid, rail->self.address, &bytes);
 
 	if (err)
 		return err;
-	rail->address_bytes = bytes;
+	rail->self.address_bytes = bytes;
 	return 0;
 }
 
@@ -141,10 +141,10 @@ static void find_files(struct wf_rail *rail)
 {
 	char name[WF_ADDRESS_BYTES + 1];
 
-	rail->files[0] = 0;
+	rail->self.files[0] = 0;
 	if (rail->caps.leaves_files &&
-	    wf_rail_find_file(rail->address, rail->address_bytes, name))
-		snprintf(rail->files, sizeof(rail->files), "%s", name);
+	    wf_rail_find_file(rail->self.address, rail->self.address_bytes, name))
+		snprintf(rail->self.files, sizeof(rail->self.files), "%s", name);
 }
 
 /* Connected: the passive endpoint, on the first free port. */
@@ -160,31 +160,31 @@ static int listen_at(struct wf_rail *rail, uint16_t port)
 		if (err)
 			goto free_info;
 	}
-	err = WF_RAIL_CALL(rail, fi_passive_ep, rail->fabric, rail->info, &rail->pep, NULL);
+	err = WF_RAIL_CALL(rail, fi_passive_ep, rail->fabric, rail->info, &rail->conns.pep, NULL);
 	if (err)
 		goto free_info;
-	if (!rail->eq) {
+	if (!rail->conns.eq) {
 		struct fi_eq_attr attr = {
 			.size = EQ_ENTRIES,
 			.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE : FI_WAIT_FD,
 		};
 
-		err = WF_RAIL_CALL(rail, fi_eq_open, rail->fabric, &attr, &rail->eq, NULL);
+		err = WF_RAIL_CALL(rail, fi_eq_open, rail->fabric, &attr, &rail->conns.eq, NULL);
 		if (err)
 			goto close_pep;
 	}
-	err = WF_RAIL_CALL(rail, fi_pep_bind, rail->pep, &rail->eq->fid, 0);
+	err = WF_RAIL_CALL(rail, fi_pep_bind, rail->conns.pep, &rail->conns.eq->fid, 0);
 	if (!err)
-		err = WF_RAIL_CALL(rail, fi_listen, rail->pep);
+		err = WF_RAIL_CALL(rail, fi_listen, rail->conns.pep);
 	if (!err)
-		err = name_of(rail, &rail->pep->fid);
+		err = name_of(rail, &rail->conns.pep->fid);
 	if (err)
 		goto close_pep;
 	return 0;
 
 close_pep:
-	WF_RAIL_CALL(rail, fi_close, &rail->pep->fid);
-	rail->pep = NULL;
+	WF_RAIL_CALL(rail, fi_close, &rail->conns.pep->fid);
+	rail->conns.pep = NULL;
 free_info:
 	fi_freeinfo(rail->info);
 	rail->info = NULL;
@@ -193,13 +193,13 @@ free_info:
 
 static void close_endpoint(struct wf_rail *rail)
 {
-	if (rail->ep)
-		WF_RAIL_CALL(rail, fi_close, &rail->ep->fid);
-	wf_cq_close(rail, &rail->cq);
-	if (rail->av)
-		WF_RAIL_CALL(rail, fi_close, &rail->av->fid);
-	rail->ep = NULL;
-	rail->av = NULL;
+	if (rail->shared.ep)
+		WF_RAIL_CALL(rail, fi_close, &rail->shared.ep->fid);
+	wf_cq_close(rail, &rail->queues.cq);
+	if (rail->shared.av)
+		WF_RAIL_CALL(rail, fi_close, &rail->shared.av->fid);
+	rail->shared.ep = NULL;
+	rail->shared.av = NULL;
 }
 
 /* A new one for each endpoint: somebody may have stayed in the old one. */
@@ -207,11 +207,11 @@ static int open_gate(struct wf_rail *rail, struct wf_error *e)
 {
 	int err;
 
-	wf_gate_close(&rail->gate);
-	rail->shut_ns = 0;
+	wf_gate_close(&rail->shared.gate);
+	rail->shared.shut_ns = 0;
 	if (!wf_provider_has(rail->row, WF_QUIRK_SHARED_LOCK, fi_version()))
 		return 0;
-	err = wf_gate_open(&rail->gate);
+	err = wf_gate_open(&rail->shared.gate);
 	return err ? fail(rail, err, "no gate", e) : 0;
 }
 
@@ -228,32 +228,32 @@ static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 		err = open_gate(rail, e);
 	if (err)
 		return err;
-	err = WF_RAIL_CALL(rail, fi_av_open, rail->domain, &av, &rail->av, NULL);
+	err = WF_RAIL_CALL(rail, fi_av_open, rail->domain, &av, &rail->shared.av, NULL);
 	if (err)
 		return fail(rail, err, "no address vector", e);
-	err = wf_cq_open(rail, NULL, &rail->cq, e);
+	err = wf_cq_open(rail, NULL, &rail->queues.cq, e);
 	if (err)
 		goto close_all;
-	err = WF_RAIL_CALL(rail, fi_endpoint, rail->domain, rail->info, &rail->ep, NULL);
+	err = WF_RAIL_CALL(rail, fi_endpoint, rail->domain, rail->info, &rail->shared.ep, NULL);
 	if (!err)
-		err = WF_RAIL_CALL(rail, fi_ep_bind, rail->ep, &rail->cq.fid->fid,
+		err = WF_RAIL_CALL(rail, fi_ep_bind, rail->shared.ep, &rail->queues.cq.fid->fid,
 				   FI_TRANSMIT | FI_RECV);
 	if (!err)
-		err = WF_RAIL_CALL(rail, fi_ep_bind, rail->ep, &rail->av->fid, 0);
+		err = WF_RAIL_CALL(rail, fi_ep_bind, rail->shared.ep, &rail->shared.av->fid, 0);
 	if (!err)
-		err = WF_RAIL_CALL(rail, fi_enable, rail->ep);
+		err = WF_RAIL_CALL(rail, fi_enable, rail->shared.ep);
 	if (!err)
-		err = name_of(rail, &rail->ep->fid);
+		err = name_of(rail, &rail->shared.ep->fid);
 	if (err) {
 		fail(rail, err, "no endpoint", e);
 		goto close_all;
 	}
 	find_files(rail);
-	err = rail->files[0] ? wf_devshm_fill(rail->files, e) : 0;
+	err = rail->self.files[0] ? wf_devshm_fill(rail->self.files, e) : 0;
 	if (err)
 		goto close_all;
-	rail->life++;
-	rail->peers_count = 0;
+	rail->shared.life++;
+	rail->shared.peers_count = 0;
 	return 0;
 
 close_all:
@@ -285,17 +285,17 @@ static int open_endpoint_at(struct wf_rail *rail, uint16_t port, struct wf_error
 /* Try each port of the range that was given. */
 static int bind_somewhere(struct wf_rail *rail, struct wf_error *e)
 {
-	uint32_t port = rail->port_first;
+	uint32_t port = rail->bind.port_first;
 	int err;
 
 	do {
 		err = rail->caps.connected ? listen_at(rail, (uint16_t)port) :
 					     open_endpoint_at(rail, (uint16_t)port, e);
-	} while (err == -EADDRINUSE && ++port <= rail->port_last);
+	} while (err == -EADDRINUSE && ++port <= rail->bind.port_last);
 	if (err == -EADDRINUSE)
 		return wf_error_set(e, err, "%s on %s: every port from %u to %u is in use",
-				    rail->caps.provider, rail->caps.domain, rail->port_first,
-				    rail->port_last);
+				    rail->caps.provider, rail->caps.domain, rail->bind.port_first,
+				    rail->bind.port_last);
 	return err && rail->caps.connected ? fail(rail, err, "cannot listen", e) : err;
 }
 
@@ -313,15 +313,15 @@ static int open_connected(struct wf_rail *rail, uint32_t slots, struct wf_error 
 	err = wf_wait_add_eq(rail, e);
 	if (err)
 		return err;
-	err = WF_RAIL_CALL(rail, fi_srx_context, rail->domain, rail->info->rx_attr, &rail->srx,
-			   NULL);
+	err = WF_RAIL_CALL(rail, fi_srx_context, rail->domain, rail->info->rx_attr,
+			   &rail->conns.srx, NULL);
 	if (err)
 		return fail(rail, err, "no shared receive context", e);
 	err = wf_slots_open(rail, slots, e);
 	if (err)
 		return err;
 	if (!wf_provider_has(rail->row, WF_QUIRK_CQ_PER_EP, fi_version())) {
-		err = wf_cq_open(rail, NULL, &rail->cq, e);
+		err = wf_cq_open(rail, NULL, &rail->queues.cq, e);
 		if (err)
 			return err;
 	}
@@ -352,7 +352,7 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	if (!r)
 		return wf_error_set(e, -ENOMEM, "no memory for a rail");
 	r->row = candidate->row;
-	r->own_reads = wf_provider_has(r->row, WF_QUIRK_READ_LOCKS, fi_version());
+	r->own.reads = wf_provider_has(r->row, WF_QUIRK_READ_LOCKS, fi_version());
 	r->caps = candidate->caps;
 	r->caps.names = wf_names_of(r->caps.provider, r->caps.domain);
 	if (config->frame_bytes)
@@ -360,21 +360,21 @@ int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_conf
 	r->caps.inject_bytes = WF_MIN(r->caps.inject_bytes, r->caps.frame_bytes);
 	r->counters = config->counters ? config->counters : &r->unread;
 	r->recorder = config->recorder;
-	r->wake = config->wake;
-	r->wake_ctx = config->wake_ctx;
-	r->port_first = config->port_first;
-	r->port_last = WF_MAX(config->port_last, config->port_first);
-	snprintf(r->host, sizeof(r->host), "%s", config->host ? config->host : "");
-	wf_list_init(&r->cqs);
-	wf_list_init(&r->warm);
-	wf_list_init(&r->cq.node);
-	wf_list_init(&r->cq.warm_node);
+	r->own.wake = config->wake;
+	r->own.wake_ctx = config->wake_ctx;
+	r->bind.port_first = config->port_first;
+	r->bind.port_last = WF_MAX(config->port_last, config->port_first);
+	snprintf(r->bind.host, sizeof(r->bind.host), "%s", config->host ? config->host : "");
+	wf_list_init(&r->queues.all);
+	wf_list_init(&r->queues.warm);
+	wf_list_init(&r->queues.cq.node);
+	wf_list_init(&r->queues.cq.warm_node);
 	wf_list_init(&r->spare);
 	wf_list_init(&r->notices);
 	wf_list_init(&r->delayed);
 	wf_list_init(&r->eps);
 	wf_list_init(&r->closed);
-	wf_list_init(&r->requests);
+	wf_list_init(&r->conns.requests);
 	wf_list_init(&r->mrs);
 	wf_list_init(&r->slots.refused);
 	wf_table_init(&r->posts, POSTS_MAX);
@@ -420,7 +420,7 @@ static bool settled(struct wf_rail *rail)
 {
 	uint64_t until = wf_clock_now() + SETTLE_NS;
 
-	if (!rail->ep || !wf_provider_has(rail->row, WF_QUIRK_NEVER_CLOSE, fi_version()))
+	if (!rail->shared.ep || !wf_provider_has(rail->row, WF_QUIRK_NEVER_CLOSE, fi_version()))
 		return true;
 	do {
 		struct wf_event events[16];
@@ -438,14 +438,14 @@ void wf_rail_stop(struct wf_rail *rail)
 	if (!settled(rail))
 		return; /* leaked on purpose: the other way is a crash */
 	/* A request that nobody has read yet has a connection, which only a reject closes. */
-	if (rail->eq)
+	if (rail->conns.eq)
 		wf_eq_drain(rail);
-	while ((node = wf_list_first(&rail->requests)))
+	while ((node = wf_list_first(&rail->conns.requests)))
 		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
 	while ((node = wf_list_first(&rail->eps)))
 		wf_ep_close(WF_CONTAINER(node, struct wf_ep, node));
 	/* Draining the event queue may have brought new ones. */
-	while ((node = wf_list_first(&rail->requests)))
+	while ((node = wf_list_first(&rail->conns.requests)))
 		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
 	free_closed(rail);
 	close_endpoint(rail);
@@ -458,25 +458,25 @@ void wf_rail_close(struct wf_rail *rail)
 	if (!rail)
 		return;
 	wf_rail_stop(rail);
-	if (rail->ep)
+	if (rail->shared.ep)
 		return; /* it could not be stopped */
-	wf_helper_close(rail->helper);
-	if (rail->srx)
-		WF_RAIL_CALL(rail, fi_close, &rail->srx->fid);
-	if (rail->pep && wf_provider_has(rail->row, WF_QUIRK_HALF_OPEN, fi_version()))
-		wf_sock_close_orphans(rail->address, rail->address_bytes);
-	if (rail->pep)
-		WF_RAIL_CALL(rail, fi_close, &rail->pep->fid);
+	wf_helper_close(rail->own.helper);
+	if (rail->conns.srx)
+		WF_RAIL_CALL(rail, fi_close, &rail->conns.srx->fid);
+	if (rail->conns.pep && wf_provider_has(rail->row, WF_QUIRK_HALF_OPEN, fi_version()))
+		wf_sock_close_orphans(rail->self.address, rail->self.address_bytes);
+	if (rail->conns.pep)
+		WF_RAIL_CALL(rail, fi_close, &rail->conns.pep->fid);
 	wf_slots_close(rail);
 	while ((node = wf_list_first(&rail->mrs)))
 		wf_mr_close(WF_CONTAINER(node, struct wf_mr, node));
 	if (rail->domain)
 		WF_RAIL_CALL(rail, fi_close, &rail->domain->fid);
-	if (rail->eq)
-		WF_RAIL_CALL(rail, fi_close, &rail->eq->fid);
+	if (rail->conns.eq)
+		WF_RAIL_CALL(rail, fi_close, &rail->conns.eq->fid);
 	if (rail->fabric)
 		WF_RAIL_CALL(rail, fi_close, &rail->fabric->fid);
-	wf_gate_close(&rail->gate);
+	wf_gate_close(&rail->shared.gate);
 	wf_wait_close(rail);
 	while ((node = wf_list_pop(&rail->spare)))
 		free(WF_CONTAINER(node, struct wf_post, node));
@@ -537,23 +537,23 @@ int wf_rail_grow(struct wf_rail *rail, uint32_t slots_count, struct wf_error *e)
 
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address)
 {
-	memcpy(address, rail->address, rail->address_bytes);
-	return rail->address_bytes;
+	memcpy(address, rail->self.address, rail->self.address_bytes);
+	return rail->self.address_bytes;
 }
 
 int wf_rail_gate_fd(const struct wf_rail *rail)
 {
-	return rail->gate.page ? rail->gate.shared.fd : -1;
+	return rail->shared.gate.page ? rail->shared.gate.shared.fd : -1;
 }
 
 bool wf_rail_is_stuck(const struct wf_rail *rail)
 {
-	return rail->shut_ns && wf_clock_now() > rail->shut_ns + STUCK_NS;
+	return rail->shared.shut_ns && wf_clock_now() > rail->shared.shut_ns + STUCK_NS;
 }
 
 const char *wf_rail_files(const struct wf_rail *rail)
 {
-	return rail->files;
+	return rail->self.files;
 }
 
 /* What the helper has read. */
@@ -562,21 +562,21 @@ static void hear_helper(struct wf_rail *rail)
 	struct wf_post *post;
 	int status;
 
-	while ((post = wf_helper_ended(rail->helper, &status)))
+	while ((post = wf_helper_ended(rail->own.helper, &status)))
 		wf_cq_end(rail, post, status);
 }
 
 /* Could the provider have anything to tell? */
 static bool may_have_news(const struct wf_rail *rail)
 {
-	return rail->busy || rail->shut_ns || wf_gate_knocked(&rail->gate);
+	return rail->busy || rail->shared.shut_ns || wf_gate_knocked(&rail->shared.gate);
 }
 
 static void look_at_queues(struct wf_rail *rail, bool look)
 {
-	if (look || rail->cold_count)
+	if (look || rail->queues.cold_count)
 		wf_wait_hear(rail);
-	WF_LIST_EACH(node, &rail->warm) {
+	WF_LIST_EACH(node, &rail->queues.warm) {
 		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, warm_node);
 		int count = wf_cq_read(rail, cq);
 
@@ -592,7 +592,7 @@ static void look_at_queues(struct wf_rail *rail, bool look)
 /* Make progress on all messages; is there anything to tell?  @look: also without a sign that there is. */
 static bool progress(struct wf_rail *rail, bool look)
 {
-	if (rail->helper)
+	if (rail->own.helper)
 		hear_helper(rail);
 	wf_list_splice(&rail->notices, &rail->delayed);
 	if (!wf_list_empty(&rail->slots.refused))
@@ -625,7 +625,7 @@ static bool take_in(struct wf_rail *rail)
 /* The same for connections, now.  An event that says nothing to the owner may hide one that does. */
 static bool progress_connections(struct wf_rail *rail)
 {
-	bool any = rail->eq && wf_eq_read(rail);
+	bool any = rail->conns.eq && wf_eq_read(rail);
 
 	if (!any && rail->wait.eq_rang)
 		any = take_in(rail);
@@ -654,7 +654,7 @@ int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
 	rail->woken = false;
 	free_closed(rail);
 	progress(rail, look);
-	if (look || rail->connecting || rail->wait.eq_rang)
+	if (look || rail->conns.connecting || rail->wait.eq_rang)
 		progress_connections(rail);
 	while (n < max && wf_rail_next(rail, &events[n]))
 		n++;
@@ -678,7 +678,7 @@ int wf_rail_arm(struct wf_rail *rail)
 		return -EAGAIN;
 	if (rail->wait.eq_rang)
 		return -EAGAIN;
-	if (rail->shut_ns)
+	if (rail->shared.shut_ns)
 		return -EAGAIN; /* somebody is about to bring something, or has died of it */
 	if (wf_wait_again(rail))
 		return -EAGAIN;

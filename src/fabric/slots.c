@@ -86,7 +86,7 @@ struct wf_post *wf_slots_at(struct wf_rail *rail, uint32_t slot)
 static int try_post(struct wf_rail *rail, struct wf_post *slot)
 {
 	struct wf_slots *s = &rail->slots;
-	struct fid_ep *to = rail->caps.connected ? rail->srx : rail->ep;
+	struct fid_ep *to = rail->caps.connected ? rail->conns.srx : rail->shared.ep;
 	const struct wf_slot_block *block = s->blocks[slot->notice.event.slot / WF_SLOTS_STEP];
 	int err;
 
@@ -97,11 +97,11 @@ static int try_post(struct wf_rail *rail, struct wf_post *slot)
 	if (err)
 		return err;
 	err = -FI_EAGAIN;
-	if (wf_gate_enter(&rail->gate)) {
+	if (wf_gate_enter(&rail->shared.gate)) {
 		err = (int)WF_RAIL_CALL(rail, fi_recv, to, (void *)slot->notice.event.bytes,
 					s->frame_bytes, wf_mr_desc(block->mr), FI_ADDR_UNSPEC,
 					(void *)slot->id);
-		wf_gate_leave(&rail->gate);
+		wf_gate_leave(&rail->shared.gate);
 	}
 	if (err) {
 		wf_table_remove(&rail->posts, slot->id);
@@ -133,7 +133,7 @@ void wf_slots_retry(struct wf_rail *rail)
 	if (!any)
 		return;
 	/* What has waited for them says so no more. */
-	WF_LIST_EACH(at, &rail->cqs)
+	WF_LIST_EACH(at, &rail->queues.all)
 		wf_cq_warm(rail, WF_CONTAINER(at, struct wf_cq, node));
 }
 

@@ -61,7 +61,7 @@ static void do_without(struct wf_rail *rail)
 {
 	wf_wait_close(rail);
 	rail->caps.wait = WF_WAIT_NONE;
-	WF_LIST_EACH(node, &rail->cqs) {
+	WF_LIST_EACH(node, &rail->queues.all) {
 		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, node);
 
 		cq->id = 0;
@@ -120,13 +120,13 @@ int wf_wait_add_eq(struct wf_rail *rail, struct wf_error *e)
 
 	if (rail->wait.epoll < 0)
 		return 0;
-	if (fi_control(&rail->eq->fid, FI_GETWAIT, &fd)) {
+	if (fi_control(&rail->conns.eq->fid, FI_GETWAIT, &fd)) {
 		do_without(rail);
 		return 0;
 	}
 	err = watch(&rail->wait, fd, 0);
 	rail->wait.eq_fd = err ? -1 : fd;
-	return err ? cannot_wait(rail, err, e) : note(&rail->wait, &rail->eq->fid, e);
+	return err ? cannot_wait(rail, err, e) : note(&rail->wait, &rail->conns.eq->fid, e);
 }
 
 /* Room for @count descriptors of @cq. */
@@ -264,7 +264,7 @@ static int watch_again(struct wf_rail *rail, struct wf_cq *cq)
 /* Before a sleep: watch every queue.  -errno: one can't be now. */
 int wf_wait_again(struct wf_rail *rail)
 {
-	WF_LIST_EACH(node, &rail->warm) {
+	WF_LIST_EACH(node, &rail->queues.warm) {
 		int err = watch_again(rail, WF_CONTAINER(node, struct wf_cq, warm_node));
 
 		if (err)
@@ -277,7 +277,7 @@ int wf_wait_again(struct wf_rail *rail)
 void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq)
 {
 	/* Alone, it costs less to read it than to be told. */
-	if (++cq->empty < EMPTY_MAX || rail->warm.next == rail->warm.prev)
+	if (++cq->empty < EMPTY_MAX || rail->queues.warm.next == rail->queues.warm.prev)
 		return;
 	if (rail->wait.pollfd && !watch_again(rail, cq))
 		wf_cq_cool(rail, cq);
@@ -322,6 +322,6 @@ void wf_wait_hear(struct wf_rail *rail)
 
 void wf_wait_cool(struct wf_rail *rail)
 {
-	WF_LIST_EACH(node, &rail->warm)
+	WF_LIST_EACH(node, &rail->queues.warm)
 		wf_cq_cool(rail, WF_CONTAINER(node, struct wf_cq, warm_node));
 }

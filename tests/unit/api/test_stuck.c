@@ -173,7 +173,7 @@ struct swap {
 static void swap(struct wf_task *task)
 {
 	struct swap *s = WF_CONTAINER(task, struct swap, task);
-	struct fid_cq *cq = s->worker->rails[0].rail->cq.fid;
+	struct fid_cq *cq = s->worker->rails[0].rail->queues.cq.fid;
 
 	if (s->back) {
 		cq->ops = (struct fi_ops_cq *)(uintptr_t)true_ops;
