@@ -115,8 +115,8 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 		.inject_bytes = c->caps.inject_bytes,
 		.chunk_bytes = c->caps.chunk_bytes,
 		.depth = c->caps.depth,
-		.registration_is_cheap = c->caps.reg_cheap,
-		.hmem = c->caps.device,
+		.registration_is_cheap = c->caps.memory.reg_cheap,
+		.hmem = c->caps.memory.device,
 		.tested_over = c->row->tested_over ? c->row->tested_over : "",
 	};
 	memcpy(fabric, &f, WF_MIN(fabric->size, sizeof(f)));
@@ -194,8 +194,8 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 	wf_plan_make(caps, &info->options, bytes, true, WF_LINK_RECORD_BYTES_MAX, &plan);
 	/* A key per offer, or memory of the user's own: else the registration of pool memory serves. */
 	registers = plan.way == WF_BODY_PULL &&
-		    (caps->reg_cheap || source == WEFT_PLACE_USER ||
-		     (caps->mr_local && destination == WEFT_PLACE_USER));
+		    (caps->memory.reg_cheap || source == WEFT_PLACE_USER ||
+		     (caps->memory.local && destination == WEFT_PLACE_USER));
 	if (plan.way == WF_BODY_PULL)
 		snprintf(text, text_bytes,
 			 "pull, chunks of %llu bytes, %u in flight%s, %u copies, %s: %s",

@@ -251,9 +251,9 @@ static int try_rail(struct wf_worker *w, struct wf_rail *rail, const struct wf_p
 	struct wf_region *region;
 	struct wf_mr *mr;
 
-	if (caps->reg_cheap && !caps->mr_local)
+	if (caps->memory.reg_cheap && !caps->memory.local)
 		return wf_mr_try(rail, piece->base, piece->bytes, e);
-	region = caps->reg_cheap ? wf_pool_region(&w->pool, piece->base, piece->bytes)
+	region = caps->memory.reg_cheap ? wf_pool_region(&w->pool, piece->base, piece->bytes)
 				 : wf_pool_shown(&w->pool, piece->base, piece->bytes);
 	if (!region)
 		return wf_error_set(e, -ENOMEM, "no memory to register with %s", caps->provider);

@@ -170,7 +170,7 @@ int wf_mr_open_device(struct wf_rail *rail, const void *base, size_t bytes,
 	}
 	wf_recorder_add(rail->recorder, WF_RECORDER_REGISTER_FAILED, 0, bytes, (uint64_t)err);
 	if (err != -ENOMEM && !rail->device_reached)
-		rail->caps.device = false;
+		rail->caps.memory.device = false;
 	return wf_error_set(e, -EOPNOTSUPP, "%s on %s does not reach memory of CUDA device %d: %s",
 			    rail->caps.provider, rail->caps.domain, device->cuda,
 			    wf_error_name(err));
@@ -227,7 +227,7 @@ void wf_mr_evict(struct wf_mr *mr)
 
 void *wf_mr_desc(const struct wf_mr *mr)
 {
-	return mr && (mr->rail->caps.mr_local || mr->device) ? fi_mr_desc(mr->fid) : NULL;
+	return mr && (mr->rail->caps.memory.local || mr->device) ? fi_mr_desc(mr->fid) : NULL;
 }
 
 uint64_t wf_mr_key(const struct wf_mr *mr)

@@ -142,7 +142,7 @@ static void find_files(struct wf_rail *rail)
 	char name[WF_ADDRESS_BYTES + 1];
 
 	rail->self.files[0] = 0;
-	if (rail->caps.leaves_files &&
+	if (rail->caps.host.leaves_files &&
 	    wf_rail_find_file(rail->self.address, rail->self.address_bytes, name))
 		snprintf(rail->self.files, sizeof(rail->self.files), "%s", name);
 }

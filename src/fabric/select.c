@@ -166,16 +166,15 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 		.libfabric = version,
 		.connected = row->shape == WF_SHAPE_CONNECTED,
 		.same_host = row->same_host,
-		.between_processes = wf_provider_has(row, WF_QUIRK_ONE_REGION, version),
+		.host.between_processes = wf_provider_has(row, WF_QUIRK_ONE_REGION, version),
 		.by_ip = row->by_ip,
-		.reg_cheap = row->reg_cheap,
-		.mr_local = info->domain_attr->mr_mode & FI_MR_LOCAL,
-		.device = row->device && info->caps & FI_HMEM,
-		.revoke_by_key = row->revoke == WF_REVOKE_KEY,
+		.memory.reg_cheap = row->reg_cheap,
+		.memory.local = info->domain_attr->mr_mode & FI_MR_LOCAL,
+		.memory.device = row->device && info->caps & FI_HMEM,
 		.ping_ns = (row->ping_ms ? row->ping_ms : PING_MS) * WF_NS_PER_MS,
 		.sync_read = wf_provider_has(row, WF_QUIRK_SYNC_READ, version),
-		.leaves_files = wf_provider_has(row, WF_QUIRK_SHM_FILES, version),
-		.dialled_first = wf_provider_has(row, WF_QUIRK_LIVE_NAME, version),
+		.host.leaves_files = wf_provider_has(row, WF_QUIRK_SHM_FILES, version),
+		.host.dialled_first = wf_provider_has(row, WF_QUIRK_LIVE_NAME, version),
 		.tested = row->tested,
 		.wait = wf_provider_has(row, WF_QUIRK_SLOW_FD, version) ? WF_WAIT_POLLFD : row->wait,
 		.frame_bytes = (uint32_t)WF_MIN(row->frame_bytes, most),
@@ -191,7 +190,7 @@ static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const st
 	snprintf(c->provider, sizeof(c->provider), "%s", info->fabric_attr->prov_name);
 	snprintf(c->domain, sizeof(c->domain), "%s", info->domain_attr->name);
 	fill_pci(c->pci, info);
-	c->numa_node = c->device ? node_of(c->pci, options->sysfs) : -1;
+	c->numa_node = c->memory.device ? node_of(c->pci, options->sysfs) : -1;
 }
 
 static bool is_loopback(const struct sockaddr *a)
@@ -610,7 +609,7 @@ static bool is_better(const struct wf_candidate *fresh, const struct wf_candidat
 	int suits_now = suits(c, c->info, options, home);
 
 	return suits_fresh > suits_now ||
-	       (suits_fresh == suits_now && fresh->caps.device && !c->caps.device);
+	       (suits_fresh == suits_now && fresh->caps.memory.device && !c->caps.memory.device);
 }
 
 /* Add @info, or keep the better of two offers of one domain.  Takes @info. */

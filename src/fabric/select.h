@@ -21,6 +21,20 @@
 
 struct fi_info;
 
+/* Memory that a rail is to reach. */
+struct wf_select_memory {
+	bool reg_cheap; /* make a key per offer */
+	bool local;     /* local buffers need a descriptor */
+	bool device;    /* the NIC may reach a device's memory: registering says whether it does */
+};
+
+/* Processes of one host on a rail that serves between them. */
+struct wf_select_host {
+	bool between_processes; /* two endpoints of one process must never meet */
+	bool leaves_files;      /* in /dev/shm, after a kill */
+	bool dialled_first;     /* the dialled side speaks first: it knows the other by then */
+};
+
 /*
  * What the floors above ask instead of "which provider is it?".  Options for
  * chunk, depth and eager have already been put in.
@@ -30,21 +44,16 @@ struct wf_caps {
 	char domain[64];
 	const struct wf_names *names; /* both, for those who outlive the rail; NULL: no rail is open */
 	char pci[WF_TOPOLOGY_ADDRESS_BYTES]; /* of its NIC, where libfabric says that; "" */
-	int numa_node;          /* of that, where @device is true; -1: not known */
+	int numa_node;          /* of that, where @memory.device is true; -1: not known */
 	uint32_t protocol, protocol_version; /* two ends must agree on both and on the name */
 	uint32_t libfabric;     /* fi_version() */
 	bool connected;         /* an endpoint per link; else shared */
 	bool same_host;
-	bool between_processes; /* two endpoints of one process must never meet */
 	bool by_ip;
-	bool reg_cheap;         /* make a key per offer */
-	bool mr_local;          /* local buffers need a descriptor */
-	bool device;            /* its NIC may reach a device's memory: registering says whether it does */
-	bool revoke_by_key;
 	bool sync_read;         /* a read is done when the call returns */
-	bool leaves_files;      /* in /dev/shm, after a kill */
-	bool dialled_first;     /* who was dialled speaks first: he knows the other by then */
 	bool tested;
+	struct wf_select_memory memory;
+	struct wf_select_host host;
 	enum wf_wait wait;
 	uint32_t frame_bytes;
 	uint32_t inject_bytes;

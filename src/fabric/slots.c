@@ -53,7 +53,7 @@ static int open_block(struct wf_rail *rail, uint32_t first, uint32_t count,
 		err = no_memory(rail, count, e);
 		goto free_block;
 	}
-	if (rail->caps.mr_local) {
+	if (rail->caps.memory.local) {
 		err = wf_mr_open(rail, b->memory, b->bytes, WF_ACCESS_LOCAL, &b->mr, e);
 		if (err)
 			goto unmap;

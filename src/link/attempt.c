@@ -246,7 +246,7 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 /* May the dialler ping, or does it wait for the other side's word that it is known there? */
 static bool pings_first(const struct wf_link *link)
 {
-	return link->rail.ready && !wf_rail_caps(link->on->rail)->dialled_first;
+	return link->rail.ready && !wf_rail_caps(link->on->rail)->host.dialled_first;
 }
 
 /* Try pair number pair_at. */
@@ -475,7 +475,7 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 		return;
 	}
 	link->rail.ready = true;
-	if (wf_rail_caps(link->on->rail)->dialled_first) {
+	if (wf_rail_caps(link->on->rail)->host.dialled_first) {
 		link->attempt.ponged = true;
 		ping(link, WF_FRAME_PONG);
 	}

@@ -39,7 +39,7 @@ int wf_fit_check(const struct wf_link *link, const struct wf_caps *caps,
 				    caps->provider, rail->frame_bytes);
 	if (caps->same_host && !link->side.gate_open)
 		return wf_error_set(e, -EHOSTUNREACH, "%s", link->gate_text);
-	if (caps->between_processes && link->side.within_process)
+	if (caps->host.between_processes && link->side.within_process)
 		return wf_error_set(e, -EHOSTUNREACH,
 				    "%s serves between processes only, and the peer is in this one",
 				    caps->provider);
@@ -115,7 +115,7 @@ static const struct wf_greet_rail *peer_rail(const struct wf_link *link, const c
 static bool may_reach(const struct wf_link *link, const struct wf_caps *caps)
 {
 	return (!caps->same_host || link->side.beside) &&
-	       (!caps->between_processes || !link->side.within_process);
+	       (!caps->host.between_processes || !link->side.within_process);
 }
 
 const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_caps *caps)

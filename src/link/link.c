@@ -457,7 +457,7 @@ void wf_link_give_room(struct wf_link *link, uint64_t bytes)
 /* What has been taken back can be read on: reads ask nobody, or the key is that of a whole slab. */
 static bool keys_last(const struct wf_caps *caps)
 {
-	return caps->sync_read || (!caps->connected && !caps->reg_cheap);
+	return caps->sync_read || (!caps->connected && !caps->memory.reg_cheap);
 }
 
 bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)

@@ -12,7 +12,7 @@ static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigne
 	const struct wf_caps *caps = wf_rail_caps(rail);
 	int err;
 
-	if (!caps->device)
+	if (!caps->memory.device)
 		return wf_error_set(e, -EOPNOTSUPP, "%s on %s does not reach memory of devices",
 				    caps->provider, caps->domain);
 	err = wf_cuda_open_to_cards(span->device->device, span->at, e);
@@ -53,7 +53,7 @@ int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 	struct wf_mr *mr;
 	int err;
 
-	if (wf_rail_caps(rail)->mr_local || span->device) {
+	if (wf_rail_caps(rail)->memory.local || span->device) {
 		if (!span->device)
 			slab = wf_pool_region(pool, span->at, span->bytes);
 		err = find_mr(&g, rail, slab, span, WF_ACCESS_LOCAL, &mr, e);
@@ -73,7 +73,7 @@ int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool
 	struct wf_mr *mr;
 	int err;
 
-	if (!wf_rail_caps(rail)->reg_cheap && !span->device)
+	if (!wf_rail_caps(rail)->memory.reg_cheap && !span->device)
 		chunk = wf_pool_shown(pool, span->at, span->bytes);
 	err = find_mr(&g, rail, chunk, span, WF_ACCESS_REMOTE_READ, &mr, e);
 	if (err)

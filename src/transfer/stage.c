@@ -136,8 +136,8 @@ bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_caps *cap
 {
 	int node;
 
-	if (!caps->device || only)
-		return caps->device;
+	if (!caps->memory.device || only)
+		return caps->memory.device;
 	node = wf_cuda_numa_node(stage->body->place.device);
 	return stage->bytes >= WF_STAGE_DIRECT_BYTES &&
 	       (node < 0 || caps->numa_node < 0 || node == caps->numa_node);

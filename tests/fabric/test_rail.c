@@ -970,7 +970,7 @@ static void files_are_known_and_go_with_the_rail(void **state)
 	struct child c;
 
 	spawn(w, &c);
-	if (!wf_rail_caps(w->rail)->leaves_files) {
+	if (!wf_rail_caps(w->rail)->host.leaves_files) {
 		assert_string_equal(wf_rail_files(w->rail), "");
 		assert_string_equal(c.files, "");
 		reap(&c, false);

@@ -129,8 +129,8 @@ static void an_adapter_that_reaches_devices_is_asked_for_it(void **state)
 		assert_int_equal(wf_select_open(&o, &s, NULL), 0);
 		assert_int_equal(s.count, 2);
 		assert_true(is_used(&s, "verbs", "mlx5_0"));
-		assert_int_equal(find(&s, "verbs", NULL)->caps.device, rows[i].device);
-		assert_false(find(&s, "tcp", NULL)->caps.device);
+		assert_int_equal(find(&s, "verbs", NULL)->caps.memory.device, rows[i].device);
+		assert_false(find(&s, "tcp", NULL)->caps.memory.device);
 		wf_select_close(&s);
 	}
 }
