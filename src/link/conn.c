@@ -19,17 +19,25 @@ struct wf_conn *wf_conn_new(struct wf_conn_lists *lists)
 	return c;
 }
 
-static void stand_in(struct wf_conn *c, struct wf_list *list)
+/* Count @c where it stands, if that is counted, @by more. */
+static void count(const struct wf_conn *c, uint32_t by)
 {
 	struct wf_conn_lists *lists = c->lists;
-	bool stranger = list == &lists->strangers, guest = list == &lists->guests;
 
-	lists->stranger_count += (unsigned)stranger - (unsigned)c->stranger;
-	lists->guest_count += (unsigned)guest - (unsigned)c->guest;
-	lists->crowd.sources[c->source].count +=
-		(uint32_t)(stranger || guest) - (uint32_t)(c->stranger || c->guest);
-	c->stranger = stranger;
-	c->guest = guest;
+	if (c->standing == &lists->strangers)
+		lists->stranger_count += by;
+	else if (c->standing == &lists->guests)
+		lists->guest_count += by;
+	else
+		return;
+	lists->crowd.sources[c->source].count += by;
+}
+
+static void stand_in(struct wf_conn *c, struct wf_list *list)
+{
+	count(c, (uint32_t)-1);
+	c->standing = list;
+	count(c, 1);
 	wf_list_remove(&c->node);
 	wf_list_append(list, &c->node);
 }
@@ -49,7 +57,7 @@ void wf_conn_adopt(struct wf_conn *c, void *owner)
 
 void wf_conn_trust(struct wf_conn *c)
 {
-	if (c->guest)
+	if (c->standing == &c->lists->guests)
 		stand_in(c, &c->lists->owned);
 }
 
@@ -176,7 +184,7 @@ void wf_conn_close(struct wf_conn *c)
 	c->closing = true;
 	c->until_ns = 0;
 	/* A stranger keeps his place, or a crowd that does not read would need none. */
-	if (!c->stranger)
+	if (c->standing != &c->lists->strangers)
 		stand_in(c, &c->lists->closing);
 }
 

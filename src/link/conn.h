@@ -42,8 +42,7 @@ struct wf_conn {
 	struct wf_conn_lists *lists;
 	struct wf_socket *socket; /* NULL: dead */
 	void *owner;
-	bool stranger; /* stands in lists->strangers */
-	bool guest;    /* stands in lists->guests */
+	const struct wf_list *standing; /* which of @lists it is in; NULL: none */
 	uint32_t source; /* in lists->crowd; of dialled ones nothing */
 	bool dialled, dialling, closing;
 	bool mute; /* writing has failed; reading finds the end and says how */

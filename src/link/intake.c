@@ -60,13 +60,6 @@ static void charge_assembly(struct wf_link *link)
 	link->intake.assembly_bytes = bytes;
 }
 
-void wf_intake_forget(struct wf_link *link)
-{
-	wf_assembly_fini(&link->intake.assembly);
-	wf_ledger_discharge(link, WF_LEDGER_OWED, link->intake.assembly_bytes);
-	link->intake = (struct wf_intake){ 0 };
-}
-
 /* A record of a control frame: some concern the link itself, others go up. */
 static int control_record(struct wf_link *link, const struct wf_record *record)
 {

@@ -24,7 +24,4 @@ struct wf_intake {
 void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
 			size_t count);
 
-/* The peer is dead. */
-void wf_intake_forget(struct wf_link *link);
-
 #endif

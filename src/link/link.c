@@ -241,6 +241,14 @@ void wf_link_close_conn(struct wf_link *link)
 	wf_link_put(link);
 }
 
+/* The record that is put together will have no end. */
+static void forget_intake(struct wf_link *link)
+{
+	wf_assembly_fini(&link->intake.assembly);
+	wf_ledger_discharge(link, WF_LEDGER_OWED, link->intake.assembly_bytes);
+	link->intake = (struct wf_intake){ 0 };
+}
+
 /* Forget everything that belongs to the peer's present life. */
 void wf_link_forget_peer(struct wf_link *link)
 {
@@ -249,8 +257,9 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_attempt_forget(link);
 	wf_same_forget(link);
 	wf_live_forget(link);
+	wf_borrower_part(link->side.borrower);
 	wf_sidedoor_forget(link);
-	wf_intake_forget(link);
+	forget_intake(link);
 	wf_flow_forget(link);
 	wf_budget_forget(link);
 	wf_directory_disclaim(w->directory, &link->home);

@@ -172,7 +172,6 @@ static void part(struct wf_link *link)
 void wf_sidedoor_forget(struct wf_link *link)
 {
 	wf_ringer_close(link->side.ringer);
-	wf_borrower_part(link->side.borrower);
 	part(link);
 	if (link->side.host)
 		wf_worker_unwatch_peer(link->worker, wf_host_peer_fd(link->side.host));

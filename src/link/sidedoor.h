@@ -82,7 +82,7 @@ void wf_sidedoor_hear(struct wf_link *link);
 /* Our same-host rails are other ones now. */
 void wf_sidedoor_tell(struct wf_link *link);
 
-/* The peer is dead. */
+/* The peer is dead, and the borrower of what it lends has parted from it. */
 void wf_sidedoor_forget(struct wf_link *link);
 
 /* As wf_ep_open, for the peer's same-host rail @theirs.  -EHOSTUNREACH: its address has not come. */
