@@ -8,6 +8,7 @@
 #include <weft/weft.h>
 #include "rpc/stream.h"
 #include "tensor/bundle.h"
+#include "wire/call_record.h"
 #include "wire/record.h"
 
 struct wf_desk;

@@ -16,6 +16,7 @@
 #include "rpc/message.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
+#include "wire/call_record.h"
 
 #define WF_CALL_BYTES_MAX (64 * MIB) /* of a message that is received, unless something else is set */
 #define WF_CALL_BYTES_MOST GIB       /* that can be set, and sent; protobuf-c ends at 2 GiB */

@@ -19,6 +19,7 @@
 
 #include <stdatomic.h>
 #include "link/worker.h"
+#include "wire/call_record.h"
 #include "wire/record.h"
 
 /* Of a worker; not tuned: some seconds of a busy server, and what a short break needs. */

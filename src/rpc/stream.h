@@ -19,6 +19,7 @@
 #include "rpc/beside.h"
 #include "transfer/parcel.h"
 #include "transfer/pull.h"
+#include "wire/call_record.h"
 
 /* Of a worker. */
 struct wf_streams {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "link/ledger.h"
+#include "wire/call_record.h"
 
 #define TYPICAL_RANK 4 /* dimensions beyond are not charged: a record has more bytes for each than is kept */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
-#include "wire/record.h"
+#include "wire/call_record.h"
 
 void wf_attachment_key_put(uint8_t key[WF_ATTACHMENT_KEY_BYTES],
 			   const struct wf_attachment_key *k)

@@ -12,7 +12,7 @@
 #define WF_RECORD_H
 
 #include <weft/tensor.h>
-#include "util/bytes.h"
+#include "wire/body.h"
 
 enum wf_record_type {
 	/* in data frames */
@@ -46,88 +46,6 @@ enum wf_record_type {
 	WF_RECORD_RETURNED = 36   /* sender to receiver: a running total of those given back */
 };
 
-/*
- * How a body travels.  It stands in every record that has one; the last two are of tensors
- * only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes, part by
- * part, through a room whose address and key come when its reader first asks by RESUME.  Instead
- * a reader on the owner's host may be given a HANDLE of it, in OFFER only.
- */
-enum wf_body_way {
-	WF_BODY_NONE = 0,
-	WF_BODY_EAGER = 1,
-	WF_BODY_PULL = 2,
-	WF_BODY_VIEW = 3,
-	WF_BODY_STAGED = 4,
-	WF_BODY_HANDLE = 5
-};
-
-struct wf_body {
-	uint8_t way;
-	uint64_t bytes;
-	/* pull, view and staged */
-	uint64_t offer;   /* the owner's id of it */
-	uint32_t epoch;   /* the rail for which address and key hold */
-	uint64_t address;
-	uint64_t key;
-	/* any way */
-	uint8_t sum_kind; /* enum wf_body_sum */
-	uint64_t sum;     /* of the body, if it is of one piece and not staged; others are asked for by CHECK */
-	/* view only: where it lies, for processes of the owner's host */
-	uint64_t file, offset; /* the number of a file of memory, and where in it */
-	uint32_t place;   /* of the offer, among the owner's leases */
-	/* staged only: byte n of it passes by n % room_bytes of address; 0: not there yet */
-	uint64_t room_bytes;
-	/* handle only: of the allocation, CUDA's for other processes; the body begins @address after its beginning */
-	const uint8_t *handle;
-};
-
-/* What protects a body.  The numbers are bits of a hello's checksums, too. */
-enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
-
-#define WF_BODY_HANDLE_BYTES 64 /* of its own, behind the key */
-
-/*
- * put of a view: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
- * u64 file, u64 offset, u32 place, u64 sum
- */
-#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* of a handle; a view has 66 */
-#define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* without what only a view has */
-
-/* Is it offered, and to be answered? */
-static inline bool wf_body_is_offer(const struct wf_body *body)
-{
-	return body->way >= WF_BODY_PULL;
-}
-
-/* Is its way one of tensors only? */
-static inline bool wf_body_is_tensors(const struct wf_body *body)
-{
-	return body->way >= WF_BODY_VIEW;
-}
-
-/* Bytes of the put of @body. */
-size_t wf_body_bytes(const struct wf_body *body);
-void wf_body_put(struct wf_writer *w, const struct wf_body *body);
-/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; an offer of none, or whose end wraps. */
-int wf_body_get(struct wf_reader *r, struct wf_body *body);
-
-/*
- * The pieces that are summed up one by one: of 1 MiB, doubled until there are at most
- * WF_BODY_PIECES_MAX of them; the last may be shorter.
- */
-#define WF_BODY_PIECES_MAX 1024
-uint64_t wf_body_piece_bytes(uint64_t bytes);
-uint32_t wf_body_piece_count(uint64_t bytes);
-
-/*
- * The end of a record: the bytes of an eager @body (else *@eager is NULL) and
- * nothing more.  -EBADMSG.
- */
-int wf_body_end(struct wf_reader *r, const struct wf_body *body, const uint8_t **eager);
-
-/* How a message may be compressed, as bits of a hello. */
-#define WF_COMPRESSION_ZSTD 1
-
 #define WF_TENSOR_LOST 128 /* an ATTACHMENT, and dead: it was announced, and can't be sent */
 
 struct wf_tensor_record {
@@ -154,96 +72,6 @@ void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
  */
 int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t);
 int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index);
-
-/*
- * Which attachment a record is, as its key; the step is the caller's id of the call.
- * What may stand beside one message at most is WF_ATTACHMENTS_MAX.
- */
-struct wf_attachment_key {
-	uint8_t reply;    /* 1: it goes to the caller; 0: to the server */
-	uint64_t message; /* of a stream, the first is 0; of a call without: 0 */
-	uint32_t index;
-};
-
-#define WF_ATTACHMENT_KEY_BYTES 13
-#define WF_ATTACHMENTS_MAX 4096
-
-void wf_attachment_key_put(uint8_t key[WF_ATTACHMENT_KEY_BYTES],
-			   const struct wf_attachment_key *k);
-/* -EBADMSG: lengths; no such direction; an index beyond the most there may be. */
-int wf_attachment_key_get(const uint8_t *key, size_t bytes, struct wf_attachment_key *k);
-
-#define WF_CALL_STREAM 1 /* its messages come in records of their own; the call itself has none */
-#define WF_CALL_REQUEST 2 /* it may be made again, with the same request id */
-#define WF_CALL_AGAIN 4  /* one incarnation of the server may have handled an earlier attempt */
-
-#define WF_CALL_COMPRESSED 8 /* its body is: one frame of zstd */
-
-#define WF_CALL_INCARNATION_BYTES 16
-
-struct wf_call_record {
-	uint64_t call;    /* the caller's id */
-	uint64_t left_ns; /* until its deadline; UINT64_MAX: none */
-	uint16_t flags;   /* WF_CALL_* */
-	uint16_t service_bytes, method_bytes;
-	uint16_t attachments; /* that come after it */
-	uint32_t metadata_bytes;
-	uint64_t request; /* with REQUEST: the caller's id of all attempts, not 0; else 0 */
-	const uint8_t *incarnation; /* with AGAIN: the server's; else NULL */
-	struct wf_body body;
-	const uint8_t *service, *method;
-	const uint8_t *metadata; /* see metadata.h, and not looked at yet */
-	const uint8_t *eager;
-};
-
-size_t wf_call_record_bytes(const struct wf_call_record *c);
-void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c);
-/* -EBADMSG: lengths; other flags; a stream with a body or a request; AGAIN without REQUEST; request 0. */
-int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record *c);
-
-#define WF_REPLY_COMPRESSED 1 /* its body is: one frame of zstd */
-
-struct wf_reply_record {
-	uint64_t call;
-	uint8_t status;   /* enum weft_status */
-	uint8_t executed; /* enum weft_executed */
-	uint16_t flags;   /* WF_REPLY_COMPRESSED */
-	uint16_t text_bytes;
-	uint16_t attachments; /* that come after it; of a failure none */
-	uint32_t initial_bytes, trailing_bytes, details_bytes;
-	struct wf_body body;
-	const uint8_t *text;
-	const uint8_t *initial, *trailing; /* metadata */
-	const uint8_t *details; /* of a failure, in bytes of the handler's */
-	const uint8_t *eager;
-};
-
-size_t wf_reply_record_bytes(const struct wf_reply_record *r);
-void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r);
-int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r);
-
-/* Messages that may be under way in a stream, in either direction, before the first grant. */
-#define WF_STREAM_WINDOW 64
-
-#define WF_MESSAGE_NONE 1    /* there is no message: this tells the rest only */
-#define WF_MESSAGE_LAST 2    /* a REQUEST: none comes after it */
-#define WF_MESSAGE_INITIAL 4 /* a RESPONSE, the first: with the initial metadata */
-#define WF_MESSAGE_COMPRESSED 8 /* its body is: one frame of zstd */
-
-/* A message of a stream: REQUEST or RESPONSE. */
-struct wf_message_record {
-	uint64_t call;  /* the caller's id */
-	uint16_t flags; /* WF_MESSAGE_* */
-	uint16_t attachments; /* that come after it */
-	uint32_t metadata_bytes;
-	struct wf_body body;
-	const uint8_t *metadata, *eager;
-};
-
-size_t wf_message_record_bytes(const struct wf_message_record *m);
-void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *m);
-/* -EBADMSG: lengths; other flags; a body or attachments where there is no message; metadata without INITIAL. */
-int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_record *m);
 
 #define WF_ABORT_TEXT_BYTES_MAX 1024
 

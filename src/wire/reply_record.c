@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/record.h"
+#include "wire/call_record.h"
 
 #include <errno.h>
 

@@ -5,6 +5,7 @@
 #ifndef ANY_RECORD_H
 #define ANY_RECORD_H
 
+#include "wire/call_record.h"
 #include "wire/record.h"
 
 union any_record {

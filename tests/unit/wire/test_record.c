@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/call_record.h"
 #include "wire/record.h"
 
 #include <errno.h>

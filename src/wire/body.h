@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Body: the bytes that a record speaks of, in the record or apart from it.
+ *
+ * Pure: no I/O, no allocation, no clock.  A get's pointers lie in its input.
+ */
+#ifndef WF_BODY_H
+#define WF_BODY_H
+
+#include "util/bytes.h"
+
+/*
+ * How a body travels.  It stands in every record that has one; the last two are of tensors
+ * only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes, part by
+ * part, through a room whose address and key come when its reader first asks by RESUME.  Instead
+ * a reader on the owner's host may be given a HANDLE of it, in OFFER only.
+ */
+enum wf_body_way {
+	WF_BODY_NONE = 0,
+	WF_BODY_EAGER = 1,
+	WF_BODY_PULL = 2,
+	WF_BODY_VIEW = 3,
+	WF_BODY_STAGED = 4,
+	WF_BODY_HANDLE = 5
+};
+
+struct wf_body {
+	uint8_t way;
+	uint64_t bytes;
+	/* pull, view and staged */
+	uint64_t offer;   /* the owner's id of it */
+	uint32_t epoch;   /* the rail for which address and key hold */
+	uint64_t address;
+	uint64_t key;
+	/* any way */
+	uint8_t sum_kind; /* enum wf_body_sum */
+	uint64_t sum;     /* of the body, if it is of one piece and not staged; others are asked for by CHECK */
+	/* view only: where it lies, for processes of the owner's host */
+	uint64_t file, offset; /* the number of a file of memory, and where in it */
+	uint32_t place;   /* of the offer, among the owner's leases */
+	/* staged only: byte n of it passes by n % room_bytes of address; 0: not there yet */
+	uint64_t room_bytes;
+	/* handle only: of the allocation, CUDA's for other processes; the body begins @address after its beginning */
+	const uint8_t *handle;
+};
+
+/* What protects a body.  The numbers are bits of a hello's checksums, too. */
+enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
+
+#define WF_BODY_HANDLE_BYTES 64 /* of its own, behind the key */
+
+/*
+ * put of a view: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
+ * u64 file, u64 offset, u32 place, u64 sum
+ */
+#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* of a handle; a view has 66 */
+#define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* without what only a view has */
+
+/* Is it offered, and to be answered? */
+static inline bool wf_body_is_offer(const struct wf_body *body)
+{
+	return body->way >= WF_BODY_PULL;
+}
+
+/* Is its way one of tensors only? */
+static inline bool wf_body_is_tensors(const struct wf_body *body)
+{
+	return body->way >= WF_BODY_VIEW;
+}
+
+/* Bytes of the put of @body. */
+size_t wf_body_bytes(const struct wf_body *body);
+void wf_body_put(struct wf_writer *w, const struct wf_body *body);
+/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; an offer of none, or whose end wraps. */
+int wf_body_get(struct wf_reader *r, struct wf_body *body);
+
+/*
+ * The pieces that are summed up one by one: of 1 MiB, doubled until there are at most
+ * WF_BODY_PIECES_MAX of them; the last may be shorter.
+ */
+#define WF_BODY_PIECES_MAX 1024
+uint64_t wf_body_piece_bytes(uint64_t bytes);
+uint32_t wf_body_piece_count(uint64_t bytes);
+
+/*
+ * The end of a record: the bytes of an eager @body (else *@eager is NULL) and
+ * nothing more.  -EBADMSG.
+ */
+int wf_body_end(struct wf_reader *r, const struct wf_body *body, const uint8_t **eager);
+
+/* How a message may be compressed, as bits of a hello. */
+#define WF_COMPRESSION_ZSTD 1
+
+#endif
