@@ -22,6 +22,7 @@
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/turn.h"
+#include "fabric/mr.h"
 #include "memory/orchestrator.h"
 #include "util/clock.h"
 

@@ -18,7 +18,9 @@
 
 #include <errno.h>
 
+#include "fabric/ep.h"
 #include "fabric/gate.h"
+#include "fabric/mr.h"
 #include "fabric/orphans.h"
 #include "fabric/slots.h"
 #include "fabric/wait.h"

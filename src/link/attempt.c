@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/ep.h"
 #include "util/clock.h"
 
 #define PING_NS (100 * WF_NS_PER_MS) /* between repeated pings */

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/ep.h"
 #include "memory/grant.h"
 
 #define ACK_NS (10 * WF_NS_PER_MS)      /* an acknowledgement waits this long for a frame to ride on */

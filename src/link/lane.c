@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/ep.h"
 #include "util/clock.h"
 
 #define DIAL_NS WF_NS_PER_S          /* for a connection to come up */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fabric/ep.h"
 #include "util/random.h"
 
 #define EVENTS_MAX 16

@@ -8,7 +8,7 @@
 #ifndef WF_REGION_H
 #define WF_REGION_H
 
-#include "fabric/rail.h"
+#include "fabric/mr.h"
 #include "memory/cuda.h"
 
 #define WF_REGION_RAILS_MAX 16 /* as many as a hello names */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transfer/reads.h"
 
+#include "fabric/ep.h"
+
 uint64_t wf_reads_limit(const struct wf_pull *pull)
 {
 	if (pull->way != WF_PULL_WAY_STAGED)

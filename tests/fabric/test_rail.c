@@ -26,7 +26,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fabric/rail.h"
+#include "fabric/ep.h"
+#include "fabric/mr.h"
 #include "util/clock.h"
 
 #define LIMIT_NS (30 * WF_NS_PER_S) /* for what takes milliseconds on an idle machine */

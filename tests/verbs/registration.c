@@ -26,7 +26,7 @@
 
 #include <weft/weft.h>
 
-#include "fabric/rail.h"
+#include "fabric/mr.h"
 #include "memory/grant.h"
 #include "util/clock.h"
 

@@ -13,7 +13,8 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 
-#include "fabric/rail.h"
+#include "fabric/ep.h"
+#include "fabric/mr.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/fabric.h"
 

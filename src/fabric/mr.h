@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Mr: one registration of memory with a rail, for its own use or for reads by peers.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_MR_H
+#define WF_MR_H
+
+#include "fabric/rail.h"
+
+enum wf_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
+
+/*
+ * Register @base for @access bits.  A remote key is random where the provider
+ * lets us choose.  -ENOMEM with a sentence that names RLIMIT_MEMLOCK when that
+ * is the cause.
+ */
+int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
+	       struct wf_mr **mr, struct wf_error *e);
+
+/* Where memory of a device lies. */
+struct wf_mr_device {
+	int cuda;	 /* CUDA's number of it */
+	int dma_buf;	 /* a descriptor of the memory; -1: there is none */
+	uint64_t offset; /* of the first byte in that */
+};
+
+/*
+ * The same for memory of a device, on a rail whose caps say that this may be.  -EOPNOTSUPP with
+ * a sentence: its NIC does not reach it there; if it never has, caps say so from then on.
+ */
+int wf_mr_open_device(struct wf_rail *rail, const void *base, size_t bytes,
+		      const struct wf_mr_device *device, unsigned access, struct wf_mr **mr,
+		      struct wf_error *e);
+void wf_mr_close(struct wf_mr *mr);
+
+/*
+ * Would peers reach @base?  It is registered for that and closed again; where they read it
+ * themselves it is read so, too, of which a registration says nothing.  As wf_mr_open; -EFAULT.
+ */
+int wf_mr_try(struct wf_rail *rail, const void *base, size_t bytes, struct wf_error *e);
+
+/* One that is kept has served again; it is closed because others need the room: both are counted.  Accept NULL. */
+void wf_mr_hit(const struct wf_mr *mr);
+void wf_mr_evict(struct wf_mr *mr);
+
+void *wf_mr_desc(const struct wf_mr *mr);
+uint64_t wf_mr_key(const struct wf_mr *mr);
+
+/* What a peer names to reach @ptr inside it. */
+uint64_t wf_mr_address(const struct wf_mr *mr, const void *ptr);
+
+#endif
