@@ -27,6 +27,26 @@ static inline struct wf_depth wf_depth(uint32_t least)
 	return (struct wf_depth){ .least = least, .count = least, .alone_ns = UINT64_MAX };
 }
 
+/* Reads of a peer's memory that are under way by one rail. */
+struct wf_depth_reads {
+	uint32_t count; /* those that the rail has refused included, on the rail of the frames */
+	uint64_t ns;    /* when one of them last ended, or the first of these began */
+	struct wf_depth depth; /* of the reads of one body */
+};
+
+/* A read begins, or the rail does not take it; and some end, or need no rail any more. */
+static inline void wf_depth_read_begins(struct wf_depth_reads *reads, uint64_t now_ns)
+{
+	if (!reads->count++)
+		reads->ns = now_ns;
+}
+
+static inline void wf_depth_reads_end(struct wf_depth_reads *reads, uint32_t count, uint64_t now_ns)
+{
+	reads->count -= count;
+	reads->ns = now_ns;
+}
+
 /*
  * A read of a whole chunk took @took_ns; when it was posted @among of them, itself
  * included, were under way.

@@ -295,9 +295,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
 	link->live.heard_ns = w->loop.now_ns;
-	/* What its earlier lives have left here takes its part. */
-	link->room.total = w->options.room_bytes -
-			   WF_MIN(link->room.held, w->options.room_bytes);
+	wf_room_begin(link);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
 }

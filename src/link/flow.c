@@ -399,7 +399,7 @@ void wf_flow_sent(struct wf_outframe *f, int status)
 		give_frame(f);
 		return;
 	}
-	wf_link_progress(link);
+	wf_flow_progress(&link->flow, link->worker->loop.now_ns);
 	if (f->kind == WF_FRAME_DATA)
 		link->flow.rail.posted_count--;
 	if (status) {

@@ -62,6 +62,12 @@ struct wf_flow {
 	struct wf_timer overdue_timer, ack_timer;
 };
 
+/* A frame came or left, or a read of the peer's memory has ended well: the rail is alive. */
+static inline void wf_flow_progress(struct wf_flow *flow, uint64_t now_ns)
+{
+	flow->progress_ns = now_ns;
+}
+
 void wf_flow_init(struct wf_flow_out *out);
 void wf_flow_up(struct wf_link *link);
 void wf_flow_run(struct wf_link *link);

@@ -223,7 +223,7 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 	}
 	wf_link_get(link);
 	wf_live_heard(link);
-	wf_link_progress(link);
+	wf_flow_progress(&link->flow, w->loop.now_ns);
 	wf_counters_add(&w->counters.frames_received, 1);
 	/* Before the link is up, for then bodies are planned that ask for it. */
 	if ((int64_t)(frame.room - link->room.granted) > 0)

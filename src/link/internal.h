@@ -7,6 +7,7 @@
 #ifndef WF_LINK_INTERNAL_H
 #define WF_LINK_INTERNAL_H
 
+#include "link/ledger.h"
 #include "link/link.h"
 
 /* Reads of this long are stuck, and frames behind a peer's reads are: its rail is replaced, if the peer lives. */
@@ -20,6 +21,20 @@ static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 
 /* link.c: what the peer has said of itself, in the place of what it said before; -ENOMEM */
 int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e);
+
+/* Have frames of @link sent in this turn. */
+static inline void wf_link_mark(struct wf_link *link)
+{
+	if (wf_list_empty(&link->dirty_node))
+		wf_list_append(&link->worker->dirty, &link->dirty_node);
+}
+
+/* Is there room on @side?  Asked for each record: most links are far below the least. */
+static inline bool wf_ledger_has_room(const struct wf_link *link, enum wf_ledger_side side)
+{
+	return link->account.bytes[side] < WF_LEDGER_LEAST_BYTES / 2 ||
+	       link->account.bytes[side] < wf_ledger_bound(link);
+}
 
 /* The connect data by which the peer knows @link; @lane 0: for the rail in use. */
 static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane,
@@ -64,6 +79,15 @@ static inline int32_t wf_budget_told(const struct wf_link *link)
 }
 
 /* link.c */
+/* A link for a peer that dialled us; returns a reference. */
+int wf_link_create(struct wf_worker *w, struct wf_link **link);
+
+/* The peer is dead.  @e is what everything that waits gets. */
+void wf_link_die(struct wf_link *link, const struct wf_error *e);
+
+/* As wf_link_die, for a peer that broke the protocol. */
+void wf_link_violate(struct wf_link *link, const char *what);
+
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
 			     const struct wf_link *except);
 void wf_link_forget_peer(struct wf_link *link);

@@ -42,7 +42,7 @@ static void close_ep(struct wf_lane *lane)
 	if (was_ready)
 		tell(lane, false);
 	lane->number = 0;
-	lane->read_count = 0;
+	lane->reads.count = 0;
 }
 
 static void end(struct wf_lane *lane)
@@ -296,7 +296,7 @@ void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep)
 	wf_link_record(link, WF_RECORDER_LANE_UP, lane->number, link->attempt.epoch);
 	lane->ready = true;
 	lane->pause_ns = PAUSE_NS;
-	lane->depth = wf_depth(wf_rail_caps(lane->on->rail)->depth);
+	lane->reads.depth = wf_depth(wf_rail_caps(lane->on->rail)->depth);
 	tell(lane, true);
 }
 
@@ -313,7 +313,8 @@ void wf_lane_look(struct wf_link *link)
 	WF_LIST_EACH(node, &link->lanes) {
 		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
 
-		if (!lane->read_count || !wf_link_has_answered(link, lane->read_ns + STUCK_NS))
+		if (!lane->reads.count ||
+		    !wf_live_has_answered(&link->live, lane->reads.ns + STUCK_NS))
 			continue;
 		wf_lane_failed(lane, "reads do not end while the peer is alive");
 		return; /* others may have gone with it, and are looked at with the next beat */

@@ -29,9 +29,7 @@ struct wf_lane {
 	uint32_t number;           /* both sides' name for it, another with each connection; 0: none now */
 	struct wf_ep *ep;          /* NULL: none now */
 	bool ready;
-	uint32_t read_count;       /* reads of the peer's memory under way */
-	uint64_t read_ns;          /* when one of them last ended, or the first of these began */
-	struct wf_depth depth;     /* of the reads of one body */
+	struct wf_depth_reads reads;
 	uint64_t pause_ns;         /* until it is connected again */
 	struct wf_timer timer;
 };
@@ -45,18 +43,5 @@ bool wf_lane_may_come(const struct wf_link *link);
 
 /* It is of no use: close it, over what is read on it.  @why is a sentence. */
 void wf_lane_failed(struct wf_lane *lane, const char *why);
-
-/* As wf_link_read_begins and its fellows. */
-static inline void wf_lane_read_begins(struct wf_lane *lane, uint64_t now_ns)
-{
-	if (!lane->read_count++)
-		lane->read_ns = now_ns;
-}
-
-static inline void wf_lane_read_ends(struct wf_lane *lane, uint64_t now_ns)
-{
-	lane->read_count--;
-	lane->read_ns = now_ns;
-}
 
 #endif

@@ -29,10 +29,26 @@
 #ifndef WF_LEDGER_H
 #define WF_LEDGER_H
 
-#include "link/link.h"
+#include "util/list.h"
+
+struct wf_link;
+struct wf_worker;
 
 /* Half of it is room for one frame of 16 KiB, or for some fifty calls. */
 #define WF_LEDGER_LEAST_BYTES (512 * KIB)
+
+enum wf_ledger_side {
+	WF_LEDGER_RECEIVED, /* until the program receives it */
+	WF_LEDGER_OWED,     /* until the peer takes or ends it */
+	WF_LEDGER_SIDES
+};
+
+/* The account of a peer. */
+struct wf_ledger {
+	bool stranger;             /* it dialled this node, and nobody here has named its address */
+	struct wf_list kept;       /* tensors that wait for a receive, the oldest first */
+	uint64_t bytes[WF_LEDGER_SIDES];
+};
 
 /* @bytes are kept on behalf of the peer of @link, until they are discharged. */
 void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
@@ -40,13 +56,6 @@ void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_
 
 /* The most that a side of its account may hold as things stand. */
 uint64_t wf_ledger_bound(const struct wf_link *link);
-
-/* Is there room on that side?  Asked for each record: most links are far below the least. */
-static inline bool wf_ledger_has_room(const struct wf_link *link, enum wf_ledger_side side)
-{
-	return link->account.bytes[side] < WF_LEDGER_LEAST_BYTES / 2 ||
-	       link->account.bytes[side] < wf_ledger_bound(link);
-}
 
 /* May a call begin for which @bytes are kept? */
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);

@@ -109,7 +109,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	wf_budget_init(&link->controls);
 	wf_list_init(&link->lanes);
 	wf_list_init(&link->account.kept);
-	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
+	for (unsigned i = 0; i < WF_ABOVE_WORKS; i++)
 		wf_list_init(&link->work[i]);
 	wf_map_init(&link->offers.map);
 	wf_list_init(&link->offers.all);
@@ -264,9 +264,9 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_budget_forget(link);
 	wf_directory_disclaim(w->directory, &link->home);
 	link->stage = WF_LINK_STAGE_UNMET;
-	link->room = (struct wf_link_room){ .held = link->room.held };
+	link->room = (struct wf_room){ .held = link->room.held };
 	free(link->above.early);
-	link->above = (struct wf_link_above){ 0 };
+	link->above = (struct wf_above_notes){ 0 };
 }
 
 /* A new life needs a new id and token: frames of the old one find nothing. */
@@ -350,7 +350,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_link_forget_peer(link);
 	wf_link_close_conn(link);
 	link->state = WF_LINK_IDLE;
-	for (unsigned i = 0; i < WF_LINK_WORKS; i++)
+	for (unsigned i = 0; i < WF_ABOVE_WORKS; i++)
 		wf_list_splice(&into->work[i], &link->work[i]);
 	w->sink->merged(w->sink_ctx, link, into);
 	wf_list_splice(&into->out.queue, &link->out.queue);
@@ -416,70 +416,6 @@ void wf_link_watch(struct wf_link *link, bool dial)
 void wf_link_unwatch(struct wf_link *link)
 {
 	wf_link_real(link)->live.watch_count--;
-}
-
-void wf_link_probe(struct wf_link *link)
-{
-	wf_live_probe(wf_link_real(link));
-}
-
-bool wf_link_take_room(struct wf_link *link, uint64_t bytes)
-{
-	link = wf_link_real(link);
-	if (link->room.granted - link->room.spent < bytes)
-		return false;
-	link->room.spent += bytes;
-	return true;
-}
-
-bool wf_link_use_room(struct wf_link *link, uint64_t bytes)
-{
-	if (link->room.total - link->room.used < bytes)
-		return false;
-	link->room.used += bytes;
-	link->room.held += bytes;
-	return true;
-}
-
-void wf_link_unuse_room(struct wf_link *link, uint64_t bytes)
-{
-	link->room.used -= bytes;
-	link->room.held -= bytes;
-}
-
-void wf_link_give_room(struct wf_link *link, uint64_t bytes)
-{
-	struct wf_worker *w = link->worker;
-	uint64_t room;
-
-	link = wf_link_real(link);
-	link->room.held -= bytes;
-	/* No more than fits beside what is held, which may be of an earlier life. */
-	room = w->options.room_bytes - WF_MIN(link->room.held, w->options.room_bytes);
-	link->room.total = WF_MAX(link->room.total, link->room.used + room);
-	/* Told with the next frame; alone only when half of it would be unknown to the peer. */
-	if (link->state == WF_LINK_UP &&
-	    link->room.total - link->room.told > w->options.room_bytes / 2)
-		wf_link_mark(link);
-}
-
-/* What has been taken back can be read on: reads ask nobody, or the key is that of a whole slab. */
-static bool keys_last(const struct wf_caps *caps)
-{
-	return caps->sync_read || (!caps->connected && !caps->memory.reg_cheap);
-}
-
-bool wf_link_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
-{
-	uint64_t limit_ns = WF_MIN(link->peer->lost_ns, WF_LINK_LEASE_NS);
-
-	/*
-	 * Also on a rail that is being tried: for the peer it may have come up, and have
-	 * carried offers.  A quarter less: for the way, and for turns that did not look
-	 * at the door.
-	 */
-	return link->on && keys_last(wf_rail_caps(link->on->rail)) &&
-	       (still_ns >= limit_ns - limit_ns / 4 || wf_live_may_be_missed(link));
 }
 
 uint32_t wf_link_record_bytes_max(const struct wf_link *link)

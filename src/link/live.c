@@ -37,6 +37,7 @@ static void send_beat(struct wf_link *link, uint64_t number, bool answer)
 
 void wf_live_probe(struct wf_link *link)
 {
+	link = wf_link_real(link);
 	send_beat(link, ++link->live.beat_number, false);
 }
 
@@ -67,7 +68,7 @@ static void listen(struct wf_link *link)
  * How long the peer may still be silent: for the limit since it was heard, and
  * for most of it since it was asked.  When it fell silent in between is not
  * known; who stood still for three quarters of the limit asks before it goes on
- * (wf_link_may_be_given_up).
+ * (wf_live_may_be_given_up).
  */
 static uint64_t left_ns(const struct wf_link *link)
 {
@@ -156,13 +157,32 @@ static uint64_t redial_wait_ns(uint64_t lost_ns, bool watched)
 	return watched ? WF_MAX(wait_ns, lost_ns / 2) : wait_ns;
 }
 
-bool wf_live_may_be_missed(const struct wf_link *link)
+static bool may_be_missed(const struct wf_link *link)
 {
 	const struct wf_worker *w = link->worker;
 	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
 
 	return link->dialler && wf_link_was_up(link) && (!link->conn || link->redial.under_way) &&
 	       w->loop.now_ns + lost_ns >= link->redial.until_ns + wait_ns - wait_ns / 4;
+}
+
+/* What has been taken back can be read on: reads ask nobody, or the key is that of a whole slab. */
+static bool keys_last(const struct wf_caps *caps)
+{
+	return caps->sync_read || (!caps->connected && !caps->memory.reg_cheap);
+}
+
+bool wf_live_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
+{
+	uint64_t limit_ns = WF_MIN(link->peer->lost_ns, WF_LIVE_LEASE_NS);
+
+	/*
+	 * Also on a rail that is being tried: for the peer it may have come up, and have
+	 * carried offers.  A quarter less: for the way, and for turns that did not look
+	 * at the door.
+	 */
+	return link->on && keys_last(wf_rail_caps(link->on->rail)) &&
+	       (still_ns >= limit_ns - limit_ns / 4 || may_be_missed(link));
 }
 
 /* The side that dials has not come back in its time. */

@@ -36,10 +36,25 @@ struct wf_live_redial {
 
 /* Heartbeats from now on, as long as something waits for the peer. */
 void wf_live_start(struct wf_link *link);
+
+/* Ask through the door whether the peer lives. */
 void wf_live_probe(struct wf_link *link);
 
-/* The door has been closed for so long that the peer, which was dialled, may give us up. */
-bool wf_live_may_be_missed(const struct wf_link *link);
+/* Has the peer answered that, or a heartbeat, after @ns? */
+static inline bool wf_live_has_answered(const struct wf_live *live, uint64_t ns)
+{
+	return live->beat_answered_ns > ns;
+}
+
+/* A body on a shared rail stays so long, at least, when its reader does not answer a withdrawal. */
+#define WF_LIVE_LEASE_NS (1500 * WF_NS_PER_MS)
+
+/*
+ * Has this node stood still for so long, @still_ns, or its door been closed, that the peer may
+ * have given it up and reused what it offered?  Only where no key, nor the end of a connection,
+ * says so.
+ */
+bool wf_live_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
 
 void wf_live_beat(struct wf_link *link, uint64_t number, bool answer);
 void wf_live_heard(struct wf_link *link);

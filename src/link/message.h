@@ -10,6 +10,8 @@
 #include "util/error.h"
 #include "util/list.h"
 
+struct wf_link;
+
 /*
  * A record to be sent: @head then @body.  Borrows both until @sent, which is
  * called once: with NULL when all bytes are in frames (the buffers are free),
@@ -34,5 +36,14 @@ struct wf_control {
 	/* The peer has it (NULL), or the link died. */
 	void (*sent)(struct wf_control *c, const struct wf_error *e);
 };
+
+/* Queue @m; dials if the link is idle.  A link that is gone fails it at the end of this turn. */
+void wf_link_post(struct wf_link *link, struct wf_message *m);
+
+/* Take back a message of which no byte has left.  -EALREADY: too late, sent() follows. */
+int wf_link_unpost(struct wf_link *link, struct wf_message *m);
+
+/* Queue @c for the next control frame. */
+void wf_link_control(struct wf_link *link, struct wf_control *c);
 
 #endif

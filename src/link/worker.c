@@ -363,7 +363,7 @@ static void stood_still(void *ctx, uint64_t still_ns)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (wf_link_may_be_given_up(link, still_ns))
+		if (wf_live_may_be_given_up(link, still_ns))
 			wf_attempt_failed(link, "this process stood still for too long");
 	}
 }

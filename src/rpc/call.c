@@ -175,7 +175,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	call->parcel.type = WF_RECORD_CALL;
 	call->parcel.class = &request_class;
 	call->parcel.terms = &call->terms;
-	wf_list_append(&wf_link_real(link)->work[WF_LINK_CALLS], &call->node);
+	wf_list_append(&wf_link_real(link)->work[WF_ABOVE_CALLS], &call->node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	wf_parcel_post(calls->transfer, link, &call->parcel);
@@ -517,7 +517,7 @@ void wf_call_route(struct wf_calls *calls, struct wf_routes *routes)
 
 void wf_call_down(struct wf_link *link, const struct wf_error *e)
 {
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_CALLS])
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_CALLS])
 		wf_call_stop(WF_CONTAINER(node, struct wf_call, node), e);
 }
 

@@ -394,7 +394,7 @@ void wf_served_join(struct wf_served *first, struct wf_served *s)
 	wf_map_add(&serving->map, &first->node, hash_of(serving, first->link, first->call));
 	first->place = WF_SERVED_MAPPED;
 	wf_list_remove(&first->link_node);
-	wf_list_append(&first->link->work[WF_LINK_SERVED], &first->link_node);
+	wf_list_append(&first->link->work[WF_ABOVE_SERVED], &first->link_node);
 	if (first->deadline_ns != UINT64_MAX)
 		wf_loop_timer(&w->loop, &first->timer, first->deadline_ns, deadline);
 	else
@@ -713,7 +713,7 @@ int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		return err;
 	}
 	wf_map_add(&serving->map, &s->node, hash);
-	wf_list_append(&link->work[WF_LINK_SERVED], &s->link_node);
+	wf_list_append(&link->work[WF_ABOVE_SERVED], &s->link_node);
 	s->place = WF_SERVED_MAPPED;
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
@@ -810,7 +810,7 @@ static void go_alone(struct wf_served *s)
 
 void wf_served_down(struct wf_link *link, const struct wf_error *e)
 {
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_SERVED]) {
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_SERVED]) {
 		struct wf_served *s = WF_CONTAINER(node, struct wf_served, link_node);
 
 		if (s->again.running && !atomic_load(&s->cancelled))

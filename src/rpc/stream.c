@@ -81,7 +81,7 @@ void wf_stream_begin(struct wf_streams *streams, struct wf_link *link, uint64_t 
 	s->call = call;
 	wf_link_get(link);
 	wf_list_append(&streams->all, &s->node);
-	wf_list_append(&wf_link_real(link)->work[WF_LINK_STREAMS], &s->link_node);
+	wf_list_append(&wf_link_real(link)->work[WF_ABOVE_STREAMS], &s->link_node);
 	if (s->lost_why.code)
 		go_on_later(s);
 }
@@ -439,7 +439,7 @@ static void free_incoming(struct incoming *in)
 	if (in->data)
 		hold(in->stream->streams->transfer, -(int64_t)in->count);
 	if (in->room)
-		wf_link_give_room(wf_link_real(in->stream->link), in->room);
+		wf_room_give(wf_link_real(in->stream->link), in->room);
 	in->stream->streams->beside.drop(in->bundle);
 	if (is_long(in)) {
 		wf_buffer_give(&offered(in)->buffer);
@@ -653,7 +653,7 @@ static bool lacks(const struct wf_stream *s)
 
 void wf_streams_down(struct wf_link *link, const struct wf_error *e)
 {
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_STREAMS]) {
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_STREAMS]) {
 		struct wf_stream *s = WF_CONTAINER(node, struct wf_stream, link_node);
 
 		if (lacks(s))

@@ -219,7 +219,7 @@ static void wait_no_more(struct wf_receiving *r)
 /* Receives that name other peers are gone through only if one of the channel may be found. */
 static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
 {
-	if (!ch->from_anybody && wf_list_empty(&link->work[WF_LINK_RECEIVES]))
+	if (!ch->from_anybody && wf_list_empty(&link->work[WF_ABOVE_RECEIVES]))
 		return NULL;
 	WF_LIST_EACH(node, &ch->receives) {
 		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, node);
@@ -330,7 +330,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	r->give_back = give_back;
 	r->channel = ch;
 	r->part = part;
-	wf_list_append(r->from ? &wf_link_real(r->from)->work[WF_LINK_RECEIVES] : &c->receives,
+	wf_list_append(r->from ? &wf_link_real(r->from)->work[WF_ABOVE_RECEIVES] : &c->receives,
 		       &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from) {
@@ -505,7 +505,7 @@ static void stop_waiting(struct wf_list *receives, const struct wf_error *e)
 
 void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct wf_error *e)
 {
-	stop_waiting(&link->work[WF_LINK_RECEIVES], e);
+	stop_waiting(&link->work[WF_ABOVE_RECEIVES], e);
 	wf_sending_down(&c->sendings, link, e);
 	/* Offers have been lost by now; what came whole can still be received. */
 	if (link->account.stranger)
@@ -576,7 +576,8 @@ void wf_channels_cancel(struct wf_channels *c)
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	stop_waiting(&c->receives, &e);
 	WF_LIST_EACH(node, &c->worker->link_list)
-		stop_waiting(&WF_CONTAINER(node, struct wf_link, node)->work[WF_LINK_RECEIVES], &e);
+		stop_waiting(&WF_CONTAINER(node, struct wf_link, node)->work[WF_ABOVE_RECEIVES],
+			     &e);
 }
 
 void wf_channels_fini(struct wf_channels *c)

@@ -359,7 +359,7 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		memcpy(into, t->eager, t->body.bytes);
 		/* What is held has it until it is let go. */
 		if (!r->arrival)
-			wf_link_give_room(link, t->body.bytes);
+			wf_room_give(link, t->body.bytes);
 		err = wf_sums_check(&t->body, into, link, r->path.caps, &e);
 		if (err)
 			e = say_which(r, &e);

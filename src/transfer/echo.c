@@ -55,7 +55,7 @@ int wf_echo_start(struct wf_echoes *echoes, struct wf_link *link, struct wf_echo
 		.head_bytes = sizeof(echo->head),
 		.sent = sent,
 	};
-	wf_list_append(&wf_link_real(link)->work[WF_LINK_ECHOES], &echo->node);
+	wf_list_append(&wf_link_real(link)->work[WF_ABOVE_ECHOES], &echo->node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
 	wf_link_post(link, &echo->message);
@@ -109,7 +109,7 @@ void wf_echo_route(struct wf_echoes *echoes, struct wf_routes *routes)
 
 void wf_echo_down(struct wf_link *link, const struct wf_error *e)
 {
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_ECHOES])
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_ECHOES])
 		wf_echo_stop(WF_CONTAINER(node, struct wf_echo, node), e);
 }
 

@@ -35,7 +35,7 @@ static void close_grants(struct wf_parcel *p)
 
 static void wait_for_rail(struct wf_parcel *p)
 {
-	wf_list_append(&wf_link_real(p->link)->work[WF_LINK_PARCELS_WAITING], &p->node);
+	wf_list_append(&wf_link_real(p->link)->work[WF_ABOVE_PARCELS_WAITING], &p->node);
 	p->transfer->waiting_count++;
 }
 
@@ -223,7 +223,7 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
 
 	wf_plan_make(caps, options, p->body_bytes, !p->stage, record_max, &plan);
 	if (plan.way == WF_BODY_EAGER && p->class->needs_room &&
-	    !wf_link_take_room(link, p->body_bytes))
+	    !wf_room_take(link, p->body_bytes))
 		wf_plan_make(caps, options, p->body_bytes, false, record_max, &plan);
 	p->plan = (uint8_t)plan.way;
 }
@@ -305,7 +305,7 @@ static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 
 	if (wf_table_add(&p->transfer->parcels, p, &p->offer.id))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
-	wf_list_append(&wf_link_real(p->link)->work[WF_LINK_PARCELS], &p->node);
+	wf_list_append(&wf_link_real(p->link)->work[WF_ABOVE_PARCELS], &p->node);
 	wf_link_real(p->link)->offer_count++;
 	if (wf_recall_open(p->offer.id, &p->offer.recall))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
@@ -411,7 +411,7 @@ bool wf_parcel_up(struct wf_parcel *p)
 void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parcel *p)
 {
 	struct wf_link *real = wf_link_real(link);
-	bool first = wf_list_empty(&real->work[WF_LINK_PARCELS_WAITING]);
+	bool first = wf_list_empty(&real->work[WF_ABOVE_PARCELS_WAITING]);
 	struct wf_error e;
 
 	*p = (struct wf_parcel){
@@ -470,9 +470,9 @@ static void quiet_shared(struct wf_timer *timer)
 
 	if (!p->probed_ns) {
 		p->probed_ns = w->loop.now_ns;
-		wf_link_probe(link);
+		wf_live_probe(link);
 		wf_loop_timer(&w->loop, timer, w->loop.now_ns + PROBE_NS, quiet_shared);
-	} else if (!p->fenced && wf_link_has_answered(link, p->probed_ns)) {
+	} else if (!p->fenced && wf_live_has_answered(&link->live, p->probed_ns)) {
 		p->fenced = true;
 		p->quiet_ns = WF_MAX(p->quiet_ns, w->loop.now_ns + FENCE_NS);
 		wf_loop_timer(&w->loop, timer, p->quiet_ns, quiet_shared);
@@ -525,7 +525,7 @@ static void withdraw(struct wf_parcel *p)
 		wf_recall_post(p->offer.recall, link);
 		p->offer.recall = NULL;
 	}
-	p->quiet_ns = w->loop.now_ns + WF_LINK_LEASE_NS;
+	p->quiet_ns = w->loop.now_ns + WF_LIVE_LEASE_NS;
 	if (is_handed(p))
 		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + QUIET_COPIES_NS, quiet_copies);
 	else if (p->offer.connected)

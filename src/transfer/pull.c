@@ -37,9 +37,9 @@ static void go_on(struct wf_pace_share *share)
 static void refuse(struct wf_pull *pull, bool refused)
 {
 	if (refused && !pull->refused)
-		wf_link_read_begins(pull->link);
+		wf_depth_read_begins(&pull->link->reads, pull->link->worker->loop.now_ns);
 	else if (!refused && pull->refused)
-		wf_link_reads_end(pull->link, 1);
+		wf_depth_reads_end(&pull->link->reads, 1, pull->link->worker->loop.now_ns);
 	pull->refused = refused;
 }
 
@@ -544,7 +544,7 @@ static void read_done(struct wf_read *read, int status)
 	struct wf_spread_way *over = r->over;
 
 	/* Stopped in the middle, it may have read what was no longer offered. */
-	if (!status && wf_link_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
+	if (!status && wf_live_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
 		status = -ESTALE;
 	if (status)
 		wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)status);
@@ -565,7 +565,7 @@ static void read_done(struct wf_read *read, int status)
 		if (over)
 			pull->spread->carried |= 1u << (over - pull->spread->ways);
 		else
-			wf_link_progress(pull->link);
+			wf_flow_progress(&pull->link->flow, pull->link->worker->loop.now_ns);
 	}
 	if (over)
 		wf_reads_end_over(pull, over, 1, count);
@@ -688,7 +688,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->answer = answer;
 	answer->keeper = &keeper;
 	answer->owner = pull;
-	wf_list_append(&link->work[WF_LINK_PULLS], &pull->node);
+	wf_list_append(&link->work[WF_ABOVE_PULLS], &pull->node);
 	wf_link_get(link);
 	wf_link_watch(link, false);
 	wf_link_record(link, WF_RECORDER_PULL, pull->id, body->bytes);

@@ -97,7 +97,7 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 
 	if (r->count != pull->rail.chunk_bytes || r->aside || pull->path.caps->sync_read)
 		return;
-	wf_depth_learn(r->over ? &r->over->lane->depth : &pull->link->reads.depth, r->among,
+	wf_depth_learn(r->over ? &r->over->lane->reads.depth : &pull->link->reads.depth, r->among,
 		       took_ns);
 	if (r->over)
 		r->over->took_ns = took_ns;
@@ -122,7 +122,7 @@ static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
 		if (!way->lane || !way->took_ns || (fastest_ns && way->took_ns >= fastest_ns))
 			continue;
 		fastest_ns = way->took_ns;
-		count = depth(pull, &way->lane->depth);
+		count = depth(pull, &way->lane->reads.depth);
 	}
 	return fastest_ns && took_ns > fastest_ns + fastest_ns * left / count;
 }
@@ -139,7 +139,7 @@ bool wf_reads_find_way(const struct wf_pull *pull, struct wf_spread_way **over)
 
 		/* Whoever goes on because a lane is closing may know that one still. */
 		if (!way->lane || !way->lane->ready ||
-		    way->busy >= depth(pull, &way->lane->depth) ||
+		    way->busy >= depth(pull, &way->lane->reads.depth) ||
 		    is_too_slow(pull, way->took_ns))
 			continue;
 		*over = way;
@@ -165,10 +165,10 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spre
 	if (over) {
 		over->busy++;
 		pull->spread->busy++;
-		wf_lane_read_begins(over->lane, r->posted_ns);
-		r->among = over->lane->read_count == over->busy ? over->busy : 0;
+		wf_depth_read_begins(&over->lane->reads, r->posted_ns);
+		r->among = over->lane->reads.count == over->busy ? over->busy : 0;
 	} else {
-		wf_link_read_begins(link);
+		wf_depth_read_begins(&link->reads, link->worker->loop.now_ns);
 		pull->aside += r->aside;
 		r->among = link->reads.count == busy_here(pull) + pull->aside ? link->reads.count
 									      : 0;
@@ -180,7 +180,7 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spre
 void wf_reads_end(struct wf_pull *pull, uint32_t count, uint64_t bytes)
 {
 	pull->busy -= count;
-	wf_link_reads_end(pull->link, count);
+	wf_depth_reads_end(&pull->link->reads, count, pull->link->worker->loop.now_ns);
 	if (count)
 		wf_pace_end(&pull->share, bytes);
 }
@@ -192,7 +192,7 @@ void wf_reads_end_over(struct wf_pull *pull, struct wf_spread_way *over, uint32_
 	pull->spread->busy -= count;
 	over->busy -= count;
 	while (count--)
-		wf_lane_read_ends(over->lane, pull->transfer->worker->loop.now_ns);
+		wf_depth_reads_end(&over->lane->reads, 1, pull->transfer->worker->loop.now_ns);
 	if (bytes)
 		wf_pace_end(&pull->share, bytes);
 }

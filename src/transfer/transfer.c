@@ -181,7 +181,7 @@ void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes)
 
 static struct wf_parcel *first_waiting(const struct wf_link *link)
 {
-	struct wf_list *node = wf_list_first(&link->work[WF_LINK_PARCELS_WAITING]);
+	struct wf_list *node = wf_list_first(&link->work[WF_ABOVE_PARCELS_WAITING]);
 
 	return node ? WF_CONTAINER(node, struct wf_parcel, node) : NULL;
 }
@@ -198,21 +198,21 @@ void wf_transfer_start(struct wf_link *link)
 void wf_transfer_up(struct wf_link *link)
 {
 	wf_transfer_start(link);
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PULLS])
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PULLS])
 		wf_pull_up(WF_CONTAINER(node, struct wf_pull, node));
 }
 
 void wf_transfer_paused(struct wf_link *link)
 {
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS])
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PARCELS])
 		wf_parcel_paused(WF_CONTAINER(node, struct wf_parcel, node));
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PULLS])
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PULLS])
 		wf_pull_paused(WF_CONTAINER(node, struct wf_pull, node));
 }
 
 void wf_transfer_lane(const struct wf_lane *lane, bool open)
 {
-	WF_LIST_EACH_OF_NOW(node, &lane->link->work[WF_LINK_PULLS]) {
+	WF_LIST_EACH_OF_NOW(node, &lane->link->work[WF_ABOVE_PULLS]) {
 		struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, node);
 
 		if (open)
@@ -225,9 +225,9 @@ void wf_transfer_lane(const struct wf_lane *lane, bool open)
 void wf_transfer_down(struct wf_link *link, const struct wf_error *e)
 {
 	wf_answers_lost(link, e);
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS])
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PARCELS])
 		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_LINK_PARCELS_WAITING])
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PARCELS_WAITING])
 		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);
 }
 

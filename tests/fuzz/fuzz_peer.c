@@ -23,6 +23,7 @@
 #include "core/node.h"
 #include "core/streaming.h"
 #include "link/conn.h"
+#include "link/internal.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

@@ -316,7 +316,7 @@ static bool lanes_are_busy(void)
 		for (unsigned d = 0; !wf_faults_is_away(i) && d < node->desk_count; d++)
 			WF_LIST_EACH(at, &node->desks[d].worker.link_list)
 				WF_LIST_EACH(lane, &WF_CONTAINER(at, struct wf_link, node)->lanes)
-					if (WF_CONTAINER(lane, struct wf_lane, node)->read_count)
+					if (WF_CONTAINER(lane, struct wf_lane, node)->reads.count)
 						return true;
 	}
 	return false;
