@@ -81,11 +81,11 @@ struct wf_rail_shared {
 
 /* Listening and connections of a connected rail. */
 struct wf_rail_conns {
+	uint32_t connecting;  /* endpoints that are not up yet */
 	struct fid_eq *eq;
 	struct fid_pep *pep;
 	struct fid_ep *srx;
 	struct wf_list requests;
-	uint32_t connecting;  /* endpoints that are not up yet */
 	struct wf_orphans orphans;
 };
 
@@ -100,10 +100,10 @@ struct wf_rail_own {
 
 /* The completion queues of a rail. */
 struct wf_rail_queues {
-	struct wf_cq cq;      /* fid NULL where endpoints have their own */
 	struct wf_list all;
 	struct wf_list warm;  /* those of them that may have something to tell */
 	uint32_t cold_count;  /* the others */
+	struct wf_cq cq;      /* fid NULL where endpoints have their own */
 };
 
 /* The address of a rail's endpoint, and the names in /dev/shm that go with it. */
@@ -118,31 +118,32 @@ struct wf_rail {
 	struct wf_caps caps;
 	struct fi_info *candidate; /* what was selected, without an address of ours */
 	struct fi_info *info;      /* what was opened */
-	struct wf_counters *counters, unread; /* @unread: where nobody counts */
 	struct wf_recorder *recorder; /* NULL: none */
-
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
-	struct wf_rail_shared shared;
-	struct wf_rail_conns conns;
-	struct wf_rail_own own;
-	struct wf_rail_queues queues;
-	struct wf_waitset wait;
 
-	struct wf_slots slots;
-	struct wf_table posts;
-	struct wf_list spare;   /* posts to be used again */
-	struct wf_list notices;
-	struct wf_list delayed; /* notices of the next poll */
-	struct wf_list eps, closed, mrs;
+	/* Each poll looks at these, so they lie together. */
+	struct wf_rail_shared shared;
+	struct wf_rail_own own;
 	uint32_t busy;          /* posts of all its endpoints */
 	uint32_t polls;
 	bool woken;             /* a descriptor of it was readable */
+	struct wf_list notices;
+	struct wf_list delayed; /* notices of the next poll */
+	struct wf_list closed;
+	struct wf_slots slots;
+	struct wf_rail_queues queues;
+	struct wf_waitset wait;
+	struct wf_rail_conns conns;
+
+	struct wf_table posts;
+	struct wf_list spare;   /* posts to be used again */
+	struct wf_list eps, mrs;
 	bool device_reached;    /* memory of one was registered */
 	uint64_t registered_bytes;
-
 	struct wf_rail_bind bind;
 	struct wf_rail_self self;
+	struct wf_counters *counters, unread; /* @unread: where nobody counts */
 };
 
 /*
