@@ -120,8 +120,8 @@ void wf_conn_forget_first(struct wf_conn *c)
 static void free_conn(struct wf_conn *c)
 {
 	wf_conn_forget_first(c);
-	free(c->in);
-	free(c->out);
+	free(c->in.bytes);
+	free(c->out.bytes);
 	free(c);
 }
 
@@ -160,14 +160,12 @@ void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
 	to->dialled = from->dialled;
 	memcpy(to->prefix, from->prefix, sizeof(to->prefix));
 	to->in = from->in;
-	to->in_count = from->in_count;
-	to->in_bytes = from->in_bytes;
 	strcpy(to->remote, from->remote);
 	to->source = wf_crowd_source(&to->lists->crowd, to->remote);
 	to->sent = from->sent;
 	to->got = from->got;
 	from->socket = NULL;
-	from->in = NULL;
+	from->in = (struct wf_conn_in){ 0 };
 	from->sent = from->got = (struct wf_conn_first){ .over = true };
 	stand_in(from, &from->lists->dead);
 }
@@ -177,7 +175,7 @@ void wf_conn_close(struct wf_conn *c)
 	c->owner = NULL;
 	if (!c->socket || c->closing)
 		return;
-	if (c->dialling || !c->out_count) {
+	if (c->dialling || !c->out.count) {
 		wf_conn_bury(c);
 		return;
 	}
@@ -199,14 +197,14 @@ static int say_ended(const struct wf_conn *c, int err, struct wf_error *e)
 /* Read until @count bytes of the current part are here. */
 static int fill(struct wf_conn *c, uint8_t *bytes, size_t count, struct wf_error *e)
 {
-	while (c->in_count < count) {
-		ssize_t got = wf_socket_read(c->socket, bytes + c->in_count, count - c->in_count);
+	while (c->in.count < count) {
+		ssize_t got = wf_socket_read(c->socket, bytes + c->in.count, count - c->in.count);
 
 		if (got == -EAGAIN)
 			return -EAGAIN;
 		if (got <= 0)
 			return say_ended(c, (int)got, e);
-		c->in_count += (size_t)got;
+		c->in.count += (size_t)got;
 	}
 	return 0;
 }
@@ -220,17 +218,17 @@ static int start_message(struct wf_conn *c, struct wf_error *e)
 	if (err && err != -EAGAIN)
 		return err;
 	/* Asked of any first bytes, so that a stranger to weft is known by his first. */
-	length = wf_greet_length(c->prefix, c->in_count);
+	length = wf_greet_length(c->prefix, c->in.count);
 	if (length < 0)
 		return wf_error_set(e, length, "%s sent %s", c->remote, length == -EMSGSIZE ?
 				    "a message that is too long" : "what is no message of weft's");
 	if (err)
 		return err;
-	c->in = malloc((size_t)length);
-	if (!c->in)
+	c->in.bytes = malloc((size_t)length);
+	if (!c->in.bytes)
 		return wf_error_set(e, -ENOMEM, "a message from %s: out of memory", c->remote);
-	memcpy(c->in, c->prefix, sizeof(c->prefix));
-	c->in_bytes = (size_t)length;
+	memcpy(c->in.bytes, c->prefix, sizeof(c->prefix));
+	c->in.size = (size_t)length;
 	return 0;
 }
 
@@ -239,22 +237,22 @@ int wf_conn_read(struct wf_conn *c, struct wf_greet *greet, struct wf_error *e)
 	struct wf_error why = { 0 };
 	int err;
 
-	if (!c->in) {
+	if (!c->in.bytes) {
 		err = start_message(c, e);
 		if (err)
 			return err;
 	}
-	err = fill(c, c->in, c->in_bytes, e);
+	err = fill(c, c->in.bytes, c->in.size, e);
 	if (err)
 		return err;
 
-	err = wf_greet_get(c->in, c->in_bytes, greet, &why);
+	err = wf_greet_get(c->in.bytes, c->in.size, greet, &why);
 	if (c->got.over)
-		free(c->in);
+		free(c->in.bytes);
 	else
-		c->got = (struct wf_conn_first){ .bytes = c->in, .count = c->in_bytes, .over = true };
-	c->in = NULL;
-	c->in_count = 0;
+		c->got = (struct wf_conn_first){ .bytes = c->in.bytes, .count = c->in.size,
+						.over = true };
+	c->in = (struct wf_conn_in){ 0 };
 	if (err)
 		return wf_error_set(e, err, "%s sent a message that is refused: %s", c->remote,
 				    why.text);
@@ -263,17 +261,14 @@ int wf_conn_read(struct wf_conn *c, struct wf_greet *greet, struct wf_error *e)
 
 static void forget_queue(struct wf_conn *c)
 {
-	free(c->out);
-	c->out = NULL;
-	c->out_at = 0;
-	c->out_count = 0;
-	c->out_bytes = 0;
+	free(c->out.bytes);
+	c->out = (struct wf_conn_out){ 0 };
 }
 
 void wf_conn_flush(struct wf_conn *c)
 {
-	while (c->out_count) {
-		ssize_t sent = wf_socket_write(c->socket, c->out + c->out_at, c->out_count);
+	while (c->out.count) {
+		ssize_t sent = wf_socket_write(c->socket, c->out.bytes + c->out.at, c->out.count);
 
 		if (sent == -EAGAIN) {
 			wf_socket_want(c->socket, WF_SOCKET_READABLE | WF_SOCKET_WRITABLE);
@@ -283,8 +278,8 @@ void wf_conn_flush(struct wf_conn *c)
 			c->mute = true;
 			break;
 		}
-		c->out_at += (size_t)sent;
-		c->out_count -= (size_t)sent;
+		c->out.at += (size_t)sent;
+		c->out.count -= (size_t)sent;
 	}
 	/* An idle connection holds no buffer: there are as many as there are peers. */
 	forget_queue(c);
@@ -294,23 +289,23 @@ void wf_conn_flush(struct wf_conn *c)
 /* Room for @count more at the end of the queue. */
 static int reserve(struct wf_conn *c, size_t count)
 {
-	size_t need = c->out_count + count, bytes;
+	size_t need = c->out.count + count, bytes;
 	uint8_t *out;
 
 	if (need > WF_CONN_QUEUE_BYTES_MAX)
 		return -ENOBUFS;
-	if (c->out_at + need <= c->out_bytes)
+	if (c->out.at + need <= c->out.size)
 		return 0;
-	if (need > c->out_bytes) {
-		bytes = WF_MAX(need, WF_MIN(2 * c->out_bytes, WF_CONN_QUEUE_BYTES_MAX));
-		out = realloc(c->out, bytes);
+	if (need > c->out.size) {
+		bytes = WF_MAX(need, WF_MIN(2 * c->out.size, WF_CONN_QUEUE_BYTES_MAX));
+		out = realloc(c->out.bytes, bytes);
 		if (!out)
 			return -ENOMEM;
-		c->out = out;
-		c->out_bytes = bytes;
+		c->out.bytes = out;
+		c->out.size = bytes;
 	}
-	memmove(c->out, c->out + c->out_at, c->out_count);
-	c->out_at = 0;
+	memmove(c->out.bytes, c->out.bytes + c->out.at, c->out.count);
+	c->out.at = 0;
 	return 0;
 }
 
@@ -360,15 +355,15 @@ int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
 		return -ENOMEM;
 	}
 	/* Behind others it waits for its turn; before a dial is through, for that. */
-	if (!c->dialling && !c->out_count)
+	if (!c->dialling && !c->out.count)
 		sent = write_now(c, bytes, (size_t)length);
 	rest = (size_t)length - sent;
 	if (!rest || c->mute)
 		return 0;
 	err = reserve(c, rest);
 	if (!err) {
-		memcpy(c->out + c->out_at + c->out_count, bytes + sent, rest);
-		c->out_count += rest;
+		memcpy(c->out.bytes + c->out.at + c->out.count, bytes + sent, rest);
+		c->out.count += rest;
 	} else if (sent) {
 		c->torn = true;
 	}

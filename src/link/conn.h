@@ -37,6 +37,18 @@ struct wf_conn_first {
 	bool over;      /* no later one is taken for it */
 };
 
+/* The message that is coming. */
+struct wf_conn_in {
+	uint8_t *bytes; /* @size of them, once its length is known; NULL: its prefix is coming */
+	size_t count, size;
+};
+
+/* What waits to be written: @count bytes from @at. */
+struct wf_conn_out {
+	uint8_t *bytes; /* @size of them */
+	size_t at, count, size;
+};
+
 struct wf_conn {
 	struct wf_list node;
 	struct wf_conn_lists *lists;
@@ -50,12 +62,8 @@ struct wf_conn {
 	uint64_t until_ns; /* of strangers and closing ones; 0: the next poll sets it */
 
 	uint8_t prefix[WF_GREET_PREFIX_BYTES];
-	uint8_t *in; /* the message that is coming, once its length is known */
-	size_t in_count, in_bytes;
-
-	uint8_t *out; /* from out_at, out_count bytes wait */
-	size_t out_at, out_count, out_bytes;
-
+	struct wf_conn_in in;
+	struct wf_conn_out out;
 	struct wf_conn_first sent, got;
 
 	char remote[WF_SOCKET_ADDRESS_BYTES];

@@ -226,7 +226,7 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 		read_conn(door, conn);
 	if (ready & WF_SOCKET_WRITABLE && conn->socket)
 		wf_conn_flush(conn);
-	if (conn->socket && conn->closing && !conn->out_count)
+	if (conn->socket && conn->closing && !conn->out.count)
 		wf_conn_bury(conn);
 }
 

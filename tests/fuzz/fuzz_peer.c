@@ -310,7 +310,7 @@ static void say_at_door(const uint8_t *bytes, uint32_t count)
 	uint8_t prefix[WF_GREET_PREFIX_BYTES];
 	struct wf_writer w = wf_writer(prefix, sizeof(prefix));
 
-	if (!link || !link->conn || !link->conn->socket || link->conn->out_count)
+	if (!link || !link->conn || !link->conn->socket || link->conn->out.count)
 		return;
 	wf_bytes_put(&w, WF_GREET_MAGIC, sizeof(WF_GREET_MAGIC) - 1);
 	wf_bytes_put_u32(&w, count);
