@@ -43,7 +43,7 @@ struct wf_conn_in {
 	size_t count, size;
 };
 
-/* What waits to be written: @count bytes from @at. */
+/* Messages that wait to be written: @count bytes from @at. */
 struct wf_conn_out {
 	uint8_t *bytes; /* @size of them */
 	size_t at, count, size;

@@ -2,9 +2,8 @@
 /*
  * Flow: the frames of a link on their way out.
  *
- * What waits is kept apart from how things stand with the peer: messages and
- * controls wait for whichever life of the peer comes next, numbers and credit
- * belong to the present one.
+ * Messages and controls wait for whichever life of the peer comes next; numbers and
+ * credit belong to the present one, and are kept apart from them.
  *
  * Threads: owner.
  */
@@ -32,7 +31,7 @@ struct wf_flow_out {
 	struct wf_outframe *control_frame; /* NULL: none is under way */
 };
 
-/* What the rail in use has of it; until that is left. */
+/* Frames of the link that the rail in use has; until that rail is left. */
 struct wf_flow_rail {
 	uint32_t posted_count;     /* data frames the rail has */
 	uint64_t full_ns;          /* since when the rail takes nothing; 0: it does */
@@ -42,9 +41,9 @@ struct wf_flow_rail {
  * How sending to the peer stands.  Until the peer dies, but for rtt_ns: the next life of the
  * peer is as far away as the last one, for it is dialled at the same address.
  *
- * ack_now, that a frame which came waits for its confirmation, and resync_ns, that the peer was
- * asked a moment ago for what is missing, end with the peer they are about: the next one has
- * sent nothing that could be confirmed, and has been asked for nothing.
+ * ack_now (a frame that came waits for its confirmation) and resync_ns (the peer was asked a
+ * moment ago for missing frames) end with the peer: the next one has sent nothing that could be
+ * confirmed, and has been asked for nothing.
  */
 struct wf_flow {
 	struct wf_sequence sequence;

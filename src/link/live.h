@@ -13,8 +13,8 @@
 struct wf_link;
 
 /*
- * Who waits for the peer, and the heartbeats meanwhile.  Outlives the peer: an operation that
- * waits may be for the next life, and the first heartbeat of each life begins anew.
+ * Operations that wait for the peer, and the heartbeats meanwhile.  Both outlive the peer: an
+ * operation may wait for the next life, and the first heartbeat of each life begins anew.
  */
 struct wf_live {
 	unsigned watch_count;      /* operations that wait for this peer */

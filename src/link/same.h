@@ -13,7 +13,7 @@
 struct wf_link;
 struct wf_worker;
 
-/* What the peer was asked to answer with a proof, by ids of links. */
+/* A question that the peer is to answer with a proof, by ids of links. */
 struct wf_same_question {
 	uint64_t about;  /* is it the peer of that one, too? */
 	uint64_t waiter; /* whose rails wait for the answer; 0: none do */
