@@ -58,7 +58,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 			e = &bad;
 		}
 	}
-	set_path(op, &call->parcel.path, &call->run.reply_path);
+	set_path(op, &call->parcel.path, &call->reply_path);
 	if (e && wf_retry_again(op, e, executed))
 		return;
 	if (e) {

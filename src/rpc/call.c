@@ -171,6 +171,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	call->calls = calls;
 	call->link = link;
 	call->run = (struct wf_call_run){ .request_busy = true };
+	call->reply_path = (struct wf_path){ 0 };
 	count(call, 1);
 	call->parcel.type = WF_RECORD_CALL;
 	call->parcel.class = &request_class;
@@ -305,7 +306,7 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 	struct wf_call *call = WF_CONTAINER(pull, struct wf_call, pull);
 
 	call->run.reply_busy = false;
-	call->run.reply_path = pull->path;
+	call->reply_path = pull->path;
 	if (pull->damaged)
 		end_damaged(call, e);
 	else if (e)
@@ -352,7 +353,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 		.terms = &call->terms,
 		.done = reply_pulled,
 	};
-	call->pull.path = call->run.reply_path;
+	call->pull.path = call->reply_path;
 	call->run.reply_busy = true;
 	if (!wf_pull_start(call->calls->transfer, link, &call->record.body, answer, &call->pull))
 		return;
@@ -487,18 +488,18 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 		settle(call);
 		return 0;
 	}
-	call->run.reply_path = wf_path_come(link, &r.body);
-	call->run.reply_path.matched_ns = link->worker->loop.now_ns;
+	call->reply_path = wf_path_come(link, &r.body);
+	call->reply_path.matched_ns = link->worker->loop.now_ns;
 	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_FAILED_PRECONDITION);
 		end_replied(call, &e, NULL);
 	} else if (answer) {
 		pull_reply(call, link, answer);
-	} else if (call->run.reply_path.caps &&
-		   wf_terms_rail(&call->terms, link, call->run.reply_path.caps, &e)) {
+	} else if (call->reply_path.caps &&
+		   wf_terms_rail(&call->terms, link, call->reply_path.caps, &e)) {
 		end_replied(call, &e, NULL);
-	} else if (wf_sums_check(&r.body, r.eager, link, call->run.reply_path.caps, &e)) {
+	} else if (wf_sums_check(&r.body, r.eager, link, call->reply_path.caps, &e)) {
 		end_damaged(call, &e);
 	} else if (call->run.partial) {
 		keep_reply(call, r.eager);

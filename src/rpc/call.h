@@ -44,7 +44,6 @@ struct wf_call_run {
 
 	/* read by the owner, inside done */
 	enum wf_call_reply reply;
-	struct wf_path reply_path;
 	void *bundle; /* of what has come beside the reply, for the owner to take; NULL: nothing */
 
 	/* its own */
@@ -78,6 +77,9 @@ struct wf_call {
 		     const uint8_t *reply, size_t bytes);
 	/* Its memory is the owner's again; not before done. */
 	void (*quiet)(struct wf_call *call);
+
+	/* read by the owner, inside done */
+	struct wf_path reply_path;
 
 	/* its own */
 	struct wf_calls *calls;

@@ -31,7 +31,7 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 			    turn_come);
 	wf_list_init(&serving->alone);
 	wf_replies_init(&serving->replies, streams->transfer->worker, &services->forgot);
-	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0, 0);
+	wf_spare_init(&serving->spare, sizeof(struct wf_served), 0, sizeof(struct wf_served));
 }
 
 struct wf_pool *wf_served_pool(const struct wf_served *s)
@@ -655,23 +655,22 @@ static enum wf_again_earlier earlier_than(const struct wf_worker *w,
 		       : WF_AGAIN_HERE;
 }
 
+/* Of the spare piece @s, which is all zero. */
 static void set_up(struct wf_served *s, struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_call_record *c)
 {
 	struct wf_worker *w = serving->transfer->worker;
 
-	*s = (struct wf_served){
-		.serving = serving,
-		.link = link,
-		.call = c->call,
-		.deadline_ns = wf_clock_after(w->loop.now_ns, c->left_ns),
-		.began_ns = w->loop.now_ns,
-		.understood = wf_link_real(link)->peer->compressions,
-		.request.was_compressed = c->flags & WF_CALL_COMPRESSED,
-		.again.request_id = c->request,
-		.again.earlier = earlier_than(w, c),
-		.terms.checksum = w->options.checksum || c->body.sum_kind != WF_BODY_SUM_NONE,
-	};
+	s->serving = serving;
+	s->link = link;
+	s->call = c->call;
+	s->deadline_ns = wf_clock_after(w->loop.now_ns, c->left_ns);
+	s->began_ns = w->loop.now_ns;
+	s->understood = wf_link_real(link)->peer->compressions;
+	s->request.was_compressed = c->flags & WF_CALL_COMPRESSED;
+	s->again.request_id = c->request;
+	s->again.earlier = earlier_than(w, c);
+	s->terms.checksum = w->options.checksum || c->body.sum_kind != WF_BODY_SUM_NONE;
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
 	wf_list_init(&s->reply.attached);

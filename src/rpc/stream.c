@@ -60,8 +60,8 @@ void wf_streams_fini(struct wf_streams *streams)
 void wf_stream_init(struct wf_stream *s)
 {
 	s->message_bytes_max = WF_CALL_BYTES_MAX;
-	s->out = (struct wf_stream_out){ .may_write = WF_STREAM_WINDOW };
-	s->in = (struct wf_stream_in){ .granted = WF_STREAM_WINDOW };
+	s->out.may_write = WF_STREAM_WINDOW;
+	s->in.granted = WF_STREAM_WINDOW;
 	wf_list_init(&s->node);
 	wf_list_init(&s->link_node);
 	wf_list_init(&s->go_on.node);

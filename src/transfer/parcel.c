@@ -89,8 +89,8 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 		step_aside(p);
 	p->state = WF_PARCEL_ENDED;
 	wf_timer_stop(&w->loop.timers, &p->quiet_timer);
-	wf_summing_close(p->offer.summing);
-	p->offer.summing = NULL;
+	wf_summing_close(p->summing);
+	p->summing = NULL;
 	close_staging(p);
 	wf_stage_stop(p->stage);
 	wf_recall_close(p->offer.recall);
@@ -414,19 +414,19 @@ void wf_parcel_post(struct wf_transfer *t, struct wf_link *link, struct wf_parce
 	bool first = wf_list_empty(&real->work[WF_ABOVE_PARCELS_WAITING]);
 	struct wf_error e;
 
-	*p = (struct wf_parcel){
-		.body = p->body,
-		.body_bytes = p->body_bytes,
-		.stage = p->stage,
-		.class = p->class,
-		.terms = p->terms,
-		.type = p->type,
-		.lend = p->lend,
-		.path.bytes = p->body_bytes,
-		.state = WF_PARCEL_WAITING,
-		.transfer = t,
-		.link = link,
-	};
+	p->transfer = t;
+	p->link = link;
+	p->state = WF_PARCEL_WAITING;
+	p->path = (struct wf_path){ .bytes = p->body_bytes };
+	p->offer = (struct wf_parcel_offer){ 0 };
+	p->sent = p->refused = p->told = p->fenced = false;
+	p->record = NULL;
+	p->staging = NULL;
+	p->sum = 0;
+	p->summing = NULL;
+	p->quiet_timer = (struct wf_timer){ 0 };
+	p->quiet_ns = p->probed_ns = 0;
+	p->why = (struct wf_reason){ 0 };
 	wf_list_init(&p->node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
@@ -518,7 +518,7 @@ static void withdraw(struct wf_parcel *p)
 
 	p->state = WF_PARCEL_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer.id, 0);
-	wf_summing_stop(p->offer.summing);
+	wf_summing_stop(p->summing);
 	wf_stage_stop(p->stage);
 	/* A peer that is given up is told nothing: with its link all offers end. */
 	if (!p->told && wf_link_greeted(link)) {
@@ -645,7 +645,7 @@ static void fill(struct wf_parcel *p)
 	uint64_t gone = p->staging->taken;
 
 	if (p->path.sum_kind != WF_BODY_SUM_NONE)
-		gone = WF_MIN(gone, wf_summing_over(p->offer.summing));
+		gone = WF_MIN(gone, wf_summing_over(p->summing));
 	wf_stage_go(p->stage, WF_MIN(gone + p->stage->room_bytes, p->body_bytes));
 }
 
@@ -666,14 +666,14 @@ static int tell_sums(struct wf_summing *s, const struct wf_sums_record *record)
 
 static int need_summing(struct wf_parcel *p)
 {
-	if (p->offer.summing)
+	if (p->summing)
 		return 0;
-	p->offer.summing = wf_summing_open(&p->transfer->summers, p, tell_sums);
-	if (!p->offer.summing)
+	p->summing = wf_summing_open(&p->transfer->summers, p, tell_sums);
+	if (!p->summing)
 		return -ENOMEM;
 	/* As far as it has come, what is staged can be overwritten. */
 	if (p->stage)
-		p->offer.summing->moved = summed;
+		p->summing->moved = summed;
 	return 0;
 }
 
@@ -699,8 +699,8 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 		}
 		return;
 	}
-	if (p->offer.summing)
-		wf_summing_ready(p->offer.summing, stage->room, stage->room_bytes, stage->ended);
+	if (p->summing)
+		wf_summing_ready(p->summing, stage->room, stage->room_bytes, stage->ended);
 	if (stage->ended == staging->filled)
 		return;
 	staging->filled = stage->ended;
@@ -873,11 +873,11 @@ int wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 		return 0;
 	if (need_summing(p))
 		return -ENOMEM;
-	if (!p->offer.summing->asked)
+	if (!p->summing->asked)
 		p->path.matched_ns = p->transfer->worker->loop.now_ns;
 	if (!p->stage)
-		wf_summing_ready(p->offer.summing, p->body, p->body_bytes, p->body_bytes);
-	wf_summing_ask(p->offer.summing, p->body_bytes, pull);
+		wf_summing_ready(p->summing, p->body, p->body_bytes, p->body_bytes);
+	wf_summing_ask(p->summing, p->body_bytes, pull);
 	return 0;
 }
 
@@ -948,8 +948,8 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p)
 			progress = wf_progress_add(progress, p->staging->filled);
 			progress = wf_progress_add(progress, p->staging->taken);
 		}
-		if (p->offer.summing)
-			progress = wf_progress_add(progress, p->offer.summing->told);
+		if (p->summing)
+			progress = wf_progress_add(progress, p->summing->told);
 	}
 	return progress;
 }

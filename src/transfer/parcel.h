@@ -63,14 +63,13 @@ struct wf_parcel_offer {
 	uint64_t id;         /* 0: there is none */
 	struct wf_grant grant;
 	uint32_t grant_epoch;
+	uint32_t place;      /* among the leases, if it is lent */
+	bool lent;
 	bool direct;         /* rails reach the body on its device, and nothing goes through the stage's room */
 	bool connected;      /* its rail is: closing the endpoint makes the body quiet */
-	bool lent;           /* it has a place among the leases: */
-	uint32_t place;
 	uint8_t resume_status; /* how the pull that waits has asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
 	uint64_t resuming;   /* the pull that waits for more rails, or for the stage */
 	struct wf_spread_offer *spread; /* the same on lanes; NULL: nobody has asked for that */
-	struct wf_summing *summing; /* of a body of several pieces; NULL: its reader has not asked */
 	struct wf_recall *recall; /* until it is said */
 };
 
@@ -111,6 +110,7 @@ struct wf_parcel {
 	struct wf_parcel_record *record; /* NULL: not made yet, or it has left */
 	struct wf_parcel_staging *staging; /* NULL: the body is not on a device */
 	uint64_t sum;        /* of a body in one piece */
+	struct wf_summing *summing; /* of a longer one; NULL: its reader has not asked */
 	struct wf_parcel_offer offer;
 	struct wf_timer quiet_timer; /* before a withdrawal: to look for more rails, which it must have */
 	uint64_t quiet_ns, probed_ns; /* withdrawn on a shared rail: when it ends, and when the peer was asked whether it lives */
