@@ -15,9 +15,8 @@
 #ifndef WF_STREAM_H
 #define WF_STREAM_H
 
-#include "memory/buffer.h"
 #include "rpc/beside.h"
-#include "transfer/parcel.h"
+#include "rpc/write.h"
 #include "transfer/pull.h"
 #include "wire/call_record.h"
 
@@ -26,23 +25,6 @@ struct wf_streams {
 	struct wf_transfer *transfer;
 	struct wf_beside beside; /* of all calls of the worker */
 	struct wf_list all; /* that have begun */
-};
-
-struct wf_write {
-	/* set by the owner */
-	uint16_t flags; /* WF_MESSAGE_* */
-	uint16_t attachments;
-	/* It is posted, as message @number of call @call, and so may be what goes beside it.  NULL: nothing does. */
-	void (*begun)(struct wf_write *w, struct wf_link *link, uint64_t call, uint64_t number);
-	struct wf_buffer buffer; /* taken; the message in it is the parcel's body */
-	/* The message is on its way, and a long one has been pulled; or @e: it was not. */
-	void (*done)(struct wf_write *w, const struct wf_error *e);
-
-	/* its own */
-	struct wf_stream *stream;
-	struct wf_list node; /* in pending or posted */
-	bool posted;
-	struct wf_parcel parcel;
 };
 
 /* A message that is read. */
