@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receive from any peer in a node of several workers: nobody knows which of
- * them will get a tensor for it.  So each desk has an ask, and the first one that
- * gets a tensor, or ends without, wins: by one atomic word.  The others are
- * stopped.  Its outcome goes back to the desk where the operation began, and
- * there it ends.
+ * A receive from any peer in a node of several workers can't know which worker
+ * will get a tensor for it.  Each desk therefore has an ask, and the first ask that
+ * gets a tensor, or ends without, wins, by one atomic word.  All other asks are
+ * stopped.  The winner's outcome goes back to the desk where the operation began,
+ * and ends the operation there.
  *
- * An ask holds the operation once until it has ended, and once until it has been
- * told to stop: it is part of the operation.
+ * An ask is part of the operation, and has two references to it: one until the ask
+ * has ended, and one until the ask has been told to stop.
  */
 #include "core/ask.h"
 
@@ -27,13 +27,13 @@ struct wf_ask {
 	struct weft_op *op;
 	struct wf_desk *desk;
 	struct wf_receiving receiving;
-	struct wf_task start_task; /* and, of the winner, the way back */
-	struct wf_error outcome;   /* of the winner; code 0: it got a tensor */
+	struct wf_task start_task; /* the winner's way back, too */
+	struct wf_error outcome;   /* the winner's; code 0: a tensor was received */
 	struct weft_peer *from;
-	_Atomic uint64_t progress; /* as its own desk last saw it, for the watchdog of the operation's */
-	atomic_bool looking;       /* it has been asked for that, by: */
+	_Atomic uint64_t progress; /* the desk's last look, for the watchdog */
+	atomic_bool looking;       /* look_task is under way */
 	struct wf_task look_task;
-	bool told;                 /* to stop; written where the operation began */
+	bool told;                 /* the ask was told to stop; op->desk only */
 	struct wf_task stop_task;
 	struct wf_error why;
 };
@@ -64,11 +64,11 @@ static void tell(struct wf_ask *ask, const struct wf_error *why)
 	wf_loop_submit(&ask->desk->worker.loop, &ask->stop_task);
 }
 
-/* What it got; the operation's own step and key others may look at. */
+/* Copy what was received, but not step and key, which other threads may be reading. */
 static void take_over(struct wf_receiving *to, const struct wf_receiving *from)
 {
 	to->got = from->got;
-	to->long_shape = from->long_shape; /* a short one lasts as long as all asks */
+	to->long_shape = from->long_shape; /* a short shape lasts as long as all asks */
 	to->got_flags = from->got_flags;
 	to->got_bytes = from->got_bytes;
 	to->chunk = from->chunk;
@@ -76,7 +76,7 @@ static void take_over(struct wf_receiving *to, const struct wf_receiving *from)
 	to->path = from->path;
 }
 
-/* Where the operation began: @ask has won, and has ended. */
+/* @ask has won, and has ended.  Runs at the desk where the operation began. */
 static void end(struct wf_ask *ask)
 {
 	struct weft_op *op = ask->op;
@@ -101,7 +101,7 @@ static void come_back(struct wf_task *task)
 	end(WF_CONTAINER(task, struct wf_ask, start_task));
 }
 
-/* On the ask's own desk. */
+/* Runs at the ask's own desk. */
 static void done(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_ask *ask = WF_CONTAINER(r, struct wf_ask, receiving);
@@ -160,7 +160,7 @@ int wf_ask_open(struct weft_op *op)
 	return 0;
 }
 
-/* The operation's own desk has been told of it first, and so hears of an outcome later. */
+/* The operation's own desk was told first, and so sees the begin before any outcome. */
 void wf_ask_submit(struct weft_op *op, uint64_t now_ns)
 {
 	const struct wf_ask *own = ask_at(op, op->desk);
@@ -193,7 +193,7 @@ void wf_ask_starve(struct weft_op *op, struct wf_desk *desk, const struct wf_err
 		wf_channels_stop_receive(r, e);
 }
 
-/* Only what is ours to look at: another desk's ask may come further at any time. */
+/* Another desk's ask is not looked at, as it may change at any time. */
 void wf_ask_describe(const struct weft_op *op, char *text, size_t bytes)
 {
 	const struct wf_ask *winner = op->recv.winner, *own = ask_at(op, op->desk);
@@ -201,7 +201,7 @@ void wf_ask_describe(const struct weft_op *op, char *text, size_t bytes)
 	if (!winner || winner == own)
 		wf_receiving_describe(&own->receiving, text, bytes);
 	else
-		(void)snprintf(text, bytes, "it has come to worker %d, which takes it",
+		(void)snprintf(text, bytes, "the tensor has come to worker %d, which receives it",
 			       (int)(winner->desk - op->owner->desks) + 1);
 }
 
@@ -214,7 +214,7 @@ static void look(struct wf_task *task)
 	wf_op_put(ask->op);
 }
 
-/* How far another desk's ask was at the last look; and the task that looks again. */
+/* Returns the progress of another desk's ask at the last look, and start the next look. */
 static uint64_t look_at(struct wf_ask *ask)
 {
 	if (!atomic_exchange(&ask->looking, true)) {

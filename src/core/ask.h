@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ask: a receive from any peer in a node of several workers, each of which may get it.
+ * Ask: one worker's part of a receive from any peer, in a node of several workers.
  */
 #ifndef WF_CORE_ASK_H
 #define WF_CORE_ASK_H
@@ -10,17 +10,19 @@
 
 struct wf_desk;
 
-/* An ask for each desk, when all else of the receive is set.  -ENOMEM. */
+/* Make an ask for each desk, once all else of the receive is set.  -ENOMEM. */
 int wf_ask_open(struct weft_op *op);
 
-/* Begin those of other desks, so that no later receive is there first.  Threads: any, callback. */
-void wf_ask_submit(struct weft_op *op, uint64_t now_ns); /* as wf_turn_run */
+/* Begin the asks of other desks, ahead of any later receive there.  Threads: any, callback. */
+void wf_ask_submit(struct weft_op *op, uint64_t now_ns); /* @now_ns: see wf_turn_run */
 
-/* Begin that of the operation's desk, also one of a node that closes.  Threads: owner. */
+/* Begin the ask of the operation's own desk, also in a closing node.  Threads: owner. */
 void wf_ask_start(struct weft_op *op);
+
+/* End the receive early because of @e.  Threads: owner. */
 void wf_ask_stop(struct weft_op *op, const struct wf_error *e);
 
-/* As the class's. */
+/* Implement starve, describe_wait and progress of struct wf_op_class. */
 void wf_ask_starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e);
 void wf_ask_describe(const struct weft_op *op, char *text, size_t bytes);
 uint64_t wf_ask_progress(struct weft_op *op);

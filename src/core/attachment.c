@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attachments: one that goes out is a send that begins when its message is posted; one
- * that has come is received out of its message's bundle.
+ * Attachments: an outgoing one is a send that begins when its message is posted; an
+ * incoming one is received out of its message's bundle.
  */
 #include "core/attachment.h"
 
@@ -18,14 +18,14 @@
 #include "util/progress.h"
 #include "wire/record.h"
 
-/* On their way out. */
+/* Outgoing attachments. */
 
 static struct weft_op *op_of(struct wf_list *node)
 {
 	return WF_CONTAINER(node, struct wf_attached, node)->op;
 }
 
-/* It has not begun, and will not. */
+/* End @op, which has not begun and will not. */
 static void drop(struct weft_op *op, const struct wf_error *e)
 {
 	wf_list_remove(&op->send.attached->node);
@@ -55,7 +55,7 @@ void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk)
 	}
 }
 
-/* Its part in its message is over, for which a call may wait. */
+/* Remove @op from its message; a call may wait for its attachments to end. */
 static void leave(struct weft_op *op)
 {
 	struct weft_op *call = op->send.attached->call;
@@ -71,7 +71,7 @@ void wf_attachment_over(struct weft_op *op)
 	wf_op_put(op);
 }
 
-/* What goes in its place needs no memory: that may be what was missing. */
+/* Turn @op into a loss notice, which has no body: pool memory may be what was missing. */
 static void become_lost(struct weft_op *op)
 {
 	struct wf_sending *s = &op->send.sending;
@@ -86,14 +86,14 @@ static void become_lost(struct weft_op *op)
 	s->device = NULL;
 	s->parcel.body = NULL;
 	s->parcel.body_bytes = 0;
-	op->path = NULL; /* what goes in its place has one of its own there */
+	op->path = NULL; /* the notice will write its own path there */
 	op->send.attached->lost = true;
-	atomic_fetch_add(&op->refs, 1); /* until wf_attachment_over */
+	atomic_fetch_add(&op->refs, 1); /* held until wf_attachment_over */
 }
 
 /*
- * Whoever is told that it would come waits for it: in its place goes that it is lost.  When
- * there is no way there yet, or its message waits, that is later than its own end.
+ * A peer that was promised an attachment waits for it, and so gets a loss notice instead.  The
+ * notice goes after the end of @op if the message, or a rail, is not there yet.
  */
 void wf_attachment_stop(struct weft_op *op, const struct wf_error *e)
 {
@@ -143,7 +143,7 @@ void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct
 	}
 }
 
-/* @known: their peer does not wait for them. */
+/* @known: the peer does not wait for the attachments. */
 static void stop_all(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e,
 		     bool known)
 {
@@ -151,7 +151,7 @@ static void stop_all(struct wf_list *attached, struct wf_desk *desk, const struc
 		struct weft_op *op = op_of(node);
 
 		if (op->send.attached->lost && !known)
-			continue; /* it is just told so */
+			continue; /* a loss notice is under way */
 		op->send.attached->dropped |= known;
 		if (op->send.sending.state != WF_SENDING_ENDED) {
 			wf_sending_stop(&op->send.sending, e);
@@ -168,7 +168,7 @@ void wf_attachments_stop(struct wf_list *attached, struct wf_desk *desk, const s
 {
 	struct wf_error over;
 
-	/* Most messages have none, and a sentence takes its time. */
+	/* Most messages have no attachments, and writing a sentence takes time. */
 	if (wf_list_empty(attached))
 		return;
 	if (!e) {
@@ -223,7 +223,7 @@ void wf_attachments_forget(struct wf_list *attached)
 	}
 }
 
-/* Its peer awaits it, unless that has been told that the message is over, or is just given up. */
+/* The peer waits for @op, unless it knows that the message is over, or is just given up. */
 void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 {
 	const struct wf_sending *s = &op->send.sending;
@@ -238,7 +238,7 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 	wf_send_start_attached(op, op->desk, s->link);
 }
 
-/* What has come. */
+/* Incoming attachments. */
 
 int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool reply,
 			  uint64_t number, uint16_t count, void (*whole)(void *owner),
@@ -284,7 +284,7 @@ void wf_attachments_free(struct weft_op *op, struct wf_bundle *b)
 	if (!b)
 		return;
 	if (!op->owner) {
-		wf_bundle_put(b); /* its node has closed it */
+		wf_bundle_put(b); /* the node has closed the bundle */
 		return;
 	}
 	b->task.run = close_bundle;

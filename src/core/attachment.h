@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attachment: sends that go beside a message, and what has come beside one.
+ * Attachment: sends that go beside a message, and the bundle that came beside one.
  */
 #ifndef WF_CORE_ATTACHMENT_H
 #define WF_CORE_ATTACHMENT_H
@@ -13,53 +13,65 @@
 
 struct wf_desk;
 
-/* What a send has besides that is an attachment: it begins with its message. */
+/* State of a send that is an attachment, which begins when its message is posted. */
 struct wf_attached {
 	struct weft_op *op;
-	struct wf_list node;      /* in the list of its message; worker only from the beginning */
+	struct wf_list node;      /* in the list of the message; worker only once begun */
 	bool dropped;             /* the peer knows that the message is over */
-	bool lost;                /* it has ended, and that is what is sent in its place, by a reference */
-	struct weft_op *call;     /* it goes with the request of this one, which waits for it; NULL: not */
-	struct weft_stream *stream; /* it goes with a message of this one; a reference; NULL: not */
+	bool lost;                /* the send ended; a loss notice with a reference goes instead */
+	struct weft_op *call;     /* NULL or a call that waits for the send beside its request */
+	struct weft_stream *stream; /* NULL or a reference: the send goes with a message of it */
 	uint8_t key[WF_ATTACHMENT_KEY_BYTES];
 };
 
-/* It is to be posted: from now on they can end.  Threads: owner, as the next ones. */
+/* Begin @attached, whose message waits to be posted: they can end.  Threads: owner. */
 void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk);
 
-/* For the watchdog: how far those on their way are, and how much of them is offered.  Threads: owner. */
+/* Returns a number for the watchdog that changes as sends make progress.  Threads: owner. */
 uint64_t wf_attachments_sent_progress(const struct wf_list *attached);
+
+/* Returns how many bytes peers may be reading now, unreported.  Threads: owner. */
 uint64_t wf_attachments_offered_bytes(const struct wf_list *attached);
 
-/* It is posted, as what @key says: so are they. */
+/* Post @attached, beside their message, over @link; @key: the first one's.  Threads: owner. */
 void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct wf_link *link,
 			  uint64_t call, struct wf_attachment_key key);
 
-/* It is over, and its peer knows: they end, those that have not begun at @desk.  @e NULL: well. */
+/*
+ * End @attached, whose message is over, as its peer knows; those that have not begun end at
+ * @desk.  @e NULL: the message went well.  Threads: owner.
+ */
 void wf_attachments_stop(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e);
 
-/* It failed after it was posted, and may have come all the same: whoever has it is told. */
+/*
+ * End @attached, whose message failed after its post and may have arrived: the peer is told of
+ * the loss.  Threads: owner.
+ */
 void wf_attachments_lose(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e);
 
-/* It was taken back: as if they had not begun. */
+/* Undo the begin of @attached, whose message was taken back.  Threads: owner. */
 void wf_attachments_take_back(struct wf_list *attached);
 
-/* It was never posted, and will not be.  Threads: any, callback. */
+/* End @attached, whose message was never posted, and will not be.  Threads: any, callback. */
 void wf_attachments_forget(struct wf_list *attached);
 
-/* End one that can, early; one of them has ended; what went in place of one has left, or is not needed. */
+/* End @op, which can end by now, early because of @e.  Threads: owner. */
 void wf_attachment_stop(struct weft_op *op, const struct wf_error *e);
+
+/* Leave the message of @op, whose send ended with @e, or send a loss notice.  Threads: owner. */
 void wf_attachment_ended(struct weft_op *op, const struct wf_error *e);
+
+/* End a loss notice, which has left or is not needed.  Threads: owner. */
 void wf_attachment_over(struct weft_op *op);
 
-/* What the rpc floor asks of a desk: see struct wf_beside. */
+/* Implement struct wf_beside, by which the rpc floor reaches a desk's bundles. */
 int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool reply,
 			  uint64_t number, uint16_t count, void (*whole)(void *owner),
 			  void *owner, void **bundle);
 void wf_attachments_drop(void *bundle);
 uint64_t wf_attachments_progress(const void *bundle);
 
-/* @op, which had @bundle, maybe NULL, goes.  Threads: any, callback. */
+/* Close the @bundle of @op, which is being freed.  Accepts NULL.  Threads: any, callback. */
 void wf_attachments_free(struct weft_op *op, struct wf_bundle *bundle);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Check: arguments that many public functions have.  What is wrong is recorded (last.h).
+ * Check: arguments that many public functions have.  A fault is recorded (last.h).
  *
  * Threads: any, callback.
  */
@@ -13,16 +13,16 @@
 
 struct weft_node;
 
-/* -EINVAL: NULL.  -EOWNERDEAD: this process is a forked child. */
+/* Check @node.  -EINVAL: NULL.  -EOWNERDEAD: this process is a forked child. */
 int wf_check_node(const struct weft_node *node);
 
 /*
- * The @known bytes of @options that this library knows, from a struct that may
- * be shorter or longer and begins with its size.
+ * Copy to @given the @known bytes that this library knows of @options, a struct that may be
+ * shorter or longer and begins with its size.  -EINVAL.
  */
 int wf_check_sized_options(const void *options, void *given, size_t known);
 
-/* The same; inline for the size that this library knows, and for none: each call has some. */
+/* Copy @options as above, but inline if NULL or of @known bytes, for each call has options. */
 static inline int wf_check_options(const void *options, void *given, size_t known)
 {
 	size_t size;

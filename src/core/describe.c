@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Operations in words, for the log and the dump. */
 #include "core/describe.h"
 
 #include <stdarg.h>
@@ -21,7 +20,7 @@ void wf_describe_add(char text[WF_DESCRIBE_BYTES], const char *format, ...)
 	va_end(args);
 }
 
-/* Where a tensor belongs, added to @text.  A key is bytes, and need not be text. */
+/* Append a tensor's step and key to @text.  A key is bytes, and need not be text. */
 void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
 			 char text[WF_DESCRIBE_BYTES])
 {
@@ -31,7 +30,7 @@ void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
 	wf_describe_add(text, " step %llu key %s", (unsigned long long)step, shown);
 }
 
-/* The name of its peer is the worker's to read, and under the node's lock anybody's. */
+/* A peer's name may be read by the worker, and under the node's lock by any thread. */
 void wf_describe_peer(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 {
 	wf_describe_add(text, "%s", !op->peer	       ? "any peer"
@@ -45,7 +44,7 @@ void wf_describe_op(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	op->class->describe(op, text);
 }
 
-/* What it waits for, and how its peer is.  Threads: owner. */
+/* Write what @op waits for, and the state of its link.  Threads: owner. */
 void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 {
 	char part[PART_BYTES] = "", state[WF_LINK_STATE_BYTES];
@@ -66,13 +65,13 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	wf_describe_add(text, " (link %u to %s: %s)", link->number, wf_link_label(link), state);
 }
 
-/* A number that differs once the operation has come further.  Threads: owner. */
+/* Returns a number that changes when @op makes progress.  Threads: owner. */
 uint64_t wf_describe_progress(struct weft_op *op)
 {
 	return op->class->progress ? op->class->progress(op) : 0;
 }
 
-/* Bytes that the peer of @op may be reading just now, without a word.  Threads: owner. */
+/* Returns how many bytes the peer of @op may be reading now, unreported.  Threads: owner. */
 uint64_t wf_describe_offered_bytes(const struct weft_op *op)
 {
 	return op->class->offered_bytes ? op->class->offered_bytes(op) : 0;

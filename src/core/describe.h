@@ -9,7 +9,7 @@
 #include "util/base.h"
 
 #define WF_DESCRIBE_BYTES 1000
-/* Add to @text; what does not fit is left out. */
+/* Append to @text; text that does not fit is left out. */
 void wf_describe_add(char text[WF_DESCRIBE_BYTES], const char *format, ...) WF_PRINTF(2, 3);
 void wf_describe_channel(uint64_t step, const void *key, size_t key_bytes,
 			 char text[WF_DESCRIBE_BYTES]);

@@ -18,8 +18,8 @@
 #define RECALL_TURN_NS (5 * WF_NS_PER_MS)
 
 /*
- * Make the peer of @link, before a record tells the program of it: a program that asks who sent
- * a tensor is not to be told that there was no memory for a name.
+ * Make the peer of @link before a record from it reaches the program, so that asking for the
+ * sender of a tensor can't fail for lack of memory.
  */
 static int meet(struct wf_desk *desk, struct wf_link *link)
 {
@@ -57,7 +57,7 @@ static void set_routes(struct wf_desk *desk)
 	wf_drain_route(routes);
 }
 
-/* What else the link floor tells, for the floors above it. */
+/* The link floor's sink: events are passed to the floors above. */
 
 static void sink_up(void *ctx, struct wf_link *link)
 {
@@ -194,14 +194,14 @@ int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct w
 	return wf_worker_open(&desk->worker, config, e);
 }
 
-/* Its thread. */
+/* The desk's thread. */
 
 static void *turn(void *arg)
 {
 	struct wf_desk *desk = arg;
 	struct wf_worker *w = &desk->worker;
 
-	/* Forked in a callback that returned: the child has nothing more to do here. */
+	/* A child that was forked in a callback has nothing more to do here. */
 	while (!desk->stop && !w->loop.forked)
 		wf_loop_wait(&w->loop, wf_clock_now() + WF_NS_PER_S);
 	return NULL;
@@ -212,7 +212,7 @@ int wf_desk_start(struct wf_desk *desk)
 	return wf_thread_start(&desk->thread, turn, desk);
 }
 
-/* A task, and not a flag alone: only what was done ends the wait that runs. */
+/* A task sets the flag, as only a task ends a wait that runs. */
 static void stop(struct wf_task *task)
 {
 	WF_CONTAINER(task, struct wf_desk, stop_task)->stop = true;
@@ -232,7 +232,7 @@ void wf_desk_end(struct wf_desk *desk)
 	desk->thread = pthread_self();
 	desk->polling = true;
 	wf_served_close(&desk->serving);
-	/* What was submitted is begun, so that it can end. */
+	/* Submitted operations begin, so that they can end. */
 	wf_loop_poll(&desk->worker.loop);
 	wf_channels_cancel(&desk->channels);
 	wf_op_starve(desk);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Desk: a worker, the thread that owns it, and what the floors above keep for its links.
+ * Desk: a worker, the thread that owns it, and the state of the floors above for its links.
  *
- * The desks of a node are alike, but the first one's door listens for all of them.
+ * All desks of a node are alike, but the first one's door listens for all of them.
  */
 #ifndef WF_CORE_DESK_H
 #define WF_CORE_DESK_H
@@ -20,50 +20,55 @@
 struct wf_desk {
 	struct weft_node *node;
 	struct wf_worker worker;
-	struct wf_routes routes;  /* of the records that come to it */
+	struct wf_routes routes;  /* handlers of received records */
 	struct wf_transfer transfer;
 	struct wf_arrivals arrivals;
 	struct wf_channels channels;
 	struct wf_bundles bundles;
-	struct wf_sendings attachments; /* on their way out */
+	struct wf_sendings attachments; /* attachments that are sent */
 	struct wf_echoes echoes;
 	struct wf_streams streams;
 	struct wf_calls calls;
 	struct wf_serving serving;
 	struct wf_watch watch;
 	struct wf_task drain_task;
-	atomic_bool drains;       /* it takes no more calls */
+	atomic_bool drains;       /* the desk takes no more calls */
 	struct wf_task stop_task;
 	bool stop;                /* worker only */
-	pthread_t thread;         /* of the worker, or whoever polled last */
-	bool polling;             /* inside a turn of the loop */
+	pthread_t thread;         /* the worker's, or the one that polled last */
+	bool polling;             /* the thread is inside a turn of the loop */
 	unsigned ended_count;     /* operations that ended in this turn */
 };
 
-/* Make @desk ready for services and operations of @node; fini undoes that.  A negative code: no lock. */
+/* Make @desk ready for services and operations of @node.  A negative code: no lock. */
 int wf_desk_init(struct wf_desk *desk, struct weft_node *node);
+/* Undo wf_desk_init. */
 void wf_desk_fini(struct wf_desk *desk);
 
-/* Of a call that is served. */
+/* Returns the desk that serves @served. */
 static inline struct wf_desk *wf_desk_of(const struct wf_served *served)
 {
 	return WF_CONTAINER(served->serving, struct wf_desk, serving);
 }
 
-/* Open its worker, which gets the desk's own sink.  Threads: setup. */
+/* Open the desk's worker, with the desk's own sink.  Threads: setup. */
 int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e);
 
-/* The thread that drives a desk, unless its node is manual. */
+/* Start the thread that drives @desk, unless its node is manual. */
 int wf_desk_start(struct wf_desk *desk);
+/* Stop and join the thread that drives @desk. */
 void wf_desk_stop(struct wf_desk *desk);
 
 /*
- * Closing, by a thread that drives all desks of the node from now on.  First each ends what
- * needs nobody else; then offers are taken back, and all live on, for what ends may be another's,
- * until each says that it has none, or for the bound of a shared rail.
+ * Close a node, by one thread that drives all its desks from now on: wf_desk_end for each, then
+ * wf_desk_recall and wf_desk_live_on for all of them, as an operation that ends may belong to
+ * another desk, until no desk has an offer out, or for the bound of a shared rail.
  */
+/* End all that needs no other desk. */
 void wf_desk_end(struct wf_desk *desk);
+/* Take offers back.  Returns whether none is out any more. */
 bool wf_desk_recall(struct wf_desk *desk);
+/* Turn the loop once, with a bounded wait. */
 void wf_desk_live_on(struct wf_desk *desk);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Draining: a node that takes no more calls, and waits for those that run.
+ * Draining: a node that takes no more calls, and waits for running ones.
  *
- * It is a matter of each desk, which refuses what comes from then on and tells its
- * peers, so that they need not ask.
+ * Each desk drains by itself: it refuses calls from then on and tells its peers, so
+ * that they need not try.
  */
 #include "core/drain.h"
 
@@ -21,7 +21,7 @@ void wf_drain_up(struct wf_desk *desk, struct wf_link *link)
 {
 	if (!desk->serving.draining || link->above.drain_told)
 		return;
-	/* Without memory it hears the same from the answer to each of its calls. */
+	/* Without memory the peer learns it from the answer to each of its calls. */
 	link->above.drain_told = !wf_tell(link, WF_RECORD_DRAIN, 0, 0, 0);
 }
 
@@ -55,7 +55,7 @@ static bool serves_none(const struct wf_desk *desk)
 
 static void wake(struct weft_node *node)
 {
-	/* Nobody is between his look at the desks and his sleep. */
+	/* Under the lock no thread is between its look at the desks and its sleep. */
 	pthread_mutex_lock(&node->lock);
 	pthread_cond_broadcast(&node->ended);
 	pthread_mutex_unlock(&node->lock);
@@ -92,7 +92,7 @@ static void begin_all(struct weft_node *node, uint64_t now_ns)
 	}
 }
 
-/* Those that drain take no more calls: then it stays so. */
+/* A desk that drains takes no more calls, so a drain that is over stays so. */
 static bool is_over(const struct weft_node *node)
 {
 	for (unsigned i = 0; i < node->desk_count; i++)

@@ -10,21 +10,21 @@
 #include "core/desk.h"
 
 /*
- * Take no more calls, and wait for those that run.  -ETIMEDOUT, -EOWNERDEAD: recorded.
+ * Take no more calls, and wait for running ones.  -ETIMEDOUT, -EOWNERDEAD: recorded.
  * Threads: any.
  */
 int wf_drain(struct weft_node *node, uint64_t timeout_ns);
 
-/* @link has come up, and may have to be told that this node drains. */
+/* Tell the peer of @link, which has come up, if this node drains. */
 void wf_drain_up(struct wf_desk *desk, struct wf_link *link);
 
-/* DRAIN records are taken: a peer drains.  Threads: setup. */
+/* Handle DRAIN records, by which a peer says that it drains.  Threads: setup. */
 void wf_drain_route(struct wf_routes *routes);
 
-/* -ESHUTDOWN: the peer takes no more calls. */
+/* Check that the peer of @link takes calls.  -ESHUTDOWN: it drains. */
 int wf_drain_check(const struct wf_link *link, struct wf_error *e);
 
-/* A call that was served at @desk is no more. */
+/* Note that a call which @desk served is gone. */
 void wf_drain_gone(struct wf_desk *desk);
 
 #endif

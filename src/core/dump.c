@@ -15,10 +15,10 @@
 #include "link/ledger.h"
 #include "util/clock.h"
 
-#define UNMATCHED_SHOWN 64 /* of what may be a million */
-#define ANSWER_NS WF_NS_PER_S /* how long the worker may take: it turns within a second, asleep or not */
+#define UNMATCHED_SHOWN 64 /* unmatched tensors may number a million */
+#define ANSWER_NS WF_NS_PER_S /* a worker turns within a second, asleep or not */
 
-/* Held by who asks and by the worker, whichever is later. */
+/* A dump is freed by the later of the caller and the worker. */
 struct dump {
 	struct wf_task task;
 	struct wf_desk *desk;
@@ -36,7 +36,7 @@ static void put(struct dump *d)
 	free(d);
 }
 
-/* What is the same from inside and outside. */
+/* Parts that the worker and any other thread can write. */
 
 static void write_node(FILE *out, const struct wf_desk *desk)
 {
@@ -56,7 +56,7 @@ static void write_node(FILE *out, const struct wf_desk *desk)
 	}
 }
 
-/* @inside: this is the worker, and may say what each waits for. */
+/* @inside: the worker writes, and may tell what each operation waits for. */
 static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
 {
 	struct weft_node *node = desk->node;
@@ -67,7 +67,7 @@ static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		/* Before that it belongs to who makes it. */
+		/* An operation that is not submitted belongs to the thread that makes it. */
 		if (op->desk != desk || !atomic_load(&op->submitted) ||
 		    atomic_load(&op->state) != WF_OP_RUNNING)
 			continue;
@@ -132,7 +132,7 @@ static void write_events(FILE *out, const struct wf_worker *w)
 	}
 }
 
-/* By the worker. */
+/* Parts that the worker alone can write. */
 
 static void write_links(FILE *out, const struct wf_worker *w)
 {
@@ -142,7 +142,7 @@ static void write_links(FILE *out, const struct wf_worker *w)
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 		if (link->same)
-			continue; /* another name of one that is in the list too */
+			continue; /* another name of a link that is in the list too */
 		wf_link_describe(link, state);
 		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
 			link->number, wf_link_label(link),
@@ -177,7 +177,7 @@ static void write_served(FILE *out, const struct wf_serving *serving)
 			(unsigned long long)serving->replies.kept_bytes);
 }
 
-/* Tensors that nobody receives: a wrong step or key shows here. */
+/* Unmatched tensors: a wrong step or key shows here. */
 struct unmatched {
 	FILE *out;
 	uint64_t now_ns;
@@ -227,7 +227,7 @@ static void write_inside(FILE *out, struct wf_desk *desk)
 	write_events(out, &desk->worker);
 }
 
-/* Into memory first: @out may be slow, and locks are held. */
+/* Write into memory first: the program's file may be slow, and locks are held. */
 static void compose(struct wf_desk *desk, void (*write)(FILE *out, struct wf_desk *desk),
 		    char **text, size_t *bytes)
 {
@@ -255,7 +255,7 @@ static void answer(struct wf_task *task)
 	put(d);
 }
 
-/* By another thread. */
+/* Dumps by another thread. */
 
 static bool answered(struct dump *d)
 {
@@ -324,7 +324,7 @@ static int dump_desk(struct wf_desk *desk, FILE *out)
 	char *text = NULL;
 	size_t bytes = 0;
 
-	/* In a callback this is the worker's own thread. */
+	/* A callback runs on the worker's own thread. */
 	if (!wf_desk_inside(desk)) {
 		if (!desk->node->manual || !pthread_equal(desk->thread, pthread_self()))
 			return ask(desk, out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A dump: what a node holds, for people.  It is written by the worker, which alone may
- * look at links, and so shows one moment.
+ * Dump: a report for people on what a node holds.  The worker writes it, as no other thread
+ * may look at links, and so a dump shows one moment.
  *
- * A worker that does not answer is what a dump is most wanted for: then the thread that
- * asks writes what may be read from outside, and where the worker is.
+ * A dump is wanted most when a worker does not answer: the calling thread then writes what may
+ * be read from outside, and where the worker is.
  */
 #ifndef WF_CORE_DUMP_H
 #define WF_CORE_DUMP_H
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <weft/weft.h>
 
-/* Of all workers, one after the other.  -ENOMEM: recorded.  Threads: any, callback. */
+/* Dump all workers to @out, one after the other.  -ENOMEM: recorded.  Threads: any, callback. */
 int wf_dump(struct weft_node *node, FILE *out);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The service of health.proto: what a node says of its services' health, to who asks
- * once and to who watches.
+ * The service of health.proto: Check answers once with the status of a service, Watch
+ * goes on to write each new status.
  *
- * A watcher lives on the desk of its caller.  What changes is noted under the node's
- * lock, and each desk is told to look; so a watcher that reads slowly misses what was
- * between, but never the last.
+ * A watcher lives on the desk of its caller.  A change is noted under the node's lock,
+ * and each desk is told to look.  A watcher that reads slowly therefore misses states
+ * in between, but never the last.
  */
 #include "core/health.h"
 
@@ -23,20 +23,20 @@
 #include "rpc/health.pb-c.h"
 #include "rpc/reply.h"
 
-#define REQUEST_BYTES_MAX 4096 /* names of services are shorter */
+#define REQUEST_BYTES_MAX 4096 /* a request is the name of a service, which is shorter */
 
-/* What nobody sets. */
+/* Status of a service that is neither served nor set; users can't set it. */
 #define SERVICE_UNKNOWN \
 	((int)GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN)
 
-/* What was set of a service. */
+/* The status that was set for a service. */
 struct named {
 	struct wf_list node; /* in health->set */
 	enum weft_health status;
 	char name[];
 };
 
-/* Of a desk, and its owner's but for the flag. */
+/* The watchers of a desk.  Threads: owner, but any for told. */
 struct ward {
 	struct wf_health *health;
 	struct wf_task task;
@@ -45,19 +45,19 @@ struct ward {
 };
 
 struct watcher {
-	struct wf_list node;     /* in ward->watchers, until it is over */
+	struct wf_list node;     /* in ward->watchers, until over */
 	struct ward *ward;
 	struct weft_stream *stream;
 	char *name;              /* NULL: the request has not been read yet */
-	int status;              /* as it was told; -1: nothing yet */
+	int status;              /* the last one written; -1: none yet */
 	bool writing, over;
 };
 
 struct wf_health {
-	Grpc__Health__V1__Health_Service service; /* first: handlers are given its address */
+	Grpc__Health__V1__Health_Service service; /* first, as handlers are given this address */
 	struct weft_node *node;
 	struct wf_list set;      /* struct named; under the node's lock */
-	struct ward wards[];     /* one for each desk */
+	struct ward wards[];     /* a ward for each desk */
 };
 
 /* Under the node's lock. */
@@ -150,7 +150,7 @@ static void write_status(struct watcher *w, int status)
 		end(w, WEFT_RESOURCE_EXHAUSTED, wf_last_text());
 }
 
-/* One at a time is told; and a node that drains would wait for a watcher for ever. */
+/* Write the status if no write runs.  A draining node ends watchers, or it would never end. */
 static void update(struct watcher *w)
 {
 	struct weft_node *node = w->ward->health->node;
@@ -239,7 +239,6 @@ static void changed(struct weft_node *node)
 			wf_loop_submit(&node->desks[i].worker.loop, &h->wards[i].task);
 }
 
-/* -ENOENT, -ENOMEM: recorded. */
 int wf_health_set(struct weft_node *node, const char *name, enum weft_health status)
 {
 	size_t bytes = strlen(name) + 1;
@@ -331,7 +330,7 @@ int wf_health_serve(struct weft_node *node)
 	node->health = h;
 	node->health_changed = changed;
 	pthread_mutex_unlock(&node->lock);
-	/* Whoever watched before that has not been told of what changed meanwhile. */
+	/* Watchers that came before that have not been told of changes meanwhile. */
 	changed(node);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Health: gRPC's health service, of this node.
+ * Health: gRPC's health service of a node.
  */
 #ifndef WF_CORE_HEALTH_H
 #define WF_CORE_HEALTH_H
@@ -9,13 +9,16 @@
 
 struct wf_health;
 
-/* Serve it, from now on.  -EEXIST, -ENOMEM: recorded.  Threads: any. */
+/* Serve the health of @node from now on.  -EEXIST, -ENOMEM: recorded.  Threads: any. */
 int wf_health_serve(struct weft_node *node);
 
-/* What is told of @service.  -ENOENT: it is not served; -ENOMEM: recorded.  Threads: any. */
+/*
+ * Set the status that is reported for @service.  -ENOENT: @node does not serve its health;
+ * -ENOMEM: recorded.  Threads: any.
+ */
 int wf_health_set(struct weft_node *node, const char *service, enum weft_health status);
 
-/* Accepts NULL.  Threads: setup. */
+/* Free @health.  Accepts NULL.  Threads: setup. */
 void wf_health_close(struct wf_health *health);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node's interceptors are asked and told about its calls, and how those ended in numbers. */
+/* Interceptors: the hooks of both sides of a call, and counters of how calls ended. */
 #include "core/intercept.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "util/clock.h"
 #include "util/status.h"
 
-/* The status of a hook that said no, whatever it was. */
+/* Make the status of a hook that refused a failure: others become WEFT_UNKNOWN. */
 static enum weft_status refusal(enum weft_status said)
 {
 	return said > WEFT_OK && said <= WEFT_UNAUTHENTICATED ? said : WEFT_UNKNOWN;
@@ -41,7 +41,7 @@ int wf_intercept_open(struct weft_node *node, const struct weft_interceptor *con
 
 /* The caller. */
 
-/* Under the lock: who answers the parent forgets its children there. */
+/* The lock keeps child.parent valid: a parent detaches its children under it. */
 static void *parent_of(struct weft_op *op)
 {
 	struct weft_node *node = op->owner;

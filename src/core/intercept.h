@@ -8,21 +8,22 @@
 #include <weft/weft.h>
 #include "rpc/served.h"
 
-/* Of a call that this node makes. */
+/* Interceptor state of a call that this node makes. */
 struct wf_intercept_call {
-	unsigned asked;      /* interceptors, which are to hear of its end */
-	uint64_t invoked_ns; /* when they were asked */
-	bool asking;         /* they are being asked now */
+	unsigned asked;      /* interceptors asked, which are to hear of the end */
+	uint64_t invoked_ns; /* when the interceptors were asked */
+	bool asking;         /* the interceptors are being asked now */
 };
 
-/* Copy those that are @given; freed with the node, also after a failure.  -EINVAL, -ENOMEM: recorded. */
+/* Copy the @given interceptors, freed with @node even on failure.  -EINVAL, -ENOMEM: recorded. */
 int wf_intercept_open(struct weft_node *node, const struct weft_interceptor *const *given);
 
-/* A call of this node begins, its service and method known: the error of @op is set if it is refused. */
+/* Ask about the call @op, its service and method known; a refusal is put into its error. */
 void wf_intercept_begin(struct weft_op *op);
+/* Tell the interceptors that were asked about @op how it ended, and count that. */
 void wf_intercept_ended(struct weft_op *op);
 
-/* As the rpc floor wants them. */
+/* Implement admit and told of struct wf_serving. */
 enum weft_status wf_intercept_admit(struct wf_served *served, const char **message);
 void wf_intercept_served(struct wf_served *served, enum weft_status status);
 

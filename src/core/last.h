@@ -14,7 +14,7 @@ int wf_last_copy(const struct wf_error *e);
 int wf_last_null(const char *what);
 const char *wf_last_text(void);
 
-/* An argument that a function can't do without: 0, or -EINVAL and a sentence that names it. */
+/* Check that @argument is not NULL: 0, or -EINVAL and a sentence that names the argument. */
 #define WF_NEED(argument) ((argument) ? 0 : wf_last_null(#argument))
 
 #endif

@@ -40,7 +40,7 @@ int wf_memory_give(struct weft_node *node, void *chunk)
 		struct wf_worker *w = &node->desks[i].worker;
 
 		if (!wf_pool_give(&w->pool, chunk)) {
-			wf_loop_wake(&w->loop); /* somebody may wait for it */
+			wf_loop_wake(&w->loop); /* an operation may wait for the memory */
 			return 0;
 		}
 	}
@@ -67,5 +67,5 @@ int wf_memory_retain(struct weft_node *node, void *memory)
 	if (chunk == memory)
 		return 0;
 	(void)wf_memory_give(node, chunk);
-	return wf_last_set(-EINVAL, "memory is retained by its beginning, as it is freed");
+	return wf_last_set(-EINVAL, "memory is retained by its first byte's address, as it is freed");
 }

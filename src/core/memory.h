@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory: chunks of the pool of whichever desk.
+ * Memory: chunks of the pools of all desks of a node.
  */
 #ifndef WF_CORE_MEMORY_H
 #define WF_CORE_MEMORY_H
@@ -11,11 +11,12 @@ struct wf_desk;
 
 int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk);
 int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk);
-/* -EINVAL: it is of no pool of this node. */
+/* Give @chunk back to its pool.  -EINVAL: no pool of this node has it. */
 int wf_memory_give(struct weft_node *node, void *chunk);
 
-/* Memory of any kind that was given to a user has one user more.  -EINVAL: recorded; or one less. */
+/* Add a user to @memory, of any kind that was given to a user.  -EINVAL: recorded. */
 int wf_memory_retain(struct weft_node *node, void *memory);
+/* Remove a user of @memory; the last one frees it. */
 void wf_memory_free(struct weft_node *node, void *memory);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Metadata as users see it: arrays of pairs, made of blocks of the wire and into them. */
 #include "core/metadata.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@ static int too_long(void)
 			   (size_t)WF_METADATA_BYTES_MAX);
 }
 
-/* Of one whose lengths fit. */
+/* Convert @m, whose lengths fit. */
 static struct wf_pair pair_of(const struct weft_metadata *m)
 {
 	return (struct wf_pair){
@@ -32,7 +31,7 @@ static struct wf_pair pair_of(const struct weft_metadata *m)
 	};
 }
 
-/* Records what is wrong with it. */
+/* Check @m and convert it to @pair.  -EINVAL, -EMSGSIZE: recorded. */
 static int check(const struct weft_metadata *m, struct wf_pair *pair)
 {
 	if (m->bytes > WF_METADATA_BYTES_MAX || (m->key && strlen(m->key) >= WF_METADATA_BYTES_MAX))
@@ -109,7 +108,7 @@ static char *copy(char **at, const uint8_t *bytes, size_t count)
 	return to;
 }
 
-/* The array, and behind it the strings, in one piece of memory. */
+/* A single allocation holds the array, and behind it the strings. */
 struct weft_metadata *wf_metadata_unpack(const uint8_t *block, size_t bytes, size_t *count)
 {
 	struct wf_reader r = wf_reader(block, bytes);

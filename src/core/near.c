@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory near to the devices that will use it: the orchestrator chooses, the pools of
- * all desks look after it as after their own, and it is registered before it is given.
+ * Memory near to the devices that will use it: the orchestrator chooses it, the pools of
+ * all desks look after it as after their own, and it is registered before a user gets it.
  *
- * Its users hold shares in the first desk's pool, which is the first that is asked for
- * one.  When the last of those has gone it leaves that pool, then the others, and then
- * its publisher has it back.
+ * Users hold shares in the first desk's pool, which is asked for shares first.  With the
+ * last share the memory leaves that pool, then all other pools, and then goes back to its
+ * publisher.
  *
- * What the processor does not reach is in no pool, for there is nothing that a rail or
- * another process could do with it.  Its users are counted here.
+ * Memory that the processor does not reach is in no pool, for neither a rail nor another
+ * process could use it.  Users of such memory are counted here.
  */
 #include "core/near.h"
 
@@ -28,12 +28,12 @@
 
 struct near;
 
-/* A desk's part of it: a guest of its pool. */
+/* Near memory as a guest of one desk's pool. */
 struct part {
 	struct wf_pool_guest guest;
 	struct near *near;
 	struct wf_desk *desk;
-	bool here; /* it has not left */
+	bool here; /* the guest has not left the pool */
 };
 
 struct near {
@@ -41,8 +41,8 @@ struct near {
 	struct weft_node *owner;
 	struct wf_publisher *publisher;
 	struct wf_piece piece;
-	atomic_uint holds;   /* parts that are here, visits, and whoever makes it; or its users */
-	bool apart;          /* in no pool */
+	atomic_uint holds;   /* parts that are here, visits, and the maker; apart: users */
+	bool apart;          /* the memory is in no pool */
 	struct weft_placement placement;
 	struct part parts[];
 };
@@ -59,7 +59,7 @@ int wf_near_check(const struct wf_options *options)
 	return 0;
 }
 
-/* Opened when it is first asked for: that reads hundreds of small files. */
+/* The orchestrator is opened at first use, as that reads hundreds of small files. */
 static int orchestrator_of(struct weft_node *node, struct wf_orchestrator **o)
 {
 	const struct wf_options *options = &node->desks[0].worker.options;
@@ -92,7 +92,7 @@ static int orchestrator_of(struct weft_node *node, struct wf_orchestrator **o)
 	return 0;
 }
 
-/* Its life. */
+/* Life of near memory. */
 
 static void put(struct near *near)
 {
@@ -111,7 +111,7 @@ void wf_near_fini(struct weft_node *node)
 {
 	struct wf_list *at;
 
-	/* Those that are in no pool. */
+	/* Only memory that is in no pool is left. */
 	while ((at = wf_list_first(&node->nears))) {
 		struct near *near = WF_CONTAINER(at, struct near, node);
 
@@ -124,7 +124,7 @@ void wf_near_fini(struct weft_node *node)
 	free(node->orchestrator);
 }
 
-/* What begins at @memory and is in no pool, or NULL.  Under the lock. */
+/* Find near memory that begins at @memory and is in no pool, or NULL.  Under the lock. */
 static struct near *find_apart(const struct weft_node *node, const void *memory)
 {
 	WF_LIST_EACH(at, &node->nears) {
@@ -161,7 +161,7 @@ int wf_near_give(struct weft_node *node, const void *memory)
 	return 0;
 }
 
-/* One pool has it no more.  Threads: owner of that. */
+/* A pool has lost its guest.  Threads: owner of the pool. */
 static void left(struct wf_pool_guest *guest)
 {
 	struct part *part = WF_CONTAINER(guest, struct part, guest);
@@ -172,7 +172,7 @@ static void left(struct wf_pool_guest *guest)
 	for (unsigned i = 1; i < others; i++) {
 		struct part *other = &near->parts[i];
 
-		/* When the node closes the first pool ends last. */
+		/* In a closing node the first pool ends last. */
 		if (!other->here)
 			continue;
 		(void)wf_pool_give(&other->desk->worker.pool, near->piece.base);
@@ -189,13 +189,13 @@ static void forked(struct wf_pool_guest *guest)
 		part->near->publisher->how->forked(&part->near->piece);
 }
 
-/* To the pools of all desks.  -ENOMEM: to none. */
+/* Admit @near to the pools of all desks.  -ENOMEM: to none. */
 static int admit(struct near *near)
 {
 	struct weft_node *node = near->owner;
 	unsigned i = node->desk_count;
 
-	/* The first one last: what it has can be shared and freed. */
+	/* The first pool comes last: memory that is in it can be shared and freed. */
 	while (i--) {
 		struct part *part = &near->parts[i];
 
@@ -213,7 +213,7 @@ static int admit(struct near *near)
 	return 0;
 }
 
-/* Something that each desk does, and somebody waits for. */
+/* Visits: each desk does something that the caller waits for. */
 
 struct visits;
 
@@ -222,12 +222,12 @@ struct visit {
 	struct visits *all;
 	struct wf_desk *desk;
 	bool done;
-	struct wf_error e; /* code 0: it went well */
+	struct wf_error e; /* code 0: the visit went well */
 };
 
 struct visits {
 	struct weft_node *node;
-	struct near *near; /* to be registered; NULL: guests are to leave */
+	struct near *near; /* memory to be registered; NULL: guests are to leave */
 	atomic_uint refs;
 	struct visit each[];
 };
@@ -242,8 +242,9 @@ static void leave(struct visits *v)
 }
 
 /*
- * Would @rail take it?  Where every operation gets a key of its own one is made, and closed.
- * Where memory is dear it is registered for peers to read, for which most ask for it.
+ * Register @piece with @rail.  If registration is cheap and each operation makes a key of its
+ * own, a key is made and closed.  If registration is dear, it is for peers to read, as most
+ * users need it.
  */
 static int try_rail(struct wf_worker *w, struct wf_rail *rail, const struct wf_piece *piece,
 		    struct wf_error *e)
@@ -266,7 +267,7 @@ static void run_visit(struct wf_task *task)
 	struct visit *visit = WF_CONTAINER(task, struct visit, task);
 	struct wf_worker *w = &visit->desk->worker;
 	struct near *near = visit->all->near;
-	/* It may have been given up before this desk had time for it. */
+	/* The memory may have been given up before this desk had time for it. */
 	bool here = near && near->parts[visit - visit->all->each].here;
 	int err = 0;
 
@@ -289,7 +290,7 @@ static bool all_done(const struct visits *v)
 	return true;
 }
 
-/* The first error of any. */
+/* Wait for all visits.  Returns the first error of any. */
 static int await(struct visits *v, struct wf_error *e)
 {
 	struct weft_node *node = v->node;
@@ -310,7 +311,7 @@ static int await(struct visits *v, struct wf_error *e)
 	return err;
 }
 
-/* Register @near with all rails; NULL: let guests leave whose last share has gone. */
+/* Register @near with all rails; NULL: let guests without a share leave. */
 static int visit_all(struct weft_node *node, struct near *near, struct wf_error *e)
 {
 	struct visits *v = calloc(1, sizeof(*v) + node->desk_count * sizeof(v->each[0]));
@@ -335,7 +336,7 @@ static int visit_all(struct weft_node *node, struct near *near, struct wf_error 
 	return err;
 }
 
-/* Asking. */
+/* Requests. */
 
 static int add_client(struct wf_request *request, const struct wf_place *place)
 {
@@ -349,7 +350,7 @@ static int add_client(struct wf_request *request, const struct wf_place *place)
 	return 0;
 }
 
-/* The NICs of this node's rails, or where there are none this thread's NUMA node. */
+/* Add the NICs of this node's rails as clients, or without any this thread's NUMA node. */
 static int add_own(struct wf_request *request, const struct weft_node *node,
 		   const struct wf_topology *t)
 {
@@ -394,20 +395,20 @@ static int make_request(struct weft_node *node, const struct wf_orchestrator *o,
 	return add_own(request, node, &o->topology);
 }
 
-/* Remember why @choice gave nothing, for the sentence about who did, or that nobody did. */
+/* Append why @choice gave nothing, for a sentence about the publisher that did, if any. */
 static void note(char *notes, size_t notes_bytes, const struct wf_choice *choice, const char *why)
 {
 	size_t used = strlen(notes);
 	size_t name = strlen(choice->publisher->name);
 
-	/* Who takes memory says itself who it is. */
+	/* A sentence about taking memory begins with the publisher's name. */
 	if (!strncmp(why, choice->publisher->name, name) && why[name] == ':')
 		why += name + 2;
 	snprintf(notes + used, notes_bytes - used, "%s%s: %.300s", used ? "; " : "",
 		 choice->publisher->name, why);
 }
 
-/* What is to be told about it. */
+/* Fill in the placement that users can ask for. */
 static void describe(struct near *near, const struct wf_choice *choice, const char *notes)
 {
 	struct weft_placement *p = &near->placement;
@@ -423,7 +424,7 @@ static void describe(struct near *near, const struct wf_choice *choice, const ch
 		 *notes ? "; not " : "", notes);
 }
 
-/* Memory of @choice, registered.  What fails has a sentence. */
+/* Take memory of @choice and register it.  A failure has a sentence in @e. */
 static int take(struct weft_node *node, const struct wf_request *request,
 		const struct wf_choice *choice, const char *notes, void **memory,
 		struct wf_error *e)
@@ -448,7 +449,7 @@ static int take(struct weft_node *node, const struct wf_request *request,
 	wf_list_append(&node->nears, &near->node);
 	pthread_mutex_unlock(&node->lock);
 	if (near->apart) {
-		*memory = near->piece.base; /* the hold is its user's */
+		*memory = near->piece.base; /* the hold is the user's */
 		return 0;
 	}
 	if (near->piece.anywhere && request->strict)
@@ -466,7 +467,7 @@ static int take(struct weft_node *node, const struct wf_request *request,
 	return err;
 }
 
-/* Of the first that can give it; who is strict has only the first that may. */
+/* Take from the first publisher that can give; a strict request stops at the first that may. */
 static int take_first(struct weft_node *node, const struct wf_request *request,
 		      const struct wf_choice *choices, size_t count, void **memory)
 {
@@ -492,7 +493,7 @@ static int take_first(struct weft_node *node, const struct wf_request *request,
 			   (unsigned long long)request->bytes, notes);
 }
 
-/* Is anybody's reason that others have it? */
+/* Returns whether a publisher's memory is all in use. */
 static bool lacks_room(const struct wf_choice *choices, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -519,7 +520,7 @@ int wf_near_take(struct weft_node *node, size_t bytes, const struct weft_near_op
 	if (!choices)
 		return wf_last_set(-ENOMEM, "no memory to choose who gives some");
 	wf_orchestrator_judge(o, &request, choices);
-	/* What was freed may still be leaving: the first desk's pool, then those of others. */
+	/* Freed memory may still be leaving the first desk's pool, and then the other pools. */
 	for (unsigned i = 0; i < 2 && lacks_room(choices, count); i++) {
 		if (visit_all(node, NULL, NULL))
 			break;

@@ -19,15 +19,15 @@
 #include "util/clock.h"
 #include "util/fork.h"
 
-#define UNKNOWN_BYTES 500 /* of names in one line of the log */
-#define RECALL_NS (2 * WF_NS_PER_S) /* for offers to come back: the bound of a shared rail */
+#define UNKNOWN_BYTES 500 /* names in one line of the log */
+#define RECALL_NS (2 * WF_NS_PER_S) /* time for offers to come back: the bound of a shared rail */
 
-/* Every open node of the process: for fork alone, and changed under its hold. */
+/* All open nodes of the process, for fork alone; changed under wf_fork_hold. */
 static struct wf_list all = { &all, &all };
 
 /*
- * The child has copies of descriptors that would hide the parent's death.  Once
- * closed their numbers are the child's: its own children leave them alone.
+ * A child closes its copies of descriptors, which would hide the parent's death.  The
+ * list is emptied, as closed numbers may be reused: a grandchild must not close them.
  */
 static void in_child(void)
 {
@@ -70,7 +70,7 @@ static int set_text(char *to, const char *from, const char *what)
 	return 0;
 }
 
-/* To a list that has room for each word that there is. */
+/* Add @word to @list, which has room for all words that there are. */
 static void add_word(char *list, const char *word)
 {
 	if (wf_options_lists(list, word))
@@ -80,7 +80,6 @@ static void add_word(char *list, const char *word)
 	strcat(list, word);
 }
 
-/* The environment, and over it what the caller says. */
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o)
 {
 	struct wf_error e;
@@ -180,7 +179,7 @@ static void forget_services(struct weft_node *node)
 	node->health = NULL;
 }
 
-/* Before the door is open: whoever calls first finds them. */
+/* Services are added before the door opens, so that the first caller finds them. */
 static int serve_all(struct weft_node *node, ProtobufCService *const *services)
 {
 	const struct weft_serve_options none = { 0 };
@@ -191,7 +190,7 @@ static int serve_all(struct weft_node *node, ProtobufCService *const *services)
 	return err;
 }
 
-/* Those of @count that are ready are closed again; the first one's door last. */
+/* Close the first @count desks; the first one's door closes last. */
 static void close_desks(struct weft_node *node, unsigned count)
 {
 	while (count--) {
@@ -250,7 +249,7 @@ static int start_desks(struct weft_node *node)
 	return 0;
 }
 
-/* A slip in the name of a setting is otherwise not seen at all. */
+/* A misspelt setting is not seen at all otherwise. */
 static void name_unknown(const struct weft_node *node)
 {
 	char names[UNKNOWN_BYTES];
@@ -343,7 +342,7 @@ free_node:
 	return err;
 }
 
-/* What users still hold: operations forget the node; peers and services go with it. */
+/* Operations that users still hold forget the node; peers and services go with it. */
 static void let_go(struct weft_node *node)
 {
 	struct wf_list *at;
@@ -363,8 +362,8 @@ static void let_go(struct weft_node *node)
 }
 
 /*
- * Peers must have stopped reading before whoever offered the bytes is told that they are
- * his again: on a shared rail closing our end of it stops nobody.
+ * Peers must have stopped reading before the owner of offered bytes is told that they are
+ * free: on a shared rail, closing our end does not stop a peer.
  */
 static void take_offers_back(struct weft_node *node)
 {
@@ -382,7 +381,7 @@ static void take_offers_back(struct weft_node *node)
 	}
 }
 
-/* What one desk has told another since that one left. */
+/* Run tasks that one desk has given another since that one left. */
 static void drain(struct weft_node *node)
 {
 	bool any;
@@ -410,9 +409,9 @@ void wf_node_close(struct weft_node *node)
 	for (unsigned i = 0; i < node->desk_count; i++)
 		wf_desk_fini(&node->desks[i]);
 	let_go(node);
-	/* First: a child must not look at what is being freed. */
+	/* Unlisted first, so that a child does not look at a node that is being freed. */
 	unlist(node);
-	/* The one whose door listens last. */
+	/* The desk whose door listens closes last. */
 	for (unsigned i = node->desk_count; i--;)
 		wf_worker_close(&node->desks[i].worker);
 	wf_op_fini(node);
@@ -423,7 +422,7 @@ void wf_node_close(struct weft_node *node)
 	free(node);
 }
 
-/* Seeing. */
+/* Counters. */
 
 static void add_counters(struct weft_counters *sum, struct wf_worker *w)
 {

@@ -2,8 +2,8 @@
 /*
  * Node: the object behind struct weft_node.
  *
- * A call from any thread makes an operation and hands it to a worker; what the operation needs
- * from then on belongs to it.
+ * A call from any thread makes an operation and hands it to a worker; from then on the operation
+ * owns all that it needs.
  */
 #ifndef WF_CORE_NODE_H
 #define WF_CORE_NODE_H
@@ -15,51 +15,51 @@
 struct wf_health;
 struct wf_orchestrator;
 
-#define WF_OP_KINDS 6 /* of op.h */
+#define WF_OP_KINDS 6 /* enum wf_op_kind of op_class.h */
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
 	struct wf_directory directory;
 	struct wf_services services;
-	struct wf_terms terms;    /* of every operation */
+	struct wf_terms terms;    /* terms of every operation */
 	bool manual;
-	atomic_bool forked;       /* this process is a child: nothing may be touched */
-	bool closing;             /* nothing new is begun */
-	atomic_bool draining;     /* its desks have been told to take no more calls */
+	atomic_bool forked;       /* the process is a child: nothing may be touched */
+	bool closing;             /* no new work is begun */
+	atomic_bool draining;     /* the desks have been told to take no more calls */
 
-	pthread_mutex_t log_lock; /* one line at a time */
-	pthread_mutex_t lock;     /* the rest */
-	pthread_cond_t ended;     /* an operation has */
-	atomic_uint waiting;      /* threads that wait for that */
-	struct wf_list ops;       /* every operation there is */
-	uint64_t op_count;        /* ever made */
+	pthread_mutex_t log_lock; /* held for each line of the log */
+	pthread_mutex_t lock;     /* all else that threads share */
+	pthread_cond_t ended;     /* an operation, drain, dump or visit has ended */
+	atomic_uint waiting;      /* threads that wait for an operation */
+	struct wf_list ops;       /* all operations */
+	uint64_t op_count;        /* operations ever made */
 	struct wf_spare spare_ops[WF_OP_KINDS];
 	struct wf_list peers;
 	struct wf_list streams;
 	struct wf_list served;    /* struct wf_pb_service */
-	struct weft_interceptor *interceptors; /* as many, in the order of asking */
+	struct weft_interceptor *interceptors; /* interceptor_count, in the order of asking */
 	unsigned interceptor_count;
-	void *reflection;         /* the library's own, served if it is asked for; freed by free() */
-	struct wf_health *health; /* likewise; under the lock, as is: */
-	void (*health_changed)(struct weft_node *node); /* NULL: nobody is told */
-	struct wf_orchestrator *orchestrator; /* likewise */
+	void *reflection;         /* the service; NULL: not served; freed by free() */
+	struct wf_health *health; /* the service; NULL: not served; under the lock */
+	void (*health_changed)(struct weft_node *node); /* under the lock; NULL: nobody is told */
+	struct wf_orchestrator *orchestrator; /* NULL: not needed yet; under the lock */
 	struct wf_list nears;     /* all memory of weft_alloc_near; under the lock */
 	unsigned desk_count;
-	struct wf_desk desks[];   /* the first one's door listens; alone, it is the node's worker */
+	struct wf_desk desks[];   /* the first one's door listens for all */
 };
 
-/* As weft_node_open, with so many workers, whatever drives them. */
+/* Open a node as weft_node_open does, with @workers of any mode. */
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
 		 unsigned workers, struct weft_node **node);
-void wf_node_close(struct weft_node *node); /* in no callback of its own */
+void wf_node_close(struct weft_node *node); /* in no callback of @node */
 
-/* The sums over all workers, as far as counters->size goes. */
+/* Add up the counters of all workers, as far as counters->size goes. */
 void wf_node_counters(struct weft_node *node, struct weft_counters *counters);
 
-/* The environment, and over it what the caller says.  -EINVAL: recorded. */
+/* Read options from the environment, overruled by @given.  -EINVAL: recorded. */
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
 
-/* Is this a callback of the desk? */
+/* Returns whether the caller is inside a callback of @desk. */
 static inline bool wf_desk_inside(const struct wf_desk *desk)
 {
 	return pthread_equal(desk->thread, pthread_self()) &&
@@ -67,7 +67,7 @@ static inline bool wf_desk_inside(const struct wf_desk *desk)
 }
 
 
-/* Is this a callback of the node? */
+/* Returns whether the caller is inside a callback of @node. */
 static inline bool wf_node_inside(const struct weft_node *node)
 {
 	for (unsigned i = 0; i < node->desk_count; i++)
@@ -76,7 +76,7 @@ static inline bool wf_node_inside(const struct weft_node *node)
 	return false;
 }
 
-/* What is said of a service's health may be another now.  Not under the lock.  Threads: any, callback. */
+/* Report a possible change of a service's health.  Not under the lock.  Threads: any, callback. */
 static inline void wf_node_health_changed(struct weft_node *node)
 {
 	void (*changed)(struct weft_node *node);

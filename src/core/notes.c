@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Notes: the metadata and details that the answer of a call has besides its reply. */
 #include "core/notes.h"
 
 #include <errno.h>
@@ -9,7 +8,7 @@
 #include "core/metadata.h"
 #include "core/op.h"
 
-/* Once each; a record may come again. */
+/* Keep each kind of note once: a record may come again. */
 int wf_notes_add(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count)
 {
 	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);

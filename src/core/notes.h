@@ -10,9 +10,9 @@
 #include <weft/weft.h>
 #include "rpc/call.h"
 
-/* What an answer had besides, as it is shown: pairs of metadata, or bytes. */
+/* Notes of an answer as users see them: pairs of metadata, or bytes of details. */
 struct wf_call_notes {
-	void *what[WF_CALL_DETAILS + 1]; /* NULL: there was none */
+	void *what[WF_CALL_DETAILS + 1]; /* NULL: the answer had none */
 	size_t counts[WF_CALL_DETAILS + 1];
 };
 

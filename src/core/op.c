@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Operations: made by any thread, run and ended by the worker, freed when
- * both the user and the library have let go.
- */
 #include "core/op.h"
 
 #include <errno.h>
@@ -33,8 +29,8 @@ static int check_options(const struct weft_op_options *o)
 }
 
 /*
- * What the node demands of every operation, and what this one does.  In place: a copy would
- * wait until the zeros of the new operation have reached the memory.
+ * Combine the node's terms and the options' own, in place: a copy would wait until the zeros
+ * of the new operation have reached memory.
  */
 static void set_terms(struct wf_terms *terms, const struct weft_node *node,
 		      const struct weft_op_options *o, const struct wf_names *names)
@@ -167,20 +163,20 @@ void wf_op_drop(struct weft_op *op)
 
 static void wake_waiting(struct weft_node *node)
 {
-	/* Nobody is between his look at the state and his sleep. */
+	/* Under the lock no thread is between its look at the state and its sleep. */
 	pthread_mutex_lock(&node->lock);
 	pthread_cond_broadcast(&node->ended);
 	pthread_mutex_unlock(&node->lock);
 }
 
-/* Tell the user; from the loop, outside the library's own work. */
+/* Tell the user, as a notice of the loop outside the library's own work. */
 static void publish(struct wf_notice *notice)
 {
 	struct weft_op *op = WF_CONTAINER(notice, struct weft_op, notice);
 	struct weft_node *node = op->owner;
 	struct wf_desk *desk = op->desk;
 
-	/* Never before the call that started it is over: look again in the next turn. */
+	/* The submitting call is not over yet: look again in the next turn. */
 	if (!atomic_load(&op->submitted)) {
 		wf_loop_defer(&desk->worker.loop, notice);
 		return;
@@ -190,18 +186,18 @@ static void publish(struct wf_notice *notice)
 	atomic_store(&op->state, WF_OP_TOLD);
 	if (op->done)
 		op->done(op, op->arg);
-	/* A child that was forked in there: the lock may be held for ever. */
+	/* In a child that the callback forked the lock may be held for ever. */
 	if (wf_check_node(node))
 		return;
 	atomic_store(&op->state, WF_OP_ENDED);
-	/* Who is not counted yet has yet to look at the state. */
+	/* A waiter that is not counted yet has yet to look at the state. */
 	if (atomic_load(&node->waiting))
 		wake_waiting(node);
 	desk->ended_count++;
 	wf_op_put(op);
 }
 
-/* From the beginning of @op to @at_ns: 1 at least, for 0 says that nobody knows. */
+/* Returns the time from the making of @op to @at_ns: at least 1, as 0 means unknown. */
 static uint64_t since(const struct weft_op *op, uint64_t at_ns)
 {
 	if (!at_ns)
@@ -237,9 +233,9 @@ void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned cop
 	op->copies = (uint8_t)copies;
 	if (!path->caps)
 		return;
-	/* The rail may be gone when somebody asks. */
+	/* Names outlive the rail, which may be gone when a user asks. */
 	op->over = path->caps->names;
-	/* The word for either is "direct". */
+	/* A straight pull and a handle are both called "direct". */
 	op->way = path->straight && path->way == WF_BODY_PULL ? WF_BODY_HANDLE : path->way;
 	op->sum_kind = path->bytes ? path->sum_kind : WF_BODY_SUM_NONE;
 }
@@ -313,7 +309,6 @@ static void deadline(struct wf_timer *timer)
 	wf_op_stop(op, &e);
 }
 
-/* Where it is to run. */
 static struct wf_desk *place(const struct weft_op *op)
 {
 	if (op->class->place)
@@ -321,7 +316,7 @@ static struct wf_desk *place(const struct weft_op *op)
 	return op->peer ? op->peer->at : op->desk;
 }
 
-/* Is that another desk?  Then it goes there, after those that came before. */
+/* Pass @op on if another desk is to run it; the inbox keeps the order. */
 static bool pass_on(struct weft_op *op)
 {
 	struct wf_desk *at = place(op);
@@ -368,7 +363,7 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 	wf_turn_run(op->desk, &op->start_task, now_ns);
 	if (op->class->fan_out)
 		op->class->fan_out(op, now_ns);
-	/* It can't be gone: what ends it waits for this. */
+	/* The operation can't be gone: its end waits for this. */
 	atomic_store(&op->submitted, true);
 }
 
@@ -396,7 +391,7 @@ static void cancel(struct wf_task *task)
 	struct wf_desk *desk = op->desk;
 	struct wf_error e;
 
-	/* It has gone elsewhere, or is just on the way here. */
+	/* The operation has moved to another desk, or is just on the way here. */
 	if (op->cancel.desk != desk ||
 	    (!op->started && !op->finished && atomic_load(&op->submitted))) {
 		op->cancel.desk = desk;
@@ -410,7 +405,7 @@ static void cancel(struct wf_task *task)
 
 void wf_op_cancel(struct weft_op *op)
 {
-	/* Once is enough; the task is part of the operation. */
+	/* A second cancel does nothing, as the task is part of the operation. */
 	if (wf_op_ended(op) || atomic_exchange(&op->cancel_asked, true))
 		return;
 	atomic_fetch_add(&op->refs, 1);
@@ -421,7 +416,7 @@ void wf_op_cancel(struct weft_op *op)
 
 void wf_op_free(struct weft_op *op)
 {
-	/* A call that was opened and never invoked is known to nobody else. */
+	/* Nobody else drops the library's reference to a call that was never invoked. */
 	if (op->class->begun && !op->class->begun(op))
 		wf_op_put(op);
 	wf_op_put(op);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A kind of operation: what one of it does that others do not.
+ * Operation class: the functions in which one kind of operation differs from others.
  *
- * Each kind has a const table, in the file of the kind: ping.c, send.c, recv.c, rpc.c, and
+ * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, rpc.c, and
  * streaming.c for writes and reads.
  */
 #ifndef WF_CORE_OP_CLASS_H
@@ -19,55 +19,56 @@ enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL, WF_OP_WRITE, W
 _Static_assert(WF_OP_READ + 1 == WF_OP_KINDS, "every kind has a row");
 
 /*
- * Functions run on the worker that runs the operation, except where it is said; one that is
- * NULL has nothing to do.
+ * Functions run on the worker that runs the operation, unless Threads says otherwise; a
+ * function that is NULL has nothing to do.
  */
 struct wf_op_class {
 	enum wf_op_kind kind;
-	enum wf_recorder_kind recorded; /* in the flight recorder, when one begins */
-	size_t bytes;   /* of a struct weft_op of this kind, whose union ends with what it needs */
-	size_t zero_to; /* of these, the first ones are zero when it is made */
+	enum wf_recorder_kind recorded; /* the flight recorder's event of a begin */
+	size_t bytes;   /* length of a struct weft_op whose union ends with this kind's member */
+	size_t zero_to; /* end of the members that are zero in a new operation */
 
-	/* Begin.  It may end at once. */
+	/* Begin @op, which may end at once. */
 	void (*start)(struct weft_op *op);
-	/* Begin at other desks than op->desk, too.  Threads: the one that submits it. */
+	/* Begin @op at other desks than op->desk, too.  Threads: the submitter's. */
 	void (*fan_out)(struct weft_op *op, uint64_t now_ns);
-	/* It was to start, but its node has closed: end it.  NULL: it holds nothing yet. */
+	/* End @op, which was to start, but the node has closed.  NULL: it holds nothing yet. */
 	void (*refuse)(struct weft_op *op, const struct wf_error *e);
-	/* End it early, because of @e; one that has begun. */
+	/* End @op, which has begun, early because of @e. */
 	void (*stop)(struct weft_op *op, const struct wf_error *e);
-	/* As if it had not begun.  Another code than 0: it is too late for that, and it ends by itself. */
+	/* Undo the begin of @op.  Another code than 0: too late, and @op ends by itself. */
 	int (*take_back)(struct weft_op *op);
-	/* The node closes: stop what at @desk waits for what will not come any more. */
+	/* Stop @op if it waits at @desk for something that a closing node does not bring. */
 	void (*starve)(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e);
-	/* The desk that it is to run at.  NULL: that of its peer.  It runs at @to from now on. */
+	/* Returns the desk that @op is to run at.  NULL: the desk of its peer. */
 	struct wf_desk *(*place)(const struct weft_op *op);
+	/* Note that @op runs at @to from now on. */
 	void (*moved)(struct weft_op *op, struct wf_desk *to);
-	/* Its outcome is told: before its callback runs. */
+	/* Tell the outcome, before the user's callback runs. */
 	void (*tell)(struct weft_op *op);
-	/* Nobody has it any more: free what it holds.  op->owner NULL: its node has closed.  Threads: any. */
+	/* Free what an unused @op holds.  op->owner NULL: the node has closed.  Threads: any. */
 	void (*free)(struct weft_op *op);
-	/* Was it submitted?  NULL: always, for it is when it is made. */
+	/* Returns whether @op was submitted.  NULL: always, as soon as it is made. */
 	bool (*begun)(const struct weft_op *op);
-	/* Its node has closed, and a user may hold it still.  Threads: setup. */
+	/* Drop what is the closed node's from @op, which a user may still hold.  Threads: setup. */
 	void (*let_go)(struct weft_op *op);
 
-	/* Bytes of the pool that it waits for; 0: it does not. */
+	/* Returns how many bytes of the pool @op waits for; 0: it does not. */
 	uint64_t (*missing_bytes)(const struct weft_op *op);
-	/* Another number once it has come further. */
+	/* Returns another number once @op has made progress. */
 	uint64_t (*progress)(struct weft_op *op);
-	/* Bytes that its peer may be reading just now, without a word. */
+	/* Returns how many bytes the peer may be reading now, unreported. */
 	uint64_t (*offered_bytes)(const struct weft_op *op);
-	/* Where its body comes from, if that is known and is not its peer's link. */
+	/* Returns the link of the body's source, if known and not the peer's link. */
 	const struct wf_link *(*source)(const struct weft_op *op);
-	/* Of a tensor. */
+	/* Returns the step of a tensor. */
 	uint64_t (*step)(const struct weft_op *op);
 
-	/* For people: what it is, added to @text, from what stands since it was submitted. */
+	/* Append to @text what @op is, from members that are fixed since its submission. */
 	void (*describe)(const struct weft_op *op, char *text);
-	/* What it waits for. */
+	/* Write what @op waits for. */
 	void (*describe_wait)(const struct weft_op *op, char *text, size_t bytes);
-	/* What @who, or whoever it names itself, has not done before the deadline. */
+	/* Set @e: what @who, or a peer that the class names, has not done before the deadline. */
 	void (*late)(const struct weft_op *op, const char *who, struct wf_error *e);
 };
 

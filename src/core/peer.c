@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers: opened by users, or made for whoever dials us and has something to say.
+ * Peers: opened by users, or made for a node that dials us and sends a record.
  *
- * The object stays until the node closes: operations and links may name it.
+ * A peer stays until the node closes, as operations and links may name it.
  */
 #include "core/peer.h"
 
@@ -16,7 +16,7 @@
 #include "core/node.h"
 #include "core/op.h"
 
-/* For who says his address, @desk NULL, or has come to a desk.  Threads: any, under the node's lock. */
+/* Make a peer for @address, @desk NULL, or for a link of @desk.  Threads: any, under the lock. */
 static struct weft_peer *new_peer(struct weft_node *node, struct wf_desk *desk,
 				  const char *address)
 {
@@ -120,7 +120,7 @@ int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **
 	struct wf_link *real;
 	int err;
 
-	/* The link was another name of one whose life is over. */
+	/* The link was another name of a link whose life is over. */
 	if (peer->link && peer->link->same && !peer->link->address[0] &&
 	    (peer->address[0] || peer->moved_address)) {
 		wf_link_put(peer->link);
@@ -148,7 +148,7 @@ struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
 	if (link->user)
 		return link->user;
 	pthread_mutex_lock(&node->lock);
-	/* Its address is not given: opening that by name is another's right. */
+	/* No address is set: a user who opens the link's address gets another peer. */
 	peer = new_peer(node, desk, "");
 	if (peer)
 		memcpy(peer->name, link->name, sizeof(peer->name));
@@ -164,11 +164,11 @@ struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
 static bool is_reached_by(const struct weft_peer *peer, const struct wf_desk *desk,
 			  const struct wf_link *link)
 {
-	/* The desk first: the link is its own. */
+	/* The desk is compared first, as the link is its own. */
 	return peer && peer->at == desk && peer->link && wf_link_real(peer->link) == link;
 }
 
-/* Its link here is given up; another is made at desk @to. */
+/* Give up the peer's link here; another is made at desk @to. */
 static void move(struct weft_peer *peer, struct wf_desk *to)
 {
 	struct wf_directory *d = &to->node->directory;
@@ -185,8 +185,8 @@ static void move(struct weft_peer *peer, struct wf_desk *to)
 }
 
 /*
- * Operations go there in the order in which they were made, and before those that come in
- * later: these go by the peer's first desk as before, which passes them on.
+ * Operations move in the order in which they were made, ahead of later ones, which still come
+ * in at the peer's first desk and are passed on from there.
  */
 void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_desk *to)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receives of tensors, attachments among them. */
 #include "core/recv.h"
 
 #include <errno.h>
@@ -28,7 +27,7 @@ struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
 		r->path.bytes = 0;
 		return NULL;
 	}
-	/* From here on any thread may free it: links are the worker's. */
+	/* Links are the worker's, and from here on any thread may free the operation. */
 	from = wf_peer_of(desk, r->got_from);
 	wf_link_put(r->got_from);
 	r->got_from = NULL;
@@ -81,7 +80,7 @@ static void refuse(struct weft_op *op, const struct wf_error *e)
 		wf_op_finish(op, e, WEFT_EXECUTED_NO);
 		return;
 	}
-	/* Each desk ends its own part. */
+	/* Each desk ends its own ask. */
 	wf_op_begin(op);
 	wf_ask_start(op);
 }
@@ -94,7 +93,7 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 		wf_channels_cancel_receive(&op->recv.receiving, e);
 }
 
-/* An attachment comes with its message. */
+/* An attachment stays with its message. */
 static int take_back(struct weft_op *op)
 {
 	return op->recv.receiving.attached ? -EALREADY : wf_channels_take_back(&op->recv.receiving);
@@ -128,7 +127,7 @@ static void free_recv(struct weft_op *op)
 	free(op->recv.asks);
 }
 
-/* The pool and the peers go with the node. */
+/* The pool and the peers are freed with the node. */
 static void let_go(struct weft_op *op)
 {
 	op->recv.receiving.chunk = NULL;
@@ -172,7 +171,7 @@ static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
 		wf_receiving_describe(&op->recv.receiving, text, bytes);
 }
 
-/* With its name, so that a wrong key or step is seen at once. */
+/* The sentence names step and key, so that a wrong one is seen at once. */
 static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 {
 	const struct wf_receiving *r = &op->recv.receiving;
@@ -211,7 +210,7 @@ const struct wf_op_class wf_recv_class = {
 	.late = late,
 };
 
-/* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
+/* A program may have 100 000 receives open; tests/fabric/test_memory measures the rest. */
 _Static_assert(BYTES <= 888, "a receive with its channel takes less than 1 KiB");
 
 int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
@@ -280,7 +279,7 @@ int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const
 	if (err)
 		return err;
 	fresh->recv.receiving.step = step;
-	/* One desk alone may get what one peer sends. */
+	/* Tensors of a named peer come to one desk alone. */
 	if (!peer && node->desk_count > 1 && wf_ask_open(fresh)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a receive");

@@ -13,24 +13,24 @@ struct wf_desk;
 
 struct wf_op_recv {
 	struct weft_tensor into;
-	struct weft_peer *from;   /* it came from */
-	struct wf_ask *asks;      /* one for each desk; NULL: one desk alone gets it */
-	struct wf_ask *_Atomic winner; /* of them: it gets the tensor, or ends without */
-	struct wf_receiving receiving; /* the last; of an attachment with a reference to the bundle */
+	struct weft_peer *from;   /* the tensor's sender */
+	struct wf_ask *asks;      /* an ask for each desk; NULL: one desk alone gets the tensor */
+	struct wf_ask *_Atomic winner; /* the ask that gets the tensor, or ends without */
+	struct wf_receiving receiving; /* the last; an attachment's refers to the bundle */
 };
 
 struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
 			      const struct wf_error *e);
 
 /*
- * A receive that is not submitted; all but its step, and where it meets its other half.
- * Recorded.
+ * Make a receive without submitting it, set up but for its step, and its bundle or asks.
+ * Failures are recorded.
  */
 int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 		size_t key_bytes, const struct weft_tensor *into,
 		const struct weft_recv_options *options, struct weft_op **op);
 
-/* The same, submitted.  Recorded. */
+/* Make a receive and submit it.  Failures are recorded. */
 int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
 	    size_t key_bytes, const struct weft_tensor *into,
 	    const struct weft_recv_options *options, struct weft_op **op);

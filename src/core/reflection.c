@@ -13,7 +13,7 @@
 #include "rpc/reply.h"
 
 struct wf_reflection {
-	Weft__Reflect__Reflection_Service service; /* first: handlers are given its address */
+	Weft__Reflect__Reflection_Service service; /* first, as handlers are given this address */
 	struct weft_node *node;
 };
 
@@ -45,7 +45,7 @@ static void handle_list(Weft__Reflect__Reflection_Service *service,
 			names.names[names.n_names++] = (char *)(uintptr_t)at(each)->base.name;
 	}
 	pthread_mutex_unlock(&node->lock);
-	/* The names are the users', and stay until the node closes. */
+	/* Names are the users', and stay until the node closes. */
 	if (names.names)
 		closure(&names, call);
 	else

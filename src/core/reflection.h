@@ -7,7 +7,7 @@
 
 #include <weft/weft.h>
 
-/* Serve it, from now on.  -EEXIST, -ENOMEM: recorded.  Threads: any. */
+/* Serve the reflection of @node from now on.  -EEXIST, -ENOMEM: recorded.  Threads: any. */
 int wf_reflection_serve(struct weft_node *node);
 
 #endif

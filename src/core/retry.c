@@ -2,10 +2,10 @@
 /*
  * Calls that are made again when they fail.
  *
- * An attempt is a call of the floor below, one after the other in the same
- * memory: the next begins when the pause is over and what the last one held is
- * free, from the start again, as an operation that was just submitted.  The
- * deadline, and who waits, are the operation's, and know of no attempts.
+ * Each attempt is a call of the rpc floor, in the memory of the attempt before.
+ * An attempt begins when the pause is over and all that the last one held is
+ * free, from the start, as an operation that was just submitted.  Deadline and
+ * waiters are the operation's, and know of no attempts.
  */
 #include "core/retry.h"
 
@@ -24,16 +24,16 @@
 #include "util/random.h"
 #include "wire/metadata.h"
 
-/* Not tuned: a peer that is being started anew is there, and one that is overloaded is left alone. */
+/* Not tuned: long enough for a peer to restart, and to leave an overloaded one alone. */
 #define PAUSE_NS (100 * WF_NS_PER_MS)
 #define PAUSE_MAX_NS (5 * WF_NS_PER_S)
 
 #define KNOWN_STATUSES (((uint32_t)1 << (WEFT_UNAUTHENTICATED + 1)) - 1)
 
 /*
- * By which a server knows attempts of one call: counted up, from anywhere.  For each server
- * from elsewhere: whoever knows the id of a call, and claims the incarnation of its caller,
- * gets its answer, so no server may learn those of another.
+ * Returns an id by which a server knows attempts of one call, counted up from a random start.
+ * Each server has a start of its own: a peer that knows a call's id, and claims the caller's
+ * incarnation, gets the answer, so no server may learn the ids of another.
  */
 static uint64_t next_id(struct weft_peer *peer)
 {
@@ -75,7 +75,7 @@ int wf_retry_open(struct weft_op *op, const struct weft_retry *given)
 	return 0;
 }
 
-/* Doubled each time, and drawn from its upper half, so that those who failed together part. */
+/* A pause doubles each time; a draw from its upper half parts callers that failed together. */
 static uint64_t pause_ns(const struct wf_retry *r)
 {
 	uint64_t ns = r->policy.pause_ns;
@@ -86,15 +86,15 @@ static uint64_t pause_ns(const struct wf_retry *r)
 	return ns - wf_random_u64() % (ns / 2 + 1);
 }
 
-/* Is the failure what the server has said? */
+/* Returns whether the failure is the server's answer. */
 static bool is_answered(const struct wf_call *call)
 {
 	return call->run.reply != WF_CALL_OWED && call->record.status != WEFT_OK;
 }
 
 /*
- * It surely was not handled, or may be twice; or nothing was heard of that, and by its id the
- * server knows it.
+ * A call may be made again if it was surely not handled, or may be handled twice, or if no answer
+ * came, as the server knows the call by its id.
  */
 static bool is_safe(const struct wf_retry *r, enum weft_executed executed)
 {
@@ -102,7 +102,7 @@ static bool is_safe(const struct wf_retry *r, enum weft_executed executed)
 	       !is_answered(&r->op->call.call);
 }
 
-/* Before it is made again: what is the server to know of the attempts that were? */
+/* Set what the next attempt tells the server of earlier ones. */
 static void mark(struct wf_retry *r, enum weft_executed executed)
 {
 	struct wf_call *call = &r->op->call.call;
@@ -110,7 +110,7 @@ static void mark(struct wf_retry *r, enum weft_executed executed)
 	if (executed == WEFT_EXECUTED_NO)
 		return;
 	if (r->policy.idempotent) {
-		/* The answer is not to be that failure again. */
+		/* A new id keeps the reply cache from giving that failure again. */
 		if (is_answered(call))
 			call->request_id = next_id(r->op->peer);
 		return;
@@ -191,7 +191,7 @@ bool wf_retry_waits(const struct weft_op *op)
 	return op->call.retry && op->call.retry->waiting;
 }
 
-/* A server that wants to know sees how many came before; without memory for that it does not. */
+/* Add the number of earlier attempts to the metadata; without memory it is left out. */
 static void say_attempts(struct weft_op *op)
 {
 	struct wf_retry *r = op->call.retry;

@@ -10,33 +10,36 @@
 #include "util/error.h"
 #include "wire/greet.h"
 
-/* Of a call that is made again when it fails; see retry.c. */
+/* State of a call that is made again when it fails; see retry.c. */
 struct wf_retry {
 	struct weft_op *op;
 	struct weft_retry policy;
-	unsigned failed;          /* attempts that have */
-	bool waiting;             /* for the next one: */
-	bool quiet;               /* what the last one held is free */
+	unsigned failed;          /* attempts that have failed */
+	bool waiting;             /* the next attempt is to come */
+	bool quiet;               /* all that the last attempt held is free */
 	struct wf_timer timer;
-	struct wf_error last;     /* why it failed */
-	uint32_t metadata_bytes;  /* of the call's own */
-	uint8_t incarnation[WF_INCARNATION_BYTES]; /* of the server, if it may have handled the call */
+	struct wf_error last;     /* why the last attempt failed */
+	uint32_t metadata_bytes;  /* length of the call's own metadata */
+	uint8_t incarnation[WF_INCARNATION_BYTES]; /* the server that may have handled the call */
 };
 
-/* @op, a call, is made again as @given says.  -EINVAL, -ENOMEM: recorded. */
+/* Let the call @op be made again as @given says.  -EINVAL, -ENOMEM: recorded. */
 int wf_retry_open(struct weft_op *op, const struct weft_retry *given);
 
-/*
- * An attempt begins; it has failed with @e: is there to be another?; what it held is free; what
- * comes next is ended early by @e.  Each harmless for a call without.  Threads: owner.
- */
+/* All functions below are harmless for a call without retries.  Threads: owner. */
+
+/* Begin an attempt. */
 void wf_retry_begin(struct weft_op *op);
+/* Returns whether there is to be another attempt after one that failed with @e. */
 bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
+/* Note that all that the last attempt held is free. */
 void wf_retry_quiet(struct weft_op *op);
+/* End early, because of @e, a call that waits for its next attempt. */
 void wf_retry_stop(struct weft_op *op, const struct wf_error *e);
 
-/* Is it between two attempts?  And, for people, before which. */
+/* Returns whether @op is between two attempts. */
 bool wf_retry_waits(const struct weft_op *op);
+/* Write for people which attempt @op waits for. */
 void wf_retry_describe(const struct weft_op *op, char *text, size_t bytes);
 
 #endif

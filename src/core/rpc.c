@@ -23,10 +23,10 @@
 #include "rpc/message.h"
 #include "util/progress.h"
 
-/* How the call ended whose closure runs in this thread. */
+/* The outcome of the call whose closure runs in this thread. */
 static _Thread_local const struct wf_error *replying;
 
-/* Of two bodies that of the longer one, with the times of the way out and back. */
+/* The path is the longer body's, with the times of both request and reply. */
 static void set_path(struct weft_op *op, const struct wf_path *request, const struct wf_path *reply)
 {
 	bool back = reply->bytes > request->bytes;
@@ -98,7 +98,7 @@ static void call_quiet(struct wf_call *call)
 	wf_op_put(op);
 }
 
-/* It has not begun, and will not. */
+/* End @op, which has not begun and will not. */
 static void fail(struct weft_op *op, const struct wf_error *e)
 {
 	wf_call_drop(&op->call.call);
@@ -108,7 +108,7 @@ static void fail(struct weft_op *op, const struct wf_error *e)
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
-/* Why it can't begin, as was known when it was invoked. */
+/* Set @e if the invocation has found that @op can't begin. */
 static int check_invoked(const struct weft_op *op, struct wf_error *e)
 {
 	if (wf_reason_get(&op->error, e))
@@ -128,7 +128,7 @@ static void start(struct weft_op *op)
 	struct wf_link *link;
 	struct wf_error e;
 
-	/* It may have been invoked after this turn began. */
+	/* The call may have been invoked after this turn began. */
 	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.loop.now_ns);
 	if (check_invoked(op, &e)) {
 		fail(op, &e);
@@ -156,7 +156,7 @@ static void start(struct weft_op *op)
 		op->call.running = false;
 	}
 	if (wf_retry_again(op, &e, WEFT_EXECUTED_NO)) {
-		wf_retry_quiet(op); /* nothing of it has begun */
+		wf_retry_quiet(op); /* nothing of the attempt has begun */
 		return;
 	}
 	fail(op, &e);
@@ -181,7 +181,7 @@ void wf_rpc_refuse(ProtobufCClosure closure, void *data, int err)
 	reply(closure, NULL, data, &e);
 }
 
-/* The user's closure: as a notice, before the operation has ended for anybody else. */
+/* Run the user's closure, as a notice, before any other thread sees the operation's end. */
 static void run_closure(struct weft_op *op)
 {
 	struct wf_error e;
@@ -223,7 +223,7 @@ static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_err
 		wf_op_stop(op, e);
 }
 
-/* Its reads and writes will follow. */
+/* Reads and writes of the call's stream follow it. */
 static void moved(struct weft_op *op, struct wf_desk *to)
 {
 	if (op->call.stream)
@@ -235,14 +235,14 @@ static bool begun(const struct weft_op *op)
 	return op->call.begun;
 }
 
-/* One that was opened for nobody, and not invoked. */
+/* Free a call that nobody waits for, and that was never invoked. */
 static void let_go(struct weft_op *op)
 {
 	if (op->call.detached && !op->call.begun)
 		wf_op_free(op);
 }
 
-/* A call comes further with each attempt, with what goes beside its request, and with its stream. */
+/* Attempts, attachments of the request, and the stream all count as progress of a call. */
 static uint64_t progress(struct weft_op *op)
 {
 	const struct wf_op_call *call = &op->call;
@@ -283,7 +283,7 @@ static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
 		wf_retry_describe(op, text, bytes);
 }
 
-/* Not zeroed: what a parcel sets up by itself. */
+/* Members that a parcel sets up by itself are not zeroed. */
 const struct wf_op_class wf_rpc_class = {
 	.kind = WF_OP_CALL,
 	.recorded = WF_RECORDER_CALL,
@@ -323,7 +323,7 @@ int wf_rpc_open(struct weft_peer *peer, const struct weft_op_options *options, s
 	return 0;
 }
 
-/* A child whose parent has been given up before would not hear of that any more. */
+/* The child of a parent that was given up before has no time left, as nothing else would end it. */
 static void adopt(struct wf_served *parent, struct weft_op *child)
 {
 	struct weft_node *node = child->owner;

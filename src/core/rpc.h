@@ -14,41 +14,42 @@
 #include "tensor/bundle.h"
 
 struct wf_op_call {
-	bool packed;              /* the request is in it */
-	bool running;             /* until it ends */
+	bool packed;              /* the request is in call */
+	bool running;             /* call has started, and not ended */
 	size_t request_bytes;
-	const char *service_name, *method_name; /* the descriptor's */
+	const char *service_name, *method_name; /* borrowed from the descriptor */
 	const ProtobufCMessageDescriptor *output;
 	ProtobufCClosure closure;
 	void *closure_data;
-	ProtobufCMessage *reply;  /* from the end to the closure */
-	enum weft_compression compression; /* of the request */
-	bool reply_compressed;    /* it was */
-	ProtobufCService service; /* of weft_call_open: one invocation */
+	ProtobufCMessage *reply;  /* kept from the end until the closure has run */
+	enum weft_compression compression; /* for the request */
+	bool reply_compressed;    /* the reply was compressed */
+	ProtobufCService service; /* for weft_call_open: one invocation */
 	bool begun;
-	bool detached;            /* opened for nobody who waits for it: freed when it is invoked */
+	bool detached;            /* nobody waits for the operation: freed when it is invoked */
 	struct wf_intercept_call intercepted;
-	struct weft_stream *stream; /* NULL: it has none; its floor's reference keeps it */
+	struct weft_stream *stream; /* NULL: none; the rpc floor's reference keeps it */
 	uint8_t *metadata;        /* for the server */
-	struct wf_list attached;  /* beside the request */
-	bool waits;               /* its outcome is known, and it is told when those have ended */
-	struct wf_bundle *bundle; /* of what has come beside the reply; NULL: nothing */
+	struct wf_list attached;  /* attachments beside the request */
+	bool waits;               /* the outcome is known, to be told once attachments have ended */
+	struct wf_bundle *bundle; /* attachments beside the reply; NULL: none */
 	struct wf_server_call_child child;
-	struct wf_call_notes *_Atomic notes; /* NULL: it had none */
-	struct wf_path path;      /* of request and reply */
-	struct wf_retry *retry;   /* NULL: it has one attempt; freed by free() */
-	struct wf_call call;      /* the last; holds a reference while it needs this memory */
+	struct wf_call_notes *_Atomic notes; /* NULL: the answer had none */
+	struct wf_path path;      /* the path of request and reply */
+	struct wf_retry *retry;   /* NULL: one attempt; freed by free() */
+	struct wf_call call;      /* the last; has a reference while it needs this memory */
 };
 
-/* An operation for a call, without options of its own; which has taken what @options say.  Recorded. */
+/* Make an operation for a call without call options.  Failures are recorded. */
 int wf_rpc_open(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op);
+/* Make an operation for a call as @options say.  Failures are recorded. */
 int wf_rpc_new(struct weft_peer *peer, const struct weft_call_options *options,
 	       struct weft_op **op);
 
-/* Tell @closure that there is no operation for its call: @err, and the last sentence of this thread. */
+/* Tell @closure that its call has no operation: @err, and the last sentence of this thread. */
 void wf_rpc_refuse(ProtobufCClosure closure, void *data, int err);
 
-/* How the call ended whose closure runs in this thread.  *@message stays until that returns. */
+/* Returns how the call ended whose closure runs here.  *@message lives until it returns. */
 enum weft_status wf_rpc_status(const char **message);
 
 #endif

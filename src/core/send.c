@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends of tensors, attachments among them. */
 #include "core/send.h"
 
 #include <errno.h>
@@ -38,7 +37,7 @@ static void send_done(struct wf_sending *s, const struct wf_error *e)
 		(void)wf_memory_give(op->owner, s->chunk);
 	s->chunk = NULL;
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
-	/* A call that waits for it ends behind it. */
+	/* A call that waits for this attachment ends after it. */
 	if (op->send.attached)
 		wf_attachment_ended(op, e);
 }
@@ -70,7 +69,7 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 		wf_sending_stop(&op->send.sending, e);
 }
 
-/* An attachment goes with its message. */
+/* An attachment stays with its message. */
 static int take_back(struct weft_op *op)
 {
 	return op->send.attached ? -EALREADY : wf_sending_take_back(&op->send.sending);
@@ -134,7 +133,7 @@ static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
 	wf_sending_describe(&op->send.sending, text, bytes);
 }
 
-/* With its name, so that a wrong key or step is seen at once. */
+/* The sentence names step and key, so that a wrong one is seen at once. */
 static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 {
 	const struct wf_sending *s = &op->send.sending;
@@ -149,7 +148,7 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 		     (unsigned long long)s->step, key);
 }
 
-/* Not zeroed: what a parcel sets up by itself. */
+/* Members that a parcel sets up by itself are not zeroed. */
 const struct wf_op_class wf_send_class = {
 	.kind = WF_OP_SEND,
 	.recorded = WF_RECORDER_SEND,
@@ -169,11 +168,11 @@ const struct wf_op_class wf_send_class = {
 	.late = late,
 };
 
-/* A program may have a hundred thousand of them open: tests/fabric/test_memory measures the rest. */
+/* A program may have 100 000 sends open; tests/fabric/test_memory measures the rest. */
 _Static_assert(offsetof(struct weft_op, send) + sizeof(struct wf_op_send) <= 888,
 	       "a send with its offer takes less than 1.5 KiB");
 
-/* Copy the elements, one after the other, before the call returns: the pool must have room now. */
+/* Copy the elements in order before the call returns: the pool must have room now. */
 static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64_t bytes)
 {
 	struct wf_sending *s = &op->send.sending;
@@ -190,7 +189,7 @@ static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64
 	return 0;
 }
 
-/* The worker will gather them, when the pool has room. */
+/* Leave @t for the worker to gather when the pool has room. */
 static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const int64_t *shape,
 			 uint64_t bytes)
 {
@@ -213,7 +212,7 @@ static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const 
 	return 0;
 }
 
-/* The send is one more user of the chunk, which the caller may free from now on. */
+/* Share the chunk with the caller, who may free it from now on. */
 static int take_share(struct weft_op *op, const struct weft_tensor *t, uint64_t bytes)
 {
 	struct wf_sending *s = &op->send.sending;
@@ -230,7 +229,7 @@ static int take_share(struct weft_op *op, const struct weft_tensor *t, uint64_t 
 	return 0;
 }
 
-/* A snapshot, and what is not contiguous, goes from a copy in the pool. */
+/* Snapshots and strided tensors are sent from a copy in the pool. */
 static int stage(struct weft_op *op, const struct weft_tensor *t, unsigned flags, uint64_t bytes)
 {
 	bool contiguous = wf_shape_contiguous(t), snapshot = flags & WEFT_SNAPSHOT;
@@ -319,7 +318,7 @@ int wf_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key_b
 	if (err)
 		return err;
 	fresh->send.sending.step = step;
-	/* A snapshot has taken its time. */
+	/* A snapshot takes time, so the clock is read again. */
 	wf_op_launch(fresh, fresh->send.sending.chunk ? wf_clock_now() : fresh->made_ns, op);
 	return 0;
 }

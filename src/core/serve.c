@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node serves. */
 #include "core/serve.h"
 
 #include <errno.h>
@@ -10,7 +9,7 @@
 #include "core/node.h"
 #include "core/streaming.h"
 
-/* Who handles which method.  -ENOENT, -ENOMEM: recorded. */
+/* Set the handler of each method.  -EINVAL, -ENOENT, -ENOMEM: recorded. */
 static int set_handlers(struct wf_pb_service *pb, const struct weft_stream_method *methods,
 			size_t count)
 {
@@ -45,7 +44,7 @@ void wf_serve_forget(struct wf_pb_service *pb)
 	free(pb);
 }
 
-/* -EINVAL: recorded. */
+/* Set the limits of @s.  -EINVAL: recorded. */
 static int set_limits(struct wf_service *s, const struct weft_serve_options *o)
 {
 	if (o->message_bytes_max > WF_CALL_BYTES_MOST)
@@ -77,7 +76,7 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 		wf_serve_forget(pb);
 		return err;
 	}
-	/* Not by a task: who is told that it is served may call at once. */
+	/* Added here and not by a task: a peer that hears of the service may call at once. */
 	pthread_mutex_lock(&node->lock);
 	err = wf_services_add(&node->services, &pb->base);
 	if (!err)

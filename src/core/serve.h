@@ -8,11 +8,11 @@
 #include <weft/weft.h>
 #include "rpc/service.h"
 
-/* Serve @service, @options as this version knows them.  -EEXIST, -EINVAL, -ENOENT, -ENOMEM: recorded. */
+/* Serve @service; @options are of this version.  -EEXIST, -EINVAL, -ENOENT, -ENOMEM: recorded. */
 int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 		 const struct weft_serve_options *options);
 
-/* It is served no more: the node has closed. */
+/* Free @service, which is served no more, as the node has closed. */
 void wf_serve_forget(struct wf_pb_service *service);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A call that is served: what its handler asks of it, and the calls that it has begun. */
 #include "core/server_call.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include "core/op.h"
 #include "core/streaming.h"
 
-/* A reference to one that nobody is freeing; NULL: there is none. */
+/* Take a reference to a child that is not being freed; NULL: there is none. */
 static struct weft_op *take_child(struct wf_served *served)
 {
 	struct weft_node *node = wf_desk_of(served)->node;
@@ -53,7 +52,7 @@ void wf_server_call_answered(struct wf_served *served)
 	struct wf_attachment_key key = { .reply = 1 };
 
 	wf_attachments_begin(&served->reply.attached, desk, served->link, served->call, key);
-	/* They outlive the call from now on. */
+	/* Attachments of the reply outlive the call from now on. */
 	while (wf_list_pop(&served->reply.attached))
 		;
 }

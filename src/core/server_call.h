@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Server call: what the rpc floor tells of a call that is served.
+ * Server call: what follows when the rpc floor reports on a call that is served.
  *
  * Threads: owner.
  */
@@ -9,19 +9,20 @@
 
 #include "rpc/served.h"
 
-/* Of a call that the handler of another one has begun, and that ends with that one. */
+/* State of a call that the handler of a served call, its parent, began, and that ends with it. */
 struct wf_server_call_child {
 	bool is_child;
 	/* under the node's lock */
-	struct wf_list node;      /* in the children of: */
-	struct wf_served *parent; /* NULL: it is over */
+	struct wf_list node;      /* in parent->children */
+	struct wf_served *parent; /* NULL: the parent is over */
 };
 
-/* Calls that were begun for one that is served: it is given up, and so are they; or it goes, and they stand alone. */
+/* Cancel the calls that were begun for @served, which is given up. */
 void wf_server_call_given_up(struct wf_served *served);
+/* Detach the calls that were begun for @served, which goes. */
 void wf_server_call_gone(struct wf_served *served);
 
-/* Its reply is posted: what goes beside that begins. */
+/* Begin the attachments of the reply of @served, which is posted. */
 void wf_server_call_answered(struct wf_served *served);
 
 #endif

@@ -11,7 +11,7 @@
 #include "core/turn.h"
 #include "util/clock.h"
 
-/* Memory is found before the call returns, so that it can say that there is none. */
+/* Endings are allocated before the call returns, so that it can report -ENOMEM. */
 struct ending {
 	struct wf_task task;
 	struct wf_desk *desk;
@@ -30,7 +30,7 @@ static void run(struct wf_task *task)
 	free(ending);
 }
 
-/* Takes @step, NULL: there was no memory for it. */
+/* Make the ending of a step at @desk.  Takes @step; NULL: there was no memory for it. */
 static struct ending *new_ending(struct wf_desk *desk, struct wf_step *step)
 {
 	struct ending *ending = malloc(sizeof(*ending));
@@ -57,7 +57,7 @@ static void drop(struct ending *ending)
 	free(ending);
 }
 
-/* End @step on every desk but @except, on all or on none.  -ENOMEM. */
+/* End @step on every desk but @except.  -ENOMEM: on none. */
 static int submit(struct weft_node *node, const struct wf_desk *except, const struct wf_step *step)
 {
 	struct ending *endings[WF_WORKERS_MAX];
@@ -94,7 +94,7 @@ int wf_steps_relay(void *ctx, const struct wf_step *step)
 	return submit(desk->node, desk, step);
 }
 
-/* Takes @step, NULL: there was no memory for it. */
+/* End @step on all desks.  Takes @step; NULL: there was no memory for it. */
 static int end(struct weft_node *node, struct wf_step *step)
 {
 	int err = step ? submit(node, NULL, step) : -ENOMEM;

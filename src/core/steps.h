@@ -8,12 +8,13 @@
 #include <weft/weft.h>
 #include "tensor/ending.h"
 
-/* -ENOMEM: recorded, and it has ended nowhere.  Threads: any, callback. */
+/* Abort @step on all workers.  -ENOMEM: recorded, nothing was done.  Threads: any, callback. */
 int wf_steps_abort(struct weft_node *node, uint64_t step, enum weft_status status,
 		   const char *message);
+/* End @step on all workers.  -ENOMEM: recorded, nothing was done.  Threads: any, callback. */
 int wf_steps_end(struct weft_node *node, uint64_t step);
 
-/* A peer has ended @step, and told @desk: tell the others.  -ENOMEM. */
+/* Tell all other desks of @step, which a peer has ended and told @desk of.  -ENOMEM. */
 int wf_steps_relay(void *desk, const struct wf_step *step);
 
 #endif

@@ -35,7 +35,7 @@ void wf_streaming_put(struct weft_stream *stream)
 		wf_list_remove(&stream->node);
 		pthread_mutex_unlock(&node->lock);
 	}
-	/* The node may have forgotten the call before, but not freed it. */
+	/* The node may have forgotten the call by now, but has not freed it. */
 	if (stream->call)
 		wf_op_put(stream->call);
 	free(stream);
@@ -53,7 +53,7 @@ static void quiet(struct wf_stream *s)
 	wf_streaming_put(public_of(s));
 }
 
-/* Its one reference is the floor below's. */
+/* Make a stream, whose one reference is the rpc floor's. */
 static struct weft_stream *make(struct weft_node *node, struct wf_desk *desk)
 {
 	struct weft_stream *stream = calloc(1, sizeof(*stream));
@@ -126,7 +126,7 @@ static void close_stream(struct wf_task *task)
 	struct wf_desk *desk = stream->desk;
 	struct wf_error e;
 
-	/* It has gone elsewhere, or is just on the way there. */
+	/* The call has moved to another desk, or is just on the way there. */
 	if (stream->close_desk != desk || (!call->started && !call->finished)) {
 		stream->close_desk = desk;
 		wf_loop_submit(&desk->worker.loop, task);
@@ -154,7 +154,7 @@ void wf_streaming_close(struct weft_stream *stream)
 
 /* Reads and writes. */
 
-/* A read or write.  Unless it is said the call's deadline is theirs.  Recorded. */
+/* Make a read or write, by default with the call's deadline.  Failures are recorded. */
 static int new_op(struct weft_stream *stream, const struct wf_op_class *class,
 		  const struct weft_op_options *options, struct weft_op **op)
 {
@@ -168,7 +168,7 @@ static int new_op(struct weft_stream *stream, const struct wf_op_class *class,
 	err = wf_op_new(stream->owner, call ? call->peer : NULL, class, options, &fresh);
 	if (err)
 		return err;
-	/* Also when the call is over by then, and they only move what was said before. */
+	/* The deadline holds even after the call: earlier messages may still move then. */
 	if (!fresh->timed)
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
 	fresh->desk = stream->first;
@@ -187,10 +187,10 @@ static void written(struct wf_write *w, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
 
-	/* What a server has written may be read after the call has failed. */
+	/* Messages of a server may be read after the call has failed. */
 	if (e && w->posted && w->stream->serves)
 		wf_attachments_lose(&op->write.attached, op->desk, e);
-	else if (e || (w->stream->out.mute && !w->stream->serves)) /* the caller's call is over */
+	else if (e || (w->stream->out.mute && !w->stream->serves)) /* a caller's call is over */
 		wf_attachments_stop(&op->write.attached, op->desk, e);
 	wf_list_splice(&op->write.stream->moving, &op->write.attached);
 	if (w->posted)
@@ -198,7 +198,7 @@ static void written(struct wf_write *w, const struct wf_error *e)
 	wf_op_finish(op, e, w->posted ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
-/* Its message is posted: what goes beside it follows. */
+/* The message of @w is posted: its attachments follow. */
 static void begun(struct wf_write *w, struct wf_link *link, uint64_t call, uint64_t number)
 {
 	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
@@ -247,7 +247,7 @@ static void free_write(struct weft_op *op)
 	wf_streaming_put(op->write.stream);
 }
 
-/* Reads and writes of a stream come further with all that it does. */
+/* Progress of a stream is progress of all its reads and writes. */
 static uint64_t stream_progress(const struct weft_stream *stream)
 {
 	return wf_progress_add(wf_stream_progress(&stream->stream),
@@ -272,7 +272,7 @@ static uint64_t offered_by_write(const struct weft_op *op)
 	       wf_attachments_offered_bytes(&op->write.attached);
 }
 
-/* Whose message it is. */
+/* Append to @text which call @stream belongs to. */
 static void describe_stream(const struct weft_stream *stream, char *text)
 {
 	const struct weft_op *call = stream->call;
@@ -296,7 +296,7 @@ static void describe_write_wait(const struct weft_op *op, char *text, size_t byt
 	wf_stream_describe_write(&op->write.write, text, bytes);
 }
 
-/* Who is at the other end. */
+/* Returns the label of the peer at the other end. */
 static const char *peer_of(const struct weft_stream *stream)
 {
 	struct wf_link *link = stream->stream.link;
@@ -311,7 +311,7 @@ static void late_write(const struct weft_op *op, const char *who, struct wf_erro
 		     peer_of(op->write.stream));
 }
 
-/* Not zeroed: what a parcel sets up by itself. */
+/* Members that a parcel sets up by itself are not zeroed. */
 const struct wf_op_class wf_streaming_write_class = {
 	.kind = WF_OP_WRITE,
 	.recorded = WF_RECORDER_STREAM_WRITE,
@@ -330,7 +330,7 @@ const struct wf_op_class wf_streaming_write_class = {
 	.late = late_write,
 };
 
-/* By who reads what is written; 0 before he is met. */
+/* Returns the compressions that the reader understands; 0: not met yet. */
 static uint32_t understood_by(const struct weft_stream *stream)
 {
 	if (stream->call)
@@ -529,7 +529,7 @@ struct wf_stream *wf_streaming_serve(struct wf_service *base, int method,
 	stream->reads = m->input;
 	stream->writes = m->output;
 	stream->served = served;
-	/* With an operation that reads, and one that writes. */
+	/* The caller pays for the stream, and for one read and one write. */
 	wf_served_charge(served, sizeof(*stream) + 2 * sizeof(struct weft_op));
 	return &stream->stream;
 }

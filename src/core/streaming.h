@@ -11,67 +11,71 @@
 /* A stream, of a caller or of a server. */
 struct weft_stream {
 	struct wf_list node;      /* in owner->streams */
-	struct weft_node *owner;  /* NULL: it has closed */
-	struct wf_desk *first;    /* where reads and writes come in, in their order */
-	struct wf_desk *_Atomic desk; /* where its call runs: another only before that has begun */
-	atomic_uint refs;         /* the caller's, the floor below's, and one for each read and write */
+	struct weft_node *owner;  /* NULL: the node has closed */
+	struct wf_desk *first;    /* where reads and writes come in, in order */
+	struct wf_desk *_Atomic desk; /* where the call runs; fixed once the call has begun */
+	atomic_uint refs;         /* caller's, rpc floor's, and one for each read and write */
 	const ProtobufCMessageDescriptor *reads, *writes;
-	struct weft_op *call;     /* a caller's; a reference */
-	struct wf_served *served; /* a server's, until it has finished */
-	enum weft_compression compression; /* of what is written */
+	struct weft_op *call;     /* on the caller's side; a reference */
+	struct wf_served *served; /* on the server's side, until the call has finished */
+	enum weft_compression compression; /* for written messages */
 	atomic_bool half_closed;
-	atomic_bool wrote;        /* so that the initial metadata is settled */
+	atomic_bool wrote;        /* a message was written: the initial metadata is settled */
 	struct wf_task close_task;
-	struct wf_desk *close_desk; /* where that was said */
-	struct wf_list attached;  /* to the next message, so many: */
-	unsigned attachments;
+	struct wf_desk *close_desk; /* the desk that close_task runs at */
+	struct wf_list attached;  /* attachments of the next message */
+	unsigned attachments;     /* length of attached */
 	struct wf_list moving;    /* attachments of messages that have been written; worker only */
 	struct wf_stream stream;
 };
 
 struct wf_op_write {
 	struct weft_stream *stream; /* a reference */
-	struct wf_list attached;  /* beside its message */
-	struct wf_write write;    /* the last */
+	struct wf_list attached;  /* attachments of the message */
+	struct wf_write write;    /* the last member */
 };
 
 struct wf_op_read {
 	struct weft_stream *stream; /* a reference */
 	ProtobufCMessage *message;
-	struct wf_path path;      /* how long it was, packed */
-	bool compressed;          /* it was */
-	struct wf_bundle *bundle; /* of what has come beside it; NULL: nothing */
+	struct wf_path path;      /* bytes alone: the packed length */
+	bool compressed;          /* the message was compressed */
+	struct wf_bundle *bundle; /* attachments of the message; NULL: none */
 	struct wf_reading reading;
 };
 
-/* Begin a call of @stub whose request, reply or both are many messages.  Recorded.  Threads: any, callback. */
+/*
+ * Begin a call of @stub whose request, reply or both are many messages.  Failures are recorded.
+ * Threads: any, callback.
+ */
 int wf_streaming_open(struct weft_stub *stub, const char *method,
 		      const struct weft_call_options *options, struct weft_stream **stream,
 		      struct weft_op **op);
-void wf_streaming_close(struct weft_stream *stream); /* a caller's */
+void wf_streaming_close(struct weft_stream *stream); /* the caller's side */
 
-/* Operations of a stream.  Recorded.  Threads: as its user says, one at a time. */
+/* Operations of a stream.  Failures are recorded.  Threads: as its user says, one at a time. */
 int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *message,
 		       const struct weft_op_options *options, struct weft_op **op);
 int wf_streaming_half_close(struct weft_stream *stream);
 int wf_streaming_read(struct weft_stream *stream, const struct weft_op_options *options,
 		      struct weft_op **op);
 
-/* What the rpc floor asks of a service whose methods have streams. */
+/* Implement open and begin of struct wf_service for methods that have streams. */
 struct wf_stream *wf_streaming_serve(struct wf_service *service, int method,
 				     struct wf_served *served);
 void wf_streaming_handle(struct wf_service *service, int method, struct wf_served *served);
 
 void wf_streaming_put(struct weft_stream *stream);
 
-/* Has anything been written to it? */
+/* Returns whether anything was written to @stream. */
 bool wf_streaming_wrote(const struct wf_stream *stream);
 
-/* The call that is served is given up, or is over: so are attachments under way, or not begun. */
+/* Stop attachments that are under way: the served call was given up. */
 void wf_streaming_given_up(struct wf_stream *stream, struct wf_desk *desk);
+/* Stop attachments that have not begun: the served call is over. */
 void wf_streaming_gone(struct wf_stream *stream, struct wf_desk *desk);
 
-/* Its node closes: users may still hold it. */
+/* Detach @stream, which a user may still hold, from a node that closes. */
 void wf_streaming_let_go(struct weft_stream *stream);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stubs: the two services of protobuf-c whose methods are calls of a peer.  A stub's own
- * makes a call each time, and that of a call that was opened invokes it, once.
+ * Stubs: two services of protobuf-c whose methods are calls of a peer.  The service of a stub
+ * makes a call each time, and the service of a call that was opened invokes that call, once.
  */
 #include "core/stub.h"
 
@@ -17,7 +17,7 @@
 #include "rpc/message.h"
 #include "util/clock.h"
 
-/* -ENOMEM. */
+/* Pack the request of @op.  -ENOMEM. */
 static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
 {
 	uint32_t understood = atomic_load(&op->peer->compressions);
@@ -32,7 +32,7 @@ static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
 	return err;
 }
 
-/* Pack the request and go; a failure is told by the closure, as any other. */
+/* Pack the request and submit the call; the closure reports any failure. */
 static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descriptor,
 		   unsigned method, const ProtobufCMessage *input, ProtobufCClosure closure,
 		   void *closure_data)
@@ -75,7 +75,7 @@ static void invoke_stub(ProtobufCService *service, unsigned method, const Protob
 
 static void destroy_nothing(ProtobufCService *service)
 {
-	(void)service; /* weft_stub_close and weft_op_free do */
+	(void)service; /* weft_stub_close and weft_op_free free services */
 }
 
 int wf_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *descriptor,
@@ -110,8 +110,8 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 		return;
 	}
 	if (op->call.begun)
-		return; /* it is for one invocation, as weft_call_open says */
-	detached = op->call.detached; /* one that is not may be freed by its closure */
+		return; /* only one invocation, as weft_call_open says */
+	detached = op->call.detached; /* the closure of any other call may free it */
 	invoke(op, service->descriptor, method, input, closure, closure_data);
 	if (detached)
 		wf_op_free(op);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stub: a service of protobuf-c whose methods are calls of one peer.
+ * Stub: a service of protobuf-c whose methods are calls of one peer.
  *
  * Threads: any.
  */
@@ -10,16 +10,16 @@
 #include <weft/weft.h>
 
 struct weft_stub {
-	ProtobufCService service; /* what generated functions get */
+	ProtobufCService service; /* passed to generated functions */
 	struct weft_peer *peer;
 };
 
-/* -ENOMEM: recorded. */
+/* Open a stub for the service @descriptor of @peer.  -ENOMEM: recorded. */
 int wf_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *descriptor,
 		 struct weft_stub **stub);
 void wf_stub_close(struct weft_stub *stub);
 
-/* A call of @stub's service, made when a method of *@service is invoked.  Recorded. */
+/* Open a call of @stub, made when a method of *@service is invoked.  Failures are recorded. */
 int wf_stub_call(struct weft_stub *stub, const struct weft_call_options *options,
 		 ProtobufCService **service, struct weft_op **op);
 

@@ -10,11 +10,11 @@
 #include "core/op.h"
 #include "tensor/shape.h"
 
-/* The sentence about a tensor that has no size.  -EINVAL. */
+/* Record why @t has no size.  -EINVAL. */
 static int say_what_is_wrong(const struct weft_tensor *t)
 {
 	if (!t->dtype.bits || !t->dtype.lanes)
-		return wf_last_set(-EINVAL, "an element of %u bits and %u lanes is none",
+		return wf_last_set(-EINVAL, "dtype has %u bits and %u lanes: expected at least 1",
 				   t->dtype.bits, t->dtype.lanes);
 	if (t->ndim < 0 || t->ndim > WEFT_RANK_MAX)
 		return wf_last_set(-EINVAL, "ndim is %d: expected 0 to %d", t->ndim, WEFT_RANK_MAX);

@@ -11,13 +11,13 @@ void wf_turn_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns)
 		wf_loop_submit(&desk->worker.loop, task);
 		return;
 	}
-	/* An operation that the task ends may begin another one, which waits for its turn as inside a poll. */
+	/* A callback inside the task may begin another operation, which waits as inside a poll. */
 	desk->polling = true;
 	wf_loop_tick_at(&desk->worker.loop, now_ns);
 	task->run(task);
 	wf_worker_flush(&desk->worker);
 	desk->polling = false;
-	/* A loop that has armed the node before is about to sleep on what was true then. */
+	/* A loop that has armed the node before is about to sleep on an old state. */
 	if (atomic_load_explicit(&desk->worker.loop.poller.asleep, memory_order_relaxed))
 		wf_loop_wake(&desk->worker.loop);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turn: who turns the loop of a desk: its own thread, or of a manual node the caller's.
+ * Turn: tasks on the loop of a desk, which its own thread turns, or in a manual node the caller's.
  */
 #ifndef WF_CORE_TURN_H
 #define WF_CORE_TURN_H
@@ -8,12 +8,12 @@
 #include "core/desk.h"
 
 /*
- * Run @task on the worker: at once if this is its thread and it does nothing else, else by
- * the inbox.  @now_ns: the clock has just been looked at.  Threads: any, callback.
+ * Run @task on the worker: at once if this is the thread of a manual node outside a turn, else by
+ * the inbox.  @now_ns: the clock, just read.  Threads: any, callback.
  */
 void wf_turn_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns);
 
-/* One turn of a manual desk's loop, or a wait for it. */
+/* Turn a manual desk's loop once, waiting until @until_ns at most. */
 void wf_turn_until(struct wf_desk *desk, uint64_t until_ns);
 
 #endif

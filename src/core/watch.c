@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The watchdog: a line in the log that says who waits for whom, when an
- * operation stands still for WEFT_STALL, when its deadline passes, and when
- * its peer is lost.
+ * The watchdog: a line in the log that says which operation waits for which
+ * peer, when the operation stands still for WEFT_STALL, when its deadline
+ * passes, and when its peer is lost.
  *
- * Operations are looked at ten times in that span, so a line comes late by a
- * tenth of it at most.  What is worth more lines than a person reads is
- * counted instead.
+ * Operations are looked at ten times per WEFT_STALL, so a line comes late by a
+ * tenth of it at most.  Lines beyond what a person reads are counted instead.
  */
 #include "core/watch.h"
 
@@ -19,10 +18,10 @@
 #include "core/op.h"
 #include "util/clock.h"
 
-#define LOOKS 10       /* in one WEFT_STALL */
-#define LINES_MAX 16   /* in one second */
+#define LOOKS 10       /* looks in one WEFT_STALL */
+#define LINES_MAX 16   /* lines in one second */
 
-/* A body that is offered may be on its way, which its owner can't see: at 60 MiB/s at least. */
+/* An offered body may be on its way unseen by its owner: at 60 MiB/s at least. */
 #define OFFERED_NS_PER_BYTE 16
 
 static void look(struct wf_timer *timer);
@@ -32,7 +31,7 @@ static double seconds(uint64_t ns)
 	return (double)ns / WF_NS_PER_S;
 }
 
-/* Those for whom there was no line. */
+/* Log how many operations got no line. */
 static void say_more(struct wf_desk *desk, int level, unsigned count)
 {
 	if (count)
@@ -40,7 +39,7 @@ static void say_more(struct wf_desk *desk, int level, unsigned count)
 		       "and %u more operations, which are not named here but by weft_dump", count);
 }
 
-/* May another line be written?  If not it is counted. */
+/* Returns whether another line may be written; if not, the line is counted. */
 static bool may_say(struct wf_desk *desk, int level)
 {
 	struct wf_watch *watch = &desk->watch;
@@ -84,8 +83,8 @@ struct gathered {
 };
 
 /*
- * Those that run and are @wanted.  Lines about them are written without the lock, for the
- * log is the program's and may take its time; they can't go meanwhile, for this is the
+ * Gather operations that run and are @wanted.  Lines about them are written without the lock,
+ * for the log is the program's and may be slow; operations can't go meanwhile, for this is the
  * thread that ends them.
  */
 static void gather(struct wf_desk *desk, bool (*wanted)(struct weft_op *op, const void *arg),
@@ -111,7 +110,7 @@ static void gather(struct wf_desk *desk, bool (*wanted)(struct weft_op *op, cons
 	pthread_mutex_unlock(&node->lock);
 }
 
-/* Note how far @op has come; true: it stands still, and that is to be said now. */
+/* Note the progress of @op.  Returns whether it stands still and is to be logged now. */
 static bool stands_still(struct weft_op *op, const void *arg)
 {
 	uint64_t now_ns = op->desk->worker.loop.now_ns;
@@ -154,7 +153,7 @@ static void look(struct wf_timer *timer)
 		arm(desk);
 }
 
-/* @op has begun. */
+/* Watch @op, which has begun. */
 void wf_watch_begin(struct weft_op *op)
 {
 	if (op->finished)
@@ -165,12 +164,12 @@ void wf_watch_begin(struct weft_op *op)
 		arm(op->desk);
 }
 
-/* The deadline of @op passes, and it is still as it was. */
+/* Log that the deadline of @op passes, before its state changes. */
 void wf_watch_late(struct weft_op *op)
 {
 	const struct wf_worker *w = &op->desk->worker;
 	uint64_t took_ns = w->loop.now_ns - op->made_ns;
-	/* What was to take less than WEFT_STALL is the program's own affair: a note. */
+	/* A deadline shorter than WEFT_STALL is the program's own affair: a note. */
 	bool long_ago = w->options.stall_ns && took_ns >= w->options.stall_ns;
 	char what[64];
 
@@ -180,17 +179,17 @@ void wf_watch_late(struct weft_op *op)
 	say(op, long_ago ? WF_LOG_WARN : WF_LOG_INFO, what);
 }
 
-/* Does @op need the peer of the link @arg? */
+/* Returns whether @op needs the peer of the link @arg. */
 static bool needs(struct weft_op *op, const void *arg)
 {
 	return (op->peer && op->peer->link && wf_link_real(op->peer->link) == arg) ||
 	       (op->class->source && op->class->source(op) == arg);
 }
 
-/* The peer of @link is lost, because of @e; what waits for it is still as it was. */
+/* Log operations that wait for the peer of @link, lost because of @e, before they change. */
 void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const struct wf_error *e)
 {
-	/* One that leaves in order is no fault. */
+	/* A peer that leaves in order is no fault. */
 	int level = desk->worker.options.stall_ns && e->code != -ESHUTDOWN ? WF_LOG_WARN
 									   : WF_LOG_INFO;
 	char what[WF_ERROR_BYTES + 32];
@@ -205,7 +204,7 @@ void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const stru
 	say_more(desk, level, g.more);
 }
 
-/* Where the worker is, as seen from outside. */
+/* Write where the worker is, as seen from outside. */
 void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
 {
 	const struct wf_recorder *r = &desk->worker.loop.recorder;
@@ -223,14 +222,14 @@ void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
 		(void)snprintf(text, WF_WATCH_WHERE_BYTES, "its last turn began %.1f s ago", since);
 }
 
-/* Said by a thread that waits: a worker that is stuck can't say it.  Threads: any. */
+/* Log that the worker is stuck, which it can't do itself.  Threads: any. */
 void wf_watch_worker(struct wf_desk *desk)
 {
 	const struct wf_worker *w = &desk->worker;
 	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
 	uint64_t turn_ns = atomic_load(&w->loop.recorder.turn_ns);
 	uint64_t told_ns = atomic_load(&desk->watch.stuck_told_ns);
-	/* It polls once more after it has said that it sleeps. */
+	/* A worker polls once more after it has set asleep. */
 	bool asleep = atomic_load(&w->loop.poller.asleep) && !atomic_load(&w->loop.recorder.call);
 	char where[WF_WATCH_WHERE_BYTES];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Watch: the watchdog of a desk, which says in the log who waits for whom.
+ * Watch: the watchdog of a desk, which logs what each stuck operation waits for.
  */
 #ifndef WF_CORE_WATCH_H
 #define WF_CORE_WATCH_H
@@ -10,18 +10,18 @@
 
 struct wf_desk;
 
-/* Of an operation. */
+/* Watchdog state of an operation. */
 struct wf_watch_op {
-	uint64_t progress; /* as the watchdog last saw it: */
-	uint64_t moved_ns; /* since when it is that */
-	uint64_t told_ns;  /* and when that was last said */
+	uint64_t progress; /* progress at the last look */
+	uint64_t moved_ns; /* when progress last changed */
+	uint64_t told_ns;  /* when a standstill was last logged */
 };
 
 struct wf_watch {
 	struct wf_timer timer;
-	uint64_t second_ns;       /* when the lines below began to be counted */
+	uint64_t second_ns;       /* when the count of lines and unsaid began */
 	unsigned lines, unsaid;
-	_Atomic uint64_t stuck_told_ns; /* when it was last said that the worker is stuck */
+	_Atomic uint64_t stuck_told_ns; /* when a stuck worker was last logged */
 };
 
 void wf_watch_begin(struct weft_op *op);
