@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public functions of attachments: what goes beside a message, and what has come. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -22,7 +21,7 @@ static int check_node(const struct weft_node *node)
 	return node ? wf_check_node(node) : wf_last_set(-EINVAL, "the node has closed");
 }
 
-/* A send beside a message of which @count have been attached, to go as @terms say.  Recorded. */
+/* Make a send on @terms for a message with @count attachments so far.  Failures are recorded. */
 static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_desk *desk,
 		  const struct wf_terms *terms, unsigned count, const struct weft_tensor *tensor,
 		  const struct weft_send_options *options, struct weft_op **op)
@@ -53,7 +52,7 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_desk
 	return 0;
 }
 
-/* It is in the list of its message: @op is the caller's, if he wants it. */
+/* Give @fresh, which is in its message's list, to a caller who wants it in *@op. */
 static void hand_out(struct weft_op *fresh, struct weft_op **op)
 {
 	if (op)
@@ -73,7 +72,7 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 		return err;
 	c = &call->call.call;
 	if (call->class->kind != WF_OP_CALL || call->call.stream)
-		return wf_last_set(-EINVAL, "only a call of one request and one reply has any");
+		return wf_last_set(-EINVAL, "only a call of one request and one reply can have attachments");
 	if (call->call.retry)
 		return wf_last_set(-EINVAL, "a call that may be made again has no attachments");
 	if (call->call.begun)
@@ -83,7 +82,7 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 	if (err)
 		return err;
 	if (!fresh->timed)
-		fresh->deadline_ns = UINT64_MAX; /* the call's end is its own */
+		fresh->deadline_ns = UINT64_MAX; /* the attachment ends with the call */
 	fresh->send.attached->call = call;
 	c->attachments++;
 	wf_list_append(&call->call.attached, &fresh->send.attached->node);
@@ -146,7 +145,7 @@ int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *ten
 	return 0;
 }
 
-/* What has come. */
+/* Incoming attachments. */
 
 static const struct weft_tensor *look(const struct wf_bundle *b, unsigned index, unsigned *flags)
 {
@@ -157,7 +156,7 @@ static const struct weft_tensor *look(const struct wf_bundle *b, unsigned index,
 	return &b->tensors[index]->tensor;
 }
 
-/* By @deadline_ns, unless @options say otherwise; 0: by what the node says. */
+/* @deadline_ns: unless @options set one; 0: the node's default. */
 static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundle *b,
 		   unsigned index, uint64_t deadline_ns, const struct weft_tensor *into,
 		   const struct weft_recv_options *options, struct weft_op **op)
@@ -216,7 +215,7 @@ int weft_call_receive(void *closure_data, unsigned index, const struct weft_tens
 		       options, op);
 }
 
-/* Of a call in its closure, or of what has ended; NULL: nothing has come beside it. */
+/* Returns the bundle of a call in its closure, or of an ended operation; NULL: none. */
 static struct wf_bundle *bundle_of(const struct weft_op *op)
 {
 	if (WF_NEED(op) || (!weft_op_ended(op) && !(op->owner && wf_node_inside(op->owner))))

@@ -15,7 +15,7 @@
 struct weft_info {
 	struct wf_options options;
 	struct wf_select select;
-	struct wf_error cuda; /* of which code 0 is good news, too */
+	struct wf_error cuda; /* the driver's sentence; code 0: no failure */
 	char cudart[WF_CUDART_TEXT_BYTES];
 };
 
@@ -192,7 +192,7 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 		return wf_last_set(-EINVAL, "there is no entry %zu", index);
 	caps = &info->select.all[index].caps;
 	wf_plan_make(caps, &info->options, bytes, true, WF_LINK_RECORD_BYTES_MAX, &plan);
-	/* A key per offer, or memory of the user's own: else the registration of pool memory serves. */
+	/* Keys per offer, and a user's own memory, need a registration; pool memory has one. */
 	registers = plan.way == WF_BODY_PULL &&
 		    (caps->memory.reg_cheap || source == WEFT_PLACE_USER ||
 		     (caps->memory.local && destination == WEFT_PLACE_USER));

@@ -177,7 +177,7 @@ static int check_manual(struct weft_node *node, const char *what)
 		return wf_last_set(-EINVAL, "%s is for manual nodes", what);
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "%s inside a callback", what);
-	/* Written only when it changes: others may look at it. */
+	/* Written only if it changes, as other threads may be reading it. */
 	if (!pthread_equal(desk->thread, pthread_self()))
 		desk->thread = pthread_self();
 	return 0;
@@ -226,7 +226,7 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 	return 0;
 }
 
-/* Seeing. */
+/* Counters and dumps. */
 
 int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
 {

@@ -156,7 +156,7 @@ static int check_served(void *closure_data)
 	return WF_NEED(closure_data) ? -EINVAL : wf_check_node(wf_desk_of(closure_data)->node);
 }
 
-/* A block of @pairs in the place of the one that was there. */
+/* Replace *@block by a block of @pairs. */
 static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadata *pairs,
 		     size_t count)
 {

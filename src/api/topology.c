@@ -13,14 +13,14 @@ struct weft_topology {
 	struct wf_orchestrator orchestrator;
 	const struct wf_device **clients;
 	size_t client_count;
-	/* Publishers to clients, a row for each client in the publishers' order. */
+	/* Choices among the publishers, in their order: a row for each client. */
 	struct wf_choice *choices;
 	bool *chosen;
 };
 
 /*
- * What each publisher is to @client alone, for a page.  Memory that the processor does not reach
- * is looked at as for one who wants that, and chosen for nobody.
+ * Judge each publisher for @client alone and one page.  Device memory is judged as if the client
+ * asked for it, but is never chosen.
  */
 static int judge(struct weft_topology *t, size_t client)
 {
@@ -60,7 +60,7 @@ static int find_clients(struct weft_topology *t)
 	t->chosen = calloc((of->device_count + 1) * count, sizeof(t->chosen[0]));
 	if (!t->clients || !t->choices || !t->chosen)
 		return -ENOMEM;
-	/* Those that may serve nobody are looked at, too. */
+	/* Publishers that may serve no client are looked at, too. */
 	for (size_t i = 0; i < count; i++)
 		wf_publisher_look(&t->orchestrator.publishers.all[i]);
 	for (size_t i = 0; i < of->device_count && !err; i++) {
