@@ -28,7 +28,10 @@
 /* The struct of @type whose @member is at @ptr. */
 #define WF_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* A build without flight recorder and heartbeats, for tests/bench/cost alone: what do they cost? */
+/*
+ * True in the build without flight recorder and heartbeats, with which tests/bench/cost
+ * measures their cost.
+ */
 #ifdef WF_BENCH_SILENT
 #define WF_SILENT true
 #else

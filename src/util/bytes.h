@@ -2,11 +2,11 @@
 /*
  * Cursors over bytes: little-endian put and get that never run past the end.
  *
- * A cursor that would overrun turns bad and stays bad: later puts write
- * nothing, later gets give zeros.  So a parser reads all its fields and asks
- * once, at the end, whether the bytes were there.
+ * A cursor that would overrun turns bad and stays bad: later puts write nothing, later gets
+ * give zeros.  A parser reads all its fields and asks once, at the end, whether the bytes were
+ * there.
  *
- * Inline: a frame and a record have some thirty fields, each way.
+ * The functions are inline because a frame and a record have some thirty fields, each way.
  */
 #ifndef WF_BYTES_H
 #define WF_BYTES_H
@@ -80,7 +80,7 @@ static inline void wf_bytes_put(struct wf_writer *w, const void *bytes, size_t c
 		memcpy(room, bytes, count);
 }
 
-/* All zeros when they are not there. */
+/* Get @count bytes; all zeros when they are not there. */
 static inline void wf_bytes_get(struct wf_reader *r, void *bytes, size_t count)
 {
 	const uint8_t *view = wf_bytes_view(r, count);

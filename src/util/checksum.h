@@ -2,8 +2,8 @@
 /*
  * A checksum of bytes: the 64 bits of XXH3, without a seed.
  *
- * It finds what hardware and software spoil by accident; against somebody who
- * means to it proves nothing.
+ * The checksum finds bytes that hardware or software spoils by accident; it proves nothing
+ * against an adversary.
  *
  * Threads: any.
  */
@@ -14,9 +14,13 @@
 
 uint64_t wf_checksum(const void *bytes, size_t count);
 
-/* The same, in the two ways it is made; the second only where it may run. */
+/* Compute wf_checksum() with instructions that every processor has. */
 uint64_t wf_checksum_plain(const void *bytes, size_t count);
+
+/* Compute wf_checksum() with AVX2; only where wf_checksum_avx2_may_run(). */
 uint64_t wf_checksum_avx2(const void *bytes, size_t count);
+
+/* Return whether this processor has AVX2. */
 bool wf_checksum_avx2_may_run(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checksum once more, for processors with AVX2: 54 GB/s from the cache
- * where any x86-64 processor's own instructions make 19 (gcc 12) to 36 (clang 14).
- * Elsewhere it is never run.
+ * The checksum for processors with AVX2: 54 GB/s from the cache where the instructions of every
+ * x86-64 processor make 19 (gcc 12) to 36 (clang 14).  Other processors never run this file's
+ * code.
  */
 #include "util/checksum.h"
 
@@ -10,13 +10,13 @@
 #include <string.h>
 
 #define XXH_INLINE_ALL
-#define XXH_PREFETCH_DIST 4096 /* from memory: 33 GB/s where xxhash's own 320 makes 27 */
+#define XXH_PREFETCH_DIST 4096 /* bytes; 33 GB/s from memory, where xxhash's own 320 makes 27 */
 
 #ifdef __x86_64__
 
 #include <immintrin.h>
 
-/* As -mavx2 would do it, for what follows alone. */
+/* Compile the code below with AVX2, as -mavx2 would. */
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
 #else

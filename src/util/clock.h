@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one source of time.  Tests replace it when they link, and own it.
+ * The only source of time.  Tests link a clock of their own in its place.
  *
  * Threads: any, callback.
  */
@@ -11,16 +11,16 @@
 
 #include "util/base.h"
 
-/* Nanoseconds of a clock that never goes back.  Never 0. */
+/* Return nanoseconds of a clock that never goes back; never 0. */
 uint64_t wf_clock_now(void);
 
-/* @time_ns after @now_ns; UINT64_MAX: never. */
+/* Return the time @time_ns after @now_ns; UINT64_MAX: never. */
 static inline uint64_t wf_clock_after(uint64_t now_ns, uint64_t time_ns)
 {
 	return time_ns >= UINT64_MAX - now_ns ? UINT64_MAX : now_ns + time_ns;
 }
 
-/* As pthread_cond_timedwait wants it. */
+/* Return @ns as pthread_cond_timedwait() takes it. */
 static inline struct timespec wf_clock_timespec(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / WF_NS_PER_S),

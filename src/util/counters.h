@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a worker has counted.  Written by the owner alone with relaxed stores, so that any
- * thread may read; totals only grow.
+ * Counters of a worker.  The owner alone writes them, with relaxed stores, so that any thread
+ * may read; totals only grow.
  */
 #ifndef WF_COUNTERS_H
 #define WF_COUNTERS_H
@@ -14,23 +14,23 @@ struct wf_counters {
 	_Atomic uint64_t frames_sent, frames_received, frames_replayed, frames_refused;
 	_Atomic uint64_t bytes_eager, bytes_pulled, bytes_viewed;
 	_Atomic uint64_t peers_lost, links_resumed;
-	_Atomic uint64_t aborts_ignored; /* of peers that take no part in the step */
+	_Atomic uint64_t aborts_ignored; /* aborts by peers that take no part in the step */
 	_Atomic uint64_t late_dropped; /* completions and records that came too late */
-	_Atomic uint64_t registered_bytes; /* now, not a total */
-	_Atomic uint64_t kept_bytes;       /* on behalf of peers, now */
-	_Atomic uint64_t records_refused;  /* for want of room in a peer's account: they come again */
+	_Atomic uint64_t registered_bytes; /* bytes registered now, not a total */
+	_Atomic uint64_t kept_bytes;       /* bytes kept now on behalf of peers */
+	_Atomic uint64_t records_refused;  /* no room in a peer's account; a record comes again */
 	_Atomic uint64_t registrations, registration_hits, registration_evictions;
-	_Atomic uint64_t calls, served, message_bytes; /* now */
+	_Atomic uint64_t calls, served, message_bytes; /* counted now, not a total */
 	_Atomic uint64_t unpack_failures;
-	_Atomic uint64_t calls_waiting; /* now */
+	_Atomic uint64_t calls_waiting; /* counted now, not a total */
 	_Atomic uint64_t calls_refused;
 	_Atomic uint64_t calls_repeated, served_repeated;
-	/* by enum weft_status */
+	/* The index is enum weft_status. */
 	_Atomic uint64_t calls_ended[WEFT_UNAUTHENTICATED + 1];
 	_Atomic uint64_t served_ended[WEFT_UNAUTHENTICATED + 1];
 };
 
-/* Cheap because there is one writer: a load and a store, no locked add. */
+/* Add @n by a load and a store: with one writer no locked add is needed. */
 static inline void wf_counters_add(_Atomic uint64_t *counter, uint64_t n)
 {
 	uint64_t was = atomic_load_explicit(counter, memory_order_relaxed);

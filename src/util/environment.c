@@ -6,7 +6,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#define NAME_BYTES 256 /* a longer name is no variable of anybody's */
+#define NAME_BYTES 256 /* longer names are ignored: no known variable has one */
 
 bool wf_environment_trusted(void)
 {
@@ -18,7 +18,7 @@ const char *wf_environment_get(const char *name)
 	return wf_environment_trusted() ? getenv(name) : NULL;
 }
 
-/* Does the name in @entry, "NAME=value", begin with one of @prefixes?  Then it is put in @name. */
+/* Copy the name in @entry ("NAME=value") to @name if it begins with one of @prefixes. */
 static bool begins_with(const char *entry, const char *const *prefixes, char name[NAME_BYTES])
 {
 	size_t length = strcspn(entry, "=");
@@ -44,7 +44,7 @@ unsigned wf_environment_forget(const char *const *prefixes)
 	while (at && *at) {
 		if (begins_with(*at, prefixes, name) && !unsetenv(name)) {
 			count++;
-			at = environ; /* unsetenv moves the entries behind it */
+			at = environ; /* unsetenv() moves the entries behind the removed one */
 		} else {
 			at++;
 		}

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* libfabric's own codes begin here; its headers belong to a higher floor. */
+/* First of libfabric's own codes; libfabric's headers belong to a higher floor. */
 #define FABRIC_FIRST 256
-/* The kernel's errno numbers end here. */
+/* Last of the kernel's errno numbers. */
 #define ERRNO_LAST 4095
 
-/* In the order of <rdma/fi_errno.h>, from FI_EOTHER (256) to FI_ENOMR (270, since 1.19). */
+/* Names in the order of <rdma/fi_errno.h>, from FI_EOTHER (256) to FI_ENOMR (270, since 1.19). */
 static const char *const fabric_names[] = {
 	"Unspecified error of the provider",
 	"Buffer is too small",
@@ -33,7 +33,7 @@ static const char *const fabric_names[] = {
 
 int wf_error_set(struct wf_error *e, int code, const char *format, ...)
 {
-	char text[WF_ERROR_BYTES]; /* apart, because a sentence may quote the one before */
+	char text[WF_ERROR_BYTES]; /* a buffer apart from @e: an argument may be @e->text */
 	va_list args;
 
 	if (!e)
@@ -49,7 +49,7 @@ int wf_error_set(struct wf_error *e, int code, const char *format, ...)
 
 int wf_error_within(struct wf_error *e, const char *format, ...)
 {
-	char text[2 * WF_ERROR_BYTES]; /* both parts fit; the sum is cut below */
+	char text[2 * WF_ERROR_BYTES]; /* room for the two parts; the sum is cut below */
 	va_list args;
 	size_t used;
 
@@ -74,7 +74,7 @@ const char *wf_error_name(int code)
 
 		return index < WF_COUNT(fabric_names) ? fabric_names[index] : "Unknown error";
 	}
-	/* The one limit that a healthy program with many peers comes to. */
+	/* RLIMIT_NOFILE is the one limit that a healthy program with many peers reaches. */
 	if (code == -EMFILE)
 		return "Too many open files: RLIMIT_NOFILE is reached, which ulimit -n raises";
 	return strerror(-code);

@@ -19,7 +19,7 @@ void wf_fork_let(void)
 
 static void in_child(void)
 {
-	/* Ours: the thread that forked took it before. */
+	/* The thread that forked took the lock in before(). */
 	wf_fork_let();
 	if (child)
 		child();
@@ -31,8 +31,8 @@ static void watch(void)
 }
 
 /*
- * Forks wait from the first hold on: a child that was forked during one would
- * have the lock held for ever.
+ * Register the handlers at the first hold: a child forked during a hold would have the lock
+ * held for ever.
  */
 void wf_fork_hold(void)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a forked child looks at must be whole: fork() waits while somebody
- * changes it.
+ * Data that a forked child looks at must be whole: fork() waits while it is changed.
  *
- * One lock for the process, held for a few instructions or system calls that
- * return at once, and never while a callback runs: so a callback may fork.
+ * The process has one lock for that, held for a few instructions or system calls that return at
+ * once, and never while a callback runs, so that a callback may fork.
  *
  * Threads: any.
  */
@@ -13,13 +12,15 @@
 
 #include "util/base.h"
 
-/* Let no fork begin. */
+/* Keep forks from beginning until wf_fork_let(). */
 void wf_fork_hold(void);
+
+/* Let forks begin again. */
 void wf_fork_let(void);
 
 /*
- * From now on @run runs in every forked child, before fork() returns there,
- * and nothing is held then.  A process has one @run, the same in every call.
+ * Run @run in every child forked from now on, before fork() returns there, with no hold.  A
+ * process has one @run, the same in every call.
  */
 void wf_fork_watch(void (*run)(void));
 

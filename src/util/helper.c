@@ -19,15 +19,15 @@ struct wf_helper {
 	void (*wake)(void *ctx);
 	void *ctx;
 	pthread_t thread;
-	uint32_t count; /* places that are not free: the worker's own */
+	uint32_t count; /* places that are not free; only the worker looks at it */
 
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects all members below */
 	pthread_cond_t given, ended;
 	bool leaving;
 	struct place places[WF_HELPER_JOBS];
 };
 
-/* A place in @state, with the lock held; NULL: none is.  Which one does not matter, nor does their order. */
+/* Return any place in @state, or NULL.  The lock is held. */
 static struct place *find(struct wf_helper *h, enum state state)
 {
 	for (uint32_t i = 0; i < WF_HELPER_JOBS; i++)
@@ -36,7 +36,7 @@ static struct place *find(struct wf_helper *h, enum state state)
 	return NULL;
 }
 
-/* Do one job: without the lock, which is held before and after. */
+/* Run the job of @place without the lock, which is held before and after. */
 static void run_one(struct wf_helper *h, struct place *place)
 {
 	struct wf_helper_job job = place->job;
@@ -145,7 +145,7 @@ void *wf_helper_ended(struct wf_helper *h, int *status)
 	void *owner = NULL;
 	struct place *place;
 
-	/* Nothing was given: nothing can have ended. */
+	/* Skip the lock while no job was given: none can have ended. */
 	if (!h->count)
 		return NULL;
 	pthread_mutex_lock(&h->lock);

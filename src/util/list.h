@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A doubly linked list threaded through its members.  A member that is in no
- * list points to itself, so removing it twice is harmless.
+ * A doubly linked list threaded through its members.  A member that is in no list points to
+ * itself, so removing it twice is harmless.
  *
- * Threads: whoever owns the list.
+ * Threads: the owner of the list.
  */
 #ifndef WF_LIST_H
 #define WF_LIST_H
@@ -56,7 +56,7 @@ static inline struct wf_list *wf_list_first(const struct wf_list *l)
 	return wf_list_empty(l) ? NULL : l->next;
 }
 
-/* Take the first member out, or NULL. */
+/* Take the first member out and return it, or NULL. */
 static inline struct wf_list *wf_list_pop(struct wf_list *l)
 {
 	struct wf_list *node = wf_list_first(l);
@@ -78,7 +78,7 @@ static inline void wf_list_splice(struct wf_list *to, struct wf_list *from)
 	wf_list_init(from);
 }
 
-/* Take all members of @from into @list, which need not be set up; NULL. */
+/* Move all members of @from to @list, which need not be set up.  Returns NULL. */
 static inline struct wf_list *wf_list_take(struct wf_list *list, struct wf_list *from)
 {
 	wf_list_init(list);
@@ -86,7 +86,7 @@ static inline struct wf_list *wf_list_take(struct wf_list *list, struct wf_list 
 	return NULL;
 }
 
-/* Move the first member of @from to the end of @to; it, or NULL. */
+/* Move the first member of @from to the end of @to.  Returns the member, or NULL. */
 static inline struct wf_list *wf_list_move(struct wf_list *to, struct wf_list *from)
 {
 	struct wf_list *node = wf_list_pop(from);
@@ -96,14 +96,14 @@ static inline struct wf_list *wf_list_move(struct wf_list *to, struct wf_list *f
 	return node;
 }
 
-/* @node may be removed inside the loop; others may not. */
+/* Visit all members: @node may be removed inside the loop, other members may not. */
 #define WF_LIST_EACH(node, list)                                               \
 	for (struct wf_list *node = (list)->next, *node##_next = node->next;   \
 	     node != (list); node = node##_next, node##_next = node->next)
 
 /*
- * Any may be removed inside the loop, and what is appended there is not visited.  Not to be left
- * by break or return.
+ * Visit the members that are there at the start: any member may be removed inside the loop, and
+ * those appended there are not visited.  The loop may not be left by break or return.
  */
 #define WF_LIST_EACH_OF_NOW(node, list)                                        \
 	for (struct wf_list node##_due, *node = wf_list_take(&node##_due, list); \

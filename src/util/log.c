@@ -7,7 +7,7 @@
 
 #define LINE_BYTES 1024 /* two sentences of wf_error and a few words around them */
 
-/* Names come from peers: none may forge a line or steer a terminal. */
+/* Blank out control characters: a name from a peer may not forge a line or steer a terminal. */
 WF_PRINTF(2, 0)
 static void write_line(char text[LINE_BYTES], const char *format, va_list args)
 {

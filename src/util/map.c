@@ -52,7 +52,7 @@ static void push(struct wf_map *m, struct wf_map_node *node)
 	m->low = WF_MIN(m->low, (size_t)(head - m->buckets));
 }
 
-/* More buckets, and every member into its own; or, without memory, as it was. */
+/* Make more buckets and move every member to its own; without memory, change nothing. */
 static void grow(struct wf_map *m)
 {
 	size_t old_count = m->bucket_count;
@@ -80,7 +80,7 @@ static void grow(struct wf_map *m)
 
 void wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash)
 {
-	/* One member a bucket on average. */
+	/* Grow at an average of one member a bucket. */
 	if (m->count >= m->bucket_count)
 		grow(m);
 	node->hash = hash;

@@ -2,7 +2,7 @@
 /*
  * A hash table threaded through its members; the caller compares keys.
  *
- * Keys come from peers, so hashes are seeded: nobody can choose collisions.
+ * Keys come from peers, so hashes are seeded: no peer can choose collisions.
  *
  * Threads: owner.
  */
@@ -19,36 +19,42 @@ struct wf_map_node {
 struct wf_map {
 	struct wf_map_node **buckets;
 	size_t bucket_count, count; /* bucket_count is a power of two */
-	size_t low; /* every bucket before it is empty */
+	size_t low; /* every bucket before this index is empty */
 	uint64_t seed;
-	struct wf_map_node *first; /* the bucket to begin with, so that adding never fails */
+	struct wf_map_node *first; /* the only bucket at first, so that adding never fails */
 };
 
-/* It stays where it is from now on. */
+/* Set up @m, which must stay at its address from now on. */
 void wf_map_init(struct wf_map *m);
-void wf_map_fini(struct wf_map *m); /* the members are the caller's */
+/* Free the buckets; the members are the caller's. */
+void wf_map_fini(struct wf_map *m);
 
-/* XXH3 over the bytes, seeded by the map's own seed and by @more (a step, say). */
+/* Return XXH3 of the bytes, seeded by the map's own seed and by @more (a step, say). */
 uint64_t wf_map_hash(const struct wf_map *m, uint64_t more, const void *bytes, size_t count);
 
-/* The same over two numbers, which takes a fourth of the instructions. */
+/* Return XXH3 of two numbers, in a fourth of the instructions of wf_map_hash(). */
 uint64_t wf_map_hash_pair(const struct wf_map *m, uint64_t a, uint64_t b);
 
-/* Without memory for more buckets the chains just get longer. */
+/* Add @node.  Without memory for more buckets the chains just get longer. */
 void wf_map_add(struct wf_map *m, struct wf_map_node *node, uint64_t hash);
+
+/* Remove @node, which must be a member. */
 void wf_map_remove(struct wf_map *m, struct wf_map_node *node);
 
-/* Give the memory of the buckets back, if there are no members. */
+/* Free the buckets if there are no members. */
 void wf_map_shrink(struct wf_map *m);
 
-/* First member of @hash after @after (NULL: from the start), or NULL. */
+/* Return the first member of @hash after @after (NULL: from the start), or NULL. */
 struct wf_map_node *wf_map_find(const struct wf_map *m, uint64_t hash,
 				const struct wf_map_node *after);
 
-/* The first member in bucket order, or NULL.  To empty a map so passes each bucket once. */
+/*
+ * Return the first member in bucket order, or NULL.  Emptying a map this way passes each bucket
+ * once.
+ */
 struct wf_map_node *wf_map_first(struct wf_map *m);
 
-/* Any member after @after in bucket order (NULL: the first), or NULL. */
+/* Return the next member after @after in bucket order (NULL: the first), or NULL. */
 struct wf_map_node *wf_map_next(const struct wf_map *m, const struct wf_map_node *after);
 
 #endif

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without a lock, which a fork might leave held; a place is filled before it is ready, and stays. */
+/*
+ * The table has no lock, which a fork might leave held: a place is filled before it is ready,
+ * and stays.
+ */
 static struct {
 	struct wf_names names;
 	atomic_bool ready;
@@ -30,7 +33,7 @@ const struct wf_names *wf_names_of(const char *provider, const char *device)
 			return &places[i].names;
 	if (count == WF_NAMES_MAX)
 		return NULL;
-	/* Two threads may add the same names at once: either serves. */
+	/* Two threads may add the same names at once: either place serves. */
 	place = atomic_fetch_add(&taken, 1);
 	if (place >= WF_NAMES_MAX)
 		return NULL;

@@ -2,8 +2,8 @@
 /*
  * Names of providers and devices, each kept once for the life of the process.
  *
- * There are as many as the machine has, so an operation that outlives its node may point
- * at them, and copies none.
+ * A machine has only so many, so an operation that outlives its node points at names and copies
+ * none.
  *
  * Threads: any.
  */
@@ -13,14 +13,14 @@
 #include "util/base.h"
 
 #define WF_NAMES_BYTES 64
-#define WF_NAMES_MAX 256 /* far more than a machine has: a bound for a program that makes names up */
+#define WF_NAMES_MAX 256 /* far more than a machine has; bounds a program that invents names */
 
 struct wf_names {
 	char provider[WF_NAMES_BYTES];
-	char device[WF_NAMES_BYTES]; /* "": a provider alone */
+	char device[WF_NAMES_BYTES]; /* "": the entry is of a provider alone */
 };
 
-/* Those of @provider and @device, each cut if it is too long.  NULL: there are too many. */
+/* Return the entry of @provider and @device, each cut if too long.  NULL: the table is full. */
 const struct wf_names *wf_names_of(const char *provider, const char *device);
 
 #endif

@@ -11,24 +11,24 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define PREFIX "WEFT_" /* of names of settings */
+#define PREFIX "WEFT_" /* begins the name of every setting */
 #define STREAM "stderr:"
 
 /* A setting and its place in struct wf_options: text if unit is "text", else uint64_t. */
 struct row {
 	struct weft_option option;
 	size_t offset;
-	const char *words; /* a comma list of the only ones allowed; NULL: any text */
+	const char *words; /* comma list of the words allowed; NULL: any text */
 	bool file;	   /* a path is allowed, too */
-	bool stream;	   /* STREAM may stand before it */
+	bool stream;	   /* STREAM may stand before the value */
 };
 
 #define FIELD(name) .offset = offsetof(struct wf_options, name)
 
 /*
- * Limits keep a slip of the pen from looking like a hang or a leak; they are
- * not tuned.  TF_RDMA_CHUNK_SIZE was 4 MB, TF_RDMA_ACC_SIZE 8 KB and
- * TF_RDMA_BUF_SIZE 1 GB where they came from, so those values fit.
+ * Limits keep a slip of the pen from looking like a hang or a leak; they are not tuned.
+ * TF_RDMA_CHUNK_SIZE was 4 MB, TF_RDMA_ACC_SIZE 8 KB and TF_RDMA_BUF_SIZE 1 GB where those
+ * names came from, so the limits admit these values.
  */
 static const struct row rows[] = {
 	{ { .name = "WEFT_PROVIDER", .alias = "", .unit = "text",
@@ -190,7 +190,7 @@ static const struct {
 	{ "ns", "s", WF_NS_PER_S },
 };
 
-/* What a value of a unit looks like, for sentences. */
+/* The form of a unit's values, for error sentences. */
 static const struct {
 	const char *unit, *form;
 } forms[] = {
@@ -199,7 +199,7 @@ static const struct {
 	{ "ns", "a number with ns, us, ms or s" },
 };
 
-/* TensorFlow's users write true and false. */
+/* Words for yes and no; TensorFlow's users write true and false. */
 static const struct {
 	const char *text;
 	uint64_t value;
@@ -219,7 +219,7 @@ static int parse_answer(const char *text, uint64_t *value)
 	return -EINVAL;
 }
 
-/* By hand because strtoull takes signs and spaces. */
+/* Parse by hand, because strtoull() accepts signs and spaces. */
 static int parse_number(const char *unit, const char *text, uint64_t *value)
 {
 	const char *at = text;
@@ -242,7 +242,7 @@ static int parse_number(const char *unit, const char *text, uint64_t *value)
 		*value = n;
 		return 0;
 	}
-	/* A bare time is refused: 60 could be meant as seconds.  No time at all is clear. */
+	/* A time without a unit is refused, for 60 could mean seconds; 0 is clear. */
 	if (!strcmp(unit, "ns") && !strcmp(text, "0")) {
 		*value = 0;
 		return 0;
@@ -265,7 +265,7 @@ static const char *form_of(const char *unit)
 	return "a value";
 }
 
-/* Is @value the default or within the limits?  Limits are numbers of the row's own unit. */
+/* Is @value the default or within the limits, which are in the row's own unit? */
 static bool is_allowed(const struct weft_option *option, uint64_t value)
 {
 	uint64_t preset = 0, least = 0, most = 0;
@@ -296,7 +296,7 @@ static int set_number(const struct weft_option *option, uint64_t *field, const c
 	return 0;
 }
 
-/* Is one of the words of @list the @bytes of @word? */
+/* Is the word of @bytes bytes at @word in the comma list @list? */
 static bool names(const char *list, const char *word, size_t bytes,
 		  int (*compare)(const char *, const char *, size_t))
 {
@@ -337,7 +337,7 @@ static int set_text(const struct row *row, char *field, const char *name, const 
 	if (length >= WF_OPTION_TEXT_BYTES)
 		return wf_error_set(e, -EINVAL, "%s=%.40s... is %zu bytes long: expected at most %d",
 				    name, text, length, WF_OPTION_TEXT_BYTES - 1);
-	/* An unknown word must not pass for a weaker one. */
+	/* An unknown word is refused, so that it can't pass for a weaker setting. */
 	if (row->words && length && !(row->file && strchr(text, '/')) &&
 	    !all_known(text, row->words))
 		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s%s or nothing", name, text,
@@ -346,7 +346,7 @@ static int set_text(const struct row *row, char *field, const char *name, const 
 	return 0;
 }
 
-/* What the environment says of @option under @name, or NULL; an empty text says nothing. */
+/* The value of variable @name, or NULL; an empty text counts as not set. */
 static const char *look_up(const struct weft_option *option, const char *name)
 {
 	const char *text = *name ? wf_environment_get(name) : NULL;
@@ -435,10 +435,10 @@ int wf_options_load(struct wf_options *o, struct wf_error *e)
 		if (err)
 			return err;
 	}
-	/* A plain fabric does not have the adapter that TensorFlow's users leave named. */
+	/* Ignore the adapter that TensorFlow's users leave named where RDMA is off. */
 	if (!fresh.rdma && wf_options_name(&fresh, device) != device)
 		fresh.device[0] = '\0';
-	/* One late heartbeat must not end a link. */
+	/* A single late heartbeat must not end a link. */
 	if (fresh.lost_ns / 2 < fresh.heartbeat_ns)
 		return wf_error_set(e, -EINVAL,
 				    "WEFT_LOST is %" PRIu64 " ms: expected at least twice "
@@ -451,7 +451,7 @@ int wf_options_load(struct wf_options *o, struct wf_error *e)
 
 static struct weft_option published[WF_COUNT(rows)];
 
-/* The public rows lie close together, without the places; filled once from the table. */
+/* Copy the public part of every row to an array of its own. */
 static void publish(void)
 {
 	for (size_t i = 0; i < WF_COUNT(rows); i++)

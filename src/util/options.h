@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The settings of a node: one table of rows gives names, aliases, defaults
- * and limits, and is what `weft info --options` prints.
+ * The settings of a node: one table of rows gives names, aliases, defaults and limits, and is
+ * what `weft info --options` prints.
  *
- * The environment is read once, when a node opens; weft's own name wins over
- * an alias.  An empty text counts as not set, an empty number is an error.  A
- * program with more rights than its caller has the defaults: see environment.h.
+ * The environment is read once, when a node opens; weft's own name wins over an alias.  An
+ * empty text counts as not set, an empty number is an error.  A program with more rights than
+ * its caller gets the defaults: see environment.h.
  *
  * Threads: any.
  */
@@ -18,75 +18,83 @@
 #define WF_OPTION_TEXT_BYTES 256
 
 struct wf_options {
-	char provider[WF_OPTION_TEXT_BYTES];  /* WEFT_PROVIDER: "" any */
+	char provider[WF_OPTION_TEXT_BYTES];  /* WEFT_PROVIDER; "": any */
 	char device[WF_OPTION_TEXT_BYTES];    /* WEFT_DEVICE, alias TF_RDMA_DEV_NAME */
 	char listen[WF_OPTION_TEXT_BYTES];    /* WEFT_LISTEN: host:port */
 	char advertise[WF_OPTION_TEXT_BYTES]; /* WEFT_ADVERTISE */
 	char ports[WF_OPTION_TEXT_BYTES];     /* WEFT_PORTS: first-last, for rails */
 	char security[WF_OPTION_TEXT_BYTES];  /* WEFT_SECURITY: "" or open */
-	uint64_t rdma;                        /* WEFT_RDMA, alias TF_RDMA_ENABLED: yes/no, default yes */
-	uint64_t pool_bytes;                  /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
-	uint64_t chunk_bytes;                 /* WEFT_CHUNK_BYTES, alias TF_RDMA_CHUNK_SIZE; 0: the row's */
-	uint64_t depth;                       /* WEFT_DEPTH: chunks in flight; 0: the row's */
-	uint64_t helper;                      /* WEFT_HELPER: yes/no: a second thread reads large bodies and sums them up; default yes */
-	uint64_t pack_bytes;                  /* WEFT_PACK_BYTES, alias TF_RDMA_ACC_SIZE: records longer are not packed with others; 0: as fits */
-	uint64_t eager_bytes;                 /* WEFT_EAGER_BYTES: 0: the row's */
-	uint64_t timeout_ns;                  /* WEFT_TIMEOUT, default 60 s */
-	uint64_t connect_ns;                  /* WEFT_CONNECT_TIMEOUT: how long to keep dialling a peer that is not there yet; default 30 s */
-	uint64_t heartbeat_ns;                /* WEFT_HEARTBEAT, default 1 s */
-	uint64_t lost_ns;                     /* WEFT_LOST, default 3 s */
-	uint64_t stall_ns;                    /* WEFT_STALL, default 10 s; 0: nothing is said */
-	uint64_t step_ns;                     /* WEFT_STEP_TIMEOUT: how long unreceived tensors are kept; default 600 s, 0: for ever */
-	uint64_t abort_any;                   /* WEFT_ABORT_ANY: yes/no: a peer may abort steps in which it takes no part; default no */
-	uint64_t spin_ns;                     /* WEFT_SPIN, default 50 us */
-	uint64_t slots;                       /* WEFT_SLOTS: the most receive slots of a rail, default 4096 */
-	uint64_t workers;                     /* WEFT_WORKERS: threads of a threaded node, default 1 */
-	uint64_t window;                      /* WEFT_WINDOW: frames one link may have under way, default 64 */
-	uint64_t peer_bytes;                  /* WEFT_PEER_BYTES: kept on behalf of one peer, beside pool memory; default 64 MiB */
-	uint64_t strangers_bytes;             /* WEFT_STRANGERS_BYTES: kept on behalf of all peers that dialled us, default 512 MiB */
-	uint64_t room_bytes;                  /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link, default 4 MiB */
-	uint64_t shm;                         /* WEFT_SHM: yes/no: the shm rail for peers on this host; default yes */
-	char strict[WF_OPTION_TEXT_BYTES];    /* WEFT_STRICT: of no-staging, no-fallback */
+	uint64_t rdma;            /* WEFT_RDMA, alias TF_RDMA_ENABLED: yes/no, default yes */
+	uint64_t pool_bytes;      /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
+	uint64_t chunk_bytes;     /* WEFT_CHUNK_BYTES, alias TF_RDMA_CHUNK_SIZE; 0: provider's */
+	uint64_t depth;           /* WEFT_DEPTH: chunks in flight; 0: the provider's */
+	uint64_t helper;          /* WEFT_HELPER: yes/no: a helper for large bodies; default yes */
+	uint64_t pack_bytes;      /* WEFT_PACK_BYTES, alias TF_RDMA_ACC_SIZE: the longest record
+				   * that is packed with others; 0: as fits */
+	uint64_t eager_bytes;     /* WEFT_EAGER_BYTES; 0: the provider's */
+	uint64_t timeout_ns;      /* WEFT_TIMEOUT, default 60 s */
+	uint64_t connect_ns;      /* WEFT_CONNECT_TIMEOUT: how long to dial a peer that is not
+				   * there yet; default 30 s */
+	uint64_t heartbeat_ns;    /* WEFT_HEARTBEAT, default 1 s */
+	uint64_t lost_ns;         /* WEFT_LOST, default 3 s */
+	uint64_t stall_ns;        /* WEFT_STALL, default 10 s; 0: no line in the log */
+	uint64_t step_ns;         /* WEFT_STEP_TIMEOUT: how long unreceived tensors are kept;
+				   * default 600 s, 0: for ever */
+	uint64_t abort_any;       /* WEFT_ABORT_ANY: yes/no: a peer may abort steps in which it
+				   * takes no part; default no */
+	uint64_t spin_ns;         /* WEFT_SPIN, default 50 us */
+	uint64_t slots;           /* WEFT_SLOTS: the most receive slots of a rail, default 4096 */
+	uint64_t workers;         /* WEFT_WORKERS: threads of a threaded node, default 1 */
+	uint64_t window;          /* WEFT_WINDOW: frames of a link under way, default 64 */
+	uint64_t peer_bytes;      /* WEFT_PEER_BYTES: kept on behalf of a peer, beside pool
+				   * memory; default 64 MiB */
+	uint64_t strangers_bytes; /* WEFT_STRANGERS_BYTES: kept on behalf of all peers that
+				   * dialled us, default 512 MiB */
+	uint64_t room_bytes;      /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link,
+				   * default 4 MiB */
+	uint64_t shm;             /* WEFT_SHM: yes/no: the shm rail for local peers; default yes */
+	char strict[WF_OPTION_TEXT_BYTES];    /* WEFT_STRICT: list of no-staging, no-fallback */
 	char cuda[WF_OPTION_TEXT_BYTES];      /* WEFT_CUDA: "", yes, no, or the driver's file */
-	uint64_t checksum;                    /* WEFT_CHECKSUM: yes/no: of every body; default no */
-	char compression[WF_OPTION_TEXT_BYTES]; /* WEFT_COMPRESSION: "" or zstd: of messages of calls */
-	char rules[WF_OPTION_TEXT_BYTES];     /* WEFT_RULES: who gives memory to whom, or a file that says it */
-	char sysfs[WF_OPTION_TEXT_BYTES];     /* WEFT_SYSFS: where the machine is described; "" /sys */
-	uint64_t log_level;                   /* WEFT_LOG: 0..3, default 1 */
-	uint64_t log_stderr;                  /* WEFT_LOG began with "stderr:": lines go there if the program takes none */
-	uint64_t by_alias;                    /* bits of rows whose values came by their other names */
+	uint64_t checksum;        /* WEFT_CHECKSUM: yes/no: of every body; default no */
+	char compression[WF_OPTION_TEXT_BYTES]; /* WEFT_COMPRESSION: "" or zstd, for calls */
+	char rules[WF_OPTION_TEXT_BYTES];     /* WEFT_RULES: rules for memory, or their file */
+	char sysfs[WF_OPTION_TEXT_BYTES];     /* WEFT_SYSFS: sysfs to read; "": /sys */
+	uint64_t log_level;       /* WEFT_LOG: 0..3, default 1 */
+	uint64_t log_stderr;      /* WEFT_LOG began with "stderr:": lines go there if the program
+				   * takes none */
+	uint64_t by_alias;        /* bits of the rows whose values came by their aliases */
 };
 
 /*
- * Defaults, then the environment.  -EINVAL: a value can't be read, is out of
- * its limits, or WEFT_LOST is too short for WEFT_HEARTBEAT; the sentence names
- * variable, value and limits.
+ * Set @o from the environment, else from the defaults.  -EINVAL: a value can't be read or is
+ * out of its limits, or WEFT_LOST is too short for WEFT_HEARTBEAT; the sentence names variable,
+ * value and limits.
  */
 int wf_options_load(struct wf_options *o, struct wf_error *e);
 
 /*
- * Parse one value of @unit ("bytes", "ns", "count", "yes/no").  Sizes take K, M,
- * G (powers of 1024) or nothing; times need ns, us, ms or s, unless they are 0.
- * -EINVAL: it can't be read.  -ERANGE: it does not fit 64 bits.
+ * Parse a value of @unit ("bytes", "ns", "count", "yes/no").  Sizes take K, M, G (powers of
+ * 1024) or nothing; times need ns, us, ms or s, unless they are 0.  -EINVAL: @text can't be
+ * read.  -ERANGE: the value does not fit 64 bits.
  */
 int wf_options_parse(const char *unit, const char *text, uint64_t *value);
 
-/* What the setting @name was set by: itself, or its alias. */
+/* Return the variable that set @name: itself, or its alias. */
 const char *wf_options_name(const struct wf_options *o, const char *name);
 
-/* The setting @name has another value now, that of the program. */
+/* Note that the program has set @name: its alias no longer counts. */
 void wf_options_overrule(struct wf_options *o, const char *name);
 
 /*
- * Variables of the environment that look like weft's and are none, with commas
- * between them; what does not fit is left out.  Returns how many there are.
+ * Write to @text, comma-separated, the variables of the environment that look like weft's and
+ * are not; names that do not fit are left out.  Returns how many there are.
  */
 size_t wf_options_unknown(char *text, size_t bytes);
 
-/* Does the comma list @list name @word?  Case is the same. */
+/* Return whether the comma list @list names @word, ignoring case. */
 bool wf_options_lists(const char *list, const char *word);
 
-/* The table, as public rows. */
+/* Return the table, as public rows. */
 const struct weft_option *wf_options_rows(size_t *count);
 
 #endif

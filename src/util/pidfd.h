@@ -9,7 +9,10 @@
 
 #include "util/base.h"
 
-/* A descriptor that stands for process @pid.  -EBADMSG: no such number; -ESRCH; -EMFILE, ... */
+/*
+ * Open a descriptor that stands for process @pid.  -EBADMSG: @pid is no process number; -ESRCH;
+ * -EMFILE, ...
+ */
 int wf_pidfd_open(uint64_t pid);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Progress: a number that differs once something has come further, for the watchdog.
  *
- * It is folded from the parts that may move: if any one of them differs so does the
- * number.  Only whether it differs has a meaning.
+ * The number is folded from the parts that may move, and differs if any one of them does; its
+ * value has no other meaning.
  *
  * Pure.  Threads: any.
  */
@@ -12,7 +12,7 @@
 
 #include "util/base.h"
 
-#define WF_PROGRESS_MIX UINT64_C(0x9e3779b97f4a7c15) /* odd, so that no product hides a difference */
+#define WF_PROGRESS_MIX UINT64_C(0x9e3779b97f4a7c15) /* odd: no product hides a difference */
 
 static inline uint64_t wf_progress_add(uint64_t progress, uint64_t part)
 {

@@ -4,9 +4,8 @@
 #include <sys/random.h>
 
 /*
- * Straight from the kernel: nothing is buffered, so a forked child can never
- * repeat what its parent drew.  Some 0.3 us a call; the hottest use is one key
- * for an offer of many KiB.
+ * Read from the kernel without a buffer, so that a forked child can never repeat what its
+ * parent drew.  A call takes some 0.3 us; the hottest use is one key for an offer of many KiB.
  */
 void wf_random_fill(void *bytes, size_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one source of randomness: tokens, keys, incarnations, jitter.  Tests
- * replace it when they link.
+ * The only source of randomness: tokens, keys, incarnations, jitter.  Tests link their own in
+ * its place.
  *
  * Threads: any, callback.
  */
@@ -10,10 +10,10 @@
 
 #include "util/base.h"
 
-/* Fill with bytes that no peer can guess. */
+/* Fill @bytes with bytes that no peer can guess. */
 void wf_random_fill(void *bytes, size_t count);
 
-/* 64 such bits, never 0. */
+/* Return 64 bits that no peer can guess; never 0. */
 uint64_t wf_random_u64(void);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "util/error.h"
 
-/* How each kind reads.  Both numbers are given to every text. */
+/* The text of each kind, to which an event's two numbers are given. */
 static const struct {
 	const char *text;
-	bool coded; /* the second is a code: what it means is added */
+	bool coded; /* the second number is an error code, whose name is added */
 } rows[WF_RECORDER_KINDS] = {
 	[WF_RECORDER_NONE] = { "nothing" },
 
@@ -93,7 +93,7 @@ bool wf_recorder_get(const struct wf_recorder *r, uint64_t n, struct wf_recorder
 	what = atomic_load_explicit(&slot->what, memory_order_acquire);
 	event->kind = (enum wf_recorder_kind)(what >> 32);
 	event->link = (uint32_t)what;
-	/* While the count says so, the owner may be writing the event that takes this place. */
+	/* The owner may already be overwriting event number last - WF_RECORDER_EVENTS. */
 	return wf_recorder_last(r) - n < WF_RECORDER_EVENTS;
 }
 

@@ -2,11 +2,10 @@
 /*
  * The flight recorder of a worker: what it did last, and where it is now.
  *
- * A ring of small events.  Its owner writes them for the price of a few
- * stores: no clock is read, for an event has the time of its turn, nothing is
- * allocated and nothing can fail.  Any thread may read, also while the owner
- * is stuck inside a call of the provider; what is overwritten meanwhile is
- * left out.
+ * The recorder is a ring of small events.  Its owner writes an event for the price of a few
+ * stores: no clock is read, for an event has the time of its turn, nothing is allocated and
+ * nothing can fail.  Any thread may read, also while the owner is stuck inside a call of the
+ * provider; events that are overwritten meanwhile are left out.
  *
  * Threads: owner writes, any reads.
  */
@@ -19,7 +18,7 @@
 #define WF_RECORDER_EVENTS 4096u /* 128 KiB: a second of calls, minutes of a hang; a power of two */
 #define WF_RECORDER_TEXT_BYTES 160
 
-/* What the two numbers of each mean stands in recorder.c, as the text that is printed. */
+/* Kinds of events; their texts in recorder.c say what the two numbers of each mean. */
 enum wf_recorder_kind {
 	WF_RECORDER_NONE,
 
@@ -93,23 +92,23 @@ struct wf_recorder_slot {
 
 struct wf_recorder {
 	_Atomic uint64_t turn_ns;       /* when this turn of the owner began */
-	_Atomic(const char *) call;     /* what it is inside; NULL: code of the library */
-	_Atomic(const char *) provider; /* whose call that is; NULL: nobody's */
+	_Atomic(const char *) call;     /* the call that the owner is inside; NULL: none */
+	_Atomic(const char *) provider; /* the provider of @call; NULL: none */
 	_Atomic uint64_t count;         /* events ever written */
 	struct wf_recorder_slot slots[WF_RECORDER_EVENTS];
 };
 
-/* A new turn has begun.  Threads: owner. */
+/* Note that a turn begins at @now_ns.  Threads: owner. */
 static inline void wf_recorder_turn(struct wf_recorder *r, uint64_t now_ns)
 {
 	atomic_store_explicit(&r->turn_ns, now_ns, memory_order_relaxed);
 }
 
 /*
- * Write an event of link number @link, 0: of none.  @r NULL: nobody wants it.
+ * Write an event of link number @link, 0: of no link.  @r NULL: write nothing.
  *
- * Each part is released, so that a reader who gets a part of it sees in the count, too,
- * that the event which was there before has gone.  Threads: owner.
+ * Each part is stored with release, so that a reader that sees a part of the new event also
+ * sees a count by which the old event is gone.  Threads: owner.
  */
 static inline void wf_recorder_add(struct wf_recorder *r, enum wf_recorder_kind kind,
 				   uint32_t link, uint64_t a, uint64_t b)
@@ -131,8 +130,8 @@ static inline void wf_recorder_add(struct wf_recorder *r, enum wf_recorder_kind 
 }
 
 /*
- * The owner goes into @call of @provider, and comes back: both texts live as long as @r.
- * The time is the turn's: a turn is short until a call keeps it.  Threads: owner.
+ * Note that the owner enters @call of @provider; both texts live as long as @r.  The time is
+ * the turn's, for a turn is short unless a call holds it up.  Threads: owner.
  */
 static inline void wf_recorder_enter(struct wf_recorder *r, const char *call,
 				     const char *provider)
@@ -143,6 +142,7 @@ static inline void wf_recorder_enter(struct wf_recorder *r, const char *call,
 	atomic_store_explicit(&r->call, call, memory_order_release);
 }
 
+/* Note that the owner is back from the call.  Threads: owner. */
 static inline void wf_recorder_leave(struct wf_recorder *r)
 {
 	if (WF_SILENT || !r)
@@ -157,14 +157,16 @@ struct wf_recorder_event {
 	uint64_t a, b;
 };
 
-/* The numbers of the events that are there: first to last - 1. */
+/* Return the number of the oldest event that is kept. */
 uint64_t wf_recorder_first(const struct wf_recorder *r);
+
+/* Return the number of the next event: those from first to last - 1 are kept. */
 uint64_t wf_recorder_last(const struct wf_recorder *r);
 
-/* Event number @n; false: it was overwritten. */
+/* Read event number @n.  Returns false if it was overwritten. */
 bool wf_recorder_get(const struct wf_recorder *r, uint64_t n, struct wf_recorder_event *event);
 
-/* What happened, for people. */
+/* Describe @event, for people. */
 void wf_recorder_text(const struct wf_recorder_event *event, char text[WF_RECORDER_TEXT_BYTES]);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* To make a file longer than that would kill us. */
+/* A file longer than RLIMIT_FSIZE would get the process killed by SIGXFSZ. */
 static bool may_have(size_t bytes)
 {
 	struct rlimit limit;
@@ -18,7 +18,7 @@ static bool may_have(size_t bytes)
 	return !getrlimit(RLIMIT_FSIZE, &limit) && bytes <= limit.rlim_cur;
 }
 
-/* Make the file @s->fd what it is to be. */
+/* Size, map and seal the file @s->fd. */
 static int make(struct wf_sealed *s, size_t bytes, enum wf_sealed_writers writers)
 {
 	int seals = SEALS | (writers == WF_SEALED_OWNER ? F_SEAL_FUTURE_WRITE : 0);
@@ -31,7 +31,7 @@ static int make(struct wf_sealed *s, size_t bytes, enum wf_sealed_writers writer
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	/* After our own map, which future-write leaves alone. */
+	/* Seal after our own map, which F_SEAL_FUTURE_WRITE leaves writable. */
 	if (fcntl(s->fd, F_ADD_SEALS, seals)) {
 		err = -errno;
 		(void)munmap(base, bytes);
@@ -70,7 +70,7 @@ int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes, enum wf_sealed_writ
 	void *base = MAP_FAILED;
 	struct stat st;
 
-	/* Only a file that can't shrink may be touched without fear. */
+	/* Only a file that can't shrink may be touched without fear of SIGBUS. */
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) || st.st_size <= 0 ||
 	    (uint64_t)st.st_size < bytes)
 		err = -EBADMSG;
@@ -99,7 +99,7 @@ void wf_sealed_forked(struct wf_sealed *s)
 {
 	if (!s->base || s->fd < 0)
 		return;
-	/* It keeps what is there, and the parent does not see what the child writes. */
+	/* A private map keeps the bytes, and the parent does not see what the child writes. */
 	(void)mmap(s->base, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, s->fd, 0);
 	(void)close(s->fd);
 	s->fd = -1;

@@ -6,7 +6,7 @@
 #include "util/bytes.h"
 
 #define WORD_BYTES sizeof(uint64_t)
-#define ROUNDS_WORD 2 /* the 2 and the 4 of the name */
+#define ROUNDS_WORD 2 /* the 2 of SipHash-2-4; ROUNDS_END is the 4 */
 #define ROUNDS_END 4
 
 static uint64_t turn(uint64_t x, unsigned bits)
@@ -46,7 +46,10 @@ static void add_tail(struct wf_siphash *s)
 
 void wf_siphash_begin(struct wf_siphash *s, uint64_t key0, uint64_t key1)
 {
-	/* "somepseudorandomlygeneratedbytes"; 0xee marks the variant of 128 bits. */
+	/*
+	 * The constants spell "somepseudorandomlygeneratedbytes"; 0xee marks the variant of 128
+	 * bits.
+	 */
 	*s = (struct wf_siphash){ .v = {
 		UINT64_C(0x736f6d6570736575) ^ key0,
 		UINT64_C(0x646f72616e646f6d) ^ key1 ^ 0xee,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SipHash-2-4 with 128 bits: a keyed function whose value nobody can tell who has
- * not the key, however many values for other bytes he has seen.
+ * SipHash-2-4 with 128 bits: a keyed function.  Without the key nobody can tell its value for
+ * some bytes, however many values for other bytes are known.
  *
- * With a key that an adversary knows it proves nothing: it is no hash for signing.
+ * SipHash proves nothing against an adversary who knows the key: it is no hash for signing.
  *
  * Threads: any.
  */
@@ -16,11 +16,11 @@
 
 struct wf_siphash {
 	uint64_t v[4];
-	uint64_t count;                 /* of bytes so far */
-	uint8_t tail[sizeof(uint64_t)]; /* count % 8 of them wait here */
+	uint64_t count;                 /* bytes added so far */
+	uint8_t tail[sizeof(uint64_t)]; /* the last count % 8 bytes, which fill no word yet */
 };
 
-/* The key is 16 bytes: two little-endian words. */
+/* Begin with a key of 16 bytes: two little-endian words. */
 void wf_siphash_begin(struct wf_siphash *s, uint64_t key0, uint64_t key1);
 void wf_siphash_add(struct wf_siphash *s, const void *bytes, size_t count);
 void wf_siphash_end(struct wf_siphash *s, uint8_t value[WF_SIPHASH_BYTES]);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With a sanitizer, so that who needs a zero where none was asked for is seen. */
+/*
+ * Filling of pieces in a build with a sanitizer, to expose code that relies on a zero that it
+ * did not ask for.
+ */
 #define FILLING 0xa5
 
 void wf_spare_init(struct wf_spare *s, size_t bytes, size_t zero_from, size_t zero_to)
@@ -50,6 +53,6 @@ void wf_spare_give(struct wf_spare *s, void *piece)
 		return;
 	}
 	s->count++;
-	/* The last one first: it is still in the cache. */
+	/* Reuse the last piece first: it is still in the cache. */
 	wf_list_prepend(&s->list, piece);
 }

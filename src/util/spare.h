@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Spare pieces of memory, all of one size.  What is made and freed all the
- * time, and is longer than the kilobyte that malloc has a fast way for, goes
- * round here.
+ * A freelist: spare pieces of memory, all of one size, for objects that are made and freed all
+ * the time and are longer than the kilobyte for which malloc has a fast path.
  *
- * Threads: whoever owns it.
+ * Threads: the owner of the struct.
  */
 #ifndef WF_SPARE_H
 #define WF_SPARE_H
@@ -12,27 +11,27 @@
 #include "util/list.h"
 
 /*
- * Bytes kept: the pieces of a thousand messages under way.  None in a build with a
- * sanitizer, so that it sees who uses a piece that was given back.
+ * Most bytes kept: the pieces of a thousand messages under way.  A build with a sanitizer keeps
+ * none, so that the sanitizer sees uses of a piece that was given back.
  */
 #ifndef WF_SPARE_BYTES_MAX
 #define WF_SPARE_BYTES_MAX MIB
 #endif
 
 struct wf_spare {
-	struct wf_list list; /* the pieces begin with their place in it */
+	struct wf_list list; /* spare pieces; each begins with its node */
 	size_t bytes, zero_from, zero_to;
 	size_t count, count_max;
 };
 
 /*
- * For pieces of @bytes, at least the size of a wf_list, of which those from @zero_from up to
- * @zero_to are to be zero.
+ * Set up for pieces of @bytes, at least the size of a wf_list; of each piece that is taken, the
+ * bytes from @zero_from up to @zero_to are zero.
  */
 void wf_spare_init(struct wf_spare *s, size_t bytes, size_t zero_from, size_t zero_to);
 void wf_spare_fini(struct wf_spare *s);
 
-/* A piece; NULL: no memory.  It may also be freed with free(). */
+/* Take a piece, which may also be freed with free().  NULL: no memory. */
 void *wf_spare_take(struct wf_spare *s);
 
 /* Give @piece back.  Accepts NULL. */

@@ -56,7 +56,7 @@ int wf_status_code(enum weft_status status)
 	for (size_t i = 0; i < WF_COUNT(rows); i++)
 		if (rows[i].status == status)
 			return rows[i].code;
-	return -ENOMSG; /* UNKNOWN, and what is no status */
+	return -ENOMSG; /* WEFT_UNKNOWN, and numbers that are no status */
 }
 
 const char *wf_status_name(enum weft_status status)

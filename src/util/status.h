@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From codes to outcomes, and what an outcome is called.
+ * Statuses: the outcomes that codes stand for, and their names.
  *
  * Threads: any.
  */
@@ -9,13 +9,13 @@
 
 #include <weft/base.h>
 
-/* The outcome of an operation that ended with @code: 0 is WEFT_OK. */
+/* Return the outcome of an operation that ended with @code: 0 is WEFT_OK. */
 enum weft_status wf_status_of(int code);
 
-/* The code that gives @status back; 0 for WEFT_OK. */
+/* Return the code that stands for @status; 0 for WEFT_OK. */
 int wf_status_code(enum weft_status status);
 
-/* "DEADLINE_EXCEEDED"; "?" for what is none. */
+/* Return the name of @status, as "DEADLINE_EXCEEDED"; "?" for a number that is no status. */
 const char *wf_status_name(enum weft_status status);
 
 #endif

@@ -49,7 +49,7 @@ int wf_sysfs_number(const char *path, uint64_t *value)
 
 	if (err)
 		return err;
-	if (*text < '0' || *text > '9') /* which takes signs and blanks */
+	if (*text < '0' || *text > '9') /* strtoull() accepts signs and blanks */
 		return -EINVAL;
 	errno = 0;
 	*value = strtoull(text, &end, 0);
@@ -61,7 +61,7 @@ int wf_sysfs_node(const char *folder)
 	char path[WF_SYSFS_PATH_BYTES];
 	uint64_t node;
 
-	/* "-1" is no number either. */
+	/* wf_sysfs_number() refuses "-1", the kernel's word for no node. */
 	if (!wf_sysfs_path(path, folder, "numa_node") || wf_sysfs_number(path, &node) ||
 	    node > INT_MAX)
 		return -1;

@@ -5,16 +5,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SIZE_FIRST 16 /* one page holds 256; most tables of a small node stay below */
-#define NONE UINT32_MAX /* no index: @limit is at most this */
+#define SIZE_FIRST 16 /* a page holds 256; most tables of a small node stay below */
+#define NONE UINT32_MAX /* no index, for @limit is at most this */
 
 /*
- * A generation wraps after 2^32 uses of one place, so a stale id would have to
- * be that old, to the very use, to be taken for a fresh one.
+ * A generation wraps after 2^32 uses of one place, so a stale id is taken for a fresh one only
+ * if it is exactly that many uses old.
  */
 struct wf_table_entry {
 	void *ptr; /* NULL: free */
-	uint32_t generation; /* of the id that is out, or of the next; never 0 */
+	uint32_t generation; /* generation of the id in use, or of the next; never 0 */
 	uint32_t next_free;
 };
 
@@ -47,7 +47,7 @@ static int grow(struct wf_table *t)
 			.next_free = i + 1 < size ? i + 1 : NONE,
 		};
 	t->entries = entries;
-	t->free_head = t->size; /* growing is asked for only when none was free */
+	t->free_head = t->size; /* grow() is called only when no entry is free */
 	t->size = size;
 	return 0;
 }

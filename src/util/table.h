@@ -2,9 +2,9 @@
 /*
  * Handles: a 64-bit id for a pointer, that goes stale when it is given back.
  *
- * The id is generation << 32 | index and never 0.  An id from the wire, or
- * from a late completion, is looked up here and never trusted: one that was
- * given back finds nothing, also after its place has been taken again.
+ * The id is generation << 32 | index and never 0.  Ids from the wire, or from a late
+ * completion, are looked up here and never trusted: an id that was given back finds nothing,
+ * also after its place has been taken again.
  *
  * Threads: owner.
  */
@@ -15,25 +15,25 @@
 
 struct wf_table {
 	struct wf_table_entry *entries;
-	uint32_t count, size; /* in use, allocated */
+	uint32_t count, size; /* entries in use; entries allocated */
 	uint32_t free_head;
 	uint32_t limit; /* the most entries there may be */
 };
 
-/* Entries are allocated as they are needed, never more than @limit. */
+/* Set up an empty table; entries are allocated as needed, never more than @limit. */
 void wf_table_init(struct wf_table *t, uint32_t limit);
 void wf_table_fini(struct wf_table *t);
 
-/* An id for @ptr (not NULL).  -ENOMEM; -ENOSPC: @limit is reached. */
+/* Give @ptr (not NULL) an id.  -ENOMEM; -ENOSPC: @limit is reached. */
 int wf_table_add(struct wf_table *t, void *ptr, uint64_t *id);
 
-/* What @id stands for, or NULL. */
+/* Return the pointer that @id stands for, or NULL. */
 void *wf_table_get(const struct wf_table *t, uint64_t id);
 
 /* Forget @id; harmless if it is stale. */
 void wf_table_remove(struct wf_table *t, uint64_t id);
 
-/* The first entry with index >= *@at, or NULL; *@at moves past it.  Start with *@at = 0. */
+/* Return the first pointer with index >= *@at, or NULL; *@at, 0 at first, moves past it. */
 void *wf_table_next(const struct wf_table *t, uint32_t *at);
 
 #endif

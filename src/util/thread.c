@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-/* What a crash raises in the very thread: a program's handlers want to hear of it. */
+/* Signals that a crash raises in the thread itself: a program's handlers want them. */
 static const int crashes[] = {
 	SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP,
 };
@@ -16,7 +16,7 @@ int wf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 	sigfillset(&blocked);
 	for (size_t i = 0; i < WF_COUNT(crashes); i++)
 		sigdelset(&blocked, crashes[i]);
-	/* A thread begins with the mask of its maker. */
+	/* A thread begins with the signal mask of its creator. */
 	pthread_sigmask(SIG_SETMASK, &blocked, &old);
 	code = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads of the library: they take no signals, which are the program's.
+ * Threads of the library, with signals blocked: signals are the program's.
  */
 #ifndef WF_THREAD_H
 #define WF_THREAD_H

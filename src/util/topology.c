@@ -12,24 +12,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* PCI classes, as the first six digits of its register. */
+/* PCI classes, as the first digits of a device's class register. */
 #define CLASS_NETWORK 0x02
 #define CLASS_NVME 0x010802
-#define CLASS_VGA 0x0300     /* also what draws a server's console */
+#define CLASS_VGA 0x0300     /* adapters that draw a server's console have it, too */
 #define CLASS_3D 0x0302
-#define CLASS_DISPLAY 0x0380 /* what has no connector at all may be this */
+#define CLASS_DISPLAY 0x0380 /* some adapters without a connector have this */
 #define CLASS_ACCELERATOR 0x1200
 
-/* Who makes GPUs that compute and call them VGA. */
+/* Vendors of GPUs that compute and have the class of VGA. */
 static const uint64_t gpu_vendors[] = { 0x10de, 0x1002, 0x8086 };
 
 #define CLASS_WEIGHT 100
-#define STEPS_MAX (CLASS_WEIGHT - 1) /* so that classes stay in order; PCI's own limit is 255 buses */
-#define DISTANCE_LOCAL 10            /* ACPI's */
+#define STEPS_MAX (CLASS_WEIGHT - 1) /* keeps classes in order; PCI's own limit is 255 buses */
+#define DISTANCE_LOCAL 10            /* ACPI's distance of a node to itself */
 
 const char *const wf_topology_classes[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS" };
 
-/* Is the @count bytes long part of a path a PCI address? */
+/* Are the @count bytes at @part, a part of a path, a PCI address? */
 static bool is_address(const char *part, size_t count)
 {
 	unsigned domain, bus, slot, function;
@@ -44,7 +44,7 @@ static bool is_address(const char *part, size_t count)
 	       used == (int)count;
 }
 
-/* Is it a host bridge's, as "pci0000:00"? */
+/* Is @part, of a path, a host bridge, as "pci0000:00"? */
 static bool is_host_bridge(const char *part)
 {
 	unsigned domain, bus;
@@ -52,7 +52,7 @@ static bool is_host_bridge(const char *part)
 	return sscanf(part, "pci%x:%2x", &domain, &bus) == 2;
 }
 
-/* Cut @path behind the last PCI device in it: a virtio NIC, say, has a folder of its own below that. */
+/* Cut @path behind the last PCI device in it: a virtio NIC, say, has a folder of its own below. */
 static bool cut_at_device(char *path)
 {
 	char *end = path + strlen(path);
@@ -96,7 +96,7 @@ static enum wf_device_kind kind_of(const char *path)
 	return WF_DEVICE_OTHER;
 }
 
-/* The real path of an entry of a folder of links. */
+/* Resolve the link @entry in @folder, with @rest behind it, to a real path. */
 static bool resolve(const char *folder, const char *entry, const char *rest,
 		    char real[WF_SYSFS_PATH_BYTES])
 {
@@ -145,7 +145,7 @@ static int add_name(struct names *names, const char *name)
 	return more[names->count++] ? 0 : -ENOMEM;
 }
 
-/* Those of the folder at @path; what is not there, or not for us to see, has none. */
+/* List the folder at @path; a folder that is missing, or not for us to see, is empty. */
 static int list_folder(const char *path, struct names *names)
 {
 	DIR *dir = opendir(path);
@@ -161,13 +161,13 @@ static int list_folder(const char *path, struct names *names)
 	return err;
 }
 
-/* node2 stands before node10. */
+/* Compare names by number: node2 stands before node10. */
 static int by_number(const void *a, const void *b)
 {
 	return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* For each entry of a folder, in that order. */
+/* Call @take for each entry of @folder, in the order of by_number(). */
 static int each(struct wf_topology *t, const char *folder,
 		int (*take)(struct wf_topology *t, const char *folder, const char *entry))
 {
@@ -197,7 +197,10 @@ static int take_device(struct wf_topology *t, const char *folder, const char *en
 	return add_device(t, entry, path);
 }
 
-/* One of a class of devices, as a netdev: its name is that of the PCI device below it, if any. */
+/*
+ * Add the name of an entry of a device class, as of a netdev, to the PCI device below it, if
+ * any.
+ */
 static int take_name(struct wf_topology *t, const char *folder, const char *entry)
 {
 	char path[WF_SYSFS_PATH_BYTES];
@@ -215,7 +218,7 @@ static int take_name(struct wf_topology *t, const char *folder, const char *entr
 	return 0;
 }
 
-/* When all names are known. */
+/* Choose the name of each device, once all its names are known. */
 static void name_devices(struct wf_topology *t)
 {
 	unsigned gpus = 0;
@@ -250,7 +253,7 @@ static int take_node(struct wf_topology *t, const char *folder, const char *entr
 
 			if (end == at)
 				break;
-			n->distances[i] = (unsigned)WF_MIN(far, 255UL); /* it is a byte */
+			n->distances[i] = (unsigned)WF_MIN(far, 255UL); /* ACPI has bytes */
 			at = end;
 		}
 	t->node_count++;
@@ -278,7 +281,7 @@ int wf_topology_open(struct wf_topology *t, const char *root)
 		return err;
 	}
 	name_devices(t);
-	/* A kernel without NUMA has one node, and says so by saying nothing. */
+	/* A kernel without NUMA lists no node: the machine has one. */
 	if (!t->node_count)
 		t->nodes[t->node_count++] = (struct wf_numa){ .distances = { DISTANCE_LOCAL } };
 	for (size_t i = 0; t->node_count == 1 && i < t->device_count; i++)
@@ -294,7 +297,7 @@ void wf_topology_close(struct wf_topology *t)
 	*t = (struct wf_topology){ 0 };
 }
 
-/* Is @name one of the comma list? */
+/* Is @name in the comma list @list? */
 static bool has_name(const char *list, const char *name)
 {
 	size_t length = strlen(name);
@@ -339,7 +342,7 @@ int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_pl
 	return -ENODEV;
 }
 
-/* How much further than to itself it is from one node to another. */
+/* The firmware's distance between two nodes, beyond that of a node to itself. */
 static unsigned apart(const struct wf_topology *t, int from, int to)
 {
 	for (size_t i = 0; i < t->node_count; i++)
@@ -350,7 +353,7 @@ static unsigned apart(const struct wf_topology *t, int from, int to)
 	return 0;
 }
 
-/* Parts of a path. */
+/* The number of slashes in @path, one before each part. */
 static unsigned parts_of(const char *path)
 {
 	unsigned count = 0;
@@ -370,7 +373,7 @@ static unsigned below_host_bridge(const struct wf_device *d)
 }
 
 /*
- * Two devices by their paths.  A switch is an upstream port with downstream ports
+ * Classify two devices by their paths.  A switch is an upstream port with downstream ports
  * below it, so devices of one switch are two steps below its upstream port.
  */
 static enum wf_near class_of(const struct wf_device *a, const struct wf_device *b, unsigned *steps)
@@ -381,7 +384,7 @@ static enum wf_near class_of(const struct wf_device *a, const struct wf_device *
 	for (; a->path[same] && a->path[same] == b->path[same]; same++)
 		if (a->path[same] == '/')
 			last = same;
-	/* One may be a bridge above the other: then all of it is shared. */
+	/* A device may be a bridge above the other: all of its path is shared. */
 	if ((!a->path[same] || a->path[same] == '/') && (!b->path[same] || b->path[same] == '/'))
 		last = same;
 	up = parts_of(a->path + last);
@@ -417,7 +420,7 @@ unsigned wf_topology_distance(const struct wf_topology *t, const struct wf_place
 	       (near == WF_NEAR_SYS ? apart(t, a->node, b->node) : 0);
 }
 
-/* The one node of those in @mask, if it is one: of the CPUs that this thread may run on. */
+/* The NUMA node of the CPUs that this thread may run on; -1: several, or not known. */
 static int node_of_cpus(const struct wf_topology *t)
 {
 	cpu_set_t mask;
@@ -438,7 +441,10 @@ static int node_of_cpus(const struct wf_topology *t)
 	return home;
 }
 
-/* As set_mempolicy(2) has it; by hand, for the C library has no call for it. */
+/*
+ * The NUMA node that set_mempolicy(2) names; -1: none or several.  The C library has no call
+ * for it.
+ */
 static int node_of_memory(void)
 {
 	unsigned long mask[1024 / (8 * sizeof(unsigned long))] = { 0 };
