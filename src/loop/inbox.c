@@ -6,8 +6,8 @@ bool wf_inbox_put(struct wf_inbox *inbox, struct wf_inbox_node *node)
 	struct wf_inbox_node *head = atomic_load_explicit(&inbox->head, memory_order_relaxed);
 
 	/*
-	 * Release: what the sender wrote into its node is seen by whoever takes.  A head
-	 * that went away and came back does no harm, because nothing behind it is read here.
+	 * Release, so that the taker sees what the sender wrote into its node.  A head that
+	 * went away and came back (ABA) does no harm, because nothing behind it is read here.
 	 */
 	do
 		node->next = head;
@@ -21,7 +21,7 @@ struct wf_inbox_node *wf_inbox_take(struct wf_inbox *inbox)
 {
 	struct wf_inbox_node *newest, *oldest = NULL;
 
-	/* A load first: polling an empty inbox must not dirty the senders' cache line. */
+	/* Load first: polling an empty inbox must not dirty the senders' cache line. */
 	if (wf_inbox_empty(inbox))
 		return NULL;
 	newest = atomic_exchange_explicit(&inbox->head, NULL, memory_order_acquire);

@@ -8,11 +8,11 @@
 
 #include "util/clock.h"
 
-#define NOTICES_MAX 32                   /* until what they begin is sent; 16 make too many frames */
+#define NOTICES_MAX 32                   /* notices run before a send; 16 make too many frames */
 #define LOOK_NS WF_NS_PER_MS             /* how often a busy loop looks at its descriptors */
-#define STILL_NS (10 * WF_NS_PER_MS)     /* shorter than any WEFT_LOST: not worth telling the client */
-#define YIELD_NS (10 * WF_NS_PER_US)     /* of a spin until a yield, if the last one found nobody */
-#define YIELD_LONG_NS (2 * WF_NS_PER_US) /* of one that let somebody run */
+#define STILL_NS (10 * WF_NS_PER_MS)     /* the least that is told; below any WEFT_LOST */
+#define YIELD_NS (10 * WF_NS_PER_US)     /* spin before a yield, if the last one let nobody run */
+#define YIELD_LONG_NS (2 * WF_NS_PER_US) /* a yield this long has let another thread run */
 
 int wf_loop_open(struct wf_loop *l, const struct wf_loop_config *config, struct wf_error *e)
 {
@@ -60,13 +60,13 @@ static int run_inbox(struct wf_loop *l)
 	return count;
 }
 
-/* At most @max of @notices. */
+/* Run at most @max of @notices.  Returns how many ran. */
 static int run_notices(struct wf_loop *l, struct wf_list *notices, int max)
 {
 	struct wf_list *node;
 	int count = 0;
 
-	/* What a child that was forked in a callback has copies of is told in its parent. */
+	/* A child forked in a callback has copies of the notices, which run in its parent. */
 	while (count < max && !l->forked && (node = wf_list_pop(notices))) {
 		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
 
@@ -87,7 +87,7 @@ bool wf_loop_drain(struct wf_loop *l)
 {
 	bool any = false;
 
-	/* What users are told may make them begin anew, to be told again. */
+	/* Notices may begin operations that end in further notices. */
 	while (run_inbox(l) + run_notices(l, &l->notices, NOTICES_MAX))
 		any = true;
 	return any;
@@ -104,7 +104,7 @@ void wf_loop_tick_at(struct wf_loop *l, uint64_t now_ns)
 
 	l->now_ns = now_ns;
 	wf_recorder_turn(&l->recorder, now_ns);
-	/* Before anything else is done: what held earlier may hold no more. */
+	/* Tell the client before anything else is done: what held earlier may hold no more. */
 	if (still_ns >= STILL_NS)
 		l->client->stood_still(l->ctx, still_ns);
 }
@@ -115,7 +115,7 @@ static void awake(struct wf_loop *l)
 	l->client->awake(l->ctx);
 }
 
-/* @n of @events are set: -1 is as good as none. */
+/* Hand @n of @events to the client; a negative @n counts as none. */
 static void take_events(struct wf_loop *l, const struct wf_poller_event *events, int n)
 {
 	awake(l);
@@ -134,8 +134,8 @@ void wf_loop_woken(struct wf_loop *l)
 }
 
 /*
- * Run the notices that there are.  What callbacks have begun leaves in the same turn, and
- * where there are many before all of them have run, so that the peer is not idle meanwhile.
+ * Run the notices that there are.  Operations that callbacks begin are sent in the same turn,
+ * and with many notices before all have run, so that the peer is not idle meanwhile.
  */
 static int tell_and_send(struct wf_loop *l)
 {
@@ -149,7 +149,7 @@ static int tell_and_send(struct wf_loop *l)
 		if (l->forked)
 			return count;
 		if (!wf_inbox_empty(&l->inbox)) {
-			wf_loop_tick(l); /* the callbacks may have taken their time */
+			wf_loop_tick(l); /* the callbacks may have taken long */
 			count += run_inbox(l);
 		}
 		l->client->send(l->ctx);
@@ -163,17 +163,17 @@ int wf_loop_poll(struct wf_loop *l)
 
 	l->client->begin(l->ctx);
 	wf_loop_tick(l);
-	/* The descriptors of a program's own loop stay readable until they are looked at. */
+	/* The descriptor that a program sleeps on stays readable until it is looked at. */
 	if (wf_poller_asleep(&l->poller))
 		wf_loop_woken(l);
-	/* What has waited for this turn has the longest way. */
+	/* Send first, because records that waited for this turn have the longest way. */
 	l->client->send(l->ctx);
 	count = l->client->poll(l->ctx);
 	if (l->now_ns - l->look_ns >= LOOK_NS)
 		wf_loop_woken(l);
 	count += (int)wf_timer_run(&l->timers, l->now_ns);
 	count += run_inbox(l);
-	/* Then all that is to be sent: what a callback says leaves with what led to it. */
+	/* Run notices before the last send: what a callback sends leaves with what led to it. */
 	count += tell_and_send(l);
 	if (count)
 		l->busy_ns = l->now_ns;
@@ -187,7 +187,10 @@ int wf_loop_arm(struct wf_loop *l, uint64_t *until_ns)
 	l->client->send(l->ctx);
 	until = WF_MIN(wf_timer_next_ns(&l->timers), l->now_ns + l->sleep_max_ns);
 	wf_poller_sleep(&l->poller);
-	/* Whoever submits or rings from now on sees this loop asleep; what came before is seen here. */
+	/*
+	 * A thread that submits or wakes from now on sees this loop asleep; earlier work is
+	 * seen here.
+	 */
 	if (l->client->arm(l->ctx, &until) || !wf_inbox_empty(&l->inbox) ||
 	    !wf_list_empty(&l->notices)) {
 		l->busy_ns = l->now_ns;
@@ -208,7 +211,10 @@ int wf_loop_arm_fd(struct wf_loop *l, uint64_t *until_ns)
 		err = wf_poller_set_alarm(&l->poller, l->now_ns, until);
 	if (err)
 		return err;
-	/* What was ready before may be stale, and gives a loop with EPOLLET no new edge. */
+	/*
+	 * Events from before may be stale, and give a loop with EPOLLET no new edge: take them
+	 * now.
+	 */
 	n = wf_poller_wait(&l->poller, events, 0);
 	if (n > 0) {
 		take_events(l, events, n);
@@ -234,13 +240,13 @@ static void sleep_until(struct wf_loop *l, uint64_t until_ns)
 	}
 	take_events(l, events, n);
 	wf_spin_slept(&l->spin, l->now_ns - began_ns);
-	/* Also if it is no more than some bytes of a long read: the next ones are near. */
+	/* Count any event as work, even a few bytes of a long read: the next ones are near. */
 	l->busy_ns = l->now_ns;
 }
 
 /*
- * The peer may be waiting for this very core.  A yield is a system call, and
- * looks less often for the wire: where nobody else wants to run they are rare.
+ * Yield, because the peer may be waiting for this very core.  A yield is a system call, and
+ * delays the next look at the wire: where no other thread wants to run yields are rare.
  */
 static void let_others_run(struct wf_loop *l)
 {

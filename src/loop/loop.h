@@ -2,10 +2,10 @@
 /*
  * Loop: the turns of one thread.
  *
- * In each turn it looks at the clock, has its client take what the wire has brought, and runs
- * the timers that are due, the tasks that threads have submitted and the notices to users,
- * with a send of the client's before and after.  Where a turn finds nothing to do for a
- * while, the loop sleeps on its descriptors.
+ * In each turn the loop looks at the clock, has its client take what the wire has brought, and
+ * runs the timers that are due, the tasks that threads have submitted and the notices to users,
+ * with a send by the client before and after.  A loop that finds nothing to do for a while
+ * sleeps on its descriptors.
  *
  * A loop has one client, the floor above: struct wf_loop_client.
  *
@@ -33,23 +33,27 @@ struct wf_notice {
 	void (*run)(struct wf_notice *notice);
 };
 
-/* What a loop asks of the floor above. */
+/* Callbacks of the client, the floor above. */
 struct wf_loop_client {
 	/* A turn begins: no other function of the client's is on the stack. */
 	void (*begin)(void *ctx);
 	/* The clock was last looked at @still_ns ago, 10 ms or more. */
 	void (*stood_still)(void *ctx, uint64_t still_ns);
-	/* Take what has come.  How many things happened. */
+	/* Take what the wire has brought.  Returns how many things happened. */
 	int (*poll)(void *ctx);
 	/* A descriptor added to the poller is readable. */
 	void (*readable)(void *ctx, unsigned tag, uint64_t value);
-	/* Look at what is not polled in each turn, readable or not: after a sleep, and each millisecond. */
+	/*
+	 * Look at sources that are not polled in each turn, readable or not: after a sleep, and
+	 * each millisecond.
+	 */
 	void (*look)(void *ctx);
-	/* Send what is to be sent. */
+	/* Send all that waits to be sent. */
 	void (*send)(void *ctx);
 	/*
 	 * The loop is about to sleep: have it woken when something comes, and bring *@until_ns
-	 * forward to when the client needs a turn in any case.  -EAGAIN: it needs one now.
+	 * forward to when the client needs a turn in any case.  -EAGAIN: the client needs a
+	 * turn now.
 	 */
 	int (*arm)(void *ctx, uint64_t *until_ns);
 	/* The loop is awake again, or did not go to sleep after arm(). */
@@ -62,13 +66,13 @@ struct wf_loop {
 	struct wf_inbox inbox;
 	struct wf_list notices;
 	struct wf_spin spin;
-	uint64_t now_ns;         /* of this turn */
+	uint64_t now_ns;         /* time of this turn */
 	uint64_t busy_ns;        /* when something last happened */
 	uint64_t look_ns;        /* when the client last looked */
 	uint64_t yielded_ns;     /* when a spin last let others run */
-	uint64_t yield_pause_ns; /* until it does so again */
+	uint64_t yield_pause_ns; /* spin until the next yield */
 	uint64_t sleep_max_ns;
-	bool forked;             /* this process is a child of the one that opened it */
+	bool forked;             /* the process is a child of the one that opened the loop */
 	const struct wf_loop_client *client;
 	void *ctx;
 	struct wf_recorder recorder;
@@ -82,38 +86,38 @@ struct wf_loop_config {
 	uint64_t sleep_max_ns;  /* the longest sleep */
 };
 
-/* On an error there is nothing to close.  Threads: setup. */
+/* Open a loop.  On an error there is nothing to close.  Threads: setup. */
 int wf_loop_open(struct wf_loop *l, const struct wf_loop_config *config, struct wf_error *e);
 void wf_loop_close(struct wf_loop *l);
 
-/* In a forked child: close the descriptors, and turn no more, not even the turn under way. */
+/* Close the descriptors in a forked child and turn no more, not even the turn under way. */
 void wf_loop_forked(struct wf_loop *l);
 
 /*
- * Look at the clock: whatever happens until the next look happens at now_ns.
- * In no callback.
+ * Look at the clock: all that happens until the next look happens at now_ns.  Not to be called
+ * in a callback.
  */
 void wf_loop_tick(struct wf_loop *l);
 
-/* The same for who has just looked, at @now_ns. */
+/* Do as wf_loop_tick() for a caller that has just read the clock, at @now_ns. */
 void wf_loop_tick_at(struct wf_loop *l, uint64_t now_ns);
 
-/* One turn.  How many things happened. */
+/* Run a turn.  Returns how many things happened. */
 int wf_loop_poll(struct wf_loop *l);
 
 /* Turn until @until_ns at the latest or until something happened: spins, then sleeps. */
 int wf_loop_wait(struct wf_loop *l, uint64_t until_ns);
 
 /*
- * Before sleeping: 0 and *@until_ns when nothing is left to do and every
- * waker is armed; -EAGAIN: call wf_loop_poll.
+ * Prepare for a sleep.  Returns 0 and *@until_ns when nothing is left to do and every waker is
+ * armed.  -EAGAIN: call wf_loop_poll.
  */
 int wf_loop_arm(struct wf_loop *l, uint64_t *until_ns);
 
 /*
- * The same for a program that sleeps on wf_loop_fd(): 0 means that the descriptor is not
- * readable now, and that it will be at *@until_ns at the latest.  Of a loop with an alarm only.
- * Other codes come from the system.
+ * Prepare for a program's sleep on wf_loop_fd(), on a loop with an alarm only.  Returns 0 when
+ * the descriptor is not readable now and will be at *@until_ns at the latest.  -EAGAIN: call
+ * wf_loop_poll.  Other codes come from the system.
  */
 int wf_loop_arm_fd(struct wf_loop *l, uint64_t *until_ns);
 
@@ -122,16 +126,16 @@ static inline int wf_loop_fd(const struct wf_loop *l)
 	return l->poller.epoll_fd;
 }
 
-/* After sleeping on wf_loop_fd(), or instead of it. */
+/* Take the events after a sleep on wf_loop_fd(), or instead of one. */
 void wf_loop_woken(struct wf_loop *l);
 
-/* Run the notices that there are now.  How many. */
+/* Run notices until there are none.  Returns how many ran. */
 int wf_loop_tell(struct wf_loop *l);
 
-/* Outside a turn: run tasks and notices until there are none.  Was there any? */
+/* Run tasks and notices, outside a turn, until there are none.  Returns whether there was any. */
 bool wf_loop_drain(struct wf_loop *l);
 
-/* Run @task in a turn.  Borrows it until it runs.  Threads: any, callback. */
+/* Run @task in a turn.  Borrows @task until it runs.  Threads: any, callback. */
 void wf_loop_submit(struct wf_loop *l, struct wf_task *task);
 
 /* Wake the owner, if it sleeps.  Threads: any, callback. */
@@ -140,13 +144,16 @@ static inline void wf_loop_wake(struct wf_loop *l)
 	wf_poller_wake(&l->poller);
 }
 
-/* Run @notice at the end of this turn.  Borrows it until it runs. */
+/* Run @notice at the end of this turn.  Borrows @notice until it runs. */
 static inline void wf_loop_defer(struct wf_loop *l, struct wf_notice *notice)
 {
 	wf_list_append(&l->notices, &notice->node);
 }
 
-/* Run @fire at @at_ns, and not at an earlier time of @timer's.  Borrows it until it fires or is stopped. */
+/*
+ * Run @fire at @at_ns, and not at an earlier time of @timer's.  Borrows @timer until it fires
+ * or is stopped.
+ */
 static inline void wf_loop_timer(struct wf_loop *l, struct wf_timer *timer, uint64_t at_ns,
 				 void (*fire)(struct wf_timer *))
 {

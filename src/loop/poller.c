@@ -63,7 +63,7 @@ int wf_poller_add(struct wf_poller *p, int fd, unsigned tag, uint64_t value)
 	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* By name: a forked child may hold a copy of @fd, and that keeps its entry alive. */
+/* Remove @fd by name: a forked child may hold a copy, and that keeps the entry alive. */
 void wf_poller_remove(struct wf_poller *p, int fd)
 {
 	(void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
@@ -87,19 +87,19 @@ void wf_poller_wake(struct wf_poller *p)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load(&p->asleep))
 		return;
-	/* Full means that a wake-up is pending already. */
+	/* A full eventfd means that a wake-up is pending already. */
 	if (write(p->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-/* What other threads, or the alarm, have written: it is readable no more. */
+/* Read what other threads, or the alarm, have written: the descriptor is readable no more. */
 static void empty(struct wf_poller *p, unsigned tag)
 {
 	uint64_t count;
 
 	if (tag == TAG_ALARM)
 		p->alarm_ns = 0;
-	/* It may be empty already: another look has read it, or the alarm was set anew. */
+	/* The descriptor may be empty: another look has read it, or the alarm was set anew. */
 	if (read(tag == TAG_ALARM ? p->timer_fd : p->wake_fd, &count, sizeof(count)) < 0)
 		return;
 }
@@ -120,7 +120,7 @@ int wf_poller_wait(struct wf_poller *p, struct wf_poller_event events[WF_POLLER_
 }
 
 /*
- * An alarm that is set already and comes sooner stays: setting it costs a system call, and
+ * An alarm that is set already and comes sooner stays: setting one costs a system call, and
  * each setting leads to one wake-up at most.
  */
 int wf_poller_set_alarm(struct wf_poller *p, uint64_t now_ns, uint64_t until_ns)

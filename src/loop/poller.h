@@ -2,9 +2,9 @@
 /*
  * Poller: the descriptors that one thread sleeps on.
  *
- * It is an epoll descriptor, with an eventfd by which other threads end the sleep.  A
- * program that sleeps on the epoll descriptor in a loop of its own gets a timerfd too, so
- * that the descriptor becomes readable when the next timer is due.
+ * A poller is an epoll descriptor, with an eventfd by which other threads end the sleep.  A
+ * program that sleeps on the epoll descriptor in a loop of its own gets a timerfd too, so that
+ * the descriptor becomes readable when the next timer is due.
  *
  * Threads: owner, except where a function says otherwise.
  */
@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include "util/error.h"
 
-#define WF_POLLER_EVENTS_MAX 16 /* of one look */
+#define WF_POLLER_EVENTS_MAX 16 /* events taken by one look */
 
 /* Tags below this one are the poller's own. */
 #define WF_POLLER_TAG_FIRST 2
@@ -23,23 +23,23 @@ struct wf_poller {
 	int epoll_fd; /* -1: closed, as all three are in a forked child */
 	int wake_fd;
 	int timer_fd; /* -1: the poller has no alarm */
-	uint64_t alarm_ns; /* when timer_fd fires; 0: it is not set */
+	uint64_t alarm_ns; /* when timer_fd fires; 0: the alarm is not set */
 	_Atomic bool asleep;
 };
 
-/* What is readable. */
+/* A readable descriptor, as wf_poller_add() named it. */
 struct wf_poller_event {
 	unsigned tag;
 	uint64_t value;
 };
 
-/* A poller that is closed: wf_poller_close() accepts it. */
+/* Set up a closed poller, which wf_poller_close() accepts. */
 void wf_poller_init(struct wf_poller *p);
 
-/* With an alarm or without; on an error nothing stays open.  Threads: setup. */
+/* Open a poller, with an alarm or without; on an error nothing stays open.  Threads: setup. */
 int wf_poller_open(struct wf_poller *p, bool alarm, struct wf_error *e);
 
-/* Close its descriptors; also in a forked child, where that leaves the parent's alone. */
+/* Close the descriptors; in a forked child that leaves the parent's alone. */
 void wf_poller_close(struct wf_poller *p);
 
 static inline bool wf_poller_is_open(const struct wf_poller *p)
@@ -49,13 +49,17 @@ static inline bool wf_poller_is_open(const struct wf_poller *p)
 
 /*
  * Report when @fd is readable, as @tag and the lower 56 bits of @value, until it is removed or
- * closed by every process that has it.  A negative @fd is none, and no error.
+ * closed by every process that has it.  A negative @fd is ignored, without an error.
  */
 int wf_poller_add(struct wf_poller *p, int fd, unsigned tag, uint64_t value);
+
+/* Report @fd no more. */
 void wf_poller_remove(struct wf_poller *p, int fd);
 
-/* From now on wf_poller_wake() makes the descriptor readable. */
+/* Let wf_poller_wake() make the descriptor readable from now on. */
 void wf_poller_sleep(struct wf_poller *p);
+
+/* Let wf_poller_wake() do nothing from now on. */
 void wf_poller_awake(struct wf_poller *p);
 
 static inline bool wf_poller_asleep(const struct wf_poller *p)
@@ -64,15 +68,15 @@ static inline bool wf_poller_asleep(const struct wf_poller *p)
 }
 
 /*
- * End the sleep of its owner.  What the caller has stored before is seen by the owner, either
- * then or before it sleeps.  Threads: any, callback.
+ * End the owner's sleep.  The owner sees what the caller has stored before, either then or
+ * before it sleeps.  Threads: any, callback.
  */
 void wf_poller_wake(struct wf_poller *p);
 
 /*
- * What is readable, after a sleep of @ms milliseconds at most: how many of @events are set, or
- * negative, which is as good as none.  Tags below WF_POLLER_TAG_FIRST mean a wake-up or the
- * alarm, and need nothing more.
+ * Sleep until a descriptor is readable, @ms milliseconds at most.  Returns how many of @events
+ * are set; a negative number counts as none.  Tags below WF_POLLER_TAG_FIRST mean a wake-up or
+ * the alarm, and need nothing more.
  */
 int wf_poller_wait(struct wf_poller *p, struct wf_poller_event events[WF_POLLER_EVENTS_MAX],
 		   int ms);

@@ -21,7 +21,7 @@ static struct wf_timer *merge(struct wf_timer *a, struct wf_timer *b)
 	return first;
 }
 
-/* Take @t out of the row of siblings that it begins; its children stay with it. */
+/* Take the first timer out of the siblings @row; its children stay with it. */
 static struct wf_timer *detach(struct wf_timer **row)
 {
 	struct wf_timer *t = *row;
@@ -103,8 +103,8 @@ void wf_timer_arm(struct wf_timers *timers, struct wf_timer *t, uint64_t at_ns,
 }
 
 /*
- * The whole heap is set aside first, so that what is armed meanwhile waits for
- * a later call and a timer that is always due can't hold the worker.
+ * The whole heap is set aside first, so that timers armed meanwhile wait for a later call and a
+ * timer that is always due can't hold the worker.
  */
 size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns)
 {

@@ -19,24 +19,24 @@ struct wf_timer {
 
 struct wf_timers {
 	struct wf_timer *root;
-	struct wf_timer *due; /* what a run that is under way took; NULL outside */
+	struct wf_timer *due; /* timers of a run that is under way; NULL outside */
 };
 
 /* Arm @t for @at_ns, moving it if it was armed.  Borrows @t until it fires or is stopped. */
 void wf_timer_arm(struct wf_timers *timers, struct wf_timer *t, uint64_t at_ns,
 		  void (*fire)(struct wf_timer *));
 
-/* Harmless on a timer that is not armed. */
+/* Stop @t; harmless if @t is not armed. */
 void wf_timer_stop(struct wf_timers *timers, struct wf_timer *t);
 
 /*
- * Fire what is due and return how many that were.  A timer that fires may arm and stop
- * any, itself too, and be freed; what it arms fires in a later call at the soonest.  It
- * must not call this itself.
+ * Fire the timers that are due and return how many there were.  A timer that fires may arm and
+ * stop any timer, itself too, and be freed; timers that it arms fire in a later call at the
+ * soonest.  A timer must not call wf_timer_run() itself.
  */
 size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns);
 
-/* When the next is due; UINT64_MAX if none. */
+/* Return when the next timer is due; UINT64_MAX: there is none. */
 uint64_t wf_timer_next_ns(const struct wf_timers *timers);
 
 #endif
