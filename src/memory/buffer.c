@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define POOL_BYTES (16 * KIB) /* from here on; below it malloc has what it needs at hand */
+#define POOL_BYTES (16 * KIB) /* the least from the pool; malloc has less at hand */
 
 /*
- * The pool's memory begins with a page, as a long body often does.  A body copied to less than
- * 32 bytes further into a page than it came from is copied at a fifteenth of the speed (38 and
- * 2.3 GB/s; the processor takes each load for one of what was just stored), and a message's
- * first field stands there.
+ * Lead before a message in the pool, against 4K aliasing.  The pool's memory begins with a
+ * page, as a long body often does.  A body copied to less than 32 bytes further into a page
+ * than it came from is copied at a fifteenth of the speed (38 and 2.3 GB/s; the processor takes
+ * each load for one of what was just stored), and a message's first field stands there.
  */
 #define LEAD_BYTES 256
 

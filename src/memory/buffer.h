@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A buffer for a message: a long one lies in the pool, so that it needs neither new pages
- * nor a registration each time; a short one, and one for which the pool has no room, is
+ * A buffer for a message: a long message lies in the pool, so that it needs neither new pages
+ * nor a registration each time; a short message, and one for which the pool has no room, is
  * allocated.
  *
  * Threads: any, one at a time.
@@ -13,13 +13,13 @@
 
 struct wf_buffer {
 	uint8_t *at;
-	struct wf_pool *pool; /* it is of; NULL: it is allocated */
+	struct wf_pool *pool; /* pool of the buffer; NULL: the buffer is allocated */
 };
 
-/* Room for @bytes.  -ENOMEM. */
+/* Take room for @bytes.  -ENOMEM. */
 int wf_buffer_take(struct wf_buffer *b, struct wf_pool *pool, size_t bytes);
 
-/* Harmless when it has none. */
+/* Give the room back; harmless when @b has none. */
 void wf_buffer_give(struct wf_buffer *b);
 
 #endif

@@ -9,11 +9,11 @@
 /* The primary context of each device that was used. */
 static _Atomic(wf_cu_context) contexts[WF_CUDA_DEVICES_MAX];
 
-/* How often this thread was relaxed, and its mode before. */
+/* Calls of wf_cuda_relax() not yet ended in this thread, and its capture mode before. */
 static _Thread_local unsigned relaxed;
 static _Thread_local int capture_mode;
 
-/* The driver's functions, and that device @ordinal is there. */
+/* Get the driver's functions, and check that device @ordinal is there. */
 static int need(int ordinal, const struct wf_cuda_driver **cu, struct wf_error *e)
 {
 	int count = wf_cuda_driver_device_count(), err = wf_cuda_driver_need(cu, e);
@@ -43,7 +43,7 @@ int wf_cuda_device(int ordinal, struct wf_cuda_device *device, struct wf_error *
 	if (code)
 		return wf_cuda_driver_error(e, code, "asking for CUDA device %d", ordinal);
 	d.bytes = bytes;
-	/* What a driver does not know it leaves as it is. */
+	/* A driver leaves a value that it does not know as it is. */
 	(void)cu->cuDeviceGetPCIBusId(d.pci, sizeof(d.pci), handle);
 	for (char *c = d.pci; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
@@ -57,7 +57,7 @@ int wf_cuda_device(int ordinal, struct wf_cuda_device *device, struct wf_error *
 
 int wf_cuda_numa_node(int ordinal)
 {
-	static _Atomic int nodes[WF_CUDA_DEVICES_MAX]; /* and 2 more; 0: not asked for yet */
+	static _Atomic int nodes[WF_CUDA_DEVICES_MAX]; /* node + 2; 0: not asked for yet */
 	int node = atomic_load(&nodes[ordinal]) - 2;
 	struct wf_cuda_device device;
 
@@ -68,7 +68,7 @@ int wf_cuda_numa_node(int ordinal)
 	return node;
 }
 
-/* The primary context of @ordinal.  Two threads may retain it at once: it is never let go. */
+/* Get the primary context of @ordinal.  Two threads may retain it at once: it is never let go. */
 static int find_context(const struct wf_cuda_driver *cu, int ordinal, wf_cu_context *context,
 			struct wf_error *e)
 {
@@ -135,7 +135,7 @@ void wf_cuda_leave(void)
 
 static enum wf_cuda_memory_kind kind_of(unsigned type, unsigned managed)
 {
-	/* Managed memory also has a type, that of where it lies just now. */
+	/* Managed memory also has a type, by where it lies just now. */
 	if (managed)
 		return WF_CUDA_MANAGED;
 	if (type == WF_CU_MEMORY_DEVICE)
@@ -145,7 +145,7 @@ static enum wf_cuda_memory_kind kind_of(unsigned type, unsigned managed)
 
 int wf_cuda_find(const void *at, struct wf_cuda_memory *memory, struct wf_error *e)
 {
-	/* Those of memory that CUDA does not know are left, or set to 0. */
+	/* CUDA leaves the values of memory that it does not know, or sets them to 0. */
 	struct wf_cuda_memory m = { 0 };
 	unsigned type = 0, managed = 0;
 	int attributes[] = { WF_CU_POINTER_MEMORY_TYPE, WF_CU_POINTER_IS_MANAGED,
@@ -198,7 +198,7 @@ int wf_cuda_pin(int ordinal, void *at, size_t bytes, struct wf_error *e)
 
 	if (err)
 		return err;
-	/* For every device, not just this one. */
+	/* Pin for every device, not just this one. */
 	code = wf_cuda_driver()->cuMemHostRegister(at, bytes, WF_CU_HOST_PORTABLE);
 	wf_cuda_leave();
 	if (code)
@@ -214,7 +214,7 @@ void wf_cuda_unpin(int ordinal, void *at)
 	wf_cuda_leave();
 }
 
-/* What device memory @at is in; anything else is refused. */
+/* Find the device memory that @at is in; other memory is refused. */
 static int find_device_memory(const void *at, struct wf_cuda_memory *m, struct wf_error *e)
 {
 	int err = wf_cuda_find(at, m, e);
@@ -315,7 +315,7 @@ int wf_cuda_open_to_cards(int ordinal, const void *at, struct wf_error *e)
 	return code ? wf_cuda_driver_error(e, code, "opening %p to cards", at) : 0;
 }
 
-/* In the context of the device. */
+/* Flush what cards have written to @ordinal, in its context. */
 static int flush(const struct wf_cuda_driver *cu, int ordinal)
 {
 	int device, ordered = 0, options = 0;

@@ -17,8 +17,8 @@
 #define DRIVER_FILE "libcuda.so.1"
 
 /*
- * What weft calls, and the version of CUDA in which it got the form it has here.
- * The latest of what is needed is the oldest driver that will do: 11.0, of 2020.
+ * Functions that weft calls, and the version of CUDA in which each got the form it has here.
+ * The latest version of those needed is the oldest driver that will do: 11.0, of 2020.
  */
 static const struct entry {
 	const char *name;
@@ -79,7 +79,7 @@ static const char *const words[] = {
 	[WF_CUDA_FORKED] = "forked",
 };
 
-/* What to do about a code, as an errno; all others are -EIO. */
+/* The errno for a code of the driver; all other codes are -EIO. */
 static const struct {
 	int code, err;
 } errnos[] = {
@@ -94,12 +94,12 @@ static const struct {
 enum stage { UNTRIED, LOADING, TRIED };
 
 /*
- * The process's.  Written under the lock by the thread that loads, before @stage
- * says so; never changed after.
+ * The driver of the process.  The thread that loads writes it under the lock, before @stage
+ * says so; nothing changes after that.
  */
 static struct {
 	_Atomic int stage;
-	_Atomic bool forked; /* a parent had begun to load it */
+	_Atomic bool forked; /* a parent had begun to load the driver */
 	pthread_mutex_t lock;
 	enum wf_cuda_state state;
 	struct wf_error said;
@@ -114,7 +114,7 @@ typedef int (*find_function)(const char *name, void **function, int version, uin
 
 static void in_child(void)
 {
-	/* What another thread of the parent's was at will not be finished here. */
+	/* A load by another thread of the parent will not be finished here: its lock stays held. */
 	pthread_mutex_init(&cuda.lock, NULL);
 	if (cuda.stage != UNTRIED)
 		cuda.forked = true;
@@ -140,8 +140,8 @@ static enum wf_cuda_state say(enum wf_cuda_state state, const char *format, ...)
 }
 
 /*
- * The function of @entry.  The driver's own word counts; one that is too old to be
- * asked gives the newest form of a name under "_v2", if it has more than one.
+ * Find the function of @entry.  cuGetProcAddress decides; a driver that is too old to have it
+ * gives the newest form of a name under "_v2", if there is more than one.
  */
 static void *find(const struct entry *entry, find_function ask)
 {
@@ -156,7 +156,7 @@ static void *find(const struct entry *entry, find_function ask)
 	return function ? function : dlsym(cuda.library, entry->name);
 }
 
-/* Fill the table.  The name of a function that is needed and missing, or NULL. */
+/* Fill the table.  Returns the name of a function that is needed and missing, or NULL. */
 static const char *find_all(void)
 {
 	void *ask = dlsym(cuda.library, "cuGetProcAddress_v2");
@@ -184,7 +184,7 @@ static int version_needed(void)
 	return version;
 }
 
-/* The driver's name for @code; one that lacks the function has none. */
+/* The driver's name for @code; a driver that lacks the function has none. */
 static const char *name_of(int code)
 {
 	const char *name = NULL;
@@ -194,7 +194,7 @@ static const char *name_of(int code)
 	return "no name";
 }
 
-/* @code is of its start, which says already if there is none. */
+/* Count the devices; @code is cuInit's, which says already if there is none. */
 static enum wf_cuda_state find_devices(int code)
 {
 	const char *visible = wf_environment_get("CUDA_VISIBLE_DEVICES");
@@ -213,13 +213,13 @@ static enum wf_cuda_state find_devices(int code)
 		   cuda.device_count == 1 ? "" : "s");
 }
 
-/* Of a library that is there. */
+/* Start the driver, whose library is there. */
 static enum wf_cuda_state start(void)
 {
 	const char *missing = find_all();
 	int needed = version_needed(), code;
 
-	/* A driver that is too old lacks functions, too: its age is the better news. */
+	/* A driver that is too old lacks functions, too: its age makes the better sentence. */
 	if (cuda.driver.cuDriverGetVersion)
 		(void)cuda.driver.cuDriverGetVersion(&cuda.version);
 	if (cuda.version && cuda.version < needed)
@@ -244,7 +244,7 @@ static bool is_file(const char *setting)
 
 static void load(const char *setting)
 {
-	/* Some of them name libraries that the driver loads. */
+	/* Some of these variables name libraries that the driver loads. */
 	static const char *const variables[] = { "CUDA_", "NVTX_", NULL };
 	const char *file = is_file(setting) ? setting : DRIVER_FILE;
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CUDA driver, loaded when it is first needed: its entry points, and what
- * became of loading it.
+ * The CUDA driver, loaded when it is first needed: its entry points, and the outcome of loading
+ * it.
  *
- * weft is built without CUDA's headers and libraries: the prototypes here are
- * its own, of the versions in the table, and a test compares their numbers
- * with cuda.h where that is installed.  A program whose memory is all the
- * host's loads nothing.  What was loaded stays loaded: threads of the driver's
- * run in it.
+ * weft is built without CUDA's headers and libraries: the prototypes here are weft's own, of
+ * the versions in the table of cuda_driver.c, and a test compares their numbers with cuda.h
+ * where that is installed.  A program whose memory is all the host's loads nothing.  The driver
+ * stays loaded: threads of its own run in it.
  *
- * The driver does not survive fork(): a child of a process that had begun to
- * load it never calls it.
+ * The driver does not survive fork(): a child of a process that had begun to load it never
+ * calls it.
  *
  * Threads: any.
  */
@@ -19,20 +18,20 @@
 
 #include "util/error.h"
 
-#define WF_CUDA_DEVICES_MAX 64 /* four times those of the largest servers */
+#define WF_CUDA_DEVICES_MAX 64 /* four times what the largest servers have */
 
 enum wf_cuda_state {
 	WF_CUDA_READY,
-	WF_CUDA_OFF,	    /* by WEFT_CUDA */
-	WF_CUDA_NO_DRIVER,  /* there is no such library */
-	WF_CUDA_TOO_OLD,    /* the driver is */
+	WF_CUDA_OFF,	    /* WEFT_CUDA is no */
+	WF_CUDA_NO_DRIVER,  /* the driver's library is missing */
+	WF_CUDA_TOO_OLD,    /* the driver is too old */
 	WF_CUDA_INCOMPLETE, /* a function is missing */
-	WF_CUDA_FAILED,	    /* it does not start */
-	WF_CUDA_NO_DEVICE,  /* it starts and finds none */
-	WF_CUDA_FORKED,	    /* this is a child of the process that has it */
+	WF_CUDA_FAILED,	    /* the driver does not start */
+	WF_CUDA_NO_DEVICE,  /* the driver starts and finds no device */
+	WF_CUDA_FORKED,	    /* the process is a child of the one that has the driver */
 };
 
-/* Codes of the driver's that weft tells apart. */
+/* Codes of the driver that weft tells apart. */
 enum {
 	WF_CU_OK = 0,
 	WF_CU_INVALID_VALUE = 1,
@@ -44,7 +43,7 @@ enum {
 	WF_CU_NOT_SUPPORTED = 801,
 };
 
-/* Flags and selectors. */
+/* Flags and selectors of the driver's functions. */
 enum {
 	WF_CU_STREAM_NON_BLOCKING = 1,
 	WF_CU_EVENT_DISABLE_TIMING = 2,
@@ -80,7 +79,7 @@ struct wf_cu_ipc_handle {
 	char bytes[64];
 };
 
-/* Its functions, under its own names. */
+/* The driver's functions, under its own names. */
 struct wf_cuda_driver {
 	int (*cuInit)(unsigned flags);
 	int (*cuDriverGetVersion)(int *version);
@@ -120,40 +119,46 @@ struct wf_cuda_driver {
 	int (*cuIpcGetMemHandle)(struct wf_cu_ipc_handle *handle, uintptr_t at);
 	int (*cuIpcOpenMemHandle)(uintptr_t *at, struct wf_cu_ipc_handle handle, unsigned flags);
 	int (*cuIpcCloseMemHandle)(uintptr_t at);
-	/* NULL where the driver has none: it came later than weft's oldest. */
+	/*
+	 * Functions that are NULL where the driver has none: they came later than weft's oldest
+	 * driver.
+	 */
 	int (*cuMemGetHandleForAddressRange)(void *handle, uintptr_t at, size_t bytes, int type,
 					     unsigned long long flags);
 	int (*cuFlushGPUDirectRDMAWrites)(int target, int scope);
 };
 
 /*
- * Load it if nobody has yet.  @setting is WEFT_CUDA's: "no", "" or "yes", or the
- * driver's file; the first file that is tried is the process's.  What @e then says
- * is one sentence, of the driver that is ready, too.  Blocks, for a second or so the
- * first time.
+ * Load the driver if that was not tried yet.  @setting is WEFT_CUDA's: "no", "" or "yes", or
+ * the driver's file; the first file that is tried is the process's.  @e gets one sentence, of a
+ * driver that is ready, too.  Blocks, for a second or so the first time.
  */
 enum wf_cuda_state wf_cuda_driver_load(const char *setting, struct wf_error *e);
 
-/* What became of it, as a word: "ready", "off", ... */
+/* Return @state as a word: "ready", "off", ... */
 const char *wf_cuda_driver_word(enum wf_cuda_state state);
 
-/* Its functions, once it is ready; NULL: it is not, or not in this process. */
+/* Return the driver's functions; NULL: the driver is not ready, or not in this process. */
 const struct wf_cuda_driver *wf_cuda_driver(void);
 
 /*
- * The same, with a sentence.  -ENODEV: it was not loaded, or is not ready.
- * -EOWNERDEAD: it is the parent's.
+ * Get the driver's functions, or a sentence.  -ENODEV: the driver was not loaded, or is not
+ * ready.  -EOWNERDEAD: the driver is the parent's.
  */
 int wf_cuda_driver_need(const struct wf_cuda_driver **driver, struct wf_error *e);
 
-/* What is known since it was loaded: 0 and "" as long as it was not. */
-int wf_cuda_driver_version(void); /* as 13000 */
+/* Return the driver's version of CUDA, as 13000; 0: the driver was not loaded. */
+int wf_cuda_driver_version(void);
+
+/* Return the number of devices; 0: the driver is not ready. */
 int wf_cuda_driver_device_count(void);
+
+/* Return the driver's file; "": the driver was not loaded. */
 const char *wf_cuda_driver_file(void);
 
 /*
- * A negative code for one of the driver's, and a sentence: what was done, and the
- * driver's name for what came of it.  @code is not WF_CU_OK.
+ * Record a sentence about the driver's @code, which is not WF_CU_OK, and return a negative code
+ * for it.  The sentence says what was done, and the driver's name for @code.
  */
 int wf_cuda_driver_error(struct wf_error *e, int code, const char *format, ...) WF_PRINTF(3, 4);
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* A new registration of what is on a device. */
+/* Make a new registration of a device's memory. */
 static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigned access,
 		       struct wf_mr **mr, struct wf_error *e)
 {
@@ -16,12 +16,12 @@ static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigne
 		return wf_error_set(e, -EOPNOTSUPP, "%s on %s does not reach memory of devices",
 				    caps->provider, caps->domain);
 	err = wf_cuda_open_to_cards(span->device->device, span->at, e);
-	/* What lands there must be seen by the device. */
+	/* Bytes that land there must be seen by the device. */
 	if (!err && access & WF_ACCESS_LOCAL)
 		err = wf_cuda_flush(span->device->device, e);
 	if (err)
 		return -EOPNOTSUPP;
-	/* Without one the provider may have a way of its own. */
+	/* Without a dma-buf the provider may have a way of its own. */
 	(void)wf_cuda_dma_buf(span->at, span->bytes, &device.dma_buf, &device.offset, e);
 	err = wf_mr_open_device(rail, span->at, span->bytes, &device, access, mr, e);
 	if (device.dma_buf >= 0)
@@ -29,7 +29,7 @@ static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigne
 	return err;
 }
 
-/* The registration to use: that of @region if there is one, else a new one. */
+/* Get the registration to use: that of @region if there is one, else a new one. */
 static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region *region,
 		   const struct wf_span *span, unsigned access, struct wf_mr **mr,
 		   struct wf_error *e)

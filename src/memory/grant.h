@@ -2,11 +2,10 @@
 /*
  * A grant: what one operation needs to use a range of memory on a rail.
  *
- * Where registering is cheap a peer gets a key for the range, exact and
- * random, that dies with the grant; elsewhere one for the chunk of the pool,
- * which dies with that, or the memory is registered for this operation.  So is
- * a device's, where the rail reaches it.  Our own use has the slab's
- * registration, whose key no peer gets.
+ * Where registering is cheap a peer gets a key for the range, exact and random, that dies with
+ * the grant.  Elsewhere the peer gets the key of the pool's chunk, which dies with the chunk,
+ * or the memory is registered for this operation; so is a device's memory, where the rail
+ * reaches it.  Our own use has the slab's registration, whose key no peer gets.
  *
  * Threads: owner.
  */
@@ -16,30 +15,33 @@
 #include "memory/kind.h"
 
 struct wf_grant {
-	struct wf_mr *own; /* made for this grant, else NULL */
+	struct wf_mr *own; /* registration made for this grant, else NULL */
 	void *desc;
-	uint64_t address, key; /* for the peer; only of a remote grant */
+	uint64_t address, key; /* the peer's view of the range; set in a remote grant only */
 };
 
 /* A range of memory. */
 struct wf_span {
 	void *at;
 	uint64_t bytes;
-	const struct wf_kind_place *device; /* it is on; NULL: the host's */
+	const struct wf_kind_place *device; /* the device that holds it; NULL: the host's memory */
 };
 
 /*
- * For our own sends and reads: nothing is done where the rail needs nothing.  -EOPNOTSUPP with a
- * sentence: the rail does not reach the device.
+ * Grant a range to our own sends and reads: nothing is done where the rail needs nothing.
+ * -EOPNOTSUPP with a sentence: the rail does not reach the device.
  */
 int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
 		   const struct wf_span *span, struct wf_error *e);
 
-/* For a peer's reads.  -EOPNOTSUPP: as above. */
+/*
+ * Grant a range to a peer's reads.  -EOPNOTSUPP with a sentence: the rail does not reach the
+ * device.
+ */
 int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
 		    const struct wf_span *span, struct wf_error *e);
 
-/* Accepts a zeroed grant. */
+/* End @grant.  Accepts a zeroed grant. */
 void wf_grant_close(struct wf_grant *grant);
 
 #endif

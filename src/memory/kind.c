@@ -49,7 +49,7 @@ const struct wf_kind wf_kind_cuda = {
 	.end = cuda_end,
 };
 
-/* What CUDA itself says of the @bytes at @at. */
+/* Ask CUDA itself where the @bytes at @at lie. */
 static int find_cuda(int id, const void *at, uint64_t bytes, struct wf_kind_place *place,
 		     struct wf_error *e)
 {

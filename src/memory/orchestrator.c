@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * Huge pages were set aside for somebody, who is to say so if that is weft; and so is who wants
- * it pinned, or a device's memory given away.
+ * Huge pages were set aside for some program: a rule must say if that is weft.  Pinned memory,
+ * and memory of a device given away, need a rule, too.
  */
 const char wf_orchestrator_preset[] = "deny huge\n"
 				      "deny pinned\n"
@@ -64,14 +64,12 @@ void wf_orchestrator_close(struct wf_orchestrator *o)
 	pthread_mutex_destroy(&o->lock);
 }
 
-/* Room. */
-
 static bool names(const struct wf_rule *rule, enum wf_rule_verb verb, const struct wf_publisher *p)
 {
 	return rule->verb == verb && wf_rules_place(&rule->who, p->how->kind, p->name) >= 0;
 }
 
-/* All that a limit counts. */
+/* Bytes in use that the limit @rule counts. */
 static uint64_t used_under(const struct wf_orchestrator *o, const struct wf_rule *rule)
 {
 	uint64_t used = 0;
@@ -82,13 +80,13 @@ static uint64_t used_under(const struct wf_orchestrator *o, const struct wf_rule
 	return used;
 }
 
-/* How much of @p has to be left, as @rule says. */
+/* Bytes of @p that the reserve @rule keeps free. */
 static uint64_t reserve_of(const struct wf_rule *rule, const struct wf_publisher *p)
 {
 	return rule->percent ? p->bytes / 100 * rule->percent : rule->bytes;
 }
 
-/* A piece of @bytes of @p; what can't be rounded up is more than anybody has. */
+/* Round @bytes up to pages of @p; UINT64_MAX, more than any publisher has, if that can't be. */
 static uint64_t whole_pages(const struct wf_publisher *p, uint64_t bytes)
 {
 	uint64_t pages = bytes / p->page_bytes + (bytes % p->page_bytes != 0);
@@ -96,7 +94,7 @@ static uint64_t whole_pages(const struct wf_publisher *p, uint64_t bytes)
 	return pages > SIZE_MAX / p->page_bytes ? UINT64_MAX : WF_MAX(pages, (uint64_t)1) * p->page_bytes;
 }
 
-/* Is there room for @bytes?  -ENOBUFS, -ENODEV: the sentence says what is in the way. */
+/* Look for room for @bytes of @p.  -ENOBUFS, -ENODEV: the sentence says what is in the way. */
 static int look_for_room(struct wf_orchestrator *o, struct wf_publisher *p, uint64_t bytes,
 			 struct wf_error *e)
 {
@@ -122,9 +120,7 @@ static int look_for_room(struct wf_orchestrator *o, struct wf_publisher *p, uint
 	return 0;
 }
 
-/* Choosing. */
-
-/* What to call a client. */
+/* The name of a client. */
 static const char *name_of(const struct wf_place *place, char text[16])
 {
 	if (place->device)
@@ -133,7 +129,7 @@ static const char *name_of(const struct wf_place *place, char text[16])
 	return text;
 }
 
-/* Sum up the distances to all clients.  -EACCES: a rule keeps it from one. */
+/* Sum up the distances to all clients.  -EACCES: a rule keeps the publisher from one. */
 static int measure(const struct wf_orchestrator *o, const struct wf_request *request,
 		   struct wf_choice *c)
 {
@@ -161,7 +157,7 @@ static int measure(const struct wf_orchestrator *o, const struct wf_request *req
 	return err;
 }
 
-/* The first rule that says an order for one of the clients. */
+/* The first rule that sets an order for one of the clients. */
 static const struct wf_rule *order_of(const struct wf_orchestrator *o,
 				      const struct wf_request *request)
 {
@@ -176,7 +172,10 @@ static const struct wf_rule *order_of(const struct wf_orchestrator *o,
 	return first;
 }
 
-/* Its place in the order that the request, or else a rule, gives.  -EACCES: the request wants others. */
+/*
+ * Find the publisher's place in the order that the request, or else a rule, gives.  -EACCES:
+ * the request wants others.
+ */
 static int place_in_order(const struct wf_orchestrator *o, const struct wf_request *request,
 			  struct wf_choice *c)
 {
@@ -185,11 +184,11 @@ static int place_in_order(const struct wf_orchestrator *o, const struct wf_reque
 	const struct wf_rule_who *who = rule ? &rule->who : &request->from;
 	int place = wf_rules_place(who, p->how->kind, p->name);
 
-	/* Memory of a device stands behind the host's, unless somebody wants it. */
+	/* Memory of a device stands behind the host's, unless a rule or the request names it. */
 	c->order = place >= 0 ? (unsigned)place : who->count + c->unasked;
 	if (rule && place >= 0)
 		snprintf(c->why, sizeof(c->why), "'%s'; ", rule->text);
-	/* Memory of the host stands in for what a request names. */
+	/* Memory of the host stands in for publishers that a request names. */
 	if (!who->count || rule || place >= 0 || (!request->strict && p->how == &wf_publish_host))
 		return 0;
 	snprintf(c->why, sizeof(c->why), "the request names others");
@@ -230,7 +229,7 @@ static void judge(struct wf_orchestrator *o, const struct wf_request *request, s
 		say_distance(request, c);
 }
 
-/* The one without room stands where it would serve, so that who is strict sees it. */
+/* A publisher without room stands where it would serve, so that a strict request sees it. */
 static bool may_serve(const struct wf_choice *c)
 {
 	return !c->err || c->err == -ENOBUFS;
@@ -264,7 +263,7 @@ void wf_orchestrator_judge(struct wf_orchestrator *o, const struct wf_request *r
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* So much less of @p is given out. */
+/* Count @bytes of @p as given back. */
 static void let_used(struct wf_orchestrator *o, struct wf_publisher *p, uint64_t bytes)
 {
 	pthread_mutex_lock(&o->lock);
@@ -286,7 +285,7 @@ int wf_orchestrator_take(struct wf_orchestrator *o, struct wf_publisher *p, uint
 	pthread_mutex_unlock(&o->lock);
 	if (err)
 		return wf_error_set(e, -ENOBUFS, "%s: %.300s", p->name, why.text);
-	/* Without the lock: pinning takes its time, and so may a device. */
+	/* Take without the lock: pinning takes its time, and so may a device. */
 	err = p->how->take(p, (size_t)whole, piece, e);
 	if (err)
 		let_used(o, p, whole);

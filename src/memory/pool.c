@@ -9,30 +9,30 @@
 
 #include "util/fork.h"
 
-#define CHUNK_BYTES_MIN ((size_t)256) /* below this the lists cost more than they save */
-#define CHUNK_BYTES_MAX MIB           /* above this sharing a slab saves nothing */
-#define SLAB_BYTES (2 * MIB)          /* one huge page */
+#define CHUNK_BYTES_MIN ((size_t)256) /* smaller chunks cost more in lists than they save */
+#define CHUNK_BYTES_MAX MIB           /* larger chunks save nothing by sharing a slab */
+#define SLAB_BYTES (2 * MIB)          /* a huge page */
 #define LARGE_STEP (64 * KIB)         /* large slabs come in these steps */
 #define CLASS_COUNT 13                /* 256 B ... 1 MiB */
 
 /* A chunk that peers may read. */
 struct shown {
-	struct wf_list node; /* in revoked, when it has lost its last share */
+	struct wf_list node; /* member of revoked, once the chunk has lost its last share */
 	struct wf_slab *slab;
 	uint32_t index;
 	struct wf_region region;
 };
 
 struct wf_slab {
-	struct wf_list node; /* in partial, idle or leaving */
+	struct wf_list node; /* member of partial, idle or leaving */
 	struct wf_region region;
-	struct wf_sealed file; /* base NULL: memory of our own */
-	struct wf_pool_guest *guest; /* whose memory it is; NULL: the pool's */
+	struct wf_sealed file; /* base NULL: no other process can map it */
+	struct wf_pool_guest *guest; /* owner of the memory; NULL: the pool */
 	size_t chunk_bytes;
 	uint32_t chunk_count, free_count;
-	struct shown **shown; /* of each chunk that is; NULL: none ever was */
-	uint32_t *shares; /* of each chunk; 0: it is free, or revoked */
-	uint32_t free[];  /* indexes, a stack; then the shares */
+	struct shown **shown; /* per chunk, if it is shown; NULL: none ever was */
+	uint32_t *shares; /* shares of each chunk; 0: it is free, or revoked */
+	uint32_t free[];  /* stack of free indexes; then the shares */
 };
 
 static unsigned class_of(size_t bytes)
@@ -89,7 +89,7 @@ void wf_pool_fini(struct wf_pool *pool)
 	pthread_mutex_destroy(&pool->lock);
 }
 
-/* Where @at is, or would be inserted: the first slab that ends after it. */
+/* Find where @at is, or would be inserted: the first slab that ends after it. */
 static size_t search(const struct wf_pool *pool, const void *at)
 {
 	size_t low = 0, high = pool->slab_count;
@@ -115,7 +115,7 @@ static struct wf_slab *find_slab(const struct wf_pool *pool, const void *at)
 	return pool->slabs[i];
 }
 
-/* Whoever looked at it from elsewhere learns that there is less to look at. */
+/* Take @slab out of the pool; others that look at it learn by @retired that it is gone. */
 static void forget_slab(struct wf_pool *pool, struct wf_slab *slab)
 {
 	size_t i = search(pool, slab->region.base);
@@ -138,28 +138,28 @@ static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
 	free_slab(slab);
 }
 
-/* A guest leaves by itself. */
+/* Is @slab unused?  A guest is not: it leaves by itself. */
 static bool is_unused(const struct wf_slab *slab)
 {
 	return slab->free_count == slab->chunk_count && !slab->guest;
 }
 
 /*
- * Give slabs that nobody uses back until @bytes fit the budget.  Registered
- * ones are left: only their owner may close those, and does when somebody waits.
+ * Give unused slabs back until @bytes fit the budget.  Registered slabs are left: only their
+ * owner may close registrations, and does when there is a waiter.
  */
 static void trim(struct wf_pool *pool, size_t bytes)
 {
 	for (size_t i = pool->slab_count; i-- && pool->slab_bytes + bytes > pool->budget_bytes;) {
 		struct wf_slab *slab = pool->slabs[i];
 
-		/* In this order: one in use may be being registered right now. */
+		/* Test in this order: a slab in use may be being registered right now. */
 		if (is_unused(slab) && !wf_region_held(&slab->region))
 			remove_slab(pool, slab);
 	}
 }
 
-/* Memory for @slab: such as others can look at, if that is wanted and to be had. */
+/* Map memory for @slab: sealed, for other processes to look at, if that is wanted and to be had. */
 static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
 {
 	void *base;
@@ -178,7 +178,7 @@ static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
 	return 0;
 }
 
-/* Room for one more in the list of slabs. */
+/* Make room for one more in the list of slabs. */
 static int make_place(struct wf_pool *pool)
 {
 	size_t size = pool->slab_size ? 2 * pool->slab_size : 16;
@@ -207,7 +207,7 @@ static void insert_slab(struct wf_pool *pool, struct wf_slab *slab)
 	wf_fork_let();
 }
 
-/* With all its chunks free, and no memory yet. */
+/* Make a slab with all its chunks free, and no memory yet. */
 static struct wf_slab *new_slab(size_t chunk_bytes, uint32_t count)
 {
 	struct wf_slab *slab = calloc(1, sizeof(*slab) + 2 * count * sizeof(slab->free[0]));
@@ -284,7 +284,7 @@ static int take_small(struct wf_pool *pool, size_t bytes, void **chunk)
 	return 0;
 }
 
-/* Of a slab for one chunk that is larger than those of any class. */
+/* Size of a slab for one chunk that is larger than those of any class. */
 static size_t large_bytes(size_t bytes)
 {
 	return (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
@@ -303,7 +303,7 @@ static int take_large(struct wf_pool *pool, size_t bytes, void **chunk)
 	struct wf_slab *best = NULL;
 	int err;
 
-	/* An idle one that wastes at most half of itself. */
+	/* Take an idle slab that wastes at most half of itself. */
 	WF_LIST_EACH(node, &pool->idle) {
 		struct wf_slab *slab = WF_CONTAINER(node, struct wf_slab, node);
 
@@ -333,7 +333,7 @@ int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk)
 	return err;
 }
 
-/* Chunk @index is anybody's. */
+/* Free chunk @index. */
 static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
 {
 	slab->free[slab->free_count++] = index;
@@ -346,7 +346,10 @@ static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t inde
 	pool->freed = true;
 }
 
-/* Chunk @index has no user any more, and is anybody's when the owner has closed the keys that peers have. */
+/*
+ * Free chunk @index, which has no user any more, once the owner has closed the keys that peers
+ * have.
+ */
 static void leave_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t index)
 {
 	if (!slab->guest)
@@ -359,7 +362,7 @@ static void leave_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t ind
 	}
 }
 
-/* The slab and index of the taken chunk at whose @offset @at is.  NULL: there is none. */
+/* Find the slab and index of the taken chunk at whose @offset @at is.  NULL: there is none. */
 static struct wf_slab *find_chunk(const struct wf_pool *pool, const void *at, uint32_t *index,
 				  size_t *offset)
 {
@@ -417,7 +420,10 @@ int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct w
 	return err;
 }
 
-/* Chunks without a user lose the keys that peers have.  Owner, with the lock.  Were there any? */
+/*
+ * Close the keys that peers have of chunks without a user.  Returns whether there were any.
+ * Owner, with the lock.
+ */
 static bool close_revoked(struct wf_pool *pool)
 {
 	bool any = !wf_list_empty(&pool->revoked);
@@ -452,7 +458,7 @@ void wf_pool_dismiss(struct wf_pool *pool)
 		pthread_mutex_unlock(&pool->lock);
 		if (!slab)
 			return;
-		free_slab(slab); /* without the lock: it may give shares of other pools */
+		free_slab(slab); /* without the lock: a guest may give shares of other pools */
 	}
 }
 
@@ -506,7 +512,10 @@ struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t co
 	return slab ? &slab->region : NULL;
 }
 
-/* The region of chunk @index for peers, made if there is none.  With the lock.  NULL: no memory. */
+/*
+ * Get the region of chunk @index for peers, made if there is none.  With the lock.  NULL: no
+ * memory.
+ */
 static struct shown *show_chunk(struct wf_slab *slab, uint32_t index)
 {
 	struct shown *shown;
@@ -580,7 +589,10 @@ void wf_pool_describe(struct wf_pool *pool, uint64_t bytes, char text[WF_POOL_TE
 		       (unsigned long long)pool->budget_bytes);
 }
 
-/* Slabs that nobody uses lose their registrations, so that they can make room for others. */
+/*
+ * Close the registrations of unused slabs, so that they can make room for others.  Returns
+ * whether there were any.
+ */
 static bool unregister_unused(struct wf_pool *pool)
 {
 	bool any = false;
@@ -633,7 +645,7 @@ void wf_pool_run(struct wf_pool *pool)
 	struct wf_list due;
 	struct wf_list *node;
 
-	/* Without the lock, because this is asked in every turn of the loop. */
+	/* Look without the lock, because every turn of the loop looks. */
 	if (!atomic_load_explicit(&pool->freed, memory_order_relaxed))
 		return;
 	wf_list_init(&due);

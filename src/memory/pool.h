@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The pool: memory for frames, received tensors and whoever asks for it, in
- * slabs that are registered once, for our own use, and cut into chunks of fixed
- * sizes.  What peers may read is registered by the chunk, and that is closed
- * before the chunk can be another's.
+ * The pool: memory for frames, received tensors and other uses, in slabs that are registered
+ * once, for our own use, and cut into chunks of fixed sizes.  Memory that peers may read is
+ * registered by the chunk, and that registration is closed before the chunk can be another's.
  *
- * A chunk of up to 1 MiB shares a slab with others of its size class (powers
- * of two); a larger one has a slab of its own, which is kept for the next of
- * about its size.  The budget counts slabs, used or idle.
+ * A chunk of up to 1 MiB shares a slab with others of its size class (powers of two); a larger
+ * one has a slab of its own, which is kept for the next of about its size.  The budget counts
+ * slabs, used or idle.
  *
  * A chunk may have several users: each share of it is given back by itself.
  *
- * A guest is memory from elsewhere, of one chunk, that is looked after as the pool's
- * own is: found, shared and registered.  It counts in no budget, and leaves with its
- * last share.
+ * A guest is memory from elsewhere, of one chunk, that is looked after as the pool's own is:
+ * found, shared and registered.  A guest counts in no budget, and leaves with its last share.
  *
- * Where others of this host may look at chunks, slabs are sealed memory, as far
- * as there are descriptors for that.
+ * Where other processes of this host may look at chunks, slabs are sealed memory, as far as
+ * there are descriptors for that.
  *
- * Nobody is overcommitted: at the limit wf_pool_take says -EAGAIN and a waiter
- * is told when it is worth asking again.
+ * Memory is never overcommitted: at the limit wf_pool_take returns -EAGAIN and a waiter is told
+ * when it is worth asking again.
  *
- * Threads: any for take and give (one lock, held for a few instructions or one
- * mmap); owner for waiters and registrations.
+ * Threads: any for take and give (one lock, held for a few instructions or one mmap); owner for
+ * waiters and registrations.
  */
 #ifndef WF_POOL_H
 #define WF_POOL_H
@@ -35,11 +33,14 @@
 
 struct wf_slab;
 
-/* Both are the owner's to fill in. */
+/* Callbacks of a guest, which its owner fills in. */
 struct wf_pool_guest {
-	/* Its last share is gone, and so are its registrations.  Owner; setup when the pool ends. */
+	/*
+	 * The guest's last share is gone, and so are its registrations.  Owner; setup when the
+	 * pool ends.
+	 */
 	void (*left)(struct wf_pool_guest *guest);
-	/* This process is a forked child. */
+	/* The process is a forked child. */
 	void (*forked)(struct wf_pool_guest *guest);
 };
 
@@ -48,81 +49,96 @@ struct wf_pool {
 	struct wf_slab **slabs; /* sorted by address */
 	size_t slab_count, slab_size;
 	uint64_t budget_bytes, slab_bytes, used_bytes;
-	uint64_t wait_count;    /* how often somebody had to wait */
+	uint64_t wait_count;    /* how often a wait was needed */
 	struct wf_list partial[16]; /* per class: slabs with a free chunk */
-	struct wf_list idle;    /* slabs of large chunks that nobody uses */
+	struct wf_list idle;    /* unused slabs of large chunks */
 	struct wf_list leaving; /* guests without a share */
-	struct wf_list revoked; /* chunks without one of which peers have keys still */
+	struct wf_list revoked; /* chunks without a share of which peers still have keys */
 	struct wf_list waiters;
 	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
 	size_t file_count, files_max; /* slabs that are sealed memory */
-	_Atomic uint64_t *retired; /* counts those that are gone, where others see it; NULL: nobody looks */
+	_Atomic uint64_t *retired; /* count of such slabs gone, shown to others; NULL: not shown */
 };
 
 int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes);
 
-/* Every chunk is gone after this, taken or not; registrations were closed before. */
+/* Free every chunk, taken or not; registrations were closed before. */
 void wf_pool_fini(struct wf_pool *pool);
 
 /*
- * From now on others may look at chunks: slabs are sealed memory, @files_max of them, and
- * @retired, borrowed until the pool's end or a call with NULL, counts those that are gone.
- * Threads: setup.
+ * Let other processes look at chunks from now on: up to @files_max slabs are sealed memory, and
+ * @retired counts those that are gone.  Borrows @retired until the pool's end or a call with
+ * NULL.  Threads: setup.
  */
 void wf_pool_open_to_others(struct wf_pool *pool, size_t files_max, _Atomic uint64_t *retired);
 
 /*
- * A chunk of at least @bytes, aligned to 64.  -EAGAIN: the budget is spent.
- * -ENOBUFS: it will never fit the budget.  -ENOMEM: the system has no more.
+ * Take a chunk of at least @bytes, aligned to 64.  -EAGAIN: the budget is spent.  -ENOBUFS:
+ * @bytes will never fit the budget.  -ENOMEM: the system has no more.
  */
 int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk);
 
-/* Could it ever have a chunk of @bytes?  Threads: any. */
+/* Return whether a chunk of @bytes could ever fit the budget.  Threads: any. */
 bool wf_pool_fits(const struct wf_pool *pool, size_t bytes);
 
-/* The last share of a chunk frees it.  Accepts NULL.  -EINVAL: no chunk of this pool that is taken; nothing changed. */
+/*
+ * Give a share of @chunk back; the last share frees it.  Accepts NULL.  -EINVAL: @chunk is no
+ * chunk of this pool that is taken; nothing changed.
+ */
 int wf_pool_give(struct wf_pool *pool, void *chunk);
 
 /*
  * Look after the @bytes at @base, with one share that the caller gives back as a chunk's.
- * @file: others of this host can map it; base NULL: they can't.  Borrows @guest until it has
- * left.  -ENOMEM.  Threads: any.
+ * Other processes of this host can map @file; base NULL: they can't.  Borrows @guest until it
+ * has left.  -ENOMEM.  Threads: any.
  */
 int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct wf_sealed *file,
 		  struct wf_pool_guest *guest);
 
-/* Guests without a share leave, and chunks lose their keys, before the next wf_pool_run.  Owner. */
+/*
+ * Let guests without a share leave, and chunks lose their keys, before the next wf_pool_run.
+ * Owner.
+ */
 void wf_pool_dismiss(struct wf_pool *pool);
 
-/* Another share of the chunk that holds @count bytes at @at.  -EINVAL: no such chunk is taken. */
+/*
+ * Take another share of the chunk that holds @count bytes at @at.  -EINVAL: no such chunk is
+ * taken.
+ */
 int wf_pool_share(struct wf_pool *pool, const void *at, size_t count, void **chunk);
 
-/* Where others find a byte of the pool. */
+/* The place where other processes find a byte of the pool. */
 struct wf_pool_place {
-	int fd;          /* of the slab, as long as the byte's chunk is taken */
-	uint64_t number; /* of that file */
-	uint64_t offset; /* in it */
+	int fd;          /* file of the slab, as long as the byte's chunk is taken */
+	uint64_t number; /* number of the file */
+	uint64_t offset; /* offset in the file */
 };
 
-/* -ENOENT: it is not where others could look. */
+/* Find the place of the byte at @at.  -ENOENT: other processes can't look at it. */
 int wf_pool_find(struct wf_pool *pool, const void *at, struct wf_pool_place *place);
 
-/* The slab that holds @count bytes at @at, as a region for our own use; NULL: not of this pool. */
+/*
+ * Return the slab that holds @count bytes at @at, as a region for our own use; NULL: not of
+ * this pool.
+ */
 struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t count);
 
 /*
- * The taken chunk that holds them, as a region for peers to read, which ends with the chunk's
- * last share.  NULL: there is none, or no memory for that.  Owner.
+ * Return the taken chunk that holds @count bytes at @at, as a region for peers to read, which
+ * ends with the chunk's last share.  NULL: no such chunk, or no memory for the region.  Owner.
  */
 struct wf_region *wf_pool_shown(struct wf_pool *pool, const void *at, size_t count);
 
 /* Pin the slab of a chunk that is taken, once, for CUDA devices: as wf_region_pin.  Owner. */
 int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_error *e);
 
-/* Close the registrations of all slabs with @rail, NULL: with every rail, and pinned ones are not any more.  Owner. */
+/*
+ * Close the registrations of all slabs with @rail; NULL: with every rail, and unpin the slabs.
+ * Owner.
+ */
 void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail);
 
-/* Give all slabs that nobody uses back to the system.  Owner. */
+/* Give all unused slabs back to the system.  Owner. */
 void wf_pool_shrink(struct wf_pool *pool);
 
 struct wf_pool_waiter {
@@ -132,17 +148,19 @@ struct wf_pool_waiter {
 
 #define WF_POOL_TEXT_BYTES 160
 
-/* For people: that @bytes of it are waited for, and why. */
+/* Describe, for people, that @bytes of the pool are waited for, and why. */
 void wf_pool_describe(struct wf_pool *pool, uint64_t bytes, char text[WF_POOL_TEXT_BYTES]);
 
-/* Be told once when memory has come back; the retry may wait again. */
+/* Tell @waiter once when memory has come back; its retry may wait again. */
 void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter);
+
+/* Stop waiting. */
 void wf_pool_unwait(struct wf_pool *pool, struct wf_pool_waiter *waiter);
 
 /* Tell the waiters if memory came back.  Owner, from the poll loop. */
 void wf_pool_run(struct wf_pool *pool);
 
-/* In a forked child: what it writes to chunks is not its parent's any more. */
+/* Make the pool's memory a copy in a forked child: its writes are not the parent's. */
 void wf_pool_forked(struct wf_pool *pool);
 
 #endif

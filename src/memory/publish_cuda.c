@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cuda: memory of a CUDA device, which the processor does not reach.  Only where a rule allows
- * it: the driver is loaded.
+ * cuda: memory of a CUDA device, which the processor does not reach.  Publishers are there only
+ * where a rule allows it, because the driver is loaded.
  */
 #include "memory/publisher.h"
 
@@ -12,8 +12,8 @@
 #include "memory/cuda.h"
 
 /*
- * By its number, for several may have one address, as parts of a device have.  One that sysfs
- * does not show is as far from everything as can be.
+ * Add a device by its number, for several may have one address, as parts of a device have.  A
+ * device that sysfs does not show is as far from everything as can be.
  */
 static int add(struct wf_publisher_list *list, const struct wf_topology *t, int ordinal,
 	       const char *why_not, struct wf_error *e)
@@ -41,7 +41,7 @@ static int add(struct wf_publisher_list *list, const struct wf_topology *t, int 
 	return 0;
 }
 
-/* Where there is no device one stands for all that there are not, to say why. */
+/* Add all devices; without any, a single publisher stands for them, to say why. */
 static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 		const struct wf_rules *rules, struct wf_error *e)
 {
@@ -58,7 +58,10 @@ static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 	return err;
 }
 
-/* What others have of it only taking tells: to ask makes a context, which takes memory, too. */
+/*
+ * Set how much there is; memory that others have shows only on taking, for to ask makes a
+ * context, which takes memory, too.
+ */
 static void look(struct wf_publisher *p)
 {
 	p->bytes = p->stated_bytes;

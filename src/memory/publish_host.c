@@ -15,7 +15,7 @@ static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 	return wf_publisher_add_nodes(list, &wf_publish_host, t, e);
 }
 
-/* A line of a node's meminfo, as "Node 0 MemTotal: 123 kB". */
+/* Read a line of a node's meminfo, as "Node 0 MemTotal: 123 kB". */
 static uint64_t line_bytes(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -33,19 +33,22 @@ static void look(struct wf_publisher *p)
 			  p->place.node) &&
 	    !wf_sysfs_text(path, text, sizeof(text))) {
 		p->bytes = line_bytes(text, " MemTotal:");
-		/* What the kernel gives up easily: files that were read. */
+		/* Count what the kernel gives up easily: files that were read. */
 		p->available_bytes = line_bytes(text, " MemFree:") +
 				     line_bytes(text, " Active(file):") +
 				     line_bytes(text, " Inactive(file):") +
 				     line_bytes(text, " SReclaimable:");
 		return;
 	}
-	/* A kernel without NUMA. */
+	/* A kernel without NUMA has no such file. */
 	p->bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * p->page_bytes;
 	p->available_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * p->page_bytes;
 }
 
-/* A file of memory, so that others of this host can look at it; plain memory if that is not to be had. */
+/*
+ * Take a file of memory, so that other processes of this host can look at it; plain memory if
+ * that is not to be had.
+ */
 static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
 		struct wf_error *e)
 {

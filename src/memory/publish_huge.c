@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Sizes that some processor has, the smallest first: a piece wastes less of it. */
+/* Page sizes that some processor has, the smallest first: a piece wastes less of it. */
 static const unsigned sizes_kib[] = { 64, 2048, 16384, 32768, 524288, 1048576 };
 
-/* A number that the kernel says about pages of @page_kib on @node; 0 where it says none. */
+/* Read a number that the kernel says about pages of @page_kib on @node; 0 where it says none. */
 static uint64_t count_of(const struct wf_topology *t, int node, size_t page_kib, const char *what)
 {
 	char path[WF_SYSFS_PATH_BYTES];
@@ -59,7 +59,7 @@ static void look(struct wf_publisher *p)
 	p->published = p->bytes > 0;
 }
 
-/* The kernel sets the pages aside for us at once, and says so if it can't. */
+/* Map huge pages: the kernel sets them aside for us at once, or says that it can't. */
 static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
 		struct wf_error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* p2pmem: memory of a PCI device that its driver offers to other devices, as that of an NVMe's controller. */
+/* p2pmem: memory that a PCI device's driver offers to other devices, as an NVMe controller's. */
 #include "memory/publisher.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 	return err;
 }
 
-/* Programs have its memory by this; kernels before 6.2 have no such file. */
+/* The file by which programs get the memory; kernels before 6.2 have none. */
 static bool allocate_path(const struct wf_publisher *p, char path[WF_SYSFS_PATH_BYTES])
 {
 	return wf_sysfs_path(path, p->place.device->path, "p2pmem/allocate");
@@ -44,8 +44,8 @@ static uint64_t number_of(const struct wf_publisher *p, const char *what)
 }
 
 /*
- * A driver that has gone leaves nothing, which says the same as not published.  What it
- * publishes is for other drivers; programs have it by a file of its own.
+ * Look at the device's files.  A driver that has gone leaves none, which says the same as not
+ * published.  The published memory is for other drivers; programs get it by a file of its own.
  */
 static void look(struct wf_publisher *p)
 {

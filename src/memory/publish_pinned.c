@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pinned: memory of a NUMA node that CUDA has pinned, so that devices copy it at full speed.
- * Only where a rule allows it: what is pinned can't be swapped out, and the driver is loaded.
+ * Publishers are there only where a rule allows it: pinned memory can't be swapped out, and the
+ * driver is loaded.
  */
 #include "memory/publisher.h"
 
@@ -32,7 +33,7 @@ static void look(struct wf_publisher *p)
 	p->published = wf_cuda_driver() != NULL;
 }
 
-/* For every device, by way of the first. */
+/* Pin for every device, by way of the first. */
 static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
 		struct wf_error *e)
 {

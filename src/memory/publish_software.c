@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* software: the host's memory in the place of a device's, as a rule says, to try without such a device. */
+/* software: the host's memory in place of a device's, as a rule says, to try without the device. */
 #include "memory/publisher.h"
 
 #include <errno.h>

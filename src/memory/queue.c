@@ -8,7 +8,7 @@
 #include "util/list.h"
 
 struct wf_queue_event {
-	struct wf_list node; /* in spare or used */
+	struct wf_list node; /* member of spare or used */
 	struct wf_queue *queue;
 	wf_cu_event event;
 };
@@ -19,7 +19,7 @@ struct wf_queue {
 	struct wf_list spare, used;
 };
 
-/* The driver: every queue was made by one that is ready, and a child has none. */
+/* The driver, which was ready when a queue was made; a forked child has none. */
 static const struct wf_cuda_driver *cu(void)
 {
 	return wf_cuda_driver();
@@ -41,7 +41,7 @@ int wf_queue_open(int ordinal, struct wf_queue **queue, struct wf_error *e)
 	fresh->ordinal = ordinal;
 	wf_list_init(&fresh->spare);
 	wf_list_init(&fresh->used);
-	/* It must not wait for the default stream, whose kernels may run for long. */
+	/* The stream must not wait for the default stream, whose kernels may run for long. */
 	code = cu()->cuStreamCreate(&fresh->copies, WF_CU_STREAM_NON_BLOCKING);
 	if (code) {
 		err = wf_cuda_driver_error(e, code, "a stream of CUDA device %d", ordinal);
@@ -70,7 +70,7 @@ static void free_events(struct wf_list *events, bool destroy)
 
 void wf_queue_wait(struct wf_queue *queue)
 {
-	/* In a forked child all of CUDA's is the parent's. */
+	/* wf_cuda_enter() fails in a forked child, where everything of CUDA's is the parent's. */
 	if (!queue || wf_cuda_enter(queue->ordinal, NULL))
 		return;
 	(void)cu()->cuStreamSynchronize(queue->copies);
@@ -121,7 +121,7 @@ int wf_queue_copy(struct wf_queue *queue, enum wf_queue_way way, void *to, const
 				    way == WF_QUEUE_TO_HOST ? "from" : "to", queue->ordinal);
 }
 
-/* An event that nobody uses. */
+/* Take an unused event, or make one. */
 static int take_event(struct wf_queue *queue, struct wf_queue_event **event, struct wf_error *e)
 {
 	struct wf_list *node = wf_list_pop(&queue->spare);
@@ -174,7 +174,7 @@ wait:
 	return err;
 }
 
-/* Needs no current context, and is asked for in every turn of the loop. */
+/* Ask for @event; no context need be current, and every turn of the loop asks. */
 static int query(wf_cu_event event, struct wf_error *e, const char *what)
 {
 	const struct wf_cuda_driver *driver;
@@ -206,13 +206,13 @@ void wf_queue_give(struct wf_queue_event *event)
 	wf_list_append(&event->queue->spare, &event->node);
 }
 
-/* The streams that every context and every thread has are small numbers. */
+/* The default streams, of a context and of a thread, are small numbers. */
 static bool is_default(const void *stream)
 {
 	return (uintptr_t)stream <= 2;
 }
 
-/* Make the context of @stream current; to be left. */
+/* Make the context of @stream current, until wf_cuda_leave(). */
 static int enter_stream(const struct wf_cuda_driver *driver, int ordinal, void *stream,
 			struct wf_error *e)
 {
@@ -229,7 +229,7 @@ static int enter_stream(const struct wf_cuda_driver *driver, int ordinal, void *
 		    : wf_cuda_enter_context(context, ordinal, e);
 }
 
-/* What a capture records is no work yet: nobody could wait for it. */
+/* Refuse a stream under capture: captured work is no work yet, so no wait for it could end. */
 static int refuse_capture(const struct wf_cuda_driver *driver, void *stream, struct wf_error *e)
 {
 	int status, code = driver->cuStreamIsCapturing(stream, &status);

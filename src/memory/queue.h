@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue: a stream of a CUDA device on which copies follow one another, each beside
- * whatever else the device does.  One for each device and direction, so that what
- * comes and what goes overlap: a device has an engine for each.
+ * A queue: a stream of a CUDA device on which copies follow one another, each beside whatever
+ * else the device does.  Each device and direction has a queue, so that copies in and out
+ * overlap: a device has an engine for each.
  *
- * Nothing here waits for a copy but wf_queue_wait and wf_queue_close.  The end of a copy is asked for with
- * its own event, and until it has come both ends of the copy are the device's: the
- * bytes must stay where they are.
+ * Only wf_queue_wait and wf_queue_close wait for a copy.  The end of a copy is polled by its
+ * own event, and until that has come both ends of the copy are the device's: the bytes must
+ * stay where they are.
  *
- * A program's own stream is marked, in the program's thread at the moment that counts: what
- * was put on it until then comes before.
+ * A program's own stream is marked, in the program's thread at the moment that counts: work put
+ * on the stream until then comes before.
  *
- * Threads: owner, but for marks, which any thread makes.
+ * Threads: owner, except for marks, which any thread makes.
  */
 #ifndef WF_QUEUE_H
 #define WF_QUEUE_H
@@ -21,59 +21,63 @@
 struct wf_queue;
 struct wf_queue_event;
 
-/* Of device @ordinal.  As wf_cuda_enter; -ENOMEM. */
+/* Open a queue of device @ordinal.  Codes as wf_cuda_enter; -ENOMEM. */
 int wf_queue_open(int ordinal, struct wf_queue **queue, struct wf_error *e);
 
-/* Wait for what is under way.  Accepts NULL. */
+/* Wait for copies that are under way.  Accepts NULL. */
 void wf_queue_wait(struct wf_queue *queue);
 
-/* Waits, too: events that were not given back are gone.  Accepts NULL. */
+/*
+ * Wait for copies that are under way and free the queue; events that were not given back are
+ * gone.  Accepts NULL.
+ */
 void wf_queue_close(struct wf_queue *queue);
 
 enum wf_queue_way { WF_QUEUE_TO_HOST, WF_QUEUE_TO_DEVICE, WF_QUEUE_ON_DEVICE };
 
 /*
- * Begin to copy @bytes behind what was begun on @queue before.  Borrows both ends until
- * an event that is recorded behind it has come.  Host memory should be pinned.
+ * Begin to copy @bytes behind the copies that were begun on @queue before.  Borrows both ends
+ * until an event that is recorded behind the copy has come.  Host memory should be pinned.
  */
 int wf_queue_copy(struct wf_queue *queue, enum wf_queue_way way, void *to, const void *from,
 		 size_t bytes, struct wf_error *e);
 
 /*
- * An event that comes when all that was begun on @queue has ended; to be given back.
- * Where it fails it has waited for that, if the device can be entered at all: nothing goes on
- * that nobody knows the end of.
+ * Record an event that comes when all copies begun on @queue have ended; the caller gives it
+ * back.  On an error the copies have been waited for, if the device can be entered at all: no
+ * copy goes on whose end is not known.
  */
 int wf_queue_record(struct wf_queue *queue, struct wf_queue_event **event, struct wf_error *e);
 
 /*
- * 0: it has come.  -EAGAIN: not yet.  All else: what was begun before it failed, and
- * nothing of it is touched any more, as the device's context is lost.
+ * Ask whether @event has come.  0: it has come.  -EAGAIN: not yet.  Other codes: the copies
+ * before it failed, and nothing of them is touched any more, as the device's context is lost.
  */
 int wf_queue_poll(struct wf_queue_event *event, struct wf_error *e);
 
-/* Whether it has come or not.  Accepts NULL. */
+/* Give @event back, whether it has come or not.  Accepts NULL. */
 void wf_queue_give(struct wf_queue_event *event);
 
-/* A moment in a stream of the program's. */
+/* A moment in a stream of the program. */
 struct wf_queue_mark {
 	wf_cu_event event; /* NULL: none */
 };
 
 /*
- * Mark what is on @stream, a CUstream, now.  NULL is the default stream of the context
- * that is current in this thread, or else of @ordinal's.  -EINVAL: it is being captured into
- * a graph.  Threads: any; the program's own, because some streams are a thread's.
+ * Mark the work that is on @stream, a CUstream, now.  NULL is the default stream of the context
+ * that is current in this thread, or else of @ordinal's.  -EINVAL: the stream is being captured
+ * into a graph.  Threads: any; the program's own, because some streams are a thread's.
  */
 int wf_queue_mark(int ordinal, void *stream, struct wf_queue_mark *mark, struct wf_error *e);
 
 /*
- * 0: what was on the stream has ended.  -EAGAIN: not yet.  All else: it failed.  It is asked for,
- * and no queue waits for it: the program may end that work only when another copy has come.
+ * Ask whether the marked work has ended.  0: it has ended.  -EAGAIN: not yet.  Other codes: it
+ * failed.  Marks are polled, and no queue waits for one: the program may end the work only when
+ * another copy has come.
  */
 int wf_queue_passed(const struct wf_queue_mark *mark, struct wf_error *e);
 
-/* Passed or not.  Accepts a zeroed one. */
+/* Free the mark, passed or not.  Accepts a zeroed one. */
 void wf_queue_unmark(struct wf_queue_mark *mark);
 
 #endif

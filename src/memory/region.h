@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A region: a range of memory and its registrations, one per rail, made when
- * first needed and kept.  That it is pinned for CUDA devices is one more.
+ * A region: a range of memory and its registrations, one per rail, made when first needed and
+ * kept.  Pinning for CUDA devices counts as one more.
  *
  * Threads: owner.
  */
@@ -11,7 +11,7 @@
 #include "fabric/mr.h"
 #include "memory/cuda.h"
 
-#define WF_REGION_RAILS_MAX 16 /* as many as a hello names */
+#define WF_REGION_RAILS_MAX 16 /* the rails that a hello can name */
 
 struct wf_region {
 	void *base;
@@ -22,29 +22,32 @@ struct wf_region {
 		struct wf_mr *mr;
 	} entries[WF_REGION_RAILS_MAX];
 	unsigned count;
-	bool pinned; /* for CUDA, by way of @pinned_by */
+	bool pinned; /* pinned for CUDA, by way of @pinned_by */
 	int pinned_by;
 };
 
 void wf_region_init(struct wf_region *region, void *base, size_t bytes, unsigned access);
 
-/* Does anything but its owner know of it? */
+/* Return whether a rail or CUDA knows of the region. */
 static inline bool wf_region_held(const struct wf_region *region)
 {
 	return region->count || region->pinned;
 }
 
-/* Close the registrations with @rail, NULL: all of them, and it is not pinned any more. */
+/* Close the registrations with @rail; NULL: all registrations, and unpin the region. */
 void wf_region_forget(struct wf_region *region, const struct wf_rail *rail);
 
-/* The same for all of them, because others need the room: counted. */
+/* Close all registrations and unpin, because others need the room: counted as evictions. */
 void wf_region_evict(struct wf_region *region);
 
-/* The registration of @region with @rail.  -ENOSPC: too many rails; else as wf_mr_open. */
+/* Get the registration of @region with @rail.  -ENOSPC: too many rails; else as wf_mr_open. */
 int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **mr,
 		 struct wf_error *e);
 
-/* Pin it, unless it is pinned, by way of CUDA device @ordinal, which is in use anyway.  As wf_cuda_pin. */
+/*
+ * Pin @region, unless it is pinned, by way of CUDA device @ordinal, which is in use anyway.
+ * Codes as wf_cuda_pin.
+ */
 int wf_region_pin(struct wf_region *region, int ordinal, struct wf_error *e);
 
 #endif

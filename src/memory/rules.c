@@ -11,7 +11,7 @@
 
 #include "util/options.h"
 
-/* What a verb wants behind its publishers. */
+/* The verbs, and what each wants behind its publishers. */
 static const struct {
 	const char *word;
 	bool conditions, bytes, percent;
@@ -24,7 +24,7 @@ static const struct {
 	[WF_RULE_PUBLISH] = { "publish", .bytes = true },
 };
 
-/* What may publish; those of CUDA only where there is a driver. */
+/* Kinds of publishers; those of CUDA are there only with a driver. */
 static const char *const kinds[] = { "any", "host", "huge", "pinned", "cuda", "p2pmem", "software" };
 
 /* A rule's text, word by word. */
@@ -62,7 +62,7 @@ static int expected(const struct parser *p, const char *what, struct wf_error *e
 			    p->word, what);
 }
 
-/* A kind, and perhaps which of them: printable, so that a sentence can name it. */
+/* Is @name a kind, perhaps with a place behind it?  Printable, so that a sentence can name it. */
 static bool is_publisher(const char *name)
 {
 	size_t count = strcspn(name, ":");
@@ -102,7 +102,7 @@ int wf_rules_who(const char *text, struct wf_rule_who *who, struct wf_error *e)
 	return 0;
 }
 
-/* A comma may have blanks around it. */
+/* Parse a comma list of publishers; a comma may have blanks around it. */
 static int parse_who(struct parser *p, struct wf_rule *rule, struct wf_error *e)
 {
 	char list[WF_RULE_TEXT_BYTES] = "";
@@ -114,7 +114,7 @@ static int parse_who(struct parser *p, struct wf_rule *rule, struct wf_error *e)
 			return err;
 		if (!p->word[0])
 			return expected(p, "a publisher", e);
-		strcat(list, p->word); /* all of a rule's words fit there */
+		strcat(list, p->word); /* @list has room for all words of a rule */
 		p->at += strspn(p->at, " \t\r");
 	} while (list[strlen(list) - 1] == ',' || *p->at == ',');
 	if (!wf_rules_who(list, &rule->who, e))
@@ -122,7 +122,7 @@ static int parse_who(struct parser *p, struct wf_rule *rule, struct wf_error *e)
 	return e ? wf_error_within(e, "rules, line %u", p->line) : -EINVAL;
 }
 
-/* "class", an operator and a class. */
+/* Parse "class", an operator and a class. */
 static int parse_class(struct parser *p, struct wf_rule *rule, struct wf_error *e)
 {
 	static const struct {
@@ -159,7 +159,7 @@ static int parse_class(struct parser *p, struct wf_rule *rule, struct wf_error *
 	return 0;
 }
 
-/* "for" a client, "where" it is so near: each once, in this order. */
+/* Parse "for" a client and "where" with a class: each at most once, in this order. */
 static int parse_conditions(struct parser *p, struct wf_rule *rule, struct wf_error *e)
 {
 	int err = 0;
@@ -208,13 +208,13 @@ static int parse_bytes(struct parser *p, struct wf_rule *rule, struct wf_error *
 	return expected(p, "its end", e);
 }
 
-/* Only memory of our own can be published where none was. */
+/* A rule can publish only memory of our own, where none was. */
 static bool is_publishable(const struct wf_rule_who *who)
 {
 	return who->count == 1 && !strncmp(who->names[0], "software:", 9);
 }
 
-/* One rule, in line @line; there may be none.  -ENOENT: it is empty. */
+/* Parse the rule in line @line.  -ENOENT: there is none. */
 static int parse_rule(struct wf_rule *rule, unsigned line, struct wf_error *e)
 {
 	struct parser p = { .at = rule->text, .line = line };
@@ -242,7 +242,7 @@ static int parse_rule(struct wf_rule *rule, unsigned line, struct wf_error *e)
 	return verbs[verb].conditions ? parse_conditions(&p, rule, e) : parse_bytes(&p, rule, e);
 }
 
-/* Blanks at both ends are nobody's. */
+/* Copy @text to the rule without the blanks at both ends. */
 static int take_text(struct wf_rule *rule, const char *text, size_t count, unsigned line,
 		     struct wf_error *e)
 {
@@ -295,7 +295,7 @@ static int parse(struct wf_rules *rules, const char *text, struct wf_error *e)
 	}
 }
 
-/* The text of the file @path, for free(). */
+/* Read the file @path; the caller frees *@text. */
 static int read_file(const char *path, char **text, struct wf_error *e)
 {
 	char *fresh = malloc(WF_RULES_FILE_BYTES + 1);
