@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* generic: a provider that nobody here has met.  Careful numbers. */
+/* generic: a provider that weft does not know.  Careful numbers. */
 #include "providers/rows.h"
 
 static const struct wf_quirk generic_quirks[] = {
@@ -13,7 +13,7 @@ const struct wf_provider wf_provider_generic = {
 	.shape = WF_SHAPE_SHARED,
 	.wait = WF_WAIT_NONE,
 	.revoke = WF_REVOKE_NONE,
-	.by_name = true, /* what nobody has run is not chosen unasked */
+	.by_name = true, /* an untried provider is not chosen unasked */
 	.reg_cheap = false,
 	.frame_bytes = 4 * KIB,
 	.eager_bytes = 4 * KIB,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* net: what libfabric 1.17 calls its newer tcp; later releases call it tcp. */
+/* net: libfabric 1.17's name for its newer tcp; later releases call it tcp. */
 #include "providers/rows.h"
 
 static const struct wf_quirk net_quirks[] = {
@@ -27,14 +27,14 @@ const struct wf_provider wf_provider_net = {
 	.label = "net",
 	.rank = 60,
 	.shape = WF_SHAPE_CONNECTED,
-	.wait = WF_WAIT_EDGE, /* level-triggered it burns a core, trywait or not */
+	.wait = WF_WAIT_EDGE, /* a level-triggered wait burns a core, trywait or not */
 	.revoke = WF_REVOKE_NONE,
 	.by_name = true, /* tcp reaches the same peers */
 	.by_ip = true,
 	.reg_cheap = true,
 	.tested = true,
 	.frame_bytes = 16 * KIB,
-	.eager_bytes = 64 * KIB, /* as tcp */
+	.eager_bytes = 64 * KIB, /* tcp's number */
 	.chunk_bytes = 1 * MIB,
 	.depth = 2,
 	.quirks = net_quirks,

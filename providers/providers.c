@@ -20,8 +20,9 @@ const struct wf_provider *const wf_providers[] = {
 };
 
 /*
- * From then on a buffer holds the longest message that goes at once, and two ends must agree on
- * that: with a buffer of 1 KiB such a libfabric refuses an older one, and cuts every frame up.
+ * From libfabric 1.20 on a buffer holds the longest message that goes at once, and both ends
+ * must agree on that: with a buffer of 1 KiB such a libfabric refuses an older one, and cuts
+ * every frame up.
  */
 #define RXM_EAGER FI_VERSION(1, 20)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rows by their names, for the table in providers.c and for nobody else.
+ * The rows by their names, for the table in providers.c alone.
  *
  * Threads: any; rows are constant.
  */

@@ -38,21 +38,21 @@ const struct wf_provider wf_provider_shm = {
 	.label = "shm",
 	.rank = 5,
 	.shape = WF_SHAPE_SHARED,
-	.wait = WF_WAIT_DOORBELL, /* it has no descriptor */
+	.wait = WF_WAIT_DOORBELL, /* shm has no descriptor */
 	.revoke = WF_REVOKE_NONE,
 	.same_host = true,
 	.reg_cheap = true,
 	.tested = true,
-	.frame_bytes = 4 * KIB, /* above it a killed sender takes its receiver along */
-	.eager_bytes = 4 * KIB, /* above it one read copies less */
-	.chunk_bytes = 1 * MIB, /* longer, and the caller is held for milliseconds */
+	.frame_bytes = 4 * KIB, /* above 4 KiB a killed sender takes its receiver along */
+	.eager_bytes = 4 * KIB, /* above 4 KiB one read copies less */
+	.chunk_bytes = 1 * MIB, /* a longer read holds the caller for milliseconds */
 	.depth = 1,
 	/*
-	 * Two readers take 0.6 of the time of one at 4 MiB, and 1.3 of it at 2 MiB: there
-	 * the sender still spins on the second of two processors.
+	 * Two readers take 0.6 of the time of one at 4 MiB, and 1.3 of it at 2 MiB, where the
+	 * sender still spins on the second of two processors.
 	 */
 	.helper_bytes = 4 * MIB,
-	.devshm_bytes = 16 * MIB, /* 1024 commands with 4 KiB each and 256 buffers of 32 KiB, rounded up */
+	.devshm_bytes = 16 * MIB, /* 1024 commands of 4 KiB and 256 buffers of 32 KiB, rounded up */
 	.peers_max = 256,
 	.quirks = shm_quirks,
 };

@@ -14,11 +14,11 @@ const struct wf_provider wf_provider_sockets = {
 	.label = "sockets",
 	.rank = 70,
 	.shape = WF_SHAPE_SHARED,
-	/* Its own threads make progress: who sleeps is served faster than who spins. */
+	/* The provider's threads make progress: a sleeper is served faster than a spinner. */
 	.wait = WF_WAIT_LEVEL,
 	.revoke = WF_REVOKE_NONE,
-	.ping_ms = 3000, /* its threads starve where spinning programs have the cores */
-	.by_name = true, /* stray bytes at its port end its service for good */
+	.ping_ms = 3000, /* the provider's threads starve where spinning programs have the cores */
+	.by_name = true, /* stray bytes at the provider's port end its service for good */
 	.by_ip = true,
 	.reg_cheap = true,
 	.tested = true,

@@ -10,7 +10,10 @@ static const struct wf_quirk tcp_quirks[] = {
 	  .why = "closing an endpoint under a read frees that read twice; with a queue of "
 		 "its own the damage dies with the queue",
 	  .test = "tests/fabric/test_rail.c" },
-	/* A small call there and back took 1.2 times as long.  From 1.18 on it does not say which they are. */
+	/*
+	 * The queue's descriptor made a small call there and back take 1.2 times as long.  From
+	 * 1.18 on tcp does not tell which descriptors stand behind a queue.
+	 */
 	{ .kind = WF_QUIRK_SLOW_FD,
 	  .before = FI_VERSION(1, 18),
 	  .why = "the descriptor of a queue is an epoll of its own, which each packet has "
@@ -35,14 +38,14 @@ const struct wf_provider wf_provider_tcp = {
 	.label = "tcp",
 	.rank = 30,
 	.shape = WF_SHAPE_CONNECTED,
-	/* Level-triggered it spins while unread data waits and no receive is posted. */
+	/* A level-triggered wait spins while unread data waits and no receive is posted. */
 	.wait = WF_WAIT_EDGE,
 	.revoke = WF_REVOKE_NONE,
 	.by_ip = true,
 	.reg_cheap = true, /* 0.4 us: nothing is pinned */
 	.tested = true,
 	.frame_bytes = 16 * KIB,
-	.eager_bytes = 64 * KIB, /* a few frames beat a pull up to here on loopback */
+	.eager_bytes = 64 * KIB, /* a few frames beat a pull up to 64 KiB on loopback */
 	.chunk_bytes = 1 * MIB, /* 1 MiB, two at a time: best of 64 KiB to 64 MiB on loopback */
 	.depth = 2,
 	.quirks = tcp_quirks,

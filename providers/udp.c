@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* udp: refused, here so that asking for it gets an answer. */
+/* udp: refused; the row is here so that asking for udp gets an answer. */
 #include "providers/rows.h"
 
 static const struct wf_quirk udp_quirks[] = {
