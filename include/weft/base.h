@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every part of weft's interface shares: export marks, status codes,
- * times, and the four words that say which thread may call a function.
+ * Shared by every part of weft's interface: export marks, status codes, times, and
+ * the four words that say which thread may call a function.
  *
  *   any       from any thread, at any time
  *   owner     from the thread that polls the node: the library's own in a
@@ -11,12 +11,12 @@
  *
  * Functions return 0 or a negative code: an errno, or one of libfabric's
  * FI_E* numbers, which agree with errno below 256.  weft_error() then holds
- * one sentence about it.
+ * one sentence about the failure.
  *
- * A NULL that can't be done without is -EINVAL; functions that return no code
- * do nothing and give NULL, 0 or "".  A NULL for the operation that a function
- * begins (struct weft_op **) says that nobody waits for it: it goes on without
- * a handle.
+ * NULL for an argument that a function needs is -EINVAL; functions that return no
+ * code do nothing then and return NULL, 0 or "".  NULL for the operation that a
+ * function begins (struct weft_op **) says that nobody waits: the operation goes
+ * on without a handle.
  */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
@@ -38,10 +38,10 @@ extern "C" {
 #define WEFT_VERSION_MINOR 1
 #define WEFT_VERSION_PATCH 0
 
-/* A time limit that never passes; it must be asked for by name. */
+/* A time limit that never passes; callers must ask for it by name. */
 #define WEFT_FOREVER UINT64_MAX
 
-/* How an operation ended.  The numbers are gRPC's. */
+/* Outcome of an operation.  The numbers are gRPC's. */
 enum weft_status {
 	WEFT_OK = 0,
 	WEFT_CANCELLED = 1,
@@ -62,25 +62,25 @@ enum weft_status {
 	WEFT_UNAUTHENTICATED = 16
 };
 
-/* Did the other side act on an operation that failed? */
+/* Whether the other side acted on an operation that failed. */
 enum weft_executed {
-	WEFT_EXECUTED_NO = 0,    /* it surely did not */
-	WEFT_EXECUTED_MAYBE = 1, /* it may have */
-	WEFT_EXECUTED_YES = 2    /* it did */
+	WEFT_EXECUTED_NO = 0,    /* the other side surely did not act */
+	WEFT_EXECUTED_MAYBE = 1, /* the other side may have acted */
+	WEFT_EXECUTED_YES = 2    /* the other side acted */
 };
 
-/* The version of the library that is running, as "0.1.0".  Threads: any. */
+/* Returns the version of the library that is running, as "0.1.0".  Threads: any, callback. */
 WEFT_API const char *weft_version(void);
 
-/* The name of a status, as "DEADLINE_EXCEEDED".  Threads: any, callback. */
+/* Returns the name of a status, as "DEADLINE_EXCEEDED".  Threads: any, callback. */
 WEFT_API const char *weft_status_name(enum weft_status status);
 
-/* The text of a negative return value.  Threads: any, callback. */
+/* Returns the text of a negative return value.  Threads: any, callback. */
 WEFT_API const char *weft_strerror(int err);
 
 /*
- * The sentence behind the last function of weft that failed in this thread.
- * Valid until the next call in this thread.  Threads: any, callback.
+ * Returns the sentence behind the last function of weft that failed in this thread, valid until
+ * the next call in this thread.  Threads: any, callback.
  */
 WEFT_API const char *weft_error(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DLPack's tensors, by their own types.  Optional: it needs <dlpack/dlpack.h>,
- * and <weft/weft.h> does not include it.
+ * Tensors of DLPack, sent and viewed by DLPack's own types.  Optional: this header needs
+ * <dlpack/dlpack.h>, and <weft/weft.h> does not include it.
  *
  * A DLTensor has the layout of a struct weft_tensor, so nothing is converted.
  */
@@ -18,24 +18,26 @@
 extern "C" {
 #endif
 
-/* The same tensor under its other name.  Threads: any, callback. */
+/* View a DLTensor as a tensor of weft, without a copy.  Threads: any, callback. */
 static inline const struct weft_tensor *weft_dlpack_tensor(const DLTensor *tensor)
 {
 	return (const struct weft_tensor *)(const void *)tensor;
 }
 
+/* View a tensor of weft as a DLTensor, without a copy.  Threads: any, callback. */
 static inline const DLTensor *weft_dlpack_view(const struct weft_tensor *tensor)
 {
 	return (const DLTensor *)(const void *)tensor;
 }
 
-/* Of weft_dlpack_send, until its operation has ended. */
+/* State of a weft_dlpack_send() until its operation has ended. */
 struct weft_dlpack_sending {
 	DLManagedTensor *tensor;
 	void (*done)(struct weft_op *op, void *arg);
 	void *arg;
 };
 
+/* Completion callback of weft_dlpack_send(); not for callers. */
 static inline void weft_dlpack_sent(struct weft_op *op, void *arg)
 {
 	struct weft_dlpack_sending s = *(struct weft_dlpack_sending *)arg;
@@ -48,9 +50,9 @@ static inline void weft_dlpack_sent(struct weft_op *op, void *arg)
 }
 
 /*
- * As weft_send, for a managed tensor.  Takes @tensor: its deleter runs on the
- * worker when the operation ends, before the options' done.  On failure it
- * stays the caller's.  Threads: any, callback.
+ * Send a managed tensor as weft_send() does.  Takes @tensor: its deleter runs on the worker when
+ * the operation ends, before the options' done.  On failure @tensor stays the caller's.
+ * -ENOMEM, or as weft_send().  Threads: any, callback.
  */
 static inline int weft_dlpack_send(struct weft_peer *peer, uint64_t step, const void *key,
 				   size_t key_bytes, DLManagedTensor *tensor,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interceptors: a node's word on every call, unary or a stream, that it makes or serves.
+ * Interceptors: hooks of a node on every call, unary or a stream, that it makes or serves.
  *
- * They are given with the options of weft_node_open and stay until the node has closed.
- * Each hook may be NULL.  Several are asked in the order in which they stand there, and told
- * of the end in the opposite one: an interceptor hears of the end of a call exactly if it was
- * asked about its beginning.  None of them may block.
+ * Interceptors are given with the options of weft_node_open() and stay until the node has closed.
+ * Each hook may be NULL.  Several interceptors are asked in the order in which they are given, and
+ * told of the end in the opposite order: an interceptor hears of the end of a call exactly if it
+ * was asked about the beginning.  No hook may block.
  */
 #ifndef WEFT_INTERCEPT_H
 #define WEFT_INTERCEPT_H
@@ -20,36 +20,38 @@ struct weft_interceptor {
 	size_t size;
 	void *arg;
 	/*
-	 * A call has come, its request is here, and a handler is about to begin: WEFT_OK lets
-	 * it.  Any other status is the answer, with a copy of *@message (NULL: none), and the
-	 * handler never hears of the call.  @call is what a handler has as closure_data.
-	 * Threads: callback; of callers on different workers at the same time.
+	 * A call has come, its request is here, and a handler is about to begin: WEFT_OK lets the
+	 * handler begin.  Any other status is the answer, with a copy of *@message (NULL: none),
+	 * and the handler never hears of the call.  @call is what a handler has as closure_data.
+	 * Threads: callback; at the same time for callers on different workers.
 	 */
 	enum weft_status (*admit)(void *arg, void *call, const char *service,
 				  const char *method, const char **message);
 	/*
-	 * It is over: it was answered with @status, or nobody waited for that any more.  Of
-	 * @call its peer and metadata can be looked at, and nothing else.  Threads: callback.
+	 * A served call is over: it was answered with @status, or nobody waited for an answer any
+	 * more.  The peer and the metadata of @call can be looked at, and nothing else.
+	 * Threads: callback.
 	 */
 	void (*served)(void *arg, void *call, const char *service, const char *method,
 		       enum weft_status status, uint64_t took_ns);
 	/*
-	 * A call of this node begins: WEFT_OK lets it.  Any other status is its outcome, with a
-	 * copy of *@message, and nothing is sent.  Metadata can be added to @op.  @parent: the
-	 * call that is served and for which this one is made, NULL: none.
+	 * A call of this node begins: WEFT_OK lets the call go.  Any other status is the outcome,
+	 * with a copy of *@message, and nothing is sent.  Metadata can be added to @op.  @parent:
+	 * the served call for which this call is made; NULL: none.
 	 * Threads: the one that begins the call, inside that function.
 	 */
 	enum weft_status (*begin)(void *arg, struct weft_op *op, void *parent,
 				  const char *service, const char *method,
 				  const char **message);
-	/* It is over, and its closure is about to hear so.  Threads: callback. */
+	/* A call of this node is over, and its closure is about to run.  Threads: callback. */
 	void (*ended)(void *arg, struct weft_op *op, const char *service, const char *method,
 		      enum weft_status status, uint64_t took_ns);
 };
 
 /*
- * In begin: more metadata for the server, after what the call has; copied.  -EALREADY:
- * outside of it.  Threads: the one that begins the call.
+ * Add metadata for the server, inside begin, after the pairs that the call has; copies @pairs.
+ * -EALREADY: outside of begin.  -EINVAL: a pair breaks a rule of struct weft_metadata.
+ * -EMSGSIZE: the call would have more than 64 KiB.  Threads: the one that begins the call.
  */
 WEFT_API int weft_call_add_metadata(struct weft_op *op, const struct weft_metadata *pairs,
 				    size_t count);

@@ -2,12 +2,12 @@
 /*
  * Streams: calls of many messages, either way or both.
  *
- * protoc-c knows no streams, and generates for such a method what it generates for any:
- * these functions take the place of that.  Messages are of the types that the service's
+ * protoc-c knows no streams, and generates for a method with a stream what it generates for any:
+ * the functions here take the place of that.  Messages are of the types that the service's
  * descriptor gives the method; WEFT_STREAM_TYPES() makes the compiler see to it.
  *
- * Each direction keeps its order.  A write waits while the other side has many messages,
- * 64 at most, that are not read.
+ * Each direction keeps its order.  A write waits while the other side has many messages, 64 at
+ * most, that are not read.
  */
 #ifndef WEFT_STREAM_H
 #define WEFT_STREAM_H
@@ -21,86 +21,94 @@ extern "C" {
 struct weft_stream;
 
 /*
- * Call @method of the stub's service.  @op ends with the call: with the status that the
- * server gave, or with what went wrong.  Messages that came before a server's status can
- * still be read after it; any other end drops them.  Threads: any, callback.
+ * Open a stream: call @method of the stub's service.  @op ends with the call: with the status that
+ * the server gave, or with what went wrong.  Messages that came before a server's status can still
+ * be read after it; any other end drops them.  Returns @stream owned: free it with
+ * weft_stream_close().  -ENOENT: the service has no such method.  Threads: any, callback.
  */
 WEFT_API int weft_stream_open(struct weft_stub *stub, const char *method,
 			      const struct weft_call_options *options,
 			      struct weft_stream **stream, struct weft_op **op);
 
 /*
- * The caller lets go: a call that runs is cancelled, a read that runs ends.  Not to be
- * used any more by anybody.  Accepts NULL.  Threads: any, callback.
+ * Close the caller's end of a stream: a call that runs is cancelled, reads that run end.  Nobody
+ * may use the stream any more.  Accepts NULL.  Threads: any, callback.
  */
 WEFT_API void weft_stream_close(struct weft_stream *stream);
 
 /*
- * Write @message, which is packed before this returns; @op ends when it is on its way,
- * and a long one when the other side has pulled it.  @op NULL: nobody waits, and a
- * failure is seen by how the call ends.  Its deadline, unless @options has one, is the
- * call's; when that passes, or it is cancelled, it is not written if it still waits for
- * the reader, and one that is being pulled breaks the stream.  -EINVAL: of another type; -EMSGSIZE: above 1 GiB; -EPIPE: after
- * half-close.  Threads: any, one at a time for an order, callback.
+ * Write @message, which is packed before the function returns.  @op ends when the message is on
+ * its way, or a long message when the other side has pulled it.  @op NULL: nobody waits, and a
+ * failure is seen by how the call ends.  The deadline is the call's, unless @options has its own.
+ * A write that is cancelled or out of time is taken back if it still waits for the reader; a
+ * message that is being pulled then breaks the stream.
+ * -EINVAL: @message is of another type.  -EMSGSIZE: @message has more than 1 GiB.  -EPIPE: the
+ * stream is half-closed.  Threads: any, one at a time for an order, callback.
  */
 WEFT_API int weft_stream_write(struct weft_stream *stream, const ProtobufCMessage *message,
 			       const struct weft_op_options *options, struct weft_op **op);
 
 /*
- * How messages that are written from now on are to be compressed.  -EINVAL: no such
+ * Set the compression of messages that are written from now on.  -EINVAL: there is no such
  * compression.  Threads: any, one at a time with writes, callback.
  */
 WEFT_API int weft_stream_compress(struct weft_stream *stream, enum weft_compression compression);
 
 /*
- * The caller has no more to write.  Once, after its writes: -EPIPE.  -EINVAL: this is the
- * server.  Threads: any, callback.
+ * Say, once, that the caller has no more to write.  -EPIPE: the stream is half-closed already.
+ * -EINVAL: the stream is a server's.  Threads: any, callback.
  */
 WEFT_API int weft_stream_half_close(struct weft_stream *stream);
 
 /*
- * Read the next message: weft_stream_message() of @op when that has ended well; NULL when
- * there are no more: the caller has half-closed, or the server has ended the call well.
- * A call that failed fails its reads.  Its deadline, unless @options has one, is the
- * call's; one that ends early leaves the message to the next.  Threads: any, one at a
- * time for an order, callback.
+ * Read the next message: weft_stream_message() of @op when that has ended well.  NULL there says
+ * that there are no more: the caller has half-closed, or the server has ended the call well.  A
+ * call that failed fails its reads.  The deadline is the call's, unless @options has its own; a
+ * read that ends early leaves the message to the next read.  Threads: any, one at a time for an
+ * order, callback.
  */
 WEFT_API int weft_stream_read(struct weft_stream *stream, const struct weft_op_options *options,
 			      struct weft_op **op);
 
-/* What @op, a read that has ended, got; lives as long as @op.  Threads: any, callback. */
+/*
+ * Returns the message that @op, a read that has ended, got; lives as long as @op.
+ * Threads: any, callback.
+ */
 WEFT_API const ProtobufCMessage *weft_stream_message(const struct weft_op *op);
 
 /*
- * The server's end of a method with a stream.  @handle begins it, on the worker, and must
- * not block; the stream is its own until weft_stream_finish().
+ * A server's end of a method with a stream.  @handle begins a call, on the worker, and must not
+ * block; the stream is the handler's own until weft_stream_finish().
  */
 struct weft_stream_method {
-	const char *name; /* of the method in the service's descriptor */
+	const char *name; /* name of the method in the service's descriptor */
 	void (*handle)(struct weft_stream *stream, void *arg);
 	void *arg;
 };
 
 /*
- * As weft_serve(), with streams for @count @methods, which are copied.  Handlers of the
- * same methods in @service are never called.  -ENOENT: it has no such method.
- * Threads: any.
+ * Serve @service as weft_serve() does, with streams for @count @methods, which are copied.
+ * Handlers of the same methods in @service are never called.  -ENOENT: @service has no such
+ * method.  -EEXIST: a service of that name is served.  Threads: any.
  */
 WEFT_API int weft_serve_streams(struct weft_node *node, ProtobufCService *service,
 				const struct weft_stream_method *methods, size_t count);
 
 /*
- * End the call, once, after what has been written: reads that run end, and the stream is
- * not to be used any more.  Copies @message.  Threads: any, callback.
+ * End a served call, once, after what has been written: reads that run end, and the stream must
+ * not be used any more.  Copies @message.  Threads: any, callback.
  */
 WEFT_API void weft_stream_finish(struct weft_stream *stream, enum weft_status status,
 				 const char *message);
 
-/* The server's name of the call, for weft_call_peer() and its like.  Threads: any, callback. */
+/*
+ * Returns the server's name of the call, the closure_data of weft_call_peer() and its like; NULL
+ * for a caller's stream.  Threads: any, callback.
+ */
 WEFT_API void *weft_stream_call(struct weft_stream *stream);
 
 /*
- * Typed functions for a method with a stream from @Request to @Reply, which are structs
+ * Define typed functions for a method with a stream from @Request to @Reply, which are structs
  * that protoc-c made:
  *   PREFIX_ask(stream, request, options, op)   PREFIX_answered(op)  for the caller,
  *   PREFIX_answer(stream, reply, options, op)  PREFIX_asked(op)     for the server.

@@ -2,10 +2,9 @@
 /*
  * Tensors: send and receive by step and key.
  *
- * A send and a receive meet where step and key are equal.  Either may come
- * first.  Several tensors may pass under one step and key: they arrive in the
- * order they were sent.  Dtype, shape and the dead flag travel with the data,
- * so a receiver may know nothing in advance.
+ * A send and a receive meet where step and key are equal.  Either may come first.  Several tensors
+ * may pass under one step and key: they arrive in the order in which they were sent.  Dtype, shape
+ * and the dead flag travel with the data, so a receiver may know nothing in advance.
  */
 #ifndef WEFT_TENSOR_H
 #define WEFT_TENSOR_H
@@ -28,9 +27,9 @@ enum weft_dtype_code {
 };
 
 struct weft_dtype {
-	uint8_t code;   /* enum weft_dtype_code, or another of DLPack's */
-	uint8_t bits;   /* of one lane */
-	uint16_t lanes; /* 1 but for vectors */
+	uint8_t code;   /* enum weft_dtype_code, or another code of DLPack */
+	uint8_t bits;   /* bits of a lane */
+	uint16_t lanes; /* lanes of an element: 1 but for vectors */
 };
 
 /* DLPack's device types, as far as they are supported. */
@@ -64,16 +63,17 @@ struct weft_tensor {
 #define WEFT_RANK_MAX 64         /* the highest rank that travels; NumPy's own limit is 64 */
 
 enum weft_tensor_flag {
-	WEFT_DEAD = 1,      /* no content; matched and delivered all the same */
+	WEFT_DEAD = 1,      /* no content: the tensor is matched and delivered all the same */
 	WEFT_OPAQUE = 2,    /* bytes that only the two ends understand; 1-D, UINT 8 */
-	WEFT_SNAPSHOT = 4,  /* send: copy at once, the buffer may change directly */
+	WEFT_SNAPSHOT = 4,  /* send: copy at once; the buffer may change directly */
 	WEFT_ANY_SHAPE = 8, /* recv: @into gives memory and dtype; shape may differ if it fits */
 	WEFT_SHARE = 16,    /* send: the data is in the pool, and nobody writes to it any more */
-	WEFT_READONLY = 32, /* what came is a view: it must not be written to */
-	WEFT_DROP = 64      /* recv: when it is cancelled or out of time, the tensor that it was to get is dropped */
+	WEFT_READONLY = 32, /* received data is a view: it must not be written to */
+	/* recv: a receive that is cancelled or out of time drops the tensor that it was to get */
+	WEFT_DROP = 64
 };
 
-/* Of device memory: it is ready now.  DLPack's number for that. */
+/* No stream to wait for: device memory is ready now.  DLPack's number for that. */
 #define WEFT_NO_STREAM ((void *)-1)
 
 struct weft_send_options {
@@ -81,33 +81,32 @@ struct weft_send_options {
 	struct weft_op_options op;
 	unsigned flags; /* WEFT_DEAD, WEFT_OPAQUE, WEFT_SNAPSHOT, WEFT_SHARE */
 	/*
-	 * Of device memory: a CUDA stream (CUstream, cudaStream_t), and what was put on it
-	 * before the call comes first.  NULL: the default stream.  Or WEFT_NO_STREAM.
+	 * CUDA stream (CUstream, cudaStream_t) of device memory: work that was put on it before
+	 * the call comes first.  NULL: the default stream.  Or WEFT_NO_STREAM.
 	 */
 	void *stream;
 };
 
 /*
- * Send @tensor to @peer.  Never blocks.  Copies @key and the shape; borrows
- * the data until the operation ends, which is when the buffer may be reused.
- * A strided tensor is gathered into the pool by the worker, and waits if that
- * is full.
+ * Send @tensor to @peer.  Never blocks.  Copies @key and the shape; borrows the data until the
+ * operation ends, which is when the buffer may be reused.  A strided tensor is gathered into the
+ * pool by the worker, and waits if the pool is full.
  *
- * With WEFT_SHARE the data lies in memory of weft_alloc, whole or a part of it,
- * and stays as it is until that is in the pool again: the caller may read it,
- * send it again, and weft_free it at any time.  It is in the pool again when
- * nobody needs it any more: no operation, and no peer of this host that
- * received it without a copy.
+ * With WEFT_SHARE the data lies in memory of weft_alloc(), whole or a part of it, and stays as it
+ * is until that memory is in the pool again: the caller may read it, send it again, and
+ * weft_free() it at any time.  The memory is in the pool again when nobody needs it any more: no
+ * operation, and no peer of this host that received it without a copy.
  *
- * Memory of a CUDA device goes through the pool, piece by piece; the streams of the
- * program are not touched but by a mark that is put on one, in the calling thread.
+ * Memory of a CUDA device goes directly where the rail reaches it, else through the pool, piece by
+ * piece.  Streams of the program are not touched but by a mark that is put on one, in the calling
+ * thread.
  *
- * -EINVAL: bad dtype, rank, key or flags; shared, and not contiguous memory of
- * the pool; memory that is not of the device that it is said to be; a stream that is
- * being captured into a graph.  -ENOTSUP:
- * another device, or a snapshot of device memory, or strided, or shared.  -ENODEV: no CUDA here.
- * -ENOBUFS: the pool has no room now for a snapshot, or will never have it for a
- * strided tensor.  Threads: any, callback.
+ * -EINVAL: bad dtype, rank, key or flags; a shared tensor that is not contiguous memory of the
+ * pool; memory that is not of the device that it is said to be of; a stream that is being captured
+ * into a graph.  -ENOTSUP: another device; a snapshot, a strided or a shared tensor in device
+ * memory.  -ENODEV: no CUDA here.  -ENOBUFS: the pool has no room now for a snapshot, or will
+ * never have it for a strided tensor.  -EBADFD: WEFT_STRICT_NO_STAGING, and the body would be
+ * copied first.  Threads: any, callback.
  */
 WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 		       size_t key_bytes, const struct weft_tensor *tensor,
@@ -119,36 +118,36 @@ struct weft_recv_options {
 	struct weft_op_options op;
 	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP */
 	/*
-	 * Memory for a tensor that has just been announced: @want has dtype
-	 * and shape, and no data.  Runs on the worker, in a manual node also
-	 * inside weft_recv, must not block, and may call nothing of weft but
-	 * weft_alloc.  What it gives stays the caller's, whatever the outcome.
-	 * Return NULL to refuse: the operation ends with RESOURCE_EXHAUSTED.
+	 * Returns memory for a tensor that has just been announced: @want has dtype and shape, and
+	 * no data.  The callback runs on the worker, in a manual node also inside weft_recv(),
+	 * must not block, and may call nothing of weft but weft_alloc().  The memory stays the
+	 * caller's, whatever the outcome.  NULL refuses: the operation ends with
+	 * RESOURCE_EXHAUSTED.
 	 */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
-	void *stream; /* of device memory, as weft_send_options has it: @into is written after that */
+	/* CUDA stream of device memory, as weft_send_options has it: @into is written after it. */
+	void *stream;
 };
 
 /*
- * Receive one tensor of @step and @key from @peer, or from any when @peer is
- * NULL.  @into brings the buffer, and its dtype and shape must be those of
- * what arrives; NULL @into takes options->alloc, or else memory of the pool.
- * Copies @key and the shape; borrows the buffer until the operation ends.
+ * Receive one tensor of @step and @key from @peer, or from any peer when @peer is NULL.  @into
+ * brings the buffer, and its dtype and shape must be those of the tensor that arrives; NULL @into
+ * takes memory of options->alloc, or else of the pool.  Copies @key and the shape; borrows the
+ * buffer until the operation ends.
  *
- * Without @into and alloc, what a peer of this host has shared is not copied:
- * WEFT_READONLY.  It is read where it is, until it is freed as memory of the
- * pool is: by weft_op_free, or after weft_op_take by weft_free.
+ * Without @into and alloc, a tensor that a peer of this host has shared is not copied
+ * (WEFT_READONLY).  The data is read where it is, until it is freed as memory of the pool is: by
+ * weft_op_free(), or after weft_op_take() by weft_free().
  *
- * @into may be memory of a CUDA device: what came is there, and no copy is under way,
- * when the operation ends.
+ * @into may be memory of a CUDA device: when the operation ends the tensor is there, and no copy
+ * is under way.
  *
- * When it is cancelled, or out of time, the tensor that it was to get waits for the
- * next receive of the channel, in its place, unless WEFT_DROP was asked for.
+ * A receive that is cancelled, or out of time, leaves the tensor that it was to get to the next
+ * receive of the channel, in its place, unless WEFT_DROP was asked for.
  *
- * A tensor that does not fit ends the operation with FAILED_PRECONDITION and
- * is dropped; the sentence gives both sides, the channel stays usable.
- * Threads: any, callback.
+ * A tensor that does not fit ends the operation with FAILED_PRECONDITION and is dropped; the
+ * sentence gives both sides, the channel stays usable.  Threads: any, callback.
  */
 WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       uint64_t step, const void *key, size_t key_bytes,
@@ -157,22 +156,29 @@ WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       struct weft_op **op);
 
 /*
- * What a receive got: valid until weft_op_free(op).  NULL unless the outcome
- * is WEFT_OK.  @flags, if not NULL, gets WEFT_DEAD, WEFT_OPAQUE and WEFT_READONLY; a
- * dead or zero-element tensor has data NULL.  Threads: any, callback.
+ * Returns the tensor that a receive got, valid until weft_op_free(op); NULL unless the outcome is
+ * WEFT_OK.  @flags, if not NULL, gets WEFT_DEAD, WEFT_OPAQUE and WEFT_READONLY; a dead or
+ * zero-element tensor has data NULL.  Threads: any, callback.
  */
 WEFT_API const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags);
 
-/* The peer a receive got it from; open until the node closes, not to be closed. */
+/*
+ * Returns the peer that @op received from, or was begun with; open until the node closes, not to
+ * be closed.  Threads: any, callback.
+ */
 WEFT_API struct weft_peer *weft_op_peer(const struct weft_op *op);
 
 /*
- * Keep the pool memory of a received tensor beyond weft_op_free: the caller
- * frees it by weft_free.  NULL: it is not pool memory, or was taken before.
+ * Keep the pool memory of a received tensor beyond weft_op_free(): returns it owned, to be freed
+ * by weft_free().  NULL: the memory is not of the pool, or was taken before.
+ * Threads: any, callback.
  */
 WEFT_API void *weft_op_take(struct weft_op *op);
 
-/* Bytes of one element times @tensor's shape.  -EINVAL, -EOVERFLOW.  Threads: any, callback. */
+/*
+ * Compute the bytes of one element times @tensor's shape.  -EINVAL, -EOVERFLOW.
+ * Threads: any, callback.
+ */
 WEFT_API int weft_tensor_bytes(const struct weft_tensor *tensor, uint64_t *bytes);
 
 #ifdef __cplusplus
