@@ -19,7 +19,7 @@
 #define LIMIT_NS 10000000000ull
 #define PAIRS_MAX 64
 #define BODY_ROOM ((size_t)64 << 10)
-#define BODY_BYTES_MAX ((size_t)1 << 30) /* messages of 64 MiB, in digits, and several of them */
+#define BODY_BYTES_MAX ((size_t)1 << 30) /* room for several messages of 64 MiB, in digits */
 #define BLANKS " \t\r\n"
 
 struct request {
@@ -28,7 +28,7 @@ struct request {
 	unsigned method;
 	struct weft_metadata pairs[PAIRS_MAX];
 	size_t pair_count;
-	const char *target, *body; /* Service/Method; JSON values, one for each message */
+	const char *target, *body; /* target: Service/Method; body: JSON values, the messages */
 	bool verbose;
 };
 
@@ -56,7 +56,7 @@ static int print(const struct request *q, const ProtobufCMessage *message)
 	return status;
 }
 
-/* The next JSON value at *@at, as a message; NULL: there is none, or *@status says so. */
+/* Read the next JSON value at *@at as a message.  NULL: none is left, or *@status says why. */
 static ProtobufCMessage *next(const struct request *q, const char **at, int *status)
 {
 	ProtobufCMessage *message;
@@ -102,7 +102,7 @@ static void print_pairs(const char *what, const struct weft_metadata *pairs, siz
 	}
 }
 
-/* What came beside the replies, for who wants to see it. */
+/* Print the metadata that came beside the replies, if --verbose asks for it. */
 static void print_rest(const struct request *q, struct weft_op *op)
 {
 	const struct weft_metadata *pairs;
@@ -116,7 +116,7 @@ static void print_rest(const struct request *q, struct weft_op *op)
 	print_pairs("trailing", pairs, count);
 }
 
-/* Unary. */
+/* Unary calls. */
 
 struct unary {
 	const struct request *q;
@@ -163,7 +163,7 @@ static int call(struct request *q, struct weft_stub *stub)
 	return status ? status : u.status;
 }
 
-/* Streams: all is written, and what comes back printed as it comes. */
+/* Streams: all messages are written first, and replies are printed as they come. */
 
 static int write_all(struct request *q, struct weft_stream *stream)
 {
@@ -182,7 +182,7 @@ static int write_all(struct request *q, struct weft_stream *stream)
 	return status;
 }
 
-/* TOOL_OK with *@more false: there are no more, for whatever reason. */
+/* Print the next message.  TOOL_OK with *@more false: no more will come, for any reason. */
 static int read_one(struct request *q, struct weft_stream *stream, bool *more)
 {
 	const ProtobufCMessage *message;
@@ -227,7 +227,7 @@ static int talk(struct request *q, struct weft_stub *stub)
 	return status;
 }
 
-/* Its method, by what the node says. */
+/* Find the method of @q in what the node says of its service. */
 static int find_method(struct request *q)
 {
 	const char *slash = strrchr(q->target, '/');
@@ -273,7 +273,7 @@ static int call_method(struct request *q)
 	return status;
 }
 
-/* All of @from as text, which the caller frees.  NULL: errno says why. */
+/* Read all of @from as text, which the caller frees.  NULL: errno says why. */
 static char *read_all(FILE *from)
 {
 	size_t room = BODY_ROOM, used = 0, got;
@@ -298,7 +298,7 @@ static char *read_all(FILE *from)
 	return text;
 }
 
-/* The body as the command line gives it: itself, "@FILE", or "-" for standard input. */
+/* Read the body by its word: JSON itself, "@FILE", or "-" for standard input. */
 static int read_body(const struct tool_command *self, const char *word, char **body)
 {
 	bool is_file = *word == '@', is_input = !strcmp(word, "-");
@@ -317,7 +317,7 @@ static int read_body(const struct tool_command *self, const char *word, char **b
 	return status;
 }
 
-/* "key: value", which it takes apart. */
+/* Add the metadata of @text, "key: value", which is cut in two at the colon. */
 static int add_pair(struct request *q, char *text)
 {
 	char *colon = strchr(text, ':');
@@ -365,7 +365,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	if (!status) {
 		status = call_method(&q);
 		remote_close(&q.remote);
-		dynamic_close(&q.dynamic); /* the stub used it till then */
+		dynamic_close(&q.dynamic); /* the stub used the descriptors until the node closed */
 	}
 	free(body);
 	return status;

@@ -15,20 +15,20 @@
 
 #define NS_PER_MS 1000000ull
 
-/* Opening a node asks every provider of libfabric: 0.1 s here, seconds on a loaded machine. */
+/* Opening a node asks every provider of libfabric: 0.1 s as a rule, seconds on a loaded machine. */
 #define START_NS (20000 * NS_PER_MS)
 
-/* Each of child_end's steps; the node's goodbye takes some 10 ms. */
+/* Limit of each step of child_end(); the node's goodbye takes some 10 ms. */
 #define END_NS (2000 * NS_PER_MS)
 
-/* In the forked process: only what is safe between fork and exec. */
+/* Run the server in the forked process: only what is safe between fork and exec. */
 static void become_server(struct child *child, pid_t parent, int out)
 {
 	char *const words[] = { "weft", "serve", "--once", "--listen", child->listen, NULL };
 	int in = open("/dev/null", O_RDONLY);
 
 	prctl(PR_SET_PDEATHSIG, SIGHUP);
-	if (getppid() != parent) /* it died before the kernel was asked */
+	if (getppid() != parent) /* the parent died before prctl() */
 		_exit(TOOL_FAILED);
 	if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
 		_exit(TOOL_FAILED);
@@ -36,7 +36,7 @@ static void become_server(struct child *child, pid_t parent, int out)
 	_exit(TOOL_FAILED);
 }
 
-/* Its first line of output.  0, -ETIMEDOUT, -EINTR, or -EPIPE: it ended instead. */
+/* Read the child's first line.  0, -ETIMEDOUT, -EINTR, or -EPIPE: the child ended instead. */
 static int read_address(int from, char *line, size_t room)
 {
 	uint64_t until_ns = tool_now_ns() + START_NS;
@@ -63,7 +63,7 @@ static int read_address(int from, char *line, size_t room)
 	return -EPIPE;
 }
 
-/* The host of WEFT_LISTEN, for a fabric without loopback; its port is one node's alone. */
+/* Choose the host of WEFT_LISTEN, for a fabric without loopback; two nodes can't share a port. */
 static void choose_listen(char *listen, size_t room)
 {
 	const char *given = secure_getenv("WEFT_LISTEN");
@@ -96,7 +96,7 @@ int child_start(const struct tool_command *command, struct child *child)
 		child_end(command, child);
 	}
 	close(ends[0]);
-	/* An interrupt from a terminal reaches both: then how the second ended is no news. */
+	/* An interrupt from a terminal reaches both processes: the second's end is no news then. */
 	if (err && tool_ending())
 		return TOOL_INTERRUPTED;
 	if (err == -EPIPE)
@@ -106,7 +106,7 @@ int child_start(const struct tool_command *command, struct child *child)
 	return TOOL_OK;
 }
 
-/* Has it ended, within the time of one step? */
+/* Wait for the child's end, for the time of one step.  false: the child still runs. */
 static bool reaped(struct child *child)
 {
 	const struct timespec pause = { .tv_nsec = 5 * NS_PER_MS };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the driver has for them; of its codes 0 is success. */
+/* The driver's CUdeviceptr and CUcontext; code 0 of its functions is success. */
 typedef uintptr_t address;
 typedef void *context;
 
@@ -45,10 +45,10 @@ static const struct {
 };
 
 static void *library;
-static context contexts[CUDA_DEVICES_MAX]; /* NULL: not open; retained until the process ends */
+static context contexts[CUDA_DEVICES_MAX]; /* NULL: not open; held until the process ends */
 static char why[512];
 
-/* Find the functions in the file that weft loads, too. */
+/* Find the functions in the file of the driver that weft loads, too. */
 static const char *load(void)
 {
 	const char *set = secure_getenv("WEFT_CUDA");
@@ -97,7 +97,7 @@ const char *cuda_open(unsigned ordinal)
 	return why;
 }
 
-/* Work on the device from here on. */
+/* Make the device's context current, for the calls that follow. */
 static bool enter(unsigned ordinal)
 {
 	return !cuda.cuCtxSetCurrent(contexts[ordinal]);
@@ -120,7 +120,7 @@ void cuda_give(unsigned ordinal, void *memory)
 
 int cuda_put(unsigned ordinal, void *to, const void *from, size_t bytes)
 {
-	/* Of memory that is not pinned the driver may still be copying when it returns. */
+	/* The driver may still be copying from memory that is not pinned when the call returns. */
 	bool put = enter(ordinal) && !cuda.cuMemcpyHtoD_v2((uintptr_t)to, from, bytes) &&
 		   !cuda.cuCtxSynchronize();
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of CUDA devices, as a program that links to no CUDA gets it: by the driver, whose
- * file is loaded with the first device.  It lies in the device's primary context.
+ * Memory of CUDA devices, as a program that links to no CUDA gets it: by the driver, whose file is
+ * loaded with the first device.  The memory lies in the device's primary context.
  *
  * Threads: owner.
  */
@@ -12,15 +12,19 @@
 
 #define CUDA_DEVICES_MAX 64 /* more than any host has */
 
-/* Device @ordinal, before all else that is done with it.  NULL, or why not, in one sentence. */
+/* Open device @ordinal, before all other use of it.  NULL, or why not, in one sentence. */
 const char *cuda_open(unsigned ordinal);
 
-/* NULL: there is none. */
+/* Allocate memory of the device; free it with cuda_give().  NULL: there is none. */
 void *cuda_take(unsigned ordinal, size_t bytes);
+
+/* Free memory of cuda_take(); accepts NULL. */
 void cuda_give(unsigned ordinal, void *memory);
 
-/* The copy is over at return.  -EIO. */
+/* Copy @bytes to the device.  The copy is over at return.  -EIO. */
 int cuda_put(unsigned ordinal, void *to, const void *from, size_t bytes);
+
+/* Copy @bytes from the device.  The copy is over at return.  -EIO. */
 int cuda_get(unsigned ordinal, void *to, const void *from, size_t bytes);
 
 #endif

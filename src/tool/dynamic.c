@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIELD_BYTES 16    /* of any type, in a message: the longest is bytes, a count and a pointer */
-#define NUMBER_MAX 536870911 /* of a field */
+#define FIELD_BYTES 16    /* room for a field of any type: the longest is a count and a pointer */
+#define NUMBER_MAX 536870911 /* highest number of a field in protobuf */
 
 /*
- * In a description.  Each field looks for its type among all: some seconds at worst.
+ * Limits of a description.  Each field looks for its type among all types: some seconds at worst.
  * Not tuned yet.
  */
 #define TYPES_MAX 10000
 #define FIELDS_MAX 50000
 
-/* All that is made lies in one list, to be freed together. */
+/* An allocation of a struct dynamic: all are in one list, to be freed together. */
 struct piece {
 	struct piece *next;
 	_Alignas(16) char bytes[];
@@ -24,7 +24,7 @@ struct piece {
 struct maker {
 	struct dynamic *d;
 	const Weft__Reflect__Description *said;
-	ProtobufCMessageDescriptor *messages; /* by type; what is an enumeration has none */
+	ProtobufCMessageDescriptor *messages; /* by type; enumerations leave theirs empty */
 	ProtobufCEnumDescriptor *enums;
 	const char *wrong;
 };
@@ -50,7 +50,7 @@ static const char *text(struct maker *m, const char *from)
 	return copy ? memcpy(copy, from, bytes) : "";
 }
 
-/* Where the type of that name stands, or -1.  Those without names can't be told apart. */
+/* Find the index of the type @name, or -1.  Types without names can't be told apart. */
 static long find(const struct maker *m, const char *name, bool is_enum)
 {
 	for (size_t i = 0; *name && i < m->said->n_types; i++)
@@ -70,9 +70,9 @@ static const ProtobufCMessageDescriptor *message(struct maker *m, const char *na
 }
 
 /*
- * Another of the same number, or one that belongs before it, would confuse protobuf-c.
- * Those that share a place must be such as may be missing: of others it does not note
- * whose the place is.
+ * Numbers of fields must ascend: protobuf-c searches them so.  Fields that share a place (a oneof)
+ * may be neither required nor repeated: of such fields protobuf-c does not note which has the
+ * place.
  */
 static bool field_good(const Weft__Reflect__Type *t, size_t at)
 {
@@ -87,7 +87,7 @@ static bool field_good(const Weft__Reflect__Type *t, size_t at)
 			       f->type >= PROTOBUF_C_TYPE_STRING));
 }
 
-/* The first field of those of which a message has one. */
+/* Find the first field of the oneof that field @at is in, or @at itself. */
 static size_t first_of_oneof(const Weft__Reflect__Type *t, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
@@ -96,7 +96,7 @@ static size_t first_of_oneof(const Weft__Reflect__Type *t, size_t at)
 	return at;
 }
 
-/* Each field has a place of its own, and before it one to say whether it is there, or how often. */
+/* A field has a place for its value, and before it one for its presence or count. */
 static void make_field(struct maker *m, const Weft__Reflect__Type *t, size_t at,
 		       ProtobufCFieldDescriptor *to)
 {
@@ -126,7 +126,7 @@ static void make_field(struct maker *m, const Weft__Reflect__Type *t, size_t at,
 	}
 }
 
-/* Stretches of numbers that follow one another, as protobuf-c looks for fields. */
+/* Make the ranges of consecutive numbers by which protobuf-c looks for fields. */
 static void make_ranges(struct maker *m, ProtobufCMessageDescriptor *d)
 {
 	ProtobufCIntRange *ranges = take(m, d->n_fields + 1, sizeof(*ranges));
@@ -155,7 +155,7 @@ static void make_message(struct maker *m, size_t at)
 	d->package_name = "";
 	d->sizeof_message = sizeof(ProtobufCMessage) + t->n_fields * 2 * FIELD_BYTES;
 	d->n_fields = (unsigned)t->n_fields;
-	d->fields = t->n_fields ? fields : NULL; /* protobuf-c looks at the first, if not NULL */
+	d->fields = t->n_fields ? fields : NULL; /* protobuf-c reads the first field unless NULL */
 	for (size_t i = 0; i < t->n_fields; i++) {
 		if (!field_good(t, i)) {
 			m->wrong = "a field of it makes no sense";

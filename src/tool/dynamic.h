@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A service that this program was not compiled with: descriptors for protobuf-c, made
- * of what the node that serves it says.  Nothing it says is trusted.
+ * A service that this program was not compiled with: descriptors for protobuf-c, made from the
+ * description that the serving node gives.  Nothing in the description is trusted.
  *
  * Threads: owner.
  */
@@ -15,13 +15,15 @@
 
 struct dynamic {
 	ProtobufCServiceDescriptor service;
-	const bool *streams; /* by method */
-	void *memory;        /* all of it */
+	const bool *streams; /* by method: whether it has a stream */
+	void *memory;        /* list of all allocations */
 };
 
-/* Make @d of what is said of the service @name.  NULL, or what is wrong with it. */
+/* Make @d of @said, the description of service @name.  NULL, or what is wrong with @said. */
 const char *dynamic_open(struct dynamic *d, const char *name,
 			 const Weft__Reflect__Description *said);
+
+/* Free the descriptors of @d. */
 void dynamic_close(struct dynamic *d);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Times, counted so that percentiles can be told: a fixed 58 KiB however many
- * there are, each within 1 part in 128 of its true value; the longest exactly.
+ * Histogram of times, from which percentiles can be told: a fixed 58 KiB however many times there
+ * are, each within 1 part in 128 of its true value; the longest exactly.
  *
  * Threads: owner.
  */
@@ -10,10 +10,10 @@
 
 #include <stdint.h>
 
-#define HISTOGRAM_STEPS_LOG2 7 /* per power of two; 128 keep the error under 1 % */
+#define HISTOGRAM_STEPS_LOG2 7 /* cells per power of two: 128 keep the error under 1 % */
 #define HISTOGRAM_CELLS      ((64 - HISTOGRAM_STEPS_LOG2 + 1) << HISTOGRAM_STEPS_LOG2)
 
-/* All zero is empty. */
+/* All zero: an empty histogram. */
 struct histogram {
 	uint64_t count;
 	uint64_t most_ns;
@@ -22,7 +22,7 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t ns);
 
-/* The time that @part (0 to 1) of all do not exceed; 0 when there are none. */
+/* Returns the time that @part (0 to 1) of all times do not exceed; 0 when there are none. */
 uint64_t histogram_part_ns(const struct histogram *h, double part);
 
 #endif

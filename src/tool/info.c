@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What --plan asks about. */
+/* The body that --plan asks about. */
 struct question {
 	uint64_t bytes;
 	enum weft_place source, destination;
@@ -200,7 +200,7 @@ static bool is_any_used(const struct weft_info *info)
 	return false;
 }
 
-/* How a body would go by each fabric that a node would open. */
+/* Print how a body would go by each fabric that a node would open. */
 static void show_plans(const struct weft_info *info, const struct question *q, bool json)
 {
 	size_t count = weft_info_count(info);

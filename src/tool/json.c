@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 100 /* of messages in messages */
-#define FLOAT_MAX 3.4028235e38 /* as FLT_MAX is usually written, which is a little more */
+#define DEPTH_MAX 100 /* messages nested in messages */
+#define FLOAT_MAX 3.4028235e38 /* FLT_MAX as it is usually written, which is a little more */
 #define EXACT_MAX 9007199254740992.0 /* 2^53: below it a double is the number that was written */
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -39,7 +39,7 @@ static size_t element_bytes(ProtobufCType type)
 	}
 }
 
-/* Out. */
+/* Messages to JSON. */
 
 static cJSON *base64_of(const ProtobufCBinaryData *data)
 {
@@ -65,7 +65,7 @@ static cJSON *base64_of(const ProtobufCBinaryData *data)
 	return json;
 }
 
-/* With as many digits as make it that number again: cJSON itself leaves out the last. */
+/* Write as many digits as give the same number when read: cJSON itself leaves out the last. */
 static cJSON *real_of(double value, bool is_float)
 {
 	int digits = is_float ? FLT_DIG : DBL_DIG;
@@ -108,7 +108,7 @@ static cJSON *enum_of(const ProtobufCEnumDescriptor *d, int32_t value)
 	return cJSON_CreateNumber(value);
 }
 
-/* The element of @f at @at. */
+/* Convert the element of @f at @at. */
 static cJSON *element_of(const ProtobufCFieldDescriptor *f, const void *at)
 {
 	union {
@@ -174,7 +174,7 @@ static cJSON *list_of(const ProtobufCFieldDescriptor *f, const void *at, size_t 
 	return list;
 }
 
-/* Is it there?  What proto3 leaves out when it is 0 is shown all the same, but for messages. */
+/* Tell whether a field is shown: zeros that proto3 leaves out are, missing messages are not. */
 static bool is_there(const ProtobufCFieldDescriptor *f, const void *member, const void *quantifier)
 {
 	const void *pointer = NULL;
@@ -221,7 +221,7 @@ cJSON *json_of(const ProtobufCMessage *message)
 	return json;
 }
 
-/* In. */
+/* JSON to messages. */
 
 struct reading {
 	char *wrong;
@@ -243,7 +243,7 @@ static int sextet(char c)
 	return at ? (int)(at - alphabet) : -1;
 }
 
-/* Padding may be left out; what is there must be right. */
+/* Padding may be left out; padding that is there must be right. */
 static bool read_base64(const char *text, ProtobufCBinaryData *data)
 {
 	size_t bytes = strlen(text), count = bytes;
@@ -270,7 +270,7 @@ static bool read_base64(const char *text, ProtobufCBinaryData *data)
 	return data->data;
 }
 
-/* A whole number, as a number or as a string of one: digits and perhaps a sign. */
+/* Read a whole number, from a number or from a string: digits and perhaps a sign. */
 static bool read_whole(const cJSON *json, bool is_signed, int bits, uint64_t *value)
 {
 	char text[40], *end;
@@ -330,7 +330,7 @@ static bool read_enum(const cJSON *json, const ProtobufCEnumDescriptor *d, uint6
 static ProtobufCMessage *read_message(struct reading *r, const ProtobufCMessageDescriptor *d,
 				      const cJSON *json);
 
-/* What is wrong is said. */
+/* Read a string, bytes or a message.  false: r->wrong says why. */
 static bool read_pointer(struct reading *r, const ProtobufCFieldDescriptor *f, const cJSON *json,
 			 void *at)
 {
@@ -419,7 +419,7 @@ static bool read_list(struct reading *r, const ProtobufCFieldDescriptor *f, cons
 		if (!read_element(r, f, at, elements + count * bytes))
 			return false;
 		count++;
-		memcpy(quantifier, &count, sizeof(count)); /* what there is, is freed */
+		memcpy(quantifier, &count, sizeof(count)); /* elements so far get freed with it */
 	}
 	return true;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of any type as JSON, as protobuf's own mapping has it: names as they are
- * written in the definition, 64-bit numbers as strings, bytes in base64, values of
- * enumerations by name.
+ * Messages of any type as JSON, by protobuf's own mapping: names as they are written in the
+ * definition, 64-bit numbers as strings, bytes in base64, values of enumerations by name.
  *
  * Threads: owner.
  */
@@ -14,11 +13,12 @@
 
 #define JSON_WRONG_BYTES 200
 
-/* NULL: no memory.  For cJSON_Delete(). */
+/* Convert @message; returns owned, for cJSON_Delete().  NULL: no memory. */
 cJSON *json_of(const ProtobufCMessage *message);
 
 /*
- * For protobuf_c_message_free_unpacked().  NULL: @wrong says what is wrong with @json.
+ * Read a message from @json; returns owned, for protobuf_c_message_free_unpacked().  NULL: @wrong
+ * says what is wrong with @json.
  */
 ProtobufCMessage *json_read(const ProtobufCMessageDescriptor *descriptor, const cJSON *json,
 			    char wrong[JSON_WRONG_BYTES]);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * weft: the tool.  Its sub-commands are a table; each lives in the file of
- * its name.
- */
+/* weft: the tool.  Its sub-commands are a table; each lives in the file of its name. */
 #include "tool/tool.h"
 
 #include <stdlib.h>
@@ -35,7 +32,7 @@ static void overview(FILE *out)
 	fprintf(out, "  %-8s %s\n", "help", "how to use one of them: weft help COMMAND");
 }
 
-/* Not getopt's: help is for those whose other words are wrong, too. */
+/* Look for an option without getopt: --help works beside words that are wrong, too. */
 static bool has(int argc, char **argv, const char *word, const char *short_word)
 {
 	for (int i = 0; i < argc; i++)
@@ -99,6 +96,6 @@ int main(int argc, char **argv)
 	static const struct tool_command itself = { .name = "" };
 	int status = run(argc, argv);
 
-	/* Nobody shall take an output that was not written for one. */
+	/* An output that could not be written must not pass for a success. */
 	return status == TOOL_OK && tool_flush(&itself) ? TOOL_FAILED : status;
 }

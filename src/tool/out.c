@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 static unsigned depth;
-static bool comma; /* has the innermost an element before this one? */
+static bool comma; /* the innermost object or array has an element already */
 
 static void element(const char *name)
 {

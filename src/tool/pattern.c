@@ -18,7 +18,7 @@ static uint64_t seed_of(uint64_t run, uint64_t index)
 	return mix(mix(run) ^ index);
 }
 
-/* Little-endian on both sides, or hosts of two kinds would disagree. */
+/* Words are little-endian on both sides, or hosts of two kinds would disagree. */
 static uint64_t word(uint64_t seed, size_t at)
 {
 	return htole64(mix(seed + at));

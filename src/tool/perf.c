@@ -20,10 +20,9 @@
 #define SIZES_DEFAULT "8,1K,64K,1M,16M"
 
 /*
- * How much is on the way for bandwidth, unless --window says: enough to hide a
- * round trip, not so much that buffers fall out of the cache.  Measured over
- * shared memory and TCP on two busy processors: 64 KiB gain up to 16, 1 MiB is
- * best with 1 or 2, 16 MiB are the same with both.
+ * Bytes and bodies on the way for bandwidth, unless --window says: enough to hide a round trip,
+ * not so many that buffers fall out of the cache.  Measured over shared memory and TCP on two busy
+ * processors: 64 KiB gain up to 16, 1 MiB is best with 1 or 2, 16 MiB are the same with both.
  */
 #define WINDOW_BYTES   (2ull << 20)
 #define WINDOW_DEFAULT 16u
@@ -34,9 +33,9 @@ struct arguments {
 	uint64_t sizes[PERF_PARTS_MAX];
 	size_t size_count;
 	bool together;   /* all sizes are tensors of one body */
-	uint64_t window; /* 0: by size */
+	uint64_t window; /* bodies at once; 0: by size */
 	const char *provider;
-	char *const *addresses; /* of the servers; none: start one */
+	char *const *addresses; /* addresses of the servers; none: start a server */
 	size_t address_count;
 	bool json;
 	bool checksum;
@@ -175,7 +174,7 @@ static void print_text(const struct arguments *a, const struct perf_result *r)
 static int measure(const struct tool_command *self, struct arguments *a,
 		   struct perf_client *client, const uint64_t *parts, size_t count)
 {
-	static struct perf_result result; /* 58 KiB of it a histogram: too much for a stack */
+	static struct perf_result result; /* 58 KiB of histogram: too much for a stack */
 	int status;
 
 	a->plan.parts = parts;
@@ -210,7 +209,7 @@ static int measure_all(const struct tool_command *self, struct arguments *a,
 	return status;
 }
 
-/* Would a node open at all?  Asked before the second process is started, so that one complains. */
+/* Check that a node would open, before the second process starts: a single process complains. */
 static int look(const struct tool_command *self)
 {
 	struct weft_info *info;
@@ -242,7 +241,7 @@ static int perf(const struct tool_command *self, struct arguments *a)
 		status = measure_all(self, a, client);
 	if (!status)
 		status = perf_client_leave(client);
-	/* The other side is told first, so that it does not report this one as lost. */
+	/* The second process is told first, so that it does not report this one as lost. */
 	if (status)
 		child_ask(&child);
 	perf_client_close(client);
@@ -414,10 +413,10 @@ static int run(const struct tool_command *self, int argc, char **argv)
 
 	if (status)
 		return status;
-	/* For the second process too: it inherits the environment. */
+	/* The second process inherits the environment. */
 	if (a.provider && setenv("WEFT_PROVIDER", a.provider, 1))
 		return tool_fail(self, "no memory");
-	/* What this side wants the other one does, whoever started it. */
+	/* WEFT_CHECKSUM at one end is enough for both. */
 	if (a.checksum && setenv("WEFT_CHECKSUM", "yes", 1))
 		return tool_fail(self, "no memory");
 	tool_catch_signals();

@@ -13,10 +13,10 @@
 
 WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
 
-/* A server that is there answers at once, unless it waits for more callers: so long. */
+/* Limit of a join: a server answers at once, unless it waits for more callers. */
 #define JOIN_NS 60000000000ull
 
-/* Not timed: caches, page tables and TCP's windows settle in them. */
+/* Bodies that are not timed: caches, page tables and TCP's windows settle in them. */
 #define WARM_COUNT 8u
 
 struct flow {
@@ -29,13 +29,13 @@ struct target {
 	const char *address;
 	struct weft_peer *peer;
 	struct weft_stub *stub;
-	struct flow flow;         /* of this run, if it is one of streams */
-	struct flow *idle;        /* so many: */
+	struct flow flow;         /* stream of this run, if the test is of streams */
+	struct flow *idle;        /* streams that stay idle */
 	size_t idle_count;
-	uint64_t next;
+	uint64_t next;            /* index of the next body */
 };
 
-/* One tensor of a body, or the bytes of a call or of a message of a stream. */
+/* A tensor of a body, or the bytes of a call or of a message of a stream. */
 struct part {
 	struct weft_op *send; /* NULL for the bytes of a call */
 	void *memory;
@@ -48,7 +48,8 @@ struct slot {
 	struct perf_client *client;
 	struct target *target;
 	struct part *parts;
-	struct weft_op *word; /* the receiver's: its acknowledgement, the call, or a read; or NULL */
+	/* The receiver's word: its acknowledgement, the call, or a read; or NULL. */
+	struct weft_op *word;
 	int64_t ack_shape;
 	uint64_t index, start_ns;
 	struct perf_ack ack;
@@ -57,13 +58,13 @@ struct slot {
 struct perf_client {
 	const struct tool_command *command;
 	struct weft_node *node;
-	uint64_t number; /* as a caller */
+	uint64_t number; /* number as a caller */
 	uint64_t run;    /* number of the run */
-	uint64_t wrong;  /* bytes, in this run; when it has ended with those that came damaged */
-	bool check;      /* this run */
-	bool one_way;    /* this run */
-	struct histogram *latency; /* of each body; NULL: the clock is not asked for it */
-	struct perf_place place;   /* of the parts */
+	uint64_t wrong;  /* wrong bytes in this run; damaged ones are added at its end */
+	bool check;      /* bodies of this run are compared */
+	bool one_way;    /* bodies of this run are not acknowledged */
+	struct histogram *latency; /* times of the bodies; NULL: bodies are not timed */
+	struct perf_place place;   /* place of the parts */
 	const struct perf_plan *plan;
 	struct weft_path path;
 	void *metadata;
@@ -191,7 +192,7 @@ static int start(struct perf_client *c, struct target *t, unsigned window)
 		return status;
 	request.number = c->run;
 	request.n_bytes = c->plan->part_count;
-	request.bytes = (uint64_t *)c->plan->parts; /* it is only packed */
+	request.bytes = (uint64_t *)c->plan->parts; /* packed, never written to */
 	request.window = window;
 	request.pool = c->plan->place.pool;
 	request.cuda = c->plan->place.cuda;
@@ -230,7 +231,7 @@ static int ask_spent(struct perf_client *c, struct target *t, uint64_t *ns)
 	return call_close(c, t, op);
 }
 
-/* Without a deadline: a run of it may take long. */
+/* Open a stream without a deadline: a run of it may take long. */
 static int flow_open(struct perf_client *c, struct target *t, struct flow *flow)
 {
 	struct weft_call_options options = {
@@ -249,7 +250,7 @@ static void flow_drop(struct flow *flow)
 	*flow = (struct flow){ NULL, NULL };
 }
 
-/* It has ended well when the server has read all. */
+/* Close a stream, whose call ends well when the server has read all. */
 static int flow_close(struct perf_client *c, struct target *t, struct flow *flow)
 {
 	int status = weft_stream_half_close(flow->stream) ? failed(c, t) : settle(c, t, flow->op);
@@ -258,7 +259,7 @@ static int flow_close(struct perf_client *c, struct target *t, struct flow *flow
 	return status;
 }
 
-/* Streams on which nothing is said, each known to the server. */
+/* Idle streams, each known to the server. */
 
 static int idle_open(struct perf_client *c, struct target *t)
 {
@@ -281,7 +282,7 @@ static void idle_drop(struct target *t)
 	t->idle = NULL;
 }
 
-/* The same with every server. */
+/* Control calls to every server. */
 
 int perf_client_leave(struct perf_client *c)
 {
@@ -292,13 +293,13 @@ int perf_client_leave(struct perf_client *c)
 	return status;
 }
 
-/* By receives that the server posts before. */
+/* Tell whether the bodies come by receives that the server posts before. */
 static bool is_received(const struct perf_plan *plan)
 {
 	return plan->test == PERF_TENSOR || plan->test == PERF_MESSAGE;
 }
 
-/* The server is told of the run: it has memory for all that may be on the way. */
+/* Tell whether the server is told of the run: it has memory for all bodies on the way. */
 static bool is_told(const struct perf_plan *plan)
 {
 	return is_received(plan) || plan->place.cuda;
@@ -334,7 +335,7 @@ static int run_end(struct perf_client *c)
 	return status;
 }
 
-/* Processor time of all of us, up to now. */
+/* Sum the processor time of this process and of all servers, up to now. */
 static int spent(struct perf_client *c, uint64_t *ns)
 {
 	int status = TOOL_OK;
@@ -364,7 +365,7 @@ static int await_word(struct slot *slot)
 	return TOOL_OK;
 }
 
-/* No stream writes what is sent. */
+/* No CUDA stream writes what is sent. */
 static const struct weft_send_options ready = { .size = sizeof(ready), .stream = WEFT_NO_STREAM };
 
 static int send_tensors(struct slot *slot)
@@ -474,7 +475,7 @@ static int send_flow(struct slot *slot)
 	return TOOL_OK;
 }
 
-/* Forget the body that was here.  What may still run goes on by itself. */
+/* Forget the body of @slot.  Operations that still run go on by themselves. */
 static void clear(struct slot *slot)
 {
 	weft_op_free(slot->word);
@@ -507,7 +508,7 @@ static int begin(struct perf_client *c, struct slot *slot)
 	}
 }
 
-/* Wait for the receiver's word, and for the memory to be ours again. */
+/* Wait for the receiver's word, and until the memory is the client's again. */
 static int finish(struct perf_client *c, struct slot *slot)
 {
 	int status = slot->word ? settle(c, slot->target, slot->word) : TOOL_OK;
@@ -561,7 +562,7 @@ static uint64_t all_next(const struct perf_client *c)
 	return sum;
 }
 
-/* Compare some bodies; each buffer is used twice, so that what is stale shows. */
+/* Compare some bodies; each buffer is used twice, so that stale bytes show. */
 static int check(struct perf_client *c, struct perf_result *result)
 {
 	unsigned window = c->plan->window;
@@ -576,7 +577,7 @@ static int check(struct perf_client *c, struct perf_result *result)
 	return status;
 }
 
-/* One of the two halves: a run of its own, warmed up, then timed. */
+/* Measure a half: a run of its own, warmed up, then timed. */
 static int half(struct perf_client *c, unsigned window, struct histogram *latency,
 		struct perf_result *result)
 {
@@ -676,7 +677,7 @@ int perf_client_measure(struct perf_client *c, const struct perf_plan *plan,
 	result->latency_spent_ns = result->spent_ns;
 	if (!status)
 		status = half(c, plan->window, NULL, result);
-	/* After a failure an operation may still own the memory: then it stays until close. */
+	/* After a failure an operation may still own the memory, which then stays until close. */
 	if (!status) {
 		give_memory(c);
 		drop_slots(c);
@@ -689,7 +690,7 @@ int perf_client_measure(struct perf_client *c, const struct perf_plan *plan,
 	return status;
 }
 
-/* Is anybody there?  A server that is may keep us waiting for others, and for longer. */
+/* Ping a server: a missing one shows soon, for a join may wait for other callers much longer. */
 static int reach(struct perf_client *c, const struct target *t)
 {
 	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = TOOL_ANSWER_NS };

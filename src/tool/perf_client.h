@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The measuring side of `weft perf`: moves bodies to servers and times them.  A
- * body is a call, or one tensor or several that belong together.  It counts as
- * moved when the receiver's word of it is here; of messages in one direction,
- * all do when the receiver's word of the last is here.
+ * The measuring side of `weft perf`: moves bodies to servers and times them.  A body is a call, or
+ * one tensor or several that belong together.  A body counts as moved when the receiver's word of
+ * it is here; messages in one direction all do when the receiver's word of the last is here.
  *
  * Threads: owner.
  */
@@ -14,21 +13,21 @@
 #include "tool/perf_run.h"
 #include "tool/tool.h"
 
-/* A message is a tensor, which for bandwidth is not acknowledged; nor are a stream's bodies then. */
+/* PERF_MESSAGE is a tensor.  For bandwidth neither it nor a body of a stream is acknowledged. */
 enum perf_test { PERF_TENSOR, PERF_CALL, PERF_MESSAGE, PERF_STREAM, PERF_ATTACHMENT };
 
-/* What to measure. */
+/* Plan of a measurement. */
 struct perf_plan {
 	enum perf_test test;
 	const uint64_t *parts; /* bytes of each tensor of a body, or of one call */
 	size_t part_count;
 	unsigned window;  /* bodies on the way to each server at once, for bandwidth */
-	uint64_t time_ns; /* half for latency, half for bandwidth */
-	uint64_t count;   /* of bodies in each half, in place of a time; 0: by time */
-	struct perf_place place; /* of the buffers, on both sides */
-	bool check;       /* first compare some bodies, byte by byte */
-	uint64_t metadata_bytes; /* with each call; 0: none */
-	uint64_t idle_streams;   /* to each server, open beside what is measured */
+	uint64_t time_ns; /* limit: half for latency, half for bandwidth */
+	uint64_t count;   /* bodies in each half, in place of a time; 0: by time */
+	struct perf_place place; /* memory of the buffers, on both sides */
+	bool check;       /* some bodies are compared first, byte by byte */
+	uint64_t metadata_bytes; /* metadata with each call; 0: none */
+	uint64_t idle_streams;   /* streams to each server, open beside what is measured */
 };
 
 static inline bool perf_has_tensors(const struct perf_plan *plan)
@@ -40,12 +39,13 @@ static inline bool perf_has_tensors(const struct perf_plan *plan)
 struct perf_result {
 	struct histogram latency; /* from send to the receiver's word, one at a time */
 	uint64_t count;           /* bodies moved for bandwidth */
-	uint64_t took_ns;         /* by them */
-	/* Processor time of all processes: for all bodies of latency and of bandwidth. */
+	uint64_t took_ns;         /* time that these bodies took */
+	/* Processor time of all processes: for the bodies of latency, and of bandwidth. */
 	uint64_t latency_spent_ns, spent_ns;
 	uint64_t wrong;           /* bytes that arrived otherwise than sent */
 	bool checked;
-	struct weft_path path; /* of the last body: copies by both sides, registered by either */
+	/* Path of the last body: copies by both sides, registered by either. */
+	struct weft_path path;
 };
 
 #define PERF_SERVERS_MAX 16u
@@ -53,24 +53,24 @@ struct perf_result {
 struct perf_client;
 
 /*
- * Join the @count servers at @addresses, which get the bodies in turn; borrows
- * them.  @listen is the own node's, as tool_node_open has it.  Returns TOOL_OK
- * and owned, or another exit status after saying why.
+ * Join the @count servers at @addresses, which get the bodies in turn; borrows the addresses.
+ * @listen is the own node's, as tool_node_open() has it.  Returns TOOL_OK and owned, or another
+ * exit status after saying why.
  */
 int perf_client_open(const struct tool_command *command, const char *listen,
 		     char *const *addresses, size_t count, struct perf_client **client);
 
 /*
- * Measure.  Returns TOOL_OK, TOOL_FAILED after saying why, or TOOL_INTERRUPTED;
- * after these two the client is good for closing only.
+ * Measure as @plan says.  Returns TOOL_OK, TOOL_FAILED after saying why, or TOOL_INTERRUPTED;
+ * after the last two the client is good for closing only.
  */
 int perf_client_measure(struct perf_client *client, const struct perf_plan *plan,
 			struct perf_result *result);
 
-/* Take leave: the server will not call the client lost.  Returns as perf_client_measure does. */
+/* Take leave, so that no server calls the client lost.  Returns as perf_client_measure(). */
 int perf_client_leave(struct perf_client *client);
 
-/* Accepts NULL. */
+/* Close the client; accepts NULL. */
 void perf_client_close(struct perf_client *client);
 
 #endif

@@ -10,7 +10,7 @@
 /* User memory begins on a page, as large arrays do. */
 #define ALIGN_BYTES 4096u
 
-/* What goes to and from devices, as long as the longest buffer there; kept until the end. */
+/* Copy of what goes to and from devices, as long as the longest buffer; kept until the end. */
 static struct {
 	void *at;
 	size_t room;
@@ -75,7 +75,7 @@ void *perf_run_take(struct weft_node *node, const struct perf_place *place, uint
 		memory = aligned_alloc(ALIGN_BYTES, room);
 	else if (weft_alloc(node, room, &memory))
 		memory = NULL;
-	/* The first touch of a page costs more than its transfer: not in what is timed. */
+	/* The first touch of a page costs more than its transfer: it must not be timed. */
 	if (memory)
 		memset(memory, 1, room);
 	return memory;

@@ -24,17 +24,17 @@ struct caller {
 	struct caller *next;
 	struct perf_server *server;
 	struct weft_op *watch;
-	Weft__Perf__Nothing_Closure joined; /* NULL: answered */
+	Weft__Perf__Nothing_Closure joined; /* reply of Join; NULL: answered */
 	void *joined_data;
 	uint64_t number;
 	bool left;
 	char name[128];
 };
 
-/* One receive of a run: of the tensor @part of a body. */
+/* A receive of a run, for a tensor of a body. */
 struct part {
 	struct body *body;
-	struct weft_op *op; /* NULL: none is under way */
+	struct weft_op *op; /* NULL: no receive is under way */
 	void *memory;
 	uint64_t bytes;
 	int64_t shape;
@@ -44,9 +44,9 @@ struct part {
 struct body {
 	struct run *run;
 	struct part *parts;
-	uint64_t index; /* of the body it waits for */
-	uint64_t wrong; /* bytes of it so far */
-	size_t left;    /* tensors of it that are still to come */
+	uint64_t index; /* index of the body that is awaited */
+	uint64_t wrong; /* wrong bytes of the body so far */
+	size_t left;    /* tensors of the body that are still to come */
 };
 
 struct run {
@@ -54,14 +54,15 @@ struct run {
 	struct perf_server *server;
 	struct weft_peer *peer;
 	uint64_t number;
-	uint64_t posted, received; /* bodies */
-	uint64_t sent;             /* by the caller, once that is known */
-	uint64_t damaged;          /* bytes */
-	unsigned pending; /* receives under way, and one for a function that works on it */
+	uint64_t posted, received; /* bodies posted, bodies received */
+	uint64_t sent;             /* bodies that the caller sent, once that is known */
+	uint64_t damaged;          /* damaged bytes */
+	unsigned pending; /* receives under way, and 1 for a function that works on the run */
 	bool check, one_way, beside, ending;
 	struct perf_place place;
-	struct weft_op *newest; /* of the last body so far: asking each for its path would be measured */
-	Weft__Perf__RunReport_Closure end; /* NULL: nobody has asked for the end */
+	/* Operation of the last body so far: to ask each for its path would be measured. */
+	struct weft_op *newest;
+	Weft__Perf__RunReport_Closure end; /* reply of End; NULL: nobody has asked for it */
 	void *end_data;
 	struct body *bodies;
 	struct part *parts;
@@ -75,7 +76,7 @@ struct perf_server {
 	struct caller *callers;
 	struct run *runs;
 	unsigned caller_count, run_count;
-	unsigned awaited; /* callers without whom nobody begins */
+	unsigned awaited; /* callers that must join before any begins */
 	unsigned left, lost;
 };
 
@@ -111,7 +112,7 @@ static void watch_ended(struct weft_op *op, void *arg)
 	struct caller *caller = arg;
 	struct perf_server *server = caller->server;
 
-	/* A server that ends misses nobody; CANCELLED is its own node, closing. */
+	/* A server that ends misses no caller; CANCELLED says that its own node is closing. */
 	if (caller->left || weft_op_status(op) == WEFT_CANCELLED || tool_ending()) {
 		server->left++;
 	} else {
@@ -186,7 +187,7 @@ static void run_free(struct run *run)
 	free(run);
 }
 
-/* Memory for every tensor that may be on the way.  -ENOMEM: ask run_free. */
+/* Take memory for every tensor that may be on the way.  -ENOMEM: call run_free() then. */
 static int run_memory(struct run *run, const uint64_t *bytes)
 {
 	run->bodies = calloc(run->window, sizeof(run->bodies[0]));
@@ -240,7 +241,7 @@ static void run_cancel(struct run *run)
 	run->pending--;
 }
 
-/* Has all come?  Then answer who asked for the end, and forget the run. */
+/* Answer End and free the run, if all bodies have come and no receive is under way. */
 static void run_settle(struct run *run)
 {
 	Weft__Perf__RunReport report = WEFT__PERF__RUN_REPORT__INIT;
@@ -322,24 +323,24 @@ static int acknowledge(struct run *run, uint64_t index, uint64_t wrong)
 	err = weft_send(run->peer, run->number, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &tensor,
 			&options, &op);
 	if (!err)
-		weft_op_free(op); /* if it fails, so does what the caller waits for */
+		weft_op_free(op); /* if the send fails, so does the receive of the caller */
 	return err;
 }
 
-/* All of a body is there. */
+/* All tensors of a body are there. */
 static void body_received(struct body *body)
 {
 	struct run *run = body->run;
 	uint64_t index = body->index, wrong = body->wrong;
 
 	run->received++;
-	/* First the receives, then the word that lets the caller send into them. */
+	/* Receives come first: the acknowledgement lets the caller send into them. */
 	if (((!run->ending || run->posted < run->sent) && body_post(body)) ||
 	    acknowledge(run, index, wrong))
 		tool_fail(run->server->command, "%s: %s", weft_peer_name(run->peer), weft_error());
 }
 
-/* What has ended is kept, if it is the @last of a body, until there is a newer one. */
+/* Keep @op, which has ended, until a newer one comes if it is the @last of a body; else free it. */
 static void run_keep(struct run *run, struct weft_op *op, bool last)
 {
 	weft_op_free(last ? run->newest : op);
@@ -347,7 +348,7 @@ static void run_keep(struct run *run, struct weft_op *op, bool last)
 		run->newest = op;
 }
 
-/* A tensor is there, as it was sent or @damaged.  Is it the last one of its body? */
+/* Note a tensor that has come, as it was sent or @damaged.  true: the last of its body. */
 static bool part_came(struct part *part, bool damaged)
 {
 	struct body *body = part->body;
@@ -362,7 +363,7 @@ static bool part_came(struct part *part, bool damaged)
 	return --body->left == 0;
 }
 
-/* What comes damaged is acknowledged, too: its caller waits for that. */
+/* A damaged tensor is acknowledged, too: its caller waits for that. */
 static void received(struct weft_op *op, void *arg)
 {
 	struct part *part = arg;
@@ -382,8 +383,8 @@ static void received(struct weft_op *op, void *arg)
 }
 
 /*
- * The receives of the first bodies.  Where all come beside calls nothing is sent for the one that
- * there is: it ends with the run, or with its caller.
+ * Post the receives of the first bodies.  Where all bodies come beside calls nothing is sent for
+ * the one receive that there is: it ends with the run, or with its caller.
  */
 static int run_post(struct run *run)
 {
@@ -487,7 +488,7 @@ static void serve_spent(Weft__Perf__Perf_Service *service, const Weft__Perf__Not
 	reply(&time, call);
 }
 
-/* What is said of @body; its bytes, if there are any, are to be freed.  false: no memory. */
+/* Make the report of @body; its bytes, if any, are to be freed.  false: no memory. */
 static bool report_of(const Weft__Perf__Body *body, Weft__Perf__BodyReport *report)
 {
 	size_t bytes = body->bytes.len;
@@ -505,20 +506,20 @@ static bool report_of(const Weft__Perf__Body *body, Weft__Perf__BodyReport *repo
 	return true;
 }
 
-/* A body of tensors beside a call: each is received into the pool, or has its place in a run. */
+/* A body of tensors beside a call: each is received into the pool, or into its place in a run. */
 struct attached {
-	struct body *body; /* NULL: the pool */
+	struct body *body; /* NULL: the tensors go to the pool */
 	Weft__Perf__BodyReport_Closure reply;
 	void *call;
 	bool check;
-	uint64_t run, index; /* of the first */
-	unsigned count;      /* of receives that were begun */
-	unsigned left;       /* of them, and one for a function that begins more */
+	uint64_t run, index; /* number of the run, index of the first tensor */
+	unsigned count;      /* receives that were begun */
+	unsigned left;       /* receives under way, and 1 for a function that begins more */
 	bool failed;
 	struct weft_op *ops[];
 };
 
-/* Bytes of the tensor @part that are not as they should be. */
+/* Count the bytes of the tensor @part that are not as they should be. */
 static uint64_t attached_wrong(const struct attached *a, unsigned part)
 {
 	static const struct perf_place pool = { .pool = true };
@@ -531,7 +532,7 @@ static uint64_t attached_wrong(const struct attached *a, unsigned part)
 			      a->index + part);
 }
 
-/* What is a run's is its again, before the caller hears that it may go on. */
+/* Give the place back to the run before the reply tells the caller to go on. */
 static struct run *attached_leave(struct attached *a)
 {
 	struct run *run = a->body ? a->body->run : NULL;
@@ -577,7 +578,7 @@ static void attached_got(struct weft_op *op, void *arg)
 	attached_settle(arg);
 }
 
-/* Its place in the run that it is of, if that has such.  -EBUSY: it is taken. */
+/* Take the place of @a in its run, if the run has any.  -EBUSY: it is taken. */
 static int attached_enter(const struct perf_server *server, struct attached *a, unsigned count)
 {
 	struct run *run = run_find(server, a->run);
@@ -660,14 +661,14 @@ static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body 
 	free(report.bytes.data);
 }
 
-/* A stream of bodies: several reads are under way, so that one turn of the node takes many. */
+/* Reads under way on a stream of bodies: several, so that a turn of the node takes many. */
 #define FLOW_READS 16u
 
 struct flow {
 	struct weft_stream *stream;
-	unsigned reads; /* under way */
-	bool over;      /* a read has had the last word */
-	bool failed;    /* a report can't be written */
+	unsigned reads; /* reads under way */
+	bool over;      /* a read has ended without a message */
+	bool failed;    /* a report can't be written, or no read begun */
 };
 
 static void flow_read(struct flow *flow);

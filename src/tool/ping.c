@@ -10,7 +10,7 @@
 #define COUNT_DEFAULT 4
 #define NS_PER_MS     1000000ull
 
-/* Between two pings: long enough for both sides to fall asleep, as they would in use. */
+/* Pause between two pings: long enough for both sides to fall asleep, as they would in use. */
 #define GAP_NS (200 * NS_PER_MS)
 
 struct tally {
@@ -24,7 +24,7 @@ static double us(uint64_t ns)
 }
 
 /*
- * One ping and its answer.  Returns TOOL_OK, TOOL_FAILED after saying why, or
+ * Send a ping and wait for its answer.  Returns TOOL_OK, TOOL_FAILED after saying why, or
  * TOOL_INTERRUPTED.
  */
 static int ping(const struct tool_command *self, struct weft_peer *peer, const char *address,
@@ -51,7 +51,7 @@ static int ping(const struct tool_command *self, struct weft_peer *peer, const c
 	return status;
 }
 
-/* Stay awake for the peer's own questions between two pings. */
+/* Drive the node between two pings, to answer the peer's own questions. */
 static void rest(struct weft_node *node)
 {
 	uint64_t until_ns = tool_now_ns() + GAP_NS;
@@ -79,7 +79,7 @@ static int ping_all(const struct tool_command *self, struct weft_node *node,
 	uint64_t took_ns;
 	int status;
 
-	/* The first finds the peer and makes the link; its time says little of the fabric. */
+	/* The first ping finds the peer and makes the link; its time says little of the fabric. */
 	status = ping(self, peer, address, &took_ns, &path);
 	if (status)
 		return status;
@@ -107,7 +107,7 @@ static int ping_all(const struct tool_command *self, struct weft_node *node,
 		       us(t.most_ns));
 	if (tool_flush(self))
 		return TOOL_FAILED;
-	/* An interrupt is how a person ends it, and no failure once something answered. */
+	/* A person ends pings by an interrupt, which is no failure once something answered. */
 	return status == TOOL_INTERRUPTED && t.answered ? TOOL_OK : status;
 }
 

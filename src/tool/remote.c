@@ -44,7 +44,7 @@ int remote_wait(struct remote *r, struct weft_op *op, const char *what)
 	return status;
 }
 
-/* A reply outlives its closure as a copy. */
+/* Copy a reply, which ends with its closure. */
 static ProtobufCMessage *copy(const ProtobufCMessage *message)
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
@@ -67,7 +67,7 @@ static void heard(const ProtobufCMessage *reply, void *arg)
 		*at = copy(reply);
 }
 
-/* Call @method of the reflection with @request. */
+/* Call @method of the reflection service with @request. */
 static int ask(struct remote *r, unsigned method, const ProtobufCMessage *request,
 	       ProtobufCMessage **reply)
 {

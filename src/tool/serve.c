@@ -10,15 +10,15 @@
 
 #define NS_PER_S 1000000000ull
 
-/* How soon a signal is noticed that comes just before the node sleeps. */
+/* Delay, at most, of a signal that comes just before the node sleeps. */
 #define SLICE_NS (NS_PER_S / 5)
 
-/* How long --once waits after SIGHUP until the library has seen the caller go. */
+/* Time after SIGHUP for the library to see the caller go, with --once. */
 #define GRACE_NS (2 * NS_PER_S)
 
 /*
- * SIGHUP tells the second process of `weft perf` that the first is dead.  It
- * goes on for a moment, for weft to notice and to remove what the dead left.
+ * SIGHUP tells the second process of `weft perf` that the first is dead.  The second goes on for a
+ * moment, for weft to notice and to remove what the dead process left.
  */
 static bool finished(const struct perf_server *server, bool once, uint64_t *until_ns)
 {
@@ -86,7 +86,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	tool_catch_signals();
 	if (once)
 		tool_catch_orphaning();
-	/* Its receives wait for callers as long as those like: that is no stall. */
+	/* The server's receives wait for callers for as long as it takes: that is no stall. */
 	if (setenv("WEFT_STALL", "0", 0))
 		return tool_fail(self, "no memory");
 	err = tool_node_open(self, listen, &node);

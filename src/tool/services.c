@@ -11,7 +11,7 @@ static const char *const types[] = { "int32",  "sint32",   "sfixed32", "int64", 
 				     "uint32", "fixed32",  "uint64",   "fixed64", "float",  "double",
 				     "bool",   "enum",     "string",   "bytes",   "message" };
 
-/* Words of the node's own among ours: each %s of @format is one of @names, which ends with NULL. */
+/* Print the node's own words escaped: each %s of @format is one of @names, which end with NULL. */
 static void print_names(const char *format, const char *const *names)
 {
 	const char *mark;

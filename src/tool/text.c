@@ -29,7 +29,7 @@ static const struct {
 	{ 0xf8, 0xf0, 4, 0x10000 },
 };
 
-/* The character at @at, which ends with 0, and the bytes it takes; 0: no UTF-8. */
+/* Decode the character at @at, which ends with 0.  Returns the bytes it takes; 0: no UTF-8. */
 static unsigned decode(const unsigned char *at, uint32_t *character)
 {
 	for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
@@ -58,7 +58,7 @@ static bool is_escaped(uint32_t character)
 	return false;
 }
 
-/* One character for people.  Returns the bytes it took. */
+/* Print a character for people.  Returns the bytes it took. */
 static unsigned print_one(FILE *out, const unsigned char *at)
 {
 	uint32_t c = *at;
@@ -91,7 +91,7 @@ void text_print_lines(FILE *out, const char *lines)
 	}
 }
 
-/* One character of a string of JSON.  Returns the bytes it took. */
+/* Print a character of a string of JSON.  Returns the bytes it took. */
 static unsigned print_in_string(FILE *out, const unsigned char *at)
 {
 	uint32_t c;

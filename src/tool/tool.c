@@ -13,19 +13,19 @@
 
 #define NS_PER_S 1000000000ull
 
-/* How soon a signal is seen while an operation is waited for. */
+/* Delay, at most, of a signal while an operation is waited for. */
 #define SLICE_NS (NS_PER_S / 10)
 
 static volatile sig_atomic_t ending, orphaned;
 
-/* The node to be dumped; the lock keeps it from being closed meanwhile. */
+/* The node to be dumped; the lock keeps the node from being closed meanwhile. */
 static pthread_mutex_t dump_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_node *dump_node;
 
 #define TEXT_BYTES 1024
 #define LINE_BYTES (4 * TEXT_BYTES + 64) /* each byte as \x1b, and the command's name */
 
-/* One sentence, one write: lines of two processes must not mix, and what a peer said must not forge one. */
+/* Write a line at once: lines of two processes must not mix, nor may a peer's text forge one. */
 static void print_line(const struct tool_command *command, const char *text)
 {
 	char line[LINE_BYTES] = "";
@@ -181,7 +181,7 @@ static void note_orphaned(int number)
 	orphaned = 1;
 }
 
-/* It waits until there is a node, and then for the thread that takes it. */
+/* Block SIGUSR1, which then waits until there is a node and a thread that takes it. */
 static sigset_t block_dumps(void)
 {
 	sigset_t set;
@@ -192,7 +192,7 @@ static sigset_t block_dumps(void)
 	return set;
 }
 
-/* Names of peers are in it. */
+/* Print a dump, with escapes: names of peers are in it. */
 static void print_dump(struct weft_node *node)
 {
 	char *text = NULL;
@@ -209,7 +209,7 @@ static void print_dump(struct weft_node *node)
 	free(text);
 }
 
-/* A thread and no handler: it must not matter where the node is stuck, and a dump takes memory and locks. */
+/* A thread prints dumps, no handler: a dump takes memory and locks, wherever the node is stuck. */
 static void *print_dumps(void *arg)
 {
 	sigset_t set = block_dumps();
@@ -280,7 +280,7 @@ int tool_node_open(const struct tool_command *command, const char *listen,
 	pthread_mutex_lock(&dump_lock);
 	dump_node = *node;
 	pthread_mutex_unlock(&dump_lock);
-	/* Without it there are no dumps: the signal stays blocked. */
+	/* Without the thread there are no dumps: the signal stays blocked. */
 	if (!pthread_create(&thread, NULL, print_dumps, NULL))
 		pthread_detach(thread);
 	return 0;
@@ -326,6 +326,6 @@ int tool_flush(const struct tool_command *command)
 		return 0;
 	err = errno ? errno : EIO;
 	tool_fail(command, "can't write the output: %s", strerror(err));
-	clearerr(stdout); /* it has been said */
+	clearerr(stdout); /* the error has been printed */
 	return -err;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the sub-commands of `weft` share: their table, exit statuses, errors,
- * arguments and signals.  It uses weft's public headers only, as a user would.
+ * Common parts of the sub-commands of `weft`: their table, exit statuses, errors, arguments and
+ * signals.  The tool uses weft's public headers only, as a user would.
  *
- * Threads: owner; the tool has one thread, and one that prints dumps when it is asked to.
+ * Threads: owner; the tool has one thread, and one that prints dumps when a signal asks for them.
  */
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <weft/weft.h>
 
-/* A person waits; five seconds are enough for any network that works. */
+/* Limit of an answer.  A person waits; five seconds are enough for any network that works. */
 #define TOOL_ANSWER_NS 5000000000ull
 
 enum tool_exit {
@@ -21,11 +21,11 @@ enum tool_exit {
 	TOOL_INTERRUPTED = 130 /* 128 + SIGINT, as shells have it */
 };
 
-/* One sub-command: a row of main.c's table. */
+/* A sub-command: a row of main.c's table. */
 struct tool_command {
 	const char *name;
 	const char *arguments; /* as in the synopsis */
-	const char *does;      /* one phrase */
+	const char *does;      /* purpose, one phrase */
 	const char *options;   /* help text, one line each */
 	int (*run)(const struct tool_command *self, int argc, char **argv);
 };
@@ -37,7 +37,7 @@ extern const struct tool_command info_command, ping_command, serve_command, perf
 __attribute__((format(printf, 2, 3)))
 int tool_fail(const struct tool_command *command, const char *format, ...);
 
-/* The same, and how to use the command.  Returns TOOL_USAGE. */
+/* Print as tool_fail() does, and how to use the command.  Returns TOOL_USAGE. */
 __attribute__((format(printf, 2, 3)))
 int tool_misused(const struct tool_command *command, const char *format, ...);
 
@@ -48,7 +48,7 @@ int tool_op_failed(const struct tool_command *command, const struct weft_op *op,
 /* Print the command's help to stdout.  Returns TOOL_OK. */
 int tool_help(const struct tool_command *command);
 
-/* What getopt_long() could not read, as ':' or another of its answers.  Returns TOOL_USAGE. */
+/* Name the option that getopt_long() refused with @answer, ':' or another.  Returns TOOL_USAGE. */
 int tool_bad_option(const struct tool_command *command, int answer, char **argv);
 
 /* Read a size: digits and perhaps K, M or G (powers of 1024).  -EINVAL. */
@@ -60,41 +60,42 @@ int tool_count(const char *text, uint64_t min, uint64_t max, uint64_t *count);
 /* Read seconds, as "2" or "0.5", up to a day.  -EINVAL. */
 int tool_seconds(const char *text, uint64_t *ns);
 
-/* Nanoseconds of the clock that never goes back. */
+/* Returns nanoseconds of the clock that never goes back. */
 uint64_t tool_now_ns(void);
 
-/* Processor time that this process has spent. */
+/* Returns the processor time that this process has spent. */
 uint64_t tool_spent_ns(void);
 
 /*
- * From here on SIGINT, SIGTERM and SIGHUP are noted, SIGPIPE is an error of write(), and
- * SIGUSR1 asks for a dump of the node.
+ * Catch signals from here on: SIGINT, SIGTERM and SIGHUP are noted, SIGPIPE is an error of
+ * write(), and SIGUSR1 asks for a dump of the node.
  */
 void tool_catch_signals(void);
 
-/* From here on SIGHUP is noted apart: it says that the process that started this one is dead. */
+/* Note SIGHUP apart from here on: the process that started this one is dead. */
 void tool_catch_orphaning(void);
 
-/* Has a signal come that asks this process to end? */
+/* Returns whether a signal has asked this process to end. */
 bool tool_ending(void);
 
+/* Returns whether SIGHUP has come since tool_catch_orphaning(). */
 bool tool_orphaned(void);
 
 /*
- * Open the manual node of this process, whose warnings go to stderr, and its dump with each
- * SIGUSR1: also while it is stuck.  @listen NULL: as the environment says.
+ * Open the manual node of this process.  The node's warnings go to stderr, and so does its dump
+ * with each SIGUSR1, also while the node is stuck.  @listen NULL: as the environment says.
  */
 int tool_node_open(const struct tool_command *command, const char *listen,
 		   struct weft_node **node);
 
-/* Accepts NULL. */
+/* Close the node; accepts NULL. */
 void tool_node_close(struct weft_node *node);
 
-/* Returns TOOL_OK, TOOL_USAGE after saying why @address is none, or TOOL_FAILED. */
+/* Open a peer.  Returns TOOL_OK, TOOL_USAGE after saying why @address is none, or TOOL_FAILED. */
 int tool_peer_open(const struct tool_command *command, struct weft_node *node,
 		   const char *address, struct weft_peer **peer);
 
-/* Drive the node until @op has ended.  -EINTR: it is to end before that. */
+/* Drive the node until @op has ended.  -EINTR: a signal asks the process to end before that. */
 int tool_wait(struct weft_op *op);
 
 /* Write out what stdout holds.  -EIO or another errno: the reader has gone. */

@@ -84,7 +84,7 @@ static int cell_width(const struct weft_client *c)
 	return width > CELL_MIN ? width : CELL_MIN;
 }
 
-/* As "64.0 GiB". */
+/* Write @bytes as "64.0 GiB". */
 static void size_text(uint64_t bytes, char text[16])
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
@@ -96,7 +96,7 @@ static void size_text(uint64_t bytes, char text[16])
 	snprintf(text, 16, "%.1f %s", value, units[unit]);
 }
 
-/* A row: how far from each client. */
+/* Print a publisher's row: how far it is from each client. */
 static void show_publisher(const struct weft_topology *t, size_t publisher, int name_width)
 {
 	struct weft_publisher p = { .size = sizeof(p) };
@@ -122,7 +122,7 @@ static void show_publisher(const struct weft_topology *t, size_t publisher, int 
 	       p.published ? "" : "  not published", *p.why_not ? ": " : "", p.why_not);
 }
 
-/* What a client gets, and why not what else there is. */
+/* Print what a client gets, and why nothing else. */
 static void show_client(const struct weft_topology *t, size_t client)
 {
 	struct weft_client c = { .size = sizeof(c) };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * weft info --topology: who publishes memory, and for whom, as a matrix.
+ * weft info --topology: publishers of memory and their clients, as a matrix.
  *
  * Threads: owner.
  */
@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* Show it.  A negative code: weft_error() says why it can't be. */
+/* Print the topology.  A negative code: weft_error() says why there is none. */
 int topology_show(bool json);
 
 #endif
