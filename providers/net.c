@@ -9,7 +9,7 @@ static const struct wf_quirk net_quirks[] = {
 		 "that the read fails",
 	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_HALF_OPEN,
-	  .why = "who has connected and said nothing yet stays so when the listener closes; "
+	  .why = "a stranger that has said nothing yet stays connected when the listener closes; "
 		 "its socket is closed by us",
 	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_ORPHANS,

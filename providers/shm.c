@@ -14,8 +14,8 @@ static const struct wf_quirk shm_quirks[] = {
 		 "leaves the owner spinning for ever",
 	  .test = "tests/fabric/test_truths.c" },
 	{ .kind = WF_QUIRK_SHARED_LOCK,
-	  .why = "an endpoint has one lock for its owner and for all who send to it: whoever is "
-		 "killed or stopped inside leaves the others spinning",
+	  .why = "an endpoint has one lock for its owner and for all senders to it: a process that "
+		 "is killed or stopped inside leaves the others spinning",
 	  .test = "tests/fabric/test_truths.c" },
 	{ .kind = WF_QUIRK_UNIQUE_NAME,
 	  .why = "names come from the pid; a clash deletes the owner's region",
@@ -23,7 +23,7 @@ static const struct wf_quirk shm_quirks[] = {
 	{ .kind = WF_QUIRK_LIVE_NAME,
 	  .why = "a peer whose region is gone shares its entry with the next one, whose memory "
 		 "goes when it does: the next send crashes; so does hearing for the first time "
-		 "of one who is gone",
+		 "of a peer that is gone",
 	  .test = "tests/fabric/test_rail.c" },
 	{ .kind = WF_QUIRK_ONE_REGION,
 	  .why = "endpoints of one process share their regions, and a region goes with the "
