@@ -243,8 +243,11 @@ static int sextet(char c)
 	return at ? (int)(at - alphabet) : -1;
 }
 
-/* Padding may be left out; padding that is there must be right. */
-static bool read_base64(const char *text, ProtobufCBinaryData *data)
+/*
+ * Padding may be left out; padding that is there must be right.  -EINVAL: @text is no base64.
+ * -ENOMEM.
+ */
+static int read_base64(const char *text, ProtobufCBinaryData *data)
 {
 	size_t bytes = strlen(text), count = bytes;
 	uint32_t bits = 0;
@@ -253,13 +256,15 @@ static bool read_base64(const char *text, ProtobufCBinaryData *data)
 	while (count && text[count - 1] == '=')
 		count--;
 	if (count % 4 == 1 || (count != bytes && (bytes % 4 || bytes - count > 2)))
-		return false;
+		return -EINVAL;
 	for (size_t i = 0; i < count; i++)
 		if (sextet(text[i]) < 0)
-			return false;
+			return -EINVAL;
 	data->len = 0;
 	data->data = malloc(count + 1);
-	for (size_t i = 0; data->data && i < count; i++) {
+	if (!data->data)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
 		bits = bits << 6 | (uint32_t)sextet(text[i]);
 		have += 6;
 		if (have >= 8) {
@@ -267,7 +272,7 @@ static bool read_base64(const char *text, ProtobufCBinaryData *data)
 			data->data[data->len++] = (uint8_t)(bits >> have);
 		}
 	}
-	return data->data;
+	return 0;
 }
 
 /* Read a whole number, from a number or from a string: digits and perhaps a sign. */
@@ -337,10 +342,12 @@ static bool read_pointer(struct reading *r, const ProtobufCFieldDescriptor *f, c
 	const char *text = cJSON_GetStringValue(json);
 	ProtobufCBinaryData data;
 	void *pointer;
+	int err;
 
 	if (f->type == PROTOBUF_C_TYPE_BYTES) {
-		if (!text || !read_base64(text, &data))
-			return bad(r, f, "bytes in base64");
+		err = text ? read_base64(text, &data) : -EINVAL;
+		if (err)
+			return bad(r, f, err == -ENOMEM ? "small enough" : "bytes in base64");
 		memcpy(at, &data, sizeof(data));
 		return true;
 	}
@@ -348,6 +355,8 @@ static bool read_pointer(struct reading *r, const ProtobufCFieldDescriptor *f, c
 		return bad(r, f, "a string");
 	pointer = f->type == PROTOBUF_C_TYPE_STRING ? (void *)strdup(text)
 						    : (void *)read_message(r, f->descriptor, json);
+	if (!pointer && f->type == PROTOBUF_C_TYPE_STRING)
+		return bad(r, f, "small enough");
 	memcpy(at, &pointer, sizeof(pointer));
 	return pointer;
 }

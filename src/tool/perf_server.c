@@ -397,11 +397,13 @@ static int run_post(struct run *run)
 	return err;
 }
 
-static struct run *run_find(const struct perf_server *server, uint64_t number)
+/* Find the run @number of the caller that makes @call: another caller's is none of its business. */
+static struct run *run_find(const struct perf_server *server, void *call, uint64_t number)
 {
+	const struct weft_peer *peer = weft_call_peer(call);
 	struct run *run = server->runs;
 
-	while (run && run->number != number)
+	while (run && (run->number != number || run->peer != peer))
 		run = run->next;
 	return run;
 }
@@ -464,7 +466,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 static void serve_end(Weft__Perf__Perf_Service *service, const Weft__Perf__RunEnd *request,
 		      Weft__Perf__RunReport_Closure reply, void *call)
 {
-	struct run *run = run_find(server_of(service), request->number);
+	struct run *run = run_find(server_of(service), call, request->number);
 
 	if (!run || run->end) {
 		weft_call_fail(call, WEFT_NOT_FOUND, "there is no such run");
@@ -581,7 +583,7 @@ static void attached_got(struct weft_op *op, void *arg)
 /* Take the place of @a in its run, if the run has any.  -EBUSY: it is taken. */
 static int attached_enter(const struct perf_server *server, struct attached *a, unsigned count)
 {
-	struct run *run = run_find(server, a->run);
+	struct run *run = run_find(server, a->call, a->run);
 	struct body *body;
 
 	if (!run || !run->beside)
