@@ -16,7 +16,6 @@ struct weft_peer {
 	char *moved_address;      /* address of a peer that dialled us, and moved to another desk */
 	struct wf_desk *_Atomic at; /* the desk whose links reach the peer; see wf_peer_move */
 	unsigned refs;            /* references of users */
-	bool keep;                /* handed out by weft_op_peer: the peer stays */
 	uint64_t request_id;      /* for the next call with retries; 0: none yet; under the lock */
 	atomic_uint compressions; /* compressions the peer understands; 0: not met yet */
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": the peer dialled us */

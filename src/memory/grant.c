@@ -19,8 +19,10 @@ static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigne
 	/* Bytes that land there must be seen by the device. */
 	if (!err && access & WF_ACCESS_LOCAL)
 		err = wf_cuda_flush(span->device->device, e);
-	if (err)
-		return -EOPNOTSUPP;
+	if (err) {
+		e->code = -EOPNOTSUPP; /* the body is staged then, with that sentence as the reason */
+		return e->code;
+	}
 	/* Without a dma-buf the provider may have a way of its own. */
 	(void)wf_cuda_dma_buf(span->at, span->bytes, &device.dma_buf, &device.offset, e);
 	err = wf_mr_open_device(rail, span->at, span->bytes, &device, access, mr, e);
