@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Above: what the floors above keep with a link.  The link carries it and does not look inside.
+ * Above: lists and notes of the floors above, kept with a link.  The link carries them and does not
+ * look inside.
  *
  * Threads: owner.
  */
@@ -12,37 +13,37 @@
 
 struct wf_early;
 
-/* Lists of what the floors above have for the peer, each used by its floor alone. */
+/* Work of the floors above for the peer, in lists, each used by its floor alone. */
 enum wf_above_work {
-	WF_ABOVE_PARCELS_WAITING, /* for a rail, or for more */
-	WF_ABOVE_PARCELS,         /* offered */
+	WF_ABOVE_PARCELS_WAITING, /* parcels that wait for a rail, or for more */
+	WF_ABOVE_PARCELS,         /* parcels whose offer has left */
 	WF_ABOVE_PULLS,
-	WF_ABOVE_RECEIVES,        /* that name the peer */
+	WF_ABOVE_RECEIVES,        /* receives that name the peer */
 	WF_ABOVE_CALLS,
-	WF_ABOVE_SERVED,          /* calls of the peer's */
+	WF_ABOVE_SERVED,          /* calls by the peer */
 	WF_ABOVE_STREAMS,
 	WF_ABOVE_ECHOES,
 	WF_ABOVE_WORKS
 };
 
-/* Notes on the peer, each of one floor alone.  Until the peer dies. */
+/* Notes on the peer, each of one floor alone.  Valid until the peer dies. */
 struct wf_above_notes {
 	bool briefed;           /* the peer was told what a new one is to know */
-	bool drain_told;        /* and that this node takes no more calls */
-	bool drains;            /* the peer has said that it takes none */
+	bool drain_told;        /* the peer was told that this node takes no more calls */
+	bool drains;            /* the peer has said that it takes no more calls */
 	struct wf_early *early; /* allocated: calls cancelled before they came */
 };
 
 /* Offers of the peer: struct wf_answer of the transfer floor. */
 struct wf_above_offers {
-	struct wf_map map;      /* by the peer's id of the offer */
-	struct wf_list all;     /* the oldest first */
+	struct wf_map map;      /* answers by the peer's id of the offer */
+	struct wf_list all;     /* answers, the oldest first */
 };
 
 /* Parts in steps: struct wf_part of the tensor floor. */
 struct wf_above_parts {
 	struct wf_list all;
-	struct wf_list heard;   /* of which the peer has said an abort that does not count */
+	struct wf_list heard;   /* parts for which the peer has sent an abort that does not count */
 	uint32_t heard_count;
 };
 

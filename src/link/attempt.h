@@ -9,39 +9,39 @@
 
 #include "link/worker.h"
 
-/* One pair of rails that may work. */
+/* A pair of rails that may work. */
 struct wf_attempt_pair {
 	uint8_t mine, theirs;
 };
 
-/* Finding a rail that works, and the lanes beside it.  Until the peer dies. */
+/* Finding a rail that works, and the lanes beside it.  Valid until the peer dies. */
 struct wf_attempt {
-	uint32_t epoch;         /* a new one for each attempt */
-	uint32_t frame_bytes;   /* the longest that both ends take on every rail they share */
+	uint32_t epoch;         /* number of the attempt, a new one for each */
+	uint32_t frame_bytes;   /* the longest frame that both ends take on every rail they share */
 	struct wf_attempt_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
 	uint32_t pair_count, pair_at;
-	uint32_t round;         /* how often all pairs have been tried */
-	uint64_t from_ns;       /* since when rails are tried, */
-	uint64_t until_ns;      /* and when that is given up altogether */
-	uint64_t pair_until_ns; /* when this pair is given up; 0: between two rounds */
+	uint32_t round;         /* number of times that all pairs have been tried */
+	uint64_t from_ns;       /* when trying rails began */
+	uint64_t until_ns;      /* when trying rails is given up altogether */
+	uint64_t pair_until_ns; /* when the pair at hand is given up; 0: between two rounds */
 	struct wf_timer timer;
 	bool ponged;            /* the dialler's ping of this attempt has come */
-	/* How the last dial failed; each rail tried and why it failed, also once one is up. */
+	/* How the last dial failed; each rail tried and why it failed, kept when a rail is up. */
 	char tried[WF_GREET_TEXT_BYTES];
-	uint32_t lane_number;   /* of the last lane that this side has dialled */
-	uint32_t lane_total;    /* how many lanes there have been in this epoch */
-	uint64_t lanes_until_ns; /* until when who needs lanes waits for them */
+	uint32_t lane_number;   /* number of the last lane that this side has dialled */
+	uint32_t lane_total;    /* number of lanes in this epoch so far */
+	uint64_t lanes_until_ns; /* when bodies that need lanes stop waiting for them */
 };
 
-/* Our end of the rail that is tried or in use.  Until that is left. */
+/* Our end of the rail that is tried or in use.  Valid until that rail is left. */
 struct wf_attempt_rail {
-	struct wf_ep *ep;       /* NULL: there is none yet, or it has closed */
+	struct wf_ep *ep;       /* NULL: no endpoint is open */
 	bool ready;             /* @ep takes frames */
-	char closed[200];       /* why the rail carries nothing any more, "": it does */
+	char closed[200];       /* why the rail carries nothing any more, "": the rail works */
 };
 
 void wf_attempt_start(struct wf_link *link);
-void wf_attempt_list(struct wf_link *link); /* the pairs of rails that fit */
+void wf_attempt_list(struct wf_link *link); /* list the pairs of rails that fit */
 void wf_attempt_next(struct wf_link *link, const char *why);
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
 void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why);
@@ -54,7 +54,7 @@ void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
 void wf_attempt_drop(struct wf_link *link);
 
-/* The peer is dead. */
+/* Reset the attempt of @link, whose peer is dead. */
 void wf_attempt_forget(struct wf_link *link);
 
 #endif

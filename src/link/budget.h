@@ -12,24 +12,24 @@
 
 struct wf_link;
 
-/* How promises to the peer stand.  Until the peer dies. */
+/* Promises to the peer.  Valid until the peer dies. */
 struct wf_budget {
-	uint32_t window;         /* data frames that the peer may have under way, where there are slots for them */
+	uint32_t window;         /* data frames that the peer may have under way, if slots allow */
 	uint64_t data_ns;        /* when a data frame last came */
 	uint32_t promised_total; /* data frames that slots were ever promised for */
-	uint32_t promised_told;  /* as last put into a frame */
-	uint32_t returned_seen;  /* of those, given back unused by the peer */
+	uint32_t promised_told;  /* promised_total as last put into a frame */
+	uint32_t returned_seen;  /* promises that the peer has given back unused */
 	uint32_t returned_total; /* credits that this side has given back */
-	bool return_asked;       /* the peer has been asked to give some back */
-	bool kept_short;         /* credit is held back until less is kept for the peer, */
-	bool kept_less;          /* and less is */
-	uint32_t debt_end;       /* promises used or given back, when all are that the peer was asked for */
-	uint64_t debt_ns;        /* since when the peer has been asked and does not give back */
+	bool return_asked;       /* the peer has been asked to give credits back */
+	bool kept_short;         /* credit is held back until less is kept for the peer */
+	bool kept_less;          /* less is kept for the peer since credit was held back */
+	uint32_t debt_end;       /* promises used or given back when the peer has met our request */
+	uint64_t debt_ns;        /* when the peer was asked; it has not given back since */
 	unsigned debt_looks;
 	struct wf_timer debt_timer;
 };
 
-/* At most one each of RETURN and RETURNED is under way. */
+/* Controls of the budget: at most one each of RETURN and RETURNED is under way. */
 struct wf_budget_controls {
 	struct wf_control ask, give;
 };
@@ -39,12 +39,12 @@ int wf_budget_admit(struct wf_link *link);
 void wf_budget_leave(struct wf_link *link);
 void wf_budget_refill(struct wf_link *link);
 
-/* Less is kept on the peer's behalf, for want of which credit was held back. */
+/* Promise slots that were held back, now that less is kept on the peer's behalf. */
 void wf_budget_room(struct wf_link *link);
 void wf_budget_asked(struct wf_link *link, uint32_t count);
 void wf_budget_returned(struct wf_link *link, uint32_t total);
 
-/* The peer is dead. */
+/* Reset the promises of @link, whose peer is dead. */
 void wf_budget_forget(struct wf_link *link);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Dial: the door side of a link, dialling with patience and the greeting.
+ * Dial: the door side of a link: dialling with patience, and the greeting.
  *
  * Threads: owner.
  */
@@ -10,10 +10,10 @@
 #include "link/door.h"
 #include "link/sidedoor.h"
 
-/* The patience of a link that dials; set by the first dial of a row. */
+/* The patience of a link that dials; the first dial of a row sets it. */
 struct wf_dial {
-	uint64_t until_ns;         /* when to give up */
-	uint64_t pause_ns;         /* grows with every refusal */
+	uint64_t until_ns;         /* when dialling is given up */
+	uint64_t pause_ns;         /* pause before the next dial, which grows with every refusal */
 	struct wf_timer timer;
 	bool met;                  /* the peer was up in an earlier life: a refusal now means it is gone */
 };
@@ -22,7 +22,7 @@ void wf_dial_start(struct wf_link *link);
 void wf_dial_again(struct wf_link *link);
 void wf_dial_tell(struct wf_link *link);
 
-/* The dial under way has led to nothing because of @e, which may pass: dial again, as long as there is time. */
+/* Dial again, as long as there is time: @e, which may pass, has ended the dial under way. */
 void wf_dial_anew(struct wf_link *link, const struct wf_error *e);
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e);
 extern const struct wf_door_events wf_dial_events;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fit: which of our rails can meet which of a peer's, which of them is better, and why one
- * is not used.
+ * Fit: which of our rails can meet which of a peer's, which of these pairs is better, and why a
+ * rail is not used.
  *
  * Threads: owner.
  */
@@ -17,10 +17,12 @@ int wf_fit_check(const struct wf_link *link, const struct wf_caps *caps,
 /* How many bits have the addresses of our rail number @mine and the peer's @theirs in common? */
 unsigned wf_fit_nearness(const struct wf_link *link, uint32_t mine, uint32_t theirs);
 
-/* A rail that both nodes have and that is better than that of @caps; NULL: there is none. */
+/*
+ * Returns a rail that both nodes have and that is better than that of @caps; NULL: there is none.
+ */
 const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_caps *caps);
 
-/* For people: why the rail of @provider does not carry this link, which is up on another. */
+/* Say, for people, why the rail of @provider does not carry @link, which is up on another rail. */
 void wf_fit_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Flow: the frames of a link on their way out.
  *
- * Messages and controls wait for whichever life of the peer comes next; numbers and
- * credit belong to the present one, and are kept apart from them.
+ * Messages and controls wait for the next life of the peer, too; numbers and credit belong to the
+ * present life, and are kept apart from them.
  *
  * Threads: owner.
  */
@@ -20,48 +20,50 @@
 struct wf_link;
 struct wf_outframe;
 
-/* Messages, controls and frames of a link.  Of a peer that has died no frame is left. */
+/* Messages, controls and frames of a link.  When the peer has died no frame is left. */
 struct wf_flow_out {
-	struct wf_list queue;        /* struct wf_message */
+	struct wf_list queue;        /* struct wf_message, in order */
 	uint64_t queued_bytes;
-	struct wf_list frames;       /* struct wf_outframe, by number: not confirmed yet */
-	struct wf_list held;         /* frames that only the rail needs still */
-	struct wf_list controls;     /* struct wf_control: not sent yet */
-	struct wf_list controls_out; /* in the frame under way */
+	struct wf_list frames;       /* struct wf_outframe, by number: frames not confirmed yet */
+	struct wf_list held;         /* frames that only the rail still needs */
+	struct wf_list controls;     /* struct wf_control: controls not sent yet */
+	struct wf_list controls_out; /* controls in the frame under way */
 	struct wf_outframe *control_frame; /* NULL: none is under way */
 };
 
-/* Frames of the link that the rail in use has; until that rail is left. */
+/* Frames of the link that the rail in use has.  Valid until that rail is left. */
 struct wf_flow_rail {
-	uint32_t posted_count;     /* data frames the rail has */
-	uint64_t full_ns;          /* since when the rail takes nothing; 0: it does */
+	uint32_t posted_count;     /* data frames that the rail has */
+	uint64_t full_ns;          /* when the rail began to take nothing; 0: it takes frames */
 };
 
 /*
- * How sending to the peer stands.  Until the peer dies, but for rtt_ns: the next life of the
- * peer is as far away as the last one, for it is dialled at the same address.
+ * Sending to the peer.  Valid until the peer dies, but for rtt_ns: the next life of the peer is as
+ * far away as the last one, for it is dialled at the same address.
  *
- * ack_now (a frame that came waits for its confirmation) and resync_ns (the peer was asked a
- * moment ago for missing frames) end with the peer: the next one has sent nothing that could be
- * confirmed, and has been asked for nothing.
+ * ack_now (a frame that came waits for its confirmation) and resync_ns (the peer was asked a moment
+ * ago for missing frames) end with the peer: the next one has sent nothing that could be confirmed,
+ * and has been asked for nothing.
  */
 struct wf_flow {
 	struct wf_sequence sequence;
 	struct wf_credit credit;
 	struct wf_flow_rail rail;
-	uint64_t starved_ns;       /* since when records wait for credit; 0: they don't */
-	uint64_t rtt_ns;           /* smoothed */
+	uint64_t starved_ns;       /* when records began to wait for credit; 0: they don't wait */
+	uint64_t rtt_ns;           /* smoothed round-trip time */
 	uint64_t progress_ns;      /* when the rail last did anything */
-	uint32_t control_seq;      /* of the last control frame */
+	uint32_t control_seq;      /* number of the last control frame */
 	uint32_t ack_told;
-	bool ack_now;              /* do not wait for a frame to ride on */
-	bool answer_owed;          /* for a control frame of the peer */
+	bool ack_now;              /* the acknowledgement does not wait for a frame to ride on */
+	bool answer_owed;          /* an answer is owed for a control frame of the peer */
 	unsigned overdue_count;
-	uint64_t resync_ns;        /* when the last one was sent */
+	uint64_t resync_ns;        /* when the last resync was sent */
 	struct wf_timer overdue_timer, ack_timer;
 };
 
-/* A frame came or left, or a read of the peer's memory has ended well: the rail is alive. */
+/*
+ * Note that the rail is alive: a frame came or left, or a read of the peer's memory has ended well.
+ */
 static inline void wf_flow_progress(struct wf_flow *flow, uint64_t now_ns)
 {
 	flow->progress_ns = now_ns;
@@ -80,7 +82,7 @@ void wf_flow_ask(struct wf_link *link);
 void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received);
 int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind);
 
-/* The peer is dead, and what was under way to it has failed. */
+/* Reset sending on @link: the peer is dead, and what was under way to it has failed. */
 void wf_flow_forget(struct wf_link *link);
 
 #endif

@@ -13,12 +13,13 @@ struct wf_link;
 struct wf_worker;
 struct wf_worker_rail;
 
-/* How receiving from the peer stands; until the peer dies. */
+/* Receiving from the peer.  Valid until the peer dies. */
 struct wf_intake {
 	struct wf_assembly assembly;
-	uint64_t assembly_bytes;   /* of the assembly's record, as they are charged */
+	uint64_t assembly_bytes;   /* bytes charged for the assembly's record */
 	uint32_t control_received; /* the last control frame that was taken */
-	uint32_t data_handled, control_handled; /* records taken of the next frame, which was not taken to the end */
+	/* Records already taken of the next frame, which was not taken to the end. */
+	uint32_t data_handled, control_handled;
 };
 
 void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,

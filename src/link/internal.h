@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the link object tell each other; for src/link only.
+ * Functions that the files of the link object share; for src/link only.
  *
  * Threads: owner.
  */
@@ -10,16 +10,19 @@
 #include "link/ledger.h"
 #include "link/link.h"
 
-/* Reads of this long are stuck, and frames behind a peer's reads are: its rail is replaced, if the peer lives. */
+/*
+ * Age at which reads, and frames behind a peer's reads, are stuck: their rail is replaced, if the
+ * peer lives.
+ */
 #define WF_LINK_READING_NS (10 * WF_NS_PER_S)
 
-/* Its place among the worker's rails, as the recorder has it. */
+/* Returns the place of the link's rail among the worker's rails, as the recorder has it. */
 static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 {
 	return (uint64_t)(link->on - link->worker->rails);
 }
 
-/* link.c: what the peer has said of itself, in the place of what it said before; -ENOMEM */
+/* Keep the peer's hello in place of the one before (link.c); -ENOMEM. */
 int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e);
 
 /* Have frames of @link sent in this turn. */
@@ -36,7 +39,7 @@ static inline bool wf_ledger_has_room(const struct wf_link *link, enum wf_ledger
 	       link->account.bytes[side] < wf_ledger_bound(link);
 }
 
-/* The connect data by which the peer knows @link; @lane 0: for the rail in use. */
+/* Put the connect data by which the peer knows @link; @lane 0: for the rail in use. */
 static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane,
 				       struct wf_writer *w)
 {
@@ -47,45 +50,45 @@ static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane
 		wf_bytes_put_u32(w, lane);
 }
 
-/* lane.c: more rails, for bodies */
+/* Functions of lane.c: more rails, for bodies. */
 void wf_lane_start(struct wf_link *link);
 void wf_lane_drop(struct wf_link *link);
-/* Takes @request if it returns true. */
+
+/* Take the peer's request for a lane.  Takes @request if it returns true. */
 bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t number,
 		     uint32_t epoch, struct wf_request *request);
 void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep);
 void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status);
 void wf_lane_look(struct wf_link *link);
 
-/* Promises that the peer has used, or has given back. */
+/* Returns the promises that the peer has used, or has given back. */
 static inline uint32_t wf_budget_over(const struct wf_link *link)
 {
 	return link->flow.sequence.received + link->slots.returned_seen;
 }
 
-/* Data frames that the peer may still send: promised, and neither given back nor come. */
+/* Returns the data frames that the peer may still send: promised, neither given back nor come. */
 static inline uint32_t wf_budget_open(const struct wf_link *link)
 {
 	return link->slots.promised_total - wf_budget_over(link);
 }
 
 /*
- * Of those, the ones it knows of from frames that are repeated until it has them.  Negative:
- * it has used what another frame told.
+ * Returns how many of the open promises the peer knows of from frames that are repeated until it
+ * has them.  Negative: the peer has used what another frame told.
  */
 static inline int32_t wf_budget_told(const struct wf_link *link)
 {
 	return (int32_t)(link->slots.promised_told - wf_budget_over(link));
 }
 
-/* link.c */
-/* A link for a peer that dialled us; returns a reference. */
+/* Make a link for a peer that dialled us (link.c); returns a reference. */
 int wf_link_create(struct wf_worker *w, struct wf_link **link);
 
-/* The peer is dead.  @e is what everything that waits gets. */
+/* Declare the peer dead.  @e is what everything that waits gets. */
 void wf_link_die(struct wf_link *link, const struct wf_error *e);
 
-/* As wf_link_die, for a peer that broke the protocol. */
+/* End the link, as wf_link_die(), to a peer that broke the protocol. */
 void wf_link_violate(struct wf_link *link, const char *what);
 
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
@@ -95,7 +98,7 @@ void wf_link_renew(struct wf_link *link);
 void wf_link_merge(struct wf_link *link, struct wf_link *into);
 void wf_link_close_conn(struct wf_link *link);
 
-/* Free the links that nobody refers to any more.  Where no function of a link is on the stack. */
+/* Free the links without references.  Called where no function of a link is on the stack. */
 void wf_link_free_unused(struct wf_worker *w);
 
 #endif

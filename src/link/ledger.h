@@ -2,9 +2,9 @@
 /*
  * Ledger: the bytes that this node keeps on behalf of each peer.
  *
- * Whatever outlives the record that caused it is charged to the link while it
- * is kept.  Pool memory has a budget of its own and is not charged.  An account
- * has two sides, and half of WEFT_PEER_BYTES for each:
+ * Memory that outlives the record that caused it is charged to the link while it is kept.  Pool
+ * memory has a budget of its own and is not charged.  An account has two sides, and half of
+ * WEFT_PEER_BYTES for each:
  *
  * - received: unmatched tensors and messages of streams that nobody has read.
  *   The program frees these by receiving, so the peer may wait for that: credit
@@ -17,12 +17,11 @@
  *   RESOURCE_EXHAUSTED; at the bound records that would be answered are not
  *   taken.
  *
- * So nothing that was confirmed is ever dropped, and neither side can lock the
- * other up.
+ * So nothing that was confirmed is ever dropped, and neither side can lock the other up.
  *
- * A stranger is a peer that dialled this node, and whose address nobody here has
- * named.  All strangers of a node together have WEFT_STRANGERS_BYTES; when that is
- * spent each still has WF_LEDGER_LEAST_BYTES, so that a newcomer is served.
+ * A stranger is a peer that dialled this node, and whose address nobody here has named.  All
+ * strangers of a node together have WEFT_STRANGERS_BYTES; when that is spent each still has
+ * WF_LEDGER_LEAST_BYTES, so that a newcomer is served.
  *
  * Threads: owner.
  */
@@ -34,43 +33,48 @@
 struct wf_link;
 struct wf_worker;
 
-/* Half of it is room for one frame of 16 KiB, or for some fifty calls. */
+/* The least bound of an account: half is room for one frame of 16 KiB, or for some fifty calls. */
 #define WF_LEDGER_LEAST_BYTES (512 * KIB)
 
 enum wf_ledger_side {
-	WF_LEDGER_RECEIVED, /* until the program receives it */
-	WF_LEDGER_OWED,     /* until the peer takes or ends it */
+	WF_LEDGER_RECEIVED, /* bytes kept until the program receives them */
+	WF_LEDGER_OWED,     /* bytes kept until the peer takes or ends them */
 	WF_LEDGER_SIDES
 };
 
 /* The account of a peer. */
 struct wf_ledger {
-	bool stranger;             /* it dialled this node, and nobody here has named its address */
+	bool stranger;             /* the peer dialled us, and nobody here has named its address */
 	struct wf_list kept;       /* tensors that wait for a receive, the oldest first */
 	uint64_t bytes[WF_LEDGER_SIDES];
 };
 
-/* @bytes are kept on behalf of the peer of @link, until they are discharged. */
+/* Charge @bytes, kept on behalf of the peer of @link, until they are discharged. */
 void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
 void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
 
-/* The most that a side of its account may hold as things stand. */
+/* Returns the most that a side of the account of @link may hold as things stand. */
 uint64_t wf_ledger_bound(const struct wf_link *link);
 
 /* May a call begin for which @bytes are kept? */
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);
 
-/* Frames of the peer that there is room for, whatever records are in them. */
+/* Returns how many frames of the peer there is room for, whatever records are in them. */
 uint32_t wf_ledger_frames(const struct wf_link *link);
 
-/* Have the strangers of this node spent what all of them have together? */
+/* Have the strangers of this node spent all that they have together? */
 bool wf_ledger_strangers_full(const struct wf_worker *w);
 
-/* For link.c: @link begins, as a stranger or not; it ends. */
+/* Open the account of @link, as a stranger's or not; for link.c. */
 void wf_ledger_begin(struct wf_link *link, bool stranger);
+
+/* Close the account of @link; for link.c. */
 void wf_ledger_end(struct wf_link *link);
 
-/* For link.c: @link is another name of @into, which is no stranger if one of them is none. */
+/*
+ * Add the account of @link, which is another name of @into, to that of @into, which is no stranger
+ * if one of them is none; for link.c.
+ */
 void wf_ledger_merge(struct wf_link *link, struct wf_link *into);
 
 #endif

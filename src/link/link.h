@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A link: the live relation with one peer.  Its parts lie in headers of their own.
+ * A link: the live relation with one peer.  Parts of it lie in headers of their own.
  *
- * Life: see the states below.  While a link is up the rail may fail (nothing is lost) and the
- * door may close (redialled); only when neither comes back in time is the peer dead.  Then all
- * that waits for it fails, and a link with an address starts afresh with its next use.
+ * Life: see the states below.  While a link is up the rail may fail (nothing is lost) and the door
+ * may close (redialled); only when neither comes back in time is the peer dead.  Then all that
+ * waits for the peer fails, and a link with an address starts afresh with its next use.
  *
- * The floors above post messages, which become records in frames: in order,
- * each delivered once, or the link dies.
+ * The floors above post messages, which become records in frames: in order, each delivered once, or
+ * the link dies.
  *
- * Who calls out: sent(), the sinks of worker.h and wf_link_die run code of the
- * floors above, which may give back the last reference to any link, and change
- * the state of this one.  A link without references is GONE at once, but its memory,
- * and its place in the worker's list, stay until the next turn begins.  So a caller
- * needs no reference of its own to look at the link after it has called out; but
- * look it must (state, stage, epoch), and do nothing for a link that has changed.
- * Reads, messages, controls and lanes are freed by whoever owns them inside the call
- * that tells of their end: after that call nobody looks at them.
+ * Upcalls: sent(), the sinks of worker.h and wf_link_die run code of the floors above, which may
+ * give back the last reference to any link, and change the state of this one.  A link without
+ * references is GONE at once, but its memory, and its place in the worker's list, stay until the
+ * next turn begins.  So a caller needs no reference of its own to look at the link after an upcall;
+ * but look it must (state, stage, epoch), and do nothing for a link that has changed. Reads,
+ * messages, controls and lanes are freed by their owner inside the call that tells of their end:
+ * after that call the link does not touch them.
  *
  * Threads: owner.
  */
@@ -43,6 +42,8 @@
 #define WF_LINK_RECORD_BYTES_MAX (1 * MIB)
 
 /*
+ * States of a link, and the reason of each transition:
+ *
  *   IDLE     -> DIALLING  something wants to reach the peer
  *   IDLE     -> TRYING    the peer has dialled
  *   DIALLING -> TRYING    the peer has answered
@@ -54,62 +55,64 @@
  */
 enum wf_link_state {
 	WF_LINK_IDLE,
-	WF_LINK_DIALLING, /* also: waiting to dial again */
+	WF_LINK_DIALLING, /* dialling, or waiting to dial again */
 	WF_LINK_TRYING,
 	WF_LINK_UP,
 	WF_LINK_GONE
 };
 
 /*
- * How far the present life of the peer has come: down this list, some left out, and back to
- * the first when the peer is dead.  A rail that fails changes nothing of it.
+ * Stages of the present life of the peer: down this list, some left out, and back to the first when
+ * the peer is dead.  A rail that fails leaves the stage as it is.
  */
 enum wf_link_stage {
 	WF_LINK_STAGE_UNMET,
-	WF_LINK_STAGE_MOVING,  /* its hello has come, and may be for another worker to answer */
+	WF_LINK_STAGE_MOVING,  /* the hello has come, and may be for another worker to answer */
 	WF_LINK_STAGE_GREETED, /* link->peer is what the peer says of itself */
-	WF_LINK_STAGE_PONGED,  /* a pong has gone: for the peer, who dialled, the link may be up */
+	WF_LINK_STAGE_PONGED,  /* a pong has gone: the link may be up for the peer, which dialled */
 	WF_LINK_STAGE_PROVED   /* the link was up: frames and transfers may wait for a rail */
 };
 
 struct wf_link {
 	struct wf_worker *worker;
-	struct wf_list node;       /* in worker->link_list */
+	struct wf_list node;       /* place in worker->link_list */
 	struct wf_list dirty_node;
 	unsigned refs;
-	uint32_t number;           /* for people: the same in all its lives */
+	uint32_t number;           /* number for people: the same in all lives of the peer */
 	enum wf_link_state state;
 	enum wf_link_stage stage;
-	uint64_t id, token;        /* ours, in frames to us */
-	struct wf_hello *peer;     /* by wf_greet_keep_hello(); of zeros before the first */
-	struct wf_link *same;      /* not NULL: another name of that link, while that one lives */
+	uint64_t id, token;        /* identify the link in frames to us */
+	struct wf_hello *peer;     /* the peer's hello (wf_greet_keep_hello()); zeros before it */
+	/* The link of which this link is another name, while that one lives; NULL: none. */
+	struct wf_link *same;
 	/*
-	 * Of the door that this link stands for, because it was opened by it; "": it was dialled
-	 * to us, and what its peer says of its own address is not used.  Set through its home.
+	 * Address of the door that this link stands for, because it was opened by that address; "":
+	 * the link was dialled to us, and what its peer says of its own address is not used.  Set
+	 * through @home.
 	 */
 	char address[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_home home;
 	char name[WF_GREET_NAME_BYTES];
-	void *user;                /* the floor above's */
-	struct wf_list work[WF_ABOVE_WORKS]; /* goes over to the other link when two become one */
+	void *user;                /* pointer for the floor above */
+	struct wf_list work[WF_ABOVE_WORKS]; /* lists that go over when two links become one */
 	struct wf_above_notes above;
 	struct wf_ledger account;
 
 	/* door */
 	struct wf_conn *conn;
-	bool dialler;              /* this side dials: first, and again */
+	bool dialler;              /* this side dials, at first and whenever the door closes */
 	struct wf_dial dial;
 	struct wf_live_redial redial;
 	struct wf_same_proofs proofs;
 	struct wf_sidedoor_link side;
-	char gate_text[160];       /* why no same-host rail reaches the peer; outlives it */
+	char gate_text[160];       /* why no same-host rail reaches the peer; outlives the peer */
 	struct wf_live live;
 
 	/* rail */
 	struct wf_worker_rail *on;
 	struct wf_attempt_rail rail;
 	struct wf_attempt attempt;
-	struct wf_list lanes;      /* struct wf_lane, beside the rail in use */
+	struct wf_list lanes;      /* lanes (struct wf_lane) beside the rail in use */
 
 	/* frames out, and in */
 	struct wf_flow_out out;
@@ -120,13 +123,15 @@ struct wf_link {
 	struct wf_room room;
 
 	/* bodies */
-	uint32_t offer_count;      /* of ours that the peer may be reading */
-	struct wf_above_offers offers; /* of the peer's, that are not over here */
+	uint32_t offer_count;      /* our offers that the peer may be reading */
+	struct wf_above_offers offers; /* the peer's offers that are not over here */
 	struct wf_above_parts parts;
 	struct wf_depth_reads reads;
 };
 
-/* The link to @address, made if there is none; returns a reference.  Nothing is sent.  -EINVAL, -ENOMEM. */
+/*
+ * Find the link to @address, or make it; returns a reference.  Nothing is sent.  -EINVAL, -ENOMEM.
+ */
 int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link,
 		 struct wf_error *e);
 
@@ -142,7 +147,7 @@ static inline bool wf_link_was_up(const struct wf_link *link)
 	return link->stage == WF_LINK_STAGE_PROVED;
 }
 
-/* The link that a name stands for. */
+/* Returns the link for which @link stands, maybe as another name. */
 static inline struct wf_link *wf_link_real(struct wf_link *link)
 {
 	while (link->same)
@@ -157,33 +162,40 @@ static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_k
 	wf_recorder_add(&link->worker->loop.recorder, kind, link->number, a, b);
 }
 
-/* The memory stays until the next turn: see the head of this file. */
+/* Take a reference to @link. */
 void wf_link_get(struct wf_link *link);
+
+/* Give a reference back.  The memory stays until the next turn: see the head of this file. */
 void wf_link_put(struct wf_link *link);
 
-/* Something waits for this peer: its death must be noticed.  Dials if the link is idle and has an address and @dial. */
+/*
+ * Count an operation that waits for this peer, whose death must be noticed then.  With @dial, dials
+ * if the link is idle and has an address.
+ */
 void wf_link_watch(struct wf_link *link, bool dial);
+
+/* Undo wf_link_watch(). */
 void wf_link_unwatch(struct wf_link *link);
 
-/* The capabilities of the rail in use; NULL while none is. */
+/* Returns the capabilities of the rail in use; NULL while none is. */
 static inline const struct wf_caps *wf_link_caps(const struct wf_link *link)
 {
 	return link->state == WF_LINK_UP ? wf_rail_caps(link->on->rail) : NULL;
 }
 
-/* The longest record the peer takes; 0 before its hello. */
+/* Returns the length of the longest record that the peer takes; 0 before its hello. */
 uint32_t wf_link_record_bytes_max(const struct wf_link *link);
 
-/* The rail has failed: close it and look for another.  Nothing is lost.  @why is a sentence. */
+/* Close a rail that has failed, and look for another.  Nothing is lost.  @why is a sentence. */
 void wf_link_rail_failed(struct wf_link *link, const char *why);
 
-/* For people: why the peer is not reached yet; "" if nothing has failed. */
+/* Returns, for people, why the peer is not reached yet; "" if nothing has failed. */
 static inline const char *wf_link_trouble(const struct wf_link *link)
 {
 	return link->state == WF_LINK_UP ? "" : link->attempt.tried;
 }
 
-/* For people: the peer's name or address. */
+/* Returns, for people, the peer's name or address. */
 static inline const char *wf_link_label(const struct wf_link *link)
 {
 	if (link->name[0])
@@ -191,7 +203,7 @@ static inline const char *wf_link_label(const struct wf_link *link)
 	return link->address[0] ? link->address : "a peer without a name";
 }
 
-/* For people: how things stand with the peer, as in "it is ...". */
+/* Say, for people, how things stand with the peer, as in "it is ...". */
 #define WF_LINK_STATE_BYTES 400
 void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Live: is the peer alive?  Heartbeats over the door, and the redial when the door closes.
+ * Live: failure detection: heartbeats over the door, and the redial when the door closes.
  *
  * Threads: owner.
  */
@@ -20,39 +20,41 @@ struct wf_live {
 	unsigned watch_count;      /* operations that wait for this peer */
 	uint64_t heard_ns;
 	uint64_t beat_number, beat_sent_ns, beat_answered_ns;
-	uint64_t beat_step_ns;     /* from the last beat to the next */
+	uint64_t beat_step_ns;     /* from the last heartbeat to the next */
 	uint64_t silent_ns;        /* since the peer was last heard, as far as we were awake */
-	uint64_t unanswered_ns;    /* since the first beat after that */
+	uint64_t unanswered_ns;    /* since the first heartbeat after the peer was last heard */
 	struct wf_timer beat_timer;
 };
 
-/* The door has closed and is to come back; until the peer dies. */
+/* A door that has closed and is to come back.  Valid until the peer dies. */
 struct wf_live_redial {
 	bool under_way;            /* the dial under way is a redial */
 	uint64_t until_ns;         /* when a door that closed must be back */
-	uint64_t try_ns;           /* what the next redial has; grows with every one without an answer */
+	uint64_t try_ns;           /* time for the next redial; grows when no answer comes */
 	struct wf_timer timer;     /* holds the link while it is armed */
 };
 
-/* Heartbeats from now on, as long as something waits for the peer. */
+/* Send heartbeats from now on, as long as something waits for the peer. */
 void wf_live_start(struct wf_link *link);
 
 /* Ask through the door whether the peer lives. */
 void wf_live_probe(struct wf_link *link);
 
-/* Has the peer answered that, or a heartbeat, after @ns? */
+/* Has the peer answered a probe or a heartbeat after @ns? */
 static inline bool wf_live_has_answered(const struct wf_live *live, uint64_t ns)
 {
 	return live->beat_answered_ns > ns;
 }
 
-/* A body on a shared rail stays so long, at least, when its reader does not answer a withdrawal. */
+/*
+ * The least time that a body on a shared rail stays when its reader does not answer a withdrawal.
+ */
 #define WF_LIVE_LEASE_NS (1500 * WF_NS_PER_MS)
 
 /*
- * Has this node stood still for so long, @still_ns, or its door been closed, that the peer may
- * have given it up and reused what it offered?  Only where no key, nor the end of a connection,
- * says so.
+ * May the peer have given this node up, and reused memory that it offered, because this node stood
+ * still for @still_ns or its door was closed for so long?  For rails where neither a key nor the
+ * end of a connection says so.
  */
 bool wf_live_may_be_given_up(const struct wf_link *link, uint64_t still_ns);
 
@@ -62,7 +64,7 @@ void wf_live_door_closed(struct wf_link *link, const struct wf_error *e);
 void wf_live_redialled(struct wf_link *link);
 void wf_live_host_dead(struct wf_link *link);
 
-/* The peer is dead. */
+/* Stop the heartbeats and the redial of @link, whose peer is dead. */
 void wf_live_forget(struct wf_link *link);
 
 #endif

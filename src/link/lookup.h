@@ -16,18 +16,21 @@
 
 struct wf_lookup;
 
-/* Addresses of a numeric @host at once, without a thread.  -EAGAIN: it is a name. */
+/* Get the addresses of a numeric @host at once, without a thread.  -EAGAIN: @host is a name. */
 int wf_lookup_number(const char *host, uint16_t port, struct addrinfo **list);
 
 int wf_lookup_open(const char *host, uint16_t port, struct wf_lookup **lookup, struct wf_error *e);
 
-/* Readable when the lookup has ended. */
+/* Returns a descriptor that is readable when the lookup has ended. */
 int wf_lookup_fd(const struct wf_lookup *lookup);
 
-/* What was found, for freeaddrinfo.  -EAGAIN: not yet.  Other: no such host, with a sentence. */
+/*
+ * Take the addresses found, for freeaddrinfo.  -EAGAIN: not yet.  Other: no such host, with a
+ * sentence.
+ */
 int wf_lookup_take(struct wf_lookup *lookup, struct addrinfo **list, struct wf_error *e);
 
-/* Accepts NULL, at any time. */
+/* Close the lookup, ended or not.  Accepts NULL. */
 void wf_lookup_close(struct wf_lookup *lookup);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Message: what a link is given to send, as data or as a control.
+ * Message: a record given to a link to send, as data or as a control.
  *
  * Threads: owner.
  */
@@ -13,18 +13,18 @@
 struct wf_link;
 
 /*
- * A record to be sent: @head then @body.  Borrows both until @sent, which is
- * called once: with NULL when all bytes are in frames (the buffers are free),
- * with an error when the link died before.  Never inside wf_link_post.
+ * A record to be sent: @head then @body.  Borrows both until @sent, which is called once: with NULL
+ * when all bytes are in frames (the buffers are free), with an error when the link died before.
+ * Never inside wf_link_post.
  */
 struct wf_message {
 	struct wf_list node;
 	uint8_t type;
 	const void *head, *body;
 	size_t head_bytes, body_bytes;
-	size_t done_bytes; /* of both, already in frames */
-	uint32_t frames;   /* that took some of them */
-	uint64_t first_ns; /* the first one did */
+	size_t done_bytes; /* bytes of head and body that are in frames */
+	uint32_t frames;   /* frames that took some of the bytes */
+	uint64_t first_ns; /* when the first frame took some */
 	void (*sent)(struct wf_message *m, const struct wf_error *e);
 };
 
@@ -33,7 +33,7 @@ struct wf_control {
 	struct wf_list node;
 	uint8_t type;
 	uint64_t id;
-	/* The peer has it (NULL), or the link died. */
+	/* @c is at the peer (NULL), or the link died. */
 	void (*sent)(struct wf_control *c, const struct wf_error *e);
 };
 

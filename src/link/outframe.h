@@ -2,9 +2,8 @@
 /*
  * Outgoing frames of a worker: their memory, of which some is kept at hand.
  *
- * A burst that leaves many frames without use, as many links that end do, is
- * followed a second later by giving all memory that no frame uses back to the
- * system.
+ * A burst may leave many frames without use, as the end of many links does.  A second later all
+ * memory that no frame uses goes back to the system.
  *
  * Threads: owner, but for init and fini: setup.
  */
@@ -27,33 +26,33 @@ struct wf_outframe {
 	uint32_t count;
 	uint8_t kind;
 	bool posted;           /* the rail has it */
-	bool waiting;          /* to be posted (again) */
+	bool waiting;          /* waits to be posted (again) */
 	bool replayed;
-	bool counted;          /* as telling credit and room: later copies of it do not */
+	bool counted;          /* counted as telling credit and room: later copies of it do not */
 	struct wf_frame header; /* epoch, ack, credit and room are written when it is posted */
 	uint64_t posted_ns;
 };
 
 struct wf_outframes {
-	struct wf_pool pool;  /* apart from the user's, so that users can't starve links */
-	struct wf_list spare; /* struct wf_outframe, with their chunks */
+	struct wf_pool pool;  /* a pool apart from the user's, so that users can't starve links */
+	struct wf_list spare; /* freelist of struct wf_outframe, with their chunks */
 	uint32_t spare_count;
 	struct wf_timer shrink_timer;
 };
 
-/* -errno: no lock could be made. */
+/* Make the pool of frames.  -errno: no lock could be made. */
 int wf_outframes_init(struct wf_outframes *frames);
 
-/* No frame is in use any more, and registrations were closed before. */
+/* Close the pool.  No frame is in use any more, and registrations were closed before. */
 void wf_outframes_fini(struct wf_outframes *frames);
 
-/* With nothing in it but its worker and its bytes.  NULL: no memory. */
+/* Take a frame with nothing in it but its worker and its bytes.  NULL: no memory. */
 struct wf_outframe *wf_outframe_take(struct wf_worker *w);
 
-/* Neither a link nor the rail uses @f any more; it is in no list. */
+/* Give back @f, which neither a link nor the rail uses any more, and which is in no list. */
 void wf_outframe_give(struct wf_outframe *f);
 
-/* The same for all frames of @list, which is empty then. */
+/* Give back all frames of @list, which is empty then. */
 void wf_outframe_give_all(struct wf_list *list);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whose the other end of a loopback connection is, as the kernel says.
+ * Owner: which user has the other end of a loopback connection, as the kernel says.
  *
- * The kernel is asked by its socket diagnostics, which cost one lookup, and else by
+ * The kernel is asked by its socket diagnostics, which cost one lookup, and otherwise by
  * /proc/net/tcp, which costs a line for each connection of the host.
  *
  * Threads: owner.
@@ -12,22 +12,23 @@
 
 #include "util/error.h"
 
-/* A descriptor for wf_owner_check, kept by its caller; negative: there is none. */
+/* Open a descriptor for wf_owner_check(), which the caller keeps; negative: there is none. */
 int wf_owner_open(void);
 
 enum wf_owner_end {
 	WF_OWNER_ACCEPTED, /* the other end has dialled */
-	WF_OWNER_DIALLED   /* it may not have been accepted there yet: then the listener counts */
+	WF_OWNER_DIALLED /* the other end may not be accepted there yet: then the listener counts */
 };
 
 /*
- * 0: the TCP connection @fd does not go over loopback, or both its ends are this process's
- * user's.  -EACCES with a sentence: the other end is somebody else's, or the kernel does not
- * tell whose.  @asker is from wf_owner_open, and may be negative.
+ * Check whose the other end of the TCP connection @fd is.  0: the connection does not go over
+ * loopback, or both its ends are of this process's user.  -EACCES with a sentence: the other end is
+ * somebody else's, or the kernel does not tell whose.  @asker is from wf_owner_open(), and may be
+ * negative.
  */
 int wf_owner_check(int asker, int fd, enum wf_owner_end end, struct wf_error *e);
 
-/* Does this address stay within the host? */
+/* Does @address stay within the host? */
 struct sockaddr;
 bool wf_owner_is_loopback(const struct sockaddr *address);
 

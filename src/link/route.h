@@ -18,7 +18,7 @@ struct wf_link;
 
 struct wf_route {
 	/*
-	 * A whole record of @link; its bytes are gone on return.  -EBADMSG (the record makes
+	 * Take a whole record of @link; its bytes are gone on return.  -EBADMSG (the record makes
 	 * no sense): the link ends.  -ENOMEM: nothing was done, and the record comes again.
 	 */
 	int (*take)(void *ctx, struct wf_link *link, const struct wf_record *record);

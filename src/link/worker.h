@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker: one progress context.  One thread owns it, with its own loop, rails,
- * door and links, and nothing inside is locked.
+ * A worker: one progress context.  One thread owns it, with its own loop, rails, door and links,
+ * and nothing inside is locked.
  *
- * Other threads reach it by wf_loop_submit() only.  What users are told
- * leaves through wf_loop_defer(), at the end of a turn of the loop, so that no
- * user's callback ever runs inside the library's own work.
+ * Other threads reach a worker by wf_loop_submit() only.  News for users leaves through
+ * wf_loop_defer(), at the end of a turn of the loop, so that no user's callback ever runs inside
+ * the library's own work.
+ *
+ * Threads: owner, unless a function says otherwise.
  */
 #ifndef WF_WORKER_H
 #define WF_WORKER_H
@@ -27,7 +29,7 @@
 #include "wire/greet.h"
 #include "wire/pack.h"
 
-#define WF_WORKER_RAILS_MAX 8 /* a hello names up to 16 */
+#define WF_WORKER_RAILS_MAX 8 /* our rails; a hello names up to 16 */
 
 struct wf_lane;
 struct wf_link;
@@ -40,44 +42,44 @@ struct wf_read {
 	void (*done)(struct wf_read *read, int status);
 };
 
-/* The floors above, as the link floor sees them, but for the records that they take: see route.h. */
+/* Upcalls to the floors above, except for records: see route.h. */
 struct wf_worker_sink {
 	/* A rail works (again): @link may move bulk data; its epoch is new. */
 	void (*up)(void *ctx, struct wf_link *link);
-	/* The rail is gone: reads on a connected one have ended without a word. */
+	/* The rail is gone: reads on a connected one have ended without a completion. */
 	void (*paused)(void *ctx, struct wf_link *link);
-	/* A lane is ready; or about to close, and its reads end without a word. */
+	/* A lane is ready; or about to close, and its reads end without a completion. */
 	void (*lane)(void *ctx, struct wf_lane *lane, bool open);
 	/* A shared rail was opened anew: nothing that was stuck on it touches memory any more. */
 	void (*quiet)(void *ctx, const struct wf_worker_rail *on);
 	/*
-	 * The peer of @link, which was never greeted, turned out to be one that worker @home
-	 * has: what waits for it is to go there.
+	 * Worker @home turned out to have the peer of @link, which was never greeted: operations
+	 * that wait for the peer are to go there.
 	 */
 	void (*elsewhere)(void *ctx, struct wf_link *link, struct wf_worker *home);
 	/* @from turned out to be the peer of @into, and is from now on another name of it. */
 	void (*merged)(void *ctx, struct wf_link *from, struct wf_link *into);
 	/* The peer is about to be declared dead because of @e: all is still as it was. */
 	void (*dying)(void *ctx, struct wf_link *link, const struct wf_error *e);
-	/* The peer is dead: whatever waits for it fails with @e. */
+	/* The peer is dead: everything that waits for it fails with @e. */
 	void (*down)(void *ctx, struct wf_link *link, const struct wf_error *e);
 };
 
-/* A rail and what its receive slots have been promised to. */
+/* A rail, and how its receive slots are promised to links. */
 struct wf_worker_rail {
 	struct wf_rail *rail;
-	uint32_t edition;      /* of a same-host rail: how often it was opened */
+	uint32_t edition;      /* number of times that a same-host rail was opened */
 	uint32_t link_count;
 	uint32_t promised; /* slots that links may still fill with data frames */
-	uint32_t share;    /* the most of them for one link */
-	bool hungry;       /* a link that has none found none */
-	uint64_t shared_ns; /* when that was last thought over */
+	uint32_t share;    /* the most promised slots for one link */
+	bool hungry;       /* a link without a promised slot got none */
+	uint64_t shared_ns; /* when the share was last computed */
 	struct wf_list abandoned; /* frames that a shared endpoint may still read */
-	bool reopen;           /* operations on it are stuck: open it anew in the next turn */
-	struct wf_timer reopen_timer; /* or then, because it has failed */
+	bool reopen;           /* operations on the rail are stuck: reopen it in the next turn */
+	struct wf_timer reopen_timer; /* reopens a rail that has failed */
 	uint64_t reopen_pause_ns;
-	struct wf_timer tidy_timer; /* somebody has connected who says nothing */
-	bool tidies;           /* that is running */
+	struct wf_timer tidy_timer; /* runs while a connection to the rail says nothing */
+	bool tidies;           /* @tidy_timer is running */
 };
 
 struct wf_worker {
@@ -88,31 +90,31 @@ struct wf_worker {
 	bool manual;
 	bool beyond_loopback;
 	char name[WF_GREET_NAME_BYTES];
-	struct wf_directory *directory; /* of the node */
-	const struct wf_worker *first; /* of the node, whose door listens; NULL: this is it */
+	struct wf_directory *directory; /* the directory of the node */
+	const struct wf_worker *first; /* the first worker, whose door listens; NULL: this one */
 
 	struct wf_select select;
 	struct wf_worker_rail rails[WF_WORKER_RAILS_MAX];
 	uint32_t rail_count;
-	char host_address[WF_SOCKET_ADDRESS_BYTES]; /* where rails that go by IP listen */
+	char host_address[WF_SOCKET_ADDRESS_BYTES]; /* host where rails that go by IP listen */
 
 	struct wf_door *door;
-	char address[WF_SOCKET_ADDRESS_BYTES]; /* of the door, as told to others */
-	struct wf_host *host;  /* NULL: this host lacks what that needs */
-	struct wf_sidedoor *sidedoor; /* NULL: as host */
+	char address[WF_SOCKET_ADDRESS_BYTES]; /* address of the door, as told to others */
+	struct wf_host *host;  /* NULL: this host lacks something that a host needs */
+	struct wf_sidedoor *sidedoor; /* NULL: this host lacks something that a side door needs */
 	struct wf_doorbell *bell;
-	struct wf_lender *lender; /* NULL: no rail of this host, so nothing can be lent */
-	struct wf_list borrowers; /* of peers; see lease.h */
+	struct wf_lender *lender; /* NULL: no same-host rail, so nothing can be lent */
+	struct wf_list borrowers; /* borrowers of chunks that peers lend; see lease.h */
 
-	struct wf_pool pool;   /* of the user */
-	struct wf_outframes frames; /* of the links */
-	uint32_t frame_bytes;  /* the largest of any rail */
-	struct wf_table links; /* by the id that peers put into frames */
+	struct wf_pool pool;   /* the pool of the user */
+	struct wf_outframes frames; /* frames of the links */
+	uint32_t frame_bytes;  /* the largest frame of any rail */
+	struct wf_table links; /* links by the id that peers put into frames */
 	struct wf_list link_list;
-	uint32_t link_number;  /* of the last one made */
+	uint32_t link_number;  /* number of the last link that was made */
 	struct wf_list dirty;  /* links with something to send */
-	struct wf_list unused_links; /* to be freed between two turns */
-	uint64_t kept_out_ns;  /* until when strangers are kept out without a line in the log */
+	struct wf_list unused_links; /* links to be freed between two turns */
+	uint64_t kept_out_ns;  /* until then strangers are kept out without a line in the log */
 	const struct wf_routes *routes;
 	const struct wf_worker_sink *sink;
 	void *sink_ctx;
@@ -124,41 +126,43 @@ struct wf_worker_config {
 	const char *name;
 	bool manual;
 	struct wf_directory *directory;
-	const struct wf_worker *first; /* whose door listens for this one too; NULL: this is it */
-	const struct wf_routes *routes; /* of records; borrowed until the worker closes */
+	/* The first worker, whose door listens for this one too; NULL: this one. */
+	const struct wf_worker *first;
+	const struct wf_routes *routes; /* routes of records; borrowed until the worker closes */
 	const struct wf_worker_sink *sink;
 	void *sink_ctx;
 };
 
-/* Opens rails, door and pools; listens on return, if it is the first of its node.  Threads: setup. */
+/* Open rails, door and pools.  The first worker of a node listens on return.  Threads: setup. */
 int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e);
 
 /*
- * Say goodbye on every link and close the rails: afterwards every operation
- * has ended and no memory is touched any more.  Then close, which frees
- * links and pools.  Threads: setup.
+ * Say goodbye on every link and close the rails: afterwards every operation has ended and no memory
+ * is touched any more.  Then call wf_worker_close().  Threads: setup.
  */
 void wf_worker_leave(struct wf_worker *w);
+
+/* Free links and pools.  Threads: setup. */
 void wf_worker_close(struct wf_worker *w);
 
 /*
- * Send what tasks that were run outside a turn have posted, but where a frame is not
- * confirmed yet: there the next turn begins with it, and packs.  Threads: owner.
+ * Send messages that tasks run outside a turn have posted, except on links where a frame is not
+ * confirmed yet: there the next turn begins with sending, and packs.  Threads: owner.
  */
 void wf_worker_flush(struct wf_worker *w);
 
-/* What the poller of a worker's loop reports. */
+/* Tags of what the poller of a worker's loop reports. */
 enum wf_worker_tag {
 	WF_WORKER_TAG_DOOR = WF_POLLER_TAG_FIRST,
 	WF_WORKER_TAG_SIDEDOOR,
 	WF_WORKER_TAG_BELL,
-	WF_WORKER_TAG_RAIL, /* its number */
-	WF_WORKER_TAG_PEER  /* the pidfd of a peer's process: the link's id */
+	WF_WORKER_TAG_RAIL, /* a rail, by its number */
+	WF_WORKER_TAG_PEER  /* the pidfd of a peer's process, by the link's id */
 };
 
 /*
- * Watch the process of the link @link_id by its pidfd, until unwatched.  The poller has 56 bits
- * of the id: generations of one place repeat after 16 million peers.  Threads: owner.
+ * Watch the process of the link @link_id by its pidfd, until unwatched.  The poller has 56 bits of
+ * the id: generations of one place repeat after 16 million peers.  Threads: owner.
  */
 static inline int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id)
 {
@@ -171,8 +175,8 @@ static inline void wf_worker_unwatch_peer(struct wf_worker *w, int fd)
 }
 
 /*
- * A forked child: close what would hide our death, touch nothing of the fabric,
- * and turn the loop no more, also when the fork was in a callback of this worker.
+ * Leave @w in a forked child: close descriptors that would hide our death, touch nothing of the
+ * fabric, and turn the loop no more, also when the fork was in a callback of this worker.
  */
 void wf_worker_forked(struct wf_worker *w);
 
