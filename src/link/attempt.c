@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finding a rail that works: the side that dialled tries the pairs in rank
- * order, half a second each, and a rail is up only when a ping has gone both
- * ways.  Whoever has answered on none of them in time may be slow, not gone: it has
- * longer in the next round, and where there is one pair only, at once.
- * Every attempt has a new epoch, so that frames of earlier ones are known as such.
+ * Finding a rail that works: the side that dialled tries the pairs in rank order, half a second
+ * each, and a rail is up only when a ping has gone both ways.  A peer that has answered on no pair
+ * in time may be slow, not gone: it has longer in the next round, and at once where there is only
+ * one pair.  Every attempt has a new epoch, so that frames of earlier attempts are known as such.
  */
 #include "link/attempt.h"
 #include "link/link.h"
@@ -18,12 +17,12 @@
 #include "fabric/ep.h"
 #include "util/clock.h"
 
-#define PING_NS (100 * WF_NS_PER_MS) /* between repeated pings */
-#define FULL_NS WF_NS_PER_MS         /* until a rail that took no ping is asked again: shm, at first contact */
-#define SPARE_NS (500 * WF_NS_PER_MS) /* for what is said through the door meanwhile */
-#define REASON_NS (20 * WF_NS_PER_MS) /* for the reason of a closed connection to come */
+#define PING_NS (100 * WF_NS_PER_MS) /* pause between repeated pings */
+#define FULL_NS WF_NS_PER_MS         /* pause after a refused ping: shm, at first contact */
+#define SPARE_NS (500 * WF_NS_PER_MS) /* time for messages through the door meanwhile */
+#define REASON_NS (20 * WF_NS_PER_MS) /* time for the reason of a closed connection to come */
 #define LONGER_MAX 4                 /* a pair has at most 16 times its time */
-#define LATE_LIMITS 4                /* of silence, some seven dials; not tuned */
+#define LATE_LIMITS 4                /* limits of silence, some seven dials; not tuned */
 #define CONNECT_DATA_BYTES 24        /* u64 link, u64 token, u32 epoch, u32 lane */
 #define MISFITS_BYTES 240            /* two sentences fit */
 
@@ -39,9 +38,9 @@ static void try_in(struct wf_link *link, uint64_t ns)
 }
 
 /*
- * Time for each rail once, and for word of the next; and not less than what a silent peer
- * gets.  At first contact who was dialled has the patience of one who dials, for either may
- * be slow: to give up what has come up at the other end would be taken for a death.
+ * Returns the time for each rail once, and for word of the next; not less than a silent peer gets.
+ * At first contact the dialled side has the patience of the dialling side, for either may be slow:
+ * giving up a rail that has come up at the other end would be taken for a death.
  */
 static uint64_t patience_ns(const struct wf_link *link)
 {
@@ -51,16 +50,17 @@ static uint64_t patience_ns(const struct wf_link *link)
 	for (uint32_t i = 0; i < w->rail_count; i++)
 		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
 	ns = WF_MAX(w->options.lost_ns, ns);
-	/* Without a rail in common there is nothing to wait for but a gate that opens. */
+	/* Without a rail in common only a gate that opens is worth waiting for. */
 	if (link->dialler || wf_link_was_up(link) || !link->attempt.pair_count)
 		return ns;
 	return WF_MAX(w->options.connect_ns, ns);
 }
 
 /*
- * How long the pair that is tried has: at first contact the more the longer nobody has
- * answered, so that a slow peer is not kept busy with attempts that are over.  Later less
- * than the dialled side waits for word of the next, which is its limit of silence at least.
+ * Returns the time of the pair that is tried.  At first contact the time grows with every round
+ * without an answer, so that a slow peer is not kept busy with attempts that are over.  Later the
+ * time is less than the dialled side waits for word of the next pair, which is its limit of
+ * silence at least.
  */
 static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 {
@@ -79,7 +79,7 @@ static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
 			    &link->peer->rails[theirs], e);
 }
 
-/* Of the pairs of one provider those come first that are likely to be of one network. */
+/* Add a pair behind those of its provider that are more likely to be of one network. */
 static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 {
 	const struct wf_worker *w = link->worker;
@@ -99,8 +99,8 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 }
 
 /*
- * Rank order is ours; same-host rails come first in our list already.  A frame
- * may have to go again on any of them, so it fits the one with the smallest.
+ * List pairs in our rank order; same-host rails come first in our list already.  A frame may have
+ * to go again on any of them, so it fits the rail with the smallest frames.
  */
 void wf_attempt_list(struct wf_link *link)
 {
@@ -130,7 +130,7 @@ static void note(struct wf_link *link, const char *why)
 		 why);
 }
 
-/* Give up the endpoint of this attempt, and with it what was posted. */
+/* Give up the endpoint of this attempt, and with it the frames posted there. */
 void wf_attempt_drop(struct wf_link *link)
 {
 	struct wf_ep *ep = link->rail.ep;
@@ -155,7 +155,9 @@ void wf_attempt_forget(struct wf_link *link)
 	link->attempt = (struct wf_attempt){ 0 };
 }
 
-/* Why no rail of a provider that both have can be used; "" if there is none. */
+/*
+ * Say why no rail of a provider that both nodes have can be used; "" if there is no such provider.
+ */
 static void list_misfits(const struct wf_link *link, char text[MISFITS_BYTES])
 {
 	const struct wf_worker *w = link->worker;
@@ -212,7 +214,7 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 		wf_conn_send(link->conn, &greet);
 }
 
-/* Use rail @on from now on, for attempt @epoch.  -ENOSPC: it has no slots for another link. */
+/* Use rail @on from now on, for attempt @epoch.  -ENOSPC: @on has no slots for another link. */
 static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
 {
 	wf_attempt_drop(link);
@@ -225,7 +227,10 @@ static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epo
 	return -ENOSPC;
 }
 
-/* Ping again soon if the rail did not take this one, else after a while; not at all if it takes none. */
+/*
+ * Ping, and again soon if the rail did not take the ping, otherwise after a while; not again if it
+ * takes none.
+ */
 static void ping(struct wf_link *link, enum wf_frame_kind kind)
 {
 	struct wf_worker *w = link->worker;
@@ -244,7 +249,7 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 	try_in(link, rc ? FULL_NS : PING_NS);
 }
 
-/* May the dialler ping, or does it wait for the other side's word that it is known there? */
+/* May the dialler ping, or must it wait for word that the other side knows it? */
 static bool pings_first(const struct wf_link *link)
 {
 	return link->rail.ready && !wf_rail_caps(link->on->rail)->host.dialled_first;
@@ -282,7 +287,10 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	return 0;
 }
 
-/* The attempt under way has failed because of @why (NULL: none is under way): go on. */
+/*
+ * Try the next pair, if the attempt under way has failed because of @why (NULL: none is under
+ * way).
+ */
 void wf_attempt_next(struct wf_link *link, const char *why)
 {
 	struct wf_worker *w = link->worker;
@@ -295,7 +303,7 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 			link->attempt.pair_at++;
 		}
 		if (link->attempt.pair_at >= link->attempt.pair_count) {
-			/* There is more than one round, while time lasts. */
+			/* Rounds repeat while time lasts. */
 			if (!link->attempt.pair_count || w->loop.now_ns >= link->attempt.until_ns)
 				break;
 			link->attempt.pair_at = 0;
@@ -313,7 +321,7 @@ void wf_attempt_next(struct wf_link *link, const char *why)
 	die_untried(link);
 }
 
-/* Until when pairs are tried that fail because nothing is heard. */
+/* Returns until when pairs are tried that fail because nothing is heard. */
 static uint64_t late_until_ns(const struct wf_link *link)
 {
 	if (!wf_link_was_up(link))
@@ -321,16 +329,16 @@ static uint64_t late_until_ns(const struct wf_link *link)
 	return link->attempt.from_ns + LATE_LIMITS * link->worker->options.lost_ns;
 }
 
-/* The pair that is tried has not come up in its time. */
+/* End the attempt on a pair that has not come up in its time. */
 static void pair_late(struct wf_link *link)
 {
 	const char *why = link->rail.ready ? "no answer to a ping in time"
 					   : "no connection in time";
 
 	/*
-	 * Nobody has said that it can't: at first contact there is as much time as to dial, and
-	 * later enough for a network that loses each of a few dials.  A peer that is gone is
-	 * missed at its door before that.
+	 * The peer has not refused the pair: at first contact there is as much time as to dial,
+	 * and later enough for a network that loses each of a few dials.  Before that, a peer that
+	 * is gone is missed at its door.
 	 */
 	if (!link->rail.closed[0])
 		link->attempt.until_ns = WF_MAX(link->attempt.until_ns, late_until_ns(link));
@@ -424,7 +432,10 @@ static void up(struct wf_link *link)
 	w->sink->up(w->sink_ctx, link);
 }
 
-/* The dialling side has begun attempt @epoch on our rail @on: go along.  -ENOSPC: we can't, and it is told. */
+/*
+ * Follow the dialling side, which has begun attempt @epoch on our rail @on.  -ENOSPC: we can't,
+ * and the peer is told.
+ */
 static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
 {
 	struct wf_worker *w = link->worker;
@@ -441,7 +452,7 @@ static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoc
 	return -ENOSPC;
 }
 
-/* Our side of a shared rail, to the peer's @theirs. */
+/* Open our side of a shared rail, to the peer's @theirs. */
 static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
 {
 	struct wf_rail *rail = link->on->rail;
@@ -452,7 +463,7 @@ static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
 	return wf_ep_open(rail, r->address, r->address_bytes, NULL, 0, link, &link->rail.ep, e);
 }
 
-/* The dialling side proposes: its rail @mine, our rail @theirs. */
+/* Take a proposal of the dialling side: its rail @mine, our rail @theirs. */
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
 {
 	struct wf_worker *w = link->worker;
@@ -492,7 +503,7 @@ void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 		wf_attempt_next(link, why);
 }
 
-/* A connection request on a connected rail: it must carry a link's id, token and epoch. */
+/* Take a connection request on a connected rail: it must carry a link's id, token and epoch. */
 void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev)
 {
 	struct wf_reader r = wf_reader(ev->bytes, ev->count);
@@ -513,7 +524,7 @@ void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const st
 			return;
 		goto reject;
 	}
-	/* It may have overtaken its Try on the door. */
+	/* The request may have overtaken its Try on the door. */
 	if ((epoch != link->attempt.epoch || link->on != on) && follow(link, on, epoch))
 		goto reject;
 	if (link->rail.ep)
@@ -554,7 +565,9 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 	if (link->state == WF_LINK_UP) {
 		wf_link_rail_failed(link, why);
 	} else if (link->dialler) {
-		/* If the peer closed it on purpose, its reason comes through the door. */
+		/*
+		 * If the peer closed the connection on purpose, its reason comes through the door.
+		 */
 		snprintf(link->rail.closed, sizeof(link->rail.closed), "%s", why);
 		wf_ep_close(link->rail.ep);
 		link->rail.ep = NULL;
@@ -567,14 +580,16 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 	}
 }
 
-/* A ping, pong or ready of the epoch we are trying; data of it does as well as ready. */
+/*
+ * Take a ping, pong or ready of the epoch that is tried; data of that epoch does as well as ready.
+ */
 void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 {
 	switch (frame->kind) {
 	case WF_FRAME_PING:
 		if (link->dialler)
 			break;
-		/* It may overtake our own CONNECTED, before which nothing may be sent. */
+		/* A ping may overtake our own CONNECTED, before which nothing may be sent. */
 		link->attempt.ponged = true;
 		if (link->rail.ready && link->state == WF_LINK_TRYING)
 			ping(link, WF_FRAME_PONG);
@@ -582,7 +597,7 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 			wf_flow_special(link, WF_FRAME_PONG);
 		break;
 	case WF_FRAME_PONG:
-		/* One that its connection has outlived says nothing any more. */
+		/* A pong that its connection has outlived says nothing any more. */
 		if (link->dialler && link->rail.ready) {
 			wf_flow_special(link, WF_FRAME_READY);
 			up(link);
@@ -595,7 +610,7 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 	}
 }
 
-/* The endpoint behind @on will be another: let go of it, without looking for a rail yet. */
+/* Let go of the endpoint behind @on, which will be another, without looking for a rail yet. */
 void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on)
 {
 	struct wf_worker *w = link->worker;
@@ -626,8 +641,8 @@ static bool same_rails(const struct wf_hello *a, const struct wf_hello *b)
 }
 
 /*
- * The peer has said again what rails it has: it opened one anew, or comes back
- * through another door.  Go on where nothing has changed.
+ * Take the peer's rails anew: the peer opened one again, or comes back through another door.  Go
+ * on where nothing has changed.
  */
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 {
@@ -640,7 +655,7 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 	}
 	if (changed)
 		link->attempt.pair_count = 0;
-	/* What we said of a rail that failed was lost with the door. */
+	/* Our word of a rail that failed was lost with the door. */
 	if (link->state == WF_LINK_TRYING && !link->dialler && !link->on &&
 	    link->stage >= WF_LINK_STAGE_PONGED)
 		send_try(link, WF_GREET_CANNOT, 0, 0, "the rail has failed");
@@ -651,7 +666,7 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 		wf_attempt_failed(link, "the peer has opened it anew");
 }
 
-/* The rail of a link that is up has failed. */
+/* Leave the rail of a link that is up, which has failed. */
 void wf_attempt_failed(struct wf_link *link, const char *why)
 {
 	struct wf_worker *w = link->worker;
@@ -664,9 +679,9 @@ void wf_attempt_failed(struct wf_link *link, const char *why)
 	if (!link->dialler)
 		send_try(link, WF_GREET_CANNOT, 0, 0, why);
 	/*
-	 * Without a door, the redial's greeting goes on from here.  A connection that
-	 * closed may have a reason that comes through the door: who has said goodbye
-	 * is not dialled, and would leave the request lying.
+	 * Without a door, the redial's greeting goes on from here.  A connection that closed may
+	 * have a reason that comes through the door: a peer that has said goodbye is not dialled,
+	 * and would leave the request lying.
 	 */
 	if (link->conn)
 		start(link, caps->connected ? REASON_NS : 0);

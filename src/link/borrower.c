@@ -10,31 +10,33 @@
 
 #include "util/fork.h"
 
-#define SLABS_MAX 64        /* of one peer; not tuned yet */
-#define LOOK_NS WF_NS_PER_S /* until memory that the peer has given up is given up here, too */
+#define SLABS_MAX 64        /* slabs of one peer; not tuned yet */
+#define LOOK_NS WF_NS_PER_S /* time until memory that the peer has given up is given up here, too */
 
 struct wf_borrowed {
-	struct wf_list node; /* in borrower->slabs, the one used last at the end */
+	struct wf_list node; /* place in borrower->slabs, the slab used last at the end */
 	struct wf_sealed file;
 	uint32_t holds;
 };
 
 struct wf_borrower {
-	struct wf_list node; /* in worker->borrowers */
+	struct wf_list node; /* place in worker->borrowers */
 	struct wf_worker *worker;
-	struct wf_link *link; /* NULL: it is over */
-	unsigned refs;       /* the link's, while the peer lives; and of each hold */
+	struct wf_link *link; /* NULL: the link is over */
+	unsigned refs;       /* by the link while the peer lives, and by each hold */
 	int lock_fd;
-	uint16_t looks[WF_LEASES_MAX]; /* at each place: the lock is one for all of them */
+	uint16_t looks[WF_LEASES_MAX]; /* looks at each place: one lock serves all of them */
 	struct wf_sealed shared;
 	const struct wf_lease_page *page;
-	uint64_t retired;    /* as last seen */
+	uint64_t retired;    /* the page's count of retired files, as last seen */
 	struct wf_list slabs;
 	uint32_t slab_count;
 	struct wf_timer timer;
 };
 
-/* Locks belong to a description: not the peer's own, of which @fd is a copy. */
+/*
+ * Open the file of @fd anew.  Locks belong to a description, and @fd is a copy of the peer's own.
+ */
 static int open_again(int fd)
 {
 	char path[32];
@@ -65,7 +67,7 @@ static int open_page(struct wf_borrower *b, struct wf_link *link)
 	return 0;
 }
 
-/* What the peer of @link lends; opened when it is first asked for. */
+/* Find the borrower of @link; opened when it is first asked for. */
 static int find_borrower(struct wf_link *link, struct wf_borrower **borrower)
 {
 	struct wf_borrower *b;
@@ -132,7 +134,10 @@ void wf_borrower_part(struct wf_borrower *borrower)
 	put(borrower);
 }
 
-/* The peer sends @slab again when it next lends of it.  False: it can't be told, so it stays. */
+/*
+ * Give up @slab; the peer sends it again when it next lends of it.  False: the peer can't be told,
+ * so the slab stays.
+ */
 static bool give_up_slab(struct wf_borrower *b, struct wf_borrowed *slab)
 {
 	if (b->link && wf_sidedoor_drop_slab(b->link, slab->file.number))
@@ -141,7 +146,10 @@ static bool give_up_slab(struct wf_borrower *b, struct wf_borrowed *slab)
 	return true;
 }
 
-/* The peer does not say which of its slabs are gone: one that is still there is soon mapped again. */
+/*
+ * Drop slabs if the peer has retired any.  It does not say which: a slab that is still there is
+ * soon mapped again.
+ */
 static void drop_retired(struct wf_borrower *b)
 {
 	uint64_t retired = atomic_load(&b->page->retired);
@@ -166,7 +174,7 @@ static void look(struct wf_timer *timer)
 		wf_loop_timer(&b->worker->loop, timer, b->worker->loop.now_ns + LOOK_NS, look);
 }
 
-/* Room for another.  -ENOSPC: all are looked at. */
+/* Make room for another slab.  -ENOSPC: all are looked at. */
 static int make_room(struct wf_borrower *b)
 {
 	if (b->slab_count < SLABS_MAX)
@@ -228,7 +236,7 @@ static int find_slab(struct wf_borrower *b, struct wf_link *link, const struct w
 	return map_slab(b, link, body, slab);
 }
 
-/* F_RDLCK or F_UNLCK. */
+/* Set the lock to @type, F_RDLCK or F_UNLCK. */
 static int set_lock(const struct wf_borrower *b, uint32_t place, short type)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET,
@@ -237,7 +245,10 @@ static int set_lock(const struct wf_borrower *b, uint32_t place, short type)
 	return fcntl(b->lock_fd, F_OFD_SETLK, &lock) ? -errno : 0;
 }
 
-/* An offer may be looked at twice: by who gives its tensor back, and by who gets it then. */
+/*
+ * Lock @place.  An offer may be looked at twice: by a receive that gives its tensor back, and by
+ * the next that gets it.
+ */
 static int begin_look(struct wf_borrower *b, uint32_t place)
 {
 	int err = b->looks[place] ? 0 : set_lock(b, place, F_RDLCK);

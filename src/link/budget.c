@@ -2,18 +2,17 @@
 /*
  * Receive slots promised to peers.
  *
- * The slots of a rail are shared by its links.  Each link has two for frames
- * that need no credit, and one is promised to it, so that it can always begin.
- * One that sends is promised more, and twice as many whenever it has used half,
- * up to the window.  Where there are too few for that, links that have sent
- * nothing for a while are asked to give theirs back; if nothing comes of that
- * there are made more of them; and when there are as many as may be, those who
- * send have equal shares.  So memory does not grow as peers times the window,
- * and a peer that does nothing holds three slots.
+ * The slots of a rail are shared by its links.  Each link has two for frames that need no credit,
+ * and one is promised to it, so that it can always begin.  A link that sends is promised more, and
+ * twice as many whenever it has used half, up to the window.  Where there are too few for that,
+ * links that have sent nothing for a while are asked to give theirs back; if nothing comes of that
+ * more slots are made; and when there are as many as may be, the links that send have equal
+ * shares.  So memory does not grow as peers times the window, and a peer that does nothing holds
+ * three slots.
  *
- * A peer may keep what it was promised and send nothing.  So the last eighth of
- * the slots is only for links that have none, and a peer that was asked and gives
- * nothing back for WEFT_LOST has broken the protocol.
+ * A peer may keep promises and send nothing.  So the last eighth of the slots is only for links
+ * that have none, and a peer that was asked and gives nothing back for WEFT_LOST has broken the
+ * protocol.
  */
 #include "link/budget.h"
 #include "link/link.h"
@@ -23,12 +22,15 @@
 #include <errno.h>
 
 #define RESERVED 2 /* slots of a link for a control frame and an answer */
-#define LEAST 1    /* promised to a link that does nothing */
-#define START 8    /* to one that begins to send: an eager body of 64 KiB fits */
-#define IDLE_NS (100 * WF_NS_PER_MS)  /* without a data frame; not tuned */
-#define SHARE_NS (10 * WF_NS_PER_MS)  /* between two looks at all links */
-#define KEPT_PART 8 /* one slot in so many is only for links that have none; not tuned */
-/* In WEFT_LOST, at a peer that owes promises; and one more, for this node may have stood still. */
+#define LEAST 1    /* slots promised to a link that does nothing */
+#define START 8    /* slots promised to a link that begins to send: an eager body of 64 KiB fits */
+#define IDLE_NS (100 * WF_NS_PER_MS)  /* time without a data frame; not tuned */
+#define SHARE_NS (10 * WF_NS_PER_MS)  /* time between two looks at all links */
+#define KEPT_PART 8 /* part of slots only for links that have none; not tuned */
+/*
+ * Looks in WEFT_LOST at a peer that owes promises; one more is made, for this node may have stood
+ * still.
+ */
 #define LOOKS 4
 
 void wf_budget_init(struct wf_budget_controls *controls)
@@ -50,13 +52,13 @@ static uint32_t taken(const struct wf_worker_rail *on)
 	return on->promised + RESERVED * on->link_count;
 }
 
-/* Of @slots of the rail, those that are neither promised nor reserved. */
+/* Returns how many of the rail's @slots are neither promised nor reserved. */
 static uint32_t left_of(const struct wf_worker_rail *on, uint32_t slots)
 {
 	return slots - WF_MIN(taken(on), slots);
 }
 
-/* Slots that more than LEAST may be promised of, as soon as they are made. */
+/* Returns how many slots, once they are made, links may be promised beyond LEAST. */
 static uint32_t most_for_windows(const struct wf_worker_rail *on)
 {
 	uint32_t most = wf_rail_slots_most(on->rail);
@@ -69,13 +71,13 @@ static bool is_idle(const struct wf_link *link)
 	return link->worker->loop.now_ns - link->slots.data_ns > IDLE_NS;
 }
 
-/* Data frames that the peer may have under way, if there are slots. */
+/* Returns how many data frames the peer may have under way, if there are slots. */
 static uint32_t allowed(const struct wf_link *link)
 {
 	return WF_MIN(link->slots.window, link->on->share);
 }
 
-/* Promise what the link is allowed, as far as slots are free and its account has room. */
+/* Promise as many frames as the link is allowed, if slots are free and its account has room. */
 static void promise(struct wf_link *link)
 {
 	struct wf_worker_rail *on = link->on;
@@ -96,8 +98,8 @@ static void promise(struct wf_link *link)
 }
 
 /*
- * Slots have come free.  A link with none, be it up yet or not, is given one
- * now, for no frame will ever come to be the occasion; the others wait for theirs.
+ * Hand out slots that have come free.  A link without any, up or not, is given one now, for no
+ * frame will ever come to be the occasion; the others wait for theirs.
  */
 static void feed(struct wf_worker *w, struct wf_worker_rail *on)
 {
@@ -116,7 +118,7 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on);
 
 static void look_at_debt(struct wf_timer *timer);
 
-/* From now on the peer is late. */
+/* Start the time limit of the peer's debt from now. */
 static void count_debt_anew(struct wf_link *link)
 {
 	link->slots.debt_ns = link->worker->loop.now_ns;
@@ -132,8 +134,9 @@ static void look_later(struct wf_link *link)
 }
 
 /*
- * Have the promises come back that the peer was asked for?  Its answer follows what it has sent
- * and what we read of it: while any of that comes, or the rail is dialled anew, it is not late.
+ * Check that promises which the peer was asked for have come back.  The peer's answer follows what
+ * it has sent and our reads of its memory: while any of that comes, or the rail is dialled anew,
+ * the peer is not late.
  */
 static void look_at_debt(struct wf_timer *timer)
 {
@@ -150,7 +153,7 @@ static void look_at_debt(struct wf_timer *timer)
 		wf_link_violate(link, "it does not give back the credits that it was asked for");
 }
 
-/* The peer has been asked; on an earlier rail, maybe. */
+/* Start the time limit of a peer that has been asked, maybe on an earlier rail. */
 static void ask_heard(struct wf_control *c, const struct wf_error *e)
 {
 	struct wf_link *link = WF_CONTAINER(c, struct wf_link, controls.ask);
@@ -184,7 +187,7 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 	}
 }
 
-/* Who is idle has no window any more.  How many are not? */
+/* Close the windows of idle links.  Returns how many links are not idle. */
 static uint32_t close_windows(struct wf_worker *w, const struct wf_worker_rail *on)
 {
 	uint32_t busy = 0;
@@ -203,8 +206,8 @@ static uint32_t close_windows(struct wf_worker *w, const struct wf_worker_rail *
 }
 
 /*
- * How many slots there must be: for those who have none, and where nothing can be
- * expected to come back from the idle, for all that links want.
+ * Returns how many slots there must be: for links that have none, and where nothing can be
+ * expected to come back from idle links, for all that links want.
  */
 static uint32_t slots_wanted(struct wf_worker *w, const struct wf_worker_rail *on)
 {
@@ -220,13 +223,13 @@ static uint32_t slots_wanted(struct wf_worker *w, const struct wf_worker_rail *o
 		want += link->slots.window;
 		if (have < LEAST)
 			must += LEAST;
-		/* Who was asked in vain is not waited for. */
+		/* A link that was asked in vain is not waited for. */
 		wait |= have > link->slots.window && !link->slots.return_asked;
 	}
 	return wait ? must : WF_MAX(must, want);
 }
 
-/* Links want more slots than are free. */
+/* Share the slots out anew: links want more than are free. */
 static void share_out(struct wf_worker *w, struct wf_worker_rail *on)
 {
 	uint32_t busy = close_windows(w, on), idle = on->link_count - busy;
@@ -235,7 +238,7 @@ static void share_out(struct wf_worker *w, struct wf_worker_rail *on)
 
 	on->shared_ns = w->loop.now_ns;
 	if (wf_rail_grow(on->rail, slots_wanted(w, on), &e))
-		most = WF_MIN(most, wf_rail_slots(on->rail)); /* no memory for more of them */
+		most = WF_MIN(most, wf_rail_slots(on->rail)); /* no memory for more slots */
 	on->share = busy ? WF_MAX(most > fixed ? (most - fixed) / busy : 0, LEAST)
 			 : (uint32_t)w->options.window;
 	ask(w, on);
@@ -255,25 +258,28 @@ int wf_budget_admit(struct wf_link *link)
 	on->promised += wf_budget_open(link);
 	link->slots.window = WF_MAX(link->slots.window, LEAST);
 	promise(link);
-	/* Soon enough for the next one to find some, when this one has begun. */
+	/* Share out before slots run out: the next link finds some when this one has begun. */
 	if (taken(on) + START + RESERVED + LEAST > wf_rail_slots(on->rail))
 		share_out(link->worker, on);
 	return 0;
 }
 
-/* A data frame has come: who uses what he has may have more. */
+/* Note that a data frame has come: a link that uses its promises may have more. */
 void wf_budget_refill(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
 	struct wf_worker_rail *on = link->on;
 
 	link->slots.data_ns = w->loop.now_ns;
-	/* By half, it is told: who needs no longer than that for it may be waiting for us. */
+	/*
+	 * The window grows once half of the told promises are used: a peer that needs no longer
+	 * than that may be waiting for us.
+	 */
 	if (2 * wf_budget_told(link) <= (int32_t)link->slots.window)
 		link->slots.window = WF_MIN(WF_MAX(2 * link->slots.window, START),
 				      (uint32_t)w->options.window);
 	promise(link);
-	/* This one had more than it is allowed, or its account is full: its slot is for others. */
+	/* The link had more than it is allowed, or its account is full: its slot is for others. */
 	if (on->hungry && taken(on) < wf_rail_slots(on->rail))
 		feed(w, on);
 	if (link->slots.kept_short || wf_budget_open(link) >= link->slots.window ||
@@ -289,7 +295,10 @@ void wf_budget_room(struct wf_link *link)
 	if (!link->slots.kept_short || 2 * wf_budget_open(link) > wf_ledger_frames(link))
 		return;
 	promise(link);
-	/* Others have the slots, and may have no frame that would let them be shared out anew. */
+	/*
+	 * Other links have the slots, and may have no frame that would let them be shared out
+	 * anew.
+	 */
 	if (!wf_budget_open(link) && link->on->hungry)
 		share_out(link->worker, link->on);
 }
@@ -312,30 +321,30 @@ static void give_heard(struct wf_control *c, const struct wf_error *e)
 	struct wf_link *link = WF_CONTAINER(c, struct wf_link, controls.give);
 
 	if (!e && c->id != link->slots.returned_total)
-		give_back(link); /* more since then */
+		give_back(link); /* more were given back since then */
 }
 
-/* Tell the peer how many of its promises it has back. */
+/* Tell the peer how many of its promises we have given back. */
 static void give_back(struct wf_link *link)
 {
 	struct wf_control *c = &link->controls.give;
 
 	if (!wf_list_empty(&c->node))
-		return; /* it goes on when that one has been heard */
+		return; /* more is told when that control has been heard */
 	c->type = WF_RECORD_RETURNED;
 	c->id = link->slots.returned_total;
 	c->sent = give_heard;
 	wf_link_control(link, c);
 }
 
-/* The peer asks for @count of its promises back. */
+/* Give back @count of the peer's promises, as it asks. */
 void wf_budget_asked(struct wf_link *link, uint32_t count)
 {
 	link->slots.returned_total += wf_credit_return(&link->flow.credit, count);
 	give_back(link);
 }
 
-/* The peer has given back @total of our promises by now. */
+/* Take back promises: the peer has given back @total of them by now. */
 void wf_budget_returned(struct wf_link *link, uint32_t total)
 {
 	struct wf_worker_rail *on = link->on;
@@ -346,12 +355,12 @@ void wf_budget_returned(struct wf_link *link, uint32_t total)
 		wf_link_violate(link, "it gave back more credits than it had");
 		return;
 	}
-	/* One that gives nothing back makes no work for others. */
+	/* A peer that gives nothing back makes no work for others. */
 	if (!more)
 		return;
 	link->slots.returned_seen = total;
 	on->promised -= more;
 	feed(link->worker, on);
-	/* It may be allowed even less since it was asked. */
+	/* The link may be allowed even less since the peer was asked. */
 	ask(link->worker, on);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is thrown away before a close; more than a peer sends unasked. */
+/* Unread bytes that are thrown away before a close; more than a peer sends unasked. */
 #define DRAIN_BYTES_MAX (64 * KIB)
 
 struct wf_conn *wf_conn_new(struct wf_conn_lists *lists)
@@ -19,7 +19,7 @@ struct wf_conn *wf_conn_new(struct wf_conn_lists *lists)
 	return c;
 }
 
-/* Count @c where it stands, if that is counted, @by more. */
+/* Add @by to the count of the list that @c is in, if that list is counted. */
 static void count(const struct wf_conn *c, uint32_t by)
 {
 	struct wf_conn_lists *lists = c->lists;
@@ -133,7 +133,7 @@ void wf_conn_reap(struct wf_conn_lists *lists)
 		free_conn(WF_CONTAINER(node, struct wf_conn, node));
 }
 
-/* A close over unread bytes is a reset, which would overtake the goodbye. */
+/* Read and drop bytes: a close over unread bytes is a reset, which would overtake the goodbye. */
 static void drain(struct wf_conn *c)
 {
 	char bytes[4096];
@@ -181,7 +181,7 @@ void wf_conn_close(struct wf_conn *c)
 	}
 	c->closing = true;
 	c->until_ns = 0;
-	/* A stranger keeps his place, or a crowd that does not read would need none. */
+	/* A stranger keeps its place, or a crowd that does not read would need none. */
 	if (c->standing != &c->lists->strangers)
 		stand_in(c, &c->lists->closing);
 }
@@ -209,7 +209,7 @@ static int fill(struct wf_conn *c, uint8_t *bytes, size_t count, struct wf_error
 	return 0;
 }
 
-/* Learn the length of the next message and make room for it, never for more. */
+/* Learn the length of the next message and make room for it, and for no more. */
 static int start_message(struct wf_conn *c, struct wf_error *e)
 {
 	int err = fill(c, c->prefix, sizeof(c->prefix), e);
@@ -217,7 +217,10 @@ static int start_message(struct wf_conn *c, struct wf_error *e)
 
 	if (err && err != -EAGAIN)
 		return err;
-	/* Asked of any first bytes, so that a stranger to weft is known by his first. */
+	/*
+	 * The length is asked of any first bytes, so that a stranger to weft is known by its
+	 * first.
+	 */
 	length = wf_greet_length(c->prefix, c->in.count);
 	if (length < 0)
 		return wf_error_set(e, length, "%s sent %s", c->remote, length == -EMSGSIZE ?
@@ -286,7 +289,7 @@ void wf_conn_flush(struct wf_conn *c)
 	wf_socket_want(c->socket, WF_SOCKET_READABLE);
 }
 
-/* Room for @count more at the end of the queue. */
+/* Make room for @count more bytes at the end of the queue. */
 static int reserve(struct wf_conn *c, size_t count)
 {
 	size_t need = c->out.count + count, bytes;
@@ -309,7 +312,7 @@ static int reserve(struct wf_conn *c, size_t count)
 	return 0;
 }
 
-/* Write what the socket takes of the @count bytes.  How many that is. */
+/* Write what the socket takes of the @count bytes.  Returns how many. */
 static size_t write_now(struct wf_conn *c, const uint8_t *bytes, size_t count)
 {
 	ssize_t sent = wf_socket_write(c->socket, bytes, count);
@@ -319,7 +322,7 @@ static size_t write_now(struct wf_conn *c, const uint8_t *bytes, size_t count)
 	return sent > 0 ? (size_t)sent : 0;
 }
 
-/* false: no memory. */
+/* Keep a copy of the first message.  false: no memory. */
 static bool keep_first(struct wf_conn_first *first, const uint8_t *bytes, size_t count)
 {
 	first->bytes = malloc(count);
@@ -347,14 +350,14 @@ int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
 
 	if (length < 0)
 		return length;
-	/* The stream has ended and the next poll says so; till then it swallows. */
+	/* The stream has ended, as the next poll says; until then messages are dropped. */
 	if (!c->socket || c->closing || c->mute || c->torn)
 		return 0;
 	if (!c->sent.over && !keep_first(&c->sent, bytes, (size_t)length)) {
 		wf_conn_break(c);
 		return -ENOMEM;
 	}
-	/* Behind others it waits for its turn; before a dial is through, for that. */
+	/* A message waits for those before it, and for a dial to be through. */
 	if (!c->dialling && !c->out.count)
 		sent = write_now(c, bytes, (size_t)length);
 	rest = (size_t)length - sent;

@@ -9,7 +9,7 @@
 #include "util/random.h"
 #include "util/siphash.h"
 
-#define NETWORK_BYTES 8 /* of an IPv6 address: who has one has all that begin so */
+#define NETWORK_BYTES 8 /* bytes of an IPv6 network: its owner has all addresses in it */
 #define PAUSE_NS (WF_NS_PER_S / WF_CROWD_PER_SECOND)
 
 void wf_crowd_init(struct wf_crowd *c)
@@ -19,7 +19,7 @@ void wf_crowd_init(struct wf_crowd *c)
 		c->sources[i].credit = WF_CROWD_BURST;
 }
 
-/* The host part of @from, in its shortest form; "": it has none. */
+/* Get the host part of @from, in its shortest form; "": there is none. */
 static void host_of(const char *from, char host[WF_SOCKET_ADDRESS_BYTES])
 {
 	uint16_t port;

@@ -7,7 +7,10 @@ void wf_depth_learn(struct wf_depth *d, uint32_t among, uint64_t took_ns)
 		d->alone_ns = WF_MIN(d->alone_ns, took_ns);
 		return;
 	}
-	/* The next is posted among more, or fewer, and says how that was. */
+	/*
+	 * A read posted among more or fewer reads than the present depth says nothing about that
+	 * depth.
+	 */
 	if (among != d->count || d->alone_ns == UINT64_MAX)
 		return;
 	if (took_ns <= d->alone_ns + d->alone_ns / 4 && d->count < WF_DEPTH_MAX)

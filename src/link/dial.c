@@ -2,9 +2,9 @@
 /*
  * The door side of a link: dialling with patience, and the greeting.
  *
- * What a hello says of its sender proves nothing.  Only a link that was dialled to an
- * address stands for that, and two links have one peer only by proof: see same.c.
- * The incarnation says at which worker a peer is met, so that there can be a proof.
+ * A hello proves nothing about its sender.  Only a link that was dialled to an address stands for
+ * that address, and two links have one peer only by proof: see same.c. The incarnation says at
+ * which worker a peer is met, so that there can be a proof.
  */
 #include "link/dial.h"
 #include "link/link.h"
@@ -21,8 +21,8 @@
 
 #define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
-#define HOME_NS (5 * WF_NS_PER_MS) /* until it is asked again whether another worker still has the peer */
-#define HOME_MAX_NS (100 * WF_NS_PER_MS) /* for the peer to move its dial; not tuned */
+#define HOME_NS (5 * WF_NS_PER_MS) /* pause between looks whether another worker has the peer */
+#define HOME_MAX_NS (100 * WF_NS_PER_MS) /* time for the peer to move its dial; not tuned */
 
 static void dial_timer(struct wf_timer *timer);
 static void answer_late(struct wf_timer *timer);
@@ -74,7 +74,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	}
 }
 
-/* Who we are; said again, because our rails have changed, it tells just that. */
+/* Send our hello; a second one, because our rails have changed, tells just that. */
 void wf_dial_tell(struct wf_link *link)
 {
 	struct wf_greet greet;
@@ -94,8 +94,8 @@ static void refuse(struct wf_conn *conn, enum weft_status status, const char *te
 }
 
 /*
- * When a peer that is dialled is given up.  One that was there before, and
- * another that is past its time, has one more dial, as long as silence may last.
+ * Returns when a peer that is dialled is given up.  A peer that was there before, and one that is
+ * past its time, has one more dial, as long as silence may last.
  */
 static uint64_t until_ns(const struct wf_link *link)
 {
@@ -105,7 +105,7 @@ static uint64_t until_ns(const struct wf_link *link)
 	return until > w->loop.now_ns ? until : w->loop.now_ns + w->options.lost_ns;
 }
 
-/* When a dial without an answer is over; the system itself would try for minutes. */
+/* Returns when a dial without an answer is over; the system itself would try for minutes. */
 static uint64_t answer_until_ns(struct wf_link *link)
 {
 	uint64_t try_until = link->worker->loop.now_ns + link->redial.try_ns;
@@ -116,13 +116,13 @@ static uint64_t answer_until_ns(struct wf_link *link)
 	return WF_MIN(until_ns(link), try_until);
 }
 
-/* A dial has failed, or what it led to: again after a pause, or give up. */
+/* Dial again after a pause, or give up: a dial has failed, or what it led to. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
 	uint64_t pause = link->dial.pause_ns;
 
-	/* Another user's port stays so. */
+	/* Another user's port stays another user's: no dial helps. */
 	if (w->loop.now_ns >= link->dial.until_ns || (link->dial.met && e->code == -ECONNREFUSED) ||
 	    e->code == -EACCES) {
 		struct wf_error why;
@@ -152,7 +152,10 @@ static void dial(struct wf_link *link)
 	wf_link_record(link, WF_RECORDER_DIAL, 0, 0);
 	if (!wf_door_dial(w->door, link->address, link, &link->conn, &e)) {
 		wf_link_get(link);
-		/* At once, though it leaves only when the dial is through: before anything else. */
+		/*
+		 * The hello is queued at once, though it leaves only when the dial is through:
+		 * before anything else.
+		 */
 		wf_dial_tell(link);
 		wf_loop_timer(&w->loop, &link->dial.timer, answer_until_ns(link), answer_late);
 	} else if (link->redial.under_way) {
@@ -177,7 +180,9 @@ void wf_dial_start(struct wf_link *link)
 	link->state = WF_LINK_DIALLING;
 	link->dial.pause_ns = DIAL_PAUSE_NS;
 	link->dial.until_ns = link->dial.met ? 0 : w->loop.now_ns + w->options.connect_ns;
-	/* From the loop, so that no function of the door is called inside another. */
+	/*
+	 * The dial starts from the loop, so that no function of the door is called inside another.
+	 */
 	wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns, dial_timer);
 }
 
@@ -198,7 +203,7 @@ void wf_dial_anew(struct wf_link *link, const struct wf_error *e)
 	wf_link_put(link);
 }
 
-/* Our dial has led to nothing yet; @what says how far it came. */
+/* End our dial, which has led to nothing yet; @what says how far it came. */
 static void late(struct wf_link *link, const char *what)
 {
 	struct wf_error e;
@@ -214,7 +219,7 @@ static void answer_late(struct wf_timer *timer)
 	late(WF_CONTAINER(timer, struct wf_link, dial.timer), "does not answer");
 }
 
-/* It may be no node at all. */
+/* End a dial whose connection opened without a hello: the other end may be no node at all. */
 static void hello_late(struct wf_timer *timer)
 {
 	late(WF_CONTAINER(timer, struct wf_link, dial.timer),
@@ -231,13 +236,13 @@ static void opened(void *ctx, struct wf_conn *conn)
 			WF_MIN(w->loop.now_ns + w->options.lost_ns, until_ns(link)), hello_late);
 }
 
-/* The door of a link that was dialled to us has closed for good, and it never came up. */
+/* End a link that was dialled to us and never came up, whose door has closed for good. */
 void wf_dial_gone(struct wf_link *link, const struct wf_error *e)
 {
 	if (wf_same_closed(link))
 		return; /* the peer has settled on another connection */
 	if (link->live.watch_count && link->address[0]) {
-		/* Somebody here has opened that address, and has the patience of one who dials. */
+		/* An operation waits for that address, with the patience of one who dials. */
 		wf_link_forget_peer(link);
 		wf_link_renew(link);
 		wf_dial_start(link);
@@ -254,7 +259,7 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 	if (link->conn != conn)
 		return;
 	link->conn = NULL;
-	/* With our pong it is up for the dialler, who will come back to it. */
+	/* With our pong the link is up for the dialler, which will come back to it. */
 	if (link->stage >= WF_LINK_STAGE_PONGED || link->redial.under_way)
 		wf_live_door_closed(link, e);
 	else if (!link->dialler)
@@ -265,8 +270,8 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 }
 
 /*
- * Take over what the peer's hello says; -EPROTO with a sentence if we can't work with it.
- * -EXDEV: another worker of this node, *@home, has the peer; nothing was done.
+ * Take over the peer's hello; -EPROTO with a sentence if we can't work with it.  -EXDEV: another
+ * worker of this node, *@home, has the peer; nothing was done.
  */
 static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 			struct wf_worker **home, struct wf_error *e)
@@ -289,7 +294,10 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	if (*home != w)
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->stage = WF_LINK_STAGE_GREETED;
-	/* A peer that was met before is there again: if it closes this connection, it may be for another one. */
+	/*
+	 * A peer that was met before is there again: if it closes this connection, that may be for
+	 * another one.
+	 */
 	if (!link->dial.until_ns)
 		link->dial.until_ns = w->loop.now_ns + w->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
@@ -311,9 +319,9 @@ static void greeted_again(struct wf_timer *timer)
 }
 
 /*
- * Our dial has led to a peer that worker @home has, by the incarnation it claims: what waits
- * for it goes there, and dials again.  But a peer of the lower incarnation may be moving its
- * own dial because of this one: then @home will not have it for long.
+ * Move operations that wait for the peer to worker @home, which has it by the incarnation that it
+ * claims; they dial again there.  But a peer of the lower incarnation may be moving its own dial
+ * because of this one: then @home will not have it for long.
  */
 static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct wf_worker *home)
 {
@@ -325,7 +333,7 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	link->stage = WF_LINK_STAGE_MOVING;
 	if (!wf_same_decides(w, hello->incarnation) &&
 	    w->loop.now_ns - link->live.heard_ns < HOME_MAX_NS &&
-	    !wf_link_keep_hello(link, hello, &e)) { /* nobody takes it for that of a peer yet */
+	    !wf_link_keep_hello(link, hello, &e)) { /* no hello is a peer's yet */
 		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + HOME_NS, greeted_again);
 		return;
 	}
@@ -339,14 +347,14 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	wf_link_put(link);
 }
 
-/* Are @a and @b said of one end of one link? */
+/* Are @a and @b hellos of one end of one link? */
 static bool says_the_same(const struct wf_hello *a, const struct wf_hello *b)
 {
 	return a->link == b->link && a->token == b->token &&
 	       !memcmp(a->incarnation, b->incarnation, WF_INCARNATION_BYTES);
 }
 
-/* The peer has answered our dial. */
+/* Take the hello with which the peer has answered our dial. */
 static void greeted(struct wf_link *link, const struct wf_hello *hello)
 {
 	struct wf_worker *w = link->worker, *home;
@@ -382,7 +390,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 	}
 	err = accept_hello(link, hello, &home, &e);
 	if (err == -EXDEV)
-		elsewhere(link, hello, home); /* since this moment */
+		elsewhere(link, hello, home); /* @home has had the peer only since this moment */
 	else if (err)
 		wf_link_die(link, &e);
 	else
@@ -398,11 +406,11 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 		refuse(conn, WEFT_UNAVAILABLE, "that link is gone");
 		return;
 	}
-	wf_link_get(link); /* the new conn's */
+	wf_link_get(link); /* the reference of the new conn */
 	wf_link_close_conn(link);
 	link->conn = conn;
 	wf_conn_adopt(conn, link);
-	wf_conn_trust(conn); /* it knows the token */
+	wf_conn_trust(conn); /* the peer knows the token */
 	wf_conn_forget_first(conn);
 	wf_live_redialled(link);
 	wf_counters_add(&w->counters.links_resumed, 1);
@@ -412,7 +420,10 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	wf_attempt_rails(link, hello);
 }
 
-/* A stranger on the way from the worker whose door he came through to the one that is to have him. */
+/*
+ * A stranger on the way from the worker whose door it came through to the worker that is to have
+ * it.
+ */
 struct visit {
 	struct wf_task task;
 	struct wf_home home;
@@ -431,12 +442,12 @@ static void visit(struct wf_task *task)
 	if (w->rail_count)
 		stranger(w, v->conn, &v->hello);
 	else
-		wf_conn_close(v->conn); /* this node closes */
+		wf_conn_close(v->conn); /* the node closes */
 	wf_directory_leave(w->directory, &v->home);
 	free(v);
 }
 
-/* Worker @to is to answer him. */
+/* Pass the stranger to worker @to, which is to answer. */
 static void show_to(struct wf_worker *to, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct visit *v = malloc(sizeof(*v));
@@ -453,7 +464,7 @@ static void show_to(struct wf_worker *to, struct wf_conn *conn, const struct wf_
 	wf_loop_submit(&to->loop, &v->task);
 }
 
-/* Somebody has come through our door: which worker is to have him? */
+/* Find the worker that is to have a stranger from our door. */
 static void welcome(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct wf_home home;
@@ -466,7 +477,7 @@ static void welcome(struct wf_worker *w, struct wf_conn *conn, const struct wf_h
 	wf_directory_leave(w->directory, &home);
 }
 
-/* Somebody has dialled us, whom no other worker has: the directory says so meanwhile. */
+/* Make a link for a stranger that no other worker has: the directory says so meanwhile. */
 static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct wf_worker *home;
@@ -485,7 +496,10 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 		return;
 	}
 	other = wf_link_find(w, hello->incarnation, NULL);
-	/* If it is that peer, has forgotten that link, and word of it is lost, its host says so now. */
+	/*
+	 * If the stranger is that peer, has forgotten that link, and word of it is lost, its host
+	 * says so now.
+	 */
 	if (other)
 		wf_live_probe(other);
 	err = wf_link_create(w, &link);
@@ -510,7 +524,9 @@ put_link:
 	wf_link_put(link);
 }
 
-/* The door of @link is still open: its peer had no descriptor for its side door, say. */
+/*
+ * Dial anew if the door of @link is still open: the peer had no descriptor for its side door, say.
+ */
 static void start_late(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial.timer);
@@ -523,8 +539,9 @@ static void start_late(struct wf_timer *timer)
 }
 
 /*
- * The rails waited for the side door in vain.  Where none serves without it the link waits for its door:
- * a peer that gives this link up, for another one between the two, closes both, in any order.
+ * Look for a rail after waiting for the side door in vain.  Where none serves without it the link
+ * waits for its door: a peer that gives this link up, for another one between the two, closes
+ * both, in any order.
  */
 static void start_without(struct wf_link *link)
 {
@@ -582,7 +599,7 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		refused(link, greet);
 		return;
 	}
-	/* It has answered the dial, and may be another worker's: see elsewhere(). */
+	/* The peer has answered the dial, and may be another worker's: see elsewhere(). */
 	if (link->stage == WF_LINK_STAGE_MOVING && greet->kind == WF_GREET_SAME) {
 		wf_same_unknown(link, greet);
 		return;
@@ -618,7 +635,10 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 	}
 }
 
-/* Said in the log once a second at most: strangers decide how often it happens. */
+/*
+ * Refuse a stranger.  The log says so once a second at most: strangers decide how often it
+ * happens.
+ */
 static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 {
 	struct wf_worker *w = ctx;

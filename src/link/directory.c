@@ -109,7 +109,7 @@ static struct wf_worker *find_address(const struct wf_directory *d, const char *
 	return NULL;
 }
 
-/* The one with the fewest links; of equals the next in turn, for links are made later. */
+/* Pick the worker with the fewest links; of equals the next in turn, for links are made later. */
 static struct wf_worker *pick(struct wf_directory *d)
 {
 	uint32_t counts[WF_WORKERS_MAX] = { 0 };

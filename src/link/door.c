@@ -7,19 +7,22 @@
 #include <stdlib.h>
 
 #define EVENTS_MAX 64
-/* Fewer than there are places: who speaks is heard before a crowd pushes him out. */
+/*
+ * Connections accepted in one poll: fewer than there are places, so that a stranger that speaks is
+ * heard before a crowd pushes it out.
+ */
 #define ACCEPTS_MAX 16
 /* Messages of one connection in one poll: others have their turn then. */
 #define MESSAGES_MAX 16
-/* With no descriptor left and no stranger to let go; not tuned. */
+/* Pause with no descriptor left and no stranger to evict; not tuned. */
 #define ACCEPT_PAUSE_NS (100 * WF_NS_PER_MS)
 
 struct wf_door {
 	struct wf_door_config config;
 	struct wf_socket_set *set;
-	struct wf_socket *listener; /* its owner is NULL; a stream's is its conn.  NULL: none */
+	struct wf_socket *listener; /* owner NULL; of a stream, its conn.  NULL: no listener */
 	struct wf_conn_lists lists;
-	uint64_t accept_ns; /* listen again then; 0: listening */
+	uint64_t accept_ns; /* when to listen again; 0: listening */
 	char address[WF_SOCKET_ADDRESS_BYTES];
 };
 
@@ -36,7 +39,7 @@ int wf_door_open(const struct wf_door_config *config, struct wf_door **door, str
 	if (!d)
 		return wf_error_set(e, -ENOMEM, "door: out of memory");
 	d->config = *config;
-	d->config.listen = NULL; /* the caller's */
+	d->config.listen = NULL; /* the caller's string */
 	wf_list_init(&d->lists.strangers);
 	wf_list_init(&d->lists.guests);
 	wf_list_init(&d->lists.owned);
@@ -62,7 +65,7 @@ free_door:
 	return err;
 }
 
-/* Write once what waits and close. */
+/* Write queued bytes once and close. */
 static void close_all(struct wf_list *list)
 {
 	WF_LIST_EACH(node, list) {
@@ -97,7 +100,7 @@ int wf_door_fd(const struct wf_door *door)
 	return wf_socket_set_fd(door->set);
 }
 
-/* The time limits of the conns in @list; an until_ns of 0 is due at once. */
+/* Returns the earliest time limit of the conns in @list; an until_ns of 0 is due at once. */
 static uint64_t soonest(const struct wf_list *list)
 {
 	uint64_t ns = UINT64_MAX;
@@ -153,7 +156,9 @@ void wf_door_take(struct wf_conn *passed, uint64_t now_ns)
 	wf_socket_join(passed->socket, passed);
 }
 
-/* @conn has ended by itself.  Strangers and those that were closed anyway go without a word. */
+/*
+ * Bury @conn, which has ended by itself.  Strangers and conns that were closing go without a word.
+ */
 static void end(struct wf_door *door, struct wf_conn *conn, const struct wf_error *e)
 {
 	bool told = conn->owner && !conn->closing;
@@ -194,7 +199,7 @@ static void finish_dial(struct wf_door *door, struct wf_conn *conn)
 		end(door, conn, &e);
 		return;
 	}
-	/* Before our hello leaves. */
+	/* The user is checked before our hello leaves. */
 	if (!door->config.beyond_loopback && wf_socket_check_user(conn->socket, true, &e)) {
 		wf_error_within(&e, "dial %s", conn->remote);
 		end(door, conn, &e);
@@ -209,7 +214,7 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 {
 	struct wf_error e = { 0 };
 
-	/* An event of this batch may have closed it before its own came. */
+	/* An event of this batch may have closed @conn before its own came. */
 	if (!conn->socket)
 		return;
 	if (conn->dialling) {
@@ -221,7 +226,7 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 		end(door, conn, &e);
 		return;
 	}
-	/* Reading first: what the peer said before it left is heard. */
+	/* Reading comes first: messages that the peer sent before it left are heard. */
 	if (ready & WF_SOCKET_READABLE)
 		read_conn(door, conn);
 	if (ready & WF_SOCKET_WRITABLE && conn->socket)
@@ -230,7 +235,7 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 		wf_conn_bury(conn);
 }
 
-/* Let one of @list go, of strangers or guests; false if there is none. */
+/* Evict a conn of @list (strangers or guests); false if there is none. */
 static bool evict_from(struct wf_door *door, const struct wf_list *list)
 {
 	struct wf_conn *conn = wf_conn_least(&door->lists, list);
@@ -244,13 +249,13 @@ static bool evict_from(struct wf_door *door, const struct wf_list *list)
 	return true;
 }
 
-/* Let somebody go for whom little is lost; false if there is nobody. */
+/* Evict a conn whose end loses little; false if there is none. */
 static bool evict(struct wf_door *door)
 {
 	return evict_from(door, &door->lists.strangers) || evict_from(door, &door->lists.guests);
 }
 
-/* Accept one.  Has one come? */
+/* Accept one connection.  Has one come? */
 static bool accept_one(struct wf_door *door, uint64_t now_ns)
 {
 	char from[WF_SOCKET_ADDRESS_BYTES];
@@ -290,7 +295,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 		door->config.events->refused(door->config.ctx, conn, &e);
 		return true;
 	}
-	/* He has often spoken already. */
+	/* A stranger has often spoken already. */
 	read_conn(door, conn);
 	return true;
 }
@@ -302,7 +307,7 @@ static void accept_all(struct wf_door *door, uint64_t now_ns)
 			return;
 }
 
-/* Bury those of @list whose time is up. */
+/* Bury the conns of @list whose time is up. */
 static void expire(struct wf_list *list, uint64_t now_ns)
 {
 	WF_LIST_EACH(node, list) {
