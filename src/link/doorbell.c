@@ -9,7 +9,7 @@
 #include "util/sealed.h"
 
 struct wf_doorbell {
-	struct wf_sealed shared; /* one page that nobody else can write to or cut short */
+	struct wf_sealed shared; /* a page that no other process can write to or cut short */
 	struct wf_doorbell_page *page;
 	int bell_fd;
 };
@@ -68,7 +68,10 @@ int wf_doorbell_fd(const struct wf_doorbell *bell)
 void wf_doorbell_sleep(struct wf_doorbell *bell)
 {
 	atomic_store_explicit(&bell->page->sleeping, 1, memory_order_relaxed);
-	/* Before the last look at the rail: pairs with the fence of wf_ringer_ring. */
+	/*
+	 * The fence comes before the last look at the rail; it pairs with that of
+	 * wf_ringer_ring().
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -77,7 +80,7 @@ void wf_doorbell_wake(struct wf_doorbell *bell)
 	uint64_t rung;
 
 	atomic_store_explicit(&bell->page->sleeping, 0, memory_order_relaxed);
-	/* One who rings after this wakes the next sleep for nothing, which is harmless. */
+	/* A ring after this store wakes the next sleep for nothing, which is harmless. */
 	(void)!read(bell->bell_fd, &rung, sizeof(rung));
 }
 

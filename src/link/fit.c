@@ -9,9 +9,12 @@
 
 #include "fabric/select.h"
 
-#define FRAME_BYTES_MIN 512 /* less would be all headers; no provider is so small */
+#define FRAME_BYTES_MIN 512 /* smaller frames would be all headers; no provider's are so small */
 
-/* Shared memory has no protocol version of its own: same libfabric, or it hangs. */
+/*
+ * Are both rails of one protocol?  Shared memory has no version of its own: same libfabric, or it
+ * hangs.
+ */
 static bool same_protocol(const struct wf_caps *caps, const struct wf_greet_rail *r)
 {
 	return caps->protocol == r->protocol && caps->protocol_version == r->protocol_version &&
@@ -46,7 +49,7 @@ int wf_fit_check(const struct wf_link *link, const struct wf_caps *caps,
 	return 0;
 }
 
-/* The bytes of the IP address in a socket's @address; NULL: it has none. */
+/* Returns the bytes of the IP address in a socket's @address; NULL: there is none. */
 static const uint8_t *ip_of(const uint8_t *address, size_t address_bytes, size_t *ip_bytes)
 {
 	sa_family_t family;

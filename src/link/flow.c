@@ -2,11 +2,10 @@
 /*
  * Frames of a link on their way out.
  *
- * Messages are packed into numbered frames, which are kept until the peer has
- * confirmed them, so that they can be sent again on another rail.  While the
- * rail has a frame what is posted waits for the next, unless it fills one, and
- * while the peer has not confirmed one it waits at least for the turn of the
- * loop; so an idle link adds no delay and a busy one packs.
+ * Messages are packed into numbered frames, which are kept until the peer has confirmed them, so
+ * that they can be sent again on another rail.  While the rail has a frame, posted messages wait
+ * for the next one, unless they fill it, and while the peer has not confirmed a frame they wait at
+ * least for the turn of the loop; so an idle link adds no delay and a busy one packs.
  */
 #include "link/flow.h"
 #include "link/link.h"
@@ -20,12 +19,12 @@
 #include "fabric/ep.h"
 #include "memory/grant.h"
 
-#define ACK_NS (10 * WF_NS_PER_MS)      /* an acknowledgement waits this long for a frame to ride on */
+#define ACK_NS (10 * WF_NS_PER_MS)      /* wait of an acknowledgement for a frame to ride on */
 #define OVERDUE_MIN_NS (50 * WF_NS_PER_MS)
 #define OVERDUE_MAX_NS WF_NS_PER_S
-#define RESYNC_NS (20 * WF_NS_PER_MS)   /* between two resyncs */
-#define UNCONFIRMED_MAX 1024            /* frames: the largest WEFT_WINDOW, which a peer may promise us */
-#define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: the rail is replaced */
+#define RESYNC_NS (20 * WF_NS_PER_MS)   /* time between two resyncs */
+#define UNCONFIRMED_MAX 1024            /* the largest WEFT_WINDOW: a peer may promise so many */
+#define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: change rails */
 
 static void overdue(struct wf_timer *timer);
 
@@ -46,11 +45,11 @@ static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind k
 		return NULL;
 	f->link = link;
 	f->kind = kind;
-	f->posted_ns = link->worker->loop.now_ns; /* so that one never posted is not the oldest of all */
+	f->posted_ns = link->worker->loop.now_ns; /* no frame has 0, which would be the oldest */
 	return f;
 }
 
-/* Nobody needs it any more; but while the rail has it, it is only held. */
+/* Give back a frame that nobody needs any more; while the rail has it, it is only held. */
 static void give_frame(struct wf_outframe *f)
 {
 	struct wf_link *link = f->link;
@@ -63,7 +62,10 @@ static void give_frame(struct wf_outframe *f)
 		wf_list_append(&link->out.held, &f->node);
 }
 
-/* The recorder gets one event for each spell of refusals, and one at its end. */
+/*
+ * Record the start of a spell of refusals.  The recorder gets one event for it, and one for its
+ * end.
+ */
 static void begin_full(struct wf_link *link, const struct wf_outframe *f, int code)
 {
 	if (link->flow.rail.full_ns)
@@ -108,8 +110,8 @@ static void record_sent(const struct wf_link *link, const struct wf_outframe *f)
 }
 
 /*
- * Hand @f to the rail.  -EAGAIN: it is full, or about to say why it has closed.
- * Otherwise it takes no frames, and link->rail.closed says why: whoever tries the rail
+ * Hand @f to the rail.  -EAGAIN: the rail is full, or about to say why it has closed.  Any other
+ * error: the rail takes no frames, and link->rail.closed says why; the caller that tries the rail
  * or runs the link gives it up.
  */
 static int hand_over(struct wf_link *link, struct wf_outframe *f)
@@ -144,7 +146,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	f->header.room = link->room.total;
 	wf_frame_put(f->bytes, &f->header);
 	rc = hand_over(link, f);
-	/* Also when its queue is full: it must wake up to empty it. */
+	/* The bell rings also when the peer's queue is full: it must wake up to empty it. */
 	if (link->side.ringer && wf_rail_caps(link->on->rail)->wait == WF_WAIT_DOORBELL)
 		wf_ringer_ring(link->side.ringer);
 	f->waiting = rc < 0;
@@ -160,9 +162,9 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 		link->flow.rail.posted_count++;
 	link->flow.ack_told = f->header.ack;
 	/*
-	 * Only what is repeated until it is heard: the peer asks for an acknowledgement, not for
-	 * these.  And only its first copy: that one may be the one that is heard, and the others
-	 * lost with what they say besides.
+	 * Credit and room count as told only in frames that are repeated until they are heard: the
+	 * peer asks for an acknowledgement, not for these.  And only in the first copy: it may be
+	 * the one that is heard, and the others lost with what they say besides.
 	 */
 	if ((f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL) && !f->counted) {
 		f->counted = true;
@@ -176,7 +178,9 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	return 0;
 }
 
-/* A frame without records; lost is lost, whoever needs it sends it again. */
+/*
+ * Send a frame without records; a lost one is not replayed, and is sent again where it is needed.
+ */
 int wf_flow_special(struct wf_link *link, enum wf_frame_kind kind)
 {
 	struct wf_outframe *f = take_frame(link, kind);
@@ -270,7 +274,7 @@ static int send_data(struct wf_link *link)
 	rc = post_frame(link, f);
 	expect(link);
 	wf_live_start(link);
-	/* The bytes are in the frame, posted or not. */
+	/* The bytes of these messages are in the frame, posted or not. */
 	while ((node = wf_list_pop(&finished))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 
@@ -297,7 +301,7 @@ static void send_control(struct wf_link *link)
 	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
 		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
 		struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
-		/* It speaks of records in frames up to here: it must not overtake them. */
+		/* A control speaks of records in frames up to here: it must not overtake them. */
 		struct wf_small_record small = { .id = c->id, .other = link->flow.sequence.sent };
 		size_t done = 0;
 
@@ -312,7 +316,7 @@ static void send_control(struct wf_link *link)
 	expect(link);
 }
 
-/* Post again, in order, what waits; -EAGAIN: the rail is full. */
+/* Post waiting frames again, in order; -EAGAIN: the rail is full. */
 static int post_waiting(struct wf_link *link)
 {
 	WF_LIST_EACH(node, &link->out.frames) {
@@ -335,7 +339,7 @@ static bool must_tell(const struct wf_link *link)
 	       link->room.total - link->room.told > link->worker->options.room_bytes / 2;
 }
 
-/* May one more data frame leave?  Those that the peer does not confirm are kept here. */
+/* May another data frame leave?  Frames that the peer does not confirm are kept here. */
 static bool may_send(const struct wf_link *link)
 {
 	return wf_credit_left(&link->flow.credit) &&
@@ -367,7 +371,7 @@ static void send_all(struct wf_link *link)
 		send_control(link);
 }
 
-/* Send what there is to send. */
+/* Send frames, answers and controls that are due, unless the link is not up. */
 void wf_flow_run(struct wf_link *link)
 {
 	char why[sizeof(link->rail.closed)];
@@ -389,7 +393,7 @@ void wf_flow_run(struct wf_link *link)
 	}
 }
 
-/* The rail is done with @f. */
+/* Take back @f, with which the rail is done. */
 void wf_flow_sent(struct wf_outframe *f, int status)
 {
 	struct wf_link *link = f->link;
@@ -415,7 +419,7 @@ static void learn_rtt(struct wf_flow *flow, uint64_t rtt_ns)
 	flow->rtt_ns = flow->rtt_ns ? flow->rtt_ns - flow->rtt_ns / 8 + rtt_ns / 8 : rtt_ns;
 }
 
-/* The peer has received @ack data frames in order. */
+/* Drop frames that are confirmed: the peer has received @ack data frames in order. */
 void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 {
 	struct wf_worker *w = link->worker;
@@ -445,7 +449,7 @@ void wf_flow_confirm(struct wf_link *link, uint32_t ack)
 		expect(link);
 }
 
-/* Everything unconfirmed that the rail does not have goes out again. */
+/* Send every unconfirmed frame again that the rail does not have. */
 static void replay(struct wf_link *link)
 {
 	WF_LIST_EACH(node, &link->out.frames) {
@@ -462,7 +466,10 @@ static void replay(struct wf_link *link)
 	wf_link_mark(link);
 }
 
-/* Frames are missing, or acknowledgements: say what we have, so that the peer says the same. */
+/*
+ * Say which frames we have, so that the peer says the same: frames are missing, or
+ * acknowledgements.
+ */
 void wf_flow_ask(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
@@ -477,7 +484,7 @@ void wf_flow_ask(struct wf_link *link)
 	wf_conn_send(link->conn, &greet);
 }
 
-/* The peer misses frames, or its acknowledgements: it has @received. */
+/* Replay to a peer that misses frames, or our acknowledgements, and has @received. */
 void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 {
 	if (link->state != WF_LINK_UP || epoch != link->attempt.epoch)
@@ -490,7 +497,7 @@ void wf_flow_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 	wf_flow_ask(link);
 }
 
-/* No acknowledgement came in time. */
+/* Ask the peer when no acknowledgement came in time, or leave the rail. */
 static void overdue(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, flow.overdue_timer);
@@ -516,7 +523,7 @@ static void overdue(struct wf_timer *timer)
 	expect(link);
 }
 
-/* A rail works: what the old one lost goes out first. */
+/* Start on a rail that works: frames that the old one lost go out first. */
 void wf_flow_up(struct wf_link *link)
 {
 	link->flow.overdue_count = 0;
@@ -526,9 +533,9 @@ void wf_flow_up(struct wf_link *link)
 }
 
 /*
- * The frame that goes on in the place of @f when its endpoint is closed.  A
- * connected rail gives every buffer back by that.  A shared one may still read
- * what it has, so a copy goes on and the original stays with the rail until its end.
+ * Returns the frame that goes on in place of @f when its endpoint is closed.  A connected rail
+ * gives every buffer back by that.  A shared rail may still read its buffers, so a copy goes on
+ * and the original stays with the rail until its end.
  */
 static struct wf_outframe *go_on(struct wf_link *link, struct wf_outframe *f)
 {
@@ -536,7 +543,9 @@ static struct wf_outframe *go_on(struct wf_link *link, struct wf_outframe *f)
 	struct wf_outframe *copy = f->posted && shared ? take_frame(link, f->kind) : NULL;
 
 	if (!copy) {
-		/* Also without memory for a copy: better a stale frame than a lost one. */
+		/*
+		 * Without memory for a copy @f goes on, too: better a stale frame than a lost one.
+		 */
 		f->posted = false;
 		return f;
 	}
@@ -550,7 +559,7 @@ static struct wf_outframe *go_on(struct wf_link *link, struct wf_outframe *f)
 	return copy;
 }
 
-/* The endpoint is about to be closed, and what was posted there must go again. */
+/* Take frames off an endpoint that is about to be closed: they must go again. */
 void wf_flow_rail_gone(struct wf_link *link)
 {
 	bool shared = !wf_rail_caps(link->on->rail)->connected;
@@ -578,7 +587,7 @@ void wf_flow_rail_gone(struct wf_link *link)
 		link->out.control_frame = go_on(link, link->out.control_frame);
 }
 
-/* The link is dead: nothing of it will be sent.  @e NULL: nobody is told. */
+/* Fail all that the link was to send: the link is dead.  @e NULL: an end without failure. */
 void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_list messages, controls, *node;
@@ -598,7 +607,10 @@ void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 	while ((node = wf_list_pop(&messages))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 
-		/* One by one: what is told here may take back others that are still to be told. */
+		/*
+		 * Messages end one by one: each upcall may take back others that are still to be
+		 * told.
+		 */
 		link->out.queued_bytes -= message_bytes(m) - m->done_bytes;
 		m->sent(m, e);
 	}
@@ -626,7 +638,7 @@ static void ack_late(struct wf_timer *timer)
 	wf_link_mark(link);
 }
 
-/* Data has come: confirm it with a frame that goes back anyhow, alone only if none does. */
+/* Confirm data that has come with a frame that goes back anyhow, alone only if none does. */
 void wf_flow_confirm_later(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
@@ -637,7 +649,7 @@ void wf_flow_confirm_later(struct wf_link *link)
 		wf_loop_timer(&w->loop, &link->flow.ack_timer, w->loop.now_ns + ACK_NS, ack_late);
 }
 
-/* The peer has the control frame of number @seq. */
+/* End the controls in the control frame @seq, which the peer has. */
 void wf_flow_answered(struct wf_link *link, uint32_t seq)
 {
 	struct wf_list done, *node;

@@ -20,10 +20,12 @@
 #define SHM "/dev/shm"
 #define MARKER_STEM "weft."
 #define MARKER_DIGITS 16
-/* The first line, so that another program's file is none. */
+/* The first line of a marker, so that another program's file is none. */
 #define MARKER_HEAD "weft marker\n"
 #define MARKER_HEAD_BYTES (sizeof(MARKER_HEAD) - 1)
-/* Within one page, so that a node killed in the middle of a write leaves all or nothing of it. */
+/*
+ * A marker lies within one page, so that a node killed while writing leaves all of it or nothing.
+ */
 #define MARKER_BYTES_MAX 4096
 
 struct wf_host {
@@ -42,7 +44,7 @@ static void name_marker(char name[32], uint64_t number)
 	(void)snprintf(name, 32, MARKER_STEM "%016" PRIx64, number);
 }
 
-/* Only lower case: the one form that name_marker makes. */
+/* Is @name that of a marker?  Only lower case: the one form that name_marker() makes. */
 static bool is_marker(const char *name, uint64_t *number)
 {
 	const char *digits = name + strlen(MARKER_STEM);
@@ -54,7 +56,9 @@ static bool is_marker(const char *name, uint64_t *number)
 	return true;
 }
 
-/* The name of a plain file that a provider might have made, and of nothing outside /dev/shm. */
+/*
+ * Is @name that of a plain file that a provider might have made, and of nothing outside /dev/shm?
+ */
 static bool is_file_name(const char *name, size_t length)
 {
 	static const char allowed[] = "0123456789:._-abcdefghijklmnopqrstuvwxyz"
@@ -63,7 +67,7 @@ static bool is_file_name(const char *name, size_t length)
 	return length && name[0] != '.' && strspn(name, allowed) >= length;
 }
 
-/* A descriptor, or a negative code. */
+/* Open /dev/shm.  Returns a descriptor, or a negative code. */
 static int open_shm(void)
 {
 	int fd = open(SHM, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -71,7 +75,7 @@ static int open_shm(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Write the first line and @names, over whatever stood there. */
+/* Write the first line and @names, over the text before. */
 static int write_marker(struct wf_host *h, const char *names)
 {
 	char text[MARKER_BYTES_MAX];
@@ -80,7 +84,10 @@ static int write_marker(struct wf_host *h, const char *names)
 
 	if (bytes > sizeof(text))
 		return -EMSGSIZE;
-	/* Empty lines over a longer text, so that no half of an old name is ever there to be read. */
+	/*
+	 * Empty lines cover a longer text, so that no half of an old name is ever there to be
+	 * read.
+	 */
 	memset(text, '\n', sizeof(text));
 	memcpy(text, MARKER_HEAD, MARKER_HEAD_BYTES);
 	memcpy(text + MARKER_HEAD_BYTES, names, names_bytes);
@@ -91,7 +98,10 @@ static int write_marker(struct wf_host *h, const char *names)
 	return 0;
 }
 
-/* The marker gets its name when it is locked and whole: a sweeper never sees it otherwise. */
+/*
+ * Make a marker, which gets its name when it is locked and whole: a sweeper never sees it
+ * otherwise.
+ */
 static int make_marker(struct wf_host *h, int shm_fd)
 {
 	char from[32], name[32];
@@ -119,7 +129,7 @@ int wf_host_open(struct wf_host **host, struct wf_error *e)
 
 	if (!h)
 		return wf_error_set(e, -ENOMEM, "a marker in " SHM ": out of memory");
-	/* Never 0, which stands for none. */
+	/* The number is never 0, which stands for none. */
 	h->number = wf_random_u64() | 1;
 	if (access("/proc/self/fd", X_OK)) {
 		err = wf_error_set(e, -errno, "a marker in " SHM " needs /proc: %s",
@@ -182,13 +192,13 @@ int wf_host_files(struct wf_host *host, const char *names)
 	return write_marker(host, names);
 }
 
-/* Open the marker @name, a regular file of this user: its descriptor, or a negative code. */
+/* Open the marker @name, a regular file of this user.  Returns a descriptor, or a negative code. */
 static int open_marker(int shm_fd, const char *name)
 {
 	struct stat st;
 	int fd;
 
-	/* Not blocking: the name may have been put on a fifo. */
+	/* O_NONBLOCK: the name may have been put on a fifo. */
 	fd = openat(shm_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -199,7 +209,7 @@ static int open_marker(int shm_fd, const char *name)
 	return fd;
 }
 
-/* The names that marker @marker_fd lists.  False: it is no marker. */
+/* Read the names that marker @marker_fd lists.  False: the file is no marker. */
 static bool read_marker(int marker_fd, char names[MARKER_BYTES_MAX + 1])
 {
 	ssize_t got = pread(marker_fd, names, MARKER_BYTES_MAX, 0);
@@ -234,7 +244,7 @@ int wf_host_peer_open(uint64_t pid, int pid_fd, uint64_t number, struct wf_host_
 {
 	struct wf_host_peer *p = malloc(sizeof(*p));
 
-	(void)pid; /* the descriptor is of the process itself, and its number may change hands */
+	(void)pid; /* the descriptor is of the process itself, whose number may change hands */
 	if (!p) {
 		(void)close(pid_fd);
 		return -ENOMEM;
@@ -265,9 +275,8 @@ bool wf_host_peer_dead(const struct wf_host_peer *peer)
 }
 
 /*
- * Is @name a file of this user, and as old as the marker of @told at least?  A
- * younger one belongs to a process that got the dead one's number, of which
- * providers make their names.
+ * Is @name a file of this user, and as old as the marker of @told at least?  A younger file
+ * belongs to a process that got the dead one's number, of which providers make their names.
  */
 static bool is_leftover(int shm_fd, const char *name, const struct statx *told)
 {
@@ -296,7 +305,7 @@ static void remove_listed(int shm_fd, char *names, const struct statx *told)
 	}
 }
 
-/* Remove marker @number and what is of its owner, if that is dead. */
+/* Remove marker @number and the files of its owner, if that is dead. */
 static void sweep(int shm_fd, uint64_t number)
 {
 	char names[MARKER_BYTES_MAX + 1], marker[32];
@@ -307,7 +316,7 @@ static void sweep(int shm_fd, uint64_t number)
 	fd = open_marker(shm_fd, marker);
 	if (fd < 0)
 		return;
-	/* Who holds the lock sweeps alone; it falls with the descriptor. */
+	/* The holder of the lock sweeps alone; the lock falls with the descriptor. */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && read_marker(fd, names) &&
 	    !statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &told)) {
 		remove_listed(shm_fd, names, &told);

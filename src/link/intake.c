@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of a link on their way in: taken in order and exactly once.  What
- * comes twice is confirmed again, what comes too early is dropped and asked
- * for again, and what a peer may not send ends the link.  A frame in whose
- * middle memory runs out counts as lost: it comes again, like any other.
+ * Frames of a link on their way in: taken in order and exactly once.  A frame that comes twice is
+ * confirmed again, one that comes too early is dropped and asked for again, and one that a peer
+ * may not send ends the link.  A frame in whose middle memory runs out counts as lost: it comes
+ * again, like any other.
  */
 #include "link/intake.h"
 #include "link/link.h"
@@ -13,8 +13,8 @@
 #include <errno.h>
 
 /*
- * A control frame may overtake data frames that were lost: it would withdraw
- * an offer that is yet to come.  Then it counts as lost too, and comes again.
+ * Has a control frame overtaken data frames that were lost?  It would withdraw an offer that is
+ * yet to come.  Then it counts as lost too, and comes again.
  */
 static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack)
 {
@@ -27,15 +27,15 @@ static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack
 	       (int32_t)(link->flow.sequence.received - (uint32_t)small.other) < 0;
 }
 
-/* Does a record of that type cause one that goes back, whatever the program does? */
+/* Does a record of @type cause one that goes back, whatever the program does? */
 static bool is_answered(uint8_t type)
 {
 	return type == WF_RECORD_CALL || type == WF_RECORD_ECHO || type == WF_RECORD_RESUME;
 }
 
 /*
- * Is there room in the peer's account for what @record may leave here?  A record that has
- * begun goes on, for its rest is what ends it.  -ENOMEM: its frame stays with the peer.
+ * Check the peer's account for memory that @record may leave here.  A record that has begun goes
+ * on, for its rest is what ends it.  -ENOMEM: its frame stays with the peer.
  */
 static int check_account(struct wf_link *link, const struct wf_record *record)
 {
@@ -49,7 +49,7 @@ static int check_account(struct wf_link *link, const struct wf_record *record)
 	return -ENOMEM;
 }
 
-/* The record that is put together is kept until the next one comes. */
+/* Charge the record that is put together, which is kept until the next one comes. */
 static void charge_assembly(struct wf_link *link)
 {
 	uint64_t bytes = link->intake.assembly.bytes ? link->intake.assembly.total : 0;
@@ -60,7 +60,7 @@ static void charge_assembly(struct wf_link *link)
 	link->intake.assembly_bytes = bytes;
 }
 
-/* A record of a control frame: some concern the link itself, others go up. */
+/* Take a record of a control frame: credit records are the link's own, others go up. */
 static int control_record(struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_small_record small;
@@ -80,7 +80,7 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 	return 0;
 }
 
-/* A record of a data frame, or a part of one. */
+/* Take a record of a data frame, or a part of one. */
 static int data_record(struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_record whole;
@@ -101,11 +101,10 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 }
 
 /*
- * Take the records of a frame but for the first *@handled, which were taken when
- * it came before.  -EAGAIN: not to the end, because memory ran out or the rail
- * failed; the frame counts as lost, and *@handled says how far it got.
- * -ECANCELED: what a record does has ended the link, but not its memory: our
- * caller holds it.
+ * Take the records of a frame but for the first *@handled, which were taken when the frame came
+ * before.  -EAGAIN: memory ran out or the rail failed before the end; the frame counts as lost,
+ * and *@handled says how far it got.  -ECANCELED: a record has ended the link, but not its memory:
+ * our caller holds it.
  */
 static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t *handled,
 			int (*take)(struct wf_link *link, const struct wf_record *record))
@@ -148,7 +147,7 @@ static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_
 	}
 	if (!had)
 		wf_link_record(link, WF_RECORDER_CONTROL_IN, seq, 0);
-	/* One that was had: the answer was lost, or it comes late. */
+	/* A frame that was had comes again when its answer was lost, or comes late. */
 	rc = had ? 0 : take_records(link, unpack, &link->intake.control_handled, control_record);
 	if (rc == -EBADMSG)
 		wf_link_violate(link, "a control frame that makes no sense");
@@ -184,7 +183,7 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 	if (rc == -ECANCELED)
 		return;
 	if (rc == -EAGAIN) {
-		/* Not confirmed, so its promise still stands. */
+		/* The frame is not confirmed, so its promise still stands. */
 		link->flow.sequence.received--;
 		if (link->on)
 			link->on->promised++;
@@ -225,7 +224,7 @@ void wf_intake_received(struct wf_worker *w, struct wf_worker_rail *on, const ui
 	wf_live_heard(link);
 	wf_flow_progress(&link->flow, w->loop.now_ns);
 	wf_counters_add(&w->counters.frames_received, 1);
-	/* Before the link is up, for then bodies are planned that ask for it. */
+	/* Room is taken before the link is up, for then bodies are planned that ask for it. */
 	if ((int64_t)(frame.room - link->room.granted) > 0)
 		link->room.granted = frame.room;
 	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||

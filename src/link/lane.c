@@ -10,11 +10,11 @@
 #include "fabric/ep.h"
 #include "util/clock.h"
 
-#define DIAL_NS WF_NS_PER_S          /* for a connection to come up */
-#define PAUSE_NS WF_NS_PER_S         /* until it is dialled again; it doubles while none comes up */
+#define DIAL_NS WF_NS_PER_S          /* time for a connection to come up */
+#define PAUSE_NS WF_NS_PER_S         /* pause before a redial; doubles while none comes up */
 #define PAUSE_MAX_NS (30 * WF_NS_PER_S)
-#define SETTLE_NS (500 * WF_NS_PER_MS) /* after a rail has come up: who needs lanes waits so long */
-#define STUCK_NS (2 * WF_NS_PER_S)   /* without the end of a read, while the peer answers */
+#define SETTLE_NS (500 * WF_NS_PER_MS) /* wait of bodies for lanes when a rail has come up */
+#define STUCK_NS (2 * WF_NS_PER_S)   /* time without the end of a read, while the peer answers */
 
 static void dial_again(struct wf_timer *timer);
 
@@ -30,7 +30,7 @@ static void tell(struct wf_lane *lane, bool open)
 	w->sink->lane(w->sink_ctx, lane, open);
 }
 
-/* Its reads end without a word. */
+/* Close the endpoint of @lane, whose reads end without a completion. */
 static void close_ep(struct wf_lane *lane)
 {
 	struct wf_ep *ep = lane->ep;
@@ -113,7 +113,7 @@ static uint32_t lanes_max(const struct wf_link *link)
 	return WF_MIN(link->peer->lanes, WF_LANES_MAX);
 }
 
-/* Of the provider in use: our rails, and the peer's. */
+/* Returns the number of our rails of the provider in use. */
 static uint32_t our_rails(const struct wf_link *link)
 {
 	const struct wf_worker *w = link->worker;
@@ -125,6 +125,7 @@ static uint32_t our_rails(const struct wf_link *link)
 	return count;
 }
 
+/* Returns the number of the peer's rails of the provider in use. */
 static uint32_t their_rails(const struct wf_link *link)
 {
 	uint32_t count = 0;
@@ -144,7 +145,7 @@ bool wf_lane_may_come(const struct wf_link *link)
 	return 1 + wf_lane_count(link) < WF_MIN(rails, 1 + lanes_max(link));
 }
 
-/* Try again later; or forget it, if that is the peer's part. */
+/* Dial @lane again later; or free it, if dialling is the peer's part. */
 static void give_up(struct wf_lane *lane)
 {
 	struct wf_worker *w = lane->link->worker;
@@ -182,7 +183,7 @@ static void dial(struct wf_lane *lane)
 	struct wf_writer writer = wf_writer(data, sizeof(data));
 	struct wf_error e = { .text = "the peer has that rail no more" };
 
-	/* It may have said anew what rails it has. */
+	/* The peer may have said anew what rails it has. */
 	if (lane->theirs >= link->peer->rail_count ||
 	    wf_fit_check(link, wf_rail_caps(lane->on->rail), r, &e)) {
 		wf_lane_failed(lane, e.text);
@@ -203,7 +204,7 @@ static void dial_again(struct wf_timer *timer)
 	dial(WF_CONTAINER(timer, struct wf_lane, timer));
 }
 
-/* The rail of the peer, none of @taken, that is nearest to ours; or -1. */
+/* Returns the rail of the peer, none of @taken, that is nearest to ours; or -1. */
 static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 {
 	const struct wf_caps *caps = wf_rail_caps(link->worker->rails[mine].rail);
@@ -273,7 +274,7 @@ bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t n
 	if (epoch != link->attempt.epoch || !link->rail.ready || on == link->on ||
 	    !wf_rail_caps(on->rail)->connected)
 		return false;
-	/* The peer has given up the one before. */
+	/* The peer has given up the lane before. */
 	if (lane)
 		end(lane);
 	lane = begin(link, on);
@@ -317,6 +318,6 @@ void wf_lane_look(struct wf_link *link)
 		    !wf_live_has_answered(&link->live, lane->reads.ns + STUCK_NS))
 			continue;
 		wf_lane_failed(lane, "reads do not end while the peer is alive");
-		return; /* others may have gone with it, and are looked at with the next beat */
+		return; /* other lanes may have failed with it; the next heartbeat looks at them */
 	}
 }

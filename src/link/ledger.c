@@ -8,7 +8,7 @@
  */
 #define KEPT_PER_BYTE 16
 
-/* Calls leave an eighth of their side to refusals and to answers that are under way. */
+/* Share of the owed side for calls: an eighth is left to refusals and to answers under way. */
 #define CALLS_PART(bytes) ((bytes) - (bytes) / 8)
 
 static void count_strangers(struct wf_worker *w, uint64_t bytes)
@@ -88,7 +88,7 @@ void wf_ledger_begin(struct wf_link *link, bool stranger)
 	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*link));
 }
 
-/* The peer of @link does not count among the strangers any more. */
+/* Stop counting the peer of @link among the strangers. */
 static void leave_strangers(struct wf_link *link)
 {
 	if (link->account.stranger)

@@ -8,13 +8,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LOOK_NS WF_NS_PER_S /* between two looks at what peers hold that can't, or don't, tell */
-#define FILES_SHARE 4       /* of all descriptors of the process, one in so many is for the pool */
+#define LOOK_NS WF_NS_PER_S /* between two looks at chunks that peers still hold */
+#define FILES_SHARE 4       /* part of the process's descriptors that is for the pool */
 
 struct lease {
 	uint64_t offer; /* 0: the place is free */
 	void *chunk;
-	bool over;      /* and yet it is looked at */
+	bool over;      /* the offer is over, and yet a peer looks at the chunk */
 };
 
 struct wf_lender {
@@ -29,9 +29,9 @@ struct wf_lender {
 };
 
 /*
- * How many slabs may be files: none where the system promises no more memory than it has.
- * There it answers for that of a file only when it is touched, and kills who does; other
- * memory it refuses before.
+ * Find how many slabs may be files: none where the system promises no more memory than it has.
+ * There memory of a file is refused only when it is touched, by killing the process; other memory
+ * is refused before.
  */
 static int find_files_max(size_t *count)
 {
@@ -140,7 +140,7 @@ static void look(struct wf_timer *timer)
 	wf_lender_look(WF_CONTAINER(timer, struct wf_lender, timer));
 }
 
-/* Its offer is over: is anybody left who looks? */
+/* Free @place, whose offer is over, unless a borrower still looks. */
 static void settle(struct wf_lender *l, uint32_t place)
 {
 	struct lease *lease = &l->leases[place];
@@ -163,7 +163,10 @@ static void settle(struct wf_lender *l, uint32_t place)
 
 void wf_lender_end(struct wf_lender *lender, uint32_t place)
 {
-	/* Before the question: whoever locks after it finds nothing to look at. */
+	/*
+	 * The offer goes before the question: a borrower that locks after it finds nothing to look
+	 * at.
+	 */
 	atomic_store(&lender->page->offers[place], 0);
 	settle(lender, place);
 }

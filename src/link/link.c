@@ -13,7 +13,7 @@
 #include "util/clock.h"
 #include "util/random.h"
 
-/* Add to @text; what does not fit is left out. */
+/* Add to @text; the rest of a long text is left out. */
 WF_PRINTF(2, 3)
 static void add(char text[WF_LINK_STATE_BYTES], const char *format, ...)
 {
@@ -32,7 +32,7 @@ static double seconds_since(const struct wf_link *link, uint64_t ns)
 	return now > ns ? (double)(now - ns) / WF_NS_PER_S : 0;
 }
 
-/* What keeps frames of a link that is up. */
+/* Say what frames of a link that is up wait for. */
 static void describe_flow(const struct wf_link *link, char text[WF_LINK_STATE_BYTES])
 {
 	const struct wf_list *oldest = wf_list_first(&link->out.frames);
@@ -200,7 +200,7 @@ void wf_link_put(struct wf_link *link)
 
 	if (--link->refs)
 		return;
-	/* Conns and whoever posted hold references; so nothing is under way here. */
+	/* Conns, and users of the link, hold references; so nothing is under way here. */
 	wf_link_forget_peer(link);
 	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	link->state = WF_LINK_GONE;
@@ -208,7 +208,7 @@ void wf_link_put(struct wf_link *link)
 	wf_table_remove(&w->links, link->id);
 	wf_directory_leave(w->directory, &link->home);
 	link->address[0] = '\0';
-	/* It stays in the worker's list, too, through which a caller may be going. */
+	/* The link stays in the worker's list, through which a caller may be going. */
 	wf_list_remove(&link->dirty_node);
 	wf_list_append(&w->unused_links, &link->dirty_node);
 }
@@ -221,7 +221,7 @@ void wf_link_free_unused(struct wf_worker *w)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
 
 		if (link->same)
-			wf_link_put(link->same); /* which may be the next of this list */
+			wf_link_put(link->same); /* @link->same may be the next of this list */
 		wf_list_remove(&link->node);
 		wf_map_fini(&link->offers.map);
 		free(link->peer);
@@ -229,7 +229,7 @@ void wf_link_free_unused(struct wf_worker *w)
 	}
 }
 
-/* Drop the door; its reference goes too, so @link may be unused after this. */
+/* Close the door of @link; its reference goes too, so @link may be unused after this. */
 void wf_link_close_conn(struct wf_link *link)
 {
 	struct wf_conn *conn = link->conn;
@@ -241,7 +241,7 @@ void wf_link_close_conn(struct wf_link *link)
 	wf_link_put(link);
 }
 
-/* The record that is put together will have no end. */
+/* Drop the record that is put together: it will have no end. */
 static void forget_intake(struct wf_link *link)
 {
 	wf_assembly_fini(&link->intake.assembly);
@@ -269,7 +269,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	link->above = (struct wf_above_notes){ 0 };
 }
 
-/* A new life needs a new id and token: frames of the old one find nothing. */
+/* Give @link a new id and token for a new life: frames of the old life find no link. */
 void wf_link_renew(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
@@ -280,7 +280,9 @@ void wf_link_renew(struct wf_link *link)
 		link->state = WF_LINK_GONE;
 }
 
-/* The links that were other names of @link stand for their addresses by their own next dial. */
+/*
+ * Make the links that were other names of @link stand for their addresses by their own next dial.
+ */
 static void forget_names(const struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
@@ -288,7 +290,7 @@ static void forget_names(const struct wf_link *link)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *name = WF_CONTAINER(node, struct wf_link, node);
 
-		/* Whoever has it holds it still; who opens the address finds another. */
+		/* Users of that name keep it; a user that opens the address finds another link. */
 		if (name->same && wf_link_real(name) == link)
 			wf_directory_address(w->directory, name->address, "");
 	}
@@ -297,7 +299,7 @@ static void forget_names(const struct wf_link *link)
 void wf_link_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;
-	struct wf_error why = *e; /* it may lie in what is freed here */
+	struct wf_error why = *e; /* @e may lie in memory that is freed here */
 	bool was_known = wf_link_was_up(link);
 
 	wf_link_get(link);
@@ -308,7 +310,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 		wf_counters_add(&w->counters.peers_lost, 1);
 	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	wf_attempt_drop(link);
-	link->state = WF_LINK_TRYING; /* it has no rail, and is not to be dialled by what is told now */
+	link->state = WF_LINK_TRYING; /* @link has no rail; upcalls below must not dial it */
 	wf_flow_fail(link, &why);
 	wf_link_forget_peer(link);
 	link->state = link->address[0] ? WF_LINK_IDLE : WF_LINK_GONE;
@@ -338,7 +340,7 @@ void wf_link_violate(struct wf_link *link, const char *what)
 	wf_link_die(link, &e);
 }
 
-/* @link turned out to have the peer of @into: what waits moves over. */
+/* Move everything that waits from @link to @into: @link turned out to have its peer. */
 void wf_link_merge(struct wf_link *link, struct wf_link *into)
 {
 	struct wf_worker *w = link->worker;
@@ -369,7 +371,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	wf_link_put(link);
 }
 
-/* Something wants to reach the peer. */
+/* Wake @link, over which something is to reach the peer. */
 static void use(struct wf_link *link)
 {
 	if (link->state == WF_LINK_IDLE)

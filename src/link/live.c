@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is the peer alive?  Heartbeats over the door while something waits for it,
- * a redial when the door closes, and the process itself on the same host.
+ * Failure detection: heartbeats over the door while something waits for the peer, a redial when
+ * the door closes, and the process itself on the same host.
  */
 #include "link/live.h"
 #include "link/link.h"
@@ -11,12 +11,12 @@
 #include <stdio.h>
 
 /*
- * Of a peer whose end nobody would tell.  Four redials have begun by then, so that a network
- * which has lost a connection may lose more for a second.
+ * Time for the redial of a peer whose end nobody would tell.  Four redials have begun by then, so
+ * that a network which has lost a connection may lose more for a second.
  */
 #define REDIAL_WAIT_NS (1500 * WF_NS_PER_MS)
-#define REDIAL_TRY_NS (250 * WF_NS_PER_MS)   /* the first redial's; the system asks again after 1 s */
-#define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* between redials that get no answer */
+#define REDIAL_TRY_NS (250 * WF_NS_PER_MS)   /* time of the first; TCP repeats its SYN after 1 s */
+#define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* pause between redials that get no answer */
 
 static bool waiting(const struct wf_link *link)
 {
@@ -44,9 +44,8 @@ void wf_live_probe(struct wf_link *link)
 static void beat_in(struct wf_link *link, uint64_t ns);
 
 /*
- * Bring the silence up to date.  A step counts for what it should have taken, and
- * a bit more on a busy machine: if it was us who stood still, the peer has had no
- * chance yet.
+ * Bring the silence up to date.  A step counts for the time it should have taken, and a bit more
+ * on a busy machine: if this node stood still, the peer has had no chance yet.
  */
 static void listen(struct wf_link *link)
 {
@@ -65,10 +64,9 @@ static void listen(struct wf_link *link)
 }
 
 /*
- * How long the peer may still be silent: for the limit since it was heard, and
- * for most of it since it was asked.  When it fell silent in between is not
- * known; who stood still for three quarters of the limit asks before it goes on
- * (wf_live_may_be_given_up).
+ * Returns how long the peer may still be silent: for the limit since it was heard, and for most of
+ * it since it was asked.  When it fell silent in between is not known; a peer that stood still for
+ * three quarters of the limit asks before it goes on (wf_live_may_be_given_up).
  */
 static uint64_t left_ns(const struct wf_link *link)
 {
@@ -78,7 +76,7 @@ static uint64_t left_ns(const struct wf_link *link)
 		      asked_ns - WF_MIN(link->live.unanswered_ns, asked_ns));
 }
 
-/* The peer lives, but its memory can't be read: nothing else would notice. */
+/* Are reads stuck?  The peer lives, but its memory can't be read: nothing else would notice. */
 static bool reads_are_stuck(const struct wf_link *link)
 {
 	return link->state == WF_LINK_UP && link->reads.count &&
@@ -146,9 +144,10 @@ static void lost(struct wf_link *link, const char *how)
 }
 
 /*
- * How long who was dialled waits for the redial of a side with the limit @lost_ns: who
- * dials gives up later, and may reuse what it has offered then.  With @watched, a process
- * of this host whose end is told, it may be frozen: else it is dead more likely than that.
+ * Returns how long the dialled side waits for the redial of a side with the limit @lost_ns: the
+ * dialling side gives up later, and may then reuse memory that it has offered.  With @watched, a
+ * process of this host whose end is told, the peer may be frozen: otherwise it is more likely
+ * dead.
  */
 static uint64_t redial_wait_ns(uint64_t lost_ns, bool watched)
 {
@@ -166,7 +165,10 @@ static bool may_be_missed(const struct wf_link *link)
 	       w->loop.now_ns + lost_ns >= link->redial.until_ns + wait_ns - wait_ns / 4;
 }
 
-/* What has been taken back can be read on: reads ask nobody, or the key is that of a whole slab. */
+/*
+ * Can withdrawn memory be read on?  Yes where reads ask nobody, or the key is that of a whole
+ * slab.
+ */
 static bool keys_last(const struct wf_caps *caps)
 {
 	return caps->sync_read || (!caps->connected && !caps->memory.reg_cheap);
@@ -177,15 +179,15 @@ bool wf_live_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 	uint64_t limit_ns = WF_MIN(link->peer->lost_ns, WF_LIVE_LEASE_NS);
 
 	/*
-	 * Also on a rail that is being tried: for the peer it may have come up, and have
-	 * carried offers.  A quarter less: for the way, and for turns that did not look
-	 * at the door.
+	 * A rail that is being tried counts, too: for the peer it may have come up, and have
+	 * carried offers.  A quarter less: for the way, and for turns that did not look at the
+	 * door.
 	 */
 	return link->on && keys_last(wf_rail_caps(link->on->rail)) &&
 	       (still_ns >= limit_ns - limit_ns / 4 || may_be_missed(link));
 }
 
-/* The side that dials has not come back in its time. */
+/* End a link whose dialling side has not come back in its time. */
 static void not_redialled(struct wf_link *link)
 {
 	static const char how[] = "its door closed and it did not dial again";
@@ -210,7 +212,7 @@ static void redial(struct wf_timer *timer)
 	wf_link_put(link);
 }
 
-/* The link is held while it waits for its door: nobody else may. */
+/* Redial in @ns.  A timer that waits for the door holds the link: nobody else may. */
 static void redial_in(struct wf_link *link, uint64_t ns)
 {
 	struct wf_worker *w = link->worker;
@@ -235,7 +237,7 @@ void wf_live_forget(struct wf_link *link)
 	link->redial = (struct wf_live_redial){ 0 };
 }
 
-/* The door of a link that was up has closed, or a redial has failed with @e. */
+/* Redial a link that was up and whose door has closed, or whose redial has failed with @e. */
 void wf_live_door_closed(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *w = link->worker;

@@ -12,13 +12,13 @@
 #include "util/thread.h"
 
 struct wf_lookup {
-	atomic_int holders; /* the thread and the owner; the last one frees */
+	atomic_int holders; /* the thread and the owner; the last holder frees */
 	atomic_bool done;   /* set after list and code */
 	int event_fd;
-	int code, system_code; /* of getaddrinfo, and errno */
+	int code, system_code; /* result of getaddrinfo, and errno */
 	struct addrinfo *list;
 	char port[6];
-	char host[]; /* as long as it is */
+	char host[]; /* the name, as long as it is */
 };
 
 static int resolve(const char *host, const char *port, int flags, struct addrinfo **list)
@@ -58,7 +58,7 @@ static void *run(void *arg)
 	l->code = resolve(l->host, l->port, 0, &l->list);
 	l->system_code = errno;
 	atomic_store(&l->done, true);
-	/* Can't fail: nobody else writes to it. */
+	/* The write can't fail: no other thread writes to it. */
 	while (write(l->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	drop(l);

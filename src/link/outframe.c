@@ -6,8 +6,8 @@
 #include "link/worker.h"
 
 #define POOL_BYTES (256 * MIB) /* 4096 peers with four 16 KiB frames under way */
-#define SPARE_MAX 64           /* the default WEFT_WINDOW; not tuned */
-#define SHRINK_NS WF_NS_PER_S  /* after there was one more */
+#define SPARE_MAX 64           /* frames in the freelist: the default WEFT_WINDOW; not tuned */
+#define SHRINK_NS WF_NS_PER_S  /* time after a frame beyond SPARE_MAX was freed */
 
 int wf_outframes_init(struct wf_outframes *frames)
 {

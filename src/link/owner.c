@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel's numbers of two states of TCP, as in /proc/net/tcp. */
+/* Numbers of two TCP states in the kernel, as in /proc/net/tcp. */
 #define ESTABLISHED 1
 #define LISTENING 10
-#define HEX_BYTES 33 /* of an address in /proc/net/tcp6 */
+#define HEX_BYTES 33 /* bytes of an address in /proc/net/tcp6 */
 
 union address {
 	struct sockaddr any;
@@ -24,17 +24,17 @@ union address {
 	struct sockaddr_storage room;
 };
 
-/* One socket of this host. */
+/* An end of a TCP connection on this host. */
 struct end {
 	int family;
-	in_port_t port; /* in network order, as the rest */
+	in_port_t port; /* port in network order, as the rest */
 	uint32_t words[4];
 };
 
 struct answer {
 	unsigned state;
 	uint32_t uid;
-	bool held; /* by a process: not a connection that nobody has accepted, nor one that was left */
+	bool held; /* a process has the socket: accepted, and not left */
 };
 
 bool wf_owner_is_loopback(const struct sockaddr *a)
@@ -54,7 +54,7 @@ bool wf_owner_is_loopback(const struct sockaddr *a)
 	return false;
 }
 
-/* An IPv4 address in the clothes of IPv6 is one of IPv4. */
+/* Returns the end at @a.  An IPv4 address in the form of IPv6 counts as IPv4. */
 static struct end end_of(const union address *a)
 {
 	struct end end = { .family = a->any.sa_family };
@@ -97,7 +97,10 @@ static int send_question(int asker, const struct end *there, const struct end *h
 		      sizeof(kernel)) < 0 ? -errno : 0;
 }
 
-/* The kernel answers within the question's system call.  -ENOENT: it has no such socket. */
+/*
+ * Ask the kernel, which answers within the question's system call.  -ENOENT: it has no such
+ * socket.
+ */
 static int ask_kernel(int asker, const struct end *there, const struct end *here,
 		      struct answer *answer)
 {
@@ -179,14 +182,14 @@ static int ask(int asker, const struct end *there, const struct end *here, struc
 	return search_list(AF_INET6, there, here, answer);
 }
 
-/* Whose is the end @there?  -ENOENT: the kernel does not tell. */
+/* Find the user of the end @there.  -ENOENT: the kernel does not tell. */
 static int find(int asker, const struct end *there, const struct end *here, enum wf_owner_end end,
 		uint32_t *uid)
 {
 	struct end any = { .family = there->family };
 	struct answer answer;
 
-	/* One that its process has left is said to be root's. */
+	/* A connection that its process has left is said to be root's. */
 	if (!ask(asker, there, here, &answer) && answer.held && answer.state == ESTABLISHED) {
 		*uid = answer.uid;
 		return 0;

@@ -69,11 +69,11 @@ void wf_ringer_ring(struct wf_ringer *ringer)
 {
 	uint64_t one = 1;
 
-	/* After what was posted: pairs with the fence of wf_doorbell_sleep. */
+	/* The fence comes after the post; it pairs with that of wf_doorbell_sleep(). */
 	atomic_thread_fence(memory_order_seq_cst);
-	/* The peer's word, used for nothing but this question. */
+	/* The flag is the peer's word, used for nothing but this question. */
 	if (!atomic_load_explicit(&ringer->page->sleeping, memory_order_relaxed))
 		return;
-	/* -EAGAIN: it has been rung 2^64 times, which will do. */
+	/* -EAGAIN: the bell has been rung 2^64 times, which will do. */
 	(void)!write(ringer->bell_fd, &one, sizeof(one));
 }

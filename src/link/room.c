@@ -3,7 +3,7 @@
 #include "link/link.h"
 #include "link/internal.h"
 
-/* No more than fits beside what is held, which may be of an earlier life. */
+/* Returns the room beside tensors that are held, which may be of an earlier life. */
 static uint64_t left(const struct wf_link *link)
 {
 	uint64_t most = link->worker->options.room_bytes;
@@ -47,7 +47,10 @@ void wf_room_give(struct wf_link *link, uint64_t bytes)
 	link = wf_link_real(link);
 	link->room.held -= bytes;
 	link->room.total = WF_MAX(link->room.total, link->room.used + left(link));
-	/* Told with the next frame; alone only when half of it would be unknown to the peer. */
+	/*
+	 * The next frame tells the total; a frame of its own only when half of it would be unknown
+	 * to the peer.
+	 */
 	if (link->state == WF_LINK_UP &&
 	    link->room.total - link->room.told > w->options.room_bytes / 2)
 		wf_link_mark(link);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Are the peers of two links one node?  The incarnation in a hello is only what the
- * peer says: it is a reason to ask.  Who has dialled one of the links proves to the
- * peer of the other that it is at home in both, and the peer proves it back: each by
- * the two tokens of the other link, which only its two ends know, over the two hellos
- * of the connection that the proof goes through.  So a proof is good for that
- * connection alone, and whoever passes hellos on and changes an address or a token
- * in one spoils it.  A token itself is never said.
+ * Proofs that the peers of two links are one node.  The incarnation in a hello is only the peer's
+ * word: a reason to ask.  A side that has dialled one of the links proves to the peer of the other
+ * that it is at home in both, and the peer proves it back: each by the two tokens of the other
+ * link, which only its two ends know, over the two hellos of the connection that the proof goes
+ * through.  So a proof is good for that connection alone, and a relay that passes hellos on and
+ * changes an address or a token in one spoils it.  A token itself is never said.
  *
- * Only a link that this side dialled is offered for a proof: of those there are as
- * many as the program has opened, however many strangers claim an incarnation.
+ * Only a link that this side dialled is offered for a proof: of those there are as many as the
+ * program has opened, however many strangers claim an incarnation.
  *
- * A link that was dialled has no rail until that is settled, or its time is over, and
- * what is posted to it waits in its queue.  So nothing of it has been sent, and the
- * queue goes over whole when the two become one: in order, and once.  Had it been sent
- * over two links, there would be no order between what was and what follows.
+ * A link that was dialled has no rail until that is settled, or its time is over, and messages
+ * posted to it wait in its queue.  So nothing of it has been sent, and the queue goes over whole
+ * when the two become one: in order, and once.  Had messages been sent over two links, there would
+ * be no order between them and later ones.
  */
 #include "link/same.h"
 #include "link/link.h"
@@ -31,25 +30,31 @@ bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation)
 	return memcmp(w->directory->incarnation, incarnation, WF_INCARNATION_BYTES) < 0;
 }
 
-/* Not to be given up: the peer may have sent frames. */
+/* May @link be up for the peer, which may have sent frames?  Then it is not to be given up. */
 static bool may_be_up(const struct wf_link *link)
 {
 	return link->stage >= WF_LINK_STAGE_PONGED;
 }
 
-/* Could the peers of both be one?  Also where one waits for its door: who knows its tokens has it still. */
+/*
+ * Could the peers of both be one?  A link that waits for its door counts, for its ends still know
+ * its tokens.
+ */
 static bool may_be_same(const struct wf_link *a, const struct wf_link *b)
 {
 	return a != b && wf_link_greeted(a) && wf_link_greeted(b) && !a->same && !b->same &&
 	       !memcmp(a->peer->incarnation, b->peer->incarnation, WF_INCARNATION_BYTES);
 }
 
-/* What proves, through the door of @on, that @who is at home in @about as well; false: it can't be said. */
+/*
+ * Make the proof, through the door of @on, that @who is at home in @about as well; false: it can't
+ * be made.
+ */
 static bool prove(const struct wf_link *on, const struct wf_link *about, bool who_is_us,
 		  uint8_t proof[WF_GREET_PROOF_BYTES])
 {
 	bool dialled = wf_conn_dialled(on->conn);
-	uint8_t speaker = dialled == who_is_us; /* 1: who dialled this connection */
+	uint8_t speaker = dialled == who_is_us; /* 1: the speaker dialled this connection */
 	size_t sent_bytes, got_bytes;
 	const uint8_t *sent = wf_conn_first_sent(on->conn, &sent_bytes);
 	const uint8_t *got = wf_conn_first_got(on->conn, &got_bytes);
@@ -66,7 +71,7 @@ static bool prove(const struct wf_link *on, const struct wf_link *about, bool wh
 	return true;
 }
 
-/* Has the peer, in @greet, proved that? */
+/* Has the peer, in @greet, proved that it is at home in @about? */
 static bool is_proved(const struct wf_link *on, const struct wf_link *about,
 		      const struct wf_greet *greet)
 {
@@ -75,13 +80,13 @@ static bool is_proved(const struct wf_link *on, const struct wf_link *about,
 	if (!greet->same.proves || !about || !may_be_same(on, about) ||
 	    !prove(on, about, false, right))
 		return false;
-	/* In the same time wherever it differs. */
+	/* The comparison takes the same time wherever the proofs differ. */
 	for (size_t i = 0; i < sizeof(right); i++)
 		differs |= right[i] ^ greet->same.proof[i];
 	return !differs;
 }
 
-/* The link that has the same peer, by proof; NULL: none has. */
+/* Returns the link that has the same peer, by proof; NULL: none has. */
 static struct wf_link *other_of(const struct wf_link *link)
 {
 	uint64_t id = link->proofs.same_id;
@@ -90,14 +95,14 @@ static struct wf_link *other_of(const struct wf_link *link)
 	return other && wf_link_greeted(other) && !other->same ? other : NULL;
 }
 
-/* Look for a rail; those of this host wait for what the peer says at its side door. */
+/* Look for a rail; same-host rails wait for the peer's answer at its side door. */
 static void find_rail(struct wf_link *link)
 {
 	if (!wf_sidedoor_meet(link))
 		wf_attempt_start(link);
 }
 
-/* Its peer is that of no other link, or of one which was given up: look for a rail. */
+/* Look for a rail: the peer is that of no other link, or of one which was given up. */
 static void go_on(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, dial.timer);
@@ -109,7 +114,10 @@ static void go_on(struct wf_timer *timer)
 		find_rail(link);
 }
 
-/* Is there nothing left for which the rails of @link wait?  They do for the other side's decision, too. */
+/*
+ * Go on if nothing is left for which the rails of @link wait; they wait for the other side's
+ * decision, too.
+ */
 static void look(struct wf_link *link)
 {
 	struct wf_worker *w = link->worker;
@@ -118,7 +126,7 @@ static void look(struct wf_link *link)
 		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns, go_on);
 }
 
-/* The question @q has its answer, or will have none. */
+/* Count the question @q as answered: it has its answer, or will have none. */
 static void answered(struct wf_worker *w, const struct wf_same_question *q)
 {
 	struct wf_link *waiter = q->waiter ? wf_table_get(&w->links, q->waiter) : NULL;
@@ -129,7 +137,10 @@ static void answered(struct wf_worker *w, const struct wf_same_question *q)
 	look(waiter);
 }
 
-/* Offer the peer of @on a proof that it is that of @about; @waiter, if not NULL, waits for the answer. */
+/*
+ * Offer the peer of @on a proof that it is that of @about; @waiter, if not NULL, waits for the
+ * answer.
+ */
 static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link *waiter)
 {
 	struct wf_greet greet = { .kind = WF_GREET_SAME };
@@ -140,7 +151,7 @@ static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link 
 	greet.same.link = about->peer->link;
 	greet.same.proves = true;
 	if (wf_conn_send(on->conn, &greet)) {
-		wf_conn_break(on->conn); /* without it one peer would stay two */
+		wf_conn_break(on->conn); /* without the offer one peer would stay two */
 		return;
 	}
 	on->proofs.asked[on->proofs.asked_count++] = (struct wf_same_question){
@@ -150,7 +161,7 @@ static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link 
 		waiter->proofs.awaited++;
 }
 
-/* Has a dial of this node no answer yet?  Of other workers that is not known here. */
+/* Has a dial of this node no answer yet?  Dials of other workers are not known here. */
 static bool any_dial(const struct wf_worker *w)
 {
 	if (w->directory->worker_count > 1)
@@ -164,7 +175,7 @@ static bool any_dial(const struct wf_worker *w)
 	return false;
 }
 
-/* May @link, which this side did not dial, be that of @about's peer by what this side knows? */
+/* May @link, which this side did not dial, have the peer of @about by what this side knows? */
 static bool is_offered(const struct wf_link *link, const struct wf_link *about)
 {
 	return about->dialler && may_be_same(link, about);
@@ -196,7 +207,7 @@ void wf_same_dialled(struct wf_link *link)
 	struct wf_worker *w = link->worker;
 
 	if (!wf_link_find(w, link->peer->incarnation, link)) {
-		find_rail(link); /* whatever the peer proves, there is no other link */
+		find_rail(link); /* no proof of the peer matters: there is no other link */
 		return;
 	}
 	link->proofs.due = link->peer->proofs;
@@ -209,7 +220,10 @@ void wf_same_dialled(struct wf_link *link)
 		if (other->dialler)
 			ask(link, other, link);
 		else if (link->peer->dials && other->conn)
-			/* The dial of a peer that had not heard our hello there when it answered here. */
+			/*
+			 * The other link is a dial of a peer that had not heard our hello there
+			 * when it answered here.
+			 */
 			ask(other, link, link);
 	}
 	link->proofs.proving = true;
@@ -218,8 +232,8 @@ void wf_same_dialled(struct wf_link *link)
 }
 
 /*
- * Which of the two goes on?  One that may be up does; else, as both ends would choose another
- * one, that which the node of the lower incarnation has had for longer.
+ * Choose which of the two goes on: a link that may be up does; otherwise, as both ends would
+ * choose another one, the link that the node of the lower incarnation has had for longer.
  */
 static void settle(struct wf_link *a, struct wf_link *b)
 {
@@ -271,7 +285,7 @@ static void take_offer(struct wf_link *link, const struct wf_greet *greet)
 		return;
 	}
 	proved = is_proved(link, about, greet);
-	/* Nobody hears a proof of ours who has not proved it first, but where we have dialled. */
+	/* A peer hears our proof only after its own, except where we have dialled. */
 	answer.same.proves = proved && prove(link, about, true, answer.same.proof);
 	if (wf_conn_send(link->conn, &answer))
 		wf_conn_break(link->conn);
