@@ -13,9 +13,9 @@
 #include "util/random.h"
 
 #define EVENTS_MAX 16
-#define ACCEPTS_MAX 16 /* of one poll */
-#define PACKETS_MAX 16 /* of one neighbour in one poll */
-#define SLABS_MAX 64   /* as link/borrower.c maps of one peer */
+#define ACCEPTS_MAX 16 /* connections accepted in one poll */
+#define PACKETS_MAX 16 /* packets taken from one neighbour in one poll */
+#define SLABS_MAX 64   /* slabs of one peer, as link/borrower.c maps */
 
 /* A same-host rail of the peer. */
 struct side_rail {
@@ -29,45 +29,46 @@ struct slab {
 	int fd;
 };
 
-/* Of a neighbour with which slabs are shared. */
+/* Slabs shared with a neighbour. */
 struct slabs {
 	struct slab come[SLABS_MAX];
 	uint32_t come_count;
-	uint64_t lent[SLABS_MAX]; /* numbers of ours that it has */
+	uint64_t lent[SLABS_MAX]; /* numbers of our slabs that the neighbour has */
 	uint32_t lent_count;
 };
 
 struct wf_neighbour {
-	struct wf_list node; /* in strangers, owned or dead */
+	struct wf_list node; /* place in strangers, owned or dead */
 	struct wf_sidedoor *door;
-	struct wf_socket *socket; /* NULL: dead */
+	struct wf_socket *socket; /* NULL: the neighbour is dead */
 	struct wf_link *link;     /* NULL: a stranger */
-	struct wf_timer timer;    /* its patience, or that of the rails that wait for it */
-	bool awaited;             /* its first packet is still to come */
-	bool holds_rails;         /* and the link looks for no rail before that, for one may be of this host */
+	struct wf_timer timer;    /* time limit of a stranger, or of rails that wait */
+	bool awaited;             /* the first packet of the neighbour is still to come */
+	/* The link looks for no rail before the first packet, for one may be of this host. */
+	bool holds_rails;
 	struct wf_socket_peer who;
-	uint8_t nonce[WF_SIDE_NONCE_BYTES]; /* ours, for this one alone */
+	uint8_t nonce[WF_SIDE_NONCE_BYTES]; /* our nonce, for this neighbour alone */
 	int leases_fd;
 	struct side_rail *rails;
 	uint32_t rail_count;
-	struct slabs *slabs; /* NULL: none yet */
+	struct slabs *slabs; /* NULL: no slab is shared yet */
 };
 
 struct wf_sidedoor {
 	struct wf_worker *worker;
 	uint64_t number;
 	struct wf_socket_set *set;
-	struct wf_socket *listener; /* its owner is NULL; a stream's is its neighbour */
-	struct wf_list strangers;   /* oldest first */
+	struct wf_socket *listener; /* owner NULL; of a stream, its neighbour */
+	struct wf_list strangers;   /* strangers, the oldest first */
 	struct wf_list owned;
-	struct wf_list dead;        /* kept while events may still name them */
+	struct wf_list dead;        /* dead neighbours, kept while events may still name them */
 	unsigned stranger_count;
 	bool polling;
 	const struct wf_sidedoor_events *events;
-	int leases_fd; /* -1: none are shown */
+	int leases_fd; /* page of our leases; -1: none is shown */
 };
 
-/* What came with one packet. */
+/* A packet, and the descriptors that came with it. */
 struct parcel {
 	struct wf_side_packet packet;
 	int fds[WF_SOCKET_FDS_MAX];
@@ -146,7 +147,7 @@ static struct wf_neighbour *new_neighbour(struct wf_sidedoor *d)
 	return n;
 }
 
-/* The neighbour of @link has gone, or has never been one. */
+/* Part @link from its neighbour, which has gone, or has never been one. */
 static void lose(struct wf_link *link, const char *why)
 {
 	struct wf_neighbour *n = link->side.neighbour;
@@ -180,7 +181,7 @@ void wf_sidedoor_forget(struct wf_link *link)
 	link->side = (struct wf_sidedoor_link){ 0 };
 }
 
-/* What we say. */
+/* Packets that go out. */
 
 static void list_rails(const struct wf_worker *w, struct wf_side_packet *p, int *fds,
 		       unsigned *fd_count)
@@ -248,12 +249,12 @@ void wf_sidedoor_tell(struct wf_link *link)
 	if (!link->side.neighbour || link->side.neighbour->awaited)
 		return;
 	list_rails(link->worker, &p, fds, &fd_count);
-	/* It does not read: then it does not hear of the rails, and finds them closed. */
+	/* A peer that does not read does not hear of the rails, and finds them closed. */
 	if (send_packet(link->side.neighbour, &p, fds, fd_count))
 		lose(link, "its side door takes nothing");
 }
 
-/* What we hear. */
+/* Packets that come in. */
 
 static int take_fd(struct parcel *parcel)
 {
@@ -273,7 +274,7 @@ static void take_rails(struct wf_neighbour *n, struct parcel *parcel)
 	drop_rails(n);
 	n->rails = calloc(p->rail_count, sizeof(*n->rails));
 	if (!n->rails)
-		return; /* their descriptors are dropped with the parcel, and they can't be reached */
+		return; /* descriptors are dropped with the parcel; the rails stay unknown */
 	for (uint32_t i = 0; i < p->rail_count; i++) {
 		n->rails[i].told = p->rails[i];
 		n->rails[i].gate = p->rails[i].gate ? take_fd(parcel) : -1;
@@ -282,7 +283,7 @@ static void take_rails(struct wf_neighbour *n, struct parcel *parcel)
 }
 
 /*
- * Can rails of this host reach the process of @n?  false: they can't, and may next time, for the
+ * Can same-host rails reach the process of @n?  false: they can't, and may next time, for the
  * nonce is not there any more: the process has let go of its end of the link meanwhile.
  */
 static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
@@ -291,7 +292,7 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 	int err;
 
 	link->side.gate_open = false;
-	/* Frames that are on their way already may be longer than such a rail takes. */
+	/* Frames that are on their way already may be longer than a same-host rail takes. */
 	if (link->stage >= WF_LINK_STAGE_PONGED) {
 		snprintf(link->gate_text, sizeof(link->gate_text),
 			 "it came to the side door too late");
@@ -316,7 +317,7 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 	return true;
 }
 
-/* The first packet of the peer of n->link.  As judge(). */
+/* Take the first packet of the peer of n->link.  Returns as judge(). */
 static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
 {
 	const struct wf_side_packet *p = &parcel->packet;
@@ -335,7 +336,7 @@ static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
 	if (p->lends)
 		n->leases_fd = take_fd(parcel);
 	take_rails(n, parcel);
-	/* Its end is a help, not a need: without it the door tells. */
+	/* The watch on the process is a help, not a need: without it the door tells its end. */
 	if (link->side.host || n->who.pid_fd < 0)
 		return settled;
 	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->side.host))
@@ -346,14 +347,17 @@ static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
 	return settled;
 }
 
-/* Is it said by the peer of @link, and to it? */
+/* Is @p from the peer of @link, and to this node? */
 static bool is_between(const struct wf_link *link, const struct wf_side_packet *p)
 {
 	return wf_link_greeted(link) && link->token == p->peer_token && link->id == p->peer_link &&
 	       link->peer->link == p->link && link->peer->token == p->token;
 }
 
-/* A stranger says which link is its own.  False: that is none. */
+/*
+ * Enter a stranger as the neighbour of the link that its first packet names.  False: there is no
+ * such link.
+ */
 static bool enter(struct wf_neighbour *n, struct parcel *parcel)
 {
 	const struct wf_side_packet *p = &parcel->packet;
@@ -375,7 +379,7 @@ static bool enter(struct wf_neighbour *n, struct parcel *parcel)
 	return true;
 }
 
-/* NULL: out of memory. */
+/* Returns the slabs of @n, made at need; NULL: out of memory. */
 static struct slabs *slabs_of(struct wf_neighbour *n)
 {
 	if (!n->slabs)
@@ -389,7 +393,7 @@ static void keep_slab(struct wf_neighbour *n, struct parcel *parcel)
 
 	if (!s)
 		return; /* the descriptor is dropped with the parcel, and the body is pulled */
-	/* One that was never asked for makes room: its body is pulled. */
+	/* A slab that was never asked for makes room: its body is pulled. */
 	if (s->come_count == SLABS_MAX) {
 		close_fd(&s->come[0].fd);
 		memmove(s->come, s->come + 1, sizeof(s->come) - sizeof(s->come[0]));
@@ -405,7 +409,7 @@ static void forget_lent(struct slabs *s, uint64_t file)
 			s->lent[i--] = s->lent[--s->lent_count];
 }
 
-/* A packet of the peer of n->link.  NULL: well; else what is wrong with it. */
+/* Take a packet of the peer of n->link.  Returns NULL, or what is wrong with the packet. */
 static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 {
 	struct wf_link *link = n->link;
@@ -434,7 +438,7 @@ static const char *take(struct wf_neighbour *n, struct parcel *parcel)
 	return "it breaks the protocol of side doors";
 }
 
-/* One packet.  -EAGAIN: there is none. */
+/* Receive one packet.  -EAGAIN: there is none. */
 static int receive(struct wf_neighbour *n, struct parcel *parcel)
 {
 	uint8_t bytes[WF_SIDE_BYTES_MAX];
@@ -468,7 +472,7 @@ static void hear_stranger(struct wf_neighbour *n)
 		drop_fds(&parcel);
 }
 
-/* @n may be gone after this. */
+/* Take the packets of @n, which may be gone after this. */
 static void hear(struct wf_neighbour *n)
 {
 	struct wf_link *link = n->link;
@@ -506,7 +510,7 @@ void wf_sidedoor_hear(struct wf_link *link)
 		reap(d);
 }
 
-/* Meeting. */
+/* Meetings. */
 
 static void stranger_late(struct wf_timer *timer)
 {
@@ -545,7 +549,7 @@ static int connect_to(struct wf_neighbour *n, struct wf_link *link)
 	return err ? err : send_meet(n);
 }
 
-/* Do any of our rails and the peer's wait for this? */
+/* Do any of our rails and the peer's wait for a meeting? */
 static bool is_wanted(const struct wf_link *link)
 {
 	const struct wf_worker *w = link->worker;
@@ -608,7 +612,7 @@ static bool accept_one(struct wf_sidedoor *d)
 	wf_list_append(&d->strangers, &n->node);
 	d->stranger_count++;
 	wf_loop_timer(&w->loop, &n->timer, w->loop.now_ns + WF_SIDEDOOR_STRANGER_NS, stranger_late);
-	/* The kernel's word, before anything of theirs is read. */
+	/* The kernel names the user before anything of the stranger's is read. */
 	if (wf_socket_peer(s, &n->who) || n->who.uid != geteuid())
 		bury(n);
 	else
@@ -699,7 +703,7 @@ void wf_sidedoor_forked(struct wf_sidedoor *d)
 	wf_socket_set_forked(d->set);
 }
 
-/* What rails and bodies ask for. */
+/* Requests of rails and bodies. */
 
 int wf_sidedoor_ep_open(struct wf_link *link, struct wf_rail *rail, uint32_t theirs,
 			struct wf_ep **ep, struct wf_error *e)
@@ -766,7 +770,7 @@ int wf_sidedoor_give_slab(struct wf_link *link, uint64_t file, int fd)
 	err = send_packet(n, &p, &fd, 1);
 	if (err)
 		return err;
-	/* The number that makes room is sent again when it is next needed. */
+	/* The slab whose number makes room is sent again when it is next needed. */
 	if (s->lent_count == SLABS_MAX)
 		forget_lent(s, s->lent[0]);
 	s->lent[s->lent_count++] = file;

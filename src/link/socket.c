@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A burst of 200 workers waits in the kernel, not in its retries of a second. */
+/* With this backlog a burst of 200 workers waits in the kernel, not in its retries of a second. */
 #define BACKLOG SOMAXCONN
 /* SYNs sent again: an address that drops them is given up after 3 to 7 s, not 2 minutes. */
 #define SYN_COUNT 2
@@ -35,25 +35,25 @@ enum stage {
 	LISTENER,
 	LOOKUP,   /* a dial waits for its name; the descriptor is the lookup's */
 	DIALLING, /* a connect is under way */
-	DIALLED,  /* it has come through, nobody has asked yet */
+	DIALLED,  /* the connect has come through, and wf_socket_dialled() has not said so yet */
 	FAILED,
 	STREAM
 };
 
-/* What only a dial needs. */
+/* Members that only a dial needs. */
 struct dial {
 	struct wf_lookup *lookup;
 	struct addrinfo *list, *next;
-	struct wf_error error; /* of the last address tried */
+	struct wf_error error; /* error of the last address tried */
 	char address[WF_SOCKET_ADDRESS_BYTES];
 };
 
 struct wf_socket {
-	struct wf_list node; /* in set->members */
+	struct wf_list node; /* place in set->members */
 	struct wf_socket_set *set;
 	void *owner;
 	struct dial *dial; /* NULL unless LOOKUP to FAILED */
-	int fd;            /* -1: none */
+	int fd;            /* -1: no descriptor */
 	unsigned want;
 	enum stage stage;
 };
@@ -61,10 +61,10 @@ struct wf_socket {
 struct wf_socket_set {
 	struct wf_list members;
 	int epoll_fd;
-	int asker_fd; /* see link/owner.h; negative: none, or nobody has asked yet */
+	int asker_fd; /* see link/owner.h; negative: none, or no check was made yet */
 };
 
-/* For struct sockaddr's many shapes without casts everywhere. */
+/* The shapes of struct sockaddr, without casts everywhere. */
 union address {
 	struct sockaddr any;
 	struct sockaddr_in v4;
@@ -121,7 +121,7 @@ int wf_socket_split(const char *address, char *host, size_t host_bytes, uint16_t
 	return 0;
 }
 
-/* "host:port", or "" if it can't be told. */
+/* Write @a as "host:port", or "" if it can't be told. */
 static void format_address(const struct sockaddr *a, socklen_t bytes,
 			   char text[WF_SOCKET_ADDRESS_BYTES])
 {
@@ -144,9 +144,8 @@ static int watch(struct wf_socket *s, int operation, uint32_t events)
 }
 
 /*
- * A forked child may hold a copy of the descriptor until it execs, and a copy
- * keeps both the set's entry and the connection alive: so both are ended by
- * name, not by the close alone.
+ * Close the descriptor.  A forked child may hold a copy until it execs, and a copy keeps both the
+ * set's entry and the connection alive: so both are ended by name, not by the close alone.
  */
 static void close_fd(struct wf_socket *s)
 {
@@ -154,7 +153,7 @@ static void close_fd(struct wf_socket *s)
 		return;
 	(void)watch(s, EPOLL_CTL_DEL, 0);
 	wf_fork_hold();
-	if (s->stage != LOOKUP) { /* that one is the lookup's */
+	if (s->stage != LOOKUP) { /* a lookup closes its own */
 		(void)shutdown(s->fd, SHUT_RDWR);
 		(void)close(s->fd);
 	}
@@ -232,7 +231,10 @@ int wf_socket_set_fd(const struct wf_socket_set *set)
 
 void wf_socket_set_forked(struct wf_socket_set *set)
 {
-	/* Only close: the epoll instance is shared, and a change here would be one in the parent. */
+	/*
+	 * Close alone is safe: the epoll instance is shared, and a change here would be one in the
+	 * parent.
+	 */
 	(void)close(set->epoll_fd);
 	if (set->asker_fd >= 0)
 		(void)close(set->asker_fd);
@@ -309,7 +311,7 @@ int wf_socket_listen(struct wf_socket_set *set, const char *address, bool beyond
 	err = wf_socket_split(address, host, sizeof(host), &port, e);
 	if (err)
 		return err;
-	/* May block: this is set-up. */
+	/* The lookup may block: this is set-up. */
 	(void)snprintf(port_text, sizeof(port_text), "%u", (unsigned)port);
 	code = getaddrinfo(host, port_text, &hints, &list);
 	if (code)
@@ -343,7 +345,7 @@ free_list:
 	return err;
 }
 
-/* Errors that accept(2) passes on from a connection that has died while it waited. */
+/* Is @code an error that accept(2) passes on from a connection that has died while it waited? */
 static bool is_connections_own(int code)
 {
 	switch (code) {
@@ -365,7 +367,7 @@ static bool is_connections_own(int code)
 	}
 }
 
-/* The file of side door @number: no peer can name another, whatever number it says. */
+/* Returns the address of side door @number: no peer can name another file, whatever its number. */
 static struct sockaddr_un beside_address(uint64_t number)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -396,7 +398,7 @@ int wf_socket_listen_beside(struct wf_socket_set *set, uint64_t number, void *ow
 		return wf_error_set(e, -ENOMEM, "a side door: out of memory");
 	s->fd = open_beside();
 	err = s->fd < 0 ? s->fd : 0;
-	/* The file gets the socket's own mode: nobody else may connect, not even for a moment. */
+	/* The file gets the socket's own mode: no other user may connect, not even for a moment. */
 	if (!err && (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&at, sizeof(at))))
 		err = -errno;
 	if (err)
@@ -456,7 +458,9 @@ int wf_socket_peer(struct wf_socket *s, struct wf_socket_peer *peer)
 		return -errno;
 	*peer = (struct wf_socket_peer){ (uint64_t)who.pid, who.uid, -1 };
 	bytes = sizeof(pid_fd);
-	/* From Linux 6.5 on; before that a number that changes hands just now is mistaken. */
+	/*
+	 * SO_PEERPIDFD came with Linux 6.5; before, a pid that changes hands just now is mistaken.
+	 */
 	if (who.pid > 0 && getsockopt(s->fd, SOL_SOCKET, SO_PEERPIDFD, &pid_fd, &bytes))
 		pid_fd = wf_pidfd_open(peer->pid);
 	if (who.pid > 0)
@@ -489,7 +493,7 @@ int wf_socket_send(struct wf_socket *s, const void *bytes, size_t count, const i
 	return 0;
 }
 
-/* The descriptors of @message, as far as there are any. */
+/* Take the descriptors of @message, if there are any. */
 static unsigned take_fds(struct msghdr *message, int *fds)
 {
 	unsigned count = 0;
@@ -549,7 +553,7 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 		err = errno == EAGAIN ? -EAGAIN : -EMFILE;
 		goto close_socket;
 	}
-	/* The stranger is let go with what could not be had for him: as if he had left. */
+	/* Without memory the stranger is let go, as if it had left. */
 	err = watch(s, EPOLL_CTL_ADD, wanted(s->want)) ? -EAGAIN : 0;
 	if (err)
 		goto close_socket;
@@ -565,8 +569,8 @@ close_socket:
 }
 
 /*
- * A dial to a port of this host that nobody listens on may get that very port
- * as its own, and then TCP connects it to itself.  A redial after a death would
+ * Is the stream connected to itself?  A dial to a port of this host that nobody listens on may get
+ * that very port as its own, and then TCP connects it to itself.  A redial after a death would
  * take that for the peer.
  */
 static bool is_itself(int fd)
@@ -601,7 +605,7 @@ static int connect_to(struct wf_socket *s, const struct addrinfo *a)
 	return err;
 }
 
-/* The address before next did not answer: keep that in a sentence. */
+/* Keep the failure of an address that did not answer, in a sentence. */
 static void note_failure(struct dial *d, const struct addrinfo *a, int err)
 {
 	char text[WF_SOCKET_ADDRESS_BYTES];
@@ -633,7 +637,7 @@ static int connect_next(struct wf_socket *s)
 	return err;
 }
 
-/* The name has been looked up. */
+/* Connect to the addresses found, when the lookup has ended. */
 static int use_lookup(struct wf_socket *s)
 {
 	struct dial *d = s->dial;
@@ -651,7 +655,7 @@ static int use_lookup(struct wf_socket *s)
 	return connect_next(s);
 }
 
-/* The connect that was under way has ended. */
+/* Go on after the connect that was under way has ended. */
 static int use_connect(struct wf_socket *s)
 {
 	struct dial *d = s->dial;
@@ -673,7 +677,7 @@ static int use_connect(struct wf_socket *s)
 	return connect_next(s);
 }
 
-/* Take a dial one step on.  Is it through, one way or the other? */
+/* Take a dial one step on.  Is it through, well or not? */
 static bool advance(struct wf_socket *s)
 {
 	if (s->stage == LOOKUP)
@@ -683,7 +687,7 @@ static bool advance(struct wf_socket *s)
 	return s->stage == DIALLED || s->stage == FAILED;
 }
 
-/* A dial that has failed at once is told by the next poll, like any other. */
+/* Have the next poll tell of a dial that has failed at once, like any other. */
 static int fail_later(struct wf_socket *s)
 {
 	int err;
@@ -815,7 +819,7 @@ void wf_socket_own(struct wf_socket *s, void *owner)
 void wf_socket_want(struct wf_socket *s, unsigned ready)
 {
 	s->want = ready;
-	/* Can't fail: the entry is there. */
+	/* The change can't fail: the entry is there. */
 	if (s->stage == STREAM || s->stage == LISTENER)
 		(void)watch(s, EPOLL_CTL_MOD, wanted(ready));
 }
@@ -853,7 +857,7 @@ void wf_socket_leave(struct wf_socket *s, struct wf_socket_set *to)
 void wf_socket_join(struct wf_socket *s, void *owner)
 {
 	s->owner = owner;
-	/* Without memory for that nothing is ever heard of it, and its time runs out. */
+	/* Without memory for the entry the stream has no events, and its time runs out. */
 	(void)watch(s, EPOLL_CTL_ADD, wanted(s->want));
 }
 

@@ -9,12 +9,12 @@
 #include "link/lease.h"
 #include "link/sidedoor.h"
 
-#define EVENTS_MAX 32                    /* of one poll of a rail: bounds a turn */
-#define SLEEP_MAX_NS WF_NS_PER_S         /* every sleep has a bound */
+#define EVENTS_MAX 32                    /* events of one poll of a rail: bounds a turn */
+#define SLEEP_MAX_NS WF_NS_PER_S         /* bound of every sleep */
 #define BLIND_NS WF_NS_PER_MS            /* sleep of a rail that nobody wakes */
-#define CLOSE_NS WF_NS_PER_S             /* how long closing lingers, see must_linger */
+#define CLOSE_NS WF_NS_PER_S             /* time that closing lingers, see must_linger() */
 #define CLOSE_TURN_NS (5 * WF_NS_PER_MS)
-#define REOPEN_PAUSE_NS (20 * WF_NS_PER_MS) /* until a rail that can't be opened anew is tried again; it doubles */
+#define REOPEN_PAUSE_NS (20 * WF_NS_PER_MS) /* pause before reopening is tried again; doubles */
 #define REOPEN_PAUSE_MAX_NS WF_NS_PER_S
 #define LINKS_MAX 65536
 
@@ -79,7 +79,9 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 	return 0;
 }
 
-/* Operations end by the stop, and what is told then still has its rail. */
+/*
+ * Close all rails.  Their operations end by the stop, and the upcalls of that still have the rail.
+ */
 static void close_rails(struct wf_worker *w)
 {
 	for (uint32_t i = 0; i < w->rail_count; i++) {
@@ -147,9 +149,9 @@ static void tidy(struct wf_timer *timer)
 }
 
 /*
- * What an event leads to may close an endpoint that a later one of the same
- * batch names, so they are taken one by one.  The provider is asked once: what
- * comes meanwhile waits for the next turn, and what goes out need not.
+ * Take the events of a rail one by one: an event may lead to the close of an endpoint that a later
+ * one of the same batch names.  The provider is asked once: events that come meanwhile wait for
+ * the next turn, and frames that go out need not.
  */
 static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
 {
@@ -173,7 +175,7 @@ static void reopen_again(struct wf_timer *timer)
 	WF_CONTAINER(timer, struct wf_worker_rail, reopen_timer)->reopen = true;
 }
 
-/* The rail can't be used until this goes well. */
+/* Reopen the rail later; until that goes well it can't be used. */
 static void reopen_later(struct wf_worker *w, struct wf_worker_rail *on)
 {
 	on->reopen_pause_ns = on->reopen_pause_ns ? WF_MIN(2 * on->reopen_pause_ns,
@@ -182,16 +184,19 @@ static void reopen_later(struct wf_worker *w, struct wf_worker_rail *on)
 	wf_loop_timer(&w->loop, &on->reopen_timer, w->loop.now_ns + on->reopen_pause_ns, reopen_again);
 }
 
-/* Tell every peer where our rails are now, and let links look for one again. */
+/* Tell every peer where our rails are now, and let links look for a rail again. */
 static void tell_rails(struct wf_worker *w)
 {
 	tell_files(w);
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		/* First where a same-host rail is now, then that it is another: a redial says so, too. */
+		/*
+		 * The side door first says where a same-host rail is now; then the hello, that it
+		 * is another: a redial says so, too.
+		 */
 		wf_sidedoor_tell(link);
-		/* Also who has heard our hello and has not answered it yet. */
+		/* A peer that has heard our hello and has not answered it yet is told, too. */
 		if (!link->conn)
 			continue;
 		wf_dial_tell(link);
@@ -201,8 +206,8 @@ static void tell_rails(struct wf_worker *w)
 }
 
 /*
- * Operations are stuck on a shared endpoint: open it anew, tell every peer where
- * it is now, and let every link on it replay.
+ * Reopen a shared endpoint on which operations are stuck, tell every peer where it is now, and let
+ * every link on it replay.
  */
 static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 {
@@ -218,7 +223,7 @@ static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 	if (err)
 		wf_log(&w->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider, e.text);
 	if (err == -ENOSYS) {
-		tell_rails(w); /* nothing was closed, and what is stuck stays so */
+		tell_rails(w); /* nothing was closed, and stuck operations stay stuck */
 		return;
 	}
 	if (err)
@@ -267,7 +272,7 @@ static void readable(void *ctx, unsigned tag, uint64_t value)
 		wf_rail_woken(w->rails[value].rail);
 		break;
 	case WF_WORKER_TAG_PEER:
-		/* What it has sent before its end comes first. */
+		/* Frames that the process has sent before its end come first. */
 		poll_rails(w);
 		peer_ended(w, value);
 		break;
@@ -318,7 +323,7 @@ static void begin(void *ctx)
 		wf_link_free_unused(w);
 }
 
-/* @idle: only where the peer has confirmed all frames. */
+/* Send what links marked dirty have; @idle: only on links whose peer has confirmed all frames. */
 static void run_dirty(struct wf_worker *w, bool idle)
 {
 	struct wf_list now, *node;
@@ -327,7 +332,7 @@ static void run_dirty(struct wf_worker *w, bool idle)
 		return;
 	wf_list_init(&now);
 	wf_list_splice(&now, &w->dirty);
-	/* One that can't send marks itself again, for the next turn. */
+	/* A link that can't send marks itself again, for the next turn. */
 	while ((node = wf_list_pop(&now))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
 
@@ -349,9 +354,9 @@ void wf_worker_flush(struct wf_worker *w)
 }
 
 /*
- * Have we been stopped, or kept from the loop, for so long that peers may have
- * given us up?  What they offered before is theirs again then; where reads ask
- * nobody, an offer holds only after a new word of the peer.
+ * Fail rails if this node was stopped, or kept from the loop, for so long that peers may have
+ * given it up.  Memory that they offered before is theirs again then; where reads ask nobody, an
+ * offer holds only after a new word of the peer.
  */
 static void stood_still(void *ctx, uint64_t still_ns)
 {
@@ -392,7 +397,7 @@ static int arm(void *ctx, uint64_t *until_ns)
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
 
-		/* It looks at the provider, now that whoever rings sees us asleep. */
+		/* wf_rail_arm() looks at the provider, now that ringers see this worker asleep. */
 		if (w->rails[i].reopen || wf_rail_arm(w->rails[i].rail))
 			return -EAGAIN;
 		if (caps->wait == WF_WAIT_NONE && w->rails[i].link_count)
@@ -423,7 +428,7 @@ static const struct wf_loop_client client = {
 
 /* Open and close. */
 
-/* The host part of the door's address, for rails: never the wildcard. */
+/* Set the address of rails to the host part of the door's address: never the wildcard. */
 static int find_host_address(struct wf_worker *w, struct wf_error *e)
 {
 	const char *from = w->options.advertise[0] ? w->options.advertise : wf_door_address(w->door);
@@ -459,7 +464,10 @@ static bool any_same_host(const struct wf_worker *w)
 	return false;
 }
 
-/* Loopback, where the options name no place, is ::1 on a host that has no 127.0.0.1. */
+/*
+ * Open the door.  Loopback, where the options name no place, is ::1 on a host that has no
+ * 127.0.0.1.
+ */
 static int open_door(struct wf_worker *w, struct wf_error *e)
 {
 	struct wf_door_config config = {
@@ -485,15 +493,18 @@ static int open_door(struct wf_worker *w, struct wf_error *e)
 	return err;
 }
 
-/* A process that is short of these has no use for a node without some of its rails. */
+/*
+ * Is @err a shortage?  A process that is short of these has no use for a node without some of its
+ * rails.
+ */
 static bool is_shortage(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
 }
 
 /*
- * What same-host rails need.  A host that lacks some of it has no such rail: @lack says
- * why, and the other rails serve.  Any other error is this function's.
+ * Open everything that same-host rails need.  A host that lacks some of it has no such rail: @lack
+ * says why, and the other rails serve.  Any other error is this function's.
  */
 static int open_host(struct wf_worker *w, struct wf_error *lack)
 {
@@ -565,7 +576,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 		wf_loop_close(&w->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
-	/* What the dead have left in /dev/shm is room for a rail. */
+	/* Files that the dead have left in /dev/shm take room that a rail needs. */
 	wf_host_sweep();
 	err = wf_select_open(&w->options, &w->select, e);
 	if (!err) {
@@ -597,7 +608,9 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	return 0;
 }
 
-/* Is anything not confirmed yet?  Also where a link that was up is looking for another rail. */
+/*
+ * Is any frame not confirmed yet?  A link that was up and is looking for another rail counts, too.
+ */
 static bool must_linger(const struct wf_worker *w)
 {
 	WF_LIST_EACH(node, &w->link_list) {
@@ -610,14 +623,17 @@ static bool must_linger(const struct wf_worker *w)
 	return false;
 }
 
-/* A prompt close loses messages that were reported as sent: wait for the peers' word, then say goodbye. */
+/*
+ * Wait for the peers' confirmations, then say goodbye: a prompt close loses messages that were
+ * reported as sent.
+ */
 static void say_goodbye(struct wf_worker *w)
 {
 	struct wf_greet greet = { .kind = WF_GREET_GOODBYE };
 	uint64_t until = w->loop.now_ns + CLOSE_NS;
 	struct wf_error e;
 
-	/* In short turns: a goodbye of the peer's ends the need to wait, but not a wait. */
+	/* Turns are short: a goodbye of the peer's ends the need to wait, but not a wait. */
 	while (must_linger(w) && w->loop.now_ns < until)
 		wf_loop_wait(&w->loop, WF_MIN(until, w->loop.now_ns + CLOSE_TURN_NS));
 	wf_error_set(&e, -ECANCELED, "this node has closed");
@@ -656,7 +672,7 @@ void wf_worker_close(struct wf_worker *w)
 	struct wf_list *node;
 	struct wf_error e;
 
-	/* Answers to the offers of what was given up since the links ended. */
+	/* Links may hold answers to offers of messages that were given up since the links ended. */
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	WF_LIST_EACH(at, &w->link_list)
 		wf_flow_fail(WF_CONTAINER(at, struct wf_link, node), &e);
@@ -664,7 +680,7 @@ void wf_worker_close(struct wf_worker *w)
 	while ((node = wf_list_first(&w->link_list))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		link->refs = 1; /* nobody is left to use it */
+		link->refs = 1; /* no user of the link is left */
 		link->same = NULL;
 		wf_link_put(link);
 		wf_link_free_unused(w);
