@@ -130,7 +130,7 @@ static void note(struct wf_link *link, const char *why)
 		 why);
 }
 
-/* Give up the endpoint of this attempt, and with it the frames posted there. */
+/* Give up the endpoint of this attempt, and with it the operations posted there. */
 void wf_attempt_drop(struct wf_link *link)
 {
 	struct wf_ep *ep = link->rail.ep;

@@ -277,7 +277,7 @@ int wf_borrower_hold(struct wf_link *link, const struct wf_body *body, struct wf
 	err = begin_look(b, body->place);
 	if (err)
 		return err;
-	/* After the lock: from now on the lender sees that we look. */
+	/* The check follows the lock: from now on the lender sees that we look. */
 	err = atomic_load(&b->page->offers[body->place]) == body->offer ? 0 : -ESTALE;
 	if (!err)
 		err = find_slab(b, link, body, &slab);

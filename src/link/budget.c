@@ -26,7 +26,7 @@
 #define START 8    /* slots promised to a link that begins to send: an eager body of 64 KiB fits */
 #define IDLE_NS (100 * WF_NS_PER_MS)  /* time without a data frame; not tuned */
 #define SHARE_NS (10 * WF_NS_PER_MS)  /* time between two looks at all links */
-#define KEPT_PART 8 /* part of slots only for links that have none; not tuned */
+#define KEPT_PART 8 /* every eighth slot is only for links that have none; not tuned */
 /*
  * Looks in WEFT_LOST at a peer that owes promises; one more is made, for this node may have stood
  * still.
@@ -58,7 +58,7 @@ static uint32_t left_of(const struct wf_worker_rail *on, uint32_t slots)
 	return slots - WF_MIN(taken(on), slots);
 }
 
-/* Returns how many slots, once they are made, links may be promised beyond LEAST. */
+/* Returns how many slots, once they are made, windows beyond LEAST may use. */
 static uint32_t most_for_windows(const struct wf_worker_rail *on)
 {
 	uint32_t most = wf_rail_slots_most(on->rail);

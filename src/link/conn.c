@@ -350,7 +350,7 @@ int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
 
 	if (length < 0)
 		return length;
-	/* The stream has ended, as the next poll says; until then messages are dropped. */
+	/* The stream has ended: messages are dropped until the next poll says so. */
 	if (!c->socket || c->closing || c->mute || c->torn)
 		return 0;
 	if (!c->sent.over && !keep_first(&c->sent, bytes, (size_t)length)) {

@@ -333,7 +333,7 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	link->stage = WF_LINK_STAGE_MOVING;
 	if (!wf_same_decides(w, hello->incarnation) &&
 	    w->loop.now_ns - link->live.heard_ns < HOME_MAX_NS &&
-	    !wf_link_keep_hello(link, hello, &e)) { /* no hello is a peer's yet */
+	    !wf_link_keep_hello(link, hello, &e)) { /* without GREETED nothing uses the hello */
 		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + HOME_NS, greeted_again);
 		return;
 	}

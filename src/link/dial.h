@@ -15,7 +15,7 @@ struct wf_dial {
 	uint64_t until_ns;         /* when dialling is given up */
 	uint64_t pause_ns;         /* pause before the next dial, which grows with every refusal */
 	struct wf_timer timer;
-	bool met;                  /* the peer was up in an earlier life: a refusal now means it is gone */
+	bool met;                  /* the peer was up before: a refusal means it is gone */
 };
 
 void wf_dial_start(struct wf_link *link);

@@ -3,10 +3,11 @@
  * The door: the listener beside every link, and the connections through it.
  *
  * The door moves whole messages (wire/greet.h) and knows nothing of what they mean.  A stranger
- * that is not adopted holds one place of a fixed table, a bounded buffer and five seconds; once adopted,
- * one place of another table until it is trusted.  When a table is full the oldest conn of its most
- * frequent source goes, and no source but loopback comes in faster than crowd.h allows.  So a
- * thousand silent connections keep nobody out, nor thousands that greet and leave it at that.
+ * that is not adopted holds one place of a fixed table, a bounded buffer and five seconds; once
+ * adopted, one place of another table until it is trusted.  When a table is full the oldest conn
+ * of its most frequent source goes, and no source but loopback comes in faster than crowd.h
+ * allows.  So a thousand silent connections keep nobody out, nor thousands that greet and leave it
+ * at that.
  *
  * Threads: owner.
  */

@@ -10,7 +10,10 @@
 
 #include "link/link.h"
 
-/* Can our rail of @caps meet the peer's @rail?  -EPROTONOSUPPORT, -EHOSTUNREACH: no, and @e says why. */
+/*
+ * Can our rail of @caps meet the peer's @rail?  -EPROTONOSUPPORT, -EHOSTUNREACH: no, and @e says
+ * why.
+ */
 int wf_fit_check(const struct wf_link *link, const struct wf_caps *caps,
 		 const struct wf_greet_rail *rail, struct wf_error *e);
 

@@ -45,7 +45,7 @@ static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind k
 		return NULL;
 	f->link = link;
 	f->kind = kind;
-	f->posted_ns = link->worker->loop.now_ns; /* no frame has 0, which would be the oldest */
+	f->posted_ns = link->worker->loop.now_ns; /* an unposted frame must not look the oldest */
 	return f;
 }
 
@@ -587,7 +587,7 @@ void wf_flow_rail_gone(struct wf_link *link)
 		link->out.control_frame = go_on(link, link->out.control_frame);
 }
 
-/* Fail all that the link was to send: the link is dead.  @e NULL: an end without failure. */
+/* Fail all that the link was to send, with @e: the link is dead. */
 void wf_flow_fail(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_list messages, controls, *node;

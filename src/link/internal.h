@@ -88,7 +88,7 @@ int wf_link_create(struct wf_worker *w, struct wf_link **link);
 /* Declare the peer dead.  @e is what everything that waits gets. */
 void wf_link_die(struct wf_link *link, const struct wf_error *e);
 
-/* End the link, as wf_link_die(), to a peer that broke the protocol. */
+/* Declare dead a peer that broke the protocol: @what says how. */
 void wf_link_violate(struct wf_link *link, const char *what);
 
 struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,

@@ -98,7 +98,7 @@ bool wf_borrower_is_of(const struct wf_hold *hold, const struct wf_link *link);
 /* Part the borrower from its link, which is over; views that are held stay.  Accepts NULL. */
 void wf_borrower_part(struct wf_borrower *borrower);
 
-/* Forget all @borrowers of a worker: in a forked child, or as the kernel does for the dead. */
+/* Let go of all @borrowers of a worker: in a forked child, or as the kernel does for the dead. */
 void wf_borrowers_forked(struct wf_list *borrowers);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define LOOK_NS WF_NS_PER_S /* between two looks at chunks that peers still hold */
-#define FILES_SHARE 4       /* part of the process's descriptors that is for the pool */
+#define FILES_SHARE 4       /* every fourth descriptor of the process may be the pool's */
 
 struct lease {
 	uint64_t offer; /* 0: the place is free */

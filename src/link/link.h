@@ -100,7 +100,7 @@ struct wf_link {
 
 	/* door */
 	struct wf_conn *conn;
-	bool dialler;              /* this side dials, at first and whenever the door closes */
+	bool dialler;              /* our side dials, at first and whenever the door closes */
 	struct wf_dial dial;
 	struct wf_live_redial redial;
 	struct wf_same_proofs proofs;

@@ -15,7 +15,7 @@
  * that a network which has lost a connection may lose more for a second.
  */
 #define REDIAL_WAIT_NS (1500 * WF_NS_PER_MS)
-#define REDIAL_TRY_NS (250 * WF_NS_PER_MS)   /* time of the first; TCP repeats its SYN after 1 s */
+#define REDIAL_TRY_NS (250 * WF_NS_PER_MS)   /* first redial; TCP repeats its SYN after 1 s */
 #define REDIAL_PAUSE_NS (100 * WF_NS_PER_MS) /* pause between redials that get no answer */
 
 static bool waiting(const struct wf_link *link)

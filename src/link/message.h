@@ -33,7 +33,7 @@ struct wf_control {
 	struct wf_list node;
 	uint8_t type;
 	uint64_t id;
-	/* @c is at the peer (NULL), or the link died. */
+	/* The peer has @c (@e is NULL), or the link died. */
 	void (*sent)(struct wf_control *c, const struct wf_error *e);
 };
 

@@ -273,7 +273,7 @@ static int listen_at(const struct addrinfo *a, int *listener)
 	return 0;
 }
 
-/* Listen at the first address of @list that may and can be used. */
+/* Listen at the first address of @list that is allowed and works. */
 static int listen_any(const struct addrinfo *list, bool beyond_loopback, int *fd,
 		      struct wf_error *e)
 {

@@ -672,7 +672,7 @@ void wf_worker_close(struct wf_worker *w)
 	struct wf_list *node;
 	struct wf_error e;
 
-	/* Links may hold answers to offers of messages that were given up since the links ended. */
+	/* Links may still hold messages: answers to offers given up since the links ended. */
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	WF_LIST_EACH(at, &w->link_list)
 		wf_flow_fail(WF_CONTAINER(at, struct wf_link, node), &e);

@@ -6,8 +6,6 @@
  * Other threads reach a worker by wf_loop_submit() only.  News for users leaves through
  * wf_loop_defer(), at the end of a turn of the loop, so that no user's callback ever runs inside
  * the library's own work.
- *
- * Threads: owner, unless a function says otherwise.
  */
 #ifndef WF_WORKER_H
 #define WF_WORKER_H
@@ -100,8 +98,8 @@ struct wf_worker {
 
 	struct wf_door *door;
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* address of the door, as told to others */
-	struct wf_host *host;  /* NULL: this host lacks something that a host needs */
-	struct wf_sidedoor *sidedoor; /* NULL: this host lacks something that a side door needs */
+	struct wf_host *host;  /* NULL: this host lets no marker be kept */
+	struct wf_sidedoor *sidedoor; /* NULL: this host lets no side door be opened */
 	struct wf_doorbell *bell;
 	struct wf_lender *lender; /* NULL: no same-host rail, so nothing can be lent */
 	struct wf_list borrowers; /* borrowers of chunks that peers lend; see lease.h */
