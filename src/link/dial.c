@@ -3,7 +3,7 @@
  * The door side of a link: dialling with patience, and the greeting.
  *
  * A hello proves nothing about its sender.  Only a link that was dialled to an address stands for
- * that address, and two links have one peer only by proof: see same.c. The incarnation says at
+ * that address, and two links have one peer only by proof: see same.c.  The incarnation says at
  * which worker a peer is met, so that there can be a proof.
  */
 #include "link/dial.h"

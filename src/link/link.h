@@ -13,7 +13,7 @@
  * give back the last reference to any link, and change the state of this one.  A link without
  * references is GONE at once, but its memory, and its place in the worker's list, stay until the
  * next turn begins.  So a caller needs no reference of its own to look at the link after an upcall;
- * but look it must (state, stage, epoch), and do nothing for a link that has changed. Reads,
+ * but look it must (state, stage, epoch), and do nothing for a link that has changed.  Reads,
  * messages, controls and lanes are freed by their owner inside the call that tells of their end:
  * after that call the link does not touch them.
  *
@@ -42,8 +42,6 @@
 #define WF_LINK_RECORD_BYTES_MAX (1 * MIB)
 
 /*
- * States of a link, and the reason of each transition:
- *
  *   IDLE     -> DIALLING  something wants to reach the peer
  *   IDLE     -> TRYING    the peer has dialled
  *   DIALLING -> TRYING    the peer has answered
@@ -83,12 +81,10 @@ struct wf_link {
 	enum wf_link_stage stage;
 	uint64_t id, token;        /* identify the link in frames to us */
 	struct wf_hello *peer;     /* the peer's hello (wf_greet_keep_hello()); zeros before it */
-	/* The link of which this link is another name, while that one lives; NULL: none. */
-	struct wf_link *same;
+	struct wf_link *same;      /* the live link that this one also names; NULL: none */
 	/*
-	 * Address of the door that this link stands for, because it was opened by that address; "":
-	 * the link was dialled to us, and what its peer says of its own address is not used.  Set
-	 * through @home.
+	 * Address by which this link was opened, and whose door it stands for; "": the link was
+	 * dialled to us, and the peer's word of its own address is not used.  Set through @home.
 	 */
 	char address[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_home home;
@@ -129,9 +125,7 @@ struct wf_link {
 	struct wf_depth_reads reads;
 };
 
-/*
- * Find the link to @address, or make it; returns a reference.  Nothing is sent.  -EINVAL, -ENOMEM.
- */
+/* Find or make the link to @address, sending nothing; returns a reference.  -EINVAL, -ENOMEM. */
 int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link,
 		 struct wf_error *e);
 
@@ -162,19 +156,15 @@ static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_k
 	wf_recorder_add(&link->worker->loop.recorder, kind, link->number, a, b);
 }
 
-/* Take a reference to @link. */
+/* Take a reference. */
 void wf_link_get(struct wf_link *link);
-
-/* Give a reference back.  The memory stays until the next turn: see the head of this file. */
-void wf_link_put(struct wf_link *link);
+void wf_link_put(struct wf_link *link); /* the memory stays until the next turn: see the head */
 
 /*
- * Count an operation that waits for this peer, whose death must be noticed then.  With @dial, dials
- * if the link is idle and has an address.
+ * Count an operation that waits for this peer, whose death must be noticed until wf_link_unwatch().
+ * @dial: dial if the link is idle and has an address.
  */
 void wf_link_watch(struct wf_link *link, bool dial);
-
-/* Undo wf_link_watch(). */
 void wf_link_unwatch(struct wf_link *link);
 
 /* Returns the capabilities of the rail in use; NULL while none is. */
