@@ -24,7 +24,7 @@ static struct wf_answer *find(const struct wf_link *link, uint64_t offer, uint64
 	return NULL;
 }
 
-/* Of a later offer with the same id it must not be found. */
+/* Take @a from the table of offers: a later offer with the same id must not find it. */
 static void forget(struct wf_answer *a)
 {
 	if (!a->link)
@@ -34,7 +34,7 @@ static void forget(struct wf_answer *a)
 	a->link = NULL;
 }
 
-/* In the account of the peer of @link until it is closed.  NULL: no memory. */
+/* Make an answer, charged to the peer of @link until it is closed.  NULL: no memory. */
 static struct wf_answer *new_answer(struct wf_link *link, uint64_t offer)
 {
 	struct wf_answer *a = calloc(1, sizeof(*a));
@@ -146,7 +146,7 @@ int wf_answers_withdraw(struct wf_link *link, uint64_t offer)
 		a->keeper->withdrawn(a);
 		return 0;
 	}
-	/* It is over, or has never come: either way nothing reads it. */
+	/* The offer is over, or has never come: either way nothing reads it. */
 	a = new_answer(link, offer);
 	if (!a)
 		return -ENOMEM;

@@ -66,7 +66,7 @@ void wf_echo_stop(struct wf_echo *echo, const struct wf_error *e)
 {
 	if (echo->ended)
 		return;
-	/* Of so short a record either all or nothing is in a frame. */
+	/* A record so short is in a frame as a whole, or not at all. */
 	wf_link_unpost(echo->link, &echo->message);
 	end(echo, e);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A leftover: the rest of a record of which a part has left.  It must be finished, though
- * whoever posted it has ended: a copy does that, so that head and body are free.
+ * A leftover: the rest of a record of which a part has left.  The record must be finished,
+ * though its owner has ended: a copy does that, so that head and body are free.
  *
  * Threads: owner.
  */
@@ -11,8 +11,8 @@
 #include "transfer/recall.h"
 
 /*
- * A copy goes on in the place of @message, which is on its way over @link and is forgotten.  If
- * it is an offer, *@recall takes it back after that, and is taken; else it is NULL.  -ENOMEM:
+ * Put a copy in the place of @message, which is on its way over @link and is forgotten.  If it
+ * is an offer, *@recall takes it back after that, and is taken; else *@recall is NULL.  -ENOMEM:
  * nothing was done.
  */
 int wf_leftover_post(struct wf_message *message, struct wf_recall **recall, struct wf_link *link);

@@ -3,7 +3,7 @@
 
 #include "util/clock.h"
 
-#define STILL_NS (100 * WF_NS_PER_MS) /* no read takes as long, but on wires that need no pacing */
+#define STILL_NS (100 * WF_NS_PER_MS) /* longer than a read, except where pacing is not needed */
 
 void wf_pace_init(struct wf_pace *p, struct wf_loop *loop)
 {
@@ -30,7 +30,7 @@ static bool has_room(const struct wf_pace_share *s)
 	return s->pace->bytes + s->next_bytes <= WF_MAX(s->alone_bytes, WF_PACE_BYTES_MAX);
 }
 
-/* Whoever has waited longest, as soon as there is room for him. */
+/* Let shares go on while there is room, the one that has waited longest first. */
 static void call_waiting(struct wf_pace *p)
 {
 	struct wf_list *node;

@@ -16,15 +16,15 @@
 /*
  * How long a withdrawn offer waits for the peer's answer.  Connected: then the endpoint is
  * closed over it.  Shared: for the lease, when the peer is frozen; a peer that lives, though
- * nothing gets through to it, hears through the door that this rail is given up, and has
- * the rest of the time for that.
+ * nothing gets through to it, hears through the door that this rail is given up, and has the
+ * rest of the time for that.
  */
 #define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
 #define PROBE_NS (500 * WF_NS_PER_MS)
 #define QUIET_COPIES_NS (10 * WF_NS_PER_S) /* a device that takes longer hangs */
 #define FENCE_NS (400 * WF_NS_PER_MS)
-#define LANES_NS WF_NS_PER_MS /* until who needs more rails than there are looks again */
-#define LEAVE_NS (5 * WF_NS_PER_MS) /* until memory for a copy is asked for again */
+#define LANES_NS WF_NS_PER_MS /* pause before a parcel that needs more rails looks again */
+#define LEAVE_NS (5 * WF_NS_PER_MS) /* pause before memory for a copy is asked for again */
 
 static void close_grants(struct wf_parcel *p)
 {
@@ -46,7 +46,7 @@ static void wait_no_more(struct wf_parcel *p)
 	p->transfer->waiting_count--;
 }
 
-/* It does not go after all: whoever waits for nothing but its turn has that now. */
+/* Take @p out of the line of its link: parcels that wait for nothing but their turn go on. */
 static void step_aside(struct wf_parcel *p)
 {
 	wait_no_more(p);
@@ -114,7 +114,7 @@ static void end(struct wf_parcel *p, const struct wf_error *e)
 	wf_link_put(link);
 }
 
-/* As is kept. */
+/* End @p with the reason that is kept. */
 static void end_why(struct wf_parcel *p)
 {
 	struct wf_error e;
@@ -127,7 +127,7 @@ static void end_later(struct wf_timer *timer)
 	end_why(WF_CONTAINER(timer, struct wf_parcel, quiet_timer));
 }
 
-/* Not inside the caller's own call. */
+/* End @p with @e in the next turn, not inside the caller's own call. */
 static void fail_later(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_worker *w = p->transfer->worker;
@@ -139,7 +139,7 @@ static void fail_later(struct wf_parcel *p, const struct wf_error *e)
 
 static void withdraw(struct wf_parcel *p);
 
-/* All of an eager body is in frames.  The rail may be another than when it was planned. */
+/* End @p, whose eager body is all in frames.  The rail may be another than when it was planned. */
 static void left(struct wf_parcel *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
@@ -170,7 +170,7 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 	}
 }
 
-/* Where rails read: the body, or the room it passes through. */
+/* The memory that rails read: the body, or the room it passes through. */
 static struct wf_span readable(const struct wf_parcel *p)
 {
 	if (p->stage && !p->offer.direct)
@@ -229,8 +229,8 @@ static void make_plan(struct wf_parcel *p, const struct wf_caps *caps)
 }
 
 /*
- * The terms are met, or not; with a checksum, if one is wanted.  The sums of a longer body
- * are made when the reader asks for them.
+ * Check the terms, and choose a checksum, if one is wanted.  The sums of a longer body are made
+ * when the reader asks for them.
  */
 static int agree(struct wf_parcel *p, const struct wf_caps *caps, struct wf_error *e)
 {
@@ -245,7 +245,7 @@ static int agree(struct wf_parcel *p, const struct wf_caps *caps, struct wf_erro
 	return err;
 }
 
-/* A peer of this host may look at the body where it is, if it likes. */
+/* Let a peer of this host view the body in place, if it likes. */
 static void lend(struct wf_parcel *p, struct wf_body *body)
 {
 	struct wf_link *link = wf_link_real(p->link);
@@ -260,8 +260,9 @@ static void lend(struct wf_parcel *p, struct wf_body *body)
 }
 
 /*
- * Could the rail reach the body on its device?  Not once some of it has gone through the host, nor
- * where it did and has to be offered again, unless there is nothing else.
+ * Could the rail reach the body on its device?  Not once some of the body has gone through the
+ * host, nor where the rail did and the body has to be offered again, unless there is nothing
+ * else.
  */
 static bool may_reach(const struct wf_parcel *p, const struct wf_caps *caps)
 {
@@ -272,7 +273,7 @@ static bool may_reach(const struct wf_parcel *p, const struct wf_caps *caps)
 	       wf_stage_is_reached(p->stage, caps, only);
 }
 
-/* Does it?  What it does not is staged. */
+/* Register the body on its device.  Returns false: the rail does not reach it, and it is staged. */
 static bool reach(struct wf_parcel *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
@@ -288,7 +289,7 @@ static bool reach(struct wf_parcel *p)
 	return false;
 }
 
-/* If it has to be staged: is that wanted?  -EBADFD with a sentence. */
+/* Check that a body that has to be staged may be.  -EBADFD with a sentence. */
 static int agree_to_stage(const struct wf_parcel *p, struct wf_error *e)
 {
 	if (!p->stage || p->offer.direct)
@@ -309,10 +310,16 @@ static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 	wf_link_real(p->link)->offer_count++;
 	if (wf_recall_open(p->offer.id, &p->offer.recall))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
-	/* A room is made when the reader asks for it: many may never, and none is to wait for them. */
+	/*
+	 * A room is made when the reader asks for it: many readers may never, and none is to
+	 * wait for them.
+	 */
 	p->offer.direct = ready && reach(p);
 	err = p->stage ? 0 : grant(p, e);
-	/* But for a stream that has to come so far first, and a reader of this host, who may want a handle. */
+	/*
+	 * A stream that has to come so far first, or a reader of this host that may want a
+	 * handle, is asked later.
+	 */
 	if (!err && !caps->same_host && !waits)
 		err = agree_to_stage(p, e);
 	if (err)
@@ -324,7 +331,7 @@ static int offer(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 	return 0;
 }
 
-/* Most heads are short, and are not needed any more when their record has left. */
+/* Most heads are short, and are free again as soon as their record has left. */
 int wf_parcel_head(struct wf_parcel *p, size_t bytes, struct wf_writer *head)
 {
 	bool spare = bytes <= WF_PARCEL_HEAD_BYTES;
@@ -345,7 +352,7 @@ int wf_parcel_head(struct wf_parcel *p, size_t bytes, struct wf_writer *head)
 	return 0;
 }
 
-/* The link has a rail: plan, and post. */
+/* Plan and post @p, whose link has a rail. */
 static void start(struct wf_parcel *p, const struct wf_caps *caps)
 {
 	struct wf_body body = { .bytes = p->body_bytes };
@@ -497,13 +504,13 @@ static void quiet_connected(struct wf_timer *timer)
 		end_why(p);
 }
 
-/* Has its reader a handle, to copy it by? */
+/* Does the reader copy the body by a handle? */
 static bool is_handed(const struct wf_parcel *p)
 {
 	return p->path.way == WF_BODY_HANDLE;
 }
 
-/* Only its reader knows of its copies, and with its death all ends: a device of it has failed. */
+/* End @p: its reader alone knows of its copies, and a device of the reader has failed. */
 static void quiet_copies(struct wf_timer *timer)
 {
 	struct wf_parcel *p = WF_CONTAINER(timer, struct wf_parcel, quiet_timer);
@@ -563,7 +570,7 @@ void wf_parcel_stop(struct wf_parcel *p, const struct wf_error *e)
 			end(p, e);
 			break;
 		}
-		/* Once it is sent, it is withdrawn. */
+		/* The record is withdrawn once it has left. */
 		if (!p->why.code)
 			wf_reason_keep(&p->why, e);
 		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + LEAVE_NS, leave_again);
@@ -589,7 +596,7 @@ void wf_parcel_pulled(struct wf_parcel *p, enum weft_status status, uint32_t chu
 		end(p, NULL);
 		return;
 	}
-	/* What we said first is why it does not want it any more. */
+	/* The reason that we gave first is why the peer does not want the body any more. */
 	if (p->state == WF_PARCEL_WITHDRAWING) {
 		end_why(p);
 		return;
@@ -622,7 +629,7 @@ static void retry_room(struct wf_pool_waiter *waiter)
 {
 	struct wf_parcel *p = WF_CONTAINER(waiter, struct wf_parcel_staging, room_waiter)->parcel;
 
-	/* Without a rail it asks again. */
+	/* Without a rail the reader asks again. */
 	if (wf_link_caps(wf_link_real(p->link)) &&
 	    wf_parcel_resume(p, p->offer.resuming, p->offer.resume_status))
 		wait_for_room(p);
@@ -639,7 +646,10 @@ static void wait_for_room(struct wf_parcel *p)
 	wf_pool_wait(pool, waiter);
 }
 
-/* As much as there is room for: what its reader has, and is summed up if it must be, is gone. */
+/*
+ * Fill as much as there is room for: pieces that the reader has, and that are summed up if they
+ * must be, are overwritten.
+ */
 static void fill(struct wf_parcel *p)
 {
 	uint64_t gone = p->staging->taken;
@@ -671,7 +681,7 @@ static int need_summing(struct wf_parcel *p)
 	p->summing = wf_summing_open(&p->transfer->summers, p, tell_sums);
 	if (!p->summing)
 		return -ENOMEM;
-	/* As far as it has come, what is staged can be overwritten. */
+	/* Staged pieces can be overwritten as far as sums have come. */
 	if (p->stage)
 		p->summing->moved = summed;
 	return 0;
@@ -691,7 +701,7 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 		return;
 	if (staging->awaited) {
 		staging->awaited = false;
-		/* Without a rail it asks again. */
+		/* Without a rail the reader asks again. */
 		if (wf_link_caps(wf_link_real(p->link)) &&
 		    wf_parcel_resume(p, p->offer.resuming, p->offer.resume_status)) {
 			wf_error_set(&why, -ENOMEM, "no memory to offer a body");
@@ -710,7 +720,7 @@ void wf_parcel_filled(struct wf_parcel *p, const struct wf_error *e)
 	}
 }
 
-/* Its reader has read so much of what is staged.  -EBADMSG. */
+/* The reader has read the first @bytes of the staged body.  -EBADMSG. */
 int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
 {
 	struct wf_parcel_staging *staging = p->staging;
@@ -724,8 +734,8 @@ int wf_parcel_taken(struct wf_parcel *p, uint64_t bytes)
 }
 
 /*
- * May a reader that would take a handle have it?  Once it does it goes on so over any rail, for
- * what it has copied is not known here.
+ * May a reader that would take a handle have one?  A reader that has one goes on so over any
+ * rail, for it is not known here how much is copied.
  */
 static bool may_hand(const struct wf_parcel *p, const struct wf_caps *caps)
 {
@@ -733,7 +743,7 @@ static bool may_hand(const struct wf_parcel *p, const struct wf_caps *caps)
 			     p->path.sum_kind == WF_BODY_SUM_NONE);
 }
 
-/* By its handle, if its memory has one: of a pool's, say, there is none. */
+/* Offer the body by its handle.  Returns false: its memory has none, as in a memory pool. */
 static bool hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_body *body)
 {
 	struct wf_error e;
@@ -751,7 +761,10 @@ static bool hand(struct wf_parcel *p, struct wf_cuda_export *export, struct wf_b
 	return true;
 }
 
-/* A body that is read: from where it is, or from its room.  WF_TRANSFER_LATER: the pool has none yet. */
+/*
+ * Offer a body that is read: in place, or from its room.  WF_TRANSFER_LATER: the pool has none
+ * yet.
+ */
 static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error *e)
 {
 	int err = agree_to_stage(p, e);
@@ -772,7 +785,7 @@ static int open_again(struct wf_parcel *p, struct wf_body *body, struct wf_error
 	return 0;
 }
 
-/* On the rail in use, which meets the terms.  Or WF_TRANSFER_LATER. */
+/* Offer the body on the rail in use, if that meets the terms.  WF_TRANSFER_LATER: not yet. */
 static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *export,
 		       struct wf_body *body, struct wf_error *e)
 {
@@ -795,9 +808,8 @@ static int offer_again(struct wf_parcel *p, bool handle, struct wf_cuda_export *
 }
 
 /*
- * The peer lost its rail in the middle, or wants what has to be staged, by its handle if that can
- * be, and goes on where we are now; or it has copied all by a handle.  -ENOMEM: it is to ask
- * again.
+ * Answer a peer that lost its rail in the middle, or wants a body that has to be staged, by its
+ * handle if that can be; or that has copied all by a handle.  -ENOMEM: the peer is to ask again.
  */
 int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 {
@@ -829,7 +841,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer.id, pull);
 	p->path.retries += status != WF_RESUME_COPIED &&
 			   (!staging || staging->reader || p->offer.direct || is_handed(p));
-	/* What has passed through the room for one reader is gone for another. */
+	/* Bytes that have passed through the room for one reader are gone for another. */
 	if (staging && staging->reader && staging->reader != pull)
 		err = wf_error_set(&why, -EPROTO, "%s reads a staged body twice",
 				   wf_link_label(link));
@@ -854,7 +866,7 @@ int wf_parcel_resume(struct wf_parcel *p, uint64_t pull, uint8_t status)
 	return 0;
 }
 
-/* The reader wants it on the lanes as well.  -ENOMEM: as above. */
+/* Open the body on the lanes, too, as the reader asks.  -ENOMEM: the peer is to ask again. */
 int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 {
 	struct wf_link *link = wf_link_real(p->link);
@@ -866,7 +878,7 @@ int wf_parcel_spread(struct wf_parcel *p, uint64_t pull)
 	return wf_spread_tell(&p->offer.spread, link, pull, &span);
 }
 
-/* The reader of the body wants to know what its next pieces sum up to.  -ENOMEM: as above. */
+/* Tell the reader the sums of the next pieces of the body.  -ENOMEM: the peer is to ask again. */
 int wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 {
 	if (p->state != WF_PARCEL_OFFERED || p->path.sum_kind == WF_BODY_SUM_NONE)
@@ -881,7 +893,7 @@ int wf_parcel_check(struct wf_parcel *p, uint64_t pull)
 	return 0;
 }
 
-/* The rail is gone.  On a connected one that makes the body quiet. */
+/* Handle the loss of the rail.  On a connected rail that makes the body quiet. */
 void wf_parcel_paused(struct wf_parcel *p)
 {
 	if (!p->offer.connected)
@@ -942,7 +954,7 @@ uint64_t wf_parcel_progress(const struct wf_parcel *p)
 	/* A parcel in a link's queue comes further when the queue does. */
 	if (p->state == WF_PARCEL_QUEUED)
 		progress = wf_progress_add(progress, wf_link_real(p->link)->flow.sequence.acked);
-	/* Of a body that its reader reads in place nothing is heard before the end. */
+	/* A reader that reads in place says nothing before the end. */
 	if (p->state == WF_PARCEL_OFFERED) {
 		if (p->staging) {
 			progress = wf_progress_add(progress, p->staging->filled);

@@ -3,7 +3,7 @@
 
 #include "transfer/pull.h"
 
-#define HEAD_BYTES (200 * KIB) /* what stands before an eager body at most: three times 64 KiB, and a text */
+#define HEAD_BYTES (200 * KIB) /* longest head of an eager body: three times 64 KiB, and a text */
 
 void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
 		  bool room, uint32_t record_bytes_max, struct wf_plan *plan)
@@ -33,7 +33,7 @@ void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, 
 	}
 	plan->chunk_bytes = WF_MIN(chunk, caps->read_bytes_max);
 	plan->depth = (uint32_t)WF_MIN(depth, (uint64_t)WF_PULL_DEPTH_MAX);
-	/* No use in more reads than there are chunks. */
+	/* More reads than chunks are of no use. */
 	plan->depth = (uint32_t)WF_MIN((uint64_t)plan->depth,
 				       (bytes + plan->chunk_bytes - 1) / plan->chunk_bytes);
 	plan->helper = caps->helper_bytes && bytes >= caps->helper_bytes;

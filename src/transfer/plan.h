@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The plan: how a body goes, from its size and what the rail can do.
+ * The plan: how a body goes, from its size and the abilities of the rail.
  *
- * Pure: no I/O, no state.  `weft info --plan` prints what it says.
+ * Pure: no I/O, no state.  `weft info --plan` prints it.
  */
 #ifndef WF_PLAN_H
 #define WF_PLAN_H
@@ -13,22 +13,24 @@
 
 struct wf_plan {
 	enum wf_body_way way;
-	uint64_t chunk_bytes; /* of one read; a pull only */
+	uint64_t chunk_bytes; /* bytes of one read; a pull only */
 	uint32_t depth;       /* reads in flight; a pull only */
-	bool helper;          /* some are made by the rail's helper, besides; a pull only */
-	uint32_t frames;      /* that carry an eager body; 0 for a pull */
-	uint32_t copies;      /* made by both sides together, on the way from buffer to buffer */
-	const char *why;      /* one phrase */
+	bool helper;          /* the rail's helper makes reads, too; a pull only */
+	uint32_t frames;      /* frames that carry an eager body; 0 for a pull */
+	uint32_t copies;      /* copies by both sides together, on the way from buffer to buffer */
+	const char *why;      /* the reason, as a phrase */
 };
 
 /*
- * @room: the receiver can keep the body if nobody waits for it yet.
+ * Plan the way of a body of @bytes.
+ *
+ * @room: the receiver can keep the body if no receive is posted yet.
  * @record_bytes_max: the longest record the peer takes, head included.
  */
 void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
 		  bool room, uint32_t record_bytes_max, struct wf_plan *plan);
 
-/* "eager", "pull", "view", "staged", "direct" or "none". */
+/* Returns "eager", "pull", "view", "staged", "direct" or "none". */
 const char *wf_plan_way(enum wf_body_way way);
 
 #endif

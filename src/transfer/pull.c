@@ -12,16 +12,17 @@
 #include "util/status.h"
 
 /*
- * A pull gives up after so many failures in a row and so much time: where each ends a connection,
- * and elsewhere, where a spell of errors that meets some reads is no broken offer.
+ * Bounds before a pull gives up: failures in a row, and time since the first.  Connected: each
+ * failure ends a connection.  Shared: a spell of errors that meets some reads is no broken
+ * offer.
  */
 #define TRIES_CONNECTED_MAX 3
 #define TRIES_SHARED_MAX 7
 #define FAILING_CONNECTED_NS (5 * WF_NS_PER_S)
 #define FAILING_SHARED_NS (50 * WF_NS_PER_MS)
-#define LANES_NS WF_NS_PER_MS                /* until who needs more rails than there are looks again */
-#define RETRY_NS (20 * WF_NS_PER_US)         /* after the rail said -EAGAIN */
-#define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* for reads to end before the endpoint is closed over them */
+#define LANES_NS WF_NS_PER_MS /* pause before a pull that needs more rails looks again */
+#define RETRY_NS (20 * WF_NS_PER_US)         /* pause after the rail returned -EAGAIN */
+#define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* until the endpoint is closed over the reads */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
 
 static void read_done(struct wf_read *read, int status);
@@ -33,7 +34,7 @@ static void go_on(struct wf_pace_share *share)
 	wf_pull_feed(WF_CONTAINER(share, struct wf_pull, share));
 }
 
-/* Does the rail take no read of @pull?  Then it stands still as one that does not end. */
+/* Note whether the rail takes no read of @pull: a refused read counts as one that does not end. */
 static void refuse(struct wf_pull *pull, bool refused)
 {
 	if (refused && !pull->refused)
@@ -50,8 +51,8 @@ static void count_failure(struct wf_pull *pull)
 }
 
 /*
- * A connection ends for others' sake too, which says nothing of these reads:
- * a peer that gives up several others in a row closes it once for each.
+ * A connection ends for other peers' sake, too, which says nothing of these reads: a peer that
+ * gives up several others in a row closes it once for each.
  */
 static bool is_hopeless(const struct wf_pull *pull)
 {
@@ -62,7 +63,7 @@ static bool is_hopeless(const struct wf_pull *pull)
 	return pull->tries > TRIES_SHARED_MAX && for_ns >= FAILING_SHARED_NS;
 }
 
-/* The last word about the offer. */
+/* Send the answer about the offer. */
 static void say(struct wf_pull *pull, struct wf_link *link, int code)
 {
 	if (pull->tell_withdrawn)
@@ -72,7 +73,7 @@ static void say(struct wf_pull *pull, struct wf_link *link, int code)
 	pull->answer = NULL;
 }
 
-/* What a card has written to a device is there for the program's kernels.  With why it is not. */
+/* Make bytes that a card has written to a device visible to the program's kernels. */
 static int flush(struct wf_pull *pull)
 {
 	if (pull->way != WF_PULL_WAY_STRAIGHT)
@@ -81,8 +82,8 @@ static int flush(struct wf_pull *pull)
 }
 
 /*
- * Could another pull begin with the body?  Not where its owner counts what it has told or staged
- * for this one.
+ * Could another pull begin with the body?  Not where the owner counts sums or staged pieces that
+ * it gave to this one.
  */
 static bool may_be_released(const struct wf_pull *pull)
 {
@@ -91,7 +92,7 @@ static bool may_be_released(const struct wf_pull *pull)
 	       (pull->body.way != WF_BODY_STAGED || !pull->began_staged);
 }
 
-/* The destination is quiet: tell the owner of the bytes, then ours. */
+/* End @pull, whose destination is quiet: tell the owner of the bytes, then ours. */
 static void finish(struct wf_pull *pull)
 {
 	struct wf_worker *w = pull->transfer->worker;
@@ -115,10 +116,10 @@ static void finish(struct wf_pull *pull)
 	if (well)
 		wf_counters_add(view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
 				pull->body.bytes);
-	/* Before its owner may free it. */
+	/* The room is given back before the owner of the stage may free it. */
 	if (pull->way == WF_PULL_WAY_IMPORTED)
 		wf_stage_give_room(pull->job.stage);
-	/* It is where it should be. */
+	/* All bytes are on the device. */
 	if (pull->way == WF_PULL_WAY_STRAIGHT && well)
 		wf_stage_skip(pull->job.stage, pull->body.bytes);
 	if (pull->answer)
@@ -137,7 +138,7 @@ static bool whole(const struct wf_pull *pull)
 	       (pull->way != WF_PULL_WAY_IMPORTED || pull->confirmed);
 }
 
-/* Is anything under way that touches its destination? */
+/* Is anything under way that touches the destination? */
 static bool is_busy(const struct wf_pull *pull)
 {
 	return pull->busy || (pull->way == WF_PULL_WAY_IMPORTED && !wf_stage_quiet(pull->job.stage));
@@ -150,7 +151,7 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 	wf_loop_timer(&w->loop, &pull->timer, w->loop.now_ns + in_ns, timer);
 }
 
-/* In time for the bytes up to @end.  -ENOMEM: later. */
+/* Ask for sums in time for the bytes up to @end.  -ENOMEM: later. */
 static int ask_sums(struct wf_pull *pull, uint64_t end)
 {
 	while (wf_sums_ask(&pull->sums, end)) {
@@ -163,7 +164,7 @@ static int ask_sums(struct wf_pull *pull, uint64_t end)
 	return 0;
 }
 
-/* The next piece of a view; one in a turn, for a body may be long. */
+/* Sum up the next piece of a view; one in a turn, for a body may be long. */
 static bool sum_view(struct wf_pull *pull)
 {
 	uint64_t at = pull->summed_bytes;
@@ -195,7 +196,7 @@ static void timer(struct wf_timer *t)
 	if (whole(pull) || (stopping && !is_busy(pull))) {
 		finish(pull);
 	} else if (stopping && pull->way == WF_PULL_WAY_IMPORTED) {
-		return; /* until its copies have ended, which nothing hastens */
+		return; /* nothing hastens the copies */
 	} else if (pull->state == WF_PULL_EARLY) {
 		pull->state = WF_PULL_WAITING;
 		if (caps)
@@ -213,7 +214,7 @@ static void timer(struct wf_timer *t)
 
 static void stop(struct wf_pull *pull, const struct wf_error *e)
 {
-	/* Its limit runs already: another reason to stop gives it no more time. */
+	/* The limit of a stop runs already: another reason to stop gives no more time. */
 	if (pull->state == WF_PULL_STOPPING && pull->timer.armed)
 		return;
 	if (pull->state != WF_PULL_STOPPING) {
@@ -223,7 +224,7 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 		if (pull->way == WF_PULL_WAY_IMPORTED)
 			wf_stage_stop(pull->job.stage);
 	}
-	/* Never inside a caller's own call: in the next turn at the soonest. */
+	/* A pull never ends inside a caller's own call: in the next turn at the soonest. */
 	arm(pull, !pull->busy ? 0 : pull->rail.connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
 }
 
@@ -239,7 +240,7 @@ static void ask(struct wf_pull *pull)
 	bool copied = pull->way == WF_PULL_WAY_IMPORTED && pull->got_bytes == pull->body.bytes;
 	struct wf_error e;
 
-	/* The owner may take that its bytes are not looked at until it has answered. */
+	/* The owner may assume that its bytes are not read until it has answered. */
 	if (pull->state == WF_PULL_ASKED || is_busy(pull))
 		return;
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
@@ -251,11 +252,11 @@ static void ask(struct wf_pull *pull)
 		return;
 	}
 	pull->state = WF_PULL_ASKED;
-	/* Whatever its owner answers, it may stage the body for this pull from now on. */
+	/* By any answer the owner may stage the body for this pull from now on. */
 	pull->began_staged |= pull->body.way == WF_BODY_STAGED;
 }
 
-/* Is the rest long enough for more ways, and are there any? */
+/* Is the rest long enough for lanes, and are there any? */
 static bool may_spread(const struct wf_pull *pull)
 {
 	return pull->state == WF_PULL_READING && wf_lane_count(pull->link) &&
@@ -264,13 +265,13 @@ static bool may_spread(const struct wf_pull *pull)
 
 void wf_pull_lane_up(struct wf_pull *pull)
 {
-	/* Without memory to ask it goes on as it is. */
+	/* Without memory to ask, the pull goes on over the rail alone. */
 	if (may_spread(pull))
 		(void)wf_tell(pull->link, WF_RECORD_SPREAD, pull->body.offer, pull->id, 0);
 }
 
 /*
- * What is read goes on from the beginning of a piece: behind that it is no more what it was, at
+ * Go back to the beginning of a piece: bytes of a piece that is begun are gone from the room at
  * one end or the other.
  */
 static void restart(struct wf_pull *pull)
@@ -284,7 +285,7 @@ static void restart(struct wf_pull *pull)
 	pull->spread = NULL;
 }
 
-/* Where reads go: the destination, or the room before it. */
+/* The memory that reads write: the destination, or the room before it. */
 static struct wf_span target(const struct wf_pull *pull)
 {
 	return (struct wf_span){
@@ -315,7 +316,10 @@ static bool may_be_straight(const struct wf_pull *pull, const struct wf_caps *ca
 	return wf_stage_is_reached(pull->job.stage, caps, only);
 }
 
-/* WF_TRANSFER_LATER, or -EOPNOTSUPP with a sentence: the rail does not reach it. */
+/*
+ * Register the body on its device.  WF_TRANSFER_LATER, or -EOPNOTSUPP with a sentence: the rail
+ * does not reach it.
+ */
 static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 {
 	struct wf_span body = {
@@ -348,7 +352,7 @@ static void retry_room(struct wf_pool_waiter *waiter)
 		arm(pull, 0);
 }
 
-/* WF_TRANSFER_LATER: the pool has none. */
+/* Take a room for the stage.  WF_TRANSFER_LATER: the pool has none. */
 static int take_room(struct wf_pull *pull, struct wf_error *e)
 {
 	int err = wf_stage_take_room(pull->job.stage, e);
@@ -361,7 +365,7 @@ static int take_room(struct wf_pull *pull, struct wf_error *e)
 	return WF_TRANSFER_LATER;
 }
 
-/* Through the stage's room; what a card has brought is on the device. */
+/* Send reads through the stage's room; bytes that a card has brought so far are on the device. */
 static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 {
 	struct wf_span room;
@@ -385,7 +389,10 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 	return open_target(pull, &room, e);
 }
 
-/* Register the destination on the rail in use.  WF_TRANSFER_LATER: it can't be yet, and goes on by itself. */
+/*
+ * Register the destination on the rail in use.  WF_TRANSFER_LATER: not yet; the pull goes on by
+ * itself.
+ */
 static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error *e)
 {
 	struct wf_span span = target(pull);
@@ -399,7 +406,7 @@ static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error
 	return err == -EOPNOTSUPP ? aim_at_room(pull, e) : err;
 }
 
-/* The offer holds on the rail in use: register the destination and go on. */
+/* Register the destination and read: the offer holds on the rail in use. */
 static void begin(struct wf_pull *pull)
 {
 	struct wf_link *link = pull->link;
@@ -414,7 +421,7 @@ static void begin(struct wf_pull *pull)
 		arm(pull, LANES_NS);
 		return;
 	}
-	/* Also when it goes on, on another rail. */
+	/* The terms hold for each rail that the pull goes on over. */
 	if (wf_terms_rail(pull->job.terms, link, caps, &e)) {
 		stop(pull, &e);
 		return;
@@ -430,7 +437,7 @@ static void begin(struct wf_pull *pull)
 	}
 	pull->path.registered = pull->grant.own != NULL;
 	pull->path.caps = caps;
-	/* Only chunk and depth are asked for: the way was the owner's choice. */
+	/* Chunk and depth alone are asked for: the way was the owner's choice. */
 	wf_plan_make(caps, &link->worker->options, pull->body.bytes, false, 0, &plan);
 	pull->rail = (struct wf_pull_rail){
 		.on = link->on,
@@ -492,7 +499,7 @@ void wf_pull_feed(struct wf_pull *pull)
 	}
 }
 
-/* More has come: it is drained, and its owner may fill what it came from anew. */
+/* Drain the bytes that have come, and let the owner fill its room anew. */
 static void pass_on(struct wf_pull *pull)
 {
 	uint64_t piece = wf_body_piece_bytes(pull->body.bytes), end = wf_reads_got(pull);
@@ -500,7 +507,10 @@ static void pass_on(struct wf_pull *pull)
 
 	if (pull->way == WF_PULL_WAY_STAGED)
 		wf_stage_go(pull->job.stage, end);
-	/* There may be more, of before it was staged there; and the rest of a piece may be read again. */
+	/*
+	 * More may have come before the body was staged there; and the rest of a piece may be
+	 * read again.
+	 */
 	end = WF_MIN(end, pull->filled) / piece * piece;
 	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->taken)
 		return;
@@ -518,7 +528,7 @@ static enum wf_body_way way_of(const struct wf_pull *pull)
 	return pull->job.stage || pull->body.way == WF_BODY_STAGED ? WF_BODY_STAGED : WF_BODY_PULL;
 }
 
-/* Bytes have come, or word of what they should be.  Is that all of them, or the end? */
+/* Check sums and size after news.  Returns whether all bytes have come, or the pull stops. */
 static bool judge(struct wf_pull *pull)
 {
 	struct wf_error e;
@@ -529,7 +539,10 @@ static bool judge(struct wf_pull *pull)
 		stop(pull, &e);
 		return true;
 	}
-	/* In the next turn: a withdrawal that came before the last bytes is seen first. */
+	/*
+	 * The pull ends in the next turn: a withdrawal that came before the last bytes is seen
+	 * first.
+	 */
 	if (whole(pull))
 		arm(pull, 0);
 	return pull->got_bytes == pull->body.bytes;
@@ -543,14 +556,17 @@ static void read_done(struct wf_read *read, int status)
 	uint64_t turn_ns = pull->transfer->worker->loop.now_ns, offset = r->offset, count = r->count;
 	struct wf_spread_way *over = r->over;
 
-	/* Stopped in the middle, it may have read what was no longer offered. */
+	/* A process that was stopped meanwhile may have read bytes no longer offered. */
 	if (!status && wf_live_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
 		status = -ESTALE;
 	if (status)
 		wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)status);
 	r->state = status ? WF_PULL_READ_AGAIN : WF_PULL_READ_FREE;
 	pull->aside -= r->aside;
-	/* Those that fail together count once; what may be stale is no failure, and a lane has its own. */
+	/*
+	 * Reads that fail together count once; a stale read is no failure, and a lane counts its
+	 * own.
+	 */
 	if (status && !over && pull->state == WF_PULL_READING && status != -ESTALE)
 		count_failure(pull);
 	if (!status) {
@@ -571,11 +587,11 @@ static void read_done(struct wf_read *read, int status)
 		wf_reads_end_over(pull, over, 1, count);
 	else
 		wf_reads_end(pull, 1, count);
-	/* Who went on just now may have found it closed. */
+	/* A share that went on inside may have found the lane closed. */
 	if (status && over && over->lane)
 		wf_lane_failed(over->lane, wf_error_name(status));
 	if (!status) {
-		/* The wire has something to do meanwhile. */
+		/* The wire has new reads while the bytes are summed up. */
 		wf_pull_feed(pull);
 		wf_sums_arrived(&pull->sums, pull->into, pull->into_bytes, offset, count);
 		if (pull->job.stage || pull->body.way == WF_BODY_STAGED)
@@ -589,14 +605,17 @@ static void read_done(struct wf_read *read, int status)
 			     wf_link_label(pull->link), pull->tries, wf_error_name(status));
 		stop(pull, &e);
 	} else if (!judge(pull) && !over && (status || pull->state != WF_PULL_READING)) {
-		/* On a connected rail the endpoint's end follows; on a shared one the offer is made anew. */
+		/*
+		 * On a connected rail the endpoint's end follows; on a shared one the offer is
+		 * made anew.
+		 */
 		read_no_more(pull);
 		if (!pull->rail.connected)
 			ask(pull);
 	}
 }
 
-/* It is all there, by no read of ours. */
+/* Finish a view: all its bytes are there, by no read of ours. */
 static void see(struct wf_pull *pull)
 {
 	pull->path.way = WF_BODY_VIEW;
@@ -622,7 +641,7 @@ static void lost(struct wf_answer *answer, const struct wf_error *e)
 	if (pull->state != WF_PULL_STOPPING)
 		pull->why = *e;
 	pull->state = WF_PULL_STOPPING;
-	/* Should reads outlive it, another life of the peer's must not get the answer. */
+	/* Should reads outlive the link, another life of the peer's must not get the answer. */
 	wf_answer_close(answer);
 	pull->answer = NULL;
 	wf_pace_leave(&pull->share);
@@ -630,7 +649,7 @@ static void lost(struct wf_answer *answer, const struct wf_error *e)
 		wf_stage_stop(pull->job.stage);
 	if (pull->rail.quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
-	/* Else the rail is opened anew over its reads, and says so. */
+	/* On another rail, reopening it ends the reads, and wf_pull_quiet() follows. */
 }
 
 static const struct wf_answer_keeper keeper = {
@@ -638,7 +657,7 @@ static const struct wf_answer_keeper keeper = {
 	.lost = lost,
 };
 
-/* All that a pull has, but for what its owner has set. */
+/* Set all of @pull but for the part that its owner has set. */
 static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *link,
 		   const struct wf_body *body)
 {
@@ -655,12 +674,12 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 		.into = pull->job.into,
 		.into_bytes = stage ? stage->room_bytes : body->bytes,
 		.from_bytes = body->bytes,
-		/* Of a view all bytes are there. */
+		/* All bytes of a view are there. */
 		.next = view ? body->bytes : 0,
 		.got_bytes = view ? body->bytes : 0,
 		.filled = staged ? 0 : body->bytes,
 	};
-	/* Its owner has made no room yet. */
+	/* The owner has made no room yet. */
 	pull->job.doubted |= staged;
 	wf_list_init(&pull->room_waiter.node);
 	wf_pace_share_init(&pull->share, &t->pace, go_on);
@@ -721,7 +740,7 @@ void wf_pull_release(struct wf_pull *pull, const struct wf_error *e)
 	stop(pull, e);
 }
 
-/* Is it staged from now on, or not any more?  What a rail reaches on the owner's device another may not. */
+/* Does the body begin or cease to be staged?  Rails differ in which devices they reach. */
 static bool changes(const struct wf_pull *pull, const struct wf_body *body)
 {
 	return (body->way == WF_BODY_STAGED) != (pull->body.way == WF_BODY_STAGED);
@@ -739,14 +758,14 @@ static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 	       (body->way == WF_BODY_PULL || body->room_bytes);
 }
 
-/* By the handle in @body; what was copied before a rail failed is there still. */
+/* Copy by the handle in @body; bytes that were copied before a rail failed are there still. */
 static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 {
 	struct wf_worker *w = pull->transfer->worker;
 	struct wf_link *link = pull->link;
 	struct wf_error e;
 
-	/* Also when it goes on, on another rail. */
+	/* The terms hold for each rail that the pull goes on over. */
 	if (wf_terms_rail(pull->job.terms, link, wf_link_caps(link), &e)) {
 		stop(pull, &e);
 		return;
@@ -762,7 +781,7 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 	pull->way = WF_PULL_WAY_IMPORTED;
 	pull->path.caps = wf_link_caps(link);
 	pull->body.epoch = body->epoch;
-	/* It was offered all the while: nobody has written to it. */
+	/* The body was offered all the while: nobody has written to it. */
 	if (pull->got_bytes == body->bytes) {
 		pull->confirmed = true;
 		arm(pull, 0);
@@ -772,7 +791,7 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 	wf_stage_go(pull->job.stage, body->bytes);
 }
 
-/* The owner has made the offer anew. */
+/* Go on by an offer that the owner has made anew. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 {
 	struct wf_error e;
@@ -781,7 +800,10 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		return;
 	pull->state = WF_PULL_WAITING;
 	if (body->way == WF_BODY_NONE) {
-		/* Its deadline passed, or it was cancelled, while there was no rail to say so on. */
+		/*
+		 * The owner's deadline passed, or it was cancelled, while there was no rail to
+		 * say so on.
+		 */
 		wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
 		stop(pull, &e);
 		return;
@@ -814,10 +836,10 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 	wf_pull_up(pull);
 }
 
-/* Its owner has filled more.  -EBADMSG. */
+/* Read further: the owner has filled more.  -EBADMSG. */
 int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
 {
-	/* It may not have looked at the offer that says so. */
+	/* A stopping pull may have ignored the offer that began the staging. */
 	if (pull->state == WF_PULL_STOPPING)
 		return 0;
 	if (pull->body.way != WF_BODY_STAGED || bytes < pull->filled || bytes > pull->body.bytes)
@@ -833,7 +855,7 @@ void wf_pull_drained(struct wf_pull *pull)
 	uint64_t piece = pull->job.stage->piece_bytes, fresh;
 
 	if (pull->way != WF_PULL_WAY_IMPORTED) {
-		/* What it waited for may have been the program's stream. */
+		/* An early pull may have waited for the program's stream. */
 		if (pull->state == WF_PULL_EARLY)
 			arm(pull, 0);
 		wf_pull_feed(pull);
@@ -847,16 +869,16 @@ void wf_pull_drained(struct wf_pull *pull)
 		pull->path.first_ns = pull->path.last_ns;
 	if (is_busy(pull))
 		return;
-	/* At once: a node that closes has no other turn. */
+	/* The pull ends at once: a node that closes has no other turn. */
 	if (pull->state == WF_PULL_STOPPING)
 		finish(pull);
-	/* All is copied, or what is left must be offered again; without a rail it asks later. */
+	/* All is copied, or the rest must be offered again; without a rail the pull asks later. */
 	else if (pull->link->state == WF_LINK_UP &&
 		 (pull->job.stage->held || pull->got_bytes == pull->body.bytes))
 		ask(pull);
 }
 
-/* The owner has told what some pieces sum up to.  -EBADMSG. */
+/* Compare sums that the owner has told.  -EBADMSG. */
 int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
 {
 	if (wf_sums_told(&pull->sums, sums))
@@ -868,7 +890,7 @@ int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
 
 void wf_pull_up(struct wf_pull *pull)
 {
-	/* Two links that become one say so, though nothing has changed. */
+	/* Two links that become one call this, though nothing has changed. */
 	if ((pull->state != WF_PULL_WAITING && pull->state != WF_PULL_EARLY) ||
 	    (pull->got_bytes == pull->body.bytes && pull->way != WF_PULL_WAY_IMPORTED))
 		return;
@@ -878,7 +900,7 @@ void wf_pull_up(struct wf_pull *pull)
 		ask(pull);
 }
 
-/* The endpoint is closed.  On a connected rail its reads have ended without a word. */
+/* Handle the end of the endpoint.  On a connected rail its reads have ended without a word. */
 void wf_pull_paused(struct wf_pull *pull)
 {
 	read_no_more(pull);
@@ -891,7 +913,7 @@ void wf_pull_paused(struct wf_pull *pull)
 		wf_pull_quiet(pull);
 }
 
-/* The owner has opened the body on a lane: it may have closed since. */
+/* Read over a lane on which the owner has opened the body, if it has not closed since. */
 void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 {
 	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
@@ -905,7 +927,7 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 		wf_pull_feed(pull);
 }
 
-/* Its reads have ended without a word, and are made again over what is left. */
+/* Make the reads of a closed lane, which have ended without a word, again over the other ways. */
 void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 {
 	struct wf_spread_way *over = wf_spread_find(pull->spread, lane);
@@ -925,7 +947,7 @@ void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 	}
 	wf_reads_end_over(pull, over, count, bytes);
 	wf_spread_close_way(pull->spread, over);
-	/* Not here: what called may be closing the rail, too. */
+	/* A timer goes on: the caller may be closing the rail, too. */
 	if (pull->state != WF_PULL_STOPPING || !pull->busy)
 		arm(pull, 0);
 }

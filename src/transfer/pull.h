@@ -2,15 +2,14 @@
 /*
  * A pull: a body on its way in, by reading the peer's memory.
  *
- * In chunks, several in flight, straight into the destination, at a pace that
- * it shares with all others (pace.h), and over several rails where the link has
- * them (spread.h).  When the rail fails the chunks that are
- * missing are asked for again on the next, within the same pull.  Only our own
- * reads ever write the destination, and done waits for them.
+ * A pull reads in chunks, several in flight, straight into the destination, at a pace that it
+ * shares with all others (pace.h), and over several rails where the link has them (spread.h).
+ * When the rail fails the chunks that are missing are asked for again on the next, within the
+ * same pull.  Only our own reads ever write the destination, and done waits for them.
  *
- * A body that is looked at where it is (view.h) needs no reads; the rest is the
- * same.  One that its owner stages is read as it is filled there, and one that is
- * staged here as it is drained (stage.h), unless the rail reaches the device itself.
+ * A body that is viewed in place (view.h) needs no reads; the rest is the same.  A body that its
+ * owner stages is read as it is filled there, and one that is staged here as it is drained
+ * (stage.h), unless the rail reaches the device itself.
  *
  * Threads: owner.
  */
@@ -37,19 +36,19 @@ struct wf_pull_read {
 	struct wf_pull *pull;
 	uint64_t offset, count;
 	uint64_t posted_ns;
-	uint32_t among; /* it and others of its body under way then; 0: of other bodies too */
-	bool aside; /* the rail's helper makes it */
-	struct wf_spread_way *over; /* NULL: the rail in use */
+	uint32_t among; /* reads under way then, all of this body; 0: some of other bodies */
+	bool aside; /* the rail's helper makes the read */
+	struct wf_spread_way *over; /* lane of the read; NULL: the rail in use */
 	enum { WF_PULL_READ_FREE, WF_PULL_READ_BUSY, WF_PULL_READ_AGAIN } state;
 };
 
 /*
- * What a pull waits for:
+ * States of a pull:
  *
  *   WAITING, EARLY --> ASKED     there is a rail, and the offer is of another, or may be over
  *   ASKED -----------> WAITING   the owner has offered the rest anew, or the rail has gone
  *   WAITING, EARLY --> EARLY     the offer holds on the rail, and something else is missing
- *   EARLY -----------> WAITING   to look again
+ *   EARLY -----------> WAITING   a timer, or the stage, lets the pull look again
  *   WAITING, EARLY --> READING   the offer holds on the rail
  *   READING ---------> WAITING   a read has failed, or the rail has gone
  *   each ------------> STOPPING  the pull is given up, and ends once the destination is quiet
@@ -57,40 +56,43 @@ struct wf_pull_read {
  * A pull that ends well does so in any other state.
  */
 enum wf_pull_state {
-	WF_PULL_WAITING,  /* for a rail, or for reads of an offer that is over; or no read is needed */
-	WF_PULL_ASKED,    /* for the owner's answer: RESUME was sent on this epoch */
-	WF_PULL_EARLY,    /* for more rails, which it must have, or for its stage */
-	WF_PULL_READING,  /* for the reads under way, and for a turn for the next */
+	WF_PULL_WAITING,  /* waits for a rail, or for stale reads to end; or needs no read */
+	WF_PULL_ASKED,    /* waits for the owner's answer: RESUME was sent on this epoch */
+	WF_PULL_EARLY,    /* waits for more rails, which the terms need, or for the stage */
+	WF_PULL_READING,  /* waits for the reads under way, and for a turn for the next */
 	WF_PULL_STOPPING,
 };
 
 /* How the bytes get to their destination. */
 enum wf_pull_way {
-	WF_PULL_WAY_READ,     /* reads go there */
+	WF_PULL_WAY_READ,     /* reads go to the destination */
 	WF_PULL_WAY_VIEW,     /* job.into is job.view: there is nothing to read */
 	WF_PULL_WAY_STAGED,   /* reads go to the room of job.stage, which is drained */
 	WF_PULL_WAY_STRAIGHT, /* reads go to the device, past job.stage */
 	WF_PULL_WAY_IMPORTED, /* job.stage copies from the device of the body's owner */
 };
 
-/* What the owner of a pull sets before it starts, all of it. */
+/* The job of a pull: its owner sets all of it before the start. */
 struct wf_pull_job {
 	void *into;
-	struct wf_stage *stage; /* @into is its room, and the rest is drained; NULL: the body fits */
-	const struct wf_view *view; /* @into is this one, so there is nothing to read; NULL: there is */
-	bool handle;  /* a handle of the body will do, for @stage to copy from; until it did not */
+	/* @into is the stage's room, and the rest is drained; NULL: @into has room for the body */
+	struct wf_stage *stage;
+	/* @into is this view, and nothing is read; NULL: the body is read */
+	const struct wf_view *view;
+	/* a handle of the body will do, for @stage to copy from; false once it failed */
+	bool handle;
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;
-	void *owner; /* for it to use */
-	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all bytes are there, and right */
+	void *owner; /* for use by the owner */
+	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all is there */
 };
 
 /* The rail of the reads under way, or of the last ones. */
 struct wf_pull_rail {
-	const struct wf_worker_rail *on; /* NULL: there has been none */
+	const struct wf_worker_rail *on; /* NULL: there has been no rail */
 	uint64_t chunk_bytes;
-	uint32_t depth;      /* at least: the link's may be more */
-	bool helper;         /* is to make reads besides */
+	uint32_t depth;      /* least number of reads under way: the link's depth may be more */
+	bool helper;         /* the rail's helper makes reads, too */
 	bool connected;
 	bool quiet_by_close; /* closing its endpoint ends reads */
 };
@@ -100,40 +102,40 @@ struct wf_pull {
 
 	/* set by the owner as far as it is known, and read at the end */
 	struct wf_path path;
-	bool damaged; /* it was read, and is not what its owner has */
+	bool damaged; /* the body was read, and differs from the owner's */
 
-	/* its own: set up when it starts, whatever was there before */
+	/* private to pull.c and reads.c: set up at the start, whatever was there before */
 	enum wf_pull_state state;
 	enum wf_pull_way way;
 	struct wf_transfer *transfer;
 	struct wf_link *link;
-	struct wf_list node; /* in a list of it */
+	struct wf_list node; /* in link->work */
 	struct wf_body body;
 	struct wf_sums sums;
 	struct wf_answer *answer; /* NULL: the peer that waits for it is dead */
 	uint64_t id;
 	struct wf_grant grant;
 	struct wf_pull_rail rail;
-	void *into;         /* where reads go: */
-	uint64_t into_bytes; /* byte n of the body goes to n % into_bytes, */
-	uint64_t from_bytes; /* and comes from n % from_bytes */
-	bool confirmed;	    /* imported: that all of it is copied, and was offered until then */
-	uint64_t filled;    /* there at its owner's, from its beginning on */
-	uint64_t taken;     /* its owner knows of that */
+	void *into;         /* destination of reads */
+	uint64_t into_bytes; /* byte n of the body goes to n % into_bytes */
+	uint64_t from_bytes; /* byte n of the body comes from n % from_bytes */
+	bool confirmed;	    /* imported: all is copied, and was offered until then */
+	uint64_t filled;    /* bytes that are there at the owner's, from the beginning on */
+	uint64_t taken;     /* bytes the owner knows to be read */
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;
-	uint64_t summed_bytes; /* of a view */
+	uint64_t summed_bytes; /* bytes of a view that are summed up */
 	uint32_t busy;      /* reads under way */
-	uint32_t aside;     /* of these, by the helper */
-	struct wf_spread *spread; /* more ways than the rail; NULL: none */
-	uint64_t took_ns;   /* the last read over the rail did; 0: none has ended */
-	struct wf_pool_waiter room_waiter; /* for the stage's room */
-	bool refused;       /* the rail takes none of its reads */
+	uint32_t aside;     /* reads under way by the helper */
+	struct wf_spread *spread; /* lanes besides the rail; NULL: none */
+	uint64_t took_ns;   /* time of the last read over the rail; 0: none has ended */
+	struct wf_pool_waiter room_waiter; /* waits for the pool, for the stage's room */
+	bool refused;       /* the rail takes no read of the pull */
 	unsigned tries;     /* failures in a row */
-	uint64_t failing_ns; /* of the first of them */
+	uint64_t failing_ns; /* when the first of them was */
 	bool tell_withdrawn;
-	bool began_staged;  /* its owner may have begun to stage it */
-	bool releases;      /* stopped so that another may pull the body */
+	bool began_staged;  /* the owner may have begun to stage the body */
+	bool releases;      /* stopped so that another pull may take the body */
 	struct wf_error why;
 	struct wf_pace_share share;
 	struct wf_timer timer;
@@ -141,30 +143,36 @@ struct wf_pull {
 };
 
 /*
- * Pull @body over @link, and end its offer with @answer, which is taken.  Borrows
- * @pull, whose job and path are set, and its destination until done, which is never
- * called inside.  -ENOMEM, -ENOSPC: nothing was begun, and @answer has told the owner so.
+ * Pull @body over @link, and end its offer with @answer, which is taken.  Borrows @pull, whose
+ * job and path are set, and its destination until done, which is never called inside.  -ENOMEM,
+ * -ENOSPC: nothing was begun, and @answer has told the owner so.
  */
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull);
 
-/* End it early with @e: done follows, maybe inside, as soon as the destination is quiet.  Harmless after the end. */
+/*
+ * End @pull early with @e: done follows, maybe inside, as soon as the destination is quiet.
+ * Harmless after the end.
+ */
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
 
 /*
- * The same, and leave @pull->answer to the owner, so that another pull can begin with the body: if
- * it is offered still, and its owner can be asked for it from the beginning.  Else NULL.
+ * Stop @pull as wf_pull_stop() does, and leave @pull->answer to the owner, so that another pull
+ * can begin with the body: if it is offered still, and its owner can be asked for it from the
+ * beginning.  Else @pull->answer is NULL.
  */
 void wf_pull_release(struct wf_pull *pull, const struct wf_error *e);
 
-/* Its stage has come further. */
+/* Handle progress of the stage of @pull. */
 void wf_pull_drained(struct wf_pull *pull);
 
-/* For people: what it waits for.  And a number that differs once it has come further. */
+/* Say for people what @pull waits for. */
 void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes);
+
+/* Returns a number that differs once @pull has come further. */
 uint64_t wf_pull_progress(const struct wf_pull *pull);
 
-/* For transfer.c. */
+/* Records of the peer about @pull, and events of its link; called by transfer.c. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);
 void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *lane);
 void wf_pull_lane_up(struct wf_pull *pull);

@@ -10,7 +10,7 @@ uint64_t wf_reads_limit(const struct wf_pull *pull)
 	return WF_MIN(pull->filled, pull->job.stage->ended + pull->into_bytes);
 }
 
-/* From @offset on, before either end begins anew at its beginning. */
+/* Bytes from @offset on, before either end begins anew at its beginning. */
 static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
 {
 	return WF_MIN(pull->into_bytes - offset % pull->into_bytes,
@@ -38,7 +38,7 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 	return unused;
 }
 
-/* One of the last ones is left to be made here, where a read lasts until it is done. */
+/* The last chunk is left to this thread, where a read lasts until it is done. */
 bool wf_reads_for_helper(const struct wf_pull *pull)
 {
 	uint64_t left = pull->body.bytes - pull->next;
@@ -51,7 +51,7 @@ static void *target(const struct wf_pull *pull, const struct wf_pull_read *r)
 	return (char *)pull->into + r->offset % pull->into_bytes;
 }
 
-/* Of what begins at @address. */
+/* Address of the bytes of @r, in memory that begins at @address. */
 static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r, uint64_t address)
 {
 	return address + r->offset % pull->from_bytes;
@@ -73,7 +73,7 @@ int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_
 			  source(pull, r, pull->body.address), pull->body.key, &r->read);
 }
 
-/* How many reads are to be under way over what has learnt @learnt; those of the helper come besides. */
+/* How many reads may be under way over the rail of @learnt; reads by the helper come besides. */
 static uint32_t depth(const struct wf_pull *pull, const struct wf_depth *learnt)
 {
 	return pull->link->worker->options.depth ? pull->rail.depth :
@@ -106,8 +106,8 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 }
 
 /*
- * Would a read that takes @took_ns be the last to end?  Not if the fastest way, which may be this
- * one, needs as long for what is left.
+ * Would a read that takes @took_ns be the last to end?  Not if the fastest way, which may be the
+ * same, needs as long for the rest of the body.
  */
 static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
 {
@@ -137,7 +137,7 @@ bool wf_reads_find_way(const struct wf_pull *pull, struct wf_spread_way **over)
 	for (uint32_t i = 0; spread && i < spread->count; i++) {
 		struct wf_spread_way *way = &spread->ways[i];
 
-		/* Whoever goes on because a lane is closing may know that one still. */
+		/* A pull that goes on because a lane is closing may still have that lane's way. */
 		if (!way->lane || !way->lane->ready ||
 		    way->busy >= depth(pull, &way->lane->reads.depth) ||
 		    is_too_slow(pull, way->took_ns))

@@ -16,7 +16,10 @@ int wf_recall_open(uint64_t offer, struct wf_recall **recall)
 	return 0;
 }
 
-/* That the peer has the record says nothing yet: its own WITHDRAWN does. */
+/*
+ * Free a recall that the peer has got.  Its own WITHDRAWN, not this, says that the offer is
+ * over.
+ */
 static void heard(struct wf_control *c, const struct wf_error *e)
 {
 	(void)e;

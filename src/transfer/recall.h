@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A recall: the word that takes an offer back.  Its memory is taken with the
- * offer, so that it can always be said; and once it is said it belongs to the
- * link, which repeats it until the peer has it, even when the parcel has ended
- * before.  Else an offer that comes late would wait there for ever.
+ * A recall: the message that revokes an offer.  Its memory is taken with the offer, so that it
+ * can always be sent; once it is sent it belongs to the link, which repeats it until the peer
+ * has it, even when the parcel has ended before.  Else an offer that comes late would wait there
+ * for ever.
  *
  * Threads: owner.
  */
@@ -16,13 +16,13 @@ struct wf_recall {
 	struct wf_control control;
 };
 
-/* -ENOMEM. */
+/* Make a recall of @offer.  -ENOMEM. */
 int wf_recall_open(uint64_t offer, struct wf_recall **recall);
 
-/* Say it.  Takes @recall. */
+/* Send the recall.  Takes @recall. */
 void wf_recall_post(struct wf_recall *recall, struct wf_link *link);
 
-/* It is not needed.  Accepts NULL. */
+/* Free a recall that is not needed.  Accepts NULL. */
 void wf_recall_close(struct wf_recall *recall);
 
 #endif

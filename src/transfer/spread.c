@@ -14,7 +14,7 @@ struct wf_spread_way *wf_spread_find(struct wf_spread *spread, const struct wf_l
 	return NULL;
 }
 
-/* One that is used no more, or another. */
+/* Take a way whose lane has closed, or a new one. */
 static struct wf_spread_way *take_way(struct wf_spread *spread)
 {
 	struct wf_spread_way *way = wf_spread_find(spread, NULL);
@@ -70,7 +70,7 @@ void wf_spread_close(struct wf_spread *spread)
 	free(spread);
 }
 
-/* Where @body is for who reads over @lane; opened if it is not yet. */
+/* Get the grant by which a peer reads @body over @lane, and open it if it is not yet. */
 static int open_on(struct wf_spread_offer *offer, const struct wf_lane *lane,
 		   const struct wf_span *body, const struct wf_grant **grant)
 {

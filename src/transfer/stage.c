@@ -10,8 +10,8 @@
 /* How often a device is asked: soon for copies, less often the longer a program's stream needs. */
 #define ASK_NS (5 * WF_NS_PER_US)
 #define ASK_SLOWLY_NS WF_NS_PER_MS
-#define DIRECT_PIECE_BYTES (16 * MIB) /* what can't be called back; not tuned */
-#define PATIENCE 8 /* of the time that it has waited it may be late */
+#define DIRECT_PIECE_BYTES (16 * MIB) /* size of a copy, which can't be called back; not tuned */
+#define PATIENCE 8 /* an answer is late by at most this part of the time waited */
 
 static void ask(struct wf_timer *timer);
 
@@ -20,7 +20,7 @@ static struct wf_kind_copy *copy_at(struct wf_stage *stage, uint64_t offset)
 	return &stage->copies[offset / stage->piece_bytes % WF_STAGE_PIECES];
 }
 
-/* The end of the piece that begins at @offset. */
+/* Returns the end of the piece that begins at @offset. */
 static uint64_t piece_end(const struct wf_stage *stage, uint64_t offset)
 {
 	return WF_MIN(offset + stage->piece_bytes, stage->bytes);
@@ -45,8 +45,8 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
 }
 
 /*
- * What comes waits for what peers fill, and what they fill may wait for what goes from here:
- * so it leaves half of the pool for that.
+ * Bodies on their way in leave half of the pool to those on their way out: they wait for pieces
+ * that peers fill, and peers may wait for pieces that are filled here.
  */
 static bool must_wait(const struct wf_stage *stage)
 {
@@ -68,7 +68,7 @@ int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 	if (must_wait(stage))
 		return -EAGAIN;
 	err = wf_pool_take(pool, bytes, &room);
-	/* One piece is enough, though nothing goes side by side. */
+	/* A room of one piece is enough, though nothing goes side by side. */
 	if ((err == -ENOBUFS || err == -EAGAIN) && bytes > stage->piece_bytes) {
 		bytes = stage->piece_bytes;
 		err = wf_pool_take(pool, bytes, &room);
@@ -115,7 +115,7 @@ int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offs
 	err = wf_cuda_import(stage->body->place.device, &given, &start, e);
 	if (err)
 		return err;
-	/* A copy from beyond it would cost the program its whole context. */
+	/* A copy from beyond the allocation would cost the program its whole context. */
 	err = wf_cuda_find(start, &m, e);
 	if (!err && (offset > m.bytes || stage->bytes > m.bytes - offset))
 		err = wf_error_set(e, -EPROTO, "a body that goes beyond its allocation");
@@ -155,7 +155,7 @@ static void ask_in(struct wf_stage *stage, uint64_t in_ns)
 	wf_loop_timer(&w->loop, &stage->timer, w->loop.now_ns + in_ns, ask);
 }
 
-/* Something is under way, or awaited. */
+/* Ask again later: a copy is under way, or the stream is awaited. */
 static void ask_later(struct wf_stage *stage)
 {
 	uint64_t waited_ns = stage->transfer->worker->loop.now_ns - stage->waits_ns;
@@ -170,7 +170,7 @@ static void fail(struct wf_stage *stage, const struct wf_error *e)
 	stage->stopped = true;
 }
 
-/* Before the first copy: the program may still be writing the body, or reading what was in it. */
+/* Until the mark, the program may still be writing the body, or reading what was in it. */
 static bool may_begin(struct wf_stage *stage)
 {
 	struct wf_error e;
@@ -253,7 +253,7 @@ void wf_stage_go(struct wf_stage *stage, uint64_t limit)
 	if (idle)
 		stage->waits_ns = stage->transfer->worker->loop.now_ns;
 	begin_all(stage);
-	/* A failure, too, is said in a turn of its own. */
+	/* A failure, too, is reported in a turn of its own. */
 	if (idle && (stage->begun > stage->over || has_next(stage) || stage->why.code))
 		ask_in(stage, stage->why.code ? 0 : ASK_NS);
 }
@@ -263,7 +263,7 @@ void wf_stage_skip(struct wf_stage *stage, uint64_t bytes)
 	stage->begun = stage->over = stage->ended = bytes;
 }
 
-/* Copies end in the order in which they were begun. */
+/* End copies, in the order in which they were begun. */
 static void hear_device(struct wf_stage *stage)
 {
 	const struct wf_kind *kind = stage->body->place.kind;
@@ -333,7 +333,7 @@ bool wf_stage_all_quiet(const struct wf_transfer *t)
 	return true;
 }
 
-/* One whose owner does not know yet, or which has begun since. */
+/* Find a stage whose owner does not know yet, or which has begun since. */
 static struct wf_stage *find_unsettled(const struct wf_transfer *t)
 {
 	WF_LIST_EACH(node, &t->stages) {
@@ -351,7 +351,7 @@ void wf_stage_settle(struct wf_transfer *t)
 
 	t->settled = true;
 	wf_kinds_wait(&t->kinds);
-	/* What one of these tells its owner may end others, and begin some, which fail. */
+	/* An owner that is told may end other stages, and begin some, which fail. */
 	while ((stage = find_unsettled(t))) {
 		stage->settled = true;
 		if (stage->begun < stage->bytes)

@@ -5,9 +5,9 @@
 
 #include "util/checksum.h"
 
-#define TELL_AGAIN_NS WF_NS_PER_MS /* when there was no memory for a record */
-#define HELPED_NS (10 * WF_NS_PER_US) /* how often the helper is looked at; not tuned */
-#define HELP_BYTES (4 * MIB) /* at once: who drops a job waits for as long as it takes, 0.15 ms at 27 GB/s */
+#define TELL_AGAIN_NS WF_NS_PER_MS /* pause after there was no memory for a record */
+#define HELPED_NS (10 * WF_NS_PER_US) /* interval of looks at the helper; not tuned */
+#define HELP_BYTES (4 * MIB) /* bytes a job: dropping one waits until it ends, 0.15 ms at 27 GB/s */
 
 void wf_summing_init(struct wf_summers *summers, struct wf_loop *loop, bool helper)
 {
@@ -49,7 +49,7 @@ void wf_summing_stop(struct wf_summing *s)
 	s->aside = false;
 }
 
-/* The record, when it is full or has the last of them.  -ENOMEM: not yet. */
+/* Tell the record, which is full or has the last sums.  -ENOMEM: not yet. */
 static int tell(struct wf_summing *s)
 {
 	int err = s->tell(s, &s->record);
@@ -76,7 +76,7 @@ static uint64_t next_end(const struct wf_summing *s)
 		      s->bytes);
 }
 
-/* Returns its bytes. */
+/* Sum up the next piece.  Returns its size. */
 static uint64_t sum_piece(struct wf_summing *s)
 {
 	struct wf_sums_record *r = &s->record;
@@ -87,7 +87,7 @@ static uint64_t sum_piece(struct wf_summing *s)
 	return bytes;
 }
 
-/* In the helper's thread, to which the worker leaves the record and the body. */
+/* Sum up in the helper's thread, to which the worker leaves the record and the body. */
 static int sum_aside(const struct wf_helper_job *job)
 {
 	struct wf_summing *s = job->owner;
@@ -97,7 +97,7 @@ static int sum_aside(const struct wf_helper_job *job)
 	return 0;
 }
 
-/* The helper, started if it can be; NULL: it can't. */
+/* Returns the helper, started if it can be; NULL: it can't. */
 static struct wf_helper *helper_of(struct wf_summers *summers)
 {
 	if (!summers->helper && !summers->helpless)
@@ -115,7 +115,7 @@ static bool give_aside(struct wf_summing *s)
 	return s->aside;
 }
 
-/* What the helper has summed up, for whomever. */
+/* Take the ended jobs of the helper, for any body. */
 static void hear_helper(struct wf_summers *summers)
 {
 	struct wf_summing *s;
@@ -130,7 +130,7 @@ static bool may_sum(const struct wf_summing *s)
 	return is_left(s) && next_end(s) <= s->ready;
 }
 
-/* Without a helper it is one piece in a turn: meanwhile the reads of others, and of this body, go on. */
+/* Without a helper a turn sums up one piece: meanwhile reads of this body and others go on. */
 static void go_on(struct wf_timer *timer)
 {
 	struct wf_summing *s = WF_CONTAINER(timer, struct wf_summing, timer);
@@ -161,7 +161,7 @@ static void start(struct wf_summing *s)
 
 void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready)
 {
-	/* The helper may be looking at it. */
+	/* A room that is set stays: the helper may be reading it. */
 	if (!s->ready) {
 		s->room = room;
 		s->room_bytes = room_bytes;

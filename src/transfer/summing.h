@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Summing: what the owner of a long body tells its reader of what its pieces sum up to.
+ * Summing: the owner of a long body tells its reader the checksums of the body's pieces.
  *
- * The reader asks for the sums of as many pieces as one record takes, a little
- * ahead of its reads (sums.h); each time they are told in one record.  A helper
- * makes them where there is one and it has room, the worker itself otherwise.
- * Of a body that passes through a stage they are made as its pieces are filled.
+ * The reader asks for the sums of as many pieces as one record takes, a little ahead of its
+ * reads (sums.h); each time they are told in one record.  A helper makes them where there is one
+ * and it has room, the worker itself otherwise.  Sums of a body that passes through a stage are
+ * made as its pieces are filled.
  *
  * Threads: owner.
  */
@@ -16,57 +16,60 @@
 #include "util/helper.h"
 #include "wire/record.h"
 
-/* Of a worker: who sums up. */
+/* Threads of a worker that sum up. */
 struct wf_summers {
 	struct wf_loop *loop;
 	struct wf_helper *helper; /* NULL: not started yet, or there is none */
-	bool helpless;            /* none is wanted, or it can't be started */
+	bool helpless;            /* no helper is wanted, or it can't be started */
 };
 
 struct wf_summing {
 	struct wf_summers *summers;
-	void *owner;          /* for tell and moved */
-	/* Tell the reader.  -ENOMEM: not now, and it is tried again. */
+	void *owner;          /* context of tell and moved */
+	/* Tell the reader.  -ENOMEM: not now; tell is called again. */
 	int (*tell)(struct wf_summing *s, const struct wf_sums_record *record);
-	uint32_t asked, told; /* records */
-	bool aside;           /* the helper has @record, and sums up, as far as: */
+	uint32_t asked, told; /* records asked for, and told */
+	bool aside;           /* the helper has @record, and sums up as far as @until */
 	uint64_t until;
-	uint64_t ready;       /* of the body, from its beginning: the rest is not there yet */
-	void (*moved)(struct wf_summing *s); /* it has come further; NULL: nobody wants to know */
+	uint64_t ready;       /* bytes that are there, from the body's beginning */
+	void (*moved)(struct wf_summing *s); /* more sums are there; may be NULL */
 	struct wf_timer timer;
-	/* once anything is ready: byte n of the body is at n % @room_bytes */
+	/* set once anything is ready: byte n of the body is at n % @room_bytes */
 	const uint8_t *room;
 	uint64_t room_bytes;
-	/* once it is asked for: */
+	/* set once sums are asked for */
 	uint64_t bytes;
-	struct wf_sums_record record; /* the next that is to be told */
+	struct wf_sums_record record; /* next record to tell */
 };
 
-/* @helper: a thread may be started for it, when it is first needed. */
+/* Set up @summers.  @helper: a thread may be started when it is first needed. */
 void wf_summing_init(struct wf_summers *summers, struct wf_loop *loop, bool helper);
 void wf_summing_fini(struct wf_summers *summers);
 
-/* A new one, for a body of @owner that its reader asks about, as few do.  NULL: no memory. */
+/* Make the summing of a body of @owner; few readers ask for one.  NULL: no memory. */
 struct wf_summing *wf_summing_open(struct wf_summers *summers, void *owner,
 				   int (*tell)(struct wf_summing *s,
 					       const struct wf_sums_record *record));
 
-/* Stops it.  Accepts NULL. */
+/* Stop and free @s.  Accepts NULL. */
 void wf_summing_close(struct wf_summing *s);
 
-/* So many bytes of the body are there, in @room, which is the same each time, or are over. */
+/*
+ * Let the first @ready bytes of the body be summed up: they are in @room, which is the same each
+ * time, or were there.
+ */
 void wf_summing_ready(struct wf_summing *s, const void *room, uint64_t room_bytes, uint64_t ready);
 
 /*
- * Reader @pull asks for the next sums of the body, of @bytes, which is the same each time.
- * More than there are it is not told, nor is another reader.
+ * Ask for the next sums of the body, of @bytes, the same each time, for reader @pull.  Requests
+ * beyond the last piece, and those of another reader, are ignored.
  */
 void wf_summing_ask(struct wf_summing *s, uint64_t bytes, uint64_t pull);
 
-/* Up to there bytes of the body are needed no more.  NULL: none of them was summed up. */
+/* Returns up to which byte the body is needed no more.  NULL: none of it was summed up. */
 uint64_t wf_summing_over(const struct wf_summing *s);
 
-/* Sum up no more: the body is touched no more once this returns.  Accepts NULL. */
+/* Stop summing: the body is touched no more once this returns.  Accepts NULL. */
 void wf_summing_stop(struct wf_summing *s);
 
 #endif

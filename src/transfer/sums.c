@@ -9,7 +9,7 @@
 
 #define AHEAD 2 /* pieces; not tuned */
 
-/* Of piece @index. */
+/* Length of piece @index. */
 static uint64_t length(const struct wf_sums *s, uint32_t index)
 {
 	return WF_MIN(s->piece_bytes, s->bytes - index * s->piece_bytes);

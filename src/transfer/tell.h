@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Short records: what the two ends of a transfer tell each other about it.
+ * Short records by which the two ends of a transfer tell each other about it.
  *
  * Threads: owner.
  */
@@ -9,12 +9,12 @@
 
 #include "link/link.h"
 
-#define WF_TELL_BYTES_MAX WF_OFFER_RECORD_BYTES_MAX /* the longest there is */
+#define WF_TELL_BYTES_MAX WF_OFFER_RECORD_BYTES_MAX /* longest of these records */
 
-/* Post a record, copied; for data frames.  -ENOMEM: it was not said. */
+/* Post a record, copied, in data frames.  -ENOMEM: nothing was posted. */
 int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count);
 
-/* The same for one made of an id, a second number and a status. */
+/* Post a record made of an id, a second number and a status, as wf_tell_record() does. */
 int wf_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other, uint8_t status);
 
 #endif

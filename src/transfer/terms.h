@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Terms: what an operation demands of the way its body goes, on pain of
- * failure.
+ * Terms: an operation's demands on the way of its body, on pain of failure.
  *
- * Threads: whoever owns the struct.
+ * Threads: the owner of the struct.
  */
 #ifndef WF_TERMS_H
 #define WF_TERMS_H
@@ -12,30 +11,33 @@
 
 struct wf_terms {
 	bool checksum;      /* the body has one */
-	bool no_staging;    /* it is not copied into other memory on its way */
-	bool no_fallback;   /* its rail is the best that both nodes have */
-	uint32_t rails_min; /* that the link runs over */
-	const char *provider; /* of its rail, for the life of the process; NULL: any */
+	bool no_staging;    /* the body is not copied into other memory on its way */
+	bool no_fallback;   /* the body's rail is the best that both nodes have */
+	uint32_t rails_min; /* rails that the link must run over */
+	const char *provider; /* provider of the rail, for the life of the process; NULL: any */
 };
 
-/* Does the rail of @caps, over which a body goes to or comes from the peer of @link, meet @terms?  -EBADFD with a sentence. */
+/*
+ * Check that the rail of @caps, over which a body goes to or comes from the peer of @link, meets
+ * @terms.  -EBADFD with a sentence.
+ */
 int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_caps *caps, struct wf_error *e);
 
-/* Is it too early to say, for more rails may come up in a moment? */
+/* Returns whether more rails may come up in a moment, so that it is too early to check. */
 bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link);
 
 /*
- * What is to protect a body for the peer of @link, which has a rail: @terms or the
- * peer may want it.  -EBADFD with a sentence: the peer can't verify what is demanded.
+ * Choose the checksum of a body for the peer of @link, which has a rail: @terms or the peer may
+ * want one.  -EBADFD with a sentence: the peer can't verify the checksum that @terms demand.
  */
 int wf_terms_sum(const struct wf_terms *terms, const struct wf_link *link, uint8_t *sum_kind,
 		 struct wf_error *e);
 
-/* May what is on CUDA device @device go through the pool?  -EBADFD with a sentence. */
+/* Check that a body on CUDA device @device may go through the pool.  -EBADFD with a sentence. */
 int wf_terms_stage(const struct wf_terms *terms, int device, struct wf_error *e);
 
-/* Is a body that has come protected as @terms demand?  -EBADFD with a sentence. */
+/* Check that a body that has come is protected as @terms demand.  -EBADFD with a sentence. */
 int wf_terms_body(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_body *body, struct wf_error *e);
 

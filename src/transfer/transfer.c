@@ -34,7 +34,10 @@ void wf_transfer_fini(struct wf_transfer *t)
 	wf_spare_fini(&t->records);
 }
 
-/* An id of ours that the peer names: it must belong to that peer, and have been told to it. */
+/*
+ * Find an offer of ours that the peer names: it must belong to that peer, and have been told to
+ * it.
+ */
 static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
 {
 	struct wf_parcel *p = wf_table_get(&t->parcels, offer);
@@ -104,7 +107,7 @@ static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record
 	return wf_answers_withdraw(link, small.id);
 }
 
-/* There is nothing to resume any more: the reader need not wait for its deadline. */
+/* Tell a reader that there is nothing to resume, so that it need not wait for its deadline. */
 static int deny_offer(struct wf_link *link, uint64_t pull)
 {
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
@@ -114,7 +117,7 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 	return wf_tell_record(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 }
 
-/* That nobody looks any more is seen elsewhere; this says where and when. */
+/* The end of a view is seen elsewhere, too; RELEASED says where to look, and when. */
 static int take_released(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_lender *lender = link->worker->lender;
@@ -128,7 +131,7 @@ static int take_released(void *ctx, struct wf_link *link, const struct wf_record
 	return 0;
 }
 
-/* A record about an offer of ours. */
+/* Take a record about an offer of ours. */
 static int take_about_offer(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_transfer *t = ctx;
@@ -139,7 +142,7 @@ static int take_about_offer(void *ctx, struct wf_link *link, const struct wf_rec
 		return -EBADMSG;
 	p = find_parcel(t, link, small.id);
 	if (!p) {
-		/* It ended in the meantime: by its deadline, say. */
+		/* The parcel ended in the meantime: by its deadline, say. */
 		wf_counters_add(&t->worker->counters.late_dropped, 1);
 		return record->type == WF_RECORD_RESUME ? deny_offer(link, small.other) : 0;
 	}
@@ -231,7 +234,7 @@ void wf_transfer_down(struct wf_link *link, const struct wf_error *e)
 		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);
 }
 
-/* A parcel that waits for a peer which was never met. */
+/* Find a parcel that waits for a peer which was never met. */
 static struct wf_parcel *find_hopeless(const struct wf_transfer *t)
 {
 	WF_LIST_EACH(node, &t->worker->link_list) {
@@ -251,7 +254,7 @@ bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
 	t->closing = true;
 	while ((p = wf_table_next(&t->parcels, &at)))
 		wf_parcel_stop(p, e);
-	/* What waits for a peer that was there may go yet, if it needs no offer: an answer, say. */
+	/* A record that needs no offer, an answer say, may yet go to a peer that was there. */
 	while ((p = find_hopeless(t)))
 		wf_parcel_stop(p, e);
 	at = 0;

@@ -2,9 +2,8 @@
 /*
  * Transfers of a worker: bodies of bytes between two nodes.
  *
- * A parcel (parcel.h) is a record with a body on its way out, a pull (pull.h) a
- * body on its way in.  The records that the two ends exchange about an offer
- * are handled here.
+ * A parcel (parcel.h) is a record with a body on its way out, a pull (pull.h) a body on its way
+ * in.  The records that the two ends exchange about an offer are handled here.
  *
  * Threads: owner.
  */
@@ -18,7 +17,7 @@
 #include "transfer/view.h"
 #include "util/spare.h"
 
-#define WF_TRANSFER_LATER 1 /* as a code: not yet, and it goes on by itself */
+#define WF_TRANSFER_LATER 1 /* a code: not yet; the parcel or pull goes on by itself */
 
 struct wf_transfer {
 	struct wf_worker *worker;
@@ -26,41 +25,44 @@ struct wf_transfer {
 	struct wf_table pulls;
 	struct wf_spare records; /* struct wf_parcel_record with a short head */
 	uint32_t waiting_count;  /* parcels whose link has no rail yet */
-	struct wf_pace pace;     /* of all pulls */
+	struct wf_pace pace;     /* pace of all pulls */
 	struct wf_views views;
 	struct wf_summers summers;
 	struct wf_kinds kinds;   /* for copies to and from devices */
 	struct wf_list stages;
-	uint64_t draining_bytes; /* of their rooms, for what comes */
+	uint64_t draining_bytes; /* bytes of the rooms of bodies on their way in */
 	bool closing;            /* nothing is offered any more */
-	bool settled;            /* and no copy is begun */
+	bool settled;            /* no copy is begun any more */
 };
 
 int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker);
-/* Ends all views. */
+/* End all views and tear @t down. */
 void wf_transfer_fini(struct wf_transfer *t);
 
-/* This floor takes the records of offers and pulls.  Threads: setup. */
+/* Take the records of offers and pulls.  Threads: setup. */
 void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes);
 
-/* What the link floor tells: see struct wf_worker_sink. */
+/* Callbacks of the link floor: see struct wf_worker_sink. */
 void wf_transfer_up(struct wf_link *link);
 void wf_transfer_paused(struct wf_link *link);
 void wf_transfer_down(struct wf_link *link, const struct wf_error *e);
 
-/* Start what waits for @link, which has a rail. */
+/* Start the parcels that wait for @link, which has a rail. */
 void wf_transfer_start(struct wf_link *link);
 
-/* A lane is ready, or has closed. */
+/* Tell the pulls of the link that @lane is ready, or has closed. */
 void wf_transfer_lane(const struct wf_lane *lane, bool open);
 
 /*
- * Take back every offer, with @e, and make no more; false: some are not back yet, what needs
- * none still waits, or copies of devices are under way.
+ * Take back every offer, with @e, and make no more.  Returns false: some offers are not back
+ * yet, records without an offer still wait, or copies of devices are under way.
  */
 bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e);
 
-/* A shared rail was opened anew: reads that were stuck on it touch no memory any more. */
+/*
+ * Tell pulls that the shared rail @on was opened anew: reads stuck on it touch no memory any
+ * more.
+ */
 void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on);
 
 #endif

@@ -42,7 +42,7 @@ int wf_view_open(struct wf_views *views, struct wf_link *link, const struct wf_b
 	return 0;
 }
 
-/* It is not in the map any more. */
+/* End a view that is no longer in the map. */
 static void end(struct wf_view *v)
 {
 	struct wf_link *link = wf_link_real(v->link);
@@ -50,7 +50,10 @@ static void end(struct wf_view *v)
 	bool alive = wf_borrower_is_of(&v->hold, link);
 
 	wf_borrower_let(&v->hold);
-	/* A hint: where it is not heard, for want of memory or of a link, the owner looks by himself. */
+	/*
+	 * RELEASED is a hint: without memory or a link for it, the owner finds the end by
+	 * itself.
+	 */
 	if (alive)
 		(void)wf_tell(link, WF_RECORD_RELEASED, v->offer, place, 0);
 	wf_link_put(v->link);
@@ -72,7 +75,7 @@ static void end_given(struct wf_task *task)
 	end(WF_CONTAINER(task, struct wf_view, task));
 }
 
-/* Any that begins at @at; the same bytes may be looked at twice. */
+/* Take any view that begins at @at from the map; the same bytes may be viewed twice. */
 static struct wf_view *take(struct wf_views *views, const void *at)
 {
 	struct wf_map_node *node = NULL;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Views: bodies of peers of this host that are looked at where they are, in
- * the peer's memory.
+ * Views: bodies of peers of this host that are read in place, in the peer's memory.
  *
- * A view lasts until it is given back, be the transfer over or the peer dead:
- * nobody writes to what it shows until then.  It is found by where it begins,
- * as chunks of the pool are.
+ * A view lasts until it is given back, be the transfer over or the peer dead: nobody writes to
+ * its memory until then.  A view is found by its address, as chunks of the pool are.
  *
  * Threads: owner; any for wf_view_give.
  */
@@ -17,8 +15,8 @@
 
 struct wf_views {
 	struct wf_worker *worker;
-	pthread_mutex_t lock; /* of the map */
-	struct wf_map map;    /* by address */
+	pthread_mutex_t lock; /* guards the map */
+	struct wf_map map;    /* views by address */
 };
 
 struct wf_view {
@@ -32,17 +30,20 @@ struct wf_view {
 
 int wf_view_init(struct wf_views *views, struct wf_worker *worker);
 
-/* Ends all views: what they show can't be read any more. */
+/* End all views: their memory can't be read any more. */
 void wf_view_fini(struct wf_views *views);
 
-/* Look at @body, which the peer of @link offers as a view.  -ENOMEM, or as wf_borrower_hold: it may still be pulled. */
+/*
+ * Map @body, which the peer of @link offers as a view.  -ENOMEM, or as wf_borrower_hold: the
+ * body may still be pulled.
+ */
 int wf_view_open(struct wf_views *views, struct wf_link *link, const struct wf_body *body,
 		 struct wf_view **view);
 
-/* Look no more, and tell the owner.  Frees @view. */
+/* End the view, and tell its owner.  Frees @view. */
 void wf_view_close(struct wf_view *view);
 
-/* Close a view that begins at @at, soon.  -EINVAL: there is none.  Threads: any. */
+/* Close a view that begins at @at, soon.  -EINVAL: there is no such view.  Threads: any. */
 int wf_view_give(struct wf_views *views, const void *at);
 
 #endif
