@@ -38,7 +38,7 @@ static void withdrawn(struct wf_answer *answer)
 	wf_answer_withdrawn(answer, link);
 }
 
-/* Offers of the dead can't be pulled.  What it sent whole stays. */
+/* The offer of a peer that is dead can't be pulled; bytes that it sent whole stay. */
 static void lost(struct wf_answer *answer, const struct wf_error *e)
 {
 	struct wf_arrival *a = answer->owner;

@@ -2,8 +2,8 @@
 /*
  * Arrivals: tensors that came and wait, for a receive or for memory.
  *
- * The bytes of an eager one are kept in memory that the sender knows about (the
- * link's room); an offered one stays where it is, at the sender, until it is pulled.
+ * The bytes of an eager tensor are kept in memory that the sender knows about (the link's room);
+ * an offered one stays where it is, at the sender, until it is pulled.
  *
  * Threads: owner.
  */
@@ -17,66 +17,70 @@
 #include "util/spare.h"
 #include "wire/record.h"
 
-/* Of a worker. */
+/* Arrivals of a worker. */
 struct wf_arrivals {
 	struct wf_worker *worker;
 	struct wf_transfer *transfer;
 	size_t count;
-	struct wf_spare pulls; /* for receives */
-	uint64_t came; /* ever */
+	struct wf_spare pulls; /* freelist of struct wf_pull, for receives */
+	uint64_t came; /* arrivals ever; the number of the next one */
 };
 
 struct wf_arrival {
-	/* set by whoever keeps it */
+	/* set by the keeper */
 	void *keeper;
-	/* The sender's body can't be had any more: free it, and say @e to whoever asked for it. */
+	/* The sender's body can't be had any more: free @a, and say @e to a receive that has it. */
 	void (*lost)(struct wf_arrival *a, const struct wf_error *e);
 	struct wf_list node;      /* in its keeper's list */
 	struct wf_list kept_node; /* in channels->kept */
 	struct wf_list link_node; /* in link->account.kept, or in channels->leftovers */
-	struct wf_list part_node; /* in part->kept: */
-	struct wf_part *part;     /* a reference, while it waits for a receive of its step; or NULL */
+	struct wf_list part_node; /* in part->kept */
+	struct wf_part *part;     /* a reference, while @part_node is in a list; or NULL */
 
-	/* read by it */
+	/* read by the keeper */
 	struct wf_arrivals *arrivals;
-	uint64_t number;           /* in the order in which they came */
-	uint64_t since_ns;         /* it came, or was given back */
-	uint64_t charged_bytes;    /* to its sender's account; 0: whoever keeps it has done that */
+	uint64_t number;           /* order of arrival */
+	uint64_t since_ns;         /* when the tensor came, or was given back */
+	uint64_t charged_bytes;    /* bytes charged to the sender's account; 0: not charged here */
 	struct wf_link *link;
-	struct wf_answer *answer;       /* to its offer; NULL: there is none */
-	struct wf_path path;            /* so far */
-	struct wf_tensor_record record; /* its pointers lie in bytes[]; the key is gone */
+	struct wf_answer *answer;       /* answer to the offer; NULL: there is no offer */
+	struct wf_path path;            /* path so far */
+	struct wf_tensor_record record; /* pointers lie in bytes[]; the key is gone */
 	uint8_t bytes[]; /* shape, then the eager body */
 };
 
 void wf_arrivals_init(struct wf_arrivals *arrivals, struct wf_worker *worker,
 		      struct wf_transfer *t);
-/* No receive runs any more. */
+/* Tear @arrivals down, when no receive runs any more. */
 void wf_arrivals_fini(struct wf_arrivals *arrivals);
 
-/* The tensor of @t, without its bytes; its shape is put in @shape. */
+/* Returns the tensor of @t, without its bytes; its shape is put in @shape. */
 struct weft_tensor wf_arrival_describe(const struct wf_tensor_record *t, int64_t *shape);
 
-/* Keep what @t says of a tensor that has @came.  Takes @answer.  -ENOMEM. */
+/* Keep the record @t of a tensor that has @came.  Takes @answer.  -ENOMEM. */
 int wf_arrival_keep(struct wf_arrivals *arrivals, struct wf_link *link,
 		    const struct wf_tensor_record *t, const struct wf_path *came,
 		    struct wf_answer *answer, struct wf_arrival **arrival);
 void wf_arrival_free(struct wf_arrival *a);
 
 /*
- * Charge it, with @more bytes that its keeper has for it, to its sender's account until it is
+ * Charge @a, with @more bytes that its keeper has for it, to its sender's account until it is
  * freed.
  */
 void wf_arrival_charge(struct wf_arrival *a, uint64_t more);
-/* It waits for a receive of the step of @part; or does not any more, which is harmless before. */
+/* Let @a wait for a receive of the step of @part. */
 void wf_arrival_wait(struct wf_arrival *a, struct wf_part *part);
+
+/* End the wait of @a, and take it out of all lists; harmless before. */
 void wf_arrival_unwait(struct wf_arrival *a);
 
-/* Who answers its offer from now on; or who does not after all: takes @answer. */
+/* Take the answer of @a, which no longer keeps it. */
 struct wf_answer *wf_arrival_take_answer(struct wf_arrival *a);
+
+/* Let @a keep @answer, which it takes. */
 void wf_arrival_give_answer(struct wf_arrival *a, struct wf_answer *answer);
 
-/* wf_answer_refuse for one that was kept; it is counted, and freed. */
+/* Refuse an arrival as wf_answer_refuse() does, count it, and free it. */
 void wf_arrival_drop(struct wf_arrival *a, enum weft_status status);
 
 #endif

@@ -7,7 +7,7 @@
 #include "link/ledger.h"
 #include "wire/call_record.h"
 
-#define TYPICAL_RANK 4 /* dimensions beyond are not charged: a record has more bytes for each than is kept */
+#define TYPICAL_RANK 4 /* further dimensions are not charged: a record's are longer */
 
 void wf_bundles_init(struct wf_bundles *bundles, struct wf_arrivals *arrivals)
 {
@@ -41,7 +41,10 @@ static struct wf_bundle *find(const struct wf_bundles *bundles, const struct wf_
 	return NULL;
 }
 
-/* What a bundle of @count tensors keeps, at most, but for eager bodies, which have room of their own. */
+/*
+ * Most bytes that a bundle of @count tensors keeps, but for eager bodies, which have room of
+ * their own.
+ */
 static uint64_t kept_bytes(uint32_t count)
 {
 	return sizeof(struct wf_bundle) +
@@ -57,7 +60,7 @@ int wf_bundle_open(struct wf_bundles *bundles, const struct wf_bundle_name *name
 
 	if (find(bundles, name, hash))
 		return -EBADMSG;
-	/* What comes beside a reply this node has asked for. */
+	/* A reply's attachments are never refused: this node has asked for them. */
 	if (!name->reply && !wf_ledger_takes_call(wf_link_real(name->link), kept_bytes(count)))
 		return -ENOMEM;
 	b = calloc(1, sizeof(*b) + count * sizeof(b->tensors[0]));
@@ -79,7 +82,7 @@ static void refuse_tensor(struct wf_arrival *a)
 	wf_arrival_drop(a, WEFT_CANCELLED);
 }
 
-/* @let_go of each that was not received. */
+/* Close @b; @let_go is called for each tensor that was not received. */
 static void shut(struct wf_bundle *b, void (*let_go)(struct wf_arrival *a))
 {
 	struct wf_bundles *bundles = b->bundles;
@@ -108,7 +111,7 @@ void wf_bundles_fini(struct wf_bundles *bundles)
 {
 	struct wf_map_node *node;
 
-	/* There is nobody left to tell. */
+	/* Nobody is left to tell. */
 	while ((node = wf_map_first(&bundles->map)))
 		shut(WF_CONTAINER(node, struct wf_bundle, node), wf_arrival_free);
 	wf_map_fini(&bundles->map);
@@ -128,7 +131,7 @@ void wf_bundle_put(struct wf_bundle *b)
 	free(b);
 }
 
-/* Why there is no such tensor to be had. */
+/* Say why the tensor can't be had. */
 static int check(const struct wf_bundle *b, uint32_t index, struct wf_error *e)
 {
 	const struct wf_bundled *t = b->tensors[index];
@@ -145,19 +148,19 @@ static int check(const struct wf_bundle *b, uint32_t index, struct wf_error *e)
 	return wf_error_set(e, -EBADFD, "attachment %u has been received already", index);
 }
 
-/* Tensors that come. */
+/* A tensor's sender has taken it back, or is dead. */
 
 static void lost(struct wf_arrival *a, const struct wf_error *e)
 {
 	struct wf_bundled *t = a->keeper;
 
-	(void)e; /* whoever receives it is told */
+	(void)e; /* a receive of the tensor is told */
 	t->arrival = NULL;
 	t->lost = true;
 	wf_arrival_free(a);
 }
 
-/* It can be received again, as if it had not been, unless the bundle was closed meanwhile. */
+/* Make @a receivable again, unless the bundle was closed meanwhile. */
 static void give_back(struct wf_receiving *r, struct wf_arrival *a)
 {
 	struct wf_bundle *b = r->bundle;
@@ -188,7 +191,7 @@ void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving 
 	wf_receiving_meet_kept(r, a);
 }
 
-/* What can be known of it.  NULL: no memory. */
+/* Describe the tensor of @t.  NULL: no memory. */
 static struct wf_bundled *describe(const struct wf_tensor_record *t)
 {
 	struct wf_bundled *d = calloc(1, sizeof(*d) + t->rank * sizeof(d->shape[0]));
@@ -202,7 +205,7 @@ static struct wf_bundled *describe(const struct wf_tensor_record *t)
 	return d;
 }
 
-/* Takes @answer, unless it fails. */
+/* Keep tensor @index of @b.  Takes @answer, unless it fails. */
 static int keep(struct wf_bundle *b, uint32_t index, const struct wf_tensor_record *t,
 		const struct wf_path *came, struct wf_answer *answer)
 {

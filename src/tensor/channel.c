@@ -15,7 +15,7 @@ struct wf_channel {
 	uint64_t step;
 	struct wf_list receives;
 	struct wf_list arrivals;
-	uint32_t from_anybody; /* so many of the receives */
+	uint32_t from_anybody; /* receives from any peer */
 	uint16_t key_bytes;
 	uint8_t key[];
 };
@@ -58,7 +58,7 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 	return ch;
 }
 
-/* An empty channel is no channel. */
+/* Free a channel when it is empty. */
 static void drop_channel(struct wf_channel *ch)
 {
 	if (!wf_list_empty(&ch->receives) || !wf_list_empty(&ch->arrivals))
@@ -69,7 +69,7 @@ static void drop_channel(struct wf_channel *ch)
 
 /* Arrivals. */
 
-/* Nobody will receive it. */
+/* Drop an arrival that nobody will receive. */
 static void drop_arrival(struct wf_arrival *a, enum weft_status status)
 {
 	struct wf_channel *ch = a->keeper;
@@ -82,7 +82,7 @@ static void arrival_lost(struct wf_arrival *a, const struct wf_error *e)
 {
 	struct wf_channel *ch = a->keeper;
 
-	(void)e; /* nobody has asked for it */
+	(void)e; /* no receive waits for it */
 	wf_arrival_free(a);
 	drop_channel(ch);
 }
@@ -95,7 +95,10 @@ void wf_channels_drop(struct wf_part *part, enum weft_status status)
 	wf_part_put(part);
 }
 
-/* Whoever was to receive it has died, say, and so has whoever was to end the step. */
+/*
+ * Drop arrivals kept for too long: their receiver has died, say, and so has the node that was to
+ * end the step.
+ */
 static void kept_too_long(struct wf_timer *timer)
 {
 	struct wf_channels *c = WF_CONTAINER(timer, struct wf_channels, kept_timer);
@@ -112,7 +115,10 @@ static void kept_too_long(struct wf_timer *timer)
 	}
 }
 
-/* Behind those of its sender that came before; as a rule at the end, or the beginning for what was given back. */
+/*
+ * Returns the place of @a behind earlier tensors of its sender; as a rule the end, or the
+ * beginning for one that was given back.
+ */
 static struct wf_list *place_of(struct wf_channel *ch, const struct wf_arrival *a)
 {
 	struct wf_list *at = wf_list_first(&ch->arrivals);
@@ -124,7 +130,7 @@ static struct wf_list *place_of(struct wf_channel *ch, const struct wf_arrival *
 	return at;
 }
 
-/* @a, of the peer of @part, waits in @ch for a receive. */
+/* Let @a, of the peer of @part, wait in @ch for a receive. */
 static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
 		    struct wf_arrival *a)
 {
@@ -134,7 +140,10 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 
 	a->keeper = ch;
 	a->lost = arrival_lost;
-	/* As if each had a channel and a step of its own; one that is given back has been charged. */
+	/*
+	 * Charge each as if it had a channel and a step of its own; one that is given back has
+	 * been charged.
+	 */
 	if (!a->charged_bytes)
 		wf_arrival_charge(a, sizeof(*ch) + ch->key_bytes + sizeof(*part) +
 				     sizeof(*part->use.use));
@@ -148,7 +157,7 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 
 /* Receives. */
 
-/* The step of that number, if it is over here.  That it was aborted says more than that it has ended. */
+/* Returns the step if it is over here.  An abort says more than an end. */
 static const struct wf_step *find_over(const struct wf_channels *c, uint64_t step)
 {
 	const struct wf_step *s = wf_steps_find(&c->aborted, step);
@@ -157,8 +166,8 @@ static const struct wf_step *find_over(const struct wf_channels *c, uint64_t ste
 }
 
 /*
- * This node deals with the peer of @link in @step: *@part, with a reference, or NULL without
- * memory.  Returns the step if it is over by that, for the peer has aborted it before.
+ * Deal with the peer of @link in @step: *@part, with a reference, or NULL without memory.
+ * Returns the step if it is over by that, for the peer has aborted it before.
  */
 static const struct wf_step *take_part(struct wf_channels *c, struct wf_link *link, uint64_t step,
 				       struct wf_part **part)
@@ -216,7 +225,7 @@ static void wait_no_more(struct wf_receiving *r)
 	r->channel->from_anybody -= !r->from;
 }
 
-/* Receives that name other peers are gone through only if one of the channel may be found. */
+/* Receives that name other peers are searched only if the channel may have one that fits. */
 static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
 {
 	if (!ch->from_anybody && wf_list_empty(&link->work[WF_ABOVE_RECEIVES]))
@@ -231,8 +240,9 @@ static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *
 }
 
 /*
- * The first of @link's.  Of many, most are others', or wait for other receives: the shorter of
- * both lists is gone through.  One that was given back is the last of its peer's list.
+ * Returns the first arrival of @link's.  Of many, most are others', or wait for other receives:
+ * the shorter of both lists is searched.  One that was given back is the last of its peer's
+ * list.
  */
 static struct wf_arrival *find_arrival_of(struct wf_channel *ch, struct wf_link *link)
 {
@@ -245,7 +255,7 @@ static struct wf_arrival *find_arrival_of(struct wf_channel *ch, struct wf_link 
 		if (a->link == link)
 			return a;
 		if (link->state == WF_LINK_GONE)
-			continue; /* what it has left is in no list of its own */
+			continue; /* arrivals of a peer that is gone are in no list of its own */
 		if (own == &link->account.kept)
 			return found;
 		a = WF_CONTAINER(own, struct wf_arrival, link_node);
@@ -265,7 +275,7 @@ static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_re
 	return first ? WF_CONTAINER(first, struct wf_arrival, node) : NULL;
 }
 
-/* @r gets a tensor of the peer of @part. */
+/* Match @r with a tensor of the peer of @part. */
 static void match(struct wf_receiving *r, struct wf_part *part)
 {
 	wait_no_more(r);
@@ -276,14 +286,14 @@ static void match(struct wf_receiving *r, struct wf_part *part)
 	r->part = part;
 }
 
-/* @a waits where @r looks for one. */
+/* Match @r with @a, which waits in its channel. */
 static void match_kept(struct wf_receiving *r, struct wf_arrival *a)
 {
 	match(r, a->part);
 	wf_receiving_meet_kept(r, a);
 }
 
-/* @a comes to its channel as it did when @r met it, in its place. */
+/* Bring @a back to its channel, in the place that it had before @r met it. */
 static void give_back(struct wf_receiving *r, struct wf_arrival *a)
 {
 	struct wf_channels *c = r->channels;
@@ -334,7 +344,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 		       &r->all_node);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from) {
-		wf_link_get(r->from); /* whoever opened it may have another link for the peer by then */
+		wf_link_get(r->from); /* the caller may have another link for the peer by the end */
 		wf_link_watch(r->from, true);
 	}
 	if (!use) {
@@ -397,7 +407,7 @@ int wf_channels_take_back(struct wf_receiving *r)
 	return 0;
 }
 
-/* What strangers that are gone have left makes room for peers that are there. */
+/* Make room for live peers: drop the arrivals of strangers that are gone. */
 static void drop_leftovers(struct wf_channels *c)
 {
 	struct wf_list *oldest;
@@ -406,7 +416,7 @@ static void drop_leftovers(struct wf_channels *c)
 		drop_arrival(WF_CONTAINER(oldest, struct wf_arrival, link_node), WEFT_UNAVAILABLE);
 }
 
-/* Nobody waits for it yet.  -ENOMEM: @answer is still the caller's. */
+/* Keep an unexpected tensor.  -ENOMEM: @answer is still the caller's. */
 static int keep_unmatched(struct wf_channels *c, struct wf_part *part,
 			  const struct wf_tensor_record *t, const struct wf_path *came,
 			  struct wf_answer *answer, uint64_t hash)
@@ -426,7 +436,10 @@ static int keep_unmatched(struct wf_channels *c, struct wf_part *part,
 	return err;
 }
 
-/* A tensor of the peer of @part, whose step goes on.  -ENOMEM, -ENOSPC: as above. */
+/*
+ * Match or keep a tensor of the peer of @part, whose step goes on.  -ENOMEM, -ENOSPC: @answer is
+ * still the caller's.
+ */
 static int arrive(struct wf_channels *c, struct wf_part *part, const struct wf_tensor_record *t,
 		  const struct wf_path *came, struct wf_answer *answer)
 {
@@ -484,15 +497,15 @@ void wf_channels_unmatched(const struct wf_channels *c,
 		const struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
 		struct wf_tensor_record t = a->record;
 
-		/* The record's own was in the frame. */
+		/* The key of the record was in the frame, which is gone. */
 		t.key = ((const struct wf_channel *)a->keeper)->key;
 		each(ctx, &t, a->link, a->since_ns);
 	}
 }
 
-/* The floors below. */
+/* Events of the floors below. */
 
-/* End those of @receives that wait for a tensor. */
+/* End the receives in @receives that wait for a tensor. */
 static void stop_waiting(struct wf_list *receives, const struct wf_error *e)
 {
 	WF_LIST_EACH_OF_NOW(at, receives) {
@@ -507,13 +520,16 @@ void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct 
 {
 	stop_waiting(&link->work[WF_ABOVE_RECEIVES], e);
 	wf_sending_down(&c->sendings, link, e);
-	/* Offers have been lost by now; what came whole can still be received. */
+	/* Offers have been lost by now; tensors that came whole can still be received. */
 	if (link->account.stranger)
 		wf_list_splice(&c->leftovers, &link->account.kept);
 	wf_parts_down(&c->parts, link);
 }
 
-/* What the peer of @link has aborted, and takes part in by its other name.  Without memory it does not count yet. */
+/*
+ * Obey aborts by the peer of @link that did not count, where it takes part under its other name.
+ * Without memory an abort does not count yet.
+ */
 static void count_heard(struct wf_channels *c, struct wf_link *link)
 {
 	WF_LIST_EACH(node, &link->parts.heard) {
@@ -530,7 +546,7 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 
 	wf_parts_merge(&c->parts, link, into);
 	count_heard(c, into);
-	/* Matching changes the map: start anew after each. */
+	/* Matching changes the map: start anew after each match. */
 	while ((node = wf_map_next(&c->map, node))) {
 		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
 		struct wf_receiving *found = NULL;

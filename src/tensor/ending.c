@@ -7,7 +7,7 @@
 
 #include "util/status.h"
 
-#define BRIEF_NS (5 * WF_NS_PER_MS) /* until what there was no memory to tell is told again */
+#define BRIEF_NS (5 * WF_NS_PER_MS) /* pause before peers are told again, after -ENOMEM */
 
 struct abort_message {
 	struct wf_message message;
@@ -32,7 +32,10 @@ static void brief_again(struct wf_timer *timer)
 	}
 }
 
-/* Without memory the peer is told later, as a new one is: of all that is remembered. */
+/*
+ * Tell a peer of an abort; without memory it is told later, as a new one is: of all that is
+ * remembered.
+ */
 static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_step *s)
 {
 	struct wf_abort_record record = {
@@ -62,15 +65,15 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 	wf_link_post(link, &m->message);
 }
 
-/* Does @link hear of an abort that came @from there, NULL: that began here? */
+/* Is the peer of @link told of an abort that came @from a peer, or NULL: that began here? */
 static bool is_told(const struct wf_link *link, const struct wf_link *from)
 {
 	return link->above.briefed && link != from;
 }
 
 /*
- * Before anything is stopped: what that makes us say to a peer must not be the
- * first that it hears.
+ * Tell all peers, before anything is stopped: the stop makes us say things to peers, and the
+ * abort must be the first that they hear.
  */
 static void tell_all(struct wf_channels *c, const struct wf_step *s, const struct wf_link *from)
 {
@@ -83,8 +86,8 @@ static void tell_all(struct wf_channels *c, const struct wf_step *s, const struc
 }
 
 /*
- * End what is pending of @s with @e.  @passed_on: peers were told of an abort that came
- * @from there, and need not hear of each offer that is over by that.
+ * End the pending operations of @s with @e.  @passed_on: peers were told of an abort that came
+ * @from a peer, and need not hear of each offer that is over by that.
  */
 static void stop_step(struct wf_channels *c, const struct wf_step *s, const struct wf_error *e,
 		      bool passed_on, const struct wf_link *from)
@@ -107,7 +110,7 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 	wf_use_put(use);
 }
 
-/* Abort what no abort is known of.  Takes @fresh. */
+/* Abort a step of which no abort is known.  Takes @fresh. */
 static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struct wf_link *from)
 {
 	uint64_t now_ns = c->worker->loop.now_ns;
@@ -145,15 +148,18 @@ void wf_ending_end(struct wf_channels *c, struct wf_step *fresh)
 	}
 	wf_steps_add(&c->ended, fresh, c->worker->loop.now_ns);
 	wf_step_error(fresh, &e);
-	e.code = -ECANCELED; /* of what was begun before */
+	e.code = -ECANCELED; /* outcome of operations that began before */
 	wf_recorder_add(&c->worker->loop.recorder, WF_RECORDER_STEP_END, 0, fresh->number, 0);
 	stop_step(c, fresh, &e, false, NULL);
 }
 
-/* The peer of @link, which takes part in it, aborts a step.  Takes @fresh.  -ENOMEM: nothing was done. */
+/*
+ * Abort a step as the peer of @link, which takes part in it, says.  Takes @fresh.  -ENOMEM:
+ * nothing was done.
+ */
 static int obey(struct wf_channels *c, struct wf_link *link, struct wf_step *fresh)
 {
-	/* Another may have aborted it since this was said. */
+	/* The step may have been aborted since @fresh was made. */
 	if (wf_steps_find(&c->aborted, fresh->number)) {
 		wf_step_free(fresh);
 		return 0;
@@ -165,8 +171,9 @@ static int obey(struct wf_channels *c, struct wf_link *link, struct wf_step *fre
 }
 
 /*
- * The peer of @link aborts a step in which it takes no part: what it has sent itself ends, and
- * the rest when this node deals with it.  Takes @fresh.  -ENOMEM: nothing was done.
+ * Keep an abort by the peer of @link, which takes no part in the step: tensors that it has sent
+ * itself end, and the rest when this node deals with it.  Takes @fresh.  -ENOMEM: nothing was
+ * done.
  */
 static int ignore(struct wf_channels *c, struct wf_link *link, struct wf_step *fresh)
 {
@@ -175,7 +182,7 @@ static int ignore(struct wf_channels *c, struct wf_link *link, struct wf_step *f
 	if (!part)
 		return -ENOMEM;
 	wf_counters_add(&c->worker->counters.aborts_ignored, 1);
-	/* A peer that goes on and on fills no log. */
+	/* A peer that goes on and on must not fill the log. */
 	if (link->parts.heard_count < WF_PARTS_HEARD_MAX)
 		wf_log(&c->worker->log, WF_LOG_INFO,
 		       "%s aborts step %llu, in which it takes no part: ignored",

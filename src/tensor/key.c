@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Not isprint(): what a sentence says must not hang on the locale. */
+/* Not isprint(): the text must not depend on the locale. */
 static bool is_name(const unsigned char *key, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)

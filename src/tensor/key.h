@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A key for people.  Keys are bytes: most are names, some are numbers or hashes.
+ * Text of a key for people.  Keys are bytes: most are names, some are numbers or hashes.
  *
  * Threads: any.
  */
@@ -12,7 +12,7 @@
 #define WF_KEY_SHOWN 64 /* bytes of a name; of other keys half as many */
 #define WF_KEY_TEXT_BYTES (WF_KEY_SHOWN + 8)
 
-/* "name" in its quotes, or 0x and digits; dots behind one that is cut. */
+/* Write "name" in its quotes, or 0x and digits; dots behind a key that is cut. */
 void wf_key_text(const void *key, size_t bytes, char text[WF_KEY_TEXT_BYTES]);
 
 #endif

@@ -208,7 +208,7 @@ void wf_parts_merge(struct wf_parts *parts, struct wf_link *link, struct wf_link
 	WF_LIST_EACH(node, &link->parts.all) {
 		struct wf_part *part = WF_CONTAINER(node, struct wf_part, link_node);
 
-		/* What it has not said over a rail it has not said. */
+		/* An abort that the peer has not said over a rail of @into counts as not said. */
 		wf_step_free(wf_part_unhear(part));
 		wf_map_remove(&parts->map, &part->node);
 		wf_map_add(&parts->map, &part->node, hash_of(parts, into, part->use.use->step));

@@ -12,7 +12,7 @@
 #include "util/status.h"
 
 
-/* Note what the record says of the tensor that @r gets.  -ENOMEM. */
+/* Note the record's description of the tensor that @r gets.  -ENOMEM. */
 static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
 		struct wf_error *e)
 {
@@ -37,7 +37,7 @@ static bool same_shape(const struct weft_tensor *a, const struct weft_tensor *b)
 	       (!a->ndim || !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof(a->shape[0])));
 }
 
-/* Does what came fit the buffer that the receive brought?  -EBADFD. */
+/* Check that the tensor fits the buffer that the receive brought.  -EBADFD. */
 static int check(const struct wf_receiving *r, struct wf_error *e)
 {
 	char have[WF_SHAPE_TEXT_BYTES], want[WF_SHAPE_TEXT_BYTES];
@@ -47,7 +47,7 @@ static int check(const struct wf_receiving *r, struct wf_error *e)
 
 	fits = !memcmp(&into->dtype, &r->got.dtype, sizeof(into->dtype));
 	wf_shape_bytes(into->dtype, into->ndim, into->shape, &capacity);
-	/* A dead tensor has no bytes, and is matched by what it would have. */
+	/* A dead tensor has no bytes, and is matched by the size that it would have. */
 	wf_shape_bytes(r->got.dtype, r->got.ndim, r->got.shape, &needed);
 	if (r->flags & WEFT_ANY_SHAPE)
 		fits = fits && needed <= capacity;
@@ -64,17 +64,20 @@ static int check(const struct wf_receiving *r, struct wf_error *e)
 			    wf_link_label(r->got_from), have, (unsigned long long)needed);
 }
 
-/* Look at @body where it is.  -ENOENT: that can't be done, or the receive brought memory. */
+/* Map @body as a view.  -ENOENT: that can't be done, or the receive brought memory. */
 static int find_view(struct wf_receiving *r, struct wf_link *link, const struct wf_body *body)
 {
 	const struct wf_caps *caps = wf_link_caps(link);
 	int err;
 
-	/* The path is to say over which rail it came. */
+	/* Without a rail the path could not name the rail of the body. */
 	if (body->way != WF_BODY_VIEW || r->into || r->alloc || !caps || !caps->same_host)
 		return -ENOENT;
 	err = wf_view_open(&r->arrivals->transfer->views, link, body, &r->view);
-	/* Whether it is over, and why, is the owner's to say: it was cancelled, or has given us up. */
+	/*
+	 * The owner must say whether the offer is over, and why: it was cancelled, or has given
+	 * us up.
+	 */
 	r->doubted = err == -ESTALE;
 	if (err)
 		return -ENOENT;
@@ -85,7 +88,10 @@ static int find_view(struct wf_receiving *r, struct wf_link *link, const struct 
 
 static void staged(struct wf_stage *stage, const struct wf_error *e);
 
-/* Few of the receives that there are pull at once, and it takes twice the memory of all else.  -ENOMEM. */
+/*
+ * Take a pull late: few receives pull at once, and a pull takes twice the memory of all else.
+ * -ENOMEM.
+ */
 static int need_pull(struct wf_receiving *r)
 {
 	if (!r->pull)
@@ -95,7 +101,7 @@ static int need_pull(struct wf_receiving *r)
 
 static int find_stage(struct wf_receiving *r, struct wf_error *e)
 {
-	/* Why draining has failed is kept in the pull, also where nothing was pulled. */
+	/* The pull keeps the reason why draining has failed, also where nothing was pulled. */
 	if (need_pull(r))
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	if (!r->stage && wf_stage_open(r->arrivals->transfer, r->device, r->got_bytes,
@@ -103,7 +109,7 @@ static int find_stage(struct wf_receiving *r, struct wf_error *e)
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	r->stage->moved = staged;
 	r->stage->owner = r;
-	/* Who is strict uses none. */
+	/* A receive that forbids staging takes no room. */
 	return r->terms->no_staging ? 0 : wf_stage_take_room(r->stage, e);
 }
 
@@ -137,7 +143,7 @@ static int find_memory(struct wf_receiving *r, struct wf_error *e)
 	return 0;
 }
 
-/* Give up what it got: shape, link, pool chunk or view. */
+/* Give up shape, link, and pool chunk or view. */
 static void release(struct wf_receiving *r)
 {
 	free(r->long_shape);
@@ -154,7 +160,7 @@ static void release(struct wf_receiving *r)
 	r->got_from = NULL;
 }
 
-/* Its life. */
+/* Start and end of a receive. */
 
 void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 {
@@ -177,7 +183,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	wf_list_init(&r->waiter.node);
 }
 
-/* What it met is over with it, or another receive's. */
+/* Answer for the arrival that @r met, and free it, or give it back for another receive. */
 static void let_go(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_arrival *a = r->arrival;
@@ -221,13 +227,13 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 	r->stage = NULL;
 	if (e)
 		release(r);
-	r->view = NULL; /* as any chunk, it is found by its address from now on */
+	r->view = NULL; /* a view, as any chunk, is found by its address from now on */
 	r->pull = NULL;
 	r->done(r, e);
-	wf_spare_give(pulls, pull); /* @e may have been in it */
+	wf_spare_give(pulls, pull); /* @e may have been in the pull */
 }
 
-/* Of which tensor is that? */
+/* Add to @e the name of the tensor. */
 static struct wf_error say_which(const struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_error why = *e;
@@ -242,7 +248,7 @@ static struct wf_error say_which(const struct wf_receiving *r, const struct wf_e
 	return why;
 }
 
-/* Its buffer is borrowed until no copy writes to it. */
+/* End @r once no copy writes to its buffer, which is borrowed till then. */
 static void end_when_drained(struct wf_receiving *r)
 {
 	const struct wf_stage *stage = r->stage;
@@ -259,7 +265,7 @@ static void fail_draining(struct wf_receiving *r, const struct wf_error *e)
 	wf_stage_stop(r->stage);
 }
 
-/* All has come, or, with @e, it is over. */
+/* Drain and end @r: all bytes have come, or, with @e, no more do. */
 static void come(struct wf_receiving *r, const struct wf_error *e)
 {
 	if (!r->stage) {
@@ -312,11 +318,14 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	if (pull->damaged)
 		why = say_which(r, e);
 	else if (e)
-		why = *e; /* it may be the stage's */
+		why = *e; /* @e may be the stage's */
 	come(r, e ? &why : NULL);
 }
 
-/* From the sender's device itself: of this host, without sums, and long enough that it pays. */
+/*
+ * May the body be copied from the sender's device itself?  It must be of this host, without
+ * sums, and long enough that it pays.
+ */
 static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
 		     const struct wf_body *body)
 {
@@ -330,8 +339,8 @@ static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
 static void lost_held(struct wf_arrival *a, const struct wf_error *e);
 
 /*
- * Keep what @r takes some time to receive, in @kept if that is there, so that it can be given back.
- * Without memory it can't be.
+ * Keep the tensor that @r takes some time to receive, in @kept if that is there, so that it can
+ * be given back.  Without memory it can't be given back.
  */
 static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
 		 struct wf_arrival *kept)
@@ -357,7 +366,7 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		hold(r, link, t, kept);
 	if (t->body.way == WF_BODY_EAGER) {
 		memcpy(into, t->eager, t->body.bytes);
-		/* What is held has it until it is let go. */
+		/* An arrival that is held has the room until it is let go. */
 		if (!r->arrival)
 			wf_room_give(link, t->body.bytes);
 		err = wf_sums_check(&t->body, into, link, r->path.caps, &e);
@@ -415,7 +424,10 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 	}
 }
 
-/* A receive that waits for memory ends with its offer; one that is ending has nothing to give back. */
+/*
+ * End a receive that waits for memory with its offer; a receive that is ending has nothing to
+ * give back.
+ */
 static void lost_held(struct wf_arrival *a, const struct wf_error *e)
 {
 	struct wf_receiving *r = a->keeper;
@@ -429,7 +441,7 @@ static void lost_held(struct wf_arrival *a, const struct wf_error *e)
 	wf_arrival_free(a);
 }
 
-/* The pool has no room for now: @a is kept until it has. */
+/* Keep @a until the pool has room. */
 static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
 {
 	wf_arrival_unwait(a);
@@ -442,7 +454,7 @@ static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
 	wf_pool_wait(&r->arrivals->worker->pool, &r->waiter);
 }
 
-/* What has happened to the tensor so far has happened to the receive. */
+/* Let the path of the receive begin with that of the tensor. */
 static void take_path(struct wf_receiving *r, const struct wf_path *came)
 {
 	uint64_t queued_ns = r->path.queued_ns;
@@ -461,7 +473,7 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 	int err;
 
 	take_path(r, came);
-	/* An offer is looked at again when it is pulled, for the rail may change. */
+	/* The rail of an offer is checked again when it is pulled, for the rail may change. */
 	caps = came->caps ? came->caps : wf_link_caps(link);
 	err = note(r, link, t, &e);
 	if (!err && r->into)
@@ -475,7 +487,10 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 	if (!err && caps)
 		err = wf_terms_rail(r->terms, link, caps, &e);
 	if (err) {
-		/* Matched and dropped: the sender has done its part. */
+		/*
+		 * A tensor that does not fit is matched and dropped: the sender has done its
+		 * part.
+		 */
 		wf_answer_refuse(link, &t->body, answer,
 				  err == -ENOMEM ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);
 		wf_receiving_end(r, &e);
@@ -539,7 +554,7 @@ unsigned wf_receiving_copies(const struct wf_receiving *r)
 	return (r->path.way == WF_BODY_EAGER) + (r->device && r->path.bytes && !r->path.straight);
 }
 
-/* For people. */
+/* Text for people. */
 
 static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes)
 {
@@ -552,7 +567,7 @@ static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes
 	else
 		used = snprintf(text, bytes, "no peer has sent it");
 
-	/* A wrong step or key shows by that. */
+	/* A wrong step or key shows by the tensors that nobody receives. */
 	if (others && used > 0 && (size_t)used < bytes)
 		(void)snprintf(text + used, bytes - (size_t)used,
 			       ", while %zu tensors that came are not received", others);

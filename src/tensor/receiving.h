@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receive: what it asks for, what it got, and where that goes.  How it finds its
- * tensor is channel.h's.
+ * A receive: its demands, its tensor, and the destination.  Matching is in channel.h.
  *
  * Threads: owner.
  */
@@ -18,97 +17,107 @@ struct wf_channels;
 
 enum wf_receiving_state {
 	WF_RECEIVING_ENDED,
-	WF_RECEIVING_WAITING, /* for a tensor */
-	WF_RECEIVING_MEMORY,  /* for the pool */
+	WF_RECEIVING_WAITING, /* waits for a tensor */
+	WF_RECEIVING_MEMORY,  /* waits for the pool */
 	WF_RECEIVING_PULLING,
-	WF_RECEIVING_DRAINING /* all has come, or no more does: its stage, to a device */
+	WF_RECEIVING_DRAINING /* the stage copies to a device: all has come, or no more comes */
 };
 
-#define WF_RECEIVING_RANK 4 /* of a tensor whose shape needs no memory of its own */
+#define WF_RECEIVING_RANK 4 /* rank of a shape that needs no memory of its own */
 
 struct wf_receiving {
 	/* set by the owner */
 	uint64_t step;
 	const void *key;
 	uint16_t key_bytes;
-	bool attached; /* it is not by step and key: it is attachment number @step of a message */
+	bool attached; /* attachment number @step of a message, without step and key */
 	unsigned flags;                 /* WEFT_ANY_SHAPE, WEFT_DROP */
-	struct wf_link *from;           /* NULL: any; while it runs a reference */
+	struct wf_link *from; /* named peer, or NULL: any; a reference while the receive runs */
 	const struct weft_tensor *into; /* NULL: alloc, else the pool */
-	struct wf_kind_body *device;    /* NULL: @into is not there */
+	struct wf_kind_body *device;    /* device of @into; NULL: host memory */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
 	const struct wf_terms *terms;
 	/*
-	 * A tensor is there: is it for this one?  No: another of its kind on another worker was
-	 * first, and this one waits to be stopped.  NULL: it is alone.
+	 * May the receive have the tensor that came?  No: a receive of the same operation, on
+	 * another worker, was first, and this one waits to be stopped.  NULL: there is no other.
 	 */
 	bool (*claim)(struct wf_receiving *r);
-	/* It is cancelled, and the tensor that it met, @a, goes back to where it waited.  Takes @a. */
+	/* The receive is cancelled: bring its tensor @a back to the queue or bundle.  Takes @a. */
 	void (*give_back)(struct wf_receiving *r, struct wf_arrival *a);
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
-	/* what it got; valid when it ended well */
+	/* the tensor that came; valid when the receive ended well */
 	struct weft_tensor got;
-	int64_t shape[WF_RECEIVING_RANK]; /* of it, or: */
-	int64_t *long_shape;      /* allocated, for the owner to free; NULL: it is short */
+	int64_t shape[WF_RECEIVING_RANK]; /* shape, or: */
+	int64_t *long_shape;      /* shape of a higher rank, for the owner to free; else NULL */
 	struct wf_link *got_from; /* a reference */
 	uint64_t got_bytes;
-	void *chunk;              /* of the pool, or a view: the owner gives it back; NULL: none */
+	void *chunk; /* chunk of the pool, or a view: the owner gives it back; NULL: none */
 	unsigned got_flags;
-	bool readonly;            /* it is a view */
+	bool readonly;            /* @chunk is a view */
 
-	/* its own */
+	/* private to receiving.c and channel.c */
 	bool doubted;             /* the offer may be over: see pull.h */
-	bool returns;            /* to be given back when it ends */
+	bool returns;            /* the tensor is given back at the end */
 	enum wf_receiving_state state;
-	struct wf_path path;      /* valid like the above */
+	struct wf_path path;      /* valid as @got is */
 	struct wf_arrivals *arrivals;
-	union { /* where its tensor goes back to */
+	union { /* where the tensor is given back to */
 		struct wf_channels *channels;
-		struct wf_bundle *bundle; /* of an attachment: set by the owner, who has a reference */
+		struct wf_bundle *bundle; /* set by the owner, who has a reference */
 	};
-	struct wf_channel *channel; /* where it waits for a tensor */
-	struct wf_list node;     /* in the channel, while it waits for a tensor */
-	struct wf_list all_node; /* in a list of the link that it names, or in channels->receives */
-	struct wf_use_member use; /* of its step, until it ends */
-	struct wf_part *part;    /* of the peer that it names, or has met, in its step, until it ends; or NULL */
-	struct wf_arrival *arrival; /* what it met, while it can be given back; or NULL */
+	struct wf_channel *channel; /* channel in which the receive waits */
+	struct wf_list node;     /* in channel->receives */
+	struct wf_list all_node; /* in link->work of the named peer, or in channels->receives */
+	struct wf_use_member use; /* in the step's receives, until the end */
+	struct wf_part *part; /* the peer's part in the step, until the end; or NULL */
+	struct wf_arrival *arrival; /* arrival that matched, while it can be given back; or NULL */
 	struct wf_pool_waiter waiter;
-	struct wf_view *view;    /* until it has ended */
-	struct wf_stage *stage;  /* to a device; NULL: none, or not yet */
-	struct wf_pull *pull;    /* of the arrivals' spare ones, until it ends; NULL: not needed yet */
+	struct wf_view *view;    /* NULL once the receive has ended */
+	struct wf_stage *stage;  /* stage to a device; NULL: none, or not yet */
+	struct wf_pull *pull;    /* from arrivals->pulls, until the end; NULL: not needed yet */
 };
 
-/* Set @r up, when its owner has. */
+/* Set @r up, after its owner has. */
 void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals);
 
 /*
- * It gets the tensor of @t, that is in @kept if it waited, else in a frame and gone on
- * return.  Takes @kept and @answer.  @came: its path up to here.
+ * Give @r the tensor of @t, which is in @kept if it waited, else in a frame and gone on return.
+ * Takes @kept and @answer.  @came: path of the tensor up to here.
  */
 void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		       const struct wf_tensor_record *t, const struct wf_path *came,
 		       struct wf_arrival *kept, struct wf_answer *answer);
+
+/* Give @r the tensor that waited in @a, which is taken. */
 void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a);
 
-/* End it: NULL well.  For those that wait for a tensor, and what is below. */
+/* End @r; @e is NULL: well.  For receives that wait for a tensor, and for receiving.c. */
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e);
 
-/* @r lets go of the link of the peer that it names.  Harmless if it names none. */
+/* Let go of the link of the peer that @r names.  Harmless if it names none. */
 void wf_receiving_leave(struct wf_receiving *r);
 
-/* How often its body was copied here. */
+/* Returns how often the body was copied here. */
 unsigned wf_receiving_copies(const struct wf_receiving *r);
 
-/* End one that has met its tensor early; done follows, maybe inside.  Harmless before and after. */
+/*
+ * End a receive early that has met its tensor; done follows, maybe inside.  Harmless before and
+ * after.
+ */
 void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e);
 
-/* The same, and the tensor is given back before done, unless WEFT_DROP says otherwise or it is too late. */
+/*
+ * End a receive as wf_receiving_stop() does; the tensor is given back before done, unless
+ * WEFT_DROP says otherwise or it is too late.
+ */
 void wf_receiving_cancel(struct wf_receiving *r, const struct wf_error *e);
 
-/* For people: what it waits for.  And a number that differs once it has come further. */
+/* Say for people what @r waits for. */
 void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t bytes);
+
+/* Returns a number that differs once @r has come further. */
 uint64_t wf_receiving_progress(const struct wf_receiving *r);
 
 #endif

@@ -9,8 +9,8 @@
 #include "tensor/shape.h"
 #include "util/progress.h"
 
-#define STAGE_FIRST_BYTES (64 * KIB) /* as much as goes eagerly at most; not tuned */
-#define GATHER_BYTES MIB /* in one turn: about a millisecond of small elements; not tuned yet */
+#define STAGE_FIRST_BYTES (64 * KIB) /* longest eager body; not tuned */
+#define GATHER_BYTES MIB /* bytes a turn: about 1 ms of small elements; not tuned yet */
 
 static struct wf_tensor_record record_of(const struct wf_sending *s, const struct wf_body *body)
 {
@@ -49,7 +49,7 @@ static void end(struct wf_sending *s, const struct wf_error *e)
 	struct wf_error why;
 
 	if (e)
-		why = *e; /* it may be the parcel's, or the stage's */
+		why = *e; /* @e may be the parcel's, or the stage's */
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
 	leave_step(s);
@@ -58,7 +58,7 @@ static void end(struct wf_sending *s, const struct wf_error *e)
 	s->done(s, e ? &why : NULL);
 }
 
-/* Its body is borrowed until no copy reads it; till then it holds its link. */
+/* End @s once no copy reads its body, which is borrowed till then; till then it holds its link. */
 static void end_when_quiet(struct wf_sending *s, const struct wf_error *e)
 {
 	if (!s->stage || wf_stage_quiet(s->stage)) {
@@ -85,7 +85,7 @@ static void post(struct wf_sending *s)
 	wf_parcel_post(s->sendings->transfer, s->link, &s->parcel);
 }
 
-/* The line. */
+/* The line of sends that wait for the pool. */
 
 static bool same_channel(const struct wf_sending *a, const struct wf_sending *b)
 {
@@ -94,7 +94,7 @@ static bool same_channel(const struct wf_sending *a, const struct wf_sending *b)
 	       !memcmp(a->key, b->key, a->key_bytes);
 }
 
-/* The first in line of the channel of @s, or NULL. */
+/* Returns the first send in line of the channel of @s, or NULL. */
 static struct wf_sending *first_in_line(const struct wf_sending *s)
 {
 	WF_LIST_EACH(node, &s->sendings->line) {
@@ -118,12 +118,15 @@ static int enter_line(struct wf_sending *s)
 	s->state = WF_SENDING_BEHIND;
 	wf_list_append(&s->sendings->line, &s->turn->node);
 	wf_link_get(s->link);
-	/* It is dialled, so that its death, or its absence, ends what waits for it. */
+	/* The peer is dialled, so that its death, or its absence, ends a send that waits for it. */
 	wf_link_watch(s->link, true);
 	return 0;
 }
 
-/* The next goes on, but not here: it may end, and its owner is not ours to call now. */
+/*
+ * Take @s out of the line.  The next send goes on by a timer: it may end, and its owner must not
+ * be called inside.
+ */
 static void leave_line(struct wf_sending *s)
 {
 	struct wf_worker *w = s->sendings->transfer->worker;
@@ -154,7 +157,7 @@ static void wait_for_memory(struct wf_sending *s, uint64_t bytes)
 	wf_pool_wait(pool, &s->turn->waiter);
 }
 
-/* Memory for the elements.  -EAGAIN: the pool has none for now, and tells when to go on. */
+/* Take memory for the elements.  -EAGAIN: the pool has none for now, and tells when to go on. */
 static int find_memory(struct wf_sending *s, struct wf_error *e)
 {
 	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
@@ -168,7 +171,7 @@ static int find_memory(struct wf_sending *s, struct wf_error *e)
 	return err;
 }
 
-/* Its elements into the pool.  -EAGAIN: it goes on later. */
+/* Gather elements into the pool.  -EAGAIN: the rest is gathered later. */
 static int gather(struct wf_sending *s, struct wf_error *e)
 {
 	struct wf_worker *w = s->sendings->transfer->worker;
@@ -188,8 +191,9 @@ static int gather(struct wf_sending *s, struct wf_error *e)
 static void staged(struct wf_stage *stage, const struct wf_error *e);
 
 /*
- * A short one goes into the pool before it is posted, for it may go eagerly.  A longer one does
- * when its reader asks: many may wait long for theirs.  -EAGAIN: as above.
+ * Stage a body on a device.  A short body goes into the pool before it is posted, for it may go
+ * eagerly.  A longer one does when its reader asks: many may wait long for theirs.  -EAGAIN:
+ * later.
  */
 static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 {
@@ -224,7 +228,7 @@ static void post_from_line(struct wf_sending *s)
 	wf_link_put(s->link);
 }
 
-/* @s is the first of its channel. */
+/* Go on with @s, the first of its channel. */
 static void go_on(struct wf_sending *s)
 {
 	struct wf_error e;
@@ -246,7 +250,7 @@ static void end_quiet(struct wf_sending *s)
 	struct wf_reason why = s->parcel.why;
 	struct wf_error e;
 
-	/* The owner may free @s. */
+	/* The owner may free @s inside end(). */
 	s->parcel.why = (struct wf_reason){ 0 };
 	end(s, wf_reason_get(&why, &e));
 	wf_reason_drop(&why);
@@ -288,7 +292,7 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 	go_on(WF_CONTAINER(waiter, struct wf_sending_turn, waiter)->sending);
 }
 
-/* Life. */
+/* Start, stop and end of a send. */
 
 static const struct wf_parcel_class class = {
 	.needs_room = true,
@@ -361,7 +365,7 @@ int wf_sending_take_back(struct wf_sending *s)
 	case WF_SENDING_QUIET:
 		return -EALREADY;
 	case WF_SENDING_FILLING:
-		/* Its body is being read. */
+		/* The stage is reading the body. */
 		if (!wf_stage_quiet(s->stage))
 			return -EALREADY;
 		leave_line(s);
@@ -436,7 +440,10 @@ uint64_t wf_sending_progress(const struct wf_sending *s)
 		return wf_progress_add(progress, wf_parcel_progress(&s->parcel));
 	if (s->state == WF_SENDING_FILLING)
 		return wf_progress_add(progress, s->stage->ended);
-	/* Of all channels together: to look for the one ahead would cost as much as the line is long. */
+	/*
+	 * Progress of all channels together: to look for the send ahead would cost as much as
+	 * the line is long.
+	 */
 	if (s->state == WF_SENDING_BEHIND)
 		return wf_progress_add(progress, s->sendings->line_progress);
 	return progress;

@@ -2,7 +2,7 @@
 /*
  * Steps that are over, aborted or ended: a memory of the last of them.
  *
- * It has a limit, beyond which the oldest is forgotten; so neither a job of many
+ * The memory has a limit, beyond which the oldest step is forgotten; so neither a job of many
  * steps nor a peer that makes them up takes more than a few MiB.
  *
  * No I/O, no clock.
@@ -18,9 +18,9 @@
 #include "util/map.h"
 
 #define WF_STEPS_MAX 4096
-#define WF_STEP_TEXT_BYTES 400 /* of the reason, cut beyond: a sentence has room for that */
+#define WF_STEP_TEXT_BYTES 400 /* longest reason: a sentence fits, more is cut */
 
-/* As long as what is said of a step may still be on its way between peers. */
+/* How long records of a step may still be on their way between peers. */
 #define WF_STEP_YOUNG_NS (60 * WF_NS_PER_S)
 
 struct wf_step {
@@ -28,42 +28,44 @@ struct wf_step {
 	struct wf_list node; /* in wf_steps.by_age */
 	uint64_t number;
 	uint64_t since_ns;
-	enum weft_status status; /* of operations that come later */
-	bool aborted;            /* else it has ended */
-	char text[];             /* why it was aborted; "": nobody said */
+	enum weft_status status; /* outcome of operations that come later */
+	bool aborted;            /* false: the step has ended */
+	char text[];             /* why the step was aborted; "": no reason was given */
 };
 
 struct wf_steps {
 	struct wf_map map;
-	struct wf_list by_age; /* the oldest first */
+	struct wf_list by_age; /* steps, the oldest first */
 	size_t count;
 };
 
 /*
- * A step for one of the memories: aborted with @status because of @why, which is
- * @bytes long and no C string, or ended.  Returns owned; NULL: no memory.
+ * Make a step that is aborted with @status because of @why, which is @bytes long and no C
+ * string.  Returns owned; NULL: no memory.
  */
 struct wf_step *wf_step_new_aborted(uint64_t number, enum weft_status status, const char *why,
 				    size_t bytes);
+
+/* Make a step that has ended.  Returns owned; NULL: no memory. */
 struct wf_step *wf_step_new_ended(uint64_t number);
 void wf_step_free(struct wf_step *s);
 
-/* The outcome of an operation of step @s. */
+/* Write the outcome of an operation of step @s into @e.  Returns its code. */
 int wf_step_error(const struct wf_step *s, struct wf_error *e);
 
 void wf_steps_init(struct wf_steps *steps);
 void wf_steps_fini(struct wf_steps *steps);
 
-/* The step of that number, or NULL: unknown, or forgotten. */
+/* Returns the step of that number, or NULL: unknown, or forgotten. */
 struct wf_step *wf_steps_find(const struct wf_steps *steps, uint64_t number);
 
 /*
- * Remember @fresh, which is not known yet, and forget the oldest if there are too
- * many.  Takes @fresh.
+ * Remember @fresh, which is not known yet, and forget the oldest if there are too many.  Takes
+ * @fresh.
  */
 void wf_steps_add(struct wf_steps *steps, struct wf_step *fresh, uint64_t now_ns);
 
-/* Would another one push out a step that is still young? */
+/* Returns whether another step would push out one that is still young. */
 bool wf_steps_crowded(const struct wf_steps *steps, uint64_t now_ns);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Steps in use: what of each step is here, so that its end touches nothing else.
+ * Steps in use: an index of the operations and parts of each step, so that its end touches
+ * nothing else.
  *
- * A step is in use as long as it has a member: a send or a receive that has not
- * ended, or a peer's part in it (part.h), with the tensors that came from there.
+ * A step is in use as long as it has a member: a send or a receive that has not ended, or a
+ * peer's part in it (part.h), with the tensors that came from there.
  *
  * No I/O, no clock.
  *
@@ -16,47 +17,52 @@
 #include "util/map.h"
 #include "util/spare.h"
 
-/* Of a worker. */
+/* Steps in use of a worker. */
 struct wf_uses {
 	struct wf_map map;   /* struct wf_use, by step */
-	struct wf_use *last; /* that was found: as a rule it is the next, too; or NULL */
-	struct wf_spare spare; /* each message may be of a step of its own */
+	struct wf_use *last; /* step found last, as a rule the next, too; or NULL */
+	struct wf_spare spare; /* freelist: each message may be of a step of its own */
 };
 
 struct wf_use {
 	struct wf_map_node node;
 	struct wf_uses *uses;
 	uint64_t step;
-	unsigned holds;          /* of those who walk its lists */
+	unsigned holds;          /* holds by functions that walk the lists */
 	struct wf_list sends;    /* struct wf_sending */
 	struct wf_list receives; /* struct wf_receiving */
 	struct wf_list parts;    /* struct wf_part */
 };
 
-/* All zero: of no step. */
+/* A member of a step; all zero: of no step. */
 struct wf_use_member {
 	struct wf_list node;
 	struct wf_use *use;
 };
 
 void wf_uses_init(struct wf_uses *uses);
-/* No step is in use any more. */
+/* Tear @uses down, when no step is in use any more. */
 void wf_uses_fini(struct wf_uses *uses);
 
-/* What of @step is here.  NULL: nothing. */
+/* Returns the members of @step.  NULL: there are none. */
 struct wf_use *wf_use_find(const struct wf_uses *uses, uint64_t step);
 
-/* The same, made if there is none: it is given up by wf_use_put.  NULL: no memory. */
+/*
+ * Returns the members of @step, made if there are none, and held until wf_use_put().  NULL: no
+ * memory.
+ */
 struct wf_use *wf_use_get(struct wf_uses *uses, uint64_t step);
 
-/* Keep @use while its lists are walked, and let it go.  It is freed without members. */
+/* Keep @use while its lists are walked. */
 void wf_use_hold(struct wf_use *use);
+
+/* End a hold of @use, which is freed without members. */
 void wf_use_put(struct wf_use *use);
 
-/* @m joins @list, one of the lists of @use. */
+/* Add @m to @list, one of the lists of @use. */
 void wf_use_enter(struct wf_use *use, struct wf_list *list, struct wf_use_member *m);
 
-/* Harmless when @m is of no step. */
+/* Take @m out of its step.  Harmless when @m is of no step. */
 void wf_use_leave(struct wf_use_member *m);
 
 #endif
