@@ -13,7 +13,7 @@ static void cant_know(struct wf_served *s, const char *text)
 	(void)wf_reply_submit(s, WEFT_UNAVAILABLE, text, NULL);
 }
 
-/* A block like @from, if that has any bytes.  -ENOMEM. */
+/* Copy a block like @from, if it has any bytes.  -ENOMEM. */
 static int copy_block(const uint8_t *from, uint32_t bytes, struct wf_reply_block *block)
 {
 	uint8_t *copy;
@@ -28,7 +28,7 @@ static int copy_block(const uint8_t *from, uint32_t bytes, struct wf_reply_block
 	return 0;
 }
 
-/* What an earlier attempt was answered, and may not have got. */
+/* Answer @s with the reply to an earlier attempt, which the caller may not have got. */
 static void answer_again(struct wf_served *s, const struct wf_reply_record *r)
 {
 	struct wf_packed reply = {
@@ -99,7 +99,7 @@ void wf_again_keep(struct wf_served *s, const struct wf_reply_record *reply)
 	struct wf_known_request *request = s->again.running;
 
 	s->again.running = NULL;
-	/* Its attachments are the handler's, and there for one reply. */
+	/* Attachments are the handler's, and there for one reply. */
 	if (atomic_load(&s->cancelled) || reply->attachments)
 		wf_replies_lose(&s->serving->replies, request);
 	else

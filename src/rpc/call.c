@@ -37,7 +37,7 @@ void wf_call_drop(struct wf_call *call)
 	wf_buffer_give(&call->request);
 }
 
-/* @bytes more of messages are held, or, negative, fewer. */
+/* Count @bytes more of messages as held, or, negative, fewer. */
 static void hold(struct wf_call *call, int64_t bytes)
 {
 	struct wf_counters *c = &call->calls->transfer->worker->counters;
@@ -45,7 +45,7 @@ static void hold(struct wf_call *call, int64_t bytes)
 	wf_counters_add(&c->message_bytes, (uint64_t)bytes);
 }
 
-/* @runs 1: it begins to run; -1: it does no more. */
+/* Count a call.  @runs 1: it begins to run; -1: it ends. */
 static void count(struct wf_call *call, int runs)
 {
 	struct wf_counters *c = &call->calls->transfer->worker->counters;
@@ -75,7 +75,10 @@ static void broken(struct wf_stream *stream, const struct wf_error *e)
 	wf_call_stop(stream->owner, e);
 }
 
-/* What has come is there to be read, if the server has said all that it had to say. */
+/*
+ * End the stream of a call: messages that have come can be read, if the server has ended the
+ * call.
+ */
 static void end_stream(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_error ended;
@@ -114,7 +117,7 @@ static struct wf_call_record record_of(const struct wf_call *call, const struct 
 
 	return (struct wf_call_record){
 		.call = call->id,
-		/* What is left now: time spent in queues has been taken off. */
+		/* Time spent in queues is taken off. */
 		.left_ns = call->deadline_ns == UINT64_MAX ? UINT64_MAX
 			   : call->deadline_ns > now	   ? call->deadline_ns - now
 							   : 0,
@@ -151,7 +154,7 @@ static void request_done(struct wf_parcel *p, const struct wf_error *e)
 	struct wf_call *call = WF_CONTAINER(p, struct wf_call, parcel);
 
 	call->run.request_busy = false;
-	/* If the server did not take it, its reply says why. */
+	/* The reply of a server that did not take the request says why. */
 	if (e && !p->refused)
 		end(call, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
 	try_free(call);
@@ -206,7 +209,7 @@ int wf_call_take_back(struct wf_call *call)
 	return 0;
 }
 
-/* The outcome is told: buffers that are still busy are called back, and the rest goes. */
+/* Call back buffers that are still busy, and free the rest, after the outcome is told. */
 static void settle(struct wf_call *call)
 {
 	struct wf_error e;
@@ -246,7 +249,7 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 				      : sent			      ? WEFT_EXECUTED_MAYBE
 								      : WEFT_EXECUTED_NO;
 
-	/* Held over what follows, which may free the rest. */
+	/* The reference outlives the call, which may be freed inside. */
 	wf_link_get(link);
 	if (sent && wf_link_greeted(link))
 		send_cancel(call, link);
@@ -263,7 +266,7 @@ static void end_replied(struct wf_call *call, const struct wf_error *e, const ui
 	settle(call);
 }
 
-/* The reply is not what was sent: say of which call. */
+/* End a call whose reply is damaged, and name the call. */
 static void end_damaged(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_error why = *e;
@@ -272,7 +275,7 @@ static void end_damaged(struct wf_call *call, const struct wf_error *e)
 	end_replied(call, &why, NULL);
 }
 
-/* The reply lies in the call's own memory now. */
+/* Go on, now that the reply lies in the call's own memory. */
 static void reply_whole(struct wf_call *call)
 {
 	call->run.reply = WF_CALL_WHOLE;
@@ -280,7 +283,7 @@ static void reply_whole(struct wf_call *call)
 		end_replied(call, NULL, call->reply.at);
 }
 
-/* All that goes beside the reply has come. */
+/* Go on, now that all attachments of the reply have come. */
 static void complete(void *owner)
 {
 	struct wf_call *call = owner;
@@ -290,7 +293,7 @@ static void complete(void *owner)
 		end_replied(call, NULL, call->reply.at);
 }
 
-/* -EBADMSG, -ENOMEM. */
+/* Await attachments.  -EBADMSG, -ENOMEM. */
 static int expect(struct wf_call *call, struct wf_link *link, uint16_t count)
 {
 	const struct wf_beside *beside = &call->calls->streams->beside;
@@ -315,7 +318,7 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 		reply_whole(call);
 }
 
-/* Memory for the reply, held as messages are.  -ENOBUFS, -ENOMEM. */
+/* Take memory for the reply, held as messages are.  -ENOBUFS, -ENOMEM. */
 static int find_memory(struct wf_call *call, struct wf_error *e)
 {
 	uint64_t bytes = call->record.body.bytes;
@@ -331,14 +334,14 @@ static int find_memory(struct wf_call *call, struct wf_error *e)
 	return 0;
 }
 
-/* It was executed, and can't be told so. */
+/* End a call that was executed, but whose reply can't be taken. */
 static void end_unanswered(struct wf_call *call, const struct wf_error *e)
 {
 	end(call, e, WEFT_EXECUTED_YES, NULL, 0);
 	settle(call);
 }
 
-/* Takes @answer. */
+/* Pull the reply.  Takes @answer. */
 static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_answer *answer)
 {
 	struct wf_error e;
@@ -362,7 +365,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 	end_unanswered(call, &e);
 }
 
-/* A short reply that must wait for what goes beside it. */
+/* Keep a short reply that must wait for its attachments. */
 static void keep_reply(struct wf_call *call, const uint8_t *eager)
 {
 	struct wf_error e;
@@ -376,7 +379,7 @@ static void keep_reply(struct wf_call *call, const uint8_t *eager)
 	reply_whole(call);
 }
 
-/* -EBADMSG: it is no metadata.  -ENOMEM. */
+/* Note a part of the answer.  -EBADMSG: the bytes are no metadata.  -ENOMEM. */
 static int note(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count)
 {
 	if (!count)
@@ -414,7 +417,7 @@ static int take_response(void *ctx, struct wf_link *link, const struct wf_record
 		return err;
 	call = find(calls, link, a.record.call);
 	if (!call) {
-		wf_stream_refuse(link, &a); /* its deadline was first */
+		wf_stream_refuse(link, &a); /* the deadline was first */
 		return 0;
 	}
 	if (!call->stream || a.record.flags & WF_MESSAGE_LAST)
@@ -459,7 +462,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 		return err;
 	call = find(calls, link, r.call);
 	if (!call || call->run.reply != WF_CALL_OWED) {
-		/* Its deadline was first. */
+		/* The deadline was first. */
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
 		wf_counters_add(&calls->transfer->worker->counters.late_dropped, 1);

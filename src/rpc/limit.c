@@ -8,8 +8,8 @@
 /* A peer with calls of a service. */
 struct wf_limit_peer {
 	struct wf_map_node node; /* in limit->peers */
-	const void *key;         /* what stands for it */
-	uint32_t let;            /* tickets past its queue, running or not */
+	const void *key;         /* address that stands for the peer */
+	uint32_t let;            /* tickets past the peer's queue, running or not */
 	struct wf_list queue;
 };
 
@@ -39,7 +39,7 @@ void wf_limit_fini(struct wf_limit *limit)
 	wf_map_fini(&limit->peers);
 }
 
-/* What runs under the lock. */
+/* Functions that run under the lock. */
 
 static struct wf_ticket *first(const struct wf_list *queue)
 {
@@ -53,7 +53,7 @@ static uint64_t hash_of(const struct wf_limit *limit, const void *key)
 	return wf_map_hash(&limit->peers, 0, &key, sizeof(key));
 }
 
-/* The one that @key stands for, made if there is none.  NULL: no memory. */
+/* Returns the peer that @key stands for, made if there is none.  NULL: no memory. */
 static struct wf_limit_peer *peer_of(struct wf_limit *limit, const void *key)
 {
 	uint64_t hash = hash_of(limit, key);
@@ -107,7 +107,7 @@ static void tell(struct wf_turns *turns)
 	wf_loop_submit(turns->loop, &turns->task);
 }
 
-/* One has left, so there may be room for the next of its peer, and of the service. */
+/* Let tickets go on after one has left: the next of its peer, and of the service. */
 static void move_up(struct wf_limit *limit, struct wf_limit_peer *peer)
 {
 	struct wf_ticket *t;
@@ -191,7 +191,7 @@ static void leave(struct wf_ticket *t)
 	drop_idle_peer(limit, peer);
 }
 
-/* And what takes it. */
+/* Functions that take the lock. */
 
 int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const void *peer,
 		   struct wf_ticket *t, struct wf_error *e)
@@ -221,7 +221,7 @@ void wf_limit_leave(struct wf_ticket *t)
 	*t = (struct wf_ticket){ 0 };
 }
 
-/* The next one whose turn has come; NULL: the loop has heard of all. */
+/* Take the next ticket whose turn has come; NULL: the loop has heard of all. */
 static struct wf_ticket *take(struct wf_turns *turns)
 {
 	struct wf_ticket *t;

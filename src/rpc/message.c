@@ -8,14 +8,14 @@
 #include "rpc/zstd.h"
 #include "wire/record.h"
 
-/* How a field goes on the wire. */
+/* Wire types of fields. */
 enum { VARINT, EIGHT_BYTES, COUNTED, GROUP, GROUP_END, FOUR_BYTES };
 
 struct reader {
 	const uint8_t *at, *end;
 };
 
-/* false: they end before it does, or it is no number. */
+/* Take a varint.  Returns false: the bytes end in the middle, or it is too long. */
 static bool take_varint(struct reader *r, uint64_t *value)
 {
 	*value = 0;
@@ -37,7 +37,7 @@ static bool skip(struct reader *r, uint64_t count)
 	return true;
 }
 
-/* The type of the messages in the field of that number; NULL: it has none. */
+/* Returns the type of the messages in the field of that number; NULL: it has none. */
 static const ProtobufCMessageDescriptor *type_of(const ProtobufCMessageDescriptor *d, uint64_t number)
 {
 	for (unsigned i = 0; i < d->n_fields; i++)
@@ -54,7 +54,10 @@ static bool has_messages(const ProtobufCMessageDescriptor *d)
 	return false;
 }
 
-/* Is it no deeper than @left?  What makes no sense is for protobuf-c to refuse, which stops there. */
+/*
+ * Is the message nested no deeper than @left?  A malformed one is left to protobuf-c, which
+ * stops at the same place.
+ */
 static bool is_shallow(const ProtobufCMessageDescriptor *d, struct reader r, unsigned left)
 {
 	const ProtobufCMessageDescriptor *inner;
@@ -99,10 +102,10 @@ bool wf_message_compresses(const struct wf_options *options, uint32_t understood
 	return wanted == WEFT_ZSTD;
 }
 
-/* It is not worth the time below that; not tuned. */
+/* Shorter messages are not worth the time; not tuned. */
 #define COMPRESS_BYTES_MIN 256
 
-/* Shorter in @packed; false: it is not, or there is no memory to find out. */
+/* Compress into @packed.  Returns false: the message gets no shorter, or there is no memory. */
 static bool pack_shorter(const ProtobufCMessage *message, size_t count, struct wf_pool *pool,
 			 struct wf_packed *packed)
 {
@@ -142,11 +145,11 @@ static int unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *b
 		  size_t count, ProtobufCMessage **message, struct wf_error *e)
 {
 	*message = NULL;
-	/* Of no bytes there may not even be an address. */
+	/* An empty message may have no address. */
 	if (!count ||
 	    is_shallow(descriptor, (struct reader){ bytes, bytes + count }, WF_MESSAGE_DEPTH_MAX))
 		*message = protobuf_c_message_unpack(descriptor, NULL, count, bytes);
-	/* protobuf-c does not tell want of memory from nonsense. */
+	/* protobuf-c does not tell want of memory from malformed bytes. */
 	return *message ? 0 : wf_error_set(e, -EBADMSG, "it does not unpack");
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages: packed and unpacked by protobuf-c, and made shorter by zstd on their way, if
- * that is asked for and helps.  None of a peer's is unpacked that would bury protobuf-c,
- * which descends as deep as a message says.
+ * Messages: packed and unpacked by protobuf-c, and compressed by zstd on their way, if that is
+ * asked for and helps.  A peer's message that nests too deep is not unpacked, for protobuf-c
+ * recurses as deep as a message says.
  *
- * Threads: any, but for what the pool's memory asks for.
+ * Threads: any, but for the pool's memory.
  */
 #ifndef WF_RPC_MESSAGE_H
 #define WF_RPC_MESSAGE_H
@@ -15,13 +15,16 @@
 #include "util/error.h"
 #include "util/options.h"
 
-#define WF_MESSAGE_DEPTH_MAX 100 /* of messages in messages, as in other protobufs */
+#define WF_MESSAGE_DEPTH_MAX 100 /* messages nested in messages, as in other protobufs */
 
-/* Is a message to be compressed, as @wanted and configured, for who understands what is @understood? */
+/*
+ * Returns whether to compress a message, as @wanted and configured, for a peer that has
+ * @understood compressions.
+ */
 bool wf_message_compresses(const struct wf_options *options, uint32_t understood,
 			   enum weft_compression wanted);
 
-/* What a message is packed as: @bytes of it, and how they are to be read. */
+/* A packed message. */
 struct wf_packed {
 	struct wf_buffer buffer; /* empty, if there are no bytes */
 	size_t bytes;
@@ -36,8 +39,9 @@ int wf_message_pack(const ProtobufCMessage *message, size_t count, bool compress
 		    struct wf_pool *pool, struct wf_packed *packed);
 
 /*
- * For protobuf_c_message_free_unpacked().  -EBADMSG: it is no such message, or too deep.
- * -ENOBUFS: it is compressed, and longer than @most.  -ENOMEM.  @e: a sentence for both sides.
+ * Unpack a message, for protobuf_c_message_free_unpacked().  -EBADMSG: the bytes are no such
+ * message, or too deep.  -ENOBUFS: decompressed it is longer than @most.  -ENOMEM.  @e: a
+ * sentence for both sides.
  */
 int wf_message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
 		      size_t count, bool compressed, uint64_t most, ProtobufCMessage **message,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Descriptors, each once: those that are known and those still to be looked at. */
+/* Descriptors, each once: those looked at, and then those still to be looked at. */
 struct list {
 	const void **at;
 	size_t count;
@@ -12,10 +12,10 @@ struct list {
 
 struct found {
 	struct list messages, enums;
-	bool failed; /* there was no memory */
+	bool failed; /* for want of memory */
 };
 
-/* One more pointer at the end of @array of @count. */
+/* Append @pointer to @array of @count. */
 static bool grow(void *array, size_t count, const void *pointer)
 {
 	void **at = realloc(*(void **)array, (count + 1) * sizeof(pointer));
@@ -64,7 +64,7 @@ static char *text(struct found *f, const char *s)
 	return copy;
 }
 
-/* A message of @d, in the list of @count at @list. */
+/* Add a message of @d to the list of @count at @list. */
 static void *add(struct found *f, void *list, size_t *count, const ProtobufCMessageDescriptor *d)
 {
 	ProtobufCMessage *m = malloc(d->sizeof_message);
@@ -97,7 +97,7 @@ static void describe_field(struct found *f, Weft__Reflect__Type *t,
 				: from->type == PROTOBUF_C_TYPE_ENUM  ? values->name
 								      : "");
 	to->packed = from->flags & PROTOBUF_C_FIELD_FLAG_PACKED;
-	/* Fields that share a place share the word that says whose it is. */
+	/* Members of a oneof share the word that says which one is set. */
 	if (from->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
 		to->oneof = from->quantifier_offset;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A service in words of reflect.proto, made of what protoc-c knows of it.
+ * A service in terms of reflect.proto, made from protoc-c's descriptors.
  *
  * Threads: any.
  */
@@ -10,7 +10,7 @@
 #include "rpc/service.h"
 #include "rpc/reflect.pb-c.h"
 
-/* For protobuf_c_message_free_unpacked(), as what is unpacked.  NULL: no memory. */
+/* Describe @service.  Returns owned, for protobuf_c_message_free_unpacked().  NULL: no memory. */
 Weft__Reflect__Description *wf_reflect_describe(const struct wf_pb_service *service);
 
 #endif

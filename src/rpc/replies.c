@@ -10,9 +10,9 @@ struct wf_caller {
 	struct wf_list idle_node;
 	struct wf_home home;
 	uint8_t incarnation[WF_INCARNATION_BYTES];
-	unsigned request_count; /* that are here */
+	unsigned request_count; /* requests that have an entry */
 	bool lost_any;
-	uint64_t lost;          /* the last id of those that have gone */
+	uint64_t lost;          /* last id of the requests that were dropped */
 };
 
 void wf_replies_init(struct wf_replies *r, struct wf_worker *w, atomic_bool *forgot)
@@ -45,7 +45,7 @@ static struct wf_caller *find_caller(const struct wf_replies *r, const uint8_t *
 	return NULL;
 }
 
-/* NULL: no memory. */
+/* Make an entry for a caller.  NULL: no memory. */
 static struct wf_caller *open_caller(struct wf_replies *r, const uint8_t *incarnation)
 {
 	struct wf_directory *d = r->worker->directory;
@@ -57,7 +57,7 @@ static struct wf_caller *open_caller(struct wf_replies *r, const uint8_t *incarn
 	wf_list_init(&c->idle_node);
 	wf_map_add(&r->callers, &c->node, caller_hash(r, incarnation));
 	wf_directory_enter(d, &c->home, r->worker, "");
-	/* Its link is here, so it can't be another's. */
+	/* The caller's link is here, so no other worker can have claimed it. */
 	(void)wf_directory_claim(d, &c->home, c->incarnation);
 	return c;
 }
@@ -70,7 +70,7 @@ static void close_caller(struct wf_replies *r, struct wf_caller *c)
 	free(c);
 }
 
-/* Nothing of @c is here any more; but what has gone is to be known for a while. */
+/* Free @c, which has no entries any more; but dropped replies are remembered for a while. */
 static void rest(struct wf_replies *r, struct wf_caller *c)
 {
 	struct wf_caller *oldest;
@@ -220,7 +220,7 @@ void wf_replies_keep(struct wf_replies *r, struct wf_known_request *q,
 	wf_list_append(&r->kept, &q->age);
 	r->kept_count++;
 	r->kept_bytes += q->bytes;
-	/* This one is the last, and fits. */
+	/* The new entry is the last, and fits. */
 	while (r->kept_count > WF_REPLIES_MAX || r->kept_bytes > WF_REPLIES_BYTES_MAX)
 		wf_replies_lose(r, WF_CONTAINER(wf_list_first(&r->kept), struct wf_known_request, age));
 }

@@ -10,7 +10,7 @@
 #include "rpc/served.h"
 #include "util/status.h"
 
-#define TEXT_BYTES_MAX 4096 /* of a failure's message; longer ones are cut */
+#define TEXT_BYTES_MAX 4096 /* limit of a failure's message; longer ones are cut */
 
 void wf_reply_drop(struct wf_served *s)
 {
@@ -67,7 +67,7 @@ static int put_head(struct wf_parcel *p, const struct wf_body *body)
 
 static void post_reply(struct wf_served *s, enum wf_reply_state state);
 
-/* The caller's side tells the caller, but for a reply of which nothing got out. */
+/* End the call: the caller's side tells the caller, but for a reply of which nothing got out. */
 static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_served *s = WF_CONTAINER(p, struct wf_served, reply.parcel);
@@ -78,7 +78,7 @@ static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 		wf_served_free(s);
 		return;
 	}
-	/* Short enough to need no memory, which may be what was missing. */
+	/* The failure is short enough to need no memory, which may be what was missing. */
 	wf_reply_drop(s);
 	reply->initial.bytes = reply->trailing.bytes = reply->details.bytes = 0;
 	reply->status = wf_status_of(e->code);
@@ -110,7 +110,10 @@ void wf_reply_flushed(struct wf_stream *stream)
 
 	if (s->reply.state != WF_REPLY_WAITING)
 		return;
-	/* What was still to be said has ended by that, and was not: the caller must not hear the end of it. */
+	/*
+	 * By a passed deadline the last messages have ended unsent: the caller must not hear an
+	 * end of the stream.
+	 */
 	if (!wf_served_left_ns(s)) {
 		wf_served_free(s);
 		return;
@@ -122,12 +125,18 @@ void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e)
 {
 	struct wf_served *s = stream->owner;
 
-	/* The failure stays: it is told of each message that goes with the first. */
+	/*
+	 * A failure that is posted stays: unsaid comes once for each message that goes with the
+	 * first.
+	 */
 	if (s->reply.parcel.state != WF_PARCEL_ENDED && s->reply.state == WF_REPLY_POSTED)
 		wf_parcel_stop(&s->reply.parcel, e);
 }
 
-/* What was written goes before it, and nothing comes in any more; false: it must wait for that. */
+/*
+ * Finish the stream: its messages go before the answer, and no more come in.  Returns false: the
+ * answer must wait.
+ */
 static bool finish_stream(struct wf_served *s)
 {
 	struct wf_stream *stream = s->stream;
@@ -179,7 +188,7 @@ static void set_text(struct wf_served *s, const char *text)
 	bytes = WF_MIN(bytes, (size_t)TEXT_BYTES_MAX);
 	s->reply.text = bytes < sizeof(s->reply.brief) ? s->reply.brief : malloc(bytes + 1);
 	if (!s->reply.text) {
-		s->reply.text = s->reply.brief; /* as much of it as fits */
+		s->reply.text = s->reply.brief; /* the text is cut */
 		bytes = sizeof(s->reply.brief) - 1;
 	}
 	memcpy(s->reply.text, text ? text : "", bytes);
@@ -193,7 +202,7 @@ static void set_failure(struct wf_served *s, const struct wf_error *e)
 	set_text(s, e->text);
 }
 
-/* Whatever the handler says: a stream that broke has not done what it was for. */
+/* Send the handler's answer, unless the stream broke: then that is the answer. */
 static void run_reply(struct wf_task *task)
 {
 	struct wf_served *s = WF_CONTAINER(task, struct wf_served, reply.task);
@@ -250,7 +259,7 @@ void wf_reply_broken(struct wf_stream *stream, const struct wf_error *e)
 	struct wf_served *s = stream->owner;
 
 	wf_reason_keep(&s->reply.why, e);
-	/* What the answer waited for will not be said. */
+	/* Messages that the answer waited for will not be sent. */
 	if (s->reply.state != WF_REPLY_WAITING)
 		return;
 	set_failure(s, e);

@@ -70,7 +70,7 @@ void wf_served_leave(struct wf_served *s)
 	set_waits(s, false);
 }
 
-/* Of who waits no more: that is all that matters to him. */
+/* Outcome of a call that has ended: a caller that waits no more sees only that it gave up. */
 static enum weft_status outcome(const struct wf_served *s)
 {
 	if (atomic_load(&s->cancelled))
@@ -80,10 +80,10 @@ static enum weft_status outcome(const struct wf_served *s)
 	return atomic_load(&s->replied) ? s->reply.status : WEFT_CANCELLED; /* the node closes */
 }
 
-/* The rest, once everybody has been told. */
+/* Free the rest, once all interceptors have been told. */
 static void forget(struct wf_served *s)
 {
-	/* A reply that was about to fail when the node closed. */
+	/* A reply that was about to fail when the node closed keeps a reason. */
 	if (s->reply.parcel.state != WF_PARCEL_ENDED)
 		wf_reason_drop(&s->reply.parcel.why);
 	wf_reason_drop(&s->reply.why);
@@ -147,7 +147,7 @@ void wf_served_free(struct wf_served *s)
 	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
 }
 
-/* No notice runs any more. */
+/* End a call when no notice runs any more. */
 static void end_now(struct wf_served *s)
 {
 	end(s);
@@ -177,7 +177,7 @@ void wf_served_close(struct wf_serving *serving)
 
 /* The request. */
 
-/* A refusal goes as any reply of a handler does. */
+/* Ask interceptors.  A refusal goes as any reply of a handler does. */
 static bool may_begin(struct wf_served *s)
 {
 	const char *text = NULL;
@@ -199,7 +199,7 @@ static void hand_over(struct wf_notice *notice)
 	if (atomic_load(&s->cancelled) || s->serving->closed) {
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		if (s->stream)
-			wf_stream_stop(s->stream, &e); /* nobody reads what has come */
+			wf_stream_stop(s->stream, &e); /* messages that have come are not read */
 		wf_served_free(s);
 		return;
 	}
@@ -212,12 +212,12 @@ static void hand_over(struct wf_notice *notice)
 		s->service->handle(s->service, s->method, s, s->request.buffer.at, s->request.bytes);
 }
 
-/* If there is nothing more that it waits for. */
+/* Begin the handler, if there is nothing more to wait for. */
 static void begin(struct wf_served *s)
 {
 	if (!s->request.whole || s->waits)
 		return;
-	/* Of a call that is given up they may never come. */
+	/* Attachments of a call that is given up may never come. */
 	if (s->request.partial && !atomic_load(&s->cancelled))
 		return;
 	s->notice.run = hand_over;
@@ -230,7 +230,7 @@ static void request_whole(struct wf_served *s)
 	begin(s);
 }
 
-/* All that goes beside the request has come. */
+/* Go on, now that all attachments of the request have come. */
 static void complete(void *owner)
 {
 	struct wf_served *s = owner;
@@ -247,7 +247,7 @@ static void turn_come(struct wf_ticket *ticket)
 	begin(s);
 }
 
-/* -EBADMSG, -ENOMEM. */
+/* Await attachments.  -EBADMSG, -ENOMEM. */
 static int expect(struct wf_served *s, uint16_t count)
 {
 	const struct wf_beside *beside = &s->serving->streams->beside;
@@ -281,7 +281,7 @@ static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 		request_damaged(s, e);
 	else
 		wf_reply_fail(s, wf_status_of(e->code), e->text);
-	free(pull); /* @e may have been in it, and @s may be gone */
+	free(pull); /* @e may have been in the pull, and @s may be gone */
 }
 
 static void tell_cancel(struct wf_notice *notice)
@@ -292,7 +292,7 @@ static void tell_cancel(struct wf_notice *notice)
 		s->handler.on_cancel(s->handler.on_cancel_arg);
 }
 
-/* Not once it has answered: then there is nothing that it could stop. */
+/* Tell a handler that has not answered yet: later there is nothing that it could stop. */
 static void notify(struct wf_served *s)
 {
 	if (!s->handler.begun || !s->handler.on_cancel || !atomic_load(&s->cancelled) ||
@@ -309,7 +309,7 @@ void wf_served_on_cancel(struct wf_served *s, void (*tell)(void *arg), void *arg
 	notify(s);
 }
 
-/* The caller has given up, and ends its own side itself. */
+/* Give up a call whose caller has given up, and ends its own side itself. */
 static void give_up(struct wf_served *s, const struct wf_error *e)
 {
 	if (atomic_exchange(&s->cancelled, true))
@@ -431,7 +431,7 @@ static void refuse_draining(struct wf_served *s)
 	wf_reply_refuse(s, WEFT_UNAVAILABLE, e.text);
 }
 
-/* May it run, or wait for that?  Else it has been refused. */
+/* Check the size and enter the limits.  Returns false: the call has been refused. */
 static bool enter(struct wf_served *s, const struct wf_call_record *c)
 {
 	uint64_t bytes_max = s->service->message_bytes_max;
@@ -445,7 +445,7 @@ static bool enter(struct wf_served *s, const struct wf_call_record *c)
 		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, e.text);
 		return false;
 	}
-	/* It takes no place of its own then. */
+	/* A known attempt takes no place of its own. */
 	if (s->again.request_id && wf_again_is_known(s))
 		return true;
 	err = wf_limit_enter(&s->service->limit, &s->serving->turns, s->link, &s->ticket, &e);
@@ -458,7 +458,7 @@ static bool enter(struct wf_served *s, const struct wf_call_record *c)
 	return true;
 }
 
-/* Is there such a method, of that kind? */
+/* Find the method, of that kind. */
 static int find_method(struct wf_served *s, const struct wf_call_record *c, struct wf_error *e)
 {
 	int method_bytes = WF_MIN((int)c->method_bytes, 100);
@@ -480,7 +480,7 @@ static int find_method(struct wf_served *s, const struct wf_call_record *c, stru
 	return 0;
 }
 
-/* There is memory for its bytes, which are to be pulled. */
+/* Pull the request into its buffer. */
 static void pull_request(struct wf_served *s, const struct wf_body *body)
 {
 	struct wf_pull *pull = malloc(sizeof(*pull));
@@ -508,7 +508,7 @@ fail:
 	wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, "no memory to pull the request");
 }
 
-/* There is, and they have come. */
+/* Copy an eager request into its buffer. */
 static void copy_request(struct wf_served *s, const struct wf_call_record *c)
 {
 	struct wf_error e;
@@ -521,7 +521,7 @@ static void copy_request(struct wf_served *s, const struct wf_call_record *c)
 		request_whole(s);
 }
 
-/* Begin to take the request; what is refused is answered here. */
+/* Begin to take the request; a refused one is answered here. */
 static void take_request(struct wf_served *s, const struct wf_call_record *c)
 {
 	struct wf_error e;
@@ -556,7 +556,7 @@ static void take_request(struct wf_served *s, const struct wf_call_record *c)
 		copy_request(s, c);
 }
 
-/* -ENOMEM. */
+/* Copy the metadata.  -ENOMEM. */
 static int copy_metadata(struct wf_served *s, const struct wf_call_record *c)
 {
 	if (!c->metadata_bytes)
@@ -592,7 +592,7 @@ static const struct wf_answer_keeper request_keeper = {
 	.lost = request_lost,
 };
 
-/* -EBADMSG, -ENOMEM. */
+/* Open an answer to the request's offer.  -EBADMSG, -ENOMEM. */
 static int open_answer(struct wf_served *s, uint64_t offer)
 {
 	int err = wf_answer_open(s->link, offer, &s->request.answer);
@@ -604,7 +604,7 @@ static int open_answer(struct wf_served *s, uint64_t offer)
 	return 0;
 }
 
-/* The caller has too much under way here: the least that says so.  -ENOMEM. */
+/* Refuse a caller with too much under way here, by the shortest reply that says so.  -ENOMEM. */
 static int refuse_over_account(struct wf_worker *w, struct wf_link *link, uint64_t call)
 {
 	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
@@ -627,7 +627,10 @@ static int refuse_over_account(struct wf_worker *w, struct wf_link *link, uint64
 	return 0;
 }
 
-/* The call @c comes after its caller has cancelled it.  -EBADMSG, -ENOMEM: it comes again. */
+/*
+ * Drop the call @c, which comes after its caller has cancelled it.  -EBADMSG, -ENOMEM: it comes
+ * again.
+ */
 static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
 {
 	struct wf_answer *answer;
@@ -655,7 +658,7 @@ static enum wf_again_earlier earlier_than(const struct wf_worker *w,
 		       : WF_AGAIN_HERE;
 }
 
-/* Of the spare piece @s, which is all zero. */
+/* Set up @s, from the freelist, all zero. */
 static void set_up(struct wf_served *s, struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_call_record *c)
 {
@@ -759,7 +762,7 @@ static int take_message(void *ctx, struct wf_link *link, const struct wf_record 
 	s = lookup(serving, link, a.record.call);
 	if (s && s->stream)
 		return wf_stream_take(s->stream, link, &a);
-	/* It was answered before, if only to say that there is no such method. */
+	/* The call was answered before, if only to say that there is no such method. */
 	wf_stream_refuse(link, &a);
 	return 0;
 }
@@ -793,7 +796,10 @@ static void not_come_back(struct wf_timer *timer)
 	give_up(WF_CONTAINER(timer, struct wf_served, timer), &e);
 }
 
-/* Its handler is not told yet that the caller is lost.  Another call may get the same name. */
+/*
+ * Let the handler go on alone, not told yet that the caller is lost.  Another call may get the
+ * same id.
+ */
 static void go_alone(struct wf_served *s)
 {
 	struct wf_serving *serving = s->serving;

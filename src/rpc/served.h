@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The serving side of calls: a request in, one reply out; or a stream of both
- * (stream.h), and a status out.
+ * The serving side of calls: a request in, one reply out; or a stream of both (stream.h), and a
+ * status out.
  *
- * A served call begins with its record, is handed to a handler once its
- * request is whole and the limits of its service (limit.h) let it, and ends when the
- * reply has left.  If the caller cancels, dies or runs out of time meanwhile the handler
- * can see it, and its reply is dropped.
+ * A served call begins with its record, is handed to a handler once its request is whole and the
+ * limits of its service (limit.h) admit it, and ends when the reply has left.  If the caller
+ * cancels, dies or runs out of time meanwhile the handler can see it, and its reply is dropped.
  *
- * A call that may be made again is handled once.  If its link goes down the
- * handler goes on alone for a while, for the next attempt to find it; then, and
- * for what it has answered, see replies.h.
+ * A call that may be made again is handled once.  If its link goes down the handler goes on
+ * alone for a while, for the next attempt to find it; the reply cache (replies.h) keeps its
+ * answer.
  *
- * Threads: owner, but for what says otherwise.
+ * Threads: owner, but where a comment says otherwise.
  */
 #ifndef WF_SERVED_H
 #define WF_SERVED_H
@@ -34,25 +33,29 @@ struct wf_serving {
 	struct wf_streams *streams;
 	struct wf_services *services;
 	/*
-	 * For the floor above: the caller gives up while the call runs, at most once; and its
-	 * memory goes.  NULL: it does not want to know.
+	 * For the floor above: the caller gives up while the call runs; at most once.  NULL: not
+	 * wanted.
 	 */
 	void (*given_up)(struct wf_served *served);
+	/* For the floor above: the memory of the call goes.  NULL: not wanted. */
 	void (*gone)(struct wf_served *served);
-	/* A reply, with attachments, is posted, and so may be those. */
+	/* A reply with attachments is posted, and the attachments may be. */
 	void (*answered)(struct wf_served *served);
 	struct wf_turns turns;
 	/*
-	 * May the handler begin?  Other than WEFT_OK is the answer, with *@text, copied.  It counts in
-	 * @served->asked, and while that is not 0 the end is told too: as a notice, with what became
-	 * of the call, and with nothing of it left but link and metadata.  NULL: always, and nobody.
+	 * May the handler begin?  A status other than WEFT_OK is the answer, with *@text,
+	 * copied.  NULL: always.
 	 */
 	enum weft_status (*admit)(struct wf_served *served, const char **text);
+	/*
+	 * The call has ended with @status, a notice; called while @served->asked, which admit
+	 * counts up, is not 0.  Of the call only link and metadata are left.
+	 */
 	void (*told)(struct wf_served *served, enum weft_status status);
 	struct wf_map map; /* served calls by link and id */
-	struct wf_list alone; /* those whose callers are lost and may come back */
+	struct wf_list alone; /* calls whose callers are lost and may come back */
 	struct wf_replies replies;
-	struct wf_spare spare; /* of struct wf_served */
+	struct wf_spare spare; /* freelist of struct wf_served */
 	bool draining;     /* no more calls are taken */
 	bool closed;       /* no handler is begun any more */
 };
@@ -60,34 +63,37 @@ struct wf_serving {
 /* Where a served call is found. */
 enum wf_served_place {
 	WF_SERVED_NOWHERE,
-	WF_SERVED_MAPPED, /* in serving->map, and in a list of its link */
-	WF_SERVED_ALONE,  /* in serving->alone: its caller is lost, and it waits for another attempt */
+	WF_SERVED_MAPPED, /* in serving->map, and in link->work */
+	WF_SERVED_ALONE,  /* in serving->alone: the lost caller may make another attempt */
 };
 
-/* What the caller has sent. */
+/* The request of a call. */
 struct wf_served_request {
 	struct wf_buffer buffer;
 	size_t bytes;
-	struct wf_answer *answer; /* to its offer, until it is pulled */
-	struct wf_pull *pull; /* while it is pulled; NULL: it is not */
-	bool whole;           /* it has come */
-	bool partial;         /* not all that goes beside it has come */
+	struct wf_answer *answer; /* answer to the request's offer, until the pull */
+	struct wf_pull *pull; /* NULL: not being pulled */
+	bool whole;           /* the request has come */
+	bool partial;         /* attachments are missing */
 	bool was_compressed;
-	void *bundle;         /* of what goes beside it; NULL: nothing does */
-	uint8_t *metadata;    /* a block, allocated; NULL: there is none */
+	void *bundle;         /* attachments of the request; NULL: none */
+	uint8_t *metadata;    /* a block, allocated; NULL: no metadata */
 	uint32_t metadata_bytes;
-	void *pairs;          /* the metadata, as the handler sees it; freed by free() */
+	void *pairs;          /* metadata in the handler's form; freed by free() */
 	size_t pair_count;
 };
 
-/* Of the handler, all but its reply. */
+/* The handler, but for its reply. */
 struct wf_served_handler {
-	bool begun;    /* it counts as executed */
-	bool deferred; /* the call is kept until it replies */
-	/* The caller gives up while the handler is at it: told once, as a notice.  NULL: it does not want to know. */
+	bool begun;    /* the call counts as executed */
+	bool deferred; /* the request is kept until the handler replies */
+	/*
+	 * The caller gives up while the handler runs: called once, as a notice.  NULL: not
+	 * wanted.
+	 */
 	void (*on_cancel)(void *arg);
 	void *on_cancel_arg;
-	void *user;    /* the handler's, or NULL; freed by @free_user at the end */
+	void *user;    /* for the handler, or NULL; freed by @free_user at the end */
 	void (*free_user)(void *user);
 };
 
@@ -97,25 +103,25 @@ struct wf_served {
 	struct wf_link *link;
 	enum wf_served_place place;
 	struct wf_map_node node;
-	struct wf_list link_node; /* in a list of @link, or of those that are alone */
-	uint64_t call;        /* the caller's id */
-	uint64_t deadline_ns; /* by our clock; UINT64_MAX: none */
-	uint64_t began_ns;    /* when it came */
-	unsigned asked;       /* by the floor above: who is to be told of its end */
+	struct wf_list link_node; /* in link->work, or in serving->alone */
+	uint64_t call;        /* id of the call at the caller */
+	uint64_t deadline_ns; /* deadline by our clock; UINT64_MAX: none */
+	uint64_t began_ns;    /* when the call came */
+	unsigned asked; /* interceptors that want to hear of the end; counted by the floor above */
 	atomic_bool cancelled;
 	atomic_bool replied;  /* the first to set it replies */
 	int method;
-	struct wf_stream *stream; /* NULL: it is unary */
-	uint32_t understood;  /* compressions, by its caller */
-	bool waits;           /* for a limit of its service */
+	struct wf_stream *stream; /* NULL: the call is unary */
+	uint32_t understood;  /* compressions that the caller understands */
+	bool waits;           /* the call waits for a limit of its service */
 	struct wf_ticket ticket;
-	struct wf_link *entered; /* over which the first attempt came, if not by @link: the limits count that */
-	uint64_t held_bytes;  /* of messages, as they are counted */
-	uint64_t charged_bytes; /* to its caller's account, see link/ledger.h */
-	struct wf_terms terms; /* of the reply: as the request was sent */
+	struct wf_link *entered; /* link of the first attempt, for the limits; NULL: @link */
+	uint64_t held_bytes;  /* bytes of messages that the call holds */
+	uint64_t charged_bytes; /* bytes charged to the caller, see link/ledger.h */
+	struct wf_terms terms; /* terms of the reply: as the request was sent */
 	struct wf_notice notice;
 	struct wf_timer timer;
-	struct wf_list children; /* calls that end with it: the floor above's */
+	struct wf_list children; /* calls that end with this one; for the floor above */
 	struct wf_again again;
 	struct wf_served_request request;
 	struct wf_served_handler handler;
@@ -126,45 +132,51 @@ void wf_served_init(struct wf_serving *serving, struct wf_streams *streams,
 		    struct wf_services *services);
 void wf_served_fini(struct wf_serving *serving);
 
-/* The node closes: no handler is begun any more, for it could not answer. */
+/* Begin no handler any more: the node closes, and a handler could not answer. */
 void wf_served_close(struct wf_serving *serving);
 
-/* Where its messages lie. */
+/* Returns the pool of the call's messages. */
 struct wf_pool *wf_served_pool(const struct wf_served *served);
 
-/* @bytes more are kept for it until it has ended, in its caller's account.  Threads: owner. */
+/* Charge @bytes more to the caller, until the call has ended.  Threads: owner. */
 void wf_served_charge(struct wf_served *served, uint64_t bytes);
 
-/*
- * For reply.c: a message of @bytes is held in @buffer; it takes no place any more among those that
- * run or wait; it has ended.
- */
+/* Count a message of @bytes in @buffer as held; for reply.c. */
 void wf_served_hold(struct wf_served *served, const struct wf_buffer *buffer, uint64_t bytes);
+
+/* End the call's place among those that run or wait; for reply.c. */
 void wf_served_leave(struct wf_served *served);
+
+/* End the call; for reply.c. */
 void wf_served_free(struct wf_served *served);
 
 /*
- * For again.c: the handler of @first, which an earlier attempt has begun, answers @s instead,
- * which is gone.  Deadline, terms and metadata stay those of the first attempt, for its handler may be
+ * Let the handler of @first, which an earlier attempt has begun, answer @s, which is gone; for
+ * again.c.  Deadline, terms and metadata stay those of the first attempt, for its handler may be
  * looking at them.  Threads: owner.
  */
 void wf_served_join(struct wf_served *first, struct wf_served *s);
 
-/* From now on @tell hears of it, at once if it has happened.  Threads: callback. */
+/* Call @tell once the caller gives up, at once if it has.  Threads: callback. */
 void wf_served_on_cancel(struct wf_served *served, void (*tell)(void *arg), void *arg);
 
-/* Until the caller's deadline; 0 when it has passed, UINT64_MAX when there is none.  Threads: any, callback. */
+/*
+ * Returns the time until the caller's deadline; 0 when it has passed, UINT64_MAX when there is
+ * none.  Threads: any, callback.
+ */
 uint64_t wf_served_left_ns(const struct wf_served *served);
 
-/* For people: what it is, and who has to do something about it. */
+/* Say for people what the call is, and who has to do something about it. */
 void wf_served_describe(const struct wf_served *served, char *text, size_t bytes);
 
-/* A server takes REQUEST, GRANT_RESPONSES and CANCEL records.  Threads: setup. */
+/* Take REQUEST, GRANT_RESPONSES and CANCEL records.  Threads: setup. */
 void wf_served_route(struct wf_serving *serving, struct wf_routes *routes);
 
-/* A CALL record, which the floor above takes first.  -EBADMSG.  -ENOMEM: nothing was done. */
+/* Take a CALL record, which the floor above gets first.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_served_call(struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_record *record);
+
+/* Handle the loss of @link: calls that may be made again go on alone, others are given up. */
 void wf_served_down(struct wf_link *link, const struct wf_error *e);
 
 #endif

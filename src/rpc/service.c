@@ -16,10 +16,10 @@ static void free_message(void *message)
 	protobuf_c_message_free_unpacked(message, NULL);
 }
 
-/* protobuf-c would call a method that the service leaves out. */
+/* Does the service leave the method out?  protobuf-c would call it nevertheless. */
 static bool is_left_out(const struct wf_pb_service *s, unsigned method)
 {
-	const char *functions = (const char *)(s->service + 1); /* as protobuf-c lays them out */
+	const char *functions = (const char *)(s->service + 1); /* layout of protobuf-c */
 	void (*function)(void);
 
 	if (s->service->invoke != protobuf_c_service_invoke_internal)
@@ -35,7 +35,7 @@ static bool streams(const struct wf_service *base, int method)
 	return s->handlers && s->handlers[method].handle;
 }
 
-/* One that was made without names has none that can be called. */
+/* A service that was made without names has no method that can be called. */
 const ProtobufCMethodDescriptor *wf_service_method(const ProtobufCServiceDescriptor *service,
 						   const char *name, size_t bytes)
 {
@@ -71,7 +71,7 @@ static bool compresses(const struct wf_served *served)
 				     served->understood, served->reply.compression);
 }
 
-/* What a handler calls with its reply. */
+/* Reply for a handler: its protobuf-c closure. */
 static void closure(const ProtobufCMessage *message, void *closure_data)
 {
 	struct wf_served *served = closure_data;
@@ -88,9 +88,8 @@ static void closure(const ProtobufCMessage *message, void *closure_data)
 }
 
 /*
- * Outside the handler's own time the call may be gone, for a reply ends it.  Not
- * before the handler has returned: the reply, even from another thread, is sent
- * by this worker.
+ * Handle a call.  A reply ends the call, but not before the handler has returned: the reply,
+ * even from another thread, is sent by this worker.
  */
 static void handle(struct wf_service *base, int method, struct wf_served *served,
 		   const uint8_t *bytes, size_t count)

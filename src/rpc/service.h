@@ -12,24 +12,24 @@
 
 struct weft_stream;
 
-/* Who handles a method with a stream. */
+/* The handler of a method with a stream. */
 struct wf_stream_handler {
-	void (*handle)(struct weft_stream *stream, void *arg); /* NULL: it has none */
+	void (*handle)(struct weft_stream *stream, void *arg); /* NULL: the method has no stream */
 	void *arg;
 };
 
 struct wf_pb_service {
 	struct wf_service base;
-	struct wf_stream_handler *handlers; /* by method, allocated; NULL: none has a stream */
-	ProtobufCService *service; /* the user's */
-	struct wf_list mine;       /* in a list of its owner's */
+	struct wf_stream_handler *handlers; /* by method, allocated; NULL: no streams */
+	ProtobufCService *service; /* service of the user */
+	struct wf_list mine;       /* in a list of the owner */
 };
 
-/* The method of that name; NULL: there is none. */
+/* Returns the method of that name; NULL: there is none. */
 const ProtobufCMethodDescriptor *wf_service_method(const ProtobufCServiceDescriptor *service,
 						   const char *name, size_t bytes);
 
-/* Fill @s, all zero, in for @service, with no limits; borrows it. */
+/* Set @s up, all zero, for @service, which is borrowed; with no limits. */
 void wf_service_init(struct wf_pb_service *s, ProtobufCService *service);
 void wf_service_fini(struct wf_pb_service *s);
 

@@ -10,28 +10,28 @@
 #include "rpc/call.h"
 #include "util/progress.h"
 
-#define AHEAD_BYTES (1 * MIB) /* pulled before anybody reads; not tuned */
+#define AHEAD_BYTES (1 * MIB) /* bytes pulled before a read is posted; not tuned */
 #define GRANT_STEP (WF_STREAM_WINDOW / 2)
 
-/* A message that has come; its bytes lie behind it, if it is short. */
+/* A message that has come; the bytes of a short one lie behind it. */
 struct incoming {
 	struct wf_list node;
 	struct wf_stream *stream;
 	enum { OFFERED, PULLING, LOST, WHOLE } state;
-	uint8_t *data;   /* behind it, or in the buffer of a long one */
+	uint8_t *data;   /* behind the struct, or in the buffer of a long message */
 	uint64_t count;
-	uint64_t room; /* of the link, to be given back; a short one's */
-	void *bundle;  /* of what comes beside it; NULL: nothing does */
-	bool partial;  /* not all of that has come yet */
+	uint64_t room; /* room of the link to be given back, of a short message */
+	void *bundle;  /* attachments of the message; NULL: none */
+	bool partial;  /* attachments are missing */
 	bool compressed;
 };
 
-/* A long one. */
+/* A long message. */
 struct offered {
 	struct incoming in;
 	struct wf_body body;
 	struct wf_buffer buffer;
-	struct wf_answer *answer; /* while it is offered; NULL: the peer has no use for one */
+	struct wf_answer *answer; /* while OFFERED; NULL: the peer has no use for one */
 	struct wf_pull pull;
 };
 
@@ -120,7 +120,7 @@ static void idle(struct wf_stream *s)
 	try_quiet(s);
 }
 
-/* A message is lost: so is what comes after it, both ways. */
+/* Break the stream off: a message is lost, and so is all after it, both ways. */
 static void break_off(struct wf_stream *s, const struct wf_error *e)
 {
 	struct wf_error why = *e;
@@ -153,7 +153,7 @@ static void go_on_later(struct wf_stream *s)
 	wf_loop_defer(&s->streams->transfer->worker->loop, &s->go_on);
 }
 
-/* Break it off when whoever says so is done: a link that is dying must not be told anything. */
+/* Break the stream off when the caller is done: a link that is dying must not be told anything. */
 static void break_off_later(struct wf_stream *s, const struct wf_error *e)
 {
 	if (!s->lost_why.code)
@@ -195,7 +195,7 @@ static int put_head(struct wf_parcel *p, const struct wf_body *body)
 	return 0;
 }
 
-/* @bytes more of messages are held, or, negative, fewer. */
+/* Count @bytes more of messages as held, or, negative, fewer. */
 static void hold(struct wf_transfer *t, int64_t bytes)
 {
 	wf_counters_add(&t->worker->counters.message_bytes, (uint64_t)bytes);
@@ -210,7 +210,10 @@ static void end_write(struct wf_write *w, const struct wf_error *e)
 	w->done(w, e);
 }
 
-/* Nothing of @w has left, and so nothing of what was posted after it: from the last on, or one would overtake. */
+/*
+ * Stop all writes that were posted after @w, of which nothing has left: from the last on, or one
+ * would overtake.
+ */
 static void take_back_after(struct wf_write *w, const struct wf_error *e)
 {
 	struct wf_stream *s = w->stream;
@@ -224,7 +227,7 @@ static void take_back_after(struct wf_write *w, const struct wf_error *e)
 	}
 }
 
-/* What the peer did not take it has no use for: why, its side of the call says. */
+/* End a write.  The peer's side of the call says why it refused a message. */
 static void message_sent(struct wf_parcel *p, const struct wf_error *e)
 {
 	struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
@@ -300,7 +303,7 @@ void wf_stream_write(struct wf_stream *s, struct wf_write *w)
 		post_granted(s);
 }
 
-/* As if it had not been posted, before there was a rail for it.  -EALREADY. */
+/* Undo post() before there was a rail for @w.  -EALREADY. */
 static int unpost(struct wf_write *w)
 {
 	struct wf_stream *s = w->stream;
@@ -349,7 +352,7 @@ void wf_stream_mute(struct wf_stream *s, const struct wf_error *e)
 		return;
 	s->out.mute = true;
 	s->out.mute_why = *e;
-	s->busy++; /* it stays while they end */
+	s->busy++; /* the stream stays while they end */
 	while ((at = wf_list_first(&s->out.pending)))
 		end_write(WF_CONTAINER(at, struct wf_write, node), e);
 	WF_LIST_EACH(node, &s->out.posted)
@@ -384,7 +387,7 @@ static void grant_sent(struct wf_message *m, const struct wf_error *e)
 	idle(s);
 }
 
-/* Told now and then: each costs a record. */
+/* Grant more messages, now and then: each grant costs a record. */
 static void grant(struct wf_stream *s)
 {
 	struct wf_writer w = wf_writer(s->in.grant_bytes, sizeof(s->in.grant_bytes));
@@ -426,7 +429,7 @@ static bool is_long(const struct incoming *in)
 	return in->data != (const uint8_t *)(in + 1);
 }
 
-/* What it takes here, beside pool memory, in the account of who sent it. */
+/* Bytes charged to the sender, beside pool memory. */
 static uint64_t charged_bytes(const struct incoming *in)
 {
 	return is_long(in) ? sizeof(struct offered) : sizeof(*in) + in->count;
@@ -465,7 +468,7 @@ static void forget(struct incoming *in, const struct wf_error *e)
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e);
 
-/* -ENOMEM: then it is as before, or lost. */
+/* Pull a long message.  -ENOMEM: it is as before, or lost. */
 static int start_pull(struct wf_stream *s, struct incoming *in)
 {
 	struct offered *o = offered(in);
@@ -499,7 +502,7 @@ static void lack_memory(struct wf_stream *s)
 	break_off(s, &e);
 }
 
-/* The first that has come to the first who reads. */
+/* Deliver the first message to the first read. */
 static void deliver(struct wf_stream *s, struct incoming *in)
 {
 	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->in.readers), struct wf_reading, node);
@@ -518,7 +521,7 @@ static void deliver(struct wf_stream *s, struct incoming *in)
 	free_incoming(in);
 }
 
-/* Pull what readers wait for, however long it is, and somewhat more.  -ENOMEM. */
+/* Pull messages that reads wait for, however long, and somewhat more.  -ENOMEM. */
 static int look_ahead(struct wf_stream *s)
 {
 	unsigned awaited = s->in.reader_count;
@@ -537,7 +540,7 @@ static int look_ahead(struct wf_stream *s)
 	return 0;
 }
 
-/* Readers get what there is. */
+/* Give waiting reads the messages that have come. */
 static void feed(struct wf_stream *s)
 {
 	struct wf_list *node;
@@ -639,7 +642,7 @@ void wf_stream_release(struct wf_stream *s)
 	try_quiet(s);
 }
 
-/* Has anything come of which the rest never will, for the peer is dead? */
+/* Has a message come whose rest never will, for the peer is dead? */
 static bool lacks(const struct wf_stream *s)
 {
 	WF_LIST_EACH(at, &s->in.incoming) {
@@ -681,7 +684,7 @@ void wf_stream_refuse(struct wf_link *link, struct wf_arrived *a)
 	wf_answer_refuse(link, &a->record.body, a->answer, WEFT_CANCELLED);
 }
 
-/* All that goes beside it has come. */
+/* Go on, now that all attachments of a message have come. */
 static void complete(void *owner)
 {
 	struct incoming *in = owner;
@@ -693,7 +696,7 @@ static void complete(void *owner)
 	idle(s);
 }
 
-/* -EBADMSG, -ENOMEM. */
+/* Await attachments.  -EBADMSG, -ENOMEM. */
 static int expect(struct incoming *in, struct wf_link *link, uint16_t count)
 {
 	const struct wf_stream *s = in->stream;
@@ -733,7 +736,7 @@ static const struct wf_answer_keeper keeper = {
 	.lost = lost,
 };
 
-/* -EBADMSG, -ENOMEM: nothing was done. */
+/* Keep a message that has come.  -EBADMSG, -ENOMEM: nothing was done. */
 static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 {
 	const struct wf_body *body = &a->record.body;
@@ -779,7 +782,7 @@ static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 	return 0;
 }
 
-/* May it come?  Else @e says why the stream can't go on. */
+/* Check whether a message may come; @e says why the stream can't go on. */
 static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_arrived *a,
 		 struct wf_error *e)
 {
@@ -830,7 +833,7 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived 
 	return 0;
 }
 
-/* For people. */
+/* Text for people. */
 
 void wf_stream_describe_read(const struct wf_reading *r, char *text, size_t bytes)
 {
