@@ -74,7 +74,7 @@ bool wf_again_is_first(struct wf_served *s)
 		if (!known->served)
 			answer_again(s, &known->reply);
 		else if (atomic_load(&known->served->cancelled))
-			cant_know(s, "an earlier attempt was given up while its handler was at it");
+			cant_know(s, "an earlier attempt was given up while its handler ran");
 		else
 			wf_served_join(known->served, s);
 		return false;

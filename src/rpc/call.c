@@ -534,7 +534,7 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 		wf_pull_describe(&call->pull, part, sizeof(part));
 		(void)snprintf(text, bytes, "the reply: %s", part);
 	} else if (call->run.partial) {
-		(void)snprintf(text, bytes, "the reply has come, and not all that goes beside it");
+		(void)snprintf(text, bytes, "the reply has come, and not all of its attachments");
 	} else if (call->run.request_busy) {
 		wf_parcel_describe(&call->parcel, part, sizeof(part));
 		(void)snprintf(text, bytes, "the request: %s", part);

@@ -840,7 +840,7 @@ void wf_served_describe(const struct wf_served *s, char *text, size_t bytes)
 	else if (s->request.pull)
 		wf_pull_describe(s->request.pull, wait, sizeof(wait));
 	else if (s->request.partial)
-		(void)snprintf(wait, sizeof(wait), "not all that goes beside its request has come");
+		(void)snprintf(wait, sizeof(wait), "not all attachments of the request have come");
 	(void)snprintf(text, bytes, "%s/%s from %s: %s%s", found ? s->service->name : "unknown",
 		       found ? s->service->method_name(s->service, s->method) : "unknown", peer,
 		       wait, atomic_load(&s->cancelled)    ? ", and the caller has given up"

@@ -846,7 +846,7 @@ void wf_stream_describe_read(const struct wf_reading *r, char *text, size_t byte
 		wf_pull_describe(&offered(WF_CONTAINER(node, struct incoming, node))->pull, text,
 				 bytes);
 	else if (node)
-		(void)snprintf(text, bytes, "a message has come, and not all that goes beside it");
+		(void)snprintf(text, bytes, "a message has come, and not all of its attachments");
 	else
 		(void)snprintf(text, bytes, "%s has written %llu messages, and they are read",
 			       wf_link_label(wf_link_real(s->link)), (unsigned long long)s->in.came);

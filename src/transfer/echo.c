@@ -120,7 +120,7 @@ void wf_echo_describe(const struct wf_echo *echo, char *text, size_t bytes)
 	if (link->state != WF_LINK_UP)
 		(void)snprintf(text, bytes, "no rail to %s yet", wf_link_label(link));
 	else if (!wf_list_empty(&echo->message.node))
-		(void)snprintf(text, bytes, "it has not left yet");
+		(void)snprintf(text, bytes, "the echo has not left yet");
 	else
 		(void)snprintf(text, bytes, "sent, and %s owes the answer", wf_link_label(link));
 }

@@ -996,7 +996,7 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", %u reads from %s are under way over %s", pull->busy,
 			       peer, pull->path.caps->provider);
 	else if (pull->got_bytes == pull->body.bytes)
-		(void)snprintf(text, bytes, ", and %s has not told what they sum up to", peer);
+		(void)snprintf(text, bytes, ", and %s has not sent their checksums", peer);
 	else if (pull->link->state != WF_LINK_UP)
 		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
 	else if (pull->state == WF_PULL_ASKED)
