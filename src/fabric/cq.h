@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Cq: completion queues of a rail, of which those are looked at that may have something to tell.
+ * Cq: completion queues of a rail; a look reads the queues that may have completions.
  *
  * Threads: owner.
  */
@@ -15,23 +15,25 @@
 /* A completion queue: the rail's, or an endpoint's own. */
 struct wf_cq {
 	struct fid_cq *fid;
-	struct wf_ep *ep;    /* whose own it is, or NULL */
+	struct wf_ep *ep;    /* endpoint that has the queue for itself; NULL: the rail's */
 	struct wf_list node; /* in rail->queues.all */
 	struct wf_list warm_node; /* in rail->queues.warm, or in no list */
-	uint32_t empty;      /* looks that found nothing since it last had news */
-	uint32_t heard;      /* completions since the last sleep, until: */
-	bool unwatched;      /* there are so many that nobody need say so */
-	uint64_t id;         /* in the waitset */
-	struct fi_wait_pollfd fds; /* its descriptors, as they were last asked for */
+	uint32_t empty;      /* reads in a row that found nothing */
+	uint32_t heard;      /* completions since the last sleep, until @unwatched */
+	bool unwatched;      /* descriptors are not in the epoll: the queue is read all the time */
+	uint64_t id;         /* key of the queue in the waitset */
+	struct fi_wait_pollfd fds; /* descriptors of the queue, as last asked for */
 	size_t fds_size;
 };
 
 int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct wf_error *e);
 void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq);
-int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq); /* how many entries there were */
+int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq); /* returns the count of entries */
 void wf_cq_drain(struct wf_rail *rail, struct wf_cq *cq);
 void wf_cq_end(struct wf_rail *rail, struct wf_post *post, int status);
-void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq); /* look at it from now on */
-void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq); /* no more, until its descriptors say so, if they are known */
+/* Read @cq at every look from now on. */
+void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq);
+/* Read @cq no more until its descriptors have news; does nothing if they are not known. */
+void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq);
 
 #endif

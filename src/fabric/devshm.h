@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Room in /dev/shm, where a provider keeps memory in files: Docker gives a container 64 MiB
- * there.  A page of such a file that is touched first when there is no room left ends the
- * process by SIGBUS, so room is asked for before a provider takes it, and taken for good
- * as soon as the file has its name.
+ * there.  The first touch of such a page when no room is left ends the process by SIGBUS, so
+ * room is checked before a provider takes it, and taken for good as soon as the file has its
+ * name.
  *
  * Threads: any.
  */
@@ -12,10 +12,10 @@
 
 #include "util/error.h"
 
-/* -ENOSPC: /dev/shm has less room than @bytes; the sentence says how much is missing. */
+/* Check that /dev/shm has room for @bytes.  -ENOSPC, and the sentence says how much is missing. */
 int wf_devshm_check(size_t bytes, struct wf_error *e);
 
-/* Give every page of the file @name there its memory now.  -ENOSPC: there is none. */
+/* Give every page of the file /dev/shm/@name its memory now.  -ENOSPC: no room is left. */
 int wf_devshm_fill(const char *name, struct wf_error *e);
 
 #endif

@@ -10,10 +10,9 @@
 #include "fabric/rail.h"
 
 /*
- * A way to the peer at @address.  Connected: starts connecting with @data (up
- * to WF_CONNECT_BYTES); CONNECTED or CLOSED follows, or nothing at all if the
- * host is silent: the caller has a limit of its own.  Shared: usable at once.
- * @owner is what wf_ep_owner returns.
+ * Open a way to the peer at @address.  Connected rail: starts connecting with @data (up to
+ * WF_CONNECT_BYTES); CONNECTED or CLOSED follows, or nothing at all if the host is silent: the
+ * caller has a limit of its own.  Shared rail: usable at once.  wf_ep_owner returns @owner.
  * -ENOSPC: the address vector is full.
  */
 int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
@@ -21,34 +20,35 @@ int wf_ep_open(struct wf_rail *rail, const uint8_t *address, size_t address_byte
 	       struct wf_error *e);
 
 /*
- * The same for a same-host rail: process @pid, as the kernel calls it, has the endpoint at
- * @address, and @gate_fd is its gate; -1: it has none.  Borrows @gate_fd until return.
+ * Open a way on a same-host rail: process @pid, as the kernel numbers it, has the endpoint at
+ * @address, and @gate_fd is the gate of that; -1: no gate.  Borrows @gate_fd until return.
  */
 int wf_ep_open_here(struct wf_rail *rail, const uint8_t *address, size_t address_bytes,
 		    uint32_t pid, int gate_fd, void *owner, struct wf_ep **ep, struct wf_error *e);
 
-/* Take a request; CONNECTED or CLOSED follows.  Frees @request in any case. */
+/* Accept @request; CONNECTED or CLOSED follows.  Frees @request in any case. */
 int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, struct wf_ep **ep,
 		 struct wf_error *e);
+/* Refuse @request, and free it. */
 void wf_ep_reject(struct wf_rail *rail, struct wf_request *request);
 
 /*
- * Close it; accepts NULL.  No event names it or a cookie of its operations any
- * more.  On a connected rail its operations touch no memory once this returns.
- * On a shared rail they may: wait for them first, or reopen the rail.
+ * Close @ep; accepts NULL.  No event names @ep or a cookie of its operations any more.  On a
+ * connected rail the operations touch no memory once this returns.  On a shared rail they may:
+ * wait for them first, or reopen the rail.
  */
 void wf_ep_close(struct wf_ep *ep);
 
 void *wf_ep_owner(const struct wf_ep *ep);
 
-/* Operations that have been posted on it and have not ended. */
+/* Operations that have been posted on @ep and have not ended. */
 uint32_t wf_ep_busy(const struct wf_ep *ep);
 
 /*
  * Send one message of at most frame_bytes.  0: posted, SENT follows, borrows
  * @bytes until then.  1: done at once, no event.  -EAGAIN: nothing was posted
- * (also before CONNECTED).  -EMSGSIZE.  -ENOTCONN: it is dead.  Any other
- * code kills a connected endpoint: CLOSED follows.
+ * (also before CONNECTED).  -EMSGSIZE.  -ENOTCONN: @ep is dead.  Other
+ * codes kill a connected endpoint: CLOSED follows.
  * @desc is from wf_mr_desc, NULL where the rail needs none.
  */
 int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, void *cookie);
@@ -61,8 +61,8 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	       uint64_t key, void *cookie);
 
 /*
- * As wf_ep_read, by a thread that helps the rail, so that one more is made here meanwhile.
- * -EAGAIN: it has enough to do, or there is none.
+ * Read as wf_ep_read does, by the rail's helper thread, while the caller makes another read.
+ * -EAGAIN: the helper has enough to do, or there is none.
  */
 int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t address, void *cookie);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of fabric/ share: the rail and the things on it.  No other
- * floor includes this.
+ * The rail and the objects on it, as the files of fabric/ share them.  No other floor includes
+ * this header.
  *
  * Threads: owner.
  */
@@ -31,12 +31,12 @@ _Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit h
 
 struct wf_ep {
 	struct wf_rail *rail;
-	struct fid_ep *fid; /* connected rails only */
-	struct wf_cq cq;    /* where the row wants one each; fid NULL otherwise */
-	fi_addr_t to;       /* shared rails only */
-	uint32_t life;      /* of the rail's endpoint that @to belongs to */
-	uint32_t pid;       /* whose memory reads go to, where the rail does them itself */
-	struct wf_gate gate; /* the peer's */
+	struct fid_ep *fid; /* on connected rails only */
+	struct wf_cq cq;    /* own queue, if the row wants one per endpoint; else fid is NULL */
+	fi_addr_t to;       /* on shared rails only */
+	uint32_t life;      /* shared.life of the rail when @to was made */
+	uint32_t pid;       /* process whose memory is read, where the rail itself reads */
+	struct wf_gate gate; /* gate of the peer */
 	void *owner;
 	struct wf_list node;  /* in rail->eps or rail->closed */
 	struct wf_list posts;
@@ -52,7 +52,7 @@ struct wf_mr {
 	struct fid_mr *fid;
 	uint8_t *base;
 	size_t bytes;
-	bool device; /* of one's memory */
+	bool device; /* the memory is a device's */
 	struct wf_list node; /* in rail->mrs */
 };
 
@@ -63,20 +63,20 @@ struct wf_request {
 	uint8_t data[WF_CONNECT_BYTES];
 };
 
-/* Where a rail binds, for rows that go by IP. */
+/* Address and ports that a rail binds to, for rows that go by IP. */
 struct wf_rail_bind {
 	char host[256];
 	uint16_t port_first, port_last;
 };
 
-/* The endpoint of a shared rail, another with each opening; all zero on a connected one. */
+/* The endpoint of a shared rail, a new one with each opening; all zero on a connected rail. */
 struct wf_rail_shared {
 	struct fid_ep *ep;
 	struct fid_av *av;
-	uint32_t life;        /* how often @ep was opened */
+	uint32_t life;        /* times that @ep was opened */
 	uint32_t peers_count; /* entries of the address vector */
-	struct wf_gate gate;  /* ours, where the provider needs one */
-	uint64_t shut_ns;     /* since when it has been found shut; 0: it was open */
+	struct wf_gate gate;  /* gate of @ep, where the provider needs one */
+	uint64_t shut_ns;     /* when @gate was first found shut; 0: it was open */
 };
 
 /* Listening and connections of a connected rail. */
@@ -91,19 +91,19 @@ struct wf_rail_conns {
 
 /* Reads by process_vm_readv, of the process that the kernel names, in the provider's place. */
 struct wf_rail_own {
-	bool reads;               /* this rail reads so */
-	bool helpless;            /* there can be no helper */
+	bool reads;               /* the rail reads this way */
+	bool helpless;            /* no helper can be started */
 	struct wf_helper *helper; /* NULL: not started yet, or there can be none */
-	void (*wake)(void *ctx);  /* by the helper at the end of a read; NULL: none is wanted */
+	void (*wake)(void *ctx);  /* called by the helper at the end of a read; NULL: no helper */
 	void *wake_ctx;
 };
 
 /* The completion queues of a rail. */
 struct wf_rail_queues {
 	struct wf_list all;
-	struct wf_list warm;  /* those of them that may have something to tell */
-	uint32_t cold_count;  /* the others */
-	struct wf_cq cq;      /* fid NULL where endpoints have their own */
+	struct wf_list warm;  /* queues that each look reads */
+	uint32_t cold_count;  /* queues of @all that are not warm */
+	struct wf_cq cq;      /* queue of all endpoints; fid is NULL where each has its own */
 };
 
 /* The address of a rail's endpoint, and the names in /dev/shm that go with it. */
@@ -116,18 +116,18 @@ struct wf_rail_self {
 struct wf_rail {
 	const struct wf_provider *row;
 	struct wf_caps caps;
-	struct fi_info *candidate; /* what was selected, without an address of ours */
-	struct fi_info *info;      /* what was opened */
+	struct fi_info *candidate; /* the selected offer, without an address of ours */
+	struct fi_info *info;      /* the info that was opened */
 	struct wf_recorder *recorder; /* NULL: none */
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 
-	/* Each poll looks at these, so they lie together. */
+	/* The members that each poll reads lie together. */
 	struct wf_rail_shared shared;
 	struct wf_rail_own own;
-	uint32_t busy;          /* posts of all its endpoints */
+	uint32_t busy;          /* posts of all endpoints */
 	uint32_t polls;
-	bool woken;             /* a descriptor of it was readable */
+	bool woken;             /* a descriptor of the rail was readable */
 	struct wf_list notices;
 	struct wf_list delayed; /* notices of the next poll */
 	struct wf_list closed;
@@ -137,25 +137,25 @@ struct wf_rail {
 	struct wf_rail_conns conns;
 
 	struct wf_table posts;
-	struct wf_list spare;   /* posts to be used again */
+	struct wf_list spare;   /* freelist of posts */
 	struct wf_list eps, mrs;
-	bool device_reached;    /* memory of one was registered */
+	bool device_reached;    /* memory of a device was registered */
 	uint64_t registered_bytes;
 	struct wf_rail_bind bind;
 	struct wf_rail_self self;
-	struct wf_counters *counters, unread; /* @unread: where nobody counts */
+	struct wf_counters *counters, unread; /* @unread is used where nobody counts */
 };
 
 /*
- * @call of the provider, with the arguments that follow, marked so that another thread can
- * name it while it lasts: any of them may never return.  Its value is the call's.
+ * Make @call of the provider, with the arguments that follow, marked so that another thread can
+ * name the call while it lasts: any call may never return.  Its value is the call's.
  */
 #define WF_RAIL_CALL(rail, call, ...) \
 	wf_rail_left(rail, (wf_rail_entered(rail, #call), call(__VA_ARGS__)))
 
 /*
- * An end of a connection that tcp and net read they take for whatever errno says, which only
- * failed calls set; if that is EAGAIN, they keep the connection for ever.
+ * Clear errno: when tcp and net read the end of a connection they go by errno, which only failed
+ * calls set; after an EAGAIN of before, they would keep the connection for ever.
  */
 static inline void wf_rail_entered(const struct wf_rail *rail, const char *call)
 {
@@ -170,20 +170,20 @@ static inline ssize_t wf_rail_left(const struct wf_rail *rail, ssize_t value)
 }
 
 /* select.c */
-/* @device: for a rail that may register devices' memory. */
+/* Version of the API to ask for; @device: for a rail that may register devices' memory. */
 uint32_t wf_select_api(bool device);
 struct fi_info *wf_select_hints(enum wf_shape shape, bool device); /* NULL: no memory */
 
 /* rail.c */
-/* The @name in /dev/shm of the region at @address.  False: there is no such file. */
+/* Find the @name in /dev/shm of the region at @address.  False: there is no such file. */
 bool wf_rail_find_file(const uint8_t *address, size_t address_bytes,
 		       char name[WF_ADDRESS_BYTES + 1]);
 
 /* eq.c */
-int wf_eq_read(struct wf_rail *rail); /* whether there was an event */
+int wf_eq_read(struct wf_rail *rail); /* returns whether there was an event */
 void wf_eq_drain(struct wf_rail *rail);
 
 /* ep.c */
-void wf_ep_die(struct wf_ep *ep, int status); /* CLOSED, once */
+void wf_ep_die(struct wf_ep *ep, int status); /* tell CLOSED, once */
 
 #endif

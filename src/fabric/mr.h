@@ -19,16 +19,16 @@ enum wf_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
 int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
 	       struct wf_mr **mr, struct wf_error *e);
 
-/* Where memory of a device lies. */
+/* The place of memory of a device. */
 struct wf_mr_device {
-	int cuda;	 /* CUDA's number of it */
+	int cuda;	 /* CUDA's number of the device */
 	int dma_buf;	 /* a descriptor of the memory; -1: there is none */
-	uint64_t offset; /* of the first byte in that */
+	uint64_t offset; /* place of the first byte in @dma_buf */
 };
 
 /*
- * The same for memory of a device, on a rail whose caps say that this may be.  -EOPNOTSUPP with
- * a sentence: its NIC does not reach it there; if it never has, caps say so from then on.
+ * Register memory of a device, on a rail whose caps say that this may be.  -EOPNOTSUPP with a
+ * sentence: the NIC does not reach the device; if it never has, caps say so from then on.
  */
 int wf_mr_open_device(struct wf_rail *rail, const void *base, size_t bytes,
 		      const struct wf_mr_device *device, unsigned access, struct wf_mr **mr,
@@ -36,19 +36,21 @@ int wf_mr_open_device(struct wf_rail *rail, const void *base, size_t bytes,
 void wf_mr_close(struct wf_mr *mr);
 
 /*
- * Would peers reach @base?  It is registered for that and closed again; where they read it
- * themselves it is read so, too, of which a registration says nothing.  As wf_mr_open; -EFAULT.
+ * Check that peers would reach @base: register it and close that again.  Where peers read by
+ * process_vm_readv, of which a registration says nothing, read @base so, too.  Codes as of
+ * wf_mr_open; -EFAULT.
  */
 int wf_mr_try(struct wf_rail *rail, const void *base, size_t bytes, struct wf_error *e);
 
-/* One that is kept has served again; it is closed because others need the room: both are counted.  Accept NULL. */
+/* Count that a cached registration serves again.  Accepts NULL. */
 void wf_mr_hit(const struct wf_mr *mr);
+/* Close a cached registration because others need the room, and count that.  Accepts NULL. */
 void wf_mr_evict(struct wf_mr *mr);
 
 void *wf_mr_desc(const struct wf_mr *mr);
 uint64_t wf_mr_key(const struct wf_mr *mr);
 
-/* What a peer names to reach @ptr inside it. */
+/* The address that a peer names to reach @ptr inside @mr. */
 uint64_t wf_mr_address(const struct wf_mr *mr, const void *ptr);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Post: one operation that the provider holds, and what its end tells the owner of a rail.
+ * Post: one operation that the provider holds, and the notice by which the rail's owner hears of
+ * the end.
  *
- * Everything that waits for the owner is a notice in one list of the rail and
- * lies inside the object that it is about, so telling never needs memory.
+ * Every event that waits for the owner is a notice in one list of the rail, and lies inside the
+ * object that it is about, so telling never needs memory.
  *
  * Threads: owner.
  */
@@ -21,14 +22,14 @@ struct wf_rail_notice {
 enum wf_post_kind { WF_POST_SLOT, WF_POST_SEND, WF_POST_READ };
 
 /*
- * One operation that the provider holds.  It knows only @id, so a completion
+ * An operation that the provider holds.  The provider knows only @id, so a completion
  * that comes late or twice finds nothing.
  */
 struct wf_post {
 	enum wf_post_kind kind;
-	uint64_t id;          /* 0: the provider does not hold it */
+	uint64_t id;          /* 0: the provider does not hold the post */
 	struct wf_ep *ep;     /* NULL for a slot */
-	bool held;            /* a slot: its message is the owner's until he gives it back */
+	bool held;            /* a slot whose message is the owner's until wf_rail_give */
 	struct wf_list node;  /* in ep->posts, or rail->spare, or slots->refused */
 	struct wf_rail_notice notice;
 };
@@ -37,8 +38,9 @@ int wf_post_take(struct wf_rail *rail, struct wf_ep *ep, enum wf_post_kind kind,
 		 struct wf_post **post);
 void wf_post_give(struct wf_rail *rail, struct wf_post *post);
 void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice);
-void wf_post_delay(struct wf_rail *rail, struct wf_rail_notice *notice); /* tell it after the next look at the provider */
-void wf_post_late(struct wf_rail *rail); /* count one that nobody waits for */
-void wf_post_drop_all(struct wf_ep *ep); /* nobody waits for what is posted on @ep any more */
+/* Tell @notice after the next look at the provider. */
+void wf_post_delay(struct wf_rail *rail, struct wf_rail_notice *notice);
+void wf_post_late(struct wf_rail *rail); /* count a completion that nobody waits for */
+void wf_post_drop_all(struct wf_ep *ep); /* forget all posts of @ep */
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * A rail: one libfabric domain that a worker has open, with everything on it.
  *
- * Both shapes look the same from above.  A connected rail has an endpoint per
- * peer (FI_EP_MSG) and listens; a shared one has a single endpoint (FI_EP_RDM)
- * and a peer is an address in its vector.  Receive slots belong to the rail,
- * all of one size, and are always posted: a message lands in any of them.
- * There are few at first, and more as they are asked for.
+ * Rails of both shapes look the same from above.  A connected rail has an endpoint
+ * per peer (FI_EP_MSG) and listens; a shared rail has a single endpoint (FI_EP_RDM),
+ * and a peer is an address in its vector.  Receive slots belong to the rail, have
+ * one size, and are always posted: a message lands in any of them.  The slots are
+ * few at first, and more on demand.
  *
  * A rail trusts nothing that the provider hands back: contexts are handles
- * looked up in the rail's own table, and one that comes late, twice or as
+ * looked up in the rail's own table, and a context that comes late, twice or as
  * NULL is counted and dropped.
  *
  * Never blocks, but in open and close.  Threads: owner.
@@ -26,8 +26,8 @@
 #define WF_CONNECT_BYTES 32  /* connect data we use; verbs carries 48 */
 
 struct wf_rail; /* opaque: fabric/ keeps libfabric to itself */
-struct wf_ep;   /* this worker's way to one peer on one rail */
-struct wf_mr;   /* one registration */
+struct wf_ep;   /* a worker's way to one peer on one rail */
+struct wf_mr;   /* a registration */
 struct wf_request; /* a peer that wants to connect */
 
 struct wf_rail_config {
@@ -37,17 +37,20 @@ struct wf_rail_config {
 	uint32_t frame_bytes;  /* 0: the row's */
 	struct wf_counters *counters;  /* NULL: nobody counts */
 	struct wf_recorder *recorder;  /* NULL: nobody asks where the worker is */
-	void (*wake)(void *ctx);       /* poll again: a helper has ended a read; from its thread.  NULL: no helper */
+	void (*wake)(void *ctx); /* called by the helper's thread: poll again.  NULL: no helper */
 	void *wake_ctx;
 };
 
 int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,
 		 struct wf_rail **rail, struct wf_error *e);
 
-/* End every operation: none touches memory any more.  Only wf_mr_close, caps and close may follow. */
+/*
+ * End every operation: none touches memory any more.  Only wf_mr_close, wf_rail_caps and
+ * wf_rail_close may follow.
+ */
 void wf_rail_stop(struct wf_rail *rail);
 
-/* Closes what is still open on it.  Accepts NULL. */
+/* Close @rail with all that is still open on it.  Accepts NULL. */
 void wf_rail_close(struct wf_rail *rail);
 
 /*
@@ -62,33 +65,35 @@ bool wf_rail_is_stuck(const struct wf_rail *rail);
 
 const struct wf_caps *wf_rail_caps(const struct wf_rail *rail);
 
-/* Receive slots: how many there are, the most there may be; and have @slots_count of them, as far as that goes.  -ENOMEM. */
+/* Receive slots that there are. */
 uint32_t wf_rail_slots(const struct wf_rail *rail);
+/* Receive slots that there may be at most. */
 uint32_t wf_rail_slots_most(const struct wf_rail *rail);
+/* Have @slots_count receive slots, or the most there may be.  -ENOMEM. */
 int wf_rail_grow(struct wf_rail *rail, uint32_t slots_count, struct wf_error *e);
 
 /* Our address, to be told to peers: at most WF_ADDRESS_BYTES. */
 size_t wf_rail_address(const struct wf_rail *rail, uint8_t *address);
 
-/* The gate of our endpoint, for peers of this host; -1: there is none. */
+/* Descriptor of our endpoint's gate, for peers of this host; -1: no gate. */
 int wf_rail_gate_fd(const struct wf_rail *rail);
 
 /* Names under /dev/shm that the provider made for this rail, one per line, "" if none. */
 const char *wf_rail_files(const struct wf_rail *rail);
 
 enum wf_event_kind {
-	WF_EVENT_SENT,      /* the message of @cookie: its buffer is free */
+	WF_EVENT_SENT,      /* the message of @cookie has left, and its buffer is free */
 	WF_EVENT_RECEIVED,  /* @count bytes at @bytes, in @slot, until wf_rail_give */
 	WF_EVENT_READ,      /* the read of @cookie has ended */
 	WF_EVENT_REQUEST,   /* @request with connect data @bytes: accept or reject it */
 	WF_EVENT_CONNECTED, /* @ep can be used */
-	WF_EVENT_CLOSED     /* @ep is dead: refused, reset, or shut by the peer; still to be closed */
+	WF_EVENT_CLOSED     /* @ep is dead: refused, reset or shut by the peer; close it */
 };
 
 struct wf_event {
 	enum wf_event_kind kind;
 	int status;     /* 0 or negative, for SENT, READ and CLOSED */
-	struct wf_ep *ep; /* not for RECEIVED: who sent it stands in the message */
+	struct wf_ep *ep; /* not for RECEIVED: the message itself names its sender */
 	void *cookie;
 	struct wf_request *request;
 	const uint8_t *bytes;
@@ -97,30 +102,28 @@ struct wf_event {
 };
 
 /*
- * Make progress and collect up to @max events; how many.  Events of one call
- * are in the provider's order.  One that names an endpoint closed since the
- * call finds no owner: wf_ep_owner gives NULL until the next poll.
+ * Make progress and collect up to @max events; returns how many.  Events of one call are in the
+ * provider's order.  An event that names an endpoint closed since the call finds no owner:
+ * wf_ep_owner returns NULL until the next poll.
  */
 int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max);
 
-/* One more event of those that the last poll found, without another look at the provider. */
+/* Take one more event that the last poll found, without another look at the provider. */
 bool wf_rail_next(struct wf_rail *rail, struct wf_event *event);
 
 /* Post @slot again.  Each RECEIVED is given back exactly once. */
 void wf_rail_give(struct wf_rail *rail, uint32_t slot);
 
-/*
- * Sleeping.  fd: for epoll, level-triggered, readable when there is work; -1
- * if the rail has none.  arm: 0 means the caller may sleep on it, -EAGAIN
- * that there is work now.  Call wf_rail_woken when it was readable.
- */
+/* Descriptor for epoll, level-triggered, readable when there is work; -1: the rail has none. */
 int wf_rail_fd(const struct wf_rail *rail);
+/* Get ready for a sleep.  0: the caller may sleep on the descriptor; -EAGAIN: there is work now. */
 int wf_rail_arm(struct wf_rail *rail);
+/* Say that the descriptor was readable. */
 void wf_rail_woken(struct wf_rail *rail);
 
 /*
- * Has somebody connected who has not said yet who he is?  Then call wf_rail_tidy that often until
- * this is false: a provider would keep such connections for ever.
+ * Are there connections that have not said a word yet?  Then call wf_rail_tidy every
+ * WF_RAIL_TIDY_NS until this is false: a provider would keep such connections for ever.
  */
 #define WF_RAIL_TIDY_NS (1 * WF_NS_PER_S)
 bool wf_rail_untidy(const struct wf_rail *rail);

@@ -3,12 +3,12 @@
  * Puts back the signal handlers that libfabric, its providers and the libraries
  * below them install behind the program's back, while they are loaded or used.
  *
- * Between save and restore a handler that changes is libfabric's doing if it is
- * the default now, or ignored, or code that came with libfabric.  The program's
- * own code is not, so a handler that another thread of the program installs
- * meanwhile stays.
+ * Between save and restore a change of a handler is libfabric's doing if the new
+ * one is the default, or ignores, or is code that came with libfabric.  The
+ * program's own code is not, so a handler that another thread of the program
+ * installs meanwhile stays.
  *
- * Threads: any.  Several may be between the two at once.
+ * Threads: any.  Several may be between save and restore at once.
  */
 #ifndef WF_SIGNALS_H
 #define WF_SIGNALS_H
@@ -18,8 +18,8 @@
 /* Remember the handlers of all signals. */
 void wf_signals_save(void);
 
-/* Put back those that libfabric has changed since.  Once for each save, in its
- * thread. */
+/* Put back the handlers that libfabric has changed since the save.  Call once for
+ * each save, in the same thread. */
 void wf_signals_restore(void);
 
 #endif

@@ -13,32 +13,32 @@
 /*
  * Close every connection of this process that came in at the port of the listener at
  * @address, a sockaddr of @bytes.  The listener must still be open, so that nobody else
- * has its port, and everything that was made of its connections must be closed: what is
- * left then belongs to nobody.
+ * has its port, and every endpoint made of its connections must be closed: a connection
+ * that is left then belongs to nobody.
  */
 void wf_sock_close_orphans(const void *address, size_t bytes);
 
 /*
  * Shut down the connection between @here and @there, sockaddrs of @bytes each, so that
- * its provider reads what has come, then its end.
+ * its provider reads the bytes that have come, then the end.
  */
 void wf_sock_shut(const void *here, const void *there, size_t bytes);
 
-/* One end of a connection: bytes that can be compared, unlike those of a sockaddr. */
+/* An end of a connection: bytes that can be compared, unlike those of a sockaddr. */
 struct wf_sock_end {
 	uint16_t family, port;
 	uint8_t ip[16];
 };
 
-/* The end at @address, a sockaddr of @bytes.  False: it is not one of IP. */
+/* Fill in @end by @address, a sockaddr of @bytes.  False: @address is not of IP. */
 bool wf_sock_end(const void *address, size_t bytes, struct wf_sock_end *end);
 
 struct wf_sock {
 	int fd;
-	uint64_t inode;    /* its number, which no other socket of the host has while it is open */
-	uint32_t idle_ms;  /* since bytes came last, or since it came in */
-	bool unread;       /* there are bytes to read */
-	bool connected;    /* it has another end: */
+	uint64_t inode;    /* number that no other socket of the host has while this one is open */
+	uint32_t idle_ms;  /* since the last bytes came, or the connection */
+	bool unread;       /* bytes wait to be read */
+	bool connected;    /* the connection has another end, @there */
 	struct wf_sock_end there;
 };
 
@@ -52,10 +52,10 @@ void wf_sock_each(const void *address, size_t bytes,
 /* The descriptor that listens at @address, a sockaddr of @bytes, or -1. */
 int wf_sock_listener(const void *address, size_t bytes);
 
-/* How many connections the listener @fd holds that nobody has accepted yet; 0 where it can't be asked. */
+/* Connections of the listener @fd that nobody has accepted yet; 0 where it can't be asked. */
 uint32_t wf_sock_waiting(int fd);
 
-/* Shut @fd down in both directions: whoever reads it finds its end. */
+/* Shut @fd down in both directions: the next read finds the end.  -errno. */
 int wf_sock_shut_fd(int fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading another process's memory by process_vm_readv: what a same-host
- * provider does for a read, without the locks it holds meanwhile.
+ * Reading another process's memory by process_vm_readv, as a same-host provider
+ * does for a read, but without the locks that the provider holds meanwhile.
  *
  * Threads: any.
  */
@@ -10,7 +10,7 @@
 
 #include "util/base.h"
 
-/* Copy @count bytes at @address of process @pid.  -ESRCH: it is gone; -EFAULT; -EPERM. */
+/* Copy @count bytes at @address of process @pid.  -ESRCH: @pid is gone; -EFAULT; -EPERM. */
 int wf_vm_read(uint32_t pid, void *into, size_t count, uint64_t address);
 
 #endif

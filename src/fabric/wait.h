@@ -10,15 +10,16 @@
 #include "fabric/cq.h"
 #include "util/table.h"
 
-/* One descriptor for all queues of a rail. */
+/* An epoll of all queues of a rail. */
 struct wf_waitset {
 	int epoll;  /* -1: there is none */
-	int eq_fd;  /* of the event queue, where @epoll has it; -1 */
+	int eq_fd;  /* descriptor of the event queue, if in @epoll; -1 */
 	bool eq_rang; /* the event queue has had news since it was last read */
 	bool edge;
 	bool pollfd;           /* completion queues have several descriptors each */
-	struct wf_table queues; /* struct wf_cq: in a forked child a descriptor may outlive its queue */
-	struct fid **fids; /* of the queues, for fi_trywait */
+	/* Struct wf_cq by id: in a forked child a descriptor may outlive its queue. */
+	struct wf_table queues;
+	struct fid **fids; /* queues, for fi_trywait */
 	size_t count, size;
 };
 
@@ -26,13 +27,14 @@ int wf_wait_open(struct wf_rail *rail, struct wf_error *e);
 void wf_wait_close(struct wf_rail *rail);
 int wf_wait_add_eq(struct wf_rail *rail, struct wf_error *e);
 int wf_wait_add(struct wf_rail *rail, struct wf_cq *cq, struct wf_error *e);
-void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq); /* before its endpoint is closed; harmless again */
+/* Watch @cq no more.  Comes before its endpoint is closed; harmless when repeated. */
+void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq);
 void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count);
 void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq);
 int wf_wait_again(struct wf_rail *rail);
 int wf_wait_try(struct wf_rail *rail);
-bool wf_wait_eq_ready(const struct wf_rail *rail); /* is there news of the event queue now? */
-void wf_wait_hear(struct wf_rail *rail); /* warm what its descriptors say has news */
-void wf_wait_cool(struct wf_rail *rail); /* before a sleep, after looks that found nothing */
+bool wf_wait_eq_ready(const struct wf_rail *rail); /* has the event queue news now? */
+void wf_wait_hear(struct wf_rail *rail); /* warm the queues whose descriptors have news */
+void wf_wait_cool(struct wf_rail *rail); /* cool all queues before a sleep */
 
 #endif
