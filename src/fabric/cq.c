@@ -53,7 +53,7 @@ void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq)
 	rail->queues.cold_count++;
 }
 
-/* Only after its endpoints: libfabric 1.17 crashes the other way round. */
+/* A queue is closed after its endpoints: libfabric 1.17 crashes the other way round. */
 void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq)
 {
 	if (!cq->fid)
@@ -66,7 +66,7 @@ void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq)
 	cq->fid = NULL;
 }
 
-/* The post of @context, or NULL: it came late, twice or out of nowhere. */
+/* The post of @context; NULL: the completion came late, twice or out of nowhere. */
 static struct wf_post *post_of(struct wf_rail *rail, void *context)
 {
 	struct wf_post *post = wf_table_get(&rail->posts, (uint64_t)(uintptr_t)context);
@@ -78,7 +78,7 @@ static struct wf_post *post_of(struct wf_rail *rail, void *context)
 
 void wf_cq_end(struct wf_rail *rail, struct wf_post *post, int status)
 {
-	/* Its id dies now, so that a second completion finds nothing. */
+	/* The id of @post dies now, so that a second completion finds nothing. */
 	wf_table_remove(&rail->posts, post->id);
 	post->id = 0;
 	post->notice.event.status = status;
@@ -95,7 +95,7 @@ static void completed(struct wf_rail *rail, const struct fi_cq_msg_entry *entry)
 		wf_cq_end(rail, post, 0);
 		return;
 	}
-	/* A write with data from the peer may use up a slot; nobody here sends such. */
+	/* A write with data from the peer may use up a slot; weft makes none. */
 	if ((entry->flags & FI_RMA) || entry->len > rail->slots.frame_bytes) {
 		wf_post_late(rail);
 		wf_slots_post(rail, post);
@@ -109,7 +109,7 @@ static void completed(struct wf_rail *rail, const struct fi_cq_msg_entry *entry)
 static void failed(struct wf_rail *rail, struct wf_cq *cq, const struct fi_cq_err_entry *entry)
 {
 	struct wf_post *post = post_of(rail, entry->op_context);
-	int status = entry->err < 0 ? entry->err : -entry->err; /* both have been seen */
+	int status = entry->err < 0 ? entry->err : -entry->err; /* either sign has been seen */
 
 	if (!status)
 		status = -EIO;
@@ -136,7 +136,7 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 		return 0;
 	}
 	n = WF_RAIL_CALL(rail, fi_cq_read, cq->fid, entries, BATCH);
-	/* Only then: beside what it has given there may be more. */
+	/* Knocks are answered by an empty queue alone: after entries there may be more. */
 	if (n == -FI_EAGAIN)
 		wf_gate_hear(&rail->shared.gate);
 	wf_gate_leave(&rail->shared.gate);

@@ -15,8 +15,8 @@
 #define NAME_BYTES 32 /* "libcudart.so.11.0" and its like */
 
 /*
- * The text among @bytes that begins with @stem and is the name of a library, with or
- * without a version.  A sentence that has it, for a log, begins with something else.
+ * Find the text among @bytes that begins with @stem and is the name of a library, with or
+ * without a version.  A sentence for a log, with the name in it, begins with something else.
  */
 static bool find_name(const char *bytes, size_t count, const char *stem, char name[NAME_BYTES])
 {

@@ -11,7 +11,7 @@
 
 #define SHM "/dev/shm"
 
-/* The room that there is; all that can be said where nobody can be asked, or nothing is limited. */
+/* Bytes free in /dev/shm; UINT64_MAX: the kernel does not say, or sets no limit. */
 static uint64_t room(void)
 {
 	struct statvfs fs;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What came before the end is taken first, at most a socket's buffer.  A bound, not tuned. */
+/* Turns to take the bytes before a socket's end, at most its buffer.  A bound, not tuned. */
 #define END_READS_TURNS 10000
 
 static struct wf_ep *make(struct wf_rail *rail, void *owner)
@@ -39,7 +39,7 @@ void wf_ep_die(struct wf_ep *ep, int status)
 	wf_post_tell(ep->rail, &ep->closed);
 }
 
-/* Addresses come from peers: a family and length that libfabric can read without harm. */
+/* Can libfabric read @address, which came from a peer, without harm, by its family and length? */
 static bool is_sound(const struct wf_rail *rail, const uint8_t *address, size_t bytes)
 {
 	sa_family_t family;
@@ -57,7 +57,7 @@ static bool is_sound(const struct wf_rail *rail, const uint8_t *address, size_t 
 	       (family == AF_INET6 && bytes == sizeof(struct sockaddr_in6));
 }
 
-/* What every endpoint of a connected rail needs before it connects or accepts. */
+/* Open all that an endpoint of a connected rail needs before it connects or accepts. */
 static int open_fid(struct wf_ep *ep, struct fi_info *info, struct wf_error *e)
 {
 	struct wf_rail *rail = ep->rail;
@@ -73,7 +73,7 @@ static int open_fid(struct wf_ep *ep, struct fi_info *info, struct wf_error *e)
 	err = WF_RAIL_CALL(rail, fi_endpoint, rail->domain, info, &ep->fid, NULL);
 	if (err)
 		goto close_cq;
-	info->handle = NULL; /* a request, if it is one, is the endpoint's from here on */
+	info->handle = NULL; /* the handle of a request is the endpoint's from here on */
 	err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &rail->conns.eq->fid, 0);
 	if (!err)
 		err = WF_RAIL_CALL(rail, fi_ep_bind, ep->fid, &cq->fid->fid, FI_TRANSMIT | FI_RECV);
@@ -109,7 +109,7 @@ static void enlist(struct wf_ep *ep)
 	wf_list_append(&ep->rail->eps, &ep->node);
 }
 
-/* The rail's own info, turned to the peer: any source, its address as destination. */
+/* The rail's own info, turned to the peer: any source, @address as destination. */
 static struct fi_info *info_to(const struct wf_rail *rail, const uint8_t *address, size_t bytes)
 {
 	struct fi_info *info = fi_dupinfo(rail->info);
@@ -170,7 +170,7 @@ static struct wf_ep *twin_of(const struct wf_ep *ep)
 	return NULL;
 }
 
-/* -EHOSTDOWN: the peer has no file as we have one, and the provider can't do without. */
+/* Check that the peer has a file as we have one: the provider can't do without.  -EHOSTDOWN. */
 static int check_file(const struct wf_ep *ep, struct wf_error *e)
 {
 	char name[WF_ADDRESS_BYTES + 1];
@@ -182,7 +182,10 @@ static int check_file(const struct wf_ep *ep, struct wf_error *e)
 			    ep->rail->caps.provider, name);
 }
 
-/* -EMFILE and the like: the provider could not open the peer's file, which leaves half an entry, too. */
+/*
+ * Check that a descriptor is left: a provider that could not open the peer's file leaves half an
+ * entry, too.  -EMFILE and the like.
+ */
 static int check_descriptor(const struct wf_rail *rail, struct wf_error *e)
 {
 	int fd;
@@ -197,7 +200,7 @@ static int check_descriptor(const struct wf_rail *rail, struct wf_error *e)
 	return 0;
 }
 
-/* Where we have a gate, so has the peer: both have the same libfabric. */
+/* Take the peer's gate.  A peer has a gate where we have one, by the same libfabric. */
 static int take_gate(struct wf_ep *ep, int gate_fd, struct wf_error *e)
 {
 	int fd, err;
@@ -210,7 +213,7 @@ static int take_gate(struct wf_ep *ep, int gate_fd, struct wf_error *e)
 				  ep->rail->caps.provider, wf_error_name(err)) : 0;
 }
 
-/* @pid has @address; 0 where the rail need not know. */
+/* Open a way to @address of process @pid; 0 where the rail need not know. */
 static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_bytes,
 		       uint32_t pid, int gate_fd, struct wf_error *e)
 {
@@ -245,7 +248,7 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 		return wf_error_set(e, n < 0 ? n : -EADDRNOTAVAIL,
 				    "%s does not take the peer's address", rail->caps.provider);
 	rail->shared.peers_count++;
-	/* Went it meanwhile?  Then the entry may be half made, and is left alone for good. */
+	/* If the file went meanwhile the entry may be half made, and is left alone for good. */
 	return check_file(ep, e);
 }
 
@@ -254,7 +257,7 @@ static int refuse_address(const struct wf_rail *rail, struct wf_error *e)
 	return wf_error_set(e, -EBADMSG, "the peer's address is none of %s", rail->caps.provider);
 }
 
-/* The endpoint @made is open; or, with the code @err, it is not, and goes. */
+/* Hand out @made, which is open; or free it, if @err says that it is not. */
 static int hand_out(struct wf_ep *made, int err, struct wf_ep **ep)
 {
 	if (err) {
@@ -344,13 +347,13 @@ int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, 
 
 void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
 {
-	/* Should it fail, the peer's own time limit ends its attempt. */
+	/* If the reject fails, the peer's own time limit ends its attempt. */
 	if (request->info->handle)
 		WF_RAIL_CALL(rail, fi_reject, rail->conns.pep, request->info->handle, NULL, 0);
 	free_request(request);
 }
 
-/* Where it ends: its own queue, or the rail's. */
+/* The queue in which operations of @ep end: its own, or the rail's. */
 static struct wf_cq *cq_of(struct wf_ep *ep)
 {
 	return ep->cq.fid ? &ep->cq : &ep->rail->queues.cq;
@@ -367,7 +370,7 @@ static bool reads(const struct wf_ep *ep)
 	return false;
 }
 
-/* Let the provider itself fail the reads of @ep: it does when their socket is at its end. */
+/* Let the provider itself fail the reads of @ep, as happens when their socket is at its end. */
 static void end_reads(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
@@ -387,11 +390,11 @@ static void close_connected(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
 
-	/* Now, for the numbers of its descriptors may be others' afterwards. */
+	/* Unwatch now: after the close the numbers of the descriptors may be others'. */
 	wf_wait_remove(rail, &ep->cq);
 	WF_RAIL_CALL(rail, fi_close, &ep->fid->fid);
 	/*
-	 * Take what it left in the queues: slots that were being filled must
+	 * Drain what @ep left in the queues: slots that were being filled must
 	 * be posted again, and an event about this endpoint must not be found
 	 * when another one has come to lie at its address.
 	 */
@@ -414,7 +417,7 @@ void wf_ep_close(struct wf_ep *ep)
 {
 	if (!ep)
 		return;
-	ep->dead = true; /* no more CLOSED */
+	ep->dead = true; /* CLOSED is not told any more */
 	wf_gate_close(&ep->gate);
 	ep->rail->conns.connecting -= !ep->up;
 	if (wf_provider_has(ep->rail->row, WF_QUIRK_FREES_TWICE, fi_version()) && reads(ep))
@@ -427,7 +430,7 @@ void wf_ep_close(struct wf_ep *ep)
 	wf_list_remove(&ep->connected.node);
 	wf_list_remove(&ep->closed.node);
 	wf_list_remove(&ep->node);
-	/* Events that poll has handed out already may name it: they find no owner. */
+	/* Events that poll has handed out already may name @ep: they find no owner. */
 	ep->owner = NULL;
 	wf_list_append(&ep->rail->closed, &ep->node);
 }
@@ -442,7 +445,7 @@ uint32_t wf_ep_busy(const struct wf_ep *ep)
 	return ep->busy;
 }
 
-/* 0: @ep can be used now. */
+/* Returns 0 if @ep can be used now. */
 static int usable(const struct wf_ep *ep)
 {
 	if (ep->dead || (!ep->rail->caps.connected && ep->life != ep->rail->shared.life))
@@ -450,7 +453,7 @@ static int usable(const struct wf_ep *ep)
 	return ep->up ? 0 : -EAGAIN;
 }
 
-/* What a refused post means. */
+/* The code for a refused post, which kills a connected endpoint unless the queue is full. */
 static int refused(struct wf_ep *ep, ssize_t err)
 {
 	if (err == -FI_EAGAIN)
@@ -465,7 +468,7 @@ static struct fid_ep *fid_of(const struct wf_ep *ep)
 	return ep->rail->caps.connected ? ep->fid : ep->rail->shared.ep;
 }
 
-/* Inside the peer's gate. */
+/* Post a send; the caller is inside the peer's gate. */
 static int post_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, void *cookie)
 {
 	struct wf_rail *rail = ep->rail;
@@ -477,7 +480,7 @@ static int post_send(struct wf_ep *ep, const void *bytes, size_t count, void *de
 		return ret ? refused(ep, ret) : 1;
 	}
 	if (wf_post_take(rail, ep, WF_POST_SEND, cookie, &post))
-		return -EAGAIN; /* no memory to note it, for now: as good as a full queue */
+		return -EAGAIN; /* no memory for the post, for now: as good as a full queue */
 	ret = WF_RAIL_CALL(rail, fi_send, fid_of(ep), bytes, count, desc, ep->to, (void *)post->id);
 	if (ret) {
 		wf_post_give(rail, post);
@@ -497,7 +500,7 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 	if (!wf_gate_enter(&ep->gate))
 		return -EAGAIN;
 	rc = post_send(ep, bytes, count, desc, cookie);
-	/* Also when it was refused: the first time the provider itself has something to say. */
+	/* A refused send knocks, too: at first contact the provider itself sends something. */
 	wf_gate_knock(&ep->gate);
 	wf_gate_leave(&ep->gate);
 	return rc;
@@ -533,7 +536,7 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	return 0;
 }
 
-/* The helper of @rail, started if it can be; NULL: it can't. */
+/* The helper of @rail, started at the first call; NULL: no helper can be started. */
 static struct wf_helper *helper_of(struct wf_rail *rail)
 {
 	if (rail->own.helper || rail->own.helpless)

@@ -7,10 +7,10 @@
 /* More than any provider's connect data (tcp carries 256 bytes). */
 #define DATA_BYTES 512
 
-/* A look that finds nothing may have taken a connection in, whose request the next one reads. */
+/* A look that finds nothing may have taken a connection in, whose request the next look reads. */
 #define EMPTY_LOOKS 3
 
-/* By the pointer's value alone: the event may be about one that is closed. */
+/* Find an endpoint by the pointer's value alone: the event may be about a closed one. */
 static struct wf_ep *ep_of(struct wf_rail *rail, const struct fid *fid)
 {
 	WF_LIST_EACH(node, &rail->eps) {
@@ -31,7 +31,7 @@ static void asked(struct wf_rail *rail, struct fi_info *info, const uint8_t *dat
 		fi_freeinfo(info);
 		return;
 	}
-	/* Some providers pad what was sent; what is longer than ours is not ours. */
+	/* Some providers pad connect data; bytes beyond our length are not ours. */
 	count = WF_MIN(count, sizeof(request->data));
 	memcpy(request->data, data, count);
 	request->info = info;
@@ -63,7 +63,7 @@ static void happened(struct wf_rail *rail, uint32_t kind, const struct fi_eq_cm_
 		ep->up = true;
 		rail->conns.connecting--;
 		if (ep->cq.fid)
-			wf_cq_warm(rail, &ep->cq); /* it has one more descriptor */
+			wf_cq_warm(rail, &ep->cq); /* the queue has one more descriptor */
 		wf_post_tell(rail, &ep->connected);
 	}
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define MAGIC 0x3265746167746677ull
-#define TRIES 1000 /* in vain: 0.3 us; who is inside then may have been stopped there */
+#define TRIES 1000 /* 0.3 us in vain; by then the process inside may have been stopped there */
 
 int wf_gate_open(struct wf_gate *gate)
 {

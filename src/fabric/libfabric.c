@@ -41,18 +41,18 @@ static const struct {
 };
 
 /*
- * Two threads that load libfabric at once find the same functions.  The first
+ * Two threads that load libfabric at once find the same functions.  The first thread
  * writes them here, before @loaded says so, and nobody changes them after.
  */
 static struct functions functions;
 static atomic_bool loaded;
-/* The dynamic linker's record of libfabric's file; NULL: it is not loaded. */
+/* The dynamic linker's record of libfabric's file; NULL: libfabric is not loaded. */
 static _Atomic(const struct link_map *) object;
 
 /* A search of the objects of the process. */
 struct search {
 	ElfW(Addr) code, libfabric;
-	bool reached; /* libfabric */
+	bool reached; /* the walk has come to libfabric */
 	bool found;
 };
 

@@ -38,7 +38,7 @@ static int explain(const struct wf_rail *rail, int err, size_t bytes, struct wf_
 			    rail->caps.provider, wf_error_name(err));
 }
 
-/* Where the provider demands it, a registration belongs to the endpoint. */
+/* Bind @fid to the endpoint, where the provider demands that. */
 static int bind_to_ep(struct wf_rail *rail, struct fid_mr *fid)
 {
 	int err;
@@ -49,17 +49,17 @@ static int bind_to_ep(struct wf_rail *rail, struct fid_mr *fid)
 	return err ? err : WF_RAIL_CALL(rail, fi_mr_enable, fid);
 }
 
-/* What is to be registered. */
+/* The memory to register. */
 struct ask {
 	const void *base;
 	size_t bytes;
 	uint64_t rights;
-	const struct wf_mr_device *device; /* it is on; NULL: the host's */
+	const struct wf_mr_device *device; /* device of the memory; NULL: the host */
 };
 
 /*
- * By its dma-buf if libfabric takes those: it needs to know nothing of CUDA for that.  Else as
- * CUDA's memory, if libfabric knows what that is.
+ * Register memory of a device by its dma-buf, if libfabric takes those, for which it needs to
+ * know nothing of CUDA.  Else as CUDA's memory, if libfabric knows what that is.
  */
 static int reg_device(struct wf_rail *rail, const struct ask *ask, uint64_t key,
 		      struct fid_mr **fid)
@@ -115,7 +115,7 @@ static uint64_t rights_of(unsigned access)
 	       (access & WF_ACCESS_REMOTE_READ ? FI_REMOTE_READ : 0);
 }
 
-/* -ENOMEM, or a code of the provider's, without a sentence. */
+/* Register the memory of @ask.  -ENOMEM, or a code of the provider's, without a sentence. */
 static int open_mr(struct wf_rail *rail, const struct ask *ask, struct wf_mr **mr)
 {
 	struct wf_mr *m = calloc(1, sizeof(*m));
@@ -176,16 +176,16 @@ int wf_mr_open_device(struct wf_rail *rail, const void *base, size_t bytes,
 			    wf_error_name(err));
 }
 
-/* Memory of a device is such that the kernel lets the processor read, and nobody else. */
+/* Read @base as a peer would: the kernel may let only the processor read a device's memory. */
 static int try_read(const struct wf_rail *rail, const void *base, struct wf_error *e)
 {
 	uint8_t byte;
 	int err = wf_vm_read((uint32_t)getpid(), &byte, 1, (uintptr_t)base);
 
-	/* Where it is not allowed at all no peer is read so. */
+	/* Where the kernel forbids such reads altogether, no peer is read so. */
 	if (err != -EFAULT)
 		return 0;
-	return wf_error_set(e, err, "with %s other processes read it themselves, which fails: %s",
+	return wf_error_set(e, err, "with %s peers read the memory themselves, which fails: %s",
 			    rail->caps.provider, wf_error_name(err));
 }
 
@@ -207,7 +207,7 @@ void wf_mr_close(struct wf_mr *mr)
 	WF_RAIL_CALL(mr->rail, fi_close, &mr->fid->fid);
 	wf_list_remove(&mr->node);
 	mr->rail->registered_bytes -= mr->bytes;
-	/* It is a level, not a total: adding what wraps round subtracts. */
+	/* The counter is a level, not a total: adding a value that wraps subtracts. */
 	wf_counters_add(&mr->rail->counters->registered_bytes, -(uint64_t)mr->bytes);
 	free(mr);
 }

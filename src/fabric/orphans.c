@@ -8,21 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SUSPECTS_MANY (WF_ORPHANS_MOST / 2) /* so many at once lead to a look at once */
+#define SUSPECTS_MANY (WF_ORPHANS_MOST / 2) /* suspects that lead to a look at once */
 
-/* A request comes with its connection; what is lost on the way comes again within seconds. */
+/* A request comes with its connection; lost bytes are sent again within seconds. */
 #define SILENT_MS 5000
 
 /* A connection with bytes to read has longer: a provider reads them at its next turn, or never. */
 #define UNREAD_MS 30000
 
-/* A provider that still knows an orphan has closed it by then. */
+/* A provider that still knows an orphan has closed it after this time. */
 #define FORGOTTEN_NS (2 * WF_NS_PER_S)
 
 /* A look that took some time is followed by so many times as long without one. */
 #define PAUSE_FACTOR 16
 
-/* A look at the process's sockets: what it knows, and what it finds. */
+/* A look at the process's sockets: known ends, and connections found. */
 struct look {
 	struct wf_rail *rail;
 	uint64_t now_ns;
@@ -30,9 +30,10 @@ struct look {
 	size_t known_count;
 	struct wf_sock *found;
 	size_t found_count, found_size;
-	struct wf_orphan again[WF_ORPHANS_SHUT_MAX]; /* those of rail->orphans.shut that are still there */
+	/* Orphans of rail->conns.orphans.shut that are still there. */
+	struct wf_orphan again[WF_ORPHANS_SHUT_MAX];
 	uint32_t again_count;
-	bool failed; /* no memory */
+	bool failed; /* memory ran out */
 };
 
 static bool one_is_there(const struct wf_sock *sock, void *ctx)
@@ -76,7 +77,7 @@ static size_t count_owned(const struct wf_rail *rail)
 	return count;
 }
 
-/* The other ends of all connections that endpoints and requests of the rail have. */
+/* List the other ends of all connections that endpoints and requests of the rail have. */
 static int list_known(struct look *look)
 {
 	struct wf_rail *rail = look->rail;
@@ -115,7 +116,7 @@ static const struct wf_orphan *find_shut(const struct wf_orphans *orphans, uint6
 	return NULL;
 }
 
-/* One that was shut down and has not gone: the provider has forgotten it after a while. */
+/* See an orphan that is still there after its shutdown: in time, the provider has forgotten it. */
 static void see_shut(struct look *look, const struct wf_orphan *shut, int fd)
 {
 	if (look->now_ns - shut->shut_ns >= FORGOTTEN_NS)
@@ -151,7 +152,7 @@ static bool see(const struct wf_sock *sock, void *ctx)
 	return false;
 }
 
-/* Silent for the longest time first. */
+/* Order connections by silence, the longest first. */
 static int compare_silence(const void *a, const void *b)
 {
 	const struct wf_sock *one = a, *other = b;

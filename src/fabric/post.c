@@ -50,7 +50,7 @@ void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice)
 	wf_list_append(&rail->notices, &notice->node);
 }
 
-/* So that others have their turn between two long reads, which are made inside the call. */
+/* Reads made inside the call are told late, so that others have their turn between two. */
 void wf_post_delay(struct wf_rail *rail, struct wf_rail_notice *notice)
 {
 	wf_list_remove(&notice->node);
@@ -69,7 +69,7 @@ void wf_post_drop_all(struct wf_ep *ep)
 	while ((node = wf_list_first(&ep->posts))) {
 		struct wf_post *post = WF_CONTAINER(node, struct wf_post, node);
 
-		/* The provider forgets its own when the endpoint closes; the helper is asked to. */
+		/* The provider drops its posts when the endpoint closes; the helper is asked to. */
 		if (ep->rail->own.helper) {
 			wf_rail_entered(ep->rail, "wf_helper_drop");
 			wf_helper_drop(ep->rail->own.helper, post);

@@ -15,19 +15,19 @@
 #include <unistd.h>
 
 /*
- * A look at the event queue costs a system call, and one behind the gate keeps senders out:
- * only every so many polls while nothing says that there is anything.
+ * Polls between two looks while there is no sign of news: a look at the event queue costs a
+ * system call, and a look behind the gate keeps senders out.
  */
 #define LOOK_POLLS 64
 
 #define EQ_ENTRIES 256
 
-#define TAKE_IN_MAX 64 /* connections that say nothing, of one look; not tuned */
+#define TAKE_IN_MAX 64 /* silent connections that one look takes in; not tuned */
 
-/* Nobody needs that long inside our endpoint, but who is kept from running there; not tuned. */
+/* A process inside our endpoint for so long is kept from running there; not tuned. */
 #define STUCK_NS (250 * WF_NS_PER_MS)
 
-/* How long closing waits for operations on an endpoint that must not be closed under them. */
+/* Limit of the wait for operations on an endpoint that must not be closed under them. */
 #define SETTLE_NS (1 * WF_NS_PER_S)
 
 /* Posts on one rail: slots, and a window of frames and reads for each of thousands of peers. */
@@ -102,7 +102,7 @@ static int source_info(const struct wf_rail *rail, uint16_t port, struct fi_info
 	}
 	if (err != -FI_ENODATA)
 		return err;
-	/* An adapter of its own address: take that. */
+	/* The adapter has an address of its own: take that. */
 	*info = fi_dupinfo(rail->candidate);
 	if (!*info)
 		return -ENOMEM;
@@ -136,7 +136,7 @@ bool wf_rail_find_file(const uint8_t *address, size_t address_bytes,
 	return *name && !access(path, F_OK);
 }
 
-/* The provider names its region after the endpoint; we look whether it does. */
+/* Find the provider's region by the name of the endpoint, if there is such a file. */
 static void find_files(struct wf_rail *rail)
 {
 	char name[WF_ADDRESS_BYTES + 1];
@@ -147,7 +147,7 @@ static void find_files(struct wf_rail *rail)
 		snprintf(rail->self.files, sizeof(rail->self.files), "%s", name);
 }
 
-/* Connected: the passive endpoint, on the first free port. */
+/* Open the passive endpoint of a connected rail, at @port. */
 static int listen_at(struct wf_rail *rail, uint16_t port)
 {
 	int err;
@@ -202,7 +202,7 @@ static void close_endpoint(struct wf_rail *rail)
 	rail->shared.av = NULL;
 }
 
-/* A new one for each endpoint: somebody may have stayed in the old one. */
+/* Open a new gate for each endpoint: a process may have stayed in the old one. */
 static int open_gate(struct wf_rail *rail, struct wf_error *e)
 {
 	int err;
@@ -215,7 +215,7 @@ static int open_gate(struct wf_rail *rail, struct wf_error *e)
 	return err ? fail(rail, err, "no gate", e) : 0;
 }
 
-/* Shared: the endpoint with its vector and queue. */
+/* Open the endpoint of a shared rail, with its vector and queue. */
 static int open_endpoint(struct wf_rail *rail, struct wf_error *e)
 {
 	struct fi_av_attr av = {
@@ -332,7 +332,7 @@ static int open_shared(struct wf_rail *rail, uint32_t slots, struct wf_error *e)
 {
 	int err;
 
-	rail->slots.most = slots; /* sizes the queue, which comes first */
+	rail->slots.most = slots; /* for the size of the queue, which is opened first */
 	err = bind_somewhere(rail, e);
 	if (err)
 		return err;
@@ -415,7 +415,7 @@ static void free_closed(struct wf_rail *rail)
 		free(WF_CONTAINER(node, struct wf_ep, node));
 }
 
-/* Where closing under traffic crashes: wait for our own operations, but not for ever. */
+/* Wait for our own operations, but not for ever, where closing under traffic crashes. */
 static bool settled(struct wf_rail *rail)
 {
 	uint64_t until = wf_clock_now() + SETTLE_NS;
@@ -436,7 +436,7 @@ void wf_rail_stop(struct wf_rail *rail)
 	struct wf_list *node;
 
 	if (!settled(rail))
-		return; /* leaked on purpose: the other way is a crash */
+		return; /* the rail leaks on purpose: closing it would crash */
 	/* A request that nobody has read yet has a connection, which only a reject closes. */
 	if (rail->conns.eq)
 		wf_eq_drain(rail);
@@ -444,7 +444,7 @@ void wf_rail_stop(struct wf_rail *rail)
 		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
 	while ((node = wf_list_first(&rail->eps)))
 		wf_ep_close(WF_CONTAINER(node, struct wf_ep, node));
-	/* Draining the event queue may have brought new ones. */
+	/* Draining the event queue may have brought new requests. */
 	while ((node = wf_list_first(&rail->conns.requests)))
 		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
 	free_closed(rail);
@@ -459,7 +459,7 @@ void wf_rail_close(struct wf_rail *rail)
 		return;
 	wf_rail_stop(rail);
 	if (rail->shared.ep)
-		return; /* it could not be stopped */
+		return; /* the rail could not be stopped */
 	wf_helper_close(rail->own.helper);
 	if (rail->conns.srx)
 		WF_RAIL_CALL(rail, fi_close, &rail->conns.srx->fid);
@@ -498,7 +498,7 @@ int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e)
 		return wf_error_set(e, -ENOSYS, "%s: its endpoint cannot be replaced",
 				    rail->caps.provider);
 
-	/* What was under way ends here: its posts are forgotten, so nobody hears of it. */
+	/* Operations under way end here: their posts are forgotten, so nobody hears of them. */
 	WF_LIST_EACH(node, &rail->eps) {
 		struct wf_ep *ep = WF_CONTAINER(node, struct wf_ep, node);
 
@@ -556,7 +556,7 @@ const char *wf_rail_files(const struct wf_rail *rail)
 	return rail->self.files;
 }
 
-/* What the helper has read. */
+/* End the reads that the helper has made. */
 static void hear_helper(struct wf_rail *rail)
 {
 	struct wf_post *post;
@@ -589,7 +589,7 @@ static void look_at_queues(struct wf_rail *rail, bool look)
 	}
 }
 
-/* Make progress on all messages; is there anything to tell?  @look: also without a sign that there is. */
+/* Make progress on all messages; is there a notice?  @look: read queues without a sign, too. */
 static bool progress(struct wf_rail *rail, bool look)
 {
 	if (rail->own.helper)
@@ -611,18 +611,21 @@ static bool take_in(struct wf_rail *rail)
 	uint32_t waiting = wf_orphans_waiting(rail), count = 0;
 	bool any = false;
 
-	/* With net this queue rings for messages as well, and nobody waits to be taken in. */
+	/* With net the event queue rings for messages as well, while no connection waits. */
 	while (!any && waiting && count < TAKE_IN_MAX && wf_wait_eq_ready(rail)) {
 		count++;
 		any = wf_eq_read(rail);
 	}
-	/* Without a descriptor left none is accepted, and looking again would not help. */
+	/* With no descriptor left nothing is accepted, and looking again would not help. */
 	rail->wait.eq_rang = any || (count == TAKE_IN_MAX && wf_orphans_waiting(rail) < waiting);
 	wf_orphans_suspect(rail, 1 + count);
 	return any;
 }
 
-/* The same for connections, now.  An event that says nothing to the owner may hide one that does. */
+/*
+ * Make progress on connections, now; is there news?  An event that says nothing to the owner may
+ * hide one that does.
+ */
 static bool progress_connections(struct wf_rail *rail)
 {
 	bool any = rail->conns.eq && wf_eq_read(rail);
@@ -673,16 +676,16 @@ int wf_rail_fd(const struct wf_rail *rail)
 
 int wf_rail_arm(struct wf_rail *rail)
 {
-	/* First, for a queue has all its descriptors only after it was looked at. */
+	/* A queue has all its descriptors only after a look, so the look is first. */
 	if (progress(rail, true) || progress_connections(rail))
 		return -EAGAIN;
 	if (rail->wait.eq_rang)
 		return -EAGAIN;
 	if (rail->shared.shut_ns)
-		return -EAGAIN; /* somebody is about to bring something, or has died of it */
+		return -EAGAIN; /* a sender inside the gate leaves a message soon, or is dead */
 	if (wf_wait_again(rail))
 		return -EAGAIN;
-	/* Again: the first one may have let more come, and what came is not told twice. */
+	/* Look again: the first look may have let more come, and news is not told twice. */
 	if (progress(rail, true) || progress_connections(rail))
 		return -EAGAIN;
 	wf_wait_cool(rail);
@@ -696,7 +699,7 @@ bool wf_rail_untidy(const struct wf_rail *rail)
 
 void wf_rail_tidy(struct wf_rail *rail)
 {
-	/* A request that has come but was not read is nobody's yet, and no orphan. */
+	/* A request that has come but was not read has no owner yet, and is no orphan. */
 	if (!progress_connections(rail))
 		wf_orphans_look(rail);
 }

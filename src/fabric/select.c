@@ -17,7 +17,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* What this code was written for: a later library is asked to behave like it. */
+/* The API that this code was written for: a later library is asked to behave like it. */
 #define WRITTEN_FOR FI_VERSION(1, 17)
 #define DMA_BUFS_SINCE FI_VERSION(1, 20)
 
@@ -58,16 +58,16 @@ struct fi_info *wf_select_hints(enum wf_shape shape, bool device)
 		return NULL;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	/* All that we can obey; what comes back is what is demanded. */
+	/* All modes that we can obey; the answer has those that the provider demands. */
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				      FI_MR_PROV_KEY;
 	if (shape == WF_SHAPE_CONNECTED) {
 		hints->ep_attr->type = FI_EP_MSG;
 		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-		hints->mode = FI_RX_CQ_DATA; /* we never send such data, so it costs nothing */
+		hints->mode = FI_RX_CQ_DATA; /* costs nothing: weft never sends such data */
 	} else {
 		hints->ep_attr->type = FI_EP_RDM;
-		/* Only with a single endpoint can a registration be bound to it. */
+		/* A registration can be bound to an endpoint only where there is a single one. */
 		hints->domain_attr->mr_mode |= FI_MR_ENDPOINT;
 	}
 	if (device) {
@@ -87,7 +87,7 @@ static bool is_named(const struct wf_options *options, const char *name)
 	return filter && *filter != '^' && wf_options_lists(filter, name);
 }
 
-/* The settings for every libfabric, or those for some versions of it alone, once in the process. */
+/* Make the settings for every libfabric, or for some versions alone, once in the process. */
 static void prepare(const struct wf_options *options, bool by_version)
 {
 	static bool prepared[2];
@@ -106,8 +106,8 @@ static void prepare(const struct wf_options *options, bool by_version)
 }
 
 /*
- * libfabric reads its environment once, at its first use, and what it loads with
- * it does so while it is loaded: as the first node has it.
+ * libfabric reads its environment once, at its first use, and libraries that come with it do so
+ * while they are loaded: the first node decides.
  */
 static int load(const struct wf_options *options, struct wf_error *e)
 {
@@ -122,7 +122,7 @@ static int load(const struct wf_options *options, struct wf_error *e)
 
 /*
  * A filter that names a provider makes libfabric offer every layer over it
- * too; whoever asked for the plain one does not want to see them.
+ * too; a user who asked for the plain provider does not want to see them.
  */
 static bool is_side_offer(const struct wf_provider *row, const char *name)
 {
@@ -132,7 +132,7 @@ static bool is_side_offer(const struct wf_provider *row, const char *name)
 	       !wf_options_lists(filter, name);
 }
 
-/* The PCI address of its NIC, "" where libfabric does not say. */
+/* The PCI address of the NIC, "" where libfabric does not say. */
 static void fill_pci(char pci[WF_TOPOLOGY_ADDRESS_BYTES], const struct fi_info *info)
 {
 	const struct fi_bus_attr *bus = info->nic ? info->nic->bus_attr : NULL;
@@ -237,7 +237,7 @@ static const struct sockaddr *source_of(const struct fi_info *info)
 	return info->src_addrlen >= least ? info->src_addr : NULL;
 }
 
-/* An address that needs a scope to mean anything, which libfabric does not carry. */
+/* Does the address of @info need a scope to mean anything?  libfabric does not carry one. */
 static bool is_link_local(const struct fi_info *info)
 {
 	const struct sockaddr *a = source_of(info);
@@ -249,7 +249,7 @@ static bool is_link_local(const struct fi_info *info)
 /* The place this node listens at. */
 struct home {
 	char host[WF_OPTION_TEXT_BYTES];
-	struct addrinfo *addresses; /* NULL: all of them */
+	struct addrinfo *addresses; /* NULL: all addresses of the host */
 	bool loopback;
 };
 
@@ -269,7 +269,7 @@ static int home_open(struct home *home, const struct wf_options *options, struct
 	memcpy(home->host, text, bytes);
 	if (!bytes)
 		strcpy(home->host, "127.0.0.1");
-	/* Without a name it is loopback of either family: a host may have no 127.0.0.1. */
+	/* Without a name, home is loopback of either family: a host may have no 127.0.0.1. */
 	err = getaddrinfo(bytes ? home->host : NULL, bytes ? NULL : "0", &hints,
 			  &home->addresses);
 	if (err)
@@ -337,12 +337,12 @@ static int suits(const struct wf_candidate *c, const struct fi_info *info,
 }
 
 /*
- * The first process that was offered what its forked children can't use.
+ * The first process that was offered a provider that its forked children can't use.
  * 0: none yet.
  */
 static _Atomic pid_t first_offered;
 
-/* Does @provider, or what it is a layer of, serve no child of the process that was offered it? */
+/* Does @provider, or the one that it is a layer of, serve no child of the process offered it? */
 static bool serves_no_child(const char *provider)
 {
 	char core[64];
@@ -351,7 +351,7 @@ static bool serves_no_child(const char *provider)
 	return wf_provider_find(core)->not_forked;
 }
 
-/* This process was offered @provider. */
+/* Note that this process was offered @provider. */
 static void note_offer(const char *provider)
 {
 	pid_t none = 0;
@@ -386,7 +386,7 @@ static const char *named(const struct wf_options *options, const char *setting, 
 	return why;
 }
 
-/* Why @c can't be used, whatever else there is, perhaps in @why; NULL: it can. */
+/* Why @c can't be used, whatever else there is; NULL: @c can.  @why is room for the text. */
 static const char *refusal(const struct wf_candidate *c, const struct wf_options *options,
 			   char why[REASON_BYTES])
 {
@@ -434,14 +434,14 @@ static bool same_provider(const struct wf_candidate *a, const struct wf_candidat
 	return !strcmp(a->caps.provider, b->caps.provider);
 }
 
-/* Do bodies go over both at once?  Where there is an endpoint for each peer, and both are asked for. */
+/* Do bodies go over @a and @b at once?  Needs an endpoint for each peer, and WEFT_DEVICE. */
 static bool go_together(const struct wf_candidate *a, const struct wf_candidate *b,
 			const struct wf_options *options)
 {
 	return options->device[0] && a->caps.connected && strcmp(a->caps.domain, b->caps.domain);
 }
 
-/* The first of those of @c's provider that serve, if @c is not it; else NULL. */
+/* The first candidate of @c's provider that serves; NULL: no other comes before @c. */
 static const struct wf_candidate *first_of(const struct wf_select *select,
 					   const struct wf_candidate *c)
 {
@@ -460,7 +460,7 @@ static bool are_several(const struct wf_select *select)
 	return false;
 }
 
-/* If there is one: how far are they from the NUMA node that we are bound to? */
+/* Measure how far NICs are from the NUMA node that we are bound to, if there is a choice. */
 static int measure(struct wf_select *select, const struct wf_options *options, struct wf_error *e)
 {
 	struct wf_topology t;
@@ -479,7 +479,7 @@ static int measure(struct wf_select *select, const struct wf_options *options, s
 	for (i = 0; i < select->count && select->numa_node >= 0; i++) {
 		struct wf_candidate *c = &select->all[i];
 
-		/* Where libfabric gives no address its name is the kernel's: of an interface, say. */
+		/* Without a PCI address, the domain's name may be the kernel's for an interface. */
 		c->distance = UINT_MAX;
 		if (c->used && (!wf_topology_find(&t, c->caps.pci, &place) ||
 				!wf_topology_find(&t, c->caps.domain, &place)))
@@ -489,7 +489,7 @@ static int measure(struct wf_select *select, const struct wf_options *options, s
 	return 0;
 }
 
-/* Does @c serve for where it is, and not another that suits as well?  "" otherwise. */
+/* Say in @text that @c serves because it is nearer than another that suits as well; else "". */
 static void say_near(const struct wf_select *select, const struct wf_candidate *c,
 		     const struct wf_options *options, const struct home *home, char text[64])
 {
@@ -507,7 +507,10 @@ static void say_near(const struct wf_select *select, const struct wf_candidate *
 	}
 }
 
-/* Of two of one provider: 1, 0 or -1, as the first suits better, as well, or less; then the nearer does. */
+/*
+ * Compare two candidates of one provider: 1, 0 or -1, as @a suits better, as well, or less; then
+ * the nearer is the better one.
+ */
 static int compare(const struct wf_candidate *a, const struct wf_candidate *b,
 		   const struct wf_options *options, const struct home *home)
 {
@@ -518,7 +521,7 @@ static int compare(const struct wf_candidate *a, const struct wf_candidate *b,
 	return a->distance == b->distance ? 0 : a->distance < b->distance ? 1 : -1;
 }
 
-/* One domain per provider carries, or all that are named; the others stay for those who name them. */
+/* Keep one domain per provider, or all that are named; the others are for users who name them. */
 static int keep_best(struct wf_select *select, const struct wf_options *options,
 		     const struct home *home, struct wf_error *e)
 {
@@ -601,7 +604,7 @@ static void explain(struct wf_select *select, const struct wf_options *options,
 	}
 }
 
-/* Of two offers of one domain: is @fresh the better one, for its address, or for what it reaches? */
+/* Is @fresh a better offer of one domain than @c, for its address, or for memory it reaches? */
 static bool is_better(const struct wf_candidate *fresh, const struct wf_candidate *c,
 		      const struct wf_options *options, const struct home *home)
 {
@@ -678,7 +681,7 @@ static int ask(struct wf_select *select, enum wf_shape shape, bool device,
 	return err;
 }
 
-/* Of one provider those come first that have the address this node listens at, then the nearest. */
+/* Within a provider, domains at the address this node listens at come first, then the nearest. */
 static bool comes_before(const struct wf_candidate *a, const struct wf_candidate *b,
 			 const struct wf_options *options, const struct home *home)
 {
@@ -687,7 +690,7 @@ static bool comes_before(const struct wf_candidate *a, const struct wf_candidate
 	return compare(a, b, options, home) > 0;
 }
 
-/* Best first; what libfabric put first stays first. */
+/* Sort candidates, best first; among equals libfabric's order stays. */
 static void sort(struct wf_select *select, const struct wf_options *options,
 		 const struct home *home)
 {
@@ -758,7 +761,7 @@ static int refused_by_name(const struct wf_select *select, const struct wf_optio
 	return 0;
 }
 
-/* Who is strict gets every provider that WEFT_PROVIDER names, or none. */
+/* A strict user gets every provider that WEFT_PROVIDER names, or none. */
 static int all_serve(const struct wf_select *select, const struct wf_options *options,
 		     struct wf_error *e)
 {
@@ -813,7 +816,7 @@ static struct fi_info *offer_of(const struct wf_provider *row)
 
 /*
  * libfabric does not offer a provider that finds too little room in /dev/shm.  It is listed all
- * the same, so that whoever misses it is told why.
+ * the same, so that a user who misses it is told why.
  */
 static int add_those_without_room(struct wf_select *select, const struct wf_options *options,
 				  const struct home *home, struct wf_error *e)

@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 /*
- * This snapshot is the process's, under the lock of util/fork.  One thread's
- * libfabric may already have changed a handler when another comes, so the first
- * one's look counts for all, until nobody is left.
+ * The snapshot of the process, under the lock of util/fork.  One thread's libfabric
+ * may already have changed a handler when another thread comes, so the first thread's
+ * look counts for all, until no user is left.
  */
 static struct {
 	struct sigaction saved[NSIG];
 	unsigned users;
-	pid_t pid; /* of the process; a forked child begins anew */
+	pid_t pid; /* process that saved; a forked child begins anew */
 } signals;
 
 void wf_signals_save(void)
@@ -23,7 +23,7 @@ void wf_signals_save(void)
 	if (signals.pid != getpid())
 		signals.users = 0;
 	signals.pid = getpid();
-	/* A number that can't be asked about has the zeros of the default. */
+	/* A signal that can't be asked about has the zeros of the default. */
 	for (int i = 1; i < NSIG && !signals.users; i++)
 		(void)sigaction(i, NULL, &signals.saved[i]);
 	signals.users++;

@@ -37,7 +37,7 @@ static int no_memory(const struct wf_rail *rail, uint32_t count, struct wf_error
 			    rail->slots.frame_bytes);
 }
 
-/* Memory for @count slots, the first of which has the number @first. */
+/* Make a block of @count slots, the first of which has the number @first. */
 static int open_block(struct wf_rail *rail, uint32_t first, uint32_t count,
 		      struct wf_slot_block **block, struct wf_error *e)
 {
@@ -91,8 +91,8 @@ static int try_post(struct wf_rail *rail, struct wf_post *slot)
 	int err;
 
 	if (!to)
-		return -ENOTCONN; /* reopening has failed; it may be tried again */
-	/* A new id each time: a completion that comes twice must find nothing. */
+		return -ENOTCONN; /* reopening has failed, and may be tried again */
+	/* A slot gets a new id each time: a completion that comes twice must find nothing. */
 	err = wf_table_add(&rail->posts, slot, &slot->id);
 	if (err)
 		return err;
@@ -115,7 +115,7 @@ void wf_slots_post(struct wf_rail *rail, struct wf_post *slot)
 	wf_table_remove(&rail->posts, slot->id);
 	slot->id = 0;
 	slot->held = false;
-	/* Whatever the reason, a slot is never given up: it is tried again at each poll. */
+	/* A slot is never given up, whatever the reason: each poll tries it again. */
 	if (try_post(rail, slot))
 		wf_list_append(&rail->slots.refused, &slot->node);
 }
@@ -132,7 +132,7 @@ void wf_slots_retry(struct wf_rail *rail)
 	}
 	if (!any)
 		return;
-	/* What has waited for them says so no more. */
+	/* A message that has waited for slots rings no more, so every queue is read. */
 	WF_LIST_EACH(at, &rail->queues.all)
 		wf_cq_warm(rail, WF_CONTAINER(at, struct wf_cq, node));
 }
@@ -148,7 +148,7 @@ static int fill(struct wf_rail *rail, uint32_t first, struct wf_error *e)
 		if (err && err != -FI_EAGAIN && err != -FI_ENOMEM)
 			return wf_error_set(e, err, "%s takes no receive: %s", rail->caps.provider,
 					    wf_error_name(err));
-		if (err) /* full for now; its queue has the room it promised */
+		if (err) /* the provider is full for now; it promised the room */
 			wf_list_append(&s->refused, &wf_slots_at(rail, i)->node);
 	}
 	return 0;

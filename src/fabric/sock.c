@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Without /proc, or a descriptor to read it: numbers beyond are not tried. */
+/* Limit of the descriptors tried one by one, without /proc or a descriptor to read it. */
 #define FDS_TRIED_MAX 65536
 
 static void try_fds(bool (*each)(int fd, void *ctx), void *ctx)
@@ -46,7 +46,7 @@ static void each_fd(bool (*each)(int fd, void *ctx), void *ctx)
 	closedir(fds);
 }
 
-/* 0: @at is no address of TCP. */
+/* The port of @at; 0: @at is no address of TCP. */
 static in_port_t port_of(const struct sockaddr_storage *at)
 {
 	if (at->ss_family == AF_INET)
@@ -56,7 +56,7 @@ static in_port_t port_of(const struct sockaddr_storage *at)
 	return 0;
 }
 
-/* Also one that is over. */
+/* Is @fd a connection, be it over or not? */
 static bool is_connection(int fd)
 {
 	socklen_t bytes = sizeof(int);
@@ -185,7 +185,7 @@ uint32_t wf_sock_waiting(int fd)
 										info.tcpi_unacked;
 }
 
-/* Has @fd come in at @listener, or at an address of the host where that is at all of them? */
+/* Has @fd come in at @listener, or at any address where @listener is at all addresses? */
 static bool came_in_at(int fd, const struct wf_sock_end *listener)
 {
 	static const uint8_t any[sizeof(listener->ip)];

@@ -19,7 +19,7 @@ int wf_vm_read(uint32_t pid, void *into, size_t count, uint64_t address)
 			return -errno;
 		if (!n)
 			return -EFAULT;
-		/* It stops short where the peer's mapping ends. */
+		/* The kernel stops short where the peer's mapping ends. */
 		local.iov_base = (char *)local.iov_base + n;
 		local.iov_len -= (size_t)n;
 		remote.iov_base = (char *)remote.iov_base + n;

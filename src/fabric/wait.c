@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a rail's queues say that they have news: their descriptors are in one epoll.
+ * News of a rail's queues: the descriptors of all queues are in one epoll.
  *
  * A queue with much traffic is warm: it is read all the time, and is not even watched until the
- * next sleep.  Where all descriptors behind a queue are known, one where several looks in a row
- * have found nothing is cold, and is read again only after one of them has said so.
+ * next sleep.  A queue in which several looks in a row have found nothing is cold, if all its
+ * descriptors are known, and is read again only after a descriptor has news.
  */
 #include "fabric/internal.h"
 
@@ -14,7 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Whoever sleeps between two hears of fewer completions; not tuned. */
+/* Completions without a sleep after which a queue is not watched; not tuned. */
 #define HEARD_MAX 4
 
 #define EMPTY_MAX 256 /* looks at a queue that find nothing until it is cold; not tuned */
@@ -39,7 +39,7 @@ int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll >= 0)
 		return 0;
-	/* Never without: who sleeps on such a rail would not be woken. */
+	/* The rail does not go without: a sleep on it would have no end. */
 	err = -errno;
 	return wf_error_set(e, err, "no descriptor to wait on %s: %s", rail->caps.provider,
 			    wf_error_name(err));
@@ -71,7 +71,7 @@ static void do_without(struct wf_rail *rail)
 
 static int watch(const struct wf_waitset *w, int fd, uint64_t id)
 {
-	/* Out: an edge of a socket that was full.  A new one says so at once, to no harm. */
+	/* EPOLLOUT: the edge of a socket that was full.  A new socket has it at once: no harm. */
 	struct epoll_event event = {
 		.events = EPOLLIN | (w->edge ? EPOLLET : 0) | (w->pollfd ? EPOLLOUT : 0),
 		.data.u64 = id,
@@ -80,7 +80,7 @@ static int watch(const struct wf_waitset *w, int fd, uint64_t id)
 	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event) && errno != EEXIST ? -errno : 0;
 }
 
-/* For fi_trywait. */
+/* Note @queue for fi_trywait. */
 static int note(struct wf_waitset *w, struct fid *queue, struct wf_error *e)
 {
 	struct fid **fids;
@@ -129,7 +129,7 @@ int wf_wait_add_eq(struct wf_rail *rail, struct wf_error *e)
 	return err ? cannot_wait(rail, err, e) : note(&rail->wait, &rail->conns.eq->fid, e);
 }
 
-/* Room for @count descriptors of @cq. */
+/* Make room for @count descriptors of @cq. */
 static int make_room(struct wf_cq *cq, size_t count)
 {
 	struct pollfd *fds = realloc(cq->fds.fd, count * sizeof(*fds));
@@ -141,7 +141,7 @@ static int make_room(struct wf_cq *cq, size_t count)
 	return 0;
 }
 
-/* Ask for the descriptors of @cq.  @changed: it has others than before. */
+/* Ask for the descriptors of @cq.  @changed: they are not the ones of before. */
 static int ask(const struct wf_waitset *w, struct wf_cq *cq, bool *changed)
 {
 	struct fi_wait_pollfd now;
@@ -212,7 +212,7 @@ void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq)
 	bool changed;
 
 	if (w->epoll >= 0 && cq->id) {
-		/* Also one that the provider has dropped: a forked child may hold it. */
+		/* A descriptor that the provider dropped goes, too: a forked child may hold it. */
 		unwatch_all(w, cq);
 		if (!ask(w, cq, &changed))
 			unwatch_all(w, cq);
@@ -226,9 +226,9 @@ void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq)
 }
 
 /*
- * @count completions were found in @cq without a sleep.  A queue that is read all the time need
- * not be watched: every packet for it wakes who watches it, which takes a twentieth of the time
- * of who sends a long body within this host.
+ * Count completions that were found in @cq without a sleep.  A queue that is read all the time
+ * need not be watched: every packet wakes its watcher, which takes a twentieth of the time of a
+ * sender of a long body within this host.
  */
 void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count)
 {
@@ -243,7 +243,7 @@ void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count)
 	cq->unwatched = true;
 }
 
-/* Watch @cq, with all descriptors that it has by now: who connects gets another one. */
+/* Watch @cq, with all descriptors that it has by now: a connection brings one more. */
 static int watch_again(struct wf_rail *rail, struct wf_cq *cq)
 {
 	bool changed;
@@ -261,7 +261,7 @@ static int watch_again(struct wf_rail *rail, struct wf_cq *cq)
 	return err;
 }
 
-/* Before a sleep: watch every queue.  -errno: one can't be now. */
+/* Watch every queue before a sleep.  -errno: a queue can't be watched now. */
 int wf_wait_again(struct wf_rail *rail)
 {
 	WF_LIST_EACH(node, &rail->queues.warm) {
@@ -273,17 +273,17 @@ int wf_wait_again(struct wf_rail *rail)
 	return 0;
 }
 
-/* A look at @cq has found nothing: is it one that rarely has anything? */
+/* Count a look at @cq that has found nothing; a queue that rarely has anything cools. */
 void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq)
 {
-	/* Alone, it costs less to read it than to be told. */
+	/* The only warm queue costs less to read than to be told about. */
 	if (++cq->empty < EMPTY_MAX || rail->queues.warm.next == rail->queues.warm.prev)
 		return;
 	if (rail->wait.pollfd && !watch_again(rail, cq))
 		wf_cq_cool(rail, cq);
 }
 
-/* Edge-triggered descriptors need no asking: whoever drained them will hear. */
+/* Edge-triggered descriptors need no asking: once drained, they ring. */
 int wf_wait_try(struct wf_rail *rail)
 {
 	struct wf_waitset *w = &rail->wait;
