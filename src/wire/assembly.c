@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Is @part what must come next? */
+/* Is @part the part that must come next? */
 static bool follows(const struct wf_assembly *a, const struct wf_record *part)
 {
 	bool more = part->flags & WF_RECORD_MORE;
@@ -27,7 +27,7 @@ int wf_assembly_add(struct wf_assembly *a, const struct wf_record *part, uint32_
 	if (part->total > total_max)
 		return -EMSGSIZE;
 	if (!a->open) {
-		wf_assembly_fini(a); /* of the record before */
+		wf_assembly_fini(a); /* frees the record before */
 		if (!part->flags) {
 			*whole = *part;
 			return 1;

@@ -23,7 +23,7 @@ uint32_t wf_body_piece_count(uint64_t bytes)
 	return bytes ? (uint32_t)((bytes - 1) / wf_body_piece_bytes(bytes) + 1) : 0;
 }
 
-/* Does its sum stand in the record? */
+/* Does the checksum of @body stand in the record? */
 static bool has_sum(const struct wf_body *body)
 {
 	return body->sum_kind != WF_BODY_SUM_NONE && body->way < WF_BODY_STAGED &&
@@ -63,7 +63,7 @@ void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 		wf_bytes_put_u64(w, body->sum);
 }
 
-/* Offsets are added to where it begins: no sum may wrap. */
+/* Read an offer.  Offsets are added to its address, so their sum may not wrap. */
 static bool get_offer(struct wf_reader *r, struct wf_body *b)
 {
 	b->offer = wf_bytes_get_u64(r);
@@ -97,7 +97,7 @@ int wf_body_get(struct wf_reader *r, struct wf_body *body)
 		good = !b.bytes;
 		break;
 	case WF_BODY_EAGER:
-		good = true; /* they must follow, which the record's get checks */
+		good = true; /* the bytes must follow, as the record's get checks */
 		break;
 	case WF_BODY_PULL:
 	case WF_BODY_VIEW:

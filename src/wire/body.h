@@ -10,10 +10,11 @@
 #include "util/bytes.h"
 
 /*
- * How a body travels.  It stands in every record that has one; the last two are of tensors
- * only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes, part by
- * part, through a room whose address and key come when its reader first asks by RESUME.  Instead
- * a reader on the owner's host may be given a HANDLE of it, in OFFER only.
+ * The way of a body, which stands in every record that has a body; VIEW and later ones are of
+ * tensors only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes,
+ * part by part, through a bounce buffer (its room), whose address and key come when the reader
+ * first asks by RESUME.  Instead a reader on the owner's host may be given a HANDLE of the body,
+ * in OFFER only.
  */
 enum wf_body_way {
 	WF_BODY_NONE = 0,
@@ -28,54 +29,55 @@ struct wf_body {
 	uint8_t way;
 	uint64_t bytes;
 	/* pull, view and staged */
-	uint64_t offer;   /* the owner's id of it */
+	uint64_t offer;   /* the owner's id of the offer */
 	uint32_t epoch;   /* the rail for which address and key hold */
 	uint64_t address;
 	uint64_t key;
 	/* any way */
 	uint8_t sum_kind; /* enum wf_body_sum */
-	uint64_t sum;     /* of the body, if it is of one piece and not staged; others are asked for by CHECK */
-	/* view only: where it lies, for processes of the owner's host */
-	uint64_t file, offset; /* the number of a file of memory, and where in it */
-	uint32_t place;   /* of the offer, among the owner's leases */
-	/* staged only: byte n of it passes by n % room_bytes of address; 0: not there yet */
+	/* checksum of a body of one piece that is not staged; other sums are asked for by CHECK */
+	uint64_t sum;
+	/* view only: the place of the body, for processes of the owner's host */
+	uint64_t file, offset; /* the number of a file of memory, and the place in it */
+	uint32_t place;   /* index of the offer among the owner's leases */
+	/* staged only: byte n of the body passes at address + n % room_bytes; 0: no room yet */
 	uint64_t room_bytes;
-	/* handle only: of the allocation, CUDA's for other processes; the body begins @address after its beginning */
+	/* handle only: CUDA's of the allocation; the body begins @address bytes into that */
 	const uint8_t *handle;
 };
 
-/* What protects a body.  The numbers are bits of a hello's checksums, too. */
+/* Kinds of checksum over a body.  The numbers are bits of a hello's checksums, too. */
 enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
 
-#define WF_BODY_HANDLE_BYTES 64 /* of its own, behind the key */
+#define WF_BODY_HANDLE_BYTES 64 /* bytes of a handle, behind the key */
 
 /*
- * put of a view: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
+ * A view as it is put: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
  * u64 file, u64 offset, u32 place, u64 sum
  */
-#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* of a handle; a view has 66 */
-#define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* without what only a view has */
+#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* a handle has as many, a view 66 */
+#define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* an OFFER is never of a view */
 
-/* Is it offered, and to be answered? */
+/* Is @body offered, and to be answered? */
 static inline bool wf_body_is_offer(const struct wf_body *body)
 {
 	return body->way >= WF_BODY_PULL;
 }
 
-/* Is its way one of tensors only? */
+/* Is the way of @body one of tensors only? */
 static inline bool wf_body_is_tensors(const struct wf_body *body)
 {
 	return body->way >= WF_BODY_VIEW;
 }
 
-/* Bytes of the put of @body. */
+/* Bytes that wf_body_put writes. */
 size_t wf_body_bytes(const struct wf_body *body);
 void wf_body_put(struct wf_writer *w, const struct wf_body *body);
-/* -EBADMSG: lengths; no such way or sum; a NONE of some bytes; an offer of none, or whose end wraps. */
+/* -EBADMSG: lengths; no such way or sum; a NONE with bytes; an offer of none, or that wraps. */
 int wf_body_get(struct wf_reader *r, struct wf_body *body);
 
 /*
- * The pieces that are summed up one by one: of 1 MiB, doubled until there are at most
+ * Pieces of a body are summed up one by one: 1 MiB each, doubled until there are at most
  * WF_BODY_PIECES_MAX of them; the last may be shorter.
  */
 #define WF_BODY_PIECES_MAX 1024
@@ -83,12 +85,12 @@ uint64_t wf_body_piece_bytes(uint64_t bytes);
 uint32_t wf_body_piece_count(uint64_t bytes);
 
 /*
- * The end of a record: the bytes of an eager @body (else *@eager is NULL) and
+ * Read the end of a record: the bytes of an eager @body (else *@eager is NULL) and
  * nothing more.  -EBADMSG.
  */
 int wf_body_end(struct wf_reader *r, const struct wf_body *body, const uint8_t **eager);
 
-/* How a message may be compressed, as bits of a hello. */
+/* Compressions of messages, as bits of a hello. */
 #define WF_COMPRESSION_ZSTD 1
 
 #endif

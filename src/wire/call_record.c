@@ -5,14 +5,14 @@
 
 #define FIXED_BYTES 28 /* call to metadata_bytes */
 
-/* What stands between them and the body. */
+/* Bytes between the fixed ones and the body. */
 static size_t request_bytes(uint16_t flags)
 {
 	return (flags & WF_CALL_REQUEST ? sizeof(uint64_t) : 0) +
 	       (flags & WF_CALL_AGAIN ? WF_CALL_INCARNATION_BYTES : 0);
 }
 
-/* Which go together? */
+/* Do the flags go together? */
 static bool are_good(uint16_t flags)
 {
 	if (flags & ~(WF_CALL_STREAM | WF_CALL_REQUEST | WF_CALL_AGAIN | WF_CALL_COMPRESSED))

@@ -13,7 +13,7 @@ int wf_credit_spend(struct wf_credit *c, uint32_t count)
 
 int wf_credit_update(struct wf_credit *c, uint32_t granted, uint32_t window)
 {
-	/* Totals wrap: what lies in the half circle behind ours is older. */
+	/* Totals wrap: a total in the half circle behind ours is older. */
 	if (granted - c->granted > INT32_MAX)
 		return -ESTALE;
 	if (granted - c->spent > window)

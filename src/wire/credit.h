@@ -24,13 +24,13 @@ static inline uint32_t wf_credit_left(const struct wf_credit *c)
 int wf_credit_spend(struct wf_credit *c, uint32_t count);
 
 /*
- * Accept the peer's running total.  -ESTALE: it is older than what we know, a
- * frame overtaken on the way: nothing changed.  -EPROTO: it grants more than
+ * Accept the peer's running total.  -ESTALE: the total is older than ours, of a
+ * frame overtaken on the way: nothing changed.  -EPROTO: the peer grants more than
  * @window slots at once.
  */
 int wf_credit_update(struct wf_credit *c, uint32_t granted, uint32_t window);
 
-/* Give up to @count unused slots back; how many were. */
+/* Give up to @count unused slots back; returns how many. */
 uint32_t wf_credit_return(struct wf_credit *c, uint32_t count);
 
 #endif

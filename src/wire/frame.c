@@ -39,7 +39,7 @@ int wf_frame_get(const uint8_t *at, size_t count, struct wf_frame *frame)
 	uint64_t zeros;
 	uint8_t version;
 
-	/* In the order of the bytes. */
+	/* Members are read in the order of the bytes. */
 	version = wf_bytes_get_u8(&r);
 	f.kind = wf_bytes_get_u8(&r);
 	zeros = wf_bytes_get_u16(&r);

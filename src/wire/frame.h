@@ -22,26 +22,26 @@
 enum wf_frame_kind {
 	WF_FRAME_DATA = 1,    /* numbered, spends a credit */
 	WF_FRAME_CONTROL = 2, /* numbered on its own, one under way per direction */
-	WF_FRAME_ANSWER = 3,  /* to the control frame of number seq; no records */
-	WF_FRAME_PING = 4,    /* a rail is tried: from the side that dialled */
-	WF_FRAME_PONG = 5,    /* answer to it, and a ping the other way */
-	WF_FRAME_READY = 6    /* answer to that: the rail works both ways */
+	WF_FRAME_ANSWER = 3,  /* answers the control frame of number seq; no records */
+	WF_FRAME_PING = 4,    /* tries a rail; from the side that dialled */
+	WF_FRAME_PONG = 5,    /* answers a ping, and pings the other way */
+	WF_FRAME_READY = 6    /* answers a pong: the rail works both ways */
 };
 
 struct wf_frame {
 	uint8_t kind;
 	uint64_t link;   /* the receiver's id of the link */
 	uint64_t token;  /* the receiver's token of the link */
-	uint32_t epoch;  /* which rail, in order of trying: others are too late */
+	uint32_t epoch;  /* number of the rail, in order of trying; frames of others are late */
 	uint32_t seq;    /* data and control count apart; wraps */
 	uint32_t ack;    /* data frames received in order, a running total */
 	uint32_t credit; /* data frames the other side may ever send, a running total */
-	uint64_t room;   /* eager bytes of unmatched tensors it may ever send, likewise */
+	uint64_t room;   /* eager bytes of unmatched tensors that it may ever send, a total, too */
 	uint16_t record_count;
 	uint32_t body_bytes;
 };
 
-/* @at has WF_FRAME_HEADER_BYTES. */
+/* Write the header to @at, which has room for WF_FRAME_HEADER_BYTES. */
 void wf_frame_put(uint8_t *at, const struct wf_frame *frame);
 
 /*

@@ -10,7 +10,7 @@
 
 #define MAGIC_BYTES 4
 
-/* A message as protobuf-c wants it; it points into the struct wf_greet. */
+/* A message as protobuf-c wants it, which points into the struct wf_greet. */
 struct draft {
 	WfDoor__Message message;
 	union {
@@ -199,7 +199,7 @@ static void heap_free(void *data, void *memory)
 	free(memory);
 }
 
-/* A name or address: all of it or an error, for a part of one means another. */
+/* Copy a whole name or address, or fail: a part of a name would mean another one. */
 static int get_name(const char *what, const char *from, char *to, size_t room, struct wf_error *e)
 {
 	size_t count = strlen(from);

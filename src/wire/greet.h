@@ -23,7 +23,7 @@
 #define WF_GREET_ADDRESS_BYTES 128   /* as WF_ADDRESS_BYTES of fabric/ */
 #define WF_INCARNATION_BYTES 16
 #define WF_GREET_PROOF_BYTES 16
-#define WF_GREET_PROOFS_MAX 4        /* behind a hello */
+#define WF_GREET_PROOFS_MAX 4        /* proofs that follow a hello */
 
 enum wf_greet_kind {
 	WF_GREET_HELLO = 1,
@@ -40,7 +40,7 @@ struct wf_greet_rail {
 	char provider[64];
 	uint32_t libfabric, protocol, protocol_version, frame_bytes;
 	bool connected, same_host;
-	uint32_t edition;   /* of a same-host rail: another one each time that it is opened */
+	uint32_t edition;   /* on a same-host rail, a new number with each opening */
 	uint8_t address[WF_GREET_ADDRESS_BYTES];
 	uint32_t address_bytes;
 };
@@ -57,12 +57,12 @@ struct wf_hello {
 	uint32_t record_bytes_max;
 	char security[16];
 	uint32_t checksums; /* bits of enum wf_body_sum */
-	bool checksum;      /* it wants one with every body */
-	uint32_t compressions; /* of messages: WF_COMPRESSION_* */
-	uint32_t lanes;     /* how many it takes part in, beside a rail */
-	uint64_t side;      /* names its side door; 0: it has none */
-	uint32_t proofs;    /* how many of the kind SAME follow at once */
-	bool dials;         /* it has dials without an answer yet */
+	bool checksum;      /* the sender wants one with every body */
+	uint32_t compressions; /* bits of WF_COMPRESSION_*, for messages */
+	uint32_t lanes;     /* lanes that the sender takes part in, beside a rail */
+	uint64_t side;      /* names the sender's side door; 0: none */
+	uint32_t proofs;    /* messages of kind SAME that follow at once */
+	bool dials;         /* the sender has dials without an answer yet */
 	uint32_t rail_count;
 	struct wf_greet_rail rails[WF_GREET_RAILS_MAX]; /* last, for wf_greet_hello_bytes() */
 };
@@ -74,11 +74,11 @@ struct wf_greet {
 		struct {
 			uint32_t status;
 			char text[WF_GREET_TEXT_BYTES];
-		} refuse; /* also goodbye: text only */
+		} refuse; /* goodbye, too: text only */
 		struct {
 			uint32_t epoch, mine, yours;
 			char text[WF_GREET_TEXT_BYTES];
-		} try; /* also cannot: epoch and text */
+		} try; /* cannot, too: epoch and text */
 		struct {
 			uint64_t number;
 			bool answer;
@@ -89,33 +89,33 @@ struct wf_greet {
 		struct {
 			uint64_t link;
 			bool answer;
-			bool proves; /* there is a proof */
+			bool proves; /* @proof is given */
 			uint8_t proof[WF_GREET_PROOF_BYTES];
 		} same;
 	};
 };
 
-/* Encode with prefix into @bytes of WF_GREET_BYTES_MAX; the length, or -EMSGSIZE, -ENOMEM. */
+/* Encode with prefix into @bytes of WF_GREET_BYTES_MAX.  Returns the length; -EMSGSIZE; -ENOMEM. */
 int wf_greet_put(const struct wf_greet *greet, uint8_t *bytes);
 
 /*
- * How long is the message whose first @count bytes are here, prefix included?
- * 0: too few bytes to say.  -EBADMSG: not a message of weft's (checked from the first byte on).  -EMSGSIZE.
+ * The length, prefix included, of the message whose first @count bytes are @bytes.  0: too few
+ * bytes to say.  -EBADMSG: no message of weft's (checked from the first byte on).  -EMSGSIZE.
  */
 int wf_greet_length(const uint8_t *bytes, size_t count);
 
 /* Decode one whole message, prefix included.  -EBADMSG with a sentence; -EMSGSIZE; -ENOMEM. */
 int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, struct wf_error *e);
 
-/* @hello without the room for rails that it does not have. */
+/* Bytes of @hello without the room for rails that it does not have. */
 static inline size_t wf_greet_hello_bytes(const struct wf_hello *hello)
 {
 	return offsetof(struct wf_hello, rails) + hello->rail_count * sizeof(hello->rails[0]);
 }
 
 /*
- * A copy of @hello's wf_greet_hello_bytes() alone, which is not to be copied as a struct; the
- * caller's to free.  NULL: out of memory.
+ * Copy the wf_greet_hello_bytes() of @hello alone.  Returns owned, to be freed, and never to be
+ * copied as a struct.  NULL: out of memory.
  */
 struct wf_hello *wf_greet_keep_hello(const struct wf_hello *hello);
 

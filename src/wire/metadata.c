@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define FIXED_BYTES 6 /* of a pair: u16 key_bytes, u32 value_bytes */
+#define FIXED_BYTES 6 /* u16 key_bytes, u32 value_bytes, before each pair */
 
 static bool good_in_key(uint8_t c)
 {

@@ -3,8 +3,8 @@
  * Metadata on the wire: pairs of a key and a value, in the order in which they
  * were given.  A key may occur several times.
  *
- * Keys are of 0-9, a-z, '-', '_' and '.'.  The value of one that ends in "-bin" is
- * any bytes, of another printable ASCII, as in gRPC.
+ * A key is made of 0-9, a-z, '-', '_' and '.'.  The value of a key that ends in "-bin"
+ * is any bytes, of another key printable ASCII, as in gRPC.
  *
  * Pure: no I/O, no allocation, no clock.
  */
@@ -13,7 +13,7 @@
 
 #include "util/bytes.h"
 
-#define WF_METADATA_BYTES_MAX (64 * KIB) /* of all pairs as they are put, of one kind */
+#define WF_METADATA_BYTES_MAX (64 * KIB) /* all pairs of one kind, as they are put */
 
 struct wf_pair {
 	const uint8_t *key, *value; /* not C strings */
@@ -21,16 +21,16 @@ struct wf_pair {
 	uint32_t value_bytes;
 };
 
-/* Does it keep the rules above? */
+/* Does @pair keep the rules above? */
 bool wf_metadata_good(const struct wf_pair *pair);
 
 size_t wf_metadata_bytes(const struct wf_pair *pair);
 void wf_metadata_put(struct wf_writer *w, const struct wf_pair *pair);
 
-/* The next of a block: 1, or 0 at its end.  -EBADMSG. */
+/* Read the next pair of a block: 1, or 0 at the end.  -EBADMSG. */
 int wf_metadata_get(struct wf_reader *r, struct wf_pair *pair);
 
-/* How many a block of @count bytes has.  -EBADMSG: it is none, or too long. */
+/* Returns the count of pairs in a block of @count bytes.  -EBADMSG: no block, or too long. */
 int wf_metadata_check(const uint8_t *bytes, size_t count);
 
 #endif

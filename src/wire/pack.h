@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packing: records into a frame, and out of one.
+ * Packing of records into a frame, and out of one.
  *
  * A record is 12 bytes of header (u8 type, u8 flags, u16 zero, u32 bytes here,
- * u32 bytes in all) and its bytes.  One that does not fit continues in the
+ * u32 bytes in all) and its bytes.  A record that does not fit continues in the
  * next frames of the link: all parts but the last have MORE, all but the first
  * CONTINUED, and the parts of one record follow each other with nothing
- * between.  Its total is known from the first part, and bounded before memory
+ * between.  The total is known from the first part, and bounded before memory
  * is taken.
  *
  * Pure: no I/O, no clock; only wf_assembly allocates.
@@ -23,7 +23,7 @@ enum wf_record_flag { WF_RECORD_MORE = 1, WF_RECORD_CONTINUED = 2 };
 struct wf_record {
 	uint8_t type;
 	uint8_t flags;
-	uint32_t count; /* bytes here */
+	uint32_t count; /* bytes in this part */
 	uint32_t total; /* bytes of the whole record */
 	const uint8_t *bytes; /* inside the frame */
 };
@@ -35,7 +35,7 @@ struct wf_pack {
 	uint16_t record_count;
 };
 
-/* @capacity is at least 256, so that any record makes progress. */
+/* Begin @frame.  @capacity is at least 256, so that any record makes progress. */
 void wf_pack_begin(struct wf_pack *p, uint8_t *frame, size_t capacity);
 
 /* Payload bytes that one more record may have in this frame; 0 if not even a header fits. */
@@ -50,7 +50,7 @@ size_t wf_pack_room(const struct wf_pack *p);
 int wf_pack_add(struct wf_pack *p, uint8_t type, const void *head, size_t head_bytes,
 		const void *body, size_t body_bytes, size_t *done);
 
-/* Write the header, with counts filled in.  The frame's length. */
+/* Write the header, with counts filled in.  Returns the frame's length. */
 size_t wf_pack_end(struct wf_pack *p, struct wf_frame *header);
 
 struct wf_unpack {
@@ -58,18 +58,21 @@ struct wf_unpack {
 	uint16_t left;
 };
 
-/* Start on a message of @count bytes.  -EBADMSG. */
+/* Begin to unpack a message of @count bytes.  -EBADMSG. */
 int wf_unpack_begin(struct wf_unpack *u, const uint8_t *frame, size_t count,
 		    struct wf_frame *header);
 
-/* The next record: 1, or 0 at the end.  -EBADMSG: lengths, flags or count disagree, or bytes are left over. */
+/*
+ * Take the next record: 1, or 0 at the end.  -EBADMSG: lengths, flags or count disagree, or bytes
+ * are left over.
+ */
 int wf_unpack_next(struct wf_unpack *u, struct wf_record *record);
 
 /* A record that came in parts. */
 struct wf_assembly {
 	uint8_t *bytes;
 	uint32_t count, total;
-	uint32_t frames; /* that parts came in; 0: the record is whole in one */
+	uint32_t frames; /* frames that parts came in; 0: the record is whole in one */
 	uint8_t type;
 	bool open;
 };
@@ -77,8 +80,8 @@ struct wf_assembly {
 /*
  * Take one part.  1: the record is whole: @whole describes it, in place if it
  * came in one part, else in the assembly's memory, until the next call.
- * 0: more is to come.  -EBADMSG: not what must follow.  -EMSGSIZE: total
- * above @total_max.  -ENOMEM: as if the part had not come; offer it again.
+ * 0: more is to come.  -EBADMSG: not the part that must follow.  -EMSGSIZE:
+ * total above @total_max.  -ENOMEM: as if the part had not come; offer it again.
  */
 int wf_assembly_add(struct wf_assembly *a, const struct wf_record *part, uint32_t total_max,
 		    struct wf_record *whole);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The records: what the two ends of a link say to each other in frames.
+ * Records: the messages that the two ends of a link exchange in frames.
  *
- * Each has a put that writes its head (what follows a head, if anything, is
- * the body of an eager transfer) and a get that checks every length.  All
+ * A record has a put that writes its head (after a head comes nothing, or the
+ * body of an eager transfer) and a get that checks every length.  All
  * integers are little-endian; offsets are in weft_wire(7).
  *
  * Pure: no I/O, no allocation, no clock.  A get's pointers lie in its input.
@@ -20,33 +20,33 @@ enum wf_record_type {
 	WF_RECORD_CALL = 2,
 	WF_RECORD_REPLY = 3,
 	WF_RECORD_PULLED = 4, /* reader to owner: the offer is used up */
-	WF_RECORD_RESUME = 5, /* reader to owner: offer it again, on this epoch's rail */
-	WF_RECORD_OFFER = 6,  /* owner to reader: here it is again */
+	WF_RECORD_RESUME = 5, /* reader to owner: offer the body again, on this epoch's rail */
+	WF_RECORD_OFFER = 6,  /* owner to reader: the offer, made again */
 	WF_RECORD_ECHO = 7,
 	WF_RECORD_ECHOED = 8,
-	WF_RECORD_ABORT = 9, /* to every peer: a step is over, and with it each offer of it */
-	WF_RECORD_CHECK = 10, /* reader to owner: what do the next pieces of the body sum up to? */
-	WF_RECORD_SUMS = 11,  /* owner to reader: to this */
+	WF_RECORD_ABORT = 9, /* to every peer: a step is over, and all offers of the step */
+	WF_RECORD_CHECK = 10, /* reader to owner: asks for checksums of the body's next pieces */
+	WF_RECORD_SUMS = 11,  /* owner to reader: the checksums that CHECK asks for */
 	WF_RECORD_RELEASED = 12, /* reader to owner: nobody looks at the body any more */
 	WF_RECORD_REQUEST = 13,  /* caller to server: a message of a stream */
-	WF_RECORD_RESPONSE = 14, /* server to caller: another */
-	WF_RECORD_GRANT_REQUESTS = 15, /* server to caller: how many messages it may ever send */
-	WF_RECORD_GRANT_RESPONSES = 16, /* caller to server: the same */
-	WF_RECORD_ATTACHMENT = 17, /* as TENSOR: one that comes beside a message of a call, after it */
+	WF_RECORD_RESPONSE = 14, /* server to caller: a message of a stream */
+	WF_RECORD_GRANT_REQUESTS = 15, /* server to caller: messages the caller may ever send */
+	WF_RECORD_GRANT_RESPONSES = 16, /* caller to server: messages the server may ever send */
+	WF_RECORD_ATTACHMENT = 17, /* like TENSOR; belongs to a message of a call, and follows it */
 	WF_RECORD_DRAIN = 18,    /* to every peer: no more calls are taken */
-	WF_RECORD_SPREAD = 19,   /* reader to owner: let the body be read over the lanes, too */
-	WF_RECORD_LANE = 20,     /* owner to reader: here it is on one of them */
-	WF_RECORD_FILLED = 21,   /* owner to reader: so much of a STAGED body can be read */
-	WF_RECORD_TAKEN = 22,    /* reader to owner: so much of it has been */
+	WF_RECORD_SPREAD = 19,   /* reader to owner: offer the body over the lanes, too */
+	WF_RECORD_LANE = 20,     /* owner to reader: the body, on one lane */
+	WF_RECORD_FILLED = 21,   /* owner to reader: bytes of a STAGED body that can be read */
+	WF_RECORD_TAKEN = 22,    /* reader to owner: bytes of a STAGED body that were read */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
-	WF_RECORD_WITHDRAWN = 33, /* reader to owner: stopped, or it was over */
+	WF_RECORD_WITHDRAWN = 33, /* reader to owner: pulling has stopped, or was over */
 	WF_RECORD_CANCEL = 34,    /* caller to server */
 	WF_RECORD_RETURN = 35,    /* receiver to sender: give credits back */
-	WF_RECORD_RETURNED = 36   /* sender to receiver: a running total of those given back */
+	WF_RECORD_RETURNED = 36   /* sender to receiver: a running total of credits given back */
 };
 
-#define WF_TENSOR_LOST 128 /* an ATTACHMENT, and dead: it was announced, and can't be sent */
+#define WF_TENSOR_LOST 128 /* an ATTACHMENT, and dead: announced, and can't be sent */
 
 struct wf_tensor_record {
 	uint64_t step;
@@ -57,12 +57,12 @@ struct wf_tensor_record {
 	struct wf_body body;
 	const uint8_t *key;
 	const uint8_t *shape; /* rank little-endian i64 */
-	const uint8_t *eager; /* body.bytes of them when way is eager */
+	const uint8_t *eager; /* body.bytes bytes when way is eager */
 };
 
 /* Bytes of the head of @t. */
 size_t wf_tensor_record_bytes(const struct wf_tensor_record *t);
-/* @shape is given as numbers here. */
+/* Write the head of @t; @shape is given as numbers here. */
 void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
 			  const int64_t *shape);
 /*
@@ -79,7 +79,7 @@ struct wf_abort_record {
 	uint64_t step;
 	uint8_t status; /* enum weft_status, never WEFT_OK */
 	uint16_t text_bytes;
-	const uint8_t *text; /* why; not a C string */
+	const uint8_t *text; /* the reason; not a C string */
 };
 
 size_t wf_abort_record_bytes(const struct wf_abort_record *a);
@@ -88,8 +88,8 @@ void wf_abort_record_put(struct wf_writer *w, const struct wf_abort_record *a);
 int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_record *a);
 
 /*
- * The small ones: an id, a second number and a status.
- *   PULLED    offer, reads (0: it is looked at), status (enum weft_status: OK, or why it was not wanted)
+ * A small record: an id, a second number and a status.
+ *   PULLED    offer, reads (0: a view looks at it), status (enum weft_status: OK, or why refused)
  *   RESUME    offer, reader's pull id, status (WF_RESUME_HANDLE, WF_RESUME_COPIED)
  *                                            OFFER     (as struct wf_offer_record)
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
@@ -108,13 +108,13 @@ struct wf_small_record {
 };
 
 #define WF_SMALL_RECORD_BYTES 17
-#define WF_RESUME_HANDLE 1 /* as status: a HANDLE will do */
-#define WF_RESUME_COPIED 2 /* all of it was copied by its handle: is it still offered? */
+#define WF_RESUME_HANDLE 1 /* status: a HANDLE will do */
+#define WF_RESUME_COPIED 2 /* status: all was copied by the handle; is the body still offered? */
 
 void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s);
 int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s);
 
-/* An offer made again: for the reader's @pull; way is PULL, STAGED or HANDLE, or NONE if it is gone. */
+/* An offer made again, for the reader's @pull; way is PULL, STAGED, HANDLE, or NONE: it is gone. */
 struct wf_offer_record {
 	uint64_t pull;
 	struct wf_body body;
@@ -126,14 +126,14 @@ void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);
 
 /*
- * What the next pieces of the body sum up to that @pull reads: as many as fit, or all that are
+ * Checksums of the next pieces of the body that @pull reads: as many as fit, or all that are
  * left.  1, 2 and 4 at once cost the same over tcp.
  */
 #define WF_SUMS_RECORD_MAX 4
 
 struct wf_sums_record {
 	uint64_t pull;
-	uint32_t first; /* piece */
+	uint32_t first; /* number of the first piece */
 	uint32_t count;
 	uint64_t sums[WF_SUMS_RECORD_MAX];
 };
@@ -144,7 +144,7 @@ void wf_sums_record_put(struct wf_writer *w, const struct wf_sums_record *s);
 /* -EBADMSG: lengths; pieces beyond WF_BODY_PIECES_MAX. */
 int wf_sums_record_get(const uint8_t *bytes, size_t count, struct wf_sums_record *s);
 
-/* The body that @pull reads is there on @lane, too. */
+/* The body that @pull reads can be read on @lane, too. */
 struct wf_lane_record {
 	uint64_t pull;
 	uint32_t lane;

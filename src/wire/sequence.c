@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /*
- * Totals wrap: what lies in the half circle behind is older.  Far fewer than
+ * Totals wrap: a total in the half circle behind is older.  Far fewer than
  * 2^31 frames are ever under way, for each needs a receive slot.
  */
 static bool is_older(uint32_t total, uint32_t than)

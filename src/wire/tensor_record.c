@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #define FIXED_BYTES 16 /* before the body: step to key_bytes */
-#define FLAGS (WEFT_DEAD | WEFT_OPAQUE | WF_TENSOR_LOST) /* the others concern one end only */
+#define FLAGS (WEFT_DEAD | WEFT_OPAQUE | WF_TENSOR_LOST) /* other flags concern one end only */
 
 size_t wf_tensor_record_bytes(const struct wf_tensor_record *t)
 {
@@ -27,7 +27,7 @@ void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
 	wf_bytes_put(w, t->key, t->key_bytes);
 }
 
-/* The bytes that dtype and shape say.  -EBADMSG: a dimension is negative, or they are too many. */
+/* Content bytes by dtype and shape.  -EBADMSG: a dimension is negative, or bytes are too many. */
 static int content_bytes(const struct wf_tensor_record *t, uint64_t *bytes)
 {
 	uint64_t product = ((uint64_t)t->dtype.bits * t->dtype.lanes + 7) / 8;
@@ -43,7 +43,7 @@ static int content_bytes(const struct wf_tensor_record *t, uint64_t *bytes)
 		else if (__builtin_mul_overflow(product, (uint64_t)dim, &product))
 			return -EBADMSG;
 	}
-	/* Of an empty tensor too: its strides, and offsets by them, are to fit an int64_t. */
+	/* Strides of an empty tensor, too, and offsets by them, must fit an int64_t. */
 	if (product > INT64_MAX)
 		return -EBADMSG;
 	*bytes = is_empty ? 0 : product;

@@ -41,7 +41,7 @@ int wf_unpack_next(struct wf_unpack *u, struct wf_record *record)
 	r.total = wf_bytes_get_u32(&u->body);
 	r.bytes = wf_bytes_view(&u->body, r.count);
 	if (!r.bytes || zero || !lengths_agree(&r)) {
-		u->body.bad = true; /* nothing after it can be trusted */
+		u->body.bad = true; /* nothing after the record can be trusted */
 		return -EBADMSG;
 	}
 	u->left--;
