@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the programs of this folder share, and share with nothing else: a
+ * Helpers of the programs of this folder, shared with nothing else: a
  * comparison that runs the code it is compared with proves little.
  *
  * Any failure ends the program: a benchmark has nothing to save.
@@ -12,15 +12,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define BENCH_FIRST_PEERS 8u /* that also pay for what all share */
+#define BENCH_FIRST_PEERS 8u /* first peers, which also pay for what all share */
 
 struct bench_options {
-	const char *provider; /* "" where there is none */
+	const char *provider; /* "": none */
 	const char *endpoint; /* msg or rdm, "" where there is none */
 	size_t bytes;
 	double seconds;
 	unsigned window;
-	unsigned servers; /* 0 where there is but one */
+	unsigned servers; /* 0: a single one */
 };
 
 /* Read -n -p -e -s -t -w over what @o holds; @usage is printed when that fails. */
@@ -33,22 +33,22 @@ void bench_die(const char *format, ...);
 double bench_now(void); /* seconds */
 
 /*
- * Called each time a spinning loop finds nothing.  Now and then it lets others
- * run: where both processes share a processor with anyone, a loop that never
- * does would measure the scheduler's patience.
+ * Call each time that a spinning loop finds nothing.  Now and then others are
+ * let run: where both processes share a processor with anyone, a loop that never
+ * yields would measure the scheduler's patience.
  */
 void bench_spin(void);
 
-/* Pages that have been touched. */
+/* Allocate @bytes, whose pages have been touched. */
 void *bench_memory(size_t bytes);
 
-/* Of this process: private, and written to. */
+/* Bytes of this process that are private, and written to. */
 double bench_private_bytes(void);
 
-/* That this process has open. */
+/* Descriptors that this process has open. */
 double bench_descriptors(void);
 
-/* Read every byte. */
+/* Read every byte, and return the sum. */
 uint64_t bench_sum(const void *memory, size_t bytes);
 
 /*
@@ -60,7 +60,7 @@ int bench_pair(int (*server)(int to, const struct bench_options *o),
 	       const struct bench_options *o, pid_t *pid);
 void bench_pair_end(pid_t pid);
 
-/* Exactly @bytes over that socket. */
+/* Send or receive exactly @bytes over the socket of bench_pair. */
 void bench_tell(int to, const void *data, size_t bytes);
 void bench_hear(int from, void *data, size_t bytes);
 

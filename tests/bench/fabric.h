@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One endpoint of plain libfabric, joined to one in the second process: notes
+ * An endpoint of plain libfabric, joined to one in the second process: notes
  * of a fixed size, and one body that the peer may write.
  *
  *   -e msg  a connected endpoint (FI_EP_MSG)
- *   -e rdm  a shared one (FI_EP_RDM)
+ *   -e rdm  a shared endpoint (FI_EP_RDM)
  *
  * Both sides spin on one completion queue.  Shares no code with weft.
  */
@@ -22,22 +22,22 @@
 void fabric_open(int to, int server, const struct bench_options *o, size_t note_bytes, int body);
 void fabric_close(void);
 
-/* What @node offers of that provider, or what we may serve there; the caller's to free. */
+/* Offers of the provider to reach @node, or to serve there; the caller's to free. */
 struct fi_info *fabric_look(const struct bench_options *o, int passive, const char *node);
 
 /* Our end of the body. */
 char *fabric_body(void);
 
-/* Write all of it to the peer's, and wait for the completion. */
+/* Write the whole body to the peer's, and wait for the completion. */
 void fabric_write_body(void);
 
 /*
- * Send a note that begins with @word: injected where the provider can, for that
- * is the least it does; else with a wait for the completion.
+ * Send a note that begins with @word: injected where the provider can, as that
+ * costs least; else with a wait for the completion.
  */
 void fabric_send_note(char word);
 
-/* The first byte of the next note. */
+/* Wait for the next note, and return its first byte. */
 char fabric_hear_note(void);
 
 #endif

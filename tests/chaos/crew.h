@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The members of a crew as their conductor sees them: processes to start, to
- * command and to do harm to, and what harm was done when.
+ * command and to do harm to, and the harms with their times.
  *
  * Trouble with a member that is not part of the plan ends the program with a
  * sentence; the members end with it.
@@ -22,17 +22,17 @@ enum harm_kind { HARM_KILL, HARM_STOP, HARM_RESET, HARM_CUT };
 
 struct harm {
 	enum harm_kind kind;
-	unsigned member, other;    /* other: of a reset, the far end */
-	uint64_t from_ns, until_ns; /* until: it runs again; UINT64_MAX: it does not */
+	unsigned member, other;    /* other: the far end of a reset */
+	uint64_t from_ns, until_ns; /* until the member runs again; UINT64_MAX: never */
 };
 
 struct member {
-	pid_t pid; /* 0: it does not run */
+	pid_t pid; /* 0: the member does not run */
 	int to, from;
 	char address[64];
 	bool stopped;
-	uint64_t heap_bytes; /* in use after its first round, to see a leak by */
-	unsigned rounds;     /* since it was started */
+	uint64_t heap_bytes; /* heap in use after the first round, to see a leak by */
+	unsigned rounds;     /* rounds since the start of the process */
 };
 
 /* Names in /dev/shm. */
@@ -52,16 +52,16 @@ struct crew {
 	struct {
 		uint64_t resets, resumed; /* doors that were reset, links that went on */
 		uint64_t ended, bytes;
-		uint64_t baseless, corrupted; /* failures without a reason, and what came wrong */
-	} all; /* of all rounds */
+		uint64_t baseless, corrupted; /* failures without a reason, and wrong bytes */
+	} all; /* sums over all rounds */
 };
 
-/* Say why, and end. */
+/* Print the reason, and end the program. */
 void crew_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * @count members that do not run yet.  Each has an address of its own at loopback, or is to
- * live on a host of its own if there are hosts (tests/hosts/hosts.h).
+ * Make @count members that do not run yet.  Each has an address of its own at loopback, or is
+ * to live on a host of its own if there are hosts (tests/hosts/hosts.h).
  */
 void crew_init(struct crew *crew, unsigned count);
 void crew_fini(struct crew *crew);
@@ -74,34 +74,34 @@ void crew_say(struct crew *crew, unsigned i, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 const char *crew_hear(struct crew *crew, unsigned i);
 
-/* Say to member @i that it open its node.  It begins by the command "go". */
+/* Tell member @i to open its node.  Traffic begins by the command "go". */
 void crew_open(struct crew *crew, unsigned i, bool manual, uint64_t seed, unsigned gap_us);
 
-/* What a member says when it has closed its node, after the command "close". */
+/* The report of a member that has closed its node, after the command "close". */
 struct closing {
-	uint64_t ended, failed, bytes; /* operations, and what tensors brought */
+	uint64_t ended, failed, bytes; /* operations, and bytes that tensors brought */
 	uint64_t lost, resumed;        /* as weft counts them */
 	uint64_t pool_bytes, heap_bytes;
 	int fds; /* more than before the node was opened */
 };
 void crew_hear_closing(struct crew *crew, unsigned i, struct closing *c);
 
-/* A command to all that run, all at once. */
+/* Give a command to all members that run, at once. */
 void crew_tell_all(struct crew *crew, const char *command);
 
-/* Harm, written down.  What @other is for resets, a kill does not need. */
+/* Do harm, and write it down. */
 void crew_kill(struct crew *crew, unsigned i);
 void crew_stop(struct crew *crew, unsigned i);
 void crew_thaw(struct crew *crew, unsigned i);
-/* False: there was no connection between them just then. */
+/* Reset the connections between two members.  False: there was none just then. */
 bool crew_reset(struct crew *crew, unsigned i, unsigned other);
-/* A member that was killed runs again. */
+/* Note that a member that was killed runs again. */
 void crew_is_back(struct crew *crew, unsigned i);
 void crew_forget_harms(struct crew *crew);
 
-/* Add what member @i has in /dev/shm. */
+/* Add the files that member @i has in /dev/shm. */
 void crew_files(const struct crew *crew, unsigned i, struct files *files);
-/* Those of @files that are still there; the first is in @name. */
+/* Count the @files that are still there; the first is in @name. */
 size_t crew_files_left(const struct files *files, char name[96]);
 
 void crew_sleep_until(uint64_t ns);

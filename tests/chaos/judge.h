@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which reports of a crew have no excuse in what was done to it.
+ * Judgement on the reports of a crew: those without an excuse in the harm done.
  *
- *  - A broken promise has none.  Only what a stopped process did itself counts
+ *  - A broken promise has no excuse.  Only what a stopped process did itself counts
  *    from its thaw.
  *  - UNAVAILABLE needs a peer that was killed, or a peer or a reporter that was
  *    stopped for half the heartbeat limit at least, or a cut cable.  A reset
@@ -18,16 +18,16 @@
 
 struct verdict {
 	unsigned reports, broken;
-	unsigned baseless, corrupted; /* of those: failures, and bytes that are not what was sent */
+	unsigned baseless, corrupted; /* broken ones: failures without a reason, and wrong bytes */
 };
 
 /* Judge all reports, print those without an excuse, and forget all. */
 struct verdict judge(struct crew *crew);
 
 /*
- * When the last operation of member @i failed for want of @peer, harmed at
- * @from_ns, and when the first did.  What it began after the first was known
- * to fail does not count.  False: none has.
+ * Find when the first and the last operation of member @i failed for want of
+ * @peer, harmed at @from_ns.  Operations that began after the first was known to
+ * fail do not count.  False: none has failed.
  */
 bool judge_last_failed(const struct crew *crew, unsigned i, unsigned peer, uint64_t from_ns,
 		       uint64_t *first_ns, uint64_t *last_ns);

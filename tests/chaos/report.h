@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a member tells the conductor about one operation: that it failed, or
+ * Reports of members to the conductor about one operation: that it failed, or
  * that it broke a promise.  Times are of CLOCK_MONOTONIC, which all processes
- * of a host share, so that they can be held against what was done to whom.
+ * of a host share, so that they can be held against the harms.
  *
  * Reports are written to a file that outlives its writer.
  */
@@ -20,25 +20,25 @@
 enum report_kind { REPORT_SEND, REPORT_RECV, REPORT_CALL, REPORT_PING, REPORT_NODE, REPORT_KINDS };
 
 enum report_fault {
-	REPORT_FAILED,   /* it ended, but not well; the conductor knows whether it had a reason to */
-	REPORT_LATE,     /* it ended after its deadline and the bound, or has not ended by then */
-	REPORT_TWICE,    /* it ended again, or was delivered again */
-	REPORT_WRONG,    /* it gave other bytes than were sent */
+	REPORT_FAILED,   /* operation ended, but not well; the conductor knows if for a reason */
+	REPORT_LATE,     /* operation ended after its deadline and the bound, or not by then */
+	REPORT_TWICE,    /* operation ended again, or was delivered again */
+	REPORT_WRONG,    /* operation gave other bytes than were sent */
 	REPORT_TOUCHED,  /* a byte beyond its buffer changed, or one within after its end */
 	REPORT_LEAKED,   /* the node left something behind */
 	REPORT_FAULTS
 };
 
 struct report {
-	uint32_t member;    /* who reports */
-	uint32_t peer;      /* with whom; itself when there is none */
+	uint32_t member;    /* the reporter */
+	uint32_t peer;      /* the other end; the reporter itself when there is none */
 	uint32_t kind;      /* enum report_kind */
 	uint32_t fault;     /* enum report_fault */
 	uint32_t status;    /* enum weft_status */
 	uint32_t is_calm;   /* neither end cancels, and there is time enough */
 	uint64_t begun_ns;
 	uint64_t due_ns;    /* the deadline, or when it was cancelled; without the bound */
-	uint64_t cancelled_ns; /* 0: it was not */
+	uint64_t cancelled_ns; /* 0: not cancelled */
 	uint64_t ended_ns;
 	char text[192];
 };
@@ -51,7 +51,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Beyond the bound that weft gives: two busy cores, and other programs on them. */
+/* Time beyond weft's own bound: two busy cores, and other programs on them. */
 #define SLACK_NS (1 * SECOND)
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nobody is taken for dead who lives: full traffic on all providers at once,
- * with every core burning beside it, and the default heartbeat.
+ * A test that no living peer is taken for dead: full traffic on all providers at
+ * once, with every core burning beside it, and the default heartbeat.
  */
 #ifndef SOAK_H
 #define SOAK_H
@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False: a peer was lost, an operation failed without a reason, or a node left something. */
+/*
+ * Run for @seconds.  False: a peer was lost, an operation failed without a reason, or a node left
+ * something behind.
+ */
 bool soak_run(const char *const *providers, unsigned count, unsigned seconds, uint64_t seed);
 
 #endif

@@ -5,11 +5,11 @@
  *
  * A lane is one kind and size of operation with one peer.  On calm lanes
  * neither end cancels and deadlines are far, so only a peer's or its own
- * trouble may fail an operation; on wild ones deadlines begin at 50 ms and
+ * trouble may fail an operation; on wild lanes deadlines begin at 50 ms and
  * everything may be cancelled.  Tensors of a lane pass under one step and key,
- * which need no agreement, and say themselves who sent them in which place.
+ * which need no agreement, and say themselves their sender and place.
  *
- * Threads: the one that drives the member; what runs on the worker is inside.
+ * Threads: the one that drives the member; callbacks on the worker are inside.
  */
 #ifndef TRAFFIC_H
 #define TRAFFIC_H
@@ -23,11 +23,11 @@
 struct traffic;
 
 struct traffic_config {
-	const struct weft_node_options *options;  /* of its node */
-	unsigned self, count;                     /* members, and which one this is */
-	const char *addresses[TRAFFIC_PEERS_MAX]; /* their doors */
+	const struct weft_node_options *options;  /* options of the member's node */
+	unsigned self, count;                     /* number of the member, and of all members */
+	const char *addresses[TRAFFIC_PEERS_MAX]; /* doors of the members */
 	uint64_t seed;
-	uint64_t bound_ns;  /* beyond a deadline, as weft_wait(3) gives it */
+	uint64_t bound_ns;  /* bound beyond a deadline, as weft_wait(3) gives it */
 	unsigned gap_us;    /* mean pause of a lane between two operations */
 	int reports_fd;
 };
@@ -40,27 +40,27 @@ struct traffic_totals {
 struct traffic *traffic_open(const struct traffic_config *config);
 struct weft_node *traffic_node(const struct traffic *t);
 
-/* Begin. */
+/* Begin the traffic. */
 void traffic_go(struct traffic *t);
 
-/* One turn: answer, look what has ended, and begin anew. */
+/* Take a turn: answer, look what has ended, and begin anew. */
 void traffic_turn(struct traffic *t);
 
-/* From now on only receive. */
+/* Send no more, and only receive from now on. */
 void traffic_drain(struct traffic *t);
 
-/* From now on begin nothing, and cancel what still receives. */
+/* Begin nothing from now on, and cancel receives that still run. */
 void traffic_hush(struct traffic *t);
 
-/* Has all ended that drain, or hush, leaves to end? */
+/* Have all operations ended that drain, or hush, leaves to end? */
 bool traffic_is_idle(const struct traffic *t);
 
 void traffic_totals(const struct traffic *t, struct traffic_totals *totals);
 
-/* After hush, when it is idle, and before the node closes. */
+/* Stop after hush, when the traffic is idle, and before the node closes. */
 void traffic_stop(struct traffic *t);
 
-/* After the node has closed. */
+/* Free @t after the node has closed. */
 void traffic_close(struct traffic *t);
 
 #endif

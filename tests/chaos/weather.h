@@ -8,10 +8,10 @@
 
 #include <stdint.h>
 
-/* From now on, each @every_ms on average, until this process ends. */
+/* Cut a cable every @every_ms on average from now on, until this process ends. */
 void weather_begin(unsigned every_ms, uint64_t seed);
 
-/* How many there were. */
+/* Cuts that were made so far. */
 unsigned weather_cuts(void);
 
 #endif

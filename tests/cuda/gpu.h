@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A GPU for a test: the software driver's, or a real one, by the library that weft has
- * loaded.  What weft itself does not call is here under the driver's own names.
+ * loaded.  Functions that weft itself does not call are here under the driver's own names.
  */
 #ifndef TESTS_CUDA_GPU_H
 #define TESTS_CUDA_GPU_H
@@ -35,7 +35,7 @@ struct gpu {
 	int (*cuGraphDestroy)(CUgraph graph);
 	int (*cuLaunchHostFunc)(CUstream stream, void (*run)(void *arg), void *arg);
 
-	/* The software driver's alone: NULL of a real one. */
+	/* Functions of the software driver alone; NULL with a real one. */
 	void (*fake_cuda_fail)(const char *name, unsigned nth, int code);
 	void (*fake_cuda_delay)(unsigned questions);
 	void (*fake_cuda_hold)(bool hold);
@@ -49,40 +49,41 @@ struct gpu {
 
 extern struct gpu gpu;
 
-/* The software driver's file, in the build folder of the tests.  For one thread at a time. */
+/* The software driver's file, in the build folder of the tests.  Threads: one at a time. */
 const char *gpu_fake_file(void);
 
 /*
  * Have weft load the driver, the real one or the software's, and find its functions.
- * NULL: it is ready; else why not.
+ * NULL: the driver is ready; else why not.
  */
 const char *gpu_open(bool real);
 
-/* The same for main: 0, or the status to end with; it has said why. */
+/* Open the GPU for main.  0, or the status to end with, after the reason was printed. */
 int gpu_begin(bool real);
 
 /*
- * A capture of a graph, in this thread and in the mode that forbids most, which is also the
- * default; over: nothing has spoilt it.
+ * Begin a capture of a graph, in this thread and in the mode that forbids most, which is also
+ * the default.
  */
 CUstream gpu_capture(void);
+/* End a capture, which nothing may have spoilt. */
 void gpu_capture_over(CUstream stream);
 
 /*
- * Memory of device @ordinal, in its primary context, or with GPU_HOST of the host, which
- * may be told to all that follow, too.  What goes wrong fails the test.
+ * Allocate memory of device @ordinal, in its primary context, or with GPU_HOST of the host.
+ * The functions that follow take GPU_HOST, too.  Any failure fails the test.
  */
 #define GPU_HOST (-1)
 void *gpu_take(int ordinal, size_t bytes);
 void gpu_give(int ordinal, void *at);
 
-/* A row of bytes there. */
+/* A tensor of one row of bytes at @at. */
 struct weft_tensor gpu_tensor(int ordinal, void *at, int64_t *bytes);
 
-/* Bytes that differ with @seed and with their place. */
+/* Write bytes that differ with @seed and with their place. */
 void gpu_pattern(void *at, size_t bytes, unsigned seed);
 
-/* Copies from and to host memory that are over at return. */
+/* Copy from and to host memory; the copies are over at return. */
 void gpu_put(int ordinal, void *at, const void *from, size_t bytes);
 void gpu_get(int ordinal, const void *at, void *to, size_t bytes);
 void gpu_fill(int ordinal, void *at, size_t bytes, unsigned seed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a tensor of a test lies: in the memory of a device, or here.  What goes wrong
+ * The place of a test's tensor: in the memory of a device, or of the host.  Any failure
  * fails the test.
  *
  * Threads: the one that runs the tests.
@@ -14,7 +14,7 @@
 
 #include <weft/weft.h>
 
-/* A tensor of bytes, on a device or, with GPU_HOST, here. */
+/* A tensor of bytes, on a device or, with GPU_HOST, on the host. */
 struct place {
 	int device;
 	void *at;
@@ -25,7 +25,7 @@ struct place {
 void place_open(struct place *p, int device, size_t count);
 void place_close(struct place *p);
 
-/* pair.h's bytes of @seed, by a copy that is over at return. */
+/* Fill with pair.h's bytes of @seed, by a copy that is over at return. */
 void place_fill(struct place *p, uint64_t seed);
 bool place_matches(const struct place *p, uint64_t seed);
 

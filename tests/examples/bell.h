@@ -22,16 +22,16 @@ int bell_init(struct bell *b);
 void bell_fini(struct bell *b);
 void bell_ring(struct bell *b);
 
-/* How often it has rung. */
+/* Rings so far. */
 uint64_t bell_rings(struct bell *b);
 
-/* Sleep until it has rung more than @rings times, or bell_now() is @until_ns. */
+/* Sleep until @b has rung more than @rings times, or bell_now() is @until_ns. */
 void bell_wait(struct bell *b, uint64_t rings, uint64_t until_ns);
 
 /* Nanoseconds of a clock that only goes forward. */
 uint64_t bell_now(void);
 
-/* Options of an operation that rings @b when it has ended. */
+/* Options of an operation that rings @b at its end. */
 struct weft_op_options bell_options(struct bell *b);
 
 #endif

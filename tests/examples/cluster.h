@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who takes part in a training, and which of them this process is: from the
- * flags or the TF_CONFIG that TensorFlow's users know.
+ * The processes of a training, and this one among them: from the flags or the
+ * TF_CONFIG that TensorFlow's users know.
  */
 #ifndef CLUSTER_H
 #define CLUSTER_H
 
 #include "sentence.h"
 
-#define CLUSTER_HOSTS_MAX 64 /* of each kind; not tuned, ample for one machine */
+#define CLUSTER_HOSTS_MAX 64 /* hosts of each kind; not tuned, ample for one machine */
 #define CLUSTER_HOST_BYTES 264 /* a DNS name, a colon, a port */
 
 enum cluster_job { CLUSTER_PS, CLUSTER_WORKER };
@@ -24,11 +24,11 @@ struct cluster {
 	unsigned task; /* index of this process among the hosts of its job */
 };
 
-/* "ps" or "worker". */
+/* Returns "ps" or "worker". */
 const char *cluster_job_name(enum cluster_job job);
 
 /*
- * From flags: two lists with commas, "ps" or "worker", a number.  NULL stands
+ * Read flags: two lists with commas, "ps" or "worker", a number.  NULL stands
  * for a flag that was not given.  -EINVAL: @why tells which is wrong.
  */
 int cluster_from_flags(const char *ps_hosts, const char *worker_hosts,
@@ -36,7 +36,7 @@ int cluster_from_flags(const char *ps_hosts, const char *worker_hosts,
 		       struct cluster *cluster, struct sentence *why);
 
 /*
- * From TF_CONFIG.  A "chief" counts as the first worker.  -EINVAL: @why tells
+ * Read TF_CONFIG.  A "chief" counts as the first worker.  -EINVAL: @why tells
  * what is wrong with it.
  */
 int cluster_from_json(const char *json, struct cluster *cluster,

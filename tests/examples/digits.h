@@ -9,7 +9,7 @@
 
 #include "images.h"
 
-/* Draw @count images; @set is then the caller's.  -ENOMEM. */
+/* Draw @count images.  Returns @set owned, for images_fini.  -ENOMEM. */
 int digits_draw(uint64_t seed, uint32_t count, struct images *set);
 
 #endif

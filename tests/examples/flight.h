@@ -2,8 +2,8 @@
 /*
  * Operations that are under way together: calls, sends and receives.
  *
- * Owns them from the moment they have been started.  Threads: the one that
- * uses it.
+ * A flight owns operations from the moment they have been started.  Threads: the
+ * one that uses the flight.
  */
 #ifndef FLIGHT_H
 #define FLIGHT_H
@@ -31,16 +31,16 @@ struct flight {
 int flight_add(struct flight *f, int err, struct weft_op *op, const char *peer,
 	       struct sentence *why);
 
-/* Has every one ended? */
+/* Has every operation ended? */
 bool flight_landed(const struct flight *f);
 
-/* -EIO: one has failed, and @why says how.  0: none has, so far. */
+/* -EIO: an operation has failed, and @why says how.  0: none has, so far. */
 int flight_check(const struct flight *f, struct sentence *why);
 
-/* Count what the ended ones moved (@t may be NULL), and forget all. */
+/* Count what ended operations moved (@t may be NULL), and forget all. */
 void flight_clear(struct flight *f, struct traffic *t);
 
-/* What the failure of @op, an operation with @peer, means to people. */
+/* Say in @why what the failure of @op, an operation with @peer, means to people. */
 void flight_explain(const struct weft_op *op, const char *peer,
 		    struct sentence *why);
 

@@ -11,7 +11,7 @@
 
 /*
  * Read @directory/@stem-images-idx3-ubyte and @stem-labels-idx1-ubyte; MNIST's
- * stems are "train" and "t10k".  @set is then the caller's.
+ * stems are "train" and "t10k".  Returns @set owned, for images_fini.
  * A negative errno: @why names the file and what is wrong with it.
  */
 int idx_read(const char *directory, const char *stem, struct images *set,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Images of digits with their labels, as MNIST has them: one byte a pixel,
- * 0 is background.  Whoever fills one owns it until images_fini.
+ * 0 is background.  The filler of a set owns it until images_fini.
  */
 #ifndef IMAGES_H
 #define IMAGES_H

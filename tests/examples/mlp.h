@@ -4,8 +4,8 @@
  * entropy, and plain gradient descent.
  *
  * Every sum of floats has one fixed order, so that the same steps give the
- * same bits, whether one process does them or many.  That holds for one binary
- * on processors of one kind; do not compile it with -ffast-math.
+ * same bits, whether one process does them or many.  Holds for one binary on
+ * processors of one kind; do not compile with -ffast-math.
  */
 #ifndef MLP_H
 #define MLP_H
@@ -17,7 +17,7 @@
 #define MLP_HIDDEN 100 /* a multiple of 4, so that compilers use vectors */
 #define MLP_VARIABLES 4
 
-/* Parameters, or a gradient: they have the same form. */
+/* Parameters, or a gradient, which has the same form. */
 struct mlp {
 	float w1[IMAGE_PIXELS][MLP_HIDDEN];
 	float b1[MLP_HIDDEN];
@@ -25,11 +25,11 @@ struct mlp {
 	float b2[IMAGE_LABELS];
 };
 
-/* One variable of the model: a unit of what servers hold and what travels. */
+/* A variable of the model: the unit that servers hold and that travels. */
 struct mlp_variable {
 	const char *name;
 	size_t offset; /* in struct mlp */
-	size_t count;  /* of floats */
+	size_t count;  /* count of floats */
 	int32_t ndim;
 	int64_t shape[2];
 };
@@ -42,7 +42,7 @@ static inline float *mlp_values(struct mlp *m, unsigned v)
 	return (float *)((char *)m + mlp_variables[v].offset);
 }
 
-/* Parameters to begin with. */
+/* Draw parameters to begin with. */
 void mlp_begin(struct mlp *m, uint64_t seed);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two halves of the parameter server example share: the settings of
+ * Shared by the two halves of the parameter server example: the settings of
  * this process, and how variables are named and spread.
  */
 #ifndef PS_H
@@ -21,10 +21,10 @@ struct ps {
 	struct cluster cluster;
 	const char *data; /* folder of MNIST's files, or NULL */
 	bool verify;
-	int device; /* of CUDA, where what travels lies; -1: none */
-	uint64_t progress; /* steps between two lines about it */
+	int device; /* CUDA device where tensors that travel lie; -1: none */
+	uint64_t progress; /* steps between two lines about progress */
 	uint64_t timeout_ns;
-	char settings[160]; /* what must be the same in every process */
+	char settings[160]; /* settings that must be the same in every process */
 };
 
 /* Do this process's part.  0, or a negative code and @why says what failed. */
@@ -35,7 +35,7 @@ int worker_run(const struct ps *ps, struct sentence *why);
 int ps_open_node(const struct ps *ps, struct weft_node **node,
 		 struct sentence *why);
 
-/* As "worker 1 (127.0.0.1:2223)". */
+/* Write a name like "worker 1 (127.0.0.1:2223)". */
 void ps_name(const struct ps *ps, enum cluster_job job, unsigned task,
 	     char name[PS_NAME_BYTES]);
 
@@ -49,8 +49,8 @@ static inline unsigned ps_holder(const struct ps *ps, unsigned v)
 size_t ps_gradient_key(unsigned v, unsigned worker, char key[PS_KEY_BYTES]);
 
 /*
- * A receive that nobody sends for: it ends when its peer is gone, so a peer
- * that has nothing else to do is watched too.
+ * Begin a receive that nobody sends for, which ends when its peer is gone: so a
+ * peer that has nothing else to do is watched, too.
  */
 int ps_watch(struct weft_node *node, struct weft_peer *peer,
 	     struct weft_op_options op, struct weft_op **watch);

@@ -21,7 +21,7 @@ static inline uint64_t rng_next(struct rng *r)
 	return z ^ (z >> 31);
 }
 
-/* From @low up to, not including, @high: 24 bits, all that a float holds. */
+/* Draw from @low up to, not including, @high: 24 bits, all that a float holds. */
 static inline float rng_between(struct rng *r, float low, float high)
 {
 	return low + (high - low) * (float)(rng_next(r) >> 40) / 16777216.0f;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One sentence about what went wrong, written by the function that knows it
- * first; main() prints it.
+ * A sentence about a failure, written by the function that knows of it first;
+ * main() prints the sentence.
  */
 #ifndef SENTENCE_H
 #define SENTENCE_H
@@ -13,7 +13,7 @@ struct sentence {
 	char text[1024]; /* "": nothing went wrong */
 };
 
-/* Write it, unless there is one already, and return @err to return it on. */
+/* Write the sentence, unless there is one already, and return @err to be returned on. */
 __attribute__((format(printf, 3, 4))) static inline int
 sentence_set(struct sentence *s, int err, const char *format, ...)
 {

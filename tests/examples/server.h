@@ -22,7 +22,7 @@ void server_start(struct server *s, const char *program, const char *provider);
 void server_visit(const struct server *s, struct process *client, const char *program,
 		  const char *first, const char *second, const char *third);
 
-/* Ask it to end, which it has to do well, without having complained of anything. */
+/* Ask the server to end, which must go well and without a complaint. */
 void server_end(struct server *s);
 
 /* Run @one over tcp, which is everywhere, and over shm where that is. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * By which ways of which providers how many bytes really went, added up over
- * operations.
+ * Bytes that really went, by provider and way, added up over operations.
  */
 #ifndef TRAFFIC_H
 #define TRAFFIC_H
@@ -25,7 +24,7 @@ void traffic_add(struct traffic *t, const struct weft_op *op);
 
 uint64_t traffic_bytes(const struct traffic *t);
 
-/* As "tcp/pull:191.2MB,tcp/eager:2.7MB"; "nothing" if nothing moved. */
+/* Write a text like "tcp/pull:191.2MB,tcp/eager:2.7MB"; "nothing" if nothing moved. */
 void traffic_text(const struct traffic *t, char text[TRAFFIC_TEXT_BYTES]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a training does, in whatever processes it is done: its settings, which
- * images each worker takes in each step, and the whole of it in one process.
+ * A training, in whatever processes it is done: the settings, the images of each
+ * worker and step, and the whole training in one process.
  */
 #ifndef TRAIN_H
 #define TRAIN_H
@@ -17,9 +17,9 @@
 struct train {
 	unsigned workers;
 	bool sync;
-	uint64_t steps; /* of each worker */
+	uint64_t steps; /* steps of each worker */
 	uint32_t batch; /* images that a worker takes in a step */
-	uint64_t seed;  /* of images, first parameters and batches */
+	uint64_t seed;  /* seed of images, first parameters and batches */
 	float rate;     /* how far a step goes down the mean gradient */
 };
 
@@ -35,11 +35,11 @@ int train_images(const struct train *t, const char *directory,
 void train_pick(const struct train *t, unsigned worker, uint64_t step,
 		uint32_t count, uint32_t *pick);
 
-/* By what to multiply the sum of @gradients_count workers' gradients. */
+/* The factor for the sum of @gradients_count workers' gradients. */
 float train_rate(const struct train *t, unsigned gradients_count);
 
 /*
- * Train synchronously in this process alone: the same sums in the same order
+ * Train synchronously in this process alone, with the same sums in the same order
  * as in many.  -ENOMEM.
  */
 int train_alone(const struct train *t, const struct images *learn,

@@ -24,7 +24,7 @@
 
 #include <weft/weft.h>
 
-#define PAIR_LIMIT_NS 20000000000ull /* for what takes milliseconds on an idle machine */
+#define PAIR_LIMIT_NS 20000000000ull /* limit of what takes milliseconds on an idle machine */
 #define PAIR_MS 1000000ull
 #define PAIR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define PAIR_REPLY_BYTES 256
@@ -33,20 +33,20 @@
 struct pair_other {
 	pid_t pid;
 	int to, from;           /* commands and replies */
-	char address[96];       /* of its node's door */
-	struct weft_peer *peer; /* it, from the node that started it */
+	char address[96];       /* address of the door of its node */
+	struct weft_peer *peer; /* the process, from the node that started it */
 };
 
-/* One end of a pair: in a test, and in the other process. */
+/* An end of a pair: in a test, and in the other process. */
 struct pair {
 	const char *provider;
 	struct weft_node *node;
 	struct weft_peer *peer;   /* the other side, seen from here */
 	struct pair_other other;  /* in a test only */
-	char reply[PAIR_REPLY_BYTES]; /* in the other process: what a command says beside "ok" */
+	char reply[PAIR_REPLY_BYTES]; /* in the other process: a command's answer beside "ok" */
 };
 
-/* What the other process can be told; @arguments is the rest of the line. */
+/* A command to the other process; @arguments is the rest of the line. */
 struct pair_command {
 	const char *name;
 	void (*run)(struct pair *side, char *arguments);
@@ -57,38 +57,42 @@ bool pair_is_other(int argc, char **argv, const struct pair_command *commands);
 
 /*
  * Every provider that this host has, one after the other; NULL after the last.
- * With PAIR_PROVIDERS in the environment those that it names, with blanks between them.
+ * With PAIR_PROVIDERS in the environment only the providers it names, with blanks between them.
  */
 const char *pair_first(void);
 const char *pair_next(void);
 
-/* One of them, for tests of what is the same for all. */
+/* Any of the providers, for tests of what is the same for all. */
 const char *pair_any(void);
 
-/* Skips the test with the names of the providers that this host lacks. */
+/* Skip the test with the names of the providers that this host lacks. */
 void pair_name_the_missing(void **state);
 
-/* cmocka's, of a test: kills what a failed one left behind, and says which provider it
- * was at.  Of a group: the processes must end well. */
+/* Tear a test down, for cmocka: kill what a failed test left behind, and print its
+ * provider. */
 int pair_teardown(void **state);
+/* Tear a group of tests down, for cmocka: the processes must end well. */
 int pair_group_teardown(void **state);
 
 /* Options for a node of @provider that listens at any port of loopback; with
  * PAIR_LOG in the environment its log goes to stderr. */
 struct weft_node_options pair_options(const char *provider);
 
-/* What nodes of one process name to meet over @provider: shm serves between processes only, and tcp takes its place. */
+/*
+ * The provider for nodes of one process in a test of @provider: shm serves between processes
+ * only, and tcp takes its place.
+ */
 const char *pair_within_process(const char *provider);
 
-/* Open a node here, and one in another process.  NULL @options: pair_options(). */
+/* Open a node in this process, and one in another.  NULL @options: pair_options(). */
 void pair_open(struct pair *pair, const char *provider, const struct weft_node_options *options);
 
 /* Close both nodes. */
 void pair_close(struct pair *pair);
 
 /*
- * The same for processes beyond the first.  @listen: where its node's door is, or NULL.
- * The process is one whose node was closed, if there is any: starting one takes longer.
+ * Start processes beyond the first, and end them.  @listen: address of the node's door, or NULL.
+ * A process whose node was closed is used again, if there is any: starting one takes longer.
  */
 void pair_start(struct pair_other *other, const char *provider, const char *listen,
 		struct weft_node *node);
@@ -97,18 +101,18 @@ void pair_end(struct pair_other *other);
 /* Send a signal; after SIGKILL it is also reaped. */
 void pair_kill(struct pair_other *other, int signal);
 
-/* Give a command and wait until it is done, or do the two apart.  The reply is what the
- * command said, valid until the next. */
+/* Give a command and wait until it is done, or do the two apart.  Returns the answer of the
+ * command, valid until the next. */
 const char *pair_do(struct pair_other *other, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void pair_say(struct pair_other *other, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 const char *pair_hear(struct pair_other *other);
 
-/* Is there something to hear? */
+/* Is there an answer to hear? */
 bool pair_has_spoken(const struct pair_other *other);
 
-/* A tensor each way, pulled: a node and another process go on as if nothing had been. */
+/* Exchange a tensor each way, pulled: the pair goes on as if nothing had been. */
 void pair_exchange(struct pair *pair, struct pair_other *other);
 
 /* The files in /dev/shm that a process has mapped or open: other programs have some, too. */
@@ -119,10 +123,10 @@ struct pair_files {
 };
 void pair_files_of(pid_t pid, struct pair_files *files);
 
-/* How many of them are still there, but for those that are @but's, too. */
+/* Count @files that are still there, but for those that are @but's, too. */
 size_t pair_files_left(const struct pair_files *files, const struct pair_files *but);
 
-/* For both sides. */
+/* Helpers for either side. */
 
 #define need(condition) pair_need(condition, #condition, __FILE__, __LINE__)
 void pair_need(bool met, const char *condition, const char *file, int line);
@@ -133,7 +137,7 @@ void pair_sleep_ms(unsigned ms);
 /* A port of 127.0.0.1, or of the host of WEFT_LISTEN, that nobody listened at just now. */
 void pair_free_address(char address[32]);
 
-/* Bytes that tell their place and their tensor. */
+/* Write, and check, bytes that tell their place and their tensor. */
 void pair_fill(void *bytes, size_t count, uint64_t seed);
 bool pair_matches(const void *bytes, size_t count, uint64_t seed);
 
@@ -147,22 +151,22 @@ struct pair_send {
 };
 struct pair_send pair_send(struct weft_peer *to, uint64_t step, const char *key, size_t count,
 			   uint64_t seed);
-/* Wait until it has ended well. */
+/* Wait until @send has ended well. */
 void pair_sent(struct pair_send *send);
 
-/* Begin to receive into memory of the pool, with a deadline of @timeout_ns (0: the node's). */
+/* Begin to receive into memory of the pool, with the node's deadline. */
 struct weft_op *pair_recv(struct weft_node *node, struct weft_peer *from, uint64_t step,
 			  const char *key);
-/* Wait until it has ended well with @count bytes of pattern @seed, and free it. */
+/* Wait until @op has ended well with @count bytes of pattern @seed, and free it. */
 void pair_received(struct weft_op *op, size_t count, uint64_t seed);
 
 /* Wait until @op has ended as @status. */
 void pair_ended(struct weft_op *op, enum weft_status status);
 
-/* Reach the other side and back; so what was sent before has arrived there. */
+/* Ping the other side; all that was sent before has then arrived there. */
 void pair_ping(struct weft_peer *peer);
 
-/* A byte of memory that a transfer may be writing just now. */
+/* Read a byte of memory that a transfer may be writing just now. */
 char pair_peek(const void *byte);
 
 #endif
