@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the objects of the fake fabric share: the network, and all that is
+ * Shared by the objects of the fake fabric: the network, and all that is
  * under way in it.  Each object has a file of its name; a thing is something
  * that will happen, and happening.c makes it happen in its time.
  */
@@ -29,7 +29,7 @@
 #define FAKE_READ_MAX ((size_t)8 << 20) /* as verbs on some kernels: long reads must be cut */
 #define FAKE_DATA_MAX 256
 
-/* The manual forbids this; a real library would crash or lose data. */
+/* The manual demands @condition; without it a real library would crash or lose data. */
 #define MUST(condition)                                                        \
 	do {                                                                   \
 		if (!(condition)) {                                            \
@@ -42,8 +42,8 @@
 struct offer {
 	enum fi_ep_type type;
 	char provider[64], domain[64];
-	uint8_t bus, slot; /* of its NIC; 0: nobody knows */
-	bool device;       /* which reaches devices */
+	uint8_t bus, slot; /* place of the NIC; 0: not known */
+	bool device;       /* the NIC reaches devices */
 	char ip[64]; /* "": none */
 };
 
@@ -55,7 +55,7 @@ struct fake_fabric {
 struct fake_domain {
 	struct fid_domain fid;
 	struct fake_fabric *fabric;
-	unsigned number; /* of what it was offered as */
+	unsigned number; /* number of the offer */
 	bool device;     /* opened with FI_HMEM */
 	unsigned users;
 	struct wf_list mrs;
@@ -96,7 +96,7 @@ struct cq_entry {
 struct fake_av {
 	struct fid_av fid;
 	struct fake_domain *domain;
-	uint64_t *ids; /* of endpoints; 0: free */
+	uint64_t *ids; /* ids of endpoints; 0: free */
 	size_t count;
 	unsigned users;
 };
@@ -108,7 +108,7 @@ struct receive {
 	void *context;
 };
 
-/* Where receives are posted: shared by connections, or a shared endpoint's own. */
+/* The posted receives: shared by connections, or a shared endpoint's own. */
 struct inbox {
 	struct wf_list posted;
 	size_t count;
@@ -128,17 +128,17 @@ struct fake_ep {
 	struct wf_list node; /* in net.eps */
 	enum fi_ep_type type;
 	struct fake_domain *domain;
-	uint64_t id; /* its address; never used again */
+	uint64_t id; /* address of the endpoint; never used again */
 	struct fake_eq *eq;
 	struct fake_cq *cq;
 	struct fake_av *av;
 	struct fake_srx *srx;
-	struct inbox own;      /* shared endpoints */
+	struct inbox own;      /* inbox of a shared endpoint */
 	struct wf_list waiting; /* messages that found no receive */
 	bool enabled;
 	enum ep_state state;
 	uint64_t peer;       /* connected: the other end, while it is there */
-	uint64_t last_due_ns; /* what it sent last arrives then: order is kept */
+	uint64_t last_due_ns; /* when its last message arrives: order is kept */
 };
 
 struct fake_pep {
@@ -156,7 +156,7 @@ struct fake_mr {
 	struct wf_list every; /* in net.mrs */
 	struct fake_domain *domain;
 	const uint8_t *base;
-	uint8_t *bytes; /* where the NIC reaches them: at base, or through a window to a device */
+	uint8_t *bytes; /* as the NIC reaches them: at base, or by a window to a device */
 	size_t count;
 	uint64_t access;
 	bool enabled;
@@ -183,21 +183,21 @@ struct thing {
 	uint64_t due_ns;
 	uint64_t from, to; /* endpoints */
 	unsigned from_node, to_node;
-	unsigned domain; /* it goes over; 0: any */
+	unsigned domain; /* domain of the way; 0: any */
 	uint64_t to_shared; /* SEND, READ on a shared endpoint: the address */
 	struct sockaddr_in at;
 	void *context;
-	void *bytes;        /* the user's: borrowed till it happens */
+	void *bytes;        /* the user's: borrowed till the thing happens */
 	uint8_t *copy;
 	size_t count;
 	uint64_t remote, key;
-	const uint8_t *source; /* READ: what the key has led to */
+	const uint8_t *source; /* READ: the memory that the key has led to */
 	bool quiet;         /* injected: no completion */
 	bool fails, lost, again;
 	struct cq_entry told;
 };
 
-/* From one node to another. */
+/* Ways from one node to another. */
 struct fake_ways {
 	struct { unsigned from, to; } all[2 * FAKE_WAYS];
 	size_t count;
@@ -218,12 +218,12 @@ struct fake_net {
 	struct fake_ep **ep_by_id; /* NULL: closed */
 	size_t ep_ids;
 	size_t waiting; /* messages that found no receive */
-	struct fake_ep *closed; /* its place is taken by the next, as malloc likes to do */
+	struct fake_ep *closed; /* the next endpoint takes its memory, as malloc likes to do */
 };
 
 extern struct fake_net fake_net;
 
-/* Does this call fail, though nothing is wrong with it?  0, or what it returns. */
+/* Does @call fail, though nothing is wrong with it?  0, or the code it returns. */
 static inline int fake_veto(const char *call)
 {
 	return fake_net.knobs.veto ? fake_net.knobs.veto(call) : 0;
@@ -233,23 +233,24 @@ static inline int fake_veto(const char *call)
 uint64_t fake_draw(void);
 bool fake_chance(unsigned of_1000);
 
-/* Tell whoever counts faults. */
+/* Tell the test's counter of faults. */
 void fake_tell(enum wf_fake_fault fault, unsigned node, unsigned other);
 
 /* Is the way from @from to @to among @ways? */
 bool fake_has_way(const struct fake_ways *ways, unsigned from, unsigned to);
 void *fake_make(size_t bytes);
 
-/* When what leaves now arrives. */
+/* The time at which a message that leaves now arrives. */
 uint64_t fake_later_ns(void);
 
-/* A thing of @from, by default at once; it happens after fake_plan. */
+/* Make a thing of @from, due at once by default; it happens after fake_plan. */
 struct thing *fake_thing(enum thing_kind kind, struct fake_ep *from);
 void fake_plan(struct thing *t);
 void fake_forget(struct thing *t);
 
-/* Let happen what is due; let things that stalled try again. */
+/* Let all things happen that are due. */
 void fake_progress(void);
+/* Let things that stalled try again. */
 void fake_unstall(void);
 
 struct fake_ep *fake_ep_by(uint64_t id);
@@ -285,11 +286,15 @@ struct receive *fake_take_receive(struct inbox *inbox);
 void fake_happen_send(struct thing *t);
 void fake_happen_arrive(struct thing *t);
 
-/* Of any post: may it be made, who is at the other end, is the way or the connection gone, where does it go? */
+/* May a post be made by @call?  0, or the code it returns. */
 ssize_t fake_may_post(const struct fake_ep *ep, fi_addr_t to, const char *call);
+/* The node at the other end of a post. */
 unsigned fake_other(const struct fake_ep *ep, const struct fake_ep *to);
+/* Is the way of a post broken? */
 bool fake_is_broken(const struct fake_ep *ep, const struct fake_ep *to);
+/* Is the connection of a post gone?  Then @context ends with an error, unless @quiet. */
 bool fake_is_gone(struct fake_ep *ep, void *context, bool quiet);
+/* The id of the endpoint that a post on a shared endpoint goes to. */
 uint64_t fake_shared_id(const struct fake_ep *ep, fi_addr_t to);
 extern struct fi_ops_msg fake_msg_ops, fake_srx_msg_ops;
 
@@ -311,7 +316,7 @@ unsigned fake_offer_number(const char *domain);
 const struct offer *fake_offer_of(enum fi_ep_type type);
 struct fi_info *fake_new_info(const struct offer *offer);
 
-/* fabric.c: what no object here has. */
+/* fabric.c: functions that no object of the fake has. */
 int fake_no_control(struct fid *fid, int command, void *arg);
 int fake_no_bind(struct fid *fid, struct fid *to, uint64_t flags);
 

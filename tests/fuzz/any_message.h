@@ -8,27 +8,27 @@
 #include <protobuf-c/protobuf-c.h>
 #include "util/bytes.h"
 
-/* As it goes on the wire; for free(). */
+/* Pack @message as it goes on the wire.  Returns owned, for free(). */
 uint8_t *any_message_pack(const ProtobufCMessage *message, size_t *count);
 
-/* As a peer's that is not compressed; NULL: it does not unpack. */
+/* Unpack a peer's message that is not compressed; NULL: the bytes do not unpack. */
 ProtobufCMessage *any_message_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
 				     size_t count);
 
 /*
- * Does it pack as a message that unpacks, and then packs the same?  One with unknown fields
- * may not: of those protobuf-c takes some, of number 0, that it refuses as it packs them itself.
+ * Does @message pack as a message that unpacks, and then packs the same?  One with unknown
+ * fields may not: protobuf-c unpacks unknown fields of number 0, and refuses those it packs.
  */
 bool any_message_lasts(const ProtobufCMessage *message);
 
 struct any_look {
-	unsigned depth; /* how many messages lie in one another below it */
-	bool unknown;   /* it or one below has fields that its type has not */
+	unsigned depth; /* levels of messages below the message */
+	bool unknown;   /* the message, or one below, has fields that its type lacks */
 };
 
 struct any_look any_message_look(const ProtobufCMessage *message);
 
-/* A kinds.Kinds with fields of many kinds, to begin with. */
+/* Put a kinds.Kinds with fields of many kinds, to begin with. */
 void any_message_put_kinds(struct wf_writer *w);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A record of any type: so one test asks the same of all of them.
+ * A record of any type, so that one test asks the same of all types.
  */
 #ifndef ANY_RECORD_H
 #define ANY_RECORD_H
@@ -22,7 +22,7 @@ union any_record {
 
 int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_record *any);
 
-/* Head and eager body; how many bytes.  0: they are more than @room. */
+/* Put head and eager body.  Returns the count of bytes; 0: more than @room. */
 size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes, size_t room);
 
 /* Does every pointer of @any, with its length, lie in the @count bytes? */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a fuzz program has.  With clang's -fsanitize=fuzzer the library brings
+ * The parts of a fuzz program.  With clang's -fsanitize=fuzzer the library brings
  * main, and guided.c writes the program's seeds; without it loop.c has main, and
- * damages them.
+ * damages the seeds.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -16,17 +16,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-/* Valid input number @index, in FUZZ_BYTES_MAX @bytes; its count, or 0: there are no more. */
+/* Write valid input number @index to FUZZ_BYTES_MAX @bytes.  Returns its count; 0: no more. */
 size_t fuzz_seed(unsigned index, uint8_t *bytes);
 
-/* As assert, but NDEBUG does not switch it off. */
+/* Assert, also with NDEBUG. */
 static inline void must(int holds)
 {
 	if (!holds)
 		abort();
 }
 
-/* An input as a C string; for free(). */
+/* Copy an input to a C string; for free(). */
 static inline char *fuzz_text(const uint8_t *bytes, size_t count)
 {
 	char *text = malloc(count + 1);
@@ -38,7 +38,7 @@ static inline char *fuzz_text(const uint8_t *bytes, size_t count)
 	return text;
 }
 
-/* As fuzz_seed, from a list that ends with NULL. */
+/* Serve fuzz_seed from a list that ends with NULL. */
 static inline size_t fuzz_seed_of(const char *const *texts, unsigned index, uint8_t *bytes)
 {
 	size_t count;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts within this one: namespaces, each with what tells one host from another, which
- * is its network, its boot id, its /dev/shm and its /etc/hosts.  Every network is a
- * bridge, and each host has a cable to each: ethN leads to network N.
+ * Hosts within this one: namespaces, each with all that tells one host from another: its
+ * network, its boot id, its /dev/shm and its /etc/hosts.  Every network is a bridge, and
+ * each host has a cable to each: ethN leads to network N.
  *
- * None of it has a name outside, so that runs don't meet, and all is gone with the
- * last process that is in it, however that ends.  Who is not root makes them where
- * user namespaces are allowed.
+ * No host or network has a name outside, so that runs don't meet, and all are gone with the
+ * last process inside, however that ends.  A user who is not root can make hosts where user
+ * namespaces are allowed.
  *
- * A program that uses this calls hosts_arrive() first.  What can't be made is the reason
- * for a skip; what fails later ends the program with a sentence.
+ * A program with hosts calls hosts_arrive() first.  A host that can't be made is the reason
+ * for a skip; a later failure ends the program with a sentence.
  *
  * Threads: one at a time, and only one before hosts_make().
  */
@@ -25,34 +25,34 @@
 
 struct hosts_plan {
 	unsigned count, networks;
-	unsigned delay_ms; /* of what a host sends, by a relay in every cable; 0: plain cables */
+	unsigned delay_ms; /* delay of all that a host sends, by relays; 0: plain cables */
 };
 
 /*
- * If this program was started on another host (see below), go there.  With the arguments
- * --run PROGRAM... it then becomes that program.
+ * Go to the other host on which this program was started (see below), if so.  With the
+ * arguments --run PROGRAM... the process then becomes that program.
  */
 void hosts_arrive(int argc, char **argv);
 
-/* Make them.  This process is on host 0 from then on.  False: why not is in @reason. */
+/* Make the hosts.  This process is on host 0 from then on.  False, and why in @reason. */
 bool hosts_make(const struct hosts_plan *plan, char reason[HOSTS_REASON_BYTES]);
 
-/* How many there are; 0: they were not made. */
+/* Count of the hosts; 0: they were not made. */
 unsigned hosts_count(void);
 
-/* 10.77.NETWORK.(HOST + 1), and fd77:NETWORK::(HOST + 1). */
+/* Addresses of a host: 10.77.NETWORK.(HOST + 1), and fd77:NETWORK::(HOST + 1). */
 const char *hosts_address(unsigned host, unsigned network);
 const char *hosts_address6(unsigned host, unsigned network);
 
-/* Run a shell's command there.  True: its status was 0. */
+/* Run a shell's command on @host.  True: its status was 0. */
 bool hosts_do(unsigned host, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A child that was forked and has one thread moves to @host. */
+/* Move to @host, as a forked child with one thread. */
 void hosts_enter(unsigned host);
 
 /*
- * Programs of this kind that are started from now on go there, by the environment.  With
- * @shared only the network is the host's: memory, and what tells hosts apart, are ours.
+ * Let programs with hosts that are started from now on go to @host, by the environment.  With
+ * @shared only the network is the host's: memory, and all that tells hosts apart, are ours.
  */
 void hosts_start_on(unsigned host, bool shared);
 
@@ -61,23 +61,24 @@ const char *hosts_shm(unsigned host);
 
 /*
  * Cut a cable, at the side of the network: the host's end is without a carrier, so the
- * kernel forgets who is where and libfabric does not offer it.  Or part the host from its
- * network behind the cable, so that only silence tells.  And mend either.
+ * kernel forgets all neighbours there, and libfabric does not offer that end.
  */
 void hosts_cut(unsigned host, unsigned network);
+/* Part a host from its network behind the cable, so that only silence tells. */
 void hosts_part(unsigned host, unsigned network);
+/* Mend a cable that was cut or parted. */
 void hosts_mend(unsigned host, unsigned network);
 
-/* Each way of a cable carries so much from now on. */
+/* Limit each way of a cable to @mbit from now on. */
 void hosts_limit(unsigned host, unsigned network, unsigned mbit);
 
-/* A host loses so many packets of a hundred of those that come to it.  False: @reason. */
+/* Let a host lose @percent of the packets that come to it.  False: @reason. */
 bool hosts_lose(unsigned host, unsigned percent, char reason[HOSTS_REASON_BYTES]);
 
-/* A host forwards what comes by network @from to @to as if it were its own.  False: @reason. */
+/* Let a host forward packets from network @from to @to as its own.  False: @reason. */
 bool hosts_translate(unsigned host, unsigned from, unsigned to, char reason[HOSTS_REASON_BYTES]);
 
-/* Whole cables again, that carry what they can, and all else as it was made but the relays. */
+/* Make cables whole again and without a limit, and all else as it was made but the relays. */
 void hosts_restore(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cable made by a process: what goes in at one end comes out of the other, later.
+ * A cable made by a process: a frame that goes in at one end comes out of the other, later.
  */
 #ifndef RELAY_H
 #define RELAY_H
 
 /*
- * Make an interface of this name here, whose far end relay_run() is to serve.  Its
- * descriptor, with which it goes; -1: errno says why not.
+ * Make an interface of this name here, whose far end relay_run() is to serve.  Returns the
+ * descriptor that keeps the interface; -1: errno says why not.
  */
 int relay_end(const char *name);
 

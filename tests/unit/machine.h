@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Machines for tests: a folder that looks like the /sys of one, made when it is
- * needed.  Whatever goes wrong stops the test.
+ * Machines for tests: a folder that looks like the /sys of a machine, made when
+ * needed.  Any failure stops the test.
  */
 #ifndef MACHINE_H
 #define MACHINE_H
@@ -25,7 +25,7 @@
  */
 #define MACHINE_SWITCH 1
 #define MACHINE_P2PMEM "devices/pci0000:17/0000:17:00.0/0000:18:00.0/0000:19:02.0/" \
-		       "0000:1c:00.0/0000:1d:01.0/0000:1f:00.0/p2pmem/" /* of nvme0 */
+		       "0000:1c:00.0/0000:1d:01.0/0000:1f:00.0/p2pmem/" /* folder of nvme0 */
 
 /*
  * Two sockets, each with a GPU of the software driver's (tests/cuda/fake) and a NIC below
@@ -36,18 +36,18 @@
  */
 #define MACHINE_GPUS 2
 
-/* One of them; its root, which lives until it is removed. */
+/* Make a machine.  Returns its root, which lives until machine_remove. */
 const char *machine_make(int which);
 void machine_remove(void);
 
-/* Change what a file below the root says, or make it with its folders. */
+/* Change the content of a file below the root, or make the file with its folders. */
 __attribute__((format(printf, 2, 3)))
 void machine_say(const char *path, const char *format, ...);
 
 /* Take a file away. */
 void machine_drop(const char *path);
 
-/* All processors that there may be are those of this NUMA node; -1: of each. */
+/* Give all processors that there may be to this NUMA node; -1: to each. */
 void machine_bind(int number);
 
 #endif
