@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The attachments of a simulated run, with both of their ends: what goes beside requests,
- * replies and messages of streams, and what is received of it, in which order and when.
+ * The attachments of a simulated run, with both of their ends: tensors beside requests, replies
+ * and messages of streams, and their receives, in which order and when.
  *
- * A load is what goes beside one message, an item is one tensor of it.  A call with loads is
- * answered here, by what its leg says, when its receives have ended.
+ * A load is all that goes beside one message, an item is one tensor of a load.  A call with
+ * loads is answered here, as its leg says, when its receives have ended.
  */
 #ifndef WF_SIM_CARGO_H
 #define WF_SIM_CARGO_H
@@ -13,26 +13,26 @@
 
 struct wf_leg;
 
-/* Whose memory a receive takes. */
+/* The memory of a receive. */
 enum wf_cargo_memory { WF_CARGO_OWN, WF_CARGO_ALLOC, WF_CARGO_POOL };
 
-/* One operation: the send of an item, or its receive. */
+/* An operation: the send of an item, or its receive. */
 struct wf_cargo_end {
 	/* the plan */
-	uint64_t limit_ns;    /* 0: its call's */
-	uint64_t patience_ns; /* from its beginning until it is cancelled; 0: it never is */
-	bool detached;        /* its handle is given up at once */
+	uint64_t limit_ns;    /* time limit; 0: the call's */
+	uint64_t patience_ns; /* from the beginning until the cancel; 0: none */
+	bool detached;        /* the handle is given up at once */
 
-	/* what became of it */
+	/* the run */
 	bool begun;
-	unsigned node, life;  /* where, and when */
+	unsigned node, life;  /* node where it began, and life of that */
 	struct wf_flight flight;
-	uint64_t due_ns;      /* its deadline */
-	uint64_t bereft_ns;   /* as of a leg */
+	uint64_t due_ns;      /* deadline of the operation */
+	uint64_t bereft_ns;   /* like a leg's */
 	bool hit_deadline;
-	bool seen;            /* by the checker, after its end */
+	bool seen;            /* seen by the checker, after the end */
 	enum weft_executed executed;
-	uint8_t *buffer;      /* what it borrows */
+	uint8_t *buffer;      /* memory that the operation borrows */
 	size_t buffer_bytes;
 };
 
@@ -41,46 +41,46 @@ struct wf_item {
 
 	/* the plan */
 	size_t bytes;
-	size_t row_bytes, pitch_bytes; /* as of a leg */
+	size_t row_bytes, pitch_bytes; /* like a leg's */
 	uint64_t seed;
-	unsigned flags;       /* as of a leg */
-	bool unwatched;       /* nobody waits for its send */
-	bool wanted;          /* it is to be received: */
+	unsigned flags;       /* like a leg's */
+	bool unwatched;       /* nobody waits for the send */
+	bool wanted;          /* the item is to be received, as follows */
 	enum wf_cargo_memory memory;
 	bool any_shape, refuses, misfits;
-	uint64_t wait_ns;     /* so long after its message */
+	uint64_t wait_ns;     /* time from the message to the receive */
 
-	/* what became of it */
-	unsigned index;       /* as its message has it */
+	/* the run */
+	unsigned index;       /* index in the message */
 	struct wf_cargo_end sent, got;
 	void *shared;         /* memory of the pool that is given up after the send; NULL: before */
-	void *view;           /* what its receiver looks at, until: */
+	void *view;           /* view of the receiver, until @view_ns */
 	uint64_t view_ns;
 };
 
 struct wf_load {
 	struct wf_leg *leg;
-	bool back;            /* it goes to the caller */
-	bool backwards;       /* the last is received first */
+	bool back;            /* the load goes to the caller */
+	bool backwards;       /* the last item is received first */
 	unsigned count;
 	struct wf_item *items;
 
-	/* what became of it */
-	unsigned attached;    /* that could be */
-	uint64_t came_ns;     /* its message has; 0: it has not */
-	unsigned life;        /* of who has it */
-	struct weft_op *op;   /* it is received of this: a read is freed after that; or: */
-	void *call;           /* one that is served */
+	/* the run */
+	unsigned attached;    /* items that could be attached */
+	uint64_t came_ns;     /* when the message came; 0: not yet */
+	unsigned life;        /* life of the node that has the load */
+	struct weft_op *op;   /* operation that brought the load: a read, freed after; or @call */
+	void *call;           /* server call that brought the load */
 	bool closed;          /* no receive is begun any more */
 };
 
-/* Of a leg: one load for each message. */
+/* The cargo of a leg: a load for each message. */
 struct wf_cargo {
-	struct wf_load *up, *down; /* NULL: no message has any */
+	struct wf_load *up, *down; /* NULL: no message has a load */
 	bool hasty;           /* the server does not wait for its receives */
 };
 
-/* Whose message is next; one of them. */
+/* The owner of the next message; one member is set. */
 struct wf_berth {
 	struct weft_op *request;
 	void *reply;
@@ -90,45 +90,48 @@ struct wf_berth {
 /* Draw loads for @leg, a call or a stream that is planned. */
 void wf_cargo_plan(struct wf_leg *leg);
 
-/* Attach what is planned.  Accepts NULL. */
+/* Attach the items that are planned.  Accepts NULL. */
 void wf_cargo_attach(struct wf_load *load, const struct wf_berth *berth);
 
-/* Its message has come: @op, from now on its own, unless it is a call.  Accepts NULL. */
+/* Note that the message of @load has come: takes @op, unless it is a call.  Accepts NULL. */
 void wf_cargo_came(struct wf_load *load, struct weft_op *op);
 
-/* Node @number serves @call of @leg. */
+/* Note that node @number serves @call of @leg. */
 void wf_cargo_serve(struct wf_leg *leg, unsigned number, void *call);
 
-/* All receives of @count loads that came have been begun, and have ended.  Accepts NULL. */
+/* Have all receives of @count loads that came been begun?  Accepts NULL. */
 bool wf_cargo_is_begun(const struct wf_load *loads, unsigned count);
+/* Have all receives of @count loads that came ended?  Accepts NULL. */
 bool wf_cargo_is_received(const struct wf_load *loads, unsigned count);
 
-/* All sends that were begun have ended, but for those that nobody waits for.  Accepts NULL. */
+/* Have all sends ended that were begun, but for those that nobody waits for?  Accepts NULL. */
 bool wf_cargo_is_sent(const struct wf_load *load);
 
-/* Do what is due at both ends; when the next is. */
+/* Do what is due at either end.  Returns when the next thing is. */
 uint64_t wf_cargo_run(uint64_t now);
 
-/* Nothing is still to begin, or to end. */
+/* Is nothing left to begin, or to end? */
 bool wf_cargo_is_over(void);
 
-/* Node @number is about to close: it answers what it serves.  As wf_traffic_bereave. */
+/* Let node @number, which is about to close, answer the calls that it serves. */
 void wf_cargo_leave(unsigned number);
+/* Note that node @number is about to die, as wf_traffic_bereave. */
 void wf_cargo_bereave(unsigned number);
 
 struct wf_item *wf_cargo_items(unsigned *count);
 
-/* It runs: begun in the present life of its node, and not ended. */
+/* Does @end run: begun in the present life of its node, and not ended? */
 bool wf_cargo_is_live(const struct wf_cargo_end *end);
 
-/* Its node has died, or closed, since. */
+/* Has the node of @end died, or closed, since? */
 bool wf_cargo_is_of_the_past(const struct wf_cargo_end *end);
 
 /* The other end's node. */
 unsigned wf_cargo_peer(const struct wf_item *item, const struct wf_cargo_end *end);
 
-/* Give up the handles, before the nodes close; the rest, after that. */
+/* Give up the handles, before the nodes close. */
 void wf_cargo_release(void);
+/* Free the rest, after the nodes have closed. */
 void wf_cargo_free(void);
 
 #endif

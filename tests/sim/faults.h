@@ -12,43 +12,45 @@
 struct wf_faults_config {
 	unsigned nodes;
 	uint64_t from_ns, until_ns;
-	unsigned chance;   /* of each kind, out of 100 */
-	bool harmless;     /* only what may cost nobody a peer */
+	unsigned chance;   /* chance of each kind, out of 100 */
+	bool harmless;     /* only faults that may cost nobody a peer */
 	bool same_host;    /* nothing can come between two nodes */
 	bool checksum;     /* wrong bytes are noticed */
-	bool lanes;        /* there are two networks */
+	bool lanes;        /* the world has two networks */
 	struct wf_tally *tally;
-	void (*restarted)(unsigned number); /* a node is there again */
+	void (*restarted)(unsigned number); /* told of a node that is there again */
 };
 
 void wf_faults_plan(const struct wf_faults_config *config);
 
-/* In some runs a node drains besides, or a network fails: drawn when all else is. */
+/* Plan that a node drains, or a network fails, in some runs: drawn after all else. */
 void wf_faults_plan_drain(void);
 void wf_faults_plan_lane(void);
 
-/* Begin and end what is due; when the next is. */
+/* Begin and end faults that are due.  Returns when the next is. */
 uint64_t wf_faults_run(void);
 
-/* End all that lasts. */
+/* End all faults that last. */
 void wf_faults_heal(void);
 
-/* A fault has struck @leg or @op alone, or @node and @other. */
+/* Count a fault that has struck @leg or @op alone, or @node and @other. */
 struct wf_leg;
 void wf_faults_strike(enum wf_fault fault, unsigned node, unsigned other);
 void wf_faults_strike_leg(enum wf_fault fault, const struct wf_leg *leg);
 void wf_faults_strike_op(enum wf_fault fault, const struct weft_op *op);
 
-/* Nothing may be begun on it now; nothing ever again. */
+/* May nothing be begun on node @number now? */
 bool wf_faults_is_away(unsigned number);
+/* May nothing be begun on node @number ever again? */
 bool wf_faults_is_gone(unsigned number);
 
-/* It does not drain, or has not since before @f, a call to it, began: asserts. */
+/* Assert that node @number did not drain yet when @f, a call to it, began. */
 void wf_faults_assert_serves(unsigned number, const struct wf_flight *f);
 bool wf_faults_is_draining(unsigned number);
 
-/* How often the node has begun anew; when it last stood still. */
+/* Times that node @number has begun anew. */
 unsigned wf_faults_life(unsigned number);
+/* When node @number last stood still. */
 uint64_t wf_faults_thawed_ns(unsigned number);
 
 #endif

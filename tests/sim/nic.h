@@ -7,7 +7,7 @@
 
 #include "tests/fake/fabric.h"
 
-/* How often a NIC asked for a window by an address, and how many of 100 it does not get. */
+/* Windows that NICs asked for by an address, and how many of 100 are refused. */
 extern unsigned wf_nic_asked, wf_nic_refused;
 
 /* With an odd @seed libfabric takes dma-bufs, where it is built for them; else addresses. */

@@ -9,7 +9,7 @@
 #include "util/base.h"
 
 #define WF_SEEDS_JOBS_MAX 64
-#define WF_SEEDS_JOBS 2 /* of a test: few machines have less, and `make -j` runs others beside it */
+#define WF_SEEDS_JOBS 2 /* jobs of a test: few machines have fewer cores, and `make -j` runs more */
 
 struct wf_seeds_plan {
 	unsigned nodes, workers; /* as wf_run_seed() has them */
@@ -19,7 +19,7 @@ struct wf_seeds_plan {
 /* Run @count seeds, from @first on.  Returns how many failed. */
 uint64_t wf_seeds_run(uint64_t first, uint64_t count, const struct wf_seeds_plan *how);
 
-/* Print what all of them have shown; @tables: also each pair and each state. */
+/* Print the results of all runs; @tables: with each pair and each state. */
 void wf_seeds_print(bool tables);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a number of simulated runs have shown: counts that processes add up in
+ * Results of a number of simulated runs: counts that processes add up in
  * memory they share, and the tables that are printed of them.
  */
 #ifndef WF_SIM_TALLY_H
@@ -8,7 +8,7 @@
 
 #include "util/base.h"
 
-/* What can happen to a run.  The last are done to single operations, or those of a step. */
+/* Faults of a run.  The last are done to single operations, or those of a step. */
 enum wf_fault {
 	WF_FAULT_DELAY,     /* messages take much longer than others */
 	WF_FAULT_ORDER,     /* completions, and messages on shared endpoints, out of order */
@@ -33,7 +33,7 @@ enum wf_fault {
 	WF_FAULT_LEAVE,     /* a node closes in mid-traffic */
 	WF_FAULT_MEMORY,    /* allocations fail */
 	WF_FAULT_DRAIN,     /* a node takes no more calls */
-	WF_FAULT_LANE,      /* one of two networks falls silent, or its connections break */
+	WF_FAULT_LANE,      /* a network of two falls silent, or its connections break */
 	WF_FAULT_ABORT,     /* a step is aborted */
 	WF_FAULT_END,       /* a step is ended, in the middle of it */
 	WF_FAULT_CANCEL,
@@ -41,7 +41,7 @@ enum wf_fault {
 	WF_FAULTS
 };
 
-/* Where something was when a fault came. */
+/* The state of something when a fault came. */
 enum wf_state {
 	WF_STATE_SEND_WAITING, WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED, WF_STATE_SEND_PULLED,
 	WF_STATE_SEND_WITHDRAWING,
@@ -66,21 +66,21 @@ enum wf_state {
 struct wf_tally {
 	uint64_t runs, failures, operations;
 	uint64_t ended_well, replayed, views;
-	uint64_t children, orphans;  /* calls made by handlers; those that ended because their parents had */
-	uint64_t attached, received; /* of the operations, those of attachments that were begun */
+	uint64_t children, orphans;  /* calls made by handlers; those that ended with a parent */
+	uint64_t attached, received; /* operations of attachments that were begun */
 	uint64_t injected[WF_FAULTS];
-	uint64_t seeds[WF_FAULTS];            /* runs in which it happened */
-	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which both did */
+	uint64_t seeds[WF_FAULTS];            /* runs in which the fault came */
+	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which the two came */
 	uint64_t hits[WF_STATES][WF_FAULTS];
 };
 
 extern const char *const wf_tally_faults[WF_FAULTS];
 extern const char *const wf_tally_states[WF_STATES];
 
-/* Add what one run has shown; pairs and seeds follow from what it injected.  Threads: any. */
+/* Add the results of a run; pairs and seeds follow from its faults.  Threads: any. */
 void wf_tally_add(struct wf_tally *sum, const struct wf_tally *run);
 
-/* Print it all; @tables: also each pair and each state. */
+/* Print all counts; @tables: with each pair and each state. */
 void wf_tally_print(const struct wf_tally *t, bool tables);
 
 /* Why @state can't be hit by @fault; NULL: it can. */

@@ -9,7 +9,7 @@
  * the others live on instead: so weft_wait and weft_node_close work as well.
  * The same seed and the same calls give the same run.
  *
- * There is one world.  Settings come from the environment, as users give them;
+ * A program has one world.  Settings come from the environment, as users give them;
  * with WORLD_LOG in it the nodes' log (WEFT_LOG) is printed with virtual times.
  */
 #ifndef WF_SIM_WORLD_H
@@ -23,14 +23,14 @@
 #define WF_WORLD_NODES_MAX 20
 
 /*
- * Over IP; over a fabric of its own; through the memory of one host; over two networks of IP; over
- * a NIC that reaches devices, with IP to fall back on.
+ * Rails of a world: over IP; over a fabric of its own; through the memory of one host; over two
+ * networks of IP; over a NIC that reaches devices, with IP to fall back on.
  */
 enum wf_world_shape {
 	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_SAME_HOST, WF_WORLD_LANES, WF_WORLD_REACHING,
-	WF_WORLD_UNDESCRIBED /* by a provider that has no row */
+	WF_WORLD_UNDESCRIBED /* over a provider that has no row */
 };
-extern const enum wf_world_shape wf_world_shapes[3]; /* the first of them */
+extern const enum wf_world_shape wf_world_shapes[3]; /* the first three shapes */
 
 /* The two networks, as libfabric's domains; doors are on the first. */
 #define WF_WORLD_NET_1 "net1"
@@ -47,110 +47,116 @@ extern const enum wf_world_shape wf_world_shapes[3]; /* the first of them */
  */
 void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fake *fake);
 
-/* Who hears the log of nodes that are opened from here on, up to their WEFT_LOG; NULL: nobody. */
+/* Let @hear get the log of nodes opened from now on, up to their WEFT_LOG; NULL: nobody. */
 void wf_world_hear(void (*hear)(unsigned number, int level, const char *line));
 
 /*
- * Nodes that are opened from here on, until the world closes, have so many workers; a step
+ * Give @count workers to nodes that are opened from now on, until the world closes; a step
  * polls each.
  */
 void wf_world_set_workers(unsigned count);
 
-/* And serve with these limits, whose streams are the world's; NULL: with none. */
+/* Let nodes opened from now on serve with @limits, but the world's methods; NULL: without. */
 void wf_world_set_limits(const struct weft_serve_options *limits);
 
-/* Nodes that are opened from here on have these interceptors; NULL: none.  Forgotten when the world closes. */
+/* Give @interceptors to nodes opened from now on; NULL: none.  Forgotten when the world closes. */
 void wf_world_intercept(const struct weft_interceptor *const *interceptors);
 
-/* One more; its number. */
+/* Open one more node, and return its number. */
 unsigned wf_world_add(void);
 
-/* Node @number says from now on that it is node @whom: its incarnation, its address, or both. */
+/* Let node @number say that it is node @whom: by incarnation, address, or both. */
 #define WF_WORLD_LIE_INCARNATION 1
 #define WF_WORLD_LIE_ADDRESS 2
 void wf_world_lie(unsigned number, unsigned whom, unsigned lies);
 
-/* The same in two steps, each of which may fail and be tried again. */
+/* Add a node in two steps, each of which may fail and be tried again. */
 int wf_world_try_add(unsigned *number);
 int wf_world_try_serve(unsigned number);
 
 /*
- * Close all nodes, the killed last, and forget every WEFT_* of the environment.  How much
- * has leaked: objects of libfabric, chunks of pools.  Operations must have been freed before.
+ * Close all nodes, the killed last, and forget every WEFT_* of the environment.  Returns how
+ * much has leaked: objects of libfabric, chunks of pools.  Operations must be freed before.
  */
 size_t wf_world_close(void);
 
-/* Nodes that are opened from here on miss a silent one after 300 ms; until the world closes. */
+/* Let nodes opened from now on miss a silent one after 300 ms; until the world closes. */
 void wf_world_lose_soon(void);
 
-/* Until a death is known with that: the silence, in beats of 100 ms, or redials in vain. */
+/* Time to a known death after wf_world_lose_soon: silence, beats of 100 ms, or vain redials. */
 #define WF_WORLD_LOST_NS (700 * WF_NS_PER_MS)
 
 /*
- * Nothing is kept on behalf of the peer of @link but the link itself, under all its names, and
- * what the peer has still to confirm.
+ * Is nothing kept on behalf of the peer of @link but the link itself, under all its names, and
+ * frames that the peer has still to confirm?
  */
 struct wf_link;
 bool wf_world_account_is_empty(const struct wf_link *link);
 
-/* Node @number holds nothing of a tensor, call or stream any more: asserts. */
+/* Assert that node @number holds nothing of a tensor, call or stream any more. */
 void wf_world_assert_free(unsigned number);
 
 /*
- * Close it when all is over, and given back: no node that lives holds anything, and nothing has
- * leaked: asserts.
+ * Close the world when all is over, and given back.  Asserts that no living node holds anything,
+ * and that nothing has leaked.
  */
 void wf_world_end(void);
 
-/* How many there are, the dead included. */
+/* Count of all nodes, the dead included. */
 unsigned wf_world_population(void);
 
 struct weft_node *wf_world_node(unsigned number);
 
-/* Node @to as node @from knows it, and its mirror. */
+/* Node @to as node @from knows it. */
 struct weft_peer *wf_world_peer(unsigned from, unsigned to);
 
 /* Node @to as node @from knows it, if it has opened it; else NULL. */
 struct weft_peer *wf_world_known(unsigned from, unsigned to);
+/* Stub of node @to's service Mirror, as node @from has it. */
 struct weft_stub *wf_world_stub(unsigned from, unsigned to);
 
 void wf_world_step(void);
 
-/* The same, but where nothing happens the clock moves on, by 5 ms at most and not beyond @until_ns. */
+/*
+ * Step, but move the clock on where nothing happens, by 5 ms at most and not beyond @until_ns.
+ */
 void wf_world_leap(uint64_t until_ns);
 
-/* Called wherever a node sleeps inside a call of its own, while the others live on; NULL: nothing. */
+/* Call @sleep where a node sleeps inside a call of its own, and the others live on; NULL: none. */
 void wf_world_on_sleep(void (*sleep)(void));
 
-/* Step until @done says so, or for @limit_ns; what @done said last. */
+/* Step until @done says so, or for @limit_ns.  Returns what @done said last. */
 bool wf_world_run(bool (*done)(void *ctx), void *ctx, uint64_t limit_ns);
 void wf_world_pass(uint64_t ns);
 
 /* Poll node @number alone, without moving the clock. */
 void wf_world_poll(unsigned number);
 
-/* Both nodes know each other and have a rail; asserts. */
+/* Let two nodes know each other and have a rail; asserts. */
 void wf_world_connect(unsigned from, unsigned to);
 
 /* Close node @number, as its user does. */
 void wf_world_leave(unsigned number);
 
-/* SIGKILL; SIGSTOP and SIGCONT; the door's connection is reset, dials may succeed. */
+/* Kill node @number, as SIGKILL does. */
 void wf_world_kill(unsigned number);
 
-/* A killed node comes back at its address, as another incarnation with the same number. */
+/* Let a killed node come back at its address, as another incarnation with the same number. */
 void wf_world_restart(unsigned number);
+/* Stop node @number as SIGSTOP does, or go on as SIGCONT does. */
 void wf_world_freeze(unsigned number, bool frozen);
+/* Reset the door's connection; later dials may succeed. */
 void wf_world_cut_door(unsigned a, unsigned b);
 
-/* The same for @who alone: @whom is not told. */
+/* Reset the door's connection for @who alone: @whom is not told. */
 void wf_world_forget_door(unsigned who, unsigned whom);
 
-/* Fabric and door between the two carry nothing, and nobody is told. */
+/* Let fabric and door between the two carry nothing, and tell nobody. */
 void wf_world_part(unsigned a, unsigned b, bool parted);
 
-/* What the fabric carries from @from to @to waits.  The rail between the two fails, and stays so. */
+/* Hold all that the fabric carries from @from to @to. */
 void wf_world_hold_way(unsigned from, unsigned to, bool hold);
+/* Fail the rail between the two, for as long as @broken. */
 void wf_world_break_rail(unsigned a, unsigned b, bool broken);
 
 /* The node that wf_fake_enter knows by @fake_node. */
@@ -159,13 +165,14 @@ unsigned wf_world_number(unsigned fake_node);
 /* The node's counters. */
 struct weft_counters wf_world_count(unsigned number);
 
-/* Calls that were served; while it holds, node @number answers none until it is let go. */
+/* Calls that node @number has served. */
 unsigned wf_world_served(unsigned number);
+/* Let node @number answer no call until the hold is let go. */
 void wf_world_hold(unsigned number, bool hold);
 
 /*
- * Ask @handle about every call from now on, in place of a hold: how long until it is
- * answered; UINT64_MAX: it fails with ABORTED; WF_WORLD_KEPT: @handle answers it.  Forgotten
+ * Ask @handle about every call from now on, in place of a hold: the time until the answer;
+ * UINT64_MAX: the call fails with ABORTED; WF_WORLD_KEPT: @handle answers the call.  Forgotten
  * when the world closes.
  */
 #define WF_WORLD_KEPT (UINT64_MAX - 1)
@@ -173,76 +180,75 @@ void wf_world_on_call(uint64_t (*handle)(unsigned number, void *call, const uint
 					 size_t count));
 
 /*
- * Or @handle has them from now on, by the call's name, and answers each; NULL: again as
+ * Give every call to @handle from now on, by the call's name, to be answered there; NULL: as
  * before.  Forgotten when the world closes.
  */
 void wf_world_on_request(void (*handle)(unsigned number, void *call));
 void wf_world_answer(void *call, const void *data, size_t bytes);
 
 /*
- * Streams: every node says back each message of Talk, one after the other, until there are
- * none.  Or from now on @handle has them; NULL: again as before.  Forgotten when the world
- * closes.
+ * Give every stream to @handle from now on.  NULL: as before, when a node says back each message
+ * of Talk, one after the other, until there are none.  Forgotten when the world closes.
  */
 void wf_world_on_stream(void (*handle)(unsigned number, struct weft_stream *stream));
 
-/* How many node @number has begun to say back, and how many of them run. */
+/* Streams that node @number has begun to say back. */
 unsigned wf_world_talked(unsigned number);
+/* Streams that node @number says back now. */
 unsigned wf_world_talking(unsigned number);
 
 /*
- * A flight: one operation and what became of it.  Starting one asserts that it could be
- * started; @outcomes counts how often it ended, which must become 1.
+ * A flight: an operation and its outcome.  Starting a flight asserts that the operation could
+ * be started; @outcomes counts its ends, and must become 1.
  */
 struct wf_flight {
 	struct weft_op *op;
 	unsigned outcomes;
 	enum weft_status status;
 	uint64_t started_ns, ended_ns;
-	/* of a call */
+	/* a call */
 	unsigned closures;
 	size_t reply_bytes;
-	bool reply_right; /* what came back is what was sent */
+	bool reply_right; /* the reply is what was sent */
 	const uint8_t *request;
 	size_t request_bytes;
 };
 
-/* For an operation that the test starts itself: options that keep @f up to date. */
+/* Options that keep @f up to date, for an operation that the test starts itself. */
 struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns);
 
-/* @bytes of uint8 under @step and the empty key.  @timeout_ns 0: the node's. */
+/* Send @bytes of uint8 under @step and the empty key.  @timeout_ns 0: the node's. */
 void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t step,
 		    const void *data, size_t bytes, uint64_t timeout_ns);
-/* From anybody if @from is @to. */
+/* Receive a tensor of wf_flight_send, from anybody if @from is @to. */
 void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t step, void *into,
 		       size_t bytes, uint64_t timeout_ns);
 void wf_flight_call(struct wf_flight *f, unsigned from, unsigned to, const void *data,
 		    size_t bytes, uint64_t timeout_ns);
 void wf_flight_ping(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns);
 
-/*
- * A call of Talk, whose flight lands with the call; what is written into it: @bytes of
- * @data; and what is read of it.
- */
+/* Open a call of Talk, whose flight lands with the call. */
 void wf_flight_open(struct wf_flight *f, unsigned from, unsigned to, uint64_t timeout_ns,
 		    struct weft_stream **stream);
+/* Write a message, @bytes of @data, into a stream. */
 void wf_flight_write(struct wf_flight *f, struct weft_stream *stream, const void *data,
 		     size_t bytes, uint64_t timeout_ns);
+/* Read a message of a stream. */
 void wf_flight_read(struct wf_flight *f, struct weft_stream *stream, uint64_t timeout_ns);
 
-/* Step until all @count have ended; asserts that they do within @limit_ns, each once. */
+/* Step until all @count flights have ended; asserts that they do within @limit_ns, each once. */
 void wf_flight_land(struct wf_flight *flights, size_t count, uint64_t limit_ns);
 
-/* How long it took. */
+/* Time from the start of @f to its end. */
 static inline uint64_t wf_flight_ns(const struct wf_flight *f)
 {
 	return f->ended_ns - f->started_ns;
 }
 
-/* Free what landed. */
+/* Free the operations of @count flights that have landed. */
 void wf_flight_free(struct wf_flight *flights, size_t count);
 
-/* Bytes that depend on @seed and position; and are they those? */
+/* Write, and check, bytes that depend on @seed and position. */
 void wf_world_fill(void *bytes, size_t count, uint64_t seed);
 bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed);
 
