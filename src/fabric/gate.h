@@ -52,7 +52,7 @@ int wf_gate_take(struct wf_gate *gate, int fd);
 /* Unmap @gate; accepts a zeroed one. */
 void wf_gate_close(struct wf_gate *gate);
 
-/* Go in.  false: a process was inside, for as long as we looked. */
+/* Go in.  false: another process was inside, for as long as we looked. */
 bool wf_gate_enter(struct wf_gate *gate);
 
 static inline void wf_gate_leave(struct wf_gate *gate)

@@ -39,7 +39,7 @@ int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll >= 0)
 		return 0;
-	/* The rail does not go without: a sleep on it would have no end. */
+	/* Without the descriptor the rail is not opened: a sleep on it would have no end. */
 	err = -errno;
 	return wf_error_set(e, err, "no descriptor to wait on %s: %s", rail->caps.provider,
 			    wf_error_name(err));

@@ -33,7 +33,7 @@ void wf_wait_heard(struct wf_rail *rail, struct wf_cq *cq, int count);
 void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq);
 int wf_wait_again(struct wf_rail *rail);
 int wf_wait_try(struct wf_rail *rail);
-bool wf_wait_eq_ready(const struct wf_rail *rail); /* has the event queue news now? */
+bool wf_wait_eq_ready(const struct wf_rail *rail); /* returns whether the event queue has news */
 void wf_wait_hear(struct wf_rail *rail); /* warm the queues whose descriptors have news */
 void wf_wait_cool(struct wf_rail *rail); /* cool all queues before a sleep */
 

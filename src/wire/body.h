@@ -42,7 +42,7 @@ struct wf_body {
 	uint32_t place;   /* index of the offer among the owner's leases */
 	/* staged only: byte n of the body passes at address + n % room_bytes; 0: no room yet */
 	uint64_t room_bytes;
-	/* handle only: CUDA's of the allocation; the body begins @address bytes into that */
+	/* handle only: CUDA's handle of the allocation; the body begins @address bytes into it */
 	const uint8_t *handle;
 };
 
