@@ -15,6 +15,7 @@
 #define WF_STREAM_H
 
 #include "rpc/beside.h"
+#include "rpc/reading.h"
 #include "rpc/write.h"
 #include "transfer/pull.h"
 #include "wire/call_record.h"
@@ -24,21 +25,6 @@ struct wf_streams {
 	struct wf_transfer *transfer;
 	struct wf_beside beside; /* attachments of all calls of the worker */
 	struct wf_list all; /* streams that have begun */
-};
-
-/* A message that is read. */
-struct wf_heard {
-	const uint8_t *bytes; /* gone when done returns */
-	size_t count;
-	bool compressed;
-	void *bundle; /* attachments of the message, owned by the reader from done on; NULL: none */
-};
-
-struct wf_reading {
-	/* The next message is @got; NULL: there are no more.  Or @e: why none will come. */
-	void (*done)(struct wf_reading *r, const struct wf_error *e, const struct wf_heard *got);
-	struct wf_stream *stream;
-	struct wf_list node; /* in readers */
 };
 
 /* The life of a stream: OWNED --> RELEASED --> QUIET */
@@ -96,18 +82,12 @@ struct wf_stream {
 	void *owner; /* the call; NULL: the call has ended */
 	/* A message is lost because of @e, and the stream has stopped. */
 	void (*broken)(struct wf_stream *s, const struct wf_error *e);
-	/*
-	 * No byte of a message left, so nothing that was posted after it may leave.  NULL: not
-	 * wanted.
-	 */
+	/* No byte of a message left, so nothing posted after it may leave.  NULL: not wanted. */
 	void (*unsaid)(struct wf_stream *s, const struct wf_error *e);
 	/* No write waits for a grant or a rail any more.  NULL: not wanted. */
 	void (*flushed)(struct wf_stream *s);
 
-	/*
-	 * server's metadata for the first message, if there is any; allocated, freed with the
-	 * stream
-	 */
+	/* The server's metadata for the first message, if any; allocated, freed with the stream. */
 	uint8_t *initial;
 	uint32_t initial_bytes;
 	bool initial_sent;
@@ -144,10 +124,7 @@ void wf_stream_begin(struct wf_streams *streams, struct wf_link *link, uint64_t 
 /* Undo wf_stream_begin(), for the call was taken back, and so will be its writes and reads. */
 void wf_stream_take_back(struct wf_stream *s);
 
-/*
- * Write; a write without a message half-closes.  done is never called inside, but if it is too
- * late for writing.
- */
+/* Write; without a message, half-close.  done runs inside only if it is too late for writing. */
 void wf_stream_write(struct wf_stream *s, struct wf_write *w);
 
 /* Undo wf_stream_write(), of a call that was taken back.  -EALREADY. */
@@ -198,10 +175,7 @@ void wf_stream_unarrive(struct wf_link *link, struct wf_arrived *a);
 /* Refuse a message that nobody reads, for its call is over. */
 void wf_stream_refuse(struct wf_link *link, struct wf_arrived *a);
 
-/*
- * Take a message for @s.  -EBADMSG: beyond the grant, or after the last.  -ENOMEM: nothing was
- * done.
- */
+/* Take a message for @s.  -EBADMSG: beyond the grant, or after the last.  -ENOMEM: not taken. */
 int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a);
 
 /* Take a grant by the peer, of @total messages ever. */
