@@ -3,7 +3,7 @@
 # -------------
 # --enable-sanitize=LIST passes LIST to -fsanitize, after proving that a
 # program built with it runs.  What a sanitizer finds ends the program.  Pieces
-# of memory then do not go round (util/spare.h), or it would miss their misuse.
+# of memory then do not go round (util/freelist.h), or it would miss their misuse.
 AC_DEFUN([WEFT_SANITIZE], [
   AC_ARG_ENABLE([sanitize],
     [AS_HELP_STRING([--enable-sanitize=LIST],

@@ -93,7 +93,7 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 		      const struct weft_send_options *options, struct weft_op **op)
 {
-	struct wf_served *served = closure_data;
+	struct wf_server_call *served = closure_data;
 	struct wf_desk *desk;
 	struct weft_op *fresh;
 	int err;
@@ -184,7 +184,7 @@ static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundl
 
 static struct wf_bundle *bundle_of_call(void *closure_data)
 {
-	const struct wf_served *served = closure_data;
+	const struct wf_server_call *served = closure_data;
 
 	return WF_NEED(closure_data) ? NULL : served->request.bundle;
 }
@@ -205,7 +205,7 @@ const struct weft_tensor *weft_call_attachment(void *closure_data, unsigned inde
 int weft_call_receive(void *closure_data, unsigned index, const struct weft_tensor *into,
 		      const struct weft_recv_options *options, struct weft_op **op)
 {
-	const struct wf_served *served = closure_data;
+	const struct wf_server_call *served = closure_data;
 	struct wf_desk *desk;
 
 	if (WF_NEED(closure_data))

@@ -103,7 +103,7 @@ int weft_serve_reflection(struct weft_node *node)
 
 struct weft_peer *weft_call_peer(void *closure_data)
 {
-	struct wf_served *served = closure_data;
+	struct wf_server_call *served = closure_data;
 	struct wf_desk *desk;
 
 	if (WF_NEED(closure_data))
@@ -114,14 +114,14 @@ struct weft_peer *weft_call_peer(void *closure_data)
 
 uint64_t weft_call_left_ns(void *closure_data)
 {
-	const struct wf_served *served = closure_data;
+	const struct wf_server_call *served = closure_data;
 
-	return WF_NEED(closure_data) ? 0 : wf_served_left_ns(served);
+	return WF_NEED(closure_data) ? 0 : wf_server_call_left_ns(served);
 }
 
 int weft_call_cancelled(void *closure_data)
 {
-	const struct wf_served *served = closure_data;
+	const struct wf_server_call *served = closure_data;
 
 	return WF_NEED(closure_data) ? -EINVAL : atomic_load(&served->cancelled);
 }
@@ -140,8 +140,8 @@ void weft_call_fail(void *closure_data, enum weft_status status, const char *mes
 
 const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
 {
-	struct wf_served *served = closure_data;
-	struct wf_served_request *r = &served->request;
+	struct wf_server_call *served = closure_data;
+	struct wf_server_call_request *r = &served->request;
 
 	if (WF_NEED(closure_data) || WF_NEED(count))
 		return NULL;
@@ -174,7 +174,7 @@ static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadat
 
 int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)
 {
-	struct wf_served *served = closure_data;
+	struct wf_server_call *served = closure_data;
 	struct wf_stream *stream;
 	int err = check_served(closure_data);
 
@@ -191,7 +191,7 @@ int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs,
 
 int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs, size_t count)
 {
-	struct wf_served *served = closure_data;
+	struct wf_server_call *served = closure_data;
 	int err = check_served(served);
 
 	return err ? err
@@ -201,7 +201,7 @@ int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs
 
 int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
 {
-	struct wf_served *served = closure_data;
+	struct wf_server_call *served = closure_data;
 	uint8_t *copy;
 	int err = check_served(served);
 
@@ -222,7 +222,7 @@ int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
 
 int weft_call_compress(void *closure_data, enum weft_compression compression)
 {
-	struct wf_served *served = closure_data;
+	struct wf_server_call *served = closure_data;
 	int err = WF_NEED(closure_data);
 
 	if (!err)
@@ -236,7 +236,7 @@ int weft_call_compress(void *closure_data, enum weft_compression compression)
 
 int weft_call_compressed(void *closure_data)
 {
-	const struct wf_served *served = closure_data;
+	const struct wf_server_call *served = closure_data;
 
 	return WF_NEED(closure_data) ? -EINVAL : served->request.was_compressed;
 }
@@ -244,5 +244,5 @@ int weft_call_compressed(void *closure_data)
 void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg)
 {
 	if (!WF_NEED(closure_data))
-		wf_served_on_cancel(closure_data, tell, arg);
+		wf_server_call_on_cancel(closure_data, tell, arg);
 }

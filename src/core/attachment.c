@@ -84,8 +84,8 @@ static void become_lost(struct weft_op *op)
 	s->strided = NULL;
 	wf_kind_close(s->device);
 	s->device = NULL;
-	s->parcel.body = NULL;
-	s->parcel.body_bytes = 0;
+	s->outgoing.body = NULL;
+	s->outgoing.body_bytes = 0;
 	op->path = NULL; /* the notice will write its own path there */
 	op->send.attached->lost = true;
 	atomic_fetch_add(&op->refs, 1); /* held until wf_attachment_over */
@@ -229,7 +229,7 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 	const struct wf_sending *s = &op->send.sending;
 	const struct wf_link *link = wf_link_real(s->link);
 
-	if (!e || op->send.attached->dropped || s->parcel.sent ||
+	if (!e || op->send.attached->dropped || s->outgoing.sent ||
 	    (link->dial.met && !wf_link_greeted(link))) {
 		leave(op);
 		return;

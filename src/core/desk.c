@@ -9,7 +9,7 @@
 #include "core/node.h"
 #include "core/op.h"
 #include "core/peer.h"
-#include "core/server_call.h"
+#include "core/server_hooks.h"
 #include "core/steps.h"
 #include "core/watch.h"
 #include "util/clock.h"
@@ -39,7 +39,8 @@ static int take_call(void *ctx, struct wf_link *link, const struct wf_record *re
 	struct wf_desk *desk = ctx;
 	int err = meet(desk, link);
 
-	return err || desk->node->closing ? err : wf_served_call(&desk->serving, link, record);
+	return err || desk->node->closing ? err
+					  : wf_server_call_begin(&desk->serving, link, record);
 }
 
 static void set_routes(struct wf_desk *desk)
@@ -50,10 +51,10 @@ static void set_routes(struct wf_desk *desk)
 	wf_route_set(routes, WF_RECORD_CALL, take_call, desk);
 	wf_transfer_route(&desk->transfer, routes);
 	wf_echo_route(&desk->echoes, routes);
-	wf_ending_route(&desk->channels, routes);
+	wf_step_end_route(&desk->channels, routes);
 	wf_bundles_route(&desk->bundles, routes);
 	wf_call_route(&desk->calls, routes);
-	wf_served_route(&desk->serving, routes);
+	wf_server_call_route(&desk->serving, routes);
 	wf_drain_route(routes);
 }
 
@@ -64,7 +65,7 @@ static void sink_up(void *ctx, struct wf_link *link)
 	struct wf_desk *desk = ctx;
 
 	wf_peer_met(desk, link);
-	wf_ending_up(&desk->channels, link);
+	wf_step_end_up(&desk->channels, link);
 	wf_drain_up(desk, link);
 	wf_transfer_up(link);
 }
@@ -116,7 +117,7 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	wf_channels_down(&desk->channels, link, e);
 	wf_sending_down(&desk->attachments, link, e);
 	wf_call_down(link, e);
-	wf_served_down(link, e);
+	wf_server_call_down(link, e);
 	wf_streams_down(link, e);
 	wf_echo_down(link, e);
 }
@@ -132,9 +133,9 @@ static const struct wf_worker_sink sink = {
 	.down = sink_down,
 };
 
-static void served_gone(struct wf_served *served)
+static void served_gone(struct wf_server_call *served)
 {
-	wf_server_call_gone(served);
+	wf_server_hooks_gone(served);
 	wf_drain_gone(WF_CONTAINER(served->serving, struct wf_desk, serving));
 }
 
@@ -155,17 +156,17 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 	err = wf_transfer_init(&desk->transfer, &desk->worker);
 	if (err)
 		return err;
-	wf_arrivals_init(&desk->arrivals, &desk->worker, &desk->transfer);
-	wf_channels_init(&desk->channels, &desk->arrivals, wf_steps_relay, desk);
+	wf_unexpected_init(&desk->unexpected_queue, &desk->worker, &desk->transfer);
+	wf_channels_init(&desk->channels, &desk->unexpected_queue, wf_steps_relay, desk);
 	wf_echo_init(&desk->echoes);
-	wf_bundles_init(&desk->bundles, &desk->arrivals);
+	wf_bundles_init(&desk->bundles, &desk->unexpected_queue);
 	wf_sending_init(&desk->attachments, &desk->transfer, WF_RECORD_ATTACHMENT);
 	wf_streams_init(&desk->streams, &desk->transfer, &beside);
 	wf_call_init(&desk->calls, &desk->streams);
-	wf_served_init(&desk->serving, &desk->streams, &node->services);
-	desk->serving.given_up = wf_server_call_given_up;
+	wf_server_call_init(&desk->serving, &desk->streams, &node->services);
+	desk->serving.given_up = wf_server_hooks_given_up;
 	desk->serving.gone = served_gone;
-	desk->serving.answered = wf_server_call_answered;
+	desk->serving.answered = wf_server_hooks_answered;
 	if (node->interceptor_count) {
 		desk->serving.admit = wf_intercept_admit;
 		desk->serving.told = wf_intercept_served;
@@ -177,13 +178,13 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node)
 void wf_desk_fini(struct wf_desk *desk)
 {
 	wf_channels_fini(&desk->channels);
-	wf_served_fini(&desk->serving);
+	wf_server_call_fini(&desk->serving);
 	wf_call_fini(&desk->calls);
 	wf_streams_fini(&desk->streams);
 	wf_bundles_fini(&desk->bundles);
 	wf_echo_fini(&desk->echoes);
 	wf_transfer_fini(&desk->transfer);
-	wf_arrivals_fini(&desk->arrivals);
+	wf_unexpected_fini(&desk->unexpected_queue);
 }
 
 int wf_desk_open(struct wf_desk *desk, struct wf_worker_config *config, struct wf_error *e)
@@ -231,7 +232,7 @@ void wf_desk_end(struct wf_desk *desk)
 {
 	desk->thread = pthread_self();
 	desk->polling = true;
-	wf_served_close(&desk->serving);
+	wf_server_call_close(&desk->serving);
 	/* Submitted operations begin, so that they can end. */
 	wf_loop_poll(&desk->worker.loop);
 	wf_channels_cancel(&desk->channels);

@@ -14,7 +14,7 @@
 #include "rpc/service.h"
 #include "rpc/stream.h"
 #include "tensor/bundle.h"
-#include "tensor/ending.h"
+#include "tensor/step_end.h"
 #include "transfer/echo.h"
 
 struct wf_desk {
@@ -22,7 +22,7 @@ struct wf_desk {
 	struct wf_worker worker;
 	struct wf_routes routes;  /* handlers of received records */
 	struct wf_transfer transfer;
-	struct wf_arrivals arrivals;
+	struct wf_unexpected_queue unexpected_queue;
 	struct wf_channels channels;
 	struct wf_bundles bundles;
 	struct wf_sendings attachments; /* attachments that are sent */
@@ -46,7 +46,7 @@ int wf_desk_init(struct wf_desk *desk, struct weft_node *node);
 void wf_desk_fini(struct wf_desk *desk);
 
 /* Returns the desk that serves @served. */
-static inline struct wf_desk *wf_desk_of(const struct wf_served *served)
+static inline struct wf_desk *wf_desk_of(const struct wf_server_call *served)
 {
 	return WF_CONTAINER(served->serving, struct wf_desk, serving);
 }

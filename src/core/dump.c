@@ -90,14 +90,15 @@ static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
 static void write_pool(FILE *out, struct wf_worker *w)
 {
 	struct wf_pool *pool = &w->pool;
-	const struct wf_lender *lender = w->lender;
+	const struct wf_shm_export *shm_export = w->shm_export;
 
 	pthread_mutex_lock(&pool->lock);
 	fprintf(out, "pool: %llu of %llu bytes, %llu used", (unsigned long long)pool->slab_bytes,
 		(unsigned long long)pool->budget_bytes, (unsigned long long)pool->used_bytes);
 	pthread_mutex_unlock(&pool->lock);
-	if (lender && wf_lender_held(lender))
-		fprintf(out, ", %u chunks of it looked at by peers", wf_lender_held(lender));
+	if (shm_export && wf_shm_export_held(shm_export))
+		fprintf(out, ", %u chunks of it looked at by peers",
+			wf_shm_export_held(shm_export));
 	fprintf(out, "\n");
 }
 
@@ -147,7 +148,7 @@ static void write_links(FILE *out, const struct wf_worker *w)
 		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
 			link->number, wf_link_label(link),
 			link->address[0] ? link->address : "no known address", state, link->attempt.epoch,
-			wf_credit_left(&link->flow.credit), link->live.watch_count,
+			wf_credit_left(&link->tx.credit), link->keepalive.watch_count,
 			link->above.drains ? "; it takes no more calls" : "");
 		fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
 			link->number, (unsigned long long)link->account.bytes[WF_LEDGER_RECEIVED],
@@ -163,12 +164,13 @@ static void write_served(FILE *out, const struct wf_serving *serving)
 	char text[WF_DESCRIBE_BYTES];
 
 	while ((at = wf_map_next(&serving->map, at))) {
-		wf_served_describe(WF_CONTAINER(at, struct wf_served, node), text, sizeof(text));
+		wf_server_call_describe(WF_CONTAINER(at, struct wf_server_call, node), text,
+					sizeof(text));
 		fprintf(out, "call to serve: %s\n", text);
 	}
 	WF_LIST_EACH(node, &serving->alone) {
-		wf_served_describe(WF_CONTAINER(node, struct wf_served, link_node), text,
-				   sizeof(text));
+		wf_server_call_describe(WF_CONTAINER(node, struct wf_server_call, link_node), text,
+					sizeof(text));
 		fprintf(out, "call to serve: %s\n", text);
 	}
 	if (serving->replies.kept_count)
@@ -203,7 +205,7 @@ static void write_channels(FILE *out, const struct wf_channels *c)
 	struct unmatched u = { .out = out, .now_ns = c->worker->loop.now_ns };
 
 	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
-		c->arrivals->count, c->aborted.count, c->ended.count);
+		c->unexpected_queue->count, c->aborted.count, c->ended.count);
 	wf_channels_unmatched(c, write_tensor, &u);
 	if (u.count > UNMATCHED_SHOWN)
 		fprintf(out, "not received: %u more\n", u.count - UNMATCHED_SHOWN);

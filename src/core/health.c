@@ -179,7 +179,7 @@ static void asked(struct weft_op *op, void *arg)
 	if (request)
 		w->name = strdup(request->service);
 	if (w->name) {
-		wf_served_on_cancel(w->stream->served, gone, w);
+		wf_server_call_on_cancel(w->stream->served, gone, w);
 		update(w);
 	} else if (request) {
 		end(w, WEFT_RESOURCE_EXHAUSTED, "no memory for a watcher");
@@ -193,7 +193,7 @@ static void asked(struct weft_op *op, void *arg)
 
 static struct ward *ward_of(struct wf_health *h, struct weft_stream *stream)
 {
-	const struct wf_served *served = stream->served;
+	const struct wf_server_call *served = stream->served;
 	const struct wf_desk *desk = wf_desk_of(served);
 
 	return &h->wards[desk - h->node->desks];

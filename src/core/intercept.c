@@ -109,12 +109,12 @@ void wf_intercept_ended(struct weft_op *op)
 
 /* The server. */
 
-static const char *method_of(const struct wf_served *s)
+static const char *method_of(const struct wf_server_call *s)
 {
 	return s->service->method_name(s->service, s->method);
 }
 
-enum weft_status wf_intercept_admit(struct wf_served *s, const char **message)
+enum weft_status wf_intercept_admit(struct wf_server_call *s, const char **message)
 {
 	const struct weft_node *node = wf_desk_of(s)->node;
 	enum weft_status status = WEFT_OK;
@@ -132,7 +132,7 @@ enum weft_status wf_intercept_admit(struct wf_served *s, const char **message)
 	return refusal(status);
 }
 
-void wf_intercept_served(struct wf_served *s, enum weft_status status)
+void wf_intercept_served(struct wf_server_call *s, enum weft_status status)
 {
 	const struct weft_node *node = wf_desk_of(s)->node;
 

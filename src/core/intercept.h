@@ -6,7 +6,7 @@
 #define WF_CORE_INTERCEPT_H
 
 #include <weft/weft.h>
-#include "rpc/served.h"
+#include "rpc/server_call.h"
 
 /* Interceptor state of a call that this node makes. */
 struct wf_intercept_call {
@@ -24,7 +24,7 @@ void wf_intercept_begin(struct weft_op *op);
 void wf_intercept_ended(struct weft_op *op);
 
 /* Implement admit and told of struct wf_serving. */
-enum weft_status wf_intercept_admit(struct wf_served *served, const char **message);
-void wf_intercept_served(struct wf_served *served, enum weft_status status);
+enum weft_status wf_intercept_admit(struct wf_server_call *served, const char **message);
+void wf_intercept_served(struct wf_server_call *served, enum weft_status status);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <weft/weft.h>
 #include "core/desk.h"
-#include "util/spare.h"
+#include "util/freelist.h"
 
 struct wf_health;
 struct wf_orchestrator;
@@ -33,7 +33,7 @@ struct weft_node {
 	atomic_uint waiting;      /* threads that wait for an operation */
 	struct wf_list ops;       /* all operations */
 	uint64_t op_count;        /* operations ever made */
-	struct wf_spare spare_ops[WF_OP_KINDS];
+	struct wf_freelist free_ops[WF_OP_KINDS];
 	struct wf_list peers;
 	struct wf_list streams;
 	struct wf_list served;    /* struct wf_pb_service */

@@ -52,14 +52,14 @@ void wf_op_init(struct weft_node *node, const struct wf_options *options,
 	};
 	wf_list_init(&node->ops);
 	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
-		wf_spare_init(&node->spare_ops[kind], classes[kind]->bytes,
-			      offsetof(struct weft_op, node), classes[kind]->zero_to);
+		wf_freelist_init(&node->free_ops[kind], classes[kind]->bytes,
+				 offsetof(struct weft_op, node), classes[kind]->zero_to);
 }
 
 void wf_op_fini(struct weft_node *node)
 {
 	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
-		wf_spare_fini(&node->spare_ops[kind]);
+		wf_freelist_fini(&node->free_ops[kind]);
 }
 
 static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *peer,
@@ -121,7 +121,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 					   given.provider);
 	}
 	pthread_mutex_lock(&node->lock);
-	fresh = wf_spare_take(&node->spare_ops[class->kind]);
+	fresh = wf_freelist_take(&node->free_ops[class->kind]);
 	if (fresh)
 		fill(fresh, node, peer, class, &given, names);
 	pthread_mutex_unlock(&node->lock);
@@ -145,7 +145,7 @@ static void free_op(struct weft_op *op)
 	}
 	pthread_mutex_lock(&node->lock);
 	wf_list_remove(&op->node);
-	wf_spare_give(&node->spare_ops[op->class->kind], op);
+	wf_freelist_give(&node->free_ops[op->class->kind], op);
 	pthread_mutex_unlock(&node->lock);
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ask.h"
+#include "core/recv_any.h"
 #include "core/check.h"
 #include "core/describe.h"
 #include "core/desk.h"
@@ -51,8 +51,8 @@ static void start(struct weft_op *op)
 	struct wf_link *link = NULL;
 	struct wf_error e;
 
-	if (op->recv.asks) {
-		wf_ask_start(op);
+	if (op->recv.parts) {
+		wf_recv_any_start(op);
 		return;
 	}
 	r->done = recv_done;
@@ -70,25 +70,25 @@ static void start(struct weft_op *op)
 
 static void fan_out(struct weft_op *op, uint64_t now_ns)
 {
-	if (op->recv.asks)
-		wf_ask_submit(op, now_ns);
+	if (op->recv.parts)
+		wf_recv_any_submit(op, now_ns);
 }
 
 static void refuse(struct weft_op *op, const struct wf_error *e)
 {
-	if (!op->recv.asks) {
+	if (!op->recv.parts) {
 		wf_op_finish(op, e, WEFT_EXECUTED_NO);
 		return;
 	}
-	/* Each desk ends its own ask. */
+	/* Each desk ends its own part. */
 	wf_op_begin(op);
-	wf_ask_start(op);
+	wf_recv_any_start(op);
 }
 
 static void stop(struct weft_op *op, const struct wf_error *e)
 {
-	if (op->recv.asks)
-		wf_ask_stop(op, e);
+	if (op->recv.parts)
+		wf_recv_any_stop(op, e);
 	else
 		wf_channels_cancel_receive(&op->recv.receiving, e);
 }
@@ -108,8 +108,8 @@ static uint64_t missing_bytes(const struct weft_op *op)
 
 static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
 {
-	if (op->recv.asks)
-		wf_ask_starve(op, desk, e);
+	if (op->recv.parts)
+		wf_recv_any_starve(op, desk, e);
 	else if (op->desk == desk && missing_bytes(op))
 		wf_op_stop(op, e);
 }
@@ -124,7 +124,7 @@ static void free_recv(struct weft_op *op)
 	wf_kind_close(r->device);
 	if (op->owner && r->chunk)
 		wf_memory_free(op->owner, r->chunk);
-	free(op->recv.asks);
+	free(op->recv.parts);
 }
 
 /* The pool and the peers are freed with the node. */
@@ -136,7 +136,8 @@ static void let_go(struct weft_op *op)
 
 static uint64_t progress(struct weft_op *op)
 {
-	return op->recv.asks ? wf_ask_progress(op) : wf_receiving_progress(&op->recv.receiving);
+	return op->recv.parts ? wf_recv_any_progress(op)
+			      : wf_receiving_progress(&op->recv.receiving);
 }
 
 static const struct wf_link *source(const struct weft_op *op)
@@ -165,8 +166,8 @@ static void describe(const struct weft_op *op, char *text)
 
 static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
 {
-	if (op->recv.asks)
-		wf_ask_describe(op, text, bytes);
+	if (op->recv.parts)
+		wf_recv_any_describe(op, text, bytes);
 	else
 		wf_receiving_describe(&op->recv.receiving, text, bytes);
 }
@@ -280,7 +281,7 @@ int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const
 		return err;
 	fresh->recv.receiving.step = step;
 	/* Tensors of a named peer come to one desk alone. */
-	if (!peer && node->desk_count > 1 && wf_ask_open(fresh)) {
+	if (!peer && node->desk_count > 1 && wf_recv_any_open(fresh)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a receive");
 	}

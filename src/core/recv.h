@@ -8,14 +8,14 @@
 #include <weft/weft.h>
 #include "tensor/receiving.h"
 
-struct wf_ask;
+struct wf_recv_any;
 struct wf_desk;
 
 struct wf_op_recv {
 	struct weft_tensor into;
 	struct weft_peer *from;   /* the tensor's sender */
-	struct wf_ask *asks;      /* an ask for each desk; NULL: one desk alone gets the tensor */
-	struct wf_ask *_Atomic winner; /* the ask that gets the tensor, or ends without */
+	struct wf_recv_any *parts; /* one for each worker; NULL: one worker alone gets the tensor */
+	struct wf_recv_any *_Atomic winner; /* the part that gets the tensor, or ends without */
 	struct wf_receiving receiving; /* the last; an attachment's refers to the bundle */
 };
 
@@ -23,7 +23,7 @@ struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
 			      const struct wf_error *e);
 
 /*
- * Make a receive without submitting it, set up but for its step, and its bundle or asks.
+ * Make a receive without submitting it, set up but for its step, and its bundle or parts.
  * Failures are recorded.
  */
 int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,

@@ -58,7 +58,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 			e = &bad;
 		}
 	}
-	set_path(op, &call->parcel.path, &call->reply_path);
+	set_path(op, &call->outgoing.path, &call->reply_path);
 	if (e && wf_retry_again(op, e, executed))
 		return;
 	if (e) {
@@ -283,12 +283,12 @@ static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
 		wf_retry_describe(op, text, bytes);
 }
 
-/* Members that a parcel sets up by itself are not zeroed. */
+/* Members that an outgoing body sets up by itself are not zeroed. */
 const struct wf_op_class wf_rpc_class = {
 	.kind = WF_OP_CALL,
 	.recorded = WF_RECORDER_CALL,
 	.bytes = offsetof(struct weft_op, call) + sizeof(struct wf_op_call),
-	.zero_to = offsetof(struct weft_op, call.call.parcel.transfer),
+	.zero_to = offsetof(struct weft_op, call.call.outgoing.transfer),
 	.start = start,
 	.refuse = fail,
 	.stop = stop,
@@ -324,7 +324,7 @@ int wf_rpc_open(struct weft_peer *peer, const struct weft_op_options *options, s
 }
 
 /* The child of a parent that was given up before has no time left, as nothing else would end it. */
-static void adopt(struct wf_served *parent, struct weft_op *child)
+static void adopt(struct wf_server_call *parent, struct weft_op *child)
 {
 	struct weft_node *node = child->owner;
 

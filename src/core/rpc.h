@@ -9,7 +9,7 @@
 #include "core/intercept.h"
 #include "core/notes.h"
 #include "core/retry.h"
-#include "core/server_call.h"
+#include "core/server_hooks.h"
 #include "rpc/call.h"
 #include "tensor/bundle.h"
 
@@ -33,7 +33,7 @@ struct wf_op_call {
 	struct wf_list attached;  /* attachments beside the request */
 	bool waits;               /* the outcome is known, to be told once attachments have ended */
 	struct wf_bundle *bundle; /* attachments beside the reply; NULL: none */
-	struct wf_server_call_child child;
+	struct wf_server_hooks_child child;
 	struct wf_call_notes *_Atomic notes; /* NULL: the answer had none */
 	struct wf_path path;      /* the path of request and reply */
 	struct wf_retry *retry;   /* NULL: one attempt; freed by free() */

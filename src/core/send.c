@@ -23,7 +23,7 @@
 static void send_done(struct wf_sending *s, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(s, struct weft_op, send.sending);
-	const struct wf_parcel *p = &s->parcel;
+	const struct wf_outgoing *p = &s->outgoing;
 	bool eager = p->plan == WF_BODY_EAGER;
 	bool staged = s->device && p->path.way != WF_BODY_HANDLE && !p->path.straight;
 
@@ -79,7 +79,7 @@ static uint64_t missing_bytes(const struct weft_op *op)
 {
 	const struct wf_sending *s = &op->send.sending;
 
-	return s->state == WF_SENDING_MEMORY ? s->parcel.body_bytes : 0;
+	return s->state == WF_SENDING_MEMORY ? s->outgoing.body_bytes : 0;
 }
 
 static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
@@ -121,7 +121,7 @@ static void describe(const struct weft_op *op, char *text)
 		wf_describe_add(text, " attachment");
 	else
 		wf_describe_channel(s->step, s->key, s->key_bytes, text);
-	wf_describe_add(text, " %llu bytes to ", (unsigned long long)s->parcel.body_bytes);
+	wf_describe_add(text, " %llu bytes to ", (unsigned long long)s->outgoing.body_bytes);
 	if (op->send.attached && !op->peer)
 		wf_describe_add(text, "a caller");
 	else
@@ -148,12 +148,12 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 		     (unsigned long long)s->step, key);
 }
 
-/* Members that a parcel sets up by itself are not zeroed. */
+/* Members that an outgoing body sets up by itself are not zeroed. */
 const struct wf_op_class wf_send_class = {
 	.kind = WF_OP_SEND,
 	.recorded = WF_RECORDER_SEND,
 	.bytes = offsetof(struct weft_op, send) + sizeof(struct wf_op_send),
-	.zero_to = offsetof(struct weft_op, send.sending.parcel.transfer),
+	.zero_to = offsetof(struct weft_op, send.sending.outgoing.transfer),
 	.start = start,
 	.stop = stop,
 	.take_back = take_back,
@@ -185,7 +185,7 @@ static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64
 		memcpy(s->chunk, (const char *)t->data + t->byte_offset, bytes);
 	else
 		(void)wf_shape_gather(t, s->chunk, &done, SIZE_MAX);
-	s->parcel.body = s->chunk;
+	s->outgoing.body = s->chunk;
 	return 0;
 }
 
@@ -223,9 +223,9 @@ static int take_share(struct weft_op *op, const struct weft_tensor *t, uint64_t 
 				   t->device.id);
 	if (!wf_shape_contiguous(t))
 		return wf_last_set(-EINVAL, "only a contiguous tensor can be shared");
-	if (wf_memory_share(op->owner, s->parcel.body, bytes, &s->chunk))
+	if (wf_memory_share(op->owner, s->outgoing.body, bytes, &s->chunk))
 		return wf_last_set(-EINVAL, "only memory of the node's pool can be shared");
-	s->parcel.lend = true;
+	s->outgoing.lend = true;
 	return 0;
 }
 
@@ -285,17 +285,17 @@ int wf_send_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 	err = wf_tensor_copy_names(fresh, key, key_bytes, tensor, &s->shape, &s->key);
 	if (err)
 		goto drop_op;
-	s->parcel.terms = &fresh->terms;
+	s->outgoing.terms = &fresh->terms;
 	s->key_bytes = (uint16_t)key_bytes;
 	s->flags = (uint8_t)(o.flags & (WEFT_DEAD | WEFT_OPAQUE));
 	s->dtype = tensor->dtype;
 	s->rank = (uint8_t)tensor->ndim;
 	if (!(o.flags & WEFT_DEAD) && bytes) {
-		s->parcel.body = (char *)tensor->data + tensor->byte_offset;
-		s->parcel.body_bytes = bytes;
+		s->outgoing.body = (char *)tensor->data + tensor->byte_offset;
+		s->outgoing.body_bytes = bytes;
 		err = wf_tensor_find_device(fresh, tensor, bytes, o.stream, &s->device);
 	}
-	if (!err && s->parcel.body_bytes)
+	if (!err && s->outgoing.body_bytes)
 		err = o.flags & WEFT_SHARE ? take_share(fresh, tensor, bytes)
 					   : stage(fresh, tensor, o.flags, bytes);
 	if (err)

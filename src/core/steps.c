@@ -24,9 +24,9 @@ static void run(struct wf_task *task)
 	struct wf_channels *channels = &ending->desk->channels;
 
 	if (ending->step->aborted)
-		wf_ending_abort(channels, ending->step);
+		wf_step_end_abort(channels, ending->step);
 	else
-		wf_ending_end(channels, ending->step);
+		wf_step_end_here(channels, ending->step);
 	free(ending);
 }
 

@@ -6,7 +6,7 @@
 #define WF_CORE_STEPS_H
 
 #include <weft/weft.h>
-#include "tensor/ending.h"
+#include "tensor/step_end.h"
 
 /* Abort @step on all workers.  -ENOMEM: recorded, nothing was done.  Threads: any, callback. */
 int wf_steps_abort(struct weft_node *node, uint64_t step, enum weft_status status,

@@ -194,7 +194,7 @@ static void written(struct wf_write *w, const struct wf_error *e)
 		wf_attachments_stop(&op->write.attached, op->desk, e);
 	wf_list_splice(&op->write.stream->moving, &op->write.attached);
 	if (w->posted)
-		wf_op_path_set(op, &w->parcel.path, 1 + (w->parcel.plan == WF_BODY_EAGER));
+		wf_op_path_set(op, &w->outgoing.path, 1 + (w->outgoing.plan == WF_BODY_EAGER));
 	wf_op_finish(op, e, w->posted ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
@@ -311,12 +311,12 @@ static void late_write(const struct weft_op *op, const char *who, struct wf_erro
 		     peer_of(op->write.stream));
 }
 
-/* Members that a parcel sets up by itself are not zeroed. */
+/* Members that an outgoing body sets up by itself are not zeroed. */
 const struct wf_op_class wf_streaming_write_class = {
 	.kind = WF_OP_WRITE,
 	.recorded = WF_RECORDER_STREAM_WRITE,
 	.bytes = offsetof(struct weft_op, write) + sizeof(struct wf_op_write),
-	.zero_to = offsetof(struct weft_op, write.write.parcel.transfer),
+	.zero_to = offsetof(struct weft_op, write.write.outgoing.transfer),
 	.start = start_write,
 	.refuse = refuse_write,
 	.stop = stop_write,
@@ -364,8 +364,8 @@ int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *messa
 	}
 	w->buffer = packed.buffer;
 	w->flags = packed.compressed ? WF_MESSAGE_COMPRESSED : 0;
-	w->parcel.body = packed.buffer.at;
-	w->parcel.body_bytes = packed.bytes;
+	w->outgoing.body = packed.buffer.at;
+	w->outgoing.body_bytes = packed.bytes;
 	wf_list_splice(&fresh->write.attached, &stream->attached);
 	w->attachments = (uint16_t)stream->attachments;
 	stream->attachments = 0;
@@ -517,7 +517,7 @@ void wf_streaming_gone(struct wf_stream *s, struct wf_desk *desk)
 }
 
 struct wf_stream *wf_streaming_serve(struct wf_service *base, int method,
-				     struct wf_served *served)
+				     struct wf_server_call *served)
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
@@ -530,11 +530,11 @@ struct wf_stream *wf_streaming_serve(struct wf_service *base, int method,
 	stream->writes = m->output;
 	stream->served = served;
 	/* The caller pays for the stream, and for one read and one write. */
-	wf_served_charge(served, sizeof(*stream) + 2 * sizeof(struct weft_op));
+	wf_server_call_charge(served, sizeof(*stream) + 2 * sizeof(struct weft_op));
 	return &stream->stream;
 }
 
-void wf_streaming_handle(struct wf_service *base, int method, struct wf_served *served)
+void wf_streaming_handle(struct wf_service *base, int method, struct wf_server_call *served)
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const struct wf_stream_handler *h = &s->handlers[method];

@@ -17,7 +17,7 @@ struct weft_stream {
 	atomic_uint refs;         /* caller's, rpc floor's, and one for each read and write */
 	const ProtobufCMessageDescriptor *reads, *writes;
 	struct weft_op *call;     /* on the caller's side; a reference */
-	struct wf_served *served; /* on the server's side, until the call has finished */
+	struct wf_server_call *served; /* on the server's side, until the call has finished */
 	enum weft_compression compression; /* for written messages */
 	atomic_bool half_closed;
 	atomic_bool wrote;        /* a message was written: the initial metadata is settled */
@@ -62,8 +62,8 @@ int wf_streaming_read(struct weft_stream *stream, const struct weft_op_options *
 
 /* Implement open and begin of struct wf_service for methods that have streams. */
 struct wf_stream *wf_streaming_serve(struct wf_service *service, int method,
-				     struct wf_served *served);
-void wf_streaming_handle(struct wf_service *service, int method, struct wf_served *served);
+				     struct wf_server_call *served);
+void wf_streaming_handle(struct wf_service *service, int method, struct wf_server_call *served);
 
 void wf_streaming_put(struct weft_stream *stream);
 

@@ -537,24 +537,24 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 }
 
 /* The helper of @rail, started at the first call; NULL: no helper can be started. */
-static struct wf_helper *helper_of(struct wf_rail *rail)
+static struct wf_copy_thread *helper_of(struct wf_rail *rail)
 {
 	if (rail->own.helper || rail->own.helpless)
 		return rail->own.helper;
 	rail->own.helpless = !rail->own.reads || !rail->own.wake ||
-			 wf_helper_open(rail->own.wake, rail->own.wake_ctx, &rail->own.helper);
+			 wf_copy_thread_open(rail->own.wake, rail->own.wake_ctx, &rail->own.helper);
 	return rail->own.helper;
 }
 
-static int copy(const struct wf_helper_job *job)
+static int copy(const struct wf_copy_thread_job *job)
 {
 	return wf_vm_read(job->pid, job->into, job->count, job->address);
 }
 
 int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t address, void *cookie)
 {
-	struct wf_helper *helper = helper_of(ep->rail);
-	struct wf_helper_job job = {
+	struct wf_copy_thread *helper = helper_of(ep->rail);
+	struct wf_copy_thread_job job = {
 		.run = copy, .pid = ep->pid, .into = into, .count = count, .address = address,
 	};
 	struct wf_post *post;
@@ -565,7 +565,7 @@ int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t addres
 	if (!helper || wf_post_take(ep->rail, ep, WF_POST_READ, cookie, &post))
 		return -EAGAIN;
 	job.owner = post;
-	err = wf_helper_give(helper, &job);
+	err = wf_copy_thread_give(helper, &job);
 	if (err)
 		wf_post_give(ep->rail, post);
 	return err;

@@ -24,7 +24,7 @@
 #include "fabric/orphans.h"
 #include "fabric/slots.h"
 #include "fabric/wait.h"
-#include "util/helper.h"
+#include "util/copy_thread.h"
 #include "util/table.h"
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a context carries a 64-bit handle");
@@ -93,7 +93,7 @@ struct wf_rail_conns {
 struct wf_rail_own {
 	bool reads;               /* the rail reads this way */
 	bool helpless;            /* no helper can be started */
-	struct wf_helper *helper; /* NULL: not started yet, or there can be none */
+	struct wf_copy_thread *helper; /* NULL: not started yet, or there can be none */
 	void (*wake)(void *ctx);  /* called by the helper at the end of a read; NULL: no helper */
 	void *wake_ctx;
 };

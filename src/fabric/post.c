@@ -72,7 +72,7 @@ void wf_post_drop_all(struct wf_ep *ep)
 		/* The provider drops its posts when the endpoint closes; the helper is asked to. */
 		if (ep->rail->own.helper) {
 			wf_rail_entered(ep->rail, "wf_helper_drop");
-			wf_helper_drop(ep->rail->own.helper, post);
+			wf_copy_thread_drop(ep->rail->own.helper, post);
 			wf_rail_left(ep->rail, 0);
 		}
 		wf_post_give(ep->rail, post);

@@ -460,7 +460,7 @@ void wf_rail_close(struct wf_rail *rail)
 	wf_rail_stop(rail);
 	if (rail->shared.ep)
 		return; /* the rail could not be stopped */
-	wf_helper_close(rail->own.helper);
+	wf_copy_thread_close(rail->own.helper);
 	if (rail->conns.srx)
 		WF_RAIL_CALL(rail, fi_close, &rail->conns.srx->fid);
 	if (rail->conns.pep && wf_provider_has(rail->row, WF_QUIRK_HALF_OPEN, fi_version()))
@@ -562,7 +562,7 @@ static void hear_helper(struct wf_rail *rail)
 	struct wf_post *post;
 	int status;
 
-	while ((post = wf_helper_ended(rail->own.helper, &status)))
+	while ((post = wf_copy_thread_ended(rail->own.helper, &status)))
 		wf_cq_end(rail, post, status);
 }
 

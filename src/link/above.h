@@ -15,8 +15,8 @@ struct wf_early;
 
 /* Work of the floors above for the peer, in lists, each used by its floor alone. */
 enum wf_above_work {
-	WF_ABOVE_PARCELS_WAITING, /* parcels that wait for a rail, or for more */
-	WF_ABOVE_PARCELS,         /* parcels that have an offer */
+	WF_ABOVE_OUTGOING_WAITING, /* outgoing bodies that wait for a rail, or for more */
+	WF_ABOVE_OUTGOING,        /* outgoing bodies that have an offer */
 	WF_ABOVE_PULLS,
 	WF_ABOVE_RECEIVES,        /* receives that name the peer */
 	WF_ABOVE_CALLS,

@@ -141,8 +141,8 @@ void wf_attempt_drop(struct wf_link *link)
 
 		if (ep && !caps->connected && !caps->sync_read && wf_ep_busy(ep))
 			link->on->reopen = true;
-		wf_flow_rail_gone(link);
-		wf_budget_leave(link);
+		wf_tx_rail_gone(link);
+		wf_rx_credit_leave(link);
 	}
 	link->rail = (struct wf_attempt_rail){ 0 };
 	wf_ep_close(ep);
@@ -221,7 +221,7 @@ static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epo
 	link->attempt.epoch = epoch;
 	link->on = on;
 	link->state = WF_LINK_TRYING;
-	if (!wf_budget_admit(link))
+	if (!wf_rx_credit_admit(link))
 		return 0;
 	link->on = NULL;
 	return -ENOSPC;
@@ -234,7 +234,7 @@ static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epo
 static void ping(struct wf_link *link, enum wf_frame_kind kind)
 {
 	struct wf_worker *w = link->worker;
-	int rc = wf_flow_special(link, kind);
+	int rc = wf_tx_special(link, kind);
 
 	if (kind == WF_FRAME_PONG)
 		link->stage = WF_MAX(link->stage, WF_LINK_STAGE_PONGED);
@@ -426,8 +426,8 @@ static void up(struct wf_link *link)
 	link->reads.depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->attempt.epoch);
 	wf_timer_stop(&w->loop.timers, &link->attempt.timer);
-	wf_flow_up(link);
-	wf_live_start(link);
+	wf_tx_up(link);
+	wf_keepalive_start(link);
 	wf_lane_start(link);
 	w->sink->up(w->sink_ctx, link);
 }
@@ -594,12 +594,12 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 		if (link->rail.ready && link->state == WF_LINK_TRYING)
 			ping(link, WF_FRAME_PONG);
 		else if (link->rail.ready)
-			wf_flow_special(link, WF_FRAME_PONG);
+			wf_tx_special(link, WF_FRAME_PONG);
 		break;
 	case WF_FRAME_PONG:
 		/* A pong that its connection has outlived says nothing any more. */
 		if (link->dialler && link->rail.ready) {
-			wf_flow_special(link, WF_FRAME_READY);
+			wf_tx_special(link, WF_FRAME_READY);
 			up(link);
 		}
 		break;

@@ -159,7 +159,7 @@ static void dial(struct wf_link *link)
 		wf_dial_tell(link);
 		wf_loop_timer(&w->loop, &link->dial.timer, answer_until_ns(link), answer_late);
 	} else if (link->redial.under_way) {
-		wf_live_door_closed(link, &e);
+		wf_keepalive_door_closed(link, &e);
 	} else {
 		again_or_die(link, &e);
 	}
@@ -197,7 +197,7 @@ void wf_dial_anew(struct wf_link *link, const struct wf_error *e)
 	wf_link_get(link);
 	wf_link_close_conn(link);
 	if (link->redial.under_way)
-		wf_live_door_closed(link, e);
+		wf_keepalive_door_closed(link, e);
 	else
 		again_or_die(link, e);
 	wf_link_put(link);
@@ -241,7 +241,7 @@ void wf_dial_gone(struct wf_link *link, const struct wf_error *e)
 {
 	if (wf_same_closed(link))
 		return; /* the peer has settled on another connection */
-	if (link->live.watch_count && link->address[0]) {
+	if (link->keepalive.watch_count && link->address[0]) {
 		/* An operation waits for that address, with the patience of one who dials. */
 		wf_link_forget_peer(link);
 		wf_link_renew(link);
@@ -261,7 +261,7 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 	link->conn = NULL;
 	/* With our pong the link is up for the dialler, which will come back to it. */
 	if (link->stage >= WF_LINK_STAGE_PONGED || link->redial.under_way)
-		wf_live_door_closed(link, e);
+		wf_keepalive_door_closed(link, e);
 	else if (!link->dialler)
 		wf_dial_gone(link, e);
 	else if (!wf_same_closed(link))
@@ -302,7 +302,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 		link->dial.until_ns = w->loop.now_ns + w->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
-	link->live.heard_ns = w->loop.now_ns;
+	link->keepalive.heard_ns = w->loop.now_ns;
 	wf_room_begin(link);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
@@ -329,10 +329,10 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 	struct wf_error e;
 
 	if (link->stage != WF_LINK_STAGE_MOVING)
-		link->live.heard_ns = w->loop.now_ns;
+		link->keepalive.heard_ns = w->loop.now_ns;
 	link->stage = WF_LINK_STAGE_MOVING;
 	if (!wf_same_decides(w, hello->incarnation) &&
-	    w->loop.now_ns - link->live.heard_ns < HOME_MAX_NS &&
+	    w->loop.now_ns - link->keepalive.heard_ns < HOME_MAX_NS &&
 	    !wf_link_keep_hello(link, hello, &e)) { /* without GREETED nothing uses the hello */
 		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + HOME_NS, greeted_again);
 		return;
@@ -367,8 +367,8 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		if (says_the_same(link->peer, hello)) {
 			wf_counters_add(&w->counters.links_resumed, 1);
 			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
-			wf_live_redialled(link);
-			wf_live_heard(link);
+			wf_keepalive_redialled(link);
+			wf_keepalive_heard(link);
 			wf_attempt_rails(link, hello);
 			return;
 		}
@@ -412,10 +412,10 @@ static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_he
 	wf_conn_adopt(conn, link);
 	wf_conn_trust(conn); /* the peer knows the token */
 	wf_conn_forget_first(conn);
-	wf_live_redialled(link);
+	wf_keepalive_redialled(link);
 	wf_counters_add(&w->counters.links_resumed, 1);
 	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
-	wf_live_heard(link);
+	wf_keepalive_heard(link);
 	wf_dial_tell(link);
 	wf_attempt_rails(link, hello);
 }
@@ -501,7 +501,7 @@ static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_
 	 * says so now.
 	 */
 	if (other)
-		wf_live_probe(other);
+		wf_keepalive_probe(other);
 	err = wf_link_create(w, &link);
 	if (err) {
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
@@ -608,7 +608,7 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		wf_link_violate(link, "a message before its hello");
 		return;
 	}
-	wf_live_heard(link);
+	wf_keepalive_heard(link);
 	switch (greet->kind) {
 	case WF_GREET_TRY:
 		wf_attempt_try(link, greet->try.epoch, greet->try.mine, greet->try.yours);
@@ -617,10 +617,10 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		wf_attempt_cannot(link, greet->try.epoch, greet->try.text);
 		break;
 	case WF_GREET_BEAT:
-		wf_live_beat(link, greet->beat.number, greet->beat.answer);
+		wf_keepalive_beat(link, greet->beat.number, greet->beat.answer);
 		break;
 	case WF_GREET_RESYNC:
-		wf_flow_resync(link, greet->resync.epoch, greet->resync.received);
+		wf_tx_resync(link, greet->resync.epoch, greet->resync.received);
 		break;
 	case WF_GREET_SAME:
 		wf_same_heard(link, greet);

@@ -70,7 +70,7 @@ void wf_doorbell_sleep(struct wf_doorbell *bell)
 	atomic_store_explicit(&bell->page->sleeping, 1, memory_order_relaxed);
 	/*
 	 * The fence comes before the last look at the rail; it pairs with that of
-	 * wf_ringer_ring().
+	 * wf_remote_doorbell_ring().
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }

@@ -3,11 +3,11 @@
  * Waking a worker of this host that sleeps where its rail can't wake it.
  *
  * The bell is an eventfd and a page with one flag.  Sleeper: set the flag, fence, poll once more,
- * sleep.  Ringer: post, fence, read the flag, ring if it is set.  The fences make one of the two
- * see the other, so no message waits behind a sleeper, and ringing a worker that is awake costs no
- * system call.
+ * sleep.  Remote doorbell: post, fence, read the flag, ring if it is set.  The fences make one of
+ * the two see the other, so no message waits behind a sleeper, and ringing a worker that is awake
+ * costs no system call.
  *
- * A ringer gets both descriptors by the side door and maps the page read-only.
+ * A remote doorbell gets both descriptors by the side door and maps the page read-only.
  *
  * Threads: owner.
  */
@@ -25,15 +25,15 @@ struct wf_doorbell_page {
 #define WF_DOORBELL_PAGE_BYTES 4096
 
 struct wf_doorbell; /* our bell */
-struct wf_ringer;   /* the ringer of a peer's bell */
+struct wf_remote_doorbell; /* the remote doorbell of a peer's bell */
 
 int wf_doorbell_open(struct wf_doorbell **bell, struct wf_error *e);
 void wf_doorbell_close(struct wf_doorbell *bell); /* accepts NULL */
 
-/* Get the descriptors for ringers: the eventfd and the page. */
+/* Get the descriptors for remote doorbells: the eventfd and the page. */
 void wf_doorbell_fds(const struct wf_doorbell *bell, int fds[2]);
 
-/* Returns a descriptor that is readable when a ringer has rung. */
+/* Returns a descriptor that is readable when a remote doorbell has rung. */
 int wf_doorbell_fd(const struct wf_doorbell *bell);
 
 /* Let peers ring from now on.  Poll once more after this call, then sleep. */
@@ -49,10 +49,10 @@ void wf_doorbell_forked(struct wf_doorbell *bell);
  * Open a peer's bell.  Takes both descriptors in any case.  -EBADMSG: they are no bell, or might
  * block or crash us.
  */
-int wf_ringer_open(int bell_fd, int page_fd, struct wf_ringer **ringer);
-void wf_ringer_close(struct wf_ringer *ringer); /* accepts NULL */
+int wf_remote_doorbell_open(int bell_fd, int page_fd, struct wf_remote_doorbell **remote_doorbell);
+void wf_remote_doorbell_close(struct wf_remote_doorbell *remote_doorbell); /* accepts NULL */
 
 /* Ring after something was posted for the peer.  Harmless when the peer is dead. */
-void wf_ringer_ring(struct wf_ringer *ringer);
+void wf_remote_doorbell_ring(struct wf_remote_doorbell *remote_doorbell);
 
 #endif

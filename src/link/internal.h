@@ -62,24 +62,24 @@ void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status);
 void wf_lane_look(struct wf_link *link);
 
 /* Returns the promises that the peer has used, or has given back. */
-static inline uint32_t wf_budget_over(const struct wf_link *link)
+static inline uint32_t wf_rx_credit_over(const struct wf_link *link)
 {
-	return link->flow.sequence.received + link->slots.returned_seen;
+	return link->tx.sequence.received + link->slots.returned_seen;
 }
 
 /* Returns the data frames that the peer may still send: promised, neither given back nor come. */
-static inline uint32_t wf_budget_open(const struct wf_link *link)
+static inline uint32_t wf_rx_credit_open(const struct wf_link *link)
 {
-	return link->slots.promised_total - wf_budget_over(link);
+	return link->slots.promised_total - wf_rx_credit_over(link);
 }
 
 /*
  * Returns how many of the open promises the peer knows of from frames that are repeated until it
  * has them.  Negative: the peer has used what another frame told.
  */
-static inline int32_t wf_budget_told(const struct wf_link *link)
+static inline int32_t wf_rx_credit_told(const struct wf_link *link)
 {
-	return (int32_t)(link->slots.promised_told - wf_budget_over(link));
+	return (int32_t)(link->slots.promised_told - wf_rx_credit_over(link));
 }
 
 /* Make a link for a peer that dialled us (link.c); returns a reference. */

@@ -315,7 +315,7 @@ void wf_lane_look(struct wf_link *link)
 		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
 
 		if (!lane->reads.count ||
-		    !wf_live_has_answered(&link->live, lane->reads.ns + STUCK_NS))
+		    !wf_keepalive_has_answered(&link->keepalive, lane->reads.ns + STUCK_NS))
 			continue;
 		wf_lane_failed(lane, "reads do not end while the peer is alive");
 		return; /* other lanes may have failed with it; the next heartbeat looks at them */

@@ -40,17 +40,17 @@ static void describe_flow(const struct wf_link *link, char text[WF_LINK_STATE_BY
 
 	WF_LIST_EACH(node, &link->out.queue)
 		records++;
-	if (records && link->flow.starved_ns && !wf_credit_left(&link->flow.credit))
+	if (records && link->tx.starved_ns && !wf_credit_left(&link->tx.credit))
 		add(text, ", %zu records wait and it has granted no credit for %.1f s", records,
-		    seconds_since(link, link->flow.starved_ns));
+		    seconds_since(link, link->tx.starved_ns));
 	else if (records)
 		add(text, ", %zu records wait", records);
-	if (link->flow.rail.full_ns)
+	if (link->tx.rail.full_ns)
 		add(text, ", the provider has taken no frame for %.1f s",
-		    seconds_since(link, link->flow.rail.full_ns));
+		    seconds_since(link, link->tx.rail.full_ns));
 	if (oldest)
 		add(text, ", it has not confirmed %u frames, the first for %.1f s",
-		    link->flow.sequence.sent - link->flow.sequence.acked,
+		    link->tx.sequence.sent - link->tx.sequence.acked,
 		    seconds_since(link, WF_CONTAINER(oldest, struct wf_outframe, node)->posted_ns));
 }
 
@@ -81,7 +81,7 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 			add(text, " and %u lanes", wf_lane_count(link));
 		break;
 	}
-	add(text, ", heard %.1f s ago", seconds_since(link, link->live.heard_ns));
+	add(text, ", heard %.1f s ago", seconds_since(link, link->keepalive.heard_ns));
 	if (!link->conn)
 		add(text, ", its door has closed");
 	describe_flow(link, text);
@@ -105,8 +105,8 @@ static struct wf_link *new_link(struct wf_worker *w)
 	link->number = ++w->link_number;
 	link->token = wf_random_u64();
 	wf_list_init(&link->dirty_node);
-	wf_flow_init(&link->out);
-	wf_budget_init(&link->controls);
+	wf_tx_init(&link->out);
+	wf_rx_credit_init(&link->controls);
 	wf_list_init(&link->lanes);
 	wf_list_init(&link->account.kept);
 	for (unsigned i = 0; i < WF_ABOVE_WORKS; i++)
@@ -244,9 +244,9 @@ void wf_link_close_conn(struct wf_link *link)
 /* Drop the record that is put together: it will have no end. */
 static void forget_intake(struct wf_link *link)
 {
-	wf_assembly_fini(&link->intake.assembly);
-	wf_ledger_discharge(link, WF_LEDGER_OWED, link->intake.assembly_bytes);
-	link->intake = (struct wf_intake){ 0 };
+	wf_assembly_fini(&link->rx.assembly);
+	wf_ledger_discharge(link, WF_LEDGER_OWED, link->rx.assembly_bytes);
+	link->rx = (struct wf_rx){ 0 };
 }
 
 /* Forget everything that belongs to the peer's present life. */
@@ -256,12 +256,12 @@ void wf_link_forget_peer(struct wf_link *link)
 
 	wf_attempt_forget(link);
 	wf_same_forget(link);
-	wf_live_forget(link);
-	wf_borrower_part(link->side.borrower);
+	wf_keepalive_forget(link);
+	wf_shm_import_part(link->side.shm_import);
 	wf_sidedoor_forget(link);
 	forget_intake(link);
-	wf_flow_forget(link);
-	wf_budget_forget(link);
+	wf_tx_forget(link);
+	wf_rx_credit_forget(link);
 	wf_directory_disclaim(w->directory, &link->home);
 	link->stage = WF_LINK_STAGE_UNMET;
 	link->room = (struct wf_room){ .held = link->room.held };
@@ -311,7 +311,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	wf_timer_stop(&w->loop.timers, &link->dial.timer);
 	wf_attempt_drop(link);
 	link->state = WF_LINK_TRYING; /* @link has no rail; upcalls below must not dial it */
-	wf_flow_fail(link, &why);
+	wf_tx_fail(link, &why);
 	wf_link_forget_peer(link);
 	link->state = link->address[0] ? WF_LINK_IDLE : WF_LINK_GONE;
 	link->dialler = true;
@@ -320,8 +320,8 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	wf_link_close_conn(link);
 	forget_names(link);
 	w->sink->down(w->sink_ctx, link, &why);
-	if (w->lender)
-		wf_lender_look(w->lender);
+	if (w->shm_export)
+		wf_shm_export_look(w->shm_export);
 	wf_link_put(link);
 }
 
@@ -359,8 +359,8 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	into->out.queued_bytes += link->out.queued_bytes;
 	link->out.queued_bytes = 0;
 	wf_list_splice(&into->out.controls, &link->out.controls);
-	into->live.watch_count += link->live.watch_count;
-	link->live.watch_count = 0;
+	into->keepalive.watch_count += link->keepalive.watch_count;
+	link->keepalive.watch_count = 0;
 	wf_ledger_merge(link, into);
 	wf_list_splice(&into->account.kept, &link->account.kept);
 	into->room.held += link->room.held;
@@ -409,15 +409,15 @@ void wf_link_control(struct wf_link *link, struct wf_control *c)
 void wf_link_watch(struct wf_link *link, bool dial)
 {
 	link = wf_link_real(link);
-	link->live.watch_count++;
+	link->keepalive.watch_count++;
 	if (dial && link->state == WF_LINK_IDLE && link->address[0])
 		wf_dial_start(link);
-	wf_live_start(link);
+	wf_keepalive_start(link);
 }
 
 void wf_link_unwatch(struct wf_link *link)
 {
-	wf_link_real(link)->live.watch_count--;
+	wf_link_real(link)->keepalive.watch_count--;
 }
 
 uint32_t wf_link_record_bytes_max(const struct wf_link *link)

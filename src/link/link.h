@@ -24,13 +24,13 @@
 
 #include "link/above.h"
 #include "link/attempt.h"
-#include "link/budget.h"
+#include "link/rx_credit.h"
 #include "link/dial.h"
-#include "link/flow.h"
-#include "link/intake.h"
+#include "link/tx.h"
+#include "link/rx.h"
 #include "link/lane.h"
 #include "link/ledger.h"
-#include "link/live.h"
+#include "link/keepalive.h"
 #include "link/message.h"
 #include "link/room.h"
 #include "link/same.h"
@@ -98,11 +98,11 @@ struct wf_link {
 	struct wf_conn *conn;
 	bool dialler;              /* our side dials, at first and whenever the door closes */
 	struct wf_dial dial;
-	struct wf_live_redial redial;
+	struct wf_keepalive_redial redial;
 	struct wf_same_proofs proofs;
 	struct wf_sidedoor_link side;
 	char gate_text[160];       /* why no same-host rail reaches the peer; outlives the peer */
-	struct wf_live live;
+	struct wf_keepalive keepalive;
 
 	/* rail */
 	struct wf_worker_rail *on;
@@ -111,11 +111,11 @@ struct wf_link {
 	struct wf_list lanes;      /* lanes (struct wf_lane) beside the rail in use */
 
 	/* frames out, and in */
-	struct wf_flow_out out;
-	struct wf_flow flow;
-	struct wf_intake intake;
-	struct wf_budget slots;
-	struct wf_budget_controls controls;
+	struct wf_tx_out out;
+	struct wf_tx tx;
+	struct wf_rx rx;
+	struct wf_rx_credit slots;
+	struct wf_rx_credit_controls controls;
 	struct wf_room room;
 
 	/* bodies */

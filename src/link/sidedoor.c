@@ -15,7 +15,7 @@
 #define EVENTS_MAX 16
 #define ACCEPTS_MAX 16 /* connections accepted in one poll */
 #define PACKETS_MAX 16 /* packets taken from one neighbour in one poll */
-#define SLABS_MAX 64   /* slabs of one peer, as link/borrower.c maps */
+#define SLABS_MAX 64   /* slabs of one peer, as link/shm_import.c maps */
 
 /* A same-host rail of the peer. */
 struct side_rail {
@@ -69,7 +69,7 @@ struct wf_sidedoor {
 };
 
 /* A packet, and the descriptors that came with it. */
-struct parcel {
+struct outgoing {
 	struct wf_side_packet packet;
 	int fds[WF_SOCKET_FDS_MAX];
 	unsigned fd_count, taken;
@@ -173,7 +173,7 @@ static void part(struct wf_link *link)
 
 void wf_sidedoor_forget(struct wf_link *link)
 {
-	wf_ringer_close(link->side.ringer);
+	wf_remote_doorbell_close(link->side.remote_doorbell);
 	part(link);
 	if (link->side.host)
 		wf_worker_unwatch_peer(link->worker, wf_host_peer_fd(link->side.host));
@@ -256,28 +256,28 @@ void wf_sidedoor_tell(struct wf_link *link)
 
 /* Packets that come in. */
 
-static int take_fd(struct parcel *parcel)
+static int take_fd(struct outgoing *outgoing)
 {
-	return parcel->fds[parcel->taken++];
+	return outgoing->fds[outgoing->taken++];
 }
 
-static void drop_fds(struct parcel *parcel)
+static void drop_fds(struct outgoing *outgoing)
 {
-	while (parcel->taken < parcel->fd_count)
-		(void)close(take_fd(parcel));
+	while (outgoing->taken < outgoing->fd_count)
+		(void)close(take_fd(outgoing));
 }
 
-static void take_rails(struct wf_neighbour *n, struct parcel *parcel)
+static void take_rails(struct wf_neighbour *n, struct outgoing *outgoing)
 {
-	const struct wf_side_packet *p = &parcel->packet;
+	const struct wf_side_packet *p = &outgoing->packet;
 
 	drop_rails(n);
 	n->rails = calloc(p->rail_count, sizeof(*n->rails));
 	if (!n->rails)
-		return; /* descriptors are dropped with the parcel; the rails stay unknown */
+		return; /* descriptors are dropped with the outgoing body; the rails stay unknown */
 	for (uint32_t i = 0; i < p->rail_count; i++) {
 		n->rails[i].told = p->rails[i];
-		n->rails[i].gate = p->rails[i].gate ? take_fd(parcel) : -1;
+		n->rails[i].gate = p->rails[i].gate ? take_fd(outgoing) : -1;
 	}
 	n->rail_count = p->rail_count;
 }
@@ -318,24 +318,24 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 }
 
 /* Take the first packet of the peer of n->link.  Returns as judge(). */
-static bool take_meet(struct wf_neighbour *n, struct parcel *parcel)
+static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
 {
-	const struct wf_side_packet *p = &parcel->packet;
+	const struct wf_side_packet *p = &outgoing->packet;
 	struct wf_link *link = n->link;
 	struct wf_worker *w = link->worker;
 	bool settled = judge(n, p);
 
 	if (p->bell) {
-		int bell = take_fd(parcel), page = take_fd(parcel);
+		int bell = take_fd(outgoing), page = take_fd(outgoing);
 
-		wf_ringer_close(link->side.ringer);
-		if (wf_ringer_open(bell, page, &link->side.ringer))
-			link->side.ringer = NULL;
+		wf_remote_doorbell_close(link->side.remote_doorbell);
+		if (wf_remote_doorbell_open(bell, page, &link->side.remote_doorbell))
+			link->side.remote_doorbell = NULL;
 	}
 	close_fd(&n->leases_fd);
 	if (p->lends)
-		n->leases_fd = take_fd(parcel);
-	take_rails(n, parcel);
+		n->leases_fd = take_fd(outgoing);
+	take_rails(n, outgoing);
 	/* The watch on the process is a help, not a need: without it the door tells its end. */
 	if (link->side.host || n->who.pid_fd < 0)
 		return settled;
@@ -358,9 +358,9 @@ static bool is_between(const struct wf_link *link, const struct wf_side_packet *
  * Enter a stranger as the neighbour of the link that its first packet names.  False: there is no
  * such link.
  */
-static bool enter(struct wf_neighbour *n, struct parcel *parcel)
+static bool enter(struct wf_neighbour *n, struct outgoing *outgoing)
 {
-	const struct wf_side_packet *p = &parcel->packet;
+	const struct wf_side_packet *p = &outgoing->packet;
 	struct wf_sidedoor *d = n->door;
 	struct wf_link *link = wf_table_get(&d->worker->links, p->peer_link);
 
@@ -373,7 +373,7 @@ static bool enter(struct wf_neighbour *n, struct parcel *parcel)
 	d->stranger_count--;
 	n->link = link;
 	link->side.neighbour = n;
-	take_meet(n, parcel);
+	take_meet(n, outgoing);
 	if (send_meet(n))
 		lose(link, "its side door takes nothing");
 	return true;
@@ -387,19 +387,19 @@ static struct slabs *slabs_of(struct wf_neighbour *n)
 	return n->slabs;
 }
 
-static void keep_slab(struct wf_neighbour *n, struct parcel *parcel)
+static void keep_slab(struct wf_neighbour *n, struct outgoing *outgoing)
 {
 	struct slabs *s = slabs_of(n);
 
 	if (!s)
-		return; /* the descriptor is dropped with the parcel, and the body is pulled */
+		return; /* the descriptor is dropped with the outgoing body, and the body is pulled */
 	/* A slab that was never asked for makes room: its body is pulled. */
 	if (s->come_count == SLABS_MAX) {
 		close_fd(&s->come[0].fd);
 		memmove(s->come, s->come + 1, sizeof(s->come) - sizeof(s->come[0]));
 		s->come_count--;
 	}
-	s->come[s->come_count++] = (struct slab){ parcel->packet.file, take_fd(parcel) };
+	s->come[s->come_count++] = (struct slab){ outgoing->packet.file, take_fd(outgoing) };
 }
 
 static void forget_lent(struct slabs *s, uint64_t file)
@@ -410,66 +410,66 @@ static void forget_lent(struct slabs *s, uint64_t file)
 }
 
 /* Take a packet of the peer of n->link.  Returns NULL, or what is wrong with the packet. */
-static const char *take(struct wf_neighbour *n, struct parcel *parcel)
+static const char *take(struct wf_neighbour *n, struct outgoing *outgoing)
 {
 	struct wf_link *link = n->link;
 	bool settled;
 
-	switch (parcel->packet.kind) {
+	switch (outgoing->packet.kind) {
 	case WF_SIDE_MEET:
-		if (!n->awaited || !is_between(link, &parcel->packet))
+		if (!n->awaited || !is_between(link, &outgoing->packet))
 			return "another answers at its side door";
 		n->awaited = false;
 		wf_timer_stop(&link->worker->loop.timers, &n->timer);
-		settled = take_meet(n, parcel);
+		settled = take_meet(n, outgoing);
 		if (n->holds_rails)
 			n->door->events->settled(link, settled);
 		return NULL;
 	case WF_SIDE_RAILS:
-		take_rails(n, parcel);
+		take_rails(n, outgoing);
 		return NULL;
 	case WF_SIDE_SLAB:
-		keep_slab(n, parcel);
+		keep_slab(n, outgoing);
 		return NULL;
 	case WF_SIDE_DROPPED:
-		forget_lent(n->slabs, parcel->packet.file);
+		forget_lent(n->slabs, outgoing->packet.file);
 		return NULL;
 	}
 	return "it breaks the protocol of side doors";
 }
 
 /* Receive one packet.  -EAGAIN: there is none. */
-static int receive(struct wf_neighbour *n, struct parcel *parcel)
+static int receive(struct wf_neighbour *n, struct outgoing *outgoing)
 {
 	uint8_t bytes[WF_SIDE_BYTES_MAX];
-	ssize_t got = wf_socket_receive(n->socket, bytes, sizeof(bytes), parcel->fds,
-					&parcel->fd_count);
+	ssize_t got = wf_socket_receive(n->socket, bytes, sizeof(bytes), outgoing->fds,
+					&outgoing->fd_count);
 	int err;
 
-	parcel->taken = 0;
+	outgoing->taken = 0;
 	if (got <= 0) {
-		parcel->fd_count = 0;
+		outgoing->fd_count = 0;
 		return got ? (int)got : -ECONNRESET;
 	}
-	err = wf_side_get(bytes, (size_t)got, &parcel->packet, NULL);
-	if (!err && wf_side_fds(&parcel->packet) != parcel->fd_count)
+	err = wf_side_get(bytes, (size_t)got, &outgoing->packet, NULL);
+	if (!err && wf_side_fds(&outgoing->packet) != outgoing->fd_count)
 		err = -EBADMSG;
 	if (err)
-		drop_fds(parcel);
+		drop_fds(outgoing);
 	return err;
 }
 
 static void hear_stranger(struct wf_neighbour *n)
 {
-	struct parcel parcel;
-	int err = receive(n, &parcel);
+	struct outgoing outgoing;
+	int err = receive(n, &outgoing);
 
 	if (err == -EAGAIN)
 		return;
-	if (err || !enter(n, &parcel))
+	if (err || !enter(n, &outgoing))
 		bury(n);
 	if (!err)
-		drop_fds(&parcel);
+		drop_fds(&outgoing);
 }
 
 /* Take the packets of @n, which may be gone after this. */
@@ -479,14 +479,14 @@ static void hear(struct wf_neighbour *n)
 
 	for (int i = 0; i < PACKETS_MAX && link->side.neighbour == n; i++) {
 		const char *wrong = NULL;
-		struct parcel parcel;
-		int err = receive(n, &parcel);
+		struct outgoing outgoing;
+		int err = receive(n, &outgoing);
 
 		if (err == -EAGAIN)
 			break;
 		if (!err)
-			wrong = take(n, &parcel);
-		drop_fds(&parcel);
+			wrong = take(n, &outgoing);
+		drop_fds(&outgoing);
 		if (err)
 			wrong = err == -ECONNRESET ? "its side door has closed"
 						   : "its side door can't be read";

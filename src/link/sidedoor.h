@@ -25,10 +25,10 @@
 /* Time that a dialler's rails wait for the first packet; not tuned: it takes some 100 us. */
 #define WF_SIDEDOOR_WAIT_NS WF_NS_PER_S
 
-struct wf_borrower;
+struct wf_shm_import;
 struct wf_host_peer;
 struct wf_link;
-struct wf_ringer;
+struct wf_remote_doorbell;
 struct wf_worker;
 struct wf_sidedoor;  /* the side door of a worker */
 struct wf_neighbour; /* the process at the other end of a link, or a stranger */
@@ -48,8 +48,8 @@ struct wf_sidedoor_link {
 	bool within_process;       /* the peer is a node of this very process, as the kernel says */
 	bool gate_open;            /* the peer can be reached by a same-host rail */
 	struct wf_host_peer *host; /* NULL: the peer's process is not watched */
-	struct wf_ringer *ringer;
-	struct wf_borrower *borrower; /* NULL: nothing that the peer lends was looked at yet */
+	struct wf_remote_doorbell *remote_doorbell;
+	struct wf_shm_import *shm_import; /* NULL: nothing that the peer lends was looked at yet */
 };
 
 /* Open the side door of @w, which listens on return, as @number. */
@@ -81,7 +81,7 @@ void wf_sidedoor_hear(struct wf_link *link);
 /* Tell the peer that our same-host rails have changed. */
 void wf_sidedoor_tell(struct wf_link *link);
 
-/* Leave the side door of a dead peer; the borrower of what it lends has parted from @link. */
+/* Leave the side door of a dead peer; the importer of what it lends has parted from @link. */
 void wf_sidedoor_forget(struct wf_link *link);
 
 /*

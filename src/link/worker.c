@@ -118,10 +118,10 @@ static int handle(struct wf_worker *w, struct wf_worker_rail *on, const struct w
 
 	switch (ev->kind) {
 	case WF_EVENT_SENT:
-		wf_flow_sent(ev->cookie, ev->status);
+		wf_tx_sent(ev->cookie, ev->status);
 		break;
 	case WF_EVENT_RECEIVED:
-		wf_intake_received(w, on, ev->bytes, ev->count);
+		wf_rx_received(w, on, ev->bytes, ev->count);
 		wf_rail_give(on->rail, ev->slot);
 		break;
 	case WF_EVENT_READ:
@@ -257,7 +257,7 @@ static void peer_ended(struct wf_worker *w, uint64_t id)
 
 		if (link->id << 8 >> 8 == id && link->side.host &&
 		    wf_host_peer_dead(link->side.host)) {
-			wf_live_host_dead(link);
+			wf_keepalive_host_dead(link);
 			return;
 		}
 	}
@@ -339,7 +339,7 @@ static void run_dirty(struct wf_worker *w, bool idle)
 		if (idle && !wf_list_empty(&link->out.frames))
 			wf_link_mark(link);
 		else
-			wf_flow_run(link);
+			wf_tx_run(link);
 	}
 }
 
@@ -368,7 +368,7 @@ static void stood_still(void *ctx, uint64_t still_ns)
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (wf_live_may_be_given_up(link, still_ns))
+		if (wf_keepalive_may_be_given_up(link, still_ns))
 			wf_attempt_failed(link, "this process stood still for too long");
 	}
 }
@@ -397,7 +397,10 @@ static int arm(void *ctx, uint64_t *until_ns)
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
 
-		/* wf_rail_arm() looks at the provider, now that ringers see this worker asleep. */
+		/*
+		 * wf_rail_arm() looks at the provider, now that remote doorbells see this worker
+		 * asleep.
+		 */
 		if (w->rails[i].reopen || wf_rail_arm(w->rails[i].rail))
 			return -EAGAIN;
 		if (caps->wait == WF_WAIT_NONE && w->rails[i].link_count)
@@ -518,9 +521,9 @@ static int open_host(struct wf_worker *w, struct wf_error *lack)
 	if (!err && any_same_host(w))
 		err = wf_doorbell_open(&w->bell, lack);
 	if (w->bell)
-		err = wf_lender_open(w, &w->lender, lack);
-	if (w->lender)
-		wf_sidedoor_show_leases(w->sidedoor, wf_lender_fd(w->lender));
+		err = wf_shm_export_open(w, &w->shm_export, lack);
+	if (w->shm_export)
+		wf_sidedoor_show_leases(w->sidedoor, wf_shm_export_fd(w->shm_export));
 	if (!err || is_shortage(err))
 		return err;
 	wf_log(&w->log, WF_LOG_WARN, "this node has no same-host rail: %s", lack->text);
@@ -560,7 +563,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 	wf_list_init(&w->link_list);
 	wf_list_init(&w->dirty);
 	wf_list_init(&w->unused_links);
-	wf_list_init(&w->borrowers);
+	wf_list_init(&w->shm_imports);
 	wf_table_init(&w->links, LINKS_MAX);
 	err = open_loop(w, e);
 	if (err)
@@ -675,7 +678,7 @@ void wf_worker_close(struct wf_worker *w)
 	/* Links may still hold messages: answers to offers given up since the links ended. */
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	WF_LIST_EACH(at, &w->link_list)
-		wf_flow_fail(WF_CONTAINER(at, struct wf_link, node), &e);
+		wf_tx_fail(WF_CONTAINER(at, struct wf_link, node), &e);
 	wf_link_free_unused(w);
 	while ((node = wf_list_first(&w->link_list))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -688,7 +691,7 @@ void wf_worker_close(struct wf_worker *w)
 	wf_door_close(w->door);
 	wf_sidedoor_close(w->sidedoor);
 	wf_doorbell_close(w->bell);
-	wf_lender_close(w->lender);
+	wf_shm_export_close(w->shm_export);
 	wf_host_close(w->host);
 	wf_select_close(&w->select);
 	wf_table_fini(&w->links);
@@ -707,8 +710,8 @@ void wf_worker_forked(struct wf_worker *w)
 		wf_host_forked(w->host);
 	if (w->bell)
 		wf_doorbell_forked(w->bell);
-	if (w->lender)
-		wf_lender_forked(w->lender);
-	wf_borrowers_forked(&w->borrowers);
+	if (w->shm_export)
+		wf_shm_export_forked(w->shm_export);
+	wf_shm_imports_forked(&w->shm_imports);
 	wf_pool_forked(&w->pool);
 }

@@ -32,7 +32,7 @@
 struct wf_lane;
 struct wf_link;
 struct wf_worker_rail;
-struct wf_lender;
+struct wf_shm_export;
 struct wf_sidedoor;
 
 /* A read that a rail has under way: the cookie of its READ event. */
@@ -101,8 +101,8 @@ struct wf_worker {
 	struct wf_host *host;  /* NULL: this host lets no marker be kept */
 	struct wf_sidedoor *sidedoor; /* NULL: this host lets no side door be opened */
 	struct wf_doorbell *bell;
-	struct wf_lender *lender; /* NULL: no same-host rail, so nothing can be lent */
-	struct wf_list borrowers; /* borrowers of chunks that peers lend; see lease.h */
+	struct wf_shm_export *shm_export; /* NULL: no same-host rail, so nothing can be lent */
+	struct wf_list shm_imports; /* importers of chunks that peers lend; see lease.h */
 
 	struct wf_pool pool;   /* the pool of the user */
 	struct wf_outframes frames; /* frames of the links */

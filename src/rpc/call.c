@@ -28,8 +28,8 @@ void wf_call_request(struct wf_call *call, const struct wf_packed *request)
 {
 	call->request = request->buffer;
 	call->compressed = request->compressed;
-	call->parcel.body = request->buffer.at;
-	call->parcel.body_bytes = request->bytes;
+	call->outgoing.body = request->buffer.at;
+	call->outgoing.body_bytes = request->bytes;
 }
 
 void wf_call_drop(struct wf_call *call)
@@ -51,7 +51,7 @@ static void count(struct wf_call *call, int runs)
 	struct wf_counters *c = &call->calls->transfer->worker->counters;
 
 	wf_counters_add(&c->calls, (uint64_t)(int64_t)runs);
-	hold(call, runs * (int64_t)call->parcel.body_bytes);
+	hold(call, runs * (int64_t)call->outgoing.body_bytes);
 }
 
 static void try_free(struct wf_call *call)
@@ -138,20 +138,20 @@ static struct wf_call_record record_of(const struct wf_call *call, const struct 
 	};
 }
 
-static int put_head(struct wf_parcel *p, const struct wf_body *body)
+static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
-	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, parcel), body);
+	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, outgoing), body);
 	struct wf_writer head;
-	int err = wf_parcel_head(p, wf_call_record_bytes(&c), &head);
+	int err = wf_outgoing_head(p, wf_call_record_bytes(&c), &head);
 
 	if (!err)
 		wf_call_record_put(&head, &c);
 	return err;
 }
 
-static void request_done(struct wf_parcel *p, const struct wf_error *e)
+static void request_done(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_call *call = WF_CONTAINER(p, struct wf_call, parcel);
+	struct wf_call *call = WF_CONTAINER(p, struct wf_call, outgoing);
 
 	call->run.request_busy = false;
 	/* The reply of a server that did not take the request says why. */
@@ -160,7 +160,7 @@ static void request_done(struct wf_parcel *p, const struct wf_error *e)
 	try_free(call);
 }
 
-static const struct wf_parcel_class request_class = {
+static const struct wf_outgoing_class request_class = {
 	.put_head = put_head,
 	.done = request_done,
 };
@@ -176,13 +176,13 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 	call->run = (struct wf_call_run){ .request_busy = true };
 	call->reply_path = (struct wf_path){ 0 };
 	count(call, 1);
-	call->parcel.type = WF_RECORD_CALL;
-	call->parcel.class = &request_class;
-	call->parcel.terms = &call->terms;
+	call->outgoing.type = WF_RECORD_CALL;
+	call->outgoing.class = &request_class;
+	call->outgoing.terms = &call->terms;
 	wf_list_append(&wf_link_real(link)->work[WF_ABOVE_CALLS], &call->node);
 	wf_link_get(link);
 	wf_link_watch(link, true);
-	wf_parcel_post(calls->transfer, link, &call->parcel);
+	wf_outgoing_post(calls->transfer, link, &call->outgoing);
 	if (call->stream) {
 		call->stream->owner = call;
 		call->stream->broken = broken;
@@ -194,7 +194,7 @@ int wf_call_start(struct wf_calls *calls, struct wf_link *link, struct wf_call *
 
 int wf_call_take_back(struct wf_call *call)
 {
-	int err = wf_parcel_take_back(&call->parcel);
+	int err = wf_outgoing_take_back(&call->outgoing);
 
 	if (err)
 		return err;
@@ -220,7 +220,7 @@ static void settle(struct wf_call *call)
 	}
 	/* A server that refuses a call has no use for its request. */
 	wf_error_set(&e, -ECANCELED, "the call has ended");
-	wf_parcel_stop(&call->parcel, &e);
+	wf_outgoing_stop(&call->outgoing, &e);
 }
 
 static void cancel_sent(struct wf_control *c, const struct wf_error *e)
@@ -244,7 +244,7 @@ static void send_cancel(struct wf_call *call, struct wf_link *link)
 void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(call->link);
-	bool sent = wf_parcel_has_left(&call->parcel);
+	bool sent = wf_outgoing_has_left(&call->outgoing);
 	enum weft_executed executed = call->run.reply != WF_CALL_OWED ? WEFT_EXECUTED_YES
 				      : sent			      ? WEFT_EXECUTED_MAYBE
 								      : WEFT_EXECUTED_NO;
@@ -502,7 +502,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 	} else if (call->reply_path.caps &&
 		   wf_terms_rail(&call->terms, link, call->reply_path.caps, &e)) {
 		end_replied(call, &e, NULL);
-	} else if (wf_sums_check(&r.body, r.eager, link, call->reply_path.caps, &e)) {
+	} else if (wf_reader_sums_check(&r.body, r.eager, link, call->reply_path.caps, &e)) {
 		end_damaged(call, &e);
 	} else if (call->run.partial) {
 		keep_reply(call, r.eager);
@@ -536,7 +536,7 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 	} else if (call->run.partial) {
 		(void)snprintf(text, bytes, "the reply has come, and not all of its attachments");
 	} else if (call->run.request_busy) {
-		wf_parcel_describe(&call->parcel, part, sizeof(part));
+		wf_outgoing_describe(&call->outgoing, part, sizeof(part));
 		(void)snprintf(text, bytes, "the request: %s", part);
 	} else if (!wf_list_empty(&link->out.frames)) {
 		(void)snprintf(text, bytes, "the request has left, and %s has not confirmed it",
@@ -549,7 +549,7 @@ void wf_call_describe(const struct wf_call *call, char *text, size_t bytes)
 
 uint64_t wf_call_offered_bytes(const struct wf_call *call)
 {
-	return call->run.request_busy ? wf_parcel_offered_bytes(&call->parcel) : 0;
+	return call->run.request_busy ? wf_outgoing_offered_bytes(&call->outgoing) : 0;
 }
 
 uint64_t wf_call_progress(const struct wf_call *call)
@@ -557,7 +557,7 @@ uint64_t wf_call_progress(const struct wf_call *call)
 	uint64_t progress = wf_progress_add(call->id, call->run.reply == WF_CALL_WHOLE);
 
 	if (call->run.request_busy)
-		progress = wf_progress_add(progress, wf_parcel_progress(&call->parcel));
+		progress = wf_progress_add(progress, wf_outgoing_progress(&call->outgoing));
 	if (call->run.reply_busy)
 		progress = wf_progress_add(progress, wf_pull_progress(&call->pull));
 	if (call->run.partial)

@@ -11,7 +11,7 @@
 #ifndef WF_CALL_H
 #define WF_CALL_H
 
-#include "transfer/parcel.h"
+#include "transfer/outgoing.h"
 #include "rpc/message.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
@@ -53,8 +53,8 @@ struct wf_call_run {
 
 struct wf_call {
 	/*
-	 * set by the owner, whose memory it is, all zero up to the part that a parcel sets up
-	 * itself
+	 * set by the owner, whose memory it is, all zero up to the part that an outgoing body sets
+	 * up itself
 	 */
 	const char *service, *method; /* live as long as the call */
 	uint64_t deadline_ns;         /* UINT64_MAX: none */
@@ -96,7 +96,7 @@ struct wf_call {
 	struct wf_call_run run;
 	struct wf_control cancel; /* control record to the server */
 	struct wf_buffer request, reply;
-	struct wf_parcel parcel; /* carries the request; read by the owner: its path */
+	struct wf_outgoing outgoing; /* carries the request; read by the owner: its path */
 	/* Members from here on are not zeroed, see wf_op_init. */
 	struct wf_reply_record record;
 	struct wf_pull pull;

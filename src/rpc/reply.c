@@ -6,32 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/again.h"
-#include "rpc/served.h"
+#include "rpc/dedup.h"
+#include "rpc/server_call.h"
 #include "util/status.h"
 
 #define TEXT_BYTES_MAX 4096 /* limit of a failure's message; longer ones are cut */
 
-void wf_reply_drop(struct wf_served *s)
+void wf_reply_drop(struct wf_server_call *s)
 {
 	struct wf_reply *reply = &s->reply;
 
 	wf_buffer_give(&reply->buffer);
-	reply->parcel.body = NULL;
-	reply->parcel.body_bytes = 0;
+	reply->outgoing.body = NULL;
+	reply->outgoing.body_bytes = 0;
 	if (reply->text != reply->brief)
 		free(reply->text);
 	reply->text = NULL;
 }
 
-static enum weft_executed executed(const struct wf_served *s)
+static enum weft_executed executed(const struct wf_server_call *s)
 {
 	if (s->again.unsure)
 		return WEFT_EXECUTED_MAYBE;
 	return s->handler.begun ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO;
 }
 
-static struct wf_reply_record record_of(const struct wf_served *s, const struct wf_body *body)
+static struct wf_reply_record record_of(const struct wf_server_call *s, const struct wf_body *body)
 {
 	const struct wf_reply *reply = &s->reply;
 	bool well = reply->status == WEFT_OK;
@@ -54,28 +54,29 @@ static struct wf_reply_record record_of(const struct wf_served *s, const struct 
 	};
 }
 
-static int put_head(struct wf_parcel *p, const struct wf_body *body)
+static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
-	struct wf_reply_record r = record_of(WF_CONTAINER(p, struct wf_served, reply.parcel), body);
+	struct wf_reply_record r =
+		record_of(WF_CONTAINER(p, struct wf_server_call, reply.outgoing), body);
 	struct wf_writer head;
-	int err = wf_parcel_head(p, wf_reply_record_bytes(&r), &head);
+	int err = wf_outgoing_head(p, wf_reply_record_bytes(&r), &head);
 
 	if (!err)
 		wf_reply_record_put(&head, &r);
 	return err;
 }
 
-static void post_reply(struct wf_served *s, enum wf_reply_state state);
+static void post_reply(struct wf_server_call *s, enum wf_reply_state state);
 
 /* End the call: the caller's side tells the caller, but for a reply of which nothing got out. */
-static void reply_done(struct wf_parcel *p, const struct wf_error *e)
+static void reply_done(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_served *s = WF_CONTAINER(p, struct wf_served, reply.parcel);
+	struct wf_server_call *s = WF_CONTAINER(p, struct wf_server_call, reply.outgoing);
 	struct wf_reply *reply = &s->reply;
 
 	if (!e || p->sent || reply->state == WF_REPLY_FAILED ||
 	    !wf_link_greeted(wf_link_real(s->link))) {
-		wf_served_free(s);
+		wf_server_call_free(s);
 		return;
 	}
 	/* The failure is short enough to need no memory, which may be what was missing. */
@@ -87,26 +88,26 @@ static void reply_done(struct wf_parcel *p, const struct wf_error *e)
 	post_reply(s, WF_REPLY_FAILED);
 }
 
-static void post_reply(struct wf_served *s, enum wf_reply_state state)
+static void post_reply(struct wf_server_call *s, enum wf_reply_state state)
 {
-	static const struct wf_parcel_class class = {
+	static const struct wf_outgoing_class class = {
 		.put_head = put_head,
 		.done = reply_done,
 	};
 	struct wf_reply *reply = &s->reply;
 
 	reply->state = state;
-	reply->parcel.type = WF_RECORD_REPLY;
-	reply->parcel.class = &class;
-	reply->parcel.terms = &s->terms;
-	wf_parcel_post(s->serving->transfer, s->link, &reply->parcel);
+	reply->outgoing.type = WF_RECORD_REPLY;
+	reply->outgoing.class = &class;
+	reply->outgoing.terms = &s->terms;
+	wf_outgoing_post(s->serving->transfer, s->link, &reply->outgoing);
 	if (reply->attachments && reply->status == WEFT_OK)
 		s->serving->answered(s);
 }
 
 void wf_reply_flushed(struct wf_stream *stream)
 {
-	struct wf_served *s = stream->owner;
+	struct wf_server_call *s = stream->owner;
 
 	if (s->reply.state != WF_REPLY_WAITING)
 		return;
@@ -114,8 +115,8 @@ void wf_reply_flushed(struct wf_stream *stream)
 	 * By a passed deadline the last messages have ended unsent: the caller must not hear an
 	 * end of the stream.
 	 */
-	if (!wf_served_left_ns(s)) {
-		wf_served_free(s);
+	if (!wf_server_call_left_ns(s)) {
+		wf_server_call_free(s);
 		return;
 	}
 	post_reply(s, WF_REPLY_POSTED);
@@ -123,21 +124,21 @@ void wf_reply_flushed(struct wf_stream *stream)
 
 void wf_reply_unsaid(struct wf_stream *stream, const struct wf_error *e)
 {
-	struct wf_served *s = stream->owner;
+	struct wf_server_call *s = stream->owner;
 
 	/*
 	 * A failure that is posted stays: unsaid comes once for each message that goes with the
 	 * first.
 	 */
-	if (s->reply.parcel.state != WF_PARCEL_ENDED && s->reply.state == WF_REPLY_POSTED)
-		wf_parcel_stop(&s->reply.parcel, e);
+	if (s->reply.outgoing.state != WF_OUTGOING_ENDED && s->reply.state == WF_REPLY_POSTED)
+		wf_outgoing_stop(&s->reply.outgoing, e);
 }
 
 /*
  * Finish the stream: its messages go before the answer, and no more come in.  Returns false: the
  * answer must wait.
  */
-static bool finish_stream(struct wf_served *s)
+static bool finish_stream(struct wf_server_call *s)
 {
 	struct wf_stream *stream = s->stream;
 	struct wf_error e;
@@ -156,32 +157,32 @@ static bool finish_stream(struct wf_served *s)
 	return false;
 }
 
-static void keep_reply(struct wf_served *s)
+static void keep_reply(struct wf_server_call *s)
 {
-	struct wf_body body = { .bytes = s->reply.parcel.body_bytes };
+	struct wf_body body = { .bytes = s->reply.outgoing.body_bytes };
 	struct wf_reply_record r = record_of(s, &body);
 
-	r.eager = s->reply.parcel.body;
-	wf_again_keep(s, &r);
+	r.eager = s->reply.outgoing.body;
+	wf_dedup_keep(s, &r);
 }
 
-static void send_reply(struct wf_served *s)
+static void send_reply(struct wf_server_call *s)
 {
 	if (s->again.running)
 		keep_reply(s);
-	if (atomic_load(&s->cancelled) || s->place == WF_SERVED_ALONE) {
-		wf_served_free(s);
+	if (atomic_load(&s->cancelled) || s->place == WF_SERVER_CALL_ALONE) {
+		wf_server_call_free(s);
 		return;
 	}
-	wf_served_charge(s, s->reply.initial.bytes + s->reply.trailing.bytes +
-				    s->reply.details.bytes);
+	wf_server_call_charge(s, s->reply.initial.bytes + s->reply.trailing.bytes +
+					 s->reply.details.bytes);
 	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->reply.status);
 	wf_timer_stop(&s->serving->transfer->worker->loop.timers, &s->timer);
 	if (!s->stream || finish_stream(s))
 		post_reply(s, WF_REPLY_POSTED);
 }
 
-static void set_text(struct wf_served *s, const char *text)
+static void set_text(struct wf_server_call *s, const char *text)
 {
 	size_t bytes = text ? strlen(text) : 0;
 
@@ -195,7 +196,7 @@ static void set_text(struct wf_served *s, const char *text)
 	s->reply.text[bytes] = '\0';
 }
 
-static void set_failure(struct wf_served *s, const struct wf_error *e)
+static void set_failure(struct wf_server_call *s, const struct wf_error *e)
 {
 	wf_reply_drop(s);
 	s->reply.status = wf_status_of(e->code);
@@ -205,16 +206,16 @@ static void set_failure(struct wf_served *s, const struct wf_error *e)
 /* Send the handler's answer, unless the stream broke: then that is the answer. */
 static void run_reply(struct wf_task *task)
 {
-	struct wf_served *s = WF_CONTAINER(task, struct wf_served, reply.task);
+	struct wf_server_call *s = WF_CONTAINER(task, struct wf_server_call, reply.task);
 	struct wf_error e;
 
-	wf_served_hold(s, &s->reply.buffer, s->reply.parcel.body_bytes);
+	wf_server_call_hold(s, &s->reply.buffer, s->reply.outgoing.body_bytes);
 	if (s->reply.why.code)
 		set_failure(s, wf_reason_get(&s->reply.why, &e));
 	send_reply(s);
 }
 
-int wf_reply_submit(struct wf_served *s, enum weft_status status, const char *text,
+int wf_reply_submit(struct wf_server_call *s, enum weft_status status, const char *text,
 		    const struct wf_packed *reply)
 {
 	struct wf_buffer late;
@@ -228,8 +229,8 @@ int wf_reply_submit(struct wf_served *s, enum weft_status status, const char *te
 	if (reply) {
 		s->reply.buffer = reply->buffer;
 		s->reply.compressed = reply->compressed;
-		s->reply.parcel.body = reply->buffer.at;
-		s->reply.parcel.body_bytes = reply->bytes;
+		s->reply.outgoing.body = reply->buffer.at;
+		s->reply.outgoing.body_bytes = reply->bytes;
 	}
 	if (status != WEFT_OK)
 		set_text(s, text);
@@ -238,17 +239,17 @@ int wf_reply_submit(struct wf_served *s, enum weft_status status, const char *te
 	return 0;
 }
 
-void wf_reply_fail(struct wf_served *s, enum weft_status status, const char *text)
+void wf_reply_fail(struct wf_server_call *s, enum weft_status status, const char *text)
 {
 	if (atomic_exchange(&s->replied, true))
 		return;
-	wf_served_leave(s);
+	wf_server_call_leave(s);
 	s->reply.status = status;
 	set_text(s, text);
 	send_reply(s);
 }
 
-void wf_reply_refuse(struct wf_served *s, enum weft_status status, const char *text)
+void wf_reply_refuse(struct wf_server_call *s, enum weft_status status, const char *text)
 {
 	wf_counters_add(&s->serving->transfer->worker->counters.calls_refused, 1);
 	wf_reply_fail(s, status, text);
@@ -256,7 +257,7 @@ void wf_reply_refuse(struct wf_served *s, enum weft_status status, const char *t
 
 void wf_reply_broken(struct wf_stream *stream, const struct wf_error *e)
 {
-	struct wf_served *s = stream->owner;
+	struct wf_server_call *s = stream->owner;
 
 	wf_reason_keep(&s->reply.why, e);
 	/* Messages that the answer waited for will not be sent. */

@@ -12,12 +12,12 @@
 #define WF_REPLY_H
 
 #include "rpc/message.h"
-#include "transfer/parcel.h"
+#include "transfer/outgoing.h"
 
-/* a sentence that needs no memory; with it, a head is inline in its parcel */
+/* a sentence that needs no memory; with it, a head is inline in its outgoing body */
 #define WF_REPLY_BRIEF_BYTES 160
 
-struct wf_served;
+struct wf_server_call;
 struct wf_stream;
 
 /*
@@ -53,7 +53,7 @@ struct wf_reply {
 	char *text;           /* text of a failure: @brief, or allocated */
 	struct wf_reason why; /* why the stream broke, which is the answer then */
 	struct wf_task task;  /* submitted by the handler's thread */
-	struct wf_parcel parcel;
+	struct wf_outgoing outgoing;
 	char brief[WF_REPLY_BRIEF_BYTES];
 };
 
@@ -62,20 +62,20 @@ struct wf_reply {
  * NULL, @text, which is copied.  Only the first answer counts; -EALREADY: there was one, and
  * @reply is given up.  Threads: any, callback.
  */
-int wf_reply_submit(struct wf_served *s, enum weft_status status, const char *text,
+int wf_reply_submit(struct wf_server_call *s, enum weft_status status, const char *text,
 		    const struct wf_packed *reply);
 
 /* Answer with a failure, unless there is an answer already. */
-void wf_reply_fail(struct wf_served *s, enum weft_status status, const char *text);
+void wf_reply_fail(struct wf_server_call *s, enum weft_status status, const char *text);
 
 /*
  * Answer with a failure as wf_reply_fail() does, before anything was done for the call, and
  * count it as refused.
  */
-void wf_reply_refuse(struct wf_served *s, enum weft_status status, const char *text);
+void wf_reply_refuse(struct wf_server_call *s, enum weft_status status, const char *text);
 
 /* Free message and text, if there are any. */
-void wf_reply_drop(struct wf_served *s);
+void wf_reply_drop(struct wf_server_call *s);
 
 /* Post the answer that waited: messages written before it have left, or never will. */
 void wf_reply_flushed(struct wf_stream *stream);

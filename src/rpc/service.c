@@ -65,7 +65,7 @@ static const char *method_name(const struct wf_service *base, int method)
 	return WF_CONTAINER(base, struct wf_pb_service, base)->service->descriptor->methods[method].name;
 }
 
-static bool compresses(const struct wf_served *served)
+static bool compresses(const struct wf_server_call *served)
 {
 	return wf_message_compresses(&served->serving->transfer->worker->options,
 				     served->understood, served->reply.compression);
@@ -74,13 +74,13 @@ static bool compresses(const struct wf_served *served)
 /* Reply for a handler: its protobuf-c closure. */
 static void closure(const ProtobufCMessage *message, void *closure_data)
 {
-	struct wf_served *served = closure_data;
+	struct wf_server_call *served = closure_data;
 	struct wf_packed reply;
 
 	if (!message)
 		wf_reply_submit(served, WEFT_INTERNAL, "the handler gave no reply", NULL);
 	else if (wf_message_pack(message, protobuf_c_message_get_packed_size(message),
-				 compresses(served), wf_served_pool(served), &reply))
+				 compresses(served), wf_server_call_pool(served), &reply))
 		wf_reply_submit(served, WEFT_RESOURCE_EXHAUSTED, "no memory to pack the reply",
 				NULL);
 	else
@@ -91,7 +91,7 @@ static void closure(const ProtobufCMessage *message, void *closure_data)
  * Handle a call.  A reply ends the call, but not before the handler has returned: the reply,
  * even from another thread, is sent by this worker.
  */
-static void handle(struct wf_service *base, int method, struct wf_served *served,
+static void handle(struct wf_service *base, int method, struct wf_server_call *served,
 		   const uint8_t *bytes, size_t count)
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
@@ -133,7 +133,7 @@ void wf_service_fini(struct wf_pb_service *s)
 	free(s->handlers);
 }
 
-void wf_service_defer(struct wf_served *served)
+void wf_service_defer(struct wf_server_call *served)
 {
 	served->handler.deferred = true;
 }

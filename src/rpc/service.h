@@ -8,7 +8,7 @@
 #define WF_SERVICE_H
 
 #include <protobuf-c/protobuf-c.h>
-#include "rpc/served.h"
+#include "rpc/server_call.h"
 
 struct weft_stream;
 
@@ -34,6 +34,6 @@ void wf_service_init(struct wf_pb_service *s, ProtobufCService *service);
 void wf_service_fini(struct wf_pb_service *s);
 
 /* Keep the request message until the reply, not only until the handler returns. */
-void wf_service_defer(struct wf_served *served);
+void wf_service_defer(struct wf_server_call *served);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include "rpc/limit.h"
 
-struct wf_served;
+struct wf_server_call;
 struct wf_stream;
 
 /* A service, as this floor sees it: a name, and callbacks for its calls. */
@@ -30,7 +30,7 @@ struct wf_service {
 	 * Handle a call whose request is whole.  Runs as a notice, outside the library's own
 	 * work.
 	 */
-	void (*handle)(struct wf_service *service, int method, struct wf_served *served,
+	void (*handle)(struct wf_service *service, int method, struct wf_server_call *served,
 		       const uint8_t *request, size_t bytes);
 	/* Returns whether the method has a stream.  NULL: no method has. */
 	bool (*streams)(const struct wf_service *service, int method);
@@ -38,16 +38,17 @@ struct wf_service {
 	 * Make the stream of a call, all zero but for members that its owner sets.  NULL: no
 	 * memory.
 	 */
-	struct wf_stream *(*open)(struct wf_service *service, int method, struct wf_served *served);
+	struct wf_stream *(*open)(struct wf_service *service, int method,
+				  struct wf_server_call *served);
 	/* Give a call with its stream to the handler.  Runs as a notice. */
-	void (*begin)(struct wf_service *service, int method, struct wf_served *served);
+	void (*begin)(struct wf_service *service, int method, struct wf_server_call *served);
 };
 
 /* The services of a node, for all workers. */
 struct wf_services {
 	_Atomic(struct wf_service *) first; /* grows at the head: any thread may add */
 	struct wf_limits limits;
-	atomic_bool forgot; /* see replies.h */
+	atomic_bool forgot; /* see reply_cache.h */
 };
 
 /* Returns the service of that name; NULL: there is none. */

@@ -178,13 +178,13 @@ static struct wf_message_record record_of(const struct wf_write *w, const struct
 	};
 }
 
-static int put_head(struct wf_parcel *p, const struct wf_body *body)
+static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
-	const struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
+	const struct wf_write *w = WF_CONTAINER(p, struct wf_write, outgoing);
 	struct wf_message_record m = record_of(w, body);
 	struct wf_stream *s = w->stream;
 	struct wf_writer head;
-	int err = wf_parcel_head(p, wf_message_record_bytes(&m), &head);
+	int err = wf_outgoing_head(p, wf_message_record_bytes(&m), &head);
 
 	if (err)
 		return err;
@@ -204,7 +204,7 @@ static void hold(struct wf_transfer *t, int64_t bytes)
 static void end_write(struct wf_write *w, const struct wf_error *e)
 {
 	if (w->posted)
-		hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
+		hold(w->outgoing.transfer, -(int64_t)w->outgoing.body_bytes);
 	wf_list_remove(&w->node);
 	wf_buffer_give(&w->buffer);
 	w->done(w, e);
@@ -223,14 +223,14 @@ static void take_back_after(struct wf_write *w, const struct wf_error *e)
 		s->unsaid(s, e);
 	for (at = s->out.posted.prev; at != &w->node; at = before) {
 		before = at->prev;
-		wf_parcel_stop(&WF_CONTAINER(at, struct wf_write, node)->parcel, e);
+		wf_outgoing_stop(&WF_CONTAINER(at, struct wf_write, node)->outgoing, e);
 	}
 }
 
 /* End a write.  The peer's side of the call says why it refused a message. */
-static void message_sent(struct wf_parcel *p, const struct wf_error *e)
+static void message_sent(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_write *w = WF_CONTAINER(p, struct wf_write, parcel);
+	struct wf_write *w = WF_CONTAINER(p, struct wf_write, outgoing);
 	struct wf_stream *s = w->stream;
 
 	if (e && !p->refused && !s->out.mute) {
@@ -242,7 +242,7 @@ static void message_sent(struct wf_parcel *p, const struct wf_error *e)
 	idle(s);
 }
 
-static const struct wf_parcel_class message_class = {
+static const struct wf_outgoing_class message_class = {
 	.needs_room = true,
 	.put_head = put_head,
 	.done = message_sent,
@@ -253,18 +253,18 @@ static void post(struct wf_stream *s, struct wf_write *w)
 	wf_list_remove(&w->node);
 	wf_list_append(&s->out.posted, &w->node);
 	w->posted = true;
-	hold(s->streams->transfer, (int64_t)w->parcel.body_bytes);
+	hold(s->streams->transfer, (int64_t)w->outgoing.body_bytes);
 	s->busy++;
 	if (!(w->flags & WF_MESSAGE_NONE))
 		s->out.written++;
 	if (s->initial && !s->initial_sent)
 		w->flags |= WF_MESSAGE_INITIAL;
 	s->initial_sent = true;
-	w->parcel.type = s->serves ? WF_RECORD_RESPONSE : WF_RECORD_REQUEST;
-	w->parcel.class = &message_class;
-	w->parcel.terms = &s->terms;
-	wf_parcel_post(s->streams->transfer, s->link, &w->parcel);
-	s->out.held = w->parcel.state != WF_PARCEL_QUEUED;
+	w->outgoing.type = s->serves ? WF_RECORD_RESPONSE : WF_RECORD_REQUEST;
+	w->outgoing.class = &message_class;
+	w->outgoing.terms = &s->terms;
+	wf_outgoing_post(s->streams->transfer, s->link, &w->outgoing);
+	s->out.held = w->outgoing.state != WF_OUTGOING_QUEUED;
 	if (w->begun)
 		w->begun(w, s->link, s->call, s->out.written - 1);
 }
@@ -310,9 +310,9 @@ static int unpost(struct wf_write *w)
 
 	if (!w->posted)
 		return 0;
-	if (wf_parcel_take_back(&w->parcel))
+	if (wf_outgoing_take_back(&w->outgoing))
 		return -EALREADY;
-	hold(w->parcel.transfer, -(int64_t)w->parcel.body_bytes);
+	hold(w->outgoing.transfer, -(int64_t)w->outgoing.body_bytes);
 	w->posted = false;
 	s->out.held = false;
 	s->busy--;
@@ -337,7 +337,7 @@ void wf_stream_stop_write(struct wf_write *w, const struct wf_error *e)
 	struct wf_stream *s = w->stream;
 
 	if (unpost(w)) {
-		wf_parcel_stop(&w->parcel, e);
+		wf_outgoing_stop(&w->outgoing, e);
 		return;
 	}
 	end_write(w, e);
@@ -356,7 +356,7 @@ void wf_stream_mute(struct wf_stream *s, const struct wf_error *e)
 	while ((at = wf_list_first(&s->out.pending)))
 		end_write(WF_CONTAINER(at, struct wf_write, node), e);
 	WF_LIST_EACH(node, &s->out.posted)
-		wf_parcel_stop(&WF_CONTAINER(node, struct wf_write, node)->parcel, e);
+		wf_outgoing_stop(&WF_CONTAINER(node, struct wf_write, node)->outgoing, e);
 	idle(s);
 }
 
@@ -797,7 +797,7 @@ static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_arri
 		return e->code;
 	if (a->answer)
 		return 0;
-	return wf_sums_check(body, a->record.eager, link, wf_link_caps(link), e);
+	return wf_reader_sums_check(body, a->record.eager, link, wf_link_caps(link), e);
 }
 
 int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
@@ -859,7 +859,7 @@ void wf_stream_describe_write(const struct wf_write *w, char *text, size_t bytes
 	if (!s->link)
 		(void)snprintf(text, bytes, "the call has not begun");
 	else if (w->posted)
-		wf_parcel_describe(&w->parcel, text, bytes);
+		wf_outgoing_describe(&w->outgoing, text, bytes);
 	else if (s->out.held)
 		(void)snprintf(text, bytes, "the message before it has not left yet");
 	else
@@ -883,7 +883,7 @@ uint64_t wf_stream_progress(const struct wf_stream *s)
 	WF_LIST_EACH(node, &s->out.posted) {
 		struct wf_write *w = WF_CONTAINER(node, struct wf_write, node);
 
-		progress = wf_progress_add(progress, wf_parcel_progress(&w->parcel));
+		progress = wf_progress_add(progress, wf_outgoing_progress(&w->outgoing));
 	}
 	return progress;
 }
@@ -893,6 +893,6 @@ uint64_t wf_stream_offered_bytes(const struct wf_stream *s)
 	uint64_t bytes = 0;
 
 	WF_LIST_EACH(node, &s->out.posted)
-		bytes += wf_parcel_offered_bytes(&WF_CONTAINER(node, struct wf_write, node)->parcel);
+		bytes += wf_outgoing_offered_bytes(&WF_CONTAINER(node, struct wf_write, node)->outgoing);
 	return bytes;
 }

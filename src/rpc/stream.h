@@ -101,7 +101,7 @@ struct wf_stream {
 	uint64_t call;
 	struct wf_notice go_on;     /* runs when something could not be done at once */
 	struct wf_error lost_why;   /* code not 0: a message is lost, and the stream will stop */
-	unsigned busy;              /* parcels, pulls and grants under way */
+	unsigned busy;              /* outgoing bodies, pulls and grants under way */
 	struct wf_stream_out out;
 	struct wf_stream_in in;
 };

@@ -8,7 +8,7 @@
 #define WF_WRITE_H
 
 #include "memory/buffer.h"
-#include "transfer/parcel.h"
+#include "transfer/outgoing.h"
 
 struct wf_stream;
 
@@ -21,7 +21,7 @@ struct wf_write {
 	 * NULL: there are none.
 	 */
 	void (*begun)(struct wf_write *w, struct wf_link *link, uint64_t call, uint64_t number);
-	struct wf_buffer buffer; /* taken; the message in it is the parcel's body */
+	struct wf_buffer buffer; /* taken; the message in it is the outgoing body's body */
 	/* The message is on its way, and a long one has been pulled; or @e: it was not. */
 	void (*done)(struct wf_write *w, const struct wf_error *e);
 
@@ -29,7 +29,7 @@ struct wf_write {
 	struct wf_stream *stream;
 	struct wf_list node; /* in stream->out.pending or .posted */
 	bool posted;
-	struct wf_parcel parcel;
+	struct wf_outgoing outgoing;
 };
 
 #endif

@@ -9,9 +9,9 @@
 
 #define TYPICAL_RANK 4 /* further dimensions are not charged: a record's are longer */
 
-void wf_bundles_init(struct wf_bundles *bundles, struct wf_arrivals *arrivals)
+void wf_bundles_init(struct wf_bundles *bundles, struct wf_unexpected_queue *unexpected_queue)
 {
-	bundles->arrivals = arrivals;
+	bundles->unexpected_queue = unexpected_queue;
 	wf_map_init(&bundles->map);
 }
 
@@ -49,7 +49,7 @@ static uint64_t kept_bytes(uint32_t count)
 {
 	return sizeof(struct wf_bundle) +
 	       count * (sizeof(struct wf_bundled *) + sizeof(struct wf_bundled) +
-			sizeof(struct wf_arrival) + 2 * TYPICAL_RANK * sizeof(int64_t));
+			sizeof(struct wf_unexpected) + 2 * TYPICAL_RANK * sizeof(int64_t));
 }
 
 int wf_bundle_open(struct wf_bundles *bundles, const struct wf_bundle_name *name, uint32_t count,
@@ -77,13 +77,13 @@ int wf_bundle_open(struct wf_bundles *bundles, const struct wf_bundle_name *name
 	return 0;
 }
 
-static void refuse_tensor(struct wf_arrival *a)
+static void refuse_tensor(struct wf_unexpected *a)
 {
-	wf_arrival_drop(a, WEFT_CANCELLED);
+	wf_unexpected_drop(a, WEFT_CANCELLED);
 }
 
 /* Close @b; @let_go is called for each tensor that was not received. */
-static void shut(struct wf_bundle *b, void (*let_go)(struct wf_arrival *a))
+static void shut(struct wf_bundle *b, void (*let_go)(struct wf_unexpected *a))
 {
 	struct wf_bundles *bundles = b->bundles;
 
@@ -92,10 +92,10 @@ static void shut(struct wf_bundle *b, void (*let_go)(struct wf_arrival *a))
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct wf_bundled *t = b->tensors[i];
 
-		if (t && t->arrival)
-			let_go(t->arrival);
+		if (t && t->unexpected)
+			let_go(t->unexpected);
 		if (t)
-			t->arrival = NULL;
+			t->unexpected = NULL;
 	}
 	wf_ledger_discharge(b->name.link, WF_LEDGER_OWED, kept_bytes(b->count));
 	wf_link_put(b->name.link);
@@ -113,7 +113,7 @@ void wf_bundles_fini(struct wf_bundles *bundles)
 
 	/* Nobody is left to tell. */
 	while ((node = wf_map_first(&bundles->map)))
-		shut(WF_CONTAINER(node, struct wf_bundle, node), wf_arrival_free);
+		shut(WF_CONTAINER(node, struct wf_bundle, node), wf_unexpected_free);
 	wf_map_fini(&bundles->map);
 }
 
@@ -136,7 +136,7 @@ static int check(const struct wf_bundle *b, uint32_t index, struct wf_error *e)
 {
 	const struct wf_bundled *t = b->tensors[index];
 
-	if (t->arrival)
+	if (t->unexpected)
 		return 0;
 	if (t->lost)
 		return wf_error_set(e, -ECANCELED,
@@ -150,18 +150,18 @@ static int check(const struct wf_bundle *b, uint32_t index, struct wf_error *e)
 
 /* A tensor's sender has taken it back, or is dead. */
 
-static void lost(struct wf_arrival *a, const struct wf_error *e)
+static void lost(struct wf_unexpected *a, const struct wf_error *e)
 {
 	struct wf_bundled *t = a->keeper;
 
 	(void)e; /* a receive of the tensor is told */
-	t->arrival = NULL;
+	t->unexpected = NULL;
 	t->lost = true;
-	wf_arrival_free(a);
+	wf_unexpected_free(a);
 }
 
 /* Make @a receivable again, unless the bundle was closed meanwhile. */
-static void give_back(struct wf_receiving *r, struct wf_arrival *a)
+static void give_back(struct wf_receiving *r, struct wf_unexpected *a)
 {
 	struct wf_bundle *b = r->bundle;
 	struct wf_bundled *t = b->tensors[r->step];
@@ -172,21 +172,21 @@ static void give_back(struct wf_receiving *r, struct wf_arrival *a)
 	}
 	a->keeper = t;
 	a->lost = lost;
-	t->arrival = a;
+	t->unexpected = a;
 }
 
 void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving *r)
 {
 	struct wf_bundled *t = b->tensors[index];
-	struct wf_arrival *a = t->arrival;
+	struct wf_unexpected *a = t->unexpected;
 	struct wf_error e;
 
 	if (check(b, index, &e)) {
 		r->done(r, &e);
 		return;
 	}
-	t->arrival = NULL;
-	wf_receiving_init(r, b->bundles->arrivals);
+	t->unexpected = NULL;
+	wf_receiving_init(r, b->bundles->unexpected_queue);
 	r->give_back = give_back;
 	wf_receiving_meet_kept(r, a);
 }
@@ -198,7 +198,7 @@ static struct wf_bundled *describe(const struct wf_tensor_record *t)
 
 	if (!d)
 		return NULL;
-	d->tensor = wf_arrival_describe(t, d->shape);
+	d->tensor = wf_unexpected_describe(t, d->shape);
 	d->flags = t->flags & ~(unsigned)WF_TENSOR_LOST;
 	d->bytes = t->body.bytes;
 	d->lost = t->flags & WF_TENSOR_LOST;
@@ -215,15 +215,15 @@ static int keep(struct wf_bundle *b, uint32_t index, const struct wf_tensor_reco
 	if (d && d->lost)
 		err = 0;
 	else if (d)
-		err = wf_arrival_keep(b->bundles->arrivals, b->name.link, t, came, answer,
-				      &d->arrival);
+		err = wf_unexpected_keep(b->bundles->unexpected_queue, b->name.link, t, came,
+					 answer, &d->unexpected);
 	if (err) {
 		free(d);
 		return err;
 	}
-	if (d->arrival) {
-		d->arrival->keeper = d;
-		d->arrival->lost = lost;
+	if (d->unexpected) {
+		d->unexpected->keeper = d;
+		d->unexpected->lost = lost;
 	}
 	b->tensors[index] = d;
 	b->came++;
@@ -257,7 +257,7 @@ static int take_attachment(void *ctx, struct wf_link *link, const struct wf_reco
 	if (err)
 		return err;
 	if (!b) {
-		wf_counters_add(&bundles->arrivals->worker->counters.late_dropped, 1);
+		wf_counters_add(&bundles->unexpected_queue->worker->counters.late_dropped, 1);
 		wf_answer_refuse(link, &t.body, answer, WEFT_CANCELLED);
 		return 0;
 	}

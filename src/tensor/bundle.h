@@ -18,7 +18,7 @@
 
 /* Bundles of a worker. */
 struct wf_bundles {
-	struct wf_arrivals *arrivals;
+	struct wf_unexpected_queue *unexpected_queue;
 	struct wf_map map;
 };
 
@@ -36,7 +36,7 @@ struct wf_bundled {
 	unsigned flags; /* WEFT_DEAD, WEFT_OPAQUE */
 	uint64_t bytes;
 	bool lost;      /* the sender has failed to send it, or took it back */
-	struct wf_arrival *arrival; /* NULL: lost, received, or the bundle is closed */
+	struct wf_unexpected *unexpected; /* NULL: lost, received, or the bundle is closed */
 	int64_t shape[];
 };
 
@@ -55,7 +55,7 @@ struct wf_bundle {
 	struct wf_bundled *tensors[];
 };
 
-void wf_bundles_init(struct wf_bundles *bundles, struct wf_arrivals *arrivals);
+void wf_bundles_init(struct wf_bundles *bundles, struct wf_unexpected_queue *unexpected_queue);
 /* Close each bundle that is left, and tear @bundles down. */
 void wf_bundles_fini(struct wf_bundles *bundles);
 

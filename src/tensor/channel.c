@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "link/ledger.h"
-#include "tensor/ending.h"
+#include "tensor/step_end.h"
 #include "util/status.h"
 
 struct wf_channel {
@@ -14,7 +14,7 @@ struct wf_channel {
 	struct wf_channels *channels;
 	uint64_t step;
 	struct wf_list receives;
-	struct wf_list arrivals;
+	struct wf_list unexpected_queue;
 	uint32_t from_anybody; /* receives from any peer */
 	uint16_t key_bytes;
 	uint8_t key[];
@@ -52,7 +52,7 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 	ch->key_bytes = key_bytes;
 	memcpy(ch->key, key, key_bytes);
 	wf_list_init(&ch->receives);
-	wf_list_init(&ch->arrivals);
+	wf_list_init(&ch->unexpected_queue);
 	ch->from_anybody = 0;
 	wf_map_add(&c->map, &ch->node, hash);
 	return ch;
@@ -61,29 +61,29 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 /* Free a channel when it is empty. */
 static void drop_channel(struct wf_channel *ch)
 {
-	if (!wf_list_empty(&ch->receives) || !wf_list_empty(&ch->arrivals))
+	if (!wf_list_empty(&ch->receives) || !wf_list_empty(&ch->unexpected_queue))
 		return;
 	wf_map_remove(&ch->channels->map, &ch->node);
 	free(ch);
 }
 
-/* Arrivals. */
+/* Unexpected tensors. */
 
-/* Drop an arrival that nobody will receive. */
-static void drop_arrival(struct wf_arrival *a, enum weft_status status)
+/* Drop an unexpected tensor that nobody will receive. */
+static void drop_arrival(struct wf_unexpected *a, enum weft_status status)
 {
 	struct wf_channel *ch = a->keeper;
 
-	wf_arrival_drop(a, status);
+	wf_unexpected_drop(a, status);
 	drop_channel(ch);
 }
 
-static void arrival_lost(struct wf_arrival *a, const struct wf_error *e)
+static void arrival_lost(struct wf_unexpected *a, const struct wf_error *e)
 {
 	struct wf_channel *ch = a->keeper;
 
 	(void)e; /* no receive waits for it */
-	wf_arrival_free(a);
+	wf_unexpected_free(a);
 	drop_channel(ch);
 }
 
@@ -91,13 +91,13 @@ void wf_channels_drop(struct wf_part *part, enum weft_status status)
 {
 	wf_part_hold(part);
 	WF_LIST_EACH(node, &part->kept)
-		drop_arrival(WF_CONTAINER(node, struct wf_arrival, part_node), status);
+		drop_arrival(WF_CONTAINER(node, struct wf_unexpected, part_node), status);
 	wf_part_put(part);
 }
 
 /*
- * Drop arrivals kept for too long: their receiver has died, say, and so has the node that was to
- * end the step.
+ * Drop unexpected tensors kept for too long: their receiver has died, say, and so has the node that
+ * was to end the step.
  */
 static void kept_too_long(struct wf_timer *timer)
 {
@@ -105,7 +105,7 @@ static void kept_too_long(struct wf_timer *timer)
 	uint64_t limit_ns = c->worker->options.step_ns;
 
 	WF_LIST_EACH(node, &c->kept) {
-		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
+		struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, kept_node);
 
 		if (c->worker->loop.now_ns < a->since_ns + limit_ns) {
 			wf_loop_timer(&c->worker->loop, timer, a->since_ns + limit_ns, kept_too_long);
@@ -119,20 +119,21 @@ static void kept_too_long(struct wf_timer *timer)
  * Returns the place of @a behind earlier tensors of its sender; as a rule the end, or the
  * beginning for one that was given back.
  */
-static struct wf_list *place_of(struct wf_channel *ch, const struct wf_arrival *a)
+static struct wf_list *place_of(struct wf_channel *ch, const struct wf_unexpected *a)
 {
-	struct wf_list *at = wf_list_first(&ch->arrivals);
+	struct wf_list *at = wf_list_first(&ch->unexpected_queue);
 
-	if (!at || WF_CONTAINER(ch->arrivals.prev, struct wf_arrival, node)->number < a->number)
-		return &ch->arrivals;
-	while (WF_CONTAINER(at, struct wf_arrival, node)->number < a->number)
+	if (!at ||
+	    WF_CONTAINER(ch->unexpected_queue.prev, struct wf_unexpected, node)->number < a->number)
+		return &ch->unexpected_queue;
+	while (WF_CONTAINER(at, struct wf_unexpected, node)->number < a->number)
 		at = at->next;
 	return at;
 }
 
 /* Let @a, of the peer of @part, wait in @ch for a receive. */
 static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
-		    struct wf_arrival *a)
+		    struct wf_unexpected *a)
 {
 	uint64_t limit_ns = c->worker->options.step_ns;
 	struct wf_link *link = wf_link_real(a->link);
@@ -145,12 +146,12 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 	 * been charged.
 	 */
 	if (!a->charged_bytes)
-		wf_arrival_charge(a, sizeof(*ch) + ch->key_bytes + sizeof(*part) +
-				     sizeof(*part->use.use));
+		wf_unexpected_charge(a, sizeof(*ch) + ch->key_bytes + sizeof(*part) +
+					sizeof(*part->use.use));
 	wf_list_insert_before(place_of(ch, a), &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
 	wf_list_append(left ? &c->leftovers : &link->account.kept, &a->link_node);
-	wf_arrival_wait(a, part);
+	wf_unexpected_wait(a, part);
 	if (limit_ns && !c->kept_timer.armed)
 		wf_loop_timer(&c->worker->loop, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
 }
@@ -180,7 +181,7 @@ static const struct wf_step *take_part(struct wf_channels *c, struct wf_link *li
 	wf_part_take(*part);
 	if (!(*part)->heard)
 		return NULL;
-	err = wf_ending_heard(c, *part);
+	err = wf_step_end_heard(c, *part);
 	wf_part_put(*part);
 	*part = NULL;
 	return err ? NULL : find_over(c, step);
@@ -240,25 +241,25 @@ static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *
 }
 
 /*
- * Returns the first arrival of @link's.  Of many, most are others', or wait for other receives:
- * the shorter of both lists is searched.  One that was given back is the last of its peer's
- * list.
+ * Returns the first unexpected tensor of @link's.  Of many, most are others', or wait for other
+ * receives: the shorter of both lists is searched.  One that was given back is the last of its
+ * peer's list.
  */
-static struct wf_arrival *find_arrival_of(struct wf_channel *ch, struct wf_link *link)
+static struct wf_unexpected *find_arrival_of(struct wf_channel *ch, struct wf_link *link)
 {
 	const struct wf_list *own = link->account.kept.next;
-	struct wf_arrival *found = NULL;
+	struct wf_unexpected *found = NULL;
 
-	WF_LIST_EACH(node, &ch->arrivals) {
-		struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, node);
+	WF_LIST_EACH(node, &ch->unexpected_queue) {
+		struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, node);
 
 		if (a->link == link)
 			return a;
 		if (link->state == WF_LINK_GONE)
-			continue; /* arrivals of a peer that is gone are in no list of its own */
+			continue; /* unexpected tensors of a peer that is gone are in no list of its own */
 		if (own == &link->account.kept)
 			return found;
-		a = WF_CONTAINER(own, struct wf_arrival, link_node);
+		a = WF_CONTAINER(own, struct wf_unexpected, link_node);
 		if (a->keeper == ch && (!found || a->number < found->number))
 			found = a;
 		own = own->next;
@@ -266,13 +267,13 @@ static struct wf_arrival *find_arrival_of(struct wf_channel *ch, struct wf_link 
 	return NULL;
 }
 
-static struct wf_arrival *find_arrival(struct wf_channel *ch, const struct wf_receiving *r)
+static struct wf_unexpected *find_arrival(struct wf_channel *ch, const struct wf_receiving *r)
 {
-	struct wf_list *first = wf_list_first(&ch->arrivals);
+	struct wf_list *first = wf_list_first(&ch->unexpected_queue);
 
 	if (r->from)
 		return find_arrival_of(ch, wf_link_real(r->from));
-	return first ? WF_CONTAINER(first, struct wf_arrival, node) : NULL;
+	return first ? WF_CONTAINER(first, struct wf_unexpected, node) : NULL;
 }
 
 /* Match @r with a tensor of the peer of @part. */
@@ -287,14 +288,14 @@ static void match(struct wf_receiving *r, struct wf_part *part)
 }
 
 /* Match @r with @a, which waits in its channel. */
-static void match_kept(struct wf_receiving *r, struct wf_arrival *a)
+static void match_kept(struct wf_receiving *r, struct wf_unexpected *a)
 {
 	match(r, a->part);
 	wf_receiving_meet_kept(r, a);
 }
 
 /* Bring @a back to its channel, in the place that it had before @r met it. */
-static void give_back(struct wf_receiving *r, struct wf_arrival *a)
+static void give_back(struct wf_receiving *r, struct wf_unexpected *a)
 {
 	struct wf_channels *c = r->channels;
 	const struct wf_step *over = find_over(c, r->step);
@@ -304,7 +305,7 @@ static void give_back(struct wf_receiving *r, struct wf_arrival *a)
 
 	ch = over || c->closed ? NULL : make_channel(c, r->step, r->key, r->key_bytes, hash);
 	if (!ch) {
-		wf_arrival_drop(a, over ? over->status : WEFT_CANCELLED);
+		wf_unexpected_drop(a, over ? over->status : WEFT_CANCELLED);
 		return;
 	}
 	a->since_ns = c->worker->loop.now_ns;
@@ -322,7 +323,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	struct wf_channel *ch;
 	struct wf_part *part = NULL;
 	struct wf_use *use = NULL;
-	struct wf_arrival *a;
+	struct wf_unexpected *a;
 	struct wf_error e;
 
 	if (!over && r->from)
@@ -335,7 +336,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
 	if (ch && (part || !r->from))
 		use = wf_use_get(&c->uses, r->step);
-	wf_receiving_init(r, c->arrivals);
+	wf_receiving_init(r, c->unexpected_queue);
 	r->channels = c;
 	r->give_back = give_back;
 	r->channel = ch;
@@ -407,13 +408,14 @@ int wf_channels_take_back(struct wf_receiving *r)
 	return 0;
 }
 
-/* Make room for live peers: drop the arrivals of strangers that are gone. */
+/* Make room for live peers: drop the unexpected tensors of strangers that are gone. */
 static void drop_leftovers(struct wf_channels *c)
 {
 	struct wf_list *oldest;
 
 	while (wf_ledger_strangers_full(c->worker) && (oldest = wf_list_first(&c->leftovers)))
-		drop_arrival(WF_CONTAINER(oldest, struct wf_arrival, link_node), WEFT_UNAVAILABLE);
+		drop_arrival(WF_CONTAINER(oldest, struct wf_unexpected, link_node),
+			     WEFT_UNAVAILABLE);
 }
 
 /* Keep an unexpected tensor.  -ENOMEM: @answer is still the caller's. */
@@ -422,14 +424,14 @@ static int keep_unmatched(struct wf_channels *c, struct wf_part *part,
 			  struct wf_answer *answer, uint64_t hash)
 {
 	struct wf_channel *ch;
-	struct wf_arrival *a;
+	struct wf_unexpected *a;
 	int err;
 
 	drop_leftovers(c);
 	ch = make_channel(c, t->step, t->key, t->key_bytes, hash);
 	if (!ch)
 		return -ENOMEM;
-	err = wf_arrival_keep(c->arrivals, part->link, t, came, answer, &a);
+	err = wf_unexpected_keep(c->unexpected_queue, part->link, t, came, answer, &a);
 	if (!err)
 		keep_in(c, ch, part, a);
 	drop_channel(ch);
@@ -494,7 +496,7 @@ void wf_channels_unmatched(const struct wf_channels *c,
 			   void *ctx)
 {
 	WF_LIST_EACH(node, &c->kept) {
-		const struct wf_arrival *a = WF_CONTAINER(node, struct wf_arrival, kept_node);
+		const struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, kept_node);
 		struct wf_tensor_record t = a->record;
 
 		/* The key of the record was in the frame, which is gone. */
@@ -536,7 +538,7 @@ static void count_heard(struct wf_channels *c, struct wf_link *link)
 		struct wf_part *part = WF_CONTAINER(node, struct wf_part, heard_node);
 
 		if (wf_part_takes(&c->parts, link, part->use.use->step))
-			(void)wf_ending_heard(c, part);
+			(void)wf_step_end_heard(c, part);
 	}
 }
 
@@ -550,7 +552,7 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 	while ((node = wf_map_next(&c->map, node))) {
 		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
 		struct wf_receiving *found = NULL;
-		struct wf_arrival *a = NULL;
+		struct wf_unexpected *a = NULL;
 
 		WF_LIST_EACH(at, &ch->receives) {
 			found = WF_CONTAINER(at, struct wf_receiving, node);
@@ -567,13 +569,13 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 	}
 }
 
-void wf_channels_init(struct wf_channels *c, struct wf_arrivals *arrivals,
+void wf_channels_init(struct wf_channels *c, struct wf_unexpected_queue *unexpected_queue,
 		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx)
 {
 	*c = (struct wf_channels){
-		.worker = arrivals->worker, .arrivals = arrivals, .aborted_by_peer = aborted, .ctx = ctx,
+		.worker = unexpected_queue->worker, .unexpected_queue = unexpected_queue, .aborted_by_peer = aborted, .ctx = ctx,
 	};
-	wf_sending_init(&c->sendings, arrivals->transfer, WF_RECORD_TENSOR);
+	wf_sending_init(&c->sendings, unexpected_queue->transfer, WF_RECORD_TENSOR);
 	wf_steps_init(&c->aborted);
 	wf_steps_init(&c->ended);
 	wf_map_init(&c->map);
@@ -603,8 +605,8 @@ void wf_channels_fini(struct wf_channels *c)
 	while ((node = wf_map_first(&c->map))) {
 		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
 
-		WF_LIST_EACH(at, &ch->arrivals)
-			wf_arrival_free(WF_CONTAINER(at, struct wf_arrival, node));
+		WF_LIST_EACH(at, &ch->unexpected_queue)
+			wf_unexpected_free(WF_CONTAINER(at, struct wf_unexpected, node));
 		drop_channel(ch);
 	}
 	wf_timer_stop(&c->worker->loop.timers, &c->kept_timer);

@@ -5,7 +5,7 @@
 void wf_parts_init(struct wf_parts *parts, struct wf_uses *uses)
 {
 	*parts = (struct wf_parts){ .uses = uses };
-	wf_spare_init(&parts->spare, sizeof(struct wf_part), 0, 0);
+	wf_freelist_init(&parts->spare, sizeof(struct wf_part), 0, 0);
 	wf_map_init(&parts->map);
 	wf_list_init(&parts->idle);
 }
@@ -35,7 +35,7 @@ static void free_unused(struct wf_part *part)
 	wf_list_remove(&part->link_node);
 	wf_use_leave(&part->use);
 	wf_link_put(part->link);
-	wf_spare_give(&part->parts->spare, part);
+	wf_freelist_give(&part->parts->spare, part);
 }
 
 static void give_up(struct wf_part *part)
@@ -63,7 +63,7 @@ void wf_parts_fini(struct wf_parts *parts)
 		give_up(part);
 	}
 	wf_map_fini(&parts->map);
-	wf_spare_fini(&parts->spare);
+	wf_freelist_fini(&parts->spare);
 }
 
 static uint64_t hash_of(const struct wf_parts *parts, const struct wf_link *link, uint64_t step)
@@ -92,11 +92,11 @@ struct wf_part *wf_part_find(const struct wf_parts *parts, const struct wf_link 
 static struct wf_part *make(struct wf_parts *parts, struct wf_link *link, uint64_t step,
 			    uint64_t hash)
 {
-	struct wf_part *part = wf_spare_take(&parts->spare);
+	struct wf_part *part = wf_freelist_take(&parts->spare);
 	struct wf_use *use = part ? wf_use_get(parts->uses, step) : NULL;
 
 	if (!use) {
-		wf_spare_give(&parts->spare, part);
+		wf_freelist_give(&parts->spare, part);
 		return NULL;
 	}
 	*part = (struct wf_part){ .parts = parts, .link = link };

@@ -19,7 +19,7 @@
 #include "link/link.h"
 #include "tensor/step.h"
 #include "tensor/use.h"
-#include "util/spare.h"
+#include "util/freelist.h"
 
 #define WF_PARTS_IDLE_MAX 4096 /* limit of steps that are over, too */
 #define WF_PARTS_HEARD_MAX 64  /* aborts of one peer that do not count; not tuned */
@@ -31,7 +31,7 @@ struct wf_parts {
 	struct wf_part *last; /* part found last, as a rule the next, too; or NULL */
 	struct wf_list idle; /* unused parts of peers that take part; the oldest first */
 	uint32_t idle_count;
-	struct wf_spare spare; /* freelist: each message may be of a step of its own */
+	struct wf_freelist spare; /* freelist: each message may be of a step of its own */
 };
 
 struct wf_part {
@@ -45,7 +45,7 @@ struct wf_part {
 	unsigned refs;        /* operations under way, and tensors that are kept */
 	bool takes;           /* the peer takes part */
 	struct wf_step *heard; /* an abort by the peer that does not count; NULL: none */
-	struct wf_list kept;  /* struct wf_arrival: tensors that were not received */
+	struct wf_list kept;  /* struct wf_unexpected: tensors that were not received */
 };
 
 void wf_parts_init(struct wf_parts *parts, struct wf_uses *uses);

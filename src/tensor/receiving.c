@@ -23,7 +23,7 @@ static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_te
 		if (!shape)
 			return wf_error_set(e, -ENOMEM, "no memory for a shape");
 	}
-	r->got = wf_arrival_describe(t, shape);
+	r->got = wf_unexpected_describe(t, shape);
 	r->got_flags = t->flags;
 	r->got_bytes = t->body.bytes;
 	r->got_from = link;
@@ -73,7 +73,7 @@ static int find_view(struct wf_receiving *r, struct wf_link *link, const struct 
 	/* Without a rail the path could not name the rail of the body. */
 	if (body->way != WF_BODY_VIEW || r->into || r->alloc || !caps || !caps->same_host)
 		return -ENOENT;
-	err = wf_view_open(&r->arrivals->transfer->views, link, body, &r->view);
+	err = wf_view_open(&r->unexpected_queue->transfer->views, link, body, &r->view);
 	/*
 	 * The owner must say whether the offer is over, and why: it was cancelled, or has given
 	 * us up.
@@ -95,7 +95,7 @@ static void staged(struct wf_stage *stage, const struct wf_error *e);
 static int need_pull(struct wf_receiving *r)
 {
 	if (!r->pull)
-		r->pull = wf_spare_take(&r->arrivals->pulls);
+		r->pull = wf_freelist_take(&r->unexpected_queue->pulls);
 	return r->pull ? 0 : -ENOMEM;
 }
 
@@ -104,7 +104,7 @@ static int find_stage(struct wf_receiving *r, struct wf_error *e)
 	/* The pull keeps the reason why draining has failed, also where nothing was pulled. */
 	if (need_pull(r))
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
-	if (!r->stage && wf_stage_open(r->arrivals->transfer, r->device, r->got_bytes,
+	if (!r->stage && wf_stage_open(r->unexpected_queue->transfer, r->device, r->got_bytes,
 				       WF_KIND_OUT_OF_CHUNK, &r->stage))
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	r->stage->moved = staged;
@@ -116,7 +116,7 @@ static int find_stage(struct wf_receiving *r, struct wf_error *e)
 /* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
 static int find_memory(struct wf_receiving *r, struct wf_error *e)
 {
-	struct wf_pool *pool = &r->arrivals->worker->pool;
+	struct wf_pool *pool = &r->unexpected_queue->worker->pool;
 	int err;
 
 	if (r->into) {
@@ -152,7 +152,7 @@ static void release(struct wf_receiving *r)
 	if (r->view)
 		wf_view_close(r->view);
 	else
-		wf_pool_give(&r->arrivals->worker->pool, r->chunk);
+		wf_pool_give(&r->unexpected_queue->worker->pool, r->chunk);
 	r->view = NULL;
 	r->chunk = NULL;
 	if (r->got_from)
@@ -162,9 +162,9 @@ static void release(struct wf_receiving *r)
 
 /* Start and end of a receive. */
 
-void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
+void wf_receiving_init(struct wf_receiving *r, struct wf_unexpected_queue *unexpected_queue)
 {
-	r->arrivals = arrivals;
+	r->unexpected_queue = unexpected_queue;
 	r->channel = NULL;
 	r->got = (struct weft_tensor){ 0 };
 	r->got_from = NULL;
@@ -173,9 +173,9 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	r->stage = NULL;
 	r->pull = NULL;
 	r->doubted = false;
-	r->arrival = NULL;
+	r->unexpected = NULL;
 	r->returns = false;
-	r->path = (struct wf_path){ .queued_ns = arrivals->worker->loop.now_ns };
+	r->path = (struct wf_path){ .queued_ns = unexpected_queue->worker->loop.now_ns };
 	wf_list_init(&r->node);
 	wf_list_init(&r->all_node);
 	r->use = (struct wf_use_member){ 0 };
@@ -183,21 +183,23 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals)
 	wf_list_init(&r->waiter.node);
 }
 
-/* Answer for the arrival that @r met, and free it, or give it back for another receive. */
+/*
+ * Answer for the unexpected tensor that @r met, and free it, or give it back for another receive.
+ */
 static void let_go(struct wf_receiving *r, const struct wf_error *e)
 {
-	struct wf_arrival *a = r->arrival;
+	struct wf_unexpected *a = r->unexpected;
 
-	r->arrival = NULL;
+	r->unexpected = NULL;
 	if (!a)
 		return;
 	if (e && r->returns) {
 		r->give_back(r, a);
 		return;
 	}
-	wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a),
+	wf_answer_refuse(a->link, &a->record.body, wf_unexpected_take_answer(a),
 			 wf_status_of(e ? e->code : 0));
-	wf_arrival_free(a);
+	wf_unexpected_free(a);
 }
 
 void wf_receiving_leave(struct wf_receiving *r)
@@ -213,7 +215,7 @@ void wf_receiving_leave(struct wf_receiving *r)
 
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 {
-	struct wf_spare *pulls = &r->arrivals->pulls;
+	struct wf_freelist *pulls = &r->unexpected_queue->pulls;
 	struct wf_pull *pull = r->pull;
 
 	r->state = WF_RECEIVING_ENDED;
@@ -230,7 +232,7 @@ void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e)
 	r->view = NULL; /* a view, as any chunk, is found by its address from now on */
 	r->pull = NULL;
 	r->done(r, e);
-	wf_spare_give(pulls, pull); /* @e may have been in the pull */
+	wf_freelist_give(pulls, pull); /* @e may have been in the pull */
 }
 
 /* Add to @e the name of the tensor. */
@@ -299,14 +301,14 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_receiving *r = pull->job.owner;
-	struct wf_arrival *a = r->arrival;
+	struct wf_unexpected *a = r->unexpected;
 	struct wf_error why;
 
 	if (a && pull->answer) {
-		wf_arrival_give_answer(a, pull->answer);
+		wf_unexpected_give_answer(a, pull->answer);
 	} else if (a) {
-		r->arrival = NULL;
-		wf_arrival_free(a);
+		r->unexpected = NULL;
+		wf_unexpected_free(a);
 	}
 	pull->answer = NULL;
 	r->path = pull->path;
@@ -336,27 +338,27 @@ static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
 	       caps->same_host;
 }
 
-static void lost_held(struct wf_arrival *a, const struct wf_error *e);
+static void lost_held(struct wf_unexpected *a, const struct wf_error *e);
 
 /*
  * Keep the tensor that @r takes some time to receive, in @kept if that is there, so that it can
  * be given back.  Without memory it can't be given back.
  */
 static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		 struct wf_arrival *kept)
+		 struct wf_unexpected *kept)
 {
 	if (!kept && (!r->give_back || r->flags & WEFT_DROP ||
-		      wf_arrival_keep(r->arrivals, link, t, &r->path, NULL, &kept)))
+		      wf_unexpected_keep(r->unexpected_queue, link, t, &r->path, NULL, &kept)))
 		return;
-	wf_arrival_unwait(kept);
+	wf_unexpected_unwait(kept);
 	kept->keeper = r;
 	kept->lost = lost_held;
-	r->arrival = kept;
+	r->unexpected = kept;
 }
 
 /* Bring the body to its destination.  Takes @answer and @kept. */
 static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
-		 struct wf_answer *answer, struct wf_arrival *kept)
+		 struct wf_answer *answer, struct wf_unexpected *kept)
 {
 	void *into = r->stage ? r->stage->room : r->got.data;
 	struct wf_error e;
@@ -366,10 +368,10 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 		hold(r, link, t, kept);
 	if (t->body.way == WF_BODY_EAGER) {
 		memcpy(into, t->eager, t->body.bytes);
-		/* An arrival that is held has the room until it is let go. */
-		if (!r->arrival)
+		/* An unexpected tensor that is held has the room until it is let go. */
+		if (!r->unexpected)
 			wf_room_give(link, t->body.bytes);
-		err = wf_sums_check(&t->body, into, link, r->path.caps, &e);
+		err = wf_reader_sums_check(&t->body, into, link, r->path.caps, &e);
 		if (err)
 			e = say_which(r, &e);
 		come(r, err ? &e : NULL);
@@ -395,7 +397,7 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 	};
 	r->pull->path = r->path;
 	r->state = WF_RECEIVING_PULLING;
-	err = wf_pull_start(r->arrivals->transfer, link, &t->body, answer, r->pull);
+	err = wf_pull_start(r->unexpected_queue->transfer, link, &t->body, answer, r->pull);
 	if (err) {
 		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
 		wf_receiving_end(r, &e);
@@ -405,22 +407,22 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 static void retry_memory(struct wf_pool_waiter *waiter)
 {
 	struct wf_receiving *r = WF_CONTAINER(waiter, struct wf_receiving, waiter);
-	struct wf_arrival *a = r->arrival;
+	struct wf_unexpected *a = r->unexpected;
 	struct wf_error e;
 	int err = find_memory(r, &e);
 
 	if (err == -EAGAIN) {
-		wf_pool_wait(&r->arrivals->worker->pool, &r->waiter);
+		wf_pool_wait(&r->unexpected_queue->worker->pool, &r->waiter);
 		return;
 	}
 	if (err) {
-		r->arrival = NULL;
-		wf_answer_refuse(a->link, &a->record.body, wf_arrival_take_answer(a),
+		r->unexpected = NULL;
+		wf_answer_refuse(a->link, &a->record.body, wf_unexpected_take_answer(a),
 				  WEFT_RESOURCE_EXHAUSTED);
-		wf_arrival_free(a);
+		wf_unexpected_free(a);
 		wf_receiving_end(r, &e);
 	} else {
-		move(r, a->link, &a->record, wf_arrival_take_answer(a), a);
+		move(r, a->link, &a->record, wf_unexpected_take_answer(a), a);
 	}
 }
 
@@ -428,7 +430,7 @@ static void retry_memory(struct wf_pool_waiter *waiter)
  * End a receive that waits for memory with its offer; a receive that is ending has nothing to
  * give back.
  */
-static void lost_held(struct wf_arrival *a, const struct wf_error *e)
+static void lost_held(struct wf_unexpected *a, const struct wf_error *e)
 {
 	struct wf_receiving *r = a->keeper;
 
@@ -437,21 +439,21 @@ static void lost_held(struct wf_arrival *a, const struct wf_error *e)
 		wf_receiving_stop(r, e);
 		return;
 	}
-	r->arrival = NULL;
-	wf_arrival_free(a);
+	r->unexpected = NULL;
+	wf_unexpected_free(a);
 }
 
 /* Keep @a until the pool has room. */
-static void wait_for_memory(struct wf_receiving *r, struct wf_arrival *a)
+static void wait_for_memory(struct wf_receiving *r, struct wf_unexpected *a)
 {
-	wf_arrival_unwait(a);
+	wf_unexpected_unwait(a);
 	a->keeper = r;
 	a->lost = lost_held;
-	r->arrival = a;
+	r->unexpected = a;
 	r->state = WF_RECEIVING_MEMORY;
 	r->waiter.retry = retry_memory;
 	wf_link_record(a->link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
-	wf_pool_wait(&r->arrivals->worker->pool, &r->waiter);
+	wf_pool_wait(&r->unexpected_queue->worker->pool, &r->waiter);
 }
 
 /* Let the path of the receive begin with that of the tensor. */
@@ -461,12 +463,12 @@ static void take_path(struct wf_receiving *r, const struct wf_path *came)
 
 	r->path = *came;
 	r->path.queued_ns = queued_ns;
-	r->path.matched_ns = r->arrivals->worker->loop.now_ns;
+	r->path.matched_ns = r->unexpected_queue->worker->loop.now_ns;
 }
 
 void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		       const struct wf_tensor_record *t, const struct wf_path *came,
-		       struct wf_arrival *kept, struct wf_answer *answer)
+		       struct wf_unexpected *kept, struct wf_answer *answer)
 {
 	const struct wf_caps *caps;
 	struct wf_error e;
@@ -505,8 +507,9 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		err = find_memory(r, &e);
 	if (err == -EAGAIN) {
 		if (kept)
-			wf_arrival_give_answer(kept, answer);
-		if (kept || !wf_arrival_keep(r->arrivals, link, t, came, answer, &kept)) {
+			wf_unexpected_give_answer(kept, answer);
+		if (kept ||
+		    !wf_unexpected_keep(r->unexpected_queue, link, t, came, answer, &kept)) {
 			wait_for_memory(r, kept);
 			return;
 		}
@@ -520,12 +523,12 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 	wf_receiving_end(r, &e);
 free_kept:
 	if (kept)
-		wf_arrival_free(kept);
+		wf_unexpected_free(kept);
 }
 
-void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a)
+void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_unexpected *a)
 {
-	wf_receiving_meet(r, a->link, &a->record, &a->path, a, wf_arrival_take_answer(a));
+	wf_receiving_meet(r, a->link, &a->record, &a->path, a, wf_unexpected_take_answer(a));
 }
 
 void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
@@ -538,7 +541,7 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 		fail_draining(r, e);
 		end_when_drained(r);
 	} else if (r->state == WF_RECEIVING_MEMORY) {
-		wf_pool_unwait(&r->arrivals->worker->pool, &r->waiter);
+		wf_pool_unwait(&r->unexpected_queue->worker->pool, &r->waiter);
 		wf_receiving_end(r, e);
 	}
 }
@@ -558,7 +561,7 @@ unsigned wf_receiving_copies(const struct wf_receiving *r)
 
 static void describe_wait(const struct wf_receiving *r, char *text, size_t bytes)
 {
-	size_t others = r->arrivals->count;
+	size_t others = r->unexpected_queue->count;
 	int used;
 
 	if (r->from)
@@ -585,7 +588,7 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 		describe_wait(r, text, bytes);
 		break;
 	case WF_RECEIVING_MEMORY:
-		wf_pool_describe(&r->arrivals->worker->pool,
+		wf_pool_describe(&r->unexpected_queue->worker->pool,
 				 r->stage ? r->stage->room_bytes : r->got_bytes, wait);
 		(void)snprintf(text, bytes, "%s has sent it, and %s",
 			       wf_link_label(wf_link_real(r->got_from)), wait);

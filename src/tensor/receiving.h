@@ -8,7 +8,7 @@
 #define WF_RECEIVING_H
 
 #include <weft/tensor.h>
-#include "tensor/arrival.h"
+#include "tensor/unexpected.h"
 #include "transfer/pull.h"
 
 struct wf_bundle;
@@ -44,7 +44,7 @@ struct wf_receiving {
 	 */
 	bool (*claim)(struct wf_receiving *r);
 	/* The receive is cancelled: bring its tensor @a back to the queue or bundle.  Takes @a. */
-	void (*give_back)(struct wf_receiving *r, struct wf_arrival *a);
+	void (*give_back)(struct wf_receiving *r, struct wf_unexpected *a);
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
 	/* the tensor that came; valid when the receive ended well */
@@ -62,7 +62,7 @@ struct wf_receiving {
 	bool returns;            /* the tensor is given back at the end */
 	enum wf_receiving_state state;
 	struct wf_path path;      /* valid as @got is */
-	struct wf_arrivals *arrivals;
+	struct wf_unexpected_queue *unexpected_queue;
 	union { /* where the tensor is given back to */
 		struct wf_channels *channels;
 		struct wf_bundle *bundle; /* set by the owner, who has a reference */
@@ -72,15 +72,17 @@ struct wf_receiving {
 	struct wf_list all_node; /* in link->work of the named peer, or in channels->receives */
 	struct wf_use_member use; /* in the step's receives, until the end */
 	struct wf_part *part; /* the peer's part in the step, until the end; or NULL */
-	struct wf_arrival *arrival; /* arrival that matched, while it can be given back; or NULL */
+	struct wf_unexpected *
+		unexpected; /* unexpected tensor that matched, while it can be given back; or NULL */
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* NULL once the receive has ended */
 	struct wf_stage *stage;  /* stage to a device; NULL: none, or not yet */
-	struct wf_pull *pull;    /* from arrivals->pulls, until the end; NULL: not needed yet */
+	struct wf_pull
+		*pull; /* from unexpected tensors->pulls, until the end; NULL: not needed yet */
 };
 
 /* Set @r up, after its owner has. */
-void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals);
+void wf_receiving_init(struct wf_receiving *r, struct wf_unexpected_queue *unexpected_queue);
 
 /*
  * Give @r the tensor of @t, which is in @kept if it waited, else in a frame and gone on return.
@@ -88,10 +90,10 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_arrivals *arrivals);
  */
 void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		       const struct wf_tensor_record *t, const struct wf_path *came,
-		       struct wf_arrival *kept, struct wf_answer *answer);
+		       struct wf_unexpected *kept, struct wf_answer *answer);
 
 /* Give @r the tensor that waited in @a, which is taken. */
-void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_arrival *a);
+void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_unexpected *a);
 
 /* End @r; @e is NULL: well.  For receives that wait for a tensor, and for receiving.c. */
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e);

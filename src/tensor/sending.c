@@ -25,12 +25,12 @@ static struct wf_tensor_record record_of(const struct wf_sending *s, const struc
 	};
 }
 
-static int put_head(struct wf_parcel *p, const struct wf_body *body)
+static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
-	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, parcel);
+	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, outgoing);
 	struct wf_tensor_record t = record_of(s, body);
 	struct wf_writer head;
-	int err = wf_parcel_head(p, wf_tensor_record_bytes(&t), &head);
+	int err = wf_outgoing_head(p, wf_tensor_record_bytes(&t), &head);
 
 	if (!err)
 		wf_tensor_record_put(&head, &t, s->shape);
@@ -49,12 +49,12 @@ static void end(struct wf_sending *s, const struct wf_error *e)
 	struct wf_error why;
 
 	if (e)
-		why = *e; /* @e may be the parcel's, or the stage's */
+		why = *e; /* @e may be the outgoing body's, or the stage's */
 	s->state = WF_SENDING_ENDED;
 	wf_list_remove(&s->node);
 	leave_step(s);
 	wf_stage_close(s->stage);
-	s->parcel.stage = s->stage = NULL;
+	s->outgoing.stage = s->stage = NULL;
 	s->done(s, e ? &why : NULL);
 }
 
@@ -69,20 +69,20 @@ static void end_when_quiet(struct wf_sending *s, const struct wf_error *e)
 	wf_link_get(s->link);
 	s->state = WF_SENDING_QUIET;
 	if (e)
-		wf_reason_keep(&s->parcel.why, e);
+		wf_reason_keep(&s->outgoing.why, e);
 	else
-		wf_reason_drop(&s->parcel.why);
+		wf_reason_drop(&s->outgoing.why);
 }
 
-static void sent(struct wf_parcel *p, const struct wf_error *e)
+static void sent(struct wf_outgoing *p, const struct wf_error *e)
 {
-	end_when_quiet(WF_CONTAINER(p, struct wf_sending, parcel), e);
+	end_when_quiet(WF_CONTAINER(p, struct wf_sending, outgoing), e);
 }
 
 static void post(struct wf_sending *s)
 {
 	s->state = WF_SENDING_MOVING;
-	wf_parcel_post(s->sendings->transfer, s->link, &s->parcel);
+	wf_outgoing_post(s->sendings->transfer, s->link, &s->outgoing);
 }
 
 /* The line of sends that wait for the pool. */
@@ -161,13 +161,13 @@ static void wait_for_memory(struct wf_sending *s, uint64_t bytes)
 static int find_memory(struct wf_sending *s, struct wf_error *e)
 {
 	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
-	int err = wf_pool_take(pool, s->parcel.body_bytes, &s->chunk);
+	int err = wf_pool_take(pool, s->outgoing.body_bytes, &s->chunk);
 
 	if (err == -EAGAIN)
-		wait_for_memory(s, s->parcel.body_bytes);
+		wait_for_memory(s, s->outgoing.body_bytes);
 	else if (err)
 		wf_error_set(e, err, "no memory to gather a tensor of %llu bytes",
-			     (unsigned long long)s->parcel.body_bytes);
+			     (unsigned long long)s->outgoing.body_bytes);
 	return err;
 }
 
@@ -179,7 +179,7 @@ static int gather(struct wf_sending *s, struct wf_error *e)
 
 	if (err)
 		return err;
-	s->parcel.body = s->chunk;
+	s->outgoing.body = s->chunk;
 	if (wf_shape_gather(s->strided, s->chunk, &s->turn->gathered_bytes, GATHER_BYTES))
 		return 0;
 	s->state = WF_SENDING_GATHERING;
@@ -197,7 +197,7 @@ static void staged(struct wf_stage *stage, const struct wf_error *e);
  */
 static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 {
-	uint64_t bytes = s->parcel.body_bytes;
+	uint64_t bytes = s->outgoing.body_bytes;
 	int err;
 
 	if (!s->stage && wf_stage_open(s->sendings->transfer, s->device, bytes,
@@ -205,8 +205,8 @@ static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	s->stage->moved = staged;
 	s->stage->owner = s;
-	if (bytes > STAGE_FIRST_BYTES || s->parcel.terms->no_staging) {
-		s->parcel.stage = s->stage;
+	if (bytes > STAGE_FIRST_BYTES || s->outgoing.terms->no_staging) {
+		s->outgoing.stage = s->stage;
 		return 0;
 	}
 	err = wf_stage_take_room(s->stage, e);
@@ -215,7 +215,7 @@ static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 	if (err)
 		return err;
 	s->state = WF_SENDING_FILLING;
-	s->parcel.body = s->stage->room;
+	s->outgoing.body = s->stage->room;
 	wf_stage_go(s->stage, bytes);
 	return -EAGAIN;
 }
@@ -247,11 +247,11 @@ static void go_on(struct wf_sending *s)
 static void end_quiet(struct wf_sending *s)
 {
 	struct wf_link *link = s->link;
-	struct wf_reason why = s->parcel.why;
+	struct wf_reason why = s->outgoing.why;
 	struct wf_error e;
 
 	/* The owner may free @s inside end(). */
-	s->parcel.why = (struct wf_reason){ 0 };
+	s->outgoing.why = (struct wf_reason){ 0 };
 	end(s, wf_reason_get(&why, &e));
 	wf_reason_drop(&why);
 	wf_link_put(link);
@@ -266,12 +266,12 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 		s->sendings->line_progress++;
 		if (e)
 			wf_sending_stop(s, e);
-		else if (stage->ended == s->parcel.body_bytes)
+		else if (stage->ended == s->outgoing.body_bytes)
 			post_from_line(s);
 		break;
 	case WF_SENDING_MOVING:
-		if (s->parcel.stage)
-			wf_parcel_filled(&s->parcel, e);
+		if (s->outgoing.stage)
+			wf_outgoing_filled(&s->outgoing, e);
 		break;
 	case WF_SENDING_QUIET:
 		if (wf_stage_quiet(stage))
@@ -294,7 +294,7 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 
 /* Start, stop and end of a send. */
 
-static const struct wf_parcel_class class = {
+static const struct wf_outgoing_class class = {
 	.needs_room = true,
 	.put_head = put_head,
 	.done = sent,
@@ -317,9 +317,9 @@ void wf_sending_start(struct wf_sendings *sendings, struct wf_link *link, struct
 	s->link = link;
 	s->turn = NULL;
 	wf_list_append(&sendings->all, &s->node);
-	s->parcel.why = (struct wf_reason){ 0 };
-	s->parcel.type = sendings->type;
-	s->parcel.class = &class;
+	s->outgoing.why = (struct wf_reason){ 0 };
+	s->outgoing.type = sendings->type;
+	s->outgoing.class = &class;
 	behind = first_in_line(s) != NULL;
 	if ((!behind && !s->strided && !s->device) || wf_link_real(link)->state == WF_LINK_GONE) {
 		post(s);
@@ -351,7 +351,7 @@ void wf_sending_stop(struct wf_sending *s, const struct wf_error *e)
 		wf_link_put(link);
 		break;
 	case WF_SENDING_MOVING:
-		wf_parcel_stop(&s->parcel, e);
+		wf_outgoing_stop(&s->outgoing, e);
 		break;
 	}
 }
@@ -376,7 +376,7 @@ int wf_sending_take_back(struct wf_sending *s)
 		leave_line(s);
 		break;
 	case WF_SENDING_MOVING:
-		err = wf_parcel_take_back(&s->parcel);
+		err = wf_outgoing_take_back(&s->outgoing);
 		break;
 	}
 	if (err)
@@ -385,7 +385,7 @@ int wf_sending_take_back(struct wf_sending *s)
 	wf_list_remove(&s->node);
 	leave_step(s);
 	wf_stage_close(s->stage);
-	s->parcel.stage = s->stage = NULL;
+	s->outgoing.stage = s->stage = NULL;
 	return 0;
 }
 
@@ -411,7 +411,7 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 		break;
 	case WF_SENDING_MEMORY:
 		wf_pool_describe(&s->sendings->transfer->worker->pool,
-				 s->stage ? s->stage->room_bytes : s->parcel.body_bytes, wait);
+				 s->stage ? s->stage->room_bytes : s->outgoing.body_bytes, wait);
 		(void)snprintf(text, bytes, "%s", wait);
 		break;
 	case WF_SENDING_GATHERING:
@@ -427,7 +427,7 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 		(void)snprintf(text, bytes, "its message waits");
 		break;
 	case WF_SENDING_MOVING:
-		wf_parcel_describe(&s->parcel, text, bytes);
+		wf_outgoing_describe(&s->outgoing, text, bytes);
 		break;
 	}
 }
@@ -437,7 +437,7 @@ uint64_t wf_sending_progress(const struct wf_sending *s)
 	uint64_t progress = wf_progress_add(s->state, s->turn ? s->turn->gathered_bytes : 0);
 
 	if (s->state == WF_SENDING_MOVING)
-		return wf_progress_add(progress, wf_parcel_progress(&s->parcel));
+		return wf_progress_add(progress, wf_outgoing_progress(&s->outgoing));
 	if (s->state == WF_SENDING_FILLING)
 		return wf_progress_add(progress, s->stage->ended);
 	/*

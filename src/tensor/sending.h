@@ -14,7 +14,7 @@
 
 #include <weft/tensor.h>
 #include "tensor/part.h"
-#include "transfer/parcel.h"
+#include "transfer/outgoing.h"
 
 /* Sends of a worker. */
 struct wf_sendings {
@@ -33,7 +33,7 @@ enum wf_sending_state {
 	WF_SENDING_GATHERING,
 	WF_SENDING_FILLING, /* the stage copies from a device */
 	WF_SENDING_MOVING,
-	WF_SENDING_QUIET /* over, as its parcel's why says, but for copies under way */
+	WF_SENDING_QUIET /* over, as its outgoing body's why says, but for copies under way */
 };
 
 /* The place in line of a send: few sends have one. */
@@ -47,8 +47,10 @@ struct wf_sending_turn {
 
 /* A send.  The owner keeps key, shape and body until done. */
 struct wf_sending {
-	struct weft_tensor *strided; /* tensor to gather; NULL: parcel.body is set, or @device */
-	struct wf_kind_body *device; /* body on a device; NULL: parcel.body is set, or gathered */
+	struct weft_tensor
+		*strided; /* tensor to gather; NULL: outgoing body.body is set, or @device */
+	struct wf_kind_body
+		*device; /* body on a device; NULL: outgoing body.body is set, or gathered */
 	uint64_t step;
 	const void *key;
 	const int64_t *shape;
@@ -70,7 +72,7 @@ struct wf_sending {
 	struct wf_list node;      /* in sendings->all */
 	struct wf_sending_turn *turn; /* NULL: not in line */
 	struct wf_stage *stage;  /* stage from a device; NULL: none, or not yet */
-	struct wf_parcel parcel; /* the owner sets body, body_bytes; last, see wf_op_init */
+	struct wf_outgoing outgoing; /* the owner sets body, body_bytes; last, see wf_op_init */
 };
 
 /* Set @sendings up; @type: TENSOR or ATTACHMENT. */
@@ -101,7 +103,7 @@ uint64_t wf_sending_progress(const struct wf_sending *s);
 /* Returns how many bytes of the body the peer may be reading just now, without a word. */
 static inline uint64_t wf_sending_offered_bytes(const struct wf_sending *s)
 {
-	return s->state == WF_SENDING_MOVING ? wf_parcel_offered_bytes(&s->parcel) : 0;
+	return s->state == WF_SENDING_MOVING ? wf_outgoing_offered_bytes(&s->outgoing) : 0;
 }
 
 #endif

@@ -5,13 +5,13 @@ void wf_uses_init(struct wf_uses *uses)
 {
 	uses->last = NULL;
 	wf_map_init(&uses->map);
-	wf_spare_init(&uses->spare, sizeof(struct wf_use), 0, 0);
+	wf_freelist_init(&uses->spare, sizeof(struct wf_use), 0, 0);
 }
 
 void wf_uses_fini(struct wf_uses *uses)
 {
 	wf_map_fini(&uses->map);
-	wf_spare_fini(&uses->spare);
+	wf_freelist_fini(&uses->spare);
 }
 
 static uint64_t hash_of(const struct wf_uses *uses, uint64_t step)
@@ -39,7 +39,7 @@ struct wf_use *wf_use_find(const struct wf_uses *uses, uint64_t step)
 
 static struct wf_use *make(struct wf_uses *uses, uint64_t step, uint64_t hash)
 {
-	struct wf_use *use = wf_spare_take(&uses->spare);
+	struct wf_use *use = wf_freelist_take(&uses->spare);
 
 	if (!use)
 		return NULL;
@@ -84,7 +84,7 @@ static void free_unused(struct wf_use *use)
 	if (use->uses->last == use)
 		use->uses->last = NULL;
 	wf_map_remove(&use->uses->map, &use->node);
-	wf_spare_give(&use->uses->spare, use);
+	wf_freelist_give(&use->uses->spare, use);
 }
 
 void wf_use_put(struct wf_use *use)

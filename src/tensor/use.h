@@ -15,13 +15,13 @@
 
 #include "util/list.h"
 #include "util/map.h"
-#include "util/spare.h"
+#include "util/freelist.h"
 
 /* Steps in use of a worker. */
 struct wf_uses {
 	struct wf_map map;   /* struct wf_use, by step */
 	struct wf_use *last; /* step found last, as a rule the next, too; or NULL */
-	struct wf_spare spare; /* freelist: each message may be of a step of its own */
+	struct wf_freelist spare; /* freelist: each message may be of a step of its own */
 };
 
 struct wf_use {

@@ -4,8 +4,8 @@
  * comes, so that an offer can always be ended.
  *
  * Until it is sent, the answer stands for the offer here: link->offers finds it by the offer's
- * id, and it tells its keeper, an arrival, a pull or a stream, that the offer can't be had any
- * more.
+ * id, and it tells its keeper, an unexpected tensor, a pull or a stream, that the offer can't be
+ * had any more.
  *
  * Threads: owner.
  */

@@ -31,7 +31,7 @@ struct wf_path {
 /* Returns the path of a body, or of an offer, in the record that @link has just got. */
 static inline struct wf_path wf_path_come(const struct wf_link *link, const struct wf_body *body)
 {
-	uint32_t frames = WF_MAX(link->intake.assembly.frames, 1u);
+	uint32_t frames = WF_MAX(link->rx.assembly.frames, 1u);
 	bool here = body->way == WF_BODY_EAGER;
 	uint64_t now_ns = link->worker->loop.now_ns;
 
@@ -41,7 +41,7 @@ static inline struct wf_path wf_path_come(const struct wf_link *link, const stru
 		.sum_kind = body->sum_kind,
 		.bytes = body->bytes,
 		.chunks = here ? frames : 0,
-		/* The arrival time of the first of several frames is not kept. */
+		/* The unexpected tensor time of the first of several frames is not kept. */
 		.first_ns = here && frames == 1 ? now_ns : 0,
 		.last_ns = here ? now_ns : 0,
 	};

@@ -107,10 +107,10 @@ static void finish(struct wf_pull *pull)
 	wf_pace_leave(&pull->share);
 	refuse(pull, false);
 	wf_grant_close(&pull->grant);
-	pull->path.lanes = wf_spread_carried(pull->spread);
-	wf_spread_close(pull->spread);
+	pull->path.lanes = wf_stripe_carried(pull->spread);
+	wf_stripe_close(pull->spread);
 	pull->spread = NULL;
-	wf_sums_close(&pull->sums);
+	wf_reader_sums_close(&pull->sums);
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	wf_list_remove(&pull->node);
 	if (well)
@@ -134,7 +134,7 @@ static void finish(struct wf_pull *pull)
 /* Is there nothing left to wait for? */
 static bool whole(const struct wf_pull *pull)
 {
-	return pull->got_bytes == pull->body.bytes && wf_sums_right(&pull->sums) &&
+	return pull->got_bytes == pull->body.bytes && wf_reader_sums_right(&pull->sums) &&
 	       (pull->way != WF_PULL_WAY_IMPORTED || pull->confirmed);
 }
 
@@ -154,12 +154,12 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 /* Ask for sums in time for the bytes up to @end.  -ENOMEM: later. */
 static int ask_sums(struct wf_pull *pull, uint64_t end)
 {
-	while (wf_sums_ask(&pull->sums, end)) {
+	while (wf_reader_sums_ask(&pull->sums, end)) {
 		int err = wf_tell(pull->link, WF_RECORD_CHECK, pull->body.offer, pull->id, 0);
 
 		if (err)
 			return err;
-		wf_sums_asked(&pull->sums);
+		wf_reader_sums_asked(&pull->sums);
 	}
 	return 0;
 }
@@ -178,7 +178,7 @@ static bool sum_view(struct wf_pull *pull)
 		return true;
 	}
 	pull->summed_bytes += bytes;
-	wf_sums_arrived(&pull->sums, pull->into, pull->into_bytes, at, bytes);
+	wf_reader_sums_arrived(&pull->sums, pull->into, pull->into_bytes, at, bytes);
 	judge(pull);
 	if (pull->state != WF_PULL_STOPPING)
 		arm(pull, 0);
@@ -260,7 +260,7 @@ static void ask(struct wf_pull *pull)
 static bool may_spread(const struct wf_pull *pull)
 {
 	return pull->state == WF_PULL_READING && wf_lane_count(pull->link) &&
-	       pull->body.bytes - pull->next >= WF_SPREAD_CHUNKS_MIN * pull->rail.chunk_bytes;
+	       pull->body.bytes - pull->next >= WF_STRIPE_CHUNKS_MIN * pull->rail.chunk_bytes;
 }
 
 void wf_pull_lane_up(struct wf_pull *pull)
@@ -281,7 +281,7 @@ static void restart(struct wf_pull *pull)
 	pull->next = pull->got_bytes = wf_reads_got(pull) / piece * piece;
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		pull->reads[i].state = WF_PULL_READ_FREE;
-	wf_spread_close(pull->spread);
+	wf_stripe_close(pull->spread);
 	pull->spread = NULL;
 }
 
@@ -456,7 +456,7 @@ static void begin(struct wf_pull *pull)
 void wf_pull_feed(struct wf_pull *pull)
 {
 	struct wf_link *link = pull->link;
-	struct wf_spread_way *over;
+	struct wf_stripe_way *over;
 	struct wf_pull_read *r;
 	int rc;
 
@@ -533,8 +533,8 @@ static bool judge(struct wf_pull *pull)
 {
 	struct wf_error e;
 
-	if (wf_sums_wrong(&pull->sums, pull->link, pull->path.caps,
-			  way_of(pull), &e)) {
+	if (wf_reader_sums_wrong(&pull->sums, pull->link, pull->path.caps,
+				 way_of(pull), &e)) {
 		pull->damaged = true;
 		stop(pull, &e);
 		return true;
@@ -554,10 +554,10 @@ static void read_done(struct wf_read *read, int status)
 	struct wf_pull *pull = r->pull;
 	struct wf_error e;
 	uint64_t turn_ns = pull->transfer->worker->loop.now_ns, offset = r->offset, count = r->count;
-	struct wf_spread_way *over = r->over;
+	struct wf_stripe_way *over = r->over;
 
 	/* A process that was stopped meanwhile may have read bytes no longer offered. */
-	if (!status && wf_live_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
+	if (!status && wf_keepalive_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
 		status = -ESTALE;
 	if (status)
 		wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)status);
@@ -581,7 +581,7 @@ static void read_done(struct wf_read *read, int status)
 		if (over)
 			pull->spread->carried |= 1u << (over - pull->spread->ways);
 		else
-			wf_flow_progress(&pull->link->flow, pull->link->worker->loop.now_ns);
+			wf_tx_progress(&pull->link->tx, pull->link->worker->loop.now_ns);
 	}
 	if (over)
 		wf_reads_end_over(pull, over, 1, count);
@@ -593,7 +593,7 @@ static void read_done(struct wf_read *read, int status)
 	if (!status) {
 		/* The wire has new reads while the bytes are summed up. */
 		wf_pull_feed(pull);
-		wf_sums_arrived(&pull->sums, pull->into, pull->into_bytes, offset, count);
+		wf_reader_sums_arrived(&pull->sums, pull->into, pull->into_bytes, offset, count);
 		if (pull->job.stage || pull->body.way == WF_BODY_STAGED)
 			pass_on(pull);
 	}
@@ -695,7 +695,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	int err;
 
 	set_up(pull, t, link, body);
-	err = wf_sums_open(&pull->sums, body);
+	err = wf_reader_sums_open(&pull->sums, body);
 	if (err)
 		goto refuse;
 	err = wf_table_add(&t->pulls, pull, &pull->id);
@@ -720,7 +720,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 forget:
 	wf_table_remove(&t->pulls, pull->id);
 close_sums:
-	wf_sums_close(&pull->sums);
+	wf_reader_sums_close(&pull->sums);
 refuse:
 	wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
 	return err;
@@ -881,7 +881,7 @@ void wf_pull_drained(struct wf_pull *pull)
 /* Compare sums that the owner has told.  -EBADMSG. */
 int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
 {
-	if (wf_sums_told(&pull->sums, sums))
+	if (wf_reader_sums_told(&pull->sums, sums))
 		return -EBADMSG;
 	if (pull->state != WF_PULL_STOPPING)
 		judge(pull);
@@ -923,14 +923,14 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 	    pull->next == pull->body.bytes)
 		return;
 	span = target(pull);
-	if (!wf_spread_add(&pull->spread, lane, record, &span))
+	if (!wf_stripe_add(&pull->spread, lane, record, &span))
 		wf_pull_feed(pull);
 }
 
 /* Make the reads of a closed lane, which have ended without a word, again over the other ways. */
 void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 {
-	struct wf_spread_way *over = wf_spread_find(pull->spread, lane);
+	struct wf_stripe_way *over = wf_stripe_find(pull->spread, lane);
 	uint32_t count = 0;
 	uint64_t bytes = 0;
 
@@ -946,7 +946,7 @@ void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 		bytes += r->count;
 	}
 	wf_reads_end_over(pull, over, count, bytes);
-	wf_spread_close_way(pull->spread, over);
+	wf_stripe_close_way(pull->spread, over);
 	/* A timer goes on: the caller may be closing the rail, too. */
 	if (pull->state != WF_PULL_STOPPING || !pull->busy)
 		arm(pull, 0);

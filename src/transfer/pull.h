@@ -3,7 +3,7 @@
  * A pull: a body on its way in, by reading the peer's memory.
  *
  * A pull reads in chunks, several in flight, straight into the destination, at a pace that it
- * shares with all others (pace.h), and over several rails where the link has them (spread.h).
+ * shares with all others (pace.h), and over several rails where the link has them (stripe.h).
  * When the rail fails the chunks that are missing are asked for again on the next, within the
  * same pull.  Only our own reads ever write the destination, and done waits for them.
  *
@@ -20,9 +20,9 @@
 #include "transfer/answer.h"
 #include "transfer/pace.h"
 #include "transfer/path.h"
-#include "transfer/spread.h"
+#include "transfer/stripe.h"
 #include "transfer/stage.h"
-#include "transfer/sums.h"
+#include "transfer/reader_sums.h"
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
 #include "transfer/view.h"
@@ -38,7 +38,7 @@ struct wf_pull_read {
 	uint64_t posted_ns;
 	uint32_t among; /* reads under way then, all of this body; 0: some of other bodies */
 	bool aside; /* the rail's helper makes the read */
-	struct wf_spread_way *over; /* lane of the read; NULL: the rail in use */
+	struct wf_stripe_way *over; /* lane of the read; NULL: the rail in use */
 	enum { WF_PULL_READ_FREE, WF_PULL_READ_BUSY, WF_PULL_READ_AGAIN } state;
 };
 
@@ -111,7 +111,7 @@ struct wf_pull {
 	struct wf_link *link;
 	struct wf_list node; /* in link->work */
 	struct wf_body body;
-	struct wf_sums sums;
+	struct wf_reader_sums sums;
 	struct wf_answer *answer; /* NULL: the peer that waits for it is dead */
 	uint64_t id;
 	struct wf_grant grant;
@@ -127,7 +127,7 @@ struct wf_pull {
 	uint64_t summed_bytes; /* bytes of a view that are summed up */
 	uint32_t busy;      /* reads under way */
 	uint32_t aside;     /* reads under way by the helper */
-	struct wf_spread *spread; /* lanes besides the rail; NULL: none */
+	struct wf_stripe *spread; /* lanes besides the rail; NULL: none */
 	uint64_t took_ns;   /* time of the last read over the rail; 0: none has ended */
 	struct wf_pool_waiter room_waiter; /* waits for the pool, for the stage's room */
 	bool refused;       /* the rail takes no read of the pull */

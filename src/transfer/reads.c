@@ -64,7 +64,7 @@ bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 				 source(pull, r, pull->body.address), &r->read);
 }
 
-int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_spread_way *over)
+int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_stripe_way *over)
 {
 	if (over)
 		return wf_ep_read(over->lane->ep, target(pull, r), r->count, over->grant.desc,
@@ -111,13 +111,13 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
  */
 static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
 {
-	const struct wf_spread *spread = pull->spread;
+	const struct wf_stripe *spread = pull->spread;
 	uint64_t left = (pull->body.bytes - pull->next) / pull->rail.chunk_bytes;
 	uint64_t fastest_ns = pull->took_ns;
 	uint32_t count = depth_here(pull);
 
 	for (uint32_t i = 0; i < spread->count; i++) {
-		const struct wf_spread_way *way = &spread->ways[i];
+		const struct wf_stripe_way *way = &spread->ways[i];
 
 		if (!way->lane || !way->took_ns || (fastest_ns && way->took_ns >= fastest_ns))
 			continue;
@@ -127,15 +127,15 @@ static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
 	return fastest_ns && took_ns > fastest_ns + fastest_ns * left / count;
 }
 
-bool wf_reads_find_way(const struct wf_pull *pull, struct wf_spread_way **over)
+bool wf_reads_find_way(const struct wf_pull *pull, struct wf_stripe_way **over)
 {
-	struct wf_spread *spread = pull->spread;
+	struct wf_stripe *spread = pull->spread;
 
 	*over = NULL;
 	if (busy_here(pull) < depth_here(pull) && !(spread && is_too_slow(pull, pull->took_ns)))
 		return true;
 	for (uint32_t i = 0; spread && i < spread->count; i++) {
-		struct wf_spread_way *way = &spread->ways[i];
+		struct wf_stripe_way *way = &spread->ways[i];
 
 		/* A pull that goes on because a lane is closing may still have that lane's way. */
 		if (!way->lane || !way->lane->ready ||
@@ -155,7 +155,7 @@ uint64_t wf_reads_alone_bytes(const struct wf_pull *pull)
 	return (uint64_t)ways * depth_here(pull) * pull->rail.chunk_bytes;
 }
 
-void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *over)
+void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_stripe_way *over)
 {
 	struct wf_link *link = pull->link;
 
@@ -185,7 +185,7 @@ void wf_reads_end(struct wf_pull *pull, uint32_t count, uint64_t bytes)
 		wf_pace_end(&pull->share, bytes);
 }
 
-void wf_reads_end_over(struct wf_pull *pull, struct wf_spread_way *over, uint32_t count,
+void wf_reads_end_over(struct wf_pull *pull, struct wf_stripe_way *over, uint32_t count,
 		       uint64_t bytes)
 {
 	pull->busy -= count;

@@ -25,7 +25,7 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull);
 bool wf_reads_for_helper(const struct wf_pull *pull);
 
 /* Returns whether a way has room for another read.  *@over is that way, NULL: the rail in use. */
-bool wf_reads_find_way(const struct wf_pull *pull, struct wf_spread_way **over);
+bool wf_reads_find_way(const struct wf_pull *pull, struct wf_stripe_way **over);
 
 /* Returns how many bytes a body may have under way when it is alone. */
 uint64_t wf_reads_alone_bytes(const struct wf_pull *pull);
@@ -34,10 +34,10 @@ uint64_t wf_reads_alone_bytes(const struct wf_pull *pull);
 bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r);
 
 /* Post @r, as wf_ep_read() does.  @over: NULL for the rail in use. */
-int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_spread_way *over);
+int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_stripe_way *over);
 
 /* Count @r as under way. */
-void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_spread_way *over);
+void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_stripe_way *over);
 
 /* Learn about the wire from @r, which has ended well. */
 void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r);
@@ -46,7 +46,7 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r);
 void wf_reads_end(struct wf_pull *pull, uint32_t count, uint64_t bytes);
 
 /* Count @count reads over @over as over.  Others may go on inside. */
-void wf_reads_end_over(struct wf_pull *pull, struct wf_spread_way *over, uint32_t count,
+void wf_reads_end_over(struct wf_pull *pull, struct wf_stripe_way *over, uint32_t count,
 		       uint64_t bytes);
 
 #endif

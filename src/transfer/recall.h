@@ -2,8 +2,8 @@
 /*
  * A recall: the message that revokes an offer.  Its memory is taken with the offer, so that it
  * can always be sent; once it is sent it belongs to the link, which repeats it until the peer
- * has it, even when the parcel has ended before.  Else an offer that comes late would wait there
- * for ever.
+ * has it, even when the outgoing body has ended before.  Else an offer that comes late would wait
+ * there for ever.
  *
  * Threads: owner.
  */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "transfer/parcel.h"
+#include "transfer/outgoing.h"
 #include "transfer/pull.h"
 #include "transfer/stage.h"
 #include "transfer/tell.h"
@@ -14,35 +14,37 @@
 int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker)
 {
 	*t = (struct wf_transfer){ .worker = worker };
-	wf_table_init(&t->parcels, OFFERS_MAX);
+	wf_table_init(&t->outgoing, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
-	wf_spare_init(&t->records, sizeof(struct wf_parcel_record) + WF_PARCEL_HEAD_BYTES, 0, 0);
+	wf_freelist_init(&t->records, sizeof(struct wf_outgoing_record) + WF_OUTGOING_HEAD_BYTES, 0,
+			 0);
 	wf_list_init(&t->stages);
 	wf_pace_init(&t->pace, &worker->loop);
-	wf_summing_init(&t->summers, &worker->loop, worker->options.helper);
+	wf_sender_sums_init(&t->summers, &worker->loop, worker->options.helper);
 	return wf_view_init(&t->views, worker);
 }
 
 void wf_transfer_fini(struct wf_transfer *t)
 {
-	wf_summing_fini(&t->summers);
+	wf_sender_sums_fini(&t->summers);
 	wf_kinds_fini(&t->kinds);
 	wf_view_fini(&t->views);
 	wf_pace_fini(&t->pace);
-	wf_table_fini(&t->parcels);
+	wf_table_fini(&t->outgoing);
 	wf_table_fini(&t->pulls);
-	wf_spare_fini(&t->records);
+	wf_freelist_fini(&t->records);
 }
 
 /*
  * Find an offer of ours that the peer names: it must belong to that peer, and have been told to
  * it.
  */
-static struct wf_parcel *find_parcel(struct wf_transfer *t, struct wf_link *link, uint64_t offer)
+static struct wf_outgoing *find_outgoing(struct wf_transfer *t, struct wf_link *link,
+					 uint64_t offer)
 {
-	struct wf_parcel *p = wf_table_get(&t->parcels, offer);
+	struct wf_outgoing *p = wf_table_get(&t->outgoing, offer);
 
-	return p && wf_link_real(p->link) == link && p->state != WF_PARCEL_QUEUED ? p : NULL;
+	return p && wf_link_real(p->link) == link && p->state != WF_OUTGOING_QUEUED ? p : NULL;
 }
 
 static int take_offer(void *ctx, struct wf_link *link, const struct wf_record *record)
@@ -120,14 +122,14 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 /* The end of a view is seen elsewhere, too; RELEASED says where to look, and when. */
 static int take_released(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_lender *lender = link->worker->lender;
+	struct wf_shm_export *shm_export = link->worker->shm_export;
 	struct wf_small_record small;
 
 	(void)ctx;
 	if (wf_small_record_get(record->bytes, record->count, &small) || small.other > UINT32_MAX)
 		return -EBADMSG;
-	if (lender)
-		wf_lender_released(lender, small.id, (uint32_t)small.other);
+	if (shm_export)
+		wf_shm_export_released(shm_export, small.id, (uint32_t)small.other);
 	return 0;
 }
 
@@ -136,30 +138,30 @@ static int take_about_offer(void *ctx, struct wf_link *link, const struct wf_rec
 {
 	struct wf_transfer *t = ctx;
 	struct wf_small_record small;
-	struct wf_parcel *p;
+	struct wf_outgoing *p;
 
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
-	p = find_parcel(t, link, small.id);
+	p = find_outgoing(t, link, small.id);
 	if (!p) {
-		/* The parcel ended in the meantime: by its deadline, say. */
+		/* The outgoing body ended in the meantime: by its deadline, say. */
 		wf_counters_add(&t->worker->counters.late_dropped, 1);
 		return record->type == WF_RECORD_RESUME ? deny_offer(link, small.other) : 0;
 	}
 	switch (record->type) {
 	case WF_RECORD_PULLED:
-		wf_parcel_pulled(p, small.status, (uint32_t)WF_MIN(small.other, UINT32_MAX));
+		wf_outgoing_pulled(p, small.status, (uint32_t)WF_MIN(small.other, UINT32_MAX));
 		break;
 	case WF_RECORD_RESUME:
-		return wf_parcel_resume(p, small.other, small.status);
+		return wf_outgoing_resume(p, small.other, small.status);
 	case WF_RECORD_SPREAD:
-		return wf_parcel_spread(p, small.other);
+		return wf_outgoing_spread(p, small.other);
 	case WF_RECORD_TAKEN:
-		return wf_parcel_taken(p, small.other);
+		return wf_outgoing_taken(p, small.other);
 	case WF_RECORD_CHECK:
-		return wf_parcel_check(p, small.other);
+		return wf_outgoing_check(p, small.other);
 	default:
-		wf_parcel_withdrawn(p);
+		wf_outgoing_withdrawn(p);
 		break;
 	}
 	return 0;
@@ -182,19 +184,19 @@ void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes)
 	wf_route_set(routes, WF_RECORD_RELEASED, take_released, t);
 }
 
-static struct wf_parcel *first_waiting(const struct wf_link *link)
+static struct wf_outgoing *first_waiting(const struct wf_link *link)
 {
-	struct wf_list *node = wf_list_first(&link->work[WF_ABOVE_PARCELS_WAITING]);
+	struct wf_list *node = wf_list_first(&link->work[WF_ABOVE_OUTGOING_WAITING]);
 
-	return node ? WF_CONTAINER(node, struct wf_parcel, node) : NULL;
+	return node ? WF_CONTAINER(node, struct wf_outgoing, node) : NULL;
 }
 
 void wf_transfer_start(struct wf_link *link)
 {
-	struct wf_parcel *p;
+	struct wf_outgoing *p;
 
 	while (wf_link_caps(link) && (p = first_waiting(link)))
-		if (!wf_parcel_up(p))
+		if (!wf_outgoing_up(p))
 			return;
 }
 
@@ -207,8 +209,8 @@ void wf_transfer_up(struct wf_link *link)
 
 void wf_transfer_paused(struct wf_link *link)
 {
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PARCELS])
-		wf_parcel_paused(WF_CONTAINER(node, struct wf_parcel, node));
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_OUTGOING])
+		wf_outgoing_paused(WF_CONTAINER(node, struct wf_outgoing, node));
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PULLS])
 		wf_pull_paused(WF_CONTAINER(node, struct wf_pull, node));
 }
@@ -228,14 +230,14 @@ void wf_transfer_lane(const struct wf_lane *lane, bool open)
 void wf_transfer_down(struct wf_link *link, const struct wf_error *e)
 {
 	wf_answers_lost(link, e);
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PARCELS])
-		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);
-	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PARCELS_WAITING])
-		wf_parcel_fail(WF_CONTAINER(node, struct wf_parcel, node), e);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_OUTGOING])
+		wf_outgoing_fail(WF_CONTAINER(node, struct wf_outgoing, node), e);
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_OUTGOING_WAITING])
+		wf_outgoing_fail(WF_CONTAINER(node, struct wf_outgoing, node), e);
 }
 
-/* Find a parcel that waits for a peer which was never met. */
-static struct wf_parcel *find_hopeless(const struct wf_transfer *t)
+/* Find an outgoing body that waits for a peer which was never met. */
+static struct wf_outgoing *find_hopeless(const struct wf_transfer *t)
 {
 	WF_LIST_EACH(node, &t->worker->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -248,17 +250,17 @@ static struct wf_parcel *find_hopeless(const struct wf_transfer *t)
 
 bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
 {
-	struct wf_parcel *p;
+	struct wf_outgoing *p;
 	uint32_t at = 0;
 
 	t->closing = true;
-	while ((p = wf_table_next(&t->parcels, &at)))
-		wf_parcel_stop(p, e);
+	while ((p = wf_table_next(&t->outgoing, &at)))
+		wf_outgoing_stop(p, e);
 	/* A record that needs no offer, an answer say, may yet go to a peer that was there. */
 	while ((p = find_hopeless(t)))
-		wf_parcel_stop(p, e);
+		wf_outgoing_stop(p, e);
 	at = 0;
-	return !wf_table_next(&t->parcels, &at) && !t->waiting_count &&
+	return !wf_table_next(&t->outgoing, &at) && !t->waiting_count &&
 	       wf_stage_all_quiet(t);
 }
 

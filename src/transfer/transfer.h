@@ -2,8 +2,8 @@
 /*
  * Transfers of a worker: bodies of bytes between two nodes.
  *
- * A parcel (parcel.h) is a record with a body on its way out, a pull (pull.h) a body on its way
- * in.  The records that the two ends exchange about an offer are handled here.
+ * An outgoing body (outgoing body.h) is a record with a body on its way out, a pull (pull.h) a body
+ * on its way in.  The records that the two ends exchange about an offer are handled here.
  *
  * Threads: owner.
  */
@@ -13,21 +13,21 @@
 #include "link/link.h"
 #include "memory/kind.h"
 #include "transfer/pace.h"
-#include "transfer/summing.h"
+#include "transfer/sender_sums.h"
 #include "transfer/view.h"
-#include "util/spare.h"
+#include "util/freelist.h"
 
-#define WF_TRANSFER_LATER 1 /* a code: not yet; the parcel or pull goes on by itself */
+#define WF_TRANSFER_LATER 1 /* a code: not yet; the outgoing body or pull goes on by itself */
 
 struct wf_transfer {
 	struct wf_worker *worker;
-	struct wf_table parcels; /* by offer id */
+	struct wf_table outgoing; /* by offer id */
 	struct wf_table pulls;
-	struct wf_spare records; /* struct wf_parcel_record with a short head */
-	uint32_t waiting_count;  /* parcels whose link has no rail yet */
+	struct wf_freelist records; /* struct wf_outgoing_record with a short head */
+	uint32_t waiting_count;  /* outgoing bodies whose link has no rail yet */
 	struct wf_pace pace;     /* pace of all pulls */
 	struct wf_views views;
-	struct wf_summers summers;
+	struct wf_sender_sums_common summers;
 	struct wf_kinds kinds;   /* for copies to and from devices */
 	struct wf_list stages;
 	uint64_t draining_bytes; /* bytes of the rooms of bodies on their way in */
@@ -47,7 +47,7 @@ void wf_transfer_up(struct wf_link *link);
 void wf_transfer_paused(struct wf_link *link);
 void wf_transfer_down(struct wf_link *link, const struct wf_error *e);
 
-/* Start the parcels that wait for @link, which has a rail. */
+/* Start the outgoing bodies that wait for @link, which has a rail. */
 void wf_transfer_start(struct wf_link *link);
 
 /* Tell the pulls of the link that @lane is ready, or has closed. */

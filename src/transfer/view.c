@@ -26,7 +26,7 @@ int wf_view_open(struct wf_views *views, struct wf_link *link, const struct wf_b
 
 	if (!v)
 		return -ENOMEM;
-	err = wf_borrower_hold(link, body, &v->hold);
+	err = wf_shm_import_hold(link, body, &v->hold);
 	if (err) {
 		free(v);
 		return err;
@@ -47,9 +47,9 @@ static void end(struct wf_view *v)
 {
 	struct wf_link *link = wf_link_real(v->link);
 	uint32_t place = v->hold.place;
-	bool alive = wf_borrower_is_of(&v->hold, link);
+	bool alive = wf_shm_import_is_of(&v->hold, link);
 
-	wf_borrower_let(&v->hold);
+	wf_shm_import_let(&v->hold);
 	/*
 	 * RELEASED is a hint: without memory or a link for it, the owner finds the end by
 	 * itself.

@@ -34,7 +34,7 @@ int wf_view_init(struct wf_views *views, struct wf_worker *worker);
 void wf_view_fini(struct wf_views *views);
 
 /*
- * Map @body, which the peer of @link offers as a view.  -ENOMEM, or as wf_borrower_hold: the
+ * Map @body, which the peer of @link offers as a view.  -ENOMEM, or as wf_shm_import_hold: the
  * body may still be pulled.
  */
 int wf_view_open(struct wf_views *views, struct wf_link *link, const struct wf_body *body,

@@ -4,18 +4,18 @@
  * time has come, or drops it, as if it had just been under way.  Linking this
  * file replaces util/helper.
  */
-#include "util/helper.h"
+#include "util/copy_thread.h"
 
 #include "tests/fake/internal.h"
 
-struct wf_helper {
+struct wf_copy_thread {
 	struct {
-		struct wf_helper_job job; /* no owner: the place is free */
+		struct wf_copy_thread_job job; /* no owner: the place is free */
 		uint64_t due_ns;
-	} places[WF_HELPER_JOBS];
+	} places[WF_COPY_THREAD_JOBS];
 };
 
-int wf_helper_open(void (*wake)(void *ctx), void *ctx, struct wf_helper **helper)
+int wf_copy_thread_open(void (*wake)(void *ctx), void *ctx, struct wf_copy_thread **helper)
 {
 	int err = fake_veto("pthread_create");
 
@@ -26,14 +26,14 @@ int wf_helper_open(void (*wake)(void *ctx), void *ctx, struct wf_helper **helper
 	return err;
 }
 
-void wf_helper_close(struct wf_helper *h)
+void wf_copy_thread_close(struct wf_copy_thread *h)
 {
 	free(h);
 }
 
-int wf_helper_give(struct wf_helper *h, const struct wf_helper_job *job)
+int wf_copy_thread_give(struct wf_copy_thread *h, const struct wf_copy_thread_job *job)
 {
-	for (size_t i = 0; i < WF_HELPER_JOBS; i++) {
+	for (size_t i = 0; i < WF_COPY_THREAD_JOBS; i++) {
 		if (h->places[i].job.owner)
 			continue;
 		h->places[i].job = *job;
@@ -43,17 +43,17 @@ int wf_helper_give(struct wf_helper *h, const struct wf_helper_job *job)
 	return -EAGAIN;
 }
 
-static int run(struct wf_helper_job *job)
+static int run(struct wf_copy_thread_job *job)
 {
-	struct wf_helper_job given = *job;
+	struct wf_copy_thread_job given = *job;
 
 	job->owner = NULL;
 	return given.run(&given);
 }
 
-void *wf_helper_ended(struct wf_helper *h, int *status)
+void *wf_copy_thread_ended(struct wf_copy_thread *h, int *status)
 {
-	for (size_t i = 0; i < WF_HELPER_JOBS; i++) {
+	for (size_t i = 0; i < WF_COPY_THREAD_JOBS; i++) {
 		void *owner = h->places[i].job.owner;
 
 		if (!owner || h->places[i].due_ns > wf_clock_now())
@@ -64,9 +64,9 @@ void *wf_helper_ended(struct wf_helper *h, int *status)
 	return NULL;
 }
 
-void wf_helper_drop(struct wf_helper *h, const void *owner)
+void wf_copy_thread_drop(struct wf_copy_thread *h, const void *owner)
 {
-	for (size_t i = 0; i < WF_HELPER_JOBS; i++)
+	for (size_t i = 0; i < WF_COPY_THREAD_JOBS; i++)
 		if (h->places[i].job.owner == owner)
 			(void)run(&h->places[i].job);
 }

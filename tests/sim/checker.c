@@ -643,7 +643,7 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 	const struct wf_pull *pull;
 	uint32_t at_pull = 0;
 
-	if (count_table(&desk->transfer.parcels) || desk->transfer.waiting_count)
+	if (count_table(&desk->transfer.outgoing) || desk->transfer.waiting_count)
 		fail_msg("node %u still keeps a body for somebody", number);
 	if ((pull = wf_table_next(&desk->transfer.pulls, &at_pull)))
 		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads, state %d", number,
@@ -660,10 +660,10 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 		fail_msg("node %u still has a call", number);
 	if (!wf_list_empty(&desk->streams.all) || !wf_list_empty(&desk->node->streams))
 		fail_msg("node %u still has a stream", number);
-	if (desk->worker.lender && wf_lender_held(desk->worker.lender))
+	if (desk->worker.shm_export && wf_shm_export_held(desk->worker.shm_export))
 		fail_msg("node %u still lends what nobody looks at", number);
 	check_steps(number, &desk->channels);
-	if (wf_map_next(&desk->channels.map, NULL) || desk->arrivals.count)
+	if (wf_map_next(&desk->channels.map, NULL) || desk->unexpected_queue.count)
 		fail_msg("node %u keeps tensors of steps that are over", number);
 	WF_LIST_EACH(at, &desk->worker.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
@@ -671,7 +671,7 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 		if (link->offers.map.count)
 			fail_msg("node %u still knows of an offer of %s", number,
 				 wf_link_label(link));
-		if (link->offer_count || link->live.watch_count)
+		if (link->offer_count || link->keepalive.watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
 				 wf_link_label(link));
 		if (!wf_world_account_is_empty(link))

@@ -1016,7 +1016,7 @@ struct wf_doorbell {
 	int fd;
 };
 
-struct wf_ringer {
+struct wf_remote_doorbell {
 	char nothing;
 };
 
@@ -1066,20 +1066,20 @@ void wf_doorbell_forked(struct wf_doorbell *bell)
 	(void)close(bell->fd);
 }
 
-int wf_ringer_open(int bell_fd, int page_fd, struct wf_ringer **ringer)
+int wf_remote_doorbell_open(int bell_fd, int page_fd, struct wf_remote_doorbell **remote_doorbell)
 {
 	(void)close(bell_fd);
 	(void)close(page_fd);
-	*ringer = malloc(sizeof(**ringer));
-	return *ringer ? 0 : -ENOMEM;
+	*remote_doorbell = malloc(sizeof(**remote_doorbell));
+	return *remote_doorbell ? 0 : -ENOMEM;
 }
 
-void wf_ringer_close(struct wf_ringer *ringer)
+void wf_remote_doorbell_close(struct wf_remote_doorbell *remote_doorbell)
 {
-	free(ringer);
+	free(remote_doorbell);
 }
 
-void wf_ringer_ring(struct wf_ringer *ringer)
+void wf_remote_doorbell_ring(struct wf_remote_doorbell *remote_doorbell)
 {
-	(void)ringer;
+	(void)remote_doorbell;
 }

@@ -2,7 +2,7 @@
 /*
  * The net between simulated nodes, in one process and on virtual time.
  *
- * Linking net.c replaces link/socket, host, doorbell and ringer.  An address is
+ * Linking net.c replaces link/socket, host, doorbell and remote doorbell.  An address is
  * a text that some node listens on, and names that node here; a node that
  * only dials has none.  Streams behave as TCP does: in order, in pieces of any
  * size, with an end or a reset.  Every delay comes from a seeded function.

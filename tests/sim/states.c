@@ -5,19 +5,19 @@
 #include "core/op.h"
 
 /* What an operation is doing, or WF_STATES: nothing any more. */
-static enum wf_state state_of_parcel(const struct wf_parcel *p, enum wf_state waiting,
+static enum wf_state state_of_parcel(const struct wf_outgoing *p, enum wf_state waiting,
 				     enum wf_state queued, enum wf_state offered)
 {
 	switch (p->state) {
-	case WF_PARCEL_WAITING:
+	case WF_OUTGOING_WAITING:
 		return waiting;
-	case WF_PARCEL_QUEUED:
+	case WF_OUTGOING_QUEUED:
 		return queued;
-	case WF_PARCEL_OFFERED:
+	case WF_OUTGOING_OFFERED:
 		return offered;
-	case WF_PARCEL_WITHDRAWING:
+	case WF_OUTGOING_WITHDRAWING:
 		return WF_STATE_SEND_WITHDRAWING;
-	case WF_PARCEL_ENDED:
+	case WF_OUTGOING_ENDED:
 		break;
 	}
 	return WF_STATES;
@@ -37,7 +37,7 @@ static bool is_pulled(const struct wf_leg *leg)
 
 static enum wf_state state_of_send(const struct wf_leg *leg, const struct weft_op *op)
 {
-	enum wf_state state = state_of_parcel(&op->send.sending.parcel, WF_STATE_SEND_WAITING,
+	enum wf_state state = state_of_parcel(&op->send.sending.outgoing, WF_STATE_SEND_WAITING,
 					      WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED);
 
 	return state == WF_STATE_SEND_OFFERED && is_pulled(leg) ? WF_STATE_SEND_PULLED : state;
@@ -69,9 +69,9 @@ static enum wf_state state_of_attachment(const struct wf_sending *s)
 	case WF_SENDING_GATHERING:
 		return WF_STATE_ATTACHMENT_MEMORY;
 	case WF_SENDING_MOVING:
-		if (s->parcel.state == WF_PARCEL_WITHDRAWING)
+		if (s->outgoing.state == WF_OUTGOING_WITHDRAWING)
 			return WF_STATE_ATTACHMENT_WITHDRAWING;
-		return state_of_parcel(&s->parcel, WF_STATE_ATTACHMENT_WAITING,
+		return state_of_parcel(&s->outgoing, WF_STATE_ATTACHMENT_WAITING,
 				       WF_STATE_ATTACHMENT_QUEUED, WF_STATE_ATTACHMENT_OFFERED);
 	default:
 		return WF_STATES;
@@ -83,7 +83,7 @@ static enum wf_state state_of_call(const struct wf_call *call)
 	if (call->run.reply_busy)
 		return WF_STATE_CALL_REPLY;
 	if (call->run.request_busy)
-		return state_of_parcel(&call->parcel, WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED,
+		return state_of_parcel(&call->outgoing, WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED,
 				       WF_STATE_CALL_OFFERED);
 	return WF_STATE_CALL_DELIVERED;
 }
@@ -116,9 +116,9 @@ static enum wf_state state_of(const struct wf_leg *leg)
 	return state_of_op(op);
 }
 
-static enum wf_state state_of_served(const struct wf_served *s)
+static enum wf_state state_of_served(const struct wf_server_call *s)
 {
-	if (s->reply.parcel.state != WF_PARCEL_ENDED)
+	if (s->reply.outgoing.state != WF_OUTGOING_ENDED)
 		return WF_STATE_SERVED_REPLYING;
 	return s->handler.begun ? WF_STATE_SERVED_HANDLING : WF_STATE_SERVED_REQUEST;
 }
@@ -152,7 +152,7 @@ static void count_stream(struct wf_tally *tally, enum wf_fault fault, const stru
 
 	if (posted)
 		count(tally, fault,
-		      state_of_parcel(&WF_CONTAINER(posted, struct wf_write, node)->parcel,
+		      state_of_parcel(&WF_CONTAINER(posted, struct wf_write, node)->outgoing,
 				      WF_STATE_STREAM_WAITING, WF_STATE_STREAM_QUEUED,
 				      WF_STATE_STREAM_OFFERED));
 	if (!wf_list_empty(&s->out.pending) && !s->out.held)
@@ -172,7 +172,8 @@ static void count_op(struct wf_tally *tally, enum wf_fault fault, const struct w
 		count_stream(tally, fault, &leg->talk.stream->stream);
 }
 
-static void count_served(struct wf_tally *tally, enum wf_fault fault, const struct wf_served *s)
+static void count_served(struct wf_tally *tally, enum wf_fault fault,
+			 const struct wf_server_call *s)
 {
 	count(tally, fault, state_of_served(s));
 	if (s->stream)
@@ -201,7 +202,7 @@ static const struct wf_serving *serving_of(const struct wf_link *link)
 static bool keeps_some(const struct wf_bundle *b)
 {
 	for (uint32_t i = 0; i < b->count; i++)
-		if (b->tensors[i]->arrival)
+		if (b->tensors[i]->unexpected)
 			return true;
 	return false;
 }
@@ -252,7 +253,7 @@ static void count_side(struct wf_tally *tally, enum wf_fault fault, unsigned nod
 	count(tally, fault, state_of_link(link));
 	count_cargo(tally, fault, link);
 	while ((at = wf_map_next(&serving_of(link)->map, at))) {
-		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
+		const struct wf_server_call *s = WF_CONTAINER(at, struct wf_server_call, node);
 
 		if (s->link == link)
 			count_served(tally, fault, s);
@@ -308,7 +309,7 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 		return;
 	link = link_between(leg->peer, leg->node);
 	while (link && (at = wf_map_next(&serving_of(link)->map, at))) {
-		const struct wf_served *s = WF_CONTAINER(at, struct wf_served, node);
+		const struct wf_server_call *s = WF_CONTAINER(at, struct wf_server_call, node);
 
 		if (s->call != call->id || s->link != link)
 			continue;

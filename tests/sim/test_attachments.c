@@ -1253,7 +1253,7 @@ static void attachments_that_nobody_announced_break_the_protocol_or_are_refused(
 	(void)state;
 	open_world(WF_WORLD_CONNECTED);
 	call_with(&call, &attached, SMALL);
-	b = ((const struct wf_served *)served)->request.bundle;
+	b = ((const struct wf_server_call *)served)->request.bundle;
 	assert_int_equal(tell(b, (struct wf_attachment_key){ 0, 0, 0 }), -EBADMSG); /* again */
 	assert_int_equal(tell(b, (struct wf_attachment_key){ 0, 0, 1 }), -EBADMSG); /* beyond */
 	assert_int_equal(tell(b, (struct wf_attachment_key){ 1, 0, 0 }), 0); /* another message */

@@ -19,7 +19,7 @@
 #include "tests/sim/nic.h"
 #include "tests/sim/world.h"
 #include "tests/unit/machine.h"
-#include "transfer/parcel.h"
+#include "transfer/outgoing.h"
 #include "transfer/pull.h"
 
 #define MS WF_NS_PER_MS
@@ -377,8 +377,8 @@ static bool asks_over_tcp(void *arg)
 static bool owner_has_filled(void *arg)
 {
 	uint32_t at = 0;
-	const struct wf_parcel *p =
-		wf_table_next(&wf_world_node(0)->desks[0].transfer.parcels, &at);
+	const struct wf_outgoing *p =
+		wf_table_next(&wf_world_node(0)->desks[0].transfer.outgoing, &at);
 
 	(void)arg;
 	return p && p->staging && p->staging->filled;

@@ -273,7 +273,7 @@ static void credit_told_by_a_copy_that_is_lost_is_told_again(void **state)
 	wf_world_hold(1, true);
 	wf_flight_call(&call, 0, 1, source, SMALL, 0);
 	wf_world_pass(S);
-	assert_int_equal(wf_credit_left(&link_of(1)->flow.credit), 2);
+	assert_int_equal(wf_credit_left(&link_of(1)->tx.credit), 2);
 
 	wf_world_hold_way(0, 1, true);
 	weft_cancel(call.op);
@@ -410,9 +410,9 @@ static struct wf_link *link_with(unsigned number)
 /* What node 0 has promised to node @number; never more than that does it believe. */
 static uint32_t promised_to(unsigned number)
 {
-	assert_true(wf_credit_left(&link_of(number)->flow.credit) <=
-		    wf_budget_open(link_with(number)));
-	return wf_budget_open(link_with(number));
+	assert_true(wf_credit_left(&link_of(number)->tx.credit) <=
+		    wf_rx_credit_open(link_with(number)));
+	return wf_rx_credit_open(link_with(number));
 }
 
 static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void **state)
@@ -452,7 +452,7 @@ static void who_keeps_what_others_need_is_cut_off(void **state)
 	stream(1, 0);
 	wf_world_pass(S);
 	/* Node 1 will say that it has nothing to give back. */
-	link_of(1)->flow.credit.spent += wf_credit_left(&link_of(1)->flow.credit);
+	link_of(1)->tx.credit.spent += wf_credit_left(&link_of(1)->tx.credit);
 	wf_world_pass(10 * S);
 	assert_int_equal(wf_world_count(0).frames_refused, 0);
 	assert_non_null(link_with(1));
@@ -992,7 +992,7 @@ static void a_redial_begins_with_the_hello(void **state)
 	wf_world_cut_door(0, 1);
 	while (!link_of(0)->redial.under_way || !link_of(0)->conn)
 		wf_world_pass(10 * US);
-	wf_live_probe(link_of(0));
+	wf_keepalive_probe(link_of(0));
 	wf_world_pass(50 * MS); /* less than the pause before another redial */
 	assert_int_equal(wf_world_count(0).links_resumed, 1);
 	assert_int_equal(wf_world_close(), 0);

@@ -34,12 +34,12 @@ static void assert_free(unsigned at)
 	const struct wf_desk *desk = &wf_world_node(at)->desks[0];
 	uint32_t from = 0;
 
-	assert_null(wf_table_next(&desk->transfer.parcels, &from));
+	assert_null(wf_table_next(&desk->transfer.outgoing, &from));
 	from = 0;
 	assert_null(wf_table_next(&desk->transfer.pulls, &from));
 	from = 0;
 	assert_null(wf_table_next(&desk->calls.table, &from));
-	assert_int_equal(desk->arrivals.count, 0);
+	assert_int_equal(desk->unexpected_queue.count, 0);
 	WF_LIST_EACH(node, &desk->worker.link_list)
 		assert_int_equal(WF_CONTAINER(node, struct wf_link, node)->offers.map.count, 0);
 	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);

@@ -393,7 +393,7 @@ static void a_dump_names_the_attempt_that_comes(void **state)
 	wf_world_end();
 }
 
-static const struct wf_replies *replies_of(unsigned number)
+static const struct wf_reply_cache *replies_of(unsigned number)
 {
 	return &wf_world_node(number)->desks[0].serving.replies;
 }
@@ -616,15 +616,15 @@ static void nobody_answers_for_a_reply_that_had_to_go(void **state)
 		wf_world_pass(200 * MS);
 		assert_int_equal(replies_of(1)->kept_count, 1);
 		answer_ns = 0;
-		fill_window(by_bytes ? 30 : WF_REPLIES_MAX, by_bytes ? BIG : 10);
-		assert_true(replies_of(1)->kept_count <= WF_REPLIES_MAX);
-		assert_true(replies_of(1)->kept_bytes <= WF_REPLIES_BYTES_MAX);
+		fill_window(by_bytes ? 30 : WF_REPLY_CACHE_MAX, by_bytes ? BIG : 10);
+		assert_true(replies_of(1)->kept_count <= WF_REPLY_CACHE_MAX);
+		assert_true(replies_of(1)->kept_bytes <= WF_REPLY_CACHE_BYTES_MAX);
 		wf_world_pass(S);
 		wf_world_part(0, 1, false);
 		land(&f, WEFT_UNAVAILABLE);
 		assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_MAYBE);
 		assert_non_null(strstr(weft_op_message(f.op), "not kept any more"));
-		assert_int_equal(wf_world_served(1), 1 + (by_bytes ? 30 : WF_REPLIES_MAX));
+		assert_int_equal(wf_world_served(1), 1 + (by_bytes ? 30 : WF_REPLY_CACHE_MAX));
 		wf_flight_free(&f, 1);
 		/* What comes later is known to be new. */
 		begin(&f, &retry, 10, S);

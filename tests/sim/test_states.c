@@ -166,10 +166,10 @@ static void talk_to(unsigned peers)
 
 /* The states. */
 
-static const struct wf_parcel *parcel(void)
+static const struct wf_outgoing *outgoing(void)
 {
-	return subject.op->class->kind == WF_OP_SEND ? &subject.op->send.sending.parcel
-					      : &subject.op->call.call.parcel;
+	return subject.op->class->kind == WF_OP_SEND ? &subject.op->send.sending.outgoing
+					      : &subject.op->call.call.outgoing;
 }
 
 static const struct wf_receiving *receiving(const struct wf_flight *f)
@@ -291,7 +291,7 @@ static void spend_credits(void)
 {
 	wf_world_connect(0, 1);
 	wf_world_hold_way(1, 0, true);
-	while (wf_credit_left(&link_to_peer()->flow.credit)) {
+	while (wf_credit_left(&link_to_peer()->tx.credit)) {
 		assert_true(filler_count < WF_COUNT(fillers));
 		wf_flight_ping(&fillers[filler_count++], 0, 1, LONG_NS);
 		pass(MS);
@@ -414,27 +414,29 @@ static void stage_call_reply_being_pulled(uint64_t limit_ns)
 
 static bool parcel_waits(void)
 {
-	return parcel()->state == WF_PARCEL_WAITING;
+	return outgoing()->state == WF_OUTGOING_WAITING;
 }
 
 static bool parcel_is_queued(void)
 {
-	return parcel()->state == WF_PARCEL_QUEUED && !wf_credit_left(&link_to_peer()->flow.credit);
+	return outgoing()->state == WF_OUTGOING_QUEUED &&
+	       !wf_credit_left(&link_to_peer()->tx.credit);
 }
 
 static bool parcel_is_offered(void)
 {
-	return parcel()->state == WF_PARCEL_OFFERED && !has_other;
+	return outgoing()->state == WF_OUTGOING_OFFERED && !has_other;
 }
 
 static bool parcel_is_pulled(void)
 {
-	return parcel()->state == WF_PARCEL_OFFERED && wf_world_node(1)->desks[0].transfer.pace.bytes;
+	return outgoing()->state == WF_OUTGOING_OFFERED && wf_world_node(1)->desks[0].transfer.pace.bytes;
 }
 
 static bool parcel_is_unacknowledged(void)
 {
-	return parcel()->state == WF_PARCEL_OFFERED && other.outcomes && other.status == WEFT_OK;
+	return outgoing()->state == WF_OUTGOING_OFFERED && other.outcomes &&
+	       other.status == WEFT_OK;
 }
 
 static bool send_waits_for_memory(void)

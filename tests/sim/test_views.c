@@ -413,22 +413,22 @@ static void an_offer_that_is_taken_back_is_not_looked_at(void **state)
 	wf_flight_land(&f[1], 1, S);
 	assert_int_equal(f[1].status, WEFT_CANCELLED);
 	assert_true(is_back(NULL));
-	assert_int_equal(wf_lender_held(wf_world_node(0)->desks[0].worker.lender), 0);
+	assert_int_equal(wf_shm_export_held(wf_world_node(0)->desks[0].worker.shm_export), 0);
 	wf_flight_free(&f[1], 1);
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static struct wf_parcel *offered(struct weft_node *owner)
+static struct wf_outgoing *offered(struct weft_node *owner)
 {
 	uint32_t at = 0;
 
-	return wf_table_next(&owner->desks[0].transfer.parcels, &at);
+	return wf_table_next(&owner->desks[0].transfer.outgoing, &at);
 }
 
 static void what_is_not_lent_any_more_is_offered_anew(void **state)
 {
 	struct weft_node *owner;
-	struct wf_parcel *parcel;
+	struct wf_outgoing *outgoing;
 	struct wf_flight f[2];
 	void *memory;
 
@@ -438,9 +438,9 @@ static void what_is_not_lent_any_more_is_offered_anew(void **state)
 	memory = fresh(BYTES);
 	share(&f[1], 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
-	parcel = offered(owner);
-	wf_lender_end(owner->desks[0].worker.lender, parcel->offer.place);
-	parcel->offer.lent = false;
+	outgoing = offered(owner);
+	wf_shm_export_end(owner->desks[0].worker.shm_export, outgoing->offer.place);
+	outgoing->offer.lent = false;
 	receive(&f[0], 1, 7, 0);
 	wf_flight_land(f, 2, S);
 	assert_int_equal(f[0].status, WEFT_OK);
@@ -466,7 +466,7 @@ static void what_is_over_without_a_word_ends_as_its_link_does(void **state)
 	share(&f[1], 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
 	wf_error_set(&e, -ENOTCONN, "taken for dead");
-	wf_parcel_fail(offered(wf_world_node(0)), &e);
+	wf_outgoing_fail(offered(wf_world_node(0)), &e);
 	wf_world_freeze(0, true);
 	receive(&f[0], 1, 7, 0);
 	wf_flight_land(&f[0], 1, 10 * S);
@@ -501,12 +501,13 @@ static void what_is_lent_beyond_the_limit_is_copied(void **state)
 		views += view;
 	}
 	assert_int_equal(views, WF_LEASES_MAX);
-	assert_int_equal(wf_lender_held(wf_world_node(0)->desks[0].worker.lender), WF_LEASES_MAX);
+	assert_int_equal(wf_shm_export_held(wf_world_node(0)->desks[0].worker.shm_export),
+			 WF_LEASES_MAX);
 	wf_flight_free(out, WF_COUNT(out));
 	wf_flight_free(in, WF_COUNT(in));
 	weft_free(wf_world_node(0), memory);
 	assert_true(wf_world_run(is_back, NULL, BACK_NS));
-	assert_int_equal(wf_lender_held(wf_world_node(0)->desks[0].worker.lender), 0);
+	assert_int_equal(wf_shm_export_held(wf_world_node(0)->desks[0].worker.shm_export), 0);
 	assert_int_equal(wf_world_close(), 0);
 }
 

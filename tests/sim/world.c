@@ -625,7 +625,7 @@ void wf_world_lose_soon(void)
 
 bool wf_world_account_is_empty(const struct wf_link *link)
 {
-	uint64_t owed = link->account.bytes[WF_LEDGER_OWED] - link->intake.assembly_bytes;
+	uint64_t owed = link->account.bytes[WF_LEDGER_OWED] - link->rx.assembly_bytes;
 
 	if (link->account.bytes[WF_LEDGER_RECEIVED])
 		return false;
@@ -643,7 +643,7 @@ void wf_world_assert_free(unsigned number)
 		const struct wf_desk *desk = &node->desks[i];
 		uint32_t from = 0;
 
-		assert_null(wf_table_next(&desk->transfer.parcels, &from));
+		assert_null(wf_table_next(&desk->transfer.outgoing, &from));
 		assert_int_equal(desk->transfer.waiting_count, 0);
 		from = 0;
 		assert_null(wf_table_next(&desk->transfer.pulls, &from));
@@ -652,13 +652,13 @@ void wf_world_assert_free(unsigned number)
 		assert_null(wf_map_next(&desk->serving.map, NULL));
 		assert_true(wf_list_empty(&desk->streams.all));
 		assert_null(wf_map_next(&desk->bundles.map, NULL));
-		assert_int_equal(desk->arrivals.count, 0);
+		assert_int_equal(desk->unexpected_queue.count, 0);
 		assert_true(wf_list_empty(&desk->attachments.all));
 		WF_LIST_EACH(at, &desk->worker.link_list) {
 			const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 			assert_int_equal(link->offer_count, 0);
-			assert_int_equal(link->live.watch_count, 0);
+			assert_int_equal(link->keepalive.watch_count, 0);
 			assert_int_equal(link->room.held, 0);
 			assert_true(wf_world_account_is_empty(link));
 		}
@@ -774,7 +774,7 @@ void wf_world_kill(unsigned number)
 	wf_net_kill(c->address);
 	wf_net_kill_process(life_of(number) + 1); /* as net.c counts them */
 	for (unsigned i = 0; i < c->node->desk_count; i++) /* the kernel's part */
-		wf_borrowers_forked(&c->node->desks[i].worker.borrowers);
+		wf_shm_imports_forked(&c->node->desks[i].worker.shm_imports);
 }
 
 void wf_world_freeze(unsigned number, bool frozen)

@@ -41,9 +41,9 @@ static int copy_of(pid_t pid, int fd)
 	return copy;
 }
 
-static int open_ringer(pid_t pid, const int fds[2], struct wf_ringer **ringer)
+static int open_remote(pid_t pid, const int fds[2], struct wf_remote_doorbell **remote_doorbell)
 {
-	return wf_ringer_open(copy_of(pid, fds[0]), copy_of(pid, fds[1]), ringer);
+	return wf_remote_doorbell_open(copy_of(pid, fds[0]), copy_of(pid, fds[1]), remote_doorbell);
 }
 
 static bool has_rung(const struct wf_doorbell *bell)
@@ -56,27 +56,27 @@ static bool has_rung(const struct wf_doorbell *bell)
 static void only_a_sleeper_is_rung(void **state)
 {
 	struct wf_doorbell *bell;
-	struct wf_ringer *ringer;
+	struct wf_remote_doorbell *remote_doorbell;
 	int fds[2];
 
 	(void)state;
 	assert_int_equal(wf_doorbell_open(&bell, NULL), 0);
 	wf_doorbell_fds(bell, fds);
-	assert_int_equal(open_ringer(getpid(), fds, &ringer), 0);
+	assert_int_equal(open_remote(getpid(), fds, &remote_doorbell), 0);
 
-	wf_ringer_ring(ringer);
+	wf_remote_doorbell_ring(remote_doorbell);
 	assert_false(has_rung(bell));
 	wf_doorbell_sleep(bell);
 	assert_false(has_rung(bell));
-	wf_ringer_ring(ringer);
-	wf_ringer_ring(ringer);
+	wf_remote_doorbell_ring(remote_doorbell);
+	wf_remote_doorbell_ring(remote_doorbell);
 	assert_true(has_rung(bell));
 	wf_doorbell_wake(bell);
 	assert_false(has_rung(bell));
-	wf_ringer_ring(ringer);
+	wf_remote_doorbell_ring(remote_doorbell);
 	assert_false(has_rung(bell));
 
-	wf_ringer_close(ringer);
+	wf_remote_doorbell_close(remote_doorbell);
 	wf_doorbell_close(bell);
 }
 
@@ -115,7 +115,7 @@ static void no_ring_is_lost_over_many_rounds(void **state)
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t limit_ns = wf_clock_now() + 60 * WF_NS_PER_S;
-	struct wf_ringer *ringer;
+	struct wf_remote_doorbell *remote_doorbell;
 	int status, pipe_fds[2], fds[2];
 	pid_t child;
 
@@ -135,11 +135,11 @@ static void no_ring_is_lost_over_many_rounds(void **state)
 	}
 	assert_true(child > 0);
 	assert_int_equal(read(pipe_fds[0], fds, sizeof(fds)), sizeof(fds));
-	assert_int_equal(open_ringer(child, fds, &ringer), 0);
+	assert_int_equal(open_remote(child, fds, &remote_doorbell), 0);
 
 	for (unsigned i = 1; i <= ROUNDS; i++) {
 		atomic_store_explicit(&shared->posted, i, memory_order_release);
-		wf_ringer_ring(ringer);
+		wf_remote_doorbell_ring(remote_doorbell);
 		for (unsigned spin = 0; !has_seen(shared, i); spin++) {
 			if (spin < SPINS)
 				continue;
@@ -152,8 +152,8 @@ static void no_ring_is_lost_over_many_rounds(void **state)
 	assert_int_equal(status, 0);
 	assert_true(atomic_load(&shared->slept) > 0);
 
-	wf_ringer_ring(ringer); /* a dead one: nothing happens */
-	wf_ringer_close(ringer);
+	wf_remote_doorbell_ring(remote_doorbell); /* a dead one: nothing happens */
+	wf_remote_doorbell_close(remote_doorbell);
 	(void)munmap(shared, sizeof(*shared));
 	(void)close(pipe_fds[0]);
 	(void)close(pipe_fds[1]);
@@ -177,7 +177,7 @@ static void a_peer_can_only_read_the_page(void **state)
 static void what_is_no_bell_is_refused(void **state)
 {
 	struct wf_doorbell *bell;
-	struct wf_ringer *ringer = NULL;
+	struct wf_remote_doorbell *remote_doorbell = NULL;
 	int good[2], pipe_fds[2], blocking, loose, small;
 
 	(void)state;
@@ -195,10 +195,14 @@ static void what_is_no_bell_is_refused(void **state)
 	const int pages[] = { pipe_fds[0], loose, small, good[0], -1 };
 
 	for (size_t i = 0; i < WF_COUNT(bells); i++)
-		assert_int_equal(wf_ringer_open(dup(bells[i]), dup(good[1]), &ringer), -EBADMSG);
+		assert_int_equal(
+			wf_remote_doorbell_open(dup(bells[i]), dup(good[1]), &remote_doorbell),
+			-EBADMSG);
 	for (size_t i = 0; i < WF_COUNT(pages); i++)
-		assert_int_equal(wf_ringer_open(dup(good[0]), dup(pages[i]), &ringer), -EBADMSG);
-	assert_null(ringer);
+		assert_int_equal(
+			wf_remote_doorbell_open(dup(good[0]), dup(pages[i]), &remote_doorbell),
+			-EBADMSG);
+	assert_null(remote_doorbell);
 
 	(void)close(pipe_fds[0]);
 	(void)close(pipe_fds[1]);

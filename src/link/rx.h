@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reception: the frames of a link on their way in.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_RX_H
+#define WF_RX_H
+
+#include "wire/pack.h"
+
+struct wf_link;
+struct wf_worker;
+struct wf_worker_rail;
+
+/* Receiving from the peer.  Valid until the peer dies. */
+struct wf_rx {
+	struct wf_assembly assembly;
+	uint64_t assembly_bytes;   /* bytes charged for the assembly's record */
+	uint32_t control_received; /* the last control frame that was taken */
+	/* Records already taken of the next frame, which was not taken to the end. */
+	uint32_t data_handled, control_handled;
+};
+
+void wf_rx_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+		    size_t count);
+
+#endif

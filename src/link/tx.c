@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of a link on their way out.
+ *
+ * Messages are packed into numbered frames, which are kept until the peer has confirmed them, so
+ * that they can be sent again on another rail.  While the rail has a frame, posted messages wait
+ * for the next one, unless they fill it, and while the peer has not confirmed a frame they wait at
+ * least for the turn of the loop; so an idle link adds no delay and a busy one packs.
+ */
+#include "link/tx.h"
+#include "link/link.h"
+#include "link/internal.h"
+#include "link/ledger.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/ep.h"
+#include "memory/grant.h"
+
+#define ACK_NS (10 * WF_NS_PER_MS)      /* wait of an acknowledgement for a frame to ride on */
+#define OVERDUE_MIN_NS (50 * WF_NS_PER_MS)
+#define OVERDUE_MAX_NS WF_NS_PER_S
+#define RESYNC_NS (20 * WF_NS_PER_MS)   /* time between two resyncs */
+#define UNCONFIRMED_MAX 1024            /* the largest WEFT_WINDOW: a peer may promise so many */
+#define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: change rails */
+
+static void overdue(struct wf_timer *timer);
+
+void wf_tx_init(struct wf_tx_out *out)
+{
+	wf_list_init(&out->queue);
+	wf_list_init(&out->frames);
+	wf_list_init(&out->held);
+	wf_list_init(&out->controls);
+	wf_list_init(&out->controls_out);
+}
+
+static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
+{
+	struct wf_outframe *f = wf_outframe_take(link->worker);
+
+	if (!f)
+		return NULL;
+	f->link = link;
+	f->kind = kind;
+	f->posted_ns = link->worker->loop.now_ns; /* an unposted frame must not look the oldest */
+	return f;
+}
+
+/* Give back a frame that nobody needs any more; while the rail has it, it is only held. */
+static void give_frame(struct wf_outframe *f)
+{
+	struct wf_link *link = f->link;
+
+	wf_list_remove(&f->node);
+	f->link = NULL;
+	if (!f->posted)
+		wf_outframe_give(f);
+	else if (link)
+		wf_list_append(&link->out.held, &f->node);
+}
+
+/*
+ * Record the start of a spell of refusals.  The recorder gets one event for it, and one for its
+ * end.
+ */
+static void begin_full(struct wf_link *link, const struct wf_outframe *f, int code)
+{
+	if (link->tx.rail.full_ns)
+		return;
+	link->tx.rail.full_ns = link->worker->loop.now_ns;
+	wf_link_record(link, WF_RECORDER_FULL, f->header.seq, (uint64_t)code);
+}
+
+static void end_full(struct wf_link *link)
+{
+	if (!link->tx.rail.full_ns)
+		return;
+	wf_link_record(link, WF_RECORDER_NOT_FULL,
+		       (link->worker->loop.now_ns - link->tx.rail.full_ns) / WF_NS_PER_US, 0);
+	link->tx.rail.full_ns = 0;
+}
+
+static void begin_starved(struct wf_link *link)
+{
+	if (link->tx.starved_ns)
+		return;
+	link->tx.starved_ns = link->worker->loop.now_ns;
+	wf_link_record(link, WF_RECORDER_NO_CREDIT, link->out.queued_bytes, 0);
+}
+
+static void end_starved(struct wf_link *link)
+{
+	if (!link->tx.starved_ns)
+		return;
+	wf_link_record(link, WF_RECORDER_CREDIT, wf_credit_left(&link->tx.credit),
+		       (link->worker->loop.now_ns - link->tx.starved_ns) / WF_NS_PER_US);
+	link->tx.starved_ns = 0;
+}
+
+static void record_sent(const struct wf_link *link, const struct wf_outframe *f)
+{
+	if (f->kind == WF_FRAME_DATA)
+		wf_link_record(link, f->replayed ? WF_RECORDER_FRAME_AGAIN : WF_RECORDER_FRAME_OUT,
+			       f->header.seq, f->count);
+	else if (f->kind == WF_FRAME_CONTROL)
+		wf_link_record(link, WF_RECORDER_CONTROL_OUT, f->header.seq, 0);
+}
+
+/*
+ * Hand @f to the rail.  -EAGAIN: the rail is full, or about to say why it has closed.  Any other
+ * error: the rail takes no frames, and link->rail.closed says why; the caller that tries the rail
+ * or runs the link gives it up.
+ */
+static int hand_over(struct wf_link *link, struct wf_outframe *f)
+{
+	struct wf_rail *rail = link->on->rail;
+	struct wf_grant grant;
+	struct wf_error e;
+	const struct wf_span span = { .at = f->bytes, .bytes = f->count };
+	int rc = wf_grant_local(&grant, rail, &link->worker->frames.pool, &span, &e);
+
+	if (!rc) {
+		rc = wf_ep_send(link->rail.ep, f->bytes, f->count, grant.desc, f);
+		if (rc >= 0 || rc == -EAGAIN || rc == -ENOTCONN)
+			return rc;
+		wf_error_set(&e, rc, "it refuses a frame: %s", wf_error_name(rc));
+	}
+	snprintf(link->rail.closed, sizeof(link->rail.closed), "%.190s", e.text);
+	return rc;
+}
+
+/* Write the header as things stand now, and post.  0, or -EAGAIN: @f waits. */
+static int post_frame(struct wf_link *link, struct wf_outframe *f)
+{
+	struct wf_worker *w = link->worker;
+	int rc;
+
+	f->header.link = link->peer->link;
+	f->header.token = link->peer->token;
+	f->header.epoch = link->attempt.epoch;
+	f->header.ack = link->tx.sequence.received;
+	f->header.credit = link->slots.promised_total;
+	f->header.room = link->room.total;
+	wf_frame_put(f->bytes, &f->header);
+	rc = hand_over(link, f);
+	/* The bell rings also when the peer's queue is full: it must wake up to empty it. */
+	if (link->side.remote_doorbell && wf_rail_caps(link->on->rail)->wait == WF_WAIT_DOORBELL)
+		wf_remote_doorbell_ring(link->side.remote_doorbell);
+	f->waiting = rc < 0;
+	if (rc < 0) {
+		begin_full(link, f, rc);
+		wf_link_mark(link);
+		return -EAGAIN;
+	}
+	end_full(link);
+	f->posted = rc == 0;
+	f->posted_ns = w->loop.now_ns;
+	if (f->posted && f->kind == WF_FRAME_DATA)
+		link->tx.rail.posted_count++;
+	link->tx.ack_told = f->header.ack;
+	/*
+	 * Credit and room count as told only in frames that are repeated until they are heard: the
+	 * peer asks for an acknowledgement, not for these.  And only in the first copy: it may be
+	 * the one that is heard, and the others lost with what they say besides.
+	 */
+	if ((f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL) && !f->counted) {
+		f->counted = true;
+		link->slots.promised_told = f->header.credit;
+		link->room.told = f->header.room;
+	}
+	link->tx.ack_now = false;
+	wf_timer_stop(&w->loop.timers, &link->tx.ack_timer);
+	wf_counters_add(&w->counters.frames_sent, 1);
+	record_sent(link, f);
+	return 0;
+}
+
+/*
+ * Send a frame without records; a lost one is not replayed, and is sent again where it is needed.
+ */
+int wf_tx_special(struct wf_link *link, enum wf_frame_kind kind)
+{
+	struct wf_outframe *f = take_frame(link, kind);
+	struct wf_pack pack;
+	int rc;
+
+	if (!f) {
+		wf_link_mark(link);
+		return -ENOMEM;
+	}
+	f->header.kind = (uint8_t)kind;
+	if (kind == WF_FRAME_ANSWER)
+		f->header.seq = link->rx.control_received;
+	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
+	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
+	rc = post_frame(link, f);
+	give_frame(f);
+	return rc;
+}
+
+static uint64_t overdue_ns(const struct wf_link *link)
+{
+	const struct wf_tx *tx = &link->tx;
+	uint64_t ns = WF_MAX(4 * tx->rtt_ns, OVERDUE_MIN_NS) << WF_MIN(tx->overdue_count, 5u);
+
+	return WF_MIN(ns, OVERDUE_MAX_NS);
+}
+
+static void expect(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (!link->tx.overdue_timer.armed)
+		wf_loop_timer(&w->loop, &link->tx.overdue_timer,
+			      w->loop.now_ns + overdue_ns(link), overdue);
+}
+
+static size_t message_bytes(const struct wf_message *m)
+{
+	return m->head_bytes + m->body_bytes;
+}
+
+/* Fill a frame from the queue; @finished gets the messages that are complete. */
+static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *finished)
+{
+	uint64_t alone = link->worker->options.pack_bytes;
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&link->out.queue))) {
+		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
+		bool big = alone && message_bytes(m) > alone;
+		size_t before = m->done_bytes;
+		int rc;
+
+		if (big && pack->record_count)
+			return;
+		rc = wf_pack_add(pack, m->type, m->head, m->head_bytes, m->body, m->body_bytes,
+				 &m->done_bytes);
+		link->out.queued_bytes -= m->done_bytes - before;
+		if (m->done_bytes > before && !m->frames++)
+			m->first_ns = link->worker->loop.now_ns;
+		if (rc)
+			return;
+		wf_list_remove(node);
+		wf_list_append(finished, node);
+		if (big)
+			return;
+	}
+}
+
+static int send_data(struct wf_link *link)
+{
+	struct wf_outframe *f = take_frame(link, WF_FRAME_DATA);
+	struct wf_list finished, *node;
+	struct wf_pack pack;
+	int rc;
+
+	if (!f) {
+		wf_link_mark(link);
+		return -EAGAIN;
+	}
+	wf_list_init(&finished);
+	wf_credit_spend(&link->tx.credit, 1);
+	f->header.kind = WF_FRAME_DATA;
+	f->header.seq = wf_sequence_next(&link->tx.sequence);
+	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
+	fill(link, &pack, &finished);
+	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
+	wf_list_append(&link->out.frames, &f->node);
+	wf_ledger_charge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
+	rc = post_frame(link, f);
+	expect(link);
+	wf_keepalive_start(link);
+	/* The bytes of these messages are in the frame, posted or not. */
+	while ((node = wf_list_pop(&finished))) {
+		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
+
+		m->sent(m, NULL);
+	}
+	return rc;
+}
+
+static void send_control(struct wf_link *link)
+{
+	struct wf_outframe *f = take_frame(link, WF_FRAME_CONTROL);
+	uint8_t bytes[WF_SMALL_RECORD_BYTES];
+	struct wf_pack pack;
+	struct wf_list *node;
+
+	if (!f) {
+		wf_link_mark(link);
+		return;
+	}
+	f->header.kind = WF_FRAME_CONTROL;
+	f->header.seq = ++link->tx.control_seq;
+	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
+	while ((node = wf_list_first(&link->out.controls)) &&
+	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
+		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+		struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
+		/* A control speaks of records in frames up to here: it must not overtake them. */
+		struct wf_small_record small = { .id = c->id, .other = link->tx.sequence.sent };
+		size_t done = 0;
+
+		wf_small_record_put(&writer, &small);
+		wf_pack_add(&pack, c->type, bytes, sizeof(bytes), NULL, 0, &done);
+		wf_list_remove(node);
+		wf_list_append(&link->out.controls_out, node);
+	}
+	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
+	link->out.control_frame = f;
+	post_frame(link, f);
+	expect(link);
+}
+
+/* Post waiting frames again, in order; -EAGAIN: the rail is full. */
+static int post_waiting(struct wf_link *link)
+{
+	WF_LIST_EACH(node, &link->out.frames) {
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+
+		if (f->waiting && post_frame(link, f))
+			return -EAGAIN;
+	}
+	if (link->out.control_frame && link->out.control_frame->waiting)
+		return post_frame(link, link->out.control_frame);
+	return 0;
+}
+
+static bool must_tell(const struct wf_link *link)
+{
+	uint32_t window = wf_rx_credit_open(link);
+
+	return link->tx.ack_now || wf_rx_credit_told(link) < (int32_t)(window + 1) / 2 ||
+	       link->tx.sequence.received - link->tx.ack_told >= WF_MAX(window / 2, 1u) ||
+	       link->room.total - link->room.told > link->worker->options.room_bytes / 2;
+}
+
+/* May another data frame leave?  Frames that the peer does not confirm are kept here. */
+static bool may_send(const struct wf_link *link)
+{
+	return wf_credit_left(&link->tx.credit) &&
+	       link->tx.sequence.sent - link->tx.sequence.acked < UNCONFIRMED_MAX;
+}
+
+static void send_all(struct wf_link *link)
+{
+	if (link->tx.answer_owed) {
+		if (wf_tx_special(link, WF_FRAME_ANSWER))
+			return;
+		link->tx.answer_owed = false;
+	}
+	if (post_waiting(link))
+		return;
+	while (link->state == WF_LINK_UP && !wf_list_empty(&link->out.queue)) {
+		if (!may_send(link)) {
+			begin_starved(link);
+			break;
+		}
+		end_starved(link);
+		if (link->tx.rail.posted_count &&
+		    link->out.queued_bytes < link->attempt.frame_bytes)
+			break;
+		if (send_data(link))
+			return;
+	}
+	if (!link->out.control_frame && (!wf_list_empty(&link->out.controls) || must_tell(link)))
+		send_control(link);
+}
+
+/* Send frames, answers and controls that are due, unless the link is not up. */
+void wf_tx_run(struct wf_link *link)
+{
+	char why[sizeof(link->rail.closed)];
+	struct wf_error e;
+
+	if (link->state == WF_LINK_GONE) {
+		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
+			     wf_link_label(link));
+		wf_tx_fail(link, &e);
+	}
+	if (link->state != WF_LINK_UP)
+		return;
+	if (link->slots.kept_less)
+		wf_rx_credit_room(link);
+	send_all(link);
+	if (link->rail.closed[0]) {
+		memcpy(why, link->rail.closed, sizeof(why));
+		wf_link_rail_failed(link, why);
+	}
+}
+
+/* Take back @f, with which the rail is done. */
+void wf_tx_sent(struct wf_outframe *f, int status)
+{
+	struct wf_link *link = f->link;
+
+	f->posted = false;
+	if (!link) {
+		give_frame(f);
+		return;
+	}
+	wf_tx_progress(&link->tx, link->worker->loop.now_ns);
+	if (f->kind == WF_FRAME_DATA)
+		link->tx.rail.posted_count--;
+	if (status) {
+		f->waiting = true;
+		wf_link_rail_failed(link, wf_error_name(status));
+	} else if (!wf_list_empty(&link->out.queue)) {
+		wf_link_mark(link);
+	}
+}
+
+static void learn_rtt(struct wf_tx *tx, uint64_t rtt_ns)
+{
+	tx->rtt_ns = tx->rtt_ns ? tx->rtt_ns - tx->rtt_ns / 8 + rtt_ns / 8 : rtt_ns;
+}
+
+/* Drop frames that are confirmed: the peer has received @ack data frames in order. */
+void wf_tx_confirm(struct wf_link *link, uint32_t ack)
+{
+	struct wf_worker *w = link->worker;
+	int count = wf_sequence_ack(&link->tx.sequence, ack);
+	uint64_t frames = (uint64_t)WF_MAX(count, 0);
+
+	if (count < 0) {
+		wf_link_violate(link, "it confirms frames that were never sent");
+		return;
+	}
+	if (!count)
+		return;
+	while (count--) {
+		struct wf_list *node = wf_list_first(&link->out.frames);
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+
+		if (!count && !f->replayed)
+			learn_rtt(&link->tx, w->loop.now_ns - f->posted_ns);
+		if (f->posted)
+			link->tx.rail.posted_count--;
+		give_frame(f);
+	}
+	wf_ledger_discharge(link, WF_LEDGER_OWED, frames * w->frame_bytes);
+	link->tx.overdue_count = 0;
+	wf_timer_stop(&w->loop.timers, &link->tx.overdue_timer);
+	if (!wf_list_empty(&link->out.frames) || link->out.control_frame)
+		expect(link);
+}
+
+/* Send every unconfirmed frame again that the rail does not have. */
+static void replay(struct wf_link *link)
+{
+	WF_LIST_EACH(node, &link->out.frames) {
+		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+
+		if (f->posted || f->waiting)
+			continue;
+		f->waiting = true;
+		f->replayed = true;
+		wf_counters_add(&link->worker->counters.frames_replayed, 1);
+	}
+	if (link->out.control_frame && !link->out.control_frame->posted)
+		link->out.control_frame->waiting = true;
+	wf_link_mark(link);
+}
+
+/*
+ * Say which frames we have, so that the peer says the same: frames are missing, or
+ * acknowledgements.
+ */
+void wf_tx_ask(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
+
+	if (!link->conn || w->loop.now_ns < link->tx.resync_ns + RESYNC_NS)
+		return;
+	link->tx.resync_ns = w->loop.now_ns;
+	greet.resync.epoch = link->attempt.epoch;
+	greet.resync.received = link->tx.sequence.received;
+	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->tx.sequence.received, 0);
+	wf_conn_send(link->conn, &greet);
+}
+
+/* Replay to a peer that misses frames, or our acknowledgements, and has @received. */
+void wf_tx_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
+{
+	if (link->state != WF_LINK_UP || epoch != link->attempt.epoch)
+		return;
+	wf_link_record(link, WF_RECORDER_RESYNC_IN, received, 0);
+	wf_tx_confirm(link, received);
+	if (link->state != WF_LINK_UP)
+		return;
+	replay(link);
+	wf_tx_ask(link);
+}
+
+/* Ask the peer when no acknowledgement came in time, or leave the rail. */
+static void overdue(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, tx.overdue_timer);
+	struct wf_outframe *oldest = link->out.control_frame;
+
+	if (link->state != WF_LINK_UP)
+		return;
+	if (!wf_list_empty(&link->out.frames))
+		oldest = WF_CONTAINER(wf_list_first(&link->out.frames), struct wf_outframe, node);
+	if (!oldest)
+		return;
+	if (link->keepalive.beat_answered_ns > WF_MAX(oldest->posted_ns, link->tx.progress_ns) +
+					     (link->offer_count ? WF_LINK_READING_NS : STALLED_NS)) {
+		wf_link_rail_failed(link, "no progress while the peer is alive");
+		return;
+	}
+	link->tx.overdue_count++;
+	if (link->out.control_frame && !link->out.control_frame->posted) {
+		link->out.control_frame->waiting = true;
+		wf_link_mark(link);
+	}
+	wf_tx_ask(link);
+	expect(link);
+}
+
+/* Start on a rail that works: frames that the old one lost go out first. */
+void wf_tx_up(struct wf_link *link)
+{
+	link->tx.overdue_count = 0;
+	replay(link);
+	if (!wf_list_empty(&link->out.frames) || link->out.control_frame)
+		expect(link);
+}
+
+/*
+ * Returns the frame that goes on in place of @f when its endpoint is closed.  A connected rail
+ * gives every buffer back by that.  A shared rail may still read its buffers, so a copy goes on
+ * and the original stays with the rail until its end.
+ */
+static struct wf_outframe *go_on(struct wf_link *link, struct wf_outframe *f)
+{
+	bool shared = !wf_rail_caps(link->on->rail)->connected;
+	struct wf_outframe *copy = f->posted && shared ? take_frame(link, f->kind) : NULL;
+
+	if (!copy) {
+		/*
+		 * Without memory for a copy @f goes on, too: better a stale frame than a lost one.
+		 */
+		f->posted = false;
+		return f;
+	}
+	memcpy(copy->bytes, f->bytes, f->count);
+	copy->header = f->header;
+	copy->count = f->count;
+	copy->counted = f->counted;
+	f->link = NULL;
+	wf_list_remove(&f->node);
+	wf_list_append(&link->on->abandoned, &f->node);
+	return copy;
+}
+
+/* Take frames off an endpoint that is about to be closed: they must go again. */
+void wf_tx_rail_gone(struct wf_link *link)
+{
+	bool shared = !wf_rail_caps(link->on->rail)->connected;
+	struct wf_list again, *held;
+
+	wf_timer_stop(&link->worker->loop.timers, &link->tx.overdue_timer);
+	while (shared && (held = wf_list_pop(&link->out.held)))
+		wf_list_append(&link->on->abandoned, held);
+	while ((held = wf_list_pop(&link->out.held))) {
+		struct wf_outframe *f = WF_CONTAINER(held, struct wf_outframe, node);
+
+		f->posted = false;
+		give_frame(f);
+	}
+	wf_list_init(&again);
+	WF_LIST_EACH(node, &link->out.frames) {
+		struct wf_outframe *f = go_on(link, WF_CONTAINER(node, struct wf_outframe, node));
+
+		wf_list_remove(&f->node);
+		wf_list_append(&again, &f->node);
+	}
+	wf_list_splice(&link->out.frames, &again);
+	link->tx.rail = (struct wf_tx_rail){ 0 };
+	if (link->out.control_frame)
+		link->out.control_frame = go_on(link, link->out.control_frame);
+}
+
+/* Fail all that the link was to send, with @e: the link is dead. */
+void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_list messages, controls, *node;
+
+	wf_list_init(&messages);
+	wf_list_init(&controls);
+	wf_list_splice(&messages, &link->out.queue);
+	wf_list_splice(&controls, &link->out.controls_out);
+	wf_list_splice(&controls, &link->out.controls);
+	while ((node = wf_list_first(&link->out.frames))) {
+		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
+		wf_ledger_discharge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
+	}
+	if (link->out.control_frame)
+		give_frame(link->out.control_frame);
+	link->out.control_frame = NULL;
+	while ((node = wf_list_pop(&messages))) {
+		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
+
+		/*
+		 * Messages end one by one: each upcall may take back others that are still to be
+		 * told.
+		 */
+		link->out.queued_bytes -= message_bytes(m) - m->done_bytes;
+		m->sent(m, e);
+	}
+	while ((node = wf_list_pop(&controls))) {
+		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+
+		c->sent(c, e);
+	}
+}
+
+void wf_tx_forget(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	wf_timer_stop(&w->loop.timers, &link->tx.overdue_timer);
+	wf_timer_stop(&w->loop.timers, &link->tx.ack_timer);
+	link->tx = (struct wf_tx){ .rtt_ns = link->tx.rtt_ns };
+}
+
+static void ack_late(struct wf_timer *timer)
+{
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, tx.ack_timer);
+
+	link->tx.ack_now = true;
+	wf_link_mark(link);
+}
+
+/* Confirm data that has come with a frame that goes back anyhow, alone only if none does. */
+void wf_tx_confirm_later(struct wf_link *link)
+{
+	struct wf_worker *w = link->worker;
+
+	if (must_tell(link))
+		wf_link_mark(link);
+	else if (!link->tx.ack_timer.armed)
+		wf_loop_timer(&w->loop, &link->tx.ack_timer, w->loop.now_ns + ACK_NS, ack_late);
+}
+
+/* End the controls in the control frame @seq, which the peer has. */
+void wf_tx_answered(struct wf_link *link, uint32_t seq)
+{
+	struct wf_list done, *node;
+
+	if (!link->out.control_frame || seq != link->out.control_frame->header.seq)
+		return;
+	give_frame(link->out.control_frame);
+	link->out.control_frame = NULL;
+	wf_list_init(&done);
+	wf_list_splice(&done, &link->out.controls_out);
+	while ((node = wf_list_pop(&done))) {
+		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+
+		c->sent(c, NULL);
+	}
+	wf_link_mark(link);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transmission: the frames of a link on their way out.
+ *
+ * Messages and controls wait for the next life of the peer, too; numbers and credit belong to the
+ * present life, and are kept apart from them.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_TX_H
+#define WF_TX_H
+
+#include "loop/timer.h"
+#include "util/error.h"
+#include "util/list.h"
+#include "wire/credit.h"
+#include "wire/frame.h"
+#include "wire/sequence.h"
+
+struct wf_link;
+struct wf_outframe;
+
+/* Messages, controls and frames of a link.  When the peer has died no frame is left. */
+struct wf_tx_out {
+	struct wf_list queue;        /* struct wf_message, in order */
+	uint64_t queued_bytes;
+	struct wf_list frames;       /* struct wf_outframe, by number: frames not confirmed yet */
+	struct wf_list held;         /* frames that only the rail still needs */
+	struct wf_list controls;     /* struct wf_control: controls not sent yet */
+	struct wf_list controls_out; /* controls in the frame under way */
+	struct wf_outframe *control_frame; /* NULL: none is under way */
+};
+
+/* Frames of the link that the rail in use has.  Valid until that rail is left. */
+struct wf_tx_rail {
+	uint32_t posted_count;     /* data frames that the rail has */
+	uint64_t full_ns;          /* when the rail began to take nothing; 0: it takes frames */
+};
+
+/*
+ * Sending to the peer.  Valid until the peer dies, but for rtt_ns: the next life of the peer is as
+ * far away as the last one, for it is dialled at the same address.
+ *
+ * ack_now (a frame that came waits for its confirmation) and resync_ns (the peer was asked a moment
+ * ago for missing frames) end with the peer: the next one has sent nothing that could be confirmed,
+ * and has been asked for nothing.
+ */
+struct wf_tx {
+	struct wf_sequence sequence;
+	struct wf_credit credit;
+	struct wf_tx_rail rail;
+	uint64_t starved_ns;       /* when records began to wait for credit; 0: they don't wait */
+	uint64_t rtt_ns;           /* smoothed round-trip time */
+	uint64_t progress_ns;      /* when the rail last did anything */
+	uint32_t control_seq;      /* number of the last control frame */
+	uint32_t ack_told;
+	bool ack_now;              /* the acknowledgement does not wait for a frame to ride on */
+	bool answer_owed;          /* an answer is owed for a control frame of the peer */
+	unsigned overdue_count;
+	uint64_t resync_ns;        /* when the last resync was sent */
+	struct wf_timer overdue_timer, ack_timer;
+};
+
+/*
+ * Note that the rail is alive: a frame came or left, or a read of the peer's memory has ended well.
+ */
+static inline void wf_tx_progress(struct wf_tx *tx, uint64_t now_ns)
+{
+	tx->progress_ns = now_ns;
+}
+
+void wf_tx_init(struct wf_tx_out *out);
+void wf_tx_up(struct wf_link *link);
+void wf_tx_run(struct wf_link *link);
+void wf_tx_sent(struct wf_outframe *frame, int status);
+void wf_tx_rail_gone(struct wf_link *link);
+void wf_tx_fail(struct wf_link *link, const struct wf_error *e);
+void wf_tx_confirm(struct wf_link *link, uint32_t ack);
+void wf_tx_confirm_later(struct wf_link *link);
+void wf_tx_answered(struct wf_link *link, uint32_t seq);
+void wf_tx_ask(struct wf_link *link);
+void wf_tx_resync(struct wf_link *link, uint32_t epoch, uint32_t received);
+int wf_tx_special(struct wf_link *link, enum wf_frame_kind kind);
+
+/* Reset sending on @link: the peer is dead, and what was under way to it has failed. */
+void wf_tx_forget(struct wf_link *link);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tensor/unexpected.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/ledger.h"
+#include "transfer/pull.h"
+
+void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_worker *worker,
+			struct wf_transfer *t)
+{
+	*unexpected_queue = (struct wf_unexpected_queue){ .worker = worker, .transfer = t };
+	wf_freelist_init(&unexpected_queue->pulls, sizeof(struct wf_pull), 0, 0);
+}
+
+void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue)
+{
+	wf_freelist_fini(&unexpected_queue->pulls);
+}
+
+static void lose(struct wf_unexpected *a, const struct wf_error *e)
+{
+	wf_counters_add(&a->unexpected_queue->worker->counters.late_dropped, 1);
+	a->lost(a, e);
+}
+
+static void withdrawn(struct wf_answer *answer)
+{
+	struct wf_unexpected *a = answer->owner;
+	struct wf_link *link = answer->link;
+	struct wf_error e;
+
+	a->answer = NULL;
+	wf_error_set(&e, -ECANCELED, "%s took its tensor back", wf_link_label(link));
+	lose(a, &e);
+	wf_answer_withdrawn(answer, link);
+}
+
+/* The offer of a peer that is dead can't be pulled; bytes that it sent whole stay. */
+static void lost(struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_unexpected *a = answer->owner;
+
+	a->answer = NULL;
+	wf_answer_close(answer);
+	lose(a, e);
+}
+
+static const struct wf_answer_keeper keeper = {
+	.withdrawn = withdrawn,
+	.lost = lost,
+};
+
+void wf_unexpected_give_answer(struct wf_unexpected *a, struct wf_answer *answer)
+{
+	a->answer = answer;
+	if (!answer)
+		return;
+	answer->keeper = &keeper;
+	answer->owner = a;
+}
+
+int wf_unexpected_keep(struct wf_unexpected_queue *unexpected_queue, struct wf_link *link,
+		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       struct wf_answer *answer, struct wf_unexpected **unexpected)
+{
+	size_t shape_bytes = (size_t)t->rank * sizeof(int64_t);
+	size_t body_bytes = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
+	struct wf_unexpected *a;
+
+	a = malloc(sizeof(*a) + shape_bytes + body_bytes);
+	if (!a)
+		return -ENOMEM;
+	a->unexpected_queue = unexpected_queue;
+	a->link = link;
+	wf_link_get(link);
+	a->path = *came;
+	a->record = *t;
+	memcpy(a->bytes, t->shape, shape_bytes);
+	if (body_bytes)
+		memcpy(a->bytes + shape_bytes, t->eager, body_bytes);
+	a->record.key = NULL;
+	a->record.shape = a->bytes;
+	a->record.eager = a->bytes + shape_bytes;
+	a->number = unexpected_queue->came++;
+	a->since_ns = unexpected_queue->worker->loop.now_ns;
+	a->charged_bytes = 0;
+	wf_list_init(&a->node);
+	wf_list_init(&a->kept_node);
+	wf_list_init(&a->link_node);
+	wf_list_init(&a->part_node);
+	a->part = NULL;
+	wf_unexpected_give_answer(a, answer);
+	unexpected_queue->count++;
+	*unexpected = a;
+	return 0;
+}
+
+void wf_unexpected_charge(struct wf_unexpected *a, uint64_t more)
+{
+	uint64_t eager = a->record.body.way == WF_BODY_EAGER ? a->record.body.bytes : 0;
+
+	a->charged_bytes = sizeof(*a) + a->record.rank * sizeof(int64_t) + eager + more;
+	wf_ledger_charge(a->link, WF_LEDGER_RECEIVED, a->charged_bytes);
+}
+
+struct weft_tensor wf_unexpected_describe(const struct wf_tensor_record *t, int64_t *shape)
+{
+	for (unsigned i = 0; i < t->rank; i++)
+		shape[i] = wf_tensor_record_dim(t, i);
+	return (struct weft_tensor){
+		.device = { WEFT_CPU, 0 },
+		.ndim = t->rank,
+		.dtype = t->dtype,
+		.shape = shape,
+	};
+}
+
+void wf_unexpected_free(struct wf_unexpected *a)
+{
+	a->unexpected_queue->count--;
+	wf_unexpected_unwait(a);
+	wf_answer_close(a->answer);
+	wf_ledger_discharge(a->link, WF_LEDGER_RECEIVED, a->charged_bytes);
+	wf_link_put(a->link);
+	free(a);
+}
+
+void wf_unexpected_wait(struct wf_unexpected *a, struct wf_part *part)
+{
+	wf_part_hold(part);
+	a->part = part;
+	wf_list_append(&part->kept, &a->part_node);
+}
+
+void wf_unexpected_unwait(struct wf_unexpected *a)
+{
+	wf_list_remove(&a->node);
+	wf_list_remove(&a->kept_node);
+	wf_list_remove(&a->link_node);
+	wf_list_remove(&a->part_node);
+	wf_part_put(a->part);
+	a->part = NULL;
+}
+
+struct wf_answer *wf_unexpected_take_answer(struct wf_unexpected *a)
+{
+	struct wf_answer *answer = a->answer;
+
+	a->answer = NULL;
+	return answer;
+}
+
+void wf_unexpected_drop(struct wf_unexpected *a, enum weft_status status)
+{
+	wf_counters_add(&a->unexpected_queue->worker->counters.late_dropped, 1);
+	wf_answer_refuse(a->link, &a->record.body, wf_unexpected_take_answer(a), status);
+	wf_unexpected_free(a);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unexpected tensors: tensors that came and wait, for a receive or for memory.
+ *
+ * The bytes of an eager tensor are kept in memory that the sender knows about (the link's room);
+ * an offered one stays where it is, at the sender, until it is pulled.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_UNEXPECTED_H
+#define WF_UNEXPECTED_H
+
+#include "tensor/part.h"
+#include "transfer/answer.h"
+#include "transfer/path.h"
+#include "transfer/transfer.h"
+#include "util/freelist.h"
+#include "wire/record.h"
+
+/* Unexpected tensors of a worker. */
+struct wf_unexpected_queue {
+	struct wf_worker *worker;
+	struct wf_transfer *transfer;
+	size_t count;
+	struct wf_freelist pulls; /* freelist of struct wf_pull, for receives */
+	uint64_t came; /* unexpected tensors ever; the number of the next one */
+};
+
+struct wf_unexpected {
+	/* set by the keeper */
+	void *keeper;
+	/* The sender's body can't be had any more: free @a, and say @e to a receive that has it. */
+	void (*lost)(struct wf_unexpected *a, const struct wf_error *e);
+	struct wf_list node;      /* in its keeper's list */
+	struct wf_list kept_node; /* in channels->kept */
+	struct wf_list link_node; /* in link->account.kept, or in channels->leftovers */
+	struct wf_list part_node; /* in part->kept */
+	struct wf_part *part;     /* a reference, while @part_node is in a list; or NULL */
+
+	/* read by the keeper */
+	struct wf_unexpected_queue *unexpected_queue;
+	uint64_t number;           /* order of unexpected tensor */
+	uint64_t since_ns;         /* when the tensor came, or was given back */
+	uint64_t charged_bytes;    /* bytes charged to the sender's account; 0: not charged here */
+	struct wf_link *link;
+	struct wf_answer *answer;       /* answer to the offer; NULL: there is no offer */
+	struct wf_path path;            /* path so far */
+	struct wf_tensor_record record; /* pointers lie in bytes[]; the key is gone */
+	uint8_t bytes[]; /* shape, then the eager body */
+};
+
+void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_worker *worker,
+			struct wf_transfer *t);
+/* Tear @unexpected tensors down, when no receive runs any more. */
+void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue);
+
+/* Returns the tensor of @t, without its bytes; its shape is put in @shape. */
+struct weft_tensor wf_unexpected_describe(const struct wf_tensor_record *t, int64_t *shape);
+
+/* Keep the record @t of a tensor that has @came.  Takes @answer.  -ENOMEM. */
+int wf_unexpected_keep(struct wf_unexpected_queue *unexpected_queue, struct wf_link *link,
+		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       struct wf_answer *answer, struct wf_unexpected **unexpected);
+void wf_unexpected_free(struct wf_unexpected *a);
+
+/*
+ * Charge @a, with @more bytes that its keeper has for it, to its sender's account until it is
+ * freed.
+ */
+void wf_unexpected_charge(struct wf_unexpected *a, uint64_t more);
+/* Let @a wait for a receive of the step of @part. */
+void wf_unexpected_wait(struct wf_unexpected *a, struct wf_part *part);
+
+/* End the wait of @a, and take it out of all lists; harmless before. */
+void wf_unexpected_unwait(struct wf_unexpected *a);
+
+/* Take the answer of @a, which no longer keeps it. */
+struct wf_answer *wf_unexpected_take_answer(struct wf_unexpected *a);
+
+/* Let @a keep @answer, which it takes. */
+void wf_unexpected_give_answer(struct wf_unexpected *a, struct wf_answer *answer);
+
+/* Refuse an unexpected tensor as wf_answer_refuse() does, count it, and free it. */
+void wf_unexpected_drop(struct wf_unexpected *a, enum weft_status status);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer/stripe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transfer/tell.h"
+
+struct wf_stripe_way *wf_stripe_find(struct wf_stripe *spread, const struct wf_lane *lane)
+{
+	for (uint32_t i = 0; spread && i < spread->count; i++)
+		if (spread->ways[i].lane == lane)
+			return &spread->ways[i];
+	return NULL;
+}
+
+/* Take a way whose lane has closed, or a new one. */
+static struct wf_stripe_way *take_way(struct wf_stripe *spread)
+{
+	struct wf_stripe_way *way = wf_stripe_find(spread, NULL);
+
+	return way ? way : &spread->ways[spread->count++];
+}
+
+int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
+		  const struct wf_lane_record *record, const struct wf_span *into)
+{
+	struct wf_worker *w = lane->link->worker;
+	struct wf_grant grant;
+	struct wf_error e;
+	int err;
+
+	if (wf_stripe_find(*spread, lane))
+		return -EALREADY;
+	if (!*spread)
+		*spread = calloc(1, sizeof(**spread));
+	if (!*spread)
+		return -ENOMEM;
+	err = wf_grant_local(&grant, lane->on->rail, &w->pool, into, &e);
+	if (err) {
+		wf_log(&w->log, WF_LOG_INFO, "%s: a lane is not used: %s",
+		       wf_link_label(lane->link), e.text);
+		return err;
+	}
+	*take_way(*spread) = (struct wf_stripe_way){
+		.lane = lane,
+		.grant = grant,
+		.address = record->address,
+		.key = record->key,
+	};
+	return 0;
+}
+
+void wf_stripe_close_way(struct wf_stripe *spread, struct wf_stripe_way *way)
+{
+	spread->busy -= way->busy;
+	wf_grant_close(&way->grant);
+	*way = (struct wf_stripe_way){ .lane = NULL };
+}
+
+uint32_t wf_stripe_carried(const struct wf_stripe *spread)
+{
+	return spread ? (uint32_t)__builtin_popcount(spread->carried) : 0;
+}
+
+void wf_stripe_close(struct wf_stripe *spread)
+{
+	for (uint32_t i = 0; spread && i < spread->count; i++)
+		wf_grant_close(&spread->ways[i].grant);
+	free(spread);
+}
+
+/* Get the grant by which a peer reads @body over @lane, and open it if it is not yet. */
+static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
+		   const struct wf_span *body, const struct wf_grant **grant)
+{
+	struct wf_worker *w = lane->link->worker;
+	uint32_t at = 0;
+	struct wf_error e;
+	int err;
+
+	while (at < offer->count && offer->all[at].on != lane->on)
+		at++;
+	if (at == offer->count) {
+		err = wf_grant_remote(&offer->all[at].grant, lane->on->rail, &w->pool, body, &e);
+		if (err) {
+			wf_log(&w->log, WF_LOG_INFO, "%s: a lane is not used: %s",
+			       wf_link_label(lane->link), e.text);
+			return err;
+		}
+		offer->all[at].on = lane->on;
+		offer->count++;
+	}
+	*grant = &offer->all[at].grant;
+	return 0;
+}
+
+int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
+		   const struct wf_span *body)
+{
+	uint8_t record[WF_LANE_RECORD_BYTES];
+
+	if (!*offer)
+		*offer = calloc(1, sizeof(**offer));
+	if (!*offer)
+		return -ENOMEM;
+	if ((*offer)->told > link->attempt.lane_total)
+		return 0;
+	WF_LIST_EACH(node, &link->lanes) {
+		const struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
+		struct wf_writer w = wf_writer(record, sizeof(record));
+		const struct wf_grant *grant;
+
+		if (!lane->ep || open_on(*offer, lane, body, &grant))
+			continue;
+		wf_lane_record_put(&w, &(struct wf_lane_record){ .pull = pull,
+								 .lane = lane->number,
+								 .address = grant->address,
+								 .key = grant->key });
+		if (wf_tell_record(link, WF_RECORD_LANE, record, sizeof(record)))
+			return -ENOMEM;
+	}
+	(*offer)->told++;
+	return 0;
+}
+
+void wf_stripe_take_back(struct wf_stripe_offer *offer)
+{
+	for (uint32_t i = 0; offer && i < offer->count; i++)
+		wf_grant_close(&offer->all[i].grant);
+	free(offer);
+}
