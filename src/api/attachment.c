@@ -4,7 +4,7 @@
 
 #include "core/attachment.h"
 #include "core/check.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
@@ -22,7 +22,7 @@ static int check_node(const struct weft_node *node)
 }
 
 /* Make a send on @terms for a message with @count attachments so far.  Failures are recorded. */
-static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_desk *desk,
+static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_worker *worker,
 		  const struct wf_terms *terms, unsigned count, const struct weft_tensor *tensor,
 		  const struct weft_send_options *options, struct weft_op **op)
 {
@@ -45,7 +45,7 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_desk
 	attached->op = fresh;
 	wf_list_init(&attached->node);
 	fresh->send.attached = attached;
-	fresh->desk = desk;
+	fresh->worker = worker;
 	fresh->terms.checksum |= terms->checksum;
 	fresh->send.sending.key = attached->key;
 	*op = fresh;
@@ -77,7 +77,7 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 		return wf_last_set(-EINVAL, "a call that may be made again has no attachments");
 	if (call->call.begun)
 		return wf_last_set(-EALREADY, "the call has been invoked");
-	err = attach(call->owner, call->peer, call->desk, &call->terms, c->attachments, tensor,
+	err = attach(call->owner, call->peer, call->worker, &call->terms, c->attachments, tensor,
 		     options, &fresh);
 	if (err)
 		return err;
@@ -94,19 +94,19 @@ int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
 		      const struct weft_send_options *options, struct weft_op **op)
 {
 	struct wf_server_call *served = closure_data;
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 	struct weft_op *fresh;
 	int err;
 
 	if (WF_NEED(closure_data))
 		return -EINVAL;
-	desk = wf_desk_of(served);
-	err = check_node(desk->node);
+	worker = wf_worker_of(served);
+	err = check_node(worker->node);
 	if (err)
 		return err;
 	if (served->stream)
 		return wf_last_set(-EINVAL, "a stream's attachments go with its messages");
-	err = attach(desk->node, NULL, desk, &served->terms, served->reply.attachments, tensor,
+	err = attach(worker->node, NULL, worker, &served->terms, served->reply.attachments, tensor,
 		     options, &fresh);
 	if (err)
 		return err;
@@ -157,7 +157,7 @@ static const struct weft_tensor *look(const struct wf_bundle *b, unsigned index,
 }
 
 /* @deadline_ns: unless @options set one; 0: the node's default. */
-static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundle *b,
+static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_bundle *b,
 		   unsigned index, uint64_t deadline_ns, const struct weft_tensor *into,
 		   const struct weft_recv_options *options, struct weft_op **op)
 {
@@ -173,7 +173,7 @@ static int receive(struct weft_node *node, struct wf_desk *desk, struct wf_bundl
 		return err;
 	if (deadline_ns && !fresh->timed)
 		fresh->deadline_ns = deadline_ns;
-	fresh->desk = desk;
+	fresh->worker = worker;
 	wf_bundle_get(b);
 	fresh->recv.receiving.bundle = b;
 	fresh->recv.receiving.attached = true;
@@ -206,13 +206,13 @@ int weft_call_receive(void *closure_data, unsigned index, const struct weft_tens
 		      const struct weft_recv_options *options, struct weft_op **op)
 {
 	const struct wf_server_call *served = closure_data;
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 
 	if (WF_NEED(closure_data))
 		return -EINVAL;
-	desk = wf_desk_of(served);
-	return receive(desk->node, desk, served->request.bundle, index, served->deadline_ns, into,
-		       options, op);
+	worker = wf_worker_of(served);
+	return receive(worker->node, worker, served->request.bundle, index, served->deadline_ns,
+		       into, options, op);
 }
 
 /* Returns the bundle of a call in its closure, or of an ended operation; NULL: none. */
@@ -243,5 +243,5 @@ int weft_op_receive(struct weft_op *op, unsigned index, const struct weft_tensor
 {
 	if (WF_NEED(op))
 		return -EINVAL;
-	return receive(op->owner, op->desk, bundle_of(op), index, 0, into, options, receiver);
+	return receive(op->owner, op->worker, bundle_of(op), index, 0, into, options, receiver);
 }

@@ -12,7 +12,7 @@ int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 
 	if (err || WF_NEED(memory))
 		return err ? err : -EINVAL;
-	return wf_memory_take(node, &node->desks[0], bytes, memory);
+	return wf_memory_take(node, &node->workers[0], bytes, memory);
 }
 
 int weft_alloc_near(struct weft_node *node, size_t bytes, const struct weft_near_options *options,

@@ -42,7 +42,7 @@ int weft_node_close(struct weft_node *node)
 
 const char *weft_node_address(const struct weft_node *node)
 {
-	return WF_NEED(node) ? "" : node->desks[0].worker.address;
+	return WF_NEED(node) ? "" : node->workers[0].engine.address;
 }
 
 /* Peers. */
@@ -167,19 +167,19 @@ int weft_op_path(const struct weft_op *op, struct weft_path *path)
 
 static int check_manual(struct weft_node *node, const char *what)
 {
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 	int err = wf_check_node(node);
 
 	if (err)
 		return err;
-	desk = &node->desks[0];
+	worker = &node->workers[0];
 	if (!node->manual)
 		return wf_last_set(-EINVAL, "%s is for manual nodes", what);
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "%s inside a callback", what);
 	/* Written only if it changes, as other threads may be reading it. */
-	if (!pthread_equal(desk->thread, pthread_self()))
-		desk->thread = pthread_self();
+	if (!pthread_equal(worker->thread, pthread_self()))
+		worker->thread = pthread_self();
 	return 0;
 }
 
@@ -190,32 +190,32 @@ int weft_poll(struct weft_node *node, uint64_t timeout_ns)
 
 	if (err)
 		return err;
-	node->desks[0].ended_count = 0;
-	wf_turn_until(&node->desks[0], wf_clock_after(now, timeout_ns));
+	node->workers[0].ended_count = 0;
+	wf_turn_until(&node->workers[0], wf_clock_after(now, timeout_ns));
 	err = wf_check_node(node);
-	return err ? err : (int)node->desks[0].ended_count;
+	return err ? err : (int)node->workers[0].ended_count;
 }
 
 int weft_fd(struct weft_node *node)
 {
 	int err = check_manual(node, "weft_fd");
 
-	return err ? err : wf_loop_fd(&node->desks[0].worker.loop);
+	return err ? err : wf_loop_fd(&node->workers[0].engine.loop);
 }
 
 int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 {
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 	uint64_t until, now;
 	int err = check_manual(node, "weft_arm");
 
 	if (err || WF_NEED(timeout_ns))
 		return err ? err : -EINVAL;
-	desk = &node->desks[0];
-	desk->polling = true;
-	wf_loop_tick(&desk->worker.loop);
-	err = wf_loop_arm_fd(&desk->worker.loop, &until);
-	desk->polling = false;
+	worker = &node->workers[0];
+	worker->polling = true;
+	wf_loop_tick(&worker->engine.loop);
+	err = wf_loop_arm_fd(&worker->engine.loop, &until);
+	worker->polling = false;
 	if (err == -EAGAIN)
 		return wf_last_set(err, "there is work: call weft_poll");
 	if (err)

@@ -5,7 +5,7 @@
 
 #include "core/check.h"
 #include "core/compression.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/metadata.h"
 #include "core/node.h"
 #include "core/notes.h"
@@ -104,12 +104,12 @@ int weft_serve_reflection(struct weft_node *node)
 struct weft_peer *weft_call_peer(void *closure_data)
 {
 	struct wf_server_call *served = closure_data;
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 
 	if (WF_NEED(closure_data))
 		return NULL;
-	desk = wf_desk_of(served);
-	return wf_check_node(desk->node) ? NULL : wf_peer_of(desk, served->link);
+	worker = wf_worker_of(served);
+	return wf_check_node(worker->node) ? NULL : wf_peer_of(worker, served->link);
 }
 
 uint64_t weft_call_left_ns(void *closure_data)
@@ -153,7 +153,7 @@ const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count
 
 static int check_served(void *closure_data)
 {
-	return WF_NEED(closure_data) ? -EINVAL : wf_check_node(wf_desk_of(closure_data)->node);
+	return WF_NEED(closure_data) ? -EINVAL : wf_check_node(wf_worker_of(closure_data)->node);
 }
 
 /* Replace *@block by a block of @pairs. */
@@ -226,7 +226,7 @@ int weft_call_compress(void *closure_data, enum weft_compression compression)
 	int err = WF_NEED(closure_data);
 
 	if (!err)
-		err = wf_check_node(wf_desk_of(served)->node);
+		err = wf_check_node(wf_worker_of(served)->node);
 	if (!err)
 		err = wf_compression_check(compression);
 	if (!err)

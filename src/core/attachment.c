@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/memory.h"
 #include "core/op.h"
 #include "core/send.h"
@@ -35,7 +35,7 @@ static void drop(struct weft_op *op, const struct wf_error *e)
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
-void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk)
+void wf_attachments_await(struct wf_list *attached, struct wf_worker *worker)
 {
 	struct wf_error e;
 
@@ -44,7 +44,7 @@ void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk)
 
 		if (op->started)
 			continue;
-		op->desk = desk;
+		op->worker = worker;
 		wf_op_begin(op);
 		if (atomic_load(&op->cancel_asked)) {
 			wf_error_set(&e, -ECANCELED, "it was cancelled");
@@ -107,7 +107,7 @@ void wf_attachment_stop(struct weft_op *op, const struct wf_error *e)
 	become_lost(op);
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 	if (posted)
-		wf_send_start_attached(op, op->desk, s->link);
+		wf_send_start_attached(op, op->worker, s->link);
 }
 
 uint64_t wf_attachments_sent_progress(const struct wf_list *attached)
@@ -129,22 +129,22 @@ uint64_t wf_attachments_offered_bytes(const struct wf_list *attached)
 	return bytes;
 }
 
-void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct wf_link *link,
+void wf_attachments_begin(struct wf_list *attached, struct wf_worker *worker, struct wf_link *link,
 			  uint64_t call, struct wf_attachment_key key)
 {
-	wf_attachments_await(attached, desk);
+	wf_attachments_await(attached, worker);
 	WF_LIST_EACH(node, attached) {
 		struct weft_op *op = op_of(node);
 
 		op->send.sending.step = call;
 		wf_attachment_key_put(op->send.attached->key, &key);
 		key.index++;
-		wf_send_start_attached(op, desk, link);
+		wf_send_start_attached(op, worker, link);
 	}
 }
 
 /* @known: the peer does not wait for the attachments. */
-static void stop_all(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e,
+static void stop_all(struct wf_list *attached, struct wf_worker *worker, const struct wf_error *e,
 		     bool known)
 {
 	WF_LIST_EACH(node, attached) {
@@ -158,13 +158,14 @@ static void stop_all(struct wf_list *attached, struct wf_desk *desk, const struc
 		} else if (op->send.attached->lost) {
 			wf_attachment_over(op);
 		} else {
-			op->desk = desk;
+			op->worker = worker;
 			drop(op, e);
 		}
 	}
 }
 
-void wf_attachments_stop(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e)
+void wf_attachments_stop(struct wf_list *attached, struct wf_worker *worker,
+			 const struct wf_error *e)
 {
 	struct wf_error over;
 
@@ -175,12 +176,13 @@ void wf_attachments_stop(struct wf_list *attached, struct wf_desk *desk, const s
 		wf_error_set(&over, -ECANCELED, "the call is over");
 		e = &over;
 	}
-	stop_all(attached, desk, e, true);
+	stop_all(attached, worker, e, true);
 }
 
-void wf_attachments_lose(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e)
+void wf_attachments_lose(struct wf_list *attached, struct wf_worker *worker,
+			 const struct wf_error *e)
 {
-	stop_all(attached, desk, e, false);
+	stop_all(attached, worker, e, false);
 }
 
 void wf_attachments_take_back(struct wf_list *attached)
@@ -193,7 +195,7 @@ void wf_attachments_take_back(struct wf_list *attached)
 			continue;
 		if (op->send.attached->lost)
 			continue;
-		wf_timer_stop(&op->desk->worker.loop.timers, &op->timer);
+		wf_timer_stop(&op->worker->engine.loop.timers, &op->timer);
 		op->started = false;
 	}
 }
@@ -219,7 +221,7 @@ void wf_attachments_forget(struct wf_list *attached)
 			continue;
 		}
 		op->start_task.run = forget;
-		wf_turn_run(op->desk, &op->start_task, wf_clock_now());
+		wf_turn_run(op->worker, &op->start_task, wf_clock_now());
 	}
 }
 
@@ -235,7 +237,7 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 		return;
 	}
 	become_lost(op);
-	wf_send_start_attached(op, op->desk, s->link);
+	wf_send_start_attached(op, op->worker, s->link);
 }
 
 /* Incoming attachments. */
@@ -247,9 +249,9 @@ int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool r
 	struct wf_bundle_name name = {
 		.link = link, .call = call, .reply = reply, .message = number,
 	};
-	struct wf_desk *desk = ctx;
+	struct wf_worker *worker = ctx;
 	struct wf_bundle *b;
-	int err = wf_bundle_open(&desk->bundles, &name, count, &b);
+	int err = wf_bundle_open(&worker->bundles, &name, count, &b);
 
 	if (err)
 		return err;
@@ -288,5 +290,5 @@ void wf_attachments_free(struct weft_op *op, struct wf_bundle *b)
 		return;
 	}
 	b->task.run = close_bundle;
-	wf_turn_run(op->desk, &b->task, wf_clock_now());
+	wf_turn_run(op->worker, &b->task, wf_clock_now());
 }

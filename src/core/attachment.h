@@ -11,7 +11,7 @@
 #include "wire/call_record.h"
 #include "wire/record.h"
 
-struct wf_desk;
+struct wf_worker;
 
 /* State of a send that is an attachment, which begins when its message is posted. */
 struct wf_attached {
@@ -25,7 +25,7 @@ struct wf_attached {
 };
 
 /* Begin @attached, whose message waits to be posted: they can end.  Threads: owner. */
-void wf_attachments_await(struct wf_list *attached, struct wf_desk *desk);
+void wf_attachments_await(struct wf_list *attached, struct wf_worker *worker);
 
 /* Returns a number for the watchdog that changes as sends make progress.  Threads: owner. */
 uint64_t wf_attachments_sent_progress(const struct wf_list *attached);
@@ -34,20 +34,22 @@ uint64_t wf_attachments_sent_progress(const struct wf_list *attached);
 uint64_t wf_attachments_offered_bytes(const struct wf_list *attached);
 
 /* Post @attached, beside their message, over @link; @key: the first one's.  Threads: owner. */
-void wf_attachments_begin(struct wf_list *attached, struct wf_desk *desk, struct wf_link *link,
+void wf_attachments_begin(struct wf_list *attached, struct wf_worker *worker, struct wf_link *link,
 			  uint64_t call, struct wf_attachment_key key);
 
 /*
  * End @attached, whose message is over, as its peer knows; those that have not begun end at
- * @desk.  @e NULL: the message went well.  Threads: owner.
+ * @worker.  @e NULL: the message went well.  Threads: owner.
  */
-void wf_attachments_stop(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e);
+void wf_attachments_stop(struct wf_list *attached, struct wf_worker *worker,
+			 const struct wf_error *e);
 
 /*
  * End @attached, whose message failed after its post and may have arrived: the peer is told of
  * the loss.  Threads: owner.
  */
-void wf_attachments_lose(struct wf_list *attached, struct wf_desk *desk, const struct wf_error *e);
+void wf_attachments_lose(struct wf_list *attached, struct wf_worker *worker,
+			 const struct wf_error *e);
 
 /* Undo the begin of @attached, whose message was taken back.  Threads: owner. */
 void wf_attachments_take_back(struct wf_list *attached);
@@ -64,7 +66,7 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e);
 /* End a loss notice, which has left or is not needed.  Threads: owner. */
 void wf_attachment_over(struct weft_op *op);
 
-/* Implement struct wf_beside, by which the rpc floor reaches a desk's bundles. */
+/* Implement struct wf_beside, by which the rpc floor reaches a worker's bundles. */
 int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool reply,
 			  uint64_t number, uint16_t count, void (*whole)(void *owner),
 			  void *owner, void **bundle);

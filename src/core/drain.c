@@ -2,7 +2,7 @@
 /*
  * Draining: a node that takes no more calls, and waits for running ones.
  *
- * Each desk drains by itself: it refuses calls from then on and tells its peers, so
+ * Each worker drains by itself: it refuses calls from then on and tells its peers, so
  * that they need not try.
  */
 #include "core/drain.h"
@@ -10,16 +10,16 @@
 #include <errno.h>
 
 #include "core/check.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/turn.h"
 #include "transfer/tell.h"
 #include "util/clock.h"
 
-void wf_drain_up(struct wf_desk *desk, struct wf_link *link)
+void wf_drain_up(struct wf_worker *worker, struct wf_link *link)
 {
-	if (!desk->serving.draining || link->above.drain_told)
+	if (!worker->serving.draining || link->above.drain_told)
 		return;
 	/* Without memory the peer learns it from the answer to each of its calls. */
 	link->above.drain_told = !wf_tell(link, WF_RECORD_DRAIN, 0, 0, 0);
@@ -48,55 +48,55 @@ int wf_drain_check(const struct wf_link *link, struct wf_error *e)
 				  : 0;
 }
 
-static bool serves_none(const struct wf_desk *desk)
+static bool serves_none(const struct wf_worker *worker)
 {
-	return !atomic_load(&desk->worker.counters.served);
+	return !atomic_load(&worker->engine.counters.served);
 }
 
 static void wake(struct weft_node *node)
 {
-	/* Under the lock no thread is between its look at the desks and its sleep. */
+	/* Under the lock no thread is between its look at the workers and its sleep. */
 	pthread_mutex_lock(&node->lock);
 	pthread_cond_broadcast(&node->ended);
 	pthread_mutex_unlock(&node->lock);
 }
 
-void wf_drain_gone(struct wf_desk *desk)
+void wf_drain_gone(struct wf_worker *worker)
 {
-	if (desk->serving.draining && serves_none(desk))
-		wake(desk->node);
+	if (worker->serving.draining && serves_none(worker))
+		wake(worker->node);
 }
 
 static void begin(struct wf_task *task)
 {
-	struct wf_desk *desk = WF_CONTAINER(task, struct wf_desk, drain_task);
+	struct wf_worker *worker = WF_CONTAINER(task, struct wf_worker, drain_task);
 
-	desk->serving.draining = true;
-	WF_LIST_EACH(at, &desk->worker.link_list) {
+	worker->serving.draining = true;
+	WF_LIST_EACH(at, &worker->engine.link_list) {
 		struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 		if (link->state == WF_LINK_UP)
-			wf_drain_up(desk, link);
+			wf_drain_up(worker, link);
 	}
-	atomic_store(&desk->drains, true);
-	wake(desk->node);
+	atomic_store(&worker->drains, true);
+	wake(worker->node);
 }
 
 static void begin_all(struct weft_node *node, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		struct wf_desk *desk = &node->desks[i];
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		struct wf_worker *worker = &node->workers[i];
 
-		desk->drain_task.run = begin;
-		wf_turn_run(desk, &desk->drain_task, now_ns);
+		worker->drain_task.run = begin;
+		wf_turn_run(worker, &worker->drain_task, now_ns);
 	}
 }
 
-/* A desk that drains takes no more calls, so a drain that is over stays so. */
+/* A worker that drains takes no more calls, so a drain that is over stays so. */
 static bool is_over(const struct weft_node *node)
 {
-	for (unsigned i = 0; i < node->desk_count; i++)
-		if (!atomic_load(&node->desks[i].drains) || !serves_none(&node->desks[i]))
+	for (unsigned i = 0; i < node->worker_count; i++)
+		if (!atomic_load(&node->workers[i].drains) || !serves_none(&node->workers[i]))
 			return false;
 	return true;
 }
@@ -114,11 +114,11 @@ static void wait_threaded(struct weft_node *node, uint64_t until_ns)
 
 static void wait_manual(struct weft_node *node, uint64_t until_ns)
 {
-	struct wf_desk *desk = &node->desks[0];
+	struct wf_worker *worker = &node->workers[0];
 
 	do
-		wf_turn_until(desk, until_ns);
-	while (!atomic_load(&node->forked) && !is_over(node) && desk->worker.loop.now_ns < until_ns);
+		wf_turn_until(worker, until_ns);
+	while (!atomic_load(&node->forked) && !is_over(node) && worker->engine.loop.now_ns < until_ns);
 }
 
 int wf_drain(struct weft_node *node, uint64_t timeout_ns)
@@ -131,7 +131,7 @@ int wf_drain(struct weft_node *node, uint64_t timeout_ns)
 		begin_all(node, now_ns);
 		wf_node_health_changed(node);
 	}
-	if (node->manual && pthread_equal(node->desks[0].thread, pthread_self()))
+	if (node->manual && pthread_equal(node->workers[0].thread, pthread_self()))
 		wait_manual(node, until_ns);
 	else
 		wait_threaded(node, until_ns);

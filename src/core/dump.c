@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "core/describe.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
@@ -21,7 +21,7 @@
 /* A dump is freed by the later of the caller and the worker. */
 struct dump {
 	struct wf_task task;
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 	atomic_uint refs;
 	char *text;
 	size_t bytes;
@@ -38,17 +38,18 @@ static void put(struct dump *d)
 
 /* Parts that the worker and any other thread can write. */
 
-static void write_node(FILE *out, const struct wf_desk *desk)
+static void write_node(FILE *out, const struct wf_worker *worker)
 {
-	const struct weft_node *node = desk->node;
-	const struct wf_worker *w = &desk->worker;
+	const struct weft_node *node = worker->node;
+	const struct wf_engine *w = &worker->engine;
 
-	if (desk == node->desks)
+	if (worker == node->workers)
 		fprintf(out, "node %s at %s\n", w->name, w->address);
-	if (desk == node->desks && atomic_load(&node->draining))
+	if (worker == node->workers && atomic_load(&node->draining))
 		fprintf(out, "it drains: no more calls are taken\n");
-	if (node->desk_count > 1)
-		fprintf(out, "worker %d of %u\n", (int)(desk - node->desks) + 1, node->desk_count);
+	if (node->worker_count > 1)
+		fprintf(out, "worker %d of %u\n", (int)(worker - node->workers) + 1,
+			node->worker_count);
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
 
@@ -57,9 +58,9 @@ static void write_node(FILE *out, const struct wf_desk *desk)
 }
 
 /* @inside: the worker writes, and may tell what each operation waits for. */
-static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
+static void write_ops(FILE *out, struct wf_worker *worker, bool inside)
 {
-	struct weft_node *node = desk->node;
+	struct weft_node *node = worker->node;
 	uint64_t now_ns = wf_clock_now();
 	char text[WF_DESCRIBE_BYTES];
 
@@ -68,7 +69,7 @@ static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
 		/* An operation that is not submitted belongs to the thread that makes it. */
-		if (op->desk != desk || !atomic_load(&op->submitted) ||
+		if (op->worker != worker || !atomic_load(&op->submitted) ||
 		    atomic_load(&op->state) != WF_OP_RUNNING)
 			continue;
 		wf_describe_op(op, text);
@@ -87,7 +88,7 @@ static void write_ops(FILE *out, struct wf_desk *desk, bool inside)
 	pthread_mutex_unlock(&node->lock);
 }
 
-static void write_pool(FILE *out, struct wf_worker *w)
+static void write_pool(FILE *out, struct wf_engine *w)
 {
 	struct wf_pool *pool = &w->pool;
 	const struct wf_shm_export *shm_export = w->shm_export;
@@ -102,7 +103,7 @@ static void write_pool(FILE *out, struct wf_worker *w)
 	fprintf(out, "\n");
 }
 
-static void write_registrations(FILE *out, const struct wf_worker *w)
+static void write_registrations(FILE *out, const struct wf_engine *w)
 {
 	const struct wf_counters *c = &w->counters;
 
@@ -113,7 +114,7 @@ static void write_registrations(FILE *out, const struct wf_worker *w)
 		(unsigned long long)atomic_load(&c->registration_evictions));
 }
 
-static void write_events(FILE *out, const struct wf_worker *w)
+static void write_events(FILE *out, const struct wf_engine *w)
 {
 	const struct wf_recorder *r = &w->loop.recorder;
 	uint64_t first = wf_recorder_first(r), last = wf_recorder_last(r);
@@ -135,7 +136,7 @@ static void write_events(FILE *out, const struct wf_worker *w)
 
 /* Parts that the worker alone can write. */
 
-static void write_links(FILE *out, const struct wf_worker *w)
+static void write_links(FILE *out, const struct wf_engine *w)
 {
 	char state[WF_LINK_STATE_BYTES];
 
@@ -202,7 +203,7 @@ static void write_tensor(void *ctx, const struct wf_tensor_record *t, const stru
 
 static void write_channels(FILE *out, const struct wf_channels *c)
 {
-	struct unmatched u = { .out = out, .now_ns = c->worker->loop.now_ns };
+	struct unmatched u = { .out = out, .now_ns = c->engine->loop.now_ns };
 
 	fprintf(out, "steps: %zu tensors came and are not received, %zu steps were aborted, %zu have ended\n",
 		c->unexpected_queue->count, c->aborted.count, c->ended.count);
@@ -217,27 +218,27 @@ static void write_channels(FILE *out, const struct wf_channels *c)
 	}
 }
 
-static void write_inside(FILE *out, struct wf_desk *desk)
+static void write_inside(FILE *out, struct wf_worker *worker)
 {
-	write_node(out, desk);
-	write_links(out, &desk->worker);
-	write_ops(out, desk, true);
-	write_served(out, &desk->serving);
-	write_channels(out, &desk->channels);
-	write_pool(out, &desk->worker);
-	write_registrations(out, &desk->worker);
-	write_events(out, &desk->worker);
+	write_node(out, worker);
+	write_links(out, &worker->engine);
+	write_ops(out, worker, true);
+	write_served(out, &worker->serving);
+	write_channels(out, &worker->channels);
+	write_pool(out, &worker->engine);
+	write_registrations(out, &worker->engine);
+	write_events(out, &worker->engine);
 }
 
 /* Write into memory first: the program's file may be slow, and locks are held. */
-static void compose(struct wf_desk *desk, void (*write)(FILE *out, struct wf_desk *desk),
+static void compose(struct wf_worker *worker, void (*write)(FILE *out, struct wf_worker *worker),
 		    char **text, size_t *bytes)
 {
 	FILE *out = open_memstream(text, bytes);
 
 	if (!out)
 		return;
-	write(out, desk);
+	write(out, worker);
 	if (fclose(out)) {
 		free(*text);
 		*text = NULL;
@@ -247,9 +248,9 @@ static void compose(struct wf_desk *desk, void (*write)(FILE *out, struct wf_des
 static void answer(struct wf_task *task)
 {
 	struct dump *d = WF_CONTAINER(task, struct dump, task);
-	struct weft_node *node = d->desk->node;
+	struct weft_node *node = d->worker->node;
 
-	compose(d->desk, write_inside, &d->text, &d->bytes);
+	compose(d->worker, write_inside, &d->text, &d->bytes);
 	pthread_mutex_lock(&node->lock);
 	d->done = true;
 	pthread_cond_broadcast(&node->ended);
@@ -261,13 +262,13 @@ static void answer(struct wf_task *task)
 
 static bool answered(struct dump *d)
 {
-	struct weft_node *node = d->desk->node;
+	struct weft_node *node = d->worker->node;
 	uint64_t until_ns = wf_clock_now() + ANSWER_NS;
 	struct timespec at = wf_clock_timespec(until_ns);
 	int err = 0;
 	bool done;
 
-	wf_loop_submit(&d->desk->worker.loop, &d->task);
+	wf_loop_submit(&d->worker->engine.loop, &d->task);
 	pthread_mutex_lock(&node->lock);
 	while (!d->done && err != ETIMEDOUT)
 		err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
@@ -276,17 +277,17 @@ static bool answered(struct dump *d)
 	return done;
 }
 
-static void write_outside(FILE *out, struct wf_desk *desk)
+static void write_outside(FILE *out, struct wf_worker *worker)
 {
 	char where[WF_WATCH_WHERE_BYTES];
 
-	wf_watch_where(desk, where);
-	write_node(out, desk);
+	wf_watch_where(worker, where);
+	write_node(out, worker);
 	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
-	write_ops(out, desk, false);
-	write_pool(out, &desk->worker);
-	write_registrations(out, &desk->worker);
-	write_events(out, &desk->worker);
+	write_ops(out, worker, false);
+	write_pool(out, &worker->engine);
+	write_registrations(out, &worker->engine);
+	write_events(out, &worker->engine);
 }
 
 /* Takes @text. */
@@ -299,7 +300,7 @@ static int print(FILE *out, char *text, size_t bytes)
 	return 0;
 }
 
-static int ask(struct wf_desk *desk, FILE *out)
+static int ask(struct wf_worker *worker, FILE *out)
 {
 	struct dump *d = calloc(1, sizeof(*d));
 	char *text = NULL;
@@ -307,7 +308,7 @@ static int ask(struct wf_desk *desk, FILE *out)
 
 	if (!d)
 		return wf_last_set(-ENOMEM, "no memory for a dump");
-	d->desk = desk;
+	d->worker = worker;
 	d->task.run = answer;
 	atomic_init(&d->refs, 2);
 	if (answered(d)) {
@@ -315,24 +316,24 @@ static int ask(struct wf_desk *desk, FILE *out)
 		bytes = d->bytes;
 		d->text = NULL;
 	} else {
-		compose(desk, write_outside, &text, &bytes);
+		compose(worker, write_outside, &text, &bytes);
 	}
 	put(d);
 	return print(out, text, bytes);
 }
 
-static int dump_desk(struct wf_desk *desk, FILE *out)
+static int dump_worker(struct wf_worker *worker, FILE *out)
 {
 	char *text = NULL;
 	size_t bytes = 0;
 
 	/* A callback runs on the worker's own thread. */
-	if (!wf_desk_inside(desk)) {
-		if (!desk->node->manual || !pthread_equal(desk->thread, pthread_self()))
-			return ask(desk, out);
-		wf_loop_tick(&desk->worker.loop);
+	if (!wf_worker_inside(worker)) {
+		if (!worker->node->manual || !pthread_equal(worker->thread, pthread_self()))
+			return ask(worker, out);
+		wf_loop_tick(&worker->engine.loop);
 	}
-	compose(desk, write_inside, &text, &bytes);
+	compose(worker, write_inside, &text, &bytes);
 	return print(out, text, bytes);
 }
 
@@ -340,7 +341,7 @@ int wf_dump(struct weft_node *node, FILE *out)
 {
 	int err = 0;
 
-	for (unsigned i = 0; i < node->desk_count && !err; i++)
-		err = dump_desk(&node->desks[i], out);
+	for (unsigned i = 0; i < node->worker_count && !err; i++)
+		err = dump_worker(&node->workers[i], out);
 	return err;
 }

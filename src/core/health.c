@@ -3,8 +3,8 @@
  * The service of health.proto: Check answers once with the status of a service, Watch
  * goes on to write each new status.
  *
- * A watcher lives on the desk of its caller.  A change is noted under the node's lock,
- * and each desk is told to look.  A watcher that reads slowly therefore misses states
+ * A watcher lives on the worker of its caller.  A change is noted under the node's lock,
+ * and each worker is told to look.  A watcher that reads slowly therefore misses states
  * in between, but never the last.
  */
 #include "core/health.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
@@ -36,7 +36,7 @@ struct named {
 	char name[];
 };
 
-/* The watchers of a desk.  Threads: owner, but any for told. */
+/* The watchers of a worker.  Threads: owner, but any for told. */
 struct ward {
 	struct wf_health *health;
 	struct wf_task task;
@@ -57,7 +57,7 @@ struct wf_health {
 	Grpc__Health__V1__Health_Service service; /* first, as handlers are given this address */
 	struct weft_node *node;
 	struct wf_list set;      /* struct named; under the node's lock */
-	struct ward wards[];     /* a ward for each desk */
+	struct ward wards[];     /* a ward for each worker */
 };
 
 /* Under the node's lock. */
@@ -194,9 +194,9 @@ static void asked(struct weft_op *op, void *arg)
 static struct ward *ward_of(struct wf_health *h, struct weft_stream *stream)
 {
 	const struct wf_server_call *served = stream->served;
-	const struct wf_desk *desk = wf_desk_of(served);
+	const struct wf_worker *worker = wf_worker_of(served);
 
-	return &h->wards[desk - h->node->desks];
+	return &h->wards[worker - h->node->workers];
 }
 
 static void handle_watch(struct weft_stream *stream, void *arg)
@@ -234,9 +234,9 @@ static void changed(struct weft_node *node)
 	pthread_mutex_lock(&node->lock);
 	h = node->health;
 	pthread_mutex_unlock(&node->lock);
-	for (unsigned i = 0; h && i < node->desk_count; i++)
+	for (unsigned i = 0; h && i < node->worker_count; i++)
 		if (!atomic_exchange(&h->wards[i].told, true))
-			wf_loop_submit(&node->desks[i].worker.loop, &h->wards[i].task);
+			wf_loop_submit(&node->workers[i].engine.loop, &h->wards[i].task);
 }
 
 int wf_health_set(struct weft_node *node, const char *name, enum weft_health status)
@@ -275,14 +275,14 @@ static struct wf_health *make(struct weft_node *node)
 {
 	static const Grpc__Health__V1__Health_Service handlers =
 		{ .base = GRPC__HEALTH__V1__HEALTH__BASE_INIT, .check = handle_check };
-	struct wf_health *h = calloc(1, sizeof(*h) + node->desk_count * sizeof(h->wards[0]));
+	struct wf_health *h = calloc(1, sizeof(*h) + node->worker_count * sizeof(h->wards[0]));
 
 	if (!h)
 		return NULL;
 	h->service = handlers;
 	h->node = node;
 	wf_list_init(&h->set);
-	for (unsigned i = 0; i < node->desk_count; i++) {
+	for (unsigned i = 0; i < node->worker_count; i++) {
 		h->wards[i].health = h;
 		h->wards[i].task.run = look;
 		wf_list_init(&h->wards[i].watchers);
@@ -298,7 +298,7 @@ void wf_health_close(struct wf_health *h)
 		return;
 	while ((at = wf_list_pop(&h->set)))
 		free(WF_CONTAINER(at, struct named, node));
-	for (unsigned i = 0; i < h->node->desk_count; i++) {
+	for (unsigned i = 0; i < h->node->worker_count; i++) {
 		while ((at = wf_list_pop(&h->wards[i].watchers))) {
 			struct watcher *w = WF_CONTAINER(at, struct watcher, node);
 

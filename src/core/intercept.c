@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
@@ -87,7 +87,7 @@ void wf_intercept_begin(struct weft_op *op)
 	wf_reason_keep(&op->error, &e);
 }
 
-static uint64_t since_ns(const struct wf_worker *w, uint64_t ns)
+static uint64_t since_ns(const struct wf_engine *w, uint64_t ns)
 {
 	return w->loop.now_ns > ns ? w->loop.now_ns - ns : 0;
 }
@@ -95,7 +95,7 @@ static uint64_t since_ns(const struct wf_worker *w, uint64_t ns)
 void wf_intercept_ended(struct weft_op *op)
 {
 	enum weft_status status = wf_status_of(op->error.code);
-	struct wf_worker *w = &op->desk->worker;
+	struct wf_engine *w = &op->worker->engine;
 
 	wf_counters_add(&w->counters.calls_ended[status], 1);
 	while (op->call.intercepted.asked) {
@@ -116,7 +116,7 @@ static const char *method_of(const struct wf_server_call *s)
 
 enum weft_status wf_intercept_admit(struct wf_server_call *s, const char **message)
 {
-	const struct weft_node *node = wf_desk_of(s)->node;
+	const struct weft_node *node = wf_worker_of(s)->node;
 	enum weft_status status = WEFT_OK;
 
 	while (s->asked < node->interceptor_count && status == WEFT_OK) {
@@ -134,13 +134,13 @@ enum weft_status wf_intercept_admit(struct wf_server_call *s, const char **messa
 
 void wf_intercept_served(struct wf_server_call *s, enum weft_status status)
 {
-	const struct weft_node *node = wf_desk_of(s)->node;
+	const struct weft_node *node = wf_worker_of(s)->node;
 
 	while (s->asked) {
 		const struct weft_interceptor *i = &node->interceptors[--s->asked];
 
 		if (i->served)
 			i->served(i->arg, s, s->service->name, method_of(s), status,
-				  since_ns(s->serving->transfer->worker, s->began_ns));
+				  since_ns(s->serving->transfer->engine, s->began_ns));
 	}
 }

@@ -3,41 +3,41 @@
 
 #include <errno.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/near.h"
 #include "core/node.h"
 
-int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk)
+int wf_memory_take(struct weft_node *node, struct wf_worker *first, size_t bytes, void **chunk)
 {
-	int err = wf_pool_take(&first->worker.pool, bytes, chunk);
+	int err = wf_pool_take(&first->engine.pool, bytes, chunk);
 
-	for (unsigned i = 0; err && i < node->desk_count; i++)
-		if (&node->desks[i] != first &&
-		    !wf_pool_take(&node->desks[i].worker.pool, bytes, chunk))
+	for (unsigned i = 0; err && i < node->worker_count; i++)
+		if (&node->workers[i] != first &&
+		    !wf_pool_take(&node->workers[i].engine.pool, bytes, chunk))
 			return 0;
 	if (err == -ENOMEM)
 		return wf_last_set(err, "the system has no memory for %zu bytes", bytes);
 	if (err)
 		return wf_last_set(-ENOBUFS,
 				   "the pool has no %zu bytes left of its %llu (WEFT_POOL_BYTES)",
-				   bytes, (unsigned long long)first->worker.pool.budget_bytes *
-					  node->desk_count);
+				   bytes, (unsigned long long)first->engine.pool.budget_bytes *
+					  node->worker_count);
 	return 0;
 }
 
 int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk)
 {
-	for (unsigned i = 0; i < node->desk_count; i++)
-		if (!wf_pool_share(&node->desks[i].worker.pool, at, bytes, chunk))
+	for (unsigned i = 0; i < node->worker_count; i++)
+		if (!wf_pool_share(&node->workers[i].engine.pool, at, bytes, chunk))
 			return 0;
 	return -EINVAL;
 }
 
 int wf_memory_give(struct weft_node *node, void *chunk)
 {
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		struct wf_worker *w = &node->desks[i].worker;
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		struct wf_engine *w = &node->workers[i].engine;
 
 		if (!wf_pool_give(&w->pool, chunk)) {
 			wf_loop_wake(&w->loop); /* an operation may wait for the memory */
@@ -51,8 +51,8 @@ void wf_memory_free(struct weft_node *node, void *memory)
 {
 	if (!wf_memory_give(node, memory) || !wf_near_give(node, memory))
 		return;
-	for (unsigned i = 0; i < node->desk_count; i++)
-		if (!wf_view_give(&node->desks[i].transfer.views, memory))
+	for (unsigned i = 0; i < node->worker_count; i++)
+		if (!wf_view_give(&node->workers[i].transfer.views, memory))
 			return;
 }
 

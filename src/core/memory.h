@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory: chunks of the pools of all desks of a node.
+ * Memory: chunks of the pools of all workers of a node.
  */
 #ifndef WF_CORE_MEMORY_H
 #define WF_CORE_MEMORY_H
 
 #include <weft/weft.h>
 
-struct wf_desk;
+struct wf_worker;
 
-int wf_memory_take(struct weft_node *node, struct wf_desk *first, size_t bytes, void **chunk);
+int wf_memory_take(struct weft_node *node, struct wf_worker *first, size_t bytes, void **chunk);
 int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk);
 /* Give @chunk back to its pool.  -EINVAL: no pool of this node has it. */
 int wf_memory_give(struct weft_node *node, void *chunk);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory near to the devices that will use it: the orchestrator chooses it, the pools of
- * all desks look after it as after their own, and it is registered before a user gets it.
+ * all workers look after it as after their own, and it is registered before a user gets it.
  *
- * Users hold shares in the first desk's pool, which is asked for shares first.  With the
+ * Users hold shares in the first worker's pool, which is asked for shares first.  With the
  * last share the memory leaves that pool, then all other pools, and then goes back to its
  * publisher.
  *
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/memory.h"
 #include "core/node.h"
@@ -28,11 +28,11 @@
 
 struct near;
 
-/* Near memory as a guest of one desk's pool. */
+/* Near memory as a guest of one worker's pool. */
 struct part {
 	struct wf_pool_guest guest;
 	struct near *near;
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 	bool here; /* the guest has not left the pool */
 };
 
@@ -62,7 +62,7 @@ int wf_near_check(const struct wf_options *options)
 /* The orchestrator is opened at first use, as that reads hundreds of small files. */
 static int orchestrator_of(struct weft_node *node, struct wf_orchestrator **o)
 {
-	const struct wf_options *options = &node->desks[0].worker.options;
+	const struct wf_options *options = &node->workers[0].engine.options;
 	struct wf_orchestrator *fresh;
 	struct wf_error e;
 	int err;
@@ -166,7 +166,7 @@ static void left(struct wf_pool_guest *guest)
 {
 	struct part *part = WF_CONTAINER(guest, struct part, guest);
 	struct near *near = part->near;
-	unsigned others = part == near->parts ? near->owner->desk_count : 0;
+	unsigned others = part == near->parts ? near->owner->worker_count : 0;
 
 	part->here = false;
 	for (unsigned i = 1; i < others; i++) {
@@ -175,8 +175,8 @@ static void left(struct wf_pool_guest *guest)
 		/* In a closing node the first pool ends last. */
 		if (!other->here)
 			continue;
-		(void)wf_pool_give(&other->desk->worker.pool, near->piece.base);
-		wf_loop_wake(&other->desk->worker.loop);
+		(void)wf_pool_give(&other->worker->engine.pool, near->piece.base);
+		wf_loop_wake(&other->worker->engine.loop);
 	}
 	put(near);
 }
@@ -189,38 +189,38 @@ static void forked(struct wf_pool_guest *guest)
 		part->near->publisher->how->forked(&part->near->piece);
 }
 
-/* Admit @near to the pools of all desks.  -ENOMEM: to none. */
+/* Admit @near to the pools of all workers.  -ENOMEM: to none. */
 static int admit(struct near *near)
 {
 	struct weft_node *node = near->owner;
-	unsigned i = node->desk_count;
+	unsigned i = node->worker_count;
 
 	/* The first pool comes last: memory that is in it can be shared and freed. */
 	while (i--) {
 		struct part *part = &near->parts[i];
 
-		*part = (struct part){ { left, forked }, near, &node->desks[i], true };
+		*part = (struct part){ { left, forked }, near, &node->workers[i], true };
 		atomic_fetch_add(&near->holds, 1);
-		if (!wf_pool_admit(&part->desk->worker.pool, near->piece.base, near->piece.bytes,
+		if (!wf_pool_admit(&part->worker->engine.pool, near->piece.base, near->piece.bytes,
 				   &near->piece.file, &part->guest))
 			continue;
 		part->here = false;
 		put(near);
-		while (++i < node->desk_count)
-			(void)wf_pool_give(&near->parts[i].desk->worker.pool, near->piece.base);
+		while (++i < node->worker_count)
+			(void)wf_pool_give(&near->parts[i].worker->engine.pool, near->piece.base);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-/* Visits: each desk does something that the caller waits for. */
+/* Visits: each worker does something that the caller waits for. */
 
 struct visits;
 
 struct visit {
 	struct wf_task task;
 	struct visits *all;
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 	bool done;
 	struct wf_error e; /* code 0: the visit went well */
 };
@@ -246,7 +246,7 @@ static void leave(struct visits *v)
  * own, a key is made and closed.  If registration is dear, it is for peers to read, as most
  * users need it.
  */
-static int try_rail(struct wf_worker *w, struct wf_rail *rail, const struct wf_piece *piece,
+static int try_rail(struct wf_engine *w, struct wf_rail *rail, const struct wf_piece *piece,
 		    struct wf_error *e)
 {
 	const struct wf_caps *caps = wf_rail_caps(rail);
@@ -265,9 +265,9 @@ static int try_rail(struct wf_worker *w, struct wf_rail *rail, const struct wf_p
 static void run_visit(struct wf_task *task)
 {
 	struct visit *visit = WF_CONTAINER(task, struct visit, task);
-	struct wf_worker *w = &visit->desk->worker;
+	struct wf_engine *w = &visit->worker->engine;
 	struct near *near = visit->all->near;
-	/* The memory may have been given up before this desk had time for it. */
+	/* The memory may have been given up before this worker had time for it. */
 	bool here = near && near->parts[visit - visit->all->each].here;
 	int err = 0;
 
@@ -275,16 +275,16 @@ static void run_visit(struct wf_task *task)
 		wf_pool_dismiss(&w->pool);
 	for (uint32_t i = 0; here && !err && i < w->rail_count; i++)
 		err = try_rail(w, w->rails[i].rail, &near->piece, &visit->e);
-	pthread_mutex_lock(&visit->desk->node->lock);
+	pthread_mutex_lock(&visit->worker->node->lock);
 	visit->done = true;
-	pthread_cond_broadcast(&visit->desk->node->ended);
-	pthread_mutex_unlock(&visit->desk->node->lock);
+	pthread_cond_broadcast(&visit->worker->node->ended);
+	pthread_mutex_unlock(&visit->worker->node->lock);
 	leave(visit->all);
 }
 
 static bool all_done(const struct visits *v)
 {
-	for (unsigned i = 0; i < v->node->desk_count; i++)
+	for (unsigned i = 0; i < v->node->worker_count; i++)
 		if (!v->each[i].done)
 			return false;
 	return true;
@@ -295,13 +295,13 @@ static int await(struct visits *v, struct wf_error *e)
 {
 	struct weft_node *node = v->node;
 	struct timespec at = wf_clock_timespec(
-		wf_clock_after(wf_clock_now(), node->desks[0].worker.options.timeout_ns));
+		wf_clock_after(wf_clock_now(), node->workers[0].engine.options.timeout_ns));
 	int err = 0, rc = 0;
 
 	pthread_mutex_lock(&node->lock);
 	while (!all_done(v) && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&node->ended, &node->lock, &at);
-	for (unsigned i = 0; !err && i < node->desk_count; i++) {
+	for (unsigned i = 0; !err && i < node->worker_count; i++) {
 		if (!v->each[i].done)
 			err = wf_error_set(e, -ETIMEDOUT, "the node's thread does not answer");
 		else if (v->each[i].e.code)
@@ -314,7 +314,7 @@ static int await(struct visits *v, struct wf_error *e)
 /* Register @near with all rails; NULL: let guests without a share leave. */
 static int visit_all(struct weft_node *node, struct near *near, struct wf_error *e)
 {
-	struct visits *v = calloc(1, sizeof(*v) + node->desk_count * sizeof(v->each[0]));
+	struct visits *v = calloc(1, sizeof(*v) + node->worker_count * sizeof(v->each[0]));
 	uint64_t now_ns = wf_clock_now();
 	int err;
 
@@ -324,12 +324,12 @@ static int visit_all(struct weft_node *node, struct near *near, struct wf_error 
 	v->near = near;
 	if (near)
 		atomic_fetch_add(&near->holds, 1);
-	atomic_store(&v->refs, node->desk_count + 1);
-	for (unsigned i = 0; i < node->desk_count; i++) {
+	atomic_store(&v->refs, node->worker_count + 1);
+	for (unsigned i = 0; i < node->worker_count; i++) {
 		v->each[i].task.run = run_visit;
 		v->each[i].all = v;
-		v->each[i].desk = &node->desks[i];
-		wf_turn_run(v->each[i].desk, &v->each[i].task, now_ns);
+		v->each[i].worker = &node->workers[i];
+		wf_turn_run(v->each[i].worker, &v->each[i].task, now_ns);
 	}
 	err = await(v, e);
 	leave(v);
@@ -354,7 +354,7 @@ static int add_client(struct wf_request *request, const struct wf_place *place)
 static int add_own(struct wf_request *request, const struct weft_node *node,
 		   const struct wf_topology *t)
 {
-	const struct wf_worker *w = &node->desks[0].worker;
+	const struct wf_engine *w = &node->workers[0].engine;
 	struct wf_place place;
 	int err = 0;
 
@@ -429,7 +429,7 @@ static int take(struct weft_node *node, const struct wf_request *request,
 		const struct wf_choice *choice, const char *notes, void **memory,
 		struct wf_error *e)
 {
-	struct near *near = calloc(1, sizeof(*near) + node->desk_count * sizeof(near->parts[0]));
+	struct near *near = calloc(1, sizeof(*near) + node->worker_count * sizeof(near->parts[0]));
 	int err;
 
 	if (!near)
@@ -520,7 +520,7 @@ int wf_near_take(struct weft_node *node, size_t bytes, const struct weft_near_op
 	if (!choices)
 		return wf_last_set(-ENOMEM, "no memory to choose who gives some");
 	wf_orchestrator_judge(o, &request, choices);
-	/* Freed memory may still be leaving the first desk's pool, and then the other pools. */
+	/* Freed memory may still be leaving the first worker's pool, and then the other pools. */
 	for (unsigned i = 0; i < 2 && lacks_room(choices, count); i++) {
 		if (visit_all(node, NULL, NULL))
 			break;

@@ -18,7 +18,7 @@ int wf_near_take(struct weft_node *node, size_t bytes, const struct weft_near_op
 /* Tell where @memory is, as far as placement->size goes.  -EINVAL: recorded.  Threads: any. */
 int wf_near_place(struct weft_node *node, const void *memory, struct weft_placement *placement);
 
-/* Give back what is left of such memory, when all desks have closed and no copy is under way. */
+/* Give back what is left of such memory, when all workers have closed and no copy is under way. */
 void wf_near_fini(struct weft_node *node);
 
 /* Add a user to @memory that is in no pool.  -EINVAL: it is no such memory. */

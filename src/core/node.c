@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/health.h"
 #include "core/intercept.h"
 #include "core/last.h"
@@ -37,8 +37,8 @@ static void in_child(void)
 		struct weft_node *node = WF_CONTAINER(at, struct weft_node, node);
 
 		atomic_store(&node->forked, true);
-		for (unsigned i = 0; i < node->desk_count; i++)
-			wf_worker_forked(&node->desks[i].worker);
+		for (unsigned i = 0; i < node->worker_count; i++)
+			wf_engine_forked(&node->workers[i].engine);
 	}
 }
 
@@ -190,59 +190,59 @@ static int serve_all(struct weft_node *node, ProtobufCService *const *services)
 	return err;
 }
 
-/* Close the first @count desks; the first one's door closes last. */
-static void close_desks(struct weft_node *node, unsigned count)
+/* Close the first @count workers; the first one's door closes last. */
+static void close_workers(struct weft_node *node, unsigned count)
 {
 	while (count--) {
-		wf_worker_leave(&node->desks[count].worker);
-		wf_desk_fini(&node->desks[count]);
-		wf_worker_close(&node->desks[count].worker);
+		wf_engine_leave(&node->workers[count].engine);
+		wf_worker_fini(&node->workers[count]);
+		wf_engine_close(&node->workers[count].engine);
 	}
 }
 
-/* The desks share the pool's budget. */
-static int open_desk(struct weft_node *node, unsigned number, struct wf_worker_config *config)
+/* The workers share the pool's budget. */
+static int open_worker(struct weft_node *node, unsigned number, struct wf_engine_config *config)
 {
-	struct wf_desk *desk = &node->desks[number];
+	struct wf_worker *worker = &node->workers[number];
 	struct wf_error e;
-	int err = wf_desk_init(desk, node);
+	int err = wf_worker_init(worker, node);
 
 	if (err)
 		return wf_last_set(err, "no lock for a node");
-	config->first = number ? &node->desks[0].worker : NULL;
-	err = wf_desk_open(desk, config, &e);
+	config->first = number ? &node->workers[0].engine : NULL;
+	err = wf_worker_open(worker, config, &e);
 	if (!err)
 		return 0;
-	wf_desk_fini(desk);
+	wf_worker_fini(worker);
 	return wf_last_copy(&e);
 }
 
-static int open_desks(struct weft_node *node, struct wf_worker_config *config)
+static int open_workers(struct weft_node *node, struct wf_engine_config *config)
 {
 	int err = 0;
 
-	for (unsigned i = 0; i < node->desk_count && !err; i++) {
-		err = open_desk(node, i, config);
+	for (unsigned i = 0; i < node->worker_count && !err; i++) {
+		err = open_worker(node, i, config);
 		if (err)
-			close_desks(node, i);
+			close_workers(node, i);
 	}
 	return err;
 }
 
-static void stop_desks(struct weft_node *node, unsigned count)
+static void stop_workers(struct weft_node *node, unsigned count)
 {
 	while (count--)
-		wf_desk_stop(&node->desks[count]);
+		wf_worker_stop(&node->workers[count]);
 }
 
-static int start_desks(struct weft_node *node)
+static int start_workers(struct weft_node *node)
 {
 	int err;
 
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		err = wf_desk_start(&node->desks[i]);
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		err = wf_worker_start(&node->workers[i]);
 		if (err) {
-			stop_desks(node, i);
+			stop_workers(node, i);
 			return wf_last_set(err, "no thread for a node");
 		}
 	}
@@ -255,7 +255,7 @@ static void name_unknown(const struct weft_node *node)
 	char names[UNKNOWN_BYTES];
 
 	if (wf_options_unknown(names, sizeof(names)))
-		wf_log(&node->desks[0].worker.log, WF_LOG_WARN,
+		wf_log(&node->workers[0].engine.log, WF_LOG_WARN,
 		       "the environment has what is no setting of weft: %s; weft_options(7) lists them",
 		       names);
 }
@@ -272,8 +272,8 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
 		 unsigned workers, struct weft_node **node)
 {
-	struct weft_node *n = calloc(1, sizeof(*n) + workers * sizeof(n->desks[0]));
-	struct wf_worker_config config;
+	struct weft_node *n = calloc(1, sizeof(*n) + workers * sizeof(n->workers[0]));
+	struct wf_engine_config config;
 	struct wf_options shares = *options;
 	void (*log)(void *arg, int level, const char *line) = given->log;
 	char name[64], host[40] = "";
@@ -286,7 +286,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	gethostname(host, sizeof(host) - 1);
 	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
 	shares.pool_bytes /= workers;
-	config = (struct wf_worker_config){
+	config = (struct wf_engine_config){
 		.options = &shares,
 		.log = { log, given->log_arg, (int)options->log_level, &n->log_lock },
 		.name = given->name ? given->name : name,
@@ -294,7 +294,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 		.directory = &n->directory,
 	};
 	n->manual = given->mode == WEFT_MANUAL;
-	n->desk_count = workers;
+	n->worker_count = workers;
 	wf_op_init(n, options, op_classes);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->streams);
@@ -315,22 +315,22 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 		err = serve_all(n, given->services);
 	if (err)
 		goto forget_services;
-	err = open_desks(n, &config);
+	err = open_workers(n, &config);
 	if (err)
 		goto forget_services;
 	list(n);
 	name_unknown(n);
 	if (!n->manual) {
-		err = start_desks(n);
+		err = start_workers(n);
 		if (err)
-			goto close_desks;
+			goto close_workers;
 	}
 	*node = n;
 	return 0;
 
-close_desks:
+close_workers:
 	unlist(n);
-	close_desks(n, n->desk_count);
+	close_workers(n, n->worker_count);
 forget_services:
 	forget_services(n);
 	free(n->interceptors);
@@ -367,53 +367,53 @@ static void let_go(struct weft_node *node)
  */
 static void take_offers_back(struct weft_node *node)
 {
-	uint64_t until_ns = node->desks[0].worker.loop.now_ns + RECALL_NS;
+	uint64_t until_ns = node->workers[0].engine.loop.now_ns + RECALL_NS;
 
 	for (;;) {
 		bool back = true;
 
-		for (unsigned i = 0; i < node->desk_count; i++)
-			back &= wf_desk_recall(&node->desks[i]);
-		if (back || node->desks[0].worker.loop.now_ns >= until_ns)
+		for (unsigned i = 0; i < node->worker_count; i++)
+			back &= wf_worker_recall(&node->workers[i]);
+		if (back || node->workers[0].engine.loop.now_ns >= until_ns)
 			return;
-		for (unsigned i = 0; i < node->desk_count; i++)
-			wf_desk_live_on(&node->desks[i]);
+		for (unsigned i = 0; i < node->worker_count; i++)
+			wf_worker_live_on(&node->workers[i]);
 	}
 }
 
-/* Run tasks that one desk has given another since that one left. */
+/* Run tasks that one worker has given another since that one left. */
 static void drain(struct weft_node *node)
 {
 	bool any;
 
 	do {
 		any = false;
-		for (unsigned i = 0; i < node->desk_count; i++)
-			any |= wf_loop_drain(&node->desks[i].worker.loop);
+		for (unsigned i = 0; i < node->worker_count; i++)
+			any |= wf_loop_drain(&node->workers[i].engine.loop);
 	} while (any);
 }
 
 void wf_node_close(struct weft_node *node)
 {
 	if (!node->manual)
-		stop_desks(node, node->desk_count);
+		stop_workers(node, node->worker_count);
 	node->closing = true;
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_desk_end(&node->desks[i]);
+	for (unsigned i = 0; i < node->worker_count; i++)
+		wf_worker_end(&node->workers[i]);
 	take_offers_back(node);
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_stage_settle(&node->desks[i].transfer);
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_worker_leave(&node->desks[i].worker);
+	for (unsigned i = 0; i < node->worker_count; i++)
+		wf_stage_settle(&node->workers[i].transfer);
+	for (unsigned i = 0; i < node->worker_count; i++)
+		wf_engine_leave(&node->workers[i].engine);
 	drain(node);
-	for (unsigned i = 0; i < node->desk_count; i++)
-		wf_desk_fini(&node->desks[i]);
+	for (unsigned i = 0; i < node->worker_count; i++)
+		wf_worker_fini(&node->workers[i]);
 	let_go(node);
 	/* Unlisted first, so that a child does not look at a node that is being freed. */
 	unlist(node);
-	/* The desk whose door listens closes last. */
-	for (unsigned i = node->desk_count; i--;)
-		wf_worker_close(&node->desks[i].worker);
+	/* The worker whose door listens closes last. */
+	for (unsigned i = node->worker_count; i--;)
+		wf_engine_close(&node->workers[i].engine);
 	wf_op_fini(node);
 	wf_near_fini(node);
 	free(node->interceptors);
@@ -424,7 +424,7 @@ void wf_node_close(struct weft_node *node)
 
 /* Counters. */
 
-static void add_counters(struct weft_counters *sum, struct wf_worker *w)
+static void add_counters(struct weft_counters *sum, struct wf_engine *w)
 {
 	struct wf_counters *c = &w->counters;
 	struct wf_pool *pool = &w->pool;
@@ -469,8 +469,8 @@ void wf_node_counters(struct weft_node *node, struct weft_counters *counters)
 {
 	struct weft_counters sum = { 0 };
 
-	for (unsigned i = 0; i < node->desk_count; i++)
-		add_counters(&sum, &node->desks[i].worker);
+	for (unsigned i = 0; i < node->worker_count; i++)
+		add_counters(&sum, &node->workers[i].engine);
 	sum.size = counters->size;
 	memcpy(counters, &sum, WF_MIN(counters->size, sizeof(sum)));
 }

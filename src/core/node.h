@@ -9,7 +9,7 @@
 #define WF_CORE_NODE_H
 
 #include <weft/weft.h>
-#include "core/desk.h"
+#include "core/worker.h"
 #include "util/freelist.h"
 
 struct wf_health;
@@ -25,7 +25,7 @@ struct weft_node {
 	bool manual;
 	atomic_bool forked;       /* the process is a child: nothing may be touched */
 	bool closing;             /* no new work is begun */
-	atomic_bool draining;     /* the desks have been told to take no more calls */
+	atomic_bool draining;     /* the workers have been told to take no more calls */
 
 	pthread_mutex_t log_lock; /* held for each line of the log */
 	pthread_mutex_t lock;     /* all else that threads share */
@@ -44,8 +44,8 @@ struct weft_node {
 	void (*health_changed)(struct weft_node *node); /* under the lock; NULL: nobody is told */
 	struct wf_orchestrator *orchestrator; /* NULL: not needed yet; under the lock */
 	struct wf_list nears;     /* all memory of weft_alloc_near; under the lock */
-	unsigned desk_count;
-	struct wf_desk desks[];   /* the first one's door listens for all */
+	unsigned worker_count;
+	struct wf_worker workers[]; /* the first one's door listens for all */
 };
 
 /* Open a node as weft_node_open does, with @workers of any mode. */
@@ -59,19 +59,19 @@ void wf_node_counters(struct weft_node *node, struct weft_counters *counters);
 /* Read options from the environment, overruled by @given.  -EINVAL: recorded. */
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
 
-/* Returns whether the caller is inside a callback of @desk. */
-static inline bool wf_desk_inside(const struct wf_desk *desk)
+/* Returns whether the caller is inside a callback of @worker. */
+static inline bool wf_worker_inside(const struct wf_worker *worker)
 {
-	return pthread_equal(desk->thread, pthread_self()) &&
-	       (!desk->node->manual || desk->polling);
+	return pthread_equal(worker->thread, pthread_self()) &&
+	       (!worker->node->manual || worker->polling);
 }
 
 
 /* Returns whether the caller is inside a callback of @node. */
 static inline bool wf_node_inside(const struct weft_node *node)
 {
-	for (unsigned i = 0; i < node->desk_count; i++)
-		if (wf_desk_inside(&node->desks[i]))
+	for (unsigned i = 0; i < node->worker_count; i++)
+		if (wf_worker_inside(&node->workers[i]))
 			return true;
 	return false;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/peer.h"
@@ -66,11 +66,12 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 		 const struct wf_op_class *class, const struct weft_op_options *given,
 		 const struct wf_names *names)
 {
-	struct wf_desk *desk = peer ? peer->desk : &node->desks[0];
-	uint64_t timeout = given->timeout_ns ? given->timeout_ns : desk->worker.options.timeout_ns;
+	struct wf_worker *worker = peer ? peer->worker : &node->workers[0];
+	uint64_t timeout =
+		given->timeout_ns ? given->timeout_ns : worker->engine.options.timeout_ns;
 
 	op->owner = node;
-	atomic_init(&op->desk, desk);
+	atomic_init(&op->worker, worker);
 	op->number = ++node->op_count;
 	op->class = class;
 	op->peer = peer;
@@ -174,11 +175,11 @@ static void publish(struct wf_notice *notice)
 {
 	struct weft_op *op = WF_CONTAINER(notice, struct weft_op, notice);
 	struct weft_node *node = op->owner;
-	struct wf_desk *desk = op->desk;
+	struct wf_worker *worker = op->worker;
 
 	/* The submitting call is not over yet: look again in the next turn. */
 	if (!atomic_load(&op->submitted)) {
-		wf_loop_defer(&desk->worker.loop, notice);
+		wf_loop_defer(&worker->engine.loop, notice);
 		return;
 	}
 	if (op->class->tell)
@@ -193,7 +194,7 @@ static void publish(struct wf_notice *notice)
 	/* A waiter that is not counted yet has yet to look at the state. */
 	if (atomic_load(&node->waiting))
 		wake_waiting(node);
-	desk->ended_count++;
+	worker->ended_count++;
 	wf_op_put(op);
 }
 
@@ -207,7 +208,7 @@ static uint64_t since(const struct weft_op *op, uint64_t at_ns)
 
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
 {
-	struct wf_worker *w = &op->desk->worker;
+	struct wf_engine *w = &op->worker->engine;
 
 	if (e)
 		wf_reason_keep(&op->error, e);
@@ -246,16 +247,16 @@ void wf_op_stop(struct weft_op *op, const struct wf_error *e)
 		op->class->stop(op, e);
 }
 
-void wf_op_starve(struct wf_desk *desk)
+void wf_op_starve(struct wf_worker *worker)
 {
 	struct wf_error e;
 
 	wf_error_set(&e, -ECANCELED, "this node has closed");
-	WF_LIST_EACH(at, &desk->node->ops) {
+	WF_LIST_EACH(at, &worker->node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
 		if (op->class->starve)
-			op->class->starve(op, desk, &e);
+			op->class->starve(op, worker, &e);
 	}
 }
 
@@ -263,25 +264,25 @@ void wf_op_take_back(struct weft_op *op)
 {
 	if (!op->started || op->finished || op->class->take_back(op))
 		return;
-	wf_timer_stop(&op->desk->worker.loop.timers, &op->timer);
+	wf_timer_stop(&op->worker->engine.loop.timers, &op->timer);
 	op->started = false;
 	op->moves = true;
 }
 
-static void set_desk(struct weft_op *op, struct wf_desk *to)
+static void set_worker(struct weft_op *op, struct wf_worker *to)
 {
-	op->desk = to;
+	op->worker = to;
 	if (op->class->moved)
 		op->class->moved(op, to);
 }
 
-void wf_op_move(struct weft_op *op, struct wf_desk *to)
+void wf_op_move(struct weft_op *op, struct wf_worker *to)
 {
 	if (!op->moves)
 		return;
 	op->moves = false;
-	set_desk(op, to);
-	wf_loop_submit(&to->worker.loop, &op->start_task);
+	set_worker(op, to);
+	wf_loop_submit(&to->engine.loop, &op->start_task);
 }
 
 static void deadline(struct wf_timer *timer)
@@ -294,7 +295,7 @@ static void deadline(struct wf_timer *timer)
 	struct wf_error e;
 
 	if (missing) {
-		wf_pool_describe(&op->desk->worker.pool, missing, wait);
+		wf_pool_describe(&op->worker->engine.pool, missing, wait);
 		wf_error_set(&e, -ENOBUFS, "the deadline passed: %s", wait);
 	} else if (trouble[0]) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
@@ -309,32 +310,32 @@ static void deadline(struct wf_timer *timer)
 	wf_op_stop(op, &e);
 }
 
-static struct wf_desk *place(const struct weft_op *op)
+static struct wf_worker *place(const struct weft_op *op)
 {
 	if (op->class->place)
 		return op->class->place(op);
-	return op->peer ? op->peer->at : op->desk;
+	return op->peer ? op->peer->at : op->worker;
 }
 
-/* Pass @op on if another desk is to run it; the inbox keeps the order. */
+/* Pass @op on if another worker is to run it; the inbox keeps the order. */
 static bool pass_on(struct weft_op *op)
 {
-	struct wf_desk *at = place(op);
+	struct wf_worker *at = place(op);
 
-	if (at == op->desk)
+	if (at == op->worker)
 		return false;
-	set_desk(op, at);
-	wf_loop_submit(&at->worker.loop, &op->start_task);
+	set_worker(op, at);
+	wf_loop_submit(&at->engine.loop, &op->start_task);
 	return true;
 }
 
 void wf_op_begin(struct weft_op *op)
 {
 	op->started = true;
-	wf_recorder_add(&op->desk->worker.loop.recorder, op->class->recorded, 0, op->number,
+	wf_recorder_add(&op->worker->engine.loop.recorder, op->class->recorded, 0, op->number,
 			op->class->step ? op->class->step(op) : 0);
 	if (op->deadline_ns != UINT64_MAX)
-		wf_loop_timer(&op->desk->worker.loop, &op->timer, op->deadline_ns, deadline);
+		wf_loop_timer(&op->worker->engine.loop, &op->timer, op->deadline_ns, deadline);
 }
 
 static void start(struct wf_task *task)
@@ -360,7 +361,7 @@ static void start(struct wf_task *task)
 void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 {
 	op->start_task.run = start;
-	wf_turn_run(op->desk, &op->start_task, now_ns);
+	wf_turn_run(op->worker, &op->start_task, now_ns);
 	if (op->class->fan_out)
 		op->class->fan_out(op, now_ns);
 	/* The operation can't be gone: its end waits for this. */
@@ -378,7 +379,7 @@ void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op)
 
 void wf_op_again(struct weft_op *op)
 {
-	struct wf_worker *w = &op->desk->worker;
+	struct wf_engine *w = &op->worker->engine;
 
 	wf_timer_stop(&w->loop.timers, &op->timer);
 	op->started = false;
@@ -388,14 +389,14 @@ void wf_op_again(struct weft_op *op)
 static void cancel(struct wf_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel.task);
-	struct wf_desk *desk = op->desk;
+	struct wf_worker *worker = op->worker;
 	struct wf_error e;
 
-	/* The operation has moved to another desk, or is just on the way here. */
-	if (op->cancel.desk != desk ||
+	/* The operation has moved to another worker, or is just on the way here. */
+	if (op->cancel.worker != worker ||
 	    (!op->started && !op->finished && atomic_load(&op->submitted))) {
-		op->cancel.desk = desk;
-		wf_loop_submit(&desk->worker.loop, task);
+		op->cancel.worker = worker;
+		wf_loop_submit(&worker->engine.loop, task);
 		return;
 	}
 	wf_error_set(&e, -ECANCELED, "it was cancelled");
@@ -410,8 +411,8 @@ void wf_op_cancel(struct weft_op *op)
 		return;
 	atomic_fetch_add(&op->refs, 1);
 	op->cancel.task.run = cancel;
-	op->cancel.desk = op->desk;
-	wf_turn_run(op->cancel.desk, &op->cancel.task, wf_clock_now());
+	op->cancel.worker = op->worker;
+	wf_turn_run(op->cancel.worker, &op->cancel.task, wf_clock_now());
 }
 
 void wf_op_free(struct weft_op *op)
@@ -424,7 +425,7 @@ void wf_op_free(struct weft_op *op)
 
 static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t until_ns)
 {
-	uint64_t stall_ns = op->desk->worker.options.stall_ns;
+	uint64_t stall_ns = op->worker->engine.options.stall_ns;
 	uint64_t now = wf_clock_now();
 	bool ended;
 
@@ -436,7 +437,7 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 
 		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
 			pthread_mutex_unlock(&node->lock);
-			wf_watch_worker(op->desk);
+			wf_watch_worker(op->worker);
 			pthread_mutex_lock(&node->lock);
 		}
 		now = wf_clock_now();
@@ -449,18 +450,18 @@ static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t un
 int wf_op_wait(struct weft_op *op, uint64_t timeout_ns)
 {
 	struct weft_node *node = op->owner;
-	struct wf_desk *desk = op->desk;
+	struct wf_worker *worker = op->worker;
 	uint64_t until = wf_clock_after(wf_clock_now(), timeout_ns);
 	int err;
 
-	if (!node->manual || !pthread_equal(desk->thread, pthread_self())) {
+	if (!node->manual || !pthread_equal(worker->thread, pthread_self())) {
 		err = wait_threaded(node, op, until);
 	} else {
 		do {
-			wf_turn_until(desk, until);
+			wf_turn_until(worker, until);
 			if (wf_check_node(node))
 				return -EOWNERDEAD;
-		} while (atomic_load(&op->state) != WF_OP_ENDED && desk->worker.loop.now_ns < until);
+		} while (atomic_load(&op->state) != WF_OP_ENDED && worker->engine.loop.now_ns < until);
 		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
 	}
 	return err ? wf_last_set(err, "the operation has not ended yet") : 0;

@@ -29,7 +29,7 @@ enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 /* A user's request to end an operation. */
 struct wf_op_cancel {
 	struct wf_task task;
-	struct wf_desk *desk; /* the desk that runs the task */
+	struct wf_worker *worker; /* the worker that runs the task */
 };
 
 struct weft_op {
@@ -38,7 +38,7 @@ struct weft_op {
 	/* Members from here on are zero in a new operation, up to zero_to of its class. */
 	struct wf_list node;      /* in owner->ops */
 	struct weft_node *owner;  /* NULL: the node has closed */
-	struct wf_desk *_Atomic desk; /* the desk that runs the operation */
+	struct wf_worker *_Atomic worker; /* the worker that runs the operation */
 	uint64_t number;          /* for people: the first of a node is 1 */
 	const struct wf_op_class *class;
 	atomic_uint refs;         /* the user's and the library's */
@@ -52,7 +52,7 @@ struct weft_op {
 	atomic_bool cancel_asked;
 	bool timed;               /* the options name a time limit */
 	bool started;
-	bool moves;               /* the operation was taken back, to begin at another desk */
+	bool moves;               /* the operation was taken back, to begin at another worker */
 	bool finished;            /* the outcome is set: executed, and from error on */
 	uint8_t copies;
 	uint8_t way;              /* the path's enum wf_body_way */
@@ -134,7 +134,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 /* Free @op, which will not be submitted, and which nobody else knows. */
 void wf_op_drop(struct weft_op *op);
 void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* @now_ns: see wf_turn_run */
-void wf_op_begin(struct weft_op *op); /* at its desk: @op can end from now on */
+void wf_op_begin(struct weft_op *op); /* at its worker: @op can end from now on */
 void wf_op_stop(struct weft_op *op, const struct wf_error *e); /* harmless unless @op runs */
 /* Begin @op again from the start, when nothing of it runs.  Threads: owner. */
 void wf_op_again(struct weft_op *op);
@@ -144,11 +144,11 @@ void wf_op_finish_kept(struct weft_op *op);
 void wf_op_put(struct weft_op *op);
 /* Undo the begin of @op, before its peer was met, unless @op is about to end.  Threads: owner. */
 void wf_op_take_back(struct weft_op *op);
-/* Begin @op, if it was taken back, again at desk @to.  Threads: owner. */
-void wf_op_move(struct weft_op *op, struct wf_desk *to);
+/* Begin @op, if it was taken back, again at worker @to.  Threads: owner. */
+void wf_op_move(struct weft_op *op, struct wf_worker *to);
 
 /* Stop what waits for memory of the pool, for nobody gives any back once the node closes. */
-void wf_op_starve(struct wf_desk *desk);
+void wf_op_starve(struct wf_worker *worker);
 /* Set the path of @op, which borrows @path until it is freed. */
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies);
 

@@ -13,7 +13,7 @@
 #include "util/error.h"
 #include "util/recorder.h"
 
-struct wf_desk;
+struct wf_worker;
 
 enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL, WF_OP_WRITE, WF_OP_READ };
 _Static_assert(WF_OP_READ + 1 == WF_OP_KINDS, "every kind has a row");
@@ -30,7 +30,7 @@ struct wf_op_class {
 
 	/* Begin @op, which may end at once. */
 	void (*start)(struct weft_op *op);
-	/* Begin @op at other desks than op->desk, too.  Threads: the submitter's. */
+	/* Begin @op at other workers than op->worker, too.  Threads: the submitter's. */
 	void (*fan_out)(struct weft_op *op, uint64_t now_ns);
 	/* End @op, which was to start, but the node has closed.  NULL: it holds nothing yet. */
 	void (*refuse)(struct weft_op *op, const struct wf_error *e);
@@ -38,12 +38,12 @@ struct wf_op_class {
 	void (*stop)(struct weft_op *op, const struct wf_error *e);
 	/* Undo the begin of @op.  Another code than 0: too late, and @op ends by itself. */
 	int (*take_back)(struct weft_op *op);
-	/* Stop @op if it waits at @desk for something that a closing node does not bring. */
-	void (*starve)(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e);
-	/* Returns the desk that @op is to run at.  NULL: the desk of its peer. */
-	struct wf_desk *(*place)(const struct weft_op *op);
+	/* Stop @op if it waits at @worker for something that a closing node does not bring. */
+	void (*starve)(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e);
+	/* Returns the worker that @op is to run at.  NULL: the worker of its peer. */
+	struct wf_worker *(*place)(const struct weft_op *op);
 	/* Note that @op runs at @to from now on. */
-	void (*moved)(struct weft_op *op, struct wf_desk *to);
+	void (*moved)(struct weft_op *op, struct wf_worker *to);
 	/* Tell the outcome, before the user's callback runs. */
 	void (*tell)(struct weft_op *op);
 	/* Free what an unused @op holds.  op->owner NULL: the node has closed.  Threads: any. */

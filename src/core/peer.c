@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
 
-/* Make a peer for @address, @desk NULL, or for a link of @desk.  Threads: any, under the lock. */
-static struct weft_peer *new_peer(struct weft_node *node, struct wf_desk *desk,
+/*
+ * Make a peer for @address, @worker NULL, or for a link of @worker.  Threads: any, under the lock.
+ */
+static struct weft_peer *new_peer(struct weft_node *node, struct wf_worker *worker,
 				  const char *address)
 {
 	struct weft_peer *peer = calloc(1, sizeof(*peer));
@@ -25,13 +27,13 @@ static struct weft_peer *new_peer(struct weft_node *node, struct wf_desk *desk,
 	if (!peer)
 		return NULL;
 	snprintf(peer->address, sizeof(peer->address), "%s", address);
-	if (!desk) {
+	if (!worker) {
 		wf_directory_place(&node->directory, &peer->home, peer->address, NULL);
-		desk = WF_CONTAINER(peer->home.worker, struct wf_desk, worker);
+		worker = WF_CONTAINER(peer->home.engine, struct wf_worker, engine);
 	}
 	peer->owner = node;
-	peer->desk = desk;
-	atomic_init(&peer->at, desk);
+	peer->worker = worker;
+	atomic_init(&peer->at, worker);
 	wf_list_append(&node->peers, &peer->node);
 	return peer;
 }
@@ -40,7 +42,7 @@ void wf_peer_free(struct weft_peer *peer)
 {
 	if (peer->link)
 		wf_link_put(peer->link);
-	if (peer->home.worker)
+	if (peer->home.engine)
 		wf_directory_leave(&peer->owner->directory, &peer->home);
 	free(peer->moved_address);
 	free(peer);
@@ -101,20 +103,20 @@ void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link)
 		link->user = peer;
 }
 
-void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link)
+void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link)
 {
 	struct weft_peer *peer = link->user;
 
 	if (!peer)
 		return;
-	pthread_mutex_lock(&desk->node->lock);
+	pthread_mutex_lock(&worker->node->lock);
 	if (!peer->name[0])
 		memcpy(peer->name, link->name, sizeof(peer->name));
-	pthread_mutex_unlock(&desk->node->lock);
+	pthread_mutex_unlock(&worker->node->lock);
 	atomic_store(&peer->compressions, link->peer->compressions);
 }
 
-int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **link,
+int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_link **link,
 		 struct wf_error *e)
 {
 	struct wf_link *real;
@@ -127,7 +129,7 @@ int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **
 		peer->link = NULL;
 	}
 	if (!peer->link) {
-		err = wf_link_open(&desk->worker,
+		err = wf_link_open(&worker->engine,
 				   peer->moved_address ? peer->moved_address : peer->address,
 				   &peer->link, e);
 		if (err)
@@ -139,9 +141,9 @@ int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **
 	return 0;
 }
 
-struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
+struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link)
 {
-	struct weft_node *node = desk->node;
+	struct weft_node *node = worker->node;
 	struct weft_peer *peer;
 
 	link = wf_link_real(link);
@@ -149,7 +151,7 @@ struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
 		return link->user;
 	pthread_mutex_lock(&node->lock);
 	/* No address is set: a user who opens the link's address gets another peer. */
-	peer = new_peer(node, desk, "");
+	peer = new_peer(node, worker, "");
 	if (peer)
 		memcpy(peer->name, link->name, sizeof(peer->name));
 	pthread_mutex_unlock(&node->lock);
@@ -161,15 +163,15 @@ struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link)
 	return peer;
 }
 
-static bool is_reached_by(const struct weft_peer *peer, const struct wf_desk *desk,
+static bool is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,
 			  const struct wf_link *link)
 {
-	/* The desk is compared first, as the link is its own. */
-	return peer && peer->at == desk && peer->link && wf_link_real(peer->link) == link;
+	/* The worker is compared first, as the link is its own. */
+	return peer && peer->at == worker && peer->link && wf_link_real(peer->link) == link;
 }
 
-/* Give up the peer's link here; another is made at desk @to. */
-static void move(struct weft_peer *peer, struct wf_desk *to)
+/* Give up the peer's link here; another is made at worker @to. */
+static void move(struct weft_peer *peer, struct wf_worker *to)
 {
 	struct wf_directory *d = &to->node->directory;
 
@@ -177,18 +179,18 @@ static void move(struct weft_peer *peer, struct wf_desk *to)
 		peer->moved_address = strdup(wf_link_real(peer->link)->address);
 	wf_link_put(peer->link);
 	peer->link = NULL;
-	if (peer->home.worker) {
+	if (peer->home.engine) {
 		wf_directory_leave(d, &peer->home);
-		wf_directory_enter(d, &peer->home, &to->worker, peer->address);
+		wf_directory_enter(d, &peer->home, &to->engine, peer->address);
 	}
 	peer->at = to;
 }
 
 /*
  * Operations move in the order in which they were made, ahead of later ones, which still come
- * in at the peer's first desk and are passed on from there.
+ * in at the peer's first worker and are passed on from there.
  */
-void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_desk *to)
+void wf_peer_move(struct wf_worker *from, const struct wf_link *link, struct wf_worker *to)
 {
 	struct weft_node *node = from->node;
 
@@ -196,7 +198,7 @@ void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_de
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->desk == from && is_reached_by(op->peer, from, link))
+		if (op->worker == from && is_reached_by(op->peer, from, link))
 			wf_op_take_back(op);
 	}
 	WF_LIST_EACH(at, &node->peers) {
@@ -208,7 +210,7 @@ void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_de
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->desk == from)
+		if (op->worker == from)
 			wf_op_move(op, to);
 	}
 	pthread_mutex_unlock(&node->lock);

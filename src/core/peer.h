@@ -6,15 +6,15 @@
 #define WF_CORE_PEER_H
 
 #include <weft/weft.h>
-#include "core/desk.h"
+#include "core/worker.h"
 
 struct weft_peer {
 	struct wf_list node;
 	struct weft_node *owner;
-	struct wf_desk *desk;     /* where operations come in, in their order */
+	struct wf_worker *worker; /* where operations come in, in their order */
 	struct wf_home home;      /* set only if the address was given */
-	char *moved_address;      /* address of a peer that dialled us, and moved to another desk */
-	struct wf_desk *_Atomic at; /* the desk whose links reach the peer; see wf_peer_move */
+	char *moved_address; /* address of a peer that dialled us, and moved to another worker */
+	struct wf_worker *_Atomic at; /* the worker whose links reach the peer; see wf_peer_move */
 	unsigned refs;            /* references of users */
 	uint64_t request_id;      /* for the next call with retries; 0: none yet; under the lock */
 	atomic_uint compressions; /* compressions the peer understands; 0: not met yet */
@@ -33,26 +33,26 @@ void wf_peer_close(struct weft_peer *peer);
 /* Returns the name that the peer has given, or before that its address. */
 const char *wf_peer_name(const struct weft_peer *peer);
 
-/* Find the link by which @desk reaches @peer, or make it.  Threads: owner. */
-int wf_peer_link(struct weft_peer *peer, struct wf_desk *desk, struct wf_link **link,
+/* Find the link by which @worker reaches @peer, or make it.  Threads: owner. */
+int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_link **link,
 		 struct wf_error *e);
 
 /*
- * Move the peers at the other end of @link, which was never greeted, to desk @to, and with them
+ * Move the peers at the other end of @link, which was never greeted, to worker @to, and with them
  * the operations that have begun.  Threads: owner of @link.
  */
-void wf_peer_move(struct wf_desk *from, const struct wf_link *link, struct wf_desk *to);
+void wf_peer_move(struct wf_worker *from, const struct wf_link *link, struct wf_worker *to);
 
 /*
  * Find the peer that stands for @link, or make it if no user has opened it.  NULL: no memory,
  * which does not happen once a tensor or call has come over @link.
  */
-struct weft_peer *wf_peer_of(struct wf_desk *desk, struct wf_link *link);
+struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link);
 
 /* Let @peer, maybe NULL, stand for @link: a peer that a user opened goes before one we made. */
 void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link);
 
 /* Note the name that the peer of @link has given. */
-void wf_peer_met(const struct wf_desk *desk, const struct wf_link *link);
+void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link);
 
 #endif

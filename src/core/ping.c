@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "core/describe.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "core/peer.h"
 
@@ -26,8 +26,8 @@ static void start(struct weft_op *op)
 	struct wf_error e;
 
 	op->echo.done = ping_done;
-	if (wf_peer_link(op->peer, op->desk, &link, &e) ||
-	    (wf_echo_start(&op->desk->echoes, link, &op->echo) &&
+	if (wf_peer_link(op->peer, op->worker, &link, &e) ||
+	    (wf_echo_start(&op->worker->echoes, link, &op->echo) &&
 	     wf_error_set(&e, -ENOMEM, "no memory for a ping")))
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 }

@@ -8,7 +8,7 @@
 #include "core/recv_any.h"
 #include "core/check.h"
 #include "core/describe.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/memory.h"
 #include "core/node.h"
@@ -18,7 +18,7 @@
 #include "tensor/key.h"
 #include "tensor/shape.h"
 
-struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
+struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 			      const struct wf_error *e)
 {
 	struct weft_peer *from;
@@ -28,7 +28,7 @@ struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
 		return NULL;
 	}
 	/* Links are the worker's, and from here on any thread may free the operation. */
-	from = wf_peer_of(desk, r->got_from);
+	from = wf_peer_of(worker, r->got_from);
 	wf_link_put(r->got_from);
 	r->got_from = NULL;
 	if (!r->got_bytes || r->got_flags & WEFT_DEAD)
@@ -40,7 +40,7 @@ static void recv_done(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
 
-	op->recv.from = wf_recv_got(r, op->desk, e);
+	op->recv.from = wf_recv_got(r, op->worker, e);
 	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
@@ -60,12 +60,12 @@ static void start(struct weft_op *op)
 		wf_bundle_receive(r->bundle, (uint32_t)r->step, r);
 		return;
 	}
-	if (op->peer && wf_peer_link(op->peer, op->desk, &link, &e)) {
+	if (op->peer && wf_peer_link(op->peer, op->worker, &link, &e)) {
 		recv_done(r, &e);
 		return;
 	}
 	r->from = link;
-	wf_channels_receive(&op->desk->channels, r);
+	wf_channels_receive(&op->worker->channels, r);
 }
 
 static void fan_out(struct weft_op *op, uint64_t now_ns)
@@ -80,7 +80,7 @@ static void refuse(struct weft_op *op, const struct wf_error *e)
 		wf_op_finish(op, e, WEFT_EXECUTED_NO);
 		return;
 	}
-	/* Each desk ends its own part. */
+	/* Each worker ends its own part. */
 	wf_op_begin(op);
 	wf_recv_any_start(op);
 }
@@ -106,11 +106,11 @@ static uint64_t missing_bytes(const struct weft_op *op)
 	return r->state == WF_RECEIVING_MEMORY ? r->got_bytes : 0;
 }
 
-static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
+static void starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e)
 {
 	if (op->recv.parts)
-		wf_recv_any_starve(op, desk, e);
-	else if (op->desk == desk && missing_bytes(op))
+		wf_recv_any_starve(op, worker, e);
+	else if (op->worker == worker && missing_bytes(op))
 		wf_op_stop(op, e);
 }
 
@@ -280,8 +280,8 @@ int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const
 	if (err)
 		return err;
 	fresh->recv.receiving.step = step;
-	/* Tensors of a named peer come to one desk alone. */
-	if (!peer && node->desk_count > 1 && wf_recv_any_open(fresh)) {
+	/* Tensors of a named peer come to one worker alone. */
+	if (!peer && node->worker_count > 1 && wf_recv_any_open(fresh)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a receive");
 	}

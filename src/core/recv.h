@@ -9,7 +9,7 @@
 #include "tensor/receiving.h"
 
 struct wf_recv_any;
-struct wf_desk;
+struct wf_worker;
 
 struct wf_op_recv {
 	struct weft_tensor into;
@@ -19,7 +19,7 @@ struct wf_op_recv {
 	struct wf_receiving receiving; /* the last; an attachment's refers to the bundle */
 };
 
-struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_desk *desk,
+struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 			      const struct wf_error *e);
 
 /*

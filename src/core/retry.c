@@ -137,7 +137,7 @@ static void pause_over(struct wf_timer *timer)
 
 bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
 {
-	struct wf_worker *w = &op->desk->worker;
+	struct wf_engine *w = &op->worker->engine;
 	struct wf_retry *r = op->call.retry;
 	uint64_t at_ns;
 
@@ -177,7 +177,7 @@ void wf_retry_stop(struct weft_op *op, const struct wf_error *e)
 	if (!r || !r->waiting)
 		return;
 	r->waiting = false;
-	wf_timer_stop(&op->desk->worker.loop.timers, &r->timer);
+	wf_timer_stop(&op->worker->engine.loop.timers, &r->timer);
 	op->call.call.run.again = false;
 	if (r->quiet)
 		wf_call_drop(&op->call.call);
@@ -219,7 +219,7 @@ void wf_retry_begin(struct weft_op *op)
 
 	if (!r || !r->failed)
 		return;
-	wf_counters_add(&op->desk->worker.counters.calls_repeated, 1);
+	wf_counters_add(&op->worker->engine.counters.calls_repeated, 1);
 	wf_notes_forget(op);
 	say_attempts(op);
 }
@@ -227,7 +227,7 @@ void wf_retry_begin(struct weft_op *op)
 void wf_retry_describe(const struct weft_op *op, char *text, size_t bytes)
 {
 	const struct wf_retry *r = op->call.retry;
-	uint64_t now_ns = op->desk->worker.loop.now_ns;
+	uint64_t now_ns = op->worker->engine.loop.now_ns;
 
 	if (!wf_retry_waits(op))
 		return;

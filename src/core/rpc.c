@@ -10,7 +10,7 @@
 #include "core/check.h"
 #include "core/compression.h"
 #include "core/describe.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/drain.h"
 #include "core/intercept.h"
 #include "core/last.h"
@@ -53,7 +53,7 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 		op->call.reply_compressed = compressed;
 		if (wf_message_unpack(op->call.output, reply, bytes, compressed, call->bytes_max,
 				      &op->call.reply, &bad)) {
-			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
+			wf_counters_add(&op->worker->engine.counters.unpack_failures, 1);
 			wf_error_within(&bad, "the reply");
 			e = &bad;
 		}
@@ -68,9 +68,9 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 		call->run.bundle = NULL;
 	}
 	op->executed = WF_MAX(op->executed, executed);
-	wf_attachments_stop(&op->call.attached, op->desk, e);
+	wf_attachments_stop(&op->call.attached, op->worker, e);
 	if (op->call.stream)
-		wf_attachments_stop(&op->call.stream->moving, op->desk, e);
+		wf_attachments_stop(&op->call.stream->moving, op->worker, e);
 	op->call.waits = !wf_list_empty(&op->call.attached);
 	if (!op->call.waits)
 		wf_op_finish_kept(op);
@@ -102,7 +102,7 @@ static void call_quiet(struct wf_call *call)
 static void fail(struct weft_op *op, const struct wf_error *e)
 {
 	wf_call_drop(&op->call.call);
-	wf_attachments_stop(&op->call.attached, op->desk, e);
+	wf_attachments_stop(&op->call.attached, op->worker, e);
 	if (op->call.stream)
 		wf_stream_stop(&op->call.stream->stream, e);
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
@@ -129,7 +129,7 @@ static void start(struct weft_op *op)
 	struct wf_error e;
 
 	/* The call may have been invoked after this turn began. */
-	call->began_ns = WF_MAX(call->began_ns, op->desk->worker.loop.now_ns);
+	call->began_ns = WF_MAX(call->began_ns, op->worker->engine.loop.now_ns);
 	if (check_invoked(op, &e)) {
 		fail(op, &e);
 		return;
@@ -143,11 +143,11 @@ static void start(struct weft_op *op)
 	wf_retry_begin(op);
 	if (op->deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-	} else if (!wf_peer_link(op->peer, op->desk, &link, &e) && !wf_drain_check(link, &e)) {
+	} else if (!wf_peer_link(op->peer, op->worker, &link, &e) && !wf_drain_check(link, &e)) {
 		op->call.running = true;
 		atomic_fetch_add(&op->refs, 1);
-		if (!wf_call_start(&op->desk->calls, link, call)) {
-			wf_attachments_begin(&op->call.attached, op->desk, link, call->id,
+		if (!wf_call_start(&op->worker->calls, link, call)) {
+			wf_attachments_begin(&op->call.attached, op->worker, link, call->id,
 					     (struct wf_attachment_key){ 0 });
 			return;
 		}
@@ -217,17 +217,17 @@ static int take_back(struct weft_op *op)
 	return 0;
 }
 
-static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
+static void starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e)
 {
-	if (op->desk == desk && wf_retry_waits(op))
+	if (op->worker == worker && wf_retry_waits(op))
 		wf_op_stop(op, e);
 }
 
 /* Reads and writes of the call's stream follow it. */
-static void moved(struct weft_op *op, struct wf_desk *to)
+static void moved(struct weft_op *op, struct wf_worker *to)
 {
 	if (op->call.stream)
-		op->call.stream->desk = to;
+		op->call.stream->worker = to;
 }
 
 static bool begun(const struct weft_op *op)
@@ -351,7 +351,7 @@ int wf_rpc_new(struct weft_peer *peer, const struct weft_call_options *options,
 	uint32_t bytes;
 	int err = wf_check_options(options, &given, sizeof(given));
 
-	if (!err && given.parent && wf_desk_of(given.parent)->node != peer->owner)
+	if (!err && given.parent && wf_worker_of(given.parent)->node != peer->owner)
 		err = wf_last_set(-EINVAL, "the call that is served belongs to another node");
 	if (!err && given.message_bytes_max > WF_CALL_BYTES_MOST)
 		err = wf_last_set(-EINVAL, "message_bytes_max is %llu: at most %zu",

@@ -8,7 +8,7 @@
 #include "core/attachment.h"
 #include "core/check.h"
 #include "core/describe.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/memory.h"
 #include "core/node.h"
@@ -48,17 +48,17 @@ static void start(struct weft_op *op)
 	struct wf_error e;
 
 	op->send.sending.done = send_done;
-	if (wf_peer_link(op->peer, op->desk, &link, &e)) {
+	if (wf_peer_link(op->peer, op->worker, &link, &e)) {
 		send_done(&op->send.sending, &e);
 		return;
 	}
-	wf_channels_send(&op->desk->channels, link, &op->send.sending);
+	wf_channels_send(&op->worker->channels, link, &op->send.sending);
 }
 
-void wf_send_start_attached(struct weft_op *op, struct wf_desk *desk, struct wf_link *link)
+void wf_send_start_attached(struct weft_op *op, struct wf_worker *worker, struct wf_link *link)
 {
 	op->send.sending.done = send_done;
-	wf_sending_start(&desk->attachments, link, &op->send.sending);
+	wf_sending_start(&worker->attachments, link, &op->send.sending);
 }
 
 static void stop(struct weft_op *op, const struct wf_error *e)
@@ -82,9 +82,9 @@ static uint64_t missing_bytes(const struct weft_op *op)
 	return s->state == WF_SENDING_MEMORY ? s->outgoing.body_bytes : 0;
 }
 
-static void starve(struct weft_op *op, struct wf_desk *desk, const struct wf_error *e)
+static void starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e)
 {
-	if (op->desk == desk && missing_bytes(op))
+	if (op->worker == worker && missing_bytes(op))
 		wf_op_stop(op, e);
 }
 
@@ -177,7 +177,7 @@ static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64
 {
 	struct wf_sending *s = &op->send.sending;
 	size_t done = 0;
-	int err = wf_memory_take(op->owner, op->desk, bytes, &s->chunk);
+	int err = wf_memory_take(op->owner, op->worker, bytes, &s->chunk);
 
 	if (err)
 		return err;
@@ -193,8 +193,8 @@ static int take_snapshot(struct weft_op *op, const struct weft_tensor *t, uint64
 static int leave_strided(struct weft_op *op, const struct weft_tensor *t, const int64_t *shape,
 			 uint64_t bytes)
 {
-	struct wf_desk *desk = op->desk;
-	const struct wf_pool *pool = &desk->worker.pool;
+	struct wf_worker *worker = op->worker;
+	const struct wf_pool *pool = &worker->engine.pool;
 	struct weft_tensor *strided;
 
 	if (!wf_pool_fits(pool, bytes))

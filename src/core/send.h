@@ -9,7 +9,7 @@
 #include "tensor/sending.h"
 
 struct wf_attached;
-struct wf_desk;
+struct wf_worker;
 
 struct wf_op_send {
 	struct wf_attached *attached; /* NULL: the send is no attachment */
@@ -27,6 +27,6 @@ int wf_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key_b
 	    struct weft_op **op);
 
 /* Begin the attachment @op, whose message is posted over @link. */
-void wf_send_start_attached(struct weft_op *op, struct wf_desk *desk, struct wf_link *link);
+void wf_send_start_attached(struct weft_op *op, struct wf_worker *worker, struct wf_link *link);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/attachment.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/streaming.h"
@@ -14,7 +14,7 @@
 /* Take a reference to a child that is not being freed; NULL: there is none. */
 static struct weft_op *take_child(struct wf_server_call *served)
 {
-	struct weft_node *node = wf_desk_of(served)->node;
+	struct weft_node *node = wf_worker_of(served)->node;
 	struct weft_op *child = NULL;
 	struct wf_list *at;
 
@@ -39,7 +39,7 @@ void wf_server_hooks_given_up(struct wf_server_call *served)
 	struct weft_op *child;
 
 	if (served->stream)
-		wf_streaming_given_up(served->stream, wf_desk_of(served));
+		wf_streaming_given_up(served->stream, wf_worker_of(served));
 	while ((child = take_child(served))) {
 		wf_op_cancel(child);
 		wf_op_put(child);
@@ -48,10 +48,10 @@ void wf_server_hooks_given_up(struct wf_server_call *served)
 
 void wf_server_hooks_answered(struct wf_server_call *served)
 {
-	struct wf_desk *desk = wf_desk_of(served);
+	struct wf_worker *worker = wf_worker_of(served);
 	struct wf_attachment_key key = { .reply = 1 };
 
-	wf_attachments_begin(&served->reply.attached, desk, served->link, served->call, key);
+	wf_attachments_begin(&served->reply.attached, worker, served->link, served->call, key);
 	/* Attachments of the reply outlive the call from now on. */
 	while (wf_list_pop(&served->reply.attached))
 		;
@@ -62,12 +62,12 @@ void wf_server_hooks_gone(struct wf_server_call *served)
 	struct weft_node *node;
 	struct wf_list *at;
 
-	wf_attachments_stop(&served->reply.attached, wf_desk_of(served), NULL);
+	wf_attachments_stop(&served->reply.attached, wf_worker_of(served), NULL);
 	if (served->stream)
-		wf_streaming_gone(served->stream, wf_desk_of(served));
+		wf_streaming_gone(served->stream, wf_worker_of(served));
 	if (wf_list_empty(&served->children))
 		return;
-	node = wf_desk_of(served)->node;
+	node = wf_worker_of(served)->node;
 	pthread_mutex_lock(&node->lock);
 	while ((at = wf_list_pop(&served->children)))
 		WF_CONTAINER(at, struct weft_op, call.child.node)->call.child.parent = NULL;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/turn.h"
@@ -14,14 +14,14 @@
 /* Endings are allocated before the call returns, so that it can report -ENOMEM. */
 struct ending {
 	struct wf_task task;
-	struct wf_desk *desk;
+	struct wf_worker *worker;
 	struct wf_step *step;
 };
 
 static void run(struct wf_task *task)
 {
 	struct ending *ending = WF_CONTAINER(task, struct ending, task);
-	struct wf_channels *channels = &ending->desk->channels;
+	struct wf_channels *channels = &ending->worker->channels;
 
 	if (ending->step->aborted)
 		wf_step_end_abort(channels, ending->step);
@@ -30,8 +30,8 @@ static void run(struct wf_task *task)
 	free(ending);
 }
 
-/* Make the ending of a step at @desk.  Takes @step; NULL: there was no memory for it. */
-static struct ending *new_ending(struct wf_desk *desk, struct wf_step *step)
+/* Make the ending of a step at @worker.  Takes @step; NULL: there was no memory for it. */
+static struct ending *new_ending(struct wf_worker *worker, struct wf_step *step)
 {
 	struct ending *ending = malloc(sizeof(*ending));
 
@@ -40,7 +40,7 @@ static struct ending *new_ending(struct wf_desk *desk, struct wf_step *step)
 		free(ending);
 		return NULL;
 	}
-	*ending = (struct ending){ .task.run = run, .desk = desk, .step = step };
+	*ending = (struct ending){ .task.run = run, .worker = worker, .step = step };
 	return ending;
 }
 
@@ -57,27 +57,28 @@ static void drop(struct ending *ending)
 	free(ending);
 }
 
-/* End @step on every desk but @except.  -ENOMEM: on none. */
-static int submit(struct weft_node *node, const struct wf_desk *except, const struct wf_step *step)
+/* End @step on every worker but @except.  -ENOMEM: on none. */
+static int submit(struct weft_node *node, const struct wf_worker *except,
+		  const struct wf_step *step)
 {
 	struct ending *endings[WF_WORKERS_MAX];
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		struct wf_desk *desk = &node->desks[i];
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		struct wf_worker *worker = &node->workers[i];
 
-		if (desk == except)
+		if (worker == except)
 			continue;
-		endings[count] = new_ending(desk, copy_of(step));
+		endings[count] = new_ending(worker, copy_of(step));
 		if (!endings[count])
 			goto drop_endings;
 		count++;
 	}
 	for (unsigned i = 0; i < count; i++) {
 		if (except)
-			wf_loop_submit(&endings[i]->desk->worker.loop, &endings[i]->task);
+			wf_loop_submit(&endings[i]->worker->engine.loop, &endings[i]->task);
 		else
-			wf_turn_run(endings[i]->desk, &endings[i]->task, wf_clock_now());
+			wf_turn_run(endings[i]->worker, &endings[i]->task, wf_clock_now());
 	}
 	return 0;
 
@@ -89,12 +90,12 @@ drop_endings:
 
 int wf_steps_relay(void *ctx, const struct wf_step *step)
 {
-	struct wf_desk *desk = ctx;
+	struct wf_worker *worker = ctx;
 
-	return submit(desk->node, desk, step);
+	return submit(worker->node, worker, step);
 }
 
-/* End @step on all desks.  Takes @step; NULL: there was no memory for it. */
+/* End @step on all workers.  Takes @step; NULL: there was no memory for it. */
 static int end(struct weft_node *node, struct wf_step *step)
 {
 	int err = step ? submit(node, NULL, step) : -ENOMEM;

@@ -14,7 +14,7 @@ int wf_steps_abort(struct weft_node *node, uint64_t step, enum weft_status statu
 /* End @step on all workers.  -ENOMEM: recorded, nothing was done.  Threads: any, callback. */
 int wf_steps_end(struct weft_node *node, uint64_t step);
 
-/* Tell all other desks of @step, which a peer has ended and told @desk of.  -ENOMEM. */
-int wf_steps_relay(void *desk, const struct wf_step *step);
+/* Tell all other workers of @step, which a peer has ended and told @worker of.  -ENOMEM. */
+int wf_steps_relay(void *worker, const struct wf_step *step);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/attachment.h"
 #include "core/describe.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/intercept.h"
 #include "core/last.h"
 #include "core/node.h"
@@ -54,15 +54,15 @@ static void quiet(struct wf_stream *s)
 }
 
 /* Make a stream, whose one reference is the rpc floor's. */
-static struct weft_stream *make(struct weft_node *node, struct wf_desk *desk)
+static struct weft_stream *make(struct weft_node *node, struct wf_worker *worker)
 {
 	struct weft_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
 	stream->owner = node;
-	stream->first = desk;
-	atomic_init(&stream->desk, desk);
+	stream->first = worker;
+	atomic_init(&stream->worker, worker);
 	atomic_init(&stream->refs, 1);
 	stream->stream.quiet = quiet;
 	wf_list_init(&stream->node);
@@ -95,7 +95,7 @@ int wf_streaming_open(struct weft_stub *stub, const char *method,
 		wf_op_free(call);
 		return wf_last_set(-EINVAL, "a stream is not made again");
 	}
-	fresh = make(call->owner, call->desk);
+	fresh = make(call->owner, call->worker);
 	if (!fresh) {
 		wf_op_free(call);
 		return wf_last_set(-ENOMEM, "no memory for a stream");
@@ -123,20 +123,20 @@ static void close_stream(struct wf_task *task)
 {
 	struct weft_stream *stream = WF_CONTAINER(task, struct weft_stream, close_task);
 	struct weft_op *call = stream->call;
-	struct wf_desk *desk = stream->desk;
+	struct wf_worker *worker = stream->worker;
 	struct wf_error e;
 
-	/* The call has moved to another desk, or is just on the way there. */
-	if (stream->close_desk != desk || (!call->started && !call->finished)) {
-		stream->close_desk = desk;
-		wf_loop_submit(&desk->worker.loop, task);
+	/* The call has moved to another worker, or is just on the way there. */
+	if (stream->close_worker != worker || (!call->started && !call->finished)) {
+		stream->close_worker = worker;
+		wf_loop_submit(&worker->engine.loop, task);
 		return;
 	}
 	wf_error_set(&e, -ECANCELED, "the stream was closed");
 	if (call->call.running)
 		wf_call_stop(&call->call.call, &e);
 	wf_stream_stop(&stream->stream, &e);
-	wf_attachments_stop(&stream->attached, desk, &e);
+	wf_attachments_stop(&stream->attached, worker, &e);
 	wf_stream_release(&stream->stream);
 	wf_streaming_put(stream);
 }
@@ -148,7 +148,7 @@ void wf_streaming_close(struct weft_stream *stream)
 		return;
 	}
 	stream->close_task.run = close_stream;
-	stream->close_desk = stream->first;
+	stream->close_worker = stream->first;
 	wf_turn_run(stream->first, &stream->close_task, wf_clock_now());
 }
 
@@ -171,7 +171,7 @@ static int new_op(struct weft_stream *stream, const struct wf_op_class *class,
 	/* The deadline holds even after the call: earlier messages may still move then. */
 	if (!fresh->timed)
 		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
-	fresh->desk = stream->first;
+	fresh->worker = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
 	if (class == &wf_streaming_write_class) {
 		fresh->write.stream = stream;
@@ -189,9 +189,9 @@ static void written(struct wf_write *w, const struct wf_error *e)
 
 	/* Messages of a server may be read after the call has failed. */
 	if (e && w->posted && w->stream->serves)
-		wf_attachments_lose(&op->write.attached, op->desk, e);
+		wf_attachments_lose(&op->write.attached, op->worker, e);
 	else if (e || (w->stream->out.mute && !w->stream->serves)) /* a caller's call is over */
-		wf_attachments_stop(&op->write.attached, op->desk, e);
+		wf_attachments_stop(&op->write.attached, op->worker, e);
 	wf_list_splice(&op->write.stream->moving, &op->write.attached);
 	if (w->posted)
 		wf_op_path_set(op, &w->outgoing.path, 1 + (w->outgoing.plan == WF_BODY_EAGER));
@@ -204,13 +204,13 @@ static void begun(struct wf_write *w, struct wf_link *link, uint64_t call, uint6
 	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
 	struct wf_attachment_key key = { .reply = w->stream->serves, .message = number };
 
-	wf_attachments_begin(&op->write.attached, op->desk, link, call, key);
+	wf_attachments_begin(&op->write.attached, op->worker, link, call, key);
 }
 
 static void refuse_write(struct weft_op *op, const struct wf_error *e)
 {
 	wf_buffer_give(&op->write.write.buffer);
-	wf_attachments_stop(&op->write.attached, op->desk, e);
+	wf_attachments_stop(&op->write.attached, op->worker, e);
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
@@ -219,7 +219,7 @@ static void start_write(struct weft_op *op)
 	op->write.write.done = written;
 	if (op->write.write.attachments)
 		op->write.write.begun = begun;
-	wf_attachments_await(&op->write.attached, op->desk);
+	wf_attachments_await(&op->write.attached, op->worker);
 	wf_stream_write(&op->write.stream->stream, &op->write.write);
 }
 
@@ -237,9 +237,9 @@ static int take_write_back(struct weft_op *op)
 	return err;
 }
 
-static struct wf_desk *place_of_write(const struct weft_op *op)
+static struct wf_worker *place_of_write(const struct weft_op *op)
 {
-	return op->write.stream->desk;
+	return op->write.stream->worker;
 }
 
 static void free_write(struct weft_op *op)
@@ -356,9 +356,9 @@ int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *messa
 		return err;
 	w = &fresh->write.write;
 	if (wf_message_pack(message, bytes,
-			    wf_message_compresses(&stream->first->worker.options, understood,
+			    wf_message_compresses(&stream->first->engine.options, understood,
 						  stream->compression),
-			    &stream->first->worker.pool, &packed)) {
+			    &stream->first->engine.pool, &packed)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
 	}
@@ -399,7 +399,7 @@ static void got(struct wf_reading *r, const struct wf_error *e, const struct wf_
 		if (wf_message_unpack(op->read.stream->reads, heard->bytes, heard->count,
 				      heard->compressed, r->stream->message_bytes_max,
 				      &op->read.message, &bad)) {
-			wf_counters_add(&op->desk->worker.counters.unpack_failures, 1);
+			wf_counters_add(&op->worker->engine.counters.unpack_failures, 1);
 			wf_error_within(&bad, "a message of the stream");
 			e = &bad;
 		}
@@ -427,9 +427,9 @@ static int take_read_back(struct weft_op *op)
 	return wf_stream_take_read_back(&op->read.reading);
 }
 
-static struct wf_desk *place_of_read(const struct weft_op *op)
+static struct wf_worker *place_of_read(const struct weft_op *op)
 {
-	return op->read.stream->desk;
+	return op->read.stream->worker;
 }
 
 static void free_read(struct weft_op *op)
@@ -506,14 +506,14 @@ bool wf_streaming_wrote(const struct wf_stream *stream)
 	return atomic_load(&public_of(stream)->wrote);
 }
 
-void wf_streaming_given_up(struct wf_stream *s, struct wf_desk *desk)
+void wf_streaming_given_up(struct wf_stream *s, struct wf_worker *worker)
 {
-	wf_attachments_stop(&public_of(s)->moving, desk, NULL);
+	wf_attachments_stop(&public_of(s)->moving, worker, NULL);
 }
 
-void wf_streaming_gone(struct wf_stream *s, struct wf_desk *desk)
+void wf_streaming_gone(struct wf_stream *s, struct wf_worker *worker)
 {
-	wf_attachments_stop(&public_of(s)->attached, desk, NULL);
+	wf_attachments_stop(&public_of(s)->attached, worker, NULL);
 }
 
 struct wf_stream *wf_streaming_serve(struct wf_service *base, int method,
@@ -521,8 +521,8 @@ struct wf_stream *wf_streaming_serve(struct wf_service *base, int method,
 {
 	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
-	struct wf_desk *desk = wf_desk_of(served);
-	struct weft_stream *stream = make(desk->node, desk);
+	struct wf_worker *worker = wf_worker_of(served);
+	struct weft_stream *stream = make(worker->node, worker);
 
 	if (!stream)
 		return NULL;

@@ -6,14 +6,14 @@
 #define WF_CORE_STREAM_H
 
 #include <weft/weft.h>
-#include "core/desk.h"
+#include "core/worker.h"
 
 /* A stream, of a caller or of a server. */
 struct weft_stream {
 	struct wf_list node;      /* in owner->streams */
 	struct weft_node *owner;  /* NULL: the node has closed */
-	struct wf_desk *first;    /* where reads and writes come in, in order */
-	struct wf_desk *_Atomic desk; /* where the call runs; fixed once the call has begun */
+	struct wf_worker *first;  /* where reads and writes come in, in order */
+	struct wf_worker *_Atomic worker; /* where the call runs; fixed once the call has begun */
 	atomic_uint refs;         /* caller's, rpc floor's, and one for each read and write */
 	const ProtobufCMessageDescriptor *reads, *writes;
 	struct weft_op *call;     /* on the caller's side; a reference */
@@ -22,7 +22,7 @@ struct weft_stream {
 	atomic_bool half_closed;
 	atomic_bool wrote;        /* a message was written: the initial metadata is settled */
 	struct wf_task close_task;
-	struct wf_desk *close_desk; /* the desk that close_task runs at */
+	struct wf_worker *close_worker; /* the worker that close_task runs at */
 	struct wf_list attached;  /* attachments of the next message */
 	unsigned attachments;     /* length of attached */
 	struct wf_list moving;    /* attachments of messages that have been written; worker only */
@@ -71,9 +71,9 @@ void wf_streaming_put(struct weft_stream *stream);
 bool wf_streaming_wrote(const struct wf_stream *stream);
 
 /* Stop attachments that are under way: the served call was given up. */
-void wf_streaming_given_up(struct wf_stream *stream, struct wf_desk *desk);
+void wf_streaming_given_up(struct wf_stream *stream, struct wf_worker *worker);
 /* Stop attachments that have not begun: the served call is over. */
-void wf_streaming_gone(struct wf_stream *stream, struct wf_desk *desk);
+void wf_streaming_gone(struct wf_stream *stream, struct wf_worker *worker);
 
 /* Detach @stream, which a user may still hold, from a node that closes. */
 void wf_streaming_let_go(struct weft_stream *stream);

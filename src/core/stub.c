@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "core/check.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/intercept.h"
 #include "core/last.h"
 #include "core/op.h"
@@ -23,9 +23,9 @@ static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
 	uint32_t understood = atomic_load(&op->peer->compressions);
 	struct wf_packed request;
 	int err = wf_message_pack(input, bytes,
-				  wf_message_compresses(&op->desk->worker.options, understood,
+				  wf_message_compresses(&op->worker->engine.options, understood,
 						      op->call.compression),
-				  &op->desk->worker.pool, &request);
+				  &op->worker->engine.pool, &request);
 
 	if (!err)
 		wf_call_request(&op->call.call, &request);

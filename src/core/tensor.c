@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/last.h"
 #include "core/op.h"
 #include "tensor/shape.h"
@@ -51,7 +51,7 @@ int wf_tensor_check(const struct weft_tensor *t, uint64_t *bytes)
 int wf_tensor_find_device(const struct weft_op *op, const struct weft_tensor *t, uint64_t bytes,
 			  void *stream, struct wf_kind_body **device)
 {
-	const struct wf_options *options = &op->desk->worker.options;
+	const struct wf_options *options = &op->worker->engine.options;
 	struct wf_error e;
 
 	if (t->device.type == WEFT_CPU || !bytes)

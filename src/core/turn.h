@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turn: tasks on the loop of a desk, which its own thread turns, or in a manual node the caller's.
+ * Turn: tasks on the loop of a worker, which its own thread turns, or in a manual node the
+ * caller's.
  */
 #ifndef WF_CORE_TURN_H
 #define WF_CORE_TURN_H
 
-#include "core/desk.h"
+#include "core/worker.h"
 
 /*
  * Run @task on the worker: at once if this is the thread of a manual node outside a turn, else by
  * the inbox.  @now_ns: the clock, just read.  Threads: any, callback.
  */
-void wf_turn_run(struct wf_desk *desk, struct wf_task *task, uint64_t now_ns);
+void wf_turn_run(struct wf_worker *worker, struct wf_task *task, uint64_t now_ns);
 
-/* Turn a manual desk's loop once, waiting until @until_ns at most. */
-void wf_turn_until(struct wf_desk *desk, uint64_t until_ns);
+/* Turn a manual worker's loop once, waiting until @until_ns at most. */
+void wf_turn_until(struct wf_worker *worker, uint64_t until_ns);
 
 #endif

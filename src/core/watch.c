@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "core/describe.h"
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "util/clock.h"
@@ -32,21 +32,21 @@ static double seconds(uint64_t ns)
 }
 
 /* Log how many operations got no line. */
-static void say_more(struct wf_desk *desk, int level, unsigned count)
+static void say_more(struct wf_worker *worker, int level, unsigned count)
 {
 	if (count)
-		wf_log(&desk->worker.log, level,
+		wf_log(&worker->engine.log, level,
 		       "and %u more operations, which are not named here but by weft_dump", count);
 }
 
 /* Returns whether another line may be written; if not, the line is counted. */
-static bool may_say(struct wf_desk *desk, int level)
+static bool may_say(struct wf_worker *worker, int level)
 {
-	struct wf_watch *watch = &desk->watch;
-	struct wf_worker *w = &desk->worker;
+	struct wf_watch *watch = &worker->watch;
+	struct wf_engine *w = &worker->engine;
 
 	if (w->loop.now_ns - watch->second_ns >= WF_NS_PER_S) {
-		say_more(desk, level, watch->unsaid);
+		say_more(worker, level, watch->unsaid);
 		watch->second_ns = w->loop.now_ns;
 		watch->lines = watch->unsaid = 0;
 	}
@@ -60,10 +60,10 @@ static bool may_say(struct wf_desk *desk, int level)
 
 static void say(struct weft_op *op, int level, const char *what)
 {
-	struct wf_worker *w = &op->desk->worker;
+	struct wf_engine *w = &op->worker->engine;
 	char name[WF_DESCRIBE_BYTES], wait[WF_DESCRIBE_BYTES];
 
-	if (!wf_log_hears(&w->log, level) || !may_say(op->desk, level))
+	if (!wf_log_hears(&w->log, level) || !may_say(op->worker, level))
 		return;
 	wf_describe_op(op, name);
 	wf_describe_wait(op, wait);
@@ -72,7 +72,7 @@ static void say(struct weft_op *op, int level, const char *what)
 
 static uint64_t patience_ns(const struct weft_op *op)
 {
-	return op->desk->worker.options.stall_ns +
+	return op->worker->engine.options.stall_ns +
 	       wf_describe_offered_bytes(op) * OFFERED_NS_PER_BYTE;
 }
 
@@ -87,17 +87,17 @@ struct gathered {
  * for the log is the program's and may be slow; operations can't go meanwhile, for this is the
  * thread that ends them.
  */
-static void gather(struct wf_desk *desk, bool (*wanted)(struct weft_op *op, const void *arg),
+static void gather(struct wf_worker *worker, bool (*wanted)(struct weft_op *op, const void *arg),
 		   const void *arg, struct gathered *g)
 {
-	struct weft_node *node = desk->node;
+	struct weft_node *node = worker->node;
 
 	*g = (struct gathered){ 0 };
 	pthread_mutex_lock(&node->lock);
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->desk != desk || !atomic_load(&op->submitted) || !op->started || op->finished)
+		if (op->worker != worker || !atomic_load(&op->submitted) || !op->started || op->finished)
 			continue;
 		g->running++;
 		if (!wanted(op, arg))
@@ -113,7 +113,7 @@ static void gather(struct wf_desk *desk, bool (*wanted)(struct weft_op *op, cons
 /* Note the progress of @op.  Returns whether it stands still and is to be logged now. */
 static bool stands_still(struct weft_op *op, const void *arg)
 {
-	uint64_t now_ns = op->desk->worker.loop.now_ns;
+	uint64_t now_ns = op->worker->engine.loop.now_ns;
 	uint64_t progress = wf_describe_progress(op);
 
 	(void)arg;
@@ -127,30 +127,30 @@ static bool stands_still(struct weft_op *op, const void *arg)
 	return true;
 }
 
-static void arm(struct wf_desk *desk)
+static void arm(struct wf_worker *worker)
 {
-	struct wf_worker *w = &desk->worker;
+	struct wf_engine *w = &worker->engine;
 
 	if (w->options.stall_ns && wf_log_hears(&w->log, WF_LOG_WARN))
-		wf_loop_timer(&w->loop, &desk->watch.timer, w->loop.now_ns + w->options.stall_ns / LOOKS,
+		wf_loop_timer(&w->loop, &worker->watch.timer, w->loop.now_ns + w->options.stall_ns / LOOKS,
 				look);
 }
 
 static void look(struct wf_timer *timer)
 {
-	struct wf_desk *desk = WF_CONTAINER(timer, struct wf_desk, watch.timer);
+	struct wf_worker *worker = WF_CONTAINER(timer, struct wf_worker, watch.timer);
 	struct gathered g;
 	char what[64];
 
-	gather(desk, stands_still, NULL, &g);
+	gather(worker, stands_still, NULL, &g);
 	for (unsigned i = 0; i < g.count; i++) {
 		(void)snprintf(what, sizeof(what), "stands still for %.1f s",
-			       seconds(desk->worker.loop.now_ns - g.ops[i]->watched.moved_ns));
+			       seconds(worker->engine.loop.now_ns - g.ops[i]->watched.moved_ns));
 		say(g.ops[i], WF_LOG_WARN, what);
 	}
-	say_more(desk, WF_LOG_WARN, g.more);
+	say_more(worker, WF_LOG_WARN, g.more);
 	if (g.running)
-		arm(desk);
+		arm(worker);
 }
 
 /* Watch @op, which has begun. */
@@ -159,15 +159,15 @@ void wf_watch_begin(struct weft_op *op)
 	if (op->finished)
 		return;
 	op->watched.progress = wf_describe_progress(op);
-	op->watched.moved_ns = op->watched.told_ns = op->desk->worker.loop.now_ns;
-	if (!op->desk->watch.timer.armed)
-		arm(op->desk);
+	op->watched.moved_ns = op->watched.told_ns = op->worker->engine.loop.now_ns;
+	if (!op->worker->watch.timer.armed)
+		arm(op->worker);
 }
 
 /* Log that the deadline of @op passes, before its state changes. */
 void wf_watch_late(struct weft_op *op)
 {
-	const struct wf_worker *w = &op->desk->worker;
+	const struct wf_engine *w = &op->worker->engine;
 	uint64_t took_ns = w->loop.now_ns - op->made_ns;
 	/* A deadline shorter than WEFT_STALL is the program's own affair: a note. */
 	bool long_ago = w->options.stall_ns && took_ns >= w->options.stall_ns;
@@ -187,27 +187,27 @@ static bool needs(struct weft_op *op, const void *arg)
 }
 
 /* Log operations that wait for the peer of @link, lost because of @e, before they change. */
-void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const struct wf_error *e)
+void wf_watch_dying(struct wf_worker *worker, const struct wf_link *link, const struct wf_error *e)
 {
 	/* A peer that leaves in order is no fault. */
-	int level = desk->worker.options.stall_ns && e->code != -ESHUTDOWN ? WF_LOG_WARN
+	int level = worker->engine.options.stall_ns && e->code != -ESHUTDOWN ? WF_LOG_WARN
 									   : WF_LOG_INFO;
 	char what[WF_ERROR_BYTES + 32];
 	struct gathered g;
 
-	if (desk->node->closing || !wf_log_hears(&desk->worker.log, level))
+	if (worker->node->closing || !wf_log_hears(&worker->engine.log, level))
 		return;
-	gather(desk, needs, link, &g);
+	gather(worker, needs, link, &g);
 	(void)snprintf(what, sizeof(what), "fails, for %s", e->text);
 	for (unsigned i = 0; i < g.count; i++)
 		say(g.ops[i], level, what);
-	say_more(desk, level, g.more);
+	say_more(worker, level, g.more);
 }
 
 /* Write where the worker is, as seen from outside. */
-void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
+void wf_watch_where(const struct wf_worker *worker, char text[WF_WATCH_WHERE_BYTES])
 {
-	const struct wf_recorder *r = &desk->worker.loop.recorder;
+	const struct wf_recorder *r = &worker->engine.loop.recorder;
 	uint64_t turn_ns = atomic_load(&r->turn_ns), now_ns = wf_clock_now();
 	const char *call = atomic_load(&r->call), *provider = atomic_load(&r->provider);
 	double since = now_ns > turn_ns ? seconds(now_ns - turn_ns) : 0;
@@ -215,7 +215,7 @@ void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
 	if (call)
 		(void)snprintf(text, WF_WATCH_WHERE_BYTES, "for %.1f s it is inside %s%s%s", since,
 			       call, provider ? " of " : "", provider ? provider : "");
-	else if (desk->node->manual)
+	else if (worker->node->manual)
 		(void)snprintf(text, WF_WATCH_WHERE_BYTES,
 			       "its owner has not driven it for %.1f s", since);
 	else
@@ -223,19 +223,19 @@ void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES])
 }
 
 /* Log that the worker is stuck, which it can't do itself.  Threads: any. */
-void wf_watch_worker(struct wf_desk *desk)
+void wf_watch_worker(struct wf_worker *worker)
 {
-	const struct wf_worker *w = &desk->worker;
+	const struct wf_engine *w = &worker->engine;
 	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
 	uint64_t turn_ns = atomic_load(&w->loop.recorder.turn_ns);
-	uint64_t told_ns = atomic_load(&desk->watch.stuck_told_ns);
+	uint64_t told_ns = atomic_load(&worker->watch.stuck_told_ns);
 	/* A worker polls once more after it has set asleep. */
 	bool asleep = atomic_load(&w->loop.poller.asleep) && !atomic_load(&w->loop.recorder.call);
 	char where[WF_WATCH_WHERE_BYTES];
 
 	if (!stall_ns || asleep || now_ns < turn_ns + stall_ns || now_ns < told_ns + stall_ns ||
-	    !atomic_compare_exchange_strong(&desk->watch.stuck_told_ns, &told_ns, now_ns))
+	    !atomic_compare_exchange_strong(&worker->watch.stuck_told_ns, &told_ns, now_ns))
 		return;
-	wf_watch_where(desk, where);
+	wf_watch_where(worker, where);
 	wf_log_outside(&w->log, WF_LOG_WARN, "the worker of this node does not turn: %s", where);
 }

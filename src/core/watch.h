@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Watch: the watchdog of a desk, which logs what each stuck operation waits for.
+ * Watch: the watchdog of a worker, which logs what each stuck operation waits for.
  */
 #ifndef WF_CORE_WATCH_H
 #define WF_CORE_WATCH_H
@@ -8,7 +8,7 @@
 #include <weft/weft.h>
 #include "link/link.h"
 
-struct wf_desk;
+struct wf_worker;
 
 /* Watchdog state of an operation. */
 struct wf_watch_op {
@@ -26,9 +26,9 @@ struct wf_watch {
 
 void wf_watch_begin(struct weft_op *op);
 void wf_watch_late(struct weft_op *op);
-void wf_watch_dying(struct wf_desk *desk, const struct wf_link *link, const struct wf_error *e);
-void wf_watch_worker(struct wf_desk *desk);
+void wf_watch_dying(struct wf_worker *worker, const struct wf_link *link, const struct wf_error *e);
+void wf_watch_worker(struct wf_worker *worker);
 #define WF_WATCH_WHERE_BYTES 200
-void wf_watch_where(const struct wf_desk *desk, char text[WF_WATCH_WHERE_BYTES]);
+void wf_watch_where(const struct wf_worker *worker, char text[WF_WATCH_WHERE_BYTES]);
 
 #endif

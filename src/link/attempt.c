@@ -32,7 +32,7 @@ static void try_timer(struct wf_timer *timer);
 
 static void try_in(struct wf_link *link, uint64_t ns)
 {
-	struct wf_loop *loop = &link->worker->loop;
+	struct wf_loop *loop = &link->engine->loop;
 
 	wf_loop_timer(loop, &link->attempt.timer, loop->now_ns + ns, try_timer);
 }
@@ -44,7 +44,7 @@ static void try_in(struct wf_link *link, uint64_t ns)
  */
 static uint64_t patience_ns(const struct wf_link *link)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	uint64_t ns = SPARE_NS;
 
 	for (uint32_t i = 0; i < w->rail_count; i++)
@@ -75,14 +75,14 @@ static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
 static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
 		     struct wf_error *e)
 {
-	return wf_fit_check(link, wf_rail_caps(link->worker->rails[mine].rail),
+	return wf_fit_check(link, wf_rail_caps(link->engine->rails[mine].rail),
 			    &link->peer->rails[theirs], e);
 }
 
 /* Add a pair behind those of its provider that are more likely to be of one network. */
 static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	unsigned bits = wf_fit_nearness(link, mine, theirs);
 	uint32_t at;
 
@@ -104,7 +104,7 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
  */
 void wf_attempt_list(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	link->attempt.pair_count = link->attempt.pair_at = 0;
 	link->attempt.frame_bytes = UINT32_MAX;
@@ -151,7 +151,7 @@ void wf_attempt_drop(struct wf_link *link)
 void wf_attempt_forget(struct wf_link *link)
 {
 	wf_attempt_drop(link);
-	wf_timer_stop(&link->worker->loop.timers, &link->attempt.timer);
+	wf_timer_stop(&link->engine->loop.timers, &link->attempt.timer);
 	link->attempt = (struct wf_attempt){ 0 };
 }
 
@@ -160,7 +160,7 @@ void wf_attempt_forget(struct wf_link *link)
  */
 static void list_misfits(const struct wf_link *link, char text[MISFITS_BYTES])
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	size_t used = 0;
 	struct wf_error e;
 
@@ -179,7 +179,7 @@ static void list_misfits(const struct wf_link *link, char text[MISFITS_BYTES])
 
 static void die_untried(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_error e;
 	char mine[200] = "", theirs[200] = "", misfits[MISFITS_BYTES];
 
@@ -215,7 +215,7 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 }
 
 /* Use rail @on from now on, for attempt @epoch.  -ENOSPC: @on has no slots for another link. */
-static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
+static int prepare(struct wf_link *link, struct wf_engine_rail *on, uint32_t epoch)
 {
 	wf_attempt_drop(link);
 	link->attempt.epoch = epoch;
@@ -233,7 +233,7 @@ static int prepare(struct wf_link *link, struct wf_worker_rail *on, uint32_t epo
  */
 static void ping(struct wf_link *link, enum wf_frame_kind kind)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	int rc = wf_tx_special(link, kind);
 
 	if (kind == WF_FRAME_PONG)
@@ -258,9 +258,9 @@ static bool pings_first(const struct wf_link *link)
 /* Try pair number pair_at. */
 static int attempt(struct wf_link *link, struct wf_error *e)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_attempt_pair pair = link->attempt.pairs[link->attempt.pair_at];
-	struct wf_worker_rail *on = &w->rails[pair.mine];
+	struct wf_engine_rail *on = &w->rails[pair.mine];
 	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
 	uint8_t data[CONNECT_DATA_BYTES];
 	struct wf_writer writer = wf_writer(data, sizeof(data));
@@ -293,7 +293,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
  */
 void wf_attempt_next(struct wf_link *link, const char *why)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_error e;
 
 	for (;;) {
@@ -326,7 +326,7 @@ static uint64_t late_until_ns(const struct wf_link *link)
 {
 	if (!wf_link_was_up(link))
 		return link->dial.until_ns;
-	return link->attempt.from_ns + LATE_LIMITS * link->worker->options.lost_ns;
+	return link->attempt.from_ns + LATE_LIMITS * link->engine->options.lost_ns;
 }
 
 /* End the attempt on a pair that has not come up in its time. */
@@ -348,7 +348,7 @@ static void pair_late(struct wf_link *link)
 static void try_timer(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, attempt.timer);
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (link->state != WF_LINK_TRYING)
 		return;
@@ -377,7 +377,7 @@ static void try_timer(struct wf_timer *timer)
 /* Look for a rail, in @in_ns. */
 static void start(struct wf_link *link, uint64_t in_ns)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	link->state = WF_LINK_TRYING;
 	link->attempt.tried[0] = '\0';
@@ -407,13 +407,13 @@ static void log_fallback(const struct wf_link *link)
 	if (!better)
 		return;
 	wf_fit_why_not(link, better->provider, why, sizeof(why));
-	wf_log(&link->worker->log, WF_LOG_INFO, "%s: by %s and not by %s: %s",
+	wf_log(&link->engine->log, WF_LOG_INFO, "%s: by %s and not by %s: %s",
 	       wf_link_label(link), caps->provider, better->provider, why);
 }
 
 static void up(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (link->state == WF_LINK_UP)
 		return;
@@ -436,9 +436,9 @@ static void up(struct wf_link *link)
  * Follow the dialling side, which has begun attempt @epoch on our rail @on.  -ENOSPC: we can't,
  * and the peer is told.
  */
-static int follow(struct wf_link *link, struct wf_worker_rail *on, uint32_t epoch)
+static int follow(struct wf_link *link, struct wf_engine_rail *on, uint32_t epoch)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_attempt_leave(link, link->on);
 	link->attempt.ponged = false;
@@ -466,7 +466,7 @@ static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
 /* Take a proposal of the dialling side: its rail @mine, our rail @theirs. */
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_error e = { .text = "there is no such rail" };
 
 	if (link->dialler || (int32_t)(epoch - link->attempt.epoch) <= 0)
@@ -504,7 +504,7 @@ void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 }
 
 /* Take a connection request on a connected rail: it must carry a link's id, token and epoch. */
-void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev)
+void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_event *ev)
 {
 	struct wf_reader r = wf_reader(ev->bytes, ev->count);
 	uint64_t id = wf_bytes_get_u64(&r);
@@ -572,7 +572,7 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 		wf_ep_close(link->rail.ep);
 		link->rail.ep = NULL;
 		link->rail.ready = false;
-		link->attempt.pair_until_ns = link->worker->loop.now_ns + REASON_NS;
+		link->attempt.pair_until_ns = link->engine->loop.now_ns + REASON_NS;
 		try_in(link, REASON_NS);
 	} else {
 		note(link, why);
@@ -611,9 +611,9 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 }
 
 /* Let go of the endpoint behind @on, which will be another, without looking for a rail yet. */
-void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on)
+void wf_attempt_leave(struct wf_link *link, const struct wf_engine_rail *on)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	bool was_up = link->state == WF_LINK_UP;
 
 	if (link->on != on)
@@ -669,7 +669,7 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 /* Leave the rail of a link that is up, which has failed. */
 void wf_attempt_failed(struct wf_link *link, const char *why)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	const struct wf_caps *caps = wf_rail_caps(link->on->rail);
 
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),

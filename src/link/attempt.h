@@ -7,7 +7,7 @@
 #ifndef WF_ATTEMPT_H
 #define WF_ATTEMPT_H
 
-#include "link/worker.h"
+#include "link/engine.h"
 
 /* A pair of rails that may work. */
 struct wf_attempt_pair {
@@ -18,7 +18,7 @@ struct wf_attempt_pair {
 struct wf_attempt {
 	uint32_t epoch;         /* number of the attempt, a new one for each */
 	uint32_t frame_bytes;   /* the longest frame that both ends take on every rail they share */
-	struct wf_attempt_pair pairs[WF_WORKER_RAILS_MAX * WF_GREET_RAILS_MAX];
+	struct wf_attempt_pair pairs[WF_ENGINE_RAILS_MAX * WF_GREET_RAILS_MAX];
 	uint32_t pair_count, pair_at;
 	uint32_t round;         /* number of times that all pairs have been tried */
 	uint64_t from_ns;       /* when trying rails began */
@@ -45,12 +45,12 @@ void wf_attempt_list(struct wf_link *link); /* list the pairs of rails that fit 
 void wf_attempt_next(struct wf_link *link, const char *why);
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
 void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why);
-void wf_attempt_request(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev);
+void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_event *ev);
 void wf_attempt_connected(struct wf_ep *ep);
 void wf_attempt_closed(struct wf_ep *ep, int status);
 void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame);
 void wf_attempt_failed(struct wf_link *link, const char *why);
-void wf_attempt_leave(struct wf_link *link, const struct wf_worker_rail *on);
+void wf_attempt_leave(struct wf_link *link, const struct wf_engine_rail *on);
 void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
 void wf_attempt_drop(struct wf_link *link);
 

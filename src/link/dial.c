@@ -29,7 +29,7 @@ static void answer_late(struct wf_timer *timer);
 
 static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_hello *h = &greet->hello;
 
 	memset(greet, 0, sizeof(*greet));
@@ -99,7 +99,7 @@ static void refuse(struct wf_conn *conn, enum weft_status status, const char *te
  */
 static uint64_t until_ns(const struct wf_link *link)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	uint64_t until = link->redial.under_way ? link->redial.until_ns : link->dial.until_ns;
 
 	return until > w->loop.now_ns ? until : w->loop.now_ns + w->options.lost_ns;
@@ -108,7 +108,7 @@ static uint64_t until_ns(const struct wf_link *link)
 /* Returns when a dial without an answer is over; the system itself would try for minutes. */
 static uint64_t answer_until_ns(struct wf_link *link)
 {
-	uint64_t try_until = link->worker->loop.now_ns + link->redial.try_ns;
+	uint64_t try_until = link->engine->loop.now_ns + link->redial.try_ns;
 
 	if (!link->redial.under_way)
 		return until_ns(link);
@@ -119,7 +119,7 @@ static uint64_t answer_until_ns(struct wf_link *link)
 /* Dial again after a pause, or give up: a dial has failed, or what it led to. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	uint64_t pause = link->dial.pause_ns;
 
 	/* Another user's port stays another user's: no dial helps. */
@@ -146,7 +146,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 
 static void dial(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_error e;
 
 	wf_link_record(link, WF_RECORDER_DIAL, 0, 0);
@@ -172,7 +172,7 @@ static void dial_timer(struct wf_timer *timer)
 
 void wf_dial_start(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (!link->address[0])
 		return;
@@ -229,7 +229,7 @@ static void hello_late(struct wf_timer *timer)
 static void opened(void *ctx, struct wf_conn *conn)
 {
 	struct wf_link *link = wf_conn_owner(conn);
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	(void)ctx;
 	wf_loop_timer(&w->loop, &link->dial.timer,
@@ -274,9 +274,9 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
  * worker of this node, *@home, has the peer; nothing was done.
  */
 static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
-			struct wf_worker **home, struct wf_error *e)
+			struct wf_engine **home, struct wf_error *e)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	int err;
 
 	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
@@ -323,9 +323,9 @@ static void greeted_again(struct wf_timer *timer)
  * claims; they dial again there.  But a peer of the lower incarnation may be moving its own dial
  * because of this one: then @home will not have it for long.
  */
-static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct wf_worker *home)
+static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct wf_engine *home)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_error e;
 
 	if (link->stage != WF_LINK_STAGE_MOVING)
@@ -357,7 +357,7 @@ static bool says_the_same(const struct wf_hello *a, const struct wf_hello *b)
 /* Take the hello with which the peer has answered our dial. */
 static void greeted(struct wf_link *link, const struct wf_hello *hello)
 {
-	struct wf_worker *w = link->worker, *home;
+	struct wf_engine *w = link->engine, *home;
 	struct wf_error e;
 	int err;
 
@@ -397,7 +397,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		wf_same_dialled(link);
 }
 
-static void resume(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
+static void resume(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct wf_link *link = wf_table_get(&w->links, hello->resume_link);
 
@@ -431,12 +431,12 @@ struct visit {
 	struct wf_hello hello;
 };
 
-static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello);
+static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello);
 
 static void visit(struct wf_task *task)
 {
 	struct visit *v = WF_CONTAINER(task, struct visit, task);
-	struct wf_worker *w = v->home.worker;
+	struct wf_engine *w = v->home.engine;
 
 	wf_door_take(v->conn, w->loop.now_ns);
 	if (w->rail_count)
@@ -448,7 +448,7 @@ static void visit(struct wf_task *task)
 }
 
 /* Pass the stranger to worker @to, which is to answer. */
-static void show_to(struct wf_worker *to, struct wf_conn *conn, const struct wf_hello *hello)
+static void show_to(struct wf_engine *to, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct visit *v = malloc(sizeof(*v));
 
@@ -465,22 +465,22 @@ static void show_to(struct wf_worker *to, struct wf_conn *conn, const struct wf_
 }
 
 /* Find the worker that is to have a stranger from our door. */
-static void welcome(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
+static void welcome(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello)
 {
 	struct wf_home home;
 
 	wf_directory_place(w->directory, &home, hello->address, hello->incarnation);
-	if (home.worker == w)
+	if (home.engine == w)
 		stranger(w, conn, hello);
 	else
-		show_to(home.worker, conn, hello);
+		show_to(home.engine, conn, hello);
 	wf_directory_leave(w->directory, &home);
 }
 
 /* Make a link for a stranger that no other worker has: the directory says so meanwhile. */
-static void stranger(struct wf_worker *w, struct wf_conn *conn, const struct wf_hello *hello)
+static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello)
 {
-	struct wf_worker *home;
+	struct wf_engine *home;
 	struct wf_greet greet;
 	struct wf_link *link;
 	struct wf_error e;
@@ -545,7 +545,7 @@ static void start_late(struct wf_timer *timer)
  */
 static void start_without(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_attempt_list(link);
 	if (link->attempt.pair_count)
@@ -581,7 +581,7 @@ static void refused(struct wf_link *link, const struct wf_greet *greet)
 static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *greet)
 {
 	struct wf_link *link = wf_conn_owner(conn);
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 	struct wf_error e;
 
 	if (!link) {
@@ -641,7 +641,7 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
  */
 static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 
 	if (w->loop.now_ns >= w->kept_out_ns) {
 		w->kept_out_ns = w->loop.now_ns + WF_NS_PER_S;

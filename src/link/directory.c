@@ -20,15 +20,15 @@ void wf_directory_fini(struct wf_directory *d)
 	pthread_mutex_destroy(&d->lock);
 }
 
-void wf_directory_join(struct wf_directory *d, struct wf_worker *w)
+void wf_directory_join(struct wf_directory *d, struct wf_engine *w)
 {
 	d->workers[d->worker_count++] = w;
 }
 
-void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_worker *w,
+void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_engine *w,
 			const char *address)
 {
-	*home = (struct wf_home){ .worker = w, .address = address };
+	*home = (struct wf_home){ .engine = w, .address = address };
 	pthread_mutex_lock(&d->lock);
 	wf_list_append(&d->homes, &home->node);
 	pthread_mutex_unlock(&d->lock);
@@ -54,28 +54,28 @@ static void claim(struct wf_home *home, const uint8_t *incarnation)
 	memcpy(home->incarnation, incarnation, sizeof(home->incarnation));
 }
 
-static struct wf_worker *find(const struct wf_directory *d, const uint8_t *incarnation)
+static struct wf_engine *find(const struct wf_directory *d, const uint8_t *incarnation)
 {
 	WF_LIST_EACH(node, &d->homes) {
 		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
 
 		if (home->claimed &&
 		    !memcmp(home->incarnation, incarnation, WF_INCARNATION_BYTES))
-			return home->worker;
+			return home->engine;
 	}
 	return NULL;
 }
 
-struct wf_worker *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
+struct wf_engine *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
 				     const uint8_t *incarnation)
 {
-	struct wf_worker *has;
+	struct wf_engine *has;
 
 	pthread_mutex_lock(&d->lock);
 	has = find(d, incarnation);
 	if (!has)
-		has = home->worker;
-	if (has == home->worker)
+		has = home->engine;
+	if (has == home->engine)
 		claim(home, incarnation);
 	pthread_mutex_unlock(&d->lock);
 	return has;
@@ -88,9 +88,9 @@ void wf_directory_disclaim(struct wf_directory *d, struct wf_home *home)
 	pthread_mutex_unlock(&d->lock);
 }
 
-struct wf_worker *wf_directory_find(struct wf_directory *d, const uint8_t *incarnation)
+struct wf_engine *wf_directory_find(struct wf_directory *d, const uint8_t *incarnation)
 {
-	struct wf_worker *has;
+	struct wf_engine *has;
 
 	pthread_mutex_lock(&d->lock);
 	has = find(d, incarnation);
@@ -98,19 +98,19 @@ struct wf_worker *wf_directory_find(struct wf_directory *d, const uint8_t *incar
 	return has;
 }
 
-static struct wf_worker *find_address(const struct wf_directory *d, const char *address)
+static struct wf_engine *find_address(const struct wf_directory *d, const char *address)
 {
 	WF_LIST_EACH(node, &d->homes) {
 		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
 
 		if (address[0] && !strcmp(home->address, address))
-			return home->worker;
+			return home->engine;
 	}
 	return NULL;
 }
 
 /* Pick the worker with the fewest links; of equals the next in turn, for links are made later. */
-static struct wf_worker *pick(struct wf_directory *d)
+static struct wf_engine *pick(struct wf_directory *d)
 {
 	uint32_t counts[WF_WORKERS_MAX] = { 0 };
 	uint32_t best;
@@ -119,7 +119,7 @@ static struct wf_worker *pick(struct wf_directory *d)
 		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
 
 		for (uint32_t i = 0; i < d->worker_count; i++)
-			counts[i] += d->workers[i] == home->worker;
+			counts[i] += d->workers[i] == home->engine;
 	}
 	best = (d->last + 1) % d->worker_count;
 	for (uint32_t i = 1; i < d->worker_count; i++) {
@@ -135,7 +135,7 @@ static struct wf_worker *pick(struct wf_directory *d)
 void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char *address,
 			const uint8_t *incarnation)
 {
-	struct wf_worker *w = NULL;
+	struct wf_engine *w = NULL;
 
 	pthread_mutex_lock(&d->lock);
 	if (incarnation)
@@ -144,7 +144,7 @@ void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char
 		w = find_address(d, address);
 	if (!w)
 		w = pick(d);
-	*home = (struct wf_home){ .worker = w, .address = incarnation ? "" : address };
+	*home = (struct wf_home){ .engine = w, .address = incarnation ? "" : address };
 	if (incarnation)
 		claim(home, incarnation);
 	wf_list_append(&d->homes, &home->node);

@@ -22,12 +22,12 @@
 
 #define WF_WORKERS_MAX 16 /* workers of a node; not tuned: more than anybody has measured */
 
-struct wf_worker;
+struct wf_engine;
 
 /* An entry, part of the object that it stands for: a link, a peer, or a stranger at the door. */
 struct wf_home {
 	struct wf_list node;
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	const char *address; /* "": none known */
 	bool claimed;        /* the incarnation is known */
 	uint8_t incarnation[WF_INCARNATION_BYTES];
@@ -37,7 +37,7 @@ struct wf_directory {
 	pthread_mutex_t lock;
 	uint8_t incarnation[WF_INCARNATION_BYTES]; /* the incarnation of this node */
 	struct wf_list homes;
-	struct wf_worker *workers[WF_WORKERS_MAX];
+	struct wf_engine *workers[WF_WORKERS_MAX];
 	uint32_t worker_count;
 	uint32_t last; /* the worker that was picked last */
 	_Atomic uint64_t strangers_bytes; /* bytes kept on behalf of all strangers, see ledger.h */
@@ -48,14 +48,14 @@ int wf_directory_init(struct wf_directory *d);
 void wf_directory_fini(struct wf_directory *d);
 
 /* Let @w take its share of the peers from now on.  Threads: setup. */
-void wf_directory_join(struct wf_directory *d, struct wf_worker *w);
+void wf_directory_join(struct wf_directory *d, struct wf_engine *w);
 
 /* Enter @home at @w.  Borrows @home and @address until @home leaves. */
-void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_worker *w,
+void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_engine *w,
 			const char *address);
 
 /*
- * Enter @home where it belongs, which is then @home->worker.  Borrows the address until @home
+ * Enter @home where it belongs, which is then @home->engine.  Borrows the address until @home
  * leaves.  With an @incarnation, address and incarnation are what a stranger claims: the entry is
  * not found by that address.
  */
@@ -71,11 +71,11 @@ void wf_directory_address(struct wf_directory *d, char *to, const char *address)
  * it, too.  Returns the worker of @home; or another worker: that one has the peer, and nothing was
  * done.
  */
-struct wf_worker *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
+struct wf_engine *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
 				     const uint8_t *incarnation);
 void wf_directory_disclaim(struct wf_directory *d, struct wf_home *home);
 
 /* Returns the worker that has the peer, NULL: none. */
-struct wf_worker *wf_directory_find(struct wf_directory *d, const uint8_t *incarnation);
+struct wf_engine *wf_directory_find(struct wf_directory *d, const uint8_t *incarnation);
 
 #endif

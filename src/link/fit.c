@@ -69,7 +69,7 @@ unsigned wf_fit_nearness(const struct wf_link *link, uint32_t mine, uint32_t the
 {
 	const struct wf_greet_rail *r = &link->peer->rails[theirs];
 	uint8_t address[WF_ADDRESS_BYTES];
-	size_t address_bytes = wf_rail_address(link->worker->rails[mine].rail, address);
+	size_t address_bytes = wf_rail_address(link->engine->rails[mine].rail, address);
 	size_t a_bytes = 0, b_bytes = 0;
 	const uint8_t *a = ip_of(address, address_bytes, &a_bytes);
 	const uint8_t *b = ip_of(r->address, r->address_bytes, &b_bytes);
@@ -82,7 +82,7 @@ unsigned wf_fit_nearness(const struct wf_link *link, uint32_t mine, uint32_t the
 	return bits;
 }
 
-static const struct wf_caps *find_rail(const struct wf_worker *w, const char *provider)
+static const struct wf_caps *find_rail(const struct wf_engine *w, const char *provider)
 {
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
@@ -94,7 +94,7 @@ static const struct wf_caps *find_rail(const struct wf_worker *w, const char *pr
 }
 
 /* Does our list have @first before @second? */
-static bool comes_before(const struct wf_worker *w, const struct wf_caps *first,
+static bool comes_before(const struct wf_engine *w, const struct wf_caps *first,
 			 const struct wf_caps *second)
 {
 	for (uint32_t i = 0; i < w->rail_count; i++) {
@@ -123,7 +123,7 @@ static bool may_reach(const struct wf_link *link, const struct wf_caps *caps)
 
 const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_caps *caps)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 
 	for (uint32_t i = 0; i < w->rail_count; i++) {
 		const struct wf_caps *better = wf_rail_caps(w->rails[i].rail);
@@ -138,7 +138,7 @@ const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_
 
 void wf_fit_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes)
 {
-	const struct wf_caps *mine = find_rail(link->worker, provider);
+	const struct wf_caps *mine = find_rail(link->engine, provider);
 	const struct wf_greet_rail *theirs = peer_rail(link, provider);
 	const struct wf_caps *used = wf_link_caps(link);
 	struct wf_error unfit;
@@ -150,7 +150,7 @@ void wf_fit_why_not(const struct wf_link *link, const char *provider, char *text
 		why = "the peer has no such rail";
 	else if (wf_fit_check(link, mine, theirs, &unfit))
 		why = unfit.text;
-	else if (used && comes_before(link->worker, used, mine))
+	else if (used && comes_before(link->engine, used, mine))
 		why = "a better one works";
 	else if (link->attempt.tried[0])
 		why = link->attempt.tried;

@@ -19,7 +19,7 @@
 /* Returns the place of the link's rail among the worker's rails, as the recorder has it. */
 static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 {
-	return (uint64_t)(link->on - link->worker->rails);
+	return (uint64_t)(link->on - link->engine->rails);
 }
 
 /* Keep the peer's hello in place of the one before (link.c); -ENOMEM. */
@@ -29,7 +29,7 @@ int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struc
 static inline void wf_link_mark(struct wf_link *link)
 {
 	if (wf_list_empty(&link->dirty_node))
-		wf_list_append(&link->worker->dirty, &link->dirty_node);
+		wf_list_append(&link->engine->dirty, &link->dirty_node);
 }
 
 /* Is there room on @side?  Asked for each record: most links are far below the least. */
@@ -55,7 +55,7 @@ void wf_lane_start(struct wf_link *link);
 void wf_lane_drop(struct wf_link *link);
 
 /* Take the peer's request for a lane.  Takes @request if it returns true. */
-bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t number,
+bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t number,
 		     uint32_t epoch, struct wf_request *request);
 void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep);
 void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status);
@@ -83,7 +83,7 @@ static inline int32_t wf_rx_credit_told(const struct wf_link *link)
 }
 
 /* Make a link for a peer that dialled us (link.c); returns a reference. */
-int wf_link_create(struct wf_worker *w, struct wf_link **link);
+int wf_link_create(struct wf_engine *w, struct wf_link **link);
 
 /* Declare the peer dead.  @e is what everything that waits gets. */
 void wf_link_die(struct wf_link *link, const struct wf_error *e);
@@ -91,7 +91,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e);
 /* Declare dead a peer that broke the protocol: @what says how. */
 void wf_link_violate(struct wf_link *link, const char *what);
 
-struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
+struct wf_link *wf_link_find(struct wf_engine *w, const uint8_t *incarnation,
 			     const struct wf_link *except);
 void wf_link_forget_peer(struct wf_link *link);
 void wf_link_renew(struct wf_link *link);
@@ -99,6 +99,6 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into);
 void wf_link_close_conn(struct wf_link *link);
 
 /* Free the links without references.  Called where no function of a link is on the stack. */
-void wf_link_free_unused(struct wf_worker *w);
+void wf_link_free_unused(struct wf_engine *w);
 
 #endif

@@ -49,7 +49,7 @@ static void beat_in(struct wf_link *link, uint64_t ns);
  */
 static void listen(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	uint64_t most_ns = link->keepalive.beat_step_ns + w->options.lost_ns / 8;
 	uint64_t step_ns = WF_MIN(w->loop.now_ns - link->keepalive.beat_sent_ns, most_ns);
 
@@ -71,7 +71,7 @@ static void listen(struct wf_link *link)
  */
 static uint64_t left_ns(const struct wf_link *link)
 {
-	uint64_t lost_ns = link->worker->options.lost_ns, asked_ns = lost_ns - lost_ns / 8;
+	uint64_t lost_ns = link->engine->options.lost_ns, asked_ns = lost_ns - lost_ns / 8;
 
 	return WF_MAX(lost_ns - WF_MIN(link->keepalive.silent_ns, lost_ns),
 		      asked_ns - WF_MIN(link->keepalive.unanswered_ns, asked_ns));
@@ -87,7 +87,7 @@ static bool reads_are_stuck(const struct wf_link *link)
 static void beat(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, keepalive.beat_timer);
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_error e;
 
 	if (!waiting(link))
@@ -109,7 +109,7 @@ static void beat(struct wf_timer *timer)
 
 static void beat_in(struct wf_link *link, uint64_t ns)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	link->keepalive.beat_step_ns = ns;
 	wf_loop_timer(&w->loop, &link->keepalive.beat_timer, w->loop.now_ns + ns, beat);
@@ -120,20 +120,20 @@ void wf_keepalive_start(struct wf_link *link)
 	if (WF_SILENT || link->keepalive.beat_timer.armed || !waiting(link))
 		return;
 	link->keepalive.beat_sent_ns = 0;
-	beat_in(link, link->worker->options.heartbeat_ns);
+	beat_in(link, link->engine->options.heartbeat_ns);
 }
 
 void wf_keepalive_beat(struct wf_link *link, uint64_t number, bool answer)
 {
 	if (answer)
-		link->keepalive.beat_answered_ns = link->worker->loop.now_ns;
+		link->keepalive.beat_answered_ns = link->engine->loop.now_ns;
 	else
 		send_beat(link, number, true);
 }
 
 void wf_keepalive_heard(struct wf_link *link)
 {
-	link->keepalive.heard_ns = link->worker->loop.now_ns;
+	link->keepalive.heard_ns = link->engine->loop.now_ns;
 }
 
 static void lost(struct wf_link *link, const char *how)
@@ -159,7 +159,7 @@ static uint64_t redial_wait_ns(uint64_t lost_ns, bool watched)
 
 static bool may_be_missed(const struct wf_link *link)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
 
 	return link->dialler && wf_link_was_up(link) && (!link->conn || link->redial.under_way) &&
@@ -216,7 +216,7 @@ static void redial(struct wf_timer *timer)
 /* Redial in @ns.  A timer that waits for the door holds the link: nobody else may. */
 static void redial_in(struct wf_link *link, uint64_t ns)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (!link->redial.timer.armed)
 		wf_link_get(link);
@@ -227,13 +227,13 @@ void wf_keepalive_redialled(struct wf_link *link)
 {
 	if (!link->redial.timer.armed)
 		return;
-	wf_timer_stop(&link->worker->loop.timers, &link->redial.timer);
+	wf_timer_stop(&link->engine->loop.timers, &link->redial.timer);
 	wf_link_put(link);
 }
 
 void wf_keepalive_forget(struct wf_link *link)
 {
-	wf_timer_stop(&link->worker->loop.timers, &link->keepalive.beat_timer);
+	wf_timer_stop(&link->engine->loop.timers, &link->keepalive.beat_timer);
 	wf_keepalive_redialled(link);
 	link->redial = (struct wf_keepalive_redial){ 0 };
 }
@@ -241,7 +241,7 @@ void wf_keepalive_forget(struct wf_link *link)
 /* Redial a link that was up and whose door has closed, or whose redial has failed with @e. */
 void wf_keepalive_door_closed(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	char how[WF_ERROR_BYTES];
 
 	wf_link_record(link, WF_RECORDER_DOOR_CLOSED, 0, (uint64_t)e->code);

@@ -25,7 +25,7 @@ static const char *name_of(const struct wf_lane *lane)
 
 static void tell(struct wf_lane *lane, bool open)
 {
-	const struct wf_worker *w = lane->link->worker;
+	const struct wf_engine *w = lane->link->engine;
 
 	w->sink->lane(w->sink_ctx, lane, open);
 }
@@ -48,12 +48,12 @@ static void close_ep(struct wf_lane *lane)
 static void end(struct wf_lane *lane)
 {
 	close_ep(lane);
-	wf_timer_stop(&lane->link->worker->loop.timers, &lane->timer);
+	wf_timer_stop(&lane->link->engine->loop.timers, &lane->timer);
 	wf_list_remove(&lane->node);
 	free(lane);
 }
 
-static struct wf_lane *begin(struct wf_link *link, struct wf_worker_rail *on)
+static struct wf_lane *begin(struct wf_link *link, struct wf_engine_rail *on)
 {
 	struct wf_lane *lane = calloc(1, sizeof(*lane));
 
@@ -77,7 +77,7 @@ struct wf_lane *wf_lane_find(const struct wf_link *link, uint32_t number)
 	return NULL;
 }
 
-static struct wf_lane *find_on(const struct wf_link *link, const struct wf_worker_rail *on)
+static struct wf_lane *find_on(const struct wf_link *link, const struct wf_engine_rail *on)
 {
 	WF_LIST_EACH(node, &link->lanes) {
 		struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
@@ -116,7 +116,7 @@ static uint32_t lanes_max(const struct wf_link *link)
 /* Returns the number of our rails of the provider in use. */
 static uint32_t our_rails(const struct wf_link *link)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < w->rail_count; i++)
@@ -139,7 +139,7 @@ bool wf_lane_may_come(const struct wf_link *link)
 {
 	uint32_t rails;
 
-	if (link->state != WF_LINK_UP || link->worker->loop.now_ns >= link->attempt.lanes_until_ns)
+	if (link->state != WF_LINK_UP || link->engine->loop.now_ns >= link->attempt.lanes_until_ns)
 		return false;
 	rails = WF_MIN(our_rails(link), their_rails(link));
 	return 1 + wf_lane_count(link) < WF_MIN(rails, 1 + lanes_max(link));
@@ -148,7 +148,7 @@ bool wf_lane_may_come(const struct wf_link *link)
 /* Dial @lane again later; or free it, if dialling is the peer's part. */
 static void give_up(struct wf_lane *lane)
 {
-	struct wf_worker *w = lane->link->worker;
+	struct wf_engine *w = lane->link->engine;
 
 	if (!lane->link->dialler) {
 		end(lane);
@@ -163,7 +163,7 @@ void wf_lane_failed(struct wf_lane *lane, const char *why)
 {
 	struct wf_link *link = lane->link;
 
-	wf_log(&link->worker->log, lane->ready ? WF_LOG_INFO : WF_LOG_DEBUG,
+	wf_log(&link->engine->log, lane->ready ? WF_LOG_INFO : WF_LOG_DEBUG,
 	       "%s: the lane on %s failed: %s", wf_link_label(link), name_of(lane), why);
 	wf_link_record(link, WF_RECORDER_LANE_CLOSED, lane->number, link->attempt.epoch);
 	give_up(lane);
@@ -177,7 +177,7 @@ static void dial_late(struct wf_timer *timer)
 static void dial(struct wf_lane *lane)
 {
 	struct wf_link *link = lane->link;
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	const struct wf_greet_rail *r = &link->peer->rails[lane->theirs];
 	uint8_t data[WF_CONNECT_BYTES];
 	struct wf_writer writer = wf_writer(data, sizeof(data));
@@ -207,7 +207,7 @@ static void dial_again(struct wf_timer *timer)
 /* Returns the rail of the peer, none of @taken, that is nearest to ours; or -1. */
 static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 {
-	const struct wf_caps *caps = wf_rail_caps(link->worker->rails[mine].rail);
+	const struct wf_caps *caps = wf_rail_caps(link->engine->rails[mine].rail);
 	int best = -1;
 	unsigned best_bits = 0;
 
@@ -228,7 +228,7 @@ static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 
 void wf_lane_start(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	const char *provider = wf_rail_caps(link->on->rail)->provider;
 	uint32_t taken, left = lanes_max(link);
 
@@ -265,7 +265,7 @@ void wf_lane_drop(struct wf_link *link)
 	link->attempt.lane_total = 0;
 }
 
-bool wf_lane_request(struct wf_link *link, struct wf_worker_rail *on, uint32_t number,
+bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t number,
 		     uint32_t epoch, struct wf_request *request)
 {
 	struct wf_lane *lane = find_on(link, on);
@@ -293,7 +293,7 @@ void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep)
 
 	if (!lane || lane->ready)
 		return;
-	wf_timer_stop(&link->worker->loop.timers, &lane->timer);
+	wf_timer_stop(&link->engine->loop.timers, &lane->timer);
 	wf_link_record(link, WF_RECORDER_LANE_UP, lane->number, link->attempt.epoch);
 	lane->ready = true;
 	lane->pause_ns = PAUSE_NS;

@@ -16,14 +16,14 @@
 #define WF_LANE_H
 
 #include "link/depth.h"
-#include "link/worker.h"
+#include "link/engine.h"
 
-#define WF_LANES_MAX (WF_WORKER_RAILS_MAX - 1)
+#define WF_LANES_MAX (WF_ENGINE_RAILS_MAX - 1)
 
 struct wf_lane {
 	struct wf_link *link;
 	struct wf_list node;       /* place in link->lanes */
-	struct wf_worker_rail *on;
+	struct wf_engine_rail *on;
 	uint8_t theirs;            /* the peer's rail, on the side that dials */
 	uint32_t number;           /* number of the connection for both sides; 0: none now */
 	struct wf_ep *ep;          /* NULL: not connected */

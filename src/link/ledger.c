@@ -11,12 +11,12 @@
 /* Share of the owed side for calls: an eighth is left to refusals and to answers under way. */
 #define CALLS_PART(bytes) ((bytes) - (bytes) / 8)
 
-static void count_strangers(struct wf_worker *w, uint64_t bytes)
+static void count_strangers(struct wf_engine *w, uint64_t bytes)
 {
 	atomic_fetch_add_explicit(&w->directory->strangers_bytes, bytes, memory_order_relaxed);
 }
 
-static uint64_t strangers_left(const struct wf_worker *w)
+static uint64_t strangers_left(const struct wf_engine *w)
 {
 	uint64_t most = w->options.strangers_bytes;
 	uint64_t kept = atomic_load_explicit(&w->directory->strangers_bytes, memory_order_relaxed);
@@ -24,7 +24,7 @@ static uint64_t strangers_left(const struct wf_worker *w)
 	return most - WF_MIN(kept, most);
 }
 
-bool wf_ledger_strangers_full(const struct wf_worker *w)
+bool wf_ledger_strangers_full(const struct wf_engine *w)
 {
 	return !strangers_left(w);
 }
@@ -36,7 +36,7 @@ static uint64_t kept(const struct wf_link *link)
 
 uint64_t wf_ledger_bound(const struct wf_link *link)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	uint64_t most = w->options.peer_bytes;
 
 	if (link->account.stranger)
@@ -67,9 +67,9 @@ void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t b
 {
 	link = wf_link_real(link);
 	link->account.bytes[side] += bytes;
-	wf_counters_add(&link->worker->counters.kept_bytes, bytes);
+	wf_counters_add(&link->engine->counters.kept_bytes, bytes);
 	if (link->account.stranger)
-		count_strangers(link->worker, bytes);
+		count_strangers(link->engine, bytes);
 }
 
 void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes)
@@ -92,14 +92,14 @@ void wf_ledger_begin(struct wf_link *link, bool stranger)
 static void leave_strangers(struct wf_link *link)
 {
 	if (link->account.stranger)
-		count_strangers(link->worker, -kept(link));
+		count_strangers(link->engine, -kept(link));
 	link->account.stranger = false;
 }
 
 void wf_ledger_end(struct wf_link *link)
 {
 	leave_strangers(link);
-	wf_counters_add(&link->worker->counters.kept_bytes, -kept(link));
+	wf_counters_add(&link->engine->counters.kept_bytes, -kept(link));
 }
 
 void wf_ledger_merge(struct wf_link *link, struct wf_link *into)

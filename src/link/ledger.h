@@ -31,7 +31,7 @@
 #include "util/list.h"
 
 struct wf_link;
-struct wf_worker;
+struct wf_engine;
 
 /* The least bound of an account: half is room for one frame of 16 KiB, or for some fifty calls. */
 #define WF_LEDGER_LEAST_BYTES (512 * KIB)
@@ -63,7 +63,7 @@ bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);
 uint32_t wf_ledger_frames(const struct wf_link *link);
 
 /* Have the strangers of this node spent all that they have together? */
-bool wf_ledger_strangers_full(const struct wf_worker *w);
+bool wf_ledger_strangers_full(const struct wf_engine *w);
 
 /* Open the account of @link, as a stranger's or not; for link.c. */
 void wf_ledger_begin(struct wf_link *link, bool stranger);

@@ -27,7 +27,7 @@ static void add(char text[WF_LINK_STATE_BYTES], const char *format, ...)
 
 static double seconds_since(const struct wf_link *link, uint64_t ns)
 {
-	uint64_t now = link->worker->loop.now_ns;
+	uint64_t now = link->engine->loop.now_ns;
 
 	return now > ns ? (double)(now - ns) / WF_NS_PER_S : 0;
 }
@@ -87,7 +87,7 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 	describe_flow(link, text);
 }
 
-static struct wf_link *new_link(struct wf_worker *w)
+static struct wf_link *new_link(struct wf_engine *w)
 {
 	static const struct wf_hello unsaid;
 	struct wf_link *link = calloc(1, sizeof(*link));
@@ -100,7 +100,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 		free(link);
 		return NULL;
 	}
-	link->worker = w;
+	link->engine = w;
 	link->refs = 1;
 	link->number = ++w->link_number;
 	link->token = wf_random_u64();
@@ -120,7 +120,7 @@ static struct wf_link *new_link(struct wf_worker *w)
 	return link;
 }
 
-int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link,
+int wf_link_open(struct wf_engine *w, const char *address, struct wf_link **link,
 		 struct wf_error *e)
 {
 	char host[WF_SOCKET_ADDRESS_BYTES];
@@ -150,7 +150,7 @@ int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link
 	return 0;
 }
 
-int wf_link_create(struct wf_worker *w, struct wf_link **link)
+int wf_link_create(struct wf_engine *w, struct wf_link **link)
 {
 	struct wf_link *fresh = new_link(w);
 
@@ -176,7 +176,7 @@ int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struc
 	return 0;
 }
 
-struct wf_link *wf_link_find(struct wf_worker *w, const uint8_t *incarnation,
+struct wf_link *wf_link_find(struct wf_engine *w, const uint8_t *incarnation,
 			     const struct wf_link *except)
 {
 	WF_LIST_EACH(node, &w->link_list) {
@@ -196,7 +196,7 @@ void wf_link_get(struct wf_link *link)
 
 void wf_link_put(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (--link->refs)
 		return;
@@ -213,7 +213,7 @@ void wf_link_put(struct wf_link *link)
 	wf_list_append(&w->unused_links, &link->dirty_node);
 }
 
-void wf_link_free_unused(struct wf_worker *w)
+void wf_link_free_unused(struct wf_engine *w)
 {
 	struct wf_list *node;
 
@@ -252,7 +252,7 @@ static void forget_intake(struct wf_link *link)
 /* Forget everything that belongs to the peer's present life. */
 void wf_link_forget_peer(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_attempt_forget(link);
 	wf_same_forget(link);
@@ -272,7 +272,7 @@ void wf_link_forget_peer(struct wf_link *link)
 /* Give @link a new id and token for a new life: frames of the old life find no link. */
 void wf_link_renew(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_table_remove(&w->links, link->id);
 	link->token = wf_random_u64();
@@ -285,7 +285,7 @@ void wf_link_renew(struct wf_link *link)
  */
 static void forget_names(const struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *name = WF_CONTAINER(node, struct wf_link, node);
@@ -298,7 +298,7 @@ static void forget_names(const struct wf_link *link)
 
 void wf_link_die(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_error why = *e; /* @e may lie in memory that is freed here */
 	bool was_known = wf_link_was_up(link);
 
@@ -335,7 +335,7 @@ void wf_link_violate(struct wf_link *link, const char *what)
 {
 	struct wf_error e;
 
-	wf_counters_add(&link->worker->counters.frames_refused, 1);
+	wf_counters_add(&link->engine->counters.frames_refused, 1);
 	wf_error_set(&e, -EPROTO, "%s broke the protocol: %s", wf_link_label(link), what);
 	wf_link_die(link, &e);
 }
@@ -343,7 +343,7 @@ void wf_link_violate(struct wf_link *link, const char *what)
 /* Move everything that waits from @link to @into: @link turned out to have its peer. */
 void wf_link_merge(struct wf_link *link, struct wf_link *into)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_link_get(into);
 	wf_link_get(link);

@@ -9,7 +9,7 @@
  * The floors above post messages, which become records in frames: in order, each delivered once, or
  * the link dies.
  *
- * Upcalls: sent(), the sinks of worker.h and wf_link_die run code of the floors above, which may
+ * Upcalls: sent(), the sinks of engine.h and wf_link_die run code of the floors above, which may
  * give back the last reference to any link, and change the state of this one.  A link without
  * references is GONE at once, but its memory, and its place in the worker's list, stay until the
  * next turn begins.  So a caller needs no reference of its own to look at the link after an upcall;
@@ -35,7 +35,7 @@
 #include "link/room.h"
 #include "link/same.h"
 #include "link/sidedoor.h"
-#include "link/worker.h"
+#include "link/engine.h"
 #include "wire/record.h"
 
 /* The longest record we take: a key of 64 KiB and an eager body fit several times. */
@@ -72,7 +72,7 @@ enum wf_link_stage {
 };
 
 struct wf_link {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	struct wf_list node;       /* place in worker->link_list */
 	struct wf_list dirty_node;
 	unsigned refs;
@@ -105,7 +105,7 @@ struct wf_link {
 	struct wf_keepalive keepalive;
 
 	/* rail */
-	struct wf_worker_rail *on;
+	struct wf_engine_rail *on;
 	struct wf_attempt_rail rail;
 	struct wf_attempt attempt;
 	struct wf_list lanes;      /* lanes (struct wf_lane) beside the rail in use */
@@ -126,7 +126,7 @@ struct wf_link {
 };
 
 /* Find or make the link to @address, sending nothing; returns a reference.  -EINVAL, -ENOMEM. */
-int wf_link_open(struct wf_worker *w, const char *address, struct wf_link **link,
+int wf_link_open(struct wf_engine *w, const char *address, struct wf_link **link,
 		 struct wf_error *e);
 
 /* Has the peer said who it is, in its present life?  Then link->peer holds. */
@@ -153,7 +153,7 @@ static inline struct wf_link *wf_link_real(struct wf_link *link)
 static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_kind kind,
 				  uint64_t a, uint64_t b)
 {
-	wf_recorder_add(&link->worker->loop.recorder, kind, link->number, a, b);
+	wf_recorder_add(&link->engine->loop.recorder, kind, link->number, a, b);
 }
 
 /* Take a reference. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "link/worker.h"
+#include "link/engine.h"
 
 #define POOL_BYTES (256 * MIB) /* 4096 peers with four 16 KiB frames under way */
 #define SPARE_MAX 64           /* frames in the freelist: the default WEFT_WINDOW; not tuned */
@@ -17,7 +17,7 @@ int wf_outframes_init(struct wf_outframes *frames)
 
 static void drop(struct wf_outframe *f)
 {
-	wf_pool_give(&f->worker->frames.pool, f->bytes);
+	wf_pool_give(&f->engine->frames.pool, f->bytes);
 	free(f);
 }
 
@@ -44,7 +44,7 @@ static void shrink(struct wf_timer *timer)
 	wf_pool_shrink(&frames->pool);
 }
 
-struct wf_outframe *wf_outframe_take(struct wf_worker *w)
+struct wf_outframe *wf_outframe_take(struct wf_engine *w)
 {
 	struct wf_list *spare = wf_list_pop(&w->frames.spare);
 	struct wf_outframe *f;
@@ -63,14 +63,14 @@ struct wf_outframe *wf_outframe_take(struct wf_worker *w)
 			return NULL;
 		}
 	}
-	*f = (struct wf_outframe){ .worker = w, .bytes = bytes };
+	*f = (struct wf_outframe){ .engine = w, .bytes = bytes };
 	wf_list_init(&f->node);
 	return f;
 }
 
 void wf_outframe_give(struct wf_outframe *f)
 {
-	struct wf_worker *w = f->worker;
+	struct wf_engine *w = f->engine;
 	struct wf_outframes *frames = &w->frames;
 
 	if (frames->spare_count < SPARE_MAX) {

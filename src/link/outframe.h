@@ -15,13 +15,13 @@
 #include "wire/frame.h"
 
 struct wf_link;
-struct wf_worker;
+struct wf_engine;
 
 /* A frame on its way: kept until the peer has confirmed it and the rail gave it back. */
 struct wf_outframe {
 	struct wf_list node;
 	struct wf_link *link;  /* NULL: only the rail still holds it */
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	uint8_t *bytes;        /* a chunk of the worker's frame pool, of its frame_bytes */
 	uint32_t count;
 	uint8_t kind;
@@ -47,7 +47,7 @@ int wf_outframes_init(struct wf_outframes *frames);
 void wf_outframes_fini(struct wf_outframes *frames);
 
 /* Take a frame with nothing in it but its worker and its bytes.  NULL: no memory. */
-struct wf_outframe *wf_outframe_take(struct wf_worker *w);
+struct wf_outframe *wf_outframe_take(struct wf_engine *w);
 
 /* Give back @f, which neither a link nor the rail uses any more, and which is in no list. */
 void wf_outframe_give(struct wf_outframe *f);

@@ -6,7 +6,7 @@
 /* Returns the room beside tensors that are held, which may be of an earlier life. */
 static uint64_t left(const struct wf_link *link)
 {
-	uint64_t most = link->worker->options.room_bytes;
+	uint64_t most = link->engine->options.room_bytes;
 
 	return most - WF_MIN(link->room.held, most);
 }
@@ -42,7 +42,7 @@ void wf_room_unuse(struct wf_link *link, uint64_t bytes)
 
 void wf_room_give(struct wf_link *link, uint64_t bytes)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	link = wf_link_real(link);
 	link->room.held -= bytes;

@@ -45,7 +45,7 @@ static int check_account(struct wf_link *link, const struct wf_record *record)
 	    (wf_ledger_has_room(link, WF_LEDGER_RECEIVED) &&
 	     (!answered || wf_ledger_has_room(link, WF_LEDGER_OWED))))
 		return 0;
-	wf_counters_add(&link->worker->counters.records_refused, 1);
+	wf_counters_add(&link->engine->counters.records_refused, 1);
 	return -ENOMEM;
 }
 
@@ -70,7 +70,7 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 	if (record->type == WF_RECORD_WITHDRAW && !wf_ledger_has_room(link, WF_LEDGER_OWED))
 		return -ENOMEM;
 	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
-		return wf_route_record(link->worker->routes, link, record);
+		return wf_route_record(link->engine->routes, link, record);
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_RETURN)
@@ -94,7 +94,7 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 		return rc;
 	if (whole.type >= WF_RECORD_WITHDRAW)
 		return -EBADMSG;
-	rc = wf_route_record(link->worker->routes, link, &whole);
+	rc = wf_route_record(link->engine->routes, link, &whole);
 	if (rc == -ENOMEM)
 		wf_assembly_undo(&link->rx.assembly, record);
 	return rc;
@@ -198,14 +198,14 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 	wf_tx_confirm_later(link);
 }
 
-static struct wf_link *addressee(struct wf_worker *w, const struct wf_frame *frame)
+static struct wf_link *addressee(struct wf_engine *w, const struct wf_frame *frame)
 {
 	struct wf_link *link = wf_table_get(&w->links, frame->link);
 
 	return link && link->token == frame->token && wf_link_greeted(link) ? link : NULL;
 }
 
-void wf_rx_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+void wf_rx_received(struct wf_engine *w, struct wf_engine_rail *on, const uint8_t *bytes,
 		    size_t count)
 {
 	struct wf_unpack unpack;

@@ -10,8 +10,8 @@
 #include "wire/pack.h"
 
 struct wf_link;
-struct wf_worker;
-struct wf_worker_rail;
+struct wf_engine;
+struct wf_engine_rail;
 
 /* Receiving from the peer.  Valid until the peer dies. */
 struct wf_rx {
@@ -22,7 +22,7 @@ struct wf_rx {
 	uint32_t data_handled, control_handled;
 };
 
-void wf_rx_received(struct wf_worker *w, struct wf_worker_rail *on, const uint8_t *bytes,
+void wf_rx_received(struct wf_engine *w, struct wf_engine_rail *on, const uint8_t *bytes,
 		    size_t count);
 
 #endif

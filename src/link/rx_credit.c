@@ -41,25 +41,25 @@ void wf_rx_credit_init(struct wf_rx_credit_controls *controls)
 
 void wf_rx_credit_forget(struct wf_link *link)
 {
-	wf_timer_stop(&link->worker->loop.timers, &link->slots.debt_timer);
+	wf_timer_stop(&link->engine->loop.timers, &link->slots.debt_timer);
 	wf_list_remove(&link->controls.ask.node);
 	wf_list_remove(&link->controls.give.node);
 	link->slots = (struct wf_rx_credit){ 0 };
 }
 
-static uint32_t taken(const struct wf_worker_rail *on)
+static uint32_t taken(const struct wf_engine_rail *on)
 {
 	return on->promised + RESERVED * on->link_count;
 }
 
 /* Returns how many of the rail's @slots are neither promised nor reserved. */
-static uint32_t left_of(const struct wf_worker_rail *on, uint32_t slots)
+static uint32_t left_of(const struct wf_engine_rail *on, uint32_t slots)
 {
 	return slots - WF_MIN(taken(on), slots);
 }
 
 /* Returns how many slots, once they are made, windows beyond LEAST may use. */
-static uint32_t most_for_windows(const struct wf_worker_rail *on)
+static uint32_t most_for_windows(const struct wf_engine_rail *on)
 {
 	uint32_t most = wf_rail_slots_most(on->rail);
 
@@ -68,7 +68,7 @@ static uint32_t most_for_windows(const struct wf_worker_rail *on)
 
 static bool is_idle(const struct wf_link *link)
 {
-	return link->worker->loop.now_ns - link->slots.data_ns > IDLE_NS;
+	return link->engine->loop.now_ns - link->slots.data_ns > IDLE_NS;
 }
 
 /* Returns how many data frames the peer may have under way, if there are slots. */
@@ -80,7 +80,7 @@ static uint32_t allowed(const struct wf_link *link)
 /* Promise as many frames as the link is allowed, if slots are free and its account has room. */
 static void promise(struct wf_link *link)
 {
-	struct wf_worker_rail *on = link->on;
+	struct wf_engine_rail *on = link->on;
 	uint32_t frames = wf_ledger_frames(link);
 	uint32_t want = WF_MIN(allowed(link), frames), have = wf_rx_credit_open(link);
 	uint32_t slots = wf_rail_slots(on->rail);
@@ -101,7 +101,7 @@ static void promise(struct wf_link *link)
  * Hand out slots that have come free.  A link without any, up or not, is given one now, for no
  * frame will ever come to be the occasion; the others wait for theirs.
  */
-static void feed(struct wf_worker *w, struct wf_worker_rail *on)
+static void feed(struct wf_engine *w, struct wf_engine_rail *on)
 {
 	on->hungry = false;
 	WF_LIST_EACH(node, &w->link_list) {
@@ -114,20 +114,20 @@ static void feed(struct wf_worker *w, struct wf_worker_rail *on)
 	}
 }
 
-static void ask(struct wf_worker *w, const struct wf_worker_rail *on);
+static void ask(struct wf_engine *w, const struct wf_engine_rail *on);
 
 static void look_at_debt(struct wf_timer *timer);
 
 /* Start the time limit of the peer's debt from now. */
 static void count_debt_anew(struct wf_link *link)
 {
-	link->slots.debt_ns = link->worker->loop.now_ns;
+	link->slots.debt_ns = link->engine->loop.now_ns;
 	link->slots.debt_looks = 0;
 }
 
 static void look_later(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_loop_timer(&w->loop, &link->slots.debt_timer, w->loop.now_ns + w->options.lost_ns / LOOKS,
 		      look_at_debt);
@@ -164,11 +164,11 @@ static void ask_heard(struct wf_control *c, const struct wf_error *e)
 		count_debt_anew(link);
 		look_later(link);
 	}
-	ask(link->worker, link->on);
+	ask(link->engine, link->on);
 }
 
 /* Ask the links with more than they are allowed to give the rest back. */
-static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
+static void ask(struct wf_engine *w, const struct wf_engine_rail *on)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -188,7 +188,7 @@ static void ask(struct wf_worker *w, const struct wf_worker_rail *on)
 }
 
 /* Close the windows of idle links.  Returns how many links are not idle. */
-static uint32_t close_windows(struct wf_worker *w, const struct wf_worker_rail *on)
+static uint32_t close_windows(struct wf_engine *w, const struct wf_engine_rail *on)
 {
 	uint32_t busy = 0;
 
@@ -209,7 +209,7 @@ static uint32_t close_windows(struct wf_worker *w, const struct wf_worker_rail *
  * Returns how many slots there must be: for links that have none, and where nothing can be
  * expected to come back from idle links, for all that links want.
  */
-static uint32_t slots_wanted(struct wf_worker *w, const struct wf_worker_rail *on)
+static uint32_t slots_wanted(struct wf_engine *w, const struct wf_engine_rail *on)
 {
 	uint32_t must = taken(on), want = RESERVED * on->link_count;
 	bool wait = false;
@@ -230,7 +230,7 @@ static uint32_t slots_wanted(struct wf_worker *w, const struct wf_worker_rail *o
 }
 
 /* Share the slots out anew: links want more than are free. */
-static void share_out(struct wf_worker *w, struct wf_worker_rail *on)
+static void share_out(struct wf_engine *w, struct wf_engine_rail *on)
 {
 	uint32_t busy = close_windows(w, on), idle = on->link_count - busy;
 	uint32_t most = most_for_windows(on), fixed = RESERVED * on->link_count + LEAST * idle;
@@ -248,7 +248,7 @@ static void share_out(struct wf_worker *w, struct wf_worker_rail *on)
 /* Count @link on its rail.  -ENOSPC: there are too few slots. */
 int wf_rx_credit_admit(struct wf_link *link)
 {
-	struct wf_worker_rail *on = link->on;
+	struct wf_engine_rail *on = link->on;
 	uint32_t need = (RESERVED + LEAST) * (on->link_count + 1);
 	struct wf_error e;
 
@@ -260,15 +260,15 @@ int wf_rx_credit_admit(struct wf_link *link)
 	promise(link);
 	/* Share out before slots run out: the next link finds some when this one has begun. */
 	if (taken(on) + START + RESERVED + LEAST > wf_rail_slots(on->rail))
-		share_out(link->worker, on);
+		share_out(link->engine, on);
 	return 0;
 }
 
 /* Note that a data frame has come: a link that uses its promises may have more. */
 void wf_rx_credit_refill(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
-	struct wf_worker_rail *on = link->on;
+	struct wf_engine *w = link->engine;
+	struct wf_engine_rail *on = link->on;
 
 	link->slots.data_ns = w->loop.now_ns;
 	/*
@@ -300,18 +300,18 @@ void wf_rx_credit_room(struct wf_link *link)
 	 * anew.
 	 */
 	if (!wf_rx_credit_open(link) && link->on->hungry)
-		share_out(link->worker, link->on);
+		share_out(link->engine, link->on);
 }
 
 void wf_rx_credit_leave(struct wf_link *link)
 {
-	struct wf_worker_rail *on = link->on;
+	struct wf_engine_rail *on = link->on;
 
 	on->promised -= wf_rx_credit_open(link);
 	on->link_count--;
 	link->slots.return_asked = false;
 	link->on = NULL;
-	feed(link->worker, on);
+	feed(link->engine, on);
 }
 
 static void give_back(struct wf_link *link);
@@ -347,7 +347,7 @@ void wf_rx_credit_asked(struct wf_link *link, uint32_t count)
 /* Take back promises: the peer has given back @total of them by now. */
 void wf_rx_credit_returned(struct wf_link *link, uint32_t total)
 {
-	struct wf_worker_rail *on = link->on;
+	struct wf_engine_rail *on = link->on;
 	uint32_t more = total - link->slots.returned_seen;
 
 	link->slots.return_asked = false;
@@ -360,7 +360,7 @@ void wf_rx_credit_returned(struct wf_link *link, uint32_t total)
 		return;
 	link->slots.returned_seen = total;
 	on->promised -= more;
-	feed(link->worker, on);
+	feed(link->engine, on);
 	/* The link may be allowed even less since the peer was asked. */
-	ask(link->worker, on);
+	ask(link->engine, on);
 }

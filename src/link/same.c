@@ -25,7 +25,7 @@
 
 #define HEARD_MAX 16 /* offers of one connection; an honest peer makes as many as it has dials */
 
-bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation)
+bool wf_same_decides(const struct wf_engine *w, const uint8_t *incarnation)
 {
 	return memcmp(w->directory->incarnation, incarnation, WF_INCARNATION_BYTES) < 0;
 }
@@ -90,7 +90,7 @@ static bool is_proved(const struct wf_link *on, const struct wf_link *about,
 static struct wf_link *other_of(const struct wf_link *link)
 {
 	uint64_t id = link->proofs.same_id;
-	struct wf_link *other = id ? wf_table_get(&link->worker->links, id) : NULL;
+	struct wf_link *other = id ? wf_table_get(&link->engine->links, id) : NULL;
 
 	return other && wf_link_greeted(other) && !other->same ? other : NULL;
 }
@@ -120,14 +120,14 @@ static void go_on(struct wf_timer *timer)
  */
 static void look(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (link->proofs.proving && !link->proofs.awaited && !other_of(link))
 		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns, go_on);
 }
 
 /* Count the question @q as answered: it has its answer, or will have none. */
-static void answered(struct wf_worker *w, const struct wf_same_question *q)
+static void answered(struct wf_engine *w, const struct wf_same_question *q)
 {
 	struct wf_link *waiter = q->waiter ? wf_table_get(&w->links, q->waiter) : NULL;
 
@@ -162,7 +162,7 @@ static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link 
 }
 
 /* Has a dial of this node no answer yet?  Dials of other workers are not known here. */
-static bool any_dial(const struct wf_worker *w)
+static bool any_dial(const struct wf_engine *w)
 {
 	if (w->directory->worker_count > 1)
 		return true;
@@ -183,7 +183,7 @@ static bool is_offered(const struct wf_link *link, const struct wf_link *about)
 
 void wf_same_accepted(struct wf_link *link, struct wf_greet *hello)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	uint32_t count = 0;
 
 	WF_LIST_EACH(node, &w->link_list)
@@ -204,7 +204,7 @@ void wf_same_accepted(struct wf_link *link, struct wf_greet *hello)
 
 void wf_same_dialled(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (!wf_link_find(w, link->peer->incarnation, link)) {
 		find_rail(link); /* no proof of the peer matters: there is no other link */
@@ -250,13 +250,13 @@ static void become_same(struct wf_link *link, struct wf_link *about)
 {
 	link->proofs.same_id = about->id;
 	about->proofs.same_id = link->id;
-	if (wf_same_decides(link->worker, link->peer->incarnation))
+	if (wf_same_decides(link->engine, link->peer->incarnation))
 		settle(link, about);
 }
 
 static void take_answer(struct wf_link *link, const struct wf_greet *greet)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_same_proofs *proofs = &link->proofs;
 	struct wf_same_question q;
 	struct wf_link *about;
@@ -276,7 +276,7 @@ static void take_answer(struct wf_link *link, const struct wf_greet *greet)
 
 static void take_offer(struct wf_link *link, const struct wf_greet *greet)
 {
-	struct wf_link *about = wf_table_get(&link->worker->links, greet->same.link);
+	struct wf_link *about = wf_table_get(&link->engine->links, greet->same.link);
 	struct wf_greet answer = { .kind = WF_GREET_SAME, .same.answer = true };
 	bool proved;
 
@@ -328,7 +328,7 @@ static void forget_hellos(struct wf_timer *timer)
 
 void wf_same_up(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_loop_timer(&w->loop, &link->proofs.timer, w->loop.now_ns + w->options.lost_ns,
 		      forget_hellos);
@@ -347,7 +347,7 @@ bool wf_same_closed(struct wf_link *link)
 
 void wf_same_forget(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_same_proofs over;
 
 	wf_timer_stop(&w->loop.timers, &link->proofs.timer);

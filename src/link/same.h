@@ -11,7 +11,7 @@
 #include "wire/greet.h"
 
 struct wf_link;
-struct wf_worker;
+struct wf_engine;
 
 /* A question that the peer is to answer with a proof, by ids of links. */
 struct wf_same_question {
@@ -33,7 +33,7 @@ struct wf_same_proofs {
 };
 
 /* Does this node decide?  Of two nodes the one with the lower incarnation does. */
-bool wf_same_decides(const struct wf_worker *w, const uint8_t *incarnation);
+bool wf_same_decides(const struct wf_engine *w, const uint8_t *incarnation);
 
 /*
  * Answer the hello of a peer that has dialled with @hello, which is filled in, and offers of

@@ -18,7 +18,7 @@ struct lease {
 };
 
 struct wf_shm_export {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	struct wf_sealed shared;
 	struct wf_lease_page *page;
 	struct wf_timer timer;
@@ -50,7 +50,7 @@ static int find_files_max(size_t *count)
 	return 0;
 }
 
-int wf_shm_export_open(struct wf_worker *w, struct wf_shm_export **shm_export, struct wf_error *e)
+int wf_shm_export_open(struct wf_engine *w, struct wf_shm_export **shm_export, struct wf_error *e)
 {
 	struct wf_shm_export *l = calloc(1, sizeof(*l));
 	size_t files_max = 0;
@@ -68,7 +68,7 @@ int wf_shm_export_open(struct wf_worker *w, struct wf_shm_export **shm_export, s
 		(void)wf_error_set(e, err, "leases: no shared page: %s", wf_error_name(err));
 		goto free_lender;
 	}
-	l->worker = w;
+	l->engine = w;
 	l->page = l->shared.base;
 	l->free_count = WF_LEASES_MAX;
 	for (uint32_t i = 0; i < WF_LEASES_MAX; i++)
@@ -86,8 +86,8 @@ void wf_shm_export_close(struct wf_shm_export *shm_export)
 {
 	if (!shm_export)
 		return;
-	wf_pool_open_to_others(&shm_export->worker->pool, 0, NULL);
-	wf_timer_stop(&shm_export->worker->loop.timers, &shm_export->timer);
+	wf_pool_open_to_others(&shm_export->engine->pool, 0, NULL);
+	wf_timer_stop(&shm_export->engine->loop.timers, &shm_export->timer);
 	wf_sealed_close(&shm_export->shared);
 	free(shm_export);
 }
@@ -100,7 +100,7 @@ int wf_shm_export_fd(const struct wf_shm_export *shm_export)
 int wf_shm_export_lend(struct wf_shm_export *shm_export, struct wf_link *link, uint64_t offer,
 		       const void *at, struct wf_body *body)
 {
-	struct wf_pool *pool = &shm_export->worker->pool;
+	struct wf_pool *pool = &shm_export->engine->pool;
 	struct wf_pool_place where;
 	struct lease *lease;
 	uint32_t place;
@@ -149,14 +149,14 @@ static void settle(struct wf_shm_export *l, uint32_t place)
 	if (looked_at && !lease->over) {
 		l->held_count++;
 		if (!l->timer.armed)
-			wf_loop_timer(&l->worker->loop, &l->timer, l->worker->loop.now_ns + LOOK_NS, look);
+			wf_loop_timer(&l->engine->loop, &l->timer, l->engine->loop.now_ns + LOOK_NS, look);
 	} else if (!looked_at && lease->over) {
 		l->held_count--;
 	}
 	lease->over = looked_at;
 	if (looked_at)
 		return;
-	wf_pool_give(&l->worker->pool, lease->chunk);
+	wf_pool_give(&l->engine->pool, lease->chunk);
 	*lease = (struct lease){ 0 };
 	l->free[l->free_count++] = (uint16_t)place;
 }
@@ -184,7 +184,7 @@ void wf_shm_export_look(struct wf_shm_export *shm_export)
 		if (shm_export->leases[i].over)
 			settle(shm_export, i);
 	if (shm_export->held_count)
-		wf_loop_timer(&shm_export->worker->loop, &shm_export->timer, shm_export->worker->loop.now_ns + LOOK_NS,
+		wf_loop_timer(&shm_export->engine->loop, &shm_export->timer, shm_export->engine->loop.now_ns + LOOK_NS,
 				look);
 }
 

@@ -21,7 +21,7 @@ struct wf_shm_imported {
 
 struct wf_shm_import {
 	struct wf_list node; /* place in worker->importers */
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	struct wf_link *link; /* NULL: the link is over */
 	unsigned refs;       /* by the link while the peer lives, and by each hold */
 	int lock_fd;
@@ -87,13 +87,13 @@ static int find_borrower(struct wf_link *link, struct wf_shm_import **shm_import
 		free(b);
 		return err;
 	}
-	b->worker = link->worker;
+	b->engine = link->engine;
 	b->link = link;
 	b->refs = 1;
 	b->retired = atomic_load(&b->page->retired);
 	wf_list_init(&b->slabs);
 	wf_fork_hold();
-	wf_list_append(&b->worker->shm_imports, &b->node);
+	wf_list_append(&b->engine->shm_imports, &b->node);
 	wf_fork_let();
 	link->side.shm_import = b;
 	*shm_import = b;
@@ -116,7 +116,7 @@ static void put(struct wf_shm_import *shm_import)
 		return;
 	while ((node = wf_list_first(&shm_import->slabs)))
 		drop_slab(shm_import, WF_CONTAINER(node, struct wf_shm_imported, node));
-	wf_timer_stop(&shm_import->worker->loop.timers, &shm_import->timer);
+	wf_timer_stop(&shm_import->engine->loop.timers, &shm_import->timer);
 	wf_fork_hold();
 	wf_list_remove(&shm_import->node);
 	wf_fork_let();
@@ -171,7 +171,7 @@ static void look(struct wf_timer *timer)
 
 	drop_retired(b);
 	if (b->slab_count)
-		wf_loop_timer(&b->worker->loop, timer, b->worker->loop.now_ns + LOOK_NS, look);
+		wf_loop_timer(&b->engine->loop, timer, b->engine->loop.now_ns + LOOK_NS, look);
 }
 
 /* Make room for another slab.  -ENOSPC: all are looked at. */
@@ -213,7 +213,7 @@ static int map_slab(struct wf_shm_import *b, struct wf_link *link, const struct 
 	wf_list_append(&b->slabs, &fresh->node);
 	b->slab_count++;
 	if (!b->timer.armed)
-		wf_loop_timer(&b->worker->loop, &b->timer, b->worker->loop.now_ns + LOOK_NS, look);
+		wf_loop_timer(&b->engine->loop, &b->timer, b->engine->loop.now_ns + LOOK_NS, look);
 	*slab = fresh;
 	return 0;
 }

@@ -55,7 +55,7 @@ struct wf_neighbour {
 };
 
 struct wf_sidedoor {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	uint64_t number;
 	struct wf_socket_set *set;
 	struct wf_socket *listener; /* owner NULL; of a stream, its neighbour */
@@ -117,7 +117,7 @@ static void bury(struct wf_neighbour *n)
 {
 	struct wf_sidedoor *d = n->door;
 
-	wf_timer_stop(&d->worker->loop.timers, &n->timer);
+	wf_timer_stop(&d->engine->loop.timers, &n->timer);
 	wf_socket_close(n->socket);
 	n->socket = NULL;
 	close_fd(&n->leases_fd);
@@ -152,7 +152,7 @@ static void lose(struct wf_link *link, const char *why)
 {
 	struct wf_neighbour *n = link->side.neighbour;
 	bool held = n && n->awaited && n->holds_rails;
-	const struct wf_sidedoor_events *events = link->worker->sidedoor->events;
+	const struct wf_sidedoor_events *events = link->engine->sidedoor->events;
 
 	link->side.neighbour = NULL;
 	link->side.gate_open = false;
@@ -176,14 +176,14 @@ void wf_sidedoor_forget(struct wf_link *link)
 	wf_remote_doorbell_close(link->side.remote_doorbell);
 	part(link);
 	if (link->side.host)
-		wf_worker_unwatch_peer(link->worker, wf_host_peer_fd(link->side.host));
+		wf_engine_unwatch_peer(link->engine, wf_host_peer_fd(link->side.host));
 	wf_host_peer_close(link->side.host);
 	link->side = (struct wf_sidedoor_link){ 0 };
 }
 
 /* Packets that go out. */
 
-static void list_rails(const struct wf_worker *w, struct wf_side_packet *p, int *fds,
+static void list_rails(const struct wf_engine *w, struct wf_side_packet *p, int *fds,
 		       unsigned *fd_count)
 {
 	for (uint32_t i = 0; i < w->rail_count && p->rail_count < WF_SIDE_RAILS_MAX; i++) {
@@ -214,7 +214,7 @@ static int send_packet(struct wf_neighbour *n, const struct wf_side_packet *p, c
 static int send_meet(struct wf_neighbour *n)
 {
 	const struct wf_link *link = n->link;
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 	struct wf_side_packet p = {
 		.kind = WF_SIDE_MEET,
 		.link = link->id,
@@ -248,7 +248,7 @@ void wf_sidedoor_tell(struct wf_link *link)
 
 	if (!link->side.neighbour || link->side.neighbour->awaited)
 		return;
-	list_rails(link->worker, &p, fds, &fd_count);
+	list_rails(link->engine, &p, fds, &fd_count);
 	/* A peer that does not read does not hear of the rails, and finds them closed. */
 	if (send_packet(link->side.neighbour, &p, fds, fd_count))
 		lose(link, "its side door takes nothing");
@@ -322,7 +322,7 @@ static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
 {
 	const struct wf_side_packet *p = &outgoing->packet;
 	struct wf_link *link = n->link;
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	bool settled = judge(n, p);
 
 	if (p->bell) {
@@ -342,7 +342,7 @@ static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
 	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->side.host))
 		link->side.host = NULL;
 	else
-		wf_worker_watch_peer(w, wf_host_peer_fd(link->side.host), link->id);
+		wf_engine_watch_peer(w, wf_host_peer_fd(link->side.host), link->id);
 	n->who.pid_fd = -1;
 	return settled;
 }
@@ -362,12 +362,12 @@ static bool enter(struct wf_neighbour *n, struct outgoing *outgoing)
 {
 	const struct wf_side_packet *p = &outgoing->packet;
 	struct wf_sidedoor *d = n->door;
-	struct wf_link *link = wf_table_get(&d->worker->links, p->peer_link);
+	struct wf_link *link = wf_table_get(&d->engine->links, p->peer_link);
 
 	if (p->kind != WF_SIDE_MEET || !link || link->dialler || !is_between(link, p))
 		return false;
 	part(link);
-	wf_timer_stop(&d->worker->loop.timers, &n->timer);
+	wf_timer_stop(&d->engine->loop.timers, &n->timer);
 	wf_list_remove(&n->node);
 	wf_list_append(&d->owned, &n->node);
 	d->stranger_count--;
@@ -420,7 +420,7 @@ static const char *take(struct wf_neighbour *n, struct outgoing *outgoing)
 		if (!n->awaited || !is_between(link, &outgoing->packet))
 			return "another answers at its side door";
 		n->awaited = false;
-		wf_timer_stop(&link->worker->loop.timers, &n->timer);
+		wf_timer_stop(&link->engine->loop.timers, &n->timer);
 		settled = take_meet(n, outgoing);
 		if (n->holds_rails)
 			n->door->events->settled(link, settled);
@@ -497,7 +497,7 @@ static void hear(struct wf_neighbour *n)
 
 void wf_sidedoor_hear(struct wf_link *link)
 {
-	struct wf_sidedoor *d = link->worker->sidedoor;
+	struct wf_sidedoor *d = link->engine->sidedoor;
 	bool polling;
 
 	if (!link->side.neighbour || link->side.neighbour->awaited)
@@ -552,7 +552,7 @@ static int connect_to(struct wf_neighbour *n, struct wf_link *link)
 /* Do any of our rails and the peer's wait for a meeting? */
 static bool is_wanted(const struct wf_link *link)
 {
-	const struct wf_worker *w = link->worker;
+	const struct wf_engine *w = link->engine;
 
 	for (uint32_t i = 0; i < w->rail_count; i++)
 		for (uint32_t j = 0; j < link->peer->rail_count; j++)
@@ -564,7 +564,7 @@ static bool is_wanted(const struct wf_link *link)
 
 bool wf_sidedoor_meet(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_sidedoor *d = w->sidedoor;
 	struct wf_neighbour *n;
 	int err;
@@ -593,7 +593,7 @@ bool wf_sidedoor_meet(struct wf_link *link)
 
 static bool accept_one(struct wf_sidedoor *d)
 {
-	struct wf_worker *w = d->worker;
+	struct wf_engine *w = d->engine;
 	char from[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_socket *s;
 	struct wf_neighbour *n;
@@ -652,7 +652,7 @@ void wf_sidedoor_show_leases(struct wf_sidedoor *d, int fd)
 	d->leases_fd = fd;
 }
 
-int wf_sidedoor_open(struct wf_worker *w, uint64_t number, const struct wf_sidedoor_events *events,
+int wf_sidedoor_open(struct wf_engine *w, uint64_t number, const struct wf_sidedoor_events *events,
 		     struct wf_sidedoor **door, struct wf_error *e)
 {
 	struct wf_sidedoor *d = calloc(1, sizeof(*d));
@@ -660,7 +660,7 @@ int wf_sidedoor_open(struct wf_worker *w, uint64_t number, const struct wf_sided
 
 	if (!d)
 		return wf_error_set(e, -ENOMEM, "a side door: out of memory");
-	d->worker = w;
+	d->engine = w;
 	d->number = number;
 	d->events = events;
 	d->leases_fd = -1;

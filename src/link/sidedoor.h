@@ -29,7 +29,7 @@ struct wf_shm_import;
 struct wf_host_peer;
 struct wf_link;
 struct wf_remote_doorbell;
-struct wf_worker;
+struct wf_engine;
 struct wf_sidedoor;  /* the side door of a worker */
 struct wf_neighbour; /* the process at the other end of a link, or a stranger */
 
@@ -53,7 +53,7 @@ struct wf_sidedoor_link {
 };
 
 /* Open the side door of @w, which listens on return, as @number. */
-int wf_sidedoor_open(struct wf_worker *w, uint64_t number, const struct wf_sidedoor_events *events,
+int wf_sidedoor_open(struct wf_engine *w, uint64_t number, const struct wf_sidedoor_events *events,
 		     struct wf_sidedoor **door, struct wf_error *e);
 
 /* Give @fd, the page of our leases, to peers that are met from now on; borrowed. */

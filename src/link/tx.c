@@ -39,13 +39,13 @@ void wf_tx_init(struct wf_tx_out *out)
 
 static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
 {
-	struct wf_outframe *f = wf_outframe_take(link->worker);
+	struct wf_outframe *f = wf_outframe_take(link->engine);
 
 	if (!f)
 		return NULL;
 	f->link = link;
 	f->kind = kind;
-	f->posted_ns = link->worker->loop.now_ns; /* an unposted frame must not look the oldest */
+	f->posted_ns = link->engine->loop.now_ns; /* an unposted frame must not look the oldest */
 	return f;
 }
 
@@ -70,7 +70,7 @@ static void begin_full(struct wf_link *link, const struct wf_outframe *f, int co
 {
 	if (link->tx.rail.full_ns)
 		return;
-	link->tx.rail.full_ns = link->worker->loop.now_ns;
+	link->tx.rail.full_ns = link->engine->loop.now_ns;
 	wf_link_record(link, WF_RECORDER_FULL, f->header.seq, (uint64_t)code);
 }
 
@@ -79,7 +79,7 @@ static void end_full(struct wf_link *link)
 	if (!link->tx.rail.full_ns)
 		return;
 	wf_link_record(link, WF_RECORDER_NOT_FULL,
-		       (link->worker->loop.now_ns - link->tx.rail.full_ns) / WF_NS_PER_US, 0);
+		       (link->engine->loop.now_ns - link->tx.rail.full_ns) / WF_NS_PER_US, 0);
 	link->tx.rail.full_ns = 0;
 }
 
@@ -87,7 +87,7 @@ static void begin_starved(struct wf_link *link)
 {
 	if (link->tx.starved_ns)
 		return;
-	link->tx.starved_ns = link->worker->loop.now_ns;
+	link->tx.starved_ns = link->engine->loop.now_ns;
 	wf_link_record(link, WF_RECORDER_NO_CREDIT, link->out.queued_bytes, 0);
 }
 
@@ -96,7 +96,7 @@ static void end_starved(struct wf_link *link)
 	if (!link->tx.starved_ns)
 		return;
 	wf_link_record(link, WF_RECORDER_CREDIT, wf_credit_left(&link->tx.credit),
-		       (link->worker->loop.now_ns - link->tx.starved_ns) / WF_NS_PER_US);
+		       (link->engine->loop.now_ns - link->tx.starved_ns) / WF_NS_PER_US);
 	link->tx.starved_ns = 0;
 }
 
@@ -120,7 +120,7 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 	struct wf_grant grant;
 	struct wf_error e;
 	const struct wf_span span = { .at = f->bytes, .bytes = f->count };
-	int rc = wf_grant_local(&grant, rail, &link->worker->frames.pool, &span, &e);
+	int rc = wf_grant_local(&grant, rail, &link->engine->frames.pool, &span, &e);
 
 	if (!rc) {
 		rc = wf_ep_send(link->rail.ep, f->bytes, f->count, grant.desc, f);
@@ -135,7 +135,7 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 /* Write the header as things stand now, and post.  0, or -EAGAIN: @f waits. */
 static int post_frame(struct wf_link *link, struct wf_outframe *f)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	int rc;
 
 	f->header.link = link->peer->link;
@@ -211,7 +211,7 @@ static uint64_t overdue_ns(const struct wf_link *link)
 
 static void expect(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (!link->tx.overdue_timer.armed)
 		wf_loop_timer(&w->loop, &link->tx.overdue_timer,
@@ -226,7 +226,7 @@ static size_t message_bytes(const struct wf_message *m)
 /* Fill a frame from the queue; @finished gets the messages that are complete. */
 static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *finished)
 {
-	uint64_t alone = link->worker->options.pack_bytes;
+	uint64_t alone = link->engine->options.pack_bytes;
 	struct wf_list *node;
 
 	while ((node = wf_list_first(&link->out.queue))) {
@@ -241,7 +241,7 @@ static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *fin
 				 &m->done_bytes);
 		link->out.queued_bytes -= m->done_bytes - before;
 		if (m->done_bytes > before && !m->frames++)
-			m->first_ns = link->worker->loop.now_ns;
+			m->first_ns = link->engine->loop.now_ns;
 		if (rc)
 			return;
 		wf_list_remove(node);
@@ -270,7 +270,7 @@ static int send_data(struct wf_link *link)
 	fill(link, &pack, &finished);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
 	wf_list_append(&link->out.frames, &f->node);
-	wf_ledger_charge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
+	wf_ledger_charge(link, WF_LEDGER_OWED, link->engine->frame_bytes);
 	rc = post_frame(link, f);
 	expect(link);
 	wf_keepalive_start(link);
@@ -336,7 +336,7 @@ static bool must_tell(const struct wf_link *link)
 
 	return link->tx.ack_now || wf_rx_credit_told(link) < (int32_t)(window + 1) / 2 ||
 	       link->tx.sequence.received - link->tx.ack_told >= WF_MAX(window / 2, 1u) ||
-	       link->room.total - link->room.told > link->worker->options.room_bytes / 2;
+	       link->room.total - link->room.told > link->engine->options.room_bytes / 2;
 }
 
 /* May another data frame leave?  Frames that the peer does not confirm are kept here. */
@@ -403,7 +403,7 @@ void wf_tx_sent(struct wf_outframe *f, int status)
 		give_frame(f);
 		return;
 	}
-	wf_tx_progress(&link->tx, link->worker->loop.now_ns);
+	wf_tx_progress(&link->tx, link->engine->loop.now_ns);
 	if (f->kind == WF_FRAME_DATA)
 		link->tx.rail.posted_count--;
 	if (status) {
@@ -422,7 +422,7 @@ static void learn_rtt(struct wf_tx *tx, uint64_t rtt_ns)
 /* Drop frames that are confirmed: the peer has received @ack data frames in order. */
 void wf_tx_confirm(struct wf_link *link, uint32_t ack)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	int count = wf_sequence_ack(&link->tx.sequence, ack);
 	uint64_t frames = (uint64_t)WF_MAX(count, 0);
 
@@ -459,7 +459,7 @@ static void replay(struct wf_link *link)
 			continue;
 		f->waiting = true;
 		f->replayed = true;
-		wf_counters_add(&link->worker->counters.frames_replayed, 1);
+		wf_counters_add(&link->engine->counters.frames_replayed, 1);
 	}
 	if (link->out.control_frame && !link->out.control_frame->posted)
 		link->out.control_frame->waiting = true;
@@ -472,7 +472,7 @@ static void replay(struct wf_link *link)
  */
 void wf_tx_ask(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
 
 	if (!link->conn || w->loop.now_ns < link->tx.resync_ns + RESYNC_NS)
@@ -565,7 +565,7 @@ void wf_tx_rail_gone(struct wf_link *link)
 	bool shared = !wf_rail_caps(link->on->rail)->connected;
 	struct wf_list again, *held;
 
-	wf_timer_stop(&link->worker->loop.timers, &link->tx.overdue_timer);
+	wf_timer_stop(&link->engine->loop.timers, &link->tx.overdue_timer);
 	while (shared && (held = wf_list_pop(&link->out.held)))
 		wf_list_append(&link->on->abandoned, held);
 	while ((held = wf_list_pop(&link->out.held))) {
@@ -599,7 +599,7 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 	wf_list_splice(&controls, &link->out.controls);
 	while ((node = wf_list_first(&link->out.frames))) {
 		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
-		wf_ledger_discharge(link, WF_LEDGER_OWED, link->worker->frame_bytes);
+		wf_ledger_discharge(link, WF_LEDGER_OWED, link->engine->frame_bytes);
 	}
 	if (link->out.control_frame)
 		give_frame(link->out.control_frame);
@@ -623,7 +623,7 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 
 void wf_tx_forget(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	wf_timer_stop(&w->loop.timers, &link->tx.overdue_timer);
 	wf_timer_stop(&w->loop.timers, &link->tx.ack_timer);
@@ -641,7 +641,7 @@ static void ack_late(struct wf_timer *timer)
 /* Confirm data that has come with a frame that goes back anyhow, alone only if none does. */
 void wf_tx_confirm_later(struct wf_link *link)
 {
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (must_tell(link))
 		wf_link_mark(link);

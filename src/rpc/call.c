@@ -40,7 +40,7 @@ void wf_call_drop(struct wf_call *call)
 /* Count @bytes more of messages as held, or, negative, fewer. */
 static void hold(struct wf_call *call, int64_t bytes)
 {
-	struct wf_counters *c = &call->calls->transfer->worker->counters;
+	struct wf_counters *c = &call->calls->transfer->engine->counters;
 
 	wf_counters_add(&c->message_bytes, (uint64_t)bytes);
 }
@@ -48,7 +48,7 @@ static void hold(struct wf_call *call, int64_t bytes)
 /* Count a call.  @runs 1: it begins to run; -1: it ends. */
 static void count(struct wf_call *call, int runs)
 {
-	struct wf_counters *c = &call->calls->transfer->worker->counters;
+	struct wf_counters *c = &call->calls->transfer->engine->counters;
 
 	wf_counters_add(&c->calls, (uint64_t)(int64_t)runs);
 	hold(call, runs * (int64_t)call->outgoing.body_bytes);
@@ -113,7 +113,7 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 
 static struct wf_call_record record_of(const struct wf_call *call, const struct wf_body *body)
 {
-	uint64_t now = WF_MAX(call->calls->transfer->worker->loop.now_ns, call->began_ns);
+	uint64_t now = WF_MAX(call->calls->transfer->engine->loop.now_ns, call->began_ns);
 
 	return (struct wf_call_record){
 		.call = call->id,
@@ -326,7 +326,7 @@ static int find_memory(struct wf_call *call, struct wf_error *e)
 	if (bytes > call->bytes_max)
 		return wf_error_set(e, -ENOBUFS, "the reply of %llu bytes is over the limit of %llu",
 				    (unsigned long long)bytes, (unsigned long long)call->bytes_max);
-	if (bytes && wf_buffer_take(&call->reply, &call->calls->transfer->worker->pool, bytes))
+	if (bytes && wf_buffer_take(&call->reply, &call->calls->transfer->engine->pool, bytes))
 		return wf_error_set(e, -ENOMEM, "no memory for a reply of %llu bytes",
 				    (unsigned long long)bytes);
 	if (call->reply.at)
@@ -465,7 +465,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 		/* The deadline was first. */
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
-		wf_counters_add(&calls->transfer->worker->counters.late_dropped, 1);
+		wf_counters_add(&calls->transfer->engine->counters.late_dropped, 1);
 		return 0;
 	}
 	err = call->stream && (r.body.way != WF_BODY_NONE || r.attachments) ? -EBADMSG
@@ -492,7 +492,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 		return 0;
 	}
 	call->reply_path = wf_path_come(link, &r.body);
-	call->reply_path.matched_ns = link->worker->loop.now_ns;
+	call->reply_path.matched_ns = link->engine->loop.now_ns;
 	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_FAILED_PRECONDITION);

@@ -71,7 +71,7 @@ bool wf_dedup_is_first(struct wf_server_call *s)
 	struct wf_known_request *known = find(s);
 
 	if (known) {
-		wf_counters_add(&s->serving->transfer->worker->counters.served_repeated, 1);
+		wf_counters_add(&s->serving->transfer->engine->counters.served_repeated, 1);
 		if (!known->served)
 			answer_again(s, &known->reply);
 		else if (atomic_load(&known->served->cancelled))

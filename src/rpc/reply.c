@@ -177,7 +177,7 @@ static void send_reply(struct wf_server_call *s)
 	wf_server_call_charge(s, s->reply.initial.bytes + s->reply.trailing.bytes +
 					 s->reply.details.bytes);
 	wf_link_record(wf_link_real(s->link), WF_RECORDER_REPLY, s->call, s->reply.status);
-	wf_timer_stop(&s->serving->transfer->worker->loop.timers, &s->timer);
+	wf_timer_stop(&s->serving->transfer->engine->loop.timers, &s->timer);
 	if (!s->stream || finish_stream(s))
 		post_reply(s, WF_REPLY_POSTED);
 }
@@ -235,7 +235,7 @@ int wf_reply_submit(struct wf_server_call *s, enum weft_status status, const cha
 	if (status != WEFT_OK)
 		set_text(s, text);
 	s->reply.task.run = run_reply;
-	wf_loop_submit(&s->serving->transfer->worker->loop, &s->reply.task);
+	wf_loop_submit(&s->serving->transfer->engine->loop, &s->reply.task);
 	return 0;
 }
 
@@ -251,7 +251,7 @@ void wf_reply_fail(struct wf_server_call *s, enum weft_status status, const char
 
 void wf_reply_refuse(struct wf_server_call *s, enum weft_status status, const char *text)
 {
-	wf_counters_add(&s->serving->transfer->worker->counters.calls_refused, 1);
+	wf_counters_add(&s->serving->transfer->engine->counters.calls_refused, 1);
 	wf_reply_fail(s, status, text);
 }
 

@@ -15,9 +15,9 @@ struct wf_caller {
 	uint64_t lost;          /* last id of the requests that were dropped */
 };
 
-void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_worker *w, atomic_bool *forgot)
+void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_engine *w, atomic_bool *forgot)
 {
-	*r = (struct wf_reply_cache){ .worker = w, .forgot = forgot };
+	*r = (struct wf_reply_cache){ .engine = w, .forgot = forgot };
 	wf_map_init(&r->requests);
 	wf_map_init(&r->callers);
 	wf_list_init(&r->kept);
@@ -48,7 +48,7 @@ static struct wf_caller *find_caller(const struct wf_reply_cache *r, const uint8
 /* Make an entry for a caller.  NULL: no memory. */
 static struct wf_caller *open_caller(struct wf_reply_cache *r, const uint8_t *incarnation)
 {
-	struct wf_directory *d = r->worker->directory;
+	struct wf_directory *d = r->engine->directory;
 	struct wf_caller *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -56,7 +56,7 @@ static struct wf_caller *open_caller(struct wf_reply_cache *r, const uint8_t *in
 	memcpy(c->incarnation, incarnation, sizeof(c->incarnation));
 	wf_list_init(&c->idle_node);
 	wf_map_add(&r->callers, &c->node, caller_hash(r, incarnation));
-	wf_directory_enter(d, &c->home, r->worker, "");
+	wf_directory_enter(d, &c->home, r->engine, "");
 	/* The caller's link is here, so no other worker can have claimed it. */
 	(void)wf_directory_claim(d, &c->home, c->incarnation);
 	return c;
@@ -64,7 +64,7 @@ static struct wf_caller *open_caller(struct wf_reply_cache *r, const uint8_t *in
 
 static void close_caller(struct wf_reply_cache *r, struct wf_caller *c)
 {
-	wf_directory_leave(r->worker->directory, &c->home);
+	wf_directory_leave(r->engine->directory, &c->home);
 	wf_map_remove(&r->callers, &c->node);
 	wf_list_remove(&c->idle_node);
 	free(c);

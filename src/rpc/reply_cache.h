@@ -18,7 +18,7 @@
 #define WF_REPLY_CACHE_H
 
 #include <stdatomic.h>
-#include "link/worker.h"
+#include "link/engine.h"
 #include "wire/call_record.h"
 #include "wire/record.h"
 
@@ -44,7 +44,7 @@ struct wf_known_request {
 };
 
 struct wf_reply_cache {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	atomic_bool *forgot;      /* some caller with dropped replies was forgotten by the node */
 	struct wf_map requests, callers;
 	struct wf_list kept;      /* answered requests, the oldest first */
@@ -53,7 +53,7 @@ struct wf_reply_cache {
 	uint64_t kept_bytes;
 };
 
-void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_worker *w, atomic_bool *forgot);
+void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_engine *w, atomic_bool *forgot);
 void wf_reply_cache_fini(struct wf_reply_cache *r);
 
 /* Returns the entry, or NULL. */

@@ -27,17 +27,17 @@ void wf_server_call_init(struct wf_serving *serving, struct wf_streams *streams,
 		.transfer = streams->transfer, .streams = streams, .services = services,
 	};
 	wf_map_init(&serving->map);
-	wf_limit_turns_init(&serving->turns, &services->limits, &streams->transfer->worker->loop,
+	wf_limit_turns_init(&serving->turns, &services->limits, &streams->transfer->engine->loop,
 			    turn_come);
 	wf_list_init(&serving->alone);
-	wf_reply_cache_init(&serving->replies, streams->transfer->worker, &services->forgot);
+	wf_reply_cache_init(&serving->replies, streams->transfer->engine, &services->forgot);
 	wf_freelist_init(&serving->spare, sizeof(struct wf_server_call), 0,
 			 sizeof(struct wf_server_call));
 }
 
 struct wf_pool *wf_server_call_pool(const struct wf_server_call *s)
 {
-	return &s->serving->transfer->worker->pool;
+	return &s->serving->transfer->engine->pool;
 }
 
 void wf_server_call_charge(struct wf_server_call *s, uint64_t bytes)
@@ -53,12 +53,12 @@ void wf_server_call_hold(struct wf_server_call *s, const struct wf_buffer *buffe
 	if (!buffer->pool)
 		wf_server_call_charge(s, bytes);
 	s->held_bytes += bytes;
-	wf_counters_add(&s->serving->transfer->worker->counters.message_bytes, bytes);
+	wf_counters_add(&s->serving->transfer->engine->counters.message_bytes, bytes);
 }
 
 static void set_waits(struct wf_server_call *s, bool waits)
 {
-	struct wf_counters *c = &s->serving->transfer->worker->counters;
+	struct wf_counters *c = &s->serving->transfer->engine->counters;
 
 	if (s->waits != waits)
 		wf_counters_add(&c->calls_waiting, waits ? 1 : -(uint64_t)1);
@@ -75,7 +75,7 @@ void wf_server_call_leave(struct wf_server_call *s)
 static enum weft_status outcome(const struct wf_server_call *s)
 {
 	if (atomic_load(&s->cancelled))
-		return s->serving->transfer->worker->loop.now_ns < s->deadline_ns
+		return s->serving->transfer->engine->loop.now_ns < s->deadline_ns
 			       ? WEFT_CANCELLED
 			       : WEFT_DEADLINE_EXCEEDED;
 	return atomic_load(&s->replied) ? s->reply.status : WEFT_CANCELLED; /* the node closes */
@@ -109,7 +109,7 @@ static void tell_end(struct wf_notice *notice)
 static void end(struct wf_server_call *s)
 {
 	struct wf_serving *serving = s->serving;
-	struct wf_counters *c = &serving->transfer->worker->counters;
+	struct wf_counters *c = &serving->transfer->engine->counters;
 
 	if (s->place == WF_SERVER_CALL_MAPPED)
 		wf_map_remove(&serving->map, &s->node);
@@ -117,7 +117,7 @@ static void end(struct wf_server_call *s)
 	wf_counters_add(&c->served, -(uint64_t)1);
 	wf_counters_add(&c->served_ended[outcome(s)], 1);
 	wf_counters_add(&c->message_bytes, -s->held_bytes);
-	wf_timer_stop(&serving->transfer->worker->loop.timers, &s->timer);
+	wf_timer_stop(&serving->transfer->engine->loop.timers, &s->timer);
 	wf_list_remove(&s->notice.node);
 	wf_list_remove(&s->link_node);
 	if (s->handler.user)
@@ -145,7 +145,7 @@ void wf_server_call_free(struct wf_server_call *s)
 		return;
 	}
 	s->notice.run = tell_end;
-	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
+	wf_loop_defer(&s->serving->transfer->engine->loop, &s->notice);
 }
 
 /* End a call when no notice runs any more. */
@@ -222,7 +222,7 @@ static void begin(struct wf_server_call *s)
 	if (s->request.partial && !atomic_load(&s->cancelled))
 		return;
 	s->notice.run = hand_over;
-	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
+	wf_loop_defer(&s->serving->transfer->engine->loop, &s->notice);
 }
 
 static void request_whole(struct wf_server_call *s)
@@ -300,7 +300,7 @@ static void notify(struct wf_server_call *s)
 	    !wf_list_empty(&s->notice.node))
 		return;
 	s->notice.run = tell_cancel;
-	wf_loop_defer(&s->serving->transfer->worker->loop, &s->notice);
+	wf_loop_defer(&s->serving->transfer->engine->loop, &s->notice);
 }
 
 void wf_server_call_on_cancel(struct wf_server_call *s, void (*tell)(void *arg), void *arg)
@@ -374,7 +374,7 @@ static struct wf_server_call *lookup(struct wf_serving *serving, struct wf_link 
 void wf_server_call_join(struct wf_server_call *first, struct wf_server_call *s)
 {
 	struct wf_serving *serving = s->serving;
-	struct wf_worker *w = serving->transfer->worker;
+	struct wf_engine *w = serving->transfer->engine;
 	struct wf_link *link = first->link;
 
 	wf_ledger_discharge(first->link, WF_LEDGER_OWED, first->charged_bytes);
@@ -429,7 +429,7 @@ static void refuse_draining(struct wf_server_call *s)
 {
 	struct wf_error e;
 
-	wf_error_set(&e, -ESHUTDOWN, "%s is draining", s->serving->transfer->worker->name);
+	wf_error_set(&e, -ESHUTDOWN, "%s is draining", s->serving->transfer->engine->name);
 	wf_reply_refuse(s, WEFT_UNAVAILABLE, e.text);
 }
 
@@ -608,7 +608,7 @@ static int open_answer(struct wf_server_call *s, uint64_t offer)
 }
 
 /* Refuse a caller with too much under way here, by the shortest reply that says so.  -ENOMEM. */
-static int refuse_over_account(struct wf_worker *w, struct wf_link *link, uint64_t call)
+static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64_t call)
 {
 	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
 	uint8_t bytes[WF_TELL_BYTES_MAX];
@@ -647,11 +647,11 @@ static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
 	if (err == -ENOMEM)
 		wf_early_add(&link->above.early, c->call);
 	else
-		wf_counters_add(&link->worker->counters.late_dropped, 1);
+		wf_counters_add(&link->engine->counters.late_dropped, 1);
 	return err;
 }
 
-static enum wf_dedup_earlier earlier_than(const struct wf_worker *w,
+static enum wf_dedup_earlier earlier_than(const struct wf_engine *w,
 					  const struct wf_call_record *c)
 {
 	if (!c->incarnation)
@@ -665,7 +665,7 @@ static enum wf_dedup_earlier earlier_than(const struct wf_worker *w,
 static void set_up(struct wf_server_call *s, struct wf_serving *serving, struct wf_link *link,
 		   const struct wf_call_record *c)
 {
-	struct wf_worker *w = serving->transfer->worker;
+	struct wf_engine *w = serving->transfer->engine;
 
 	s->serving = serving;
 	s->link = link;
@@ -689,7 +689,7 @@ static void set_up(struct wf_server_call *s, struct wf_serving *serving, struct 
 int wf_server_call_begin(struct wf_serving *serving, struct wf_link *link,
 			 const struct wf_record *record)
 {
-	struct wf_worker *w = serving->transfer->worker;
+	struct wf_engine *w = serving->transfer->engine;
 	struct wf_call_record c;
 	struct wf_server_call *s;
 	uint64_t hash;
@@ -806,7 +806,7 @@ static void not_come_back(struct wf_timer *timer)
 static void go_alone(struct wf_server_call *s)
 {
 	struct wf_serving *serving = s->serving;
-	struct wf_worker *w = serving->transfer->worker;
+	struct wf_engine *w = serving->transfer->engine;
 
 	wf_map_remove(&serving->map, &s->node);
 	s->place = WF_SERVER_CALL_ALONE;

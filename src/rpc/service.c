@@ -67,7 +67,7 @@ static const char *method_name(const struct wf_service *base, int method)
 
 static bool compresses(const struct wf_server_call *served)
 {
-	return wf_message_compresses(&served->serving->transfer->worker->options,
+	return wf_message_compresses(&served->serving->transfer->engine->options,
 				     served->understood, served->reply.compression);
 }
 
@@ -101,7 +101,7 @@ static void handle(struct wf_service *base, int method, struct wf_server_call *s
 
 	if (wf_message_unpack(m->input, bytes, count, served->request.was_compressed,
 			      base->message_bytes_max, &message, &e)) {
-		wf_counters_add(&served->serving->transfer->worker->counters.unpack_failures, 1);
+		wf_counters_add(&served->serving->transfer->engine->counters.unpack_failures, 1);
 		wf_error_within(&e, "the request");
 		wf_reply_submit(served, e.code == -EBADMSG ? WEFT_INTERNAL : WEFT_RESOURCE_EXHAUSTED,
 				e.text, NULL);

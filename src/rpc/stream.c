@@ -150,7 +150,7 @@ static void go_on_later(struct wf_stream *s)
 		return;
 	s->busy++;
 	s->go_on.run = go_on;
-	wf_loop_defer(&s->streams->transfer->worker->loop, &s->go_on);
+	wf_loop_defer(&s->streams->transfer->engine->loop, &s->go_on);
 }
 
 /* Break the stream off when the caller is done: a link that is dying must not be told anything. */
@@ -198,7 +198,7 @@ static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 /* Count @bytes more of messages as held, or, negative, fewer. */
 static void hold(struct wf_transfer *t, int64_t bytes)
 {
-	wf_counters_add(&t->worker->counters.message_bytes, (uint64_t)bytes);
+	wf_counters_add(&t->engine->counters.message_bytes, (uint64_t)bytes);
 }
 
 static void end_write(struct wf_write *w, const struct wf_error *e)
@@ -473,7 +473,7 @@ static int start_pull(struct wf_stream *s, struct incoming *in)
 {
 	struct offered *o = offered(in);
 
-	if (wf_buffer_take(&o->buffer, &s->streams->transfer->worker->pool, in->count))
+	if (wf_buffer_take(&o->buffer, &s->streams->transfer->engine->pool, in->count))
 		return -ENOMEM;
 	in->data = o->buffer.at;
 	hold(s->streams->transfer, (int64_t)in->count);
@@ -680,7 +680,7 @@ void wf_stream_unarrive(struct wf_link *link, struct wf_arrived *a)
 
 void wf_stream_refuse(struct wf_link *link, struct wf_arrived *a)
 {
-	wf_counters_add(&link->worker->counters.late_dropped, 1);
+	wf_counters_add(&link->engine->counters.late_dropped, 1);
 	wf_answer_refuse(link, &a->record.body, a->answer, WEFT_CANCELLED);
 }
 

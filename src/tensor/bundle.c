@@ -257,7 +257,7 @@ static int take_attachment(void *ctx, struct wf_link *link, const struct wf_reco
 	if (err)
 		return err;
 	if (!b) {
-		wf_counters_add(&bundles->unexpected_queue->worker->counters.late_dropped, 1);
+		wf_counters_add(&bundles->unexpected_queue->engine->counters.late_dropped, 1);
 		wf_answer_refuse(link, &t.body, answer, WEFT_CANCELLED);
 		return 0;
 	}

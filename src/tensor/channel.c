@@ -102,13 +102,13 @@ void wf_channels_drop(struct wf_part *part, enum weft_status status)
 static void kept_too_long(struct wf_timer *timer)
 {
 	struct wf_channels *c = WF_CONTAINER(timer, struct wf_channels, kept_timer);
-	uint64_t limit_ns = c->worker->options.step_ns;
+	uint64_t limit_ns = c->engine->options.step_ns;
 
 	WF_LIST_EACH(node, &c->kept) {
 		struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, kept_node);
 
-		if (c->worker->loop.now_ns < a->since_ns + limit_ns) {
-			wf_loop_timer(&c->worker->loop, timer, a->since_ns + limit_ns, kept_too_long);
+		if (c->engine->loop.now_ns < a->since_ns + limit_ns) {
+			wf_loop_timer(&c->engine->loop, timer, a->since_ns + limit_ns, kept_too_long);
 			return;
 		}
 		drop_arrival(a, WEFT_DEADLINE_EXCEEDED);
@@ -135,7 +135,7 @@ static struct wf_list *place_of(struct wf_channel *ch, const struct wf_unexpecte
 static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
 		    struct wf_unexpected *a)
 {
-	uint64_t limit_ns = c->worker->options.step_ns;
+	uint64_t limit_ns = c->engine->options.step_ns;
 	struct wf_link *link = wf_link_real(a->link);
 	bool left = link->account.stranger && link->state == WF_LINK_GONE;
 
@@ -153,7 +153,7 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 	wf_list_append(left ? &c->leftovers : &link->account.kept, &a->link_node);
 	wf_unexpected_wait(a, part);
 	if (limit_ns && !c->kept_timer.armed)
-		wf_loop_timer(&c->worker->loop, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
+		wf_loop_timer(&c->engine->loop, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
 }
 
 /* Receives. */
@@ -308,7 +308,7 @@ static void give_back(struct wf_receiving *r, struct wf_unexpected *a)
 		wf_unexpected_drop(a, over ? over->status : WEFT_CANCELLED);
 		return;
 	}
-	a->since_ns = c->worker->loop.now_ns;
+	a->since_ns = c->engine->loop.now_ns;
 	keep_in(c, ch, r->part, a);
 	next = find_receive(ch, a->link);
 	if (next)
@@ -413,7 +413,7 @@ static void drop_leftovers(struct wf_channels *c)
 {
 	struct wf_list *oldest;
 
-	while (wf_ledger_strangers_full(c->worker) && (oldest = wf_list_first(&c->leftovers)))
+	while (wf_ledger_strangers_full(c->engine) && (oldest = wf_list_first(&c->leftovers)))
 		drop_arrival(WF_CONTAINER(oldest, struct wf_unexpected, link_node),
 			     WEFT_UNAVAILABLE);
 }
@@ -479,7 +479,7 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		over = part ? part->heard : NULL;
 	}
 	if (over) {
-		wf_counters_add(&c->worker->counters.late_dropped, 1);
+		wf_counters_add(&c->engine->counters.late_dropped, 1);
 		wf_answer_refuse(link, &t.body, answer, over->status);
 	} else {
 		err = part ? arrive(c, part, &t, &came, answer) : -ENOMEM;
@@ -573,7 +573,7 @@ void wf_channels_init(struct wf_channels *c, struct wf_unexpected_queue *unexpec
 		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx)
 {
 	*c = (struct wf_channels){
-		.worker = unexpected_queue->worker, .unexpected_queue = unexpected_queue, .aborted_by_peer = aborted, .ctx = ctx,
+		.engine = unexpected_queue->engine, .unexpected_queue = unexpected_queue, .aborted_by_peer = aborted, .ctx = ctx,
 	};
 	wf_sending_init(&c->sendings, unexpected_queue->transfer, WF_RECORD_TENSOR);
 	wf_steps_init(&c->aborted);
@@ -593,7 +593,7 @@ void wf_channels_cancel(struct wf_channels *c)
 	c->closed = true;
 	wf_error_set(&e, -ECANCELED, "this node has closed");
 	stop_waiting(&c->receives, &e);
-	WF_LIST_EACH(node, &c->worker->link_list)
+	WF_LIST_EACH(node, &c->engine->link_list)
 		stop_waiting(&WF_CONTAINER(node, struct wf_link, node)->work[WF_ABOVE_RECEIVES],
 			     &e);
 }
@@ -609,8 +609,8 @@ void wf_channels_fini(struct wf_channels *c)
 			wf_unexpected_free(WF_CONTAINER(at, struct wf_unexpected, node));
 		drop_channel(ch);
 	}
-	wf_timer_stop(&c->worker->loop.timers, &c->kept_timer);
-	wf_timer_stop(&c->worker->loop.timers, &c->brief_timer);
+	wf_timer_stop(&c->engine->loop.timers, &c->kept_timer);
+	wf_timer_stop(&c->engine->loop.timers, &c->brief_timer);
 	wf_steps_fini(&c->aborted);
 	wf_steps_fini(&c->ended);
 	wf_parts_fini(&c->parts);

@@ -23,7 +23,7 @@
 #include "util/map.h"
 
 struct wf_channels {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	struct wf_unexpected_queue *unexpected_queue;
 	struct wf_sendings sendings;
 	struct wf_map map;

@@ -116,7 +116,7 @@ static int find_stage(struct wf_receiving *r, struct wf_error *e)
 /* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
 static int find_memory(struct wf_receiving *r, struct wf_error *e)
 {
-	struct wf_pool *pool = &r->unexpected_queue->worker->pool;
+	struct wf_pool *pool = &r->unexpected_queue->engine->pool;
 	int err;
 
 	if (r->into) {
@@ -152,7 +152,7 @@ static void release(struct wf_receiving *r)
 	if (r->view)
 		wf_view_close(r->view);
 	else
-		wf_pool_give(&r->unexpected_queue->worker->pool, r->chunk);
+		wf_pool_give(&r->unexpected_queue->engine->pool, r->chunk);
 	r->view = NULL;
 	r->chunk = NULL;
 	if (r->got_from)
@@ -175,7 +175,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_unexpected_queue *unexp
 	r->doubted = false;
 	r->unexpected = NULL;
 	r->returns = false;
-	r->path = (struct wf_path){ .queued_ns = unexpected_queue->worker->loop.now_ns };
+	r->path = (struct wf_path){ .queued_ns = unexpected_queue->engine->loop.now_ns };
 	wf_list_init(&r->node);
 	wf_list_init(&r->all_node);
 	r->use = (struct wf_use_member){ 0 };
@@ -412,7 +412,7 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 	int err = find_memory(r, &e);
 
 	if (err == -EAGAIN) {
-		wf_pool_wait(&r->unexpected_queue->worker->pool, &r->waiter);
+		wf_pool_wait(&r->unexpected_queue->engine->pool, &r->waiter);
 		return;
 	}
 	if (err) {
@@ -453,7 +453,7 @@ static void wait_for_memory(struct wf_receiving *r, struct wf_unexpected *a)
 	r->state = WF_RECEIVING_MEMORY;
 	r->waiter.retry = retry_memory;
 	wf_link_record(a->link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
-	wf_pool_wait(&r->unexpected_queue->worker->pool, &r->waiter);
+	wf_pool_wait(&r->unexpected_queue->engine->pool, &r->waiter);
 }
 
 /* Let the path of the receive begin with that of the tensor. */
@@ -463,7 +463,7 @@ static void take_path(struct wf_receiving *r, const struct wf_path *came)
 
 	r->path = *came;
 	r->path.queued_ns = queued_ns;
-	r->path.matched_ns = r->unexpected_queue->worker->loop.now_ns;
+	r->path.matched_ns = r->unexpected_queue->engine->loop.now_ns;
 }
 
 void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
@@ -541,7 +541,7 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 		fail_draining(r, e);
 		end_when_drained(r);
 	} else if (r->state == WF_RECEIVING_MEMORY) {
-		wf_pool_unwait(&r->unexpected_queue->worker->pool, &r->waiter);
+		wf_pool_unwait(&r->unexpected_queue->engine->pool, &r->waiter);
 		wf_receiving_end(r, e);
 	}
 }
@@ -588,7 +588,7 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 		describe_wait(r, text, bytes);
 		break;
 	case WF_RECEIVING_MEMORY:
-		wf_pool_describe(&r->unexpected_queue->worker->pool,
+		wf_pool_describe(&r->unexpected_queue->engine->pool,
 				 r->stage ? r->stage->room_bytes : r->got_bytes, wait);
 		(void)snprintf(text, bytes, "%s has sent it, and %s",
 			       wf_link_label(wf_link_real(r->got_from)), wait);

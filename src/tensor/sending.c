@@ -129,7 +129,7 @@ static int enter_line(struct wf_sending *s)
  */
 static void leave_line(struct wf_sending *s)
 {
-	struct wf_worker *w = s->sendings->transfer->worker;
+	struct wf_engine *w = s->sendings->transfer->engine;
 	struct wf_sending *next;
 
 	wf_pool_unwait(&w->pool, &s->turn->waiter);
@@ -149,7 +149,7 @@ static void retry_memory(struct wf_pool_waiter *waiter);
 
 static void wait_for_memory(struct wf_sending *s, uint64_t bytes)
 {
-	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
+	struct wf_pool *pool = &s->sendings->transfer->engine->pool;
 
 	s->state = WF_SENDING_MEMORY;
 	s->turn->waiter.retry = retry_memory;
@@ -160,7 +160,7 @@ static void wait_for_memory(struct wf_sending *s, uint64_t bytes)
 /* Take memory for the elements.  -EAGAIN: the pool has none for now, and tells when to go on. */
 static int find_memory(struct wf_sending *s, struct wf_error *e)
 {
-	struct wf_pool *pool = &s->sendings->transfer->worker->pool;
+	struct wf_pool *pool = &s->sendings->transfer->engine->pool;
 	int err = wf_pool_take(pool, s->outgoing.body_bytes, &s->chunk);
 
 	if (err == -EAGAIN)
@@ -174,7 +174,7 @@ static int find_memory(struct wf_sending *s, struct wf_error *e)
 /* Gather elements into the pool.  -EAGAIN: the rest is gathered later. */
 static int gather(struct wf_sending *s, struct wf_error *e)
 {
-	struct wf_worker *w = s->sendings->transfer->worker;
+	struct wf_engine *w = s->sendings->transfer->engine;
 	int err = s->chunk ? 0 : find_memory(s, e);
 
 	if (err)
@@ -410,7 +410,7 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 			       "behind an earlier one of its step and key, which is not gathered yet");
 		break;
 	case WF_SENDING_MEMORY:
-		wf_pool_describe(&s->sendings->transfer->worker->pool,
+		wf_pool_describe(&s->sendings->transfer->engine->pool,
 				 s->stage ? s->stage->room_bytes : s->outgoing.body_bytes, wait);
 		(void)snprintf(text, bytes, "%s", wait);
 		break;

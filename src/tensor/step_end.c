@@ -24,7 +24,7 @@ static void brief_again(struct wf_timer *timer)
 {
 	struct wf_channels *c = WF_CONTAINER(timer, struct wf_channels, brief_timer);
 
-	WF_LIST_EACH(node, &c->worker->link_list) {
+	WF_LIST_EACH(node, &c->engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->state == WF_LINK_UP)
@@ -50,7 +50,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 
 	if (!m) {
 		link->above.briefed = false;
-		wf_loop_timer(&c->worker->loop, &c->brief_timer, c->worker->loop.now_ns + BRIEF_NS,
+		wf_loop_timer(&c->engine->loop, &c->brief_timer, c->engine->loop.now_ns + BRIEF_NS,
 				brief_again);
 		return;
 	}
@@ -77,7 +77,7 @@ static bool is_told(const struct wf_link *link, const struct wf_link *from)
  */
 static void tell_all(struct wf_channels *c, const struct wf_step *s, const struct wf_link *from)
 {
-	WF_LIST_EACH(node, &c->worker->link_list) {
+	WF_LIST_EACH(node, &c->engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (is_told(link, from))
@@ -113,15 +113,15 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 /* Abort a step of which no abort is known.  Takes @fresh. */
 static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struct wf_link *from)
 {
-	uint64_t now_ns = c->worker->loop.now_ns;
+	uint64_t now_ns = c->engine->loop.now_ns;
 	bool kept = !(from && wf_steps_crowded(&c->aborted, now_ns));
 	struct wf_error e;
 
 	if (kept)
 		wf_steps_add(&c->aborted, fresh, now_ns);
 	wf_step_error(fresh, &e);
-	wf_log(&c->worker->log, WF_LOG_INFO, "%s", e.text);
-	wf_recorder_add(&c->worker->loop.recorder, WF_RECORDER_STEP_ABORT, from ? from->number : 0,
+	wf_log(&c->engine->log, WF_LOG_INFO, "%s", e.text);
+	wf_recorder_add(&c->engine->loop.recorder, WF_RECORDER_STEP_ABORT, from ? from->number : 0,
 			fresh->number, (uint64_t)e.code);
 	if (kept)
 		tell_all(c, fresh, from);
@@ -146,10 +146,10 @@ void wf_step_end_here(struct wf_channels *c, struct wf_step *fresh)
 		wf_step_free(fresh);
 		return;
 	}
-	wf_steps_add(&c->ended, fresh, c->worker->loop.now_ns);
+	wf_steps_add(&c->ended, fresh, c->engine->loop.now_ns);
 	wf_step_error(fresh, &e);
 	e.code = -ECANCELED; /* outcome of operations that began before */
-	wf_recorder_add(&c->worker->loop.recorder, WF_RECORDER_STEP_END, 0, fresh->number, 0);
+	wf_recorder_add(&c->engine->loop.recorder, WF_RECORDER_STEP_END, 0, fresh->number, 0);
 	stop_step(c, fresh, &e, false, NULL);
 }
 
@@ -181,10 +181,10 @@ static int ignore(struct wf_channels *c, struct wf_link *link, struct wf_step *f
 
 	if (!part)
 		return -ENOMEM;
-	wf_counters_add(&c->worker->counters.aborts_ignored, 1);
+	wf_counters_add(&c->engine->counters.aborts_ignored, 1);
 	/* A peer that goes on and on must not fill the log. */
 	if (link->parts.heard_count < WF_PARTS_HEARD_MAX)
-		wf_log(&c->worker->log, WF_LOG_INFO,
+		wf_log(&c->engine->log, WF_LOG_INFO,
 		       "%s aborts step %llu, in which it takes no part: ignored",
 		       wf_link_label(link), (unsigned long long)fresh->number);
 	wf_channels_drop(part, fresh->status);
@@ -207,7 +207,7 @@ static int take_abort(void *ctx, struct wf_link *link, const struct wf_record *r
 	fresh = wf_step_new_aborted(got.step, got.status, (const char *)got.text, got.text_bytes);
 	if (!fresh)
 		return -ENOMEM;
-	if (c->worker->options.abort_any || wf_part_takes(&c->parts, link, got.step))
+	if (c->engine->options.abort_any || wf_part_takes(&c->parts, link, got.step))
 		err = obey(c, link, fresh);
 	else
 		err = ignore(c, link, fresh);

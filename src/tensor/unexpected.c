@@ -8,10 +8,10 @@
 #include "link/ledger.h"
 #include "transfer/pull.h"
 
-void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_worker *worker,
+void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_engine *engine,
 			struct wf_transfer *t)
 {
-	*unexpected_queue = (struct wf_unexpected_queue){ .worker = worker, .transfer = t };
+	*unexpected_queue = (struct wf_unexpected_queue){ .engine = engine, .transfer = t };
 	wf_freelist_init(&unexpected_queue->pulls, sizeof(struct wf_pull), 0, 0);
 }
 
@@ -22,7 +22,7 @@ void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue)
 
 static void lose(struct wf_unexpected *a, const struct wf_error *e)
 {
-	wf_counters_add(&a->unexpected_queue->worker->counters.late_dropped, 1);
+	wf_counters_add(&a->unexpected_queue->engine->counters.late_dropped, 1);
 	a->lost(a, e);
 }
 
@@ -85,7 +85,7 @@ int wf_unexpected_keep(struct wf_unexpected_queue *unexpected_queue, struct wf_l
 	a->record.shape = a->bytes;
 	a->record.eager = a->bytes + shape_bytes;
 	a->number = unexpected_queue->came++;
-	a->since_ns = unexpected_queue->worker->loop.now_ns;
+	a->since_ns = unexpected_queue->engine->loop.now_ns;
 	a->charged_bytes = 0;
 	wf_list_init(&a->node);
 	wf_list_init(&a->kept_node);
@@ -155,7 +155,7 @@ struct wf_answer *wf_unexpected_take_answer(struct wf_unexpected *a)
 
 void wf_unexpected_drop(struct wf_unexpected *a, enum weft_status status)
 {
-	wf_counters_add(&a->unexpected_queue->worker->counters.late_dropped, 1);
+	wf_counters_add(&a->unexpected_queue->engine->counters.late_dropped, 1);
 	wf_answer_refuse(a->link, &a->record.body, wf_unexpected_take_answer(a), status);
 	wf_unexpected_free(a);
 }

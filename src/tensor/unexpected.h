@@ -19,7 +19,7 @@
 
 /* Unexpected tensors of a worker. */
 struct wf_unexpected_queue {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	struct wf_transfer *transfer;
 	size_t count;
 	struct wf_freelist pulls; /* freelist of struct wf_pull, for receives */
@@ -49,7 +49,7 @@ struct wf_unexpected {
 	uint8_t bytes[]; /* shape, then the eager body */
 };
 
-void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_worker *worker,
+void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_engine *engine,
 			struct wf_transfer *t);
 /* Tear @unexpected tensors down, when no receive runs any more. */
 void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue);

@@ -41,7 +41,7 @@ static void wait_for_rail(struct wf_outgoing *p)
 
 static void wait_no_more(struct wf_outgoing *p)
 {
-	wf_timer_stop(&p->transfer->worker->loop.timers, &p->quiet_timer);
+	wf_timer_stop(&p->transfer->engine->loop.timers, &p->quiet_timer);
 	wf_list_remove(&p->node);
 	p->transfer->waiting_count--;
 }
@@ -77,14 +77,14 @@ static int open_staging(struct wf_outgoing *p)
 static void close_staging(struct wf_outgoing *p)
 {
 	if (p->staging)
-		wf_pool_unwait(&p->transfer->worker->pool, &p->staging->room_waiter);
+		wf_pool_unwait(&p->transfer->engine->pool, &p->staging->room_waiter);
 	free(p->staging);
 	p->staging = NULL;
 }
 
 static void end(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_worker *w = p->transfer->worker;
+	struct wf_engine *w = p->transfer->engine;
 	struct wf_link *link = p->link;
 
 	if (p->state == WF_OUTGOING_WAITING)
@@ -132,7 +132,7 @@ static void end_later(struct wf_timer *timer)
 /* End @p with @e in the next turn, not inside the caller's own call. */
 static void fail_later(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_worker *w = p->transfer->worker;
+	struct wf_engine *w = p->transfer->engine;
 
 	wf_reason_keep(&p->why, e);
 	p->state = WF_OUTGOING_WITHDRAWING;
@@ -150,8 +150,8 @@ static void left(struct wf_outgoing *p)
 	p->path.caps = wf_link_caps(link);
 	p->path.chunks = p->record->message.frames;
 	p->path.first_ns = p->record->message.first_ns;
-	p->path.last_ns = link->worker->loop.now_ns;
-	wf_counters_add(&link->worker->counters.bytes_eager, p->body_bytes);
+	p->path.last_ns = link->engine->loop.now_ns;
+	wf_counters_add(&link->engine->counters.bytes_eager, p->body_bytes);
 	end(p, wf_terms_rail(p->terms, link, p->path.caps, &e) ? &e : NULL);
 }
 
@@ -193,7 +193,7 @@ static int grant(struct wf_outgoing *p, struct wf_error *e)
 
 	if (p->offer.grant_epoch != link->attempt.epoch || !p->offer.grant.key) {
 		close_grants(p);
-		err = wf_grant_remote(&p->offer.grant, link->on->rail, &link->worker->pool, &span, e);
+		err = wf_grant_remote(&p->offer.grant, link->on->rail, &link->engine->pool, &span, e);
 		p->offer.grant_epoch = link->attempt.epoch;
 	}
 	p->path.registered = p->offer.grant.own != NULL;
@@ -219,7 +219,7 @@ static struct wf_body describe(const struct wf_outgoing *p)
 static void make_plan(struct wf_outgoing *p, const struct wf_caps *caps)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	const struct wf_options *options = &link->worker->options;
+	const struct wf_options *options = &link->engine->options;
 	uint32_t record_max = wf_link_record_bytes_max(link);
 	struct wf_plan plan;
 
@@ -251,7 +251,7 @@ static int agree(struct wf_outgoing *p, const struct wf_caps *caps, struct wf_er
 static void lend(struct wf_outgoing *p, struct wf_body *body)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	struct wf_shm_export *shm_export = link->worker->shm_export;
+	struct wf_shm_export *shm_export = link->engine->shm_export;
 
 	if (!p->lend || !shm_export || !link->side.gate_open || !wf_link_caps(link)->same_host ||
 	    wf_shm_export_lend(shm_export, link, p->offer.id, p->body, body))
@@ -286,7 +286,7 @@ static bool reach(struct wf_outgoing *p)
 		p->staging->reached_by = link->on;
 		return true;
 	}
-	wf_log(&link->worker->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
+	wf_log(&link->engine->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
 	       wf_link_label(link), e.text);
 	return false;
 }
@@ -388,7 +388,7 @@ static void start(struct wf_outgoing *p, const struct wf_caps *caps)
 	if (p->offer.id)
 		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer.id, p->body_bytes);
 	p->state = WF_OUTGOING_QUEUED;
-	p->path.queued_ns = p->transfer->worker->loop.now_ns;
+	p->path.queued_ns = p->transfer->engine->loop.now_ns;
 	if (p->plan == WF_BODY_EAGER) {
 		p->record->message.body = p->body;
 		p->record->message.body_bytes = p->body_bytes;
@@ -405,7 +405,7 @@ static void look_again(struct wf_timer *timer)
 
 bool wf_outgoing_up(struct wf_outgoing *p)
 {
-	struct wf_worker *w = p->transfer->worker;
+	struct wf_engine *w = p->transfer->engine;
 	struct wf_link *link = wf_link_real(p->link);
 
 	if (wf_terms_wait(p->terms, link)) {
@@ -475,7 +475,7 @@ static void quiet_shared(struct wf_timer *timer)
 {
 	struct wf_outgoing *p = WF_CONTAINER(timer, struct wf_outgoing, quiet_timer);
 	struct wf_link *link = wf_link_real(p->link);
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	if (!p->probed_ns) {
 		p->probed_ns = w->loop.now_ns;
@@ -523,7 +523,7 @@ static void quiet_copies(struct wf_timer *timer)
 static void withdraw(struct wf_outgoing *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	struct wf_worker *w = link->worker;
+	struct wf_engine *w = link->engine;
 
 	p->state = WF_OUTGOING_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer.id, 0);
@@ -559,7 +559,7 @@ static void leave_again(struct wf_timer *timer)
 
 void wf_outgoing_stop(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_worker *w = p->transfer->worker;
+	struct wf_engine *w = p->transfer->engine;
 
 	p->sent = wf_outgoing_has_left(p);
 	switch (p->state) {
@@ -620,7 +620,7 @@ static void wait_for_room(struct wf_outgoing *p);
 static void resume_again(struct wf_timer *timer)
 {
 	struct wf_outgoing *p = WF_CONTAINER(timer, struct wf_outgoing, quiet_timer);
-	struct wf_worker *w = p->transfer->worker;
+	struct wf_engine *w = p->transfer->engine;
 
 	if (p->state == WF_OUTGOING_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
 	    wf_outgoing_resume(p, p->offer.resuming, p->offer.resume_status))
@@ -640,7 +640,7 @@ static void retry_room(struct wf_pool_waiter *waiter)
 
 static void wait_for_room(struct wf_outgoing *p)
 {
-	struct wf_pool *pool = &p->transfer->worker->pool;
+	struct wf_pool *pool = &p->transfer->engine->pool;
 	struct wf_pool_waiter *waiter = &p->staging->room_waiter;
 
 	waiter->retry = retry_room;
@@ -834,10 +834,10 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 	p->offer.resume_status = status;
 	if (staging) {
 		staging->awaited = false;
-		wf_pool_unwait(&link->worker->pool, &staging->room_waiter);
+		wf_pool_unwait(&link->engine->pool, &staging->room_waiter);
 	}
 	if (wf_terms_wait(p->terms, link)) {
-		wf_loop_timer(&link->worker->loop, &p->quiet_timer, link->worker->loop.now_ns + LANES_NS,
+		wf_loop_timer(&link->engine->loop, &p->quiet_timer, link->engine->loop.now_ns + LANES_NS,
 				resume_again);
 		return 0;
 	}
@@ -889,7 +889,7 @@ int wf_outgoing_check(struct wf_outgoing *p, uint64_t pull)
 	if (need_summing(p))
 		return -ENOMEM;
 	if (!p->summing->asked)
-		p->path.matched_ns = p->transfer->worker->loop.now_ns;
+		p->path.matched_ns = p->transfer->engine->loop.now_ns;
 	if (!p->stage)
 		wf_sender_sums_ready(p->summing, p->body, p->body_bytes, p->body_bytes);
 	wf_sender_sums_ask(p->summing, p->body_bytes, pull);
@@ -932,7 +932,7 @@ void wf_outgoing_describe(const struct wf_outgoing *p, char *text, size_t bytes)
 		break;
 	case WF_OUTGOING_OFFERED:
 		if (p->staging && !wf_list_empty(&p->staging->room_waiter.node)) {
-			wf_pool_describe(&p->transfer->worker->pool, p->stage->room_bytes, wait);
+			wf_pool_describe(&p->transfer->engine->pool, p->stage->room_bytes, wait);
 			(void)snprintf(text, bytes, "%s", wait);
 			break;
 		}

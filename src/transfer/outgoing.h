@@ -53,7 +53,7 @@ enum wf_outgoing_state {
 /* The staging of an outgoing body whose body is on a device. */
 struct wf_outgoing_staging {
 	struct wf_outgoing *outgoing;
-	const struct wf_worker_rail *reached_by; /* rail that last reached the device, or NULL */
+	const struct wf_engine_rail *reached_by; /* rail that last reached the device, or NULL */
 	struct wf_pool_waiter room_waiter; /* waits for the pool, for the stage's room */
 	uint64_t reader;     /* id of the pull that reads the staged body */
 	uint64_t filled, taken; /* bytes that the reader was told of, and has read */

@@ -33,7 +33,7 @@ static inline struct wf_path wf_path_come(const struct wf_link *link, const stru
 {
 	uint32_t frames = WF_MAX(link->rx.assembly.frames, 1u);
 	bool here = body->way == WF_BODY_EAGER;
-	uint64_t now_ns = link->worker->loop.now_ns;
+	uint64_t now_ns = link->engine->loop.now_ns;
 
 	return (struct wf_path){
 		.caps = here ? wf_link_caps(link) : NULL,

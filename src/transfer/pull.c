@@ -38,16 +38,16 @@ static void go_on(struct wf_pace_share *share)
 static void refuse(struct wf_pull *pull, bool refused)
 {
 	if (refused && !pull->refused)
-		wf_depth_read_begins(&pull->link->reads, pull->link->worker->loop.now_ns);
+		wf_depth_read_begins(&pull->link->reads, pull->link->engine->loop.now_ns);
 	else if (!refused && pull->refused)
-		wf_depth_reads_end(&pull->link->reads, 1, pull->link->worker->loop.now_ns);
+		wf_depth_reads_end(&pull->link->reads, 1, pull->link->engine->loop.now_ns);
 	pull->refused = refused;
 }
 
 static void count_failure(struct wf_pull *pull)
 {
 	if (!pull->tries++)
-		pull->failing_ns = pull->transfer->worker->loop.now_ns;
+		pull->failing_ns = pull->transfer->engine->loop.now_ns;
 }
 
 /*
@@ -56,7 +56,7 @@ static void count_failure(struct wf_pull *pull)
  */
 static bool is_hopeless(const struct wf_pull *pull)
 {
-	uint64_t for_ns = pull->transfer->worker->loop.now_ns - pull->failing_ns;
+	uint64_t for_ns = pull->transfer->engine->loop.now_ns - pull->failing_ns;
 
 	if (pull->rail.connected)
 		return pull->tries > TRIES_CONNECTED_MAX && for_ns >= FAILING_CONNECTED_NS;
@@ -95,7 +95,7 @@ static bool may_be_released(const struct wf_pull *pull)
 /* End @pull, whose destination is quiet: tell the owner of the bytes, then ours. */
 static void finish(struct wf_pull *pull)
 {
-	struct wf_worker *w = pull->transfer->worker;
+	struct wf_engine *w = pull->transfer->engine;
 	struct wf_link *link = pull->link;
 	bool well = pull->state != WF_PULL_STOPPING && !flush(pull);
 	bool view = pull->way == WF_PULL_WAY_VIEW;
@@ -146,7 +146,7 @@ static bool is_busy(const struct wf_pull *pull)
 
 static void arm(struct wf_pull *pull, uint64_t in_ns)
 {
-	struct wf_worker *w = pull->transfer->worker;
+	struct wf_engine *w = pull->transfer->engine;
 
 	wf_loop_timer(&w->loop, &pull->timer, w->loop.now_ns + in_ns, timer);
 }
@@ -299,7 +299,7 @@ static int open_target(struct wf_pull *pull, const struct wf_span *span, struct 
 {
 	struct wf_link *link = pull->link;
 
-	return wf_grant_local(&pull->grant, link->on->rail, &link->worker->pool, span, e);
+	return wf_grant_local(&pull->grant, link->on->rail, &link->engine->pool, span, e);
 }
 
 /*
@@ -333,7 +333,7 @@ static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 		return WF_TRANSFER_LATER;
 	err = open_target(pull, &body, e);
 	if (err) {
-		wf_log(&pull->transfer->worker->log, WF_LOG_INFO,
+		wf_log(&pull->transfer->engine->log, WF_LOG_INFO,
 		       "%s: a body goes through the host: %s", wf_link_label(pull->link), e->text);
 		return -EOPNOTSUPP;
 	}
@@ -361,7 +361,7 @@ static int take_room(struct wf_pull *pull, struct wf_error *e)
 		return err;
 	wf_link_record(pull->link, WF_RECORDER_POOL_WAIT, pull->job.stage->room_bytes, 0);
 	pull->room_waiter.retry = retry_room;
-	wf_pool_wait(&pull->transfer->worker->pool, &pull->room_waiter);
+	wf_pool_wait(&pull->transfer->engine->pool, &pull->room_waiter);
 	return WF_TRANSFER_LATER;
 }
 
@@ -398,7 +398,7 @@ static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error
 	struct wf_span span = target(pull);
 	int err = -EOPNOTSUPP;
 
-	wf_pool_unwait(&pull->transfer->worker->pool, &pull->room_waiter);
+	wf_pool_unwait(&pull->transfer->engine->pool, &pull->room_waiter);
 	if (pull->way == WF_PULL_WAY_READ)
 		return open_target(pull, &span, e);
 	if (may_be_straight(pull, caps))
@@ -438,7 +438,7 @@ static void begin(struct wf_pull *pull)
 	pull->path.registered = pull->grant.own != NULL;
 	pull->path.caps = caps;
 	/* Chunk and depth alone are asked for: the way was the owner's choice. */
-	wf_plan_make(caps, &link->worker->options, pull->body.bytes, false, 0, &plan);
+	wf_plan_make(caps, &link->engine->options, pull->body.bytes, false, 0, &plan);
 	pull->rail = (struct wf_pull_rail){
 		.on = link->on,
 		.chunk_bytes = plan.chunk_bytes,
@@ -553,7 +553,7 @@ static void read_done(struct wf_read *read, int status)
 	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
 	struct wf_pull *pull = r->pull;
 	struct wf_error e;
-	uint64_t turn_ns = pull->transfer->worker->loop.now_ns, offset = r->offset, count = r->count;
+	uint64_t turn_ns = pull->transfer->engine->loop.now_ns, offset = r->offset, count = r->count;
 	struct wf_stripe_way *over = r->over;
 
 	/* A process that was stopped meanwhile may have read bytes no longer offered. */
@@ -581,7 +581,7 @@ static void read_done(struct wf_read *read, int status)
 		if (over)
 			pull->spread->carried |= 1u << (over - pull->spread->ways);
 		else
-			wf_tx_progress(&pull->link->tx, pull->link->worker->loop.now_ns);
+			wf_tx_progress(&pull->link->tx, pull->link->engine->loop.now_ns);
 	}
 	if (over)
 		wf_reads_end_over(pull, over, 1, count);
@@ -620,7 +620,7 @@ static void see(struct wf_pull *pull)
 {
 	pull->path.way = WF_BODY_VIEW;
 	pull->path.caps = wf_link_caps(pull->link);
-	pull->path.first_ns = pull->path.last_ns = pull->transfer->worker->loop.now_ns;
+	pull->path.first_ns = pull->path.last_ns = pull->transfer->engine->loop.now_ns;
 	arm(pull, 0);
 }
 
@@ -761,7 +761,7 @@ static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 /* Copy by the handle in @body; bytes that were copied before a rail failed are there still. */
 static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 {
-	struct wf_worker *w = pull->transfer->worker;
+	struct wf_engine *w = pull->transfer->engine;
 	struct wf_link *link = pull->link;
 	struct wf_error e;
 
@@ -864,7 +864,7 @@ void wf_pull_drained(struct wf_pull *pull)
 	fresh = pull->job.stage->ended - pull->got_bytes;
 	pull->got_bytes += fresh;
 	pull->path.chunks += (uint32_t)((fresh + piece - 1) / piece);
-	pull->path.last_ns = pull->transfer->worker->loop.now_ns;
+	pull->path.last_ns = pull->transfer->engine->loop.now_ns;
 	if (!pull->path.first_ns)
 		pull->path.first_ns = pull->path.last_ns;
 	if (is_busy(pull))
@@ -1002,7 +1002,7 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 	else if (pull->state == WF_PULL_ASKED)
 		(void)snprintf(text, bytes, ", and %s has not offered the rest again", peer);
 	else if (!wf_list_empty(&pull->room_waiter.node)) {
-		wf_pool_describe(&pull->transfer->worker->pool, pull->job.stage->room_bytes, wait);
+		wf_pool_describe(&pull->transfer->engine->pool, pull->job.stage->room_bytes, wait);
 		(void)snprintf(text, bytes, ", and %s", wait);
 	} else if (pull->state == WF_PULL_EARLY && pull->job.stage && pull->job.stage->awaited)
 		(void)snprintf(text, bytes, ", and the program's stream has not come so far");

@@ -89,7 +89,7 @@ struct wf_pull_job {
 
 /* The rail of the reads under way, or of the last ones. */
 struct wf_pull_rail {
-	const struct wf_worker_rail *on; /* NULL: there has been no rail */
+	const struct wf_engine_rail *on; /* NULL: there has been no rail */
 	uint64_t chunk_bytes;
 	uint32_t depth;      /* least number of reads under way: the link's depth may be more */
 	bool helper;         /* the rail's helper makes reads, too */

@@ -76,7 +76,7 @@ int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_
 /* How many reads may be under way over the rail of @learnt; reads by the helper come besides. */
 static uint32_t depth(const struct wf_pull *pull, const struct wf_depth *learnt)
 {
-	return pull->link->worker->options.depth ? pull->rail.depth :
+	return pull->link->engine->options.depth ? pull->rail.depth :
 						   WF_MAX(pull->rail.depth, learnt->count);
 }
 
@@ -93,7 +93,7 @@ static uint32_t busy_here(const struct wf_pull *pull)
 
 void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 {
-	uint64_t took_ns = pull->transfer->worker->loop.now_ns - r->posted_ns;
+	uint64_t took_ns = pull->transfer->engine->loop.now_ns - r->posted_ns;
 
 	if (r->count != pull->rail.chunk_bytes || r->aside || pull->path.caps->sync_read)
 		return;
@@ -159,7 +159,7 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_stri
 {
 	struct wf_link *link = pull->link;
 
-	r->posted_ns = link->worker->loop.now_ns;
+	r->posted_ns = link->engine->loop.now_ns;
 	r->over = over;
 	pull->busy++;
 	if (over) {
@@ -168,7 +168,7 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_stri
 		wf_depth_read_begins(&over->lane->reads, r->posted_ns);
 		r->among = over->lane->reads.count == over->busy ? over->busy : 0;
 	} else {
-		wf_depth_read_begins(&link->reads, link->worker->loop.now_ns);
+		wf_depth_read_begins(&link->reads, link->engine->loop.now_ns);
 		pull->aside += r->aside;
 		r->among = link->reads.count == busy_here(pull) + pull->aside ? link->reads.count
 									      : 0;
@@ -180,7 +180,7 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_stri
 void wf_reads_end(struct wf_pull *pull, uint32_t count, uint64_t bytes)
 {
 	pull->busy -= count;
-	wf_depth_reads_end(&pull->link->reads, count, pull->link->worker->loop.now_ns);
+	wf_depth_reads_end(&pull->link->reads, count, pull->link->engine->loop.now_ns);
 	if (count)
 		wf_pace_end(&pull->share, bytes);
 }
@@ -192,7 +192,7 @@ void wf_reads_end_over(struct wf_pull *pull, struct wf_stripe_way *over, uint32_
 	pull->spread->busy -= count;
 	over->busy -= count;
 	while (count--)
-		wf_depth_reads_end(&over->lane->reads, 1, pull->transfer->worker->loop.now_ns);
+		wf_depth_reads_end(&over->lane->reads, 1, pull->transfer->engine->loop.now_ns);
 	if (bytes)
 		wf_pace_end(&pull->share, bytes);
 }

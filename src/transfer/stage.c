@@ -53,12 +53,12 @@ static bool must_wait(const struct wf_stage *stage)
 	const struct wf_transfer *t = stage->transfer;
 
 	return stage->way == WF_KIND_OUT_OF_CHUNK && t->draining_bytes &&
-	       t->draining_bytes + stage->room_bytes > t->worker->pool.budget_bytes / 2;
+	       t->draining_bytes + stage->room_bytes > t->engine->pool.budget_bytes / 2;
 }
 
 int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 {
-	struct wf_pool *pool = &stage->transfer->worker->pool;
+	struct wf_pool *pool = &stage->transfer->engine->pool;
 	uint64_t bytes = stage->room_bytes;
 	void *room;
 	int err;
@@ -96,7 +96,7 @@ void wf_stage_give_room(struct wf_stage *stage)
 	} else {
 		if (stage->room && stage->way == WF_KIND_OUT_OF_CHUNK)
 			t->draining_bytes -= stage->room_bytes;
-		wf_pool_give(&t->worker->pool, stage->room);
+		wf_pool_give(&t->engine->pool, stage->room);
 	}
 	stage->import = NULL;
 	stage->room = NULL;
@@ -150,7 +150,7 @@ void wf_stage_hold(struct wf_stage *stage, bool hold)
 
 static void ask_in(struct wf_stage *stage, uint64_t in_ns)
 {
-	struct wf_worker *w = stage->transfer->worker;
+	struct wf_engine *w = stage->transfer->engine;
 
 	wf_loop_timer(&w->loop, &stage->timer, w->loop.now_ns + in_ns, ask);
 }
@@ -158,7 +158,7 @@ static void ask_in(struct wf_stage *stage, uint64_t in_ns)
 /* Ask again later: a copy is under way, or the stream is awaited. */
 static void ask_later(struct wf_stage *stage)
 {
-	uint64_t waited_ns = stage->transfer->worker->loop.now_ns - stage->waits_ns;
+	uint64_t waited_ns = stage->transfer->engine->loop.now_ns - stage->waits_ns;
 
 	ask_in(stage, WF_MAX(ASK_NS, WF_MIN(waited_ns / PATIENCE, ASK_SLOWLY_NS)));
 }
@@ -190,7 +190,7 @@ bool wf_stage_ready(struct wf_stage *stage)
 	if (may_begin(stage))
 		return true;
 	stage->awaited = true;
-	stage->waits_ns = stage->transfer->worker->loop.now_ns;
+	stage->waits_ns = stage->transfer->engine->loop.now_ns;
 	if (!stage->timer.armed)
 		ask_in(stage, stage->why.code ? 0 : ASK_NS);
 	return false;
@@ -216,7 +216,7 @@ static void begin_next(struct wf_stage *stage)
 		.body = stage->body->at + stage->begun,
 		.chunk = stage->room + stage->begun % stage->room_bytes,
 		.bytes = end - stage->begun,
-		.pool = stage->import ? NULL : &stage->transfer->worker->pool,
+		.pool = stage->import ? NULL : &stage->transfer->engine->pool,
 	};
 	if (copy->place->kind->begin(copy, &e))
 		fail(stage, &e);
@@ -238,7 +238,7 @@ static void begin_all(struct wf_stage *stage)
 		fail_settled(stage);
 	while (has_next(stage) && may_begin(stage)) {
 		if (stage->begun == stage->over)
-			stage->waits_ns = stage->transfer->worker->loop.now_ns;
+			stage->waits_ns = stage->transfer->engine->loop.now_ns;
 		begin_next(stage);
 		if (stage->stopped)
 			return;
@@ -251,7 +251,7 @@ void wf_stage_go(struct wf_stage *stage, uint64_t limit)
 
 	stage->limit = limit;
 	if (idle)
-		stage->waits_ns = stage->transfer->worker->loop.now_ns;
+		stage->waits_ns = stage->transfer->engine->loop.now_ns;
 	begin_all(stage);
 	/* A failure, too, is reported in a turn of its own. */
 	if (idle && (stage->begun > stage->over || has_next(stage) || stage->why.code))
@@ -278,7 +278,7 @@ static void hear_device(struct wf_stage *stage)
 			return;
 		kind->end(copy);
 		stage->over = piece_end(stage, stage->over);
-		stage->waits_ns = stage->transfer->worker->loop.now_ns;
+		stage->waits_ns = stage->transfer->engine->loop.now_ns;
 		if (err)
 			fail(stage, &e);
 		if (!stage->why.code)
@@ -319,7 +319,7 @@ void wf_stage_close(struct wf_stage *stage)
 	if (!stage)
 		return;
 	t = stage->transfer;
-	wf_timer_stop(&t->worker->loop.timers, &stage->timer);
+	wf_timer_stop(&t->engine->loop.timers, &stage->timer);
 	wf_list_remove(&stage->node);
 	wf_stage_give_room(stage);
 	free(stage);
@@ -356,7 +356,7 @@ void wf_stage_settle(struct wf_transfer *t)
 		stage->settled = true;
 		if (stage->begun < stage->bytes)
 			fail_settled(stage);
-		wf_timer_stop(&t->worker->loop.timers, &stage->timer);
+		wf_timer_stop(&t->engine->loop.timers, &stage->timer);
 		ask(&stage->timer);
 	}
 }

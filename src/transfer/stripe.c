@@ -25,7 +25,7 @@ static struct wf_stripe_way *take_way(struct wf_stripe *spread)
 int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
 		  const struct wf_lane_record *record, const struct wf_span *into)
 {
-	struct wf_worker *w = lane->link->worker;
+	struct wf_engine *w = lane->link->engine;
 	struct wf_grant grant;
 	struct wf_error e;
 	int err;
@@ -74,7 +74,7 @@ void wf_stripe_close(struct wf_stripe *spread)
 static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
 		   const struct wf_span *body, const struct wf_grant **grant)
 {
-	struct wf_worker *w = lane->link->worker;
+	struct wf_engine *w = lane->link->engine;
 	uint32_t at = 0;
 	struct wf_error e;
 	int err;

@@ -56,7 +56,7 @@ void wf_stripe_close(struct wf_stripe *spread);
 /* Registrations of a body on lanes, by its owner. */
 struct wf_stripe_offer {
 	struct {
-		const struct wf_worker_rail *on;
+		const struct wf_engine_rail *on;
 		struct wf_grant grant;
 	} all[WF_LANES_MAX];
 	uint32_t count;

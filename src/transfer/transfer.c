@@ -11,17 +11,17 @@
 #define OFFERS_MAX (1u << 20) /* outstanding offers of a node; each also holds a tensor */
 #define PULLS_MAX (1u << 20)
 
-int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker)
+int wf_transfer_init(struct wf_transfer *t, struct wf_engine *engine)
 {
-	*t = (struct wf_transfer){ .worker = worker };
+	*t = (struct wf_transfer){ .engine = engine };
 	wf_table_init(&t->outgoing, OFFERS_MAX);
 	wf_table_init(&t->pulls, PULLS_MAX);
 	wf_freelist_init(&t->records, sizeof(struct wf_outgoing_record) + WF_OUTGOING_HEAD_BYTES, 0,
 			 0);
 	wf_list_init(&t->stages);
-	wf_pace_init(&t->pace, &worker->loop);
-	wf_sender_sums_init(&t->summers, &worker->loop, worker->options.helper);
-	return wf_view_init(&t->views, worker);
+	wf_pace_init(&t->pace, &engine->loop);
+	wf_sender_sums_init(&t->summers, &engine->loop, engine->options.helper);
+	return wf_view_init(&t->views, engine);
 }
 
 void wf_transfer_fini(struct wf_transfer *t)
@@ -122,7 +122,7 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 /* The end of a view is seen elsewhere, too; RELEASED says where to look, and when. */
 static int take_released(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_shm_export *shm_export = link->worker->shm_export;
+	struct wf_shm_export *shm_export = link->engine->shm_export;
 	struct wf_small_record small;
 
 	(void)ctx;
@@ -145,7 +145,7 @@ static int take_about_offer(void *ctx, struct wf_link *link, const struct wf_rec
 	p = find_outgoing(t, link, small.id);
 	if (!p) {
 		/* The outgoing body ended in the meantime: by its deadline, say. */
-		wf_counters_add(&t->worker->counters.late_dropped, 1);
+		wf_counters_add(&t->engine->counters.late_dropped, 1);
 		return record->type == WF_RECORD_RESUME ? deny_offer(link, small.other) : 0;
 	}
 	switch (record->type) {
@@ -239,7 +239,7 @@ void wf_transfer_down(struct wf_link *link, const struct wf_error *e)
 /* Find an outgoing body that waits for a peer which was never met. */
 static struct wf_outgoing *find_hopeless(const struct wf_transfer *t)
 {
-	WF_LIST_EACH(node, &t->worker->link_list) {
+	WF_LIST_EACH(node, &t->engine->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (!wf_link_was_up(link) && first_waiting(link))
@@ -264,7 +264,7 @@ bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e)
 	       wf_stage_all_quiet(t);
 }
 
-void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on)
+void wf_transfer_quiet(struct wf_transfer *t, const struct wf_engine_rail *on)
 {
 	struct wf_pull *pull;
 	uint32_t at = 0;

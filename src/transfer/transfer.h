@@ -20,7 +20,7 @@
 #define WF_TRANSFER_LATER 1 /* a code: not yet; the outgoing body or pull goes on by itself */
 
 struct wf_transfer {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	struct wf_table outgoing; /* by offer id */
 	struct wf_table pulls;
 	struct wf_freelist records; /* struct wf_outgoing_record with a short head */
@@ -35,14 +35,14 @@ struct wf_transfer {
 	bool settled;            /* no copy is begun any more */
 };
 
-int wf_transfer_init(struct wf_transfer *t, struct wf_worker *worker);
+int wf_transfer_init(struct wf_transfer *t, struct wf_engine *engine);
 /* End all views and tear @t down. */
 void wf_transfer_fini(struct wf_transfer *t);
 
 /* Take the records of offers and pulls.  Threads: setup. */
 void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes);
 
-/* Callbacks of the link floor: see struct wf_worker_sink. */
+/* Callbacks of the link floor: see struct wf_engine_sink. */
 void wf_transfer_up(struct wf_link *link);
 void wf_transfer_paused(struct wf_link *link);
 void wf_transfer_down(struct wf_link *link, const struct wf_error *e);
@@ -63,6 +63,6 @@ bool wf_transfer_recall(struct wf_transfer *t, const struct wf_error *e);
  * Tell pulls that the shared rail @on was opened anew: reads stuck on it touch no memory any
  * more.
  */
-void wf_transfer_quiet(struct wf_transfer *t, const struct wf_worker_rail *on);
+void wf_transfer_quiet(struct wf_transfer *t, const struct wf_engine_rail *on);
 
 #endif

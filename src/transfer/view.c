@@ -6,9 +6,9 @@
 
 #include "transfer/tell.h"
 
-int wf_view_init(struct wf_views *views, struct wf_worker *worker)
+int wf_view_init(struct wf_views *views, struct wf_engine *engine)
 {
-	views->worker = worker;
+	views->engine = engine;
 	wf_map_init(&views->map);
 	return -pthread_mutex_init(&views->lock, NULL);
 }
@@ -101,7 +101,7 @@ int wf_view_give(struct wf_views *views, const void *at)
 	if (!v)
 		return -EINVAL;
 	v->task.run = end_given;
-	wf_loop_submit(&views->worker->loop, &v->task);
+	wf_loop_submit(&views->engine->loop, &v->task);
 	return 0;
 }
 

@@ -14,7 +14,7 @@
 #include "util/map.h"
 
 struct wf_views {
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	pthread_mutex_t lock; /* guards the map */
 	struct wf_map map;    /* views by address */
 };
@@ -28,7 +28,7 @@ struct wf_view {
 	struct wf_task task;
 };
 
-int wf_view_init(struct wf_views *views, struct wf_worker *worker);
+int wf_view_init(struct wf_views *views, struct wf_engine *engine);
 
 /* End all views: their memory can't be read any more. */
 void wf_view_fini(struct wf_views *views);

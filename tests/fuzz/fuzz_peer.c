@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "core/streaming.h"
 #include "link/conn.h"
@@ -189,29 +189,29 @@ static int hear(void *ctx, struct wf_link *link, const struct wf_record *record)
 	return is_deaf && !is_harm ? 0 : real->take(real->ctx, link, record);
 }
 
-static struct wf_worker *worker(void)
+static struct wf_engine *engine(void)
 {
-	return &wf_world_node(NODE)->desks[0].worker;
+	return &wf_world_node(NODE)->workers[0].engine;
 }
 
 /* The first link of node @number; NULL: it has none. */
 static struct wf_link *link_of(unsigned number)
 {
 	struct wf_list *first =
-		wf_list_first(&wf_world_node(number)->desks[0].worker.link_list);
+		wf_list_first(&wf_world_node(number)->workers[0].engine.link_list);
 
 	return first ? WF_CONTAINER(first, struct wf_link, node) : NULL;
 }
 
 static void put_ears_on(void)
 {
-	struct wf_routes *real = &wf_world_node(NODE)->desks[0].routes;
+	struct wf_routes *real = &wf_world_node(NODE)->workers[0].routes;
 
 	ears = (struct wf_routes){ 0 };
 	for (unsigned type = 0; type < WF_COUNT(ears.of); type++)
 		if (real->of[type].take)
 			wf_route_set(&ears, type, hear, &real->of[type]);
-	worker()->routes = &ears;
+	engine()->routes = &ears;
 }
 
 static void open_world(uint8_t how)
@@ -281,7 +281,7 @@ static void do_harm(struct wf_task *task)
 		return;
 	wf_link_get(link);
 	is_harm = true;
-	rc = wf_route_record(worker()->routes, link, &harm->record);
+	rc = wf_route_record(engine()->routes, link, &harm->record);
 	is_harm = false;
 	if ((rc == -EBADMSG || rc == -ENOSPC) && wf_link_greeted(link))
 		wf_link_violate(link, "a record that makes no sense");
@@ -298,7 +298,7 @@ static void say(uint8_t type, const uint8_t *bytes, uint32_t count)
 		memcpy(copy, bytes, count);
 	harm.record = (struct wf_record){ .type = type, .count = count, .total = count,
 					  .bytes = copy };
-	wf_loop_submit(&worker()->loop, &harm.task);
+	wf_loop_submit(&engine()->loop, &harm.task);
 	wf_world_poll(NODE);
 	free(copy);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "link/lease.h"
 #include "tests/sim/faults.h"
@@ -638,34 +638,34 @@ static void check_steps(unsigned number, const struct wf_channels *c)
 }
 
 /* All operations have ended, so nobody has a claim on anything. */
-static void check_desk(unsigned number, struct wf_desk *desk)
+static void check_worker(unsigned number, struct wf_worker *worker)
 {
 	const struct wf_pull *pull;
 	uint32_t at_pull = 0;
 
-	if (count_table(&desk->transfer.outgoing) || desk->transfer.waiting_count)
+	if (count_table(&worker->transfer.outgoing) || worker->transfer.waiting_count)
 		fail_msg("node %u still keeps a body for somebody", number);
-	if ((pull = wf_table_next(&desk->transfer.pulls, &at_pull)))
+	if ((pull = wf_table_next(&worker->transfer.pulls, &at_pull)))
 		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads, state %d", number,
 			 wf_link_label(pull->link), (unsigned long long)pull->got_bytes,
 			 (unsigned long long)pull->body.bytes, pull->busy, (int)pull->state);
-	if (desk->transfer.pace.bytes || !wf_list_empty(&desk->transfer.pace.busy))
+	if (worker->transfer.pace.bytes || !wf_list_empty(&worker->transfer.pace.busy))
 		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
-			 (unsigned long long)desk->transfer.pace.bytes);
-	if (wf_map_next(&desk->bundles.map, NULL))
+			 (unsigned long long)worker->transfer.pace.bytes);
+	if (wf_map_next(&worker->bundles.map, NULL))
 		fail_msg("node %u still keeps what came beside a message", number);
-	if (!wf_list_empty(&desk->attachments.all) || !wf_list_empty(&desk->attachments.line))
+	if (!wf_list_empty(&worker->attachments.all) || !wf_list_empty(&worker->attachments.line))
 		fail_msg("node %u still sends an attachment", number);
-	if (count_table(&desk->calls.table) || wf_map_next(&desk->serving.map, NULL))
+	if (count_table(&worker->calls.table) || wf_map_next(&worker->serving.map, NULL))
 		fail_msg("node %u still has a call", number);
-	if (!wf_list_empty(&desk->streams.all) || !wf_list_empty(&desk->node->streams))
+	if (!wf_list_empty(&worker->streams.all) || !wf_list_empty(&worker->node->streams))
 		fail_msg("node %u still has a stream", number);
-	if (desk->worker.shm_export && wf_shm_export_held(desk->worker.shm_export))
+	if (worker->engine.shm_export && wf_shm_export_held(worker->engine.shm_export))
 		fail_msg("node %u still lends what nobody looks at", number);
-	check_steps(number, &desk->channels);
-	if (wf_map_next(&desk->channels.map, NULL) || desk->unexpected_queue.count)
+	check_steps(number, &worker->channels);
+	if (wf_map_next(&worker->channels.map, NULL) || worker->unexpected_queue.count)
 		fail_msg("node %u keeps tensors of steps that are over", number);
-	WF_LIST_EACH(at, &desk->worker.link_list) {
+	WF_LIST_EACH(at, &worker->engine.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 		if (link->offers.map.count)
@@ -679,8 +679,8 @@ static void check_desk(unsigned number, struct wf_desk *desk)
 				 (unsigned long long)link->account.bytes[WF_LEDGER_RECEIVED],
 				 wf_link_label(link),
 				 (unsigned long long)link->account.bytes[WF_LEDGER_OWED]);
-		if (wf_link_greeted(link) && wf_map_next(&desk->channels.map, NULL) == NULL &&
-		    link->room.total - link->room.used != desk->worker.options.room_bytes)
+		if (wf_link_greeted(link) && wf_map_next(&worker->channels.map, NULL) == NULL &&
+		    link->room.total - link->room.used != worker->engine.options.room_bytes)
 			fail_msg("node %u has room for %llu bytes of tensors of %s", number,
 				 (unsigned long long)(link->room.total - link->room.used),
 				 wf_link_label(link));
@@ -691,8 +691,8 @@ static void check_node(unsigned number)
 {
 	struct weft_node *node = wf_world_node(number);
 
-	for (unsigned i = 0; i < node->desk_count; i++)
-		check_desk(number, &node->desks[i]);
+	for (unsigned i = 0; i < node->worker_count; i++)
+		check_worker(number, &node->workers[i]);
 	if (wf_faults_is_draining(number) && weft_node_drain(node, 0))
 		fail_msg("node %u drains, and counts calls that nobody waits for: %s", number,
 			 weft_error());

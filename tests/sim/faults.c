@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/nth.h"
@@ -313,8 +313,8 @@ static bool lanes_are_busy(void)
 	for (unsigned i = 0; i < config.nodes; i++) {
 		const struct weft_node *node = wf_world_node(i);
 
-		for (unsigned d = 0; !wf_faults_is_away(i) && d < node->desk_count; d++)
-			WF_LIST_EACH(at, &node->desks[d].worker.link_list)
+		for (unsigned d = 0; !wf_faults_is_away(i) && d < node->worker_count; d++)
+			WF_LIST_EACH(at, &node->workers[d].engine.link_list)
 				WF_LIST_EACH(lane, &WF_CONTAINER(at, struct wf_link, node)->lanes)
 					if (WF_CONTAINER(lane, struct wf_lane, node)->reads.count)
 						return true;

@@ -102,8 +102,8 @@ static void shrink(unsigned number)
 {
 	struct weft_node *node = wf_world_node(number);
 
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		struct wf_options *o = &node->desks[i].worker.options;
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		struct wf_options *o = &node->workers[i].engine.options;
 
 		if (run.chunk_bytes)
 			o->chunk_bytes = run.chunk_bytes;

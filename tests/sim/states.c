@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/states.h"
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 
 /* What an operation is doing, or WF_STATES: nothing any more. */
@@ -188,15 +188,15 @@ static struct wf_link *link_between(unsigned node, unsigned other)
 	return link ? wf_link_real(link) : NULL;
 }
 
-/* The desk that has it. */
-static const struct wf_desk *desk_of(const struct wf_link *link)
+/* The worker that has it. */
+static const struct wf_worker *worker_of(const struct wf_link *link)
 {
-	return WF_CONTAINER(link->worker, struct wf_desk, worker);
+	return WF_CONTAINER(link->engine, struct wf_worker, engine);
 }
 
 static const struct wf_serving *serving_of(const struct wf_link *link)
 {
-	return &desk_of(link)->serving;
+	return &worker_of(link)->serving;
 }
 
 static bool keeps_some(const struct wf_bundle *b)
@@ -218,22 +218,22 @@ static void count_bundle(struct wf_tally *tally, enum wf_fault fault, const stru
 /* What goes over @link beside messages, both ways; who receives it is an operation. */
 static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struct wf_link *link)
 {
-	const struct wf_desk *desk = desk_of(link);
+	const struct wf_worker *worker = worker_of(link);
 	struct wf_map_node *at = NULL;
 
-	WF_LIST_EACH(node, &desk->attachments.all) {
+	WF_LIST_EACH(node, &worker->attachments.all) {
 		const struct wf_sending *s = WF_CONTAINER(node, struct wf_sending, node);
 
 		if (wf_link_real(s->link) == link)
 			count(tally, fault, state_of_attachment(s));
 	}
-	while ((at = wf_map_next(&desk->bundles.map, at))) {
+	while ((at = wf_map_next(&worker->bundles.map, at))) {
 		const struct wf_bundle *b = WF_CONTAINER(at, struct wf_bundle, node);
 
 		if (b->name.link == link)
 			count_bundle(tally, fault, b);
 	}
-	WF_LIST_EACH(node, &desk->node->ops) {
+	WF_LIST_EACH(node, &worker->node->ops) {
 		const struct weft_op *op = WF_CONTAINER(node, struct weft_op, node);
 
 		if (op->class->kind == WF_OP_RECV && op->recv.receiving.attached && op->recv.receiving.got_from &&

@@ -1242,7 +1242,7 @@ static int tell(const struct wf_bundle *b, struct wf_attachment_key key)
 	wf_attachment_key_put(name, &key);
 	wf_tensor_record_put(&w, &t, NULL);
 	record.count = (uint32_t)(w.at - bytes);
-	return wf_route_record(b->name.link->worker->routes, b->name.link, &record);
+	return wf_route_record(b->name.link->engine->routes, b->name.link, &record);
 }
 
 static void attachments_that_nobody_announced_break_the_protocol_or_are_refused(void **state)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "memory/cuda.h"
 #include "tests/cuda/gpu.h"
@@ -355,7 +355,7 @@ static struct wf_pull *the_pull(void)
 {
 	uint32_t at = 0;
 
-	return wf_table_next(&wf_world_node(1)->desks[0].transfer.pulls, &at);
+	return wf_table_next(&wf_world_node(1)->workers[0].transfer.pulls, &at);
 }
 
 static bool has_bytes(void *arg)
@@ -378,7 +378,7 @@ static bool owner_has_filled(void *arg)
 {
 	uint32_t at = 0;
 	const struct wf_outgoing *p =
-		wf_table_next(&wf_world_node(0)->desks[0].transfer.outgoing, &at);
+		wf_table_next(&wf_world_node(0)->workers[0].transfer.outgoing, &at);
 
 	(void)arg;
 	return p && p->staging && p->staging->filled;

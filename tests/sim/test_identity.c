@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
@@ -38,7 +38,7 @@ static unsigned links_of(unsigned number)
 {
 	unsigned count = 0;
 
-	WF_LIST_EACH(at, &wf_world_node(number)->desks[0].worker.link_list)
+	WF_LIST_EACH(at, &wf_world_node(number)->workers[0].engine.link_list)
 		count += wf_link_greeted(WF_CONTAINER(at, struct wf_link, node));
 	return count;
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "tests/sim/world.h"
 #include "transfer/outgoing.h"
@@ -91,7 +91,7 @@ static struct weft_path end_well(void)
 
 static struct wf_link *link_of(unsigned number)
 {
-	struct wf_worker *w = &wf_world_node(number)->desks[0].worker;
+	struct wf_engine *w = &wf_world_node(number)->workers[0].engine;
 
 	return WF_CONTAINER(wf_list_first(&w->link_list), struct wf_link, node);
 }
@@ -177,7 +177,7 @@ static void a_second_network_that_breaks_amid_a_body_costs_nothing(void **state)
 /* All of a crowd know both networks, and some wait until others have read. */
 static bool stand_in_line(void *arg)
 {
-	struct wf_transfer *t = &wf_world_node(1)->desks[0].transfer;
+	struct wf_transfer *t = &wf_world_node(1)->workers[0].transfer;
 	struct wf_pull *pull;
 	uint32_t at = 0, ready = 0;
 
@@ -357,7 +357,7 @@ static struct wf_outgoing *parcel_of(unsigned number)
 {
 	uint32_t at = 0;
 
-	return wf_table_next(&wf_world_node(number)->desks[0].transfer.outgoing, &at);
+	return wf_table_next(&wf_world_node(number)->workers[0].transfer.outgoing, &at);
 }
 
 static void who_asks_for_lanes_over_and_over_is_told_once_for_each(void **state)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "fabric/gate.h"
 #include "link/internal.h"
@@ -50,7 +50,7 @@ static const struct wf_fake slow = { .seed = 3, .delay_min_ns = 100 * US, .delay
 /* The link of node @number that is up; the only one in most tests. */
 static struct wf_link *link_of(unsigned number)
 {
-	WF_LIST_EACH(node, &wf_world_node(number)->desks[0].worker.link_list) {
+	WF_LIST_EACH(node, &wf_world_node(number)->workers[0].engine.link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->state == WF_LINK_UP)
@@ -365,7 +365,7 @@ static void receivers_with_few_slots_are_never_overrun(void **state)
 	static uint8_t bodies[3 * MANY][SMALL], got[3 * MANY][SMALL];
 	static struct wf_flight f[6 * MANY];
 	const struct shape *s = *state;
-	struct wf_worker_rail *on;
+	struct wf_engine_rail *on;
 
 	set("WEFT_SLOTS", "16");
 	set("WEFT_PACK_BYTES", "1"); /* a frame for each */
@@ -386,7 +386,7 @@ static void receivers_with_few_slots_are_never_overrun(void **state)
 	for (unsigned i = 0; i < 3 * MANY; i++)
 		assert_true(wf_world_is_filled(got[i], SMALL, i));
 	assert_int_equal(wf_fake_overrun(), 0);
-	on = &wf_world_node(0)->desks[0].worker.rails[0];
+	on = &wf_world_node(0)->workers[0].engine.rails[0];
 	assert_int_equal(on->link_count, 3);
 	assert_true(on->promised + 2 * on->link_count <= 16);
 	wf_flight_free(f, 6 * MANY);
@@ -396,7 +396,7 @@ static void receivers_with_few_slots_are_never_overrun(void **state)
 /* The link of node 0 with node @number; only who is known by name can be asked for. */
 static struct wf_link *link_with(unsigned number)
 {
-	WF_LIST_EACH(node, &wf_world_node(0)->desks[0].worker.link_list) {
+	WF_LIST_EACH(node, &wf_world_node(0)->workers[0].engine.link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 		char name[8];
 
@@ -418,7 +418,7 @@ static uint32_t promised_to(unsigned number)
 static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void **state)
 {
 	const struct shape *s = *state;
-	const struct wf_worker_rail *on;
+	const struct wf_engine_rail *on;
 
 	set("WEFT_SLOTS", "32");
 	set("WEFT_PACK_BYTES", "1");
@@ -426,7 +426,7 @@ static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void *
 	wf_world_connect(1, 0);
 	wf_world_connect(2, 0);
 	wf_world_pass(S);
-	on = &wf_world_node(0)->desks[0].worker.rails[0];
+	on = &wf_world_node(0)->workers[0].engine.rails[0];
 	stream(1, 0);
 	wf_world_pass(S);
 	assert_int_equal(promised_to(1), 32 - 32 / 8 - 2 * 2 - promised_to(2));
@@ -492,7 +492,7 @@ static void memory_of_a_burst_of_frames_goes_back(void **state)
 
 	set("WEFT_PACK_BYTES", "1");
 	wf_world_open(s->shape, NODES, &slow);
-	frames = &wf_world_node(0)->desks[0].worker.frames.pool;
+	frames = &wf_world_node(0)->workers[0].engine.frames.pool;
 	burst(NODES);
 	assert_true(frames->slab_bytes >= 2 * MIB);
 	wf_world_pass(2 * S);
@@ -511,7 +511,7 @@ static void slots_are_made_as_they_are_used(void **state)
 
 	set("WEFT_SLOTS", "1024");
 	wf_world_open(s->shape, NODES, NULL);
-	rail = wf_world_node(0)->desks[0].worker.rails[0].rail;
+	rail = wf_world_node(0)->workers[0].engine.rails[0].rail;
 	few = wf_rail_slots(rail);
 	for (unsigned i = 1; i < NODES; i++) {
 		wf_world_connect(i, 0);
@@ -539,7 +539,7 @@ static void no_memory_for_more_slots_slows_down_and_breaks_nothing(void **state)
 
 	set("WEFT_PACK_BYTES", "1");
 	wf_world_open(s->shape, 3, &fake);
-	rail = wf_world_node(0)->desks[0].worker.rails[0].rail;
+	rail = wf_world_node(0)->workers[0].engine.rails[0].rail;
 	wf_world_connect(1, 0);
 	wf_world_connect(2, 0);
 	stream(2, 0);
@@ -718,7 +718,7 @@ static void a_depth_that_is_asked_for_stays(void **state)
 static bool all_bytes_are_asked_for(void *ctx)
 {
 	(void)ctx;
-	return wf_world_node(0)->desks[0].transfer.pace.bytes + MIB > WF_PACE_BYTES_MAX;
+	return wf_world_node(0)->workers[0].transfer.pace.bytes + MIB > WF_PACE_BYTES_MAX;
 }
 
 /* Two have all that may be under way at once, and stand still with it. */
@@ -1112,8 +1112,8 @@ static void dials_that_cross_leave_one_link(void **state)
 			assert_int_equal(f[j].status, WEFT_OK);
 		assert_true(wf_world_is_filled(target, BIG, i));
 		assert_true(wf_world_is_filled(other_target, SMALL, i));
-		assert_int_equal(wf_world_node(0)->desks[0].worker.rails[0].link_count, 1);
-		assert_int_equal(wf_world_node(1)->desks[0].worker.rails[0].link_count, 1);
+		assert_int_equal(wf_world_node(0)->workers[0].engine.rails[0].link_count, 1);
+		assert_int_equal(wf_world_node(1)->workers[0].engine.rails[0].link_count, 1);
 		wf_flight_free(f, 6);
 		assert_int_equal(wf_world_close(), 0);
 	}

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
@@ -31,16 +31,16 @@ static void open_world(enum wf_world_shape shape)
 /* Node @at holds nothing for anybody. */
 static void assert_free(unsigned at)
 {
-	const struct wf_desk *desk = &wf_world_node(at)->desks[0];
+	const struct wf_worker *worker = &wf_world_node(at)->workers[0];
 	uint32_t from = 0;
 
-	assert_null(wf_table_next(&desk->transfer.outgoing, &from));
+	assert_null(wf_table_next(&worker->transfer.outgoing, &from));
 	from = 0;
-	assert_null(wf_table_next(&desk->transfer.pulls, &from));
+	assert_null(wf_table_next(&worker->transfer.pulls, &from));
 	from = 0;
-	assert_null(wf_table_next(&desk->calls.table, &from));
-	assert_int_equal(desk->unexpected_queue.count, 0);
-	WF_LIST_EACH(node, &desk->worker.link_list)
+	assert_null(wf_table_next(&worker->calls.table, &from));
+	assert_int_equal(worker->unexpected_queue.count, 0);
+	WF_LIST_EACH(node, &worker->engine.link_list)
 		assert_int_equal(WF_CONTAINER(node, struct wf_link, node)->offers.map.count, 0);
 	assert_int_equal(wf_world_count(at).pool_bytes_used, 0);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
@@ -395,7 +395,7 @@ static void a_dump_names_the_attempt_that_comes(void **state)
 
 static const struct wf_reply_cache *replies_of(unsigned number)
 {
-	return &wf_world_node(number)->desks[0].serving.replies;
+	return &wf_world_node(number)->workers[0].serving.replies;
 }
 
 /* Replies that are lost. */

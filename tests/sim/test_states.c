@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
@@ -430,7 +430,7 @@ static bool parcel_is_offered(void)
 
 static bool parcel_is_pulled(void)
 {
-	return outgoing()->state == WF_OUTGOING_OFFERED && wf_world_node(1)->desks[0].transfer.pace.bytes;
+	return outgoing()->state == WF_OUTGOING_OFFERED && wf_world_node(1)->workers[0].transfer.pace.bytes;
 }
 
 static bool parcel_is_unacknowledged(void)

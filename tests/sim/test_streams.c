@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
@@ -1579,7 +1579,7 @@ static void bad_metadata_is_refused(void **state)
 /* The link of node @from, which has one. */
 static struct wf_link *link_of(unsigned from)
 {
-	return WF_CONTAINER(wf_list_first(&wf_world_node(from)->desks[0].worker.link_list),
+	return WF_CONTAINER(wf_list_first(&wf_world_node(from)->workers[0].engine.link_list),
 			    struct wf_link, node);
 }
 
@@ -1599,7 +1599,7 @@ static void offend(unsigned from, uint8_t type, size_t bytes)
 				       .sent = offence_sent };
 	wf_list_init(&offence.node);
 	wf_link_post(link_of(from), &offence);
-	wf_worker_flush(&wf_world_node(from)->desks[0].worker);
+	wf_engine_flush(&wf_world_node(from)->workers[0].engine);
 }
 
 static void offend_message(unsigned from, uint8_t type, uint64_t call, uint16_t flags)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "link/lease.h"
 #include "tests/sim/world.h"
@@ -413,7 +413,7 @@ static void an_offer_that_is_taken_back_is_not_looked_at(void **state)
 	wf_flight_land(&f[1], 1, S);
 	assert_int_equal(f[1].status, WEFT_CANCELLED);
 	assert_true(is_back(NULL));
-	assert_int_equal(wf_shm_export_held(wf_world_node(0)->desks[0].worker.shm_export), 0);
+	assert_int_equal(wf_shm_export_held(wf_world_node(0)->workers[0].engine.shm_export), 0);
 	wf_flight_free(&f[1], 1);
 	assert_int_equal(wf_world_close(), 0);
 }
@@ -422,7 +422,7 @@ static struct wf_outgoing *offered(struct weft_node *owner)
 {
 	uint32_t at = 0;
 
-	return wf_table_next(&owner->desks[0].transfer.outgoing, &at);
+	return wf_table_next(&owner->workers[0].transfer.outgoing, &at);
 }
 
 static void what_is_not_lent_any_more_is_offered_anew(void **state)
@@ -439,7 +439,7 @@ static void what_is_not_lent_any_more_is_offered_anew(void **state)
 	share(&f[1], 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
 	outgoing = offered(owner);
-	wf_shm_export_end(owner->desks[0].worker.shm_export, outgoing->offer.place);
+	wf_shm_export_end(owner->workers[0].engine.shm_export, outgoing->offer.place);
 	outgoing->offer.lent = false;
 	receive(&f[0], 1, 7, 0);
 	wf_flight_land(f, 2, S);
@@ -501,13 +501,13 @@ static void what_is_lent_beyond_the_limit_is_copied(void **state)
 		views += view;
 	}
 	assert_int_equal(views, WF_LEASES_MAX);
-	assert_int_equal(wf_shm_export_held(wf_world_node(0)->desks[0].worker.shm_export),
+	assert_int_equal(wf_shm_export_held(wf_world_node(0)->workers[0].engine.shm_export),
 			 WF_LEASES_MAX);
 	wf_flight_free(out, WF_COUNT(out));
 	wf_flight_free(in, WF_COUNT(in));
 	weft_free(wf_world_node(0), memory);
 	assert_true(wf_world_run(is_back, NULL, BACK_NS));
-	assert_int_equal(wf_shm_export_held(wf_world_node(0)->desks[0].worker.shm_export), 0);
+	assert_int_equal(wf_shm_export_held(wf_world_node(0)->workers[0].engine.shm_export), 0);
 	assert_int_equal(wf_world_close(), 0);
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/node.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
@@ -31,9 +31,9 @@ static void open_world(enum wf_world_shape shape)
 }
 
 /* Links of worker @worker of node 0 that have met their peers. */
-static unsigned links_of(unsigned worker)
+static unsigned links_of(unsigned engine)
 {
-	const struct wf_worker *w = &wf_world_node(0)->desks[worker].worker;
+	const struct wf_engine *w = &wf_world_node(0)->workers[engine].engine;
 	unsigned count = 0;
 
 	WF_LIST_EACH(at, &w->link_list)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "core/turn.h"
 #include "link/lease.h"
@@ -267,7 +267,7 @@ unsigned wf_world_talking(unsigned number)
 
 /* Somebody's worker would not sleep now. */
 /* A read of memory of this host has been made, and the next turn hears of it. */
-static bool reads(const struct wf_worker *w)
+static bool reads(const struct wf_engine *w)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -278,7 +278,7 @@ static bool reads(const struct wf_worker *w)
 	return false;
 }
 
-static bool is_busy(const struct wf_worker *w)
+static bool is_busy(const struct wf_engine *w)
 {
 	return !wf_list_empty(&w->dirty) || !wf_list_empty(&w->loop.notices) ||
 	       !wf_inbox_empty(&w->loop.inbox) || atomic_load(&w->pool.freed) || reads(w);
@@ -288,8 +288,8 @@ static uint64_t node_next_ns(const struct weft_node *node, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		const struct wf_worker *w = &node->desks[i].worker;
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		const struct wf_engine *w = &node->workers[i].engine;
 
 		if (is_busy(w))
 			return now + STEP_NS;
@@ -332,7 +332,7 @@ static void poll_all(void)
 }
 
 /* Messages of the fake arrive when their senders have left the gate: nobody knocks then. */
-static void look_behind_gates(struct wf_worker *w)
+static void look_behind_gates(struct wf_engine *w)
 {
 	for (uint32_t i = 0; i < w->rail_count; i++)
 		if (wf_rail_caps(w->rails[i].rail)->wait == WF_WAIT_DOORBELL)
@@ -347,12 +347,12 @@ void wf_world_poll(unsigned number)
 		return;
 	answer_due(c);
 	/* Not one that sleeps in a call of its own. */
-	for (unsigned i = 0; i < c->node->desk_count; i++) {
-		struct wf_desk *desk = &c->node->desks[i];
+	for (unsigned i = 0; i < c->node->worker_count; i++) {
+		struct wf_worker *worker = &c->node->workers[i];
 
-		look_behind_gates(&desk->worker);
-		if (!desk->polling)
-			wf_turn_until(desk, 0);
+		look_behind_gates(&worker->engine);
+		if (!worker->polling)
+			wf_turn_until(worker, 0);
 	}
 }
 
@@ -522,9 +522,10 @@ void wf_world_lie(unsigned number, unsigned whom, unsigned lies)
 	if (lies & WF_WORLD_LIE_INCARNATION)
 		memcpy(liar->directory.incarnation, citizens[whom]->node->directory.incarnation,
 		       sizeof(liar->directory.incarnation));
-	for (unsigned i = 0; lies & WF_WORLD_LIE_ADDRESS && i < liar->desk_count; i++)
-		(void)snprintf(liar->desks[i].worker.address, sizeof(liar->desks[i].worker.address),
-			       "%s", citizens[whom]->address);
+	for (unsigned i = 0; lies & WF_WORLD_LIE_ADDRESS && i < liar->worker_count; i++)
+		(void)snprintf(liar->workers[i].engine.address,
+			       sizeof(liar->workers[i].engine.address), "%s",
+			       citizens[whom]->address);
 }
 
 void wf_world_restart(unsigned number)
@@ -639,22 +640,22 @@ void wf_world_assert_free(unsigned number)
 	struct weft_node *node = wf_world_node(number);
 
 	assert_true(wf_list_empty(&node->streams));
-	for (unsigned i = 0; i < node->desk_count; i++) {
-		const struct wf_desk *desk = &node->desks[i];
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		const struct wf_worker *worker = &node->workers[i];
 		uint32_t from = 0;
 
-		assert_null(wf_table_next(&desk->transfer.outgoing, &from));
-		assert_int_equal(desk->transfer.waiting_count, 0);
+		assert_null(wf_table_next(&worker->transfer.outgoing, &from));
+		assert_int_equal(worker->transfer.waiting_count, 0);
 		from = 0;
-		assert_null(wf_table_next(&desk->transfer.pulls, &from));
+		assert_null(wf_table_next(&worker->transfer.pulls, &from));
 		from = 0;
-		assert_null(wf_table_next(&desk->calls.table, &from));
-		assert_null(wf_map_next(&desk->serving.map, NULL));
-		assert_true(wf_list_empty(&desk->streams.all));
-		assert_null(wf_map_next(&desk->bundles.map, NULL));
-		assert_int_equal(desk->unexpected_queue.count, 0);
-		assert_true(wf_list_empty(&desk->attachments.all));
-		WF_LIST_EACH(at, &desk->worker.link_list) {
+		assert_null(wf_table_next(&worker->calls.table, &from));
+		assert_null(wf_map_next(&worker->serving.map, NULL));
+		assert_true(wf_list_empty(&worker->streams.all));
+		assert_null(wf_map_next(&worker->bundles.map, NULL));
+		assert_int_equal(worker->unexpected_queue.count, 0);
+		assert_true(wf_list_empty(&worker->attachments.all));
+		WF_LIST_EACH(at, &worker->engine.link_list) {
 			const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 			assert_int_equal(link->offer_count, 0);
@@ -773,8 +774,8 @@ void wf_world_kill(unsigned number)
 	wf_fake_kill(life_of(number));
 	wf_net_kill(c->address);
 	wf_net_kill_process(life_of(number) + 1); /* as net.c counts them */
-	for (unsigned i = 0; i < c->node->desk_count; i++) /* the kernel's part */
-		wf_shm_imports_forked(&c->node->desks[i].worker.shm_imports);
+	for (unsigned i = 0; i < c->node->worker_count; i++) /* the kernel's part */
+		wf_shm_imports_forked(&c->node->workers[i].engine.shm_imports);
 }
 
 void wf_world_freeze(unsigned number, bool frozen)

@@ -6,7 +6,7 @@
  * Over the fake fabric, on the real clock: a queue whose read blocks takes the place of one
  * of the fake's.
  */
-#include "core/desk.h"
+#include "core/worker.h"
 #include "core/op.h"
 #include "fabric/internal.h"
 #include "tests/fake/fabric.h"
@@ -165,7 +165,7 @@ static ssize_t read_at_gate(struct fid_cq *cq, void *buffer, size_t count)
 
 struct swap {
 	struct wf_task task;
-	struct wf_worker *worker;
+	struct wf_engine *engine;
 	bool back;
 };
 
@@ -173,7 +173,7 @@ struct swap {
 static void swap(struct wf_task *task)
 {
 	struct swap *s = WF_CONTAINER(task, struct swap, task);
-	struct fid_cq *cq = s->worker->rails[0].rail->queues.cq.fid;
+	struct fid_cq *cq = s->engine->rails[0].rail->queues.cq.fid;
 
 	if (s->back) {
 		cq->ops = (struct fi_ops_cq *)(uintptr_t)true_ops;
@@ -188,8 +188,8 @@ static void swap(struct wf_task *task)
 static void a_worker_stuck_in_its_provider_is_named_with_the_call(void **state)
 {
 	struct weft_node *node = open_node(WEFT_THREADED);
-	struct swap in = { .task.run = swap, .worker = &node->desks[0].worker };
-	struct swap back = { .task.run = swap, .worker = &node->desks[0].worker, .back = true };
+	struct swap in = { .task.run = swap, .engine = &node->workers[0].engine };
+	struct swap back = { .task.run = swap, .engine = &node->workers[0].engine, .back = true };
 	struct weft_op *op = receive(node);
 	uint64_t until_ns = wf_clock_now() + PATIENCE_NS;
 	char *text = dump(node);
@@ -201,7 +201,7 @@ static void a_worker_stuck_in_its_provider_is_named_with_the_call(void **state)
 	free(text);
 
 	close_gate();
-	wf_loop_submit(&node->desks[0].worker.loop, &in.task);
+	wf_loop_submit(&node->workers[0].engine.loop, &in.task);
 	until_someone_is_at_the_gate();
 	text = dump(node);
 	check(text, "node n at 127.0.0.1:", true);
@@ -217,7 +217,7 @@ static void a_worker_stuck_in_its_provider_is_named_with_the_call(void **state)
 	assert_true(was_heard("the worker of this node does not turn: for "));
 
 	/* It comes back, and writes the dumps that nobody waits for any more. */
-	wf_loop_submit(&node->desks[0].worker.loop, &back.task);
+	wf_loop_submit(&node->workers[0].engine.loop, &back.task);
 	open_gate();
 	text = dump(node);
 	check(text, ": no peer has sent it\n", true);

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "link/worker.h"
+#include "link/engine.h"
 
 /* Workers are told apart by their addresses alone. */
-static struct wf_worker workers[3];
+static struct wf_engine workers[3];
 static struct wf_directory d;
 static const uint8_t one[WF_INCARNATION_BYTES] = { 1 }, two[WF_INCARNATION_BYTES] = { 2 };
 
@@ -39,13 +39,13 @@ static void the_next_goes_where_there_are_fewest(void **state)
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(homes); i++) {
 		wf_directory_place(&d, &homes[i], "", NULL);
-		counts[homes[i].worker - workers]++;
+		counts[homes[i].engine - workers]++;
 	}
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(counts[i], 2);
 	wf_directory_leave(&d, &homes[4]);
 	wf_directory_place(&d, &more, "", NULL);
-	assert_ptr_equal(more.worker, homes[4].worker);
+	assert_ptr_equal(more.engine, homes[4].engine);
 	wf_directory_leave(&d, &more);
 	for (size_t i = 0; i < WF_COUNT(homes); i++)
 		if (i != 4)
@@ -61,13 +61,13 @@ static void a_peer_that_is_known_goes_to_the_worker_that_has_it(void **state)
 	wf_directory_enter(&d, &met, &workers[2], "");
 	assert_ptr_equal(wf_directory_claim(&d, &met, one), &workers[2]);
 	wf_directory_place(&d, &by_address, "a:1", two);
-	assert_ptr_equal(by_address.worker, &workers[1]);
+	assert_ptr_equal(by_address.engine, &workers[1]);
 	/* Who he is says more than where he can be reached. */
 	wf_directory_place(&d, &by_both, "a:1", one);
-	assert_ptr_equal(by_both.worker, &workers[2]);
+	assert_ptr_equal(by_both.engine, &workers[2]);
 	/* No address is nobody's. */
 	wf_directory_place(&d, &unknown, "", NULL);
-	assert_ptr_equal(unknown.worker, &workers[0]);
+	assert_ptr_equal(unknown.engine, &workers[0]);
 	wf_directory_leave(&d, &named);
 	wf_directory_leave(&d, &met);
 	wf_directory_leave(&d, &by_address);

@@ -11,21 +11,21 @@
 
 /* Of a worker only what a caller's place in the directory needs. */
 static struct wf_directory directory;
-static struct wf_worker worker;
+static struct wf_engine engine;
 static struct wf_reply_cache replies;
 static atomic_bool forgot;
-static struct wf_server_call *const handler = (void *)&worker; /* never looked at */
+static struct wf_server_call *const handler = (void *)&engine; /* never looked at */
 static uint8_t body[2 * MIB];
 
 static int set_up(void **state)
 {
 	(void)state;
 	assert_int_equal(wf_directory_init(&directory), 0);
-	worker.directory = &directory;
-	wf_directory_join(&directory, &worker);
+	engine.directory = &directory;
+	wf_directory_join(&directory, &engine);
 	atomic_store(&forgot, false);
 	memset(body, 'b', sizeof(body));
-	wf_reply_cache_init(&replies, &worker, &forgot);
+	wf_reply_cache_init(&replies, &engine, &forgot);
 	return 0;
 }
 
@@ -181,11 +181,11 @@ static void a_caller_has_a_place_in_the_directory_as_long_as_it_is_known(void **
 	memcpy(who, caller(1), sizeof(who));
 	assert_null(wf_directory_find(&directory, who));
 	answer(1, 7, 5);
-	assert_ptr_equal(wf_directory_find(&directory, who), &worker);
+	assert_ptr_equal(wf_directory_find(&directory, who), &engine);
 	for (uint64_t id = 1; id <= WF_REPLY_CACHE_MAX; id++)
 		answer(2, id, 5);
 	assert_false(is_here(1, 7));
-	assert_ptr_equal(wf_directory_find(&directory, who), &worker);
+	assert_ptr_equal(wf_directory_find(&directory, who), &engine);
 }
 
 int main(void)

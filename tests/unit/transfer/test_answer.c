@@ -20,7 +20,7 @@
 #define SLOWER_MAX 10
 
 static struct wf_directory directory;
-static struct wf_worker worker;
+static struct wf_engine engine;
 static struct wf_link links[2];
 static unsigned withdrawn_count, lost_count;
 
@@ -53,9 +53,9 @@ static int set_up(void **state)
 {
 	(void)state;
 	withdrawn_count = lost_count = 0;
-	worker.directory = &directory;
+	engine.directory = &directory;
 	for (size_t i = 0; i < WF_COUNT(links); i++) {
-		links[i] = (struct wf_link){ .worker = &worker, .state = WF_LINK_TRYING,
+		links[i] = (struct wf_link){ .engine = &engine, .state = WF_LINK_TRYING,
 					     .refs = 1 };
 		wf_list_init(&links[i].out.queue);
 		wf_list_init(&links[i].out.controls);

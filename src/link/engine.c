@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/worker.h"
+#include "link/engine.h"
 #include "link/internal.h"
 
 #include <errno.h>
@@ -22,12 +22,12 @@
 
 static void wake(void *ctx)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 
 	wf_loop_wake(&w->loop);
 }
 
-static int open_rails(struct wf_worker *w, struct wf_error *e)
+static int open_rails(struct wf_engine *w, struct wf_error *e)
 {
 	struct wf_rail_config config = {
 		.host = w->host_address,
@@ -50,8 +50,8 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 		config.port_first = (uint16_t)a;
 		config.port_last = (uint16_t)b;
 	}
-	for (size_t i = 0; i < w->select.count && w->rail_count < WF_WORKER_RAILS_MAX; i++) {
-		struct wf_worker_rail *on = &w->rails[w->rail_count];
+	for (size_t i = 0; i < w->select.count && w->rail_count < WF_ENGINE_RAILS_MAX; i++) {
+		struct wf_engine_rail *on = &w->rails[w->rail_count];
 		struct wf_error why = { 0 };
 
 		if (w->select.all[i].short_of_room)
@@ -82,10 +82,10 @@ static int open_rails(struct wf_worker *w, struct wf_error *e)
 /*
  * Close all rails.  Their operations end by the stop, and the upcalls of that still have the rail.
  */
-static void close_rails(struct wf_worker *w)
+static void close_rails(struct wf_engine *w)
 {
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		struct wf_worker_rail *on = &w->rails[i];
+		struct wf_engine_rail *on = &w->rails[i];
 
 		wf_timer_stop(&w->loop.timers, &on->reopen_timer);
 		wf_timer_stop(&w->loop.timers, &on->tidy_timer);
@@ -99,7 +99,7 @@ static void close_rails(struct wf_worker *w)
 		wf_rail_close(w->rails[--w->rail_count].rail);
 }
 
-static void tell_files(struct wf_worker *w)
+static void tell_files(struct wf_engine *w)
 {
 	char names[1024] = "";
 
@@ -112,7 +112,7 @@ static void tell_files(struct wf_worker *w)
 		wf_log(&w->log, WF_LOG_WARN, "the files of this node can't be noted: a kill will leave them");
 }
 
-static int handle(struct wf_worker *w, struct wf_worker_rail *on, const struct wf_event *ev)
+static int handle(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_event *ev)
 {
 	struct wf_read *read = ev->cookie;
 
@@ -142,7 +142,7 @@ static int handle(struct wf_worker *w, struct wf_worker_rail *on, const struct w
 
 static void tidy(struct wf_timer *timer)
 {
-	struct wf_worker_rail *on = WF_CONTAINER(timer, struct wf_worker_rail, tidy_timer);
+	struct wf_engine_rail *on = WF_CONTAINER(timer, struct wf_engine_rail, tidy_timer);
 
 	on->tidies = false;
 	wf_rail_tidy(on->rail);
@@ -153,7 +153,7 @@ static void tidy(struct wf_timer *timer)
  * one of the same batch names.  The provider is asked once: events that come meanwhile wait for
  * the next turn, and frames that go out need not.
  */
-static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
+static int poll_rail(struct wf_engine *w, struct wf_engine_rail *on)
 {
 	struct wf_event ev;
 	int count = 0;
@@ -172,11 +172,11 @@ static int poll_rail(struct wf_worker *w, struct wf_worker_rail *on)
 
 static void reopen_again(struct wf_timer *timer)
 {
-	WF_CONTAINER(timer, struct wf_worker_rail, reopen_timer)->reopen = true;
+	WF_CONTAINER(timer, struct wf_engine_rail, reopen_timer)->reopen = true;
 }
 
 /* Reopen the rail later; until that goes well it can't be used. */
-static void reopen_later(struct wf_worker *w, struct wf_worker_rail *on)
+static void reopen_later(struct wf_engine *w, struct wf_engine_rail *on)
 {
 	on->reopen_pause_ns = on->reopen_pause_ns ? WF_MIN(2 * on->reopen_pause_ns,
 							    REOPEN_PAUSE_MAX_NS)
@@ -185,7 +185,7 @@ static void reopen_later(struct wf_worker *w, struct wf_worker_rail *on)
 }
 
 /* Tell every peer where our rails are now, and let links look for a rail again. */
-static void tell_rails(struct wf_worker *w)
+static void tell_rails(struct wf_engine *w)
 {
 	tell_files(w);
 	WF_LIST_EACH(node, &w->link_list) {
@@ -209,7 +209,7 @@ static void tell_rails(struct wf_worker *w)
  * Reopen a shared endpoint on which operations are stuck, tell every peer where it is now, and let
  * every link on it replay.
  */
-static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
+static void reopen(struct wf_engine *w, struct wf_engine_rail *on)
 {
 	struct wf_error e;
 	int err;
@@ -236,7 +236,7 @@ static void reopen(struct wf_worker *w, struct wf_worker_rail *on)
 	tell_rails(w);
 }
 
-static int poll_rails(struct wf_worker *w)
+static int poll_rails(struct wf_engine *w)
 {
 	int count = 0;
 
@@ -250,7 +250,7 @@ static int poll_rails(struct wf_worker *w)
 
 /* Descriptors. */
 
-static void peer_ended(struct wf_worker *w, uint64_t id)
+static void peer_ended(struct wf_engine *w, uint64_t id)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -265,48 +265,48 @@ static void peer_ended(struct wf_worker *w, uint64_t id)
 
 static void readable(void *ctx, unsigned tag, uint64_t value)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 
-	switch ((enum wf_worker_tag)tag) {
-	case WF_WORKER_TAG_RAIL:
+	switch ((enum wf_engine_tag)tag) {
+	case WF_ENGINE_TAG_RAIL:
 		wf_rail_woken(w->rails[value].rail);
 		break;
-	case WF_WORKER_TAG_PEER:
+	case WF_ENGINE_TAG_PEER:
 		/* Frames that the process has sent before its end come first. */
 		poll_rails(w);
 		peer_ended(w, value);
 		break;
-	case WF_WORKER_TAG_DOOR:
+	case WF_ENGINE_TAG_DOOR:
 		wf_door_poll(w->door, w->loop.now_ns);
 		break;
-	case WF_WORKER_TAG_SIDEDOOR:
+	case WF_ENGINE_TAG_SIDEDOOR:
 		wf_sidedoor_poll(w->sidedoor);
 		break;
-	case WF_WORKER_TAG_BELL:
+	case WF_ENGINE_TAG_BELL:
 		break;
 	}
 }
 
 static void look(void *ctx)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 
 	wf_door_poll(w->door, w->loop.now_ns);
 	if (w->sidedoor)
 		wf_sidedoor_poll(w->sidedoor);
 }
 
-static int watch_fds(struct wf_worker *w, struct wf_error *e)
+static int watch_fds(struct wf_engine *w, struct wf_error *e)
 {
 	struct wf_poller *p = &w->loop.poller;
-	int err = wf_poller_add(p, wf_door_fd(w->door), WF_WORKER_TAG_DOOR, 0);
+	int err = wf_poller_add(p, wf_door_fd(w->door), WF_ENGINE_TAG_DOOR, 0);
 
 	if (!err && w->sidedoor)
-		err = wf_poller_add(p, wf_sidedoor_fd(w->sidedoor), WF_WORKER_TAG_SIDEDOOR, 0);
+		err = wf_poller_add(p, wf_sidedoor_fd(w->sidedoor), WF_ENGINE_TAG_SIDEDOOR, 0);
 	if (!err && w->bell)
-		err = wf_poller_add(p, wf_doorbell_fd(w->bell), WF_WORKER_TAG_BELL, 0);
+		err = wf_poller_add(p, wf_doorbell_fd(w->bell), WF_ENGINE_TAG_BELL, 0);
 	for (uint32_t i = 0; i < w->rail_count && !err; i++)
-		err = wf_poller_add(p, wf_rail_fd(w->rails[i].rail), WF_WORKER_TAG_RAIL, i);
+		err = wf_poller_add(p, wf_rail_fd(w->rails[i].rail), WF_ENGINE_TAG_RAIL, i);
 	if (err)
 		return wf_error_set(e, err, "the worker's descriptors can't be watched: %s",
 				    wf_error_name(err));
@@ -317,14 +317,14 @@ static int watch_fds(struct wf_worker *w, struct wf_error *e)
 
 static void begin(void *ctx)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 
 	if (!wf_list_empty(&w->unused_links))
 		wf_link_free_unused(w);
 }
 
 /* Send what links marked dirty have; @idle: only on links whose peer has confirmed all frames. */
-static void run_dirty(struct wf_worker *w, bool idle)
+static void run_dirty(struct wf_engine *w, bool idle)
 {
 	struct wf_list now, *node;
 
@@ -348,7 +348,7 @@ static void send_all(void *ctx)
 	run_dirty(ctx, false);
 }
 
-void wf_worker_flush(struct wf_worker *w)
+void wf_engine_flush(struct wf_engine *w)
 {
 	run_dirty(w, true);
 }
@@ -360,7 +360,7 @@ void wf_worker_flush(struct wf_worker *w)
  */
 static void stood_still(void *ctx, uint64_t still_ns)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 
 	if (still_ns >= w->options.lost_ns / 2)
 		wf_recorder_add(&w->loop.recorder, WF_RECORDER_STOOD_STILL, 0,
@@ -375,7 +375,7 @@ static void stood_still(void *ctx, uint64_t still_ns)
 
 static int poll_all(void *ctx)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 	int count = poll_rails(w);
 
 	wf_pool_run(&w->pool);
@@ -384,7 +384,7 @@ static int poll_all(void *ctx)
 
 static int arm(void *ctx, uint64_t *until_ns)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 	uint64_t until = WF_MIN(*until_ns, wf_door_next_ns(w->door));
 
 	if (!wf_list_empty(&w->dirty))
@@ -412,7 +412,7 @@ static int arm(void *ctx, uint64_t *until_ns)
 
 static void awake(void *ctx)
 {
-	struct wf_worker *w = ctx;
+	struct wf_engine *w = ctx;
 
 	if (w->bell)
 		wf_doorbell_wake(w->bell);
@@ -432,7 +432,7 @@ static const struct wf_loop_client client = {
 /* Open and close. */
 
 /* Set the address of rails to the host part of the door's address: never the wildcard. */
-static int find_host_address(struct wf_worker *w, struct wf_error *e)
+static int find_host_address(struct wf_engine *w, struct wf_error *e)
 {
 	const char *from = w->options.advertise[0] ? w->options.advertise : wf_door_address(w->door);
 	uint16_t port, door_port;
@@ -459,7 +459,7 @@ static int find_host_address(struct wf_worker *w, struct wf_error *e)
 	return 0;
 }
 
-static bool any_same_host(const struct wf_worker *w)
+static bool any_same_host(const struct wf_engine *w)
 {
 	for (size_t i = 0; i < w->select.count; i++)
 		if (w->select.all[i].used && w->select.all[i].caps.same_host)
@@ -471,7 +471,7 @@ static bool any_same_host(const struct wf_worker *w)
  * Open the door.  Loopback, where the options name no place, is ::1 on a host that has no
  * 127.0.0.1.
  */
-static int open_door(struct wf_worker *w, struct wf_error *e)
+static int open_door(struct wf_engine *w, struct wf_error *e)
 {
 	struct wf_door_config config = {
 		.beyond_loopback = !strcmp(w->options.security, "open"),
@@ -509,7 +509,7 @@ static bool is_shortage(int err)
  * Open everything that same-host rails need.  A host that lacks some of it has no such rail: @lack
  * says why, and the other rails serve.  Any other error is this function's.
  */
-static int open_host(struct wf_worker *w, struct wf_error *lack)
+static int open_host(struct wf_engine *w, struct wf_error *lack)
 {
 	int err;
 
@@ -531,7 +531,7 @@ static int open_host(struct wf_worker *w, struct wf_error *lack)
 	return 0;
 }
 
-static int open_loop(struct wf_worker *w, struct wf_error *e)
+static int open_loop(struct wf_engine *w, struct wf_error *e)
 {
 	const struct wf_loop_config config = {
 		.client = &client,
@@ -545,7 +545,7 @@ static int open_loop(struct wf_worker *w, struct wf_error *e)
 	return wf_loop_open(&w->loop, &config, e);
 }
 
-int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e)
+int wf_engine_open(struct wf_engine *w, const struct wf_engine_config *config, struct wf_error *e)
 {
 	struct wf_error lack;
 	int err;
@@ -603,7 +603,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 		err = watch_fds(w, e);
 	if (err) {
 		close_rails(w);
-		wf_worker_close(w);
+		wf_engine_close(w);
 		return err;
 	}
 	tell_files(w);
@@ -614,7 +614,7 @@ int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, s
 /*
  * Is any frame not confirmed yet?  A link that was up and is looking for another rail counts, too.
  */
-static bool must_linger(const struct wf_worker *w)
+static bool must_linger(const struct wf_engine *w)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
@@ -630,7 +630,7 @@ static bool must_linger(const struct wf_worker *w)
  * Wait for the peers' confirmations, then say goodbye: a prompt close loses messages that were
  * reported as sent.
  */
-static void say_goodbye(struct wf_worker *w)
+static void say_goodbye(struct wf_engine *w)
 {
 	struct wf_greet greet = { .kind = WF_GREET_GOODBYE };
 	uint64_t until = w->loop.now_ns + CLOSE_NS;
@@ -662,7 +662,7 @@ static void say_goodbye(struct wf_worker *w)
 	(void)wf_loop_tell(&w->loop);
 }
 
-void wf_worker_leave(struct wf_worker *w)
+void wf_engine_leave(struct wf_engine *w)
 {
 	if (wf_poller_is_open(&w->loop.poller))
 		say_goodbye(w);
@@ -670,7 +670,7 @@ void wf_worker_leave(struct wf_worker *w)
 	(void)wf_loop_drain(&w->loop);
 }
 
-void wf_worker_close(struct wf_worker *w)
+void wf_engine_close(struct wf_engine *w)
 {
 	struct wf_list *node;
 	struct wf_error e;
@@ -700,7 +700,7 @@ void wf_worker_close(struct wf_worker *w)
 	wf_loop_close(&w->loop);
 }
 
-void wf_worker_forked(struct wf_worker *w)
+void wf_engine_forked(struct wf_engine *w)
 {
 	wf_loop_forked(&w->loop);
 	wf_door_forked(w->door);

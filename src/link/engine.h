@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker: one progress context.  One thread owns it, with its own loop, rails, door and links,
- * and nothing inside is locked.
+ * A progress engine, of which each worker has one: loop, rails, door and links.  One thread owns
+ * it, and nothing inside is locked.
  *
- * Other threads reach a worker by wf_loop_submit() only.  News for users leaves through
+ * Other threads reach an engine by wf_loop_submit() only.  News for users leaves through
  * wf_loop_defer(), at the end of a turn of the loop, so that no user's callback ever runs inside
  * the library's own work.
  */
-#ifndef WF_WORKER_H
-#define WF_WORKER_H
+#ifndef WF_ENGINE_H
+#define WF_ENGINE_H
 
 #include "fabric/rail.h"
 #include "link/directory.h"
@@ -27,11 +27,11 @@
 #include "wire/greet.h"
 #include "wire/pack.h"
 
-#define WF_WORKER_RAILS_MAX 8 /* our rails; a hello names up to 16 */
+#define WF_ENGINE_RAILS_MAX 8 /* our rails; a hello names up to 16 */
 
 struct wf_lane;
 struct wf_link;
-struct wf_worker_rail;
+struct wf_engine_rail;
 struct wf_shm_export;
 struct wf_sidedoor;
 
@@ -41,7 +41,7 @@ struct wf_read {
 };
 
 /* Upcalls to the floors above, except for records: see route.h. */
-struct wf_worker_sink {
+struct wf_engine_sink {
 	/* A rail works (again): @link may move bulk data; its epoch is new. */
 	void (*up)(void *ctx, struct wf_link *link);
 	/* The rail is gone: reads on a connected one have ended without a completion. */
@@ -49,12 +49,12 @@ struct wf_worker_sink {
 	/* A lane is ready; or about to close, and its reads end without a completion. */
 	void (*lane)(void *ctx, struct wf_lane *lane, bool open);
 	/* A shared rail was opened anew: nothing that was stuck on it touches memory any more. */
-	void (*quiet)(void *ctx, const struct wf_worker_rail *on);
+	void (*quiet)(void *ctx, const struct wf_engine_rail *on);
 	/*
 	 * Worker @home turned out to have the peer of @link, which was never greeted: operations
 	 * that wait for the peer are to go there.
 	 */
-	void (*elsewhere)(void *ctx, struct wf_link *link, struct wf_worker *home);
+	void (*elsewhere)(void *ctx, struct wf_link *link, struct wf_engine *home);
 	/* @from turned out to be the peer of @into, and is from now on another name of it. */
 	void (*merged)(void *ctx, struct wf_link *from, struct wf_link *into);
 	/* The peer is about to be declared dead because of @e: all is still as it was. */
@@ -64,7 +64,7 @@ struct wf_worker_sink {
 };
 
 /* A rail, and how its receive slots are promised to links. */
-struct wf_worker_rail {
+struct wf_engine_rail {
 	struct wf_rail *rail;
 	uint32_t edition;      /* number of times that a same-host rail was opened */
 	uint32_t link_count;
@@ -80,7 +80,7 @@ struct wf_worker_rail {
 	bool tidies;           /* @tidy_timer is running */
 };
 
-struct wf_worker {
+struct wf_engine {
 	struct wf_options options;
 	struct wf_log log;
 	struct wf_counters counters;
@@ -89,10 +89,10 @@ struct wf_worker {
 	bool beyond_loopback;
 	char name[WF_GREET_NAME_BYTES];
 	struct wf_directory *directory; /* the directory of the node */
-	const struct wf_worker *first; /* the first worker, whose door listens; NULL: this one */
+	const struct wf_engine *first; /* the first worker, whose door listens; NULL: this one */
 
 	struct wf_select select;
-	struct wf_worker_rail rails[WF_WORKER_RAILS_MAX];
+	struct wf_engine_rail rails[WF_ENGINE_RAILS_MAX];
 	uint32_t rail_count;
 	char host_address[WF_SOCKET_ADDRESS_BYTES]; /* host where rails that go by IP listen */
 
@@ -114,60 +114,60 @@ struct wf_worker {
 	struct wf_list unused_links; /* links to be freed between two turns */
 	uint64_t kept_out_ns;  /* until then strangers are kept out without a line in the log */
 	const struct wf_routes *routes;
-	const struct wf_worker_sink *sink;
+	const struct wf_engine_sink *sink;
 	void *sink_ctx;
 };
 
-struct wf_worker_config {
+struct wf_engine_config {
 	const struct wf_options *options;
 	struct wf_log log;
 	const char *name;
 	bool manual;
 	struct wf_directory *directory;
 	/* The first worker, whose door listens for this one too; NULL: this one. */
-	const struct wf_worker *first;
+	const struct wf_engine *first;
 	const struct wf_routes *routes; /* routes of records; borrowed until the worker closes */
-	const struct wf_worker_sink *sink;
+	const struct wf_engine_sink *sink;
 	void *sink_ctx;
 };
 
 /* Open rails, door and pools.  The first worker of a node listens on return.  Threads: setup. */
-int wf_worker_open(struct wf_worker *w, const struct wf_worker_config *config, struct wf_error *e);
+int wf_engine_open(struct wf_engine *w, const struct wf_engine_config *config, struct wf_error *e);
 
 /*
  * Say goodbye on every link and close the rails: afterwards every operation has ended and no memory
- * is touched any more.  Then call wf_worker_close().  Threads: setup.
+ * is touched any more.  Then call wf_engine_close().  Threads: setup.
  */
-void wf_worker_leave(struct wf_worker *w);
+void wf_engine_leave(struct wf_engine *w);
 
 /* Free links and pools.  Threads: setup. */
-void wf_worker_close(struct wf_worker *w);
+void wf_engine_close(struct wf_engine *w);
 
 /*
  * Send messages that tasks run outside a turn have posted, except on links where a frame is not
  * confirmed yet: there the next turn begins with sending, and packs.  Threads: owner.
  */
-void wf_worker_flush(struct wf_worker *w);
+void wf_engine_flush(struct wf_engine *w);
 
 /* Tags of what the poller of a worker's loop reports. */
-enum wf_worker_tag {
-	WF_WORKER_TAG_DOOR = WF_POLLER_TAG_FIRST,
-	WF_WORKER_TAG_SIDEDOOR,
-	WF_WORKER_TAG_BELL,
-	WF_WORKER_TAG_RAIL, /* a rail, by its number */
-	WF_WORKER_TAG_PEER  /* the pidfd of a peer's process, by the link's id */
+enum wf_engine_tag {
+	WF_ENGINE_TAG_DOOR = WF_POLLER_TAG_FIRST,
+	WF_ENGINE_TAG_SIDEDOOR,
+	WF_ENGINE_TAG_BELL,
+	WF_ENGINE_TAG_RAIL, /* a rail, by its number */
+	WF_ENGINE_TAG_PEER  /* the pidfd of a peer's process, by the link's id */
 };
 
 /*
  * Watch the process of the link @link_id by its pidfd, until unwatched.  The poller has 56 bits of
  * the id: generations of one place repeat after 16 million peers.  Threads: owner.
  */
-static inline int wf_worker_watch_peer(struct wf_worker *w, int fd, uint64_t link_id)
+static inline int wf_engine_watch_peer(struct wf_engine *w, int fd, uint64_t link_id)
 {
-	return wf_poller_add(&w->loop.poller, fd, WF_WORKER_TAG_PEER, link_id);
+	return wf_poller_add(&w->loop.poller, fd, WF_ENGINE_TAG_PEER, link_id);
 }
 
-static inline void wf_worker_unwatch_peer(struct wf_worker *w, int fd)
+static inline void wf_engine_unwatch_peer(struct wf_engine *w, int fd)
 {
 	wf_poller_remove(&w->loop.poller, fd);
 }
@@ -176,6 +176,6 @@ static inline void wf_worker_unwatch_peer(struct wf_worker *w, int fd)
  * Leave @w in a forked child: close descriptors that would hide our death, touch nothing of the
  * fabric, and turn the loop no more, also when the fork was in a callback of this worker.
  */
-void wf_worker_forked(struct wf_worker *w);
+void wf_engine_forked(struct wf_engine *w);
 
 #endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A worker: a progress engine, the thread that owns it, and the state of all floors above.
+ *
+ * All workers of a node are alike, but the first one's door listens for all of them.
+ */
+#ifndef WF_CORE_WORKER_H
+#define WF_CORE_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "core/watch.h"
+#include "rpc/call.h"
+#include "rpc/service.h"
+#include "rpc/stream.h"
+#include "tensor/bundle.h"
+#include "tensor/step_end.h"
+#include "transfer/echo.h"
+
+struct wf_worker {
+	struct weft_node *node;
+	struct wf_engine engine;
+	struct wf_routes routes;  /* handlers of received records */
+	struct wf_transfer transfer;
+	struct wf_unexpected_queue unexpected_queue;
+	struct wf_channels channels;
+	struct wf_bundles bundles;
+	struct wf_sendings attachments; /* attachments that are sent */
+	struct wf_echoes echoes;
+	struct wf_streams streams;
+	struct wf_calls calls;
+	struct wf_serving serving;
+	struct wf_watch watch;
+	struct wf_task drain_task;
+	atomic_bool drains;       /* the worker takes no more calls */
+	struct wf_task stop_task;
+	bool stop;                /* owner only */
+	pthread_t thread;         /* the worker's, or the one that polled last */
+	bool polling;             /* the thread is inside a turn of the loop */
+	unsigned ended_count;     /* operations that ended in this turn */
+};
+
+/* Make @worker ready for services and operations of @node.  A negative code: no lock. */
+int wf_worker_init(struct wf_worker *worker, struct weft_node *node);
+/* Undo wf_worker_init. */
+void wf_worker_fini(struct wf_worker *worker);
+
+/* Returns the worker that serves @served. */
+static inline struct wf_worker *wf_worker_of(const struct wf_server_call *served)
+{
+	return WF_CONTAINER(served->serving, struct wf_worker, serving);
+}
+
+/* Open the worker's engine, with the worker's own sink.  Threads: setup. */
+int wf_worker_open(struct wf_worker *worker, struct wf_engine_config *config, struct wf_error *e);
+
+/* Start the thread that drives @worker, unless its node is manual. */
+int wf_worker_start(struct wf_worker *worker);
+/* Stop and join the thread that drives @worker. */
+void wf_worker_stop(struct wf_worker *worker);
+
+/*
+ * Close a node, by one thread that drives all its workers from now on: wf_worker_end for each, then
+ * wf_worker_recall and wf_worker_live_on for all of them, as an operation that ends may belong to
+ * another worker, until no worker has an offer out, or for the bound of a shared rail.
+ */
+/* End all that needs no other worker. */
+void wf_worker_end(struct wf_worker *worker);
+/* Take offers back.  Returns whether none is out any more. */
+bool wf_worker_recall(struct wf_worker *worker);
+/* Turn the loop once, with a bounded wait. */
+void wf_worker_live_on(struct wf_worker *worker);
+
+#endif
