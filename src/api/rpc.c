@@ -141,10 +141,11 @@ void weft_call_fail(void *closure_data, enum weft_status status, const char *mes
 const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
 {
 	struct wf_server_call *served = closure_data;
-	struct wf_server_call_request *r = &served->request;
+	struct wf_server_call_request *r;
 
 	if (WF_NEED(closure_data) || WF_NEED(count))
 		return NULL;
+	r = &served->request;
 	if (!r->pairs)
 		r->pairs = wf_metadata_unpack(r->metadata, r->metadata_bytes, &r->pair_count);
 	*count = r->pair_count;
