@@ -185,7 +185,7 @@ static int try_read(const struct wf_rail *rail, const void *base, struct wf_erro
 	/* Where the kernel forbids such reads altogether, no peer is read so. */
 	if (err != -EFAULT)
 		return 0;
-	return wf_error_set(e, err, "with %s peers read the memory themselves, which fails: %s",
+	return wf_error_set(e, err, "with %s other processes read it themselves, which fails: %s",
 			    rail->caps.provider, wf_error_name(err));
 }
 
