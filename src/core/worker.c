@@ -137,7 +137,7 @@ static const struct wf_engine_sink sink = {
 static void served_gone(struct wf_server_call *served)
 {
 	wf_server_hooks_gone(served);
-	wf_drain_gone(WF_CONTAINER(served->serving, struct wf_worker, serving));
+	wf_drain_gone(wf_worker_of(served));
 }
 
 /* Opening. */

@@ -47,6 +47,14 @@ static struct wf_outgoing *find_outgoing(struct wf_transfer *t, struct wf_link *
 	return p && wf_link_real(p->link) == link && p->state != WF_OUTGOING_QUEUED ? p : NULL;
 }
 
+/* Find a pull of ours that the peer names: it must read from that peer. */
+static struct wf_pull *find_pull(struct wf_transfer *t, const struct wf_link *link, uint64_t id)
+{
+	struct wf_pull *pull = wf_table_get(&t->pulls, id);
+
+	return pull && pull->link == link ? pull : NULL;
+}
+
 static int take_offer(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_transfer *t = ctx;
@@ -55,8 +63,8 @@ static int take_offer(void *ctx, struct wf_link *link, const struct wf_record *r
 
 	if (wf_offer_record_get(record->bytes, record->count, &offer))
 		return -EBADMSG;
-	pull = wf_table_get(&t->pulls, offer.pull);
-	if (pull && pull->link == link)
+	pull = find_pull(t, link, offer.pull);
+	if (pull)
 		wf_pull_again(pull, &offer.body);
 	return 0;
 }
@@ -69,8 +77,8 @@ static int take_sums(void *ctx, struct wf_link *link, const struct wf_record *re
 
 	if (wf_sums_record_get(record->bytes, record->count, &sums))
 		return -EBADMSG;
-	pull = wf_table_get(&t->pulls, sums.pull);
-	return pull && pull->link == link ? wf_pull_told(pull, &sums) : 0;
+	pull = find_pull(t, link, sums.pull);
+	return pull ? wf_pull_told(pull, &sums) : 0;
 }
 
 static int take_lane(void *ctx, struct wf_link *link, const struct wf_record *record)
@@ -81,8 +89,8 @@ static int take_lane(void *ctx, struct wf_link *link, const struct wf_record *re
 
 	if (wf_lane_record_get(record->bytes, record->count, &lane))
 		return -EBADMSG;
-	pull = wf_table_get(&t->pulls, lane.pull);
-	if (pull && pull->link == link)
+	pull = find_pull(t, link, lane.pull);
+	if (pull)
 		wf_pull_lane(pull, &lane);
 	return 0;
 }
@@ -95,8 +103,8 @@ static int take_filled(void *ctx, struct wf_link *link, const struct wf_record *
 
 	if (wf_small_record_get(record->bytes, record->count, &small))
 		return -EBADMSG;
-	pull = wf_table_get(&t->pulls, small.id);
-	return pull && pull->link == link ? wf_pull_filled(pull, small.other) : 0;
+	pull = find_pull(t, link, small.id);
+	return pull ? wf_pull_filled(pull, small.other) : 0;
 }
 
 static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record *record)

@@ -27,7 +27,7 @@ static struct wf_loop loop; /* its timers and its clock, which the tests move */
 static struct wf_sender_sums_common summers;
 static struct wf_sender_sums *summing;
 
-/* What the reader was told. */
+/* Records that the reader was told. */
 static struct wf_sums_record told[4];
 static uint32_t told_count;
 static unsigned refusals; /* how often there is no memory to tell it */
