@@ -4,7 +4,6 @@
 
 #include "core/attachment.h"
 #include "core/check.h"
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
@@ -12,6 +11,7 @@
 #include "core/recv.h"
 #include "core/send.h"
 #include "core/streaming.h"
+#include "core/worker.h"
 #include "wire/record.h"
 
 _Static_assert(WEFT_ATTACHMENTS_MAX == WF_ATTACHMENTS_MAX, "the public limit is the wire's");

@@ -5,7 +5,6 @@
 
 #include "core/check.h"
 #include "core/compression.h"
-#include "core/worker.h"
 #include "core/metadata.h"
 #include "core/node.h"
 #include "core/notes.h"
@@ -15,6 +14,7 @@
 #include "core/rpc.h"
 #include "core/streaming.h"
 #include "core/stub.h"
+#include "core/worker.h"
 #include "rpc/reply.h"
 #include "wire/metadata.h"
 

@@ -8,12 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/worker.h"
 #include "core/memory.h"
 #include "core/op.h"
 #include "core/send.h"
 #include "core/turn.h"
 #include "core/watch.h"
+#include "core/worker.h"
 #include "util/clock.h"
 #include "util/progress.h"
 #include "wire/record.h"

@@ -10,10 +10,10 @@
 #include <errno.h>
 
 #include "core/check.h"
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/turn.h"
+#include "core/worker.h"
 #include "transfer/tell.h"
 #include "util/clock.h"
 

@@ -6,11 +6,11 @@
 #include <time.h>
 
 #include "core/describe.h"
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/watch.h"
+#include "core/worker.h"
 #include "link/lease.h"
 #include "link/ledger.h"
 #include "util/clock.h"

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/serve.h"
 #include "core/streaming.h"
+#include "core/worker.h"
 #include "rpc/health.pb-c.h"
 #include "rpc/reply.h"
 

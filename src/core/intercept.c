@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "util/clock.h"
 #include "util/status.h"
 

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/near.h"
 #include "core/node.h"
+#include "core/worker.h"
 
 int wf_memory_take(struct weft_node *node, struct wf_worker *first, size_t bytes, void **chunk)
 {

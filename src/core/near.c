@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/turn.h"
+#include "core/worker.h"
 #include "fabric/mr.h"
 #include "memory/orchestrator.h"
 #include "util/clock.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/worker.h"
 #include "core/health.h"
 #include "core/intercept.h"
 #include "core/last.h"
@@ -16,6 +15,7 @@
 #include "core/peer.h"
 #include "core/serve.h"
 #include "core/streaming.h"
+#include "core/worker.h"
 #include "util/clock.h"
 #include "util/fork.h"
 

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/peer.h"
 #include "core/turn.h"
 #include "core/watch.h"
+#include "core/worker.h"
 #include "transfer/plan.h"
 #include "util/clock.h"
 

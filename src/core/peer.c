@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
+#include "core/worker.h"
 
 /*
  * Make a peer for @address, @worker NULL, or for a link of @worker.  Threads: any, under the lock.

@@ -2,9 +2,9 @@
 #include <errno.h>
 
 #include "core/describe.h"
-#include "core/worker.h"
 #include "core/op.h"
 #include "core/peer.h"
+#include "core/worker.h"
 
 static void ping_done(struct wf_echo *echo, const struct wf_error *e)
 {

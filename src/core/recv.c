@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/recv_any.h"
 #include "core/check.h"
 #include "core/describe.h"
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/peer.h"
+#include "core/recv_any.h"
 #include "core/tensor.h"
+#include "core/worker.h"
 #include "tensor/key.h"
 #include "tensor/shape.h"
 

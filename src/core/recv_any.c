@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/worker.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/peer.h"
 #include "core/recv.h"
 #include "core/turn.h"
+#include "core/worker.h"
 #include "util/progress.h"
 
 struct wf_recv_any {

@@ -10,7 +10,6 @@
 #include "core/check.h"
 #include "core/compression.h"
 #include "core/describe.h"
-#include "core/worker.h"
 #include "core/drain.h"
 #include "core/intercept.h"
 #include "core/last.h"
@@ -20,6 +19,7 @@
 #include "core/op.h"
 #include "core/peer.h"
 #include "core/retry.h"
+#include "core/worker.h"
 #include "rpc/message.h"
 #include "util/progress.h"
 

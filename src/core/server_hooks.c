@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "core/attachment.h"
-#include "core/worker.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/streaming.h"
+#include "core/worker.h"
 
 /* Take a reference to a child that is not being freed; NULL: there is none. */
 static struct weft_op *take_child(struct wf_server_call *served)

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/turn.h"
+#include "core/worker.h"
 #include "util/clock.h"
 
 /* Endings are allocated before the call returns, so that it can report -ENOMEM. */

@@ -7,7 +7,6 @@
 
 #include "core/attachment.h"
 #include "core/describe.h"
-#include "core/worker.h"
 #include "core/intercept.h"
 #include "core/last.h"
 #include "core/node.h"
@@ -15,6 +14,7 @@
 #include "core/rpc.h"
 #include "core/stub.h"
 #include "core/turn.h"
+#include "core/worker.h"
 #include "rpc/message.h"
 #include "util/clock.h"
 #include "util/progress.h"

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 #include "core/check.h"
-#include "core/worker.h"
 #include "core/intercept.h"
 #include "core/last.h"
 #include "core/op.h"
 #include "core/peer.h"
+#include "core/worker.h"
 #include "rpc/message.h"
 #include "util/clock.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/worker.h"
 #include "core/last.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "tensor/shape.h"
 
 /* Record why @t has no size.  -EINVAL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/turn.h"
 
-#include "core/worker.h"
 #include "core/node.h"
+#include "core/worker.h"
 
 void wf_turn_run(struct wf_worker *worker, struct wf_task *task, uint64_t now_ns)
 {

@@ -13,9 +13,9 @@
 #include <stdio.h>
 
 #include "core/describe.h"
-#include "core/worker.h"
 #include "core/node.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "util/clock.h"
 
 #define LOOKS 10       /* looks in one WEFT_STALL */

@@ -242,7 +242,7 @@ void wf_link_close_conn(struct wf_link *link)
 }
 
 /* Drop the record that is put together: it will have no end. */
-static void forget_intake(struct wf_link *link)
+static void forget_rx(struct wf_link *link)
 {
 	wf_assembly_fini(&link->rx.assembly);
 	wf_ledger_discharge(link, WF_LEDGER_OWED, link->rx.assembly_bytes);
@@ -259,7 +259,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_keepalive_forget(link);
 	wf_shm_import_part(link->side.shm_import);
 	wf_sidedoor_forget(link);
-	forget_intake(link);
+	forget_rx(link);
 	wf_tx_forget(link);
 	wf_rx_credit_forget(link);
 	wf_directory_disclaim(w->directory, &link->home);

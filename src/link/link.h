@@ -24,18 +24,18 @@
 
 #include "link/above.h"
 #include "link/attempt.h"
-#include "link/rx_credit.h"
 #include "link/dial.h"
-#include "link/tx.h"
-#include "link/rx.h"
+#include "link/engine.h"
+#include "link/keepalive.h"
 #include "link/lane.h"
 #include "link/ledger.h"
-#include "link/keepalive.h"
 #include "link/message.h"
 #include "link/room.h"
+#include "link/rx.h"
+#include "link/rx_credit.h"
 #include "link/same.h"
 #include "link/sidedoor.h"
-#include "link/engine.h"
+#include "link/tx.h"
 #include "wire/record.h"
 
 /* The longest record we take: a key of 64 KiB and an eager body fit several times. */

@@ -61,12 +61,12 @@ int wf_shm_export_open(struct wf_engine *w, struct wf_shm_export **shm_export, s
 	err = find_files_max(&files_max);
 	if (err) {
 		(void)wf_error_set(e, err, "leases: /proc does not tell: %s", wf_error_name(err));
-		goto free_lender;
+		goto free_export;
 	}
 	err = wf_sealed_open(&l->shared, "weft-leases", sizeof(*l->page), WF_SEALED_OWNER);
 	if (err) {
 		(void)wf_error_set(e, err, "leases: no shared page: %s", wf_error_name(err));
-		goto free_lender;
+		goto free_export;
 	}
 	l->engine = w;
 	l->page = l->shared.base;
@@ -77,7 +77,7 @@ int wf_shm_export_open(struct wf_engine *w, struct wf_shm_export **shm_export, s
 	*shm_export = l;
 	return 0;
 
-free_lender:
+free_export:
 	free(l);
 	return err;
 }

@@ -68,7 +68,7 @@ static int open_page(struct wf_shm_import *b, struct wf_link *link)
 }
 
 /* Find the importer of @link; opened when it is first asked for. */
-static int find_borrower(struct wf_link *link, struct wf_shm_import **shm_import)
+static int find_import(struct wf_link *link, struct wf_shm_import **shm_import)
 {
 	struct wf_shm_import *b;
 	int err;
@@ -267,7 +267,7 @@ int wf_shm_import_hold(struct wf_link *link, const struct wf_body *body, struct 
 {
 	struct wf_shm_imported *slab;
 	struct wf_shm_import *b;
-	int err = find_borrower(link, &b);
+	int err = find_import(link, &b);
 
 	if (err)
 		return err;

@@ -23,8 +23,8 @@
 #include "rpc/services.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
-#include "util/map.h"
 #include "util/freelist.h"
+#include "util/map.h"
 
 struct wf_server_call;
 

@@ -70,7 +70,7 @@ static void drop_channel(struct wf_channel *ch)
 /* Unexpected tensors. */
 
 /* Drop an unexpected tensor that nobody will receive. */
-static void drop_arrival(struct wf_unexpected *a, enum weft_status status)
+static void drop_unexpected(struct wf_unexpected *a, enum weft_status status)
 {
 	struct wf_channel *ch = a->keeper;
 
@@ -78,7 +78,7 @@ static void drop_arrival(struct wf_unexpected *a, enum weft_status status)
 	drop_channel(ch);
 }
 
-static void arrival_lost(struct wf_unexpected *a, const struct wf_error *e)
+static void unexpected_lost(struct wf_unexpected *a, const struct wf_error *e)
 {
 	struct wf_channel *ch = a->keeper;
 
@@ -91,7 +91,7 @@ void wf_channels_drop(struct wf_part *part, enum weft_status status)
 {
 	wf_part_hold(part);
 	WF_LIST_EACH(node, &part->kept)
-		drop_arrival(WF_CONTAINER(node, struct wf_unexpected, part_node), status);
+		drop_unexpected(WF_CONTAINER(node, struct wf_unexpected, part_node), status);
 	wf_part_put(part);
 }
 
@@ -111,7 +111,7 @@ static void kept_too_long(struct wf_timer *timer)
 			wf_loop_timer(&c->engine->loop, timer, a->since_ns + limit_ns, kept_too_long);
 			return;
 		}
-		drop_arrival(a, WEFT_DEADLINE_EXCEEDED);
+		drop_unexpected(a, WEFT_DEADLINE_EXCEEDED);
 	}
 }
 
@@ -140,7 +140,7 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 	bool left = link->account.stranger && link->state == WF_LINK_GONE;
 
 	a->keeper = ch;
-	a->lost = arrival_lost;
+	a->lost = unexpected_lost;
 	/*
 	 * Charge each as if it had a channel and a step of its own; one that is given back has
 	 * been charged.
@@ -245,7 +245,7 @@ static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *
  * receives: the shorter of both lists is searched.  One that was given back is the last of its
  * peer's list.
  */
-static struct wf_unexpected *find_arrival_of(struct wf_channel *ch, struct wf_link *link)
+static struct wf_unexpected *find_unexpected_of(struct wf_channel *ch, struct wf_link *link)
 {
 	const struct wf_list *own = link->account.kept.next;
 	struct wf_unexpected *found = NULL;
@@ -267,12 +267,12 @@ static struct wf_unexpected *find_arrival_of(struct wf_channel *ch, struct wf_li
 	return NULL;
 }
 
-static struct wf_unexpected *find_arrival(struct wf_channel *ch, const struct wf_receiving *r)
+static struct wf_unexpected *find_unexpected(struct wf_channel *ch, const struct wf_receiving *r)
 {
 	struct wf_list *first = wf_list_first(&ch->unexpected_queue);
 
 	if (r->from)
-		return find_arrival_of(ch, wf_link_real(r->from));
+		return find_unexpected_of(ch, wf_link_real(r->from));
 	return first ? WF_CONTAINER(first, struct wf_unexpected, node) : NULL;
 }
 
@@ -359,12 +359,12 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	wf_use_put(use);
 	r->state = WF_RECEIVING_WAITING;
 	wait_in(ch, r);
-	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_arrival(ch, r)) {
+	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_unexpected(ch, r)) {
 		wf_error_set(&e, -ENOTCONN, "%s is gone", wf_link_label(r->from));
 		wf_channels_stop_receive(r, &e);
 		return;
 	}
-	a = find_arrival(ch, r);
+	a = find_unexpected(ch, r);
 	if (a && claims(r))
 		match_kept(r, a);
 	drop_channel(ch);
@@ -414,8 +414,8 @@ static void drop_leftovers(struct wf_channels *c)
 	struct wf_list *oldest;
 
 	while (wf_ledger_strangers_full(c->engine) && (oldest = wf_list_first(&c->leftovers)))
-		drop_arrival(WF_CONTAINER(oldest, struct wf_unexpected, link_node),
-			     WEFT_UNAVAILABLE);
+		drop_unexpected(WF_CONTAINER(oldest, struct wf_unexpected, link_node),
+				WEFT_UNAVAILABLE);
 }
 
 /* Keep an unexpected tensor.  -ENOMEM: @answer is still the caller's. */
@@ -556,7 +556,7 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 
 		WF_LIST_EACH(at, &ch->receives) {
 			found = WF_CONTAINER(at, struct wf_receiving, node);
-			a = find_arrival(ch, found);
+			a = find_unexpected(ch, found);
 			if (a && claims(found))
 				break;
 			a = NULL;

@@ -13,9 +13,9 @@
 #ifndef WF_USE_H
 #define WF_USE_H
 
+#include "util/freelist.h"
 #include "util/list.h"
 #include "util/map.h"
-#include "util/freelist.h"
 
 /* Steps in use of a worker. */
 struct wf_uses {

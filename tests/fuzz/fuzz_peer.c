@@ -19,9 +19,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/node.h"
 #include "core/streaming.h"
+#include "core/worker.h"
 #include "link/conn.h"
 #include "link/internal.h"
 #include "tests/sim/mirror.pb-c.h"

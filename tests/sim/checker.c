@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/node.h"
+#include "core/worker.h"
 #include "link/lease.h"
 #include "tests/sim/faults.h"
 #include "util/clock.h"

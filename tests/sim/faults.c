@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/states.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/states.h"
 
-#include "core/worker.h"
 #include "core/op.h"
+#include "core/worker.h"
 
 /* What an operation is doing, or WF_STATES: nothing any more. */
-static enum wf_state state_of_parcel(const struct wf_outgoing *p, enum wf_state waiting,
-				     enum wf_state queued, enum wf_state offered)
+static enum wf_state state_of_outgoing(const struct wf_outgoing *p, enum wf_state waiting,
+				       enum wf_state queued, enum wf_state offered)
 {
 	switch (p->state) {
 	case WF_OUTGOING_WAITING:
@@ -37,8 +37,8 @@ static bool is_pulled(const struct wf_leg *leg)
 
 static enum wf_state state_of_send(const struct wf_leg *leg, const struct weft_op *op)
 {
-	enum wf_state state = state_of_parcel(&op->send.sending.outgoing, WF_STATE_SEND_WAITING,
-					      WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED);
+	enum wf_state state = state_of_outgoing(&op->send.sending.outgoing, WF_STATE_SEND_WAITING,
+						WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED);
 
 	return state == WF_STATE_SEND_OFFERED && is_pulled(leg) ? WF_STATE_SEND_PULLED : state;
 }
@@ -71,8 +71,8 @@ static enum wf_state state_of_attachment(const struct wf_sending *s)
 	case WF_SENDING_MOVING:
 		if (s->outgoing.state == WF_OUTGOING_WITHDRAWING)
 			return WF_STATE_ATTACHMENT_WITHDRAWING;
-		return state_of_parcel(&s->outgoing, WF_STATE_ATTACHMENT_WAITING,
-				       WF_STATE_ATTACHMENT_QUEUED, WF_STATE_ATTACHMENT_OFFERED);
+		return state_of_outgoing(&s->outgoing, WF_STATE_ATTACHMENT_WAITING,
+					 WF_STATE_ATTACHMENT_QUEUED, WF_STATE_ATTACHMENT_OFFERED);
 	default:
 		return WF_STATES;
 	}
@@ -83,8 +83,8 @@ static enum wf_state state_of_call(const struct wf_call *call)
 	if (call->run.reply_busy)
 		return WF_STATE_CALL_REPLY;
 	if (call->run.request_busy)
-		return state_of_parcel(&call->outgoing, WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED,
-				       WF_STATE_CALL_OFFERED);
+		return state_of_outgoing(&call->outgoing, WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED,
+					 WF_STATE_CALL_OFFERED);
 	return WF_STATE_CALL_DELIVERED;
 }
 
@@ -152,9 +152,9 @@ static void count_stream(struct wf_tally *tally, enum wf_fault fault, const stru
 
 	if (posted)
 		count(tally, fault,
-		      state_of_parcel(&WF_CONTAINER(posted, struct wf_write, node)->outgoing,
-				      WF_STATE_STREAM_WAITING, WF_STATE_STREAM_QUEUED,
-				      WF_STATE_STREAM_OFFERED));
+		      state_of_outgoing(&WF_CONTAINER(posted, struct wf_write, node)->outgoing,
+					WF_STATE_STREAM_WAITING, WF_STATE_STREAM_QUEUED,
+					WF_STATE_STREAM_OFFERED));
 	if (!wf_list_empty(&s->out.pending) && !s->out.held)
 		count(tally, fault, WF_STATE_STREAM_FULL);
 	if (s->in.ahead_bytes)

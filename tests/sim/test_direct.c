@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/node.h"
+#include "core/worker.h"
 #include "memory/cuda.h"
 #include "tests/cuda/gpu.h"
 #include "tests/sim/chance.h"

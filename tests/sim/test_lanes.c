@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "tests/sim/world.h"
 #include "transfer/outgoing.h"
 #include "transfer/pull.h"
@@ -353,7 +353,7 @@ static void sums_are_verified_whichever_way_the_bytes_came(void **state)
 	wf_world_end();
 }
 
-static struct wf_outgoing *parcel_of(unsigned number)
+static struct wf_outgoing *outgoing_of(unsigned number)
 {
 	uint32_t at = 0;
 
@@ -371,7 +371,7 @@ static void who_asks_for_lanes_over_and_over_is_told_once_for_each(void **state)
 	/* Node 1 has asked once, and may ask again for the one lane that there has been. */
 	queued_bytes = link_of(0)->out.queued_bytes;
 	for (unsigned i = 0; i < 1000; i++)
-		assert_int_equal(wf_outgoing_spread(parcel_of(0), 1), 0);
+		assert_int_equal(wf_outgoing_spread(outgoing_of(0), 1), 0);
 	assert_int_equal(link_of(0)->out.queued_bytes - queued_bytes, WF_LANE_RECORD_BYTES);
 	end_well();
 	wf_world_end();

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "fabric/gate.h"
 #include "link/internal.h"
 #include "tests/sim/world.h"

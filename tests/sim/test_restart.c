@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/node.h"
+#include "core/worker.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -412,28 +412,28 @@ static void stage_call_reply_being_pulled(uint64_t limit_ns)
 	stick(false);
 }
 
-static bool parcel_waits(void)
+static bool outgoing_waits(void)
 {
 	return outgoing()->state == WF_OUTGOING_WAITING;
 }
 
-static bool parcel_is_queued(void)
+static bool outgoing_is_queued(void)
 {
 	return outgoing()->state == WF_OUTGOING_QUEUED &&
 	       !wf_credit_left(&link_to_peer()->tx.credit);
 }
 
-static bool parcel_is_offered(void)
+static bool outgoing_is_offered(void)
 {
 	return outgoing()->state == WF_OUTGOING_OFFERED && !has_other;
 }
 
-static bool parcel_is_pulled(void)
+static bool outgoing_is_pulled(void)
 {
 	return outgoing()->state == WF_OUTGOING_OFFERED && wf_world_node(1)->workers[0].transfer.pace.bytes;
 }
 
-static bool parcel_is_unacknowledged(void)
+static bool outgoing_is_unacknowledged(void)
 {
 	return outgoing()->state == WF_OUTGOING_OFFERED && other.outcomes &&
 	       other.status == WEFT_OK;
@@ -476,11 +476,11 @@ static bool call_pulls_reply(void)
 }
 
 static const struct row rows[] = {
-	{ "send_to_nobody", stage_send_to_nobody, parcel_waits, TO_NOBODY },
-	{ "send_behind_credits", stage_send_behind_credits, parcel_is_queued, REACHED },
-	{ "send_offered", stage_send_offered, parcel_is_offered, REACHED },
-	{ "send_being_pulled", stage_send_being_pulled, parcel_is_pulled, STUCK },
-	{ "send_unacknowledged", stage_send_unacknowledged, parcel_is_unacknowledged, REACHED },
+	{ "send_to_nobody", stage_send_to_nobody, outgoing_waits, TO_NOBODY },
+	{ "send_behind_credits", stage_send_behind_credits, outgoing_is_queued, REACHED },
+	{ "send_offered", stage_send_offered, outgoing_is_offered, REACHED },
+	{ "send_being_pulled", stage_send_being_pulled, outgoing_is_pulled, STUCK },
+	{ "send_unacknowledged", stage_send_unacknowledged, outgoing_is_unacknowledged, REACHED },
 	{ "send_without_memory", stage_send_without_memory, send_waits_for_memory, NO_MEMORY },
 	{ "receive_from_nobody", stage_receive_from_nobody, receive_waits_for_peer,
 	  TO_NOBODY },
@@ -488,10 +488,10 @@ static const struct row rows[] = {
 	{ "receive_without_memory", stage_receive_without_memory, receive_waits_for_memory,
 	  NO_MEMORY },
 	{ "receive_being_pulled", stage_receive_being_pulled, receive_pulls, STUCK },
-	{ "call_to_nobody", stage_call_to_nobody, parcel_waits, TO_NOBODY },
-	{ "call_behind_credits", stage_call_behind_credits, parcel_is_queued, REACHED },
-	{ "call_offered", stage_call_offered, parcel_is_offered, REACHED },
-	{ "call_request_being_pulled", stage_call_request_being_pulled, parcel_is_pulled,
+	{ "call_to_nobody", stage_call_to_nobody, outgoing_waits, TO_NOBODY },
+	{ "call_behind_credits", stage_call_behind_credits, outgoing_is_queued, REACHED },
+	{ "call_offered", stage_call_offered, outgoing_is_offered, REACHED },
+	{ "call_request_being_pulled", stage_call_request_being_pulled, outgoing_is_pulled,
 	  STUCK },
 	{ "call_being_handled", stage_call_being_handled, call_is_handled, REACHED },
 	{ "call_reply_being_pulled", stage_call_reply_being_pulled, call_pulls_reply, STUCK },

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "link/lease.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "core/worker.h"
 #include "core/op.h"
 #include "core/turn.h"
+#include "core/worker.h"
 #include "link/lease.h"
 #include "tests/fake/random.h"
 #include "tests/sim/mirror.pb-c.h"

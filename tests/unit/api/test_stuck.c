@@ -6,8 +6,8 @@
  * Over the fake fabric, on the real clock: a queue whose read blocks takes the place of one
  * of the fake's.
  */
-#include "core/worker.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "fabric/internal.h"
 #include "tests/fake/fabric.h"
 #include "util/clock.h"
