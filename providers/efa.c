@@ -2,7 +2,7 @@
 /* efa: Amazon's adapter, reliable datagrams. */
 #include "providers/rows.h"
 
-static const struct wf_quirk efa_quirks[] = {
+static const struct wf_provider_quirk efa_quirks[] = {
 	{ .kind = WF_QUIRK_NONE },
 };
 

@@ -2,7 +2,7 @@
 /* generic: a provider that weft does not know.  Careful numbers. */
 #include "providers/rows.h"
 
-static const struct wf_quirk generic_quirks[] = {
+static const struct wf_provider_quirk generic_quirks[] = {
 	{ .kind = WF_QUIRK_NONE },
 };
 

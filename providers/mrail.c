@@ -2,7 +2,7 @@
 /* mrail: libfabric's layer that joins several rails; refused, weft does that by itself. */
 #include "providers/rows.h"
 
-static const struct wf_quirk mrail_quirks[] = {
+static const struct wf_provider_quirk mrail_quirks[] = {
 	{ .kind = WF_QUIRK_NONE },
 };
 

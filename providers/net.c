@@ -2,7 +2,7 @@
 /* net: libfabric 1.17's name for its newer tcp; later releases call it tcp. */
 #include "providers/rows.h"
 
-static const struct wf_quirk net_quirks[] = {
+static const struct wf_provider_quirk net_quirks[] = {
 	{ .kind = WF_QUIRK_FREES_TWICE,
 	  .why = "closing an endpoint under a read frees that read twice, and two later "
 		 "transfers share what describes them: its socket is shut down first, so "

@@ -11,10 +11,10 @@
 #include "util/base.h"
 
 /* connected: FI_EP_MSG, one endpoint a link.  shared: FI_EP_RDM, one for all. */
-enum wf_shape { WF_SHAPE_CONNECTED, WF_SHAPE_SHARED };
+enum wf_provider_shape { WF_SHAPE_CONNECTED, WF_SHAPE_SHARED };
 
 /* How a sleeping worker learns of work. */
-enum wf_wait {
+enum wf_provider_wait {
 	WF_WAIT_NONE,     /* no way: poll at short intervals */
 	WF_WAIT_LEVEL,    /* descriptor and fi_trywait */
 	WF_WAIT_EDGE,     /* descriptor, edge-triggered, drained first */
@@ -23,9 +23,9 @@ enum wf_wait {
 };
 
 /* Does closing a key stop a read in progress? */
-enum wf_revoke { WF_REVOKE_NONE, WF_REVOKE_KEY };
+enum wf_provider_revoke { WF_REVOKE_NONE, WF_REVOKE_KEY };
 
-enum wf_quirk_kind {
+enum wf_provider_quirk_kind {
 	WF_QUIRK_NONE,
 	WF_QUIRK_CQ_PER_EP,    /* every endpoint needs its own completion queue */
 	WF_QUIRK_SLOW_FD,      /* a queue's descriptor slows each packet: take those behind it */
@@ -43,8 +43,8 @@ enum wf_quirk_kind {
 	WF_QUIRK_NEVER_CLOSE   /* closing an endpoint under traffic crashes */
 };
 
-struct wf_quirk {
-	enum wf_quirk_kind kind;
+struct wf_provider_quirk {
+	enum wf_provider_quirk_kind kind;
 	unsigned since;  /* only from libfabric FI_VERSION(...) on */
 	unsigned before; /* only for libfabric older than FI_VERSION(...), 0: all */
 	const char *why;
@@ -55,9 +55,9 @@ struct wf_provider {
 	const char *name;  /* libfabric's provider name, or NULL: matches any */
 	const char *label; /* name that `weft info` prints */
 	unsigned rank;     /* lower is preferred */
-	enum wf_shape shape;
-	enum wf_wait wait;
-	enum wf_revoke revoke;
+	enum wf_provider_shape shape;
+	enum wf_provider_wait wait;
+	enum wf_provider_revoke revoke;
 	bool by_name;      /* serves only when named */
 	bool same_host;    /* reaches this host only */
 	bool rdma;         /* TF_RDMA_ENABLED=false excludes it */
@@ -76,7 +76,7 @@ struct wf_provider {
 	unsigned ping_ms;    /* how long a ping may take before another rail is tried; 0: 500 */
 	size_t devshm_bytes; /* bytes of /dev/shm that an endpoint takes; 0: none */
 	unsigned peers_max;  /* entries of the address vector; 0: no limit known */
-	const struct wf_quirk *quirks; /* ends with WF_QUIRK_NONE */
+	const struct wf_provider_quirk *quirks; /* ends with WF_QUIRK_NONE */
 };
 
 /* A variable that libfabric reads at its first use; weft sets it when it is unset. */
@@ -104,6 +104,7 @@ extern const struct wf_provider *const wf_providers[];
 const struct wf_provider *wf_provider_find(const char *name);
 
 /* Return whether @row has @kind with the libfabric of version @version. */
-bool wf_provider_has(const struct wf_provider *row, enum wf_quirk_kind kind, unsigned version);
+bool wf_provider_has(const struct wf_provider *row, enum wf_provider_quirk_kind kind,
+		     unsigned version);
 
 #endif

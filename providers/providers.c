@@ -77,9 +77,10 @@ const struct wf_provider *wf_provider_find(const char *name)
 	return core ? core : wf_providers[i];
 }
 
-bool wf_provider_has(const struct wf_provider *row, enum wf_quirk_kind kind, unsigned version)
+bool wf_provider_has(const struct wf_provider *row, enum wf_provider_quirk_kind kind,
+		     unsigned version)
 {
-	const struct wf_quirk *q;
+	const struct wf_provider_quirk *q;
 
 	for (q = row->quirks; q->kind != WF_QUIRK_NONE; q++)
 		if (q->kind == kind && version >= q->since && (!q->before || version < q->before))

@@ -2,7 +2,7 @@
 /* rxm: libfabric's layer of reliable datagrams over a connected provider. */
 #include "providers/rows.h"
 
-static const struct wf_quirk rxm_quirks[] = {
+static const struct wf_provider_quirk rxm_quirks[] = {
 	{ .kind = WF_QUIRK_NEVER_CLOSE,
 	  .why = "closing an endpoint in the middle of a read crashes in 1.17",
 	  .test = "tests/unit/fabric/test_rail_fake.c" },

@@ -2,7 +2,7 @@
 /* shm: processes of one host, through shared memory and process_vm_readv. */
 #include "providers/rows.h"
 
-static const struct wf_quirk shm_quirks[] = {
+static const struct wf_provider_quirk shm_quirks[] = {
 	{ .kind = WF_QUIRK_SHM_FILES,
 	  .why = "a killed process leaves its region in /dev/shm",
 	  .test = "tests/fabric/test_rail.c" },

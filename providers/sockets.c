@@ -2,7 +2,7 @@
 /* sockets: an old provider with threads of its own; deprecated upstream. */
 #include "providers/rows.h"
 
-static const struct wf_quirk sockets_quirks[] = {
+static const struct wf_provider_quirk sockets_quirks[] = {
 	{ .kind = WF_QUIRK_LOCAL_NICS,
 	  .why = "loopback is offered too, and reaches no other host",
 	  .test = "tests/unit/fabric/test_select.c" },

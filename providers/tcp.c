@@ -4,7 +4,7 @@
 
 #include <rdma/fabric.h>
 
-static const struct wf_quirk tcp_quirks[] = {
+static const struct wf_provider_quirk tcp_quirks[] = {
 	{ .kind = WF_QUIRK_CQ_PER_EP,
 	  .before = FI_VERSION(1, 18),
 	  .why = "closing an endpoint under a read frees that read twice; with a queue of "

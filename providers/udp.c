@@ -2,7 +2,7 @@
 /* udp: refused; the row is here so that asking for udp gets an answer. */
 #include "providers/rows.h"
 
-static const struct wf_quirk udp_quirks[] = {
+static const struct wf_provider_quirk udp_quirks[] = {
 	{ .kind = WF_QUIRK_NONE },
 };
 

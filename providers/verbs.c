@@ -2,7 +2,7 @@
 /* verbs: InfiniBand and RoCE through rdma-core. */
 #include "providers/rows.h"
 
-static const struct wf_quirk verbs_quirks[] = {
+static const struct wf_provider_quirk verbs_quirks[] = {
 	{ .kind = WF_QUIRK_NONE },
 };
 

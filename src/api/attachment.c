@@ -27,7 +27,7 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_work
 		  const struct weft_send_options *options, struct weft_op **op)
 {
 	static const uint8_t key[WF_ATTACHMENT_KEY_BYTES];
-	struct wf_attached *attached;
+	struct wf_attachment *attached;
 	struct weft_op *fresh;
 	int err;
 

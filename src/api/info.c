@@ -92,7 +92,7 @@ size_t weft_info_count(const struct weft_info *info)
 int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric *fabric)
 {
 	static const char *const waits[] = { "none", "level", "edge", "pollfd", "doorbell" };
-	const struct wf_candidate *c;
+	const struct wf_select_candidate *c;
 	struct weft_fabric f;
 
 	if (WF_NEED(info) || WF_NEED(fabric))
@@ -130,7 +130,7 @@ const char *weft_info_libfabric(void)
 
 int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda)
 {
-	enum wf_cuda_state state;
+	enum wf_cuda_driver_state state;
 	struct weft_cuda c;
 
 	if (WF_NEED(info) || WF_NEED(cuda))
@@ -182,7 +182,7 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 		   enum weft_place source, enum weft_place destination, char *text,
 		   size_t text_bytes)
 {
-	const struct wf_caps *caps;
+	const struct wf_rail_caps *caps;
 	struct wf_plan plan;
 	bool registers;
 

@@ -49,7 +49,7 @@ int weft_call_open(struct weft_stub *stub, const struct weft_call_options *optio
 
 static const void *note_of(const struct weft_op *op, enum wf_call_note what, size_t *count)
 {
-	const struct wf_call_notes *notes;
+	const struct wf_notes *notes;
 
 	if (WF_NEED(op) || WF_NEED(count))
 		return NULL;

@@ -11,10 +11,10 @@
 
 struct weft_topology {
 	struct wf_orchestrator orchestrator;
-	const struct wf_device **clients;
+	const struct wf_topology_device **clients;
 	size_t client_count;
 	/* Choices among the publishers, in their order: a row for each client. */
-	struct wf_choice *choices;
+	struct wf_orchestrator_choice *choices;
 	bool *chosen;
 };
 
@@ -25,9 +25,9 @@ struct weft_topology {
 static int judge(struct weft_topology *t, size_t client)
 {
 	size_t count = t->orchestrator.publishers.count;
-	struct wf_choice *sorted = calloc(count, sizeof(*sorted));
-	const struct wf_device *device = t->clients[client];
-	struct wf_request request = {
+	struct wf_orchestrator_choice *sorted = calloc(count, sizeof(*sorted));
+	const struct wf_topology_device *device = t->clients[client];
+	struct wf_orchestrator_request request = {
 		.clients = { { device, device->node } }, .client_count = 1, .bytes = 1,
 		.device = true,
 	};
@@ -157,7 +157,7 @@ int weft_topology_client(const struct weft_topology *topology, size_t index,
 			 struct weft_client *client)
 {
 	static const char *const kinds[] = { "", "nic", "gpu", "nvme" };
-	const struct wf_device *d;
+	const struct wf_topology_device *d;
 	struct weft_client is;
 
 	if (WF_NEED(topology) || WF_NEED(client))
@@ -180,7 +180,7 @@ int weft_topology_client(const struct weft_topology *topology, size_t index,
 int weft_topology_pair(const struct weft_topology *topology, size_t publisher, size_t client,
 		       struct weft_pair *pair)
 {
-	const struct wf_choice *c;
+	const struct wf_orchestrator_choice *c;
 	struct weft_pair is;
 	size_t at;
 

@@ -22,7 +22,7 @@
 
 static struct weft_op *op_of(struct wf_list *node)
 {
-	return WF_CONTAINER(node, struct wf_attached, node)->op;
+	return WF_CONTAINER(node, struct wf_attachment, node)->op;
 }
 
 /* End @op, which has not begun and will not. */
@@ -200,7 +200,7 @@ void wf_attachments_take_back(struct wf_list *attached)
 	}
 }
 
-static void forget(struct wf_task *task)
+static void forget(struct wf_loop_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
 	struct wf_error e;
@@ -276,7 +276,7 @@ uint64_t wf_attachments_progress(const void *bundle)
 	return ((const struct wf_bundle *)bundle)->came;
 }
 
-static void close_bundle(struct wf_task *task)
+static void close_bundle(struct wf_loop_task *task)
 {
 	wf_attachments_drop(WF_CONTAINER(task, struct wf_bundle, task));
 }

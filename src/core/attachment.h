@@ -14,7 +14,7 @@
 struct wf_worker;
 
 /* State of a send that is an attachment, which begins when its message is posted. */
-struct wf_attached {
+struct wf_attachment {
 	struct weft_op *op;
 	struct wf_list node;      /* in the list of the message; worker only once begun */
 	bool dropped;             /* the peer knows that the message is over */

@@ -67,7 +67,7 @@ void wf_drain_gone(struct wf_worker *worker)
 		wake(worker->node);
 }
 
-static void begin(struct wf_task *task)
+static void begin(struct wf_loop_task *task)
 {
 	struct wf_worker *worker = WF_CONTAINER(task, struct wf_worker, drain_task);
 

@@ -20,7 +20,7 @@
 
 /* A dump is freed by the later of the caller and the worker. */
 struct dump {
-	struct wf_task task;
+	struct wf_loop_task task;
 	struct wf_worker *worker;
 	atomic_uint refs;
 	char *text;
@@ -51,7 +51,7 @@ static void write_node(FILE *out, const struct wf_worker *worker)
 		fprintf(out, "worker %d of %u\n", (int)(worker - node->workers) + 1,
 			node->worker_count);
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
 
 		fprintf(out, "rail %u: %s on %s\n", i, caps->provider, caps->domain);
 	}
@@ -159,7 +159,7 @@ static void write_links(FILE *out, const struct wf_engine *w)
 	}
 }
 
-static void write_served(FILE *out, const struct wf_serving *serving)
+static void write_served(FILE *out, const struct wf_server_calls *serving)
 {
 	struct wf_map_node *at = NULL;
 	char text[WF_DESCRIBE_BYTES];
@@ -245,7 +245,7 @@ static void compose(struct wf_worker *worker, void (*write)(FILE *out, struct wf
 	}
 }
 
-static void answer(struct wf_task *task)
+static void answer(struct wf_loop_task *task)
 {
 	struct dump *d = WF_CONTAINER(task, struct dump, task);
 	struct weft_node *node = d->worker->node;

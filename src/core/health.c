@@ -39,7 +39,7 @@ struct named {
 /* The watchers of a worker.  Threads: owner, but any for told. */
 struct ward {
 	struct wf_health *health;
-	struct wf_task task;
+	struct wf_loop_task task;
 	atomic_bool told;        /* the task is on its way */
 	struct wf_list watchers;
 };
@@ -218,7 +218,7 @@ static void handle_watch(struct weft_stream *stream, void *arg)
 
 /* Changes. */
 
-static void look(struct wf_task *task)
+static void look(struct wf_loop_task *task)
 {
 	struct ward *ward = WF_CONTAINER(task, struct ward, task);
 

@@ -23,7 +23,7 @@ void wf_intercept_begin(struct weft_op *op);
 /* Tell the interceptors that were asked about @op how it ended, and count that. */
 void wf_intercept_ended(struct weft_op *op);
 
-/* Implement admit and told of struct wf_serving. */
+/* Implement admit and told of struct wf_server_calls. */
 enum weft_status wf_intercept_admit(struct wf_server_call *served, const char **message);
 void wf_intercept_served(struct wf_server_call *served, enum weft_status status);
 

@@ -21,9 +21,9 @@ static int too_long(void)
 }
 
 /* Convert @m, whose lengths fit. */
-static struct wf_pair pair_of(const struct weft_metadata *m)
+static struct wf_metadata_pair pair_of(const struct weft_metadata *m)
 {
-	return (struct wf_pair){
+	return (struct wf_metadata_pair){
 		.key = (const uint8_t *)m->key,
 		.key_bytes = (uint16_t)(m->key ? strlen(m->key) : 0),
 		.value = m->value,
@@ -32,7 +32,7 @@ static struct wf_pair pair_of(const struct weft_metadata *m)
 }
 
 /* Check @m and convert it to @pair.  -EINVAL, -EMSGSIZE: recorded. */
-static int check(const struct weft_metadata *m, struct wf_pair *pair)
+static int check(const struct weft_metadata *m, struct wf_metadata_pair *pair)
 {
 	if (m->bytes > WF_METADATA_BYTES_MAX || (m->key && strlen(m->key) >= WF_METADATA_BYTES_MAX))
 		return too_long();
@@ -49,8 +49,8 @@ static int check(const struct weft_metadata *m, struct wf_pair *pair)
 int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **block,
 		     uint32_t *bytes)
 {
-	struct wf_pair pair;
-	struct wf_writer w;
+	struct wf_metadata_pair pair;
+	struct wf_bytes_writer w;
 	size_t sum = 0;
 	int err;
 
@@ -72,7 +72,7 @@ int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **
 	if (!*block)
 		return wf_last_set(-ENOMEM, "no memory for metadata");
 	*bytes = (uint32_t)sum;
-	w = wf_writer(*block, sum);
+	w = wf_bytes_writer(*block, sum);
 	for (size_t i = 0; i < count; i++) {
 		pair = pair_of(&pairs[i]);
 		wf_metadata_put(&w, &pair);
@@ -111,10 +111,10 @@ static char *copy(char **at, const uint8_t *bytes, size_t count)
 /* A single allocation holds the array, and behind it the strings. */
 struct weft_metadata *wf_metadata_unpack(const uint8_t *block, size_t bytes, size_t *count)
 {
-	struct wf_reader r = wf_reader(block, bytes);
+	struct wf_bytes_reader r = wf_bytes_reader(block, bytes);
 	int pairs = bytes ? wf_metadata_check(block, bytes) : 0;
 	struct weft_metadata *all, *next;
-	struct wf_pair pair;
+	struct wf_metadata_pair pair;
 	char *at;
 
 	*count = 0;

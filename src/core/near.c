@@ -40,7 +40,7 @@ struct near {
 	struct wf_list node; /* in owner->nears */
 	struct weft_node *owner;
 	struct wf_publisher *publisher;
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 	atomic_uint holds;   /* parts that are here, visits, and the maker; apart: users */
 	bool apart;          /* the memory is in no pool */
 	struct weft_placement placement;
@@ -218,7 +218,7 @@ static int admit(struct near *near)
 struct visits;
 
 struct visit {
-	struct wf_task task;
+	struct wf_loop_task task;
 	struct visits *all;
 	struct wf_worker *worker;
 	bool done;
@@ -246,10 +246,10 @@ static void leave(struct visits *v)
  * own, a key is made and closed.  If registration is dear, it is for peers to read, as most
  * users need it.
  */
-static int try_rail(struct wf_engine *w, struct wf_rail *rail, const struct wf_piece *piece,
-		    struct wf_error *e)
+static int try_rail(struct wf_engine *w, struct wf_rail *rail,
+		    const struct wf_publisher_piece *piece, struct wf_error *e)
 {
-	const struct wf_caps *caps = wf_rail_caps(rail);
+	const struct wf_rail_caps *caps = wf_rail_caps(rail);
 	struct wf_region *region;
 	struct wf_mr *mr;
 
@@ -262,7 +262,7 @@ static int try_rail(struct wf_engine *w, struct wf_rail *rail, const struct wf_p
 	return wf_region_mr(region, rail, &mr, e);
 }
 
-static void run_visit(struct wf_task *task)
+static void run_visit(struct wf_loop_task *task)
 {
 	struct visit *visit = WF_CONTAINER(task, struct visit, task);
 	struct wf_engine *w = &visit->worker->engine;
@@ -338,7 +338,8 @@ static int visit_all(struct weft_node *node, struct near *near, struct wf_error 
 
 /* Requests. */
 
-static int add_client(struct wf_request *request, const struct wf_place *place)
+static int add_client(struct wf_orchestrator_request *request,
+		      const struct wf_topology_place *place)
 {
 	for (unsigned i = 0; i < request->client_count; i++)
 		if (request->clients[i].device == place->device &&
@@ -351,15 +352,15 @@ static int add_client(struct wf_request *request, const struct wf_place *place)
 }
 
 /* Add the NICs of this node's rails as clients, or without any this thread's NUMA node. */
-static int add_own(struct wf_request *request, const struct weft_node *node,
+static int add_own(struct wf_orchestrator_request *request, const struct weft_node *node,
 		   const struct wf_topology *t)
 {
 	const struct wf_engine *w = &node->workers[0].engine;
-	struct wf_place place;
+	struct wf_topology_place place;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
 
 		if (!wf_topology_find(t, caps->pci, &place) ||
 		    !wf_topology_find(t, caps->domain, &place))
@@ -367,18 +368,19 @@ static int add_own(struct wf_request *request, const struct weft_node *node,
 	}
 	if (err || request->client_count)
 		return err;
-	return add_client(request, &(struct wf_place){ NULL, wf_topology_here(t) });
+	return add_client(request, &(struct wf_topology_place){ NULL, wf_topology_here(t) });
 }
 
 static int make_request(struct weft_node *node, const struct wf_orchestrator *o, size_t bytes,
-			const struct weft_near_options *options, struct wf_request *request)
+			const struct weft_near_options *options,
+			struct wf_orchestrator_request *request)
 {
 	const char *const *name = options->clients;
-	struct wf_place place;
+	struct wf_topology_place place;
 	struct wf_error e;
 	int err = 0;
 
-	*request = (struct wf_request){ .bytes = bytes };
+	*request = (struct wf_orchestrator_request){ .bytes = bytes };
 	request->strict = options->flags & WEFT_NEAR_STRICT;
 	request->device = options->flags & WEFT_NEAR_DEVICE;
 	if (options->flags & ~(unsigned)(WEFT_NEAR_STRICT | WEFT_NEAR_DEVICE))
@@ -396,7 +398,8 @@ static int make_request(struct weft_node *node, const struct wf_orchestrator *o,
 }
 
 /* Append why @choice gave nothing, for a sentence about the publisher that did, if any. */
-static void note(char *notes, size_t notes_bytes, const struct wf_choice *choice, const char *why)
+static void note(char *notes, size_t notes_bytes, const struct wf_orchestrator_choice *choice,
+		 const char *why)
 {
 	size_t used = strlen(notes);
 	size_t name = strlen(choice->publisher->name);
@@ -409,7 +412,8 @@ static void note(char *notes, size_t notes_bytes, const struct wf_choice *choice
 }
 
 /* Fill in the placement that users can ask for. */
-static void describe(struct near *near, const struct wf_choice *choice, const char *notes)
+static void describe(struct near *near, const struct wf_orchestrator_choice *choice,
+		     const char *notes)
 {
 	struct weft_placement *p = &near->placement;
 
@@ -425,8 +429,8 @@ static void describe(struct near *near, const struct wf_choice *choice, const ch
 }
 
 /* Take memory of @choice and register it.  A failure has a sentence in @e. */
-static int take(struct weft_node *node, const struct wf_request *request,
-		const struct wf_choice *choice, const char *notes, void **memory,
+static int take(struct weft_node *node, const struct wf_orchestrator_request *request,
+		const struct wf_orchestrator_choice *choice, const char *notes, void **memory,
 		struct wf_error *e)
 {
 	struct near *near = calloc(1, sizeof(*near) + node->worker_count * sizeof(near->parts[0]));
@@ -468,15 +472,15 @@ static int take(struct weft_node *node, const struct wf_request *request,
 }
 
 /* Take from the first publisher that can give; a strict request stops at the first that may. */
-static int take_first(struct weft_node *node, const struct wf_request *request,
-		      const struct wf_choice *choices, size_t count, void **memory)
+static int take_first(struct weft_node *node, const struct wf_orchestrator_request *request,
+		      const struct wf_orchestrator_choice *choices, size_t count, void **memory)
 {
 	char notes[WF_ERROR_BYTES] = "";
 	struct wf_error e;
 	int first = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct wf_choice *c = &choices[i];
+		const struct wf_orchestrator_choice *c = &choices[i];
 
 		if (!c->err) {
 			int err = take(node, request, c, notes, memory, &e);
@@ -494,7 +498,7 @@ static int take_first(struct weft_node *node, const struct wf_request *request,
 }
 
 /* Returns whether a publisher's memory is all in use. */
-static bool lacks_room(const struct wf_choice *choices, size_t count)
+static bool lacks_room(const struct wf_orchestrator_choice *choices, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (choices[i].err == -ENOBUFS)
@@ -506,8 +510,8 @@ int wf_near_take(struct weft_node *node, size_t bytes, const struct weft_near_op
 		 void **memory)
 {
 	struct wf_orchestrator *o;
-	struct wf_request request;
-	struct wf_choice *choices;
+	struct wf_orchestrator_request request;
+	struct wf_orchestrator_choice *choices;
 	size_t count;
 	int err = orchestrator_of(node, &o);
 

@@ -172,7 +172,7 @@ static void forget_services(struct weft_node *node)
 	struct wf_list *at;
 
 	while ((at = wf_list_pop(&node->served)))
-		wf_serve_forget(WF_CONTAINER(at, struct wf_pb_service, mine));
+		wf_serve_forget(WF_CONTAINER(at, struct wf_service_pb, mine));
 	free(node->reflection);
 	node->reflection = NULL;
 	wf_health_close(node->health);

@@ -36,7 +36,7 @@ struct weft_node {
 	struct wf_freelist free_ops[WF_OP_KINDS];
 	struct wf_list peers;
 	struct wf_list streams;
-	struct wf_list served;    /* struct wf_pb_service */
+	struct wf_list served;    /* struct wf_service_pb */
 	struct weft_interceptor *interceptors; /* interceptor_count, in the order of asking */
 	unsigned interceptor_count;
 	void *reflection;         /* the service; NULL: not served; freed by free() */

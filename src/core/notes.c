@@ -12,7 +12,7 @@
 int wf_notes_add(struct wf_call *call, enum wf_call_note what, const uint8_t *bytes, uint32_t count)
 {
 	struct weft_op *op = WF_CONTAINER(call, struct weft_op, call.call);
-	struct wf_call_notes *notes = op->call.notes;
+	struct wf_notes *notes = op->call.notes;
 
 	if (!notes) {
 		notes = calloc(1, sizeof(*notes));
@@ -35,7 +35,7 @@ int wf_notes_add(struct wf_call *call, enum wf_call_note what, const uint8_t *by
 
 void wf_notes_forget(struct weft_op *op)
 {
-	struct wf_call_notes *notes = op->call.notes;
+	struct wf_notes *notes = op->call.notes;
 
 	if (!notes)
 		return;

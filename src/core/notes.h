@@ -11,7 +11,7 @@
 #include "rpc/call.h"
 
 /* Notes of an answer as users see them: pairs of metadata, or bytes of details. */
-struct wf_call_notes {
+struct wf_notes {
 	void *what[WF_CALL_DETAILS + 1]; /* NULL: the answer had none */
 	size_t counts[WF_CALL_DETAILS + 1];
 };

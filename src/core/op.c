@@ -171,7 +171,7 @@ static void wake_waiting(struct weft_node *node)
 }
 
 /* Tell the user, as a notice of the loop outside the library's own work. */
-static void publish(struct wf_notice *notice)
+static void publish(struct wf_loop_notice *notice)
 {
 	struct weft_op *op = WF_CONTAINER(notice, struct weft_op, notice);
 	struct weft_node *node = op->owner;
@@ -338,7 +338,7 @@ void wf_op_begin(struct weft_op *op)
 		wf_loop_timer(&op->worker->engine.loop, &op->timer, op->deadline_ns, deadline);
 }
 
-static void start(struct wf_task *task)
+static void start(struct wf_loop_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, start_task);
 	struct wf_error e;
@@ -386,7 +386,7 @@ void wf_op_again(struct weft_op *op)
 	wf_loop_submit(&w->loop, &op->start_task);
 }
 
-static void cancel(struct wf_task *task)
+static void cancel(struct wf_loop_task *task)
 {
 	struct weft_op *op = WF_CONTAINER(task, struct weft_op, cancel.task);
 	struct wf_worker *worker = op->worker;

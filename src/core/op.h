@@ -28,7 +28,7 @@ enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 
 /* A user's request to end an operation. */
 struct wf_op_cancel {
-	struct wf_task task;
+	struct wf_loop_task task;
 	struct wf_worker *worker; /* the worker that runs the task */
 };
 
@@ -64,10 +64,10 @@ struct weft_op {
 
 	/* worker only, until it has ended */
 	struct weft_peer *peer;   /* NULL: a receive from any peer */
-	struct wf_task start_task;
+	struct wf_loop_task start_task;
 	struct wf_op_cancel cancel;
 	struct wf_timer timer;
-	struct wf_notice notice;
+	struct wf_loop_notice notice;
 	struct wf_watch_op watched;
 
 	struct wf_reason error;   /* none: the operation went well */

@@ -12,7 +12,7 @@ struct weft_peer {
 	struct wf_list node;
 	struct weft_node *owner;
 	struct wf_worker *worker; /* where operations come in, in their order */
-	struct wf_home home;      /* set only if the address was given */
+	struct wf_directory_home home; /* set only if the address was given */
 	char *moved_address; /* address of a peer that dialled us, and moved to another worker */
 	struct wf_worker *_Atomic at; /* the worker whose links reach the peer; see wf_peer_move */
 	unsigned refs;            /* references of users */

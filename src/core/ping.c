@@ -10,7 +10,7 @@ static void ping_done(struct wf_echo *echo, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(echo, struct weft_op, echo);
 	const struct wf_link *link = wf_link_real(echo->link);
-	const struct wf_caps *caps = wf_link_caps(link);
+	const struct wf_rail_caps *caps = wf_link_caps(link);
 	struct wf_error bad;
 
 	op->over = caps ? caps->names : NULL;

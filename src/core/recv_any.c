@@ -27,14 +27,14 @@ struct wf_recv_any {
 	struct weft_op *op;
 	struct wf_worker *worker;
 	struct wf_receiving receiving;
-	struct wf_task start_task; /* the winner's way back, too */
+	struct wf_loop_task start_task; /* the winner's way back, too */
 	struct wf_error outcome;   /* the winner's; code 0: a tensor was received */
 	struct weft_peer *from;
 	_Atomic uint64_t progress; /* the worker's last look, for the watchdog */
 	atomic_bool looking;       /* look_task is under way */
-	struct wf_task look_task;
+	struct wf_loop_task look_task;
 	bool told;                 /* the part was told to stop; op->worker only */
-	struct wf_task stop_task;
+	struct wf_loop_task stop_task;
 	struct wf_error why;
 };
 
@@ -46,7 +46,7 @@ static bool claim(struct wf_receiving *r)
 	       winner == part;
 }
 
-static void stop(struct wf_task *task)
+static void stop(struct wf_loop_task *task)
 {
 	struct wf_recv_any *part = WF_CONTAINER(task, struct wf_recv_any, stop_task);
 
@@ -96,7 +96,7 @@ static void end(struct wf_recv_any *part)
 	wf_op_put(op);
 }
 
-static void come_back(struct wf_task *task)
+static void come_back(struct wf_loop_task *task)
 {
 	end(WF_CONTAINER(task, struct wf_recv_any, start_task));
 }
@@ -122,7 +122,7 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 	wf_loop_submit(&home->engine.loop, &part->start_task);
 }
 
-static void start(struct wf_task *task)
+static void start(struct wf_loop_task *task)
 {
 	struct wf_recv_any *part = WF_CONTAINER(task, struct wf_recv_any, start_task);
 	struct wf_error e;
@@ -206,7 +206,7 @@ void wf_recv_any_describe(const struct weft_op *op, char *text, size_t bytes)
 			       (int)(winner->worker - op->owner->workers) + 1);
 }
 
-static void look(struct wf_task *task)
+static void look(struct wf_loop_task *task)
 {
 	struct wf_recv_any *part = WF_CONTAINER(task, struct wf_recv_any, look_task);
 

@@ -22,9 +22,9 @@ static struct weft_node *node_of(Weft__Reflect__Reflection_Service *service)
 	return ((struct wf_reflection *)(void *)service)->node;
 }
 
-static struct wf_pb_service *at(struct wf_list *node)
+static struct wf_service_pb *at(struct wf_list *node)
 {
-	return WF_CONTAINER(node, struct wf_pb_service, mine);
+	return WF_CONTAINER(node, struct wf_service_pb, mine);
 }
 
 static void handle_list(Weft__Reflect__Reflection_Service *service,
@@ -58,7 +58,7 @@ static void handle_describe(Weft__Reflect__Reflection_Service *service,
 			    Weft__Reflect__Description_Closure closure, void *call)
 {
 	struct weft_node *node = node_of(service);
-	struct wf_pb_service *found = NULL;
+	struct wf_service_pb *found = NULL;
 	Weft__Reflect__Description *all;
 	char text[300];
 

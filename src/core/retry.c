@@ -197,10 +197,10 @@ static void say_attempts(struct weft_op *op)
 	struct wf_retry *r = op->call.retry;
 	struct wf_call *call = &op->call.call;
 	char text[12];
-	struct wf_pair pair = { .key = (const uint8_t *)"weft-attempts", .key_bytes = 13,
+	struct wf_metadata_pair pair = { .key = (const uint8_t *)"weft-attempts", .key_bytes = 13,
 				.value = (const uint8_t *)text };
 	uint32_t own_bytes = r->failed == 1 ? call->metadata_bytes : r->metadata_bytes;
-	struct wf_writer w;
+	struct wf_bytes_writer w;
 	uint32_t bytes;
 	uint8_t *at;
 
@@ -209,7 +209,7 @@ static void say_attempts(struct weft_op *op)
 	bytes = (uint32_t)wf_metadata_bytes(&pair);
 	if (wf_metadata_grow(op, own_bytes, bytes, &at))
 		return;
-	w = wf_writer(at, bytes);
+	w = wf_bytes_writer(at, bytes);
 	wf_metadata_put(&w, &pair);
 }
 

@@ -34,7 +34,7 @@ struct wf_op_call {
 	bool waits;               /* the outcome is known, to be told once attachments have ended */
 	struct wf_bundle *bundle; /* attachments beside the reply; NULL: none */
 	struct wf_server_hooks_child child;
-	struct wf_call_notes *_Atomic notes; /* NULL: the answer had none */
+	struct wf_notes *_Atomic notes; /* NULL: the answer had none */
 	struct wf_path path;      /* the path of request and reply */
 	struct wf_retry *retry;   /* NULL: one attempt; freed by free() */
 	struct wf_call call;      /* the last; has a reference while it needs this memory */

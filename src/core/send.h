@@ -8,11 +8,11 @@
 #include <weft/weft.h>
 #include "tensor/sending.h"
 
-struct wf_attached;
+struct wf_attachment;
 struct wf_worker;
 
 struct wf_op_send {
-	struct wf_attached *attached; /* NULL: the send is no attachment */
+	struct wf_attachment *attached; /* NULL: the send is no attachment */
 	struct wf_sending sending; /* the last: see wf_op_init */
 };
 

@@ -10,7 +10,7 @@
 #include "core/streaming.h"
 
 /* Set the handler of each method.  -EINVAL, -ENOENT, -ENOMEM: recorded. */
-static int set_handlers(struct wf_pb_service *pb, const struct weft_stream_method *methods,
+static int set_handlers(struct wf_service_pb *pb, const struct weft_stream_method *methods,
 			size_t count)
 {
 	const ProtobufCServiceDescriptor *d = pb->service->descriptor;
@@ -38,7 +38,7 @@ static int set_handlers(struct wf_pb_service *pb, const struct weft_stream_metho
 	return 0;
 }
 
-void wf_serve_forget(struct wf_pb_service *pb)
+void wf_serve_forget(struct wf_service_pb *pb)
 {
 	wf_service_fini(pb);
 	free(pb);
@@ -60,7 +60,7 @@ static int set_limits(struct wf_service *s, const struct weft_serve_options *o)
 int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 		 const struct weft_serve_options *options)
 {
-	struct wf_pb_service *pb;
+	struct wf_service_pb *pb;
 	int err;
 
 	if (WF_NEED(service) || WF_NEED(service->descriptor))

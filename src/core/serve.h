@@ -13,6 +13,6 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 		 const struct weft_serve_options *options);
 
 /* Free @service, which is served no more, as the node has closed. */
-void wf_serve_forget(struct wf_pb_service *service);
+void wf_serve_forget(struct wf_service_pb *service);
 
 #endif

@@ -13,12 +13,12 @@
 
 /* Endings are allocated before the call returns, so that it can report -ENOMEM. */
 struct ending {
-	struct wf_task task;
+	struct wf_loop_task task;
 	struct wf_worker *worker;
 	struct wf_step *step;
 };
 
-static void run(struct wf_task *task)
+static void run(struct wf_loop_task *task)
 {
 	struct ending *ending = WF_CONTAINER(task, struct ending, task);
 	struct wf_channels *channels = &ending->worker->channels;

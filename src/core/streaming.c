@@ -119,7 +119,7 @@ int wf_streaming_open(struct weft_stub *stub, const char *method,
 	return 0;
 }
 
-static void close_stream(struct wf_task *task)
+static void close_stream(struct wf_loop_task *task)
 {
 	struct weft_stream *stream = WF_CONTAINER(task, struct weft_stream, close_task);
 	struct weft_op *call = stream->call;
@@ -387,7 +387,8 @@ int wf_streaming_half_close(struct weft_stream *stream)
 	return 0;
 }
 
-static void got(struct wf_reading *r, const struct wf_error *e, const struct wf_heard *heard)
+static void got(struct wf_reading *r, const struct wf_error *e,
+		const struct wf_reading_message *heard)
 {
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, read.reading);
 	struct wf_error bad;
@@ -519,7 +520,7 @@ void wf_streaming_gone(struct wf_stream *s, struct wf_worker *worker)
 struct wf_stream *wf_streaming_serve(struct wf_service *base, int method,
 				     struct wf_server_call *served)
 {
-	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
+	struct wf_service_pb *s = WF_CONTAINER(base, struct wf_service_pb, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
 	struct wf_worker *worker = wf_worker_of(served);
 	struct weft_stream *stream = make(worker->node, worker);
@@ -536,7 +537,7 @@ struct wf_stream *wf_streaming_serve(struct wf_service *base, int method,
 
 void wf_streaming_handle(struct wf_service *base, int method, struct wf_server_call *served)
 {
-	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
+	struct wf_service_pb *s = WF_CONTAINER(base, struct wf_service_pb, base);
 	const struct wf_stream_handler *h = &s->handlers[method];
 
 	h->handle(public_of(served->stream), h->arg);

@@ -21,7 +21,7 @@ struct weft_stream {
 	enum weft_compression compression; /* for written messages */
 	atomic_bool half_closed;
 	atomic_bool wrote;        /* a message was written: the initial metadata is settled */
-	struct wf_task close_task;
+	struct wf_loop_task close_task;
 	struct wf_worker *close_worker; /* the worker that close_task runs at */
 	struct wf_list attached;  /* attachments of the next message */
 	unsigned attachments;     /* length of attached */

@@ -4,7 +4,7 @@
 #include "core/node.h"
 #include "core/worker.h"
 
-void wf_turn_run(struct wf_worker *worker, struct wf_task *task, uint64_t now_ns)
+void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
 {
 	if (!worker->node->manual || worker->polling ||
 	    !pthread_equal(worker->thread, pthread_self())) {

@@ -12,7 +12,7 @@
  * Run @task on the worker: at once if this is the thread of a manual node outside a turn, else by
  * the inbox.  @now_ns: the clock, just read.  Threads: any, callback.
  */
-void wf_turn_run(struct wf_worker *worker, struct wf_task *task, uint64_t now_ns);
+void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns);
 
 /* Turn a manual worker's loop once, waiting until @until_ns at most. */
 void wf_turn_until(struct wf_worker *worker, uint64_t until_ns);

@@ -215,7 +215,7 @@ int wf_worker_start(struct wf_worker *worker)
 }
 
 /* A task sets the flag, as only a task ends a wait that runs. */
-static void stop(struct wf_task *task)
+static void stop(struct wf_loop_task *task)
 {
 	WF_CONTAINER(task, struct wf_worker, stop_task)->stop = true;
 }

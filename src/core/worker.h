@@ -29,11 +29,11 @@ struct wf_worker {
 	struct wf_echoes echoes;
 	struct wf_streams streams;
 	struct wf_calls calls;
-	struct wf_serving serving;
+	struct wf_server_calls serving;
 	struct wf_watch watch;
-	struct wf_task drain_task;
+	struct wf_loop_task drain_task;
 	atomic_bool drains;       /* the worker takes no more calls */
-	struct wf_task stop_task;
+	struct wf_loop_task stop_task;
 	bool stop;                /* owner only */
 	pthread_t thread;         /* the worker's, or the one that polled last */
 	bool polling;             /* the thread is inside a turn of the loop */

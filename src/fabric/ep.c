@@ -25,8 +25,8 @@ static struct wf_ep *make(struct wf_rail *rail, void *owner)
 	wf_list_init(&ep->posts);
 	wf_list_init(&ep->connected.node);
 	wf_list_init(&ep->closed.node);
-	ep->connected.event = (struct wf_event){ .kind = WF_EVENT_CONNECTED, .ep = ep };
-	ep->closed.event = (struct wf_event){ .kind = WF_EVENT_CLOSED, .ep = ep };
+	ep->connected.event = (struct wf_rail_event){ .kind = WF_EVENT_CONNECTED, .ep = ep };
+	ep->closed.event = (struct wf_rail_event){ .kind = WF_EVENT_CLOSED, .ep = ep };
 	return ep;
 }
 
@@ -307,7 +307,7 @@ int wf_ep_open_here(struct wf_rail *rail, const uint8_t *address, size_t address
 	return hand_out(made, err, ep);
 }
 
-static void free_request(struct wf_request *request)
+static void free_request(struct wf_rail_request *request)
 {
 	wf_list_remove(&request->notice.node);
 	wf_list_remove(&request->node);
@@ -315,8 +315,8 @@ static void free_request(struct wf_request *request)
 	free(request);
 }
 
-int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, struct wf_ep **ep,
-		 struct wf_error *e)
+int wf_ep_accept(struct wf_rail *rail, struct wf_rail_request *request, void *owner,
+		 struct wf_ep **ep, struct wf_error *e)
 {
 	struct wf_ep *made = make(rail, owner);
 	int err;
@@ -345,7 +345,7 @@ int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, 
 	return 0;
 }
 
-void wf_ep_reject(struct wf_rail *rail, struct wf_request *request)
+void wf_ep_reject(struct wf_rail *rail, struct wf_rail_request *request)
 {
 	/* If the reject fails, the peer's own time limit ends its attempt. */
 	if (request->info->handle)

@@ -27,10 +27,10 @@ int wf_ep_open_here(struct wf_rail *rail, const uint8_t *address, size_t address
 		    uint32_t pid, int gate_fd, void *owner, struct wf_ep **ep, struct wf_error *e);
 
 /* Accept @request; CONNECTED or CLOSED follows.  Frees @request in any case. */
-int wf_ep_accept(struct wf_rail *rail, struct wf_request *request, void *owner, struct wf_ep **ep,
-		 struct wf_error *e);
+int wf_ep_accept(struct wf_rail *rail, struct wf_rail_request *request, void *owner,
+		 struct wf_ep **ep, struct wf_error *e);
 /* Refuse @request, and free it. */
-void wf_ep_reject(struct wf_rail *rail, struct wf_request *request);
+void wf_ep_reject(struct wf_rail *rail, struct wf_rail_request *request);
 
 /*
  * Close @ep; accepts NULL.  No event names @ep or a cookie of its operations any more.  On a

@@ -24,7 +24,7 @@ static struct wf_ep *ep_of(struct wf_rail *rail, const struct fid *fid)
 
 static void asked(struct wf_rail *rail, struct fi_info *info, const uint8_t *data, size_t count)
 {
-	struct wf_request *request = calloc(1, sizeof(*request));
+	struct wf_rail_request *request = calloc(1, sizeof(*request));
 
 	if (!request) {
 		WF_RAIL_CALL(rail, fi_reject, rail->conns.pep, info->handle, NULL, 0);
@@ -35,7 +35,7 @@ static void asked(struct wf_rail *rail, struct fi_info *info, const uint8_t *dat
 	count = WF_MIN(count, sizeof(request->data));
 	memcpy(request->data, data, count);
 	request->info = info;
-	request->notice.event = (struct wf_event){
+	request->notice.event = (struct wf_rail_event){
 		.kind = WF_EVENT_REQUEST,
 		.request = request,
 		.bytes = request->data,

@@ -56,7 +56,7 @@ struct wf_mr {
 	struct wf_list node; /* in rail->mrs */
 };
 
-struct wf_request {
+struct wf_rail_request {
 	struct fi_info *info;
 	struct wf_list node; /* in rail->conns.requests */
 	struct wf_rail_notice notice;
@@ -115,7 +115,7 @@ struct wf_rail_self {
 
 struct wf_rail {
 	const struct wf_provider *row;
-	struct wf_caps caps;
+	struct wf_rail_caps caps;
 	struct fi_info *candidate; /* the selected offer, without an address of ours */
 	struct fi_info *info;      /* the info that was opened */
 	struct wf_recorder *recorder; /* NULL: none */
@@ -133,7 +133,7 @@ struct wf_rail {
 	struct wf_list closed;
 	struct wf_slots slots;
 	struct wf_rail_queues queues;
-	struct wf_waitset wait;
+	struct wf_wait_set wait;
 	struct wf_rail_conns conns;
 
 	struct wf_table posts;
@@ -172,7 +172,7 @@ static inline ssize_t wf_rail_left(const struct wf_rail *rail, ssize_t value)
 /* select.c */
 /* Version of the API to ask for; @device: for a rail that may register devices' memory. */
 uint32_t wf_select_api(bool device);
-struct fi_info *wf_select_hints(enum wf_shape shape, bool device); /* NULL: no memory */
+struct fi_info *wf_select_hints(enum wf_provider_shape shape, bool device); /* NULL: no memory */
 
 /* rail.c */
 /* Find the @name in /dev/shm of the region at @address.  False: there is no such file. */

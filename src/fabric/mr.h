@@ -9,7 +9,7 @@
 
 #include "fabric/rail.h"
 
-enum wf_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
+enum wf_mr_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
 
 /*
  * Register @base for @access bits.  A remote key is random where the provider

@@ -98,7 +98,7 @@ static int list_known(struct look *look)
 	}
 	WF_LIST_EACH(node, &rail->conns.requests) {
 		const struct fi_info *info =
-			WF_CONTAINER(node, struct wf_request, node)->info;
+			WF_CONTAINER(node, struct wf_rail_request, node)->info;
 
 		if (wf_sock_end(info->dest_addr, info->dest_addrlen,
 				&look->known[look->known_count]))

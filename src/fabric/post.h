@@ -16,7 +16,7 @@
 
 struct wf_rail_notice {
 	struct wf_list node; /* in rail->notices, or in no list */
-	struct wf_event event;
+	struct wf_rail_event event;
 };
 
 enum wf_post_kind { WF_POST_SLOT, WF_POST_SEND, WF_POST_READ };

@@ -342,7 +342,7 @@ static int open_shared(struct wf_rail *rail, uint32_t slots, struct wf_error *e)
 	return wf_slots_grow(rail, WF_SLOTS_STEP, e);
 }
 
-int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,
+int wf_rail_open(const struct wf_select_candidate *candidate, const struct wf_rail_config *config,
 		 struct wf_rail **rail, struct wf_error *e)
 {
 	struct wf_rail *r = calloc(1, sizeof(*r));
@@ -423,7 +423,7 @@ static bool settled(struct wf_rail *rail)
 	if (!rail->shared.ep || !wf_provider_has(rail->row, WF_QUIRK_NEVER_CLOSE, fi_version()))
 		return true;
 	do {
-		struct wf_event events[16];
+		struct wf_rail_event events[16];
 
 		while (wf_rail_poll(rail, events, WF_COUNT(events)))
 			;
@@ -441,12 +441,12 @@ void wf_rail_stop(struct wf_rail *rail)
 	if (rail->conns.eq)
 		wf_eq_drain(rail);
 	while ((node = wf_list_first(&rail->conns.requests)))
-		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
+		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_rail_request, node));
 	while ((node = wf_list_first(&rail->eps)))
 		wf_ep_close(WF_CONTAINER(node, struct wf_ep, node));
 	/* Draining the event queue may have brought new requests. */
 	while ((node = wf_list_first(&rail->conns.requests)))
-		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_request, node));
+		wf_ep_reject(rail, WF_CONTAINER(node, struct wf_rail_request, node));
 	free_closed(rail);
 	close_endpoint(rail);
 }
@@ -515,7 +515,7 @@ int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e)
 	return 0;
 }
 
-const struct wf_caps *wf_rail_caps(const struct wf_rail *rail)
+const struct wf_rail_caps *wf_rail_caps(const struct wf_rail *rail)
 {
 	return &rail->caps;
 }
@@ -635,7 +635,7 @@ static bool progress_connections(struct wf_rail *rail)
 	return any || !wf_list_empty(&rail->notices);
 }
 
-bool wf_rail_next(struct wf_rail *rail, struct wf_event *event)
+bool wf_rail_next(struct wf_rail *rail, struct wf_rail_event *event)
 {
 	struct wf_list *node = wf_list_pop(&rail->notices);
 	struct wf_rail_notice *notice;
@@ -649,7 +649,7 @@ bool wf_rail_next(struct wf_rail *rail, struct wf_event *event)
 	return true;
 }
 
-int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max)
+int wf_rail_poll(struct wf_rail *rail, struct wf_rail_event *events, int max)
 {
 	bool look = rail->woken || !(++rail->polls % LOOK_POLLS);
 	int n = 0;

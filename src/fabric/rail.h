@@ -28,7 +28,7 @@
 struct wf_rail; /* opaque: fabric/ keeps libfabric to itself */
 struct wf_ep;   /* a worker's way to one peer on one rail */
 struct wf_mr;   /* a registration */
-struct wf_request; /* a peer that wants to connect */
+struct wf_rail_request; /* a peer that wants to connect */
 
 struct wf_rail_config {
 	const char *host;      /* address to bind, for rows that go by IP */
@@ -41,7 +41,7 @@ struct wf_rail_config {
 	void *wake_ctx;
 };
 
-int wf_rail_open(const struct wf_candidate *candidate, const struct wf_rail_config *config,
+int wf_rail_open(const struct wf_select_candidate *candidate, const struct wf_rail_config *config,
 		 struct wf_rail **rail, struct wf_error *e);
 
 /*
@@ -63,7 +63,7 @@ int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e);
 /* Has a peer been inside our endpoint for so long that it must be reopened? */
 bool wf_rail_is_stuck(const struct wf_rail *rail);
 
-const struct wf_caps *wf_rail_caps(const struct wf_rail *rail);
+const struct wf_rail_caps *wf_rail_caps(const struct wf_rail *rail);
 
 /* Receive slots that there are. */
 uint32_t wf_rail_slots(const struct wf_rail *rail);
@@ -81,7 +81,7 @@ int wf_rail_gate_fd(const struct wf_rail *rail);
 /* Names under /dev/shm that the provider made for this rail, one per line, "" if none. */
 const char *wf_rail_files(const struct wf_rail *rail);
 
-enum wf_event_kind {
+enum wf_rail_event_kind {
 	WF_EVENT_SENT,      /* the message of @cookie has left, and its buffer is free */
 	WF_EVENT_RECEIVED,  /* @count bytes at @bytes, in @slot, until wf_rail_give */
 	WF_EVENT_READ,      /* the read of @cookie has ended */
@@ -90,12 +90,12 @@ enum wf_event_kind {
 	WF_EVENT_CLOSED     /* @ep is dead: refused, reset or shut by the peer; close it */
 };
 
-struct wf_event {
-	enum wf_event_kind kind;
+struct wf_rail_event {
+	enum wf_rail_event_kind kind;
 	int status;     /* 0 or negative, for SENT, READ and CLOSED */
 	struct wf_ep *ep; /* not for RECEIVED: the message itself names its sender */
 	void *cookie;
-	struct wf_request *request;
+	struct wf_rail_request *request;
 	const uint8_t *bytes;
 	size_t count;
 	uint32_t slot;
@@ -106,10 +106,10 @@ struct wf_event {
  * provider's order.  An event that names an endpoint closed since the call finds no owner:
  * wf_ep_owner returns NULL until the next poll.
  */
-int wf_rail_poll(struct wf_rail *rail, struct wf_event *events, int max);
+int wf_rail_poll(struct wf_rail *rail, struct wf_rail_event *events, int max);
 
 /* Take one more event that the last poll found, without another look at the provider. */
-bool wf_rail_next(struct wf_rail *rail, struct wf_event *event);
+bool wf_rail_next(struct wf_rail *rail, struct wf_rail_event *event);
 
 /* Post @slot again.  Each RECEIVED is given back exactly once. */
 void wf_rail_give(struct wf_rail *rail, uint32_t slot);

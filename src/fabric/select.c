@@ -50,7 +50,7 @@ uint32_t wf_select_api(bool device)
 	return WF_MIN(WF_MIN(headers, wanted), fi_version());
 }
 
-struct fi_info *wf_select_hints(enum wf_shape shape, bool device)
+struct fi_info *wf_select_hints(enum wf_provider_shape shape, bool device)
 {
 	struct fi_info *hints = fi_allocinfo();
 
@@ -154,13 +154,13 @@ static int node_of(const char *pci, const char *sysfs)
 	return wf_sysfs_node(folder);
 }
 
-static void fill_caps(struct wf_caps *c, const struct wf_provider *row, const struct fi_info *info,
-		      const struct wf_options *options)
+static void fill_caps(struct wf_rail_caps *c, const struct wf_provider *row,
+		      const struct fi_info *info, const struct wf_options *options)
 {
 	uint32_t version = fi_version();
 	uint64_t most = info->ep_attr->max_msg_size;
 
-	*c = (struct wf_caps){
+	*c = (struct wf_rail_caps){
 		.protocol = info->ep_attr->protocol,
 		.protocol_version = info->ep_attr->protocol_version,
 		.libfabric = version,
@@ -319,7 +319,7 @@ static bool device_is(const struct wf_options *options, const struct fi_info *in
  * names, need not be the interface that the door listens on; but no rail leaves
  * loopback then.
  */
-static int suits(const struct wf_candidate *c, const struct fi_info *info,
+static int suits(const struct wf_select_candidate *c, const struct fi_info *info,
 		 const struct wf_options *options, const struct home *home)
 {
 	const struct sockaddr *source = source_of(info);
@@ -367,7 +367,7 @@ static bool is_a_parents(const char *provider)
 }
 
 /* Why nobody gets @c, not even by name; NULL: no reason. */
-static const char *refusal_of_all(const struct wf_candidate *c)
+static const char *refusal_of_all(const struct wf_select_candidate *c)
 {
 	if (c->row->refused)
 		return c->row->refused;
@@ -387,7 +387,7 @@ static const char *named(const struct wf_options *options, const char *setting, 
 }
 
 /* Why @c can't be used, whatever else there is; NULL: @c can.  @why is room for the text. */
-static const char *refusal(const struct wf_candidate *c, const struct wf_options *options,
+static const char *refusal(const struct wf_select_candidate *c, const struct wf_options *options,
 			   char why[REASON_BYTES])
 {
 	const struct wf_provider *row = c->row;
@@ -408,7 +408,8 @@ static const char *refusal(const struct wf_candidate *c, const struct wf_options
 	return NULL;
 }
 
-static void judge(struct wf_candidate *c, const struct wf_options *options, const struct home *home)
+static void judge(struct wf_select_candidate *c, const struct wf_options *options,
+		  const struct home *home)
 {
 	char why[REASON_BYTES];
 	const char *why_not = refusal(c, options, why);
@@ -429,21 +430,21 @@ static void judge(struct wf_candidate *c, const struct wf_options *options, cons
 	}
 }
 
-static bool same_provider(const struct wf_candidate *a, const struct wf_candidate *b)
+static bool same_provider(const struct wf_select_candidate *a, const struct wf_select_candidate *b)
 {
 	return !strcmp(a->caps.provider, b->caps.provider);
 }
 
 /* Do bodies go over @a and @b at once?  Needs an endpoint for each peer, and WEFT_DEVICE. */
-static bool go_together(const struct wf_candidate *a, const struct wf_candidate *b,
+static bool go_together(const struct wf_select_candidate *a, const struct wf_select_candidate *b,
 			const struct wf_options *options)
 {
 	return options->device[0] && a->caps.connected && strcmp(a->caps.domain, b->caps.domain);
 }
 
 /* The first candidate of @c's provider that serves; NULL: no other comes before @c. */
-static const struct wf_candidate *first_of(const struct wf_select *select,
-					   const struct wf_candidate *c)
+static const struct wf_select_candidate *first_of(const struct wf_select *select,
+						  const struct wf_select_candidate *c)
 {
 	for (size_t i = 0; &select->all[i] != c; i++)
 		if (select->all[i].used && same_provider(c, &select->all[i]))
@@ -464,7 +465,7 @@ static bool are_several(const struct wf_select *select)
 static int measure(struct wf_select *select, const struct wf_options *options, struct wf_error *e)
 {
 	struct wf_topology t;
-	struct wf_place place, here = { 0 };
+	struct wf_topology_place place, here = { 0 };
 	size_t i;
 	int err;
 
@@ -477,7 +478,7 @@ static int measure(struct wf_select *select, const struct wf_options *options, s
 				    wf_error_name(err));
 	select->numa_node = here.node = wf_topology_home(&t);
 	for (i = 0; i < select->count && select->numa_node >= 0; i++) {
-		struct wf_candidate *c = &select->all[i];
+		struct wf_select_candidate *c = &select->all[i];
 
 		/* Without a PCI address, the domain's name may be the kernel's for an interface. */
 		c->distance = UINT_MAX;
@@ -490,14 +491,14 @@ static int measure(struct wf_select *select, const struct wf_options *options, s
 }
 
 /* Say in @text that @c serves because it is nearer than another that suits as well; else "". */
-static void say_near(const struct wf_select *select, const struct wf_candidate *c,
+static void say_near(const struct wf_select *select, const struct wf_select_candidate *c,
 		     const struct wf_options *options, const struct home *home, char text[64])
 {
 	size_t i;
 
 	text[0] = '\0';
 	for (i = 0; i < select->count; i++) {
-		const struct wf_candidate *other = &select->all[i];
+		const struct wf_select_candidate *other = &select->all[i];
 
 		if (same_provider(other, c) && other->distance > c->distance &&
 		    other->distance != UINT_MAX &&
@@ -511,7 +512,7 @@ static void say_near(const struct wf_select *select, const struct wf_candidate *
  * Compare two candidates of one provider: 1, 0 or -1, as @a suits better, as well, or less; then
  * the nearer is the better one.
  */
-static int compare(const struct wf_candidate *a, const struct wf_candidate *b,
+static int compare(const struct wf_select_candidate *a, const struct wf_select_candidate *b,
 		   const struct wf_options *options, const struct home *home)
 {
 	int first = suits(a, a->info, options, home), second = suits(b, b->info, options, home);
@@ -532,10 +533,10 @@ static int keep_best(struct wf_select *select, const struct wf_options *options,
 	if (err)
 		return err;
 	for (i = 0; i < select->count; i++) {
-		struct wf_candidate *c = &select->all[i];
+		struct wf_select_candidate *c = &select->all[i];
 
 		for (j = 0; j < select->count && c->used; j++) {
-			struct wf_candidate *other = &select->all[j];
+			struct wf_select_candidate *other = &select->all[j];
 			int better;
 
 			if (j == i || !other->used || !same_provider(c, other) ||
@@ -571,7 +572,7 @@ static void want_device(struct wf_select *select, const struct wf_options *optio
 	if (any || !options->device[0])
 		return;
 	for (size_t i = 0; i < select->count; i++) {
-		struct wf_candidate *c = &select->all[i];
+		struct wf_select_candidate *c = &select->all[i];
 
 		if (c->used)
 			snprintf(c->reason, sizeof(c->reason), "%s names a device that is not here",
@@ -586,8 +587,8 @@ static void explain(struct wf_select *select, const struct wf_options *options,
 	char near[64];
 
 	for (size_t i = 0; i < select->count; i++) {
-		struct wf_candidate *c = &select->all[i];
-		const struct wf_candidate *first = first_of(select, c);
+		struct wf_select_candidate *c = &select->all[i];
+		const struct wf_select_candidate *first = first_of(select, c);
 
 		if (!c->used)
 			continue;
@@ -605,7 +606,7 @@ static void explain(struct wf_select *select, const struct wf_options *options,
 }
 
 /* Is @fresh a better offer of one domain than @c, for its address, or for memory it reaches? */
-static bool is_better(const struct wf_candidate *fresh, const struct wf_candidate *c,
+static bool is_better(const struct wf_select_candidate *fresh, const struct wf_select_candidate *c,
 		      const struct wf_options *options, const struct home *home)
 {
 	int suits_fresh = suits(fresh, fresh->info, options, home);
@@ -619,17 +620,17 @@ static bool is_better(const struct wf_candidate *fresh, const struct wf_candidat
 static int add(struct wf_select *select, struct fi_info *info, const struct wf_options *options,
 	       const struct home *home)
 {
-	struct wf_candidate fresh = {
+	struct wf_select_candidate fresh = {
 		.row = wf_provider_find(info->fabric_attr->prov_name),
 		.info = info,
 	};
-	struct wf_candidate *all;
+	struct wf_select_candidate *all;
 	size_t i;
 
 	fill_caps(&fresh.caps, fresh.row, info, options);
 	note_offer(fresh.caps.provider);
 	for (i = 0; i < select->count; i++) {
-		struct wf_candidate *c = &select->all[i];
+		struct wf_select_candidate *c = &select->all[i];
 
 		if (!same_provider(c, &fresh) || strcmp(c->caps.domain, fresh.caps.domain))
 			continue;
@@ -651,7 +652,7 @@ static int add(struct wf_select *select, struct fi_info *info, const struct wf_o
 	return 0;
 }
 
-static int ask(struct wf_select *select, enum wf_shape shape, bool device,
+static int ask(struct wf_select *select, enum wf_provider_shape shape, bool device,
 	       const struct wf_options *options, const struct home *home, struct wf_error *e)
 {
 	struct fi_info *hints = wf_select_hints(shape, device);
@@ -682,7 +683,7 @@ static int ask(struct wf_select *select, enum wf_shape shape, bool device,
 }
 
 /* Within a provider, domains at the address this node listens at come first, then the nearest. */
-static bool comes_before(const struct wf_candidate *a, const struct wf_candidate *b,
+static bool comes_before(const struct wf_select_candidate *a, const struct wf_select_candidate *b,
 			 const struct wf_options *options, const struct home *home)
 {
 	if (a->row->rank != b->row->rank || !same_provider(a, b))
@@ -697,7 +698,7 @@ static void sort(struct wf_select *select, const struct wf_options *options,
 	size_t i, j;
 
 	for (i = 1; i < select->count; i++) {
-		struct wf_candidate moving = select->all[i];
+		struct wf_select_candidate moving = select->all[i];
 
 		for (j = i; j && comes_before(&moving, &select->all[j - 1], options, home); j--)
 			select->all[j] = select->all[j - 1];
@@ -727,7 +728,7 @@ static int nothing_left(const struct wf_select *select, const struct wf_options 
 		return wf_error_set(e, -ENODATA, "libfabric %s offers no provider here",
 				    wf_select_libfabric_text());
 	for (i = 0; i < select->count && used < sizeof(there); i++) {
-		const struct wf_candidate *c = &select->all[i];
+		const struct wf_select_candidate *c = &select->all[i];
 
 		if (refusal_of_all(c) || (i && same_provider(c, c - 1)))
 			continue;
@@ -750,7 +751,7 @@ static int refused_by_name(const struct wf_select *select, const struct wf_optio
 	size_t i;
 
 	for (i = 0; i < select->count; i++) {
-		const struct wf_candidate *c = &select->all[i];
+		const struct wf_select_candidate *c = &select->all[i];
 		const char *refused = refusal_of_all(c);
 
 		if (refused && (is_named(options, c->caps.provider) ||
@@ -903,7 +904,7 @@ close_found:
 void wf_select_without_host(struct wf_select *select, const char *why)
 {
 	for (size_t i = 0; i < select->count; i++) {
-		struct wf_candidate *c = &select->all[i];
+		struct wf_select_candidate *c = &select->all[i];
 
 		if (!c->used || !c->caps.same_host)
 			continue;

@@ -39,7 +39,7 @@ struct wf_select_host {
  * Properties of a rail, for floors above that would else ask which provider it is.  Options for
  * chunk, depth and eager have already been put in.
  */
-struct wf_caps {
+struct wf_rail_caps {
 	char provider[64]; /* libfabric's full name */
 	char domain[64];
 	const struct wf_names *names; /* @provider and @domain, kept for ever; NULL: no open rail */
@@ -54,7 +54,7 @@ struct wf_caps {
 	bool tested;
 	struct wf_select_memory memory;
 	struct wf_select_host host;
-	enum wf_wait wait;
+	enum wf_provider_wait wait;
 	uint32_t frame_bytes;
 	uint32_t inject_bytes;
 	uint64_t eager_bytes;
@@ -66,19 +66,19 @@ struct wf_caps {
 	uint32_t peers_max;
 };
 
-struct wf_candidate {
+struct wf_select_candidate {
 	const struct wf_provider *row;
 	struct fi_info *info;
-	struct wf_caps caps;
+	struct wf_rail_caps caps;
 	bool used;
 	bool short_of_room; /* not used, for want of room in /dev/shm: the reason says how much */
-	enum wf_near near; /* class of @distance */
+	enum wf_topology_near near; /* class of @distance */
 	unsigned distance; /* from @numa_node of the select; 0: no such node; UINT_MAX: not known */
 	char reason[160]; /* why the candidate is used or not */
 };
 
 struct wf_select {
-	struct wf_candidate *all; /* best first */
+	struct wf_select_candidate *all; /* best first */
 	size_t count;
 	int numa_node;            /* node that the process is bound to; -1: none, or nobody asks */
 };

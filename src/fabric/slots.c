@@ -60,7 +60,7 @@ static int open_block(struct wf_rail *rail, uint32_t first, uint32_t count,
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		b->posts[i].kind = WF_POST_SLOT;
-		b->posts[i].notice.event = (struct wf_event){
+		b->posts[i].notice.event = (struct wf_rail_event){
 			.kind = WF_EVENT_RECEIVED,
 			.bytes = b->memory + i * frame_bytes,
 			.slot = first + i,

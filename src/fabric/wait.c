@@ -23,11 +23,11 @@
 
 int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 {
-	struct wf_waitset *w = &rail->wait;
-	enum wf_wait how = rail->caps.wait;
+	struct wf_wait_set *w = &rail->wait;
+	enum wf_provider_wait how = rail->caps.wait;
 	int err;
 
-	*w = (struct wf_waitset){
+	*w = (struct wf_wait_set){
 		.epoll = -1,
 		.eq_fd = -1,
 		.edge = how == WF_WAIT_EDGE || how == WF_WAIT_POLLFD,
@@ -47,13 +47,13 @@ int wf_wait_open(struct wf_rail *rail, struct wf_error *e)
 
 void wf_wait_close(struct wf_rail *rail)
 {
-	struct wf_waitset *w = &rail->wait;
+	struct wf_wait_set *w = &rail->wait;
 
 	if (w->epoll >= 0)
 		close(w->epoll);
 	wf_table_fini(&w->queues);
 	free(w->fids);
-	*w = (struct wf_waitset){ .epoll = -1, .eq_fd = -1 };
+	*w = (struct wf_wait_set){ .epoll = -1, .eq_fd = -1 };
 }
 
 /* A provider whose queues have no descriptors after all is polled. */
@@ -69,7 +69,7 @@ static void do_without(struct wf_rail *rail)
 	}
 }
 
-static int watch(const struct wf_waitset *w, int fd, uint64_t id)
+static int watch(const struct wf_wait_set *w, int fd, uint64_t id)
 {
 	/* EPOLLOUT: the edge of a socket that was full.  A new socket has it at once: no harm. */
 	struct epoll_event event = {
@@ -81,7 +81,7 @@ static int watch(const struct wf_waitset *w, int fd, uint64_t id)
 }
 
 /* Note @queue for fi_trywait. */
-static int note(struct wf_waitset *w, struct fid *queue, struct wf_error *e)
+static int note(struct wf_wait_set *w, struct fid *queue, struct wf_error *e)
 {
 	struct fid **fids;
 
@@ -98,7 +98,7 @@ static int note(struct wf_waitset *w, struct fid *queue, struct wf_error *e)
 	return 0;
 }
 
-static void forget(struct wf_waitset *w, const struct fid *queue)
+static void forget(struct wf_wait_set *w, const struct fid *queue)
 {
 	for (size_t i = 0; i < w->count; i++) {
 		if (w->fids[i] != queue)
@@ -142,7 +142,7 @@ static int make_room(struct wf_cq *cq, size_t count)
 }
 
 /* Ask for the descriptors of @cq.  @changed: they are not the ones of before. */
-static int ask(const struct wf_waitset *w, struct wf_cq *cq, bool *changed)
+static int ask(const struct wf_wait_set *w, struct wf_cq *cq, bool *changed)
 {
 	struct fi_wait_pollfd now;
 	int rc;
@@ -169,7 +169,7 @@ static int ask(const struct wf_waitset *w, struct wf_cq *cq, bool *changed)
 	return 0;
 }
 
-static int watch_all(const struct wf_waitset *w, const struct wf_cq *cq)
+static int watch_all(const struct wf_wait_set *w, const struct wf_cq *cq)
 {
 	int err = 0;
 
@@ -178,7 +178,7 @@ static int watch_all(const struct wf_waitset *w, const struct wf_cq *cq)
 	return err;
 }
 
-static void unwatch_all(const struct wf_waitset *w, const struct wf_cq *cq)
+static void unwatch_all(const struct wf_wait_set *w, const struct wf_cq *cq)
 {
 	for (size_t i = 0; i < cq->fds.nfds; i++)
 		(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, cq->fds.fd[i].fd, NULL);
@@ -186,7 +186,7 @@ static void unwatch_all(const struct wf_waitset *w, const struct wf_cq *cq)
 
 int wf_wait_add(struct wf_rail *rail, struct wf_cq *cq, struct wf_error *e)
 {
-	struct wf_waitset *w = &rail->wait;
+	struct wf_wait_set *w = &rail->wait;
 	bool changed;
 	int err;
 
@@ -208,7 +208,7 @@ int wf_wait_add(struct wf_rail *rail, struct wf_cq *cq, struct wf_error *e)
 
 void wf_wait_remove(struct wf_rail *rail, struct wf_cq *cq)
 {
-	struct wf_waitset *w = &rail->wait;
+	struct wf_wait_set *w = &rail->wait;
 	bool changed;
 
 	if (w->epoll >= 0 && cq->id) {
@@ -286,7 +286,7 @@ void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq)
 /* Edge-triggered descriptors need no asking: once drained, they ring. */
 int wf_wait_try(struct wf_rail *rail)
 {
-	struct wf_waitset *w = &rail->wait;
+	struct wf_wait_set *w = &rail->wait;
 
 	if (w->epoll < 0 || w->edge)
 		return 0;
@@ -302,7 +302,7 @@ bool wf_wait_eq_ready(const struct wf_rail *rail)
 
 void wf_wait_hear(struct wf_rail *rail)
 {
-	struct wf_waitset *w = &rail->wait;
+	struct wf_wait_set *w = &rail->wait;
 	struct epoll_event events[16];
 	int n;
 

@@ -11,7 +11,7 @@
 #include "util/table.h"
 
 /* An epoll of all queues of a rail. */
-struct wf_waitset {
+struct wf_wait_set {
 	int epoll;  /* -1: there is none */
 	int eq_fd;  /* descriptor of the event queue, if in @epoll; -1 */
 	bool eq_rang; /* the event queue has had news since it was last read */

@@ -62,7 +62,7 @@ static uint64_t patience_ns(const struct wf_link *link)
  * time is less than the dialled side waits for word of the next pair, which is its limit of
  * silence at least.
  */
-static uint64_t pair_ns(const struct wf_link *link, const struct wf_caps *caps)
+static uint64_t pair_ns(const struct wf_link *link, const struct wf_rail_caps *caps)
 {
 	bool was_up = wf_link_was_up(link), alone = link->attempt.pair_count == 1 && !was_up;
 	unsigned round = alone ? LONGER_MAX : link->attempt.round;
@@ -137,7 +137,7 @@ void wf_attempt_drop(struct wf_link *link)
 
 	wf_lane_drop(link);
 	if (link->on) {
-		const struct wf_caps *caps = wf_rail_caps(link->on->rail);
+		const struct wf_rail_caps *caps = wf_rail_caps(link->on->rail);
 
 		if (ep && !caps->connected && !caps->sync_read && wf_ep_busy(ep))
 			link->on->reopen = true;
@@ -263,7 +263,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 	struct wf_engine_rail *on = &w->rails[pair.mine];
 	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
 	uint8_t data[CONNECT_DATA_BYTES];
-	struct wf_writer writer = wf_writer(data, sizeof(data));
+	struct wf_bytes_writer writer = wf_bytes_writer(data, sizeof(data));
 	int err;
 
 	err = prepare(link, on, link->attempt.epoch + 1);
@@ -401,7 +401,7 @@ void wf_attempt_start(struct wf_link *link)
 
 static void log_fallback(const struct wf_link *link)
 {
-	const struct wf_caps *caps = wf_link_caps(link), *better = wf_fit_better(link, caps);
+	const struct wf_rail_caps *caps = wf_link_caps(link), *better = wf_fit_better(link, caps);
 	char why[160];
 
 	if (!better)
@@ -504,13 +504,14 @@ void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 }
 
 /* Take a connection request on a connected rail: it must carry a link's id, token and epoch. */
-void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_event *ev)
+void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on,
+			const struct wf_rail_event *ev)
 {
-	struct wf_reader r = wf_reader(ev->bytes, ev->count);
+	struct wf_bytes_reader r = wf_bytes_reader(ev->bytes, ev->count);
 	uint64_t id = wf_bytes_get_u64(&r);
 	uint64_t token = wf_bytes_get_u64(&r);
 	uint32_t epoch = wf_bytes_get_u32(&r);
-	uint32_t lane = wf_reader_left(&r) >= 4 ? wf_bytes_get_u32(&r) : 0;
+	uint32_t lane = wf_bytes_reader_left(&r) >= 4 ? wf_bytes_get_u32(&r) : 0;
 	struct wf_link *link = r.bad ? NULL : wf_table_get(&w->links, id);
 	struct wf_error e;
 
@@ -625,7 +626,7 @@ void wf_attempt_leave(struct wf_link *link, const struct wf_engine_rail *on)
 		w->sink->paused(w->sink_ctx, link);
 }
 
-static bool same_rails(const struct wf_hello *a, const struct wf_hello *b)
+static bool same_rails(const struct wf_greet_hello *a, const struct wf_greet_hello *b)
 {
 	if (a->rail_count != b->rail_count)
 		return false;
@@ -644,7 +645,7 @@ static bool same_rails(const struct wf_hello *a, const struct wf_hello *b)
  * Take the peer's rails anew: the peer opened one again, or comes back through another door.  Go
  * on where nothing has changed.
  */
-void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
+void wf_attempt_rails(struct wf_link *link, const struct wf_greet_hello *hello)
 {
 	bool changed = !same_rails(link->peer, hello);
 	struct wf_error e;
@@ -670,7 +671,7 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello)
 void wf_attempt_failed(struct wf_link *link, const char *why)
 {
 	struct wf_engine *w = link->engine;
-	const struct wf_caps *caps = wf_rail_caps(link->on->rail);
+	const struct wf_rail_caps *caps = wf_rail_caps(link->on->rail);
 
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
 	       caps->provider, why);

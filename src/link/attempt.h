@@ -45,13 +45,14 @@ void wf_attempt_list(struct wf_link *link); /* list the pairs of rails that fit 
 void wf_attempt_next(struct wf_link *link, const char *why);
 void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
 void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why);
-void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_event *ev);
+void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on,
+			const struct wf_rail_event *ev);
 void wf_attempt_connected(struct wf_ep *ep);
 void wf_attempt_closed(struct wf_ep *ep, int status);
 void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame);
 void wf_attempt_failed(struct wf_link *link, const char *why);
 void wf_attempt_leave(struct wf_link *link, const struct wf_engine_rail *on);
-void wf_attempt_rails(struct wf_link *link, const struct wf_hello *hello);
+void wf_attempt_rails(struct wf_link *link, const struct wf_greet_hello *hello);
 void wf_attempt_drop(struct wf_link *link);
 
 /* Reset the attempt of @link, whose peer is dead. */

@@ -30,7 +30,7 @@ static void answer_late(struct wf_timer *timer);
 static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 {
 	struct wf_engine *w = link->engine;
-	struct wf_hello *h = &greet->hello;
+	struct wf_greet_hello *h = &greet->hello;
 
 	memset(greet, 0, sizeof(*greet));
 	greet->kind = WF_GREET_HELLO;
@@ -56,7 +56,7 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	}
 	h->rail_count = w->rail_count;
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
 		struct wf_greet_rail *r = &h->rails[i];
 
 		snprintf(r->provider, sizeof(r->provider), "%s", caps->provider);
@@ -273,7 +273,7 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
  * Take over the peer's hello; -EPROTO with a sentence if we can't work with it.  -EXDEV: another
  * worker of this node, *@home, has the peer; nothing was done.
  */
-static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
+static int accept_hello(struct wf_link *link, const struct wf_greet_hello *hello,
 			struct wf_engine **home, struct wf_error *e)
 {
 	struct wf_engine *w = link->engine;
@@ -308,7 +308,7 @@ static int accept_hello(struct wf_link *link, const struct wf_hello *hello,
 	return 0;
 }
 
-static void greeted(struct wf_link *link, const struct wf_hello *hello);
+static void greeted(struct wf_link *link, const struct wf_greet_hello *hello);
 
 static void greeted_again(struct wf_timer *timer)
 {
@@ -323,7 +323,8 @@ static void greeted_again(struct wf_timer *timer)
  * claims; they dial again there.  But a peer of the lower incarnation may be moving its own dial
  * because of this one: then @home will not have it for long.
  */
-static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct wf_engine *home)
+static void elsewhere(struct wf_link *link, const struct wf_greet_hello *hello,
+		      struct wf_engine *home)
 {
 	struct wf_engine *w = link->engine;
 	struct wf_error e;
@@ -348,14 +349,14 @@ static void elsewhere(struct wf_link *link, const struct wf_hello *hello, struct
 }
 
 /* Are @a and @b hellos of one end of one link? */
-static bool says_the_same(const struct wf_hello *a, const struct wf_hello *b)
+static bool says_the_same(const struct wf_greet_hello *a, const struct wf_greet_hello *b)
 {
 	return a->link == b->link && a->token == b->token &&
 	       !memcmp(a->incarnation, b->incarnation, WF_INCARNATION_BYTES);
 }
 
 /* Take the hello with which the peer has answered our dial. */
-static void greeted(struct wf_link *link, const struct wf_hello *hello)
+static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 {
 	struct wf_engine *w = link->engine, *home;
 	struct wf_error e;
@@ -397,7 +398,7 @@ static void greeted(struct wf_link *link, const struct wf_hello *hello)
 		wf_same_dialled(link);
 }
 
-static void resume(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello)
+static void resume(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello)
 {
 	struct wf_link *link = wf_table_get(&w->links, hello->resume_link);
 
@@ -425,15 +426,15 @@ static void resume(struct wf_engine *w, struct wf_conn *conn, const struct wf_he
  * it.
  */
 struct visit {
-	struct wf_task task;
-	struct wf_home home;
+	struct wf_loop_task task;
+	struct wf_directory_home home;
 	struct wf_conn *conn;
-	struct wf_hello hello;
+	struct wf_greet_hello hello;
 };
 
-static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello);
+static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello);
 
-static void visit(struct wf_task *task)
+static void visit(struct wf_loop_task *task)
 {
 	struct visit *v = WF_CONTAINER(task, struct visit, task);
 	struct wf_engine *w = v->home.engine;
@@ -448,7 +449,7 @@ static void visit(struct wf_task *task)
 }
 
 /* Pass the stranger to worker @to, which is to answer. */
-static void show_to(struct wf_engine *to, struct wf_conn *conn, const struct wf_hello *hello)
+static void show_to(struct wf_engine *to, struct wf_conn *conn, const struct wf_greet_hello *hello)
 {
 	struct visit *v = malloc(sizeof(*v));
 
@@ -465,9 +466,9 @@ static void show_to(struct wf_engine *to, struct wf_conn *conn, const struct wf_
 }
 
 /* Find the worker that is to have a stranger from our door. */
-static void welcome(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello)
+static void welcome(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello)
 {
-	struct wf_home home;
+	struct wf_directory_home home;
 
 	wf_directory_place(w->directory, &home, hello->address, hello->incarnation);
 	if (home.engine == w)
@@ -478,7 +479,7 @@ static void welcome(struct wf_engine *w, struct wf_conn *conn, const struct wf_h
 }
 
 /* Make a link for a stranger that no other worker has: the directory says so meanwhile. */
-static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_hello *hello)
+static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello)
 {
 	struct wf_engine *home;
 	struct wf_greet greet;

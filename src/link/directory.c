@@ -25,16 +25,16 @@ void wf_directory_join(struct wf_directory *d, struct wf_engine *w)
 	d->workers[d->worker_count++] = w;
 }
 
-void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_engine *w,
+void wf_directory_enter(struct wf_directory *d, struct wf_directory_home *home, struct wf_engine *w,
 			const char *address)
 {
-	*home = (struct wf_home){ .engine = w, .address = address };
+	*home = (struct wf_directory_home){ .engine = w, .address = address };
 	pthread_mutex_lock(&d->lock);
 	wf_list_append(&d->homes, &home->node);
 	pthread_mutex_unlock(&d->lock);
 }
 
-void wf_directory_leave(struct wf_directory *d, struct wf_home *home)
+void wf_directory_leave(struct wf_directory *d, struct wf_directory_home *home)
 {
 	pthread_mutex_lock(&d->lock);
 	wf_list_remove(&home->node);
@@ -48,7 +48,7 @@ void wf_directory_address(struct wf_directory *d, char *to, const char *address)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void claim(struct wf_home *home, const uint8_t *incarnation)
+static void claim(struct wf_directory_home *home, const uint8_t *incarnation)
 {
 	home->claimed = true;
 	memcpy(home->incarnation, incarnation, sizeof(home->incarnation));
@@ -57,7 +57,8 @@ static void claim(struct wf_home *home, const uint8_t *incarnation)
 static struct wf_engine *find(const struct wf_directory *d, const uint8_t *incarnation)
 {
 	WF_LIST_EACH(node, &d->homes) {
-		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
+		const struct wf_directory_home *home =
+			WF_CONTAINER(node, struct wf_directory_home, node);
 
 		if (home->claimed &&
 		    !memcmp(home->incarnation, incarnation, WF_INCARNATION_BYTES))
@@ -66,7 +67,7 @@ static struct wf_engine *find(const struct wf_directory *d, const uint8_t *incar
 	return NULL;
 }
 
-struct wf_engine *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
+struct wf_engine *wf_directory_claim(struct wf_directory *d, struct wf_directory_home *home,
 				     const uint8_t *incarnation)
 {
 	struct wf_engine *has;
@@ -81,7 +82,7 @@ struct wf_engine *wf_directory_claim(struct wf_directory *d, struct wf_home *hom
 	return has;
 }
 
-void wf_directory_disclaim(struct wf_directory *d, struct wf_home *home)
+void wf_directory_disclaim(struct wf_directory *d, struct wf_directory_home *home)
 {
 	pthread_mutex_lock(&d->lock);
 	home->claimed = false;
@@ -101,7 +102,8 @@ struct wf_engine *wf_directory_find(struct wf_directory *d, const uint8_t *incar
 static struct wf_engine *find_address(const struct wf_directory *d, const char *address)
 {
 	WF_LIST_EACH(node, &d->homes) {
-		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
+		const struct wf_directory_home *home =
+			WF_CONTAINER(node, struct wf_directory_home, node);
 
 		if (address[0] && !strcmp(home->address, address))
 			return home->engine;
@@ -116,7 +118,8 @@ static struct wf_engine *pick(struct wf_directory *d)
 	uint32_t best;
 
 	WF_LIST_EACH(node, &d->homes) {
-		const struct wf_home *home = WF_CONTAINER(node, struct wf_home, node);
+		const struct wf_directory_home *home =
+			WF_CONTAINER(node, struct wf_directory_home, node);
 
 		for (uint32_t i = 0; i < d->worker_count; i++)
 			counts[i] += d->workers[i] == home->engine;
@@ -132,7 +135,7 @@ static struct wf_engine *pick(struct wf_directory *d)
 	return d->workers[best];
 }
 
-void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char *address,
+void wf_directory_place(struct wf_directory *d, struct wf_directory_home *home, const char *address,
 			const uint8_t *incarnation)
 {
 	struct wf_engine *w = NULL;
@@ -144,7 +147,7 @@ void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char
 		w = find_address(d, address);
 	if (!w)
 		w = pick(d);
-	*home = (struct wf_home){ .engine = w, .address = incarnation ? "" : address };
+	*home = (struct wf_directory_home){ .engine = w, .address = incarnation ? "" : address };
 	if (incarnation)
 		claim(home, incarnation);
 	wf_list_append(&d->homes, &home->node);

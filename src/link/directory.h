@@ -25,7 +25,7 @@
 struct wf_engine;
 
 /* An entry, part of the object that it stands for: a link, a peer, or a stranger at the door. */
-struct wf_home {
+struct wf_directory_home {
 	struct wf_list node;
 	struct wf_engine *engine;
 	const char *address; /* "": none known */
@@ -51,7 +51,7 @@ void wf_directory_fini(struct wf_directory *d);
 void wf_directory_join(struct wf_directory *d, struct wf_engine *w);
 
 /* Enter @home at @w.  Borrows @home and @address until @home leaves. */
-void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_engine *w,
+void wf_directory_enter(struct wf_directory *d, struct wf_directory_home *home, struct wf_engine *w,
 			const char *address);
 
 /*
@@ -59,9 +59,9 @@ void wf_directory_enter(struct wf_directory *d, struct wf_home *home, struct wf_
  * leaves.  With an @incarnation, address and incarnation are what a stranger claims: the entry is
  * not found by that address.
  */
-void wf_directory_place(struct wf_directory *d, struct wf_home *home, const char *address,
+void wf_directory_place(struct wf_directory *d, struct wf_directory_home *home, const char *address,
 			const uint8_t *incarnation);
-void wf_directory_leave(struct wf_directory *d, struct wf_home *home);
+void wf_directory_leave(struct wf_directory *d, struct wf_directory_home *home);
 
 /* Set the address of an entry, which lies at @to, to @address. */
 void wf_directory_address(struct wf_directory *d, char *to, const char *address);
@@ -71,9 +71,9 @@ void wf_directory_address(struct wf_directory *d, char *to, const char *address)
  * it, too.  Returns the worker of @home; or another worker: that one has the peer, and nothing was
  * done.
  */
-struct wf_engine *wf_directory_claim(struct wf_directory *d, struct wf_home *home,
+struct wf_engine *wf_directory_claim(struct wf_directory *d, struct wf_directory_home *home,
 				     const uint8_t *incarnation);
-void wf_directory_disclaim(struct wf_directory *d, struct wf_home *home);
+void wf_directory_disclaim(struct wf_directory *d, struct wf_directory_home *home);
 
 /* Returns the worker that has the peer, NULL: none. */
 struct wf_engine *wf_directory_find(struct wf_directory *d, const uint8_t *incarnation);

@@ -112,9 +112,9 @@ static void tell_files(struct wf_engine *w)
 		wf_log(&w->log, WF_LOG_WARN, "the files of this node can't be noted: a kill will leave them");
 }
 
-static int handle(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_event *ev)
+static int handle(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_rail_event *ev)
 {
-	struct wf_read *read = ev->cookie;
+	struct wf_engine_read *read = ev->cookie;
 
 	switch (ev->kind) {
 	case WF_EVENT_SENT:
@@ -155,7 +155,7 @@ static void tidy(struct wf_timer *timer)
  */
 static int poll_rail(struct wf_engine *w, struct wf_engine_rail *on)
 {
-	struct wf_event ev;
+	struct wf_rail_event ev;
 	int count = 0;
 
 	if (!on->tidies && wf_rail_untidy(on->rail)) {
@@ -395,7 +395,7 @@ static int arm(void *ctx, uint64_t *until_ns)
 	if (atomic_load(&w->pool.freed))
 		return -EAGAIN;
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
 
 		/*
 		 * wf_rail_arm() looks at the provider, now that remote doorbells see this worker

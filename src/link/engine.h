@@ -36,8 +36,8 @@ struct wf_shm_export;
 struct wf_sidedoor;
 
 /* A read that a rail has under way: the cookie of its READ event. */
-struct wf_read {
-	void (*done)(struct wf_read *read, int status);
+struct wf_engine_read {
+	void (*done)(struct wf_engine_read *read, int status);
 };
 
 /* Upcalls to the floors above, except for records: see route.h. */

@@ -15,14 +15,14 @@
  * Are both rails of one protocol?  Shared memory has no version of its own: same libfabric, or it
  * hangs.
  */
-static bool same_protocol(const struct wf_caps *caps, const struct wf_greet_rail *r)
+static bool same_protocol(const struct wf_rail_caps *caps, const struct wf_greet_rail *r)
 {
 	return caps->protocol == r->protocol && caps->protocol_version == r->protocol_version &&
 	       caps->connected == r->connected &&
 	       (!caps->same_host || caps->libfabric == r->libfabric);
 }
 
-int wf_fit_check(const struct wf_link *link, const struct wf_caps *caps,
+int wf_fit_check(const struct wf_link *link, const struct wf_rail_caps *caps,
 		 const struct wf_greet_rail *rail, struct wf_error *e)
 {
 	char mine[WF_SELECT_VERSION_BYTES], theirs[WF_SELECT_VERSION_BYTES];
@@ -82,10 +82,10 @@ unsigned wf_fit_nearness(const struct wf_link *link, uint32_t mine, uint32_t the
 	return bits;
 }
 
-static const struct wf_caps *find_rail(const struct wf_engine *w, const char *provider)
+static const struct wf_rail_caps *find_rail(const struct wf_engine *w, const char *provider)
 {
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
 
 		if (!strcasecmp(caps->provider, provider))
 			return caps;
@@ -94,11 +94,11 @@ static const struct wf_caps *find_rail(const struct wf_engine *w, const char *pr
 }
 
 /* Does our list have @first before @second? */
-static bool comes_before(const struct wf_engine *w, const struct wf_caps *first,
-			 const struct wf_caps *second)
+static bool comes_before(const struct wf_engine *w, const struct wf_rail_caps *first,
+			 const struct wf_rail_caps *second)
 {
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *caps = wf_rail_caps(w->rails[i].rail);
+		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
 
 		if (caps == first || caps == second)
 			return caps == first && first != second;
@@ -115,18 +115,19 @@ static const struct wf_greet_rail *peer_rail(const struct wf_link *link, const c
 }
 
 /* Could the peer have @caps, as far as host and process go? */
-static bool may_reach(const struct wf_link *link, const struct wf_caps *caps)
+static bool may_reach(const struct wf_link *link, const struct wf_rail_caps *caps)
 {
 	return (!caps->same_host || link->side.beside) &&
 	       (!caps->host.between_processes || !link->side.within_process);
 }
 
-const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_caps *caps)
+const struct wf_rail_caps *wf_fit_better(const struct wf_link *link,
+					 const struct wf_rail_caps *caps)
 {
 	const struct wf_engine *w = link->engine;
 
 	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_caps *better = wf_rail_caps(w->rails[i].rail);
+		const struct wf_rail_caps *better = wf_rail_caps(w->rails[i].rail);
 
 		if (!strcmp(better->provider, caps->provider))
 			return NULL;
@@ -138,9 +139,9 @@ const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_
 
 void wf_fit_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes)
 {
-	const struct wf_caps *mine = find_rail(link->engine, provider);
+	const struct wf_rail_caps *mine = find_rail(link->engine, provider);
 	const struct wf_greet_rail *theirs = peer_rail(link, provider);
-	const struct wf_caps *used = wf_link_caps(link);
+	const struct wf_rail_caps *used = wf_link_caps(link);
 	struct wf_error unfit;
 	const char *why = "the node that dialled has taken another";
 

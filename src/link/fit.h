@@ -14,7 +14,7 @@
  * Can our rail of @caps meet the peer's @rail?  -EPROTONOSUPPORT, -EHOSTUNREACH: no, and @e says
  * why.
  */
-int wf_fit_check(const struct wf_link *link, const struct wf_caps *caps,
+int wf_fit_check(const struct wf_link *link, const struct wf_rail_caps *caps,
 		 const struct wf_greet_rail *rail, struct wf_error *e);
 
 /* How many bits have the addresses of our rail number @mine and the peer's @theirs in common? */
@@ -23,7 +23,8 @@ unsigned wf_fit_nearness(const struct wf_link *link, uint32_t mine, uint32_t the
 /*
  * Returns a rail that both nodes have and that is better than that of @caps; NULL: there is none.
  */
-const struct wf_caps *wf_fit_better(const struct wf_link *link, const struct wf_caps *caps);
+const struct wf_rail_caps *wf_fit_better(const struct wf_link *link,
+					 const struct wf_rail_caps *caps);
 
 /* Say, for people, why the rail of @provider does not carry @link, which is up on another rail. */
 void wf_fit_why_not(const struct wf_link *link, const char *provider, char *text, size_t bytes);

@@ -23,7 +23,8 @@ static inline uint64_t wf_link_rail_number(const struct wf_link *link)
 }
 
 /* Keep the peer's hello in place of the one before (link.c); -ENOMEM. */
-int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e);
+int wf_link_keep_hello(struct wf_link *link, const struct wf_greet_hello *hello,
+		       struct wf_error *e);
 
 /* Have frames of @link sent in this turn. */
 static inline void wf_link_mark(struct wf_link *link)
@@ -41,7 +42,7 @@ static inline bool wf_ledger_has_room(const struct wf_link *link, enum wf_ledger
 
 /* Put the connect data by which the peer knows @link; @lane 0: for the rail in use. */
 static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane,
-				       struct wf_writer *w)
+				       struct wf_bytes_writer *w)
 {
 	wf_bytes_put_u64(w, link->peer->link);
 	wf_bytes_put_u64(w, link->peer->token);
@@ -56,7 +57,7 @@ void wf_lane_drop(struct wf_link *link);
 
 /* Take the peer's request for a lane.  Takes @request if it returns true. */
 bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t number,
-		     uint32_t epoch, struct wf_request *request);
+		     uint32_t epoch, struct wf_rail_request *request);
 void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep);
 void wf_lane_closed(struct wf_link *link, const struct wf_ep *ep, int status);
 void wf_lane_look(struct wf_link *link);

@@ -170,7 +170,7 @@ static bool may_be_missed(const struct wf_link *link)
  * Can withdrawn memory be read on?  Yes where reads ask nobody, or the key is that of a whole
  * slab.
  */
-static bool keys_last(const struct wf_caps *caps)
+static bool keys_last(const struct wf_rail_caps *caps)
 {
 	return caps->sync_read || (!caps->connected && !caps->memory.reg_cheap);
 }

@@ -180,7 +180,7 @@ static void dial(struct wf_lane *lane)
 	struct wf_engine *w = link->engine;
 	const struct wf_greet_rail *r = &link->peer->rails[lane->theirs];
 	uint8_t data[WF_CONNECT_BYTES];
-	struct wf_writer writer = wf_writer(data, sizeof(data));
+	struct wf_bytes_writer writer = wf_bytes_writer(data, sizeof(data));
 	struct wf_error e = { .text = "the peer has that rail no more" };
 
 	/* The peer may have said anew what rails it has. */
@@ -207,7 +207,7 @@ static void dial_again(struct wf_timer *timer)
 /* Returns the rail of the peer, none of @taken, that is nearest to ours; or -1. */
 static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 {
-	const struct wf_caps *caps = wf_rail_caps(link->engine->rails[mine].rail);
+	const struct wf_rail_caps *caps = wf_rail_caps(link->engine->rails[mine].rail);
 	int best = -1;
 	unsigned best_bits = 0;
 
@@ -266,7 +266,7 @@ void wf_lane_drop(struct wf_link *link)
 }
 
 bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t number,
-		     uint32_t epoch, struct wf_request *request)
+		     uint32_t epoch, struct wf_rail_request *request)
 {
 	struct wf_lane *lane = find_on(link, on);
 	struct wf_error e;

@@ -75,7 +75,7 @@ void wf_shm_export_forked(struct wf_shm_export *shm_export);
 struct wf_shm_import;
 struct wf_shm_imported; /* a slab of the peer */
 
-struct wf_hold {
+struct wf_lease_hold {
 	struct wf_shm_import *shm_import; /* a reference */
 	struct wf_shm_imported *slab;
 	uint32_t place;
@@ -87,13 +87,14 @@ struct wf_hold {
  * beyond the peer's death.  -ESTALE: the body is not offered any more.  -EBADMSG: the body is not
  * what was said.  -ENOENT, -ENOSPC, -EMFILE, ...: the body can't be looked at from here.
  */
-int wf_shm_import_hold(struct wf_link *link, const struct wf_body *body, struct wf_hold *hold);
+int wf_shm_import_hold(struct wf_link *link, const struct wf_body *body,
+		       struct wf_lease_hold *hold);
 
 /* Let go of a body; the exporter may use its chunk anew. */
-void wf_shm_import_let(struct wf_hold *hold);
+void wf_shm_import_let(struct wf_lease_hold *hold);
 
 /* Does @hold belong to the present life of the peer of @link? */
-bool wf_shm_import_is_of(const struct wf_hold *hold, const struct wf_link *link);
+bool wf_shm_import_is_of(const struct wf_lease_hold *hold, const struct wf_link *link);
 
 /* Part the importer from its link, which is over; views that are held stay.  Accepts NULL. */
 void wf_shm_import_part(struct wf_shm_import *shm_import);

@@ -56,7 +56,7 @@ static void describe_flow(const struct wf_link *link, char text[WF_LINK_STATE_BY
 
 void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES])
 {
-	const struct wf_caps *caps = wf_link_caps(link);
+	const struct wf_rail_caps *caps = wf_link_caps(link);
 
 	text[0] = '\0';
 	switch (link->state) {
@@ -89,7 +89,7 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 
 static struct wf_link *new_link(struct wf_engine *w)
 {
-	static const struct wf_hello unsaid;
+	static const struct wf_greet_hello unsaid;
 	struct wf_link *link = calloc(1, sizeof(*link));
 
 	if (!link)
@@ -161,9 +161,9 @@ int wf_link_create(struct wf_engine *w, struct wf_link **link)
 	return 0;
 }
 
-int wf_link_keep_hello(struct wf_link *link, const struct wf_hello *hello, struct wf_error *e)
+int wf_link_keep_hello(struct wf_link *link, const struct wf_greet_hello *hello, struct wf_error *e)
 {
-	struct wf_hello *kept;
+	struct wf_greet_hello *kept;
 
 	if (hello == link->peer)
 		return 0;
@@ -399,7 +399,7 @@ int wf_link_unpost(struct wf_link *link, struct wf_message *m)
 	return 0;
 }
 
-void wf_link_control(struct wf_link *link, struct wf_control *c)
+void wf_link_control(struct wf_link *link, struct wf_message_control *c)
 {
 	link = wf_link_real(link);
 	wf_list_append(&link->out.controls, &c->node);

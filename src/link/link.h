@@ -80,14 +80,14 @@ struct wf_link {
 	enum wf_link_state state;
 	enum wf_link_stage stage;
 	uint64_t id, token;        /* identify the link in frames to us */
-	struct wf_hello *peer;     /* the peer's hello (wf_greet_keep_hello()); zeros before it */
+	struct wf_greet_hello *peer; /* the peer's hello (wf_greet_keep_hello()); zeros before it */
 	struct wf_link *same;      /* the live link that this one also names; NULL: none */
 	/*
 	 * Address by which this link was opened, and whose door it stands for; "": the link was
 	 * dialled to us, and the peer's word of its own address is not used.  Set through @home.
 	 */
 	char address[WF_SOCKET_ADDRESS_BYTES];
-	struct wf_home home;
+	struct wf_directory_home home;
 	char name[WF_GREET_NAME_BYTES];
 	void *user;                /* pointer for the floor above */
 	struct wf_list work[WF_ABOVE_WORKS]; /* lists that go over when two links become one */
@@ -168,7 +168,7 @@ void wf_link_watch(struct wf_link *link, bool dial);
 void wf_link_unwatch(struct wf_link *link);
 
 /* Returns the capabilities of the rail in use; NULL while none is. */
-static inline const struct wf_caps *wf_link_caps(const struct wf_link *link)
+static inline const struct wf_rail_caps *wf_link_caps(const struct wf_link *link)
 {
 	return link->state == WF_LINK_UP ? wf_rail_caps(link->on->rail) : NULL;
 }

@@ -29,12 +29,12 @@ struct wf_message {
 };
 
 /* A record for control frames: small, repeated until answered, needs no credit. */
-struct wf_control {
+struct wf_message_control {
 	struct wf_list node;
 	uint8_t type;
 	uint64_t id;
 	/* The peer has @c (@e is NULL), or the link died. */
-	void (*sent)(struct wf_control *c, const struct wf_error *e);
+	void (*sent)(struct wf_message_control *c, const struct wf_error *e);
 };
 
 /* Queue @m; dials if the link is idle.  A link that is gone fails it at the end of this turn. */
@@ -44,6 +44,6 @@ void wf_link_post(struct wf_link *link, struct wf_message *m);
 int wf_link_unpost(struct wf_link *link, struct wf_message *m);
 
 /* Queue @c for the next control frame. */
-void wf_link_control(struct wf_link *link, struct wf_control *c);
+void wf_link_control(struct wf_link *link, struct wf_message_control *c);
 
 #endif

@@ -154,7 +154,7 @@ static void look_at_debt(struct wf_timer *timer)
 }
 
 /* Start the time limit of a peer that has been asked, maybe on an earlier rail. */
-static void ask_heard(struct wf_control *c, const struct wf_error *e)
+static void ask_heard(struct wf_message_control *c, const struct wf_error *e)
 {
 	struct wf_link *link = WF_CONTAINER(c, struct wf_link, controls.ask);
 
@@ -172,7 +172,7 @@ static void ask(struct wf_engine *w, const struct wf_engine_rail *on)
 {
 	WF_LIST_EACH(node, &w->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
-		struct wf_control *c = &link->controls.ask;
+		struct wf_message_control *c = &link->controls.ask;
 
 		if (link->on != on || link->slots.return_asked ||
 		    wf_rx_credit_open(link) <= allowed(link) || !wf_list_empty(&c->node))
@@ -316,7 +316,7 @@ void wf_rx_credit_leave(struct wf_link *link)
 
 static void give_back(struct wf_link *link);
 
-static void give_heard(struct wf_control *c, const struct wf_error *e)
+static void give_heard(struct wf_message_control *c, const struct wf_error *e)
 {
 	struct wf_link *link = WF_CONTAINER(c, struct wf_link, controls.give);
 
@@ -327,7 +327,7 @@ static void give_heard(struct wf_control *c, const struct wf_error *e)
 /* Tell the peer how many of its promises we have given back. */
 static void give_back(struct wf_link *link)
 {
-	struct wf_control *c = &link->controls.give;
+	struct wf_message_control *c = &link->controls.give;
 
 	if (!wf_list_empty(&c->node))
 		return; /* more is told when that control has been heard */

@@ -31,7 +31,7 @@ struct wf_rx_credit {
 
 /* Controls of the budget: at most one each of RETURN and RETURNED is under way. */
 struct wf_rx_credit_controls {
-	struct wf_control ask, give;
+	struct wf_message_control ask, give;
 };
 
 void wf_rx_credit_init(struct wf_rx_credit_controls *controls);

@@ -263,7 +263,7 @@ static void end_look(struct wf_shm_import *b, uint32_t place)
 		(void)set_lock(b, place, F_UNLCK);
 }
 
-int wf_shm_import_hold(struct wf_link *link, const struct wf_body *body, struct wf_hold *hold)
+int wf_shm_import_hold(struct wf_link *link, const struct wf_body *body, struct wf_lease_hold *hold)
 {
 	struct wf_shm_imported *slab;
 	struct wf_shm_import *b;
@@ -287,19 +287,20 @@ int wf_shm_import_hold(struct wf_link *link, const struct wf_body *body, struct 
 	}
 	b->refs++;
 	slab->holds++;
-	*hold = (struct wf_hold){ b, slab, body->place, (char *)slab->file.base + body->offset };
+	*hold = (struct wf_lease_hold){ b, slab, body->place,
+					(char *)slab->file.base + body->offset };
 	return 0;
 }
 
-void wf_shm_import_let(struct wf_hold *hold)
+void wf_shm_import_let(struct wf_lease_hold *hold)
 {
 	hold->slab->holds--;
 	end_look(hold->shm_import, hold->place);
 	put(hold->shm_import);
-	*hold = (struct wf_hold){ 0 };
+	*hold = (struct wf_lease_hold){ 0 };
 }
 
-bool wf_shm_import_is_of(const struct wf_hold *hold, const struct wf_link *link)
+bool wf_shm_import_is_of(const struct wf_lease_hold *hold, const struct wf_link *link)
 {
 	return hold->shm_import == link->side.shm_import;
 }

@@ -119,7 +119,7 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 	struct wf_rail *rail = link->on->rail;
 	struct wf_grant grant;
 	struct wf_error e;
-	const struct wf_span span = { .at = f->bytes, .bytes = f->count };
+	const struct wf_grant_span span = { .at = f->bytes, .bytes = f->count };
 	int rc = wf_grant_local(&grant, rail, &link->engine->frames.pool, &span, &e);
 
 	if (!rc) {
@@ -299,8 +299,8 @@ static void send_control(struct wf_link *link)
 	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
 	while ((node = wf_list_first(&link->out.controls)) &&
 	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
-		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
-		struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
+		struct wf_message_control *c = WF_CONTAINER(node, struct wf_message_control, node);
+		struct wf_bytes_writer writer = wf_bytes_writer(bytes, sizeof(bytes));
 		/* A control speaks of records in frames up to here: it must not overtake them. */
 		struct wf_small_record small = { .id = c->id, .other = link->tx.sequence.sent };
 		size_t done = 0;
@@ -615,7 +615,7 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 		m->sent(m, e);
 	}
 	while ((node = wf_list_pop(&controls))) {
-		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+		struct wf_message_control *c = WF_CONTAINER(node, struct wf_message_control, node);
 
 		c->sent(c, e);
 	}
@@ -661,7 +661,7 @@ void wf_tx_answered(struct wf_link *link, uint32_t seq)
 	wf_list_init(&done);
 	wf_list_splice(&done, &link->out.controls_out);
 	while ((node = wf_list_pop(&done))) {
-		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+		struct wf_message_control *c = WF_CONTAINER(node, struct wf_message_control, node);
 
 		c->sent(c, NULL);
 	}

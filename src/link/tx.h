@@ -26,7 +26,7 @@ struct wf_tx_out {
 	uint64_t queued_bytes;
 	struct wf_list frames;       /* struct wf_outframe, by number: frames not confirmed yet */
 	struct wf_list held;         /* frames that only the rail still needs */
-	struct wf_list controls;     /* struct wf_control: controls not sent yet */
+	struct wf_list controls;     /* struct wf_message_control: controls not sent yet */
 	struct wf_list controls_out; /* controls in the frame under way */
 	struct wf_outframe *control_frame; /* NULL: none is under way */
 };

@@ -39,7 +39,7 @@ void wf_loop_forked(struct wf_loop *l)
 	wf_poller_close(&l->poller);
 }
 
-void wf_loop_submit(struct wf_loop *l, struct wf_task *task)
+void wf_loop_submit(struct wf_loop *l, struct wf_loop_task *task)
 {
 	if (wf_inbox_put(&l->inbox, &task->node))
 		wf_loop_wake(l);
@@ -51,7 +51,7 @@ static int run_inbox(struct wf_loop *l)
 	int count = 0;
 
 	while (node) {
-		struct wf_task *task = WF_CONTAINER(node, struct wf_task, node);
+		struct wf_loop_task *task = WF_CONTAINER(node, struct wf_loop_task, node);
 
 		node = node->next; /* the task may be gone after its run */
 		task->run(task);
@@ -68,7 +68,7 @@ static int run_notices(struct wf_loop *l, struct wf_list *notices, int max)
 
 	/* A child forked in a callback has copies of the notices, which run in its parent. */
 	while (count < max && !l->forked && (node = wf_list_pop(notices))) {
-		struct wf_notice *notice = WF_CONTAINER(node, struct wf_notice, node);
+		struct wf_loop_notice *notice = WF_CONTAINER(node, struct wf_loop_notice, node);
 
 		wf_recorder_enter(&l->recorder, "a callback of the program", NULL);
 		notice->run(notice);

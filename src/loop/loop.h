@@ -22,15 +22,15 @@
 #include "util/recorder.h"
 
 /* Work from another thread, or from the owner for later. */
-struct wf_task {
+struct wf_loop_task {
 	struct wf_inbox_node node;
-	void (*run)(struct wf_task *task);
+	void (*run)(struct wf_loop_task *task);
 };
 
 /* Something to tell a user at the end of this turn. */
-struct wf_notice {
+struct wf_loop_notice {
 	struct wf_list node;
-	void (*run)(struct wf_notice *notice);
+	void (*run)(struct wf_loop_notice *notice);
 };
 
 /* Callbacks of the client, the floor above. */
@@ -136,7 +136,7 @@ int wf_loop_tell(struct wf_loop *l);
 bool wf_loop_drain(struct wf_loop *l);
 
 /* Run @task in a turn.  Borrows @task until it runs.  Threads: any, callback. */
-void wf_loop_submit(struct wf_loop *l, struct wf_task *task);
+void wf_loop_submit(struct wf_loop *l, struct wf_loop_task *task);
 
 /* Wake the owner, if it sleeps.  Threads: any, callback. */
 static inline void wf_loop_wake(struct wf_loop *l)
@@ -145,7 +145,7 @@ static inline void wf_loop_wake(struct wf_loop *l)
 }
 
 /* Run @notice at the end of this turn.  Borrows @notice until it runs. */
-static inline void wf_loop_defer(struct wf_loop *l, struct wf_notice *notice)
+static inline void wf_loop_defer(struct wf_loop *l, struct wf_loop_notice *notice)
 {
 	wf_list_append(&l->notices, &notice->node);
 }

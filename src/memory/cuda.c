@@ -246,7 +246,7 @@ int wf_cuda_export(const void *at, struct wf_cuda_export *export, struct wf_erro
 	return 0;
 }
 
-int wf_cuda_import(int ordinal, const struct wf_cu_ipc_handle *handle, void **start,
+int wf_cuda_import(int ordinal, const struct wf_cuda_driver_ipc_handle *handle, void **start,
 		   struct wf_error *e)
 {
 	int code, err = wf_cuda_enter(ordinal, e);

@@ -109,7 +109,7 @@ void wf_cuda_unpin(int ordinal, void *at);
 
 /* An allocation of device memory, for another process of this host. */
 struct wf_cuda_export {
-	struct wf_cu_ipc_handle handle;
+	struct wf_cuda_driver_ipc_handle handle;
 	uint64_t offset; /* offset of the byte asked for from the start of the other's mapping */
 	uint64_t bytes;	 /* size of the allocation */
 };
@@ -125,7 +125,7 @@ int wf_cuda_export(const void *at, struct wf_cuda_export *export, struct wf_erro
  * it begins here.  A process can't import its own export; an allocation imported twice is
  * dropped twice.
  */
-int wf_cuda_import(int ordinal, const struct wf_cu_ipc_handle *handle, void **start,
+int wf_cuda_import(int ordinal, const struct wf_cuda_driver_ipc_handle *handle, void **start,
 		   struct wf_error *e);
 
 /* Unmap an allocation that wf_cuda_import() mapped. */

@@ -101,7 +101,7 @@ static struct {
 	_Atomic int stage;
 	_Atomic bool forked; /* a parent had begun to load the driver */
 	pthread_mutex_t lock;
-	enum wf_cuda_state state;
+	enum wf_cuda_driver_state state;
 	struct wf_error said;
 	char file[256];
 	void *library;
@@ -125,10 +125,10 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-static enum wf_cuda_state say(enum wf_cuda_state state, const char *format, ...)
+static enum wf_cuda_driver_state say(enum wf_cuda_driver_state state, const char *format, ...)
 	WF_PRINTF(2, 3);
 
-static enum wf_cuda_state say(enum wf_cuda_state state, const char *format, ...)
+static enum wf_cuda_driver_state say(enum wf_cuda_driver_state state, const char *format, ...)
 {
 	va_list args;
 
@@ -195,7 +195,7 @@ static const char *name_of(int code)
 }
 
 /* Count the devices; @code is cuInit's, which says already if there is none. */
-static enum wf_cuda_state find_devices(int code)
+static enum wf_cuda_driver_state find_devices(int code)
 {
 	const char *visible = wf_environment_get("CUDA_VISIBLE_DEVICES");
 
@@ -214,7 +214,7 @@ static enum wf_cuda_state find_devices(int code)
 }
 
 /* Start the driver, whose library is there. */
-static enum wf_cuda_state start(void)
+static enum wf_cuda_driver_state start(void)
 {
 	const char *missing = find_all();
 	int needed = version_needed(), code;
@@ -262,7 +262,7 @@ static int refuse_child(struct wf_error *e)
 			    "this process is a forked child: the CUDA driver is its parent's");
 }
 
-enum wf_cuda_state wf_cuda_driver_load(const char *setting, struct wf_error *e)
+enum wf_cuda_driver_state wf_cuda_driver_load(const char *setting, struct wf_error *e)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -289,7 +289,7 @@ enum wf_cuda_state wf_cuda_driver_load(const char *setting, struct wf_error *e)
 	return cuda.state;
 }
 
-const char *wf_cuda_driver_word(enum wf_cuda_state state)
+const char *wf_cuda_driver_word(enum wf_cuda_driver_state state)
 {
 	return words[state];
 }

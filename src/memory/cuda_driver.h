@@ -20,7 +20,7 @@
 
 #define WF_CUDA_DEVICES_MAX 64 /* four times what the largest servers have */
 
-enum wf_cuda_state {
+enum wf_cuda_driver_state {
 	WF_CUDA_READY,
 	WF_CUDA_OFF,	    /* WEFT_CUDA is no */
 	WF_CUDA_NO_DRIVER,  /* the driver's library is missing */
@@ -75,7 +75,7 @@ typedef struct wf_cu_context *wf_cu_context;
 typedef struct wf_cu_stream *wf_cu_stream;
 typedef struct wf_cu_event *wf_cu_event;
 
-struct wf_cu_ipc_handle {
+struct wf_cuda_driver_ipc_handle {
 	char bytes[64];
 };
 
@@ -116,8 +116,9 @@ struct wf_cuda_driver {
 				 wf_cu_stream stream);
 	int (*cuMemHostRegister)(void *at, size_t bytes, unsigned flags);
 	int (*cuMemHostUnregister)(void *at);
-	int (*cuIpcGetMemHandle)(struct wf_cu_ipc_handle *handle, uintptr_t at);
-	int (*cuIpcOpenMemHandle)(uintptr_t *at, struct wf_cu_ipc_handle handle, unsigned flags);
+	int (*cuIpcGetMemHandle)(struct wf_cuda_driver_ipc_handle *handle, uintptr_t at);
+	int (*cuIpcOpenMemHandle)(uintptr_t *at, struct wf_cuda_driver_ipc_handle handle,
+				  unsigned flags);
 	int (*cuIpcCloseMemHandle)(uintptr_t at);
 	/*
 	 * Functions that are NULL where the driver has none: they came later than weft's oldest
@@ -133,10 +134,10 @@ struct wf_cuda_driver {
  * the driver's file; the first file that is tried is the process's.  @e gets one sentence, of a
  * driver that is ready, too.  Blocks, for a second or so the first time.
  */
-enum wf_cuda_state wf_cuda_driver_load(const char *setting, struct wf_error *e);
+enum wf_cuda_driver_state wf_cuda_driver_load(const char *setting, struct wf_error *e);
 
 /* Return @state as a word: "ready", "off", ... */
-const char *wf_cuda_driver_word(enum wf_cuda_state state);
+const char *wf_cuda_driver_word(enum wf_cuda_driver_state state);
 
 /* Return the driver's functions; NULL: the driver is not ready, or not in this process. */
 const struct wf_cuda_driver *wf_cuda_driver(void);

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 /* Make a new registration of a device's memory. */
-static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigned access,
+static int open_device(struct wf_rail *rail, const struct wf_grant_span *span, unsigned access,
 		       struct wf_mr **mr, struct wf_error *e)
 {
 	struct wf_mr_device device = { .cuda = span->device->device, .dma_buf = -1 };
-	const struct wf_caps *caps = wf_rail_caps(rail);
+	const struct wf_rail_caps *caps = wf_rail_caps(rail);
 	int err;
 
 	if (!caps->memory.device)
@@ -33,7 +33,7 @@ static int open_device(struct wf_rail *rail, const struct wf_span *span, unsigne
 
 /* Get the registration to use: that of @region if there is one, else a new one. */
 static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region *region,
-		   const struct wf_span *span, unsigned access, struct wf_mr **mr,
+		   const struct wf_grant_span *span, unsigned access, struct wf_mr **mr,
 		   struct wf_error *e)
 {
 	int err;
@@ -48,7 +48,7 @@ static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_regio
 }
 
 int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
-		   const struct wf_span *span, struct wf_error *e)
+		   const struct wf_grant_span *span, struct wf_error *e)
 {
 	struct wf_region *slab = NULL;
 	struct wf_grant g = { 0 };
@@ -68,7 +68,7 @@ int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 }
 
 int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
-		    const struct wf_span *span, struct wf_error *e)
+		    const struct wf_grant_span *span, struct wf_error *e)
 {
 	struct wf_region *chunk = NULL;
 	struct wf_grant g = { 0 };

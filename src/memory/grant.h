@@ -21,7 +21,7 @@ struct wf_grant {
 };
 
 /* A range of memory. */
-struct wf_span {
+struct wf_grant_span {
 	void *at;
 	uint64_t bytes;
 	const struct wf_kind_place *device; /* the device that holds it; NULL: the host's memory */
@@ -32,14 +32,14 @@ struct wf_span {
  * -EOPNOTSUPP with a sentence: the rail does not reach the device.
  */
 int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
-		   const struct wf_span *span, struct wf_error *e);
+		   const struct wf_grant_span *span, struct wf_error *e);
 
 /*
  * Grant a range to a peer's reads.  -EOPNOTSUPP with a sentence: the rail does not reach the
  * device.
  */
 int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
-		    const struct wf_span *span, struct wf_error *e);
+		    const struct wf_grant_span *span, struct wf_error *e);
 
 /* End @grant.  Accepts a zeroed grant. */
 void wf_grant_close(struct wf_grant *grant);

@@ -79,7 +79,7 @@ static int find_cuda(int id, const void *at, uint64_t bytes, struct wf_kind_plac
 int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *setting,
 		 struct wf_kind_place *place, struct wf_error *e)
 {
-	enum wf_cuda_state state;
+	enum wf_cuda_driver_state state;
 
 	switch (type) {
 	case WEFT_CPU:

@@ -121,7 +121,7 @@ static int look_for_room(struct wf_orchestrator *o, struct wf_publisher *p, uint
 }
 
 /* The name of a client. */
-static const char *name_of(const struct wf_place *place, char text[16])
+static const char *name_of(const struct wf_topology_place *place, char text[16])
 {
 	if (place->device)
 		return place->device->name;
@@ -130,16 +130,16 @@ static const char *name_of(const struct wf_place *place, char text[16])
 }
 
 /* Sum up the distances to all clients.  -EACCES: a rule keeps the publisher from one. */
-static int measure(const struct wf_orchestrator *o, const struct wf_request *request,
-		   struct wf_choice *c)
+static int measure(const struct wf_orchestrator *o, const struct wf_orchestrator_request *request,
+		   struct wf_orchestrator_choice *c)
 {
 	const struct wf_publisher *p = c->publisher;
 	int err = 0;
 
 	for (unsigned i = 0; i < request->client_count; i++) {
-		const struct wf_place *client = &request->clients[i];
+		const struct wf_topology_place *client = &request->clients[i];
 		const struct wf_rule *rule;
-		enum wf_near near;
+		enum wf_topology_near near;
 		char name[16];
 
 		c->distance += wf_topology_distance(&o->topology, &p->place, client, &near);
@@ -159,7 +159,7 @@ static int measure(const struct wf_orchestrator *o, const struct wf_request *req
 
 /* The first rule that sets an order for one of the clients. */
 static const struct wf_rule *order_of(const struct wf_orchestrator *o,
-				      const struct wf_request *request)
+				      const struct wf_orchestrator_request *request)
 {
 	const struct wf_rule *first = NULL;
 
@@ -176,8 +176,9 @@ static const struct wf_rule *order_of(const struct wf_orchestrator *o,
  * Find the publisher's place in the order that the request, or else a rule, gives.  -EACCES:
  * the request wants others.
  */
-static int place_in_order(const struct wf_orchestrator *o, const struct wf_request *request,
-			  struct wf_choice *c)
+static int place_in_order(const struct wf_orchestrator *o,
+			  const struct wf_orchestrator_request *request,
+			  struct wf_orchestrator_choice *c)
 {
 	const struct wf_publisher *p = c->publisher;
 	const struct wf_rule *rule = request->from.count ? NULL : order_of(o, request);
@@ -195,7 +196,8 @@ static int place_in_order(const struct wf_orchestrator *o, const struct wf_reque
 	return -EACCES;
 }
 
-static void say_distance(const struct wf_request *request, struct wf_choice *c)
+static void say_distance(const struct wf_orchestrator_request *request,
+			 struct wf_orchestrator_choice *c)
 {
 	size_t used = strlen(c->why);
 	char name[16];
@@ -208,7 +210,8 @@ static void say_distance(const struct wf_request *request, struct wf_choice *c)
 			 c->distance, request->client_count, wf_topology_classes[c->near]);
 }
 
-static void judge(struct wf_orchestrator *o, const struct wf_request *request, struct wf_choice *c)
+static void judge(struct wf_orchestrator *o, const struct wf_orchestrator_request *request,
+		  struct wf_orchestrator_choice *c)
 {
 	struct wf_error e;
 
@@ -230,14 +233,14 @@ static void judge(struct wf_orchestrator *o, const struct wf_request *request, s
 }
 
 /* A publisher without room stands where it would serve, so that a strict request sees it. */
-static bool may_serve(const struct wf_choice *c)
+static bool may_serve(const struct wf_orchestrator_choice *c)
 {
 	return !c->err || c->err == -ENOBUFS;
 }
 
 static int compare(const void *left, const void *right)
 {
-	const struct wf_choice *a = left, *b = right;
+	const struct wf_orchestrator_choice *a = left, *b = right;
 
 	if (may_serve(a) != may_serve(b))
 		return may_serve(a) ? -1 : 1;
@@ -250,12 +253,12 @@ static int compare(const void *left, const void *right)
 	return a->publisher < b->publisher ? -1 : 1;
 }
 
-void wf_orchestrator_judge(struct wf_orchestrator *o, const struct wf_request *request,
-			   struct wf_choice *choices)
+void wf_orchestrator_judge(struct wf_orchestrator *o, const struct wf_orchestrator_request *request,
+			   struct wf_orchestrator_choice *choices)
 {
 	pthread_mutex_lock(&o->lock);
 	for (size_t i = 0; i < o->publishers.count; i++) {
-		choices[i] = (struct wf_choice){ .publisher = &o->publishers.all[i] };
+		choices[i] = (struct wf_orchestrator_choice){ .publisher = &o->publishers.all[i] };
 		judge(o, request, &choices[i]);
 	}
 	if (o->publishers.count)
@@ -272,7 +275,7 @@ static void let_used(struct wf_orchestrator *o, struct wf_publisher *p, uint64_t
 }
 
 int wf_orchestrator_take(struct wf_orchestrator *o, struct wf_publisher *p, uint64_t bytes,
-			 struct wf_piece *piece, struct wf_error *e)
+			 struct wf_publisher_piece *piece, struct wf_error *e)
 {
 	uint64_t whole = whole_pages(p, bytes);
 	struct wf_error why;
@@ -293,7 +296,7 @@ int wf_orchestrator_take(struct wf_orchestrator *o, struct wf_publisher *p, uint
 }
 
 void wf_orchestrator_give(struct wf_orchestrator *o, struct wf_publisher *p,
-			  struct wf_piece *piece)
+			  struct wf_publisher_piece *piece)
 {
 	uint64_t bytes = piece->bytes;
 

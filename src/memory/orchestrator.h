@@ -43,8 +43,8 @@ void wf_orchestrator_close(struct wf_orchestrator *o);
 
 #define WF_REQUEST_CLIENTS_MAX 16
 
-struct wf_request {
-	struct wf_place clients[WF_REQUEST_CLIENTS_MAX];
+struct wf_orchestrator_request {
+	struct wf_topology_place clients[WF_REQUEST_CLIENTS_MAX];
 	unsigned client_count;       /* at least 1 */
 	uint64_t bytes;
 	struct wf_rule_who from;     /* publishers, best first; count 0: all, as the rules say */
@@ -55,7 +55,7 @@ struct wf_request {
 #define WF_CHOICE_TEXT_BYTES 240
 
 /* A publisher as judged for a request. */
-struct wf_choice {
+struct wf_orchestrator_choice {
 	struct wf_publisher *publisher;
 	bool unasked;                /* memory of a device that no rule of the owner's names */
 	/*
@@ -65,7 +65,7 @@ struct wf_choice {
 	int err;
 	unsigned order;    /* place by the request or a rule; the lower serves first */
 	unsigned distance; /* sum of the distances to all clients */
-	enum wf_near near; /* class to the client that is furthest from it */
+	enum wf_topology_near near; /* class to the client that is furthest from it */
 	char why[WF_CHOICE_TEXT_BYTES];
 };
 
@@ -73,18 +73,18 @@ struct wf_choice {
  * Judge all publishers, into @choices, in the order in which they serve; publishers that can't
  * serve stand behind.
  */
-void wf_orchestrator_judge(struct wf_orchestrator *o, const struct wf_request *request,
-			   struct wf_choice *choices);
+void wf_orchestrator_judge(struct wf_orchestrator *o, const struct wf_orchestrator_request *request,
+			   struct wf_orchestrator_choice *choices);
 
 /*
  * Take a piece of at least @bytes of @p.  -ENOBUFS: @p has no room any more; other codes say
  * why the system gives none.  With a sentence.
  */
 int wf_orchestrator_take(struct wf_orchestrator *o, struct wf_publisher *p, uint64_t bytes,
-			 struct wf_piece *piece, struct wf_error *e);
+			 struct wf_publisher_piece *piece, struct wf_error *e);
 
 /* Give @piece back to @p. */
 void wf_orchestrator_give(struct wf_orchestrator *o, struct wf_publisher *p,
-			  struct wf_piece *piece);
+			  struct wf_publisher_piece *piece);
 
 #endif

@@ -18,7 +18,7 @@
 static int add(struct wf_publisher_list *list, const struct wf_topology *t, int ordinal,
 	       const char *why_not, struct wf_error *e)
 {
-	struct wf_place place = { .node = -1 };
+	struct wf_topology_place place = { .node = -1 };
 	struct wf_cuda_device device = { .bytes = 0 };
 	struct wf_publisher *p;
 	struct wf_error said;
@@ -69,10 +69,10 @@ static void look(struct wf_publisher *p)
 	p->published = !*p->why_not;
 }
 
-static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_publisher_piece *piece,
 		struct wf_error *e)
 {
-	struct wf_piece fresh = { .bytes = bytes, .file.fd = -1, .device = p->device };
+	struct wf_publisher_piece fresh = { .bytes = bytes, .file.fd = -1, .device = p->device };
 	struct wf_error said;
 	int err = wf_cuda_alloc(p->device, bytes, &fresh.base, &said);
 
@@ -82,13 +82,13 @@ static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *pie
 	return 0;
 }
 
-static void give(struct wf_piece *piece)
+static void give(struct wf_publisher_piece *piece)
 {
 	wf_cuda_free(piece->device, piece->base);
-	*piece = (struct wf_piece){ 0 };
+	*piece = (struct wf_publisher_piece){ 0 };
 }
 
-const struct wf_publish wf_publish_cuda = {
+const struct wf_publisher_ops wf_publish_cuda = {
 	.kind = "cuda",
 	.rights = 0,
 	.find = find,

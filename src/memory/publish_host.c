@@ -49,10 +49,10 @@ static void look(struct wf_publisher *p)
  * Take a file of memory, so that other processes of this host can look at it; plain memory if
  * that is not to be had.
  */
-static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_publisher_piece *piece,
 		struct wf_error *e)
 {
-	struct wf_piece fresh = { .bytes = bytes, .file.fd = -1 };
+	struct wf_publisher_piece fresh = { .bytes = bytes, .file.fd = -1 };
 
 	if (!wf_sealed_open(&fresh.file, "weft-near", bytes, WF_SEALED_OWNER))
 		fresh.base = fresh.file.base;
@@ -65,7 +65,7 @@ static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *pie
 	return wf_publisher_bind(p, &fresh, piece, e);
 }
 
-const struct wf_publish wf_publish_host = {
+const struct wf_publisher_ops wf_publish_host = {
 	.kind = "host",
 	.rights = WF_PUBLISHER_CPU | WF_PUBLISHER_LENDS,
 	.find = find,

@@ -27,7 +27,7 @@ static uint64_t count_of(const struct wf_topology *t, int node, size_t page_kib,
 static int find_on(struct wf_publisher_list *list, const struct wf_topology *t, int node,
 		   struct wf_error *e)
 {
-	struct wf_place place = { .node = node };
+	struct wf_topology_place place = { .node = node };
 	char number[16];
 
 	snprintf(number, sizeof(number), "%d", node);
@@ -60,10 +60,10 @@ static void look(struct wf_publisher *p)
 }
 
 /* Map huge pages: the kernel sets them aside for us at once, or says that it can't. */
-static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_publisher_piece *piece,
 		struct wf_error *e)
 {
-	struct wf_piece fresh = { .bytes = bytes, .file.fd = -1 };
+	struct wf_publisher_piece fresh = { .bytes = bytes, .file.fd = -1 };
 	int size = __builtin_ctzll(p->page_bytes) << MAP_HUGE_SHIFT;
 
 	fresh.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -74,7 +74,7 @@ static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *pie
 	return wf_publisher_bind(p, &fresh, piece, e);
 }
 
-const struct wf_publish wf_publish_huge = {
+const struct wf_publisher_ops wf_publish_huge = {
 	.kind = "huge",
 	.rights = WF_PUBLISHER_CPU,
 	.find = find,

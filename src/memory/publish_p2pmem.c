@@ -16,8 +16,8 @@ static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 
 	(void)rules;
 	for (size_t i = 0; !err && i < t->device_count; i++) {
-		const struct wf_device *d = &t->devices[i];
-		struct wf_place place = { d, d->node };
+		const struct wf_topology_device *d = &t->devices[i];
+		struct wf_topology_place place = { d, d->node };
 
 		if (d->p2pmem)
 			err = wf_publisher_add(list, &wf_publish_p2pmem, d->address, &place, t,
@@ -66,10 +66,10 @@ static void look(struct wf_publisher *p)
  * Each map of "allocate" is a piece of its own, until it is unmapped.  A forked child would keep
  * the device's memory from being given back.
  */
-static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_publisher_piece *piece,
 		struct wf_error *e)
 {
-	struct wf_piece fresh = { .bytes = bytes, .file.fd = -1 };
+	struct wf_publisher_piece fresh = { .bytes = bytes, .file.fd = -1 };
 	char path[WF_SYSFS_PATH_BYTES];
 	int fd, err;
 
@@ -90,12 +90,12 @@ static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *pie
 	return 0;
 }
 
-static void forked(struct wf_piece *piece)
+static void forked(struct wf_publisher_piece *piece)
 {
 	(void)piece;
 }
 
-const struct wf_publish wf_publish_p2pmem = {
+const struct wf_publisher_ops wf_publish_p2pmem = {
 	.kind = "p2pmem",
 	.rights = WF_PUBLISHER_CPU,
 	.find = find,

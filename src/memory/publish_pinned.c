@@ -13,7 +13,7 @@
 static int find(struct wf_publisher_list *list, const struct wf_topology *t,
 		const struct wf_rules *rules, struct wf_error *e)
 {
-	enum wf_cuda_state state;
+	enum wf_cuda_driver_state state;
 	size_t first = list->count;
 	struct wf_error said;
 	int err;
@@ -34,7 +34,7 @@ static void look(struct wf_publisher *p)
 }
 
 /* Pin for every device, by way of the first. */
-static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_publisher_piece *piece,
 		struct wf_error *e)
 {
 	int err = wf_publish_host.take(p, bytes, piece, e);
@@ -47,13 +47,13 @@ static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *pie
 	return err;
 }
 
-static void give(struct wf_piece *piece)
+static void give(struct wf_publisher_piece *piece)
 {
 	wf_cuda_unpin(0, piece->base);
 	wf_publisher_unmap(piece);
 }
 
-const struct wf_publish wf_publish_pinned = {
+const struct wf_publisher_ops wf_publish_pinned = {
 	.kind = "pinned",
 	.rights = WF_PUBLISHER_CPU | WF_PUBLISHER_LENDS,
 	.find = find,

@@ -10,7 +10,7 @@ static int add(struct wf_publisher_list *list, const struct wf_topology *t,
 	       const struct wf_rule *rule, struct wf_error *e)
 {
 	const char *at = strchr(rule->who.names[0], ':') + 1;
-	struct wf_place place;
+	struct wf_topology_place place;
 	int err;
 
 	if (wf_topology_find(t, at, &place) || !place.device)
@@ -40,10 +40,10 @@ static void look(struct wf_publisher *p)
 	p->published = true;
 }
 
-static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+static int take(const struct wf_publisher *p, size_t bytes, struct wf_publisher_piece *piece,
 		struct wf_error *e)
 {
-	struct wf_piece fresh = { .bytes = bytes, .file.fd = -1 };
+	struct wf_publisher_piece fresh = { .bytes = bytes, .file.fd = -1 };
 	int err = wf_sealed_open(&fresh.file, "weft-software", bytes, WF_SEALED_OWNER);
 
 	if (err)
@@ -54,7 +54,7 @@ static int take(const struct wf_publisher *p, size_t bytes, struct wf_piece *pie
 	return 0;
 }
 
-const struct wf_publish wf_publish_software = {
+const struct wf_publisher_ops wf_publish_software = {
 	.kind = "software",
 	.rights = WF_PUBLISHER_CPU | WF_PUBLISHER_LENDS,
 	.find = find,

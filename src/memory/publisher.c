@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const struct wf_publish *const wf_publishers[] = {
+const struct wf_publisher_ops *const wf_publishers[] = {
 	&wf_publish_host,
 	&wf_publish_huge,
 	&wf_publish_pinned,
@@ -19,9 +19,9 @@ const struct wf_publish *const wf_publishers[] = {
 	NULL,
 };
 
-int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publish *how, const char *at,
-		     const struct wf_place *place, const struct wf_topology *t, size_t page_bytes,
-		     struct wf_error *e)
+int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publisher_ops *how,
+		     const char *at, const struct wf_topology_place *place,
+		     const struct wf_topology *t, size_t page_bytes, struct wf_error *e)
 {
 	struct wf_publisher *more = realloc(list->all, (list->count + 1) * sizeof(*more));
 	struct wf_publisher fresh = {
@@ -36,7 +36,7 @@ int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publish *ho
 	return 0;
 }
 
-int wf_publisher_add_nodes(struct wf_publisher_list *list, const struct wf_publish *how,
+int wf_publisher_add_nodes(struct wf_publisher_list *list, const struct wf_publisher_ops *how,
 			   const struct wf_topology *t, struct wf_error *e)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -44,7 +44,7 @@ int wf_publisher_add_nodes(struct wf_publisher_list *list, const struct wf_publi
 	int err = 0;
 
 	for (size_t i = 0; !err && i < t->node_count; i++) {
-		struct wf_place place = { .node = t->nodes[i].number };
+		struct wf_topology_place place = { .node = t->nodes[i].number };
 
 		snprintf(number, sizeof(number), "%d", place.node);
 		err = wf_publisher_add(list, how, number, &place, t, page_bytes, e);
@@ -70,8 +70,8 @@ static int prefer(void *base, size_t bytes, unsigned node)
 	return syscall(SYS_mbind, base, bytes, MPOL_PREFERRED, mask, 8 * sizeof(mask), 0) ? -errno : 0;
 }
 
-int wf_publisher_bind(const struct wf_publisher *p, struct wf_piece *mapped,
-		      struct wf_piece *piece, struct wf_error *e)
+int wf_publisher_bind(const struct wf_publisher *p, struct wf_publisher_piece *mapped,
+		      struct wf_publisher_piece *piece, struct wf_error *e)
 {
 	int err = 0;
 
@@ -88,16 +88,16 @@ int wf_publisher_bind(const struct wf_publisher *p, struct wf_piece *mapped,
 	return 0;
 }
 
-void wf_publisher_unmap(struct wf_piece *piece)
+void wf_publisher_unmap(struct wf_publisher_piece *piece)
 {
 	if (piece->file.base)
 		wf_sealed_close(&piece->file);
 	else if (piece->base)
 		(void)munmap(piece->base, piece->bytes);
-	*piece = (struct wf_piece){ 0 };
+	*piece = (struct wf_publisher_piece){ 0 };
 }
 
-void wf_publisher_unshare(struct wf_piece *piece)
+void wf_publisher_unshare(struct wf_publisher_piece *piece)
 {
 	wf_sealed_forked(&piece->file);
 }

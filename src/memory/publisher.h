@@ -21,7 +21,7 @@ enum wf_publisher_right {
 	WF_PUBLISHER_LENDS = 2 /* other processes of this host can map it to read */
 };
 
-struct wf_piece {
+struct wf_publisher_piece {
 	void *base;
 	size_t bytes;
 	struct wf_sealed file; /* base NULL: other processes can't map it */
@@ -29,12 +29,12 @@ struct wf_piece {
 	int device;            /* CUDA device that has the memory; 0 for the host's */
 };
 
-struct wf_publish;
+struct wf_publisher_ops;
 
 struct wf_publisher {
-	const struct wf_publish *how;
+	const struct wf_publisher_ops *how;
 	char name[WF_RULE_NAME_BYTES]; /* name in rules: "p2pmem:0000:3b:00.0" */
-	struct wf_place place;
+	struct wf_topology_place place;
 	const struct wf_topology *topology;
 	size_t page_bytes;     /* pieces come in multiples of a page */
 	int device;            /* CUDA device; 0 where there is none */
@@ -56,7 +56,7 @@ struct wf_publisher_list {
 };
 
 /* A kind of publisher.  Every op is present. */
-struct wf_publish {
+struct wf_publisher_ops {
 	const char *kind;
 	unsigned rights;
 
@@ -74,27 +74,27 @@ struct wf_publish {
 	 * Take @bytes, a multiple of the page, all zero or not.  Returns a negative code with a
 	 * sentence on an error.
 	 */
-	int (*take)(const struct wf_publisher *p, size_t bytes, struct wf_piece *piece,
+	int (*take)(const struct wf_publisher *p, size_t bytes, struct wf_publisher_piece *piece,
 		    struct wf_error *e);
 
-	void (*give)(struct wf_piece *piece);
+	void (*give)(struct wf_publisher_piece *piece);
 
 	/* Part a forked child's piece from its parent's: a copy, or no memory at all. */
-	void (*forked)(struct wf_piece *piece);
+	void (*forked)(struct wf_publisher_piece *piece);
 };
 
 /* All kinds; ends with NULL. */
-extern const struct wf_publish *const wf_publishers[];
-extern const struct wf_publish wf_publish_host, wf_publish_huge, wf_publish_pinned,
+extern const struct wf_publisher_ops *const wf_publishers[];
+extern const struct wf_publisher_ops wf_publish_host, wf_publish_huge, wf_publish_pinned,
 	wf_publish_cuda, wf_publish_p2pmem, wf_publish_software;
 
 /* Add a publisher @at a place, as "0" or an address, for find().  -ENOMEM with a sentence. */
-int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publish *how, const char *at,
-		     const struct wf_place *place, const struct wf_topology *t, size_t page_bytes,
-		     struct wf_error *e);
+int wf_publisher_add(struct wf_publisher_list *list, const struct wf_publisher_ops *how,
+		     const char *at, const struct wf_topology_place *place,
+		     const struct wf_topology *t, size_t page_bytes, struct wf_error *e);
 
 /* Add a publisher on each NUMA node, of its memory in pages. */
-int wf_publisher_add_nodes(struct wf_publisher_list *list, const struct wf_publish *how,
+int wf_publisher_add_nodes(struct wf_publisher_list *list, const struct wf_publisher_ops *how,
 			   const struct wf_topology *t, struct wf_error *e);
 
 /* Look at @p anew. */
@@ -105,13 +105,13 @@ void wf_publisher_look(struct wf_publisher *p);
  * take().  A container may not be allowed to choose the node.  On a negative code, with a
  * sentence, @mapped is unmapped.
  */
-int wf_publisher_bind(const struct wf_publisher *p, struct wf_piece *mapped,
-		      struct wf_piece *piece, struct wf_error *e);
+int wf_publisher_bind(const struct wf_publisher *p, struct wf_publisher_piece *mapped,
+		      struct wf_publisher_piece *piece, struct wf_error *e);
 
 /* Unmap a piece that is mapped, or a file of memory; for give(). */
-void wf_publisher_unmap(struct wf_piece *piece);
+void wf_publisher_unmap(struct wf_publisher_piece *piece);
 
 /* Make a file of memory a copy, for forked(). */
-void wf_publisher_unshare(struct wf_piece *piece);
+void wf_publisher_unshare(struct wf_publisher_piece *piece);
 
 #endif

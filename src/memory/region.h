@@ -16,7 +16,7 @@
 struct wf_region {
 	void *base;
 	size_t bytes;
-	unsigned access; /* enum wf_access */
+	unsigned access; /* enum wf_mr_access */
 	struct {
 		struct wf_rail *rail;
 		struct wf_mr *mr;

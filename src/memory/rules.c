@@ -152,7 +152,7 @@ static int parse_class(struct parser *p, struct wf_rule *rule, struct wf_error *
 		class++;
 	if (class > WF_NEAR_SYS)
 		return expected(p, "one of X PIX PXB PHB NODE SYS", e);
-	rule->class = (enum wf_near)class;
+	rule->class = (enum wf_topology_near)class;
 	rule->below = operators[which].below;
 	rule->at = operators[which].at;
 	rule->above = operators[which].above;
@@ -374,14 +374,14 @@ bool wf_rules_allow(const struct wf_rules *rules, const char *kind)
 	return false;
 }
 
-static bool is_for(const struct wf_rule *rule, const struct wf_place *client)
+static bool is_for(const struct wf_rule *rule, const struct wf_topology_place *client)
 {
 	return !rule->client[0] || wf_topology_is(client, rule->client);
 }
 
 const struct wf_rule *wf_rules_access(const struct wf_rules *rules, const char *kind,
-				      const char *name, const struct wf_place *client,
-				      enum wf_near class)
+				      const char *name, const struct wf_topology_place *client,
+				      enum wf_topology_near class)
 {
 	for (size_t i = 0; i < rules->count; i++) {
 		const struct wf_rule *r = &rules->all[i];
@@ -394,7 +394,8 @@ const struct wf_rule *wf_rules_access(const struct wf_rules *rules, const char *
 	return NULL;
 }
 
-const struct wf_rule *wf_rules_order(const struct wf_rules *rules, const struct wf_place *client)
+const struct wf_rule *wf_rules_order(const struct wf_rules *rules,
+				     const struct wf_topology_place *client)
 {
 	for (size_t i = 0; i < rules->count; i++)
 		if (rules->all[i].verb == WF_RULE_PREFER && is_for(&rules->all[i], client))

@@ -47,7 +47,7 @@ struct wf_rule {
 	enum wf_rule_verb verb;
 	struct wf_rule_who who;
 	char client[WF_RULE_NAME_BYTES]; /* "": all clients */
-	enum wf_near class;              /* class in the condition, which holds */
+	enum wf_topology_near class;     /* class in the condition, which holds */
 	bool below, at, above;           /* nearer than @class, at @class, and further away */
 	uint64_t bytes;
 	unsigned percent;                /* percent of the publisher's memory; 0: @bytes says it */
@@ -82,10 +82,11 @@ bool wf_rules_allow(const struct wf_rules *rules, const char *kind);
  * NULL: none does.
  */
 const struct wf_rule *wf_rules_access(const struct wf_rules *rules, const char *kind,
-				      const char *name, const struct wf_place *client,
-				      enum wf_near class);
+				      const char *name, const struct wf_topology_place *client,
+				      enum wf_topology_near class);
 
 /* Return the first rule that says in which order publishers serve @client; NULL: none does. */
-const struct wf_rule *wf_rules_order(const struct wf_rules *rules, const struct wf_place *client);
+const struct wf_rule *wf_rules_order(const struct wf_rules *rules,
+				     const struct wf_topology_place *client);
 
 #endif

@@ -141,7 +141,7 @@ static struct wf_call_record record_of(const struct wf_call *call, const struct 
 static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
 	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, outgoing), body);
-	struct wf_writer head;
+	struct wf_bytes_writer head;
 	int err = wf_outgoing_head(p, wf_call_record_bytes(&c), &head);
 
 	if (!err)
@@ -223,7 +223,7 @@ static void settle(struct wf_call *call)
 	wf_outgoing_stop(&call->outgoing, &e);
 }
 
-static void cancel_sent(struct wf_control *c, const struct wf_error *e)
+static void cancel_sent(struct wf_message_control *c, const struct wf_error *e)
 {
 	struct wf_call *call = WF_CONTAINER(c, struct wf_call, cancel);
 
@@ -235,7 +235,7 @@ static void cancel_sent(struct wf_control *c, const struct wf_error *e)
 static void send_cancel(struct wf_call *call, struct wf_link *link)
 {
 	call->run.cancel_busy = true;
-	call->cancel = (struct wf_control){
+	call->cancel = (struct wf_message_control){
 		.type = WF_RECORD_CANCEL, .id = call->id, .sent = cancel_sent,
 	};
 	wf_link_control(link, &call->cancel);
@@ -409,7 +409,7 @@ static struct wf_call *find(struct wf_calls *calls, struct wf_link *link, uint64
 static int take_response(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_calls *calls = ctx;
-	struct wf_arrived a;
+	struct wf_stream_arrived a;
 	struct wf_call *call;
 	int err = wf_stream_arrive(link, record, &a);
 

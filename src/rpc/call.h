@@ -94,7 +94,7 @@ struct wf_call {
 	struct wf_list node; /* in link->work, until the end */
 	uint64_t id;
 	struct wf_call_run run;
-	struct wf_control cancel; /* control record to the server */
+	struct wf_message_control cancel; /* control record to the server */
 	struct wf_buffer request, reply;
 	struct wf_outgoing outgoing; /* carries the request; read by the owner: its path */
 	/* Members from here on are not zeroed, see wf_op_init. */

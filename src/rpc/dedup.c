@@ -55,7 +55,7 @@ static const uint8_t *caller_of(const struct wf_server_call *s)
 	return wf_link_real(s->link)->peer->incarnation;
 }
 
-static struct wf_known_request *find(const struct wf_server_call *s)
+static struct wf_reply_cache_entry *find(const struct wf_server_call *s)
 {
 	return wf_reply_cache_find(&s->serving->replies, caller_of(s), s->again.request_id);
 }
@@ -68,7 +68,7 @@ bool wf_dedup_is_known(const struct wf_server_call *s)
 bool wf_dedup_is_first(struct wf_server_call *s)
 {
 	struct wf_reply_cache *replies = &s->serving->replies;
-	struct wf_known_request *known = find(s);
+	struct wf_reply_cache_entry *known = find(s);
 
 	if (known) {
 		wf_counters_add(&s->serving->transfer->engine->counters.served_repeated, 1);
@@ -97,7 +97,7 @@ bool wf_dedup_is_first(struct wf_server_call *s)
 
 void wf_dedup_keep(struct wf_server_call *s, const struct wf_reply_record *reply)
 {
-	struct wf_known_request *request = s->again.running;
+	struct wf_reply_cache_entry *request = s->again.running;
 
 	s->again.running = NULL;
 	/* Attachments are the handler's, and there for one reply. */

@@ -22,7 +22,7 @@ enum wf_dedup_earlier {
 struct wf_dedup {
 	uint64_t request_id; /* 0: the call is not made again */
 	enum wf_dedup_earlier earlier; /* earlier attempts */
-	struct wf_known_request *running; /* in the reply cache, until the answer */
+	struct wf_reply_cache_entry *running; /* in the reply cache, until the answer */
 	bool unsure;         /* the reply says that nobody knows whether the call was handled */
 };
 

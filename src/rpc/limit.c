@@ -41,11 +41,11 @@ void wf_limit_fini(struct wf_limit *limit)
 
 /* Functions that run under the lock. */
 
-static struct wf_ticket *first(const struct wf_list *queue)
+static struct wf_limit_ticket *first(const struct wf_list *queue)
 {
 	struct wf_list *node = wf_list_first(queue);
 
-	return node ? WF_CONTAINER(node, struct wf_ticket, node) : NULL;
+	return node ? WF_CONTAINER(node, struct wf_limit_ticket, node) : NULL;
 }
 
 static uint64_t hash_of(const struct wf_limit *limit, const void *key)
@@ -92,14 +92,14 @@ static bool is_full_for(const struct wf_limit *limit, const struct wf_limit_peer
 	return peer && peer->let >= limit->calls_per_peer;
 }
 
-static void let(struct wf_ticket *t)
+static void let(struct wf_limit_ticket *t)
 {
 	t->let = true;
 	if (t->peer)
 		t->peer->let++;
 }
 
-static void tell(struct wf_turns *turns)
+static void tell(struct wf_limit_turns *turns)
 {
 	if (turns->told)
 		return;
@@ -110,7 +110,7 @@ static void tell(struct wf_turns *turns)
 /* Let tickets go on after one has left: the next of its peer, and of the service. */
 static void move_up(struct wf_limit *limit, struct wf_limit_peer *peer)
 {
-	struct wf_ticket *t;
+	struct wf_limit_ticket *t;
 
 	while (peer && !is_full_for(limit, peer) && (t = first(&peer->queue))) {
 		wf_list_remove(&t->node);
@@ -127,7 +127,7 @@ static void move_up(struct wf_limit *limit, struct wf_limit_peer *peer)
 	}
 }
 
-static void queue_up(struct wf_limit *limit, struct wf_ticket *t)
+static void queue_up(struct wf_limit *limit, struct wf_limit_ticket *t)
 {
 	t->state = WF_TICKET_WAITING;
 	limit->waiting++;
@@ -151,7 +151,7 @@ static int refuse(const struct wf_limit *limit, const struct wf_limit_peer *peer
 			    limit->calls_max, limit->waiting);
 }
 
-static int enter(struct wf_limit *limit, const void *key, struct wf_ticket *t,
+static int enter(struct wf_limit *limit, const void *key, struct wf_limit_ticket *t,
 		 struct wf_error *e)
 {
 	int err = 0;
@@ -175,7 +175,7 @@ static int enter(struct wf_limit *limit, const void *key, struct wf_ticket *t,
 	return err;
 }
 
-static void leave(struct wf_ticket *t)
+static void leave(struct wf_limit_ticket *t)
 {
 	struct wf_limit *limit = t->limit;
 	struct wf_limit_peer *peer = t->peer;
@@ -193,8 +193,8 @@ static void leave(struct wf_ticket *t)
 
 /* Functions that take the lock. */
 
-int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const void *peer,
-		   struct wf_ticket *t, struct wf_error *e)
+int wf_limit_enter(struct wf_limit *limit, struct wf_limit_turns *turns, const void *peer,
+		   struct wf_limit_ticket *t, struct wf_error *e)
 {
 	int err;
 
@@ -207,24 +207,24 @@ int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const void *p
 	err = enter(limit, peer, t, e);
 	pthread_mutex_unlock(&turns->limits->lock);
 	if (err && err != -EINPROGRESS)
-		*t = (struct wf_ticket){ 0 };
+		*t = (struct wf_limit_ticket){ 0 };
 	return err;
 }
 
-void wf_limit_leave(struct wf_ticket *t)
+void wf_limit_leave(struct wf_limit_ticket *t)
 {
 	if (!t->limit)
 		return;
 	pthread_mutex_lock(&t->turns->limits->lock);
 	leave(t);
 	pthread_mutex_unlock(&t->turns->limits->lock);
-	*t = (struct wf_ticket){ 0 };
+	*t = (struct wf_limit_ticket){ 0 };
 }
 
 /* Take the next ticket whose turn has come; NULL: the loop has heard of all. */
-static struct wf_ticket *take(struct wf_turns *turns)
+static struct wf_limit_ticket *take(struct wf_limit_turns *turns)
 {
-	struct wf_ticket *t;
+	struct wf_limit_ticket *t;
 
 	pthread_mutex_lock(&turns->limits->lock);
 	t = first(&turns->all);
@@ -238,25 +238,25 @@ static struct wf_ticket *take(struct wf_turns *turns)
 	return t;
 }
 
-static void run(struct wf_task *task)
+static void run(struct wf_loop_task *task)
 {
-	struct wf_turns *turns = WF_CONTAINER(task, struct wf_turns, task);
-	struct wf_ticket *t;
+	struct wf_limit_turns *turns = WF_CONTAINER(task, struct wf_limit_turns, task);
+	struct wf_limit_ticket *t;
 
 	while ((t = take(turns)))
 		turns->come(t);
 }
 
-void wf_limit_turns_init(struct wf_turns *turns, struct wf_limits *limits,
-			 struct wf_loop *loop, void (*come)(struct wf_ticket *ticket))
+void wf_limit_turns_init(struct wf_limit_turns *turns, struct wf_limits *limits,
+			 struct wf_loop *loop, void (*come)(struct wf_limit_ticket *ticket))
 {
-	*turns = (struct wf_turns){
+	*turns = (struct wf_limit_turns){
 		.limits = limits, .loop = loop, .come = come, .task.run = run,
 	};
 	wf_list_init(&turns->all);
 }
 
-void wf_limit_describe(const struct wf_ticket *t, char *text, size_t bytes)
+void wf_limit_describe(const struct wf_limit_ticket *t, char *text, size_t bytes)
 {
 	const struct wf_limit *limit = t->limit;
 

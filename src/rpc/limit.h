@@ -35,19 +35,19 @@ struct wf_limit {
 };
 
 struct wf_limit_peer;
-struct wf_ticket;
+struct wf_limit_ticket;
 
 /* Calls of a loop whose turn has come. */
-struct wf_turns {
+struct wf_limit_turns {
 	struct wf_limits *limits;
 	struct wf_loop *loop;
-	void (*come)(struct wf_ticket *ticket); /* on the loop, outside the lock */
+	void (*come)(struct wf_limit_ticket *ticket); /* on the loop, outside the lock */
 	struct wf_list all;      /* tickets; under the lock, as is @told */
 	bool told;               /* the task is on its way */
-	struct wf_task task;
+	struct wf_loop_task task;
 };
 
-enum wf_ticket_state {
+enum wf_limit_ticket_state {
 	WF_TICKET_NONE,    /* not entered, has left, or needed no turn */
 	WF_TICKET_WAITING,
 	WF_TICKET_COME,    /* the turn has come, and the loop is to hear of it */
@@ -55,12 +55,12 @@ enum wf_ticket_state {
 };
 
 /* Place of a call in its queue; all zero before the call enters. */
-struct wf_ticket {
+struct wf_limit_ticket {
 	struct wf_limit *limit;
-	struct wf_turns *turns;
+	struct wf_limit_turns *turns;
 	struct wf_limit_peer *peer; /* NULL: there is no limit for each peer */
 	/* under the lock */
-	enum wf_ticket_state state;
+	enum wf_limit_ticket_state state;
 	bool let;                /* the ticket is past its peer's queue */
 	struct wf_list node;
 };
@@ -77,24 +77,24 @@ void wf_limit_init(struct wf_limit *limit, uint32_t calls_max, uint32_t calls_pe
 void wf_limit_fini(struct wf_limit *limit);
 
 /* Set @turns up; @come runs on @loop for each ticket whose turn has come. */
-void wf_limit_turns_init(struct wf_turns *turns, struct wf_limits *limits, struct wf_loop *loop,
-		   void (*come)(struct wf_ticket *ticket));
+void wf_limit_turns_init(struct wf_limit_turns *turns, struct wf_limits *limits,
+			 struct wf_loop *loop, void (*come)(struct wf_limit_ticket *ticket));
 
 /*
  * Enter a call of a peer; the address @peer stands for the peer: no two have the same.  0: the
  * call may run.  -EINPROGRESS: it waits, and its turn comes unless it leaves before.  -ENOBUFS:
  * too many wait.  -ENOMEM.  Threads: owner of @turns.
  */
-int wf_limit_enter(struct wf_limit *limit, struct wf_turns *turns, const void *peer,
-		   struct wf_ticket *ticket, struct wf_error *e);
+int wf_limit_enter(struct wf_limit *limit, struct wf_limit_turns *turns, const void *peer,
+		   struct wf_limit_ticket *ticket, struct wf_error *e);
 
 /*
  * Leave: the call runs or waits no more; harmless when it does neither.  Threads: owner of the
  * ticket's turns.
  */
-void wf_limit_leave(struct wf_ticket *ticket);
+void wf_limit_leave(struct wf_limit_ticket *ticket);
 
 /* Say for people what the ticket waits for. */
-void wf_limit_describe(const struct wf_ticket *ticket, char *text, size_t bytes);
+void wf_limit_describe(const struct wf_limit_ticket *ticket, char *text, size_t bytes);
 
 #endif

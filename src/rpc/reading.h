@@ -14,7 +14,7 @@
 struct wf_stream;
 
 /* A message that is read. */
-struct wf_heard {
+struct wf_reading_message {
 	const uint8_t *bytes; /* gone when done returns */
 	size_t count;
 	bool compressed;
@@ -23,7 +23,8 @@ struct wf_heard {
 
 struct wf_reading {
 	/* The next message is @got; NULL: there are no more.  Or @e: why none will come. */
-	void (*done)(struct wf_reading *r, const struct wf_error *e, const struct wf_heard *got);
+	void (*done)(struct wf_reading *r, const struct wf_error *e,
+		     const struct wf_reading_message *got);
 	struct wf_stream *stream;
 	struct wf_list node; /* in readers */
 };

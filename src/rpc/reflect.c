@@ -136,7 +136,7 @@ static void describe_enum(struct found *f, Weft__Reflect__Description *all,
 	}
 }
 
-Weft__Reflect__Description *wf_reflect_describe(const struct wf_pb_service *service)
+Weft__Reflect__Description *wf_reflect_describe(const struct wf_service_pb *service)
 {
 	const ProtobufCServiceDescriptor *d = service->service->descriptor;
 	Weft__Reflect__Description *all = malloc(sizeof(*all));

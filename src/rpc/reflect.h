@@ -11,6 +11,6 @@
 #include "rpc/reflect.pb-c.h"
 
 /* Describe @service.  Returns owned, for protobuf_c_message_free_unpacked().  NULL: no memory. */
-Weft__Reflect__Description *wf_reflect_describe(const struct wf_pb_service *service);
+Weft__Reflect__Description *wf_reflect_describe(const struct wf_service_pb *service);
 
 #endif

@@ -58,7 +58,7 @@ static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
 	struct wf_reply_record r =
 		record_of(WF_CONTAINER(p, struct wf_server_call, reply.outgoing), body);
-	struct wf_writer head;
+	struct wf_bytes_writer head;
 	int err = wf_outgoing_head(p, wf_reply_record_bytes(&r), &head);
 
 	if (!err)
@@ -204,7 +204,7 @@ static void set_failure(struct wf_server_call *s, const struct wf_error *e)
 }
 
 /* Send the handler's answer, unless the stream broke: then that is the answer. */
-static void run_reply(struct wf_task *task)
+static void run_reply(struct wf_loop_task *task)
 {
 	struct wf_server_call *s = WF_CONTAINER(task, struct wf_server_call, reply.task);
 	struct wf_error e;

@@ -52,7 +52,7 @@ struct wf_reply {
 	struct wf_reply_block details; /* bytes about a failure */
 	char *text;           /* text of a failure: @brief, or allocated */
 	struct wf_reason why; /* why the stream broke, which is the answer then */
-	struct wf_task task;  /* submitted by the handler's thread */
+	struct wf_loop_task task; /* submitted by the handler's thread */
 	struct wf_outgoing outgoing;
 	char brief[WF_REPLY_BRIEF_BYTES];
 };

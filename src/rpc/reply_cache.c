@@ -8,7 +8,7 @@
 struct wf_caller {
 	struct wf_map_node node;
 	struct wf_list idle_node;
-	struct wf_home home;
+	struct wf_directory_home home;
 	uint8_t incarnation[WF_INCARNATION_BYTES];
 	unsigned request_count; /* requests that have an entry */
 	bool lost_any;
@@ -104,13 +104,15 @@ static uint64_t request_hash(const struct wf_reply_cache *r, const uint8_t *inca
 	return wf_map_hash(&r->requests, id, incarnation, WF_INCARNATION_BYTES);
 }
 
-struct wf_known_request *wf_reply_cache_find(struct wf_reply_cache *r, const uint8_t *incarnation, uint64_t id)
+struct wf_reply_cache_entry *wf_reply_cache_find(struct wf_reply_cache *r,
+						 const uint8_t *incarnation, uint64_t id)
 {
 	uint64_t hash = request_hash(r, incarnation, id);
 	struct wf_map_node *node = NULL;
 
 	while ((node = wf_map_find(&r->requests, hash, node))) {
-		struct wf_known_request *q = WF_CONTAINER(node, struct wf_known_request, node);
+		struct wf_reply_cache_entry *q =
+			WF_CONTAINER(node, struct wf_reply_cache_entry, node);
 
 		if (q->id == id &&
 		    !memcmp(q->caller->incarnation, incarnation, WF_INCARNATION_BYTES))
@@ -135,10 +137,10 @@ bool wf_reply_cache_had(struct wf_reply_cache *r, const uint8_t *incarnation, ui
 }
 
 int wf_reply_cache_open(struct wf_reply_cache *r, const uint8_t *incarnation, uint64_t id,
-			struct wf_server_call *served, struct wf_known_request **request)
+			struct wf_server_call *served, struct wf_reply_cache_entry **request)
 {
 	struct wf_caller *c = find_caller(r, incarnation);
-	struct wf_known_request *q = calloc(1, sizeof(*q));
+	struct wf_reply_cache_entry *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return -ENOMEM;
@@ -159,7 +161,7 @@ int wf_reply_cache_open(struct wf_reply_cache *r, const uint8_t *incarnation, ui
 	return 0;
 }
 
-static void close_request(struct wf_reply_cache *r, struct wf_known_request *q)
+static void close_request(struct wf_reply_cache *r, struct wf_reply_cache_entry *q)
 {
 	struct wf_caller *c = q->caller;
 
@@ -175,7 +177,7 @@ static void close_request(struct wf_reply_cache *r, struct wf_known_request *q)
 		rest(r, c);
 }
 
-void wf_reply_cache_lose(struct wf_reply_cache *r, struct wf_known_request *q)
+void wf_reply_cache_lose(struct wf_reply_cache *r, struct wf_reply_cache_entry *q)
 {
 	struct wf_caller *c = q->caller;
 
@@ -195,7 +197,7 @@ static const uint8_t *copy(uint8_t **at, const uint8_t *bytes, uint64_t count)
 	return to;
 }
 
-void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_known_request *q,
+void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_reply_cache_entry *q,
 			 const struct wf_reply_record *reply)
 {
 	uint64_t bytes = (uint64_t)reply->text_bytes + 1 + reply->initial_bytes +
@@ -223,7 +225,8 @@ void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_known_request *q,
 	r->kept_bytes += q->bytes;
 	/* The new entry is the last, and fits. */
 	while (r->kept_count > WF_REPLY_CACHE_MAX || r->kept_bytes > WF_REPLY_CACHE_BYTES_MAX)
-		wf_reply_cache_lose(r, WF_CONTAINER(wf_list_first(&r->kept), struct wf_known_request, age));
+		wf_reply_cache_lose(
+			r, WF_CONTAINER(wf_list_first(&r->kept), struct wf_reply_cache_entry, age));
 }
 
 void wf_reply_cache_fini(struct wf_reply_cache *r)
@@ -232,7 +235,7 @@ void wf_reply_cache_fini(struct wf_reply_cache *r)
 	struct wf_list *at;
 
 	while ((node = wf_map_first(&r->requests)))
-		close_request(r, WF_CONTAINER(node, struct wf_known_request, node));
+		close_request(r, WF_CONTAINER(node, struct wf_reply_cache_entry, node));
 	while ((at = wf_list_first(&r->idle)))
 		close_caller(r, WF_CONTAINER(at, struct wf_caller, idle_node));
 	wf_map_fini(&r->requests);

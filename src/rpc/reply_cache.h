@@ -32,7 +32,7 @@
 struct wf_caller;
 struct wf_server_call;
 
-struct wf_known_request {
+struct wf_reply_cache_entry {
 	struct wf_map_node node;
 	struct wf_list age;       /* in replies->kept */
 	struct wf_caller *caller;
@@ -57,20 +57,21 @@ void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_engine *w, atomic_b
 void wf_reply_cache_fini(struct wf_reply_cache *r);
 
 /* Returns the entry, or NULL. */
-struct wf_known_request *wf_reply_cache_find(struct wf_reply_cache *r, const uint8_t *incarnation, uint64_t id);
+struct wf_reply_cache_entry *wf_reply_cache_find(struct wf_reply_cache *r,
+						 const uint8_t *incarnation, uint64_t id);
 
 /* Returns whether a request without an entry may have had one. */
 bool wf_reply_cache_had(struct wf_reply_cache *r, const uint8_t *incarnation, uint64_t id);
 
 /* Make an entry for @served, whose handler begins.  -ENOMEM. */
 int wf_reply_cache_open(struct wf_reply_cache *r, const uint8_t *incarnation, uint64_t id,
-			struct wf_server_call *served, struct wf_known_request **request);
+			struct wf_server_call *served, struct wf_reply_cache_entry **request);
 
 /* Keep the answer @reply, with the body at eager; it is copied, if there is room. */
-void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_known_request *request,
+void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_reply_cache_entry *request,
 			 const struct wf_reply_record *reply);
 
 /* Drop the entry, whose answer, if any, is for nobody. */
-void wf_reply_cache_lose(struct wf_reply_cache *r, struct wf_known_request *request);
+void wf_reply_cache_lose(struct wf_reply_cache *r, struct wf_reply_cache_entry *request);
 
 #endif

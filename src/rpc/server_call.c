@@ -18,12 +18,12 @@
 
 #define ALONE_NS (10 * WF_NS_PER_S) /* for a lost caller to come back; not tuned: links take less */
 
-static void turn_come(struct wf_ticket *ticket);
+static void turn_come(struct wf_limit_ticket *ticket);
 
-void wf_server_call_init(struct wf_serving *serving, struct wf_streams *streams,
+void wf_server_call_init(struct wf_server_calls *serving, struct wf_streams *streams,
 			 struct wf_services *services)
 {
-	*serving = (struct wf_serving){
+	*serving = (struct wf_server_calls){
 		.transfer = streams->transfer, .streams = streams, .services = services,
 	};
 	wf_map_init(&serving->map);
@@ -98,7 +98,7 @@ static void forget(struct wf_server_call *s)
 	wf_freelist_give(&s->serving->spare, s);
 }
 
-static void tell_end(struct wf_notice *notice)
+static void tell_end(struct wf_loop_notice *notice)
 {
 	struct wf_server_call *s = WF_CONTAINER(notice, struct wf_server_call, notice);
 
@@ -108,7 +108,7 @@ static void tell_end(struct wf_notice *notice)
 
 static void end(struct wf_server_call *s)
 {
-	struct wf_serving *serving = s->serving;
+	struct wf_server_calls *serving = s->serving;
 	struct wf_counters *c = &serving->transfer->engine->counters;
 
 	if (s->place == WF_SERVER_CALL_MAPPED)
@@ -157,7 +157,7 @@ static void end_now(struct wf_server_call *s)
 	forget(s);
 }
 
-void wf_server_call_fini(struct wf_serving *serving)
+void wf_server_call_fini(struct wf_server_calls *serving)
 {
 	struct wf_map_node *node;
 	struct wf_list *at;
@@ -171,7 +171,7 @@ void wf_server_call_fini(struct wf_serving *serving)
 	wf_freelist_fini(&serving->spare);
 }
 
-void wf_server_call_close(struct wf_serving *serving)
+void wf_server_call_close(struct wf_server_calls *serving)
 {
 	serving->closed = true;
 }
@@ -192,7 +192,7 @@ static bool may_begin(struct wf_server_call *s)
 	return !atomic_load(&s->replied);
 }
 
-static void hand_over(struct wf_notice *notice)
+static void hand_over(struct wf_loop_notice *notice)
 {
 	struct wf_server_call *s = WF_CONTAINER(notice, struct wf_server_call, notice);
 	struct wf_error e;
@@ -240,7 +240,7 @@ static void complete(void *owner)
 	begin(s);
 }
 
-static void turn_come(struct wf_ticket *ticket)
+static void turn_come(struct wf_limit_ticket *ticket)
 {
 	struct wf_server_call *s = WF_CONTAINER(ticket, struct wf_server_call, ticket);
 
@@ -285,7 +285,7 @@ static void request_pulled(struct wf_pull *pull, const struct wf_error *e)
 	free(pull); /* @e may have been in the pull, and @s may be gone */
 }
 
-static void tell_cancel(struct wf_notice *notice)
+static void tell_cancel(struct wf_loop_notice *notice)
 {
 	struct wf_server_call *s = WF_CONTAINER(notice, struct wf_server_call, notice);
 
@@ -346,8 +346,8 @@ uint64_t wf_server_call_left_ns(const struct wf_server_call *s)
 	return s->deadline_ns > now ? s->deadline_ns - now : 0;
 }
 
-static struct wf_server_call *find(struct wf_serving *serving, struct wf_link *link, uint64_t call,
-				   uint64_t hash)
+static struct wf_server_call *find(struct wf_server_calls *serving, struct wf_link *link,
+				   uint64_t call, uint64_t hash)
 {
 	struct wf_map_node *node = NULL;
 
@@ -360,12 +360,12 @@ static struct wf_server_call *find(struct wf_serving *serving, struct wf_link *l
 	return NULL;
 }
 
-static uint64_t hash_of(const struct wf_serving *serving, struct wf_link *link, uint64_t call)
+static uint64_t hash_of(const struct wf_server_calls *serving, struct wf_link *link, uint64_t call)
 {
 	return wf_map_hash(&serving->map, call, &link, sizeof(link));
 }
 
-static struct wf_server_call *lookup(struct wf_serving *serving, struct wf_link *link,
+static struct wf_server_call *lookup(struct wf_server_calls *serving, struct wf_link *link,
 				     uint64_t call)
 {
 	return find(serving, link, call, hash_of(serving, link, call));
@@ -373,7 +373,7 @@ static struct wf_server_call *lookup(struct wf_serving *serving, struct wf_link 
 
 void wf_server_call_join(struct wf_server_call *first, struct wf_server_call *s)
 {
-	struct wf_serving *serving = s->serving;
+	struct wf_server_calls *serving = s->serving;
 	struct wf_engine *w = serving->transfer->engine;
 	struct wf_link *link = first->link;
 
@@ -612,7 +612,7 @@ static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64
 {
 	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
 	uint8_t bytes[WF_TELL_BYTES_MAX];
-	struct wf_writer writer = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer writer = wf_bytes_writer(bytes, sizeof(bytes));
 	const struct wf_reply_record refusal = {
 		.call = call,
 		.status = WEFT_RESOURCE_EXHAUSTED,
@@ -662,7 +662,7 @@ static enum wf_dedup_earlier earlier_than(const struct wf_engine *w,
 }
 
 /* Set up @s, from the freelist, all zero. */
-static void set_up(struct wf_server_call *s, struct wf_serving *serving, struct wf_link *link,
+static void set_up(struct wf_server_call *s, struct wf_server_calls *serving, struct wf_link *link,
 		   const struct wf_call_record *c)
 {
 	struct wf_engine *w = serving->transfer->engine;
@@ -686,7 +686,7 @@ static void set_up(struct wf_server_call *s, struct wf_serving *serving, struct 
 	wf_server_call_charge(s, sizeof(*s) + c->metadata_bytes);
 }
 
-int wf_server_call_begin(struct wf_serving *serving, struct wf_link *link,
+int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 			 const struct wf_record *record)
 {
 	struct wf_engine *w = serving->transfer->engine;
@@ -732,7 +732,7 @@ int wf_server_call_begin(struct wf_serving *serving, struct wf_link *link,
 
 static int take_cancel(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_serving *serving = ctx;
+	struct wf_server_calls *serving = ctx;
 	struct wf_small_record small;
 	struct wf_server_call *s;
 	struct wf_error e;
@@ -751,8 +751,8 @@ static int take_cancel(void *ctx, struct wf_link *link, const struct wf_record *
 
 static int take_message(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_serving *serving = ctx;
-	struct wf_arrived a;
+	struct wf_server_calls *serving = ctx;
+	struct wf_stream_arrived a;
 	struct wf_server_call *s;
 	int err = wf_stream_arrive(link, record, &a);
 
@@ -772,7 +772,7 @@ static int take_message(void *ctx, struct wf_link *link, const struct wf_record 
 
 static int take_grant(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_serving *serving = ctx;
+	struct wf_server_calls *serving = ctx;
 	struct wf_small_record small;
 	struct wf_server_call *s;
 
@@ -784,7 +784,7 @@ static int take_grant(void *ctx, struct wf_link *link, const struct wf_record *r
 	return 0;
 }
 
-void wf_server_call_route(struct wf_serving *serving, struct wf_routes *routes)
+void wf_server_call_route(struct wf_server_calls *serving, struct wf_routes *routes)
 {
 	wf_route_set(routes, WF_RECORD_REQUEST, take_message, serving);
 	wf_route_set(routes, WF_RECORD_GRANT_RESPONSES, take_grant, serving);
@@ -805,7 +805,7 @@ static void not_come_back(struct wf_timer *timer)
  */
 static void go_alone(struct wf_server_call *s)
 {
-	struct wf_serving *serving = s->serving;
+	struct wf_server_calls *serving = s->serving;
 	struct wf_engine *w = serving->transfer->engine;
 
 	wf_map_remove(&serving->map, &s->node);

@@ -28,7 +28,7 @@
 
 struct wf_server_call;
 
-struct wf_serving {
+struct wf_server_calls {
 	struct wf_transfer *transfer;
 	struct wf_streams *streams;
 	struct wf_services *services;
@@ -41,7 +41,7 @@ struct wf_serving {
 	void (*gone)(struct wf_server_call *served);
 	/* A reply with attachments is posted, and the attachments may be. */
 	void (*answered)(struct wf_server_call *served);
-	struct wf_turns turns;
+	struct wf_limit_turns turns;
 	/*
 	 * May the handler begin?  A status other than WEFT_OK is the answer, with *@text,
 	 * copied.  NULL: always.
@@ -98,7 +98,7 @@ struct wf_server_call_handler {
 };
 
 struct wf_server_call {
-	struct wf_serving *serving;
+	struct wf_server_calls *serving;
 	struct wf_service *service;
 	struct wf_link *link;
 	enum wf_server_call_place place;
@@ -114,12 +114,12 @@ struct wf_server_call {
 	struct wf_stream *stream; /* NULL: the call is unary */
 	uint32_t understood;  /* compressions that the caller understands */
 	bool waits;           /* the call waits for a limit of its service */
-	struct wf_ticket ticket;
+	struct wf_limit_ticket ticket;
 	struct wf_link *entered; /* link of the first attempt, for the limits; NULL: @link */
 	uint64_t held_bytes;  /* bytes of messages that the call holds */
 	uint64_t charged_bytes; /* bytes charged to the caller, see link/ledger.h */
 	struct wf_terms terms; /* terms of the reply: as the request was sent */
-	struct wf_notice notice;
+	struct wf_loop_notice notice;
 	struct wf_timer timer;
 	struct wf_list children; /* calls that end with this one; for the floor above */
 	struct wf_dedup again;
@@ -128,12 +128,12 @@ struct wf_server_call {
 	struct wf_reply reply;
 };
 
-void wf_server_call_init(struct wf_serving *serving, struct wf_streams *streams,
+void wf_server_call_init(struct wf_server_calls *serving, struct wf_streams *streams,
 			 struct wf_services *services);
-void wf_server_call_fini(struct wf_serving *serving);
+void wf_server_call_fini(struct wf_server_calls *serving);
 
 /* Begin no handler any more: the node closes, and a handler could not answer. */
-void wf_server_call_close(struct wf_serving *serving);
+void wf_server_call_close(struct wf_server_calls *serving);
 
 /* Returns the pool of the call's messages. */
 struct wf_pool *wf_server_call_pool(const struct wf_server_call *served);
@@ -171,10 +171,10 @@ uint64_t wf_server_call_left_ns(const struct wf_server_call *served);
 void wf_server_call_describe(const struct wf_server_call *served, char *text, size_t bytes);
 
 /* Take REQUEST, GRANT_RESPONSES and CANCEL records.  Threads: setup. */
-void wf_server_call_route(struct wf_serving *serving, struct wf_routes *routes);
+void wf_server_call_route(struct wf_server_calls *serving, struct wf_routes *routes);
 
 /* Take a CALL record, which the floor above gets first.  -EBADMSG.  -ENOMEM: nothing was done. */
-int wf_server_call_begin(struct wf_serving *serving, struct wf_link *link,
+int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 			 const struct wf_record *record);
 
 /* Handle the loss of @link: calls that may be made again go on alone, others are given up. */

@@ -17,7 +17,7 @@ static void free_message(void *message)
 }
 
 /* Does the service leave the method out?  protobuf-c would call it nevertheless. */
-static bool is_left_out(const struct wf_pb_service *s, unsigned method)
+static bool is_left_out(const struct wf_service_pb *s, unsigned method)
 {
 	const char *functions = (const char *)(s->service + 1); /* layout of protobuf-c */
 	void (*function)(void);
@@ -30,7 +30,7 @@ static bool is_left_out(const struct wf_pb_service *s, unsigned method)
 
 static bool streams(const struct wf_service *base, int method)
 {
-	const struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
+	const struct wf_service_pb *s = WF_CONTAINER(base, struct wf_service_pb, base);
 
 	return s->handlers && s->handlers[method].handle;
 }
@@ -50,7 +50,7 @@ const ProtobufCMethodDescriptor *wf_service_method(const ProtobufCServiceDescrip
 
 static int find(struct wf_service *base, const char *method, size_t bytes)
 {
-	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
+	struct wf_service_pb *s = WF_CONTAINER(base, struct wf_service_pb, base);
 	const ProtobufCServiceDescriptor *d = s->service->descriptor;
 	const ProtobufCMethodDescriptor *m = wf_service_method(d, method, bytes);
 	int number = m ? (int)(m - d->methods) : -1;
@@ -62,7 +62,9 @@ static int find(struct wf_service *base, const char *method, size_t bytes)
 
 static const char *method_name(const struct wf_service *base, int method)
 {
-	return WF_CONTAINER(base, struct wf_pb_service, base)->service->descriptor->methods[method].name;
+	return WF_CONTAINER(base, struct wf_service_pb, base)
+		->service->descriptor->methods[method]
+		.name;
 }
 
 static bool compresses(const struct wf_server_call *served)
@@ -94,7 +96,7 @@ static void closure(const ProtobufCMessage *message, void *closure_data)
 static void handle(struct wf_service *base, int method, struct wf_server_call *served,
 		   const uint8_t *bytes, size_t count)
 {
-	struct wf_pb_service *s = WF_CONTAINER(base, struct wf_pb_service, base);
+	struct wf_service_pb *s = WF_CONTAINER(base, struct wf_service_pb, base);
 	const ProtobufCMethodDescriptor *m = &s->service->descriptor->methods[method];
 	ProtobufCMessage *message;
 	struct wf_error e;
@@ -116,7 +118,7 @@ static void handle(struct wf_service *base, int method, struct wf_server_call *s
 	free_message(message);
 }
 
-void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
+void wf_service_init(struct wf_service_pb *s, ProtobufCService *service)
 {
 	s->service = service;
 	s->base.name = service->descriptor->name;
@@ -127,7 +129,7 @@ void wf_service_init(struct wf_pb_service *s, ProtobufCService *service)
 	s->base.streams = streams;
 }
 
-void wf_service_fini(struct wf_pb_service *s)
+void wf_service_fini(struct wf_service_pb *s)
 {
 	wf_limit_fini(&s->base.limit);
 	free(s->handlers);

@@ -18,7 +18,7 @@ struct wf_stream_handler {
 	void *arg;
 };
 
-struct wf_pb_service {
+struct wf_service_pb {
 	struct wf_service base;
 	struct wf_stream_handler *handlers; /* by method, allocated; NULL: no streams */
 	ProtobufCService *service; /* service of the user */
@@ -30,8 +30,8 @@ const ProtobufCMethodDescriptor *wf_service_method(const ProtobufCServiceDescrip
 						   const char *name, size_t bytes);
 
 /* Set @s up, all zero, for @service, which is borrowed; with no limits. */
-void wf_service_init(struct wf_pb_service *s, ProtobufCService *service);
-void wf_service_fini(struct wf_pb_service *s);
+void wf_service_init(struct wf_service_pb *s, ProtobufCService *service);
+void wf_service_fini(struct wf_service_pb *s);
 
 /* Keep the request message until the reply, not only until the handler returns. */
 void wf_service_defer(struct wf_server_call *served);

@@ -134,7 +134,7 @@ static void break_off(struct wf_stream *s, const struct wf_error *e)
 
 static void post_granted(struct wf_stream *s);
 
-static void go_on(struct wf_notice *notice)
+static void go_on(struct wf_loop_notice *notice)
 {
 	struct wf_stream *s = WF_CONTAINER(notice, struct wf_stream, go_on);
 
@@ -183,7 +183,7 @@ static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 	const struct wf_write *w = WF_CONTAINER(p, struct wf_write, outgoing);
 	struct wf_message_record m = record_of(w, body);
 	struct wf_stream *s = w->stream;
-	struct wf_writer head;
+	struct wf_bytes_writer head;
 	int err = wf_outgoing_head(p, wf_message_record_bytes(&m), &head);
 
 	if (err)
@@ -390,7 +390,7 @@ static void grant_sent(struct wf_message *m, const struct wf_error *e)
 /* Grant more messages, now and then: each grant costs a record. */
 static void grant(struct wf_stream *s)
 {
-	struct wf_writer w = wf_writer(s->in.grant_bytes, sizeof(s->in.grant_bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(s->in.grant_bytes, sizeof(s->in.grant_bytes));
 	struct wf_small_record small = { .id = s->call, .other = s->in.taken + WF_STREAM_WINDOW };
 
 	if (s->in.grant_busy || s->in.state != WF_STREAM_OPEN ||
@@ -507,7 +507,7 @@ static void deliver(struct wf_stream *s, struct incoming *in)
 {
 	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->in.readers), struct wf_reading, node);
 
-	const struct wf_heard got = {
+	const struct wf_reading_message got = {
 		.bytes = in->data, .count = in->count, .compressed = in->compressed, .bundle = in->bundle,
 	};
 
@@ -666,19 +666,20 @@ void wf_streams_down(struct wf_link *link, const struct wf_error *e)
 
 /* Messages that arrive. */
 
-int wf_stream_arrive(struct wf_link *link, const struct wf_record *record, struct wf_arrived *a)
+int wf_stream_arrive(struct wf_link *link, const struct wf_record *record,
+		     struct wf_stream_arrived *a)
 {
 	if (wf_message_record_get(record->bytes, record->count, &a->record))
 		return -EBADMSG;
 	return wf_answer_meet(link, &a->record.body, &a->answer);
 }
 
-void wf_stream_unarrive(struct wf_link *link, struct wf_arrived *a)
+void wf_stream_unarrive(struct wf_link *link, struct wf_stream_arrived *a)
 {
 	wf_answer_unmeet(link, &a->record.body, a->answer);
 }
 
-void wf_stream_refuse(struct wf_link *link, struct wf_arrived *a)
+void wf_stream_refuse(struct wf_link *link, struct wf_stream_arrived *a)
 {
 	wf_counters_add(&link->engine->counters.late_dropped, 1);
 	wf_answer_refuse(link, &a->record.body, a->answer, WEFT_CANCELLED);
@@ -737,7 +738,7 @@ static const struct wf_answer_keeper keeper = {
 };
 
 /* Keep a message that has come.  -EBADMSG, -ENOMEM: nothing was done. */
-static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
+static int keep(struct wf_stream *s, struct wf_link *link, struct wf_stream_arrived *a)
 {
 	const struct wf_body *body = &a->record.body;
 	struct incoming *in;
@@ -783,7 +784,7 @@ static int keep(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
 }
 
 /* Check whether a message may come; @e says why the stream can't go on. */
-static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_arrived *a,
+static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_stream_arrived *a,
 		 struct wf_error *e)
 {
 	const struct wf_body *body = &a->record.body;
@@ -800,7 +801,7 @@ static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_arri
 	return wf_reader_sums_check(body, a->record.eager, link, wf_link_caps(link), e);
 }
 
-int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a)
+int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_stream_arrived *a)
 {
 	uint16_t flags = a->record.flags;
 	bool message = !(flags & WF_MESSAGE_NONE);

@@ -99,7 +99,7 @@ struct wf_stream {
 	struct wf_list link_node;   /* in link->work */
 	struct wf_link *link;       /* a reference */
 	uint64_t call;
-	struct wf_notice go_on;     /* runs when something could not be done at once */
+	struct wf_loop_notice go_on; /* runs when something could not be done at once */
 	struct wf_error lost_why;   /* code not 0: a message is lost, and the stream will stop */
 	unsigned busy;              /* outgoing bodies, pulls and grants under way */
 	struct wf_stream_out out;
@@ -161,22 +161,23 @@ bool wf_stream_is_flushed(const struct wf_stream *s);
 void wf_stream_release(struct wf_stream *s);
 
 /* A message that arrives, and the answer to its offer. */
-struct wf_arrived {
+struct wf_stream_arrived {
 	struct wf_message_record record;
 	struct wf_answer *answer;
 };
 
 /* Parse a REQUEST or RESPONSE record that has come.  -EBADMSG.  -ENOMEM: nothing was done. */
-int wf_stream_arrive(struct wf_link *link, const struct wf_record *record, struct wf_arrived *a);
+int wf_stream_arrive(struct wf_link *link, const struct wf_record *record,
+		     struct wf_stream_arrived *a);
 
 /* Undo wf_stream_arrive(): the message comes again. */
-void wf_stream_unarrive(struct wf_link *link, struct wf_arrived *a);
+void wf_stream_unarrive(struct wf_link *link, struct wf_stream_arrived *a);
 
 /* Refuse a message that nobody reads, for its call is over. */
-void wf_stream_refuse(struct wf_link *link, struct wf_arrived *a);
+void wf_stream_refuse(struct wf_link *link, struct wf_stream_arrived *a);
 
 /* Take a message for @s.  -EBADMSG: beyond the grant, or after the last.  -ENOMEM: not taken. */
-int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_arrived *a);
+int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_stream_arrived *a);
 
 /* Take a grant by the peer, of @total messages ever. */
 void wf_stream_granted(struct wf_stream *s, uint64_t total);

@@ -44,7 +44,7 @@ struct wf_bundle {
 	/* set by the owner */
 	void (*whole)(void *owner); /* all tensors have come */
 	void *owner;
-	struct wf_task task;        /* for use by the owner */
+	struct wf_loop_task task;   /* for use by the owner */
 
 	/* private to bundle.c */
 	struct wf_map_node node;

@@ -67,7 +67,7 @@ static int check(const struct wf_receiving *r, struct wf_error *e)
 /* Map @body as a view.  -ENOENT: that can't be done, or the receive brought memory. */
 static int find_view(struct wf_receiving *r, struct wf_link *link, const struct wf_body *body)
 {
-	const struct wf_caps *caps = wf_link_caps(link);
+	const struct wf_rail_caps *caps = wf_link_caps(link);
 	int err;
 
 	/* Without a rail the path could not name the rail of the body. */
@@ -331,7 +331,7 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
 		     const struct wf_body *body)
 {
-	const struct wf_caps *caps = wf_link_caps(link);
+	const struct wf_rail_caps *caps = wf_link_caps(link);
 
 	return r->stage && body->way == WF_BODY_STAGED && body->sum_kind == WF_BODY_SUM_NONE &&
 	       (body->bytes >= WF_STAGE_DIRECT_BYTES || r->terms->no_staging) && caps &&
@@ -470,7 +470,7 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		       const struct wf_tensor_record *t, const struct wf_path *came,
 		       struct wf_unexpected *kept, struct wf_answer *answer)
 {
-	const struct wf_caps *caps;
+	const struct wf_rail_caps *caps;
 	struct wf_error e;
 	int err;
 

@@ -29,7 +29,7 @@ static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
 	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, outgoing);
 	struct wf_tensor_record t = record_of(s, body);
-	struct wf_writer head;
+	struct wf_bytes_writer head;
 	int err = wf_outgoing_head(p, wf_tensor_record_bytes(&t), &head);
 
 	if (!err)

@@ -46,7 +46,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 	};
 	size_t count = wf_abort_record_bytes(&record);
 	struct abort_message *m = malloc(sizeof(*m) + count);
-	struct wf_writer w;
+	struct wf_bytes_writer w;
 
 	if (!m) {
 		link->above.briefed = false;
@@ -54,7 +54,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 				brief_again);
 		return;
 	}
-	w = wf_writer(m->bytes, count);
+	w = wf_bytes_writer(m->bytes, count);
 	wf_abort_record_put(&w, &record);
 	m->message = (struct wf_message){
 		.type = WF_RECORD_ABORT,

@@ -97,7 +97,7 @@ static void pulled_sent(struct wf_message *m, const struct wf_error *e)
 
 void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_status status)
 {
-	struct wf_writer w = wf_writer(a->bytes, sizeof(a->bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(a->bytes, sizeof(a->bytes));
 
 	forget(a);
 	wf_small_record_put(&w, &(struct wf_small_record){ .id = a->offer, .other = a->chunks,
@@ -111,7 +111,7 @@ void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_statu
 	wf_link_post(link, &a->message);
 }
 
-static void withdrawn_sent(struct wf_control *c, const struct wf_error *e)
+static void withdrawn_sent(struct wf_message_control *c, const struct wf_error *e)
 {
 	(void)e;
 	wf_answer_close(WF_CONTAINER(c, struct wf_answer, control));
@@ -120,7 +120,7 @@ static void withdrawn_sent(struct wf_control *c, const struct wf_error *e)
 void wf_answer_withdrawn(struct wf_answer *a, struct wf_link *link)
 {
 	forget(a);
-	a->control = (struct wf_control){
+	a->control = (struct wf_message_control){
 		.type = WF_RECORD_WITHDRAWN,
 		.id = a->offer,
 		.sent = withdrawn_sent,

@@ -42,7 +42,7 @@ struct wf_answer {
 	struct wf_map_node node;      /* in link->offers.map */
 	struct wf_list all_node;      /* in link->offers.all */
 	struct wf_message message; /* record PULLED */
-	struct wf_control control; /* control WITHDRAWN, in place of PULLED */
+	struct wf_message_control control; /* control WITHDRAWN, in place of PULLED */
 	struct wf_link *account; /* peer whose ledger is charged; a reference */
 	uint64_t offer;
 	uint32_t chunks; /* reads that carried the body, for the offer's owner to know */

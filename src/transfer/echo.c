@@ -40,7 +40,7 @@ static void sent(struct wf_message *m, const struct wf_error *e)
 
 int wf_echo_start(struct wf_echoes *echoes, struct wf_link *link, struct wf_echo *echo)
 {
-	struct wf_writer w = wf_writer(echo->head, sizeof(echo->head));
+	struct wf_bytes_writer w = wf_bytes_writer(echo->head, sizeof(echo->head));
 	int err = wf_table_add(&echoes->table, echo, &echo->id);
 
 	if (err)

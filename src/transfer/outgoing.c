@@ -173,11 +173,12 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 }
 
 /* The memory that rails read: the body, or the room it passes through. */
-static struct wf_span readable(const struct wf_outgoing *p)
+static struct wf_grant_span readable(const struct wf_outgoing *p)
 {
 	if (p->stage && !p->offer.direct)
-		return (struct wf_span){ .at = p->stage->room, .bytes = p->stage->room_bytes };
-	return (struct wf_span){
+		return (struct wf_grant_span){ .at = p->stage->room,
+					       .bytes = p->stage->room_bytes };
+	return (struct wf_grant_span){
 		.at = p->body,
 		.bytes = p->body_bytes,
 		.device = p->offer.direct ? &p->stage->body->place : NULL,
@@ -188,7 +189,7 @@ static struct wf_span readable(const struct wf_outgoing *p)
 static int grant(struct wf_outgoing *p, struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	struct wf_span span = readable(p);
+	struct wf_grant_span span = readable(p);
 	int err = 0;
 
 	if (p->offer.grant_epoch != link->attempt.epoch || !p->offer.grant.key) {
@@ -216,7 +217,7 @@ static struct wf_body describe(const struct wf_outgoing *p)
 	};
 }
 
-static void make_plan(struct wf_outgoing *p, const struct wf_caps *caps)
+static void make_plan(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 {
 	struct wf_link *link = wf_link_real(p->link);
 	const struct wf_options *options = &link->engine->options;
@@ -234,7 +235,7 @@ static void make_plan(struct wf_outgoing *p, const struct wf_caps *caps)
  * Check the terms, and choose a checksum, if one is wanted.  The sums of a longer body are made
  * when the reader asks for them.
  */
-static int agree(struct wf_outgoing *p, const struct wf_caps *caps, struct wf_error *e)
+static int agree(struct wf_outgoing *p, const struct wf_rail_caps *caps, struct wf_error *e)
 {
 	const struct wf_link *link = wf_link_real(p->link);
 	int err = wf_terms_rail(p->terms, link, caps, e);
@@ -266,7 +267,7 @@ static void lend(struct wf_outgoing *p, struct wf_body *body)
  * host, nor where the rail did and the body has to be offered again, unless there is nothing
  * else.
  */
-static bool may_reach(const struct wf_outgoing *p, const struct wf_caps *caps)
+static bool may_reach(const struct wf_outgoing *p, const struct wf_rail_caps *caps)
 {
 	bool only = p->terms->no_staging;
 
@@ -301,7 +302,7 @@ static int agree_to_stage(const struct wf_outgoing *p, struct wf_error *e)
 
 static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e)
 {
-	const struct wf_caps *caps = wf_link_caps(wf_link_real(p->link));
+	const struct wf_rail_caps *caps = wf_link_caps(wf_link_real(p->link));
 	bool may = may_reach(p, caps), ready = may && wf_stage_ready(p->stage);
 	bool waits = may && !ready;
 	int err;
@@ -334,7 +335,7 @@ static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e
 }
 
 /* Most heads are short, and are free again as soon as their record has left. */
-int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_writer *head)
+int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_bytes_writer *head)
 {
 	bool spare = bytes <= WF_OUTGOING_HEAD_BYTES;
 
@@ -350,12 +351,12 @@ int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_writer *head
 		.head_bytes = bytes,
 		.sent = message_sent,
 	};
-	*head = wf_writer(p->record->head, bytes);
+	*head = wf_bytes_writer(p->record->head, bytes);
 	return 0;
 }
 
 /* Plan and post @p, whose link has a rail. */
-static void start(struct wf_outgoing *p, const struct wf_caps *caps)
+static void start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 {
 	struct wf_body body = { .bytes = p->body_bytes };
 	struct wf_error e;
@@ -497,7 +498,7 @@ static void quiet_connected(struct wf_timer *timer)
 {
 	struct wf_outgoing *p = WF_CONTAINER(timer, struct wf_outgoing, quiet_timer);
 	struct wf_link *link = wf_link_real(p->link);
-	const struct wf_caps *caps = wf_link_caps(link);
+	const struct wf_rail_caps *caps = wf_link_caps(link);
 
 	/* Closing the endpoint of its offer ends @p as well, see wf_outgoing_paused. */
 	if (caps && caps->connected)
@@ -671,7 +672,7 @@ static int tell_sums(struct wf_sender_sums *s, const struct wf_sums_record *reco
 {
 	const struct wf_outgoing *p = s->owner;
 	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_sums_record_put(&w, record);
 	return wf_tell_record(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
@@ -740,7 +741,7 @@ int wf_outgoing_taken(struct wf_outgoing *p, uint64_t bytes)
  * May a reader that would take a handle have one?  A reader that has one goes on so over any
  * rail, for it is not known here how much is copied.
  */
-static bool may_hand(const struct wf_outgoing *p, const struct wf_caps *caps)
+static bool may_hand(const struct wf_outgoing *p, const struct wf_rail_caps *caps)
 {
 	return is_handed(p) || (p->stage && !p->stage->room && caps->same_host &&
 			     p->path.sum_kind == WF_BODY_SUM_NONE);
@@ -792,7 +793,7 @@ static int open_again(struct wf_outgoing *p, struct wf_body *body, struct wf_err
 static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export *export,
 		       struct wf_body *body, struct wf_error *e)
 {
-	const struct wf_caps *caps = wf_link_caps(wf_link_real(p->link));
+	const struct wf_rail_caps *caps = wf_link_caps(wf_link_real(p->link));
 	int err = wf_terms_rail(p->terms, wf_link_real(p->link), caps, e);
 	bool may_direct;
 
@@ -818,7 +819,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 {
 	bool handle = status == WF_RESUME_HANDLE || status == WF_RESUME_COPIED;
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 	struct wf_offer_record offer = { .pull = pull };
 	struct wf_outgoing_staging *staging = p->staging;
 	struct wf_link *link = wf_link_real(p->link);
@@ -873,7 +874,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 int wf_outgoing_spread(struct wf_outgoing *p, uint64_t pull)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	struct wf_span span = readable(p);
+	struct wf_grant_span span = readable(p);
 
 	if (!p->offer.grant.key || !p->offer.connected || p->offer.grant_epoch != link->attempt.epoch ||
 	    p->state != WF_OUTGOING_OFFERED)

@@ -129,7 +129,7 @@ struct wf_outgoing {
 void wf_outgoing_post(struct wf_transfer *t, struct wf_link *link, struct wf_outgoing *p);
 
 /* Make room for a head of @bytes; called by the class's put_head.  -ENOMEM. */
-int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_writer *head);
+int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_bytes_writer *head);
 
 /*
  * End @p early with @e.  done follows, maybe inside, at the latest when the body is quiet; and

@@ -13,7 +13,7 @@
 #include "link/link.h"
 
 struct wf_path {
-	const struct wf_caps *caps; /* caps of the rail, with its life; NULL: nothing moved */
+	const struct wf_rail_caps *caps; /* caps of the rail, with its life; NULL: nothing moved */
 	uint8_t way;       /* enum wf_body_way */
 	uint8_t sum_kind;  /* enum wf_body_sum */
 	bool registered;   /* memory was registered for the body */

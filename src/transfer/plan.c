@@ -5,7 +5,7 @@
 
 #define HEAD_BYTES (200 * KIB) /* longest head of an eager body: three times 64 KiB, and a text */
 
-void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
+void wf_plan_make(const struct wf_rail_caps *caps, const struct wf_options *options, uint64_t bytes,
 		  bool room, uint32_t record_bytes_max, struct wf_plan *plan)
 {
 	uint64_t eager = options->eager_bytes ? options->eager_bytes : caps->eager_bytes;

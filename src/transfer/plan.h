@@ -27,7 +27,7 @@ struct wf_plan {
  * @room: the receiver can keep the body if no receive is posted yet.
  * @record_bytes_max: the longest record the peer takes, head included.
  */
-void wf_plan_make(const struct wf_caps *caps, const struct wf_options *options, uint64_t bytes,
+void wf_plan_make(const struct wf_rail_caps *caps, const struct wf_options *options, uint64_t bytes,
 		  bool room, uint32_t record_bytes_max, struct wf_plan *plan);
 
 /* Returns "eager", "pull", "view", "staged", "direct" or "none". */

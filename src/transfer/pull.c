@@ -25,7 +25,7 @@
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* until the endpoint is closed over the reads */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
 
-static void read_done(struct wf_read *read, int status);
+static void read_done(struct wf_engine_read *read, int status);
 static void timer(struct wf_timer *t);
 static bool judge(struct wf_pull *pull);
 
@@ -188,7 +188,7 @@ static bool sum_view(struct wf_pull *pull)
 static void timer(struct wf_timer *t)
 {
 	struct wf_pull *pull = WF_CONTAINER(t, struct wf_pull, timer);
-	const struct wf_caps *caps = wf_link_caps(pull->link);
+	const struct wf_rail_caps *caps = wf_link_caps(pull->link);
 	bool stopping = pull->state == WF_PULL_STOPPING;
 
 	if (sum_view(pull))
@@ -286,16 +286,16 @@ static void restart(struct wf_pull *pull)
 }
 
 /* The memory that reads write: the destination, or the room before it. */
-static struct wf_span target(const struct wf_pull *pull)
+static struct wf_grant_span target(const struct wf_pull *pull)
 {
-	return (struct wf_span){
+	return (struct wf_grant_span){
 		.at = pull->into,
 		.bytes = pull->into_bytes,
 		.device = pull->way == WF_PULL_WAY_STRAIGHT ? &pull->job.stage->body->place : NULL,
 	};
 }
 
-static int open_target(struct wf_pull *pull, const struct wf_span *span, struct wf_error *e)
+static int open_target(struct wf_pull *pull, const struct wf_grant_span *span, struct wf_error *e)
 {
 	struct wf_link *link = pull->link;
 
@@ -306,7 +306,7 @@ static int open_target(struct wf_pull *pull, const struct wf_span *span, struct 
  * May reads go to the device itself?  All of them do, or none; and not over a rail on which they
  * have failed, unless there is nothing else.
  */
-static bool may_be_straight(const struct wf_pull *pull, const struct wf_caps *caps)
+static bool may_be_straight(const struct wf_pull *pull, const struct wf_rail_caps *caps)
 {
 	bool only = pull->job.terms->no_staging, straight = pull->way == WF_PULL_WAY_STRAIGHT;
 
@@ -322,7 +322,7 @@ static bool may_be_straight(const struct wf_pull *pull, const struct wf_caps *ca
  */
 static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 {
-	struct wf_span body = {
+	struct wf_grant_span body = {
 		.at = pull->job.stage->body->at,
 		.bytes = pull->body.bytes,
 		.device = &pull->job.stage->body->place,
@@ -368,7 +368,7 @@ static int take_room(struct wf_pull *pull, struct wf_error *e)
 /* Send reads through the stage's room; bytes that a card has brought so far are on the device. */
 static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 {
-	struct wf_span room;
+	struct wf_grant_span room;
 	int err;
 
 	err = wf_terms_stage(pull->job.terms, pull->job.stage->body->place.device, e);
@@ -382,7 +382,8 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 		restart(pull);
 		wf_stage_skip(pull->job.stage, pull->next);
 	}
-	room = (struct wf_span){ .at = pull->job.stage->room, .bytes = pull->job.stage->room_bytes };
+	room = (struct wf_grant_span){ .at = pull->job.stage->room,
+				       .bytes = pull->job.stage->room_bytes };
 	pull->way = WF_PULL_WAY_STAGED;
 	pull->into = room.at;
 	pull->into_bytes = room.bytes;
@@ -393,9 +394,9 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
  * Register the destination on the rail in use.  WF_TRANSFER_LATER: not yet; the pull goes on by
  * itself.
  */
-static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error *e)
+static int aim(struct wf_pull *pull, const struct wf_rail_caps *caps, struct wf_error *e)
 {
-	struct wf_span span = target(pull);
+	struct wf_grant_span span = target(pull);
 	int err = -EOPNOTSUPP;
 
 	wf_pool_unwait(&pull->transfer->engine->pool, &pull->room_waiter);
@@ -410,7 +411,7 @@ static int aim(struct wf_pull *pull, const struct wf_caps *caps, struct wf_error
 static void begin(struct wf_pull *pull)
 {
 	struct wf_link *link = pull->link;
-	const struct wf_caps *caps = wf_link_caps(link);
+	const struct wf_rail_caps *caps = wf_link_caps(link);
 	struct wf_plan plan;
 	struct wf_error e;
 	int err;
@@ -548,7 +549,7 @@ static bool judge(struct wf_pull *pull)
 	return pull->got_bytes == pull->body.bytes;
 }
 
-static void read_done(struct wf_read *read, int status)
+static void read_done(struct wf_engine_read *read, int status)
 {
 	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
 	struct wf_pull *pull = r->pull;
@@ -917,7 +918,7 @@ void wf_pull_paused(struct wf_pull *pull)
 void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
 {
 	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
-	struct wf_span span;
+	struct wf_grant_span span;
 
 	if (!lane || !lane->ready || pull->state != WF_PULL_READING ||
 	    pull->next == pull->body.bytes)

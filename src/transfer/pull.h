@@ -32,7 +32,7 @@
 struct wf_pull;
 
 struct wf_pull_read {
-	struct wf_read read;
+	struct wf_engine_read read;
 	struct wf_pull *pull;
 	uint64_t offset, count;
 	uint64_t posted_ns;

@@ -97,7 +97,7 @@ int wf_reader_sums_told(struct wf_reader_sums *s, const struct wf_sums_record *t
 }
 
 static int damaged(uint64_t first, uint64_t last, const struct wf_link *link,
-		   const struct wf_caps *caps, enum wf_body_way way, struct wf_error *e)
+		   const struct wf_rail_caps *caps, enum wf_body_way way, struct wf_error *e)
 {
 	return wf_error_set(e, -EIO,
 			    "bytes %llu to %llu came damaged from %s (%s over %s on %s): their "
@@ -107,7 +107,7 @@ static int damaged(uint64_t first, uint64_t last, const struct wf_link *link,
 }
 
 bool wf_reader_sums_wrong(const struct wf_reader_sums *s, const struct wf_link *link,
-			  const struct wf_caps *caps, enum wf_body_way way, struct wf_error *e)
+			  const struct wf_rail_caps *caps, enum wf_body_way way, struct wf_error *e)
 {
 	uint64_t begin = s->wrong * s->piece_bytes;
 
@@ -118,7 +118,7 @@ bool wf_reader_sums_wrong(const struct wf_reader_sums *s, const struct wf_link *
 }
 
 int wf_reader_sums_check(const struct wf_body *body, const void *bytes, const struct wf_link *link,
-			 const struct wf_caps *caps, struct wf_error *e)
+			 const struct wf_rail_caps *caps, struct wf_error *e)
 {
 	if (body->sum_kind == WF_BODY_SUM_NONE || !body->bytes ||
 	    wf_checksum(bytes, body->bytes) == body->sum)

@@ -66,10 +66,11 @@ static inline bool wf_reader_sums_right(const struct wf_reader_sums *s)
  * @link by @way over @caps.
  */
 bool wf_reader_sums_wrong(const struct wf_reader_sums *s, const struct wf_link *link,
-			  const struct wf_caps *caps, enum wf_body_way way, struct wf_error *e);
+			  const struct wf_rail_caps *caps, enum wf_body_way way,
+			  struct wf_error *e);
 
 /* Check a body that is here, all at once, from an eager record.  -EIO with a sentence. */
 int wf_reader_sums_check(const struct wf_body *body, const void *bytes, const struct wf_link *link,
-			 const struct wf_caps *caps, struct wf_error *e);
+			 const struct wf_rail_caps *caps, struct wf_error *e);
 
 #endif

@@ -20,7 +20,7 @@ int wf_recall_open(uint64_t offer, struct wf_recall **recall)
  * Free a recall that the peer has got.  Its own WITHDRAWN, not this, says that the offer is
  * over.
  */
-static void heard(struct wf_control *c, const struct wf_error *e)
+static void heard(struct wf_message_control *c, const struct wf_error *e)
 {
 	(void)e;
 	free(WF_CONTAINER(c, struct wf_recall, control));

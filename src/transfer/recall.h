@@ -13,7 +13,7 @@
 #include "link/link.h"
 
 struct wf_recall {
-	struct wf_control control;
+	struct wf_message_control control;
 };
 
 /* Make a recall of @offer.  -ENOMEM. */

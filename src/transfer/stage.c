@@ -105,7 +105,7 @@ void wf_stage_give_room(struct wf_stage *stage)
 int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
 		    struct wf_error *e)
 {
-	struct wf_cu_ipc_handle given;
+	struct wf_cuda_driver_ipc_handle given;
 	struct wf_cuda_memory m;
 	void *start;
 	int err;
@@ -132,7 +132,7 @@ int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offs
 	return 0;
 }
 
-bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_caps *caps, bool only)
+bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_rail_caps *caps, bool only)
 {
 	int node;
 

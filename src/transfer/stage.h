@@ -73,7 +73,7 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
  * to go through the link between NUMA nodes, as a rule the slower way, nor for a short body; but
  * @only: there is nothing else.
  */
-bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_caps *caps, bool only);
+bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_rail_caps *caps, bool only);
 
 /*
  * Returns whether the program's stream has come as far as the body's mark.  If not, moved says

@@ -23,7 +23,7 @@ static struct wf_stripe_way *take_way(struct wf_stripe *spread)
 }
 
 int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
-		  const struct wf_lane_record *record, const struct wf_span *into)
+		  const struct wf_lane_record *record, const struct wf_grant_span *into)
 {
 	struct wf_engine *w = lane->link->engine;
 	struct wf_grant grant;
@@ -72,7 +72,7 @@ void wf_stripe_close(struct wf_stripe *spread)
 
 /* Get the grant by which a peer reads @body over @lane, and open it if it is not yet. */
 static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
-		   const struct wf_span *body, const struct wf_grant **grant)
+		   const struct wf_grant_span *body, const struct wf_grant **grant)
 {
 	struct wf_engine *w = lane->link->engine;
 	uint32_t at = 0;
@@ -96,7 +96,7 @@ static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
 }
 
 int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
-		   const struct wf_span *body)
+		   const struct wf_grant_span *body)
 {
 	uint8_t record[WF_LANE_RECORD_BYTES];
 
@@ -108,7 +108,7 @@ int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_
 		return 0;
 	WF_LIST_EACH(node, &link->lanes) {
 		const struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);
-		struct wf_writer w = wf_writer(record, sizeof(record));
+		struct wf_bytes_writer w = wf_bytes_writer(record, sizeof(record));
 		const struct wf_grant *grant;
 
 		if (!lane->ep || open_on(*offer, lane, body, &grant))

@@ -39,7 +39,7 @@ struct wf_stripe {
  * is not used.
  */
 int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
-		  const struct wf_lane_record *record, const struct wf_span *into);
+		  const struct wf_lane_record *record, const struct wf_grant_span *into);
 
 /* Returns the way over @lane, or NULL.  Accepts NULL. */
 struct wf_stripe_way *wf_stripe_find(struct wf_stripe *spread, const struct wf_lane *lane);
@@ -69,7 +69,7 @@ struct wf_stripe_offer {
  * reader has asked more often than there have been lanes.
  */
 int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
-		   const struct wf_span *body);
+		   const struct wf_grant_span *body);
 
 /* Free @offer: the body is open on lanes no more.  Accepts NULL. */
 void wf_stripe_take_back(struct wf_stripe_offer *offer);

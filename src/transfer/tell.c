@@ -48,7 +48,7 @@ int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, siz
 int wf_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other, uint8_t status)
 {
 	uint8_t bytes[WF_SMALL_RECORD_BYTES];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_small_record_put(&w, &(struct wf_small_record){ id, other, status });
 	return wf_tell_record(link, type, bytes, sizeof(bytes));

@@ -22,7 +22,7 @@ struct wf_terms {
  * @terms.  -EBADFD with a sentence.
  */
 int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
-		  const struct wf_caps *caps, struct wf_error *e);
+		  const struct wf_rail_caps *caps, struct wf_error *e);
 
 /* Returns whether more rails may come up in a moment, so that it is too early to check. */
 bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link);

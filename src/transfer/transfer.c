@@ -121,7 +121,7 @@ static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record
 static int deny_offer(struct wf_link *link, uint64_t pull)
 {
 	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_offer_record_put(&w, &(struct wf_offer_record){ .pull = pull });
 	return wf_tell_record(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));

@@ -70,7 +70,7 @@ void wf_view_close(struct wf_view *view)
 	end(view);
 }
 
-static void end_given(struct wf_task *task)
+static void end_given(struct wf_loop_task *task)
 {
 	end(WF_CONTAINER(task, struct wf_view, task));
 }

@@ -21,11 +21,11 @@ struct wf_views {
 
 struct wf_view {
 	struct wf_map_node node;
-	struct wf_hold hold;
+	struct wf_lease_hold hold;
 	struct wf_views *views;
 	struct wf_link *link; /* a reference */
 	uint64_t offer;
-	struct wf_task task;
+	struct wf_loop_task task;
 };
 
 int wf_view_init(struct wf_views *views, struct wf_engine *engine);

@@ -15,42 +15,42 @@
 #include <string.h>
 #include "util/base.h"
 
-struct wf_writer {
+struct wf_bytes_writer {
 	uint8_t *at, *end;
 	bool bad;
 };
 
-struct wf_reader {
+struct wf_bytes_reader {
 	const uint8_t *at, *end;
 	bool bad;
 };
 
-static inline struct wf_writer wf_writer(void *bytes, size_t count)
+static inline struct wf_bytes_writer wf_bytes_writer(void *bytes, size_t count)
 {
-	return (struct wf_writer){ bytes, (uint8_t *)bytes + count, false };
+	return (struct wf_bytes_writer){ bytes, (uint8_t *)bytes + count, false };
 }
 
-static inline struct wf_reader wf_reader(const void *bytes, size_t count)
+static inline struct wf_bytes_reader wf_bytes_reader(const void *bytes, size_t count)
 {
-	return (struct wf_reader){ bytes, (const uint8_t *)bytes + count, false };
+	return (struct wf_bytes_reader){ bytes, (const uint8_t *)bytes + count, false };
 }
 
-static inline size_t wf_reader_left(const struct wf_reader *r)
+static inline size_t wf_bytes_reader_left(const struct wf_bytes_reader *r)
 {
 	return (size_t)(r->end - r->at);
 }
 
-static inline size_t wf_writer_left(const struct wf_writer *w)
+static inline size_t wf_bytes_writer_left(const struct wf_bytes_writer *w)
 {
 	return (size_t)(w->end - w->at);
 }
 
 /* Room for the next @count bytes, or NULL (the cursor is then bad). */
-static inline uint8_t *wf_bytes_room(struct wf_writer *w, size_t count)
+static inline uint8_t *wf_bytes_room(struct wf_bytes_writer *w, size_t count)
 {
 	uint8_t *room = w->at;
 
-	if (w->bad || count > wf_writer_left(w)) {
+	if (w->bad || count > wf_bytes_writer_left(w)) {
 		w->bad = true;
 		return NULL;
 	}
@@ -59,11 +59,11 @@ static inline uint8_t *wf_bytes_room(struct wf_writer *w, size_t count)
 }
 
 /* The next @count bytes in place, or NULL (the cursor is then bad). */
-static inline const uint8_t *wf_bytes_view(struct wf_reader *r, size_t count)
+static inline const uint8_t *wf_bytes_view(struct wf_bytes_reader *r, size_t count)
 {
 	const uint8_t *view = r->at;
 
-	if (r->bad || count > wf_reader_left(r)) {
+	if (r->bad || count > wf_bytes_reader_left(r)) {
 		r->bad = true;
 		return NULL;
 	}
@@ -71,7 +71,7 @@ static inline const uint8_t *wf_bytes_view(struct wf_reader *r, size_t count)
 	return view;
 }
 
-static inline void wf_bytes_put(struct wf_writer *w, const void *bytes, size_t count)
+static inline void wf_bytes_put(struct wf_bytes_writer *w, const void *bytes, size_t count)
 {
 	uint8_t *room = wf_bytes_room(w, count);
 
@@ -81,7 +81,7 @@ static inline void wf_bytes_put(struct wf_writer *w, const void *bytes, size_t c
 }
 
 /* Get @count bytes; all zeros when they are not there. */
-static inline void wf_bytes_get(struct wf_reader *r, void *bytes, size_t count)
+static inline void wf_bytes_get(struct wf_bytes_reader *r, void *bytes, size_t count)
 {
 	const uint8_t *view = wf_bytes_view(r, count);
 
@@ -91,12 +91,12 @@ static inline void wf_bytes_get(struct wf_reader *r, void *bytes, size_t count)
 		memset(bytes, 0, count);
 }
 
-static inline void wf_bytes_put_u8(struct wf_writer *w, uint8_t v)
+static inline void wf_bytes_put_u8(struct wf_bytes_writer *w, uint8_t v)
 {
 	wf_bytes_put(w, &v, sizeof(v));
 }
 
-static inline uint8_t wf_bytes_get_u8(struct wf_reader *r)
+static inline uint8_t wf_bytes_get_u8(struct wf_bytes_reader *r)
 {
 	uint8_t v;
 
@@ -104,13 +104,13 @@ static inline uint8_t wf_bytes_get_u8(struct wf_reader *r)
 	return v;
 }
 
-static inline void wf_bytes_put_u16(struct wf_writer *w, uint16_t v)
+static inline void wf_bytes_put_u16(struct wf_bytes_writer *w, uint16_t v)
 {
 	v = htole16(v);
 	wf_bytes_put(w, &v, sizeof(v));
 }
 
-static inline uint16_t wf_bytes_get_u16(struct wf_reader *r)
+static inline uint16_t wf_bytes_get_u16(struct wf_bytes_reader *r)
 {
 	uint16_t v;
 
@@ -118,13 +118,13 @@ static inline uint16_t wf_bytes_get_u16(struct wf_reader *r)
 	return le16toh(v);
 }
 
-static inline void wf_bytes_put_u32(struct wf_writer *w, uint32_t v)
+static inline void wf_bytes_put_u32(struct wf_bytes_writer *w, uint32_t v)
 {
 	v = htole32(v);
 	wf_bytes_put(w, &v, sizeof(v));
 }
 
-static inline uint32_t wf_bytes_get_u32(struct wf_reader *r)
+static inline uint32_t wf_bytes_get_u32(struct wf_bytes_reader *r)
 {
 	uint32_t v;
 
@@ -132,13 +132,13 @@ static inline uint32_t wf_bytes_get_u32(struct wf_reader *r)
 	return le32toh(v);
 }
 
-static inline void wf_bytes_put_u64(struct wf_writer *w, uint64_t v)
+static inline void wf_bytes_put_u64(struct wf_bytes_writer *w, uint64_t v)
 {
 	v = htole64(v);
 	wf_bytes_put(w, &v, sizeof(v));
 }
 
-static inline uint64_t wf_bytes_get_u64(struct wf_reader *r)
+static inline uint64_t wf_bytes_get_u64(struct wf_bytes_reader *r)
 {
 	uint64_t v;
 

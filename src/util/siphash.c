@@ -39,7 +39,7 @@ static void add_word(struct wf_siphash *s, uint64_t word)
 
 static void add_tail(struct wf_siphash *s)
 {
-	struct wf_reader r = wf_reader(s->tail, sizeof(s->tail));
+	struct wf_bytes_reader r = wf_bytes_reader(s->tail, sizeof(s->tail));
 
 	add_word(s, wf_bytes_get_u64(&r));
 }
@@ -76,7 +76,7 @@ void wf_siphash_add(struct wf_siphash *s, const void *bytes, size_t count)
 
 void wf_siphash_end(struct wf_siphash *s, uint8_t value[WF_SIPHASH_BYTES])
 {
-	struct wf_writer w = wf_writer(value, WF_SIPHASH_BYTES);
+	struct wf_bytes_writer w = wf_bytes_writer(value, WF_SIPHASH_BYTES);
 	size_t have = s->count % WORD_BYTES;
 
 	memset(s->tail + have, 0, WORD_BYTES - have);

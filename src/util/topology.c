@@ -79,7 +79,7 @@ static uint64_t number_at(const char *path, const char *file, uint64_t otherwise
 	return value;
 }
 
-static enum wf_device_kind kind_of(const char *path)
+static enum wf_topology_device_kind kind_of(const char *path)
 {
 	uint64_t class = number_at(path, "class", 0), vendor = number_at(path, "vendor", 0);
 
@@ -111,8 +111,9 @@ static bool resolve(const char *folder, const char *entry, const char *rest,
 
 static int add_device(struct wf_topology *t, const char *address, const char *path)
 {
-	struct wf_device *more = realloc(t->devices, (t->device_count + 1) * sizeof(*more));
-	struct wf_device fresh = { .kind = kind_of(path) };
+	struct wf_topology_device *more =
+		realloc(t->devices, (t->device_count + 1) * sizeof(*more));
+	struct wf_topology_device fresh = { .kind = kind_of(path) };
 	char p2pmem[WF_SYSFS_PATH_BYTES];
 
 	if (!more)
@@ -208,7 +209,7 @@ static int take_name(struct wf_topology *t, const char *folder, const char *entr
 	if (!resolve(folder, entry, "/device", path) || !cut_at_device(path))
 		return 0;
 	for (size_t i = 0; i < t->device_count; i++) {
-		struct wf_device *d = &t->devices[i];
+		struct wf_topology_device *d = &t->devices[i];
 		size_t used = strlen(d->names);
 
 		if (strcmp(d->path, path) || used + strlen(entry) + 2 > sizeof(d->names))
@@ -224,7 +225,7 @@ static void name_devices(struct wf_topology *t)
 	unsigned gpus = 0;
 
 	for (size_t i = 0; i < t->device_count; i++) {
-		struct wf_device *d = &t->devices[i];
+		struct wf_topology_device *d = &t->devices[i];
 
 		if (d->kind == WF_DEVICE_GPU)
 			snprintf(d->names, sizeof(d->names), "gpu%u", gpus++);
@@ -235,7 +236,7 @@ static void name_devices(struct wf_topology *t)
 
 static int take_node(struct wf_topology *t, const char *folder, const char *entry)
 {
-	struct wf_numa *n = &t->nodes[t->node_count];
+	struct wf_topology_numa *n = &t->nodes[t->node_count];
 	char path[WF_SYSFS_PATH_BYTES], text[WF_SYSFS_TEXT_BYTES], *at = text, *end;
 	int used = 0;
 
@@ -283,7 +284,8 @@ int wf_topology_open(struct wf_topology *t, const char *root)
 	name_devices(t);
 	/* A kernel without NUMA lists no node: the machine has one. */
 	if (!t->node_count)
-		t->nodes[t->node_count++] = (struct wf_numa){ .distances = { DISTANCE_LOCAL } };
+		t->nodes[t->node_count++] =
+			(struct wf_topology_numa){ .distances = { DISTANCE_LOCAL } };
 	for (size_t i = 0; t->node_count == 1 && i < t->device_count; i++)
 		t->devices[i].node = t->nodes[0].number;
 	return 0;
@@ -313,9 +315,9 @@ static bool has_name(const char *list, const char *name)
 	}
 }
 
-bool wf_topology_is(const struct wf_place *place, const char *name)
+bool wf_topology_is(const struct wf_topology_place *place, const char *name)
 {
-	const struct wf_device *d = place->device;
+	const struct wf_topology_device *d = place->device;
 	int number, used = 0;
 
 	if (!d)
@@ -325,15 +327,16 @@ bool wf_topology_is(const struct wf_place *place, const char *name)
 			 (!strncmp(d->address, "0000:", 5) && !strcasecmp(d->address + 5, name)));
 }
 
-int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_place *place)
+int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_topology_place *place)
 {
-	struct wf_place at;
+	struct wf_topology_place at;
 
 	for (size_t i = 0; i < t->device_count + t->node_count; i++) {
 		if (i < t->device_count)
-			at = (struct wf_place){ &t->devices[i], t->devices[i].node };
+			at = (struct wf_topology_place){ &t->devices[i], t->devices[i].node };
 		else
-			at = (struct wf_place){ NULL, t->nodes[i - t->device_count].number };
+			at = (struct wf_topology_place){ NULL,
+							 t->nodes[i - t->device_count].number };
 		if (wf_topology_is(&at, name)) {
 			*place = at;
 			return 0;
@@ -363,7 +366,7 @@ static unsigned parts_of(const char *path)
 	return count;
 }
 
-static unsigned below_host_bridge(const struct wf_device *d)
+static unsigned below_host_bridge(const struct wf_topology_device *d)
 {
 	const char *at = d->path;
 
@@ -376,7 +379,8 @@ static unsigned below_host_bridge(const struct wf_device *d)
  * Classify two devices by their paths.  A switch is an upstream port with downstream ports
  * below it, so devices of one switch are two steps below its upstream port.
  */
-static enum wf_near class_of(const struct wf_device *a, const struct wf_device *b, unsigned *steps)
+static enum wf_topology_near class_of(const struct wf_topology_device *a,
+				      const struct wf_topology_device *b, unsigned *steps)
 {
 	size_t same = 0, last = 0, part;
 	unsigned up, down;
@@ -399,11 +403,11 @@ static enum wf_near class_of(const struct wf_device *a, const struct wf_device *
 	return a->node == b->node && a->node >= 0 ? WF_NEAR_NODE : WF_NEAR_SYS;
 }
 
-unsigned wf_topology_distance(const struct wf_topology *t, const struct wf_place *a,
-			      const struct wf_place *b, enum wf_near *class)
+unsigned wf_topology_distance(const struct wf_topology *t, const struct wf_topology_place *a,
+			      const struct wf_topology_place *b, enum wf_topology_near *class)
 {
-	const struct wf_device *device = a->device ? a->device : b->device;
-	enum wf_near near;
+	const struct wf_topology_device *device = a->device ? a->device : b->device;
+	enum wf_topology_near near;
 	unsigned steps = 0;
 
 	if (a->device == b->device && (device || a->node == b->node))

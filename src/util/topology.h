@@ -18,19 +18,19 @@
 #define WF_TOPOLOGY_NODES_MAX 64 /* further nodes are left out: the largest machines sold have 32 */
 
 /* Kinds of devices that weft tells apart. */
-enum wf_device_kind { WF_DEVICE_OTHER, WF_DEVICE_NIC, WF_DEVICE_GPU, WF_DEVICE_NVME };
+enum wf_topology_device_kind { WF_DEVICE_OTHER, WF_DEVICE_NIC, WF_DEVICE_GPU, WF_DEVICE_NVME };
 
-struct wf_device {
+struct wf_topology_device {
 	char address[WF_TOPOLOGY_ADDRESS_BYTES];
 	char names[WF_TOPOLOGY_NAMES_BYTES]; /* comma list, as "mlx5_0,eth2"; "": none */
 	char name[WF_TOPOLOGY_NAMES_BYTES];  /* the first of @names, else the address */
-	enum wf_device_kind kind;
+	enum wf_topology_device_kind kind;
 	bool p2pmem;   /* the device offers memory to its peers */
 	int node;      /* NUMA node; -1: not known */
 	char *path;    /* real path, which goes through all bridges */
 };
 
-struct wf_numa {
+struct wf_topology_numa {
 	int number;
 	unsigned distances[WF_TOPOLOGY_NODES_MAX]; /* distance to each node, in order; 10: itself */
 	char cpus[256];           /* list of CPUs, as "0-15,32-47" */
@@ -38,9 +38,9 @@ struct wf_numa {
 
 struct wf_topology {
 	char root[256];
-	struct wf_device *devices; /* sorted by address */
+	struct wf_topology_device *devices; /* sorted by address */
 	size_t device_count;
-	struct wf_numa nodes[WF_TOPOLOGY_NODES_MAX];
+	struct wf_topology_numa nodes[WF_TOPOLOGY_NODES_MAX];
 	size_t node_count; /* at least 1 */
 };
 
@@ -51,8 +51,8 @@ int wf_topology_open(struct wf_topology *t, const char *root);
 void wf_topology_close(struct wf_topology *t);
 
 /* A device, or the memory of a node. */
-struct wf_place {
-	const struct wf_device *device; /* NULL: memory of @node */
+struct wf_topology_place {
+	const struct wf_topology_device *device; /* NULL: memory of @node */
 	int node;                       /* -1: not known */
 };
 
@@ -60,13 +60,14 @@ struct wf_place {
  * Find a place by name: a PCI address ("0000:3b:00.0", "3b:00.0"), a device ("mlx5_0", "eth0",
  * "nvme0"; "gpu0" is the first GPU by address) or memory ("node1").  -ENODEV.
  */
-int wf_topology_find(const struct wf_topology *t, const char *name, struct wf_place *place);
+int wf_topology_find(const struct wf_topology *t, const char *name,
+		     struct wf_topology_place *place);
 
 /* Return whether wf_topology_find() finds @place by @name. */
-bool wf_topology_is(const struct wf_place *place, const char *name);
+bool wf_topology_is(const struct wf_topology_place *place, const char *name);
 
 /* Classes of distance as NCCL and nvidia-smi have them, the nearest first. */
-enum wf_near {
+enum wf_topology_near {
 	WF_NEAR_SAME, /* X: a place and itself */
 	WF_NEAR_PIX,  /* at most one switch or bridge between two devices */
 	WF_NEAR_PXB,  /* several bridges, but no host bridge */
@@ -81,8 +82,8 @@ extern const char *const wf_topology_classes[];
  * Return the distance: 100 for each class, 1 for each step up or down the tree of bridges, and
  * the firmware's distance between NUMA nodes.  Sets *@class, unless @class is NULL.
  */
-unsigned wf_topology_distance(const struct wf_topology *t, const struct wf_place *a,
-			      const struct wf_place *b, enum wf_near *class);
+unsigned wf_topology_distance(const struct wf_topology *t, const struct wf_topology_place *a,
+			      const struct wf_topology_place *b, enum wf_topology_near *class);
 
 /*
  * Return the NUMA node that this thread's CPUs, else its memory, are bound to; -1: to no single

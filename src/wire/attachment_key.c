@@ -6,7 +6,7 @@
 void wf_attachment_key_put(uint8_t key[WF_ATTACHMENT_KEY_BYTES],
 			   const struct wf_attachment_key *k)
 {
-	struct wf_writer w = wf_writer(key, WF_ATTACHMENT_KEY_BYTES);
+	struct wf_bytes_writer w = wf_bytes_writer(key, WF_ATTACHMENT_KEY_BYTES);
 
 	wf_bytes_put_u8(&w, k->reply);
 	wf_bytes_put_u64(&w, k->message);
@@ -15,13 +15,13 @@ void wf_attachment_key_put(uint8_t key[WF_ATTACHMENT_KEY_BYTES],
 
 int wf_attachment_key_get(const uint8_t *key, size_t bytes, struct wf_attachment_key *k)
 {
-	struct wf_reader r = wf_reader(key, bytes);
+	struct wf_bytes_reader r = wf_bytes_reader(key, bytes);
 	struct wf_attachment_key got;
 
 	got.reply = wf_bytes_get_u8(&r);
 	got.message = wf_bytes_get_u64(&r);
 	got.index = wf_bytes_get_u32(&r);
-	if (r.bad || wf_reader_left(&r) || got.reply > 1 || got.index >= WF_ATTACHMENTS_MAX)
+	if (r.bad || wf_bytes_reader_left(&r) || got.reply > 1 || got.index >= WF_ATTACHMENTS_MAX)
 		return -EBADMSG;
 	*k = got;
 	return 0;

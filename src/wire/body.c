@@ -39,7 +39,7 @@ size_t wf_body_bytes(const struct wf_body *body)
 	       (has_sum(body) ? sizeof(body->sum) : 0);
 }
 
-void wf_body_put(struct wf_writer *w, const struct wf_body *body)
+void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body)
 {
 	wf_bytes_put_u8(w, body->way);
 	wf_bytes_put_u64(w, body->bytes);
@@ -64,7 +64,7 @@ void wf_body_put(struct wf_writer *w, const struct wf_body *body)
 }
 
 /* Read an offer.  Offsets are added to its address, so their sum may not wrap. */
-static bool get_offer(struct wf_reader *r, struct wf_body *b)
+static bool get_offer(struct wf_bytes_reader *r, struct wf_body *b)
 {
 	b->offer = wf_bytes_get_u64(r);
 	b->epoch = wf_bytes_get_u32(r);
@@ -84,7 +84,7 @@ static bool get_offer(struct wf_reader *r, struct wf_body *b)
 	       b->room_bytes <= b->bytes;
 }
 
-int wf_body_get(struct wf_reader *r, struct wf_body *body)
+int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 {
 	struct wf_body b = { 0 };
 	bool good;
@@ -117,12 +117,12 @@ int wf_body_get(struct wf_reader *r, struct wf_body *body)
 	return 0;
 }
 
-int wf_body_end(struct wf_reader *r, const struct wf_body *body, const uint8_t **eager)
+int wf_body_end(struct wf_bytes_reader *r, const struct wf_body *body, const uint8_t **eager)
 {
 	bool is_eager = body->way == WF_BODY_EAGER;
 
-	if (r->bad || wf_reader_left(r) != (is_eager ? body->bytes : 0))
+	if (r->bad || wf_bytes_reader_left(r) != (is_eager ? body->bytes : 0))
 		return -EBADMSG;
-	*eager = is_eager ? wf_bytes_view(r, wf_reader_left(r)) : NULL;
+	*eager = is_eager ? wf_bytes_view(r, wf_bytes_reader_left(r)) : NULL;
 	return 0;
 }

@@ -72,9 +72,9 @@ static inline bool wf_body_is_tensors(const struct wf_body *body)
 
 /* Bytes that wf_body_put writes. */
 size_t wf_body_bytes(const struct wf_body *body);
-void wf_body_put(struct wf_writer *w, const struct wf_body *body);
+void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body);
 /* -EBADMSG: lengths; no such way or sum; a NONE with bytes; an offer of none, or that wraps. */
-int wf_body_get(struct wf_reader *r, struct wf_body *body);
+int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body);
 
 /*
  * Pieces of a body are summed up one by one: 1 MiB each, doubled until there are at most
@@ -88,7 +88,7 @@ uint32_t wf_body_piece_count(uint64_t bytes);
  * Read the end of a record: the bytes of an eager @body (else *@eager is NULL) and
  * nothing more.  -EBADMSG.
  */
-int wf_body_end(struct wf_reader *r, const struct wf_body *body, const uint8_t **eager);
+int wf_body_end(struct wf_bytes_reader *r, const struct wf_body *body, const uint8_t **eager);
 
 /* Compressions of messages, as bits of a hello. */
 #define WF_COMPRESSION_ZSTD 1

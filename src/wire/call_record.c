@@ -28,7 +28,7 @@ size_t wf_call_record_bytes(const struct wf_call_record *c)
 	       c->method_bytes + c->metadata_bytes;
 }
 
-void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c)
+void wf_call_record_put(struct wf_bytes_writer *w, const struct wf_call_record *c)
 {
 	wf_bytes_put_u64(w, c->call);
 	wf_bytes_put_u64(w, c->left_ns);
@@ -49,7 +49,7 @@ void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c)
 
 int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record *c)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	struct wf_call_record got;
 
 	got.call = wf_bytes_get_u64(&r);

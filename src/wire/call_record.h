@@ -35,7 +35,7 @@ struct wf_call_record {
 };
 
 size_t wf_call_record_bytes(const struct wf_call_record *c);
-void wf_call_record_put(struct wf_writer *w, const struct wf_call_record *c);
+void wf_call_record_put(struct wf_bytes_writer *w, const struct wf_call_record *c);
 /*
  * -EBADMSG: lengths; other flags; a stream with a body or a request; AGAIN without REQUEST;
  * request 0.
@@ -60,7 +60,7 @@ struct wf_reply_record {
 };
 
 size_t wf_reply_record_bytes(const struct wf_reply_record *r);
-void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r);
+void wf_reply_record_put(struct wf_bytes_writer *w, const struct wf_reply_record *r);
 int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r);
 
 /* Messages that may be under way in a stream, in either direction, before the first grant. */
@@ -82,7 +82,7 @@ struct wf_message_record {
 };
 
 size_t wf_message_record_bytes(const struct wf_message_record *m);
-void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *m);
+void wf_message_record_put(struct wf_bytes_writer *w, const struct wf_message_record *m);
 /*
  * -EBADMSG: lengths; other flags; a body or attachments where there is no message; metadata
  * without INITIAL.

@@ -5,7 +5,7 @@
 
 void wf_frame_put(uint8_t *at, const struct wf_frame *frame)
 {
-	struct wf_writer w = wf_writer(at, WF_FRAME_HEADER_BYTES);
+	struct wf_bytes_writer w = wf_bytes_writer(at, WF_FRAME_HEADER_BYTES);
 
 	wf_bytes_put_u8(&w, WF_WIRE_VERSION);
 	wf_bytes_put_u8(&w, frame->kind);
@@ -34,7 +34,7 @@ static bool body_fits_kind(const struct wf_frame *f)
 
 int wf_frame_get(const uint8_t *at, size_t count, struct wf_frame *frame)
 {
-	struct wf_reader r = wf_reader(at, count);
+	struct wf_bytes_reader r = wf_bytes_reader(at, count);
 	struct wf_frame f;
 	uint64_t zeros;
 	uint8_t version;
@@ -55,7 +55,7 @@ int wf_frame_get(const uint8_t *at, size_t count, struct wf_frame *frame)
 	zeros |= wf_bytes_get_u16(&r);
 	zeros |= wf_bytes_get_u32(&r);
 	if (r.bad || version != WF_WIRE_VERSION || zeros || !body_fits_kind(&f) ||
-	    f.body_bytes != wf_reader_left(&r))
+	    f.body_bytes != wf_bytes_reader_left(&r))
 		return -EBADMSG;
 	*frame = f;
 	return 0;

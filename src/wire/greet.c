@@ -53,7 +53,7 @@ static void draft_rail(WfDoor__Rail *to, const struct wf_greet_rail *rail)
 	to->edition = rail->edition;
 }
 
-static void draft_hello(struct draft *d, const struct wf_hello *hello)
+static void draft_hello(struct draft *d, const struct wf_greet_hello *hello)
 {
 	WfDoor__Hello *to = &d->hello;
 
@@ -152,7 +152,7 @@ static void draft_message(struct draft *d, const struct wf_greet *greet)
 
 int wf_greet_put(const struct wf_greet *greet, uint8_t *bytes)
 {
-	struct wf_writer w = wf_writer(bytes, WF_GREET_PREFIX_BYTES);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, WF_GREET_PREFIX_BYTES);
 	struct draft draft;
 	size_t count;
 
@@ -168,7 +168,7 @@ int wf_greet_put(const struct wf_greet *greet, uint8_t *bytes)
 
 int wf_greet_length(const uint8_t *bytes, size_t count)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	uint32_t length;
 
 	if (memcmp(bytes, WF_GREET_MAGIC, WF_MIN(count, (size_t)MAGIC_BYTES)) != 0)
@@ -256,7 +256,7 @@ static int get_rail(const WfDoor__Rail *from, struct wf_greet_rail *rail, struct
 	return 0;
 }
 
-static int get_hello(const WfDoor__Hello *from, struct wf_hello *hello, struct wf_error *e)
+static int get_hello(const WfDoor__Hello *from, struct wf_greet_hello *hello, struct wf_error *e)
 {
 	if (get_bytes("incarnation", &from->incarnation, hello->incarnation,
 		      sizeof(hello->incarnation), e) ||
@@ -374,9 +374,9 @@ int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, str
 	return 0;
 }
 
-struct wf_hello *wf_greet_keep_hello(const struct wf_hello *hello)
+struct wf_greet_hello *wf_greet_keep_hello(const struct wf_greet_hello *hello)
 {
-	struct wf_hello *kept = malloc(wf_greet_hello_bytes(hello));
+	struct wf_greet_hello *kept = malloc(wf_greet_hello_bytes(hello));
 
 	if (kept)
 		memcpy(kept, hello, wf_greet_hello_bytes(hello));

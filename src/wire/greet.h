@@ -45,7 +45,7 @@ struct wf_greet_rail {
 	uint32_t address_bytes;
 };
 
-struct wf_hello {
+struct wf_greet_hello {
 	uint32_t wire_min, wire_max;
 	uint8_t incarnation[WF_INCARNATION_BYTES];
 	char name[WF_GREET_NAME_BYTES];
@@ -70,7 +70,7 @@ struct wf_hello {
 struct wf_greet {
 	enum wf_greet_kind kind;
 	union {
-		struct wf_hello hello;
+		struct wf_greet_hello hello;
 		struct {
 			uint32_t status;
 			char text[WF_GREET_TEXT_BYTES];
@@ -108,15 +108,15 @@ int wf_greet_length(const uint8_t *bytes, size_t count);
 int wf_greet_get(const uint8_t *bytes, size_t count, struct wf_greet *greet, struct wf_error *e);
 
 /* Bytes of @hello without the room for rails that it does not have. */
-static inline size_t wf_greet_hello_bytes(const struct wf_hello *hello)
+static inline size_t wf_greet_hello_bytes(const struct wf_greet_hello *hello)
 {
-	return offsetof(struct wf_hello, rails) + hello->rail_count * sizeof(hello->rails[0]);
+	return offsetof(struct wf_greet_hello, rails) + hello->rail_count * sizeof(hello->rails[0]);
 }
 
 /*
  * Copy the wf_greet_hello_bytes() of @hello alone.  Returns owned, to be freed, and never to be
  * copied as a struct.  NULL: out of memory.
  */
-struct wf_hello *wf_greet_keep_hello(const struct wf_hello *hello);
+struct wf_greet_hello *wf_greet_keep_hello(const struct wf_greet_hello *hello);
 
 #endif

@@ -11,7 +11,7 @@ size_t wf_message_record_bytes(const struct wf_message_record *m)
 	return FIXED_BYTES + wf_body_bytes(&m->body) + m->metadata_bytes;
 }
 
-void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *m)
+void wf_message_record_put(struct wf_bytes_writer *w, const struct wf_message_record *m)
 {
 	wf_bytes_put_u64(w, m->call);
 	wf_bytes_put_u16(w, m->flags);
@@ -23,7 +23,7 @@ void wf_message_record_put(struct wf_writer *w, const struct wf_message_record *
 
 int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_record *m)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	struct wf_message_record got;
 
 	got.call = wf_bytes_get_u64(&r);

@@ -16,18 +16,20 @@ void wf_pack_begin(struct wf_pack *p, uint8_t *frame, size_t capacity)
 	assert(capacity >= CAPACITY_MIN);
 	*p = (struct wf_pack){
 		.frame = frame,
-		.body = wf_writer(frame + WF_FRAME_HEADER_BYTES, capacity - WF_FRAME_HEADER_BYTES),
+		.body = wf_bytes_writer(frame + WF_FRAME_HEADER_BYTES,
+					capacity - WF_FRAME_HEADER_BYTES),
 	};
 }
 
 static bool has_header_room(const struct wf_pack *p)
 {
-	return wf_writer_left(&p->body) >= WF_RECORD_HEADER_BYTES && p->record_count < UINT16_MAX;
+	return wf_bytes_writer_left(&p->body) >= WF_RECORD_HEADER_BYTES &&
+	       p->record_count < UINT16_MAX;
 }
 
 size_t wf_pack_room(const struct wf_pack *p)
 {
-	return has_header_room(p) ? wf_writer_left(&p->body) - WF_RECORD_HEADER_BYTES : 0;
+	return has_header_room(p) ? wf_bytes_writer_left(&p->body) - WF_RECORD_HEADER_BYTES : 0;
 }
 
 int wf_pack_add(struct wf_pack *p, uint8_t type, const void *head, size_t head_bytes,

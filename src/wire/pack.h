@@ -31,7 +31,7 @@ struct wf_record {
 /* A frame that is being filled.  Borrows its bytes until wf_pack_end. */
 struct wf_pack {
 	uint8_t *frame;
-	struct wf_writer body;
+	struct wf_bytes_writer body;
 	uint16_t record_count;
 };
 
@@ -54,7 +54,7 @@ int wf_pack_add(struct wf_pack *p, uint8_t type, const void *head, size_t head_b
 size_t wf_pack_end(struct wf_pack *p, struct wf_frame *header);
 
 struct wf_unpack {
-	struct wf_reader body;
+	struct wf_bytes_reader body;
 	uint16_t left;
 };
 

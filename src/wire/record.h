@@ -63,7 +63,7 @@ struct wf_tensor_record {
 /* Bytes of the head of @t. */
 size_t wf_tensor_record_bytes(const struct wf_tensor_record *t);
 /* Write the head of @t; @shape is given as numbers here. */
-void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
+void wf_tensor_record_put(struct wf_bytes_writer *w, const struct wf_tensor_record *t,
 			  const int64_t *shape);
 /*
  * -EBADMSG: lengths; a negative dimension; dtype with 0 bits or lanes; rank
@@ -83,7 +83,7 @@ struct wf_abort_record {
 };
 
 size_t wf_abort_record_bytes(const struct wf_abort_record *a);
-void wf_abort_record_put(struct wf_writer *w, const struct wf_abort_record *a);
+void wf_abort_record_put(struct wf_bytes_writer *w, const struct wf_abort_record *a);
 /* -EBADMSG: lengths; WEFT_OK or no such status; a text longer than the limit. */
 int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_record *a);
 
@@ -111,7 +111,7 @@ struct wf_small_record {
 #define WF_RESUME_HANDLE 1 /* status: a HANDLE will do */
 #define WF_RESUME_COPIED 2 /* status: all was copied by the handle; is the body still offered? */
 
-void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s);
+void wf_small_record_put(struct wf_bytes_writer *w, const struct wf_small_record *s);
 int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s);
 
 /* An offer made again, for the reader's @pull; way is PULL, STAGED, HANDLE, or NONE: it is gone. */
@@ -122,7 +122,7 @@ struct wf_offer_record {
 
 #define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_OFFER_BYTES_MAX)
 
-void wf_offer_record_put(struct wf_writer *w, const struct wf_offer_record *o);
+void wf_offer_record_put(struct wf_bytes_writer *w, const struct wf_offer_record *o);
 int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);
 
 /*
@@ -140,7 +140,7 @@ struct wf_sums_record {
 
 #define WF_SUMS_RECORD_BYTES_MAX (12 + WF_SUMS_RECORD_MAX * 8)
 
-void wf_sums_record_put(struct wf_writer *w, const struct wf_sums_record *s);
+void wf_sums_record_put(struct wf_bytes_writer *w, const struct wf_sums_record *s);
 /* -EBADMSG: lengths; pieces beyond WF_BODY_PIECES_MAX. */
 int wf_sums_record_get(const uint8_t *bytes, size_t count, struct wf_sums_record *s);
 
@@ -154,7 +154,7 @@ struct wf_lane_record {
 
 #define WF_LANE_RECORD_BYTES 28
 
-void wf_lane_record_put(struct wf_writer *w, const struct wf_lane_record *l);
+void wf_lane_record_put(struct wf_bytes_writer *w, const struct wf_lane_record *l);
 /* -EBADMSG: lengths; no lane has the number 0. */
 int wf_lane_record_get(const uint8_t *bytes, size_t count, struct wf_lane_record *l);
 

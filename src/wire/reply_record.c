@@ -11,7 +11,7 @@ size_t wf_reply_record_bytes(const struct wf_reply_record *r)
 	       r->trailing_bytes + r->details_bytes;
 }
 
-void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r)
+void wf_reply_record_put(struct wf_bytes_writer *w, const struct wf_reply_record *r)
 {
 	wf_bytes_put_u64(w, r->call);
 	wf_bytes_put_u8(w, r->status);
@@ -31,7 +31,7 @@ void wf_reply_record_put(struct wf_writer *w, const struct wf_reply_record *r)
 
 int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r)
 {
-	struct wf_reader reader = wf_reader(bytes, count);
+	struct wf_bytes_reader reader = wf_bytes_reader(bytes, count);
 	struct wf_reply_record got;
 
 	got.call = wf_bytes_get_u64(&reader);

@@ -31,7 +31,7 @@ unsigned wf_side_fds(const struct wf_side_packet *p)
 	return count;
 }
 
-static void put_meet(struct wf_writer *w, const struct wf_side_packet *p)
+static void put_meet(struct wf_bytes_writer *w, const struct wf_side_packet *p)
 {
 	wf_bytes_put_u64(w, p->link);
 	wf_bytes_put_u64(w, p->token);
@@ -43,7 +43,7 @@ static void put_meet(struct wf_writer *w, const struct wf_side_packet *p)
 	wf_bytes_put_u32(w, (p->bell ? FLAG_BELL : 0) | (p->lends ? FLAG_LENDS : 0));
 }
 
-static void put_rails(struct wf_writer *w, const struct wf_side_packet *p)
+static void put_rails(struct wf_bytes_writer *w, const struct wf_side_packet *p)
 {
 	assert(p->rail_count <= WF_SIDE_RAILS_MAX);
 	wf_bytes_put_u32(w, p->rail_count);
@@ -61,7 +61,7 @@ static void put_rails(struct wf_writer *w, const struct wf_side_packet *p)
 
 size_t wf_side_put(const struct wf_side_packet *p, uint8_t *bytes)
 {
-	struct wf_writer w = wf_writer(bytes, WF_SIDE_BYTES_MAX);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, WF_SIDE_BYTES_MAX);
 
 	wf_bytes_put(&w, WF_SIDE_MAGIC, MAGIC_BYTES);
 	wf_bytes_put_u32(&w, p->kind);
@@ -74,7 +74,7 @@ size_t wf_side_put(const struct wf_side_packet *p, uint8_t *bytes)
 	return (size_t)(w.at - bytes);
 }
 
-static void get_meet(struct wf_reader *r, struct wf_side_packet *p)
+static void get_meet(struct wf_bytes_reader *r, struct wf_side_packet *p)
 {
 	uint32_t flags;
 
@@ -90,7 +90,7 @@ static void get_meet(struct wf_reader *r, struct wf_side_packet *p)
 	p->lends = flags & FLAG_LENDS;
 }
 
-static bool get_rails(struct wf_reader *r, struct wf_side_packet *p)
+static bool get_rails(struct wf_bytes_reader *r, struct wf_side_packet *p)
 {
 	p->rail_count = wf_bytes_get_u32(r);
 	if (p->rail_count > WF_SIDE_RAILS_MAX)
@@ -112,7 +112,7 @@ static bool get_rails(struct wf_reader *r, struct wf_side_packet *p)
 int wf_side_get(const uint8_t *bytes, size_t count, struct wf_side_packet *packet,
 		struct wf_error *e)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	struct wf_side_packet p = { 0 };
 	char magic[MAGIC_BYTES] = "";
 	uint32_t kind;
@@ -130,7 +130,7 @@ int wf_side_get(const uint8_t *bytes, size_t count, struct wf_side_packet *packe
 		good = get_rails(&r, &p);
 	else
 		p.file = wf_bytes_get_u64(&r);
-	if (!good || r.bad || wf_reader_left(&r))
+	if (!good || r.bad || wf_bytes_reader_left(&r))
 		return wf_error_set(e, -EBADMSG, "a packet of the side door is broken");
 	*packet = p;
 	return 0;

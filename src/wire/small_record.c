@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s)
+void wf_small_record_put(struct wf_bytes_writer *w, const struct wf_small_record *s)
 {
 	wf_bytes_put_u64(w, s->id);
 	wf_bytes_put_u64(w, s->other);
@@ -12,13 +12,13 @@ void wf_small_record_put(struct wf_writer *w, const struct wf_small_record *s)
 
 int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	struct wf_small_record got;
 
 	got.id = wf_bytes_get_u64(&r);
 	got.other = wf_bytes_get_u64(&r);
 	got.status = wf_bytes_get_u8(&r);
-	if (r.bad || wf_reader_left(&r) || got.status > WEFT_UNAUTHENTICATED)
+	if (r.bad || wf_bytes_reader_left(&r) || got.status > WEFT_UNAUTHENTICATED)
 		return -EBADMSG;
 	*s = got;
 	return 0;

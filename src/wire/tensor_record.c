@@ -11,7 +11,7 @@ size_t wf_tensor_record_bytes(const struct wf_tensor_record *t)
 	return FIXED_BYTES + wf_body_bytes(&t->body) + t->rank * sizeof(int64_t) + t->key_bytes;
 }
 
-void wf_tensor_record_put(struct wf_writer *w, const struct wf_tensor_record *t,
+void wf_tensor_record_put(struct wf_bytes_writer *w, const struct wf_tensor_record *t,
 			  const int64_t *shape)
 {
 	wf_bytes_put_u64(w, t->step);
@@ -69,7 +69,7 @@ static bool opaque_fits(const struct wf_tensor_record *t)
 
 int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	struct wf_tensor_record got;
 
 	got.step = wf_bytes_get_u64(&r);
@@ -97,7 +97,8 @@ int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_re
 
 int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index)
 {
-	struct wf_reader r = wf_reader(t->shape + index * sizeof(int64_t), sizeof(int64_t));
+	struct wf_bytes_reader r =
+		wf_bytes_reader(t->shape + index * sizeof(int64_t), sizeof(int64_t));
 
 	return (int64_t)wf_bytes_get_u64(&r);
 }

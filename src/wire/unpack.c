@@ -12,7 +12,7 @@ int wf_unpack_begin(struct wf_unpack *u, const uint8_t *frame, size_t count,
 	if (err)
 		return err;
 	*header = f;
-	*u = (struct wf_unpack){ wf_reader(frame + WF_FRAME_HEADER_BYTES, f.body_bytes),
+	*u = (struct wf_unpack){ wf_bytes_reader(frame + WF_FRAME_HEADER_BYTES, f.body_bytes),
 				 f.record_count };
 	return 0;
 }
@@ -33,7 +33,7 @@ int wf_unpack_next(struct wf_unpack *u, struct wf_record *record)
 	if (u->body.bad)
 		return -EBADMSG;
 	if (!u->left)
-		return wf_reader_left(&u->body) ? -EBADMSG : 0;
+		return wf_bytes_reader_left(&u->body) ? -EBADMSG : 0;
 	r.type = wf_bytes_get_u8(&u->body);
 	r.flags = wf_bytes_get_u8(&u->body);
 	zero = wf_bytes_get_u16(&u->body);

@@ -58,8 +58,8 @@ SAME(sizeof(int), sizeof(CUresult));
 SAME(sizeof(int), sizeof(CUpointer_attribute));
 SAME(sizeof(int), sizeof(CUstreamCaptureMode));
 SAME(sizeof(int), sizeof(CUstreamCaptureStatus));
-SAME(sizeof(struct wf_cu_ipc_handle), sizeof(CUipcMemHandle));
-SAME(_Alignof(struct wf_cu_ipc_handle), _Alignof(CUipcMemHandle));
+SAME(sizeof(struct wf_cuda_driver_ipc_handle), sizeof(CUipcMemHandle));
+SAME(_Alignof(struct wf_cuda_driver_ipc_handle), _Alignof(CUipcMemHandle));
 /* The default streams. */
 _Static_assert((uintptr_t)CU_STREAM_LEGACY == 1 && (uintptr_t)CU_STREAM_PER_THREAD == 2,
 	       "streams up to 2 are every context's");

@@ -64,7 +64,7 @@ static const char *host(void)
 }
 
 static int select_one(const char *provider, struct wf_select *select,
-		      const struct wf_candidate **candidate, struct wf_error *e)
+		      const struct wf_select_candidate **candidate, struct wf_error *e)
 {
 	struct wf_options options = { .rdma = true, .shm = true };
 	size_t i;
@@ -101,7 +101,7 @@ static void peer_need(bool condition, const char *what)
 
 static void peer_send(struct peer *p, const void *bytes, size_t count)
 {
-	struct wf_event events[8];
+	struct wf_rail_event events[8];
 	int ret, n;
 
 	memcpy(p->out, bytes, count);
@@ -177,7 +177,7 @@ static void peer_command(struct peer *p)
 	peer_need(!open_to(p->rail, &place, p, &p->ep), "open");
 }
 
-static void peer_answer(struct peer *p, const struct wf_event *v)
+static void peer_answer(struct peer *p, const struct wf_rail_event *v)
 {
 	struct body body = { ASK_BODY, wf_mr_address(p->body_mr, p->body), wf_mr_key(p->body_mr) };
 
@@ -205,7 +205,7 @@ static void peer_answer(struct peer *p, const struct wf_event *v)
 
 static void peer_hear(struct peer *p)
 {
-	struct wf_event v;
+	struct wf_rail_event v;
 
 	if (!wf_rail_poll(p->rail, &v, 1))
 		return;
@@ -241,7 +241,7 @@ static void print_address(struct wf_rail *rail, FILE *out)
 static int peer_main(const char *provider)
 {
 	struct wf_rail_config config = { .host = host(), .slots_count = SLOTS };
-	const struct wf_candidate *candidate = NULL;
+	const struct wf_select_candidate *candidate = NULL;
 	struct wf_select select;
 	struct peer p = { 0 };
 	size_t i;
@@ -351,7 +351,7 @@ static void reap(struct child *c, bool killed)
 
 static void hear(struct world *w)
 {
-	struct wf_event v;
+	struct wf_rail_event v;
 
 	while (wf_rail_poll(w->rail, &v, 1)) {
 		switch (v.kind) {
@@ -468,7 +468,7 @@ static void start_read(struct world *w, struct wf_ep *ep, const struct body *bod
 
 static struct world *begin(void **state)
 {
-	const struct wf_candidate *candidate = NULL;
+	const struct wf_select_candidate *candidate = NULL;
 	struct wf_rail_config config = { .host = host(), .slots_count = SLOTS };
 	struct world *w = calloc(1, sizeof(*w));
 	struct wf_error e = { 0 };
@@ -572,7 +572,7 @@ static void a_sleeper_is_woken(void **state)
 	uint64_t until;
 
 	if (fd.fd < 0) {
-		enum wf_wait wait = wf_rail_caps(w->rail)->wait;
+		enum wf_provider_wait wait = wf_rail_caps(w->rail)->wait;
 
 		assert_true(wait == WF_WAIT_NONE || wait == WF_WAIT_DOORBELL);
 		end(w);
@@ -892,7 +892,7 @@ static void a_connection_that_says_nothing_goes_with_the_rail(void **state)
 	struct world *w = begin(state);
 	struct sockaddr_storage at = { 0 };
 	uint64_t until = wf_clock_now() + LIMIT_NS;
-	struct wf_event events[4];
+	struct wf_rail_event events[4];
 	int fd;
 
 	assert_true(wf_rail_address(w->rail, (uint8_t *)&at) <= sizeof(at));

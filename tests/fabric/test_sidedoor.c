@@ -35,7 +35,7 @@
 #define FDS_MAX 32
 
 static struct weft_node *node;
-static struct wf_hello mine, theirs; /* ours by hand, and the node's answer */
+static struct wf_greet_hello mine, theirs; /* ours by hand, and the node's answer */
 static int door;                     /* ours to its door */
 
 static struct weft_node *open_node(void)
@@ -80,8 +80,11 @@ static void greet(void)
 	struct wf_error e = { 0 };
 	int length;
 
-	out.hello = (struct wf_hello){ .wire_min = WF_WIRE_VERSION, .wire_max = WF_WIRE_VERSION,
-				       .link = 17, .lost_ns = LIMIT_NS, .record_bytes_max = 65536 };
+	out.hello = (struct wf_greet_hello){ .wire_min = WF_WIRE_VERSION,
+					     .wire_max = WF_WIRE_VERSION,
+					     .link = 17,
+					     .lost_ns = LIMIT_NS,
+					     .record_bytes_max = 65536 };
 	out.hello.token = wf_random_u64();
 	wf_random_fill(out.hello.incarnation, sizeof(out.hello.incarnation));
 	mine = out.hello;

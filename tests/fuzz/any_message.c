@@ -92,7 +92,7 @@ struct any_look any_message_look(const ProtobufCMessage *message)
 	return look;
 }
 
-void any_message_put_kinds(struct wf_writer *w)
+void any_message_put_kinds(struct wf_bytes_writer *w)
 {
 	Kinds__Kinds m = KINDS__KINDS__INIT, child = KINDS__KINDS__INIT;
 	Kinds__Kinds *children[] = { &child, &child };

@@ -29,6 +29,6 @@ struct any_look {
 struct any_look any_message_look(const ProtobufCMessage *message);
 
 /* Put a kinds.Kinds with fields of many kinds, to begin with. */
-void any_message_put_kinds(struct wf_writer *w);
+void any_message_put_kinds(struct wf_bytes_writer *w);
 
 #endif

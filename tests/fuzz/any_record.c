@@ -27,7 +27,7 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 	}
 }
 
-static void put_tensor(struct wf_writer *w, const struct wf_tensor_record *t)
+static void put_tensor(struct wf_bytes_writer *w, const struct wf_tensor_record *t)
 {
 	int64_t shape[UINT8_MAX];
 
@@ -36,7 +36,7 @@ static void put_tensor(struct wf_writer *w, const struct wf_tensor_record *t)
 	wf_tensor_record_put(w, t, shape);
 }
 
-static void put_eager(struct wf_writer *w, const struct wf_body *body, const uint8_t *eager)
+static void put_eager(struct wf_bytes_writer *w, const struct wf_body *body, const uint8_t *eager)
 {
 	if (body->way == WF_BODY_EAGER)
 		wf_bytes_put(w, eager, body->bytes);
@@ -44,7 +44,7 @@ static void put_eager(struct wf_writer *w, const struct wf_body *body, const uin
 
 size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes, size_t room)
 {
-	struct wf_writer w = wf_writer(bytes, room);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, room);
 
 	switch (type) {
 	case WF_RECORD_TENSOR:
@@ -81,7 +81,7 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 		wf_small_record_put(&w, &any->small);
 		break;
 	}
-	return w.bad ? 0 : room - wf_writer_left(&w);
+	return w.bad ? 0 : room - wf_bytes_writer_left(&w);
 }
 
 struct span {

@@ -37,9 +37,9 @@ static void use(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, si
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	size_t length = wf_bytes_get_u16(&r);
-	const uint8_t *packed = wf_bytes_view(&r, WF_MIN(length, wf_reader_left(&r)));
+	const uint8_t *packed = wf_bytes_view(&r, WF_MIN(length, wf_bytes_reader_left(&r)));
 	ProtobufCMessage *said;
 	const char *wrong;
 	struct dynamic d;
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	wrong = dynamic_open(&d, "t.Service", (Weft__Reflect__Description *)said);
 	protobuf_c_message_free_unpacked(said, NULL); /* nothing of it is kept */
 	for (unsigned i = 0; !wrong && i < WF_MIN(d.service.n_methods, METHODS_MAX); i++)
-		use(d.service.methods[i].input, r.at, wf_reader_left(&r));
+		use(d.service.methods[i].input, r.at, wf_bytes_reader_left(&r));
 	dynamic_close(&d);
 	return 0;
 }
@@ -65,10 +65,10 @@ static bool never_streams(const struct wf_service *service, int method)
 	return false;
 }
 
-static void put_museum(struct wf_writer *w)
+static void put_museum(struct wf_bytes_writer *w)
 {
 	ProtobufCService service = { .descriptor = &kinds__museum__descriptor };
-	struct wf_pb_service pb = { .base = { .streams = never_streams }, .service = &service };
+	struct wf_service_pb pb = { .base = { .streams = never_streams }, .service = &service };
 	Weft__Reflect__Description *said;
 	uint8_t *bytes;
 	size_t count;
@@ -83,7 +83,7 @@ static void put_museum(struct wf_writer *w)
 }
 
 /* Short, so that damage hits what matters. */
-static void put_small(struct wf_writer *w)
+static void put_small(struct wf_bytes_writer *w)
 {
 	Weft__Reflect__Description said = WEFT__REFLECT__DESCRIPTION__INIT;
 	Weft__Reflect__Method method = WEFT__REFLECT__METHOD__INIT, *methods[] = { &method };
@@ -109,7 +109,7 @@ static void put_small(struct wf_writer *w)
 
 size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
-	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, FUZZ_BYTES_MAX);
 
 	switch (index) {
 	case 0:
@@ -123,5 +123,5 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		return 0;
 	}
 	must(!w.bad);
-	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);
 }

@@ -68,17 +68,17 @@ static int take_frame(struct wf_assembly *assembly, const uint8_t *bytes, size_t
 }
 
 /* The next frame of an input, which may be cut; NULL: there is no more. */
-static const uint8_t *next_frame(struct wf_reader *r, size_t *count)
+static const uint8_t *next_frame(struct wf_bytes_reader *r, size_t *count)
 {
 	size_t length = wf_bytes_get_u16(r);
 
-	*count = WF_MIN(length, wf_reader_left(r));
+	*count = WF_MIN(length, wf_bytes_reader_left(r));
 	return wf_bytes_view(r, *count);
 }
 
 static void take_frames(const uint8_t *bytes, size_t count)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	struct wf_assembly assembly = { 0 };
 	const uint8_t *frame;
 	size_t frame_bytes;
@@ -92,12 +92,12 @@ static void take_frames(const uint8_t *bytes, size_t count)
 /* Every frame of the right version and length, or few would be read any further. */
 static void mend(uint8_t *bytes, size_t count)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	const uint8_t *frame;
 	size_t frame_bytes;
 
 	while ((frame = next_frame(&r, &frame_bytes))) {
-		struct wf_writer w = wf_writer(bytes + (frame - bytes), frame_bytes);
+		struct wf_bytes_writer w = wf_bytes_writer(bytes + (frame - bytes), frame_bytes);
 
 		if (frame_bytes < WF_FRAME_HEADER_BYTES)
 			continue;
@@ -122,8 +122,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 }
 
 /* Append a frame with what fits of the record; 1: more is to follow. */
-static int put_frame(struct wf_writer *w, uint8_t type, const uint8_t *record, size_t record_bytes,
-		     size_t *done)
+static int put_frame(struct wf_bytes_writer *w, uint8_t type, const uint8_t *record,
+		     size_t record_bytes, size_t *done)
 {
 	struct wf_frame header = { .kind = WF_FRAME_DATA, .link = 1, .token = 2, .epoch = 1,
 				   .ack = 7, .credit = 8, .room = 9 };
@@ -145,9 +145,9 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_call_record call = { .call = 3, .left_ns = 1000, .service_bytes = 300,
 				       .method_bytes = 2 };
 	struct wf_small_record small = { .id = 9 };
-	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, FUZZ_BYTES_MAX);
 	uint8_t record[512], name[300] = { 0 };
-	struct wf_writer r = wf_writer(record, sizeof(record));
+	struct wf_bytes_writer r = wf_bytes_writer(record, sizeof(record));
 	uint8_t type = index ? WF_RECORD_CALL : WF_RECORD_ECHO;
 	size_t done = 0;
 
@@ -160,5 +160,5 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		wf_small_record_put(&r, &small);
 	while (put_frame(&w, type, record, (size_t)(r.at - record), &done))
 		;
-	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);
 }

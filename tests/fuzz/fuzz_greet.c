@@ -12,7 +12,7 @@
 #include "util/bytes.h"
 #include "wire/greet.h"
 
-static void check_hello(const struct wf_hello *h)
+static void check_hello(const struct wf_greet_hello *h)
 {
 	must(memchr(h->name, 0, sizeof(h->name)) && memchr(h->address, 0, sizeof(h->address)));
 	must(memchr(h->security, 0, sizeof(h->security)) != NULL);
@@ -49,7 +49,7 @@ static void take(const uint8_t *bytes, size_t count)
 /* As it is; and with the prefix that it should have, or few would be read any further. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	struct wf_writer w;
+	struct wf_bytes_writer w;
 	uint8_t *mended;
 
 	take(bytes, count);
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		return 0;
 	mended = malloc(count);
 	must(mended != NULL);
-	w = wf_writer(mended, count);
+	w = wf_bytes_writer(mended, count);
 	wf_bytes_put(&w, WF_GREET_MAGIC, sizeof(WF_GREET_MAGIC) - 1);
 	wf_bytes_put_u32(&w, (uint32_t)(count - WF_GREET_PREFIX_BYTES));
 	wf_bytes_put(&w, bytes + WF_GREET_PREFIX_BYTES, count - WF_GREET_PREFIX_BYTES);
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	return 0;
 }
 
-static void fill_hello(struct wf_hello *h)
+static void fill_hello(struct wf_greet_hello *h)
 {
 	h->wire_min = h->wire_max = 1;
 	memset(h->incarnation, 7, sizeof(h->incarnation));

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	return 0;
 }
 
-static void put(struct wf_writer *w, const ProtobufCMessage *m)
+static void put(struct wf_bytes_writer *w, const ProtobufCMessage *m)
 {
 	size_t count;
 	uint8_t *bytes = any_message_pack(m, &count);
@@ -45,7 +45,7 @@ static void put(struct wf_writer *w, const ProtobufCMessage *m)
 	free(bytes);
 }
 
-static void put_old(struct wf_writer *w)
+static void put_old(struct wf_bytes_writer *w)
 {
 	Old__Old m = OLD__OLD__INIT, inner = OLD__OLD__INIT;
 	int32_t numbers[] = { 1, -1 };
@@ -59,7 +59,7 @@ static void put_old(struct wf_writer *w)
 }
 
 /* As deep as it may be. */
-static void put_nest(struct wf_writer *w)
+static void put_nest(struct wf_bytes_writer *w)
 {
 	Nest__Nest nests[WF_MESSAGE_DEPTH_MAX + 1];
 
@@ -73,18 +73,18 @@ static void put_nest(struct wf_writer *w)
 
 size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
-	static void (*const puts[])(struct wf_writer *w) = {
+	static void (*const puts[])(struct wf_bytes_writer *w) = {
 		any_message_put_kinds, put_old, put_nest,
 	};
 	uint8_t plain[FUZZ_BYTES_MAX];
-	struct wf_writer w = wf_writer(plain, sizeof(plain));
+	struct wf_bytes_writer w = wf_bytes_writer(plain, sizeof(plain));
 	size_t type = index % WF_COUNT(puts), count;
 
 	if (index >= 2 * WF_COUNT(puts))
 		return 0;
 	puts[type](&w);
 	must(!w.bad);
-	count = sizeof(plain) - wf_writer_left(&w);
+	count = sizeof(plain) - wf_bytes_writer_left(&w);
 	bytes[0] = (uint8_t)type;
 	if (index == type) {
 		memcpy(bytes + 1, plain, count);

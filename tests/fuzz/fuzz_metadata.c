@@ -10,17 +10,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	int pairs = wf_metadata_check(bytes, count);
-	struct wf_pair pair;
-	struct wf_writer w;
+	struct wf_metadata_pair pair;
+	struct wf_bytes_writer w;
 	uint8_t *again;
 
 	if (pairs < 0)
 		return 0;
 	again = malloc(count + !count);
 	must(again != NULL);
-	w = wf_writer(again, count);
+	w = wf_bytes_writer(again, count);
 	while (wf_metadata_get(&r, &pair) > 0) {
 		must(wf_metadata_good(&pair));
 		must(pair.key >= bytes && pair.value == pair.key + pair.key_bytes &&
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		wf_metadata_put(&w, &pair);
 		pairs--;
 	}
-	must(!pairs && !w.bad && !wf_writer_left(&w));
+	must(!pairs && !w.bad && !wf_bytes_writer_left(&w));
 	must(!count || memcmp(again, bytes, count) == 0);
 	free(again);
 	return 0;
@@ -36,16 +36,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 
 size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
-	static const struct wf_pair pairs[] = {
+	static const struct wf_metadata_pair pairs[] = {
 		{ (const uint8_t *)"user", (const uint8_t *)"A. Nobody", 4, 9 },
 		{ (const uint8_t *)"trace-bin", (const uint8_t *)"\0\x80\xff\n", 9, 4 },
 		{ (const uint8_t *)"user", NULL, 4, 0 },
 	};
-	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, FUZZ_BYTES_MAX);
 
 	if (index >= WF_COUNT(pairs))
 		return 0;
 	for (unsigned i = 0; i <= index; i++)
 		wf_metadata_put(&w, &pairs[i]);
-	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);
 }

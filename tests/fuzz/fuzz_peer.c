@@ -163,7 +163,7 @@ static const struct {
 
 static struct wf_routes ears; /* all lead to hear(), with the real route as ctx */
 static bool is_deaf, is_harm;
-static struct wf_writer *notes;    /* NULL: nobody writes down what is heard */
+static struct wf_bytes_writer *notes; /* NULL: nobody writes down what is heard */
 static uint64_t noted_ns;
 
 static void note(const struct wf_record *record)
@@ -267,11 +267,11 @@ static void end(void)
 
 /* A record of the peer's, as the floor of links would give it on. */
 struct harm {
-	struct wf_task task;
+	struct wf_loop_task task;
 	struct wf_record record;
 };
 
-static void do_harm(struct wf_task *task)
+static void do_harm(struct wf_loop_task *task)
 {
 	struct harm *harm = WF_CONTAINER(task, struct harm, task);
 	struct wf_link *link = link_of(NODE);
@@ -308,7 +308,7 @@ static void say_at_door(const uint8_t *bytes, uint32_t count)
 {
 	struct wf_link *link = link_of(PEER);
 	uint8_t prefix[WF_GREET_PREFIX_BYTES];
-	struct wf_writer w = wf_writer(prefix, sizeof(prefix));
+	struct wf_bytes_writer w = wf_bytes_writer(prefix, sizeof(prefix));
 
 	if (!link || !link->conn || !link->conn->socket || link->conn->out.count)
 		return;
@@ -321,13 +321,13 @@ static void say_at_door(const uint8_t *bytes, uint32_t count)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	struct wf_reader r = wf_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
 	unsigned which = wf_bytes_get_u16(&r);
 	uint64_t left_ns = PAUSES_NS;
 
 	open_world(wf_bytes_get_u8(&r));
 	begin(which);
-	while (!r.bad && wf_reader_left(&r)) {
+	while (!r.bad && wf_bytes_reader_left(&r)) {
 		uint8_t type = wf_bytes_get_u8(&r);
 		size_t length;
 
@@ -340,7 +340,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 			continue;
 		}
 		length = wf_bytes_get_u16(&r);
-		length = WF_MIN(length, wf_reader_left(&r));
+		length = WF_MIN(length, wf_bytes_reader_left(&r));
 		if (r.bad)
 			break;
 		if (type == DOOR)
@@ -392,7 +392,7 @@ static void fill_greet(struct wf_greet *greet, enum wf_greet_kind kind)
 static size_t door_seed(enum wf_greet_kind kind, uint8_t how, uint8_t *bytes)
 {
 	unsigned which = how & DIALLED ? 0 : 1U << kind % WF_COUNT(operations);
-	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, FUZZ_BYTES_MAX);
 	uint8_t message[WF_GREET_BYTES_MAX];
 	struct wf_greet greet;
 	int count;
@@ -410,7 +410,7 @@ static size_t door_seed(enum wf_greet_kind kind, uint8_t how, uint8_t *bytes)
 	wf_bytes_put_u8(&w, PAUSE);
 	wf_bytes_put_u8(&w, 1);
 	must(!w.bad);
-	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);
 }
 
 /* The peer says, where it is not heard, what it would have said; then what it says at the door. */
@@ -418,7 +418,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
 	unsigned which = 1U << index % WF_COUNT(operations);
 	unsigned door = index - WF_COUNT(operations) * SHAPES;
-	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, FUZZ_BYTES_MAX);
 	uint8_t shape = (uint8_t)(index / WF_COUNT(operations));
 
 	if (shape >= SHAPES && door < WF_GREET_SAME * SHAPES * 2)
@@ -437,5 +437,5 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	notes = NULL;
 	end();
 	must(!w.bad);
-	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);
 }

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
 	static const int64_t shape[] = { 2, 3 };
-	struct wf_writer w = wf_writer(bytes, FUZZ_BYTES_MAX);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, FUZZ_BYTES_MAX);
 	const uint8_t *text = (const uint8_t *)"edge_7_grad/weights:0";
 	const uint8_t *metadata = (const uint8_t *)"\5\0\3\0\0\0" "k-bin" "\0\xff\n";
 	struct wf_body pull = { .way = WF_BODY_PULL, .bytes = 24, .offer = 9, .epoch = 1,
@@ -169,5 +169,5 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	default:
 		return 0;
 	}
-	return FUZZ_BYTES_MAX - wf_writer_left(&w);
+	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);
 }

@@ -194,7 +194,7 @@ static const struct wf_worker *worker_of(const struct wf_link *link)
 	return WF_CONTAINER(link->engine, struct wf_worker, engine);
 }
 
-static const struct wf_serving *serving_of(const struct wf_link *link)
+static const struct wf_server_calls *serving_of(const struct wf_link *link)
 {
 	return &worker_of(link)->serving;
 }

@@ -1232,7 +1232,7 @@ static void a_stream_that_is_closed_frees_what_went_beside_its_messages(void **s
 static int tell(const struct wf_bundle *b, struct wf_attachment_key key)
 {
 	uint8_t name[WF_ATTACHMENT_KEY_BYTES], bytes[200];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 	struct wf_tensor_record t = {
 		.step = b->name.call, .flags = WEFT_DEAD, .dtype = { WEFT_INT, 8, 1 },
 		.key_bytes = sizeof(name), .key = name,

@@ -1605,7 +1605,7 @@ static void offend(unsigned from, uint8_t type, size_t bytes)
 static void offend_message(unsigned from, uint8_t type, uint64_t call, uint16_t flags)
 {
 	struct wf_message_record m = { .call = call, .flags = flags };
-	struct wf_writer w = wf_writer(crafted, sizeof(crafted));
+	struct wf_bytes_writer w = wf_bytes_writer(crafted, sizeof(crafted));
 
 	wf_message_record_put(&w, &m);
 	offend(from, type, wf_message_record_bytes(&m));
@@ -1613,7 +1613,7 @@ static void offend_message(unsigned from, uint8_t type, uint64_t call, uint16_t 
 
 static void offend_grant(unsigned from, uint8_t type, uint64_t call)
 {
-	struct wf_writer w = wf_writer(crafted, sizeof(crafted));
+	struct wf_bytes_writer w = wf_bytes_writer(crafted, sizeof(crafted));
 
 	wf_small_record_put(&w, &(struct wf_small_record){ .id = call, .other = 1000 });
 	offend(from, type, WF_SMALL_RECORD_BYTES);
@@ -1622,7 +1622,7 @@ static void offend_grant(unsigned from, uint8_t type, uint64_t call)
 static void offend_reply(uint64_t call)
 {
 	struct wf_reply_record r = { .call = call, .body = { .way = WF_BODY_EAGER, .bytes = 1 } };
-	struct wf_writer w = wf_writer(crafted, sizeof(crafted));
+	struct wf_bytes_writer w = wf_bytes_writer(crafted, sizeof(crafted));
 
 	wf_reply_record_put(&w, &r);
 	offend(1, WF_RECORD_REPLY, wf_reply_record_bytes(&r) + 1);

@@ -150,7 +150,7 @@ static void measure_kept(struct wf_rail *rail, size_t row)
 	double cached[ROUNDS], pool[ROUNDS];
 	size_t bytes = sizes[row];
 	struct wf_pool chunks;
-	struct wf_span span;
+	struct wf_grant_span span;
 	struct wf_grant grant;
 	struct wf_error e;
 	void *at = fresh_memory(bytes), *chunk;
@@ -159,7 +159,7 @@ static void measure_kept(struct wf_rail *rail, size_t row)
 	register_us(rail, at, bytes);
 	if (wf_pool_init(&chunks, GIB) || wf_pool_take(&chunks, bytes, &chunk))
 		die("there is no pool");
-	span = (struct wf_span){ .at = chunk, .bytes = bytes };
+	span = (struct wf_grant_span){ .at = chunk, .bytes = bytes };
 	if (wf_grant_remote(&grant, rail, &chunks, &span, &e))
 		die("the pool has no chunk of %zu bytes", bytes);
 	wf_grant_close(&grant);

@@ -164,13 +164,13 @@ static ssize_t read_at_gate(struct fid_cq *cq, void *buffer, size_t count)
 }
 
 struct swap {
-	struct wf_task task;
+	struct wf_loop_task task;
 	struct wf_engine *engine;
 	bool back;
 };
 
 /* On the worker, whose queue it is. */
-static void swap(struct wf_task *task)
+static void swap(struct wf_loop_task *task)
 {
 	struct swap *s = WF_CONTAINER(task, struct swap, task);
 	struct fid_cq *cq = s->engine->rails[0].rail->queues.cq.fid;

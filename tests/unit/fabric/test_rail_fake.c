@@ -58,7 +58,7 @@ struct world {
 	struct wf_mr *frame_mr; /* of a */
 };
 
-static const struct wf_candidate *chosen(const struct wf_select *select)
+static const struct wf_select_candidate *chosen(const struct wf_select *select)
 {
 	size_t i;
 
@@ -82,12 +82,12 @@ static void open_end(struct world *w, struct end *end, unsigned node)
 /* Poll once; whether there was anything. */
 static bool hear_some(struct end *end)
 {
-	struct wf_event events[4];
+	struct wf_rail_event events[4];
 	int n = wf_rail_poll(end->rail, events, WF_COUNT(events));
 	int i;
 
 	for (i = 0; i < n; i++) {
-		struct wf_event *v = &events[i];
+		struct wf_rail_event *v = &events[i];
 
 		if (v->ep && !wf_ep_owner(v->ep))
 			continue; /* closed within this batch */
@@ -584,7 +584,7 @@ static void a_rejected_request_closes_the_endpoint(void **state)
 	struct world *w = begin(&connected_one_queue, (struct wf_fake){ 0 });
 	uint8_t address[WF_ADDRESS_BYTES];
 	size_t bytes = wf_rail_address(w->b.rail, address);
-	struct wf_event event = { 0 };
+	struct wf_rail_event event = { 0 };
 	struct wf_ep *ep;
 
 	(void)state;
@@ -604,7 +604,7 @@ static void a_rejected_request_closes_the_endpoint(void **state)
 static void an_event_of_a_closed_endpoint_finds_no_owner(void **state)
 {
 	struct world *w = begin(&shared, (struct wf_fake){ 0 });
-	struct wf_event events[4];
+	struct wf_rail_event events[4];
 
 	(void)state;
 	assert_int_equal(send_bytes(w, 1000, NULL), 0);
@@ -633,7 +633,7 @@ static void two_ways_to_one_peer_share_its_entry(void **state)
 static void a_message_held_over_a_reopen_keeps_its_slot(void **state)
 {
 	struct world *w = begin(&shared, (struct wf_fake){ 0 });
-	struct wf_event held = { 0 };
+	struct wf_rail_event held = { 0 };
 	unsigned i;
 
 	(void)state;

@@ -136,7 +136,8 @@ static void every_reason_is_in_the_section_of_its_row(void **state)
 		const struct wf_provider *row = *at;
 		char *section = section_of(page, row->label);
 
-		for (const struct wf_quirk *q = row->quirks; q->kind != WF_QUIRK_NONE; q++) {
+		for (const struct wf_provider_quirk *q = row->quirks; q->kind != WF_QUIRK_NONE;
+		     q++) {
 			char since[40] = "", before[40] = "";
 
 			if (q->since)
@@ -166,7 +167,7 @@ static void every_reason_is_in_the_section_of_its_row(void **state)
 
 static void a_quirk_holds_within_its_versions(void **state)
 {
-	static const struct wf_quirk quirks[] = {
+	static const struct wf_provider_quirk quirks[] = {
 		{ .kind = WF_QUIRK_SLOW_FD },
 		{ .kind = WF_QUIRK_SHM_FILES, .before = FI_VERSION(1, 18) },
 		{ .kind = WF_QUIRK_SYNC_READ, .since = FI_VERSION(2, 0) },

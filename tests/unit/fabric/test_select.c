@@ -61,8 +61,8 @@ static int tear_down(void **state)
 	return wf_fake_close() ? -1 : 0;
 }
 
-static const struct wf_candidate *find(const struct wf_select *s, const char *provider,
-				       const char *domain)
+static const struct wf_select_candidate *find(const struct wf_select *s, const char *provider,
+					      const char *domain)
 {
 	size_t i;
 
@@ -75,7 +75,7 @@ static const struct wf_candidate *find(const struct wf_select *s, const char *pr
 
 static bool is_used(const struct wf_select *s, const char *provider, const char *domain)
 {
-	const struct wf_candidate *c = find(s, provider, domain);
+	const struct wf_select_candidate *c = find(s, provider, domain);
 
 	assert_non_null(c);
 	assert_true(c->reason[0]);
@@ -459,7 +459,7 @@ static void options_win_over_the_row(void **state)
 {
 	struct wf_options o = options("127.0.0.1:0");
 	struct wf_select s;
-	const struct wf_candidate *c;
+	const struct wf_select_candidate *c;
 
 	(void)state;
 	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
@@ -501,7 +501,7 @@ static void rows_hold_together(void **state)
 	(void)state;
 	for (i = 0; wf_providers[i]; i++) {
 		const struct wf_provider *row = wf_providers[i];
-		const struct wf_quirk *q;
+		const struct wf_provider_quirk *q;
 
 		assert_true(row->label && row->label[0]);
 		assert_true(i == 0 || wf_providers[i - 1]->rank < row->rank);

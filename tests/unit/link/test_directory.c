@@ -33,7 +33,7 @@ static int close_directory(void **state)
 
 static void the_next_goes_where_there_are_fewest(void **state)
 {
-	struct wf_home homes[6], more;
+	struct wf_directory_home homes[6], more;
 	unsigned counts[3] = { 0 };
 
 	(void)state;
@@ -54,7 +54,7 @@ static void the_next_goes_where_there_are_fewest(void **state)
 
 static void a_peer_that_is_known_goes_to_the_worker_that_has_it(void **state)
 {
-	struct wf_home named, met, by_address, by_both, unknown;
+	struct wf_directory_home named, met, by_address, by_both, unknown;
 
 	(void)state;
 	wf_directory_enter(&d, &named, &workers[1], "a:1");
@@ -77,7 +77,7 @@ static void a_peer_that_is_known_goes_to_the_worker_that_has_it(void **state)
 
 static void one_worker_at_a_time_has_a_peer(void **state)
 {
-	struct wf_home here, also_here, there;
+	struct wf_directory_home here, also_here, there;
 
 	(void)state;
 	wf_directory_enter(&d, &here, &workers[0], "");

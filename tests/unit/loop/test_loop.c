@@ -143,21 +143,21 @@ static void fire(struct wf_timer *timer)
 	note("timer");
 }
 
-static void run_task(struct wf_task *task)
+static void run_task(struct wf_loop_task *task)
 {
 	(void)task;
 	note("task");
 }
 
-static void run_notice(struct wf_notice *notice)
+static void run_notice(struct wf_loop_notice *notice)
 {
 	(void)notice;
 	note("notice");
 }
 
 static struct wf_timer timer;
-static struct wf_task task = { .run = run_task };
-static struct wf_notice notice = { .run = run_notice };
+static struct wf_loop_task task = { .run = run_task };
+static struct wf_loop_notice notice = { .run = run_notice };
 
 static void a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last(void **state)
 {
@@ -170,9 +170,9 @@ static void a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last(
 	assert_int_equal(wf_loop_poll(&loop), 0);
 }
 
-static struct wf_notice second = { .run = run_notice };
+static struct wf_loop_notice second = { .run = run_notice };
 
-static void submit_and_defer(struct wf_notice *n)
+static void submit_and_defer(struct wf_loop_notice *n)
 {
 	(void)n;
 	note("first");
@@ -182,7 +182,7 @@ static void submit_and_defer(struct wf_notice *n)
 
 static void what_a_notice_submits_runs_in_its_turn_and_what_it_defers_in_the_next(void **state)
 {
-	struct wf_notice first = { .run = submit_and_defer };
+	struct wf_loop_notice first = { .run = submit_and_defer };
 
 	(void)state;
 	wf_loop_defer(&loop, &first);
@@ -195,7 +195,7 @@ static void what_a_notice_submits_runs_in_its_turn_and_what_it_defers_in_the_nex
 
 static void among_many_notices_what_they_began_is_sent(void **state)
 {
-	struct wf_notice many[33];
+	struct wf_loop_notice many[33];
 
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(many); i++) {
@@ -210,7 +210,7 @@ static void among_many_notices_what_they_began_is_sent(void **state)
 
 static void outside_a_turn_it_drains_until_nothing_is_left(void **state)
 {
-	struct wf_notice first = { .run = submit_and_defer };
+	struct wf_loop_notice first = { .run = submit_and_defer };
 
 	(void)state;
 	wf_loop_defer(&loop, &first);
@@ -348,7 +348,7 @@ static void a_client_hears_of_a_clock_that_stood_still_for_10_ms(void **state)
 	assert_int_equal(still_ns, 10 * WF_NS_PER_MS);
 }
 
-static void be_forked(struct wf_notice *n)
+static void be_forked(struct wf_loop_notice *n)
 {
 	(void)n;
 	note("fork");
@@ -357,7 +357,7 @@ static void be_forked(struct wf_notice *n)
 
 static void a_forked_child_tells_nothing_more_and_waits_no_more(void **state)
 {
-	struct wf_notice fork = { .run = be_forked };
+	struct wf_loop_notice fork = { .run = be_forked };
 
 	(void)state;
 	wf_loop_defer(&loop, &fork);

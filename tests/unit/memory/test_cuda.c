@@ -21,7 +21,7 @@
 #include "tests/cuda/gpu.h"
 
 struct outcome {
-	enum wf_cuda_state state;
+	enum wf_cuda_driver_state state;
 	struct wf_error said;
 	int version, devices, need; /* @need: what a function that needs the driver says */
 	char text[WF_ERROR_BYTES];  /* and its sentence */
@@ -61,7 +61,7 @@ static void load(const char *setting, struct outcome *o)
 	strcpy(o->text, e.text);
 }
 
-static void expect(const struct outcome *o, enum wf_cuda_state state, const char *sentence)
+static void expect(const struct outcome *o, enum wf_cuda_driver_state state, const char *sentence)
 {
 	print_message("%s: %s\n", wf_cuda_driver_word(o->state), o->said.text);
 	assert_string_equal(wf_cuda_driver_word(o->state), wf_cuda_driver_word(state));
@@ -235,7 +235,7 @@ static void a_child_of_a_process_that_had_not_loaded_it_may(void **state)
 
 struct loader {
 	const char *setting;
-	enum wf_cuda_state state;
+	enum wf_cuda_driver_state state;
 	struct wf_error said;
 };
 

@@ -25,7 +25,7 @@
 #define CHOICES_MAX 8
 
 static struct wf_orchestrator o;
-static struct wf_choice choices[CHOICES_MAX];
+static struct wf_orchestrator_choice choices[CHOICES_MAX];
 
 /* The owner's word for memory of devices, which is else for those who name it. */
 #define NEAR_DEVICES "allow p2pmem where class<=pxb"
@@ -55,9 +55,9 @@ static void open_another(int which, const char *rules)
 }
 
 /* A request for clients named with commas, of publishers likewise. */
-static struct wf_request request(const char *clients, const char *from, uint64_t bytes)
+static struct wf_orchestrator_request request(const char *clients, const char *from, uint64_t bytes)
 {
-	struct wf_request r = { .bytes = bytes };
+	struct wf_orchestrator_request r = { .bytes = bytes };
 	char list[200], *rest = list, *name;
 
 	snprintf(list, sizeof(list), "%s", clients);
@@ -70,7 +70,7 @@ static struct wf_request request(const char *clients, const char *from, uint64_t
 
 static void judge(const char *clients, const char *from, uint64_t bytes)
 {
-	struct wf_request r = request(clients, from, bytes);
+	struct wf_orchestrator_request r = request(clients, from, bytes);
 
 	wf_orchestrator_judge(&o, &r, choices);
 }
@@ -78,13 +78,13 @@ static void judge(const char *clients, const char *from, uint64_t bytes)
 /* The same where memory that the processor does not reach will do. */
 static void judge_for_device(const char *clients, const char *from, uint64_t bytes)
 {
-	struct wf_request r = request(clients, from, bytes);
+	struct wf_orchestrator_request r = request(clients, from, bytes);
 
 	r.device = true;
 	wf_orchestrator_judge(&o, &r, choices);
 }
 
-static const struct wf_choice *choice_of(const char *publisher)
+static const struct wf_orchestrator_choice *choice_of(const char *publisher)
 {
 	for (size_t i = 0; i < o.publishers.count; i++)
 		if (!strcmp(choices[i].publisher->name, publisher))
@@ -107,15 +107,15 @@ static void assert_first(const char *publisher, const char *why)
 
 static void assert_refused(const char *publisher, int err, const char *why)
 {
-	const struct wf_choice *c = choice_of(publisher);
+	const struct wf_orchestrator_choice *c = choice_of(publisher);
 
 	assert_int_equal(c->err, err);
 	assert_string_equal(c->why, why);
 }
 
-static struct wf_piece take(const char *publisher, uint64_t bytes)
+static struct wf_publisher_piece take(const char *publisher, uint64_t bytes)
 {
-	struct wf_piece piece = { 0 };
+	struct wf_publisher_piece piece = { 0 };
 	struct wf_error e;
 
 	judge("node0", NULL, bytes);
@@ -124,7 +124,7 @@ static struct wf_piece take(const char *publisher, uint64_t bytes)
 	return piece;
 }
 
-static void give(const char *publisher, struct wf_piece *piece)
+static void give(const char *publisher, struct wf_publisher_piece *piece)
 {
 	judge("node0", NULL, 1);
 	wf_orchestrator_give(&o, choice_of(publisher)->publisher, piece);
@@ -178,7 +178,7 @@ static void the_sum_over_all_clients_counts(void **state)
 
 static void of_equals_who_has_given_least_serves(void **state)
 {
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 
 	(void)state;
 	open_machine(MACHINE_DUAL, "");
@@ -231,7 +231,7 @@ static void pinned_memory_is_where_a_rule_allows_it(void **state)
 		"deny cuda; prefer cuda,host; reserve cuda:0 1G",
 	};
 	struct wf_cuda_memory m;
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 	const void *at;
 
 	(void)state;
@@ -316,7 +316,7 @@ static void of_cuda_devices_the_nearest_by_its_address_serves(void **state)
 
 static void memory_of_a_cuda_device_has_its_limits(void **state)
 {
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 
 	(void)state;
 	open_machine(MACHINE_GPUS, "allow cuda; limit cuda:0 1M; reserve cuda:1 16G");
@@ -337,7 +337,7 @@ static void memory_of_a_cuda_device_has_its_limits(void **state)
 static void memory_of_a_cuda_device_is_the_drivers(void **state)
 {
 	struct wf_cuda_memory m;
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 	struct wf_publisher *p;
 	struct wf_error e;
 	unsigned left;
@@ -411,7 +411,7 @@ static void an_order_goes_before_distance(void **state)
 
 static void the_host_stands_in_unless_the_request_is_strict(void **state)
 {
-	struct wf_request r;
+	struct wf_orchestrator_request r;
 
 	(void)state;
 	open_machine(MACHINE_SWITCH, "");
@@ -447,7 +447,7 @@ static void who_has_no_room_is_passed_over(void **state)
 
 static void who_publishes_no_more_gives_nothing_and_what_was_given_stays(void **state)
 {
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 	struct wf_publisher *p;
 	struct wf_error e;
 
@@ -476,7 +476,7 @@ static void pieces_come_in_whole_pages_and_are_written_to(void **state)
 	(void)state;
 	open_machine(MACHINE_SWITCH, "publish software:mlx5_0 1M");
 	for (size_t i = 0; i < WF_COUNT(names); i++) {
-		struct wf_piece piece;
+		struct wf_publisher_piece piece;
 
 		/* Not every machine has the second node that this one says. */
 		piece = take(names[i], 4097);
@@ -493,7 +493,7 @@ static void pieces_come_in_whole_pages_and_are_written_to(void **state)
 
 static void a_rule_makes_a_publisher_in_the_place_of_a_device(void **state)
 {
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 	struct wf_error e;
 
 	(void)state;
@@ -517,7 +517,7 @@ static void a_rule_makes_a_publisher_in_the_place_of_a_device(void **state)
 
 static void every_limit_holds(void **state)
 {
-	struct wf_piece host, device;
+	struct wf_publisher_piece host, device;
 
 	(void)state;
 	open_machine(MACHINE_SWITCH, "limit p2pmem:0000:1f:00.0 512K; limit any 1M; limit host:1 0; " NEAR_DEVICES);
@@ -559,7 +559,7 @@ static void every_reserve_is_left(void **state)
 
 static void what_the_system_refuses_is_said(void **state)
 {
-	struct wf_piece piece;
+	struct wf_publisher_piece piece;
 	struct wf_error e;
 
 	(void)state;
@@ -606,7 +606,7 @@ static void who_may_not_place_memory_gets_it_and_is_told(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
-		struct wf_piece piece;
+		struct wf_publisher_piece piece;
 
 		forbid_mbind();
 		_exit(wf_orchestrator_take(&o, &o.publishers.all[0], MIB, &piece, NULL) ||

@@ -136,10 +136,10 @@ static void an_error_names_line_and_word(void **state)
 
 /* What decides about @name for @client at that class: its text, "" if nothing does. */
 static const char *access_of(const char *kind, const char *name, const char *client,
-			     enum wf_near class)
+			     enum wf_topology_near class)
 {
 	const struct wf_rule *r;
-	struct wf_place place;
+	struct wf_topology_place place;
 
 	assert_int_equal(wf_topology_find(&t, client, &place), 0);
 	r = wf_rules_access(&rules, kind, name, &place, class);
@@ -188,7 +188,7 @@ static void a_class_is_compared_as_it_says(void **state)
 
 static void an_order_may_be_for_one_client(void **state)
 {
-	struct wf_place eth0, eth1;
+	struct wf_topology_place eth0, eth1;
 
 	(void)state;
 	assert_int_equal(wf_topology_find(&t, "eth0", &eth0), 0);

@@ -15,15 +15,15 @@
 static struct wf_limits limits;
 static struct wf_limit limit;
 static struct wf_loop loops[2]; /* never asleep: their tasks run when they are drained */
-static struct wf_turns turns[2];
-static struct wf_ticket calls[CALLS];
+static struct wf_limit_turns turns[2];
+static struct wf_limit_ticket calls[CALLS];
 static struct wf_error error;
 static const char alice, bob; /* peers */
 
 /* The numbers of the calls whose turn has come, in order, as digits. */
 static char came[CALLS + 1];
 
-static void come(struct wf_ticket *ticket)
+static void come(struct wf_limit_ticket *ticket)
 {
 	size_t used = strlen(came);
 

@@ -47,9 +47,9 @@ static const uint8_t *caller(unsigned number)
 	return incarnation;
 }
 
-static struct wf_known_request *begin(unsigned who, uint64_t id)
+static struct wf_reply_cache_entry *begin(unsigned who, uint64_t id)
 {
-	struct wf_known_request *q;
+	struct wf_reply_cache_entry *q;
 
 	assert_int_equal(wf_reply_cache_open(&replies, caller(who), id, handler, &q), 0);
 	return q;
@@ -78,7 +78,7 @@ static bool may_have_been(unsigned who, uint64_t id)
 
 static void a_request_is_found_while_it_is_handled_and_after(void **state)
 {
-	const struct wf_known_request *q;
+	const struct wf_reply_cache_entry *q;
 
 	(void)state;
 	assert_false(is_here(1, 7));

@@ -123,7 +123,7 @@ static void what_a_node_describes_packs_as_what_it_was_made_of(void **state)
 	double reals[] = { 0.1, -1e300 };
 	Weft__Reflect__Description *said;
 	uint8_t packed[2][1024];
-	struct wf_pb_service pb = { 0 };
+	struct wf_service_pb pb = { 0 };
 	ProtobufCMessage *message;
 	struct dynamic d;
 	size_t bytes;
@@ -160,7 +160,7 @@ static void what_a_node_describes_packs_as_what_it_was_made_of(void **state)
 static void fields_that_must_be_there_are_missed(void **state)
 {
 	ProtobufCService service = { .descriptor = &kinds__museum__descriptor };
-	struct wf_pb_service pb = { 0 };
+	struct wf_service_pb pb = { 0 };
 	Weft__Reflect__Description *said;
 	Old__Old in = OLD__OLD__INIT;
 	ProtobufCMessage *message;

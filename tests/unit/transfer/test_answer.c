@@ -72,7 +72,7 @@ static size_t drop_words(struct wf_link *link)
 	size_t count = 0;
 
 	while ((node = wf_list_pop(&link->out.controls))) {
-		struct wf_control *c = WF_CONTAINER(node, struct wf_control, node);
+		struct wf_message_control *c = WF_CONTAINER(node, struct wf_message_control, node);
 
 		assert_int_equal(c->type, WF_RECORD_WITHDRAWN);
 		c->sent(c, NULL);

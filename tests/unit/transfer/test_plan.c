@@ -12,7 +12,7 @@
 #define RECORD_MAX ((uint32_t)MIB)
 
 /* A rail with tcp's numbers. */
-static const struct wf_caps caps = {
+static const struct wf_rail_caps caps = {
 	.frame_bytes = 16 * KIB,
 	.eager_bytes = 64 * KIB,
 	.chunk_bytes = MIB,
@@ -84,7 +84,7 @@ static void the_table_holds(void **state)
 
 static void only_large_bodies_are_read_with_help(void **state)
 {
-	static const struct wf_caps helped = { .frame_bytes = 4 * KIB, .eager_bytes = 4 * KIB,
+	static const struct wf_rail_caps helped = { .frame_bytes = 4 * KIB, .eager_bytes = 4 * KIB,
 					       .chunk_bytes = MIB, .read_bytes_max = UINT64_MAX,
 					       .depth = 1, .helper_bytes = 4 * MIB };
 	const struct wf_options options = { 0 };

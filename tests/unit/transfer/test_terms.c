@@ -29,7 +29,7 @@ static void a_checksum_is_made_where_either_side_wants_one(void **state)
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(rows); i++) {
 		/* The other bits are of kinds yet to come. */
-		struct wf_hello peer = { .checksums = rows[i].can ? UINT32_MAX : ~1u,
+		struct wf_greet_hello peer = { .checksums = rows[i].can ? UINT32_MAX : ~1u,
 					 .checksum = rows[i].theirs };
 		struct wf_link link = { .name = "ps0", .peer = &peer };
 		struct wf_terms terms = { .checksum = rows[i].ours };
@@ -48,7 +48,7 @@ static void a_body_without_the_checksum_asked_for_is_refused(void **state)
 	struct wf_body bare = { .way = WF_BODY_PULL, .bytes = 1 }, none = { 0 };
 	struct wf_body summed = { .bytes = 1, .sum_kind = WF_BODY_SUM_XXH3 };
 	struct wf_terms any = { 0 }, strict = { .checksum = true };
-	struct wf_hello peer = { .checksums = 1 };
+	struct wf_greet_hello peer = { .checksums = 1 };
 	struct wf_link link = { .name = "ps0", .peer = &peer };
 	struct wf_error e;
 

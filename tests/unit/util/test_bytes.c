@@ -15,7 +15,7 @@ static const uint8_t numbers[] = {
 	'a', 'b', 'c',
 };
 
-static void put_numbers(struct wf_writer *w)
+static void put_numbers(struct wf_bytes_writer *w)
 {
 	wf_bytes_put_u8(w, 0x11);
 	wf_bytes_put_u16(w, 0x2122);
@@ -27,13 +27,13 @@ static void put_numbers(struct wf_writer *w)
 static void numbers_are_little_endian_both_ways(void **state)
 {
 	uint8_t bytes[sizeof(numbers)];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
-	struct wf_reader r = wf_reader(numbers, sizeof(numbers));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+	struct wf_bytes_reader r = wf_bytes_reader(numbers, sizeof(numbers));
 
 	(void)state;
 	put_numbers(&w);
 	assert_false(w.bad);
-	assert_int_equal(wf_writer_left(&w), 0);
+	assert_int_equal(wf_bytes_writer_left(&w), 0);
 	assert_memory_equal(bytes, numbers, sizeof(numbers));
 
 	assert_int_equal(wf_bytes_get_u8(&r), 0x11);
@@ -42,7 +42,7 @@ static void numbers_are_little_endian_both_ways(void **state)
 	assert_int_equal(wf_bytes_get_u64(&r), 0x4142434445464748);
 	assert_memory_equal(wf_bytes_view(&r, 3), "abc", 3);
 	assert_false(r.bad);
-	assert_int_equal(wf_reader_left(&r), 0);
+	assert_int_equal(wf_bytes_reader_left(&r), 0);
 }
 
 static void a_writer_short_of_room_turns_bad_and_stays_inside(void **state)
@@ -50,7 +50,7 @@ static void a_writer_short_of_room_turns_bad_and_stays_inside(void **state)
 	(void)state;
 	for (size_t room = 0; room < sizeof(numbers); room++) {
 		uint8_t bytes[sizeof(numbers)];
-		struct wf_writer w = wf_writer(bytes, room);
+		struct wf_bytes_writer w = wf_bytes_writer(bytes, room);
 
 		memset(bytes, 0xee, sizeof(bytes));
 		put_numbers(&w);
@@ -64,7 +64,7 @@ static void a_writer_short_of_room_turns_bad_and_stays_inside(void **state)
 static void a_bad_writer_writes_nothing_more(void **state)
 {
 	uint8_t byte = 0xee;
-	struct wf_writer w = wf_writer(&byte, 1);
+	struct wf_bytes_writer w = wf_bytes_writer(&byte, 1);
 
 	(void)state;
 	wf_bytes_put_u16(&w, 0);
@@ -77,7 +77,7 @@ static void a_reader_short_of_bytes_turns_bad_and_gives_zeros(void **state)
 {
 	(void)state;
 	for (size_t count = 0; count < sizeof(uint64_t); count++) {
-		struct wf_reader r = wf_reader(numbers, count);
+		struct wf_bytes_reader r = wf_bytes_reader(numbers, count);
 
 		assert_int_equal(wf_bytes_get_u64(&r), 0);
 		assert_true(r.bad);
@@ -90,8 +90,8 @@ static void a_reader_short_of_bytes_turns_bad_and_gives_zeros(void **state)
 static void a_count_near_the_end_of_memory_is_refused(void **state)
 {
 	uint8_t bytes[4] = { 0 };
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
-	struct wf_reader r = wf_reader(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, sizeof(bytes));
 
 	(void)state;
 	assert_null(wf_bytes_room(&w, SIZE_MAX));
@@ -103,8 +103,8 @@ static void a_count_near_the_end_of_memory_is_refused(void **state)
 static void no_bytes_always_fit(void **state)
 {
 	uint8_t bytes[1];
-	struct wf_writer w = wf_writer(bytes, 0);
-	struct wf_reader r = wf_reader(bytes, 0);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, 0);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, 0);
 
 	(void)state;
 	wf_bytes_put(&w, NULL, 0);

@@ -29,18 +29,18 @@ static int close_machine(void **state)
 	return 0;
 }
 
-static struct wf_place find(const char *name)
+static struct wf_topology_place find(const char *name)
 {
-	struct wf_place place;
+	struct wf_topology_place place;
 
 	assert_int_equal(wf_topology_find(&t, name, &place), 0);
 	return place;
 }
 
-static enum wf_near near_of(const char *a, const char *b, unsigned *distance)
+static enum wf_topology_near near_of(const char *a, const char *b, unsigned *distance)
 {
-	struct wf_place from = find(a), to = find(b);
-	enum wf_near there, back;
+	struct wf_topology_place from = find(a), to = find(b);
+	enum wf_topology_near there, back;
 
 	*distance = wf_topology_distance(&t, &from, &to, &there);
 	assert_int_equal(wf_topology_distance(&t, &to, &from, &back), *distance);
@@ -50,7 +50,7 @@ static enum wf_near near_of(const char *a, const char *b, unsigned *distance)
 
 struct pair {
 	const char *a, *b;
-	enum wf_near near;
+	enum wf_topology_near near;
 	unsigned distance;
 };
 
@@ -58,7 +58,7 @@ static void check(const struct pair *pairs, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		unsigned distance;
-		enum wf_near near = near_of(pairs[i].a, pairs[i].b, &distance);
+		enum wf_topology_near near = near_of(pairs[i].a, pairs[i].b, &distance);
 
 		assert_string_equal(wf_topology_classes[near], wf_topology_classes[pairs[i].near]);
 		assert_int_equal(distance, pairs[i].distance);
@@ -105,7 +105,7 @@ static void a_switch_is_one_step_and_two_are_several(void **state)
 static void devices_are_found_by_any_of_their_names(void **state)
 {
 	static const char *const names[] = { "mlx5_0", "eth0", "0000:01:00.0", "01:00.0" };
-	struct wf_place place;
+	struct wf_topology_place place;
 
 	(void)state;
 	open_machine(MACHINE_DUAL);
@@ -125,7 +125,7 @@ static void what_is_not_there_is_not_found(void **state)
 {
 	static const char *const names[] = { "", "mlx5", "mlx5_0,eth0", "eth", "lo", "node2", "node",
 					     "node0x", "gpu0", "09:00.0" };
-	struct wf_place place;
+	struct wf_topology_place place;
 
 	(void)state;
 	open_machine(MACHINE_DUAL);
@@ -148,7 +148,7 @@ static void only_who_publishes_has_memory_for_peers(void **state)
 static void a_netdev_may_lie_deeper_than_its_device(void **state)
 {
 	char path[WF_SYSFS_PATH_BYTES], to[WF_SYSFS_PATH_BYTES];
-	struct wf_place place;
+	struct wf_topology_place place;
 	const char *root;
 
 	(void)state;

@@ -79,7 +79,7 @@ static int get(const uint8_t *bytes, size_t count, struct wf_greet *greet, struc
 /* A hello in which every field is something else, and every length is the longest. */
 static void fill_hello(struct wf_greet *greet)
 {
-	struct wf_hello *h = &greet->hello;
+	struct wf_greet_hello *h = &greet->hello;
 
 	memset(greet, 0, sizeof(*greet));
 	greet->kind = WF_GREET_HELLO;

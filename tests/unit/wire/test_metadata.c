@@ -16,7 +16,7 @@
 static const struct row {
 	const char *name;
 	size_t count;
-	struct wf_pair pair;
+	struct wf_metadata_pair pair;
 	uint8_t bytes[24];
 } rows[] = {
 	{
@@ -61,12 +61,12 @@ static int check_long(uint16_t key_bytes, uint32_t value_bytes)
 {
 	size_t count = FIXED_BYTES + (size_t)key_bytes + value_bytes;
 	uint8_t *bytes = test_malloc(count);
-	struct wf_pair pair = { bytes, bytes, key_bytes, value_bytes };
-	struct wf_writer w;
+	struct wf_metadata_pair pair = { bytes, bytes, key_bytes, value_bytes };
+	struct wf_bytes_writer w;
 	int rc;
 
 	memset(bytes, 'k', count);
-	w = wf_writer(bytes, FIXED_BYTES);
+	w = wf_bytes_writer(bytes, FIXED_BYTES);
 	wf_bytes_put_u16(&w, key_bytes);
 	wf_bytes_put_u32(&w, value_bytes);
 	assert_int_equal(wf_metadata_bytes(&pair), count);
@@ -77,7 +77,7 @@ static int check_long(uint16_t key_bytes, uint32_t value_bytes)
 
 static bool good(const char *key, const void *value, size_t value_bytes)
 {
-	return wf_metadata_good(&(struct wf_pair){ TEXT(key), value, (uint16_t)strlen(key),
+	return wf_metadata_good(&(struct wf_metadata_pair){ TEXT(key), value, (uint16_t)strlen(key),
 						   (uint32_t)value_bytes });
 }
 
@@ -87,9 +87,9 @@ static void a_pair_is_the_same_bytes_both_ways(void **state)
 	for (size_t i = 0; i < WF_COUNT(rows); i++) {
 		const struct row *row = &rows[i];
 		uint8_t bytes[sizeof(row->bytes)];
-		struct wf_writer w = wf_writer(bytes, sizeof(bytes));
-		struct wf_reader r = wf_reader(row->bytes, row->count);
-		struct wf_pair pair;
+		struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+		struct wf_bytes_reader r = wf_bytes_reader(row->bytes, row->count);
+		struct wf_metadata_pair pair;
 
 		wf_metadata_put(&w, &row->pair);
 		if ((size_t)(w.at - bytes) != row->count)
@@ -145,7 +145,7 @@ static void a_key_is_of_few_characters(void **state)
 		count += may;
 		for (uint16_t at = 0; at < 3; at++) {
 			uint8_t key[] = { 'a', 'b', 'z' };
-			struct wf_pair pair = { .key = key, .key_bytes = sizeof(key) };
+			struct wf_metadata_pair pair = { .key = key, .key_bytes = sizeof(key) };
 
 			key[at] = (uint8_t)c;
 			assert_int_equal(wf_metadata_good(&pair), may);
@@ -215,8 +215,8 @@ static void a_key_may_repeat_and_all_keep_their_order(void **state)
 		1, 0, 1, 0, 0, 0, 'b', '1',
 	};
 	static const char expected[] = "b1a2b3b1";
-	struct wf_reader r = wf_reader(block, sizeof(block));
-	struct wf_pair pair;
+	struct wf_bytes_reader r = wf_bytes_reader(block, sizeof(block));
+	struct wf_metadata_pair pair;
 
 	(void)state;
 	assert_int_equal(check(block, sizeof(block)), 4);
@@ -274,8 +274,8 @@ static void all_pairs_together_have_a_limit(void **state)
 
 static void nothing_is_no_pairs(void **state)
 {
-	struct wf_reader r = wf_reader("", 0);
-	struct wf_pair pair;
+	struct wf_bytes_reader r = wf_bytes_reader("", 0);
+	struct wf_metadata_pair pair;
 
 	(void)state;
 	assert_int_equal(wf_metadata_check(TEXT(""), 0), 0);
@@ -285,8 +285,8 @@ static void nothing_is_no_pairs(void **state)
 
 static void after_its_cut_a_block_stays_bad(void **state)
 {
-	struct wf_reader r = wf_reader(rows[0].bytes, rows[0].count - 1);
-	struct wf_pair pair;
+	struct wf_bytes_reader r = wf_bytes_reader(rows[0].bytes, rows[0].count - 1);
+	struct wf_metadata_pair pair;
 
 	(void)state;
 	assert_int_equal(wf_metadata_get(&r, &pair), -EBADMSG);

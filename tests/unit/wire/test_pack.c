@@ -25,7 +25,7 @@ static size_t end(struct wf_pack *p)
 /* A frame of parts that the test describes itself. */
 static size_t put_parts(uint8_t *frame, const struct wf_record *parts, uint16_t count)
 {
-	struct wf_writer w = wf_writer(frame + WF_FRAME_HEADER_BYTES, CAPACITY_BODY);
+	struct wf_bytes_writer w = wf_bytes_writer(frame + WF_FRAME_HEADER_BYTES, CAPACITY_BODY);
 	struct wf_frame header = { .kind = WF_FRAME_DATA, .record_count = count };
 
 	for (uint16_t i = 0; i < count; i++) {

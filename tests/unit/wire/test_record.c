@@ -519,12 +519,12 @@ static int travel(const struct wf_tensor_record *t, const int64_t *shape)
 	size_t eager = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
 	size_t count = wf_tensor_record_bytes(t) + eager;
 	uint8_t *bytes = test_calloc(1, count);
-	struct wf_writer w = wf_writer(bytes, count);
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, count);
 	int rc;
 
 	wf_tensor_record_put(&w, t, shape);
 	assert_false(w.bad);
-	assert_int_equal(wf_writer_left(&w), eager);
+	assert_int_equal(wf_bytes_writer_left(&w), eager);
 	rc = get(WF_RECORD_TENSOR, bytes, count);
 	test_free(bytes);
 	return rc;
@@ -641,7 +641,7 @@ static void a_dimension_is_read_as_it_was_written(void **state)
 	static const int64_t shape[] = { 0, 1, INT64_C(0x0102030405060708), 3 };
 	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 4 }, got;
 	uint8_t bytes[ROOM];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	(void)state;
 	wf_tensor_record_put(&w, &t, shape);
@@ -731,15 +731,15 @@ static const uint8_t handle[WF_BODY_HANDLE_BYTES] = { 7, [WF_BODY_HANDLE_BYTES -
 static int travel_body(struct wf_body body)
 {
 	uint8_t bytes[WF_BODY_BYTES_MAX];
-	struct wf_writer w = wf_writer(bytes, sizeof(bytes));
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 	struct wf_body got = { .way = 99 };
-	struct wf_reader r;
+	struct wf_bytes_reader r;
 	int rc;
 
 	wf_body_put(&w, &body);
 	assert_false(w.bad);
 	assert_int_equal(w.at - bytes, wf_body_bytes(&body));
-	r = wf_reader(bytes, (size_t)(w.at - bytes));
+	r = wf_bytes_reader(bytes, (size_t)(w.at - bytes));
 	rc = wf_body_get(&r, &got);
 	if (rc)
 		assert_int_equal(got.way, 99);
