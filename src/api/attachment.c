@@ -14,7 +14,7 @@
 #include "core/worker.h"
 #include "wire/record.h"
 
-_Static_assert(WEFT_ATTACHMENTS_MAX == WF_ATTACHMENTS_MAX, "the public limit is the wire's");
+_Static_assert(WEFT_ATTACHMENTS_MAX == WF_RECORD_ATTACHMENTS_MAX, "the public limit is the wire's");
 
 static int check_node(const struct weft_node *node)
 {
@@ -26,14 +26,14 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_work
 		  const struct wf_terms *terms, unsigned count, const struct weft_tensor *tensor,
 		  const struct weft_send_options *options, struct weft_op **op)
 {
-	static const uint8_t key[WF_ATTACHMENT_KEY_BYTES];
+	static const uint8_t key[WF_RECORD_ATTACHMENT_KEY_BYTES];
 	struct wf_attachment *attached;
 	struct weft_op *fresh;
 	int err;
 
-	if (count == WF_ATTACHMENTS_MAX)
+	if (count == WF_RECORD_ATTACHMENTS_MAX)
 		return wf_last_set(-E2BIG, "a message has %d attachments at most",
-				   WF_ATTACHMENTS_MAX);
+				   WF_RECORD_ATTACHMENTS_MAX);
 	attached = calloc(1, sizeof(*attached));
 	if (!attached)
 		return wf_last_set(-ENOMEM, "no memory for an attachment");

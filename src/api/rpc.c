@@ -16,7 +16,7 @@
 #include "core/stub.h"
 #include "core/worker.h"
 #include "rpc/reply.h"
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 int weft_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *descriptor,
 		   struct weft_stub **stub)
@@ -208,9 +208,9 @@ int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
 
 	if (err || (bytes && WF_NEED(details)))
 		return err ? err : -EINVAL;
-	if (bytes > WF_METADATA_BYTES_MAX)
+	if (bytes > WF_PAIRS_BYTES_MAX)
 		return wf_last_set(-EMSGSIZE, "details of %zu bytes: the limit is %zu", bytes,
-				   (size_t)WF_METADATA_BYTES_MAX);
+				   (size_t)WF_PAIRS_BYTES_MAX);
 	copy = malloc(bytes ? bytes : 1);
 	if (!copy)
 		return wf_last_set(-ENOMEM, "no memory for details");

@@ -130,14 +130,14 @@ uint64_t wf_attachments_offered_bytes(const struct wf_list *attached)
 }
 
 void wf_attachments_begin(struct wf_list *attached, struct wf_worker *worker, struct wf_link *link,
-			  uint64_t call, struct wf_attachment_key key)
+			  uint64_t call, struct wf_record_attachment_key key)
 {
 	wf_attachments_await(attached, worker);
 	WF_LIST_EACH(node, attached) {
 		struct weft_op *op = op_of(node);
 
 		op->send.sending.step = call;
-		wf_attachment_key_put(op->send.attached->key, &key);
+		wf_record_attachment_key_put(op->send.attached->key, &key);
 		key.index++;
 		wf_send_start_attached(op, worker, link);
 	}

@@ -8,8 +8,8 @@
 #include <weft/weft.h>
 #include "rpc/stream.h"
 #include "tensor/bundle.h"
-#include "wire/call_record.h"
 #include "wire/record.h"
+#include "wire/record_call.h"
 
 struct wf_worker;
 
@@ -21,7 +21,7 @@ struct wf_attachment {
 	bool lost;                /* the send ended; a loss notice with a reference goes instead */
 	struct weft_op *call;     /* NULL or a call that waits for the send beside its request */
 	struct weft_stream *stream; /* NULL or a reference: the send goes with a message of it */
-	uint8_t key[WF_ATTACHMENT_KEY_BYTES];
+	uint8_t key[WF_RECORD_ATTACHMENT_KEY_BYTES];
 };
 
 /* Begin @attached, whose message waits to be posted: they can end.  Threads: owner. */
@@ -35,7 +35,7 @@ uint64_t wf_attachments_offered_bytes(const struct wf_list *attached);
 
 /* Post @attached, beside their message, over @link; @key: the first one's.  Threads: owner. */
 void wf_attachments_begin(struct wf_list *attached, struct wf_worker *worker, struct wf_link *link,
-			  uint64_t call, struct wf_attachment_key key);
+			  uint64_t call, struct wf_record_attachment_key key);
 
 /*
  * End @attached, whose message is over, as its peer knows; those that have not begun end at

@@ -27,10 +27,10 @@ void wf_drain_up(struct wf_worker *worker, struct wf_link *link)
 
 static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_small_record small;
+	struct wf_record_small small;
 
 	(void)ctx;
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	link->above.drains = true;
 	return 0;

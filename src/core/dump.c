@@ -187,7 +187,7 @@ struct unmatched {
 	unsigned count;
 };
 
-static void write_tensor(void *ctx, const struct wf_tensor_record *t, const struct wf_link *from,
+static void write_tensor(void *ctx, const struct wf_record_tensor *t, const struct wf_link *from,
 			 uint64_t since_ns)
 {
 	char text[WF_DESCRIBE_BYTES] = "";

@@ -7,7 +7,7 @@
 
 #include "core/last.h"
 #include "core/op.h"
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 static bool begins(const char *key, const char *with)
 {
@@ -17,13 +17,13 @@ static bool begins(const char *key, const char *with)
 static int too_long(void)
 {
 	return wf_last_set(-EMSGSIZE, "metadata of more than %zu bytes",
-			   (size_t)WF_METADATA_BYTES_MAX);
+			   (size_t)WF_PAIRS_BYTES_MAX);
 }
 
 /* Convert @m, whose lengths fit. */
-static struct wf_metadata_pair pair_of(const struct weft_metadata *m)
+static struct wf_pair pair_of(const struct weft_metadata *m)
 {
-	return (struct wf_metadata_pair){
+	return (struct wf_pair){
 		.key = (const uint8_t *)m->key,
 		.key_bytes = (uint16_t)(m->key ? strlen(m->key) : 0),
 		.value = m->value,
@@ -32,12 +32,12 @@ static struct wf_metadata_pair pair_of(const struct weft_metadata *m)
 }
 
 /* Check @m and convert it to @pair.  -EINVAL, -EMSGSIZE: recorded. */
-static int check(const struct weft_metadata *m, struct wf_metadata_pair *pair)
+static int check(const struct weft_metadata *m, struct wf_pair *pair)
 {
-	if (m->bytes > WF_METADATA_BYTES_MAX || (m->key && strlen(m->key) >= WF_METADATA_BYTES_MAX))
+	if (m->bytes > WF_PAIRS_BYTES_MAX || (m->key && strlen(m->key) >= WF_PAIRS_BYTES_MAX))
 		return too_long();
 	*pair = pair_of(m);
-	if ((m->bytes && !m->value) || !wf_metadata_good(pair))
+	if ((m->bytes && !m->value) || !wf_pair_good(pair))
 		return wf_last_set(-EINVAL,
 				   "metadata %.80s: keys are of 0-9 a-z - _ . and values printable, but of keys that end in -bin",
 				   m->key ? m->key : "without a key");
@@ -49,7 +49,7 @@ static int check(const struct weft_metadata *m, struct wf_metadata_pair *pair)
 int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **block,
 		     uint32_t *bytes)
 {
-	struct wf_metadata_pair pair;
+	struct wf_pair pair;
 	struct wf_bytes_writer w;
 	size_t sum = 0;
 	int err;
@@ -62,8 +62,8 @@ int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **
 		err = check(&pairs[i], &pair);
 		if (err)
 			return err;
-		sum += wf_metadata_bytes(&pair);
-		if (sum > WF_METADATA_BYTES_MAX)
+		sum += wf_pair_bytes(&pair);
+		if (sum > WF_PAIRS_BYTES_MAX)
 			return too_long();
 	}
 	if (!sum)
@@ -75,7 +75,7 @@ int wf_metadata_pack(const struct weft_metadata *pairs, size_t count, uint8_t **
 	w = wf_bytes_writer(*block, sum);
 	for (size_t i = 0; i < count; i++) {
 		pair = pair_of(&pairs[i]);
-		wf_metadata_put(&w, &pair);
+		wf_pair_put(&w, &pair);
 	}
 	return 0;
 }
@@ -85,7 +85,7 @@ int wf_metadata_grow(struct weft_op *op, uint32_t own_bytes, uint32_t more_bytes
 	struct wf_call *call = &op->call.call;
 	uint8_t *block;
 
-	if (own_bytes + more_bytes > WF_METADATA_BYTES_MAX)
+	if (own_bytes + more_bytes > WF_PAIRS_BYTES_MAX)
 		return too_long();
 	block = realloc(op->call.metadata, own_bytes + more_bytes);
 	if (!block)
@@ -112,9 +112,9 @@ static char *copy(char **at, const uint8_t *bytes, size_t count)
 struct weft_metadata *wf_metadata_unpack(const uint8_t *block, size_t bytes, size_t *count)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(block, bytes);
-	int pairs = bytes ? wf_metadata_check(block, bytes) : 0;
+	int pairs = bytes ? wf_pairs_check(block, bytes) : 0;
 	struct weft_metadata *all, *next;
-	struct wf_metadata_pair pair;
+	struct wf_pair pair;
 	char *at;
 
 	*count = 0;
@@ -124,7 +124,7 @@ struct weft_metadata *wf_metadata_unpack(const uint8_t *block, size_t bytes, siz
 	if (!all)
 		return NULL;
 	at = (char *)(all + pairs);
-	for (next = all; wf_metadata_get(&r, &pair) > 0; next++) {
+	for (next = all; wf_pair_get(&r, &pair) > 0; next++) {
 		next->key = copy(&at, pair.key, pair.key_bytes);
 		next->value = copy(&at, pair.value, pair.value_bytes);
 		next->bytes = pair.value_bytes;

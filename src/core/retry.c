@@ -22,7 +22,7 @@
 #include "core/op.h"
 #include "core/peer.h"
 #include "util/random.h"
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 /* Not tuned: long enough for a peer to restart, and to leave an overloaded one alone. */
 #define PAUSE_NS (100 * WF_NS_PER_MS)
@@ -197,7 +197,7 @@ static void say_attempts(struct weft_op *op)
 	struct wf_retry *r = op->call.retry;
 	struct wf_call *call = &op->call.call;
 	char text[12];
-	struct wf_metadata_pair pair = { .key = (const uint8_t *)"weft-attempts", .key_bytes = 13,
+	struct wf_pair pair = { .key = (const uint8_t *)"weft-attempts", .key_bytes = 13,
 				.value = (const uint8_t *)text };
 	uint32_t own_bytes = r->failed == 1 ? call->metadata_bytes : r->metadata_bytes;
 	struct wf_bytes_writer w;
@@ -206,11 +206,11 @@ static void say_attempts(struct weft_op *op)
 
 	r->metadata_bytes = own_bytes;
 	pair.value_bytes = (uint32_t)snprintf(text, sizeof(text), "%u", r->failed);
-	bytes = (uint32_t)wf_metadata_bytes(&pair);
+	bytes = (uint32_t)wf_pair_bytes(&pair);
 	if (wf_metadata_grow(op, own_bytes, bytes, &at))
 		return;
 	w = wf_bytes_writer(at, bytes);
-	wf_metadata_put(&w, &pair);
+	wf_pair_put(&w, &pair);
 }
 
 void wf_retry_begin(struct weft_op *op)

@@ -148,7 +148,7 @@ static void start(struct weft_op *op)
 		atomic_fetch_add(&op->refs, 1);
 		if (!wf_call_start(&op->worker->calls, link, call)) {
 			wf_attachments_begin(&op->call.attached, op->worker, link, call->id,
-					     (struct wf_attachment_key){ 0 });
+					     (struct wf_record_attachment_key){ 0 });
 			return;
 		}
 		wf_error_set(&e, -ENOMEM, "no memory for a call");

@@ -49,7 +49,7 @@ void wf_server_hooks_given_up(struct wf_server_call *served)
 void wf_server_hooks_answered(struct wf_server_call *served)
 {
 	struct wf_worker *worker = wf_worker_of(served);
-	struct wf_attachment_key key = { .reply = 1 };
+	struct wf_record_attachment_key key = { .reply = 1 };
 
 	wf_attachments_begin(&served->reply.attached, worker, served->link, served->call, key);
 	/* Attachments of the reply outlive the call from now on. */

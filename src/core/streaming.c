@@ -202,7 +202,7 @@ static void written(struct wf_write *w, const struct wf_error *e)
 static void begun(struct wf_write *w, struct wf_link *link, uint64_t call, uint64_t number)
 {
 	struct weft_op *op = WF_CONTAINER(w, struct weft_op, write.write);
-	struct wf_attachment_key key = { .reply = w->stream->serves, .message = number };
+	struct wf_record_attachment_key key = { .reply = w->stream->serves, .message = number };
 
 	wf_attachments_begin(&op->write.attached, op->worker, link, call, key);
 }

@@ -19,11 +19,11 @@
 static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack)
 {
 	struct wf_unpack peek = *unpack;
-	struct wf_small_record small;
+	struct wf_record_small small;
 	struct wf_record record;
 
 	return wf_unpack_next(&peek, &record) > 0 &&
-	       !wf_small_record_get(record.bytes, record.count, &small) &&
+	       !wf_record_small_get(record.bytes, record.count, &small) &&
 	       (int32_t)(link->tx.sequence.received - (uint32_t)small.other) < 0;
 }
 
@@ -63,7 +63,7 @@ static void charge_assembly(struct wf_link *link)
 /* Take a record of a control frame: credit records are the link's own, others go up. */
 static int control_record(struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_small_record small;
+	struct wf_record_small small;
 
 	if (record->flags || record->type < WF_RECORD_WITHDRAW)
 		return -EBADMSG;
@@ -71,7 +71,7 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 		return -ENOMEM;
 	if (record->type != WF_RECORD_RETURN && record->type != WF_RECORD_RETURNED)
 		return wf_route_record(link->engine->routes, link, record);
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_RETURN)
 		wf_rx_credit_asked(link, (uint32_t)WF_MIN(small.id, UINT32_MAX));

@@ -286,7 +286,7 @@ static int send_data(struct wf_link *link)
 static void send_control(struct wf_link *link)
 {
 	struct wf_outframe *f = take_frame(link, WF_FRAME_CONTROL);
-	uint8_t bytes[WF_SMALL_RECORD_BYTES];
+	uint8_t bytes[WF_RECORD_SMALL_BYTES];
 	struct wf_pack pack;
 	struct wf_list *node;
 
@@ -298,14 +298,14 @@ static void send_control(struct wf_link *link)
 	f->header.seq = ++link->tx.control_seq;
 	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
 	while ((node = wf_list_first(&link->out.controls)) &&
-	       wf_pack_room(&pack) >= WF_SMALL_RECORD_BYTES) {
+	       wf_pack_room(&pack) >= WF_RECORD_SMALL_BYTES) {
 		struct wf_message_control *c = WF_CONTAINER(node, struct wf_message_control, node);
 		struct wf_bytes_writer writer = wf_bytes_writer(bytes, sizeof(bytes));
 		/* A control speaks of records in frames up to here: it must not overtake them. */
-		struct wf_small_record small = { .id = c->id, .other = link->tx.sequence.sent };
+		struct wf_record_small small = { .id = c->id, .other = link->tx.sequence.sent };
 		size_t done = 0;
 
-		wf_small_record_put(&writer, &small);
+		wf_record_small_put(&writer, &small);
 		wf_pack_add(&pack, c->type, bytes, sizeof(bytes), NULL, 0, &done);
 		wf_list_remove(node);
 		wf_list_append(&link->out.controls_out, node);

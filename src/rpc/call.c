@@ -8,7 +8,7 @@
 
 #include "util/progress.h"
 #include "util/status.h"
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 #define CALLS_MAX (1u << 20)
 
@@ -111,11 +111,11 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 	call->run.bundle = NULL;
 }
 
-static struct wf_call_record record_of(const struct wf_call *call, const struct wf_body *body)
+static struct wf_record_call record_of(const struct wf_call *call, const struct wf_body *body)
 {
 	uint64_t now = WF_MAX(call->calls->transfer->engine->loop.now_ns, call->began_ns);
 
-	return (struct wf_call_record){
+	return (struct wf_record_call){
 		.call = call->id,
 		/* Time spent in queues is taken off. */
 		.left_ns = call->deadline_ns == UINT64_MAX ? UINT64_MAX
@@ -140,12 +140,12 @@ static struct wf_call_record record_of(const struct wf_call *call, const struct 
 
 static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
-	struct wf_call_record c = record_of(WF_CONTAINER(p, struct wf_call, outgoing), body);
+	struct wf_record_call c = record_of(WF_CONTAINER(p, struct wf_call, outgoing), body);
 	struct wf_bytes_writer head;
-	int err = wf_outgoing_head(p, wf_call_record_bytes(&c), &head);
+	int err = wf_outgoing_head(p, wf_record_call_bytes(&c), &head);
 
 	if (!err)
-		wf_call_record_put(&head, &c);
+		wf_record_call_put(&head, &c);
 	return err;
 }
 
@@ -384,13 +384,13 @@ static int note(struct wf_call *call, enum wf_call_note what, const uint8_t *byt
 {
 	if (!count)
 		return 0;
-	if (what == WF_CALL_DETAILS ? count > WF_METADATA_BYTES_MAX
-				    : wf_metadata_check(bytes, count) < 0)
+	if (what == WF_CALL_DETAILS ? count > WF_PAIRS_BYTES_MAX
+				    : wf_pairs_check(bytes, count) < 0)
 		return -EBADMSG;
 	return call->noted ? call->noted(call, what, bytes, count) : 0;
 }
 
-static int note_all(struct wf_call *call, const struct wf_reply_record *r)
+static int note_all(struct wf_call *call, const struct wf_record_reply *r)
 {
 	int err = note(call, WF_CALL_INITIAL, r->initial, r->initial_bytes);
 
@@ -433,10 +433,10 @@ static int take_response(void *ctx, struct wf_link *link, const struct wf_record
 static int take_grant(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_calls *calls = ctx;
-	struct wf_small_record small;
+	struct wf_record_small small;
 	struct wf_call *call;
 
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	call = find(calls, link, small.id);
 	if (call && !call->stream)
@@ -450,12 +450,12 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 {
 	struct wf_calls *calls = ctx;
 	struct wf_answer *answer = NULL;
-	struct wf_reply_record r;
+	struct wf_record_reply r;
 	struct wf_call *call;
 	struct wf_error e;
 	int err;
 
-	if (wf_reply_record_get(record->bytes, record->count, &r))
+	if (wf_record_reply_get(record->bytes, record->count, &r))
 		return -EBADMSG;
 	err = r.body.way == WF_BODY_PULL ? wf_answer_open(link, r.body.offer, &answer) : 0;
 	if (err)

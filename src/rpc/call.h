@@ -15,7 +15,7 @@
 #include "rpc/message.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
-#include "wire/call_record.h"
+#include "wire/record_call.h"
 
 #define WF_CALL_BYTES_MAX (64 * MIB) /* default limit of a message that is received */
 #define WF_CALL_BYTES_MOST GIB /* highest limit, and longest message sent; protobuf-c: 2 GiB */
@@ -98,7 +98,7 @@ struct wf_call {
 	struct wf_buffer request, reply;
 	struct wf_outgoing outgoing; /* carries the request; read by the owner: its path */
 	/* Members from here on are not zeroed, see wf_op_init. */
-	struct wf_reply_record record;
+	struct wf_record_reply record;
 	struct wf_pull pull;
 };
 

@@ -29,7 +29,7 @@ static int copy_block(const uint8_t *from, uint32_t bytes, struct wf_reply_block
 }
 
 /* Answer @s with the reply to an earlier attempt, which the caller may not have got. */
-static void answer_again(struct wf_server_call *s, const struct wf_reply_record *r)
+static void answer_again(struct wf_server_call *s, const struct wf_record_reply *r)
 {
 	struct wf_packed reply = {
 		.bytes = r->body.bytes, .compressed = r->flags & WF_REPLY_COMPRESSED,
@@ -95,7 +95,7 @@ bool wf_dedup_is_first(struct wf_server_call *s)
 	return false;
 }
 
-void wf_dedup_keep(struct wf_server_call *s, const struct wf_reply_record *reply)
+void wf_dedup_keep(struct wf_server_call *s, const struct wf_record_reply *reply)
 {
 	struct wf_reply_cache_entry *request = s->again.running;
 

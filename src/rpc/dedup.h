@@ -40,6 +40,6 @@ bool wf_dedup_is_known(const struct wf_server_call *s);
 bool wf_dedup_is_first(struct wf_server_call *s);
 
 /* Keep the answer @reply, with the body at eager, for the next attempt, if there can be one. */
-void wf_dedup_keep(struct wf_server_call *s, const struct wf_reply_record *reply);
+void wf_dedup_keep(struct wf_server_call *s, const struct wf_record_reply *reply);
 
 #endif

@@ -31,12 +31,12 @@ static enum weft_executed executed(const struct wf_server_call *s)
 	return s->handler.begun ? WEFT_EXECUTED_YES : WEFT_EXECUTED_NO;
 }
 
-static struct wf_reply_record record_of(const struct wf_server_call *s, const struct wf_body *body)
+static struct wf_record_reply record_of(const struct wf_server_call *s, const struct wf_body *body)
 {
 	const struct wf_reply *reply = &s->reply;
 	bool well = reply->status == WEFT_OK;
 
-	return (struct wf_reply_record){
+	return (struct wf_record_reply){
 		.call = s->call,
 		.status = (uint8_t)reply->status,
 		.executed = (uint8_t)executed(s),
@@ -56,13 +56,13 @@ static struct wf_reply_record record_of(const struct wf_server_call *s, const st
 
 static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
-	struct wf_reply_record r =
+	struct wf_record_reply r =
 		record_of(WF_CONTAINER(p, struct wf_server_call, reply.outgoing), body);
 	struct wf_bytes_writer head;
-	int err = wf_outgoing_head(p, wf_reply_record_bytes(&r), &head);
+	int err = wf_outgoing_head(p, wf_record_reply_bytes(&r), &head);
 
 	if (!err)
-		wf_reply_record_put(&head, &r);
+		wf_record_reply_put(&head, &r);
 	return err;
 }
 
@@ -160,7 +160,7 @@ static bool finish_stream(struct wf_server_call *s)
 static void keep_reply(struct wf_server_call *s)
 {
 	struct wf_body body = { .bytes = s->reply.outgoing.body_bytes };
-	struct wf_reply_record r = record_of(s, &body);
+	struct wf_record_reply r = record_of(s, &body);
 
 	r.eager = s->reply.outgoing.body;
 	wf_dedup_keep(s, &r);

@@ -198,7 +198,7 @@ static const uint8_t *copy(uint8_t **at, const uint8_t *bytes, uint64_t count)
 }
 
 void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_reply_cache_entry *q,
-			 const struct wf_reply_record *reply)
+			 const struct wf_record_reply *reply)
 {
 	uint64_t bytes = (uint64_t)reply->text_bytes + 1 + reply->initial_bytes +
 			 reply->trailing_bytes + reply->details_bytes + reply->body.bytes;

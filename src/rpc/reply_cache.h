@@ -19,8 +19,8 @@
 
 #include <stdatomic.h>
 #include "link/engine.h"
-#include "wire/call_record.h"
 #include "wire/record.h"
+#include "wire/record_call.h"
 
 /* Limits of a worker; not tuned: some seconds of a busy server, for a short break of a link. */
 #define WF_REPLY_CACHE_MAX 1024
@@ -38,7 +38,7 @@ struct wf_reply_cache_entry {
 	struct wf_caller *caller;
 	uint64_t id;
 	struct wf_server_call *served; /* call whose handler runs; NULL: it has answered */
-	struct wf_reply_record reply; /* the answer; its text a C string, its body at eager */
+	struct wf_record_reply reply; /* the answer; its text a C string, its body at eager */
 	uint8_t *block;           /* memory of the reply's bytes */
 	uint64_t bytes;           /* size of the entry and @block */
 };
@@ -69,7 +69,7 @@ int wf_reply_cache_open(struct wf_reply_cache *r, const uint8_t *incarnation, ui
 
 /* Keep the answer @reply, with the body at eager; it is copied, if there is room. */
 void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_reply_cache_entry *request,
-			 const struct wf_reply_record *reply);
+			 const struct wf_record_reply *reply);
 
 /* Drop the entry, whose answer, if any, is for nobody. */
 void wf_reply_cache_lose(struct wf_reply_cache *r, struct wf_reply_cache_entry *request);

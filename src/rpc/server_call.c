@@ -14,7 +14,7 @@
 #include "util/clock.h"
 #include "transfer/tell.h"
 #include "util/status.h"
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 #define ALONE_NS (10 * WF_NS_PER_S) /* for a lost caller to come back; not tuned: links take less */
 
@@ -434,7 +434,7 @@ static void refuse_draining(struct wf_server_call *s)
 }
 
 /* Check the size and enter the limits.  Returns false: the call has been refused. */
-static bool enter(struct wf_server_call *s, const struct wf_call_record *c)
+static bool enter(struct wf_server_call *s, const struct wf_record_call *c)
 {
 	uint64_t bytes_max = s->service->message_bytes_max;
 	struct wf_error e;
@@ -461,7 +461,7 @@ static bool enter(struct wf_server_call *s, const struct wf_call_record *c)
 }
 
 /* Find the method, of that kind. */
-static int find_method(struct wf_server_call *s, const struct wf_call_record *c, struct wf_error *e)
+static int find_method(struct wf_server_call *s, const struct wf_record_call *c, struct wf_error *e)
 {
 	int method_bytes = WF_MIN((int)c->method_bytes, 100);
 	const char *method = (const char *)c->method;
@@ -511,7 +511,7 @@ fail:
 }
 
 /* Copy an eager request into its buffer. */
-static void copy_request(struct wf_server_call *s, const struct wf_call_record *c)
+static void copy_request(struct wf_server_call *s, const struct wf_record_call *c)
 {
 	struct wf_error e;
 
@@ -525,7 +525,7 @@ static void copy_request(struct wf_server_call *s, const struct wf_call_record *
 }
 
 /* Begin to take the request; a refused one is answered here. */
-static void take_request(struct wf_server_call *s, const struct wf_call_record *c)
+static void take_request(struct wf_server_call *s, const struct wf_record_call *c)
 {
 	struct wf_error e;
 
@@ -560,7 +560,7 @@ static void take_request(struct wf_server_call *s, const struct wf_call_record *
 }
 
 /* Copy the metadata.  -ENOMEM. */
-static int copy_metadata(struct wf_server_call *s, const struct wf_call_record *c)
+static int copy_metadata(struct wf_server_call *s, const struct wf_record_call *c)
 {
 	if (!c->metadata_bytes)
 		return 0;
@@ -613,7 +613,7 @@ static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64
 	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
 	uint8_t bytes[WF_TELL_BYTES_MAX];
 	struct wf_bytes_writer writer = wf_bytes_writer(bytes, sizeof(bytes));
-	const struct wf_reply_record refusal = {
+	const struct wf_record_reply refusal = {
 		.call = call,
 		.status = WEFT_RESOURCE_EXHAUSTED,
 		.executed = WEFT_EXECUTED_NO,
@@ -621,9 +621,9 @@ static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64
 		.text = (const uint8_t *)text,
 	};
 
-	if (wf_reply_record_bytes(&refusal) > sizeof(bytes))
+	if (wf_record_reply_bytes(&refusal) > sizeof(bytes))
 		return -ENOMEM;
-	wf_reply_record_put(&writer, &refusal);
+	wf_record_reply_put(&writer, &refusal);
 	if (wf_tell_record(link, WF_RECORD_REPLY, bytes, (size_t)(writer.at - bytes)))
 		return -ENOMEM;
 	wf_counters_add(&w->counters.calls_refused, 1);
@@ -634,7 +634,7 @@ static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64
  * Drop the call @c, which comes after its caller has cancelled it.  -EBADMSG, -ENOMEM: it comes
  * again.
  */
-static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
+static int drop_cancelled(struct wf_link *link, const struct wf_record_call *c)
 {
 	struct wf_answer *answer;
 	int err = 0;
@@ -652,7 +652,7 @@ static int drop_cancelled(struct wf_link *link, const struct wf_call_record *c)
 }
 
 static enum wf_dedup_earlier earlier_than(const struct wf_engine *w,
-					  const struct wf_call_record *c)
+					  const struct wf_record_call *c)
 {
 	if (!c->incarnation)
 		return WF_DEDUP_NONE;
@@ -663,7 +663,7 @@ static enum wf_dedup_earlier earlier_than(const struct wf_engine *w,
 
 /* Set up @s, from the freelist, all zero. */
 static void set_up(struct wf_server_call *s, struct wf_server_calls *serving, struct wf_link *link,
-		   const struct wf_call_record *c)
+		   const struct wf_record_call *c)
 {
 	struct wf_engine *w = serving->transfer->engine;
 
@@ -690,13 +690,13 @@ int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 			 const struct wf_record *record)
 {
 	struct wf_engine *w = serving->transfer->engine;
-	struct wf_call_record c;
+	struct wf_record_call c;
 	struct wf_server_call *s;
 	uint64_t hash;
 	int err = 0;
 
-	if (wf_call_record_get(record->bytes, record->count, &c) ||
-	    wf_metadata_check(c.metadata, c.metadata_bytes) < 0)
+	if (wf_record_call_get(record->bytes, record->count, &c) ||
+	    wf_pairs_check(c.metadata, c.metadata_bytes) < 0)
 		return -EBADMSG;
 	hash = hash_of(serving, link, c.call);
 	if (find(serving, link, c.call, hash))
@@ -733,11 +733,11 @@ int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 static int take_cancel(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_server_calls *serving = ctx;
-	struct wf_small_record small;
+	struct wf_record_small small;
 	struct wf_server_call *s;
 	struct wf_error e;
 
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	s = lookup(serving, link, small.id);
 	if (s) {
@@ -773,10 +773,10 @@ static int take_message(void *ctx, struct wf_link *link, const struct wf_record 
 static int take_grant(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_server_calls *serving = ctx;
-	struct wf_small_record small;
+	struct wf_record_small small;
 	struct wf_server_call *s;
 
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	s = lookup(serving, link, small.id);
 	if (s && s->stream)

@@ -163,12 +163,12 @@ static void break_off_later(struct wf_stream *s, const struct wf_error *e)
 
 /* Writes. */
 
-static struct wf_message_record record_of(const struct wf_write *w, const struct wf_body *body)
+static struct wf_record_message record_of(const struct wf_write *w, const struct wf_body *body)
 {
 	const struct wf_stream *s = w->stream;
 	bool initial = w->flags & WF_MESSAGE_INITIAL;
 
-	return (struct wf_message_record){
+	return (struct wf_record_message){
 		.call = s->call,
 		.flags = w->flags,
 		.attachments = w->attachments,
@@ -181,14 +181,14 @@ static struct wf_message_record record_of(const struct wf_write *w, const struct
 static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
 	const struct wf_write *w = WF_CONTAINER(p, struct wf_write, outgoing);
-	struct wf_message_record m = record_of(w, body);
+	struct wf_record_message m = record_of(w, body);
 	struct wf_stream *s = w->stream;
 	struct wf_bytes_writer head;
-	int err = wf_outgoing_head(p, wf_message_record_bytes(&m), &head);
+	int err = wf_outgoing_head(p, wf_record_message_bytes(&m), &head);
 
 	if (err)
 		return err;
-	wf_message_record_put(&head, &m);
+	wf_record_message_put(&head, &m);
 	if (s->out.held)
 		go_on_later(s);
 	s->out.held = false;
@@ -391,7 +391,7 @@ static void grant_sent(struct wf_message *m, const struct wf_error *e)
 static void grant(struct wf_stream *s)
 {
 	struct wf_bytes_writer w = wf_bytes_writer(s->in.grant_bytes, sizeof(s->in.grant_bytes));
-	struct wf_small_record small = { .id = s->call, .other = s->in.taken + WF_STREAM_WINDOW };
+	struct wf_record_small small = { .id = s->call, .other = s->in.taken + WF_STREAM_WINDOW };
 
 	if (s->in.grant_busy || s->in.state != WF_STREAM_OPEN ||
 	    small.other < s->in.granted + GRANT_STEP)
@@ -399,7 +399,7 @@ static void grant(struct wf_stream *s)
 	s->in.granted = small.other;
 	s->in.grant_busy = true;
 	s->busy++;
-	wf_small_record_put(&w, &small);
+	wf_record_small_put(&w, &small);
 	s->in.grant = (struct wf_message){
 		.type = s->serves ? WF_RECORD_GRANT_REQUESTS : WF_RECORD_GRANT_RESPONSES,
 		.head = s->in.grant_bytes,
@@ -669,7 +669,7 @@ void wf_streams_down(struct wf_link *link, const struct wf_error *e)
 int wf_stream_arrive(struct wf_link *link, const struct wf_record *record,
 		     struct wf_stream_arrived *a)
 {
-	if (wf_message_record_get(record->bytes, record->count, &a->record))
+	if (wf_record_message_get(record->bytes, record->count, &a->record))
 		return -EBADMSG;
 	return wf_answer_meet(link, &a->record.body, &a->answer);
 }

@@ -18,7 +18,7 @@
 #include "rpc/reading.h"
 #include "rpc/write.h"
 #include "transfer/pull.h"
-#include "wire/call_record.h"
+#include "wire/record_call.h"
 
 /* Streams of a worker. */
 struct wf_streams {
@@ -67,7 +67,7 @@ struct wf_stream_in {
 	uint64_t ahead_bytes;           /* bytes pulled, or being pulled, and not read */
 	struct wf_message grant;
 	bool grant_busy;
-	uint8_t grant_bytes[WF_SMALL_RECORD_BYTES];
+	uint8_t grant_bytes[WF_RECORD_SMALL_BYTES];
 };
 
 struct wf_stream {
@@ -162,7 +162,7 @@ void wf_stream_release(struct wf_stream *s);
 
 /* A message that arrives, and the answer to its offer. */
 struct wf_stream_arrived {
-	struct wf_message_record record;
+	struct wf_record_message record;
 	struct wf_answer *answer;
 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "link/ledger.h"
-#include "wire/call_record.h"
+#include "wire/record_call.h"
 
 #define TYPICAL_RANK 4 /* further dimensions are not charged: a record's are longer */
 
@@ -192,7 +192,7 @@ void wf_bundle_receive(struct wf_bundle *b, uint32_t index, struct wf_receiving 
 }
 
 /* Describe the tensor of @t.  NULL: no memory. */
-static struct wf_bundled *describe(const struct wf_tensor_record *t)
+static struct wf_bundled *describe(const struct wf_record_tensor *t)
 {
 	struct wf_bundled *d = calloc(1, sizeof(*d) + t->rank * sizeof(d->shape[0]));
 
@@ -206,7 +206,7 @@ static struct wf_bundled *describe(const struct wf_tensor_record *t)
 }
 
 /* Keep tensor @index of @b.  Takes @answer, unless it fails. */
-static int keep(struct wf_bundle *b, uint32_t index, const struct wf_tensor_record *t,
+static int keep(struct wf_bundle *b, uint32_t index, const struct wf_record_tensor *t,
 		const struct wf_path *came, struct wf_answer *answer)
 {
 	struct wf_bundled *d = describe(t);
@@ -237,14 +237,14 @@ static int take_attachment(void *ctx, struct wf_link *link, const struct wf_reco
 	struct wf_bundles *bundles = ctx;
 	struct wf_bundle_name name = { .link = link };
 	struct wf_answer *answer;
-	struct wf_attachment_key key;
-	struct wf_tensor_record t;
+	struct wf_record_attachment_key key;
+	struct wf_record_tensor t;
 	struct wf_path came;
 	struct wf_bundle *b;
 	int err;
 
-	if (wf_tensor_record_get(record->bytes, record->count, &t) ||
-	    wf_attachment_key_get(t.key, t.key_bytes, &key))
+	if (wf_record_tensor_get(record->bytes, record->count, &t) ||
+	    wf_record_attachment_key_get(t.key, t.key_bytes, &key))
 		return -EBADMSG;
 	name.call = t.step;
 	name.reply = key.reply;

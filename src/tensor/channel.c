@@ -420,7 +420,7 @@ static void drop_leftovers(struct wf_channels *c)
 
 /* Keep an unexpected tensor.  -ENOMEM: @answer is still the caller's. */
 static int keep_unmatched(struct wf_channels *c, struct wf_part *part,
-			  const struct wf_tensor_record *t, const struct wf_path *came,
+			  const struct wf_record_tensor *t, const struct wf_path *came,
 			  struct wf_answer *answer, uint64_t hash)
 {
 	struct wf_channel *ch;
@@ -442,7 +442,7 @@ static int keep_unmatched(struct wf_channels *c, struct wf_part *part,
  * Match or keep a tensor of the peer of @part, whose step goes on.  -ENOMEM, -ENOSPC: @answer is
  * still the caller's.
  */
-static int arrive(struct wf_channels *c, struct wf_part *part, const struct wf_tensor_record *t,
+static int arrive(struct wf_channels *c, struct wf_part *part, const struct wf_record_tensor *t,
 		  const struct wf_path *came, struct wf_answer *answer)
 {
 	uint64_t hash = wf_map_hash(&c->map, t->step, t->key, t->key_bytes);
@@ -462,12 +462,12 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 {
 	struct wf_answer *answer;
 	const struct wf_step *over;
-	struct wf_tensor_record t;
+	struct wf_record_tensor t;
 	struct wf_part *part = NULL;
 	struct wf_path came;
 	int err;
 
-	if (wf_tensor_record_get(record->bytes, record->count, &t) || t.flags & WF_TENSOR_LOST)
+	if (wf_record_tensor_get(record->bytes, record->count, &t) || t.flags & WF_TENSOR_LOST)
 		return -EBADMSG;
 	came = wf_path_come(link, &t.body);
 	err = wf_answer_meet(link, &t.body, &answer);
@@ -491,13 +491,13 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 }
 
 void wf_channels_unmatched(const struct wf_channels *c,
-			   void (*each)(void *ctx, const struct wf_tensor_record *t,
+			   void (*each)(void *ctx, const struct wf_record_tensor *t,
 					const struct wf_link *from, uint64_t since_ns),
 			   void *ctx)
 {
 	WF_LIST_EACH(node, &c->kept) {
 		const struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, kept_node);
-		struct wf_tensor_record t = a->record;
+		struct wf_record_tensor t = a->record;
 
 		/* The key of the record was in the frame, which is gone. */
 		t.key = ((const struct wf_channel *)a->keeper)->key;

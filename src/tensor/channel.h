@@ -79,7 +79,7 @@ int wf_channels_take_back(struct wf_receiving *r);
  * first.
  */
 void wf_channels_unmatched(const struct wf_channels *c,
-			   void (*each)(void *ctx, const struct wf_tensor_record *t,
+			   void (*each)(void *ctx, const struct wf_record_tensor *t,
 					const struct wf_link *from, uint64_t since_ns),
 			   void *ctx);
 

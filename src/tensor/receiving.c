@@ -13,7 +13,7 @@
 
 
 /* Note the record's description of the tensor that @r gets.  -ENOMEM. */
-static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
 		struct wf_error *e)
 {
 	int64_t *shape = r->shape;
@@ -344,7 +344,7 @@ static void lost_held(struct wf_unexpected *a, const struct wf_error *e);
  * Keep the tensor that @r takes some time to receive, in @kept if that is there, so that it can
  * be given back.  Without memory it can't be given back.
  */
-static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
 		 struct wf_unexpected *kept)
 {
 	if (!kept && (!r->give_back || r->flags & WEFT_DROP ||
@@ -357,7 +357,7 @@ static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_t
 }
 
 /* Bring the body to its destination.  Takes @answer and @kept. */
-static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_tensor_record *t,
+static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
 		 struct wf_answer *answer, struct wf_unexpected *kept)
 {
 	void *into = r->stage ? r->stage->room : r->got.data;
@@ -467,7 +467,7 @@ static void take_path(struct wf_receiving *r, const struct wf_path *came)
 }
 
 void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
-		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       const struct wf_record_tensor *t, const struct wf_path *came,
 		       struct wf_unexpected *kept, struct wf_answer *answer)
 {
 	const struct wf_rail_caps *caps;

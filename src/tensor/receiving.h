@@ -89,7 +89,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_unexpected_queue *unexp
  * Takes @kept and @answer.  @came: path of the tensor up to here.
  */
 void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
-		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       const struct wf_record_tensor *t, const struct wf_path *came,
 		       struct wf_unexpected *kept, struct wf_answer *answer);
 
 /* Give @r the tensor that waited in @a, which is taken. */

@@ -12,9 +12,9 @@
 #define STAGE_FIRST_BYTES (64 * KIB) /* longest eager body; not tuned */
 #define GATHER_BYTES MIB /* bytes a turn: about 1 ms of small elements; not tuned yet */
 
-static struct wf_tensor_record record_of(const struct wf_sending *s, const struct wf_body *body)
+static struct wf_record_tensor record_of(const struct wf_sending *s, const struct wf_body *body)
 {
-	return (struct wf_tensor_record){
+	return (struct wf_record_tensor){
 		.step = s->step,
 		.flags = s->flags,
 		.dtype = s->dtype,
@@ -28,12 +28,12 @@ static struct wf_tensor_record record_of(const struct wf_sending *s, const struc
 static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 {
 	const struct wf_sending *s = WF_CONTAINER(p, struct wf_sending, outgoing);
-	struct wf_tensor_record t = record_of(s, body);
+	struct wf_record_tensor t = record_of(s, body);
 	struct wf_bytes_writer head;
-	int err = wf_outgoing_head(p, wf_tensor_record_bytes(&t), &head);
+	int err = wf_outgoing_head(p, wf_record_tensor_bytes(&t), &head);
 
 	if (!err)
-		wf_tensor_record_put(&head, &t, s->shape);
+		wf_record_tensor_put(&head, &t, s->shape);
 	return err;
 }
 

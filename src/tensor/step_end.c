@@ -38,13 +38,13 @@ static void brief_again(struct wf_timer *timer)
  */
 static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_step *s)
 {
-	struct wf_abort_record record = {
+	struct wf_record_abort record = {
 		.step = s->number,
 		.status = (uint8_t)s->status,
 		.text_bytes = (uint16_t)strlen(s->text),
 		.text = (const uint8_t *)s->text,
 	};
-	size_t count = wf_abort_record_bytes(&record);
+	size_t count = wf_record_abort_bytes(&record);
 	struct abort_message *m = malloc(sizeof(*m) + count);
 	struct wf_bytes_writer w;
 
@@ -55,7 +55,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 		return;
 	}
 	w = wf_bytes_writer(m->bytes, count);
-	wf_abort_record_put(&w, &record);
+	wf_record_abort_put(&w, &record);
 	m->message = (struct wf_message){
 		.type = WF_RECORD_ABORT,
 		.head = m->bytes,
@@ -196,11 +196,11 @@ static int ignore(struct wf_channels *c, struct wf_link *link, struct wf_step *f
 static int take_abort(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_channels *c = ctx;
-	struct wf_abort_record got;
+	struct wf_record_abort got;
 	struct wf_step *fresh;
 	int err;
 
-	if (wf_abort_record_get(record->bytes, record->count, &got))
+	if (wf_record_abort_get(record->bytes, record->count, &got))
 		return -EBADMSG;
 	if (wf_steps_find(&c->aborted, got.step))
 		return 0;

@@ -63,7 +63,7 @@ void wf_unexpected_give_answer(struct wf_unexpected *a, struct wf_answer *answer
 }
 
 int wf_unexpected_keep(struct wf_unexpected_queue *unexpected_queue, struct wf_link *link,
-		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       const struct wf_record_tensor *t, const struct wf_path *came,
 		       struct wf_answer *answer, struct wf_unexpected **unexpected)
 {
 	size_t shape_bytes = (size_t)t->rank * sizeof(int64_t);
@@ -106,10 +106,10 @@ void wf_unexpected_charge(struct wf_unexpected *a, uint64_t more)
 	wf_ledger_charge(a->link, WF_LEDGER_RECEIVED, a->charged_bytes);
 }
 
-struct weft_tensor wf_unexpected_describe(const struct wf_tensor_record *t, int64_t *shape)
+struct weft_tensor wf_unexpected_describe(const struct wf_record_tensor *t, int64_t *shape)
 {
 	for (unsigned i = 0; i < t->rank; i++)
-		shape[i] = wf_tensor_record_dim(t, i);
+		shape[i] = wf_record_tensor_dim(t, i);
 	return (struct weft_tensor){
 		.device = { WEFT_CPU, 0 },
 		.ndim = t->rank,

@@ -45,7 +45,7 @@ struct wf_unexpected {
 	struct wf_link *link;
 	struct wf_answer *answer;       /* answer to the offer; NULL: there is no offer */
 	struct wf_path path;            /* path so far */
-	struct wf_tensor_record record; /* pointers lie in bytes[]; the key is gone */
+	struct wf_record_tensor record; /* pointers lie in bytes[]; the key is gone */
 	uint8_t bytes[]; /* shape, then the eager body */
 };
 
@@ -55,11 +55,11 @@ void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_
 void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue);
 
 /* Returns the tensor of @t, without its bytes; its shape is put in @shape. */
-struct weft_tensor wf_unexpected_describe(const struct wf_tensor_record *t, int64_t *shape);
+struct weft_tensor wf_unexpected_describe(const struct wf_record_tensor *t, int64_t *shape);
 
 /* Keep the record @t of a tensor that has @came.  Takes @answer.  -ENOMEM. */
 int wf_unexpected_keep(struct wf_unexpected_queue *unexpected_queue, struct wf_link *link,
-		       const struct wf_tensor_record *t, const struct wf_path *came,
+		       const struct wf_record_tensor *t, const struct wf_path *came,
 		       struct wf_answer *answer, struct wf_unexpected **unexpected);
 void wf_unexpected_free(struct wf_unexpected *a);
 

@@ -100,7 +100,7 @@ void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_statu
 	struct wf_bytes_writer w = wf_bytes_writer(a->bytes, sizeof(a->bytes));
 
 	forget(a);
-	wf_small_record_put(&w, &(struct wf_small_record){ .id = a->offer, .other = a->chunks,
+	wf_record_small_put(&w, &(struct wf_record_small){ .id = a->offer, .other = a->chunks,
 							    .status = (uint8_t)status });
 	a->message = (struct wf_message){
 		.type = WF_RECORD_PULLED,

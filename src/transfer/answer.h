@@ -46,7 +46,7 @@ struct wf_answer {
 	struct wf_link *account; /* peer whose ledger is charged; a reference */
 	uint64_t offer;
 	uint32_t chunks; /* reads that carried the body, for the offer's owner to know */
-	uint8_t bytes[WF_SMALL_RECORD_BYTES];
+	uint8_t bytes[WF_RECORD_SMALL_BYTES];
 };
 
 /*

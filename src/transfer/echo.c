@@ -48,7 +48,7 @@ int wf_echo_start(struct wf_echoes *echoes, struct wf_link *link, struct wf_echo
 	echo->echoes = echoes;
 	echo->link = link;
 	echo->ended = false;
-	wf_small_record_put(&w, &(struct wf_small_record){ .id = echo->id });
+	wf_record_small_put(&w, &(struct wf_record_small){ .id = echo->id });
 	echo->message = (struct wf_message){
 		.type = WF_RECORD_ECHO,
 		.head = echo->head,
@@ -88,10 +88,10 @@ int wf_echo_take_back(struct wf_echo *echo)
 static int take_echo(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_echoes *echoes = ctx;
-	struct wf_small_record small;
+	struct wf_record_small small;
 	struct wf_echo *echo;
 
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_ECHO)
 		return wf_tell(link, WF_RECORD_ECHOED, small.id, 0, 0);

@@ -22,7 +22,7 @@ struct wf_echo {
 	struct wf_list node; /* in link->work */
 	uint64_t id;
 	struct wf_message message;
-	uint8_t head[WF_SMALL_RECORD_BYTES];
+	uint8_t head[WF_RECORD_SMALL_BYTES];
 	bool ended;
 };
 

@@ -668,13 +668,13 @@ static void summed(struct wf_sender_sums *s)
 	fill(s->owner);
 }
 
-static int tell_sums(struct wf_sender_sums *s, const struct wf_sums_record *record)
+static int tell_sums(struct wf_sender_sums *s, const struct wf_record_sums *record)
 {
 	const struct wf_outgoing *p = s->owner;
-	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX];
+	uint8_t bytes[WF_RECORD_SUMS_BYTES_MAX];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
-	wf_sums_record_put(&w, record);
+	wf_record_sums_put(&w, record);
 	return wf_tell_record(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
 }
 
@@ -818,9 +818,9 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 {
 	bool handle = status == WF_RESUME_HANDLE || status == WF_RESUME_COPIED;
-	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
+	uint8_t bytes[WF_RECORD_OFFER_BYTES_MAX];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
-	struct wf_offer_record offer = { .pull = pull };
+	struct wf_record_offer offer = { .pull = pull };
 	struct wf_outgoing_staging *staging = p->staging;
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_cuda_export export;
@@ -853,7 +853,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 		err = offer_again(p, handle, &export, &offer.body, &why);
 	if (err == WF_TRANSFER_LATER)
 		return 0;
-	wf_offer_record_put(&w, &offer);
+	wf_record_offer_put(&w, &offer);
 	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
 		return -ENOMEM;
 	if (err) {

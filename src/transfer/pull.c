@@ -880,7 +880,7 @@ void wf_pull_drained(struct wf_pull *pull)
 }
 
 /* Compare sums that the owner has told.  -EBADMSG. */
-int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums)
+int wf_pull_told(struct wf_pull *pull, const struct wf_record_sums *sums)
 {
 	if (wf_reader_sums_told(&pull->sums, sums))
 		return -EBADMSG;
@@ -915,7 +915,7 @@ void wf_pull_paused(struct wf_pull *pull)
 }
 
 /* Read over a lane on which the owner has opened the body, if it has not closed since. */
-void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *record)
+void wf_pull_lane(struct wf_pull *pull, const struct wf_record_lane *record)
 {
 	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
 	struct wf_grant_span span;

@@ -174,10 +174,10 @@ uint64_t wf_pull_progress(const struct wf_pull *pull);
 
 /* Records of the peer about @pull, and events of its link; called by transfer.c. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body);
-void wf_pull_lane(struct wf_pull *pull, const struct wf_lane_record *lane);
+void wf_pull_lane(struct wf_pull *pull, const struct wf_record_lane *lane);
 void wf_pull_lane_up(struct wf_pull *pull);
 void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane);
-int wf_pull_told(struct wf_pull *pull, const struct wf_sums_record *sums);
+int wf_pull_told(struct wf_pull *pull, const struct wf_record_sums *sums);
 int wf_pull_filled(struct wf_pull *pull, uint64_t bytes);
 void wf_pull_up(struct wf_pull *pull);
 void wf_pull_paused(struct wf_pull *pull);

@@ -48,7 +48,7 @@ bool wf_reader_sums_ask(const struct wf_reader_sums *s, uint64_t end)
 
 void wf_reader_sums_asked(struct wf_reader_sums *s)
 {
-	s->asked = WF_MIN(s->asked + WF_SUMS_RECORD_MAX, s->count);
+	s->asked = WF_MIN(s->asked + WF_RECORD_SUMS_MAX, s->count);
 }
 
 /* Compare, once both sums are there. */
@@ -84,7 +84,7 @@ void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *room, uint6
 	}
 }
 
-int wf_reader_sums_told(struct wf_reader_sums *s, const struct wf_sums_record *told)
+int wf_reader_sums_told(struct wf_reader_sums *s, const struct wf_record_sums *told)
 {
 	if (told->first != s->told || told->count > s->asked - s->told)
 		return -EBADMSG;

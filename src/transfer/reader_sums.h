@@ -35,7 +35,7 @@ int wf_reader_sums_open(struct wf_reader_sums *s, const struct wf_body *body);
 void wf_reader_sums_close(struct wf_reader_sums *s);
 
 /*
- * Returns whether the owner must be asked for the sums of the next WF_SUMS_RECORD_MAX pieces,
+ * Returns whether the owner must be asked for the sums of the next WF_RECORD_SUMS_MAX pieces,
  * before the bytes up to @end are read.  The owner is asked a little ahead of the reads and not
  * for all at once, so that it sums up little that is never read.
  */
@@ -53,7 +53,7 @@ void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *room, uint6
 			    uint64_t offset, uint64_t count);
 
 /* Compare the owner's sums.  -EBADMSG: @told is not the record that must follow. */
-int wf_reader_sums_told(struct wf_reader_sums *s, const struct wf_sums_record *told);
+int wf_reader_sums_told(struct wf_reader_sums *s, const struct wf_record_sums *told);
 
 /* Returns whether all bytes have come and are right. */
 static inline bool wf_reader_sums_right(const struct wf_reader_sums *s)

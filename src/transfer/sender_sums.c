@@ -21,7 +21,7 @@ void wf_sender_sums_fini(struct wf_sender_sums_common *summers)
 
 struct wf_sender_sums *wf_sender_sums_open(struct wf_sender_sums_common *summers, void *owner,
 					   int (*tell)(struct wf_sender_sums *s,
-						       const struct wf_sums_record *record))
+						       const struct wf_record_sums *record))
 {
 	struct wf_sender_sums *s = calloc(1, sizeof(*s));
 
@@ -65,7 +65,7 @@ static int tell(struct wf_sender_sums *s)
 /* Is there room in the record for the sum of another piece, and a piece? */
 static bool is_left(const struct wf_sender_sums *s)
 {
-	return s->record.count < WF_SUMS_RECORD_MAX &&
+	return s->record.count < WF_RECORD_SUMS_MAX &&
 	       s->record.first + s->record.count < wf_body_piece_count(s->bytes);
 }
 
@@ -79,7 +79,7 @@ static uint64_t next_end(const struct wf_sender_sums *s)
 /* Sum up the next piece.  Returns its size. */
 static uint64_t sum_piece(struct wf_sender_sums *s)
 {
-	struct wf_sums_record *r = &s->record;
+	struct wf_record_sums *r = &s->record;
 	uint64_t offset = (r->first + r->count) * wf_body_piece_bytes(s->bytes);
 	uint64_t bytes = next_end(s) - offset;
 
@@ -176,10 +176,10 @@ void wf_sender_sums_ask(struct wf_sender_sums *s, uint64_t bytes, uint64_t pull)
 {
 	if (!s->asked) {
 		s->bytes = bytes;
-		s->record = (struct wf_sums_record){ .pull = pull };
+		s->record = (struct wf_record_sums){ .pull = pull };
 	}
 	if (s->record.pull == pull &&
-	    s->asked * WF_SUMS_RECORD_MAX < wf_body_piece_count(bytes) && s->asked++ == s->told)
+	    s->asked * WF_RECORD_SUMS_MAX < wf_body_piece_count(bytes) && s->asked++ == s->told)
 		start(s);
 }
 

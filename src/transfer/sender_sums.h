@@ -27,7 +27,7 @@ struct wf_sender_sums {
 	struct wf_sender_sums_common *summers;
 	void *owner;          /* context of tell and moved */
 	/* Tell the reader.  -ENOMEM: not now; tell is called again. */
-	int (*tell)(struct wf_sender_sums *s, const struct wf_sums_record *record);
+	int (*tell)(struct wf_sender_sums *s, const struct wf_record_sums *record);
 	uint32_t asked, told; /* records asked for, and told */
 	bool aside;           /* the helper has @record, and sums up as far as @until */
 	uint64_t until;
@@ -39,7 +39,7 @@ struct wf_sender_sums {
 	uint64_t room_bytes;
 	/* set once sums are asked for */
 	uint64_t bytes;
-	struct wf_sums_record record; /* next record to tell */
+	struct wf_record_sums record; /* next record to tell */
 };
 
 /* Set up @summers.  @helper: a thread may be started when it is first needed. */
@@ -49,7 +49,7 @@ void wf_sender_sums_fini(struct wf_sender_sums_common *summers);
 /* Make the summing of a body of @owner; few readers ask for one.  NULL: no memory. */
 struct wf_sender_sums *wf_sender_sums_open(struct wf_sender_sums_common *summers, void *owner,
 					   int (*tell)(struct wf_sender_sums *s,
-						       const struct wf_sums_record *record));
+						       const struct wf_record_sums *record));
 
 /* Stop and free @s.  Accepts NULL. */
 void wf_sender_sums_close(struct wf_sender_sums *s);

@@ -23,7 +23,7 @@ static struct wf_stripe_way *take_way(struct wf_stripe *spread)
 }
 
 int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
-		  const struct wf_lane_record *record, const struct wf_grant_span *into)
+		  const struct wf_record_lane *record, const struct wf_grant_span *into)
 {
 	struct wf_engine *w = lane->link->engine;
 	struct wf_grant grant;
@@ -98,7 +98,7 @@ static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
 int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
 		   const struct wf_grant_span *body)
 {
-	uint8_t record[WF_LANE_RECORD_BYTES];
+	uint8_t record[WF_RECORD_LANE_BYTES];
 
 	if (!*offer)
 		*offer = calloc(1, sizeof(**offer));
@@ -113,7 +113,7 @@ int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_
 
 		if (!lane->ep || open_on(*offer, lane, body, &grant))
 			continue;
-		wf_lane_record_put(&w, &(struct wf_lane_record){ .pull = pull,
+		wf_record_lane_put(&w, &(struct wf_record_lane){ .pull = pull,
 								 .lane = lane->number,
 								 .address = grant->address,
 								 .key = grant->key });

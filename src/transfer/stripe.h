@@ -39,7 +39,7 @@ struct wf_stripe {
  * is not used.
  */
 int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
-		  const struct wf_lane_record *record, const struct wf_grant_span *into);
+		  const struct wf_record_lane *record, const struct wf_grant_span *into);
 
 /* Returns the way over @lane, or NULL.  Accepts NULL. */
 struct wf_stripe_way *wf_stripe_find(struct wf_stripe *spread, const struct wf_lane *lane);

@@ -8,7 +8,7 @@
 
 #include "link/ledger.h"
 
-_Static_assert(WF_SUMS_RECORD_BYTES_MAX <= WF_TELL_BYTES_MAX, "sums are longer");
+_Static_assert(WF_RECORD_SUMS_BYTES_MAX <= WF_TELL_BYTES_MAX, "sums are longer");
 
 struct told {
 	struct wf_message message;
@@ -47,9 +47,9 @@ int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, siz
 
 int wf_tell(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other, uint8_t status)
 {
-	uint8_t bytes[WF_SMALL_RECORD_BYTES];
+	uint8_t bytes[WF_RECORD_SMALL_BYTES];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
-	wf_small_record_put(&w, &(struct wf_small_record){ id, other, status });
+	wf_record_small_put(&w, &(struct wf_record_small){ id, other, status });
 	return wf_tell_record(link, type, bytes, sizeof(bytes));
 }

@@ -9,7 +9,7 @@
 
 #include "link/link.h"
 
-#define WF_TELL_BYTES_MAX WF_OFFER_RECORD_BYTES_MAX /* longest of these records */
+#define WF_TELL_BYTES_MAX WF_RECORD_OFFER_BYTES_MAX /* longest of these records */
 
 /* Post a record, copied, in data frames.  -ENOMEM: nothing was posted. */
 int wf_tell_record(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count);

@@ -58,10 +58,10 @@ static struct wf_pull *find_pull(struct wf_transfer *t, const struct wf_link *li
 static int take_offer(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_transfer *t = ctx;
-	struct wf_offer_record offer;
+	struct wf_record_offer offer;
 	struct wf_pull *pull;
 
-	if (wf_offer_record_get(record->bytes, record->count, &offer))
+	if (wf_record_offer_get(record->bytes, record->count, &offer))
 		return -EBADMSG;
 	pull = find_pull(t, link, offer.pull);
 	if (pull)
@@ -72,10 +72,10 @@ static int take_offer(void *ctx, struct wf_link *link, const struct wf_record *r
 static int take_sums(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_transfer *t = ctx;
-	struct wf_sums_record sums;
+	struct wf_record_sums sums;
 	struct wf_pull *pull;
 
-	if (wf_sums_record_get(record->bytes, record->count, &sums))
+	if (wf_record_sums_get(record->bytes, record->count, &sums))
 		return -EBADMSG;
 	pull = find_pull(t, link, sums.pull);
 	return pull ? wf_pull_told(pull, &sums) : 0;
@@ -84,10 +84,10 @@ static int take_sums(void *ctx, struct wf_link *link, const struct wf_record *re
 static int take_lane(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_transfer *t = ctx;
-	struct wf_lane_record lane;
+	struct wf_record_lane lane;
 	struct wf_pull *pull;
 
-	if (wf_lane_record_get(record->bytes, record->count, &lane))
+	if (wf_record_lane_get(record->bytes, record->count, &lane))
 		return -EBADMSG;
 	pull = find_pull(t, link, lane.pull);
 	if (pull)
@@ -98,10 +98,10 @@ static int take_lane(void *ctx, struct wf_link *link, const struct wf_record *re
 static int take_filled(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_transfer *t = ctx;
-	struct wf_small_record small;
+	struct wf_record_small small;
 	struct wf_pull *pull;
 
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	pull = find_pull(t, link, small.id);
 	return pull ? wf_pull_filled(pull, small.other) : 0;
@@ -109,10 +109,10 @@ static int take_filled(void *ctx, struct wf_link *link, const struct wf_record *
 
 static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
-	struct wf_small_record small;
+	struct wf_record_small small;
 
 	(void)ctx;
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	return wf_answers_withdraw(link, small.id);
 }
@@ -120,10 +120,10 @@ static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record
 /* Tell a reader that there is nothing to resume, so that it need not wait for its deadline. */
 static int deny_offer(struct wf_link *link, uint64_t pull)
 {
-	uint8_t bytes[WF_OFFER_RECORD_BYTES_MAX];
+	uint8_t bytes[WF_RECORD_OFFER_BYTES_MAX];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
-	wf_offer_record_put(&w, &(struct wf_offer_record){ .pull = pull });
+	wf_record_offer_put(&w, &(struct wf_record_offer){ .pull = pull });
 	return wf_tell_record(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 }
 
@@ -131,10 +131,10 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 static int take_released(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_shm_export *shm_export = link->engine->shm_export;
-	struct wf_small_record small;
+	struct wf_record_small small;
 
 	(void)ctx;
-	if (wf_small_record_get(record->bytes, record->count, &small) || small.other > UINT32_MAX)
+	if (wf_record_small_get(record->bytes, record->count, &small) || small.other > UINT32_MAX)
 		return -EBADMSG;
 	if (shm_export)
 		wf_shm_export_released(shm_export, small.id, (uint32_t)small.other);
@@ -145,10 +145,10 @@ static int take_released(void *ctx, struct wf_link *link, const struct wf_record
 static int take_about_offer(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_transfer *t = ctx;
-	struct wf_small_record small;
+	struct wf_record_small small;
 	struct wf_outgoing *p;
 
-	if (wf_small_record_get(record->bytes, record->count, &small))
+	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	p = find_outgoing(t, link, small.id);
 	if (!p) {

@@ -48,7 +48,7 @@ enum wf_record_type {
 
 #define WF_TENSOR_LOST 128 /* an ATTACHMENT, and dead: announced, and can't be sent */
 
-struct wf_tensor_record {
+struct wf_record_tensor {
 	uint64_t step;
 	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE, WF_TENSOR_LOST */
 	struct weft_dtype dtype;
@@ -61,39 +61,39 @@ struct wf_tensor_record {
 };
 
 /* Bytes of the head of @t. */
-size_t wf_tensor_record_bytes(const struct wf_tensor_record *t);
+size_t wf_record_tensor_bytes(const struct wf_record_tensor *t);
 /* Write the head of @t; @shape is given as numbers here. */
-void wf_tensor_record_put(struct wf_bytes_writer *w, const struct wf_tensor_record *t,
+void wf_record_tensor_put(struct wf_bytes_writer *w, const struct wf_record_tensor *t,
 			  const int64_t *shape);
 /*
  * -EBADMSG: lengths; a negative dimension; dtype with 0 bits or lanes; rank
  * above WEFT_RANK_MAX; dimensions, those of 0 left out, of 2^63 bytes or more;
  * body bytes that are not the shape's (dead: none).
  */
-int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t);
-int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index);
+int wf_record_tensor_get(const uint8_t *bytes, size_t count, struct wf_record_tensor *t);
+int64_t wf_record_tensor_dim(const struct wf_record_tensor *t, unsigned index);
 
 #define WF_ABORT_TEXT_BYTES_MAX 1024
 
-struct wf_abort_record {
+struct wf_record_abort {
 	uint64_t step;
 	uint8_t status; /* enum weft_status, never WEFT_OK */
 	uint16_t text_bytes;
 	const uint8_t *text; /* the reason; not a C string */
 };
 
-size_t wf_abort_record_bytes(const struct wf_abort_record *a);
-void wf_abort_record_put(struct wf_bytes_writer *w, const struct wf_abort_record *a);
+size_t wf_record_abort_bytes(const struct wf_record_abort *a);
+void wf_record_abort_put(struct wf_bytes_writer *w, const struct wf_record_abort *a);
 /* -EBADMSG: lengths; WEFT_OK or no such status; a text longer than the limit. */
-int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_record *a);
+int wf_record_abort_get(const uint8_t *bytes, size_t count, struct wf_record_abort *a);
 
 /*
  * A small record: an id, a second number and a status.
  *   PULLED    offer, reads (0: a view looks at it), status (enum weft_status: OK, or why refused)
  *   RESUME    offer, reader's pull id, status (WF_RESUME_HANDLE, WF_RESUME_COPIED)
- *                                            OFFER     (as struct wf_offer_record)
- *   CHECK     offer, reader's pull id        SUMS      (as struct wf_sums_record)
- *   SPREAD    offer, reader's pull id        LANE      (as struct wf_lane_record)
+ *                                            OFFER     (as struct wf_record_offer)
+ *   CHECK     offer, reader's pull id        SUMS      (as struct wf_record_sums)
+ *   SPREAD    offer, reader's pull id        LANE      (as struct wf_record_lane)
  *   RELEASED  offer, its place
  *   FILLED    reader's pull id, bytes        TAKEN     offer, bytes
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
@@ -101,61 +101,80 @@ int wf_abort_record_get(const uint8_t *bytes, size_t count, struct wf_abort_reco
  *   DRAIN     (none)
  *   RETURN    count    RETURNED  total
  */
-struct wf_small_record {
+struct wf_record_small {
 	uint64_t id;
 	uint64_t other;
 	uint8_t status;
 };
 
-#define WF_SMALL_RECORD_BYTES 17
+#define WF_RECORD_SMALL_BYTES 17
 #define WF_RESUME_HANDLE 1 /* status: a HANDLE will do */
 #define WF_RESUME_COPIED 2 /* status: all was copied by the handle; is the body still offered? */
 
-void wf_small_record_put(struct wf_bytes_writer *w, const struct wf_small_record *s);
-int wf_small_record_get(const uint8_t *bytes, size_t count, struct wf_small_record *s);
+void wf_record_small_put(struct wf_bytes_writer *w, const struct wf_record_small *s);
+int wf_record_small_get(const uint8_t *bytes, size_t count, struct wf_record_small *s);
 
 /* An offer made again, for the reader's @pull; way is PULL, STAGED, HANDLE, or NONE: it is gone. */
-struct wf_offer_record {
+struct wf_record_offer {
 	uint64_t pull;
 	struct wf_body body;
 };
 
-#define WF_OFFER_RECORD_BYTES_MAX (8 + WF_BODY_OFFER_BYTES_MAX)
+#define WF_RECORD_OFFER_BYTES_MAX (8 + WF_BODY_OFFER_BYTES_MAX)
 
-void wf_offer_record_put(struct wf_bytes_writer *w, const struct wf_offer_record *o);
-int wf_offer_record_get(const uint8_t *bytes, size_t count, struct wf_offer_record *o);
+void wf_record_offer_put(struct wf_bytes_writer *w, const struct wf_record_offer *o);
+int wf_record_offer_get(const uint8_t *bytes, size_t count, struct wf_record_offer *o);
 
 /*
  * Checksums of the next pieces of the body that @pull reads: as many as fit, or all that are
  * left.  1, 2 and 4 at once cost the same over tcp.
  */
-#define WF_SUMS_RECORD_MAX 4
+#define WF_RECORD_SUMS_MAX 4
 
-struct wf_sums_record {
+struct wf_record_sums {
 	uint64_t pull;
 	uint32_t first; /* number of the first piece */
 	uint32_t count;
-	uint64_t sums[WF_SUMS_RECORD_MAX];
+	uint64_t sums[WF_RECORD_SUMS_MAX];
 };
 
-#define WF_SUMS_RECORD_BYTES_MAX (12 + WF_SUMS_RECORD_MAX * 8)
+#define WF_RECORD_SUMS_BYTES_MAX (12 + WF_RECORD_SUMS_MAX * 8)
 
-void wf_sums_record_put(struct wf_bytes_writer *w, const struct wf_sums_record *s);
+void wf_record_sums_put(struct wf_bytes_writer *w, const struct wf_record_sums *s);
 /* -EBADMSG: lengths; pieces beyond WF_BODY_PIECES_MAX. */
-int wf_sums_record_get(const uint8_t *bytes, size_t count, struct wf_sums_record *s);
+int wf_record_sums_get(const uint8_t *bytes, size_t count, struct wf_record_sums *s);
 
 /* The body that @pull reads can be read on @lane, too. */
-struct wf_lane_record {
+struct wf_record_lane {
 	uint64_t pull;
 	uint32_t lane;
 	uint64_t address;
 	uint64_t key;
 };
 
-#define WF_LANE_RECORD_BYTES 28
+#define WF_RECORD_LANE_BYTES 28
 
-void wf_lane_record_put(struct wf_bytes_writer *w, const struct wf_lane_record *l);
+void wf_record_lane_put(struct wf_bytes_writer *w, const struct wf_record_lane *l);
 /* -EBADMSG: lengths; no lane has the number 0. */
-int wf_lane_record_get(const uint8_t *bytes, size_t count, struct wf_lane_record *l);
+int wf_record_lane_get(const uint8_t *bytes, size_t count, struct wf_record_lane *l);
+
+/*
+ * The key of an ATTACHMENT, which says which one it is; the step is the caller's id of the
+ * call.  A message has at most WF_RECORD_ATTACHMENTS_MAX attachments.
+ */
+struct wf_record_attachment_key {
+	uint8_t reply;    /* 1: the message goes to the caller; 0: to the server */
+	uint64_t message; /* index of the message in a stream, from 0; else 0 */
+	uint32_t index;
+};
+
+#define WF_RECORD_ATTACHMENT_KEY_BYTES 13
+#define WF_RECORD_ATTACHMENTS_MAX 4096
+
+void wf_record_attachment_key_put(uint8_t key[WF_RECORD_ATTACHMENT_KEY_BYTES],
+				  const struct wf_record_attachment_key *k);
+/* -EBADMSG: lengths; no such direction; an index beyond the most there may be. */
+int wf_record_attachment_key_get(const uint8_t *key, size_t bytes,
+				 struct wf_record_attachment_key *k);
 
 #endif

@@ -6,34 +6,34 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 	switch (type) {
 	case WF_RECORD_TENSOR:
 	case WF_RECORD_ATTACHMENT:
-		return wf_tensor_record_get(bytes, count, &any->tensor);
+		return wf_record_tensor_get(bytes, count, &any->tensor);
 	case WF_RECORD_CALL:
-		return wf_call_record_get(bytes, count, &any->call);
+		return wf_record_call_get(bytes, count, &any->call);
 	case WF_RECORD_REPLY:
-		return wf_reply_record_get(bytes, count, &any->reply);
+		return wf_record_reply_get(bytes, count, &any->reply);
 	case WF_RECORD_REQUEST:
 	case WF_RECORD_RESPONSE:
-		return wf_message_record_get(bytes, count, &any->message);
+		return wf_record_message_get(bytes, count, &any->message);
 	case WF_RECORD_OFFER:
-		return wf_offer_record_get(bytes, count, &any->offer);
+		return wf_record_offer_get(bytes, count, &any->offer);
 	case WF_RECORD_ABORT:
-		return wf_abort_record_get(bytes, count, &any->abort);
+		return wf_record_abort_get(bytes, count, &any->abort);
 	case WF_RECORD_SUMS:
-		return wf_sums_record_get(bytes, count, &any->sums);
+		return wf_record_sums_get(bytes, count, &any->sums);
 	case WF_RECORD_LANE:
-		return wf_lane_record_get(bytes, count, &any->lane);
+		return wf_record_lane_get(bytes, count, &any->lane);
 	default:
-		return wf_small_record_get(bytes, count, &any->small);
+		return wf_record_small_get(bytes, count, &any->small);
 	}
 }
 
-static void put_tensor(struct wf_bytes_writer *w, const struct wf_tensor_record *t)
+static void put_tensor(struct wf_bytes_writer *w, const struct wf_record_tensor *t)
 {
 	int64_t shape[UINT8_MAX];
 
 	for (unsigned i = 0; i < t->rank; i++)
-		shape[i] = wf_tensor_record_dim(t, i);
-	wf_tensor_record_put(w, t, shape);
+		shape[i] = wf_record_tensor_dim(t, i);
+	wf_record_tensor_put(w, t, shape);
 }
 
 static void put_eager(struct wf_bytes_writer *w, const struct wf_body *body, const uint8_t *eager)
@@ -53,32 +53,32 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 		put_eager(&w, &any->tensor.body, any->tensor.eager);
 		break;
 	case WF_RECORD_CALL:
-		wf_call_record_put(&w, &any->call);
+		wf_record_call_put(&w, &any->call);
 		put_eager(&w, &any->call.body, any->call.eager);
 		break;
 	case WF_RECORD_REPLY:
-		wf_reply_record_put(&w, &any->reply);
+		wf_record_reply_put(&w, &any->reply);
 		put_eager(&w, &any->reply.body, any->reply.eager);
 		break;
 	case WF_RECORD_REQUEST:
 	case WF_RECORD_RESPONSE:
-		wf_message_record_put(&w, &any->message);
+		wf_record_message_put(&w, &any->message);
 		put_eager(&w, &any->message.body, any->message.eager);
 		break;
 	case WF_RECORD_OFFER:
-		wf_offer_record_put(&w, &any->offer);
+		wf_record_offer_put(&w, &any->offer);
 		break;
 	case WF_RECORD_ABORT:
-		wf_abort_record_put(&w, &any->abort);
+		wf_record_abort_put(&w, &any->abort);
 		break;
 	case WF_RECORD_SUMS:
-		wf_sums_record_put(&w, &any->sums);
+		wf_record_sums_put(&w, &any->sums);
 		break;
 	case WF_RECORD_LANE:
-		wf_lane_record_put(&w, &any->lane);
+		wf_record_lane_put(&w, &any->lane);
 		break;
 	default:
-		wf_small_record_put(&w, &any->small);
+		wf_record_small_put(&w, &any->small);
 		break;
 	}
 	return w.bad ? 0 : room - wf_bytes_writer_left(&w);

@@ -5,19 +5,19 @@
 #ifndef ANY_RECORD_H
 #define ANY_RECORD_H
 
-#include "wire/call_record.h"
 #include "wire/record.h"
+#include "wire/record_call.h"
 
 union any_record {
-	struct wf_tensor_record tensor;
-	struct wf_call_record call;
-	struct wf_reply_record reply;
-	struct wf_message_record message;
-	struct wf_offer_record offer;
-	struct wf_abort_record abort;
-	struct wf_sums_record sums;
-	struct wf_lane_record lane;
-	struct wf_small_record small; /* all other types */
+	struct wf_record_tensor tensor;
+	struct wf_record_call call;
+	struct wf_record_reply reply;
+	struct wf_record_message message;
+	struct wf_record_offer offer;
+	struct wf_record_abort abort;
+	struct wf_record_sums sums;
+	struct wf_record_lane lane;
+	struct wf_record_small small; /* all other types */
 };
 
 int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_record *any);

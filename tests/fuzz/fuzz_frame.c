@@ -142,9 +142,9 @@ static int put_frame(struct wf_bytes_writer *w, uint8_t type, const uint8_t *rec
 
 size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
-	struct wf_call_record call = { .call = 3, .left_ns = 1000, .service_bytes = 300,
+	struct wf_record_call call = { .call = 3, .left_ns = 1000, .service_bytes = 300,
 				       .method_bytes = 2 };
-	struct wf_small_record small = { .id = 9 };
+	struct wf_record_small small = { .id = 9 };
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, FUZZ_BYTES_MAX);
 	uint8_t record[512], name[300] = { 0 };
 	struct wf_bytes_writer r = wf_bytes_writer(record, sizeof(record));
@@ -155,9 +155,9 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		return 0;
 	call.service = call.method = name;
 	if (type == WF_RECORD_CALL)
-		wf_call_record_put(&r, &call);
+		wf_record_call_put(&r, &call);
 	else
-		wf_small_record_put(&r, &small);
+		wf_record_small_put(&r, &small);
 	while (put_frame(&w, type, record, (size_t)(r.at - record), &done))
 		;
 	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);

@@ -6,13 +6,13 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
-	int pairs = wf_metadata_check(bytes, count);
-	struct wf_metadata_pair pair;
+	int pairs = wf_pairs_check(bytes, count);
+	struct wf_pair pair;
 	struct wf_bytes_writer w;
 	uint8_t *again;
 
@@ -21,11 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	again = malloc(count + !count);
 	must(again != NULL);
 	w = wf_bytes_writer(again, count);
-	while (wf_metadata_get(&r, &pair) > 0) {
-		must(wf_metadata_good(&pair));
+	while (wf_pair_get(&r, &pair) > 0) {
+		must(wf_pair_good(&pair));
 		must(pair.key >= bytes && pair.value == pair.key + pair.key_bytes &&
 		     pair.value_bytes <= (size_t)(bytes + count - pair.value));
-		wf_metadata_put(&w, &pair);
+		wf_pair_put(&w, &pair);
 		pairs--;
 	}
 	must(!pairs && !w.bad && !wf_bytes_writer_left(&w));
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 
 size_t fuzz_seed(unsigned index, uint8_t *bytes)
 {
-	static const struct wf_metadata_pair pairs[] = {
+	static const struct wf_pair pairs[] = {
 		{ (const uint8_t *)"user", (const uint8_t *)"A. Nobody", 4, 9 },
 		{ (const uint8_t *)"trace-bin", (const uint8_t *)"\0\x80\xff\n", 9, 4 },
 		{ (const uint8_t *)"user", NULL, 4, 0 },
@@ -46,6 +46,6 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	if (index >= WF_COUNT(pairs))
 		return 0;
 	for (unsigned i = 0; i <= index; i++)
-		wf_metadata_put(&w, &pairs[i]);
+		wf_pair_put(&w, &pairs[i]);
 	return FUZZ_BYTES_MAX - wf_bytes_writer_left(&w);
 }

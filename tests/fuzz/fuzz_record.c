@@ -9,14 +9,14 @@
 #include "tests/fuzz/any_record.h"
 
 /* The key of an attachment, which is looked at where its call is known. */
-static void check_key(const struct wf_tensor_record *t)
+static void check_key(const struct wf_record_tensor *t)
 {
-	uint8_t again[WF_ATTACHMENT_KEY_BYTES];
-	struct wf_attachment_key key;
+	uint8_t again[WF_RECORD_ATTACHMENT_KEY_BYTES];
+	struct wf_record_attachment_key key;
 
-	if (wf_attachment_key_get(t->key, t->key_bytes, &key))
+	if (wf_record_attachment_key_get(t->key, t->key_bytes, &key))
 		return;
-	wf_attachment_key_put(again, &key);
+	wf_record_attachment_key_put(again, &key);
 	must(t->key_bytes == sizeof(again) && !memcmp(again, t->key, sizeof(again)));
 }
 
@@ -47,63 +47,63 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_body pull = { .way = WF_BODY_PULL, .bytes = 24, .offer = 9, .epoch = 1,
 				.address = 4096, .key = 77, .sum_kind = WF_BODY_SUM_XXH3,
 				.sum = 5 };
-	struct wf_tensor_record tensor = { .step = 5, .dtype = { WEFT_FLOAT, 32, 1 }, .rank = 2,
+	struct wf_record_tensor tensor = { .step = 5, .dtype = { WEFT_FLOAT, 32, 1 }, .rank = 2,
 					   .key_bytes = 21, .key = text, .body = pull };
-	struct wf_call_record call = { .call = 3, .left_ns = 1000, .service_bytes = 9,
+	struct wf_record_call call = { .call = 3, .left_ns = 1000, .service_bytes = 9,
 				       .method_bytes = 7, .service = text, .method = text,
 				       .metadata_bytes = 14, .metadata = metadata,
 				       .body = { .way = WF_BODY_EAGER, .bytes = 21 } };
-	struct wf_reply_record reply = { .call = 3, .status = WEFT_INTERNAL,
+	struct wf_record_reply reply = { .call = 3, .status = WEFT_INTERNAL,
 					 .executed = WEFT_EXECUTED_YES, .text_bytes = 21,
 					 .text = text, .initial_bytes = 14, .initial = metadata,
 					 .trailing_bytes = 14, .trailing = metadata,
 					 .details_bytes = 5, .details = text };
-	struct wf_message_record message = { .call = 3, .flags = WF_MESSAGE_INITIAL,
+	struct wf_record_message message = { .call = 3, .flags = WF_MESSAGE_INITIAL,
 					     .metadata_bytes = 14, .metadata = metadata,
 					     .body = { .way = WF_BODY_EAGER, .bytes = 21 } };
-	struct wf_offer_record offer = { .pull = 8, .body = pull };
-	struct wf_abort_record aborted = { .step = 5, .status = WEFT_ABORTED, .text_bytes = 21,
+	struct wf_record_offer offer = { .pull = 8, .body = pull };
+	struct wf_record_abort aborted = { .step = 5, .status = WEFT_ABORTED, .text_bytes = 21,
 					   .text = text };
-	struct wf_sums_record sums = { .pull = 8, .first = 3, .count = 2, .sums = { 7, 8 } };
-	struct wf_lane_record lane = { .pull = 8, .lane = 2, .address = 4096, .key = 5 };
-	uint8_t key[WF_ATTACHMENT_KEY_BYTES];
-	struct wf_small_record small = { .id = 9, .other = 8, .status = WEFT_OK };
+	struct wf_record_sums sums = { .pull = 8, .first = 3, .count = 2, .sums = { 7, 8 } };
+	struct wf_record_lane lane = { .pull = 8, .lane = 2, .address = 4096, .key = 5 };
+	uint8_t key[WF_RECORD_ATTACHMENT_KEY_BYTES];
+	struct wf_record_small small = { .id = 9, .other = 8, .status = WEFT_OK };
 
 	switch (index) {
 	case 0:
 		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
-		wf_tensor_record_put(&w, &tensor, shape);
+		wf_record_tensor_put(&w, &tensor, shape);
 		break;
 	case 1:
 		tensor.body = (struct wf_body){ .way = WF_BODY_EAGER, .bytes = 24 };
 		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
-		wf_tensor_record_put(&w, &tensor, shape);
+		wf_record_tensor_put(&w, &tensor, shape);
 		wf_bytes_put(&w, "content of the tensor...", 24);
 		break;
 	case 2:
 		wf_bytes_put_u8(&w, WF_RECORD_CALL);
-		wf_call_record_put(&w, &call);
+		wf_record_call_put(&w, &call);
 		wf_bytes_put(&w, text, 21);
 		break;
 	case 3:
 		wf_bytes_put_u8(&w, WF_RECORD_REPLY);
-		wf_reply_record_put(&w, &reply);
+		wf_record_reply_put(&w, &reply);
 		break;
 	case 4:
 		wf_bytes_put_u8(&w, WF_RECORD_OFFER);
-		wf_offer_record_put(&w, &offer);
+		wf_record_offer_put(&w, &offer);
 		break;
 	case 5:
 		wf_bytes_put_u8(&w, WF_RECORD_PULLED);
-		wf_small_record_put(&w, &small);
+		wf_record_small_put(&w, &small);
 		break;
 	case 6:
 		wf_bytes_put_u8(&w, WF_RECORD_ABORT);
-		wf_abort_record_put(&w, &aborted);
+		wf_record_abort_put(&w, &aborted);
 		break;
 	case 7:
 		wf_bytes_put_u8(&w, WF_RECORD_SUMS);
-		wf_sums_record_put(&w, &sums);
+		wf_record_sums_put(&w, &sums);
 		break;
 	case 8:
 		tensor.body.way = WF_BODY_VIEW;
@@ -111,60 +111,61 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		tensor.body.offset = 4096;
 		tensor.body.place = 1022;
 		wf_bytes_put_u8(&w, WF_RECORD_TENSOR);
-		wf_tensor_record_put(&w, &tensor, shape);
+		wf_record_tensor_put(&w, &tensor, shape);
 		break;
 	case 9:
 		call.flags = WF_CALL_STREAM;
 		call.body = (struct wf_body){ .way = WF_BODY_NONE };
 		wf_bytes_put_u8(&w, WF_RECORD_CALL);
-		wf_call_record_put(&w, &call);
+		wf_record_call_put(&w, &call);
 		break;
 	case 10:
 		wf_bytes_put_u8(&w, WF_RECORD_RESPONSE);
-		wf_message_record_put(&w, &message);
+		wf_record_message_put(&w, &message);
 		wf_bytes_put(&w, text, 21);
 		break;
 	case 11:
-		message = (struct wf_message_record){ .call = 3, .flags = WF_MESSAGE_LAST,
+		message = (struct wf_record_message){ .call = 3, .flags = WF_MESSAGE_LAST,
 						      .body = pull };
 		wf_bytes_put_u8(&w, WF_RECORD_REQUEST);
-		wf_message_record_put(&w, &message);
+		wf_record_message_put(&w, &message);
 		break;
 	case 12:
 		wf_bytes_put_u8(&w, WF_RECORD_GRANT_RESPONSES);
-		wf_small_record_put(&w, &small);
+		wf_record_small_put(&w, &small);
 		break;
 	case 13:
 		call.flags = WF_CALL_REQUEST | WF_CALL_AGAIN;
 		call.request = 77;
 		call.incarnation = text;
 		wf_bytes_put_u8(&w, WF_RECORD_CALL);
-		wf_call_record_put(&w, &call);
+		wf_record_call_put(&w, &call);
 		wf_bytes_put(&w, text, 21);
 		break;
 	case 14:
-		wf_attachment_key_put(key, &(struct wf_attachment_key){ .reply = 1, .index = 2 });
+		wf_record_attachment_key_put(
+			key, &(struct wf_record_attachment_key){ .reply = 1, .index = 2 });
 		tensor.key = key;
 		tensor.key_bytes = sizeof(key);
 		wf_bytes_put_u8(&w, WF_RECORD_ATTACHMENT);
-		wf_tensor_record_put(&w, &tensor, shape);
+		wf_record_tensor_put(&w, &tensor, shape);
 		break;
 	case 15:
 		call.attachments = 2;
 		call.flags = WF_CALL_COMPRESSED;
 		wf_bytes_put_u8(&w, WF_RECORD_CALL);
-		wf_call_record_put(&w, &call);
+		wf_record_call_put(&w, &call);
 		wf_bytes_put(&w, text, 21);
 		break;
 	case 16:
 		wf_bytes_put_u8(&w, WF_RECORD_LANE);
-		wf_lane_record_put(&w, &lane);
+		wf_record_lane_put(&w, &lane);
 		break;
 	case 17:
 		offer.body.way = WF_BODY_STAGED;
 		offer.body.room_bytes = 16;
 		wf_bytes_put_u8(&w, WF_RECORD_OFFER);
-		wf_offer_record_put(&w, &offer);
+		wf_record_offer_put(&w, &offer);
 		break;
 	default:
 		return 0;

@@ -1229,18 +1229,18 @@ static void a_stream_that_is_closed_frees_what_went_beside_its_messages(void **s
 
 /* Peers that break the protocol. */
 
-static int tell(const struct wf_bundle *b, struct wf_attachment_key key)
+static int tell(const struct wf_bundle *b, struct wf_record_attachment_key key)
 {
-	uint8_t name[WF_ATTACHMENT_KEY_BYTES], bytes[200];
+	uint8_t name[WF_RECORD_ATTACHMENT_KEY_BYTES], bytes[200];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
-	struct wf_tensor_record t = {
+	struct wf_record_tensor t = {
 		.step = b->name.call, .flags = WEFT_DEAD, .dtype = { WEFT_INT, 8, 1 },
 		.key_bytes = sizeof(name), .key = name,
 	};
 	struct wf_record record = { .type = WF_RECORD_ATTACHMENT, .bytes = bytes };
 
-	wf_attachment_key_put(name, &key);
-	wf_tensor_record_put(&w, &t, NULL);
+	wf_record_attachment_key_put(name, &key);
+	wf_record_tensor_put(&w, &t, NULL);
 	record.count = (uint32_t)(w.at - bytes);
 	return wf_route_record(b->name.link->engine->routes, b->name.link, &record);
 }
@@ -1254,10 +1254,13 @@ static void attachments_that_nobody_announced_break_the_protocol_or_are_refused(
 	open_world(WF_WORLD_CONNECTED);
 	call_with(&call, &attached, SMALL);
 	b = ((const struct wf_server_call *)served)->request.bundle;
-	assert_int_equal(tell(b, (struct wf_attachment_key){ 0, 0, 0 }), -EBADMSG); /* again */
-	assert_int_equal(tell(b, (struct wf_attachment_key){ 0, 0, 1 }), -EBADMSG); /* beyond */
-	assert_int_equal(tell(b, (struct wf_attachment_key){ 1, 0, 0 }), 0); /* another message */
-	assert_int_equal(tell(b, (struct wf_attachment_key){ 0, 1, 0 }), 0);
+	/* again */
+	assert_int_equal(tell(b, (struct wf_record_attachment_key){ 0, 0, 0 }), -EBADMSG);
+	/* beyond */
+	assert_int_equal(tell(b, (struct wf_record_attachment_key){ 0, 0, 1 }), -EBADMSG);
+	/* another message */
+	assert_int_equal(tell(b, (struct wf_record_attachment_key){ 1, 0, 0 }), 0);
+	assert_int_equal(tell(b, (struct wf_record_attachment_key){ 0, 1, 0 }), 0);
 	assert_int_equal(wf_world_count(1).late_dropped, 2);
 	answer();
 	wf_flight_land(&call, 1, S);

@@ -13,7 +13,7 @@
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
@@ -348,7 +348,7 @@ static void metadata_that_is_added_comes_after_that_of_the_call(void **state)
 
 static void metadata_that_breaks_a_rule_is_not_added(void **state)
 {
-	static char much[WF_METADATA_BYTES_MAX];
+	static char much[WF_PAIRS_BYTES_MAX];
 
 	(void)state;
 	open_world(true);

@@ -372,7 +372,7 @@ static void who_asks_for_lanes_over_and_over_is_told_once_for_each(void **state)
 	queued_bytes = link_of(0)->out.queued_bytes;
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(wf_outgoing_spread(outgoing_of(0), 1), 0);
-	assert_int_equal(link_of(0)->out.queued_bytes - queued_bytes, WF_LANE_RECORD_BYTES);
+	assert_int_equal(link_of(0)->out.queued_bytes - queued_bytes, WF_RECORD_LANE_BYTES);
 	end_well();
 	wf_world_end();
 }

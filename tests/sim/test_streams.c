@@ -1604,28 +1604,28 @@ static void offend(unsigned from, uint8_t type, size_t bytes)
 
 static void offend_message(unsigned from, uint8_t type, uint64_t call, uint16_t flags)
 {
-	struct wf_message_record m = { .call = call, .flags = flags };
+	struct wf_record_message m = { .call = call, .flags = flags };
 	struct wf_bytes_writer w = wf_bytes_writer(crafted, sizeof(crafted));
 
-	wf_message_record_put(&w, &m);
-	offend(from, type, wf_message_record_bytes(&m));
+	wf_record_message_put(&w, &m);
+	offend(from, type, wf_record_message_bytes(&m));
 }
 
 static void offend_grant(unsigned from, uint8_t type, uint64_t call)
 {
 	struct wf_bytes_writer w = wf_bytes_writer(crafted, sizeof(crafted));
 
-	wf_small_record_put(&w, &(struct wf_small_record){ .id = call, .other = 1000 });
-	offend(from, type, WF_SMALL_RECORD_BYTES);
+	wf_record_small_put(&w, &(struct wf_record_small){ .id = call, .other = 1000 });
+	offend(from, type, WF_RECORD_SMALL_BYTES);
 }
 
 static void offend_reply(uint64_t call)
 {
-	struct wf_reply_record r = { .call = call, .body = { .way = WF_BODY_EAGER, .bytes = 1 } };
+	struct wf_record_reply r = { .call = call, .body = { .way = WF_BODY_EAGER, .bytes = 1 } };
 	struct wf_bytes_writer w = wf_bytes_writer(crafted, sizeof(crafted));
 
-	wf_reply_record_put(&w, &r);
-	offend(1, WF_RECORD_REPLY, wf_reply_record_bytes(&r) + 1);
+	wf_record_reply_put(&w, &r);
+	offend(1, WF_RECORD_REPLY, wf_record_reply_bytes(&r) + 1);
 }
 
 enum offence {

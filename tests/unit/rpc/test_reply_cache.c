@@ -57,7 +57,7 @@ static struct wf_reply_cache_entry *begin(unsigned who, uint64_t id)
 
 static void answer(unsigned who, uint64_t id, uint64_t bytes)
 {
-	struct wf_reply_record r = {
+	struct wf_record_reply r = {
 		.status = WEFT_OK, .text_bytes = 2, .text = (const uint8_t *)"no",
 		.details_bytes = 3, .details = (const uint8_t *)"why",
 		.body = { .bytes = bytes }, .eager = body,

@@ -16,7 +16,7 @@
 #define BYTES (7 * MIB + 123) /* the last piece is short */
 
 /* In one record. */
-_Static_assert(WF_SUMS_RECORD_MAX == 4, "the tests tell four at a time");
+_Static_assert(WF_RECORD_SUMS_MAX == 4, "the tests tell four at a time");
 
 static uint8_t body[BYTES];
 static struct wf_link from = { .name = "ps0" };
@@ -29,9 +29,9 @@ static int fill(void **state)
 	return 0;
 }
 
-static struct wf_sums_record told(uint32_t first, uint32_t count)
+static struct wf_record_sums told(uint32_t first, uint32_t count)
 {
-	struct wf_sums_record record = { .first = first, .count = count };
+	struct wf_record_sums record = { .first = first, .count = count };
 
 	for (uint32_t i = 0; i < count; i++)
 		record.sums[i] = wf_checksum(body + (first + i) * MIB,
@@ -41,7 +41,7 @@ static struct wf_sums_record told(uint32_t first, uint32_t count)
 
 static void tell(struct wf_reader_sums *s, uint32_t first, uint32_t count)
 {
-	struct wf_sums_record record = told(first, count);
+	struct wf_record_sums record = told(first, count);
 
 	assert_int_equal(wf_reader_sums_told(s, &record), 0);
 }
@@ -164,7 +164,7 @@ static void the_piece_that_is_wrong_is_named(void **state)
 static void sums_come_in_order_and_once(void **state)
 {
 	struct wf_reader_sums s = open_sums();
-	struct wf_sums_record record;
+	struct wf_record_sums record;
 
 	(void)state;
 	record = told(1, 1);
@@ -186,7 +186,7 @@ static void sums_come_in_order_and_once(void **state)
 static void sums_are_asked_for_a_little_ahead_and_told_only_then(void **state)
 {
 	struct wf_body b = { .way = WF_BODY_PULL, .bytes = BYTES, .sum_kind = WF_BODY_SUM_XXH3 };
-	struct wf_sums_record record = told(0, 4);
+	struct wf_record_sums record = told(0, 4);
 	struct wf_reader_sums s;
 
 	(void)state;

@@ -20,7 +20,7 @@
 #define READER 5
 
 /* In one record. */
-_Static_assert(WF_SUMS_RECORD_MAX == 4, "the tests expect four at a time");
+_Static_assert(WF_RECORD_SUMS_MAX == 4, "the tests expect four at a time");
 
 static uint8_t body[BYTES];
 static struct wf_loop loop; /* its timers and its clock, which the tests move */
@@ -28,12 +28,12 @@ static struct wf_sender_sums_common summers;
 static struct wf_sender_sums *summing;
 
 /* Records that the reader was told. */
-static struct wf_sums_record told[4];
+static struct wf_record_sums told[4];
 static uint32_t told_count;
 static unsigned refusals; /* how often there is no memory to tell it */
 static unsigned moves;
 
-static int tell(struct wf_sender_sums *s, const struct wf_sums_record *record)
+static int tell(struct wf_sender_sums *s, const struct wf_record_sums *record)
 {
 	assert_ptr_equal(s->owner, told);
 	if (refusals) {
@@ -93,7 +93,7 @@ static void turn_all(void)
 	}
 }
 
-static void assert_sums(const struct wf_sums_record *r, uint32_t first, uint32_t count)
+static void assert_sums(const struct wf_record_sums *r, uint32_t first, uint32_t count)
 {
 	assert_int_equal(r->pull, READER);
 	assert_int_equal(r->first, first);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/call_record.h"
 #include "wire/record.h"
+#include "wire/record_call.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -373,7 +373,7 @@ static const struct row {
 		},
 	},
 	{
-		"a body on another lane", WF_RECORD_LANE, WF_LANE_RECORD_BYTES,
+		"a body on another lane", WF_RECORD_LANE, WF_RECORD_LANE_BYTES,
 		{ .lane = { 0x1817161514131211, 0x24232221, 0x3837363534333231,
 			    0x4847464544434241 } },
 		{
@@ -384,20 +384,20 @@ static const struct row {
 		},
 	},
 	{
-		"a view released", WF_RECORD_RELEASED, WF_SMALL_RECORD_BYTES,
+		"a view released", WF_RECORD_RELEASED, WF_RECORD_SMALL_BYTES,
 		{ .small = { 1, 1022, WEFT_OK } },
 		{ 1, [8] = 0xfe, 3 },
 	},
 	{
-		"no more calls", WF_RECORD_DRAIN, WF_SMALL_RECORD_BYTES, { .small = { 0 } }, { 0 },
+		"no more calls", WF_RECORD_DRAIN, WF_RECORD_SMALL_BYTES, { .small = { 0 } }, { 0 },
 	},
 	{
-		"messages granted", WF_RECORD_GRANT_REQUESTS, WF_SMALL_RECORD_BYTES,
+		"messages granted", WF_RECORD_GRANT_REQUESTS, WF_RECORD_SMALL_BYTES,
 		{ .small = { 7, 0x2827262524232221, WEFT_OK } },
 		{ 7, [8] = 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28 },
 	},
 	{
-		"a pull done", WF_RECORD_PULLED, WF_SMALL_RECORD_BYTES,
+		"a pull done", WF_RECORD_PULLED, WF_RECORD_SMALL_BYTES,
 		{ .small = { 0x1817161514131211, 0x2827262524232221, WEFT_CANCELLED } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
@@ -449,23 +449,23 @@ static void a_head_is_as_long_as_it_says(void **state)
 		const union any_record *any = &rows[i].any;
 
 		if (rows[i].type == WF_RECORD_TENSOR || rows[i].type == WF_RECORD_ATTACHMENT)
-			assert_int_equal(wf_tensor_record_bytes(&any->tensor) +
+			assert_int_equal(wf_record_tensor_bytes(&any->tensor) +
 						 (any->tensor.eager ? any->tensor.body.bytes : 0),
 					 rows[i].count);
 		if (rows[i].type == WF_RECORD_CALL)
-			assert_int_equal(wf_call_record_bytes(&any->call) +
+			assert_int_equal(wf_record_call_bytes(&any->call) +
 						 (any->call.eager ? any->call.body.bytes : 0),
 					 rows[i].count);
 		if (rows[i].type == WF_RECORD_REPLY)
-			assert_int_equal(wf_reply_record_bytes(&any->reply) +
+			assert_int_equal(wf_record_reply_bytes(&any->reply) +
 						 (any->reply.eager ? any->reply.body.bytes : 0),
 					 rows[i].count);
 		if (rows[i].type == WF_RECORD_REQUEST || rows[i].type == WF_RECORD_RESPONSE)
-			assert_int_equal(wf_message_record_bytes(&any->message) +
+			assert_int_equal(wf_record_message_bytes(&any->message) +
 						 (any->message.eager ? any->message.body.bytes : 0),
 					 rows[i].count);
 		if (rows[i].type == WF_RECORD_ABORT)
-			assert_int_equal(wf_abort_record_bytes(&any->abort), rows[i].count);
+			assert_int_equal(wf_record_abort_bytes(&any->abort), rows[i].count);
 	}
 }
 
@@ -514,15 +514,15 @@ static void no_damaged_record_yields_bytes_beyond_its_end(void **state)
 }
 
 /* A tensor record with @body, put and got again; its eager bytes are zeros. */
-static int travel(const struct wf_tensor_record *t, const int64_t *shape)
+static int travel(const struct wf_record_tensor *t, const int64_t *shape)
 {
 	size_t eager = t->body.way == WF_BODY_EAGER ? t->body.bytes : 0;
-	size_t count = wf_tensor_record_bytes(t) + eager;
+	size_t count = wf_record_tensor_bytes(t) + eager;
 	uint8_t *bytes = test_calloc(1, count);
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, count);
 	int rc;
 
-	wf_tensor_record_put(&w, t, shape);
+	wf_record_tensor_put(&w, t, shape);
 	assert_false(w.bad);
 	assert_int_equal(wf_bytes_writer_left(&w), eager);
 	rc = get(WF_RECORD_TENSOR, bytes, count);
@@ -551,7 +551,7 @@ static void the_body_must_be_as_long_as_the_shape_says(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(right); i++) {
-		struct wf_tensor_record t = { .dtype = right[i].dtype, .rank = right[i].rank };
+		struct wf_record_tensor t = { .dtype = right[i].dtype, .rank = right[i].rank };
 
 		for (uint8_t way = WF_BODY_EAGER; way <= WF_BODY_STAGED; way++) {
 			t.body = (struct wf_body){ .way = way, .bytes = right[i].bytes };
@@ -579,7 +579,7 @@ static void a_shape_of_too_many_bytes_is_refused(void **state)
 		{ INT64_MAX, INT64_MAX, 0 },
 		{ 0, INT64_MAX, INT64_MAX },
 	};
-	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 3 };
+	struct wf_record_tensor t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 3 };
 
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(too_big); i++) {
@@ -599,7 +599,7 @@ static void a_shape_of_too_many_bytes_is_refused(void **state)
 
 static void the_largest_shape_that_fits_is_taken(void **state)
 {
-	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 1,
+	struct wf_record_tensor t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 1,
 				      .body = { .way = WF_BODY_PULL, .bytes = INT64_MAX } };
 
 	(void)state;
@@ -613,7 +613,7 @@ static void one_zero_empties_a_shape_wherever_it_stands(void **state)
 		{ INT32_MAX, 2, 0 },
 		{ 4, 0, 4 },
 	};
-	struct wf_tensor_record t = { .dtype = { WEFT_FLOAT, 64, 1 }, .rank = 3 };
+	struct wf_record_tensor t = { .dtype = { WEFT_FLOAT, 64, 1 }, .rank = 3 };
 
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(empty); i++)
@@ -623,7 +623,7 @@ static void one_zero_empties_a_shape_wherever_it_stands(void **state)
 static void a_negative_dimension_is_refused(void **state)
 {
 	static const int64_t negative[][2] = { { -1, 0 }, { 0, -1 }, { INT64_MIN, 0 }, { -1, -1 } };
-	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 2 };
+	struct wf_record_tensor t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 2 };
 
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(negative); i++) {
@@ -639,22 +639,22 @@ static void a_negative_dimension_is_refused(void **state)
 static void a_dimension_is_read_as_it_was_written(void **state)
 {
 	static const int64_t shape[] = { 0, 1, INT64_C(0x0102030405060708), 3 };
-	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 4 }, got;
+	struct wf_record_tensor t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 4 }, got;
 	uint8_t bytes[ROOM];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	(void)state;
-	wf_tensor_record_put(&w, &t, shape);
-	assert_int_equal(wf_tensor_record_get(bytes, (size_t)(w.at - bytes), &got), 0);
+	wf_record_tensor_put(&w, &t, shape);
+	assert_int_equal(wf_record_tensor_get(bytes, (size_t)(w.at - bytes), &got), 0);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(wf_tensor_record_dim(&got, i), shape[i]);
+		assert_int_equal(wf_record_tensor_dim(&got, i), shape[i]);
 }
 
 static void the_highest_rank_and_the_longest_key_travel(void **state)
 {
 	static uint8_t key[WEFT_KEY_BYTES_MAX];
 	int64_t shape[WEFT_RANK_MAX + 1];
-	struct wf_tensor_record t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = WEFT_RANK_MAX,
+	struct wf_record_tensor t = { .dtype = { WEFT_UINT, 8, 1 }, .rank = WEFT_RANK_MAX,
 				      .key = key, .key_bytes = WEFT_KEY_BYTES_MAX,
 				      .body = { .way = WF_BODY_EAGER, .bytes = 1 } };
 
@@ -668,7 +668,7 @@ static void the_highest_rank_and_the_longest_key_travel(void **state)
 
 static void a_dtype_without_bits_or_lanes_is_refused(void **state)
 {
-	struct wf_tensor_record t = { .flags = WEFT_DEAD, .dtype = { WEFT_INT, 0, 1 } };
+	struct wf_record_tensor t = { .flags = WEFT_DEAD, .dtype = { WEFT_INT, 0, 1 } };
 
 	(void)state;
 	assert_int_equal(travel(&t, NULL), -EBADMSG);
@@ -680,7 +680,7 @@ static void a_dtype_without_bits_or_lanes_is_refused(void **state)
 
 static void a_dead_tensor_has_no_body(void **state)
 {
-	struct wf_tensor_record t = { .flags = WEFT_DEAD, .dtype = { WEFT_INT, 8, 1 },
+	struct wf_record_tensor t = { .flags = WEFT_DEAD, .dtype = { WEFT_INT, 8, 1 },
 				      .body = { .way = WF_BODY_EAGER, .bytes = 1 } };
 
 	(void)state;
@@ -706,7 +706,7 @@ static void an_opaque_tensor_is_a_row_of_bytes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(cases); i++) {
-		struct wf_tensor_record t = { .flags = WEFT_OPAQUE, .dtype = cases[i].dtype,
+		struct wf_record_tensor t = { .flags = WEFT_OPAQUE, .dtype = cases[i].dtype,
 					      .rank = cases[i].rank,
 					      .body = { .way = WF_BODY_EAGER, .bytes = 2 } };
 
@@ -718,7 +718,7 @@ static void a_flag_that_does_not_travel_is_refused(void **state)
 {
 	(void)state;
 	for (unsigned bit = 0; bit < 8; bit++) {
-		struct wf_tensor_record t = { .flags = (uint8_t)(1 << bit),
+		struct wf_record_tensor t = { .flags = (uint8_t)(1 << bit),
 					      .dtype = { WEFT_UINT, 8, 1 }, .rank = 1 };
 
 		assert_int_equal(travel(&t, (const int64_t[]){ 0 }),
@@ -782,16 +782,16 @@ static void only_tensors_are_looked_at(void **state)
 	size_t count;
 
 	(void)state;
-	any.call = (struct wf_call_record){ .body = view };
+	any.call = (struct wf_record_call){ .body = view };
 	count = any_record_put(WF_RECORD_CALL, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_CALL, bytes, count, &any), -EBADMSG);
-	any.reply = (struct wf_reply_record){ .body = view };
+	any.reply = (struct wf_record_reply){ .body = view };
 	count = any_record_put(WF_RECORD_REPLY, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_REPLY, bytes, count, &any), -EBADMSG);
-	any.message = (struct wf_message_record){ .body = view };
+	any.message = (struct wf_record_message){ .body = view };
 	count = any_record_put(WF_RECORD_REQUEST, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_REQUEST, bytes, count, &any), -EBADMSG);
-	any.offer = (struct wf_offer_record){ .body = view };
+	any.offer = (struct wf_record_offer){ .body = view };
 	count = any_record_put(WF_RECORD_OFFER, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_OFFER, bytes, count, &any), -EBADMSG);
 }
@@ -804,11 +804,11 @@ static void only_an_offer_made_again_has_a_handle(void **state)
 	size_t count;
 
 	(void)state;
-	any.tensor = (struct wf_tensor_record){ .dtype = { WEFT_UINT, 8, 1 }, .rank = 1,
+	any.tensor = (struct wf_record_tensor){ .dtype = { WEFT_UINT, 8, 1 }, .rank = 1,
 						.shape = shape_5, .body = body };
 	count = any_record_put(WF_RECORD_TENSOR, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_TENSOR, bytes, count, &any), -EBADMSG);
-	any.offer = (struct wf_offer_record){ .body = body };
+	any.offer = (struct wf_record_offer){ .body = body };
 	count = any_record_put(WF_RECORD_OFFER, &any, bytes, ROOM);
 	assert_int_equal(any_record_get(WF_RECORD_OFFER, bytes, count, &any), 0);
 	assert_memory_equal(any.offer.body.handle, handle, sizeof(handle));
@@ -841,12 +841,12 @@ static void a_body_has_at_most_so_many_pieces(void **state)
 
 static void sums_of_pieces_that_cant_be_are_refused(void **state)
 {
-	uint8_t bytes[WF_SUMS_RECORD_BYTES_MAX + 8] = { 0 };
+	uint8_t bytes[WF_RECORD_SUMS_BYTES_MAX + 8] = { 0 };
 
 	(void)state;
 	assert_int_equal(get(WF_RECORD_SUMS, bytes, 12), -EBADMSG);
-	assert_int_equal(get(WF_RECORD_SUMS, bytes, WF_SUMS_RECORD_BYTES_MAX), 0);
-	assert_int_equal(get(WF_RECORD_SUMS, bytes, WF_SUMS_RECORD_BYTES_MAX + 8), -EBADMSG);
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, WF_RECORD_SUMS_BYTES_MAX), 0);
+	assert_int_equal(get(WF_RECORD_SUMS, bytes, WF_RECORD_SUMS_BYTES_MAX + 8), -EBADMSG);
 	bytes[8] = 0xff; /* the last piece there may be */
 	bytes[9] = 3;
 	assert_int_equal(get(WF_RECORD_SUMS, bytes, 12 + 8), 0);
@@ -857,14 +857,14 @@ static void sums_of_pieces_that_cant_be_are_refused(void **state)
 
 static void a_lane_without_a_number_is_refused(void **state)
 {
-	uint8_t bytes[WF_LANE_RECORD_BYTES + 1] = { [8] = 1 };
+	uint8_t bytes[WF_RECORD_LANE_BYTES + 1] = { [8] = 1 };
 
 	(void)state;
-	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES), 0);
-	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES - 1), -EBADMSG);
-	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES + 1), -EBADMSG);
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_RECORD_LANE_BYTES), 0);
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_RECORD_LANE_BYTES - 1), -EBADMSG);
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_RECORD_LANE_BYTES + 1), -EBADMSG);
 	bytes[8] = 0;
-	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_LANE_RECORD_BYTES), -EBADMSG);
+	assert_int_equal(get(WF_RECORD_LANE, bytes, WF_RECORD_LANE_BYTES), -EBADMSG);
 }
 
 static void an_offer_is_never_eager(void **state)
@@ -877,7 +877,7 @@ static void an_offer_is_never_eager(void **state)
 
 static void a_status_that_nobody_knows_is_refused(void **state)
 {
-	uint8_t reply[28 + 10] = { 0 }, small[WF_SMALL_RECORD_BYTES] = { 0 };
+	uint8_t reply[28 + 10] = { 0 }, small[WF_RECORD_SMALL_BYTES] = { 0 };
 
 	(void)state;
 	for (unsigned value = 0; value <= UINT8_MAX; value++) {
@@ -943,27 +943,27 @@ static void a_call_with_a_stream_has_no_body(void **state)
 
 static void attachments_follow_what_can_have_them(void **state)
 {
-	union any_record any = { .call = { .attachments = WF_ATTACHMENTS_MAX } };
+	union any_record any = { .call = { .attachments = WF_RECORD_ATTACHMENTS_MAX } };
 
 	(void)state;
 	assert_int_equal(travel_any(WF_RECORD_CALL, &any), 0);
 	any.call.attachments++;
 	assert_int_equal(travel_any(WF_RECORD_CALL, &any), -EBADMSG);
-	any.call = (struct wf_call_record){ .attachments = 1, .flags = WF_CALL_STREAM };
+	any.call = (struct wf_record_call){ .attachments = 1, .flags = WF_CALL_STREAM };
 	assert_int_equal(travel_any(WF_RECORD_CALL, &any), -EBADMSG);
 
-	any.reply = (struct wf_reply_record){ .attachments = WF_ATTACHMENTS_MAX };
+	any.reply = (struct wf_record_reply){ .attachments = WF_RECORD_ATTACHMENTS_MAX };
 	assert_int_equal(travel_any(WF_RECORD_REPLY, &any), 0);
 	any.reply.attachments++;
 	assert_int_equal(travel_any(WF_RECORD_REPLY, &any), -EBADMSG);
-	any.reply = (struct wf_reply_record){ .attachments = 1, .status = WEFT_ABORTED };
+	any.reply = (struct wf_record_reply){ .attachments = 1, .status = WEFT_ABORTED };
 	assert_int_equal(travel_any(WF_RECORD_REPLY, &any), -EBADMSG);
 
-	any.message = (struct wf_message_record){ .attachments = WF_ATTACHMENTS_MAX };
+	any.message = (struct wf_record_message){ .attachments = WF_RECORD_ATTACHMENTS_MAX };
 	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), 0);
 	any.message.attachments++;
 	assert_int_equal(travel_any(WF_RECORD_REQUEST, &any), -EBADMSG);
-	any.message = (struct wf_message_record){ .attachments = 1, .flags = WF_MESSAGE_NONE };
+	any.message = (struct wf_record_message){ .attachments = 1, .flags = WF_MESSAGE_NONE };
 	assert_int_equal(travel_any(WF_RECORD_RESPONSE, &any), -EBADMSG);
 }
 
@@ -983,24 +983,25 @@ static void only_what_is_dead_can_be_lost(void **state)
 
 static void the_key_of_an_attachment_says_which_it_is(void **state)
 {
-	struct wf_attachment_key got, key = { 1, 0x0807060504030201, WF_ATTACHMENTS_MAX - 1 };
-	uint8_t bytes[WF_ATTACHMENT_KEY_BYTES + 1] = { 0 };
+	struct wf_record_attachment_key got,
+		key = { 1, 0x0807060504030201, WF_RECORD_ATTACHMENTS_MAX - 1 };
+	uint8_t bytes[WF_RECORD_ATTACHMENT_KEY_BYTES + 1] = { 0 };
 	const uint8_t expected[] = { 1, 1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0x0f, 0, 0 };
 
 	(void)state;
-	wf_attachment_key_put(bytes, &key);
+	wf_record_attachment_key_put(bytes, &key);
 	assert_memory_equal(bytes, expected, sizeof(expected));
-	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected), &got), 0);
+	assert_int_equal(wf_record_attachment_key_get(bytes, sizeof(expected), &got), 0);
 	assert_int_equal(got.reply, 1);
 	assert_int_equal(got.message, key.message);
 	assert_int_equal(got.index, key.index);
-	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected) - 1, &got), -EBADMSG);
-	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected) + 1, &got), -EBADMSG);
+	assert_int_equal(wf_record_attachment_key_get(bytes, sizeof(expected) - 1, &got), -EBADMSG);
+	assert_int_equal(wf_record_attachment_key_get(bytes, sizeof(expected) + 1, &got), -EBADMSG);
 	bytes[0] = 2;
-	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected), &got), -EBADMSG);
+	assert_int_equal(wf_record_attachment_key_get(bytes, sizeof(expected), &got), -EBADMSG);
 	key.index++;
-	wf_attachment_key_put(bytes, &key);
-	assert_int_equal(wf_attachment_key_get(bytes, sizeof(expected), &got), -EBADMSG);
+	wf_record_attachment_key_put(bytes, &key);
+	assert_int_equal(wf_record_attachment_key_get(bytes, sizeof(expected), &got), -EBADMSG);
 }
 
 static void a_flag_of_a_message_that_nobody_knows_is_refused(void **state)
@@ -1044,7 +1045,7 @@ static void a_message_with_metadata_says_that_it_is_initial(void **state)
 		assert_int_equal(travel_any(WF_RECORD_RESPONSE, &any),
 				 flags & WF_MESSAGE_INITIAL ? 0 : -EBADMSG);
 	}
-	any.message = (struct wf_message_record){ .flags = WF_MESSAGE_INITIAL };
+	any.message = (struct wf_record_message){ .flags = WF_MESSAGE_INITIAL };
 	assert_int_equal(travel_any(WF_RECORD_RESPONSE, &any), 0);
 }
 

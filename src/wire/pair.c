@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static bool good_in_key(uint8_t c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '_' || c == '.';
 }
 
-static bool is_binary(const struct wf_metadata_pair *pair)
+static bool is_binary(const struct wf_pair *pair)
 {
 	static const char end[] = { '-', 'b', 'i', 'n' };
 
@@ -19,7 +19,7 @@ static bool is_binary(const struct wf_metadata_pair *pair)
 	       !memcmp(pair->key + pair->key_bytes - sizeof(end), end, sizeof(end));
 }
 
-bool wf_metadata_good(const struct wf_metadata_pair *pair)
+bool wf_pair_good(const struct wf_pair *pair)
 {
 	if (!pair->key_bytes)
 		return false;
@@ -32,12 +32,12 @@ bool wf_metadata_good(const struct wf_metadata_pair *pair)
 	return true;
 }
 
-size_t wf_metadata_bytes(const struct wf_metadata_pair *pair)
+size_t wf_pair_bytes(const struct wf_pair *pair)
 {
 	return FIXED_BYTES + pair->key_bytes + pair->value_bytes;
 }
 
-void wf_metadata_put(struct wf_bytes_writer *w, const struct wf_metadata_pair *pair)
+void wf_pair_put(struct wf_bytes_writer *w, const struct wf_pair *pair)
 {
 	wf_bytes_put_u16(w, pair->key_bytes);
 	wf_bytes_put_u32(w, pair->value_bytes);
@@ -45,7 +45,7 @@ void wf_metadata_put(struct wf_bytes_writer *w, const struct wf_metadata_pair *p
 	wf_bytes_put(w, pair->value, pair->value_bytes);
 }
 
-int wf_metadata_get(struct wf_bytes_reader *r, struct wf_metadata_pair *pair)
+int wf_pair_get(struct wf_bytes_reader *r, struct wf_pair *pair)
 {
 	if (!r->bad && !wf_bytes_reader_left(r))
 		return 0;
@@ -53,18 +53,18 @@ int wf_metadata_get(struct wf_bytes_reader *r, struct wf_metadata_pair *pair)
 	pair->value_bytes = wf_bytes_get_u32(r);
 	pair->key = wf_bytes_view(r, pair->key_bytes);
 	pair->value = wf_bytes_view(r, pair->value_bytes);
-	return r->bad || !wf_metadata_good(pair) ? -EBADMSG : 1;
+	return r->bad || !wf_pair_good(pair) ? -EBADMSG : 1;
 }
 
-int wf_metadata_check(const uint8_t *bytes, size_t count)
+int wf_pairs_check(const uint8_t *bytes, size_t count)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
-	struct wf_metadata_pair pair;
+	struct wf_pair pair;
 	int pairs = 0, rc;
 
-	if (count > WF_METADATA_BYTES_MAX)
+	if (count > WF_PAIRS_BYTES_MAX)
 		return -EBADMSG;
-	while ((rc = wf_metadata_get(&r, &pair)) > 0)
+	while ((rc = wf_pair_get(&r, &pair)) > 0)
 		pairs++;
 	return rc ? rc : pairs;
 }

@@ -6,12 +6,12 @@
 #define FIXED_BYTES 16 /* before the body: step to key_bytes */
 #define FLAGS (WEFT_DEAD | WEFT_OPAQUE | WF_TENSOR_LOST) /* other flags concern one end only */
 
-size_t wf_tensor_record_bytes(const struct wf_tensor_record *t)
+size_t wf_record_tensor_bytes(const struct wf_record_tensor *t)
 {
 	return FIXED_BYTES + wf_body_bytes(&t->body) + t->rank * sizeof(int64_t) + t->key_bytes;
 }
 
-void wf_tensor_record_put(struct wf_bytes_writer *w, const struct wf_tensor_record *t,
+void wf_record_tensor_put(struct wf_bytes_writer *w, const struct wf_record_tensor *t,
 			  const int64_t *shape)
 {
 	wf_bytes_put_u64(w, t->step);
@@ -28,13 +28,13 @@ void wf_tensor_record_put(struct wf_bytes_writer *w, const struct wf_tensor_reco
 }
 
 /* Content bytes by dtype and shape.  -EBADMSG: a dimension is negative, or bytes are too many. */
-static int content_bytes(const struct wf_tensor_record *t, uint64_t *bytes)
+static int content_bytes(const struct wf_record_tensor *t, uint64_t *bytes)
 {
 	uint64_t product = ((uint64_t)t->dtype.bits * t->dtype.lanes + 7) / 8;
 	bool is_empty = false;
 
 	for (unsigned i = 0; i < t->rank; i++) {
-		int64_t dim = wf_tensor_record_dim(t, i);
+		int64_t dim = wf_record_tensor_dim(t, i);
 
 		if (dim < 0)
 			return -EBADMSG;
@@ -50,7 +50,7 @@ static int content_bytes(const struct wf_tensor_record *t, uint64_t *bytes)
 	return 0;
 }
 
-static bool body_fits(const struct wf_tensor_record *t)
+static bool body_fits(const struct wf_record_tensor *t)
 {
 	uint64_t bytes;
 
@@ -59,7 +59,7 @@ static bool body_fits(const struct wf_tensor_record *t)
 	return t->flags & WEFT_DEAD ? t->body.way == WF_BODY_NONE : t->body.bytes == bytes;
 }
 
-static bool opaque_fits(const struct wf_tensor_record *t)
+static bool opaque_fits(const struct wf_record_tensor *t)
 {
 	if (!(t->flags & WEFT_OPAQUE))
 		return true;
@@ -67,10 +67,10 @@ static bool opaque_fits(const struct wf_tensor_record *t)
 	       t->dtype.lanes == 1;
 }
 
-int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_record *t)
+int wf_record_tensor_get(const uint8_t *bytes, size_t count, struct wf_record_tensor *t)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
-	struct wf_tensor_record got;
+	struct wf_record_tensor got;
 
 	got.step = wf_bytes_get_u64(&r);
 	got.flags = wf_bytes_get_u8(&r);
@@ -95,7 +95,7 @@ int wf_tensor_record_get(const uint8_t *bytes, size_t count, struct wf_tensor_re
 	return 0;
 }
 
-int64_t wf_tensor_record_dim(const struct wf_tensor_record *t, unsigned index)
+int64_t wf_record_tensor_dim(const struct wf_record_tensor *t, unsigned index)
 {
 	struct wf_bytes_reader r =
 		wf_bytes_reader(t->shape + index * sizeof(int64_t), sizeof(int64_t));

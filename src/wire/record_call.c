@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/call_record.h"
+#include "wire/record_call.h"
 
 #include <errno.h>
 
@@ -22,13 +22,13 @@ static bool are_good(uint16_t flags)
 	return flags & WF_CALL_REQUEST || !(flags & WF_CALL_AGAIN);
 }
 
-size_t wf_call_record_bytes(const struct wf_call_record *c)
+size_t wf_record_call_bytes(const struct wf_record_call *c)
 {
 	return FIXED_BYTES + request_bytes(c->flags) + wf_body_bytes(&c->body) + c->service_bytes +
 	       c->method_bytes + c->metadata_bytes;
 }
 
-void wf_call_record_put(struct wf_bytes_writer *w, const struct wf_call_record *c)
+void wf_record_call_put(struct wf_bytes_writer *w, const struct wf_record_call *c)
 {
 	wf_bytes_put_u64(w, c->call);
 	wf_bytes_put_u64(w, c->left_ns);
@@ -47,10 +47,10 @@ void wf_call_record_put(struct wf_bytes_writer *w, const struct wf_call_record *
 	wf_bytes_put(w, c->metadata, c->metadata_bytes);
 }
 
-int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record *c)
+int wf_record_call_get(const uint8_t *bytes, size_t count, struct wf_record_call *c)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
-	struct wf_call_record got;
+	struct wf_record_call got;
 
 	got.call = wf_bytes_get_u64(&r);
 	got.left_ns = wf_bytes_get_u64(&r);
@@ -74,7 +74,7 @@ int wf_call_record_get(const uint8_t *bytes, size_t count, struct wf_call_record
 	got.metadata = wf_bytes_view(&r, got.metadata_bytes);
 	if (wf_body_end(&r, &got.body, &got.eager))
 		return -EBADMSG;
-	if (got.attachments > WF_ATTACHMENTS_MAX)
+	if (got.attachments > WF_RECORD_ATTACHMENTS_MAX)
 		return -EBADMSG;
 	if (got.flags & WF_CALL_STREAM && (got.body.way != WF_BODY_NONE || got.attachments))
 		return -EBADMSG;

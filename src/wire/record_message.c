@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/call_record.h"
+#include "wire/record_call.h"
 
 #include <errno.h>
 
 #define FIXED_BYTES 16 /* before the body: call to metadata_bytes */
 #define FLAGS (WF_MESSAGE_NONE | WF_MESSAGE_LAST | WF_MESSAGE_INITIAL | WF_MESSAGE_COMPRESSED)
 
-size_t wf_message_record_bytes(const struct wf_message_record *m)
+size_t wf_record_message_bytes(const struct wf_record_message *m)
 {
 	return FIXED_BYTES + wf_body_bytes(&m->body) + m->metadata_bytes;
 }
 
-void wf_message_record_put(struct wf_bytes_writer *w, const struct wf_message_record *m)
+void wf_record_message_put(struct wf_bytes_writer *w, const struct wf_record_message *m)
 {
 	wf_bytes_put_u64(w, m->call);
 	wf_bytes_put_u16(w, m->flags);
@@ -21,10 +21,10 @@ void wf_message_record_put(struct wf_bytes_writer *w, const struct wf_message_re
 	wf_bytes_put(w, m->metadata, m->metadata_bytes);
 }
 
-int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_record *m)
+int wf_record_message_get(const uint8_t *bytes, size_t count, struct wf_record_message *m)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
-	struct wf_message_record got;
+	struct wf_record_message got;
 
 	got.call = wf_bytes_get_u64(&r);
 	got.flags = wf_bytes_get_u16(&r);
@@ -38,7 +38,7 @@ int wf_message_record_get(const uint8_t *bytes, size_t count, struct wf_message_
 	if (got.flags & ~FLAGS || (got.flags & WF_MESSAGE_NONE && got.body.way != WF_BODY_NONE) ||
 	    (got.metadata_bytes && !(got.flags & WF_MESSAGE_INITIAL)))
 		return -EBADMSG;
-	if (got.attachments > WF_ATTACHMENTS_MAX ||
+	if (got.attachments > WF_RECORD_ATTACHMENTS_MAX ||
 	    (got.attachments && got.flags & WF_MESSAGE_NONE))
 		return -EBADMSG;
 	*m = got;

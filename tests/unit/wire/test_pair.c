@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/metadata.h"
+#include "wire/pair.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 static const struct row {
 	const char *name;
 	size_t count;
-	struct wf_metadata_pair pair;
+	struct wf_pair pair;
 	uint8_t bytes[24];
 } rows[] = {
 	{
@@ -51,7 +51,7 @@ static int check(const uint8_t *bytes, size_t count)
 	int rc;
 
 	memcpy(exact, bytes, count);
-	rc = wf_metadata_check(exact, count);
+	rc = wf_pairs_check(exact, count);
 	test_free(exact);
 	return rc;
 }
@@ -61,7 +61,7 @@ static int check_long(uint16_t key_bytes, uint32_t value_bytes)
 {
 	size_t count = FIXED_BYTES + (size_t)key_bytes + value_bytes;
 	uint8_t *bytes = test_malloc(count);
-	struct wf_metadata_pair pair = { bytes, bytes, key_bytes, value_bytes };
+	struct wf_pair pair = { bytes, bytes, key_bytes, value_bytes };
 	struct wf_bytes_writer w;
 	int rc;
 
@@ -69,15 +69,15 @@ static int check_long(uint16_t key_bytes, uint32_t value_bytes)
 	w = wf_bytes_writer(bytes, FIXED_BYTES);
 	wf_bytes_put_u16(&w, key_bytes);
 	wf_bytes_put_u32(&w, value_bytes);
-	assert_int_equal(wf_metadata_bytes(&pair), count);
-	rc = wf_metadata_check(bytes, count);
+	assert_int_equal(wf_pair_bytes(&pair), count);
+	rc = wf_pairs_check(bytes, count);
 	test_free(bytes);
 	return rc;
 }
 
 static bool good(const char *key, const void *value, size_t value_bytes)
 {
-	return wf_metadata_good(&(struct wf_metadata_pair){ TEXT(key), value, (uint16_t)strlen(key),
+	return wf_pair_good(&(struct wf_pair){ TEXT(key), value, (uint16_t)strlen(key),
 						   (uint32_t)value_bytes });
 }
 
@@ -89,21 +89,21 @@ static void a_pair_is_the_same_bytes_both_ways(void **state)
 		uint8_t bytes[sizeof(row->bytes)];
 		struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 		struct wf_bytes_reader r = wf_bytes_reader(row->bytes, row->count);
-		struct wf_metadata_pair pair;
+		struct wf_pair pair;
 
-		wf_metadata_put(&w, &row->pair);
+		wf_pair_put(&w, &row->pair);
 		if ((size_t)(w.at - bytes) != row->count)
 			fail_msg("%s: another length", row->name);
-		assert_int_equal(wf_metadata_bytes(&row->pair), row->count);
+		assert_int_equal(wf_pair_bytes(&row->pair), row->count);
 		assert_memory_equal(bytes, row->bytes, row->count);
-		if (wf_metadata_get(&r, &pair) != 1)
+		if (wf_pair_get(&r, &pair) != 1)
 			fail_msg("%s: refused", row->name);
 		assert_int_equal(pair.key_bytes, row->pair.key_bytes);
 		assert_memory_equal(pair.key, row->pair.key, pair.key_bytes);
 		assert_int_equal(pair.value_bytes, row->pair.value_bytes);
 		if (pair.value_bytes)
 			assert_memory_equal(pair.value, row->pair.value, pair.value_bytes);
-		assert_int_equal(wf_metadata_get(&r, &pair), 0);
+		assert_int_equal(wf_pair_get(&r, &pair), 0);
 	}
 }
 
@@ -145,12 +145,12 @@ static void a_key_is_of_few_characters(void **state)
 		count += may;
 		for (uint16_t at = 0; at < 3; at++) {
 			uint8_t key[] = { 'a', 'b', 'z' };
-			struct wf_metadata_pair pair = { .key = key, .key_bytes = sizeof(key) };
+			struct wf_pair pair = { .key = key, .key_bytes = sizeof(key) };
 
 			key[at] = (uint8_t)c;
-			assert_int_equal(wf_metadata_good(&pair), may);
+			assert_int_equal(wf_pair_good(&pair), may);
 			pair.key_bytes = at + 1; /* it is the last */
-			assert_int_equal(wf_metadata_good(&pair), may);
+			assert_int_equal(wf_pair_good(&pair), may);
 		}
 	}
 	assert_int_equal(count, 10 + 26 + 3);
@@ -216,18 +216,18 @@ static void a_key_may_repeat_and_all_keep_their_order(void **state)
 	};
 	static const char expected[] = "b1a2b3b1";
 	struct wf_bytes_reader r = wf_bytes_reader(block, sizeof(block));
-	struct wf_metadata_pair pair;
+	struct wf_pair pair;
 
 	(void)state;
 	assert_int_equal(check(block, sizeof(block)), 4);
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(wf_metadata_get(&r, &pair), 1);
+		assert_int_equal(wf_pair_get(&r, &pair), 1);
 		assert_int_equal(pair.key_bytes, 1);
 		assert_int_equal(pair.value_bytes, 1);
 		assert_int_equal(*pair.key, expected[2 * i]);
 		assert_int_equal(*pair.value, expected[2 * i + 1]);
 	}
-	assert_int_equal(wf_metadata_get(&r, &pair), 0);
+	assert_int_equal(wf_pair_get(&r, &pair), 0);
 }
 
 static void one_bad_pair_spoils_all(void **state)
@@ -255,12 +255,12 @@ static void one_bad_pair_spoils_all(void **state)
 
 static void all_pairs_together_have_a_limit(void **state)
 {
-	enum { SMALL = FIXED_BYTES + 1, PAIRS = WF_METADATA_BYTES_MAX / SMALL + 1 };
+	enum { SMALL = FIXED_BYTES + 1, PAIRS = WF_PAIRS_BYTES_MAX / SMALL + 1 };
 	static uint8_t block[PAIRS * SMALL];
 
 	(void)state;
-	assert_int_equal(check_long(1, WF_METADATA_BYTES_MAX - FIXED_BYTES - 1), 1);
-	assert_int_equal(check_long(1, WF_METADATA_BYTES_MAX - FIXED_BYTES), -EBADMSG);
+	assert_int_equal(check_long(1, WF_PAIRS_BYTES_MAX - FIXED_BYTES - 1), 1);
+	assert_int_equal(check_long(1, WF_PAIRS_BYTES_MAX - FIXED_BYTES), -EBADMSG);
 	assert_int_equal(check_long(UINT16_MAX - FIXED_BYTES + 1, 0), 1);
 	assert_int_equal(check_long(UINT16_MAX, 0), -EBADMSG);
 	/* The number of pairs has none of its own. */
@@ -275,22 +275,22 @@ static void all_pairs_together_have_a_limit(void **state)
 static void nothing_is_no_pairs(void **state)
 {
 	struct wf_bytes_reader r = wf_bytes_reader("", 0);
-	struct wf_metadata_pair pair;
+	struct wf_pair pair;
 
 	(void)state;
-	assert_int_equal(wf_metadata_check(TEXT(""), 0), 0);
-	assert_int_equal(wf_metadata_get(&r, &pair), 0);
-	assert_int_equal(wf_metadata_get(&r, &pair), 0);
+	assert_int_equal(wf_pairs_check(TEXT(""), 0), 0);
+	assert_int_equal(wf_pair_get(&r, &pair), 0);
+	assert_int_equal(wf_pair_get(&r, &pair), 0);
 }
 
 static void after_its_cut_a_block_stays_bad(void **state)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(rows[0].bytes, rows[0].count - 1);
-	struct wf_metadata_pair pair;
+	struct wf_pair pair;
 
 	(void)state;
-	assert_int_equal(wf_metadata_get(&r, &pair), -EBADMSG);
-	assert_int_equal(wf_metadata_get(&r, &pair), -EBADMSG);
+	assert_int_equal(wf_pair_get(&r, &pair), -EBADMSG);
+	assert_int_equal(wf_pair_get(&r, &pair), -EBADMSG);
 }
 
 int main(void)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "wire/call_record.h"
+#include "wire/record_call.h"
 
 #include <errno.h>
 
 #define FIXED_BYTES 28 /* before the body: call to details_bytes */
 
-size_t wf_reply_record_bytes(const struct wf_reply_record *r)
+size_t wf_record_reply_bytes(const struct wf_record_reply *r)
 {
 	return FIXED_BYTES + wf_body_bytes(&r->body) + r->text_bytes + r->initial_bytes +
 	       r->trailing_bytes + r->details_bytes;
 }
 
-void wf_reply_record_put(struct wf_bytes_writer *w, const struct wf_reply_record *r)
+void wf_record_reply_put(struct wf_bytes_writer *w, const struct wf_record_reply *r)
 {
 	wf_bytes_put_u64(w, r->call);
 	wf_bytes_put_u8(w, r->status);
@@ -29,10 +29,10 @@ void wf_reply_record_put(struct wf_bytes_writer *w, const struct wf_reply_record
 	wf_bytes_put(w, r->details, r->details_bytes);
 }
 
-int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_record *r)
+int wf_record_reply_get(const uint8_t *bytes, size_t count, struct wf_record_reply *r)
 {
 	struct wf_bytes_reader reader = wf_bytes_reader(bytes, count);
-	struct wf_reply_record got;
+	struct wf_record_reply got;
 
 	got.call = wf_bytes_get_u64(&reader);
 	got.status = wf_bytes_get_u8(&reader);
@@ -53,7 +53,8 @@ int wf_reply_record_get(const uint8_t *bytes, size_t count, struct wf_reply_reco
 		return -EBADMSG;
 	if (got.status > WEFT_UNAUTHENTICATED || got.executed > WEFT_EXECUTED_YES)
 		return -EBADMSG;
-	if (got.flags & ~WF_REPLY_COMPRESSED || got.attachments > WF_ATTACHMENTS_MAX || (got.attachments && got.status != WEFT_OK))
+	if (got.flags & ~WF_REPLY_COMPRESSED || got.attachments > WF_RECORD_ATTACHMENTS_MAX ||
+	    (got.attachments && got.status != WEFT_OK))
 		return -EBADMSG;
 	*r = got;
 	return 0;
