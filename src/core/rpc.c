@@ -20,7 +20,7 @@
 #include "core/peer.h"
 #include "core/retry.h"
 #include "core/worker.h"
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "util/progress.h"
 
 /* The outcome of the call whose closure runs in this thread. */
@@ -51,8 +51,8 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 	op->call.running = false;
 	if (!e && !op->call.stream) {
 		op->call.reply_compressed = compressed;
-		if (wf_message_unpack(op->call.output, reply, bytes, compressed, call->bytes_max,
-				      &op->call.reply, &bad)) {
+		if (wf_codec_unpack(op->call.output, reply, bytes, compressed, call->bytes_max,
+				    &op->call.reply, &bad)) {
 			wf_counters_add(&op->worker->engine.counters.unpack_failures, 1);
 			wf_error_within(&bad, "the reply");
 			e = &bad;

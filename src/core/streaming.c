@@ -15,7 +15,7 @@
 #include "core/stub.h"
 #include "core/turn.h"
 #include "core/worker.h"
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "util/clock.h"
 #include "util/progress.h"
 
@@ -343,7 +343,7 @@ int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *messa
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
 	uint32_t understood = understood_by(stream);
-	struct wf_packed packed;
+	struct wf_codec_packed packed;
 	struct wf_write *w;
 	struct weft_op *fresh;
 	int err;
@@ -355,10 +355,10 @@ int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *messa
 	if (err)
 		return err;
 	w = &fresh->write.write;
-	if (wf_message_pack(message, bytes,
-			    wf_message_compresses(&stream->first->engine.options, understood,
-						  stream->compression),
-			    &stream->first->engine.pool, &packed)) {
+	if (wf_codec_pack(message, bytes,
+			  wf_codec_compresses(&stream->first->engine.options, understood,
+					      stream->compression),
+			  &stream->first->engine.pool, &packed)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);
 	}
@@ -397,9 +397,9 @@ static void got(struct wf_reading *r, const struct wf_error *e,
 		op->read.path.bytes = heard->count;
 		op->path = &op->read.path;
 		op->read.compressed = heard->compressed;
-		if (wf_message_unpack(op->read.stream->reads, heard->bytes, heard->count,
-				      heard->compressed, r->stream->message_bytes_max,
-				      &op->read.message, &bad)) {
+		if (wf_codec_unpack(op->read.stream->reads, heard->bytes, heard->count,
+				    heard->compressed, r->stream->message_bytes_max,
+				    &op->read.message, &bad)) {
 			wf_counters_add(&op->worker->engine.counters.unpack_failures, 1);
 			wf_error_within(&bad, "a message of the stream");
 			e = &bad;

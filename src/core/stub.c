@@ -14,18 +14,18 @@
 #include "core/op.h"
 #include "core/peer.h"
 #include "core/worker.h"
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "util/clock.h"
 
 /* Pack the request of @op.  -ENOMEM. */
 static int pack(struct weft_op *op, const ProtobufCMessage *input, size_t bytes)
 {
 	uint32_t understood = atomic_load(&op->peer->compressions);
-	struct wf_packed request;
-	int err = wf_message_pack(input, bytes,
-				  wf_message_compresses(&op->worker->engine.options, understood,
+	struct wf_codec_packed request;
+	int err = wf_codec_pack(input, bytes,
+				wf_codec_compresses(&op->worker->engine.options, understood,
 						      op->call.compression),
-				  &op->worker->engine.pool, &request);
+				&op->worker->engine.pool, &request);
 
 	if (!err)
 		wf_call_request(&op->call.call, &request);

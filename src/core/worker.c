@@ -10,7 +10,7 @@
 #include "core/op.h"
 #include "core/peer.h"
 #include "core/server_hooks.h"
-#include "core/steps.h"
+#include "core/step_relay.h"
 #include "core/watch.h"
 #include "util/clock.h"
 #include "util/thread.h"
@@ -158,7 +158,7 @@ int wf_worker_init(struct wf_worker *worker, struct weft_node *node)
 	if (err)
 		return err;
 	wf_unexpected_init(&worker->unexpected_queue, &worker->engine, &worker->transfer);
-	wf_channels_init(&worker->channels, &worker->unexpected_queue, wf_steps_relay, worker);
+	wf_channels_init(&worker->channels, &worker->unexpected_queue, wf_step_relay_tell, worker);
 	wf_echo_init(&worker->echoes);
 	wf_bundles_init(&worker->bundles, &worker->unexpected_queue);
 	wf_sending_init(&worker->attachments, &worker->transfer, WF_RECORD_ATTACHMENT);

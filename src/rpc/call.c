@@ -24,7 +24,7 @@ void wf_call_fini(struct wf_calls *calls)
 	wf_table_fini(&calls->table);
 }
 
-void wf_call_request(struct wf_call *call, const struct wf_packed *request)
+void wf_call_request(struct wf_call *call, const struct wf_codec_packed *request)
 {
 	call->request = request->buffer;
 	call->compressed = request->compressed;

@@ -12,7 +12,7 @@
 #define WF_CALL_H
 
 #include "transfer/outgoing.h"
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "rpc/stream.h"
 #include "transfer/pull.h"
 #include "wire/record_call.h"
@@ -106,7 +106,7 @@ void wf_call_init(struct wf_calls *calls, struct wf_streams *streams);
 void wf_call_fini(struct wf_calls *calls);
 
 /* Set the packed request of @call, which is taken. */
-void wf_call_request(struct wf_call *call, const struct wf_packed *request);
+void wf_call_request(struct wf_call *call, const struct wf_codec_packed *request);
 
 /* Free the request of a call that will not be started. */
 void wf_call_drop(struct wf_call *call);

@@ -31,7 +31,7 @@ static int copy_block(const uint8_t *from, uint32_t bytes, struct wf_reply_block
 /* Answer @s with the reply to an earlier attempt, which the caller may not have got. */
 static void answer_again(struct wf_server_call *s, const struct wf_record_reply *r)
 {
-	struct wf_packed reply = {
+	struct wf_codec_packed reply = {
 		.bytes = r->body.bytes, .compressed = r->flags & WF_REPLY_COMPRESSED,
 	};
 

@@ -216,7 +216,7 @@ static void run_reply(struct wf_loop_task *task)
 }
 
 int wf_reply_submit(struct wf_server_call *s, enum weft_status status, const char *text,
-		    const struct wf_packed *reply)
+		    const struct wf_codec_packed *reply)
 {
 	struct wf_buffer late;
 

@@ -11,7 +11,7 @@
 #ifndef WF_REPLY_H
 #define WF_REPLY_H
 
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "transfer/outgoing.h"
 
 /* a sentence that needs no memory; with it, a head is inline in its outgoing body */
@@ -63,7 +63,7 @@ struct wf_reply {
  * @reply is given up.  Threads: any, callback.
  */
 int wf_reply_submit(struct wf_server_call *s, enum weft_status status, const char *text,
-		    const struct wf_packed *reply);
+		    const struct wf_codec_packed *reply);
 
 /* Answer with a failure, unless there is an answer already. */
 void wf_reply_fail(struct wf_server_call *s, enum weft_status status, const char *text);

@@ -8,7 +8,7 @@
 #include <weft/rpc.h>
 
 #include "rpc/call.h"
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "rpc/reply.h"
 
 static void free_message(void *message)
@@ -69,20 +69,20 @@ static const char *method_name(const struct wf_service *base, int method)
 
 static bool compresses(const struct wf_server_call *served)
 {
-	return wf_message_compresses(&served->serving->transfer->engine->options,
-				     served->understood, served->reply.compression);
+	return wf_codec_compresses(&served->serving->transfer->engine->options,
+				   served->understood, served->reply.compression);
 }
 
 /* Reply for a handler: its protobuf-c closure. */
 static void closure(const ProtobufCMessage *message, void *closure_data)
 {
 	struct wf_server_call *served = closure_data;
-	struct wf_packed reply;
+	struct wf_codec_packed reply;
 
 	if (!message)
 		wf_reply_submit(served, WEFT_INTERNAL, "the handler gave no reply", NULL);
-	else if (wf_message_pack(message, protobuf_c_message_get_packed_size(message),
-				 compresses(served), wf_server_call_pool(served), &reply))
+	else if (wf_codec_pack(message, protobuf_c_message_get_packed_size(message),
+			       compresses(served), wf_server_call_pool(served), &reply))
 		wf_reply_submit(served, WEFT_RESOURCE_EXHAUSTED, "no memory to pack the reply",
 				NULL);
 	else
@@ -101,8 +101,8 @@ static void handle(struct wf_service *base, int method, struct wf_server_call *s
 	ProtobufCMessage *message;
 	struct wf_error e;
 
-	if (wf_message_unpack(m->input, bytes, count, served->request.was_compressed,
-			      base->message_bytes_max, &message, &e)) {
+	if (wf_codec_unpack(m->input, bytes, count, served->request.was_compressed,
+			    base->message_bytes_max, &message, &e)) {
 		wf_counters_add(&served->serving->transfer->engine->counters.unpack_failures, 1);
 		wf_error_within(&e, "the request");
 		wf_reply_submit(served, e.code == -EBADMSG ? WEFT_INTERNAL : WEFT_RESOURCE_EXHAUSTED,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/tool/kinds.pb-c.h"
 
@@ -25,7 +25,7 @@ ProtobufCMessage *any_message_unpack(const ProtobufCMessageDescriptor *type, con
 	ProtobufCMessage *message;
 	struct wf_error e;
 
-	return wf_message_unpack(type, bytes, count, false, 0, &message, &e) ? NULL : message;
+	return wf_codec_unpack(type, bytes, count, false, 0, &message, &e) ? NULL : message;
 }
 
 bool any_message_lasts(const ProtobufCMessage *message)

@@ -6,7 +6,7 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "rpc/reflect.h"
 #include "tests/fuzz/any_message.h"
 #include "tests/unit/tool/kinds.pb-c.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "rpc/zstd.h"
 #include "tests/fuzz/any_message.h"
 #include "tests/unit/rpc/nest.pb-c.h"
@@ -26,11 +26,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	if (!count)
 		return 0;
 	/* A record whose body is none has no address for it. */
-	if (wf_message_unpack(types[(bytes[0] & 0x7f) % WF_COUNT(types)],
-			      count > 1 ? bytes + 1 : NULL, count - 1, bytes[0] & 0x80, MIB, &m, &e))
+	if (wf_codec_unpack(types[(bytes[0] & 0x7f) % WF_COUNT(types)],
+			    count > 1 ? bytes + 1 : NULL, count - 1, bytes[0] & 0x80, MIB, &m, &e))
 		return 0;
 	look = any_message_look(m);
-	must(look.depth <= WF_MESSAGE_DEPTH_MAX);
+	must(look.depth <= WF_CODEC_DEPTH_MAX);
 	must(look.unknown || any_message_lasts(m));
 	protobuf_c_message_free_unpacked(m, NULL);
 	return 0;
@@ -61,7 +61,7 @@ static void put_old(struct wf_bytes_writer *w)
 /* As deep as it may be. */
 static void put_nest(struct wf_bytes_writer *w)
 {
-	Nest__Nest nests[WF_MESSAGE_DEPTH_MAX + 1];
+	Nest__Nest nests[WF_CODEC_DEPTH_MAX + 1];
 
 	for (size_t i = 0; i < WF_COUNT(nests); i++) {
 		nest__nest__init(&nests[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "core/steps.h"
+#include "core/step_relay.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ drop_endings:
 	return -ENOMEM;
 }
 
-int wf_steps_relay(void *ctx, const struct wf_step *step)
+int wf_step_relay_tell(void *ctx, const struct wf_step *step)
 {
 	struct wf_worker *worker = ctx;
 
@@ -104,13 +104,13 @@ static int end(struct weft_node *node, struct wf_step *step)
 	return err ? wf_last_set(err, "no memory to end a step") : 0;
 }
 
-int wf_steps_abort(struct weft_node *node, uint64_t step, enum weft_status status,
-		   const char *message)
+int wf_step_relay_abort(struct weft_node *node, uint64_t step, enum weft_status status,
+			const char *message)
 {
 	return end(node, wf_step_new_aborted(step, status, message, strlen(message)));
 }
 
-int wf_steps_end(struct weft_node *node, uint64_t step)
+int wf_step_relay_end(struct weft_node *node, uint64_t step)
 {
 	return end(node, wf_step_new_ended(step));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rpc/message.h"
+#include "rpc/codec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static bool skip(struct reader *r, uint64_t count)
 }
 
 /* Returns the type of the messages in the field of that number; NULL: it has none. */
-static const ProtobufCMessageDescriptor *type_of(const ProtobufCMessageDescriptor *d, uint64_t number)
+static const ProtobufCMessageDescriptor *type_of(const ProtobufCMessageDescriptor *d,
+						 uint64_t number)
 {
 	for (unsigned i = 0; i < d->n_fields; i++)
 		if (d->fields[i].id == number && d->fields[i].type == PROTOBUF_C_TYPE_MESSAGE)
@@ -80,8 +81,9 @@ static bool is_shallow(const ProtobufCMessageDescriptor *d, struct reader r, uns
 			if (!take_varint(&r, &count) || count > (uint64_t)(r.end - r.at))
 				return true;
 			inner = type_of(d, tag >> 3);
-			if (inner && (!left || !is_shallow(inner, (struct reader){ r.at, r.at + count },
-							   left - 1)))
+			if (inner &&
+			    (!left ||
+			     !is_shallow(inner, (struct reader){ r.at, r.at + count }, left - 1)))
 				return false;
 			r.at += count;
 			break;
@@ -92,8 +94,8 @@ static bool is_shallow(const ProtobufCMessageDescriptor *d, struct reader r, uns
 	return true;
 }
 
-bool wf_message_compresses(const struct wf_options *options, uint32_t understood,
-			   enum weft_compression wanted)
+bool wf_codec_compresses(const struct wf_options *options, uint32_t understood,
+			 enum weft_compression wanted)
 {
 	if (!(understood & WF_COMPRESSION_ZSTD))
 		return false;
@@ -107,7 +109,7 @@ bool wf_message_compresses(const struct wf_options *options, uint32_t understood
 
 /* Compress into @packed.  Returns false: the message gets no shorter, or there is no memory. */
 static bool pack_shorter(const ProtobufCMessage *message, size_t count, struct wf_pool *pool,
-			 struct wf_packed *packed)
+			 struct wf_codec_packed *packed)
 {
 	uint8_t *plain = malloc(count), *shorter = malloc(count);
 	size_t bytes = 0;
@@ -127,10 +129,10 @@ static bool pack_shorter(const ProtobufCMessage *message, size_t count, struct w
 	return packed->compressed;
 }
 
-int wf_message_pack(const ProtobufCMessage *message, size_t count, bool compress,
-		    struct wf_pool *pool, struct wf_packed *packed)
+int wf_codec_pack(const ProtobufCMessage *message, size_t count, bool compress,
+		  struct wf_pool *pool, struct wf_codec_packed *packed)
 {
-	*packed = (struct wf_packed){ .bytes = count };
+	*packed = (struct wf_codec_packed){ .bytes = count };
 	if (compress && count >= COMPRESS_BYTES_MIN && pack_shorter(message, count, pool, packed))
 		return 0;
 	packed->bytes = count;
@@ -147,15 +149,15 @@ static int unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *b
 	*message = NULL;
 	/* An empty message may have no address. */
 	if (!count ||
-	    is_shallow(descriptor, (struct reader){ bytes, bytes + count }, WF_MESSAGE_DEPTH_MAX))
+	    is_shallow(descriptor, (struct reader){ bytes, bytes + count }, WF_CODEC_DEPTH_MAX))
 		*message = protobuf_c_message_unpack(descriptor, NULL, count, bytes);
 	/* protobuf-c does not tell want of memory from malformed bytes. */
 	return *message ? 0 : wf_error_set(e, -EBADMSG, "it does not unpack");
 }
 
-int wf_message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
-		      size_t count, bool compressed, uint64_t most, ProtobufCMessage **message,
-		      struct wf_error *e)
+int wf_codec_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *bytes,
+		    size_t count, bool compressed, uint64_t most, ProtobufCMessage **message,
+		    struct wf_error *e)
 {
 	size_t content;
 	void *plain;

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rpc/message.h"
+#include "rpc/codec.h"
 #include "rpc/zstd.h"
 #include "tests/unit/rpc/nest.pb-c.h"
 
@@ -41,7 +41,7 @@ static bool unpacks(const uint8_t *bytes, size_t count)
 	ProtobufCMessage *m;
 	struct wf_error e;
 
-	if (wf_message_unpack(&nest__nest__descriptor, bytes, count, false, 0, &m, &e))
+	if (wf_codec_unpack(&nest__nest__descriptor, bytes, count, false, 0, &m, &e))
 		return false;
 	protobuf_c_message_free_unpacked(m, NULL);
 	return true;
@@ -52,11 +52,11 @@ static void a_message_may_be_as_deep_as_the_limit(void **state)
 	static uint8_t room[8 * DEEP];
 
 	(void)state;
-	for (unsigned depth = 0; depth <= WF_MESSAGE_DEPTH_MAX + 1; depth++) {
+	for (unsigned depth = 0; depth <= WF_CODEC_DEPTH_MAX + 1; depth++) {
 		const uint8_t *at = nest(room, sizeof(room), depth);
 
 		assert_int_equal(unpacks(at, (size_t)(room + sizeof(room) - at)),
-				 depth <= WF_MESSAGE_DEPTH_MAX);
+				 depth <= WF_CODEC_DEPTH_MAX);
 	}
 }
 
@@ -127,22 +127,22 @@ static const Nest__Nest *long_message(void)
 static void a_message_is_compressed_if_that_makes_it_shorter(void **state)
 {
 	const Nest__Nest *m = long_message();
-	struct wf_packed packed;
+	struct wf_codec_packed packed;
 	ProtobufCMessage *back;
 	struct wf_error e;
 
 	(void)state;
 	assert_int_equal(nest__nest__get_packed_size(m), LONG);
-	assert_int_equal(wf_message_pack(&m->base, LONG, true, NULL, &packed), 0);
+	assert_int_equal(wf_codec_pack(&m->base, LONG, true, NULL, &packed), 0);
 	assert_true(packed.compressed);
 	assert_true(packed.bytes < 100);
-	assert_int_equal(wf_message_unpack(m->base.descriptor, packed.buffer.at, packed.bytes, true,
-					   LONG, &back, &e), 0);
+	assert_int_equal(wf_codec_unpack(m->base.descriptor, packed.buffer.at, packed.bytes, true,
+					 LONG, &back, &e), 0);
 	assert_int_equal(((Nest__Nest *)(void *)back)->n_others, LONG / 2);
 	protobuf_c_message_free_unpacked(back, NULL);
 	wf_buffer_give(&packed.buffer);
 
-	assert_int_equal(wf_message_pack(&m->base, LONG, false, NULL, &packed), 0);
+	assert_int_equal(wf_codec_pack(&m->base, LONG, false, NULL, &packed), 0);
 	assert_false(packed.compressed);
 	assert_int_equal(packed.bytes, LONG);
 	wf_buffer_give(&packed.buffer);
@@ -151,10 +151,10 @@ static void a_message_is_compressed_if_that_makes_it_shorter(void **state)
 static void a_short_message_is_not_worth_it(void **state)
 {
 	const Nest__Nest m = NEST__NEST__INIT;
-	struct wf_packed packed;
+	struct wf_codec_packed packed;
 
 	(void)state;
-	assert_int_equal(wf_message_pack(&m.base, 0, true, NULL, &packed), 0);
+	assert_int_equal(wf_codec_pack(&m.base, 0, true, NULL, &packed), 0);
 	assert_false(packed.compressed);
 	assert_null(packed.buffer.at);
 	assert_int_equal(packed.bytes, 0);
@@ -164,27 +164,27 @@ static void what_is_compressed_has_a_limit_and_is_not_trusted(void **state)
 {
 	const Nest__Nest *m = long_message();
 	const ProtobufCMessageDescriptor *d = m->base.descriptor;
-	struct wf_packed packed;
+	struct wf_codec_packed packed;
 	ProtobufCMessage *back;
 	struct wf_error e;
 	uint8_t *at;
 
 	(void)state;
-	assert_int_equal(wf_message_pack(&m->base, LONG, true, NULL, &packed), 0);
+	assert_int_equal(wf_codec_pack(&m->base, LONG, true, NULL, &packed), 0);
 	at = packed.buffer.at;
-	assert_int_equal(wf_message_unpack(d, at, packed.bytes, true, LONG - 1, &back, &e), -ENOBUFS);
+	assert_int_equal(wf_codec_unpack(d, at, packed.bytes, true, LONG - 1, &back, &e), -ENOBUFS);
 	assert_non_null(strstr(e.text, "4999"));
 	for (size_t count = 0; count < packed.bytes; count++)
-		assert_int_equal(wf_message_unpack(d, at, count, true, LONG, &back, &e), -EBADMSG);
+		assert_int_equal(wf_codec_unpack(d, at, count, true, LONG, &back, &e), -EBADMSG);
 	for (size_t i = 0; i < packed.bytes; i++) {
 		at[i] ^= 0x55;
-		if (!wf_message_unpack(d, at, packed.bytes, true, LONG, &back, &e))
+		if (!wf_codec_unpack(d, at, packed.bytes, true, LONG, &back, &e))
 			protobuf_c_message_free_unpacked(back, NULL);
 		at[i] ^= 0x55;
 	}
 	/* A frame that does not say how long its content is. */
-	assert_int_equal(wf_message_unpack(d, (const uint8_t *)"\x28\xb5\x2f\xfd\0\x58\1\0\0", 9,
-					   true, LONG, &back, &e), -EBADMSG);
+	assert_int_equal(wf_codec_unpack(d, (const uint8_t *)"\x28\xb5\x2f\xfd\0\x58\1\0\0", 9,
+					 true, LONG, &back, &e), -EBADMSG);
 	wf_buffer_give(&packed.buffer);
 }
 
