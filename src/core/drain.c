@@ -14,7 +14,6 @@
 #include "core/node.h"
 #include "core/turn.h"
 #include "core/worker.h"
-#include "transfer/tell.h"
 #include "util/clock.h"
 
 void wf_drain_up(struct wf_worker *worker, struct wf_link *link)
@@ -22,7 +21,7 @@ void wf_drain_up(struct wf_worker *worker, struct wf_link *link)
 	if (!worker->serving.draining || link->above.drain_told)
 		return;
 	/* Without memory the peer learns it from the answer to each of its calls. */
-	link->above.drain_told = !wf_tell(link, WF_RECORD_DRAIN, 0, 0, 0);
+	link->above.drain_told = !wf_message_post_small(link, WF_RECORD_DRAIN, 0, 0, 0);
 }
 
 static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *record)

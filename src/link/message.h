@@ -9,6 +9,7 @@
 
 #include "util/error.h"
 #include "util/list.h"
+#include "wire/record.h"
 
 struct wf_link;
 
@@ -42,6 +43,16 @@ void wf_link_post(struct wf_link *link, struct wf_message *m);
 
 /* Take back a message of which no byte has left.  -EALREADY: too late, sent() follows. */
 int wf_link_unpost(struct wf_link *link, struct wf_message *m);
+
+/* The longest record that is posted as a copy. */
+#define WF_MESSAGE_COPY_BYTES_MAX WF_RECORD_OFFER_BYTES_MAX
+
+/* Post a copy of a record in data frames, charged to the peer.  -ENOMEM: nothing was posted. */
+int wf_message_post_copy(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count);
+
+/* Post a small record (wire/record.h), as wf_message_post_copy() does. */
+int wf_message_post_small(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
+			  uint8_t status);
 
 /* Queue @c for the next control frame. */
 void wf_link_control(struct wf_link *link, struct wf_message_control *c);

@@ -12,7 +12,6 @@
 #include "rpc/early.h"
 #include "rpc/reply.h"
 #include "util/clock.h"
-#include "transfer/tell.h"
 #include "util/status.h"
 #include "wire/pair.h"
 
@@ -611,7 +610,7 @@ static int open_answer(struct wf_server_call *s, uint64_t offer)
 static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64_t call)
 {
 	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
-	uint8_t bytes[WF_TELL_BYTES_MAX];
+	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
 	struct wf_bytes_writer writer = wf_bytes_writer(bytes, sizeof(bytes));
 	const struct wf_record_reply refusal = {
 		.call = call,
@@ -624,7 +623,7 @@ static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64
 	if (wf_record_reply_bytes(&refusal) > sizeof(bytes))
 		return -ENOMEM;
 	wf_record_reply_put(&writer, &refusal);
-	if (wf_tell_record(link, WF_RECORD_REPLY, bytes, (size_t)(writer.at - bytes)))
+	if (wf_message_post_copy(link, WF_RECORD_REPLY, bytes, (size_t)(writer.at - bytes)))
 		return -ENOMEM;
 	wf_counters_add(&w->counters.calls_refused, 1);
 	return 0;

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 
 #include "link/lease.h"
-#include "transfer/leftover.h"
 #include "transfer/plan.h"
-#include "transfer/tell.h"
 #include "util/checksum.h"
 #include "util/progress.h"
 #include "util/status.h"
@@ -569,7 +567,7 @@ void wf_outgoing_stop(struct wf_outgoing *p, const struct wf_error *e)
 		break;
 	case WF_OUTGOING_QUEUED:
 		if (!wf_link_unpost(p->link, &p->record->message) ||
-		    !wf_leftover_post(&p->record->message, &p->offer.recall, p->link)) {
+		    !wf_recall_finish(&p->record->message, &p->offer.recall, p->link)) {
 			end(p, e);
 			break;
 		}
@@ -675,7 +673,7 @@ static int tell_sums(struct wf_sender_sums *s, const struct wf_record_sums *reco
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_record_sums_put(&w, record);
-	return wf_tell_record(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
+	return wf_message_post_copy(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
 }
 
 static int need_summing(struct wf_outgoing *p)
@@ -718,7 +716,7 @@ void wf_outgoing_filled(struct wf_outgoing *p, const struct wf_error *e)
 	if (stage->ended == staging->filled)
 		return;
 	staging->filled = stage->ended;
-	if (wf_tell(p->link, WF_RECORD_FILLED, staging->reader, staging->filled, 0)) {
+	if (wf_message_post_small(p->link, WF_RECORD_FILLED, staging->reader, staging->filled, 0)) {
 		wf_error_set(&why, -ENOMEM, "no memory to say how far a body can be read");
 		wf_outgoing_stop(p, &why);
 	}
@@ -854,7 +852,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 	if (err == WF_TRANSFER_LATER)
 		return 0;
 	wf_record_offer_put(&w, &offer);
-	if (wf_tell_record(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
+	if (wf_message_post_copy(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
 		return -ENOMEM;
 	if (err) {
 		fail_later(p, &why);

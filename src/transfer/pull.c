@@ -6,7 +6,6 @@
 
 #include "transfer/plan.h"
 #include "transfer/reads.h"
-#include "transfer/tell.h"
 #include "util/clock.h"
 #include "util/progress.h"
 #include "util/status.h"
@@ -155,7 +154,8 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 static int ask_sums(struct wf_pull *pull, uint64_t end)
 {
 	while (wf_reader_sums_ask(&pull->sums, end)) {
-		int err = wf_tell(pull->link, WF_RECORD_CHECK, pull->body.offer, pull->id, 0);
+		int err = wf_message_post_small(pull->link, WF_RECORD_CHECK, pull->body.offer,
+						pull->id, 0);
 
 		if (err)
 			return err;
@@ -238,6 +238,7 @@ static void read_no_more(struct wf_pull *pull)
 static void ask(struct wf_pull *pull)
 {
 	bool copied = pull->way == WF_PULL_WAY_IMPORTED && pull->got_bytes == pull->body.bytes;
+	uint8_t how = copied ? WF_RESUME_COPIED : pull->job.handle ? WF_RESUME_HANDLE : 0;
 	struct wf_error e;
 
 	/* The owner may assume that its bytes are not read until it has answered. */
@@ -245,8 +246,7 @@ static void ask(struct wf_pull *pull)
 		return;
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
 	wf_grant_close(&pull->grant);
-	if (wf_tell(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id,
-		    copied ? WF_RESUME_COPIED : pull->job.handle ? WF_RESUME_HANDLE : 0)) {
+	if (wf_message_post_small(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id, how)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
 		return;
@@ -267,7 +267,8 @@ void wf_pull_lane_up(struct wf_pull *pull)
 {
 	/* Without memory to ask, the pull goes on over the rail alone. */
 	if (may_spread(pull))
-		(void)wf_tell(pull->link, WF_RECORD_SPREAD, pull->body.offer, pull->id, 0);
+		(void)wf_message_post_small(pull->link, WF_RECORD_SPREAD, pull->body.offer,
+					    pull->id, 0);
 }
 
 /*
@@ -516,7 +517,7 @@ static void pass_on(struct wf_pull *pull)
 	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->taken)
 		return;
 	pull->taken = end;
-	if (wf_tell(pull->link, WF_RECORD_TAKEN, pull->body.offer, end, 0)) {
+	if (wf_message_post_small(pull->link, WF_RECORD_TAKEN, pull->body.offer, end, 0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to say how far a body is read");
 		stop(pull, &e);
 	}

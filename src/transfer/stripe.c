@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "transfer/tell.h"
 
 struct wf_stripe_way *wf_stripe_find(struct wf_stripe *spread, const struct wf_lane *lane)
 {
@@ -117,7 +116,7 @@ int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_
 								 .lane = lane->number,
 								 .address = grant->address,
 								 .key = grant->key });
-		if (wf_tell_record(link, WF_RECORD_LANE, record, sizeof(record)))
+		if (wf_message_post_copy(link, WF_RECORD_LANE, record, sizeof(record)))
 			return -ENOMEM;
 	}
 	(*offer)->told++;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "transfer/tell.h"
 
 int wf_view_init(struct wf_views *views, struct wf_engine *engine)
 {
@@ -55,7 +54,7 @@ static void end(struct wf_view *v)
 	 * itself.
 	 */
 	if (alive)
-		(void)wf_tell(link, WF_RECORD_RELEASED, v->offer, place, 0);
+		(void)wf_message_post_small(link, WF_RECORD_RELEASED, v->offer, place, 0);
 	wf_link_put(v->link);
 	free(v);
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/message.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/ledger.h"
+#include "link/link.h"
+
+_Static_assert(WF_RECORD_SUMS_BYTES_MAX <= WF_MESSAGE_COPY_BYTES_MAX, "sums are longer");
+
+struct copy {
+	struct wf_message message;
+	struct wf_link *link; /* a reference */
+	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
+};
+
+static void sent(struct wf_message *m, const struct wf_error *e)
+{
+	struct copy *copy = WF_CONTAINER(m, struct copy, message);
+
+	(void)e;
+	wf_ledger_discharge(copy->link, WF_LEDGER_OWED, sizeof(*copy));
+	wf_link_put(copy->link);
+	free(copy);
+}
+
+int wf_message_post_copy(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count)
+{
+	struct copy *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	assert(count <= sizeof(copy->bytes));
+	copy->link = link;
+	wf_link_get(link);
+	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*copy));
+	memcpy(copy->bytes, bytes, count);
+	copy->message.type = type;
+	copy->message.head = copy->bytes;
+	copy->message.head_bytes = count;
+	copy->message.sent = sent;
+	wf_link_post(link, &copy->message);
+	return 0;
+}
+
+int wf_message_post_small(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
+			  uint8_t status)
+{
+	uint8_t bytes[WF_RECORD_SMALL_BYTES];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+
+	wf_record_small_put(&w, &(struct wf_record_small){ id, other, status });
+	return wf_message_post_copy(link, type, bytes, sizeof(bytes));
+}
