@@ -146,10 +146,12 @@ static void write_links(FILE *out, const struct wf_engine *w)
 		if (link->same)
 			continue; /* another name of a link that is in the list too */
 		wf_link_describe(link, state);
-		fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
+		fprintf(out,
+			"link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
 			link->number, wf_link_label(link),
-			link->address[0] ? link->address : "no known address", state, link->attempt.epoch,
-			wf_credit_left(&link->tx.credit), link->keepalive.watch_count,
+			link->address[0] ? link->address : "no known address", state,
+			link->probe.epoch, wf_credit_left(&link->tx.credit),
+			link->keepalive.watch_count,
 			link->above.drains ? "; it takes no more calls" : "");
 		fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
 			link->number, (unsigned long long)link->account.bytes[WF_LEDGER_RECEIVED],

@@ -134,7 +134,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	}
 	wf_link_forget_peer(link);
 	wf_link_record(link, WF_RECORDER_DIAL_FAILED, pause / WF_NS_PER_MS, (uint64_t)e->code);
-	snprintf(link->attempt.tried, sizeof(link->attempt.tried), "%s", e->text);
+	snprintf(link->probe.tried, sizeof(link->probe.tried), "%s", e->text);
 	link->state = WF_LINK_DIALLING;
 	wf_link_renew(link);
 	link->dial.pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
@@ -370,7 +370,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 			wf_keepalive_redialled(link);
 			wf_keepalive_heard(link);
-			wf_attempt_rails(link, hello);
+			wf_probe_rails(link, hello);
 			return;
 		}
 		wf_error_set(&e, -ECONNRESET, "%s has started anew", wf_link_label(link));
@@ -381,7 +381,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 		if (!says_the_same(link->peer, hello))
 			wf_link_violate(link, "a second hello that is not the first one's");
 		else
-			wf_attempt_rails(link, hello);
+			wf_probe_rails(link, hello);
 		return;
 	}
 	home = wf_directory_find(w->directory, hello->incarnation);
@@ -418,7 +418,7 @@ static void resume(struct wf_engine *w, struct wf_conn *conn, const struct wf_gr
 	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 	wf_keepalive_heard(link);
 	wf_dial_tell(link);
-	wf_attempt_rails(link, hello);
+	wf_probe_rails(link, hello);
 }
 
 /*
@@ -520,7 +520,7 @@ static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_
 	wf_conn_adopt(conn, link);
 	fill_hello(link, &greet);
 	wf_same_accepted(link, &greet);
-	wf_attempt_start(link);
+	wf_probe_start(link);
 put_link:
 	wf_link_put(link);
 }
@@ -548,9 +548,9 @@ static void start_without(struct wf_link *link)
 {
 	struct wf_engine *w = link->engine;
 
-	wf_attempt_list(link);
-	if (link->attempt.pair_count)
-		wf_attempt_start(link);
+	wf_probe_list(link);
+	if (link->probe.pair_count)
+		wf_probe_start(link);
 	else
 		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS,
 			      start_late);
@@ -559,13 +559,13 @@ static void start_without(struct wf_link *link)
 static void beside_settled(struct wf_link *link, bool met)
 {
 	if (met)
-		wf_attempt_start(link);
+		wf_probe_start(link);
 	else
 		start_without(link);
 }
 
 const struct wf_sidedoor_events wf_dial_beside = {
-	.opened = wf_attempt_list,
+	.opened = wf_probe_list,
 	.settled = beside_settled,
 };
 
@@ -612,10 +612,10 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 	wf_keepalive_heard(link);
 	switch (greet->kind) {
 	case WF_GREET_TRY:
-		wf_attempt_try(link, greet->try.epoch, greet->try.mine, greet->try.yours);
+		wf_probe_try(link, greet->try.epoch, greet->try.mine, greet->try.yours);
 		break;
 	case WF_GREET_CANNOT:
-		wf_attempt_cannot(link, greet->try.epoch, greet->try.text);
+		wf_probe_cannot(link, greet->try.epoch, greet->try.text);
 		break;
 	case WF_GREET_BEAT:
 		wf_keepalive_beat(link, greet->beat.number, greet->beat.answer);

@@ -128,13 +128,13 @@ static int handle(struct wf_engine *w, struct wf_engine_rail *on, const struct w
 		read->done(read, ev->status);
 		break;
 	case WF_EVENT_REQUEST:
-		wf_attempt_request(w, on, ev);
+		wf_probe_request(w, on, ev);
 		break;
 	case WF_EVENT_CONNECTED:
-		wf_attempt_connected(ev->ep);
+		wf_probe_connected(ev->ep);
 		break;
 	case WF_EVENT_CLOSED:
-		wf_attempt_closed(ev->ep, ev->status);
+		wf_probe_closed(ev->ep, ev->status);
 		break;
 	}
 	return 1;
@@ -201,7 +201,7 @@ static void tell_rails(struct wf_engine *w)
 			continue;
 		wf_dial_tell(link);
 		if (wf_link_greeted(link) && link->state == WF_LINK_TRYING && !link->on)
-			wf_attempt_start(link);
+			wf_probe_start(link);
 	}
 }
 
@@ -218,7 +218,7 @@ static void reopen(struct wf_engine *w, struct wf_engine_rail *on)
 	wf_timer_stop(&w->loop.timers, &on->reopen_timer);
 	wf_recorder_add(&w->loop.recorder, WF_RECORDER_REOPEN, 0, (uint64_t)(on - w->rails), 0);
 	WF_LIST_EACH(node, &w->link_list)
-		wf_attempt_leave(WF_CONTAINER(node, struct wf_link, node), on);
+		wf_probe_leave(WF_CONTAINER(node, struct wf_link, node), on);
 	err = wf_rail_reopen(on->rail, &e);
 	if (err)
 		wf_log(&w->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider, e.text);
@@ -369,7 +369,7 @@ static void stood_still(void *ctx, uint64_t still_ns)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (wf_keepalive_may_be_given_up(link, still_ns))
-			wf_attempt_failed(link, "this process stood still for too long");
+			wf_probe_failed(link, "this process stood still for too long");
 	}
 }
 

@@ -153,7 +153,7 @@ void wf_fit_why_not(const struct wf_link *link, const char *provider, char *text
 		why = unfit.text;
 	else if (used && comes_before(link->engine, used, mine))
 		why = "a better one works";
-	else if (link->attempt.tried[0])
-		why = link->attempt.tried;
+	else if (link->probe.tried[0])
+		why = link->probe.tried;
 	snprintf(text, bytes, "%s", why);
 }

@@ -46,7 +46,7 @@ static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane
 {
 	wf_bytes_put_u64(w, link->peer->link);
 	wf_bytes_put_u64(w, link->peer->token);
-	wf_bytes_put_u32(w, link->attempt.epoch);
+	wf_bytes_put_u32(w, link->probe.epoch);
 	if (lane)
 		wf_bytes_put_u32(w, lane);
 }

@@ -139,7 +139,7 @@ bool wf_lane_may_come(const struct wf_link *link)
 {
 	uint32_t rails;
 
-	if (link->state != WF_LINK_UP || link->engine->loop.now_ns >= link->attempt.lanes_until_ns)
+	if (link->state != WF_LINK_UP || link->engine->loop.now_ns >= link->probe.lanes_until_ns)
 		return false;
 	rails = WF_MIN(our_rails(link), their_rails(link));
 	return 1 + wf_lane_count(link) < WF_MIN(rails, 1 + lanes_max(link));
@@ -165,7 +165,7 @@ void wf_lane_failed(struct wf_lane *lane, const char *why)
 
 	wf_log(&link->engine->log, lane->ready ? WF_LOG_INFO : WF_LOG_DEBUG,
 	       "%s: the lane on %s failed: %s", wf_link_label(link), name_of(lane), why);
-	wf_link_record(link, WF_RECORDER_LANE_CLOSED, lane->number, link->attempt.epoch);
+	wf_link_record(link, WF_RECORDER_LANE_CLOSED, lane->number, link->probe.epoch);
 	give_up(lane);
 }
 
@@ -189,8 +189,8 @@ static void dial(struct wf_lane *lane)
 		wf_lane_failed(lane, e.text);
 		return;
 	}
-	lane->number = ++link->attempt.lane_number;
-	link->attempt.lane_total++;
+	lane->number = ++link->probe.lane_number;
+	link->probe.lane_total++;
 	wf_link_put_request(link, lane->number, &writer);
 	if (wf_ep_open(lane->on->rail, r->address, r->address_bytes, data,
 		       (size_t)(writer.at - data), link, &lane->ep, &e))
@@ -232,10 +232,10 @@ void wf_lane_start(struct wf_link *link)
 	const char *provider = wf_rail_caps(link->on->rail)->provider;
 	uint32_t taken, left = lanes_max(link);
 
-	link->attempt.lanes_until_ns = w->loop.now_ns + SETTLE_NS;
+	link->probe.lanes_until_ns = w->loop.now_ns + SETTLE_NS;
 	if (!link->dialler || !wf_rail_caps(link->on->rail)->connected)
 		return;
-	taken = 1u << link->attempt.pairs[link->attempt.pair_at].theirs;
+	taken = 1u << link->probe.pairs[link->probe.pair_at].theirs;
 	for (uint32_t mine = 0; mine < w->rail_count && left; mine++) {
 		struct wf_lane *lane;
 		int theirs;
@@ -262,7 +262,7 @@ void wf_lane_drop(struct wf_link *link)
 
 	while ((node = wf_list_first(&link->lanes)))
 		end(WF_CONTAINER(node, struct wf_lane, node));
-	link->attempt.lane_total = 0;
+	link->probe.lane_total = 0;
 }
 
 bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t number,
@@ -271,7 +271,7 @@ bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t n
 	struct wf_lane *lane = find_on(link, on);
 	struct wf_error e;
 
-	if (epoch != link->attempt.epoch || !link->rail.ready || on == link->on ||
+	if (epoch != link->probe.epoch || !link->rail.ready || on == link->on ||
 	    !wf_rail_caps(on->rail)->connected)
 		return false;
 	/* The peer has given up the lane before. */
@@ -281,7 +281,7 @@ bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t n
 	if (!lane)
 		return false;
 	lane->number = number;
-	link->attempt.lane_total++;
+	link->probe.lane_total++;
 	if (wf_ep_accept(on->rail, request, link, &lane->ep, &e))
 		end(lane);
 	return true;
@@ -294,7 +294,7 @@ void wf_lane_connected(struct wf_link *link, const struct wf_ep *ep)
 	if (!lane || lane->ready)
 		return;
 	wf_timer_stop(&link->engine->loop.timers, &lane->timer);
-	wf_link_record(link, WF_RECORDER_LANE_UP, lane->number, link->attempt.epoch);
+	wf_link_record(link, WF_RECORDER_LANE_UP, lane->number, link->probe.epoch);
 	lane->ready = true;
 	lane->pause_ns = PAUSE_NS;
 	lane->reads.depth = wf_depth(wf_rail_caps(lane->on->rail)->depth);

@@ -57,7 +57,7 @@ bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 
 uint32_t wf_ledger_frames(const struct wf_link *link)
 {
-	uint64_t frame = (uint64_t)link->attempt.frame_bytes * KEPT_PER_BYTE;
+	uint64_t frame = (uint64_t)link->probe.frame_bytes * KEPT_PER_BYTE;
 	uint64_t received = link->account.bytes[WF_LEDGER_RECEIVED], most = wf_ledger_bound(link);
 
 	return (uint32_t)((most - WF_MIN(received, most)) / WF_MAX(frame, 1u));

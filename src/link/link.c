@@ -68,12 +68,12 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 		return;
 	case WF_LINK_DIALLING:
 		add(text, "%s%s%s", link->conn ? "being dialled" : "to be dialled again",
-		    link->attempt.tried[0] ? ": " : "", link->attempt.tried);
+		    link->probe.tried[0] ? ": " : "", link->probe.tried);
 		return;
 	case WF_LINK_TRYING:
 		add(text, "greeted, and %s rail is tried%s%s",
 		    wf_link_was_up(link) ? "another" : "a",
-		    link->attempt.tried[0] ? ": " : "", link->attempt.tried);
+		    link->probe.tried[0] ? ": " : "", link->probe.tried);
 		break;
 	case WF_LINK_UP:
 		add(text, "up on %s", caps->provider);
@@ -254,7 +254,7 @@ void wf_link_forget_peer(struct wf_link *link)
 {
 	struct wf_engine *w = link->engine;
 
-	wf_attempt_forget(link);
+	wf_probe_forget(link);
 	wf_same_forget(link);
 	wf_keepalive_forget(link);
 	wf_shm_import_part(link->side.shm_import);
@@ -309,7 +309,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	if (was_known)
 		wf_counters_add(&w->counters.peers_lost, 1);
 	wf_timer_stop(&w->loop.timers, &link->dial.timer);
-	wf_attempt_drop(link);
+	wf_probe_drop(link);
 	link->state = WF_LINK_TRYING; /* @link has no rail; upcalls below must not dial it */
 	wf_tx_fail(link, &why);
 	wf_link_forget_peer(link);
@@ -328,7 +328,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 void wf_link_rail_failed(struct wf_link *link, const char *why)
 {
 	if (link->state == WF_LINK_UP)
-		wf_attempt_failed(link, why);
+		wf_probe_failed(link, why);
 }
 
 void wf_link_violate(struct wf_link *link, const char *what)

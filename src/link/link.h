@@ -23,13 +23,13 @@
 #define WF_LINK_H
 
 #include "link/above.h"
-#include "link/attempt.h"
 #include "link/dial.h"
 #include "link/engine.h"
 #include "link/keepalive.h"
 #include "link/lane.h"
 #include "link/ledger.h"
 #include "link/message.h"
+#include "link/probe.h"
 #include "link/room.h"
 #include "link/rx.h"
 #include "link/rx_credit.h"
@@ -106,8 +106,8 @@ struct wf_link {
 
 	/* rail */
 	struct wf_engine_rail *on;
-	struct wf_attempt_rail rail;
-	struct wf_attempt attempt;
+	struct wf_probe_rail rail;
+	struct wf_probe probe;
 	struct wf_list lanes;      /* lanes (struct wf_lane) beside the rail in use */
 
 	/* frames out, and in */
@@ -182,7 +182,7 @@ void wf_link_rail_failed(struct wf_link *link, const char *why);
 /* Returns, for people, why the peer is not reached yet; "" if nothing has failed. */
 static inline const char *wf_link_trouble(const struct wf_link *link)
 {
-	return link->state == WF_LINK_UP ? "" : link->attempt.tried;
+	return link->state == WF_LINK_UP ? "" : link->probe.tried;
 }
 
 /* Returns, for people, the peer's name or address. */

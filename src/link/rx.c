@@ -109,7 +109,7 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t *handled,
 			int (*take)(struct wf_link *link, const struct wf_record *record))
 {
-	uint32_t epoch = link->attempt.epoch;
+	uint32_t epoch = link->probe.epoch;
 	struct wf_record record;
 	uint32_t at = 0;
 	int rc;
@@ -125,7 +125,7 @@ static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t
 		if (rc < 0)
 			break;
 		++*handled;
-		if (link->state != WF_LINK_UP || link->attempt.epoch != epoch)
+		if (link->state != WF_LINK_UP || link->probe.epoch != epoch)
 			return -EAGAIN;
 	}
 	*handled = 0;
@@ -216,7 +216,7 @@ void wf_rx_received(struct wf_engine *w, struct wf_engine_rail *on, const uint8_
 		wf_counters_add(&w->counters.frames_refused, 1);
 		return;
 	}
-	if (frame.epoch != link->attempt.epoch || link->on != on) {
+	if (frame.epoch != link->probe.epoch || link->on != on) {
 		wf_counters_add(&w->counters.late_dropped, 1);
 		return;
 	}
@@ -229,7 +229,7 @@ void wf_rx_received(struct wf_engine *w, struct wf_engine_rail *on, const uint8_
 		link->room.granted = frame.room;
 	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||
 	    frame.kind == WF_FRAME_PONG)
-		wf_attempt_frame(link, &frame);
+		wf_probe_frame(link, &frame);
 	if (link->state != WF_LINK_UP)
 		goto put;
 	wf_tx_confirm(link, frame.ack);

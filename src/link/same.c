@@ -99,7 +99,7 @@ static struct wf_link *other_of(const struct wf_link *link)
 static void find_rail(struct wf_link *link)
 {
 	if (!wf_sidedoor_meet(link))
-		wf_attempt_start(link);
+		wf_probe_start(link);
 }
 
 /* Look for a rail: the peer is that of no other link, or of one which was given up. */

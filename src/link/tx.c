@@ -140,7 +140,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 
 	f->header.link = link->peer->link;
 	f->header.token = link->peer->token;
-	f->header.epoch = link->attempt.epoch;
+	f->header.epoch = link->probe.epoch;
 	f->header.ack = link->tx.sequence.received;
 	f->header.credit = link->slots.promised_total;
 	f->header.room = link->room.total;
@@ -194,7 +194,7 @@ int wf_tx_special(struct wf_link *link, enum wf_frame_kind kind)
 	f->header.kind = (uint8_t)kind;
 	if (kind == WF_FRAME_ANSWER)
 		f->header.seq = link->rx.control_received;
-	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
+	wf_pack_begin(&pack, f->bytes, link->probe.frame_bytes);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
 	rc = post_frame(link, f);
 	give_frame(f);
@@ -266,7 +266,7 @@ static int send_data(struct wf_link *link)
 	wf_credit_spend(&link->tx.credit, 1);
 	f->header.kind = WF_FRAME_DATA;
 	f->header.seq = wf_sequence_next(&link->tx.sequence);
-	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
+	wf_pack_begin(&pack, f->bytes, link->probe.frame_bytes);
 	fill(link, &pack, &finished);
 	f->count = (uint32_t)wf_pack_end(&pack, &f->header);
 	wf_list_append(&link->out.frames, &f->node);
@@ -296,7 +296,7 @@ static void send_control(struct wf_link *link)
 	}
 	f->header.kind = WF_FRAME_CONTROL;
 	f->header.seq = ++link->tx.control_seq;
-	wf_pack_begin(&pack, f->bytes, link->attempt.frame_bytes);
+	wf_pack_begin(&pack, f->bytes, link->probe.frame_bytes);
 	while ((node = wf_list_first(&link->out.controls)) &&
 	       wf_pack_room(&pack) >= WF_RECORD_SMALL_BYTES) {
 		struct wf_message_control *c = WF_CONTAINER(node, struct wf_message_control, node);
@@ -362,7 +362,7 @@ static void send_all(struct wf_link *link)
 		}
 		end_starved(link);
 		if (link->tx.rail.posted_count &&
-		    link->out.queued_bytes < link->attempt.frame_bytes)
+		    link->out.queued_bytes < link->probe.frame_bytes)
 			break;
 		if (send_data(link))
 			return;
@@ -478,7 +478,7 @@ void wf_tx_ask(struct wf_link *link)
 	if (!link->conn || w->loop.now_ns < link->tx.resync_ns + RESYNC_NS)
 		return;
 	link->tx.resync_ns = w->loop.now_ns;
-	greet.resync.epoch = link->attempt.epoch;
+	greet.resync.epoch = link->probe.epoch;
 	greet.resync.received = link->tx.sequence.received;
 	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->tx.sequence.received, 0);
 	wf_conn_send(link->conn, &greet);
@@ -487,7 +487,7 @@ void wf_tx_ask(struct wf_link *link)
 /* Replay to a peer that misses frames, or our acknowledgements, and has @received. */
 void wf_tx_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 {
-	if (link->state != WF_LINK_UP || epoch != link->attempt.epoch)
+	if (link->state != WF_LINK_UP || epoch != link->probe.epoch)
 		return;
 	wf_link_record(link, WF_RECORDER_RESYNC_IN, received, 0);
 	wf_tx_confirm(link, received);

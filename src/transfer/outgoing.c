@@ -190,10 +190,10 @@ static int grant(struct wf_outgoing *p, struct wf_error *e)
 	struct wf_grant_span span = readable(p);
 	int err = 0;
 
-	if (p->offer.grant_epoch != link->attempt.epoch || !p->offer.grant.key) {
+	if (p->offer.grant_epoch != link->probe.epoch || !p->offer.grant.key) {
 		close_grants(p);
 		err = wf_grant_remote(&p->offer.grant, link->on->rail, &link->engine->pool, &span, e);
-		p->offer.grant_epoch = link->attempt.epoch;
+		p->offer.grant_epoch = link->probe.epoch;
 	}
 	p->path.registered = p->offer.grant.own != NULL;
 	p->path.straight = p->offer.direct;
@@ -206,7 +206,7 @@ static struct wf_body describe(const struct wf_outgoing *p)
 		.way = p->stage && !p->offer.direct ? WF_BODY_STAGED : WF_BODY_PULL,
 		.bytes = p->body_bytes,
 		.offer = p->offer.id,
-		.epoch = wf_link_real(p->link)->attempt.epoch,
+		.epoch = wf_link_real(p->link)->probe.epoch,
 		.address = p->offer.grant.address,
 		.key = p->offer.grant.key,
 		.room_bytes = p->stage && p->stage->room ? p->stage->room_bytes : 0,
@@ -874,8 +874,8 @@ int wf_outgoing_spread(struct wf_outgoing *p, uint64_t pull)
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_grant_span span = readable(p);
 
-	if (!p->offer.grant.key || !p->offer.connected || p->offer.grant_epoch != link->attempt.epoch ||
-	    p->state != WF_OUTGOING_OFFERED)
+	if (!p->offer.grant.key || !p->offer.connected ||
+	    p->offer.grant_epoch != link->probe.epoch || p->state != WF_OUTGOING_OFFERED)
 		return 0;
 	return wf_stripe_tell(&p->offer.spread, link, pull, &span);
 }

@@ -896,7 +896,7 @@ void wf_pull_up(struct wf_pull *pull)
 	if ((pull->state != WF_PULL_WAITING && pull->state != WF_PULL_EARLY) ||
 	    (pull->got_bytes == pull->body.bytes && pull->way != WF_PULL_WAY_IMPORTED))
 		return;
-	if (pull->body.epoch == pull->link->attempt.epoch && !pull->job.doubted)
+	if (pull->body.epoch == pull->link->probe.epoch && !pull->job.doubted)
 		begin(pull);
 	else
 		ask(pull);

@@ -103,7 +103,7 @@ int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_
 		*offer = calloc(1, sizeof(**offer));
 	if (!*offer)
 		return -ENOMEM;
-	if ((*offer)->told > link->attempt.lane_total)
+	if ((*offer)->told > link->probe.lane_total)
 		return 0;
 	WF_LIST_EACH(node, &link->lanes) {
 		const struct wf_lane *lane = WF_CONTAINER(node, struct wf_lane, node);

@@ -365,14 +365,14 @@ static void fill_greet(struct wf_greet *greet, enum wf_greet_kind kind)
 		break;
 	case WF_GREET_TRY:
 	case WF_GREET_CANNOT:
-		greet->try.epoch = link->attempt.epoch + 1;
+		greet->try.epoch = link->probe.epoch + 1;
 		snprintf(greet->try.text, sizeof(greet->try.text), "it has no slots");
 		break;
 	case WF_GREET_BEAT:
 		greet->beat.number = 7;
 		break;
 	case WF_GREET_RESYNC:
-		greet->resync.epoch = link->attempt.epoch;
+		greet->resync.epoch = link->probe.epoch;
 		greet->resync.received = 1000;
 		break;
 	case WF_GREET_SAME:

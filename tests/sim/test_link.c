@@ -209,7 +209,7 @@ static void who_confirms_what_was_never_sent_is_given_up(void **state)
 	wf_world_open(s->shape, 2, NULL);
 	wf_world_connect(0, 1);
 	before = wf_world_count(1).frames_refused;
-	greet.resync.epoch = link_of(1)->attempt.epoch;
+	greet.resync.epoch = link_of(1)->probe.epoch;
 	greet.resync.received = 1000;
 	assert_int_equal(wf_conn_send(link_of(0)->conn, &greet), 0);
 	assert_true(wf_world_run(has_refused, &before, S));
@@ -804,7 +804,7 @@ static void reads_that_are_refused_for_long_are_made_on_another_rail(void **stat
 	wf_fake_knobs()->eagain = 1000;
 	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 20 * S);
 	wf_world_pass(13 * S);
-	assert_true(link_of(0) == NULL || link_of(0)->attempt.epoch > 1);
+	assert_true(link_of(0) == NULL || link_of(0)->probe.epoch > 1);
 	wf_fake_knobs()->eagain = 0;
 	wf_flight_land(f, 2, 10 * S);
 	wf_flight_free(f, 2);
@@ -1081,7 +1081,7 @@ static void who_stays_in_an_endpoint_keeps_nobody_from_it(void **state)
 		wf_flight_land(f, 6, S);
 		for (unsigned i = 0; i < 6; i++)
 			assert_int_equal(f[i].status, WEFT_OK);
-		assert_true(link_of(0)->attempt.epoch > 1);
+		assert_true(link_of(0)->probe.epoch > 1);
 		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
 		wf_flight_free(f, 6);
 		assert_int_equal(wf_world_close(), 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finding a rail that works: the side that dialled tries the pairs in rank order, half a second
+ * Path probing: the side that dialled tries the pairs in rank order, half a second
  * each, and a rail is up only when a ping has gone both ways.  A peer that has answered on no pair
  * in time may be slow, not gone: it has longer in the next round, and at once where there is only
- * one pair.  Every attempt has a new epoch, so that frames of earlier attempts are known as such.
+ * one pair.  Every probe has a new epoch, so that frames of earlier probes are known as such.
  */
-#include "link/attempt.h"
+#include "link/probe.h"
 #include "link/link.h"
 #include "link/internal.h"
 #include "link/fit.h"
@@ -34,7 +34,7 @@ static void try_in(struct wf_link *link, uint64_t ns)
 {
 	struct wf_loop *loop = &link->engine->loop;
 
-	wf_loop_timer(loop, &link->attempt.timer, loop->now_ns + ns, try_timer);
+	wf_loop_timer(loop, &link->probe.timer, loop->now_ns + ns, try_timer);
 }
 
 /*
@@ -51,21 +51,21 @@ static uint64_t patience_ns(const struct wf_link *link)
 		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
 	ns = WF_MAX(w->options.lost_ns, ns);
 	/* Without a rail in common only a gate that opens is worth waiting for. */
-	if (link->dialler || wf_link_was_up(link) || !link->attempt.pair_count)
+	if (link->dialler || wf_link_was_up(link) || !link->probe.pair_count)
 		return ns;
 	return WF_MAX(w->options.connect_ns, ns);
 }
 
 /*
  * Returns the time of the pair that is tried.  At first contact the time grows with every round
- * without an answer, so that a slow peer is not kept busy with attempts that are over.  Later the
+ * without an answer, so that a slow peer is not kept busy with probes that are over.  Later the
  * time is less than the dialled side waits for word of the next pair, which is its limit of
  * silence at least.
  */
 static uint64_t pair_ns(const struct wf_link *link, const struct wf_rail_caps *caps)
 {
-	bool was_up = wf_link_was_up(link), alone = link->attempt.pair_count == 1 && !was_up;
-	unsigned round = alone ? LONGER_MAX : link->attempt.round;
+	bool was_up = wf_link_was_up(link), alone = link->probe.pair_count == 1 && !was_up;
+	unsigned round = alone ? LONGER_MAX : link->probe.round;
 	uint64_t ns = caps->ping_ns << WF_MIN(round, LONGER_MAX);
 	uint64_t most_ns = link->peer->lost_ns - link->peer->lost_ns / 4;
 
@@ -86,35 +86,35 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 	unsigned bits = wf_fit_nearness(link, mine, theirs);
 	uint32_t at;
 
-	for (at = link->attempt.pair_count++; at; at--) {
-		struct wf_attempt_pair before = link->attempt.pairs[at - 1];
+	for (at = link->probe.pair_count++; at; at--) {
+		struct wf_probe_pair before = link->probe.pairs[at - 1];
 
 		if (strcmp(wf_rail_caps(w->rails[before.mine].rail)->provider,
 			   wf_rail_caps(w->rails[mine].rail)->provider) ||
 		    wf_fit_nearness(link, before.mine, before.theirs) >= bits)
 			break;
-		link->attempt.pairs[at] = before;
+		link->probe.pairs[at] = before;
 	}
-	link->attempt.pairs[at] = (struct wf_attempt_pair){ (uint8_t)mine, (uint8_t)theirs };
+	link->probe.pairs[at] = (struct wf_probe_pair){ (uint8_t)mine, (uint8_t)theirs };
 }
 
 /*
  * List pairs in our rank order; same-host rails come first in our list already.  A frame may have
  * to go again on any of them, so it fits the rail with the smallest frames.
  */
-void wf_attempt_list(struct wf_link *link)
+void wf_probe_list(struct wf_link *link)
 {
 	struct wf_engine *w = link->engine;
 
-	link->attempt.pair_count = link->attempt.pair_at = 0;
-	link->attempt.frame_bytes = UINT32_MAX;
+	link->probe.pair_count = link->probe.pair_at = 0;
+	link->probe.frame_bytes = UINT32_MAX;
 	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
 		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 			if (pair_fits(link, mine, theirs, NULL))
 				continue;
 			add_pair(link, mine, theirs);
-			link->attempt.frame_bytes = WF_MIN(
-				link->attempt.frame_bytes,
+			link->probe.frame_bytes = WF_MIN(
+				link->probe.frame_bytes,
 				WF_MIN(wf_rail_caps(w->rails[mine].rail)->frame_bytes,
 				       link->peer->rails[theirs].frame_bytes));
 		}
@@ -123,15 +123,15 @@ void wf_attempt_list(struct wf_link *link)
 
 static void note(struct wf_link *link, const char *why)
 {
-	size_t used = strlen(link->attempt.tried);
+	size_t used = strlen(link->probe.tried);
 	const char *name = link->on ? wf_rail_caps(link->on->rail)->provider : "rail";
 
-	snprintf(link->attempt.tried + used, sizeof(link->attempt.tried) - used, "%s%s: %s", used ? "; " : "", name,
-		 why);
+	snprintf(link->probe.tried + used, sizeof(link->probe.tried) - used, "%s%s: %s",
+		 used ? "; " : "", name, why);
 }
 
-/* Give up the endpoint of this attempt, and with it the operations posted there. */
-void wf_attempt_drop(struct wf_link *link)
+/* Give up the endpoint of this probe, and with it the operations posted there. */
+void wf_probe_drop(struct wf_link *link)
 {
 	struct wf_ep *ep = link->rail.ep;
 
@@ -144,15 +144,15 @@ void wf_attempt_drop(struct wf_link *link)
 		wf_tx_rail_gone(link);
 		wf_rx_credit_leave(link);
 	}
-	link->rail = (struct wf_attempt_rail){ 0 };
+	link->rail = (struct wf_probe_rail){ 0 };
 	wf_ep_close(ep);
 }
 
-void wf_attempt_forget(struct wf_link *link)
+void wf_probe_forget(struct wf_link *link)
 {
-	wf_attempt_drop(link);
-	wf_timer_stop(&link->engine->loop.timers, &link->attempt.timer);
-	link->attempt = (struct wf_attempt){ 0 };
+	wf_probe_drop(link);
+	wf_timer_stop(&link->engine->loop.timers, &link->probe.timer);
+	link->probe = (struct wf_probe){ 0 };
 }
 
 /*
@@ -183,9 +183,9 @@ static void die_untried(struct wf_link *link)
 	struct wf_error e;
 	char mine[200] = "", theirs[200] = "", misfits[MISFITS_BYTES];
 
-	if (link->attempt.tried[0] || link->attempt.pair_count) {
+	if (link->probe.tried[0] || link->probe.pair_count) {
 		wf_error_set(&e, -EHOSTUNREACH, "no rail to %s works: %s", wf_link_label(link),
-			     link->attempt.tried[0] ? link->attempt.tried : "the peer tried none");
+			     link->probe.tried[0] ? link->probe.tried : "the peer tried none");
 	} else {
 		for (uint32_t i = 0; i < w->rail_count; i++)
 			snprintf(mine + strlen(mine), sizeof(mine) - strlen(mine), "%s%s",
@@ -206,7 +206,7 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 {
 	struct wf_greet greet = { .kind = kind };
 
-	greet.try.epoch = link->attempt.epoch;
+	greet.try.epoch = link->probe.epoch;
 	greet.try.mine = mine;
 	greet.try.yours = theirs;
 	snprintf(greet.try.text, sizeof(greet.try.text), "%s", text);
@@ -214,11 +214,11 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 		wf_conn_send(link->conn, &greet);
 }
 
-/* Use rail @on from now on, for attempt @epoch.  -ENOSPC: @on has no slots for another link. */
+/* Use rail @on from now on, for probe @epoch.  -ENOSPC: @on has no slots for another link. */
 static int prepare(struct wf_link *link, struct wf_engine_rail *on, uint32_t epoch)
 {
-	wf_attempt_drop(link);
-	link->attempt.epoch = epoch;
+	wf_probe_drop(link);
+	link->probe.epoch = epoch;
 	link->on = on;
 	link->state = WF_LINK_TRYING;
 	if (!wf_rx_credit_admit(link))
@@ -241,10 +241,10 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 	if (link->rail.closed[0] && !link->dialler) {
 		note(link, link->rail.closed);
 		send_try(link, WF_GREET_CANNOT, 0, 0, link->rail.closed);
-		wf_attempt_drop(link);
+		wf_probe_drop(link);
 		rc = 0;
 	} else if (link->rail.closed[0]) {
-		link->attempt.pair_until_ns = w->loop.now_ns;
+		link->probe.pair_until_ns = w->loop.now_ns;
 	}
 	try_in(link, rc ? FULL_NS : PING_NS);
 }
@@ -256,20 +256,20 @@ static bool pings_first(const struct wf_link *link)
 }
 
 /* Try pair number pair_at. */
-static int attempt(struct wf_link *link, struct wf_error *e)
+static int probe(struct wf_link *link, struct wf_error *e)
 {
 	struct wf_engine *w = link->engine;
-	struct wf_attempt_pair pair = link->attempt.pairs[link->attempt.pair_at];
+	struct wf_probe_pair pair = link->probe.pairs[link->probe.pair_at];
 	struct wf_engine_rail *on = &w->rails[pair.mine];
 	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
 	uint8_t data[CONNECT_DATA_BYTES];
 	struct wf_bytes_writer writer = wf_bytes_writer(data, sizeof(data));
 	int err;
 
-	err = prepare(link, on, link->attempt.epoch + 1);
+	err = prepare(link, on, link->probe.epoch + 1);
 	if (err)
 		return wf_error_set(e, err, "no receive slots left for another link");
-	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->attempt.epoch);
+	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->probe.epoch);
 	wf_link_put_request(link, 0, &writer);
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
 	if (wf_rail_caps(on->rail)->same_host)
@@ -279,7 +279,7 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 				 (size_t)(writer.at - data), link, &link->rail.ep, e);
 	if (err)
 		return err;
-	link->attempt.pair_until_ns = w->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
+	link->probe.pair_until_ns = w->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
 	try_in(link, PING_NS);
 	link->rail.ready = !wf_rail_caps(on->rail)->connected;
 	if (pings_first(link))
@@ -288,33 +288,33 @@ static int attempt(struct wf_link *link, struct wf_error *e)
 }
 
 /*
- * Try the next pair, if the attempt under way has failed because of @why (NULL: none is under
+ * Try the next pair, if the probe under way has failed because of @why (NULL: none is under
  * way).
  */
-void wf_attempt_next(struct wf_link *link, const char *why)
+void wf_probe_next(struct wf_link *link, const char *why)
 {
 	struct wf_engine *w = link->engine;
 	struct wf_error e;
 
 	for (;;) {
 		if (why) {
-			wf_link_record(link, WF_RECORDER_TRY_FAILED, link->attempt.epoch, 0);
+			wf_link_record(link, WF_RECORDER_TRY_FAILED, link->probe.epoch, 0);
 			note(link, why);
-			link->attempt.pair_at++;
+			link->probe.pair_at++;
 		}
-		if (link->attempt.pair_at >= link->attempt.pair_count) {
+		if (link->probe.pair_at >= link->probe.pair_count) {
 			/* Rounds repeat while time lasts. */
-			if (!link->attempt.pair_count || w->loop.now_ns >= link->attempt.until_ns)
+			if (!link->probe.pair_count || w->loop.now_ns >= link->probe.until_ns)
 				break;
-			link->attempt.pair_at = 0;
-			link->attempt.round++;
-			link->attempt.tried[0] = '\0';
+			link->probe.pair_at = 0;
+			link->probe.round++;
+			link->probe.tried[0] = '\0';
 			try_in(link, PING_NS);
-			link->attempt.pair_until_ns = 0;
-			wf_attempt_drop(link);
+			link->probe.pair_until_ns = 0;
+			wf_probe_drop(link);
 			return;
 		}
-		if (!attempt(link, &e))
+		if (!probe(link, &e))
 			return;
 		why = e.text;
 	}
@@ -326,10 +326,10 @@ static uint64_t late_until_ns(const struct wf_link *link)
 {
 	if (!wf_link_was_up(link))
 		return link->dial.until_ns;
-	return link->attempt.from_ns + LATE_LIMITS * link->engine->options.lost_ns;
+	return link->probe.from_ns + LATE_LIMITS * link->engine->options.lost_ns;
 }
 
-/* End the attempt on a pair that has not come up in its time. */
+/* End the probe of a pair that has not come up in its time. */
 static void pair_late(struct wf_link *link)
 {
 	const char *why = link->rail.ready ? "no answer to a ping in time"
@@ -341,30 +341,30 @@ static void pair_late(struct wf_link *link)
 	 * is gone is missed at its door.
 	 */
 	if (!link->rail.closed[0])
-		link->attempt.until_ns = WF_MAX(link->attempt.until_ns, late_until_ns(link));
-	wf_attempt_next(link, link->rail.closed[0] ? link->rail.closed : why);
+		link->probe.until_ns = WF_MAX(link->probe.until_ns, late_until_ns(link));
+	wf_probe_next(link, link->rail.closed[0] ? link->rail.closed : why);
 }
 
 static void try_timer(struct wf_timer *timer)
 {
-	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, attempt.timer);
+	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, probe.timer);
 	struct wf_engine *w = link->engine;
 
 	if (link->state != WF_LINK_TRYING)
 		return;
 	if (!link->dialler) {
-		if (w->loop.now_ns >= link->attempt.until_ns) {
+		if (w->loop.now_ns >= link->probe.until_ns) {
 			die_untried(link);
 			return;
 		}
-		if (link->rail.ready && link->attempt.ponged) {
+		if (link->rail.ready && link->probe.ponged) {
 			ping(link, WF_FRAME_PONG);
 			return;
 		}
-	} else if (link->attempt.pair_until_ns == 0) {
-		wf_attempt_next(link, NULL);
+	} else if (link->probe.pair_until_ns == 0) {
+		wf_probe_next(link, NULL);
 		return;
-	} else if (w->loop.now_ns >= link->attempt.pair_until_ns) {
+	} else if (w->loop.now_ns >= link->probe.pair_until_ns) {
 		pair_late(link);
 		return;
 	} else if (pings_first(link)) {
@@ -380,21 +380,21 @@ static void start(struct wf_link *link, uint64_t in_ns)
 	struct wf_engine *w = link->engine;
 
 	link->state = WF_LINK_TRYING;
-	link->attempt.tried[0] = '\0';
-	link->attempt.round = 0;
-	if (!link->attempt.pair_count)
-		wf_attempt_list(link);
-	link->attempt.from_ns = w->loop.now_ns;
-	link->attempt.until_ns = w->loop.now_ns + patience_ns(link);
+	link->probe.tried[0] = '\0';
+	link->probe.round = 0;
+	if (!link->probe.pair_count)
+		wf_probe_list(link);
+	link->probe.from_ns = w->loop.now_ns;
+	link->probe.until_ns = w->loop.now_ns + patience_ns(link);
 	if (link->dialler && !in_ns) {
-		wf_attempt_next(link, NULL);
+		wf_probe_next(link, NULL);
 		return;
 	}
-	link->attempt.pair_until_ns = 0;
+	link->probe.pair_until_ns = 0;
 	try_in(link, link->dialler ? in_ns : PING_NS);
 }
 
-void wf_attempt_start(struct wf_link *link)
+void wf_probe_start(struct wf_link *link)
 {
 	start(link, 0);
 }
@@ -424,8 +424,8 @@ static void up(struct wf_link *link)
 	wf_same_up(link);
 	log_fallback(link);
 	link->reads.depth = wf_depth(wf_link_caps(link)->depth);
-	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->attempt.epoch);
-	wf_timer_stop(&w->loop.timers, &link->attempt.timer);
+	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->probe.epoch);
+	wf_timer_stop(&w->loop.timers, &link->probe.timer);
 	wf_tx_up(link);
 	wf_keepalive_start(link);
 	wf_lane_start(link);
@@ -433,16 +433,16 @@ static void up(struct wf_link *link)
 }
 
 /*
- * Follow the dialling side, which has begun attempt @epoch on our rail @on.  -ENOSPC: we can't,
+ * Follow the dialling side, which has begun probe @epoch on our rail @on.  -ENOSPC: we can't,
  * and the peer is told.
  */
 static int follow(struct wf_link *link, struct wf_engine_rail *on, uint32_t epoch)
 {
 	struct wf_engine *w = link->engine;
 
-	wf_attempt_leave(link, link->on);
-	link->attempt.ponged = false;
-	link->attempt.until_ns = w->loop.now_ns + patience_ns(link);
+	wf_probe_leave(link, link->on);
+	link->probe.ponged = false;
+	link->probe.until_ns = w->loop.now_ns + patience_ns(link);
 	try_in(link, PING_NS);
 	if (!prepare(link, on, epoch)) {
 		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);
@@ -464,17 +464,17 @@ static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
 }
 
 /* Take a proposal of the dialling side: its rail @mine, our rail @theirs. */
-void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
+void wf_probe_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
 {
 	struct wf_engine *w = link->engine;
 	struct wf_error e = { .text = "there is no such rail" };
 
-	if (link->dialler || (int32_t)(epoch - link->attempt.epoch) <= 0)
+	if (link->dialler || (int32_t)(epoch - link->probe.epoch) <= 0)
 		return;
 	wf_sidedoor_hear(link);
 	if (theirs >= w->rail_count || mine >= link->peer->rail_count ||
 	    pair_fits(link, theirs, mine, &e)) {
-		link->attempt.epoch = epoch;
+		link->probe.epoch = epoch;
 		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
 		return;
 	}
@@ -488,24 +488,24 @@ void wf_attempt_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_
 	}
 	link->rail.ready = true;
 	if (wf_rail_caps(link->on->rail)->host.dialled_first) {
-		link->attempt.ponged = true;
+		link->probe.ponged = true;
 		ping(link, WF_FRAME_PONG);
 	}
 }
 
-void wf_attempt_cannot(struct wf_link *link, uint32_t epoch, const char *why)
+void wf_probe_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 {
-	if (!link->dialler || epoch != link->attempt.epoch)
+	if (!link->dialler || epoch != link->probe.epoch)
 		return;
 	if (link->state == WF_LINK_UP)
 		wf_link_rail_failed(link, why);
 	else if (link->state == WF_LINK_TRYING)
-		wf_attempt_next(link, why);
+		wf_probe_next(link, why);
 }
 
 /* Take a connection request on a connected rail: it must carry a link's id, token and epoch. */
-void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on,
-			const struct wf_rail_event *ev)
+void wf_probe_request(struct wf_engine *w, struct wf_engine_rail *on,
+		      const struct wf_rail_event *ev)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(ev->bytes, ev->count);
 	uint64_t id = wf_bytes_get_u64(&r);
@@ -516,7 +516,7 @@ void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on,
 	struct wf_error e;
 
 	if (!link || link->token != token || !wf_link_greeted(link) || link->dialler ||
-	    (int32_t)(epoch - link->attempt.epoch) < 0) {
+	    (int32_t)(epoch - link->probe.epoch) < 0) {
 		wf_counters_add(&w->counters.frames_refused, 1);
 		goto reject;
 	}
@@ -526,7 +526,7 @@ void wf_attempt_request(struct wf_engine *w, struct wf_engine_rail *on,
 		goto reject;
 	}
 	/* The request may have overtaken its Try on the door. */
-	if ((epoch != link->attempt.epoch || link->on != on) && follow(link, on, epoch))
+	if ((epoch != link->probe.epoch || link->on != on) && follow(link, on, epoch))
 		goto reject;
 	if (link->rail.ep)
 		goto reject;
@@ -537,7 +537,7 @@ reject:
 	wf_ep_reject(on->rail, ev->request);
 }
 
-void wf_attempt_connected(struct wf_ep *ep)
+void wf_probe_connected(struct wf_ep *ep)
 {
 	struct wf_link *link = wf_ep_owner(ep);
 
@@ -548,11 +548,11 @@ void wf_attempt_connected(struct wf_ep *ep)
 	link->rail.ready = true;
 	if (link->dialler)
 		ping(link, WF_FRAME_PING);
-	else if (link->attempt.ponged)
+	else if (link->probe.ponged)
 		ping(link, WF_FRAME_PONG);
 }
 
-void wf_attempt_closed(struct wf_ep *ep, int status)
+void wf_probe_closed(struct wf_ep *ep, int status)
 {
 	struct wf_link *link = wf_ep_owner(ep);
 	char why[200];
@@ -573,25 +573,25 @@ void wf_attempt_closed(struct wf_ep *ep, int status)
 		wf_ep_close(link->rail.ep);
 		link->rail.ep = NULL;
 		link->rail.ready = false;
-		link->attempt.pair_until_ns = link->engine->loop.now_ns + REASON_NS;
+		link->probe.pair_until_ns = link->engine->loop.now_ns + REASON_NS;
 		try_in(link, REASON_NS);
 	} else {
 		note(link, why);
-		wf_attempt_drop(link);
+		wf_probe_drop(link);
 	}
 }
 
 /*
  * Take a ping, pong or ready of the epoch that is tried; data of that epoch does as well as ready.
  */
-void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
+void wf_probe_frame(struct wf_link *link, const struct wf_frame *frame)
 {
 	switch (frame->kind) {
 	case WF_FRAME_PING:
 		if (link->dialler)
 			break;
 		/* A ping may overtake our own CONNECTED, before which nothing may be sent. */
-		link->attempt.ponged = true;
+		link->probe.ponged = true;
 		if (link->rail.ready && link->state == WF_LINK_TRYING)
 			ping(link, WF_FRAME_PONG);
 		else if (link->rail.ready)
@@ -612,15 +612,15 @@ void wf_attempt_frame(struct wf_link *link, const struct wf_frame *frame)
 }
 
 /* Let go of the endpoint behind @on, which will be another, without looking for a rail yet. */
-void wf_attempt_leave(struct wf_link *link, const struct wf_engine_rail *on)
+void wf_probe_leave(struct wf_link *link, const struct wf_engine_rail *on)
 {
 	struct wf_engine *w = link->engine;
 	bool was_up = link->state == WF_LINK_UP;
 
 	if (link->on != on)
 		return;
-	wf_attempt_drop(link);
-	wf_timer_stop(&w->loop.timers, &link->attempt.timer);
+	wf_probe_drop(link);
+	wf_timer_stop(&w->loop.timers, &link->probe.timer);
 	link->state = WF_LINK_TRYING;
 	if (was_up)
 		w->sink->paused(w->sink_ctx, link);
@@ -645,7 +645,7 @@ static bool same_rails(const struct wf_greet_hello *a, const struct wf_greet_hel
  * Take the peer's rails anew: the peer opened one again, or comes back through another door.  Go
  * on where nothing has changed.
  */
-void wf_attempt_rails(struct wf_link *link, const struct wf_greet_hello *hello)
+void wf_probe_rails(struct wf_link *link, const struct wf_greet_hello *hello)
 {
 	bool changed = !same_rails(link->peer, hello);
 	struct wf_error e;
@@ -655,28 +655,28 @@ void wf_attempt_rails(struct wf_link *link, const struct wf_greet_hello *hello)
 		return;
 	}
 	if (changed)
-		link->attempt.pair_count = 0;
+		link->probe.pair_count = 0;
 	/* Our word of a rail that failed was lost with the door. */
 	if (link->state == WF_LINK_TRYING && !link->dialler && !link->on &&
 	    link->stage >= WF_LINK_STAGE_PONGED)
 		send_try(link, WF_GREET_CANNOT, 0, 0, "the rail has failed");
 	if (link->state == WF_LINK_TRYING)
-		wf_attempt_start(link);
+		wf_probe_start(link);
 	else if (changed && link->state == WF_LINK_UP &&
 		 !wf_rail_caps(link->on->rail)->connected)
-		wf_attempt_failed(link, "the peer has opened it anew");
+		wf_probe_failed(link, "the peer has opened it anew");
 }
 
 /* Leave the rail of a link that is up, which has failed. */
-void wf_attempt_failed(struct wf_link *link, const char *why)
+void wf_probe_failed(struct wf_link *link, const char *why)
 {
 	struct wf_engine *w = link->engine;
 	const struct wf_rail_caps *caps = wf_rail_caps(link->on->rail);
 
 	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
 	       caps->provider, why);
-	wf_link_record(link, WF_RECORDER_RAIL_FAILED, wf_link_rail_number(link), link->attempt.epoch);
-	wf_attempt_leave(link, link->on);
+	wf_link_record(link, WF_RECORDER_RAIL_FAILED, wf_link_rail_number(link), link->probe.epoch);
+	wf_probe_leave(link, link->on);
 	if (!link->dialler)
 		send_try(link, WF_GREET_CANNOT, 0, 0, why);
 	/*
