@@ -303,7 +303,7 @@ static int accept_hello(struct wf_link *link, const struct wf_greet_hello *hello
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
 	link->keepalive.heard_ns = w->loop.now_ns;
-	wf_room_begin(link);
+	wf_eager_credit_begin(link);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
 }

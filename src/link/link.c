@@ -264,7 +264,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	wf_rx_credit_forget(link);
 	wf_directory_disclaim(w->directory, &link->home);
 	link->stage = WF_LINK_STAGE_UNMET;
-	link->room = (struct wf_room){ .held = link->room.held };
+	link->eager_credit = (struct wf_eager_credit){ .held = link->eager_credit.held };
 	free(link->above.early);
 	link->above = (struct wf_above_notes){ 0 };
 }
@@ -363,8 +363,8 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	link->keepalive.watch_count = 0;
 	wf_ledger_merge(link, into);
 	wf_list_splice(&into->account.kept, &link->account.kept);
-	into->room.held += link->room.held;
-	link->room.held = 0;
+	into->eager_credit.held += link->eager_credit.held;
+	link->eager_credit.held = 0;
 	if (!into->address[0])
 		wf_directory_address(w->directory, into->address, link->address);
 	wf_link_mark(into);

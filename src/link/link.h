@@ -24,13 +24,13 @@
 
 #include "link/above.h"
 #include "link/dial.h"
+#include "link/eager_credit.h"
 #include "link/engine.h"
 #include "link/keepalive.h"
 #include "link/lane.h"
 #include "link/ledger.h"
 #include "link/message.h"
 #include "link/probe.h"
-#include "link/room.h"
 #include "link/rx.h"
 #include "link/rx_credit.h"
 #include "link/same.h"
@@ -116,7 +116,7 @@ struct wf_link {
 	struct wf_rx rx;
 	struct wf_rx_credit slots;
 	struct wf_rx_credit_controls controls;
-	struct wf_room room;
+	struct wf_eager_credit eager_credit;
 
 	/* bodies */
 	uint32_t offer_count;      /* our offers that the peer may be reading */

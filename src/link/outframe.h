@@ -28,8 +28,8 @@ struct wf_outframe {
 	bool posted;           /* the rail has it */
 	bool waiting;          /* waits to be posted (again) */
 	bool replayed;
-	bool counted;          /* counted as telling credit and room: later copies of it do not */
-	struct wf_frame header; /* epoch, ack, credit and room are written when it is posted */
+	bool counted;          /* counted as telling credits: later copies of it do not */
+	struct wf_frame header; /* epoch, ack and credits are written when it is posted */
 	uint64_t posted_ns;
 };
 

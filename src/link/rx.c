@@ -225,8 +225,8 @@ void wf_rx_received(struct wf_engine *w, struct wf_engine_rail *on, const uint8_
 	wf_tx_progress(&link->tx, w->loop.now_ns);
 	wf_counters_add(&w->counters.frames_received, 1);
 	/* Room is taken before the link is up, for then bodies are planned that ask for it. */
-	if ((int64_t)(frame.room - link->room.granted) > 0)
-		link->room.granted = frame.room;
+	if ((int64_t)(frame.eager_credit - link->eager_credit.granted) > 0)
+		link->eager_credit.granted = frame.eager_credit;
 	if (link->state == WF_LINK_TRYING || frame.kind == WF_FRAME_PING ||
 	    frame.kind == WF_FRAME_PONG)
 		wf_probe_frame(link, &frame);

@@ -143,7 +143,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	f->header.epoch = link->probe.epoch;
 	f->header.ack = link->tx.sequence.received;
 	f->header.credit = link->slots.promised_total;
-	f->header.room = link->room.total;
+	f->header.eager_credit = link->eager_credit.total;
 	wf_frame_put(f->bytes, &f->header);
 	rc = hand_over(link, f);
 	/* The bell rings also when the peer's queue is full: it must wake up to empty it. */
@@ -162,14 +162,15 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 		link->tx.rail.posted_count++;
 	link->tx.ack_told = f->header.ack;
 	/*
-	 * Credit and room count as told only in frames that are repeated until they are heard: the
-	 * peer asks for an acknowledgement, not for these.  And only in the first copy: it may be
-	 * the one that is heard, and the others lost with what they say besides.
+	 * Credits, of frames and of eager bytes, count as told only in frames that are repeated
+	 * until they are heard: the peer asks for an acknowledgement, not for these.  And only in
+	 * the first copy: it may be the one that is heard, and the others lost with what they say
+	 * besides.
 	 */
 	if ((f->kind == WF_FRAME_DATA || f->kind == WF_FRAME_CONTROL) && !f->counted) {
 		f->counted = true;
 		link->slots.promised_told = f->header.credit;
-		link->room.told = f->header.room;
+		link->eager_credit.told = f->header.eager_credit;
 	}
 	link->tx.ack_now = false;
 	wf_timer_stop(&w->loop.timers, &link->tx.ack_timer);
@@ -336,7 +337,8 @@ static bool must_tell(const struct wf_link *link)
 
 	return link->tx.ack_now || wf_rx_credit_told(link) < (int32_t)(window + 1) / 2 ||
 	       link->tx.sequence.received - link->tx.ack_told >= WF_MAX(window / 2, 1u) ||
-	       link->room.total - link->room.told > link->engine->options.room_bytes / 2;
+	       link->eager_credit.total - link->eager_credit.told >
+		       link->engine->options.unexpected_bytes / 2;
 }
 
 /* May another data frame leave?  Frames that the peer does not confirm are kept here. */

@@ -20,7 +20,7 @@ struct incoming {
 	enum { OFFERED, PULLING, LOST, WHOLE } state;
 	uint8_t *data;   /* behind the struct, or in the buffer of a long message */
 	uint64_t count;
-	uint64_t room; /* room of the link to be given back, of a short message */
+	uint64_t eager_bytes; /* eager credit to be given back, of a short message */
 	void *bundle;  /* attachments of the message; NULL: none */
 	bool partial;  /* attachments are missing */
 	bool compressed;
@@ -441,8 +441,8 @@ static void free_incoming(struct incoming *in)
 	wf_ledger_discharge(in->stream->link, WF_LEDGER_RECEIVED, charged_bytes(in));
 	if (in->data)
 		hold(in->stream->streams->transfer, -(int64_t)in->count);
-	if (in->room)
-		wf_room_give(wf_link_real(in->stream->link), in->room);
+	if (in->eager_bytes)
+		wf_eager_credit_give(wf_link_real(in->stream->link), in->eager_bytes);
 	in->stream->streams->beside.drop(in->bundle);
 	if (is_long(in)) {
 		wf_buffer_give(&offered(in)->buffer);
@@ -757,7 +757,7 @@ static int keep(struct wf_stream *s, struct wf_link *link, struct wf_stream_arri
 		if (!in)
 			return -ENOMEM;
 		*in = (struct incoming){
-			.state = WHOLE, .data = (uint8_t *)(in + 1), .room = body->bytes,
+			.state = WHOLE, .data = (uint8_t *)(in + 1), .eager_bytes = body->bytes,
 		};
 		if (body->bytes)
 			memcpy(in->data, a->record.eager, body->bytes);

@@ -42,7 +42,7 @@ static struct wf_bundle *find(const struct wf_bundles *bundles, const struct wf_
 }
 
 /*
- * Most bytes that a bundle of @count tensors keeps, but for eager bodies, which have room of
+ * Most bytes that a bundle of @count tensors keeps, but for eager bodies, which have credit of
  * their own.
  */
 static uint64_t kept_bytes(uint32_t count)

@@ -2,12 +2,11 @@
 /*
  * Channels: where sends and receives of tensors meet, by step and key.
  *
- * A channel holds the unexpected tensors, which wait for a receive, and the receives that wait
- * for a tensor, each in order.  It holds both at once only when receives name peers from which
- * nothing came yet.  An eager tensor that waits is kept in memory the sender knows about (the
- * link's room); an offered one stays where it is, at the sender, until it is matched.  A tensor
- * that nobody receives within WEFT_STEP_TIMEOUT is dropped, and so is one of a step that is
- * over.
+ * A channel holds the unexpected tensors, which wait for a receive, and the receives that wait for
+ * a tensor, each in order.  It holds both at once only when receives name peers from which nothing
+ * came yet.  An eager tensor that waits is kept in memory the sender knows about (the link's eager
+ * credit); an offered one stays where it is, at the sender, until it is matched.  A tensor that
+ * nobody receives within WEFT_STEP_TIMEOUT is dropped, and so is one of a step that is over.
  *
  * Threads: owner.
  */

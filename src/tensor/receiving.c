@@ -109,8 +109,8 @@ static int find_stage(struct wf_receiving *r, struct wf_error *e)
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	r->stage->moved = staged;
 	r->stage->owner = r;
-	/* A receive that forbids staging takes no room. */
-	return r->terms->no_staging ? 0 : wf_stage_take_room(r->stage, e);
+	/* A receive that forbids staging takes no buffer. */
+	return r->terms->no_staging ? 0 : wf_stage_take_bounce(r->stage, e);
 }
 
 /* Find the destination.  -EAGAIN: the pool has none for now.  -ENOBUFS. */
@@ -360,7 +360,7 @@ static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
 		 struct wf_answer *answer, struct wf_unexpected *kept)
 {
-	void *into = r->stage ? r->stage->room : r->got.data;
+	void *into = r->stage ? r->stage->bounce : r->got.data;
 	struct wf_error e;
 	int err;
 
@@ -368,9 +368,9 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 		hold(r, link, t, kept);
 	if (t->body.way == WF_BODY_EAGER) {
 		memcpy(into, t->eager, t->body.bytes);
-		/* An unexpected tensor that is held has the room until it is let go. */
+		/* An unexpected tensor that is held uses credit until it is let go. */
 		if (!r->unexpected)
-			wf_room_give(link, t->body.bytes);
+			wf_eager_credit_give(link, t->body.bytes);
 		err = wf_reader_sums_check(&t->body, into, link, r->path.caps, &e);
 		if (err)
 			e = say_which(r, &e);
@@ -589,7 +589,7 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 		break;
 	case WF_RECEIVING_MEMORY:
 		wf_pool_describe(&r->unexpected_queue->engine->pool,
-				 r->stage ? r->stage->room_bytes : r->got_bytes, wait);
+				 r->stage ? r->stage->bounce_bytes : r->got_bytes, wait);
 		(void)snprintf(text, bytes, "%s has sent it, and %s",
 			       wf_link_label(wf_link_real(r->got_from)), wait);
 		break;

@@ -209,13 +209,13 @@ static int go_by_stage(struct wf_sending *s, struct wf_error *e)
 		s->outgoing.stage = s->stage;
 		return 0;
 	}
-	err = wf_stage_take_room(s->stage, e);
+	err = wf_stage_take_bounce(s->stage, e);
 	if (err == -EAGAIN)
-		wait_for_memory(s, s->stage->room_bytes);
+		wait_for_memory(s, s->stage->bounce_bytes);
 	if (err)
 		return err;
 	s->state = WF_SENDING_FILLING;
-	s->outgoing.body = s->stage->room;
+	s->outgoing.body = s->stage->bounce;
 	wf_stage_go(s->stage, bytes);
 	return -EAGAIN;
 }
@@ -411,7 +411,7 @@ void wf_sending_describe(const struct wf_sending *s, char *text, size_t bytes)
 		break;
 	case WF_SENDING_MEMORY:
 		wf_pool_describe(&s->sendings->transfer->engine->pool,
-				 s->stage ? s->stage->room_bytes : s->outgoing.body_bytes, wait);
+				 s->stage ? s->stage->bounce_bytes : s->outgoing.body_bytes, wait);
 		(void)snprintf(text, bytes, "%s", wait);
 		break;
 	case WF_SENDING_GATHERING:

@@ -2,8 +2,8 @@
 /*
  * Unexpected tensors: tensors that came and wait, for a receive or for memory.
  *
- * The bytes of an eager tensor are kept in memory that the sender knows about (the link's room);
- * an offered one stays where it is, at the sender, until it is pulled.
+ * The bytes of an eager tensor are kept in memory that the sender knows about (the link's eager
+ * credit); an offered one stays where it is, at the sender, until it is pulled.
  *
  * Threads: owner.
  */

@@ -68,7 +68,7 @@ int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answ
 int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer)
 {
 	*answer = NULL;
-	if (body->way == WF_BODY_EAGER && !wf_room_use(link, body->bytes))
+	if (body->way == WF_BODY_EAGER && !wf_eager_credit_use(link, body->bytes))
 		return -EBADMSG;
 	return wf_body_is_offer(body) ? wf_answer_open(link, body->offer, answer) : 0;
 }
@@ -77,7 +77,7 @@ void wf_answer_unmeet(struct wf_link *link, const struct wf_body *body, struct w
 {
 	wf_answer_close(answer);
 	if (body->way == WF_BODY_EAGER)
-		wf_room_unuse(link, body->bytes);
+		wf_eager_credit_unuse(link, body->bytes);
 }
 
 void wf_answer_refuse(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer,
@@ -86,7 +86,7 @@ void wf_answer_refuse(struct wf_link *link, const struct wf_body *body, struct w
 	if (answer)
 		wf_answer_pulled(answer, link, status);
 	else if (body->way == WF_BODY_EAGER)
-		wf_room_give(link, body->bytes);
+		wf_eager_credit_give(link, body->bytes);
 }
 
 static void pulled_sent(struct wf_message *m, const struct wf_error *e)

@@ -57,9 +57,9 @@ struct wf_answer {
 int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answer);
 
 /*
- * Account for a body that has come: an eager body uses the sender's room, an offered one gets an
- * answer, any other NULL.  -EBADMSG: there was no such room, or the same offer is not over yet.
- * -ENOMEM: nothing was done.
+ * Account for a body that has come: an eager body uses the sender's eager credit, an offered one
+ * gets an answer, any other NULL.  -EBADMSG: there was no such credit, or the same offer is not
+ * over yet.  -ENOMEM: nothing was done.
  */
 int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer);
 
@@ -67,8 +67,8 @@ int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_a
 void wf_answer_unmeet(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer);
 
 /*
- * Refuse a body that nobody will take: the sender gets its buffer, or its room, back.  Takes
- * @answer.
+ * Refuse a body that nobody will take: the sender gets its buffer, or its eager credit, back.
+ * Takes @answer.
  */
 void wf_answer_refuse(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer,
 		      enum weft_status status);

@@ -68,14 +68,14 @@ static int open_staging(struct wf_outgoing *p)
 	if (!p->staging)
 		return -ENOMEM;
 	p->staging->outgoing = p;
-	wf_list_init(&p->staging->room_waiter.node);
+	wf_list_init(&p->staging->bounce_waiter.node);
 	return 0;
 }
 
 static void close_staging(struct wf_outgoing *p)
 {
 	if (p->staging)
-		wf_pool_unwait(&p->transfer->engine->pool, &p->staging->room_waiter);
+		wf_pool_unwait(&p->transfer->engine->pool, &p->staging->bounce_waiter);
 	free(p->staging);
 	p->staging = NULL;
 }
@@ -170,12 +170,12 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 	}
 }
 
-/* The memory that rails read: the body, or the room it passes through. */
+/* The memory that rails read: the body, or the buffer it passes through. */
 static struct wf_grant_span readable(const struct wf_outgoing *p)
 {
 	if (p->stage && !p->offer.direct)
-		return (struct wf_grant_span){ .at = p->stage->room,
-					       .bytes = p->stage->room_bytes };
+		return (struct wf_grant_span){ .at = p->stage->bounce,
+					       .bytes = p->stage->bounce_bytes };
 	return (struct wf_grant_span){
 		.at = p->body,
 		.bytes = p->body_bytes,
@@ -209,7 +209,7 @@ static struct wf_body describe(const struct wf_outgoing *p)
 		.epoch = wf_link_real(p->link)->probe.epoch,
 		.address = p->offer.grant.address,
 		.key = p->offer.grant.key,
-		.room_bytes = p->stage && p->stage->room ? p->stage->room_bytes : 0,
+		.bounce_bytes = p->stage && p->stage->bounce ? p->stage->bounce_bytes : 0,
 		.sum_kind = p->path.sum_kind,
 		.sum = p->sum,
 	};
@@ -224,7 +224,7 @@ static void make_plan(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 
 	wf_plan_make(caps, options, p->body_bytes, !p->stage, record_max, &plan);
 	if (plan.way == WF_BODY_EAGER && p->class->needs_room &&
-	    !wf_room_take(link, p->body_bytes))
+	    !wf_eager_credit_take(link, p->body_bytes))
 		wf_plan_make(caps, options, p->body_bytes, false, record_max, &plan);
 	p->plan = (uint8_t)plan.way;
 }
@@ -269,7 +269,7 @@ static bool may_reach(const struct wf_outgoing *p, const struct wf_rail_caps *ca
 {
 	bool only = p->terms->no_staging;
 
-	return p->stage && !p->stage->room && p->path.sum_kind == WF_BODY_SUM_NONE &&
+	return p->stage && !p->stage->bounce && p->path.sum_kind == WF_BODY_SUM_NONE &&
 	       (only || p->staging->reached_by != wf_link_real(p->link)->on) &&
 	       wf_stage_is_reached(p->stage, caps, only);
 }
@@ -312,7 +312,7 @@ static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e
 	if (wf_recall_open(p->offer.id, &p->offer.recall))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
 	/*
-	 * A room is made when the reader asks for it: many readers may never, and none is to
+	 * A buffer is taken when the reader asks for it: many readers may never, and none is to
 	 * wait for them.
 	 */
 	p->offer.direct = ready && reach(p);
@@ -629,7 +629,7 @@ static void resume_again(struct wf_timer *timer)
 static void retry_room(struct wf_pool_waiter *waiter)
 {
 	struct wf_outgoing *p =
-		WF_CONTAINER(waiter, struct wf_outgoing_staging, room_waiter)->outgoing;
+		WF_CONTAINER(waiter, struct wf_outgoing_staging, bounce_waiter)->outgoing;
 
 	/* Without a rail the reader asks again. */
 	if (wf_link_caps(wf_link_real(p->link)) &&
@@ -640,10 +640,10 @@ static void retry_room(struct wf_pool_waiter *waiter)
 static void wait_for_room(struct wf_outgoing *p)
 {
 	struct wf_pool *pool = &p->transfer->engine->pool;
-	struct wf_pool_waiter *waiter = &p->staging->room_waiter;
+	struct wf_pool_waiter *waiter = &p->staging->bounce_waiter;
 
 	waiter->retry = retry_room;
-	wf_link_record(wf_link_real(p->link), WF_RECORDER_POOL_WAIT, p->stage->room_bytes, 0);
+	wf_link_record(wf_link_real(p->link), WF_RECORDER_POOL_WAIT, p->stage->bounce_bytes, 0);
 	wf_pool_unwait(pool, waiter);
 	wf_pool_wait(pool, waiter);
 }
@@ -658,7 +658,7 @@ static void fill(struct wf_outgoing *p)
 
 	if (p->path.sum_kind != WF_BODY_SUM_NONE)
 		gone = WF_MIN(gone, wf_sender_sums_over(p->summing));
-	wf_stage_go(p->stage, WF_MIN(gone + p->stage->room_bytes, p->body_bytes));
+	wf_stage_go(p->stage, WF_MIN(gone + p->stage->bounce_bytes, p->body_bytes));
 }
 
 static void summed(struct wf_sender_sums *s)
@@ -712,7 +712,7 @@ void wf_outgoing_filled(struct wf_outgoing *p, const struct wf_error *e)
 		return;
 	}
 	if (p->summing)
-		wf_sender_sums_ready(p->summing, stage->room, stage->room_bytes, stage->ended);
+		wf_sender_sums_ready(p->summing, stage->bounce, stage->bounce_bytes, stage->ended);
 	if (stage->ended == staging->filled)
 		return;
 	staging->filled = stage->ended;
@@ -727,7 +727,7 @@ int wf_outgoing_taken(struct wf_outgoing *p, uint64_t bytes)
 {
 	struct wf_outgoing_staging *staging = p->staging;
 
-	if (!staging || !p->stage->room || bytes < staging->taken || bytes > staging->filled)
+	if (!staging || !p->stage->bounce || bytes < staging->taken || bytes > staging->filled)
 		return -EBADMSG;
 	staging->taken = bytes;
 	if (p->state == WF_OUTGOING_OFFERED)
@@ -741,7 +741,7 @@ int wf_outgoing_taken(struct wf_outgoing *p, uint64_t bytes)
  */
 static bool may_hand(const struct wf_outgoing *p, const struct wf_rail_caps *caps)
 {
-	return is_handed(p) || (p->stage && !p->stage->room && caps->same_host &&
+	return is_handed(p) || (p->stage && !p->stage->bounce && caps->same_host &&
 			     p->path.sum_kind == WF_BODY_SUM_NONE);
 }
 
@@ -764,15 +764,15 @@ static bool hand(struct wf_outgoing *p, struct wf_cuda_export *export, struct wf
 }
 
 /*
- * Offer a body that is read: in place, or from its room.  WF_TRANSFER_LATER: the pool has none
- * yet.
+ * Offer a body that is read: in place, or from its bounce buffer.  WF_TRANSFER_LATER: the pool has
+ * none yet.
  */
 static int open_again(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e)
 {
 	int err = agree_to_stage(p, e);
 
 	if (!err && p->stage && !p->offer.direct)
-		err = wf_stage_take_room(p->stage, e);
+		err = wf_stage_take_bounce(p->stage, e);
 	if (err == -EAGAIN) {
 		wait_for_room(p);
 		return WF_TRANSFER_LATER;
@@ -833,7 +833,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 	p->offer.resume_status = status;
 	if (staging) {
 		staging->awaited = false;
-		wf_pool_unwait(&link->engine->pool, &staging->room_waiter);
+		wf_pool_unwait(&link->engine->pool, &staging->bounce_waiter);
 	}
 	if (wf_terms_wait(p->terms, link)) {
 		wf_loop_timer(&link->engine->loop, &p->quiet_timer, link->engine->loop.now_ns + LANES_NS,
@@ -843,7 +843,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer.id, pull);
 	p->path.retries += status != WF_RESUME_COPIED &&
 			   (!staging || staging->reader || p->offer.direct || is_handed(p));
-	/* Bytes that have passed through the room for one reader are gone for another. */
+	/* Bytes that have passed through the buffer for one reader are gone for another. */
 	if (staging && staging->reader && staging->reader != pull)
 		err = wf_error_set(&why, -EPROTO, "%s reads a staged body twice",
 				   wf_link_label(link));
@@ -930,8 +930,8 @@ void wf_outgoing_describe(const struct wf_outgoing *p, char *text, size_t bytes)
 		(void)snprintf(text, bytes, "not all of it has left yet");
 		break;
 	case WF_OUTGOING_OFFERED:
-		if (p->staging && !wf_list_empty(&p->staging->room_waiter.node)) {
-			wf_pool_describe(&p->transfer->engine->pool, p->stage->room_bytes, wait);
+		if (p->staging && !wf_list_empty(&p->staging->bounce_waiter.node)) {
+			wf_pool_describe(&p->transfer->engine->pool, p->stage->bounce_bytes, wait);
 			(void)snprintf(text, bytes, "%s", wait);
 			break;
 		}

@@ -54,7 +54,7 @@ enum wf_outgoing_state {
 struct wf_outgoing_staging {
 	struct wf_outgoing *outgoing;
 	const struct wf_engine_rail *reached_by; /* rail that last reached the device, or NULL */
-	struct wf_pool_waiter room_waiter; /* waits for the pool, for the stage's room */
+	struct wf_pool_waiter bounce_waiter; /* waits for the pool, for the stage's buffer */
 	uint64_t reader;     /* id of the pull that reads the staged body */
 	uint64_t filled, taken; /* bytes that the reader was told of, and has read */
 	bool awaited;        /* the outgoing body waits for the stage to be ready */
@@ -67,7 +67,7 @@ struct wf_outgoing_offer {
 	uint32_t grant_epoch;
 	uint32_t place;      /* index among the leases, if the body is lent */
 	bool lent;
-	bool direct;         /* rails reach the body on its device; the stage's room is not used */
+	bool direct;         /* rails reach the body on its device, without the buffer */
 	bool connected;      /* closing the endpoint of the rail makes the body quiet */
 	uint8_t resume_status; /* how RESUME asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
 	uint64_t resuming;   /* id of the pull that waits for more rails, or for the stage */

@@ -6,7 +6,7 @@
 #define HEAD_BYTES (200 * KIB) /* longest head of an eager body: three times 64 KiB, and a text */
 
 void wf_plan_make(const struct wf_rail_caps *caps, const struct wf_options *options, uint64_t bytes,
-		  bool room, uint32_t record_bytes_max, struct wf_plan *plan)
+		  bool credit, uint32_t record_bytes_max, struct wf_plan *plan)
 {
 	uint64_t eager = options->eager_bytes ? options->eager_bytes : caps->eager_bytes;
 	uint64_t chunk = options->chunk_bytes ? options->chunk_bytes : caps->chunk_bytes;
@@ -20,7 +20,7 @@ void wf_plan_make(const struct wf_rail_caps *caps, const struct wf_options *opti
 	if (bytes <= eager) {
 		if (bytes + HEAD_BYTES > record_bytes_max)
 			plan->why = "longer than a record may be";
-		else if (!room)
+		else if (!credit)
 			plan->why = "the receiver has no room for unexpected bodies";
 		else
 			plan->way = WF_BODY_EAGER;

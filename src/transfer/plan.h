@@ -24,11 +24,11 @@ struct wf_plan {
 /*
  * Plan the way of a body of @bytes.
  *
- * @room: the receiver can keep the body if no receive is posted yet.
+ * @credit: the receiver can keep the body if no receive is posted yet.
  * @record_bytes_max: the longest record the peer takes, head included.
  */
 void wf_plan_make(const struct wf_rail_caps *caps, const struct wf_options *options, uint64_t bytes,
-		  bool room, uint32_t record_bytes_max, struct wf_plan *plan);
+		  bool credit, uint32_t record_bytes_max, struct wf_plan *plan);
 
 /* Returns "eager", "pull", "view", "staged", "direct" or "none". */
 const char *wf_plan_way(enum wf_body_way way);

@@ -102,7 +102,7 @@ static void finish(struct wf_pull *pull)
 
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
 	wf_timer_stop(&w->loop.timers, &pull->timer);
-	wf_pool_unwait(&w->pool, &pull->room_waiter);
+	wf_pool_unwait(&w->pool, &pull->bounce_waiter);
 	wf_pace_leave(&pull->share);
 	refuse(pull, false);
 	wf_grant_close(&pull->grant);
@@ -115,9 +115,9 @@ static void finish(struct wf_pull *pull)
 	if (well)
 		wf_counters_add(view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
 				pull->body.bytes);
-	/* The room is given back before the owner of the stage may free it. */
+	/* The buffer is given back before the owner of the stage may free it. */
 	if (pull->way == WF_PULL_WAY_IMPORTED)
-		wf_stage_give_room(pull->job.stage);
+		wf_stage_give_bounce(pull->job.stage);
 	/* All bytes are on the device. */
 	if (pull->way == WF_PULL_WAY_STRAIGHT && well)
 		wf_stage_skip(pull->job.stage, pull->body.bytes);
@@ -272,7 +272,7 @@ void wf_pull_lane_up(struct wf_pull *pull)
 }
 
 /*
- * Go back to the beginning of a piece: bytes of a piece that is begun are gone from the room at
+ * Go back to the beginning of a piece: bytes of a piece that is begun are gone from the buffer at
  * one end or the other.
  */
 static void restart(struct wf_pull *pull)
@@ -286,7 +286,7 @@ static void restart(struct wf_pull *pull)
 	pull->spread = NULL;
 }
 
-/* The memory that reads write: the destination, or the room before it. */
+/* The memory that reads write: the destination, or the buffer before it. */
 static struct wf_grant_span target(const struct wf_pull *pull)
 {
 	return (struct wf_grant_span){
@@ -338,38 +338,38 @@ static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 		       "%s: a body goes through the host: %s", wf_link_label(pull->link), e->text);
 		return -EOPNOTSUPP;
 	}
-	wf_stage_give_room(pull->job.stage);
+	wf_stage_give_bounce(pull->job.stage);
 	pull->way = WF_PULL_WAY_STRAIGHT;
 	pull->into = body.at;
 	pull->into_bytes = body.bytes;
 	return 0;
 }
 
-static void retry_room(struct wf_pool_waiter *waiter)
+static void retry_bounce(struct wf_pool_waiter *waiter)
 {
-	struct wf_pull *pull = WF_CONTAINER(waiter, struct wf_pull, room_waiter);
+	struct wf_pull *pull = WF_CONTAINER(waiter, struct wf_pull, bounce_waiter);
 
 	if (pull->state != WF_PULL_STOPPING)
 		arm(pull, 0);
 }
 
-/* Take a room for the stage.  WF_TRANSFER_LATER: the pool has none. */
+/* Take a buffer for the stage.  WF_TRANSFER_LATER: the pool has none. */
 static int take_room(struct wf_pull *pull, struct wf_error *e)
 {
-	int err = wf_stage_take_room(pull->job.stage, e);
+	int err = wf_stage_take_bounce(pull->job.stage, e);
 
 	if (err != -EAGAIN)
 		return err;
-	wf_link_record(pull->link, WF_RECORDER_POOL_WAIT, pull->job.stage->room_bytes, 0);
-	pull->room_waiter.retry = retry_room;
-	wf_pool_wait(&pull->transfer->engine->pool, &pull->room_waiter);
+	wf_link_record(pull->link, WF_RECORDER_POOL_WAIT, pull->job.stage->bounce_bytes, 0);
+	pull->bounce_waiter.retry = retry_bounce;
+	wf_pool_wait(&pull->transfer->engine->pool, &pull->bounce_waiter);
 	return WF_TRANSFER_LATER;
 }
 
-/* Send reads through the stage's room; bytes that a card has brought so far are on the device. */
+/* Send reads through the stage's buffer; bytes that a card has brought so far are on the device. */
 static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 {
-	struct wf_grant_span room;
+	struct wf_grant_span bounce;
 	int err;
 
 	err = wf_terms_stage(pull->job.terms, pull->job.stage->body->place.device, e);
@@ -383,12 +383,12 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 		restart(pull);
 		wf_stage_skip(pull->job.stage, pull->next);
 	}
-	room = (struct wf_grant_span){ .at = pull->job.stage->room,
-				       .bytes = pull->job.stage->room_bytes };
+	bounce = (struct wf_grant_span){ .at = pull->job.stage->bounce,
+				       .bytes = pull->job.stage->bounce_bytes };
 	pull->way = WF_PULL_WAY_STAGED;
-	pull->into = room.at;
-	pull->into_bytes = room.bytes;
-	return open_target(pull, &room, e);
+	pull->into = bounce.at;
+	pull->into_bytes = bounce.bytes;
+	return open_target(pull, &bounce, e);
 }
 
 /*
@@ -400,7 +400,7 @@ static int aim(struct wf_pull *pull, const struct wf_rail_caps *caps, struct wf_
 	struct wf_grant_span span = target(pull);
 	int err = -EOPNOTSUPP;
 
-	wf_pool_unwait(&pull->transfer->engine->pool, &pull->room_waiter);
+	wf_pool_unwait(&pull->transfer->engine->pool, &pull->bounce_waiter);
 	if (pull->way == WF_PULL_WAY_READ)
 		return open_target(pull, &span, e);
 	if (may_be_straight(pull, caps))
@@ -501,7 +501,7 @@ void wf_pull_feed(struct wf_pull *pull)
 	}
 }
 
-/* Drain the bytes that have come, and let the owner fill its room anew. */
+/* Drain the bytes that have come, and let the owner fill its buffer anew. */
 static void pass_on(struct wf_pull *pull)
 {
 	uint64_t piece = wf_body_piece_bytes(pull->body.bytes), end = wf_reads_got(pull);
@@ -674,16 +674,16 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 		.body = *body,
 		.way = view ? WF_PULL_WAY_VIEW : stage ? WF_PULL_WAY_STAGED : WF_PULL_WAY_READ,
 		.into = pull->job.into,
-		.into_bytes = stage ? stage->room_bytes : body->bytes,
+		.into_bytes = stage ? stage->bounce_bytes : body->bytes,
 		.from_bytes = body->bytes,
 		/* All bytes of a view are there. */
 		.next = view ? body->bytes : 0,
 		.got_bytes = view ? body->bytes : 0,
 		.filled = staged ? 0 : body->bytes,
 	};
-	/* The owner has made no room yet. */
+	/* The owner has no buffer yet. */
 	pull->job.doubted |= staged;
-	wf_list_init(&pull->room_waiter.node);
+	wf_list_init(&pull->bounce_waiter.node);
 	wf_pace_share_init(&pull->share, &t->pace, go_on);
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
 		pull->reads[i].read.done = read_done;
@@ -757,7 +757,7 @@ static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 		return false;
 	return (!changes(pull, body) ||
 		(pull->way != WF_PULL_WAY_VIEW && !pull->sums.count)) &&
-	       (body->way == WF_BODY_PULL || body->room_bytes);
+	       (body->way == WF_BODY_PULL || body->bounce_bytes);
 }
 
 /* Copy by the handle in @body; bytes that were copied before a rail failed are there still. */
@@ -834,7 +834,7 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 	pull->body = *body;
 	pull->job.doubted = false;
 	pull->job.handle = false;
-	pull->from_bytes = body->way == WF_BODY_STAGED ? body->room_bytes : body->bytes;
+	pull->from_bytes = body->way == WF_BODY_STAGED ? body->bounce_bytes : body->bytes;
 	wf_pull_up(pull);
 }
 
@@ -1003,8 +1003,9 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
 	else if (pull->state == WF_PULL_ASKED)
 		(void)snprintf(text, bytes, ", and %s has not offered the rest again", peer);
-	else if (!wf_list_empty(&pull->room_waiter.node)) {
-		wf_pool_describe(&pull->transfer->engine->pool, pull->job.stage->room_bytes, wait);
+	else if (!wf_list_empty(&pull->bounce_waiter.node)) {
+		wf_pool_describe(&pull->transfer->engine->pool, pull->job.stage->bounce_bytes,
+				 wait);
 		(void)snprintf(text, bytes, ", and %s", wait);
 	} else if (pull->state == WF_PULL_EARLY && pull->job.stage && pull->job.stage->awaited)
 		(void)snprintf(text, bytes, ", and the program's stream has not come so far");

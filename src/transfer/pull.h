@@ -67,7 +67,7 @@ enum wf_pull_state {
 enum wf_pull_way {
 	WF_PULL_WAY_READ,     /* reads go to the destination */
 	WF_PULL_WAY_VIEW,     /* job.into is job.view: there is nothing to read */
-	WF_PULL_WAY_STAGED,   /* reads go to the room of job.stage, which is drained */
+	WF_PULL_WAY_STAGED,   /* reads go to the bounce buffer of job.stage, which is drained */
 	WF_PULL_WAY_STRAIGHT, /* reads go to the device, past job.stage */
 	WF_PULL_WAY_IMPORTED, /* job.stage copies from the device of the body's owner */
 };
@@ -75,7 +75,9 @@ enum wf_pull_way {
 /* The job of a pull: its owner sets all of it before the start. */
 struct wf_pull_job {
 	void *into;
-	/* @into is the stage's room, and the rest is drained; NULL: @into has room for the body */
+	/*
+	 * @into is the stage's buffer, and the rest is drained; NULL: @into has room for the body
+	 */
 	struct wf_stage *stage;
 	/* @into is this view, and nothing is read; NULL: the body is read */
 	const struct wf_view *view;
@@ -129,7 +131,7 @@ struct wf_pull {
 	uint32_t aside;     /* reads under way by the helper */
 	struct wf_stripe *spread; /* lanes besides the rail; NULL: none */
 	uint64_t took_ns;   /* time of the last read over the rail; 0: none has ended */
-	struct wf_pool_waiter room_waiter; /* waits for the pool, for the stage's room */
+	struct wf_pool_waiter bounce_waiter; /* waits for the pool, for the stage's buffer */
 	bool refused;       /* the rail takes no read of the pull */
 	unsigned tries;     /* failures in a row */
 	uint64_t failing_ns; /* when the first of them was */

@@ -64,7 +64,7 @@ static void compare(struct wf_reader_sums *s, uint32_t index)
 		s->wrong = WF_MIN(s->wrong, index);
 }
 
-void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *room, uint64_t room_bytes,
+void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *buffer, uint64_t buffer_bytes,
 			    uint64_t offset, uint64_t count)
 {
 	uint64_t end = offset + count;
@@ -77,7 +77,7 @@ void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *room, uint6
 		s->pieces[index].left -= next - offset;
 		if (!s->pieces[index].left) {
 			s->pieces[index].ours =
-				wf_checksum(room + begin % room_bytes, length(s, index));
+				wf_checksum(buffer + begin % buffer_bytes, length(s, index));
 			compare(s, index);
 		}
 		offset = next;

@@ -46,10 +46,10 @@ void wf_reader_sums_asked(struct wf_reader_sums *s);
 
 /*
  * Sum up pieces that the @count bytes from @offset on complete.  Each byte comes once.  Byte n
- * of the body is at n % @room_bytes of @room: it has room for all of the body, or for as many
+ * of the body is at n % @buffer_bytes of @buffer: it has room for all of the body, or for as many
  * whole pieces as lie between the first that is not whole and the last that has come.
  */
-void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *room, uint64_t room_bytes,
+void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *buffer, uint64_t buffer_bytes,
 			    uint64_t offset, uint64_t count);
 
 /* Compare the owner's sums.  -EBADMSG: @told is not the record that must follow. */

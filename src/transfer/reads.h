@@ -3,7 +3,7 @@
  * The reads of a pull: the next chunk, its way, source and destination; and the books about
  * reads under way.
  *
- * Byte n of a body that is staged, at either end, is at n % of the room there.
+ * Byte n of a body that is staged, at either end, is at n % of the bounce buffer there.
  *
  * Threads: owner.
  */

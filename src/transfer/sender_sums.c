@@ -83,7 +83,7 @@ static uint64_t sum_piece(struct wf_sender_sums *s)
 	uint64_t offset = (r->first + r->count) * wf_body_piece_bytes(s->bytes);
 	uint64_t bytes = next_end(s) - offset;
 
-	r->sums[r->count++] = wf_checksum(s->room + offset % s->room_bytes, bytes);
+	r->sums[r->count++] = wf_checksum(s->buffer + offset % s->buffer_bytes, bytes);
 	return bytes;
 }
 
@@ -159,13 +159,13 @@ static void start(struct wf_sender_sums *s)
 		wf_loop_timer(l, &s->timer, l->now_ns, go_on);
 }
 
-void wf_sender_sums_ready(struct wf_sender_sums *s, const void *room, uint64_t room_bytes,
+void wf_sender_sums_ready(struct wf_sender_sums *s, const void *buffer, uint64_t buffer_bytes,
 			  uint64_t ready)
 {
-	/* A room that is set stays: the helper may be reading it. */
+	/* A buffer that is set stays: the helper may be reading it. */
 	if (!s->ready) {
-		s->room = room;
-		s->room_bytes = room_bytes;
+		s->buffer = buffer;
+		s->buffer_bytes = buffer_bytes;
 	}
 	s->ready = ready;
 	if (!s->timer.armed)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checksums of the sender: the owner of a long body tells its reader the checksums of the body's pieces.
+ * Checksums of the sender: the owner of a long body tells its reader the checksums of the body's
+ * pieces.
  *
- * The reader asks for the sums of as many pieces as one record takes, a little ahead of its
- * reads (reader_sums.h); each time they are told in one record.  A helper makes them where there is one
+ * The reader asks for the sums of as many pieces as one record takes, a little ahead of its reads
+ * (reader_sums.h); each time they are told in one record.  A helper makes them where there is one
  * and it has room, the worker itself otherwise.  Sums of a body that passes through a stage are
  * made as its pieces are filled.
  *
@@ -34,9 +35,9 @@ struct wf_sender_sums {
 	uint64_t ready;       /* bytes that are there, from the body's beginning */
 	void (*moved)(struct wf_sender_sums *s); /* more sums are there; may be NULL */
 	struct wf_timer timer;
-	/* set once anything is ready: byte n of the body is at n % @room_bytes */
-	const uint8_t *room;
-	uint64_t room_bytes;
+	/* set once anything is ready: byte n of the body is at n % @buffer_bytes */
+	const uint8_t *buffer;
+	uint64_t buffer_bytes;
 	/* set once sums are asked for */
 	uint64_t bytes;
 	struct wf_record_sums record; /* next record to tell */
@@ -55,10 +56,10 @@ struct wf_sender_sums *wf_sender_sums_open(struct wf_sender_sums_common *summers
 void wf_sender_sums_close(struct wf_sender_sums *s);
 
 /*
- * Let the first @ready bytes of the body be summed up: they are in @room, which is the same each
+ * Let the first @ready bytes of the body be summed up: they are in @buffer, which is the same each
  * time, or were there.
  */
-void wf_sender_sums_ready(struct wf_sender_sums *s, const void *room, uint64_t room_bytes,
+void wf_sender_sums_ready(struct wf_sender_sums *s, const void *buffer, uint64_t buffer_bytes,
 			  uint64_t ready);
 
 /*

@@ -38,7 +38,7 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
 	fresh->bytes = bytes;
 	fresh->way = way;
 	fresh->piece_bytes = wf_body_piece_bytes(bytes);
-	fresh->room_bytes = WF_MIN(bytes, WF_STAGE_PIECES * fresh->piece_bytes);
+	fresh->bounce_bytes = WF_MIN(bytes, WF_STAGE_PIECES * fresh->piece_bytes);
 	wf_list_append(&t->stages, &fresh->node);
 	*stage = fresh;
 	return 0;
@@ -53,25 +53,25 @@ static bool must_wait(const struct wf_stage *stage)
 	const struct wf_transfer *t = stage->transfer;
 
 	return stage->way == WF_KIND_OUT_OF_CHUNK && t->draining_bytes &&
-	       t->draining_bytes + stage->room_bytes > t->engine->pool.budget_bytes / 2;
+	       t->draining_bytes + stage->bounce_bytes > t->engine->pool.budget_bytes / 2;
 }
 
-int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
+int wf_stage_take_bounce(struct wf_stage *stage, struct wf_error *e)
 {
 	struct wf_pool *pool = &stage->transfer->engine->pool;
-	uint64_t bytes = stage->room_bytes;
-	void *room;
+	uint64_t bytes = stage->bounce_bytes;
+	void *bounce;
 	int err;
 
-	if (stage->room)
+	if (stage->bounce)
 		return 0;
 	if (must_wait(stage))
 		return -EAGAIN;
-	err = wf_pool_take(pool, bytes, &room);
-	/* A room of one piece is enough, though nothing goes side by side. */
+	err = wf_pool_take(pool, bytes, &bounce);
+	/* A buffer of one piece is enough, though nothing goes side by side. */
 	if ((err == -ENOBUFS || err == -EAGAIN) && bytes > stage->piece_bytes) {
 		bytes = stage->piece_bytes;
-		err = wf_pool_take(pool, bytes, &room);
+		err = wf_pool_take(pool, bytes, &bounce);
 	}
 	if (err == -EAGAIN)
 		return err;
@@ -80,26 +80,26 @@ int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e)
 				    "staging takes %llu bytes, and the pool is of %llu (WEFT_POOL_BYTES)",
 				    (unsigned long long)bytes,
 				    (unsigned long long)pool->budget_bytes);
-	stage->room_bytes = bytes;
-	stage->room = room;
+	stage->bounce_bytes = bytes;
+	stage->bounce = bounce;
 	if (stage->way == WF_KIND_OUT_OF_CHUNK)
-		stage->transfer->draining_bytes += stage->room_bytes;
+		stage->transfer->draining_bytes += stage->bounce_bytes;
 	return 0;
 }
 
-void wf_stage_give_room(struct wf_stage *stage)
+void wf_stage_give_bounce(struct wf_stage *stage)
 {
 	struct wf_transfer *t = stage->transfer;
 
 	if (stage->import) {
 		wf_cuda_drop_import(stage->body->place.device, stage->import);
 	} else {
-		if (stage->room && stage->way == WF_KIND_OUT_OF_CHUNK)
-			t->draining_bytes -= stage->room_bytes;
-		wf_pool_give(&t->engine->pool, stage->room);
+		if (stage->bounce && stage->way == WF_KIND_OUT_OF_CHUNK)
+			t->draining_bytes -= stage->bounce_bytes;
+		wf_pool_give(&t->engine->pool, stage->bounce);
 	}
 	stage->import = NULL;
-	stage->room = NULL;
+	stage->bounce = NULL;
 }
 
 int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
@@ -123,11 +123,11 @@ int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offs
 		wf_cuda_drop_import(stage->body->place.device, start);
 		return err;
 	}
-	wf_stage_give_room(stage);
+	wf_stage_give_bounce(stage);
 	stage->import = start;
-	stage->room = (uint8_t *)start + offset;
+	stage->bounce = (uint8_t *)start + offset;
 	stage->way = WF_KIND_FROM_DEVICE;
-	stage->room_bytes = stage->bytes;
+	stage->bounce_bytes = stage->bytes;
 	stage->piece_bytes = DIRECT_PIECE_BYTES;
 	return 0;
 }
@@ -214,7 +214,7 @@ static void begin_next(struct wf_stage *stage)
 		.place = &stage->body->place,
 		.way = stage->way,
 		.body = stage->body->at + stage->begun,
-		.chunk = stage->room + stage->begun % stage->room_bytes,
+		.chunk = stage->bounce + stage->begun % stage->bounce_bytes,
 		.bytes = end - stage->begun,
 		.pool = stage->import ? NULL : &stage->transfer->engine->pool,
 	};
@@ -321,7 +321,7 @@ void wf_stage_close(struct wf_stage *stage)
 	t = stage->transfer;
 	wf_timer_stop(&t->engine->loop.timers, &stage->timer);
 	wf_list_remove(&stage->node);
-	wf_stage_give_room(stage);
+	wf_stage_give_bounce(stage);
 	free(stage);
 }
 

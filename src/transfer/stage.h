@@ -2,12 +2,12 @@
 /*
  * A stage: the way of a body between a device and rails that do not reach it there.
  *
- * The body passes through a room in the pool, in pieces (wire/record.h) and in order: byte n of
- * it is at n % room_bytes for a while.  On its way out each piece is filled from the device, and
- * on its way in drained to it, as soon as the owner says that it may be; pieces that fit the
- * room at once do so side by side, while rails move the rest.
+ * The body passes through a bounce buffer in the pool, in pieces (wire/record.h) and in order:
+ * byte n of it is at n % bounce_bytes for a while.  On its way out each piece is filled from the
+ * device, and on its way in drained to it, as soon as the owner says that it may be; pieces that
+ * fit the buffer at once do so side by side, while rails move the rest.
  *
- * A body on a device of another process of this host needs no room: it is mapped here by a
+ * A body on a device of another process of this host needs no buffer: it is mapped here by a
  * handle, and copied from device to device.
  *
  * A copy can't be called back.  Only when none is under way is a stage quiet: then its body may
@@ -26,7 +26,7 @@
  * tuned.
  */
 #define WF_STAGE_DIRECT_BYTES (512 * KIB)
-/* pieces in the room: filling, moving, draining, and one between; not tuned */
+/* pieces in the buffer: filling, moving, draining, and one between; not tuned */
 #define WF_STAGE_PIECES 4
 
 struct wf_stage {
@@ -38,8 +38,8 @@ struct wf_stage {
 	void *owner;
 
 	/* read by the owner */
-	uint8_t *room; /* NULL: not taken yet; a mapped body of another process is its own room */
-	uint64_t room_bytes, piece_bytes;
+	uint8_t *bounce; /* NULL: not taken yet; or the mapped body of another process */
+	uint64_t bounce_bytes, piece_bytes;
 	uint64_t ended; /* bytes filled or drained, from the body's beginning */
 	struct wf_error why; /* code 0: nothing has failed */
 
@@ -82,21 +82,23 @@ bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_rail_caps
 bool wf_stage_ready(struct wf_stage *stage);
 
 /*
- * Take a room; harmless when the stage has one.  -EAGAIN: the pool has none now.  -ENOBUFS,
- * -ENOMEM with a sentence.
+ * Take a bounce buffer; harmless when the stage has one.  -EAGAIN: the pool has none now.
+ * -ENOBUFS, -ENOMEM with a sentence.
  */
-int wf_stage_take_room(struct wf_stage *stage, struct wf_error *e);
+int wf_stage_take_bounce(struct wf_stage *stage, struct wf_error *e);
 
 /*
  * Map the body, at @offset of the memory that another process has given the @handle of: it is
- * copied from there, and the room given back.  For a body on its way in, of which nothing was
+ * copied from there, and the buffer given back.  For a body on its way in, of which nothing was
  * copied.  @handle is WF_BODY_HANDLE_BYTES.  A negative code with a sentence: nothing was done.
  */
 int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
 		    struct wf_error *e);
 
-/* Give the room of a quiet stage back to the pool, or unmap the other's body.  Harmless without. */
-void wf_stage_give_room(struct wf_stage *stage);
+/*
+ * Give the buffer of a quiet stage back to the pool, or unmap the other's body.  Harmless without.
+ */
+void wf_stage_give_bounce(struct wf_stage *stage);
 
 /* Begin no copy while @hold: the owner of a mapped body may have given it up. */
 void wf_stage_hold(struct wf_stage *stage, bool hold);

@@ -50,7 +50,7 @@ struct wf_options {
 				   * memory; default 64 MiB */
 	uint64_t strangers_bytes; /* WEFT_STRANGERS_BYTES: kept on behalf of all peers that
 				   * dialled us, default 512 MiB */
-	uint64_t room_bytes;      /* WEFT_ROOM_BYTES: unmatched eager bytes kept per link,
+	uint64_t unexpected_bytes; /* WEFT_UNEXPECTED_BYTES: unmatched eager bytes kept per link,
 				   * default 4 MiB */
 	uint64_t shm;             /* WEFT_SHM: yes/no: the shm rail for local peers; default yes */
 	char strict[WF_OPTION_TEXT_BYTES];    /* WEFT_STRICT: list of no-staging, no-fallback */

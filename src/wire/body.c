@@ -6,7 +6,7 @@
 #define SHORT_BYTES 10 /* u8 way, u64 bytes, u8 sum */
 #define PULL_BYTES 28 /* u64 offer, u32 epoch, u64 address, u64 key */
 #define VIEW_BYTES 20 /* u64 file, u64 offset, u32 place */
-#define ROOM_BYTES 8
+#define BOUNCE_BYTES 8
 #define PIECE_BYTES MIB /* a read of most providers, so that a sum finds its bytes in the cache */
 
 uint64_t wf_body_piece_bytes(uint64_t bytes)
@@ -34,7 +34,7 @@ size_t wf_body_bytes(const struct wf_body *body)
 {
 	return SHORT_BYTES + (wf_body_is_offer(body) ? PULL_BYTES : 0) +
 	       (body->way == WF_BODY_VIEW ? VIEW_BYTES : 0) +
-	       (body->way == WF_BODY_STAGED ? ROOM_BYTES : 0) +
+	       (body->way == WF_BODY_STAGED ? BOUNCE_BYTES : 0) +
 	       (body->way == WF_BODY_HANDLE ? WF_BODY_HANDLE_BYTES : 0) +
 	       (has_sum(body) ? sizeof(body->sum) : 0);
 }
@@ -56,7 +56,7 @@ void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body)
 		wf_bytes_put_u32(w, body->place);
 	}
 	if (body->way == WF_BODY_STAGED)
-		wf_bytes_put_u64(w, body->room_bytes);
+		wf_bytes_put_u64(w, body->bounce_bytes);
 	if (body->way == WF_BODY_HANDLE)
 		wf_bytes_put(w, body->handle, WF_BODY_HANDLE_BYTES);
 	if (has_sum(body))
@@ -76,12 +76,12 @@ static bool get_offer(struct wf_bytes_reader *r, struct wf_body *b)
 		b->place = wf_bytes_get_u32(r);
 	}
 	if (b->way == WF_BODY_STAGED)
-		b->room_bytes = wf_bytes_get_u64(r);
+		b->bounce_bytes = wf_bytes_get_u64(r);
 	if (b->way == WF_BODY_HANDLE)
 		b->handle = wf_bytes_view(r, WF_BODY_HANDLE_BYTES);
 	return b->bytes && b->bytes <= UINT64_MAX - b->address &&
 	       b->bytes <= UINT64_MAX - b->offset &&
-	       b->room_bytes <= b->bytes;
+	       b->bounce_bytes <= b->bytes;
 }
 
 int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)

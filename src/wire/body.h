@@ -12,7 +12,7 @@
 /*
  * The way of a body, which stands in every record that has a body; VIEW and later ones are of
  * tensors only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes,
- * part by part, through a bounce buffer (its room), whose address and key come when the reader
+ * part by part, through a bounce buffer, whose address and key come when the reader
  * first asks by RESUME.  Instead a reader on the owner's host may be given a HANDLE of the body,
  * in OFFER only.
  */
@@ -40,8 +40,8 @@ struct wf_body {
 	/* view only: the place of the body, for processes of the owner's host */
 	uint64_t file, offset; /* the number of a file of memory, and the place in it */
 	uint32_t place;   /* index of the offer among the owner's leases */
-	/* staged only: byte n of the body passes at address + n % room_bytes; 0: no room yet */
-	uint64_t room_bytes;
+	/* staged only: byte n of the body passes at address + n % bounce_bytes; 0: no buffer yet */
+	uint64_t bounce_bytes;
 	/* handle only: CUDA's handle of the allocation; the body begins @address bytes into it */
 	const uint8_t *handle;
 };

@@ -17,7 +17,7 @@ void wf_frame_put(uint8_t *at, const struct wf_frame *frame)
 	wf_bytes_put_u32(&w, frame->seq);
 	wf_bytes_put_u32(&w, frame->ack);
 	wf_bytes_put_u32(&w, frame->credit);
-	wf_bytes_put_u64(&w, frame->room);
+	wf_bytes_put_u64(&w, frame->eager_credit);
 	wf_bytes_put_u16(&w, frame->record_count);
 	wf_bytes_put_u16(&w, 0);
 	wf_bytes_put_u32(&w, 0);
@@ -50,7 +50,7 @@ int wf_frame_get(const uint8_t *at, size_t count, struct wf_frame *frame)
 	f.seq = wf_bytes_get_u32(&r);
 	f.ack = wf_bytes_get_u32(&r);
 	f.credit = wf_bytes_get_u32(&r);
-	f.room = wf_bytes_get_u64(&r);
+	f.eager_credit = wf_bytes_get_u64(&r);
 	f.record_count = wf_bytes_get_u16(&r);
 	zeros |= wf_bytes_get_u16(&r);
 	zeros |= wf_bytes_get_u32(&r);

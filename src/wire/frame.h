@@ -2,7 +2,7 @@
 /*
  * The header of a frame: one message on a rail.
  *
- *   0  u8  version        8  u64 link      24 u32 epoch    40 u64 room
+ *   0  u8  version        8  u64 link      24 u32 epoch    40 u64 eager credit
  *   1  u8  kind          16  u64 token     28 u32 seq      48 u16 record_count
  *   2  u16 flags, 0                        32 u32 ack      50 u16 zero
  *   4  u32 body_bytes                      36 u32 credit   52 u32 zero
@@ -36,7 +36,7 @@ struct wf_frame {
 	uint32_t seq;    /* data and control count apart; wraps */
 	uint32_t ack;    /* data frames received in order, a running total */
 	uint32_t credit; /* data frames the other side may ever send, a running total */
-	uint64_t room;   /* eager bytes of unmatched tensors that it may ever send, a total, too */
+	uint64_t eager_credit; /* bytes of unmatched eager tensors that it may ever send */
 	uint16_t record_count;
 	uint32_t body_bytes;
 };

@@ -126,7 +126,7 @@ static int put_frame(struct wf_bytes_writer *w, uint8_t type, const uint8_t *rec
 		     size_t record_bytes, size_t *done)
 {
 	struct wf_frame header = { .kind = WF_FRAME_DATA, .link = 1, .token = 2, .epoch = 1,
-				   .ack = 7, .credit = 8, .room = 9 };
+				   .ack = 7, .credit = 8, .eager_credit = 9 };
 	struct wf_pack pack;
 	uint8_t frame[256];
 	size_t count;

@@ -163,7 +163,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		break;
 	case 17:
 		offer.body.way = WF_BODY_STAGED;
-		offer.body.room_bytes = 16;
+		offer.body.bounce_bytes = 16;
 		wf_bytes_put_u8(&w, WF_RECORD_OFFER);
 		wf_record_offer_put(&w, &offer);
 		break;

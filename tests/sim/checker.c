@@ -680,9 +680,11 @@ static void check_worker(unsigned number, struct wf_worker *worker)
 				 wf_link_label(link),
 				 (unsigned long long)link->account.bytes[WF_LEDGER_OWED]);
 		if (wf_link_greeted(link) && wf_map_next(&worker->channels.map, NULL) == NULL &&
-		    link->room.total - link->room.used != worker->engine.options.room_bytes)
-			fail_msg("node %u has room for %llu bytes of tensors of %s", number,
-				 (unsigned long long)(link->room.total - link->room.used),
+		    link->eager_credit.total - link->eager_credit.used !=
+			    worker->engine.options.unexpected_bytes)
+			fail_msg("node %u has eager credit of %llu bytes for %s", number,
+				 (unsigned long long)(link->eager_credit.total -
+						      link->eager_credit.used),
 				 wf_link_label(link));
 	}
 }

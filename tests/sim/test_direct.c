@@ -471,7 +471,7 @@ static void lose_the_readers_nic(int64_t body, uint64_t bytes)
 	wf_world_end();
 }
 
-static void what_is_read_again_is_still_in_the_owners_room(void **state)
+static void what_is_read_again_is_still_in_the_owners_bounce_buffer(void **state)
 {
 	(void)state;
 	lose_the_readers_nic(5 * MIB + 100, 1179648);
@@ -515,7 +515,7 @@ static void fill_the_pool_once(int64_t bytes)
 	free(at);
 }
 
-static void a_room_that_is_needed_after_all_comes_from_idle_memory(void **state)
+static void a_bounce_buffer_that_is_needed_after_all_comes_from_idle_memory(void **state)
 {
 	struct move m = { .from = HOST, .to = 1, .bytes = 64 * MIB };
 
@@ -638,9 +638,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_receive_whose_bytes_are_not_seen_by_its_device_fails),
 		cmocka_unit_test(a_link_outlives_a_strict_receive_whose_owner_has_to_stage),
 		cmocka_unit_test(a_link_outlives_a_receive_that_is_cancelled_as_its_owner_stages),
-		cmocka_unit_test(what_is_read_again_is_still_in_the_owners_room),
+		cmocka_unit_test(what_is_read_again_is_still_in_the_owners_bounce_buffer),
 		cmocka_unit_test(what_a_lost_nic_has_brought_is_flushed),
-		cmocka_unit_test(a_room_that_is_needed_after_all_comes_from_idle_memory),
+		cmocka_unit_test(a_bounce_buffer_that_is_needed_after_all_comes_from_idle_memory),
 		cmocka_unit_test(who_is_strict_needs_no_pool),
 		cmocka_unit_test(memory_that_can_not_be_registered_now_ends_its_operation),
 		cmocka_unit_test(who_waits_for_the_programs_stream_says_so_and_can_be_ended),

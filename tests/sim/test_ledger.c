@@ -50,7 +50,7 @@ static void make_key(char key[KEY_BYTES], unsigned i)
 	(void)snprintf(key, KEY_BYTES, "%u", i);
 }
 
-/* Tensors without an element: nothing but keys, which no room of eager bytes bounds. */
+/* Tensors without an element: nothing but keys, which no eager credit bounds. */
 static void send_keys(unsigned from, uint64_t step, unsigned count)
 {
 	static int64_t none;

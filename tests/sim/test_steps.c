@@ -268,7 +268,7 @@ static void what_is_under_way_to_an_aborted_step_is_dropped(void **state)
 	uint64_t before;
 
 	(void)state;
-	assert_int_equal(setenv("WEFT_ROOM_BYTES", "64K", 1), 0);
+	assert_int_equal(setenv("WEFT_UNEXPECTED_BYTES", "64K", 1), 0);
 	wf_world_open(WF_WORLD_CONNECTED, 2, &slow);
 	wf_world_connect(0, 1);
 	before = wf_world_count(1).late_dropped;
@@ -280,7 +280,7 @@ static void what_is_under_way_to_an_aborted_step_is_dropped(void **state)
 	land_as(&f[1], 1, WEFT_DATA_LOSS, SENTENCE, SOON);
 	assert_int_equal(wf_world_count(1).late_dropped, before + 2);
 
-	/* The room of what was dropped is there again. */
+	/* The eager credit of what was dropped is there again. */
 	wf_world_pass(SOON);
 	wf_flight_send(&f[0], 0, 1, STEP + 1, source, MIDDLE, 0);
 	wf_flight_land(f, 1, SOON);
@@ -466,7 +466,7 @@ static void ending_drops_what_nobody_has_received(void **state)
 	struct wf_flight f[2];
 
 	(void)state;
-	assert_int_equal(setenv("WEFT_ROOM_BYTES", "64K", 1), 0);
+	assert_int_equal(setenv("WEFT_UNEXPECTED_BYTES", "64K", 1), 0);
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	wf_flight_send(&f[0], 0, 1, STEP, source, MIDDLE, 0);
 	wf_flight_send(&f[1], 0, 1, STEP, source, BIG, 0);
@@ -476,7 +476,7 @@ static void ending_drops_what_nobody_has_received(void **state)
 	land_as(&f[1], 1, WEFT_FAILED_PRECONDITION, "n1 did not take it: FAILED_PRECONDITION", SOON);
 	assert_int_equal(wf_world_count(1).late_dropped, 2);
 
-	/* So is what comes later; the room is the sender's again each time. */
+	/* So is what comes later; its eager credit is the sender's again each time. */
 	for (unsigned i = 0; i < 10; i++) {
 		wf_world_pass(SOON);
 		wf_flight_send(&f[0], 0, 1, STEP, source, MIDDLE, 0);

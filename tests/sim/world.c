@@ -456,7 +456,9 @@ static int begin_life(unsigned number, const char *address)
 	c->service.reflect = reflect;
 	wf_list_init(&c->held);
 	wf_fake_enter(life_count);
-	/* A fresh endpoint refuses only when it is full, and a node that finds no memory is none. */
+	/*
+	 * A fresh endpoint refuses only when it is full, and a node that finds no memory is none.
+	 */
 	fake->eagain = fake->refuse = 0;
 	err = wf_node_open(&options, &settings, workers, &c->node);
 	fake->eagain = before.eagain;
@@ -660,7 +662,7 @@ void wf_world_assert_free(unsigned number)
 
 			assert_int_equal(link->offer_count, 0);
 			assert_int_equal(link->keepalive.watch_count, 0);
-			assert_int_equal(link->room.held, 0);
+			assert_int_equal(link->eager_credit.held, 0);
 			assert_true(wf_world_account_is_empty(link));
 		}
 	}

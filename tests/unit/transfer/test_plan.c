@@ -30,7 +30,7 @@ static void the_table_holds(void **state)
 {
 	static const struct {
 		uint64_t bytes;
-		bool room;
+		bool credit;
 		uint32_t record_max;
 		uint64_t eager_bytes, chunk_bytes, depth; /* settings */
 		struct wf_plan plan;
@@ -46,7 +46,7 @@ static void the_table_holds(void **state)
 		{ MIB, true, RECORD_MAX, 0, 0, 0, PULL(MIB, 1, LARGE) },
 		{ MIB + 1, true, RECORD_MAX, 0, 0, 0, PULL(MIB, 2, LARGE) },
 		{ UINT64_MAX / 2, true, RECORD_MAX, 0, 0, 0, PULL(MIB, 2, LARGE) },
-		/* Without room a short body is pulled as well. */
+		/* Without credit a short body is pulled as well. */
 		{ 1, false, RECORD_MAX, 0, 0, 0,
 		  PULL(MIB, 1, "the receiver has no room for unexpected bodies") },
 		/* 200 KiB are kept for what stands before a body. */
@@ -71,7 +71,7 @@ static void the_table_holds(void **state)
 		struct wf_plan got;
 
 		memset(&got, 0xee, sizeof(got));
-		wf_plan_make(&caps, &options, rows[i].bytes, rows[i].room, rows[i].record_max,
+		wf_plan_make(&caps, &options, rows[i].bytes, rows[i].credit, rows[i].record_max,
 			     &got);
 		if (got.way != want->way || got.chunk_bytes != want->chunk_bytes ||
 		    got.depth != want->depth || got.frames != want->frames ||

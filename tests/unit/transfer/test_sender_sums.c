@@ -162,7 +162,7 @@ static void pieces_that_are_not_there_yet_are_waited_for(void **state)
 
 static void a_body_that_passes_through_a_small_room_has_the_sums_of_the_whole(void **state)
 {
-	static uint8_t room[2 * MIB];
+	static uint8_t buffer[2 * MIB];
 
 	(void)state;
 	wf_sender_sums_ask(summing, BYTES, READER);
@@ -170,8 +170,8 @@ static void a_body_that_passes_through_a_small_room_has_the_sums_of_the_whole(vo
 	for (size_t at = 0; at < BYTES; at += MIB) {
 		size_t bytes = WF_MIN(MIB, BYTES - at);
 
-		memcpy(room + at % sizeof(room), body + at, bytes);
-		wf_sender_sums_ready(summing, room, sizeof(room), at + bytes);
+		memcpy(buffer + at % sizeof(buffer), body + at, bytes);
+		wf_sender_sums_ready(summing, buffer, sizeof(buffer), at + bytes);
 		turn_all();
 	}
 	assert_int_equal(told_count, 2);

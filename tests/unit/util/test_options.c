@@ -46,7 +46,7 @@ static void nothing_set_gives_the_defaults(void **state)
 	assert_int_equal(o.depth, 0);
 	assert_int_equal(o.pack_bytes, 0);
 	assert_int_equal(o.eager_bytes, 0);
-	assert_int_equal(o.room_bytes, 4 * MIB);
+	assert_int_equal(o.unexpected_bytes, 4 * MIB);
 	assert_int_equal(o.slots, 4096);
 	assert_int_equal(o.window, 64);
 	assert_int_equal(o.timeout_ns, 60 * WF_NS_PER_S);

@@ -21,7 +21,7 @@ static const struct {
 	{
 		{ .kind = WF_FRAME_DATA, .link = 0x1817161514131211, .token = 0x2827262524232221,
 		  .epoch = 0x34333231, .seq = 0x44434241, .ack = 0x54535251,
-		  .credit = 0x64636261, .room = 0x7877767574737271, .record_count = 0x8281,
+		  .credit = 0x64636261, .eager_credit = 0x7877767574737271, .record_count = 0x8281,
 		  .body_bytes = 4 },
 		WF_FRAME_HEADER_BYTES + 4,
 		{
@@ -59,7 +59,7 @@ static const struct {
 		{ 6, 5, [36] = 3 },
 	},
 	{
-		{ .kind = WF_FRAME_READY, .room = UINT64_MAX },
+		{ .kind = WF_FRAME_READY, .eager_credit = UINT64_MAX },
 		WF_FRAME_HEADER_BYTES,
 		{ 6, 6, [40] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
 	},
@@ -86,7 +86,7 @@ static void assert_frames_equal(const struct wf_frame *a, const struct wf_frame 
 	assert_int_equal(a->seq, b->seq);
 	assert_int_equal(a->ack, b->ack);
 	assert_int_equal(a->credit, b->credit);
-	assert_int_equal(a->room, b->room);
+	assert_int_equal(a->eager_credit, b->eager_credit);
 	assert_int_equal(a->record_count, b->record_count);
 	assert_int_equal(a->body_bytes, b->body_bytes);
 }

@@ -79,7 +79,7 @@ static const struct row {
 		"a tensor that is staged", WF_RECORD_TENSOR, 16 + 46 + 8,
 		{ .tensor = { .dtype = { WEFT_UINT, 8, 1 }, .rank = 1, .shape = shape_5,
 			      .body = { WF_BODY_STAGED, 5, 9, 4, 6, 7, WF_BODY_SUM_XXH3,
-					.room_bytes = 3 } } },
+					.bounce_bytes = 3 } } },
 		{
 			0, 0, 0, 0, 0, 0, 0, 0,
 			0, 1, 8, 1,
@@ -764,9 +764,9 @@ static void a_body_makes_sense_by_itself(void **state)
 						       .address = UINT64_MAX }), -EBADMSG);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_STAGED, .bytes = 0 }), -EBADMSG);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_STAGED, .bytes = 9,
-						       .room_bytes = 9 }), 0);
+						       .bounce_bytes = 9 }), 0);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_STAGED, .bytes = 9,
-						       .room_bytes = 10 }), -EBADMSG);
+						       .bounce_bytes = 10 }), -EBADMSG);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_HANDLE, .bytes = 9,
 						       .handle = handle }), 0);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_HANDLE, .bytes = 0,
