@@ -147,7 +147,8 @@ int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *ten
 
 /* Incoming attachments. */
 
-static const struct weft_tensor *look(const struct wf_bundle *b, unsigned index, unsigned *flags)
+static const struct weft_tensor *look(const struct wf_attachment_set *b, unsigned index,
+				      unsigned *flags)
 {
 	if (!b || index >= b->count)
 		return NULL;
@@ -157,7 +158,7 @@ static const struct weft_tensor *look(const struct wf_bundle *b, unsigned index,
 }
 
 /* @deadline_ns: unless @options set one; 0: the node's default. */
-static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_bundle *b,
+static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_attachment_set *b,
 		   unsigned index, uint64_t deadline_ns, const struct weft_tensor *into,
 		   const struct weft_recv_options *options, struct weft_op **op)
 {
@@ -174,24 +175,24 @@ static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_b
 	if (deadline_ns && !fresh->timed)
 		fresh->deadline_ns = deadline_ns;
 	fresh->worker = worker;
-	wf_bundle_get(b);
-	fresh->recv.receiving.bundle = b;
+	wf_attachment_set_get(b);
+	fresh->recv.receiving.attachment_set = b;
 	fresh->recv.receiving.attached = true;
 	fresh->recv.receiving.step = index;
 	wf_op_launch(fresh, fresh->made_ns, op);
 	return 0;
 }
 
-static struct wf_bundle *bundle_of_call(void *closure_data)
+static struct wf_attachment_set *set_of_call(void *closure_data)
 {
 	const struct wf_server_call *served = closure_data;
 
-	return WF_NEED(closure_data) ? NULL : served->request.bundle;
+	return WF_NEED(closure_data) ? NULL : served->request.attachment_set;
 }
 
 unsigned weft_call_attachments(void *closure_data)
 {
-	const struct wf_bundle *b = bundle_of_call(closure_data);
+	const struct wf_attachment_set *b = set_of_call(closure_data);
 
 	return b ? b->count : 0;
 }
@@ -199,7 +200,7 @@ unsigned weft_call_attachments(void *closure_data)
 const struct weft_tensor *weft_call_attachment(void *closure_data, unsigned index,
 					       unsigned *flags)
 {
-	return look(bundle_of_call(closure_data), index, flags);
+	return look(set_of_call(closure_data), index, flags);
 }
 
 int weft_call_receive(void *closure_data, unsigned index, const struct weft_tensor *into,
@@ -211,23 +212,23 @@ int weft_call_receive(void *closure_data, unsigned index, const struct weft_tens
 	if (WF_NEED(closure_data))
 		return -EINVAL;
 	worker = wf_worker_of(served);
-	return receive(worker->node, worker, served->request.bundle, index, served->deadline_ns,
-		       into, options, op);
+	return receive(worker->node, worker, served->request.attachment_set, index,
+		       served->deadline_ns, into, options, op);
 }
 
-/* Returns the bundle of a call in its closure, or of an ended operation; NULL: none. */
-static struct wf_bundle *bundle_of(const struct weft_op *op)
+/* Returns the attachments of a call in its closure, or of an ended operation; NULL: none. */
+static struct wf_attachment_set *set_of(const struct weft_op *op)
 {
 	if (WF_NEED(op) || (!weft_op_ended(op) && !(op->owner && wf_node_inside(op->owner))))
 		return NULL;
 	if (op->class->kind == WF_OP_CALL)
-		return op->call.bundle;
-	return op->class->kind == WF_OP_READ ? op->read.bundle : NULL;
+		return op->call.attachment_set;
+	return op->class->kind == WF_OP_READ ? op->read.attachment_set : NULL;
 }
 
 unsigned weft_op_attachments(const struct weft_op *op)
 {
-	const struct wf_bundle *b = bundle_of(op);
+	const struct wf_attachment_set *b = set_of(op);
 
 	return b ? b->count : 0;
 }
@@ -235,7 +236,7 @@ unsigned weft_op_attachments(const struct weft_op *op)
 const struct weft_tensor *weft_op_attachment(const struct weft_op *op, unsigned index,
 					     unsigned *flags)
 {
-	return look(bundle_of(op), index, flags);
+	return look(set_of(op), index, flags);
 }
 
 int weft_op_receive(struct weft_op *op, unsigned index, const struct weft_tensor *into,
@@ -243,5 +244,5 @@ int weft_op_receive(struct weft_op *op, unsigned index, const struct weft_tensor
 {
 	if (WF_NEED(op))
 		return -EINVAL;
-	return receive(op->owner, op->worker, bundle_of(op), index, 0, into, options, receiver);
+	return receive(op->owner, op->worker, set_of(op), index, 0, into, options, receiver);
 }

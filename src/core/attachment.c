@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Attachments: an outgoing one is a send that begins when its message is posted; an
- * incoming one is received out of its message's bundle.
+ * incoming one is received out of its message's set.
  */
 #include "core/attachment.h"
 
@@ -244,51 +244,51 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e)
 
 int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool reply,
 			  uint64_t number, uint16_t count, void (*whole)(void *owner),
-			  void *owner, void **bundle)
+			  void *owner, void **attachment_set)
 {
-	struct wf_bundle_name name = {
+	struct wf_attachment_set_name name = {
 		.link = link, .call = call, .reply = reply, .message = number,
 	};
 	struct wf_worker *worker = ctx;
-	struct wf_bundle *b;
-	int err = wf_bundle_open(&worker->bundles, &name, count, &b);
+	struct wf_attachment_set *b;
+	int err = wf_attachment_set_open(&worker->attachment_sets, &name, count, &b);
 
 	if (err)
 		return err;
 	b->whole = whole;
 	b->owner = owner;
-	*bundle = b;
+	*attachment_set = b;
 	return 0;
 }
 
-void wf_attachments_drop(void *bundle)
+void wf_attachments_drop(void *attachment_set)
 {
-	struct wf_bundle *b = bundle;
+	struct wf_attachment_set *b = attachment_set;
 
 	if (!b)
 		return;
-	wf_bundle_close(b);
-	wf_bundle_put(b);
+	wf_attachment_set_close(b);
+	wf_attachment_set_put(b);
 }
 
-uint64_t wf_attachments_progress(const void *bundle)
+uint64_t wf_attachments_progress(const void *attachment_set)
 {
-	return ((const struct wf_bundle *)bundle)->came;
+	return ((const struct wf_attachment_set *)attachment_set)->came;
 }
 
-static void close_bundle(struct wf_loop_task *task)
+static void close_set(struct wf_loop_task *task)
 {
-	wf_attachments_drop(WF_CONTAINER(task, struct wf_bundle, task));
+	wf_attachments_drop(WF_CONTAINER(task, struct wf_attachment_set, task));
 }
 
-void wf_attachments_free(struct weft_op *op, struct wf_bundle *b)
+void wf_attachments_free(struct weft_op *op, struct wf_attachment_set *b)
 {
 	if (!b)
 		return;
 	if (!op->owner) {
-		wf_bundle_put(b); /* the node has closed the bundle */
+		wf_attachment_set_put(b); /* the node has closed the set */
 		return;
 	}
-	b->task.run = close_bundle;
+	b->task.run = close_set;
 	wf_turn_run(op->worker, &b->task, wf_clock_now());
 }

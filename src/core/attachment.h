@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attachment: sends that go beside a message, and the bundle that came beside one.
+ * Attachment: sends that go beside a message, and the set that came beside one.
  */
 #ifndef WF_CORE_ATTACHMENT_H
 #define WF_CORE_ATTACHMENT_H
 
 #include <weft/weft.h>
 #include "rpc/stream.h"
-#include "tensor/bundle.h"
+#include "tensor/attachment_set.h"
 #include "wire/record.h"
 #include "wire/record_call.h"
 
@@ -66,14 +66,16 @@ void wf_attachment_ended(struct weft_op *op, const struct wf_error *e);
 /* End a loss notice, which has left or is not needed.  Threads: owner. */
 void wf_attachment_over(struct weft_op *op);
 
-/* Implement struct wf_beside, by which the rpc floor reaches a worker's bundles. */
+/* Implement struct wf_attachment_ops, by which the rpc floor reaches a worker's sets. */
 int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool reply,
 			  uint64_t number, uint16_t count, void (*whole)(void *owner),
-			  void *owner, void **bundle);
-void wf_attachments_drop(void *bundle);
-uint64_t wf_attachments_progress(const void *bundle);
+			  void *owner, void **attachment_set);
+void wf_attachments_drop(void *attachment_set);
+uint64_t wf_attachments_progress(const void *attachment_set);
 
-/* Close the @bundle of @op, which is being freed.  Accepts NULL.  Threads: any, callback. */
-void wf_attachments_free(struct weft_op *op, struct wf_bundle *bundle);
+/*
+ * Close the @attachment_set of @op, which is being freed.  Accepts NULL.  Threads: any, callback.
+ */
+void wf_attachments_free(struct weft_op *op, struct wf_attachment_set *attachment_set);
 
 #endif

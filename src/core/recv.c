@@ -57,7 +57,7 @@ static void start(struct weft_op *op)
 	}
 	r->done = recv_done;
 	if (r->attached) {
-		wf_bundle_receive(r->bundle, (uint32_t)r->step, r);
+		wf_attachment_set_receive(r->attachment_set, (uint32_t)r->step, r);
 		return;
 	}
 	if (op->peer && wf_peer_link(op->peer, op->worker, &link, &e)) {
@@ -119,7 +119,7 @@ static void free_recv(struct weft_op *op)
 	struct wf_receiving *r = &op->recv.receiving;
 
 	if (r->attached)
-		wf_bundle_put(r->bundle);
+		wf_attachment_set_put(r->attachment_set);
 	free(r->long_shape);
 	wf_kind_close(r->device);
 	if (op->owner && r->chunk)

@@ -16,14 +16,14 @@ struct wf_op_recv {
 	struct weft_peer *from;   /* the tensor's sender */
 	struct wf_recv_any *parts; /* one for each worker; NULL: one worker alone gets the tensor */
 	struct wf_recv_any *_Atomic winner; /* the part that gets the tensor, or ends without */
-	struct wf_receiving receiving; /* the last; an attachment's refers to the bundle */
+	struct wf_receiving receiving; /* the last; an attachment's refers to its set */
 };
 
 struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 			      const struct wf_error *e);
 
 /*
- * Make a receive without submitting it, set up but for its step, and its bundle or parts.
+ * Make a receive without submitting it, set up but for its step, and its attachment set or parts.
  * Failures are recorded.
  */
 int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,

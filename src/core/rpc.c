@@ -64,8 +64,8 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 	if (e) {
 		wf_reason_keep(&op->error, e);
 	} else {
-		op->call.bundle = call->run.bundle;
-		call->run.bundle = NULL;
+		op->call.attachment_set = call->run.attachment_set;
+		call->run.attachment_set = NULL;
 	}
 	op->executed = WF_MAX(op->executed, executed);
 	wf_attachments_stop(&op->call.attached, op->worker, e);
@@ -86,7 +86,7 @@ static void free_call(struct weft_op *op)
 	free(op->call.metadata);
 	free(op->call.retry);
 	wf_attachments_forget(&op->call.attached);
-	wf_attachments_free(op, op->call.bundle);
+	wf_attachments_free(op, op->call.attachment_set);
 	wf_notes_forget(op);
 }
 

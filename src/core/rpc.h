@@ -11,7 +11,7 @@
 #include "core/retry.h"
 #include "core/server_hooks.h"
 #include "rpc/call.h"
-#include "tensor/bundle.h"
+#include "tensor/attachment_set.h"
 
 struct wf_op_call {
 	bool packed;              /* the request is in call */
@@ -32,7 +32,7 @@ struct wf_op_call {
 	uint8_t *metadata;        /* for the server */
 	struct wf_list attached;  /* attachments beside the request */
 	bool waits;               /* the outcome is known, to be told once attachments have ended */
-	struct wf_bundle *bundle; /* attachments beside the reply; NULL: none */
+	struct wf_attachment_set *attachment_set; /* attachments beside the reply; NULL: none */
 	struct wf_server_hooks_child child;
 	struct wf_notes *_Atomic notes; /* NULL: the answer had none */
 	struct wf_path path;      /* the path of request and reply */

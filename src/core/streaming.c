@@ -406,9 +406,9 @@ static void got(struct wf_reading *r, const struct wf_error *e,
 		}
 	}
 	if (heard && e)
-		wf_attachments_drop(heard->bundle);
+		wf_attachments_drop(heard->attachment_set);
 	else if (heard)
-		op->read.bundle = heard->bundle;
+		op->read.attachment_set = heard->attachment_set;
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 
@@ -437,7 +437,7 @@ static void free_read(struct weft_op *op)
 {
 	if (op->read.message)
 		protobuf_c_message_free_unpacked(op->read.message, NULL);
-	wf_attachments_free(op, op->read.bundle);
+	wf_attachments_free(op, op->read.attachment_set);
 	wf_streaming_put(op->read.stream);
 }
 

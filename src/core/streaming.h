@@ -40,7 +40,7 @@ struct wf_op_read {
 	ProtobufCMessage *message;
 	struct wf_path path;      /* bytes alone: the packed length */
 	bool compressed;          /* the message was compressed */
-	struct wf_bundle *bundle; /* attachments of the message; NULL: none */
+	struct wf_attachment_set *attachment_set; /* attachments of the message; NULL: none */
 	struct wf_reading reading;
 };
 

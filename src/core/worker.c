@@ -53,7 +53,7 @@ static void set_routes(struct wf_worker *worker)
 	wf_transfer_route(&worker->transfer, routes);
 	wf_echo_route(&worker->echoes, routes);
 	wf_step_end_route(&worker->channels, routes);
-	wf_bundles_route(&worker->bundles, routes);
+	wf_attachment_sets_route(&worker->attachment_sets, routes);
 	wf_call_route(&worker->calls, routes);
 	wf_server_call_route(&worker->serving, routes);
 	wf_drain_route(routes);
@@ -144,7 +144,7 @@ static void served_gone(struct wf_server_call *served)
 
 int wf_worker_init(struct wf_worker *worker, struct weft_node *node)
 {
-	struct wf_beside beside = {
+	struct wf_attachment_ops attachments = {
 		.expect = wf_attachments_expect,
 		.drop = wf_attachments_drop,
 		.progress = wf_attachments_progress,
@@ -160,9 +160,9 @@ int wf_worker_init(struct wf_worker *worker, struct weft_node *node)
 	wf_unexpected_init(&worker->unexpected_queue, &worker->engine, &worker->transfer);
 	wf_channels_init(&worker->channels, &worker->unexpected_queue, wf_step_relay_tell, worker);
 	wf_echo_init(&worker->echoes);
-	wf_bundles_init(&worker->bundles, &worker->unexpected_queue);
+	wf_attachment_sets_init(&worker->attachment_sets, &worker->unexpected_queue);
 	wf_sending_init(&worker->attachments, &worker->transfer, WF_RECORD_ATTACHMENT);
-	wf_streams_init(&worker->streams, &worker->transfer, &beside);
+	wf_streams_init(&worker->streams, &worker->transfer, &attachments);
 	wf_call_init(&worker->calls, &worker->streams);
 	wf_server_call_init(&worker->serving, &worker->streams, &node->services);
 	worker->serving.given_up = wf_server_hooks_given_up;
@@ -182,7 +182,7 @@ void wf_worker_fini(struct wf_worker *worker)
 	wf_server_call_fini(&worker->serving);
 	wf_call_fini(&worker->calls);
 	wf_streams_fini(&worker->streams);
-	wf_bundles_fini(&worker->bundles);
+	wf_attachment_sets_fini(&worker->attachment_sets);
 	wf_echo_fini(&worker->echoes);
 	wf_transfer_fini(&worker->transfer);
 	wf_unexpected_fini(&worker->unexpected_queue);

@@ -13,7 +13,7 @@
 #include "rpc/call.h"
 #include "rpc/service.h"
 #include "rpc/stream.h"
-#include "tensor/bundle.h"
+#include "tensor/attachment_set.h"
 #include "tensor/step_end.h"
 #include "transfer/echo.h"
 
@@ -24,7 +24,7 @@ struct wf_worker {
 	struct wf_transfer transfer;
 	struct wf_unexpected_queue unexpected_queue;
 	struct wf_channels channels;
-	struct wf_bundles bundles;
+	struct wf_attachment_sets attachment_sets;
 	struct wf_sendings attachments; /* attachments that are sent */
 	struct wf_echoes echoes;
 	struct wf_streams streams;

@@ -107,8 +107,8 @@ static void end(struct wf_call *call, const struct wf_error *e, enum weft_execut
 	if (call->stream)
 		end_stream(call, e);
 	call->done(call, e, executed, reply, bytes);
-	call->calls->streams->beside.drop(call->run.bundle);
-	call->run.bundle = NULL;
+	call->calls->streams->attachments.drop(call->run.attachment_set);
+	call->run.attachment_set = NULL;
 }
 
 static struct wf_record_call record_of(const struct wf_call *call, const struct wf_body *body)
@@ -296,9 +296,9 @@ static void complete(void *owner)
 /* Await attachments.  -EBADMSG, -ENOMEM. */
 static int expect(struct wf_call *call, struct wf_link *link, uint16_t count)
 {
-	const struct wf_beside *beside = &call->calls->streams->beside;
-	int err = beside->expect(beside->ctx, link, call->id, true, 0, count, complete, call,
-				 &call->run.bundle);
+	const struct wf_attachment_ops *attachments = &call->calls->streams->attachments;
+	int err = attachments->expect(attachments->ctx, link, call->id, true, 0, count, complete,
+				      call, &call->run.attachment_set);
 
 	call->run.partial = !err;
 	return err;
@@ -561,7 +561,7 @@ uint64_t wf_call_progress(const struct wf_call *call)
 	if (call->run.reply_busy)
 		progress = wf_progress_add(progress, wf_pull_progress(&call->pull));
 	if (call->run.partial)
-		progress = wf_progress_add(
-			progress, call->calls->streams->beside.progress(call->run.bundle));
+		progress = wf_progress_add(progress, call->calls->streams->attachments.progress(
+							     call->run.attachment_set));
 	return call->stream ? wf_progress_add(progress, wf_stream_progress(call->stream)) : progress;
 }

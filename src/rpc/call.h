@@ -43,7 +43,7 @@ struct wf_call_run {
 
 	/* read by the owner, inside done */
 	enum wf_call_reply reply;
-	void *bundle; /* attachments of the reply, for the owner to take; NULL: none */
+	void *attachment_set; /* attachments of the reply, for the owner to take; NULL: none */
 
 	/* private to call.c */
 	bool ended;

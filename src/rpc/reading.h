@@ -18,7 +18,7 @@ struct wf_reading_message {
 	const uint8_t *bytes; /* gone when done returns */
 	size_t count;
 	bool compressed;
-	void *bundle; /* attachments of the message, owned by the reader from done on; NULL: none */
+	void *attachment_set; /* owned by the reader from done on; NULL: none */
 };
 
 struct wf_reading {

@@ -124,7 +124,7 @@ static void end(struct wf_server_call *s)
 	if (serving->gone)
 		serving->gone(s);
 	wf_answer_close(s->request.answer);
-	serving->streams->beside.drop(s->request.bundle);
+	serving->streams->attachments.drop(s->request.attachment_set);
 	wf_buffer_give(&s->request.buffer);
 	free(s->reply.initial.at);
 	free(s->reply.trailing.at);
@@ -250,13 +250,13 @@ static void turn_come(struct wf_limit_ticket *ticket)
 /* Await attachments.  -EBADMSG, -ENOMEM. */
 static int expect(struct wf_server_call *s, uint16_t count)
 {
-	const struct wf_beside *beside = &s->serving->streams->beside;
+	const struct wf_attachment_ops *attachments = &s->serving->streams->attachments;
 	int err;
 
 	if (!count)
 		return 0;
-	err = beside->expect(beside->ctx, s->link, s->call, false, 0, count, complete, s,
-			     &s->request.bundle);
+	err = attachments->expect(attachments->ctx, s->link, s->call, false, 0, count, complete, s,
+				  &s->request.attachment_set);
 	s->request.partial = !err;
 	return err;
 }

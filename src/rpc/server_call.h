@@ -76,7 +76,7 @@ struct wf_server_call_request {
 	bool whole;           /* the request has come */
 	bool partial;         /* attachments are missing */
 	bool was_compressed;
-	void *bundle;         /* attachments of the request; NULL: none */
+	void *attachment_set; /* attachments of the request; NULL: none */
 	uint8_t *metadata;    /* a block, allocated; NULL: no metadata */
 	uint32_t metadata_bytes;
 	void *pairs;          /* metadata in the handler's form; freed by free() */

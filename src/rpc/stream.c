@@ -21,7 +21,7 @@ struct incoming {
 	uint8_t *data;   /* behind the struct, or in the buffer of a long message */
 	uint64_t count;
 	uint64_t eager_bytes; /* eager credit to be given back, of a short message */
-	void *bundle;  /* attachments of the message; NULL: none */
+	void *attachment_set; /* attachments of the message; NULL: none */
 	bool partial;  /* attachments are missing */
 	bool compressed;
 };
@@ -36,10 +36,10 @@ struct offered {
 };
 
 void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t,
-		     const struct wf_beside *beside)
+		     const struct wf_attachment_ops *attachments)
 {
 	streams->transfer = t;
-	streams->beside = *beside;
+	streams->attachments = *attachments;
 	wf_list_init(&streams->all);
 }
 
@@ -443,7 +443,7 @@ static void free_incoming(struct incoming *in)
 		hold(in->stream->streams->transfer, -(int64_t)in->count);
 	if (in->eager_bytes)
 		wf_eager_credit_give(wf_link_real(in->stream->link), in->eager_bytes);
-	in->stream->streams->beside.drop(in->bundle);
+	in->stream->streams->attachments.drop(in->attachment_set);
 	if (is_long(in)) {
 		wf_buffer_give(&offered(in)->buffer);
 		free(offered(in));
@@ -508,13 +508,16 @@ static void deliver(struct wf_stream *s, struct incoming *in)
 	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->in.readers), struct wf_reading, node);
 
 	const struct wf_reading_message got = {
-		.bytes = in->data, .count = in->count, .compressed = in->compressed, .bundle = in->bundle,
+		.bytes = in->data,
+		.count = in->count,
+		.compressed = in->compressed,
+		.attachment_set = in->attachment_set,
 	};
 
 	s->in.taken++;
 	if (is_long(in))
 		s->in.ahead_bytes -= in->count;
-	in->bundle = NULL;
+	in->attachment_set = NULL;
 	wf_list_remove(&r->node);
 	s->in.reader_count--;
 	r->done(r, NULL, &got);
@@ -701,13 +704,13 @@ static void complete(void *owner)
 static int expect(struct incoming *in, struct wf_link *link, uint16_t count)
 {
 	const struct wf_stream *s = in->stream;
-	const struct wf_beside *beside = &s->streams->beside;
+	const struct wf_attachment_ops *attachments = &s->streams->attachments;
 
 	if (!count)
 		return 0;
 	in->partial = true;
-	return beside->expect(beside->ctx, link, s->call, !s->serves, s->in.came, count, complete, in,
-			      &in->bundle);
+	return attachments->expect(attachments->ctx, link, s->call, !s->serves, s->in.came, count,
+				   complete, in, &in->attachment_set);
 }
 
 /* The peer takes back a message that is not pulled yet. */
@@ -880,7 +883,8 @@ uint64_t wf_stream_progress(const struct wf_stream *s)
 	if (in && in->state == PULLING)
 		progress = wf_progress_add(progress, wf_pull_progress(&offered(in)->pull));
 	if (in && in->partial)
-		progress = wf_progress_add(progress, s->streams->beside.progress(in->bundle));
+		progress = wf_progress_add(progress,
+					   s->streams->attachments.progress(in->attachment_set));
 	WF_LIST_EACH(node, &s->out.posted) {
 		struct wf_write *w = WF_CONTAINER(node, struct wf_write, node);
 

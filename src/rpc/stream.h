@@ -14,7 +14,7 @@
 #ifndef WF_STREAM_H
 #define WF_STREAM_H
 
-#include "rpc/beside.h"
+#include "rpc/attachment_ops.h"
 #include "rpc/reading.h"
 #include "rpc/write.h"
 #include "transfer/pull.h"
@@ -23,7 +23,7 @@
 /* Streams of a worker. */
 struct wf_streams {
 	struct wf_transfer *transfer;
-	struct wf_beside beside; /* attachments of all calls of the worker */
+	struct wf_attachment_ops attachments; /* attachments of all calls of the worker */
 	struct wf_list all; /* streams that have begun */
 };
 
@@ -107,7 +107,7 @@ struct wf_stream {
 };
 
 void wf_streams_init(struct wf_streams *streams, struct wf_transfer *t,
-		     const struct wf_beside *beside);
+		     const struct wf_attachment_ops *attachments);
 /* Stop and release the streams that are left; nothing is under way any more. */
 void wf_streams_fini(struct wf_streams *streams);
 

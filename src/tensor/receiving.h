@@ -11,7 +11,7 @@
 #include "tensor/unexpected.h"
 #include "transfer/pull.h"
 
-struct wf_bundle;
+struct wf_attachment_set;
 struct wf_channel;
 struct wf_channels;
 
@@ -43,7 +43,7 @@ struct wf_receiving {
 	 * another worker, was first, and this one waits to be stopped.  NULL: there is no other.
 	 */
 	bool (*claim)(struct wf_receiving *r);
-	/* The receive is cancelled: bring its tensor @a back to the queue or bundle.  Takes @a. */
+	/* The receive is cancelled: bring its tensor @a back to the queue or set.  Takes @a. */
 	void (*give_back)(struct wf_receiving *r, struct wf_unexpected *a);
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
@@ -65,15 +65,15 @@ struct wf_receiving {
 	struct wf_unexpected_queue *unexpected_queue;
 	union { /* where the tensor is given back to */
 		struct wf_channels *channels;
-		struct wf_bundle *bundle; /* set by the owner, who has a reference */
+		struct wf_attachment_set *attachment_set; /* the owner sets it, and has a reference */
 	};
 	struct wf_channel *channel; /* channel in which the receive waits */
 	struct wf_list node;     /* in channel->receives */
 	struct wf_list all_node; /* in link->work of the named peer, or in channels->receives */
 	struct wf_use_member use; /* in the step's receives, until the end */
 	struct wf_part *part; /* the peer's part in the step, until the end; or NULL */
-	struct wf_unexpected *
-		unexpected; /* unexpected tensor that matched, while it can be given back; or NULL */
+	/* The unexpected tensor that matched, while it can be given back; or NULL. */
+	struct wf_unexpected *unexpected;
 	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* NULL once the receive has ended */
 	struct wf_stage *stage;  /* stage to a device; NULL: none, or not yet */

@@ -652,7 +652,7 @@ static void check_worker(unsigned number, struct wf_worker *worker)
 	if (worker->transfer.pace.bytes || !wf_list_empty(&worker->transfer.pace.busy))
 		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
 			 (unsigned long long)worker->transfer.pace.bytes);
-	if (wf_map_next(&worker->bundles.map, NULL))
+	if (wf_map_next(&worker->attachment_sets.map, NULL))
 		fail_msg("node %u still keeps what came beside a message", number);
 	if (!wf_list_empty(&worker->attachments.all) || !wf_list_empty(&worker->attachments.line))
 		fail_msg("node %u still sends an attachment", number);

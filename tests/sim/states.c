@@ -49,11 +49,11 @@ static enum wf_state state_of_receive(const struct wf_receiving *r)
 	case WF_RECEIVING_WAITING:
 		return WF_STATE_RECEIVE_WAITING;
 	case WF_RECEIVING_MEMORY:
-		return r->attached ? WF_STATE_BUNDLE_MEMORY : WF_STATE_RECEIVE_MEMORY;
+		return r->attached ? WF_STATE_ATTACHMENTS_MEMORY : WF_STATE_RECEIVE_MEMORY;
 	case WF_RECEIVING_PULLING:
 		if (r->attached)
-			return r->pull->state == WF_PULL_STOPPING ? WF_STATE_BUNDLE_STOPPING
-								  : WF_STATE_BUNDLE_PULLING;
+			return r->pull->state == WF_PULL_STOPPING ? WF_STATE_ATTACHMENTS_STOPPING
+								  : WF_STATE_ATTACHMENTS_PULLING;
 		return r->pull->state == WF_PULL_STOPPING ? WF_STATE_RECEIVE_STOPPING
 							  : WF_STATE_RECEIVE_PULLING;
 	default:
@@ -199,7 +199,7 @@ static const struct wf_server_calls *serving_of(const struct wf_link *link)
 	return &worker_of(link)->serving;
 }
 
-static bool keeps_some(const struct wf_bundle *b)
+static bool keeps_some(const struct wf_attachment_set *b)
 {
 	for (uint32_t i = 0; i < b->count; i++)
 		if (b->tensors[i]->unexpected)
@@ -207,12 +207,13 @@ static bool keeps_some(const struct wf_bundle *b)
 	return false;
 }
 
-static void count_bundle(struct wf_tally *tally, enum wf_fault fault, const struct wf_bundle *b)
+static void count_attachments(struct wf_tally *tally, enum wf_fault fault,
+			      const struct wf_attachment_set *b)
 {
 	if (b->came < b->count)
-		count(tally, fault, WF_STATE_BUNDLE_COMING);
+		count(tally, fault, WF_STATE_ATTACHMENTS_COMING);
 	else if (keeps_some(b))
-		count(tally, fault, WF_STATE_BUNDLE_KEPT);
+		count(tally, fault, WF_STATE_ATTACHMENTS_KEPT);
 }
 
 /* What goes over @link beside messages, both ways; who receives it is an operation. */
@@ -227,11 +228,12 @@ static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struc
 		if (wf_link_real(s->link) == link)
 			count(tally, fault, state_of_attachment(s));
 	}
-	while ((at = wf_map_next(&worker->bundles.map, at))) {
-		const struct wf_bundle *b = WF_CONTAINER(at, struct wf_bundle, node);
+	while ((at = wf_map_next(&worker->attachment_sets.map, at))) {
+		const struct wf_attachment_set *b =
+			WF_CONTAINER(at, struct wf_attachment_set, node);
 
 		if (b->name.link == link)
-			count_bundle(tally, fault, b);
+			count_attachments(tally, fault, b);
 	}
 	WF_LIST_EACH(node, &worker->node->ops) {
 		const struct weft_op *op = WF_CONTAINER(node, struct weft_op, node);
@@ -314,7 +316,7 @@ void wf_states_count_leg(struct wf_tally *tally, enum wf_fault fault, const stru
 		if (s->call != call->id || s->link != link)
 			continue;
 		count_served(tally, fault, s);
-		if (s->request.bundle)
-			count_bundle(tally, fault, s->request.bundle);
+		if (s->request.attachment_set)
+			count_attachments(tally, fault, s->request.attachment_set);
 	}
 }

@@ -1229,7 +1229,7 @@ static void a_stream_that_is_closed_frees_what_went_beside_its_messages(void **s
 
 /* Peers that break the protocol. */
 
-static int tell(const struct wf_bundle *b, struct wf_record_attachment_key key)
+static int tell(const struct wf_attachment_set *b, struct wf_record_attachment_key key)
 {
 	uint8_t name[WF_RECORD_ATTACHMENT_KEY_BYTES], bytes[200];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
@@ -1248,12 +1248,12 @@ static int tell(const struct wf_bundle *b, struct wf_record_attachment_key key)
 static void attachments_that_nobody_announced_break_the_protocol_or_are_refused(void **state)
 {
 	struct wf_flight call, attached;
-	const struct wf_bundle *b;
+	const struct wf_attachment_set *b;
 
 	(void)state;
 	open_world(WF_WORLD_CONNECTED);
 	call_with(&call, &attached, SMALL);
-	b = ((const struct wf_server_call *)served)->request.bundle;
+	b = ((const struct wf_server_call *)served)->request.attachment_set;
 	/* again */
 	assert_int_equal(tell(b, (struct wf_record_attachment_key){ 0, 0, 0 }), -EBADMSG);
 	/* beyond */

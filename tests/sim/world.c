@@ -654,7 +654,7 @@ void wf_world_assert_free(unsigned number)
 		assert_null(wf_table_next(&worker->calls.table, &from));
 		assert_null(wf_map_next(&worker->serving.map, NULL));
 		assert_true(wf_list_empty(&worker->streams.all));
-		assert_null(wf_map_next(&worker->bundles.map, NULL));
+		assert_null(wf_map_next(&worker->attachment_sets.map, NULL));
 		assert_int_equal(worker->unexpected_queue.count, 0);
 		assert_true(wf_list_empty(&worker->attachments.all));
 		WF_LIST_EACH(at, &worker->engine.link_list) {

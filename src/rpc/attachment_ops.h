@@ -5,23 +5,24 @@
  *
  * Threads: owner.
  */
-#ifndef WF_BESIDE_H
-#define WF_BESIDE_H
+#ifndef WF_ATTACHMENT_OPS_H
+#define WF_ATTACHMENT_OPS_H
 
 #include "link/link.h"
 
-struct wf_beside {
+struct wf_attachment_ops {
 	/*
 	 * Await @count tensors, 1 at least, over @link beside message @number of @call, the
 	 * caller's id, for the caller if it is a @reply.  When all have come: whole, never
-	 * inside.  *@bundle is owned, until drop.  -EBADMSG, -ENOMEM.
+	 * inside.  *@attachment_set is owned, until drop.  -EBADMSG, -ENOMEM.
 	 */
 	int (*expect)(void *ctx, struct wf_link *link, uint64_t call, bool reply, uint64_t number,
-		      uint16_t count, void (*whole)(void *owner), void *owner, void **bundle);
+		      uint16_t count, void (*whole)(void *owner), void *owner,
+		      void **attachment_set);
 	/* Give up tensors that nobody wants any more.  Accepts NULL. */
-	void (*drop)(void *bundle);
+	void (*drop)(void *attachment_set);
 	/* Returns a number that differs once more of them have come. */
-	uint64_t (*progress)(const void *bundle);
+	uint64_t (*progress)(const void *attachment_set);
 	void *ctx;
 };
 
