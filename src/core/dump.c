@@ -41,17 +41,17 @@ static void put(struct dump *d)
 static void write_node(FILE *out, const struct wf_worker *worker)
 {
 	const struct weft_node *node = worker->node;
-	const struct wf_engine *w = &worker->engine;
+	const struct wf_engine *engine = &worker->engine;
 
 	if (worker == node->workers)
-		fprintf(out, "node %s at %s\n", w->name, w->address);
+		fprintf(out, "node %s at %s\n", engine->name, engine->address);
 	if (worker == node->workers && atomic_load(&node->draining))
 		fprintf(out, "it drains: no more calls are taken\n");
 	if (node->worker_count > 1)
 		fprintf(out, "worker %d of %u\n", (int)(worker - node->workers) + 1,
 			node->worker_count);
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		const struct wf_rail_caps *caps = wf_rail_caps(engine->rails[i].rail);
 
 		fprintf(out, "rail %u: %s on %s\n", i, caps->provider, caps->domain);
 	}
@@ -88,10 +88,10 @@ static void write_ops(FILE *out, struct wf_worker *worker, bool inside)
 	pthread_mutex_unlock(&node->lock);
 }
 
-static void write_pool(FILE *out, struct wf_engine *w)
+static void write_pool(FILE *out, struct wf_engine *engine)
 {
-	struct wf_pool *pool = &w->pool;
-	const struct wf_shm_export *shm_export = w->shm_export;
+	struct wf_pool *pool = &engine->pool;
+	const struct wf_shm_export *shm_export = engine->shm_export;
 
 	pthread_mutex_lock(&pool->lock);
 	fprintf(out, "pool: %llu of %llu bytes, %llu used", (unsigned long long)pool->slab_bytes,
@@ -103,9 +103,9 @@ static void write_pool(FILE *out, struct wf_engine *w)
 	fprintf(out, "\n");
 }
 
-static void write_registrations(FILE *out, const struct wf_engine *w)
+static void write_registrations(FILE *out, const struct wf_engine *engine)
 {
-	const struct wf_counters *c = &w->counters;
+	const struct wf_counters *c = &engine->counters;
 
 	fprintf(out, "registered: %llu bytes; made %llu times, found made %llu times, %llu given up for others\n",
 		(unsigned long long)atomic_load(&c->registered_bytes),
@@ -114,9 +114,9 @@ static void write_registrations(FILE *out, const struct wf_engine *w)
 		(unsigned long long)atomic_load(&c->registration_evictions));
 }
 
-static void write_events(FILE *out, const struct wf_engine *w)
+static void write_events(FILE *out, const struct wf_engine *engine)
 {
-	const struct wf_recorder *r = &w->loop.recorder;
+	const struct wf_recorder *r = &engine->loop.recorder;
 	uint64_t first = wf_recorder_first(r), last = wf_recorder_last(r);
 	uint64_t now_ns = wf_clock_now();
 
@@ -136,11 +136,11 @@ static void write_events(FILE *out, const struct wf_engine *w)
 
 /* Parts that the worker alone can write. */
 
-static void write_links(FILE *out, const struct wf_engine *w)
+static void write_links(FILE *out, const struct wf_engine *engine)
 {
 	char state[WF_LINK_STATE_BYTES];
 
-	WF_LIST_EACH(at, &w->link_list) {
+	WF_LIST_EACH(at, &engine->link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 		if (link->same)

@@ -87,23 +87,23 @@ void wf_intercept_begin(struct weft_op *op)
 	wf_reason_keep(&op->error, &e);
 }
 
-static uint64_t since_ns(const struct wf_engine *w, uint64_t ns)
+static uint64_t since_ns(const struct wf_engine *engine, uint64_t ns)
 {
-	return w->loop.now_ns > ns ? w->loop.now_ns - ns : 0;
+	return engine->loop.now_ns > ns ? engine->loop.now_ns - ns : 0;
 }
 
 void wf_intercept_ended(struct weft_op *op)
 {
 	enum weft_status status = wf_status_of(op->error.code);
-	struct wf_engine *w = &op->worker->engine;
+	struct wf_engine *engine = &op->worker->engine;
 
-	wf_counters_add(&w->counters.calls_ended[status], 1);
+	wf_counters_add(&engine->counters.calls_ended[status], 1);
 	while (op->call.intercepted.asked) {
 		const struct weft_interceptor *i = &op->owner->interceptors[--op->call.intercepted.asked];
 
 		if (i->ended)
 			i->ended(i->arg, op, op->call.service_name, op->call.method_name, status,
-				 since_ns(w, op->call.intercepted.invoked_ns));
+				 since_ns(engine, op->call.intercepted.invoked_ns));
 	}
 }
 

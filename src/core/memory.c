@@ -37,10 +37,10 @@ int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void *
 int wf_memory_give(struct weft_node *node, void *chunk)
 {
 	for (unsigned i = 0; i < node->worker_count; i++) {
-		struct wf_engine *w = &node->workers[i].engine;
+		struct wf_engine *engine = &node->workers[i].engine;
 
-		if (!wf_pool_give(&w->pool, chunk)) {
-			wf_loop_wake(&w->loop); /* an operation may wait for the memory */
+		if (!wf_pool_give(&engine->pool, chunk)) {
+			wf_loop_wake(&engine->loop); /* an operation may wait for the memory */
 			return 0;
 		}
 	}

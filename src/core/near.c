@@ -246,7 +246,7 @@ static void leave(struct visits *v)
  * own, a key is made and closed.  If registration is dear, it is for peers to read, as most
  * users need it.
  */
-static int try_rail(struct wf_engine *w, struct wf_rail *rail,
+static int try_rail(struct wf_engine *engine, struct wf_rail *rail,
 		    const struct wf_publisher_piece *piece, struct wf_error *e)
 {
 	const struct wf_rail_caps *caps = wf_rail_caps(rail);
@@ -255,8 +255,8 @@ static int try_rail(struct wf_engine *w, struct wf_rail *rail,
 
 	if (caps->memory.reg_cheap && !caps->memory.local)
 		return wf_mr_try(rail, piece->base, piece->bytes, e);
-	region = caps->memory.reg_cheap ? wf_pool_region(&w->pool, piece->base, piece->bytes)
-				 : wf_pool_shown(&w->pool, piece->base, piece->bytes);
+	region = caps->memory.reg_cheap ? wf_pool_region(&engine->pool, piece->base, piece->bytes)
+				 : wf_pool_shown(&engine->pool, piece->base, piece->bytes);
 	if (!region)
 		return wf_error_set(e, -ENOMEM, "no memory to register with %s", caps->provider);
 	return wf_region_mr(region, rail, &mr, e);
@@ -265,16 +265,16 @@ static int try_rail(struct wf_engine *w, struct wf_rail *rail,
 static void run_visit(struct wf_loop_task *task)
 {
 	struct visit *visit = WF_CONTAINER(task, struct visit, task);
-	struct wf_engine *w = &visit->worker->engine;
+	struct wf_engine *engine = &visit->worker->engine;
 	struct near *near = visit->all->near;
 	/* The memory may have been given up before this worker had time for it. */
 	bool here = near && near->parts[visit - visit->all->each].here;
 	int err = 0;
 
 	if (!near)
-		wf_pool_dismiss(&w->pool);
-	for (uint32_t i = 0; here && !err && i < w->rail_count; i++)
-		err = try_rail(w, w->rails[i].rail, &near->piece, &visit->e);
+		wf_pool_dismiss(&engine->pool);
+	for (uint32_t i = 0; here && !err && i < engine->rail_count; i++)
+		err = try_rail(engine, engine->rails[i].rail, &near->piece, &visit->e);
 	pthread_mutex_lock(&visit->worker->node->lock);
 	visit->done = true;
 	pthread_cond_broadcast(&visit->worker->node->ended);
@@ -355,12 +355,12 @@ static int add_client(struct wf_orchestrator_request *request,
 static int add_own(struct wf_orchestrator_request *request, const struct weft_node *node,
 		   const struct wf_topology *t)
 {
-	const struct wf_engine *w = &node->workers[0].engine;
+	const struct wf_engine *engine = &node->workers[0].engine;
 	struct wf_topology_place place;
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < w->rail_count; i++) {
-		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
+	for (uint32_t i = 0; !err && i < engine->rail_count; i++) {
+		const struct wf_rail_caps *caps = wf_rail_caps(engine->rails[i].rail);
 
 		if (!wf_topology_find(t, caps->pci, &place) ||
 		    !wf_topology_find(t, caps->domain, &place))

@@ -424,10 +424,10 @@ void wf_node_close(struct weft_node *node)
 
 /* Counters. */
 
-static void add_counters(struct weft_counters *sum, struct wf_engine *w)
+static void add_counters(struct weft_counters *sum, struct wf_engine *engine)
 {
-	struct wf_counters *c = &w->counters;
-	struct wf_pool *pool = &w->pool;
+	struct wf_counters *c = &engine->counters;
+	struct wf_pool *pool = &engine->pool;
 
 	sum->frames_sent += atomic_load(&c->frames_sent);
 	sum->frames_received += atomic_load(&c->frames_received);

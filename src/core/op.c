@@ -208,17 +208,18 @@ static uint64_t since(const struct weft_op *op, uint64_t at_ns)
 
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
 {
-	struct wf_engine *w = &op->worker->engine;
+	struct wf_engine *engine = &op->worker->engine;
 
 	if (e)
 		wf_reason_keep(&op->error, e);
 	op->executed = e ? WF_MAX(op->executed, executed) : WEFT_EXECUTED_YES;
 	op->finished = true;
-	op->done_ns = w->loop.now_ns;
-	wf_recorder_add(&w->loop.recorder, WF_RECORDER_OP_END, 0, op->number, (uint64_t)op->error.code);
-	wf_timer_stop(&w->loop.timers, &op->timer);
+	op->done_ns = engine->loop.now_ns;
+	wf_recorder_add(&engine->loop.recorder, WF_RECORDER_OP_END, 0, op->number,
+			(uint64_t)op->error.code);
+	wf_timer_stop(&engine->loop.timers, &op->timer);
 	op->notice.run = publish;
-	wf_loop_defer(&w->loop, &op->notice);
+	wf_loop_defer(&engine->loop, &op->notice);
 }
 
 void wf_op_finish_kept(struct weft_op *op)
@@ -379,11 +380,11 @@ void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op)
 
 void wf_op_again(struct weft_op *op)
 {
-	struct wf_engine *w = &op->worker->engine;
+	struct wf_engine *engine = &op->worker->engine;
 
-	wf_timer_stop(&w->loop.timers, &op->timer);
+	wf_timer_stop(&engine->loop.timers, &op->timer);
 	op->started = false;
-	wf_loop_submit(&w->loop, &op->start_task);
+	wf_loop_submit(&engine->loop, &op->start_task);
 }
 
 static void cancel(struct wf_loop_task *task)

@@ -137,7 +137,7 @@ static void pause_over(struct wf_timer *timer)
 
 bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
 {
-	struct wf_engine *w = &op->worker->engine;
+	struct wf_engine *engine = &op->worker->engine;
 	struct wf_retry *r = op->call.retry;
 	uint64_t at_ns;
 
@@ -145,7 +145,7 @@ bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_exec
 	    ++r->failed >= r->policy.attempts || !is_safe(r, executed) ||
 	    !(r->policy.statuses & 1u << wf_status_of(e->code)))
 		return false;
-	at_ns = w->loop.now_ns + pause_ns(r);
+	at_ns = engine->loop.now_ns + pause_ns(r);
 	if (at_ns >= op->deadline_ns)
 		return false;
 	mark(r, executed);
@@ -154,7 +154,7 @@ bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_exec
 	r->last = *e;
 	op->executed = WF_MAX(op->executed, executed);
 	op->call.call.run.again = true;
-	wf_loop_timer(&w->loop, &r->timer, at_ns, pause_over);
+	wf_loop_timer(&engine->loop, &r->timer, at_ns, pause_over);
 	return true;
 }
 

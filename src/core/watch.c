@@ -43,11 +43,11 @@ static void say_more(struct wf_worker *worker, int level, unsigned count)
 static bool may_say(struct wf_worker *worker, int level)
 {
 	struct wf_watch *watch = &worker->watch;
-	struct wf_engine *w = &worker->engine;
+	struct wf_engine *engine = &worker->engine;
 
-	if (w->loop.now_ns - watch->second_ns >= WF_NS_PER_S) {
+	if (engine->loop.now_ns - watch->second_ns >= WF_NS_PER_S) {
 		say_more(worker, level, watch->unsaid);
-		watch->second_ns = w->loop.now_ns;
+		watch->second_ns = engine->loop.now_ns;
 		watch->lines = watch->unsaid = 0;
 	}
 	if (watch->lines < LINES_MAX) {
@@ -60,14 +60,14 @@ static bool may_say(struct wf_worker *worker, int level)
 
 static void say(struct weft_op *op, int level, const char *what)
 {
-	struct wf_engine *w = &op->worker->engine;
+	struct wf_engine *engine = &op->worker->engine;
 	char name[WF_DESCRIBE_BYTES], wait[WF_DESCRIBE_BYTES];
 
-	if (!wf_log_hears(&w->log, level) || !may_say(op->worker, level))
+	if (!wf_log_hears(&engine->log, level) || !may_say(op->worker, level))
 		return;
 	wf_describe_op(op, name);
 	wf_describe_wait(op, wait);
-	wf_log(&w->log, level, "%s %s: %s", name, what, wait);
+	wf_log(&engine->log, level, "%s %s: %s", name, what, wait);
 }
 
 static uint64_t patience_ns(const struct weft_op *op)
@@ -129,11 +129,11 @@ static bool stands_still(struct weft_op *op, const void *arg)
 
 static void arm(struct wf_worker *worker)
 {
-	struct wf_engine *w = &worker->engine;
+	struct wf_engine *engine = &worker->engine;
 
-	if (w->options.stall_ns && wf_log_hears(&w->log, WF_LOG_WARN))
-		wf_loop_timer(&w->loop, &worker->watch.timer, w->loop.now_ns + w->options.stall_ns / LOOKS,
-				look);
+	if (engine->options.stall_ns && wf_log_hears(&engine->log, WF_LOG_WARN))
+		wf_loop_timer(&engine->loop, &worker->watch.timer,
+			      engine->loop.now_ns + engine->options.stall_ns / LOOKS, look);
 }
 
 static void look(struct wf_timer *timer)
@@ -167,10 +167,10 @@ void wf_watch_begin(struct weft_op *op)
 /* Log that the deadline of @op passes, before its state changes. */
 void wf_watch_late(struct weft_op *op)
 {
-	const struct wf_engine *w = &op->worker->engine;
-	uint64_t took_ns = w->loop.now_ns - op->made_ns;
+	const struct wf_engine *engine = &op->worker->engine;
+	uint64_t took_ns = engine->loop.now_ns - op->made_ns;
 	/* A deadline shorter than WEFT_STALL is the program's own affair: a note. */
-	bool long_ago = w->options.stall_ns && took_ns >= w->options.stall_ns;
+	bool long_ago = engine->options.stall_ns && took_ns >= engine->options.stall_ns;
 	char what[64];
 
 	if (!op->started || op->finished)
@@ -225,17 +225,19 @@ void wf_watch_where(const struct wf_worker *worker, char text[WF_WATCH_WHERE_BYT
 /* Log that the worker is stuck, which it can't do itself.  Threads: any. */
 void wf_watch_worker(struct wf_worker *worker)
 {
-	const struct wf_engine *w = &worker->engine;
-	uint64_t stall_ns = w->options.stall_ns, now_ns = wf_clock_now();
-	uint64_t turn_ns = atomic_load(&w->loop.recorder.turn_ns);
+	const struct wf_engine *engine = &worker->engine;
+	uint64_t stall_ns = engine->options.stall_ns, now_ns = wf_clock_now();
+	uint64_t turn_ns = atomic_load(&engine->loop.recorder.turn_ns);
 	uint64_t told_ns = atomic_load(&worker->watch.stuck_told_ns);
 	/* A worker polls once more after it has set asleep. */
-	bool asleep = atomic_load(&w->loop.poller.asleep) && !atomic_load(&w->loop.recorder.call);
+	bool asleep = atomic_load(&engine->loop.poller.asleep) &&
+		      !atomic_load(&engine->loop.recorder.call);
 	char where[WF_WATCH_WHERE_BYTES];
 
 	if (!stall_ns || asleep || now_ns < turn_ns + stall_ns || now_ns < told_ns + stall_ns ||
 	    !atomic_compare_exchange_strong(&worker->watch.stuck_told_ns, &told_ns, now_ns))
 		return;
 	wf_watch_where(worker, where);
-	wf_log_outside(&w->log, WF_LOG_WARN, "the worker of this node does not turn: %s", where);
+	wf_log_outside(&engine->log, WF_LOG_WARN, "the worker of this node does not turn: %s",
+		       where);
 }

@@ -201,11 +201,11 @@ int wf_worker_open(struct wf_worker *worker, struct wf_engine_config *config, st
 static void *turn(void *arg)
 {
 	struct wf_worker *worker = arg;
-	struct wf_engine *w = &worker->engine;
+	struct wf_engine *engine = &worker->engine;
 
 	/* A child that was forked in a callback has nothing more to do here. */
-	while (!worker->stop && !w->loop.forked)
-		wf_loop_wait(&w->loop, wf_clock_now() + WF_NS_PER_S);
+	while (!worker->stop && !engine->loop.forked)
+		wf_loop_wait(&engine->loop, wf_clock_now() + WF_NS_PER_S);
 	return NULL;
 }
 
@@ -250,7 +250,7 @@ bool wf_worker_recall(struct wf_worker *worker)
 
 void wf_worker_live_on(struct wf_worker *worker)
 {
-	struct wf_engine *w = &worker->engine;
+	struct wf_engine *engine = &worker->engine;
 
-	wf_loop_wait(&w->loop, w->loop.now_ns + RECALL_TURN_NS);
+	wf_loop_wait(&engine->loop, engine->loop.now_ns + RECALL_TURN_NS);
 }

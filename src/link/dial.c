@@ -29,34 +29,34 @@ static void answer_late(struct wf_timer *timer);
 
 static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_greet_hello *h = &greet->hello;
 
 	memset(greet, 0, sizeof(*greet));
 	greet->kind = WF_GREET_HELLO;
 	h->wire_min = WF_WIRE_VERSION;
 	h->wire_max = WF_WIRE_VERSION;
-	memcpy(h->incarnation, w->directory->incarnation, sizeof(h->incarnation));
-	snprintf(h->name, sizeof(h->name), "%s", w->name);
-	snprintf(h->address, sizeof(h->address), "%s", w->address);
+	memcpy(h->incarnation, engine->directory->incarnation, sizeof(h->incarnation));
+	snprintf(h->name, sizeof(h->name), "%s", engine->name);
+	snprintf(h->address, sizeof(h->address), "%s", engine->address);
 	snprintf(h->security, sizeof(h->security), "open");
-	h->side = w->sidedoor ? wf_host_number(w->host) : 0;
-	h->manual = w->manual;
+	h->side = engine->sidedoor ? wf_host_number(engine->host) : 0;
+	h->manual = engine->manual;
 	h->link = link->id;
 	h->token = link->token;
-	h->lost_ns = w->options.lost_ns;
+	h->lost_ns = engine->options.lost_ns;
 	h->record_bytes_max = WF_LINK_RECORD_BYTES_MAX;
 	h->checksums = WF_BODY_SUM_XXH3;
 	h->compressions = WF_COMPRESSION_ZSTD;
 	h->lanes = WF_LANES_MAX;
-	h->checksum = w->options.checksum;
+	h->checksum = engine->options.checksum;
 	if (link->redial.under_way) {
 		h->resume_link = link->peer->link;
 		h->resume_token = link->peer->token;
 	}
-	h->rail_count = w->rail_count;
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
+	h->rail_count = engine->rail_count;
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		const struct wf_rail_caps *caps = wf_rail_caps(engine->rails[i].rail);
 		struct wf_greet_rail *r = &h->rails[i];
 
 		snprintf(r->provider, sizeof(r->provider), "%s", caps->provider);
@@ -68,9 +68,10 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 		r->same_host = caps->same_host;
 		/* An address that tells of the host goes by the side door alone. */
 		if (caps->same_host)
-			r->edition = w->rails[i].edition;
+			r->edition = engine->rails[i].edition;
 		else
-			r->address_bytes = (uint32_t)wf_rail_address(w->rails[i].rail, r->address);
+			r->address_bytes =
+				(uint32_t)wf_rail_address(engine->rails[i].rail, r->address);
 	}
 }
 
@@ -99,10 +100,10 @@ static void refuse(struct wf_conn *conn, enum weft_status status, const char *te
  */
 static uint64_t until_ns(const struct wf_link *link)
 {
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 	uint64_t until = link->redial.under_way ? link->redial.until_ns : link->dial.until_ns;
 
-	return until > w->loop.now_ns ? until : w->loop.now_ns + w->options.lost_ns;
+	return until > engine->loop.now_ns ? until : engine->loop.now_ns + engine->options.lost_ns;
 }
 
 /* Returns when a dial without an answer is over; the system itself would try for minutes. */
@@ -119,12 +120,12 @@ static uint64_t answer_until_ns(struct wf_link *link)
 /* Dial again after a pause, or give up: a dial has failed, or what it led to. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	uint64_t pause = link->dial.pause_ns;
 
 	/* Another user's port stays another user's: no dial helps. */
-	if (w->loop.now_ns >= link->dial.until_ns || (link->dial.met && e->code == -ECONNREFUSED) ||
-	    e->code == -EACCES) {
+	if (engine->loop.now_ns >= link->dial.until_ns ||
+	    (link->dial.met && e->code == -ECONNREFUSED) || e->code == -EACCES) {
 		struct wf_error why;
 
 		wf_error_set(&why, e->code == -EACCES ? -EACCES : -EHOSTUNREACH,
@@ -140,24 +141,24 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	link->dial.pause_ns = WF_MIN(2 * pause, DIAL_PAUSE_MAX_NS);
 	/* Between half and all of the pause, so that many peers don't come at once. */
 	pause = pause / 2 + wf_random_u64() % (pause / 2);
-	wf_loop_timer(&w->loop, &link->dial.timer, WF_MIN(w->loop.now_ns + pause, until_ns(link)),
-			dial_timer);
+	wf_loop_timer(&engine->loop, &link->dial.timer,
+		      WF_MIN(engine->loop.now_ns + pause, until_ns(link)), dial_timer);
 }
 
 static void dial(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_error e;
 
 	wf_link_record(link, WF_RECORDER_DIAL, 0, 0);
-	if (!wf_door_dial(w->door, link->address, link, &link->conn, &e)) {
+	if (!wf_door_dial(engine->door, link->address, link, &link->conn, &e)) {
 		wf_link_get(link);
 		/*
 		 * The hello is queued at once, though it leaves only when the dial is through:
 		 * before anything else.
 		 */
 		wf_dial_tell(link);
-		wf_loop_timer(&w->loop, &link->dial.timer, answer_until_ns(link), answer_late);
+		wf_loop_timer(&engine->loop, &link->dial.timer, answer_until_ns(link), answer_late);
 	} else if (link->redial.under_way) {
 		wf_keepalive_door_closed(link, &e);
 	} else {
@@ -172,18 +173,18 @@ static void dial_timer(struct wf_timer *timer)
 
 void wf_dial_start(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (!link->address[0])
 		return;
 	link->dialler = true;
 	link->state = WF_LINK_DIALLING;
 	link->dial.pause_ns = DIAL_PAUSE_NS;
-	link->dial.until_ns = link->dial.met ? 0 : w->loop.now_ns + w->options.connect_ns;
+	link->dial.until_ns = link->dial.met ? 0 : engine->loop.now_ns + engine->options.connect_ns;
 	/*
 	 * The dial starts from the loop, so that no function of the door is called inside another.
 	 */
-	wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns, dial_timer);
+	wf_loop_timer(&engine->loop, &link->dial.timer, engine->loop.now_ns, dial_timer);
 }
 
 void wf_dial_again(struct wf_link *link)
@@ -229,11 +230,12 @@ static void hello_late(struct wf_timer *timer)
 static void opened(void *ctx, struct wf_conn *conn)
 {
 	struct wf_link *link = wf_conn_owner(conn);
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	(void)ctx;
-	wf_loop_timer(&w->loop, &link->dial.timer,
-			WF_MIN(w->loop.now_ns + w->options.lost_ns, until_ns(link)), hello_late);
+	wf_loop_timer(&engine->loop, &link->dial.timer,
+		      WF_MIN(engine->loop.now_ns + engine->options.lost_ns, until_ns(link)),
+		      hello_late);
 }
 
 /* End a link that was dialled to us and never came up, whose door has closed for good. */
@@ -276,22 +278,22 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 static int accept_hello(struct wf_link *link, const struct wf_greet_hello *hello,
 			struct wf_engine **home, struct wf_error *e)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	int err;
 
 	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
 		return wf_error_set(e, -EPROTO,
 				    "the peer speaks wire versions %u to %u, this node %d",
 				    hello->wire_min, hello->wire_max, WF_WIRE_VERSION);
-	if (!memcmp(hello->incarnation, w->directory->incarnation, WF_INCARNATION_BYTES))
+	if (!memcmp(hello->incarnation, engine->directory->incarnation, WF_INCARNATION_BYTES))
 		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
 	if (!hello->link)
 		return wf_error_set(e, -EPROTO, "the hello of the peer names no link");
 	err = wf_link_keep_hello(link, hello, e);
 	if (err)
 		return err;
-	*home = wf_directory_claim(w->directory, &link->home, link->peer->incarnation);
-	if (*home != w)
+	*home = wf_directory_claim(engine->directory, &link->home, link->peer->incarnation);
+	if (*home != engine)
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->stage = WF_LINK_STAGE_GREETED;
 	/*
@@ -299,10 +301,10 @@ static int accept_hello(struct wf_link *link, const struct wf_greet_hello *hello
 	 * another one.
 	 */
 	if (!link->dial.until_ns)
-		link->dial.until_ns = w->loop.now_ns + w->options.connect_ns;
+		link->dial.until_ns = engine->loop.now_ns + engine->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
 	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
-	link->keepalive.heard_ns = w->loop.now_ns;
+	link->keepalive.heard_ns = engine->loop.now_ns;
 	wf_eager_credit_begin(link);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
 	return 0;
@@ -326,25 +328,26 @@ static void greeted_again(struct wf_timer *timer)
 static void elsewhere(struct wf_link *link, const struct wf_greet_hello *hello,
 		      struct wf_engine *home)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_error e;
 
 	if (link->stage != WF_LINK_STAGE_MOVING)
-		link->keepalive.heard_ns = w->loop.now_ns;
+		link->keepalive.heard_ns = engine->loop.now_ns;
 	link->stage = WF_LINK_STAGE_MOVING;
-	if (!wf_same_decides(w, hello->incarnation) &&
-	    w->loop.now_ns - link->keepalive.heard_ns < HOME_MAX_NS &&
+	if (!wf_same_decides(engine, hello->incarnation) &&
+	    engine->loop.now_ns - link->keepalive.heard_ns < HOME_MAX_NS &&
 	    !wf_link_keep_hello(link, hello, &e)) { /* without GREETED nothing uses the hello */
-		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + HOME_NS, greeted_again);
+		wf_loop_timer(&engine->loop, &link->dial.timer, engine->loop.now_ns + HOME_NS,
+			      greeted_again);
 		return;
 	}
 	wf_link_get(link);
-	wf_timer_stop(&w->loop.timers, &link->dial.timer);
+	wf_timer_stop(&engine->loop.timers, &link->dial.timer);
 	wf_link_close_conn(link);
 	link->stage = WF_LINK_STAGE_UNMET;
 	link->state = WF_LINK_IDLE;
 	wf_link_renew(link);
-	w->sink->elsewhere(w->sink_ctx, link, home);
+	engine->sink->elsewhere(engine->sink_ctx, link, home);
 	wf_link_put(link);
 }
 
@@ -358,7 +361,7 @@ static bool says_the_same(const struct wf_greet_hello *a, const struct wf_greet_
 /* Take the hello with which the peer has answered our dial. */
 static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 {
-	struct wf_engine *w = link->engine, *home;
+	struct wf_engine *engine = link->engine, *home;
 	struct wf_error e;
 	int err;
 
@@ -366,7 +369,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 		link->redial.under_way = false;
 		wf_conn_forget_first(link->conn);
 		if (says_the_same(link->peer, hello)) {
-			wf_counters_add(&w->counters.links_resumed, 1);
+			wf_counters_add(&engine->counters.links_resumed, 1);
 			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 			wf_keepalive_redialled(link);
 			wf_keepalive_heard(link);
@@ -384,8 +387,8 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 			wf_probe_rails(link, hello);
 		return;
 	}
-	home = wf_directory_find(w->directory, hello->incarnation);
-	if (home && home != w) {
+	home = wf_directory_find(engine->directory, hello->incarnation);
+	if (home && home != engine) {
 		elsewhere(link, hello, home);
 		return;
 	}
@@ -398,9 +401,10 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 		wf_same_dialled(link);
 }
 
-static void resume(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello)
+static void resume(struct wf_engine *engine, struct wf_conn *conn,
+		   const struct wf_greet_hello *hello)
 {
-	struct wf_link *link = wf_table_get(&w->links, hello->resume_link);
+	struct wf_link *link = wf_table_get(&engine->links, hello->resume_link);
 
 	if (!link || link->token != hello->resume_token || !wf_link_greeted(link) ||
 	    !says_the_same(link->peer, hello)) {
@@ -414,7 +418,7 @@ static void resume(struct wf_engine *w, struct wf_conn *conn, const struct wf_gr
 	wf_conn_trust(conn); /* the peer knows the token */
 	wf_conn_forget_first(conn);
 	wf_keepalive_redialled(link);
-	wf_counters_add(&w->counters.links_resumed, 1);
+	wf_counters_add(&engine->counters.links_resumed, 1);
 	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 	wf_keepalive_heard(link);
 	wf_dial_tell(link);
@@ -432,19 +436,20 @@ struct visit {
 	struct wf_greet_hello hello;
 };
 
-static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello);
+static void stranger(struct wf_engine *engine, struct wf_conn *conn,
+		     const struct wf_greet_hello *hello);
 
 static void visit(struct wf_loop_task *task)
 {
 	struct visit *v = WF_CONTAINER(task, struct visit, task);
-	struct wf_engine *w = v->home.engine;
+	struct wf_engine *engine = v->home.engine;
 
-	wf_door_take(v->conn, w->loop.now_ns);
-	if (w->rail_count)
-		stranger(w, v->conn, &v->hello);
+	wf_door_take(v->conn, engine->loop.now_ns);
+	if (engine->rail_count)
+		stranger(engine, v->conn, &v->hello);
 	else
 		wf_conn_close(v->conn); /* the node closes */
-	wf_directory_leave(w->directory, &v->home);
+	wf_directory_leave(engine->directory, &v->home);
 	free(v);
 }
 
@@ -466,20 +471,22 @@ static void show_to(struct wf_engine *to, struct wf_conn *conn, const struct wf_
 }
 
 /* Find the worker that is to have a stranger from our door. */
-static void welcome(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello)
+static void welcome(struct wf_engine *engine, struct wf_conn *conn,
+		    const struct wf_greet_hello *hello)
 {
 	struct wf_directory_home home;
 
-	wf_directory_place(w->directory, &home, hello->address, hello->incarnation);
-	if (home.engine == w)
-		stranger(w, conn, hello);
+	wf_directory_place(engine->directory, &home, hello->address, hello->incarnation);
+	if (home.engine == engine)
+		stranger(engine, conn, hello);
 	else
 		show_to(home.engine, conn, hello);
-	wf_directory_leave(w->directory, &home);
+	wf_directory_leave(engine->directory, &home);
 }
 
 /* Make a link for a stranger that no other worker has: the directory says so meanwhile. */
-static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_greet_hello *hello)
+static void stranger(struct wf_engine *engine, struct wf_conn *conn,
+		     const struct wf_greet_hello *hello)
 {
 	struct wf_engine *home;
 	struct wf_greet greet;
@@ -489,21 +496,21 @@ static void stranger(struct wf_engine *w, struct wf_conn *conn, const struct wf_
 	int err;
 
 	if (hello->resume_link) {
-		resume(w, conn, hello);
+		resume(engine, conn, hello);
 		return;
 	}
-	if (!memcmp(hello->incarnation, w->directory->incarnation, WF_INCARNATION_BYTES)) {
+	if (!memcmp(hello->incarnation, engine->directory->incarnation, WF_INCARNATION_BYTES)) {
 		refuse(conn, WEFT_INVALID_ARGUMENT, "that address is this node's own");
 		return;
 	}
-	other = wf_link_find(w, hello->incarnation, NULL);
+	other = wf_link_find(engine, hello->incarnation, NULL);
 	/*
 	 * If the stranger is that peer, has forgotten that link, and word of it is lost, its host
 	 * says so now.
 	 */
 	if (other)
 		wf_keepalive_probe(other);
-	err = wf_link_create(w, &link);
+	err = wf_link_create(engine, &link);
 	if (err) {
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
 		return;
@@ -546,14 +553,14 @@ static void start_late(struct wf_timer *timer)
  */
 static void start_without(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	wf_probe_list(link);
 	if (link->probe.pair_count)
 		wf_probe_start(link);
 	else
-		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS,
-			      start_late);
+		wf_loop_timer(&engine->loop, &link->dial.timer,
+			      engine->loop.now_ns + WF_SIDEDOOR_WAIT_NS, start_late);
 }
 
 static void beside_settled(struct wf_link *link, bool met)
@@ -582,12 +589,12 @@ static void refused(struct wf_link *link, const struct wf_greet *greet)
 static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *greet)
 {
 	struct wf_link *link = wf_conn_owner(conn);
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 	struct wf_error e;
 
 	if (!link) {
 		if (greet->kind == WF_GREET_HELLO)
-			welcome(w, conn, &greet->hello);
+			welcome(engine, conn, &greet->hello);
 		else
 			wf_conn_close(conn);
 		return;
@@ -642,11 +649,12 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
  */
 static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 {
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 
-	if (w->loop.now_ns >= w->kept_out_ns) {
-		w->kept_out_ns = w->loop.now_ns + WF_NS_PER_S;
-		wf_log(&w->log, WF_LOG_WARN, "%s is kept out: %s", wf_conn_remote(conn), e->text);
+	if (engine->loop.now_ns >= engine->kept_out_ns) {
+		engine->kept_out_ns = engine->loop.now_ns + WF_NS_PER_S;
+		wf_log(&engine->log, WF_LOG_WARN, "%s is kept out: %s", wf_conn_remote(conn),
+		       e->text);
 	}
 	refuse(conn, WEFT_PERMISSION_DENIED, e->text);
 }

@@ -20,15 +20,15 @@ void wf_directory_fini(struct wf_directory *d)
 	pthread_mutex_destroy(&d->lock);
 }
 
-void wf_directory_join(struct wf_directory *d, struct wf_engine *w)
+void wf_directory_join(struct wf_directory *d, struct wf_engine *engine)
 {
-	d->workers[d->worker_count++] = w;
+	d->workers[d->worker_count++] = engine;
 }
 
-void wf_directory_enter(struct wf_directory *d, struct wf_directory_home *home, struct wf_engine *w,
-			const char *address)
+void wf_directory_enter(struct wf_directory *d, struct wf_directory_home *home,
+			struct wf_engine *engine, const char *address)
 {
-	*home = (struct wf_directory_home){ .engine = w, .address = address };
+	*home = (struct wf_directory_home){ .engine = engine, .address = address };
 	pthread_mutex_lock(&d->lock);
 	wf_list_append(&d->homes, &home->node);
 	pthread_mutex_unlock(&d->lock);
@@ -138,16 +138,17 @@ static struct wf_engine *pick(struct wf_directory *d)
 void wf_directory_place(struct wf_directory *d, struct wf_directory_home *home, const char *address,
 			const uint8_t *incarnation)
 {
-	struct wf_engine *w = NULL;
+	struct wf_engine *engine = NULL;
 
 	pthread_mutex_lock(&d->lock);
 	if (incarnation)
-		w = find(d, incarnation);
-	if (!w)
-		w = find_address(d, address);
-	if (!w)
-		w = pick(d);
-	*home = (struct wf_directory_home){ .engine = w, .address = incarnation ? "" : address };
+		engine = find(d, incarnation);
+	if (!engine)
+		engine = find_address(d, address);
+	if (!engine)
+		engine = pick(d);
+	*home = (struct wf_directory_home){ .engine = engine,
+					    .address = incarnation ? "" : address };
 	if (incarnation)
 		claim(home, incarnation);
 	wf_list_append(&d->homes, &home->node);

@@ -47,12 +47,12 @@ struct wf_directory {
 int wf_directory_init(struct wf_directory *d);
 void wf_directory_fini(struct wf_directory *d);
 
-/* Let @w take its share of the peers from now on.  Threads: setup. */
-void wf_directory_join(struct wf_directory *d, struct wf_engine *w);
+/* Let @engine take its share of the peers from now on.  Threads: setup. */
+void wf_directory_join(struct wf_directory *d, struct wf_engine *engine);
 
-/* Enter @home at @w.  Borrows @home and @address until @home leaves. */
-void wf_directory_enter(struct wf_directory *d, struct wf_directory_home *home, struct wf_engine *w,
-			const char *address);
+/* Enter @home at @engine.  Borrows @home and @address until @home leaves. */
+void wf_directory_enter(struct wf_directory *d, struct wf_directory_home *home,
+			struct wf_engine *engine, const char *address);
 
 /*
  * Enter @home where it belongs, which is then @home->engine.  Borrows the address until @home

@@ -42,7 +42,7 @@ void wf_eager_credit_unuse(struct wf_link *link, uint64_t bytes)
 
 void wf_eager_credit_give(struct wf_link *link, uint64_t bytes)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	link = wf_link_real(link);
 	link->eager_credit.held -= bytes;
@@ -52,7 +52,7 @@ void wf_eager_credit_give(struct wf_link *link, uint64_t bytes)
 	 * The next frame tells the total; a frame of its own only when half of it would be unknown
 	 * to the peer.
 	 */
-	if (link->state == WF_LINK_UP &&
-	    link->eager_credit.total - link->eager_credit.told > w->options.unexpected_bytes / 2)
+	if (link->state == WF_LINK_UP && link->eager_credit.total - link->eager_credit.told >
+						 engine->options.unexpected_bytes / 2)
 		wf_link_mark(link);
 }

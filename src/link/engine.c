@@ -22,56 +22,58 @@
 
 static void wake(void *ctx)
 {
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 
-	wf_loop_wake(&w->loop);
+	wf_loop_wake(&engine->loop);
 }
 
-static int open_rails(struct wf_engine *w, struct wf_error *e)
+static int open_rails(struct wf_engine *engine, struct wf_error *e)
 {
 	struct wf_rail_config config = {
-		.host = w->host_address,
-		.slots_count = (uint32_t)w->options.slots,
-		.counters = &w->counters,
-		.recorder = &w->loop.recorder,
+		.host = engine->host_address,
+		.slots_count = (uint32_t)engine->options.slots,
+		.counters = &engine->counters,
+		.recorder = &engine->loop.recorder,
 		.wake = wake,
-		.wake_ctx = w,
+		.wake_ctx = engine,
 	};
 	struct wf_error first = { 0 };
 
-	if (w->options.ports[0]) {
+	if (engine->options.ports[0]) {
 		unsigned a, b;
 		char rest;
 
-		if (sscanf(w->options.ports, "%u-%u%c", &a, &b, &rest) != 2 || !a || b > 65535 ||
-		    a > b)
+		if (sscanf(engine->options.ports, "%u-%u%c", &a, &b, &rest) != 2 || !a ||
+		    b > 65535 || a > b)
 			return wf_error_set(e, -EINVAL, "WEFT_PORTS=%s: first-last is expected",
-					    w->options.ports);
+					    engine->options.ports);
 		config.port_first = (uint16_t)a;
 		config.port_last = (uint16_t)b;
 	}
-	for (size_t i = 0; i < w->select.count && w->rail_count < WF_ENGINE_RAILS_MAX; i++) {
-		struct wf_engine_rail *on = &w->rails[w->rail_count];
+	for (size_t i = 0; i < engine->select.count && engine->rail_count < WF_ENGINE_RAILS_MAX;
+	     i++) {
+		struct wf_engine_rail *on = &engine->rails[engine->rail_count];
 		struct wf_error why = { 0 };
 
-		if (w->select.all[i].short_of_room)
-			wf_log(&w->log, WF_LOG_WARN, "%s is not used: %s",
-			       w->select.all[i].caps.provider, w->select.all[i].reason);
-		if (!w->select.all[i].used)
+		if (engine->select.all[i].short_of_room)
+			wf_log(&engine->log, WF_LOG_WARN, "%s is not used: %s",
+			       engine->select.all[i].caps.provider, engine->select.all[i].reason);
+		if (!engine->select.all[i].used)
 			continue;
-		if (wf_rail_open(&w->select.all[i], &config, &on->rail, &why)) {
-			wf_log(&w->log, WF_LOG_WARN, "%s: %s", w->select.all[i].caps.provider,
-			       why.text);
+		if (wf_rail_open(&engine->select.all[i], &config, &on->rail, &why)) {
+			wf_log(&engine->log, WF_LOG_WARN, "%s: %s",
+			       engine->select.all[i].caps.provider, why.text);
 			if (!first.code)
 				first = why;
 			continue;
 		}
 		wf_list_init(&on->abandoned);
-		on->share = (uint32_t)w->options.window;
-		w->frame_bytes = WF_MAX(w->frame_bytes, wf_rail_caps(on->rail)->frame_bytes);
-		w->rail_count++;
+		on->share = (uint32_t)engine->options.window;
+		engine->frame_bytes =
+			WF_MAX(engine->frame_bytes, wf_rail_caps(on->rail)->frame_bytes);
+		engine->rail_count++;
 	}
-	if (!w->rail_count) {
+	if (!engine->rail_count) {
 		*e = first;
 		return first.code ? first.code
 				  : wf_error_set(e, -ENODATA, "no provider could be opened");
@@ -82,37 +84,39 @@ static int open_rails(struct wf_engine *w, struct wf_error *e)
 /*
  * Close all rails.  Their operations end by the stop, and the upcalls of that still have the rail.
  */
-static void close_rails(struct wf_engine *w)
+static void close_rails(struct wf_engine *engine)
 {
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		struct wf_engine_rail *on = &w->rails[i];
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		struct wf_engine_rail *on = &engine->rails[i];
 
-		wf_timer_stop(&w->loop.timers, &on->reopen_timer);
-		wf_timer_stop(&w->loop.timers, &on->tidy_timer);
+		wf_timer_stop(&engine->loop.timers, &on->reopen_timer);
+		wf_timer_stop(&engine->loop.timers, &on->tidy_timer);
 		wf_rail_stop(on->rail);
 		wf_outframe_give_all(&on->abandoned);
-		w->sink->quiet(w->sink_ctx, on);
+		engine->sink->quiet(engine->sink_ctx, on);
 	}
-	wf_pool_forget(&w->pool, NULL);
-	wf_pool_forget(&w->frames.pool, NULL);
-	while (w->rail_count)
-		wf_rail_close(w->rails[--w->rail_count].rail);
+	wf_pool_forget(&engine->pool, NULL);
+	wf_pool_forget(&engine->frames.pool, NULL);
+	while (engine->rail_count)
+		wf_rail_close(engine->rails[--engine->rail_count].rail);
 }
 
-static void tell_files(struct wf_engine *w)
+static void tell_files(struct wf_engine *engine)
 {
 	char names[1024] = "";
 
-	if (!w->host)
+	if (!engine->host)
 		return;
-	for (uint32_t i = 0; i < w->rail_count; i++)
+	for (uint32_t i = 0; i < engine->rail_count; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s\n",
-			 wf_rail_files(w->rails[i].rail));
-	if (wf_host_files(w->host, names))
-		wf_log(&w->log, WF_LOG_WARN, "the files of this node can't be noted: a kill will leave them");
+			 wf_rail_files(engine->rails[i].rail));
+	if (wf_host_files(engine->host, names))
+		wf_log(&engine->log, WF_LOG_WARN,
+		       "the files of this node can't be noted: a kill will leave them");
 }
 
-static int handle(struct wf_engine *w, struct wf_engine_rail *on, const struct wf_rail_event *ev)
+static int handle(struct wf_engine *engine, struct wf_engine_rail *on,
+		  const struct wf_rail_event *ev)
 {
 	struct wf_engine_read *read = ev->cookie;
 
@@ -121,14 +125,14 @@ static int handle(struct wf_engine *w, struct wf_engine_rail *on, const struct w
 		wf_tx_sent(ev->cookie, ev->status);
 		break;
 	case WF_EVENT_RECEIVED:
-		wf_rx_received(w, on, ev->bytes, ev->count);
+		wf_rx_received(engine, on, ev->bytes, ev->count);
 		wf_rail_give(on->rail, ev->slot);
 		break;
 	case WF_EVENT_READ:
 		read->done(read, ev->status);
 		break;
 	case WF_EVENT_REQUEST:
-		wf_probe_request(w, on, ev);
+		wf_probe_request(engine, on, ev);
 		break;
 	case WF_EVENT_CONNECTED:
 		wf_probe_connected(ev->ep);
@@ -153,19 +157,20 @@ static void tidy(struct wf_timer *timer)
  * one of the same batch names.  The provider is asked once: events that come meanwhile wait for
  * the next turn, and frames that go out need not.
  */
-static int poll_rail(struct wf_engine *w, struct wf_engine_rail *on)
+static int poll_rail(struct wf_engine *engine, struct wf_engine_rail *on)
 {
 	struct wf_rail_event ev;
 	int count = 0;
 
 	if (!on->tidies && wf_rail_untidy(on->rail)) {
 		on->tidies = true;
-		wf_loop_timer(&w->loop, &on->tidy_timer, w->loop.now_ns + WF_RAIL_TIDY_NS, tidy);
+		wf_loop_timer(&engine->loop, &on->tidy_timer, engine->loop.now_ns + WF_RAIL_TIDY_NS,
+			      tidy);
 	}
 	if (!wf_rail_poll(on->rail, &ev, 1))
 		return 0;
 	do
-		count += handle(w, on, &ev);
+		count += handle(engine, on, &ev);
 	while (count < EVENTS_MAX && wf_rail_next(on->rail, &ev));
 	return count;
 }
@@ -176,19 +181,20 @@ static void reopen_again(struct wf_timer *timer)
 }
 
 /* Reopen the rail later; until that goes well it can't be used. */
-static void reopen_later(struct wf_engine *w, struct wf_engine_rail *on)
+static void reopen_later(struct wf_engine *engine, struct wf_engine_rail *on)
 {
 	on->reopen_pause_ns = on->reopen_pause_ns ? WF_MIN(2 * on->reopen_pause_ns,
 							    REOPEN_PAUSE_MAX_NS)
 						  : REOPEN_PAUSE_NS;
-	wf_loop_timer(&w->loop, &on->reopen_timer, w->loop.now_ns + on->reopen_pause_ns, reopen_again);
+	wf_loop_timer(&engine->loop, &on->reopen_timer, engine->loop.now_ns + on->reopen_pause_ns,
+		      reopen_again);
 }
 
 /* Tell every peer where our rails are now, and let links look for a rail again. */
-static void tell_rails(struct wf_engine *w)
+static void tell_rails(struct wf_engine *engine)
 {
-	tell_files(w);
-	WF_LIST_EACH(node, &w->link_list) {
+	tell_files(engine);
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		/*
@@ -209,50 +215,52 @@ static void tell_rails(struct wf_engine *w)
  * Reopen a shared endpoint on which operations are stuck, tell every peer where it is now, and let
  * every link on it replay.
  */
-static void reopen(struct wf_engine *w, struct wf_engine_rail *on)
+static void reopen(struct wf_engine *engine, struct wf_engine_rail *on)
 {
 	struct wf_error e;
 	int err;
 
 	on->reopen = false;
-	wf_timer_stop(&w->loop.timers, &on->reopen_timer);
-	wf_recorder_add(&w->loop.recorder, WF_RECORDER_REOPEN, 0, (uint64_t)(on - w->rails), 0);
-	WF_LIST_EACH(node, &w->link_list)
+	wf_timer_stop(&engine->loop.timers, &on->reopen_timer);
+	wf_recorder_add(&engine->loop.recorder, WF_RECORDER_REOPEN, 0,
+			(uint64_t)(on - engine->rails), 0);
+	WF_LIST_EACH(node, &engine->link_list)
 		wf_probe_leave(WF_CONTAINER(node, struct wf_link, node), on);
 	err = wf_rail_reopen(on->rail, &e);
 	if (err)
-		wf_log(&w->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider, e.text);
+		wf_log(&engine->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider,
+		       e.text);
 	if (err == -ENOSYS) {
-		tell_rails(w); /* nothing was closed, and stuck operations stay stuck */
+		tell_rails(engine); /* nothing was closed, and stuck operations stay stuck */
 		return;
 	}
 	if (err)
-		reopen_later(w, on);
+		reopen_later(engine, on);
 	else
 		on->reopen_pause_ns = 0;
 	on->edition++;
 	wf_outframe_give_all(&on->abandoned);
-	w->sink->quiet(w->sink_ctx, on);
-	tell_rails(w);
+	engine->sink->quiet(engine->sink_ctx, on);
+	tell_rails(engine);
 }
 
-static int poll_rails(struct wf_engine *w)
+static int poll_rails(struct wf_engine *engine)
 {
 	int count = 0;
 
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		if (w->rails[i].reopen || wf_rail_is_stuck(w->rails[i].rail))
-			reopen(w, &w->rails[i]);
-		count += poll_rail(w, &w->rails[i]);
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		if (engine->rails[i].reopen || wf_rail_is_stuck(engine->rails[i].rail))
+			reopen(engine, &engine->rails[i]);
+		count += poll_rail(engine, &engine->rails[i]);
 	}
 	return count;
 }
 
 /* Descriptors. */
 
-static void peer_ended(struct wf_engine *w, uint64_t id)
+static void peer_ended(struct wf_engine *engine, uint64_t id)
 {
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->id << 8 >> 8 == id && link->side.host &&
@@ -265,22 +273,22 @@ static void peer_ended(struct wf_engine *w, uint64_t id)
 
 static void readable(void *ctx, unsigned tag, uint64_t value)
 {
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 
 	switch ((enum wf_engine_tag)tag) {
 	case WF_ENGINE_TAG_RAIL:
-		wf_rail_woken(w->rails[value].rail);
+		wf_rail_woken(engine->rails[value].rail);
 		break;
 	case WF_ENGINE_TAG_PEER:
 		/* Frames that the process has sent before its end come first. */
-		poll_rails(w);
-		peer_ended(w, value);
+		poll_rails(engine);
+		peer_ended(engine, value);
 		break;
 	case WF_ENGINE_TAG_DOOR:
-		wf_door_poll(w->door, w->loop.now_ns);
+		wf_door_poll(engine->door, engine->loop.now_ns);
 		break;
 	case WF_ENGINE_TAG_SIDEDOOR:
-		wf_sidedoor_poll(w->sidedoor);
+		wf_sidedoor_poll(engine->sidedoor);
 		break;
 	case WF_ENGINE_TAG_BELL:
 		break;
@@ -289,24 +297,24 @@ static void readable(void *ctx, unsigned tag, uint64_t value)
 
 static void look(void *ctx)
 {
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 
-	wf_door_poll(w->door, w->loop.now_ns);
-	if (w->sidedoor)
-		wf_sidedoor_poll(w->sidedoor);
+	wf_door_poll(engine->door, engine->loop.now_ns);
+	if (engine->sidedoor)
+		wf_sidedoor_poll(engine->sidedoor);
 }
 
-static int watch_fds(struct wf_engine *w, struct wf_error *e)
+static int watch_fds(struct wf_engine *engine, struct wf_error *e)
 {
-	struct wf_poller *p = &w->loop.poller;
-	int err = wf_poller_add(p, wf_door_fd(w->door), WF_ENGINE_TAG_DOOR, 0);
+	struct wf_poller *p = &engine->loop.poller;
+	int err = wf_poller_add(p, wf_door_fd(engine->door), WF_ENGINE_TAG_DOOR, 0);
 
-	if (!err && w->sidedoor)
-		err = wf_poller_add(p, wf_sidedoor_fd(w->sidedoor), WF_ENGINE_TAG_SIDEDOOR, 0);
-	if (!err && w->bell)
-		err = wf_poller_add(p, wf_doorbell_fd(w->bell), WF_ENGINE_TAG_BELL, 0);
-	for (uint32_t i = 0; i < w->rail_count && !err; i++)
-		err = wf_poller_add(p, wf_rail_fd(w->rails[i].rail), WF_ENGINE_TAG_RAIL, i);
+	if (!err && engine->sidedoor)
+		err = wf_poller_add(p, wf_sidedoor_fd(engine->sidedoor), WF_ENGINE_TAG_SIDEDOOR, 0);
+	if (!err && engine->bell)
+		err = wf_poller_add(p, wf_doorbell_fd(engine->bell), WF_ENGINE_TAG_BELL, 0);
+	for (uint32_t i = 0; i < engine->rail_count && !err; i++)
+		err = wf_poller_add(p, wf_rail_fd(engine->rails[i].rail), WF_ENGINE_TAG_RAIL, i);
 	if (err)
 		return wf_error_set(e, err, "the worker's descriptors can't be watched: %s",
 				    wf_error_name(err));
@@ -317,21 +325,21 @@ static int watch_fds(struct wf_engine *w, struct wf_error *e)
 
 static void begin(void *ctx)
 {
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 
-	if (!wf_list_empty(&w->unused_links))
-		wf_link_free_unused(w);
+	if (!wf_list_empty(&engine->unused_links))
+		wf_link_free_unused(engine);
 }
 
 /* Send what links marked dirty have; @idle: only on links whose peer has confirmed all frames. */
-static void run_dirty(struct wf_engine *w, bool idle)
+static void run_dirty(struct wf_engine *engine, bool idle)
 {
 	struct wf_list now, *node;
 
-	if (wf_list_empty(&w->dirty))
+	if (wf_list_empty(&engine->dirty))
 		return;
 	wf_list_init(&now);
-	wf_list_splice(&now, &w->dirty);
+	wf_list_splice(&now, &engine->dirty);
 	/* A link that can't send marks itself again, for the next turn. */
 	while ((node = wf_list_pop(&now))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
@@ -348,9 +356,9 @@ static void send_all(void *ctx)
 	run_dirty(ctx, false);
 }
 
-void wf_engine_flush(struct wf_engine *w)
+void wf_engine_flush(struct wf_engine *engine)
 {
-	run_dirty(w, true);
+	run_dirty(engine, true);
 }
 
 /*
@@ -360,12 +368,12 @@ void wf_engine_flush(struct wf_engine *w)
  */
 static void stood_still(void *ctx, uint64_t still_ns)
 {
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 
-	if (still_ns >= w->options.lost_ns / 2)
-		wf_recorder_add(&w->loop.recorder, WF_RECORDER_STOOD_STILL, 0,
+	if (still_ns >= engine->options.lost_ns / 2)
+		wf_recorder_add(&engine->loop.recorder, WF_RECORDER_STOOD_STILL, 0,
 				still_ns / WF_NS_PER_MS, 0);
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (wf_keepalive_may_be_given_up(link, still_ns))
@@ -375,36 +383,36 @@ static void stood_still(void *ctx, uint64_t still_ns)
 
 static int poll_all(void *ctx)
 {
-	struct wf_engine *w = ctx;
-	int count = poll_rails(w);
+	struct wf_engine *engine = ctx;
+	int count = poll_rails(engine);
 
-	wf_pool_run(&w->pool);
+	wf_pool_run(&engine->pool);
 	return count;
 }
 
 static int arm(void *ctx, uint64_t *until_ns)
 {
-	struct wf_engine *w = ctx;
-	uint64_t until = WF_MIN(*until_ns, wf_door_next_ns(w->door));
+	struct wf_engine *engine = ctx;
+	uint64_t until = WF_MIN(*until_ns, wf_door_next_ns(engine->door));
 
-	if (!wf_list_empty(&w->dirty))
-		until = WF_MIN(until, w->loop.now_ns + BLIND_NS);
-	if (w->bell)
-		wf_doorbell_sleep(w->bell);
+	if (!wf_list_empty(&engine->dirty))
+		until = WF_MIN(until, engine->loop.now_ns + BLIND_NS);
+	if (engine->bell)
+		wf_doorbell_sleep(engine->bell);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&w->pool.freed))
+	if (atomic_load(&engine->pool.freed))
 		return -EAGAIN;
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		const struct wf_rail_caps *caps = wf_rail_caps(engine->rails[i].rail);
 
 		/*
 		 * wf_rail_arm() looks at the provider, now that remote doorbells see this worker
 		 * asleep.
 		 */
-		if (w->rails[i].reopen || wf_rail_arm(w->rails[i].rail))
+		if (engine->rails[i].reopen || wf_rail_arm(engine->rails[i].rail))
 			return -EAGAIN;
-		if (caps->wait == WF_WAIT_NONE && w->rails[i].link_count)
-			until = WF_MIN(until, w->loop.now_ns + BLIND_NS);
+		if (caps->wait == WF_WAIT_NONE && engine->rails[i].link_count)
+			until = WF_MIN(until, engine->loop.now_ns + BLIND_NS);
 	}
 	*until_ns = until;
 	return 0;
@@ -412,10 +420,10 @@ static int arm(void *ctx, uint64_t *until_ns)
 
 static void awake(void *ctx)
 {
-	struct wf_engine *w = ctx;
+	struct wf_engine *engine = ctx;
 
-	if (w->bell)
-		wf_doorbell_wake(w->bell);
+	if (engine->bell)
+		wf_doorbell_wake(engine->bell);
 }
 
 static const struct wf_loop_client client = {
@@ -432,37 +440,40 @@ static const struct wf_loop_client client = {
 /* Open and close. */
 
 /* Set the address of rails to the host part of the door's address: never the wildcard. */
-static int find_host_address(struct wf_engine *w, struct wf_error *e)
+static int find_host_address(struct wf_engine *engine, struct wf_error *e)
 {
-	const char *from = w->options.advertise[0] ? w->options.advertise : wf_door_address(w->door);
+	const char *from = engine->options.advertise[0] ? engine->options.advertise
+							: wf_door_address(engine->door);
 	uint16_t port, door_port;
 	char host[WF_SOCKET_ADDRESS_BYTES];
 	int err;
 
-	if (w->first) {
-		strcpy(w->host_address, w->first->host_address);
-		strcpy(w->address, w->first->address);
+	if (engine->first) {
+		strcpy(engine->host_address, engine->first->host_address);
+		strcpy(engine->address, engine->first->address);
 		return 0;
 	}
-	err = wf_socket_split(from, w->host_address, sizeof(w->host_address), &port, e);
+	err = wf_socket_split(from, engine->host_address, sizeof(engine->host_address), &port, e);
 	if (!err)
-		err = wf_socket_split(wf_door_address(w->door), host, sizeof(host), &door_port, e);
+		err = wf_socket_split(wf_door_address(engine->door), host, sizeof(host), &door_port,
+				      e);
 	if (err)
 		return err;
-	if (!strcmp(w->host_address, "0.0.0.0") || !strcmp(w->host_address, "::"))
+	if (!strcmp(engine->host_address, "0.0.0.0") || !strcmp(engine->host_address, "::"))
 		return wf_error_set(e, -EINVAL,
 				    "listening on %s needs WEFT_ADVERTISE: the address that others use",
-				    wf_door_address(w->door));
+				    wf_door_address(engine->door));
 	/* An advertised host without its own port has the door's. */
-	snprintf(w->address, sizeof(w->address), strchr(w->host_address, ':') ? "[%s]:%u" : "%s:%u",
-		 w->host_address, port ? port : door_port);
+	snprintf(engine->address, sizeof(engine->address),
+		 strchr(engine->host_address, ':') ? "[%s]:%u" : "%s:%u", engine->host_address,
+		 port ? port : door_port);
 	return 0;
 }
 
-static bool any_same_host(const struct wf_engine *w)
+static bool any_same_host(const struct wf_engine *engine)
 {
-	for (size_t i = 0; i < w->select.count; i++)
-		if (w->select.all[i].used && w->select.all[i].caps.same_host)
+	for (size_t i = 0; i < engine->select.count; i++)
+		if (engine->select.all[i].used && engine->select.all[i].caps.same_host)
 			return true;
 	return false;
 }
@@ -471,25 +482,25 @@ static bool any_same_host(const struct wf_engine *w)
  * Open the door.  Loopback, where the options name no place, is ::1 on a host that has no
  * 127.0.0.1.
  */
-static int open_door(struct wf_engine *w, struct wf_error *e)
+static int open_door(struct wf_engine *engine, struct wf_error *e)
 {
 	struct wf_door_config config = {
-		.beyond_loopback = !strcmp(w->options.security, "open"),
+		.beyond_loopback = !strcmp(engine->options.security, "open"),
 		.events = &wf_dial_events,
-		.ctx = w,
+		.ctx = engine,
 	};
 	struct wf_error first;
 	int err;
 
-	if (!w->first)
-		config.listen = w->options.listen[0] ? w->options.listen : "127.0.0.1:0";
-	err = wf_door_open(&config, &w->door, e);
-	if ((err != -EADDRNOTAVAIL && err != -EAFNOSUPPORT) || w->options.listen[0])
+	if (!engine->first)
+		config.listen = engine->options.listen[0] ? engine->options.listen : "127.0.0.1:0";
+	err = wf_door_open(&config, &engine->door, e);
+	if ((err != -EADDRNOTAVAIL && err != -EAFNOSUPPORT) || engine->options.listen[0])
 		return err;
 	first = *e;
 	config.listen = "[::1]:0";
-	if (!wf_door_open(&config, &w->door, e)) {
-		wf_log(&w->log, WF_LOG_INFO, "%s: this node listens on ::1", first.text);
+	if (!wf_door_open(&config, &engine->door, e)) {
+		wf_log(&engine->log, WF_LOG_INFO, "%s: this node listens on ::1", first.text);
 		return 0;
 	}
 	*e = first;
@@ -509,114 +520,115 @@ static bool is_shortage(int err)
  * Open everything that same-host rails need.  A host that lacks some of it has no such rail: @lack
  * says why, and the other rails serve.  Any other error is this function's.
  */
-static int open_host(struct wf_engine *w, struct wf_error *lack)
+static int open_host(struct wf_engine *engine, struct wf_error *lack)
 {
 	int err;
 
 	*lack = (struct wf_error){ 0 };
-	err = wf_host_open(&w->host, lack);
+	err = wf_host_open(&engine->host, lack);
 	if (!err)
-		err = wf_sidedoor_open(w, wf_host_number(w->host), &wf_dial_beside, &w->sidedoor,
-				       lack);
-	if (!err && any_same_host(w))
-		err = wf_doorbell_open(&w->bell, lack);
-	if (w->bell)
-		err = wf_shm_export_open(w, &w->shm_export, lack);
-	if (w->shm_export)
-		wf_sidedoor_show_leases(w->sidedoor, wf_shm_export_fd(w->shm_export));
+		err = wf_sidedoor_open(engine, wf_host_number(engine->host), &wf_dial_beside,
+				       &engine->sidedoor, lack);
+	if (!err && any_same_host(engine))
+		err = wf_doorbell_open(&engine->bell, lack);
+	if (engine->bell)
+		err = wf_shm_export_open(engine, &engine->shm_export, lack);
+	if (engine->shm_export)
+		wf_sidedoor_show_leases(engine->sidedoor, wf_shm_export_fd(engine->shm_export));
 	if (!err || is_shortage(err))
 		return err;
-	wf_log(&w->log, WF_LOG_WARN, "this node has no same-host rail: %s", lack->text);
-	wf_select_without_host(&w->select, lack->text);
+	wf_log(&engine->log, WF_LOG_WARN, "this node has no same-host rail: %s", lack->text);
+	wf_select_without_host(&engine->select, lack->text);
 	return 0;
 }
 
-static int open_loop(struct wf_engine *w, struct wf_error *e)
+static int open_loop(struct wf_engine *engine, struct wf_error *e)
 {
 	const struct wf_loop_config config = {
 		.client = &client,
-		.ctx = w,
-		.alarm = w->manual,
-		.spin_ns = w->options.spin_ns,
+		.ctx = engine,
+		.alarm = engine->manual,
+		.spin_ns = engine->options.spin_ns,
 		/* A sleep, and being late after it, must not look like standing still. */
-		.sleep_max_ns = WF_MIN(SLEEP_MAX_NS, w->options.lost_ns / 4),
+		.sleep_max_ns = WF_MIN(SLEEP_MAX_NS, engine->options.lost_ns / 4),
 	};
 
-	return wf_loop_open(&w->loop, &config, e);
+	return wf_loop_open(&engine->loop, &config, e);
 }
 
-int wf_engine_open(struct wf_engine *w, const struct wf_engine_config *config, struct wf_error *e)
+int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *config,
+		   struct wf_error *e)
 {
 	struct wf_error lack;
 	int err;
 
-	memset(w, 0, sizeof(*w));
-	w->options = *config->options;
-	w->log = config->log;
-	w->manual = config->manual;
-	w->routes = config->routes;
-	w->sink = config->sink;
-	w->sink_ctx = config->sink_ctx;
-	snprintf(w->name, sizeof(w->name), "%s", config->name);
-	w->directory = config->directory;
-	w->first = config->first;
-	wf_list_init(&w->link_list);
-	wf_list_init(&w->dirty);
-	wf_list_init(&w->unused_links);
-	wf_list_init(&w->shm_imports);
-	wf_table_init(&w->links, LINKS_MAX);
-	err = open_loop(w, e);
+	memset(engine, 0, sizeof(*engine));
+	engine->options = *config->options;
+	engine->log = config->log;
+	engine->manual = config->manual;
+	engine->routes = config->routes;
+	engine->sink = config->sink;
+	engine->sink_ctx = config->sink_ctx;
+	snprintf(engine->name, sizeof(engine->name), "%s", config->name);
+	engine->directory = config->directory;
+	engine->first = config->first;
+	wf_list_init(&engine->link_list);
+	wf_list_init(&engine->dirty);
+	wf_list_init(&engine->unused_links);
+	wf_list_init(&engine->shm_imports);
+	wf_table_init(&engine->links, LINKS_MAX);
+	err = open_loop(engine, e);
 	if (err)
 		return err;
-	err = wf_pool_init(&w->pool, w->options.pool_bytes);
+	err = wf_pool_init(&engine->pool, engine->options.pool_bytes);
 	if (err) {
-		wf_loop_close(&w->loop);
+		wf_loop_close(&engine->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
-	err = wf_outframes_init(&w->frames);
+	err = wf_outframes_init(&engine->frames);
 	if (err) {
-		wf_pool_fini(&w->pool);
-		wf_loop_close(&w->loop);
+		wf_pool_fini(&engine->pool);
+		wf_loop_close(&engine->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
 	/* Files that the dead have left in /dev/shm take room that a rail needs. */
 	wf_host_sweep();
-	err = wf_select_open(&w->options, &w->select, e);
+	err = wf_select_open(&engine->options, &engine->select, e);
 	if (!err) {
-		err = open_door(w, e);
+		err = open_door(engine, e);
 		if (err == -EINVAL)
 			wf_error_within(e, "listen");
 	}
 	if (!err)
-		err = find_host_address(w, e);
+		err = find_host_address(engine, e);
 	if (!err) {
-		err = open_host(w, &lack);
+		err = open_host(engine, &lack);
 		if (err)
 			*e = lack;
 	}
 	if (!err) {
-		err = open_rails(w, e);
+		err = open_rails(engine, e);
 		if (err == -ENODATA && lack.code)
 			*e = lack;
 	}
 	if (!err)
-		err = watch_fds(w, e);
+		err = watch_fds(engine, e);
 	if (err) {
-		close_rails(w);
-		wf_engine_close(w);
+		close_rails(engine);
+		wf_engine_close(engine);
 		return err;
 	}
-	tell_files(w);
-	wf_directory_join(w->directory, w);
+	tell_files(engine);
+	wf_directory_join(engine->directory, engine);
 	return 0;
 }
 
 /*
  * Is any frame not confirmed yet?  A link that was up and is looking for another rail counts, too.
  */
-static bool must_linger(const struct wf_engine *w)
+static bool must_linger(const struct wf_engine *engine)
 {
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (wf_link_was_up(link) && link->conn &&
@@ -630,17 +642,17 @@ static bool must_linger(const struct wf_engine *w)
  * Wait for the peers' confirmations, then say goodbye: a prompt close loses messages that were
  * reported as sent.
  */
-static void say_goodbye(struct wf_engine *w)
+static void say_goodbye(struct wf_engine *engine)
 {
 	struct wf_greet greet = { .kind = WF_GREET_GOODBYE };
-	uint64_t until = w->loop.now_ns + CLOSE_NS;
+	uint64_t until = engine->loop.now_ns + CLOSE_NS;
 	struct wf_error e;
 
 	/* Turns are short: a goodbye of the peer's ends the need to wait, but not a wait. */
-	while (must_linger(w) && w->loop.now_ns < until)
-		wf_loop_wait(&w->loop, WF_MIN(until, w->loop.now_ns + CLOSE_TURN_NS));
+	while (must_linger(engine) && engine->loop.now_ns < until)
+		wf_loop_wait(&engine->loop, WF_MIN(until, engine->loop.now_ns + CLOSE_TURN_NS));
 	wf_error_set(&e, -ECANCELED, "this node has closed");
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->conn)
@@ -649,7 +661,7 @@ static void say_goodbye(struct wf_engine *w)
 	for (;;) {
 		struct wf_link *busy = NULL;
 
-		WF_LIST_EACH(node, &w->link_list) {
+		WF_LIST_EACH(node, &engine->link_list) {
 			struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 			if (link->state != WF_LINK_IDLE && link->state != WF_LINK_GONE)
@@ -659,59 +671,59 @@ static void say_goodbye(struct wf_engine *w)
 			break;
 		wf_link_die(busy, &e);
 	}
-	(void)wf_loop_tell(&w->loop);
+	(void)wf_loop_tell(&engine->loop);
 }
 
-void wf_engine_leave(struct wf_engine *w)
+void wf_engine_leave(struct wf_engine *engine)
 {
-	if (wf_poller_is_open(&w->loop.poller))
-		say_goodbye(w);
-	close_rails(w);
-	(void)wf_loop_drain(&w->loop);
+	if (wf_poller_is_open(&engine->loop.poller))
+		say_goodbye(engine);
+	close_rails(engine);
+	(void)wf_loop_drain(&engine->loop);
 }
 
-void wf_engine_close(struct wf_engine *w)
+void wf_engine_close(struct wf_engine *engine)
 {
 	struct wf_list *node;
 	struct wf_error e;
 
 	/* Links may still hold messages: answers to offers given up since the links ended. */
 	wf_error_set(&e, -ECANCELED, "this node has closed");
-	WF_LIST_EACH(at, &w->link_list)
+	WF_LIST_EACH(at, &engine->link_list)
 		wf_tx_fail(WF_CONTAINER(at, struct wf_link, node), &e);
-	wf_link_free_unused(w);
-	while ((node = wf_list_first(&w->link_list))) {
+	wf_link_free_unused(engine);
+	while ((node = wf_list_first(&engine->link_list))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		link->refs = 1; /* no user of the link is left */
 		link->same = NULL;
 		wf_link_put(link);
-		wf_link_free_unused(w);
+		wf_link_free_unused(engine);
 	}
-	wf_door_close(w->door);
-	wf_sidedoor_close(w->sidedoor);
-	wf_doorbell_close(w->bell);
-	wf_shm_export_close(w->shm_export);
-	wf_host_close(w->host);
-	wf_select_close(&w->select);
-	wf_table_fini(&w->links);
-	wf_outframes_fini(&w->frames);
-	wf_pool_fini(&w->pool);
-	wf_loop_close(&w->loop);
+	wf_door_close(engine->door);
+	wf_sidedoor_close(engine->sidedoor);
+	wf_doorbell_close(engine->bell);
+	wf_shm_export_close(engine->shm_export);
+	wf_host_close(engine->host);
+	wf_select_close(&engine->select);
+	wf_table_fini(&engine->links);
+	wf_outframes_fini(&engine->frames);
+	wf_pool_fini(&engine->pool);
+	wf_loop_close(&engine->loop);
 }
 
-void wf_engine_forked(struct wf_engine *w)
+void wf_engine_forked(struct wf_engine *engine)
 {
-	wf_loop_forked(&w->loop);
-	wf_door_forked(w->door);
-	if (w->sidedoor)
-		wf_sidedoor_forked(w->sidedoor);
-	if (w->host)
-		wf_host_forked(w->host);
-	if (w->bell)
-		wf_doorbell_forked(w->bell);
-	if (w->shm_export)
-		wf_shm_export_forked(w->shm_export);
-	wf_shm_imports_forked(&w->shm_imports);
-	wf_pool_forked(&w->pool);
+	wf_loop_forked(&engine->loop);
+	wf_door_forked(engine->door);
+	if (engine->sidedoor)
+		wf_sidedoor_forked(engine->sidedoor);
+	if (engine->host)
+		wf_host_forked(engine->host);
+	if (engine->bell)
+		wf_doorbell_forked(engine->bell);
+	if (engine->shm_export)
+		wf_shm_export_forked(engine->shm_export);
+	wf_shm_imports_forked(&engine->shm_imports);
+	wf_pool_forked(&engine->pool);
 }

@@ -132,22 +132,23 @@ struct wf_engine_config {
 };
 
 /* Open rails, door and pools.  The first worker of a node listens on return.  Threads: setup. */
-int wf_engine_open(struct wf_engine *w, const struct wf_engine_config *config, struct wf_error *e);
+int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *config,
+		   struct wf_error *e);
 
 /*
  * Say goodbye on every link and close the rails: afterwards every operation has ended and no memory
  * is touched any more.  Then call wf_engine_close().  Threads: setup.
  */
-void wf_engine_leave(struct wf_engine *w);
+void wf_engine_leave(struct wf_engine *engine);
 
 /* Free links and pools.  Threads: setup. */
-void wf_engine_close(struct wf_engine *w);
+void wf_engine_close(struct wf_engine *engine);
 
 /*
  * Send messages that tasks run outside a turn have posted, except on links where a frame is not
  * confirmed yet: there the next turn begins with sending, and packs.  Threads: owner.
  */
-void wf_engine_flush(struct wf_engine *w);
+void wf_engine_flush(struct wf_engine *engine);
 
 /* Tags of what the poller of a worker's loop reports. */
 enum wf_engine_tag {
@@ -162,20 +163,20 @@ enum wf_engine_tag {
  * Watch the process of the link @link_id by its pidfd, until unwatched.  The poller has 56 bits of
  * the id: generations of one place repeat after 16 million peers.  Threads: owner.
  */
-static inline int wf_engine_watch_peer(struct wf_engine *w, int fd, uint64_t link_id)
+static inline int wf_engine_watch_peer(struct wf_engine *engine, int fd, uint64_t link_id)
 {
-	return wf_poller_add(&w->loop.poller, fd, WF_ENGINE_TAG_PEER, link_id);
+	return wf_poller_add(&engine->loop.poller, fd, WF_ENGINE_TAG_PEER, link_id);
 }
 
-static inline void wf_engine_unwatch_peer(struct wf_engine *w, int fd)
+static inline void wf_engine_unwatch_peer(struct wf_engine *engine, int fd)
 {
-	wf_poller_remove(&w->loop.poller, fd);
+	wf_poller_remove(&engine->loop.poller, fd);
 }
 
 /*
- * Leave @w in a forked child: close descriptors that would hide our death, touch nothing of the
- * fabric, and turn the loop no more, also when the fork was in a callback of this worker.
+ * Leave @engine in a forked child: close descriptors that would hide our death, touch nothing of
+ * the fabric, and turn the loop no more, also when the fork was in a callback of this worker.
  */
-void wf_engine_forked(struct wf_engine *w);
+void wf_engine_forked(struct wf_engine *engine);
 
 #endif

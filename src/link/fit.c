@@ -82,10 +82,10 @@ unsigned wf_fit_nearness(const struct wf_link *link, uint32_t mine, uint32_t the
 	return bits;
 }
 
-static const struct wf_rail_caps *find_rail(const struct wf_engine *w, const char *provider)
+static const struct wf_rail_caps *find_rail(const struct wf_engine *engine, const char *provider)
 {
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		const struct wf_rail_caps *caps = wf_rail_caps(engine->rails[i].rail);
 
 		if (!strcasecmp(caps->provider, provider))
 			return caps;
@@ -94,11 +94,11 @@ static const struct wf_rail_caps *find_rail(const struct wf_engine *w, const cha
 }
 
 /* Does our list have @first before @second? */
-static bool comes_before(const struct wf_engine *w, const struct wf_rail_caps *first,
+static bool comes_before(const struct wf_engine *engine, const struct wf_rail_caps *first,
 			 const struct wf_rail_caps *second)
 {
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_rail_caps *caps = wf_rail_caps(w->rails[i].rail);
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		const struct wf_rail_caps *caps = wf_rail_caps(engine->rails[i].rail);
 
 		if (caps == first || caps == second)
 			return caps == first && first != second;
@@ -124,10 +124,10 @@ static bool may_reach(const struct wf_link *link, const struct wf_rail_caps *cap
 const struct wf_rail_caps *wf_fit_better(const struct wf_link *link,
 					 const struct wf_rail_caps *caps)
 {
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 
-	for (uint32_t i = 0; i < w->rail_count; i++) {
-		const struct wf_rail_caps *better = wf_rail_caps(w->rails[i].rail);
+	for (uint32_t i = 0; i < engine->rail_count; i++) {
+		const struct wf_rail_caps *better = wf_rail_caps(engine->rails[i].rail);
 
 		if (!strcmp(better->provider, caps->provider))
 			return NULL;

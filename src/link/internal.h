@@ -84,7 +84,7 @@ static inline int32_t wf_rx_credit_told(const struct wf_link *link)
 }
 
 /* Make a link for a peer that dialled us (link.c); returns a reference. */
-int wf_link_create(struct wf_engine *w, struct wf_link **link);
+int wf_link_create(struct wf_engine *engine, struct wf_link **link);
 
 /* Declare the peer dead.  @e is what everything that waits gets. */
 void wf_link_die(struct wf_link *link, const struct wf_error *e);
@@ -92,7 +92,7 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e);
 /* Declare dead a peer that broke the protocol: @what says how. */
 void wf_link_violate(struct wf_link *link, const char *what);
 
-struct wf_link *wf_link_find(struct wf_engine *w, const uint8_t *incarnation,
+struct wf_link *wf_link_find(struct wf_engine *engine, const uint8_t *incarnation,
 			     const struct wf_link *except);
 void wf_link_forget_peer(struct wf_link *link);
 void wf_link_renew(struct wf_link *link);
@@ -100,6 +100,6 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into);
 void wf_link_close_conn(struct wf_link *link);
 
 /* Free the links without references.  Called where no function of a link is on the stack. */
-void wf_link_free_unused(struct wf_engine *w);
+void wf_link_free_unused(struct wf_engine *engine);
 
 #endif

@@ -49,13 +49,13 @@ static void beat_in(struct wf_link *link, uint64_t ns);
  */
 static void listen(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
-	uint64_t most_ns = link->keepalive.beat_step_ns + w->options.lost_ns / 8;
-	uint64_t step_ns = WF_MIN(w->loop.now_ns - link->keepalive.beat_sent_ns, most_ns);
+	struct wf_engine *engine = link->engine;
+	uint64_t most_ns = link->keepalive.beat_step_ns + engine->options.lost_ns / 8;
+	uint64_t step_ns = WF_MIN(engine->loop.now_ns - link->keepalive.beat_sent_ns, most_ns);
 
 	if (link->keepalive.heard_ns >= link->keepalive.beat_sent_ns) {
 		link->keepalive.silent_ns =
-			WF_MIN(w->loop.now_ns - link->keepalive.heard_ns, most_ns);
+			WF_MIN(engine->loop.now_ns - link->keepalive.heard_ns, most_ns);
 		link->keepalive.unanswered_ns = 0;
 		return;
 	}
@@ -87,7 +87,7 @@ static bool reads_are_stuck(const struct wf_link *link)
 static void beat(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, keepalive.beat_timer);
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_error e;
 
 	if (!waiting(link))
@@ -95,13 +95,14 @@ static void beat(struct wf_timer *timer)
 	listen(link);
 	if (!left_ns(link)) {
 		wf_error_set(&e, -EHOSTDOWN, "%s has been silent for %.1f s", wf_link_label(link),
-			     (double)(w->loop.now_ns - link->keepalive.heard_ns) / WF_NS_PER_S);
+			     (double)(engine->loop.now_ns - link->keepalive.heard_ns) /
+				     WF_NS_PER_S);
 		wf_link_die(link, &e);
 		return;
 	}
-	link->keepalive.beat_sent_ns = w->loop.now_ns;
+	link->keepalive.beat_sent_ns = engine->loop.now_ns;
 	wf_keepalive_probe(link);
-	beat_in(link, WF_MIN(w->options.heartbeat_ns, left_ns(link)));
+	beat_in(link, WF_MIN(engine->options.heartbeat_ns, left_ns(link)));
 	wf_lane_look(link);
 	if (reads_are_stuck(link))
 		wf_link_rail_failed(link, "reads do not end while the peer is alive");
@@ -109,10 +110,10 @@ static void beat(struct wf_timer *timer)
 
 static void beat_in(struct wf_link *link, uint64_t ns)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	link->keepalive.beat_step_ns = ns;
-	wf_loop_timer(&w->loop, &link->keepalive.beat_timer, w->loop.now_ns + ns, beat);
+	wf_loop_timer(&engine->loop, &link->keepalive.beat_timer, engine->loop.now_ns + ns, beat);
 }
 
 void wf_keepalive_start(struct wf_link *link)
@@ -159,11 +160,11 @@ static uint64_t redial_wait_ns(uint64_t lost_ns, bool watched)
 
 static bool may_be_missed(const struct wf_link *link)
 {
-	const struct wf_engine *w = link->engine;
-	uint64_t lost_ns = w->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
+	const struct wf_engine *engine = link->engine;
+	uint64_t lost_ns = engine->options.lost_ns, wait_ns = redial_wait_ns(lost_ns, false);
 
 	return link->dialler && wf_link_was_up(link) && (!link->conn || link->redial.under_way) &&
-	       w->loop.now_ns + lost_ns >= link->redial.until_ns + wait_ns - wait_ns / 4;
+	       engine->loop.now_ns + lost_ns >= link->redial.until_ns + wait_ns - wait_ns / 4;
 }
 
 /*
@@ -216,11 +217,11 @@ static void redial(struct wf_timer *timer)
 /* Redial in @ns.  A timer that waits for the door holds the link: nobody else may. */
 static void redial_in(struct wf_link *link, uint64_t ns)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (!link->redial.timer.armed)
 		wf_link_get(link);
-	wf_loop_timer(&w->loop, &link->redial.timer, w->loop.now_ns + ns, redial);
+	wf_loop_timer(&engine->loop, &link->redial.timer, engine->loop.now_ns + ns, redial);
 }
 
 void wf_keepalive_redialled(struct wf_link *link)
@@ -241,7 +242,7 @@ void wf_keepalive_forget(struct wf_link *link)
 /* Redial a link that was up and whose door has closed, or whose redial has failed with @e. */
 void wf_keepalive_door_closed(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	char how[WF_ERROR_BYTES];
 
 	wf_link_record(link, WF_RECORDER_DOOR_CLOSED, 0, (uint64_t)e->code);
@@ -256,12 +257,12 @@ void wf_keepalive_door_closed(struct wf_link *link, const struct wf_error *e)
 	snprintf(how, sizeof(how), "its door closed and then: %.400s", e->text);
 	/* A killed process closes its door before its end is told, and only then is it swept up. */
 	if (e->code == -ECONNREFUSED && !link->side.host)
-		link->redial.until_ns = WF_MIN(link->redial.until_ns, w->loop.now_ns);
+		link->redial.until_ns = WF_MIN(link->redial.until_ns, engine->loop.now_ns);
 	if (!link->redial.under_way) {
-		link->redial.until_ns = w->loop.now_ns + w->options.lost_ns;
+		link->redial.until_ns = engine->loop.now_ns + engine->options.lost_ns;
 		link->redial.try_ns = REDIAL_TRY_NS;
 		redial_in(link, 0);
-	} else if (w->loop.now_ns >= link->redial.until_ns) {
+	} else if (engine->loop.now_ns >= link->redial.until_ns) {
 		lost(link, how);
 	} else {
 		redial_in(link, e->code == -ETIMEDOUT ? 0 : REDIAL_PAUSE_NS);

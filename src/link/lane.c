@@ -25,9 +25,9 @@ static const char *name_of(const struct wf_lane *lane)
 
 static void tell(struct wf_lane *lane, bool open)
 {
-	const struct wf_engine *w = lane->link->engine;
+	const struct wf_engine *engine = lane->link->engine;
 
-	w->sink->lane(w->sink_ctx, lane, open);
+	engine->sink->lane(engine->sink_ctx, lane, open);
 }
 
 /* Close the endpoint of @lane, whose reads end without a completion. */
@@ -116,11 +116,11 @@ static uint32_t lanes_max(const struct wf_link *link)
 /* Returns the number of our rails of the provider in use. */
 static uint32_t our_rails(const struct wf_link *link)
 {
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < w->rail_count; i++)
-		count += !strcmp(wf_rail_caps(w->rails[i].rail)->provider,
+	for (uint32_t i = 0; i < engine->rail_count; i++)
+		count += !strcmp(wf_rail_caps(engine->rails[i].rail)->provider,
 				 wf_link_caps(link)->provider);
 	return count;
 }
@@ -148,14 +148,15 @@ bool wf_lane_may_come(const struct wf_link *link)
 /* Dial @lane again later; or free it, if dialling is the peer's part. */
 static void give_up(struct wf_lane *lane)
 {
-	struct wf_engine *w = lane->link->engine;
+	struct wf_engine *engine = lane->link->engine;
 
 	if (!lane->link->dialler) {
 		end(lane);
 		return;
 	}
 	close_ep(lane);
-	wf_loop_timer(&w->loop, &lane->timer, w->loop.now_ns + lane->pause_ns, dial_again);
+	wf_loop_timer(&engine->loop, &lane->timer, engine->loop.now_ns + lane->pause_ns,
+		      dial_again);
 	lane->pause_ns = WF_MIN(2 * lane->pause_ns, PAUSE_MAX_NS);
 }
 
@@ -177,7 +178,7 @@ static void dial_late(struct wf_timer *timer)
 static void dial(struct wf_lane *lane)
 {
 	struct wf_link *link = lane->link;
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	const struct wf_greet_rail *r = &link->peer->rails[lane->theirs];
 	uint8_t data[WF_CONNECT_BYTES];
 	struct wf_bytes_writer writer = wf_bytes_writer(data, sizeof(data));
@@ -196,7 +197,8 @@ static void dial(struct wf_lane *lane)
 		       (size_t)(writer.at - data), link, &lane->ep, &e))
 		wf_lane_failed(lane, e.text);
 	else
-		wf_loop_timer(&w->loop, &lane->timer, w->loop.now_ns + DIAL_NS, dial_late);
+		wf_loop_timer(&engine->loop, &lane->timer, engine->loop.now_ns + DIAL_NS,
+			      dial_late);
 }
 
 static void dial_again(struct wf_timer *timer)
@@ -228,25 +230,25 @@ static int nearest(const struct wf_link *link, uint32_t mine, uint32_t taken)
 
 void wf_lane_start(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	const char *provider = wf_rail_caps(link->on->rail)->provider;
 	uint32_t taken, left = lanes_max(link);
 
-	link->probe.lanes_until_ns = w->loop.now_ns + SETTLE_NS;
+	link->probe.lanes_until_ns = engine->loop.now_ns + SETTLE_NS;
 	if (!link->dialler || !wf_rail_caps(link->on->rail)->connected)
 		return;
 	taken = 1u << link->probe.pairs[link->probe.pair_at].theirs;
-	for (uint32_t mine = 0; mine < w->rail_count && left; mine++) {
+	for (uint32_t mine = 0; mine < engine->rail_count && left; mine++) {
 		struct wf_lane *lane;
 		int theirs;
 
-		if (&w->rails[mine] == link->on ||
-		    strcmp(wf_rail_caps(w->rails[mine].rail)->provider, provider))
+		if (&engine->rails[mine] == link->on ||
+		    strcmp(wf_rail_caps(engine->rails[mine].rail)->provider, provider))
 			continue;
 		theirs = nearest(link, mine, taken);
 		if (theirs < 0)
 			continue;
-		lane = begin(link, &w->rails[mine]);
+		lane = begin(link, &engine->rails[mine]);
 		if (!lane)
 			return; /* no memory: the link does without */
 		lane->theirs = (uint8_t)theirs;

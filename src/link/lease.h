@@ -36,8 +36,9 @@ static inline int64_t wf_lease_byte(uint32_t place)
 	return 2 * (int64_t)place;
 }
 
-/* Open the exporter of @w->pool, whose chunks other processes can look at from now on. */
-int wf_shm_export_open(struct wf_engine *w, struct wf_shm_export **shm_export, struct wf_error *e);
+/* Open the exporter of @engine->pool, whose chunks other processes can look at from now on. */
+int wf_shm_export_open(struct wf_engine *engine, struct wf_shm_export **shm_export,
+		       struct wf_error *e);
 
 /* Close the exporter; accepts NULL.  An importer that looks keeps what it sees. */
 void wf_shm_export_close(struct wf_shm_export *shm_export);

@@ -11,22 +11,23 @@
 /* Share of the owed side for calls: an eighth is left to refusals and to answers under way. */
 #define CALLS_PART(bytes) ((bytes) - (bytes) / 8)
 
-static void count_strangers(struct wf_engine *w, uint64_t bytes)
+static void count_strangers(struct wf_engine *engine, uint64_t bytes)
 {
-	atomic_fetch_add_explicit(&w->directory->strangers_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&engine->directory->strangers_bytes, bytes, memory_order_relaxed);
 }
 
-static uint64_t strangers_left(const struct wf_engine *w)
+static uint64_t strangers_left(const struct wf_engine *engine)
 {
-	uint64_t most = w->options.strangers_bytes;
-	uint64_t kept = atomic_load_explicit(&w->directory->strangers_bytes, memory_order_relaxed);
+	uint64_t most = engine->options.strangers_bytes;
+	uint64_t kept =
+		atomic_load_explicit(&engine->directory->strangers_bytes, memory_order_relaxed);
 
 	return most - WF_MIN(kept, most);
 }
 
-bool wf_ledger_strangers_full(const struct wf_engine *w)
+bool wf_ledger_strangers_full(const struct wf_engine *engine)
 {
-	return !strangers_left(w);
+	return !strangers_left(engine);
 }
 
 static uint64_t kept(const struct wf_link *link)
@@ -36,11 +37,11 @@ static uint64_t kept(const struct wf_link *link)
 
 uint64_t wf_ledger_bound(const struct wf_link *link)
 {
-	const struct wf_engine *w = link->engine;
-	uint64_t most = w->options.peer_bytes;
+	const struct wf_engine *engine = link->engine;
+	uint64_t most = engine->options.peer_bytes;
 
 	if (link->account.stranger)
-		most = WF_MIN(most, kept(link) + strangers_left(w));
+		most = WF_MIN(most, kept(link) + strangers_left(engine));
 	return WF_MAX(most, (uint64_t)WF_LEDGER_LEAST_BYTES) / 2;
 }
 

@@ -63,7 +63,7 @@ bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);
 uint32_t wf_ledger_frames(const struct wf_link *link);
 
 /* Have the strangers of this node spent all that they have together? */
-bool wf_ledger_strangers_full(const struct wf_engine *w);
+bool wf_ledger_strangers_full(const struct wf_engine *engine);
 
 /* Open the account of @link, as a stranger's or not; for link.c. */
 void wf_ledger_begin(struct wf_link *link, bool stranger);

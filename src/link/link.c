@@ -87,7 +87,7 @@ void wf_link_describe(const struct wf_link *link, char text[WF_LINK_STATE_BYTES]
 	describe_flow(link, text);
 }
 
-static struct wf_link *new_link(struct wf_engine *w)
+static struct wf_link *new_link(struct wf_engine *engine)
 {
 	static const struct wf_greet_hello unsaid;
 	struct wf_link *link = calloc(1, sizeof(*link));
@@ -95,14 +95,14 @@ static struct wf_link *new_link(struct wf_engine *w)
 	if (!link)
 		return NULL;
 	link->peer = wf_greet_keep_hello(&unsaid);
-	if (!link->peer || wf_table_add(&w->links, link, &link->id)) {
+	if (!link->peer || wf_table_add(&engine->links, link, &link->id)) {
 		free(link->peer);
 		free(link);
 		return NULL;
 	}
-	link->engine = w;
+	link->engine = engine;
 	link->refs = 1;
-	link->number = ++w->link_number;
+	link->number = ++engine->link_number;
 	link->token = wf_random_u64();
 	wf_list_init(&link->dirty_node);
 	wf_tx_init(&link->out);
@@ -115,12 +115,12 @@ static struct wf_link *new_link(struct wf_engine *w)
 	wf_list_init(&link->offers.all);
 	wf_list_init(&link->parts.all);
 	wf_list_init(&link->parts.heard);
-	wf_list_append(&w->link_list, &link->node);
-	wf_directory_enter(w->directory, &link->home, w, link->address);
+	wf_list_append(&engine->link_list, &link->node);
+	wf_directory_enter(engine->directory, &link->home, engine, link->address);
 	return link;
 }
 
-int wf_link_open(struct wf_engine *w, const char *address, struct wf_link **link,
+int wf_link_open(struct wf_engine *engine, const char *address, struct wf_link **link,
 		 struct wf_error *e)
 {
 	char host[WF_SOCKET_ADDRESS_BYTES];
@@ -131,7 +131,7 @@ int wf_link_open(struct wf_engine *w, const char *address, struct wf_link **link
 	err = wf_socket_split(address, host, sizeof(host), &port, e);
 	if (err)
 		return err;
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *known = WF_CONTAINER(node, struct wf_link, node);
 
 		if (known->state != WF_LINK_GONE && !strcmp(known->address, address)) {
@@ -140,19 +140,19 @@ int wf_link_open(struct wf_engine *w, const char *address, struct wf_link **link
 			return 0;
 		}
 	}
-	fresh = new_link(w);
+	fresh = new_link(engine);
 	if (!fresh)
 		return wf_error_set(e, -ENOMEM, "no memory for a link to %s", address);
-	wf_directory_address(w->directory, fresh->address, address);
+	wf_directory_address(engine->directory, fresh->address, address);
 	fresh->dialler = true;
 	wf_ledger_begin(fresh, false);
 	*link = fresh;
 	return 0;
 }
 
-int wf_link_create(struct wf_engine *w, struct wf_link **link)
+int wf_link_create(struct wf_engine *engine, struct wf_link **link)
 {
-	struct wf_link *fresh = new_link(w);
+	struct wf_link *fresh = new_link(engine);
 
 	if (!fresh)
 		return -ENOMEM;
@@ -176,10 +176,10 @@ int wf_link_keep_hello(struct wf_link *link, const struct wf_greet_hello *hello,
 	return 0;
 }
 
-struct wf_link *wf_link_find(struct wf_engine *w, const uint8_t *incarnation,
+struct wf_link *wf_link_find(struct wf_engine *engine, const uint8_t *incarnation,
 			     const struct wf_link *except)
 {
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link != except && wf_link_greeted(link) && !link->same &&
@@ -196,28 +196,28 @@ void wf_link_get(struct wf_link *link)
 
 void wf_link_put(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (--link->refs)
 		return;
 	/* Conns, and users of the link, hold references; so nothing is under way here. */
 	wf_link_forget_peer(link);
-	wf_timer_stop(&w->loop.timers, &link->dial.timer);
+	wf_timer_stop(&engine->loop.timers, &link->dial.timer);
 	link->state = WF_LINK_GONE;
 	wf_ledger_end(link);
-	wf_table_remove(&w->links, link->id);
-	wf_directory_leave(w->directory, &link->home);
+	wf_table_remove(&engine->links, link->id);
+	wf_directory_leave(engine->directory, &link->home);
 	link->address[0] = '\0';
 	/* The link stays in the worker's list, through which a caller may be going. */
 	wf_list_remove(&link->dirty_node);
-	wf_list_append(&w->unused_links, &link->dirty_node);
+	wf_list_append(&engine->unused_links, &link->dirty_node);
 }
 
-void wf_link_free_unused(struct wf_engine *w)
+void wf_link_free_unused(struct wf_engine *engine)
 {
 	struct wf_list *node;
 
-	while ((node = wf_list_pop(&w->unused_links))) {
+	while ((node = wf_list_pop(&engine->unused_links))) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, dirty_node);
 
 		if (link->same)
@@ -252,7 +252,7 @@ static void forget_rx(struct wf_link *link)
 /* Forget everything that belongs to the peer's present life. */
 void wf_link_forget_peer(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	wf_probe_forget(link);
 	wf_same_forget(link);
@@ -262,7 +262,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	forget_rx(link);
 	wf_tx_forget(link);
 	wf_rx_credit_forget(link);
-	wf_directory_disclaim(w->directory, &link->home);
+	wf_directory_disclaim(engine->directory, &link->home);
 	link->stage = WF_LINK_STAGE_UNMET;
 	link->eager_credit = (struct wf_eager_credit){ .held = link->eager_credit.held };
 	free(link->above.early);
@@ -272,11 +272,11 @@ void wf_link_forget_peer(struct wf_link *link)
 /* Give @link a new id and token for a new life: frames of the old life find no link. */
 void wf_link_renew(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
-	wf_table_remove(&w->links, link->id);
+	wf_table_remove(&engine->links, link->id);
 	link->token = wf_random_u64();
-	if (wf_table_add(&w->links, link, &link->id))
+	if (wf_table_add(&engine->links, link, &link->id))
 		link->state = WF_LINK_GONE;
 }
 
@@ -285,30 +285,30 @@ void wf_link_renew(struct wf_link *link)
  */
 static void forget_names(const struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *name = WF_CONTAINER(node, struct wf_link, node);
 
 		/* Users of that name keep it; a user that opens the address finds another link. */
 		if (name->same && wf_link_real(name) == link)
-			wf_directory_address(w->directory, name->address, "");
+			wf_directory_address(engine->directory, name->address, "");
 	}
 }
 
 void wf_link_die(struct wf_link *link, const struct wf_error *e)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_error why = *e; /* @e may lie in memory that is freed here */
 	bool was_known = wf_link_was_up(link);
 
 	wf_link_get(link);
-	wf_log(&w->log, WF_LOG_INFO, "%s: %s", wf_link_label(link), why.text);
+	wf_log(&engine->log, WF_LOG_INFO, "%s: %s", wf_link_label(link), why.text);
 	wf_link_record(link, WF_RECORDER_DEAD, 0, (uint64_t)why.code);
-	w->sink->dying(w->sink_ctx, link, &why);
+	engine->sink->dying(engine->sink_ctx, link, &why);
 	if (was_known)
-		wf_counters_add(&w->counters.peers_lost, 1);
-	wf_timer_stop(&w->loop.timers, &link->dial.timer);
+		wf_counters_add(&engine->counters.peers_lost, 1);
+	wf_timer_stop(&engine->loop.timers, &link->dial.timer);
 	wf_probe_drop(link);
 	link->state = WF_LINK_TRYING; /* @link has no rail; upcalls below must not dial it */
 	wf_tx_fail(link, &why);
@@ -319,9 +319,9 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 	wf_link_renew(link);
 	wf_link_close_conn(link);
 	forget_names(link);
-	w->sink->down(w->sink_ctx, link, &why);
-	if (w->shm_export)
-		wf_shm_export_look(w->shm_export);
+	engine->sink->down(engine->sink_ctx, link, &why);
+	if (engine->shm_export)
+		wf_shm_export_look(engine->shm_export);
 	wf_link_put(link);
 }
 
@@ -343,18 +343,18 @@ void wf_link_violate(struct wf_link *link, const char *what)
 /* Move everything that waits from @link to @into: @link turned out to have its peer. */
 void wf_link_merge(struct wf_link *link, struct wf_link *into)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	wf_link_get(into);
 	wf_link_get(link);
 	link->same = into;
-	wf_timer_stop(&w->loop.timers, &link->dial.timer);
+	wf_timer_stop(&engine->loop.timers, &link->dial.timer);
 	wf_link_forget_peer(link);
 	wf_link_close_conn(link);
 	link->state = WF_LINK_IDLE;
 	for (unsigned i = 0; i < WF_ABOVE_WORKS; i++)
 		wf_list_splice(&into->work[i], &link->work[i]);
-	w->sink->merged(w->sink_ctx, link, into);
+	engine->sink->merged(engine->sink_ctx, link, into);
 	wf_list_splice(&into->out.queue, &link->out.queue);
 	into->out.queued_bytes += link->out.queued_bytes;
 	link->out.queued_bytes = 0;
@@ -366,7 +366,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	into->eager_credit.held += link->eager_credit.held;
 	link->eager_credit.held = 0;
 	if (!into->address[0])
-		wf_directory_address(w->directory, into->address, link->address);
+		wf_directory_address(engine->directory, into->address, link->address);
 	wf_link_mark(into);
 	wf_link_put(link);
 }

@@ -126,7 +126,7 @@ struct wf_link {
 };
 
 /* Find or make the link to @address, sending nothing; returns a reference.  -EINVAL, -ENOMEM. */
-int wf_link_open(struct wf_engine *w, const char *address, struct wf_link **link,
+int wf_link_open(struct wf_engine *engine, const char *address, struct wf_link **link,
 		 struct wf_error *e);
 
 /* Has the peer said who it is, in its present life?  Then link->peer holds. */

@@ -44,34 +44,34 @@ static void shrink(struct wf_timer *timer)
 	wf_pool_shrink(&frames->pool);
 }
 
-struct wf_outframe *wf_outframe_take(struct wf_engine *w)
+struct wf_outframe *wf_outframe_take(struct wf_engine *engine)
 {
-	struct wf_list *spare = wf_list_pop(&w->frames.spare);
+	struct wf_list *spare = wf_list_pop(&engine->frames.spare);
 	struct wf_outframe *f;
 	void *bytes;
 
 	if (spare) {
-		w->frames.spare_count--;
+		engine->frames.spare_count--;
 		f = WF_CONTAINER(spare, struct wf_outframe, node);
 		bytes = f->bytes;
 	} else {
 		f = malloc(sizeof(*f));
 		if (!f)
 			return NULL;
-		if (wf_pool_take(&w->frames.pool, w->frame_bytes, &bytes)) {
+		if (wf_pool_take(&engine->frames.pool, engine->frame_bytes, &bytes)) {
 			free(f);
 			return NULL;
 		}
 	}
-	*f = (struct wf_outframe){ .engine = w, .bytes = bytes };
+	*f = (struct wf_outframe){ .engine = engine, .bytes = bytes };
 	wf_list_init(&f->node);
 	return f;
 }
 
 void wf_outframe_give(struct wf_outframe *f)
 {
-	struct wf_engine *w = f->engine;
-	struct wf_outframes *frames = &w->frames;
+	struct wf_engine *engine = f->engine;
+	struct wf_outframes *frames = &engine->frames;
 
 	if (frames->spare_count < SPARE_MAX) {
 		frames->spare_count++;
@@ -80,7 +80,8 @@ void wf_outframe_give(struct wf_outframe *f)
 	}
 	drop(f);
 	if (!frames->shrink_timer.armed)
-		wf_loop_timer(&w->loop, &frames->shrink_timer, w->loop.now_ns + SHRINK_NS, shrink);
+		wf_loop_timer(&engine->loop, &frames->shrink_timer, engine->loop.now_ns + SHRINK_NS,
+			      shrink);
 }
 
 void wf_outframe_give_all(struct wf_list *list)

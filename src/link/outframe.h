@@ -47,7 +47,7 @@ int wf_outframes_init(struct wf_outframes *frames);
 void wf_outframes_fini(struct wf_outframes *frames);
 
 /* Take a frame with nothing in it but its worker and its bytes.  NULL: no memory. */
-struct wf_outframe *wf_outframe_take(struct wf_engine *w);
+struct wf_outframe *wf_outframe_take(struct wf_engine *engine);
 
 /* Give back @f, which neither a link nor the rail uses any more, and which is in no list. */
 void wf_outframe_give(struct wf_outframe *f);

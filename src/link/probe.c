@@ -44,16 +44,16 @@ static void try_in(struct wf_link *link, uint64_t ns)
  */
 static uint64_t patience_ns(const struct wf_link *link)
 {
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 	uint64_t ns = SPARE_NS;
 
-	for (uint32_t i = 0; i < w->rail_count; i++)
-		ns += wf_rail_caps(w->rails[i].rail)->ping_ns;
-	ns = WF_MAX(w->options.lost_ns, ns);
+	for (uint32_t i = 0; i < engine->rail_count; i++)
+		ns += wf_rail_caps(engine->rails[i].rail)->ping_ns;
+	ns = WF_MAX(engine->options.lost_ns, ns);
 	/* Without a rail in common only a gate that opens is worth waiting for. */
 	if (link->dialler || wf_link_was_up(link) || !link->probe.pair_count)
 		return ns;
-	return WF_MAX(w->options.connect_ns, ns);
+	return WF_MAX(engine->options.connect_ns, ns);
 }
 
 /*
@@ -82,15 +82,15 @@ static int pair_fits(const struct wf_link *link, uint32_t mine, uint32_t theirs,
 /* Add a pair behind those of its provider that are more likely to be of one network. */
 static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
 {
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 	unsigned bits = wf_fit_nearness(link, mine, theirs);
 	uint32_t at;
 
 	for (at = link->probe.pair_count++; at; at--) {
 		struct wf_probe_pair before = link->probe.pairs[at - 1];
 
-		if (strcmp(wf_rail_caps(w->rails[before.mine].rail)->provider,
-			   wf_rail_caps(w->rails[mine].rail)->provider) ||
+		if (strcmp(wf_rail_caps(engine->rails[before.mine].rail)->provider,
+			   wf_rail_caps(engine->rails[mine].rail)->provider) ||
 		    wf_fit_nearness(link, before.mine, before.theirs) >= bits)
 			break;
 		link->probe.pairs[at] = before;
@@ -104,18 +104,18 @@ static void add_pair(struct wf_link *link, uint32_t mine, uint32_t theirs)
  */
 void wf_probe_list(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	link->probe.pair_count = link->probe.pair_at = 0;
 	link->probe.frame_bytes = UINT32_MAX;
-	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
+	for (uint32_t mine = 0; mine < engine->rail_count; mine++) {
 		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 			if (pair_fits(link, mine, theirs, NULL))
 				continue;
 			add_pair(link, mine, theirs);
 			link->probe.frame_bytes = WF_MIN(
 				link->probe.frame_bytes,
-				WF_MIN(wf_rail_caps(w->rails[mine].rail)->frame_bytes,
+				WF_MIN(wf_rail_caps(engine->rails[mine].rail)->frame_bytes,
 				       link->peer->rails[theirs].frame_bytes));
 		}
 	}
@@ -160,13 +160,13 @@ void wf_probe_forget(struct wf_link *link)
  */
 static void list_misfits(const struct wf_link *link, char text[MISFITS_BYTES])
 {
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 	size_t used = 0;
 	struct wf_error e;
 
 	text[0] = '\0';
-	for (uint32_t mine = 0; mine < w->rail_count; mine++) {
-		const char *name = wf_rail_caps(w->rails[mine].rail)->provider;
+	for (uint32_t mine = 0; mine < engine->rail_count; mine++) {
+		const char *name = wf_rail_caps(engine->rails[mine].rail)->provider;
 
 		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 			if (strcmp(name, link->peer->rails[theirs].provider) ||
@@ -179,7 +179,7 @@ static void list_misfits(const struct wf_link *link, char text[MISFITS_BYTES])
 
 static void die_untried(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_error e;
 	char mine[200] = "", theirs[200] = "", misfits[MISFITS_BYTES];
 
@@ -187,9 +187,9 @@ static void die_untried(struct wf_link *link)
 		wf_error_set(&e, -EHOSTUNREACH, "no rail to %s works: %s", wf_link_label(link),
 			     link->probe.tried[0] ? link->probe.tried : "the peer tried none");
 	} else {
-		for (uint32_t i = 0; i < w->rail_count; i++)
+		for (uint32_t i = 0; i < engine->rail_count; i++)
 			snprintf(mine + strlen(mine), sizeof(mine) - strlen(mine), "%s%s",
-				 i ? ", " : "", wf_rail_caps(w->rails[i].rail)->provider);
+				 i ? ", " : "", wf_rail_caps(engine->rails[i].rail)->provider);
 		for (uint32_t i = 0; i < link->peer->rail_count; i++)
 			snprintf(theirs + strlen(theirs), sizeof(theirs) - strlen(theirs), "%s%s",
 				 i ? ", " : "", link->peer->rails[i].provider);
@@ -233,7 +233,7 @@ static int prepare(struct wf_link *link, struct wf_engine_rail *on, uint32_t epo
  */
 static void ping(struct wf_link *link, enum wf_frame_kind kind)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	int rc = wf_tx_special(link, kind);
 
 	if (kind == WF_FRAME_PONG)
@@ -244,7 +244,7 @@ static void ping(struct wf_link *link, enum wf_frame_kind kind)
 		wf_probe_drop(link);
 		rc = 0;
 	} else if (link->rail.closed[0]) {
-		link->probe.pair_until_ns = w->loop.now_ns;
+		link->probe.pair_until_ns = engine->loop.now_ns;
 	}
 	try_in(link, rc ? FULL_NS : PING_NS);
 }
@@ -258,9 +258,9 @@ static bool pings_first(const struct wf_link *link)
 /* Try pair number pair_at. */
 static int probe(struct wf_link *link, struct wf_error *e)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_probe_pair pair = link->probe.pairs[link->probe.pair_at];
-	struct wf_engine_rail *on = &w->rails[pair.mine];
+	struct wf_engine_rail *on = &engine->rails[pair.mine];
 	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
 	uint8_t data[CONNECT_DATA_BYTES];
 	struct wf_bytes_writer writer = wf_bytes_writer(data, sizeof(data));
@@ -279,7 +279,7 @@ static int probe(struct wf_link *link, struct wf_error *e)
 				 (size_t)(writer.at - data), link, &link->rail.ep, e);
 	if (err)
 		return err;
-	link->probe.pair_until_ns = w->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
+	link->probe.pair_until_ns = engine->loop.now_ns + pair_ns(link, wf_rail_caps(on->rail));
 	try_in(link, PING_NS);
 	link->rail.ready = !wf_rail_caps(on->rail)->connected;
 	if (pings_first(link))
@@ -293,7 +293,7 @@ static int probe(struct wf_link *link, struct wf_error *e)
  */
 void wf_probe_next(struct wf_link *link, const char *why)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_error e;
 
 	for (;;) {
@@ -304,7 +304,7 @@ void wf_probe_next(struct wf_link *link, const char *why)
 		}
 		if (link->probe.pair_at >= link->probe.pair_count) {
 			/* Rounds repeat while time lasts. */
-			if (!link->probe.pair_count || w->loop.now_ns >= link->probe.until_ns)
+			if (!link->probe.pair_count || engine->loop.now_ns >= link->probe.until_ns)
 				break;
 			link->probe.pair_at = 0;
 			link->probe.round++;
@@ -348,12 +348,12 @@ static void pair_late(struct wf_link *link)
 static void try_timer(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, probe.timer);
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (link->state != WF_LINK_TRYING)
 		return;
 	if (!link->dialler) {
-		if (w->loop.now_ns >= link->probe.until_ns) {
+		if (engine->loop.now_ns >= link->probe.until_ns) {
 			die_untried(link);
 			return;
 		}
@@ -364,7 +364,7 @@ static void try_timer(struct wf_timer *timer)
 	} else if (link->probe.pair_until_ns == 0) {
 		wf_probe_next(link, NULL);
 		return;
-	} else if (w->loop.now_ns >= link->probe.pair_until_ns) {
+	} else if (engine->loop.now_ns >= link->probe.pair_until_ns) {
 		pair_late(link);
 		return;
 	} else if (pings_first(link)) {
@@ -377,15 +377,15 @@ static void try_timer(struct wf_timer *timer)
 /* Look for a rail, in @in_ns. */
 static void start(struct wf_link *link, uint64_t in_ns)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	link->state = WF_LINK_TRYING;
 	link->probe.tried[0] = '\0';
 	link->probe.round = 0;
 	if (!link->probe.pair_count)
 		wf_probe_list(link);
-	link->probe.from_ns = w->loop.now_ns;
-	link->probe.until_ns = w->loop.now_ns + patience_ns(link);
+	link->probe.from_ns = engine->loop.now_ns;
+	link->probe.until_ns = engine->loop.now_ns + patience_ns(link);
 	if (link->dialler && !in_ns) {
 		wf_probe_next(link, NULL);
 		return;
@@ -413,7 +413,7 @@ static void log_fallback(const struct wf_link *link)
 
 static void up(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (link->state == WF_LINK_UP)
 		return;
@@ -425,11 +425,11 @@ static void up(struct wf_link *link)
 	log_fallback(link);
 	link->reads.depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->probe.epoch);
-	wf_timer_stop(&w->loop.timers, &link->probe.timer);
+	wf_timer_stop(&engine->loop.timers, &link->probe.timer);
 	wf_tx_up(link);
 	wf_keepalive_start(link);
 	wf_lane_start(link);
-	w->sink->up(w->sink_ctx, link);
+	engine->sink->up(engine->sink_ctx, link);
 }
 
 /*
@@ -438,11 +438,11 @@ static void up(struct wf_link *link)
  */
 static int follow(struct wf_link *link, struct wf_engine_rail *on, uint32_t epoch)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	wf_probe_leave(link, link->on);
 	link->probe.ponged = false;
-	link->probe.until_ns = w->loop.now_ns + patience_ns(link);
+	link->probe.until_ns = engine->loop.now_ns + patience_ns(link);
 	try_in(link, PING_NS);
 	if (!prepare(link, on, epoch)) {
 		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);
@@ -466,19 +466,19 @@ static int open_to(struct wf_link *link, uint32_t theirs, struct wf_error *e)
 /* Take a proposal of the dialling side: its rail @mine, our rail @theirs. */
 void wf_probe_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_error e = { .text = "there is no such rail" };
 
 	if (link->dialler || (int32_t)(epoch - link->probe.epoch) <= 0)
 		return;
 	wf_sidedoor_hear(link);
-	if (theirs >= w->rail_count || mine >= link->peer->rail_count ||
+	if (theirs >= engine->rail_count || mine >= link->peer->rail_count ||
 	    pair_fits(link, theirs, mine, &e)) {
 		link->probe.epoch = epoch;
 		send_try(link, WF_GREET_CANNOT, 0, 0, e.text);
 		return;
 	}
-	if (follow(link, &w->rails[theirs], epoch))
+	if (follow(link, &engine->rails[theirs], epoch))
 		return;
 	if (wf_rail_caps(link->on->rail)->connected)
 		return;
@@ -504,7 +504,7 @@ void wf_probe_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 }
 
 /* Take a connection request on a connected rail: it must carry a link's id, token and epoch. */
-void wf_probe_request(struct wf_engine *w, struct wf_engine_rail *on,
+void wf_probe_request(struct wf_engine *engine, struct wf_engine_rail *on,
 		      const struct wf_rail_event *ev)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(ev->bytes, ev->count);
@@ -512,12 +512,12 @@ void wf_probe_request(struct wf_engine *w, struct wf_engine_rail *on,
 	uint64_t token = wf_bytes_get_u64(&r);
 	uint32_t epoch = wf_bytes_get_u32(&r);
 	uint32_t lane = wf_bytes_reader_left(&r) >= 4 ? wf_bytes_get_u32(&r) : 0;
-	struct wf_link *link = r.bad ? NULL : wf_table_get(&w->links, id);
+	struct wf_link *link = r.bad ? NULL : wf_table_get(&engine->links, id);
 	struct wf_error e;
 
 	if (!link || link->token != token || !wf_link_greeted(link) || link->dialler ||
 	    (int32_t)(epoch - link->probe.epoch) < 0) {
-		wf_counters_add(&w->counters.frames_refused, 1);
+		wf_counters_add(&engine->counters.frames_refused, 1);
 		goto reject;
 	}
 	if (lane) {
@@ -614,16 +614,16 @@ void wf_probe_frame(struct wf_link *link, const struct wf_frame *frame)
 /* Let go of the endpoint behind @on, which will be another, without looking for a rail yet. */
 void wf_probe_leave(struct wf_link *link, const struct wf_engine_rail *on)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	bool was_up = link->state == WF_LINK_UP;
 
 	if (link->on != on)
 		return;
 	wf_probe_drop(link);
-	wf_timer_stop(&w->loop.timers, &link->probe.timer);
+	wf_timer_stop(&engine->loop.timers, &link->probe.timer);
 	link->state = WF_LINK_TRYING;
 	if (was_up)
-		w->sink->paused(w->sink_ctx, link);
+		engine->sink->paused(engine->sink_ctx, link);
 }
 
 static bool same_rails(const struct wf_greet_hello *a, const struct wf_greet_hello *b)
@@ -670,10 +670,10 @@ void wf_probe_rails(struct wf_link *link, const struct wf_greet_hello *hello)
 /* Leave the rail of a link that is up, which has failed. */
 void wf_probe_failed(struct wf_link *link, const char *why)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	const struct wf_rail_caps *caps = wf_rail_caps(link->on->rail);
 
-	wf_log(&w->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
+	wf_log(&engine->log, WF_LOG_INFO, "%s: rail %s failed: %s", wf_link_label(link),
 	       caps->provider, why);
 	wf_link_record(link, WF_RECORDER_RAIL_FAILED, wf_link_rail_number(link), link->probe.epoch);
 	wf_probe_leave(link, link->on);

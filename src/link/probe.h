@@ -45,7 +45,7 @@ void wf_probe_list(struct wf_link *link); /* list the pairs of rails that fit */
 void wf_probe_next(struct wf_link *link, const char *why);
 void wf_probe_try(struct wf_link *link, uint32_t epoch, uint32_t mine, uint32_t theirs);
 void wf_probe_cannot(struct wf_link *link, uint32_t epoch, const char *why);
-void wf_probe_request(struct wf_engine *w, struct wf_engine_rail *on,
+void wf_probe_request(struct wf_engine *engine, struct wf_engine_rail *on,
 		      const struct wf_rail_event *ev);
 void wf_probe_connected(struct wf_ep *ep);
 void wf_probe_closed(struct wf_ep *ep, int status);

@@ -198,32 +198,32 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 	wf_tx_confirm_later(link);
 }
 
-static struct wf_link *addressee(struct wf_engine *w, const struct wf_frame *frame)
+static struct wf_link *addressee(struct wf_engine *engine, const struct wf_frame *frame)
 {
-	struct wf_link *link = wf_table_get(&w->links, frame->link);
+	struct wf_link *link = wf_table_get(&engine->links, frame->link);
 
 	return link && link->token == frame->token && wf_link_greeted(link) ? link : NULL;
 }
 
-void wf_rx_received(struct wf_engine *w, struct wf_engine_rail *on, const uint8_t *bytes,
+void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, const uint8_t *bytes,
 		    size_t count)
 {
 	struct wf_unpack unpack;
 	struct wf_frame frame;
 	struct wf_link *link;
 
-	if (wf_unpack_begin(&unpack, bytes, count, &frame) || !(link = addressee(w, &frame))) {
-		wf_counters_add(&w->counters.frames_refused, 1);
+	if (wf_unpack_begin(&unpack, bytes, count, &frame) || !(link = addressee(engine, &frame))) {
+		wf_counters_add(&engine->counters.frames_refused, 1);
 		return;
 	}
 	if (frame.epoch != link->probe.epoch || link->on != on) {
-		wf_counters_add(&w->counters.late_dropped, 1);
+		wf_counters_add(&engine->counters.late_dropped, 1);
 		return;
 	}
 	wf_link_get(link);
 	wf_keepalive_heard(link);
-	wf_tx_progress(&link->tx, w->loop.now_ns);
-	wf_counters_add(&w->counters.frames_received, 1);
+	wf_tx_progress(&link->tx, engine->loop.now_ns);
+	wf_counters_add(&engine->counters.frames_received, 1);
 	/* Room is taken before the link is up, for then bodies are planned that ask for it. */
 	if ((int64_t)(frame.eager_credit - link->eager_credit.granted) > 0)
 		link->eager_credit.granted = frame.eager_credit;

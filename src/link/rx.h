@@ -22,7 +22,7 @@ struct wf_rx {
 	uint32_t data_handled, control_handled;
 };
 
-void wf_rx_received(struct wf_engine *w, struct wf_engine_rail *on, const uint8_t *bytes,
+void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, const uint8_t *bytes,
 		    size_t count);
 
 #endif

@@ -101,10 +101,10 @@ static void promise(struct wf_link *link)
  * Hand out slots that have come free.  A link without any, up or not, is given one now, for no
  * frame will ever come to be the occasion; the others wait for theirs.
  */
-static void feed(struct wf_engine *w, struct wf_engine_rail *on)
+static void feed(struct wf_engine *engine, struct wf_engine_rail *on)
 {
 	on->hungry = false;
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->on != on || wf_rx_credit_open(link) >= LEAST)
@@ -114,7 +114,7 @@ static void feed(struct wf_engine *w, struct wf_engine_rail *on)
 	}
 }
 
-static void ask(struct wf_engine *w, const struct wf_engine_rail *on);
+static void ask(struct wf_engine *engine, const struct wf_engine_rail *on);
 
 static void look_at_debt(struct wf_timer *timer);
 
@@ -127,10 +127,10 @@ static void count_debt_anew(struct wf_link *link)
 
 static void look_later(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
-	wf_loop_timer(&w->loop, &link->slots.debt_timer, w->loop.now_ns + w->options.lost_ns / LOOKS,
-		      look_at_debt);
+	wf_loop_timer(&engine->loop, &link->slots.debt_timer,
+		      engine->loop.now_ns + engine->options.lost_ns / LOOKS, look_at_debt);
 }
 
 /*
@@ -168,9 +168,9 @@ static void ask_heard(struct wf_message_control *c, const struct wf_error *e)
 }
 
 /* Ask the links with more than they are allowed to give the rest back. */
-static void ask(struct wf_engine *w, const struct wf_engine_rail *on)
+static void ask(struct wf_engine *engine, const struct wf_engine_rail *on)
 {
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 		struct wf_message_control *c = &link->controls.ask;
 
@@ -188,11 +188,11 @@ static void ask(struct wf_engine *w, const struct wf_engine_rail *on)
 }
 
 /* Close the windows of idle links.  Returns how many links are not idle. */
-static uint32_t close_windows(struct wf_engine *w, const struct wf_engine_rail *on)
+static uint32_t close_windows(struct wf_engine *engine, const struct wf_engine_rail *on)
 {
 	uint32_t busy = 0;
 
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->on != on)
@@ -209,12 +209,12 @@ static uint32_t close_windows(struct wf_engine *w, const struct wf_engine_rail *
  * Returns how many slots there must be: for links that have none, and where nothing can be
  * expected to come back from idle links, for all that links want.
  */
-static uint32_t slots_wanted(struct wf_engine *w, const struct wf_engine_rail *on)
+static uint32_t slots_wanted(struct wf_engine *engine, const struct wf_engine_rail *on)
 {
 	uint32_t must = taken(on), want = RESERVED * on->link_count;
 	bool wait = false;
 
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 		uint32_t have = wf_rx_credit_open(link);
 
@@ -230,19 +230,19 @@ static uint32_t slots_wanted(struct wf_engine *w, const struct wf_engine_rail *o
 }
 
 /* Share the slots out anew: links want more than are free. */
-static void share_out(struct wf_engine *w, struct wf_engine_rail *on)
+static void share_out(struct wf_engine *engine, struct wf_engine_rail *on)
 {
-	uint32_t busy = close_windows(w, on), idle = on->link_count - busy;
+	uint32_t busy = close_windows(engine, on), idle = on->link_count - busy;
 	uint32_t most = most_for_windows(on), fixed = RESERVED * on->link_count + LEAST * idle;
 	struct wf_error e;
 
-	on->shared_ns = w->loop.now_ns;
-	if (wf_rail_grow(on->rail, slots_wanted(w, on), &e))
+	on->shared_ns = engine->loop.now_ns;
+	if (wf_rail_grow(on->rail, slots_wanted(engine, on), &e))
 		most = WF_MIN(most, wf_rail_slots(on->rail)); /* no memory for more slots */
 	on->share = busy ? WF_MAX(most > fixed ? (most - fixed) / busy : 0, LEAST)
-			 : (uint32_t)w->options.window;
-	ask(w, on);
-	feed(w, on);
+			 : (uint32_t)engine->options.window;
+	ask(engine, on);
+	feed(engine, on);
 }
 
 /* Count @link on its rail.  -ENOSPC: there are too few slots. */
@@ -267,25 +267,25 @@ int wf_rx_credit_admit(struct wf_link *link)
 /* Note that a data frame has come: a link that uses its promises may have more. */
 void wf_rx_credit_refill(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_engine_rail *on = link->on;
 
-	link->slots.data_ns = w->loop.now_ns;
+	link->slots.data_ns = engine->loop.now_ns;
 	/*
 	 * The window grows once half of the told promises are used: a peer that needs no longer
 	 * than that may be waiting for us.
 	 */
 	if (2 * wf_rx_credit_told(link) <= (int32_t)link->slots.window)
 		link->slots.window = WF_MIN(WF_MAX(2 * link->slots.window, START),
-				      (uint32_t)w->options.window);
+				      (uint32_t)engine->options.window);
 	promise(link);
 	/* The link had more than it is allowed, or its account is full: its slot is for others. */
 	if (on->hungry && taken(on) < wf_rail_slots(on->rail))
-		feed(w, on);
+		feed(engine, on);
 	if (link->slots.kept_short || wf_rx_credit_open(link) >= link->slots.window ||
-	    (wf_rx_credit_open(link) && w->loop.now_ns - on->shared_ns < SHARE_NS))
+	    (wf_rx_credit_open(link) && engine->loop.now_ns - on->shared_ns < SHARE_NS))
 		return;
-	share_out(w, on);
+	share_out(engine, on);
 	promise(link);
 }
 

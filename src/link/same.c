@@ -25,9 +25,9 @@
 
 #define HEARD_MAX 16 /* offers of one connection; an honest peer makes as many as it has dials */
 
-bool wf_same_decides(const struct wf_engine *w, const uint8_t *incarnation)
+bool wf_same_decides(const struct wf_engine *engine, const uint8_t *incarnation)
 {
-	return memcmp(w->directory->incarnation, incarnation, WF_INCARNATION_BYTES) < 0;
+	return memcmp(engine->directory->incarnation, incarnation, WF_INCARNATION_BYTES) < 0;
 }
 
 /* May @link be up for the peer, which may have sent frames?  Then it is not to be given up. */
@@ -120,16 +120,16 @@ static void go_on(struct wf_timer *timer)
  */
 static void look(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (link->proofs.proving && !link->proofs.awaited && !other_of(link))
-		wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns, go_on);
+		wf_loop_timer(&engine->loop, &link->dial.timer, engine->loop.now_ns, go_on);
 }
 
 /* Count the question @q as answered: it has its answer, or will have none. */
-static void answered(struct wf_engine *w, const struct wf_same_question *q)
+static void answered(struct wf_engine *engine, const struct wf_same_question *q)
 {
-	struct wf_link *waiter = q->waiter ? wf_table_get(&w->links, q->waiter) : NULL;
+	struct wf_link *waiter = q->waiter ? wf_table_get(&engine->links, q->waiter) : NULL;
 
 	if (!waiter || !waiter->proofs.awaited)
 		return;
@@ -162,11 +162,11 @@ static void ask(struct wf_link *on, const struct wf_link *about, struct wf_link 
 }
 
 /* Has a dial of this node no answer yet?  Dials of other workers are not known here. */
-static bool any_dial(const struct wf_engine *w)
+static bool any_dial(const struct wf_engine *engine)
 {
-	if (w->directory->worker_count > 1)
+	if (engine->directory->worker_count > 1)
 		return true;
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->state == WF_LINK_DIALLING && !wf_link_greeted(link))
@@ -183,16 +183,16 @@ static bool is_offered(const struct wf_link *link, const struct wf_link *about)
 
 void wf_same_accepted(struct wf_link *link, struct wf_greet *hello)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	uint32_t count = 0;
 
-	WF_LIST_EACH(node, &w->link_list)
+	WF_LIST_EACH(node, &engine->link_list)
 		count += is_offered(link, WF_CONTAINER(node, struct wf_link, node));
 	hello->hello.proofs = WF_MIN(count, (uint32_t)WF_GREET_PROOFS_MAX);
-	hello->hello.dials = any_dial(w);
+	hello->hello.dials = any_dial(engine);
 	wf_conn_send(link->conn, hello);
 	count = hello->hello.proofs;
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *about = WF_CONTAINER(node, struct wf_link, node);
 
 		if (count && is_offered(link, about)) {
@@ -204,15 +204,15 @@ void wf_same_accepted(struct wf_link *link, struct wf_greet *hello)
 
 void wf_same_dialled(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
-	if (!wf_link_find(w, link->peer->incarnation, link)) {
+	if (!wf_link_find(engine, link->peer->incarnation, link)) {
 		find_rail(link); /* no proof of the peer matters: there is no other link */
 		return;
 	}
 	link->proofs.due = link->peer->proofs;
 	link->proofs.awaited += link->proofs.due;
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *other = WF_CONTAINER(node, struct wf_link, node);
 
 		if (!may_be_same(link, other))
@@ -227,7 +227,8 @@ void wf_same_dialled(struct wf_link *link)
 			ask(other, link, link);
 	}
 	link->proofs.proving = true;
-	wf_loop_timer(&w->loop, &link->dial.timer, w->loop.now_ns + w->options.lost_ns, go_on);
+	wf_loop_timer(&engine->loop, &link->dial.timer,
+		      engine->loop.now_ns + engine->options.lost_ns, go_on);
 	look(link);
 }
 
@@ -256,7 +257,7 @@ static void become_same(struct wf_link *link, struct wf_link *about)
 
 static void take_answer(struct wf_link *link, const struct wf_greet *greet)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_same_proofs *proofs = &link->proofs;
 	struct wf_same_question q;
 	struct wf_link *about;
@@ -268,10 +269,10 @@ static void take_answer(struct wf_link *link, const struct wf_greet *greet)
 	q = proofs->asked[0];
 	proofs->asked_count--;
 	memmove(proofs->asked, proofs->asked + 1, proofs->asked_count * sizeof(proofs->asked[0]));
-	about = wf_table_get(&w->links, q.about);
+	about = wf_table_get(&engine->links, q.about);
 	if (is_proved(link, about, greet))
 		become_same(link, about);
-	answered(w, &q);
+	answered(engine, &q);
 }
 
 static void take_offer(struct wf_link *link, const struct wf_greet *greet)
@@ -328,10 +329,10 @@ static void forget_hellos(struct wf_timer *timer)
 
 void wf_same_up(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
-	wf_loop_timer(&w->loop, &link->proofs.timer, w->loop.now_ns + w->options.lost_ns,
-		      forget_hellos);
+	wf_loop_timer(&engine->loop, &link->proofs.timer,
+		      engine->loop.now_ns + engine->options.lost_ns, forget_hellos);
 }
 
 bool wf_same_closed(struct wf_link *link)
@@ -347,12 +348,12 @@ bool wf_same_closed(struct wf_link *link)
 
 void wf_same_forget(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_same_proofs over;
 
-	wf_timer_stop(&w->loop.timers, &link->proofs.timer);
+	wf_timer_stop(&engine->loop.timers, &link->proofs.timer);
 	over = link->proofs;
 	link->proofs = (struct wf_same_proofs){ 0 };
 	while (over.asked_count)
-		answered(w, &over.asked[--over.asked_count]);
+		answered(engine, &over.asked[--over.asked_count]);
 }

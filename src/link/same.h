@@ -33,7 +33,7 @@ struct wf_same_proofs {
 };
 
 /* Does this node decide?  Of two nodes the one with the lower incarnation does. */
-bool wf_same_decides(const struct wf_engine *w, const uint8_t *incarnation);
+bool wf_same_decides(const struct wf_engine *engine, const uint8_t *incarnation);
 
 /*
  * Answer the hello of a peer that has dialled with @hello, which is filled in, and offers of

@@ -50,7 +50,8 @@ static int find_files_max(size_t *count)
 	return 0;
 }
 
-int wf_shm_export_open(struct wf_engine *w, struct wf_shm_export **shm_export, struct wf_error *e)
+int wf_shm_export_open(struct wf_engine *engine, struct wf_shm_export **shm_export,
+		       struct wf_error *e)
 {
 	struct wf_shm_export *l = calloc(1, sizeof(*l));
 	size_t files_max = 0;
@@ -68,12 +69,12 @@ int wf_shm_export_open(struct wf_engine *w, struct wf_shm_export **shm_export, s
 		(void)wf_error_set(e, err, "leases: no shared page: %s", wf_error_name(err));
 		goto free_export;
 	}
-	l->engine = w;
+	l->engine = engine;
 	l->page = l->shared.base;
 	l->free_count = WF_LEASES_MAX;
 	for (uint32_t i = 0; i < WF_LEASES_MAX; i++)
 		l->free[i] = (uint16_t)(WF_LEASES_MAX - 1 - i);
-	wf_pool_open_to_others(&w->pool, files_max, &l->page->retired);
+	wf_pool_open_to_others(&engine->pool, files_max, &l->page->retired);
 	*shm_export = l;
 	return 0;
 

@@ -183,18 +183,18 @@ void wf_sidedoor_forget(struct wf_link *link)
 
 /* Packets that go out. */
 
-static void list_rails(const struct wf_engine *w, struct wf_side_packet *p, int *fds,
+static void list_rails(const struct wf_engine *engine, struct wf_side_packet *p, int *fds,
 		       unsigned *fd_count)
 {
-	for (uint32_t i = 0; i < w->rail_count && p->rail_count < WF_SIDE_RAILS_MAX; i++) {
-		const struct wf_rail *rail = w->rails[i].rail;
+	for (uint32_t i = 0; i < engine->rail_count && p->rail_count < WF_SIDE_RAILS_MAX; i++) {
+		const struct wf_rail *rail = engine->rails[i].rail;
 		struct wf_side_rail *r = &p->rails[p->rail_count];
 		int gate;
 
 		if (!wf_rail_caps(rail)->same_host)
 			continue;
 		gate = wf_rail_gate_fd(rail);
-		*r = (struct wf_side_rail){ .index = i, .edition = w->rails[i].edition,
+		*r = (struct wf_side_rail){ .index = i, .edition = engine->rails[i].edition,
 					    .gate = gate >= 0 };
 		r->address_bytes = (uint32_t)wf_rail_address(rail, r->address);
 		if (r->gate)
@@ -214,7 +214,7 @@ static int send_packet(struct wf_neighbour *n, const struct wf_side_packet *p, c
 static int send_meet(struct wf_neighbour *n)
 {
 	const struct wf_link *link = n->link;
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 	struct wf_side_packet p = {
 		.kind = WF_SIDE_MEET,
 		.link = link->id,
@@ -223,20 +223,20 @@ static int send_meet(struct wf_neighbour *n)
 		.peer_token = link->peer->token,
 		.nonce_address = (uintptr_t)n->nonce,
 		.side = n->door->number,
-		.bell = w->bell,
+		.bell = engine->bell,
 		.lends = n->door->leases_fd >= 0,
 	};
 	int fds[WF_SIDE_FDS_MAX];
 	unsigned fd_count = 0;
 
 	memcpy(p.nonce, n->nonce, sizeof(p.nonce));
-	if (w->bell) {
-		wf_doorbell_fds(w->bell, fds);
+	if (engine->bell) {
+		wf_doorbell_fds(engine->bell, fds);
 		fd_count = 2;
 	}
 	if (p.lends)
 		fds[fd_count++] = n->door->leases_fd;
-	list_rails(w, &p, fds, &fd_count);
+	list_rails(engine, &p, fds, &fd_count);
 	return send_packet(n, &p, fds, fd_count);
 }
 
@@ -322,7 +322,7 @@ static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
 {
 	const struct wf_side_packet *p = &outgoing->packet;
 	struct wf_link *link = n->link;
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	bool settled = judge(n, p);
 
 	if (p->bell) {
@@ -342,7 +342,7 @@ static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
 	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->side.host))
 		link->side.host = NULL;
 	else
-		wf_engine_watch_peer(w, wf_host_peer_fd(link->side.host), link->id);
+		wf_engine_watch_peer(engine, wf_host_peer_fd(link->side.host), link->id);
 	n->who.pid_fd = -1;
 	return settled;
 }
@@ -552,11 +552,11 @@ static int connect_to(struct wf_neighbour *n, struct wf_link *link)
 /* Do any of our rails and the peer's wait for a meeting? */
 static bool is_wanted(const struct wf_link *link)
 {
-	const struct wf_engine *w = link->engine;
+	const struct wf_engine *engine = link->engine;
 
-	for (uint32_t i = 0; i < w->rail_count; i++)
+	for (uint32_t i = 0; i < engine->rail_count; i++)
 		for (uint32_t j = 0; j < link->peer->rail_count; j++)
-			if (wf_rail_caps(w->rails[i].rail)->same_host &&
+			if (wf_rail_caps(engine->rails[i].rail)->same_host &&
 			    link->peer->rails[j].same_host)
 				return true;
 	return false;
@@ -564,8 +564,8 @@ static bool is_wanted(const struct wf_link *link)
 
 bool wf_sidedoor_meet(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
-	struct wf_sidedoor *d = w->sidedoor;
+	struct wf_engine *engine = link->engine;
+	struct wf_sidedoor *d = engine->sidedoor;
 	struct wf_neighbour *n;
 	int err;
 
@@ -587,13 +587,14 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	wf_list_append(&d->owned, &n->node);
 	n->awaited = true;
 	n->holds_rails = is_wanted(link);
-	wf_loop_timer(&w->loop, &n->timer, w->loop.now_ns + WF_SIDEDOOR_WAIT_NS, meet_late);
+	wf_loop_timer(&engine->loop, &n->timer, engine->loop.now_ns + WF_SIDEDOOR_WAIT_NS,
+		      meet_late);
 	return n->holds_rails;
 }
 
 static bool accept_one(struct wf_sidedoor *d)
 {
-	struct wf_engine *w = d->engine;
+	struct wf_engine *engine = d->engine;
 	char from[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_socket *s;
 	struct wf_neighbour *n;
@@ -611,7 +612,8 @@ static bool accept_one(struct wf_sidedoor *d)
 	wf_socket_own(s, n);
 	wf_list_append(&d->strangers, &n->node);
 	d->stranger_count++;
-	wf_loop_timer(&w->loop, &n->timer, w->loop.now_ns + WF_SIDEDOOR_STRANGER_NS, stranger_late);
+	wf_loop_timer(&engine->loop, &n->timer, engine->loop.now_ns + WF_SIDEDOOR_STRANGER_NS,
+		      stranger_late);
 	/* The kernel names the user before anything of the stranger's is read. */
 	if (wf_socket_peer(s, &n->who) || n->who.uid != geteuid())
 		bury(n);
@@ -652,15 +654,16 @@ void wf_sidedoor_show_leases(struct wf_sidedoor *d, int fd)
 	d->leases_fd = fd;
 }
 
-int wf_sidedoor_open(struct wf_engine *w, uint64_t number, const struct wf_sidedoor_events *events,
-		     struct wf_sidedoor **door, struct wf_error *e)
+int wf_sidedoor_open(struct wf_engine *engine, uint64_t number,
+		     const struct wf_sidedoor_events *events, struct wf_sidedoor **door,
+		     struct wf_error *e)
 {
 	struct wf_sidedoor *d = calloc(1, sizeof(*d));
 	int err;
 
 	if (!d)
 		return wf_error_set(e, -ENOMEM, "a side door: out of memory");
-	d->engine = w;
+	d->engine = engine;
 	d->number = number;
 	d->events = events;
 	d->leases_fd = -1;

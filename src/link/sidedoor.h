@@ -52,9 +52,10 @@ struct wf_sidedoor_link {
 	struct wf_shm_import *shm_import; /* NULL: nothing that the peer lends was looked at yet */
 };
 
-/* Open the side door of @w, which listens on return, as @number. */
-int wf_sidedoor_open(struct wf_engine *w, uint64_t number, const struct wf_sidedoor_events *events,
-		     struct wf_sidedoor **door, struct wf_error *e);
+/* Open the side door of @engine, which listens on return, as @number. */
+int wf_sidedoor_open(struct wf_engine *engine, uint64_t number,
+		     const struct wf_sidedoor_events *events, struct wf_sidedoor **door,
+		     struct wf_error *e);
 
 /* Give @fd, the page of our leases, to peers that are met from now on; borrowed. */
 void wf_sidedoor_show_leases(struct wf_sidedoor *door, int fd);

@@ -135,7 +135,7 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 /* Write the header as things stand now, and post.  0, or -EAGAIN: @f waits. */
 static int post_frame(struct wf_link *link, struct wf_outframe *f)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	int rc;
 
 	f->header.link = link->peer->link;
@@ -157,7 +157,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	}
 	end_full(link);
 	f->posted = rc == 0;
-	f->posted_ns = w->loop.now_ns;
+	f->posted_ns = engine->loop.now_ns;
 	if (f->posted && f->kind == WF_FRAME_DATA)
 		link->tx.rail.posted_count++;
 	link->tx.ack_told = f->header.ack;
@@ -173,8 +173,8 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 		link->eager_credit.told = f->header.eager_credit;
 	}
 	link->tx.ack_now = false;
-	wf_timer_stop(&w->loop.timers, &link->tx.ack_timer);
-	wf_counters_add(&w->counters.frames_sent, 1);
+	wf_timer_stop(&engine->loop.timers, &link->tx.ack_timer);
+	wf_counters_add(&engine->counters.frames_sent, 1);
 	record_sent(link, f);
 	return 0;
 }
@@ -212,11 +212,11 @@ static uint64_t overdue_ns(const struct wf_link *link)
 
 static void expect(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (!link->tx.overdue_timer.armed)
-		wf_loop_timer(&w->loop, &link->tx.overdue_timer,
-			      w->loop.now_ns + overdue_ns(link), overdue);
+		wf_loop_timer(&engine->loop, &link->tx.overdue_timer,
+			      engine->loop.now_ns + overdue_ns(link), overdue);
 }
 
 static size_t message_bytes(const struct wf_message *m)
@@ -424,7 +424,7 @@ static void learn_rtt(struct wf_tx *tx, uint64_t rtt_ns)
 /* Drop frames that are confirmed: the peer has received @ack data frames in order. */
 void wf_tx_confirm(struct wf_link *link, uint32_t ack)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	int count = wf_sequence_ack(&link->tx.sequence, ack);
 	uint64_t frames = (uint64_t)WF_MAX(count, 0);
 
@@ -439,14 +439,14 @@ void wf_tx_confirm(struct wf_link *link, uint32_t ack)
 		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
 		if (!count && !f->replayed)
-			learn_rtt(&link->tx, w->loop.now_ns - f->posted_ns);
+			learn_rtt(&link->tx, engine->loop.now_ns - f->posted_ns);
 		if (f->posted)
 			link->tx.rail.posted_count--;
 		give_frame(f);
 	}
-	wf_ledger_discharge(link, WF_LEDGER_OWED, frames * w->frame_bytes);
+	wf_ledger_discharge(link, WF_LEDGER_OWED, frames * engine->frame_bytes);
 	link->tx.overdue_count = 0;
-	wf_timer_stop(&w->loop.timers, &link->tx.overdue_timer);
+	wf_timer_stop(&engine->loop.timers, &link->tx.overdue_timer);
 	if (!wf_list_empty(&link->out.frames) || link->out.control_frame)
 		expect(link);
 }
@@ -474,12 +474,12 @@ static void replay(struct wf_link *link)
  */
 void wf_tx_ask(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
 
-	if (!link->conn || w->loop.now_ns < link->tx.resync_ns + RESYNC_NS)
+	if (!link->conn || engine->loop.now_ns < link->tx.resync_ns + RESYNC_NS)
 		return;
-	link->tx.resync_ns = w->loop.now_ns;
+	link->tx.resync_ns = engine->loop.now_ns;
 	greet.resync.epoch = link->probe.epoch;
 	greet.resync.received = link->tx.sequence.received;
 	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->tx.sequence.received, 0);
@@ -625,10 +625,10 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 
 void wf_tx_forget(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
-	wf_timer_stop(&w->loop.timers, &link->tx.overdue_timer);
-	wf_timer_stop(&w->loop.timers, &link->tx.ack_timer);
+	wf_timer_stop(&engine->loop.timers, &link->tx.overdue_timer);
+	wf_timer_stop(&engine->loop.timers, &link->tx.ack_timer);
 	link->tx = (struct wf_tx){ .rtt_ns = link->tx.rtt_ns };
 }
 
@@ -643,12 +643,13 @@ static void ack_late(struct wf_timer *timer)
 /* Confirm data that has come with a frame that goes back anyhow, alone only if none does. */
 void wf_tx_confirm_later(struct wf_link *link)
 {
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (must_tell(link))
 		wf_link_mark(link);
 	else if (!link->tx.ack_timer.armed)
-		wf_loop_timer(&w->loop, &link->tx.ack_timer, w->loop.now_ns + ACK_NS, ack_late);
+		wf_loop_timer(&engine->loop, &link->tx.ack_timer, engine->loop.now_ns + ACK_NS,
+			      ack_late);
 }
 
 /* End the controls in the control frame @seq, which the peer has. */

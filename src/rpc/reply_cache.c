@@ -15,9 +15,9 @@ struct wf_caller {
 	uint64_t lost;          /* last id of the requests that were dropped */
 };
 
-void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_engine *w, atomic_bool *forgot)
+void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_engine *engine, atomic_bool *forgot)
 {
-	*r = (struct wf_reply_cache){ .engine = w, .forgot = forgot };
+	*r = (struct wf_reply_cache){ .engine = engine, .forgot = forgot };
 	wf_map_init(&r->requests);
 	wf_map_init(&r->callers);
 	wf_list_init(&r->kept);

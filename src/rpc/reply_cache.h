@@ -53,7 +53,7 @@ struct wf_reply_cache {
 	uint64_t kept_bytes;
 };
 
-void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_engine *w, atomic_bool *forgot);
+void wf_reply_cache_init(struct wf_reply_cache *r, struct wf_engine *engine, atomic_bool *forgot);
 void wf_reply_cache_fini(struct wf_reply_cache *r);
 
 /* Returns the entry, or NULL. */

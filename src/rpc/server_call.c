@@ -373,7 +373,7 @@ static struct wf_server_call *lookup(struct wf_server_calls *serving, struct wf_
 void wf_server_call_join(struct wf_server_call *first, struct wf_server_call *s)
 {
 	struct wf_server_calls *serving = s->serving;
-	struct wf_engine *w = serving->transfer->engine;
+	struct wf_engine *engine = serving->transfer->engine;
 	struct wf_link *link = first->link;
 
 	wf_ledger_discharge(first->link, WF_LEDGER_OWED, first->charged_bytes);
@@ -397,9 +397,9 @@ void wf_server_call_join(struct wf_server_call *first, struct wf_server_call *s)
 	wf_list_remove(&first->link_node);
 	wf_list_append(&first->link->work[WF_ABOVE_SERVED], &first->link_node);
 	if (first->deadline_ns != UINT64_MAX)
-		wf_loop_timer(&w->loop, &first->timer, first->deadline_ns, deadline);
+		wf_loop_timer(&engine->loop, &first->timer, first->deadline_ns, deadline);
 	else
-		wf_timer_stop(&w->loop.timers, &first->timer);
+		wf_timer_stop(&engine->loop.timers, &first->timer);
 	wf_server_call_free(s);
 }
 
@@ -607,7 +607,7 @@ static int open_answer(struct wf_server_call *s, uint64_t offer)
 }
 
 /* Refuse a caller with too much under way here, by the shortest reply that says so.  -ENOMEM. */
-static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64_t call)
+static int refuse_over_account(struct wf_engine *engine, struct wf_link *link, uint64_t call)
 {
 	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
 	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
@@ -625,7 +625,7 @@ static int refuse_over_account(struct wf_engine *w, struct wf_link *link, uint64
 	wf_record_reply_put(&writer, &refusal);
 	if (wf_message_post_copy(link, WF_RECORD_REPLY, bytes, (size_t)(writer.at - bytes)))
 		return -ENOMEM;
-	wf_counters_add(&w->counters.calls_refused, 1);
+	wf_counters_add(&engine->counters.calls_refused, 1);
 	return 0;
 }
 
@@ -650,12 +650,12 @@ static int drop_cancelled(struct wf_link *link, const struct wf_record_call *c)
 	return err;
 }
 
-static enum wf_dedup_earlier earlier_than(const struct wf_engine *w,
+static enum wf_dedup_earlier earlier_than(const struct wf_engine *engine,
 					  const struct wf_record_call *c)
 {
 	if (!c->incarnation)
 		return WF_DEDUP_NONE;
-	return memcmp(c->incarnation, w->directory->incarnation, WF_INCARNATION_BYTES)
+	return memcmp(c->incarnation, engine->directory->incarnation, WF_INCARNATION_BYTES)
 		       ? WF_DEDUP_ELSEWHERE
 		       : WF_DEDUP_HERE;
 }
@@ -664,23 +664,23 @@ static enum wf_dedup_earlier earlier_than(const struct wf_engine *w,
 static void set_up(struct wf_server_call *s, struct wf_server_calls *serving, struct wf_link *link,
 		   const struct wf_record_call *c)
 {
-	struct wf_engine *w = serving->transfer->engine;
+	struct wf_engine *engine = serving->transfer->engine;
 
 	s->serving = serving;
 	s->link = link;
 	s->call = c->call;
-	s->deadline_ns = wf_clock_after(w->loop.now_ns, c->left_ns);
-	s->began_ns = w->loop.now_ns;
+	s->deadline_ns = wf_clock_after(engine->loop.now_ns, c->left_ns);
+	s->began_ns = engine->loop.now_ns;
 	s->understood = wf_link_real(link)->peer->compressions;
 	s->request.was_compressed = c->flags & WF_CALL_COMPRESSED;
 	s->again.request_id = c->request;
-	s->again.earlier = earlier_than(w, c);
-	s->terms.checksum = w->options.checksum || c->body.sum_kind != WF_BODY_SUM_NONE;
+	s->again.earlier = earlier_than(engine, c);
+	s->terms.checksum = engine->options.checksum || c->body.sum_kind != WF_BODY_SUM_NONE;
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
 	wf_list_init(&s->reply.attached);
 	wf_list_init(&s->link_node);
-	wf_counters_add(&w->counters.served, 1);
+	wf_counters_add(&engine->counters.served, 1);
 	wf_link_get(link);
 	wf_server_call_charge(s, sizeof(*s) + c->metadata_bytes);
 }
@@ -688,7 +688,7 @@ static void set_up(struct wf_server_call *s, struct wf_server_calls *serving, st
 int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 			 const struct wf_record *record)
 {
-	struct wf_engine *w = serving->transfer->engine;
+	struct wf_engine *engine = serving->transfer->engine;
 	struct wf_record_call c;
 	struct wf_server_call *s;
 	uint64_t hash;
@@ -703,7 +703,7 @@ int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 	if (wf_early_take(link->above.early, c.call))
 		return drop_cancelled(link, &c);
 	if (!wf_ledger_takes_call(link, sizeof(*s) + c.metadata_bytes))
-		return refuse_over_account(w, link, c.call);
+		return refuse_over_account(engine, link, c.call);
 	s = wf_freelist_take(&serving->spare);
 	if (!s)
 		return -ENOMEM;
@@ -721,7 +721,7 @@ int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 	s->place = WF_SERVER_CALL_MAPPED;
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
-		wf_loop_timer(&w->loop, &s->timer, s->deadline_ns, deadline);
+		wf_loop_timer(&engine->loop, &s->timer, s->deadline_ns, deadline);
 	if (serving->draining)
 		refuse_draining(s);
 	else
@@ -805,14 +805,15 @@ static void not_come_back(struct wf_timer *timer)
 static void go_alone(struct wf_server_call *s)
 {
 	struct wf_server_calls *serving = s->serving;
-	struct wf_engine *w = serving->transfer->engine;
+	struct wf_engine *engine = serving->transfer->engine;
 
 	wf_map_remove(&serving->map, &s->node);
 	s->place = WF_SERVER_CALL_ALONE;
 	wf_list_remove(&s->link_node);
 	wf_list_append(&serving->alone, &s->link_node);
-	if (s->deadline_ns > w->loop.now_ns + ALONE_NS)
-		wf_loop_timer(&w->loop, &s->timer, w->loop.now_ns + ALONE_NS, not_come_back);
+	if (s->deadline_ns > engine->loop.now_ns + ALONE_NS)
+		wf_loop_timer(&engine->loop, &s->timer, engine->loop.now_ns + ALONE_NS,
+			      not_come_back);
 }
 
 void wf_server_call_down(struct wf_link *link, const struct wf_error *e)

@@ -129,18 +129,18 @@ static int enter_line(struct wf_sending *s)
  */
 static void leave_line(struct wf_sending *s)
 {
-	struct wf_engine *w = s->sendings->transfer->engine;
+	struct wf_engine *engine = s->sendings->transfer->engine;
 	struct wf_sending *next;
 
-	wf_pool_unwait(&w->pool, &s->turn->waiter);
-	wf_timer_stop(&w->loop.timers, &s->turn->timer);
+	wf_pool_unwait(&engine->pool, &s->turn->waiter);
+	wf_timer_stop(&engine->loop.timers, &s->turn->timer);
 	wf_list_remove(&s->turn->node);
 	free(s->turn);
 	s->turn = NULL;
 	s->sendings->line_progress++;
 	next = first_in_line(s);
 	if (next && next->state == WF_SENDING_BEHIND)
-		wf_loop_timer(&w->loop, &next->turn->timer, w->loop.now_ns, go_on_later);
+		wf_loop_timer(&engine->loop, &next->turn->timer, engine->loop.now_ns, go_on_later);
 	wf_link_unwatch(s->link);
 	wf_link_put(s->link);
 }
@@ -174,7 +174,7 @@ static int find_memory(struct wf_sending *s, struct wf_error *e)
 /* Gather elements into the pool.  -EAGAIN: the rest is gathered later. */
 static int gather(struct wf_sending *s, struct wf_error *e)
 {
-	struct wf_engine *w = s->sendings->transfer->engine;
+	struct wf_engine *engine = s->sendings->transfer->engine;
 	int err = s->chunk ? 0 : find_memory(s, e);
 
 	if (err)
@@ -184,7 +184,7 @@ static int gather(struct wf_sending *s, struct wf_error *e)
 		return 0;
 	s->state = WF_SENDING_GATHERING;
 	s->sendings->line_progress++;
-	wf_loop_timer(&w->loop, &s->turn->timer, w->loop.now_ns, go_on_later);
+	wf_loop_timer(&engine->loop, &s->turn->timer, engine->loop.now_ns, go_on_later);
 	return -EAGAIN;
 }
 

@@ -82,13 +82,13 @@ static void close_staging(struct wf_outgoing *p)
 
 static void end(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_engine *w = p->transfer->engine;
+	struct wf_engine *engine = p->transfer->engine;
 	struct wf_link *link = p->link;
 
 	if (p->state == WF_OUTGOING_WAITING)
 		step_aside(p);
 	p->state = WF_OUTGOING_ENDED;
-	wf_timer_stop(&w->loop.timers, &p->quiet_timer);
+	wf_timer_stop(&engine->loop.timers, &p->quiet_timer);
 	wf_sender_sums_close(p->summing);
 	p->summing = NULL;
 	close_staging(p);
@@ -98,7 +98,7 @@ static void end(struct wf_outgoing *p, const struct wf_error *e)
 	p->path.lanes = p->offer.spread ? p->offer.spread->count : 0;
 	close_grants(p);
 	if (p->offer.lent)
-		wf_shm_export_end(w->shm_export, p->offer.place);
+		wf_shm_export_end(engine->shm_export, p->offer.place);
 	p->offer.lent = false;
 	if (p->offer.id) {
 		wf_link_record(wf_link_real(link), WF_RECORDER_OFFER_END, p->offer.id,
@@ -130,11 +130,11 @@ static void end_later(struct wf_timer *timer)
 /* End @p with @e in the next turn, not inside the caller's own call. */
 static void fail_later(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_engine *w = p->transfer->engine;
+	struct wf_engine *engine = p->transfer->engine;
 
 	wf_reason_keep(&p->why, e);
 	p->state = WF_OUTGOING_WITHDRAWING;
-	wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns, end_later);
+	wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns, end_later);
 }
 
 static void withdraw(struct wf_outgoing *p);
@@ -404,11 +404,12 @@ static void look_again(struct wf_timer *timer)
 
 bool wf_outgoing_up(struct wf_outgoing *p)
 {
-	struct wf_engine *w = p->transfer->engine;
+	struct wf_engine *engine = p->transfer->engine;
 	struct wf_link *link = wf_link_real(p->link);
 
 	if (wf_terms_wait(p->terms, link)) {
-		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + LANES_NS, look_again);
+		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + LANES_NS,
+			      look_again);
 		return false;
 	}
 	wait_no_more(p);
@@ -474,19 +475,19 @@ static void quiet_shared(struct wf_timer *timer)
 {
 	struct wf_outgoing *p = WF_CONTAINER(timer, struct wf_outgoing, quiet_timer);
 	struct wf_link *link = wf_link_real(p->link);
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	if (!p->probed_ns) {
-		p->probed_ns = w->loop.now_ns;
+		p->probed_ns = engine->loop.now_ns;
 		wf_keepalive_probe(link);
-		wf_loop_timer(&w->loop, timer, w->loop.now_ns + PROBE_NS, quiet_shared);
+		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + PROBE_NS, quiet_shared);
 	} else if (!p->fenced && wf_keepalive_has_answered(&link->keepalive, p->probed_ns)) {
 		p->fenced = true;
-		p->quiet_ns = WF_MAX(p->quiet_ns, w->loop.now_ns + FENCE_NS);
-		wf_loop_timer(&w->loop, timer, p->quiet_ns, quiet_shared);
+		p->quiet_ns = WF_MAX(p->quiet_ns, engine->loop.now_ns + FENCE_NS);
+		wf_loop_timer(&engine->loop, timer, p->quiet_ns, quiet_shared);
 		wf_link_rail_failed(link, unanswered);
-	} else if (w->loop.now_ns < p->quiet_ns) {
-		wf_loop_timer(&w->loop, timer, p->quiet_ns, quiet_shared);
+	} else if (engine->loop.now_ns < p->quiet_ns) {
+		wf_loop_timer(&engine->loop, timer, p->quiet_ns, quiet_shared);
 	} else {
 		end_why(p);
 	}
@@ -522,7 +523,7 @@ static void quiet_copies(struct wf_timer *timer)
 static void withdraw(struct wf_outgoing *p)
 {
 	struct wf_link *link = wf_link_real(p->link);
-	struct wf_engine *w = link->engine;
+	struct wf_engine *engine = link->engine;
 
 	p->state = WF_OUTGOING_WITHDRAWING;
 	wf_link_record(link, WF_RECORDER_WITHDRAW, p->offer.id, 0);
@@ -533,13 +534,16 @@ static void withdraw(struct wf_outgoing *p)
 		wf_recall_post(p->offer.recall, link);
 		p->offer.recall = NULL;
 	}
-	p->quiet_ns = w->loop.now_ns + WF_KEEPALIVE_LEASE_NS;
+	p->quiet_ns = engine->loop.now_ns + WF_KEEPALIVE_LEASE_NS;
 	if (is_handed(p))
-		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + QUIET_COPIES_NS, quiet_copies);
+		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + QUIET_COPIES_NS,
+			      quiet_copies);
 	else if (p->offer.connected)
-		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + QUIET_CONNECTED_NS, quiet_connected);
+		wf_loop_timer(&engine->loop, &p->quiet_timer,
+			      engine->loop.now_ns + QUIET_CONNECTED_NS, quiet_connected);
 	else
-		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + PROBE_NS, quiet_shared);
+		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + PROBE_NS,
+			      quiet_shared);
 }
 
 bool wf_outgoing_has_left(const struct wf_outgoing *p)
@@ -558,7 +562,7 @@ static void leave_again(struct wf_timer *timer)
 
 void wf_outgoing_stop(struct wf_outgoing *p, const struct wf_error *e)
 {
-	struct wf_engine *w = p->transfer->engine;
+	struct wf_engine *engine = p->transfer->engine;
 
 	p->sent = wf_outgoing_has_left(p);
 	switch (p->state) {
@@ -574,7 +578,8 @@ void wf_outgoing_stop(struct wf_outgoing *p, const struct wf_error *e)
 		/* The record is withdrawn once it has left. */
 		if (!p->why.code)
 			wf_reason_keep(&p->why, e);
-		wf_loop_timer(&w->loop, &p->quiet_timer, w->loop.now_ns + LEAVE_NS, leave_again);
+		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + LEAVE_NS,
+			      leave_again);
 		break;
 	case WF_OUTGOING_OFFERED:
 		wf_reason_keep(&p->why, e);
@@ -619,11 +624,11 @@ static void wait_for_room(struct wf_outgoing *p);
 static void resume_again(struct wf_timer *timer)
 {
 	struct wf_outgoing *p = WF_CONTAINER(timer, struct wf_outgoing, quiet_timer);
-	struct wf_engine *w = p->transfer->engine;
+	struct wf_engine *engine = p->transfer->engine;
 
 	if (p->state == WF_OUTGOING_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
 	    wf_outgoing_resume(p, p->offer.resuming, p->offer.resume_status))
-		wf_loop_timer(&w->loop, timer, w->loop.now_ns + LANES_NS, resume_again);
+		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + LANES_NS, resume_again);
 }
 
 static void retry_room(struct wf_pool_waiter *waiter)

@@ -94,15 +94,15 @@ static bool may_be_released(const struct wf_pull *pull)
 /* End @pull, whose destination is quiet: tell the owner of the bytes, then ours. */
 static void finish(struct wf_pull *pull)
 {
-	struct wf_engine *w = pull->transfer->engine;
+	struct wf_engine *engine = pull->transfer->engine;
 	struct wf_link *link = pull->link;
 	bool well = pull->state != WF_PULL_STOPPING && !flush(pull);
 	bool view = pull->way == WF_PULL_WAY_VIEW;
 	struct wf_error why = pull->why;
 
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
-	wf_timer_stop(&w->loop.timers, &pull->timer);
-	wf_pool_unwait(&w->pool, &pull->bounce_waiter);
+	wf_timer_stop(&engine->loop.timers, &pull->timer);
+	wf_pool_unwait(&engine->pool, &pull->bounce_waiter);
 	wf_pace_leave(&pull->share);
 	refuse(pull, false);
 	wf_grant_close(&pull->grant);
@@ -113,7 +113,8 @@ static void finish(struct wf_pull *pull)
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	wf_list_remove(&pull->node);
 	if (well)
-		wf_counters_add(view ? &w->counters.bytes_viewed : &w->counters.bytes_pulled,
+		wf_counters_add(view ? &engine->counters.bytes_viewed
+				     : &engine->counters.bytes_pulled,
 				pull->body.bytes);
 	/* The buffer is given back before the owner of the stage may free it. */
 	if (pull->way == WF_PULL_WAY_IMPORTED)
@@ -145,9 +146,9 @@ static bool is_busy(const struct wf_pull *pull)
 
 static void arm(struct wf_pull *pull, uint64_t in_ns)
 {
-	struct wf_engine *w = pull->transfer->engine;
+	struct wf_engine *engine = pull->transfer->engine;
 
-	wf_loop_timer(&w->loop, &pull->timer, w->loop.now_ns + in_ns, timer);
+	wf_loop_timer(&engine->loop, &pull->timer, engine->loop.now_ns + in_ns, timer);
 }
 
 /* Ask for sums in time for the bytes up to @end.  -ENOMEM: later. */
@@ -763,7 +764,7 @@ static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 /* Copy by the handle in @body; bytes that were copied before a rail failed are there still. */
 static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 {
-	struct wf_engine *w = pull->transfer->engine;
+	struct wf_engine *engine = pull->transfer->engine;
 	struct wf_link *link = pull->link;
 	struct wf_error e;
 
@@ -774,7 +775,7 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 	}
 	if (pull->way != WF_PULL_WAY_IMPORTED &&
 	    wf_stage_import(pull->job.stage, body->handle, body->address, &e)) {
-		wf_log(&w->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
+		wf_log(&engine->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
 		       wf_link_label(link), e.text);
 		pull->job.handle = false;
 		ask(pull);

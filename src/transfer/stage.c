@@ -150,9 +150,9 @@ void wf_stage_hold(struct wf_stage *stage, bool hold)
 
 static void ask_in(struct wf_stage *stage, uint64_t in_ns)
 {
-	struct wf_engine *w = stage->transfer->engine;
+	struct wf_engine *engine = stage->transfer->engine;
 
-	wf_loop_timer(&w->loop, &stage->timer, w->loop.now_ns + in_ns, ask);
+	wf_loop_timer(&engine->loop, &stage->timer, engine->loop.now_ns + in_ns, ask);
 }
 
 /* Ask again later: a copy is under way, or the stream is awaited. */

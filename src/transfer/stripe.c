@@ -24,7 +24,7 @@ static struct wf_stripe_way *take_way(struct wf_stripe *spread)
 int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
 		  const struct wf_record_lane *record, const struct wf_grant_span *into)
 {
-	struct wf_engine *w = lane->link->engine;
+	struct wf_engine *engine = lane->link->engine;
 	struct wf_grant grant;
 	struct wf_error e;
 	int err;
@@ -35,9 +35,9 @@ int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
 		*spread = calloc(1, sizeof(**spread));
 	if (!*spread)
 		return -ENOMEM;
-	err = wf_grant_local(&grant, lane->on->rail, &w->pool, into, &e);
+	err = wf_grant_local(&grant, lane->on->rail, &engine->pool, into, &e);
 	if (err) {
-		wf_log(&w->log, WF_LOG_INFO, "%s: a lane is not used: %s",
+		wf_log(&engine->log, WF_LOG_INFO, "%s: a lane is not used: %s",
 		       wf_link_label(lane->link), e.text);
 		return err;
 	}
@@ -73,7 +73,7 @@ void wf_stripe_close(struct wf_stripe *spread)
 static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
 		   const struct wf_grant_span *body, const struct wf_grant **grant)
 {
-	struct wf_engine *w = lane->link->engine;
+	struct wf_engine *engine = lane->link->engine;
 	uint32_t at = 0;
 	struct wf_error e;
 	int err;
@@ -81,9 +81,10 @@ static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
 	while (at < offer->count && offer->all[at].on != lane->on)
 		at++;
 	if (at == offer->count) {
-		err = wf_grant_remote(&offer->all[at].grant, lane->on->rail, &w->pool, body, &e);
+		err = wf_grant_remote(&offer->all[at].grant, lane->on->rail, &engine->pool, body,
+				      &e);
 		if (err) {
-			wf_log(&w->log, WF_LOG_INFO, "%s: a lane is not used: %s",
+			wf_log(&engine->log, WF_LOG_INFO, "%s: a lane is not used: %s",
 			       wf_link_label(lane->link), e.text);
 			return err;
 		}

@@ -91,9 +91,9 @@ static struct weft_path end_well(void)
 
 static struct wf_link *link_of(unsigned number)
 {
-	struct wf_engine *w = &wf_world_node(number)->workers[0].engine;
+	struct wf_engine *engine = &wf_world_node(number)->workers[0].engine;
 
-	return WF_CONTAINER(wf_list_first(&w->link_list), struct wf_link, node);
+	return WF_CONTAINER(wf_list_first(&engine->link_list), struct wf_link, node);
 }
 
 static bool has_lanes(void *arg)

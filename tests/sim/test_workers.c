@@ -31,12 +31,12 @@ static void open_world(enum wf_world_shape shape)
 }
 
 /* Links of worker @worker of node 0 that have met their peers. */
-static unsigned links_of(unsigned engine)
+static unsigned links_of(unsigned worker)
 {
-	const struct wf_engine *w = &wf_world_node(0)->workers[engine].engine;
+	const struct wf_engine *engine = &wf_world_node(0)->workers[worker].engine;
 	unsigned count = 0;
 
-	WF_LIST_EACH(at, &w->link_list)
+	WF_LIST_EACH(at, &engine->link_list)
 		count += wf_link_greeted(WF_CONTAINER(at, struct wf_link, node));
 	return count;
 }
@@ -168,7 +168,10 @@ static void and_ends_once_when_nobody_sends(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-/* Node 1 takes part with node 0 alone, and that passes its word on, whichever workers the others have. */
+/*
+ * Node 1 takes part with node 0 alone, and that passes its word on, whichever workers the others
+ * have.
+ */
 static void an_abort_reaches_the_peers_of_every_worker(void **state)
 {
 	struct wf_flight f[PEERS];

@@ -267,9 +267,9 @@ unsigned wf_world_talking(unsigned number)
 
 /* Somebody's worker would not sleep now. */
 /* A read of memory of this host has been made, and the next turn hears of it. */
-static bool reads(const struct wf_engine *w)
+static bool reads(const struct wf_engine *engine)
 {
-	WF_LIST_EACH(node, &w->link_list) {
+	WF_LIST_EACH(node, &engine->link_list) {
 		const struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (link->reads.count && link->on && wf_rail_caps(link->on->rail)->sync_read)
@@ -278,10 +278,11 @@ static bool reads(const struct wf_engine *w)
 	return false;
 }
 
-static bool is_busy(const struct wf_engine *w)
+static bool is_busy(const struct wf_engine *engine)
 {
-	return !wf_list_empty(&w->dirty) || !wf_list_empty(&w->loop.notices) ||
-	       !wf_inbox_empty(&w->loop.inbox) || atomic_load(&w->pool.freed) || reads(w);
+	return !wf_list_empty(&engine->dirty) || !wf_list_empty(&engine->loop.notices) ||
+	       !wf_inbox_empty(&engine->loop.inbox) || atomic_load(&engine->pool.freed) ||
+	       reads(engine);
 }
 
 static uint64_t node_next_ns(const struct weft_node *node, uint64_t now)
@@ -289,12 +290,12 @@ static uint64_t node_next_ns(const struct weft_node *node, uint64_t now)
 	uint64_t next = UINT64_MAX;
 
 	for (unsigned i = 0; i < node->worker_count; i++) {
-		const struct wf_engine *w = &node->workers[i].engine;
+		const struct wf_engine *engine = &node->workers[i].engine;
 
-		if (is_busy(w))
+		if (is_busy(engine))
 			return now + STEP_NS;
-		next = WF_MIN(next, wf_timer_next_ns(&w->loop.timers));
-		next = WF_MIN(next, wf_door_next_ns(w->door));
+		next = WF_MIN(next, wf_timer_next_ns(&engine->loop.timers));
+		next = WF_MIN(next, wf_door_next_ns(engine->door));
 	}
 	return next;
 }
@@ -332,11 +333,11 @@ static void poll_all(void)
 }
 
 /* Messages of the fake arrive when their senders have left the gate: nobody knocks then. */
-static void look_behind_gates(struct wf_engine *w)
+static void look_behind_gates(struct wf_engine *engine)
 {
-	for (uint32_t i = 0; i < w->rail_count; i++)
-		if (wf_rail_caps(w->rails[i].rail)->wait == WF_WAIT_DOORBELL)
-			wf_rail_woken(w->rails[i].rail);
+	for (uint32_t i = 0; i < engine->rail_count; i++)
+		if (wf_rail_caps(engine->rails[i].rail)->wait == WF_WAIT_DOORBELL)
+			wf_rail_woken(engine->rails[i].rail);
 }
 
 void wf_world_poll(unsigned number)
