@@ -982,18 +982,25 @@ static void a_message_has_so_many_attachments_at_most(void **state)
 	wf_world_end();
 }
 
+/* In a world of its own: a call with two tensors @attached to it, which is not invoked. */
+static void attach_only(struct wf_flight *call, struct wf_flight *attached)
+{
+	int64_t small = SMALL;
+	struct weft_tensor t = row(source, &small);
+	struct weft_send_options options = sending(attached, WEFT_SNAPSHOT);
+
+	open_world(WF_WORLD_CONNECTED);
+	(void)open_call(call, LONG_NS);
+	assert_int_equal(weft_call_attach(call->op, &t, &options, &attached->op), 0);
+	assert_int_equal(weft_call_attach(call->op, &t, NULL, NULL), 0);
+}
+
 static void a_call_that_is_never_invoked_ends_what_was_attached(void **state)
 {
 	struct wf_flight call, attached;
-	int64_t small = SMALL;
-	struct weft_tensor t = row(source, &small);
-	struct weft_send_options options = sending(&attached, WEFT_SNAPSHOT);
 
 	(void)state;
-	open_world(WF_WORLD_CONNECTED);
-	(void)open_call(&call, LONG_NS);
-	assert_int_equal(weft_call_attach(call.op, &t, &options, &attached.op), 0);
-	assert_int_equal(weft_call_attach(call.op, &t, NULL, NULL), 0);
+	attach_only(&call, &attached);
 	wf_flight_free(&call, 1);
 	wf_flight_land(&attached, 1, S);
 	assert_int_equal(attached.status, WEFT_CANCELLED);
@@ -1004,14 +1011,9 @@ static void a_call_that_is_never_invoked_ends_what_was_attached(void **state)
 static void operations_outlive_their_node(void **state)
 {
 	struct wf_flight call, attached;
-	int64_t small = SMALL;
-	struct weft_tensor t = row(source, &small);
-	struct weft_send_options options = sending(&attached, WEFT_SNAPSHOT);
 
 	(void)state;
-	open_world(WF_WORLD_CONNECTED);
-	(void)open_call(&call, LONG_NS);
-	assert_int_equal(weft_call_attach(call.op, &t, &options, &attached.op), 0);
+	attach_only(&call, &attached);
 	wf_world_leave(0);
 	wf_flight_free(&attached, 1);
 	wf_flight_free(&call, 1);

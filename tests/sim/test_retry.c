@@ -158,6 +158,16 @@ static void land(struct wf_flight *f, enum weft_status status)
 	assert_int_equal(f->reply_right, status == WEFT_OK);
 }
 
+/* In a world of its own: a call whose handler fails @count times ends with @status. */
+static void call_of_failures(struct wf_flight *f, const struct weft_retry *retry, unsigned count,
+			     enum weft_status status)
+{
+	open_world(WF_WORLD_CONNECTED);
+	failures = count;
+	begin(f, retry, 10, 10 * S);
+	land(f, status);
+}
+
 static unsigned repeated(void)
 {
 	return (unsigned)wf_world_count(0).calls_repeated;
@@ -193,10 +203,7 @@ static void attempts_end_with_the_last_failure(void **state)
 	struct wf_flight f;
 
 	(void)state;
-	open_world(WF_WORLD_CONNECTED);
-	failures = 5;
-	begin(&f, &retry, 10, 10 * S);
-	land(&f, WEFT_ABORTED);
+	call_of_failures(&f, &retry, 5, WEFT_ABORTED);
 	assert_int_equal(wf_world_served(1), 3);
 	assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_YES);
 	assert_string_equal(weft_op_message(f.op), "as the test wants");
@@ -210,10 +217,7 @@ static void a_failure_of_a_handler_is_not_repeated_unless_that_is_harmless(void 
 	struct wf_flight f;
 
 	(void)state;
-	open_world(WF_WORLD_CONNECTED);
-	failures = 1;
-	begin(&f, &retry, 10, 10 * S);
-	land(&f, WEFT_ABORTED);
+	call_of_failures(&f, &retry, 1, WEFT_ABORTED);
 	assert_int_equal(wf_world_served(1), 1);
 	assert_int_equal(repeated(), 0);
 	wf_flight_free(&f, 1);
@@ -226,10 +230,7 @@ static void a_failure_of_another_status_is_not_repeated(void **state)
 	struct wf_flight f;
 
 	(void)state;
-	open_world(WF_WORLD_CONNECTED);
-	failures = 1;
-	begin(&f, &retry, 10, 10 * S);
-	land(&f, WEFT_ABORTED);
+	call_of_failures(&f, &retry, 1, WEFT_ABORTED);
 	assert_int_equal(wf_world_served(1), 1);
 	wf_flight_free(&f, 1);
 	wf_world_end();
