@@ -62,17 +62,6 @@ static struct weft_placement place_of(const void *memory)
 	return place;
 }
 
-static void share(struct wf_flight *f, unsigned to, uint64_t step, void *data, size_t bytes)
-{
-	struct weft_send_options options = { .size = sizeof(options), .op = wf_flight_begin(f, 0),
-					     .flags = WEFT_SHARE };
-	int64_t shape = (int64_t)bytes;
-	struct weft_tensor t = { .data = data, .device = { WEFT_CPU, 0 }, .ndim = 1,
-				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
-
-	assert_int_equal(weft_send(wf_world_peer(0, to), step, "", 0, &t, &options, &f->op), 0);
-}
-
 static void what_was_given_says_where_it_lies_and_why(void **state)
 {
 	struct weft_placement place;
@@ -123,7 +112,7 @@ static void many_readers_take_one_registration(void **state)
 	wf_world_fill(memory, BYTES, 5);
 	for (unsigned i = 0; i < READERS; i++) {
 		wf_flight_receive(&f[2 * i], i + 1, 0, 7, buffers[i], BYTES, 0);
-		share(&f[2 * i + 1], i + 1, 7, memory, BYTES);
+		wf_flight_share(&f[2 * i + 1], 0, i + 1, 7, memory, BYTES);
 	}
 	/* It is theirs now, too: they keep it for as long as they read. */
 	weft_free(wf_world_node(0), memory);
@@ -158,7 +147,7 @@ static void a_rail_that_registers_cheaply_is_only_tried(void **state)
 	assert_int_equal(after.registered_bytes, before.registered_bytes);
 	wf_world_fill(memory, BYTES, 5);
 	wf_flight_receive(&f[0], 1, 0, 7, buffers[0], BYTES, 0);
-	share(&f[1], 1, 7, memory, BYTES);
+	wf_flight_share(&f[1], 0, 1, 7, memory, BYTES);
 	wf_flight_land(f, 2, 2 * S);
 	assert_true(wf_world_is_filled(buffers[0], BYTES, 5));
 	wf_flight_free(f, 2);
@@ -182,7 +171,7 @@ static void peers_of_this_host_look_at_it_where_it_is(void **state)
 
 		assert_int_equal(weft_recv(wf_world_node(i + 1), wf_world_peer(i + 1, 0), 7, "", 0,
 					   NULL, &options, &f[2 * i].op), 0);
-		share(&f[2 * i + 1], i + 1, 7, memory, BYTES);
+		wf_flight_share(&f[2 * i + 1], 0, i + 1, 7, memory, BYTES);
 	}
 	weft_free(wf_world_node(0), memory);
 	wf_flight_land(f, WF_COUNT(f), 2 * S);
@@ -314,7 +303,7 @@ static void several_workers_have_it_registered_each(void **state)
 	wf_world_fill(memory, BYTES, 5);
 	for (unsigned i = 0; i < READERS; i++) {
 		wf_flight_receive(&f[2 * i], i + 1, 0, 7, buffers[i], BYTES, 0);
-		share(&f[2 * i + 1], i + 1, 7, memory, BYTES);
+		wf_flight_share(&f[2 * i + 1], 0, i + 1, 7, memory, BYTES);
 	}
 	wf_flight_land(f, WF_COUNT(f), 5 * S);
 	for (unsigned i = 0; i < READERS; i++)
@@ -338,7 +327,7 @@ static void it_goes_with_its_node(void **state)
 		wf_world_set_workers(workers);
 		open_world(WF_WORLD_SHARED, 2, "");
 		memory = alloc("mlx5_0", BYTES);
-		share(&f, 1, 7, memory, BYTES); /* which nobody receives */
+		wf_flight_share(&f, 0, 1, 7, memory, BYTES); /* which nobody receives */
 		wf_world_pass(10 * MS);
 		wf_world_leave(0);
 		assert_int_equal(f.outcomes, 1);

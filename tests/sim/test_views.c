@@ -40,17 +40,6 @@ static void *fresh(size_t bytes)
 	return memory;
 }
 
-static void share(struct wf_flight *f, unsigned to, uint64_t step, void *data, size_t bytes)
-{
-	struct weft_send_options options = { .size = sizeof(options), .op = wf_flight_begin(f, 0),
-					     .flags = WEFT_SHARE };
-	int64_t shape = (int64_t)bytes;
-	struct weft_tensor t = { .data = data, .device = { WEFT_CPU, 0 }, .ndim = 1,
-				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
-
-	assert_int_equal(weft_send(wf_world_peer(0, to), step, "", 0, &t, &options, &f->op), 0);
-}
-
 /* Into no memory of its own. */
 static void receive(struct wf_flight *f, unsigned at, uint64_t step, uint32_t flags)
 {
@@ -91,7 +80,7 @@ static const void *look(struct wf_flight f[2], size_t bytes, uint32_t flags)
 	void *memory = fresh(bytes);
 
 	receive(&f[0], 1, 7, flags);
-	share(&f[1], 1, 7, memory, bytes);
+	wf_flight_share(&f[1], 0, 1, 7, memory, bytes);
 	weft_free(wf_world_node(0), memory);
 	wf_flight_land(f, 2, 2 * S);
 	assert_int_equal(f[0].status, WEFT_OK);
@@ -158,7 +147,7 @@ static void many_may_look_at_the_same_and_at_parts_of_it(void **state)
 	memory = fresh(BYTES);
 	for (unsigned i = 0; i < 3; i++) {
 		receive(&f[2 * i], 1 + i / 2, 7 + i, 0);
-		share(&f[2 * i + 1], 1 + i / 2, 7 + i, memory, BYTES - 8 * i);
+		wf_flight_share(&f[2 * i + 1], 0, 1 + i / 2, 7 + i, memory, BYTES - 8 * i);
 	}
 	wf_flight_land(f, 6, 2 * S);
 	for (unsigned i = 0; i < 3; i++)
@@ -193,7 +182,7 @@ static void who_brings_memory_gets_a_copy(void **state)
 	open_world(2);
 	memory = fresh(BYTES);
 	wf_flight_receive(&f[0], 1, 0, 7, buffer, BYTES, 0);
-	share(&f[1], 1, 7, memory, BYTES);
+	wf_flight_share(&f[1], 0, 1, 7, memory, BYTES);
 	wf_flight_land(f, 2, 2 * S);
 	assert_string_equal(path_of(&f[0]).way, "pull");
 	assert_string_equal(path_of(&f[1]).way, "pull");
@@ -203,7 +192,7 @@ static void who_brings_memory_gets_a_copy(void **state)
 	options.op = wf_flight_begin(&f[2], 0);
 	assert_int_equal(weft_recv(wf_world_node(1), wf_world_peer(1, 0), 8, "", 0, NULL, &options,
 				   &f[2].op), 0);
-	share(&f[3], 1, 8, memory, BYTES);
+	wf_flight_share(&f[3], 0, 1, 8, memory, BYTES);
 	weft_free(wf_world_node(0), memory);
 	wf_flight_land(f, 4, 2 * S);
 	assert_string_equal(path_of(&f[2]).way, "pull");
@@ -223,7 +212,7 @@ static void peers_of_other_hosts_get_a_copy(void **state)
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	memory = fresh(LONG);
 	receive(&f[0], 1, 7, 0);
-	share(&f[1], 1, 7, memory, LONG);
+	wf_flight_share(&f[1], 0, 1, 7, memory, LONG);
 	weft_free(wf_world_node(0), memory);
 	wf_flight_land(f, 2, 5 * S);
 	assert_true(wf_world_is_filled(seen(&f[0], false), LONG, 5));
@@ -252,7 +241,7 @@ static void a_checksum_is_made_of_what_is_seen(void **state)
 
 		/* Its owner breaks his promise. */
 		memory = fresh(sizes[i]);
-		share(&f[1], 1, 7, memory, sizes[i]);
+		wf_flight_share(&f[1], 0, 1, 7, memory, sizes[i]);
 		wf_world_pass(20 * MS);
 		if (sizes[i] == BYTES)
 			memory[BYTES - 1] ^= 1;
@@ -281,7 +270,7 @@ static void what_is_not_verified_is_not_seen(void **state)
 		assert_int_equal(setenv("WEFT_CHECKSUM", "yes", 1), 0);
 		open_world(2);
 		memory = fresh(LONG);
-		share(&f[1], 1, 7, memory, LONG);
+		wf_flight_share(&f[1], 0, 1, 7, memory, LONG);
 		weft_free(wf_world_node(0), memory);
 		wf_world_pass(20 * MS);
 		wf_world_hold_way(0, 1, true);
@@ -406,7 +395,7 @@ static void an_offer_that_is_taken_back_is_not_looked_at(void **state)
 	(void)state;
 	open_world(2);
 	memory = fresh(BYTES);
-	share(&f[1], 1, 7, memory, BYTES);
+	wf_flight_share(&f[1], 0, 1, 7, memory, BYTES);
 	weft_free(wf_world_node(0), memory);
 	wf_world_pass(20 * MS);
 	weft_cancel(f[1].op);
@@ -436,7 +425,7 @@ static void what_is_not_lent_any_more_is_offered_anew(void **state)
 	open_world(2);
 	owner = wf_world_node(0);
 	memory = fresh(BYTES);
-	share(&f[1], 1, 7, memory, BYTES);
+	wf_flight_share(&f[1], 0, 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
 	outgoing = offered(owner);
 	wf_shm_export_end(owner->workers[0].engine.shm_export, outgoing->offer.place);
@@ -463,7 +452,7 @@ static void what_is_over_without_a_word_ends_as_its_link_does(void **state)
 	open_world(2);
 	wf_world_connect(1, 0);
 	memory = fresh(BYTES);
-	share(&f[1], 1, 7, memory, BYTES);
+	wf_flight_share(&f[1], 0, 1, 7, memory, BYTES);
 	wf_world_pass(20 * MS);
 	wf_error_set(&e, -ENOTCONN, "taken for dead");
 	wf_outgoing_fail(offered(wf_world_node(0)), &e);
@@ -489,7 +478,7 @@ static void what_is_lent_beyond_the_limit_is_copied(void **state)
 	open_world(2);
 	memory = fresh(8 * KIB);
 	for (unsigned i = 0; i < WF_COUNT(out); i++)
-		share(&out[i], 1, i, memory, 8 * KIB);
+		wf_flight_share(&out[i], 0, 1, i, memory, 8 * KIB);
 	for (unsigned i = 0; i < WF_COUNT(in); i++)
 		receive(&in[i], 1, i, 0);
 	wf_flight_land(out, WF_COUNT(out), 60 * S);

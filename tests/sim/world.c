@@ -868,6 +868,17 @@ void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t st
 	assert_int_equal(weft_send(wf_world_peer(from, to), step, "", 0, &t, &options, &f->op), 0);
 }
 
+void wf_flight_share(struct wf_flight *f, unsigned from, unsigned to, uint64_t step, void *data,
+		     size_t bytes)
+{
+	struct weft_send_options options = { .size = sizeof(options), .op = wf_flight_begin(f, 0),
+					     .flags = WEFT_SHARE };
+	int64_t shape = (int64_t)bytes;
+	struct weft_tensor t = row_of(data, &shape);
+
+	assert_int_equal(weft_send(wf_world_peer(from, to), step, "", 0, &t, &options, &f->op), 0);
+}
+
 void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t step, void *into,
 		       size_t bytes, uint64_t timeout_ns)
 {

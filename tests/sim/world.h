@@ -220,6 +220,9 @@ struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns)
 /* Send @bytes of uint8 under @step and the empty key.  @timeout_ns 0: the node's. */
 void wf_flight_send(struct wf_flight *f, unsigned from, unsigned to, uint64_t step,
 		    const void *data, size_t bytes, uint64_t timeout_ns);
+/* Send @bytes of pool memory under @step and the empty key, for the peer to look at. */
+void wf_flight_share(struct wf_flight *f, unsigned from, unsigned to, uint64_t step, void *data,
+		     size_t bytes);
 /* Receive a tensor of wf_flight_send, from anybody if @from is @to. */
 void wf_flight_receive(struct wf_flight *f, unsigned to, unsigned from, uint64_t step, void *into,
 		       size_t bytes, uint64_t timeout_ns);
