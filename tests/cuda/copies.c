@@ -191,7 +191,7 @@ static void memory_of_a_device_is_taken_and_given_back(void **state)
 	gpu_capture_over(stream);
 }
 
-static void what_a_device_says_of_itself_is_plausible(void **state)
+static void a_devices_description_of_itself_is_plausible(void **state)
 {
 	struct wf_cuda_device d;
 
@@ -497,7 +497,7 @@ static void another_process_reaches_what_one_exports(void **state)
 	close(out);
 }
 
-static void what_is_no_memory_of_a_device_is_not_exported(void **state)
+static void memory_that_is_no_devices_is_not_exported(void **state)
 {
 	struct wf_cuda_export export;
 	uint64_t offset = 7;
@@ -613,7 +613,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_of_a_device_is_taken_and_given_back),
-		cmocka_unit_test(what_a_device_says_of_itself_is_plausible),
+		cmocka_unit_test(a_devices_description_of_itself_is_plausible),
 		cmocka_unit_test(bytes_of_every_length_come_and_go),
 		cmocka_unit_test(bytes_go_from_one_device_to_the_other),
 		cmocka_unit_test(memory_is_found_to_be_what_it_is),
@@ -626,7 +626,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(closing_a_queue_waits_for_its_copies),
 		cmocka_unit_test(memory_is_pinned_once_at_a_time),
 		cmocka_unit_test(another_process_reaches_what_one_exports),
-		cmocka_unit_test(what_is_no_memory_of_a_device_is_not_exported),
+		cmocka_unit_test(memory_that_is_no_devices_is_not_exported),
 		cmocka_unit_test(a_dma_buf_begins_with_the_page_of_its_memory),
 		cmocka_unit_test(a_body_is_where_it_is_said_to_be_or_refused),
 		cmocka_unit_test(bodies_go_through_chunks_of_the_pool),

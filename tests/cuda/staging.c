@@ -443,7 +443,7 @@ static void tensors_go_on_while_the_program_captures_a_graph(void **state)
 	}
 }
 
-static void what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence(void **state)
+static void a_tensor_that_is_not_where_it_is_said_to_be_is_refused_with_a_sentence(void **state)
 {
 	struct weft_send_options snapshot = { .size = sizeof(snapshot), .flags = WEFT_SNAPSHOT };
 	int64_t shape[] = { 10, 10 }, strides[] = { 1, 10 };
@@ -487,7 +487,7 @@ static void assert_not_staged(struct move *m)
 	move_free(m);
 }
 
-static void who_is_strict_has_nothing_staged(void **state)
+static void a_strict_operation_has_nothing_staged(void **state)
 {
 	static const size_t sizes[] = { 100, MIB };
 	struct weft_send_options out = { .size = sizeof(out), .stream = WEFT_NO_STREAM };
@@ -700,7 +700,7 @@ static void a_cancelled_send_waits_for_the_others_direct_copies(void **state)
 	pair_close(&pair);
 }
 
-static void what_is_copied_after_its_owner_has_gone_on_is_not_taken_for_whole(void **state)
+static void a_body_copied_after_its_owner_went_on_is_not_taken_for_whole(void **state)
 {
 	struct pair pair;
 	struct move m;
@@ -754,7 +754,7 @@ static void closing_a_node_ends_direct_copies_from_the_dead(void **state)
 	move_free(&m);
 }
 
-static void what_can_not_be_mapped_is_staged_and_said_to_be(void **state)
+static void a_body_that_can_not_be_mapped_is_staged_and_its_path_says_so(void **state)
 {
 	struct pair pair;
 	struct move m;
@@ -945,7 +945,8 @@ static void closing_a_node_does_not_wait_for_the_programs_stream(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(bodies_of_every_size_go_from_and_to_devices, pair_teardown),
+		cmocka_unit_test_teardown(bodies_of_every_size_go_from_and_to_devices,
+					  pair_teardown),
 		cmocka_unit_test_teardown(checksums_hold_from_device_to_device, pair_teardown),
 		cmocka_unit_test_teardown(many_at_once_in_both_directions_share_a_small_pool,
 					  pair_teardown),
@@ -953,15 +954,16 @@ int main(int argc, char **argv)
 			sends_that_wait_for_their_receive_leave_the_pool_to_others, pair_teardown),
 		cmocka_unit_test_teardown(sends_of_both_sides_that_fill_both_pools_are_received,
 					  pair_teardown),
-		cmocka_unit_test_teardown(a_send_waits_for_the_programs_stream_and_holds_up_no_other,
-					  pair_teardown),
+		cmocka_unit_test_teardown(
+			a_send_waits_for_the_programs_stream_and_holds_up_no_other, pair_teardown),
 		cmocka_unit_test_teardown(memory_that_weft_gave_goes_as_the_programs_own,
 					  pair_teardown),
 		cmocka_unit_test_teardown(tensors_go_on_while_the_program_captures_a_graph,
 					  pair_teardown),
-		cmocka_unit_test(who_is_strict_has_nothing_staged),
-		cmocka_unit_test_teardown(what_is_not_as_it_is_said_to_be_is_refused_with_a_sentence,
-					  pair_teardown),
+		cmocka_unit_test(a_strict_operation_has_nothing_staged),
+		cmocka_unit_test_teardown(
+			a_tensor_that_is_not_where_it_is_said_to_be_is_refused_with_a_sentence,
+			pair_teardown),
 	};
 	const struct CMUnitTest of_the_software_driver[] = {
 		cmocka_unit_test_teardown(one_host_copies_from_device_to_device, pair_teardown),
@@ -970,12 +972,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(a_cancelled_send_waits_for_the_others_direct_copies,
 					  pair_teardown),
 		cmocka_unit_test_teardown(
-			what_is_copied_after_its_owner_has_gone_on_is_not_taken_for_whole,
+			a_body_copied_after_its_owner_went_on_is_not_taken_for_whole,
 			pair_teardown),
 		cmocka_unit_test_teardown(closing_a_node_ends_direct_copies_from_the_dead,
 					  pair_teardown),
-		cmocka_unit_test_teardown(what_can_not_be_mapped_is_staged_and_said_to_be,
-					  pair_teardown),
+		cmocka_unit_test_teardown(
+			a_body_that_can_not_be_mapped_is_staged_and_its_path_says_so,
+			pair_teardown),
 		cmocka_unit_test_teardown(a_direct_copy_that_fails_amid_others_ends_both_sides,
 					  pair_teardown),
 		cmocka_unit_test_teardown(filling_moving_and_draining_go_side_by_side,

@@ -115,7 +115,7 @@ static void a_copy_ends_after_as_many_questions_as_it_is_told(void **state)
 	assert_true(gpu_holds(0, device, MIB, 1));
 }
 
-static void who_looks_before_a_copy_has_ended_sees_rubbish(void **state)
+static void a_reader_before_the_end_of_a_copy_sees_rubbish(void **state)
 {
 	struct wf_queue_event *event;
 
@@ -133,7 +133,7 @@ static void who_looks_before_a_copy_has_ended_sees_rubbish(void **state)
 	wf_queue_give(event);
 }
 
-static void who_uses_a_chunk_again_too_early_spoils_the_copy(void **state)
+static void a_chunk_that_is_reused_too_early_spoils_the_copy(void **state)
 {
 	struct wf_queue_event *event;
 
@@ -341,8 +341,8 @@ int main(void)
 		TEST(the_cpu_faults_where_it_touches_device_memory),
 		TEST(a_system_call_gets_efault_from_device_memory),
 		TEST(a_copy_ends_after_as_many_questions_as_it_is_told),
-		TEST(who_looks_before_a_copy_has_ended_sees_rubbish),
-		TEST(who_uses_a_chunk_again_too_early_spoils_the_copy),
+		TEST(a_reader_before_the_end_of_a_copy_sees_rubbish),
+		TEST(a_chunk_that_is_reused_too_early_spoils_the_copy),
 		TEST(a_capture_forbids_what_is_not_relaxed_and_is_spoilt_by_it),
 		TEST(while_it_is_held_nothing_begins_or_ends),
 		TEST(the_log_shows_that_two_directions_overlap),

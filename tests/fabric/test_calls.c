@@ -437,7 +437,7 @@ static void a_status_and_its_message_come_back(void **state)
 	}
 }
 
-static void what_is_not_served_is_unimplemented(void **state)
+static void a_method_that_is_not_served_is_unimplemented(void **state)
 {
 	ProtobufCMethodDescriptor methods[8];
 	ProtobufCServiceDescriptor no_method = calls__test__descriptor,
@@ -911,7 +911,7 @@ int main(int argc, char **argv)
 		TEST(requests_and_answers_may_be_large),
 		TEST(a_thousand_large_calls_may_be_outstanding),
 		TEST(a_status_and_its_message_come_back),
-		TEST(what_is_not_served_is_unimplemented),
+		TEST(a_method_that_is_not_served_is_unimplemented),
 		TEST(a_deadline_is_enforced_on_both_sides),
 		TEST(a_deadline_that_has_passed_starts_nothing),
 		TEST(a_cancel_reaches_the_handler),

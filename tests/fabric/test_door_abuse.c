@@ -111,7 +111,7 @@ static size_t hear_a_hello(const char *provider, unsigned char *hello, size_t by
 	return (size_t)n;
 }
 
-static void what_is_not_weft_is_hung_up_on(void **state)
+static void a_connection_that_does_not_speak_weft_is_hung_up_on(void **state)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	unsigned char bytes[4096], hello[4096];
@@ -215,7 +215,7 @@ static void a_thousand_that_say_nothing_keep_nobody_out(void **state)
 	pair_close(&pair);
 }
 
-static void who_connects_and_leaves_again_and_again_is_borne(void **state)
+static void a_stranger_that_connects_and_leaves_again_and_again_is_borne(void **state)
 {
 	struct pair pair;
 
@@ -234,10 +234,10 @@ static const struct pair_command commands[] = { { NULL, NULL } };
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_not_weft_is_hung_up_on),
+		TEST(a_connection_that_does_not_speak_weft_is_hung_up_on),
 		TEST(half_a_hello_is_hung_up_on_in_time),
 		TEST(a_thousand_that_say_nothing_keep_nobody_out),
-		TEST(who_connects_and_leaves_again_and_again_is_borne),
+		TEST(a_stranger_that_connects_and_leaves_again_and_again_is_borne),
 	};
 
 	if (pair_is_other(argc, argv, commands))

@@ -275,7 +275,7 @@ static void do_settle(struct pair *side, char *arguments)
 	need(status == WEFT_OK);
 }
 
-static void who_thaws_is_a_peer_again(void **state)
+static void a_process_that_thaws_is_a_peer_again(void **state)
 {
 	struct weft_counters counters = { .size = sizeof(counters) };
 	struct weft_op *op;
@@ -481,7 +481,7 @@ int main(int argc, char **argv)
 		TEST(killed_peers_end_their_operations_only),
 		TEST(frozen_peers_end_their_operations_only),
 		TEST(a_short_freeze_fails_nothing),
-		TEST(who_thaws_is_a_peer_again),
+		TEST(a_process_that_thaws_is_a_peer_again),
 		TEST(a_restarted_peer_is_reached_at_its_old_address),
 		TEST(closing_a_node_does_not_wait_for_a_frozen_peer),
 		TEST(a_survivor_removes_what_the_dead_left),

@@ -138,7 +138,7 @@ static void await_fds(struct pair *pair, unsigned most)
 	assert_true(count <= most);
 }
 
-static void who_connects_and_goes_takes_no_descriptor(void **state)
+static void a_stranger_that_connects_and_goes_takes_no_descriptor(void **state)
 {
 	struct pair pair;
 
@@ -257,7 +257,7 @@ static void a_flood_that_holds_on_keeps_no_client_out(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(who_connects_and_goes_takes_no_descriptor),
+		TEST(a_stranger_that_connects_and_goes_takes_no_descriptor),
 		TEST(half_a_request_takes_no_descriptor),
 		TEST(a_flood_that_holds_on_keeps_no_client_out),
 	};

@@ -266,7 +266,7 @@ static void memory_that_a_program_maps_goes_where_a_rail_takes_it(void **state)
 }
 
 /* A machine that is made up, and a file of no bytes: mapped it is there, and can't be read. */
-static void what_others_cannot_read_shm_declines(void **state)
+static void shm_declines_memory_that_others_cannot_read(void **state)
 {
 	const char *const clients[] = { "nvme0", NULL };
 	struct weft_near_options options = { .size = sizeof(options), .from = "p2pmem",
@@ -309,7 +309,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(a_rail_takes_its_memory_or_says_why_not, pair_teardown),
 		cmocka_unit_test_teardown(memory_that_a_program_maps_goes_where_a_rail_takes_it,
 					  pair_teardown),
-		cmocka_unit_test_teardown(what_others_cannot_read_shm_declines, pair_teardown),
+		cmocka_unit_test_teardown(shm_declines_memory_that_others_cannot_read,
+					  pair_teardown),
 	};
 
 	if (pair_is_other(argc, argv, commands))

@@ -159,7 +159,7 @@ static void a_node_restarts_beside_one_whose_thread_sends_to_it(void **state)
 	}
 }
 
-static void what_serves_between_processes_only_says_so_within_one(void **state)
+static void a_rail_between_processes_only_says_so_within_one(void **state)
 {
 	const char *shm = NULL;
 	struct weft_node_options options = pair_options("shm");
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
 		TEST(after_one_closes_the_other_still_serves),
 		TEST(a_manual_node_outlives_the_node_that_it_has_met),
 		TEST(a_node_restarts_beside_one_whose_thread_sends_to_it),
-		TEST(what_serves_between_processes_only_says_so_within_one),
+		TEST(a_rail_between_processes_only_says_so_within_one),
 	};
 
 	(void)argc;

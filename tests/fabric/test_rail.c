@@ -664,7 +664,7 @@ static void among_quiet_peers_one_that_speaks_is_heard(void **state)
 	end(w);
 }
 
-static void who_connects_to_a_sleeper_is_heard_by_him(void **state)
+static void a_sleeping_worker_hears_a_peer_that_connects(void **state)
 {
 	struct world *w = begin(state);
 	struct child c;
@@ -908,7 +908,7 @@ static void a_connection_that_says_nothing_goes_with_the_rail(void **state)
 }
 
 /* It died, and its files went, between its greeting and the first use of its address. */
-static void who_died_before_he_was_met_takes_nobody_along(void **state)
+static void a_peer_that_died_before_it_was_met_takes_nobody_along(void **state)
 {
 	struct world *w = begin(state);
 	struct child dead, living;
@@ -949,7 +949,7 @@ static struct wf_ep *reach(struct world *w, struct world *other)
 	return ep;
 }
 
-static void who_closes_first_within_a_process_takes_nobody_along(void **state)
+static void the_first_close_within_a_process_takes_nobody_along(void **state)
 {
 	struct world *w = begin(state), *other;
 	struct wf_ep *ep;
@@ -1050,8 +1050,8 @@ int main(int argc, char **argv)
 		EVERY(a_mebibyte_is_read),
 		EVERY(a_sleeper_is_woken),
 		EVERY(among_quiet_peers_one_that_speaks_is_heard),
-		ON("tcp", who_connects_to_a_sleeper_is_heard_by_him),
-		ON("net", who_connects_to_a_sleeper_is_heard_by_him),
+		ON("tcp", a_sleeping_worker_hears_a_peer_that_connects),
+		ON("net", a_sleeping_worker_hears_a_peer_that_connects),
 		ON("tcp", room_in_a_full_socket_wakes_the_sender),
 		ON("net", room_in_a_full_socket_wakes_the_sender),
 		ON("tcp", a_killed_peer_closes_its_connection_and_no_slot_is_lost),
@@ -1068,8 +1068,8 @@ int main(int argc, char **argv)
 		ON("net", a_request_that_nobody_read_goes_with_the_rail),
 		ON("tcp", a_connection_that_says_nothing_goes_with_the_rail),
 		ON("net", a_connection_that_says_nothing_goes_with_the_rail),
-		EVERY(who_died_before_he_was_met_takes_nobody_along),
-		ON("sockets", who_closes_first_within_a_process_takes_nobody_along),
+		EVERY(a_peer_that_died_before_it_was_met_takes_nobody_along),
+		ON("sockets", the_first_close_within_a_process_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
 

@@ -182,7 +182,7 @@ static void a_hello_says_nothing_of_its_host(void **state)
 	assert_true(theirs.side);
 }
 
-static void who_proves_to_be_the_peer_is_answered(void **state)
+static void a_stranger_that_proves_to_be_the_peer_is_answered(void **state)
 {
 	union {
 		struct cmsghdr head;
@@ -215,7 +215,7 @@ static void who_proves_to_be_the_peer_is_answered(void **state)
 	(void)close(fd);
 }
 
-static void who_does_not_know_the_tokens_is_let_go(void **state)
+static void a_stranger_without_the_tokens_is_let_go(void **state)
 {
 	struct wf_side_packet wrong[6];
 	int fd;
@@ -332,8 +332,8 @@ int main(void)
 		cmocka_unit_test(a_silent_crowd_keeps_nobody_out),
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 		TEST(a_hello_says_nothing_of_its_host),
-		TEST(who_proves_to_be_the_peer_is_answered),
-		TEST(who_does_not_know_the_tokens_is_let_go),
+		TEST(a_stranger_that_proves_to_be_the_peer_is_answered),
+		TEST(a_stranger_without_the_tokens_is_let_go),
 		TEST(another_user_is_let_go_unheard),
 	};
 

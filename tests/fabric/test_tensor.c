@@ -360,7 +360,7 @@ static void do_empty(struct pair *side, char *arguments)
 	free(bytes);
 }
 
-static void what_has_no_content_or_no_meaning_arrives(void **state)
+static void empty_and_dead_tensors_arrive(void **state)
 {
 	const struct weft_tensor *got;
 	struct weft_op *ops[4];
@@ -447,7 +447,7 @@ static const int32_t *take_ints(struct weft_op *op, int64_t rows, int64_t column
 	return got->data;
 }
 
-static void what_is_not_contiguous_is_gathered(void **state)
+static void a_tensor_that_is_not_contiguous_is_gathered(void **state)
 {
 	const int32_t *values;
 	struct weft_op *ops[4];
@@ -634,7 +634,7 @@ static struct weft_op *recv_wrong(struct pair *pair, struct weft_tensor *into, s
 	return op;
 }
 
-static void what_does_not_fit_is_refused_with_both_sides_facts(void **state)
+static void a_tensor_that_does_not_fit_is_refused_with_both_sides_facts(void **state)
 {
 	static const size_t counts[] = { 1000, 3000000 };
 	struct weft_recv_options any = { .size = sizeof(any), .flags = WEFT_ANY_SHAPE };
@@ -837,7 +837,7 @@ static void do_exchange(struct pair *side, char *arguments)
 	}
 }
 
-static void both_send_to_each_other_at_once(void **state)
+static void two_nodes_send_to_each_other_at_once(void **state)
 {
 	struct pair pair;
 
@@ -864,7 +864,7 @@ static void do_cross(struct pair *side, char *arguments)
 	pair_ping(side->peer);
 }
 
-static void both_may_dial_each_other_at_once(void **state)
+static void two_nodes_may_dial_each_other_at_once(void **state)
 {
 	struct pair pair;
 
@@ -959,7 +959,7 @@ static void a_deadline_ends_what_the_peer_never_answers(void **state)
 	free(bytes);
 }
 
-static void what_is_queued_or_offered_can_be_cancelled(void **state)
+static void a_queued_or_offered_send_can_be_cancelled(void **state)
 {
 	struct weft_peer *nobody;
 	struct pair_send send;
@@ -1250,7 +1250,7 @@ static void receives_wait_for_memory_of_the_pool(void **state)
 	}
 }
 
-static void what_exceeds_the_pool_names_the_setting(void **state)
+static void a_tensor_larger_than_the_pool_names_the_setting(void **state)
 {
 	struct weft_node_options options;
 	struct weft_op *op;
@@ -1743,26 +1743,26 @@ int main(int argc, char **argv)
 		TEST(a_key_may_have_65535_bytes_of_any_value),
 		TEST(every_size_arrives_bit_exact),
 		TEST(dtype_and_shape_of_every_rank_travel),
-		TEST(what_has_no_content_or_no_meaning_arrives),
-		TEST(what_is_not_contiguous_is_gathered),
+		TEST(empty_and_dead_tensors_arrive),
+		TEST(a_tensor_that_is_not_contiguous_is_gathered),
 		TEST(a_snapshot_lets_its_buffer_change_at_once),
 		TEST(the_receiver_says_where_it_arrives),
 		TEST(a_callback_may_refuse_and_the_next_is_served),
-		TEST(what_does_not_fit_is_refused_with_both_sides_facts),
+		TEST(a_tensor_that_does_not_fit_is_refused_with_both_sides_facts),
 		TEST(an_operation_tells_its_path),
 		TEST(two_threads_read_a_large_body),
 		TEST(three_peers_send_to_one),
-		TEST(both_send_to_each_other_at_once),
-		TEST(both_may_dial_each_other_at_once),
+		TEST(two_nodes_send_to_each_other_at_once),
+		TEST(two_nodes_may_dial_each_other_at_once),
 		TEST(thousands_of_small_sends_may_be_outstanding),
 		TEST(a_deadline_ends_what_the_peer_never_answers),
-		TEST(what_is_queued_or_offered_can_be_cancelled),
+		TEST(a_queued_or_offered_send_can_be_cancelled),
 		TEST(a_cancelled_pull_leaves_its_buffer_alone),
 		TEST(a_send_cancelled_while_it_is_pulled_ends_once),
 		TEST(an_abort_ends_a_step_on_both_sides),
 		TEST(an_ended_step_takes_nothing_more),
 		TEST(receives_wait_for_memory_of_the_pool),
-		TEST(what_exceeds_the_pool_names_the_setting),
+		TEST(a_tensor_larger_than_the_pool_names_the_setting),
 		TEST(an_event_loop_may_drive_a_node),
 		TEST(waiting_drives_a_manual_node),
 		TEST(a_callback_comes_once_and_may_not_block),

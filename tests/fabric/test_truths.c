@@ -305,7 +305,7 @@ static void offers_withdrawn_under_their_readers_hurt_nothing_else(void **state)
 	}
 }
 
-static void what_was_sent_before_a_close_arrives(void **state)
+static void a_message_sent_before_a_close_arrives(void **state)
 {
 	enum { COUNT = 200 };
 	struct pair_other leaver;
@@ -393,7 +393,7 @@ static void stay_in_our_gate(void)
 	closedir(fds);
 }
 
-static void who_stays_in_our_endpoint_is_left_behind(void **state)
+static void a_peer_that_stays_in_our_endpoint_is_left_behind(void **state)
 {
 	struct pair pair;
 
@@ -460,7 +460,7 @@ static bool wish_for(pid_t pid)
 }
 
 /* The dead one's number, address and names: only its incarnation is another. */
-static void who_gets_a_dead_ones_number_is_somebody_else(void **state)
+static void a_process_with_a_dead_ones_number_is_somebody_else(void **state)
 {
 	char address[32];
 	struct weft_op *op;
@@ -661,11 +661,11 @@ int main(int argc, char **argv)
 		TEST(readers_killed_in_the_middle_leave_the_owner_free),
 		TEST(closing_in_the_middle_of_reads_hurts_no_other_peer),
 		TEST(offers_withdrawn_under_their_readers_hurt_nothing_else),
-		TEST(what_was_sent_before_a_close_arrives),
+		TEST(a_message_sent_before_a_close_arrives),
 		TEST(no_frame_is_longer_than_its_slot),
-		TEST(who_stays_in_our_endpoint_is_left_behind),
+		TEST(a_peer_that_stays_in_our_endpoint_is_left_behind),
 		TEST(files_in_the_way_are_left_alone),
-		TEST(who_gets_a_dead_ones_number_is_somebody_else),
+		TEST(a_process_with_a_dead_ones_number_is_somebody_else),
 		TEST(stray_requests_at_the_ports_disturb_no_traffic),
 		TEST(when_descriptors_run_out_old_peers_stay_and_new_ones_wait),
 	};

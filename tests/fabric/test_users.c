@@ -149,7 +149,7 @@ static void says(const struct end *end, enum weft_status status, const char *wha
 			 end->text, what);
 }
 
-static void who_dials_another_user_says_so_and_stops(void **state)
+static void a_dial_to_another_users_node_says_so_and_stops(void **state)
 {
 	struct end there, here;
 
@@ -159,7 +159,7 @@ static void who_dials_another_user_says_so_and_stops(void **state)
 	says(&there, WEFT_PERMISSION_DENIED, "the other end is of uid 0, this node of uid 65534");
 }
 
-static void who_is_dialled_by_another_user_says_so_to_both(void **state)
+static void a_node_dialled_by_another_user_says_so_to_both(void **state)
 {
 	struct end there, here;
 
@@ -182,8 +182,8 @@ static void users_meet_where_both_say_open(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_dials_another_user_says_so_and_stops),
-		cmocka_unit_test(who_is_dialled_by_another_user_says_so_to_both),
+		cmocka_unit_test(a_dial_to_another_users_node_says_so_and_stops),
+		cmocka_unit_test(a_node_dialled_by_another_user_says_so_to_both),
 		cmocka_unit_test(users_meet_where_both_say_open),
 	};
 

@@ -161,7 +161,7 @@ static void be_looked_at(struct pair *pair)
 	weft_op_free(op);
 }
 
-static void what_is_shared_can_be_read_and_not_written(void **state)
+static void shared_memory_can_be_read_and_not_written(void **state)
 {
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	struct weft_op *op;
@@ -215,7 +215,7 @@ static void the_owners_death_leaves_what_is_looked_at(void **state)
 	pair_close(&pair);
 }
 
-static void what_the_dead_looked_at_comes_back(void **state)
+static void a_chunk_that_the_dead_looked_at_comes_back(void **state)
 {
 	struct pair pair;
 
@@ -229,7 +229,7 @@ static void what_the_dead_looked_at_comes_back(void **state)
 	pair_close(&pair);
 }
 
-static void who_stops_keeps_what_he_looks_at(void **state)
+static void a_stopped_process_keeps_its_view(void **state)
 {
 	struct weft_op *op;
 	struct pair pair;
@@ -309,11 +309,13 @@ static void closing_ends_views_and_gives_them_back(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(what_is_shared_can_be_read_and_not_written, pair_teardown),
+		cmocka_unit_test_teardown(shared_memory_can_be_read_and_not_written, pair_teardown),
 		cmocka_unit_test_teardown(the_owners_death_leaves_what_is_looked_at, pair_teardown),
-		cmocka_unit_test_teardown(what_the_dead_looked_at_comes_back, pair_teardown),
-		cmocka_unit_test_teardown(who_stops_keeps_what_he_looks_at, pair_teardown),
-		cmocka_unit_test_teardown(a_child_lets_nothing_go_and_writes_to_nothing, pair_teardown),
+		cmocka_unit_test_teardown(a_chunk_that_the_dead_looked_at_comes_back,
+					  pair_teardown),
+		cmocka_unit_test_teardown(a_stopped_process_keeps_its_view, pair_teardown),
+		cmocka_unit_test_teardown(a_child_lets_nothing_go_and_writes_to_nothing,
+					  pair_teardown),
 		cmocka_unit_test_teardown(closing_ends_views_and_gives_them_back, pair_teardown),
 	};
 

@@ -85,7 +85,7 @@ static void end_waiting(struct waiting *w, uint64_t cut_ns)
 	free(w->into);
 }
 
-static void what_waits_ends_in_time_when_the_cable_is_cut(void **state)
+static void operations_end_in_time_when_the_cable_is_cut(void **state)
 {
 	const char *provider;
 	struct waiting waiting;
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 {
 	static const struct hosts_plan plan = { .count = 2, .networks = 2 };
 	const struct CMUnitTest tests[] = {
-		crossing_test(what_waits_ends_in_time_when_the_cable_is_cut),
+		crossing_test(operations_end_in_time_when_the_cable_is_cut),
 		crossing_test(a_cut_shorter_than_the_limit_fails_nothing),
 		crossing_test(a_limit_of_one_network_is_not_anothers),
 	};

@@ -63,7 +63,7 @@ static void hosts_use_the_network_between_them(void **state)
 	crossing_close(&pair);
 }
 
-static void who_shares_memory_uses_it_whatever_his_network(void **state)
+static void processes_that_share_memory_use_it_whatever_their_network(void **state)
 {
 	struct weft_node_options options = pair_options("shm,tcp");
 	struct pair pair = { .provider = options.provider };
@@ -191,7 +191,7 @@ static void answer_who_came(struct pair *pair)
 }
 
 /* Network 1 is behind host 1, and nobody there can be dialled from here. */
-static void who_is_behind_a_router_dials_out(void **state)
+static void a_node_behind_a_router_dials_out(void **state)
 {
 	char reason[HOSTS_REASON_BYTES], listen[40];
 	const char *provider;
@@ -330,11 +330,11 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		crossing_test(many_hosts_reach_one),
 		crossing_test(hosts_use_the_network_between_them),
-		crossing_test(who_shares_memory_uses_it_whatever_his_network),
+		crossing_test(processes_that_share_memory_use_it_whatever_their_network),
 		crossing_test(nodes_reach_each_other_by_ipv6),
 		crossing_test(a_node_is_reached_where_it_says),
 		crossing_test(rails_keep_to_their_ports),
-		crossing_test(who_is_behind_a_router_dials_out),
+		crossing_test(a_node_behind_a_router_dials_out),
 		crossing_test(a_name_is_reached_at_whichever_of_its_addresses_lives),
 		crossing_test(a_card_is_chosen_by_its_name),
 		crossing_test(two_cards_carry_a_body_together),

@@ -590,7 +590,7 @@ static void an_attachment_is_received_once(void **state)
 	wf_world_end();
 }
 
-static void what_the_handler_does_not_receive_is_released(void **state)
+static void an_attachment_the_handler_does_not_receive_is_released(void **state)
 {
 	struct wf_flight call, attached;
 
@@ -645,7 +645,7 @@ static void a_call_ends_behind_what_went_beside_its_request(void **state)
 	}
 }
 
-static void what_the_caller_does_not_receive_is_released_with_its_call(void **state)
+static void an_attachment_the_caller_does_not_receive_is_released_with_its_call(void **state)
 {
 	struct wf_flight call, attached, replied;
 	int64_t big = BIG;
@@ -929,7 +929,7 @@ static void an_attachment_ends_by_its_own_deadline_where_there_is_no_way_to_its_
 	}
 }
 
-static void what_is_asked_of_the_wrong_call_is_refused(void **state)
+static void a_question_to_the_wrong_call_is_refused(void **state)
 {
 	struct wf_flight call, attached, stream_call;
 	struct weft_stream *stream;
@@ -1285,9 +1285,10 @@ int main(void)
 		cmocka_unit_test(the_handler_sees_what_has_come_before_it_receives_it),
 		cmocka_unit_test(an_attachment_goes_into_the_buffer_it_is_given),
 		cmocka_unit_test(an_attachment_is_received_once),
-		cmocka_unit_test(what_the_handler_does_not_receive_is_released),
+		cmocka_unit_test(an_attachment_the_handler_does_not_receive_is_released),
 		cmocka_unit_test(a_call_ends_behind_what_went_beside_its_request),
-		cmocka_unit_test(what_the_caller_does_not_receive_is_released_with_its_call),
+		cmocka_unit_test(
+			an_attachment_the_caller_does_not_receive_is_released_with_its_call),
 		cmocka_unit_test(attachments_of_a_reply_end_with_the_calls_deadline),
 		cmocka_unit_test(a_failed_call_brings_no_attachments),
 		cmocka_unit_test(an_attachment_that_is_cancelled_is_missed_and_the_call_goes_on),
@@ -1295,15 +1296,18 @@ int main(void)
 		cmocka_unit_test(a_call_is_not_handled_before_all_has_come),
 		cmocka_unit_test(a_caller_that_gives_up_while_some_are_missing_is_forgotten),
 		cmocka_unit_test(an_attachment_that_is_given_up_before_it_could_be_sent_is_missed),
-		cmocka_unit_test(an_attachment_ends_by_its_own_deadline_where_there_is_no_way_to_its_peer),
-		cmocka_unit_test(what_is_asked_of_the_wrong_call_is_refused),
+		cmocka_unit_test(
+			an_attachment_ends_by_its_own_deadline_where_there_is_no_way_to_its_peer),
+		cmocka_unit_test(a_question_to_the_wrong_call_is_refused),
 		cmocka_unit_test(a_message_has_so_many_attachments_at_most),
 		cmocka_unit_test(a_call_that_is_never_invoked_ends_what_was_attached),
 		cmocka_unit_test(operations_outlive_their_node),
 		cmocka_unit_test(tensors_travel_beside_messages_both_ways),
-		cmocka_unit_test(an_attachment_of_a_stream_ends_by_its_own_deadline_before_its_message_leaves),
+		cmocka_unit_test(
+			an_attachment_of_a_stream_ends_by_its_own_deadline_before_its_message_leaves),
 		cmocka_unit_test(a_stream_that_is_closed_frees_what_went_beside_its_messages),
-		cmocka_unit_test(attachments_that_nobody_announced_break_the_protocol_or_are_refused),
+		cmocka_unit_test(
+			attachments_that_nobody_announced_break_the_protocol_or_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

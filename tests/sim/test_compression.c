@@ -106,7 +106,7 @@ static void requests_and_replies_are_compressed_where_it_is_asked_for(void **sta
 	}
 }
 
-static void what_does_not_shrink_goes_as_it_is(void **state)
+static void a_message_that_does_not_shrink_goes_as_it_is(void **state)
 {
 	struct outcome o;
 
@@ -237,7 +237,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_and_replies_are_compressed_where_it_is_asked_for),
-		cmocka_unit_test(what_does_not_shrink_goes_as_it_is),
+		cmocka_unit_test(a_message_that_does_not_shrink_goes_as_it_is),
 		cmocka_unit_test(the_first_message_to_a_stranger_goes_as_it_is),
 		cmocka_unit_test(a_limit_is_one_of_what_is_decompressed_too),
 		cmocka_unit_test(options_that_make_no_sense_are_refused),

@@ -187,7 +187,7 @@ static void each_end_that_a_nic_reaches_says_direct(void **state)
 	}
 }
 
-static void what_is_short_or_has_a_checksum_is_staged(void **state)
+static void a_body_that_is_short_or_has_a_checksum_is_staged(void **state)
 {
 	static const struct {
 		int64_t bytes;
@@ -264,7 +264,7 @@ static void a_nic_that_reaches_nothing_is_asked_once(void **state)
 	wf_world_end();
 }
 
-static void who_is_strict_goes_by_the_nic_or_not_at_all(void **state)
+static void a_strict_operation_goes_by_the_nic_or_not_at_all(void **state)
 {
 	static const int64_t sizes[] = { 100, 100 * KIB, 3 * MIB };
 	struct move m;
@@ -471,14 +471,14 @@ static void lose_the_readers_nic(int64_t body, uint64_t bytes)
 	wf_world_end();
 }
 
-static void what_is_read_again_is_still_in_the_owners_bounce_buffer(void **state)
+static void a_piece_read_again_is_still_in_the_owners_bounce_buffer(void **state)
 {
 	(void)state;
 	lose_the_readers_nic(5 * MIB + 100, 1179648);
 	lose_the_readers_nic(8 * MIB, 2359296);
 }
 
-static void what_a_lost_nic_has_brought_is_flushed(void **state)
+static void bytes_that_a_lost_nic_has_brought_are_flushed(void **state)
 {
 	struct move m = { .from = HOST, .to = 1, .bytes = 8 * MIB };
 	unsigned flushes;
@@ -532,7 +532,7 @@ static void a_bounce_buffer_that_is_needed_after_all_comes_from_idle_memory(void
 	wf_world_end();
 }
 
-static void who_is_strict_needs_no_pool(void **state)
+static void a_strict_operation_needs_no_pool(void **state)
 {
 	struct move m = { .from = HOST, .to = 1, .bytes = 3 * MIB,
 			  .flags = WEFT_STRICT_NO_STAGING };
@@ -588,7 +588,7 @@ static void memory_that_can_not_be_registered_now_ends_its_operation(void **stat
 	wf_world_end();
 }
 
-static void who_waits_for_the_programs_stream_says_so_and_can_be_ended(void **state)
+static void an_operation_that_waits_for_the_programs_stream_says_so_and_can_be_ended(void **state)
 {
 	char text[400];
 
@@ -630,20 +630,21 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_end_that_a_nic_reaches_says_direct),
-		cmocka_unit_test(what_is_short_or_has_a_checksum_is_staged),
+		cmocka_unit_test(a_body_that_is_short_or_has_a_checksum_is_staged),
 		cmocka_unit_test(a_nic_of_another_numa_node_is_for_who_is_strict),
 		cmocka_unit_test(a_nic_that_reaches_nothing_is_asked_once),
-		cmocka_unit_test(who_is_strict_goes_by_the_nic_or_not_at_all),
+		cmocka_unit_test(a_strict_operation_goes_by_the_nic_or_not_at_all),
 		cmocka_unit_test(the_programs_stream_comes_first_at_either_end),
 		cmocka_unit_test(a_receive_whose_bytes_are_not_seen_by_its_device_fails),
 		cmocka_unit_test(a_link_outlives_a_strict_receive_whose_owner_has_to_stage),
 		cmocka_unit_test(a_link_outlives_a_receive_that_is_cancelled_as_its_owner_stages),
-		cmocka_unit_test(what_is_read_again_is_still_in_the_owners_bounce_buffer),
-		cmocka_unit_test(what_a_lost_nic_has_brought_is_flushed),
+		cmocka_unit_test(a_piece_read_again_is_still_in_the_owners_bounce_buffer),
+		cmocka_unit_test(bytes_that_a_lost_nic_has_brought_are_flushed),
 		cmocka_unit_test(a_bounce_buffer_that_is_needed_after_all_comes_from_idle_memory),
-		cmocka_unit_test(who_is_strict_needs_no_pool),
+		cmocka_unit_test(a_strict_operation_needs_no_pool),
 		cmocka_unit_test(memory_that_can_not_be_registered_now_ends_its_operation),
-		cmocka_unit_test(who_waits_for_the_programs_stream_says_so_and_can_be_ended),
+		cmocka_unit_test(
+			an_operation_that_waits_for_the_programs_stream_says_so_and_can_be_ended),
 	};
 	int status;
 

@@ -73,7 +73,7 @@ static void assert_refused_at_home(unsigned from)
 	assert_int_equal(wf_world_count(1).calls_refused, refused);
 }
 
-static void what_runs_ends_well_and_nothing_new_is_begun(void **state)
+static void running_calls_end_well_and_none_begins_in_a_drain(void **state)
 {
 	struct wf_flight f[2];
 
@@ -160,7 +160,7 @@ static void a_stream_goes_on_to_its_end(void **state)
 	close_world();
 }
 
-static void who_comes_later_is_told_first(void **state)
+static void a_peer_that_comes_later_is_told_first(void **state)
 {
 	(void)state;
 	open_world(WF_WORLD_CONNECTED, 4);
@@ -227,7 +227,7 @@ static uint64_t answer_late(unsigned number, void *call, const uint8_t *bytes, s
 	return 100 * MS;
 }
 
-static void it_waits_for_as_long_as_it_is_told(void **state)
+static void draining_waits_for_as_long_as_it_is_told(void **state)
 {
 	struct wf_flight f;
 	uint64_t began_ns;
@@ -283,7 +283,7 @@ static void drain_here(struct weft_op *op, void *arg)
 	inside = weft_node_drain(wf_world_node(0), 0);
 }
 
-static void it_is_not_for_callbacks(void **state)
+static void draining_is_not_for_callbacks(void **state)
 {
 	struct weft_op_options options = { .size = sizeof(options), .done = drain_here };
 	struct weft_op *op;
@@ -332,15 +332,15 @@ static void every_worker_drains(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_runs_ends_well_and_nothing_new_is_begun),
+		cmocka_unit_test(running_calls_end_well_and_none_begins_in_a_drain),
 		cmocka_unit_test(a_call_that_crosses_the_word_is_refused_where_it_comes),
 		cmocka_unit_test(a_stream_goes_on_to_its_end),
-		cmocka_unit_test(who_comes_later_is_told_first),
+		cmocka_unit_test(a_peer_that_comes_later_is_told_first),
 		cmocka_unit_test(another_life_of_the_node_takes_calls),
 		cmocka_unit_test(tensors_and_own_calls_go_on),
-		cmocka_unit_test(it_waits_for_as_long_as_it_is_told),
+		cmocka_unit_test(draining_waits_for_as_long_as_it_is_told),
 		cmocka_unit_test(a_dump_says_who_drains),
-		cmocka_unit_test(it_is_not_for_callbacks),
+		cmocka_unit_test(draining_is_not_for_callbacks),
 		cmocka_unit_test(every_worker_drains),
 	};
 

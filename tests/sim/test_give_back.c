@@ -72,7 +72,7 @@ static void land_well(struct wf_flight *f, size_t count)
 	wf_flight_free(f, count);
 }
 
-static void what_was_being_pulled_waits_for_the_next_receive(void **state)
+static void a_tensor_that_was_being_pulled_waits_for_the_next_receive(void **state)
 {
 	struct wf_flight f[3];
 
@@ -109,7 +109,7 @@ static void a_receive_that_waits_already_gets_it(void **state)
 	}
 }
 
-static void it_goes_back_to_its_place(void **state)
+static void a_tensor_given_back_goes_back_to_its_place(void **state)
 {
 	struct wf_flight f[4], cancelled;
 
@@ -129,7 +129,7 @@ static void it_goes_back_to_its_place(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void it_is_dropped_if_the_receive_says_so(void **state)
+static void a_tensor_is_dropped_if_the_receive_says_so(void **state)
 {
 	struct wf_flight f, cancelled;
 
@@ -159,7 +159,7 @@ static size_t fill_pool(void **all, size_t count)
 }
 
 /* Of an eager one the bytes are here, of an offered one they are not. */
-static void what_waited_for_memory_waits_for_the_next_receive(void **state)
+static void a_tensor_that_waited_for_memory_waits_for_the_next_receive(void **state)
 {
 	static const size_t lengths[] = { SMALL, 500 * KIB };
 	struct wf_flight f[2], cancelled;
@@ -188,7 +188,7 @@ static void what_waited_for_memory_waits_for_the_next_receive(void **state)
 }
 
 /* The sender changes its mind first, dies, or the step ends, while it waits again. */
-static void what_was_given_back_ends_as_any_other(void **state)
+static void a_tensor_that_was_given_back_ends_as_any_other(void **state)
 {
 	struct wf_flight f, cancelled;
 
@@ -269,12 +269,12 @@ static void a_dead_tensor_is_matched_as_a_live_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_being_pulled_waits_for_the_next_receive),
+		cmocka_unit_test(a_tensor_that_was_being_pulled_waits_for_the_next_receive),
 		cmocka_unit_test(a_receive_that_waits_already_gets_it),
-		cmocka_unit_test(it_goes_back_to_its_place),
-		cmocka_unit_test(it_is_dropped_if_the_receive_says_so),
-		cmocka_unit_test(what_waited_for_memory_waits_for_the_next_receive),
-		cmocka_unit_test(what_was_given_back_ends_as_any_other),
+		cmocka_unit_test(a_tensor_given_back_goes_back_to_its_place),
+		cmocka_unit_test(a_tensor_is_dropped_if_the_receive_says_so),
+		cmocka_unit_test(a_tensor_that_waited_for_memory_waits_for_the_next_receive),
+		cmocka_unit_test(a_tensor_that_was_given_back_ends_as_any_other),
 		cmocka_unit_test(a_dead_tensor_is_matched_as_a_live_one),
 	};
 

@@ -144,7 +144,7 @@ static void stop(struct watch *w)
 	wf_flight_free(&w->call, 1);
 }
 
-static void what_is_served_is_well_until_something_else_is_said(void **state)
+static void a_served_service_is_well_until_something_else_is_said(void **state)
 {
 	(void)state;
 	open_world(1, 1);
@@ -196,7 +196,7 @@ static void watchers_hear_what_is_and_what_changes(void **state)
 	close_world();
 }
 
-static void who_watches_what_is_not_served_hears_when_it_is(void **state)
+static void a_watch_of_a_service_not_yet_served_hears_when_it_is(void **state)
 {
 	ProtobufCServiceDescriptor late = sim__mirror__descriptor;
 	ProtobufCService service = { 0 };
@@ -248,7 +248,7 @@ static void a_watcher_that_goes_away_leaves_the_others(void **state)
 }
 
 /* And one that takes no time over anything. */
-static void who_reads_slowly_hears_the_last(void **state)
+static void a_slow_reader_hears_the_last_health(void **state)
 {
 	unsigned heard = 0;
 	struct watch w;
@@ -375,7 +375,7 @@ static void a_node_may_close_with_watchers(void **state)
 	}
 }
 
-static void what_can_not_be_set_is_refused(void **state)
+static void a_health_that_can_not_be_set_is_refused(void **state)
 {
 	(void)state;
 	open_world(1, 1);
@@ -391,16 +391,16 @@ static void what_can_not_be_set_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_served_is_well_until_something_else_is_said),
+		cmocka_unit_test(a_served_service_is_well_until_something_else_is_said),
 		cmocka_unit_test(watchers_hear_what_is_and_what_changes),
-		cmocka_unit_test(who_watches_what_is_not_served_hears_when_it_is),
+		cmocka_unit_test(a_watch_of_a_service_not_yet_served_hears_when_it_is),
 		cmocka_unit_test(a_watcher_that_goes_away_leaves_the_others),
-		cmocka_unit_test(who_reads_slowly_hears_the_last),
+		cmocka_unit_test(a_slow_reader_hears_the_last_health),
 		cmocka_unit_test(draining_is_told_and_ends_the_watch),
 		cmocka_unit_test(watchers_of_every_worker_are_told),
 		cmocka_unit_test(a_watch_needs_one_request_that_is_not_too_long),
 		cmocka_unit_test(a_node_may_close_with_watchers),
-		cmocka_unit_test(what_can_not_be_set_is_refused),
+		cmocka_unit_test(a_health_that_can_not_be_set_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,7 +85,7 @@ static void come_first(unsigned lies)
 	assert_int_equal(links_of(A), 2);
 }
 
-static void who_lies_before_the_other_is_met_gets_nothing(void **state)
+static void a_liar_before_the_true_peer_is_met_gets_nothing(void **state)
 {
 	(void)state;
 	each(come_first);
@@ -103,7 +103,7 @@ static void come_into_the_midst(unsigned lies)
 	assert_int_equal(links_of(B), 1);
 }
 
-static void who_lies_while_the_other_lives_gets_nothing(void **state)
+static void a_liar_while_the_true_peer_lives_gets_nothing(void **state)
 {
 	(void)state;
 	each(come_into_the_midst);
@@ -120,14 +120,14 @@ static void lie_to_both(unsigned lies)
 	exchange(2);
 }
 
-static void who_lies_to_both_ends_keeps_them_not_apart(void **state)
+static void a_liar_to_both_ends_does_not_keep_them_apart(void **state)
 {
 	(void)state;
 	each(lie_to_both);
 }
 
 /* A answers a dead stranger, whose address was B's: by no dial. */
-static void what_was_for_a_dead_stranger_goes_nowhere(void **state)
+static void a_message_for_a_dead_stranger_goes_nowhere(void **state)
 {
 	struct wf_flight f[2], late;
 	struct weft_send_options options = { .size = sizeof(options) };
@@ -228,10 +228,10 @@ static void dials_that_cross_become_one_link_however_late_hellos_come(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_lies_before_the_other_is_met_gets_nothing),
-		cmocka_unit_test(who_lies_while_the_other_lives_gets_nothing),
-		cmocka_unit_test(who_lies_to_both_ends_keeps_them_not_apart),
-		cmocka_unit_test(what_was_for_a_dead_stranger_goes_nowhere),
+		cmocka_unit_test(a_liar_before_the_true_peer_is_met_gets_nothing),
+		cmocka_unit_test(a_liar_while_the_true_peer_lives_gets_nothing),
+		cmocka_unit_test(a_liar_to_both_ends_does_not_keep_them_apart),
+		cmocka_unit_test(a_message_for_a_dead_stranger_goes_nowhere),
 		cmocka_unit_test(a_hello_that_was_changed_on_its_way_proves_nothing),
 		cmocka_unit_test(two_dials_between_two_nodes_become_one_link),
 		cmocka_unit_test(dials_that_cross_become_one_link_however_late_hellos_come),

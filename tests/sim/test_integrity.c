@@ -51,7 +51,7 @@ static void carry(size_t bytes)
 	wf_flight_free(&call, 1);
 }
 
-static void what_is_not_damaged_arrives(void **state)
+static void an_undamaged_body_arrives(void **state)
 {
 	(void)state;
 	for (int shape = WF_WORLD_CONNECTED; shape <= WF_WORLD_SAME_HOST; shape++) {
@@ -325,7 +325,7 @@ static void one_node_that_wants_it_gets_it_from_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_damaged_arrives),
+		cmocka_unit_test(an_undamaged_body_arrives),
 		cmocka_unit_test(also_through_faults_and_out_of_order),
 		cmocka_unit_test(a_flipped_byte_of_a_pull_is_found_and_named),
 		cmocka_unit_test(a_flipped_byte_of_an_eager_tensor_is_found),

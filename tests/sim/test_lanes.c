@@ -142,7 +142,7 @@ static void short_bodies_do_not_wait_for_the_second(void **state)
 	wf_world_end();
 }
 
-static void whoever_dialled_both_sides_may_read_over_the_lane(void **state)
+static void both_sides_may_read_over_a_lane_whichever_dialled(void **state)
 {
 	(void)state;
 	open_world(NULL);
@@ -187,7 +187,7 @@ static bool stand_in_line(void *arg)
 	return ready == CROWD && !wf_list_empty(&t->pace.line);
 }
 
-static void who_waits_for_room_does_not_get_it_on_a_network_that_has_broken(void **state)
+static void a_waiting_read_is_not_placed_on_a_network_that_has_broken(void **state)
 {
 	const struct wf_fake far = { .seed = 5, .delay_min_ns = 5 * MS, .delay_max_ns = 5 * MS };
 	struct wf_flight out[CROWD], in[CROWD];
@@ -265,7 +265,7 @@ static void the_first_network_may_fall_silent_while_its_doors_work(void **state)
 	wf_world_end();
 }
 
-static void who_needs_both_is_told_when_there_is_one(void **state)
+static void an_operation_that_needs_two_rails_is_told_when_there_is_one(void **state)
 {
 	(void)state;
 	open_world(NULL);
@@ -293,7 +293,7 @@ static void send_over(struct wf_flight *f, uint64_t step, unsigned rails_min)
 	assert_int_equal(weft_send(wf_world_peer(0, 1), step, "", 0, &t, &options, &f->op), 0);
 }
 
-static void who_waits_behind_one_that_needs_both_goes_on_when_it_is_cancelled(void **state)
+static void a_send_behind_one_that_needs_two_rails_goes_on_when_that_is_cancelled(void **state)
 {
 	struct wf_flight first, second, received;
 	uint8_t into;
@@ -360,7 +360,7 @@ static struct wf_outgoing *outgoing_of(unsigned number)
 	return wf_table_next(&wf_world_node(number)->workers[0].transfer.outgoing, &at);
 }
 
-static void who_asks_for_lanes_over_and_over_is_told_once_for_each(void **state)
+static void a_reader_that_asks_for_lanes_over_and_over_is_told_once_for_each(void **state)
 {
 	uint64_t queued_bytes;
 
@@ -399,17 +399,18 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(long_bodies_go_over_both_networks),
 		cmocka_unit_test(short_bodies_do_not_wait_for_the_second),
-		cmocka_unit_test(whoever_dialled_both_sides_may_read_over_the_lane),
+		cmocka_unit_test(both_sides_may_read_over_a_lane_whichever_dialled),
 		cmocka_unit_test(a_second_network_that_breaks_amid_a_body_costs_nothing),
-		cmocka_unit_test(who_waits_for_room_does_not_get_it_on_a_network_that_has_broken),
+		cmocka_unit_test(a_waiting_read_is_not_placed_on_a_network_that_has_broken),
 		cmocka_unit_test(the_first_network_may_break_amid_a_body_as_well),
 		cmocka_unit_test(a_second_network_that_falls_silent_is_given_up),
 		cmocka_unit_test(the_first_network_may_fall_silent_while_its_doors_work),
-		cmocka_unit_test(who_needs_both_is_told_when_there_is_one),
-		cmocka_unit_test(who_waits_behind_one_that_needs_both_goes_on_when_it_is_cancelled),
+		cmocka_unit_test(an_operation_that_needs_two_rails_is_told_when_there_is_one),
+		cmocka_unit_test(
+			a_send_behind_one_that_needs_two_rails_goes_on_when_that_is_cancelled),
 		cmocka_unit_test(there_are_no_more_lanes_than_the_peer_takes),
 		cmocka_unit_test(sums_are_verified_whichever_way_the_bytes_came),
-		cmocka_unit_test(who_asks_for_lanes_over_and_over_is_told_once_for_each),
+		cmocka_unit_test(a_reader_that_asks_for_lanes_over_and_over_is_told_once_for_each),
 		cmocka_unit_test(a_cancel_amid_a_body_leaves_both_quiet),
 	};
 

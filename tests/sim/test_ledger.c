@@ -200,7 +200,7 @@ static void a_call_that_ended_gives_its_room_back(void **state)
 	wf_world_end();
 }
 
-static void what_a_dead_peer_had_offered_is_no_longer_charged(void **state)
+static void offers_of_a_dead_peer_are_no_longer_charged(void **state)
 {
 	static uint8_t long_body[256 * KIB];
 	uint64_t before;
@@ -255,7 +255,7 @@ int main(void)
 		cmocka_unit_test(another_peer_is_served_while_the_account_of_one_is_spent),
 		cmocka_unit_test(calls_beyond_the_account_are_refused_and_those_begun_end_well),
 		cmocka_unit_test(a_call_that_ended_gives_its_room_back),
-		cmocka_unit_test(what_a_dead_peer_had_offered_is_no_longer_charged),
+		cmocka_unit_test(offers_of_a_dead_peer_are_no_longer_charged),
 		cmocka_unit_test(strangers_that_are_gone_leave_room_for_those_that_are_there),
 	};
 

@@ -323,7 +323,7 @@ static void time_runs_while_a_call_waits(void **state)
 	close_world();
 }
 
-static void who_gives_up_leaves_the_queue(void **state)
+static void a_caller_that_gives_up_leaves_the_queue(void **state)
 {
 	struct weft_serve_options options = { .calls_max = 1, .calls_per_peer = 2, .queue_max = 3 };
 	struct wf_flight f[2], cancelled, behind, dead;
@@ -628,7 +628,7 @@ int main(void)
 		cmocka_unit_test(a_peer_at_its_limit_does_not_hold_up_others),
 		cmocka_unit_test(a_limit_holds_over_all_workers),
 		cmocka_unit_test(time_runs_while_a_call_waits),
-		cmocka_unit_test(who_gives_up_leaves_the_queue),
+		cmocka_unit_test(a_caller_that_gives_up_leaves_the_queue),
 		cmocka_unit_test(a_call_that_was_given_up_counts_while_its_handler_runs),
 		cmocka_unit_test(a_long_request_may_come_before_or_after_the_turn),
 		cmocka_unit_test(a_stream_is_one_call),

@@ -176,7 +176,7 @@ static void operations_that_fail_on_the_rail_are_made_again(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void what_never_arrives_is_sent_again(void **state)
+static void a_frame_that_never_arrives_is_sent_again(void **state)
 {
 	const struct shape *s = *state;
 	struct wf_fake fake = slow;
@@ -198,7 +198,7 @@ static bool has_refused(void *ctx)
 	return wf_world_count(1).frames_refused > *(uint64_t *)ctx;
 }
 
-static void who_confirms_what_was_never_sent_is_given_up(void **state)
+static void a_peer_that_confirms_frames_never_sent_is_given_up(void **state)
 {
 	const struct shape *s = *state;
 	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
@@ -415,7 +415,7 @@ static uint32_t promised_to(unsigned number)
 	return wf_rx_credit_open(link_with(number));
 }
 
-static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void **state)
+static void a_sender_is_promised_more_and_gives_it_back_when_others_send(void **state)
 {
 	const struct shape *s = *state;
 	const struct wf_engine_rail *on;
@@ -440,7 +440,7 @@ static void who_sends_is_promised_more_and_gives_it_back_when_others_send(void *
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void who_keeps_what_others_need_is_cut_off(void **state)
+static void a_peer_that_keeps_the_credit_others_need_is_cut_off(void **state)
 {
 	const struct shape *s = *state;
 
@@ -1031,7 +1031,7 @@ static void a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial(void 
 }
 
 /* Who dials on shared memory may be dead, and cleared away, when he is heard of for the first time. */
-static void who_was_dialled_on_one_host_speaks_first(void **state)
+static void a_node_dialled_on_one_host_speaks_first(void **state)
 {
 	struct wf_flight f;
 	bool spoken = false;
@@ -1064,7 +1064,7 @@ static void stay_in_the_gate_of(unsigned number)
 	wf_gate_close(&gate);
 }
 
-static void who_stays_in_an_endpoint_keeps_nobody_from_it(void **state)
+static void a_peer_that_stays_in_an_endpoint_keeps_nobody_from_it(void **state)
 {
 	struct wf_flight f[6];
 
@@ -1145,7 +1145,7 @@ static void start_waiters(struct wf_flight *f, unsigned from, unsigned to)
 }
 
 /* Its rail's end may be seen before its goodbye is heard. */
-static void who_leaves_is_not_dialled_on_its_way_out(void **state)
+static void a_leaving_node_is_not_dialled_on_its_way_out(void **state)
 {
 	/* Faster than the door. */
 	struct wf_fake fast = { .delay_min_ns = 1 * US, .delay_max_ns = 5 * US };
@@ -1807,15 +1807,15 @@ int main(int argc, char **argv)
 		TEST(posts_that_are_refused_are_made_again),
 		TEST(a_spell_of_refusals_loses_nothing),
 		TEST(operations_that_fail_on_the_rail_are_made_again),
-		TEST(what_never_arrives_is_sent_again),
+		TEST(a_frame_that_never_arrives_is_sent_again),
 		TEST(a_lost_acknowledgement_is_asked_for),
-		TEST(who_confirms_what_was_never_sent_is_given_up),
+		TEST(a_peer_that_confirms_frames_never_sent_is_given_up),
 		TEST(credit_told_by_a_copy_that_is_lost_is_told_again),
 		TEST(completions_that_come_twice_or_from_nowhere_are_dropped),
 		TEST(records_leave_at_once_when_idle_and_packed_when_busy),
 		TEST(receivers_with_few_slots_are_never_overrun),
-		TEST(who_sends_is_promised_more_and_gives_it_back_when_others_send),
-		TEST(who_keeps_what_others_need_is_cut_off),
+		TEST(a_sender_is_promised_more_and_gives_it_back_when_others_send),
+		TEST(a_peer_that_keeps_the_credit_others_need_is_cut_off),
 		TEST(memory_of_a_burst_of_frames_goes_back),
 		TEST(slots_are_made_as_they_are_used),
 		TEST(no_memory_for_more_slots_slows_down_and_breaks_nothing),
@@ -1836,10 +1836,10 @@ int main(int argc, char **argv)
 		TEST(a_door_forgotten_at_first_contact_is_dialled_anew),
 		TEST(a_redial_begins_with_the_hello),
 		cmocka_unit_test(a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial),
-		cmocka_unit_test(who_was_dialled_on_one_host_speaks_first),
-		cmocka_unit_test(who_stays_in_an_endpoint_keeps_nobody_from_it),
+		cmocka_unit_test(a_node_dialled_on_one_host_speaks_first),
+		cmocka_unit_test(a_peer_that_stays_in_an_endpoint_keeps_nobody_from_it),
 		TEST(dials_that_cross_leave_one_link),
-		TEST(who_leaves_is_not_dialled_on_its_way_out),
+		TEST(a_leaving_node_is_not_dialled_on_its_way_out),
 		TEST(a_killed_peer_ends_everything_at_any_moment),
 		TEST(a_frozen_peer_is_lost_after_its_limit_and_nothing_comes_late),
 		TEST(a_thawed_peer_asks_before_it_takes_what_it_had_been_offered),

@@ -62,7 +62,7 @@ static struct weft_placement place_of(const void *memory)
 	return place;
 }
 
-static void what_was_given_says_where_it_lies_and_why(void **state)
+static void placed_memory_says_where_it_lies_and_why(void **state)
 {
 	struct weft_placement place;
 	uint8_t *near, *device;
@@ -194,7 +194,7 @@ static void peers_of_this_host_look_at_it_where_it_is(void **state)
 	close_world();
 }
 
-static void what_was_freed_can_be_given_at_once(void **state)
+static void freed_memory_can_be_given_at_once(void **state)
 {
 	void *memory;
 
@@ -209,7 +209,7 @@ static void what_was_freed_can_be_given_at_once(void **state)
 	close_world();
 }
 
-static void whoever_retains_it_frees_it_too(void **state)
+static void placed_memory_is_freed_as_often_as_it_is_retained(void **state)
 {
 	struct weft_node *node;
 	uint8_t *near, *other;
@@ -250,7 +250,7 @@ static int refuse(const char *call)
 	return -EFAULT;
 }
 
-static void what_a_rail_declines_another_publisher_gives(void **state)
+static void another_publisher_gives_what_a_rail_declines(void **state)
 {
 	static const enum wf_world_shape shapes[] = { WF_WORLD_SHARED, WF_WORLD_CONNECTED };
 
@@ -317,7 +317,7 @@ static void several_workers_have_it_registered_each(void **state)
 	close_world();
 }
 
-static void it_goes_with_its_node(void **state)
+static void placed_memory_goes_with_its_node(void **state)
 {
 	struct wf_flight f;
 	uint8_t *memory;
@@ -406,15 +406,15 @@ static void a_callback_can_not_wait_for_its_own_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_given_says_where_it_lies_and_why),
+		cmocka_unit_test(placed_memory_says_where_it_lies_and_why),
 		cmocka_unit_test(many_readers_take_one_registration),
 		cmocka_unit_test(a_rail_that_registers_cheaply_is_only_tried),
 		cmocka_unit_test(peers_of_this_host_look_at_it_where_it_is),
-		cmocka_unit_test(what_was_freed_can_be_given_at_once),
-		cmocka_unit_test(whoever_retains_it_frees_it_too),
-		cmocka_unit_test(what_a_rail_declines_another_publisher_gives),
+		cmocka_unit_test(freed_memory_can_be_given_at_once),
+		cmocka_unit_test(placed_memory_is_freed_as_often_as_it_is_retained),
+		cmocka_unit_test(another_publisher_gives_what_a_rail_declines),
 		cmocka_unit_test(several_workers_have_it_registered_each),
-		cmocka_unit_test(it_goes_with_its_node),
+		cmocka_unit_test(placed_memory_goes_with_its_node),
 		cmocka_unit_test(a_request_that_can_not_be_is_refused),
 		cmocka_unit_test(rules_are_read_when_a_node_opens),
 		cmocka_unit_test(a_callback_can_not_wait_for_its_own_thread),

@@ -73,7 +73,7 @@ static struct weft_tensor row_of(unsigned node, void *memory, int64_t *bytes)
 	};
 }
 
-static void whoever_does_not_ask_for_it_gets_the_hosts(void **state)
+static void memory_is_the_hosts_unless_a_device_is_asked_for(void **state)
 {
 	struct weft_placement place;
 	void *memory;
@@ -103,7 +103,7 @@ static void whoever_does_not_ask_for_it_gets_the_hosts(void **state)
 	close_world();
 }
 
-static void what_was_given_says_its_device_and_is_no_rails(void **state)
+static void memory_of_a_device_says_which_and_is_no_rails(void **state)
 {
 	struct weft_counters before;
 	struct weft_placement place;
@@ -178,7 +178,7 @@ static void a_tensor_in_it_arrives_whole(void **state)
 	assert_int_equal(gpu.fake_cuda_left(), left);
 }
 
-static void its_last_user_frees_it_at_once(void **state)
+static void the_last_user_frees_memory_of_a_device_at_once(void **state)
 {
 	unsigned left = gpu.fake_cuda_left();
 	struct weft_placement place = { .size = sizeof(place) };
@@ -201,7 +201,7 @@ static void its_last_user_frees_it_at_once(void **state)
 	close_world();
 }
 
-static void it_is_freed_with_its_node(void **state)
+static void memory_of_a_device_is_freed_with_its_node(void **state)
 {
 	unsigned left = gpu.fake_cuda_left();
 
@@ -250,7 +250,7 @@ static void where_one_device_has_no_more_the_next_gives_it(void **state)
 	close_world();
 }
 
-static void it_can_not_be_shared(void **state)
+static void memory_of_a_device_can_not_be_shared(void **state)
 {
 	struct weft_send_options options = { .size = sizeof(options), .flags = WEFT_SHARE,
 					     .stream = WEFT_NO_STREAM };
@@ -277,13 +277,13 @@ static void it_can_not_be_shared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whoever_does_not_ask_for_it_gets_the_hosts),
-		cmocka_unit_test(what_was_given_says_its_device_and_is_no_rails),
+		cmocka_unit_test(memory_is_the_hosts_unless_a_device_is_asked_for),
+		cmocka_unit_test(memory_of_a_device_says_which_and_is_no_rails),
 		cmocka_unit_test(a_tensor_in_it_arrives_whole),
-		cmocka_unit_test(its_last_user_frees_it_at_once),
-		cmocka_unit_test(it_is_freed_with_its_node),
+		cmocka_unit_test(the_last_user_frees_memory_of_a_device_at_once),
+		cmocka_unit_test(memory_of_a_device_is_freed_with_its_node),
 		cmocka_unit_test(where_one_device_has_no_more_the_next_gives_it),
-		cmocka_unit_test(it_can_not_be_shared),
+		cmocka_unit_test(memory_of_a_device_can_not_be_shared),
 	};
 	int status = gpu_begin(false);
 

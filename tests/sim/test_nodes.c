@@ -218,7 +218,7 @@ static void the_same_seed_gives_the_same_run(void **state)
 	assert_memory_not_equal(&a, &c, sizeof(a));
 }
 
-static void whoever_closes_says_goodbye(void **state)
+static void a_closing_node_says_goodbye(void **state)
 {
 	struct wf_flight f;
 
@@ -321,7 +321,7 @@ static void say_so(struct weft_op *op, void *word)
 }
 
 /* Here: that the body was read, which its sender waits for, and the word about it. */
-static void what_a_callback_sends_leaves_with_what_led_to_it(void **state)
+static void a_callbacks_messages_leave_with_those_that_led_to_it(void **state)
 {
 	struct weft_recv_options options = { .size = sizeof(options) };
 	struct wf_flight f[2], word;
@@ -475,11 +475,11 @@ int main(void)
 		cmocka_unit_test(a_send_may_come_long_before_its_receive),
 		cmocka_unit_test(waiting_drives_all_nodes),
 		cmocka_unit_test(an_idle_link_sends_at_once_and_a_busy_one_packs),
-		cmocka_unit_test(what_a_callback_sends_leaves_with_what_led_to_it),
+		cmocka_unit_test(a_callbacks_messages_leave_with_those_that_led_to_it),
 		cmocka_unit_test(replies_leave_while_more_calls_are_answered),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
-		cmocka_unit_test(whoever_closes_says_goodbye),
+		cmocka_unit_test(a_closing_node_says_goodbye),
 		cmocka_unit_test(closing_ends_what_is_pending),
 	};
 

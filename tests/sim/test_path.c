@@ -141,7 +141,7 @@ static void an_eager_body_is_told_by_its_frames(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void what_was_there_before_the_receive_counts_as_1(void **state)
+static void a_body_there_before_the_receive_counts_as_1(void **state)
 {
 	struct weft_path in;
 	struct wf_flight f[2];
@@ -224,7 +224,7 @@ static void a_call_tells_of_both_ways(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void what_never_moved_has_no_path(void **state)
+static void a_body_that_never_moved_has_no_path(void **state)
 {
 	struct weft_path path;
 	struct wf_flight f;
@@ -272,10 +272,10 @@ int main(void)
 		cmocka_unit_test(a_pull_is_told_by_its_reads),
 		cmocka_unit_test(with_a_checksum_the_owner_hears_when_it_is_read),
 		cmocka_unit_test(an_eager_body_is_told_by_its_frames),
-		cmocka_unit_test(what_was_there_before_the_receive_counts_as_1),
+		cmocka_unit_test(a_body_there_before_the_receive_counts_as_1),
 		cmocka_unit_test(a_rail_that_fails_is_told_by_retries),
 		cmocka_unit_test(a_call_tells_of_both_ways),
-		cmocka_unit_test(what_never_moved_has_no_path),
+		cmocka_unit_test(a_body_that_never_moved_has_no_path),
 		cmocka_unit_test(a_shorter_struct_is_filled_as_far_as_it_goes),
 	};
 

@@ -236,7 +236,7 @@ static void a_failure_of_another_status_is_not_repeated(void **state)
 	wf_world_end();
 }
 
-static void what_never_reached_its_handler_is_made_again(void **state)
+static void a_call_that_never_reached_its_handler_is_made_again(void **state)
 {
 	struct weft_retry retry = policy_of(4, UNAVAILABLE, false);
 	struct wf_flight f;
@@ -907,7 +907,7 @@ int main(void)
 		cmocka_unit_test(attempts_end_with_the_last_failure),
 		cmocka_unit_test(a_failure_of_a_handler_is_not_repeated_unless_that_is_harmless),
 		cmocka_unit_test(a_failure_of_another_status_is_not_repeated),
-		cmocka_unit_test(what_never_reached_its_handler_is_made_again),
+		cmocka_unit_test(a_call_that_never_reached_its_handler_is_made_again),
 		cmocka_unit_test(an_attempt_finds_a_server_that_has_come_back),
 		cmocka_unit_test(no_attempt_begins_that_the_deadline_would_end),
 		cmocka_unit_test(all_attempts_have_one_deadline),

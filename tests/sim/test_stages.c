@@ -261,7 +261,7 @@ static void nothing_is_touched_after_its_end_whatever_fails(void **state)
 	}
 }
 
-static void what_is_copied_directly_is_not_touched_after_its_end_either(void **state)
+static void memory_copied_directly_is_not_touched_after_the_end_either(void **state)
 {
 	(void)state;
 	only_direct = true;
@@ -290,7 +290,7 @@ static void a_nic_that_reaches_devices_moves_what_is_there(void **state)
 	assert_int_equal(went[0], 4 * MOVES);
 }
 
-static void what_a_nic_does_not_reach_is_staged(void **state)
+static void a_body_that_a_nic_does_not_reach_is_staged(void **state)
 {
 	(void)state;
 	went[0] = went[1] = 0;
@@ -313,7 +313,7 @@ static void run_with_two_nics(uint64_t seed, bool reaches, const struct wf_fake 
 	second_nic = 0;
 }
 
-static void what_a_lost_nic_has_begun_is_ended_by_staging(void **state)
+static void a_body_that_a_lost_nic_has_begun_is_ended_by_staging(void **state)
 {
 	(void)state;
 	went[0] = went[1] = 0;
@@ -332,7 +332,7 @@ static void what_a_lost_nic_has_begun_is_ended_by_staging(void **state)
 	assert_true(went[1] > 0);
 }
 
-static void what_a_nic_reaches_is_not_touched_after_its_end_either(void **state)
+static void memory_that_a_nic_reaches_is_not_touched_after_the_end_either(void **state)
 {
 	(void)state;
 	wf_nic_refused = 10;
@@ -353,11 +353,11 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_arrives_on_a_fabric_that_is_slow_and_refuses),
 		cmocka_unit_test(nothing_is_touched_after_its_end_whatever_fails),
-		cmocka_unit_test(what_is_copied_directly_is_not_touched_after_its_end_either),
+		cmocka_unit_test(memory_copied_directly_is_not_touched_after_the_end_either),
 		cmocka_unit_test(a_nic_that_reaches_devices_moves_what_is_there),
-		cmocka_unit_test(what_a_nic_does_not_reach_is_staged),
-		cmocka_unit_test(what_a_lost_nic_has_begun_is_ended_by_staging),
-		cmocka_unit_test(what_a_nic_reaches_is_not_touched_after_its_end_either),
+		cmocka_unit_test(a_body_that_a_nic_does_not_reach_is_staged),
+		cmocka_unit_test(a_body_that_a_lost_nic_has_begun_is_ended_by_staging),
+		cmocka_unit_test(memory_that_a_nic_reaches_is_not_touched_after_the_end_either),
 	};
 	int status;
 

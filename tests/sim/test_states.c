@@ -710,7 +710,7 @@ static void open_world(enum way_to_end way)
 	talk_to(2);
 }
 
-static void it_ends_once_in_time_and_quietly(void **state)
+static void an_operation_ends_once_in_time_and_quietly(void **state)
 {
 	const struct trial *t = *state;
 	bool fails = status_of(t->row, t->way) != WEFT_OK;
@@ -774,7 +774,7 @@ int main(int argc, char **argv)
 			       way_names[t->way], shape_names[t->shape]);
 		tests[count++] = (struct CMUnitTest){
 			.name = t->name,
-			.test_func = it_ends_once_in_time_and_quietly,
+			.test_func = an_operation_ends_once_in_time_and_quietly,
 			.initial_state = t,
 		};
 	}

@@ -88,7 +88,7 @@ static void an_abort_ends_what_is_pending_and_nothing_else(void **state)
 	}
 }
 
-static void what_comes_later_of_an_aborted_step_ends_at_once(void **state)
+static void a_later_tensor_of_an_aborted_step_ends_at_once(void **state)
 {
 	struct wf_flight f[3];
 
@@ -194,7 +194,7 @@ static void a_third_node_hears_through_the_second(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void of_two_aborts_at_once_each_node_keeps_its_own(void **state)
+static void each_node_keeps_its_own_of_two_aborts_at_once(void **state)
 {
 	struct wf_flight f[3];
 	uint64_t frames = 0;
@@ -243,7 +243,7 @@ static void the_first_abort_counts(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void who_joins_late_is_told(void **state)
+static void a_peer_that_joins_late_is_told_of_the_abort(void **state)
 {
 	struct wf_flight f;
 
@@ -260,7 +260,7 @@ static void who_joins_late_is_told(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void what_is_under_way_to_an_aborted_step_is_dropped(void **state)
+static void a_tensor_under_way_to_an_aborted_step_is_dropped(void **state)
 {
 	struct wf_fake slow = { .seed = 1, .delay_min_ns = 10 * MS, .delay_max_ns = 10 * MS };
 	struct weft_path path = { .size = sizeof(path) };
@@ -417,7 +417,7 @@ static void an_abort_counts_once_its_peer_takes_part(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void who_was_received_from_takes_part(void **state)
+static void a_peer_that_was_received_from_takes_part(void **state)
 {
 	struct wf_flight f[2];
 
@@ -542,7 +542,7 @@ static void an_abort_says_more_than_an_end(void **state)
 
 /* The time limit. */
 
-static void what_nobody_receives_in_time_is_dropped(void **state)
+static void a_tensor_that_nobody_receives_in_time_is_dropped(void **state)
 {
 	struct wf_flight f[4];
 
@@ -585,7 +585,7 @@ static void without_a_limit_tensors_wait_for_ever(void **state)
 }
 
 /* Node 0 is to receive from 1 what 2 computes, and to end the step; it is killed. */
-static void what_a_killed_coordinator_leaves_behind_goes(void **state)
+static void tensors_that_a_killed_coordinator_leaves_behind_go(void **state)
 {
 	struct wf_flight f[4];
 	uint64_t before;
@@ -633,27 +633,27 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_abort_ends_what_is_pending_and_nothing_else),
-		cmocka_unit_test(what_comes_later_of_an_aborted_step_ends_at_once),
+		cmocka_unit_test(a_later_tensor_of_an_aborted_step_ends_at_once),
 		cmocka_unit_test(the_receives_of_peers_end_as_well),
 		cmocka_unit_test(a_step_may_be_aborted_in_the_middle_of_a_pull),
 		cmocka_unit_test(the_first_that_a_peer_hears_is_the_abort),
 		cmocka_unit_test(a_third_node_hears_through_the_second),
-		cmocka_unit_test(of_two_aborts_at_once_each_node_keeps_its_own),
+		cmocka_unit_test(each_node_keeps_its_own_of_two_aborts_at_once),
 		cmocka_unit_test(the_first_abort_counts),
-		cmocka_unit_test(who_joins_late_is_told),
-		cmocka_unit_test(what_is_under_way_to_an_aborted_step_is_dropped),
+		cmocka_unit_test(a_peer_that_joins_late_is_told_of_the_abort),
+		cmocka_unit_test(a_tensor_under_way_to_an_aborted_step_is_dropped),
 		cmocka_unit_test(an_abort_ends_operations_whose_peer_does_not_hear_it),
 		cmocka_unit_test(a_flood_of_aborts_ends),
 		cmocka_unit_test(an_abort_of_a_peer_that_takes_no_part_ends_nothing),
 		cmocka_unit_test(an_abort_counts_once_its_peer_takes_part),
-		cmocka_unit_test(who_was_received_from_takes_part),
+		cmocka_unit_test(a_peer_that_was_received_from_takes_part),
 		cmocka_unit_test(a_node_may_let_any_peer_abort_its_steps),
 		cmocka_unit_test(ending_drops_what_nobody_has_received),
 		cmocka_unit_test(ending_cancels_what_is_pending_here_and_refuses_what_comes_later),
 		cmocka_unit_test(an_abort_says_more_than_an_end),
-		cmocka_unit_test(what_nobody_receives_in_time_is_dropped),
+		cmocka_unit_test(a_tensor_that_nobody_receives_in_time_is_dropped),
 		cmocka_unit_test(without_a_limit_tensors_wait_for_ever),
-		cmocka_unit_test(what_a_killed_coordinator_leaves_behind_goes),
+		cmocka_unit_test(tensors_that_a_killed_coordinator_leaves_behind_go),
 		cmocka_unit_test(an_abort_needs_a_status),
 	};
 

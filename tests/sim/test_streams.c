@@ -745,7 +745,7 @@ static void lose_the_first(struct speech *s, bool late)
 		wf_world_break_rail(0, 1, false);
 }
 
-static void what_follows_a_lost_message_is_not_read(void **state)
+static void messages_after_a_lost_one_are_not_read(void **state)
 {
 	struct speech s;
 
@@ -795,7 +795,7 @@ static void land_without_good_end(struct speech *s)
 	assert_int_not_equal(s->call.status, WEFT_OK);
 }
 
-static void what_follows_a_message_that_was_given_up_is_not_said(void **state)
+static void messages_after_one_that_was_given_up_are_not_sent(void **state)
 {
 	struct speech s;
 
@@ -814,7 +814,7 @@ static void what_follows_a_message_that_was_given_up_is_not_said(void **state)
 }
 
 /* It lies offered while what was written after it has come: that goes with it. */
-static void what_follows_a_long_message_that_was_given_up_is_not_read(void **state)
+static void messages_after_a_long_one_that_was_given_up_are_not_read(void **state)
 {
 	struct speech s;
 
@@ -1201,7 +1201,7 @@ static void a_node_may_close_before_its_streams(void **state)
 
 /* Whatever it is about to do, its handler never says another word. */
 /* Who stood still meanwhile hears of nothing that looks like a good end. */
-static void what_was_not_said_in_time_is_not_followed_by_a_good_end(void **state)
+static void a_message_not_sent_in_time_is_not_followed_by_a_good_end(void **state)
 {
 	struct weft_stream *stream;
 	struct wf_flight call;
@@ -1677,7 +1677,7 @@ static void commit(enum offence what, uint64_t call)
 	}
 }
 
-static void whoever_breaks_the_rules_is_given_up(void **state)
+static void a_peer_that_breaks_the_rules_of_streams_is_given_up(void **state)
 {
 	(void)state;
 	for (unsigned what = 0; what < OFFENCES; what++) {
@@ -1820,9 +1820,9 @@ int main(void)
 		cmocka_unit_test(a_status_waits_for_the_messages_before_it),
 		cmocka_unit_test(a_status_that_waits_goes_with_its_caller),
 		cmocka_unit_test(a_status_that_waits_gives_way_to_what_broke_the_stream),
-		cmocka_unit_test(what_follows_a_lost_message_is_not_read),
-		cmocka_unit_test(what_follows_a_message_that_was_given_up_is_not_said),
-		cmocka_unit_test(what_follows_a_long_message_that_was_given_up_is_not_read),
+		cmocka_unit_test(messages_after_a_lost_one_are_not_read),
+		cmocka_unit_test(messages_after_one_that_was_given_up_are_not_sent),
+		cmocka_unit_test(messages_after_a_long_one_that_was_given_up_are_not_read),
 		cmocka_unit_test(a_server_that_closes_says_no_good_end_without_what_it_said_before),
 		cmocka_unit_test(a_server_may_finish_before_the_caller_has),
 		cmocka_unit_test(deadlines_end_both_sides),
@@ -1836,7 +1836,7 @@ int main(void)
 		cmocka_unit_test(a_caller_may_leave_at_any_moment),
 		cmocka_unit_test(a_stream_may_be_closed_with_operations_under_way),
 		cmocka_unit_test(a_node_may_close_before_its_streams),
-		cmocka_unit_test(what_was_not_said_in_time_is_not_followed_by_a_good_end),
+		cmocka_unit_test(a_message_not_sent_in_time_is_not_followed_by_a_good_end),
 		cmocka_unit_test(a_server_may_close_with_open_streams),
 		cmocka_unit_test(writes_end_with_half_close),
 		cmocka_unit_test(only_messages_of_the_method_are_taken),
@@ -1845,7 +1845,7 @@ int main(void)
 		cmocka_unit_test(metadata_goes_both_ways),
 		cmocka_unit_test(metadata_may_be_long),
 		cmocka_unit_test(bad_metadata_is_refused),
-		cmocka_unit_test(whoever_breaks_the_rules_is_given_up),
+		cmocka_unit_test(a_peer_that_breaks_the_rules_of_streams_is_given_up),
 		cmocka_unit_test(words_of_unknown_calls_are_dropped),
 		cmocka_unit_test(a_stream_goes_where_its_peer_is),
 		cmocka_unit_test(a_stream_that_moves_may_be_closed),

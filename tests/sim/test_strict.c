@@ -289,7 +289,7 @@ static void change_rails(bool sender, bool receiver)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void it_holds_when_the_rail_changes_on_the_way(void **state)
+static void strictness_holds_when_the_rail_changes_on_the_way(void **state)
 {
 	(void)state;
 	change_rails(false, false);
@@ -384,7 +384,7 @@ int main(void)
 		cmocka_unit_test(a_fallback_is_refused_with_its_reason),
 		cmocka_unit_test(the_best_rail_is_no_fallback),
 		cmocka_unit_test(memory_of_another_host_is_not_missed),
-		cmocka_unit_test(it_holds_when_the_rail_changes_on_the_way),
+		cmocka_unit_test(strictness_holds_when_the_rail_changes_on_the_way),
 		cmocka_unit_test(a_copy_first_is_refused),
 		cmocka_unit_test(a_whole_node_can_be_strict),
 		cmocka_unit_test(a_strict_node_has_every_provider_it_names),

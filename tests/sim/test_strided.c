@@ -142,7 +142,7 @@ static void at_the_deadline_the_sentence_names_the_setting(void **state)
 	close_world();
 }
 
-static void what_waits_for_memory_ends_as_soon_as_it_is_told_to(void **state)
+static void a_send_that_waits_for_memory_ends_as_soon_as_it_is_told_to(void **state)
 {
 	struct wf_flight f;
 
@@ -211,7 +211,7 @@ static void and_so_does_closing_the_node(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void what_can_never_fit_is_refused_at_once(void **state)
+static void a_tensor_that_can_never_fit_is_refused_at_once(void **state)
 {
 	struct wf_flight f;
 
@@ -299,10 +299,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_send_that_finds_no_memory_waits_for_some),
 		cmocka_unit_test(at_the_deadline_the_sentence_names_the_setting),
-		cmocka_unit_test(what_waits_for_memory_ends_as_soon_as_it_is_told_to),
+		cmocka_unit_test(a_send_that_waits_for_memory_ends_as_soon_as_it_is_told_to),
 		cmocka_unit_test(the_peers_death_ends_it_too),
 		cmocka_unit_test(and_so_does_closing_the_node),
-		cmocka_unit_test(what_can_never_fit_is_refused_at_once),
+		cmocka_unit_test(a_tensor_that_can_never_fit_is_refused_at_once),
 		cmocka_unit_test(a_snapshot_does_not_wait),
 		cmocka_unit_test(a_channel_keeps_its_order_meanwhile),
 		cmocka_unit_test(a_place_in_the_line_can_be_given_up),

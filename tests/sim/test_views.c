@@ -88,7 +88,7 @@ static const void *look(struct wf_flight f[2], size_t bytes, uint32_t flags)
 	return seen(&f[0], true);
 }
 
-static void what_is_shared_is_looked_at_until_it_is_freed(void **state)
+static void a_shared_body_is_looked_at_until_it_is_freed(void **state)
 {
 	struct weft_path in, out;
 	struct wf_flight f[2];
@@ -172,7 +172,7 @@ static void *alloc(void *arg, const struct weft_tensor *want, uint64_t bytes)
 	return bytes <= sizeof(buffer) ? buffer : NULL;
 }
 
-static void who_brings_memory_gets_a_copy(void **state)
+static void a_receive_that_brings_memory_gets_a_copy(void **state)
 {
 	struct weft_recv_options options = { .size = sizeof(options), .alloc = alloc };
 	struct wf_flight f[4];
@@ -259,7 +259,7 @@ static void a_checksum_is_made_of_what_is_seen(void **state)
 }
 
 /* Its sums can't come: it is given up in time, by whoever wants that. */
-static void what_is_not_verified_is_not_seen(void **state)
+static void a_body_that_is_not_verified_is_not_seen(void **state)
 {
 	struct weft_recv_options brief = { .size = sizeof(brief), .flags = WEFT_DROP };
 	struct wf_flight f[2];
@@ -298,7 +298,7 @@ static void what_is_not_verified_is_not_seen(void **state)
 	}
 }
 
-static void who_looks_is_not_harmed_by_the_owners_death(void **state)
+static void a_view_is_not_harmed_by_the_owners_death(void **state)
 {
 	struct wf_flight f[2];
 	const void *view;
@@ -330,7 +330,7 @@ static void nor_when_the_owner_closes(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void what_the_dead_looked_at_comes_back(void **state)
+static void a_chunk_that_the_dead_looked_at_comes_back(void **state)
 {
 	struct wf_flight f[2];
 
@@ -357,7 +357,7 @@ static void and_what_they_looked_at_who_close(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void who_is_taken_for_dead_looks_on_in_peace(void **state)
+static void a_peer_taken_for_dead_keeps_its_view_in_peace(void **state)
 {
 	struct wf_flight f[2], ping;
 	const void *view;
@@ -414,7 +414,7 @@ static struct wf_outgoing *offered(struct weft_node *owner)
 	return wf_table_next(&owner->workers[0].transfer.outgoing, &at);
 }
 
-static void what_is_not_lent_any_more_is_offered_anew(void **state)
+static void a_body_not_lent_any_more_is_offered_anew(void **state)
 {
 	struct weft_node *owner;
 	struct wf_outgoing *outgoing;
@@ -442,7 +442,7 @@ static void what_is_not_lent_any_more_is_offered_anew(void **state)
 }
 
 /* The owner gave it up with the peer; then it is the peer's loss, and nobody has cancelled. */
-static void what_is_over_without_a_word_ends_as_its_link_does(void **state)
+static void an_offer_over_without_a_word_ends_as_its_link_does(void **state)
 {
 	struct wf_flight f[2];
 	struct wf_error e;
@@ -468,7 +468,7 @@ static void what_is_over_without_a_word_ends_as_its_link_does(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void what_is_lent_beyond_the_limit_is_copied(void **state)
+static void a_body_lent_beyond_the_limit_is_copied(void **state)
 {
 	static struct wf_flight out[WF_LEASES_MAX + 3], in[WF_LEASES_MAX + 3];
 	unsigned views = 0;
@@ -513,7 +513,7 @@ static unsigned mapped(void)
 	return count;
 }
 
-static void what_the_owner_gives_up_is_given_up_by_who_looked(void **state)
+static void a_slab_that_its_owner_gives_up_is_unmapped_by_its_readers(void **state)
 {
 	struct wf_flight f[2];
 	void *memory;
@@ -567,23 +567,23 @@ static void only_memory_of_the_pool_is_shared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_shared_is_looked_at_until_it_is_freed),
+		cmocka_unit_test(a_shared_body_is_looked_at_until_it_is_freed),
 		cmocka_unit_test(a_view_outlives_its_operation),
 		cmocka_unit_test(many_may_look_at_the_same_and_at_parts_of_it),
-		cmocka_unit_test(who_brings_memory_gets_a_copy),
+		cmocka_unit_test(a_receive_that_brings_memory_gets_a_copy),
 		cmocka_unit_test(peers_of_other_hosts_get_a_copy),
 		cmocka_unit_test(a_checksum_is_made_of_what_is_seen),
-		cmocka_unit_test(what_is_not_verified_is_not_seen),
-		cmocka_unit_test(who_looks_is_not_harmed_by_the_owners_death),
+		cmocka_unit_test(a_body_that_is_not_verified_is_not_seen),
+		cmocka_unit_test(a_view_is_not_harmed_by_the_owners_death),
 		cmocka_unit_test(nor_when_the_owner_closes),
-		cmocka_unit_test(what_the_dead_looked_at_comes_back),
+		cmocka_unit_test(a_chunk_that_the_dead_looked_at_comes_back),
 		cmocka_unit_test(and_what_they_looked_at_who_close),
-		cmocka_unit_test(who_is_taken_for_dead_looks_on_in_peace),
+		cmocka_unit_test(a_peer_taken_for_dead_keeps_its_view_in_peace),
 		cmocka_unit_test(an_offer_that_is_taken_back_is_not_looked_at),
-		cmocka_unit_test(what_is_not_lent_any_more_is_offered_anew),
-		cmocka_unit_test(what_is_over_without_a_word_ends_as_its_link_does),
-		cmocka_unit_test(what_is_lent_beyond_the_limit_is_copied),
-		cmocka_unit_test(what_the_owner_gives_up_is_given_up_by_who_looked),
+		cmocka_unit_test(a_body_not_lent_any_more_is_offered_anew),
+		cmocka_unit_test(an_offer_over_without_a_word_ends_as_its_link_does),
+		cmocka_unit_test(a_body_lent_beyond_the_limit_is_copied),
+		cmocka_unit_test(a_slab_that_its_owner_gives_up_is_unmapped_by_its_readers),
 		cmocka_unit_test(only_memory_of_the_pool_is_shared),
 	};
 

@@ -89,7 +89,7 @@ static void two_nodes_that_dial_each_other_end_with_one_link(void **state)
 }
 
 /* What waits for a peer when it turns out to be another worker's: of every kind, in its order. */
-static void what_was_begun_goes_where_the_peer_is(void **state)
+static void operations_that_were_begun_go_where_the_peer_is(void **state)
 {
 	struct wf_flight f[9], *at = f;
 
@@ -250,7 +250,7 @@ int main(void)
 		cmocka_unit_test(peers_that_we_dial_are_shared_out),
 		cmocka_unit_test(and_so_are_those_who_dial_us),
 		cmocka_unit_test(two_nodes_that_dial_each_other_end_with_one_link),
-		cmocka_unit_test(what_was_begun_goes_where_the_peer_is),
+		cmocka_unit_test(operations_that_were_begun_go_where_the_peer_is),
 		cmocka_unit_test(a_receive_from_anybody_is_open_on_every_worker),
 		cmocka_unit_test(and_ends_once_when_nobody_sends),
 		cmocka_unit_test(an_abort_reaches_the_peers_of_every_worker),

@@ -151,7 +151,7 @@ static void services_shows_one_with_the_types_that_it_needs(void **state)
 	process_stop(&n.process);
 }
 
-static void what_is_not_there_is_one_sentence(void **state)
+static void a_missing_service_is_one_sentence(void **state)
 {
 	static struct node n;
 	static struct process p;
@@ -508,7 +508,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(services_lists_what_a_node_serves),
 		cmocka_unit_test(services_shows_one_with_the_types_that_it_needs),
-		cmocka_unit_test(what_is_not_there_is_one_sentence),
+		cmocka_unit_test(a_missing_service_is_one_sentence),
 		cmocka_unit_test(a_wrong_call_of_services_gives_2),
 		cmocka_unit_test(call_prints_the_reply_as_json),
 		cmocka_unit_test(a_body_comes_from_a_file_or_standard_input),

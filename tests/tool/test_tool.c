@@ -900,7 +900,7 @@ static void perf_can_have_a_checksum_over_every_body(void **state)
 	assert_non_null(strstr(p.text, "\"checksum\":\"none\""));
 }
 
-static void what_was_not_compared_is_not_called_validated(void **state)
+static void bytes_that_were_not_compared_are_not_called_validated(void **state)
 {
 	static struct process p;
 
@@ -1107,7 +1107,7 @@ int main(void)
 		cmocka_unit_test(perf_says_why_it_has_no_memory_of_a_device),
 		cmocka_unit_test(perf_can_have_a_checksum_over_every_body),
 		cmocka_unit_test(perf_listens_at_any_port_of_the_host_that_is_given),
-		cmocka_unit_test(what_was_not_compared_is_not_called_validated),
+		cmocka_unit_test(bytes_that_were_not_compared_are_not_called_validated),
 		cmocka_unit_test(perf_measures_against_a_server_that_stays),
 		cmocka_unit_test(a_body_of_several_tensors_goes_to_every_server),
 		cmocka_unit_test(callers_begin_when_all_of_them_have_come),

@@ -40,7 +40,7 @@ static void the_one_in_use_is_looked_at(void **state)
 	assert_non_null(strstr(text, "libfabric"));
 }
 
-static void what_names_no_library_of_cudas_was_built_without(void **state)
+static void a_program_that_names_no_cuda_library_was_built_without(void **state)
 {
 	(void)state;
 	assert_int_equal(LOOK("nothing\0here"), WF_CUDART_ABSENT);
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_one_in_use_is_looked_at),
-		cmocka_unit_test(what_names_no_library_of_cudas_was_built_without),
+		cmocka_unit_test(a_program_that_names_no_cuda_library_was_built_without),
 		cmocka_unit_test(a_library_that_is_missing_is_named),
 		cmocka_unit_test(libraries_that_are_there_are_named),
 		cmocka_unit_test(a_file_that_cannot_be_read_says_so),

@@ -744,7 +744,7 @@ static void an_owner_goes_through_its_gate_when_somebody_has_knocked(void **stat
 	end(w);
 }
 
-static void what_nobody_has_knocked_for_is_heard_later_or_before_sleeping(void **state)
+static void an_event_without_a_knock_is_heard_later_or_before_sleeping(void **state)
 {
 	struct world *w = begin(&gated, (struct wf_fake){ .delay_min_ns = MS, .delay_max_ns = MS });
 
@@ -823,7 +823,7 @@ int main(void)
 		cmocka_unit_test(a_layer_that_crashes_on_close_is_never_reopened),
 		cmocka_unit_test(fewer_slots_than_asked_for_is_said),
 		cmocka_unit_test(an_owner_goes_through_its_gate_when_somebody_has_knocked),
-		cmocka_unit_test(what_nobody_has_knocked_for_is_heard_later_or_before_sleeping),
+		cmocka_unit_test(an_event_without_a_knock_is_heard_later_or_before_sleeping),
 		cmocka_unit_test(a_seed_replays),
 	};
 

@@ -190,7 +190,7 @@ static void formats_of_one_domain_are_one_candidate(void **state)
 	wf_select_close(&s);
 }
 
-static void some_serve_only_when_named(void **state)
+static void some_providers_serve_only_when_named(void **state)
 {
 	static const char *const names[] = { "net", "sockets", "tcp;ofi_rxm", "warp" };
 	struct wf_options o = options("127.0.0.1:0");
@@ -355,7 +355,7 @@ static void a_forked_child_is_refused_what_it_cannot_use(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void what_nobody_has_tested_is_not_chosen_unasked(void **state)
+static void an_untested_provider_is_not_chosen_unasked(void **state)
 {
 	struct wf_options o = options("10.0.0.1:0");
 	struct wf_select s;
@@ -591,7 +591,7 @@ static void the_nic_of_our_numa_node_serves(void **state)
 	}
 }
 
-static void who_is_bound_to_no_node_gets_the_first(void **state)
+static void a_process_bound_to_no_node_gets_the_first(void **state)
 {
 	struct wf_options o = on_machine(-1);
 	struct wf_select s;
@@ -673,20 +673,20 @@ int main(void)
 		TEST(the_domain_that_has_our_address_serves),
 		TEST(an_adapter_stays_silent_while_we_keep_to_loopback),
 		TEST(formats_of_one_domain_are_one_candidate),
-		TEST(some_serve_only_when_named),
+		TEST(some_providers_serve_only_when_named),
 		TEST(several_may_be_named),
 		TEST(naming_one_shows_no_layers_over_it),
 		TEST(excluding_one_names_nobody),
 		TEST(an_empty_choice_gets_a_sentence),
 		TEST(a_refused_provider_says_why),
 		TEST(a_forked_child_is_refused_what_it_cannot_use),
-		TEST(what_nobody_has_tested_is_not_chosen_unasked),
+		TEST(an_untested_provider_is_not_chosen_unasked),
 		TEST(switches_keep_kinds_out),
 		TEST(a_device_is_named_by_name_or_address),
 		TEST(devices_that_are_named_together_serve_together),
 		TEST(a_host_that_means_nothing_is_refused),
 		TEST(the_nic_of_our_numa_node_serves),
-		TEST(who_is_bound_to_no_node_gets_the_first),
+		TEST(a_process_bound_to_no_node_gets_the_first),
 		TEST(an_address_or_a_name_goes_before_what_is_near),
 		TEST(options_win_over_the_row),
 		TEST(an_unknown_provider_gets_the_generic_row),

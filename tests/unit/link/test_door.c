@@ -393,7 +393,7 @@ static void a_peer_that_does_not_read_delays_a_close_for_a_second(void **state)
 	(void)close(listener);
 }
 
-static void what_is_not_weft_is_closed_at_once(void **state)
+static void a_connection_that_does_not_speak_weft_is_closed_at_once(void **state)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
 	static const uint8_t long_one[] = { 'W', 'E', 'F', 'T', 0xff, 0xff, 0xff, 0x7f };
@@ -929,7 +929,7 @@ int main(void)
 		cmocka_unit_test(closing_a_door_flushes_goodbyes),
 		cmocka_unit_test(closing_a_conn_lets_the_queue_leave_first),
 		cmocka_unit_test(a_peer_that_does_not_read_delays_a_close_for_a_second),
-		cmocka_unit_test(what_is_not_weft_is_closed_at_once),
+		cmocka_unit_test(a_connection_that_does_not_speak_weft_is_closed_at_once),
 		cmocka_unit_test(half_a_hello_has_five_seconds),
 		cmocka_unit_test(a_hello_may_come_byte_by_byte_and_is_then_not_timed),
 		cmocka_unit_test(a_thousand_silent_strangers_keep_nobody_out),

@@ -174,7 +174,7 @@ static void a_peer_can_only_read_the_page(void **state)
 	wf_doorbell_close(bell);
 }
 
-static void what_is_no_bell_is_refused(void **state)
+static void a_descriptor_that_is_no_doorbell_is_refused(void **state)
 {
 	struct wf_doorbell *bell;
 	struct wf_remote_doorbell *remote_doorbell = NULL;
@@ -218,7 +218,7 @@ int main(void)
 		cmocka_unit_test(only_a_sleeper_is_rung),
 		cmocka_unit_test(no_ring_is_lost_over_many_rounds),
 		cmocka_unit_test(a_peer_can_only_read_the_page),
-		cmocka_unit_test(what_is_no_bell_is_refused),
+		cmocka_unit_test(a_descriptor_that_is_no_doorbell_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,7 +180,8 @@ static void submit_and_defer(struct wf_loop_notice *n)
 	wf_loop_defer(&loop, &second);
 }
 
-static void what_a_notice_submits_runs_in_its_turn_and_what_it_defers_in_the_next(void **state)
+static void
+a_task_that_a_notice_submits_runs_in_its_turn_and_one_it_defers_in_the_next(void **state)
 {
 	struct wf_loop_notice first = { .run = submit_and_defer };
 
@@ -291,7 +292,7 @@ static void a_sleep_is_as_short_as_the_client_and_the_next_timer_say(void **stat
 	wf_timer_stop(&loop.timers, &timer);
 }
 
-static void what_was_submitted_or_deferred_before_is_not_slept_on(void **state)
+static void tasks_submitted_or_deferred_before_are_not_slept_on(void **state)
 {
 	uint64_t until_ns;
 
@@ -372,8 +373,10 @@ static void a_forked_child_tells_nothing_more_and_waits_no_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_ONE_OF_ITS_OWN(a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last),
-		ON_ONE_OF_ITS_OWN(what_a_notice_submits_runs_in_its_turn_and_what_it_defers_in_the_next),
+		ON_ONE_OF_ITS_OWN(
+			a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last),
+		ON_ONE_OF_ITS_OWN(
+			a_task_that_a_notice_submits_runs_in_its_turn_and_one_it_defers_in_the_next),
 		ON_ONE_OF_ITS_OWN(among_many_notices_what_they_began_is_sent),
 		ON_ONE_OF_ITS_OWN(outside_a_turn_it_drains_until_nothing_is_left),
 		ON_ONE_OF_ITS_OWN(a_wait_in_vain_lasts_until_its_time_and_disarms_the_client),
@@ -381,7 +384,7 @@ int main(void)
 		ON_ONE_OF_ITS_OWN(a_timer_ends_the_sleep),
 		ON_ONE_OF_ITS_OWN(a_client_that_needs_a_turn_is_not_slept_on),
 		ON_ONE_OF_ITS_OWN(a_sleep_is_as_short_as_the_client_and_the_next_timer_say),
-		ON_ONE_OF_ITS_OWN(what_was_submitted_or_deferred_before_is_not_slept_on),
+		ON_ONE_OF_ITS_OWN(tasks_submitted_or_deferred_before_are_not_slept_on),
 		ON_ONE_OF_ITS_OWN(a_readable_descriptor_ends_the_sleep_and_is_named),
 		ON_ONE_OF_ITS_OWN(a_program_that_sleeps_on_the_descriptor_is_woken_for_a_timer),
 		ON_ONE_OF_ITS_OWN(a_client_hears_of_a_clock_that_stood_still_for_10_ms),

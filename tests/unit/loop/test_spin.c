@@ -33,7 +33,7 @@ static void long_sleeps_bring_it_back(void **state)
 	assert_int_equal(spin.limit_ns, 50 * US);
 }
 
-static void who_never_spins_never_begins_to(void **state)
+static void a_loop_that_never_spins_never_begins_to(void **state)
 {
 	struct wf_spin spin = wf_spin(0);
 
@@ -48,7 +48,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sleep_that_ends_soon_makes_the_next_wait_spin_longer),
 		cmocka_unit_test(long_sleeps_bring_it_back),
-		cmocka_unit_test(who_never_spins_never_begins_to),
+		cmocka_unit_test(a_loop_that_never_spins_never_begins_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

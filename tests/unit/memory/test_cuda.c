@@ -142,7 +142,7 @@ static void a_driver_that_is_too_old_is_told_from_one_that_lacks_something(void 
 	expect(&o, WF_CUDA_INCOMPLETE, "libcuda.so.1 has no cuEventQuery");
 }
 
-static void what_newer_drivers_have_is_not_needed(void **state)
+static void functions_of_newer_drivers_are_not_needed(void **state)
 {
 	struct outcome o;
 
@@ -164,7 +164,7 @@ static void a_driver_that_does_not_start_says_why(void **state)
 	expect(&o, WF_CUDA_FAILED, "does not count its devices: CUDA_ERROR_OUT_OF_MEMORY (2)");
 }
 
-static void what_is_no_cuda_driver_is_incomplete(void **state)
+static void a_library_that_is_no_cuda_driver_is_incomplete(void **state)
 {
 	char file[600];
 	struct outcome o;
@@ -325,9 +325,9 @@ int main(void)
 		cmocka_unit_test(a_setting_keeps_the_driver_from_being_looked_for),
 		cmocka_unit_test(a_driver_without_devices_says_what_hides_them),
 		cmocka_unit_test(a_driver_that_is_too_old_is_told_from_one_that_lacks_something),
-		cmocka_unit_test(what_newer_drivers_have_is_not_needed),
+		cmocka_unit_test(functions_of_newer_drivers_are_not_needed),
 		cmocka_unit_test(a_driver_that_does_not_start_says_why),
-		cmocka_unit_test(what_is_no_cuda_driver_is_incomplete),
+		cmocka_unit_test(a_library_that_is_no_cuda_driver_is_incomplete),
 		cmocka_unit_test(a_forked_child_never_calls_its_parents_driver),
 		cmocka_unit_test(a_child_of_a_process_that_had_not_loaded_it_may),
 		cmocka_unit_test(threads_that_ask_at_once_load_it_once),

@@ -176,7 +176,7 @@ static void the_sum_over_all_clients_counts(void **state)
 	assert_first("host:0", "1117 to 3 clients, SYS at most");
 }
 
-static void of_equals_who_has_given_least_serves(void **state)
+static void the_publisher_that_has_given_least_of_equals_serves(void **state)
 {
 	struct wf_publisher_piece piece;
 
@@ -283,7 +283,7 @@ static void memory_of_a_cuda_device_is_for_who_says_that_it_will_do(void **state
 	assert_refused("cuda:0", -EACCES, "the request names others");
 }
 
-static void of_cuda_devices_the_nearest_by_its_address_serves(void **state)
+static void the_cuda_device_nearest_by_its_address_serves(void **state)
 {
 	const struct wf_publisher *p;
 
@@ -425,7 +425,7 @@ static void the_host_stands_in_unless_the_request_is_strict(void **state)
 	assert_refused("host:0", -EACCES, "the request names others");
 }
 
-static void who_has_no_room_is_passed_over(void **state)
+static void a_publisher_without_room_is_passed_over(void **state)
 {
 	(void)state;
 	open_machine(MACHINE_SWITCH, NEAR_DEVICES);
@@ -445,7 +445,7 @@ static void who_has_no_room_is_passed_over(void **state)
 		assert_true(choices[i].err == -ENOBUFS || choices[i].err == -EACCES);
 }
 
-static void who_publishes_no_more_gives_nothing_and_what_was_given_stays(void **state)
+static void a_publisher_that_publishes_no_more_gives_nothing_and_its_pieces_stay(void **state)
 {
 	struct wf_publisher_piece piece;
 	struct wf_publisher *p;
@@ -557,7 +557,7 @@ static void every_reserve_is_left(void **state)
 	assert_refused("host:0", -ENOBUFS, "'reserve host:0 4G', and 6442450944 bytes are available");
 }
 
-static void what_the_system_refuses_is_said(void **state)
+static void a_refusal_by_the_system_is_said(void **state)
 {
 	struct wf_publisher_piece piece;
 	struct wf_error e;
@@ -596,7 +596,7 @@ static void forbid_mbind(void)
 		_exit(2);
 }
 
-static void who_may_not_place_memory_gets_it_and_is_told(void **state)
+static void a_process_that_may_not_place_memory_gets_it_and_is_told(void **state)
 {
 	int status;
 	pid_t child;
@@ -637,26 +637,26 @@ int main(void)
 		TEST(the_nearest_serves),
 		TEST(memory_of_a_device_stands_behind_the_hosts_unasked),
 		TEST(the_sum_over_all_clients_counts),
-		TEST(of_equals_who_has_given_least_serves),
+		TEST(the_publisher_that_has_given_least_of_equals_serves),
 		TEST(memory_of_a_device_does_not_pass_the_processor_unasked),
 		TEST(huge_pages_serve_whom_a_rule_allows_them),
 		TEST(pinned_memory_is_where_a_rule_allows_it),
 		TEST(memory_of_a_cuda_device_is_for_who_says_that_it_will_do),
-		TEST(of_cuda_devices_the_nearest_by_its_address_serves),
+		TEST(the_cuda_device_nearest_by_its_address_serves),
 		TEST(memory_of_a_cuda_device_has_its_limits),
 		TEST(memory_of_a_cuda_device_is_the_drivers),
 		TEST(without_a_driver_no_cuda_device_is_published),
 		TEST(a_denied_publisher_serves_nobody_whom_the_rule_means),
 		TEST(an_order_goes_before_distance),
 		TEST(the_host_stands_in_unless_the_request_is_strict),
-		TEST(who_has_no_room_is_passed_over),
-		TEST(who_publishes_no_more_gives_nothing_and_what_was_given_stays),
+		TEST(a_publisher_without_room_is_passed_over),
+		TEST(a_publisher_that_publishes_no_more_gives_nothing_and_its_pieces_stay),
 		TEST(pieces_come_in_whole_pages_and_are_written_to),
 		TEST(a_rule_makes_a_publisher_in_the_place_of_a_device),
 		TEST(every_limit_holds),
 		TEST(every_reserve_is_left),
-		TEST(what_the_system_refuses_is_said),
-		TEST(who_may_not_place_memory_gets_it_and_is_told),
+		TEST(a_refusal_by_the_system_is_said),
+		TEST(a_process_that_may_not_place_memory_gets_it_and_is_told),
 		TEST(rules_that_can_not_be_read_are_an_error),
 	};
 

@@ -175,7 +175,7 @@ static void memory_that_nobody_uses_serves_any_size(void **state)
 	wf_pool_fini(&pool);
 }
 
-static void what_is_not_a_chunk_is_not_taken_back(void **state)
+static void memory_that_is_no_chunk_is_not_taken_back(void **state)
 {
 	char *chunk, *large;
 	int local;
@@ -215,7 +215,7 @@ static void a_region_is_the_whole_slab_of_a_range(void **state)
 	wf_pool_fini(&pool);
 }
 
-static void what_peers_may_read_is_the_taken_chunk_alone(void **state)
+static void peers_may_read_the_taken_chunk_alone(void **state)
 {
 	struct wf_region *shown, *neighbour;
 	char *chunk, *next;
@@ -526,7 +526,7 @@ static void the_last_share_of_a_chunk_frees_it(void **state)
 	wf_pool_fini(&pool);
 }
 
-static void others_find_chunks_in_as_many_slabs_as_there_are_descriptors_for(void **state)
+static void importers_find_chunks_in_as_many_slabs_as_there_are_descriptors_for(void **state)
 {
 	_Atomic uint64_t retired = 0;
 	struct wf_pool_place place, same;
@@ -560,7 +560,7 @@ static void others_find_chunks_in_as_many_slabs_as_there_are_descriptors_for(voi
 	wf_pool_fini(&pool);
 }
 
-static void what_might_shrink_is_not_mapped(void **state)
+static void a_file_that_might_shrink_is_not_mapped(void **state)
 {
 	struct wf_sealed s = { 0 };
 	int fd = memfd_create("test", MFD_ALLOW_SEALING);
@@ -635,10 +635,11 @@ int main(void)
 		cmocka_unit_test(a_large_slab_is_kept_for_the_next_of_about_its_size),
 		cmocka_unit_test(memory_that_nobody_uses_goes_back_when_the_pool_shrinks),
 		cmocka_unit_test(memory_that_nobody_uses_serves_any_size),
-		cmocka_unit_test(what_is_not_a_chunk_is_not_taken_back),
+		cmocka_unit_test(memory_that_is_no_chunk_is_not_taken_back),
 		cmocka_unit_test(a_region_is_the_whole_slab_of_a_range),
-		cmocka_unit_test(what_peers_may_read_is_the_taken_chunk_alone),
-		cmocka_unit_test(a_chunk_that_peers_may_read_is_nobody_s_before_its_keys_are_closed),
+		cmocka_unit_test(peers_may_read_the_taken_chunk_alone),
+		cmocka_unit_test(
+			a_chunk_that_peers_may_read_is_nobody_s_before_its_keys_are_closed),
 		cmocka_unit_test(a_waiter_gets_what_peers_could_read),
 		cmocka_unit_test(a_guest_is_as_a_chunk_and_leaves_with_its_last_share),
 		cmocka_unit_test(a_guest_makes_no_room_for_others_and_goes_with_the_pool),
@@ -647,8 +648,9 @@ int main(void)
 		cmocka_unit_test(a_waiter_may_stop_another_while_it_is_told),
 		cmocka_unit_test(threads_may_take_and_give_at_once),
 		cmocka_unit_test(the_last_share_of_a_chunk_frees_it),
-		cmocka_unit_test(others_find_chunks_in_as_many_slabs_as_there_are_descriptors_for),
-		cmocka_unit_test(what_might_shrink_is_not_mapped),
+		cmocka_unit_test(
+			importers_find_chunks_in_as_many_slabs_as_there_are_descriptors_for),
+		cmocka_unit_test(a_file_that_might_shrink_is_not_mapped),
 		cmocka_unit_test(a_limit_of_files_is_kept_and_does_not_kill),
 		cmocka_unit_test(a_forked_child_writes_to_a_copy),
 	};

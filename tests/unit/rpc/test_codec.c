@@ -160,7 +160,7 @@ static void a_short_message_is_not_worth_it(void **state)
 	assert_int_equal(packed.bytes, 0);
 }
 
-static void what_is_compressed_has_a_limit_and_is_not_trusted(void **state)
+static void a_compressed_message_has_a_limit_and_is_not_trusted(void **state)
 {
 	const Nest__Nest *m = long_message();
 	const ProtobufCMessageDescriptor *d = m->base.descriptor;
@@ -206,7 +206,7 @@ int main(void)
 		cmocka_unit_test(many_messages_side_by_side_are_not_deep),
 		cmocka_unit_test(a_message_is_compressed_if_that_makes_it_shorter),
 		cmocka_unit_test(a_short_message_is_not_worth_it),
-		cmocka_unit_test(what_is_compressed_has_a_limit_and_is_not_trusted),
+		cmocka_unit_test(a_compressed_message_has_a_limit_and_is_not_trusted),
 		cmocka_unit_test(bytes_that_do_not_shrink_are_left),
 		cmocka_unit_test(a_message_may_be_of_no_bytes_anywhere),
 		cmocka_unit_test(bytes_cut_anywhere_are_refused_or_unpacked),

@@ -95,7 +95,7 @@ static void a_request_is_found_while_it_is_handled_and_after(void **state)
 	assert_false(is_here(1, 9));
 }
 
-static void what_was_never_here_may_not_have_been(void **state)
+static void a_request_that_was_never_here_is_known_not_to_have_been(void **state)
 {
 	(void)state;
 	assert_false(may_have_been(1, 7));
@@ -193,7 +193,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(a_request_is_found_while_it_is_handled_and_after),
-		TEST(what_was_never_here_may_not_have_been),
+		TEST(a_request_that_was_never_here_is_known_not_to_have_been),
 		TEST(the_oldest_replies_go_first),
 		TEST(replies_have_room_for_so_many_bytes),
 		TEST(a_request_that_is_handled_never_goes),

@@ -24,7 +24,7 @@ static void a_name_is_shown_in_quotes(void **state)
 	shows(NULL, 0, "\"\"");
 }
 
-static void what_is_no_name_is_shown_in_digits(void **state)
+static void a_key_that_is_no_name_is_shown_in_digits(void **state)
 {
 	(void)state;
 	shows("a\0b", 3, "0x610062");
@@ -57,7 +57,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_shown_in_quotes),
-		cmocka_unit_test(what_is_no_name_is_shown_in_digits),
+		cmocka_unit_test(a_key_that_is_no_name_is_shown_in_digits),
 		cmocka_unit_test(a_long_key_is_cut),
 	};
 

@@ -113,7 +113,7 @@ static const char *try(const struct said *s)
 	return wrong;
 }
 
-static void what_a_node_describes_packs_as_what_it_was_made_of(void **state)
+static void a_described_message_packs_as_its_original(void **state)
 {
 	ProtobufCService service = { .descriptor = &kinds__museum__descriptor };
 	Kinds__Kinds in = KINDS__KINDS__INIT, child = KINDS__KINDS__INIT;
@@ -321,7 +321,7 @@ static void a_method_without_types_is_refused(void **state)
 	assert_non_null(try(&s));
 }
 
-static void what_is_only_odd_can_be_used(void **state)
+static void an_odd_description_can_be_used(void **state)
 {
 	struct dynamic d;
 	struct said s;
@@ -430,14 +430,14 @@ static void thousands_of_fields_can_be_used_but_not_any_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_node_describes_packs_as_what_it_was_made_of),
+		cmocka_unit_test(a_described_message_packs_as_its_original),
 		cmocka_unit_test(fields_that_must_be_there_are_missed),
 		cmocka_unit_test(methods_keep_their_names_and_streams),
 		cmocka_unit_test(a_field_that_makes_no_sense_is_refused),
 		cmocka_unit_test(a_field_of_any_type_and_label_can_be_used),
 		cmocka_unit_test(two_fields_of_any_types_can_share_a_place),
 		cmocka_unit_test(a_method_without_types_is_refused),
-		cmocka_unit_test(what_is_only_odd_can_be_used),
+		cmocka_unit_test(an_odd_description_can_be_used),
 		cmocka_unit_test(a_type_without_fields_has_no_list_of_them),
 		cmocka_unit_test(thousands_of_types_can_be_used_but_not_any_number),
 		cmocka_unit_test(thousands_of_fields_can_be_used_but_not_any_number),

@@ -256,7 +256,7 @@ static void values_of_enumerations_have_names_or_numbers(void **state)
 	assert_refused(kinds, "{\"colors\":[\"RED\",\"\"]}", "colors is not a value");
 }
 
-static void of_a_oneof_there_is_one(void **state)
+static void a_oneof_has_one_member_set(void **state)
 {
 	static const char second[] = "one_text is not the only one of its kind";
 	char wrong[JSON_WRONG_BYTES];
@@ -312,7 +312,7 @@ static void null_is_as_if_it_were_not_there(void **state)
 	assert_refused(kinds, "{\"children\":[{\"text\":\"t\"},null]}", "an object in braces");
 }
 
-static void what_is_of_another_type_is_refused(void **state)
+static void a_value_of_another_type_is_refused(void **state)
 {
 	(void)state;
 	assert_refused(kinds, "[]", "a kinds.Kinds is an object in braces");
@@ -372,7 +372,7 @@ static void messages_are_not_read_deeper_than_a_hundred(void **state)
 	}
 }
 
-static void what_must_be_there_is_asked_for(void **state)
+static void a_required_field_is_asked_for(void **state)
 {
 	(void)state;
 	assert_refused(old, "{}", "id is not there, and must be");
@@ -382,7 +382,7 @@ static void what_must_be_there_is_asked_for(void **state)
 		       "name is not there, and must be");
 }
 
-static void what_may_be_there_is_shown_if_it_is(void **state)
+static void an_optional_field_is_shown_if_it_is_there(void **state)
 {
 	static const struct row rows[] = {
 		{ "count", "0", "0" },
@@ -413,15 +413,15 @@ int main(void)
 		cmocka_unit_test(real_numbers_may_be_infinite_only_by_name),
 		cmocka_unit_test(bytes_are_base64_of_either_alphabet),
 		cmocka_unit_test(values_of_enumerations_have_names_or_numbers),
-		cmocka_unit_test(of_a_oneof_there_is_one),
+		cmocka_unit_test(a_oneof_has_one_member_set),
 		cmocka_unit_test(messages_lie_in_messages),
 		cmocka_unit_test(null_is_as_if_it_were_not_there),
-		cmocka_unit_test(what_is_of_another_type_is_refused),
+		cmocka_unit_test(a_value_of_another_type_is_refused),
 		cmocka_unit_test(a_field_that_is_not_known_is_refused),
 		cmocka_unit_test(a_field_that_comes_twice_is_refused),
 		cmocka_unit_test(messages_are_not_read_deeper_than_a_hundred),
-		cmocka_unit_test(what_must_be_there_is_asked_for),
-		cmocka_unit_test(what_may_be_there_is_shown_if_it_is),
+		cmocka_unit_test(a_required_field_is_asked_for),
+		cmocka_unit_test(an_optional_field_is_shown_if_it_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

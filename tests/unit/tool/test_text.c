@@ -32,7 +32,7 @@ static void words_of_any_script_are_printed_as_they_are(void **state)
 	says(text_print, words, words);
 }
 
-static void what_steers_a_terminal_is_shown_and_not_done(void **state)
+static void text_that_steers_a_terminal_is_shown_and_not_done(void **state)
 {
 	(void)state;
 	says(text_print, "a\x1b[2Jb\r\n\a", "a\\x1b[2Jb\\x0d\\x0a\\x07");
@@ -76,7 +76,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_of_any_script_are_printed_as_they_are),
-		cmocka_unit_test(what_steers_a_terminal_is_shown_and_not_done),
+		cmocka_unit_test(text_that_steers_a_terminal_is_shown_and_not_done),
 		cmocka_unit_test(lines_of_a_dump_stay_lines),
 		cmocka_unit_test(bytes_that_are_no_utf8_are_shown_as_bytes),
 		cmocka_unit_test(a_string_of_json_stays_one),

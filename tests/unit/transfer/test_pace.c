@@ -72,7 +72,7 @@ static void all_together_get_the_room_and_no_byte_more(void **state)
 	assert_false(wf_pace_waits(&b.share));
 }
 
-static void what_has_come_makes_room_for_who_waits(void **state)
+static void bytes_that_have_come_make_room_for_waiting_shares(void **state)
 {
 	(void)state;
 	wf_pace_begin(&a.share, ROOM);
@@ -84,7 +84,7 @@ static void what_has_come_makes_room_for_who_waits(void **state)
 	assert_false(wf_pace_waits(&b.share));
 }
 
-static void who_has_waited_longest_goes_first_and_is_not_overtaken(void **state)
+static void the_share_that_has_waited_longest_goes_first_and_is_not_overtaken(void **state)
 {
 	(void)state;
 	wf_pace_begin(&a.share, ROOM);
@@ -97,7 +97,7 @@ static void who_has_waited_longest_goes_first_and_is_not_overtaken(void **state)
 	assert_int_equal(b.went_on, 1);
 }
 
-static void who_asks_again_keeps_its_place(void **state)
+static void a_share_that_asks_again_keeps_its_place(void **state)
 {
 	(void)state;
 	wf_pace_begin(&a.share, ROOM);
@@ -121,7 +121,7 @@ static void one_alone_may_have_more_than_the_room(void **state)
 	assert_false(ask(&b, 1));
 }
 
-static void who_left_the_line_is_not_told_to_go_on(void **state)
+static void a_share_that_left_the_line_is_not_told_to_go_on(void **state)
 {
 	(void)state;
 	wf_pace_begin(&a.share, ROOM);
@@ -193,11 +193,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_A_NEW_PACE(all_together_get_the_room_and_no_byte_more),
-		ON_A_NEW_PACE(what_has_come_makes_room_for_who_waits),
-		ON_A_NEW_PACE(who_has_waited_longest_goes_first_and_is_not_overtaken),
-		ON_A_NEW_PACE(who_asks_again_keeps_its_place),
+		ON_A_NEW_PACE(bytes_that_have_come_make_room_for_waiting_shares),
+		ON_A_NEW_PACE(the_share_that_has_waited_longest_goes_first_and_is_not_overtaken),
+		ON_A_NEW_PACE(a_share_that_asks_again_keeps_its_place),
 		ON_A_NEW_PACE(one_alone_may_have_more_than_the_room),
-		ON_A_NEW_PACE(who_left_the_line_is_not_told_to_go_on),
+		ON_A_NEW_PACE(a_share_that_left_the_line_is_not_told_to_go_on),
 		ON_A_NEW_PACE(one_that_gets_nothing_for_long_leaves_its_room_to_others),
 		ON_A_NEW_PACE(one_that_moves_again_counts_again),
 		ON_A_NEW_PACE(one_that_moves_now_and_then_keeps_its_room),

@@ -18,7 +18,7 @@ static void fill(void)
 		bytes[i] = (uint8_t)(i * 167 + i / 251);
 }
 
-static void it_is_xxh3(void **state)
+static void the_checksum_is_xxh3(void **state)
 {
 	(void)state;
 	/* The published value of nothing, and that of a word: peers count on both. */
@@ -55,7 +55,7 @@ static void one_flipped_bit_is_seen_wherever_it_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_xxh3),
+		cmocka_unit_test(the_checksum_is_xxh3),
 		cmocka_unit_test(every_processor_gets_the_same),
 		cmocka_unit_test(one_flipped_bit_is_seen_wherever_it_is),
 	};

@@ -98,7 +98,7 @@ static void a_copy_is_made_and_told_once(void **state)
 	assert_int_equal(atomic_load(&w.wakes), 1);
 }
 
-static void it_takes_one_more_than_it_makes(void **state)
+static void a_copy_thread_takes_no_more_jobs_than_it_has_places_for(void **state)
 {
 	struct world w;
 	int owners[WF_COPY_THREAD_JOBS + 1], status;
@@ -115,7 +115,7 @@ static void it_takes_one_more_than_it_makes(void **state)
 	end(&w);
 }
 
-static void what_was_dropped_touches_nothing_and_the_next_goes_on(void **state)
+static void a_dropped_copy_touches_nothing_and_the_next_goes_on(void **state)
 {
 	struct world w;
 	int first, second, status = 1;
@@ -143,7 +143,7 @@ static void what_was_dropped_touches_nothing_and_the_next_goes_on(void **state)
 	end(&w);
 }
 
-static void who_is_gone_is_an_error(void **state)
+static void a_copy_from_a_process_that_is_gone_is_an_error(void **state)
 {
 	struct world w;
 	int owner, status = 1;
@@ -183,9 +183,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copy_is_made_and_told_once),
-		cmocka_unit_test(it_takes_one_more_than_it_makes),
-		cmocka_unit_test(what_was_dropped_touches_nothing_and_the_next_goes_on),
-		cmocka_unit_test(who_is_gone_is_an_error),
+		cmocka_unit_test(a_copy_thread_takes_no_more_jobs_than_it_has_places_for),
+		cmocka_unit_test(a_dropped_copy_touches_nothing_and_the_next_goes_on),
+		cmocka_unit_test(a_copy_from_a_process_that_is_gone_is_an_error),
 		cmocka_unit_test(closing_waits_for_the_copy_that_is_made_and_makes_no_other),
 	};
 

@@ -45,7 +45,7 @@ static void a_sentence_may_quote_the_one_before(void **state)
 	assert_string_equal(e.text, "(second after first): second after first");
 }
 
-static void what_is_too_long_is_cut(void **state)
+static void a_sentence_that_is_too_long_is_cut(void **state)
 {
 	char most[WF_ERROR_BYTES], longer[2 * WF_ERROR_BYTES];
 	struct wf_error e = { 0 };
@@ -86,7 +86,7 @@ int main(void)
 		cmocka_unit_test(the_code_comes_back_also_when_nobody_listens),
 		cmocka_unit_test(context_goes_before_the_sentence),
 		cmocka_unit_test(a_sentence_may_quote_the_one_before),
-		cmocka_unit_test(what_is_too_long_is_cut),
+		cmocka_unit_test(a_sentence_that_is_too_long_is_cut),
 		cmocka_unit_test(every_code_has_a_name),
 	};
 

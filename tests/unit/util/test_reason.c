@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void what_is_kept_comes_back_as_it_was_given(void **state)
+static void a_kept_reason_comes_back_as_it_was_given(void **state)
 {
 	struct wf_reason r = { 0 };
 	struct wf_error e, got;
@@ -52,7 +52,7 @@ static void no_reason_is_no_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_kept_comes_back_as_it_was_given),
+		cmocka_unit_test(a_kept_reason_comes_back_as_it_was_given),
 		cmocka_unit_test(without_memory_the_name_of_the_code_is_left),
 		cmocka_unit_test(no_reason_is_no_error),
 	};

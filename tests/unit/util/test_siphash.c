@@ -84,7 +84,7 @@ static void to_text(const uint8_t value[WF_SIPHASH_BYTES], char text[2 * WF_SIPH
 		(void)snprintf(text + 2 * i, 3, "%02x", value[i]);
 }
 
-static void it_gives_the_published_values(void **state)
+static void siphash_gives_the_published_values(void **state)
 {
 	uint8_t bytes[WF_COUNT(vectors)], value[WF_SIPHASH_BYTES];
 	char text[2 * WF_SIPHASH_BYTES + 1];
@@ -124,7 +124,7 @@ static void bytes_in_two_parts_give_the_same_as_in_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_gives_the_published_values),
+		cmocka_unit_test(siphash_gives_the_published_values),
 		cmocka_unit_test(bytes_in_two_parts_give_the_same_as_in_one),
 	};
 

@@ -70,7 +70,7 @@ static void codes_have_the_status_that_fits(void **state)
 		assert_int_equal(wf_status_of(rows[i].code), rows[i].status);
 }
 
-static void what_is_not_known_is_unknown(void **state)
+static void an_unknown_status_is_unknown(void **state)
 {
 	(void)state;
 	assert_int_equal(wf_status_of(-ENOTTY), WEFT_UNKNOWN);
@@ -85,7 +85,7 @@ int main(void)
 		cmocka_unit_test(names_are_those_of_grpc),
 		cmocka_unit_test(every_status_survives_as_a_code),
 		cmocka_unit_test(codes_have_the_status_that_fits),
-		cmocka_unit_test(what_is_not_known_is_unknown),
+		cmocka_unit_test(an_unknown_status_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

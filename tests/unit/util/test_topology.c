@@ -121,7 +121,7 @@ static void devices_are_found_by_any_of_their_names(void **state)
 	assert_string_equal(find("0000:00:01.0").device->name, "0000:00:01.0");
 }
 
-static void what_is_not_there_is_not_found(void **state)
+static void a_device_that_is_not_there_is_not_found(void **state)
 {
 	static const char *const names[] = { "", "mlx5", "mlx5_0,eth0", "eth", "lo", "node2", "node",
 					     "node0x", "gpu0", "09:00.0" };
@@ -219,7 +219,7 @@ int main(void)
 		TEST(two_sockets_are_a_system_apart),
 		TEST(a_switch_is_one_step_and_two_are_several),
 		TEST(devices_are_found_by_any_of_their_names),
-		TEST(what_is_not_there_is_not_found),
+		TEST(a_device_that_is_not_there_is_not_found),
 		TEST(only_who_publishes_has_memory_for_peers),
 		TEST(a_netdev_may_lie_deeper_than_its_device),
 		TEST(a_kernel_without_numa_has_one_node),

@@ -110,7 +110,7 @@ static void the_longest_packet_has_room(void **state)
 	assert_int_equal(wf_side_fds(&packet), WF_SIDE_FDS_MAX);
 }
 
-static void what_is_beyond_the_limits_is_refused(void **state)
+static void a_packet_beyond_the_limits_is_refused(void **state)
 {
 	struct wf_side_packet got;
 	uint8_t bytes[160];
@@ -138,7 +138,7 @@ int main(void)
 		cmocka_unit_test(a_packet_is_the_same_bytes_both_ways),
 		cmocka_unit_test(every_other_length_is_refused),
 		cmocka_unit_test(the_longest_packet_has_room),
-		cmocka_unit_test(what_is_beyond_the_limits_is_refused),
+		cmocka_unit_test(a_packet_beyond_the_limits_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
