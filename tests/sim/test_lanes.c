@@ -142,7 +142,7 @@ static void short_bodies_do_not_wait_for_the_second(void **state)
 	wf_world_end();
 }
 
-static void both_sides_may_read_over_a_lane_whichever_dialled(void **state)
+static void each_side_may_read_over_a_lane_whichever_dialled(void **state)
 {
 	(void)state;
 	open_world(NULL);
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(long_bodies_go_over_both_networks),
 		cmocka_unit_test(short_bodies_do_not_wait_for_the_second),
-		cmocka_unit_test(both_sides_may_read_over_a_lane_whichever_dialled),
+		cmocka_unit_test(each_side_may_read_over_a_lane_whichever_dialled),
 		cmocka_unit_test(a_second_network_that_breaks_amid_a_body_costs_nothing),
 		cmocka_unit_test(a_waiting_read_is_not_placed_on_a_network_that_has_broken),
 		cmocka_unit_test(the_first_network_may_break_amid_a_body_as_well),

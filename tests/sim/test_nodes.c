@@ -97,7 +97,7 @@ static void tensors_and_calls_end_over_a_provider_that_nobody_has_described(void
 	carry_all(WF_WORLD_UNDESCRIBED, WF_WORLD_STRANGE, "pull");
 }
 
-static void whatever_memory_registration_the_rail_demands(void **state)
+static void tensors_arrive_with_any_memory_registration_a_rail_demands(void **state)
 {
 	static const uint64_t modes[] = {
 		FI_MR_LOCAL, FI_MR_VIRT_ADDR, FI_MR_PROV_KEY,
@@ -471,7 +471,7 @@ int main(void)
 		cmocka_unit_test(tensors_and_calls_end_over_a_shared_rail),
 		cmocka_unit_test(tensors_and_calls_end_through_the_memory_of_one_host),
 		cmocka_unit_test(tensors_and_calls_end_over_a_provider_that_nobody_has_described),
-		cmocka_unit_test(whatever_memory_registration_the_rail_demands),
+		cmocka_unit_test(tensors_arrive_with_any_memory_registration_a_rail_demands),
 		cmocka_unit_test(a_send_may_come_long_before_its_receive),
 		cmocka_unit_test(waiting_drives_all_nodes),
 		cmocka_unit_test(an_idle_link_sends_at_once_and_a_busy_one_packs),

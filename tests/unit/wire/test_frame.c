@@ -168,7 +168,7 @@ static void only_data_and_control_have_a_body(void **state)
 	}
 }
 
-static void whatever_is_accepted_says_its_own_length(void **state)
+static void an_accepted_frame_says_its_own_length(void **state)
 {
 	uint64_t seed = 1;
 	unsigned accepted = 0;
@@ -202,7 +202,7 @@ int main(void)
 		cmocka_unit_test(a_byte_that_must_have_its_value_is_checked),
 		cmocka_unit_test(an_unknown_kind_is_refused),
 		cmocka_unit_test(only_data_and_control_have_a_body),
-		cmocka_unit_test(whatever_is_accepted_says_its_own_length),
+		cmocka_unit_test(an_accepted_frame_says_its_own_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
