@@ -209,8 +209,8 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 	uint64_t until, now;
 	int err = check_manual(node, "weft_arm");
 
-	if (err || WF_NEED(timeout_ns))
-		return err ? err : -EINVAL;
+	if (err)
+		return err;
 	worker = &node->workers[0];
 	worker->polling = true;
 	wf_loop_tick(&worker->engine.loop);

@@ -37,7 +37,7 @@ static struct loop loop_open(struct weft_node *node, uint32_t events)
 
 static void loop_arm(struct loop *loop)
 {
-	int err = weft_arm(loop->node, &loop->timeout_ns);
+	int err = weft_arm(loop->node, loop->timeless ? NULL : &loop->timeout_ns);
 
 	assert_true(err == 0 || err == -EAGAIN);
 	loop->sleepless = err;
