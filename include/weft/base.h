@@ -41,6 +41,25 @@ extern "C" {
 /* A time limit that never passes; callers must ask for it by name. */
 #define WEFT_FOREVER UINT64_MAX
 
+/*
+ * Initialisers of structs that begin with their size, such as WEFT_SEND_OPTIONS_INIT, are made of
+ * these: all else is zero, but the size of the operation's own options inside.
+ */
+#ifdef __cplusplus
+#define WEFT_SIZED_INIT(type) ([] { type init = {}; init.size = sizeof(init); return init; }())
+#define WEFT_SIZED_OP_INIT(type) \
+	([] { \
+		type init = {}; \
+		init.size = sizeof(init); \
+		init.op.size = sizeof(init.op); \
+		return init; \
+	}())
+#else
+#define WEFT_SIZED_INIT(type) { .size = sizeof(type) }
+#define WEFT_SIZED_OP_INIT(type) \
+	{ .size = sizeof(type), .op = { .size = sizeof(struct weft_op_options) } }
+#endif
+
 /* Outcome of an operation.  The numbers are gRPC's. */
 enum weft_status {
 	WEFT_OK = 0,

@@ -36,6 +36,7 @@ struct weft_fabric {
 	/* Stand-in hardware of the tests, as "Soft-RoCE in virtual machines"; "": none. */
 	const char *tested_over;
 };
+#define WEFT_FABRIC_INIT WEFT_SIZED_INIT(struct weft_fabric)
 
 /*
  * Ask libfabric, under FI_PROVIDER, WEFT_PROVIDER and WEFT_DEVICE and what @options narrow further
@@ -82,6 +83,7 @@ struct weft_cuda {
 	size_t device_count;
 	const char *fabric;   /* CUDA support of libfabric itself, one sentence */
 };
+#define WEFT_CUDA_INIT WEFT_SIZED_INIT(struct weft_cuda)
 
 /* A CUDA device. */
 struct weft_cuda_device {
@@ -92,6 +94,7 @@ struct weft_cuda_device {
 	int numa_node;  /* NUMA node of the host nearest to the device; -1: unknown */
 	int dma_buf;    /* not 0: the device gives cards its memory by dma-buf */
 };
+#define WEFT_CUDA_DEVICE_INIT WEFT_SIZED_INIT(struct weft_cuda_device)
 
 /*
  * Describe CUDA on this host; set ->size first.  Loads the driver, as WEFT_CUDA says, and may

@@ -47,6 +47,7 @@ struct weft_interceptor {
 	void (*ended)(void *arg, struct weft_op *op, const char *service, const char *method,
 		      enum weft_status status, uint64_t took_ns);
 };
+#define WEFT_INTERCEPTOR_INIT WEFT_SIZED_INIT(struct weft_interceptor)
 
 /*
  * Add metadata for the server, inside begin, after the pairs that the call has; copies @pairs.

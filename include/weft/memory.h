@@ -40,6 +40,7 @@ struct weft_near_options {
 	const char *from;
 	unsigned flags; /* enum weft_near_flag */
 };
+#define WEFT_NEAR_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_near_options)
 
 /*
  * Take @bytes near to the devices that will use them, registered with every rail of the node.  The
@@ -68,6 +69,7 @@ struct weft_placement {
 	char why[320];      /* reason for the place */
 	struct weft_device device; /* device for a tensor here: WEFT_CPU, or WEFT_CUDA and which */
 };
+#define WEFT_PLACEMENT_INIT WEFT_SIZED_INIT(struct weft_placement)
 
 /*
  * Tell where @memory of weft_alloc_near(), or a byte of it, lies; set ->size first.

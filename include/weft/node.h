@@ -19,6 +19,7 @@ struct weft_node;
 struct weft_peer;
 struct weft_op;
 struct weft_interceptor;
+struct weft_queue;
 
 /* The thread that drives a node. */
 enum weft_mode {
@@ -68,6 +69,7 @@ struct weft_node_options {
 	const struct weft_interceptor *const *interceptors;
 	const char *rules;       /* rules of memory for weft_alloc_near, as WEFT_RULES */
 };
+#define WEFT_NODE_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_node_options)
 
 /*
  * Open a node, whose door listens when the function returns.  Returns @node owned: free it with
@@ -115,7 +117,8 @@ enum weft_op_flag {
 
 /*
  * Options of an operation; NULL means all zero.  @done runs on the worker, exactly once, never
- * before the function that began the operation has returned.
+ * before the function that began the operation has returned.  A queue in its place, see queue.h,
+ * leaves it to any thread to hear of the end.
  */
 struct weft_op_options {
 	size_t size;
@@ -125,8 +128,10 @@ struct weft_op_options {
 	uint32_t flags;       /* enum weft_op_flag */
 	uint32_t rails_min;   /* strict: rails that the link runs over at least */
 	const char *provider; /* strict: libfabric's full name of the rail; copied; NULL: any */
+	struct weft_queue *queue; /* a queue of the node, in the place of @done; NULL: none */
 	uint64_t reserved[2]; /* zero: room to grow inside other options */
 };
+#define WEFT_OP_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_op_options)
 
 /*
  * Send a ping over the fabric, connecting if needed; @op ends when the answer has come.
@@ -141,6 +146,28 @@ WEFT_API int weft_ping(struct weft_peer *peer, const struct weft_op_options *opt
  * Threads: any; the owner of a manual node drives it by this function.
  */
 WEFT_API int weft_wait(struct weft_op *op, uint64_t timeout_ns);
+
+/*
+ * Wait until one of the @count operations at @ops has ended, for at most @timeout_ns.  NULLs among
+ * them are passed over; the others are of one node.  *@index: the first that has ended, by its
+ * place.  -EINVAL: there is none, or they are of several nodes.  Other codes, and who drives a
+ * manual node, as weft_wait() has them.  Threads: any.
+ */
+WEFT_API int weft_wait_any(struct weft_op *const *ops, size_t count, uint64_t timeout_ns,
+			   size_t *index);
+
+/*
+ * Wait until all of the @count operations at @ops have ended, for at most @timeout_ns altogether.
+ * NULLs among them are passed over.  Codes as weft_wait() has them.  Threads: any.
+ */
+WEFT_API int weft_wait_all(struct weft_op *const *ops, size_t count, uint64_t timeout_ns);
+
+/*
+ * Wait until @op has ended, which its deadline bounds, read its outcome into *@status and free it.
+ * 0: @op is freed, and unless *@status is WEFT_OK weft_error() has its sentence.  Other codes, as
+ * weft_wait() has them: @op is still the caller's.  Threads: any.
+ */
+WEFT_API int weft_finish(struct weft_op *op, enum weft_status *status);
 
 /* Returns whether @op has ended.  Threads: any, callback. */
 WEFT_API int weft_op_ended(const struct weft_op *op);
@@ -187,6 +214,7 @@ struct weft_path {
 	unsigned helped;        /* chunks that the node's helper thread read */
 	unsigned rails;         /* rails that carried the body; of a send: offered it */
 };
+#define WEFT_PATH_INIT WEFT_SIZED_INIT(struct weft_path)
 
 /*
  * Describe the path that @op took; set ->size first.  -EAGAIN: @op has not ended.  -EINVAL: ->size
@@ -242,6 +270,7 @@ struct weft_counters {
 	uint64_t records_refused;
 	uint64_t aborts_ignored;  /* aborts of steps by peers that take no part in them */
 };
+#define WEFT_COUNTERS_INIT WEFT_SIZED_INIT(struct weft_counters)
 
 /* Read the counters of a node; set ->size first.  Threads: any, callback. */
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);

@@ -48,6 +48,7 @@ struct weft_retry {
 	 */
 	int idempotent;
 };
+#define WEFT_RETRY_INIT WEFT_SIZED_INIT(struct weft_retry)
 
 /* Compression of messages of calls on their way; see weft_rpc(3). */
 enum weft_compression {
@@ -73,6 +74,7 @@ struct weft_call_options {
 	/* Longest reply, or message of a stream that is read; 0: 64 MiB. */
 	uint64_t message_bytes_max;
 };
+#define WEFT_CALL_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_call_options)
 
 /*
  * Open a client of the service @descriptor at @peer.  Returns @stub owned: free it with

@@ -21,6 +21,7 @@ struct weft_serve_options {
 	uint32_t queue_max;         /* calls that wait for a limit; more are refused; 0: none */
 	uint64_t message_bytes_max; /* longest request, or message of a stream; 0: 64 MiB */
 };
+#define WEFT_SERVE_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_serve_options)
 
 /*
  * Serve @service as weft_serve() does, with limits: calls beyond the limits wait, in the order in

@@ -86,6 +86,7 @@ struct weft_send_options {
 	 */
 	void *stream;
 };
+#define WEFT_SEND_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_send_options)
 
 /*
  * Send @tensor to @peer.  Never blocks.  Copies @key and the shape; borrows the data until the
@@ -129,6 +130,7 @@ struct weft_recv_options {
 	/* CUDA stream of device memory, as weft_send_options has it: @into is written after it. */
 	void *stream;
 };
+#define WEFT_RECV_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_recv_options)
 
 /*
  * Receive one tensor of @step and @key from @peer, or from any peer when @peer is NULL.  @into

@@ -29,6 +29,7 @@ struct weft_publisher {
 	uint64_t available_bytes; /* bytes that could be given at weft_topology_open() */
 	const char *why_not; /* why @published is 0; "": it is not, or the reason is unknown */
 };
+#define WEFT_PUBLISHER_INIT WEFT_SIZED_INIT(struct weft_publisher)
 
 /* A device that may use memory: a NIC, GPU or NVMe. */
 struct weft_client {
@@ -39,6 +40,7 @@ struct weft_client {
 	const char *kind;    /* "nic", "gpu" or "nvme" */
 	int numa_node;
 };
+#define WEFT_CLIENT_INIT WEFT_SIZED_INIT(struct weft_client)
 
 /* Relation of a publisher to a client. */
 struct weft_pair {
@@ -50,6 +52,7 @@ struct weft_pair {
 	int chosen;
 	char why[240];     /* reason, or what is in the way */
 };
+#define WEFT_PAIR_INIT WEFT_SIZED_INIT(struct weft_pair)
 
 /*
  * Look at this host, as WEFT_RULES and WEFT_SYSFS say and @options say further (NULL: nothing).

@@ -9,6 +9,7 @@
 #include <weft/intercept.h>
 #include <weft/memory.h>
 #include <weft/node.h>
+#include <weft/queue.h>
 #include <weft/rpc.h>
 #include <weft/serve.h>
 #include <weft/step.h>

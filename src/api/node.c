@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/await.h"
 #include "core/check.h"
 #include "core/dump.h"
 #include "core/node.h"
@@ -94,22 +95,90 @@ int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, str
 
 /* Operations. */
 
-int weft_wait(struct weft_op *op, uint64_t timeout_ns)
+/*
+ * Check that the caller may wait for @op, which *@running says; -EDEADLK: @op runs, and the caller
+ * is a callback of its node.
+ */
+static int check_wait(const struct weft_op *op, bool *running)
 {
-	int err;
+	int err = op->owner ? wf_check_node(op->owner) : 0;
 
-	if (WF_NEED(op))
-		return -EINVAL;
-	err = op->owner ? wf_check_node(op->owner) : 0;
-	if (err)
+	*running = atomic_load(&op->state) != WF_OP_ENDED;
+	if (err || !*running)
 		return err;
-	if (atomic_load(&op->state) == WF_OP_ENDED)
-		return 0;
 	if (!op->owner)
 		return wf_last_set(-EINVAL, "the operation's node has closed");
 	if (wf_node_inside(op->owner))
-		return wf_last_set(-EDEADLK, "weft_wait inside a callback would wait for itself");
-	return wf_op_wait(op, timeout_ns);
+		return wf_last_set(-EDEADLK, "waiting inside a callback would wait for itself");
+	return 0;
+}
+
+static int wait_until(struct weft_op *op, uint64_t until_ns)
+{
+	bool running;
+	int err = check_wait(op, &running);
+
+	return err || !running ? err : wf_await(op, until_ns);
+}
+
+int weft_wait(struct weft_op *op, uint64_t timeout_ns)
+{
+	if (WF_NEED(op))
+		return -EINVAL;
+	return wait_until(op, wf_clock_after(wf_clock_now(), timeout_ns));
+}
+
+int weft_wait_any(struct weft_op *const *ops, size_t count, uint64_t timeout_ns, size_t *index)
+{
+	const struct weft_op *first = NULL;
+	bool running = true;
+	int err = 0;
+
+	if (WF_NEED(ops) || WF_NEED(index))
+		return -EINVAL;
+	for (size_t i = 0; i < count && !err; i++) {
+		if (!ops[i])
+			continue;
+		err = check_wait(ops[i], &running);
+		if (!err && !running) {
+			*index = i;
+			return 0;
+		}
+		if (!err && first && ops[i]->owner != first->owner)
+			err = wf_last_set(-EINVAL, "operation %zu is of another node", i);
+		first = ops[i];
+	}
+	if (!err && !first)
+		err = wf_last_set(-EINVAL, "there is no operation to wait for");
+	return err ? err : wf_await_any(ops, count, wf_clock_after(wf_clock_now(), timeout_ns), index);
+}
+
+int weft_wait_all(struct weft_op *const *ops, size_t count, uint64_t timeout_ns)
+{
+	uint64_t until_ns = wf_clock_after(wf_clock_now(), timeout_ns);
+	int err = 0;
+
+	if (WF_NEED(ops))
+		return -EINVAL;
+	for (size_t i = 0; i < count && !err; i++)
+		err = ops[i] ? wait_until(ops[i], until_ns) : 0;
+	return err;
+}
+
+int weft_finish(struct weft_op *op, enum weft_status *status)
+{
+	int err;
+
+	if (WF_NEED(op) || WF_NEED(status))
+		return -EINVAL;
+	err = wait_until(op, UINT64_MAX);
+	if (err)
+		return err;
+	*status = wf_op_status(op);
+	if (*status != WEFT_OK)
+		wf_last_set(op->error.code, "%s", wf_op_message(op));
+	weft_op_free(op);
+	return 0;
 }
 
 int weft_op_ended(const struct weft_op *op)

@@ -34,6 +34,7 @@ struct weft_node {
 	struct wf_list ops;       /* all operations */
 	uint64_t op_count;        /* operations ever made */
 	struct wf_freelist free_ops[WF_OP_KINDS];
+	struct wf_list queues;    /* struct weft_queue; changed under wf_fork_hold() */
 	struct wf_list peers;
 	struct wf_list streams;
 	struct wf_list served;    /* struct wf_service_pb */

@@ -23,6 +23,8 @@ static int check_options(const struct weft_op_options *o)
 			return wf_last_set(-EINVAL, "a reserved field of the options is not zero");
 	if (o->flags & ~WF_OP_FLAGS)
 		return wf_last_set(-EINVAL, "flags %#x are not for an operation", o->flags);
+	if (o->queue && o->done)
+		return wf_last_set(-EINVAL, "options have both a queue and a callback");
 	if (o->provider && strlen(o->provider) >= WF_NAMES_BYTES)
 		return wf_last_set(-EINVAL, "no provider has so long a name: %.80s", o->provider);
 	return 0;
@@ -76,8 +78,11 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	op->class = class;
 	op->peer = peer;
 	op->timed = given->timeout_ns;
-	op->done = given->done;
-	op->arg = given->arg;
+	op->told.done = given->done;
+	if (given->done)
+		op->told.arg = given->arg;
+	else if (given->queue)
+		wf_completion_queue_name(given->queue, op);
 	set_terms(&op->terms, node, given, names);
 	op->made_ns = wf_clock_now();
 	op->deadline_ns = wf_clock_after(op->made_ns, timeout);
@@ -91,7 +96,7 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 int wf_op_nested(const struct weft_op_options *given, const struct weft_op_options **options)
 {
 	bool set = given->timeout_ns || given->done || given->arg || given->flags ||
-		   given->rails_min || given->provider;
+		   given->rails_min || given->provider || given->queue;
 
 	if (set && !given->size)
 		return wf_last_set(-EINVAL, "options->op.size is not set, and other fields of "
@@ -112,6 +117,8 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 		err = wf_check_options(options, &given, sizeof(given));
 	if (!err)
 		err = check_options(&given);
+	if (!err && given.queue && given.queue->owner != node)
+		err = wf_last_set(-EINVAL, "options->queue is of another node");
 	if (err)
 		return err;
 	if (given.provider && *given.provider) {
@@ -138,6 +145,8 @@ static void free_op(struct weft_op *op)
 
 	if (op->class->free)
 		op->class->free(op);
+	if (wf_op_queue(op))
+		wf_completion_queue_put(op->told.queue);
 	free(op->memory);
 	wf_reason_drop(&op->error);
 	if (!node) {
@@ -185,8 +194,8 @@ static void publish(struct wf_loop_notice *notice)
 	if (op->class->tell)
 		op->class->tell(op);
 	atomic_store(&op->state, WF_OP_TOLD);
-	if (op->done)
-		op->done(op, op->arg);
+	if (op->told.done)
+		op->told.done(op, op->told.arg);
 	/* In a child that the callback forked the lock may be held for ever. */
 	if (wf_check_node(node))
 		return;
@@ -195,6 +204,8 @@ static void publish(struct wf_loop_notice *notice)
 	if (atomic_load(&node->waiting))
 		wake_waiting(node);
 	worker->ended_count++;
+	if (wf_op_queue(op))
+		wf_completion_queue_add(op);
 	wf_op_put(op);
 }
 
@@ -371,10 +382,13 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 
 void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op)
 {
+	bool sole = !op && wf_op_queue(fresh);
+
 	if (op)
 		*op = fresh;
+	fresh->entry.sole = sole;
 	wf_op_submit(fresh, now_ns);
-	if (!op)
+	if (!op && !sole)
 		wf_op_free(fresh);
 }
 
@@ -418,54 +432,12 @@ void wf_op_cancel(struct weft_op *op)
 
 void wf_op_free(struct weft_op *op)
 {
+	if (wf_op_queue(op))
+		wf_completion_queue_forget(op);
 	/* Nobody else drops the library's reference to a call that was never invoked. */
 	if (op->class->begun && !op->class->begun(op))
 		wf_op_put(op);
 	wf_op_put(op);
-}
-
-static int wait_threaded(struct weft_node *node, struct weft_op *op, uint64_t until_ns)
-{
-	uint64_t stall_ns = op->worker->engine.options.stall_ns;
-	uint64_t now = wf_clock_now();
-	bool ended;
-
-	pthread_mutex_lock(&node->lock);
-	atomic_fetch_add(&node->waiting, 1);
-	while (!(ended = atomic_load(&op->state) == WF_OP_ENDED) && now < until_ns) {
-		uint64_t slice_ns = stall_ns ? WF_MIN(until_ns, now + stall_ns) : until_ns;
-		struct timespec at = wf_clock_timespec(slice_ns);
-
-		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
-			pthread_mutex_unlock(&node->lock);
-			wf_watch_worker(op->worker);
-			pthread_mutex_lock(&node->lock);
-		}
-		now = wf_clock_now();
-	}
-	atomic_fetch_sub(&node->waiting, 1);
-	pthread_mutex_unlock(&node->lock);
-	return ended ? 0 : -ETIMEDOUT;
-}
-
-int wf_op_wait(struct weft_op *op, uint64_t timeout_ns)
-{
-	struct weft_node *node = op->owner;
-	struct wf_worker *worker = op->worker;
-	uint64_t until = wf_clock_after(wf_clock_now(), timeout_ns);
-	int err;
-
-	if (!node->manual || !pthread_equal(worker->thread, pthread_self())) {
-		err = wait_threaded(node, op, until);
-	} else {
-		do {
-			wf_turn_until(worker, until);
-			if (wf_check_node(node))
-				return -EOWNERDEAD;
-		} while (atomic_load(&op->state) != WF_OP_ENDED && worker->engine.loop.now_ns < until);
-		err = atomic_load(&op->state) == WF_OP_ENDED ? 0 : -ETIMEDOUT;
-	}
-	return err ? wf_last_set(err, "the operation has not ended yet") : 0;
 }
 
 static struct weft_path path_of(const struct weft_op *op)

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <weft/weft.h>
+#include "core/completion_queue.h"
 #include "core/node.h"
 #include "core/op_class.h"
 #include "core/peer.h"
@@ -30,6 +31,15 @@ enum wf_op_state { WF_OP_RUNNING, WF_OP_TOLD, WF_OP_ENDED };
 struct wf_op_cancel {
 	struct wf_loop_task task;
 	struct wf_worker *worker; /* the worker that runs the task */
+};
+
+/* The listener to the end: a callback or a queue of the options, or none. */
+struct wf_op_told {
+	void (*done)(struct weft_op *op, void *arg); /* NULL: no callback */
+	union {
+		void *arg;                /* argument of @done */
+		struct weft_queue *queue; /* a reference; NULL: nobody is told; without @done */
+	};
 };
 
 struct weft_op {
@@ -57,8 +67,8 @@ struct weft_op {
 	uint8_t copies;
 	uint8_t way;              /* the path's enum wf_body_way */
 	uint8_t sum_kind;         /* the path's enum wf_body_sum */
-	void (*done)(struct weft_op *op, void *arg); /* from the options; NULL: nobody is told */
-	void *arg;
+	struct wf_completion_queue_entry entry;
+	struct wf_op_told told;
 	uint64_t made_ns, deadline_ns;
 	struct wf_terms terms;
 
@@ -86,6 +96,12 @@ struct weft_op {
 	};
 };
 
+/* Returns the queue that @op comes out of; NULL: none. */
+static inline struct weft_queue *wf_op_queue(const struct weft_op *op)
+{
+	return op->told.done ? NULL : op->told.queue;
+}
+
 static inline bool wf_op_ended(const struct weft_op *op)
 {
 	return atomic_load(&op->state) != WF_OP_RUNNING;
@@ -106,15 +122,15 @@ static inline const char *wf_op_message(const struct weft_op *op)
 /* Tell what the body of @op, which has ended, did, up to path->size.  Threads: any, callback. */
 void wf_op_path(const struct weft_op *op, struct weft_path *path);
 
-/* Wait until @op has ended.  -ETIMEDOUT, -EOWNERDEAD: recorded.  Threads: any, in no callback. */
-int wf_op_wait(struct weft_op *op, uint64_t timeout_ns);
-
 /* Ask for an early end of @op.  Threads: any, callback. */
 void wf_op_cancel(struct weft_op *op);
 /* Give up the user's reference to @op.  Threads: any, callback. */
 void wf_op_free(struct weft_op *op);
 
-/* Submit @fresh and put it into *@op; @op NULL: nobody waits for it.  Threads: any, callback. */
+/*
+ * Submit @fresh and put it into *@op.  @op NULL: its queue gets it, or nobody waits for it.
+ * Threads: any, callback.
+ */
 void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op);
 
 /* Set up the node's terms, list and freelists of operations; @classes: one for each kind. */

@@ -32,6 +32,7 @@
 /* What the parent has when it forks: some of everything, at rest. */
 static struct weft_node *node, *manual, *server;
 static struct weft_peer *peer;
+static struct weft_queue *queue;
 static struct weft_op *running, *received, *unmade, *answered;
 static struct weft_op *stream_call, *was_read, *reading;
 static struct weft_stub *stub, *stream_stub;
@@ -197,6 +198,30 @@ static bool try_ping(void)
 static bool try_wait(void)
 {
 	return refused(weft_wait(running, 0)) && refused(weft_wait(received, WEFT_FOREVER));
+}
+
+static bool try_waits(void)
+{
+	enum weft_status status;
+	size_t index;
+
+	return refused(weft_wait_any(&running, 1, 0, &index)) &&
+	       refused(weft_wait_all(&running, 1, 0)) && refused(weft_finish(running, &status));
+}
+
+static bool try_queues(void)
+{
+	struct weft_queue *q;
+	struct weft_op *op;
+
+	return refused(weft_queue_open(node, &q)) && refused(weft_queue_next(queue, &op, 1, 0)) &&
+	       refused(weft_queue_fd(queue));
+}
+
+static bool try_queue_close(void)
+{
+	weft_queue_close(queue);
+	return true;
 }
 
 static bool try_op_ended(void)
@@ -639,6 +664,7 @@ static const struct {
 	{ "weft_dump", try_dump },
 	{ "weft_error", try_alloc },
 	{ "weft_fd", try_fd },
+	{ "weft_finish", try_waits },
 	{ "weft_health_set", try_health_set },
 	{ "weft_info_close", try_info },
 	{ "weft_info_count", try_info },
@@ -672,6 +698,9 @@ static const struct {
 	{ "weft_peer_open", try_peer_open },
 	{ "weft_ping", try_ping },
 	{ "weft_poll", try_poll },
+	{ "weft_queue_fd", try_queues },
+	{ "weft_queue_next", try_queues },
+	{ "weft_queue_open", try_queues },
 	{ "weft_recv", try_recv },
 	{ "weft_reply_attach", try_attach },
 	{ "weft_reply_status", try_texts },
@@ -706,6 +735,8 @@ static const struct {
 	{ "weft_topology_publishers", try_topology },
 	{ "weft_version", try_texts },
 	{ "weft_wait", try_wait },
+	{ "weft_wait_all", try_waits },
+	{ "weft_wait_any", try_waits },
 	{ "weft_call_fail", try_call_fail },
 	{ "weft_stream_finish", try_stream_finish },
 	{ "weft_stream_close", try_stream_close },
@@ -713,6 +744,7 @@ static const struct {
 	{ "weft_free", try_free },
 	{ "weft_op_free", try_op_free },
 	{ "weft_peer_close", try_peer_close },
+	{ "weft_queue_close", try_queue_close },
 	{ "weft_stub_close", try_stub_close },
 	{ "weft_node_close", try_node_close },
 };
@@ -864,6 +896,7 @@ static void open_some_of_everything(void)
 		usleep(1000);
 	}
 	open_a_stream();
+	assert_int_equal(weft_queue_open(node, &queue), 0);
 	assert_int_equal(weft_alloc(node, 100, &memory), 0);
 	assert_int_equal(weft_alloc_near(node, 100, NULL, &near), 0);
 	memset(near, 'p', 100);
@@ -893,6 +926,7 @@ static void use_and_close_everything(void)
 	weft_op_free(unmade);
 	weft_op_free(answered);
 	weft_stub_close(stub);
+	weft_queue_close(queue);
 	weft_peer_close(peer);
 	assert_int_equal(weft_node_close(manual), 0);
 	assert_int_equal(weft_node_close(node), 0);

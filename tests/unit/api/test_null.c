@@ -118,11 +118,18 @@ static void nodes_and_peers(void **state)
 static void operations(void **state)
 {
 	struct weft_path path = { .size = sizeof(path) };
+	enum weft_status status;
+	size_t index;
 
 	(void)state;
 	REFUSED(weft_ping(NULL, NULL, &op), "peer");
 	assert_int_equal(weft_ping(peer, NULL, NULL), 0);
 	REFUSED(weft_wait(NULL, 0), "op");
+	REFUSED(weft_wait_any(NULL, 1, 0, &index), "ops");
+	REFUSED(weft_wait_any(&op, 1, 0, NULL), "index");
+	REFUSED(weft_wait_all(NULL, 1, 0), "ops");
+	REFUSED(weft_finish(NULL, &status), "op");
+	REFUSED(weft_finish(op, NULL), "status");
 	REFUSED(weft_op_ended(NULL), "op");
 	GIVES(weft_op_status(NULL), WEFT_INVALID_ARGUMENT, "op");
 	GIVES_TEXT(weft_op_message(NULL), "op is NULL", "op");
@@ -131,6 +138,22 @@ static void operations(void **state)
 	FINE(weft_op_free(NULL));
 	REFUSED(weft_op_path(NULL, &path), "op");
 	REFUSED(weft_op_path(op, NULL), "path");
+}
+
+static void queues(void **state)
+{
+	struct weft_queue *queue;
+	struct weft_op *got;
+
+	(void)state;
+	REFUSED(weft_queue_open(NULL, &queue), "node");
+	REFUSED(weft_queue_open(node, NULL), "queue");
+	assert_int_equal(weft_queue_open(node, &queue), 0);
+	REFUSED(weft_queue_next(NULL, &got, 1, 0), "queue");
+	REFUSED(weft_queue_next(queue, NULL, 1, 0), "ops");
+	REFUSED(weft_queue_fd(NULL), "queue");
+	FINE(weft_queue_close(NULL));
+	weft_queue_close(queue);
 }
 
 static void tensors(void **state)
@@ -427,6 +450,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_and_peers),
 		cmocka_unit_test(operations),
+		cmocka_unit_test(queues),
 		cmocka_unit_test(tensors),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(calls_of_a_client),

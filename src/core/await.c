@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/await.h"
+
+#include <errno.h>
+
+#include "core/check.h"
+#include "core/last.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/turn.h"
+#include "core/watch.h"
+#include "core/worker.h"
+#include "util/clock.h"
+
+/* Some operations, and which of them has ended. */
+struct await {
+	struct weft_op *const *ops;
+	size_t count;
+	size_t ended; /* index; @count: none has */
+};
+
+static bool has_ended(struct await *a)
+{
+	for (a->ended = 0; a->ended < a->count; a->ended++)
+		if (a->ops[a->ended] && atomic_load(&a->ops[a->ended]->state) == WF_OP_ENDED)
+			return true;
+	return false;
+}
+
+static bool sleep_until(struct weft_node *node, struct wf_worker *worker, struct await *a,
+			uint64_t until_ns)
+{
+	uint64_t stall_ns = worker->engine.options.stall_ns;
+	uint64_t now = wf_clock_now();
+	bool ended;
+
+	pthread_mutex_lock(&node->lock);
+	atomic_fetch_add(&node->waiting, 1);
+	while (!(ended = has_ended(a)) && now < until_ns) {
+		uint64_t slice_ns = stall_ns ? WF_MIN(until_ns, now + stall_ns) : until_ns;
+		struct timespec at = wf_clock_timespec(slice_ns);
+
+		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
+			pthread_mutex_unlock(&node->lock);
+			wf_watch_worker(worker);
+			pthread_mutex_lock(&node->lock);
+		}
+		now = wf_clock_now();
+	}
+	atomic_fetch_sub(&node->waiting, 1);
+	pthread_mutex_unlock(&node->lock);
+	return ended;
+}
+
+static bool drive_until(struct wf_worker *worker, struct await *a, uint64_t until_ns)
+{
+	bool ended;
+
+	do {
+		wf_turn_until(worker, until_ns);
+		if (wf_check_node(worker->node))
+			return false;
+		ended = has_ended(a);
+	} while (!ended && worker->engine.loop.now_ns < until_ns);
+	return ended;
+}
+
+int wf_await_any(struct weft_op *const *ops, size_t count, uint64_t until_ns, size_t *index)
+{
+	struct await a = { .ops = ops, .count = count };
+	struct wf_worker *worker;
+	struct weft_node *node;
+	bool ended = has_ended(&a);
+
+	if (!ended) {
+		size_t some = 0;
+
+		while (!ops[some])
+			some++;
+		worker = ops[some]->worker;
+		node = worker->node;
+		if (node->manual && pthread_equal(worker->thread, pthread_self()))
+			ended = drive_until(worker, &a, until_ns);
+		else
+			ended = sleep_until(node, worker, &a, until_ns);
+		if (wf_check_node(node))
+			return -EOWNERDEAD;
+	}
+	if (!ended)
+		return wf_last_set(-ETIMEDOUT, count == 1 ? "the operation has not ended yet"
+							  : "no operation has ended yet");
+	*index = a.ended;
+	return 0;
+}
+
+int wf_await(struct weft_op *op, uint64_t until_ns)
+{
+	size_t index;
+
+	return wf_await_any(&op, 1, until_ns, &index);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/completion_queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/check.h"
+#include "core/last.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/turn.h"
+#include "core/worker.h"
+#include "util/clock.h"
+#include "util/fork.h"
+
+static struct weft_op *op_of(struct wf_list *node)
+{
+	return WF_CONTAINER(node, struct weft_op, notice.node);
+}
+
+static int init_lock(struct weft_queue *queue)
+{
+	pthread_condattr_t attr;
+	int err = pthread_mutex_init(&queue->lock, NULL);
+
+	if (err)
+		return -err;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	err = pthread_cond_init(&queue->filled, &attr);
+	pthread_condattr_destroy(&attr);
+	if (err)
+		pthread_mutex_destroy(&queue->lock);
+	return -err;
+}
+
+int wf_completion_queue_open(struct weft_node *node, struct weft_queue **queue)
+{
+	struct weft_queue *fresh = calloc(1, sizeof(*fresh));
+	int err = fresh ? init_lock(fresh) : -ENOMEM;
+
+	if (err) {
+		free(fresh);
+		return wf_last_set(err, "no memory for a completion queue");
+	}
+	atomic_init(&fresh->refs, 1);
+	fresh->manual = node->manual;
+	fresh->owner = node;
+	fresh->fd = -1;
+	wf_list_init(&fresh->ended);
+	wf_fork_hold();
+	wf_list_append(&node->queues, &fresh->node);
+	wf_fork_let();
+	*queue = fresh;
+	return 0;
+}
+
+void wf_completion_queue_put(struct weft_queue *queue)
+{
+	if (atomic_fetch_sub(&queue->refs, 1) != 1)
+		return;
+	if (queue->fd >= 0)
+		close(queue->fd);
+	pthread_cond_destroy(&queue->filled);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue);
+}
+
+void wf_completion_queue_close(struct weft_queue *queue)
+{
+	struct wf_list nobodys, *at;
+
+	wf_fork_hold();
+	wf_list_remove(&queue->node);
+	wf_fork_let();
+	wf_list_init(&nobodys);
+	pthread_mutex_lock(&queue->lock);
+	queue->closed = true;
+	while ((at = wf_list_pop(&queue->ended)))
+		if (op_of(at)->entry.sole)
+			wf_list_append(&nobodys, at);
+	pthread_mutex_unlock(&queue->lock);
+	while ((at = wf_list_pop(&nobodys)))
+		wf_op_put(op_of(at));
+	wf_completion_queue_put(queue);
+}
+
+void wf_completion_queue_let_go(struct weft_node *node)
+{
+	struct wf_list *at;
+
+	wf_fork_hold();
+	while ((at = wf_list_pop(&node->queues))) {
+		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
+
+		pthread_mutex_lock(&queue->lock);
+		queue->owner = NULL;
+		pthread_cond_broadcast(&queue->filled);
+		pthread_mutex_unlock(&queue->lock);
+	}
+	wf_fork_let();
+}
+
+void wf_completion_queue_name(struct weft_queue *queue, struct weft_op *op)
+{
+	atomic_fetch_add(&queue->refs, 1);
+	op->told.queue = queue;
+}
+
+/* The descriptor is written once for many operations, and read when none is left. */
+static void show(const struct weft_queue *queue, bool readable)
+{
+	uint64_t count = 1;
+
+	if (queue->fd < 0)
+		return;
+	if (readable)
+		(void)!write(queue->fd, &count, sizeof(count));
+	else
+		(void)!read(queue->fd, &count, sizeof(count));
+}
+
+void wf_completion_queue_add(struct weft_op *op)
+{
+	struct weft_queue *queue = op->told.queue;
+	bool nobodys;
+
+	pthread_mutex_lock(&queue->lock);
+	nobodys = queue->closed && op->entry.sole;
+	if (!queue->closed && !op->entry.forgotten) {
+		if (wf_list_empty(&queue->ended))
+			show(queue, true);
+		wf_list_append(&queue->ended, &op->notice.node);
+		if (queue->waiting)
+			pthread_cond_signal(&queue->filled);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	if (nobodys)
+		wf_op_put(op);
+}
+
+void wf_completion_queue_forget(struct weft_op *op)
+{
+	struct weft_queue *queue = op->told.queue;
+
+	pthread_mutex_lock(&queue->lock);
+	op->entry.forgotten = true;
+	if (!wf_list_empty(&op->notice.node)) {
+		wf_list_remove(&op->notice.node);
+		if (wf_list_empty(&queue->ended))
+			show(queue, false);
+	}
+	pthread_mutex_unlock(&queue->lock);
+}
+
+static int take(struct weft_queue *queue, struct weft_op **ops, size_t max)
+{
+	struct wf_list *at;
+	size_t count = 0;
+
+	while (count < max && (at = wf_list_pop(&queue->ended))) {
+		op_of(at)->entry.sole = false;
+		ops[count++] = op_of(at);
+	}
+	if (count && wf_list_empty(&queue->ended))
+		show(queue, false);
+	return (int)count;
+}
+
+/* Let operations end, or wait for another thread that does, under the lock. */
+static void let_come(struct weft_queue *queue, uint64_t until_ns)
+{
+	struct wf_worker *worker = &queue->owner->workers[0];
+	struct timespec at = wf_clock_timespec(until_ns);
+
+	if (queue->manual && pthread_equal(worker->thread, pthread_self())) {
+		pthread_mutex_unlock(&queue->lock);
+		wf_turn_until(worker, until_ns);
+		pthread_mutex_lock(&queue->lock);
+	} else {
+		queue->waiting++;
+		pthread_cond_timedwait(&queue->filled, &queue->lock, &at);
+		queue->waiting--;
+	}
+}
+
+/* Returns 0 if operations may still come, and the caller may wait for them. */
+static int check_wait(const struct weft_queue *queue)
+{
+	int err = atomic_load(&queue->forked) ? wf_check_node(queue->owner) : 0;
+
+	if (err)
+		return err;
+	if (!queue->owner)
+		return wf_last_set(-ECANCELED, "the queue's node has closed");
+	if (wf_node_inside(queue->owner))
+		return wf_last_set(-EDEADLK, "weft_queue_next inside a callback would wait for itself");
+	return 0;
+}
+
+int wf_completion_queue_next(struct weft_queue *queue, struct weft_op **ops, size_t max,
+			     uint64_t until_ns)
+{
+	bool late = false;
+	int count, err = 0;
+
+	pthread_mutex_lock(&queue->lock);
+	while (!(count = take(queue, ops, max)) && !late && !(err = check_wait(queue))) {
+		let_come(queue, until_ns);
+		late = wf_clock_now() >= until_ns;
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return err ? err : count;
+}
+
+int wf_completion_queue_fd(struct weft_queue *queue)
+{
+	int fd, err = 0;
+
+	pthread_mutex_lock(&queue->lock);
+	if (queue->fd < 0) {
+		queue->fd = eventfd(!wf_list_empty(&queue->ended), EFD_NONBLOCK | EFD_CLOEXEC);
+		err = queue->fd < 0 ? -errno : 0;
+	}
+	fd = queue->fd;
+	pthread_mutex_unlock(&queue->lock);
+	if (err)
+		return wf_last_set(err, "no descriptor for a completion queue: %s",
+				   wf_error_name(err));
+	return fd;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queue: operations that have ended, for threads that take them when they like.
+ *
+ * An operation whose options name a queue holds a reference to it.  The worker that ends the
+ * operation puts it into the queue, and whoever takes it has the user's handle.  If the handle is
+ * freed before, the operation is not put there, or leaves.
+ *
+ * Threads: any, callback, unless a function says otherwise.
+ */
+#ifndef WF_COMPLETION_QUEUE_H
+#define WF_COMPLETION_QUEUE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <weft/weft.h>
+#include "util/list.h"
+
+struct weft_queue {
+	struct wf_list node;     /* in owner->queues; changed under wf_fork_hold() */
+	atomic_bool forked;      /* the process is a child: the lock may be held for ever */
+	atomic_uint refs;        /* the user's, and one of each operation that names the queue */
+	bool manual;             /* the node is manual */
+
+	pthread_mutex_t lock;    /* protects all that follows */
+	pthread_cond_t filled;   /* an operation has come, or the node has closed */
+	struct weft_node *owner; /* NULL: the node has closed */
+	struct wf_list ended;    /* operations, the first to end first */
+	unsigned waiting;        /* threads that wait for @filled */
+	bool closed;             /* nothing is put into the queue any more */
+	int fd;                  /* eventfd, readable while @ended has some; -1: nobody has asked */
+};
+
+/*
+ * An operation that names a queue; under the queue's lock.  The node of its notice, which has run by
+ * then, is in queue->ended, or in no list.
+ */
+struct wf_completion_queue_entry {
+	bool sole;      /* nobody but the queue has the user's handle, until it is taken */
+	bool forgotten; /* the handle was freed */
+};
+
+/* Make a queue of @node.  -ENOMEM: recorded. */
+int wf_completion_queue_open(struct weft_node *node, struct weft_queue **queue);
+
+/* Put nothing into @queue any more, and drop the user's reference. */
+void wf_completion_queue_close(struct weft_queue *queue);
+
+/*
+ * Take up to @max operations into @ops, waiting until @until_ns for the first.  Returns their
+ * number, 0: the time has passed.  -ECANCELED: the queue is empty, and its node has closed;
+ * -EDEADLK: in a callback nobody waits: recorded.
+ */
+int wf_completion_queue_next(struct weft_queue *queue, struct weft_op **ops, size_t max,
+			     uint64_t until_ns);
+
+/* Returns the descriptor, made by the first call.  A negative code: recorded. */
+int wf_completion_queue_fd(struct weft_queue *queue);
+
+/* Let @op, a new operation without a callback, name @queue. */
+void wf_completion_queue_name(struct weft_queue *queue, struct weft_op *op);
+
+/* Put @op, which has ended, into its queue.  Threads: owner. */
+void wf_completion_queue_add(struct weft_op *op);
+
+/* Take @op, whose handle is being freed, out of its queue. */
+void wf_completion_queue_forget(struct weft_op *op);
+
+/* Drop a reference. */
+void wf_completion_queue_put(struct weft_queue *queue);
+
+/* Part all queues from @node, which closes. */
+void wf_completion_queue_let_go(struct weft_node *node);
+
+#endif
