@@ -39,8 +39,8 @@ WEFT_API int weft_call_attach(struct weft_op *call, const struct weft_tensor *te
  * -EINVAL: as weft_send(), or the call is a stream's.
  * Threads: any, one at a time for a message, callback.
  */
-WEFT_API int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
-			       const struct weft_send_options *options, struct weft_op **op);
+WEFT_API int weft_served_attach(struct weft_served *call, const struct weft_tensor *tensor,
+				const struct weft_send_options *options, struct weft_op **op);
 
 /*
  * Attach @tensor to the next message that is written to @stream, by either side; else as
@@ -54,15 +54,15 @@ WEFT_API int weft_stream_attach(struct weft_stream *stream, const struct weft_te
  * Returns the number of attachments of the request, in a handler and until the reply.
  * Threads: any, callback.
  */
-WEFT_API unsigned weft_call_attachments(void *closure_data);
+WEFT_API unsigned weft_served_attachments(struct weft_served *call);
 
 /*
  * Describe attachment @index of the request, without data, in a handler and until the reply.
  * NULL: there is none.  @flags, unless NULL, gets what weft_op_tensor() gives.  Threads: any,
  * callback.
  */
-WEFT_API const struct weft_tensor *weft_call_attachment(void *closure_data, unsigned index,
-							unsigned *flags);
+WEFT_API const struct weft_tensor *weft_served_attachment(struct weft_served *call, unsigned index,
+							  unsigned *flags);
 
 /*
  * Receive attachment @index of the request, as weft_recv() from then on.  @op may end after the
@@ -71,9 +71,9 @@ WEFT_API const struct weft_tensor *weft_call_attachment(void *closure_data, unsi
  * attachment or took it back, with FAILED_PRECONDITION if it has been received before.
  * -EINVAL: there is no such attachment.  Threads: any, callback.
  */
-WEFT_API int weft_call_receive(void *closure_data, unsigned index,
-			       const struct weft_tensor *into,
-			       const struct weft_recv_options *options, struct weft_op **op);
+WEFT_API int weft_served_receive(struct weft_served *call, unsigned index,
+				 const struct weft_tensor *into,
+				 const struct weft_recv_options *options, struct weft_op **op);
 
 /*
  * Returns the number of attachments beside the reply of @op, a call, in its closure or after its
@@ -83,7 +83,7 @@ WEFT_API int weft_call_receive(void *closure_data, unsigned index,
 WEFT_API unsigned weft_op_attachments(const struct weft_op *op);
 
 /*
- * Describe attachment @index of @op, as weft_call_attachment() does for a request, until
+ * Describe attachment @index of @op, as weft_served_attachment() does for a request, until
  * weft_op_free(@op).  Threads: any, callback.
  */
 WEFT_API const struct weft_tensor *weft_op_attachment(const struct weft_op *op, unsigned index,

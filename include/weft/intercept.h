@@ -22,17 +22,17 @@ struct weft_interceptor {
 	/*
 	 * A call has come, its request is here, and a handler is about to begin: WEFT_OK lets the
 	 * handler begin.  Any other status is the answer, with a copy of *@message (NULL: none),
-	 * and the handler never hears of the call.  @call is what a handler has as closure_data.
+	 * and the handler never hears of the call.
 	 * Threads: callback; at the same time for callers on different workers.
 	 */
-	enum weft_status (*admit)(void *arg, void *call, const char *service,
+	enum weft_status (*admit)(void *arg, struct weft_served *call, const char *service,
 				  const char *method, const char **message);
 	/*
 	 * A served call is over: it was answered with @status, or nobody waited for an answer any
 	 * more.  The peer and the metadata of @call can be looked at, and nothing else.
 	 * Threads: callback.
 	 */
-	void (*served)(void *arg, void *call, const char *service, const char *method,
+	void (*served)(void *arg, struct weft_served *call, const char *service, const char *method,
 		       enum weft_status status, uint64_t took_ns);
 	/*
 	 * A call of this node begins: WEFT_OK lets the call go.  Any other status is the outcome,
@@ -40,7 +40,7 @@ struct weft_interceptor {
 	 * the served call for which this call is made; NULL: none.
 	 * Threads: the one that begins the call, inside that function.
 	 */
-	enum weft_status (*begin)(void *arg, struct weft_op *op, void *parent,
+	enum weft_status (*begin)(void *arg, struct weft_op *op, struct weft_served *parent,
 				  const char *service, const char *method,
 				  const char **message);
 	/* A call of this node is over, and its closure is about to run.  Threads: callback. */

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 struct weft_stub;
+struct weft_served;
 
 /*
  * Metadata: pairs that go with a call beside its messages.  Keys are of 0-9, a-z, '-', '_' and
@@ -64,11 +65,11 @@ struct weft_call_options {
 	const struct weft_metadata *metadata; /* pairs for the server */
 	size_t metadata_count;
 	/*
-	 * In a handler: the @closure_data of the call that is served.  The new call has no more
-	 * time than the served one has left, and is cancelled when the served one's caller gives
-	 * up.  NULL: the call stands alone.
+	 * In a handler: the call that is served.  The new call has no more time than the served
+	 * one has left, and is cancelled when the served one's caller gives up.  NULL: the call
+	 * stands alone.
 	 */
-	void *parent;
+	struct weft_served *parent;
 	const struct weft_retry *retry; /* copied; NULL: one attempt; none for streams */
 	enum weft_compression compression; /* for the request, or a stream's messages */
 	/* Longest reply, or message of a stream that is read; 0: 64 MiB. */
@@ -97,13 +98,19 @@ WEFT_API ProtobufCService *weft_stub_service(struct weft_stub *stub);
 /*
  * Open a call with options of its own.  *@service is for exactly one invocation by a generated
  * function, which starts the call; @op is its operation, which ends when the closure has returned
- * and is waited for, cancelled and freed as any other.  The reply is the closure's only, and is
- * freed after it.  @op NULL: nobody waits, and *@service is good until it is invoked or the node
- * closes.  -EINVAL: an option or a pair of the metadata is wrong.  -EMSGSIZE: the metadata has
- * more than 64 KiB.  Threads: any, callback.
+ * and is waited for, cancelled and freed as any other.  The reply lives as long as @op.  @op NULL:
+ * nobody waits, the reply is freed after the closure, and *@service is good until it is invoked or
+ * the node closes.  -EINVAL: an option or a pair of the metadata is wrong.  -EMSGSIZE: the
+ * metadata has more than 64 KiB.  Threads: any, callback.
  */
 WEFT_API int weft_call_open(struct weft_stub *stub, const struct weft_call_options *options,
 			    ProtobufCService **service, struct weft_op **op);
+
+/*
+ * Returns the reply of a unary call that has ended well, as its closure was given it; NULL else.
+ * The reply lives as long as @op.  Threads: any, callback.
+ */
+WEFT_API const ProtobufCMessage *weft_call_reply(const struct weft_op *op);
 
 /*
  * Returns the metadata that the server sent at the beginning, *@count pairs that live as long as
@@ -151,82 +158,6 @@ WEFT_API int weft_serve(struct weft_node *node, ProtobufCService *service);
  * `weft services` and `weft call` ask it.  -EEXIST: reflection is served already.  Threads: any.
  */
 WEFT_API int weft_serve_reflection(struct weft_node *node);
-
-/* Functions for a handler, whose @closure_data names the call until its reply. */
-
-/* Returns the peer that calls; open until the node closes, not to be closed.  Threads: callback. */
-WEFT_API struct weft_peer *weft_call_peer(void *closure_data);
-
-/*
- * Returns the time left until the caller's deadline: 0 when it has passed, WEFT_FOREVER when there
- * is none.  Threads: any, callback.
- */
-WEFT_API uint64_t weft_call_left_ns(void *closure_data);
-
-/*
- * Returns whether the caller has cancelled, gone away, or run out of time.
- * Threads: any, callback.
- */
-WEFT_API int weft_call_cancelled(void *closure_data);
-
-/*
- * Keep the request message beyond the handler's return, until the reply.  A call that is kept must
- * be answered before its node closes.  Threads: callback.
- */
-WEFT_API void weft_call_defer(void *closure_data);
-
-/*
- * Answer with a failure instead of calling the closure.  Copies @message.  Threads: any, callback.
- */
-WEFT_API void weft_call_fail(void *closure_data, enum weft_status status,
-			     const char *message);
-
-/*
- * Returns the metadata that the caller sent beside its request: *@count pairs, which live until
- * the reply; NULL: none.  Threads: any, one at a time, callback.
- */
-WEFT_API const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count);
-
-/*
- * Set metadata for the caller that goes with the first message of a stream, or else with the
- * reply; before the reply.  Copies @pairs, in the place of pairs that were set before.
- * -EALREADY: the first message of the stream has been written.  -EINVAL: a pair breaks a rule.
- * -EMSGSIZE: more than 64 KiB.  Threads: any, one at a time, callback.
- */
-WEFT_API int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs,
-				   size_t count);
-
-/*
- * Set metadata for the caller that goes with the reply; else as weft_call_set_initial().
- * Threads: any, one at a time, callback.
- */
-WEFT_API int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs,
-				    size_t count);
-
-/*
- * Set bytes for the caller beside a failure, 64 KiB at most; before the reply.  Copies @details,
- * in the place of details that were set before.  -EMSGSIZE: too many.
- * Threads: any, one at a time, callback.
- */
-WEFT_API int weft_call_set_details(void *closure_data, const void *details, size_t bytes);
-
-/*
- * Set the compression of the reply; before the reply.  -EINVAL: there is no such compression.
- * Threads: any, one at a time, callback.
- */
-WEFT_API int weft_call_compress(void *closure_data, enum weft_compression compression);
-
-/*
- * Returns whether the request was compressed; before the reply.
- * Threads: any, one at a time, callback.
- */
-WEFT_API int weft_call_compressed(void *closure_data);
-
-/*
- * Have @tell called once on the worker when the caller cancels, goes away or runs out of time,
- * unless the call has been answered; soon, if the caller has done so already.  Threads: callback.
- */
-WEFT_API void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg);
 
 #ifdef __cplusplus
 }

@@ -102,10 +102,10 @@ WEFT_API void weft_stream_finish(struct weft_stream *stream, enum weft_status st
 				 const char *message);
 
 /*
- * Returns the server's name of the call, the closure_data of weft_call_peer() and its like; NULL
+ * Returns the served call of a stream, for weft_served_peer() and its like; NULL
  * for a caller's stream.  Threads: any, callback.
  */
-WEFT_API void *weft_stream_call(struct weft_stream *stream);
+WEFT_API struct weft_served *weft_stream_served(struct weft_stream *stream);
 
 /*
  * Define typed functions for a method with a stream from @Request to @Reply, which are structs

@@ -12,6 +12,7 @@
 #include <weft/queue.h>
 #include <weft/rpc.h>
 #include <weft/serve.h>
+#include <weft/served.h>
 #include <weft/step.h>
 #include <weft/stream.h>
 #include <weft/tensor.h>

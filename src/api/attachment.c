@@ -90,15 +90,15 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 	return 0;
 }
 
-int weft_reply_attach(void *closure_data, const struct weft_tensor *tensor,
-		      const struct weft_send_options *options, struct weft_op **op)
+int weft_served_attach(struct weft_served *call, const struct weft_tensor *tensor,
+		       const struct weft_send_options *options, struct weft_op **op)
 {
-	struct wf_server_call *served = closure_data;
+	struct wf_server_call *served = wf_worker_served(call);
 	struct wf_worker *worker;
 	struct weft_op *fresh;
 	int err;
 
-	if (WF_NEED(closure_data))
+	if (WF_NEED(call))
 		return -EINVAL;
 	worker = wf_worker_of(served);
 	err = check_node(worker->node);
@@ -183,33 +183,33 @@ static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_a
 	return 0;
 }
 
-static struct wf_attachment_set *set_of_call(void *closure_data)
+static struct wf_attachment_set *set_of_call(struct weft_served *call)
 {
-	const struct wf_server_call *served = closure_data;
+	const struct wf_server_call *served = wf_worker_served(call);
 
-	return WF_NEED(closure_data) ? NULL : served->request.attachment_set;
+	return WF_NEED(call) ? NULL : served->request.attachment_set;
 }
 
-unsigned weft_call_attachments(void *closure_data)
+unsigned weft_served_attachments(struct weft_served *call)
 {
-	const struct wf_attachment_set *b = set_of_call(closure_data);
+	const struct wf_attachment_set *b = set_of_call(call);
 
 	return b ? b->count : 0;
 }
 
-const struct weft_tensor *weft_call_attachment(void *closure_data, unsigned index,
-					       unsigned *flags)
+const struct weft_tensor *weft_served_attachment(struct weft_served *call, unsigned index,
+						 unsigned *flags)
 {
-	return look(set_of_call(closure_data), index, flags);
+	return look(set_of_call(call), index, flags);
 }
 
-int weft_call_receive(void *closure_data, unsigned index, const struct weft_tensor *into,
-		      const struct weft_recv_options *options, struct weft_op **op)
+int weft_served_receive(struct weft_served *call, unsigned index, const struct weft_tensor *into,
+			const struct weft_recv_options *options, struct weft_op **op)
 {
-	const struct wf_server_call *served = closure_data;
+	const struct wf_server_call *served = wf_worker_served(call);
 	struct wf_worker *worker;
 
-	if (WF_NEED(closure_data))
+	if (WF_NEED(call))
 		return -EINVAL;
 	worker = wf_worker_of(served);
 	return receive(worker->node, worker, served->request.attachment_set, index,

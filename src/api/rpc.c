@@ -73,6 +73,13 @@ const void *weft_call_details(struct weft_op *op, size_t *bytes)
 	return WF_NEED(bytes) ? NULL : note_of(op, WF_CALL_DETAILS, bytes);
 }
 
+const ProtobufCMessage *weft_call_reply(const struct weft_op *op)
+{
+	if (WF_NEED(op))
+		return NULL;
+	return op->class->kind == WF_OP_CALL && wf_op_ended(op) ? op->call.reply : NULL;
+}
+
 int weft_op_compressed(const struct weft_op *op)
 {
 	if (WF_NEED(op))
@@ -99,151 +106,4 @@ int weft_serve_reflection(struct weft_node *node)
 	int err = wf_check_node(node);
 
 	return err ? err : wf_reflection_serve(node);
-}
-
-struct weft_peer *weft_call_peer(void *closure_data)
-{
-	struct wf_server_call *served = closure_data;
-	struct wf_worker *worker;
-
-	if (WF_NEED(closure_data))
-		return NULL;
-	worker = wf_worker_of(served);
-	return wf_check_node(worker->node) ? NULL : wf_peer_of(worker, served->link);
-}
-
-uint64_t weft_call_left_ns(void *closure_data)
-{
-	const struct wf_server_call *served = closure_data;
-
-	return WF_NEED(closure_data) ? 0 : wf_server_call_left_ns(served);
-}
-
-int weft_call_cancelled(void *closure_data)
-{
-	const struct wf_server_call *served = closure_data;
-
-	return WF_NEED(closure_data) ? -EINVAL : atomic_load(&served->cancelled);
-}
-
-void weft_call_defer(void *closure_data)
-{
-	if (!WF_NEED(closure_data))
-		wf_service_defer(closure_data);
-}
-
-void weft_call_fail(void *closure_data, enum weft_status status, const char *message)
-{
-	if (!WF_NEED(closure_data))
-		wf_reply_submit(closure_data, status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
-}
-
-const struct weft_metadata *weft_call_metadata(void *closure_data, size_t *count)
-{
-	struct wf_server_call *served = closure_data;
-	struct wf_server_call_request *r;
-
-	if (WF_NEED(closure_data) || WF_NEED(count))
-		return NULL;
-	r = &served->request;
-	if (!r->pairs)
-		r->pairs = wf_metadata_unpack(r->metadata, r->metadata_bytes, &r->pair_count);
-	*count = r->pair_count;
-	return r->pairs;
-}
-
-static int check_served(void *closure_data)
-{
-	return WF_NEED(closure_data) ? -EINVAL : wf_check_node(wf_worker_of(closure_data)->node);
-}
-
-/* Replace *@block by a block of @pairs. */
-static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadata *pairs,
-		     size_t count)
-{
-	uint32_t fresh_bytes;
-	uint8_t *fresh;
-	int err = wf_metadata_pack(pairs, count, &fresh, &fresh_bytes);
-
-	if (err)
-		return err;
-	free(*block);
-	*block = fresh;
-	*bytes = fresh_bytes;
-	return 0;
-}
-
-int weft_call_set_initial(void *closure_data, const struct weft_metadata *pairs, size_t count)
-{
-	struct wf_server_call *served = closure_data;
-	struct wf_stream *stream;
-	int err = check_served(closure_data);
-
-	if (err)
-		return err;
-	stream = served->stream;
-	if (!stream)
-		return set_block(&served->reply.initial.at, &served->reply.initial.bytes, pairs,
-				 count);
-	if (wf_streaming_wrote(stream))
-		return wf_last_set(-EALREADY, "a message of the stream has been written");
-	return set_block(&stream->initial, &stream->initial_bytes, pairs, count);
-}
-
-int weft_call_set_trailing(void *closure_data, const struct weft_metadata *pairs, size_t count)
-{
-	struct wf_server_call *served = closure_data;
-	int err = check_served(served);
-
-	return err ? err
-		   : set_block(&served->reply.trailing.at, &served->reply.trailing.bytes, pairs,
-			       count);
-}
-
-int weft_call_set_details(void *closure_data, const void *details, size_t bytes)
-{
-	struct wf_server_call *served = closure_data;
-	uint8_t *copy;
-	int err = check_served(served);
-
-	if (err || (bytes && WF_NEED(details)))
-		return err ? err : -EINVAL;
-	if (bytes > WF_PAIRS_BYTES_MAX)
-		return wf_last_set(-EMSGSIZE, "details of %zu bytes: the limit is %zu", bytes,
-				   (size_t)WF_PAIRS_BYTES_MAX);
-	copy = malloc(bytes ? bytes : 1);
-	if (!copy)
-		return wf_last_set(-ENOMEM, "no memory for details");
-	if (bytes)
-		memcpy(copy, details, bytes);
-	free(served->reply.details.at);
-	served->reply.details = (struct wf_reply_block){ .at = copy, .bytes = (uint32_t)bytes };
-	return 0;
-}
-
-int weft_call_compress(void *closure_data, enum weft_compression compression)
-{
-	struct wf_server_call *served = closure_data;
-	int err = WF_NEED(closure_data);
-
-	if (!err)
-		err = wf_check_node(wf_worker_of(served)->node);
-	if (!err)
-		err = wf_compression_check(compression);
-	if (!err)
-		served->reply.compression = (uint8_t)compression;
-	return err;
-}
-
-int weft_call_compressed(void *closure_data)
-{
-	const struct wf_server_call *served = closure_data;
-
-	return WF_NEED(closure_data) ? -EINVAL : served->request.was_compressed;
-}
-
-void weft_call_on_cancel(void *closure_data, void (*tell)(void *arg), void *arg)
-{
-	if (!WF_NEED(closure_data))
-		wf_server_call_on_cancel(closure_data, tell, arg);
 }

@@ -92,7 +92,7 @@ void weft_stream_finish(struct weft_stream *stream, enum weft_status status, con
 		wf_reply_submit(stream->served, status, message, NULL);
 }
 
-void *weft_stream_call(struct weft_stream *stream)
+struct weft_served *weft_stream_served(struct weft_stream *stream)
 {
-	return WF_NEED(stream) ? NULL : stream->served;
+	return WF_NEED(stream) ? NULL : wf_worker_handle(stream->served);
 }

@@ -42,18 +42,18 @@ int wf_intercept_open(struct weft_node *node, const struct weft_interceptor *con
 /* The caller. */
 
 /* The lock keeps child.parent valid: a parent detaches its children under it. */
-static void *parent_of(struct weft_op *op)
+static struct weft_served *parent_of(struct weft_op *op)
 {
 	struct weft_node *node = op->owner;
-	void *parent;
+	struct wf_server_call *parent;
 
 	pthread_mutex_lock(&node->lock);
 	parent = op->call.child.parent;
 	pthread_mutex_unlock(&node->lock);
-	return parent;
+	return wf_worker_handle(parent);
 }
 
-static enum weft_status ask(struct weft_op *op, void *parent, const char **message)
+static enum weft_status ask(struct weft_op *op, struct weft_served *parent, const char **message)
 {
 	struct weft_node *node = op->owner;
 	enum weft_status status = WEFT_OK;
@@ -123,7 +123,8 @@ enum weft_status wf_intercept_admit(struct wf_server_call *s, const char **messa
 		const struct weft_interceptor *i = &node->interceptors[s->asked++];
 
 		if (i->admit)
-			status = i->admit(i->arg, s, s->service->name, method_of(s), message);
+			status = i->admit(i->arg, wf_worker_handle(s), s->service->name,
+					  method_of(s), message);
 	}
 	if (status == WEFT_OK)
 		return status;
@@ -140,7 +141,7 @@ void wf_intercept_served(struct wf_server_call *s, enum weft_status status)
 		const struct weft_interceptor *i = &node->interceptors[--s->asked];
 
 		if (i->served)
-			i->served(i->arg, s, s->service->name, method_of(s), status,
-				  since_ns(s->serving->transfer->engine, s->began_ns));
+			i->served(i->arg, wf_worker_handle(s), s->service->name, method_of(s),
+				  status, since_ns(s->serving->transfer->engine, s->began_ns));
 	}
 }

@@ -83,6 +83,8 @@ static void free_call(struct weft_op *op)
 		wf_list_remove(&op->call.child.node);
 		pthread_mutex_unlock(&op->owner->lock);
 	}
+	if (op->call.reply)
+		protobuf_c_message_free_unpacked(op->call.reply, NULL);
 	free(op->call.metadata);
 	free(op->call.retry);
 	wf_attachments_forget(&op->call.attached);
@@ -192,9 +194,6 @@ static void run_closure(struct weft_op *op)
 	}
 	wf_intercept_ended(op);
 	reply(op->call.closure, op->call.reply, op->call.closure_data, &e);
-	if (op->call.reply)
-		protobuf_c_message_free_unpacked(op->call.reply, NULL);
-	op->call.reply = NULL;
 }
 
 static void stop(struct weft_op *op, const struct wf_error *e)
@@ -345,13 +344,15 @@ int wf_rpc_new(struct weft_peer *peer, const struct weft_call_options *options,
 	       struct weft_op **op)
 {
 	const struct weft_op_options *nested;
+	struct wf_server_call *parent;
 	struct weft_call_options given;
 	struct weft_op *fresh;
 	uint8_t *metadata;
 	uint32_t bytes;
 	int err = wf_check_options(options, &given, sizeof(given));
 
-	if (!err && given.parent && wf_worker_of(given.parent)->node != peer->owner)
+	parent = err ? NULL : wf_worker_served(given.parent);
+	if (parent && wf_worker_of(parent)->node != peer->owner)
 		err = wf_last_set(-EINVAL, "the call that is served belongs to another node");
 	if (!err && given.message_bytes_max > WF_CALL_BYTES_MOST)
 		err = wf_last_set(-EINVAL, "message_bytes_max is %llu: at most %zu",
@@ -378,8 +379,8 @@ int wf_rpc_new(struct weft_peer *peer, const struct weft_call_options *options,
 			return err;
 		}
 	}
-	if (given.parent)
-		adopt(given.parent, fresh);
+	if (parent)
+		adopt(parent, fresh);
 	if (given.message_bytes_max)
 		fresh->call.call.bytes_max = given.message_bytes_max;
 	fresh->call.compression = given.compression;

@@ -21,7 +21,7 @@ struct wf_op_call {
 	const ProtobufCMessageDescriptor *output;
 	ProtobufCClosure closure;
 	void *closure_data;
-	ProtobufCMessage *reply;  /* kept from the end until the closure has run */
+	ProtobufCMessage *reply;  /* NULL: none; any thread reads it once the call has ended */
 	enum weft_compression compression; /* for the request */
 	bool reply_compressed;    /* the reply was compressed */
 	ProtobufCService service; /* for weft_call_open: one invocation */

@@ -51,6 +51,18 @@ static inline struct wf_worker *wf_worker_of(const struct wf_server_call *served
 	return WF_CONTAINER(served->serving, struct wf_worker, serving);
 }
 
+/* Returns the server call behind @call, the user's handle; NULL for NULL. */
+static inline struct wf_server_call *wf_worker_served(struct weft_served *call)
+{
+	return (struct wf_server_call *)(void *)call;
+}
+
+/* Returns the user's handle of @served; NULL for NULL. */
+static inline struct weft_served *wf_worker_handle(struct wf_server_call *served)
+{
+	return (struct weft_served *)(void *)served;
+}
+
 /* Open the worker's engine, with the worker's own sink.  Threads: setup. */
 int wf_worker_open(struct wf_worker *worker, struct wf_engine_config *config, struct wf_error *e);
 

@@ -131,14 +131,14 @@ static void serve_join(Weft__Perf__Perf_Service *service, const Weft__Perf__Call
 		.size = sizeof(options),
 		.op = { .size = sizeof(options.op), .timeout_ns = WEFT_FOREVER, .done = watch_ended },
 	};
-	struct weft_peer *peer = weft_call_peer(call);
+	struct weft_peer *peer = weft_served_peer(weft_served(call));
 	struct perf_server *server = server_of(service);
 	struct caller *caller = NULL;
 
 	if (server->caller_count < CALLERS_MAX)
 		caller = calloc(1, sizeof(*caller));
 	if (!caller) {
-		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "too many callers");
+		weft_served_fail(weft_served(call), WEFT_RESOURCE_EXHAUSTED, "too many callers");
 		return;
 	}
 	caller->server = server;
@@ -147,7 +147,7 @@ static void serve_join(Weft__Perf__Perf_Service *service, const Weft__Perf__Call
 	options.op.arg = caller;
 	if (weft_recv(server->node, peer, request->number, CALLER_KEY, strlen(CALLER_KEY), NULL,
 		      &options, &caller->watch)) {
-		weft_call_fail(call, WEFT_INTERNAL, weft_error());
+		weft_served_fail(weft_served(call), WEFT_INTERNAL, weft_error());
 		free(caller);
 		return;
 	}
@@ -400,7 +400,7 @@ static int run_post(struct run *run)
 /* Find the run @number of the caller that makes @call: another caller's is none of its business. */
 static struct run *run_find(const struct perf_server *server, void *call, uint64_t number)
 {
-	const struct weft_peer *peer = weft_call_peer(call);
+	const struct weft_peer *peer = weft_served_peer(weft_served(call));
 	struct run *run = server->runs;
 
 	while (run && (run->number != number || run->peer != peer))
@@ -429,24 +429,26 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
 	struct perf_server *server = server_of(service);
 	const struct perf_place place = { request->pool, request->cuda };
-	struct weft_peer *peer = weft_call_peer(call);
+	struct weft_peer *peer = weft_served_peer(weft_served(call));
 	struct run *run = NULL;
 	const char *why;
 	int err;
 
 	if (!run_allowed(request)) {
-		weft_call_fail(call, WEFT_OUT_OF_RANGE, "the run is larger than this server allows");
+		weft_served_fail(weft_served(call), WEFT_OUT_OF_RANGE,
+				 "the run is larger than this server allows");
 		return;
 	}
 	why = perf_run_open(&place);
 	if (why) {
-		weft_call_fail(call, WEFT_FAILED_PRECONDITION, why);
+		weft_served_fail(weft_served(call), WEFT_FAILED_PRECONDITION, why);
 		return;
 	}
 	if (server->run_count < RUNS_MAX)
 		run = run_new(server, peer, request);
 	if (!run) {
-		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for another run");
+		weft_served_fail(weft_served(call), WEFT_RESOURCE_EXHAUSTED,
+				 "no memory for another run");
 		return;
 	}
 	run->next = server->runs;
@@ -456,7 +458,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 	run->pending++;
 	err = run_post(run);
 	if (err)
-		weft_call_fail(call, WEFT_INTERNAL, weft_error());
+		weft_served_fail(weft_served(call), WEFT_INTERNAL, weft_error());
 	else
 		reply(&nothing, call);
 	run->pending--;
@@ -469,7 +471,7 @@ static void serve_end(Weft__Perf__Perf_Service *service, const Weft__Perf__RunEn
 	struct run *run = run_find(server_of(service), call, request->number);
 
 	if (!run || run->end) {
-		weft_call_fail(call, WEFT_NOT_FOUND, "there is no such run");
+		weft_served_fail(weft_served(call), WEFT_NOT_FOUND, "there is no such run");
 		return;
 	}
 	run->ending = true;
@@ -564,7 +566,8 @@ static void attached_settle(struct attached *a)
 			weft_op_free(a->ops[i]);
 	}
 	if (a->failed)
-		weft_call_fail(a->call, WEFT_ABORTED, "an attachment can't be received");
+		weft_served_fail(weft_served(a->call), WEFT_ABORTED,
+				 "an attachment can't be received");
 	else
 		a->reply(&report, a->call);
 	free(a);
@@ -605,14 +608,14 @@ static int attached_begin(struct attached *a, const struct weft_recv_options *op
 	if (part)
 		into = perf_run_tensor(&a->body->run->place, part->memory, &part->shape,
 				       part->bytes);
-	return weft_call_receive(a->call, a->count, part ? &into : NULL, options,
-				 &a->ops[a->count]);
+	return weft_served_receive(weft_served(a->call), a->count, part ? &into : NULL, options,
+				   &a->ops[a->count]);
 }
 
 static void attached_receive(const struct perf_server *server, const Weft__Perf__Body *request,
 			     Weft__Perf__BodyReport_Closure reply, void *call)
 {
-	unsigned count = weft_call_attachments(call);
+	unsigned count = weft_served_attachments(weft_served(call));
 	struct attached *a = calloc(1, sizeof(*a) + count * sizeof(a->ops[0]));
 	struct weft_recv_options options = {
 		.size = sizeof(options),
@@ -621,7 +624,8 @@ static void attached_receive(const struct perf_server *server, const Weft__Perf_
 	};
 
 	if (!a) {
-		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for attachments");
+		weft_served_fail(weft_served(call), WEFT_RESOURCE_EXHAUSTED,
+				 "no memory for attachments");
 		return;
 	}
 	a->reply = reply;
@@ -631,7 +635,8 @@ static void attached_receive(const struct perf_server *server, const Weft__Perf_
 	a->index = request->index;
 	a->left = 1;
 	if (attached_enter(server, a, count)) {
-		weft_call_fail(call, WEFT_OUT_OF_RANGE, "the run has no room for it");
+		weft_served_fail(weft_served(call), WEFT_OUT_OF_RANGE,
+				 "the run has no room for it");
 		free(a);
 		return;
 	}
@@ -651,12 +656,13 @@ static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body 
 {
 	Weft__Perf__BodyReport report;
 
-	if (weft_call_attachments(call)) {
+	if (weft_served_attachments(weft_served(call))) {
 		attached_receive(server_of(service), request, reply, call);
 		return;
 	}
 	if (!report_of(request, &report)) {
-		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for the reply");
+		weft_served_fail(weft_served(call), WEFT_RESOURCE_EXHAUSTED,
+				 "no memory for the reply");
 		return;
 	}
 	reply(&report, call);

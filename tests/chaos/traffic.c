@@ -209,7 +209,7 @@ static void answer(struct traffic *t, const Chaos__Request *request,
 	reply.payload.len = request->reply_bytes;
 	reply.payload.data = malloc(reply.payload.len + 1);
 	if (!reply.payload.data) {
-		weft_call_fail(closure_data, WEFT_RESOURCE_EXHAUSTED, "no memory for a reply");
+		weft_served_fail(closure_data, WEFT_RESOURCE_EXHAUSTED, "no memory for a reply");
 		return;
 	}
 	content_put(reply.payload.data, reply.payload.len, &what);
@@ -248,7 +248,7 @@ static void echo(Chaos__Echo_Service *service, const Chaos__Request *request,
 		answer(t, request, closure, closure_data);
 		return;
 	}
-	weft_call_defer(closure_data);
+	weft_served_defer(closure_data);
 	pthread_mutex_lock(&t->owed_lock);
 	*owed = (struct owed){ t->owed, request, closure, closure_data,
 			       now_ns() + request->pause_ms * MS };

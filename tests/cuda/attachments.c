@@ -61,16 +61,16 @@ static void answer(void)
 	static const struct weft_send_options options = { .size = sizeof(options),
 							  .stream = WEFT_NO_STREAM };
 	Calls__Response reply = CALLS__RESPONSE__INIT;
-	unsigned count = weft_call_attachments(served.call);
+	unsigned count = weft_served_attachments(served.call);
 
 	for (unsigned i = 0; i < count && !served.failed; i++) {
-		unsigned n = place_for(weft_call_attachment(served.call, i, NULL)->shape[0]);
+		unsigned n = place_for(weft_served_attachment(served.call, i, NULL)->shape[0]);
 
-		served.failed = weft_reply_attach(served.call, &served.places[n].tensor, &options,
-						  &served.back[n]);
+		served.failed = weft_served_attach(served.call, &served.places[n].tensor, &options,
+						   &served.back[n]);
 	}
 	if (served.failed)
-		weft_call_fail(served.call, WEFT_ABORTED, "an attachment did not come");
+		weft_served_fail(served.call, WEFT_ABORTED, "an attachment did not come");
 	else
 		served.closure(&reply, served.call);
 	served.awaited = 0;
@@ -92,7 +92,7 @@ static void receive(Calls__Test_Service *service, const Calls__Request *request,
 	struct weft_recv_options options = { .size = sizeof(options),
 					     .op = { .size = sizeof(options.op), .done = came },
 					     .stream = WEFT_NO_STREAM };
-	unsigned count = weft_call_attachments(call);
+	unsigned count = weft_served_attachments(call);
 	struct weft_op *op;
 
 	(void)service;
@@ -102,9 +102,9 @@ static void receive(Calls__Test_Service *service, const Calls__Request *request,
 	served.failed = false;
 	served.awaited = count + 1;
 	for (unsigned i = 0; i < count; i++) {
-		unsigned n = place_for(weft_call_attachment(call, i, NULL)->shape[0]);
+		unsigned n = place_for(weft_served_attachment(call, i, NULL)->shape[0]);
 
-		if (weft_call_receive(call, i, &served.places[n].tensor, &options, &op))
+		if (weft_served_receive(call, i, &served.places[n].tensor, &options, &op))
 			abort();
 	}
 }

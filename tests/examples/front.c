@@ -85,7 +85,7 @@ static enum weft_status generate(struct weft_stream *stream, const char *prompt)
 		status = atomic_load(&stop) ? WEFT_UNAVAILABLE : say(stream, word);
 	}
 	printf("%u tokens for \"%.40s\", %.3f s before the deadline: %s\n", made, prompt,
-	       (double)weft_call_left_ns(weft_stream_call(stream)) / (double)SECOND_NS,
+	       (double)weft_served_left_ns(weft_stream_served(stream)) / (double)SECOND_NS,
 	       weft_status_name(status));
 	fflush(stdout);
 	return status;

@@ -70,7 +70,7 @@ static struct member *enter(struct server *s, uint32_t worker, void *call)
 	struct member *m = worker < s->count ? &s->members[worker] : NULL;
 
 	if (!m) {
-		weft_call_fail(call, WEFT_INVALID_ARGUMENT, "no such worker");
+		weft_served_fail(weft_served(call), WEFT_INVALID_ARGUMENT, "no such worker");
 		return NULL;
 	}
 	pthread_mutex_lock(&s->lock);
@@ -79,7 +79,7 @@ static struct member *enter(struct server *s, uint32_t worker, void *call)
 	m->asks.told = true;
 	pthread_mutex_unlock(&s->lock);
 
-	weft_call_fail(call, WEFT_ABORTED, s->why->text);
+	weft_served_fail(weft_served(call), WEFT_ABORTED, s->why->text);
 	bell_ring(&s->bell);
 	return NULL;
 }
@@ -115,7 +115,7 @@ static void handle_join(Ps__Trainer_Service *service,
 	leave(s);
 
 	if (refusal.text[0])
-		weft_call_fail(call, WEFT_FAILED_PRECONDITION, refusal.text);
+		weft_served_fail(weft_served(call), WEFT_FAILED_PRECONDITION, refusal.text);
 	else
 		reply(&done, call);
 }
@@ -137,7 +137,7 @@ static void handle_barrier(Ps__Trainer_Service *service,
 	}
 	leave(s);
 	if (!fits)
-		weft_call_fail(call, WEFT_FAILED_PRECONDITION, "out of turn");
+		weft_served_fail(weft_served(call), WEFT_FAILED_PRECONDITION, "out of turn");
 }
 
 static void handle_step(Ps__Trainer_Service *service,
@@ -158,7 +158,7 @@ static void handle_step(Ps__Trainer_Service *service,
 	}
 	leave(s);
 	if (!fits)
-		weft_call_fail(call, WEFT_FAILED_PRECONDITION, "out of turn");
+		weft_served_fail(weft_served(call), WEFT_FAILED_PRECONDITION, "out of turn");
 }
 
 static void handle_end(Ps__Trainer_Service *service,
@@ -462,7 +462,7 @@ static void fail_calls(struct server *s)
 	pthread_mutex_unlock(&s->lock);
 
 	for (unsigned i = 0; i < count; i++)
-		weft_call_fail(calls[i], WEFT_ABORTED, s->why->text);
+		weft_served_fail(weft_served(calls[i]), WEFT_ABORTED, s->why->text);
 }
 
 /* Stay until every worker that lives has heard why, but not for long. */

@@ -39,11 +39,11 @@ static int is_same(const char *given, const char *secret)
 	return !differs;
 }
 
-static enum weft_status admit(void *secret, void *call, const char *service,
+static enum weft_status admit(void *secret, struct weft_served *call, const char *service,
 			      const char *method, const char **message)
 {
 	size_t count;
-	const struct weft_metadata *pairs = weft_call_metadata(call, &count);
+	const struct weft_metadata *pairs = weft_served_metadata(call, &count);
 
 	(void)service;
 	(void)method;
@@ -56,12 +56,12 @@ static enum weft_status admit(void *secret, void *call, const char *service,
 	return WEFT_UNAUTHENTICATED;
 }
 
-static void served(void *secret, void *call, const char *service, const char *method,
+static void served(void *secret, struct weft_served *call, const char *service, const char *method,
 		   enum weft_status status, uint64_t took_ns)
 {
 	(void)secret;
 	(void)took_ns;
-	printf("%s/%s for %s: %s\n", service, method, weft_peer_name(weft_call_peer(call)),
+	printf("%s/%s for %s: %s\n", service, method, weft_peer_name(weft_served_peer(call)),
 	       weft_status_name(status));
 	fflush(stdout);
 }
@@ -100,7 +100,7 @@ static void serve(char *secret)
 
 /* The caller. */
 
-static enum weft_status begin(void *secret, struct weft_op *op, void *parent,
+static enum weft_status begin(void *secret, struct weft_op *op, struct weft_served *parent,
 			      const char *service, const char *method, const char **message)
 {
 	char value[200];

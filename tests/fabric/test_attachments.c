@@ -131,7 +131,7 @@ static void received(struct weft_op *op, void *arg)
 		e->closure(&reply, e->call);
 	} else {
 		heard(e);
-		weft_call_fail(e->call, WEFT_ABORTED, weft_op_message(op));
+		weft_served_fail(e->call, WEFT_ABORTED, weft_op_message(op));
 	}
 	give_buffer(e->into);
 	weft_op_free(op);
@@ -154,8 +154,8 @@ static void receive(Calls__Test_Service *service, const Calls__Request *request,
 	(void)service;
 	*e = (struct errand){ request->sleep_ms, closure, closure_data, take_buffer() };
 	into = pair_tensor(e->into, &bytes);
-	weft_call_on_cancel(closure_data, heard, e);
-	if (weft_call_receive(closure_data, 0, &into, &options, &op))
+	weft_served_on_cancel(closure_data, heard, e);
+	if (weft_served_receive(closure_data, 0, &into, &options, &op))
 		abort();
 	atomic_store(&board->calls[e->number].begun_ns, pair_now_ns());
 }
@@ -177,13 +177,13 @@ static void give_back(struct mirror *m)
 		struct weft_send_options options = { .size = sizeof(options), .flags = WEFT_SNAPSHOT };
 		const struct weft_tensor *t = weft_op_tensor(m->ops[i], NULL);
 
-		good = good && t && !weft_reply_attach(m->call, t, &options, NULL);
+		good = good && t && !weft_served_attach(m->call, t, &options, NULL);
 		weft_op_free(m->ops[i]);
 	}
 	if (good)
 		m->closure(&reply, m->call);
 	else
-		weft_call_fail(m->call, WEFT_DATA_LOSS, "something did not come");
+		weft_served_fail(m->call, WEFT_DATA_LOSS, "something did not come");
 	free(m);
 }
 
@@ -207,11 +207,12 @@ static void mirror(Calls__Test_Service *service, const Calls__Request *request,
 
 	(void)service;
 	(void)request;
-	*m = (struct mirror){ closure, closure_data, weft_call_attachments(closure_data), { NULL } };
+	*m = (struct mirror){ closure, closure_data, weft_served_attachments(closure_data),
+			      { NULL } };
 	if (m->awaited != PAIR_COUNT(m->ops))
 		abort();
 	for (unsigned i = 0; i < PAIR_COUNT(m->ops); i++)
-		if (weft_call_receive(closure_data, i, NULL, &options, &m->ops[i]))
+		if (weft_served_receive(closure_data, i, NULL, &options, &m->ops[i]))
 			abort();
 }
 

@@ -48,12 +48,12 @@ static void answer(const Calls__Request *request, Calls__Response_Closure closur
 	Calls__Response reply = CALLS__RESPONSE__INIT;
 
 	if (request->status) {
-		weft_call_fail(closure_data, (enum weft_status)request->status->code,
-			       request->status->message);
+		weft_served_fail(closure_data, (enum weft_status)request->status->code,
+				 request->status->message);
 		return;
 	}
 	if (!pair_matches(request->payload.data, request->payload.len, 1)) {
-		weft_call_fail(closure_data, WEFT_DATA_LOSS, "not what was sent");
+		weft_served_fail(closure_data, WEFT_DATA_LOSS, "not what was sent");
 		return;
 	}
 	reply.payload.len = request->response_bytes;
@@ -86,7 +86,7 @@ static void in_thread(void *(*run)(void *), const Calls__Request *request,
 	pthread_t thread;
 
 	*later = (struct later){ request, closure, closure_data };
-	weft_call_defer(closure_data);
+	weft_served_defer(closure_data);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (pthread_create(&thread, &attr, run, later))
@@ -117,10 +117,10 @@ static void *answer_never(void *arg)
 	struct later *later = arg;
 	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
 
-	while (!weft_call_cancelled(later->closure_data) && pair_now_ns() < until)
+	while (!weft_served_cancelled(later->closure_data) && pair_now_ns() < until)
 		pair_sleep_ms(1);
-	atomic_store(&last_left_ns, weft_call_left_ns(later->closure_data));
-	weft_call_fail(later->closure_data, WEFT_ABORTED, "nobody wants to know");
+	atomic_store(&last_left_ns, weft_served_left_ns(later->closure_data));
+	weft_served_fail(later->closure_data, WEFT_ABORTED, "nobody wants to know");
 	free(later);
 	if (pair_now_ns() < until)
 		atomic_fetch_add(&cancelled_count, 1);
@@ -132,7 +132,7 @@ static void handle_never(Calls__Test_Service *service, const Calls__Request *req
 {
 	(void)service;
 	(void)closure; /* it always fails */
-	atomic_store(&first_left_ns, weft_call_left_ns(closure_data));
+	atomic_store(&first_left_ns, weft_served_left_ns(closure_data));
 	in_thread(answer_never, request, NULL, closure_data);
 	atomic_fetch_add(&handled_count, 1);
 }
@@ -151,7 +151,7 @@ static void bounced(const Calls__Nothing *reply, void *arg)
 	if (reply)
 		bounce->closure(reply, bounce->closure_data);
 	else
-		weft_call_fail(bounce->closure_data, WEFT_INTERNAL, "the call back failed");
+		weft_served_fail(bounce->closure_data, WEFT_INTERNAL, "the call back failed");
 	weft_stub_close(bounce->stub);
 	free(bounce);
 }
@@ -163,8 +163,9 @@ static void handle_bounce(Calls__Test_Service *service, const Calls__Nothing *re
 
 	(void)service;
 	*bounce = (struct bounce){ .closure = closure, .closure_data = closure_data };
-	if (weft_stub_open(weft_call_peer(closure_data), &calls__test__descriptor, &bounce->stub)) {
-		weft_call_fail(closure_data, WEFT_INTERNAL, weft_error());
+	if (weft_stub_open(weft_served_peer(closure_data), &calls__test__descriptor,
+			   &bounce->stub)) {
+		weft_served_fail(closure_data, WEFT_INTERNAL, weft_error());
 		free(bounce);
 		return;
 	}
@@ -178,7 +179,7 @@ static void relayed(const Calls__Nothing *reply, void *arg)
 	enum weft_status status = weft_reply_status(&text);
 
 	(void)reply; /* Never always fails */
-	weft_call_fail(bounce->closure_data, status, text);
+	weft_served_fail(bounce->closure_data, status, text);
 	weft_stub_close(bounce->stub);
 	free(bounce);
 }
@@ -193,7 +194,8 @@ static void handle_relay(Calls__Test_Service *service, const Calls__Request *req
 
 	(void)service;
 	*bounce = (struct bounce){ .closure = closure, .closure_data = closure_data };
-	need(!weft_stub_open(weft_call_peer(closure_data), &calls__test__descriptor, &bounce->stub));
+	need(!weft_stub_open(weft_served_peer(closure_data), &calls__test__descriptor,
+			     &bounce->stub));
 	need(!weft_call_open(bounce->stub, &options, &one, &op));
 	calls__test__never(one, request, relayed, bounce);
 	weft_op_free(op);
@@ -314,6 +316,29 @@ static void finish(struct weft_op *op, const struct heard *heard, size_t bytes)
 	need(heard->status == WEFT_OK && !heard->text[0]);
 	need(!weft_op_tensor(op, NULL));
 	weft_op_free(op);
+}
+
+static void a_reply_stays_until_its_operation_is_freed(void **state)
+{
+	Calls__Request request = CALLS__REQUEST__INIT;
+	const Calls__Response *reply;
+	struct client client;
+	struct weft_op *op;
+
+	(void)state;
+	open_client(&client, pair_any());
+	request.response_bytes = 1000;
+	calls__test__unary(once(client.stub, 0, &op), &request, NULL, NULL);
+	pair_ended(op, WEFT_OK);
+	reply = (const Calls__Response *)(const void *)weft_call_reply(op);
+	need(reply && reply->payload.len == 1000);
+	need(pair_matches(reply->payload.data, 1000, 2));
+	weft_op_free(op);
+	calls__test__unary(once(client.stub, 1, &op), &request, NULL, NULL);
+	pair_ended(op, WEFT_DEADLINE_EXCEEDED);
+	need(!weft_call_reply(op));
+	weft_op_free(op);
+	close_client(&client);
 }
 
 static void an_empty_call_gets_an_empty_answer(void **state)
@@ -907,6 +932,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(pair_name_the_missing),
+		TEST(a_reply_stays_until_its_operation_is_freed),
 		TEST(an_empty_call_gets_an_empty_answer),
 		TEST(requests_and_answers_may_be_large),
 		TEST(a_thousand_large_calls_may_be_outstanding),

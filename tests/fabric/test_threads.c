@@ -147,8 +147,8 @@ static void *answer(void *arg)
 
 	reply.payload.len = later->bytes;
 	reply.payload.data = calloc(1, later->bytes + 1u);
-	if (weft_call_cancelled(later->closure_data) || !weft_call_left_ns(later->closure_data))
-		weft_call_fail(later->closure_data, WEFT_ABORTED, "nobody wants to know");
+	if (weft_served_cancelled(later->closure_data) || !weft_served_left_ns(later->closure_data))
+		weft_served_fail(later->closure_data, WEFT_ABORTED, "nobody wants to know");
 	else
 		later->closure(&reply, later->closure_data);
 	free(reply.payload.data);
@@ -165,7 +165,7 @@ static void handle_later(Calls__Test_Service *service, const Calls__Request *req
 
 	(void)service;
 	*later = (struct later){ closure, closure_data, request->response_bytes };
-	weft_call_defer(closure_data);
+	weft_served_defer(closure_data);
 	atomic_fetch_add(&answering, 1);
 	if (pthread_create(&thread, NULL, answer, later))
 		abort();

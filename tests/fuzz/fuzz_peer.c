@@ -80,15 +80,16 @@ static void handle(unsigned number, void *call)
 	struct weft_tensor t = row(&bytes);
 
 	(void)number;
-	for (unsigned i = 0; i < weft_call_attachments(call) && receive_count < RECEIVES_MAX; i++) {
+	for (unsigned i = 0; i < weft_served_attachments(call) && receive_count < RECEIVES_MAX;
+	     i++) {
 		struct wf_flight *f = flight();
 		struct weft_recv_options options = { .size = sizeof(options) };
 
 		receive_count++;
 		options.op = wf_flight_begin(f, LIMIT_NS);
-		must(!weft_call_receive(call, i, NULL, &options, &f->op));
+		must(!weft_served_receive(call, i, NULL, &options, &f->op));
 	}
-	must(!weft_reply_attach(call, &t, NULL, NULL));
+	must(!weft_served_attach(call, &t, NULL, NULL));
 	wf_world_answer(call, source, SMALL);
 }
 

@@ -143,10 +143,10 @@ static void *answer(void *arg)
 {
 	struct visit *v = arg;
 	const Swap__Validated done = SWAP__VALIDATED__INIT;
-	const char *why = swap(weft_call_peer(v->call), "back", "there", v->bytes, NULL);
+	const char *why = swap(weft_served_peer(v->call), "back", "there", v->bytes, NULL);
 
 	if (why)
-		weft_call_fail(v->call, WEFT_DATA_LOSS, why);
+		weft_served_fail(v->call, WEFT_DATA_LOSS, why);
 	else
 		v->closure(&done, v->call);
 	free(v);
@@ -163,7 +163,7 @@ static void handle_swap(Swap__Swap_Service *service, const Swap__Tensors *reques
 	if (!v)
 		abort();
 	*v = (struct visit){ request->bytes, closure, call };
-	weft_call_defer(call);
+	weft_served_defer(call);
 	if (pthread_create(&thread, NULL, answer, v))
 		abort();
 	pthread_detach(thread);

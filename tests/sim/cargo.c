@@ -192,7 +192,7 @@ static int attach(const struct wf_item *item, const struct wf_berth *berth,
 	if (berth->request)
 		return weft_call_attach(berth->request, t, options, op);
 	if (berth->reply)
-		return weft_reply_attach(berth->reply, t, options, op);
+		return weft_served_attach(berth->reply, t, options, op);
 	return weft_stream_attach(berth->stream, t, options, op);
 }
 
@@ -200,10 +200,10 @@ static int attach(const struct wf_item *item, const struct wf_berth *berth,
 static uint64_t call_due_ns(const struct wf_load *load, const struct wf_berth *berth)
 {
 	void *call = berth->reply ? berth->reply :
-		     berth->stream ? weft_stream_call(berth->stream) : NULL;
+		     berth->stream ? weft_stream_served(berth->stream) : NULL;
 
 	if (call)
-		return wf_clock_now() + weft_call_left_ns(call);
+		return wf_clock_now() + weft_served_left_ns(call);
 	return load->leg->flight.started_ns + load->leg->limit_ns;
 }
 
@@ -334,9 +334,9 @@ static void receive(struct wf_item *item)
 		into = &t;
 	}
 	end->due_ns = wf_clock_now() +
-		      (end->limit_ns ? end->limit_ns : weft_call_left_ns(load->call));
+		      (end->limit_ns ? end->limit_ns : weft_served_left_ns(load->call));
 	if (load->call)
-		err = weft_call_receive(load->call, item->index, into, &options, &end->flight.op);
+		err = weft_served_receive(load->call, item->index, into, &options, &end->flight.op);
 	else
 		err = weft_op_receive(load->op, item->index, into, &options, &end->flight.op);
 	note_begin(item, end, reader_of(load), err);
@@ -378,7 +378,7 @@ static uint64_t run_load(struct wf_load *load, uint64_t now)
 
 static const struct weft_tensor *look(const struct wf_load *load, unsigned index, unsigned *flags)
 {
-	return load->call ? weft_call_attachment(load->call, index, flags) :
+	return load->call ? weft_served_attachment(load->call, index, flags) :
 			    weft_op_attachment(load->op, index, flags);
 }
 
@@ -399,7 +399,7 @@ static bool is_announced(const struct wf_item *item)
 
 static void check_came(const struct wf_load *load)
 {
-	unsigned count = load->call ? weft_call_attachments(load->call) :
+	unsigned count = load->call ? weft_served_attachments(load->call) :
 				      weft_op_attachments(load->op);
 
 	if (count != load->attached)
@@ -475,7 +475,7 @@ static void give_up(struct server *s)
 
 	if (!up->closed)
 		close_load(up);
-	weft_call_fail(s->call, WEFT_CANCELLED, "the handler can't go on");
+	weft_served_fail(s->call, WEFT_CANCELLED, "the handler can't go on");
 	forget_server(s);
 }
 
@@ -497,7 +497,7 @@ static void answer(struct server *s)
 		close_load(leg->cargo.up);
 	wf_cargo_attach(leg->cargo.down, &berth);
 	if (leg->hold_ns == UINT64_MAX)
-		weft_call_fail(s->call, WEFT_ABORTED, "as the test wants");
+		weft_served_fail(s->call, WEFT_ABORTED, "as the test wants");
 	else
 		wf_world_answer(s->call, leg->buffer, leg->bytes);
 	forget_server(s);
@@ -531,7 +531,7 @@ void wf_cargo_serve(struct wf_leg *leg, unsigned number, void *call)
 	wf_list_append(&servers, &s->node);
 	assert_int_equal(leg->cargo.up->came_ns, 0);
 	leg->cargo.up->call = call;
-	weft_call_on_cancel(call, cancelled, s);
+	weft_served_on_cancel(call, cancelled, s);
 	came(leg->cargo.up);
 	(void)run_server(s, wf_clock_now());
 }

@@ -230,9 +230,9 @@ static void cancelled(void *arg)
 
 static void serve(unsigned number, struct weft_stream *stream)
 {
-	void *call = weft_stream_call(stream);
+	void *call = weft_stream_served(stream);
 	size_t count;
-	const struct weft_metadata *pairs = weft_call_metadata(call, &count);
+	const struct weft_metadata *pairs = weft_served_metadata(call, &count);
 	struct server *s;
 
 	/* No memory for them. */
@@ -249,7 +249,7 @@ static void serve(unsigned number, struct weft_stream *stream)
 	wf_list_append(&servers, &s->node);
 	wf_faults_assert_serves(number, &s->leg->flight);
 	s->leg->handled++;
-	weft_call_on_cancel(call, cancelled, s);
+	weft_served_on_cancel(call, cancelled, s);
 	answer(s);
 	s->enough = !s->leg->talk.asks;
 	settle(s);

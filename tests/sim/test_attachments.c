@@ -91,7 +91,7 @@ static void keep(unsigned number, void *call)
 	(void)number;
 	assert_null(served);
 	served = call;
-	weft_call_on_cancel(call, note_cancel, NULL);
+	weft_served_on_cancel(call, note_cancel, NULL);
 }
 
 static bool is_served(void *ctx)
@@ -183,12 +183,13 @@ static bool have_landed(const struct wf_flight *f, size_t count)
 static void take_all(struct exchange *x)
 {
 	x->taking = true;
-	assert_int_equal(weft_call_attachments(served), THERE);
+	assert_int_equal(weft_served_attachments(served), THERE);
 	for (unsigned i = 0; i < THERE; i++) {
 		struct weft_recv_options options = { .size = sizeof(options),
 						     .op = wf_flight_begin(&x->taken[i], 0) };
 
-		assert_int_equal(weft_call_receive(served, i, NULL, &options, &x->taken[i].op), 0);
+		assert_int_equal(weft_served_receive(served, i, NULL, &options, &x->taken[i].op),
+				 0);
 	}
 }
 
@@ -200,8 +201,8 @@ static void answer_all(struct exchange *x)
 	for (size_t i = 0; i < BACK; i++) {
 		struct weft_send_options options = sending(&x->replied[i], 0);
 
-		assert_int_equal(weft_reply_attach(served, &tensors[i], &options,
-						   &x->replied[i].op), 0);
+		assert_int_equal(weft_served_attach(served, &tensors[i], &options,
+						    &x->replied[i].op), 0);
 	}
 	x->answered = true;
 	answer();
@@ -337,7 +338,7 @@ static void happen(enum event event, struct exchange *x)
 	case LEAVE:
 		/* A call that is kept must be answered before its node closes. */
 		if (served)
-			weft_call_fail(served, WEFT_ABORTED, "I leave");
+			weft_served_fail(served, WEFT_ABORTED, "I leave");
 		served = NULL;
 		wf_world_leave(1);
 		break;
@@ -483,7 +484,7 @@ static void take(struct wf_flight *f, unsigned index, const struct weft_tensor *
 		.size = sizeof(options), .op = wf_flight_begin(f, 0), .flags = flags,
 	};
 
-	assert_int_equal(weft_call_receive(served, index, into, &options, &f->op), 0);
+	assert_int_equal(weft_served_receive(served, index, into, &options, &f->op), 0);
 }
 
 static void the_handler_sees_what_has_come_before_it_receives_it(void **state)
@@ -508,19 +509,19 @@ static void the_handler_sees_what_has_come_before_it_receives_it(void **state)
 	assert_int_equal(weft_call_attach(call.op, &t, &dead, &attached[1].op), 0);
 	invoke(service, &call, SMALL);
 	assert_true(wf_world_run(is_served, NULL, S));
-	assert_int_equal(weft_call_attachments(served), 2);
-	seen = weft_call_attachment(served, 0, &flags);
+	assert_int_equal(weft_served_attachments(served), 2);
+	seen = weft_served_attachment(served, 0, &flags);
 	assert_int_equal(flags, WEFT_OPAQUE);
 	assert_int_equal(seen->ndim, 1);
 	assert_int_equal(seen->shape[0], SMALL);
 	assert_null(seen->data);
-	seen = weft_call_attachment(served, 1, &flags);
+	seen = weft_served_attachment(served, 1, &flags);
 	assert_int_equal(flags, WEFT_DEAD);
 	assert_int_equal(seen->ndim, 2);
 	assert_int_equal(seen->shape[0], 300);
 	assert_int_equal(seen->shape[1], 50);
 	assert_int_equal(seen->dtype.code, WEFT_UINT);
-	assert_null(weft_call_attachment(served, 2, NULL));
+	assert_null(weft_served_attachment(served, 2, NULL));
 	answer();
 	wf_flight_land(&call, 1, S);
 	wf_flight_land(attached, 2, S);
@@ -581,7 +582,7 @@ static void an_attachment_is_received_once(void **state)
 	wf_flight_land(taken, 2, S);
 	assert_int_equal(taken[0].status, WEFT_OK);
 	assert_int_equal(taken[1].status, WEFT_FAILED_PRECONDITION);
-	assert_int_equal(weft_call_receive(served, 1, NULL, NULL, &op), -EINVAL);
+	assert_int_equal(weft_served_receive(served, 1, NULL, NULL, &op), -EINVAL);
 	answer();
 	wf_flight_land(&call, 1, S);
 	wf_flight_free(&call, 1);
@@ -657,7 +658,7 @@ static void an_attachment_the_caller_does_not_receive_is_released_with_its_call(
 		open_world(wf_world_shapes[i]);
 		call_with(&call, &attached, SMALL);
 		options = sending(&replied, 0);
-		assert_int_equal(weft_reply_attach(served, &t, &options, &replied.op), 0);
+		assert_int_equal(weft_served_attach(served, &t, &options, &replied.op), 0);
 		answer();
 		wf_flight_land(&call, 1, S);
 		assert_int_equal(call.status, WEFT_OK);
@@ -685,7 +686,7 @@ static void attachments_of_a_reply_end_with_the_calls_deadline(void **state)
 	open_world(WF_WORLD_CONNECTED);
 	call_with(&call, &attached, SMALL);
 	options = sending(&replied, 0);
-	assert_int_equal(weft_reply_attach(served, &t, &options, &replied.op), 0);
+	assert_int_equal(weft_served_attach(served, &t, &options, &replied.op), 0);
 	answer();
 	wf_flight_land(&call, 1, S);
 	wf_flight_land(&replied, 1, LONG_NS + S);
@@ -713,10 +714,10 @@ static void a_failed_call_brings_no_attachments(void **state)
 	open_world(WF_WORLD_CONNECTED);
 	call_with(&call, &attached, BIG);
 	options = sending(&replied, 0);
-	assert_int_equal(weft_reply_attach(served, &t, &options, &replied.op), 0);
+	assert_int_equal(weft_served_attach(served, &t, &options, &replied.op), 0);
 	failing = served;
 	served = NULL;
-	weft_call_fail(failing, WEFT_ABORTED, "no");
+	weft_served_fail(failing, WEFT_ABORTED, "no");
 	wf_flight_land(&call, 1, S);
 	wf_flight_land(&replied, 1, S);
 	assert_int_equal(call.status, WEFT_ABORTED);
@@ -974,7 +975,7 @@ static void a_message_has_so_many_attachments_at_most(void **state)
 	assert_int_equal(weft_call_attach(call.op, &t, NULL, NULL), -E2BIG);
 	invoke(service, &call, SMALL);
 	assert_true(wf_world_run(is_served, NULL, LONG_NS));
-	assert_int_equal(weft_call_attachments(served), WEFT_ATTACHMENTS_MAX);
+	assert_int_equal(weft_served_attachments(served), WEFT_ATTACHMENTS_MAX);
 	answer();
 	wf_flight_land(&call, 1, S);
 	assert_int_equal(call.status, WEFT_OK);

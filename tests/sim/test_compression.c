@@ -39,8 +39,8 @@ static bool request_was_compressed;
 static void serve(unsigned number, void *call)
 {
 	(void)number;
-	request_was_compressed = weft_call_compressed(call);
-	assert_int_equal(weft_call_compress(call, answer_as), 0);
+	request_was_compressed = weft_served_compressed(call);
+	assert_int_equal(weft_served_compress(call, answer_as), 0);
 	wf_world_answer(call, answer_with, BYTES);
 }
 

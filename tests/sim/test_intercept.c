@@ -58,15 +58,15 @@ static bool has(const struct weft_metadata *pairs, size_t count, const struct wi
 	       !strcmp(pairs[at].value, w->value);
 }
 
-static enum weft_status admit(void *arg, void *call, const char *service, const char *method,
-			      const char **message)
+static enum weft_status admit(void *arg, struct weft_served *call, const char *service,
+			      const char *method, const char **message)
 {
 	struct witness *w = arg;
 	size_t count;
-	const struct weft_metadata *pairs = weft_call_metadata(call, &count);
+	const struct weft_metadata *pairs = weft_served_metadata(call, &count);
 
 	assert_true(is_named(service, method));
-	assert_non_null(weft_call_peer(call));
+	assert_non_null(weft_served_peer(call));
 	assert_true(!w->value || has(pairs, count, w));
 	w->admitted++;
 	tell(w, "admit");
@@ -74,23 +74,23 @@ static enum weft_status admit(void *arg, void *call, const char *service, const 
 	return w->admits;
 }
 
-static void served(void *arg, void *call, const char *service, const char *method,
+static void served(void *arg, struct weft_served *call, const char *service, const char *method,
 		   enum weft_status status, uint64_t took_ns)
 {
 	struct witness *w = arg;
 	size_t count;
 
 	assert_true(is_named(service, method));
-	assert_non_null(weft_call_peer(call));
-	assert_true(!w->value || weft_call_metadata(call, &count));
+	assert_non_null(weft_served_peer(call));
+	assert_true(!w->value || weft_served_metadata(call, &count));
 	w->served++;
 	w->served_status = status;
 	w->took_ns = took_ns;
 	tell(w, "served");
 }
 
-static enum weft_status begin(void *arg, struct weft_op *op, void *parent, const char *service,
-			      const char *method, const char **message)
+static enum weft_status begin(void *arg, struct weft_op *op, struct weft_served *parent,
+			      const char *service, const char *method, const char **message)
 {
 	struct witness *w = arg;
 	struct weft_metadata pair = { w->key, w->value, w->value ? strlen(w->value) : 0 };
@@ -380,7 +380,7 @@ static uint64_t call_on(unsigned number, void *call, const uint8_t *bytes, size_
 	return number == 1 ? 100 * MS : 0;
 }
 
-static enum weft_status pass_trace(void *arg, struct weft_op *op, void *parent,
+static enum weft_status pass_trace(void *arg, struct weft_op *op, struct weft_served *parent,
 				   const char *service, const char *method, const char **message)
 {
 	const struct weft_metadata *pairs;
@@ -390,18 +390,18 @@ static enum weft_status pass_trace(void *arg, struct weft_op *op, void *parent,
 	(void)service;
 	(void)method;
 	(void)message;
-	pairs = parent ? weft_call_metadata(parent, &count) : NULL;
+	pairs = parent ? weft_served_metadata(parent, &count) : NULL;
 	for (size_t i = 0; i < count; i++)
 		if (!strcmp(pairs[i].key, "traceparent"))
 			assert_int_equal(weft_call_add_metadata(op, &pairs[i], 1), 0);
 	return WEFT_OK;
 }
 
-static enum weft_status remember(void *arg, void *call, const char *service, const char *method,
-				 const char **message)
+static enum weft_status remember(void *arg, struct weft_served *call, const char *service,
+				 const char *method, const char **message)
 {
 	size_t count;
-	const struct weft_metadata *pairs = weft_call_metadata(call, &count);
+	const struct weft_metadata *pairs = weft_served_metadata(call, &count);
 
 	(void)arg;
 	(void)service;

@@ -44,7 +44,7 @@ static void reflect(Sim__Mirror_Service *service, const Sim__Bytes *request,
 	begun[begun_count].closure = closure;
 	begun[begun_count].data = data;
 	begun[begun_count].tag = request->body.len ? request->body.data[0] : 0;
-	begun[begun_count].left_ns = weft_call_left_ns(data);
+	begun[begun_count].left_ns = weft_served_left_ns(data);
 	begun_count++;
 }
 
@@ -467,12 +467,12 @@ static void a_call_may_wait_with_tensors(void **state)
 		wf_flight_land(&f[3], 1, S);
 		assert_refused(&f[3], "calls_max");
 		assert_int_equal(begun_count, 1);
-		assert_int_equal(weft_call_attachments(begun[0].data), 1);
+		assert_int_equal(weft_served_attachments(begun[0].data), 1);
 		weft_cancel(f[1].op);
 		wf_flight_land(&f[1], 1, S);
 		answer_next();
 		await_begun(2);
-		assert_int_equal(weft_call_attachments(begun[1].data), 1);
+		assert_int_equal(weft_served_attachments(begun[1].data), 1);
 		answer_next();
 		wf_flight_land(f, 4, S);
 		wf_flight_land(attached, 4, S);

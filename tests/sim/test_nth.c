@@ -506,7 +506,7 @@ static void receive_both(struct trip *all)
 		struct trip *t = &all[RECEIVED_SHORT + i];
 		struct weft_recv_options options = receiving(t);
 
-		while (wf_nth_again(weft_call_receive(served, i, NULL, &options, &t->op)))
+		while (wf_nth_again(weft_served_receive(served, i, NULL, &options, &t->op)))
 			;
 	}
 }
@@ -532,10 +532,10 @@ static void answer_attached(struct trip *all)
 
 	served = NULL;
 	if (!have_both(all)) {
-		weft_call_fail(call, WEFT_ABORTED, "they are not there");
+		weft_served_fail(call, WEFT_ABORTED, "they are not there");
 		return;
 	}
-	while (wf_nth_again(weft_reply_attach(call, &tensor, &options, &all[REPLIED].op)))
+	while (wf_nth_again(weft_served_attach(call, &tensor, &options, &all[REPLIED].op)))
 		;
 	wf_world_answer(call, want, 0);
 }

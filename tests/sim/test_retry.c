@@ -67,11 +67,11 @@ static void note_cancel(void *arg)
 	cancels++;
 }
 
-static enum weft_status admit(void *arg, void *call, const char *service, const char *method,
-			      const char **message)
+static enum weft_status admit(void *arg, struct weft_served *call, const char *service,
+			      const char *method, const char **message)
 {
 	size_t count;
-	const struct weft_metadata *pairs = weft_call_metadata(call, &count);
+	const struct weft_metadata *pairs = weft_served_metadata(call, &count);
 
 	(void)arg;
 	(void)service;
@@ -82,9 +82,9 @@ static enum weft_status admit(void *arg, void *call, const char *service, const 
 		if (!strcmp(pairs[i].key, "weft-attempts"))
 			(void)snprintf(attempts_said + strlen(attempts_said), 4, "%s",
 				       (const char *)pairs[i].value);
-	weft_call_on_cancel(call, note_cancel, NULL);
+	weft_served_on_cancel(call, note_cancel, NULL);
 	if (attaches)
-		assert_int_equal(weft_reply_attach(call, &tensor, NULL, NULL), 0);
+		assert_int_equal(weft_served_attach(call, &tensor, NULL, NULL), 0);
 	if (!refusals)
 		return WEFT_OK;
 	refusals--;

@@ -420,7 +420,7 @@ static void a_call_whose_attachments_are_taken_one_by_one_is_not_named(void **st
 		struct weft_recv_options recv = { .size = sizeof(recv) };
 
 		recv.op = wf_flight_begin(&taken[i], 0);
-		assert_int_equal(weft_call_receive(served, i, NULL, &recv, &taken[i].op), 0);
+		assert_int_equal(weft_served_receive(served, i, NULL, &recv, &taken[i].op), 0);
 		wf_flight_land(&taken[i], 1, S);
 		wf_flight_free(&taken[i], 1);
 		wf_world_pass(100 * MS);

@@ -68,7 +68,7 @@ static void note_cancel(void *arg)
 static void keep_and_watch(unsigned number, struct weft_stream *stream)
 {
 	keep(number, stream);
-	weft_call_on_cancel(weft_stream_call(stream), note_cancel, NULL);
+	weft_served_on_cancel(weft_stream_served(stream), note_cancel, NULL);
 }
 
 static bool is_served(void *ctx)
@@ -431,8 +431,8 @@ static void a_write_that_waits_for_a_rail_can_be_given_up(void **state)
 		open_kept(&call, LONG_NS, &stream);
 		from = i ? served : stream;
 		to = i ? stream : served;
-		assert_int_equal(weft_call_set_initial(weft_stream_call(served),
-						       &initial, 1), 0);
+		assert_int_equal(weft_served_set_initial(weft_stream_served(served),
+							 &initial, 1), 0);
 		wf_world_break_rail(0, 1, true);
 		wf_world_pass(10 * MS);
 		wf_flight_write(&writes[0], from, source, BIG, 5 * MS);
@@ -904,7 +904,7 @@ static void deadlines_end_both_sides(void **state)
 		open_world(wf_world_shapes[i]);
 		wf_world_connect(0, 1);
 		open_kept(&call, 100 * MS, &stream);
-		left_ns = weft_call_left_ns(weft_stream_call(served));
+		left_ns = weft_served_left_ns(weft_stream_served(served));
 		assert_in_range(left_ns, 50 * MS, 100 * MS);
 		wf_flight_read(&read, stream, 0);
 		wf_flight_write(&write, stream, source, BIG, 0);
@@ -914,7 +914,7 @@ static void deadlines_end_both_sides(void **state)
 		wf_flight_land(&call, 1, S);
 		assert_int_equal(call.status, WEFT_DEADLINE_EXCEEDED);
 		assert_in_range(wf_flight_ns(&call), 100 * MS, 110 * MS);
-		assert_int_equal(weft_call_cancelled(weft_stream_call(served)), 1);
+		assert_int_equal(weft_served_cancelled(weft_stream_served(served)), 1);
 		wf_world_hold_way(1, 0, false);
 		wf_flight_land(&read, 1, S);
 		assert_int_equal(read.status, WEFT_DEADLINE_EXCEEDED);
@@ -1457,16 +1457,16 @@ static void metadata_goes_both_ways(void **state)
 		assert_int_equal(weft_stream_open(wf_world_stub(0, 1), "Talk", &options, &stream,
 						  &call.op), 0);
 		assert_true(wf_world_run(is_served, NULL, S));
-		server = weft_stream_call(served);
-		got = weft_call_metadata(server, &count);
+		server = weft_stream_served(served);
+		got = weft_served_metadata(server, &count);
 		assert_pairs(got, count, asking, WF_COUNT(asking));
-		assert_int_equal(weft_call_set_initial(server, last, 1), 0);
-		assert_int_equal(weft_call_set_initial(server, first, WF_COUNT(first)), 0);
-		assert_int_equal(weft_call_set_trailing(server, last, WF_COUNT(last)), 0);
-		assert_int_equal(weft_call_set_details(server, "why", 3), 0);
+		assert_int_equal(weft_served_set_initial(server, last, 1), 0);
+		assert_int_equal(weft_served_set_initial(server, first, WF_COUNT(first)), 0);
+		assert_int_equal(weft_served_set_trailing(server, last, WF_COUNT(last)), 0);
+		assert_int_equal(weft_served_set_details(server, "why", 3), 0);
 		if (i % 2) {
 			wf_flight_write(&write, served, source, BIG, 0);
-			assert_int_equal(weft_call_set_initial(server, last, 1), -EALREADY);
+			assert_int_equal(weft_served_set_initial(server, last, 1), -EALREADY);
 			wf_flight_read(&read, stream, 0);
 			wf_flight_land(&read, 1, S);
 			assert_true(is_message(&read, BIG));
@@ -1517,13 +1517,14 @@ static void metadata_may_be_long(void **state)
 		assert_int_equal(weft_stream_open(wf_world_stub(0, 1), "Talk", &options, &stream,
 						  &call.op), 0);
 		assert_true(wf_world_run(is_served, NULL, S));
-		server = weft_stream_call(served);
-		got = weft_call_metadata(server, &count);
+		server = weft_stream_served(served);
+		got = weft_served_metadata(server, &count);
 		assert_pairs(got, count, &pair, 1);
-		assert_int_equal(weft_call_set_initial(server, &pair, 1), 0);
-		assert_int_equal(weft_call_set_trailing(server, &pair, 1), 0);
-		assert_int_equal(weft_call_set_details(server, text, sizeof(text)), 0);
-		assert_int_equal(weft_call_set_details(server, text, sizeof(text) + 1), -EMSGSIZE);
+		assert_int_equal(weft_served_set_initial(server, &pair, 1), 0);
+		assert_int_equal(weft_served_set_trailing(server, &pair, 1), 0);
+		assert_int_equal(weft_served_set_details(server, text, sizeof(text)), 0);
+		assert_int_equal(weft_served_set_details(server, text, sizeof(text) + 1),
+				 -EMSGSIZE);
 		wf_flight_write(&write, served, source, SMALL, 0);
 		wf_flight_read(&read, stream, 0);
 		finish(WEFT_ABORTED, "no");
@@ -1562,9 +1563,9 @@ static void bad_metadata_is_refused(void **state)
 		options.metadata = &bad[i];
 		assert_int_equal(weft_stream_open(wf_world_stub(0, 1), "Talk", &options, &none,
 						  &op), -EINVAL);
-		assert_int_equal(weft_call_set_initial(weft_stream_call(served), &bad[i], 1),
+		assert_int_equal(weft_served_set_initial(weft_stream_served(served), &bad[i], 1),
 				 -EINVAL);
-		assert_int_equal(weft_call_set_trailing(weft_stream_call(served), &bad[i], 1),
+		assert_int_equal(weft_served_set_trailing(weft_stream_served(served), &bad[i], 1),
 				 -EINVAL);
 	}
 	finish(WEFT_OK, "");

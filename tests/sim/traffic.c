@@ -479,7 +479,7 @@ static void answer_parent(struct wf_leg *leg, bool well)
 	if (well)
 		wf_world_answer(call, leg->buffer, leg->bytes);
 	else
-		weft_call_fail(call, WEFT_ABORTED, "the call that it made has failed");
+		weft_served_fail(call, WEFT_ABORTED, "the call that it made has failed");
 }
 
 static void answered(const Sim__Bytes *answer, void *arg)
@@ -517,11 +517,11 @@ static void parent_given_up(void *arg)
 static void make_child(struct wf_leg *leg, void *call)
 {
 	struct wf_leg *child = leg->child;
-	uint64_t left_ns = weft_call_left_ns(call);
+	uint64_t left_ns = weft_served_left_ns(call);
 
 	leg->served = call;
 	child->limit_ns = WF_MIN(child->limit_ns, left_ns);
-	weft_call_on_cancel(call, parent_given_up, leg);
+	weft_served_on_cancel(call, parent_given_up, leg);
 	begin(child);
 	if (child->refused)
 		answer_parent(leg, false);
@@ -668,7 +668,7 @@ void wf_traffic_leave(unsigned number)
 
 		if (leg->peer == number && leg->served &&
 		    leg->child->life == wf_faults_life(number)) {
-			weft_call_fail(leg->served, WEFT_CANCELLED, "the handler can't go on");
+			weft_served_fail(leg->served, WEFT_CANCELLED, "the handler can't go on");
 			leg->served = NULL;
 		}
 	}

@@ -91,7 +91,7 @@ static void reply(struct held *h)
 	answer.body.data = h->bytes;
 	answer.body.len = h->count;
 	if (h->fails)
-		weft_call_fail(h->data, WEFT_ABORTED, "as the test wants");
+		weft_served_fail(h->data, WEFT_ABORTED, "as the test wants");
 	else
 		h->closure(&answer, h->data);
 	free(h);

@@ -201,7 +201,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 			Weft__Perf__Nothing_Closure reply, void *call)
 {
 	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
-	struct weft_peer *peer = weft_call_peer(call);
+	struct weft_peer *peer = weft_served_peer(call);
 	struct weft_op *op;
 
 	(void)service;

@@ -32,13 +32,13 @@ static void check(int err)
 static void echo_metadata(void *call)
 {
 	size_t count;
-	const struct weft_metadata *pairs = weft_call_metadata(call, &count);
+	const struct weft_metadata *pairs = weft_served_metadata(call, &count);
 
 	for (size_t i = 0; i < count; i++) {
 		if (!strcmp(pairs[i].key, ECHO_INITIAL))
-			check(weft_call_set_initial(call, &pairs[i], 1));
+			check(weft_served_set_initial(call, &pairs[i], 1));
 		else if (!strcmp(pairs[i].key, ECHO_TRAILING))
-			check(weft_call_set_trailing(call, &pairs[i], 1));
+			check(weft_served_set_trailing(call, &pairs[i], 1));
 	}
 }
 
@@ -72,20 +72,20 @@ static void handle_unary(Grpc__Testing__TestService_Service *service,
 
 	(void)service;
 	echo_metadata(call);
-	if (!came_as(request->expect_compressed, weft_call_compressed(call))) {
-		weft_call_fail(call, WEFT_INVALID_ARGUMENT, "it was not compressed as it says");
+	if (!came_as(request->expect_compressed, weft_served_compressed(call))) {
+		weft_served_fail(call, WEFT_INVALID_ARGUMENT, "it was not compressed as it says");
 		return;
 	}
-	check(weft_call_compress(call, as_asked(request->response_compressed)));
+	check(weft_served_compress(call, as_asked(request->response_compressed)));
 	if (request->response_status && request->response_status->code) {
-		weft_call_fail(call, (enum weft_status)request->response_status->code,
-			       request->response_status->message);
+		weft_served_fail(call, (enum weft_status)request->response_status->code,
+				 request->response_status->message);
 		return;
 	}
 	payload.body.len = request->response_size > 0 ? (size_t)request->response_size : 0;
 	payload.body.data = calloc(1, payload.body.len + 1);
 	if (!payload.body.data) {
-		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for the payload");
+		weft_served_fail(call, WEFT_RESOURCE_EXHAUSTED, "no memory for the payload");
 		return;
 	}
 	reply.payload = &payload;
@@ -148,7 +148,7 @@ static enum weft_status converse(struct weft_stream *stream, char text[TEXT_BYTE
 	enum weft_status status = WEFT_OK;
 	struct weft_op *op;
 
-	echo_metadata(weft_stream_call(stream));
+	echo_metadata(weft_stream_served(stream));
 	while (!status && (request = (const OutputRequest *)next(stream, &op))) {
 		if (request->response_status && request->response_status->code) {
 			status = (enum weft_status)request->response_status->code;
@@ -266,7 +266,7 @@ static void handle_open(Backend__Backend_Service *backend, const Backend__Limits
 
 	(void)backend;
 	if (own) {
-		weft_call_fail(call, WEFT_RESOURCE_EXHAUSTED, "another case has one");
+		weft_served_fail(call, WEFT_RESOURCE_EXHAUSTED, "another case has one");
 		return;
 	}
 	atomic_store(&talking_max, limits->calls_max);
@@ -286,12 +286,12 @@ static void *drain(void *arg)
 {
 	struct drained *d = arg;
 	const Backend__Nothing nothing = BACKEND__NOTHING__INIT;
-	int err = weft_node_drain(own, weft_call_left_ns(d->call));
+	int err = weft_node_drain(own, weft_served_left_ns(d->call));
 
 	check(weft_node_close(own));
 	own = NULL;
 	if (err)
-		weft_call_fail(d->call, WEFT_DEADLINE_EXCEEDED, "calls ran still");
+		weft_served_fail(d->call, WEFT_DEADLINE_EXCEEDED, "calls ran still");
 	else
 		d->closure(&nothing, d->call);
 	free(d);
@@ -309,7 +309,7 @@ static void handle_drain(Backend__Backend_Service *backend, const Backend__Nothi
 	if (d)
 		*d = (struct drained){ closure, call };
 	if (!d || !own || pthread_create(&thread, NULL, drain, d)) {
-		weft_call_fail(call, WEFT_FAILED_PRECONDITION, "there is none to be drained");
+		weft_served_fail(call, WEFT_FAILED_PRECONDITION, "there is none to be drained");
 		free(d);
 		return;
 	}

@@ -54,7 +54,7 @@ static void keep_it(Calls__Test_Service *service, const Calls__Nothing *request,
 	(void)service;
 	(void)request;
 	(void)closure;
-	weft_call_defer(closure_data);
+	weft_served_defer(closure_data);
 	atomic_store(&served, closure_data);
 }
 
@@ -71,10 +71,10 @@ static void refuse_it(Calls__Test_Service *service, const Calls__Nothing *reques
 	(void)service;
 	(void)request;
 	(void)closure;
-	weft_call_set_initial(closure_data, &pair, 1);
-	weft_call_set_trailing(closure_data, &pair, 1);
-	weft_call_set_details(closure_data, "why", 3);
-	weft_call_fail(closure_data, WEFT_ABORTED, "as it should");
+	weft_served_set_initial(closure_data, &pair, 1);
+	weft_served_set_trailing(closure_data, &pair, 1);
+	weft_served_set_details(closure_data, "why", 3);
+	weft_served_fail(closure_data, WEFT_ABORTED, "as it should");
 }
 
 static void keep_stream(struct weft_stream *s, void *arg)
@@ -334,32 +334,37 @@ static bool try_serve(void)
 	return refused(weft_serve(node, &other_service.base));
 }
 
+static bool try_call_reply(void)
+{
+	return !weft_call_reply(answered);
+}
+
 static bool try_call_peer(void)
 {
-	return !weft_call_peer(served);
+	return !weft_served_peer(weft_served(served));
 }
 
 static bool try_call_metadata(void)
 {
 	size_t count;
-	const struct weft_metadata *pairs = weft_call_metadata(served, &count);
+	const struct weft_metadata *pairs = weft_served_metadata(served, &count);
 
 	return is_the_pair(pairs, count);
 }
 
 static bool try_call_set_initial(void)
 {
-	return refused(weft_call_set_initial(served, &pair, 1));
+	return refused(weft_served_set_initial(served, &pair, 1));
 }
 
 static bool try_call_set_trailing(void)
 {
-	return refused(weft_call_set_trailing(served, &pair, 1));
+	return refused(weft_served_set_trailing(served, &pair, 1));
 }
 
 static bool try_call_set_details(void)
 {
-	return refused(weft_call_set_details(served, "why", 3));
+	return refused(weft_served_set_details(served, "why", 3));
 }
 
 static void told_of_cancel(void *arg)
@@ -372,29 +377,29 @@ static bool try_call_on_cancel(void)
 {
 	unsigned before = told;
 
-	weft_call_on_cancel(served, told_of_cancel, NULL);
+	weft_served_on_cancel(served, told_of_cancel, NULL);
 	return told == before;
 }
 
 static bool try_call_left(void)
 {
-	return weft_call_left_ns(served) > 0;
+	return weft_served_left_ns(served) > 0;
 }
 
 static bool try_call_cancelled(void)
 {
-	return !weft_call_cancelled(served);
+	return !weft_served_cancelled(served);
 }
 
 static bool try_call_defer(void)
 {
-	weft_call_defer(served);
+	weft_served_defer(served);
 	return true;
 }
 
 static bool try_call_fail(void)
 {
-	weft_call_fail(served, WEFT_ABORTED, "by a child");
+	weft_served_fail(served, WEFT_ABORTED, "by a child");
 	return true;
 }
 
@@ -468,7 +473,8 @@ static bool try_stream_half_close(void)
 
 static bool try_stream_call(void)
 {
-	return weft_stream_call(served_stream) && !weft_call_peer(weft_stream_call(served_stream));
+	return weft_stream_served(served_stream) &&
+	       !weft_served_peer(weft_stream_served(served_stream));
 }
 
 static bool try_attach(void)
@@ -476,7 +482,7 @@ static bool try_attach(void)
 	struct weft_op *o;
 
 	return refused(weft_call_attach(was_read, &tensor, NULL, &o)) &&
-	       refused(weft_reply_attach(served, &tensor, NULL, &o)) &&
+	       refused(weft_served_attach(served, &tensor, NULL, &o)) &&
 	       refused(weft_stream_attach(stream, &tensor, NULL, &o)) &&
 	       refused(weft_stream_attach(served_stream, &tensor, NULL, NULL));
 }
@@ -485,21 +491,21 @@ static bool try_receive(void)
 {
 	struct weft_op *o;
 
-	return refused(weft_call_receive(served, 0, NULL, NULL, &o)) &&
+	return refused(weft_served_receive(served, 0, NULL, NULL, &o)) &&
 	       refused(weft_op_receive(was_read, 0, NULL, NULL, &o));
 }
 
 static bool try_attachments(void)
 {
-	return !weft_call_attachments(served) && !weft_call_attachment(served, 0, NULL) &&
+	return !weft_served_attachments(served) && !weft_served_attachment(served, 0, NULL) &&
 	       !weft_op_attachments(was_read) && !weft_op_attachment(was_read, 0, NULL);
 }
 
 static bool try_compress(void)
 {
-	return refused(weft_call_compress(served, WEFT_ZSTD)) &&
-	       refused(weft_stream_compress(stream, WEFT_ZSTD)) && !weft_call_compressed(served) &&
-	       !weft_op_compressed(was_read);
+	return refused(weft_served_compress(served, WEFT_ZSTD)) &&
+	       refused(weft_stream_compress(stream, WEFT_ZSTD)) &&
+	       !weft_served_compressed(served) && !weft_op_compressed(was_read);
 }
 
 static bool try_serve_reflection(void)
@@ -644,22 +650,24 @@ static const struct {
 	{ "weft_arm", try_arm },
 	{ "weft_call_add_metadata", try_call_add_metadata },
 	{ "weft_call_attach", try_attach },
-	{ "weft_call_attachment", try_attachments },
-	{ "weft_call_attachments", try_attachments },
-	{ "weft_call_cancelled", try_call_cancelled },
-	{ "weft_call_compress", try_compress },
-	{ "weft_call_compressed", try_compress },
-	{ "weft_call_defer", try_call_defer },
+	{ "weft_served", try_call_peer },
+	{ "weft_served_attachment", try_attachments },
+	{ "weft_served_attachments", try_attachments },
+	{ "weft_served_cancelled", try_call_cancelled },
+	{ "weft_served_compress", try_compress },
+	{ "weft_served_compressed", try_compress },
+	{ "weft_served_defer", try_call_defer },
 	{ "weft_call_details", try_call_details },
 	{ "weft_call_initial", try_call_initial },
-	{ "weft_call_left_ns", try_call_left },
-	{ "weft_call_metadata", try_call_metadata },
-	{ "weft_call_on_cancel", try_call_on_cancel },
+	{ "weft_served_left_ns", try_call_left },
+	{ "weft_served_metadata", try_call_metadata },
+	{ "weft_served_on_cancel", try_call_on_cancel },
 	{ "weft_call_open", try_call_open },
-	{ "weft_call_peer", try_call_peer },
-	{ "weft_call_set_details", try_call_set_details },
-	{ "weft_call_set_initial", try_call_set_initial },
-	{ "weft_call_set_trailing", try_call_set_trailing },
+	{ "weft_served_peer", try_call_peer },
+	{ "weft_served_set_details", try_call_set_details },
+	{ "weft_served_set_initial", try_call_set_initial },
+	{ "weft_served_set_trailing", try_call_set_trailing },
+	{ "weft_call_reply", try_call_reply },
 	{ "weft_call_trailing", try_call_trailing },
 	{ "weft_dump", try_dump },
 	{ "weft_error", try_alloc },
@@ -680,7 +688,7 @@ static const struct {
 	{ "weft_node_counters", try_counters },
 	{ "weft_node_drain", try_node_drain },
 	{ "weft_node_open", try_own_node },
-	{ "weft_call_receive", try_receive },
+	{ "weft_served_receive", try_receive },
 	{ "weft_op_attachment", try_attachments },
 	{ "weft_op_attachments", try_attachments },
 	{ "weft_op_compressed", try_compress },
@@ -702,7 +710,7 @@ static const struct {
 	{ "weft_queue_next", try_queues },
 	{ "weft_queue_open", try_queues },
 	{ "weft_recv", try_recv },
-	{ "weft_reply_attach", try_attach },
+	{ "weft_served_attach", try_attach },
 	{ "weft_reply_status", try_texts },
 	{ "weft_retain", try_retain },
 	{ "weft_send", try_send },
@@ -715,7 +723,7 @@ static const struct {
 	{ "weft_step_abort", try_step_abort },
 	{ "weft_step_end", try_step_end },
 	{ "weft_stream_attach", try_attach },
-	{ "weft_stream_call", try_stream_call },
+	{ "weft_stream_served", try_stream_call },
 	{ "weft_stream_compress", try_compress },
 	{ "weft_stream_half_close", try_stream_half_close },
 	{ "weft_stream_message", try_stream_message },
@@ -737,7 +745,7 @@ static const struct {
 	{ "weft_wait", try_wait },
 	{ "weft_wait_all", try_waits },
 	{ "weft_wait_any", try_waits },
-	{ "weft_call_fail", try_call_fail },
+	{ "weft_served_fail", try_call_fail },
 	{ "weft_stream_finish", try_stream_finish },
 	{ "weft_stream_close", try_stream_close },
 	{ "weft_cancel", try_cancel },
@@ -913,8 +921,8 @@ static void use_and_close_everything(void)
 	assert_int_equal(weft_op_status(running), WEFT_CANCELLED);
 	assert_int_equal(weft_ping(peer, NULL, &op), 0);
 	end_well(op);
-	assert_int_equal(weft_call_cancelled(served), 0);
-	weft_call_fail(served, WEFT_ABORTED, "by the parent");
+	assert_int_equal(weft_served_cancelled(served), 0);
+	weft_served_fail(served, WEFT_ABORTED, "by the parent");
 	use_and_close_the_stream();
 	weft_free(node, memory);
 	for (unsigned i = 0; i < 100; i++)

@@ -291,22 +291,24 @@ static void calls_of_a_server(void **state)
 	REFUSED(weft_health_set(NULL, "", WEFT_HEALTH_SERVING), "node");
 	REFUSED(weft_health_set(node, NULL, WEFT_HEALTH_SERVING), "service");
 
-	GIVES_NULL(weft_call_peer(NULL), "closure_data");
-	GIVES(weft_call_left_ns(NULL), 0, "closure_data");
-	REFUSED(weft_call_cancelled(NULL), "closure_data");
-	DOES_NOTHING(weft_call_defer(NULL), "closure_data");
-	DOES_NOTHING(weft_call_fail(NULL, WEFT_ABORTED, NULL), "closure_data");
-	GIVES_NULL(weft_call_metadata(NULL, &count), "closure_data");
-	REFUSED(weft_call_set_initial(NULL, NULL, 0), "closure_data");
-	REFUSED(weft_call_set_trailing(NULL, NULL, 0), "closure_data");
-	REFUSED(weft_call_set_details(NULL, "", 1), "closure_data");
-	REFUSED(weft_call_compress(NULL, 0), "closure_data");
-	REFUSED(weft_call_compressed(NULL), "closure_data");
-	DOES_NOTHING(weft_call_on_cancel(NULL, NULL, NULL), "closure_data");
-	REFUSED(weft_reply_attach(NULL, NULL, NULL, NULL), "closure_data");
-	GIVES(weft_call_attachments(NULL), 0, "closure_data");
-	GIVES_NULL(weft_call_attachment(NULL, 0, NULL), "closure_data");
-	REFUSED(weft_call_receive(NULL, 0, NULL, NULL, NULL), "closure_data");
+	FINE(weft_served(NULL));
+	GIVES_NULL(weft_call_reply(NULL), "op");
+	GIVES_NULL(weft_served_peer(NULL), "call");
+	GIVES(weft_served_left_ns(NULL), 0, "call");
+	REFUSED(weft_served_cancelled(NULL), "call");
+	DOES_NOTHING(weft_served_defer(NULL), "call");
+	DOES_NOTHING(weft_served_fail(NULL, WEFT_ABORTED, NULL), "call");
+	GIVES_NULL(weft_served_metadata(NULL, &count), "call");
+	REFUSED(weft_served_set_initial(NULL, NULL, 0), "call");
+	REFUSED(weft_served_set_trailing(NULL, NULL, 0), "call");
+	REFUSED(weft_served_set_details(NULL, "", 1), "call");
+	REFUSED(weft_served_compress(NULL, 0), "call");
+	REFUSED(weft_served_compressed(NULL), "call");
+	DOES_NOTHING(weft_served_on_cancel(NULL, NULL, NULL), "call");
+	REFUSED(weft_served_attach(NULL, NULL, NULL, NULL), "call");
+	GIVES(weft_served_attachments(NULL), 0, "call");
+	GIVES_NULL(weft_served_attachment(NULL, 0, NULL), "call");
+	REFUSED(weft_served_receive(NULL, 0, NULL, NULL, NULL), "call");
 }
 
 static void streams(void **state)
@@ -330,7 +332,7 @@ static void streams(void **state)
 	assert_int_equal(weft_stream_read(stream, NULL, NULL), 0);
 	GIVES_NULL(weft_stream_message(NULL), "op");
 	DOES_NOTHING(weft_stream_finish(NULL, WEFT_OK, NULL), "stream");
-	GIVES_NULL(weft_stream_call(NULL), "stream");
+	GIVES_NULL(weft_stream_served(NULL), "stream");
 	FINE(weft_stream_close(NULL));
 	weft_stream_close(stream);
 }
