@@ -20,6 +20,17 @@ static struct weft_op *op_of(struct wf_list *node)
 	return WF_CONTAINER(node, struct weft_op, notice.node);
 }
 
+/* Take the operation that ended first out of @queue.  NULL: none. */
+static struct weft_op *pop(struct weft_queue *queue)
+{
+	struct wf_list *at = wf_list_pop(&queue->ended);
+
+	if (!at)
+		return NULL;
+	op_of(at)->entry.queued = false;
+	return op_of(at);
+}
+
 static int init_lock(struct weft_queue *queue)
 {
 	pthread_condattr_t attr;
@@ -71,6 +82,7 @@ void wf_completion_queue_put(struct weft_queue *queue)
 void wf_completion_queue_close(struct weft_queue *queue)
 {
 	struct wf_list nobodys, *at;
+	struct weft_op *op;
 
 	wf_fork_hold();
 	wf_list_remove(&queue->node);
@@ -78,9 +90,9 @@ void wf_completion_queue_close(struct weft_queue *queue)
 	wf_list_init(&nobodys);
 	pthread_mutex_lock(&queue->lock);
 	queue->closed = true;
-	while ((at = wf_list_pop(&queue->ended)))
-		if (op_of(at)->entry.sole)
-			wf_list_append(&nobodys, at);
+	while ((op = pop(queue)))
+		if (op->entry.sole)
+			wf_list_append(&nobodys, &op->notice.node);
 	pthread_mutex_unlock(&queue->lock);
 	while ((at = wf_list_pop(&nobodys)))
 		wf_op_put(op_of(at));
@@ -133,6 +145,7 @@ void wf_completion_queue_add(struct weft_op *op)
 		if (wf_list_empty(&queue->ended))
 			show(queue, true);
 		wf_list_append(&queue->ended, &op->notice.node);
+		op->entry.queued = true;
 		if (queue->waiting)
 			pthread_cond_signal(&queue->filled);
 	}
@@ -147,8 +160,9 @@ void wf_completion_queue_forget(struct weft_op *op)
 
 	pthread_mutex_lock(&queue->lock);
 	op->entry.forgotten = true;
-	if (!wf_list_empty(&op->notice.node)) {
+	if (op->entry.queued) {
 		wf_list_remove(&op->notice.node);
+		op->entry.queued = false;
 		if (wf_list_empty(&queue->ended))
 			show(queue, false);
 	}
@@ -157,13 +171,10 @@ void wf_completion_queue_forget(struct weft_op *op)
 
 static int take(struct weft_queue *queue, struct weft_op **ops, size_t max)
 {
-	struct wf_list *at;
 	size_t count = 0;
 
-	while (count < max && (at = wf_list_pop(&queue->ended))) {
-		op_of(at)->entry.sole = false;
-		ops[count++] = op_of(at);
-	}
+	while (count < max && (ops[count] = pop(queue)))
+		ops[count++]->entry.sole = false;
 	if (count && wf_list_empty(&queue->ended))
 		show(queue, false);
 	return (int)count;

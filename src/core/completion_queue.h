@@ -32,10 +32,11 @@ struct weft_queue {
 };
 
 /*
- * An operation that names a queue; under the queue's lock.  The node of its notice, which has run by
- * then, is in queue->ended, or in no list.
+ * An operation that names a queue; under the queue's lock.  While @queued the node of its notice,
+ * which has run by then, is in queue->ended; before that the loop's.
  */
 struct wf_completion_queue_entry {
+	bool queued;
 	bool sole;      /* nobody but the queue has the user's handle, until it is taken */
 	bool forgotten; /* the handle was freed */
 };

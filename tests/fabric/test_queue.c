@@ -149,6 +149,35 @@ static void an_operation_that_is_freed_does_not_come_out(void **state)
 	close_nodes();
 }
 
+static struct weft_op *doomed;
+
+static void free_doomed(struct weft_op *op, void *arg)
+{
+	(void)op;
+	(void)arg;
+	weft_op_free(doomed);
+}
+
+static void an_operation_that_is_freed_as_it_ends_ends_all_the_same(void **state)
+{
+	struct weft_op_options options = WEFT_OP_OPTIONS_INIT;
+	struct weft_recv_options receive = WEFT_RECV_OPTIONS_INIT;
+	struct weft_op *first, *op;
+
+	(void)state;
+	open_nodes(WEFT_MANUAL);
+	options.done = free_doomed;
+	receive.op = options;
+	assert_int_equal(weft_recv(here, NULL, 1, "", 0, NULL, &receive, &first), 0);
+	begin(2, &doomed);
+	weft_cancel(first);
+	weft_cancel(doomed);
+	assert_int_equal(weft_poll(here, 0), 2);
+	assert_int_equal(weft_queue_next(queue, &op, 1, 0), 0);
+	weft_op_free(first);
+	close_nodes();
+}
+
 static void a_descriptor_is_ready_while_operations_lie_in_the_queue(void **state)
 {
 	struct weft_op *ops[SOME];
@@ -385,6 +414,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(operations_come_out_once_in_the_order_of_their_ends),
 		cmocka_unit_test(an_operation_without_a_handle_brings_the_only_one),
 		cmocka_unit_test(an_operation_that_is_freed_does_not_come_out),
+		cmocka_unit_test(an_operation_that_is_freed_as_it_ends_ends_all_the_same),
 		cmocka_unit_test(a_descriptor_is_ready_while_operations_lie_in_the_queue),
 		cmocka_unit_test(a_descriptor_asked_for_late_knows_of_what_lies_there),
 		cmocka_unit_test(nothing_comes_before_its_time_has_passed),
