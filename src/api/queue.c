@@ -8,12 +8,7 @@
 
 static int check(const struct weft_queue *queue)
 {
-	if (WF_NEED(queue))
-		return -EINVAL;
-	if (atomic_load(&queue->forked))
-		return wf_last_set(-EOWNERDEAD,
-				   "this process is a forked child: the queue is its parent's");
-	return 0;
+	return WF_NEED(queue) ? -EINVAL : wf_completion_queue_check(queue);
 }
 
 int weft_queue_open(struct weft_node *node, struct weft_queue **queue)

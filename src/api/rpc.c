@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/check.h"
-#include "core/compression.h"
-#include "core/metadata.h"
 #include "core/node.h"
 #include "core/notes.h"
 #include "core/op.h"
-#include "core/peer.h"
 #include "core/reflection.h"
 #include "core/rpc.h"
-#include "core/streaming.h"
 #include "core/stub.h"
-#include "core/worker.h"
-#include "rpc/reply.h"
-#include "wire/pair.h"
 
 int weft_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *descriptor,
 		   struct weft_stub **stub)

@@ -52,7 +52,8 @@ void weft_served_defer(struct weft_served *call)
 void weft_served_fail(struct weft_served *call, enum weft_status status, const char *message)
 {
 	if (!WF_NEED(call))
-		wf_reply_submit(wf_worker_served(call), status == WEFT_OK ? WEFT_UNKNOWN : status, message, NULL);
+		wf_reply_submit(wf_worker_served(call), status == WEFT_OK ? WEFT_UNKNOWN : status,
+				message, NULL);
 }
 
 const struct weft_metadata *weft_served_metadata(struct weft_served *call, size_t *count)
@@ -90,7 +91,8 @@ static int set_block(uint8_t **block, uint32_t *bytes, const struct weft_metadat
 	return 0;
 }
 
-int weft_served_set_initial(struct weft_served *call, const struct weft_metadata *pairs, size_t count)
+int weft_served_set_initial(struct weft_served *call, const struct weft_metadata *pairs,
+			    size_t count)
 {
 	struct wf_server_call *served = wf_worker_served(call);
 	struct wf_stream *stream;
@@ -107,7 +109,8 @@ int weft_served_set_initial(struct weft_served *call, const struct weft_metadata
 	return set_block(&stream->initial, &stream->initial_bytes, pairs, count);
 }
 
-int weft_served_set_trailing(struct weft_served *call, const struct weft_metadata *pairs, size_t count)
+int weft_served_set_trailing(struct weft_served *call, const struct weft_metadata *pairs,
+			     size_t count)
 {
 	struct wf_server_call *served = wf_worker_served(call);
 	int err = check_served(call);
@@ -141,10 +144,8 @@ int weft_served_set_details(struct weft_served *call, const void *details, size_
 int weft_served_compress(struct weft_served *call, enum weft_compression compression)
 {
 	struct wf_server_call *served = wf_worker_served(call);
-	int err = WF_NEED(call);
+	int err = check_served(call);
 
-	if (!err)
-		err = wf_check_node(wf_worker_of(served)->node);
 	if (!err)
 		err = wf_compression_check(compression);
 	if (!err)

@@ -27,9 +27,9 @@ static bool has_ended(struct await *a)
 	return false;
 }
 
-static bool sleep_until(struct weft_node *node, struct wf_worker *worker, struct await *a,
-			uint64_t until_ns)
+static int sleep_until(struct wf_worker *worker, struct await *a, uint64_t until_ns)
 {
+	struct weft_node *node = worker->node;
 	uint64_t stall_ns = worker->engine.options.stall_ns;
 	uint64_t now = wf_clock_now();
 	bool ended;
@@ -49,48 +49,42 @@ static bool sleep_until(struct weft_node *node, struct wf_worker *worker, struct
 	}
 	atomic_fetch_sub(&node->waiting, 1);
 	pthread_mutex_unlock(&node->lock);
-	return ended;
+	return ended ? 0 : -ETIMEDOUT;
 }
 
-static bool drive_until(struct wf_worker *worker, struct await *a, uint64_t until_ns)
+static int drive_until(struct wf_worker *worker, struct await *a, uint64_t until_ns)
 {
 	bool ended;
 
 	do {
 		wf_turn_until(worker, until_ns);
 		if (wf_check_node(worker->node))
-			return false;
+			return -EOWNERDEAD;
 		ended = has_ended(a);
 	} while (!ended && worker->engine.loop.now_ns < until_ns);
-	return ended;
+	return ended ? 0 : -ETIMEDOUT;
 }
 
 int wf_await_any(struct weft_op *const *ops, size_t count, uint64_t until_ns, size_t *index)
 {
 	struct await a = { .ops = ops, .count = count };
 	struct wf_worker *worker;
-	struct weft_node *node;
-	bool ended = has_ended(&a);
+	size_t some = 0;
+	int err;
 
-	if (!ended) {
-		size_t some = 0;
-
-		while (!ops[some])
-			some++;
-		worker = ops[some]->worker;
-		node = worker->node;
-		if (node->manual && pthread_equal(worker->thread, pthread_self()))
-			ended = drive_until(worker, &a, until_ns);
-		else
-			ended = sleep_until(node, worker, &a, until_ns);
-		if (wf_check_node(node))
-			return -EOWNERDEAD;
-	}
-	if (!ended)
+	while (!ops[some])
+		some++;
+	worker = ops[some]->worker;
+	if (worker->node->manual && pthread_equal(worker->thread, pthread_self()))
+		err = drive_until(worker, &a, until_ns);
+	else
+		err = sleep_until(worker, &a, until_ns);
+	if (err == -ETIMEDOUT)
 		return wf_last_set(-ETIMEDOUT, count == 1 ? "the operation has not ended yet"
 							  : "no operation has ended yet");
-	*index = a.ended;
-	return 0;
+	if (!err)
+		*index = a.ended;
+	return err;
 }
 
 int wf_await(struct weft_op *op, uint64_t until_ns)

@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/check.h"
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
@@ -14,6 +13,7 @@
 #include "core/worker.h"
 #include "util/clock.h"
 #include "util/fork.h"
+#include "util/thread.h"
 
 static struct weft_op *op_of(struct wf_list *node)
 {
@@ -33,18 +33,14 @@ static struct weft_op *pop(struct weft_queue *queue)
 
 static int init_lock(struct weft_queue *queue)
 {
-	pthread_condattr_t attr;
-	int err = pthread_mutex_init(&queue->lock, NULL);
+	int err = -pthread_mutex_init(&queue->lock, NULL);
 
 	if (err)
-		return -err;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	err = pthread_cond_init(&queue->filled, &attr);
-	pthread_condattr_destroy(&attr);
+		return err;
+	err = wf_thread_cond_init(&queue->filled);
 	if (err)
 		pthread_mutex_destroy(&queue->lock);
-	return -err;
+	return err;
 }
 
 int wf_completion_queue_open(struct weft_node *node, struct weft_queue **queue)
@@ -197,10 +193,17 @@ static void let_come(struct weft_queue *queue, uint64_t until_ns)
 	}
 }
 
+int wf_completion_queue_check(const struct weft_queue *queue)
+{
+	if (!atomic_load(&queue->forked))
+		return 0;
+	return wf_last_set(-EOWNERDEAD, "this process is a forked child: the queue is its parent's");
+}
+
 /* Returns 0 if operations may still come, and the caller may wait for them. */
 static int check_wait(const struct weft_queue *queue)
 {
-	int err = atomic_load(&queue->forked) ? wf_check_node(queue->owner) : 0;
+	int err = wf_completion_queue_check(queue);
 
 	if (err)
 		return err;

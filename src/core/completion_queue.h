@@ -44,6 +44,9 @@ struct wf_completion_queue_entry {
 /* Make a queue of @node.  -ENOMEM: recorded. */
 int wf_completion_queue_open(struct weft_node *node, struct weft_queue **queue);
 
+/* Check @queue.  -EOWNERDEAD: recorded: this process is a forked child. */
+int wf_completion_queue_check(const struct weft_queue *queue);
+
 /* Put nothing into @queue any more, and drop the user's reference. */
 void wf_completion_queue_close(struct weft_queue *queue);
 

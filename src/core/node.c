@@ -18,6 +18,7 @@
 #include "core/worker.h"
 #include "util/clock.h"
 #include "util/fork.h"
+#include "util/thread.h"
 
 #define UNKNOWN_BYTES 500 /* names in one line of the log */
 #define RECALL_NS (2 * WF_NS_PER_S) /* time for offers to come back: the bound of a shared rail */
@@ -132,22 +133,17 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 
 static int init_locks(struct weft_node *node)
 {
-	pthread_condattr_t attr;
-	int err;
+	int err = -pthread_mutex_init(&node->lock, NULL);
 
-	err = pthread_mutex_init(&node->lock, NULL);
 	if (err)
-		return -err;
-	err = pthread_mutex_init(&node->log_lock, NULL);
+		return err;
+	err = -pthread_mutex_init(&node->log_lock, NULL);
 	if (err)
 		goto destroy_lock;
-	err = -wf_limits_init(&node->services.limits);
+	err = wf_limits_init(&node->services.limits);
 	if (err)
 		goto destroy_log_lock;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	err = pthread_cond_init(&node->ended, &attr);
-	pthread_condattr_destroy(&attr);
+	err = wf_thread_cond_init(&node->ended);
 	if (err)
 		goto fini_limits;
 	return 0;
@@ -158,7 +154,7 @@ destroy_log_lock:
 	pthread_mutex_destroy(&node->log_lock);
 destroy_lock:
 	pthread_mutex_destroy(&node->lock);
-	return -err;
+	return err;
 }
 
 static void fini_locks(struct weft_node *node)

@@ -22,3 +22,15 @@ int wf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -code;
 }
+
+int wf_thread_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+	int code;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	code = pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return -code;
+}

@@ -476,7 +476,7 @@ static void ending_drops_what_nobody_has_received(void **state)
 	land_as(&f[1], 1, WEFT_FAILED_PRECONDITION, "n1 did not take it: FAILED_PRECONDITION", SOON);
 	assert_int_equal(wf_world_count(1).late_dropped, 2);
 
-	/* So is what comes later; its eager credit is the sender's again each time. */
+	/* A later tensor is dropped too; its eager credit is the sender's again each time. */
 	for (unsigned i = 0; i < 10; i++) {
 		wf_world_pass(SOON);
 		wf_flight_send(&f[0], 0, 1, STEP, source, MIDDLE, 0);
