@@ -155,6 +155,20 @@ static void run_notice(struct wf_loop_notice *notice)
 	note("notice");
 }
 
+/*
+ * Returns the trace of turns without the looks at descriptors that a turn takes when the one before
+ * is a millisecond ago, as may be on a busy machine.
+ */
+static const char *turns(void)
+{
+	static const char look[] = "awake ";
+	char *at;
+
+	while ((at = strstr(trace, look)))
+		memmove(at, at + strlen(look), strlen(at + strlen(look)) + 1);
+	return trace;
+}
+
 static struct wf_timer timer;
 static struct wf_loop_task task = { .run = run_task };
 static struct wf_loop_notice notice = { .run = run_notice };
@@ -166,7 +180,7 @@ static void a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last(
 	wf_loop_submit(&loop, &task);
 	wf_loop_timer(&loop, &timer, loop.now_ns, fire);
 	assert_int_equal(wf_loop_poll(&loop), 3);
-	assert_string_equal(trace, "begin send poll timer task notice send ");
+	assert_string_equal(turns(), "begin send poll timer task notice send ");
 	assert_int_equal(wf_loop_poll(&loop), 0);
 }
 
@@ -188,10 +202,10 @@ a_task_that_a_notice_submits_runs_in_its_turn_and_one_it_defers_in_the_next(void
 	(void)state;
 	wf_loop_defer(&loop, &first);
 	wf_loop_poll(&loop);
-	assert_string_equal(trace, "begin send poll first task send ");
+	assert_string_equal(turns(), "begin send poll first task send ");
 	*trace = '\0';
 	wf_loop_poll(&loop);
-	assert_string_equal(trace, "begin send poll notice send ");
+	assert_string_equal(turns(), "begin send poll notice send ");
 }
 
 static void among_many_notices_what_they_began_is_sent(void **state)
@@ -364,7 +378,7 @@ static void a_forked_child_tells_nothing_more_and_waits_no_more(void **state)
 	wf_loop_defer(&loop, &fork);
 	wf_loop_defer(&loop, &notice);
 	assert_int_equal(wf_loop_wait(&loop, wf_clock_now() + LIMIT_NS), 1);
-	assert_string_equal(trace, "begin send poll fork ");
+	assert_string_equal(turns(), "begin send poll fork ");
 	assert_int_equal(wf_loop_fd(&loop), -1);
 }
 
