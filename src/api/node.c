@@ -211,7 +211,16 @@ void weft_cancel(struct weft_op *op)
 
 void weft_op_free(struct weft_op *op)
 {
-	if (op && !(op->owner && wf_check_node(op->owner)))
+	int err = 0;
+
+	if (!op)
+		return;
+	/* The node of an operation that names a queue may close meanwhile; the queue stays. */
+	if (wf_op_queue(op))
+		err = wf_completion_queue_check(wf_op_queue(op));
+	else if (op->owner)
+		err = wf_check_node(op->owner);
+	if (!err)
 		wf_op_free(op);
 }
 

@@ -2,6 +2,7 @@
 #include "core/completion_queue.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -55,6 +56,8 @@ int wf_completion_queue_open(struct weft_node *node, struct weft_queue **queue)
 	atomic_init(&fresh->refs, 1);
 	fresh->manual = node->manual;
 	fresh->owner = node;
+	fresh->closing = node->closing; /* then this is a callback, on the thread that closes */
+	fresh->closer = pthread_self();
 	fresh->fd = -1;
 	wf_list_init(&fresh->ended);
 	wf_fork_hold();
@@ -68,6 +71,9 @@ void wf_completion_queue_put(struct weft_queue *queue)
 {
 	if (atomic_fetch_sub(&queue->refs, 1) != 1)
 		return;
+	wf_fork_hold();
+	wf_list_remove(&queue->node);
+	wf_fork_let();
 	if (queue->fd >= 0)
 		close(queue->fd);
 	pthread_cond_destroy(&queue->filled);
@@ -75,16 +81,30 @@ void wf_completion_queue_put(struct weft_queue *queue)
 	free(queue);
 }
 
+/* Lock @queue, and return its node, which stays until it is released; NULL: it has closed. */
+static struct weft_node *lock_with_node(struct weft_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	while (queue->parting)
+		pthread_cond_wait(&queue->filled, &queue->lock);
+	if (queue->owner)
+		atomic_fetch_add(&queue->owner->freeing, 1);
+	return queue->owner;
+}
+
+void wf_completion_queue_release(struct weft_node *node)
+{
+	if (node)
+		atomic_fetch_sub(&node->freeing, 1); /* the node may be gone from here on */
+}
+
 void wf_completion_queue_close(struct weft_queue *queue)
 {
+	struct weft_node *node = lock_with_node(queue);
 	struct wf_list nobodys, *at;
 	struct weft_op *op;
 
-	wf_fork_hold();
-	wf_list_remove(&queue->node);
-	wf_fork_let();
 	wf_list_init(&nobodys);
-	pthread_mutex_lock(&queue->lock);
 	queue->closed = true;
 	while ((op = pop(queue)))
 		if (op->entry.sole)
@@ -93,9 +113,41 @@ void wf_completion_queue_close(struct weft_queue *queue)
 	while ((at = wf_list_pop(&nobodys)))
 		wf_op_put(op_of(at));
 	wf_completion_queue_put(queue);
+	wf_completion_queue_release(node);
 }
 
-void wf_completion_queue_let_go(struct weft_node *node)
+void wf_completion_queue_node_closes(struct weft_node *node)
+{
+	wf_fork_hold();
+	WF_LIST_EACH(at, &node->queues) {
+		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
+
+		pthread_mutex_lock(&queue->lock);
+		queue->closing = true;
+		queue->closer = pthread_self();
+		pthread_mutex_unlock(&queue->lock);
+	}
+	wf_fork_let();
+}
+
+void wf_completion_queue_part(struct weft_node *node)
+{
+	wf_fork_hold();
+	WF_LIST_EACH(at, &node->queues) {
+		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
+
+		pthread_mutex_lock(&queue->lock);
+		queue->owner = NULL;
+		queue->parting = true;
+		pthread_mutex_unlock(&queue->lock);
+	}
+	wf_fork_let();
+	/* Threads that are freeing operations of the node are about to be through. */
+	while (atomic_load(&node->freeing))
+		sched_yield();
+}
+
+void wf_completion_queue_parted(struct weft_node *node)
 {
 	struct wf_list *at;
 
@@ -104,7 +156,7 @@ void wf_completion_queue_let_go(struct weft_node *node)
 		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
 
 		pthread_mutex_lock(&queue->lock);
-		queue->owner = NULL;
+		queue->parting = false;
 		pthread_cond_broadcast(&queue->filled);
 		pthread_mutex_unlock(&queue->lock);
 	}
@@ -150,11 +202,11 @@ void wf_completion_queue_add(struct weft_op *op)
 		wf_op_put(op);
 }
 
-void wf_completion_queue_forget(struct weft_op *op)
+struct weft_node *wf_completion_queue_forget(struct weft_op *op)
 {
 	struct weft_queue *queue = op->told.queue;
+	struct weft_node *node = lock_with_node(queue);
 
-	pthread_mutex_lock(&queue->lock);
 	op->entry.forgotten = true;
 	if (op->entry.queued) {
 		wf_list_remove(&op->notice.node);
@@ -163,6 +215,7 @@ void wf_completion_queue_forget(struct weft_op *op)
 			show(queue, false);
 	}
 	pthread_mutex_unlock(&queue->lock);
+	return node;
 }
 
 static int take(struct weft_queue *queue, struct weft_op **ops, size_t max)
@@ -176,13 +229,20 @@ static int take(struct weft_queue *queue, struct weft_op **ops, size_t max)
 	return (int)count;
 }
 
+/* Is this thread inside a callback of the node?  Under the lock. */
+static bool is_inside(const struct weft_queue *queue)
+{
+	return queue->closing ? pthread_equal(queue->closer, pthread_self())
+			      : wf_node_inside(queue->owner);
+}
+
 /* Let operations end, or wait for another thread that does, under the lock. */
 static void let_come(struct weft_queue *queue, uint64_t until_ns)
 {
 	struct wf_worker *worker = &queue->owner->workers[0];
 	struct timespec at = wf_clock_timespec(until_ns);
 
-	if (queue->manual && pthread_equal(worker->thread, pthread_self())) {
+	if (queue->manual && !queue->closing && pthread_equal(worker->thread, pthread_self())) {
 		pthread_mutex_unlock(&queue->lock);
 		wf_turn_until(worker, until_ns);
 		pthread_mutex_lock(&queue->lock);
@@ -209,7 +269,7 @@ static int check_wait(const struct weft_queue *queue)
 		return err;
 	if (!queue->owner)
 		return wf_last_set(-ECANCELED, "the queue's node has closed");
-	if (wf_node_inside(queue->owner))
+	if (is_inside(queue))
 		return wf_last_set(-EDEADLK, "weft_queue_next inside a callback would wait for itself");
 	return 0;
 }

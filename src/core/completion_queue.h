@@ -17,14 +17,17 @@
 #include "util/list.h"
 
 struct weft_queue {
-	struct wf_list node;     /* in owner->queues; changed under wf_fork_hold() */
+	struct wf_list node;     /* in owner->queues, until that closes; changed under wf_fork_hold() */
 	atomic_bool forked;      /* the process is a child: the lock may be held for ever */
 	atomic_uint refs;        /* the user's, and one of each operation that names the queue */
 	bool manual;             /* the node is manual */
 
 	pthread_mutex_t lock;    /* protects all that follows */
-	pthread_cond_t filled;   /* an operation has come, or the node has closed */
-	struct weft_node *owner; /* NULL: the node has closed */
+	pthread_cond_t filled;   /* an operation has come, or the node closes, or has parted */
+	struct weft_node *owner; /* NULL: the node has closed, but for what @parting says */
+	bool closing;            /* @closer closes the node, and runs its callbacks */
+	pthread_t closer;
+	bool parting;            /* operations still name the node: nobody frees one meanwhile */
 	struct wf_list ended;    /* operations, the first to end first */
 	unsigned waiting;        /* threads that wait for @filled */
 	bool closed;             /* nothing is put into the queue any more */
@@ -67,13 +70,25 @@ void wf_completion_queue_name(struct weft_queue *queue, struct weft_op *op);
 /* Put @op, which has ended, into its queue.  Threads: owner. */
 void wf_completion_queue_add(struct weft_op *op);
 
-/* Take @op, whose handle is being freed, out of its queue. */
-void wf_completion_queue_forget(struct weft_op *op);
+/*
+ * Take @op, whose handle is being freed, out of its queue.  Returns the node, which stays until
+ * wf_completion_queue_release(), for any thread may free while another closes; NULL: it has closed.
+ */
+struct weft_node *wf_completion_queue_forget(struct weft_op *op);
+
+/* Let @node close.  Accepts NULL. */
+void wf_completion_queue_release(struct weft_node *node);
 
 /* Drop a reference. */
 void wf_completion_queue_put(struct weft_queue *queue);
 
-/* Part all queues from @node, which closes. */
-void wf_completion_queue_let_go(struct weft_node *node);
+/* Tell all queues that this thread closes @node, and runs its callbacks from now on. */
+void wf_completion_queue_node_closes(struct weft_node *node);
+
+/* Part all queues from @node, which closes, before its operations are. */
+void wf_completion_queue_part(struct weft_node *node);
+
+/* End what wf_completion_queue_part() began, when no operation names @node any more. */
+void wf_completion_queue_parted(struct weft_node *node);
 
 #endif

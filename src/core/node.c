@@ -346,6 +346,7 @@ static void let_go(struct weft_node *node)
 {
 	struct wf_list *at;
 
+	wf_completion_queue_part(node);
 	while ((at = wf_list_pop(&node->ops))) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
@@ -353,7 +354,7 @@ static void let_go(struct weft_node *node)
 		if (op->class->let_go)
 			op->class->let_go(op);
 	}
-	wf_completion_queue_let_go(node);
+	wf_completion_queue_parted(node);
 	while ((at = wf_list_pop(&node->streams)))
 		wf_streaming_let_go(WF_CONTAINER(at, struct weft_stream, node));
 	while ((at = wf_list_pop(&node->peers)))
@@ -398,6 +399,7 @@ void wf_node_close(struct weft_node *node)
 	if (!node->manual)
 		stop_workers(node, node->worker_count);
 	node->closing = true;
+	wf_completion_queue_node_closes(node);
 	for (unsigned i = 0; i < node->worker_count; i++)
 		wf_worker_end(&node->workers[i]);
 	take_offers_back(node);

@@ -35,6 +35,7 @@ struct weft_node {
 	uint64_t op_count;        /* operations ever made */
 	struct wf_freelist free_ops[WF_OP_KINDS];
 	struct wf_list queues;    /* struct weft_queue; changed under wf_fork_hold() */
+	atomic_uint freeing;      /* threads that free operations which name a queue */
 	struct wf_list peers;
 	struct wf_list streams;
 	struct wf_list served;    /* struct wf_service_pb */

@@ -432,12 +432,13 @@ void wf_op_cancel(struct weft_op *op)
 
 void wf_op_free(struct weft_op *op)
 {
-	if (wf_op_queue(op))
-		wf_completion_queue_forget(op);
+	struct weft_node *node = wf_op_queue(op) ? wf_completion_queue_forget(op) : NULL;
+
 	/* Nobody else drops the library's reference to a call that was never invoked. */
 	if (op->class->begun && !op->class->begun(op))
 		wf_op_put(op);
 	wf_op_put(op);
+	wf_completion_queue_release(node);
 }
 
 static struct weft_path path_of(const struct weft_op *op)
