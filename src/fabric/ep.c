@@ -536,6 +536,47 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	return 0;
 }
 
+int wf_ep_read_spans(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t span_count,
+		     void *desc, uint64_t key, void *cookie)
+{
+	struct iovec into[WF_READ_SPANS_MAX];
+	struct fi_rma_iov from[WF_READ_SPANS_MAX];
+	void *descs[WF_READ_SPANS_MAX];
+	struct fi_msg_rma msg = {
+		.msg_iov = into, .desc = descs, .iov_count = span_count, .addr = ep->to,
+		.rma_iov = from, .rma_iov_count = span_count,
+	};
+	struct wf_rail *rail = ep->rail;
+	struct wf_post *post;
+	size_t count = 0;
+	ssize_t ret;
+	int err;
+
+	if (span_count == 1)
+		return wf_ep_read(ep, spans->into, spans->count, desc, spans->address, key, cookie);
+	err = usable(ep);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < span_count; i++) {
+		into[i] = (struct iovec){ spans[i].into, spans[i].count };
+		from[i] = (struct fi_rma_iov){ spans[i].address, spans[i].count, key };
+		descs[i] = desc;
+		count += spans[i].count;
+	}
+	if (span_count > rail->caps.read_spans_max || count > rail->caps.read_bytes_max)
+		return -EMSGSIZE;
+	err = wf_post_take(rail, ep, WF_POST_READ, cookie, &post);
+	if (err)
+		return -EAGAIN;
+	msg.context = (void *)post->id;
+	ret = WF_RAIL_CALL(rail, fi_readmsg, fid_of(ep), &msg, FI_COMPLETION);
+	if (ret) {
+		wf_post_give(rail, post);
+		return refused(ep, ret);
+	}
+	return 0;
+}
+
 /* The helper of @rail, started at the first call; NULL: no helper can be started. */
 static struct wf_copy_thread *helper_of(struct wf_rail *rail)
 {

@@ -187,6 +187,8 @@ static void fill_caps(struct wf_rail_caps *c, const struct wf_provider *row,
 	};
 	c->inject_bytes = (uint32_t)WF_MIN(info->tx_attr->inject_size, (size_t)c->frame_bytes);
 	c->chunk_bytes = WF_MIN(c->chunk_bytes, most);
+	c->read_spans_max = (uint32_t)WF_MIN(info->tx_attr->iov_limit, info->tx_attr->rma_iov_limit);
+	c->read_spans_max = WF_MIN(WF_MAX(c->read_spans_max, 1u), (uint32_t)WF_READ_SPANS_MAX);
 	snprintf(c->provider, sizeof(c->provider), "%s", info->fabric_attr->prov_name);
 	snprintf(c->domain, sizeof(c->domain), "%s", info->domain_attr->name);
 	fill_pci(c->pci, info);

@@ -39,6 +39,8 @@ struct wf_select_host {
  * Properties of a rail, for floors above that would else ask which provider it is.  Options for
  * chunk, depth and eager have already been put in.
  */
+#define WF_READ_SPANS_MAX 8 /* most providers take 4 */
+
 struct wf_rail_caps {
 	char provider[64]; /* libfabric's full name */
 	char domain[64];
@@ -60,6 +62,7 @@ struct wf_rail_caps {
 	uint64_t eager_bytes;
 	uint64_t chunk_bytes;
 	uint64_t read_bytes_max;
+	uint32_t read_spans_max; /* pieces of memory at either end that one read takes */
 	uint32_t depth;
 	uint64_t helper_bytes;  /* shortest body that a helper helps to read; 0: none */
 	uint64_t ping_ns; /* time limit of a ping */

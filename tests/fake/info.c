@@ -151,6 +151,7 @@ struct fi_info *fake_new_info(const struct offer *offer)
 	info->ep_attr->protocol_version = 1;
 	info->ep_attr->max_msg_size = FAKE_READ_MAX;
 	info->tx_attr->size = 256;
+	info->tx_attr->iov_limit = info->tx_attr->rma_iov_limit = FAKE_SPANS;
 	info->tx_attr->inject_size = fake_net.knobs.inject_bytes;
 	info->rx_attr->size = fake_net.knobs.slots_max;
 	info->domain_attr->name = text_of(offer->domain);

@@ -177,6 +177,16 @@ struct handle {
 enum thing_kind { SEND, ARRIVE, READ, TELL, REQUEST, ACCEPTED, REFUSED, HANGUP };
 
 /* Something that will happen. */
+#define FAKE_SPANS 4 /* pieces of memory of one read */
+
+/* A piece of memory that is read, after the first. */
+struct fake_span {
+	void *bytes;
+	size_t count;
+	uint64_t remote;
+	const uint8_t *source;
+};
+
 struct thing {
 	struct wf_list node; /* in net.things, by time; or in net.stalled */
 	enum thing_kind kind;
@@ -192,6 +202,8 @@ struct thing {
 	size_t count;
 	uint64_t remote, key;
 	const uint8_t *source; /* READ: the memory that the key has led to */
+	struct fake_span more[FAKE_SPANS - 1]; /* READ: what is read besides */
+	size_t more_count;
 	bool quiet;         /* injected: no completion */
 	bool fails, lost, again;
 	struct cq_entry told;

@@ -17,20 +17,34 @@ static const struct fake_mr *mr_by(const struct fake_domain *domain, uint64_t ke
 	return NULL;
 }
 
-/* Where @t reads, or NULL: no such key, right or range. */
-static const uint8_t *source_of(const struct thing *t, const struct fake_ep *to)
+/* Where @count bytes at @remote are, or NULL: no such key, right or range. */
+static const uint8_t *find_source(const struct fake_ep *to, uint64_t key, uint64_t remote,
+				  size_t count)
 {
-	const struct fake_mr *mr = mr_by(to->domain, t->key);
+	const struct fake_mr *mr = mr_by(to->domain, key);
 	uint64_t offset;
 
 	if (!mr || !(mr->access & FI_REMOTE_READ))
 		return NULL;
-	offset = t->remote;
+	offset = remote;
 	if (fake_net.knobs.mr_mode & FI_MR_VIRT_ADDR)
 		offset -= (uint64_t)(uintptr_t)mr->base;
-	if (offset > mr->count || t->count > mr->count - offset)
+	if (offset > mr->count || count > mr->count - offset)
 		return NULL;
 	return mr->bytes + offset;
+}
+
+/* Find all that @t reads, or return NULL. */
+static const uint8_t *source_of(struct thing *t, const struct fake_ep *to)
+{
+	for (size_t i = 0; i < t->more_count; i++) {
+		struct fake_span *s = &t->more[i];
+
+		s->source = find_source(to, t->key, s->remote, s->count);
+		if (!s->source)
+			return NULL;
+	}
+	return find_source(to, t->key, t->remote, t->count);
 }
 
 /* Whose memory @t reads; NULL: that end is closed, so it brings nothing any more. */
@@ -90,6 +104,8 @@ void fake_happen_read(struct thing *t)
 	}
 	if (t->source) {
 		memcpy(t->bytes, t->source, t->count);
+		for (size_t i = 0; i < t->more_count; i++)
+			memcpy(t->more[i].bytes, t->more[i].source, t->more[i].count);
 		damage(t, ep, to);
 		fake_cq_tell(ep, (struct cq_entry){ .context = t->context,
 						    .flags = FI_RMA | FI_READ });
@@ -121,13 +137,22 @@ bool wf_fake_is_open(const void *at, size_t bytes)
 	return false;
 }
 
+/* Does @t read any of the @bytes at @at? */
+static bool touches(const struct thing *t, const void *at, size_t bytes)
+{
+	for (size_t i = 0; i < t->more_count; i++)
+		if (overlap(t->more[i].source, t->more[i].count, at, bytes))
+			return true;
+	return overlap(t->source, t->count, at, bytes);
+}
+
 static bool reads(const struct wf_list *things, const void *at, size_t bytes)
 {
 	WF_LIST_EACH(node, things) {
 		const struct thing *t = WF_CONTAINER(node, struct thing, node);
 
 		if (t->kind == READ && t->source && !fake_net.dead[t->from_node] &&
-		    read_from(t) && overlap(t->source, t->count, at, bytes))
+		    read_from(t) && touches(t, at, bytes))
 			return true;
 	}
 	return false;
@@ -146,25 +171,40 @@ static void *destination(void *bytes, const void *desc)
 	return mr ? mr->bytes + ((uint8_t *)bytes - mr->base) : bytes;
 }
 
-static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *desc, fi_addr_t to,
-			uint64_t address, uint64_t key, void *context)
+static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	struct fake_ep *ep = WF_CONTAINER(fid, struct fake_ep, fid);
-	ssize_t err = fake_may_post(ep, to, "fi_read");
+	ssize_t err = fake_may_post(ep, msg->addr, "fi_read");
+	size_t count = 0;
 	struct thing *t;
 
-	MUST(desc || !(fake_net.knobs.mr_mode & FI_MR_LOCAL));
+	MUST(flags == FI_COMPLETION);
+	MUST(msg->iov_count >= 1 && msg->iov_count <= FAKE_SPANS);
+	MUST(msg->rma_iov_count == msg->iov_count);
+	for (size_t i = 0; i < msg->iov_count; i++) {
+		MUST(msg->desc[i] || !(fake_net.knobs.mr_mode & FI_MR_LOCAL));
+		MUST(msg->rma_iov[i].len == msg->msg_iov[i].iov_len);
+		MUST(msg->rma_iov[i].key == msg->rma_iov[0].key);
+		count += msg->msg_iov[i].iov_len;
+	}
 	MUST(count <= FAKE_READ_MAX);
-	if (err || fake_is_gone(ep, context, false))
+	if (err || fake_is_gone(ep, msg->context, false))
 		return err;
 	t = fake_thing(READ, ep);
 	t->due_ns = fake_later_ns();
-	t->to_shared = fake_shared_id(ep, to);
-	t->bytes = destination(bytes, desc);
-	t->count = count;
-	t->remote = address;
-	t->key = key;
-	t->context = context;
+	t->to_shared = fake_shared_id(ep, msg->addr);
+	t->bytes = destination(msg->msg_iov[0].iov_base, msg->desc[0]);
+	t->count = msg->msg_iov[0].iov_len;
+	t->remote = msg->rma_iov[0].addr;
+	t->key = msg->rma_iov[0].key;
+	t->more_count = msg->iov_count - 1;
+	for (size_t i = 0; i < t->more_count; i++)
+		t->more[i] = (struct fake_span){
+			.bytes = destination(msg->msg_iov[i + 1].iov_base, msg->desc[i + 1]),
+			.count = msg->msg_iov[i + 1].iov_len,
+			.remote = msg->rma_iov[i + 1].addr,
+		};
+	t->context = msg->context;
 	t->fails = fake_chance(fake_net.knobs.fail);
 	if (fake_chance(fake_net.knobs.stick)) {
 		fake_tell(WF_FAKE_STICK, t->from_node,
@@ -177,7 +217,22 @@ static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *des
 	return 0;
 }
 
-struct fi_ops_rma fake_rma_ops = { .size = sizeof(struct fi_ops_rma), .read = rma_read };
+static ssize_t rma_read(struct fid_ep *fid, void *bytes, size_t count, void *desc, fi_addr_t to,
+			uint64_t address, uint64_t key, void *context)
+{
+	const struct iovec into = { bytes, count };
+	const struct fi_rma_iov from = { address, count, key };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &into, .desc = &desc, .iov_count = 1, .addr = to,
+		.rma_iov = &from, .rma_iov_count = 1, .context = context,
+	};
+
+	return rma_readmsg(fid, &msg, FI_COMPLETION);
+}
+
+struct fi_ops_rma fake_rma_ops = {
+	.size = sizeof(struct fi_ops_rma), .read = rma_read, .readmsg = rma_readmsg,
+};
 
 /* Registrations. */
 
