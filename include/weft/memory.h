@@ -91,6 +91,30 @@ WEFT_API int weft_retain(struct weft_node *node, void *memory);
  */
 WEFT_API void weft_free(struct weft_node *node, void *memory);
 
+struct weft_region; /* memory of the program's that stays registered */
+
+/*
+ * Register the @bytes at @memory, the program's own, with every rail where registering is dear, and
+ * keep them so: sends, receives and windows within register nothing there.  Borrows the memory
+ * until weft_unregister() has returned 0, or the node has closed.  Returns @region owned.  Memory
+ * that another region holds whole is counted with that, and has the same handle.
+ *
+ * A put of many blocks out of one region moves as one body: the peer may read what lies between
+ * them.
+ *
+ * -ENOMEM: RLIMIT_MEMLOCK or the rail's own limit is reached; the sentence says which.  -EDEADLK
+ * inside a callback.  Threads: any; the owner of a manual node drives it meanwhile.
+ */
+WEFT_API int weft_register(struct weft_node *node, void *memory, size_t bytes,
+			   struct weft_region **region);
+
+/*
+ * Undo one weft_register(); accepts NULL.  The last waits for the operations that use the memory,
+ * and closes its registrations.  -EDEADLK inside a callback.  Threads: any; the owner of a manual
+ * node drives it meanwhile.
+ */
+WEFT_API int weft_unregister(struct weft_region *region);
+
 #ifdef __cplusplus
 }
 #endif

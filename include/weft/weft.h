@@ -17,5 +17,6 @@
 #include <weft/stream.h>
 #include <weft/tensor.h>
 #include <weft/topology.h>
+#include <weft/window.h>
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/near.h"
 #include "core/node.h"
+#include "core/registration.h"
 
 int weft_alloc(struct weft_node *node, size_t bytes, void **memory)
 {
@@ -56,4 +57,22 @@ void weft_free(struct weft_node *node, void *memory)
 {
 	if (memory && !wf_check_node(node))
 		wf_memory_free(node, memory);
+}
+
+int weft_register(struct weft_node *node, void *memory, size_t bytes, struct weft_region **region)
+{
+	int err = wf_check_node(node);
+
+	if (err || WF_NEED(memory) || WF_NEED(region))
+		return err ? err : -EINVAL;
+	if (!bytes || bytes > UINTPTR_MAX - (uintptr_t)memory)
+		return wf_last_set(-EINVAL, "a region of %zu bytes", bytes);
+	if (wf_node_inside(node))
+		return wf_last_set(-EDEADLK, "weft_register inside a callback would wait for itself");
+	return wf_registration_open(node, memory, bytes, region);
+}
+
+int weft_unregister(struct weft_region *region)
+{
+	return region ? wf_registration_close(region) : 0;
 }

@@ -11,8 +11,10 @@
 #include "core/intercept.h"
 #include "core/last.h"
 #include "core/near.h"
+#include "core/node_window.h"
 #include "core/op.h"
 #include "core/peer.h"
+#include "core/registration.h"
 #include "core/serve.h"
 #include "core/streaming.h"
 #include "core/worker.h"
@@ -143,11 +145,16 @@ static int init_locks(struct weft_node *node)
 	err = wf_limits_init(&node->services.limits);
 	if (err)
 		goto destroy_log_lock;
-	err = wf_thread_cond_init(&node->ended);
+	err = wf_window_table_init(&node->window_table);
 	if (err)
 		goto fini_limits;
+	err = wf_thread_cond_init(&node->ended);
+	if (err)
+		goto fini_windows;
 	return 0;
 
+fini_windows:
+	wf_window_table_fini(&node->window_table);
 fini_limits:
 	wf_limits_fini(&node->services.limits);
 destroy_log_lock:
@@ -160,6 +167,7 @@ destroy_lock:
 static void fini_locks(struct weft_node *node)
 {
 	pthread_cond_destroy(&node->ended);
+	wf_window_table_fini(&node->window_table);
 	wf_limits_fini(&node->services.limits);
 	pthread_mutex_destroy(&node->log_lock);
 	pthread_mutex_destroy(&node->lock);
@@ -265,6 +273,9 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 	[WF_OP_CALL] = &wf_rpc_class,
 	[WF_OP_WRITE] = &wf_streaming_write_class,
 	[WF_OP_READ] = &wf_streaming_read_class,
+	[WF_OP_GET] = &wf_rma_get_class,
+	[WF_OP_PUT] = &wf_rma_put_class,
+	[WF_OP_NOTE] = &wf_note_class,
 };
 
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
@@ -297,6 +308,9 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->queues);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->streams);
+	wf_list_init(&n->windows);
+	wf_list_init(&n->remotes);
+	wf_list_init(&n->regions);
 	wf_list_init(&n->served);
 	wf_list_init(&n->nears);
 	err = wf_directory_init(&n->directory);
@@ -357,6 +371,10 @@ static void let_go(struct weft_node *node)
 	wf_completion_queue_parted(node);
 	while ((at = wf_list_pop(&node->streams)))
 		wf_streaming_let_go(WF_CONTAINER(at, struct weft_stream, node));
+	while ((at = wf_list_pop(&node->remotes)))
+		wf_rma_free(WF_CONTAINER(at, struct weft_remote, node));
+	while ((at = wf_list_pop(&node->windows)))
+		wf_node_window_free(WF_CONTAINER(at, struct weft_window, node));
 	while ((at = wf_list_pop(&node->peers)))
 		wf_peer_free(WF_CONTAINER(at, struct weft_peer, node));
 	forget_services(node);
@@ -418,6 +436,7 @@ void wf_node_close(struct weft_node *node)
 		wf_engine_close(&node->workers[i].engine);
 	wf_op_fini(node);
 	wf_near_fini(node);
+	wf_registration_fini(node);
 	free(node->interceptors);
 	fini_locks(node);
 	wf_directory_fini(&node->directory);

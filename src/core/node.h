@@ -15,7 +15,7 @@
 struct wf_health;
 struct wf_orchestrator;
 
-#define WF_OP_KINDS 6 /* enum wf_op_kind of op_class.h */
+#define WF_OP_KINDS 9 /* enum wf_op_kind of op_class.h */
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
@@ -38,6 +38,10 @@ struct weft_node {
 	atomic_uint freeing;      /* threads that free operations which name a queue */
 	struct wf_list peers;
 	struct wf_list streams;
+	struct wf_list windows;   /* struct weft_window */
+	struct wf_list remotes;   /* struct weft_remote */
+	struct wf_list regions;   /* struct weft_region; under the lock */
+	struct wf_window_table window_table;
 	struct wf_list served;    /* struct wf_service_pb */
 	struct weft_interceptor *interceptors; /* interceptor_count, in the order of asking */
 	unsigned interceptor_count;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/await.h"
 #include "core/check.h"
 #include "core/last.h"
 #include "core/node.h"
@@ -171,14 +172,6 @@ void wf_op_drop(struct weft_op *op)
 	wf_op_put(op);
 }
 
-static void wake_waiting(struct weft_node *node)
-{
-	/* Under the lock no thread is between its look at the state and its sleep. */
-	pthread_mutex_lock(&node->lock);
-	pthread_cond_broadcast(&node->ended);
-	pthread_mutex_unlock(&node->lock);
-}
-
 /* Tell the user, as a notice of the loop outside the library's own work. */
 static void publish(struct wf_loop_notice *notice)
 {
@@ -200,9 +193,7 @@ static void publish(struct wf_loop_notice *notice)
 	if (wf_check_node(node))
 		return;
 	atomic_store(&op->state, WF_OP_ENDED);
-	/* A waiter that is not counted yet has yet to look at the state. */
-	if (atomic_load(&node->waiting))
-		wake_waiting(node);
+	wf_await_wake(node);
 	worker->ended_count++;
 	if (wf_op_queue(op))
 		wf_completion_queue_add(op);

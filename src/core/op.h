@@ -10,9 +10,11 @@
 #include <weft/weft.h>
 #include "core/completion_queue.h"
 #include "core/node.h"
+#include "core/note.h"
 #include "core/op_class.h"
 #include "core/peer.h"
 #include "core/recv.h"
+#include "core/rma.h"
 #include "core/rpc.h"
 #include "core/send.h"
 #include "core/streaming.h"
@@ -93,6 +95,9 @@ struct weft_op {
 		struct wf_op_call call;
 		struct wf_op_write write;
 		struct wf_op_read read;
+		struct wf_op_get get;
+		struct wf_op_put put;
+		struct wf_op_note note;
 	};
 };
 

@@ -2,8 +2,8 @@
 /*
  * Operation class: the functions in which one kind of operation differs from others.
  *
- * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, rpc.c, and
- * streaming.c for writes and reads.
+ * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, rpc.c, note.c,
+ * streaming.c for writes and reads, and rma.c for gets and puts.
  */
 #ifndef WF_CORE_OP_CLASS_H
 #define WF_CORE_OP_CLASS_H
@@ -15,8 +15,18 @@
 
 struct wf_worker;
 
-enum wf_op_kind { WF_OP_PING, WF_OP_SEND, WF_OP_RECV, WF_OP_CALL, WF_OP_WRITE, WF_OP_READ };
-_Static_assert(WF_OP_READ + 1 == WF_OP_KINDS, "every kind has a row");
+enum wf_op_kind {
+	WF_OP_PING,
+	WF_OP_SEND,
+	WF_OP_RECV,
+	WF_OP_CALL,
+	WF_OP_WRITE,
+	WF_OP_READ,
+	WF_OP_GET,
+	WF_OP_PUT,
+	WF_OP_NOTE
+};
+_Static_assert(WF_OP_NOTE + 1 == WF_OP_KINDS, "every kind has a row");
 
 /*
  * Functions run on the worker that runs the operation, unless Threads says otherwise; a
@@ -73,6 +83,7 @@ struct wf_op_class {
 };
 
 extern const struct wf_op_class wf_ping_class, wf_send_class, wf_recv_class, wf_rpc_class,
-	wf_streaming_write_class, wf_streaming_read_class;
+	wf_streaming_write_class, wf_streaming_read_class, wf_rma_get_class,
+	wf_rma_put_class, wf_note_class;
 
 #endif

@@ -44,12 +44,53 @@ static int take_call(void *ctx, struct wf_link *link, const struct wf_record *re
 					  : wf_server_call_begin(&worker->serving, link, record);
 }
 
+static int take_push(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_worker *worker = ctx;
+	int err = meet(worker, link);
+
+	return err || worker->node->closing ? err
+					  : wf_window_push(&worker->windows, link, record);
+}
+
+static int take_blocks(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	(void)ctx;
+	return wf_window_blocks(link, record);
+}
+
+static int take_ask(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_worker *worker = ctx;
+
+	return worker->node->closing ? 0 : wf_window_ask(&worker->windows, link, record);
+}
+
+static int take_lend(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_worker *worker = ctx;
+
+	return wf_remote_lend(&worker->remotes, link, record);
+}
+
+static int take_noted(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_worker *worker = ctx;
+
+	return wf_remote_noted(&worker->remotes, link, record);
+}
+
 static void set_routes(struct wf_worker *worker)
 {
 	struct wf_routes *routes = &worker->routes;
 
 	wf_route_set(routes, WF_RECORD_TENSOR, take_tensor, worker);
 	wf_route_set(routes, WF_RECORD_CALL, take_call, worker);
+	wf_route_set(routes, WF_RECORD_PUSH, take_push, worker);
+	wf_route_set(routes, WF_RECORD_BLOCKS, take_blocks, worker);
+	wf_route_set(routes, WF_RECORD_ASK, take_ask, worker);
+	wf_route_set(routes, WF_RECORD_LEND, take_lend, worker);
+	wf_route_set(routes, WF_RECORD_NOTED, take_noted, worker);
 	wf_transfer_route(&worker->transfer, routes);
 	wf_echo_route(&worker->echoes, routes);
 	wf_step_end_route(&worker->channels, routes);
@@ -69,6 +110,7 @@ static void sink_up(void *ctx, struct wf_link *link)
 	wf_step_end_up(&worker->channels, link);
 	wf_drain_up(worker, link);
 	wf_transfer_up(link);
+	wf_remote_up(link);
 }
 
 static void sink_paused(void *ctx, struct wf_link *link)
@@ -115,6 +157,7 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	struct wf_worker *worker = ctx;
 
 	wf_transfer_down(link, e);
+	wf_remote_down(link, e);
 	wf_channels_down(&worker->channels, link, e);
 	wf_sending_down(&worker->attachments, link, e);
 	wf_call_down(link, e);
@@ -160,6 +203,10 @@ int wf_worker_init(struct wf_worker *worker, struct weft_node *node)
 	wf_unexpected_init(&worker->unexpected_queue, &worker->engine, &worker->transfer);
 	wf_channels_init(&worker->channels, &worker->unexpected_queue, wf_step_relay_tell, worker);
 	wf_echo_init(&worker->echoes);
+	wf_window_init(&worker->windows, &worker->transfer, &node->window_table,
+		       &worker->unexpected_queue.pulls, &node->terms,
+		       (unsigned)(worker - node->workers));
+	wf_remotes_init(&worker->remotes, &worker->transfer, &worker->unexpected_queue.pulls);
 	wf_attachment_sets_init(&worker->attachment_sets, &worker->unexpected_queue);
 	wf_sending_init(&worker->attachments, &worker->transfer, WF_RECORD_ATTACHMENT);
 	wf_streams_init(&worker->streams, &worker->transfer, &attachments);
@@ -184,6 +231,7 @@ void wf_worker_fini(struct wf_worker *worker)
 	wf_streams_fini(&worker->streams);
 	wf_attachment_sets_fini(&worker->attachment_sets);
 	wf_echo_fini(&worker->echoes);
+	wf_remotes_fini(&worker->remotes);
 	wf_transfer_fini(&worker->transfer);
 	wf_unexpected_fini(&worker->unexpected_queue);
 }

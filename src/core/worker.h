@@ -14,7 +14,9 @@
 #include "rpc/service.h"
 #include "rpc/stream.h"
 #include "tensor/attachment_set.h"
+#include "tensor/remote.h"
 #include "tensor/step_end.h"
+#include "tensor/window.h"
 #include "transfer/echo.h"
 
 struct wf_worker {
@@ -27,6 +29,8 @@ struct wf_worker {
 	struct wf_attachment_sets attachment_sets;
 	struct wf_sendings attachments; /* attachments that are sent */
 	struct wf_echoes echoes;
+	struct wf_windows windows;
+	struct wf_remotes remotes;
 	struct wf_streams streams;
 	struct wf_calls calls;
 	struct wf_server_calls serving;

@@ -12,6 +12,7 @@
 #include "util/map.h"
 
 struct wf_early;
+struct wf_window_list;
 
 /* Work of the floors above for the peer, in lists, each used by its floor alone. */
 enum wf_above_work {
@@ -23,6 +24,8 @@ enum wf_above_work {
 	WF_ABOVE_SERVED,          /* calls by the peer */
 	WF_ABOVE_STREAMS,
 	WF_ABOVE_ECHOES,
+	WF_ABOVE_GETS,            /* gets that wait for a rail */
+	WF_ABOVE_ASKS,            /* ranges of the peer's windows that are asked for */
 	WF_ABOVE_WORKS
 };
 
@@ -32,6 +35,7 @@ struct wf_above_notes {
 	bool drain_told;        /* the peer was told that this node takes no more calls */
 	bool drains;            /* the peer has said that it takes no more calls */
 	struct wf_early *early; /* allocated: calls cancelled before they came */
+	struct wf_window_list *listing; /* list of blocks that is not whole yet; NULL: none */
 };
 
 /* Offers of the peer: struct wf_answer of the transfer floor. */

@@ -47,6 +47,27 @@ static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_regio
 	return err;
 }
 
+/* Let @grant use the arena that holds @span.  Returns its region, or NULL: there is none. */
+static struct wf_region *find_arena(struct wf_grant *grant, const struct wf_pool *pool,
+				    const struct wf_grant_span *span, bool show)
+{
+	struct wf_arena *arena = wf_arena_find(&pool->arenas, span->at, span->bytes);
+
+	if (!arena)
+		return NULL;
+	grant->arena = arena;
+	wf_arena_hold(arena);
+	return show ? &arena->shown : &arena->own;
+}
+
+/* End @grant, which was not given out. */
+static int undo(struct wf_grant *grant, int err)
+{
+	if (grant->arena)
+		wf_arena_release(grant->arena);
+	return err;
+}
+
 int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
 		   const struct wf_grant_span *span, struct wf_error *e)
 {
@@ -58,9 +79,11 @@ int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 	if (wf_rail_caps(rail)->memory.local || span->device) {
 		if (!span->device)
 			slab = wf_pool_region(pool, span->at, span->bytes);
+		if (!span->device && !slab)
+			slab = find_arena(&g, pool, span, false);
 		err = find_mr(&g, rail, slab, span, WF_ACCESS_LOCAL, &mr, e);
 		if (err)
-			return err;
+			return undo(&g, err);
 		g.desc = wf_mr_desc(mr);
 	}
 	*grant = g;
@@ -77,9 +100,11 @@ int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool
 
 	if (!wf_rail_caps(rail)->memory.reg_cheap && !span->device)
 		chunk = wf_pool_shown(pool, span->at, span->bytes);
+	if (!wf_rail_caps(rail)->memory.reg_cheap && !span->device && !chunk)
+		chunk = find_arena(&g, pool, span, true);
 	err = find_mr(&g, rail, chunk, span, WF_ACCESS_REMOTE_READ, &mr, e);
 	if (err)
-		return err;
+		return undo(&g, err);
 	g.address = wf_mr_address(mr, span->at);
 	g.key = wf_mr_key(mr);
 	*grant = g;
@@ -88,6 +113,10 @@ int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool
 
 void wf_grant_close(struct wf_grant *grant)
 {
+	struct wf_arena *arena = grant->arena;
+
 	wf_mr_close(grant->own);
 	*grant = (struct wf_grant){ 0 };
+	if (arena)
+		wf_arena_release(arena);
 }

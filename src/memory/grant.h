@@ -3,8 +3,8 @@
  * A grant: what one operation needs to use a range of memory on a rail.
  *
  * Where registering is cheap a peer gets a key for the range, exact and random, that dies with
- * the grant.  Elsewhere the peer gets the key of the pool's chunk, which dies with the chunk,
- * or the memory is registered for this operation; so is a device's memory, where the rail
+ * the grant.  Elsewhere the peer gets the key of the pool's chunk, which dies with the chunk, or
+ * of an arena (arena.h), or the memory is registered for this operation; so is a device's memory, where the rail
  * reaches it.  Our own use has the slab's registration, whose key no peer gets.
  *
  * Threads: owner.
@@ -16,6 +16,7 @@
 
 struct wf_grant {
 	struct wf_mr *own; /* registration made for this grant, else NULL */
+	struct wf_arena *arena; /* the arena whose registration is used, else NULL */
 	void *desc;
 	uint64_t address, key; /* the peer's view of the range; set in a remote grant only */
 };

@@ -58,6 +58,7 @@ int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes)
 	wf_list_init(&pool->leaving);
 	wf_list_init(&pool->revoked);
 	wf_list_init(&pool->waiters);
+	wf_list_init(&pool->arenas);
 	return -pthread_mutex_init(&pool->lock, NULL);
 }
 
@@ -553,6 +554,18 @@ struct wf_region *wf_pool_shown(struct wf_pool *pool, const void *at, size_t cou
 	return shown ? &shown->region : NULL;
 }
 
+bool wf_pool_holds(struct wf_pool *pool, const void *at, size_t count)
+{
+	const struct wf_slab *slab;
+	uint32_t index;
+	size_t offset;
+
+	pthread_mutex_lock(&pool->lock);
+	slab = find_chunk(pool, at, &index, &offset);
+	pthread_mutex_unlock(&pool->lock);
+	return slab && count <= slab->chunk_bytes - offset;
+}
+
 int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_error *e)
 {
 	struct wf_region *region = wf_pool_region(pool, chunk, 1);
@@ -564,6 +577,7 @@ int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_
 
 void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail)
 {
+	wf_arena_forget(&pool->arenas, rail);
 	pthread_mutex_lock(&pool->lock);
 	for (size_t i = 0; i < pool->slab_count; i++) {
 		struct wf_slab *slab = pool->slabs[i];

@@ -27,6 +27,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include "memory/arena.h"
 #include "memory/region.h"
 #include "util/list.h"
 #include "util/sealed.h"
@@ -55,6 +56,7 @@ struct wf_pool {
 	struct wf_list leaving; /* guests without a share */
 	struct wf_list revoked; /* chunks without a share of which peers still have keys */
 	struct wf_list waiters;
+	struct wf_list arenas;  /* struct wf_arena, beside the pool; owner only */
 	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
 	size_t file_count, files_max; /* slabs that are sealed memory */
 	_Atomic uint64_t *retired; /* count of such slabs gone, shown to others; NULL: not shown */
@@ -128,6 +130,9 @@ struct wf_region *wf_pool_region(struct wf_pool *pool, const void *at, size_t co
  * ends with the chunk's last share.  NULL: no such chunk, or no memory for the region.  Owner.
  */
 struct wf_region *wf_pool_shown(struct wf_pool *pool, const void *at, size_t count);
+
+/* Returns whether one taken chunk holds @count bytes at @at. */
+bool wf_pool_holds(struct wf_pool *pool, const void *at, size_t count);
 
 /* Pin the slab of a chunk that is taken, once, for CUDA devices: as wf_region_pin.  Owner. */
 int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_error *e);

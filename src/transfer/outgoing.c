@@ -222,7 +222,8 @@ static void make_plan(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 	uint32_t record_max = wf_link_record_bytes_max(link);
 	struct wf_plan plan;
 
-	wf_plan_make(caps, options, p->body_bytes, !p->stage, record_max, &plan);
+	wf_plan_make(caps, options, p->body_bytes,
+		     !p->stage && !(p->class->offers && p->body_bytes), record_max, &plan);
 	if (plan.way == WF_BODY_EAGER && p->class->needs_room &&
 	    !wf_eager_credit_take(link, p->body_bytes))
 		wf_plan_make(caps, options, p->body_bytes, false, record_max, &plan);
@@ -393,6 +394,8 @@ static void start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 		p->record->message.body_bytes = p->body_bytes;
 	}
 	wf_link_post(p->link, &p->record->message);
+	if (p->class->posted)
+		p->class->posted(p);
 }
 
 static void look_again(struct wf_timer *timer)

@@ -78,8 +78,11 @@ struct wf_outgoing_offer {
 /* A class of outgoing bodies: all that outgoing bodies of one owner have in common. */
 struct wf_outgoing_class {
 	bool needs_room; /* eager only if the receiver can keep the body unmatched */
+	bool offers;     /* a body is offered, however short it is */
 	/* Write the head of the record into the room that wf_outgoing_head() gives.  -ENOMEM. */
 	int (*put_head)(struct wf_outgoing *p, const struct wf_body *body);
+	/* The record is queued: more records about the body may follow it.  NULL: none do. */
+	void (*posted)(struct wf_outgoing *p);
 	/* @p has ended; @e is NULL: well.  The body is free, and @p may be freed. */
 	void (*done)(struct wf_outgoing *p, const struct wf_error *e);
 };

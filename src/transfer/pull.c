@@ -446,6 +446,7 @@ static void begin(struct wf_pull *pull)
 		.on = link->on,
 		.chunk_bytes = plan.chunk_bytes,
 		.depth = plan.depth,
+		.spans_max = caps->read_spans_max,
 		.helper = plan.helper,
 		.connected = caps->connected,
 		.quiet_by_close = caps->connected || caps->sync_read,
@@ -494,7 +495,7 @@ void wf_pull_feed(struct wf_pull *pull)
 		if (!over)
 			refuse(pull, false);
 		if (r->state == WF_PULL_READ_FREE)
-			pull->next += r->count;
+			wf_reads_asked(pull, r);
 		else
 			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
@@ -637,22 +638,27 @@ static void withdrawn(struct wf_answer *answer)
 	stop(pull, &e);
 }
 
-static void lost(struct wf_answer *answer, const struct wf_error *e)
+void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e)
 {
-	struct wf_pull *pull = answer->owner;
-
 	if (pull->state != WF_PULL_STOPPING)
 		pull->why = *e;
 	pull->state = WF_PULL_STOPPING;
-	/* Should reads outlive the link, another life of the peer's must not get the answer. */
-	wf_answer_close(answer);
-	pull->answer = NULL;
 	wf_pace_leave(&pull->share);
 	if (pull->way == WF_PULL_WAY_IMPORTED)
 		wf_stage_stop(pull->job.stage);
 	if (pull->rail.quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* On another rail, reopening it ends the reads, and wf_pull_quiet() follows. */
+}
+
+static void lost(struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_pull *pull = answer->owner;
+
+	/* Should reads outlive the link, another life of the peer's must not get the answer. */
+	wf_answer_close(answer);
+	pull->answer = NULL;
+	wf_pull_lost(pull, e);
 }
 
 static const struct wf_answer_keeper keeper = {
@@ -677,11 +683,17 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 		.into = pull->job.into,
 		.into_bytes = stage ? stage->bounce_bytes : body->bytes,
 		.from_bytes = body->bytes,
+		.offered_bytes = body->bytes,
 		/* All bytes of a view are there. */
 		.next = view ? body->bytes : 0,
 		.got_bytes = view ? body->bytes : 0,
 		.filled = staged ? 0 : body->bytes,
 	};
+	if (pull->job.blocks) {
+		pull->body.bytes = pull->job.blocks_bytes;
+		pull->filled = pull->job.blocks_known;
+		pull->into_bytes = pull->job.blocks_span;
+	}
 	/* The owner has no buffer yet. */
 	pull->job.doubted |= staged;
 	wf_list_init(&pull->bounce_waiter.node);
@@ -708,8 +720,10 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	if (err)
 		goto forget;
 	pull->answer = answer;
-	answer->keeper = &keeper;
-	answer->owner = pull;
+	if (answer) {
+		answer->keeper = &keeper;
+		answer->owner = pull;
+	}
 	wf_list_append(&link->work[WF_ABOVE_PULLS], &pull->node);
 	wf_link_get(link);
 	wf_link_watch(link, false);
@@ -725,7 +739,8 @@ forget:
 close_sums:
 	wf_reader_sums_close(&pull->sums);
 refuse:
-	wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
+	if (answer)
+		wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
 	return err;
 }
 
@@ -733,6 +748,15 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e)
 {
 	if (pull->state != WF_PULL_STOPPING)
 		stop(pull, e);
+}
+
+void wf_pull_more(struct wf_pull *pull, uint32_t count, uint64_t bytes)
+{
+	pull->job.block_count += count;
+	pull->job.blocks_known += bytes;
+	pull->filled += bytes;
+	if (pull->state != WF_PULL_STOPPING)
+		wf_pull_feed(pull);
 }
 
 void wf_pull_release(struct wf_pull *pull, const struct wf_error *e)
@@ -755,6 +779,9 @@ static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 		return pull->job.handle;
 	if (pull->way == WF_PULL_WAY_IMPORTED ||
 	    (body->way != WF_BODY_PULL && body->way != WF_BODY_STAGED))
+		return false;
+	/* Blocks have no order in which a bounce buffer could pass. */
+	if (pull->job.blocks && body->way != WF_BODY_PULL)
 		return false;
 	return (!changes(pull, body) ||
 		(pull->way != WF_PULL_WAY_VIEW && !pull->sums.count)) &&
@@ -794,6 +821,15 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 	wf_stage_go(pull->job.stage, body->bytes);
 }
 
+/* Note @body, the offer of which a pull of blocks reads a part. */
+static void offer_anew(struct wf_pull *pull, const struct wf_body *body)
+{
+	uint64_t bytes = pull->body.bytes;
+
+	pull->body = *body;
+	pull->body.bytes = bytes;
+}
+
 /* Go on by an offer that the owner has made anew. */
 void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 {
@@ -811,7 +847,7 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		stop(pull, &e);
 		return;
 	}
-	if (body->bytes != pull->body.bytes || !is_expected(pull, body)) {
+	if (body->bytes != pull->offered_bytes || !is_expected(pull, body)) {
 		wf_error_set(&e, -EPROTO, "%s offers the rest of another body",
 			     wf_link_label(pull->link));
 		stop(pull, &e);
@@ -832,7 +868,7 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 		pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
 		pull->taken = 0;
 	}
-	pull->body = *body;
+	offer_anew(pull, body);
 	pull->job.doubted = false;
 	pull->job.handle = false;
 	pull->from_bytes = body->way == WF_BODY_STAGED ? body->bounce_bytes : body->bytes;

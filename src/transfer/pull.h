@@ -20,6 +20,7 @@
 #include "transfer/answer.h"
 #include "transfer/pace.h"
 #include "transfer/path.h"
+#include "transfer/pull_job.h"
 #include "transfer/reader_sums.h"
 #include "transfer/stage.h"
 #include "transfer/stripe.h"
@@ -35,6 +36,8 @@ struct wf_pull_read {
 	struct wf_engine_read read;
 	struct wf_pull *pull;
 	uint64_t offset, count;
+	uint32_t block; /* index of the read's first block, if there are blocks */
+	uint64_t skip;  /* bytes of that block before the read */
 	uint64_t posted_ns;
 	uint32_t among; /* reads under way then, all of this body; 0: some of other bodies */
 	bool aside; /* the rail's helper makes the read */
@@ -72,28 +75,12 @@ enum wf_pull_way {
 	WF_PULL_WAY_IMPORTED, /* job.stage copies from the device of the body's owner */
 };
 
-/* The job of a pull: its owner sets all of it before the start. */
-struct wf_pull_job {
-	void *into;
-	/*
-	 * @into is the stage's buffer, and the rest is drained; NULL: @into has room for the body
-	 */
-	struct wf_stage *stage;
-	/* @into is this view, and nothing is read; NULL: the body is read */
-	const struct wf_view *view;
-	/* a handle of the body will do, for @stage to copy from; false once it failed */
-	bool handle;
-	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
-	const struct wf_terms *terms;
-	void *owner; /* for use by the owner */
-	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all is there */
-};
-
 /* The rail of the reads under way, or of the last ones. */
 struct wf_pull_rail {
 	const struct wf_engine_rail *on; /* NULL: there has been no rail */
 	uint64_t chunk_bytes;
 	uint32_t depth;      /* least number of reads under way: the link's depth may be more */
+	uint32_t spans_max;  /* blocks of one read */
 	bool helper;         /* the rail's helper makes reads, too */
 	bool connected;
 	bool quiet_by_close; /* closing its endpoint ends reads */
@@ -121,6 +108,9 @@ struct wf_pull {
 	void *into;         /* destination of reads */
 	uint64_t into_bytes; /* byte n of the body goes to n % into_bytes */
 	uint64_t from_bytes; /* byte n of the body comes from n % from_bytes */
+	uint64_t offered_bytes; /* length of the offered body, of which blocks are a part */
+	uint32_t block;     /* first block that is not all asked for */
+	uint64_t block_done; /* bytes of @block that are asked for */
 	bool confirmed;	    /* imported: all is copied, and was offered until then */
 	uint64_t filled;    /* bytes that are there at the owner's, from the beginning on */
 	uint64_t taken;     /* bytes the owner knows to be read */
@@ -148,6 +138,9 @@ struct wf_pull {
  * Pull @body over @link, and end its offer with @answer, which is taken.  Borrows @pull, whose
  * job and path are set, and its destination until done, which is never called inside.  -ENOMEM,
  * -ENOSPC: nothing was begun, and @answer has told the owner so.
+ *
+ * @answer NULL: the offer stays after the pull.  Whoever has its answer must stop the pull when the
+ * offer is withdrawn, and lose it when the peer is dead.
  */
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull);
@@ -164,6 +157,12 @@ void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
  * beginning.  Else @pull->answer is NULL.
  */
 void wf_pull_release(struct wf_pull *pull, const struct wf_error *e);
+
+/* Read @count blocks more than before, of @bytes together, which are behind the others. */
+void wf_pull_more(struct wf_pull *pull, uint32_t count, uint64_t bytes);
+
+/* End @pull, whose offer stayed, because its peer is dead, as @e says. */
+void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e);
 
 /* Handle progress of the stage of @pull. */
 void wf_pull_drained(struct wf_pull *pull);

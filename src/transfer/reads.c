@@ -17,6 +17,17 @@ static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
 		      pull->from_bytes - offset % pull->from_bytes);
 }
 
+/* Bytes that the rail reads at once of the next blocks. */
+static uint64_t next_blocks(const struct wf_pull *pull)
+{
+	uint64_t most = pull->rail.chunk_bytes, skip = pull->block_done, count = 0;
+	uint32_t end = WF_MIN(pull->block + pull->rail.spans_max, pull->job.block_count);
+
+	for (uint32_t at = pull->block; at < end && count < most; at++, skip = 0)
+		count += WF_MIN(pull->job.blocks[at].bytes - skip, most - count);
+	return count;
+}
+
 struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 {
 	struct wf_pull_read *unused = NULL;
@@ -33,9 +44,26 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 	if (!unused || pull->next >= end)
 		return NULL;
 	unused->offset = pull->next;
+	if (pull->job.blocks) {
+		unused->block = pull->block;
+		unused->skip = pull->block_done;
+		unused->count = next_blocks(pull);
+		return unused;
+	}
 	unused->count = WF_MIN(WF_MIN(pull->rail.chunk_bytes, end - pull->next),
 			       unbroken(pull, pull->next));
 	return unused;
+}
+
+void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r)
+{
+	const struct wf_pull_block *blocks = pull->job.blocks;
+
+	pull->next += r->count;
+	pull->block_done += r->count;
+	while (blocks && pull->block < pull->job.block_count &&
+	       pull->block_done >= blocks[pull->block].bytes)
+		pull->block_done -= blocks[pull->block++].bytes;
 }
 
 /* The last chunk is left to this thread, where a read lasts until it is done. */
@@ -57,20 +85,48 @@ static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r,
 	return address + r->offset % pull->from_bytes;
 }
 
+/* List the bytes of @r, in memory that begins at @address.  Returns the length of the list. */
+static uint32_t list_spans(const struct wf_pull *pull, const struct wf_pull_read *r,
+			   uint64_t address, struct wf_ep_span spans[WF_READ_SPANS_MAX])
+{
+	const struct wf_pull_block *block;
+	uint64_t skip = r->skip, left = r->count;
+	uint32_t count = 0;
+
+	if (!pull->job.blocks) {
+		spans[0] = (struct wf_ep_span){ target(pull, r), r->count,
+						source(pull, r, address) };
+		return 1;
+	}
+	for (block = &pull->job.blocks[r->block]; left; block++, skip = 0) {
+		uint64_t bytes = WF_MIN(block->bytes - skip, left);
+
+		spans[count++] = (struct wf_ep_span){ (char *)block->to + skip, bytes,
+						      address + block->from + skip };
+		left -= bytes;
+	}
+	return count;
+}
+
 bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 {
-	return wf_reads_for_helper(pull) &&
-	       !wf_ep_read_aside(pull->link->rail.ep, target(pull, r), r->count,
-				 source(pull, r, pull->body.address), &r->read);
+	struct wf_ep_span spans[WF_READ_SPANS_MAX];
+
+	return wf_reads_for_helper(pull) && list_spans(pull, r, pull->body.address, spans) == 1 &&
+	       !wf_ep_read_aside(pull->link->rail.ep, spans->into, spans->count, spans->address,
+				 &r->read);
 }
 
 int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_stripe_way *over)
 {
+	struct wf_ep_span spans[WF_READ_SPANS_MAX];
+	uint32_t count = list_spans(pull, r, over ? over->address : pull->body.address, spans);
+
 	if (over)
-		return wf_ep_read(over->lane->ep, target(pull, r), r->count, over->grant.desc,
-				  source(pull, r, over->address), over->key, &r->read);
-	return wf_ep_read(pull->link->rail.ep, target(pull, r), r->count, pull->grant.desc,
-			  source(pull, r, pull->body.address), pull->body.key, &r->read);
+		return wf_ep_read_spans(over->lane->ep, spans, count, over->grant.desc, over->key,
+					&r->read);
+	return wf_ep_read_spans(pull->link->rail.ep, spans, count, pull->grant.desc,
+				pull->body.key, &r->read);
 }
 
 /* How many reads may be under way over the rail of @learnt; reads by the helper come besides. */
@@ -127,12 +183,20 @@ static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
 	return fastest_ns && took_ns > fastest_ns + fastest_ns * left / count;
 }
 
+/* May another read of blocks begin, beyond the depth in chunks?  Blocks may be short. */
+static bool has_room(const struct wf_pull *pull)
+{
+	return pull->job.blocks &&
+	       pull->share.bytes < (uint64_t)depth_here(pull) * pull->rail.chunk_bytes;
+}
+
 bool wf_reads_find_way(const struct wf_pull *pull, struct wf_stripe_way **over)
 {
 	struct wf_stripe *spread = pull->spread;
 
 	*over = NULL;
-	if (busy_here(pull) < depth_here(pull) && !(spread && is_too_slow(pull, pull->took_ns)))
+	if ((busy_here(pull) < depth_here(pull) || has_room(pull)) &&
+	    !(spread && is_too_slow(pull, pull->took_ns)))
 		return true;
 	for (uint32_t i = 0; spread && i < spread->count; i++) {
 		struct wf_stripe_way *way = &spread->ways[i];

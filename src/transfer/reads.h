@@ -21,6 +21,9 @@ uint64_t wf_reads_got(const struct wf_pull *pull);
 /* Returns a read that is to be made (again), or NULL. */
 struct wf_pull_read *wf_reads_next(struct wf_pull *pull);
 
+/* Count the bytes of @r, of a new read, as asked for. */
+void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r);
+
 /* Returns whether the next read is for the rail's helper. */
 bool wf_reads_for_helper(const struct wf_pull *pull);
 

@@ -104,6 +104,10 @@ int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_
 		*offer = calloc(1, sizeof(**offer));
 	if (!*offer)
 		return -ENOMEM;
+	/* A window that is lent has many readers. */
+	if ((*offer)->pull != pull)
+		(*offer)->told = 0;
+	(*offer)->pull = pull;
 	if ((*offer)->told > link->probe.lane_total)
 		return 0;
 	WF_LIST_EACH(node, &link->lanes) {

@@ -60,7 +60,8 @@ struct wf_stripe_offer {
 		struct wf_grant grant;
 	} all[WF_LANES_MAX];
 	uint32_t count;
-	uint32_t told; /* how often a reader was told of all lanes */
+	uint64_t pull; /* the reader that was told last */
+	uint32_t told; /* how often that reader was told of all lanes */
 };
 
 /*

@@ -38,6 +38,11 @@ enum wf_record_type {
 	WF_RECORD_LANE = 20,     /* owner to reader: the body, on one lane */
 	WF_RECORD_FILLED = 21,   /* owner to reader: bytes of a STAGED body that can be read */
 	WF_RECORD_TAKEN = 22,    /* reader to owner: bytes of a STAGED body that were read */
+	WF_RECORD_PUSH = 23,     /* peer to owner of a window: read the body into it (access.h) */
+	WF_RECORD_ASK = 24,      /* peer to owner of a window: lend a range of it */
+	WF_RECORD_LEND = 25,     /* owner of a window to peer: the range, or why not */
+	WF_RECORD_BLOCKS = 26,   /* peer to owner of a window: more blocks of a PUSH */
+	WF_RECORD_NOTED = 27,    /* owner of a window to peer: a PUSH without a body was taken, or why not */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 33, /* reader to owner: pulling has stopped, or was over */
@@ -95,6 +100,7 @@ int wf_record_abort_get(const uint8_t *bytes, size_t count, struct wf_record_abo
  *   CHECK     offer, reader's pull id        SUMS      (as struct wf_record_sums)
  *   SPREAD    offer, reader's pull id        LANE      (as struct wf_record_lane)
  *   RELEASED  offer, its place
+ *   NOTED     sender's id of the PUSH, status (OK, or why it was not taken)
  *   FILLED    reader's pull id, bytes        TAKEN     offer, bytes
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
  *   GRANT_REQUESTS GRANT_RESPONSES  call, messages

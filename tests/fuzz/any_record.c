@@ -22,6 +22,12 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 		return wf_record_sums_get(bytes, count, &any->sums);
 	case WF_RECORD_LANE:
 		return wf_record_lane_get(bytes, count, &any->lane);
+	case WF_RECORD_PUSH:
+		return wf_access_push_get(bytes, count, &any->push);
+	case WF_RECORD_ASK:
+		return wf_access_ask_get(bytes, count, &any->ask);
+	case WF_RECORD_LEND:
+		return wf_access_lend_get(bytes, count, &any->lend);
 	default:
 		return wf_record_small_get(bytes, count, &any->small);
 	}
@@ -77,6 +83,16 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 	case WF_RECORD_LANE:
 		wf_record_lane_put(&w, &any->lane);
 		break;
+	case WF_RECORD_PUSH:
+		wf_access_push_put(&w, &any->push);
+		wf_bytes_put(&w, any->push.list, any->push.list_bytes);
+		break;
+	case WF_RECORD_ASK:
+		wf_access_ask_put(&w, &any->ask);
+		break;
+	case WF_RECORD_LEND:
+		wf_access_lend_put(&w, &any->lend);
+		break;
 	default:
 		wf_record_small_put(&w, &any->small);
 		break;
@@ -128,6 +144,9 @@ bool any_record_inside(uint8_t type, const union any_record *any, const uint8_t 
 		       eager_inside(s, &any->message.body, any->message.eager);
 	case WF_RECORD_ABORT:
 		return inside(s, any->abort.text, any->abort.text_bytes);
+	case WF_RECORD_PUSH:
+		return inside(s, any->push.note, any->push.note_bytes) &&
+		       inside(s, any->push.list, any->push.list_bytes);
 	default:
 		return true; /* numbers only */
 	}

@@ -5,6 +5,7 @@
 #ifndef ANY_RECORD_H
 #define ANY_RECORD_H
 
+#include "wire/access.h"
 #include "wire/record.h"
 #include "wire/record_call.h"
 
@@ -17,6 +18,9 @@ union any_record {
 	struct wf_record_abort abort;
 	struct wf_record_sums sums;
 	struct wf_record_lane lane;
+	struct wf_access_push push;
+	struct wf_access_ask ask;
+	struct wf_access_lend lend;
 	struct wf_record_small small; /* all other types */
 };
 

@@ -20,6 +20,30 @@ static void check_key(const struct wf_record_tensor *t)
 	must(t->key_bytes == sizeof(again) && !memcmp(again, t->key, sizeof(again)));
 }
 
+/* The blocks of a list, which are looked at where the window is known. */
+static void check_list(const struct wf_access_push *p)
+{
+	struct wf_bytes_reader r = wf_bytes_reader(p->list, p->list_bytes);
+	struct wf_access_block block = { 0 };
+
+	while (wf_bytes_reader_left(&r)) {
+		uint8_t again[WF_ACCESS_BLOCK_BYTES_MAX];
+		struct wf_bytes_writer w = wf_bytes_writer(again, sizeof(again));
+		struct wf_access_block before = block, last = block, got = block;
+		struct wf_bytes_reader s;
+
+		if (wf_access_block_get(&r, &block)) {
+			must(!memcmp(&block, &before, sizeof(block)));
+			return;
+		}
+		wf_access_block_put(&w, &last, &block);
+		must(!w.bad);
+		s = wf_bytes_reader(again, (size_t)(w.at - again));
+		must(!wf_access_block_get(&s, &got) && !wf_bytes_reader_left(&s));
+		must(!memcmp(&got, &block, sizeof(got)));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	union any_record any;
@@ -30,6 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	must(any_record_inside(bytes[0], &any, bytes + 1, count - 1));
 	if (bytes[0] == WF_RECORD_ATTACHMENT)
 		check_key(&any.tensor);
+	if (bytes[0] == WF_RECORD_PUSH)
+		check_list(&any.push);
 	again = malloc(count);
 	must(again != NULL);
 	must(any_record_put(bytes[0], &any, again, count) == count - 1);
@@ -66,6 +92,13 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 					   .text = text };
 	struct wf_record_sums sums = { .pull = 8, .first = 3, .count = 2, .sums = { 7, 8 } };
 	struct wf_record_lane lane = { .pull = 8, .lane = 2, .address = 4096, .key = 5 };
+	struct wf_access_push push = { .window = { 7, { 1, 2, 3 } }, .at = 4096, .number = 5,
+				       .flags = WF_ACCESS_PUSH_LAST | WF_ACCESS_PUSH_NOTED,
+				       .note_bytes = 21, .note = text, .body = pull };
+	struct wf_access_ask ask = { .id = 8, .window = { 7, { 1, 2, 3 } }, .at = 4096, .bytes = 24,
+				     .flags = WF_ACCESS_ASK_STAY };
+	struct wf_access_lend lend = { .id = 8, .body = pull };
+	struct wf_access_block last = { 0 };
 	uint8_t key[WF_RECORD_ATTACHMENT_KEY_BYTES];
 	struct wf_record_small small = { .id = 9, .other = 8, .status = WEFT_OK };
 
@@ -166,6 +199,31 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 		offer.body.bounce_bytes = 16;
 		wf_bytes_put_u8(&w, WF_RECORD_OFFER);
 		wf_record_offer_put(&w, &offer);
+		break;
+	case 18:
+		wf_bytes_put_u8(&w, WF_RECORD_PUSH);
+		wf_access_push_put(&w, &push);
+		break;
+	case 19:
+		push.flags = WF_ACCESS_PUSH_LIST;
+		push.at = push.number = 0;
+		push.note_bytes = 0;
+		push.block_count = 2;
+		push.block_bytes = 300;
+		push.body.bytes = 100000;
+		push.body.sum_kind = WF_BODY_SUM_NONE;
+		wf_bytes_put_u8(&w, WF_RECORD_PUSH);
+		wf_access_push_put(&w, &push);
+		wf_access_block_put(&w, &last, &(struct wf_access_block){ 70000, 1, 200 });
+		wf_access_block_put(&w, &last, &(struct wf_access_block){ 5, 99000, 100 });
+		break;
+	case 20:
+		wf_bytes_put_u8(&w, WF_RECORD_ASK);
+		wf_access_ask_put(&w, &ask);
+		break;
+	case 21:
+		wf_bytes_put_u8(&w, WF_RECORD_LEND);
+		wf_access_lend_put(&w, &lend);
 		break;
 	default:
 		return 0;

@@ -41,6 +41,11 @@ static ProtobufCService *unmade_service;
 static _Atomic(void *) served;
 static struct weft_stream *_Atomic served_stream;
 static void *memory, *near;
+static struct weft_window *window; /* of the server, and known to the node */
+static struct weft_remote *remote;
+static struct weft_region *region;
+static struct weft_op *noted;
+static char windowed[64];
 
 static float number = 1;
 static int64_t one = 1;
@@ -222,6 +227,60 @@ static bool try_queue_close(void)
 {
 	weft_queue_close(queue);
 	return true;
+}
+
+static bool try_windows(void)
+{
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+	struct weft_window *w;
+	struct weft_op *op;
+
+	return refused(weft_window_open(node, windowed, 1, WEFT_WINDOW_READ, &w)) &&
+	       refused(weft_window_describe(window, descriptor, &bytes)) &&
+	       refused(weft_window_wait(window, 2, WEFT_FOREVER)) &&
+	       refused(weft_window_next(window, NULL, &op)) && weft_window_puts(window) == 1;
+}
+
+static bool try_window_close(void)
+{
+	return refused(weft_window_close(window));
+}
+
+static bool try_remotes(void)
+{
+	const struct weft_block block = { windowed, 0, 1 };
+	struct weft_remote *r;
+	struct weft_op *op;
+
+	return refused(weft_window_import(peer, windowed, sizeof(windowed), &r)) &&
+	       refused(weft_get(remote, &block, 1, NULL, &op)) &&
+	       refused(weft_put(remote, &block, 1, NULL, &op)) &&
+	       weft_remote_bytes(remote) == sizeof(windowed) &&
+	       weft_remote_rights(remote) == (WEFT_WINDOW_READ | WEFT_WINDOW_WRITE);
+}
+
+static bool try_remote_close(void)
+{
+	weft_remote_close(remote);
+	return true;
+}
+
+static bool try_op_note(void)
+{
+	return weft_op_note(noted)->number == 7 && !weft_op_note(received);
+}
+
+static bool try_register(void)
+{
+	struct weft_region *r;
+
+	return refused(weft_register(node, windowed, sizeof(windowed), &r));
+}
+
+static bool try_unregister(void)
+{
+	return refused(weft_unregister(region));
 }
 
 static bool try_op_ended(void)
@@ -673,6 +732,7 @@ static const struct {
 	{ "weft_error", try_alloc },
 	{ "weft_fd", try_fd },
 	{ "weft_finish", try_waits },
+	{ "weft_get", try_remotes },
 	{ "weft_health_set", try_health_set },
 	{ "weft_info_close", try_info },
 	{ "weft_info_count", try_info },
@@ -695,6 +755,7 @@ static const struct {
 	{ "weft_op_ended", try_op_ended },
 	{ "weft_op_executed", try_op_executed },
 	{ "weft_op_message", try_op_message },
+	{ "weft_op_note", try_op_note },
 	{ "weft_op_path", try_op_path },
 	{ "weft_op_peer", try_op_peer },
 	{ "weft_op_receive", try_receive },
@@ -706,10 +767,14 @@ static const struct {
 	{ "weft_peer_open", try_peer_open },
 	{ "weft_ping", try_ping },
 	{ "weft_poll", try_poll },
+	{ "weft_put", try_remotes },
 	{ "weft_queue_fd", try_queues },
 	{ "weft_queue_next", try_queues },
 	{ "weft_queue_open", try_queues },
 	{ "weft_recv", try_recv },
+	{ "weft_register", try_register },
+	{ "weft_remote_bytes", try_remotes },
+	{ "weft_remote_rights", try_remotes },
 	{ "weft_served_attach", try_attach },
 	{ "weft_reply_status", try_texts },
 	{ "weft_retain", try_retain },
@@ -745,6 +810,12 @@ static const struct {
 	{ "weft_wait", try_wait },
 	{ "weft_wait_all", try_waits },
 	{ "weft_wait_any", try_waits },
+	{ "weft_window_describe", try_windows },
+	{ "weft_window_import", try_remotes },
+	{ "weft_window_next", try_windows },
+	{ "weft_window_open", try_windows },
+	{ "weft_window_puts", try_windows },
+	{ "weft_window_wait", try_windows },
 	{ "weft_served_fail", try_call_fail },
 	{ "weft_stream_finish", try_stream_finish },
 	{ "weft_stream_close", try_stream_close },
@@ -753,7 +824,10 @@ static const struct {
 	{ "weft_op_free", try_op_free },
 	{ "weft_peer_close", try_peer_close },
 	{ "weft_queue_close", try_queue_close },
+	{ "weft_remote_close", try_remote_close },
 	{ "weft_stub_close", try_stub_close },
+	{ "weft_unregister", try_unregister },
+	{ "weft_window_close", try_window_close },
 	{ "weft_node_close", try_node_close },
 };
 
@@ -863,6 +937,47 @@ static void use_and_close_the_stream(void)
 	weft_stub_close(stream_stub);
 }
 
+/* The node has put into the window of the server, with a note. */
+static void open_a_window(void)
+{
+	struct weft_access_options options = WEFT_ACCESS_OPTIONS_INIT;
+	const struct weft_block block = { windowed + 32, 0, 32 };
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+	struct weft_op *op;
+
+	assert_int_equal(weft_window_open(server, windowed, sizeof(windowed),
+					  WEFT_WINDOW_READ | WEFT_WINDOW_WRITE, &window), 0);
+	assert_int_equal(weft_window_describe(window, descriptor, &bytes), 0);
+	assert_int_equal(weft_window_import(peer, descriptor, bytes, &remote), 0);
+	memset(windowed + 32, 'w', 32);
+	options.flags = WEFT_NOTE;
+	options.number = 7;
+	assert_int_equal(weft_put(remote, &block, 1, &options, &op), 0);
+	end_well(op);
+	weft_op_free(op);
+	assert_int_equal(weft_window_next(window, NULL, &noted), 0);
+	end_well(noted);
+	assert_int_equal(weft_register(node, windowed, sizeof(windowed), &region), 0);
+}
+
+static void use_and_close_the_window(void)
+{
+	const struct weft_block block = { windowed + 32, 31, 2 };
+	struct weft_op *op;
+
+	assert_int_equal(weft_window_puts(window), 1);
+	assert_int_equal(weft_get(remote, &block, 1, NULL, &op), 0);
+	end_well(op);
+	weft_op_free(op);
+	for (unsigned i = 0; i < sizeof(windowed); i++)
+		assert_int_equal(windowed[i], 'w');
+	weft_op_free(noted);
+	weft_remote_close(remote);
+	assert_int_equal(weft_unregister(region), 0);
+	assert_int_equal(weft_window_close(window), 0);
+}
+
 static void open_some_of_everything(void)
 {
 	struct weft_node_options options = { .size = sizeof(options), .provider = "tcp" };
@@ -904,6 +1019,7 @@ static void open_some_of_everything(void)
 		usleep(1000);
 	}
 	open_a_stream();
+	open_a_window();
 	assert_int_equal(weft_queue_open(node, &queue), 0);
 	assert_int_equal(weft_alloc(node, 100, &memory), 0);
 	assert_int_equal(weft_alloc_near(node, 100, NULL, &near), 0);
@@ -924,6 +1040,7 @@ static void use_and_close_everything(void)
 	assert_int_equal(weft_served_cancelled(served), 0);
 	weft_served_fail(served, WEFT_ABORTED, "by the parent");
 	use_and_close_the_stream();
+	use_and_close_the_window();
 	weft_free(node, memory);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(((char *)near)[i], 'p');

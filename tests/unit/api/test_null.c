@@ -156,6 +156,48 @@ static void queues(void **state)
 	weft_queue_close(queue);
 }
 
+static void windows(void **state)
+{
+	char memory[8] = { 0 }, descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	const struct weft_block block = { memory, 0, sizeof(memory) };
+	size_t bytes = sizeof(descriptor);
+	struct weft_window *window;
+	struct weft_remote *remote;
+
+	(void)state;
+	REFUSED(weft_window_open(NULL, memory, 8, WEFT_WINDOW_READ, &window), "node");
+	REFUSED(weft_window_open(node, NULL, 8, WEFT_WINDOW_READ, &window), "memory");
+	REFUSED(weft_window_open(node, memory, 8, WEFT_WINDOW_READ, NULL), "window");
+	assert_int_equal(weft_window_open(node, memory, 8, WEFT_WINDOW_READ | WEFT_WINDOW_WRITE,
+					  &window), 0);
+	REFUSED(weft_window_describe(NULL, descriptor, &bytes), "window");
+	REFUSED(weft_window_describe(window, NULL, &bytes), "descriptor");
+	REFUSED(weft_window_describe(window, descriptor, NULL), "bytes");
+	assert_int_equal(weft_window_describe(window, descriptor, &bytes), 0);
+	GIVES(weft_window_puts(NULL), 0, "window");
+	REFUSED(weft_window_wait(NULL, 0, 0), "window");
+	REFUSED(weft_window_next(NULL, NULL, &op), "window");
+	assert_int_equal(weft_window_next(window, NULL, NULL), 0);
+	GIVES_NULL(weft_op_note(NULL), "op");
+
+	REFUSED(weft_window_import(NULL, descriptor, bytes, &remote), "peer");
+	REFUSED(weft_window_import(peer, NULL, bytes, &remote), "descriptor");
+	REFUSED(weft_window_import(peer, descriptor, bytes, NULL), "remote");
+	assert_int_equal(weft_window_import(peer, descriptor, bytes, &remote), 0);
+	GIVES(weft_remote_bytes(NULL), 0, "remote");
+	GIVES(weft_remote_rights(NULL), 0, "remote");
+	REFUSED(weft_get(NULL, &block, 1, NULL, &op), "remote");
+	REFUSED(weft_get(remote, NULL, 1, NULL, &op), "blocks");
+	assert_int_equal(weft_get(remote, &block, 1, NULL, NULL), 0);
+	REFUSED(weft_put(NULL, &block, 1, NULL, &op), "remote");
+	REFUSED(weft_put(remote, NULL, 1, NULL, &op), "blocks");
+	assert_int_equal(weft_put(remote, NULL, 0, NULL, NULL), 0);
+	FINE(weft_remote_close(NULL));
+	weft_remote_close(remote);
+	FINE(weft_window_close(NULL));
+	assert_int_equal(weft_window_close(window), 0);
+}
+
 static void tensors(void **state)
 {
 	float data[4] = { 0 };
@@ -182,6 +224,7 @@ static void tensors(void **state)
 static void memory(void **state)
 {
 	struct weft_placement place = { .size = sizeof(place) };
+	struct weft_region *region;
 	void *at;
 
 	(void)state;
@@ -196,6 +239,10 @@ static void memory(void **state)
 	REFUSED(weft_retain(node, NULL), "memory");
 	DOES_NOTHING(weft_free(NULL, &place), "node");
 	weft_free(node, NULL);
+	REFUSED(weft_register(NULL, &place, sizeof(place), &region), "node");
+	REFUSED(weft_register(node, NULL, sizeof(place), &region), "memory");
+	REFUSED(weft_register(node, &place, sizeof(place), NULL), "region");
+	FINE(weft_unregister(NULL));
 }
 
 static void calls_of_a_client(void **state)
@@ -453,6 +500,7 @@ int main(void)
 		cmocka_unit_test(nodes_and_peers),
 		cmocka_unit_test(operations),
 		cmocka_unit_test(queues),
+		cmocka_unit_test(windows),
 		cmocka_unit_test(tensors),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(calls_of_a_client),

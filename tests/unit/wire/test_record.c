@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/access.h"
 #include "wire/record.h"
 #include "wire/record_call.h"
 
@@ -17,6 +18,10 @@
 #define ROOM 256
 
 #define TEXT(text) ((const uint8_t *)(text))
+
+/* The token of a window, and its bytes in a record. */
+#define TOKEN { TOKEN_BYTES }
+#define TOKEN_BYTES 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16
 
 static const uint8_t shape_2_3[] = { 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0 };
 static const uint8_t shape_5[] = { 5, 0, 0, 0, 0, 0, 0, 0 };
@@ -384,6 +389,83 @@ static const struct row {
 		},
 	},
 	{
+		"a put's body with a note", WF_RECORD_PUSH, 39 + 3 + 38,
+		{ .push = { .window = { 0x1817161514131211, TOKEN }, .at = 0x2827262524232221,
+			    .flags = WF_ACCESS_PUSH_LAST | WF_ACCESS_PUSH_NOTED,
+			    .number = 0x34333231, .note_bytes = 3, .note = TEXT("kv!"),
+			    .body = { WF_BODY_PULL, 5, 9, 4, 6, 7 } } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			TOKEN_BYTES,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			3,
+			0x31, 0x32, 0x33, 0x34,
+			3, 0,
+			'k', 'v', '!',
+			2, 5, 0, 0, 0, 0, 0, 0, 0, 0,
+			9, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			7, 0, 0, 0, 0, 0, 0, 0,
+		},
+	},
+	{
+		"a put's body that is staged", WF_RECORD_PUSH, 39 + 46,
+		{ .push = { .window = { 1, TOKEN },
+			    .body = { WF_BODY_STAGED, 5, 9, 4, 6, 7, .bounce_bytes = 3 } } },
+		{
+			1, 0, 0, 0, 0, 0, 0, 0,
+			TOKEN_BYTES,
+			[39] = 4, 5, [49] = 9, [57] = 4, [61] = 6, [69] = 7, [77] = 3,
+		},
+	},
+	{
+		"the note of a get", WF_RECORD_PUSH, 39 + 10,
+		{ .push = { .window = { 1, TOKEN },
+			    .flags = WF_ACCESS_PUSH_NOTED | WF_ACCESS_PUSH_GOT,
+			    .number = UINT32_MAX } },
+		{
+			1, 0, 0, 0, 0, 0, 0, 0,
+			TOKEN_BYTES,
+			[32] = 6, 0xff, 0xff, 0xff, 0xff,
+		},
+	},
+	{
+		"a range of a window that is asked for", WF_RECORD_ASK, WF_ACCESS_ASK_BYTES,
+		{ .ask = { .id = 0x1817161514131211, .window = { 0x2827262524232221, TOKEN },
+			   .at = 0x3837363534333231, .bytes = 0x4847464544434241,
+			   .flags = WF_ACCESS_ASK_STAY | WF_ACCESS_ASK_SUM } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			TOKEN_BYTES,
+			0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
+			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+			3,
+		},
+	},
+	{
+		"a range that is lent", WF_RECORD_LEND, 9 + 46,
+		{ .lend = { .id = 0x1817161514131211,
+			    .body = { WF_BODY_PULL, 5, 9, 4, 6, 7, WF_BODY_SUM_XXH3,
+				      0x6867666564636261 } } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0,
+			2, 5, 0, 0, 0, 0, 0, 0, 0, 1,
+			9, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			7, 0, 0, 0, 0, 0, 0, 0,
+			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
+		},
+	},
+	{
+		"a range that is refused", WF_RECORD_LEND, 9 + 10,
+		{ .lend = { .id = 1, .status = WEFT_NOT_FOUND } },
+		{ 1, [8] = WEFT_NOT_FOUND },
+	},
+	{
 		"a view released", WF_RECORD_RELEASED, WF_RECORD_SMALL_BYTES,
 		{ .small = { 1, 1022, WEFT_OK } },
 		{ 1, [8] = 0xfe, 3 },
@@ -466,6 +548,10 @@ static void a_head_is_as_long_as_it_says(void **state)
 					 rows[i].count);
 		if (rows[i].type == WF_RECORD_ABORT)
 			assert_int_equal(wf_record_abort_bytes(&any->abort), rows[i].count);
+		if (rows[i].type == WF_RECORD_PUSH)
+			assert_int_equal(wf_access_push_bytes(&any->push), rows[i].count);
+		if (rows[i].type == WF_RECORD_LEND)
+			assert_int_equal(wf_access_lend_bytes(&any->lend), rows[i].count);
 	}
 }
 
@@ -1113,6 +1199,298 @@ static void the_text_of_an_abort_has_a_limit(void **state)
 	assert_int_equal(get(WF_RECORD_ABORT, bytes, sizeof(bytes)), -EBADMSG);
 }
 
+static const struct wf_body body_to_pull = { .way = WF_BODY_PULL, .bytes = 5 };
+
+static void a_flag_of_a_push_or_an_ask_that_nobody_knows_is_refused(void **state)
+{
+	(void)state;
+	for (unsigned bit = 0; bit < 8; bit++) {
+		union any_record push = { .push = { .flags = (uint8_t)(1 << bit) } };
+		union any_record ask = { .ask = { .bytes = 1, .flags = (uint8_t)(1 << bit) } };
+
+		/* A list is more than its flag: see below. */
+		assert_int_equal(travel_any(WF_RECORD_PUSH, &push),
+				 1 << bit & (WF_ACCESS_PUSH_LAST | WF_ACCESS_PUSH_NOTED |
+					     WF_ACCESS_PUSH_GOT) ? 0 : -EBADMSG);
+		assert_int_equal(travel_any(WF_RECORD_ASK, &ask),
+				 1 << bit & (WF_ACCESS_ASK_STAY | WF_ACCESS_ASK_SUM) ? 0 : -EBADMSG);
+	}
+}
+
+static void a_note_without_its_flag_is_refused(void **state)
+{
+	union any_record any = { .push = { .number = 1 } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push.flags = WF_ACCESS_PUSH_NOTED;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), 0);
+	any.push = (struct wf_access_push){ .note_bytes = 1, .note = TEXT("n") };
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push.flags = WF_ACCESS_PUSH_NOTED;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), 0);
+}
+
+static void the_end_of_a_get_writes_and_counts_nothing(void **state)
+{
+	union any_record any = { .push = { .flags = WF_ACCESS_PUSH_GOT | WF_ACCESS_PUSH_NOTED } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), 0);
+	any.push.flags |= WF_ACCESS_PUSH_LAST;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push = (struct wf_access_push){ .flags = WF_ACCESS_PUSH_GOT, .body = body_to_pull };
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+}
+
+static void a_note_has_a_limit(void **state)
+{
+	static uint8_t bytes[39 + WF_ACCESS_NOTE_BYTES_MAX + 1 + 10] = { [32] = WF_ACCESS_PUSH_NOTED };
+
+	(void)state;
+	bytes[37] = WF_ACCESS_NOTE_BYTES_MAX % 256;
+	bytes[38] = WF_ACCESS_NOTE_BYTES_MAX / 256;
+	assert_int_equal(get(WF_RECORD_PUSH, bytes, sizeof(bytes) - 1), 0);
+	bytes[37]++;
+	assert_int_equal(get(WF_RECORD_PUSH, bytes, sizeof(bytes)), -EBADMSG);
+}
+
+static void a_push_and_a_loan_are_pulled_or_staged(void **state)
+{
+	(void)state;
+	for (uint8_t way = WF_BODY_NONE; way <= WF_BODY_HANDLE; way++) {
+		const struct wf_body body = { .way = way, .bytes = way, .handle = handle };
+		union any_record push = { .push = { .body = body } };
+		union any_record lend = { .lend = { .body = body } };
+		union any_record refusal = { .lend = { .status = WEFT_NOT_FOUND, .body = body } };
+		bool is_read = way == WF_BODY_PULL || way == WF_BODY_STAGED;
+
+		if (way == WF_BODY_EAGER) /* of no bytes, so that the record has its own length */
+			push.push.body.bytes = lend.lend.body.bytes = refusal.lend.body.bytes = 0;
+		assert_int_equal(travel_any(WF_RECORD_PUSH, &push),
+				 way == WF_BODY_NONE || is_read ? 0 : -EBADMSG);
+		assert_int_equal(travel_any(WF_RECORD_LEND, &lend), is_read ? 0 : -EBADMSG);
+		assert_int_equal(travel_any(WF_RECORD_LEND, &refusal),
+				 way == WF_BODY_NONE ? 0 : -EBADMSG);
+	}
+}
+
+static void a_loan_is_refused_with_a_known_status(void **state)
+{
+	(void)state;
+	for (unsigned status = 1; status <= UINT8_MAX; status++) {
+		union any_record any = { .lend = { .status = (uint8_t)status } };
+
+		assert_int_equal(travel_any(WF_RECORD_LEND, &any),
+				 status <= WEFT_UNAUTHENTICATED ? 0 : -EBADMSG);
+	}
+}
+
+static void an_ask_for_no_bytes_is_refused(void **state)
+{
+	union any_record any = { .ask = { .at = 1 } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_ASK, &any), -EBADMSG);
+	any.ask.bytes = 1;
+	assert_int_equal(travel_any(WF_RECORD_ASK, &any), 0);
+}
+
+static void a_list_of_blocks_goes_with_one_pulled_body(void **state)
+{
+	static const struct wf_access_push good = {
+		.flags = WF_ACCESS_PUSH_LIST, .body = { .way = WF_BODY_PULL, .bytes = 5 },
+		.block_count = WF_ACCESS_BLOCKS_MAX, .block_bytes = 1,
+		.list = TEXT("\1\0\0"), .list_bytes = 3,
+	};
+	union any_record any = { .push = good };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), 0);
+	any.push.list_bytes = 0; /* all blocks follow in other records */
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), 0);
+	any.push.block_count++;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push.block_count = 0;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push = good;
+	any.push.block_bytes = 0;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push = good;
+	any.push.at = 1;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push = good;
+	any.push.body.sum_kind = WF_BODY_SUM_XXH3;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push = good;
+	any.push.body.way = WF_BODY_STAGED;
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push.body = (struct wf_body){ .way = WF_BODY_NONE };
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+	any.push = (struct wf_access_push){ .body = body_to_pull, .list = TEXT("\1\0\0"),
+					    .list_bytes = 3 };
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &any), -EBADMSG);
+}
+
+/* Each block follows the one of the row before. */
+static const struct {
+	struct wf_access_block block;
+	size_t count;
+	uint8_t bytes[WF_ACCESS_BLOCK_BYTES_MAX];
+} blocks[] = {
+	{ { .to = 0, .from = 0, .bytes = 1 }, 3, { 1, 0, 0 } },
+	/* The same length, at the end of the last block in the window, 1 further in the body. */
+	{ { .to = 1, .from = 2, .bytes = 1 }, 3, { 0, 0, 2 } },
+	/* Backwards by 2 and by 3. */
+	{ { .to = 0, .from = 0, .bytes = 300 }, 4, { 0xac, 2, 3, 5 } },
+	/* The largest numbers that there are. */
+	{ { .to = 1ull << 63 | 300, .from = 300, .bytes = UINT64_MAX }, 10 + 10 + 1,
+	  { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1,
+	    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0 } },
+};
+
+static void a_block_of_a_list_is_the_same_bytes_both_ways(void **state)
+{
+	struct wf_access_block last = { 0 }, got = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(blocks); i++) {
+		uint8_t bytes[WF_ACCESS_BLOCK_BYTES_MAX];
+		struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+		struct wf_bytes_reader r = wf_bytes_reader(blocks[i].bytes, blocks[i].count);
+
+		wf_access_block_put(&w, &last, &blocks[i].block);
+		assert_int_equal(w.at - bytes, blocks[i].count);
+		assert_memory_equal(bytes, blocks[i].bytes, blocks[i].count);
+		for (size_t less = 0; less < blocks[i].count; less++) {
+			struct wf_bytes_reader cut = wf_bytes_reader(blocks[i].bytes, less);
+			struct wf_access_block before = got;
+
+			assert_int_equal(wf_access_block_get(&cut, &got), -EBADMSG);
+			assert_memory_equal(&got, &before, sizeof(got));
+		}
+		assert_int_equal(wf_access_block_get(&r, &got), 0);
+		assert_int_equal(wf_bytes_reader_left(&r), 0);
+		assert_memory_equal(&got, &blocks[i].block, sizeof(got));
+	}
+}
+
+static void a_block_of_no_bytes_is_refused(void **state)
+{
+	static const uint8_t none[] = { 0, 0, 0 };
+	struct wf_bytes_reader r = wf_bytes_reader(none, sizeof(none));
+	struct wf_access_block block = { 0 };
+
+	(void)state;
+	assert_int_equal(wf_access_block_get(&r, &block), -EBADMSG);
+}
+
+static void a_number_of_a_list_has_at_most_ten_units(void **state)
+{
+	uint8_t endless[3 * 11];
+	struct wf_bytes_reader r = wf_bytes_reader(endless, sizeof(endless));
+	struct wf_access_block block = { 0 };
+
+	(void)state;
+	memset(endless, 0x81, sizeof(endless));
+	assert_int_equal(wf_access_block_get(&r, &block), -EBADMSG);
+}
+
+/* The descriptor of a window, which comes from the program and may be anything. */
+static const uint8_t descriptor_bytes[WF_ACCESS_DESCRIPTOR_BYTES] = {
+	't', 'w', 'w', 1,
+	0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+	TOKEN_BYTES,
+	0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+	3,
+};
+
+static int get_descriptor(const uint8_t *bytes, size_t count, struct wf_access_descriptor *d)
+{
+	uint8_t *exact = test_malloc(count + !count);
+	int rc;
+
+	memcpy(exact, bytes, count);
+	rc = wf_access_descriptor_get(exact, count, d);
+	test_free(exact);
+	return rc;
+}
+
+static void a_descriptor_is_the_same_bytes_both_ways(void **state)
+{
+	const struct wf_access_descriptor d = {
+		.window = { 0x1817161514131211, TOKEN }, .bytes = 0x2827262524232221,
+		.rights = WF_ACCESS_RIGHTS,
+	};
+	uint8_t bytes[WF_ACCESS_DESCRIPTOR_BYTES];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+	struct wf_access_descriptor got;
+
+	(void)state;
+	wf_access_descriptor_put(&w, &d);
+	assert_false(w.bad);
+	assert_int_equal(wf_bytes_writer_left(&w), 0);
+	assert_memory_equal(bytes, descriptor_bytes, sizeof(bytes));
+	assert_int_equal(get_descriptor(bytes, sizeof(bytes), &got), 0);
+	assert_int_equal(got.window.id, d.window.id);
+	assert_memory_equal(got.window.token, d.window.token, WF_ACCESS_TOKEN_BYTES);
+	assert_int_equal(got.bytes, d.bytes);
+	assert_int_equal(got.rights, d.rights);
+}
+
+static void a_descriptor_of_another_length_is_refused(void **state)
+{
+	uint8_t bytes[WF_ACCESS_DESCRIPTOR_BYTES + 1] = { 0 };
+	struct wf_access_descriptor got, before;
+
+	(void)state;
+	memcpy(bytes, descriptor_bytes, sizeof(descriptor_bytes));
+	memset(&got, 0x5a, sizeof(got));
+	before = got;
+	for (size_t count = 0; count <= sizeof(bytes); count++)
+		if (count != WF_ACCESS_DESCRIPTOR_BYTES)
+			assert_int_equal(get_descriptor(bytes, count, &got), -EBADMSG);
+	assert_memory_equal(&got, &before, sizeof(got));
+}
+
+static void a_descriptor_of_a_later_version_is_known_as_one(void **state)
+{
+	uint8_t bytes[WF_ACCESS_DESCRIPTOR_BYTES + 1] = { 0 };
+	struct wf_access_descriptor got;
+
+	(void)state;
+	memcpy(bytes, descriptor_bytes, sizeof(descriptor_bytes));
+	bytes[3] = 2;
+	assert_int_equal(get_descriptor(bytes, WF_ACCESS_DESCRIPTOR_BYTES, &got), -EPROTONOSUPPORT);
+	/* Later ones may be longer, and have other rights. */
+	bytes[WF_ACCESS_DESCRIPTOR_BYTES - 1] = 0xff;
+	assert_int_equal(get_descriptor(bytes, sizeof(bytes), &got), -EPROTONOSUPPORT);
+	bytes[3] = 0;
+	assert_int_equal(get_descriptor(bytes, WF_ACCESS_DESCRIPTOR_BYTES, &got), -EBADMSG);
+}
+
+static void a_descriptor_that_makes_no_sense_is_refused(void **state)
+{
+	uint8_t bytes[WF_ACCESS_DESCRIPTOR_BYTES];
+	struct wf_access_descriptor got;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		memcpy(bytes, descriptor_bytes, sizeof(bytes));
+		bytes[i] ^= 1;
+		assert_int_equal(get_descriptor(bytes, sizeof(bytes), &got), -EBADMSG);
+	}
+	memcpy(bytes, descriptor_bytes, sizeof(bytes));
+	for (unsigned rights = 0; rights <= UINT8_MAX; rights++) {
+		bytes[WF_ACCESS_DESCRIPTOR_BYTES - 1] = (uint8_t)rights;
+		assert_int_equal(get_descriptor(bytes, sizeof(bytes), &got),
+				 rights && rights <= WF_ACCESS_RIGHTS ? 0 : -EBADMSG);
+	}
+	memcpy(bytes, descriptor_bytes, sizeof(bytes));
+	memset(bytes + 4 + 8 + WF_ACCESS_TOKEN_BYTES, 0, 8);
+	assert_int_equal(get_descriptor(bytes, sizeof(bytes), &got), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1153,6 +1531,21 @@ int main(void)
 		cmocka_unit_test(blocks_longer_than_their_record_are_refused),
 		cmocka_unit_test(no_abort_is_a_success),
 		cmocka_unit_test(the_text_of_an_abort_has_a_limit),
+		cmocka_unit_test(a_flag_of_a_push_or_an_ask_that_nobody_knows_is_refused),
+		cmocka_unit_test(a_note_without_its_flag_is_refused),
+		cmocka_unit_test(the_end_of_a_get_writes_and_counts_nothing),
+		cmocka_unit_test(a_note_has_a_limit),
+		cmocka_unit_test(a_push_and_a_loan_are_pulled_or_staged),
+		cmocka_unit_test(a_loan_is_refused_with_a_known_status),
+		cmocka_unit_test(an_ask_for_no_bytes_is_refused),
+		cmocka_unit_test(a_list_of_blocks_goes_with_one_pulled_body),
+		cmocka_unit_test(a_block_of_a_list_is_the_same_bytes_both_ways),
+		cmocka_unit_test(a_block_of_no_bytes_is_refused),
+		cmocka_unit_test(a_number_of_a_list_has_at_most_ten_units),
+		cmocka_unit_test(a_descriptor_is_the_same_bytes_both_ways),
+		cmocka_unit_test(a_descriptor_of_another_length_is_refused),
+		cmocka_unit_test(a_descriptor_of_a_later_version_is_known_as_one),
+		cmocka_unit_test(a_descriptor_that_makes_no_sense_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

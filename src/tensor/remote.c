@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tensor/remote.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/progress.h"
+#include "util/status.h"
+
+#define ASKS_MAX (1u << 20) /* as many as there are offers */
+
+void wf_remotes_init(struct wf_remotes *r, struct wf_transfer *t, struct wf_freelist *pulls)
+{
+	*r = (struct wf_remotes){ .transfer = t, .pulls = pulls };
+	wf_table_init(&r->asks, ASKS_MAX);
+}
+
+void wf_remotes_fini(struct wf_remotes *r)
+{
+	wf_table_fini(&r->asks);
+}
+
+void wf_remote_why(struct wf_error *e, enum weft_status status, const char *peer)
+{
+	int code = wf_status_code(status);
+
+	switch (status) {
+	case WEFT_NOT_FOUND:
+		wf_error_set(e, code, "%s has no such window: it is closed, or was of another start",
+			     peer);
+		break;
+	case WEFT_PERMISSION_DENIED:
+		wf_error_set(e, code, "the window of %s has no right for that", peer);
+		break;
+	case WEFT_OUT_OF_RANGE:
+		wf_error_set(e, code, "the window of %s has no such bytes", peer);
+		break;
+	default:
+		wf_error_set(e, code, "%s did not open its window: %s", peer, wf_status_name(status));
+		break;
+	}
+}
+
+/* Asking for ranges */
+
+int wf_remote_expect(struct wf_remotes *r, struct wf_link *link, struct wf_remote_ask *ask)
+{
+	int err = wf_table_add(&r->asks, ask, &ask->id);
+
+	if (err) {
+		ask->id = 0;
+		return err;
+	}
+	ask->remotes = r;
+	ask->link = link;
+	wf_link_get(link);
+	wf_list_init(&ask->node);
+	wf_list_append(&link->work[WF_ABOVE_ASKS], &ask->node);
+	return 0;
+}
+
+void wf_remote_unask(struct wf_remote_ask *ask)
+{
+	if (!ask->id)
+		return;
+	wf_table_remove(&ask->remotes->asks, ask->id);
+	wf_list_remove(&ask->node);
+	ask->id = 0;
+	wf_link_put(ask->link);
+}
+
+/* Ask for @bytes of @remote from @at on.  -ENOMEM, -ENOSPC: nothing was done. */
+static int ask_for(struct wf_remotes *r, struct wf_link *link, const struct wf_remote *remote,
+		   uint64_t at, uint64_t bytes, unsigned flags, struct wf_remote_ask *ask)
+{
+	uint8_t room[WF_ACCESS_ASK_BYTES];
+	struct wf_bytes_writer w = wf_bytes_writer(room, sizeof(room));
+	int err = wf_remote_expect(r, link, ask);
+
+	if (err)
+		return err;
+	wf_access_ask_put(&w, &(struct wf_access_ask){ .id = ask->id, .window = remote->name,
+						       .at = at, .bytes = bytes,
+						       .flags = (uint8_t)flags });
+	err = wf_message_post_copy(link, WF_RECORD_ASK, room, sizeof(room));
+	if (err)
+		wf_remote_unask(ask);
+	return err;
+}
+
+/* Returns the ask that the peer of @link answers; NULL: nobody waits for that any more. */
+static struct wf_remote_ask *find_ask(const struct wf_remotes *r, const struct wf_link *link,
+				      uint64_t id, bool noted)
+{
+	struct wf_remote_ask *ask = wf_table_get(&r->asks, id);
+
+	return ask && wf_link_real(ask->link) == link && ask->noted == noted ? ask : NULL;
+}
+
+int wf_remote_lend(struct wf_remotes *r, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_answer *answer = NULL;
+	struct wf_remote_ask *ask;
+	struct wf_access_lend lend;
+	struct wf_error e;
+	int err;
+
+	if (wf_access_lend_get(record->bytes, record->count, &lend))
+		return -EBADMSG;
+	if (lend.status == WEFT_OK) {
+		err = wf_answer_open(link, lend.body.offer, &answer);
+		if (err)
+			return err;
+	}
+	ask = find_ask(r, link, lend.id, false);
+	if (!ask) {
+		if (answer)
+			wf_answer_pulled(answer, link, WEFT_CANCELLED);
+		return 0;
+	}
+	wf_remote_unask(ask);
+	if (!answer)
+		wf_remote_why(&e, lend.status, wf_link_label(link));
+	ask->answered(ask, &lend.body, answer, answer ? NULL : &e);
+	return 0;
+}
+
+int wf_remote_noted(struct wf_remotes *r, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_record_small small;
+	struct wf_remote_ask *ask;
+	struct wf_error e;
+
+	if (wf_record_small_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	ask = find_ask(r, link, small.id, true);
+	if (!ask)
+		return 0;
+	wf_remote_unask(ask);
+	if (small.status != WEFT_OK)
+		wf_remote_why(&e, small.status, wf_link_label(link));
+	ask->answered(ask, NULL, NULL, small.status != WEFT_OK ? &e : NULL);
+	return 0;
+}
+
+/* Gets */
+
+static struct wf_remote_get *get_of(struct wf_list *node)
+{
+	return WF_CONTAINER(node, struct wf_remote_get, node);
+}
+
+static void end(struct wf_remote_get *g, const struct wf_error *e)
+{
+	struct wf_link *link = g->link;
+	struct wf_freelist *pulls = g->remotes->pulls;
+	struct wf_pull *pull = g->pull;
+
+	g->state = WF_REMOTE_GET_ENDED;
+	wf_list_remove(&g->node);
+	wf_remote_unask(&g->ask);
+	g->pull = NULL;
+	wf_link_unwatch(link);
+	g->done(g, e);
+	wf_freelist_give(pulls, pull); /* @e may have been in the pull */
+	wf_link_put(link);
+}
+
+static void end_without_memory(struct wf_remote_get *g)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ENOMEM, "no memory to read a window");
+	end(g, &e);
+}
+
+/* Begin to read @body, with the destination that @job has.  Takes @answer, which may be NULL. */
+static void begin(struct wf_remote_get *g, struct wf_link *link, struct wf_pull_job *job,
+		  const struct wf_body *body, struct wf_answer *answer)
+{
+	job->terms = g->terms;
+	job->owner = g;
+	if (!g->pull)
+		g->pull = wf_freelist_take(g->remotes->pulls);
+	if (!g->pull) {
+		if (answer)
+			wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
+		end_without_memory(g);
+		return;
+	}
+	g->pull->job = *job;
+	g->pull->path = g->path;
+	g->state = WF_REMOTE_GET_READING;
+	if (wf_pull_start(g->remotes->transfer, link, body, answer, g->pull))
+		end_without_memory(g);
+}
+
+/* Returns why the pull of @g failed; an offer that the owner took back is a window that it closed. */
+static const struct wf_error *why_failed(const struct wf_remote_get *g, const struct wf_error *e,
+					 struct wf_error *why)
+{
+	if (!e || g->stopped || e->code != -ECANCELED)
+		return e;
+	wf_remote_why(why, WEFT_NOT_FOUND, wf_link_label(wf_link_real(g->link)));
+	return why;
+}
+
+/* Gets of a window that is lent as a whole */
+
+static void finish_withdrawal(struct wf_remote *remote)
+{
+	struct wf_answer *answer = remote->answer;
+
+	if (remote->state != WF_REMOTE_WITHDRAWN || !wf_list_empty(&remote->reading))
+		return;
+	remote->state = WF_REMOTE_NONE;
+	remote->answer = NULL;
+	wf_answer_withdrawn(answer, answer->link);
+}
+
+/* A pull may have been offered the window anew, on another rail: later gets need not ask again. */
+static void learn(struct wf_remote *remote, const struct wf_pull *pull)
+{
+	uint64_t bytes = remote->body.bytes;
+
+	if (remote->state != WF_REMOTE_HELD || pull->body.offer != remote->body.offer)
+		return;
+	remote->body = pull->body;
+	remote->body.bytes = bytes;
+}
+
+/*
+ * Give up a loan that the owner could not offer anew, as it told a pull alone: the next get asks for
+ * the window again.
+ */
+static void doubt(struct wf_remote *remote, const struct wf_remote_get *g,
+		  const struct wf_pull *pull, const struct wf_error *e)
+{
+	if (g->stopped || e->code != -ECANCELED || remote->state != WF_REMOTE_HELD ||
+	    pull->body.offer != remote->body.offer)
+		return;
+	wf_remote_close(remote);
+}
+
+static void blocks_read(struct wf_pull *pull, const struct wf_error *e)
+{
+	struct wf_remote_get *g = pull->job.owner;
+	struct wf_remote *remote = g->remote;
+	struct wf_error why;
+
+	g->path = pull->path;
+	if (!e)
+		learn(remote, pull);
+	else
+		doubt(remote, g, pull, e);
+	wf_list_remove(&g->node);
+	finish_withdrawal(remote);
+	end(g, why_failed(g, e, &why));
+}
+
+static void read_blocks(struct wf_remote_get *g)
+{
+	struct wf_remote *remote = g->remote;
+	struct wf_pull_job job = {
+		.into = g->span,
+		.blocks = g->blocks,
+		.block_count = g->count,
+		.blocks_known = g->path.bytes,
+		.blocks_bytes = g->path.bytes,
+		.blocks_span = g->span_bytes,
+		.done = blocks_read,
+	};
+
+	wf_list_append(&remote->reading, &g->node);
+	begin(g, remote->answer->link, &job, &remote->body, NULL);
+}
+
+static void withdrawn(struct wf_answer *answer)
+{
+	struct wf_remote *remote = answer->owner;
+	struct wf_error e;
+
+	remote->state = WF_REMOTE_WITHDRAWN;
+	wf_remote_why(&e, WEFT_NOT_FOUND, wf_link_label(answer->link));
+	WF_LIST_EACH_OF_NOW(node, &remote->reading)
+		wf_pull_stop(get_of(node)->pull, &e);
+	finish_withdrawal(remote);
+}
+
+static void lost(struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_remote *remote = answer->owner;
+	struct wf_list due, *node;
+
+	wf_answer_close(answer);
+	remote->answer = NULL;
+	remote->state = WF_REMOTE_NONE;
+	/* Reads on a shared rail may go on for a while: those gets are of no loan any more. */
+	wf_list_take(&due, &remote->reading);
+	while ((node = wf_list_pop(&due)))
+		wf_pull_lost(get_of(node)->pull, e);
+}
+
+static const struct wf_answer_keeper keeper = {
+	.withdrawn = withdrawn,
+	.lost = lost,
+};
+
+static void window_answered(struct wf_remote_ask *ask, const struct wf_body *body,
+			    struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_remote *remote = WF_CONTAINER(ask, struct wf_remote, ask);
+	struct wf_list waiting, *node;
+	struct wf_error why;
+
+	wf_list_take(&waiting, &remote->waiting);
+	remote->state = WF_REMOTE_NONE;
+	/* A checksum of the window says nothing of blocks. */
+	if (!e && (body->bytes != remote->bytes || body->way != WF_BODY_PULL ||
+		   body->sum_kind != WF_BODY_SUM_NONE)) {
+		wf_error_set(&why, -EPROTO, "%s lends another window than was asked for",
+			     wf_link_label(answer->link));
+		wf_answer_pulled(answer, answer->link, WEFT_FAILED_PRECONDITION);
+		e = &why;
+	}
+	if (!e) {
+		remote->state = WF_REMOTE_HELD;
+		remote->body = *body;
+		remote->answer = answer;
+		answer->keeper = &keeper;
+		answer->owner = remote;
+	}
+	while ((node = wf_list_pop(&waiting))) {
+		struct wf_remote_get *g = get_of(node);
+
+		g->refused = e != NULL;
+		if (e)
+			end(g, e);
+		else
+			read_blocks(g);
+	}
+}
+
+/* Have @g read what is lent, or wait for that. */
+static void use_window(struct wf_remote_get *g, struct wf_link *link)
+{
+	struct wf_remote *remote = g->remote;
+
+	if (remote->state == WF_REMOTE_HELD) {
+		read_blocks(g);
+		return;
+	}
+	if (remote->state == WF_REMOTE_WITHDRAWN) {
+		struct wf_error e;
+
+		wf_remote_why(&e, WEFT_NOT_FOUND, wf_link_label(link));
+		end(g, &e);
+		return;
+	}
+	if (remote->state == WF_REMOTE_NONE) {
+		remote->ask.answered = window_answered;
+		if (ask_for(g->remotes, link, remote, 0, remote->bytes, WF_ACCESS_ASK_STAY,
+			    &remote->ask)) {
+			end_without_memory(g);
+			return;
+		}
+		remote->state = WF_REMOTE_ASKED;
+	}
+	g->state = WF_REMOTE_GET_ASKING;
+	wf_list_append(&remote->waiting, &g->node);
+}
+
+/* Gets of which each block is lent alone */
+
+static void ask_for_block(struct wf_remote_get *g, struct wf_link *link);
+
+static void block_read(struct wf_pull *pull, const struct wf_error *e)
+{
+	struct wf_remote_get *g = pull->job.owner;
+	struct wf_link *link = wf_link_real(g->link);
+	struct wf_error why;
+
+	g->path = pull->path;
+	if (e || ++g->next == g->count)
+		end(g, why_failed(g, e, &why));
+	else
+		ask_for_block(g, link);
+}
+
+static void block_answered(struct wf_remote_ask *ask, const struct wf_body *body,
+			   struct wf_answer *answer, const struct wf_error *e)
+{
+	struct wf_remote_get *g = WF_CONTAINER(ask, struct wf_remote_get, ask);
+	const struct wf_pull_block *block = &g->blocks[g->next];
+	struct wf_pull_job job = { .into = block->to, .done = block_read };
+	struct wf_error why;
+
+	if (!e && (body->bytes != block->bytes || wf_terms_body(g->terms, answer->link, body, &why))) {
+		if (body->bytes != block->bytes)
+			wf_error_set(&why, -EPROTO, "%s lends another range than was asked for",
+				     wf_link_label(answer->link));
+		wf_answer_pulled(answer, answer->link, WEFT_FAILED_PRECONDITION);
+		e = &why;
+	}
+	if (e) {
+		g->refused = !g->next;
+		end(g, e);
+		return;
+	}
+	begin(g, answer->link, &job, body, answer);
+}
+
+static void ask_for_block(struct wf_remote_get *g, struct wf_link *link)
+{
+	const struct wf_pull_block *block = &g->blocks[g->next];
+
+	g->state = WF_REMOTE_GET_ASKING;
+	g->ask.answered = block_answered;
+	if (ask_for(g->remotes, link, g->remote, block->from, block->bytes, WF_ACCESS_ASK_SUM,
+		    &g->ask))
+		end_without_memory(g);
+}
+
+/* The life of a get and of a remote window */
+
+static void go_on(struct wf_remote_get *g)
+{
+	struct wf_link *link = wf_link_real(g->link);
+	struct wf_error e;
+	uint8_t sum_kind;
+
+	wf_list_remove(&g->node);
+	/* The pull looks at the other terms, as lanes may come up yet. */
+	if (wf_terms_sum(g->terms, link, &sum_kind, &e)) {
+		end(g, &e);
+		return;
+	}
+	g->path.caps = wf_link_caps(link);
+	g->alone = sum_kind != WF_BODY_SUM_NONE;
+	g->path.sum_kind = sum_kind;
+	g->path.way = WF_BODY_PULL;
+	g->path.queued_ns = link->engine->loop.now_ns;
+	if (g->alone)
+		ask_for_block(g, link);
+	else
+		use_window(g, link);
+}
+
+void wf_remote_get(struct wf_remotes *r, struct wf_link *link, struct wf_remote_get *g)
+{
+	struct wf_error e;
+
+	g->remotes = r;
+	g->link = link;
+	g->refused = g->stopped = false;
+	g->next = 0;
+	g->pull = NULL;
+	g->ask = (struct wf_remote_ask){ 0 };
+	g->path = (struct wf_path){ 0 };
+	for (uint32_t i = 0; i < g->count; i++)
+		g->path.bytes += g->blocks[i].bytes;
+	wf_list_init(&g->node);
+	wf_link_get(link);
+	wf_link_watch(link, true);
+	g->state = WF_REMOTE_GET_WAITING;
+	if (link->state == WF_LINK_GONE) {
+		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
+			     wf_link_label(link));
+		end(g, &e);
+	} else if (wf_link_caps(link)) {
+		go_on(g);
+	} else {
+		wf_list_append(&link->work[WF_ABOVE_GETS], &g->node);
+	}
+}
+
+int wf_remote_take_back(struct wf_remote_get *g)
+{
+	if (g->state != WF_REMOTE_GET_WAITING)
+		return -EALREADY;
+	g->state = WF_REMOTE_GET_ENDED;
+	wf_list_remove(&g->node);
+	wf_link_unwatch(g->link);
+	wf_link_put(g->link);
+	return 0;
+}
+
+void wf_remote_stop(struct wf_remote_get *g, const struct wf_error *e)
+{
+	if (g->state == WF_REMOTE_GET_READING) {
+		g->stopped = true;
+		wf_pull_stop(g->pull, e);
+	} else if (g->state != WF_REMOTE_GET_ENDED) {
+		end(g, e);
+	}
+}
+
+void wf_remote_init(struct wf_remote *remote)
+{
+	wf_list_init(&remote->waiting);
+	wf_list_init(&remote->reading);
+}
+
+void wf_remote_close(struct wf_remote *remote)
+{
+	struct wf_answer *answer = remote->answer;
+
+	if (remote->state == WF_REMOTE_ASKED)
+		wf_remote_unask(&remote->ask);
+	if (remote->state == WF_REMOTE_HELD)
+		wf_answer_pulled(answer, answer->link, WEFT_OK);
+	remote->state = WF_REMOTE_NONE;
+	remote->answer = NULL;
+}
+
+void wf_remote_up(struct wf_link *link)
+{
+	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_GETS])
+		go_on(get_of(node));
+}
+
+void wf_remote_down(struct wf_link *link, const struct wf_error *e)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&link->work[WF_ABOVE_ASKS]))) {
+		struct wf_remote_ask *ask = WF_CONTAINER(node, struct wf_remote_ask, node);
+
+		wf_remote_unask(ask);
+		ask->answered(ask, NULL, NULL, e);
+	}
+	WF_LIST_EACH_OF_NOW(at, &link->work[WF_ABOVE_GETS])
+		end(get_of(at), e);
+}
+
+void wf_remote_describe(const struct wf_remote_get *g, char *text, size_t bytes)
+{
+	const char *peer = g->link ? wf_link_label(wf_link_real(g->link)) : "";
+
+	switch (g->state) {
+	case WF_REMOTE_GET_ENDED:
+		(void)snprintf(text, bytes, "it has ended");
+		break;
+	case WF_REMOTE_GET_WAITING:
+		(void)snprintf(text, bytes, "no rail to %s yet", peer);
+		break;
+	case WF_REMOTE_GET_ASKING:
+		(void)snprintf(text, bytes, "%s has not lent its window", peer);
+		break;
+	case WF_REMOTE_GET_READING:
+		wf_pull_describe(g->pull, text, bytes);
+		break;
+	}
+}
+
+uint64_t wf_remote_progress(const struct wf_remote_get *g)
+{
+	uint64_t progress = wf_progress_add(g->state, g->next);
+
+	return g->state == WF_REMOTE_GET_READING
+		       ? wf_progress_add(progress, wf_pull_progress(g->pull))
+		       : progress;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Windows: ranges of this node's memory that peers may read and write while they are open.
+ *
+ * A peer that knows a window's name asks for a range, which is offered to it (a loan), or pushes
+ * a body, which is read into the window.  Only reads of this node ever write a window, so a peer
+ * that timed out, died or started anew can't write into memory that is used again; and a loan is
+ * an offer like any other, withdrawn when the window closes.
+ *
+ * Windows are of the node: any worker finds them by a table under a lock.  What peers do with one
+ * is a use, of the worker that has the peer.  A window is first taken out of the table, then
+ * stopped at each worker, and is quiet when no worker has a use of it.
+ *
+ * Threads: owner, but for the table and what is said of it.
+ */
+#ifndef WF_WINDOW_H
+#define WF_WINDOW_H
+
+#include <pthread.h>
+#include <weft/window.h>
+#include "transfer/outgoing.h"
+#include "transfer/pull.h"
+#include "wire/access.h"
+
+/* All open windows of a node. */
+struct wf_window_table {
+	pthread_mutex_t lock;
+	struct wf_table windows;
+};
+
+/* The note of a put or get whose body is there. */
+struct wf_window_note {
+	struct wf_list node; /* for use by whoever has the note */
+	void *from;          /* for use by whoever has the note */
+	uint32_t number;
+	bool of_get;
+	uint16_t count;
+	uint8_t bytes[];
+};
+
+/* The part of a window that one worker has. */
+struct wf_window_share {
+	struct wf_list uses;
+	bool stopping;
+	/* No use is left, and none comes: called once after wf_window_stop(), maybe inside. */
+	void (*quiet)(struct wf_window_share *share);
+	void *ctx; /* for use by quiet() */
+};
+
+struct wf_windows;
+
+struct wf_window {
+	/* set by the owner */
+	void *at;
+	uint64_t bytes;
+	unsigned rights; /* enum weft_window_right */
+	/* May another note come?  It has a place then, until one of the two functions below. */
+	bool (*has_room)(struct wf_window *window);
+	/*
+	 * The last body of a put of the peer of @link is there (@counts), or @note, which is taken,
+	 * has come after its body; or both.  Runs at any worker.
+	 */
+	void (*told)(struct wf_window *window, struct wf_windows *at, struct wf_link *link,
+		     bool counts, struct wf_window_note *note);
+	/* A note that had a place does not come. */
+	void (*not_told)(struct wf_window *window);
+
+	struct wf_access_name name; /* set by wf_window_add() */
+	struct wf_window_share *shares; /* one for each worker */
+};
+
+/* The windows as one worker sees them. */
+struct wf_windows {
+	struct wf_transfer *transfer;
+	struct wf_window_table *table;
+	struct wf_freelist *pulls; /* spare struct wf_pull */
+	const struct wf_terms *terms; /* terms of the node, for all bodies */
+	unsigned worker;           /* index of the worker's share in each window */
+};
+
+/* Set the table of a node up.  A negative code: no lock. */
+int wf_window_table_init(struct wf_window_table *table);
+void wf_window_table_fini(struct wf_window_table *table);
+
+/* Set @w up.  Borrows all that it is given. */
+void wf_window_init(struct wf_windows *w, struct wf_transfer *t, struct wf_window_table *table,
+		    struct wf_freelist *pulls, const struct wf_terms *terms, unsigned worker);
+
+/* Let peers find @window, whose name is made.  -ENOMEM, -ENOSPC.  Threads: any, callback. */
+int wf_window_add(struct wf_window_table *table, struct wf_window *window);
+
+/* Let no peer find @window any more.  Threads: any, callback. */
+void wf_window_remove(struct wf_window_table *table, struct wf_window *window);
+
+/* Stop all uses of @window, which was removed, at this worker; its share's quiet() follows. */
+void wf_window_stop(struct wf_windows *w, struct wf_window *window);
+
+/* Take PUSH, BLOCKS and ASK records.  -EBADMSG.  -ENOMEM: nothing was done. */
+int wf_window_push(struct wf_windows *w, struct wf_link *link, const struct wf_record *record);
+int wf_window_blocks(struct wf_link *link, const struct wf_record *record);
+int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_record *record);
+
+#endif
