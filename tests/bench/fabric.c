@@ -112,6 +112,17 @@ void fabric_write_body(void)
 			  f.far_address, f.far_key, &f.contexts[NOTE_COUNT + 1]));
 }
 
+void fabric_read_body(void)
+{
+	COMPLETE(fi_read(f.ep, f.body, f.body_bytes, fi_mr_desc(f.body_mr), f.peer,
+			 f.far_address, f.far_key, &f.contexts[NOTE_COUNT + 1]));
+}
+
+void fabric_progress(void)
+{
+	progress();
+}
+
 void fabric_send_note(char word)
 {
 	char *from = f.notes + NOTE_COUNT * f.note_bytes;
@@ -244,7 +255,7 @@ void fabric_open(int to, int server, const struct bench_options *o, size_t note_
 	if (body) {
 		f.body_bytes = o->bytes;
 		f.body = bench_memory(o->bytes);
-		must(fi_mr_reg(f.domain, f.body, o->bytes, FI_WRITE | FI_REMOTE_WRITE, 0, 1, 0,
+		must(fi_mr_reg(f.domain, f.body, o->bytes, FI_WRITE | FI_REMOTE_WRITE | FI_READ | FI_REMOTE_READ, 0, 1, 0,
 			       &f.body_mr, NULL),
 		     "fi_mr_reg");
 		near[0] = f.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)f.body : 0;

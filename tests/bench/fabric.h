@@ -31,6 +31,12 @@ char *fabric_body(void);
 /* Write the whole body to the peer's, and wait for the completion. */
 void fabric_write_body(void);
 
+/* Read the whole body of the peer, and wait for the completion. */
+void fabric_read_body(void);
+
+/* Let the provider do what a peer wants of it. */
+void fabric_progress(void);
+
 /*
  * Send a note that begins with @word: injected where the provider can, as that
  * costs least; else with a wait for the completion.

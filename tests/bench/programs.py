@@ -198,6 +198,14 @@ class Programs:
         return self.ours("raw_rma", "-p", provider, "-e", endpoint_of(provider),
                          "-s", size_text(count))
 
+    def raw_read(self, provider, count):
+        return self.ours("raw_read", "-p", provider, "-e", endpoint_of(provider),
+                         "-s", size_text(count))
+
+    def window(self, what, provider, count, blocks=1):
+        return self.ours("window", "-p", provider, "-e", what, "-s", size_text(count),
+                         "-w", str(blocks))
+
     def raw_message(self, provider, count):
         return self.ours("raw_message", "-p", provider, "-e", endpoint_of(provider),
                          "-s", size_text(count), "-w", "16", seconds=2 * self.seconds)

@@ -230,6 +230,34 @@ def crowd():
               lambda p: 64, 1, False)
 
 
+BLOCKS, BLOCK = 200, 64 * KIB
+
+
+def windows():
+    """One-sided operations: whole ranges, and blocks that lie apart."""
+    for provider in ("tcp", "shm"):
+        for mib in (1, 16, 64):
+            for way in ("get", "put"):
+                def ours(p, provider=provider, way=way, mib=mib):
+                    return rate(p.window(way, provider, mib * MIB))
+
+                def raw(p, provider=provider, mib=mib):
+                    return rate(p.raw_read(provider, mib * MIB))
+                if provider == "shm":
+                    ours, raw = placed(mib * MIB, ours), placed(mib * MIB, raw)
+                yield Row("16", way, provider, mib * MIB, "MB/s", "raw fi_read", ours, raw, .95)
+    for provider, alone, apart in (("tcp", .90, 2.0), ("shm", .85, 1.5)):
+        for way in ("get", "put"):
+            for reference, bar in (("tensor", alone), ("tensors", apart)):
+                def run(p, what, provider=provider):
+                    return rate(p.window(what, provider, BLOCKS * BLOCK, BLOCKS))
+                name = "one tensor" if reference == "tensor" else f"{BLOCKS} tensors"
+                yield Row("17", f"{way} of {BLOCKS} blocks", provider, BLOCKS * BLOCK, "MB/s",
+                          name, lambda p, run=run, way=way: run(p.placed_freely(), way),
+                          lambda p, run=run, reference=reference: run(p.placed_freely(), reference),
+                          bar)
+
+
 def packing():
     def ours(p, env):
         return p50(p.weft("--sizes", "8", provider="tcp", env=env))
@@ -269,6 +297,7 @@ def bars():
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()
     yield from crowd()
+    yield from windows()
     yield from rails(16)
 
 

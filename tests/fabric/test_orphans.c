@@ -27,6 +27,8 @@
 #define FEW 1024  /* descriptors of the node that is flooded */
 #define ROOM 100  /* orphans that may wait for their first word, and what a client takes */
 #define BATCH 100 /* strangers at once */
+/* A connection with bytes that the provider has not read is given up after 30 s. */
+#define UNREAD_LIMIT_NS (40000 * PAIR_MS)
 
 /* The port of IPv4 that this process listens on last, but for the door at @but. */
 static uint16_t rail_port(const char *but)
@@ -130,7 +132,7 @@ static uint16_t open_at(struct pair *pair, const char *at)
 /* Until the other process has no more than @most descriptors. */
 static void await_fds(struct pair *pair, unsigned most)
 {
-	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
+	uint64_t until = pair_now_ns() + UNREAD_LIMIT_NS;
 	unsigned count;
 
 	while ((count = open_fds(pair->other.pid)) > most && pair_now_ns() < until)

@@ -12,7 +12,7 @@ DATA, CONTROL, ANSWER, PING, PONG, READY = range(1, 7)
 
 (TENSOR, CALL, REPLY, PULLED, RESUME, OFFER, ECHO, ECHOED, ABORT, CHECK, SUMS,
  RELEASED, REQUEST, RESPONSE, GRANT_REQUESTS, GRANT_RESPONSES, ATTACHMENT, DRAIN,
- SPREAD, LANE, FILLED, TAKEN) = range(1, 23)
+ SPREAD, LANE, FILLED, TAKEN, PUSH, ASK, LEND, BLOCKS, NOTED) = range(1, 28)
 WITHDRAW, WITHDRAWN, CANCEL, RETURN, RETURNED = range(32, 37)
 
 # Flags of records.
@@ -20,6 +20,8 @@ MORE, CONTINUED = 1, 2
 DEAD = 1
 STREAM, WITH_REQUEST, AGAIN, COMPRESSED = 1, 2, 4, 8
 NONE, LAST, INITIAL = 1, 2, 4
+PUSH_LAST, PUSH_NOTED, PUSH_GOT, PUSH_LIST = 1, 2, 4, 8
+ASK_STAY, ASK_SUM = 1, 2
 
 NO_DEADLINE = 2**64 - 1
 
@@ -183,3 +185,48 @@ def sums(pull_id, first, values):
 def lane(pull_id, number, address, key):
     """A LANE."""
     return struct.pack('<QIQQ', pull_id, number, address, key)
+
+
+def push(window, at=0, flags=0, body=None, *, number=0, note=b'', announced=None, blocks=b''):
+    """A PUSH; window: the 24 bytes of its id and token, announced: how many blocks and bytes."""
+    return (window + struct.pack('<QBIH', at, flags, number, len(note)) + note +
+            (struct.pack('<IQ', *announced) if announced else b'') +
+            (body if body is not None else no_body()) + blocks)
+
+
+def ask(number, window, at, count, flags=0):
+    """An ASK."""
+    return struct.pack('<Q', number) + window + struct.pack('<QQB', at, count, flags)
+
+
+def lend(number, status=0, body=None):
+    """A LEND."""
+    return struct.pack('<QB', number, status) + (body if body is not None else no_body())
+
+
+def units(number):
+    """A number in units of seven bits."""
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7f | 0x80)
+        number >>= 7
+    return bytes(out) + bytes([number])
+
+
+def block_list(blocks, before=(0, 0, 0)):
+    """The bytes of blocks, each of (length, place in the window, place in the body)."""
+    def distance(d):
+        d &= 2**64 - 1
+        return units(2 * d if d < 2**63 else 2 * (2**64 - d) - 1)
+
+    out, (length, to, at) = [], before
+    for block in blocks:
+        out.append(units(block[0]) + distance(block[1] - to - length) +
+                   distance(block[2] - at - length))
+        length, to, at = block
+    return b''.join(out)
+
+
+def descriptor(window, count, rights):
+    """The descriptor of a window."""
+    return b'tww\1' + window + struct.pack('<QB', count, rights)

@@ -17,16 +17,21 @@
 #include <unistd.h>
 
 #define WORD_BYTES 256
-#define WORDS	   5
-#define NS_PER_MS  1000000ull
-#define BIG_BYTES  (8 << 20)
-#define LIMIT_NS   (15 * 1000 * NS_PER_MS) /* how long an operation may take */
+#define WORDS 5
+#define NS_PER_MS 1000000ull
+#define BIG_BYTES (8 << 20)
+#define GUARD_BYTES 4096 /* memory before and behind a window, which nobody may write */
+#define LIMIT_NS (15 * 1000 * NS_PER_MS) /* how long an operation may take */
 
 struct victim {
 	struct weft_node *node;
 	struct weft_op *expected; /* a receive that nobody has waited for yet */
 	struct weft_op **awaited; /* and those that nobody will */
 	size_t awaited_count;
+	struct weft_window *window; /* NULL: none */
+	char *memory;               /* the window's, between two guards */
+	size_t memory_bytes;
+	struct weft_peer *noted; /* the peer of the last note */
 	char word[WORDS][WORD_BYTES];
 };
 
@@ -115,8 +120,8 @@ static void run_expect(struct victim *v)
 
 	weft_op_free(v->expected);
 	v->expected = NULL;
-	if (weft_recv(v->node, NULL, strtoull(v->word[1], NULL, 10), v->word[2],
-		      strlen(v->word[2]), NULL, &options, &v->expected))
+	if (weft_recv(v->node, NULL, strtoull(v->word[1], NULL, 10), v->word[2], strlen(v->word[2]),
+		      NULL, &options, &v->expected))
 		failed("expect");
 	else
 		printf("expect OK \"\"\n");
@@ -183,6 +188,138 @@ static void run_take(struct victim *v)
 	v->expected = NULL;
 }
 
+/* window BYTES RIGHTS: open a window full of dots; what it says is the descriptor, in hex. */
+static void run_window(struct victim *v)
+{
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	char hex[2 * WEFT_DESCRIPTOR_BYTES_MAX + 1] = "";
+	size_t count = sizeof(descriptor);
+
+	weft_window_close(v->window);
+	v->window = NULL;
+	free(v->memory);
+	v->memory_bytes = strtoull(v->word[1], NULL, 10);
+	v->memory = malloc(v->memory_bytes + 2 * GUARD_BYTES);
+	if (!v->memory) {
+		printf("window FAILED \"\" no memory\n");
+		return;
+	}
+	memset(v->memory, '#', v->memory_bytes + 2 * GUARD_BYTES);
+	memset(v->memory + GUARD_BYTES, '.', v->memory_bytes);
+	if (weft_window_open(v->node, v->memory + GUARD_BYTES, v->memory_bytes,
+			     (unsigned)strtoul(v->word[2], NULL, 10), &v->window) ||
+	    weft_window_describe(v->window, descriptor, &count)) {
+		failed("window");
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		snprintf(hex + 2 * i, 3, "%02x", descriptor[i]);
+	printf("window OK \"%s\"\n", hex);
+}
+
+/* shut: close the window; what it says is how many milliseconds that took. */
+static void run_shut(struct victim *v)
+{
+	uint64_t begun_ns = now_ns();
+
+	weft_window_close(v->window);
+	v->window = NULL;
+	printf("shut OK \"%llu\"\n", (unsigned long long)((now_ns() - begun_ns) / NS_PER_MS));
+}
+
+/* look AT COUNT: bytes of the window's memory as they are. */
+static void run_look(struct victim *v)
+{
+	size_t at = strtoull(v->word[1], NULL, 10), count = strtoull(v->word[2], NULL, 10);
+
+	printf("look OK \"%.*s\"\n", (int)count, v->memory + GUARD_BYTES + at);
+}
+
+/* sound: has nobody written beside the window?  And how many puts have ended in it. */
+static void run_sound(struct victim *v)
+{
+	const char *behind = v->memory + GUARD_BYTES + v->memory_bytes;
+
+	for (size_t i = 0; i < GUARD_BYTES; i++)
+		if (v->memory[i] != '#' || behind[i] != '#') {
+			printf("sound FAILED \"\" byte %zu of a guard is written\n", i);
+			return;
+		}
+	printf("sound OK \"%llu\"\n",
+	       v->window ? (unsigned long long)weft_window_puts(v->window) : 0);
+}
+
+/* note: take the next note of the window. */
+static void run_note(struct victim *v)
+{
+	struct weft_op_options options = limited();
+	const struct weft_note *note;
+	struct weft_op *op;
+
+	if (weft_window_next(v->window, &options, &op)) {
+		failed("note");
+		return;
+	}
+	weft_wait(op, WEFT_FOREVER);
+	note = weft_op_note(op);
+	if (note)
+		v->noted = weft_op_peer(op);
+	tell("note", op, note ? note->bytes : NULL, note ? (int)note->count : 0);
+	weft_op_free(op);
+}
+
+/* The window that ADDRESS DESCRIPTOR name; an address "-" is the peer of the last note. */
+static struct weft_remote *import_window(struct victim *v)
+{
+	struct weft_peer *peer = v->noted;
+	uint8_t descriptor[WORD_BYTES / 2];
+	struct weft_remote *remote;
+	size_t count = 0;
+
+	while (sscanf(v->word[2] + 2 * count, "%2hhx", &descriptor[count]) == 1)
+		count++;
+	if ((strcmp(v->word[1], "-") && weft_peer_open(v->node, v->word[1], &peer)) || !peer ||
+	    weft_window_import(peer, descriptor, count, &remote))
+		return NULL;
+	return remote;
+}
+
+/* put ADDRESS DESCRIPTOR TEXT: write the text to the beginning of a peer's window. */
+static void run_put(struct victim *v)
+{
+	struct weft_access_options options = { .size = sizeof(options), .op = limited() };
+	struct weft_block block = { .local = v->word[3], .bytes = strlen(v->word[3]) };
+	struct weft_remote *remote = import_window(v);
+	struct weft_op *op;
+
+	if (!remote || weft_put(remote, &block, 1, &options, &op)) {
+		failed("put");
+	} else {
+		tell("put", op, NULL, 0);
+		weft_op_free(op);
+	}
+	weft_remote_close(remote);
+}
+
+/* get ADDRESS DESCRIPTOR COUNT: read the beginning of a peer's window. */
+static void run_get(struct victim *v)
+{
+	struct weft_access_options options = { .size = sizeof(options), .op = limited() };
+	char text[WORD_BYTES] = "";
+	struct weft_block block = { .local = text, .bytes = strtoull(v->word[3], NULL, 10) };
+	struct weft_remote *remote = import_window(v);
+	struct weft_op *op;
+
+	if (!remote || block.bytes >= sizeof(text) || weft_get(remote, &block, 1, &options, &op)) {
+		failed("get");
+	} else {
+		weft_wait(op, WEFT_FOREVER);
+		tell("get", op, text, (int)block.bytes);
+		weft_op_free(op);
+	}
+	weft_remote_close(remote);
+}
+
 static bool input_ended(uint64_t wait_ns)
 {
 	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
@@ -238,9 +375,12 @@ static void run_dump(struct victim *v)
 }
 
 static const struct command commands[] = {
-	{ "ping", run_ping },	  { "send", run_send },	  { "expect", run_expect },
-	{ "take", run_take },	  { "pulse", run_pulse }, { "trim", run_trim },
-	{ "dump", run_dump },	  { "await", run_await }, { "forget", run_forget },
+	{ "ping", run_ping },     { "send", run_send },   { "expect", run_expect },
+	{ "take", run_take },     { "pulse", run_pulse }, { "trim", run_trim },
+	{ "dump", run_dump },     { "await", run_await }, { "forget", run_forget },
+	{ "window", run_window }, { "shut", run_shut },   { "look", run_look },
+	{ "sound", run_sound },   { "note", run_note },   { "put", run_put },
+	{ "get", run_get },
 };
 
 static void obey(struct victim *v, const char *line)
@@ -279,6 +419,8 @@ int main(int argc, char **argv)
 	}
 	weft_op_free(v.expected);
 	forget_awaited(&v);
+	weft_window_close(v.window);
 	weft_node_close(v.node);
+	free(v.memory);
 	return 0;
 }

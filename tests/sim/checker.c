@@ -13,6 +13,7 @@
 #include "core/worker.h"
 #include "link/lease.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/onesided.h"
 #include "util/clock.h"
 
 #define SLACK_NS (8 * WF_NS_PER_MS) /* from a deadline to the next look of the node and the test */
@@ -480,6 +481,7 @@ static void look(uint64_t views_until_ns)
 		}
 	}
 	look_at_items(views_until_ns);
+	wf_onesided_look();
 }
 
 void wf_checker_look(void)
@@ -660,6 +662,10 @@ static void check_worker(unsigned number, struct wf_worker *worker)
 		fail_msg("node %u still has a call", number);
 	if (!wf_list_empty(&worker->streams.all) || !wf_list_empty(&worker->node->streams))
 		fail_msg("node %u still has a stream", number);
+	if (count_table(&worker->remotes.asks))
+		fail_msg("node %u still asks for a window", number);
+	if (!wf_list_empty(&worker->node->windows) || !wf_list_empty(&worker->node->remotes))
+		fail_msg("node %u still has a window", number);
 	if (worker->engine.shm_export && wf_shm_export_held(worker->engine.shm_export))
 		fail_msg("node %u still lends what nobody looks at", number);
 	check_steps(number, &worker->channels);
@@ -726,6 +732,7 @@ void wf_checker_finish(unsigned nodes)
 	struct wf_group *groups = wf_traffic_groups(&group_count);
 
 	finish_items();
+	wf_onesided_finish();
 	for (unsigned i = 0; i < group_count; i++) {
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			const struct wf_leg *leg = &groups[i].legs[j];

@@ -529,6 +529,14 @@ void wf_faults_plan_lane(void)
 		plan_kind(WF_FAULT_LANE);
 }
 
+bool wf_faults_has(enum wf_fault fault)
+{
+	for (unsigned i = 0; i < spell_count; i++)
+		if (spells[i].fault == fault)
+			return true;
+	return false;
+}
+
 uint64_t wf_faults_run(void)
 {
 	uint64_t now = wf_clock_now(), next = UINT64_MAX;

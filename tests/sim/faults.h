@@ -27,6 +27,9 @@ void wf_faults_plan(const struct wf_faults_config *config);
 void wf_faults_plan_drain(void);
 void wf_faults_plan_lane(void);
 
+/* Does the plan have faults of that kind? */
+bool wf_faults_has(enum wf_fault fault);
+
 /* Begin and end faults that are due.  Returns when the next is. */
 uint64_t wf_faults_run(void);
 

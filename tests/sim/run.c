@@ -15,6 +15,7 @@
 #include "tests/sim/checker.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/nth.h"
+#include "tests/sim/onesided.h"
 #include "tests/sim/traffic.h"
 #include "util/clock.h"
 
@@ -131,6 +132,7 @@ static void prepare(unsigned number)
 
 static void plan(struct wf_tally *tally)
 {
+	static struct wf_checker_config checks;
 	uint64_t now = wf_clock_now();
 	struct wf_faults_config faults = {
 		.nodes = run.nodes,
@@ -158,13 +160,15 @@ static void plan(struct wf_tally *tally)
 	wf_faults_plan_drain();
 	wf_faults_plan_lane();
 	wf_traffic_plan_meddlers(&traffic);
-	wf_checker_start(&(struct wf_checker_config){
+	checks = (struct wf_checker_config){
 		.connected = is_connected(),
 		.harmless = run.harmless,
 		.tally = tally,
 		.quiet_ns = run.quiet_ns,
 		.healed_ns = run.harmless ? 0 : now + BUSY_NS,
-	});
+	};
+	wf_onesided_plan(&traffic, &checks);
+	wf_checker_start(&checks);
 }
 
 static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
@@ -312,6 +316,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tall
 		wf_world_leap(until_ns);
 	meet();
 	wf_traffic_end_steps();
+	wf_onesided_close();
 	wf_world_pass(100 * MS); /* what was dropped is told */
 	wf_checker_finish(run.nodes);
 	wf_traffic_release();

@@ -3,6 +3,7 @@
 
 #include "core/op.h"
 #include "core/worker.h"
+#include "tests/sim/onesided.h"
 
 /* What an operation is doing, or WF_STATES: nothing any more. */
 static enum wf_state state_of_outgoing(const struct wf_outgoing *p, enum wf_state waiting,
@@ -88,6 +89,37 @@ static enum wf_state state_of_call(const struct wf_call *call)
 	return WF_STATE_CALL_DELIVERED;
 }
 
+static enum wf_state state_of_get(const struct wf_op_get *get)
+{
+	switch (get->get.state) {
+	case WF_REMOTE_GET_WAITING:
+		return WF_STATE_GET_WAITING;
+	case WF_REMOTE_GET_ASKING:
+		return WF_STATE_GET_ASKING;
+	case WF_REMOTE_GET_READING:
+		return get->get.pull->state == WF_PULL_STOPPING ? WF_STATE_GET_STOPPING
+								: WF_STATE_GET_READING;
+	case WF_REMOTE_GET_ENDED:
+		break;
+	}
+	return WF_STATE_GET_TELLING;
+}
+
+/* By the first of its bodies that has not ended. */
+static enum wf_state state_of_put(const struct wf_putting *p)
+{
+	for (uint32_t i = 0; i < wf_putting_bodies(p->count); i++) {
+		const struct wf_outgoing *outgoing = &p->bodies[i].outgoing;
+
+		if (outgoing->state == WF_OUTGOING_WITHDRAWING)
+			return WF_STATE_PUT_WITHDRAWING;
+		if (outgoing->state != WF_OUTGOING_ENDED)
+			return state_of_outgoing(outgoing, WF_STATE_PUT_WAITING,
+						 WF_STATE_PUT_QUEUED, WF_STATE_PUT_OFFERED);
+	}
+	return WF_STATES;
+}
+
 /* Of all but a send of a channel. */
 static enum wf_state state_of_op(const struct weft_op *op)
 {
@@ -102,6 +134,10 @@ static enum wf_state state_of_op(const struct weft_op *op)
 		if (op->call.waits)
 			return WF_STATE_CALL_BUFFERS;
 		return op->call.running ? state_of_call(&op->call.call) : WF_STATES;
+	case WF_OP_GET:
+		return state_of_get(&op->get);
+	case WF_OP_PUT:
+		return state_of_put(&op->put.work.putting);
 	default:
 		return WF_STATE_PING;
 	}
@@ -268,6 +304,23 @@ static bool is_between(const struct wf_leg *leg, unsigned node, unsigned other)
 	       (leg->node == other && leg->peer == node);
 }
 
+/* Gets and puts between the two nodes; of all peers of @node, if they are the same. */
+static void count_accesses(struct wf_tally *tally, enum wf_fault fault, unsigned node,
+			   unsigned other)
+{
+	unsigned access_count;
+	const struct wf_onesided_access *all = wf_onesided_accesses(&access_count);
+
+	for (const struct wf_onesided_access *a = all; a < all + access_count; a++) {
+		unsigned owner = a->window->owner;
+
+		if (wf_onesided_is_live(a) &&
+		    ((a->node == node && (owner == other || other == node)) ||
+		     (a->node == other && owner == node)))
+			count(tally, fault, state_of_op(a->flight.op));
+	}
+}
+
 void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node, unsigned other)
 {
 	unsigned group_count;
@@ -281,6 +334,7 @@ void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node,
 				count_op(tally, fault, leg);
 		}
 	}
+	count_accesses(tally, fault, node, other);
 	/* One and the same: it has struck the node alone, and all of its links. */
 	for (unsigned i = 0; node == other && i < wf_world_population(); i++)
 		if (i != node)

@@ -70,6 +70,15 @@ const char *const wf_tally_states[WF_STATES] = {
 	[WF_STATE_ATTACHMENTS_MEMORY] = "attachments: waits for memory",
 	[WF_STATE_ATTACHMENTS_PULLING] = "attachments: pulling",
 	[WF_STATE_ATTACHMENTS_STOPPING] = "attachments: stops pulling",
+	[WF_STATE_GET_WAITING] = "get: waits for the peer",
+	[WF_STATE_GET_ASKING] = "get: asks for a loan",
+	[WF_STATE_GET_READING] = "get: reading",
+	[WF_STATE_GET_STOPPING] = "get: stops reading",
+	[WF_STATE_GET_TELLING] = "get: note queued",
+	[WF_STATE_PUT_WAITING] = "put: waits for the peer",
+	[WF_STATE_PUT_QUEUED] = "put: queued",
+	[WF_STATE_PUT_OFFERED] = "put: offered",
+	[WF_STATE_PUT_WITHDRAWING] = "put: withdrawing",
 	[WF_STATE_PING] = "ping: under way",
 	[WF_STATE_LINK_IDLE] = "link: idle",
 	[WF_STATE_LINK_DIALLING] = "link: dialling",
@@ -85,9 +94,9 @@ static const struct {
 	const char *why;
 } impossible[] = {
 	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_ABORT,
-	  "calls, streams, what goes beside them, and pings belong to no step" },
+	  "calls, streams, attachments, windows and pings belong to no step" },
 	{ WF_STATE_CALL_WAITING, WF_STATE_PING, WF_FAULT_END,
-	  "calls, streams, what goes beside them, and pings belong to no step" },
+	  "calls, streams, attachments, windows and pings belong to no step" },
 	{ WF_STATE_LINK_IDLE, WF_STATE_LINK_IDLE, WF_FAULT_ABORT,
 	  "an operation that names a peer dials it" },
 	{ WF_STATE_LINK_IDLE, WF_STATE_LINK_IDLE, WF_FAULT_END,
@@ -183,10 +192,12 @@ void wf_tally_print(const struct wf_tally *t, bool tables)
 		print_pairs(t);
 		print_states(t);
 	}
-	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu calls of handlers (%llu of them ended by their parents), %llu views, %llu frames replayed, %llu failures\n",
+	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu calls of handlers (%llu of them ended by their parents), %llu gets, %llu puts, %llu notes, %llu views, %llu frames replayed, %llu failures\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->operations,
 	       (unsigned long long)t->ended_well, (unsigned long long)t->attached,
 	       (unsigned long long)t->received, (unsigned long long)t->children,
-	       (unsigned long long)t->orphans, (unsigned long long)t->views,
+	       (unsigned long long)t->orphans, (unsigned long long)t->gets,
+	       (unsigned long long)t->puts, (unsigned long long)t->notes,
+	       (unsigned long long)t->views,
 	       (unsigned long long)t->replayed, (unsigned long long)t->failures);
 }

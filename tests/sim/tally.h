@@ -57,6 +57,9 @@ enum wf_state {
 	WF_STATE_ATTACHMENT_OFFERED, WF_STATE_ATTACHMENT_WITHDRAWING,
 	WF_STATE_ATTACHMENTS_COMING, WF_STATE_ATTACHMENTS_KEPT,
 	WF_STATE_ATTACHMENTS_MEMORY, WF_STATE_ATTACHMENTS_PULLING, WF_STATE_ATTACHMENTS_STOPPING,
+	WF_STATE_GET_WAITING, WF_STATE_GET_ASKING, WF_STATE_GET_READING, WF_STATE_GET_STOPPING,
+	WF_STATE_GET_TELLING,
+	WF_STATE_PUT_WAITING, WF_STATE_PUT_QUEUED, WF_STATE_PUT_OFFERED, WF_STATE_PUT_WITHDRAWING,
 	WF_STATE_PING,
 	WF_STATE_LINK_IDLE, WF_STATE_LINK_DIALLING, WF_STATE_LINK_TRYING, WF_STATE_LINK_UP,
 	WF_STATE_LINK_REDIALLING,
@@ -68,6 +71,7 @@ struct wf_tally {
 	uint64_t ended_well, replayed, views;
 	uint64_t children, orphans;  /* calls made by handlers; those that ended with a parent */
 	uint64_t attached, received; /* operations of attachments that were begun */
+	uint64_t gets, puts, notes;  /* operations that were begun; notes that were taken */
 	uint64_t injected[WF_FAULTS];
 	uint64_t seeds[WF_FAULTS];            /* runs in which the fault came */
 	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which the two came */

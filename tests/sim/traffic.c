@@ -15,6 +15,7 @@
 #include "tests/sim/chance.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/mirror.pb-c.h"
+#include "tests/sim/onesided.h"
 #include "util/clock.h"
 
 #define MS WF_NS_PER_MS
@@ -659,6 +660,7 @@ void wf_traffic_bereave(unsigned number)
 			leg->bereft_ns = wf_clock_now();
 	}
 	wf_cargo_bereave(number);
+	wf_onesided_bereave(number);
 }
 
 void wf_traffic_leave(unsigned number)
@@ -778,12 +780,14 @@ void wf_traffic_end_steps(void)
 
 uint64_t wf_traffic_run(void)
 {
-	uint64_t now = wf_clock_now(), next, cargo_next;
+	uint64_t now = wf_clock_now(), next, cargo_next, onesided_next;
 
 	wf_world_on_call(handle);
 	next = wf_talk_serve(now);
 	cargo_next = wf_cargo_run(now);
-	next = WF_MIN(next, cargo_next);
+	onesided_next = wf_onesided_run(now);
+	now = wf_clock_now();
+	next = WF_MIN(next, WF_MIN(cargo_next, onesided_next));
 	for (unsigned i = 0; i < group_count; i++) {
 		uint64_t meddle_ns = meddle(&groups[i], now), group_ns = run_group(&groups[i], now);
 
@@ -804,7 +808,7 @@ bool wf_traffic_is_over(void)
 		    (!leg->begun && !leg->parent && !wf_faults_is_gone(leg->node)))
 			return false;
 	}
-	return wf_cargo_is_over();
+	return wf_cargo_is_over() && wf_onesided_is_over();
 }
 
 void wf_traffic_release(void)
@@ -815,6 +819,7 @@ void wf_traffic_release(void)
 		wf_talk_release(&legs[i]);
 	}
 	wf_cargo_release();
+	wf_onesided_release();
 }
 
 void wf_traffic_free(void)
@@ -825,5 +830,6 @@ void wf_traffic_free(void)
 	}
 	wf_talk_forget_servers();
 	wf_cargo_free();
+	wf_onesided_free();
 	group_count = leg_count = 0;
 }
