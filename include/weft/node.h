@@ -116,9 +116,10 @@ enum weft_op_flag {
 };
 
 /*
- * Options of an operation; NULL means all zero.  @done runs on the worker, exactly once, never
- * before the function that began the operation has returned.  A queue in its place, see queue.h,
- * leaves it to any thread to hear of the end.
+ * Options of an operation; NULL means all zero.  @done runs on the worker, or on a thread that waits
+ * and does the worker's work meanwhile, exactly once, never before the function that began the
+ * operation has returned.  A queue in its place, see queue.h, leaves it to any thread to hear of the
+ * end.
  */
 struct weft_op_options {
 	size_t size;

@@ -74,6 +74,10 @@ static int wait_until(struct wf_worker *worker, bool (*over)(void *ctx), void *c
 {
 	if (worker->node->manual && pthread_equal(worker->thread, pthread_self()))
 		return drive_until(worker, over, ctx, until_ns);
+	if (wf_turn_visit(worker, over, ctx, until_ns))
+		return wf_check_node(worker->node) ? -EOWNERDEAD : 0;
+	if (wf_check_node(worker->node))
+		return -EOWNERDEAD;
 	return sleep_until(worker, over, ctx, until_ns);
 }
 

@@ -68,8 +68,10 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 /* Returns whether the caller is inside a callback of @worker. */
 static inline bool wf_worker_inside(const struct wf_worker *worker)
 {
-	return pthread_equal(worker->thread, pthread_self()) &&
-	       (!worker->node->manual || worker->polling);
+	if (pthread_equal(worker->thread, pthread_self()))
+		return !worker->node->manual || worker->polling;
+	return atomic_load_explicit(&worker->guest, memory_order_relaxed) ==
+	       (uintptr_t)pthread_self();
 }
 
 

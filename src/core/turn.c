@@ -1,11 +1,84 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/turn.h"
 
+#include <sched.h>
+
 #include "core/node.h"
 #include "core/worker.h"
+#include "util/clock.h"
+
+#define ASK_NS (50 * WF_NS_PER_US) /* the worker's thread gives its baton within a turn, or is busy */
+
+/* Leave the loop of @worker to its thread. */
+static void give(struct wf_worker *worker)
+{
+	bool alone = !atomic_load(&worker->node->waiting);
+
+	atomic_store_explicit(&worker->guest, 0, memory_order_relaxed);
+	if (wf_baton_give(&worker->baton, wf_clock_now(), alone))
+		wf_loop_kick(&worker->engine.loop);
+}
+
+static void begin_visit(struct wf_worker *worker)
+{
+	atomic_store_explicit(&worker->guest, (uintptr_t)pthread_self(), memory_order_relaxed);
+}
+
+/* Run @task in the place of the worker's thread, if that expects this one.  False: it does not. */
+static bool run_as_guest(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
+{
+	if (worker->node->manual || !wf_baton_resume(&worker->baton, now_ns))
+		return false;
+	begin_visit(worker);
+	wf_loop_tick_at(&worker->engine.loop, now_ns);
+	task->run(task);
+	wf_engine_flush(&worker->engine);
+	give(worker);
+	return true;
+}
+
+/* Take the baton of @worker, for which its thread is asked until @until_ns at most. */
+static bool take(struct wf_worker *worker, uint64_t until_ns)
+{
+	uint64_t came_ns = wf_clock_now();
+
+	if (wf_baton_take(&worker->baton, came_ns))
+		return true;
+	wf_baton_ask(&worker->baton, true);
+	do {
+		/* The worker's thread may be waiting for this very core. */
+		sched_yield();
+		if (wf_baton_take(&worker->baton, came_ns))
+			return true;
+	} while (wf_clock_now() < WF_MIN(came_ns + ASK_NS, until_ns));
+	wf_baton_ask(&worker->baton, false);
+	return false;
+}
+
+bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
+		   uint64_t until_ns)
+{
+	struct wf_loop *loop = &worker->engine.loop;
+	bool ended;
+
+	if (worker->node->manual || worker->node->worker_count > 1 || !loop->spin.least_ns ||
+	    !take(worker, until_ns))
+		return false;
+	begin_visit(worker);
+	wf_loop_wake(loop);
+	loop->busy_ns = wf_clock_now();
+	while (!(ended = over(ctx)) && loop->now_ns < until_ns && wf_loop_spin(loop))
+		;
+	/* In a child that a callback forked the lock may be held for ever. */
+	if (!loop->forked)
+		give(worker);
+	return ended;
+}
 
 void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
 {
+	if (run_as_guest(worker, task, now_ns))
+		return;
 	if (!worker->node->manual || worker->polling ||
 	    !pthread_equal(worker->thread, pthread_self())) {
 		wf_loop_submit(&worker->engine.loop, task);

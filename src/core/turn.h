@@ -14,6 +14,14 @@
  */
 void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns);
 
+/*
+ * Turn the loop of a threaded worker in the place of its thread, until @over says so, @until_ns has
+ * passed, or it is time to sleep.  Returns whether @over has said so; false also where the worker's
+ * thread is busy, or several share the node.  Threads: any, in no callback.
+ */
+bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
+		   uint64_t until_ns);
+
 /* Turn a manual worker's loop once, waiting until @until_ns at most. */
 void wf_turn_until(struct wf_worker *worker, uint64_t until_ns);
 

@@ -197,9 +197,14 @@ int wf_worker_init(struct wf_worker *worker, struct weft_node *node)
 
 	worker->node = node;
 	worker->thread = pthread_self();
-	err = wf_transfer_init(&worker->transfer, &worker->engine);
+	err = wf_baton_init(&worker->baton);
 	if (err)
 		return err;
+	err = wf_transfer_init(&worker->transfer, &worker->engine);
+	if (err) {
+		wf_baton_fini(&worker->baton);
+		return err;
+	}
 	wf_unexpected_init(&worker->unexpected_queue, &worker->engine, &worker->transfer);
 	wf_channels_init(&worker->channels, &worker->unexpected_queue, wf_step_relay_tell, worker);
 	wf_echo_init(&worker->echoes);
@@ -234,6 +239,7 @@ void wf_worker_fini(struct wf_worker *worker)
 	wf_remotes_fini(&worker->remotes);
 	wf_transfer_fini(&worker->transfer);
 	wf_unexpected_fini(&worker->unexpected_queue);
+	wf_baton_fini(&worker->baton);
 }
 
 int wf_worker_open(struct wf_worker *worker, struct wf_engine_config *config, struct wf_error *e)
@@ -251,9 +257,26 @@ static void *turn(void *arg)
 	struct wf_worker *worker = arg;
 	struct wf_engine *engine = &worker->engine;
 
+	struct wf_loop *loop = &engine->loop;
+	struct wf_loop_sleep sleep;
+	uint64_t sleep_ns;
+
+	wf_baton_enter(&worker->baton);
 	/* A child that was forked in a callback has nothing more to do here. */
-	while (!worker->stop && !engine->loop.forked)
-		wf_loop_wait(&engine->loop, wf_clock_now() + WF_NS_PER_S);
+	while (!worker->stop && !loop->forked) {
+		if (wf_baton_is_wanted(&worker->baton))
+			wf_baton_yield(&worker->baton);
+		if (wf_loop_round(loop, UINT64_MAX, &sleep_ns) != WF_LOOP_SLEEP)
+			continue;
+		wf_baton_sleep(&worker->baton);
+		wf_loop_sleep(loop, sleep_ns, &sleep);
+		if (wf_baton_wake(&worker->baton))
+			wf_loop_doubt(loop);
+		else
+			wf_loop_slept(loop, &sleep);
+	}
+	if (!loop->forked)
+		wf_baton_leave(&worker->baton);
 	return NULL;
 }
 

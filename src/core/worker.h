@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "core/watch.h"
+#include "loop/baton.h"
 #include "rpc/call.h"
 #include "rpc/service.h"
 #include "rpc/stream.h"
@@ -41,6 +42,8 @@ struct wf_worker {
 	bool stop;                /* owner only */
 	pthread_t thread;         /* the worker's, or the one that polled last */
 	bool polling;             /* the thread is inside a turn of the loop */
+	struct wf_baton baton;    /* the right to turn the loop of a threaded node */
+	_Atomic uintptr_t guest;  /* thread that turns the loop in the place of @thread; 0: none */
 	unsigned ended_count;     /* operations that ended in this turn */
 };
 

@@ -224,22 +224,26 @@ int wf_loop_arm_fd(struct wf_loop *l, uint64_t *until_ns)
 	return 0;
 }
 
-static void sleep_until(struct wf_loop *l, uint64_t until_ns)
+void wf_loop_sleep(struct wf_loop *l, uint64_t until_ns, struct wf_loop_sleep *sleep)
 {
-	struct wf_poller_event events[WF_POLLER_EVENTS_MAX];
-	uint64_t began_ns = wf_clock_now();
-	int n, ms = until_ns > began_ns ?
-			    (int)((until_ns - began_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS) :
-			    0;
+	int ms;
 
-	n = wf_poller_wait(&l->poller, events, ms);
+	sleep->began_ns = wf_clock_now();
+	ms = until_ns > sleep->began_ns ?
+		     (int)((until_ns - sleep->began_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS) :
+		     0;
+	sleep->count = wf_poller_wait(&l->poller, sleep->events, ms);
+}
+
+void wf_loop_slept(struct wf_loop *l, const struct wf_loop_sleep *sleep)
+{
 	wf_loop_tick(l);
-	if (n <= 0) {
+	if (sleep->count <= 0) {
 		wf_loop_woken(l);
 		return;
 	}
-	take_events(l, events, n);
-	wf_spin_slept(&l->spin, l->now_ns - began_ns);
+	take_events(l, sleep->events, sleep->count);
+	wf_spin_slept(&l->spin, l->now_ns - sleep->began_ns);
 	/* Count any event as work, even a few bytes of a long read: the next ones are near. */
 	l->busy_ns = l->now_ns;
 }
@@ -260,21 +264,42 @@ static void let_others_run(struct wf_loop *l)
 	l->yield_pause_ns = l->yielded_ns - began_ns > YIELD_LONG_NS ? 0 : YIELD_NS;
 }
 
+bool wf_loop_spin(struct wf_loop *l)
+{
+	if (wf_loop_poll(l))
+		return true;
+	if (l->forked || l->now_ns - l->busy_ns >= l->spin.limit_ns)
+		return false;
+	let_others_run(l);
+	return true;
+}
+
+int wf_loop_round(struct wf_loop *l, uint64_t until_ns, uint64_t *sleep_ns)
+{
+	int count = wf_loop_poll(l);
+
+	if (count || l->forked || l->now_ns >= until_ns)
+		return count;
+	if (l->now_ns - l->busy_ns < l->spin.limit_ns) {
+		let_others_run(l);
+		return 0;
+	}
+	return wf_loop_arm(l, sleep_ns) ? 0 : WF_LOOP_SLEEP;
+}
+
 int wf_loop_wait(struct wf_loop *l, uint64_t until_ns)
 {
+	struct wf_loop_sleep sleep;
 	uint64_t sleep_ns;
 	int count;
 
 	for (;;) {
-		count = wf_loop_poll(l);
-		if (count || l->forked || l->now_ns >= until_ns)
+		count = wf_loop_round(l, until_ns, &sleep_ns);
+		if (count > 0 || l->forked || (!count && l->now_ns >= until_ns))
 			return count;
-		if (l->now_ns - l->busy_ns < l->spin.limit_ns) {
-			let_others_run(l);
+		if (!count)
 			continue;
-		}
-		if (wf_loop_arm(l, &sleep_ns))
-			continue;
-		sleep_until(l, WF_MIN(sleep_ns, until_ns));
+		wf_loop_sleep(l, WF_MIN(sleep_ns, until_ns), &sleep);
+		wf_loop_slept(l, &sleep);
 	}
 }

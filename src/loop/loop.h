@@ -109,6 +109,35 @@ int wf_loop_poll(struct wf_loop *l);
 int wf_loop_wait(struct wf_loop *l, uint64_t until_ns);
 
 /*
+ * Turn once, for a wait until @until_ns.  Returns how many things happened; 0: none, and the time
+ * has passed, or the loop is to spin on; WF_LOOP_SLEEP: nothing happened for as long as it pays to
+ * spin, and every waker is armed for a sleep until *@sleep_ns.
+ */
+#define WF_LOOP_SLEEP (-1)
+int wf_loop_round(struct wf_loop *l, uint64_t until_ns, uint64_t *sleep_ns);
+
+/* Turn once.  Returns whether the loop is to spin on. */
+bool wf_loop_spin(struct wf_loop *l);
+
+/*
+ * Sleep until @until_ns, at most, and write down what has happened; wf_loop_slept() takes it.  Nothing
+ * else of the loop is touched: another thread may turn it meanwhile, and then nobody takes it.
+ */
+struct wf_loop_sleep {
+	uint64_t began_ns;
+	int count;
+	struct wf_poller_event events[WF_POLLER_EVENTS_MAX];
+};
+void wf_loop_sleep(struct wf_loop *l, uint64_t until_ns, struct wf_loop_sleep *sleep);
+void wf_loop_slept(struct wf_loop *l, const struct wf_loop_sleep *sleep);
+
+/* Look at all sources in the next turn: another thread has turned the loop. */
+static inline void wf_loop_doubt(struct wf_loop *l)
+{
+	l->look_ns = 0;
+}
+
+/*
  * Prepare for a sleep.  Returns 0 and *@until_ns when nothing is left to do and every waker is
  * armed.  -EAGAIN: call wf_loop_poll.
  */
@@ -137,6 +166,12 @@ bool wf_loop_drain(struct wf_loop *l);
 
 /* Run @task in a turn.  Borrows @task until it runs.  Threads: any, callback. */
 void wf_loop_submit(struct wf_loop *l, struct wf_loop_task *task);
+
+/* End a sleep in wf_loop_sleep(), for which the loop need not be armed.  Threads: any, callback. */
+static inline void wf_loop_kick(struct wf_loop *l)
+{
+	wf_poller_kick(&l->poller);
+}
 
 /* Wake the owner, if it sleeps.  Threads: any, callback. */
 static inline void wf_loop_wake(struct wf_loop *l)

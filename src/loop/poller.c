@@ -80,16 +80,20 @@ void wf_poller_awake(struct wf_poller *p)
 	atomic_store(&p->asleep, false);
 }
 
-void wf_poller_wake(struct wf_poller *p)
+void wf_poller_kick(struct wf_poller *p)
 {
 	uint64_t one = 1;
 
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load(&p->asleep))
-		return;
 	/* A full eventfd means that a wake-up is pending already. */
 	if (write(p->wake_fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+void wf_poller_wake(struct wf_poller *p)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&p->asleep))
+		wf_poller_kick(p);
 }
 
 /* Read what other threads, or the alarm, have written: the descriptor is readable no more. */

@@ -73,6 +73,9 @@ static inline bool wf_poller_asleep(const struct wf_poller *p)
  */
 void wf_poller_wake(struct wf_poller *p);
 
+/* End a sleep, also one that was not prepared by wf_poller_sleep().  Threads: any, callback. */
+void wf_poller_kick(struct wf_poller *p);
+
 /*
  * Sleep until a descriptor is readable, @ms milliseconds at most.  Returns how many of @events
  * are set; a negative number counts as none.  Tags below WF_POLLER_TAG_FIRST mean a wake-up or

@@ -438,6 +438,9 @@ static void begin(struct wf_pull *pull)
 		stop(pull, &e);
 		return;
 	}
+	/* A read of several blocks may be too much for this rail. */
+	if (pull->job.blocks && caps->read_spans_max < pull->rail.spans_max)
+		wf_reads_rewind(pull);
 	pull->path.registered = pull->grant.own != NULL;
 	pull->path.caps = caps;
 	/* Chunk and depth alone are asked for: the way was the owner's choice. */

@@ -66,6 +66,18 @@ void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r)
 		pull->block_done -= blocks[pull->block++].bytes;
 }
 
+void wf_reads_rewind(struct wf_pull *pull)
+{
+	uint64_t end = wf_reads_got(pull);
+
+	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+		pull->reads[i].state = WF_PULL_READ_FREE;
+	pull->next = pull->block = 0;
+	pull->block_done = 0;
+	wf_reads_asked(pull, &(struct wf_pull_read){ .count = end });
+	pull->got_bytes = end;
+}
+
 /* The last chunk is left to this thread, where a read lasts until it is done. */
 bool wf_reads_for_helper(const struct wf_pull *pull)
 {
