@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Attacks on windows: forged names, ranges, lists of blocks, loans and notes."""
 import ctypes
+import functools
 import itertools
 import os
 import struct
@@ -9,8 +10,7 @@ import time
 import door
 import frames
 import rail
-from attack import MIB, attack
-from attacks_order import has_ended
+from attack import MIB, Failure, attack
 from peer import Peer
 from rail import Broken
 
@@ -30,6 +30,19 @@ SCATTERED = 64 * MIB
 OK, CANCELLED, NOT_FOUND, EXHAUSTED, FAILED_PRECONDITION, OUT_OF_RANGE = 0, 1, 5, 8, 9, 11
 
 
+def lasting(sentence, **options):
+    """Register an attack whose links must not end: elsewhere that is a defence, and here none."""
+    def keep(function):
+        @functools.wraps(function)
+        def run(field):
+            try:
+                return function(field)
+            except (Broken, door.Closed) as error:
+                raise Failure('a link ends: %s: %s' % (type(error).__name__, error)) from error
+        return attack(sentence, **options)(run)
+    return keep
+
+
 class Window:
     """A window of the attacked, and what an honest client finds there after the attack."""
 
@@ -42,7 +55,7 @@ class Window:
         self.clients = 0
 
     def serves(self):
-        """Fail unless a new client writes and reads the window, and nothing beside it is written."""
+        """Fail unless a new client can use the window, and nothing beside it is written."""
         self.clients += 1
         client, text = self.field.honest('client'), 'honest-%d' % self.clients
         said = client.ask('put', self.field.address, self.text, text)
@@ -96,17 +109,33 @@ def answers(peer, kind):
     return found
 
 
+def live(peer, turn):
+    """Do what a peer does all the time, in one of many turns."""
+    for _ in range(50):     # reads of the attacker's memory need its progress
+        peer.take_frames()
+    peer.hear_door()
+    if turn % 50 == 0:      # the rail fails if nothing is acknowledged for a second
+        peer.send_control([])
+
+
+def has_ended(peer):
+    """Does the node end this link, before it handles an echo behind the offence?"""
+    try:
+        return peer.echo(LIMIT) is None and not peer.is_alive()
+    except (Broken, door.Closed):
+        return True
+
+
 def wait_for(peer, kind, number, limit=LIMIT):
     """The first record of that kind that names the number; None: it does not come."""
     end = time.monotonic() + limit
-    while time.monotonic() < end:
-        for _ in range(50):     # reads of the attacker's memory need its progress
-            peer.take_frames()
-        peer.hear_door()
+    for turn in itertools.count(1):
+        live(peer, turn)
+        if time.monotonic() > end:
+            return None
         for heard, _, data in peer.records:
             if heard == kind and struct.unpack_from('<Q', data)[0] == number:
                 return data
-    return None
 
 
 def expect_status(field, peer, kind, number, status, what):
@@ -135,11 +164,8 @@ def lent(field, peer, window, number=1, count=BYTES, flags=frames.ASK_STAY):
 
 def goes_on(field, peer):
     """Fail unless the link of this peer is served still."""
-    try:
-        alive = peer.echo(LIMIT) is not None
-    except (Broken, door.Closed):
-        alive = False
-    field.expect(alive, 'a link ends that committed no offence')
+    field.expect(peer.echo(LIMIT) is not None, 'a link without an offence is not served')
+    peer.send_control([])   # what came is acknowledged
 
 
 def forgeries(name):
@@ -155,7 +181,7 @@ def forgeries(name):
         yield name[:8] + os.urandom(16)
 
 
-@attack('forged ids and tokens of windows are refused')
+@lasting('forged ids and tokens of windows are refused')
 def forged_names(field):
     window, peer = Window(field), Peer(field.address)
     content = Memory(b'FORGED')
@@ -178,7 +204,8 @@ def forged_names(field):
     return '%d names' % number
 
 
-@attack('a window that may only be read or only be written is neither put into nor lent')
+@lasting('a window that may only be read or only be written is neither put into nor lent',
+         quick=False)
 def rights(field):
     denied = 7
     for rights_of, name in ((1, 'reading'), (2, 'writing')):
@@ -202,7 +229,7 @@ RANGES = [(0, BYTES + 1), (BYTES, 1), (BYTES - 1, 2), (BYTES + 1, 1), (1, TOP - 
           (16, TOP - 16), (16, TOP - 8), (2**63, 2**63), (BYTES, TOP - BYTES), (1 << 40, 16)]
 
 
-@attack('ranges beyond a window, and those that wrap, are refused')
+@lasting('ranges beyond a window, and those that wrap, are refused')
 def beyond_range(field):
     window, peer = Window(field), Peer(field.address)
     for number, (at, count) in enumerate(RANGES, 1):
@@ -271,9 +298,9 @@ def offend(field, window, offences, neighbour):
         try:
             for kind, data in records:
                 say(peer, kind, data)
-            ended = has_ended(peer)
         except (Broken, door.Closed):
-            ended = True
+            pass
+        ended = has_ended(peer)
         peer.close()
         field.expect(ended or not field.server.is_alive(), 'a link goes on after %s' % what)
     goes_on(field, neighbour)
@@ -281,7 +308,7 @@ def offend(field, window, offences, neighbour):
     return '%d offences' % len(offences)
 
 
-@attack('records about windows that break the rules end their link alone', quick=2, seconds=20)
+@lasting('records about windows that break the rules end their link alone', quick=2, seconds=20)
 def broken_records(field):
     window, neighbour = Window(field), Peer(field.address)
     _, address, key = lent(field, neighbour, window)
@@ -320,8 +347,8 @@ def cut_list(blocks, size):
         before = blocks[min(at + size, len(blocks)) - 1]
 
 
-@attack('lists of 65536 blocks that overlap are read or withdrawn, and nobody waits', seconds=20,
-        quick=4)
+@lasting('lists of 65536 blocks that overlap are read or withdrawn, and nobody waits', seconds=20,
+         quick=False)
 def overlapping(field):
     window, peer = Window(field), Peer(field.address)
     text = bytes(0x61 + n % 26 for n in range(BYTES))
@@ -380,7 +407,7 @@ def bad_lists(window):
     }
 
 
-@attack('lists of blocks that break the rules end their link alone', quick=2, seconds=20)
+@lasting('lists of blocks that break the rules end their link alone', quick=2, seconds=20)
 def broken_lists(field):
     window, neighbour = Window(field), Peer(field.address)
     lent(field, neighbour, window)
@@ -391,7 +418,7 @@ def broken_lists(field):
     return figures
 
 
-@attack('blocks beyond the window or the body write nothing, and end their put alone')
+@lasting('blocks beyond the window or the body write nothing, and end their put alone')
 def misplaced_blocks(field):
     window, peer = Window(field), Peer(field.address)
     content = Memory(b'M' * 64)
@@ -405,7 +432,8 @@ def misplaced_blocks(field):
             announced = (3, TOP - 1)
         ahead = frames.block_list([good, place])
         offer += 2
-        say(peer, *listed(window, offer, announced, ahead, body=content.body(offer, epoch=NO_EPOCH)))
+        say(peer, *listed(window, offer, announced, ahead,
+                          body=content.body(offer, epoch=NO_EPOCH)))
         say(peer, *more(offer, frames.block_list([good], place)))
         say(peer, *listed(window, offer + 1, announced, frames.block_list([good]),
                           body=content.body(offer + 1, epoch=NO_EPOCH)))
@@ -447,7 +475,7 @@ def flood(field, window, records, kind):
     """Send such records until the node refuses; how many it has refused, and MiB held."""
     peer = Leaver(field).peer
     peer.flood(records, field.on)
-    peer.echo(LIMIT)
+    goes_on(field, peer)
     found = [status for statuses in answers(peer, kind).values() for status in statuses]
     refused = sum(status == EXHAUSTED for status in found)
     held = field.server.rss() - field.watch.rss_before
@@ -457,8 +485,8 @@ def flood(field, window, records, kind):
     return 'refused %d of %d, %d MiB held' % (refused, len(found), held >> 20)
 
 
-@attack('loans that stay are refused where their peer has too many', seconds=20, quick=6,
-        left=SCATTERED)
+@lasting('loans that stay are refused where their peer has too many', seconds=20, quick=6,
+         left=SCATTERED)
 def many_loans(field):
     window = Window(field)
     return flood(field, window, (
@@ -466,8 +494,8 @@ def many_loans(field):
         for n in range(1, 100000)), frames.LEND)
 
 
-@attack('puts whose bodies are never readable are refused where their peer has too many',
-        seconds=20, quick=6)
+@lasting('puts whose bodies are never readable are refused where their peer has too many',
+         seconds=20, quick=6)
 def many_pushes(field):
     window = Window(field)
     figures = flood(field, window, (
@@ -477,13 +505,14 @@ def many_pushes(field):
     return figures
 
 
-@attack('lists of many blocks are refused where their peer has too many', seconds=20, quick=6)
+@lasting('lists of many blocks are refused where their peer has too many', seconds=20,
+         quick=False)
 def many_lists(field):
     window, peer = Window(field), Peer(field.address)
     blocks = b'\1\0\0' + b'\0\0\0' * (BLOCKS_MAX - 1)
     peer.flood_long(frames.PUSH, (
         listed(window, n, (BLOCKS_MAX, BLOCKS_MAX), blocks)[1] for n in range(1, 61)), field.on)
-    peer.echo(LIMIT)
+    goes_on(field, peer)
     held = field.server.rss() - field.watch.rss_before
     statuses = [status for each in answers(peer, frames.PULLED).values() for status in each]
     field.expect(EXHAUSTED in statuses, 'no list is refused')
@@ -512,23 +541,20 @@ def asked(field, peer, content):
         for kind, _, data in peer.records:
             if kind == frames.ASK:
                 return struct.unpack_from('<Q', data)[0]
-    return field.expect(False, 'the node asks for nothing')
+    raise Failure('the node asks for nothing')
 
 
 def hear(field, peer):
     """What the attacked says of its operation, while the attacker lives on."""
-    said, end = '', time.monotonic() + LIMIT
-    while not said and time.monotonic() < end:
-        said = field.server.hear(0.01)
-        try:
-            for _ in range(20):
-                peer.pump()
-        except (Broken, door.Closed):
-            pass
-    return said
+    end = time.monotonic() + LIMIT
+    for turn in itertools.count(1):
+        live(peer, turn)
+        said = field.server.hear(0.001)
+        if said or time.monotonic() > end:
+            return said
 
 
-@attack('answers that nobody asked for change nothing', seconds=10)
+@lasting('answers that nobody asked for change nothing', seconds=10)
 def unasked(field):
     window, owner, stranger = Window(field), Peer(field.address), Peer(field.address)
     introduce(field, window, owner)
@@ -559,7 +585,8 @@ def unasked(field):
     return '%d answers' % next(offers)
 
 
-@attack('what is lent in another length or way than was asked for is not read', seconds=15)
+@lasting('what is lent in another length or way than was asked for is not read', seconds=15,
+         quick=False)
 def wrong_loans(field):
     window, content = Window(field), Memory(b'LENT' * 16)
     whole, address, key = len(content.buffer), content.address, content.key
@@ -596,7 +623,7 @@ def wrong_loans(field):
     return '%d loans' % (len(bodies) + len(ways))
 
 
-@attack('notes that nobody takes are limited, and each that is taken makes room for one')
+@lasting('notes that nobody takes are limited, and each that is taken makes room for one')
 def many_notes(field):
     window, peer = Window(field), Peer(field.address)
     count = NOTES_MAX + 1000
@@ -607,7 +634,7 @@ def many_notes(field):
 
     peer.flood((note(n, frames.PUSH_NOTED | (frames.PUSH_GOT if n % 2 else frames.PUSH_LAST))
                 for n in range(count)), lambda: True)
-    field.expect(peer.echo(LIMIT) is not None, 'the flood of notes is not handled')
+    goes_on(field, peer)
     found = answers(peer, frames.NOTED)
     field.expect(all(found.get(n) == [OK if n < NOTES_MAX else EXHAUSTED] for n in range(count)),
                  '%d notes are taken, the limit is %d' %
@@ -629,7 +656,7 @@ def many_notes(field):
     return '%d notes' % count
 
 
-@attack('a put that names an offer that is not over ends its link alone')
+@lasting('a put that names an offer that is not over ends its link alone', quick=False)
 def same_offer(field):
     window, neighbour = Window(field), Peer(field.address)
     push = frames.PUSH, frames.push(window.name, 0, frames.PUSH_LAST, nowhere(1))
@@ -656,7 +683,7 @@ def same_offer(field):
     return figures
 
 
-@attack('a loan that was given back can not be read, and the node lives')
+@lasting('a loan that was given back cannot be read, and the node lives', quick=False)
 def returned_loan(field):
     window, count = Window(field), 0
     while field.on() and count < 20:
@@ -679,7 +706,7 @@ def returned_loan(field):
     return '%d loans' % count
 
 
-@attack('a peer that answers nothing does not keep a window from closing', seconds=15)
+@lasting('a peer that answers nothing does not keep a window from closing', seconds=15)
 def kept_window(field):
     window, peer = Window(field), Peer(field.address)
     content = Memory(b'K' * 4096)

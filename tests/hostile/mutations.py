@@ -16,6 +16,11 @@ SHAPES = [(), (0,), (1,), (4,), (4096,), (2**31, 2**31), (2,) * 62, (0,) * 64, (
           (2**62, 0), (2**63 - 1,)]
 
 
+WINDOW_BYTES = 65536
+# The name of a window of the attacked node, which whoever starts that sets.
+names = {'window': bytes(24)}
+
+
 class Chance:
     """A session's random choices; the same seed makes the same ones."""
 
@@ -132,6 +137,60 @@ def message(c):
         block + content
 
 
+def window_name(c):
+    """The name of a window that the node has, or of none."""
+    name = names['window']
+    return c.usual(name, bytes(24), name[:8] + c.rng.randbytes(16))
+
+
+def place(c):
+    """A place in a window, or behind it."""
+    return c.usual(c.rng.randrange(WINDOW_BYTES), WINDOW_BYTES, WINDOW_BYTES - 1, c.number())
+
+
+def block_list(c, count, before=(0, 0, 0)):
+    """The bytes of so many blocks, how many bytes these have together, and the last one."""
+    blocks = [(c.usual(c.rng.randint(1, 64), 1, c.number() or 1), place(c),
+               c.usual(c.rng.randrange(1024), c.number())) for _ in range(count)]
+    return (frames.block_list(blocks, before), sum(block[0] for block in blocks) % 2**64,
+            blocks[-1] if blocks else before)
+
+
+def push(c):
+    """A PUSH."""
+    flags = c.of(0, 1, 2, 3, 8, 9, 11, c.usual(6, 4, 5, 12, 15, 16, 255))
+    described, after, _ = body(c, (2, 2, 4, c.usual(2, 0, 1, 3, 5)) if flags & 8 == 0
+                               else (c.usual(2, 0, 1, 3, 4, 5),))
+    if flags & 4 and not c.rare(0.3) or c.often(0.2):
+        described, after = frames.no_body(), b''
+    announced = None
+    if flags & 8:
+        count = c.of(1, 2, 20, 200)
+        after, total, _ = block_list(c, count)
+        announced = (c.usual(count, count + 1, 0, 65536, 65537, 2**32 - 1),
+                     c.usual(total, total + 1, 0, 2**64 - 1) % 2**64)
+    noted = flags & 2 and not c.rare(0.1)
+    return frames.push(window_name(c), 0 if flags & 8 and not c.rare(0.1) else place(c), flags,
+                       described, number=c.rng.getrandbits(32) if noted else 0,
+                       note=c.bytes(c.of(0, 8, 100)) if noted else b'', announced=announced,
+                       blocks=after)
+
+
+def window_record(c, kind):
+    """A PUSH, ASK, LEND or BLOCKS."""
+    if kind == frames.PUSH:
+        return push(c)
+    if kind == frames.ASK:
+        return frames.ask(c.name(), window_name(c), place(c),
+                          c.usual(c.rng.randint(1, 4096), c.number()),
+                          c.usual(0, 1, 2, 3, 4, 255))
+    if kind == frames.LEND:
+        status = c.usual(0, 0, 5, 16, 17)
+        described, after, _ = body(c, (0,) if status else (2, c.usual(2, 0, 1, 3, 4, 5)))
+        return frames.lend(c.name(), status, described) + after
+    return struct.pack('<Q', c.name()) + block_list(c, c.of(0, 1, 20))[0]
+
+
 def small(c):
     """A record that has an id, another number and a status."""
     return frames.small(c.name(), c.usual(0, 1, 64, c.name(), c.number()),
@@ -140,7 +199,7 @@ def small(c):
 
 def any_record(c):
     """The type and the bytes of a record."""
-    t = c.of(*([frames.TENSOR] * 4 + [frames.CALL] * 5 + list(range(1, 23)) +
+    t = c.of(*([frames.TENSOR] * 4 + [frames.CALL] * 5 + [frames.PUSH] * 3 + list(range(1, 28)) +
                [c.usual(frames.CALL, c.rng.randrange(256))]))
     if t == frames.TENSOR:
         return t, tensor(c)
@@ -164,7 +223,9 @@ def any_record(c):
         return t, tensor(c, key, c.name())
     if t == frames.LANE:
         return t, frames.lane(c.name(), c.usual(1, 0, 2), c.number(), c.number())
-    if t < 23:
+    if frames.PUSH <= t <= frames.BLOCKS:
+        return t, window_record(c, t)
+    if t <= frames.NOTED:
         return t, small(c)
     return t, c.bytes(60)
 
