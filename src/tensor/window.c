@@ -183,6 +183,7 @@ static void loan_done(struct wf_outgoing *p, const struct wf_error *e)
 
 static const struct wf_outgoing_class loan_class = {
 	.offers = true,
+	.shared = true,
 	.put_head = put_lend,
 	.done = loan_done,
 };

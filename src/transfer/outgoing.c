@@ -885,7 +885,7 @@ int wf_outgoing_spread(struct wf_outgoing *p, uint64_t pull)
 	if (!p->offer.grant.key || !p->offer.connected ||
 	    p->offer.grant_epoch != link->probe.epoch || p->state != WF_OUTGOING_OFFERED)
 		return 0;
-	return wf_stripe_tell(&p->offer.spread, link, pull, &span);
+	return wf_stripe_tell(&p->offer.spread, link, pull, p->class->shared, &span);
 }
 
 /* Tell the reader the sums of the next pieces of the body.  -ENOMEM: the peer is to ask again. */

@@ -79,6 +79,7 @@ struct wf_outgoing_offer {
 struct wf_outgoing_class {
 	bool needs_room; /* eager only if the receiver can keep the body unmatched */
 	bool offers;     /* a body is offered, however short it is */
+	bool shared;     /* any number of pulls may read the offer */
 	/* Write the head of the record into the room that wf_outgoing_head() gives.  -ENOMEM. */
 	int (*put_head)(struct wf_outgoing *p, const struct wf_body *body);
 	/* The record is queued: more records about the body may follow it.  NULL: none do. */

@@ -96,7 +96,7 @@ static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
 }
 
 int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
-		   const struct wf_grant_span *body)
+		   bool shared, const struct wf_grant_span *body)
 {
 	uint8_t record[WF_RECORD_LANE_BYTES];
 
@@ -104,8 +104,7 @@ int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_
 		*offer = calloc(1, sizeof(**offer));
 	if (!*offer)
 		return -ENOMEM;
-	/* A window that is lent has many readers. */
-	if ((*offer)->pull != pull)
+	if (shared && (*offer)->pull != pull)
 		(*offer)->told = 0;
 	(*offer)->pull = pull;
 	if ((*offer)->told > link->probe.lane_total)

@@ -67,10 +67,10 @@ struct wf_stripe_offer {
 /*
  * Open @body on each lane of @link, and tell @pull.  *@offer is made if it is NULL.  -ENOMEM: to
  * be called again; a lane on which it can't be opened is left out.  Nothing is told once the
- * reader has asked more often than there have been lanes.
+ * reader has asked more often than there have been lanes; @shared: once this @pull has.
  */
 int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
-		   const struct wf_grant_span *body);
+		   bool shared, const struct wf_grant_span *body);
 
 /* Free @offer: the body is open on lanes no more.  Accepts NULL. */
 void wf_stripe_take_back(struct wf_stripe_offer *offer);
