@@ -12,7 +12,7 @@
  * owner's memory later: when an operation or window has ended, the memory is quiet.
  *
  * Puts and gets of one peer are not ordered with each other, and one that overlaps another may see
- * some of its bytes.
+ * some of its bytes; with a checksum it may end with DATA_LOSS then.
  */
 #ifndef WEFT_WINDOW_H
 #define WEFT_WINDOW_H

@@ -95,8 +95,7 @@ struct weft_op {
 		struct wf_op_call call;
 		struct wf_op_write write;
 		struct wf_op_read read;
-		struct wf_op_get get;
-		struct wf_op_put put;
+		struct wf_op_rma rma;
 		struct wf_op_note note;
 	};
 };

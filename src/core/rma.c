@@ -19,7 +19,7 @@
 /* Remote windows */
 
 int wf_rma_import(struct weft_peer *peer, const void *descriptor, size_t bytes,
-		     struct weft_remote **remote)
+		  struct weft_remote **remote)
 {
 	struct wf_access_descriptor d;
 	struct weft_remote *fresh;
@@ -91,8 +91,10 @@ void wf_rma_close(struct weft_remote *remote)
 
 /* Operations */
 
-static void free_work(struct wf_rma_work *work)
+static void free_rma(struct weft_op *op)
 {
+	struct wf_rma_work *work = &op->rma.work;
+
 	if (work->remote)
 		put(work->remote);
 	free(work->blocks);
@@ -100,17 +102,22 @@ static void free_work(struct wf_rma_work *work)
 	free((void *)(uintptr_t)work->putting.note);
 }
 
+static void let_go(struct weft_op *op)
+{
+	op->rma.work.remote = NULL;
+}
+
 static void get_told(struct wf_putting *p, const struct wf_error *e)
 {
-	struct weft_op *op = WF_CONTAINER(p, struct weft_op, get.work.putting);
+	struct weft_op *op = WF_CONTAINER(p, struct weft_op, rma.work.putting);
 
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
 static void get_done(struct wf_remote_get *g, const struct wf_error *e)
 {
-	struct weft_op *op = WF_CONTAINER(g, struct weft_op, get.get);
-	struct wf_putting *p = &op->get.work.putting;
+	struct weft_op *op = WF_CONTAINER(g, struct weft_op, rma.get);
+	struct wf_putting *p = &op->rma.work.putting;
 
 	wf_op_path_set(op, &g->path, 0);
 	if (e || !(p->flags & WF_ACCESS_PUSH_NOTED)) {
@@ -123,7 +130,7 @@ static void get_done(struct wf_remote_get *g, const struct wf_error *e)
 
 static void start_get(struct weft_op *op)
 {
-	struct wf_remote_get *g = &op->get.get;
+	struct wf_remote_get *g = &op->rma.get;
 	struct wf_link *link;
 	struct wf_error e;
 
@@ -131,49 +138,39 @@ static void start_get(struct weft_op *op)
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 		return;
 	}
-	op->get.work.remote->worker = op->worker;
+	op->rma.work.remote->worker = op->worker;
 	g->done = get_done;
 	wf_remote_get(&op->worker->remotes, link, g);
 }
 
 static void stop_get(struct weft_op *op, const struct wf_error *e)
 {
-	wf_remote_stop(&op->get.get, e);
-	wf_putting_stop(&op->get.work.putting, e);
+	wf_remote_stop(&op->rma.get, e);
+	wf_putting_stop(&op->rma.work.putting, e);
 }
 
 static int take_back_get(struct weft_op *op)
 {
-	return wf_remote_take_back(&op->get.get);
-}
-
-static void free_get(struct weft_op *op)
-{
-	free_work(&op->get.work);
-}
-
-static void let_go_get(struct weft_op *op)
-{
-	op->get.work.remote = NULL;
+	return wf_remote_take_back(&op->rma.get);
 }
 
 static uint64_t progress_get(struct weft_op *op)
 {
-	return wf_remote_progress(&op->get.get);
+	return wf_remote_progress(&op->rma.get);
 }
 
 static void describe_get(const struct weft_op *op, char *text)
 {
-	wf_describe_add(text, "get %u blocks of a window of ", op->get.get.count);
+	wf_describe_add(text, "get %u blocks of a window of ", op->rma.get.count);
 	wf_describe_peer(op, text);
 }
 
 static void describe_wait_get(const struct weft_op *op, char *text, size_t bytes)
 {
-	if (op->get.work.putting.link)
-		wf_putting_describe(&op->get.work.putting, text, bytes);
+	if (op->rma.work.putting.link)
+		wf_putting_describe(&op->rma.work.putting, text, bytes);
 	else
-		wf_remote_describe(&op->get.get, text, bytes);
+		wf_remote_describe(&op->rma.get, text, bytes);
 }
 
 static void late_get(const struct weft_op *op, const char *who, struct wf_error *e)
@@ -182,7 +179,7 @@ static void late_get(const struct weft_op *op, const char *who, struct wf_error 
 	wf_error_set(e, -ETIMEDOUT, "the deadline passed before the window of %s was read", who);
 }
 
-#define GET_BYTES (offsetof(struct weft_op, get) + sizeof(struct wf_op_get))
+#define GET_BYTES (offsetof(struct weft_op, rma) + sizeof(struct wf_op_rma))
 
 const struct wf_op_class wf_rma_get_class = {
 	.kind = WF_OP_GET,
@@ -192,8 +189,8 @@ const struct wf_op_class wf_rma_get_class = {
 	.start = start_get,
 	.stop = stop_get,
 	.take_back = take_back_get,
-	.free = free_get,
-	.let_go = let_go_get,
+	.free = free_rma,
+	.let_go = let_go,
 	.progress = progress_get,
 	.describe = describe_get,
 	.describe_wait = describe_wait_get,
@@ -202,7 +199,7 @@ const struct wf_op_class wf_rma_get_class = {
 
 static void put_done(struct wf_putting *p, const struct wf_error *e)
 {
-	struct weft_op *op = WF_CONTAINER(p, struct weft_op, put.work.putting);
+	struct weft_op *op = WF_CONTAINER(p, struct weft_op, rma.work.putting);
 
 	wf_op_path_set(op, &p->path, 0);
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
@@ -217,49 +214,39 @@ static void start_put(struct weft_op *op)
 		wf_op_finish(op, &e, WEFT_EXECUTED_NO);
 		return;
 	}
-	op->put.work.putting.done = put_done;
-	wf_putting_start(&op->worker->remotes, link, &op->put.work.putting);
+	op->rma.work.putting.done = put_done;
+	wf_putting_start(&op->worker->remotes, link, &op->rma.work.putting);
 }
 
 static void stop_put(struct weft_op *op, const struct wf_error *e)
 {
-	wf_putting_stop(&op->put.work.putting, e);
+	wf_putting_stop(&op->rma.work.putting, e);
 }
 
 static int take_back_put(struct weft_op *op)
 {
-	return wf_putting_take_back(&op->put.work.putting);
-}
-
-static void free_put(struct weft_op *op)
-{
-	free_work(&op->put.work);
-}
-
-static void let_go_put(struct weft_op *op)
-{
-	op->put.work.remote = NULL;
+	return wf_putting_take_back(&op->rma.work.putting);
 }
 
 static uint64_t progress_put(struct weft_op *op)
 {
-	return wf_putting_progress(&op->put.work.putting);
+	return wf_putting_progress(&op->rma.work.putting);
 }
 
 static uint64_t offered_bytes_put(const struct weft_op *op)
 {
-	return wf_putting_offered_bytes(&op->put.work.putting);
+	return wf_putting_offered_bytes(&op->rma.work.putting);
 }
 
 static void describe_put(const struct weft_op *op, char *text)
 {
-	wf_describe_add(text, "put %u blocks into a window of ", op->put.work.putting.count);
+	wf_describe_add(text, "put %u blocks into a window of ", op->rma.work.putting.count);
 	wf_describe_peer(op, text);
 }
 
 static void describe_wait_put(const struct weft_op *op, char *text, size_t bytes)
 {
-	wf_putting_describe(&op->put.work.putting, text, bytes);
+	wf_putting_describe(&op->rma.work.putting, text, bytes);
 }
 
 static void late_put(const struct weft_op *op, const char *who, struct wf_error *e)
@@ -268,7 +255,7 @@ static void late_put(const struct weft_op *op, const char *who, struct wf_error 
 	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s had read all into its window", who);
 }
 
-#define PUT_BYTES (offsetof(struct weft_op, put) + sizeof(struct wf_op_put))
+#define PUT_BYTES offsetof(struct weft_op, rma.get)
 
 const struct wf_op_class wf_rma_put_class = {
 	.kind = WF_OP_PUT,
@@ -278,8 +265,8 @@ const struct wf_op_class wf_rma_put_class = {
 	.start = start_put,
 	.stop = stop_put,
 	.take_back = take_back_put,
-	.free = free_put,
-	.let_go = let_go_put,
+	.free = free_rma,
+	.let_go = let_go,
 	.progress = progress_put,
 	.offered_bytes = offered_bytes_put,
 	.describe = describe_put,
@@ -412,7 +399,7 @@ static int new_op(struct weft_remote *remote, const struct wf_op_class *class,
 }
 
 int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
-		  const struct weft_access_options *options, struct weft_op **op)
+	       const struct weft_access_options *options, struct weft_op **op)
 {
 	struct weft_access_options o;
 	struct wf_rma_work *work;
@@ -425,7 +412,7 @@ int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size
 	err = new_op(remote, &wf_rma_get_class, options, &o, &fresh);
 	if (err)
 		return err;
-	work = &fresh->get.work;
+	work = &fresh->rma.work;
 	atomic_fetch_add(&remote->refs, 1);
 	work->remote = remote;
 	err = copy_blocks(remote, blocks, count, work);
@@ -437,7 +424,7 @@ int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size
 		wf_op_drop(fresh);
 		return err;
 	}
-	g = &fresh->get.get;
+	g = &fresh->rma.get;
 	g->remote = &remote->remote;
 	g->blocks = work->blocks;
 	g->count = work->putting.count;
@@ -451,7 +438,7 @@ int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size
 }
 
 int wf_rma_put(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
-		  const struct weft_access_options *options, struct weft_op **op)
+	       const struct weft_access_options *options, struct weft_op **op)
 {
 	struct weft_access_options o;
 	struct wf_rma_work *work;
@@ -463,7 +450,7 @@ int wf_rma_put(struct weft_remote *remote, const struct weft_block *blocks, size
 	err = new_op(remote, &wf_rma_put_class, options, &o, &fresh);
 	if (err)
 		return err;
-	work = &fresh->put.work;
+	work = &fresh->rma.work;
 	atomic_fetch_add(&remote->refs, 1);
 	work->remote = remote;
 	err = copy_blocks(remote, blocks, count, work);

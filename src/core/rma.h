@@ -32,18 +32,15 @@ struct wf_rma_work {
 	struct wf_putting putting;
 };
 
-struct wf_op_get {
-	struct wf_rma_work work; /* the putting tells the owner after the get */
-	struct wf_remote_get get;
-};
-
-struct wf_op_put {
-	struct wf_rma_work work;
+/* A get or a put. */
+struct wf_op_rma {
+	struct wf_rma_work work;  /* the putting of a get tells the owner after it */
+	struct wf_remote_get get; /* the last member; a put has none */
 };
 
 /* Make a remote window.  Failures are recorded.  Threads: any, callback. */
 int wf_rma_import(struct weft_peer *peer, const void *descriptor, size_t bytes,
-		     struct weft_remote **remote);
+		  struct weft_remote **remote);
 
 /* Give up the user's reference.  Threads: any, callback. */
 void wf_rma_close(struct weft_remote *remote);
@@ -53,8 +50,8 @@ void wf_rma_free(struct weft_remote *remote);
 
 /* Make a get or put and submit it.  Failures are recorded.  Threads: any, callback. */
 int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
-		  const struct weft_access_options *options, struct weft_op **op);
+	       const struct weft_access_options *options, struct weft_op **op);
 int wf_rma_put(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
-		  const struct weft_access_options *options, struct weft_op **op);
+	       const struct weft_access_options *options, struct weft_op **op);
 
 #endif

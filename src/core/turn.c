@@ -7,7 +7,7 @@
 #include "core/worker.h"
 #include "util/clock.h"
 
-#define ASK_NS (50 * WF_NS_PER_US) /* the worker's thread gives its baton within a turn, or is busy */
+#define ASK_NS (50 * WF_NS_PER_US) /* a turn takes less, unless the thread is busy */
 
 /* Leave the loop of @worker to its thread. */
 static void give(struct wf_worker *worker)
@@ -24,15 +24,21 @@ static void begin_visit(struct wf_worker *worker)
 	atomic_store_explicit(&worker->guest, (uintptr_t)pthread_self(), memory_order_relaxed);
 }
 
+/* Run @task on the loop of @worker, outside a turn, and send what it has posted. */
+static void run_here(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
+{
+	wf_loop_tick_at(&worker->engine.loop, now_ns);
+	task->run(task);
+	wf_engine_flush(&worker->engine);
+}
+
 /* Run @task in the place of the worker's thread, if that expects this one.  False: it does not. */
 static bool run_as_guest(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
 {
 	if (worker->node->manual || !wf_baton_resume(&worker->baton, now_ns))
 		return false;
 	begin_visit(worker);
-	wf_loop_tick_at(&worker->engine.loop, now_ns);
-	task->run(task);
-	wf_engine_flush(&worker->engine);
+	run_here(worker, task, now_ns);
 	give(worker);
 	return true;
 }
@@ -86,9 +92,7 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 	}
 	/* A callback inside the task may begin another operation, which waits as inside a poll. */
 	worker->polling = true;
-	wf_loop_tick_at(&worker->engine.loop, now_ns);
-	task->run(task);
-	wf_engine_flush(&worker->engine);
+	run_here(worker, task, now_ns);
 	worker->polling = false;
 	/* A loop that has armed the node before is about to sleep on an old state. */
 	if (atomic_load_explicit(&worker->engine.loop.poller.asleep, memory_order_relaxed))

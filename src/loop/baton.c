@@ -6,6 +6,7 @@
 #include "util/clock.h"
 #include "util/thread.h"
 
+/* None of these is tuned yet. */
 #define SOON_NS (50 * WF_NS_PER_US)  /* a guest that was away for less has come back soon */
 #define RETURNS_MIN 2                /* soon returns in a row before a guest is expected again */
 #define LOOK_NS (500 * WF_NS_PER_US) /* pause between two looks of the resident */
@@ -35,7 +36,7 @@ static bool is_kept(const struct wf_baton *b)
 	return b->holder != WF_BATON_FREE || b->promised || b->expected;
 }
 
-/* Wait for the next change, or a while: nobody tells of a guest that is expected.  With the lock. */
+/* Wait for a change, or a while: nobody tells of a guest that is expected.  With the lock. */
 static void wait(struct wf_baton *b)
 {
 	struct timespec at = wf_clock_timespec(wf_clock_now() + LOOK_NS);
@@ -89,7 +90,7 @@ void wf_baton_sleep(struct wf_baton *b)
 {
 	pthread_mutex_lock(&b->lock);
 	b->asleep = true;
-	b->guests = 0;
+	b->visited = false;
 	b->holder = WF_BATON_FREE;
 	pthread_mutex_unlock(&b->lock);
 }
@@ -101,7 +102,7 @@ bool wf_baton_wake(struct wf_baton *b)
 	pthread_mutex_lock(&b->lock);
 	b->asleep = false;
 	take(b);
-	visited = b->guests;
+	visited = b->visited;
 	pthread_mutex_unlock(&b->lock);
 	return visited;
 }
@@ -115,7 +116,7 @@ static void admit(struct wf_baton *b, uint64_t came_ns)
 		b->returns = 0;
 	b->holder = WF_BATON_GUEST;
 	b->promised = b->expected = false;
-	b->guests++;
+	b->visited = true;
 	atomic_store(&b->wanted, false);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Baton: who turns a loop, of the thread that lives there (the resident) and those that only wait for
- * something that the loop brings (guests).
+ * Baton: who turns a loop, of the thread that lives there (the resident) and those that only wait
+ * for something that the loop brings (guests).
  *
  * Whoever holds the baton is the loop's owner.  A guest that waits takes the baton from a resident
  * that spins or sleeps, so that what it waits for costs no hand-off between threads, and gives the
@@ -32,10 +32,10 @@ struct wf_baton {
 	uint64_t left_ns;       /* when a guest last left; 0: none has */
 	unsigned returns;       /* how often in a row a guest has come back soon */
 	unsigned returns_min;   /* how often it must have, to be expected: once a guest did not come */
-	uint64_t guests;        /* guests since the resident went to sleep */
 	bool promised;          /* the resident has let go for the guest that wanted the baton */
 	bool expected;          /* a guest that has just left comes back soon */
 	bool asleep;            /* the resident sleeps without the baton */
+	bool visited;           /* a guest has had the baton since the resident went to sleep */
 };
 
 /* Set @b up.  A negative code: no lock. */

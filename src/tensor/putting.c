@@ -9,7 +9,7 @@
 #include "util/progress.h"
 #include "util/status.h"
 
-#define LIST_BYTES 3000 /* a list in one record has at most so many: it fits a frame of any rail */
+#define LIST_BYTES 3000 /* a list in one record has at most so many: it fits a frame of shm, 4 KiB */
 
 /* A part of a list, in a record of its own. */
 struct wf_putting_list {
@@ -105,7 +105,7 @@ static int put_head(struct wf_outgoing *outgoing, const struct wf_body *offered)
 {
 	const struct wf_putting_body *body =
 		WF_CONTAINER(outgoing, struct wf_putting_body, outgoing);
-	const struct wf_putting *p = body->putting;
+	struct wf_putting *p = body->putting;
 	struct wf_access_push push = { .window = p->window };
 	struct wf_access_block last = { 0 };
 	uint8_t list[LIST_BYTES];
@@ -120,7 +120,7 @@ static int put_head(struct wf_outgoing *outgoing, const struct wf_body *offered)
 		push.block_count = p->count;
 		push.block_bytes = p->path.bytes;
 		push.body = *offered;
-		err = make_lists((struct wf_putting *)(uintptr_t)p, offered->offer, &last, next);
+		err = make_lists(p, offered->offer, &last, next);
 	} else if (body->block < p->count) {
 		push.at = p->blocks[body->block].from;
 		push.body = *offered;

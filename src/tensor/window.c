@@ -392,7 +392,6 @@ static enum weft_status admit_push(struct wf_window *window, const struct wf_lin
 	if (status == WEFT_OK && record->body.way != WF_BODY_NONE &&
 	    wf_terms_body(terms, link, &record->body, &e))
 		status = WEFT_FAILED_PRECONDITION;
-
 	if (status == WEFT_OK && !wf_ledger_takes_call(link, push_bytes(record)))
 		status = WEFT_RESOURCE_EXHAUSTED;
 	if (status == WEFT_OK && record->flags & WF_ACCESS_PUSH_NOTED && !window->has_room(window))

@@ -280,9 +280,7 @@ static void restart(struct wf_pull *pull)
 {
 	uint64_t piece = wf_body_piece_bytes(pull->body.bytes);
 
-	pull->next = pull->got_bytes = wf_reads_got(pull) / piece * piece;
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
-		pull->reads[i].state = WF_PULL_READ_FREE;
+	wf_reads_rewind(pull, wf_reads_got(pull) / piece * piece);
 	wf_stripe_close(pull->spread);
 	pull->spread = NULL;
 }
@@ -440,7 +438,7 @@ static void begin(struct wf_pull *pull)
 	}
 	/* A read of several blocks may be too much for this rail. */
 	if (pull->job.blocks && caps->read_spans_max < pull->rail.spans_max)
-		wf_reads_rewind(pull);
+		wf_reads_rewind(pull, wf_reads_got(pull));
 	pull->path.registered = pull->grant.own != NULL;
 	pull->path.caps = caps;
 	/* Chunk and depth alone are asked for: the way was the owner's choice. */

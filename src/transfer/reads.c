@@ -66,10 +66,8 @@ void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r)
 		pull->block_done -= blocks[pull->block++].bytes;
 }
 
-void wf_reads_rewind(struct wf_pull *pull)
+void wf_reads_rewind(struct wf_pull *pull, uint64_t end)
 {
-	uint64_t end = wf_reads_got(pull);
-
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		pull->reads[i].state = WF_PULL_READ_FREE;
 	pull->next = pull->block = 0;

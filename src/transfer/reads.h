@@ -24,8 +24,8 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull);
 /* Count the bytes of @r, of a new read, as asked for. */
 void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r);
 
-/* Forget the reads of blocks behind the bytes that have come without a gap: none is under way. */
-void wf_reads_rewind(struct wf_pull *pull);
+/* Read on from byte @end, up to which all bytes have come.  No read is under way. */
+void wf_reads_rewind(struct wf_pull *pull, uint64_t end);
 
 /* Returns whether the next read is for the rail's helper. */
 bool wf_reads_for_helper(const struct wf_pull *pull);

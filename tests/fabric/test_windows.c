@@ -105,6 +105,13 @@ static struct weft_remote *import(struct pair *pair, unsigned rights)
 	return remote;
 }
 
+static void leave(struct pair *pair, struct weft_remote *remote)
+{
+	weft_remote_close(remote);
+	pair_do(&pair->other, "close_window");
+	pair_close(pair);
+}
+
 static struct weft_op *get(struct weft_remote *remote, void *to, uint64_t from, uint64_t bytes)
 {
 	const struct weft_block block = { to, from, bytes };
@@ -154,9 +161,7 @@ static void a_get_reads_what_is_in_the_window(void **state)
 			ended(get(remote, here, from, lengths[i]), WEFT_OK);
 			assert_memory_equal(here, there + from, lengths[i]);
 		}
-		weft_remote_close(remote);
-		pair_do(&pair.other, "close_window");
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 	free(here);
 	free(there);
@@ -183,9 +188,7 @@ static void a_put_is_in_the_window_when_it_has_ended(void **state)
 			to += lengths[i];
 		}
 		pair_do(&pair.other, "wait %zu", PAIR_COUNT(lengths));
-		pair_do(&pair.other, "close_window");
-		weft_remote_close(remote);
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 	free(here);
 }
@@ -232,9 +235,7 @@ static void blocks_of_one_get_land_each_in_its_place(void **state)
 			assert_memory_equal(at, there + blocks[i].remote, BLOCK_BYTES);
 			assert_int_equal(at[BLOCK_BYTES], 0xee); /* what lies between is left alone */
 		}
-		weft_remote_close(remote);
-		pair_do(&pair.other, "close_window");
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 	free(here);
 	free(there);
@@ -263,9 +264,7 @@ static void blocks_of_one_put_land_each_in_its_place(void **state)
 			pair_do(&pair.other, "check %llu %u %zu",
 				(unsigned long long)blocks[i].remote, BLOCK_BYTES, 100 + i);
 		pair_do(&pair.other, "wait 1"); /* one operation is one put */
-		weft_remote_close(remote);
-		pair_do(&pair.other, "close_window");
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 	free(here);
 }
@@ -320,9 +319,7 @@ static void blocks_of_registered_memory_move_as_one_body(void **state)
 			pair_fill(blocks[i].local, BLOCK_BYTES, 200 + i);
 		assert_int_equal(weft_unregister(again), 0);
 		assert_int_equal(weft_unregister(region), 0);
-		weft_remote_close(remote);
-		pair_do(&pair.other, "close_window");
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 	free(here);
 }
@@ -359,9 +356,7 @@ static void a_note_comes_once_after_its_bytes(void **state)
 		ended(op, WEFT_OK);
 		assert_string_equal(pair_do(&pair.other, "note"), "9 get ");
 		pair_do(&pair.other, "wait 3"); /* a get does not count */
-		weft_remote_close(remote);
-		pair_do(&pair.other, "close_window");
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 }
 
@@ -389,9 +384,7 @@ static void a_window_full_of_notes_refuses_another(void **state)
 	pair_do(&pair.other, "wait %u", WEFT_NOTES_MAX);
 	assert_string_equal(pair_do(&pair.other, "note"), "0 put ");
 	put_with_note(remote, NULL, 0, 7, "there is a place again");
-	weft_remote_close(remote);
-	pair_do(&pair.other, "close_window");
-	pair_close(&pair);
+	leave(&pair, remote);
 }
 
 static void a_closed_window_is_not_found(void **state)
@@ -445,9 +438,7 @@ static void a_window_closes_under_its_users(void **state)
 		}
 		pair_do(&pair.other, "open_window %u", BOTH); /* nothing writes there any more */
 		pair_do(&pair.other, "check 0 %u 1", WINDOW_BYTES);
-		pair_do(&pair.other, "close_window");
-		weft_remote_close(remote);
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 	free(here);
 }
@@ -504,9 +495,7 @@ static void a_get_with_a_checksum_reads_the_same(void **state)
 		assert_memory_equal(here + 4000000, there + 4000000, 100000);
 		assert_int_equal(weft_put(remote, blocks, 2, &options, &op), 0);
 		ended(op, WEFT_OK);
-		weft_remote_close(remote);
-		pair_do(&pair.other, "close_window");
-		pair_close(&pair);
+		leave(&pair, remote);
 	}
 	free(here);
 	free(there);
@@ -590,9 +579,7 @@ static void a_get_beyond_the_window_is_refused_at_once(void **state)
 	assert_int_equal(weft_put(remote, &block, 1, NULL, &op), -EINVAL);
 	assert_int_equal(weft_get(remote, &block, WEFT_BLOCKS_MAX + 1, NULL, &op), -EINVAL);
 	assert_int_equal(weft_get(remote, NULL, 0, NULL, &op), -EINVAL);
-	weft_remote_close(remote);
-	pair_do(&pair.other, "close_window");
-	pair_close(&pair);
+	leave(&pair, remote);
 }
 
 int main(int argc, char **argv)

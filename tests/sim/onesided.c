@@ -402,7 +402,7 @@ static void check_put(const struct wf_onesided_access *a)
 				continue;
 			if (!may_be(a->window, at / WORD, content + at, 0, WORD, UINT64_MAX))
 				wrong(a, "is not in the window");
-			/* What was there before it is not there after it. */
+			/* A word that was there before the put is not there after it. */
 			if (matches(a->window->seed, at / WORD, content + at, 0, WORD))
 				wrong(a, "ended well before it was in the window");
 		}
@@ -720,7 +720,7 @@ static uint64_t run_window(struct wf_onesided_window *w, uint64_t now)
 		open_window(w);
 	if (!w->opened || w->closed)
 		return UINT64_MAX;
-	/* Its node has closed, and not died. */
+	/* The node of the window has closed, and not died. */
 	if (is_gone(w)) {
 		if (!wf_world_node(w->owner) && w->life == wf_faults_life(w->owner))
 			check_closed(w);

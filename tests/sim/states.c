@@ -89,16 +89,16 @@ static enum wf_state state_of_call(const struct wf_call *call)
 	return WF_STATE_CALL_DELIVERED;
 }
 
-static enum wf_state state_of_get(const struct wf_op_get *get)
+static enum wf_state state_of_get(const struct wf_remote_get *get)
 {
-	switch (get->get.state) {
+	switch (get->state) {
 	case WF_REMOTE_GET_WAITING:
 		return WF_STATE_GET_WAITING;
 	case WF_REMOTE_GET_ASKING:
 		return WF_STATE_GET_ASKING;
 	case WF_REMOTE_GET_READING:
-		return get->get.pull->state == WF_PULL_STOPPING ? WF_STATE_GET_STOPPING
-								: WF_STATE_GET_READING;
+		return get->pull->state == WF_PULL_STOPPING ? WF_STATE_GET_STOPPING
+							    : WF_STATE_GET_READING;
 	case WF_REMOTE_GET_ENDED:
 		break;
 	}
@@ -135,9 +135,9 @@ static enum wf_state state_of_op(const struct weft_op *op)
 			return WF_STATE_CALL_BUFFERS;
 		return op->call.running ? state_of_call(&op->call.call) : WF_STATES;
 	case WF_OP_GET:
-		return state_of_get(&op->get);
+		return state_of_get(&op->rma.get);
 	case WF_OP_PUT:
-		return state_of_put(&op->put.work.putting);
+		return state_of_put(&op->rma.work.putting);
 	default:
 		return WF_STATE_PING;
 	}

@@ -222,6 +222,15 @@ static void begin_put(struct access *a, uint64_t seed, uint64_t timeout_ns)
 	begin(a, &options);
 }
 
+/* Begin to get one half of the window, and to put pattern @seed into the other. */
+static void begin_halves(uint64_t seed)
+{
+	make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
+	make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
+	begin_get(&accesses[0], LIMIT_NS);
+	begin_put(&accesses[1], seed, LIMIT_NS);
+}
+
 static void land(struct access *all, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -324,10 +333,7 @@ static void gets_and_puts_move_their_blocks_and_no_other_bytes(void **state)
 	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		open_world(wf_world_shapes[i], false);
 		memcpy(before, memory, sizeof(before));
-		make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
-		make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
-		begin_get(&accesses[0], LIMIT_NS);
-		begin_put(&accesses[1], 9, LIMIT_NS);
+		begin_halves(9);
 		land(accesses, 2);
 		assert_int_equal(accesses[0].flight.status, WEFT_OK);
 		assert_int_equal(accesses[1].flight.status, WEFT_OK);
@@ -530,10 +536,7 @@ static void close_without_a_rail(enum wf_world_shape shape, bool met, uint64_t a
 	if (!met)
 		return;
 	open_world(shape, true);
-	make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
-	make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
-	begin_get(&accesses[0], LIMIT_NS);
-	begin_put(&accesses[1], 6, LIMIT_NS);
+	begin_halves(6);
 	wf_world_pass(at_ns);
 	wf_world_break_rail(PEER, OWNER, true);
 	close_in_time(shape);
@@ -562,10 +565,7 @@ static void close_while_the_peer_stands_still(enum wf_world_shape shape, bool me
 	if (!met)
 		return;
 	open_world(shape, true);
-	make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
-	make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
-	begin_get(&accesses[0], LIMIT_NS);
-	begin_put(&accesses[1], 6, LIMIT_NS);
+	begin_halves(6);
 	wf_world_pass(at_ns);
 	memcpy(content, memory, sizeof(content));
 	wf_world_freeze(PEER, true);
@@ -769,7 +769,7 @@ static void owner_dies(enum wf_world_shape shape, bool met, uint64_t at_ns, bool
 	if (restarts) {
 		struct weft_window *old = window;
 
-		/* The same place in the table, and another token. */
+		/* The next window has the same place in the table, and another token. */
 		open_window_of(OWNER, memory, WINDOW_BYTES, WEFT_WINDOW_READ | WEFT_WINDOW_WRITE);
 		assert_int_equal(window->window.name.id & 0xffffffff,
 				 old->window.name.id & 0xffffffff);
@@ -819,10 +819,7 @@ static void peer_dies(enum wf_world_shape shape, bool met, uint64_t at_ns, bool 
 	static uint8_t copy[WINDOW_BYTES];
 
 	open_world(shape, met);
-	make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
-	make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
-	begin_get(&accesses[0], LIMIT_NS);
-	begin_put(&accesses[1], 4, LIMIT_NS);
+	begin_halves(4);
 	wf_world_pass(at_ns);
 	wf_world_kill(PEER);
 	if (restarts)
@@ -870,10 +867,7 @@ static void a_window_outlives_the_peers_that_use_it(void **state)
 static void close_after_death(enum wf_world_shape shape, bool met, uint64_t at_ns)
 {
 	open_world(shape, met);
-	make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
-	make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
-	begin_get(&accesses[0], LIMIT_NS);
-	begin_put(&accesses[1], 4, LIMIT_NS);
+	begin_halves(4);
 	wf_world_pass(at_ns);
 	wf_world_kill(PEER);
 	close_in_time(shape);
@@ -1088,7 +1082,7 @@ static void notes_beyond_the_limit_are_refused(void **state)
 	wf_flight_land(puts, 2, LIMIT_NS);
 	assert_int_equal(puts[0].status + puts[1].status, WEFT_RESOURCE_EXHAUSTED);
 	wf_flight_free(puts, 2);
-	/* So end puts of several blocks, and of none, and gets. */
+	/* Puts of several blocks, and of none, and gets end in this way. */
 	for (unsigned n = 0; n < 3; n++) {
 		struct weft_block blocks[2] = { { &byte, 5, 1 }, { &byte, 50, 1 } };
 		struct weft_access_options options = {
@@ -1175,10 +1169,7 @@ static void operations_go_on_after_their_remote_window_was_closed(void **state)
 	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		for (unsigned met = 0; met < 2; met++) {
 			open_world(wf_world_shapes[i], met);
-			make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
-			make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
-			begin_get(&accesses[0], LIMIT_NS);
-			begin_put(&accesses[1], 8, LIMIT_NS);
+			begin_halves(8);
 			wf_world_pass(met * 200 * US);
 			close_remote();
 			land(accesses, 2);
@@ -1377,10 +1368,7 @@ static void cross(enum wf_world_shape shape, unsigned workers, uint64_t at_ns)
 	wf_flight_ping(&pings[0], OWNER, PEER, S);
 	wf_flight_ping(&pings[1], PEER, OWNER, S);
 	wf_world_pass(at_ns);
-	make_blocks(&accesses[0], 0, WINDOW_BYTES / 2);
-	make_blocks(&accesses[1], WINDOW_BYTES / 2, WINDOW_BYTES / 2);
-	begin_get(&accesses[0], LIMIT_NS);
-	begin_put(&accesses[1], 3, LIMIT_NS);
+	begin_halves(3);
 	land(accesses, 2);
 	assert_int_equal(accesses[0].flight.status, WEFT_OK);
 	assert_int_equal(accesses[1].flight.status, WEFT_OK);

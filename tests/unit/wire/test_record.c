@@ -1339,7 +1339,7 @@ static const struct {
 	uint8_t bytes[WF_ACCESS_BLOCK_BYTES_MAX];
 } blocks[] = {
 	{ { .to = 0, .from = 0, .bytes = 1 }, 3, { 1, 0, 0 } },
-	/* The same length, at the end of the last block in the window, 1 further in the body. */
+	/* This block has the same length, follows the last one in the window, and lies 1 apart in the body. */
 	{ { .to = 1, .from = 2, .bytes = 1 }, 3, { 0, 0, 2 } },
 	/* Backwards by 2 and by 3. */
 	{ { .to = 0, .from = 0, .bytes = 300 }, 4, { 0xac, 2, 3, 5 } },
