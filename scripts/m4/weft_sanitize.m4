@@ -11,7 +11,7 @@ AC_DEFUN([WEFT_SANITIZE], [
     [], [enable_sanitize=no])
   AS_IF([test "$enable_sanitize" != no], [
     SANITIZE_FLAGS="-fsanitize=$enable_sanitize -fno-sanitize-recover=all -fno-omit-frame-pointer"
-    SANITIZE_FLAGS="$SANITIZE_FLAGS -DWF_SPARE_BYTES_MAX=0"
+    SANITIZE_FLAGS="$SANITIZE_FLAGS -DWF_FREELIST_BYTES_MAX=0"
     weft_save_CFLAGS=$CFLAGS
     # clang from 17 on looks at the types of C functions that are called through pointers, and
     # protobuf-c's closures and services are called by others than theirs.

@@ -606,8 +606,7 @@ static void next_ended(struct weft_op *op, void *arg)
 	w->next_busy[f - w->nexts] = false;
 	if (weft_op_status(op) == WEFT_OK)
 		check_note(w, op);
-	weft_op_free(op);
-	f->op = NULL;
+	wf_flight_free(f, 1); /* the run may have given up its handle before */
 }
 
 /* Take notes again.  Returns when to try again. */

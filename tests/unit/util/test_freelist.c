@@ -14,6 +14,10 @@
 #define TO 1500
 #define KEPT (WF_FREELIST_BYTES_MAX / BYTES)
 
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+_Static_assert(!WF_FREELIST_BYTES_MAX, "a sanitizer misses a use of a piece that was given back");
+#endif
+
 static void a_piece_is_used_again_and_comes_clean_where_it_is_to_be(void **state)
 {
 	static const uint8_t zeros[TO - FROM];
