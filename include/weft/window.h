@@ -55,8 +55,8 @@ WEFT_API int weft_window_describe(const struct weft_window *window, void *descri
  * 2 s on a shared one.  Puts and gets that are under way end with NOT_FOUND, as all later ones do;
  * operations that wait for its notes end with CANCELLED, and notes that nobody took are dropped.
  * Accepts NULL.  To be called before the node closes, which ends the window too.  -EDEADLK inside
- * a callback: nothing was done.  Threads: any, while no other uses
- * @window; the owner of a manual node drives it meanwhile.
+ * a callback: nothing was done.  Threads: any, while no other is in a function on @window; one may
+ * wait for an operation that takes its notes.  The owner of a manual node drives it meanwhile.
  */
 WEFT_API int weft_window_close(struct weft_window *window);
 
@@ -155,9 +155,9 @@ WEFT_API int weft_get(struct weft_remote *remote, const struct weft_block *block
 
 /*
  * Write @count blocks into a window, up to WEFT_BLOCKS_MAX, as one operation: when it has ended well
- * all bytes are in the window.  No blocks: the put counts, and its note is taken, without bytes.
- * Otherwise as weft_get(), but that memory need not be registered as a whole.  A put that fails may have written some blocks.
- * Threads: any, callback.
+ * all bytes are in the window.  No blocks: the put counts, and its note is taken, without bytes;
+ * that needs the right to write, too.  Otherwise as weft_get(), but that memory need not be
+ * registered as a whole.  A put that fails may have written some blocks.  Threads: any, callback.
  */
 WEFT_API int weft_put(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
 		      const struct weft_access_options *options, struct weft_op **op);
