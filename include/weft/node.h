@@ -125,7 +125,7 @@ struct weft_op_options {
 	size_t size;
 	uint64_t timeout_ns; /* time for the operation; 0: the node's */
 	void (*done)(struct weft_op *op, void *arg);
-	void *arg;
+	void *arg;           /* the program's, see weft_op_arg() */
 	uint32_t flags;       /* enum weft_op_flag */
 	uint32_t rails_min;   /* strict: rails that the link runs over at least */
 	const char *provider; /* strict: libfabric's full name of the rail; copied; NULL: any */
@@ -169,6 +169,9 @@ WEFT_API int weft_wait_all(struct weft_op *const *ops, size_t count, uint64_t ti
  * weft_wait() has them: @op is still the caller's.  Threads: any.
  */
 WEFT_API int weft_finish(struct weft_op *op, enum weft_status *status);
+
+/* Returns the argument that the options of @op gave, as @done gets it.  Threads: any, callback. */
+WEFT_API void *weft_op_arg(const struct weft_op *op);
 
 /* Returns whether @op has ended.  Threads: any, callback. */
 WEFT_API int weft_op_ended(const struct weft_op *op);

@@ -181,6 +181,11 @@ int weft_finish(struct weft_op *op, enum weft_status *status)
 	return 0;
 }
 
+void *weft_op_arg(const struct weft_op *op)
+{
+	return WF_NEED(op) ? NULL : op->told.arg;
+}
+
 int weft_op_ended(const struct weft_op *op)
 {
 	return WF_NEED(op) ? -EINVAL : wf_op_ended(op);

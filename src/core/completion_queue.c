@@ -167,6 +167,7 @@ void wf_completion_queue_name(struct weft_queue *queue, struct weft_op *op)
 {
 	atomic_fetch_add(&queue->refs, 1);
 	op->told.queue = queue;
+	op->entry.named = true;
 }
 
 /* The descriptor is written once for many operations, and read when none is left. */

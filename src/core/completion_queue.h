@@ -39,6 +39,7 @@ struct weft_queue {
  * which has run by then, is in queue->ended; before that the loop's.
  */
 struct wf_completion_queue_entry {
+	bool named;     /* the operation has a queue */
 	bool queued;
 	bool sole;      /* nobody but the queue has the user's handle, until it is taken */
 	bool forgotten; /* the handle was freed */

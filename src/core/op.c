@@ -79,10 +79,9 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	op->class = class;
 	op->peer = peer;
 	op->timed = given->timeout_ns;
+	op->told.arg = given->arg;
 	op->told.done = given->done;
-	if (given->done)
-		op->told.arg = given->arg;
-	else if (given->queue)
+	if (given->queue)
 		wf_completion_queue_name(given->queue, op);
 	set_terms(&op->terms, node, given, names);
 	op->made_ns = wf_clock_now();
@@ -187,7 +186,7 @@ static void publish(struct wf_loop_notice *notice)
 	if (op->class->tell)
 		op->class->tell(op);
 	atomic_store(&op->state, WF_OP_TOLD);
-	if (op->told.done)
+	if (!op->entry.named && op->told.done)
 		op->told.done(op, op->told.arg);
 	/* In a child that the callback forked the lock may be held for ever. */
 	if (wf_check_node(node))

@@ -37,11 +37,11 @@ struct wf_op_cancel {
 
 /* The listener to the end: a callback or a queue of the options, or none. */
 struct wf_op_told {
-	void (*done)(struct weft_op *op, void *arg); /* NULL: no callback */
 	union {
-		void *arg;                /* argument of @done */
-		struct weft_queue *queue; /* a reference; NULL: nobody is told; without @done */
+		void (*done)(struct weft_op *op, void *arg); /* NULL: no callback */
+		struct weft_queue *queue; /* a reference; with entry.named */
 	};
+	void *arg; /* the program's */
 };
 
 struct weft_op {
@@ -62,9 +62,9 @@ struct weft_op {
 	 */
 	atomic_bool submitted;    /* the submitting call is over: the callback may run */
 	atomic_bool cancel_asked;
-	bool timed;               /* the options name a time limit */
+	bool timed : 1;           /* the options name a time limit */
+	bool moves : 1;           /* the operation was taken back, to begin at another worker */
 	bool started;
-	bool moves;               /* the operation was taken back, to begin at another worker */
 	bool finished;            /* the outcome is set: executed, and from error on */
 	uint8_t copies;
 	uint8_t way;              /* the path's enum wf_body_way */
@@ -103,7 +103,7 @@ struct weft_op {
 /* Returns the queue that @op comes out of; NULL: none. */
 static inline struct weft_queue *wf_op_queue(const struct weft_op *op)
 {
-	return op->told.done ? NULL : op->told.queue;
+	return op->entry.named ? op->told.queue : NULL;
 }
 
 static inline bool wf_op_ended(const struct weft_op *op)

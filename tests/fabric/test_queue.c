@@ -63,6 +63,7 @@ static void ping(struct weft_op **op)
 {
 	struct weft_op_options options = told_by(queue);
 
+	options.arg = queue;
 	assert_int_equal(weft_ping(peer, &options, op), 0);
 }
 
@@ -116,7 +117,7 @@ static void operations_come_out_once_in_the_order_of_their_ends(void **state)
 	close_nodes();
 }
 
-static void an_operation_without_a_handle_brings_the_only_one(void **state)
+static void an_operation_without_a_handle_brings_the_only_one_and_its_argument(void **state)
 {
 	struct weft_op *op;
 
@@ -124,6 +125,7 @@ static void an_operation_without_a_handle_brings_the_only_one(void **state)
 	open_nodes(WEFT_THREADED);
 	ping(NULL);
 	op = next();
+	assert_ptr_equal(weft_op_arg(op), queue);
 	assert_int_equal(weft_op_status(op), WEFT_OK);
 	weft_op_free(op);
 	close_nodes();
@@ -412,7 +414,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operations_come_out_once_in_the_order_of_their_ends),
-		cmocka_unit_test(an_operation_without_a_handle_brings_the_only_one),
+		cmocka_unit_test(an_operation_without_a_handle_brings_the_only_one_and_its_argument),
 		cmocka_unit_test(an_operation_that_is_freed_does_not_come_out),
 		cmocka_unit_test(an_operation_that_is_freed_as_it_ends_ends_all_the_same),
 		cmocka_unit_test(a_descriptor_is_ready_while_operations_lie_in_the_queue),

@@ -288,6 +288,11 @@ static bool try_op_ended(void)
 	return !weft_op_ended(running) && weft_op_ended(received);
 }
 
+static bool try_op_arg(void)
+{
+	return !weft_op_arg(running);
+}
+
 static bool try_op_status(void)
 {
 	return weft_op_status(running) == WEFT_UNKNOWN &&
@@ -749,6 +754,7 @@ static const struct {
 	{ "weft_node_drain", try_node_drain },
 	{ "weft_node_open", try_own_node },
 	{ "weft_served_receive", try_receive },
+	{ "weft_op_arg", try_op_arg },
 	{ "weft_op_attachment", try_attachments },
 	{ "weft_op_attachments", try_attachments },
 	{ "weft_op_compressed", try_compress },

@@ -130,6 +130,7 @@ static void operations(void **state)
 	REFUSED(weft_wait_all(NULL, 1, 0), "ops");
 	REFUSED(weft_finish(NULL, &status), "op");
 	REFUSED(weft_finish(op, NULL), "status");
+	GIVES_NULL(weft_op_arg(NULL), "op");
 	REFUSED(weft_op_ended(NULL), "op");
 	GIVES(weft_op_status(NULL), WEFT_INVALID_ARGUMENT, "op");
 	GIVES_TEXT(weft_op_message(NULL), "op is NULL", "op");
