@@ -70,7 +70,8 @@ enum weft_tensor_flag {
 	WEFT_SHARE = 16,    /* send: the data is in the pool, and nobody writes to it any more */
 	WEFT_READONLY = 32, /* received data is a view: it must not be written to */
 	/* recv: a receive that is cancelled or out of time drops the tensor that it was to get */
-	WEFT_DROP = 64
+	WEFT_DROP = 64,
+	WEFT_RECV_MANY = 128 /* recv: stay, and get every tensor of the step and key */
 };
 
 /* No stream to wait for: device memory is ready now.  DLPack's number for that. */
@@ -117,7 +118,7 @@ WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 struct weft_recv_options {
 	size_t size;
 	struct weft_op_options op;
-	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP */
+	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_RECV_MANY */
 	/*
 	 * Returns memory for a tensor that has just been announced: @want has dtype and shape, and
 	 * no data.  The callback runs on the worker, in a manual node also inside weft_recv(),
@@ -129,6 +130,7 @@ struct weft_recv_options {
 	void *alloc_arg;
 	/* CUDA stream of device memory, as weft_send_options has it: @into is written after it. */
 	void *stream;
+	unsigned many_max; /* WEFT_RECV_MANY: tensors that may be out; 0: 1024 */
 };
 #define WEFT_RECV_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_recv_options)
 
@@ -149,7 +151,14 @@ struct weft_recv_options {
  * receive of the channel, in its place, unless WEFT_DROP was asked for.
  *
  * A tensor that does not fit ends the operation with FAILED_PRECONDITION and is dropped; the
- * sentence gives both sides, the channel stays usable.  Threads: any, callback.
+ * sentence gives both sides, the channel stays usable.
+ *
+ * With WEFT_RECV_MANY the receive stays.  Each tensor is told by the callback or queue of
+ * options->op, one of which there must be, with an operation of its own, to be read and freed like
+ * any.  While options->many_max of them are under way or not freed, more tensors wait at their
+ * sender.  @into is NULL.  @op itself has no deadline unless one is named.  It ends when it is
+ * cancelled, with its step, or when the named peer is lost, never with WEFT_OK; and is told after
+ * its last tensor.  Threads: any, callback.
  */
 WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       uint64_t step, const void *key, size_t key_bytes,

@@ -276,6 +276,7 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 	[WF_OP_GET] = &wf_rma_get_class,
 	[WF_OP_PUT] = &wf_rma_put_class,
 	[WF_OP_NOTE] = &wf_note_class,
+	[WF_OP_RECV_MANY] = &wf_recv_many_class,
 };
 
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,

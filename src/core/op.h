@@ -14,6 +14,7 @@
 #include "core/op_class.h"
 #include "core/peer.h"
 #include "core/recv.h"
+#include "core/recv_many.h"
 #include "core/rma.h"
 #include "core/rpc.h"
 #include "core/send.h"
@@ -97,6 +98,7 @@ struct weft_op {
 		struct wf_op_read read;
 		struct wf_op_rma rma;
 		struct wf_op_note note;
+		struct wf_op_recv_many recv_many;
 	};
 };
 

@@ -2,8 +2,8 @@
 /*
  * Operation class: the functions in which one kind of operation differs from others.
  *
- * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, rpc.c, note.c,
- * streaming.c for writes and reads, and rma.c for gets and puts.
+ * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, recv_many.c, rpc.c,
+ * note.c, streaming.c for writes and reads, and rma.c for gets and puts.
  */
 #ifndef WF_CORE_OP_CLASS_H
 #define WF_CORE_OP_CLASS_H
@@ -24,9 +24,10 @@ enum wf_op_kind {
 	WF_OP_READ,
 	WF_OP_GET,
 	WF_OP_PUT,
-	WF_OP_NOTE
+	WF_OP_NOTE,
+	WF_OP_RECV_MANY
 };
-_Static_assert(WF_OP_NOTE + 1 == WF_OP_KINDS, "every kind has a row");
+_Static_assert(WF_OP_RECV_MANY + 1 == WF_OP_KINDS, "every kind has a row");
 
 /*
  * Functions run on the worker that runs the operation, unless Threads says otherwise; a
@@ -37,6 +38,7 @@ struct wf_op_class {
 	enum wf_recorder_kind recorded; /* the flight recorder's event of a begin */
 	size_t bytes;   /* length of a struct weft_op whose union ends with this kind's member */
 	size_t zero_to; /* end of the members that are zero in a new operation */
+	bool patient;   /* waiting is the rule: the watchdog says nothing of it */
 
 	/* Begin @op, which may end at once. */
 	void (*start)(struct weft_op *op);
@@ -82,7 +84,8 @@ struct wf_op_class {
 	void (*late)(const struct weft_op *op, const char *who, struct wf_error *e);
 };
 
-extern const struct wf_op_class wf_ping_class, wf_send_class, wf_recv_class, wf_rpc_class,
+extern const struct wf_op_class wf_ping_class, wf_send_class, wf_recv_class,
+	wf_recv_one_class, wf_recv_many_class, wf_rpc_class,
 	wf_streaming_write_class, wf_streaming_read_class, wf_rma_get_class,
 	wf_rma_put_class, wf_note_class;
 

@@ -36,7 +36,7 @@ struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 	return from;
 }
 
-static void recv_done(struct wf_receiving *r, const struct wf_error *e)
+void wf_recv_done(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
 
@@ -55,13 +55,13 @@ static void start(struct weft_op *op)
 		wf_recv_any_start(op);
 		return;
 	}
-	r->done = recv_done;
+	r->done = wf_recv_done;
 	if (r->attached) {
 		wf_attachment_set_receive(r->attachment_set, (uint32_t)r->step, r);
 		return;
 	}
 	if (op->peer && wf_peer_link(op->peer, op->worker, &link, &e)) {
-		recv_done(r, &e);
+		wf_recv_done(r, &e);
 		return;
 	}
 	r->from = link;
@@ -127,6 +127,12 @@ static void free_recv(struct weft_op *op)
 	free(op->recv.parts);
 }
 
+static void free_one(struct weft_op *op)
+{
+	free_recv(op);
+	wf_recv_many_freed(op->recv.one_of, !op->owner);
+}
+
 /* The pool and the peers are freed with the node. */
 static void let_go(struct weft_op *op)
 {
@@ -189,58 +195,68 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 
 #define BYTES (offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv))
 
-const struct wf_op_class wf_recv_class = {
-	.kind = WF_OP_RECV,
-	.recorded = WF_RECORDER_RECV,
-	.bytes = BYTES,
-	.zero_to = BYTES,
-	.start = start,
-	.fan_out = fan_out,
-	.refuse = refuse,
-	.stop = stop,
-	.take_back = take_back,
-	.starve = starve,
-	.free = free_recv,
-	.let_go = let_go,
-	.missing_bytes = missing_bytes,
-	.progress = progress,
-	.source = source,
-	.step = step,
-	.describe = describe,
-	.describe_wait = describe_wait,
-	.late = late,
-};
+/* All that receives of one tensor have in common. */
+#define ROWS \
+	.kind = WF_OP_RECV, \
+	.recorded = WF_RECORDER_RECV, \
+	.bytes = BYTES, \
+	.zero_to = BYTES, \
+	.start = start, \
+	.fan_out = fan_out, \
+	.refuse = refuse, \
+	.stop = stop, \
+	.take_back = take_back, \
+	.starve = starve, \
+	.let_go = let_go, \
+	.missing_bytes = missing_bytes, \
+	.progress = progress, \
+	.source = source, \
+	.step = step, \
+	.describe = describe, \
+	.describe_wait = describe_wait, \
+	.late = late
+
+const struct wf_op_class wf_recv_class = { ROWS, .free = free_recv };
+const struct wf_op_class wf_recv_one_class = { ROWS, .free = free_one };
 
 /* A program may have 100 000 receives open; tests/fabric/test_memory measures the rest. */
 _Static_assert(BYTES <= 888, "a receive with its channel takes less than 1 KiB");
 
-int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
-		size_t key_bytes, const struct weft_tensor *into,
-		const struct weft_recv_options *options, struct weft_op **op)
+/* Check what all receives have, and read the options. */
+static int check(const struct weft_node *node, const struct weft_peer *peer, const void *key,
+		 size_t key_bytes, const struct weft_recv_options *options,
+		 struct weft_recv_options *o)
+{
+	int err = wf_check_options(options, o, sizeof(*o));
+
+	if (err)
+		return err;
+	if (peer && peer->owner != node)
+		return wf_last_set(-EINVAL, "the peer belongs to another node");
+	return wf_tensor_check_key(key, key_bytes);
+}
+
+/* Make a receive of what has been checked. */
+static int make(struct weft_node *node, struct weft_peer *peer, const void *key, size_t key_bytes,
+		const struct weft_tensor *into, const struct weft_recv_options *o,
+		struct weft_op **op)
 {
 	const struct weft_op_options *nested;
-	struct weft_recv_options o;
 	struct wf_receiving *r;
 	struct weft_op *fresh;
 	const int64_t *shape;
 	uint64_t bytes;
-	int err;
+	int err = 0;
 
-	err = wf_check_options(options, &o, sizeof(o));
-	if (err)
-		return err;
-	if (o.flags & ~(unsigned)(WEFT_ANY_SHAPE | WEFT_DROP))
-		return wf_last_set(-EINVAL, "flags %#x are not for a receive", o.flags);
-	if (peer && peer->owner != node)
-		return wf_last_set(-EINVAL, "the peer belongs to another node");
-	err = wf_tensor_check_key(key, key_bytes);
-	if (!err && into)
+	if (o->flags & ~(unsigned)(WEFT_ANY_SHAPE | WEFT_DROP))
+		return wf_last_set(-EINVAL, "flags %#x are not for a receive", o->flags);
+	if (into)
 		err = wf_tensor_check(into, &bytes);
 	if (err)
 		return err;
 	if (into && !wf_shape_contiguous(into))
 		return wf_last_set(-EINVAL, "a buffer to receive into must be contiguous");
-	err = wf_op_nested(&o.op, &nested);
+	err = wf_op_nested(&o->op, &nested);
 	if (!err)
 		err = wf_op_new(node, peer, &wf_recv_class, nested, &fresh);
 	if (err)
@@ -253,14 +269,14 @@ int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 	}
 	r->terms = &fresh->terms;
 	r->key_bytes = (uint16_t)key_bytes;
-	r->flags = o.flags;
-	r->alloc = o.alloc;
-	r->alloc_arg = o.alloc_arg;
+	r->flags = o->flags;
+	r->alloc = o->alloc;
+	r->alloc_arg = o->alloc_arg;
 	if (into) {
 		fresh->recv.into = *into;
 		fresh->recv.into.shape = (int64_t *)(uintptr_t)shape;
 		r->into = &fresh->recv.into;
-		err = wf_tensor_find_device(fresh, into, bytes, o.stream, &r->device);
+		err = wf_tensor_find_device(fresh, into, bytes, o->stream, &r->device);
 	}
 	if (err) {
 		wf_op_drop(fresh);
@@ -270,13 +286,29 @@ int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 	return 0;
 }
 
+int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
+		size_t key_bytes, const struct weft_tensor *into,
+		const struct weft_recv_options *options, struct weft_op **op)
+{
+	struct weft_recv_options o;
+	int err = check(node, peer, key, key_bytes, options, &o);
+
+	return err ? err : make(node, peer, key, key_bytes, into, &o, op);
+}
+
 int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
 	    size_t key_bytes, const struct weft_tensor *into,
 	    const struct weft_recv_options *options, struct weft_op **op)
 {
+	struct weft_recv_options o;
 	struct weft_op *fresh;
-	int err = wf_recv_new(node, peer, key, key_bytes, into, options, &fresh);
+	int err = check(node, peer, key, key_bytes, options, &o);
 
+	if (err)
+		return err;
+	if (o.flags & WEFT_RECV_MANY)
+		return wf_recv_many(node, peer, step, key, key_bytes, into, &o, op);
+	err = make(node, peer, key, key_bytes, into, &o, &fresh);
 	if (err)
 		return err;
 	fresh->recv.receiving.step = step;

@@ -9,15 +9,22 @@
 #include "tensor/receiving.h"
 
 struct wf_recv_any;
+struct wf_recv_many_part;
 struct wf_worker;
 
 struct wf_op_recv {
 	struct weft_tensor into;
 	struct weft_peer *from;   /* the tensor's sender */
 	struct wf_recv_any *parts; /* one for each worker; NULL: one worker alone gets the tensor */
-	struct wf_recv_any *_Atomic winner; /* the part that gets the tensor, or ends without */
+	union {
+		struct wf_recv_any *_Atomic winner; /* the part that gets the tensor, or ends without */
+		struct wf_recv_many_part *one_of; /* with wf_recv_one_class: part that claimed it */
+	};
 	struct wf_receiving receiving; /* the last; an attachment's refers to its set */
 };
+
+/* End the operation of @r. */
+void wf_recv_done(struct wf_receiving *r, const struct wf_error *e);
 
 struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 			      const struct wf_error *e);

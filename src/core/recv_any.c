@@ -34,22 +34,27 @@ struct wf_recv_any {
 	atomic_bool looking;       /* look_task is under way */
 	struct wf_loop_task look_task;
 	bool told;                 /* the part was told to stop; op->worker only */
+	bool stopped;              /* maybe before its start */
 	struct wf_loop_task stop_task;
 	struct wf_error why;
 };
 
-static bool claim(struct wf_receiving *r)
+/* The first part to claim wins. */
+static struct wf_receiving *claim(struct wf_receiving *r)
 {
 	struct wf_recv_any *part = WF_CONTAINER(r, struct wf_recv_any, receiving), *winner = NULL;
 
 	return atomic_compare_exchange_strong(&part->op->recv.winner, &winner, part) ||
-	       winner == part;
+			       winner == part
+		       ? r
+		       : NULL;
 }
 
 static void stop(struct wf_loop_task *task)
 {
 	struct wf_recv_any *part = WF_CONTAINER(task, struct wf_recv_any, stop_task);
 
+	part->stopped = true;
 	wf_channels_cancel_receive(&part->receiving, &part->why);
 	wf_op_put(part->op);
 }
@@ -130,6 +135,10 @@ static void start(struct wf_loop_task *task)
 	if (part->worker->node->closing) {
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		done(&part->receiving, &e);
+		return;
+	}
+	if (part->stopped) {
+		done(&part->receiving, &part->why);
 		return;
 	}
 	wf_channels_receive(&part->worker->channels, &part->receiving);

@@ -117,6 +117,8 @@ static bool stands_still(struct weft_op *op, const void *arg)
 	uint64_t progress = wf_describe_progress(op);
 
 	(void)arg;
+	if (op->class->patient)
+		return false;
 	if (progress != op->watched.progress) {
 		op->watched.progress = progress;
 		op->watched.moved_ns = op->watched.told_ns = now_ns;

@@ -208,14 +208,11 @@ void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sen
 	wf_sending_start(&c->sendings, link, s);
 }
 
-/* May @r have the tensor that it is about to get? */
-static bool claims(struct wf_receiving *r)
-{
-	return !r->claim || r->claim(r);
-}
+static void give_back(struct wf_receiving *r, struct wf_unexpected *a);
 
 static void wait_in(struct wf_channel *ch, struct wf_receiving *r)
 {
+	r->state = WF_RECEIVING_WAITING;
 	wf_list_append(&ch->receives, &r->node);
 	ch->from_anybody += !r->from;
 }
@@ -226,6 +223,32 @@ static void wait_no_more(struct wf_receiving *r)
 	r->channel->from_anybody -= !r->from;
 }
 
+/* Set @r up, of which @ch, maybe NULL, is the channel, and @part the part of the peer, if known. */
+static void enter(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
+		  struct wf_receiving *r)
+{
+	wf_receiving_init(r, c->unexpected_queue);
+	r->channels = c;
+	r->give_back = give_back;
+	r->channel = ch;
+	r->part = part;
+	wf_list_append(r->from ? &wf_link_real(r->from)->work[WF_ABOVE_RECEIVES] : &c->receives,
+		       &r->all_node);
+}
+
+/* Returns the receive that gets a tensor that @r, which waits, may have; NULL: none. */
+static struct wf_receiving *claim(struct wf_receiving *r)
+{
+	struct wf_receiving *taker = r->claim ? r->claim(r) : r;
+
+	if (!taker || taker == r)
+		return taker;
+	enter(r->channels, r->channel, NULL, taker);
+	wf_use_enter(r->use.use, &r->use.use->receives, &taker->use);
+	wait_in(r->channel, taker);
+	return taker;
+}
+
 /* Receives that name other peers are searched only if the channel may have one that fits. */
 static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
 {
@@ -234,7 +257,10 @@ static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *
 	WF_LIST_EACH(node, &ch->receives) {
 		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, node);
 
-		if ((!r->from || wf_link_real(r->from) == link) && claims(r))
+		if (r->from && wf_link_real(r->from) != link)
+			continue;
+		r = claim(r);
+		if (r)
 			return r;
 	}
 	return NULL;
@@ -316,6 +342,22 @@ static void give_back(struct wf_receiving *r, struct wf_unexpected *a)
 	drop_channel(ch);
 }
 
+/* Match @r, or receives that it claims for, with the tensors that wait in its channel. */
+static void match_waiting(struct wf_receiving *r)
+{
+	struct wf_channel *ch = r->channel;
+	struct wf_receiving *taker;
+	struct wf_unexpected *a;
+
+	do {
+		a = find_unexpected(ch, r);
+		taker = a ? claim(r) : NULL;
+		if (taker)
+			match_kept(taker, a);
+	} while (taker && taker != r);
+	drop_channel(ch);
+}
+
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 {
 	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
@@ -323,7 +365,6 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	struct wf_channel *ch;
 	struct wf_part *part = NULL;
 	struct wf_use *use = NULL;
-	struct wf_unexpected *a;
 	struct wf_error e;
 
 	if (!over && r->from)
@@ -336,13 +377,7 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
 	if (ch && (part || !r->from))
 		use = wf_use_get(&c->uses, r->step);
-	wf_receiving_init(r, c->unexpected_queue);
-	r->channels = c;
-	r->give_back = give_back;
-	r->channel = ch;
-	r->part = part;
-	wf_list_append(r->from ? &wf_link_real(r->from)->work[WF_ABOVE_RECEIVES] : &c->receives,
-		       &r->all_node);
+	enter(c, ch, part, r);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
 	if (r->from) {
 		wf_link_get(r->from); /* the caller may have another link for the peer by the end */
@@ -357,17 +392,19 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	}
 	wf_use_enter(use, &use->receives, &r->use);
 	wf_use_put(use);
-	r->state = WF_RECEIVING_WAITING;
 	wait_in(ch, r);
 	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_unexpected(ch, r)) {
 		wf_error_set(&e, -ENOTCONN, "%s is gone", wf_link_label(r->from));
 		wf_channels_stop_receive(r, &e);
 		return;
 	}
-	a = find_unexpected(ch, r);
-	if (a && claims(r))
-		match_kept(r, a);
-	drop_channel(ch);
+	match_waiting(r);
+}
+
+void wf_channels_claim_again(struct wf_receiving *r)
+{
+	if (r->state == WF_RECEIVING_WAITING)
+		match_waiting(r);
 }
 
 void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e)
@@ -557,11 +594,11 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 		WF_LIST_EACH(at, &ch->receives) {
 			found = WF_CONTAINER(at, struct wf_receiving, node);
 			a = find_unexpected(ch, found);
-			if (a && claims(found))
+			found = a ? claim(found) : NULL;
+			if (found)
 				break;
-			a = NULL;
 		}
-		if (!a)
+		if (!found)
 			continue;
 		match_kept(found, a);
 		drop_channel(ch);

@@ -58,6 +58,9 @@ void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sen
 /* Start a receive.  Borrows @r, its key and its buffer until done, which may run inside. */
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r);
 
+/* Let @r, whose claim() gave no receive before, claim the tensors that wait.  Harmless after the end. */
+void wf_channels_claim_again(struct wf_receiving *r);
+
 /* End @r early with @e; done follows, maybe inside.  Harmless after the end. */
 void wf_channels_stop_receive(struct wf_receiving *r, const struct wf_error *e);
 

@@ -39,10 +39,11 @@ struct wf_receiving {
 	void *alloc_arg;
 	const struct wf_terms *terms;
 	/*
-	 * May the receive have the tensor that came?  No: a receive of the same operation, on
-	 * another worker, was first, and this one waits to be stopped.  NULL: there is no other.
+	 * A tensor came that @r may have.  Returns the receive that gets it: @r, or a new one of
+	 * its owner's for the same step and key.  NULL: none, now; a receive on another worker was
+	 * first, or @r, which stays, has too many.  NULL @claim: @r gets it.
 	 */
-	bool (*claim)(struct wf_receiving *r);
+	struct wf_receiving *(*claim)(struct wf_receiving *r);
 	/* The receive is cancelled: bring its tensor @a back to the queue or set.  Takes @a. */
 	void (*give_back)(struct wf_receiving *r, struct wf_unexpected *a);
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Each worker to which tensors may come has a part of the receive: one worker, if the peer is
+ * named, else all.  A part waits in its channel until the receive is stopped, and never has a
+ * tensor itself: it claims each for a new receive, which is an operation as if the program had
+ * begun it at that moment.  The end of the whole is told after those of all tensors.
+ *
+ * A part that would have more tensors out than it may leaves them in the channel, unexpected; so
+ * credit holds their sender back.  The free of a handle has it claim again.
+ *
+ * References to the operation: one of each part until it has ended, one of each tensor's
+ * operation, and one of each task.
+ */
+#include "core/recv_many.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/check.h"
+#include "core/describe.h"
+#include "core/last.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/peer.h"
+#include "core/recv.h"
+#include "core/tensor.h"
+#include "core/turn.h"
+#include "core/watch.h"
+#include "core/worker.h"
+
+#define MAX_DEFAULT 1024
+
+/* OPEN: tensors are claimed.  FULL: the next free of a handle asks for claiming again. */
+enum claiming { OPEN, FULL, ASKED };
+
+struct wf_recv_many_part {
+	struct weft_op *op;
+	struct wf_worker *worker;
+	struct wf_receiving receiving;
+	_Atomic enum claiming claiming;
+	unsigned moving; /* tensors that are on their way */
+	bool stopping;   /* told to stop; op->worker only */
+	bool stopped;    /* maybe before its start */
+	bool ended;      /* the receiving has ended, because of @why */
+	struct wf_error why;
+	struct wf_loop_notice end_notice;
+	struct wf_loop_task start_task, stop_task, claim_task, end_task;
+};
+
+static struct wf_recv_many_part *part_of(struct wf_receiving *r)
+{
+	return WF_CONTAINER(r, struct wf_recv_many_part, receiving);
+}
+
+static void submit(struct wf_recv_many_part *part, struct wf_loop_task *task,
+		   void (*run)(struct wf_loop_task *task))
+{
+	task->run = run;
+	wf_loop_submit(&part->worker->engine.loop, task);
+}
+
+/* The end */
+
+/* Have @part end, at its worker, when its tensors have. */
+static void stop_here(struct wf_recv_many_part *part, const struct wf_error *e)
+{
+	part->stopped = true;
+	if (part->receiving.state == WF_RECEIVING_WAITING)
+		wf_channels_stop_receive(&part->receiving, e);
+}
+
+static void stop_there(struct wf_loop_task *task)
+{
+	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, stop_task);
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "the receive has ended");
+	stop_here(part, &e);
+	wf_op_put(part->op);
+}
+
+/* Have all parts end.  Threads: owner of op->worker. */
+static void stop_parts(struct weft_op *op)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECANCELED, "the receive has ended");
+	for (unsigned i = 0; i < op->recv_many.count; i++) {
+		struct wf_recv_many_part *part = &op->recv_many.parts[i];
+
+		if (part->stopping)
+			continue;
+		part->stopping = true;
+		if (part->worker == op->worker) {
+			stop_here(part, &e);
+		} else {
+			atomic_fetch_add(&op->refs, 1);
+			submit(part, &part->stop_task, stop_there);
+		}
+	}
+}
+
+/* @part has ended, as the last or the first, whose reason is that of the whole. */
+static void end(struct wf_loop_task *task)
+{
+	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, end_task);
+	struct weft_op *op = part->op;
+
+	if (!op->error.code)
+		wf_reason_keep(&op->error, &part->why);
+	if (--op->recv_many.running)
+		stop_parts(op);
+	else
+		wf_op_finish_kept(op);
+	wf_op_put(op);
+}
+
+static void go_home(struct wf_loop_notice *notice)
+{
+	struct wf_recv_many_part *part = WF_CONTAINER(notice, struct wf_recv_many_part, end_notice);
+	struct wf_worker *home = part->op->worker;
+
+	part->end_task.run = end;
+	if (home == part->worker)
+		end(&part->end_task);
+	else
+		wf_loop_submit(&home->engine.loop, &part->end_task);
+}
+
+/* Tell the end of @part, if this is it, behind the notices of its last tensors. */
+static void check_end(struct wf_recv_many_part *part)
+{
+	if (!part->ended || part->moving)
+		return;
+	part->end_notice.run = go_home;
+	wf_loop_defer(&part->worker->engine.loop, &part->end_notice);
+}
+
+static void done(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct wf_recv_many_part *part = part_of(r);
+
+	part->ended = true;
+	part->why = *e;
+	check_end(part);
+}
+
+/* Tensors */
+
+static void tensor_done(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct wf_recv_many_part *part =
+		WF_CONTAINER(r, struct weft_op, recv.receiving)->recv.one_of;
+
+	wf_recv_done(r, e);
+	part->moving--;
+	check_end(part);
+}
+
+static void claim_again(struct wf_loop_task *task)
+{
+	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, claim_task);
+
+	atomic_store(&part->claiming, OPEN);
+	if (!part->ended)
+		wf_channels_claim_again(&part->receiving);
+	wf_op_put(part->op);
+}
+
+/* Ask @part to claim again, if it is full.  Threads: any. */
+static void ask_to_claim(struct wf_recv_many_part *part)
+{
+	enum claiming full = FULL;
+
+	if (!atomic_compare_exchange_strong(&part->claiming, &full, ASKED))
+		return;
+	atomic_fetch_add(&part->op->refs, 1);
+	submit(part, &part->claim_task, claim_again);
+}
+
+void wf_recv_many_freed(struct wf_recv_many_part *part, bool closed)
+{
+	struct weft_op *op = part->op;
+
+	atomic_fetch_sub(&op->recv_many.out, 1);
+	for (unsigned i = 0; !closed && i < op->recv_many.count; i++)
+		ask_to_claim(&op->recv_many.parts[i]);
+	wf_op_put(op);
+}
+
+/* Returns whether another tensor may be out, and is counted. */
+static bool take_place(struct wf_recv_many_part *part)
+{
+	struct wf_op_recv_many *many = &part->op->recv_many;
+
+	if (atomic_load(&part->claiming) != OPEN)
+		return false;
+	if (atomic_fetch_add(&many->out, 1) < many->max)
+		return true;
+	atomic_fetch_sub(&many->out, 1);
+	atomic_store(&part->claiming, FULL);
+	/* A handle may have been freed just before, by a thread that saw no need to ask. */
+	if (atomic_load(&many->out) < many->max)
+		ask_to_claim(part);
+	return false;
+}
+
+/* Make an operation for a tensor that has come to @part.  NULL: no memory. */
+static struct weft_op *make(struct wf_recv_many_part *part)
+{
+	const struct weft_op *op = part->op;
+	const struct wf_op_recv_many *many = &op->recv_many;
+	struct wf_receiving *r;
+	struct weft_op *fresh;
+
+	if (wf_op_new(op->owner, NULL, &wf_recv_one_class, &many->told, &fresh))
+		return NULL;
+	fresh->worker = part->worker;
+	fresh->terms = op->terms;
+	fresh->deadline_ns = UINT64_MAX;
+	fresh->entry.sole = true;
+	fresh->recv.one_of = part;
+	r = &fresh->recv.receiving;
+	r->step = many->step;
+	r->key = many->key;
+	r->key_bytes = many->key_bytes;
+	r->alloc = many->alloc;
+	r->alloc_arg = many->alloc_arg;
+	r->terms = &fresh->terms;
+	r->done = tensor_done;
+	return fresh;
+}
+
+static void fail(struct wf_loop_task *task)
+{
+	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, claim_task);
+	struct wf_error e;
+
+	wf_error_set(&e, -ENOMEM, "no memory for a tensor that came, which waits for another receive");
+	stop_here(part, &e);
+	wf_op_put(part->op);
+}
+
+static struct wf_receiving *claim(struct wf_receiving *r)
+{
+	struct wf_recv_many_part *part = part_of(r);
+	struct weft_op *tensor;
+
+	if (!take_place(part))
+		return NULL;
+	atomic_fetch_add(&part->op->refs, 1);
+	tensor = make(part);
+	if (!tensor) {
+		atomic_fetch_sub(&part->op->recv_many.out, 1);
+		atomic_store(&part->claiming, ASKED);
+		submit(part, &part->claim_task, fail);
+		return NULL;
+	}
+	part->moving++;
+	wf_op_begin(tensor);
+	atomic_store(&tensor->submitted, true);
+	wf_watch_begin(tensor);
+	return &tensor->recv.receiving;
+}
+
+/* The beginning */
+
+static void start_part(struct wf_loop_task *task)
+{
+	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, start_task);
+	struct wf_receiving *r = &part->receiving;
+	struct weft_peer *peer = part->op->peer;
+	struct wf_link *link = NULL;
+	struct wf_error e = { 0 };
+
+	if (part->worker->node->closing)
+		wf_error_set(&e, -ECANCELED, "this node has closed");
+	else if (part->stopped)
+		wf_error_set(&e, -ECANCELED, "the receive has ended");
+	else if (peer)
+		wf_peer_link(peer, part->worker, &link, &e);
+	if (e.code) {
+		done(r, &e);
+		return;
+	}
+	r->from = link;
+	wf_channels_receive(&part->worker->channels, r);
+}
+
+static struct wf_recv_many_part *own_part(const struct weft_op *op)
+{
+	const struct wf_op_recv_many *many = &op->recv_many;
+
+	return &many->parts[many->count > 1 ? op->worker - op->owner->workers : 0];
+}
+
+static void start(struct weft_op *op)
+{
+	start_part(&own_part(op)->start_task);
+}
+
+static void fan_out(struct weft_op *op, uint64_t now_ns)
+{
+	const struct wf_recv_many_part *own = own_part(op);
+
+	for (unsigned i = 0; i < op->recv_many.count; i++)
+		if (&op->recv_many.parts[i] != own)
+			wf_turn_run(op->recv_many.parts[i].worker,
+				    &op->recv_many.parts[i].start_task, now_ns);
+}
+
+/* Each part ends by itself in a node that closes. */
+static void refuse(struct weft_op *op, const struct wf_error *e)
+{
+	(void)e;
+	wf_op_begin(op);
+	start(op);
+}
+
+static void stop(struct weft_op *op, const struct wf_error *e)
+{
+	if (!op->error.code)
+		wf_reason_keep(&op->error, e);
+	stop_parts(op);
+}
+
+static int take_back(struct weft_op *op)
+{
+	struct wf_recv_many_part *part = own_part(op);
+
+	return part->moving ? -EALREADY : wf_channels_take_back(&part->receiving);
+}
+
+static void moved(struct weft_op *op, struct wf_worker *to)
+{
+	own_part(op)->worker = to;
+}
+
+static void free_recv_many(struct weft_op *op)
+{
+	free(op->recv_many.parts);
+}
+
+static uint64_t step(const struct weft_op *op)
+{
+	return op->recv_many.step;
+}
+
+static void describe(const struct weft_op *op, char *text)
+{
+	wf_describe_add(text, "recv many");
+	wf_describe_channel(op->recv_many.step, op->recv_many.key, op->recv_many.key_bytes, text);
+	wf_describe_add(text, " from ");
+	wf_describe_peer(op, text);
+}
+
+static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
+{
+	unsigned out = atomic_load(&op->recv_many.out);
+
+	(void)snprintf(text, bytes, "%u tensors are out, of %u that may be%s", out,
+		       op->recv_many.max,
+		       out < op->recv_many.max ? "" : ": it goes on when one is freed");
+}
+
+static void late(const struct weft_op *op, const char *who, struct wf_error *e)
+{
+	(void)op;
+	(void)who;
+	wf_error_set(e, -ETIMEDOUT, "the deadline of the receive passed");
+}
+
+#define BYTES (offsetof(struct weft_op, recv_many) + sizeof(struct wf_op_recv_many))
+
+const struct wf_op_class wf_recv_many_class = {
+	.kind = WF_OP_RECV_MANY,
+	.recorded = WF_RECORDER_RECV,
+	.bytes = BYTES,
+	.zero_to = BYTES,
+	.patient = true,
+	.start = start,
+	.fan_out = fan_out,
+	.refuse = refuse,
+	.stop = stop,
+	.take_back = take_back,
+	.moved = moved,
+	.free = free_recv_many,
+	.step = step,
+	.describe = describe,
+	.describe_wait = describe_wait,
+	.late = late,
+};
+
+/* Tensors of a named peer come to one worker alone. */
+static int make_parts(struct weft_op *op)
+{
+	struct wf_op_recv_many *many = &op->recv_many;
+
+	many->count = op->peer ? 1 : op->owner->worker_count;
+	many->parts = calloc(many->count, sizeof(*many->parts));
+	if (!many->parts)
+		return wf_last_set(-ENOMEM, "no memory for a receive");
+	many->running = many->count;
+	atomic_fetch_add(&op->refs, many->count);
+	for (unsigned i = 0; i < many->count; i++) {
+		struct wf_recv_many_part *part = &many->parts[i];
+
+		part->op = op;
+		part->worker = op->peer ? op->worker : &op->owner->workers[i];
+		part->start_task.run = start_part;
+		part->receiving.step = many->step;
+		part->receiving.key = many->key;
+		part->receiving.key_bytes = many->key_bytes;
+		part->receiving.terms = &op->terms;
+		part->receiving.claim = claim;
+		part->receiving.done = done;
+	}
+	return 0;
+}
+
+int wf_recv_many(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
+		 size_t key_bytes, const struct weft_tensor *into,
+		 const struct weft_recv_options *options, struct weft_op **op)
+{
+	const struct weft_op_options *nested;
+	struct wf_op_recv_many *many;
+	struct weft_op *fresh;
+	const int64_t *shape;
+	int err;
+
+	if (options->flags & ~(unsigned)WEFT_RECV_MANY)
+		return wf_last_set(-EINVAL, "flags %#x are not for a receive of many",
+				   options->flags);
+	if (into)
+		return wf_last_set(-EINVAL, "a receive of many has no buffer for each");
+	if (!options->op.done && !options->op.queue)
+		return wf_last_set(-EINVAL, "a receive of many needs a callback or a queue");
+	err = wf_op_nested(&options->op, &nested);
+	if (!err)
+		err = wf_op_new(node, peer, &wf_recv_many_class, nested, &fresh);
+	if (err)
+		return err;
+	many = &fresh->recv_many;
+	many->step = step;
+	many->key_bytes = (uint16_t)key_bytes;
+	many->alloc = options->alloc;
+	many->alloc_arg = options->alloc_arg;
+	many->max = options->many_max ? options->many_max : MAX_DEFAULT;
+	many->told = (struct weft_op_options){
+		.size = sizeof(many->told),
+		.done = options->op.done,
+		.arg = options->op.arg,
+		.queue = options->op.queue,
+	};
+	err = wf_tensor_copy_names(fresh, key, key_bytes, NULL, &shape, &many->key);
+	if (!err)
+		err = make_parts(fresh);
+	if (err) {
+		wf_op_drop(fresh);
+		return err;
+	}
+	if (!fresh->timed)
+		fresh->deadline_ns = UINT64_MAX;
+	wf_op_launch(fresh, fresh->made_ns, op);
+	return 0;
+}
