@@ -130,6 +130,15 @@ struct weft_recv_options {
 	void *alloc_arg;
 	/* CUDA stream of device memory, as weft_send_options has it: @into is written after it. */
 	void *stream;
+	/*
+	 * Called when the beginning of the tensor's body that is there has grown, to @bytes, so
+	 * that a long one can be used while the rest is on its way.  @tensor has memory, dtype and
+	 * shape.  What was told may still fail: a checksum is known at the end.  A body that comes
+	 * at once is told by the end alone, and so may be the last bytes of any.  The callback runs
+	 * on the worker, must not block, and may call nothing of weft.
+	 */
+	void (*came)(void *arg, const struct weft_tensor *tensor, uint64_t bytes);
+	void *came_arg;
 	unsigned many_max; /* WEFT_RECV_MANY: tensors that may be out; 0: 1024 */
 };
 #define WEFT_RECV_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_recv_options)

@@ -272,6 +272,8 @@ static int make(struct weft_node *node, struct weft_peer *peer, const void *key,
 	r->flags = o->flags;
 	r->alloc = o->alloc;
 	r->alloc_arg = o->alloc_arg;
+	r->came = o->came;
+	r->came_arg = o->came_arg;
 	if (into) {
 		fresh->recv.into = *into;
 		fresh->recv.into.shape = (int64_t *)(uintptr_t)shape;

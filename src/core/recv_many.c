@@ -228,6 +228,8 @@ static struct weft_op *make(struct wf_recv_many_part *part)
 	r->key_bytes = many->key_bytes;
 	r->alloc = many->alloc;
 	r->alloc_arg = many->alloc_arg;
+	r->came = many->came;
+	r->came_arg = many->came_arg;
 	r->terms = &fresh->terms;
 	r->done = tensor_done;
 	return fresh;
@@ -447,6 +449,8 @@ int wf_recv_many(struct weft_node *node, struct weft_peer *peer, uint64_t step, 
 	many->key_bytes = (uint16_t)key_bytes;
 	many->alloc = options->alloc;
 	many->alloc_arg = options->alloc_arg;
+	many->came = options->came;
+	many->came_arg = options->came_arg;
 	many->max = options->many_max ? options->many_max : MAX_DEFAULT;
 	many->told = (struct weft_op_options){
 		.size = sizeof(many->told),

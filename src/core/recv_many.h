@@ -18,6 +18,8 @@ struct wf_op_recv_many {
 	uint16_t key_bytes;
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
+	void (*came)(void *arg, const struct weft_tensor *tensor, uint64_t bytes);
+	void *came_arg;
 	struct weft_op_options told; /* the listener to each tensor */
 	unsigned max;
 	atomic_uint out;        /* tensors that are on their way, or whose handle is not freed */

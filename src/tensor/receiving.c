@@ -94,9 +94,13 @@ static void staged(struct wf_stage *stage, const struct wf_error *e);
  */
 static int need_pull(struct wf_receiving *r)
 {
+	if (r->pull)
+		return 0;
+	r->pull = wf_freelist_take(&r->unexpected_queue->pulls);
 	if (!r->pull)
-		r->pull = wf_freelist_take(&r->unexpected_queue->pulls);
-	return r->pull ? 0 : -ENOMEM;
+		return -ENOMEM;
+	r->pull->job.came = NULL;
+	return 0;
 }
 
 static int find_stage(struct wf_receiving *r, struct wf_error *e)
@@ -180,7 +184,6 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_unexpected_queue *unexp
 	wf_list_init(&r->all_node);
 	r->use = (struct wf_use_member){ 0 };
 	r->part = NULL;
-	wf_list_init(&r->waiter.node);
 }
 
 /*
@@ -287,6 +290,9 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 {
 	struct wf_receiving *r = stage->owner;
 
+	/* A copy out of the owner's device counts when the owner has confirmed it. */
+	if (!e && r->pull->way == WF_PULL_WAY_STAGED)
+		wf_pull_report(r->pull, stage->ended);
 	if (r->state == WF_RECEIVING_PULLING) {
 		if (e)
 			wf_pull_stop(r->pull, e);
@@ -296,6 +302,13 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 			fail_draining(r, e);
 		end_when_drained(r);
 	}
+}
+
+static void came(struct wf_pull *pull, uint64_t bytes)
+{
+	struct wf_receiving *r = pull->job.owner;
+
+	r->came(r->came_arg, &r->got, bytes);
 }
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
@@ -393,6 +406,7 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 		.doubted = r->doubted,
 		.terms = r->terms,
 		.owner = r,
+		.came = r->came ? came : NULL,
 		.done = pulled,
 	};
 	r->pull->path = r->path;
@@ -451,6 +465,7 @@ static void wait_for_memory(struct wf_receiving *r, struct wf_unexpected *a)
 	a->lost = lost_held;
 	r->unexpected = a;
 	r->state = WF_RECEIVING_MEMORY;
+	wf_list_init(&r->waiter.node);
 	r->waiter.retry = retry_memory;
 	wf_link_record(a->link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
 	wf_pool_wait(&r->unexpected_queue->engine->pool, &r->waiter);

@@ -37,6 +37,9 @@ struct wf_receiving {
 	struct wf_kind_body *device;    /* device of @into; NULL: host memory */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
+	/* The first @bytes of the body are there; may be NULL. */
+	void (*came)(void *arg, const struct weft_tensor *tensor, uint64_t bytes);
+	void *came_arg;
 	const struct wf_terms *terms;
 	/*
 	 * A tensor came that @r may have.  Returns the receive that gets it: @r, or a new one of
@@ -68,14 +71,18 @@ struct wf_receiving {
 		struct wf_channels *channels;
 		struct wf_attachment_set *attachment_set; /* the owner sets it, and has a reference */
 	};
-	struct wf_channel *channel; /* channel in which the receive waits */
-	struct wf_list node;     /* in channel->receives */
+	union {
+		struct { /* WAITING */
+			struct wf_channel *channel;
+			struct wf_list node; /* in channel->receives */
+		};
+		struct wf_pool_waiter waiter; /* MEMORY */
+	};
 	struct wf_list all_node; /* in link->work of the named peer, or in channels->receives */
 	struct wf_use_member use; /* in the step's receives, until the end */
 	struct wf_part *part; /* the peer's part in the step, until the end; or NULL */
 	/* The unexpected tensor that matched, while it can be given back; or NULL. */
 	struct wf_unexpected *unexpected;
-	struct wf_pool_waiter waiter;
 	struct wf_view *view;    /* NULL once the receive has ended */
 	struct wf_stage *stage;  /* stage to a device; NULL: none, or not yet */
 	struct wf_pull

@@ -526,6 +526,14 @@ static void pass_on(struct wf_pull *pull)
 	}
 }
 
+void wf_pull_report(struct wf_pull *pull, uint64_t bytes)
+{
+	if (!pull->job.came || bytes <= pull->reported)
+		return;
+	pull->reported = bytes;
+	pull->job.came(pull, bytes);
+}
+
 static enum wf_body_way way_of(const struct wf_pull *pull)
 {
 	if (pull->way == WF_PULL_WAY_VIEW)
@@ -601,6 +609,9 @@ static void read_done(struct wf_engine_read *read, int status)
 		wf_reader_sums_arrived(&pull->sums, pull->into, pull->into_bytes, offset, count);
 		if (pull->job.stage || pull->body.way == WF_BODY_STAGED)
 			pass_on(pull);
+		/* The job's owner knows how far a bounce buffer is drained. */
+		if (pull->job.came && pull->way != WF_PULL_WAY_STAGED)
+			wf_pull_report(pull, WF_MIN(wf_reads_got(pull), pull->filled));
 	}
 	if (pull->state == WF_PULL_STOPPING) {
 		if (!pull->busy)

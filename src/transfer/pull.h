@@ -92,6 +92,7 @@ struct wf_pull {
 	/* set by the owner as far as it is known, and read at the end */
 	struct wf_path path;
 	bool damaged; /* the body was read, and differs from the owner's */
+	uint64_t reported; /* bytes that job.came has heard of */
 
 	/* private to pull.c and reads.c: set up at the start, whatever was there before */
 	enum wf_pull_state state;
@@ -166,6 +167,9 @@ void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e);
 
 /* Handle progress of the stage of @pull. */
 void wf_pull_drained(struct wf_pull *pull);
+
+/* Have job.came hear that the first @bytes are there, if that is news. */
+void wf_pull_report(struct wf_pull *pull, uint64_t bytes);
 
 /* Say for people what @pull waits for. */
 void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes);

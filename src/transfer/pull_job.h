@@ -43,6 +43,8 @@ struct wf_pull_job {
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;
 	void *owner; /* for use by the owner */
+	/* The first @bytes are where they belong, more than ever before; NULL: nobody asks. */
+	void (*came)(struct wf_pull *pull, uint64_t bytes);
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all is there */
 };
 
