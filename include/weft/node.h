@@ -108,6 +108,27 @@ WEFT_API void weft_peer_close(struct weft_peer *peer);
 /* Returns the peer's name as its hello gave it, else its address.  Threads: any, callback. */
 WEFT_API const char *weft_peer_name(const struct weft_peer *peer);
 
+/* State of a peer. */
+enum weft_peer_state {
+	WEFT_PEER_UP = 1,       /* met, and within reach */
+	WEFT_PEER_DRAINING = 2, /* takes no more calls */
+	WEFT_PEER_GONE = 3      /* dead, or out of reach; an address is dialled anew */
+};
+
+/*
+ * Have @changed called when @peer's state changes, and at first if the peer is up or draining; NULL:
+ * no more.  Nothing is sent for it: a peer is met when it is used.  @why is a sentence for
+ * WEFT_PEER_GONE, else "".  A rail that fails and is opened anew is no change, and states that
+ * follow each other at once may be told as the last.  The callback runs where those of operations
+ * do, and may begin and free operations.  One listener for each peer: the last.  -ENOMEM.
+ * Threads: any, callback.
+ */
+WEFT_API int weft_peer_on_change(struct weft_peer *peer,
+				 void (*changed)(struct weft_peer *peer,
+						 enum weft_peer_state state, const char *why,
+						 void *arg),
+				 void *arg);
+
 /* Demands of an operation, or of all of a node: an operation fails where it can't have them. */
 enum weft_op_flag {
 	WEFT_CHECKSUM = 1 << 16,           /* bodies and replies of calls are verified on arrival */

@@ -73,6 +73,14 @@ void weft_peer_close(struct weft_peer *peer)
 		wf_peer_close(peer);
 }
 
+int weft_peer_on_change(struct weft_peer *peer,
+			void (*changed)(struct weft_peer *peer, enum weft_peer_state state,
+					const char *why, void *arg),
+			void *arg)
+{
+	return WF_NEED(peer) ? -EINVAL : wf_peer_change_listen(peer, changed, arg);
+}
+
 const char *weft_peer_name(const struct weft_peer *peer)
 {
 	if (WF_NEED(peer))

@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/last.h"
 #include "core/node.h"
+#include "core/peer_change.h"
 #include "core/turn.h"
 #include "core/worker.h"
 #include "util/clock.h"
@@ -28,16 +29,16 @@ static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *r
 {
 	struct wf_record_small small;
 
-	(void)ctx;
 	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	link->above.drains = true;
+	wf_peer_change_note(ctx, link, NULL);
 	return 0;
 }
 
-void wf_drain_route(struct wf_routes *routes)
+void wf_drain_route(struct wf_worker *worker, struct wf_routes *routes)
 {
-	wf_route_set(routes, WF_RECORD_DRAIN, take_drain, NULL);
+	wf_route_set(routes, WF_RECORD_DRAIN, take_drain, worker);
 }
 
 int wf_drain_check(const struct wf_link *link, struct wf_error *e)

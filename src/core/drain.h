@@ -19,7 +19,7 @@ int wf_drain(struct weft_node *node, uint64_t timeout_ns);
 void wf_drain_up(struct wf_worker *worker, struct wf_link *link);
 
 /* Handle DRAIN records, by which a peer says that it drains.  Threads: setup. */
-void wf_drain_route(struct wf_routes *routes);
+void wf_drain_route(struct wf_worker *worker, struct wf_routes *routes);
 
 /* Check that the peer of @link takes calls.  -ESHUTDOWN: it drains. */
 int wf_drain_check(const struct wf_link *link, struct wf_error *e);

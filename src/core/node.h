@@ -25,6 +25,7 @@ struct weft_node {
 	bool manual;
 	atomic_bool forked;       /* the process is a child: nothing may be touched */
 	bool closing;             /* no new work is begun */
+	atomic_bool heard;        /* a peer has, or had, a listener */
 	atomic_bool draining;     /* the workers have been told to take no more calls */
 
 	pthread_mutex_t log_lock; /* held for each line of the log */

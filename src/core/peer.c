@@ -44,6 +44,7 @@ void wf_peer_free(struct weft_peer *peer)
 		wf_link_put(peer->link);
 	if (peer->home.engine)
 		wf_directory_leave(&peer->owner->directory, &peer->home);
+	wf_peer_change_free(peer->change);
 	free(peer->moved_address);
 	free(peer);
 }
@@ -163,8 +164,8 @@ struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link)
 	return peer;
 }
 
-static bool is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,
-			  const struct wf_link *link)
+bool wf_peer_is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,
+			   const struct wf_link *link)
 {
 	/* The worker is compared first, as the link is its own. */
 	return peer && peer->at == worker && peer->link && wf_link_real(peer->link) == link;
@@ -198,13 +199,13 @@ void wf_peer_move(struct wf_worker *from, const struct wf_link *link, struct wf_
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->worker == from && is_reached_by(op->peer, from, link))
+		if (op->worker == from && wf_peer_is_reached_by(op->peer, from, link))
 			wf_op_take_back(op);
 	}
 	WF_LIST_EACH(at, &node->peers) {
 		struct weft_peer *peer = WF_CONTAINER(at, struct weft_peer, node);
 
-		if (is_reached_by(peer, from, link))
+		if (wf_peer_is_reached_by(peer, from, link))
 			move(peer, to);
 	}
 	WF_LIST_EACH(at, &node->ops) {

@@ -6,6 +6,7 @@
 #define WF_CORE_PEER_H
 
 #include <weft/weft.h>
+#include "core/peer_change.h"
 #include "core/worker.h"
 
 struct weft_peer {
@@ -21,6 +22,7 @@ struct weft_peer {
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": the peer dialled us */
 	char name[WF_GREET_NAME_BYTES];
 	struct wf_link *link;     /* worker only; a reference; NULL: not used yet */
+	struct wf_peer_change *change; /* the listener, until the node closes; NULL: none yet */
 };
 
 /* Free @peer, which is in no list any more.  Threads: setup. */
@@ -42,6 +44,10 @@ int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_lin
  * the operations that have begun.  Threads: owner of @link.
  */
 void wf_peer_move(struct wf_worker *from, const struct wf_link *link, struct wf_worker *to);
+
+/* Does @peer, maybe NULL, stand for @link of @worker?  Threads: owner. */
+bool wf_peer_is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,
+			   const struct wf_link *link);
 
 /*
  * Find the peer that stands for @link, or make it if no user has opened it.  NULL: no memory,

@@ -194,12 +194,14 @@ void wf_recv_many_freed(struct wf_recv_many_part *part, bool closed)
 static bool take_place(struct wf_recv_many_part *part)
 {
 	struct wf_op_recv_many *many = &part->op->recv_many;
+	unsigned out = atomic_load(&many->out);
 
 	if (atomic_load(&part->claiming) != OPEN)
 		return false;
-	if (atomic_fetch_add(&many->out, 1) < many->max)
-		return true;
-	atomic_fetch_sub(&many->out, 1);
+	/* A count that went beyond the limit for a moment would keep another part from a place. */
+	while (out < many->max)
+		if (atomic_compare_exchange_weak(&many->out, &out, out + 1))
+			return true;
 	atomic_store(&part->claiming, FULL);
 	/* A handle may have been freed just before, by a thread that saw no need to ask. */
 	if (atomic_load(&many->out) < many->max)

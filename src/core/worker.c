@@ -97,7 +97,7 @@ static void set_routes(struct wf_worker *worker)
 	wf_attachment_sets_route(&worker->attachment_sets, routes);
 	wf_call_route(&worker->calls, routes);
 	wf_server_call_route(&worker->serving, routes);
-	wf_drain_route(routes);
+	wf_drain_route(worker, routes);
 }
 
 /* The link floor's sink: events are passed to the floors above. */
@@ -111,6 +111,7 @@ static void sink_up(void *ctx, struct wf_link *link)
 	wf_drain_up(worker, link);
 	wf_transfer_up(link);
 	wf_remote_up(link);
+	wf_peer_change_note(worker, link, NULL);
 }
 
 static void sink_paused(void *ctx, struct wf_link *link)
@@ -164,6 +165,7 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	wf_server_call_down(link, e);
 	wf_streams_down(link, e);
 	wf_echo_down(link, e);
+	wf_peer_change_note(worker, link, e);
 }
 
 static const struct wf_engine_sink sink = {

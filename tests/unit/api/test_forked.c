@@ -188,6 +188,11 @@ static bool try_peer_close(void)
 	return true;
 }
 
+static bool try_peer_on_change(void)
+{
+	return refused(weft_peer_on_change(peer, NULL, NULL));
+}
+
 static bool try_peer_name(void)
 {
 	return *weft_peer_name(peer);
@@ -770,6 +775,7 @@ static const struct {
 	{ "weft_op_tensor", try_op_tensor },
 	{ "weft_options", try_texts },
 	{ "weft_peer_name", try_peer_name },
+	{ "weft_peer_on_change", try_peer_on_change },
 	{ "weft_peer_open", try_peer_open },
 	{ "weft_ping", try_ping },
 	{ "weft_poll", try_poll },

@@ -104,6 +104,7 @@ static void nodes_and_peers(void **state)
 	REFUSED(weft_peer_open(node, "127.0.0.1:9", NULL), "peer");
 	FINE(weft_peer_close(NULL));
 	GIVES_TEXT(weft_peer_name(NULL), "", "peer");
+	REFUSED(weft_peer_on_change(NULL, NULL, NULL), "peer");
 	REFUSED(weft_poll(NULL, 0), "node");
 	REFUSED(weft_fd(NULL), "node");
 	REFUSED(weft_arm(NULL, &ns), "node");

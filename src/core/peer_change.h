@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peer change: a listener to what becomes of a peer.
+ *
+ * The link tells the worker that its peer is up, drains or is dead; the listeners of all peers that
+ * the link stands for are told by a notice, outside the library's own work.
+ *
+ * Threads: owner of the peer's worker, unless a function says otherwise.
+ */
+#ifndef WF_CORE_PEER_CHANGE_H
+#define WF_CORE_PEER_CHANGE_H
+
+#include <weft/weft.h>
+#include "link/link.h"
+
+struct wf_peer_change;
+struct wf_worker;
+
+/* Let @changed listen to @peer, in the place of any before.  -ENOMEM: recorded.  Threads: any. */
+int wf_peer_change_listen(struct weft_peer *peer,
+			  void (*changed)(struct weft_peer *peer, enum weft_peer_state state,
+					  const char *why, void *arg),
+			  void *arg);
+
+/* Note that the peer of @link is up or drains; or with @e that it is gone. */
+void wf_peer_change_note(struct wf_worker *worker, const struct wf_link *link,
+			 const struct wf_error *e);
+
+/* Free @change, whose node has no worker any more.  Accepts NULL. */
+void wf_peer_change_free(struct wf_peer_change *change);
+
+#endif
