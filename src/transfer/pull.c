@@ -12,10 +12,11 @@
 
 /*
  * Bounds before a pull gives up: failures in a row, and time since the first.  Connected: each
- * failure ends a connection.  Shared: a spell of errors that meets some reads is no broken
- * offer.
+ * failure ends a connection, at once where the offer is broken; a connection that ends for other
+ * reasons does so less often, though on a lossy network some may end before a chunk is there.
+ * Shared: a spell of errors that meets some reads is no broken offer.
  */
-#define TRIES_CONNECTED_MAX 3
+#define TRIES_CONNECTED_MAX 15
 #define TRIES_SHARED_MAX 7
 #define FAILING_CONNECTED_NS (5 * WF_NS_PER_S)
 #define FAILING_SHARED_NS (50 * WF_NS_PER_MS)
