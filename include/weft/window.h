@@ -127,6 +127,26 @@ struct weft_block {
 
 #define WEFT_BLOCKS_MAX 65536
 
+/* Blocks of one length at even distances: rows of a matrix, one layer of each page of a cache. */
+struct weft_strided {
+	struct weft_block first;
+	int64_t local_stride;  /* bytes from the beginning of a block to that of the next */
+	int64_t remote_stride;
+	size_t count;
+};
+
+/* Write the blocks of @strided to @blocks, which has room for its count.  Threads: any, callback. */
+static inline void weft_strided_blocks(const struct weft_strided *strided,
+				       struct weft_block *blocks)
+{
+	for (size_t i = 0; i < strided->count; i++) {
+		blocks[i].local = (char *)strided->first.local + (int64_t)i * strided->local_stride;
+		blocks[i].remote = strided->first.remote +
+				   (uint64_t)((int64_t)i * strided->remote_stride);
+		blocks[i].bytes = strided->first.bytes;
+	}
+}
+
 enum weft_access_flag {
 	WEFT_NOTE = 1 /* the owner gets a note, maybe of no bytes */
 };

@@ -1512,6 +1512,34 @@ static void bytes_that_were_damaged_on_their_way_are_data_loss(void **state)
 
 /* Lanes */
 
+/* Two columns of a matrix, which change their order on the way. */
+static void a_list_of_even_distances_moves_what_it_says(void **state)
+{
+	enum { ROWS = 8, ROW = 1000, CELL = 40 };
+	const struct weft_strided strided = {
+		.first = { .local = accesses[0].local + (ROWS - 1) * CELL, .remote = 300, .bytes = CELL },
+		.local_stride = -CELL, .remote_stride = ROW, .count = ROWS,
+	};
+	struct wf_flight *f = &accesses[0].flight;
+	struct weft_access_options options = { .size = sizeof(options) };
+	struct weft_block blocks[ROWS];
+
+	(void)state;
+	how = BY_LOAN;
+	open_world(WF_WORLD_CONNECTED, true);
+	weft_strided_blocks(&strided, blocks);
+	options.op = wf_flight_begin(f, LIMIT_NS);
+	assert_int_equal(weft_get(remote, blocks, ROWS, &options, &f->op), 0);
+	wf_flight_land(f, 1, LIMIT_NS);
+	assert_int_equal(f->status, WEFT_OK);
+	for (unsigned i = 0; i < ROWS; i++)
+		assert_memory_equal(accesses[0].local + (ROWS - 1 - i) * CELL,
+				    memory + 300 + i * ROW, CELL);
+	wf_flight_free(f, 1);
+	weft_remote_close(remote);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void gets_and_puts_use_lanes(void **state)
 {
 	(void)state;
@@ -1590,6 +1618,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_descriptor_that_is_forged_opens_nothing),
 		cmocka_unit_test(a_loan_with_a_checksum_is_refused),
 		cmocka_unit_test(bytes_that_were_damaged_on_their_way_are_data_loss),
+		cmocka_unit_test(a_list_of_even_distances_moves_what_it_says),
 		cmocka_unit_test(gets_and_puts_use_lanes),
 	};
 
