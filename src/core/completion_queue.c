@@ -116,6 +116,13 @@ void wf_completion_queue_close(struct weft_queue *queue)
 	wf_completion_queue_release(node);
 }
 
+void wf_completion_queue_leave(struct weft_node *node)
+{
+	atomic_store(&node->leaving, true);
+	while (atomic_load(&node->visitors))
+		sched_yield();
+}
+
 void wf_completion_queue_node_closes(struct weft_node *node)
 {
 	wf_fork_hold();
@@ -237,21 +244,68 @@ static bool is_inside(const struct weft_queue *queue)
 			      : wf_node_inside(queue->owner);
 }
 
-/* Let operations end, or wait for another thread that does, under the lock. */
+static bool is_over(void *ctx)
+{
+	struct weft_queue *queue = ctx;
+	bool over;
+
+	pthread_mutex_lock(&queue->lock);
+	over = !wf_list_empty(&queue->ended) || atomic_load(&queue->owner->leaving);
+	pthread_mutex_unlock(&queue->lock);
+	return over;
+}
+
+/*
+ * Turn the loop of a threaded node meanwhile, if that can be had; the lock is let go for that time.
+ * A node that closes waits for its visitors.
+ */
+static void visit(struct weft_queue *queue, uint64_t until_ns)
+{
+	struct weft_node *node = queue->owner;
+
+	atomic_fetch_add(&node->visitors, 1);
+	if (!atomic_load(&node->leaving)) {
+		pthread_mutex_unlock(&queue->lock);
+		(void)wf_turn_visit(&node->workers[0], is_over, queue, until_ns);
+		if (atomic_load(&queue->forked))
+			return;
+		pthread_mutex_lock(&queue->lock);
+	}
+	atomic_fetch_sub(&node->visitors, 1); /* the node may be gone from here on */
+}
+
+static void sleep_until(struct weft_queue *queue, uint64_t until_ns)
+{
+	struct timespec at = wf_clock_timespec(until_ns);
+
+	queue->waiting++;
+	atomic_fetch_add(&queue->owner->sleepers, 1);
+	pthread_cond_timedwait(&queue->filled, &queue->lock, &at);
+	if (queue->owner)
+		atomic_fetch_sub(&queue->owner->sleepers, 1);
+	queue->waiting--;
+}
+
+/*
+ * Let operations end, or wait for another thread that does, and let the lock go.  In a child that a
+ * callback forked meanwhile the lock may be held for ever.
+ */
 static void let_come(struct weft_queue *queue, uint64_t until_ns)
 {
 	struct wf_worker *worker = &queue->owner->workers[0];
-	struct timespec at = wf_clock_timespec(until_ns);
 
 	if (queue->manual && !queue->closing && pthread_equal(worker->thread, pthread_self())) {
 		pthread_mutex_unlock(&queue->lock);
 		wf_turn_until(worker, until_ns);
-		pthread_mutex_lock(&queue->lock);
-	} else {
-		queue->waiting++;
-		pthread_cond_timedwait(&queue->filled, &queue->lock, &at);
-		queue->waiting--;
+		return;
 	}
+	if (!queue->manual && !queue->closing)
+		visit(queue, until_ns);
+	if (atomic_load(&queue->forked))
+		return;
+	if (queue->owner && wf_list_empty(&queue->ended))
+		sleep_until(queue, until_ns);
+	pthread_mutex_unlock(&queue->lock);
 }
 
 int wf_completion_queue_check(const struct weft_queue *queue)
@@ -264,10 +318,6 @@ int wf_completion_queue_check(const struct weft_queue *queue)
 /* Returns 0 if operations may still come, and the caller may wait for them. */
 static int check_wait(const struct weft_queue *queue)
 {
-	int err = wf_completion_queue_check(queue);
-
-	if (err)
-		return err;
 	if (!queue->owner)
 		return wf_last_set(-ECANCELED, "the queue's node has closed");
 	if (is_inside(queue))
@@ -279,10 +329,17 @@ int wf_completion_queue_next(struct weft_queue *queue, struct weft_op **ops, siz
 			     uint64_t until_ns)
 {
 	bool late = false;
-	int count, err = 0;
+	int count, err;
 
-	pthread_mutex_lock(&queue->lock);
-	while (!(count = take(queue, ops, max)) && !late && !(err = check_wait(queue))) {
+	for (;;) {
+		err = wf_completion_queue_check(queue);
+		if (err)
+			return err;
+		pthread_mutex_lock(&queue->lock);
+		count = take(queue, ops, max);
+		err = count || late ? 0 : check_wait(queue);
+		if (count || late || err)
+			break;
 		let_come(queue, until_ns);
 		late = wf_clock_now() >= until_ns;
 	}

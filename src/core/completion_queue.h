@@ -83,6 +83,9 @@ void wf_completion_queue_release(struct weft_node *node);
 /* Drop a reference. */
 void wf_completion_queue_put(struct weft_queue *queue);
 
+/* Have no thread turn the loop of @node any more that waits for a queue. */
+void wf_completion_queue_leave(struct weft_node *node);
+
 /* Tell all queues that this thread closes @node, and runs its callbacks from now on. */
 void wf_completion_queue_node_closes(struct weft_node *node);
 

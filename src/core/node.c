@@ -415,6 +415,7 @@ static void drain(struct weft_node *node)
 
 void wf_node_close(struct weft_node *node)
 {
+	wf_completion_queue_leave(node);
 	if (!node->manual)
 		stop_workers(node, node->worker_count);
 	node->closing = true;

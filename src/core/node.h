@@ -36,6 +36,9 @@ struct weft_node {
 	uint64_t op_count;        /* operations ever made */
 	struct wf_freelist free_ops[WF_OP_KINDS];
 	struct wf_list queues;    /* struct weft_queue; changed under wf_fork_hold() */
+	atomic_bool leaving;      /* the node is about to close: no thread visits its loop any more */
+	atomic_uint visitors;     /* threads that turn its loop while they wait for a queue */
+	atomic_uint sleepers;     /* threads that sleep until something is in a queue */
 	atomic_uint freeing;      /* threads that free operations which name a queue */
 	struct wf_list peers;
 	struct wf_list streams;

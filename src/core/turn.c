@@ -12,7 +12,7 @@
 /* Leave the loop of @worker to its thread. */
 static void give(struct wf_worker *worker)
 {
-	bool alone = !atomic_load(&worker->node->waiting);
+	bool alone = !atomic_load(&worker->node->waiting) && !atomic_load(&worker->node->sleepers);
 
 	atomic_store_explicit(&worker->guest, 0, memory_order_relaxed);
 	if (wf_baton_give(&worker->baton, wf_clock_now(), alone))

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,6 +276,35 @@ static void threads_share_a_queue_and_closing_the_node_ends_their_waits(void **s
 	assert_int_equal(weft_node_close(there), 0);
 }
 
+static pthread_t waiter;
+static atomic_bool ran_on_waiter;
+
+static void note_thread(struct weft_op *op, void *arg)
+{
+	(void)op;
+	(void)arg;
+	if (pthread_equal(waiter, pthread_self()))
+		atomic_store(&ran_on_waiter, true);
+}
+
+/* The worker's thread may be quicker, but not every time. */
+static void a_thread_that_waits_for_a_queue_does_the_work_of_the_worker(void **state)
+{
+	struct weft_op_options options = WEFT_OP_OPTIONS_INIT;
+
+	(void)state;
+	open_nodes(WEFT_THREADED);
+	waiter = pthread_self();
+	atomic_store(&ran_on_waiter, false);
+	options.done = note_thread;
+	while (!atomic_load(&ran_on_waiter)) {
+		assert_int_equal(weft_ping(peer, &options, NULL), 0);
+		ping(NULL);
+		weft_op_free(next());
+	}
+	close_nodes();
+}
+
 static void operations_of_a_closed_queue_go_on(void **state)
 {
 	struct weft_op *kept, *lies, *runs;
@@ -421,6 +452,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_descriptor_asked_for_late_knows_of_what_lies_there),
 		cmocka_unit_test(nothing_comes_before_its_time_has_passed),
 		cmocka_unit_test(threads_share_a_queue_and_closing_the_node_ends_their_waits),
+		cmocka_unit_test(a_thread_that_waits_for_a_queue_does_the_work_of_the_worker),
 		cmocka_unit_test(operations_of_a_closed_queue_go_on),
 		cmocka_unit_test(the_owner_of_a_manual_node_drives_it_by_taking),
 		cmocka_unit_test(a_queue_is_refused_where_it_can_not_serve),
