@@ -8,6 +8,11 @@ void wf_chance_seed(uint64_t seed)
 	state = seed;
 }
 
+uint64_t wf_chance_here(void)
+{
+	return state;
+}
+
 /* splitmix64: any seed will do. */
 uint64_t wf_chance_below(uint64_t n)
 {

@@ -10,6 +10,9 @@
 
 void wf_chance_seed(uint64_t seed);
 
+/* Returns the seed with which draws go on as they would from here. */
+uint64_t wf_chance_here(void);
+
 /* Draw from 0 to @n - 1; 0 if @n is 0. */
 uint64_t wf_chance_below(uint64_t n);
 

@@ -14,6 +14,7 @@
 #include "link/lease.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/onesided.h"
+#include "tests/sim/staying.h"
 #include "util/clock.h"
 
 #define SLACK_NS (8 * WF_NS_PER_MS) /* from a deadline to the next look of the node and the test */
@@ -482,6 +483,7 @@ static void look(uint64_t views_until_ns)
 	}
 	look_at_items(views_until_ns);
 	wf_onesided_look();
+	wf_staying_look();
 }
 
 void wf_checker_look(void)
@@ -733,6 +735,7 @@ void wf_checker_finish(unsigned nodes)
 
 	finish_items();
 	wf_onesided_finish();
+	wf_staying_finish();
 	for (unsigned i = 0; i < group_count; i++) {
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			const struct wf_leg *leg = &groups[i].legs[j];

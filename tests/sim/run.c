@@ -16,6 +16,7 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/onesided.h"
+#include "tests/sim/staying.h"
 #include "tests/sim/traffic.h"
 #include "util/clock.h"
 
@@ -168,6 +169,7 @@ static void plan(struct wf_tally *tally)
 		.healed_ns = run.harmless ? 0 : now + BUSY_NS,
 	};
 	wf_onesided_plan(&traffic, &checks);
+	wf_staying_plan(&traffic, &checks);
 	wf_checker_start(&checks);
 }
 

@@ -4,6 +4,7 @@
 #include "core/op.h"
 #include "core/worker.h"
 #include "tests/sim/onesided.h"
+#include "tests/sim/staying.h"
 
 /* What an operation is doing, or WF_STATES: nothing any more. */
 static enum wf_state state_of_outgoing(const struct wf_outgoing *p, enum wf_state waiting,
@@ -120,14 +121,24 @@ static enum wf_state state_of_put(const struct wf_putting *p)
 	return WF_STATES;
 }
 
-/* Of all but a send of a channel. */
+static enum wf_state state_of_staying(const struct wf_op_recv_many *many)
+{
+	return atomic_load(&many->out) < many->max ? WF_STATE_STAYING_WAITING
+						   : WF_STATE_STAYING_FULL;
+}
+
 static enum wf_state state_of_op(const struct weft_op *op)
 {
 	if (!op || !op->started || op->finished)
 		return WF_STATES;
 	switch (op->class->kind) {
 	case WF_OP_SEND:
+		if (!op->send.attached)
+			return state_of_outgoing(&op->send.sending.outgoing, WF_STATE_SEND_WAITING,
+						 WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED);
 		return state_of_attachment(&op->send.sending);
+	case WF_OP_RECV_MANY:
+		return state_of_staying(&op->recv_many);
 	case WF_OP_RECV:
 		return state_of_receive(&op->recv.receiving);
 	case WF_OP_CALL:
@@ -252,7 +263,10 @@ static void count_attachments(struct wf_tally *tally, enum wf_fault fault,
 		count(tally, fault, WF_STATE_ATTACHMENTS_KEPT);
 }
 
-/* What goes over @link beside messages, both ways; who receives it is an operation. */
+/*
+ * What goes over @link beside messages, both ways, and tensors that receives that stay have
+ * claimed; who receives it is an operation.
+ */
 static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struct wf_link *link)
 {
 	const struct wf_worker *worker = worker_of(link);
@@ -274,8 +288,9 @@ static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struc
 	WF_LIST_EACH(node, &worker->node->ops) {
 		const struct weft_op *op = WF_CONTAINER(node, struct weft_op, node);
 
-		if (op->class->kind == WF_OP_RECV && op->recv.receiving.attached && op->recv.receiving.got_from &&
-		    wf_link_real(op->recv.receiving.got_from) == link)
+		if (op->class->kind == WF_OP_RECV &&
+		    (op->recv.receiving.attached || op->class == &wf_recv_one_class) &&
+		    op->recv.receiving.got_from && wf_link_real(op->recv.receiving.got_from) == link)
 			count(tally, fault, state_of_op(op));
 	}
 }
@@ -321,6 +336,32 @@ static void count_accesses(struct wf_tally *tally, enum wf_fault fault, unsigned
 	}
 }
 
+/* Receives that stay and sends to them, as count_accesses(). */
+static void count_staying(struct wf_tally *tally, enum wf_fault fault, unsigned node,
+			  unsigned other)
+{
+	unsigned receive_count, send_count;
+	const struct wf_staying_receive *receives = wf_staying_receives(&receive_count);
+	const struct wf_staying_send *sends = wf_staying_sends(&send_count);
+
+	for (const struct wf_staying_receive *r = receives; r < receives + receive_count; r++) {
+		unsigned owner = r->channel->receiver, from = r->channel->from;
+
+		if (wf_staying_receive_is_live(r) &&
+		    ((owner == node && (from == owner || from == other || other == node)) ||
+		     (owner == other && (from == owner || from == node))))
+			count(tally, fault, state_of_op(r->flight.op));
+	}
+	for (const struct wf_staying_send *s = sends; s < sends + send_count; s++) {
+		unsigned owner = s->channel->receiver;
+
+		if (wf_staying_send_is_live(s) &&
+		    ((s->node == node && (owner == other || other == node)) ||
+		     (s->node == other && owner == node)))
+			count(tally, fault, state_of_op(s->flight.op));
+	}
+}
+
 void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node, unsigned other)
 {
 	unsigned group_count;
@@ -335,6 +376,7 @@ void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node,
 		}
 	}
 	count_accesses(tally, fault, node, other);
+	count_staying(tally, fault, node, other);
 	/* One and the same: it has struck the node alone, and all of its links. */
 	for (unsigned i = 0; node == other && i < wf_world_population(); i++)
 		if (i != node)

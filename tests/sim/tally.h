@@ -47,6 +47,7 @@ enum wf_state {
 	WF_STATE_SEND_WITHDRAWING,
 	WF_STATE_RECEIVE_WAITING, WF_STATE_RECEIVE_MEMORY, WF_STATE_RECEIVE_PULLING,
 	WF_STATE_RECEIVE_STOPPING,
+	WF_STATE_STAYING_WAITING, WF_STATE_STAYING_FULL,
 	WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED, WF_STATE_CALL_OFFERED,
 	WF_STATE_CALL_DELIVERED, WF_STATE_CALL_REPLY, WF_STATE_CALL_BUFFERS,
 	WF_STATE_SERVED_REQUEST, WF_STATE_SERVED_HANDLING, WF_STATE_SERVED_REPLYING,
@@ -72,6 +73,7 @@ struct wf_tally {
 	uint64_t children, orphans;  /* calls made by handlers; those that ended with a parent */
 	uint64_t attached, received; /* operations of attachments that were begun */
 	uint64_t gets, puts, notes;  /* operations that were begun; notes that were taken */
+	uint64_t staying, told;      /* receives that stay and were begun; tensors that they told */
 	uint64_t injected[WF_FAULTS];
 	uint64_t seeds[WF_FAULTS];            /* runs in which the fault came */
 	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which the two came */

@@ -360,6 +360,155 @@ static bool carry_snapshot(void)
 					.flags = WEFT_SNAPSHOT });
 }
 
+/*
+ * A receive that stays, with one tensor out at a time, and three for it, of which the second is
+ * pulled.
+ */
+#define STAYING 3
+
+static struct {
+	struct trip receive, sends[STAYING];
+	uint8_t sources[STAYING][BIG];
+	unsigned told[STAYING], failed;
+} staying;
+
+/* Each has its own length. */
+static size_t staying_bytes(unsigned number)
+{
+	return number == 1 ? BIG : SMALL + number;
+}
+
+static void note_tensor(struct weft_op *op)
+{
+	const struct weft_tensor *t = weft_op_tensor(op, NULL);
+	unsigned number = t->shape[0] == BIG ? 1 : (unsigned)t->shape[0] - SMALL;
+
+	assert_true(number < STAYING);
+	assert_int_equal(t->shape[0], staying_bytes(number));
+	assert_true(wf_world_is_filled(t->data, staying_bytes(number), step + number));
+	assert_int_equal(staying.told[number]++, 0);
+}
+
+static void told(struct weft_op *op, void *arg)
+{
+	struct trip *t = arg;
+
+	assert_int_equal(t->outcomes, 0); /* the end of the receive is told last */
+	if (op == t->op) {
+		t->outcomes++;
+		t->ended_ns = wf_clock_now();
+		t->status = weft_op_status(op);
+		assert_int_not_equal(t->status, WEFT_OK);
+		return;
+	}
+	if (weft_op_status(op) == WEFT_OK)
+		note_tensor(op);
+	else
+		staying.failed++;
+	weft_op_free(op);
+}
+
+static void begin_staying(struct weft_peer *from)
+{
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
+
+	staying.receive = (struct trip){ .want = WEFT_CANCELLED };
+	options.flags = WEFT_RECV_MANY;
+	options.many_max = 1;
+	options.op.done = told;
+	options.op.arg = &staying.receive;
+	while (wf_nth_again(weft_recv(wf_world_node(1), from, step, "key", 3, NULL, &options,
+				      &staying.receive.op)))
+		;
+}
+
+static void send_to_staying(unsigned number)
+{
+	struct trip *t = &staying.sends[number];
+	struct weft_send_options options = { .size = sizeof(options), .op = options_of(t) };
+	int64_t shape = (int64_t)staying_bytes(number);
+	struct weft_tensor tensor = {
+		.data = staying.sources[number], .device = { WEFT_CPU, 0 }, .ndim = 1,
+		.dtype = { WEFT_UINT, 8, 1 }, .shape = &shape,
+	};
+
+	*t = (struct trip){ .source = staying.sources[number], .source_bytes = (size_t)shape };
+	wf_world_fill(t->source, t->source_bytes, step + number);
+	while (wf_nth_again(weft_send(peer, step, "key", 3, &tensor, &options, &t->op)))
+		;
+}
+
+/* Tensors that were sent well, and neither were told nor have failed. */
+static unsigned missing(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < STAYING; i++)
+		count += staying.sends[i].status == WEFT_OK && !staying.told[i];
+	return count > staying.failed ? count - staying.failed : 0;
+}
+
+static bool staying_is_over(void *none)
+{
+	(void)none;
+	return staying.receive.outcomes ||
+	       (all_ended(&(struct trips){ staying.sends, STAYING }) && !missing());
+}
+
+static uint64_t peers_lost(void)
+{
+	return wf_world_count(0).peers_lost + wf_world_count(1).peers_lost;
+}
+
+/*
+ * A receive for which there is no memory ends, and what has come waits for the next.  Returns false
+ * when a tensor is lost, which may be only with its peer.
+ */
+static bool tell_all(void)
+{
+	unsigned tries = 0;
+
+	while (wf_world_run(staying_is_over, NULL, DEADLINE_NS + 2 * S)) {
+		const struct trip *t = &staying.receive;
+
+		if (!t->outcomes)
+			return true;
+		if (t->status == WEFT_CANCELLED || t->status == WEFT_DEADLINE_EXCEEDED)
+			fail_msg("a receive that stays ends with %s: %s", weft_status_name(t->status),
+				 weft_op_message(t->op));
+		if (!wf_nth_failed() || !weft_op_message(t->op)[0] || tries++ > wf_nth_row())
+			fail_msg("a receive does not stay: %s", weft_op_message(t->op));
+		weft_op_free(t->op);
+		begin_staying(back);
+	}
+	return false;
+}
+
+static bool stay(void)
+{
+	uint64_t lost = peers_lost();
+	bool well;
+
+	step += STAYING;
+	memset(staying.told, 0, sizeof(staying.told));
+	staying.failed = 0;
+	begin_staying(back);
+	for (unsigned i = 0; i < STAYING; i++)
+		send_to_staying(i);
+	if (!tell_all() && peers_lost() == lost)
+		fail_msg("%u tensors are lost", missing());
+	weft_cancel(staying.receive.op);
+	well = land(staying.sends, STAYING) & land(&staying.receive, 1);
+	for (unsigned i = 0; i < STAYING; i++)
+		well &= staying.told[i] == 1;
+	free_all(staying.sends, STAYING);
+	free_all(&staying.receive, 1);
+	while (wf_nth_again(weft_step_end(wf_world_node(1), step)))
+		;
+	step += STAYING;
+	return well;
+}
+
 static bool do_call(size_t bytes, enum weft_status status)
 {
 	struct trip t = { .want = status };
@@ -884,6 +1033,7 @@ static void close_nodes(void)
 	receive(&t[1], back, SMALL, INTO_BUFFER);
 	step++;
 	receive(&t[2], NULL, SMALL, INTO_BUFFER);
+	begin_staying(NULL);
 	call(&t[3], BIG);
 	wf_world_pass(3 * MS);
 	weft_stub_close(stub);
@@ -900,8 +1050,10 @@ static void close_nodes(void)
 	assert_int_equal(t[1].outcomes, 1);
 	wf_world_leave(1);
 	assert_int_equal(t[2].outcomes, 1);
+	assert_int_equal(staying.receive.outcomes, 1);
 	assert_int_equal(accesses[NEXT].outcomes, 1);
 	free_all(t, 4);
+	free_all(&staying.receive, 1);
 	free_all(accesses, ACCESSES);
 	assert_int_equal(wf_world_close(), 0);
 }
@@ -909,7 +1061,8 @@ static void close_nodes(void)
 static void run_script(unsigned shape)
 {
 	static bool (*const attempts[])(void) = {
-		ping, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
+		/* The receive that stays comes first, for later ones find memory of earlier operations. */
+		ping, stay, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
 		carry_snapshot, carry_shared, call_small, call_big, talk, attached, use_window,
 		use_window_without_sums, cancel_all, abort_step,
 		look, dump, ping,

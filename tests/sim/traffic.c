@@ -16,6 +16,7 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/onesided.h"
+#include "tests/sim/staying.h"
 #include "util/clock.h"
 
 #define MS WF_NS_PER_MS
@@ -661,6 +662,7 @@ void wf_traffic_bereave(unsigned number)
 	}
 	wf_cargo_bereave(number);
 	wf_onesided_bereave(number);
+	wf_staying_bereave(number);
 }
 
 void wf_traffic_leave(unsigned number)
@@ -776,18 +778,20 @@ void wf_traffic_end_steps(void)
 	for (unsigned i = 0; i < node_count; i++)
 		for (unsigned j = 0; j < group_count && !wf_faults_is_gone(i); j++)
 			assert_int_equal(weft_step_end(wf_world_node(i), groups[j].step), 0);
+	wf_staying_end_steps();
 }
 
 uint64_t wf_traffic_run(void)
 {
-	uint64_t now = wf_clock_now(), next, cargo_next, onesided_next;
+	uint64_t now = wf_clock_now(), next, cargo_next, onesided_next, staying_next;
 
 	wf_world_on_call(handle);
 	next = wf_talk_serve(now);
 	cargo_next = wf_cargo_run(now);
 	onesided_next = wf_onesided_run(now);
+	staying_next = wf_staying_run(wf_clock_now());
 	now = wf_clock_now();
-	next = WF_MIN(next, WF_MIN(cargo_next, onesided_next));
+	next = WF_MIN(WF_MIN(next, cargo_next), WF_MIN(onesided_next, staying_next));
 	for (unsigned i = 0; i < group_count; i++) {
 		uint64_t meddle_ns = meddle(&groups[i], now), group_ns = run_group(&groups[i], now);
 
@@ -801,6 +805,8 @@ uint64_t wf_traffic_run(void)
 
 bool wf_traffic_is_over(void)
 {
+	bool windows_are_over;
+
 	for (unsigned i = 0; i < leg_count; i++) {
 		const struct wf_leg *leg = &legs[i];
 
@@ -808,7 +814,11 @@ bool wf_traffic_is_over(void)
 		    (!leg->begun && !leg->parent && !wf_faults_is_gone(leg->node)))
 			return false;
 	}
-	return wf_cargo_is_over() && wf_onesided_is_over();
+	if (!wf_cargo_is_over())
+		return false;
+	/* Both wait for what may come late, side by side. */
+	windows_are_over = wf_onesided_is_over();
+	return wf_staying_is_over() && windows_are_over;
 }
 
 void wf_traffic_release(void)
@@ -820,6 +830,7 @@ void wf_traffic_release(void)
 	}
 	wf_cargo_release();
 	wf_onesided_release();
+	wf_staying_release();
 }
 
 void wf_traffic_free(void)
@@ -831,5 +842,6 @@ void wf_traffic_free(void)
 	wf_talk_forget_servers();
 	wf_cargo_free();
 	wf_onesided_free();
+	wf_staying_free();
 	group_count = leg_count = 0;
 }
