@@ -51,6 +51,14 @@ WEFT_API int weft_window_describe(const struct weft_window *window, void *descri
 				  size_t *bytes);
 
 /*
+ * Publish @window by @key, at most WEFT_KEY_BYTES_MAX bytes, which is copied, until it closes: a peer
+ * that asks for the key gets its descriptor, as a reply of the service weft.windows.Windows, which
+ * interceptors may refuse.  A window may have several keys.  -EEXIST: a window of this node has that
+ * one.  -EINVAL: the key is too long.  -ENOMEM.  -EDEADLK inside a callback.  Threads: any.
+ */
+WEFT_API int weft_window_publish(struct weft_window *window, const void *key, size_t key_bytes);
+
+/*
  * Close @window and wait until no byte of it moves any more, at most 0.5 s on a connected rail and
  * 2 s on a shared one.  Puts and gets that are under way end with NOT_FOUND, as all later ones do;
  * operations that wait for its notes end with CANCELLED, and notes that nobody took are dropped.
@@ -105,6 +113,21 @@ WEFT_API const struct weft_note *weft_op_note(const struct weft_op *op);
  */
 WEFT_API int weft_window_import(struct weft_peer *peer, const void *descriptor, size_t bytes,
 				struct weft_remote **remote);
+
+/*
+ * Find the window that @peer publishes, or will publish before the operation's deadline, by @key,
+ * which is copied.  @op has found it when it ends with WEFT_OK: see weft_op_remote().  @op may not
+ * be NULL.  NOT_FOUND: none was published by then; UNIMPLEMENTED: nor any by another key.
+ * Threads: any, callback.
+ */
+WEFT_API int weft_window_find(struct weft_peer *peer, const void *key, size_t key_bytes,
+			      const struct weft_op_options *options, struct weft_op **op);
+
+/*
+ * Import the window that @op has found, as weft_window_import() does.  -EINVAL: @op has found none.
+ * -ECANCELED: its node has closed.  Threads: any, callback.
+ */
+WEFT_API int weft_op_remote(const struct weft_op *op, struct weft_remote **remote);
 
 /*
  * Give up a remote window, before its node closes; accepts NULL.  Operations that use it go on.

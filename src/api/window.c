@@ -8,6 +8,8 @@
 #include "core/node_window.h"
 #include "core/note.h"
 #include "core/op.h"
+#include "core/publish.h"
+#include "core/tensor.h"
 #include "util/clock.h"
 
 static int check(const struct weft_window *window)
@@ -45,8 +47,6 @@ int weft_window_open(struct weft_node *node, void *memory, size_t bytes, unsigne
 
 int weft_window_describe(const struct weft_window *window, void *descriptor, size_t *bytes)
 {
-	struct wf_access_descriptor d;
-	struct wf_bytes_writer w;
 	int err = check(window);
 
 	if (err || WF_NEED(descriptor) || WF_NEED(bytes))
@@ -54,15 +54,18 @@ int weft_window_describe(const struct weft_window *window, void *descriptor, siz
 	if (*bytes < WF_ACCESS_DESCRIPTOR_BYTES)
 		return wf_last_set(-ENOSPC, "the descriptor has %d bytes, and there is room for %zu",
 				   WF_ACCESS_DESCRIPTOR_BYTES, *bytes);
-	d = (struct wf_access_descriptor){
-		.window = window->window.name,
-		.bytes = window->window.bytes,
-		.rights = (uint8_t)window->window.rights,
-	};
-	w = wf_bytes_writer(descriptor, *bytes);
-	wf_access_descriptor_put(&w, &d);
+	wf_node_window_describe(window, descriptor);
 	*bytes = WF_ACCESS_DESCRIPTOR_BYTES;
 	return 0;
+}
+
+int weft_window_publish(struct weft_window *window, const void *key, size_t key_bytes)
+{
+	int err = check_outside(window);
+
+	if (!err)
+		err = wf_tensor_check_key(key, key_bytes);
+	return err ? err : wf_publish_add(window, key, key_bytes);
 }
 
 int weft_window_close(struct weft_window *window)
@@ -112,6 +115,33 @@ int weft_window_import(struct weft_peer *peer, const void *descriptor, size_t by
 	if (err || WF_NEED(descriptor) || WF_NEED(remote))
 		return err ? err : -EINVAL;
 	return wf_rma_import(peer, descriptor, bytes, remote);
+}
+
+int weft_window_find(struct weft_peer *peer, const void *key, size_t key_bytes,
+		     const struct weft_op_options *options, struct weft_op **op)
+{
+	int err;
+
+	if (WF_NEED(peer) || WF_NEED(op))
+		return -EINVAL;
+	err = wf_check_node(peer->owner);
+	if (!err)
+		err = wf_tensor_check_key(key, key_bytes);
+	return err ? err : wf_publish_find(peer, key, key_bytes, options, op);
+}
+
+int weft_op_remote(const struct weft_op *op, struct weft_remote **remote)
+{
+	int err;
+
+	if (WF_NEED(op) || WF_NEED(remote))
+		return -EINVAL;
+	if (!op->owner)
+		return wf_last_set(-ECANCELED, "the operation's node has closed");
+	err = wf_check_node(op->owner);
+	if (!err && !wf_op_ended(op))
+		err = wf_last_set(-EINVAL, "the operation has not ended");
+	return err ? err : wf_publish_found(op, remote);
 }
 
 void weft_remote_close(struct weft_remote *remote)

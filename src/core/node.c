@@ -181,6 +181,9 @@ static void forget_services(struct weft_node *node)
 		wf_serve_forget(WF_CONTAINER(at, struct wf_service_pb, mine));
 	free(node->reflection);
 	node->reflection = NULL;
+	wf_publish_forget(node, NULL);
+	free(node->published.service);
+	node->published.service = NULL;
 	wf_health_close(node->health);
 	node->health = NULL;
 }
@@ -310,6 +313,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->peers);
 	wf_list_init(&n->streams);
 	wf_list_init(&n->windows);
+	wf_list_init(&n->published.names);
 	wf_list_init(&n->remotes);
 	wf_list_init(&n->regions);
 	wf_list_init(&n->served);

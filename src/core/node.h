@@ -9,6 +9,7 @@
 #define WF_CORE_NODE_H
 
 #include <weft/weft.h>
+#include "core/publish.h"
 #include "core/worker.h"
 #include "util/freelist.h"
 
@@ -49,6 +50,7 @@ struct weft_node {
 	struct wf_list served;    /* struct wf_service_pb */
 	struct weft_interceptor *interceptors; /* interceptor_count, in the order of asking */
 	unsigned interceptor_count;
+	struct wf_publish published;
 	void *reflection;         /* the service; NULL: not served; freed by free() */
 	struct wf_health *health; /* the service; NULL: not served; under the lock */
 	void (*health_changed)(struct weft_node *node); /* under the lock; NULL: nobody is told */

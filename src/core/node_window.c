@@ -217,6 +217,7 @@ int wf_node_window_close(struct weft_window *window)
 	unsigned count = node->worker_count;
 	int err;
 
+	wf_publish_forget(node, window);
 	wf_window_remove(&node->window_table, &window->window);
 	window->end_task.run = end;
 	atomic_store(&window->busy, count);
@@ -236,6 +237,17 @@ int wf_node_window_close(struct weft_window *window)
 	pthread_mutex_unlock(&node->lock);
 	wf_node_window_free(window);
 	return 0;
+}
+
+void wf_node_window_describe(const struct weft_window *window, void *descriptor)
+{
+	struct wf_bytes_writer w = wf_bytes_writer(descriptor, WF_ACCESS_DESCRIPTOR_BYTES);
+
+	wf_access_descriptor_put(&w, &(struct wf_access_descriptor){
+					     .window = window->window.name,
+					     .bytes = window->window.bytes,
+					     .rights = (uint8_t)window->window.rights,
+				     });
 }
 
 /* Waiting */

@@ -48,6 +48,9 @@ int wf_node_window_close(struct weft_window *window);
 /* Free @window, whose node has no worker any more. */
 void wf_node_window_free(struct weft_window *window);
 
+/* Write the descriptor of @window, WF_ACCESS_DESCRIPTOR_BYTES. */
+void wf_node_window_describe(const struct weft_window *window, void *descriptor);
+
 /* Wait for @count puts, as weft_window_wait() does.  Threads: any. */
 int wf_node_window_wait(struct weft_window *window, uint64_t count, uint64_t until_ns);
 

@@ -1512,6 +1512,92 @@ static void bytes_that_were_damaged_on_their_way_are_data_loss(void **state)
 
 /* Lanes */
 
+/* Publishing */
+
+static void look_for(struct wf_flight *f, const char *key, uint64_t timeout_ns)
+{
+	struct weft_op_options options = wf_flight_begin(f, timeout_ns);
+
+	assert_int_equal(weft_window_find(wf_world_peer(PEER, OWNER), key, strlen(key), &options,
+					  &f->op), 0);
+}
+
+static void get_first_bytes(struct weft_remote *from)
+{
+	struct weft_access_options options = { .size = sizeof(options) };
+	const struct weft_block block = { accesses[0].local, 0, 100 };
+	struct wf_flight f;
+
+	options.op = wf_flight_begin(&f, LIMIT_NS);
+	assert_int_equal(weft_get(from, &block, 1, &options, &f.op), 0);
+	wf_flight_land(&f, 1, LIMIT_NS);
+	assert_int_equal(f.status, WEFT_OK);
+	assert_memory_equal(accesses[0].local, memory, 100);
+	wf_flight_free(&f, 1);
+}
+
+static void a_window_is_found_by_the_key_that_it_is_published_by(void **state)
+{
+	struct weft_remote *found[3];
+	struct wf_flight f[3];
+
+	(void)state;
+	how = BY_LOAN;
+	open_world(WF_WORLD_CONNECTED, false);
+	/* Nothing is published yet: the first must ask again. */
+	look_for(&f[0], "weights", LIMIT_NS);
+	wf_world_pass(300 * MS);
+	assert_int_equal(f[0].outcomes, 0);
+	assert_int_equal(weft_window_publish(window, "caches", 6), 0);
+	wf_world_pass(300 * MS);
+	assert_int_equal(f[0].outcomes, 0);
+	assert_int_equal(weft_window_publish(window, "weights", 7), 0);
+	look_for(&f[1], "caches", LIMIT_NS);
+	look_for(&f[2], "weights", LIMIT_NS);
+	assert_int_equal(weft_op_remote(f[1].op, &found[1]), -EINVAL);
+	wf_flight_land(f, 3, S);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(f[i].status, WEFT_OK);
+		assert_int_equal(weft_op_remote(f[i].op, &found[i]), 0);
+		assert_int_equal(weft_remote_bytes(found[i]), WINDOW_BYTES);
+		get_first_bytes(found[i]);
+		weft_remote_close(found[i]);
+	}
+	wf_flight_free(f, 3);
+	weft_remote_close(remote);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_key_is_free_again_when_its_window_has_closed(void **state)
+{
+	struct weft_window *other;
+	struct weft_remote *found;
+	struct wf_flight f;
+
+	(void)state;
+	how = BY_LOAN;
+	open_world(WF_WORLD_CONNECTED, true);
+	assert_int_equal(weft_window_publish(window, "k", 1), 0);
+	assert_int_equal(weft_window_open(wf_world_node(OWNER), memory, 200, WEFT_WINDOW_READ,
+					  &other), 0);
+	assert_int_equal(weft_window_publish(other, "k", 1), -EEXIST);
+	assert_int_equal(weft_window_close(window), 0);
+	look_for(&f, "k", 900 * MS);
+	wf_flight_land(&f, 1, S);
+	assert_int_equal(f.status, WEFT_NOT_FOUND);
+	assert_int_equal(weft_op_remote(f.op, &found), -EINVAL);
+	wf_flight_free(&f, 1);
+	assert_int_equal(weft_window_publish(other, "k", 1), 0);
+	look_for(&f, "k", S);
+	wf_flight_land(&f, 1, S);
+	assert_int_equal(weft_op_remote(f.op, &found), 0);
+	assert_int_equal(weft_remote_bytes(found), 200);
+	wf_flight_free(&f, 1);
+	weft_remote_close(found);
+	weft_remote_close(remote);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Two columns of a matrix, which change their order on the way. */
 static void a_list_of_even_distances_moves_what_it_says(void **state)
 {
@@ -1618,6 +1704,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_descriptor_that_is_forged_opens_nothing),
 		cmocka_unit_test(a_loan_with_a_checksum_is_refused),
 		cmocka_unit_test(bytes_that_were_damaged_on_their_way_are_data_loss),
+		cmocka_unit_test(a_window_is_found_by_the_key_that_it_is_published_by),
+		cmocka_unit_test(a_key_is_free_again_when_its_window_has_closed),
 		cmocka_unit_test(a_list_of_even_distances_moves_what_it_says),
 		cmocka_unit_test(gets_and_puts_use_lanes),
 	};

@@ -243,6 +243,7 @@ static bool try_windows(void)
 
 	return refused(weft_window_open(node, windowed, 1, WEFT_WINDOW_READ, &w)) &&
 	       refused(weft_window_describe(window, descriptor, &bytes)) &&
+	       refused(weft_window_publish(window, "k", 1)) &&
 	       refused(weft_window_wait(window, 2, WEFT_FOREVER)) &&
 	       refused(weft_window_next(window, NULL, &op)) && weft_window_puts(window) == 1;
 }
@@ -259,6 +260,8 @@ static bool try_remotes(void)
 	struct weft_op *op;
 
 	return refused(weft_window_import(peer, windowed, sizeof(windowed), &r)) &&
+	       refused(weft_window_find(peer, "k", 1, NULL, &op)) &&
+	       refused(weft_op_remote(received, &r)) &&
 	       refused(weft_get(remote, &block, 1, NULL, &op)) &&
 	       refused(weft_put(remote, &block, 1, NULL, &op)) &&
 	       weft_remote_bytes(remote) == sizeof(windowed) &&
@@ -769,6 +772,7 @@ static const struct {
 	{ "weft_op_note", try_op_note },
 	{ "weft_op_path", try_op_path },
 	{ "weft_op_peer", try_op_peer },
+	{ "weft_op_remote", try_remotes },
 	{ "weft_op_receive", try_receive },
 	{ "weft_op_status", try_op_status },
 	{ "weft_op_take", try_op_take },
@@ -823,9 +827,11 @@ static const struct {
 	{ "weft_wait_all", try_waits },
 	{ "weft_wait_any", try_waits },
 	{ "weft_window_describe", try_windows },
+	{ "weft_window_find", try_remotes },
 	{ "weft_window_import", try_remotes },
 	{ "weft_window_next", try_windows },
 	{ "weft_window_open", try_windows },
+	{ "weft_window_publish", try_windows },
 	{ "weft_window_puts", try_windows },
 	{ "weft_window_wait", try_windows },
 	{ "weft_served_fail", try_call_fail },

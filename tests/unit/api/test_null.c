@@ -176,6 +176,7 @@ static void windows(void **state)
 	REFUSED(weft_window_describe(window, NULL, &bytes), "descriptor");
 	REFUSED(weft_window_describe(window, descriptor, NULL), "bytes");
 	assert_int_equal(weft_window_describe(window, descriptor, &bytes), 0);
+	REFUSED(weft_window_publish(NULL, "k", 1), "window");
 	GIVES(weft_window_puts(NULL), 0, "window");
 	REFUSED(weft_window_wait(NULL, 0, 0), "window");
 	REFUSED(weft_window_next(NULL, NULL, &op), "window");
@@ -186,6 +187,10 @@ static void windows(void **state)
 	REFUSED(weft_window_import(peer, NULL, bytes, &remote), "descriptor");
 	REFUSED(weft_window_import(peer, descriptor, bytes, NULL), "remote");
 	assert_int_equal(weft_window_import(peer, descriptor, bytes, &remote), 0);
+	REFUSED(weft_window_find(NULL, "k", 1, NULL, &op), "peer");
+	REFUSED(weft_window_find(peer, "k", 1, NULL, NULL), "op");
+	REFUSED(weft_op_remote(NULL, &remote), "op");
+	REFUSED(weft_op_remote(op, NULL), "remote");
 	GIVES(weft_remote_bytes(NULL), 0, "remote");
 	GIVES(weft_remote_rights(NULL), 0, "remote");
 	REFUSED(weft_get(NULL, &block, 1, NULL, &op), "remote");
