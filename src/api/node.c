@@ -78,7 +78,9 @@ int weft_peer_on_change(struct weft_peer *peer,
 					const char *why, void *arg),
 			void *arg)
 {
-	return WF_NEED(peer) ? -EINVAL : wf_peer_change_listen(peer, changed, arg);
+	const struct wf_peer_change_listener listener = { changed, arg };
+
+	return WF_NEED(peer) ? -EINVAL : wf_peer_change_listen(peer, listener);
 }
 
 const char *weft_peer_name(const struct weft_peer *peer)

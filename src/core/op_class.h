@@ -85,7 +85,7 @@ struct wf_op_class {
 };
 
 extern const struct wf_op_class wf_ping_class, wf_send_class, wf_recv_class,
-	wf_recv_one_class, wf_recv_many_class, wf_rpc_class,
+	wf_recv_many_class, wf_rpc_class,
 	wf_streaming_write_class, wf_streaming_read_class, wf_rma_get_class,
 	wf_rma_put_class, wf_note_class;
 

@@ -15,10 +15,7 @@
 struct wf_peer_change {
 	struct weft_peer *peer;
 
-	/* under the node's lock */
-	void (*changed)(struct weft_peer *peer, enum weft_peer_state state, const char *why,
-			void *arg);
-	void *arg;
+	struct wf_peer_change_listener listener; /* under the node's lock */
 
 	atomic_bool looking; /* look_task is under way */
 	struct wf_loop_task look_task;
@@ -34,17 +31,14 @@ struct wf_peer_change {
 static void tell(struct wf_peer_change *c, enum weft_peer_state state, const char *why)
 {
 	struct weft_node *node = c->peer->owner;
-	void (*changed)(struct weft_peer *peer, enum weft_peer_state state, const char *why,
-			void *arg);
-	void *arg;
+	struct wf_peer_change_listener l;
 
 	c->told = state;
 	pthread_mutex_lock(&node->lock);
-	changed = c->changed;
-	arg = c->arg;
+	l = c->listener;
 	pthread_mutex_unlock(&node->lock);
-	if (changed)
-		changed(c->peer, state, why, arg);
+	if (l.changed)
+		l.changed(c->peer, state, why, l.arg);
 }
 
 /* Returns what @peer is now; 0: it was not met, or is gone. */
@@ -121,10 +115,7 @@ static void look(struct wf_loop_task *task)
 	defer(c, at);
 }
 
-int wf_peer_change_listen(struct weft_peer *peer,
-			  void (*changed)(struct weft_peer *peer, enum weft_peer_state state,
-					  const char *why, void *arg),
-			  void *arg)
+int wf_peer_change_listen(struct weft_peer *peer, struct wf_peer_change_listener listener)
 {
 	struct weft_node *node = peer->owner;
 	struct wf_peer_change *c;
@@ -140,8 +131,7 @@ int wf_peer_change_listen(struct weft_peer *peer,
 	c = peer->change;
 	if (c) {
 		c->peer = peer;
-		c->changed = changed;
-		c->arg = arg;
+		c->listener = listener;
 	}
 	pthread_mutex_unlock(&node->lock);
 	if (!c)

@@ -16,11 +16,15 @@
 struct wf_peer_change;
 struct wf_worker;
 
-/* Let @changed listen to @peer, in the place of any before.  -ENOMEM: recorded.  Threads: any. */
-int wf_peer_change_listen(struct weft_peer *peer,
-			  void (*changed)(struct weft_peer *peer, enum weft_peer_state state,
-					  const char *why, void *arg),
-			  void *arg);
+/* A program's callback. */
+struct wf_peer_change_listener {
+	void (*changed)(struct weft_peer *peer, enum weft_peer_state state, const char *why,
+			void *arg); /* NULL: none */
+	void *arg;
+};
+
+/* Let @listener hear of @peer, in the place of any before.  -ENOMEM: recorded.  Threads: any. */
+int wf_peer_change_listen(struct weft_peer *peer, struct wf_peer_change_listener listener);
 
 /* Note that the peer of @link is up or drains; or with @e that it is gone. */
 void wf_peer_change_note(struct wf_worker *worker, const struct wf_link *link,

@@ -124,13 +124,10 @@ static void free_recv(struct weft_op *op)
 	wf_kind_close(r->device);
 	if (op->owner && r->chunk)
 		wf_memory_free(op->owner, r->chunk);
-	free(op->recv.parts);
-}
-
-static void free_one(struct weft_op *op)
-{
-	free_recv(op);
-	wf_recv_many_freed(op->recv.one_of, !op->owner);
+	if (op->recv.parts)
+		free(op->recv.parts);
+	else if (op->recv.one_of)
+		wf_recv_many_freed(op->recv.one_of, !op->owner);
 }
 
 /* The pool and the peers are freed with the node. */
@@ -195,29 +192,27 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 
 #define BYTES (offsetof(struct weft_op, recv) + sizeof(struct wf_op_recv))
 
-/* All that receives of one tensor have in common. */
-#define ROWS \
-	.kind = WF_OP_RECV, \
-	.recorded = WF_RECORDER_RECV, \
-	.bytes = BYTES, \
-	.zero_to = BYTES, \
-	.start = start, \
-	.fan_out = fan_out, \
-	.refuse = refuse, \
-	.stop = stop, \
-	.take_back = take_back, \
-	.starve = starve, \
-	.let_go = let_go, \
-	.missing_bytes = missing_bytes, \
-	.progress = progress, \
-	.source = source, \
-	.step = step, \
-	.describe = describe, \
-	.describe_wait = describe_wait, \
-	.late = late
-
-const struct wf_op_class wf_recv_class = { ROWS, .free = free_recv };
-const struct wf_op_class wf_recv_one_class = { ROWS, .free = free_one };
+const struct wf_op_class wf_recv_class = {
+	.kind = WF_OP_RECV,
+	.recorded = WF_RECORDER_RECV,
+	.bytes = BYTES,
+	.zero_to = BYTES,
+	.start = start,
+	.fan_out = fan_out,
+	.refuse = refuse,
+	.stop = stop,
+	.take_back = take_back,
+	.starve = starve,
+	.free = free_recv,
+	.let_go = let_go,
+	.missing_bytes = missing_bytes,
+	.progress = progress,
+	.source = source,
+	.step = step,
+	.describe = describe,
+	.describe_wait = describe_wait,
+	.late = late,
+};
 
 /* A program may have 100 000 receives open; tests/fabric/test_memory measures the rest. */
 _Static_assert(BYTES <= 888, "a receive with its channel takes less than 1 KiB");

@@ -17,8 +17,10 @@ struct wf_op_recv {
 	struct weft_peer *from;   /* the tensor's sender */
 	struct wf_recv_any *parts; /* one for each worker; NULL: one worker alone gets the tensor */
 	union {
-		struct wf_recv_any *_Atomic winner; /* the part that gets the tensor, or ends without */
-		struct wf_recv_many_part *one_of; /* with wf_recv_one_class: part that claimed it */
+		/* with @parts: the one that gets the tensor, or ends without */
+		struct wf_recv_any *_Atomic winner;
+		/* without: the part of a receive that stays, which claimed the tensor; or NULL */
+		struct wf_recv_many_part *one_of;
 	};
 	struct wf_receiving receiving; /* the last; an attachment's refers to its set */
 };

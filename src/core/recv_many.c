@@ -63,30 +63,28 @@ static void submit(struct wf_recv_many_part *part, struct wf_loop_task *task,
 
 /* The end */
 
-/* Have @part end, at its worker, when its tensors have. */
-static void stop_here(struct wf_recv_many_part *part, const struct wf_error *e)
+/* Have @part end, at its worker, when its tensors have.  The whole has a reason of its own. */
+static void stop_here(struct wf_recv_many_part *part)
 {
+	struct wf_error e;
+
 	part->stopped = true;
+	wf_error_set(&e, -ECANCELED, "the receive has ended");
 	if (part->receiving.state == WF_RECEIVING_WAITING)
-		wf_channels_stop_receive(&part->receiving, e);
+		wf_channels_stop_receive(&part->receiving, &e);
 }
 
 static void stop_there(struct wf_loop_task *task)
 {
 	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, stop_task);
-	struct wf_error e;
 
-	wf_error_set(&e, -ECANCELED, "the receive has ended");
-	stop_here(part, &e);
+	stop_here(part);
 	wf_op_put(part->op);
 }
 
 /* Have all parts end.  Threads: owner of op->worker. */
 static void stop_parts(struct weft_op *op)
 {
-	struct wf_error e;
-
-	wf_error_set(&e, -ECANCELED, "the receive has ended");
 	for (unsigned i = 0; i < op->recv_many.count; i++) {
 		struct wf_recv_many_part *part = &op->recv_many.parts[i];
 
@@ -94,7 +92,7 @@ static void stop_parts(struct weft_op *op)
 			continue;
 		part->stopping = true;
 		if (part->worker == op->worker) {
-			stop_here(part, &e);
+			stop_here(part);
 		} else {
 			atomic_fetch_add(&op->refs, 1);
 			submit(part, &part->stop_task, stop_there);
@@ -143,7 +141,8 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 	struct wf_recv_many_part *part = part_of(r);
 
 	part->ended = true;
-	part->why = *e;
+	if (!part->why.code)
+		part->why = *e;
 	check_end(part);
 }
 
@@ -217,7 +216,7 @@ static struct weft_op *make(struct wf_recv_many_part *part)
 	struct wf_receiving *r;
 	struct weft_op *fresh;
 
-	if (wf_op_new(op->owner, NULL, &wf_recv_one_class, &many->told, &fresh))
+	if (wf_op_new(op->owner, NULL, &wf_recv_class, &many->told, &fresh))
 		return NULL;
 	fresh->worker = part->worker;
 	fresh->terms = op->terms;
@@ -240,10 +239,11 @@ static struct weft_op *make(struct wf_recv_many_part *part)
 static void fail(struct wf_loop_task *task)
 {
 	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, claim_task);
-	struct wf_error e;
 
-	wf_error_set(&e, -ENOMEM, "no memory for a tensor that came, which waits for another receive");
-	stop_here(part, &e);
+	if (!part->ended)
+		wf_error_set(&part->why, -ENOMEM,
+			     "no memory for a tensor that came, which waits for another receive");
+	stop_here(part);
 	wf_op_put(part->op);
 }
 

@@ -92,7 +92,6 @@ struct wf_pull {
 	/* set by the owner as far as it is known, and read at the end */
 	struct wf_path path;
 	bool damaged; /* the body was read, and differs from the owner's */
-	uint64_t reported; /* bytes that job.came has heard of */
 
 	/* private to pull.c and reads.c: set up at the start, whatever was there before */
 	enum wf_pull_state state;
@@ -117,6 +116,7 @@ struct wf_pull {
 	uint64_t taken;     /* bytes the owner knows to be read */
 	uint64_t next;      /* first byte not asked for yet */
 	uint64_t got_bytes;
+	uint64_t reported;  /* bytes that job.came has heard of */
 	uint64_t summed_bytes; /* bytes of a view that are summed up */
 	uint32_t busy;      /* reads under way */
 	uint32_t aside;     /* reads under way by the helper */

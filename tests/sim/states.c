@@ -289,7 +289,7 @@ static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struc
 		const struct weft_op *op = WF_CONTAINER(node, struct weft_op, node);
 
 		if (op->class->kind == WF_OP_RECV &&
-		    (op->recv.receiving.attached || op->class == &wf_recv_one_class) &&
+		    (op->recv.receiving.attached || (!op->recv.parts && op->recv.one_of)) &&
 		    op->recv.receiving.got_from && wf_link_real(op->recv.receiving.got_from) == link)
 			count(tally, fault, state_of_op(op));
 	}
