@@ -910,7 +910,7 @@ static void judge(const struct wf_staying_receive *r)
 	for (const struct wf_staying_receive *o = receives; o < receives + receive_count; o++)
 		if (o->channel == ch && o->guest && o->begun && o->flight.status != WEFT_OK)
 			excused++;
-	/* What was sent in frames is lost where there is no memory for it. */
+	/* A tensor in a frame is lost where there is no memory for it. */
 	if (wf_faults_has(WF_FAULT_MEMORY))
 		excused += ch->failed;
 	for (const struct wf_staying_receive *o = receives; o < receives + receive_count; o++)

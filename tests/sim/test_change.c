@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What becomes of peers, as listeners hear it. */
+/* Listeners hear what becomes of their peers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

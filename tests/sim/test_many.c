@@ -22,7 +22,7 @@
 static uint8_t source[COUNT][LONG_BYTES];
 static struct wf_flight sends[COUNT];
 
-/* What a receive that stays has told. */
+/* Tensors, and the end, that a receive that stays has told. */
 static struct {
 	struct weft_op *many;
 	struct weft_op *held[COUNT];
@@ -236,7 +236,7 @@ static void tensors_on_their_way_are_told_before_the_end(void **state)
 	weft_cancel(heard.many);
 	end_with(WEFT_CANCELLED);
 	assert_true(heard.tensors > 1);
-	/* Those that came later wait for another receive. */
+	/* Tensors that came later wait for another receive. */
 	assert_int_equal(weft_step_end(wf_world_node(0), STEP), 0);
 	for (unsigned i = 0; i < COUNT; i += 5) {
 		wf_flight_land(&sends[i], 1, S);

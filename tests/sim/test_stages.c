@@ -72,7 +72,7 @@ static uint64_t some_bytes(void)
 	return 1 + wf_chance_below(bounds[wf_chance_below(WF_COUNT(bounds))]);
 }
 
-/* What a receive tells of is on its device, and it tells of nothing after its end. */
+/* Bytes that a receive tells of are on its device, and it tells of none after its end. */
 static void came(void *arg, const struct weft_tensor *tensor, uint64_t bytes)
 {
 	struct move *m = arg;

@@ -816,7 +816,7 @@ bool wf_traffic_is_over(void)
 	}
 	if (!wf_cargo_is_over())
 		return false;
-	/* Both wait for what may come late, side by side. */
+	/* Gets and puts, and receives that stay, wait side by side for what may come late. */
 	windows_are_over = wf_onesided_is_over();
 	return wf_staying_is_over() && windows_are_over;
 }
