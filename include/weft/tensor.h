@@ -164,8 +164,8 @@ struct weft_recv_options {
  *
  * With WEFT_RECV_MANY the receive stays.  Each tensor is told by the callback or queue of
  * options->op, one of which there must be, with an operation of its own, to be read and freed like
- * any.  While options->many_max of them are under way or not freed, more tensors wait at their
- * sender.  @into is NULL.  @op itself has no deadline unless one is named.  It ends when it is
+ * any.  While options->many_max of them are under way or not freed, more tensors wait in their
+ * channel, as those that no receive is there for.  @into is NULL.  @op itself has no deadline unless one is named.  It ends when it is
  * cancelled, with its step, or when the named peer is lost, never with WEFT_OK; and is told after
  * its last tensor.  Threads: any, callback.
  */
