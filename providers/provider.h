@@ -39,6 +39,7 @@ enum wf_provider_quirk_kind {
 	WF_QUIRK_SHARED_LOCK,  /* a process killed inside a call hangs the others: one at a time */
 	WF_QUIRK_UNIQUE_NAME,  /* endpoint names must be made unique by us */
 	WF_QUIRK_LIVE_NAME,    /* even a name that the peer has just sent is bad without its file */
+	WF_QUIRK_HALF_MET,     /* the entry of a peer that went before it answered spoils the next */
 	WF_QUIRK_ONE_REGION,   /* endpoints of a process share regions: the first close ends them */
 	WF_QUIRK_NEVER_CLOSE   /* closing an endpoint under traffic crashes */
 };

@@ -233,6 +233,11 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 	twin = twin_of(ep);
 	if (twin) {
 		ep->to = twin->to;
+		ep->contact = twin->contact;
+		return 0;
+	}
+	if (wf_half_met_take(&rail->shared.half_met, ep->address, address_bytes, &ep->to)) {
+		ep->contact = WF_EP_ASKED;
 		return 0;
 	}
 	if (rail->shared.peers_count >= rail->caps.peers_max)
@@ -409,6 +414,11 @@ static void close_shared(struct wf_ep *ep)
 
 	if (ep->life != rail->shared.life || twin_of(ep))
 		return;
+	if (ep->contact == WF_EP_ASKED &&
+	    wf_provider_has(rail->row, WF_QUIRK_HALF_MET, fi_version())) {
+		wf_half_met_keep(&rail->shared.half_met, ep->address, ep->address_bytes, ep->to);
+		return;
+	}
 	WF_RAIL_CALL(rail, fi_av_remove, rail->shared.av, &ep->to, 1, 0);
 	rail->shared.peers_count--;
 }
@@ -500,6 +510,10 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 	if (!wf_gate_enter(&ep->gate))
 		return -EAGAIN;
 	rc = post_send(ep, bytes, count, desc, cookie);
+	if (rc >= 0)
+		ep->contact = WF_EP_MET;
+	else if (ep->contact == WF_EP_NEW)
+		ep->contact = WF_EP_ASKED;
 	/* A refused send knocks, too: at first contact the provider itself sends something. */
 	wf_gate_knock(&ep->gate);
 	wf_gate_leave(&ep->gate);

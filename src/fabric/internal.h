@@ -20,6 +20,7 @@
 
 #include "fabric/ep.h"
 #include "fabric/gate.h"
+#include "fabric/half_met.h"
 #include "fabric/mr.h"
 #include "fabric/orphans.h"
 #include "fabric/slots.h"
@@ -42,6 +43,8 @@ struct wf_ep {
 	struct wf_list posts;
 	uint32_t busy;
 	bool up, dead;
+	/* On shared rails: has the peer taken a message?  ASKED: the provider has only refused some. */
+	enum { WF_EP_NEW, WF_EP_ASKED, WF_EP_MET } contact;
 	struct wf_rail_notice connected, closed;
 	uint8_t address[WF_ADDRESS_BYTES];
 	size_t address_bytes;
@@ -75,6 +78,7 @@ struct wf_rail_shared {
 	struct fid_av *av;
 	uint32_t life;        /* times that @ep was opened */
 	uint32_t peers_count; /* entries of the address vector */
+	struct wf_half_met half_met;
 	struct wf_gate gate;  /* gate of @ep, where the provider needs one */
 	uint64_t shut_ns;     /* when @gate was first found shut; 0: it was open */
 };

@@ -200,6 +200,7 @@ static void close_endpoint(struct wf_rail *rail)
 		WF_RAIL_CALL(rail, fi_close, &rail->shared.av->fid);
 	rail->shared.ep = NULL;
 	rail->shared.av = NULL;
+	wf_half_met_forget(&rail->shared.half_met);
 }
 
 /* Open a new gate for each endpoint: a process may have stayed in the old one. */
@@ -376,6 +377,7 @@ int wf_rail_open(const struct wf_select_candidate *candidate, const struct wf_ra
 	wf_list_init(&r->delayed);
 	wf_list_init(&r->eps);
 	wf_list_init(&r->closed);
+	wf_list_init(&r->shared.half_met.all);
 	wf_list_init(&r->conns.requests);
 	wf_list_init(&r->mrs);
 	wf_list_init(&r->slots.refused);
@@ -550,7 +552,8 @@ int wf_rail_gate_fd(const struct wf_rail *rail)
 
 bool wf_rail_is_stuck(const struct wf_rail *rail)
 {
-	return rail->shared.shut_ns && wf_clock_now() > rail->shared.shut_ns + STUCK_NS;
+	return rail->shared.half_met.count >= WF_HALF_MET_MAX ||
+	       (rail->shared.shut_ns && wf_clock_now() > rail->shared.shut_ns + STUCK_NS);
 }
 
 const char *wf_rail_files(const struct wf_rail *rail)

@@ -60,7 +60,10 @@ void wf_rail_close(struct wf_rail *rail);
  */
 int wf_rail_reopen(struct wf_rail *rail, struct wf_error *e);
 
-/* Has a peer been inside our endpoint for so long that it must be reopened? */
+/*
+ * Must the shared endpoint be reopened?  A peer has been inside it for too long, or too many
+ * of its peers are half met.
+ */
 bool wf_rail_is_stuck(const struct wf_rail *rail);
 
 const struct wf_rail_caps *wf_rail_caps(const struct wf_rail *rail);

@@ -926,6 +926,49 @@ static void a_peer_that_died_before_it_was_met_takes_nobody_along(void **state)
 	end(w);
 }
 
+/* The endpoint of a later peer may take the place of the other's at the provider. */
+static void a_peer_that_died_before_it_answered_spoils_no_later_one(void **state)
+{
+	struct world *w = begin(state);
+	struct child dead, living;
+	struct wf_ep *ep;
+
+	spawn(w, &dead);
+	assert_int_equal(kill(dead.pid, SIGSTOP), 0);
+	assert_int_equal(open_to(w->rail, &dead.place, w, &ep), 0);
+	assert_int_equal(wf_ep_send(ep, w->out, 1000, wf_mr_desc(w->out_mr), NULL), -EAGAIN);
+	reap(&dead, true);
+	wf_ep_close(ep);
+	spawn(w, &living);
+	ep = join(w, &living);
+	echo(w, ep, 1000);
+	wf_ep_close(ep);
+	reap(&living, false);
+	end(w);
+}
+
+/* Addresses are met anew each time, so that one stopped peer does not use them up. */
+static void a_stopped_peer_that_is_met_again_is_known_once(void **state)
+{
+	struct world *w = begin(state);
+	struct child stopped;
+	struct wf_ep *ep;
+
+	spawn(w, &stopped);
+	assert_int_equal(kill(stopped.pid, SIGSTOP), 0);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(open_to(w->rail, &stopped.place, w, &ep), 0);
+		assert_int_equal(wf_ep_send(ep, w->out, 1000, wf_mr_desc(w->out_mr), NULL), -EAGAIN);
+		wf_ep_close(ep);
+		assert_false(wf_rail_is_stuck(w->rail));
+	}
+	assert_int_equal(kill(stopped.pid, SIGCONT), 0);
+	ep = join(w, &stopped);
+	echo(w, ep, 1000);
+	reap(&stopped, false);
+	end(w);
+}
+
 /* An endpoint of @w to @other, which is in this process, too, and a message there. */
 static struct wf_ep *reach(struct world *w, struct world *other)
 {
@@ -1069,6 +1112,8 @@ int main(int argc, char **argv)
 		ON("tcp", a_connection_that_says_nothing_goes_with_the_rail),
 		ON("net", a_connection_that_says_nothing_goes_with_the_rail),
 		EVERY(a_peer_that_died_before_it_was_met_takes_nobody_along),
+		ON("shm", a_peer_that_died_before_it_answered_spoils_no_later_one),
+		ON("shm", a_stopped_peer_that_is_met_again_is_known_once),
 		ON("sockets", the_first_close_within_a_process_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
 	};
