@@ -107,6 +107,66 @@ int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
 	return fake_end(code);
 }
 
+int cudaMallocHost(void **at, size_t bytes)
+{
+	int code = enter();
+
+	return code ? code : cuMemHostAlloc(at, bytes, 0);
+}
+
+int cudaFreeHost(void *at)
+{
+	int code = enter();
+
+	return code || !at ? code : cuMemFreeHost(at);
+}
+
+int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, CUstream stream)
+{
+	int code = enter();
+
+	if (code)
+		return code;
+	switch (kind) {
+	case 1:
+		return cuMemcpyHtoDAsync_v2((CUdeviceptr)to, from, bytes, stream);
+	case 2:
+		return cuMemcpyDtoHAsync_v2(to, (CUdeviceptr)from, bytes, stream);
+	case 3:
+		return cuMemcpyDtoDAsync_v2((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream);
+	default:
+		return CU_NOT_SUPPORTED;
+	}
+}
+
+int cudaMemsetAsync(void *at, int value, size_t bytes, CUstream stream)
+{
+	int code = enter();
+
+	return code ? code : cuMemsetD8Async((CUdeviceptr)at, (unsigned char)value, bytes, stream);
+}
+
+int cudaStreamCreate(CUstream *stream)
+{
+	int code = enter();
+
+	return code ? code : cuStreamCreate(stream, 0);
+}
+
+int cudaStreamDestroy(CUstream stream)
+{
+	int code = enter();
+
+	return code ? code : cuStreamDestroy_v2(stream);
+}
+
+int cudaStreamSynchronize(CUstream stream)
+{
+	int code = enter();
+
+	return code ? code : cuStreamSynchronize(stream);
+}
+
 int cudaHostRegister(void *at, size_t bytes, unsigned flags)
 {
 	int code = enter();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The few functions of the CUDA runtime that a libfabric with CUDA asks for, so that
- * the software driver can stand for libcudart.so, too.
+ * The few functions of the CUDA runtime that a libfabric with CUDA and the example of a CUDA
+ * program ask for, so that the software driver can stand for libcudart.so, too.
  */
 #ifndef FAKE_CUDA_RUNTIME_H
 #define FAKE_CUDA_RUNTIME_H
@@ -19,6 +19,13 @@ const char *cudaGetErrorString(int code);
 int cudaMalloc(void **at, size_t bytes);
 int cudaFree(void *at);
 int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
+int cudaMallocHost(void **at, size_t bytes);
+int cudaFreeHost(void *at);
+int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, CUstream stream);
+int cudaMemsetAsync(void *at, int value, size_t bytes, CUstream stream);
+int cudaStreamCreate(CUstream *stream);
+int cudaStreamDestroy(CUstream stream);
+int cudaStreamSynchronize(CUstream stream);
 int cudaHostRegister(void *at, size_t bytes, unsigned flags);
 int cudaHostUnregister(void *at);
 int cudaIpcGetMemHandle(CUipcMemHandle *handle, void *at);
