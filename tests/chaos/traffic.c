@@ -1,39 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "traffic.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "calls.h"
 #include "content.h"
-#include "tests/chaos/chaos.pb-c.h"
+#include "job.h"
 
-#define KIB ((size_t)1024)
-#define MIB (1024 * KIB)
-
-#define CALM_NS (20 * SECOND)        /* deadline of what should not need one */
-#define WILD_LEAST_NS (50 * MS)
-#define WILD_MOST_NS (8 * SECOND)
-#define CANCEL_ONE_IN 24             /* of wild operations */
-#define CANCEL_MOST_NS (200 * MS)    /* after its begin */
-#define REPLY_PAUSE_MOST_MS 100
 #define SHARED_ONE_IN 3              /* of sends */
 #define RETRY_NS (30 * MS)           /* of a lane whose peer is not there */
 #define WATCH_NS (300 * MS)          /* how long a buffer is watched after the end */
 #define WATCH_BYTES_MAX (64 * MIB)   /* of all watched buffers; beyond it the oldest go */
-#define CALL_LANES 2
-#define TEXT_BYTES sizeof(((struct report *)0)->text)
 
-/* What a lane does.  Receivers have more under way than senders, so that those needn't wait. */
-static const struct lane_kind {
-	enum report_kind kind;
-	bool calm;
-	size_t bytes_most;
-	unsigned limit;
-} kinds[] = {
+/* Receivers have more under way than senders, so that those needn't wait. */
+static const struct lane_kind kinds[] = {
 	{ REPORT_SEND, true, 4 * KIB, 8 },   { REPORT_RECV, true, 4 * KIB, 12 },
 	{ REPORT_SEND, true, 128 * KIB, 3 }, { REPORT_RECV, true, 128 * KIB, 5 },
 	{ REPORT_SEND, true, 4 * MIB, 1 },   { REPORT_RECV, true, 4 * MIB, 2 },
@@ -45,130 +27,9 @@ static const struct lane_kind {
 };
 
 #define LANES (sizeof(kinds) / sizeof(kinds[0]))
+_Static_assert(LANES <= JOB_LANES_MAX, "room for all lanes");
 
-struct lane {
-	const struct lane_kind *is;
-	uint32_t peer;
-	uint64_t step; /* counts lanes of a kind; of tensors the step, the same on both ends */
-	uint64_t next_sequence;
-	unsigned under_way;
-	uint64_t not_before_ns;
-	struct content_seen seen;
-};
-
-/* Where a received tensor lies. */
-enum place { PLACE_OWN, PLACE_POOL, PLACE_ASKED, PLACES };
-
-/* One operation, and its buffer until that was watched for a while. */
-struct job {
-	struct job *next;
-	struct traffic *traffic;
-	struct lane *lane;
-	struct weft_op *op;
-	enum place place;
-	unsigned char *bytes; /* guarded */
-	size_t count;
-	void *view; /* what came and is looked at where it is, for as long as the buffer is watched */
-	size_t view_count;
-	struct content what;
-	uint64_t begun_ns, due_ns, cancel_ns, cancelled_ns, watched_until_ns;
-	bool is_told_late;
-	/* Written by the worker. */
-	_Atomic uint64_t ended_ns;
-	atomic_uint ends, replies;
-	atomic_bool reply_is_wrong;
-};
-
-/* A call that is answered later. */
-struct owed {
-	struct owed *next;
-	const Chaos__Request *request;
-	Chaos__Reply_Closure closure;
-	void *closure_data;
-	uint64_t due_ns;
-};
-
-struct traffic {
-	struct traffic_config config;
-	struct weft_node *node;
-	struct weft_peer *peers[TRAFFIC_PEERS_MAX];
-	struct weft_stub *stubs[TRAFFIC_PEERS_MAX];
-	struct lane lanes[TRAFFIC_PEERS_MAX][LANES];
-	struct job *running;
-	struct job *watched, **last_watched; /* in the order of their ends */
-	size_t watched_bytes;
-	uint64_t life, random;
-	bool goes, drains, hushed;
-	struct traffic_totals totals;
-	Chaos__Echo_Service service;
-	struct content_seen called[TRAFFIC_PEERS_MAX][CALL_LANES]; /* the worker's */
-	pthread_mutex_t owed_lock;
-	struct owed *owed;
-};
-
-/* One of @count, from 0. */
-static uint64_t draw(struct traffic *t, uint64_t count)
-{
-	t->random ^= t->random << 13;
-	t->random ^= t->random >> 7;
-	t->random ^= t->random << 17;
-	return (t->random >> 11) % count;
-}
-
-/* Each doubling as likely as the next. */
-static uint64_t draw_scaled(struct traffic *t, uint64_t least, uint64_t most)
-{
-	unsigned doublings = 0;
-	uint64_t top;
-
-	while (least << (doublings + 1) < most)
-		doublings++;
-	top = least << draw(t, doublings + 1);
-	return top + draw(t, (2 * top < most ? 2 * top : most) - top + 1);
-}
-
-/* Reports. */
-
-static void tell(struct traffic *t, const struct report *report)
-{
-	if (write(t->config.reports_fd, report, sizeof(*report)) != (ssize_t)sizeof(*report))
-		abort(); /* a promise that nobody would know to be broken */
-}
-
-static void tell_of(struct job *j, enum report_fault fault, const char *text)
-{
-	struct report report = {
-		.member = j->traffic->config.self,
-		.peer = j->lane->peer,
-		.kind = j->lane->is->kind,
-		.fault = fault,
-		.status = j->op ? weft_op_status(j->op) : WEFT_UNKNOWN,
-		.is_calm = j->lane->is->calm,
-		.begun_ns = j->begun_ns,
-		.due_ns = j->due_ns,
-		.cancelled_ns = j->cancelled_ns,
-		.ended_ns = atomic_load(&j->ended_ns),
-	};
-
-	if (j->cancelled_ns && j->cancelled_ns < j->due_ns)
-		report.due_ns = j->cancelled_ns;
-	if (!report.ended_ns)
-		report.ended_ns = now_ns();
-	snprintf(report.text, sizeof(report.text), "%s", text);
-	tell(j->traffic, &report);
-}
-
-/* Callbacks: on the worker. */
-
-static void ended(struct weft_op *op, void *arg)
-{
-	struct job *j = arg;
-
-	(void)op;
-	atomic_store(&j->ended_ns, now_ns());
-	atomic_fetch_add(&j->ends, 1);
-}
-
+/* A callback of the worker. */
 static void *asked(void *arg, const struct weft_tensor *want, uint64_t bytes)
 {
 	struct job *j = arg;
@@ -181,138 +42,7 @@ static void *asked(void *arg, const struct weft_tensor *want, uint64_t bytes)
 	return j->bytes;
 }
 
-static void replied(const Chaos__Reply *reply, void *arg)
-{
-	struct job *j = arg;
-	struct content what;
-
-	atomic_fetch_add(&j->replies, 1);
-	if (reply && (reply->sequence != j->what.sequence ||
-		      (reply->payload.len &&
-		       (!content_get(reply->payload.data, reply->payload.len, &what) ||
-			what.sequence != j->what.sequence || what.from != j->lane->peer))))
-		atomic_store(&j->reply_is_wrong, true);
-}
-
-/* The service. */
-
-static void answer(struct traffic *t, const Chaos__Request *request,
-		   Chaos__Reply_Closure closure, void *closure_data)
-{
-	Chaos__Reply reply = CHAOS__REPLY__INIT;
-	struct content what = { .from = t->config.self,
-				.to = request->from,
-				.life = t->life,
-				.sequence = request->sequence };
-
-	reply.sequence = request->sequence;
-	reply.payload.len = request->reply_bytes;
-	reply.payload.data = malloc(reply.payload.len + 1);
-	if (!reply.payload.data) {
-		weft_served_fail(closure_data, WEFT_RESOURCE_EXHAUSTED, "no memory for a reply");
-		return;
-	}
-	content_put(reply.payload.data, reply.payload.len, &what);
-	closure(&reply, closure_data);
-	free(reply.payload.data);
-}
-
-static void echo(Chaos__Echo_Service *service, const Chaos__Request *request,
-		 Chaos__Reply_Closure closure, void *closure_data)
-{
-	struct traffic *t = (struct traffic *)((char *)service - offsetof(struct traffic, service));
-	struct report report = { .member = t->config.self,
-				 .peer = request->from % TRAFFIC_PEERS_MAX,
-				 .kind = REPORT_CALL,
-				 .ended_ns = now_ns() };
-	struct content what = { .life = request->life, .sequence = request->sequence };
-	struct owed *owed;
-
-	if (!content_is_new(&t->called[report.peer][request->lane % CALL_LANES], &what)) {
-		report.fault = REPORT_TWICE;
-		snprintf(report.text, TEXT_BYTES, "call %llu of member %u came again",
-			 (unsigned long long)what.sequence, report.peer);
-		tell(t, &report);
-	}
-	if (request->payload.len &&
-	    (!content_get(request->payload.data, request->payload.len, &what) ||
-	     what.from != request->from || what.lane != request->lane ||
-	     what.sequence != request->sequence)) {
-		report.fault = REPORT_WRONG;
-		snprintf(report.text, TEXT_BYTES, "a request of %zu bytes came wrong",
-			 request->payload.len);
-		tell(t, &report);
-	}
-	owed = request->pause_ms ? malloc(sizeof(*owed)) : NULL;
-	if (!owed) {
-		answer(t, request, closure, closure_data);
-		return;
-	}
-	weft_served_defer(closure_data);
-	pthread_mutex_lock(&t->owed_lock);
-	*owed = (struct owed){ t->owed, request, closure, closure_data,
-			       now_ns() + request->pause_ms * MS };
-	t->owed = owed;
-	pthread_mutex_unlock(&t->owed_lock);
-}
-
-/* Answer one call that is due, or any. */
-static bool answer_one(struct traffic *t, bool any)
-{
-	uint64_t now = now_ns();
-	struct owed **at, *owed;
-
-	pthread_mutex_lock(&t->owed_lock);
-	for (at = &t->owed; *at && !any && (*at)->due_ns > now;)
-		at = &(*at)->next;
-	owed = *at;
-	if (owed)
-		*at = owed->next;
-	pthread_mutex_unlock(&t->owed_lock);
-	if (!owed)
-		return false;
-	answer(t, owed->request, owed->closure, owed->closure_data);
-	free(owed);
-	return true;
-}
-
 /* Begin. */
-
-static struct weft_op_options options_of(struct traffic *t, struct job *j)
-{
-	uint64_t timeout_ns = j->lane->is->calm ? CALM_NS :
-						  draw_scaled(t, WILD_LEAST_NS, WILD_MOST_NS);
-
-	if (!j->lane->is->calm && !draw(t, CANCEL_ONE_IN))
-		j->cancel_ns = j->begun_ns + draw(t, CANCEL_MOST_NS);
-	j->due_ns = j->begun_ns + timeout_ns;
-	return (struct weft_op_options){ .size = sizeof(struct weft_op_options),
-					 .timeout_ns = timeout_ns,
-					 .done = ended,
-					 .arg = j };
-}
-
-/* 0, or enough to say whose they are. */
-static size_t draw_bytes(struct traffic *t, size_t most)
-{
-	return draw(t, 16) ? draw_scaled(t, CONTENT_BYTES_MIN, most) : 0;
-}
-
-/* A new buffer with what comes next in its lane. */
-static bool fill(struct traffic *t, struct job *j)
-{
-	j->what = (struct content){ .from = t->config.self,
-				    .to = j->lane->peer,
-				    .lane = j->lane->step,
-				    .life = t->life,
-				    .sequence = j->lane->next_sequence };
-	j->count = draw_bytes(t, j->lane->is->bytes_most);
-	j->bytes = guarded_take(j->count);
-	if (!j->bytes)
-		return false;
-	content_put(j->bytes, j->count, &j->what);
-	return true;
-}
 
 static struct weft_tensor tensor_of(void *bytes, int64_t *count)
 {
@@ -330,18 +60,18 @@ static int key_of(char key[32], uint32_t from, uint32_t to)
 
 static int begin_send(struct traffic *t, struct job *j)
 {
-	struct weft_send_options options = { .size = sizeof(options), .op = options_of(t, j) };
+	struct weft_send_options options = { .size = sizeof(options), .op = job_options(t, j) };
 	struct weft_tensor tensor;
 	void *shared = NULL;
 	int64_t count;
 	char key[32];
 	int length = key_of(key, t->config.self, j->lane->peer), err;
 
-	if (!fill(t, j))
+	if (!job_fill(t, j))
 		return -1;
 	count = (int64_t)j->count;
 	tensor = tensor_of(j->bytes, &count);
-	if (!draw(t, SHARED_ONE_IN) && j->count && !weft_alloc(t->node, j->count, &shared)) {
+	if (!job_draw(t, SHARED_ONE_IN) && j->count && !weft_alloc(t->node, j->count, &shared)) {
 		memcpy(shared, j->bytes, j->count);
 		tensor.data = shared;
 		options.flags = WEFT_SHARE;
@@ -354,13 +84,13 @@ static int begin_send(struct traffic *t, struct job *j)
 
 static int begin_recv(struct traffic *t, struct job *j)
 {
-	struct weft_recv_options options = { .size = sizeof(options), .op = options_of(t, j) };
+	struct weft_recv_options options = { .size = sizeof(options), .op = job_options(t, j) };
 	struct weft_tensor into;
 	int64_t count;
 	char key[32];
 	int length = key_of(key, j->lane->peer, t->config.self);
 
-	j->place = (enum place)draw(t, PLACES);
+	j->place = (enum place)job_draw(t, PLACES);
 	if (j->place == PLACE_OWN) {
 		j->count = j->lane->is->bytes_most;
 		j->bytes = guarded_take(j->count);
@@ -378,30 +108,6 @@ static int begin_recv(struct traffic *t, struct job *j)
 			 (size_t)length, j->place == PLACE_OWN ? &into : NULL, &options, &j->op);
 }
 
-static int begin_call(struct traffic *t, struct job *j)
-{
-	struct weft_call_options options = { .size = sizeof(options), .op = options_of(t, j) };
-	Chaos__Request request = CHAOS__REQUEST__INIT;
-	ProtobufCService *service;
-	int err;
-
-	if (!fill(t, j))
-		return -1;
-	err = weft_call_open(t->stubs[j->lane->peer], &options, &service, &j->op);
-	if (err)
-		return err;
-	request.from = t->config.self;
-	request.life = t->life;
-	request.lane = j->what.lane;
-	request.sequence = j->what.sequence;
-	request.payload.data = j->bytes;
-	request.payload.len = j->count;
-	request.reply_bytes = (uint32_t)draw_bytes(t, j->lane->is->bytes_most);
-	request.pause_ms = draw(t, 4) ? 0 : (uint32_t)draw(t, REPLY_PAUSE_MOST_MS);
-	chaos__echo__echo(service, &request, replied, j);
-	return 0;
-}
-
 static int begin(struct traffic *t, struct job *j)
 {
 	struct weft_op_options options;
@@ -412,17 +118,11 @@ static int begin(struct traffic *t, struct job *j)
 	case REPORT_RECV:
 		return begin_recv(t, j);
 	case REPORT_CALL:
-		return begin_call(t, j);
+		return calls_begin(t, j);
 	default:
-		options = options_of(t, j);
+		options = job_options(t, j);
 		return weft_ping(t->peers[j->lane->peer], &options, &j->op);
 	}
-}
-
-static void free_job(struct job *j)
-{
-	guarded_give(j->bytes);
-	free(j);
 }
 
 static void begin_in(struct traffic *t, struct lane *lane)
@@ -430,16 +130,16 @@ static void begin_in(struct traffic *t, struct lane *lane)
 	struct job *j = calloc(1, sizeof(*j));
 	uint64_t now = now_ns();
 
-	lane->not_before_ns = now + draw(t, 2000 * t->config.gap_us + 1);
+	lane->not_before_ns = now + job_draw(t, 2000 * t->config.gap_us + 1);
 	if (!j)
 		return;
 	j->traffic = t;
 	j->lane = lane;
 	j->begun_ns = now;
 	if (begin(t, j)) {
-		tell_of(j, REPORT_FAILED, weft_error());
+		job_tell_of(j, REPORT_FAILED, weft_error());
 		lane->not_before_ns = now + RETRY_NS;
-		free_job(j);
+		job_free(j);
 		return;
 	}
 	lane->next_sequence++;
@@ -456,29 +156,21 @@ static void check_tensor(struct traffic *t, struct job *j)
 	size_t count = got && got->ndim == 1 ? (size_t)got->shape[0] : SIZE_MAX;
 	const unsigned char *bytes = count && got ? (unsigned char *)got->data + got->byte_offset :
 						    NULL;
-	char text[TEXT_BYTES];
+	char text[JOB_TEXT_BYTES];
 
 	if (count > j->lane->is->bytes_most || (count && !bytes) ||
 	    (count && !content_get(bytes, count, &j->what)) ||
 	    (count && (j->what.from != j->lane->peer || j->what.to != t->config.self ||
 		       j->what.lane != j->lane->step))) {
 		snprintf(text, sizeof(text), "a tensor of %zu bytes came wrong", count);
-		tell_of(j, REPORT_WRONG, text);
+		job_tell_of(j, REPORT_WRONG, text);
 	} else if (count && !content_is_new(&j->lane->seen, &j->what)) {
-		tell_of(j, REPORT_TWICE, "a tensor came again");
+		job_tell_of(j, REPORT_TWICE, "a tensor came again");
 	}
 	if (j->place == PLACE_OWN && count <= j->count &&
 	    !guarded_is_quiet(j->bytes, count, j->count))
-		tell_of(j, REPORT_TOUCHED, "bytes behind the tensor have changed");
+		job_tell_of(j, REPORT_TOUCHED, "bytes behind the tensor have changed");
 	t->totals.bytes += count;
-}
-
-static void check_reply(struct job *j)
-{
-	if (atomic_load(&j->reply_is_wrong))
-		tell_of(j, REPORT_WRONG, "a reply came wrong");
-	if (atomic_load(&j->replies) != 1)
-		tell_of(j, REPORT_TWICE, "not one reply");
 }
 
 static void check_outcome(struct traffic *t, struct job *j)
@@ -489,13 +181,13 @@ static void check_outcome(struct traffic *t, struct job *j)
 	if (status == WEFT_OK && j->lane->is->kind == REPORT_RECV) {
 		check_tensor(t, j);
 	} else if (j->lane->is->kind == REPORT_CALL) {
-		check_reply(j);
+		calls_check(j);
 	}
 	if (status == WEFT_OK)
 		return;
 	t->totals.failed++;
 	t->totals.cancelled += j->cancelled_ns != 0;
-	tell_of(j, REPORT_FAILED, weft_op_message(j->op));
+	job_tell_of(j, REPORT_FAILED, weft_op_message(j->op));
 	if (status == WEFT_UNAVAILABLE)
 		j->lane->not_before_ns = now_ns() + RETRY_NS;
 }
@@ -509,7 +201,7 @@ static void check_time(struct traffic *t, struct job *j, uint64_t now)
 	if (j->is_told_late || now <= due + t->config.bound_ns + SLACK_NS)
 		return;
 	j->is_told_late = true;
-	tell_of(j, REPORT_LATE, atomic_load(&j->ends) ? "" : "it has not ended");
+	job_tell_of(j, REPORT_LATE, atomic_load(&j->ends) ? "" : "it has not ended");
 }
 
 /* It stays as it is, also when the sender ends his life. */
@@ -533,7 +225,7 @@ static void end_view(struct traffic *t, struct job *j)
 		return;
 	if (!content_get(j->view, j->view_count, &what) || what.life != j->what.life ||
 	    what.sequence != j->what.sequence)
-		tell_of(j, REPORT_TOUCHED, "what it looks at has changed");
+		job_tell_of(j, REPORT_TOUCHED, "what it looks at has changed");
 	weft_free(t->node, j->view);
 }
 
@@ -587,11 +279,11 @@ static void look_at_watched(struct traffic *t, bool all)
 			t->last_watched = &t->watched;
 		t->watched_bytes -= j->count;
 		if (atomic_load(&j->ends) != 1)
-			tell_of(j, REPORT_TWICE, "it ended more than once");
+			job_tell_of(j, REPORT_TWICE, "it ended more than once");
 		if (j->bytes && !guarded_is_quiet(j->bytes, 0, j->count))
-			tell_of(j, REPORT_TOUCHED, "its buffer was written after its end");
+			job_tell_of(j, REPORT_TOUCHED, "its buffer was written after its end");
 		end_view(t, j);
-		free_job(j);
+		job_free(j);
 	}
 }
 
@@ -605,8 +297,7 @@ void traffic_turn(struct traffic *t)
 {
 	look_at_running(t);
 	look_at_watched(t, false);
-	while (answer_one(t, t->hushed))
-		;
+	calls_answer(t, t->hushed);
 	for (unsigned peer = 0; peer < t->config.count; peer++)
 		for (size_t i = 0; i < LANES && peer != t->config.self; i++)
 			while (may_begin(t, &t->lanes[peer][i]))
@@ -627,7 +318,6 @@ static void set_up(struct traffic *t, uint32_t peer)
 
 struct traffic *traffic_open(const struct traffic_config *config)
 {
-	const Chaos__Echo_Service service = CHAOS__ECHO__INIT();
 	struct traffic *t = calloc(1, sizeof(*t));
 	struct weft_node_options options = *config->options;
 	ProtobufCService *services[2] = { 0 };
@@ -637,11 +327,9 @@ struct traffic *traffic_open(const struct traffic_config *config)
 	t->config = *config;
 	t->random = config->seed * 2 + 1;
 	t->life = now_ns();
-	t->service = service;
-	t->service.echo = echo;
 	t->last_watched = &t->watched;
-	pthread_mutex_init(&t->owed_lock, NULL);
-	services[0] = (ProtobufCService *)&t->service;
+	calls_init(&t->calls);
+	services[0] = (ProtobufCService *)&t->calls.service;
 	options.services = services;
 	if (weft_node_open(&options, &t->node))
 		goto free_traffic;
@@ -649,7 +337,7 @@ struct traffic *traffic_open(const struct traffic_config *config)
 		set_up(t, i);
 		if (i != config->self &&
 		    (weft_peer_open(t->node, config->addresses[i], &t->peers[i]) ||
-		     weft_stub_open(t->peers[i], &chaos__echo__descriptor, &t->stubs[i])))
+		     weft_stub_open(t->peers[i], &chaos__echo__descriptor, &t->calls.stubs[i])))
 			goto close_node;
 	}
 	return t;
@@ -703,11 +391,10 @@ void traffic_totals(const struct traffic *t, struct traffic_totals *totals)
 
 void traffic_stop(struct traffic *t)
 {
-	while (answer_one(t, true))
-		;
+	calls_answer(t, true);
 	look_at_watched(t, true);
 	for (uint32_t i = 0; i < t->config.count; i++) {
-		weft_stub_close(t->stubs[i]);
+		weft_stub_close(t->calls.stubs[i]);
 		weft_peer_close(t->peers[i]);
 	}
 }
@@ -716,6 +403,6 @@ void traffic_close(struct traffic *t)
 {
 	if (!t)
 		return;
-	pthread_mutex_destroy(&t->owed_lock);
+	calls_fini(&t->calls);
 	free(t);
 }
