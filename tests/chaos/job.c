@@ -87,6 +87,11 @@ size_t job_draw_bytes(struct traffic *t, size_t most)
 	return job_draw(t, 16) ? job_draw_scaled(t, CONTENT_BYTES_MIN, most) : 0;
 }
 
+size_t job_key(char key[JOB_KEY_BYTES], uint32_t from, uint32_t to)
+{
+	return (size_t)snprintf(key, JOB_KEY_BYTES, "from %u to %u", from, to);
+}
+
 bool job_fill(struct traffic *t, struct job *j)
 {
 	j->what = (struct content){ .from = t->config.self,

@@ -11,13 +11,16 @@
 
 #include "calls.h"
 #include "content.h"
+#include "staying.h"
 #include "traffic.h"
 
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
 
 #define JOB_CALM_NS (20 * SECOND) /* deadline of what should not need one */
-#define JOB_LANES_MAX 16
+#define JOB_NO_DEADLINE_NS (UINT64_MAX / 2)
+#define JOB_LANES_MAX 24
+#define JOB_KEY_BYTES 32
 #define JOB_TEXT_BYTES sizeof(((struct report *)0)->text)
 
 /* What a lane does. */
@@ -53,6 +56,7 @@ struct job {
 	void *view; /* what came and is looked at where it is, for as long as the buffer is watched */
 	size_t view_count;
 	struct content what;
+	struct job *parts; /* memory for tensors of a receive that stays, which are on their way */
 	uint64_t begun_ns, due_ns, cancel_ns, cancelled_ns, watched_until_ns;
 	bool is_told_late;
 	/* Written by the worker. */
@@ -73,6 +77,7 @@ struct traffic {
 	bool goes, drains, hushed;
 	struct traffic_totals totals;
 	struct calls calls;
+	struct staying staying;
 };
 
 /* Draw one of @count, from 0. */
@@ -90,6 +95,9 @@ void job_tell_of(struct job *j, enum report_fault fault, const char *text);
 
 /* Choose deadline and cancellation of @j, whose end the worker writes down. */
 struct weft_op_options job_options(struct traffic *t, struct job *j);
+
+/* Write the key under which tensors pass.  Returns its length. */
+size_t job_key(char key[JOB_KEY_BYTES], uint32_t from, uint32_t to);
 
 /* Give @j a new buffer with what comes next in its lane.  False: no memory. */
 bool job_fill(struct traffic *t, struct job *j);

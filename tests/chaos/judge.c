@@ -8,7 +8,7 @@
 #define FIND_NS (2 * SECOND)
 #define PRINTED_MAX 12        /* of one round; one mistake breaks many */
 
-static const char *const kinds[] = { "send", "receive", "call", "ping", "node" };
+static const char *const kinds[] = { "send", "receive", "call", "ping", "staying receive" };
 static const char *const faults[] = { "failed",    "late",    "twice",
 				      "wrong bytes", "touched", "leaked" };
 

@@ -17,7 +17,14 @@
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
-enum report_kind { REPORT_SEND, REPORT_RECV, REPORT_CALL, REPORT_PING, REPORT_NODE, REPORT_KINDS };
+enum report_kind {
+	REPORT_SEND,
+	REPORT_RECV,
+	REPORT_CALL,
+	REPORT_PING,
+	REPORT_STAY, /* a receive that stays, or one of its tensors */
+	REPORT_KINDS
+};
 
 enum report_fault {
 	REPORT_FAILED,   /* operation ended, but not well; the conductor knows if for a reason */

@@ -24,6 +24,8 @@ static const struct lane_kind kinds[] = {
 	{ REPORT_SEND, false, 8 * MIB, 2 },  { REPORT_RECV, false, 8 * MIB, 3 },
 	{ REPORT_CALL, true, 64 * KIB, 4 },  { REPORT_CALL, false, 1 * MIB, 2 },
 	{ REPORT_PING, true, 0, 1 },
+	{ REPORT_SEND, true, 64 * KIB, 4 },  { REPORT_STAY, true, 64 * KIB, 1 },
+	{ REPORT_SEND, false, 1 * MIB, 3 },  { REPORT_STAY, false, 1 * MIB, 1 },
 };
 
 #define LANES (sizeof(kinds) / sizeof(kinds[0]))
@@ -53,19 +55,15 @@ static struct weft_tensor tensor_of(void *bytes, int64_t *count)
 				     .shape = count };
 }
 
-static int key_of(char key[32], uint32_t from, uint32_t to)
-{
-	return snprintf(key, 32, "from %u to %u", from, to);
-}
-
 static int begin_send(struct traffic *t, struct job *j)
 {
 	struct weft_send_options options = { .size = sizeof(options), .op = job_options(t, j) };
 	struct weft_tensor tensor;
 	void *shared = NULL;
 	int64_t count;
-	char key[32];
-	int length = key_of(key, t->config.self, j->lane->peer), err;
+	char key[JOB_KEY_BYTES];
+	size_t length = job_key(key, t->config.self, j->lane->peer);
+	int err;
 
 	if (!job_fill(t, j))
 		return -1;
@@ -76,7 +74,7 @@ static int begin_send(struct traffic *t, struct job *j)
 		tensor.data = shared;
 		options.flags = WEFT_SHARE;
 	}
-	err = weft_send(t->peers[j->lane->peer], j->lane->step, key, (size_t)length, &tensor,
+	err = weft_send(t->peers[j->lane->peer], j->lane->step, key, length, &tensor,
 			&options, &j->op);
 	weft_free(t->node, shared);
 	return err;
@@ -87,8 +85,8 @@ static int begin_recv(struct traffic *t, struct job *j)
 	struct weft_recv_options options = { .size = sizeof(options), .op = job_options(t, j) };
 	struct weft_tensor into;
 	int64_t count;
-	char key[32];
-	int length = key_of(key, j->lane->peer, t->config.self);
+	char key[JOB_KEY_BYTES];
+	size_t length = job_key(key, j->lane->peer, t->config.self);
 
 	j->place = (enum place)job_draw(t, PLACES);
 	if (j->place == PLACE_OWN) {
@@ -105,7 +103,7 @@ static int begin_recv(struct traffic *t, struct job *j)
 	count = (int64_t)j->count;
 	into = tensor_of(j->bytes, &count);
 	return weft_recv(t->node, t->peers[j->lane->peer], j->lane->step, key,
-			 (size_t)length, j->place == PLACE_OWN ? &into : NULL, &options, &j->op);
+			 length, j->place == PLACE_OWN ? &into : NULL, &options, &j->op);
 }
 
 static int begin(struct traffic *t, struct job *j)
@@ -117,6 +115,8 @@ static int begin(struct traffic *t, struct job *j)
 		return begin_send(t, j);
 	case REPORT_RECV:
 		return begin_recv(t, j);
+	case REPORT_STAY:
+		return staying_begin(t, j);
 	case REPORT_CALL:
 		return calls_begin(t, j);
 	default:
@@ -150,6 +150,11 @@ static void begin_in(struct traffic *t, struct lane *lane)
 
 /* End. */
 
+static bool is_receive(const struct lane *lane)
+{
+	return lane->is->kind == REPORT_RECV || lane->is->kind == REPORT_STAY;
+}
+
 static void check_tensor(struct traffic *t, struct job *j)
 {
 	const struct weft_tensor *got = weft_op_tensor(j->op, NULL);
@@ -178,7 +183,7 @@ static void check_outcome(struct traffic *t, struct job *j)
 	enum weft_status status = weft_op_status(j->op);
 
 	t->totals.ended++;
-	if (status == WEFT_OK && j->lane->is->kind == REPORT_RECV) {
+	if (status == WEFT_OK && is_receive(j->lane)) {
 		check_tensor(t, j);
 	} else if (j->lane->is->kind == REPORT_CALL) {
 		calls_check(j);
@@ -229,15 +234,9 @@ static void end_view(struct traffic *t, struct job *j)
 	weft_free(t->node, j->view);
 }
 
-/* It has ended: from here on its buffer is ours alone, and whoever writes there is seen. */
-static void end(struct traffic *t, struct job *j)
+/* From here on the buffer of @j is ours alone, and whoever writes there is seen. */
+static void watch(struct traffic *t, struct job *j)
 {
-	check_time(t, j, atomic_load(&j->ended_ns));
-	check_outcome(t, j);
-	begin_view(t, j);
-	j->lane->under_way--;
-	weft_op_free(j->op);
-	j->op = NULL;
 	if (j->bytes)
 		guarded_mark(j->bytes, j->count);
 	j->watched_until_ns = now_ns() + WATCH_NS;
@@ -245,6 +244,22 @@ static void end(struct traffic *t, struct job *j)
 	*t->last_watched = j;
 	t->last_watched = &j->next;
 	t->watched_bytes += j->count;
+}
+
+/* Account for @j, which has ended. */
+static void end(struct traffic *t, struct job *j)
+{
+	struct job *rest;
+
+	check_time(t, j, atomic_load(&j->ended_ns));
+	check_outcome(t, j);
+	begin_view(t, j);
+	j->lane->under_way--;
+	weft_op_free(j->op);
+	j->op = NULL;
+	watch(t, j);
+	while ((rest = staying_rest(j)))
+		watch(t, rest);
 }
 
 static void look_at_running(struct traffic *t)
@@ -290,11 +305,15 @@ static void look_at_watched(struct traffic *t, bool all)
 static bool may_begin(const struct traffic *t, const struct lane *lane)
 {
 	return t->goes && lane->under_way < lane->is->limit && !t->hushed &&
-	       (!t->drains || lane->is->kind == REPORT_RECV) && now_ns() >= lane->not_before_ns;
+	       (!t->drains || is_receive(lane)) && now_ns() >= lane->not_before_ns;
 }
 
 void traffic_turn(struct traffic *t)
 {
+	struct job *j;
+
+	while ((j = staying_next(t)))
+		end(t, j);
 	look_at_running(t);
 	look_at_watched(t, false);
 	calls_answer(t, t->hushed);
@@ -306,6 +325,12 @@ void traffic_turn(struct traffic *t)
 
 /* Life. */
 
+/* Receives of both kinds are counted together, as the sends that they get. */
+static enum report_kind counted_as(enum report_kind kind)
+{
+	return kind == REPORT_STAY ? REPORT_RECV : kind;
+}
+
 static void set_up(struct traffic *t, uint32_t peer)
 {
 	uint64_t counts[REPORT_KINDS] = { 0 };
@@ -313,7 +338,7 @@ static void set_up(struct traffic *t, uint32_t peer)
 	for (size_t i = 0; i < LANES; i++)
 		t->lanes[peer][i] = (struct lane){ .is = &kinds[i],
 						   .peer = peer,
-						   .step = counts[kinds[i].kind]++ };
+						   .step = counts[counted_as(kinds[i].kind)]++ };
 }
 
 struct traffic *traffic_open(const struct traffic_config *config)
@@ -333,14 +358,18 @@ struct traffic *traffic_open(const struct traffic_config *config)
 	options.services = services;
 	if (weft_node_open(&options, &t->node))
 		goto free_traffic;
+	if (staying_open(t))
+		goto close_node;
 	for (uint32_t i = 0; i < config->count; i++) {
 		set_up(t, i);
 		if (i != config->self &&
 		    (weft_peer_open(t->node, config->addresses[i], &t->peers[i]) ||
 		     weft_stub_open(t->peers[i], &chaos__echo__descriptor, &t->calls.stubs[i])))
-			goto close_node;
+			goto close_staying;
 	}
 	return t;
+close_staying:
+	staying_close(t);
 close_node:
 	weft_node_close(t->node);
 free_traffic:
@@ -379,7 +408,7 @@ bool traffic_is_idle(const struct traffic *t)
 	if (t->hushed)
 		return !t->running;
 	for (const struct job *j = t->running; j; j = j->next)
-		if (j->lane->is->kind != REPORT_RECV)
+		if (!is_receive(j->lane))
 			return false;
 	return true;
 }
@@ -393,6 +422,7 @@ void traffic_stop(struct traffic *t)
 {
 	calls_answer(t, true);
 	look_at_watched(t, true);
+	staying_close(t);
 	for (uint32_t i = 0; i < t->config.count; i++) {
 		weft_stub_close(t->calls.stubs[i]);
 		weft_peer_close(t->peers[i]);

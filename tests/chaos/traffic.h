@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traffic of one member with all others: tensors, calls and pings, as many at
+ * Traffic of one member with all others: tensors, calls, pings and receives that stay, as many at
  * a time as each lane has room for, without end.
  *
  * A lane is one kind and size of operation with one peer.  On calm lanes
