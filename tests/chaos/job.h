@@ -9,10 +9,12 @@
 
 #include <stdatomic.h>
 
+#include "access.h"
 #include "calls.h"
 #include "content.h"
 #include "staying.h"
 #include "traffic.h"
+#include "windows.h"
 
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
@@ -57,6 +59,7 @@ struct job {
 	size_t view_count;
 	struct content what;
 	struct job *parts; /* memory for tensors of a receive that stays, which are on their way */
+	struct access_job access;
 	uint64_t begun_ns, due_ns, cancel_ns, cancelled_ns, watched_until_ns;
 	bool is_told_late;
 	/* Written by the worker. */
@@ -78,6 +81,8 @@ struct traffic {
 	struct traffic_totals totals;
 	struct calls calls;
 	struct staying staying;
+	struct window windows[TRAFFIC_PEERS_MAX][2];  /* the wild and the calm one for a peer */
+	struct access accesses[TRAFFIC_PEERS_MAX][2]; /* those of a peer */
 };
 
 /* Draw one of @count, from 0. */

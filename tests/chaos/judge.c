@@ -8,9 +8,10 @@
 #define FIND_NS (2 * SECOND)
 #define PRINTED_MAX 12        /* of one round; one mistake breaks many */
 
-static const char *const kinds[] = { "send", "receive", "call", "ping", "staying receive" };
+static const char *const kinds[] = { "send", "receive", "call", "ping",
+				     "staying receive", "find", "get", "put", "window" };
 static const char *const faults[] = { "failed",    "late",    "twice",
-				      "wrong bytes", "touched", "leaked" };
+				      "wrong bytes", "touched", "lost", "leaked" };
 
 static uint64_t grace_ns(const struct crew *crew)
 {
@@ -35,6 +36,15 @@ static bool peer_was_killed(const struct crew *crew, const struct report *r)
 	for (unsigned i = 0; i < crew->harm_count; i++)
 		if (crew->harms[i].kind == HARM_KILL && crew->harms[i].member == r->peer &&
 		    overlaps(&crew->harms[i], r->begun_ns, r->ended_ns, grace_ns(crew)))
+			return true;
+	return false;
+}
+
+/* A window that was found before its owner was killed may be used long after. */
+static bool was_ever_killed(const struct crew *crew, uint32_t peer)
+{
+	for (unsigned i = 0; i < crew->harm_count; i++)
+		if (crew->harms[i].kind == HARM_KILL && crew->harms[i].member == peer)
 			return true;
 	return false;
 }
@@ -82,6 +92,10 @@ static bool is_excused(const struct crew *crew, const struct report *r)
 	case WEFT_DEADLINE_EXCEEDED:
 	case WEFT_CANCELLED:
 		return !r->is_calm || r->cancelled_ns;
+	case WEFT_NOT_FOUND:
+		return !r->is_calm || (r->kind != REPORT_FIND && was_ever_killed(crew, r->peer));
+	case WEFT_UNIMPLEMENTED:
+		return r->kind == REPORT_FIND && !r->is_calm;
 	default:
 		return false;
 	}

@@ -9,6 +9,8 @@
  *    door is no excuse.
  *  - CANCELLED and DEADLINE_EXCEEDED belong to wild lanes, where either end may
  *    give up, and to what the member itself cancelled.
+ *  - NOT_FOUND belongs to wild windows, which close, and to windows whose owner was
+ *    killed; UNIMPLEMENTED to wild finds, of an owner that has none yet.
  *  - Nothing else is expected of any operation.
  */
 #ifndef JUDGE_H

@@ -23,6 +23,10 @@ enum report_kind {
 	REPORT_CALL,
 	REPORT_PING,
 	REPORT_STAY, /* a receive that stays, or one of its tensors */
+	REPORT_FIND, /* of a peer's window */
+	REPORT_GET,
+	REPORT_PUT,
+	REPORT_WINDOW, /* at its owner */
 	REPORT_KINDS
 };
 
@@ -32,6 +36,7 @@ enum report_fault {
 	REPORT_TWICE,    /* operation ended again, or was delivered again */
 	REPORT_WRONG,    /* operation gave other bytes than were sent */
 	REPORT_TOUCHED,  /* a byte beyond its buffer changed, or one within after its end */
+	REPORT_LOST,     /* something that was told to have come has not */
 	REPORT_LEAKED,   /* the node left something behind */
 	REPORT_FAULTS
 };

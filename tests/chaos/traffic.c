@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access.h"
 #include "calls.h"
 #include "content.h"
 #include "job.h"
+#include "staying.h"
+#include "windows.h"
 
 #define SHARED_ONE_IN 3              /* of sends */
 #define RETRY_NS (30 * MS)           /* of a lane whose peer is not there */
@@ -26,6 +29,11 @@ static const struct lane_kind kinds[] = {
 	{ REPORT_PING, true, 0, 1 },
 	{ REPORT_SEND, true, 64 * KIB, 4 },  { REPORT_STAY, true, 64 * KIB, 1 },
 	{ REPORT_SEND, false, 1 * MIB, 3 },  { REPORT_STAY, false, 1 * MIB, 1 },
+	{ REPORT_FIND, true, 0, 1 },	     { REPORT_FIND, false, 0, 1 },
+	{ REPORT_GET, true, WINDOWS_CALM_BYTES, 3 },
+	{ REPORT_PUT, true, WINDOWS_CALM_BYTES, 3 },
+	{ REPORT_GET, false, WINDOWS_WILD_BYTES, 2 },
+	{ REPORT_PUT, false, WINDOWS_WILD_BYTES, 2 },
 };
 
 #define LANES (sizeof(kinds) / sizeof(kinds[0]))
@@ -117,6 +125,10 @@ static int begin(struct traffic *t, struct job *j)
 		return begin_recv(t, j);
 	case REPORT_STAY:
 		return staying_begin(t, j);
+	case REPORT_FIND:
+	case REPORT_GET:
+	case REPORT_PUT:
+		return access_begin(t, j);
 	case REPORT_CALL:
 		return calls_begin(t, j);
 	default:
@@ -155,6 +167,12 @@ static bool is_receive(const struct lane *lane)
 	return lane->is->kind == REPORT_RECV || lane->is->kind == REPORT_STAY;
 }
 
+static bool is_access(const struct lane *lane)
+{
+	return lane->is->kind == REPORT_FIND || lane->is->kind == REPORT_GET ||
+	       lane->is->kind == REPORT_PUT;
+}
+
 static void check_tensor(struct traffic *t, struct job *j)
 {
 	const struct weft_tensor *got = weft_op_tensor(j->op, NULL);
@@ -185,6 +203,8 @@ static void check_outcome(struct traffic *t, struct job *j)
 	t->totals.ended++;
 	if (status == WEFT_OK && is_receive(j->lane)) {
 		check_tensor(t, j);
+	} else if (is_access(j->lane)) {
+		access_check(t, j);
 	} else if (j->lane->is->kind == REPORT_CALL) {
 		calls_check(j);
 	}
@@ -203,6 +223,9 @@ static void check_time(struct traffic *t, struct job *j, uint64_t now)
 
 	if (j->cancelled_ns && j->cancelled_ns < due)
 		due = j->cancelled_ns;
+	/* It ends after tensors that are on their way, whose sends end by deadlines of their own. */
+	if (j->lane->is->kind == REPORT_STAY)
+		due += JOB_CALM_NS;
 	if (j->is_told_late || now <= due + t->config.bound_ns + SLACK_NS)
 		return;
 	j->is_told_late = true;
@@ -304,8 +327,10 @@ static void look_at_watched(struct traffic *t, bool all)
 
 static bool may_begin(const struct traffic *t, const struct lane *lane)
 {
-	return t->goes && lane->under_way < lane->is->limit && !t->hushed &&
-	       (!t->drains || is_receive(lane)) && now_ns() >= lane->not_before_ns;
+	if (!t->goes || t->hushed || lane->under_way >= lane->is->limit ||
+	    now_ns() < lane->not_before_ns)
+		return false;
+	return is_access(lane) ? access_may_begin(t, lane) : !t->drains || is_receive(lane);
 }
 
 void traffic_turn(struct traffic *t)
@@ -317,6 +342,7 @@ void traffic_turn(struct traffic *t)
 	look_at_running(t);
 	look_at_watched(t, false);
 	calls_answer(t, t->hushed);
+	windows_turn(t);
 	for (unsigned peer = 0; peer < t->config.count; peer++)
 		for (size_t i = 0; i < LANES && peer != t->config.self; i++)
 			while (may_begin(t, &t->lanes[peer][i]))
@@ -367,6 +393,8 @@ struct traffic *traffic_open(const struct traffic_config *config)
 		     weft_stub_open(t->peers[i], &chaos__echo__descriptor, &t->calls.stubs[i])))
 			goto close_staying;
 	}
+	if (windows_open(t))
+		goto close_staying;
 	return t;
 close_staying:
 	staying_close(t);
@@ -390,6 +418,7 @@ void traffic_go(struct traffic *t)
 void traffic_drain(struct traffic *t)
 {
 	t->drains = true;
+	access_drain(t);
 }
 
 void traffic_hush(struct traffic *t)
@@ -403,14 +432,14 @@ void traffic_hush(struct traffic *t)
 	}
 }
 
-bool traffic_is_idle(const struct traffic *t)
+bool traffic_is_idle(struct traffic *t)
 {
 	if (t->hushed)
 		return !t->running;
 	for (const struct job *j = t->running; j; j = j->next)
 		if (!is_receive(j->lane))
 			return false;
-	return true;
+	return access_is_settled(t);
 }
 
 void traffic_totals(const struct traffic *t, struct traffic_totals *totals)
@@ -423,6 +452,8 @@ void traffic_stop(struct traffic *t)
 	calls_answer(t, true);
 	look_at_watched(t, true);
 	staying_close(t);
+	access_close(t);
+	windows_close(t);
 	for (uint32_t i = 0; i < t->config.count; i++) {
 		weft_stub_close(t->calls.stubs[i]);
 		weft_peer_close(t->peers[i]);
@@ -433,6 +464,7 @@ void traffic_close(struct traffic *t)
 {
 	if (!t)
 		return;
+	windows_fini(t);
 	calls_fini(&t->calls);
 	free(t);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traffic of one member with all others: tensors, calls, pings and receives that stay, as many at
- * a time as each lane has room for, without end.
+ * Traffic of one member with all others: tensors, receives that stay, windows, calls and pings, as
+ * many at a time as each lane has room for, without end.
  *
  * A lane is one kind and size of operation with one peer.  On calm lanes
  * neither end cancels and deadlines are far, so only a peer's or its own
@@ -53,11 +53,11 @@ void traffic_drain(struct traffic *t);
 void traffic_hush(struct traffic *t);
 
 /* Have all operations ended that drain, or hush, leaves to end? */
-bool traffic_is_idle(const struct traffic *t);
+bool traffic_is_idle(struct traffic *t);
 
 void traffic_totals(const struct traffic *t, struct traffic_totals *totals);
 
-/* Stop after hush, when the traffic is idle, and before the node closes. */
+/* Stop after hush, when the traffic is idle, and before the node closes: its windows close. */
 void traffic_stop(struct traffic *t);
 
 /* Free @t after the node has closed. */
