@@ -603,5 +603,6 @@ int main(int argc, char **argv)
 
 	if (pair_is_other(argc, argv, commands))
 		return 0;
+	cmocka_set_test_filter(argv[1]); /* a test's name, or all */
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }

@@ -17,14 +17,15 @@
 static char home[40];
 static const char *variables[VARIABLES_MAX]; /* that a test has set */
 
-bool crossing_begin(int argc, char **argv, const struct hosts_plan *plan, int *status)
+bool crossing_begin(int argc, char **argv, const struct hosts_plan *plan,
+		    const struct pair_command *commands, int *status)
 {
 	static const struct pair_command none[] = { { NULL, NULL } };
 	char reason[HOSTS_REASON_BYTES];
 
 	hosts_arrive(argc, argv);
 	*status = 0;
-	if (pair_is_other(argc, argv, none))
+	if (pair_is_other(argc, argv, commands ? commands : none))
 		return false;
 	if (!hosts_make(plan, reason)) {
 		printf("skip: hosts: %s\n", reason);

@@ -12,11 +12,12 @@
 #include "tests/fabric/pair.h"
 
 /*
- * Make the hosts, as the first thing in main, and let nodes listen on network 0.  False: the
- * program is over with @status: it was the other process of a pair, or there are no hosts, and
- * the reason was printed.
+ * Make the hosts, as the first thing in main, and let nodes listen on network 0.  @commands are
+ * the other process's own; NULL: none.  False: the program is over with @status: it was the other
+ * process of a pair, or there are no hosts, and the reason was printed.
  */
-bool crossing_begin(int argc, char **argv, const struct hosts_plan *plan, int *status);
+bool crossing_begin(int argc, char **argv, const struct hosts_plan *plan,
+		    const struct pair_command *commands, int *status);
 
 /*
  * Like pair_open() and pair_close(), pair_start() and pair_end(), with the other process on

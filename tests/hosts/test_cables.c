@@ -29,17 +29,26 @@
 /* What waits for the other side when the cable is cut. */
 
 struct waiting {
-	struct weft_op *ops[3];
+	struct weft_op *ops[4];
 	struct pair_send send;
 	unsigned char *into;
 	int64_t count;
 };
 
+static void no_tensor(struct weft_op *op, void *arg)
+{
+	(void)op;
+	(void)arg;
+}
+
 static void begin_waiting(struct waiting *w, struct pair *pair)
 {
 	struct weft_recv_options options = { .size = sizeof(options) };
+	struct weft_recv_options many = { .size = sizeof(many), .flags = WEFT_RECV_MANY };
 	struct weft_tensor into;
 
+	many.op.size = sizeof(many.op);
+	many.op.done = no_tensor;
 	w->count = BODY;
 	w->into = malloc(BODY);
 	need(w->into != NULL);
@@ -48,6 +57,7 @@ static void begin_waiting(struct waiting *w, struct pair *pair)
 	w->send = pair_send(pair->peer, 1, "never", MIB, 1);
 	w->ops[0] = w->send.op;
 	w->ops[1] = pair_recv(pair->node, pair->peer, 2, "never");
+	need(!weft_recv(pair->node, pair->peer, 2, "never of many", 13, NULL, &many, &w->ops[3]));
 	pair_do(&pair->other, "send 3 body %zu 4", BODY);
 	need(!weft_recv(pair->node, pair->peer, 3, "body", 4, &into, &options, &w->ops[2]));
 	/* In the middle of the body. */
@@ -189,7 +199,7 @@ int main(int argc, char **argv)
 	};
 	int status;
 
-	if (!crossing_begin(argc, argv, &plan, &status))
+	if (!crossing_begin(argc, argv, &plan, NULL, &status))
 		return status;
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }

@@ -51,6 +51,47 @@ static void many_hosts_reach_one(void **state)
 	}
 }
 
+static void a_receive_that_stays_hears_many_hosts(void **state)
+{
+	struct weft_recv_options options = { .size = sizeof(options), .flags = WEFT_RECV_MANY };
+	struct pair_other others[4];
+	struct weft_queue *queue;
+	const char *provider;
+	struct pair pair;
+	struct weft_op *op;
+
+	(void)state;
+	options.op.size = sizeof(options.op);
+	for (provider = pair_first(); provider; provider = pair_next()) {
+		uint64_t sum = 0;
+
+		crossing_open(&pair, provider, 1);
+		need(!weft_queue_open(pair.node, &queue));
+		options.op.queue = queue;
+		need(!weft_recv(pair.node, NULL, 3, "many", 4, NULL, &options, NULL));
+		for (unsigned i = 0; i < PAIR_COUNT(others); i++)
+			crossing_start(&others[i], provider, 2 + i, NULL, pair.node);
+		/* Each sends a short one and a long one, and all send at once. */
+		for (unsigned i = 0; i < PAIR_COUNT(others); i++) {
+			pair_do(&others[i], "send 3 many %u 1", 100 + i);
+			pair_do(&others[i], "send 3 many %zu 1", BODY + i);
+		}
+		for (unsigned n = 0; n < 2 * PAIR_COUNT(others); n++) {
+			need(weft_queue_next(queue, &op, 1, PAIR_LIMIT_NS) == 1);
+			need(weft_op_status(op) == WEFT_OK);
+			sum += (uint64_t)weft_op_tensor(op, NULL)->shape[0];
+			pair_received(op, (size_t)weft_op_tensor(op, NULL)->shape[0], 1);
+		}
+		need(sum == 4 * (100 + BODY) + 2 * (0 + 1 + 2 + 3));
+		for (unsigned i = 0; i < PAIR_COUNT(others); i++) {
+			pair_do(&others[i], "finish");
+			crossing_end(&others[i]);
+		}
+		weft_queue_close(queue);
+		crossing_close(&pair);
+	}
+}
+
 static void hosts_use_the_network_between_them(void **state)
 {
 	struct pair pair;
@@ -329,6 +370,7 @@ int main(int argc, char **argv)
 	static const struct hosts_plan plan = { .count = HOSTS, .networks = NETWORKS };
 	const struct CMUnitTest tests[] = {
 		crossing_test(many_hosts_reach_one),
+		crossing_test(a_receive_that_stays_hears_many_hosts),
 		crossing_test(hosts_use_the_network_between_them),
 		crossing_test(processes_that_share_memory_use_it_whatever_their_network),
 		crossing_test(nodes_reach_each_other_by_ipv6),
@@ -342,7 +384,7 @@ int main(int argc, char **argv)
 	};
 	int status;
 
-	if (!crossing_begin(argc, argv, &plan, &status))
+	if (!crossing_begin(argc, argv, &plan, NULL, &status))
 		return status;
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }

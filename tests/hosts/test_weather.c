@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	};
 	int status;
 
-	if (!crossing_begin(argc, argv, &plan, &status))
+	if (!crossing_begin(argc, argv, &plan, NULL, &status))
 		return status;
 	return cmocka_run_group_tests(tests, NULL, pair_group_teardown);
 }
