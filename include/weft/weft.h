@@ -7,6 +7,7 @@
 #include <weft/base.h>
 #include <weft/info.h>
 #include <weft/intercept.h>
+#include <weft/match.h>
 #include <weft/memory.h>
 #include <weft/node.h>
 #include <weft/queue.h>

@@ -117,6 +117,23 @@ void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link)
 	atomic_store(&peer->compressions, link->peer->compressions);
 }
 
+/*
+ * Set the link of @peer, and give up the one before.  Other threads look at the link, and for it
+ * at the worker, under the lock of what waits there.
+ */
+static void set_link(struct weft_peer *peer, struct wf_link *link, struct wf_worker *at)
+{
+	struct wf_unexpected_queue *waiting = &peer->at->unexpected_queue;
+	struct wf_link *before = peer->link;
+
+	pthread_mutex_lock(&waiting->lock);
+	peer->link = link;
+	peer->at = at;
+	pthread_mutex_unlock(&waiting->lock);
+	if (before)
+		wf_link_put(before);
+}
+
 int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_link **link,
 		 struct wf_error *e)
 {
@@ -125,16 +142,15 @@ int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_lin
 
 	/* The link was another name of a link whose life is over. */
 	if (peer->link && peer->link->same && !peer->link->address[0] &&
-	    (peer->address[0] || peer->moved_address)) {
-		wf_link_put(peer->link);
-		peer->link = NULL;
-	}
+	    (peer->address[0] || peer->moved_address))
+		set_link(peer, NULL, worker);
 	if (!peer->link) {
 		err = wf_link_open(&worker->engine,
 				   peer->moved_address ? peer->moved_address : peer->address,
-				   &peer->link, e);
+				   &real, e);
 		if (err)
 			return err;
+		set_link(peer, real, worker);
 	}
 	real = wf_link_real(peer->link);
 	wf_peer_stand_for(peer, real);
@@ -178,13 +194,11 @@ static void move(struct weft_peer *peer, struct wf_worker *to)
 
 	if (!peer->address[0] && !peer->moved_address)
 		peer->moved_address = strdup(wf_link_real(peer->link)->address);
-	wf_link_put(peer->link);
-	peer->link = NULL;
+	set_link(peer, NULL, to);
 	if (peer->home.engine) {
 		wf_directory_leave(d, &peer->home);
 		wf_directory_enter(d, &peer->home, &to->engine, peer->address);
 	}
-	peer->at = to;
 }
 
 /*

@@ -224,11 +224,7 @@ static int check(const struct weft_node *node, const struct weft_peer *peer, con
 {
 	int err = wf_check_options(options, o, sizeof(*o));
 
-	if (err)
-		return err;
-	if (peer && peer->owner != node)
-		return wf_last_set(-EINVAL, "the peer belongs to another node");
-	return wf_tensor_check_key(key, key_bytes);
+	return err ? err : wf_tensor_check_channel(node, peer, key, key_bytes);
 }
 
 /* Make a receive of what has been checked. */

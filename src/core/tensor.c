@@ -84,6 +84,14 @@ int wf_tensor_copy_names(struct weft_op *op, const void *key, size_t key_bytes,
 	return 0;
 }
 
+int wf_tensor_check_channel(const struct weft_node *node, const struct weft_peer *peer,
+			    const void *key, size_t key_bytes)
+{
+	if (peer && peer->owner != node)
+		return wf_last_set(-EINVAL, "the peer belongs to another node");
+	return wf_tensor_check_key(key, key_bytes);
+}
+
 int wf_tensor_check_key(const void *key, size_t key_bytes)
 {
 	if (key_bytes && !key)

@@ -12,6 +12,9 @@
 int wf_tensor_bytes(const struct weft_tensor *t, uint64_t *bytes);
 /* Compute the length of @t, and check that it has data.  -EINVAL, -EOVERFLOW. */
 int wf_tensor_check(const struct weft_tensor *t, uint64_t *bytes);
+/* Check a key, and the peer, maybe NULL, that tensors come from to @node.  -EINVAL. */
+int wf_tensor_check_channel(const struct weft_node *node, const struct weft_peer *peer,
+			    const void *key, size_t key_bytes);
 /* Check a key.  -EINVAL. */
 int wf_tensor_check_key(const void *key, size_t key_bytes);
 

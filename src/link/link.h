@@ -81,7 +81,7 @@ struct wf_link {
 	enum wf_link_stage stage;
 	uint64_t id, token;        /* identify the link in frames to us */
 	struct wf_greet_hello *peer; /* the peer's hello (wf_greet_keep_hello()); zeros before it */
-	struct wf_link *same;      /* the live link that this one also names; NULL: none */
+	struct wf_link *_Atomic same; /* the live link that this one also names; NULL: none */
 	/*
 	 * Address by which this link was opened, and whose door it stands for; "": the link was
 	 * dialled to us, and the peer's word of its own address is not used.  Set through @home.
@@ -89,7 +89,7 @@ struct wf_link {
 	char address[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_directory_home home;
 	char name[WF_GREET_NAME_BYTES];
-	void *user;                /* pointer for the floor above */
+	void *_Atomic user;        /* pointer for the floor above, which any thread may follow */
 	struct wf_list work[WF_ABOVE_WORKS]; /* lists that go over when two links become one */
 	struct wf_above_notes above;
 	struct wf_ledger account;
@@ -144,8 +144,8 @@ static inline bool wf_link_was_up(const struct wf_link *link)
 /* Returns the link for which @link stands, maybe as another name. */
 static inline struct wf_link *wf_link_real(struct wf_link *link)
 {
-	while (link->same)
-		link = link->same;
+	for (struct wf_link *same; (same = link->same);)
+		link = same;
 	return link;
 }
 

@@ -22,6 +22,11 @@ struct wf_channel {
 
 /* Channels. */
 
+static bool is_of(const struct wf_channel *ch, uint64_t step, const void *key, uint16_t key_bytes)
+{
+	return ch->step == step && ch->key_bytes == key_bytes && !memcmp(ch->key, key, key_bytes);
+}
+
 static struct wf_channel *find_channel(struct wf_channels *c, uint64_t step, const void *key,
 				       uint16_t key_bytes, uint64_t hash)
 {
@@ -30,8 +35,7 @@ static struct wf_channel *find_channel(struct wf_channels *c, uint64_t step, con
 	while ((node = wf_map_find(&c->map, hash, node))) {
 		struct wf_channel *ch = WF_CONTAINER(node, struct wf_channel, node);
 
-		if (ch->step == step && ch->key_bytes == key_bytes &&
-		    !memcmp(ch->key, key, key_bytes))
+		if (is_of(ch, step, key, key_bytes))
 			return ch;
 	}
 	return NULL;
@@ -115,22 +119,6 @@ static void kept_too_long(struct wf_timer *timer)
 	}
 }
 
-/*
- * Returns the place of @a behind earlier tensors of its sender; as a rule the end, or the
- * beginning for one that was given back.
- */
-static struct wf_list *place_of(struct wf_channel *ch, const struct wf_unexpected *a)
-{
-	struct wf_list *at = wf_list_first(&ch->unexpected_queue);
-
-	if (!at ||
-	    WF_CONTAINER(ch->unexpected_queue.prev, struct wf_unexpected, node)->number < a->number)
-		return &ch->unexpected_queue;
-	while (WF_CONTAINER(at, struct wf_unexpected, node)->number < a->number)
-		at = at->next;
-	return at;
-}
-
 /* Let @a, of the peer of @part, wait in @ch for a receive. */
 static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
 		    struct wf_unexpected *a)
@@ -148,10 +136,9 @@ static void keep_in(struct wf_channels *c, struct wf_channel *ch, struct wf_part
 	if (!a->charged_bytes)
 		wf_unexpected_charge(a, sizeof(*ch) + ch->key_bytes + sizeof(*part) +
 					sizeof(*part->use.use));
-	wf_list_insert_before(place_of(ch, a), &a->node);
 	wf_list_append(&c->kept, &a->kept_node);
 	wf_list_append(left ? &c->leftovers : &link->account.kept, &a->link_node);
-	wf_unexpected_wait(a, part);
+	wf_unexpected_wait(a, &ch->unexpected_queue, ch->node.hash, part);
 	if (limit_ns && !c->kept_timer.armed)
 		wf_loop_timer(&c->engine->loop, &c->kept_timer, a->since_ns + limit_ns, kept_too_long);
 }
@@ -525,6 +512,35 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		wf_answer_unmeet(link, &t.body, answer);
 	wf_part_put(part);
 	return err;
+}
+
+/* Returns the first tensor of @queue, which is not empty, from @from, or NULL: from anybody. */
+static const struct wf_unexpected *first_from(const struct wf_list *queue,
+					      const struct wf_link *from)
+{
+	WF_LIST_EACH(node, queue) {
+		const struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, node);
+
+		if (!from || wf_link_real(a->link) == from)
+			return a;
+	}
+	return NULL;
+}
+
+const struct wf_unexpected *wf_channels_first(const struct wf_channels *c,
+					      const struct wf_link *from, uint64_t step,
+					      const void *key, uint16_t key_bytes)
+{
+	uint64_t hash = wf_map_hash(&c->map, step, key, key_bytes);
+	struct wf_map_node *node = NULL;
+
+	while ((node = wf_map_find(&c->unexpected_queue->firsts, hash, node))) {
+		const struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, first);
+
+		if (is_of(a->keeper, step, key, key_bytes))
+			return first_from(a->queue, from);
+	}
+	return NULL;
 }
 
 void wf_channels_unmatched(const struct wf_channels *c,

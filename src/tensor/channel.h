@@ -85,6 +85,14 @@ void wf_channels_unmatched(const struct wf_channels *c,
 					const struct wf_link *from, uint64_t since_ns),
 			   void *ctx);
 
+/*
+ * Returns the first tensor from @from, or NULL: from anybody, that waits in a channel; NULL: none.
+ * Threads: any that has unexpected_queue->lock, which keeps the tensor.
+ */
+const struct wf_unexpected *wf_channels_first(const struct wf_channels *c,
+					      const struct wf_link *from, uint64_t step,
+					      const void *key, uint16_t key_bytes);
+
 /* Take a TENSOR record.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 		       const struct wf_record *record);

@@ -11,13 +11,18 @@
 void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_engine *engine,
 			struct wf_transfer *t)
 {
-	*unexpected_queue = (struct wf_unexpected_queue){ .engine = engine, .transfer = t };
+	*unexpected_queue = (struct wf_unexpected_queue){
+		.engine = engine, .transfer = t, .lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	wf_map_init(&unexpected_queue->firsts);
 	wf_freelist_init(&unexpected_queue->pulls, sizeof(struct wf_pull), 0, 0);
 }
 
 void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue)
 {
 	wf_freelist_fini(&unexpected_queue->pulls);
+	wf_map_fini(&unexpected_queue->firsts);
+	pthread_mutex_destroy(&unexpected_queue->lock);
 }
 
 static void lose(struct wf_unexpected *a, const struct wf_error *e)
@@ -128,16 +133,71 @@ void wf_unexpected_free(struct wf_unexpected *a)
 	free(a);
 }
 
-void wf_unexpected_wait(struct wf_unexpected *a, struct wf_part *part)
+/*
+ * Returns the place of @a in @queue, behind earlier tensors; as a rule the end, or the beginning
+ * for one that was given back.
+ */
+static struct wf_list *place_of(struct wf_list *queue, const struct wf_unexpected *a)
 {
+	struct wf_list *at = queue->next;
+
+	if (wf_list_empty(queue) ||
+	    WF_CONTAINER(queue->prev, struct wf_unexpected, node)->number < a->number)
+		return queue;
+	while (WF_CONTAINER(at, struct wf_unexpected, node)->number < a->number)
+		at = at->next;
+	return at;
+}
+
+/* Put @a before @at, under the lock. */
+static void enter(struct wf_unexpected *a, struct wf_list *at, uint64_t hash)
+{
+	struct wf_map *firsts = &a->unexpected_queue->firsts;
+
+	if (at->prev == a->queue) {
+		if (at != a->queue)
+			wf_map_remove(firsts, &WF_CONTAINER(at, struct wf_unexpected, node)->first);
+		wf_map_add(firsts, &a->first, hash);
+	}
+	wf_list_insert_before(at, &a->node);
+}
+
+/* Take @a out of its queue, under the lock. */
+static void leave(struct wf_unexpected *a)
+{
+	struct wf_map *firsts = &a->unexpected_queue->firsts;
+	struct wf_list *next = a->node.next;
+
+	if (a->node.prev == a->queue) {
+		wf_map_remove(firsts, &a->first);
+		if (next != a->queue)
+			wf_map_add(firsts, &WF_CONTAINER(next, struct wf_unexpected, node)->first,
+				   a->first.hash);
+	}
+	wf_list_remove(&a->node);
+}
+
+void wf_unexpected_wait(struct wf_unexpected *a, struct wf_list *queue, uint64_t hash,
+			struct wf_part *part)
+{
+	struct wf_list *at = place_of(queue, a);
+
 	wf_part_hold(part);
 	a->part = part;
 	wf_list_append(&part->kept, &a->part_node);
+	a->queue = queue;
+	pthread_mutex_lock(&a->unexpected_queue->lock);
+	enter(a, at, hash);
+	pthread_mutex_unlock(&a->unexpected_queue->lock);
 }
 
 void wf_unexpected_unwait(struct wf_unexpected *a)
 {
-	wf_list_remove(&a->node);
+	if (!a->part)
+		return;
+	pthread_mutex_lock(&a->unexpected_queue->lock);
+	leave(a);
+	pthread_mutex_unlock(&a->unexpected_queue->lock);
 	wf_list_remove(&a->kept_node);
 	wf_list_remove(&a->link_node);
 	wf_list_remove(&a->part_node);

@@ -5,11 +5,12 @@
  * The bytes of an eager tensor are kept in memory that the sender knows about (the link's eager
  * credit); an offered one stays where it is, at the sender, until it is pulled.
  *
- * Threads: owner.
+ * Threads: owner; what waits may be looked at by any thread that has the lock.
  */
 #ifndef WF_UNEXPECTED_H
 #define WF_UNEXPECTED_H
 
+#include <pthread.h>
 #include "tensor/part.h"
 #include "transfer/answer.h"
 #include "transfer/path.h"
@@ -24,6 +25,12 @@ struct wf_unexpected_queue {
 	size_t count;
 	struct wf_freelist pulls; /* freelist of struct wf_pull, for receives */
 	uint64_t came; /* unexpected tensors ever; the number of the next one */
+	/*
+	 * Held for a few instructions while a tensor begins or ends to wait, or is looked at from
+	 * another thread.  @firsts: the first tensor of each channel, by the channel's hash.
+	 */
+	pthread_mutex_t lock;
+	struct wf_map firsts;
 };
 
 struct wf_unexpected {
@@ -31,7 +38,9 @@ struct wf_unexpected {
 	void *keeper;
 	/* The sender's body can't be had any more: free @a, and say @e to a receive that has it. */
 	void (*lost)(struct wf_unexpected *a, const struct wf_error *e);
-	struct wf_list node;      /* in its keeper's list */
+	struct wf_list node;      /* in @queue */
+	struct wf_list *queue;    /* list of the keeper; valid while @part is not NULL */
+	struct wf_map_node first; /* in unexpected_queue->firsts, if first of @queue */
 	struct wf_list kept_node; /* in channels->kept */
 	struct wf_list link_node; /* in link->account.kept, or in channels->leftovers */
 	struct wf_list part_node; /* in part->kept */
@@ -68,8 +77,12 @@ void wf_unexpected_free(struct wf_unexpected *a);
  * freed.
  */
 void wf_unexpected_charge(struct wf_unexpected *a, uint64_t more);
-/* Let @a wait for a receive of the step of @part. */
-void wf_unexpected_wait(struct wf_unexpected *a, struct wf_part *part);
+/*
+ * Let @a wait in @queue, of the channel with that @hash, for a receive of the step of @part.  Its
+ * place is that of its number.
+ */
+void wf_unexpected_wait(struct wf_unexpected *a, struct wf_list *queue, uint64_t hash,
+			struct wf_part *part);
 
 /* End the wait of @a, and take it out of all lists; harmless before. */
 void wf_unexpected_unwait(struct wf_unexpected *a);

@@ -631,6 +631,11 @@ static bool try_recv(void)
 	return refused(weft_recv(node, NULL, 1, KEY, NULL, NULL, &o));
 }
 
+static bool try_probe(void)
+{
+	return refused(weft_probe(node, NULL, 1, KEY, NULL));
+}
+
 /* What was received lies in the child's copy of the memory, too. */
 static bool try_op_tensor(void)
 {
@@ -783,6 +788,7 @@ static const struct {
 	{ "weft_peer_open", try_peer_open },
 	{ "weft_ping", try_ping },
 	{ "weft_poll", try_poll },
+	{ "weft_probe", try_probe },
 	{ "weft_put", try_remotes },
 	{ "weft_queue_fd", try_queues },
 	{ "weft_queue_next", try_queues },

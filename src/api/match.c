@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/match.h"
+
+#include <errno.h>
+
+#include "core/check.h"
+
+int weft_probe(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
+	       size_t key_bytes, struct weft_probe_info *info)
+{
+	int err = wf_check_node(node);
+
+	if (err)
+		return err;
+	if (info && info->size < sizeof(info->size))
+		return wf_last_set(-EINVAL, "info->size is not set");
+	return wf_match_probe(node, peer, step, key, key_bytes, info);
+}
