@@ -39,6 +39,14 @@ struct weft_probe_info {
 WEFT_API int weft_probe(struct weft_node *node, struct weft_peer *peer, uint64_t step,
 			const void *key, size_t key_bytes, struct weft_probe_info *info);
 
+/*
+ * Returns the key that the receive @op has, valid until weft_op_free(op), and its length in
+ * @key_bytes, which may be NULL.  With WEFT_ANY_KEY it is the key of the tensor that was met; NULL:
+ * none was met, or the receive has not ended.  NULL also for other operations than receives.
+ * Threads: any, callback.
+ */
+WEFT_API const void *weft_op_key(const struct weft_op *op, size_t *key_bytes);
+
 #ifdef __cplusplus
 }
 #endif

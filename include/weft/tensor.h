@@ -71,7 +71,8 @@ enum weft_tensor_flag {
 	WEFT_READONLY = 32, /* received data is a view: it must not be written to */
 	/* recv: a receive that is cancelled or out of time drops the tensor that it was to get */
 	WEFT_DROP = 64,
-	WEFT_RECV_MANY = 128 /* recv: stay, and get every tensor of the step and key */
+	WEFT_RECV_MANY = 128, /* recv: stay, and get every tensor of the step and key */
+	WEFT_ANY_KEY = 256   /* recv: a tensor of any key that no other receive of the step gets */
 };
 
 /* No stream to wait for: device memory is ready now.  DLPack's number for that. */
@@ -118,7 +119,7 @@ WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 struct weft_recv_options {
 	size_t size;
 	struct weft_op_options op;
-	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_RECV_MANY */
+	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_RECV_MANY, WEFT_ANY_KEY */
 	/*
 	 * Returns memory for a tensor that has just been announced: @want has dtype and shape, and
 	 * no data.  The callback runs on the worker, in a manual node also inside weft_recv(),
@@ -161,6 +162,9 @@ struct weft_recv_options {
  *
  * A tensor that does not fit ends the operation with FAILED_PRECONDITION and is dropped; the
  * sentence gives both sides, the channel stays usable.
+ *
+ * With WEFT_ANY_KEY @key is NULL and @key_bytes 0, and the receive gets the first tensor of @step,
+ * whatever its key, that no receive of that key waits for; weft_op_key() tells the key.
  *
  * With WEFT_RECV_MANY the receive stays.  Each tensor is told by the callback or queue of
  * options->op, one of which there must be, with an operation of its own, to be read and freed like

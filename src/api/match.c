@@ -16,3 +16,8 @@ int weft_probe(struct weft_node *node, struct weft_peer *peer, uint64_t step, co
 		return wf_last_set(-EINVAL, "info->size is not set");
 	return wf_match_probe(node, peer, step, key, key_bytes, info);
 }
+
+const void *weft_op_key(const struct weft_op *op, size_t *key_bytes)
+{
+	return WF_NEED(op) ? NULL : wf_match_key(op, key_bytes);
+}

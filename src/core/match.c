@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/node.h"
+#include "core/op.h"
 #include "core/peer.h"
 #include "core/tensor.h"
 #include "core/worker.h"
@@ -67,4 +68,25 @@ int wf_match_probe(struct weft_node *node, struct weft_peer *peer, uint64_t step
 		pthread_mutex_unlock(&worker->unexpected_queue.lock);
 	}
 	return a ? 0 : -EAGAIN;
+}
+
+/* Tell @key, and its length if a tensor of that key is known. */
+static const void *tell(const void *key, size_t bytes, size_t *key_bytes)
+{
+	if (key_bytes)
+		*key_bytes = key ? bytes : 0;
+	return key;
+}
+
+const void *wf_match_key(const struct weft_op *op, size_t *key_bytes)
+{
+	const struct wf_receiving *r = &op->recv.receiving;
+
+	if (op->class->kind == WF_OP_RECV_MANY)
+		return tell(op->recv_many.key, op->recv_many.key_bytes, key_bytes);
+	/* The key of an attachment is the number of its message, and not the program's. */
+	if (op->class->kind != WF_OP_RECV || r->attached ||
+	    (r->flags & WEFT_ANY_KEY && !wf_op_ended(op)))
+		return tell(NULL, 0, key_bytes);
+	return tell(r->key, r->key_bytes, key_bytes);
 }

@@ -17,4 +17,7 @@
 int wf_match_probe(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
 		   size_t key_bytes, struct weft_probe_info *info);
 
+/* Returns the key of the receive @op as weft_op_key() does.  Threads: any, callback. */
+const void *wf_match_key(const struct weft_op *op, size_t *key_bytes);
+
 #endif

@@ -121,6 +121,8 @@ static void free_recv(struct weft_op *op)
 	if (r->attached)
 		wf_attachment_set_put(r->attachment_set);
 	free(r->long_shape);
+	if (r->flags & WEFT_ANY_KEY)
+		free((void *)(uintptr_t)r->key);
 	wf_kind_close(r->device);
 	if (op->owner && r->chunk)
 		wf_memory_free(op->owner, r->chunk);
@@ -153,6 +155,17 @@ static uint64_t step(const struct weft_op *op)
 	return op->recv.receiving.step;
 }
 
+void wf_recv_describe(const struct weft_op *op, uint64_t step, const void *key, size_t key_bytes,
+		      char *text)
+{
+	if (key)
+		wf_describe_channel(step, key, key_bytes, text);
+	else
+		wf_describe_add(text, " step %llu any key", (unsigned long long)step);
+	wf_describe_add(text, " from ");
+	wf_describe_peer(op, text);
+}
+
 static void describe(const struct weft_op *op, char *text)
 {
 	const struct wf_receiving *r = &op->recv.receiving;
@@ -162,9 +175,7 @@ static void describe(const struct weft_op *op, char *text)
 		wf_describe_add(text, " attachment %llu", (unsigned long long)r->step);
 		return;
 	}
-	wf_describe_channel(r->step, r->key, r->key_bytes, text);
-	wf_describe_add(text, " from ");
-	wf_describe_peer(op, text);
+	wf_recv_describe(op, r->step, r->flags & WEFT_ANY_KEY ? NULL : r->key, r->key_bytes, text);
 }
 
 static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
@@ -183,6 +194,11 @@ static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 
 	if (r->attached) {
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before the attachment was here");
+		return;
+	}
+	if (r->flags & WEFT_ANY_KEY) {
+		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s sent step %llu, any key",
+			     who, (unsigned long long)r->step);
 		return;
 	}
 	wf_key_text(r->key, r->key_bytes, key);
@@ -214,6 +230,8 @@ const struct wf_op_class wf_recv_class = {
 	.late = late,
 };
 
+#define FLAGS ((unsigned)(WEFT_ANY_SHAPE | WEFT_DROP)) /* flags of every receive */
+
 /* A program may have 100 000 receives open; tests/fabric/test_memory measures the rest. */
 _Static_assert(BYTES <= 888, "a receive with its channel takes less than 1 KiB");
 
@@ -224,13 +242,15 @@ static int check(const struct weft_node *node, const struct weft_peer *peer, con
 {
 	int err = wf_check_options(options, o, sizeof(*o));
 
+	if (!err && o->flags & WEFT_ANY_KEY && (key || key_bytes))
+		err = wf_last_set(-EINVAL, "a receive of any key has a key");
 	return err ? err : wf_tensor_check_channel(node, peer, key, key_bytes);
 }
 
-/* Make a receive of what has been checked. */
+/* Make a receive, which may have @flags, of what has been checked. */
 static int make(struct weft_node *node, struct weft_peer *peer, const void *key, size_t key_bytes,
 		const struct weft_tensor *into, const struct weft_recv_options *o,
-		struct weft_op **op)
+		unsigned flags, struct weft_op **op)
 {
 	const struct weft_op_options *nested;
 	struct wf_receiving *r;
@@ -239,7 +259,7 @@ static int make(struct weft_node *node, struct weft_peer *peer, const void *key,
 	uint64_t bytes;
 	int err = 0;
 
-	if (o->flags & ~(unsigned)(WEFT_ANY_SHAPE | WEFT_DROP))
+	if (o->flags & ~flags)
 		return wf_last_set(-EINVAL, "flags %#x are not for a receive", o->flags);
 	if (into)
 		err = wf_tensor_check(into, &bytes);
@@ -259,6 +279,8 @@ static int make(struct weft_node *node, struct weft_peer *peer, const void *key,
 		return err;
 	}
 	r->terms = &fresh->terms;
+	if (o->flags & WEFT_ANY_KEY)
+		r->key = NULL;
 	r->key_bytes = (uint16_t)key_bytes;
 	r->flags = o->flags;
 	r->alloc = o->alloc;
@@ -286,7 +308,7 @@ int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 	struct weft_recv_options o;
 	int err = check(node, peer, key, key_bytes, options, &o);
 
-	return err ? err : make(node, peer, key, key_bytes, into, &o, op);
+	return err ? err : make(node, peer, key, key_bytes, into, &o, FLAGS, op);
 }
 
 int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
@@ -301,7 +323,7 @@ int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const
 		return err;
 	if (o.flags & WEFT_RECV_MANY)
 		return wf_recv_many(node, peer, step, key, key_bytes, into, &o, op);
-	err = make(node, peer, key, key_bytes, into, &o, &fresh);
+	err = make(node, peer, key, key_bytes, into, &o, FLAGS | WEFT_ANY_KEY, &fresh);
 	if (err)
 		return err;
 	fresh->recv.receiving.step = step;

@@ -31,6 +31,10 @@ void wf_recv_done(struct wf_receiving *r, const struct wf_error *e);
 struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 			      const struct wf_error *e);
 
+/* Append to @text step, key and peer of @op; @key NULL: any. */
+void wf_recv_describe(const struct weft_op *op, uint64_t step, const void *key, size_t key_bytes,
+		      char *text);
+
 /*
  * Make a receive without submitting it, set up but for its step, and its attachment set or parts.
  * Failures are recorded.

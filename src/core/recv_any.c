@@ -79,6 +79,10 @@ static void take_over(struct wf_receiving *to, const struct wf_receiving *from)
 	to->chunk = from->chunk;
 	to->readonly = from->readonly;
 	to->path = from->path;
+	if (to->flags & WEFT_ANY_KEY) { /* nobody reads that key before the end */
+		to->key = from->key;
+		to->key_bytes = from->key_bytes;
+	}
 }
 
 /* @part has won, and has ended.  Runs at the worker where the operation began. */

@@ -227,6 +227,7 @@ static struct weft_op *make(struct wf_recv_many_part *part)
 	r->step = many->step;
 	r->key = many->key;
 	r->key_bytes = many->key_bytes;
+	r->flags = many->flags;
 	r->alloc = many->alloc;
 	r->alloc_arg = many->alloc_arg;
 	r->came = many->came;
@@ -355,9 +356,7 @@ static uint64_t step(const struct weft_op *op)
 static void describe(const struct weft_op *op, char *text)
 {
 	wf_describe_add(text, "recv many");
-	wf_describe_channel(op->recv_many.step, op->recv_many.key, op->recv_many.key_bytes, text);
-	wf_describe_add(text, " from ");
-	wf_describe_peer(op, text);
+	wf_recv_describe(op, op->recv_many.step, op->recv_many.key, op->recv_many.key_bytes, text);
 }
 
 static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
@@ -417,6 +416,7 @@ static int make_parts(struct weft_op *op)
 		part->receiving.step = many->step;
 		part->receiving.key = many->key;
 		part->receiving.key_bytes = many->key_bytes;
+		part->receiving.flags = many->flags;
 		part->receiving.terms = &op->terms;
 		part->receiving.claim = claim;
 		part->receiving.done = done;
@@ -434,7 +434,7 @@ int wf_recv_many(struct weft_node *node, struct weft_peer *peer, uint64_t step, 
 	const int64_t *shape;
 	int err;
 
-	if (options->flags & ~(unsigned)WEFT_RECV_MANY)
+	if (options->flags & ~(unsigned)(WEFT_RECV_MANY | WEFT_ANY_KEY))
 		return wf_last_set(-EINVAL, "flags %#x are not for a receive of many",
 				   options->flags);
 	if (into)
@@ -449,6 +449,7 @@ int wf_recv_many(struct weft_node *node, struct weft_peer *peer, uint64_t step, 
 	many = &fresh->recv_many;
 	many->step = step;
 	many->key_bytes = (uint16_t)key_bytes;
+	many->flags = options->flags & WEFT_ANY_KEY;
 	many->alloc = options->alloc;
 	many->alloc_arg = options->alloc_arg;
 	many->came = options->came;
@@ -461,6 +462,8 @@ int wf_recv_many(struct weft_node *node, struct weft_peer *peer, uint64_t step, 
 		.queue = options->op.queue,
 	};
 	err = wf_tensor_copy_names(fresh, key, key_bytes, NULL, &shape, &many->key);
+	if (many->flags)
+		many->key = NULL;
 	if (!err)
 		err = make_parts(fresh);
 	if (err) {

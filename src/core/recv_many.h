@@ -16,6 +16,7 @@ struct wf_op_recv_many {
 	uint64_t step;
 	const void *key;
 	uint16_t key_bytes;
+	unsigned flags;         /* WEFT_ANY_KEY */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;
 	void (*came)(void *arg, const struct weft_tensor *tensor, uint64_t bytes);

@@ -354,6 +354,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	link->state = WF_LINK_IDLE;
 	for (unsigned i = 0; i < WF_ABOVE_WORKS; i++)
 		wf_list_splice(&into->work[i], &link->work[i]);
+	wf_list_splice(&into->account.kept, &link->account.kept);
 	engine->sink->merged(engine->sink_ctx, link, into);
 	wf_list_splice(&into->out.queue, &link->out.queue);
 	into->out.queued_bytes += link->out.queued_bytes;
@@ -362,7 +363,6 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	into->keepalive.watch_count += link->keepalive.watch_count;
 	link->keepalive.watch_count = 0;
 	wf_ledger_merge(link, into);
-	wf_list_splice(&into->account.kept, &link->account.kept);
 	into->eager_credit.held += link->eager_credit.held;
 	link->eager_credit.held = 0;
 	if (!into->address[0])

@@ -62,10 +62,10 @@ static struct wf_channel *make_channel(struct wf_channels *c, uint64_t step, con
 	return ch;
 }
 
-/* Free a channel when it is empty. */
+/* Free a channel when it is empty; NULL: there is none. */
 static void drop_channel(struct wf_channel *ch)
 {
-	if (!wf_list_empty(&ch->receives) || !wf_list_empty(&ch->unexpected_queue))
+	if (!ch || !wf_list_empty(&ch->receives) || !wf_list_empty(&ch->unexpected_queue))
 		return;
 	wf_map_remove(&ch->channels->map, &ch->node);
 	free(ch);
@@ -197,20 +197,23 @@ void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sen
 
 static void give_back(struct wf_receiving *r, struct wf_unexpected *a);
 
+/* Let @r wait in @ch, or in its step if that is NULL: for a tensor of any key. */
 static void wait_in(struct wf_channel *ch, struct wf_receiving *r)
 {
 	r->state = WF_RECEIVING_WAITING;
-	wf_list_append(&ch->receives, &r->node);
-	ch->from_anybody += !r->from;
+	wf_list_append(ch ? &ch->receives : &r->use.use->any_key, &r->node);
+	if (ch)
+		ch->from_anybody += !r->from;
 }
 
 static void wait_no_more(struct wf_receiving *r)
 {
 	wf_list_remove(&r->node);
-	r->channel->from_anybody -= !r->from;
+	if (r->channel)
+		r->channel->from_anybody -= !r->from;
 }
 
-/* Set @r up, of which @ch, maybe NULL, is the channel, and @part the part of the peer, if known. */
+/* Set @r up, of which @ch is the channel, NULL if it takes any key, and @part the part of the peer, if known. */
 static void enter(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
 		  struct wf_receiving *r)
 {
@@ -236,12 +239,10 @@ static struct wf_receiving *claim(struct wf_receiving *r)
 	return taker;
 }
 
-/* Receives that name other peers are searched only if the channel may have one that fits. */
-static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *link)
+/* Returns the receive in @receives that gets a tensor of @link; NULL: none. */
+static struct wf_receiving *find_in(struct wf_list *receives, const struct wf_link *link)
 {
-	if (!ch->from_anybody && wf_list_empty(&link->work[WF_ABOVE_RECEIVES]))
-		return NULL;
-	WF_LIST_EACH(node, &ch->receives) {
+	WF_LIST_EACH(node, receives) {
 		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, node);
 
 		if (r->from && wf_link_real(r->from) != link)
@@ -251,6 +252,21 @@ static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_link *
 			return r;
 	}
 	return NULL;
+}
+
+/*
+ * Returns the receive that gets a tensor of the peer of @part, in @ch, maybe NULL, or else one of
+ * any key; NULL: none.  Receives of @ch that name other peers are searched only if the channel may
+ * have one that fits.
+ */
+static struct wf_receiving *find_receive(struct wf_channel *ch, struct wf_part *part)
+{
+	struct wf_link *link = part->link;
+	struct wf_receiving *r = NULL;
+
+	if (ch && (ch->from_anybody || !wf_list_empty(&link->work[WF_ABOVE_RECEIVES])))
+		r = find_in(&ch->receives, link);
+	return r ? r : find_in(&part->use.use->any_key, link);
 }
 
 /*
@@ -266,7 +282,7 @@ static struct wf_unexpected *find_unexpected_of(struct wf_channel *ch, struct wf
 	WF_LIST_EACH(node, &ch->unexpected_queue) {
 		struct wf_unexpected *a = WF_CONTAINER(node, struct wf_unexpected, node);
 
-		if (a->link == link)
+		if (wf_link_real(a->link) == link)
 			return a;
 		if (link->state == WF_LINK_GONE)
 			continue; /* unexpected tensors of a peer that is gone are in no list of its own */
@@ -280,12 +296,35 @@ static struct wf_unexpected *find_unexpected_of(struct wf_channel *ch, struct wf
 	return NULL;
 }
 
-static struct wf_unexpected *find_unexpected(struct wf_channel *ch, const struct wf_receiving *r)
+/* Returns the first unexpected tensor of any key that @r may have; NULL: none. */
+static struct wf_unexpected *find_of_step(const struct wf_receiving *r)
 {
-	struct wf_list *first = wf_list_first(&ch->unexpected_queue);
+	const struct wf_list *kept = &r->use.use->kept;
+	struct wf_unexpected *found = NULL;
+	struct wf_part *part = NULL;
 
+	if (!r->from)
+		return wf_list_empty(kept) ? NULL
+					   : WF_CONTAINER(kept->next, struct wf_unexpected, use_node);
+	while ((part = wf_part_find(&r->channels->parts, wf_link_real(r->from), r->step, part))) {
+		struct wf_unexpected *a = WF_CONTAINER(part->kept.next, struct wf_unexpected, part_node);
+
+		if (!wf_list_empty(&part->kept) && (!found || a->number < found->number))
+			found = a;
+	}
+	return found;
+}
+
+/* Returns the first unexpected tensor that @r, which waits, may have; NULL: none. */
+static struct wf_unexpected *find_unexpected(const struct wf_receiving *r)
+{
+	struct wf_list *first;
+
+	if (!r->channel)
+		return find_of_step(r);
 	if (r->from)
-		return find_unexpected_of(ch, wf_link_real(r->from));
+		return find_unexpected_of(r->channel, wf_link_real(r->from));
+	first = wf_list_first(&r->channel->unexpected_queue);
 	return first ? WF_CONTAINER(first, struct wf_unexpected, node) : NULL;
 }
 
@@ -300,11 +339,15 @@ static void match(struct wf_receiving *r, struct wf_part *part)
 	r->part = part;
 }
 
-/* Match @r with @a, which waits in its channel. */
+/* Match @r with @a, whose channel is freed if that empties it. */
 static void match_kept(struct wf_receiving *r, struct wf_unexpected *a)
 {
+	struct wf_channel *ch = a->keeper;
+
 	match(r, a->part);
+	a->record.key = ch->key; /* the record's was in the frame, which is gone */
 	wf_receiving_meet_kept(r, a);
+	drop_channel(ch);
 }
 
 /* Bring @a back to its channel, in the place that it had before @r met it. */
@@ -323,33 +366,30 @@ static void give_back(struct wf_receiving *r, struct wf_unexpected *a)
 	}
 	a->since_ns = c->engine->loop.now_ns;
 	keep_in(c, ch, r->part, a);
-	next = find_receive(ch, a->link);
+	next = find_receive(ch, r->part);
 	if (next)
 		match_kept(next, a);
-	drop_channel(ch);
 }
 
-/* Match @r, or receives that it claims for, with the tensors that wait in its channel. */
+/* Match @r, or receives that it claims for, with the tensors that wait for it. */
 static void match_waiting(struct wf_receiving *r)
 {
-	struct wf_channel *ch = r->channel;
 	struct wf_receiving *taker;
 	struct wf_unexpected *a;
 
 	do {
-		a = find_unexpected(ch, r);
+		a = find_unexpected(r);
 		taker = a ? claim(r) : NULL;
 		if (taker)
 			match_kept(taker, a);
 	} while (taker && taker != r);
-	drop_channel(ch);
 }
 
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 {
-	uint64_t hash = wf_map_hash(&c->map, r->step, r->key, r->key_bytes);
 	const struct wf_step *over = find_over(c, r->step);
-	struct wf_channel *ch;
+	bool any_key = r->flags & WEFT_ANY_KEY;
+	struct wf_channel *ch = NULL;
 	struct wf_part *part = NULL;
 	struct wf_use *use = NULL;
 	struct wf_error e;
@@ -361,8 +401,10 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 		r->done(r, &e);
 		return;
 	}
-	ch = make_channel(c, r->step, r->key, r->key_bytes, hash);
-	if (ch && (part || !r->from))
+	if (!any_key)
+		ch = make_channel(c, r->step, r->key, r->key_bytes,
+				  wf_map_hash(&c->map, r->step, r->key, r->key_bytes));
+	if ((ch || any_key) && (part || !r->from))
 		use = wf_use_get(&c->uses, r->step);
 	enter(c, ch, part, r);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
@@ -373,14 +415,13 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	if (!use) {
 		wf_error_set(&e, -ENOMEM, "no memory for a channel");
 		wf_receiving_end(r, &e);
-		if (ch)
-			drop_channel(ch);
+		drop_channel(ch);
 		return;
 	}
 	wf_use_enter(use, &use->receives, &r->use);
 	wf_use_put(use);
 	wait_in(ch, r);
-	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_unexpected(ch, r)) {
+	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_unexpected(r)) {
 		wf_error_set(&e, -ENOTCONN, "%s is gone", wf_link_label(r->from));
 		wf_channels_stop_receive(r, &e);
 		return;
@@ -471,10 +512,11 @@ static int arrive(struct wf_channels *c, struct wf_part *part, const struct wf_r
 {
 	uint64_t hash = wf_map_hash(&c->map, t->step, t->key, t->key_bytes);
 	struct wf_channel *ch = find_channel(c, t->step, t->key, t->key_bytes, hash);
-	struct wf_receiving *r = ch ? find_receive(ch, part->link) : NULL;
+	struct wf_receiving *r = find_receive(ch, part);
 
 	if (!r)
 		return keep_unmatched(c, part, t, came, answer, hash);
+	ch = r->channel;
 	match(r, part);
 	wf_receiving_meet(r, part->link, t, came, NULL, answer);
 	drop_channel(ch);
@@ -609,7 +651,7 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 
 		WF_LIST_EACH(at, &ch->receives) {
 			found = WF_CONTAINER(at, struct wf_receiving, node);
-			a = find_unexpected(ch, found);
+			a = find_unexpected(found);
 			found = a ? claim(found) : NULL;
 			if (found)
 				break;
@@ -617,8 +659,13 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 		if (!found)
 			continue;
 		match_kept(found, a);
-		drop_channel(ch);
 		node = NULL;
+	}
+	WF_LIST_EACH_OF_NOW(at, &into->work[WF_ABOVE_RECEIVES]) {
+		struct wf_receiving *r = WF_CONTAINER(at, struct wf_receiving, all_node);
+
+		if (r->state == WF_RECEIVING_WAITING && !r->channel)
+			match_waiting(r);
 	}
 }
 

@@ -12,12 +12,27 @@
 #include "util/status.h"
 
 
+/* Keep the key of the tensor that @r gets.  -ENOMEM. */
+static int note_key(struct wf_receiving *r, const struct wf_record_tensor *t)
+{
+	void *key = malloc(t->key_bytes + 1u); /* a key may be empty */
+
+	if (!key)
+		return -ENOMEM;
+	memcpy(key, t->key, t->key_bytes);
+	r->key = key;
+	r->key_bytes = t->key_bytes;
+	return 0;
+}
+
 /* Note the record's description of the tensor that @r gets.  -ENOMEM. */
 static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
 		struct wf_error *e)
 {
 	int64_t *shape = r->shape;
 
+	if (r->flags & WEFT_ANY_KEY && note_key(r, t))
+		return wf_error_set(e, -ENOMEM, "no memory for a key");
 	if (t->rank > WF_COUNT(r->shape)) {
 		shape = r->long_shape = malloc(t->rank * sizeof(*shape));
 		if (!shape)

@@ -28,10 +28,10 @@ enum wf_receiving_state {
 struct wf_receiving {
 	/* set by the owner */
 	uint64_t step;
-	const void *key;
+	const void *key; /* with WEFT_ANY_KEY that of the tensor that came, for the owner to free */
 	uint16_t key_bytes;
 	bool attached; /* attachment number @step of a message, without step and key */
-	unsigned flags;                 /* WEFT_ANY_SHAPE, WEFT_DROP */
+	unsigned flags;                 /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_ANY_KEY */
 	struct wf_link *from; /* named peer, or NULL: any; a reference while the receive runs */
 	const struct weft_tensor *into; /* NULL: alloc, else the pool */
 	struct wf_kind_body *device;    /* device of @into; NULL: host memory */
@@ -73,8 +73,8 @@ struct wf_receiving {
 	};
 	union {
 		struct { /* WAITING */
-			struct wf_channel *channel;
-			struct wf_list node; /* in channel->receives */
+			struct wf_channel *channel; /* NULL: any key */
+			struct wf_list node; /* in channel->receives, or in any_key of the step */
 		};
 		struct wf_pool_waiter waiter; /* MEMORY */
 	};

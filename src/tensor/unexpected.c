@@ -96,6 +96,7 @@ int wf_unexpected_keep(struct wf_unexpected_queue *unexpected_queue, struct wf_l
 	wf_list_init(&a->kept_node);
 	wf_list_init(&a->link_node);
 	wf_list_init(&a->part_node);
+	wf_list_init(&a->use_node);
 	a->part = NULL;
 	wf_unexpected_give_answer(a, answer);
 	unexpected_queue->count++;
@@ -133,18 +134,23 @@ void wf_unexpected_free(struct wf_unexpected *a)
 	free(a);
 }
 
-/*
- * Returns the place of @a in @queue, behind earlier tensors; as a rule the end, or the beginning
- * for one that was given back.
- */
-static struct wf_list *place_of(struct wf_list *queue, const struct wf_unexpected *a)
+/* Returns the number of the tensor whose member at @offset is @node. */
+static uint64_t number_of(const struct wf_list *node, size_t offset)
 {
-	struct wf_list *at = queue->next;
+	return ((const struct wf_unexpected *)(const void *)((const char *)node - offset))->number;
+}
 
-	if (wf_list_empty(queue) ||
-	    WF_CONTAINER(queue->prev, struct wf_unexpected, node)->number < a->number)
-		return queue;
-	while (WF_CONTAINER(at, struct wf_unexpected, node)->number < a->number)
+/*
+ * Returns the place of a tensor in @list, threaded through the members at @offset, behind earlier
+ * tensors; as a rule the end, or the beginning for one that was given back.
+ */
+static struct wf_list *place_of(struct wf_list *list, size_t offset, uint64_t number)
+{
+	struct wf_list *at = list->next;
+
+	if (wf_list_empty(list) || number_of(list->prev, offset) < number)
+		return list;
+	while (number_of(at, offset) < number)
 		at = at->next;
 	return at;
 }
@@ -180,11 +186,15 @@ static void leave(struct wf_unexpected *a)
 void wf_unexpected_wait(struct wf_unexpected *a, struct wf_list *queue, uint64_t hash,
 			struct wf_part *part)
 {
-	struct wf_list *at = place_of(queue, a);
+	struct wf_list *at = place_of(queue, offsetof(struct wf_unexpected, node), a->number);
+	struct wf_list *kept = &part->use.use->kept;
 
 	wf_part_hold(part);
 	a->part = part;
-	wf_list_append(&part->kept, &a->part_node);
+	wf_list_insert_before(place_of(&part->kept, offsetof(struct wf_unexpected, part_node),
+				       a->number), &a->part_node);
+	wf_list_insert_before(place_of(kept, offsetof(struct wf_unexpected, use_node), a->number),
+			      &a->use_node);
 	a->queue = queue;
 	pthread_mutex_lock(&a->unexpected_queue->lock);
 	enter(a, at, hash);
@@ -201,6 +211,7 @@ void wf_unexpected_unwait(struct wf_unexpected *a)
 	wf_list_remove(&a->kept_node);
 	wf_list_remove(&a->link_node);
 	wf_list_remove(&a->part_node);
+	wf_list_remove(&a->use_node);
 	wf_part_put(a->part);
 	a->part = NULL;
 }

@@ -43,7 +43,8 @@ struct wf_unexpected {
 	struct wf_map_node first; /* in unexpected_queue->firsts, if first of @queue */
 	struct wf_list kept_node; /* in channels->kept */
 	struct wf_list link_node; /* in link->account.kept, or in channels->leftovers */
-	struct wf_list part_node; /* in part->kept */
+	struct wf_list part_node; /* in part->kept, by number */
+	struct wf_list use_node;  /* in the kept of the part's step, by number */
 	struct wf_part *part;     /* a reference, while @part_node is in a list; or NULL */
 
 	/* read by the keeper */

@@ -49,6 +49,8 @@ static struct wf_use *make(struct wf_uses *uses, uint64_t step, uint64_t hash)
 	wf_list_init(&use->sends);
 	wf_list_init(&use->receives);
 	wf_list_init(&use->parts);
+	wf_list_init(&use->any_key);
+	wf_list_init(&use->kept);
 	wf_map_add(&uses->map, &use->node, hash);
 	return use;
 }

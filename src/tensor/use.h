@@ -32,6 +32,8 @@ struct wf_use {
 	struct wf_list sends;    /* struct wf_sending */
 	struct wf_list receives; /* struct wf_receiving */
 	struct wf_list parts;    /* struct wf_part */
+	struct wf_list any_key;  /* members of @receives that wait for any key */
+	struct wf_list kept;     /* struct wf_unexpected: tensors that wait, in their order */
 };
 
 /* A member of a step; all zero: of no step. */

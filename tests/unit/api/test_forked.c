@@ -631,6 +631,13 @@ static bool try_recv(void)
 	return refused(weft_recv(node, NULL, 1, KEY, NULL, NULL, &o));
 }
 
+static bool try_op_key(void)
+{
+	size_t bytes;
+
+	return weft_op_key(received, &bytes) && bytes == strlen("key");
+}
+
 static bool try_probe(void)
 {
 	return refused(weft_probe(node, NULL, 1, KEY, NULL));
@@ -773,6 +780,7 @@ static const struct {
 	{ "weft_op_compressed", try_compress },
 	{ "weft_op_ended", try_op_ended },
 	{ "weft_op_executed", try_op_executed },
+	{ "weft_op_key", try_op_key },
 	{ "weft_op_message", try_op_message },
 	{ "weft_op_note", try_op_note },
 	{ "weft_op_path", try_op_path },

@@ -221,6 +221,7 @@ static void tensors(void **state)
 	assert_int_equal(weft_recv(node, NULL, 1, "k", 1, NULL, NULL, NULL), 0);
 	REFUSED(weft_probe(NULL, peer, 1, "k", 1, NULL), "node");
 	assert_int_equal(weft_probe(node, peer, 1, "k", 1, NULL), -EAGAIN);
+	GIVES_NULL(weft_op_key(NULL, NULL), "op");
 	GIVES_NULL(weft_op_tensor(NULL, NULL), "op");
 	GIVES_NULL(weft_op_peer(NULL), "op");
 	GIVES_NULL(weft_op_take(NULL), "op");
