@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/op.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/faults.h"
@@ -66,6 +67,14 @@ struct wf_staying_send *wf_staying_sends(unsigned *count)
 {
 	*count = send_count;
 	return sends;
+}
+
+/* Keys of channels. */
+static const char *const keys[] = { "stays", "stays here", "", "a key that is longer than most" };
+
+static unsigned key_of(const struct wf_staying_send *s)
+{
+	return (unsigned)(s - sends) % s->channel->keys;
 }
 
 /* The plan. */
@@ -174,6 +183,20 @@ static void plan_channel(const struct wf_traffic_config *config)
 		plan_send(ch, ch->from == ch->receiver ? other_than(ch->receiver) : sender, at_ns);
 }
 
+/* Plan keys by draws of their own, so that all else is as without. */
+static void plan_keys(uint64_t here)
+{
+	wf_chance_seed(here ^ 0x4b455953);
+	for (struct wf_staying_channel *ch = channels; ch < channels + channel_count; ch++) {
+		ch->any_key = wf_chance_in_100(50);
+		ch->keys = ch->any_key ? 1 + (unsigned)wf_chance_below(WF_COUNT(keys)) : 1;
+	}
+	for (struct wf_staying_receive *r = receives; r < receives + receive_count; r++) {
+		r->any_key = r->channel->any_key && (!r->guest || wf_chance_in_100(40));
+		r->key = (unsigned)wf_chance_below(r->channel->keys);
+	}
+}
+
 void wf_staying_plan(const struct wf_traffic_config *config, const struct wf_checker_config *given_checks)
 {
 	uint64_t here = wf_chance_here();
@@ -189,6 +212,7 @@ void wf_staying_plan(const struct wf_traffic_config *config, const struct wf_che
 	checks = given_checks;
 	while (count--)
 		plan_channel(config);
+	plan_keys(here);
 	wf_chance_seed(here);
 }
 
@@ -314,6 +338,14 @@ static bool is_whole(const struct wf_staying_send *s, const uint8_t *bytes)
 	       wf_world_is_filled(bytes + HEAD_BYTES, s->bytes - HEAD_BYTES, s->seed);
 }
 
+static bool has_key(const struct weft_op *op, const char *key)
+{
+	size_t bytes;
+	const void *has = weft_op_key(op, &bytes);
+
+	return has && bytes == strlen(key) && !memcmp(has, key, bytes);
+}
+
 /* Returns the send of the tensor that @op, which @r told, has got. */
 static struct wf_staying_send *find_send(const struct wf_staying_receive *r, const struct weft_op *op)
 {
@@ -336,6 +368,8 @@ static struct wf_staying_send *find_send(const struct wf_staying_receive *r, con
 		wrong_send(s, "came with other flags");
 	if (!weft_op_peer(op))
 		wrong_send(s, "came from nobody");
+	if (!has_key(op, keys[key_of(s)]))
+		wrong_send(s, "came under another key");
 	if (s->told++)
 		wrong_send(s, "was told twice");
 	return s;
@@ -370,6 +404,25 @@ static void check_order(struct wf_staying_receive *r, const struct wf_staying_se
 	    !may_have_given_back(r->channel))
 		wrong_send(s, "was overtaken");
 	*last = WF_MAX(*last, number);
+}
+
+/* Has the guest @g waited since before @s was sent, for a tensor of its key? */
+static bool waits_for(const struct wf_staying_receive *g, const struct wf_staying_send *s)
+{
+	const struct weft_op *op = g->flight.op;
+
+	return g->guest && g->channel == s->channel && !g->any_key && g->key == key_of(s) &&
+	       wf_staying_receive_is_live(g) && g->flight.started_ns < s->flight.started_ns && op &&
+	       op->started && op->owner->worker_count == 1 &&
+	       op->recv.receiving.state == WF_RECEIVING_WAITING;
+}
+
+/* A receive of any key gets what no receive of the key waits for. */
+static void check_guests(const struct wf_staying_receive *r, const struct wf_staying_send *s)
+{
+	for (const struct wf_staying_receive *g = receives; g < receives + receive_count; g++)
+		if (r->any_key && waits_for(g, s))
+			wrong_send(s, "went to a receive of any key, while one of its key waits");
 }
 
 /* Spoil memory of a callback that is the test's again. */
@@ -452,6 +505,7 @@ static void note_tensor(struct wf_staying_receive *r, struct weft_op *op)
 	}
 	s = find_send(r, op);
 	check_order(r, s, op);
+	check_guests(r, s);
 	hold(r, s, op);
 }
 
@@ -618,18 +672,20 @@ static void begin_receive(struct wf_staying_receive *r)
 	struct weft_recv_options options = {
 		.size = sizeof(options),
 		.op = wf_flight_begin(&r->flight, r->limit_ns),
-		.flags = r->guest ? 0 : WEFT_RECV_MANY,
+		.flags = (r->guest ? 0 : WEFT_RECV_MANY) | (r->any_key ? WEFT_ANY_KEY : 0),
 		.many_max = r->max,
 		.alloc = r->allocs ? alloc : NULL,
 		.alloc_arg = r,
 	};
 
+	const char *key = r->any_key ? NULL : keys[r->key];
+
 	options.op.done = told;
 	options.op.arg = r;
 	r->begun = true;
 	r->life = wf_faults_life(ch->receiver);
-	r->refused = is_refused(weft_recv(wf_world_node(ch->receiver), from, ch->step, "stays", 5,
-					  NULL, &options, &r->flight.op));
+	r->refused = is_refused(weft_recv(wf_world_node(ch->receiver), from, ch->step, key,
+					  key ? strlen(key) : 0, NULL, &options, &r->flight.op));
 	event_ns = wf_clock_now();
 	if (r->refused)
 		return;
@@ -664,6 +720,7 @@ static void post_send(struct wf_staying_send *s, void *memory)
 		.op = wf_flight_begin(&s->flight, s->limit_ns),
 		.flags = s->flags,
 	};
+	const char *key = keys[key_of(s)];
 	int64_t shape[2] = { 1, (int64_t)s->bytes };
 	struct weft_tensor t = {
 		.data = s->flags & WEFT_DEAD ? NULL : memory, .device = { WEFT_CPU, 0 }, .ndim = 2,
@@ -675,7 +732,7 @@ static void post_send(struct wf_staying_send *s, void *memory)
 	if (s->flags & WEFT_DEAD)
 		shape[1] = DEAD_BYTES;
 	s->refused = is_refused(weft_send(wf_world_peer(s->node, s->channel->receiver),
-					  s->channel->step, "stays", 5, &t, &options,
+					  s->channel->step, key, strlen(key), &t, &options,
 					  &s->flight.op));
 }
 
@@ -837,11 +894,48 @@ static uint64_t run_held(uint64_t now)
 	return next;
 }
 
+/* May a tensor like @info wait, under key number @key of @ch? */
+static bool may_wait(const struct wf_staying_channel *ch, unsigned key,
+		     const struct weft_probe_info *info)
+{
+	for (const struct wf_staying_send *s = sends; s < sends + send_count; s++)
+		if (s->channel == ch && key_of(s) == key && s->begun && !s->told &&
+		    s->bytes == info->bytes && info->ndim == 2 &&
+		    (s->bytes || info->shape[0] == s - sends) &&
+		    info->flags == (s->flags & WEFT_DEAD))
+			return true;
+	return false;
+}
+
+/* Ask for a tensor of @ch that waits, and again: a probe takes nothing. */
+static void probe(const struct wf_staying_channel *ch, uint64_t now)
+{
+	struct weft_probe_info info = WEFT_PROBE_INFO_INIT, again = WEFT_PROBE_INFO_INIT;
+	unsigned key = (unsigned)(now / 7 % ch->keys);
+	struct weft_peer *from = NULL;
+	struct weft_node *node;
+
+	if (wf_faults_is_away(ch->receiver))
+		return;
+	node = wf_world_node(ch->receiver);
+	if (now % 2 && ch->from != ch->receiver)
+		from = wf_world_known(ch->receiver, ch->from);
+	if (weft_probe(node, from, ch->step, keys[key], strlen(keys[key]), &info))
+		return;
+	checks->tally->probed++;
+	if (!may_wait(ch, key, &info) || !info.peer || (from && info.peer != from))
+		fail_msg("a probe found what nobody sent, or what was told");
+	if (weft_probe(node, from, ch->step, keys[key], strlen(keys[key]), &again) ||
+	    memcmp(&info, &again, sizeof(info)) != 0)
+		fail_msg("a probe has changed what waits");
+}
+
 uint64_t wf_staying_run(uint64_t now)
 {
 	uint64_t next = run_held(now), until_ns;
 
 	for (unsigned i = 0; i < channel_count; i++) {
+		probe(&channels[i], now);
 		until_ns = run_channel(&channels[i], now);
 		next = WF_MIN(next, until_ns);
 	}

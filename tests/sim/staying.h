@@ -5,11 +5,12 @@
  *
  * A channel is a step of its own with some sends, and receives that stay: of a named peer or of
  * anybody, one after the other or at once.  It may have a guest, an ordinary receive that takes a
- * tensor away, or gives it back.  Each tensor names its send.  The checks: a tensor is told at most
+ * tensor away, or gives it back.  Some have several keys, and receives of any of them; the guest's
+ * key goes before those.  Each tensor names its send.  The checks: a tensor is told at most
  * once, with its bytes, which stay as they are while its handle is held; eager tensors of one
  * sender come in their order; no more are out than their receive allows; a receive ends once, in
- * time and for a reason, after its last tensor; and what was sent well has been told, where a
- * receive has stayed for it.
+ * time and for a reason, after its last tensor; what was sent well has been told, where a receive
+ * has stayed for it; and what a probe finds was sent, and not told.
  */
 #ifndef WF_SIM_STAYING_H
 #define WF_SIM_STAYING_H
@@ -26,6 +27,8 @@ struct wf_staying_channel {
 	uint64_t stop_ns;      /* when the step is aborted, or ended, by @stopper; 0: never */
 	unsigned stopper;
 	bool ends;             /* the step is ended, which nobody else hears of */
+	unsigned keys;         /* keys of its tensors */
+	bool any_key;          /* receives that stay are of any key, else of the only one */
 	bool lonely;           /* tensors may find no receive, so their sends have little time */
 
 	/* the run */
@@ -38,6 +41,8 @@ struct wf_staying_receive {
 	/* the plan */
 	struct wf_staying_channel *channel;
 	bool guest;
+	bool any_key;
+	unsigned key;          /* number of the key, if not any */
 	uint64_t begin_ns;
 	uint64_t limit_ns;     /* 0: none */
 	uint64_t cancel_ns;    /* 0: when all is over, or with the step */

@@ -74,6 +74,7 @@ struct wf_tally {
 	uint64_t attached, received; /* operations of attachments that were begun */
 	uint64_t gets, puts, notes;  /* operations that were begun; notes that were taken */
 	uint64_t staying, told;      /* receives that stay and were begun; tensors that they told */
+	uint64_t probed;             /* probes that found a tensor */
 	uint64_t injected[WF_FAULTS];
 	uint64_t seeds[WF_FAULTS];            /* runs in which the fault came */
 	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which the two came */
