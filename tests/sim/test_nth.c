@@ -124,10 +124,13 @@ static void *give_target(void *arg, const struct weft_tensor *tensor, uint64_t b
 	return target;
 }
 
-static void receive(struct trip *t, struct weft_peer *from, size_t bytes, enum place place)
+/* Receive a tensor under "key", or with WEFT_ANY_KEY in @flags under any. */
+static void receive(struct trip *t, struct weft_peer *from, size_t bytes, enum place place,
+		    unsigned flags)
 {
+	const char *key = flags & WEFT_ANY_KEY ? NULL : "key";
 	struct weft_recv_options options = {
-		.size = sizeof(options), .op = options_of(t),
+		.size = sizeof(options), .op = options_of(t), .flags = flags,
 		.alloc = place == INTO_CALLBACK ? give_target : NULL,
 	};
 	int64_t shape[2] = { 2, (int64_t)bytes / 2 };
@@ -138,7 +141,7 @@ static void receive(struct trip *t, struct weft_peer *from, size_t bytes, enum p
 
 	memset(target, 0, bytes);
 	*t = (struct trip){ .target = target };
-	while (wf_nth_again(weft_recv(wf_world_node(1), from, step, "key", 3,
+	while (wf_nth_again(weft_recv(wf_world_node(1), from, step, key, key ? 3 : 0,
 			       place == INTO_BUFFER ? &into : NULL, &options, &t->op)))
 		;
 }
@@ -236,7 +239,7 @@ struct carriage {
 	size_t bytes;
 	enum place place;
 	unsigned flags;
-	bool strided, late;
+	bool strided, late, any_key;
 	struct trip ends[2];
 };
 
@@ -247,7 +250,8 @@ static void start_end(struct carriage *c, unsigned end)
 	if (end == SENDER)
 		send(&c->ends[end], c->bytes, c->flags, c->strided);
 	else
-		receive(&c->ends[end], c->late ? NULL : back, c->bytes, c->place);
+		receive(&c->ends[end], c->late ? NULL : back, c->bytes, c->place,
+			c->any_key ? WEFT_ANY_KEY : 0);
 }
 
 static bool is_over(const struct trip *t)
@@ -299,6 +303,7 @@ static void check_target(struct carriage *c)
 	assert_int_equal(got->shape[1], c->bytes / 2);
 	assert_memory_equal(got->data, want, c->bytes);
 	assert_non_null(weft_op_peer(op));
+	assert_memory_equal(weft_op_key(op, NULL), "key", 3);
 	taken = weft_op_take(op);
 	assert_int_equal(taken != NULL, c->place == INTO_POOL);
 	weft_free(wf_world_node(1), taken);
@@ -341,6 +346,18 @@ static bool carry_pulled(void)
 static bool carry_pulled_late(void)
 {
 	return carry((struct carriage){ .bytes = BIG, .place = INTO_POOL, .strided = true,
+					.late = true });
+}
+
+/* Pulled ones alone: an eager tensor is lost where there is no memory for its key. */
+static bool carry_any_key(void)
+{
+	return carry((struct carriage){ .bytes = BIG, .place = INTO_POOL, .any_key = true });
+}
+
+static bool carry_any_key_late(void)
+{
+	return carry((struct carriage){ .bytes = BIG, .place = INTO_BUFFER, .any_key = true,
 					.late = true });
 }
 
@@ -911,7 +928,7 @@ static bool cancel_all(void)
 	step++;
 	send(&t[0], BIG, 0, false);
 	step++;
-	receive(&t[1], NULL, SMALL, INTO_BUFFER);
+	receive(&t[1], NULL, SMALL, INTO_BUFFER, 0);
 	call(&t[2], BIG);
 	for (size_t i = 0; i < 3; i++)
 		t[i].want = WEFT_CANCELLED;
@@ -937,7 +954,7 @@ static bool abort_step(void)
 	if (!ping())
 		return false;
 	step++;
-	receive(&t[0], back, SMALL, INTO_BUFFER);
+	receive(&t[0], back, SMALL, INTO_BUFFER, 0);
 	while (wf_nth_again(weft_step_abort(wf_world_node(0), step, WEFT_ABORTED, "enough")))
 		;
 	send(&t[1], SMALL, 0, false);
@@ -1030,9 +1047,9 @@ static void close_nodes(void)
 	step++;
 	send(&t[0], BIG, 0, false);
 	step++;
-	receive(&t[1], back, SMALL, INTO_BUFFER);
+	receive(&t[1], back, SMALL, INTO_BUFFER, 0);
 	step++;
-	receive(&t[2], NULL, SMALL, INTO_BUFFER);
+	receive(&t[2], NULL, SMALL, INTO_BUFFER, 0);
 	begin_staying(NULL);
 	call(&t[3], BIG);
 	wf_world_pass(3 * MS);
@@ -1063,7 +1080,7 @@ static void run_script(unsigned shape)
 	static bool (*const attempts[])(void) = {
 		/* The receive that stays comes first, for later ones find memory of earlier operations. */
 		ping, stay, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
-		carry_snapshot, carry_shared, call_small, call_big, talk, attached, use_window,
+		carry_snapshot, carry_shared, carry_any_key, carry_any_key_late, call_small, call_big, talk, attached, use_window,
 		use_window_without_sums, cancel_all, abort_step,
 		look, dump, ping,
 	};
