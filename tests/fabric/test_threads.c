@@ -284,6 +284,39 @@ static void *end_steps(void *arg)
 	return NULL;
 }
 
+/* Tensors that are asked for until they have come, and then received by their step alone. */
+static void *probe_and_receive(void *arg)
+{
+	const uint64_t first = 2000000; /* others use steps, too */
+	uint64_t until_ns = pair_now_ns() + PAIR_LIMIT_NS;
+	const struct weft_recv_options any = { .size = sizeof(any), .flags = WEFT_ANY_KEY };
+	struct weft_probe_info info = { .size = sizeof(info) };
+	struct weft_op *sent, *received;
+	char bytes[20000] = "";
+
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		int64_t count = (int64_t)sizeof(bytes);
+		const struct weft_tensor tensor = pair_tensor(bytes, &count);
+
+		if (weft_send(to_there, first + i, "m", 1, &tensor, NULL, &sent))
+			return (void *)(uintptr_t)WRONG(sent);
+		while (weft_probe(there, NULL, first + i, "m", 1, &info))
+			if (pair_now_ns() > until_ns)
+				return (void *)(uintptr_t)WRONG(found in time);
+		if (info.bytes != sizeof(bytes) ||
+		    weft_probe(there, info.peer, first + i, "m", 1, NULL))
+			return (void *)(uintptr_t)WRONG(found from its sender);
+		if (weft_recv(there, i % 2 ? info.peer : NULL, first + i, NULL, 0, NULL, &any,
+			      &received) || weft_wait(received, PAIR_LIMIT_NS) ||
+		    !weft_op_key(received, NULL) || *(const char *)weft_op_key(received, NULL) != 'm')
+			return (void *)(uintptr_t)WRONG(received with its key);
+		if (!ends_well(received) || !ends_well(sent))
+			return (void *)(uintptr_t)WRONG(ended well);
+	}
+	return NULL;
+}
+
 /* The log of one node: stalls are many here, and never told by two at once. */
 static void heed(void *arg, int level, const char *line)
 {
@@ -411,6 +444,7 @@ static void do_everything(unsigned workers)
 			{ ping_with_callbacks, to_there }, { ping_with_callbacks, to_here },
 			{ call, NULL },	      { cancel, NULL }, { open_peers, NULL },
 			{ look, NULL },	      { wait_together, NULL }, { end_steps, NULL },
+			{ probe_and_receive, NULL },
 			{ use_near, here },   { use_near, here },
 		};
 
