@@ -136,6 +136,8 @@ enum weft_op_flag {
 	WEFT_STRICT_NO_FALLBACK = 1 << 18  /* the rail is the best that both nodes have */
 };
 
+#define WEFT_PRIORITY_MAX 3 /* the highest priority of an operation */
+
 /*
  * Options of an operation; NULL means all zero.  @done runs on the worker, or on a thread that waits
  * and does the worker's work meanwhile, exactly once, never before the function that began the
@@ -151,7 +153,12 @@ struct weft_op_options {
 	uint32_t rails_min;   /* strict: rails that the link runs over at least */
 	const char *provider; /* strict: libfabric's full name of the rail; copied; NULL: any */
 	struct weft_queue *queue; /* a queue of the node, in the place of @done; NULL: none */
-	uint64_t reserved[2]; /* zero: room to grow inside other options */
+	/*
+	 * 0, the default, to WEFT_PRIORITY_MAX: goes before lower ones to and from the same peer, but
+	 * for tensors of one step and key, which stay in order
+	 */
+	uint32_t priority;
+	uint32_t reserved[3]; /* zero: room to grow inside other options */
 };
 #define WEFT_OP_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_op_options)
 

@@ -47,6 +47,8 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_work
 	fresh->send.attached = attached;
 	fresh->worker = worker;
 	fresh->terms.checksum |= terms->checksum;
+	/* An attachment must not overtake its message. */
+	fresh->terms.priority = terms->priority;
 	fresh->send.sending.key = attached->key;
 	*op = fresh;
 	return 0;

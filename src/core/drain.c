@@ -22,7 +22,7 @@ void wf_drain_up(struct wf_worker *worker, struct wf_link *link)
 	if (!worker->serving.draining || link->above.drain_told)
 		return;
 	/* Without memory the peer learns it from the answer to each of its calls. */
-	link->above.drain_told = !wf_message_post_small(link, WF_RECORD_DRAIN, 0, 0, 0);
+	link->above.drain_told = !wf_message_post_small(link, 0, WF_RECORD_DRAIN, 0, 0, 0);
 }
 
 static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *record)

@@ -22,6 +22,9 @@ static int check_options(const struct weft_op_options *o)
 	for (size_t i = 0; i < WF_COUNT(o->reserved); i++)
 		if (o->reserved[i])
 			return wf_last_set(-EINVAL, "a reserved field of the options is not zero");
+	if (o->priority > WEFT_PRIORITY_MAX)
+		return wf_last_set(-EINVAL, "priority %u is above %u, the highest", o->priority,
+				   WEFT_PRIORITY_MAX);
 	if (o->flags & ~WF_OP_FLAGS)
 		return wf_last_set(-EINVAL, "flags %#x are not for an operation", o->flags);
 	if (o->queue && o->done)
@@ -41,6 +44,7 @@ static void set_terms(struct wf_terms *terms, const struct weft_node *node,
 	terms->checksum = node->terms.checksum || o->flags & WEFT_CHECKSUM;
 	terms->no_staging = node->terms.no_staging || o->flags & WEFT_STRICT_NO_STAGING;
 	terms->no_fallback = node->terms.no_fallback || o->flags & WEFT_STRICT_NO_FALLBACK;
+	terms->priority = (uint8_t)o->priority;
 	terms->rails_min = o->rails_min;
 	terms->provider = names ? names->provider : NULL;
 }
@@ -96,7 +100,7 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 int wf_op_nested(const struct weft_op_options *given, const struct weft_op_options **options)
 {
 	bool set = given->timeout_ns || given->done || given->arg || given->flags ||
-		   given->rails_min || given->provider || given->queue;
+		   given->rails_min || given->provider || given->queue || given->priority;
 
 	if (set && !given->size)
 		return wf_last_set(-EINVAL, "options->op.size is not set, and other fields of "

@@ -10,6 +10,7 @@
 
 #include "util/list.h"
 #include "util/map.h"
+#include "util/priority.h"
 
 struct wf_early;
 struct wf_window_list;
@@ -36,6 +37,13 @@ struct wf_above_notes {
 	bool drains;            /* the peer has said that it takes no more calls */
 	struct wf_early *early; /* allocated: calls cancelled before they came */
 	struct wf_window_list *listing; /* list of blocks that is not whole yet; NULL: none */
+};
+
+/* How pulls from the peer make way for others (transfer/yield.h). */
+struct wf_above_yields {
+	uint32_t wanting[WF_PRIORITIES];  /* pulls that have bytes to ask for; not of priority 0 */
+	struct wf_list held[WF_PRIORITIES]; /* struct wf_pull: pulls that make way */
+	struct wf_priority turns;
 };
 
 /* Offers of the peer: struct wf_answer of the transfer floor. */

@@ -632,7 +632,7 @@ static bool must_linger(const struct wf_engine *engine)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (wf_link_was_up(link) && link->conn &&
-		    !(wf_list_empty(&link->out.frames) && wf_list_empty(&link->out.queue)))
+		    !(wf_list_empty(&link->out.frames) && !wf_tx_waiting(&link->out)))
 			return true;
 	}
 	return false;

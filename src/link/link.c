@@ -38,8 +38,9 @@ static void describe_flow(const struct wf_link *link, char text[WF_LINK_STATE_BY
 	const struct wf_list *oldest = wf_list_first(&link->out.frames);
 	size_t records = 0;
 
-	WF_LIST_EACH(node, &link->out.queue)
-		records++;
+	for (unsigned i = 0; i < WF_PRIORITIES; i++)
+		WF_LIST_EACH(node, &link->out.queues[i])
+			records++;
 	if (records && link->tx.starved_ns && !wf_credit_left(&link->tx.credit))
 		add(text, ", %zu records wait and it has granted no credit for %.1f s", records,
 		    seconds_since(link, link->tx.starved_ns));
@@ -115,6 +116,8 @@ static struct wf_link *new_link(struct wf_engine *engine)
 	wf_list_init(&link->offers.all);
 	wf_list_init(&link->parts.all);
 	wf_list_init(&link->parts.heard);
+	for (unsigned i = 0; i < WF_PRIORITIES; i++)
+		wf_list_init(&link->yields.held[i]);
 	wf_list_append(&engine->link_list, &link->node);
 	wf_directory_enter(engine->directory, &link->home, engine, link->address);
 	return link;
@@ -356,9 +359,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 		wf_list_splice(&into->work[i], &link->work[i]);
 	wf_list_splice(&into->account.kept, &link->account.kept);
 	engine->sink->merged(engine->sink_ctx, link, into);
-	wf_list_splice(&into->out.queue, &link->out.queue);
-	into->out.queued_bytes += link->out.queued_bytes;
-	link->out.queued_bytes = 0;
+	wf_tx_move(&into->out, &link->out);
 	wf_list_splice(&into->out.controls, &link->out.controls);
 	into->keepalive.watch_count += link->keepalive.watch_count;
 	link->keepalive.watch_count = 0;
@@ -384,8 +385,7 @@ void wf_link_post(struct wf_link *link, struct wf_message *m)
 {
 	link = wf_link_real(link);
 	m->done_bytes = 0;
-	wf_list_append(&link->out.queue, &m->node);
-	link->out.queued_bytes += m->head_bytes + m->body_bytes;
+	wf_tx_queue(&link->out, m);
 	use(link);
 }
 

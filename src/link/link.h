@@ -6,8 +6,8 @@
  * may close (redialled); only when neither comes back in time is the peer dead.  Then all that
  * waits for the peer fails, and a link with an address starts afresh with its next use.
  *
- * The floors above post messages, which become records in frames: in order, each delivered once, or
- * the link dies.
+ * The floors above post messages, which become records in frames: in order, but for priorities, and
+ * each delivered once, or the link dies.
  *
  * Upcalls: sent(), the sinks of engine.h and wf_link_die run code of the floors above, which may
  * give back the last reference to any link, and change the state of this one.  A link without
@@ -122,6 +122,7 @@ struct wf_link {
 	uint32_t offer_count;      /* our offers that the peer may be reading */
 	struct wf_above_offers offers; /* the peer's offers that are not over here */
 	struct wf_above_parts parts;
+	struct wf_above_yields yields;
 	struct wf_depth_reads reads;
 };
 
@@ -156,8 +157,7 @@ static inline void wf_link_record(const struct wf_link *link, enum wf_recorder_k
 	wf_recorder_add(&link->engine->loop.recorder, kind, link->number, a, b);
 }
 
-/* Take a reference. */
-void wf_link_get(struct wf_link *link);
+void wf_link_get(struct wf_link *link); /* take a reference */
 void wf_link_put(struct wf_link *link); /* the memory stays until the next turn: see the head */
 
 /*

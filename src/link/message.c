@@ -27,7 +27,8 @@ static void sent(struct wf_message *m, const struct wf_error *e)
 	free(copy);
 }
 
-int wf_message_post_copy(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count)
+int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
+			 const uint8_t *bytes, size_t count)
 {
 	struct copy *copy = calloc(1, sizeof(*copy));
 
@@ -39,6 +40,7 @@ int wf_message_post_copy(struct wf_link *link, uint8_t type, const uint8_t *byte
 	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*copy));
 	memcpy(copy->bytes, bytes, count);
 	copy->message.type = type;
+	copy->message.priority = priority;
 	copy->message.head = copy->bytes;
 	copy->message.head_bytes = count;
 	copy->message.sent = sent;
@@ -46,12 +48,12 @@ int wf_message_post_copy(struct wf_link *link, uint8_t type, const uint8_t *byte
 	return 0;
 }
 
-int wf_message_post_small(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
-			  uint8_t status)
+int wf_message_post_small(struct wf_link *link, uint8_t priority, uint8_t type, uint64_t id,
+			  uint64_t other, uint8_t status)
 {
 	uint8_t bytes[WF_RECORD_SMALL_BYTES];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_record_small_put(&w, &(struct wf_record_small){ id, other, status });
-	return wf_message_post_copy(link, type, bytes, sizeof(bytes));
+	return wf_message_post_copy(link, priority, type, bytes, sizeof(bytes));
 }

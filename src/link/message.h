@@ -21,12 +21,22 @@ struct wf_link;
 struct wf_message {
 	struct wf_list node;
 	uint8_t type;
+	/*
+	 * Priority; wf_link_post() sets it to that of a waiting message which this one @follows, so that
+	 * the two stay in order.
+	 */
+	uint8_t priority;
 	const void *head, *body;
 	size_t head_bytes, body_bytes;
 	size_t done_bytes; /* bytes of head and body that are in frames */
 	uint32_t frames;   /* frames that took some of the bytes */
 	uint64_t first_ns; /* when the first frame took some */
 	void (*sent)(struct wf_message *m, const struct wf_error *e);
+	/*
+	 * Returns whether @m must not overtake @before, a message with the same function, whatever
+	 * their priorities.  NULL: it may overtake any of a lower priority.
+	 */
+	bool (*follows)(const struct wf_message *m, const struct wf_message *before);
 };
 
 /* A record for control frames: small, repeated until answered, needs no credit. */
@@ -48,11 +58,12 @@ int wf_link_unpost(struct wf_link *link, struct wf_message *m);
 #define WF_MESSAGE_COPY_BYTES_MAX WF_RECORD_OFFER_BYTES_MAX
 
 /* Post a copy of a record in data frames, charged to the peer.  -ENOMEM: nothing was posted. */
-int wf_message_post_copy(struct wf_link *link, uint8_t type, const uint8_t *bytes, size_t count);
+int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
+			 const uint8_t *bytes, size_t count);
 
 /* Post a small record (wire/record.h), as wf_message_post_copy() does. */
-int wf_message_post_small(struct wf_link *link, uint8_t type, uint64_t id, uint64_t other,
-			  uint8_t status);
+int wf_message_post_small(struct wf_link *link, uint8_t priority, uint8_t type, uint64_t id,
+			  uint64_t other, uint8_t status);
 
 /* Queue @c for the next control frame. */
 void wf_link_control(struct wf_link *link, struct wf_message_control *c);

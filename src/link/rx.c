@@ -245,7 +245,7 @@ void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, const u
 		take_control(link, &unpack, frame.seq);
 	else if (frame.kind == WF_FRAME_ANSWER)
 		wf_tx_answered(link, frame.seq);
-	if (!wf_list_empty(&link->out.queue))
+	if (wf_tx_waiting(&link->out))
 		wf_link_mark(link);
 put:
 	wf_link_put(link);

@@ -30,11 +30,73 @@ static void overdue(struct wf_timer *timer);
 
 void wf_tx_init(struct wf_tx_out *out)
 {
-	wf_list_init(&out->queue);
+	for (unsigned i = 0; i < WF_PRIORITIES; i++)
+		wf_list_init(&out->queues[i]);
 	wf_list_init(&out->frames);
 	wf_list_init(&out->held);
 	wf_list_init(&out->controls);
 	wf_list_init(&out->controls_out);
+}
+
+static size_t message_bytes(const struct wf_message *m)
+{
+	return m->head_bytes + m->body_bytes;
+}
+
+/* Does @m follow a message of @queue?  The one that was queued last is the likeliest. */
+static bool follows_one(const struct wf_message *m, const struct wf_list *queue)
+{
+	for (const struct wf_list *node = queue->prev; node != queue; node = node->prev) {
+		const struct wf_message *before = WF_CONTAINER(node, struct wf_message, node);
+
+		if (before->follows == m->follows && m->follows(m, before))
+			return true;
+	}
+	return false;
+}
+
+void wf_tx_queue(struct wf_tx_out *out, struct wf_message *m)
+{
+	/* All that follow each other are in one queue, so that one other queue at most has any. */
+	for (uint8_t i = 0; m->follows && i < WF_PRIORITIES; i++) {
+		if (i == m->priority || !follows_one(m, &out->queues[i]))
+			continue;
+		m->priority = i;
+		break;
+	}
+	wf_list_append(&out->queues[m->priority], &m->node);
+	out->queued_bytes += message_bytes(m);
+}
+
+void wf_tx_move(struct wf_tx_out *to, struct wf_tx_out *from)
+{
+	struct wf_list *node;
+
+	for (unsigned i = WF_PRIORITIES; i-- > 0;)
+		while ((node = wf_list_pop(&from->queues[i])))
+			wf_tx_queue(to, WF_CONTAINER(node, struct wf_message, node));
+	from->queued_bytes = 0;
+}
+
+static struct wf_message *first_of(const struct wf_tx_out *out, unsigned priority)
+{
+	struct wf_list *node = wf_list_first(&out->queues[priority]);
+
+	return node ? WF_CONTAINER(node, struct wf_message, node) : NULL;
+}
+
+/* Returns the message whose bytes are next, or NULL. */
+static struct wf_message *next_message(const struct wf_tx_out *out)
+{
+	unsigned waiting = wf_tx_waiting(out);
+	struct wf_message *m;
+
+	for (unsigned i = 0; waiting >> i; i++) {
+		m = first_of(out, i);
+		if (m && m->done_bytes)
+			return m;
+	}
+	return waiting ? first_of(out, wf_priority_next(&out->turns, waiting)) : NULL;
 }
 
 static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
@@ -219,19 +281,20 @@ static void expect(struct wf_link *link)
 			      engine->loop.now_ns + overdue_ns(link), overdue);
 }
 
-static size_t message_bytes(const struct wf_message *m)
+/* Note that some bytes of @m, the first ones, are in a frame. */
+static void begin_message(struct wf_link *link, struct wf_message *m)
 {
-	return m->head_bytes + m->body_bytes;
+	wf_priority_took(&link->out.turns, wf_tx_waiting(&link->out), m->priority);
+	m->first_ns = link->engine->loop.now_ns;
 }
 
-/* Fill a frame from the queue; @finished gets the messages that are complete. */
+/* Fill a frame from the queues; @finished gets the messages that are complete. */
 static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *finished)
 {
 	uint64_t alone = link->engine->options.pack_bytes;
-	struct wf_list *node;
+	struct wf_message *m;
 
-	while ((node = wf_list_first(&link->out.queue))) {
-		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
+	while ((m = next_message(&link->out))) {
 		bool big = alone && message_bytes(m) > alone;
 		size_t before = m->done_bytes;
 		int rc;
@@ -242,11 +305,11 @@ static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *fin
 				 &m->done_bytes);
 		link->out.queued_bytes -= m->done_bytes - before;
 		if (m->done_bytes > before && !m->frames++)
-			m->first_ns = link->engine->loop.now_ns;
+			begin_message(link, m);
 		if (rc)
 			return;
-		wf_list_remove(node);
-		wf_list_append(finished, node);
+		wf_list_remove(&m->node);
+		wf_list_append(finished, &m->node);
 		if (big)
 			return;
 	}
@@ -357,7 +420,7 @@ static void send_all(struct wf_link *link)
 	}
 	if (post_waiting(link))
 		return;
-	while (link->state == WF_LINK_UP && !wf_list_empty(&link->out.queue)) {
+	while (link->state == WF_LINK_UP && wf_tx_waiting(&link->out)) {
 		if (!may_send(link)) {
 			begin_starved(link);
 			break;
@@ -411,7 +474,7 @@ void wf_tx_sent(struct wf_outframe *f, int status)
 	if (status) {
 		f->waiting = true;
 		wf_link_rail_failed(link, wf_error_name(status));
-	} else if (!wf_list_empty(&link->out.queue)) {
+	} else if (wf_tx_waiting(&link->out)) {
 		wf_link_mark(link);
 	}
 }
@@ -596,7 +659,8 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 
 	wf_list_init(&messages);
 	wf_list_init(&controls);
-	wf_list_splice(&messages, &link->out.queue);
+	for (unsigned i = WF_PRIORITIES; i-- > 0;)
+		wf_list_splice(&messages, &link->out.queues[i]);
 	wf_list_splice(&controls, &link->out.controls_out);
 	wf_list_splice(&controls, &link->out.controls);
 	while ((node = wf_list_first(&link->out.frames))) {

@@ -13,16 +13,23 @@
 #include "loop/timer.h"
 #include "util/error.h"
 #include "util/list.h"
+#include "util/priority.h"
 #include "wire/credit.h"
 #include "wire/frame.h"
 #include "wire/sequence.h"
 
 struct wf_link;
+struct wf_message;
 struct wf_outframe;
 
 /* Messages, controls and frames of a link.  When the peer has died no frame is left. */
 struct wf_tx_out {
-	struct wf_list queue;        /* struct wf_message, in order */
+	/*
+	 * Messages (struct wf_message) by priority, each list in order.  The parts of one record must
+	 * follow each other, so that one that has begun is finished whatever waits.
+	 */
+	struct wf_list queues[WF_PRIORITIES];
+	struct wf_priority turns;
 	uint64_t queued_bytes;
 	struct wf_list frames;       /* struct wf_outframe, by number: frames not confirmed yet */
 	struct wf_list held;         /* frames that only the rail still needs */
@@ -69,7 +76,24 @@ static inline void wf_tx_progress(struct wf_tx *tx, uint64_t now_ns)
 	tx->progress_ns = now_ns;
 }
 
+/* Returns the queues in which messages wait, one bit each. */
+static inline unsigned wf_tx_waiting(const struct wf_tx_out *out)
+{
+	unsigned waiting = 0;
+
+	for (unsigned i = 0; i < WF_PRIORITIES; i++)
+		waiting |= (unsigned)!wf_list_empty(&out->queues[i]) << i;
+	return waiting;
+}
+
 void wf_tx_init(struct wf_tx_out *out);
+
+/* Put @m into the queue of its priority, or of a message that it follows. */
+void wf_tx_queue(struct wf_tx_out *out, struct wf_message *m);
+
+/* Queue all messages of @from, none of which has begun, in @to. */
+void wf_tx_move(struct wf_tx_out *to, struct wf_tx_out *from);
+
 void wf_tx_up(struct wf_link *link);
 void wf_tx_run(struct wf_link *link);
 void wf_tx_sent(struct wf_outframe *frame, int status);

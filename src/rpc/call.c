@@ -457,7 +457,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 
 	if (wf_record_reply_get(record->bytes, record->count, &r))
 		return -EBADMSG;
-	err = r.body.way == WF_BODY_PULL ? wf_answer_open(link, r.body.offer, &answer) : 0;
+	err = r.body.way == WF_BODY_PULL ? wf_answer_open(link, &r.body, &answer) : 0;
 	if (err)
 		return err;
 	call = find(calls, link, r.call);

@@ -595,9 +595,9 @@ static const struct wf_answer_keeper request_keeper = {
 };
 
 /* Open an answer to the request's offer.  -EBADMSG, -ENOMEM. */
-static int open_answer(struct wf_server_call *s, uint64_t offer)
+static int open_answer(struct wf_server_call *s, const struct wf_body *body)
 {
-	int err = wf_answer_open(s->link, offer, &s->request.answer);
+	int err = wf_answer_open(s->link, body, &s->request.answer);
 
 	if (err)
 		return err;
@@ -607,13 +607,14 @@ static int open_answer(struct wf_server_call *s, uint64_t offer)
 }
 
 /* Refuse a caller with too much under way here, by the shortest reply that says so.  -ENOMEM. */
-static int refuse_over_account(struct wf_engine *engine, struct wf_link *link, uint64_t call)
+static int refuse_over_account(struct wf_engine *engine, struct wf_link *link,
+			       const struct wf_record_call *c)
 {
 	static const char text[] = "more is under way here than WEFT_PEER_BYTES allows";
 	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
 	struct wf_bytes_writer writer = wf_bytes_writer(bytes, sizeof(bytes));
 	const struct wf_record_reply refusal = {
-		.call = call,
+		.call = c->call,
 		.status = WEFT_RESOURCE_EXHAUSTED,
 		.executed = WEFT_EXECUTED_NO,
 		.text_bytes = sizeof(text) - 1,
@@ -623,7 +624,8 @@ static int refuse_over_account(struct wf_engine *engine, struct wf_link *link, u
 	if (wf_record_reply_bytes(&refusal) > sizeof(bytes))
 		return -ENOMEM;
 	wf_record_reply_put(&writer, &refusal);
-	if (wf_message_post_copy(link, WF_RECORD_REPLY, bytes, (size_t)(writer.at - bytes)))
+	if (wf_message_post_copy(link, c->body.priority, WF_RECORD_REPLY, bytes,
+				 (size_t)(writer.at - bytes)))
 		return -ENOMEM;
 	wf_counters_add(&engine->counters.calls_refused, 1);
 	return 0;
@@ -639,7 +641,7 @@ static int drop_cancelled(struct wf_link *link, const struct wf_record_call *c)
 	int err = 0;
 
 	if (c->body.way == WF_BODY_PULL) {
-		err = wf_answer_open(link, c->body.offer, &answer);
+		err = wf_answer_open(link, &c->body, &answer);
 		if (!err)
 			wf_answer_pulled(answer, link, WEFT_CANCELLED);
 	}
@@ -676,6 +678,7 @@ static void set_up(struct wf_server_call *s, struct wf_server_calls *serving, st
 	s->again.request_id = c->request;
 	s->again.earlier = earlier_than(engine, c);
 	s->terms.checksum = engine->options.checksum || c->body.sum_kind != WF_BODY_SUM_NONE;
+	s->terms.priority = c->body.priority;
 	wf_list_init(&s->notice.node);
 	wf_list_init(&s->children);
 	wf_list_init(&s->reply.attached);
@@ -703,13 +706,13 @@ int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 	if (wf_early_take(link->above.early, c.call))
 		return drop_cancelled(link, &c);
 	if (!wf_ledger_takes_call(link, sizeof(*s) + c.metadata_bytes))
-		return refuse_over_account(engine, link, c.call);
+		return refuse_over_account(engine, link, &c);
 	s = wf_freelist_take(&serving->spare);
 	if (!s)
 		return -ENOMEM;
 	set_up(s, serving, link, &c);
 	if (c.body.way == WF_BODY_PULL)
-		err = open_answer(s, c.body.offer);
+		err = open_answer(s, &c.body);
 	if (!err)
 		err = copy_metadata(s, &c);
 	if (err) {

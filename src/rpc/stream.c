@@ -402,6 +402,7 @@ static void grant(struct wf_stream *s)
 	wf_record_small_put(&w, &small);
 	s->in.grant = (struct wf_message){
 		.type = s->serves ? WF_RECORD_GRANT_REQUESTS : WF_RECORD_GRANT_RESPONSES,
+		.priority = s->terms.priority,
 		.head = s->in.grant_bytes,
 		.head_bytes = sizeof(s->in.grant_bytes),
 		.sent = grant_sent,

@@ -146,6 +146,7 @@ static void body_done(struct wf_outgoing *outgoing, const struct wf_error *e);
 
 static const struct wf_outgoing_class class = {
 	.offers = true,
+	.in_order = true, /* the blocks of one put must not be among those of another */
 	.put_head = put_head,
 	.posted = post_lists,
 	.done = body_done,

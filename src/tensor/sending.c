@@ -294,8 +294,15 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 
 /* Start, stop and end of a send. */
 
+static bool follows(const struct wf_outgoing *p, const struct wf_outgoing *before)
+{
+	return same_channel(WF_CONTAINER(p, struct wf_sending, outgoing),
+			    WF_CONTAINER(before, struct wf_sending, outgoing));
+}
+
 static const struct wf_outgoing_class class = {
 	.needs_room = true,
+	.follows = follows,
 	.put_head = put_head,
 	.done = sent,
 };

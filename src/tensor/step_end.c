@@ -58,6 +58,7 @@ static void tell(struct wf_channels *c, struct wf_link *link, const struct wf_st
 	wf_record_abort_put(&w, &record);
 	m->message = (struct wf_message){
 		.type = WF_RECORD_ABORT,
+		.priority = WEFT_PRIORITY_MAX,
 		.head = m->bytes,
 		.head_bytes = count,
 		.sent = abort_sent,

@@ -160,7 +160,7 @@ static int refuse(struct wf_link *link, uint64_t asked, enum weft_status status)
 	const struct wf_access_lend lend = { .id = asked, .status = (uint8_t)status };
 
 	wf_access_lend_put(&w, &lend);
-	return wf_message_post_copy(link, WF_RECORD_LEND, bytes, wf_access_lend_bytes(&lend));
+	return wf_message_post_copy(link, 0, WF_RECORD_LEND, bytes, wf_access_lend_bytes(&lend));
 }
 
 static int put_lend(struct wf_outgoing *p, const struct wf_body *body)
@@ -415,7 +415,7 @@ static int take_note(struct wf_windows *w, struct wf_window *window, struct wf_l
 		     const struct wf_access_push *record, enum weft_status status,
 		     struct wf_window_note *note)
 {
-	int err = wf_message_post_small(link, WF_RECORD_NOTED, record->at, 0, (uint8_t)status);
+	int err = wf_message_post_small(link, 0, WF_RECORD_NOTED, record->at, 0, (uint8_t)status);
 
 	if (!err && status == WEFT_OK) {
 		window->told(window, w, link, record->flags & WF_ACCESS_PUSH_LAST, note);
@@ -433,7 +433,7 @@ static int take_body(struct wf_windows *w, struct wf_window *window, struct wf_l
 {
 	struct wf_answer *answer;
 	enum weft_status status;
-	int err = wf_answer_open(link, record->body.offer, &answer);
+	int err = wf_answer_open(link, &record->body, &answer);
 
 	if (err) {
 		free(push->note);

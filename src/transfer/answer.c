@@ -35,27 +35,28 @@ static void forget(struct wf_answer *a)
 }
 
 /* Make an answer, charged to the peer of @link until it is closed.  NULL: no memory. */
-static struct wf_answer *new_answer(struct wf_link *link, uint64_t offer)
+static struct wf_answer *new_answer(struct wf_link *link, uint64_t offer, uint8_t priority)
 {
 	struct wf_answer *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
 	a->offer = offer;
+	a->priority = priority;
 	a->account = link;
 	wf_link_get(link);
 	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*a));
 	return a;
 }
 
-int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answer)
+int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer)
 {
-	uint64_t hash = hash_of(link, offer);
+	uint64_t hash = hash_of(link, body->offer);
 	struct wf_answer *a;
 
-	if (find(link, offer, hash))
+	if (find(link, body->offer, hash))
 		return -EBADMSG;
-	a = new_answer(link, offer);
+	a = new_answer(link, body->offer, body->priority);
 	if (!a)
 		return -ENOMEM;
 	a->link = link;
@@ -70,7 +71,7 @@ int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_a
 	*answer = NULL;
 	if (body->way == WF_BODY_EAGER && !wf_eager_credit_use(link, body->bytes))
 		return -EBADMSG;
-	return wf_body_is_offer(body) ? wf_answer_open(link, body->offer, answer) : 0;
+	return wf_body_is_offer(body) ? wf_answer_open(link, body, answer) : 0;
 }
 
 void wf_answer_unmeet(struct wf_link *link, const struct wf_body *body, struct wf_answer *answer)
@@ -104,6 +105,7 @@ void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_statu
 							    .status = (uint8_t)status });
 	a->message = (struct wf_message){
 		.type = WF_RECORD_PULLED,
+		.priority = a->priority,
 		.head = a->bytes,
 		.head_bytes = sizeof(a->bytes),
 		.sent = pulled_sent,
@@ -147,7 +149,7 @@ int wf_answers_withdraw(struct wf_link *link, uint64_t offer)
 		return 0;
 	}
 	/* The offer is over, or has never come: either way nothing reads it. */
-	a = new_answer(link, offer);
+	a = new_answer(link, offer, 0);
 	if (!a)
 		return -ENOMEM;
 	wf_answer_withdrawn(a, link);

@@ -45,16 +45,17 @@ struct wf_answer {
 	struct wf_message_control control; /* control WITHDRAWN, in place of PULLED */
 	struct wf_link *account; /* peer whose ledger is charged; a reference */
 	uint64_t offer;
+	uint8_t priority;
 	uint32_t chunks; /* reads that carried the body, for the offer's owner to know */
 	uint8_t bytes[WF_RECORD_SMALL_BYTES];
 };
 
 /*
- * Make an answer to @offer, which the peer of @link has made.  The answer must have a keeper, or
+ * Make an answer to the offer of @body, which the peer of @link has made.  The answer must have a keeper, or
  * be sent, before the next record of the peer is handled.  -EBADMSG: the same offer is not over
  * yet.  -ENOMEM.
  */
-int wf_answer_open(struct wf_link *link, uint64_t offer, struct wf_answer **answer);
+int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer);
 
 /*
  * Account for a body that has come: an eager body uses the sender's eager credit, an offered one

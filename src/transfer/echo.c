@@ -92,7 +92,7 @@ static int take_echo(void *ctx, struct wf_link *link, const struct wf_record *re
 	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
 	if (record->type == WF_RECORD_ECHO)
-		return wf_message_post_small(link, WF_RECORD_ECHOED, small.id, 0, 0);
+		return wf_message_post_small(link, 0, WF_RECORD_ECHOED, small.id, 0, 0);
 	echo = wf_table_get(&echoes->table, small.id);
 	if (echo && wf_link_real(echo->link) == link)
 		end(echo, NULL);

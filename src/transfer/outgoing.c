@@ -212,6 +212,7 @@ static struct wf_body describe(const struct wf_outgoing *p)
 		.bounce_bytes = p->stage && p->stage->bounce ? p->stage->bounce_bytes : 0,
 		.sum_kind = p->path.sum_kind,
 		.sum = p->sum,
+		.priority = p->terms->priority,
 	};
 }
 
@@ -333,6 +334,15 @@ static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e
 	return 0;
 }
 
+static bool follows(const struct wf_message *m, const struct wf_message *before)
+{
+	const struct wf_outgoing *p = WF_CONTAINER(m, struct wf_outgoing_record, message)->outgoing;
+	const struct wf_outgoing *first =
+		WF_CONTAINER(before, struct wf_outgoing_record, message)->outgoing;
+
+	return p->class == first->class && p->class->follows(p, first);
+}
+
 /* Most heads are short, and are free again as soon as their record has left. */
 int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_bytes_writer *head)
 {
@@ -346,9 +356,11 @@ int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_bytes_writer
 	p->record->spare = spare;
 	p->record->message = (struct wf_message){
 		.type = p->type,
+		.priority = p->class->in_order ? 0 : p->terms->priority,
 		.head = p->record->head,
 		.head_bytes = bytes,
 		.sent = message_sent,
+		.follows = p->class->follows ? follows : NULL,
 	};
 	*head = wf_bytes_writer(p->record->head, bytes);
 	return 0;
@@ -376,6 +388,7 @@ static void start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 	body.way = p->plan;
 	body.sum_kind = p->path.sum_kind;
 	body.sum = p->sum;
+	body.priority = p->terms->priority;
 	if (p->plan == WF_BODY_PULL && offer(p, &body, &e)) {
 		fail_later(p, &e);
 		return;
@@ -681,7 +694,8 @@ static int tell_sums(struct wf_sender_sums *s, const struct wf_record_sums *reco
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_record_sums_put(&w, record);
-	return wf_message_post_copy(p->link, WF_RECORD_SUMS, bytes, (size_t)(w.at - bytes));
+	return wf_message_post_copy(p->link, p->terms->priority, WF_RECORD_SUMS, bytes,
+				    (size_t)(w.at - bytes));
 }
 
 static int need_summing(struct wf_outgoing *p)
@@ -724,7 +738,8 @@ void wf_outgoing_filled(struct wf_outgoing *p, const struct wf_error *e)
 	if (stage->ended == staging->filled)
 		return;
 	staging->filled = stage->ended;
-	if (wf_message_post_small(p->link, WF_RECORD_FILLED, staging->reader, staging->filled, 0)) {
+	if (wf_message_post_small(p->link, p->terms->priority, WF_RECORD_FILLED, staging->reader,
+				  staging->filled, 0)) {
 		wf_error_set(&why, -ENOMEM, "no memory to say how far a body can be read");
 		wf_outgoing_stop(p, &why);
 	}
@@ -860,7 +875,8 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 	if (err == WF_TRANSFER_LATER)
 		return 0;
 	wf_record_offer_put(&w, &offer);
-	if (wf_message_post_copy(p->link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes)))
+	if (wf_message_post_copy(p->link, p->terms->priority, WF_RECORD_OFFER, bytes,
+				 (size_t)(w.at - bytes)))
 		return -ENOMEM;
 	if (err) {
 		fail_later(p, &why);
@@ -885,7 +901,8 @@ int wf_outgoing_spread(struct wf_outgoing *p, uint64_t pull)
 	if (!p->offer.grant.key || !p->offer.connected ||
 	    p->offer.grant_epoch != link->probe.epoch || p->state != WF_OUTGOING_OFFERED)
 		return 0;
-	return wf_stripe_tell(&p->offer.spread, link, pull, p->class->shared, &span);
+	return wf_stripe_tell(&p->offer.spread, link, pull, p->terms->priority, p->class->shared,
+			      &span);
 }
 
 /* Tell the reader the sums of the next pieces of the body.  -ENOMEM: the peer is to ask again. */

@@ -80,6 +80,9 @@ struct wf_outgoing_class {
 	bool needs_room; /* eager only if the receiver can keep the body unmatched */
 	bool offers;     /* a body is offered, however short it is */
 	bool shared;     /* any number of pulls may read the offer */
+	bool in_order;   /* records leave in order: the priority counts where the body is read */
+	/* Returns whether the record of @p must not overtake that of @before.  NULL: it may. */
+	bool (*follows)(const struct wf_outgoing *p, const struct wf_outgoing *before);
 	/* Write the head of the record into the room that wf_outgoing_head() gives.  -ENOMEM. */
 	int (*put_head)(struct wf_outgoing *p, const struct wf_body *body);
 	/* The record is queued: more records about the body may follow it.  NULL: none do. */

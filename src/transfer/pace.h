@@ -4,8 +4,11 @@
  * and not there yet, so that many senders can't swamp one receiver.
  *
  * A body has a share.  Where there is no room for its next bytes the share stands in line, and
- * the one that has stood there longest goes on first.  A share that gets nothing for long,
- * because its peer is frozen say, leaves its room to others until it moves again.
+ * the one of the highest priority that has stood there longest goes on first.  Bytes of lower
+ * priorities take no room of a share, so that bulk under way does not hold up what is urgent; and a
+ * share that was passed over for long gets some room beyond the bound (util/priority.h).  A share
+ * that gets nothing for long, because its peer is frozen say, leaves its room to others until it
+ * moves again.
  *
  * Threads: owner.
  */
@@ -13,6 +16,7 @@
 #define WF_PACE_H
 
 #include "loop/loop.h"
+#include "util/priority.h"
 
 /*
  * Bound on bytes under way.  With 16 MiB the slowest of 8 senders of 16 MiB bodies, two on the
@@ -23,9 +27,11 @@
 
 struct wf_pace {
 	struct wf_loop *loop;
-	uint64_t bytes;        /* bytes under way, but for shares that stand still */
+	/* bytes under way by priority, but for shares that stand still */
+	uint64_t bytes[WF_PRIORITIES];
 	struct wf_list busy;   /* shares with bytes under way */
-	struct wf_list line;   /* shares that wait for room */
+	struct wf_list lines[WF_PRIORITIES]; /* shares that wait for room, by priority */
+	struct wf_priority turns;
 	struct wf_timer timer; /* looks for shares that stand still, while others wait */
 };
 
@@ -35,6 +41,8 @@ struct wf_pace_share {
 
 	/* private to pace.c */
 	struct wf_pace *pace;
+	uint8_t priority;
+	bool has_turn;        /* was passed over for long: the next bytes need no room */
 	struct wf_list busy_node, line_node;
 	uint64_t bytes;       /* bytes under way */
 	uint64_t next_bytes;  /* bytes that the share waits for */
@@ -43,10 +51,20 @@ struct wf_pace_share {
 	bool still;           /* nothing has come for long: @bytes do not count in the pace */
 };
 
+/* Returns the bytes under way of shares of @priority and higher. */
+static inline uint64_t wf_pace_bytes(const struct wf_pace *p, unsigned priority)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = priority; i < WF_PRIORITIES; i++)
+		bytes += p->bytes[i];
+	return bytes;
+}
+
 void wf_pace_init(struct wf_pace *p, struct wf_loop *loop);
 void wf_pace_fini(struct wf_pace *p);
 
-void wf_pace_share_init(struct wf_pace_share *s, struct wf_pace *p,
+void wf_pace_share_init(struct wf_pace_share *s, struct wf_pace *p, uint8_t priority,
 			void (*go_on)(struct wf_pace_share *share));
 
 /*

@@ -6,6 +6,7 @@
 
 #include "transfer/plan.h"
 #include "transfer/reads.h"
+#include "transfer/yield.h"
 #include "util/clock.h"
 #include "util/progress.h"
 #include "util/status.h"
@@ -105,6 +106,7 @@ static void finish(struct wf_pull *pull)
 	wf_timer_stop(&engine->loop.timers, &pull->timer);
 	wf_pool_unwait(&engine->pool, &pull->bounce_waiter);
 	wf_pace_leave(&pull->share);
+	wf_yield_leave(pull);
 	refuse(pull, false);
 	wf_grant_close(&pull->grant);
 	pull->path.lanes = wf_stripe_carried(pull->spread);
@@ -152,12 +154,17 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 	wf_loop_timer(&engine->loop, &pull->timer, engine->loop.now_ns + in_ns, timer);
 }
 
+void wf_pull_go_on(struct wf_pull *pull)
+{
+	arm(pull, 0);
+}
+
 /* Ask for sums in time for the bytes up to @end.  -ENOMEM: later. */
 static int ask_sums(struct wf_pull *pull, uint64_t end)
 {
 	while (wf_reader_sums_ask(&pull->sums, end)) {
-		int err = wf_message_post_small(pull->link, WF_RECORD_CHECK, pull->body.offer,
-						pull->id, 0);
+		int err = wf_message_post_small(pull->link, pull->priority, WF_RECORD_CHECK,
+						pull->body.offer, pull->id, 0);
 
 		if (err)
 			return err;
@@ -223,6 +230,7 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 		pull->state = WF_PULL_STOPPING;
 		pull->why = *e;
 		wf_pace_leave(&pull->share);
+		wf_yield_leave(pull);
 		if (pull->way == WF_PULL_WAY_IMPORTED)
 			wf_stage_stop(pull->job.stage);
 	}
@@ -234,6 +242,7 @@ static void read_no_more(struct wf_pull *pull)
 {
 	if (pull->state == WF_PULL_READING)
 		pull->state = WF_PULL_WAITING;
+	wf_yield_leave(pull);
 }
 
 /* Ask the owner for an offer that holds on the rail in use. */
@@ -248,7 +257,8 @@ static void ask(struct wf_pull *pull)
 		return;
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
 	wf_grant_close(&pull->grant);
-	if (wf_message_post_small(pull->link, WF_RECORD_RESUME, pull->body.offer, pull->id, how)) {
+	if (wf_message_post_small(pull->link, pull->priority, WF_RECORD_RESUME, pull->body.offer,
+				  pull->id, how)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
 		return;
@@ -269,8 +279,8 @@ void wf_pull_lane_up(struct wf_pull *pull)
 {
 	/* Without memory to ask, the pull goes on over the rail alone. */
 	if (may_spread(pull))
-		(void)wf_message_post_small(pull->link, WF_RECORD_SPREAD, pull->body.offer,
-					    pull->id, 0);
+		(void)wf_message_post_small(pull->link, pull->priority, WF_RECORD_SPREAD,
+					    pull->body.offer, pull->id, 0);
 }
 
 /*
@@ -470,6 +480,8 @@ void wf_pull_feed(struct wf_pull *pull)
 	       (r = wf_reads_next(pull))) {
 		bool has_way = wf_reads_find_way(pull, &over);
 
+		if (wf_yield_must(pull))
+			return;
 		if (!has_way && !wf_reads_for_helper(pull))
 			return;
 		if (!wf_pace_admits(&pull->share, r->count, wf_reads_alone_bytes(pull)))
@@ -502,7 +514,9 @@ void wf_pull_feed(struct wf_pull *pull)
 			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
 		wf_reads_begin(pull, r, over);
+		wf_yield_took(pull);
 	}
+	wf_yield_want(pull, false);
 }
 
 /* Drain the bytes that have come, and let the owner fill its buffer anew. */
@@ -521,7 +535,8 @@ static void pass_on(struct wf_pull *pull)
 	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->taken)
 		return;
 	pull->taken = end;
-	if (wf_message_post_small(pull->link, WF_RECORD_TAKEN, pull->body.offer, end, 0)) {
+	if (wf_message_post_small(pull->link, pull->priority, WF_RECORD_TAKEN, pull->body.offer, end,
+				  0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to say how far a body is read");
 		stop(pull, &e);
 	}
@@ -657,6 +672,7 @@ void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e)
 		pull->why = *e;
 	pull->state = WF_PULL_STOPPING;
 	wf_pace_leave(&pull->share);
+	wf_yield_leave(pull);
 	if (pull->way == WF_PULL_WAY_IMPORTED)
 		wf_stage_stop(pull->job.stage);
 	if (pull->rail.quiet_by_close || !pull->busy)
@@ -691,6 +707,7 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 		.path = pull->path,
 		.transfer = t,
 		.link = link,
+		.priority = WF_MAX(pull->job.terms->priority, body->priority),
 		.body = *body,
 		.way = view ? WF_PULL_WAY_VIEW : stage ? WF_PULL_WAY_STAGED : WF_PULL_WAY_READ,
 		.into = pull->job.into,
@@ -710,7 +727,8 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 	/* The owner has no buffer yet. */
 	pull->job.doubted |= staged;
 	wf_list_init(&pull->bounce_waiter.node);
-	wf_pace_share_init(&pull->share, &t->pace, go_on);
+	wf_list_init(&pull->held_node);
+	wf_pace_share_init(&pull->share, &t->pace, pull->priority, go_on);
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
 		pull->reads[i].read.done = read_done;
 		pull->reads[i].pull = pull;
@@ -734,6 +752,8 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 		goto forget;
 	pull->answer = answer;
 	if (answer) {
+		/* The answer comes after all that is said of the offer before. */
+		answer->priority = pull->priority;
 		answer->keeper = &keeper;
 		answer->owner = pull;
 	}
@@ -1059,7 +1079,7 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", and %s", wait);
 	} else if (pull->state == WF_PULL_EARLY && pull->job.stage && pull->job.stage->awaited)
 		(void)snprintf(text, bytes, ", and the program's stream has not come so far");
-	else if (wf_pace_waits(&pull->share))
+	else if (wf_pace_waits(&pull->share) || !wf_list_empty(&pull->held_node))
 		(void)snprintf(text, bytes, ", and the reads of others come first");
 	else if (pull->state == WF_PULL_READING && pull->next == pull->filled)
 		(void)snprintf(text, bytes, ", and %s has not copied the next from its device",

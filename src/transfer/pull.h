@@ -103,6 +103,10 @@ struct wf_pull {
 	struct wf_reader_sums sums;
 	struct wf_answer *answer; /* NULL: the peer that waits for it is dead */
 	uint64_t id;
+	uint8_t priority;   /* the higher of the operations' at both ends */
+	bool wants;         /* counted in link->yields.wanting */
+	bool has_turn;      /* the next read makes way for none */
+	struct wf_list held_node; /* in link->yields.held, while the pull makes way */
 	struct wf_grant grant;
 	struct wf_pull_rail rail;
 	void *into;         /* destination of reads */
@@ -188,5 +192,8 @@ void wf_pull_up(struct wf_pull *pull);
 void wf_pull_paused(struct wf_pull *pull);
 void wf_pull_quiet(struct wf_pull *pull);
 void wf_pull_feed(struct wf_pull *pull);
+
+/* Have @pull, which may have made way, post reads in the next turn. */
+void wf_pull_go_on(struct wf_pull *pull);
 
 #endif

@@ -74,6 +74,7 @@ int wf_recall_finish(struct wf_message *message, struct wf_recall **recall, stru
 	copy->message.body = NULL;
 	copy->message.body_bytes = 0;
 	copy->message.sent = leftover_sent;
+	copy->message.follows = NULL; /* a record that has begun is not overtaken */
 	copy->recall = *recall;
 	*recall = NULL;
 	copy->link = link;

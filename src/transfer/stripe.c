@@ -96,7 +96,7 @@ static int open_on(struct wf_stripe_offer *offer, const struct wf_lane *lane,
 }
 
 int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
-		   bool shared, const struct wf_grant_span *body)
+		   uint8_t priority, bool shared, const struct wf_grant_span *body)
 {
 	uint8_t record[WF_RECORD_LANE_BYTES];
 
@@ -120,7 +120,7 @@ int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_
 								 .lane = lane->number,
 								 .address = grant->address,
 								 .key = grant->key });
-		if (wf_message_post_copy(link, WF_RECORD_LANE, record, sizeof(record)))
+		if (wf_message_post_copy(link, priority, WF_RECORD_LANE, record, sizeof(record)))
 			return -ENOMEM;
 	}
 	(*offer)->told++;

@@ -70,7 +70,7 @@ struct wf_stripe_offer {
  * reader has asked more often than there have been lanes; @shared: once this @pull has.
  */
 int wf_stripe_tell(struct wf_stripe_offer **offer, struct wf_link *link, uint64_t pull,
-		   bool shared, const struct wf_grant_span *body);
+		   uint8_t priority, bool shared, const struct wf_grant_span *body);
 
 /* Free @offer: the body is open on lanes no more.  Accepts NULL. */
 void wf_stripe_take_back(struct wf_stripe_offer *offer);

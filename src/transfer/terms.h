@@ -13,6 +13,7 @@ struct wf_terms {
 	bool checksum;      /* the body has one */
 	bool no_staging;    /* the body is not copied into other memory on its way */
 	bool no_fallback;   /* the body's rail is the best that both nodes have */
+	uint8_t priority;   /* priority of the operation, 0 to WEFT_PRIORITY_MAX */
 	uint32_t rails_min; /* rails that the link must run over */
 	const char *provider; /* provider of the rail, for the life of the process; NULL: any */
 };

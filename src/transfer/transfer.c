@@ -123,7 +123,7 @@ static int deny_offer(struct wf_link *link, uint64_t pull)
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_record_offer_put(&w, &(struct wf_record_offer){ .pull = pull });
-	return wf_message_post_copy(link, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
+	return wf_message_post_copy(link, 0, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 }
 
 /* The end of a view is seen elsewhere, too; RELEASED says where to look, and when. */

@@ -32,6 +32,7 @@ int wf_view_open(struct wf_views *views, struct wf_link *link, const struct wf_b
 	}
 	v->views = views;
 	v->offer = body->offer;
+	v->priority = body->priority;
 	v->link = link;
 	wf_link_get(link);
 	pthread_mutex_lock(&views->lock);
@@ -54,7 +55,8 @@ static void end(struct wf_view *v)
 	 * itself.
 	 */
 	if (alive)
-		(void)wf_message_post_small(link, WF_RECORD_RELEASED, v->offer, place, 0);
+		(void)wf_message_post_small(link, v->priority, WF_RECORD_RELEASED, v->offer,
+					    place, 0);
 	wf_link_put(v->link);
 	free(v);
 }

@@ -25,6 +25,7 @@ struct wf_view {
 	struct wf_views *views;
 	struct wf_link *link; /* a reference */
 	uint64_t offer;
+	uint8_t priority; /* priority of the offer: RELEASED comes after its answer */
 	struct wf_loop_task task;
 };
 

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-#define SHORT_BYTES 10 /* u8 way, u64 bytes, u8 sum */
+#define SHORT_BYTES 10 /* u8 way, u64 bytes, u8 sum and priority */
+#define PRIORITY_SHIFT 4 /* the priority is in the upper half of its byte */
 #define PULL_BYTES 28 /* u64 offer, u32 epoch, u64 address, u64 key */
 #define VIEW_BYTES 20 /* u64 file, u64 offset, u32 place */
 #define BOUNCE_BYTES 8
@@ -43,7 +44,7 @@ void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body)
 {
 	wf_bytes_put_u8(w, body->way);
 	wf_bytes_put_u64(w, body->bytes);
-	wf_bytes_put_u8(w, body->sum_kind);
+	wf_bytes_put_u8(w, (uint8_t)(body->sum_kind | body->priority << PRIORITY_SHIFT));
 	if (wf_body_is_offer(body)) {
 		wf_bytes_put_u64(w, body->offer);
 		wf_bytes_put_u32(w, body->epoch);
@@ -92,6 +93,8 @@ int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 	b.way = wf_bytes_get_u8(r);
 	b.bytes = wf_bytes_get_u64(r);
 	b.sum_kind = wf_bytes_get_u8(r);
+	b.priority = b.sum_kind >> PRIORITY_SHIFT;
+	b.sum_kind &= (1 << PRIORITY_SHIFT) - 1;
 	switch (b.way) {
 	case WF_BODY_NONE:
 		good = !b.bytes;
@@ -111,7 +114,7 @@ int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 	}
 	if (has_sum(&b))
 		b.sum = wf_bytes_get_u64(r);
-	if (r->bad || !good || b.sum_kind > WF_BODY_SUM_XXH3)
+	if (r->bad || !good || b.sum_kind > WF_BODY_SUM_XXH3 || b.priority > WEFT_PRIORITY_MAX)
 		return -EBADMSG;
 	*body = b;
 	return 0;

@@ -7,6 +7,7 @@
 #ifndef WF_BODY_H
 #define WF_BODY_H
 
+#include <weft/node.h>
 #include "util/bytes.h"
 
 /*
@@ -44,6 +45,8 @@ struct wf_body {
 	uint64_t bounce_bytes;
 	/* handle only: CUDA's handle of the allocation; the body begins @address bytes into it */
 	const uint8_t *handle;
+	/* any way: 0 to WEFT_PRIORITY_MAX: those that are read and answered first have the highest */
+	uint8_t priority;
 };
 
 /* Kinds of checksum over a body.  The numbers are bits of a hello's checksums, too. */
@@ -52,7 +55,7 @@ enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
 #define WF_BODY_HANDLE_BYTES 64 /* bytes of a handle, behind the key */
 
 /*
- * A view as it is put: u8 way, u64 bytes, u8 sum, u64 offer, u32 epoch, u64 address, u64 key,
+ * A view as it is put: u8 way, u64 bytes, u8 sum and priority, u64 offer, u32 epoch, u64 address, u64 key,
  * u64 file, u64 offset, u32 place, u64 sum
  */
 #define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* a handle has as many, a view 66 */
@@ -73,7 +76,7 @@ static inline bool wf_body_is_tensors(const struct wf_body *body)
 /* Bytes that wf_body_put writes. */
 size_t wf_body_bytes(const struct wf_body *body);
 void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body);
-/* -EBADMSG: lengths; no such way or sum; a NONE with bytes; an offer of none, or that wraps. */
+/* -EBADMSG: lengths; no such way, sum or priority; a NONE with bytes; an offer of none, or that wraps. */
 int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body);
 
 /*

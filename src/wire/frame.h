@@ -16,7 +16,7 @@
 
 #include "util/bytes.h"
 
-#define WF_WIRE_VERSION 7
+#define WF_WIRE_VERSION 8
 #define WF_FRAME_HEADER_BYTES 56
 
 enum wf_frame_kind {

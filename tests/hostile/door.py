@@ -11,7 +11,7 @@ import struct
 import time
 
 # The versions that this speaker understands; the link uses the highest common one.
-WIRE_MIN, WIRE_MAX = 7, 7
+WIRE_MIN, WIRE_MAX = 8, 8
 
 PREFIX = b'WEFT'
 BYTES_MAX = 16376

@@ -653,9 +653,9 @@ static void check_worker(unsigned number, struct wf_worker *worker)
 		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads, state %d", number,
 			 wf_link_label(pull->link), (unsigned long long)pull->got_bytes,
 			 (unsigned long long)pull->body.bytes, pull->busy, (int)pull->state);
-	if (worker->transfer.pace.bytes || !wf_list_empty(&worker->transfer.pace.busy))
+	if (wf_pace_bytes(&worker->transfer.pace, 0) || !wf_list_empty(&worker->transfer.pace.busy))
 		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
-			 (unsigned long long)worker->transfer.pace.bytes);
+			 (unsigned long long)wf_pace_bytes(&worker->transfer.pace, 0));
 	if (wf_map_next(&worker->attachment_sets.map, NULL))
 		fail_msg("node %u still keeps what came beside a message", number);
 	if (!wf_list_empty(&worker->attachments.all) || !wf_list_empty(&worker->attachments.line))

@@ -184,7 +184,7 @@ static bool stand_in_line(void *arg)
 	(void)arg;
 	while ((pull = wf_table_next(&t->pulls, &at)))
 		ready += pull->spread != NULL;
-	return ready == CROWD && !wf_list_empty(&t->pace.line);
+	return ready == CROWD && !wf_list_empty(&t->pace.lines[0]);
 }
 
 static void a_waiting_read_is_not_placed_on_a_network_that_has_broken(void **state)

@@ -718,7 +718,8 @@ static void a_depth_that_is_asked_for_stays(void **state)
 static bool all_bytes_are_asked_for(void *ctx)
 {
 	(void)ctx;
-	return wf_world_node(0)->workers[0].transfer.pace.bytes + MIB > WF_PACE_BYTES_MAX;
+	return wf_pace_bytes(&wf_world_node(0)->workers[0].transfer.pace, 0) + MIB >
+	       WF_PACE_BYTES_MAX;
 }
 
 /* Two have all that may be under way at once, and stand still with it. */

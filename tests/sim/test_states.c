@@ -430,7 +430,8 @@ static bool outgoing_is_offered(void)
 
 static bool outgoing_is_pulled(void)
 {
-	return outgoing()->state == WF_OUTGOING_OFFERED && wf_world_node(1)->workers[0].transfer.pace.bytes;
+	return outgoing()->state == WF_OUTGOING_OFFERED &&
+	       wf_pace_bytes(&wf_world_node(1)->workers[0].transfer.pace, 0);
 }
 
 static bool outgoing_is_unacknowledged(void)

@@ -399,6 +399,7 @@ void wf_world_pass(uint64_t ns)
 }
 
 static void (*on_sleep)(void);
+static uint32_t (*draw_priority)(void);
 
 void wf_world_on_sleep(void (*sleep)(void))
 {
@@ -633,7 +634,7 @@ bool wf_world_account_is_empty(const struct wf_link *link)
 
 	if (link->account.bytes[WF_LEDGER_RECEIVED])
 		return false;
-	return !wf_list_empty(&link->out.queue) || !wf_list_empty(&link->out.frames) ||
+	return wf_tx_waiting(&link->out) || !wf_list_empty(&link->out.frames) ||
 	       !wf_list_empty(&link->out.controls) || !wf_list_empty(&link->out.controls_out) ||
 	       owed % sizeof(*link) == 0;
 }
@@ -696,6 +697,7 @@ size_t wf_world_close(void)
 	on_request = NULL;
 	on_stream = NULL;
 	on_sleep = NULL;
+	draw_priority = NULL;
 	workers = 1;
 	wf_world_set_limits(NULL);
 	interceptors = NULL;
@@ -835,6 +837,11 @@ static void landed(struct weft_op *op, void *arg)
 	f->ended_ns = wf_clock_now();
 }
 
+void wf_world_prefer(uint32_t (*draw)(void))
+{
+	draw_priority = draw;
+}
+
 struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns)
 {
 	*f = (struct wf_flight){ .started_ns = wf_clock_now() };
@@ -843,6 +850,7 @@ struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns)
 		.timeout_ns = timeout_ns,
 		.done = landed,
 		.arg = f,
+		.priority = draw_priority ? draw_priority() : 0,
 	};
 }
 

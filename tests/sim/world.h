@@ -214,6 +214,12 @@ struct wf_flight {
 	size_t request_bytes;
 };
 
+/*
+ * Ask @draw about the priority of every operation that is begun from now on; NULL: the default.
+ * Forgotten when the world closes.
+ */
+void wf_world_prefer(uint32_t (*draw)(void));
+
 /* Options that keep @f up to date, for an operation that the test starts itself. */
 struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns);
 

@@ -492,6 +492,21 @@ static void a_tensor_that_is_none_is_not_sent(void **state)
 	assert_null(op);
 }
 
+static void a_priority_above_the_highest_is_refused(void **state)
+{
+	struct weft_op_options ping = { .size = sizeof(ping), .priority = WEFT_PRIORITY_MAX + 1 };
+	struct world *w = *state;
+	struct weft_op *op = NULL;
+
+	assert_int_equal(weft_ping(w->peer, &ping, &op), -EINVAL);
+	assert_says(weft_error(), "priority 4 is above 3");
+	ping.priority = 0;
+	ping.reserved[2] = 1;
+	assert_int_equal(weft_ping(w->peer, &ping, &op), -EINVAL);
+	assert_says(weft_error(), "reserved");
+	assert_null(op);
+}
+
 static void options_of_operations_need_their_size_too(void **state)
 {
 	struct weft_op_options ping = { .timeout_ns = 1 };
@@ -512,6 +527,9 @@ static void options_of_operations_need_their_size_too(void **state)
 	assert_null(op);
 
 	recv.op.timeout_ns = 0;
+	recv.op.priority = 1;
+	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, NULL, &recv, &op), -EINVAL);
+	recv.op.priority = 0;
 	assert_int_equal(weft_recv(w->threaded, NULL, 0, "k", 1, NULL, &recv, &op), 0);
 	weft_cancel(op);
 	assert_int_equal(weft_wait(op, WEFT_FOREVER), 0);
@@ -687,6 +705,7 @@ int main(void)
 		cmocka_unit_test(a_binary_key_is_shown_in_digits),
 		cmocka_unit_test(a_peer_is_host_and_port),
 		cmocka_unit_test(a_tensor_that_is_none_is_not_sent),
+		cmocka_unit_test(a_priority_above_the_highest_is_refused),
 		cmocka_unit_test(options_of_operations_need_their_size_too),
 		cmocka_unit_test(a_manual_node_has_one_worker),
 		cmocka_unit_test(a_threaded_node_is_not_driven),

@@ -44,7 +44,7 @@ static struct wf_answer *open_offer(struct wf_link *link, uint64_t offer)
 {
 	struct wf_answer *answer;
 
-	assert_int_equal(wf_answer_open(link, offer, &answer), 0);
+	assert_int_equal(wf_answer_open(link, &(struct wf_body){ .offer = offer }, &answer), 0);
 	answer->keeper = &keeper;
 	return answer;
 }
@@ -58,8 +58,7 @@ static int set_up(void **state)
 	for (size_t i = 0; i < WF_COUNT(links); i++) {
 		links[i] = (struct wf_link){ .engine = &engine, .state = WF_LINK_TRYING,
 					     .refs = 1 };
-		wf_list_init(&links[i].out.queue);
-		wf_list_init(&links[i].out.controls);
+		wf_tx_init(&links[i].out);
 		wf_map_init(&links[i].offers.map);
 		wf_list_init(&links[i].offers.all);
 	}
@@ -78,7 +77,7 @@ static size_t drop_words(struct wf_link *link)
 		c->sent(c, NULL);
 		count++;
 	}
-	while ((node = wf_list_pop(&link->out.queue))) {
+	while ((node = wf_list_pop(&link->out.queues[0]))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 
 		assert_int_equal(m->type, WF_RECORD_PULLED);
@@ -126,7 +125,7 @@ static void an_offer_that_is_not_over_can_not_be_made_again(void **state)
 
 	(void)state;
 	answer = open_offer(&links[0], 7);
-	assert_int_equal(wf_answer_open(&links[0], 7, &second), -EBADMSG);
+	assert_int_equal(wf_answer_open(&links[0], &(struct wf_body){ .offer = 7 }, &second), -EBADMSG);
 	assert_null(second);
 
 	wf_answer_pulled(answer, &links[0], WEFT_OK);

@@ -16,15 +16,21 @@
 struct fetch {
 	struct wf_pace_share share;
 	unsigned went_on;
+	uint64_t next_bytes; /* asked for at once when it goes on; 0: nothing */
 };
 
 static struct wf_loop loop; /* its timers and its clock, which the tests move */
 static struct wf_pace pace;
 static struct fetch a, b, c;
+static struct fetch urgent; /* of the highest priority */
 
 static void go_on(struct wf_pace_share *share)
 {
-	WF_CONTAINER(share, struct fetch, share)->went_on++;
+	struct fetch *f = WF_CONTAINER(share, struct fetch, share);
+
+	f->went_on++;
+	if (f->next_bytes)
+		wf_pace_begin(share, f->next_bytes);
 }
 
 static int set_up(void **state)
@@ -36,8 +42,10 @@ static int set_up(void **state)
 	wf_pace_init(&pace, &loop);
 	for (size_t i = 0; i < WF_COUNT(fetches); i++) {
 		*fetches[i] = (struct fetch){ 0 };
-		wf_pace_share_init(&fetches[i]->share, &pace, go_on);
+		wf_pace_share_init(&fetches[i]->share, &pace, 0, go_on);
 	}
+	urgent = (struct fetch){ 0 };
+	wf_pace_share_init(&urgent.share, &pace, WEFT_PRIORITY_MAX, go_on);
 	return 0;
 }
 
@@ -187,6 +195,40 @@ static void nobody_looks_at_the_clock_when_nobody_waits(void **state)
 	assert_int_equal(wf_timer_next_ns(&loop.timers), UINT64_MAX);
 }
 
+static void bytes_of_a_lower_priority_take_no_room_of_an_urgent_share(void **state)
+{
+	(void)state;
+	wf_pace_begin(&a.share, ROOM);
+	assert_true(ask(&urgent, ROOM));
+	wf_pace_begin(&urgent.share, ROOM);
+	assert_false(ask(&urgent, 1));
+	assert_false(ask(&b, 1));
+	assert_int_equal(wf_pace_bytes(&pace, 0), 2 * ROOM);
+	wf_pace_end(&a.share, ROOM);
+	assert_int_equal(b.went_on, 0); /* bytes of a higher priority do take room */
+	wf_pace_end(&urgent.share, 2);
+	assert_int_equal(urgent.went_on, 1);
+	assert_int_equal(b.went_on, 1);
+}
+
+static void a_share_that_was_passed_over_for_long_goes_on_beyond_the_room(void **state)
+{
+	unsigned passes = 0;
+
+	(void)state;
+	urgent.next_bytes = a.next_bytes = MIB;
+	wf_pace_begin(&urgent.share, ROOM);
+	assert_false(ask(&a, MIB));
+	while (!a.went_on) {
+		assert_false(ask(&urgent, MIB));
+		wf_pace_end(&urgent.share, MIB);
+		assert_in_range(++passes, 1, WF_PRIORITY_PASSES);
+	}
+	assert_int_equal(passes, WF_PRIORITY_PASSES);
+	assert_int_equal(wf_pace_bytes(&pace, 0), ROOM + MIB);
+	assert_false(ask(&a, MIB));
+}
+
 #define ON_A_NEW_PACE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -202,6 +244,8 @@ int main(void)
 		ON_A_NEW_PACE(one_that_moves_again_counts_again),
 		ON_A_NEW_PACE(one_that_moves_now_and_then_keeps_its_room),
 		ON_A_NEW_PACE(nobody_looks_at_the_clock_when_nobody_waits),
+		ON_A_NEW_PACE(bytes_of_a_lower_priority_take_no_room_of_an_urgent_share),
+		ON_A_NEW_PACE(a_share_that_was_passed_over_for_long_goes_on_beyond_the_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

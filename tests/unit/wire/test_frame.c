@@ -25,7 +25,7 @@ static const struct {
 		  .body_bytes = 4 },
 		WF_FRAME_HEADER_BYTES + 4,
 		{
-			7, 1, 0, 0,
+			8, 1, 0, 0,
 			4, 0, 0, 0,
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
@@ -41,27 +41,27 @@ static const struct {
 	{
 		{ .kind = WF_FRAME_CONTROL, .seq = 1, .record_count = 2, .body_bytes = 1 },
 		WF_FRAME_HEADER_BYTES + 1,
-		{ 7, 2, [4] = 1, [28] = 1, [48] = 2, [56] = 0xee },
+		{ 8, 2, [4] = 1, [28] = 1, [48] = 2, [56] = 0xee },
 	},
 	{
 		{ .kind = WF_FRAME_ANSWER, .seq = UINT32_MAX },
 		WF_FRAME_HEADER_BYTES,
-		{ 7, 3, [28] = 0xff, 0xff, 0xff, 0xff },
+		{ 8, 3, [28] = 0xff, 0xff, 0xff, 0xff },
 	},
 	{
 		{ .kind = WF_FRAME_PING, .epoch = 2 },
 		WF_FRAME_HEADER_BYTES,
-		{ 7, 4, [24] = 2 },
+		{ 8, 4, [24] = 2 },
 	},
 	{
 		{ .kind = WF_FRAME_PONG, .credit = 3 },
 		WF_FRAME_HEADER_BYTES,
-		{ 7, 5, [36] = 3 },
+		{ 8, 5, [36] = 3 },
 	},
 	{
 		{ .kind = WF_FRAME_READY, .eager_credit = UINT64_MAX },
 		WF_FRAME_HEADER_BYTES,
-		{ 7, 6, [40] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
+		{ 8, 6, [40] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
 	},
 };
 

@@ -42,12 +42,12 @@ static const struct row {
 			      .rank = 2, .key_bytes = 3, .key = TEXT("a;b"), .shape = shape_2_3,
 			      .body = { WF_BODY_PULL, 48, 0x2827262524232221, 0x34333231,
 					0x4847464544434241, 0x5857565554535251,
-					WF_BODY_SUM_XXH3, 0x6867666564636261 } } },
+					WF_BODY_SUM_XXH3, 0x6867666564636261, .priority = 3 } } },
 		{
 			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 			0, 2, 32, 2,
 			2, 0, 3, 0,
-			2, 48, 0, 0, 0, 0, 0, 0, 0, 1,
+			2, 48, 0, 0, 0, 0, 0, 0, 0, 0x31,
 			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 			0x31, 0x32, 0x33, 0x34,
 			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
@@ -161,6 +161,11 @@ static const struct row {
 		"a call without a body, whose reply is to have a sum", WF_RECORD_CALL, 28 + 10,
 		{ .call = { .call = 7, .body = { .sum_kind = WF_BODY_SUM_XXH3 } } },
 		{ 7, [37] = 1 },
+	},
+	{
+		"a call without a body, whose reply is to have a priority", WF_RECORD_CALL, 28 + 10,
+		{ .call = { .call = 7, .body = { .priority = 2 } } },
+		{ 7, [37] = 0x20 },
 	},
 	{
 		"a call that may be made again", WF_RECORD_CALL, 28 + 8 + 10 + 1 + 1,
@@ -900,14 +905,17 @@ static void only_an_offer_made_again_has_a_handle(void **state)
 	assert_memory_equal(any.offer.body.handle, handle, sizeof(handle));
 }
 
-static void a_sum_is_of_a_known_kind(void **state)
+/* The two share a byte. */
+static void a_sum_is_of_a_known_kind_and_a_priority_within_its_bound(void **state)
 {
 	(void)state;
-	for (unsigned kind = 0; kind <= UINT8_MAX; kind++)
+	for (unsigned byte = 0; byte <= UINT8_MAX; byte++)
 		for (uint8_t way = WF_BODY_NONE; way <= WF_BODY_STAGED; way++)
 			assert_int_equal(travel_body((struct wf_body){
-						 .way = way, .bytes = way, .sum_kind = (uint8_t)kind,
-					 }), kind <= WF_BODY_SUM_XXH3 ? 0 : -EBADMSG);
+						 .way = way, .bytes = way, .sum_kind = byte & 15,
+						 .priority = (uint8_t)(byte >> 4),
+					 }), (byte & 15) <= WF_BODY_SUM_XXH3 &&
+					 byte >> 4 <= WEFT_PRIORITY_MAX ? 0 : -EBADMSG);
 }
 
 static void a_body_has_at_most_so_many_pieces(void **state)
@@ -1513,7 +1521,7 @@ int main(void)
 		cmocka_unit_test(a_body_makes_sense_by_itself),
 		cmocka_unit_test(only_tensors_are_looked_at),
 		cmocka_unit_test(only_an_offer_made_again_has_a_handle),
-		cmocka_unit_test(a_sum_is_of_a_known_kind),
+		cmocka_unit_test(a_sum_is_of_a_known_kind_and_a_priority_within_its_bound),
 		cmocka_unit_test(a_body_has_at_most_so_many_pieces),
 		cmocka_unit_test(sums_of_pieces_that_cant_be_are_refused),
 		cmocka_unit_test(a_lane_without_a_number_is_refused),

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Yielding: pulls from one peer make way for those of a higher priority.
+ *
+ * All bodies of a peer come over the same wire, and a read that is under way can't be overtaken.  So
+ * while a pull has bytes to ask for, pulls of lower priorities from that peer post no read, but for
+ * one in WF_PRIORITY_PASSES (util/priority.h).  Pulls of the default priority alone cost nothing.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_YIELD_H
+#define WF_YIELD_H
+
+#include "transfer/pull.h"
+
+/*
+ * Returns whether @pull, which has bytes to ask for, must make way.  Then it is held: it goes on by
+ * itself when it may.
+ */
+bool wf_yield_must(struct wf_pull *pull);
+
+/* Note that @pull has posted a read; one that makes way may have the next turn. */
+void wf_yield_took(struct wf_pull *pull);
+
+/* Note whether @pull has bytes to ask for.  Pulls that made way for it go on if it has none. */
+void wf_yield_want(struct wf_pull *pull, bool wants);
+
+/* Forget @pull, which posts no read for now. */
+void wf_yield_leave(struct wf_pull *pull);
+
+#endif
