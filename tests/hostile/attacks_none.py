@@ -11,6 +11,7 @@ from peer import Peer
 REFLECTION = b'weft.reflect.Reflection'
 HEALTH = b'grpc.health.v1.Health'
 BIG = 3000000
+REPLY_BODY_AT = 28
 
 
 def await_record(field, peer, kind, start):
@@ -45,14 +46,15 @@ def well_behaved(field):
     memory = ctypes.create_string_buffer(b'p' * BIG, BIG)
     address, key = rail.register(memory)
     offers = itertools.count(100)
-    for text, count in (('eager', 0), ('pulled', BIG), ('short and pulled', 5)):
+    for priority, (text, count) in enumerate((('eager', 0), ('pulled', BIG),
+                                              ('short and pulled', 5))):
         described, content = frames.eager(5), b'hello'
         if count:
             described = frames.pull(count, next(offers), peer.epoch, address, key)
             content = b''
         count = count or 5
         peer.send_data([frames.record(frames.TENSOR, frames.tensor(
-            9, b'k', described, content, shape=(count,)))])
+            9, b'k', frames.preferred(described, priority + 1), content, shape=(count,)))])
         field.server.ask('expect', 9, 'k')
         field.server.tell('take')
         taken = ''
@@ -67,6 +69,11 @@ def well_behaved(field):
         3, REFLECTION, b'Describe', body=frames.pull(4096, 200, peer.epoch, address, key)))])
     data = await_record(field, peer, frames.REPLY, (3).to_bytes(8, 'little'))
     field.expect(data[8] != 0, 'a request of nonsense is no failure')
+    peer.send_data([frames.record(frames.CALL, frames.call(
+        4, HEALTH, b'Check', body=frames.preferred(frames.eager(0), 2)))])
+    data = await_record(field, peer, frames.REPLY, (4).to_bytes(8, 'little'))
+    field.expect(data[8] == 0 and data[REPLY_BODY_AT + 9] >> 4 == 2,
+                 'a reply has not the priority of its call')
     seconds = peer.send_control([frames.record(frames.WITHDRAW, frames.small(12345, peer.sent))])
     field.expect(seconds is not None, 'a control frame is not answered')
     # A cancel that comes before its call ends it.

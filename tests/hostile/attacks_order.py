@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Attacks on the order of frames: acknowledgements, resyncs, credits, room, epochs."""
+import itertools
 import time
 
 import door
@@ -83,6 +84,17 @@ def eager_without_room(field):
         for number in range(100000):
             if not peer.send_data([frames.text_tensor(7, b'%d' % number, b'x' * 12000)], 2):
                 return
+    return offend(field, commit)
+
+
+@attack('a body of a priority beyond the highest ends the link, not the node', quick=1)
+def priority_beyond(field):
+    priorities = itertools.cycle(range(4, 16))
+
+    def commit(peer):
+        body = frames.preferred(frames.eager(1), next(priorities))
+        peer.send_data([frames.record(frames.TENSOR, frames.tensor(7, b'p', body, b'x',
+                                                                   shape=(1,)))])
     return offend(field, commit)
 
 

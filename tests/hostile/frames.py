@@ -87,6 +87,11 @@ def no_body(kind=0):
     return struct.pack('<BQB', 0, 0, kind)
 
 
+def preferred(body, priority):
+    """The same body, with a priority."""
+    return body[:9] + bytes([body[9] & 15 | priority << 4]) + body[10:]
+
+
 def eager(count):
     """A body whose bytes end the record."""
     return struct.pack('<BQB', 1, count, 0)
