@@ -286,6 +286,7 @@ static void begin_message(struct wf_link *link, struct wf_message *m)
 {
 	wf_priority_took(&link->out.turns, wf_tx_waiting(&link->out), m->priority);
 	m->first_ns = link->engine->loop.now_ns;
+	link->yields.urgent_ns[m->priority] = m->first_ns;
 }
 
 /* Fill a frame from the queues; @finished gets the messages that are complete. */

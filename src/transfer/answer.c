@@ -69,6 +69,7 @@ int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_a
 int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer)
 {
 	*answer = NULL;
+	link->yields.urgent_ns[body->priority] = link->engine->loop.now_ns;
 	if (body->way == WF_BODY_EAGER && !wf_eager_credit_use(link, body->bytes))
 		return -EBADMSG;
 	return wf_body_is_offer(body) ? wf_answer_open(link, body, answer) : 0;

@@ -108,6 +108,7 @@ static void finish(struct wf_pull *pull)
 	wf_pace_leave(&pull->share);
 	wf_yield_leave(pull);
 	refuse(pull, false);
+	wf_yield_next(link);
 	wf_grant_close(&pull->grant);
 	pull->path.lanes = wf_stripe_carried(pull->spread);
 	wf_stripe_close(pull->spread);
@@ -516,7 +517,7 @@ void wf_pull_feed(struct wf_pull *pull)
 		wf_reads_begin(pull, r, over);
 		wf_yield_took(pull);
 	}
-	wf_yield_want(pull, false);
+	wf_yield_done(pull);
 }
 
 /* Drain the bytes that have come, and let the owner fill its buffer anew. */
@@ -616,6 +617,7 @@ static void read_done(struct wf_engine_read *read, int status)
 		wf_reads_end_over(pull, over, 1, count);
 	else
 		wf_reads_end(pull, 1, count);
+	wf_yield_next(pull->link);
 	/* A share that went on inside may have found the lane closed. */
 	if (status && over && over->lane)
 		wf_lane_failed(over->lane, wf_error_name(status));

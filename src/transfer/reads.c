@@ -2,6 +2,7 @@
 #include "transfer/reads.h"
 
 #include "fabric/ep.h"
+#include "transfer/yield.h"
 
 uint64_t wf_reads_limit(const struct wf_pull *pull)
 {
@@ -20,7 +21,7 @@ static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
 /* Bytes that the rail reads at once of the next blocks. */
 static uint64_t next_blocks(const struct wf_pull *pull)
 {
-	uint64_t most = pull->rail.chunk_bytes, skip = pull->block_done, count = 0;
+	uint64_t most = wf_yield_chunk_bytes(pull), skip = pull->block_done, count = 0;
 	uint32_t end = WF_MIN(pull->block + pull->rail.spans_max, pull->job.block_count);
 
 	for (uint32_t at = pull->block; at < end && count < most; at++, skip = 0)
@@ -50,7 +51,7 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 		unused->count = next_blocks(pull);
 		return unused;
 	}
-	unused->count = WF_MIN(WF_MIN(pull->rail.chunk_bytes, end - pull->next),
+	unused->count = WF_MIN(WF_MIN(wf_yield_chunk_bytes(pull), end - pull->next),
 			       unbroken(pull, pull->next));
 	return unused;
 }

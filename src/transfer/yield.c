@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transfer/yield.h"
 
+#include "util/clock.h"
+
+#define NARROW_NS (5 * WF_NS_PER_MS) /* after the last urgent record; not tuned yet */
+#define NARROW_BYTES (128 * KIB)     /* length of a read then; not tuned yet */
+
 /* Returns the priorities of the pulls that are held, one bit each. */
 static unsigned held(const struct wf_above_yields *y)
 {
@@ -20,22 +25,64 @@ static bool is_preceded(const struct wf_above_yields *y, unsigned priority)
 	return false;
 }
 
-/* Let held pulls go on for which nothing is left to make way. */
-static void release(struct wf_above_yields *y)
+/* Have records of a higher priority than that of @pull come or gone just now? */
+static bool is_narrow(const struct wf_pull *pull)
 {
+	const struct wf_above_yields *y = &pull->link->yields;
+	uint64_t now_ns = pull->transfer->engine->loop.now_ns;
+
+	for (unsigned i = pull->priority + 1u; i < WF_PRIORITIES; i++)
+		if (y->urgent_ns[i] && now_ns - y->urgent_ns[i] < NARROW_NS)
+			return true;
+	return false;
+}
+
+uint64_t wf_yield_chunk_bytes(const struct wf_pull *pull)
+{
+	return is_narrow(pull) ? WF_MIN(pull->rail.chunk_bytes, NARROW_BYTES)
+			       : pull->rail.chunk_bytes;
+}
+
+/* A pull that goes on among narrow ones has its read first, the end of which calls the next. */
+void wf_yield_next(struct wf_link *link)
+{
+	struct wf_above_yields *y = &link->yields;
 	struct wf_list *node;
 
 	for (unsigned i = WF_PRIORITIES; i-- > 0 && !is_preceded(y, i);)
-		while ((node = wf_list_pop(&y->held[i])))
-			wf_pull_go_on(WF_CONTAINER(node, struct wf_pull, held_node));
+		while ((node = wf_list_first(&y->held[i]))) {
+			struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, held_node);
+			bool narrow = is_narrow(pull);
+
+			if (narrow && link->reads.count)
+				return;
+			wf_list_remove(node);
+			wf_pull_go_on(pull);
+			if (narrow)
+				return;
+		}
+}
+
+static void want(struct wf_pull *pull, bool wants)
+{
+	struct wf_above_yields *y = &pull->link->yields;
+
+	if (!pull->priority || pull->wants == wants)
+		return;
+	pull->wants = wants;
+	if (wants)
+		y->wanting[pull->priority]++;
+	else if (!--y->wanting[pull->priority])
+		wf_yield_next(pull->link);
 }
 
 bool wf_yield_must(struct wf_pull *pull)
 {
 	struct wf_above_yields *y = &pull->link->yields;
 
-	wf_yield_want(pull, true);
-	if (pull->has_turn || !is_preceded(y, pull->priority))
+	want(pull, true);
+	if (pull->has_turn ||
+	    (!is_preceded(y, pull->priority) && !(pull->link->reads.count && is_narrow(pull))))
 		return false;
 	if (wf_list_empty(&pull->held_node))
 		wf_list_append(&y->held[pull->priority], &pull->held_node);
@@ -61,22 +108,15 @@ void wf_yield_took(struct wf_pull *pull)
 	wf_pull_go_on(other);
 }
 
-void wf_yield_want(struct wf_pull *pull, bool wants)
+void wf_yield_done(struct wf_pull *pull)
 {
-	struct wf_above_yields *y = &pull->link->yields;
-
-	if (!pull->priority || pull->wants == wants)
-		return;
-	pull->wants = wants;
-	if (wants)
-		y->wanting[pull->priority]++;
-	else if (!--y->wanting[pull->priority])
-		release(y);
+	want(pull, false);
+	wf_yield_next(pull->link);
 }
 
 void wf_yield_leave(struct wf_pull *pull)
 {
 	wf_list_remove(&pull->held_node);
 	pull->has_turn = false;
-	wf_yield_want(pull, false);
+	want(pull, false);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/node.h"
+#include "core/peer.h"
 #include "tests/sim/world.h"
 #include "transfer/pull.h"
 #include "util/clock.h"
@@ -21,6 +22,7 @@
 #define BULK_COUNT 3
 #define LINE_COUNT 300
 #define FLOW_COUNT 600
+#define DEPTH 2  /* reads of a body under way */
 #define WINDOW 4 /* frames under way */
 #define FLOW_BUSY 60   /* more than the credit of a round trip */
 
@@ -32,17 +34,22 @@ static uint32_t get_priority(void)
 	return priority;
 }
 
-static void open_world(void)
+static void open_world_of(uint64_t way_ns)
 {
-	const struct wf_fake far = { .seed = 3, .delay_min_ns = WAY_NS, .delay_max_ns = WAY_NS };
+	const struct wf_fake fake = { .seed = 3, .delay_min_ns = way_ns, .delay_max_ns = way_ns };
 
 	setenv("WEFT_DEPTH", "2", 1);
 	setenv("WEFT_WINDOW", "4", 1);
-	wf_world_open(WF_WORLD_CONNECTED, 2, &far);
+	wf_world_open(WF_WORLD_CONNECTED, 2, &fake);
 	wf_world_prefer(get_priority);
 	priority = 0;
 	wf_world_connect(0, 1);
 	wf_world_connect(1, 0);
+}
+
+static void open_world(void)
+{
+	open_world_of(WAY_NS);
 }
 
 static int set_up(void **state)
@@ -220,6 +227,31 @@ static void an_urgent_call_and_its_reply_pass_bulk_that_is_received(void **state
 	call_beside_bulk(1, 0);
 }
 
+/* Reads of bulk under way are what a record of the same peer waits for. */
+static void bulk_is_read_piece_by_piece_while_urgent_calls_come_and_go(void **state)
+{
+	struct wf_flight out[BULK_COUNT], in[BULK_COUNT], call;
+	const struct wf_link *link;
+
+	(void)state;
+	open_world_of(MS / 2);
+	begin_bulk(out, in);
+	link = wf_link_real(wf_world_peer(1, 0)->link);
+	assert_int_equal(link->reads.count, BULK_COUNT * DEPTH);
+	for (unsigned i = 0; i < 10; i++) {
+		priority = 3;
+		wf_flight_call(&call, 0, 1, source, SHORT, 0);
+		end_well(&call, 1);
+		if (i >= 2)
+			assert_in_range(link->reads.count, 0, 1);
+	}
+	wf_world_pass(10 * MS);
+	assert_int_equal(link->reads.count, BULK_COUNT * DEPTH);
+	end_well(out, BULK_COUNT);
+	end_well(in, BULK_COUNT);
+	wf_world_end();
+}
+
 /* Node 0 sends @count short tensors, which node 1 awaits; they fill the queue for long. */
 static void send_many(struct wf_flight *out, struct wf_flight *in, unsigned count)
 {
@@ -359,6 +391,7 @@ int main(void)
 		IN_MEMORY(an_urgent_receive_reads_first_what_its_sender_took_for_bulk),
 		IN_MEMORY(an_urgent_call_and_its_reply_pass_bulk_that_is_sent),
 		IN_MEMORY(an_urgent_call_and_its_reply_pass_bulk_that_is_received),
+		IN_MEMORY(bulk_is_read_piece_by_piece_while_urgent_calls_come_and_go),
 		IN_MEMORY(an_urgent_record_passes_a_long_queue),
 		IN_MEMORY(tensors_of_one_channel_stay_in_order_whatever_their_priorities),
 		IN_MEMORY(a_record_of_bulk_leaves_while_urgent_ones_never_pause),
