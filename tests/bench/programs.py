@@ -206,6 +206,10 @@ class Programs:
         return self.ours("window", "-p", provider, "-e", what, "-s", size_text(count),
                          "-w", str(blocks))
 
+    def beside(self, what, provider):
+        return self.placed_freely().ours("beside", "-p", provider, "-e", what,
+                                         seconds=2 * self.seconds)
+
     def raw_message(self, provider, count):
         return self.ours("raw_message", "-p", provider, "-e", endpoint_of(provider),
                          "-s", size_text(count), "-w", "16", seconds=2 * self.seconds)

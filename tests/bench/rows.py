@@ -48,6 +48,10 @@ def p50(result):
     return result["latency_us"]["p50"]
 
 
+def p99(result):
+    return result["latency_us"]["p99"]
+
+
 def each_count(result):
     """Calls of a second of processor time, whoever's."""
     return 1e6 / result["cpu_us"]
@@ -180,6 +184,16 @@ def call_costs():
                   calls("tcp", p50, *options), calls("tcp", p50), 1 / most, False)
 
 
+def urgent_calls():
+    """Calls of the highest priority while 1 GiB after another goes between the same two nodes."""
+    for provider in ("tcp", "shm"):
+        for what in ("sent", "received"):
+            yield Row("urgent", f"call beside bulk {what}, p99", provider, 1024 * MIB,
+                      "us", "idle", lambda p, provider=provider, what=what:
+                      p99(p.beside(what, provider)),
+                      lambda p, provider=provider: p99(p.beside("idle", provider)), 1 / 3, False)
+
+
 def hpc_bodies():
     for group, provider, ucx, mpi in (("10", "tcp", "tcp", "tcp"),
                                       ("11", "shm", "posix,cma", "vader")):
@@ -292,7 +306,7 @@ def model_traces():
 def bars():
     """The rows that have bars, and what belongs to them."""
     for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, grpc_streams,
-                 attachments, call_costs, hpc_bodies):
+                 attachments, call_costs, urgent_calls, hpc_bodies):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()
