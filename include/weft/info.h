@@ -35,6 +35,11 @@ struct weft_fabric {
 	int hmem;             /* not 0: libfabric has FI_HMEM, so the NIC may reach device memory */
 	/* Stand-in hardware of the tests, as "Soft-RoCE in virtual machines"; "": none. */
 	const char *tested_over;
+	/*
+	 * Whether memory of the program's stays registered, where registering is dear: "yes", or "no: "
+	 * and the reason; "" where it is cheap.
+	 */
+	const char *cached;
 };
 #define WEFT_FABRIC_INIT WEFT_SIZED_INIT(struct weft_fabric)
 

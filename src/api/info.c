@@ -10,6 +10,7 @@
 #include "fabric/cudart.h"
 #include "link/host.h"
 #include "memory/cuda.h"
+#include "memory/monitor.h"
 #include "transfer/plan.h"
 
 struct weft_info {
@@ -17,7 +18,23 @@ struct weft_info {
 	struct wf_select select;
 	struct wf_error cuda; /* the driver's sentence; code 0: no failure */
 	char cudart[WF_CUDART_TEXT_BYTES];
+	char cached[WF_ERROR_BYTES]; /* as weft_fabric says it of rails where registering is dear */
 };
+
+/* Would a node keep registrations? */
+static void see_cache(struct weft_info *info)
+{
+	struct wf_error why;
+
+	if (!info->options.cached_bytes)
+		snprintf(info->cached, sizeof(info->cached), "no: WEFT_CACHED_BYTES is 0");
+	else if (wf_monitor_open(&why))
+		snprintf(info->cached, sizeof(info->cached), "no: %.400s", why.text);
+	else
+		snprintf(info->cached, sizeof(info->cached), "yes");
+	if (!strcmp(info->cached, "yes"))
+		wf_monitor_close();
+}
 
 /* A node leaves same-host rails out where this host lacks what they need. */
 static void see_host(struct weft_info *info)
@@ -58,6 +75,7 @@ static int open_by(int (*ask)(const struct wf_options *options, struct wf_select
 		goto free_info;
 	}
 	see_host(fresh);
+	see_cache(fresh);
 	*info = fresh;
 	return 0;
 
@@ -118,6 +136,7 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 		.registration_is_cheap = c->caps.memory.reg_cheap,
 		.hmem = c->caps.memory.device,
 		.tested_over = c->row->tested_over ? c->row->tested_over : "",
+		.cached = c->caps.memory.reg_cheap ? "" : info->cached,
 	};
 	memcpy(fabric, &f, WF_MIN(fabric->size, sizeof(f)));
 	return 0;

@@ -209,7 +209,7 @@ static void close_workers(struct weft_node *node, unsigned count)
 	}
 }
 
-/* The workers share the pool's budget. */
+/* The workers share the budgets of the pool and of the cache. */
 static int open_worker(struct weft_node *node, unsigned number, struct wf_engine_config *config)
 {
 	struct wf_worker *worker = &node->workers[number];
@@ -299,6 +299,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	gethostname(host, sizeof(host) - 1);
 	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
 	shares.pool_bytes /= workers;
+	shares.cached_bytes /= workers;
 	config = (struct wf_engine_config){
 		.options = &shares,
 		.log = { log, given->log_arg, (int)options->log_level, &n->log_lock },

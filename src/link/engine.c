@@ -81,6 +81,21 @@ static int open_rails(struct wf_engine *engine, struct wf_error *e)
 	return 0;
 }
 
+/* Keep registrations of the program's memory, if a rail is open where they are dear. */
+static void open_cache(struct wf_engine *engine)
+{
+	struct wf_error e;
+	bool dear = false;
+
+	for (uint32_t i = 0; i < engine->rail_count; i++)
+		dear |= !wf_rail_caps(engine->rails[i].rail)->memory.reg_cheap;
+	if (dear && engine->options.cached_bytes &&
+	    wf_cache_open(&engine->pool.cache, engine->options.cached_bytes,
+			  engine->options.cached_keys, &e))
+		wf_log(&engine->log, WF_LOG_INFO,
+		       "memory of the program's is registered for each operation: %s", e.text);
+}
+
 /*
  * Close all rails.  Their operations end by the stop, and the upcalls of that still have the rail.
  */
@@ -618,6 +633,7 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 		wf_engine_close(engine);
 		return err;
 	}
+	open_cache(engine);
 	tell_files(engine);
 	wf_directory_join(engine->directory, engine);
 	return 0;

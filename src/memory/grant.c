@@ -32,9 +32,9 @@ static int open_device(struct wf_rail *rail, const struct wf_grant_span *span, u
 }
 
 /* Get the registration to use: that of @region if there is one, else a new one. */
-static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region *region,
-		   const struct wf_grant_span *span, unsigned access, struct wf_mr **mr,
-		   struct wf_error *e)
+static int try_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region *region,
+		  const struct wf_grant_span *span, unsigned access, struct wf_mr **mr,
+		  struct wf_error *e)
 {
 	int err;
 
@@ -47,16 +47,34 @@ static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_regio
 	return err;
 }
 
-/* Let @grant use the arena that holds @span.  Returns its region, or NULL: there is none. */
-static struct wf_region *find_arena(struct wf_grant *grant, const struct wf_pool *pool,
-				    const struct wf_grant_span *span, bool show)
+/* Get the registration to use; what is only kept gives way where a limit is in the way. */
+static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
+		   struct wf_region *region, const struct wf_grant_span *span, unsigned access,
+		   struct wf_mr **mr, struct wf_error *e)
+{
+	int err = try_mr(grant, rail, region, span, access, mr, e);
+
+	if (err == -ENOMEM && wf_cache_clear(&pool->cache))
+		err = try_mr(grant, rail, region, span, access, mr, e);
+	return err;
+}
+
+/*
+ * Let @grant use the arena that holds @span, or memory that is kept registered where that is dear.
+ * Returns the region, or NULL: there is none.
+ */
+static struct wf_region *find_arena(struct wf_grant *grant, struct wf_rail *rail,
+				    struct wf_pool *pool, const struct wf_grant_span *span, bool show)
 {
 	struct wf_arena *arena = wf_arena_find(&pool->arenas, span->at, span->bytes);
 
+	if (arena)
+		wf_arena_hold(arena);
+	else if (!wf_rail_caps(rail)->memory.reg_cheap)
+		arena = wf_cache_take(&pool->cache, rail, span->at, span->bytes, show);
+	grant->arena = arena;
 	if (!arena)
 		return NULL;
-	grant->arena = arena;
-	wf_arena_hold(arena);
 	return show ? &arena->shown : &arena->own;
 }
 
@@ -80,8 +98,8 @@ int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 		if (!span->device)
 			slab = wf_pool_region(pool, span->at, span->bytes);
 		if (!span->device && !slab)
-			slab = find_arena(&g, pool, span, false);
-		err = find_mr(&g, rail, slab, span, WF_ACCESS_LOCAL, &mr, e);
+			slab = find_arena(&g, rail, pool, span, false);
+		err = find_mr(&g, rail, pool, slab, span, WF_ACCESS_LOCAL, &mr, e);
 		if (err)
 			return undo(&g, err);
 		g.desc = wf_mr_desc(mr);
@@ -101,8 +119,8 @@ int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool
 	if (!wf_rail_caps(rail)->memory.reg_cheap && !span->device)
 		chunk = wf_pool_shown(pool, span->at, span->bytes);
 	if (!wf_rail_caps(rail)->memory.reg_cheap && !span->device && !chunk)
-		chunk = find_arena(&g, pool, span, true);
-	err = find_mr(&g, rail, chunk, span, WF_ACCESS_REMOTE_READ, &mr, e);
+		chunk = find_arena(&g, rail, pool, span, true);
+	err = find_mr(&g, rail, pool, chunk, span, WF_ACCESS_REMOTE_READ, &mr, e);
 	if (err)
 		return undo(&g, err);
 	g.address = wf_mr_address(mr, span->at);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "memory/monitor.h"
 #include "util/fork.h"
 
 #define CHUNK_BYTES_MIN ((size_t)256) /* smaller chunks cost more in lists than they save */
@@ -59,6 +60,7 @@ int wf_pool_init(struct wf_pool *pool, uint64_t budget_bytes)
 	wf_list_init(&pool->revoked);
 	wf_list_init(&pool->waiters);
 	wf_list_init(&pool->arenas);
+	wf_cache_init(&pool->cache);
 	return -pthread_mutex_init(&pool->lock, NULL);
 }
 
@@ -84,6 +86,7 @@ static void free_slab(struct wf_slab *slab)
 
 void wf_pool_fini(struct wf_pool *pool)
 {
+	wf_cache_fini(&pool->cache);
 	for (size_t i = 0; i < pool->slab_count; i++)
 		free_slab(pool->slabs[i]);
 	free(pool->slabs);
@@ -578,6 +581,7 @@ int wf_pool_pin(struct wf_pool *pool, const void *chunk, int ordinal, struct wf_
 void wf_pool_forget(struct wf_pool *pool, const struct wf_rail *rail)
 {
 	wf_arena_forget(&pool->arenas, rail);
+	wf_arena_forget(&pool->cache.arenas, rail);
 	pthread_mutex_lock(&pool->lock);
 	for (size_t i = 0; i < pool->slab_count; i++) {
 		struct wf_slab *slab = pool->slabs[i];
@@ -659,6 +663,7 @@ void wf_pool_run(struct wf_pool *pool)
 	struct wf_list due;
 	struct wf_list *node;
 
+	wf_cache_run(&pool->cache);
 	/* Look without the lock, because every turn of the loop looks. */
 	if (!atomic_load_explicit(&pool->freed, memory_order_relaxed))
 		return;
@@ -678,6 +683,7 @@ void wf_pool_run(struct wf_pool *pool)
 
 void wf_pool_forked(struct wf_pool *pool)
 {
+	wf_monitor_forked();
 	for (size_t i = 0; i < pool->slab_count; i++) {
 		struct wf_slab *slab = pool->slabs[i];
 

@@ -28,6 +28,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "memory/arena.h"
+#include "memory/cache.h"
 #include "memory/region.h"
 #include "util/list.h"
 #include "util/sealed.h"
@@ -57,6 +58,7 @@ struct wf_pool {
 	struct wf_list revoked; /* chunks without a share of which peers still have keys */
 	struct wf_list waiters;
 	struct wf_list arenas;  /* struct wf_arena, beside the pool; owner only */
+	struct wf_cache cache;  /* registrations of other memory of the program's; owner only */
 	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
 	size_t file_count, files_max; /* slabs that are sealed memory */
 	_Atomic uint64_t *retired; /* count of such slabs gone, shown to others; NULL: not shown */

@@ -8,6 +8,14 @@ void wf_region_init(struct wf_region *region, void *base, size_t bytes, unsigned
 	*region = (struct wf_region){ .base = base, .bytes = bytes, .access = access };
 }
 
+bool wf_region_knows(const struct wf_region *region, const struct wf_rail *rail)
+{
+	for (unsigned i = 0; i < region->count; i++)
+		if (region->entries[i].rail == rail)
+			return true;
+	return false;
+}
+
 static void unpin(struct wf_region *region)
 {
 	if (region->pinned)

@@ -34,6 +34,9 @@ static inline bool wf_region_held(const struct wf_region *region)
 	return region->count || region->pinned;
 }
 
+/* Return whether @region is registered with @rail. */
+bool wf_region_knows(const struct wf_region *region, const struct wf_rail *rail);
+
 /* Close the registrations with @rail; NULL: all registrations, and unpin the region. */
 void wf_region_forget(struct wf_region *region, const struct wf_rail *rail);
 

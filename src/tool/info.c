@@ -88,6 +88,7 @@ static void fabric_json(const struct weft_fabric *f)
 	out_bool("used", f->used);
 	out_bool("tested", f->tested);
 	out_text("tested_over", f->tested_over);
+	out_text("cached", f->cached);
 	out_text("reason", f->reason);
 	out_count("rank", f->rank);
 	out_count("frame_bytes", f->frame_bytes);
@@ -107,6 +108,8 @@ static void fabric_text(const struct weft_fabric *f)
 	       f->tested ? "" : " (untested)");
 	if (*f->tested_over)
 		printf(" (tested over %s alone)", f->tested_over);
+	if (f->used && !strncmp(f->cached, "no", 2))
+		printf(" (registrations are not kept, %s)", f->cached);
 	printf("\n");
 }
 

@@ -26,6 +26,9 @@ struct wf_options {
 	char security[WF_OPTION_TEXT_BYTES];  /* WEFT_SECURITY: "" or open */
 	uint64_t rdma;            /* WEFT_RDMA, alias TF_RDMA_ENABLED: yes/no, default yes */
 	uint64_t pool_bytes;      /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
+	uint64_t cached_bytes;    /* WEFT_CACHED_BYTES: other memory that stays registered where that
+				   * is dear; default 256 MiB */
+	uint64_t cached_keys;     /* WEFT_CACHED_KEYS: yes/no: for peers to read, too; default no */
 	uint64_t chunk_bytes;     /* WEFT_CHUNK_BYTES, alias TF_RDMA_CHUNK_SIZE; 0: provider's */
 	uint64_t depth;           /* WEFT_DEPTH: chunks in flight; 0: the provider's */
 	uint64_t helper;          /* WEFT_HELPER: yes/no: a helper for large bodies; default yes */

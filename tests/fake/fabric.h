@@ -40,6 +40,7 @@ struct wf_fake {
 	unsigned slow;        /* a message takes @slow_ns more */
 	uint64_t slow_ns;
 	unsigned refuse;      /* a registration fails */
+	uint64_t mr_bytes_max; /* bytes that a domain may register; 0: any number */
 	unsigned flip;        /* a read brings one wrong byte */
 	unsigned stick;       /* a read never ends */
 	unsigned twice;       /* a completion comes twice */
@@ -63,6 +64,12 @@ struct wf_fake {
 /* Start a network.  The knobs may be turned later through wf_fake_knobs. */
 void wf_fake_open(const struct wf_fake *fake);
 struct wf_fake *wf_fake_knobs(void);
+
+/*
+ * Say that the program's memory was mapped anew, to those that keep registrations of it: the
+ * monitor of the kernel's is left out.
+ */
+void wf_fake_changed(const void *at, size_t bytes);
 
 /* End the network.  Returns how many libfabric objects were never closed. */
 size_t wf_fake_close(void);

@@ -163,11 +163,20 @@ bool wf_fake_is_read(const void *at, size_t bytes)
 	return reads(&fake_net.things, at, bytes) || reads(&fake_net.stalled, at, bytes);
 }
 
+static bool is_registered(const struct fake_mr *mr)
+{
+	WF_LIST_EACH(node, &fake_net.mrs)
+		if (WF_CONTAINER(node, struct fake_mr, every) == mr)
+			return true;
+	return false;
+}
+
 /* Where the NIC writes what is to come to @bytes. */
 static void *destination(void *bytes, const void *desc)
 {
 	const struct fake_mr *mr = desc;
 
+	MUST(!mr || is_registered(mr));
 	return mr ? mr->bytes + ((uint8_t *)bytes - mr->base) : bytes;
 }
 
@@ -253,6 +262,16 @@ static struct fi_ops mr_fid_ops = {
 	.control = fake_no_control,
 };
 
+/* Would @count bytes more pass the limit? */
+static bool passes_limit(const struct fake_domain *domain, size_t count)
+{
+	uint64_t bytes = count;
+
+	WF_LIST_EACH(node, &domain->mrs)
+		bytes += WF_CONTAINER(node, struct fake_mr, node)->count;
+	return fake_net.knobs.mr_bytes_max && bytes > fake_net.knobs.mr_bytes_max;
+}
+
 /* @bytes: where the NIC reaches what is at @base. */
 static int add(struct fake_domain *domain, const void *base, uint8_t *bytes, size_t count,
 	       uint64_t access, uint64_t key, void *context, struct fid_mr **out)
@@ -263,6 +282,8 @@ static int add(struct fake_domain *domain, const void *base, uint8_t *bytes, siz
 		fake_tell(WF_FAKE_REFUSE, domain->fabric->node, domain->fabric->node);
 		return -FI_ENOMEM;
 	}
+	if (passes_limit(domain, count))
+		return -FI_ENOMEM;
 	if (fake_net.knobs.mr_mode & FI_MR_PROV_KEY)
 		key = ++fake_net.next_key;
 	else if (mr_by(domain, key))

@@ -84,6 +84,14 @@ static void set_limits(uint64_t seed)
 	wf_world_set_limits(run.limited ? &limits : NULL);
 }
 
+/* Room for all that comes again, for little of it, and for none; not drawn, as above. */
+static void set_cache(uint64_t seed)
+{
+	static const char *const bytes[] = { "256M", "64K", "0" };
+
+	set("WEFT_CACHED_BYTES", bytes[seed % 3]);
+}
+
 static struct wf_fake draw_fake(uint64_t seed)
 {
 	struct wf_fake fake = { .seed = seed };
@@ -205,6 +213,7 @@ static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
 	fake = draw_fake(seed);
 	wf_world_set_workers(workers);
 	set_limits(seed);
+	set_cache(seed);
 	wf_world_open(run.shape, run.nodes, &fake);
 	preference = seed;
 	if (seed % 2)
