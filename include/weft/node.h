@@ -301,6 +301,13 @@ struct weft_counters {
 	/* Records refused for want of room in their peer's account: they come again. */
 	uint64_t records_refused;
 	uint64_t aborts_ignored;  /* aborts of steps by peers that take no part in them */
+	/*
+	 * Bytes of registered_bytes now, by what is registered: memory of the program's, for an
+	 * operation or by weft_register(); of the pool, frames and receive slots; of devices; and of
+	 * the program's, kept for the next operation.
+	 */
+	uint64_t registered_user, registered_pool, registered_device, registered_cached;
+	uint64_t pinned_bytes;    /* bytes of the pool pinned now for CUDA devices */
 };
 #define WEFT_COUNTERS_INIT WEFT_SIZED_INIT(struct weft_counters)
 

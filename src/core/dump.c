@@ -107,8 +107,13 @@ static void write_registrations(FILE *out, const struct wf_engine *engine)
 {
 	const struct wf_counters *c = &engine->counters;
 
-	fprintf(out, "registered: %llu bytes; made %llu times, found made %llu times, %llu given up for others\n",
+	fprintf(out, "registered: %llu bytes: %llu of the program's, %llu of the pool and links, %llu of devices, %llu cached; %llu pinned for devices; made %llu times, found made %llu times, %llu given up for others\n",
 		(unsigned long long)atomic_load(&c->registered_bytes),
+		(unsigned long long)atomic_load(&c->registered[WF_COUNTERS_USER]),
+		(unsigned long long)atomic_load(&c->registered[WF_COUNTERS_POOL]),
+		(unsigned long long)atomic_load(&c->registered[WF_COUNTERS_DEVICE]),
+		(unsigned long long)atomic_load(&c->registered[WF_COUNTERS_CACHED]),
+		(unsigned long long)atomic_load(&engine->pool.pinned_bytes),
 		(unsigned long long)atomic_load(&c->registrations),
 		(unsigned long long)atomic_load(&c->registration_hits),
 		(unsigned long long)atomic_load(&c->registration_evictions));

@@ -482,6 +482,11 @@ static void add_counters(struct weft_counters *sum, struct wf_engine *engine)
 	sum->served_repeated += atomic_load(&c->served_repeated);
 	sum->kept_bytes += atomic_load(&c->kept_bytes);
 	sum->records_refused += atomic_load(&c->records_refused);
+	sum->registered_user += atomic_load(&c->registered[WF_COUNTERS_USER]);
+	sum->registered_pool += atomic_load(&c->registered[WF_COUNTERS_POOL]);
+	sum->registered_device += atomic_load(&c->registered[WF_COUNTERS_DEVICE]);
+	sum->registered_cached += atomic_load(&c->registered[WF_COUNTERS_CACHED]);
+	sum->pinned_bytes += atomic_load(&pool->pinned_bytes);
 	for (int status = WEFT_OK; status <= WEFT_UNAUTHENTICATED; status++) {
 		sum->calls_ended[status] += atomic_load(&c->calls_ended[status]);
 		sum->served_ended[status] += atomic_load(&c->served_ended[status]);

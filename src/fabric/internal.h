@@ -56,6 +56,7 @@ struct wf_mr {
 	uint8_t *base;
 	size_t bytes;
 	bool device; /* the memory is a device's */
+	enum wf_counters_memory kind;
 	struct wf_list node; /* in rail->mrs */
 };
 
@@ -144,7 +145,6 @@ struct wf_rail {
 	struct wf_list spare;   /* freelist of posts */
 	struct wf_list eps, mrs;
 	bool device_reached;    /* memory of a device was registered */
-	uint64_t registered_bytes;
 	struct wf_rail_bind bind;
 	struct wf_rail_self self;
 	struct wf_counters *counters, unread; /* @unread is used where nobody counts */

@@ -20,22 +20,35 @@ static uint64_t random_key(const struct wf_rail *rail)
 	return bits < 64 ? key & (((uint64_t)1 << bits) - 1) : key;
 }
 
+static unsigned long long registered(const struct wf_rail *rail, enum wf_counters_memory kind)
+{
+	return atomic_load(&rail->counters->registered[kind]);
+}
+
+/* Can @err be the kernel's answer where too much is pinned?  Its code differs between versions. */
+static bool is_of_limit(const struct wf_rail *rail, int err)
+{
+	return rail->row->rdma && (err == -ENOMEM || err == -EPERM || err == -EAGAIN);
+}
+
 static int explain(const struct wf_rail *rail, int err, size_t bytes, struct wf_error *e)
 {
 	struct rlimit limit = { 0 };
 
 	wf_recorder_add(rail->recorder, WF_RECORDER_REGISTER_FAILED, 0, bytes, (uint64_t)err);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
-	if (rail->row->rdma && limit.rlim_cur != RLIM_INFINITY &&
-	    rail->registered_bytes + bytes > limit.rlim_cur)
-		return wf_error_set(e, -ENOMEM,
-				    "registering %zu bytes with %s, after %llu, passes "
-				    "RLIMIT_MEMLOCK, which is %llu: raise it with ulimit -l",
-				    bytes, rail->caps.provider,
-				    (unsigned long long)rail->registered_bytes,
-				    (unsigned long long)limit.rlim_cur);
-	return wf_error_set(e, err, "registering %zu bytes with %s failed: %s", bytes,
-			    rail->caps.provider, wf_error_name(err));
+	if (!is_of_limit(rail, err) || limit.rlim_cur == RLIM_INFINITY)
+		return wf_error_set(e, err, "registering %zu bytes with %s failed: %s", bytes,
+				    rail->caps.provider, wf_error_name(err));
+	return wf_error_set(e, -ENOMEM,
+			    "registering %zu bytes with %s failed: %s: RLIMIT_MEMLOCK allows %llu, and "
+			    "registered are %llu of the program's, %llu of the pool and links, %llu of "
+			    "devices, %llu cached: raise it (ulimit -l, LimitMEMLOCK=), or lower "
+			    "WEFT_POOL_BYTES or WEFT_CACHED_BYTES",
+			    bytes, rail->caps.provider, wf_error_name(err),
+			    (unsigned long long)limit.rlim_cur, registered(rail, WF_COUNTERS_USER),
+			    registered(rail, WF_COUNTERS_POOL), registered(rail, WF_COUNTERS_DEVICE),
+			    registered(rail, WF_COUNTERS_CACHED));
 }
 
 /* Bind @fid to the endpoint, where the provider demands that. */
@@ -115,6 +128,14 @@ static uint64_t rights_of(unsigned access)
 	       (access & WF_ACCESS_REMOTE_READ ? FI_REMOTE_READ : 0);
 }
 
+/* Count @bytes more of @kind as registered; a value that wraps counts as many less. */
+static void count(struct wf_rail *rail, enum wf_counters_memory kind, uint64_t bytes)
+{
+	/* The counters are levels, not totals. */
+	wf_counters_add(&rail->counters->registered[kind], bytes);
+	wf_counters_add(&rail->counters->registered_bytes, bytes);
+}
+
 /* Register the memory of @ask.  -ENOMEM, or a code of the provider's, without a sentence. */
 static int open_mr(struct wf_rail *rail, const struct ask *ask, struct wf_mr **mr)
 {
@@ -135,8 +156,8 @@ static int open_mr(struct wf_rail *rail, const struct ask *ask, struct wf_mr **m
 	m->bytes = ask->bytes;
 	m->device = ask->device;
 	wf_list_append(&rail->mrs, &m->node);
-	rail->registered_bytes += m->bytes;
-	wf_counters_add(&rail->counters->registered_bytes, m->bytes);
+	m->kind = ask->device ? WF_COUNTERS_DEVICE : WF_COUNTERS_USER;
+	count(rail, m->kind, m->bytes);
 	wf_counters_add(&rail->counters->registrations, 1);
 	*mr = m;
 	return 0;
@@ -206,10 +227,15 @@ void wf_mr_close(struct wf_mr *mr)
 		return;
 	WF_RAIL_CALL(mr->rail, fi_close, &mr->fid->fid);
 	wf_list_remove(&mr->node);
-	mr->rail->registered_bytes -= mr->bytes;
-	/* The counter is a level, not a total: adding a value that wraps subtracts. */
-	wf_counters_add(&mr->rail->counters->registered_bytes, -(uint64_t)mr->bytes);
+	count(mr->rail, mr->kind, -(uint64_t)mr->bytes);
 	free(mr);
+}
+
+void wf_mr_set_kind(struct wf_mr *mr, enum wf_counters_memory kind)
+{
+	count(mr->rail, mr->kind, -(uint64_t)mr->bytes);
+	mr->kind = kind;
+	count(mr->rail, mr->kind, mr->bytes);
 }
 
 void wf_mr_hit(const struct wf_mr *mr)

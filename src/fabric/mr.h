@@ -13,8 +13,8 @@ enum wf_mr_access { WF_ACCESS_LOCAL = 1, WF_ACCESS_REMOTE_READ = 2 };
 
 /*
  * Register @base for @access bits.  A remote key is random where the provider
- * lets us choose.  -ENOMEM with a sentence that names RLIMIT_MEMLOCK when that
- * is the cause.
+ * lets us choose.  -ENOMEM with a sentence that names RLIMIT_MEMLOCK, and says what is registered,
+ * when that may be the cause.
  */
 int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned access,
 	       struct wf_mr **mr, struct wf_error *e);
@@ -41,6 +41,9 @@ void wf_mr_close(struct wf_mr *mr);
  * wf_mr_open; -EFAULT.
  */
 int wf_mr_try(struct wf_rail *rail, const void *base, size_t bytes, struct wf_error *e);
+
+/* Count @mr as memory of @kind from now on; until then it is the program's, or a device's. */
+void wf_mr_set_kind(struct wf_mr *mr, enum wf_counters_memory kind);
 
 /* Count that a cached registration serves again.  Accepts NULL. */
 void wf_mr_hit(const struct wf_mr *mr);

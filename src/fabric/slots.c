@@ -57,6 +57,7 @@ static int open_block(struct wf_rail *rail, uint32_t first, uint32_t count,
 		err = wf_mr_open(rail, b->memory, b->bytes, WF_ACCESS_LOCAL, &b->mr, e);
 		if (err)
 			goto unmap;
+		wf_mr_set_kind(b->mr, WF_COUNTERS_POOL);
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		b->posts[i].kind = WF_POST_SLOT;

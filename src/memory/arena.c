@@ -7,6 +7,7 @@ void wf_arena_enter(struct wf_list *arenas, struct wf_arena *arena, void *base, 
 {
 	wf_region_init(&arena->own, base, bytes, WF_ACCESS_LOCAL);
 	wf_region_init(&arena->shown, base, bytes, WF_ACCESS_REMOTE_READ);
+	arena->own.kind = arena->shown.kind = WF_COUNTERS_USER;
 	arena->grants = 0;
 	arena->leaving = false;
 	wf_list_append(arenas, &arena->node);

@@ -174,6 +174,7 @@ static struct entry *add(struct wf_cache *cache, void *at, size_t bytes)
 	entry->cache = cache;
 	entry->arena.left = left;
 	wf_arena_enter(&cache->arenas, &entry->arena, at, bytes);
+	entry->arena.own.kind = entry->arena.shown.kind = WF_COUNTERS_CACHED;
 	cache->count++;
 	return entry;
 }

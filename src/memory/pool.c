@@ -173,12 +173,14 @@ static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
 	    !wf_sealed_open(&slab->file, "weft-pool", bytes, WF_SEALED_OWNER)) {
 		pool->file_count++;
 		wf_region_init(&slab->region, slab->file.base, bytes, WF_ACCESS_LOCAL);
+		slab->region.pinned_bytes = &pool->pinned_bytes;
 		return 0;
 	}
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return -ENOMEM;
 	wf_region_init(&slab->region, base, bytes, WF_ACCESS_LOCAL);
+	slab->region.pinned_bytes = &pool->pinned_bytes;
 	return 0;
 }
 
@@ -414,6 +416,7 @@ int wf_pool_admit(struct wf_pool *pool, void *base, size_t bytes, const struct w
 	slab->file = *file;
 	slab->guest = guest;
 	wf_region_init(&slab->region, base, bytes, WF_ACCESS_LOCAL);
+	slab->region.pinned_bytes = &pool->pinned_bytes;
 	pthread_mutex_lock(&pool->lock);
 	err = make_place(pool);
 	if (!err)

@@ -51,6 +51,7 @@ struct wf_pool {
 	struct wf_slab **slabs; /* sorted by address */
 	size_t slab_count, slab_size;
 	uint64_t budget_bytes, slab_bytes, used_bytes;
+	_Atomic uint64_t pinned_bytes; /* slabs and guests pinned for CUDA devices */
 	uint64_t wait_count;    /* how often a wait was needed */
 	struct wf_list partial[16]; /* per class: slabs with a free chunk */
 	struct wf_list idle;    /* unused slabs of large chunks */

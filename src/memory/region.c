@@ -5,7 +5,9 @@
 
 void wf_region_init(struct wf_region *region, void *base, size_t bytes, unsigned access)
 {
-	*region = (struct wf_region){ .base = base, .bytes = bytes, .access = access };
+	*region = (struct wf_region){
+		.base = base, .bytes = bytes, .access = access, .kind = WF_COUNTERS_POOL,
+	};
 }
 
 bool wf_region_knows(const struct wf_region *region, const struct wf_rail *rail)
@@ -18,9 +20,12 @@ bool wf_region_knows(const struct wf_region *region, const struct wf_rail *rail)
 
 static void unpin(struct wf_region *region)
 {
-	if (region->pinned)
-		wf_cuda_unpin(region->pinned_by, region->base);
+	if (!region->pinned)
+		return;
+	wf_cuda_unpin(region->pinned_by, region->base);
 	region->pinned = false;
+	if (region->pinned_bytes)
+		atomic_fetch_sub(region->pinned_bytes, region->bytes);
 }
 
 void wf_region_forget(struct wf_region *region, const struct wf_rail *rail)
@@ -64,6 +69,7 @@ int wf_region_mr(struct wf_region *region, struct wf_rail *rail, struct wf_mr **
 	err = wf_mr_open(rail, region->base, region->bytes, region->access, &fresh, e);
 	if (err)
 		return err;
+	wf_mr_set_kind(fresh, region->kind);
 	region->entries[region->count].rail = rail;
 	region->entries[region->count++].mr = fresh;
 	*mr = fresh;
@@ -80,6 +86,8 @@ int wf_region_pin(struct wf_region *region, int ordinal, struct wf_error *e)
 	if (err)
 		return err;
 	region->pinned = true;
+	if (region->pinned_bytes)
+		atomic_fetch_add(region->pinned_bytes, region->bytes);
 	region->pinned_by = ordinal;
 	return 0;
 }

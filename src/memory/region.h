@@ -17,6 +17,7 @@ struct wf_region {
 	void *base;
 	size_t bytes;
 	unsigned access; /* enum wf_mr_access */
+	enum wf_counters_memory kind;
 	struct {
 		struct wf_rail *rail;
 		struct wf_mr *mr;
@@ -24,8 +25,10 @@ struct wf_region {
 	unsigned count;
 	bool pinned; /* pinned for CUDA, by way of @pinned_by */
 	int pinned_by;
+	_Atomic uint64_t *pinned_bytes; /* sum that a pinned region is counted in; NULL: none */
 };
 
+/* Make a region of memory of the pool's, until @kind is set to another. */
 void wf_region_init(struct wf_region *region, void *base, size_t bytes, unsigned access);
 
 /* Return whether a rail or CUDA knows of the region. */

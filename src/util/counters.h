@@ -10,6 +10,15 @@
 #include <weft/base.h>
 #include "util/base.h"
 
+/* Kinds of memory that is registered. */
+enum wf_counters_memory {
+	WF_COUNTERS_USER,   /* the program's, for an operation or by weft_register */
+	WF_COUNTERS_POOL,   /* memory of weft's own: pool, frames and receive slots */
+	WF_COUNTERS_DEVICE, /* memory of a device */
+	WF_COUNTERS_CACHED, /* the program's, kept for the next operation */
+	WF_COUNTERS_MEMORY
+};
+
 struct wf_counters {
 	_Atomic uint64_t frames_sent, frames_received, frames_replayed, frames_refused;
 	_Atomic uint64_t bytes_eager, bytes_pulled, bytes_viewed;
@@ -17,6 +26,7 @@ struct wf_counters {
 	_Atomic uint64_t aborts_ignored; /* aborts by peers that take no part in the step */
 	_Atomic uint64_t late_dropped; /* completions and records that came too late */
 	_Atomic uint64_t registered_bytes; /* bytes registered now, not a total */
+	_Atomic uint64_t registered[WF_COUNTERS_MEMORY]; /* the same by kind */
 	_Atomic uint64_t kept_bytes;       /* bytes kept now on behalf of peers */
 	_Atomic uint64_t records_refused;  /* no room in a peer's account; a record comes again */
 	_Atomic uint64_t registrations, registration_hits, registration_evictions;

@@ -232,6 +232,28 @@ static void kept_memory_gives_way_at_a_limit_of_the_system(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static void registered_bytes_are_told_by_kind(void **state)
+{
+	struct weft_counters before, then;
+	struct weft_region *region;
+
+	(void)state;
+	open_world("1M");
+	before = wf_world_count(0);
+	assert_int_equal(before.registered_bytes, before.registered_pool);
+	move(0, 0, BYTES);
+	assert_int_equal(weft_register(wf_world_node(0), source + BYTES, BYTES, &region), 0);
+	then = wf_world_count(0);
+	assert_int_equal(then.registered_cached, BYTES);
+	assert_int_equal(then.registered_user, 2 * BYTES); /* for its own use, and for peers */
+	assert_int_equal(then.registered_device, 0);
+	assert_int_equal(then.pinned_bytes, 0);
+	assert_int_equal(then.registered_bytes, then.registered_pool + 3 * BYTES);
+	assert_int_equal(weft_unregister(region), 0);
+	assert_int_equal(wf_world_count(0).registered_user, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +265,7 @@ int main(void)
 		cmocka_unit_test(the_least_recently_used_makes_room),
 		cmocka_unit_test(memory_in_use_makes_no_room),
 		cmocka_unit_test(a_peer_gets_a_key_of_exactly_the_range_it_may_read),
+		cmocka_unit_test(registered_bytes_are_told_by_kind),
 		cmocka_unit_test(kept_memory_gives_way_at_a_limit_of_the_system),
 	};
 

@@ -455,6 +455,9 @@ static void a_limit_of_locked_memory_is_named(void **state)
 	assert_int_equal(f.status, WEFT_RESOURCE_EXHAUSTED);
 	assert_non_null(strstr(weft_op_message(f.op), "RLIMIT_MEMLOCK"));
 	assert_non_null(strstr(weft_op_message(f.op), "65536"));
+	assert_non_null(strstr(weft_op_message(f.op), "registered are 0 of the program's"));
+	assert_non_null(strstr(weft_op_message(f.op), "LimitMEMLOCK="));
+	assert_non_null(strstr(weft_op_message(f.op), "WEFT_POOL_BYTES"));
 	wf_flight_free(&f, 1);
 	wf_fake_knobs()->refuse = 0;
 	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &was), 0);
