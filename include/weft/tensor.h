@@ -72,7 +72,9 @@ enum weft_tensor_flag {
 	/* recv: a receive that is cancelled or out of time drops the tensor that it was to get */
 	WEFT_DROP = 64,
 	WEFT_RECV_MANY = 128, /* recv: stay, and get every tensor of the step and key */
-	WEFT_ANY_KEY = 256   /* recv: a tensor of any key that no other receive of the step gets */
+	WEFT_ANY_KEY = 256,  /* recv: a tensor of any key that no other receive of the step gets */
+	/* recv: pass the body of a broadcast on while it comes, and take it from others: broadcast.h */
+	WEFT_RELAY = 512
 };
 
 /* No stream to wait for: device memory is ready now.  DLPack's number for that. */
@@ -119,7 +121,7 @@ WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 struct weft_recv_options {
 	size_t size;
 	struct weft_op_options op;
-	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_RECV_MANY, WEFT_ANY_KEY */
+	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_RECV_MANY, WEFT_ANY_KEY, WEFT_RELAY */
 	/*
 	 * Returns memory for a tensor that has just been announced: @want has dtype and shape, and
 	 * no data.  The callback runs on the worker, in a manual node also inside weft_recv(),

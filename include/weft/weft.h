@@ -5,6 +5,7 @@
 
 #include <weft/attachment.h>
 #include <weft/base.h>
+#include <weft/broadcast.h>
 #include <weft/info.h>
 #include <weft/intercept.h>
 #include <weft/match.h>

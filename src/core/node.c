@@ -182,8 +182,6 @@ static void forget_services(struct weft_node *node)
 	free(node->reflection);
 	node->reflection = NULL;
 	wf_publish_forget(node, NULL);
-	free(node->published.service);
-	node->published.service = NULL;
 	wf_health_close(node->health);
 	node->health = NULL;
 }
@@ -280,6 +278,7 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 	[WF_OP_PUT] = &wf_rma_put_class,
 	[WF_OP_NOTE] = &wf_note_class,
 	[WF_OP_RECV_MANY] = &wf_recv_many_class,
+	[WF_OP_BROADCAST] = &wf_broadcast_class,
 };
 
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
@@ -315,6 +314,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->streams);
 	wf_list_init(&n->windows);
 	wf_list_init(&n->published.names);
+	wf_list_init(&n->broadcasts.all);
 	wf_list_init(&n->remotes);
 	wf_list_init(&n->regions);
 	wf_list_init(&n->served);

@@ -9,6 +9,7 @@
 #define WF_CORE_NODE_H
 
 #include <weft/weft.h>
+#include "core/broadcast.h"
 #include "core/publish.h"
 #include "core/worker.h"
 #include "util/freelist.h"
@@ -16,7 +17,7 @@
 struct wf_health;
 struct wf_orchestrator;
 
-#define WF_OP_KINDS 10 /* enum wf_op_kind of op_class.h */
+#define WF_OP_KINDS 11 /* enum wf_op_kind of op_class.h */
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
@@ -51,6 +52,7 @@ struct weft_node {
 	struct weft_interceptor *interceptors; /* interceptor_count, in the order of asking */
 	unsigned interceptor_count;
 	struct wf_publish published;
+	struct wf_broadcasts broadcasts;
 	void *reflection;         /* the service; NULL: not served; freed by free() */
 	struct wf_health *health; /* the service; NULL: not served; under the lock */
 	void (*health_changed)(struct weft_node *node); /* under the lock; NULL: nobody is told */

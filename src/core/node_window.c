@@ -185,6 +185,10 @@ static void end(struct wf_loop_task *task)
 	wf_error_set(&e, -ECANCELED, "the window was closed");
 	while ((taker = wf_list_pop(&window->takers)))
 		wf_note_fail(taker, &e);
+	if (window->ended) {
+		window->ended(window->ended_ctx);
+		return;
+	}
 	atomic_store(&window->over, true);
 	wf_await_wake(node); /* the window may be gone */
 }
@@ -211,12 +215,13 @@ static bool is_over(void *ctx)
 	return atomic_load(&window->over);
 }
 
-int wf_node_window_close(struct weft_window *window)
+void wf_node_window_shut(struct weft_window *window, void (*ended)(void *ctx), void *ctx)
 {
 	struct weft_node *node = window->owner;
 	unsigned count = node->worker_count;
-	int err;
 
+	window->ended = ended;
+	window->ended_ctx = ctx;
 	wf_publish_forget(node, window);
 	wf_window_remove(&node->window_table, &window->window);
 	window->end_task.run = end;
@@ -229,14 +234,27 @@ int wf_node_window_close(struct weft_window *window)
 		};
 		wf_turn_run(&node->workers[i], &window->stops[i].task, wf_clock_now());
 	}
-	err = wf_await_that(&node->workers[0], is_over, window, UINT64_MAX);
-	if (err)
-		return err;
+}
+
+void wf_node_window_drop(struct weft_window *window)
+{
+	struct weft_node *node = window->owner;
+
 	pthread_mutex_lock(&node->lock);
 	wf_list_remove(&window->node);
 	pthread_mutex_unlock(&node->lock);
 	wf_node_window_free(window);
-	return 0;
+}
+
+int wf_node_window_close(struct weft_window *window)
+{
+	int err;
+
+	wf_node_window_shut(window, NULL, NULL);
+	err = wf_await_that(first_worker(window), is_over, window, UINT64_MAX);
+	if (!err)
+		wf_node_window_drop(window);
+	return err;
 }
 
 void wf_node_window_describe(const struct weft_window *window, void *descriptor)

@@ -33,6 +33,8 @@ struct weft_window {
 	/* closing */
 	atomic_uint busy;         /* workers whose share is not quiet */
 	struct wf_loop_task end_task;
+	void (*ended)(void *ctx); /* NULL: a thread waits */
+	void *ended_ctx;
 	atomic_bool over;         /* nobody uses the window any more */
 	struct wf_node_window_stop *stops; /* one for each worker */
 	struct wf_window_share shares[];
@@ -44,6 +46,15 @@ int wf_node_window_open(struct weft_node *node, void *memory, size_t bytes, unsi
 
 /* Close @window, and free it once it is quiet.  -EOWNERDEAD: recorded.  Threads: any. */
 int wf_node_window_close(struct weft_window *window);
+
+/*
+ * Close @window as wf_node_window_close() does, without waiting: @ended runs at the first worker, and
+ * frees it by wf_node_window_drop().  Threads: any, callback.
+ */
+void wf_node_window_shut(struct weft_window *window, void (*ended)(void *ctx), void *ctx);
+
+/* Free @window, which has ended. */
+void wf_node_window_drop(struct weft_window *window);
 
 /* Free @window, whose node has no worker any more. */
 void wf_node_window_free(struct weft_window *window);

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <weft/weft.h>
+#include "core/broadcast.h"
 #include "core/completion_queue.h"
 #include "core/node.h"
 #include "core/note.h"
@@ -99,6 +100,7 @@ struct weft_op {
 		struct wf_op_rma rma;
 		struct wf_op_note note;
 		struct wf_op_recv_many recv_many;
+		struct wf_op_broadcast broadcast;
 	};
 };
 

@@ -32,11 +32,6 @@ struct name {
 	uint8_t key[];
 };
 
-struct service {
-	Weft__Windows__Windows_Service service; /* first, as handlers are given this address */
-	struct weft_node *node;
-};
-
 static struct name *find(const struct weft_node *node, const void *key, size_t bytes)
 {
 	WF_LIST_EACH(at, &node->published.names) {
@@ -51,11 +46,12 @@ static struct name *find(const struct weft_node *node, const void *key, size_t b
 static void handle_find(Weft__Windows__Windows_Service *service, const Weft__Windows__Key *request,
 			Weft__Windows__Descriptor_Closure closure, void *call)
 {
-	struct weft_node *node = ((struct service *)(void *)service)->node;
+	struct weft_node *node = wf_worker_of(call)->node;
 	Weft__Windows__Descriptor reply = WEFT__WINDOWS__DESCRIPTOR__INIT;
 	uint8_t bytes[WF_ACCESS_DESCRIPTOR_BYTES];
 	const struct name *name;
 
+	(void)service;
 	pthread_mutex_lock(&node->lock);
 	name = find(node, request->key.data, request->key.len);
 	if (name)
@@ -73,27 +69,9 @@ static void handle_find(Weft__Windows__Windows_Service *service, const Weft__Win
 /* Serve the names of @node, unless that is so already. */
 static int serve(struct weft_node *node)
 {
-	static const Weft__Windows__Windows_Service handlers = WEFT__WINDOWS__WINDOWS__INIT(handle_);
-	const struct weft_serve_options none = { 0 };
-	struct service *s;
-	int err;
+	static Weft__Windows__Windows_Service handlers = WEFT__WINDOWS__WINDOWS__INIT(handle_);
 
-	if (atomic_exchange(&node->published.serves, true))
-		return 0;
-	s = malloc(sizeof(*s));
-	if (!s) {
-		atomic_store(&node->published.serves, false);
-		return wf_last_set(-ENOMEM, "no memory for a service");
-	}
-	*s = (struct service){ .service = handlers, .node = node };
-	err = wf_serve_add(node, &s->service.base, &none);
-	if (err) {
-		atomic_store(&node->published.serves, false);
-		free(s);
-		return err;
-	}
-	node->published.service = s;
-	return 0;
+	return wf_serve_own(node, &handlers.base, &node->published.serves);
 }
 
 int wf_publish_add(struct weft_window *window, const void *key, size_t key_bytes)

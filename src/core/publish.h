@@ -13,7 +13,6 @@
 struct wf_publish {
 	struct wf_list names; /* under the node's lock */
 	atomic_bool serves;   /* the service is served, or about to be */
-	void *service;        /* NULL: none yet; freed by free() */
 };
 
 /* Publish @window.  -EEXIST, -ENOMEM: recorded.  Threads: any. */

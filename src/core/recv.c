@@ -13,6 +13,7 @@
 #include "core/op.h"
 #include "core/peer.h"
 #include "core/recv_any.h"
+#include "core/relay.h"
 #include "core/tensor.h"
 #include "core/worker.h"
 #include "tensor/key.h"
@@ -45,6 +46,21 @@ void wf_recv_done(struct wf_receiving *r, const struct wf_error *e)
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
 }
 
+static struct wf_relay *relay_of(const struct weft_op *op)
+{
+	return op->recv.receiving.flags & WEFT_RELAY ? op->recv.relay : NULL;
+}
+
+/* The receiving is over, and the relay may have others to serve. */
+static void relayed(struct wf_receiving *r, const struct wf_error *e)
+{
+	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
+
+	op->recv.from = wf_recv_got(r, op->worker, e);
+	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
+	wf_relay_done(op->recv.relay, e);
+}
+
 static void start(struct weft_op *op)
 {
 	struct wf_receiving *r = &op->recv.receiving;
@@ -55,13 +71,13 @@ static void start(struct weft_op *op)
 		wf_recv_any_start(op);
 		return;
 	}
-	r->done = wf_recv_done;
+	r->done = relay_of(op) ? relayed : wf_recv_done;
 	if (r->attached) {
 		wf_attachment_set_receive(r->attachment_set, (uint32_t)r->step, r);
 		return;
 	}
 	if (op->peer && wf_peer_link(op->peer, op->worker, &link, &e)) {
-		wf_recv_done(r, &e);
+		r->done(r, &e);
 		return;
 	}
 	r->from = link;
@@ -89,7 +105,7 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 {
 	if (op->recv.parts)
 		wf_recv_any_stop(op, e);
-	else
+	else if (!relay_of(op) || !wf_relay_stop(op->recv.relay))
 		wf_channels_cancel_receive(&op->recv.receiving, e);
 }
 
@@ -128,6 +144,8 @@ static void free_recv(struct weft_op *op)
 		wf_memory_free(op->owner, r->chunk);
 	if (op->recv.parts)
 		free(op->recv.parts);
+	else if (r->flags & WEFT_RELAY)
+		wf_relay_free(op->recv.relay);
 	else if (op->recv.one_of)
 		wf_recv_many_freed(op->recv.one_of, !op->owner);
 }
@@ -317,16 +335,26 @@ int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const
 {
 	struct weft_recv_options o;
 	struct weft_op *fresh;
+	bool relays;
 	int err = check(node, peer, key, key_bytes, options, &o);
 
 	if (err)
 		return err;
 	if (o.flags & WEFT_RECV_MANY)
 		return wf_recv_many(node, peer, step, key, key_bytes, into, &o, op);
+	if (o.flags & WEFT_RELAY && !peer)
+		return wf_last_set(-EINVAL, "a receive of a broadcast names its sender");
+	relays = o.flags & WEFT_RELAY && node->worker_count == 1;
+	o.flags &= ~(unsigned)WEFT_RELAY;
 	err = make(node, peer, key, key_bytes, into, &o, FLAGS | WEFT_ANY_KEY, &fresh);
 	if (err)
 		return err;
 	fresh->recv.receiving.step = step;
+	if (relays && wf_relay_open(fresh, &fresh->recv.relay)) {
+		wf_op_drop(fresh);
+		return wf_last_set(-ENOMEM, "no memory for a receive");
+	}
+	fresh->recv.receiving.flags |= relays ? WEFT_RELAY : 0;
 	/* Tensors of a named peer come to one worker alone. */
 	if (!peer && node->worker_count > 1 && wf_recv_any_open(fresh)) {
 		wf_op_drop(fresh);

@@ -10,6 +10,7 @@
 
 struct wf_recv_any;
 struct wf_recv_many_part;
+struct wf_relay;
 struct wf_worker;
 
 struct wf_op_recv {
@@ -21,6 +22,8 @@ struct wf_op_recv {
 		struct wf_recv_any *_Atomic winner;
 		/* without: the part of a receive that stays, which claimed the tensor; or NULL */
 		struct wf_recv_many_part *one_of;
+		/* with WEFT_RELAY */
+		struct wf_relay *relay;
 	};
 	struct wf_receiving receiving; /* the last; an attachment's refers to its set */
 };

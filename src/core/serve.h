@@ -5,12 +5,19 @@
 #ifndef WF_CORE_SERVE_H
 #define WF_CORE_SERVE_H
 
+#include <stdatomic.h>
 #include <weft/weft.h>
 #include "rpc/service.h"
 
 /* Serve @service; @options are of this version.  -EEXIST, -EINVAL, -ENOENT, -ENOMEM: recorded. */
 int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 		 const struct weft_serve_options *options);
+
+/*
+ * Serve @service, the library's own and of every node, unless *@served says that @node serves it.
+ * -ENOMEM: recorded.  Threads: any.
+ */
+int wf_serve_own(struct weft_node *node, ProtobufCService *service, atomic_bool *served);
 
 /* Free @service, which is served no more, as the node has closed. */
 void wf_serve_forget(struct wf_service_pb *service);

@@ -9,6 +9,7 @@
 #include "core/node.h"
 #include "core/op.h"
 #include "core/peer.h"
+#include "core/relay.h"
 #include "core/server_hooks.h"
 #include "core/step_relay.h"
 #include "core/watch.h"
@@ -208,6 +209,8 @@ int wf_worker_init(struct wf_worker *worker, struct weft_node *node)
 		return err;
 	}
 	wf_unexpected_init(&worker->unexpected_queue, &worker->engine, &worker->transfer);
+	if (node->worker_count == 1)
+		worker->unexpected_queue.relay = &wf_relay_functions;
 	wf_channels_init(&worker->channels, &worker->unexpected_queue, wf_step_relay_tell, worker);
 	wf_echo_init(&worker->echoes);
 	wf_window_init(&worker->windows, &worker->transfer, &node->window_table,

@@ -204,7 +204,7 @@ static struct wf_attachment_set_tensor *describe(const struct wf_record_tensor *
 	if (!d)
 		return NULL;
 	d->tensor = wf_unexpected_describe(t, d->shape);
-	d->flags = t->flags & ~(unsigned)WF_TENSOR_LOST;
+	d->flags = t->flags & ~(unsigned)(WF_TENSOR_RELAYED | WF_TENSOR_LOST);
 	d->bytes = t->body.bytes;
 	d->lost = t->flags & WF_TENSOR_LOST;
 	return d;

@@ -39,7 +39,7 @@ static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_re
 			return wf_error_set(e, -ENOMEM, "no memory for a shape");
 	}
 	r->got = wf_unexpected_describe(t, shape);
-	r->got_flags = t->flags;
+	r->got_flags = t->flags & (WEFT_DEAD | WEFT_OPAQUE);
 	r->got_bytes = t->body.bytes;
 	r->got_from = link;
 	wf_link_get(link);
@@ -323,7 +323,10 @@ static void came(struct wf_pull *pull, uint64_t bytes)
 {
 	struct wf_receiving *r = pull->job.owner;
 
-	r->came(r->came_arg, &r->got, bytes);
+	if (r->came)
+		r->came(r->came_arg, &r->got, bytes);
+	if (r->flags & WEFT_RELAY)
+		r->unexpected_queue->relay->came(r, bytes);
 }
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
@@ -384,27 +387,12 @@ static void hold(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 	r->unexpected = kept;
 }
 
-/* Bring the body to its destination.  Takes @answer and @kept. */
-static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
-		 struct wf_answer *answer, struct wf_unexpected *kept)
+/* Pull the body of @t, or @rest of it.  Takes @answer. */
+static void pull(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
+		 const struct wf_pull_block *rest, struct wf_answer *answer)
 {
-	void *into = r->stage ? r->stage->bounce : r->got.data;
 	struct wf_error e;
-	int err;
 
-	if (kept || r->stage || wf_body_is_offer(&t->body))
-		hold(r, link, t, kept);
-	if (t->body.way == WF_BODY_EAGER) {
-		memcpy(into, t->eager, t->body.bytes);
-		/* An unexpected tensor that is held uses credit until it is let go. */
-		if (!r->unexpected)
-			wf_eager_credit_give(link, t->body.bytes);
-		err = wf_reader_sums_check(&t->body, into, link, r->path.caps, &e);
-		if (err)
-			e = say_which(r, &e);
-		come(r, err ? &e : NULL);
-		return;
-	}
 	if (need_pull(r)) {
 		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
 		wf_answer_refuse(link, &t->body, answer, WEFT_RESOURCE_EXHAUSTED);
@@ -414,23 +402,81 @@ static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 	if (r->stage)
 		r->path.way = WF_BODY_STAGED;
 	r->pull->job = (struct wf_pull_job){
-		.into = into,
+		.into = r->stage ? r->stage->bounce : r->got.data,
 		.stage = r->stage,
 		.view = r->view,
 		.handle = may_copy(r, link, &t->body),
 		.doubted = r->doubted,
 		.terms = r->terms,
 		.owner = r,
-		.came = r->came ? came : NULL,
+		.came = r->came || r->flags & WEFT_RELAY ? came : NULL,
 		.done = pulled,
 	};
+	if (rest) {
+		r->pull->job.blocks = rest;
+		r->pull->job.block_count = 1;
+		r->pull->job.blocks_known = r->pull->job.blocks_bytes = rest->bytes;
+		r->pull->job.blocks_span = r->got_bytes;
+	}
 	r->pull->path = r->path;
 	r->state = WF_RECEIVING_PULLING;
-	err = wf_pull_start(r->unexpected_queue->transfer, link, &t->body, answer, r->pull);
-	if (err) {
+	if (wf_pull_start(r->unexpected_queue->transfer, link, &t->body, answer, r->pull)) {
 		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
 		wf_receiving_end(r, &e);
 	}
+}
+
+/* May another receiver bring the body of @t?  On one host all look at the sender's memory. */
+static bool may_relay(const struct wf_receiving *r, const struct wf_link *link,
+		      const struct wf_record_tensor *t)
+{
+	const struct wf_rail_caps *caps = wf_link_caps(link);
+
+	return r->flags & WEFT_RELAY && t->flags & WF_TENSOR_RELAYED && r->unexpected &&
+	       r->unexpected_queue->relay && t->body.way == WF_BODY_PULL && !r->stage && !r->view && !r->doubted && caps &&
+	       !caps->same_host;
+}
+
+void wf_receiving_relayed(struct wf_receiving *r, const struct wf_pull_block *rest,
+			  const struct wf_error *e)
+{
+	struct wf_unexpected *a = r->unexpected;
+
+	if (e || !rest) {
+		wf_receiving_end(r, e);
+		return;
+	}
+	pull(r, a->link, &a->record, rest->from ? rest : NULL, wf_unexpected_take_answer(a));
+}
+
+/* Bring the body to its destination.  Takes @answer and @kept. */
+static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
+		 struct wf_answer *answer, struct wf_unexpected *kept)
+{
+	void *bytes = r->stage ? r->stage->bounce : r->got.data;
+	struct wf_error e;
+	int err;
+
+	if (kept || r->stage || wf_body_is_offer(&t->body))
+		hold(r, link, t, kept);
+	if (t->body.way == WF_BODY_EAGER) {
+		memcpy(bytes, t->eager, t->body.bytes);
+		/* An unexpected tensor that is held uses credit until it is let go. */
+		if (!r->unexpected)
+			wf_eager_credit_give(link, t->body.bytes);
+		err = wf_reader_sums_check(&t->body, bytes, link, r->path.caps, &e);
+		if (err)
+			e = say_which(r, &e);
+		come(r, err ? &e : NULL);
+		return;
+	}
+	if (!may_relay(r, link, t)) {
+		pull(r, link, t, NULL, answer);
+		return;
+	}
+	wf_unexpected_give_answer(r->unexpected, answer);
+	r->state = WF_RECEIVING_RELAYING;
+	r->unexpected_queue->relay->begin(r);
 }
 
 static void retry_memory(struct wf_pool_waiter *waiter)
@@ -470,6 +516,8 @@ static void lost_held(struct wf_unexpected *a, const struct wf_error *e)
 	}
 	r->unexpected = NULL;
 	wf_unexpected_free(a);
+	if (r->state == WF_RECEIVING_RELAYING)
+		r->unexpected_queue->relay->stop(r, e);
 }
 
 /* Keep @a until the pool has room. */
@@ -573,6 +621,8 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 	} else if (r->state == WF_RECEIVING_MEMORY) {
 		wf_pool_unwait(&r->unexpected_queue->engine->pool, &r->waiter);
 		wf_receiving_end(r, e);
+	} else if (r->state == WF_RECEIVING_RELAYING) {
+		r->unexpected_queue->relay->stop(r, e);
 	}
 }
 
@@ -622,6 +672,10 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 				 r->stage ? r->stage->bounce_bytes : r->got_bytes, wait);
 		(void)snprintf(text, bytes, "%s has sent it, and %s",
 			       wf_link_label(wf_link_real(r->got_from)), wait);
+		break;
+	case WF_RECEIVING_RELAYING:
+		(void)snprintf(text, bytes, "another receiver of %s's broadcast passes it on",
+			       wf_link_label(wf_link_real(r->got_from)));
 		break;
 	case WF_RECEIVING_PULLING:
 		wf_pull_describe(r->pull, text, bytes);

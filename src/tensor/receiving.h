@@ -12,6 +12,7 @@
 #include "transfer/pull.h"
 
 struct wf_attachment_set;
+struct wf_receiving;
 struct wf_channel;
 struct wf_channels;
 
@@ -19,8 +20,19 @@ enum wf_receiving_state {
 	WF_RECEIVING_ENDED,
 	WF_RECEIVING_WAITING, /* waits for a tensor */
 	WF_RECEIVING_MEMORY,  /* waits for the pool */
+	WF_RECEIVING_RELAYING, /* waits for the body, which another receiver passes on */
 	WF_RECEIVING_PULLING,
 	WF_RECEIVING_DRAINING /* the stage copies to a device: all has come, or no more comes */
+};
+
+/* Functions of whoever passes bodies of broadcasts on, for receives with WEFT_RELAY. */
+struct wf_receiving_relay {
+	/* @r has its destination: wf_receiving_relayed() follows, never inside. */
+	void (*begin)(struct wf_receiving *r);
+	/* Bring nothing more to @r, because of @e: wf_receiving_relayed() follows, maybe inside. */
+	void (*stop)(struct wf_receiving *r, const struct wf_error *e);
+	/* The first @bytes of the body are there. */
+	void (*came)(struct wf_receiving *r, uint64_t bytes);
 };
 
 #define WF_RECEIVING_RANK 4 /* rank of a shape that needs no memory of its own */
@@ -31,7 +43,7 @@ struct wf_receiving {
 	const void *key; /* with WEFT_ANY_KEY that of the tensor that came, for the owner to free */
 	uint16_t key_bytes;
 	bool attached; /* attachment number @step of a message, without step and key */
-	unsigned flags;                 /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_ANY_KEY */
+	unsigned flags;                 /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_ANY_KEY, WEFT_RELAY */
 	struct wf_link *from; /* named peer, or NULL: any; a reference while the receive runs */
 	const struct weft_tensor *into; /* NULL: alloc, else the pool */
 	struct wf_kind_body *device;    /* device of @into; NULL: host memory */
@@ -102,6 +114,13 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 
 /* Give @r the tensor that waited in @a, which is taken. */
 void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_unexpected *a);
+
+/*
+ * Go on with @r: all of its body was brought, or @rest of it is to be pulled, which is borrowed until
+ * the end; or @e says why it ends.
+ */
+void wf_receiving_relayed(struct wf_receiving *r, const struct wf_pull_block *rest,
+			  const struct wf_error *e);
 
 /* End @r; @e is NULL: well.  For receives that wait for a tensor, and for receiving.c. */
 void wf_receiving_end(struct wf_receiving *r, const struct wf_error *e);

@@ -437,7 +437,7 @@ static void go_on(struct wf_remote_get *g)
 		return;
 	}
 	g->path.caps = wf_link_caps(link);
-	g->alone = sum_kind != WF_BODY_SUM_NONE;
+	g->alone = g->remote->in_pieces || sum_kind != WF_BODY_SUM_NONE;
 	g->path.sum_kind = sum_kind;
 	g->path.way = WF_BODY_PULL;
 	g->path.queued_ns = link->engine->loop.now_ns;

@@ -53,6 +53,7 @@ struct wf_remote {
 	/* set by the owner */
 	struct wf_access_name name;
 	uint64_t bytes;
+	bool in_pieces; /* each block is lent alone: the window may not be filled yet */
 
 	/* private to remote.c: the loan of the window for all gets that want no checksum */
 	enum wf_remote_state state;

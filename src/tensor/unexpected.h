@@ -18,6 +18,8 @@
 #include "util/freelist.h"
 #include "wire/record.h"
 
+struct wf_receiving_relay;
+
 /* Unexpected tensors of a worker. */
 struct wf_unexpected_queue {
 	struct wf_engine *engine;
@@ -25,6 +27,7 @@ struct wf_unexpected_queue {
 	size_t count;
 	struct wf_freelist pulls; /* freelist of struct wf_pull, for receives */
 	uint64_t came; /* unexpected tensors ever; the number of the next one */
+	const struct wf_receiving_relay *relay; /* set by the owner; NULL: bodies are not passed on */
 	/*
 	 * Held for a few instructions while a tensor begins or ends to wait, or is looked at from
 	 * another thread.  @firsts: the first tensor of each channel, by the channel's hash.

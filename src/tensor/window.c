@@ -24,6 +24,7 @@ struct use {
 	struct wf_link *link; /* a reference; its ledger is charged */
 	size_t charged_bytes;
 	bool is_loan;
+	bool waits; /* the loan's range is not filled yet */
 };
 
 /* A range that is offered to a peer. */
@@ -186,6 +187,10 @@ static void loan_done(struct wf_outgoing *p, const struct wf_error *e)
 	 */
 	if (e && !p->sent && wf_link_caps(link))
 		(void)refuse(link, loan->asked, wf_status_of(e->code));
+	if (!e && loan->use.window->fills) {
+		loan->use.window->taken_bytes += p->body_bytes;
+		loan->use.window->taken(loan->use.window);
+	}
 	end(&loan->use);
 }
 
@@ -224,8 +229,25 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	loan->outgoing.terms = &loan->terms;
 	loan->outgoing.type = WF_RECORD_LEND;
 	begin(&loan->use, w, window, link, LOAN_CHARGED_BYTES);
-	wf_outgoing_post(w->transfer, link, &loan->outgoing);
+	loan->use.waits = window->fills && ask.at + ask.bytes > window->filled_bytes;
+	if (!loan->use.waits)
+		wf_outgoing_post(w->transfer, link, &loan->outgoing);
 	return 0;
+}
+
+void wf_window_fill(struct wf_windows *w, struct wf_window *window, uint64_t bytes)
+{
+	window->filled_bytes = bytes;
+	WF_LIST_EACH_OF_NOW(node, &share_of(w, window)->uses) {
+		struct use *use = WF_CONTAINER(node, struct use, node);
+		struct loan *loan = WF_CONTAINER(use, struct loan, use);
+		char *end = (char *)loan->outgoing.body + loan->outgoing.body_bytes;
+
+		if (!use->waits || end > (char *)window->at + bytes)
+			continue;
+		use->waits = false;
+		wf_outgoing_post(w->transfer, wf_link_real(use->link), &loan->outgoing);
+	}
 }
 
 /* Pushes */
@@ -521,7 +543,9 @@ void wf_window_stop(struct wf_windows *w, struct wf_window *window)
 	WF_LIST_EACH_OF_NOW(node, &share->uses) {
 		struct use *use = WF_CONTAINER(node, struct use, node);
 
-		if (use->is_loan)
+		if (use->waits)
+			loan_done(&WF_CONTAINER(use, struct loan, use)->outgoing, &e);
+		else if (use->is_loan)
 			wf_outgoing_stop(&WF_CONTAINER(use, struct loan, use)->outgoing, &e);
 		else
 			wf_pull_stop(WF_CONTAINER(use, struct push, use)->pull, &e);

@@ -64,6 +64,12 @@ struct wf_window {
 		     bool counts, struct wf_window_note *note);
 	/* A note that had a place does not come. */
 	void (*not_told)(struct wf_window *window);
+	/* The window fills from its beginning: what is asked for beyond @filled_bytes is lent later. */
+	bool fills;
+	uint64_t filled_bytes; /* see wf_window_fill() */
+	uint64_t taken_bytes;  /* bytes of loans that peers have read to their end */
+	void (*taken)(struct wf_window *window); /* @taken_bytes has grown */
+	void *taken_ctx;       /* for use by taken() */
 
 	struct wf_access_name name; /* set by wf_window_add() */
 	struct wf_window_share *shares; /* one for each worker */
@@ -94,6 +100,9 @@ void wf_window_remove(struct wf_window_table *table, struct wf_window *window);
 
 /* Stop all uses of @window, which was removed, at this worker; its share's quiet() follows. */
 void wf_window_stop(struct wf_windows *w, struct wf_window *window);
+
+/* Lend what waits until the first @bytes of @window are there.  One worker has the node alone. */
+void wf_window_fill(struct wf_windows *w, struct wf_window *window, uint64_t bytes);
 
 /* Take PUSH, BLOCKS and ASK records.  -EBADMSG.  -ENOMEM: nothing was done. */
 int wf_window_push(struct wf_windows *w, struct wf_link *link, const struct wf_record *record);

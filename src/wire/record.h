@@ -51,11 +51,12 @@ enum wf_record_type {
 	WF_RECORD_RETURNED = 36   /* sender to receiver: a running total of credits given back */
 };
 
+#define WF_TENSOR_RELAYED 64 /* of a broadcast: receivers may join, and pass the body on */
 #define WF_TENSOR_LOST 128 /* an ATTACHMENT, and dead: announced, and can't be sent */
 
 struct wf_record_tensor {
 	uint64_t step;
-	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE, WF_TENSOR_LOST */
+	uint8_t flags; /* WEFT_DEAD, WEFT_OPAQUE, WF_TENSOR_RELAYED, WF_TENSOR_LOST */
 	struct weft_dtype dtype;
 	uint8_t rank;
 	uint16_t key_bytes;

@@ -4,7 +4,8 @@
 #include <errno.h>
 
 #define FIXED_BYTES 16 /* before the body: step to key_bytes */
-#define FLAGS (WEFT_DEAD | WEFT_OPAQUE | WF_TENSOR_LOST) /* other flags concern one end only */
+/* Other flags concern one end only. */
+#define FLAGS (WEFT_DEAD | WEFT_OPAQUE | WF_TENSOR_RELAYED | WF_TENSOR_LOST)
 
 size_t wf_record_tensor_bytes(const struct wf_record_tensor *t)
 {

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/broadcast.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/check.h"
+#include "core/describe.h"
+#include "core/last.h"
+#include "core/node.h"
+#include "core/op.h"
+#include "core/peer.h"
+#include "core/send.h"
+#include "core/serve.h"
+#include "core/tensor.h"
+#include "rpc/broadcast.pb-c.h"
+#include "rpc/reply.h"
+#include "tensor/shape.h"
+
+#define CHAIN_MAX 64 /* receivers of a chain that double its time: a piece is a 64th of the body */
+
+/* One peer, and its place in a chain once it has joined. */
+struct member {
+	struct wf_broadcast *all;
+	struct weft_op *send;
+	struct member *source; /* member that is read; NULL: the sender, or nobody yet */
+	uint64_t offer;        /* the offer to the receiver, once joined */
+	uint8_t *window;       /* descriptor of what the receiver shows; NULL: not joined */
+	char *address;         /* of the receiver, where the program gave none */
+	bool is_useless;       /* another could not read it */
+	bool ended;
+};
+
+struct wf_broadcast {
+	struct wf_list node; /* in the node's broadcasts, until all members have ended */
+	struct weft_op *op;
+	struct member **members;
+	size_t count;
+	size_t running; /* members that have not ended, and one until the operation has begun */
+	unsigned readers;    /* members that may read the sender at once; 0: by the count */
+	struct wf_loop_task end_task;
+	/* for members that are added */
+	uint64_t step;
+	void *key;
+	size_t key_bytes;
+	struct weft_tensor tensor;
+	struct weft_send_options options;
+};
+
+/* Chains */
+
+/* Returns how many members may read the sender at once. */
+static size_t readers_of(const struct wf_broadcast *all)
+{
+	size_t readers = 1;
+
+	if (all->readers)
+		return all->readers;
+	while (readers * readers * CHAIN_MAX < all->count)
+		readers++;
+	return readers;
+}
+
+static bool is_joined(const struct member *m)
+{
+	return m->window && !m->ended;
+}
+
+/* Does @m read @source, maybe through others? */
+static bool reads(const struct member *m, const struct member *source)
+{
+	while (m && m != source)
+		m = m->source;
+	return m;
+}
+
+static bool is_read(const struct wf_broadcast *all, const struct member *source)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (is_joined(all->members[i]) && all->members[i]->source == source)
+			return true;
+	return false;
+}
+
+/* Choose whom @m reads; NULL: the sender. */
+static struct member *choose(const struct wf_broadcast *all, const struct member *m)
+{
+	size_t readers = 0;
+
+	for (size_t i = 0; i < all->count; i++)
+		readers += all->members[i] != m && is_joined(all->members[i]) &&
+			   !all->members[i]->source;
+	if (readers < readers_of(all))
+		return NULL;
+	for (size_t i = 0; i < all->count; i++) {
+		struct member *source = all->members[i];
+
+		if (is_joined(source) && !source->is_useless && !reads(source, m) &&
+		    !is_read(all, source))
+			return source;
+	}
+	return NULL;
+}
+
+/* Is the offer @id one to @m, of which @peer speaks?  Called at the peer's worker. */
+static bool is_offered(const struct member *m, const struct weft_peer *peer, uint64_t id)
+{
+	if (m->send->peer != peer)
+		return false;
+	return m->window ? m->offer == id
+			 : !m->ended && m->send->send.sending.outgoing.offer.id == id;
+}
+
+/* Returns the member to which the offer @id is made, @peer; NULL: there is none. */
+static struct member *find(const struct weft_node *node, const struct weft_peer *peer, uint64_t id)
+{
+	WF_LIST_EACH(at, &node->broadcasts.all) {
+		const struct wf_broadcast *all = WF_CONTAINER(at, struct wf_broadcast, node);
+
+		for (size_t i = 0; i < all->count; i++) {
+			struct member *m = all->members[i];
+
+			if (is_offered(m, peer, id))
+				return m;
+		}
+	}
+	return NULL;
+}
+
+/* Keep what @m says of itself.  -ENOMEM. */
+static int note(struct member *m, const Weft__Broadcast__Receiver *said)
+{
+	if (said->failed && m->source)
+		m->source->is_useless = true;
+	m->source = NULL;
+	if (m->window)
+		return 0;
+	m->address = strdup(said->address);
+	m->window = malloc(said->window.len + 1);
+	if (!m->address || !m->window)
+		return -ENOMEM;
+	memcpy(m->window, said->window.data, said->window.len);
+	m->offer = said->offer;
+	return 0;
+}
+
+/* The source of a member, copied while the lock is held. */
+struct named {
+	char address[WF_SOCKET_ADDRESS_BYTES];
+	uint8_t window[WF_ACCESS_DESCRIPTOR_BYTES];
+};
+
+static void name(const struct member *source, struct named *named)
+{
+	const char *given = source->send->peer->address;
+
+	snprintf(named->address, sizeof(named->address), "%s",
+		 given[0] ? given : source->address);
+	memcpy(named->window, source->window, sizeof(named->window));
+}
+
+static void handle_join(Weft__Broadcast__Broadcast_Service *service,
+			const Weft__Broadcast__Receiver *said,
+			Weft__Broadcast__Source_Closure closure, void *call)
+{
+	Weft__Broadcast__Source reply = WEFT__BROADCAST__SOURCE__INIT;
+	const struct wf_server_call *served = call;
+	struct wf_worker *worker = wf_worker_of(served);
+	const struct weft_peer *peer = wf_peer_of(worker, served->link);
+	struct weft_node *node = worker->node;
+	struct named named = { 0 };
+	struct member *m;
+
+	(void)service;
+	pthread_mutex_lock(&node->lock);
+	m = peer && said->window.len == sizeof(named.window) ? find(node, peer, said->offer) : NULL;
+	if (m && !m->ended && !note(m, said))
+		m->source = choose(m->all, m);
+	if (m && m->source)
+		name(m->source, &named);
+	pthread_mutex_unlock(&node->lock);
+	if (!m) {
+		wf_reply_submit(call, WEFT_NOT_FOUND, "no broadcast to this receiver", NULL);
+		return;
+	}
+	reply.address = named.address;
+	if (named.address[0]) {
+		reply.window.data = named.window;
+		reply.window.len = sizeof(named.window);
+	}
+	closure(&reply, call);
+}
+
+static void handle_leave(Weft__Broadcast__Broadcast_Service *service,
+			 const Weft__Broadcast__Receiver *said,
+			 Weft__Broadcast__Readers_Closure closure, void *call)
+{
+	Weft__Broadcast__Readers reply = WEFT__BROADCAST__READERS__INIT;
+	const struct wf_server_call *served = call;
+	struct wf_worker *worker = wf_worker_of(served);
+	const struct weft_peer *peer = wf_peer_of(worker, served->link);
+	const struct member *m;
+
+	(void)service;
+	pthread_mutex_lock(&worker->node->lock);
+	m = peer ? find(worker->node, peer, said->offer) : NULL;
+	reply.any = m && is_read(m->all, m);
+	pthread_mutex_unlock(&worker->node->lock);
+	if (m)
+		closure(&reply, call);
+	else
+		wf_reply_submit(call, WEFT_NOT_FOUND, "no broadcast to this receiver", NULL);
+}
+
+/* Members */
+
+static void finish(struct wf_loop_task *task)
+{
+	struct wf_broadcast *all = WF_CONTAINER(task, struct wf_broadcast, end_task);
+	const struct weft_op *first = NULL;
+	struct wf_error why = { 0 }, e;
+	size_t failed = 0;
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct weft_op *send = all->members[i]->send;
+
+		if (!send->error.code)
+			continue;
+		if (!failed++)
+			first = send;
+	}
+	if (first)
+		wf_error_set(&e, first->error.code, "%zu of %zu peers did not get it; the first, %s: %s",
+			     failed, all->count, wf_peer_name(first->peer),
+			     wf_reason_get(&first->error, &why)->text);
+	wf_op_finish(all->op, first ? &e : NULL, WEFT_EXECUTED_MAYBE);
+}
+
+/* One less is running: @m, or, if that is NULL, the beginning. */
+static void leave(struct wf_broadcast *all, struct member *m)
+{
+	struct weft_node *node = all->op->owner;
+	bool last;
+
+	pthread_mutex_lock(&node->lock);
+	if (m)
+		m->ended = true;
+	last = !--all->running;
+	if (last)
+		wf_list_remove(&all->node);
+	pthread_mutex_unlock(&node->lock);
+	if (!last)
+		return;
+	all->end_task.run = finish;
+	wf_loop_submit(&all->op->worker->engine.loop, &all->end_task);
+}
+
+static void member_ended(struct weft_op *op, void *arg)
+{
+	struct member *m = arg;
+
+	(void)op;
+	leave(m->all, m);
+}
+
+static void free_member(struct member *m)
+{
+	if (m->send)
+		wf_op_free(m->send);
+	free(m->window);
+	free(m->address);
+	free(m);
+}
+
+/* Free @m, whose send was not submitted. */
+static void drop_member(struct member *m)
+{
+	wf_op_drop(m->send);
+	m->send = NULL;
+	free_member(m);
+}
+
+/* Make the send to @peer, as a new member that is not in the list yet.  Failures are recorded. */
+static int new_member(struct wf_broadcast *all, struct weft_peer *peer, struct member **member)
+{
+	struct weft_send_options options = all->options;
+	struct member *m = calloc(1, sizeof(*m));
+	struct weft_op *send;
+	int err;
+
+	if (!m)
+		return wf_last_set(-ENOMEM, "no memory for a peer of a broadcast");
+	m->all = all;
+	options.op.size = sizeof(options.op);
+	options.op.done = member_ended;
+	options.op.arg = m;
+	options.op.queue = NULL;
+	err = wf_send_new(peer->owner, peer, all->key, all->key_bytes, &all->tensor, &options, &send);
+	if (err) {
+		free(m);
+		return err;
+	}
+	send->send.sending.step = all->step;
+	send->send.sending.flags |= WF_TENSOR_RELAYED;
+	m->send = send;
+	*member = m;
+	return 0;
+}
+
+/* Put @m into the list.  -EALREADY: all others have ended.  -ENOMEM.  Under the lock. */
+static int enter(struct wf_broadcast *all, struct member *m)
+{
+	struct member **more;
+
+	if (!all->running)
+		return -EALREADY;
+	more = realloc(all->members, (all->count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	all->members = more;
+	all->members[all->count++] = m;
+	all->running++;
+	return 0;
+}
+
+/* Operations */
+
+/* The sends were submitted before. */
+static void start(struct weft_op *op)
+{
+	leave(op->broadcast.all, NULL);
+}
+
+/* Each send ends by itself in a node that closes. */
+static void refuse(struct weft_op *op, const struct wf_error *e)
+{
+	(void)e;
+	wf_op_begin(op);
+	start(op);
+}
+
+static void stop(struct weft_op *op, const struct wf_error *e)
+{
+	struct wf_broadcast *all = op->broadcast.all;
+	struct weft_node *node = op->owner;
+
+	(void)e; /* the outcome is that of the sends */
+	pthread_mutex_lock(&node->lock);
+	for (size_t i = 0; i < all->count; i++)
+		wf_op_cancel(all->members[i]->send);
+	pthread_mutex_unlock(&node->lock);
+}
+
+static void free_broadcast(struct weft_op *op)
+{
+	struct wf_broadcast *all = op->broadcast.all;
+
+	if (!all)
+		return;
+	for (size_t i = 0; i < all->count; i++)
+		free_member(all->members[i]);
+	free(all->members);
+	free(all->tensor.shape);
+	free(all->key);
+	free(all);
+}
+
+static uint64_t step(const struct weft_op *op)
+{
+	return op->broadcast.all->step;
+}
+
+static void describe(const struct weft_op *op, char *text)
+{
+	const struct wf_broadcast *all = op->broadcast.all;
+
+	wf_describe_add(text, "broadcast");
+	wf_describe_channel(all->step, all->key, all->key_bytes, text);
+	wf_describe_add(text, " to %zu peers", all->count);
+}
+
+static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
+{
+	(void)snprintf(text, bytes, "%zu peers do not have it yet", op->broadcast.all->running);
+}
+
+#define BYTES (offsetof(struct weft_op, broadcast) + sizeof(struct wf_op_broadcast))
+
+const struct wf_op_class wf_broadcast_class = {
+	.kind = WF_OP_BROADCAST,
+	.recorded = WF_RECORDER_SEND,
+	.bytes = BYTES,
+	.zero_to = BYTES,
+	.patient = true,
+	.start = start,
+	.refuse = refuse,
+	.stop = stop,
+	.free = free_broadcast,
+	.step = step,
+	.describe = describe,
+	.describe_wait = describe_wait,
+};
+
+/* Making them */
+
+/* Copy what later members need, too. */
+static int copy(struct wf_broadcast *all, const void *key, size_t key_bytes,
+		const struct weft_tensor *tensor)
+{
+	size_t shape_bytes = (size_t)tensor->ndim * sizeof(tensor->shape[0]);
+
+	all->tensor = *tensor;
+	all->tensor.strides = NULL;
+	all->key_bytes = key_bytes;
+	all->key = malloc(key_bytes + 1);
+	all->tensor.shape = malloc(shape_bytes + 1);
+	if (!all->key || !all->tensor.shape)
+		return wf_last_set(-ENOMEM, "no memory for a broadcast");
+	if (key_bytes)
+		memcpy(all->key, key, key_bytes);
+	if (shape_bytes)
+		memcpy(all->tensor.shape, tensor->shape, shape_bytes);
+	return 0;
+}
+
+static int check(struct weft_peer *const *peers, size_t count, const void *key, size_t key_bytes,
+		 const struct weft_tensor *tensor, const struct weft_broadcast_options *o)
+{
+	uint64_t bytes;
+	int err = WF_NEED(tensor);
+
+	for (size_t i = 0; i < count; i++)
+		if (peers[i]->owner != peers[0]->owner)
+			return wf_last_set(-EINVAL, "the peers are of several nodes");
+	if (o->flags & ~(unsigned)(WEFT_DEAD | WEFT_OPAQUE | WEFT_SHARE))
+		return wf_last_set(-EINVAL, "flags %#x are not for a broadcast", o->flags);
+	if (!err)
+		err = wf_tensor_check_key(key, key_bytes);
+	if (!err)
+		err = o->flags & WEFT_DEAD ? wf_tensor_bytes(tensor, &bytes)
+					   : wf_tensor_check(tensor, &bytes);
+	if (!err && !wf_shape_contiguous(tensor))
+		err = wf_last_set(-EINVAL, "a tensor to broadcast must be contiguous");
+	return err;
+}
+
+static int serve(struct weft_node *node)
+{
+	static Weft__Broadcast__Broadcast_Service handlers =
+		WEFT__BROADCAST__BROADCAST__INIT(handle_);
+
+	return wf_serve_own(node, &handlers.base, &node->broadcasts.serves);
+}
+
+int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, const void *key,
+		 size_t key_bytes, const struct weft_tensor *tensor,
+		 const struct weft_broadcast_options *options, struct weft_op **op)
+{
+	const struct weft_op_options *nested;
+	struct weft_broadcast_options o;
+	struct weft_node *node = peers[0]->owner;
+	struct wf_broadcast *all;
+	struct weft_op *fresh;
+	struct member *m;
+	int err = wf_check_options(options, &o, sizeof(o));
+
+	if (!err)
+		err = check(peers, count, key, key_bytes, tensor, &o);
+	if (!err)
+		err = serve(node);
+	if (!err)
+		err = wf_op_nested(&o.op, &nested);
+	if (!err)
+		err = wf_op_new(node, NULL, &wf_broadcast_class, nested, &fresh);
+	if (err)
+		return err;
+	fresh->deadline_ns = UINT64_MAX; /* the sends have it */
+	all = fresh->broadcast.all = calloc(1, sizeof(*all));
+	err = all ? copy(all, key, key_bytes, tensor)
+		  : wf_last_set(-ENOMEM, "no memory for a broadcast");
+	if (err)
+		goto drop_op;
+	wf_list_init(&all->node);
+	all->op = fresh;
+	all->running = 1;
+	all->step = step;
+	all->readers = o.readers;
+	all->options = (struct weft_send_options){
+		.size = sizeof(all->options), .op = o.op, .flags = o.flags, .stream = o.stream,
+	};
+	for (size_t i = 0; i < count; i++) {
+		err = new_member(all, peers[i], &m);
+		if (err)
+			goto drop_op;
+		err = enter(all, m);
+		if (err) {
+			drop_member(m);
+			err = wf_last_set(err, "no memory for a broadcast");
+			goto drop_op;
+		}
+	}
+	pthread_mutex_lock(&node->lock);
+	wf_list_append(&node->broadcasts.all, &all->node);
+	pthread_mutex_unlock(&node->lock);
+	for (size_t i = 0; i < count; i++)
+		wf_op_submit(all->members[i]->send, fresh->made_ns);
+	wf_op_launch(fresh, fresh->made_ns, op);
+	return 0;
+
+drop_op:
+	while (all && all->count)
+		drop_member(all->members[--all->count]);
+	wf_op_drop(fresh);
+	return err;
+}
+
+int wf_broadcast_add(struct weft_op *op, struct weft_peer *peer)
+{
+	struct wf_broadcast *all = op->broadcast.all;
+	struct weft_node *node = op->owner;
+	struct member *m;
+	int err;
+
+	if (peer->owner != node)
+		return wf_last_set(-EINVAL, "the peer belongs to another node");
+	err = new_member(all, peer, &m);
+	if (err)
+		return err;
+	pthread_mutex_lock(&node->lock);
+	err = atomic_load(&op->cancel_asked) ? -EALREADY : enter(all, m);
+	pthread_mutex_unlock(&node->lock);
+	if (!err) {
+		wf_op_submit(m->send, m->send->made_ns);
+		return 0;
+	}
+	drop_member(m);
+	return wf_last_set(err, err == -EALREADY ? "the broadcast has ended, or is about to"
+						 : "no memory for a peer of a broadcast");
+}
+
+const struct weft_op *wf_broadcast_send_to(const struct weft_op *op, size_t index)
+{
+	const struct wf_broadcast *all = op->broadcast.all;
+	struct weft_node *node = op->owner;
+	const struct weft_op *send;
+
+	if (node)
+		pthread_mutex_lock(&node->lock);
+	send = index < all->count ? all->members[index]->send : NULL;
+	if (node)
+		pthread_mutex_unlock(&node->lock);
+	return send;
+}

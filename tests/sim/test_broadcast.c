@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Broadcasts: receivers pass the body on, and one that fails costs the others time alone. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define STEP 7
+#define BYTES ((size_t)8 * MIB)
+#define NODES 6 /* node 0 sends to the others */
+
+static uint8_t source[BYTES], targets[NODES][BYTES];
+static struct wf_flight receives[NODES];
+
+static struct {
+	struct wf_flight flight;
+	bool read[NODES]; /* another node has read of the target */
+} cast;
+
+static const enum wf_world_shape shapes[] = {
+	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_LANES,
+};
+
+static void open_world(enum wf_world_shape shape)
+{
+	memset(&cast, 0, sizeof(cast));
+	memset(receives, 0, sizeof(receives));
+	memset(targets, 0, sizeof(targets));
+	wf_world_fill(source, BYTES, 3);
+	wf_world_open(shape, NODES, NULL);
+}
+
+/* Broadcast to nodes 1 to @count. */
+static void begin(unsigned count, unsigned flags)
+{
+	struct weft_broadcast_options options = WEFT_BROADCAST_OPTIONS_INIT;
+	int64_t shape = BYTES;
+	struct weft_tensor t = { .data = source, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
+	struct weft_peer *peers[NODES];
+
+	for (unsigned i = 0; i < count; i++)
+		peers[i] = wf_world_peer(0, i + 1);
+	options.op = wf_flight_begin(&cast.flight, 30 * S);
+	options.op.flags = flags;
+	assert_int_equal(weft_broadcast(peers, count, STEP, "w", 1, &t, &options, &cast.flight.op),
+			 0);
+}
+
+static void receive_with(unsigned to, unsigned flags, uint64_t timeout_ns)
+{
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
+	int64_t shape = BYTES;
+	struct weft_tensor t = { .data = targets[to], .device = { WEFT_CPU, 0 }, .ndim = 1,
+				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
+
+	options.op = wf_flight_begin(&receives[to], timeout_ns);
+	options.flags = flags;
+	assert_int_equal(weft_recv(wf_world_node(to), wf_world_peer(to, 0), STEP, "w", 1, &t,
+				   &options, &receives[to].op),
+			 0);
+}
+
+static void receive(unsigned to)
+{
+	receive_with(to, WEFT_RELAY, 30 * S);
+}
+
+/* Note which targets are read now. */
+static bool look(void *none)
+{
+	(void)none;
+	for (unsigned i = 1; i < NODES; i++)
+		cast.read[i] |= wf_fake_is_read(targets[i], BYTES);
+	return false;
+}
+
+static bool has_landed(void *flights)
+{
+	struct wf_flight **f = flights;
+
+	look(NULL);
+	for (; *f; f++)
+		if (!(*f)->outcomes)
+			return false;
+	return true;
+}
+
+static unsigned count_read(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 1; i < NODES; i++)
+		count += cast.read[i];
+	return count;
+}
+
+/* Run until the broadcast and the receives of nodes 1 to @count have ended. */
+static void land(unsigned count)
+{
+	struct wf_flight *all[NODES + 1] = { &cast.flight };
+
+	for (unsigned i = 1; i <= count; i++)
+		all[i] = &receives[i];
+	assert_true(wf_world_run(has_landed, all, 40 * S));
+}
+
+static void assert_received(unsigned to)
+{
+	assert_int_equal(receives[to].status, WEFT_OK);
+	assert_memory_equal(targets[to], source, BYTES);
+}
+
+static enum weft_status outcome(unsigned to)
+{
+	enum weft_status status = WEFT_UNKNOWN;
+	const char *message;
+
+	assert_int_equal(weft_broadcast_outcome(cast.flight.op, to - 1, &status, &message), 0);
+	assert_int_equal(status == WEFT_OK || status == WEFT_UNKNOWN, !*message);
+	return status;
+}
+
+static void free_flights(void)
+{
+	wf_flight_free(&cast.flight, 1);
+	for (unsigned i = 1; i < NODES; i++)
+		if (receives[i].op)
+			wf_flight_free(&receives[i], 1);
+}
+
+static void end_world(void)
+{
+	free_flights();
+	wf_world_end();
+}
+
+static void every_receiver_but_the_last_passes_the_body_on(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < WF_COUNT(shapes); s++) {
+		open_world(shapes[s]);
+		for (unsigned i = 1; i < NODES; i++)
+			receive(i);
+		begin(NODES - 1, 0);
+		land(NODES - 1);
+		assert_int_equal(cast.flight.status, WEFT_OK);
+		for (unsigned i = 1; i < NODES; i++) {
+			assert_received(i);
+			assert_int_equal(outcome(i), WEFT_OK);
+		}
+		assert_int_equal(count_read(), NODES - 2);
+		end_world();
+	}
+}
+
+static void receivers_that_do_not_relay_read_the_sender(void **state)
+{
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	begin(NODES - 1, 0);
+	for (unsigned i = 1; i < NODES; i++)
+		receive_with(i, 0, 30 * S);
+	land(NODES - 1);
+	assert_int_equal(cast.flight.status, WEFT_OK);
+	for (unsigned i = 1; i < NODES; i++)
+		assert_received(i);
+	assert_int_equal(count_read(), 0);
+	end_world();
+}
+
+static void receivers_on_the_host_of_the_sender_read_its_memory(void **state)
+{
+	(void)state;
+	open_world(WF_WORLD_SAME_HOST);
+	for (unsigned i = 1; i < NODES; i++)
+		receive(i);
+	begin(NODES - 1, 0);
+	land(NODES - 1);
+	for (unsigned i = 1; i < NODES; i++)
+		assert_received(i);
+	assert_int_equal(count_read(), 0);
+	end_world();
+}
+
+static void a_late_receiver_gets_all(void **state)
+{
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	for (unsigned i = 1; i < NODES - 1; i++)
+		receive(i);
+	begin(NODES - 1, 0);
+	wf_world_pass(5 * S);
+	for (unsigned i = 1; i < NODES - 1; i++) {
+		assert_received(i);
+		assert_int_equal(outcome(i), WEFT_OK);
+	}
+	assert_int_equal(outcome(NODES - 1), WEFT_UNKNOWN);
+	receive(NODES - 1);
+	land(NODES - 1);
+	assert_received(NODES - 1);
+	assert_int_equal(cast.flight.status, WEFT_OK);
+	end_world();
+}
+
+static void a_peer_that_is_added_is_one_of_them(void **state)
+{
+	enum weft_status status;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	for (unsigned i = 1; i <= 3; i++)
+		receive(i);
+	begin(2, 0);
+	assert_int_equal(weft_broadcast_outcome(cast.flight.op, 2, &status, NULL), -ENOENT);
+	assert_int_equal(weft_broadcast_add(cast.flight.op, wf_world_peer(0, 3)), 0);
+	land(3);
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_received(i);
+		assert_int_equal(outcome(i), WEFT_OK);
+	}
+	assert_int_equal(weft_broadcast_add(cast.flight.op, wf_world_peer(0, 4)), -EALREADY);
+	end_world();
+}
+
+/* Find a receiver that is read, and has not all itself. */
+static bool is_midway(void *found)
+{
+	unsigned *victim = found;
+
+	look(NULL);
+	for (unsigned i = 1; i < NODES; i++)
+		if (wf_fake_is_read(targets[i], BYTES) &&
+		    memcmp(targets[i] + BYTES - KIB, source + BYTES - KIB, KIB))
+			*victim = i;
+	return *victim;
+}
+
+/* Begin a broadcast to all, and return a receiver that passes the body on just now. */
+static unsigned begin_and_stop_midway(enum wf_world_shape shape)
+{
+	unsigned victim = 0;
+
+	open_world(shape);
+	for (unsigned i = 1; i < NODES; i++)
+		receive(i);
+	begin(NODES - 1, 0);
+	assert_true(wf_world_run(is_midway, &victim, 10 * S));
+	return victim;
+}
+
+static void a_receiver_that_dies_costs_only_itself(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < WF_COUNT(shapes); s++) {
+		unsigned dead = begin_and_stop_midway(shapes[s]);
+
+		wf_world_kill(dead);
+		weft_op_free(receives[dead].op);
+		receives[dead].op = NULL;
+		receives[dead].outcomes = 1;
+		land(NODES - 1);
+		assert_int_equal(cast.flight.status, WEFT_UNAVAILABLE);
+		assert_non_null(strstr(weft_op_message(cast.flight.op), "1 of 5 peers"));
+		for (unsigned i = 1; i < NODES; i++) {
+			assert_int_equal(outcome(i), i == dead ? WEFT_UNAVAILABLE : WEFT_OK);
+			if (i != dead)
+				assert_received(i);
+		}
+		free_flights();
+		for (unsigned i = 0; i < NODES; i++)
+			if (i != dead)
+				wf_world_assert_free(i);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+static void a_receiver_that_stands_still_is_passed_over(void **state)
+{
+	unsigned still = begin_and_stop_midway(WF_WORLD_CONNECTED);
+
+	(void)state;
+	wf_world_freeze(still, true);
+	receives[still].outcomes = 1;
+	land(NODES - 1);
+	for (unsigned i = 1; i < NODES; i++)
+		if (i != still)
+			assert_received(i);
+	assert_int_equal(cast.flight.status, WEFT_UNAVAILABLE);
+	wf_world_freeze(still, false);
+	receives[still].outcomes = 0;
+	wf_flight_land(&receives[still], 1, 40 * S);
+	end_world();
+}
+
+static void a_receive_that_is_cancelled_leaves_the_tensor_to_the_next(void **state)
+{
+	unsigned one = begin_and_stop_midway(WF_WORLD_CONNECTED);
+
+	(void)state;
+	weft_cancel(receives[one].op);
+	wf_flight_land(&receives[one], 1, 10 * S);
+	assert_int_equal(receives[one].status, WEFT_CANCELLED);
+	wf_flight_free(&receives[one], 1);
+	/* Nobody reads or writes the buffer of an operation that has ended. */
+	assert_false(wf_fake_is_open(targets[one], BYTES));
+	memset(targets[one], 0, BYTES);
+	memset(&receives[one], 0, sizeof(receives[one]));
+	receive(one);
+	land(NODES - 1);
+	assert_int_equal(cast.flight.status, WEFT_OK);
+	for (unsigned i = 1; i < NODES; i++)
+		assert_received(i);
+	end_world();
+}
+
+static void a_broadcast_that_is_cancelled_ends_everywhere(void **state)
+{
+	unsigned one = begin_and_stop_midway(WF_WORLD_CONNECTED);
+
+	(void)state;
+	weft_cancel(cast.flight.op);
+	wf_flight_land(&cast.flight, 1, 10 * S);
+	assert_int_equal(cast.flight.status, WEFT_CANCELLED);
+	assert_false(wf_fake_is_open(source, BYTES));
+	wf_flight_land(receives + 1, NODES - 1, 40 * S);
+	assert_int_not_equal(receives[one].status, WEFT_OK);
+	end_world();
+}
+
+static void bodies_with_checksums_are_passed_on(void **state)
+{
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	for (unsigned i = 1; i < NODES; i++)
+		receive(i);
+	begin(NODES - 1, WEFT_CHECKSUM);
+	land(NODES - 1);
+	for (unsigned i = 1; i < NODES; i++)
+		assert_received(i);
+	assert_int_equal(count_read(), NODES - 2);
+	end_world();
+}
+
+static void a_node_that_closes_ends_its_relay(void **state)
+{
+	unsigned one = begin_and_stop_midway(WF_WORLD_CONNECTED);
+
+	(void)state;
+	wf_world_leave(one);
+	assert_int_equal(receives[one].outcomes, 1);
+	assert_int_equal(receives[one].status, WEFT_CANCELLED);
+	land(NODES - 1);
+	for (unsigned i = 1; i < NODES; i++)
+		if (i != one)
+			assert_received(i);
+	end_world();
+}
+
+static void a_sender_that_closes_ends_its_broadcast(void **state)
+{
+	(void)state;
+	(void)begin_and_stop_midway(WF_WORLD_CONNECTED);
+	wf_world_leave(0);
+	assert_int_equal(cast.flight.outcomes, 1);
+	wf_flight_land(receives + 1, NODES - 1, 40 * S);
+	end_world();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_receiver_but_the_last_passes_the_body_on),
+		cmocka_unit_test(receivers_that_do_not_relay_read_the_sender),
+		cmocka_unit_test(receivers_on_the_host_of_the_sender_read_its_memory),
+		cmocka_unit_test(a_late_receiver_gets_all),
+		cmocka_unit_test(a_peer_that_is_added_is_one_of_them),
+		cmocka_unit_test(a_receiver_that_dies_costs_only_itself),
+		cmocka_unit_test(a_receiver_that_stands_still_is_passed_over),
+		cmocka_unit_test(a_receive_that_is_cancelled_leaves_the_tensor_to_the_next),
+		cmocka_unit_test(a_broadcast_that_is_cancelled_ends_everywhere),
+		cmocka_unit_test(bodies_with_checksums_are_passed_on),
+		cmocka_unit_test(a_node_that_closes_ends_its_relay),
+		cmocka_unit_test(a_sender_that_closes_ends_its_broadcast),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
