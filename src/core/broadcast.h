@@ -18,7 +18,7 @@ struct wf_worker;
 
 /* The broadcasts of a node. */
 struct wf_broadcasts {
-	struct wf_list all; /* those that run; under the node's lock */
+	struct wf_list all; /* broadcasts that run; under the node's lock */
 	atomic_bool serves; /* the service is served, or about to be */
 };
 

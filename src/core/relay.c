@@ -16,7 +16,7 @@
 #include "util/clock.h"
 
 #define DEPTH 3           /* pieces that are asked for at once; not tuned */
-#define PIECES 64         /* of a body: a chain of 8 takes an eighth longer than one receiver */
+#define PIECES 64         /* pieces of a body: a chain of 8 takes an eighth longer than one receiver */
 #define PIECE_MIN ((uint64_t)256 * 1024)
 #define PIECE_MAX ((uint64_t)4 * 1024 * 1024)
 #define JOINS_MAX 3       /* sources that may fail before the sender itself is read */
@@ -47,8 +47,8 @@ struct wf_relay {
 	bool stopped;               /* because of @why */
 	struct wf_error why;        /* also of the whole, once the receiving has ended */
 	uint64_t began_ns;
-	struct wf_timer timer;      /* of a source that does not serve, or of serving */
-	uint64_t progress;          /* of the pieces, when @timer was set */
+	struct wf_timer timer;      /* limit of a source that does not serve, or of serving */
+	uint64_t progress;          /* progress of the pieces when @timer was set */
 	struct wf_loop_task task;
 	bool tasked;
 };

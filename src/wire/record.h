@@ -51,7 +51,7 @@ enum wf_record_type {
 	WF_RECORD_RETURNED = 36   /* sender to receiver: a running total of credits given back */
 };
 
-#define WF_TENSOR_RELAYED 64 /* of a broadcast: receivers may join, and pass the body on */
+#define WF_TENSOR_RELAYED 64 /* a broadcast: receivers may join, and pass the body on */
 #define WF_TENSOR_LOST 128 /* an ATTACHMENT, and dead: announced, and can't be sent */
 
 struct wf_record_tensor {

@@ -210,6 +210,10 @@ class Programs:
         return self.placed_freely().ours("beside", "-p", provider, "-e", what,
                                          seconds=2 * self.seconds)
 
+    def broadcast(self, count, receivers):
+        return self.ours("broadcast", "-p", "tcp", "-s", size_text(count), "-w", str(receivers),
+                         seconds=5 * self.seconds)
+
     def raw_message(self, provider, count):
         return self.ours("raw_message", "-p", provider, "-e", endpoint_of(provider),
                          "-s", size_text(count), "-w", "16", seconds=2 * self.seconds)

@@ -272,6 +272,13 @@ def windows():
                           bar)
 
 
+def broadcasts():
+    def time(p, receivers):
+        return p50(p.broadcast(64 * MIB, receivers)) / 1e3
+    yield Row("18", "64 MiB to 8 hosts", "tcp", 64 * MIB, "ms", "to one host",
+              lambda p: time(p, 8), lambda p: time(p, 1), 1 / 1.5, more_is_better=False)
+
+
 def packing():
     def ours(p, env):
         return p50(p.weft("--sizes", "8", provider="tcp", env=env))
@@ -312,6 +319,7 @@ def bars():
     yield from packing()
     yield from crowd()
     yield from windows()
+    yield from broadcasts()
     yield from rails(16)
 
 
