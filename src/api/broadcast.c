@@ -15,7 +15,8 @@ int weft_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, 
 	if (!count)
 		return wf_last_set(-EINVAL, "a broadcast to no peers");
 	for (size_t i = 0; i < count; i++) {
-		int err = WF_NEED(peers[i]) ? -EINVAL : wf_check_node(peers[i]->owner);
+		int err = peers[i] ? wf_check_node(peers[i]->owner)
+				   : wf_last_set(-EINVAL, "peers[%zu] is NULL", i);
 
 		if (err)
 			return err;
@@ -46,6 +47,8 @@ int weft_broadcast_outcome(const struct weft_op *op, size_t index, enum weft_sta
 	const struct weft_op *send;
 	int err = check(op);
 
+	if (!err && op->owner) /* in a forked child the lock may be held for ever */
+		err = wf_check_node(op->owner);
 	if (err || WF_NEED(status))
 		return err ? err : -EINVAL;
 	send = wf_broadcast_send_to(op, index);

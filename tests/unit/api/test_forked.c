@@ -34,6 +34,7 @@ static struct weft_node *node, *manual, *server;
 static struct weft_peer *peer;
 static struct weft_queue *queue;
 static struct weft_op *running, *received, *unmade, *answered;
+static struct weft_op *broadcast; /* to the server, which receives it after the fork */
 static struct weft_op *stream_call, *was_read, *reading;
 static struct weft_stub *stub, *stream_stub;
 static struct weft_stream *stream;
@@ -289,6 +290,16 @@ static bool try_register(void)
 static bool try_unregister(void)
 {
 	return refused(weft_unregister(region));
+}
+
+static bool try_broadcasts(void)
+{
+	enum weft_status status;
+	struct weft_op *op;
+
+	return refused(weft_broadcast(&peer, 1, 4, KEY, &tensor, NULL, &op)) &&
+	       refused(weft_broadcast_add(broadcast, peer)) &&
+	       refused(weft_broadcast_outcome(broadcast, 0, &status, NULL));
 }
 
 static bool try_op_ended(void)
@@ -732,6 +743,9 @@ static const struct {
 	{ "weft_alloc", try_alloc },
 	{ "weft_alloc_near", try_alloc_near },
 	{ "weft_arm", try_arm },
+	{ "weft_broadcast", try_broadcasts },
+	{ "weft_broadcast_add", try_broadcasts },
+	{ "weft_broadcast_outcome", try_broadcasts },
 	{ "weft_call_add_metadata", try_call_add_metadata },
 	{ "weft_call_attach", try_attach },
 	{ "weft_served", try_call_peer },
@@ -1030,6 +1044,7 @@ static void open_some_of_everything(void)
 	weft_op_free(op);
 	end_well(received);
 	assert_int_equal(weft_recv(node, peer, 2, KEY, NULL, NULL, &running), 0);
+	assert_int_equal(weft_broadcast(&peer, 1, 3, KEY, &tensor, NULL, &broadcast), 0);
 	calls__test__init(&service, NULL);
 	service.empty = keep_it;
 	service.bounce = refuse_it;
@@ -1058,6 +1073,20 @@ static void open_some_of_everything(void)
 	memset(near, 'p', 100);
 }
 
+static void end_the_broadcast(void)
+{
+	enum weft_status status;
+	struct weft_op *op;
+
+	assert_int_equal(weft_recv(server, NULL, 3, KEY, NULL, NULL, &op), 0);
+	end_well(op);
+	weft_op_free(op);
+	end_well(broadcast);
+	assert_int_equal(weft_broadcast_outcome(broadcast, 0, &status, NULL), 0);
+	assert_int_equal(status, WEFT_OK);
+	weft_op_free(broadcast);
+}
+
 /* As if no child had been. */
 static void use_and_close_everything(void)
 {
@@ -1073,6 +1102,7 @@ static void use_and_close_everything(void)
 	weft_served_fail(served, WEFT_ABORTED, "by the parent");
 	use_and_close_the_stream();
 	use_and_close_the_window();
+	end_the_broadcast();
 	weft_free(node, memory);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(((char *)near)[i], 'p');

@@ -231,6 +231,45 @@ static void tensors(void **state)
 	REFUSED(weft_step_end(NULL, 1), "node");
 }
 
+static void broadcasts(void **state)
+{
+	struct weft_broadcast_options options = WEFT_BROADCAST_OPTIONS_INIT;
+	float number = 1;
+	int64_t one = 1;
+	struct weft_tensor t = { .data = &number, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				 .dtype = { WEFT_FLOAT, 32, 1 }, .shape = &one };
+	struct weft_peer *peers[] = { peer, NULL };
+	struct weft_op *all, *send;
+	enum weft_status status;
+	const char *message;
+
+	(void)state;
+	REFUSED(weft_broadcast(NULL, 1, 1, "k", 1, &t, NULL, &all), "peers");
+	REFUSED(weft_broadcast(peers, 2, 1, "k", 1, &t, NULL, &all), "peers[1]");
+	REFUSED(weft_broadcast(peers, 1, 1, "k", 1, NULL, NULL, &all), "tensor");
+	assert_int_equal(weft_broadcast(peers, 0, 1, "k", 1, &t, NULL, &all), -EINVAL);
+	assert_string_equal(weft_error(), "a broadcast to no peers");
+	options.flags = WEFT_SNAPSHOT;
+	assert_int_equal(weft_broadcast(peers, 1, 1, "k", 1, &t, &options, &all), -EINVAL);
+	assert_string_equal(weft_error(), "flags 0x4 are not for a broadcast");
+	assert_int_equal(weft_broadcast(peers, 1, 1, NULL, 0, &t, NULL, NULL), 0);
+	assert_int_equal(weft_broadcast(peers, 1, 1, "k", 1, &t, NULL, &all), 0);
+	REFUSED(weft_broadcast_add(NULL, peer), "op");
+	REFUSED(weft_broadcast_add(all, NULL), "peer");
+	assert_int_equal(weft_broadcast_add(all, peer), 0);
+	REFUSED(weft_broadcast_outcome(NULL, 0, &status, &message), "op");
+	REFUSED(weft_broadcast_outcome(all, 0, NULL, &message), "status");
+	assert_int_equal(weft_broadcast_outcome(all, 1, &status, NULL), 0);
+	assert_int_equal(weft_broadcast_outcome(all, 2, &status, NULL), -ENOENT);
+	assert_string_equal(weft_error(), "the broadcast has no peer number 2");
+	assert_int_equal(weft_send(peer, 1, "k", 1, &t, NULL, &send), 0);
+	assert_int_equal(weft_broadcast_add(send, peer), -EINVAL);
+	assert_string_equal(weft_error(), "the operation is no broadcast");
+	assert_int_equal(weft_broadcast_outcome(send, 0, &status, NULL), -EINVAL);
+	weft_op_free(send);
+	weft_op_free(all);
+}
+
 static void memory(void **state)
 {
 	struct weft_placement place = { .size = sizeof(place) };
@@ -512,6 +551,7 @@ int main(void)
 		cmocka_unit_test(queues),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(tensors),
+		cmocka_unit_test(broadcasts),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(calls_of_a_client),
 		cmocka_unit_test(a_call_for_nobody_who_waits_is_told_to_its_closure),
