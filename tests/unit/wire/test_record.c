@@ -115,6 +115,25 @@ static const struct row {
 		},
 	},
 	{
+		"a tensor of a broadcast", WF_RECORD_TENSOR, 16 + 38 + 8 + 1,
+		{ .tensor = { .step = 1, .flags = WEFT_OPAQUE | WF_TENSOR_RELAYED,
+			      .dtype = { WEFT_UINT, 8, 1 }, .rank = 1, .key_bytes = 1,
+			      .key = TEXT("w"), .shape = shape_5,
+			      .body = { WF_BODY_PULL, 5, 9, 4, 6, 7 } } },
+		{
+			1, 0, 0, 0, 0, 0, 0, 0,
+			66, 1, 8, 1,
+			1, 0, 1, 0,
+			2, 5, 0, 0, 0, 0, 0, 0, 0, 0,
+			9, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			7, 0, 0, 0, 0, 0, 0, 0,
+			5, 0, 0, 0, 0, 0, 0, 0,
+			'w',
+		},
+	},
+	{
 		"a dead tensor", WF_RECORD_TENSOR, 16 + 10 + 16,
 		{ .tensor = { .flags = WEFT_DEAD, .dtype = { WEFT_BFLOAT, 16, 1 }, .rank = 2,
 			      .shape = shape_2_3 } },
@@ -813,7 +832,9 @@ static void a_flag_that_does_not_travel_is_refused(void **state)
 					      .dtype = { WEFT_UINT, 8, 1 }, .rank = 1 };
 
 		assert_int_equal(travel(&t, (const int64_t[]){ 0 }),
-				 1 << bit & (WEFT_DEAD | WEFT_OPAQUE) ? 0 : -EBADMSG);
+				 1 << bit & (WEFT_DEAD | WEFT_OPAQUE | WF_TENSOR_RELAYED)
+					 ? 0
+					 : -EBADMSG);
 	}
 }
 
