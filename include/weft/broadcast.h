@@ -36,7 +36,7 @@ struct weft_broadcast_options {
  * destination, to read, to one other; its address must be one that others can dial.  It reads the
  * sender's memory itself if it is on the sender's host, if it is the first, or if another fails or
  * serves nothing for WEFT_LOST.  Its receive may end a little after its last byte, when it has served
- * the one behind it, at most for as long again as it took.
+ * the one behind it: at most for as long again as it took, or half a second if that is more.
  */
 WEFT_API int weft_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step,
 			    const void *key, size_t key_bytes, const struct weft_tensor *tensor,

@@ -343,14 +343,11 @@ static void refuse(struct weft_op *op, const struct wf_error *e)
 
 static void stop(struct weft_op *op, const struct wf_error *e)
 {
-	struct wf_broadcast *all = op->broadcast.all;
-	struct weft_node *node = op->owner;
+	struct weft_op *send;
 
 	(void)e; /* the outcome is that of the sends */
-	pthread_mutex_lock(&node->lock);
-	for (size_t i = 0; i < all->count; i++)
-		wf_op_cancel(all->members[i]->send);
-	pthread_mutex_unlock(&node->lock);
+	for (size_t i = 0; (send = wf_broadcast_send_to(op, i)); i++)
+		wf_op_cancel(send);
 }
 
 static void free_broadcast(struct weft_op *op)
@@ -540,11 +537,11 @@ int wf_broadcast_add(struct weft_op *op, struct weft_peer *peer)
 						 : "no memory for a peer of a broadcast");
 }
 
-const struct weft_op *wf_broadcast_send_to(const struct weft_op *op, size_t index)
+struct weft_op *wf_broadcast_send_to(const struct weft_op *op, size_t index)
 {
 	const struct wf_broadcast *all = op->broadcast.all;
 	struct weft_node *node = op->owner;
-	const struct weft_op *send;
+	struct weft_op *send;
 
 	if (node)
 		pthread_mutex_lock(&node->lock);

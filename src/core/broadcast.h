@@ -35,6 +35,6 @@ int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, co
 int wf_broadcast_add(struct weft_op *op, struct weft_peer *peer);
 
 /* Returns the send to peer number @index of @op, a broadcast; NULL: there is none. */
-const struct weft_op *wf_broadcast_send_to(const struct weft_op *op, size_t index);
+struct weft_op *wf_broadcast_send_to(const struct weft_op *op, size_t index);
 
 #endif
