@@ -3,7 +3,7 @@
 #include "link/internal.h"
 
 /*
- * Bytes kept for a byte of received records: an unmatched tensor of 40 bytes takes some 700 if it
+ * Bytes kept for a byte of received records: an unmatched tensor of 40 bytes takes some 800 if it
  * is alone in its step.  Where more is kept the bound itself stops it.
  */
 #define KEPT_PER_BYTE 16
