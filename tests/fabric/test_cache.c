@@ -77,6 +77,7 @@ static void send_body(struct pair *pair, uint8_t *memory, uint64_t step)
 		(unsigned long long)step);
 	need(!weft_send(pair->peer, step, "cache", 5, &body, NULL, &op));
 	pair_ended(op, WEFT_OK);
+	weft_op_free(op);
 	pair_do(&pair->other, "finish");
 }
 
@@ -92,6 +93,7 @@ static void receive_body(struct pair *pair, uint8_t *memory, uint64_t step)
 	pair_do(&pair->other, "send %llu cache %d %llu", (unsigned long long)step, BODY_BYTES,
 		(unsigned long long)step);
 	pair_ended(op, WEFT_OK);
+	weft_op_free(op);
 	need(pair_matches(memory, BODY_BYTES, step));
 	pair_do(&pair->other, "finish");
 }
