@@ -96,6 +96,8 @@ static void write_pool(FILE *out, struct wf_engine *engine)
 	pthread_mutex_lock(&pool->lock);
 	fprintf(out, "pool: %llu of %llu bytes, %llu used", (unsigned long long)pool->slab_bytes,
 		(unsigned long long)pool->budget_bytes, (unsigned long long)pool->used_bytes);
+	if (pool->placement.huge)
+		fprintf(out, ", %llu in huge pages", (unsigned long long)pool->huge_bytes);
 	pthread_mutex_unlock(&pool->lock);
 	if (shm_export && wf_shm_export_held(shm_export))
 		fprintf(out, ", %u chunks of it looked at by peers",

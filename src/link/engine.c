@@ -81,6 +81,29 @@ static int open_rails(struct wf_engine *engine, struct wf_error *e)
 	return 0;
 }
 
+/*
+ * Take the pool's first memory, so that what the settings want and the system has not is known at
+ * once.
+ */
+static int try_pool(struct wf_engine *engine, struct wf_error *e)
+{
+	struct wf_pool *pool = &engine->pool;
+	void *chunk;
+
+	if (!pool->placement.placed && !pool->placement.huge)
+		return 0;
+	if (!wf_pool_take(pool, 1, &chunk))
+		wf_pool_give(pool, chunk);
+	if (pool->placement.huge && !pool->huge_bytes)
+		return wf_error_set(e, -ENOMEM, "WEFT_POOL_HUGE=yes: the system has no free huge page of "
+				    "2 MiB (/proc/sys/vm/nr_hugepages sets some aside), or a worker's "
+				    "part of WEFT_POOL_BYTES is smaller");
+	if (pool->placement.refused)
+		wf_log(&engine->log, WF_LOG_WARN, "WEFT_POOL_NUMA=%s: the system places memory as it "
+		       "likes: %s", engine->options.pool_numa, wf_error_name(pool->placement.refused));
+	return 0;
+}
+
 /* Keep registrations of the program's memory, if a rail is open where they are dear. */
 static void open_cache(struct wf_engine *engine)
 {
@@ -606,6 +629,10 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 		wf_loop_close(&engine->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
+	err = wf_placement_open(&engine->pool.placement, engine->options.pool_numa,
+				engine->options.pool_huge, engine->options.sysfs, e);
+	if (err)
+		goto close;
 	/* Files that the dead have left in /dev/shm take room that a rail needs. */
 	wf_host_sweep();
 	err = wf_select_open(&engine->options, &engine->select, e);
@@ -627,16 +654,20 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 			*e = lack;
 	}
 	if (!err)
+		err = try_pool(engine, e);
+	if (!err)
 		err = watch_fds(engine, e);
-	if (err) {
-		close_rails(engine);
-		wf_engine_close(engine);
-		return err;
-	}
+	if (err)
+		goto close;
 	open_cache(engine);
 	tell_files(engine);
 	wf_directory_join(engine->directory, engine);
 	return 0;
+
+close:
+	close_rails(engine);
+	wf_engine_close(engine);
+	return err;
 }
 
 /*

@@ -12,7 +12,7 @@
 
 #define CHUNK_BYTES_MIN ((size_t)256) /* smaller chunks cost more in lists than they save */
 #define CHUNK_BYTES_MAX MIB           /* larger chunks save nothing by sharing a slab */
-#define SLAB_BYTES (2 * MIB)          /* a huge page */
+#define SLAB_BYTES WF_PLACEMENT_PAGE_BYTES
 #define LARGE_STEP (64 * KIB)         /* large slabs come in these steps */
 #define CLASS_COUNT 13                /* 256 B ... 1 MiB */
 
@@ -29,6 +29,7 @@ struct wf_slab {
 	struct wf_region region;
 	struct wf_sealed file; /* base NULL: no other process can map it */
 	struct wf_pool_guest *guest; /* owner of the memory; NULL: the pool */
+	bool huge; /* the memory has huge pages */
 	size_t chunk_bytes;
 	uint32_t chunk_count, free_count;
 	struct shown **shown; /* per chunk, if it is shown; NULL: none ever was */
@@ -137,6 +138,8 @@ static void remove_slab(struct wf_pool *pool, struct wf_slab *slab)
 {
 	forget_slab(pool, slab);
 	pool->slab_bytes -= slab->region.bytes;
+	if (slab->huge)
+		pool->huge_bytes -= slab->region.bytes;
 	if (slab->file.base)
 		pool->file_count--;
 	free_slab(slab);
@@ -164,23 +167,35 @@ static void trim(struct wf_pool *pool, size_t bytes)
 }
 
 /* Map memory for @slab: sealed, for other processes to look at, if that is wanted and to be had. */
-static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
+static int map_pages(struct wf_pool *pool, struct wf_slab *slab, size_t bytes, bool huge)
 {
+	int (*open)(struct wf_sealed *s, const char *name, size_t bytes,
+		    enum wf_sealed_writers writers) = huge ? wf_sealed_open_huge : wf_sealed_open;
 	void *base;
 
 	slab->file = (struct wf_sealed){ .fd = -1 };
 	if (pool->file_count < pool->files_max &&
-	    !wf_sealed_open(&slab->file, "weft-pool", bytes, WF_SEALED_OWNER)) {
+	    !open(&slab->file, "weft-pool", bytes, WF_SEALED_OWNER)) {
 		pool->file_count++;
-		wf_region_init(&slab->region, slab->file.base, bytes, WF_ACCESS_LOCAL);
-		slab->region.pinned_bytes = &pool->pinned_bytes;
-		return 0;
+		base = slab->file.base;
+	} else {
+		base = wf_placement_map(bytes, huge);
+		if (base == MAP_FAILED)
+			return -ENOMEM;
 	}
-	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (base == MAP_FAILED)
-		return -ENOMEM;
+	wf_placement_apply(&pool->placement, base, bytes);
 	wf_region_init(&slab->region, base, bytes, WF_ACCESS_LOCAL);
 	slab->region.pinned_bytes = &pool->pinned_bytes;
+	slab->huge = huge;
+	return 0;
+}
+
+/* Map memory as it is to be placed; in ordinary pages where no huge ones are left. */
+static int map_slab(struct wf_pool *pool, struct wf_slab *slab, size_t bytes)
+{
+	if (!pool->placement.huge || map_pages(pool, slab, bytes, true))
+		return map_pages(pool, slab, bytes, false);
+	pool->huge_bytes += bytes;
 	return 0;
 }
 
@@ -291,21 +306,23 @@ static int take_small(struct wf_pool *pool, size_t bytes, void **chunk)
 }
 
 /* Size of a slab for one chunk that is larger than those of any class. */
-static size_t large_bytes(size_t bytes)
+static size_t large_bytes(const struct wf_pool *pool, size_t bytes)
 {
-	return (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+	size_t step = pool->placement.huge ? WF_PLACEMENT_PAGE_BYTES : LARGE_STEP;
+
+	return (bytes + step - 1) / step * step;
 }
 
 bool wf_pool_fits(const struct wf_pool *pool, size_t bytes)
 {
-	if (bytes > SIZE_MAX - LARGE_STEP)
+	if (bytes > SIZE_MAX - WF_PLACEMENT_PAGE_BYTES)
 		return false;
-	return (bytes <= CHUNK_BYTES_MAX ? SLAB_BYTES : large_bytes(bytes)) <= pool->budget_bytes;
+	return (bytes <= CHUNK_BYTES_MAX ? SLAB_BYTES : large_bytes(pool, bytes)) <= pool->budget_bytes;
 }
 
 static int take_large(struct wf_pool *pool, size_t bytes, void **chunk)
 {
-	size_t slab_bytes = large_bytes(bytes);
+	size_t slab_bytes = large_bytes(pool, bytes);
 	struct wf_slab *best = NULL;
 	int err;
 
@@ -330,7 +347,7 @@ int wf_pool_take(struct wf_pool *pool, size_t bytes, void **chunk)
 {
 	int err;
 
-	if (bytes > SIZE_MAX - LARGE_STEP)
+	if (bytes > SIZE_MAX - WF_PLACEMENT_PAGE_BYTES)
 		return -ENOBUFS;
 	pthread_mutex_lock(&pool->lock);
 	err = bytes <= CHUNK_BYTES_MAX ? take_small(pool, bytes, chunk)

@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 #include "memory/arena.h"
 #include "memory/cache.h"
+#include "memory/placement.h"
 #include "memory/region.h"
 #include "util/list.h"
 #include "util/sealed.h"
@@ -51,6 +52,8 @@ struct wf_pool {
 	struct wf_slab **slabs; /* sorted by address */
 	size_t slab_count, slab_size;
 	uint64_t budget_bytes, slab_bytes, used_bytes;
+	struct wf_placement placement; /* set before the first chunk is taken */
+	uint64_t huge_bytes;    /* slabs in huge pages */
 	_Atomic uint64_t pinned_bytes; /* slabs and guests pinned for CUDA devices */
 	uint64_t wait_count;    /* how often a wait was needed */
 	struct wf_list partial[16]; /* per class: slabs with a free chunk */

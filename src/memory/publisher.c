@@ -59,8 +59,7 @@ void wf_publisher_look(struct wf_publisher *p)
 	p->how->look(p);
 }
 
-/* Prefer @node only: a node that turns out to be full is no reason to be killed. */
-static int prefer(void *base, size_t bytes, unsigned node)
+int wf_publisher_prefer(void *base, size_t bytes, unsigned node)
 {
 	unsigned long mask[WF_TOPOLOGY_NODES_MAX / (8 * sizeof(unsigned long)) + 1] = { 0 };
 
@@ -77,7 +76,7 @@ int wf_publisher_bind(const struct wf_publisher *p, struct wf_publisher_piece *m
 
 	/* With a single node all memory lies there; and not every system has the call. */
 	if (p->topology->node_count > 1)
-		err = prefer(mapped->base, mapped->bytes, (unsigned)p->place.node);
+		err = wf_publisher_prefer(mapped->base, mapped->bytes, (unsigned)p->place.node);
 	mapped->anywhere = err == -EPERM || err == -ENOSYS;
 	if (err && !mapped->anywhere) {
 		wf_publisher_unmap(mapped);

@@ -108,6 +108,12 @@ void wf_publisher_look(struct wf_publisher *p);
 int wf_publisher_bind(const struct wf_publisher *p, struct wf_publisher_piece *mapped,
 		      struct wf_publisher_piece *piece, struct wf_error *e);
 
+/*
+ * Let memory that is touched from now on lie on NUMA node @node if there is room: a full node is no
+ * reason to be killed.  -EPERM, -ENOSYS: a container may not be allowed to.
+ */
+int wf_publisher_prefer(void *base, size_t bytes, unsigned node);
+
 /* Unmap a piece that is mapped, or a file of memory; for give(). */
 void wf_publisher_unmap(struct wf_publisher_piece *piece);
 

@@ -26,6 +26,8 @@ struct wf_options {
 	char security[WF_OPTION_TEXT_BYTES];  /* WEFT_SECURITY: "" or open */
 	uint64_t rdma;            /* WEFT_RDMA, alias TF_RDMA_ENABLED: yes/no, default yes */
 	uint64_t pool_bytes;      /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
+	char pool_numa[WF_OPTION_TEXT_BYTES]; /* WEFT_POOL_NUMA: number of a NUMA node; "": any */
+	uint64_t pool_huge;       /* WEFT_POOL_HUGE: yes/no: the pool in huge pages; default no */
 	uint64_t cached_bytes;    /* WEFT_CACHED_BYTES: other memory that stays registered where that
 				   * is dear; default 256 MiB */
 	uint64_t cached_keys;     /* WEFT_CACHED_KEYS: yes/no: for peers to read, too; default no */

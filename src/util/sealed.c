@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -43,15 +44,15 @@ static int make(struct wf_sealed *s, size_t bytes, enum wf_sealed_writers writer
 	return 0;
 }
 
-int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes,
-		   enum wf_sealed_writers writers)
+static int open_by(struct wf_sealed *s, const char *name, size_t bytes,
+		   enum wf_sealed_writers writers, unsigned pages)
 {
 	struct wf_sealed fresh = { .fd = -1 };
 	int err;
 
 	if (!may_have(bytes))
 		return -EFBIG;
-	fresh.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fresh.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | pages);
 	if (fresh.fd < 0)
 		return -errno;
 	err = make(&fresh, bytes, writers);
@@ -61,6 +62,18 @@ int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes,
 	}
 	*s = fresh;
 	return 0;
+}
+
+int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes,
+		   enum wf_sealed_writers writers)
+{
+	return open_by(s, name, bytes, writers, 0);
+}
+
+int wf_sealed_open_huge(struct wf_sealed *s, const char *name, size_t bytes,
+			enum wf_sealed_writers writers)
+{
+	return open_by(s, name, bytes, writers, MFD_HUGETLB | MFD_HUGE_2MB);
 }
 
 int wf_sealed_map(struct wf_sealed *s, int fd, size_t bytes, enum wf_sealed_writers writers)
@@ -99,8 +112,12 @@ void wf_sealed_forked(struct wf_sealed *s)
 {
 	if (!s->base || s->fd < 0)
 		return;
-	/* A private map keeps the bytes, and the parent does not see what the child writes. */
-	(void)mmap(s->base, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, s->fd, 0);
+	/*
+	 * A private map keeps the bytes, and the parent does not see what the child writes.  Huge pages
+	 * for that are taken when it writes: the map itself must not fail for want of them.
+	 */
+	(void)mmap(s->base, s->bytes, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->fd, 0);
 	(void)close(s->fd);
 	s->fd = -1;
 }

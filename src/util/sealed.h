@@ -27,6 +27,10 @@ struct wf_sealed {
 int wf_sealed_open(struct wf_sealed *s, const char *name, size_t bytes,
 		   enum wf_sealed_writers writers);
 
+/* Make memory of our own in huge pages of 2 MiB.  Codes as above; -ENOMEM: there are too few. */
+int wf_sealed_open_huge(struct wf_sealed *s, const char *name, size_t bytes,
+			enum wf_sealed_writers writers);
+
 /*
  * Map another process's memory by its descriptor, which is closed in any case; for reading,
  * with WF_SEALED_ALL for writing too.  -EBADMSG: @fd is not sealed memory, or is or might

@@ -317,6 +317,32 @@ static void a_variable_that_is_no_setting_is_named_once(void **state)
 	assert_null(strstr(heard, "no setting"));
 }
 
+/* A node that opens has huge pages, and one that has none says so. */
+static void a_pool_that_can_not_be_had_is_named(void **state)
+{
+	const struct weft_node_options options = { .size = sizeof(options) };
+	struct weft_node *node;
+	int err;
+
+	(void)state;
+	setenv("WEFT_POOL_NUMA", "63", 1);
+	assert_int_equal(weft_node_open(&options, &node), -EINVAL);
+	assert_says(weft_error(), "WEFT_POOL_NUMA=63: this machine has memory on NUMA node");
+	setenv("WEFT_POOL_NUMA", "0", 1);
+	assert_int_equal(weft_node_open(&options, &node), 0);
+	assert_int_equal(weft_node_close(node), 0);
+	unsetenv("WEFT_POOL_NUMA");
+	setenv("WEFT_POOL_HUGE", "yes", 1);
+	err = weft_node_open(&options, &node);
+	if (err) {
+		assert_int_equal(err, -ENOMEM);
+		assert_says(weft_error(), "nr_hugepages");
+	} else {
+		assert_int_equal(weft_node_close(node), 0);
+	}
+	unsetenv("WEFT_POOL_HUGE");
+}
+
 static void the_log_goes_to_standard_error_where_that_is_asked_for(void **state)
 {
 	struct weft_node_options options = over_tcp();
@@ -701,6 +727,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_info_is_asked_as_a_node_would),
 		cmocka_unit_test(a_variable_that_is_no_setting_is_named_once),
+		cmocka_unit_test(a_pool_that_can_not_be_had_is_named),
 		cmocka_unit_test(the_log_goes_to_standard_error_where_that_is_asked_for),
 		cmocka_unit_test(a_binary_key_is_shown_in_digits),
 		cmocka_unit_test(a_peer_is_host_and_port),

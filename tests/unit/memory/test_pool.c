@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -599,6 +600,89 @@ static void a_limit_of_files_is_kept_and_does_not_kill(void **state)
 	wf_pool_fini(&pool);
 }
 
+static void a_node_that_is_not_there_is_no_place(void **state)
+{
+	static const char *const wrong[] = { "x", "-1", "63", "64", "0,1" };
+	struct wf_placement p = { .node = 7 };
+	struct wf_error e;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wrong); i++) {
+		assert_int_equal(wf_placement_open(&p, wrong[i], false, "", &e), -EINVAL);
+		assert_non_null(strstr(e.text, "WEFT_POOL_NUMA="));
+		assert_int_equal(p.node, 7);
+	}
+	assert_int_equal(wf_placement_open(&p, "", true, "", &e), 0);
+	assert_false(p.placed);
+	assert_true(p.huge);
+	assert_int_equal(wf_placement_open(&p, "0", false, "/nowhere", &e), 0);
+	assert_true(p.placed);
+	assert_int_equal(p.node, 0);
+}
+
+/* The kernel's own word on where a page lies, and in how long pages. */
+static bool says(const void *at, const char *what)
+{
+	FILE *maps = fopen("/proc/self/numa_maps", "re");
+	char start[32], line[1024];
+	bool found = false;
+
+	snprintf(start, sizeof(start), "%lx ", (unsigned long)at);
+	while (maps && !found && fgets(line, sizeof(line), maps))
+		found = !strncmp(line, start, strlen(start)) && strstr(line, what);
+	if (maps)
+		(void)fclose(maps);
+	return found;
+}
+
+static void memory_lies_where_it_is_to_be_placed(void **state)
+{
+	void *chunk;
+
+	(void)state;
+	if (access("/proc/self/numa_maps", R_OK)) {
+		print_message("skip: this kernel says nothing of NUMA nodes\n");
+		skip();
+	}
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	pool.placement.placed = true;
+	chunk = take(3 * MIB);
+	if (pool.placement.refused)
+		print_message("this system places memory as it likes\n");
+	else
+		assert_true(says(chunk, "prefer"));
+	wf_pool_fini(&pool);
+}
+
+/* Where huge pages were set aside; elsewhere the pages are ordinary ones. */
+static void memory_has_huge_pages_as_far_as_there_are_any(void **state)
+{
+	_Atomic uint64_t retired = 0;
+
+	for (size_t files_max = 0; files_max < 2; files_max++) {
+		char *chunk;
+
+		assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+		wf_pool_open_to_others(&pool, files_max, &retired);
+		pool.placement.huge = true;
+		chunk = take(3 * MIB);
+		memset(chunk, 1, 3 * MIB);
+		assert_int_equal(pool.slab_bytes, 4 * MIB);
+		if (pool.huge_bytes) {
+			assert_int_equal(pool.huge_bytes, 4 * MIB);
+			assert_true(says(chunk, "kernelpagesize_kB=2048"));
+		} else {
+			print_message("without huge pages, of which none is free\n");
+		}
+		assert_int_equal(wf_pool_give(&pool, chunk), 0);
+		wf_pool_shrink(&pool);
+		assert_int_equal(pool.huge_bytes, 0);
+		assert_int_equal(pool.slab_bytes, 0);
+		wf_pool_fini(&pool);
+	}
+	(void)state;
+}
+
 static void a_forked_child_writes_to_a_copy(void **state)
 {
 	_Atomic uint64_t retired = 0;
@@ -652,6 +736,9 @@ int main(void)
 			importers_find_chunks_in_as_many_slabs_as_there_are_descriptors_for),
 		cmocka_unit_test(a_file_that_might_shrink_is_not_mapped),
 		cmocka_unit_test(a_limit_of_files_is_kept_and_does_not_kill),
+		cmocka_unit_test(a_node_that_is_not_there_is_no_place),
+		cmocka_unit_test(memory_lies_where_it_is_to_be_placed),
+		cmocka_unit_test(memory_has_huge_pages_as_far_as_there_are_any),
 		cmocka_unit_test(a_forked_child_writes_to_a_copy),
 	};
 
