@@ -548,12 +548,17 @@ static void stop(struct wf_receiving *r, const struct wf_error *e)
 	}
 }
 
-static void came(struct wf_receiving *r, uint64_t bytes)
+static bool came(struct wf_receiving *r, uint64_t *bytes)
 {
 	struct wf_relay *relay = relay_of(r);
 
-	if (relay->state == PULLING && relay->rest.from + bytes > relay->filled_bytes)
-		fill(relay, relay->rest.from + bytes);
+	if (relay->state != PULLING)
+		return true;
+	*bytes += relay->rest.from;
+	if (*bytes <= relay->filled_bytes)
+		return false;
+	fill(relay, *bytes);
+	return true;
 }
 
 const struct wf_receiving_relay wf_relay_functions = {

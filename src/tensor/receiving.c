@@ -323,10 +323,10 @@ static void came(struct wf_pull *pull, uint64_t bytes)
 {
 	struct wf_receiving *r = pull->job.owner;
 
+	if (r->flags & WEFT_RELAY && !r->unexpected_queue->relay->came(r, &bytes))
+		return;
 	if (r->came)
 		r->came(r->came_arg, &r->got, bytes);
-	if (r->flags & WEFT_RELAY)
-		r->unexpected_queue->relay->came(r, bytes);
 }
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e)

@@ -31,8 +31,11 @@ struct wf_receiving_relay {
 	void (*begin)(struct wf_receiving *r);
 	/* Bring nothing more to @r, because of @e: wf_receiving_relayed() follows, maybe inside. */
 	void (*stop)(struct wf_receiving *r, const struct wf_error *e);
-	/* The first @bytes of the body are there. */
-	void (*came)(struct wf_receiving *r, uint64_t bytes);
+	/*
+	 * The first *@bytes of what @r pulls are there: make them bytes of the body.  Returns whether
+	 * more of it is there than was told before.
+	 */
+	bool (*came)(struct wf_receiving *r, uint64_t *bytes);
 };
 
 #define WF_RECEIVING_RANK 4 /* rank of a shape that needs no memory of its own */

@@ -19,6 +19,7 @@
 
 static uint8_t source[BYTES], targets[NODES][BYTES];
 static struct wf_flight receives[NODES];
+static uint64_t heard[NODES]; /* length of the beginning that a receive was told of */
 
 static struct {
 	struct wf_flight flight;
@@ -34,6 +35,7 @@ static void open_world(enum wf_world_shape shape)
 	memset(&cast, 0, sizeof(cast));
 	memset(receives, 0, sizeof(receives));
 	memset(targets, 0, sizeof(targets));
+	memset(heard, 0, sizeof(heard));
 	wf_world_fill(source, BYTES, 3);
 	wf_world_open(shape, NODES, NULL);
 }
@@ -55,6 +57,15 @@ static void begin(unsigned count, unsigned flags)
 			 0);
 }
 
+static void came(void *arg, const struct weft_tensor *t, uint64_t bytes)
+{
+	uint64_t *told = arg;
+
+	assert_true(bytes > *told && bytes <= BYTES);
+	assert_memory_equal((uint8_t *)t->data + *told, source + *told, bytes - *told);
+	*told = bytes;
+}
+
 static void receive_with(unsigned to, unsigned flags, uint64_t timeout_ns)
 {
 	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
@@ -64,6 +75,9 @@ static void receive_with(unsigned to, unsigned flags, uint64_t timeout_ns)
 
 	options.op = wf_flight_begin(&receives[to], timeout_ns);
 	options.flags = flags;
+	options.came = came;
+	options.came_arg = &heard[to];
+	heard[to] = 0;
 	assert_int_equal(weft_recv(wf_world_node(to), wf_world_peer(to, 0), STEP, "w", 1, &t,
 				   &options, &receives[to].op),
 			 0);
@@ -322,6 +336,40 @@ static void a_receive_that_is_cancelled_leaves_the_tensor_to_the_next(void **sta
 	end_world();
 }
 
+/* Find the one of nodes 1 and 2 that is read, and has passed something on. */
+static bool has_passed_some_on(void *found)
+{
+	unsigned *victim = found;
+
+	return is_midway(victim) && heard[3 - *victim];
+}
+
+static void a_receive_without_a_source_gets_the_rest_from_the_sender(void **state)
+{
+	unsigned one = 0, other;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	wf_world_connect(1, 2);
+	receive(1);
+	receive(2);
+	begin(2, 0);
+	assert_true(wf_world_run(has_passed_some_on, &one, 10 * S));
+	other = 3 - one;
+	weft_cancel(receives[one].op);
+	wf_flight_land(&receives[one], 1, 10 * S);
+	wf_flight_land(&receives[other], 1, 10 * S);
+	assert_received(other);
+	assert_int_equal(heard[other], BYTES); /* told of all, not of the rest */
+	assert_int_equal(outcome(other), WEFT_OK);
+	wf_flight_free(&receives[one], 1);
+	memset(&receives[one], 0, sizeof(receives[one]));
+	receive(one);
+	land(2);
+	assert_received(one);
+	end_world();
+}
+
 static void a_broadcast_that_is_cancelled_ends_everywhere(void **state)
 {
 	unsigned one = begin_and_stop_midway(WF_WORLD_CONNECTED);
@@ -386,6 +434,7 @@ int main(void)
 		cmocka_unit_test(a_receiver_that_dies_costs_only_itself),
 		cmocka_unit_test(a_receiver_that_stands_still_is_passed_over),
 		cmocka_unit_test(a_receive_that_is_cancelled_leaves_the_tensor_to_the_next),
+		cmocka_unit_test(a_receive_without_a_source_gets_the_rest_from_the_sender),
 		cmocka_unit_test(a_broadcast_that_is_cancelled_ends_everywhere),
 		cmocka_unit_test(bodies_with_checksums_are_passed_on),
 		cmocka_unit_test(a_node_that_closes_ends_its_relay),
