@@ -101,7 +101,7 @@ def tensor(c, key=None, step=None):
     shape = (count,) if not c.rare(0.3) and count < 2**63 else c.rng.choice(SHAPES)
     if any(not -2**63 <= n < 2**63 for n in shape):
         shape = ()
-    flags = c.usual(0, 0, 0, 1, 2, 3, 4, 128)
+    flags = c.usual(0, 0, 0, 1, 2, 3, 4, 64, 128)
     if flags & 1 and not c.rare(0.2):
         described, content = frames.no_body(), b''
     return frames.tensor(c.usual(1, 7, c.name()) if step is None else step,

@@ -20,6 +20,8 @@
 #define WORDS 5
 #define NS_PER_MS 1000000ull
 #define BIG_BYTES (8 << 20)
+#define WORD_OF_BIG 16 /* what is broadcast repeats so many bytes */
+#define NOTED_MAX 8
 #define GUARD_BYTES 4096 /* memory before and behind a window, which nobody may write */
 #define LIMIT_NS (15 * 1000 * NS_PER_MS) /* how long an operation may take */
 
@@ -32,6 +34,9 @@ struct victim {
 	char *memory;               /* the window's, between two guards */
 	size_t memory_bytes;
 	struct weft_peer *noted; /* the peer of the last note */
+	struct weft_peer *all_noted[NOTED_MAX]; /* peers of all notes, each once */
+	size_t all_noted_count;
+	struct weft_op *cast; /* a broadcast; NULL: none */
 	char word[WORDS][WORD_BYTES];
 };
 
@@ -39,6 +44,8 @@ struct command {
 	const char *name;
 	void (*run)(struct victim *v);
 };
+
+static char big[BIG_BYTES];
 
 static uint64_t now_ns(void)
 {
@@ -91,7 +98,6 @@ static void run_ping(struct victim *v)
 static void run_send(struct victim *v)
 {
 	struct weft_send_options options = { .size = sizeof(options), .op = limited() };
-	static char big[BIG_BYTES];
 	bool is_big = v->word[4][0] == '@';
 	int64_t asked = is_big ? strtoll(v->word[4] + 1, NULL, 10) : (int64_t)strlen(v->word[4]);
 	int64_t count = asked < BIG_BYTES ? asked : BIG_BYTES;
@@ -249,6 +255,17 @@ static void run_sound(struct victim *v)
 	       v->window ? (unsigned long long)weft_window_puts(v->window) : 0);
 }
 
+/* Keep the peer of a note for `cast`. */
+static void keep_noted(struct victim *v, struct weft_peer *peer)
+{
+	v->noted = peer;
+	for (size_t i = 0; i < v->all_noted_count; i++)
+		if (v->all_noted[i] == peer)
+			return;
+	if (v->all_noted_count < NOTED_MAX)
+		v->all_noted[v->all_noted_count++] = peer;
+}
+
 /* note: take the next note of the window. */
 static void run_note(struct victim *v)
 {
@@ -263,7 +280,7 @@ static void run_note(struct victim *v)
 	weft_wait(op, WEFT_FOREVER);
 	note = weft_op_note(op);
 	if (note)
-		v->noted = weft_op_peer(op);
+		keep_noted(v, weft_op_peer(op));
 	tell("note", op, note ? note->bytes : NULL, note ? (int)note->count : 0);
 	weft_op_free(op);
 }
@@ -318,6 +335,89 @@ static void run_get(struct victim *v)
 		weft_op_free(op);
 	}
 	weft_remote_close(remote);
+}
+
+/* uncast: end the broadcast; what it says is the status of each peer. */
+static void run_uncast(struct victim *v)
+{
+	enum weft_status status;
+
+	if (!v->cast) {
+		printf("uncast FAILED \"\" there is none\n");
+		return;
+	}
+	weft_cancel(v->cast);
+	weft_wait(v->cast, WEFT_FOREVER);
+	printf("uncast OK \"");
+	for (size_t i = 0; !weft_broadcast_outcome(v->cast, i, &status, NULL); i++)
+		printf("%s%s", i ? " " : "", weft_status_name(status));
+	printf("\"\n");
+	weft_op_free(v->cast);
+	v->cast = NULL;
+}
+
+/* cast STEP KEY ADDRESS: begin to broadcast to the peers of all notes, and to one more. */
+static void run_cast(struct victim *v)
+{
+	struct weft_broadcast_options options = { .size = sizeof(options), .op = limited() };
+	struct weft_peer *peers[NOTED_MAX + 1];
+	size_t count = v->all_noted_count;
+	int64_t bytes = BIG_BYTES;
+	struct weft_tensor tensor = { .data = big,
+				      .ndim = 1,
+				      .shape = &bytes,
+				      .device = { WEFT_CPU, 0 },
+				      .dtype = { WEFT_UINT, 8, 1 } };
+
+	memcpy(peers, v->all_noted, sizeof(v->all_noted));
+	for (size_t i = 0; i < BIG_BYTES; i++)
+		big[i] = (char)('a' + i % WORD_OF_BIG);
+	if (v->cast || weft_peer_open(v->node, v->word[3], &peers[count]) ||
+	    weft_broadcast(peers, count + 1, strtoull(v->word[1], NULL, 10), v->word[2],
+			   strlen(v->word[2]), &tensor, &options, &v->cast))
+		failed("cast");
+	else
+		printf("cast OK \"\"\n");
+}
+
+/* How many bytes of a tensor repeat its first ones. */
+static size_t count_repeated(const struct weft_tensor *t)
+{
+	const char *data = t ? t->data : NULL;
+	size_t bytes = data ? (size_t)t->shape[0] : 0;
+
+	return bytes > WORD_OF_BIG && !memcmp(data, data + WORD_OF_BIG, bytes - WORD_OF_BIG) ? bytes
+											   : 0;
+}
+
+/*
+ * follow ADDRESS STEP KEY: receive of a broadcast, and relay; an address "-" is the peer of the last
+ * note.  What it says is the first bytes, and how many repeat them.
+ */
+static void run_follow(struct victim *v)
+{
+	struct weft_recv_options options = { .size = sizeof(options), .op = limited() };
+	const struct weft_tensor *t;
+	struct weft_peer *peer = v->noted;
+	char text[WORD_OF_BIG + 32] = "";
+	size_t repeated;
+	struct weft_op *op;
+
+	options.flags = WEFT_RELAY;
+	if ((strcmp(v->word[1], "-") && weft_peer_open(v->node, v->word[1], &peer)) || !peer ||
+	    weft_recv(v->node, peer, strtoull(v->word[2], NULL, 10), v->word[3],
+		      strlen(v->word[3]), NULL, &options, &op)) {
+		failed("follow");
+		return;
+	}
+	weft_wait(op, WEFT_FOREVER);
+	t = weft_op_tensor(op, NULL);
+	repeated = count_repeated(t);
+	if (repeated)
+		snprintf(text, sizeof(text), "%.*s %zu", WORD_OF_BIG, (const char *)t->data,
+			 repeated);
+	tell("follow", op, text, (int)strlen(text));
+	weft_op_free(op);
 }
 
 static bool input_ended(uint64_t wait_ns)
@@ -380,7 +480,8 @@ static const struct command commands[] = {
 	{ "dump", run_dump },     { "await", run_await }, { "forget", run_forget },
 	{ "window", run_window }, { "shut", run_shut },   { "look", run_look },
 	{ "sound", run_sound },   { "note", run_note },   { "put", run_put },
-	{ "get", run_get },
+	{ "get", run_get },       { "cast", run_cast },   { "uncast", run_uncast },
+	{ "follow", run_follow },
 };
 
 static void obey(struct victim *v, const char *line)
@@ -419,6 +520,7 @@ int main(int argc, char **argv)
 	}
 	weft_op_free(v.expected);
 	forget_awaited(&v);
+	weft_op_free(v.cast);
 	weft_window_close(v.window);
 	weft_node_close(v.node);
 	free(v.memory);
