@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/describe.h"
 #include "core/last.h"
+#include "core/memory.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/peer.h"
@@ -19,6 +20,7 @@
 #include "rpc/reply.h"
 #include "tensor/shape.h"
 
+#define OVER "the broadcast has ended, or is about to"
 #define CHAIN_MAX 64 /* receivers of a chain that double its time: a piece is a 64th of the body */
 
 /* One peer, and its place in a chain once it has joined. */
@@ -277,7 +279,11 @@ static void free_member(struct member *m)
 /* Free @m, whose send was not submitted. */
 static void drop_member(struct member *m)
 {
-	wf_op_drop(m->send);
+	struct weft_op *send = m->send;
+
+	if (send->send.sending.chunk) /* shared memory, of which an end of the send would let go */
+		(void)wf_memory_give(send->owner, send->send.sending.chunk);
+	wf_op_drop(send);
 	m->send = NULL;
 	free_member(m);
 }
@@ -309,12 +315,18 @@ static int new_member(struct wf_broadcast *all, struct weft_peer *peer, struct m
 	return 0;
 }
 
-/* Put @m into the list.  -EALREADY: all others have ended.  -ENOMEM.  Under the lock. */
+/* Have all members of @all ended, or are they to?  Under the lock. */
+static bool is_over(const struct wf_broadcast *all)
+{
+	return !all->running || atomic_load(&all->op->cancel_asked);
+}
+
+/* Put @m into the list.  -EALREADY: no more may enter.  -ENOMEM.  Under the lock. */
 static int enter(struct wf_broadcast *all, struct member *m)
 {
 	struct member **more;
 
-	if (!all->running)
+	if (is_over(all))
 		return -EALREADY;
 	more = realloc(all->members, (all->count + 1) * sizeof(*more));
 	if (!more)
@@ -518,23 +530,29 @@ int wf_broadcast_add(struct weft_op *op, struct weft_peer *peer)
 	struct wf_broadcast *all = op->broadcast.all;
 	struct weft_node *node = op->owner;
 	struct member *m;
+	bool over;
 	int err;
 
 	if (peer->owner != node)
 		return wf_last_set(-EINVAL, "the peer belongs to another node");
+	/* Shared memory may be gone with the last member. */
+	pthread_mutex_lock(&node->lock);
+	over = is_over(all);
+	pthread_mutex_unlock(&node->lock);
+	if (over)
+		return wf_last_set(-EALREADY, OVER);
 	err = new_member(all, peer, &m);
 	if (err)
 		return err;
 	pthread_mutex_lock(&node->lock);
-	err = atomic_load(&op->cancel_asked) ? -EALREADY : enter(all, m);
+	err = enter(all, m);
 	pthread_mutex_unlock(&node->lock);
 	if (!err) {
 		wf_op_submit(m->send, m->send->made_ns);
 		return 0;
 	}
 	drop_member(m);
-	return wf_last_set(err, err == -EALREADY ? "the broadcast has ended, or is about to"
-						 : "no memory for a peer of a broadcast");
+	return wf_last_set(err, err == -EALREADY ? OVER : "no memory for a peer of a broadcast");
 }
 
 struct weft_op *wf_broadcast_send_to(const struct weft_op *op, size_t index)

@@ -41,11 +41,11 @@ static void open_world(enum wf_world_shape shape)
 }
 
 /* Broadcast to nodes 1 to @count. */
-static void begin(unsigned count, unsigned flags)
+static void begin_with(const void *data, unsigned count, unsigned send_flags, unsigned flags)
 {
 	struct weft_broadcast_options options = WEFT_BROADCAST_OPTIONS_INIT;
 	int64_t shape = BYTES;
-	struct weft_tensor t = { .data = source, .device = { WEFT_CPU, 0 }, .ndim = 1,
+	struct weft_tensor t = { .data = (void *)(uintptr_t)data, .device = { WEFT_CPU, 0 }, .ndim = 1,
 				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
 	struct weft_peer *peers[NODES];
 
@@ -53,8 +53,14 @@ static void begin(unsigned count, unsigned flags)
 		peers[i] = wf_world_peer(0, i + 1);
 	options.op = wf_flight_begin(&cast.flight, 30 * S);
 	options.op.flags = flags;
+	options.flags = send_flags;
 	assert_int_equal(weft_broadcast(peers, count, STEP, "w", 1, &t, &options, &cast.flight.op),
 			 0);
+}
+
+static void begin(unsigned count, unsigned flags)
+{
+	begin_with(source, count, 0, flags);
 }
 
 static void came(void *arg, const struct weft_tensor *t, uint64_t bytes)
@@ -245,6 +251,23 @@ static void a_peer_that_is_added_is_one_of_them(void **state)
 	end_world();
 }
 
+static void a_peer_that_comes_after_the_end_of_shared_memory_is_too_late(void **state)
+{
+	void *memory;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	assert_int_equal(weft_alloc(wf_world_node(0), BYTES, &memory), 0);
+	memcpy(memory, source, BYTES);
+	receive(1);
+	begin_with(memory, 1, WEFT_SHARE, 0);
+	weft_free(wf_world_node(0), memory);
+	land(1);
+	assert_received(1);
+	assert_int_equal(weft_broadcast_add(cast.flight.op, wf_world_peer(0, 2)), -EALREADY);
+	end_world(); /* nothing of the pool is used */
+}
+
 /* Find a receiver that is read, and has not all itself. */
 static bool is_midway(void *found)
 {
@@ -431,6 +454,7 @@ int main(void)
 		cmocka_unit_test(receivers_on_the_host_of_the_sender_read_its_memory),
 		cmocka_unit_test(a_late_receiver_gets_all),
 		cmocka_unit_test(a_peer_that_is_added_is_one_of_them),
+		cmocka_unit_test(a_peer_that_comes_after_the_end_of_shared_memory_is_too_late),
 		cmocka_unit_test(a_receiver_that_dies_costs_only_itself),
 		cmocka_unit_test(a_receiver_that_stands_still_is_passed_over),
 		cmocka_unit_test(a_receive_that_is_cancelled_leaves_the_tensor_to_the_next),
