@@ -122,11 +122,17 @@ static uint64_t missing_bytes(const struct weft_op *op)
 	return r->state == WF_RECEIVING_MEMORY ? r->got_bytes : 0;
 }
 
+/* Has @op all bytes, and serves another receiver? */
+static bool serves(const struct weft_op *op)
+{
+	return relay_of(op) && op->recv.receiving.state == WF_RECEIVING_ENDED;
+}
+
 static void starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e)
 {
 	if (op->recv.parts)
 		wf_recv_any_starve(op, worker, e);
-	else if (op->worker == worker && missing_bytes(op))
+	else if (op->worker == worker && (missing_bytes(op) || serves(op)))
 		wf_op_stop(op, e);
 }
 

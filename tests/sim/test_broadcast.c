@@ -436,6 +436,37 @@ static void a_node_that_closes_ends_its_relay(void **state)
 	end_world();
 }
 
+/* Find a receiver that has all, and has not ended. */
+static bool serves(void *found)
+{
+	unsigned *server = found;
+
+	for (unsigned i = 1; i < NODES; i++)
+		if (!receives[i].outcomes && !memcmp(targets[i], source, BYTES) &&
+		    wf_fake_is_open(targets[i], BYTES))
+			*server = i;
+	return *server;
+}
+
+static void a_node_that_closes_ends_a_receive_that_serves_another(void **state)
+{
+	unsigned one = 0;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	for (unsigned i = 1; i < NODES; i++)
+		receive(i);
+	begin(NODES - 1, 0);
+	assert_true(wf_world_run(serves, &one, 10 * S));
+	wf_world_pass(MS);
+	assert_int_equal(receives[one].outcomes, 0);
+	wf_world_leave(one);
+	assert_int_equal(receives[one].outcomes, 1);
+	assert_int_equal(receives[one].status, WEFT_OK);
+	land(NODES - 1);
+	end_world();
+}
+
 static void a_sender_that_closes_ends_its_broadcast(void **state)
 {
 	(void)state;
@@ -462,6 +493,7 @@ int main(void)
 		cmocka_unit_test(a_broadcast_that_is_cancelled_ends_everywhere),
 		cmocka_unit_test(bodies_with_checksums_are_passed_on),
 		cmocka_unit_test(a_node_that_closes_ends_its_relay),
+		cmocka_unit_test(a_node_that_closes_ends_a_receive_that_serves_another),
 		cmocka_unit_test(a_sender_that_closes_ends_its_broadcast),
 	};
 
