@@ -35,8 +35,9 @@ struct weft_broadcast_options {
  * A receiver with WEFT_RELAY asks the sender from whom to take a long body, and shows its
  * destination, to read, to one other; its address must be one that others can dial.  It reads the
  * sender's memory itself if it is on the sender's host, if it is the first, or if another fails or
- * serves nothing for WEFT_LOST.  Its receive may end a little after its last byte, when it has served
- * the one behind it: at most for as long again as it took, or half a second if that is more.
+ * serves nothing for WEFT_LOST, and a quarter of that more for each receiver between.  Its receive
+ * may end a little after its last byte, when it has served the one behind it: at most for as long
+ * again as it took, or half a second if that is more.
  */
 WEFT_API int weft_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step,
 			    const void *key, size_t key_bytes, const struct weft_tensor *tensor,

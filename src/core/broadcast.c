@@ -28,11 +28,14 @@ struct member {
 	struct wf_broadcast *all;
 	struct weft_op *send;
 	struct member *source; /* member that is read; NULL: the sender, or nobody yet */
-	uint64_t offer;        /* the offer to the receiver, once joined */
-	uint8_t *window;       /* descriptor of what the receiver shows; NULL: not joined */
-	char *address;         /* of the receiver, where the program gave none */
+	struct member *reader; /* member that reads this one, until that has all; NULL: none */
+	bool joined;
 	bool is_useless;       /* another could not read it */
 	bool ended;
+	/* description that the receiver gave of itself: */
+	uint64_t offer;
+	uint8_t window[WF_ACCESS_DESCRIPTOR_BYTES];
+	char address[WF_SOCKET_ADDRESS_BYTES];
 };
 
 struct wf_broadcast {
@@ -67,7 +70,17 @@ static size_t readers_of(const struct wf_broadcast *all)
 
 static bool is_joined(const struct member *m)
 {
-	return m->window && !m->ended;
+	return m->joined && !m->ended;
+}
+
+/* Let @m read @source from now on; NULL: the sender, or nobody. */
+static void set_source(struct member *m, struct member *source)
+{
+	if (m->source && m->source->reader == m)
+		m->source->reader = NULL;
+	m->source = source;
+	if (source)
+		source->reader = m;
 }
 
 /* Does @m read @source, maybe through others? */
@@ -76,14 +89,6 @@ static bool reads(const struct member *m, const struct member *source)
 	while (m && m != source)
 		m = m->source;
 	return m;
-}
-
-static bool is_read(const struct wf_broadcast *all, const struct member *source)
-{
-	for (size_t i = 0; i < all->count; i++)
-		if (is_joined(all->members[i]) && all->members[i]->source == source)
-			return true;
-	return false;
 }
 
 /* Choose whom @m reads; NULL: the sender. */
@@ -99,8 +104,8 @@ static struct member *choose(const struct wf_broadcast *all, const struct member
 	for (size_t i = 0; i < all->count; i++) {
 		struct member *source = all->members[i];
 
-		if (is_joined(source) && !source->is_useless && !reads(source, m) &&
-		    !is_read(all, source))
+		if (is_joined(source) && !source->is_useless && !source->reader &&
+		    !reads(source, m))
 			return source;
 	}
 	return NULL;
@@ -111,7 +116,7 @@ static bool is_offered(const struct member *m, const struct weft_peer *peer, uin
 {
 	if (m->send->peer != peer)
 		return false;
-	return m->window ? m->offer == id
+	return m->joined ? m->offer == id
 			 : !m->ended && m->send->send.sending.outgoing.offer.id == id;
 }
 
@@ -131,27 +136,32 @@ static struct member *find(const struct weft_node *node, const struct weft_peer 
 	return NULL;
 }
 
-/* Keep what @m says of itself.  -ENOMEM. */
-static int note(struct member *m, const Weft__Broadcast__Receiver *said)
+/* Keep what @m says of itself. */
+static void note(struct member *m, const Weft__Broadcast__Receiver *said)
 {
 	if (said->failed && m->source)
 		m->source->is_useless = true;
-	m->source = NULL;
-	if (m->window)
-		return 0;
-	m->address = strdup(said->address);
-	m->window = malloc(said->window.len + 1);
-	if (!m->address || !m->window)
-		return -ENOMEM;
-	memcpy(m->window, said->window.data, said->window.len);
+	set_source(m, NULL);
+	if (m->joined)
+		return;
+	m->joined = true;
 	m->offer = said->offer;
-	return 0;
+	memcpy(m->window, said->window.data, sizeof(m->window));
+	strcpy(m->address, said->address);
+}
+
+/* Can @said be of a receiver? */
+static bool is_sound(const Weft__Broadcast__Receiver *said)
+{
+	return said->window.len == WF_ACCESS_DESCRIPTOR_BYTES &&
+	       strlen(said->address) < WF_SOCKET_ADDRESS_BYTES;
 }
 
 /* The source of a member, copied while the lock is held. */
 struct named {
 	char address[WF_SOCKET_ADDRESS_BYTES];
 	uint8_t window[WF_ACCESS_DESCRIPTOR_BYTES];
+	uint32_t depth;
 };
 
 static void name(const struct member *source, struct named *named)
@@ -161,6 +171,8 @@ static void name(const struct member *source, struct named *named)
 	snprintf(named->address, sizeof(named->address), "%s",
 		 given[0] ? given : source->address);
 	memcpy(named->window, source->window, sizeof(named->window));
+	for (; source; source = source->source)
+		named->depth++;
 }
 
 static void handle_join(Weft__Broadcast__Broadcast_Service *service,
@@ -177,9 +189,11 @@ static void handle_join(Weft__Broadcast__Broadcast_Service *service,
 
 	(void)service;
 	pthread_mutex_lock(&node->lock);
-	m = peer && said->window.len == sizeof(named.window) ? find(node, peer, said->offer) : NULL;
-	if (m && !m->ended && !note(m, said))
-		m->source = choose(m->all, m);
+	m = peer && is_sound(said) ? find(node, peer, said->offer) : NULL;
+	if (m && !m->ended) {
+		note(m, said);
+		set_source(m, choose(m->all, m));
+	}
 	if (m && m->source)
 		name(m->source, &named);
 	pthread_mutex_unlock(&node->lock);
@@ -191,6 +205,7 @@ static void handle_join(Weft__Broadcast__Broadcast_Service *service,
 	if (named.address[0]) {
 		reply.window.data = named.window;
 		reply.window.len = sizeof(named.window);
+		reply.depth = named.depth;
 	}
 	closure(&reply, call);
 }
@@ -208,7 +223,7 @@ static void handle_leave(Weft__Broadcast__Broadcast_Service *service,
 	(void)service;
 	pthread_mutex_lock(&worker->node->lock);
 	m = peer ? find(worker->node, peer, said->offer) : NULL;
-	reply.any = m && is_read(m->all, m);
+	reply.any = m && m->reader;
 	pthread_mutex_unlock(&worker->node->lock);
 	if (m)
 		closure(&reply, call);
@@ -247,8 +262,10 @@ static void leave(struct wf_broadcast *all, struct member *m)
 	bool last;
 
 	pthread_mutex_lock(&node->lock);
-	if (m)
+	if (m) {
 		m->ended = true;
+		set_source(m, NULL);
+	}
 	last = !--all->running;
 	if (last)
 		wf_list_remove(&all->node);
@@ -271,8 +288,6 @@ static void free_member(struct member *m)
 {
 	if (m->send)
 		wf_op_free(m->send);
-	free(m->window);
-	free(m->address);
 	free(m);
 }
 

@@ -19,6 +19,7 @@
 #define PIECES 64         /* pieces of a body: a chain of 8 takes an eighth longer than one receiver */
 #define PIECE_MIN ((uint64_t)256 * 1024)
 #define PIECE_MAX ((uint64_t)4 * 1024 * 1024)
+#define DEPTH_MAX 16      /* receivers ahead for which one waits longer */
 #define JOINS_MAX 3       /* sources that may fail before the sender itself is read */
 #define SERVING_MIN_NS (500 * WF_NS_PER_MS) /* least time for the one behind, who may have to dial */
 
@@ -43,6 +44,7 @@ struct wf_relay {
 	uint64_t asked_bytes, filled_bytes; /* from the beginning of the body on */
 	struct wf_pull_block rest;  /* the part to pull from the sender */
 	unsigned joins;
+	uint32_t depth;             /* receivers between the sender and this one */
 	bool failed;                /* the source serves no more */
 	bool stopped;               /* because of @why */
 	struct wf_error why;        /* also of the whole, once the receiving has ended */
@@ -224,15 +226,26 @@ static void go_on(struct wf_relay *relay)
 
 static void late(struct wf_timer *timer);
 
-/* Returns another number once a piece has come further. */
+/* Returns how many bytes have come from the source, or before. */
 static uint64_t progress_of(const struct wf_relay *relay)
 {
 	uint64_t sum = relay->filled_bytes;
 
 	for (unsigned i = 0; i < DEPTH; i++)
-		if (relay->pieces[i].op)
-			sum += wf_remote_progress(&relay->pieces[i].op->rma.get);
+		if (relay->pieces[i].op && relay->pieces[i].op->rma.get.pull)
+			sum += relay->pieces[i].op->rma.get.pull->got_bytes;
 	return sum;
+}
+
+/*
+ * Returns how long the source may serve nothing: the longer the further from the sender, so that of
+ * all who wait behind one that fails, the first goes round it and the others need not.
+ */
+static uint64_t patience_ns(const struct wf_relay *relay)
+{
+	uint64_t lost_ns = engine_of(relay)->options.lost_ns;
+
+	return lost_ns + WF_MIN(relay->depth, DEPTH_MAX) * (lost_ns / 4);
 }
 
 static void watch(struct wf_relay *relay)
@@ -240,11 +253,10 @@ static void watch(struct wf_relay *relay)
 	struct wf_engine *engine = engine_of(relay);
 
 	relay->progress = progress_of(relay);
-	wf_loop_timer(&engine->loop, &relay->timer,
-		      engine->loop.now_ns + engine->options.lost_ns, late);
+	wf_loop_timer(&engine->loop, &relay->timer, engine->loop.now_ns + patience_ns(relay), late);
 }
 
-/* Give the source up if it has served nothing for as long as a peer may be silent. */
+/* Give the source up if it has served nothing in its time. */
 static void late(struct wf_timer *timer)
 {
 	struct wf_relay *relay = WF_CONTAINER(timer, struct wf_relay, timer);
@@ -393,6 +405,7 @@ static void joined(struct wf_relay *relay)
 		join_or_pull(relay);
 	} else {
 		relay->state = FETCHING;
+		relay->depth = named->depth;
 		relay->asked_bytes = relay->filled_bytes;
 		for (unsigned i = 0; i < DEPTH; i++)
 			relay->pieces[i] = (struct piece){ .relay = relay };
