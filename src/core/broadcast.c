@@ -175,15 +175,22 @@ static void name(const struct member *source, struct named *named)
 		named->depth++;
 }
 
+/* Returns the peer that made @call, to *@node.  NULL: no memory. */
+static const struct weft_peer *caller(const struct wf_server_call *call, struct weft_node **node)
+{
+	struct wf_worker *worker = wf_worker_of(call);
+
+	*node = worker->node;
+	return wf_peer_of(worker, call->link);
+}
+
 static void handle_join(Weft__Broadcast__Broadcast_Service *service,
 			const Weft__Broadcast__Receiver *said,
 			Weft__Broadcast__Source_Closure closure, void *call)
 {
 	Weft__Broadcast__Source reply = WEFT__BROADCAST__SOURCE__INIT;
-	const struct wf_server_call *served = call;
-	struct wf_worker *worker = wf_worker_of(served);
-	const struct weft_peer *peer = wf_peer_of(worker, served->link);
-	struct weft_node *node = worker->node;
+	struct weft_node *node;
+	const struct weft_peer *peer = caller(call, &node);
 	struct named named = { 0 };
 	struct member *m;
 
@@ -215,16 +222,15 @@ static void handle_leave(Weft__Broadcast__Broadcast_Service *service,
 			 Weft__Broadcast__Readers_Closure closure, void *call)
 {
 	Weft__Broadcast__Readers reply = WEFT__BROADCAST__READERS__INIT;
-	const struct wf_server_call *served = call;
-	struct wf_worker *worker = wf_worker_of(served);
-	const struct weft_peer *peer = wf_peer_of(worker, served->link);
+	struct weft_node *node;
+	const struct weft_peer *peer = caller(call, &node);
 	const struct member *m;
 
 	(void)service;
-	pthread_mutex_lock(&worker->node->lock);
-	m = peer ? find(worker->node, peer, said->offer) : NULL;
+	pthread_mutex_lock(&node->lock);
+	m = peer ? find(node, peer, said->offer) : NULL;
 	reply.any = m && m->reader;
-	pthread_mutex_unlock(&worker->node->lock);
+	pthread_mutex_unlock(&node->lock);
 	if (m)
 		closure(&reply, call);
 	else
