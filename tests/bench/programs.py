@@ -206,6 +206,9 @@ class Programs:
         return self.ours("window", "-p", provider, "-e", what, "-s", size_text(count),
                          "-w", str(blocks))
 
+    def small(self, how, provider):
+        return self.ours("small", "-p", provider, "-e", how)
+
     def beside(self, what, provider):
         return self.placed_freely().ours("beside", "-p", provider, "-e", what,
                                          seconds=2 * self.seconds)

@@ -279,6 +279,15 @@ def broadcasts():
               lambda p: time(p, 8), lambda p: time(p, 1), 1 / 1.5, more_is_better=False)
 
 
+def waiting():
+    for provider in ("tcp", "shm"):
+        yield Row("19", "8 B there and back, threaded", provider, 8, "us", "manual",
+                  lambda p, provider=provider: p50(p.small("threaded", provider)),
+                  lambda p, provider=provider: p50(p.small("manual", provider)), .87, False)
+    yield Row("20", "messages into a receive that stays", "tcp", 8, "1/s", "ZeroMQ",
+              lambda p: count(p.small("stays", "tcp")), lambda p: count(p.zmq(8)), 1)
+
+
 def packing():
     def ours(p, env):
         return p50(p.weft("--sizes", "8", provider="tcp", env=env))
@@ -320,6 +329,7 @@ def bars():
     yield from crowd()
     yield from windows()
     yield from broadcasts()
+    yield from waiting()
     yield from rails(16)
 
 
