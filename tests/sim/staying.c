@@ -70,7 +70,7 @@ struct wf_staying_send *wf_staying_sends(unsigned *count)
 }
 
 /* Keys of channels. */
-static const char *const keys[] = { "stays", "stays here", "", "a key that is longer than most" };
+static const char *const keys[WF_STAYING_KEYS] = { "stays", "stays here", "", "a key that is longer than most" };
 
 static unsigned key_of(const struct wf_staying_send *s)
 {
@@ -394,16 +394,22 @@ static bool was_there(const struct wf_staying_receive *r, const struct weft_op *
 	return !strcmp(path.way, "none") || (r->allocs && !strcmp(path.way, "eager"));
 }
 
-/* A tensor that was there when it was claimed is told before those that its sender has sent later. */
+/*
+ * A tensor that was there when it was claimed is told before those that its sender has sent later;
+ * with priorities, before those of its key.
+ */
 static void check_order(struct wf_staying_receive *r, const struct wf_staying_send *s,
 			const struct weft_op *op)
 {
-	unsigned number = (unsigned)(s - sends) + 1, *last = &r->last_of[s->node];
+	unsigned number = (unsigned)(s - sends) + 1, *last = r->last_of[s->node], latest = 0;
 
-	if (number < *last && was_there(r, op) && !may_be_lost(s) &&
+	for (unsigned key = 0; key < WF_STAYING_KEYS; key++)
+		if (key == key_of(s) || !wf_world_prefers())
+			latest = WF_MAX(latest, last[key]);
+	if (number < latest && was_there(r, op) && !may_be_lost(s) &&
 	    !may_have_given_back(r->channel))
 		wrong_send(s, "was overtaken");
-	*last = WF_MAX(*last, number);
+	last[key_of(s)] = WF_MAX(last[key_of(s)], number);
 }
 
 /* Has the guest @g waited since before @s was sent, for a tensor of its key? */

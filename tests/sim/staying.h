@@ -19,6 +19,8 @@
 
 struct wf_checker_config;
 
+#define WF_STAYING_KEYS 4 /* keys of the tensors of one channel, at most */
+
 struct wf_staying_channel {
 	/* the plan */
 	uint64_t step;
@@ -64,7 +66,8 @@ struct wf_staying_receive {
 	bool hit_deadline, cancelled;
 	unsigned held;         /* handles of tensors */
 	unsigned failed;       /* tensors that were told, and had failed */
-	unsigned last_of[WF_WORLD_NODES_MAX]; /* the last send of each node that was told, plus 1 */
+	/* the last send of each node and key that was told, plus 1 */
+	unsigned last_of[WF_WORLD_NODES_MAX][WF_STAYING_KEYS];
 };
 
 struct wf_staying_send {

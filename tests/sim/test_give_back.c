@@ -266,6 +266,26 @@ static void a_dead_tensor_is_matched_as_a_live_one(void **state)
 	}
 }
 
+static void a_receive_that_fails_was_executed_only_if_a_tensor_came(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	receive(&f[0], target, BIG, 0, 5 * MS);
+	wf_flight_land(f, 1, S);
+	assert_int_equal(f[0].status, WEFT_DEADLINE_EXCEEDED);
+	assert_int_equal(weft_op_executed(f[0].op), WEFT_EXECUTED_NO);
+	wf_flight_free(f, 1);
+	receive(&f[0], target, BIG, WEFT_DROP, LIMIT);
+	wf_flight_send(&f[1], 0, 1, STEP, sources[0], BIG, 0);
+	wf_flight_land(f, 2, S);
+	assert_int_equal(f[0].status, WEFT_DEADLINE_EXCEEDED);
+	assert_int_equal(weft_op_executed(f[0].op), WEFT_EXECUTED_MAYBE);
+	wf_flight_free(f, 2);
+	wf_world_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +296,7 @@ int main(void)
 		cmocka_unit_test(a_tensor_that_waited_for_memory_waits_for_the_next_receive),
 		cmocka_unit_test(a_tensor_that_was_given_back_ends_as_any_other),
 		cmocka_unit_test(a_dead_tensor_is_matched_as_a_live_one),
+		cmocka_unit_test(a_receive_that_fails_was_executed_only_if_a_tensor_came),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -842,6 +842,11 @@ void wf_world_prefer(uint32_t (*draw)(void))
 	draw_priority = draw;
 }
 
+bool wf_world_prefers(void)
+{
+	return draw_priority;
+}
+
 struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns)
 {
 	*f = (struct wf_flight){ .started_ns = wf_clock_now() };

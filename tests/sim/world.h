@@ -219,6 +219,7 @@ struct wf_flight {
  * Forgotten when the world closes.
  */
 void wf_world_prefer(uint32_t (*draw)(void));
+bool wf_world_prefers(void); /* Is @draw asked? */
 
 /* Options that keep @f up to date, for an operation that the test starts itself. */
 struct weft_op_options wf_flight_begin(struct wf_flight *f, uint64_t timeout_ns);
