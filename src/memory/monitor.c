@@ -21,6 +21,7 @@
  * EXACT_ADDRESS is not used: it came with Linux 5.18, and a kernel that has it does not move pinned
  * pages away from the parent at a fork, as kernels before 5.12 did.
  */
+#define LOOKS 3 /* at the list of mappings, which may lack one while another thread maps memory */
 #define FEATURES                                                                           \
 	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMOVE | \
 	 UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EXACT_ADDRESS)
@@ -269,6 +270,7 @@ static bool is_plain(uintptr_t from, uintptr_t to)
 int wf_monitor_watch(struct wf_monitor_watch *watch, const void *at, size_t bytes)
 {
 	uintptr_t mask = page_bytes() - 1;
+	bool plain = false;
 	int err;
 
 	*watch = (struct wf_monitor_watch){
@@ -276,7 +278,9 @@ int wf_monitor_watch(struct wf_monitor_watch *watch, const void *at, size_t byte
 		.to = ((uintptr_t)at + bytes + mask) & ~mask,
 	};
 	wf_list_init(&watch->node);
-	if (!bytes || !is_plain(watch->from, watch->to))
+	for (int i = 0; i < LOOKS && !plain; i++)
+		plain = bytes && is_plain(watch->from, watch->to);
+	if (!plain)
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&lock);
 	/* Listed first, so that the first change is marked. */
