@@ -244,11 +244,13 @@ static void finish(struct wf_loop_task *task)
 	struct wf_broadcast *all = WF_CONTAINER(task, struct wf_broadcast, end_task);
 	const struct weft_op *first = NULL;
 	struct wf_error why = { 0 }, e;
+	enum weft_executed executed = WEFT_EXECUTED_NO;
 	size_t failed = 0;
 
 	for (size_t i = 0; i < all->count; i++) {
 		const struct weft_op *send = all->members[i]->send;
 
+		executed = WF_MAX(executed, send->executed);
 		if (!send->error.code)
 			continue;
 		if (!failed++)
@@ -258,7 +260,7 @@ static void finish(struct wf_loop_task *task)
 		wf_error_set(&e, first->error.code, "%zu of %zu peers did not get it; the first, %s: %s",
 			     failed, all->count, wf_peer_name(first->peer),
 			     wf_reason_get(&first->error, &why)->text);
-	wf_op_finish(all->op, first ? &e : NULL, WEFT_EXECUTED_MAYBE);
+	wf_op_finish(all->op, first ? &e : NULL, WF_MIN(executed, WEFT_EXECUTED_MAYBE));
 }
 
 /* One less is running: @m, or, if that is NULL, the beginning. */

@@ -43,7 +43,7 @@ void wf_recv_done(struct wf_receiving *r, const struct wf_error *e)
 
 	op->recv.from = wf_recv_got(r, op->worker, e);
 	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
-	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);
+	wf_op_finish(op, e, wf_recv_executed(r));
 }
 
 static struct wf_relay *relay_of(const struct weft_op *op)

@@ -28,6 +28,12 @@ struct wf_op_recv {
 	struct wf_receiving receiving; /* the last; an attachment's refers to its set */
 };
 
+/* Returns whether the sender may have noticed @r, which has failed: not before a tensor has come. */
+static inline enum weft_executed wf_recv_executed(const struct wf_receiving *r)
+{
+	return r->path.matched_ns ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO;
+}
+
 /* End the operation of @r. */
 void wf_recv_done(struct wf_receiving *r, const struct wf_error *e);
 

@@ -99,7 +99,7 @@ static void end(struct wf_recv_any *part)
 		if (&op->recv.parts[i] != part)
 			tell(&op->recv.parts[i], &lost);
 	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
-	wf_op_finish(op, part->outcome.code ? &part->outcome : NULL, WEFT_EXECUTED_MAYBE);
+	wf_op_finish(op, part->outcome.code ? &part->outcome : NULL, wf_recv_executed(r));
 	if (!part->told)
 		wf_op_put(op);
 	wf_op_put(op);

@@ -418,14 +418,19 @@ static void joined(struct wf_relay *relay)
 
 /* Serving, and the end */
 
+static void finish(struct wf_relay *relay)
+{
+	wf_op_finish(relay->op, relay->why.code ? &relay->why : NULL,
+		     wf_recv_executed(receiving_of(relay)));
+}
+
 static void window_ended(void *ctx)
 {
 	struct wf_relay *relay = ctx;
-	struct weft_op *op = relay->op;
 
 	wf_node_window_drop(relay->window);
 	relay->window = NULL;
-	wf_op_finish(op, relay->why.code ? &relay->why : NULL, WEFT_EXECUTED_MAYBE);
+	finish(relay);
 }
 
 static void shut(struct wf_relay *relay)
@@ -437,7 +442,7 @@ static void shut(struct wf_relay *relay)
 	if (relay->window)
 		wf_node_window_shut(relay->window, window_ended, relay);
 	else
-		wf_op_finish(relay->op, relay->why.code ? &relay->why : NULL, WEFT_EXECUTED_MAYBE);
+		finish(relay);
 }
 
 static void served_enough(struct wf_timer *timer)
