@@ -33,7 +33,7 @@ struct piece {
 
 struct wf_relay {
 	struct weft_op *op;
-	enum { IDLE, JOINING, FETCHING, PULLING, LEAVING, SERVING, CLOSING } state;
+	enum { IDLE, JOINING, FETCHING, HIDING, PULLING, LEAVING, SERVING, CLOSING } state;
 	struct weft_window *window; /* the destination, for others; NULL: none yet, or shut */
 	uint64_t offer;             /* the sender's offer of the body */
 	struct weft_op *call;       /* the call under way, to join or leave; NULL: none */
@@ -42,6 +42,7 @@ struct wf_relay {
 	struct piece pieces[DEPTH];
 	uint64_t piece_bytes;
 	uint64_t asked_bytes, filled_bytes; /* from the beginning of the body on */
+	uint64_t told_bytes;        /* the program was told of */
 	struct wf_pull_block rest;  /* the part to pull from the sender */
 	unsigned joins;
 	uint32_t depth;             /* receivers between the sender and this one */
@@ -114,19 +115,61 @@ static void cancel_all(struct wf_relay *relay)
 		wf_op_cancel(relay->call);
 }
 
-/* Let the receive pull what is missing from the sender. */
-static void pull_rest(struct wf_relay *relay)
+static bool is_closing(const struct wf_relay *relay)
+{
+	return relay->op->owner->closing;
+}
+
+/* Returns whether the receive was to stop, and has. */
+static bool stops(struct wf_relay *relay)
+{
+	if (is_closing(relay) && !relay->stopped) {
+		relay->stopped = true;
+		wf_error_set(&relay->why, -ECANCELED, "this node has closed");
+	}
+	if (!relay->stopped)
+		return false;
+	wf_receiving_relayed(receiving_of(relay), NULL, &relay->why);
+	return true;
+}
+
+static void pull_from(struct wf_relay *relay, uint64_t from)
 {
 	struct wf_receiving *r = receiving_of(relay);
-	bool whole = r->unexpected->record.body.sum_kind != WF_BODY_SUM_NONE;
-	uint64_t from = whole ? 0 : relay->filled_bytes; /* checksums are of all bytes */
 
-	close_source(relay);
 	relay->state = PULLING;
 	relay->rest = (struct wf_pull_block){
 		.to = (char *)r->got.data + from, .from = from, .bytes = r->got_bytes - from,
 	};
 	wf_receiving_relayed(r, &relay->rest, NULL);
+}
+
+static void hidden(void *ctx)
+{
+	struct wf_relay *relay = ctx;
+
+	wf_node_window_drop(relay->window);
+	relay->window = NULL;
+	if (!stops(relay))
+		pull_from(relay, 0);
+}
+
+/* Let the receive pull what is missing from the sender. */
+static void pull_rest(struct wf_relay *relay)
+{
+	bool whole = receiving_of(relay)->unexpected->record.body.sum_kind != WF_BODY_SUM_NONE;
+
+	close_source(relay);
+	if (!whole || !relay->filled_bytes) {
+		pull_from(relay, relay->filled_bytes);
+		return;
+	}
+	/*
+	 * Checksums are of all bytes.  Nobody may read here while they come again, for they may come
+	 * damaged.
+	 */
+	relay->state = HIDING;
+	wf_node_window_shut(relay->window, hidden, relay);
 }
 
 static void fill(struct wf_relay *relay, uint64_t bytes)
@@ -136,6 +179,16 @@ static void fill(struct wf_relay *relay, uint64_t bytes)
 	relay->filled_bytes = bytes;
 	if (relay->window)
 		wf_window_fill(&worker->windows, &relay->window->window, bytes);
+}
+
+/* Returns whether @bytes of the body are more than the program was told of. */
+static bool tell(struct wf_relay *relay, uint64_t bytes)
+{
+	bool more = bytes > relay->told_bytes;
+
+	if (more)
+		relay->told_bytes = bytes;
+	return more;
 }
 
 static void ended(struct weft_op *op, void *arg)
@@ -204,21 +257,10 @@ static void join_or_pull(struct wf_relay *relay)
 		relay->failed = false;
 }
 
-static bool is_closing(const struct wf_relay *relay)
-{
-	return relay->op->owner->closing;
-}
-
 /* Go on without a source: the receive is stopped, or the sender is asked for another one. */
 static void go_on(struct wf_relay *relay)
 {
-	if (is_closing(relay) && !relay->stopped) {
-		relay->stopped = true;
-		wf_error_set(&relay->why, -ECANCELED, "this node has closed");
-	}
-	if (relay->stopped)
-		wf_receiving_relayed(receiving_of(relay), NULL, &relay->why);
-	else
+	if (!stops(relay))
 		join_or_pull(relay);
 }
 
@@ -338,7 +380,7 @@ static void advance(struct wf_relay *relay)
 	r->path.last_ns = engine_of(relay)->loop.now_ns;
 	if (!r->path.first_ns)
 		r->path.first_ns = r->path.last_ns;
-	if (r->came)
+	if (tell(relay, filled) && r->came)
 		r->came(r->came_arg, &r->got, filled);
 }
 
@@ -560,23 +602,23 @@ static void stop(struct wf_receiving *r, const struct wf_error *e)
 	relay->stopped = true;
 	relay->why = *e;
 	cancel_all(relay);
-	if (is_idle(relay)) {
+	if (is_idle(relay) && relay->state != HIDING) {
 		close_source(relay);
 		wf_receiving_relayed(r, NULL, &relay->why);
 	}
 }
 
-static bool came(struct wf_receiving *r, uint64_t *bytes)
+static bool came(struct wf_receiving *r, uint64_t *bytes, uint64_t sure)
 {
 	struct wf_relay *relay = relay_of(r);
 
 	if (relay->state != PULLING)
 		return true;
 	*bytes += relay->rest.from;
-	if (*bytes <= relay->filled_bytes)
-		return false;
-	fill(relay, *bytes);
-	return true;
+	sure += relay->rest.from;
+	if (sure > relay->filled_bytes)
+		fill(relay, sure);
+	return tell(relay, *bytes);
 }
 
 const struct wf_receiving_relay wf_relay_functions = {

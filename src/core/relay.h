@@ -12,6 +12,9 @@
  *   JOINING ---> FETCHING   the sender has named a source
  *   JOINING ---> PULLING    the sender is the source, or does not answer
  *   FETCHING --> JOINING    the source has failed; the third time: PULLING
+ *   JOINING ---> HIDING     some pieces have come, and the body, which has a checksum, is to be pulled
+ *                           as a whole: its window must be quiet first
+ *   HIDING ----> PULLING    the window is gone
  *   each ------> LEAVING    all has come; the sender says whether another is to read here
  *   LEAVING ---> SERVING    another is, and has not read all
  *   each ------> CLOSING    the receive is over; the window must be quiet before its end is told

@@ -322,11 +322,20 @@ static void staged(struct wf_stage *stage, const struct wf_error *e)
 static void came(struct wf_pull *pull, uint64_t bytes)
 {
 	struct wf_receiving *r = pull->job.owner;
+	uint64_t sure = pull->sums.count ? wf_reader_sums_sure(&pull->sums) : bytes;
 
-	if (r->flags & WEFT_RELAY && !r->unexpected_queue->relay->came(r, &bytes))
+	if (r->flags & WEFT_RELAY && !r->unexpected_queue->relay->came(r, &bytes, sure))
 		return;
 	if (r->came)
 		r->came(r->came_arg, &r->got, bytes);
+}
+
+static void told(struct wf_pull *pull)
+{
+	struct wf_receiving *r = pull->job.owner;
+	uint64_t none = 0;
+
+	(void)r->unexpected_queue->relay->came(r, &none, wf_reader_sums_sure(&pull->sums));
 }
 
 static void pulled(struct wf_pull *pull, const struct wf_error *e)
@@ -410,6 +419,7 @@ static void pull(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 		.terms = r->terms,
 		.owner = r,
 		.came = r->came || r->flags & WEFT_RELAY ? came : NULL,
+		.told = r->flags & WEFT_RELAY ? told : NULL,
 		.done = pulled,
 	};
 	if (rest) {

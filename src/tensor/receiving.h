@@ -32,10 +32,10 @@ struct wf_receiving_relay {
 	/* Bring nothing more to @r, because of @e: wf_receiving_relayed() follows, maybe inside. */
 	void (*stop)(struct wf_receiving *r, const struct wf_error *e);
 	/*
-	 * The first *@bytes of what @r pulls are there: make them bytes of the body.  Returns whether
-	 * more of it is there than was told before.
+	 * The first *@bytes of what @r pulls are there, and @sure of them are not damaged: make *@bytes
+	 * bytes of the body.  Returns whether more of it is there than was told before.
 	 */
-	bool (*came)(struct wf_receiving *r, uint64_t *bytes);
+	bool (*came)(struct wf_receiving *r, uint64_t *bytes, uint64_t sure);
 };
 
 #define WF_RECEIVING_RANK 4 /* rank of a shape that needs no memory of its own */

@@ -957,8 +957,11 @@ int wf_pull_told(struct wf_pull *pull, const struct wf_record_sums *sums)
 {
 	if (wf_reader_sums_told(&pull->sums, sums))
 		return -EBADMSG;
-	if (pull->state != WF_PULL_STOPPING)
-		judge(pull);
+	if (pull->state == WF_PULL_STOPPING)
+		return 0;
+	if (pull->job.told)
+		pull->job.told(pull);
+	judge(pull);
 	return 0;
 }
 

@@ -96,6 +96,14 @@ int wf_reader_sums_told(struct wf_reader_sums *s, const struct wf_record_sums *t
 	return 0;
 }
 
+uint64_t wf_reader_sums_sure(struct wf_reader_sums *s)
+{
+	while (s->sure < s->told && !s->pieces[s->sure].left &&
+	       s->pieces[s->sure].ours == s->pieces[s->sure].theirs)
+		s->sure++;
+	return WF_MIN(s->sure * s->piece_bytes, s->bytes);
+}
+
 static int damaged(uint64_t first, uint64_t last, const struct wf_link *link,
 		   const struct wf_rail_caps *caps, enum wf_body_way way, struct wf_error *e)
 {

@@ -24,6 +24,7 @@ struct wf_reader_sums {
 	uint32_t asked; /* pieces whose sums the owner was asked for, the first ones */
 	uint32_t told;  /* pieces whose sums the owner has told */
 	uint32_t right;
+	uint32_t sure;  /* the first pieces, which are all right */
 	uint32_t wrong; /* first wrong piece; count: none */
 	struct wf_reader_sums_piece *pieces;
 };
@@ -54,6 +55,9 @@ void wf_reader_sums_arrived(struct wf_reader_sums *s, const uint8_t *buffer, uin
 
 /* Compare the owner's sums.  -EBADMSG: @told is not the record that must follow. */
 int wf_reader_sums_told(struct wf_reader_sums *s, const struct wf_record_sums *told);
+
+/* Returns the length of the beginning of the body that has come and is right; there are sums. */
+uint64_t wf_reader_sums_sure(struct wf_reader_sums *s);
 
 /* Returns whether all bytes have come and are right. */
 static inline bool wf_reader_sums_right(const struct wf_reader_sums *s)
