@@ -20,7 +20,6 @@
 #include "rpc/reply.h"
 #include "tensor/shape.h"
 
-#define OVER "the broadcast has ended, or is about to"
 #define CHAIN_MAX 64 /* receivers of a chain that double its time: a piece is a 64th of the body */
 
 /* One peer, and its place in a chain once it has joined. */
@@ -46,6 +45,7 @@ struct wf_broadcast {
 	size_t running; /* members that have not ended, and one until the operation has begun */
 	unsigned readers;    /* members that may read the sender at once; 0: by the count */
 	struct wf_loop_task end_task;
+	void *chunk;         /* shared memory, claimed until all members have ended; NULL: none */
 	/* for members that are added */
 	uint64_t step;
 	void *key;
@@ -280,6 +280,9 @@ static void leave(struct wf_broadcast *all, struct member *m)
 	pthread_mutex_unlock(&node->lock);
 	if (!last)
 		return;
+	if (all->chunk)
+		(void)wf_memory_give(node, all->chunk);
+	all->chunk = NULL;
 	all->end_task.run = finish;
 	wf_loop_submit(&all->op->worker->engine.loop, &all->end_task);
 }
@@ -344,16 +347,13 @@ static bool is_over(const struct wf_broadcast *all)
 	return !all->running || atomic_load(&all->op->cancel_asked);
 }
 
-/* Put @m into the list.  -EALREADY: no more may enter.  -ENOMEM.  Under the lock. */
+/* Put @m into the list.  -ENOMEM, recorded.  Under the lock. */
 static int enter(struct wf_broadcast *all, struct member *m)
 {
-	struct member **more;
+	struct member **more = realloc(all->members, (all->count + 1) * sizeof(*more));
 
-	if (is_over(all))
-		return -EALREADY;
-	more = realloc(all->members, (all->count + 1) * sizeof(*more));
 	if (!more)
-		return -ENOMEM;
+		return wf_last_set(-ENOMEM, "no memory for a peer of a broadcast");
 	all->members = more;
 	all->members[all->count++] = m;
 	all->running++;
@@ -393,6 +393,8 @@ static void free_broadcast(struct weft_op *op)
 		return;
 	for (size_t i = 0; i < all->count; i++)
 		free_member(all->members[i]);
+	if (op->owner && all->chunk)
+		(void)wf_memory_give(op->owner, all->chunk);
 	free(all->members);
 	free(all->tensor.shape);
 	free(all->key);
@@ -522,6 +524,9 @@ int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, co
 	all->options = (struct weft_send_options){
 		.size = sizeof(all->options), .op = o.op, .flags = o.flags, .stream = o.stream,
 	};
+	/* Where memory can't be shared the first member says why. */
+	if (o.flags & WEFT_SHARE && !(o.flags & WEFT_DEAD))
+		(void)wf_memory_share(node, (char *)tensor->data + tensor->byte_offset, 1, &all->chunk);
 	for (size_t i = 0; i < count; i++) {
 		err = new_member(all, peers[i], &m);
 		if (err)
@@ -529,7 +534,6 @@ int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, co
 		err = enter(all, m);
 		if (err) {
 			drop_member(m);
-			err = wf_last_set(err, "no memory for a broadcast");
 			goto drop_op;
 		}
 	}
@@ -552,30 +556,23 @@ int wf_broadcast_add(struct weft_op *op, struct weft_peer *peer)
 {
 	struct wf_broadcast *all = op->broadcast.all;
 	struct weft_node *node = op->owner;
-	struct member *m;
-	bool over;
+	struct member *m = NULL;
 	int err;
 
 	if (peer->owner != node)
 		return wf_last_set(-EINVAL, "the peer belongs to another node");
-	/* Shared memory may be gone with the last member. */
-	pthread_mutex_lock(&node->lock);
-	over = is_over(all);
-	pthread_mutex_unlock(&node->lock);
-	if (over)
-		return wf_last_set(-EALREADY, OVER);
 	err = new_member(all, peer, &m);
-	if (err)
-		return err;
 	pthread_mutex_lock(&node->lock);
-	err = enter(all, m);
+	if (is_over(all)) /* shared memory may be gone, too */
+		err = wf_last_set(-EALREADY, "the broadcast has ended, or is about to");
+	else if (m)
+		err = enter(all, m);
 	pthread_mutex_unlock(&node->lock);
-	if (!err) {
+	if (!err)
 		wf_op_submit(m->send, m->send->made_ns);
-		return 0;
-	}
-	drop_member(m);
-	return wf_last_set(err, err == -EALREADY ? OVER : "no memory for a peer of a broadcast");
+	else if (m)
+		drop_member(m);
+	return err;
 }
 
 struct weft_op *wf_broadcast_send_to(const struct weft_op *op, size_t index)
