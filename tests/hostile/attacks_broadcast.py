@@ -102,6 +102,7 @@ def forged(receiver, other):
     for count in (0, 1, DESCRIPTOR_BYTES - 1, DESCRIPTOR_BYTES + 1, 256, 10000):
         yield b'Join', message(receiver.offer, (window() * 300)[:count], NOBODY)
     yield b'Join', message(receiver.offer, None, NOBODY)
+    yield b'Join', message(receiver.offer, window(), b'1' * 5000)
 
 
 def joins(receiver):
@@ -132,7 +133,7 @@ def forged_receivers(field):
     first.expect(b'Join', message(first.offer, window(), NOBODY), (OK,), 'the first Join')
     said = second.expect(b'Join', message(second.offer, window(), field.address.encode()), (OK,),
                          'the second Join')
-    field.expect(said == message(NOBODY, window()), 'the source of the second is %r' % said)
+    field.expect(said == message(NOBODY, window(), 1), 'the source of the second is %r' % said)
     goes_on(field, second.peer)
     flooded = first.peer.flood(joins(first), lambda: live(second.peer, 1) or field.on())
     goes_on(field, first.peer)
