@@ -42,6 +42,7 @@ static void refuse(struct wf_pull *pull, bool refused)
 		wf_depth_read_begins(&pull->link->reads, pull->link->engine->loop.now_ns);
 	else if (!refused && pull->refused)
 		wf_depth_reads_end(&pull->link->reads, 1, pull->link->engine->loop.now_ns);
+	pull->link->yields.refused += refused - pull->refused;
 	pull->refused = refused;
 }
 

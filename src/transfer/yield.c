@@ -42,6 +42,12 @@ static bool is_narrow(const struct wf_pull *pull)
 	return false;
 }
 
+/* Returns whether a read is under way, the end of which calls wf_yield_next(). */
+static bool is_reading(const struct wf_link *link)
+{
+	return link->reads.count > link->yields.refused;
+}
+
 uint64_t wf_yield_chunk_bytes(const struct wf_pull *pull)
 {
 	return is_narrow(pull) ? WF_MIN(pull->rail.chunk_bytes, NARROW_BYTES)
@@ -59,7 +65,7 @@ void wf_yield_next(struct wf_link *link)
 			struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, held_node);
 			bool narrow = is_narrow(pull);
 
-			if (narrow && link->reads.count)
+			if (narrow && is_reading(link))
 				return;
 			wf_list_remove(node);
 			wf_pull_go_on(pull);
@@ -87,7 +93,7 @@ bool wf_yield_must(struct wf_pull *pull)
 
 	want(pull, true);
 	if (pull->has_turn ||
-	    (!is_preceded(y, pull->priority) && !(pull->link->reads.count && is_narrow(pull))))
+	    (!is_preceded(y, pull->priority) && !(is_reading(pull->link) && is_narrow(pull))))
 		return false;
 	if (wf_list_empty(&pull->held_node))
 		wf_list_append(&y->held[pull->priority], &pull->held_node);
