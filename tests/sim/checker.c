@@ -12,6 +12,7 @@
 #include "core/node.h"
 #include "core/worker.h"
 #include "link/lease.h"
+#include "tests/sim/casting.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/onesided.h"
 #include "tests/sim/staying.h"
@@ -484,6 +485,7 @@ static void look(uint64_t views_until_ns)
 	look_at_items(views_until_ns);
 	wf_onesided_look();
 	wf_staying_look();
+	wf_casting_look();
 }
 
 void wf_checker_look(void)
@@ -736,6 +738,7 @@ void wf_checker_finish(unsigned nodes)
 	finish_items();
 	wf_onesided_finish();
 	wf_staying_finish();
+	wf_casting_finish();
 	for (unsigned i = 0; i < group_count; i++) {
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			const struct wf_leg *leg = &groups[i].legs[j];

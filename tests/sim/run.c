@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/node.h"
+#include "tests/sim/casting.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/faults.h"
@@ -178,6 +179,7 @@ static void plan(struct wf_tally *tally)
 	};
 	wf_onesided_plan(&traffic, &checks);
 	wf_staying_plan(&traffic, &checks);
+	wf_casting_plan(&traffic, &checks);
 	wf_checker_start(&checks);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/sim/states.h"
 
+#include "core/broadcast.h"
 #include "core/op.h"
 #include "core/worker.h"
+#include "tests/sim/casting.h"
 #include "tests/sim/onesided.h"
 #include "tests/sim/staying.h"
 
@@ -52,6 +54,10 @@ static enum wf_state state_of_receive(const struct wf_receiving *r)
 		return WF_STATE_RECEIVE_WAITING;
 	case WF_RECEIVING_MEMORY:
 		return r->attached ? WF_STATE_ATTACHMENTS_MEMORY : WF_STATE_RECEIVE_MEMORY;
+	case WF_RECEIVING_RELAYING:
+		return WF_STATE_RECEIVE_RELAYING;
+	case WF_RECEIVING_ENDED:
+		return r->flags & WEFT_RELAY ? WF_STATE_RECEIVE_SERVING : WF_STATES;
 	case WF_RECEIVING_PULLING:
 		if (r->attached)
 			return r->pull->state == WF_PULL_STOPPING ? WF_STATE_ATTACHMENTS_STOPPING
@@ -141,6 +147,8 @@ static enum wf_state state_of_op(const struct weft_op *op)
 		return state_of_staying(&op->recv_many);
 	case WF_OP_RECV:
 		return state_of_receive(&op->recv.receiving);
+	case WF_OP_BROADCAST:
+		return WF_STATES; /* the sends to its members have states */
 	case WF_OP_CALL:
 		if (op->call.waits)
 			return WF_STATE_CALL_BUFFERS;
@@ -362,6 +370,29 @@ static void count_staying(struct wf_tally *tally, enum wf_fault fault, unsigned 
 	}
 }
 
+/* Sends of broadcasts and their receives, as count_accesses(). */
+static void count_casting(struct wf_tally *tally, enum wf_fault fault, unsigned node,
+			  unsigned other)
+{
+	unsigned broadcast_count;
+	const struct wf_casting_broadcast *all = wf_casting_broadcasts(&broadcast_count);
+
+	for (; broadcast_count--; all++) {
+		for (const struct wf_casting_member *m = all->members; m < all->members + all->count; m++) {
+			bool sends = all->node == node && (m->node == other || other == node);
+
+			if (!sends && !(all->node == other && m->node == node))
+				continue;
+			if (m->entered && all->flight.op && wf_casting_is_live(all))
+				count(tally, fault,
+				      state_of_op(wf_broadcast_send_to(all->flight.op, m->index)));
+			for (unsigned i = 0; i < m->receive_count; i++)
+				if (wf_casting_receive_is_live(&m->receives[i]))
+					count(tally, fault, state_of_op(m->receives[i].flight.op));
+		}
+	}
+}
+
 void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node, unsigned other)
 {
 	unsigned group_count;
@@ -377,6 +408,7 @@ void wf_states_count(struct wf_tally *tally, enum wf_fault fault, unsigned node,
 	}
 	count_accesses(tally, fault, node, other);
 	count_staying(tally, fault, node, other);
+	count_casting(tally, fault, node, other);
 	/* One and the same: it has struck the node alone, and all of its links. */
 	for (unsigned i = 0; node == other && i < wf_world_population(); i++)
 		if (i != node)

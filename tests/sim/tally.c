@@ -44,6 +44,8 @@ const char *const wf_tally_states[WF_STATES] = {
 	[WF_STATE_RECEIVE_MEMORY] = "receive: waits for memory",
 	[WF_STATE_RECEIVE_PULLING] = "receive: pulling",
 	[WF_STATE_RECEIVE_STOPPING] = "receive: stops pulling",
+	[WF_STATE_RECEIVE_RELAYING] = "receive: reads another",
+	[WF_STATE_RECEIVE_SERVING] = "receive: serves another",
 	[WF_STATE_STAYING_WAITING] = "staying: waits for a tensor",
 	[WF_STATE_STAYING_FULL] = "staying: has too many out",
 	[WF_STATE_CALL_WAITING] = "call: waits for the peer",
@@ -194,13 +196,14 @@ void wf_tally_print(const struct wf_tally *t, bool tables)
 		print_pairs(t);
 		print_states(t);
 	}
-	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu calls of handlers (%llu of them ended by their parents), %llu gets, %llu puts, %llu notes, %llu receives that stay (%llu tensors told, %llu found waiting), %llu views, %llu frames replayed, %llu failures\n",
+	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu calls of handlers (%llu of them ended by their parents), %llu gets, %llu puts, %llu notes, %llu receives that stay (%llu tensors told, %llu found waiting), %llu broadcasts (%llu of them ended well), %llu views, %llu frames replayed, %llu failures\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->operations,
 	       (unsigned long long)t->ended_well, (unsigned long long)t->attached,
 	       (unsigned long long)t->received, (unsigned long long)t->children,
 	       (unsigned long long)t->orphans, (unsigned long long)t->gets,
 	       (unsigned long long)t->puts, (unsigned long long)t->notes,
 	       (unsigned long long)t->staying, (unsigned long long)t->told, (unsigned long long)t->probed,
+	       (unsigned long long)t->broadcasts, (unsigned long long)t->broadcasts_well,
 	       (unsigned long long)t->views,
 	       (unsigned long long)t->replayed, (unsigned long long)t->failures);
 }

@@ -46,7 +46,7 @@ enum wf_state {
 	WF_STATE_SEND_WAITING, WF_STATE_SEND_QUEUED, WF_STATE_SEND_OFFERED, WF_STATE_SEND_PULLED,
 	WF_STATE_SEND_WITHDRAWING,
 	WF_STATE_RECEIVE_WAITING, WF_STATE_RECEIVE_MEMORY, WF_STATE_RECEIVE_PULLING,
-	WF_STATE_RECEIVE_STOPPING,
+	WF_STATE_RECEIVE_STOPPING, WF_STATE_RECEIVE_RELAYING, WF_STATE_RECEIVE_SERVING,
 	WF_STATE_STAYING_WAITING, WF_STATE_STAYING_FULL,
 	WF_STATE_CALL_WAITING, WF_STATE_CALL_QUEUED, WF_STATE_CALL_OFFERED,
 	WF_STATE_CALL_DELIVERED, WF_STATE_CALL_REPLY, WF_STATE_CALL_BUFFERS,
@@ -75,6 +75,7 @@ struct wf_tally {
 	uint64_t gets, puts, notes;  /* operations that were begun; notes that were taken */
 	uint64_t staying, told;      /* receives that stay and were begun; tensors that they told */
 	uint64_t probed;             /* probes that found a tensor */
+	uint64_t broadcasts, broadcasts_well; /* broadcasts that were begun; that ended well */
 	uint64_t injected[WF_FAULTS];
 	uint64_t seeds[WF_FAULTS];            /* runs in which the fault came */
 	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which the two came */
