@@ -264,13 +264,15 @@ static void a_forked_child_changes_its_own_memory_only(void **state)
 static void the_monitor_serves_several_users_and_opens_again(void **state)
 {
 	struct wf_monitor_watch watch;
-	uint8_t *base = map();
 	struct wf_error e;
+	uint8_t *base;
 
 	assert_int_equal(wf_monitor_open(&e), 0);
 	wf_monitor_close();
 	wf_monitor_close();
 	assert_int_equal(open_monitor(state), 0);
+	/* Memory from before the close may lose a part: AddressSanitizer unmaps when a thread ends. */
+	base = map();
 	assert_int_equal(wf_monitor_watch(&watch, base, BYTES), 0);
 	unmap(base);
 	assert_int_equal(wf_monitor_check(&watch), -ESTALE);
