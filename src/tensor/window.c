@@ -201,6 +201,15 @@ static const struct wf_outgoing_class loan_class = {
 	.done = loan_done,
 };
 
+/* Are the bytes of @loan there? */
+static bool is_filled(const struct loan *loan)
+{
+	const struct wf_window *window = loan->use.window;
+	const char *end = (const char *)loan->outgoing.body + loan->outgoing.body_bytes;
+
+	return !window->fills || end <= (const char *)window->at + window->filled_bytes;
+}
+
 int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_access_ask ask;
@@ -229,7 +238,7 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	loan->outgoing.terms = &loan->terms;
 	loan->outgoing.type = WF_RECORD_LEND;
 	begin(&loan->use, w, window, link, LOAN_CHARGED_BYTES);
-	loan->use.waits = window->fills && ask.at + ask.bytes > window->filled_bytes;
+	loan->use.waits = !is_filled(loan);
 	if (!loan->use.waits)
 		wf_outgoing_post(w->transfer, link, &loan->outgoing);
 	return 0;
@@ -241,9 +250,8 @@ void wf_window_fill(struct wf_windows *w, struct wf_window *window, uint64_t byt
 	WF_LIST_EACH_OF_NOW(node, &share_of(w, window)->uses) {
 		struct use *use = WF_CONTAINER(node, struct use, node);
 		struct loan *loan = WF_CONTAINER(use, struct loan, use);
-		char *end = (char *)loan->outgoing.body + loan->outgoing.body_bytes;
 
-		if (!use->waits || end > (char *)window->at + bytes)
+		if (!use->waits || !is_filled(loan))
 			continue;
 		use->waits = false;
 		wf_outgoing_post(w->transfer, wf_link_real(use->link), &loan->outgoing);
