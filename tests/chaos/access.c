@@ -224,7 +224,7 @@ void access_drain(struct traffic *t)
 		}
 }
 
-/* What can't be asked, for want of its owner, has been reported by other means. */
+/* An access that can't begin, for want of its owner, has been reported by other means. */
 static void give_up(struct traffic *t, uint32_t peer, bool calm)
 {
 	struct access *a = &t->accesses[peer][calm];

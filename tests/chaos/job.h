@@ -25,7 +25,7 @@
 #define JOB_KEY_BYTES 32
 #define JOB_TEXT_BYTES sizeof(((struct report *)0)->text)
 
-/* What a lane does. */
+/* Work of a lane. */
 struct lane_kind {
 	enum report_kind kind;
 	bool calm;

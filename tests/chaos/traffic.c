@@ -223,7 +223,7 @@ static void check_time(struct traffic *t, struct job *j, uint64_t now)
 
 	if (j->cancelled_ns && j->cancelled_ns < due)
 		due = j->cancelled_ns;
-	/* It ends after tensors that are on their way, whose sends end by deadlines of their own. */
+	/* A receive that stays ends after tensors on their way, whose sends end by deadlines of their own. */
 	if (j->lane->is->kind == REPORT_STAY)
 		due += JOB_CALM_NS;
 	if (j->is_told_late || now <= due + t->config.bound_ns + SLACK_NS)

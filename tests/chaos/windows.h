@@ -46,7 +46,7 @@ struct window {
 	struct content_seen noted;
 };
 
-/* What a note says of its put. */
+/* Content of a note, about its put. */
 struct windows_note {
 	struct content what;
 	uint64_t slot, bytes;

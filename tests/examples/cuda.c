@@ -94,7 +94,7 @@ static void send_numbers(struct weft_node *node, const char *address, struct mem
 		   "a copy to the GPU");
 	options.stream = m->stream; /* the copy comes first: no cudaStreamSynchronize() */
 	check(weft_send(peer, STEP, KEY, strlen(KEY), &tensor, &options, &op));
-	/* What is put on the stream from here on must leave the tensor alone until the send ends. */
+	/* Work put on the stream from here on must leave the tensor alone until the send ends. */
 	finish(op);
 	weft_peer_close(peer);
 }

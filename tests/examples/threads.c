@@ -61,7 +61,7 @@ static void sender_is_done(struct pool *pool)
 		weft_cancel(pool->receives[i]);
 }
 
-/* What a thread does with a tensor that is its alone; other threads have others meanwhile. */
+/* Work of a thread on a tensor that is its alone; other threads have others meanwhile. */
 static void add_up(struct pool *pool, const struct weft_tensor *row)
 {
 	const int64_t *numbers = row->data;

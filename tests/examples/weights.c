@@ -104,7 +104,7 @@ static void lead(struct weft_node *node, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		struct weft_peer *follower = next_follower(node);
 
-		/* Those who come while others receive join them. */
+		/* Followers that come while others receive join them. */
 		if (all && !weft_broadcast_add(all, follower))
 			continue;
 		good += end(all);

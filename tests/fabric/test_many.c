@@ -209,7 +209,7 @@ static void a_killed_sender_ends_a_receive_that_names_it(void **state)
 	}
 }
 
-/* What came() was told of bodies, by their memory; each body has its address as long as it is out. */
+/* Bytes that came() was told of, by the memory of the body, which it has as long as it is out. */
 #define BODIES 3
 static struct {
 	pthread_mutex_t lock;

@@ -882,7 +882,7 @@ static void finish_receive(const struct wf_casting_receive *r)
 	checks->tally->ended_well += r->seen && r->flight.status == WEFT_OK;
 }
 
-/* What a member says of a body that never comes within a record is what its receives say. */
+/* The outcome of a member whose body never comes within a record is that of its receives. */
 static void finish_member(const struct wf_casting_member *m)
 {
 	for (unsigned i = 0; i < m->receive_count; i++)

@@ -672,7 +672,7 @@ static void exact_receives_and_those_of_any_key_share_the_tensors_of_all_workers
 			}
 			wf_flight_free(&any[n].flight, 1);
 		}
-		/* What is left waits, each once. */
+		/* The tensors that are left wait, each once. */
 		for (unsigned n = 0; n < KEYS; n++) {
 			if (keyed[n].told)
 				continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is urgent passes bulk, in order within its channel, and bulk goes on all the same. */
+/* Urgent operations pass bulk, in order within its channel, and bulk goes on all the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

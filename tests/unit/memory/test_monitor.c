@@ -58,7 +58,7 @@ static void memory_that_stays_is_never_stale(void **state)
 	munmap(beside, BYTES);
 	assert_int_equal(mprotect(base, BYTES, PROT_READ), 0);
 	assert_int_equal(wf_monitor_check(&watch), 0);
-	/* What lies behind the last page of the range is not watched. */
+	/* Memory behind the last page of the range is not watched. */
 	assert_int_equal(munmap(base + BYTES / 2 + 4 * KIB, BYTES / 2 - 4 * KIB), 0);
 	assert_int_equal(wf_monitor_check(&watch), 0);
 	wf_monitor_unwatch(&watch);
