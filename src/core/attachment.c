@@ -247,7 +247,7 @@ int wf_attachments_expect(void *ctx, struct wf_link *link, uint64_t call, bool r
 			  void *owner, void **attachment_set)
 {
 	struct wf_attachment_set_name name = {
-		.link = link, .call = call, .reply = reply, .message = number,
+		.link = link, .life = link->id, .call = call, .reply = reply, .message = number,
 	};
 	struct wf_worker *worker = ctx;
 	struct wf_attachment_set *b;

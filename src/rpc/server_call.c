@@ -801,19 +801,20 @@ static void not_come_back(struct wf_timer *timer)
 	give_up(WF_CONTAINER(timer, struct wf_server_call, timer), &e);
 }
 
-/*
- * Let the handler go on alone, not told yet that the caller is lost.  Another call may get the
- * same id.
- */
+/* Take @s, whose caller is lost, from the map: a call of the peer's next life may get its id. */
 static void go_alone(struct wf_server_call *s)
 {
-	struct wf_server_calls *serving = s->serving;
-	struct wf_engine *engine = serving->transfer->engine;
-
-	wf_map_remove(&serving->map, &s->node);
+	wf_map_remove(&s->serving->map, &s->node);
 	s->place = WF_SERVER_CALL_ALONE;
 	wf_list_remove(&s->link_node);
-	wf_list_append(&serving->alone, &s->link_node);
+	wf_list_append(&s->serving->alone, &s->link_node);
+}
+
+/* Let the handler go on for a while, not told that the caller is lost: it may come back. */
+static void await_caller(struct wf_server_call *s)
+{
+	struct wf_engine *engine = s->serving->transfer->engine;
+
 	if (s->deadline_ns > engine->loop.now_ns + ALONE_NS)
 		wf_loop_timer(&engine->loop, &s->timer, engine->loop.now_ns + ALONE_NS,
 			      not_come_back);
@@ -824,8 +825,9 @@ void wf_server_call_down(struct wf_link *link, const struct wf_error *e)
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_SERVED]) {
 		struct wf_server_call *s = WF_CONTAINER(node, struct wf_server_call, link_node);
 
+		go_alone(s);
 		if (s->again.running && !atomic_load(&s->cancelled))
-			go_alone(s);
+			await_caller(s);
 		else
 			give_up(s, e);
 	}

@@ -53,7 +53,7 @@ struct wf_server_calls {
 	 */
 	void (*told)(struct wf_server_call *served, enum weft_status status);
 	struct wf_map map; /* served calls by link and id */
-	struct wf_list alone; /* calls whose callers are lost and may come back */
+	struct wf_list alone; /* calls whose callers are lost */
 	struct wf_reply_cache replies;
 	struct wf_freelist spare; /* freelist of struct wf_server_call */
 	bool draining;     /* no more calls are taken */
@@ -64,7 +64,7 @@ struct wf_server_calls {
 enum wf_server_call_place {
 	WF_SERVER_CALL_NOWHERE,
 	WF_SERVER_CALL_MAPPED, /* in serving->map, and in link->work */
-	WF_SERVER_CALL_ALONE, /* in serving->alone: the lost caller may make another attempt */
+	WF_SERVER_CALL_ALONE, /* in serving->alone: the caller is lost, and may make another attempt */
 };
 
 /* The request of a call. */

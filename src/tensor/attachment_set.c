@@ -19,13 +19,9 @@ void wf_attachment_sets_init(struct wf_attachment_sets *sets,
 static uint64_t hash_of(const struct wf_attachment_sets *sets,
 			const struct wf_attachment_set_name *name)
 {
-	struct {
-		struct wf_link *link;
-		uint64_t message;
-		uint64_t reply;
-	} rest = { name->link, name->message, name->reply };
+	const uint64_t rest[] = { name->life, name->message, name->reply };
 
-	return wf_map_hash(&sets->map, name->call, &rest, sizeof(rest));
+	return wf_map_hash(&sets->map, name->call, rest, sizeof(rest));
 }
 
 static struct wf_attachment_set *find(const struct wf_attachment_sets *sets,
@@ -36,7 +32,7 @@ static struct wf_attachment_set *find(const struct wf_attachment_sets *sets,
 	while ((node = wf_map_find(&sets->map, hash, node))) {
 		struct wf_attachment_set *set = WF_CONTAINER(node, struct wf_attachment_set, node);
 
-		if (set->name.link == name->link && set->name.call == name->call &&
+		if (set->name.life == name->life && set->name.call == name->call &&
 		    set->name.reply == name->reply && set->name.message == name->message)
 			return set;
 	}
@@ -240,7 +236,7 @@ static int keep(struct wf_attachment_set *set, uint32_t index, const struct wf_r
 static int take_attachment(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_attachment_sets *sets = ctx;
-	struct wf_attachment_set_name name = { .link = link };
+	struct wf_attachment_set_name name = { .link = link, .life = link->id };
 	struct wf_answer *answer;
 	struct wf_record_attachment_key key;
 	struct wf_record_tensor t;

@@ -22,9 +22,10 @@ struct wf_attachment_sets {
 	struct wf_map map;
 };
 
-/* The name of a message: its call, as its caller counts, with @link. */
+/* The name of a message: its call, as its caller counts, in one life of the peer of @link. */
 struct wf_attachment_set_name {
 	struct wf_link *link;
+	uint64_t life; /* id of the link, another one in each life of the peer */
 	uint64_t call;
 	bool reply; /* the message goes to the caller */
 	uint64_t message;

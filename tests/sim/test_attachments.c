@@ -610,6 +610,40 @@ static void an_attachment_the_handler_does_not_receive_is_released(void **state)
 	}
 }
 
+/* The first calls of both lives of node 0 have the same id. */
+static void an_attachment_of_a_dead_caller_is_not_taken_for_one_of_its_next_life(void **state)
+{
+	struct wf_flight call, attached, taken;
+	void *old;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
+		wf_world_connect(1, 0);
+		call_with(&call, &attached, BIG);
+		old = served;
+		wf_world_kill(0);
+		wf_world_pass(S);
+		wf_flight_free(&call, 1);
+		wf_flight_free(&attached, 1);
+		wf_world_restart(0);
+		wf_world_connect(1, 0);
+		call_with(&call, &attached, BIG);
+		take(&taken, 0, NULL, 0);
+		wf_flight_land(&taken, 1, S);
+		assert_got(&taken, source, BIG);
+		answer();
+		wf_flight_land(&call, 1, S);
+		assert_int_equal(call.status, WEFT_OK);
+		served = old;
+		answer();
+		wf_flight_free(&taken, 1);
+		wf_flight_free(&call, 1);
+		wf_flight_free(&attached, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void note_whether_ended(const Sim__Bytes *reply, void *arg)
 {
 	struct wf_flight *attached = arg;
@@ -1287,6 +1321,7 @@ int main(void)
 		cmocka_unit_test(an_attachment_goes_into_the_buffer_it_is_given),
 		cmocka_unit_test(an_attachment_is_received_once),
 		cmocka_unit_test(an_attachment_the_handler_does_not_receive_is_released),
+		cmocka_unit_test(an_attachment_of_a_dead_caller_is_not_taken_for_one_of_its_next_life),
 		cmocka_unit_test(a_call_ends_behind_what_went_beside_its_request),
 		cmocka_unit_test(
 			an_attachment_the_caller_does_not_receive_is_released_with_its_call),

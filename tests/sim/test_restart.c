@@ -175,6 +175,36 @@ static void dials_that_cross_after_a_restart_fail_nothing(void **state)
 	}
 }
 
+/* The first calls of both lives of node 1 have the same id. */
+static void a_handler_of_a_dead_caller_is_not_taken_for_that_of_a_call_of_its_next_life(void **state)
+{
+	struct wf_flight old, fresh;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world(wf_world_shapes[i]);
+		wf_world_connect(0, 1);
+		wf_world_hold(0, true);
+		wf_flight_call(&old, 1, 0, sources[0], 100, LONG_NS);
+		wf_world_pass(20 * MS);
+		assert_int_equal(wf_world_served(0), 1);
+		wf_world_kill(1);
+		wf_world_pass(S);
+		wf_world_restart(1);
+		wf_world_connect(0, 1);
+		wf_flight_call(&fresh, 1, 0, sources[0], 100, LONG_NS);
+		wf_world_pass(20 * MS);
+		assert_int_equal(wf_world_served(0), 2);
+		wf_world_hold(0, false);
+		wf_flight_land(&fresh, 1, LONG_NS);
+		assert_int_equal(fresh.status, WEFT_OK);
+		assert_int_equal(wf_world_count(0).peers_lost, 1);
+		wf_flight_free(&fresh, 1);
+		wf_flight_free(&old, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void a_job_may_start_in_any_order(void **state)
 {
 	struct wf_flight f[5];
@@ -207,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_restarts_is_another_and_the_survivor_goes_on),
 		cmocka_unit_test(a_peer_may_restart_again_and_again),
 		cmocka_unit_test(dials_that_cross_after_a_restart_fail_nothing),
+		cmocka_unit_test(a_handler_of_a_dead_caller_is_not_taken_for_that_of_a_call_of_its_next_life),
 		cmocka_unit_test(a_job_may_start_in_any_order),
 	};
 
