@@ -11,6 +11,7 @@
 #include "link/ledger.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /*
  * Has a control frame overtaken data frames that were lost?  It would withdraw an offer that is
@@ -114,9 +115,11 @@ static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t
 	uint32_t at = 0;
 	int rc;
 
+	link->rx.record_type = 0;
 	while ((rc = wf_unpack_next(unpack, &record)) > 0) {
 		if (at++ < *handled)
 			continue;
+		link->rx.record_type = record.type;
 		rc = take(link, &record);
 		if (!wf_link_greeted(link))
 			return -ECANCELED;
@@ -130,6 +133,16 @@ static int take_records(struct wf_link *link, struct wf_unpack *unpack, uint32_t
 	}
 	*handled = 0;
 	return rc;
+}
+
+/* End @link for the record that was looked at last. */
+static void violate_by_record(struct wf_link *link)
+{
+	char what[64];
+
+	(void)snprintf(what, sizeof(what), "a record of type %u that makes no sense",
+		       link->rx.record_type);
+	wf_link_violate(link, what);
 }
 
 static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
@@ -150,7 +163,7 @@ static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_
 	/* A frame that was had comes again when its answer was lost, or comes late. */
 	rc = had ? 0 : take_records(link, unpack, &link->rx.control_handled, control_record);
 	if (rc == -EBADMSG)
-		wf_link_violate(link, "a control frame that makes no sense");
+		violate_by_record(link);
 	if (rc)
 		return;
 	if (!had)
@@ -191,7 +204,7 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 		return;
 	}
 	if (rc < 0) {
-		wf_link_violate(link, "a record that makes no sense");
+		violate_by_record(link);
 		return;
 	}
 	wf_rx_credit_refill(link);

@@ -20,6 +20,7 @@ struct wf_rx {
 	uint32_t control_received; /* the last control frame that was taken */
 	/* Records already taken of the next frame, which was not taken to the end. */
 	uint32_t data_handled, control_handled;
+	uint8_t record_type; /* type of the last record of a frame; 0: it does not unpack */
 };
 
 void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, const uint8_t *bytes,
