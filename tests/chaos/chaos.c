@@ -7,7 +7,7 @@
  * usage: chaos [OPTION...]
  *
  *   --provider NAME only this one
- *   --seed N        of what is done to whom
+ *   --seed N        of what is done to whom; without it, 1
  *   --rounds N      N rounds of random harm, shared among the providers
  *   --timings N     N deaths of each kind and provider: how soon survivors know
  *   --soak SECONDS  full load on all cores: nobody is taken for dead
@@ -45,7 +45,7 @@ static struct {
 	uint64_t seed;
 	unsigned rounds, timings, soak_seconds;
 	unsigned hosts, loss, delay_ms, cuts_ms;
-} asked;
+} asked = { .seed = 1 };
 
 /* Of all rounds. */
 static struct {
@@ -215,7 +215,6 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "--member"))
 		return member_run();
 	signal(SIGPIPE, SIG_IGN);
-	asked.seed = now_ns() / SECOND;
 	if (!understand(argc, argv))
 		return usage();
 	if (asked.hosts && !make_hosts(asked.hosts, "hosts"))
