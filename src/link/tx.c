@@ -264,12 +264,14 @@ int wf_tx_special(struct wf_link *link, enum wf_frame_kind kind)
 	return rc;
 }
 
+/* The peer waits for WEFT_LOST for what a lost frame says: some copies of it must fit in there. */
 static uint64_t overdue_ns(const struct wf_link *link)
 {
 	const struct wf_tx *tx = &link->tx;
 	uint64_t ns = WF_MAX(4 * tx->rtt_ns, OVERDUE_MIN_NS) << WF_MIN(tx->overdue_count, 5u);
+	uint64_t most_ns = WF_MAX(link->engine->options.lost_ns / 8, OVERDUE_MIN_NS);
 
-	return WF_MIN(ns, OVERDUE_MAX_NS);
+	return WF_MIN(ns, WF_MIN(most_ns, OVERDUE_MAX_NS));
 }
 
 static void expect(struct wf_link *link)
