@@ -242,11 +242,33 @@ static bool is_file(const char *setting)
 	return strchr(setting, '/');
 }
 
+static const char *file_of(const char *setting)
+{
+	return is_file(setting) ? setting : DRIVER_FILE;
+}
+
+static bool is_off(const char *setting)
+{
+	return !is_file(setting) && wf_options_lists(setting, "no");
+}
+
+bool wf_cuda_driver_is_here(const char *setting)
+{
+	void *library;
+
+	if (is_off(setting))
+		return false;
+	library = dlopen(file_of(setting), RTLD_NOW | RTLD_NOLOAD);
+	if (library)
+		dlclose(library);
+	return library;
+}
+
 static void load(const char *setting)
 {
 	/* Some of these variables name libraries that the driver loads. */
 	static const char *const variables[] = { "CUDA_", "NVTX_", NULL };
-	const char *file = is_file(setting) ? setting : DRIVER_FILE;
+	const char *file = file_of(setting);
 
 	if (!wf_environment_trusted())
 		wf_environment_forget(variables);
@@ -266,7 +288,7 @@ enum wf_cuda_driver_state wf_cuda_driver_load(const char *setting, struct wf_err
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (!is_file(setting) && wf_options_lists(setting, "no")) {
+	if (is_off(setting)) {
 		wf_error_set(e, -ENODEV, "CUDA is not looked for: WEFT_CUDA=no");
 		return WF_CUDA_OFF;
 	}

@@ -136,6 +136,12 @@ struct wf_cuda_driver {
  */
 enum wf_cuda_driver_state wf_cuda_driver_load(const char *setting, struct wf_error *e);
 
+/*
+ * Returns whether somebody in this process, the program say, has loaded the library that @setting
+ * names, so that there may be memory of devices.  Loads nothing.
+ */
+bool wf_cuda_driver_is_here(const char *setting);
+
 /* Return @state as a word: "ready", "off", ... */
 const char *wf_cuda_driver_word(enum wf_cuda_driver_state state);
 

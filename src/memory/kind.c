@@ -28,7 +28,7 @@ static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
 	if (!err)
 		err = wf_queue_copy(queue, ways[copy->way], out ? copy->body : copy->chunk,
 				    out ? copy->chunk : copy->body, copy->bytes, e);
-	return err ? err : wf_queue_record(queue, &copy->event, e);
+	return err || copy->followed ? err : wf_queue_record(queue, &copy->event, e);
 }
 
 static int cuda_poll(struct wf_kind_copy *copy, struct wf_error *e)
@@ -49,7 +49,9 @@ const struct wf_kind wf_kind_cuda = {
 	.end = cuda_end,
 };
 
-/* Ask CUDA itself where the @bytes at @at lie. */
+#define ANY_DEVICE (-1)
+
+/* Ask CUDA itself where the @bytes at @at lie: on device @id, or, with ANY_DEVICE, anywhere. */
 static int find_cuda(int id, const void *at, uint64_t bytes, struct wf_kind_place *place,
 		     struct wf_error *e)
 {
@@ -58,21 +60,21 @@ static int find_cuda(int id, const void *at, uint64_t bytes, struct wf_kind_plac
 
 	if (err)
 		return err;
-	if (m.kind == WF_CUDA_MANAGED) {
-		*place = (struct wf_kind_place){ &wf_kind_host, 0 };
+	if (m.kind == WF_CUDA_MANAGED || (id == ANY_DEVICE && m.kind != WF_CUDA_DEVICE)) {
+		*place = (struct wf_kind_place){ .kind = &wf_kind_host };
 		return 0;
 	}
 	if (m.kind != WF_CUDA_DEVICE)
 		return wf_error_set(e, -EINVAL, "%p is memory of the host, not of CUDA device %d",
 				    at, id);
-	if (m.device != id)
+	if (m.device != id && id != ANY_DEVICE)
 		return wf_error_set(e, -EINVAL, "%p is memory of CUDA device %d, not %d", at,
 				    m.device, id);
 	if (bytes > m.start + m.bytes - (uintptr_t)at)
 		return wf_error_set(e, -EINVAL,
 				    "%" PRIu64 " bytes at %p go beyond their allocation on CUDA device %d",
-				    bytes, at, id);
-	*place = (struct wf_kind_place){ &wf_kind_cuda, id };
+				    bytes, at, m.device);
+	*place = (struct wf_kind_place){ &wf_kind_cuda, m.device, m.start, m.start + m.bytes };
 	return 0;
 }
 
@@ -91,34 +93,58 @@ int wf_kind_find(int type, int id, const void *at, uint64_t bytes, const char *s
 		state = wf_cuda_driver_load(setting, e);
 		if (state != WF_CUDA_READY)
 			return state == WF_CUDA_FORKED ? -EOWNERDEAD : -ENODEV;
+		if (id < 0)
+			return wf_error_set(e, -EINVAL, "there is no CUDA device %d", id);
 		return find_cuda(id, at, bytes, place, e);
 	default:
 		return wf_error_set(e, -ENOTSUP, "memory of device type %d is not supported", type);
 	}
 }
 
-int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting, void *stream,
-		 struct wf_kind_body **body, struct wf_error *e)
+/* Describe a body at @at, in @place; *@body stays as it is where the CPU reaches it. */
+static int open_body(const struct wf_kind_place *place, void *at, void *stream,
+		     struct wf_kind_body **body, struct wf_error *e)
 {
-	struct wf_kind_place place;
 	struct wf_kind_body *fresh;
-	int err = wf_kind_find(type, id, at, bytes, setting, &place, e);
+	int err = 0;
 
-	*body = NULL;
-	if (err || place.kind->direct)
-		return err;
+	if (place->kind->direct)
+		return 0;
 	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh)
 		return wf_error_set(e, -ENOMEM, "no memory for a body on a device");
-	fresh->place = place;
+	fresh->place = *place;
 	fresh->at = at;
 	if (stream != WEFT_NO_STREAM)
-		err = wf_queue_mark(place.device, stream, &fresh->mark, e);
+		err = wf_queue_mark(place->device, stream, &fresh->mark, e);
 	if (err)
 		free(fresh);
 	else
 		*body = fresh;
 	return err;
+}
+
+int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting, void *stream,
+		 struct wf_kind_body **body, struct wf_error *e)
+{
+	struct wf_kind_place place;
+	int err = wf_kind_find(type, id, at, bytes, setting, &place, e);
+
+	*body = NULL;
+	return err ? err : open_body(&place, at, stream, body, e);
+}
+
+int wf_kind_discover(void *at, uint64_t bytes, const char *setting, struct wf_kind_body **body,
+		     struct wf_error *e)
+{
+	struct wf_kind_place place;
+	int err;
+
+	*body = NULL;
+	if (!wf_cuda_driver_is_here(setting) || wf_cuda_driver_load(setting, NULL) != WF_CUDA_READY)
+		return 0;
+	err = find_cuda(ANY_DEVICE, at, bytes, &place, e);
+	return err ? err : open_body(&place, at, WEFT_NO_STREAM, body, e);
 }
 
 void wf_kind_close(struct wf_kind_body *body)

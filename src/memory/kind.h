@@ -42,6 +42,7 @@ extern const struct wf_kind wf_kind_host, wf_kind_cuda;
 struct wf_kind_place {
 	const struct wf_kind *kind;
 	int device; /* number of the device; 0 where there are none */
+	uintptr_t start, end; /* bounds of the allocation that holds a device's memory */
 };
 
 /*
@@ -68,6 +69,14 @@ struct wf_kind_body {
  */
 int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting, void *stream,
 		 struct wf_kind_body **body, struct wf_error *e);
+
+/*
+ * Describe a body of which nobody says where it lies; CUDA is asked if this process has loaded it, so
+ * that a program without devices pays nothing.  *@body is NULL where the CPU reaches it.  There is no
+ * stream to wait for.  Codes as wf_kind_open().  Threads: any.
+ */
+int wf_kind_discover(void *at, uint64_t bytes, const char *setting, struct wf_kind_body **body,
+		     struct wf_error *e);
 
 /* Free @body.  Accepts NULL.  Threads: any. */
 void wf_kind_close(struct wf_kind_body *body);
@@ -97,6 +106,8 @@ struct wf_kind_copy {
 	void *body, *chunk;
 	size_t bytes;
 	struct wf_pool *pool;		  /* pool of @chunk, which pins the slab; NULL: no pin */
+	/* another copy follows whose end is this one's, too: only the last is polled and ended */
+	bool followed;
 
 	struct wf_queue_event *event; /* for the kind's own use */
 };

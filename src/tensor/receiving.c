@@ -352,30 +352,11 @@ static void pulled(struct wf_pull *pull, const struct wf_error *e)
 	}
 	pull->answer = NULL;
 	r->path = pull->path;
-	if (pull->way == WF_PULL_WAY_IMPORTED)
-		r->path.way = WF_BODY_HANDLE;
-	r->path.straight = pull->way == WF_PULL_WAY_STRAIGHT;
-	if (r->path.straight)
-		r->path.way = pull->body.way;
 	if (pull->damaged)
 		why = say_which(r, e);
 	else if (e)
 		why = *e; /* @e may be the stage's */
 	come(r, e ? &why : NULL);
-}
-
-/*
- * May the body be copied from the sender's device itself?  It must be of this host, without
- * sums, and long enough that it pays.
- */
-static bool may_copy(const struct wf_receiving *r, const struct wf_link *link,
-		     const struct wf_body *body)
-{
-	const struct wf_rail_caps *caps = wf_link_caps(link);
-
-	return r->stage && body->way == WF_BODY_STAGED && body->sum_kind == WF_BODY_SUM_NONE &&
-	       (body->bytes >= WF_STAGE_DIRECT_BYTES || r->terms->no_staging) && caps &&
-	       caps->same_host;
 }
 
 static void lost_held(struct wf_unexpected *a, const struct wf_error *e);
@@ -414,7 +395,8 @@ static void pull(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 		.into = r->stage ? r->stage->bounce : r->got.data,
 		.stage = r->stage,
 		.view = r->view,
-		.handle = may_copy(r, link, &t->body),
+		.handle = r->stage &&
+			  wf_stage_may_copy(r->stage, link, &t->body, r->terms->no_staging),
 		.doubted = r->doubted,
 		.terms = r->terms,
 		.owner = r,

@@ -832,6 +832,26 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 	return open_again(p, body, e);
 }
 
+/* Send a reader the offer that it goes on by; of no body: there is none.  -ENOMEM. */
+static int tell_offer(const struct wf_outgoing *p, const struct wf_record_offer *offer)
+{
+	uint8_t bytes[WF_RECORD_OFFER_BYTES_MAX];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+
+	wf_record_offer_put(&w, offer);
+	return wf_message_post_copy(p->link, p->terms->priority, WF_RECORD_OFFER, bytes,
+				    (size_t)(w.at - bytes));
+}
+
+/*
+ * Has one of several readers been told that @p can't be offered anew?  No recall tells the others,
+ * which ask by themselves.
+ */
+static bool is_void(const struct wf_outgoing *p)
+{
+	return p->class->shared && p->offer.recall && !p->told;
+}
+
 /*
  * Answer a peer that lost its rail in the middle, or wants a body that has to be staged, by its
  * handle if that can be; or that has copied all by a handle.  -ENOMEM: the peer is to ask again.
@@ -839,8 +859,6 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 {
 	bool handle = status == WF_RESUME_HANDLE || status == WF_RESUME_COPIED;
-	uint8_t bytes[WF_RECORD_OFFER_BYTES_MAX];
-	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 	struct wf_record_offer offer = { .pull = pull };
 	struct wf_outgoing_staging *staging = p->staging;
 	struct wf_link *link = wf_link_real(p->link);
@@ -849,7 +867,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 	int err;
 
 	if (p->state == WF_OUTGOING_WITHDRAWING)
-		return 0;
+		return is_void(p) ? tell_offer(p, &offer) : 0;
 	if (p->stage && p->path.sum_kind != WF_BODY_SUM_NONE && need_summing(p))
 		return -ENOMEM;
 	p->offer.resuming = pull;
@@ -874,9 +892,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 		err = offer_again(p, handle, &export, &offer.body, &why);
 	if (err == WF_TRANSFER_LATER)
 		return 0;
-	wf_record_offer_put(&w, &offer);
-	if (wf_message_post_copy(p->link, p->terms->priority, WF_RECORD_OFFER, bytes,
-				 (size_t)(w.at - bytes)))
+	if (tell_offer(p, &offer))
 		return -ENOMEM;
 	if (err) {
 		fail_later(p, &why);

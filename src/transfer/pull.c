@@ -94,6 +94,16 @@ static bool may_be_released(const struct wf_pull *pull)
 	       (pull->body.way != WF_BODY_STAGED || !pull->began_staged);
 }
 
+/* Note in the path which way the body has really gone. */
+static void note_way(struct wf_pull *pull)
+{
+	if (pull->way == WF_PULL_WAY_IMPORTED)
+		pull->path.way = WF_BODY_HANDLE;
+	pull->path.straight = pull->way == WF_PULL_WAY_STRAIGHT;
+	if (pull->path.straight)
+		pull->path.way = pull->body.way;
+}
+
 /* End @pull, whose destination is quiet: tell the owner of the bytes, then ours. */
 static void finish(struct wf_pull *pull)
 {
@@ -112,6 +122,7 @@ static void finish(struct wf_pull *pull)
 	wf_yield_next(link);
 	wf_grant_close(&pull->grant);
 	pull->path.lanes = wf_stripe_carried(pull->spread);
+	note_way(pull);
 	wf_stripe_close(pull->spread);
 	pull->spread = NULL;
 	wf_reader_sums_close(&pull->sums);
@@ -140,13 +151,28 @@ static void finish(struct wf_pull *pull)
 static bool whole(const struct wf_pull *pull)
 {
 	return pull->got_bytes == pull->body.bytes && wf_reader_sums_right(&pull->sums) &&
-	       (pull->way != WF_PULL_WAY_IMPORTED || pull->confirmed);
+	       (pull->way != WF_PULL_WAY_IMPORTED || pull->confirmed) &&
+	       (!pull->job.drains || pull->way != WF_PULL_WAY_STAGED ||
+		pull->job.stage->ended == pull->body.bytes);
+}
+
+/* Is anything under way that reads the owner's memory? */
+static bool reads(const struct wf_pull *pull)
+{
+	return pull->busy || (pull->way == WF_PULL_WAY_IMPORTED && !wf_stage_quiet(pull->job.stage));
 }
 
 /* Is anything under way that touches the destination? */
 static bool is_busy(const struct wf_pull *pull)
 {
-	return pull->busy || (pull->way == WF_PULL_WAY_IMPORTED && !wf_stage_quiet(pull->job.stage));
+	return reads(pull) || (pull->job.drains && !wf_stage_quiet(pull->job.stage));
+}
+
+/* Stop copies that end with @pull. */
+static void stop_copies(struct wf_pull *pull)
+{
+	if (pull->way == WF_PULL_WAY_IMPORTED || pull->job.drains)
+		wf_stage_stop(pull->job.stage);
 }
 
 static void arm(struct wf_pull *pull, uint64_t in_ns)
@@ -206,7 +232,7 @@ static void timer(struct wf_timer *t)
 		return;
 	if (whole(pull) || (stopping && !is_busy(pull))) {
 		finish(pull);
-	} else if (stopping && pull->way == WF_PULL_WAY_IMPORTED) {
+	} else if (stopping && !pull->busy) {
 		return; /* nothing hastens the copies */
 	} else if (pull->state == WF_PULL_EARLY) {
 		pull->state = WF_PULL_WAITING;
@@ -233,8 +259,7 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 		pull->why = *e;
 		wf_pace_leave(&pull->share);
 		wf_yield_leave(pull);
-		if (pull->way == WF_PULL_WAY_IMPORTED)
-			wf_stage_stop(pull->job.stage);
+		stop_copies(pull);
 	}
 	/* A pull never ends inside a caller's own call: in the next turn at the soonest. */
 	arm(pull, !pull->busy ? 0 : pull->rail.connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
@@ -255,7 +280,7 @@ static void ask(struct wf_pull *pull)
 	struct wf_error e;
 
 	/* The owner may assume that its bytes are not read until it has answered. */
-	if (pull->state == WF_PULL_ASKED || is_busy(pull))
+	if (pull->state == WF_PULL_ASKED || reads(pull))
 		return;
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
 	wf_grant_close(&pull->grant);
@@ -315,6 +340,16 @@ static int open_target(struct wf_pull *pull, const struct wf_grant_span *span, s
 	return wf_grant_local(&pull->grant, link->on->rail, &link->engine->pool, span, e);
 }
 
+/* Does one allocation hold all of the destination, so that one registration does? */
+static bool is_in_one(const struct wf_pull *pull)
+{
+	const struct wf_kind_place *place = &pull->job.stage->body->place;
+	uintptr_t at = (uintptr_t)pull->job.into;
+
+	return !pull->job.blocks ||
+	       (at >= place->start && at < place->end && pull->job.blocks_span <= place->end - at);
+}
+
 /*
  * May reads go to the device itself?  All of them do, or none; and not over a rail on which they
  * have failed, unless there is nothing else.
@@ -323,7 +358,7 @@ static bool may_be_straight(const struct wf_pull *pull, const struct wf_rail_cap
 {
 	bool only = pull->job.terms->no_staging, straight = pull->way == WF_PULL_WAY_STRAIGHT;
 
-	if (pull->sums.count || (pull->next && !straight) ||
+	if (pull->sums.count || (pull->next && !straight) || !is_in_one(pull) ||
 	    (straight && pull->rail.on == pull->link->on && !only))
 		return false;
 	return wf_stage_is_reached(pull->job.stage, caps, only);
@@ -336,8 +371,8 @@ static bool may_be_straight(const struct wf_pull *pull, const struct wf_rail_cap
 static int aim_straight(struct wf_pull *pull, struct wf_error *e)
 {
 	struct wf_grant_span body = {
-		.at = pull->job.stage->body->at,
-		.bytes = pull->body.bytes,
+		.at = pull->job.blocks ? pull->job.into : pull->job.stage->at,
+		.bytes = pull->job.blocks ? pull->job.blocks_span : pull->body.bytes,
 		.device = &pull->job.stage->body->place,
 	};
 	int err;
@@ -633,7 +668,7 @@ static void read_done(struct wf_engine_read *read, int status)
 			wf_pull_report(pull, WF_MIN(wf_reads_got(pull), pull->filled));
 	}
 	if (pull->state == WF_PULL_STOPPING) {
-		if (!pull->busy)
+		if (!is_busy(pull))
 			finish(pull);
 	} else if (is_hopeless(pull)) {
 		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
@@ -676,8 +711,7 @@ void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e)
 	pull->state = WF_PULL_STOPPING;
 	wf_pace_leave(&pull->share);
 	wf_yield_leave(pull);
-	if (pull->way == WF_PULL_WAY_IMPORTED)
-		wf_stage_stop(pull->job.stage);
+	stop_copies(pull);
 	if (pull->rail.quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* On another rail, reopening it ends the reads, and wf_pull_quiet() follows. */
@@ -725,7 +759,7 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 	if (pull->job.blocks) {
 		pull->body.bytes = pull->job.blocks_bytes;
 		pull->filled = pull->job.blocks_known;
-		pull->into_bytes = pull->job.blocks_span;
+		pull->into_bytes = stage ? stage->bounce_bytes : pull->job.blocks_span;
 	}
 	/* The owner has no buffer yet. */
 	pull->job.doubted |= staged;
@@ -934,6 +968,10 @@ void wf_pull_drained(struct wf_pull *pull)
 		if (pull->state == WF_PULL_EARLY)
 			arm(pull, 0);
 		wf_pull_feed(pull);
+		/* The pull ends at once: a node that closes has no other turn. */
+		if (pull->job.drains &&
+		    (whole(pull) || (pull->state == WF_PULL_STOPPING && !is_busy(pull))))
+			finish(pull);
 		return;
 	}
 	fresh = pull->job.stage->ended - pull->got_bytes;
@@ -951,6 +989,15 @@ void wf_pull_drained(struct wf_pull *pull)
 	else if (pull->link->state == WF_LINK_UP &&
 		 (pull->job.stage->held || pull->got_bytes == pull->body.bytes))
 		ask(pull);
+}
+
+void wf_pull_staged(struct wf_stage *stage, const struct wf_error *e)
+{
+	struct wf_pull *pull = stage->owner;
+
+	if (e)
+		wf_pull_stop(pull, e);
+	wf_pull_drained(pull);
 }
 
 /* Compare sums that the owner has told.  -EBADMSG. */

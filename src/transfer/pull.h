@@ -169,8 +169,9 @@ void wf_pull_more(struct wf_pull *pull, uint32_t count, uint64_t bytes);
 /* End @pull, whose offer stayed, because its peer is dead, as @e says. */
 void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e);
 
-/* Handle progress of the stage of @pull. */
+/* Handle progress of the stage of @pull.  The second is moved of a stage whose owner is the pull. */
 void wf_pull_drained(struct wf_pull *pull);
+void wf_pull_staged(struct wf_stage *stage, const struct wf_error *e);
 
 /* Have job.came hear that the first @bytes are there, if that is news. */
 void wf_pull_report(struct wf_pull *pull, uint64_t bytes);

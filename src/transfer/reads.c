@@ -11,10 +11,16 @@ uint64_t wf_reads_limit(const struct wf_pull *pull)
 	return WF_MIN(pull->filled, pull->job.stage->ended + pull->into_bytes);
 }
 
+/* Bytes from @offset on, before this end begins anew at its beginning. */
+static uint64_t unbroken_here(const struct wf_pull *pull, uint64_t offset)
+{
+	return pull->into_bytes - offset % pull->into_bytes;
+}
+
 /* Bytes from @offset on, before either end begins anew at its beginning. */
 static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
 {
-	return WF_MIN(pull->into_bytes - offset % pull->into_bytes,
+	return WF_MIN(unbroken_here(pull, offset),
 		      pull->from_bytes - offset % pull->from_bytes);
 }
 
@@ -48,7 +54,9 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 	if (pull->job.blocks) {
 		unused->block = pull->block;
 		unused->skip = pull->block_done;
-		unused->count = next_blocks(pull);
+		unused->count = WF_MIN(next_blocks(pull), end - pull->next);
+		if (pull->way == WF_PULL_WAY_STAGED)
+			unused->count = WF_MIN(unused->count, unbroken_here(pull, pull->next));
 		return unused;
 	}
 	unused->count = WF_MIN(WF_MIN(wf_yield_chunk_bytes(pull), end - pull->next),
@@ -101,19 +109,21 @@ static uint32_t list_spans(const struct wf_pull *pull, const struct wf_pull_read
 			   uint64_t address, struct wf_ep_span spans[WF_READ_SPANS_MAX])
 {
 	const struct wf_pull_block *block;
+	bool staged = pull->way == WF_PULL_WAY_STAGED;
 	uint64_t skip = r->skip, left = r->count;
+	char *into = target(pull, r);
 	uint32_t count = 0;
 
 	if (!pull->job.blocks) {
-		spans[0] = (struct wf_ep_span){ target(pull, r), r->count,
-						source(pull, r, address) };
+		spans[0] = (struct wf_ep_span){ into, r->count, source(pull, r, address) };
 		return 1;
 	}
 	for (block = &pull->job.blocks[r->block]; left; block++, skip = 0) {
 		uint64_t bytes = WF_MIN(block->bytes - skip, left);
 
-		spans[count++] = (struct wf_ep_span){ (char *)block->to + skip, bytes,
+		spans[count++] = (struct wf_ep_span){ staged ? into : (char *)block->to + skip, bytes,
 						      address + block->from + skip };
+		into += bytes;
 		left -= bytes;
 	}
 	return count;

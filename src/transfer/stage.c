@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transfer/pull_job.h"
 #include "wire/record.h"
 
 /* How often a device is asked: soon for copies, less often the longer a program's stream needs. */
@@ -35,6 +36,7 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
 		return -ENOMEM;
 	fresh->transfer = t;
 	fresh->body = body;
+	fresh->at = body->at;
 	fresh->bytes = bytes;
 	fresh->way = way;
 	fresh->piece_bytes = wf_body_piece_bytes(bytes);
@@ -42,6 +44,12 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
 	wf_list_append(&t->stages, &fresh->node);
 	*stage = fresh;
 	return 0;
+}
+
+void wf_stage_place(struct wf_stage *stage, void *at, const struct wf_pull_block *blocks)
+{
+	stage->at = at;
+	stage->blocks = blocks;
 }
 
 /*
@@ -143,6 +151,15 @@ bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_rail_caps
 	       (node < 0 || caps->numa_node < 0 || node == caps->numa_node);
 }
 
+bool wf_stage_may_copy(const struct wf_stage *stage, const struct wf_link *link,
+		       const struct wf_body *body, bool only)
+{
+	const struct wf_rail_caps *caps = wf_link_caps(link);
+
+	return !stage->blocks && body->way == WF_BODY_STAGED && body->sum_kind == WF_BODY_SUM_NONE &&
+	       (body->bytes >= WF_STAGE_DIRECT_BYTES || only) && caps && caps->same_host;
+}
+
 void wf_stage_hold(struct wf_stage *stage, bool hold)
 {
 	stage->held = hold;
@@ -203,25 +220,63 @@ static bool has_next(const struct wf_stage *stage)
 	       piece_end(stage, stage->begun) <= stage->limit;
 }
 
+/* Count @bytes more of the blocks as copied. */
+static void pass_blocks(struct wf_stage *stage, uint64_t bytes)
+{
+	stage->block_done += bytes;
+	/* The block behind the last one may not be written down yet. */
+	while (stage->blocks && stage->block_done &&
+	       stage->block_done >= stage->blocks[stage->block].bytes)
+		stage->block_done -= stage->blocks[stage->block++].bytes;
+}
+
+/* Returns how many bytes from @offset on, before @end, lie in one range, which begins at *@at. */
+static uint64_t find_range(const struct wf_stage *stage, uint64_t offset, uint64_t end, void **at)
+{
+	const struct wf_pull_block *block;
+
+	if (!stage->blocks) {
+		*at = stage->at + offset;
+		return end - offset;
+	}
+	block = &stage->blocks[stage->block];
+	*at = (uint8_t *)block->to + stage->block_done;
+	return WF_MIN(block->bytes - stage->block_done, end - offset);
+}
+
+/* Begin the copies of the next piece, one for each of its ranges; the last has their end. */
 static void begin_next(struct wf_stage *stage)
 {
 	struct wf_kind_copy *copy = copy_at(stage, stage->begun);
-	uint64_t end = piece_end(stage, stage->begun);
+	uint64_t offset = stage->begun, end = piece_end(stage, offset);
 	struct wf_error e;
 
-	*copy = (struct wf_kind_copy){
-		.kinds = &stage->transfer->kinds,
-		.place = &stage->body->place,
-		.way = stage->way,
-		.body = stage->body->at + stage->begun,
-		.chunk = stage->bounce + stage->begun % stage->bounce_bytes,
-		.bytes = end - stage->begun,
-		.pool = stage->import ? NULL : &stage->transfer->engine->pool,
-	};
-	if (copy->place->kind->begin(copy, &e))
-		fail(stage, &e);
-	else
-		stage->begun = end;
+	while (offset < end) {
+		void *at;
+		uint64_t bytes = find_range(stage, offset, end, &at);
+
+		*copy = (struct wf_kind_copy){
+			.kinds = &stage->transfer->kinds,
+			.place = &stage->body->place,
+			.way = stage->way,
+			.body = at,
+			.chunk = stage->bounce + offset % stage->bounce_bytes,
+			.bytes = bytes,
+			.pool = stage->import ? NULL : &stage->transfer->engine->pool,
+			.followed = offset + bytes < end,
+		};
+		if (copy->place->kind->begin(copy, &e)) {
+			/* Copies of this piece that have begun have no end to be asked for. */
+			if (offset > stage->begun)
+				wf_kinds_wait(&stage->transfer->kinds);
+			fail(stage, &e);
+			return;
+		}
+		offset += bytes;
+		if (stage->blocks)
+			pass_blocks(stage, bytes);
+	}
+	stage->begun = end;
 }
 
 static void fail_settled(struct wf_stage *stage)
@@ -261,6 +316,10 @@ void wf_stage_go(struct wf_stage *stage, uint64_t limit)
 void wf_stage_skip(struct wf_stage *stage, uint64_t bytes)
 {
 	stage->begun = stage->over = stage->ended = bytes;
+	stage->block = 0;
+	stage->block_done = 0;
+	if (stage->blocks)
+		pass_blocks(stage, bytes);
 }
 
 /* End copies, in the order in which they were begun. */

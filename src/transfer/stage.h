@@ -7,6 +7,8 @@
  * device, and on its way in drained to it, as soon as the owner says that it may be; pieces that
  * fit the buffer at once do so side by side, while rails move the rest.
  *
+ * The memory of a body on its way in may be a list of blocks, which is drained in the list's order.
+ *
  * A body on a device of another process of this host needs no buffer: it is mapped here by a
  * handle, and copied from device to device.
  *
@@ -29,6 +31,8 @@
 /* pieces in the buffer: filling, moving, draining, and one between; not tuned */
 #define WF_STAGE_PIECES 4
 
+struct wf_pull_block;
+
 struct wf_stage {
 	/*
 	 * The stage has come further, has become quiet, or, with @e, has failed; a failure may
@@ -46,6 +50,10 @@ struct wf_stage {
 	/* private to stage.c */
 	struct wf_transfer *transfer;
 	const struct wf_kind_body *body;
+	uint8_t *at; /* the body's first byte, unless there are blocks */
+	const struct wf_pull_block *blocks; /* NULL: the body is one range */
+	uint32_t block;      /* block of the byte @begun */
+	uint64_t block_done; /* bytes of @block that are before it */
 	enum wf_kind_way way;
 	uint64_t bytes;	       /* size of the body */
 	uint64_t limit;	       /* how far the body may be copied */
@@ -69,11 +77,26 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
 		  enum wf_kind_way way, struct wf_stage **stage);
 
 /*
+ * Have the body of @stage, which has begun nothing, lie at @at in the memory of its kind_body; or,
+ * unless @blocks is NULL, in these blocks one after another, which are borrowed: a block may be
+ * written down as late as its bytes are allowed to be copied.
+ */
+void wf_stage_place(struct wf_stage *stage, void *at, const struct wf_pull_block *blocks);
+
+/*
  * Returns whether a rail of @caps, whose NIC may reach the device, should do so: not if it has
  * to go through the link between NUMA nodes, as a rule the slower way, nor for a short body; but
  * @only: there is nothing else.
  */
 bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_rail_caps *caps, bool only);
+
+/*
+ * Returns whether @stage may copy @body, offered by the peer of @link, from the owner's device
+ * itself: on one host, without sums or blocks, and long enough that it pays; but @only: there is
+ * nothing else.
+ */
+bool wf_stage_may_copy(const struct wf_stage *stage, const struct wf_link *link,
+		       const struct wf_body *body, bool only);
 
 /*
  * Returns whether the program's stream has come as far as the body's mark.  If not, moved says
