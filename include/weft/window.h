@@ -11,6 +11,9 @@
  * made by its worker.  So nothing of a peer that timed out, died or started anew can write into the
  * owner's memory later: when an operation or window has ended, the memory is quiet.
  *
+ * The memory at either end may be that of a CUDA device, which a card reaches by itself or which goes
+ * through the pool, as with tensors.
+ *
  * Puts and gets of one peer are not ordered with each other, and one that overlaps another may see
  * some of its bytes; with a checksum it may end with DATA_LOSS then.
  */
@@ -18,6 +21,7 @@
 #define WEFT_WINDOW_H
 
 #include <weft/node.h>
+#include <weft/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,8 +40,10 @@ enum weft_window_right {
 /*
  * Open a window over the @bytes at @memory, with @rights (enum weft_window_right) for every peer
  * that knows its descriptor.  Borrows the memory until weft_window_close() has returned 0, or the
- * node has closed.  Returns @window owned.  -EINVAL: no bytes or no such right.  -ENOMEM.  -ENOSPC:
- * the node has a million windows.  Threads: any, callback.
+ * node has closed.  Memory of a CUDA device is known as such where this process has the driver loaded
+ * (WEFT_CUDA); the window's bytes lie in one allocation, which no stream is waited for.  Returns
+ * @window owned.  -EINVAL: no bytes, no such right, or bytes beyond their allocation on a device.
+ * -ENOMEM.  -ENOSPC: the node has a million windows.  Threads: any, callback.
  */
 WEFT_API int weft_window_open(struct weft_node *node, void *memory, size_t bytes, unsigned rights,
 			      struct weft_window **window);
@@ -60,7 +66,7 @@ WEFT_API int weft_window_publish(struct weft_window *window, const void *key, si
 
 /*
  * Close @window and wait until no byte of it moves any more, at most 0.5 s on a connected rail and
- * 2 s on a shared one.  Puts and gets that are under way end with NOT_FOUND, as all later ones do;
+ * 2 s on a shared one, and as long as a device takes for copies that are under way.  Puts and gets that are under way end with NOT_FOUND, as all later ones do;
  * operations that wait for its notes end with CANCELLED, and notes that nobody took are dropped.
  * Accepts NULL.  To be called before the node closes, which ends the window too.  -EDEADLK inside
  * a callback: nothing was done.  Threads: any, while no other is in a function on @window; one may
@@ -181,6 +187,8 @@ struct weft_access_options {
 	uint32_t number;   /* with WEFT_NOTE: for the owner */
 	const void *note;  /* with WEFT_NOTE: copied */
 	size_t note_bytes; /* at most WEFT_NOTE_BYTES_MAX */
+	struct weft_device device; /* where all blocks here lie; zeros or WEFT_CPU: the host */
+	void *stream; /* CUDA stream of a device's memory here, as in struct weft_send_options */
 };
 #define WEFT_ACCESS_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_access_options)
 
@@ -191,7 +199,8 @@ struct weft_access_options {
  * the blocks here is, as a whole.
  *
  * NOT_FOUND: the window is closed, or its node has started anew.  -EACCES: the window may not be
- * read.  -EINVAL: no blocks, or one beyond the window.  Threads: any, callback.
+ * read.  -EINVAL: no blocks, one beyond the window, or one that is not on options->device.  -ENODEV:
+ * there is no CUDA here.  -ENOTSUP: memory of another kind.  Threads: any, callback.
  */
 WEFT_API int weft_get(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
 		      const struct weft_access_options *options, struct weft_op **op);

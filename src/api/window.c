@@ -34,7 +34,9 @@ static int check_remote(const struct weft_remote *remote)
 int weft_window_open(struct weft_node *node, void *memory, size_t bytes, unsigned rights,
 		     struct weft_window **window)
 {
+	struct wf_kind_body *device;
 	int err = wf_check_node(node);
+	struct wf_error e;
 
 	if (err || WF_NEED(memory) || WF_NEED(window))
 		return err ? err : -EINVAL;
@@ -42,7 +44,9 @@ int weft_window_open(struct weft_node *node, void *memory, size_t bytes, unsigne
 		return wf_last_set(-EINVAL, "a window of %zu bytes", bytes);
 	if (!rights || rights & ~(unsigned)WF_ACCESS_RIGHTS)
 		return wf_last_set(-EINVAL, "rights %#x are not for a window", rights);
-	return wf_node_window_open(node, memory, bytes, rights, window);
+	err = wf_kind_discover(memory, bytes, node->workers[0].engine.options.cuda, &device, &e);
+	return err ? wf_last_copy(&e)
+		   : wf_node_window_open(node, memory, bytes, rights, device, window);
 }
 
 int weft_window_describe(const struct weft_window *window, void *descriptor, size_t *bytes)

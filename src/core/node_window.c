@@ -115,7 +115,7 @@ void wf_node_window_take(struct weft_window *window, struct weft_op *op)
 /* Opening and closing */
 
 int wf_node_window_open(struct weft_node *node, void *memory, size_t bytes, unsigned rights,
-			struct weft_window **window)
+			struct wf_kind_body *device, struct weft_window **window)
 {
 	size_t shares = node->worker_count;
 	struct weft_window *fresh = calloc(1, sizeof(*fresh) + shares * sizeof(fresh->shares[0]));
@@ -130,10 +130,12 @@ int wf_node_window_open(struct weft_node *node, void *memory, size_t bytes, unsi
 	if (err)
 		goto free_window;
 	fresh->owner = node;
+	fresh->device = device;
 	fresh->window = (struct wf_window){
 		.at = memory,
 		.bytes = bytes,
 		.rights = rights,
+		.device = device,
 		.has_room = has_room,
 		.told = told,
 		.not_told = not_told,
@@ -159,6 +161,7 @@ free_window:
 	free(fresh->stops);
 	free(fresh);
 record:
+	wf_kind_close(device);
 	return wf_last_set(err, err == -ENOSPC ? "the node has too many windows"
 					       : "no memory for a window");
 }
@@ -170,6 +173,7 @@ void wf_node_window_free(struct weft_window *window)
 	while ((note = pop_note(window)))
 		free(note);
 	pthread_mutex_destroy(&window->lock);
+	wf_kind_close(window->device);
 	free(window->stops);
 	free(window);
 }

@@ -21,6 +21,7 @@ struct weft_window {
 	struct wf_list node;      /* in owner->windows */
 	struct weft_node *owner;
 	struct wf_window window;
+	struct wf_kind_body *device; /* device of the memory; NULL: the host */
 	_Atomic uint64_t puts;    /* puts that have ended */
 
 	pthread_mutex_t lock;     /* protects the next two */
@@ -40,9 +41,9 @@ struct weft_window {
 	struct wf_window_share shares[];
 };
 
-/* Open a window.  Failures are recorded. */
+/* Open a window of host memory, or of @device's, which is taken.  Failures are recorded. */
 int wf_node_window_open(struct weft_node *node, void *memory, size_t bytes, unsigned rights,
-			struct weft_window **window);
+			struct wf_kind_body *device, struct weft_window **window);
 
 /* Close @window, and free it once it is quiet.  -EOWNERDEAD: recorded.  Threads: any. */
 int wf_node_window_close(struct weft_window *window);

@@ -582,7 +582,8 @@ static void begin(struct wf_receiving *r)
 	relay->piece_bytes = WF_MIN(WF_MAX(r->got_bytes / PIECES, PIECE_MIN), PIECE_MAX);
 	relay->state = JOINING;
 	/* Without a window the receive serves nobody, and joins nobody. */
-	if (wf_node_window_open(node, r->got.data, r->got_bytes, WEFT_WINDOW_READ, &relay->window)) {
+	if (wf_node_window_open(node, r->got.data, r->got_bytes, WEFT_WINDOW_READ, NULL,
+				&relay->window)) {
 		relay->window = NULL;
 		relay->joins = JOINS_MAX;
 	} else {

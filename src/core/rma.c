@@ -97,6 +97,7 @@ static void free_rma(struct weft_op *op)
 
 	if (work->remote)
 		put(work->remote);
+	wf_kind_close(work->device);
 	free(work->blocks);
 	free(work->putting.bodies);
 	free((void *)(uintptr_t)work->putting.note);
@@ -119,7 +120,8 @@ static void get_done(struct wf_remote_get *g, const struct wf_error *e)
 	struct weft_op *op = WF_CONTAINER(g, struct weft_op, rma.get);
 	struct wf_putting *p = &op->rma.work.putting;
 
-	wf_op_path_set(op, &g->path, 0);
+	/* A get has no copies but those to a device here. */
+	wf_op_path_set(op, &g->path, g->device && g->path.bytes && !g->path.straight);
 	if (e || !(p->flags & WF_ACCESS_PUSH_NOTED)) {
 		wf_op_finish(op, e, g->refused ? WEFT_EXECUTED_NO : WEFT_EXECUTED_MAYBE);
 		return;
@@ -201,7 +203,9 @@ static void put_done(struct wf_putting *p, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(p, struct weft_op, rma.work.putting);
 
-	wf_op_path_set(op, &p->path, 0);
+	/* A device of the owner's that copies by a handle copies there. */
+	wf_op_path_set(op, &p->path,
+		       p->device && !p->path.straight && p->path.way != WF_BODY_HANDLE);
 	wf_op_finish(op, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO);
 }
 
@@ -320,10 +324,47 @@ static void set_span(struct wf_putting *p)
 	p->span_bytes = (uint64_t)(high - low);
 }
 
-/* Copy @blocks, without empty ones, and joined where they follow each other at both ends. */
-static int copy_blocks(const struct weft_remote *remote, const struct weft_block *blocks,
-		       size_t count, struct wf_rma_work *work)
+static bool lies_in(const struct wf_kind_place *place, const struct weft_block *b)
 {
+	uintptr_t at = (uintptr_t)b->local;
+
+	return at >= place->start && at < place->end && b->bytes <= place->end - at;
+}
+
+/* Find the allocation of @b, on the device of @o, which all blocks share. */
+static int find_place(struct weft_op *op, const struct weft_access_options *o,
+		      const struct weft_block *b, struct wf_kind_place *place)
+{
+	const char *setting = op->worker->engine.options.cuda;
+	struct wf_kind_body **device = &op->rma.work.device;
+	bool first = !place->kind;
+	struct wf_error e;
+	int err;
+
+	if (first) {
+		err = wf_kind_open(o->device.type, o->device.id, b->local, b->bytes, setting, o->stream,
+				   device, &e);
+		*place = *device ? (*device)->place : (struct wf_kind_place){ .kind = &wf_kind_host };
+		return err ? wf_last_copy(&e) : 0;
+	}
+	if (wf_kind_find(o->device.type, o->device.id, b->local, b->bytes, setting, place, &e))
+		return wf_last_copy(&e);
+	if (place->kind->direct == !*device)
+		return 0;
+	return wf_last_set(-EINVAL, "some blocks are managed memory, and others are not");
+}
+
+/*
+ * Copy @blocks, without empty ones, and joined where they follow each other at both ends; on a
+ * device in one allocation, as no copy there may reach into two.
+ */
+static int copy_blocks(struct weft_op *op, const struct weft_block *blocks, size_t count,
+		       const struct weft_access_options *o)
+{
+	bool on_device = o->device.type && o->device.type != WEFT_CPU;
+	struct wf_rma_work *work = &op->rma.work;
+	const struct weft_remote *remote = work->remote;
+	struct wf_kind_place place = { 0 };
 	struct wf_pull_block *last = NULL;
 	uint32_t used = 0;
 	int err;
@@ -335,13 +376,18 @@ static int copy_blocks(const struct weft_remote *remote, const struct weft_block
 		return wf_last_set(-ENOMEM, "no memory for %zu blocks", count);
 	for (size_t i = 0; i < count; i++) {
 		const struct weft_block *b = &blocks[i];
+		bool apart = on_device && !lies_in(&place, b);
 
 		err = check_block(remote, b);
 		if (err)
 			return err;
 		if (!b->bytes)
 			continue;
-		if (last && (char *)last->to + last->bytes == (char *)b->local &&
+		if (apart)
+			err = find_place(op, o, b, &place);
+		if (err)
+			return err;
+		if (last && !apart && (char *)last->to + last->bytes == (char *)b->local &&
 		    last->from + last->bytes == b->remote) {
 			last->bytes += b->bytes;
 			continue;
@@ -351,6 +397,7 @@ static int copy_blocks(const struct weft_remote *remote, const struct weft_block
 	}
 	work->putting.blocks = work->blocks;
 	work->putting.count = used;
+	work->putting.device = work->device;
 	if (used)
 		set_span(&work->putting);
 	return 0;
@@ -415,7 +462,7 @@ int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size
 	work = &fresh->rma.work;
 	atomic_fetch_add(&remote->refs, 1);
 	work->remote = remote;
-	err = copy_blocks(remote, blocks, count, work);
+	err = copy_blocks(fresh, blocks, count, &o);
 	if (!err && !work->putting.count)
 		err = wf_last_set(-EINVAL, "a get of no bytes");
 	if (!err)
@@ -431,6 +478,7 @@ int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size
 	g->terms = &fresh->terms;
 	g->span = work->putting.span;
 	g->span_bytes = work->putting.span_bytes;
+	g->device = work->device;
 	work->putting.flags |= WF_ACCESS_PUSH_GOT;
 	work->putting.count = 0;
 	wf_op_launch(fresh, fresh->made_ns, op);
@@ -453,7 +501,7 @@ int wf_rma_put(struct weft_remote *remote, const struct weft_block *blocks, size
 	work = &fresh->rma.work;
 	atomic_fetch_add(&remote->refs, 1);
 	work->remote = remote;
-	err = copy_blocks(remote, blocks, count, work);
+	err = copy_blocks(fresh, blocks, count, &o);
 	if (!err)
 		err = set_note(fresh, &o, wf_putting_bodies(work->putting.count), work);
 	if (err) {

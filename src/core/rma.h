@@ -29,6 +29,7 @@ struct weft_remote {
 struct wf_rma_work {
 	struct weft_remote *remote; /* a reference; NULL: the node has closed */
 	struct wf_pull_block *blocks;
+	struct wf_kind_body *device; /* device of the memory here; NULL: the host */
 	struct wf_putting putting;
 };
 

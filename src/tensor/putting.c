@@ -143,6 +143,7 @@ static int put_head(struct wf_outgoing *outgoing, const struct wf_body *offered)
 }
 
 static void body_done(struct wf_outgoing *outgoing, const struct wf_error *e);
+static void release(struct wf_putting *p);
 
 static const struct wf_outgoing_class class = {
 	.offers = true,
@@ -152,15 +153,69 @@ static const struct wf_outgoing_class class = {
 	.done = body_done,
 };
 
+static void post_next(struct wf_putting *p, struct wf_putting_body *body);
+
+static void fail_without_memory(struct wf_putting *p)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ENOMEM, "no memory to put a block");
+	wf_putting_stop(p, &e);
+}
+
+/* Let @body go on to another block, or the put end, once no copy reads its block any more. */
+static void leave(struct wf_putting *p, struct wf_putting_body *body)
+{
+	wf_stage_stop(body->stage);
+	if (body->stage && !wf_stage_quiet(body->stage))
+		return;
+	wf_stage_close(body->stage);
+	body->stage = NULL;
+	p->busy--;
+	post_next(p, body);
+}
+
+static void staged(struct wf_stage *stage, const struct wf_error *e)
+{
+	struct wf_putting_body *body = stage->owner;
+	struct wf_putting *p = body->putting;
+
+	if (body->outgoing.state != WF_OUTGOING_ENDED) {
+		wf_outgoing_filled(&body->outgoing, e);
+		return;
+	}
+	p->held++;
+	leave(p, body);
+	release(p);
+}
+
+/* Stage the block of @body, which is on a device.  -ENOMEM. */
+static int open_stage(struct wf_putting *p, struct wf_putting_body *body)
+{
+	const struct wf_pull_block *block = &p->blocks[body->block];
+
+	if (wf_stage_open(p->remotes->transfer, p->device, block->bytes, WF_KIND_INTO_CHUNK,
+			  &body->stage))
+		return -ENOMEM;
+	wf_stage_place(body->stage, block->to, NULL);
+	body->stage->moved = staged;
+	body->stage->owner = body;
+	return 0;
+}
+
 static void post(struct wf_putting *p, struct wf_putting_body *body, uint32_t block)
 {
 	bool is_block = block < p->count;
 
 	body->putting = p;
 	body->block = block;
+	if (is_block && p->device && open_stage(p, body)) {
+		fail_without_memory(p);
+		return;
+	}
 	body->outgoing.body = p->whole ? p->span : is_block ? p->blocks[block].to : NULL;
 	body->outgoing.body_bytes = p->whole ? p->span_bytes : is_block ? p->blocks[block].bytes : 0;
-	body->outgoing.stage = NULL;
+	body->outgoing.stage = body->stage;
 	body->outgoing.class = &class;
 	body->outgoing.terms = p->terms;
 	body->outgoing.type = WF_RECORD_PUSH;
@@ -255,7 +310,6 @@ static void body_done(struct wf_outgoing *outgoing, const struct wf_error *e)
 	struct wf_error why;
 
 	p->held++;
-	p->busy--;
 	if (e)
 		wf_remote_unask(&p->ask);
 	p->sent |= outgoing->sent && !outgoing->refused;
@@ -264,9 +318,8 @@ static void body_done(struct wf_outgoing *outgoing, const struct wf_error *e)
 	if (e && !p->why.code) {
 		fail(p, outgoing, e);
 		wf_putting_stop(p, wf_reason_get(&p->why, &why));
-	} else {
-		post_next(p, body);
 	}
+	leave(p, body);
 	release(p);
 }
 
@@ -279,7 +332,7 @@ static bool may_be_whole(const struct wf_putting *p, struct wf_pool *pool)
 	uint8_t sum_kind;
 	struct wf_error e;
 
-	if (p->count < 2 || !wf_link_caps(p->link) ||
+	if (p->count < 2 || p->device || !wf_link_caps(p->link) ||
 	    wf_terms_sum(p->terms, p->link, &sum_kind, &e) || sum_kind != WF_BODY_SUM_NONE)
 		return false;
 	return wf_arena_find(&pool->arenas, p->span, p->span_bytes) ||
@@ -341,8 +394,11 @@ int wf_putting_take_back(struct wf_putting *p)
 	for (uint32_t i = 0; i < p->busy; i++)
 		if (p->bodies[i].outgoing.state != WF_OUTGOING_WAITING)
 			return -EALREADY;
-	for (uint32_t i = 0; i < p->busy; i++)
+	for (uint32_t i = 0; i < p->busy; i++) {
 		(void)wf_outgoing_take_back(&p->bodies[i].outgoing);
+		wf_stage_close(p->bodies[i].stage);
+		p->bodies[i].stage = NULL;
+	}
 	wf_remote_unask(&p->ask);
 	p->link = NULL;
 	wf_link_put(link);
@@ -364,7 +420,8 @@ void wf_putting_describe(const struct wf_putting *p, char *text, size_t bytes)
 	int used = 0;
 
 	if (!body) {
-		(void)snprintf(text, bytes, "it has ended");
+		(void)snprintf(text, bytes, p->link && p->busy ? "a copy from its device has to end"
+							       : "it has ended");
 		return;
 	}
 	if (p->count > 1)

@@ -5,7 +5,8 @@
  *
  * Blocks that lie in one chunk of the pool or one arena are offered as one body, with a list of their
  * places.  Otherwise each block is a body of its own, some of them offered at a time, and what the
- * owner is told comes after the last.  A put of no blocks tells the owner alone.
+ * owner is told comes after the last; so it is with blocks on a device, each of which is staged where
+ * the rail does not reach it.  A put of no blocks tells the owner alone.
  *
  * Threads: owner.
  */
@@ -28,6 +29,7 @@ struct wf_putting_body {
 	/* index of the block, or of the first of a list; putting->count: the owner is told alone */
 	uint32_t block;
 	struct wf_outgoing outgoing;
+	struct wf_stage *stage; /* NULL: the block is in the host's memory */
 };
 
 struct wf_putting {
@@ -41,6 +43,7 @@ struct wf_putting {
 	const void *note;
 	void *span;          /* all blocks lie within @span_bytes from here */
 	uint64_t span_bytes;
+	const struct wf_kind_body *device; /* device that has all blocks; NULL: the host */
 	const struct wf_terms *terms;
 	struct wf_putting_body *bodies; /* wf_putting_bodies() of them */
 	void (*done)(struct wf_putting *p, const struct wf_error *e);

@@ -151,6 +151,12 @@ static struct wf_remote_get *get_of(struct wf_list *node)
 	return WF_CONTAINER(node, struct wf_remote_get, node);
 }
 
+static void close_stage(struct wf_remote_get *g)
+{
+	wf_stage_close(g->stage);
+	g->stage = NULL;
+}
+
 static void end(struct wf_remote_get *g, const struct wf_error *e)
 {
 	struct wf_link *link = g->link;
@@ -160,6 +166,7 @@ static void end(struct wf_remote_get *g, const struct wf_error *e)
 	g->state = WF_REMOTE_GET_ENDED;
 	wf_list_remove(&g->node);
 	wf_remote_unask(&g->ask);
+	close_stage(g);
 	g->pull = NULL;
 	wf_link_unwatch(link);
 	g->done(g, e);
@@ -175,6 +182,25 @@ static void end_without_memory(struct wf_remote_get *g)
 	end(g, &e);
 }
 
+/* Have the pull of @g copy what it reads to the device that @job's destination is on.  -ENOMEM. */
+static int open_stage(struct wf_remote_get *g, struct wf_link *link, const struct wf_body *body,
+		      struct wf_pull_job *job)
+{
+	uint64_t bytes = job->blocks ? job->blocks_bytes : body->bytes;
+
+	if (!g->device)
+		return 0;
+	if (wf_stage_open(g->remotes->transfer, g->device, bytes, WF_KIND_OUT_OF_CHUNK, &g->stage))
+		return -ENOMEM;
+	wf_stage_place(g->stage, job->into, job->blocks);
+	g->stage->moved = wf_pull_staged;
+	g->stage->owner = g->pull;
+	job->stage = g->stage;
+	job->drains = true;
+	job->handle = wf_stage_may_copy(g->stage, link, body, g->terms->no_staging);
+	return 0;
+}
+
 /* Begin to read @body, with the destination that @job has.  Takes @answer, which may be NULL. */
 static void begin(struct wf_remote_get *g, struct wf_link *link, struct wf_pull_job *job,
 		  const struct wf_body *body, struct wf_answer *answer)
@@ -183,13 +209,14 @@ static void begin(struct wf_remote_get *g, struct wf_link *link, struct wf_pull_
 	job->owner = g;
 	if (!g->pull)
 		g->pull = wf_freelist_take(g->remotes->pulls);
-	if (!g->pull) {
+	if (!g->pull || open_stage(g, link, body, job)) {
 		if (answer)
 			wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
 		end_without_memory(g);
 		return;
 	}
 	g->pull->job = *job;
+	g->path.way = g->stage || body->way == WF_BODY_STAGED ? WF_BODY_STAGED : WF_BODY_PULL;
 	g->pull->path = g->path;
 	g->state = WF_REMOTE_GET_READING;
 	if (wf_pull_start(g->remotes->transfer, link, body, answer, g->pull))
@@ -231,32 +258,43 @@ static void learn(struct wf_remote *remote, const struct wf_pull *pull)
 }
 
 /*
- * Give up a loan that the owner could not offer anew, as it told a pull alone: the next get asks for
- * the window again.
+ * Give up a loan that the owner could not offer anew, as it told a pull alone.  Returns whether @g may
+ * ask for the window again, of a peer that is there: once, as its owner may reach a device over another
+ * rail only, and says then how it lends the window, or that it is closed.
  */
-static void doubt(struct wf_remote *remote, const struct wf_remote_get *g,
-		  const struct wf_pull *pull, const struct wf_error *e)
+static bool doubt(struct wf_remote *remote, struct wf_remote_get *g, const struct wf_pull *pull,
+		  const struct wf_error *e)
 {
-	if (g->stopped || e->code != -ECANCELED || remote->state != WF_REMOTE_HELD ||
-	    pull->body.offer != remote->body.offer)
-		return;
-	wf_remote_close(remote);
+	bool again = !g->anew;
+
+	if (g->stopped || e->code != -ECANCELED)
+		return false;
+	if (remote->state == WF_REMOTE_HELD && pull->body.offer == remote->body.offer)
+		wf_remote_close(remote);
+	g->anew = true;
+	return again && wf_link_greeted(wf_link_real(g->link));
 }
+
+static void begin_or_wait(struct wf_remote_get *g);
 
 static void blocks_read(struct wf_pull *pull, const struct wf_error *e)
 {
 	struct wf_remote_get *g = pull->job.owner;
 	struct wf_remote *remote = g->remote;
+	bool again = e && doubt(remote, g, pull, e);
 	struct wf_error why;
 
 	g->path = pull->path;
 	if (!e)
 		learn(remote, pull);
-	else
-		doubt(remote, g, pull, e);
 	wf_list_remove(&g->node);
 	finish_withdrawal(remote);
-	end(g, why_failed(g, e, &why));
+	if (!again) {
+		end(g, why_failed(g, e, &why));
+		return;
+	}
+	close_stage(g);
+	begin_or_wait(g);
 }
 
 static void read_blocks(struct wf_remote_get *g)
@@ -307,6 +345,8 @@ static const struct wf_answer_keeper keeper = {
 	.lost = lost,
 };
 
+static void begin_alone(struct wf_remote_get *g);
+
 static void window_answered(struct wf_remote_ask *ask, const struct wf_body *body,
 			    struct wf_answer *answer, const struct wf_error *e)
 {
@@ -316,6 +356,14 @@ static void window_answered(struct wf_remote_ask *ask, const struct wf_body *bod
 
 	wf_list_take(&waiting, &remote->waiting);
 	remote->state = WF_REMOTE_NONE;
+	if (e ? e->code == wf_status_code(WEFT_FAILED_PRECONDITION) : body->way == WF_BODY_STAGED) {
+		if (answer)
+			wf_answer_pulled(answer, answer->link, WEFT_OK);
+		remote->in_pieces = true;
+		while ((node = wf_list_pop(&waiting)))
+			begin_alone(get_of(node));
+		return;
+	}
 	/* A checksum of the window says nothing of blocks. */
 	if (!e && (body->bytes != remote->bytes || body->way != WF_BODY_PULL ||
 		   body->sum_kind != WF_BODY_SUM_NONE)) {
@@ -382,6 +430,7 @@ static void block_read(struct wf_pull *pull, const struct wf_error *e)
 	struct wf_error why;
 
 	g->path = pull->path;
+	close_stage(g);
 	if (e || ++g->next == g->count)
 		end(g, why_failed(g, e, &why));
 	else
@@ -417,9 +466,15 @@ static void ask_for_block(struct wf_remote_get *g, struct wf_link *link)
 
 	g->state = WF_REMOTE_GET_ASKING;
 	g->ask.answered = block_answered;
-	if (ask_for(g->remotes, link, g->remote, block->from, block->bytes, WF_ACCESS_ASK_SUM,
-		    &g->ask))
+	if (ask_for(g->remotes, link, g->remote, block->from, block->bytes,
+		    g->path.sum_kind == WF_BODY_SUM_NONE ? 0 : WF_ACCESS_ASK_SUM, &g->ask))
 		end_without_memory(g);
+}
+
+static void begin_alone(struct wf_remote_get *g)
+{
+	g->alone = true;
+	ask_for_block(g, wf_link_real(g->link));
 }
 
 /* The life of a get and of a remote window */
@@ -437,14 +492,25 @@ static void go_on(struct wf_remote_get *g)
 		return;
 	}
 	g->path.caps = wf_link_caps(link);
-	g->alone = g->remote->in_pieces || sum_kind != WF_BODY_SUM_NONE;
 	g->path.sum_kind = sum_kind;
 	g->path.way = WF_BODY_PULL;
 	g->path.queued_ns = link->engine->loop.now_ns;
-	if (g->alone)
-		ask_for_block(g, link);
+	if (g->remote->in_pieces || sum_kind != WF_BODY_SUM_NONE)
+		begin_alone(g);
 	else
 		use_window(g, link);
+}
+
+/* Begin @g now, or as soon as there is a rail. */
+static void begin_or_wait(struct wf_remote_get *g)
+{
+	struct wf_link *link = wf_link_real(g->link);
+
+	g->state = WF_REMOTE_GET_WAITING;
+	if (wf_link_caps(link))
+		go_on(g);
+	else
+		wf_list_append(&link->work[WF_ABOVE_GETS], &g->node);
 }
 
 void wf_remote_get(struct wf_remotes *r, struct wf_link *link, struct wf_remote_get *g)
@@ -453,9 +519,10 @@ void wf_remote_get(struct wf_remotes *r, struct wf_link *link, struct wf_remote_
 
 	g->remotes = r;
 	g->link = link;
-	g->refused = g->stopped = false;
+	g->refused = g->stopped = g->alone = g->anew = false;
 	g->next = 0;
 	g->pull = NULL;
+	g->stage = NULL;
 	g->ask = (struct wf_remote_ask){ 0 };
 	g->path = (struct wf_path){ 0 };
 	for (uint32_t i = 0; i < g->count; i++)
@@ -468,11 +535,9 @@ void wf_remote_get(struct wf_remotes *r, struct wf_link *link, struct wf_remote_
 		wf_error_set(&e, -ENOTCONN, "%s is gone, and its address is not known",
 			     wf_link_label(link));
 		end(g, &e);
-	} else if (wf_link_caps(link)) {
-		go_on(g);
-	} else {
-		wf_list_append(&link->work[WF_ABOVE_GETS], &g->node);
+		return;
 	}
+	begin_or_wait(g);
 }
 
 int wf_remote_take_back(struct wf_remote_get *g)

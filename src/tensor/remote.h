@@ -4,7 +4,8 @@
  *
  * A get reads the peer's memory by itself.  The first get of a window has it lent, as a whole and
  * until either end is done with it; later ones begin at once.  A get that wants a checksum has its
- * range lent alone.  A put (putting.h) needs no loan.
+ * range lent alone, and so has one of a window that its owner does not lend as a whole: that of a
+ * device, which is staged there.  A put (putting.h) needs no loan.
  *
  * Threads: owner.
  */
@@ -53,7 +54,8 @@ struct wf_remote {
 	/* set by the owner */
 	struct wf_access_name name;
 	uint64_t bytes;
-	bool in_pieces; /* each block is lent alone: the window may not be filled yet */
+	/* each block is lent alone: the window may not be filled yet, or is never lent as a whole */
+	bool in_pieces;
 
 	/* private to remote.c: the loan of the window for all gets that want no checksum */
 	enum wf_remote_state state;
@@ -79,6 +81,7 @@ struct wf_remote_get {
 	uint32_t count;
 	void *span;          /* all blocks lie within @span_bytes from here */
 	uint64_t span_bytes;
+	const struct wf_kind_body *device; /* device that has all blocks here; NULL: the host */
 	const struct wf_terms *terms;
 	void (*done)(struct wf_remote_get *g, const struct wf_error *e);
 
@@ -96,6 +99,8 @@ struct wf_remote_get {
 	uint32_t next;         /* the block that is asked for, or read, if @alone */
 	struct wf_remote_ask ask; /* if @alone */
 	struct wf_pull *pull;  /* NULL: none yet */
+	struct wf_stage *stage; /* the pull's stage, if the memory here is a device's */
+	bool anew;             /* a loan was taken back, and the window was asked for again */
 };
 
 /* Set @r up.  Borrows what it is given. */

@@ -33,6 +33,8 @@ struct loan {
 	uint64_t asked; /* the peer's id of its ASK */
 	struct wf_terms terms;
 	struct wf_outgoing outgoing;
+	struct wf_stage *stage; /* NULL: the window is of the host's memory */
+	bool over; /* nobody is offered the range any more, and copies of the stage have to end */
 };
 
 _Static_assert(sizeof(struct loan) <= LOAN_CHARGED_BYTES, "a loan costs more than is charged");
@@ -51,6 +53,7 @@ struct wf_window_list {
 struct push {
 	struct use use;
 	struct wf_pull *pull; /* a piece of windows->pulls */
+	struct wf_stage *stage; /* stage of the pull; NULL: the window is of the host's memory */
 	struct wf_window_list list;
 	bool counts;          /* the body is the last of a put */
 	struct wf_window_note *note; /* NULL: none follows the body */
@@ -176,6 +179,27 @@ static int put_lend(struct wf_outgoing *p, const struct wf_body *body)
 	return err;
 }
 
+/* End @loan once no copy reads the window. */
+static void end_loan(struct loan *loan)
+{
+	loan->over = true;
+	wf_stage_stop(loan->stage);
+	if (loan->stage && !wf_stage_quiet(loan->stage))
+		return;
+	wf_stage_close(loan->stage);
+	end(&loan->use);
+}
+
+static void loan_staged(struct wf_stage *stage, const struct wf_error *e)
+{
+	struct loan *loan = stage->owner;
+
+	if (loan->over)
+		end_loan(loan);
+	else
+		wf_outgoing_filled(&loan->outgoing, e);
+}
+
 static void loan_done(struct wf_outgoing *p, const struct wf_error *e)
 {
 	struct loan *loan = WF_CONTAINER(p, struct loan, outgoing);
@@ -191,7 +215,7 @@ static void loan_done(struct wf_outgoing *p, const struct wf_error *e)
 		loan->use.window->taken_bytes += p->body_bytes;
 		loan->use.window->taken(loan->use.window);
 	}
-	end(&loan->use);
+	end_loan(loan);
 }
 
 static const struct wf_outgoing_class loan_class = {
@@ -210,12 +234,37 @@ static bool is_filled(const struct loan *loan)
 	return !window->fills || end <= (const char *)window->at + window->filled_bytes;
 }
 
+/*
+ * Stage @loan, whose window is a device's.  -ENOMEM.  -EBADFD: it is to stay, and the rail does not
+ * reach the device: what passes through a bounce buffer is there for one reader, once.
+ */
+static int stage_loan(struct wf_windows *w, struct wf_link *link, struct loan *loan, bool stays)
+{
+	const struct wf_kind_body *device = loan->use.window->device;
+	const struct wf_rail_caps *caps = wf_link_caps(link);
+
+	if (wf_stage_open(w->transfer, device, loan->outgoing.body_bytes, WF_KIND_INTO_CHUNK,
+			  &loan->stage))
+		return -ENOMEM;
+	if (stays && !(caps && wf_stage_is_reached(loan->stage, caps, false))) {
+		wf_stage_close(loan->stage);
+		return -EBADFD;
+	}
+	wf_stage_place(loan->stage, loan->outgoing.body, NULL);
+	loan->stage->moved = loan_staged;
+	loan->stage->owner = loan;
+	loan->outgoing.stage = loan->stage;
+	loan->terms.no_staging |= stays;
+	return 0;
+}
+
 int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_access_ask ask;
 	struct wf_window *window;
 	enum weft_status status;
 	struct loan *loan;
+	int err = 0;
 
 	if (wf_access_ask_get(record->bytes, record->count, &ask))
 		return -EBADMSG;
@@ -229,6 +278,7 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	if (!loan)
 		return -ENOMEM;
 	loan->use.is_loan = true;
+	loan->use.window = window;
 	loan->asked = ask.id;
 	loan->terms = *w->terms;
 	loan->terms.checksum = ask.flags & WF_ACCESS_ASK_SUM;
@@ -237,6 +287,12 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	loan->outgoing.class = &loan_class;
 	loan->outgoing.terms = &loan->terms;
 	loan->outgoing.type = WF_RECORD_LEND;
+	if (window->device)
+		err = stage_loan(w, link, loan, ask.flags & WF_ACCESS_ASK_STAY);
+	if (err) {
+		free(loan);
+		return err == -ENOMEM ? err : refuse(link, ask.id, wf_status_of(err));
+	}
 	begin(&loan->use, w, window, link, LOAN_CHARGED_BYTES);
 	loan->use.waits = !is_filled(loan);
 	if (!loan->use.waits)
@@ -265,6 +321,7 @@ static void drop_push(struct wf_windows *w, struct push *push)
 {
 	if (!push)
 		return;
+	wf_stage_close(push->stage);
 	wf_freelist_give(w->pulls, push->pull);
 	free(push->list.blocks);
 	free(push);
@@ -277,6 +334,7 @@ static void end_push(struct push *push)
 
 	if (link->above.listing == &push->list)
 		link->above.listing = NULL;
+	wf_stage_close(push->stage);
 	wf_freelist_give(push->use.windows->pulls, push->pull);
 	free(push->list.blocks);
 	end(&push->use);
@@ -320,8 +378,25 @@ static struct wf_window_note *new_note(const struct wf_access_push *record, int 
 	return note;
 }
 
-/* Make a push, if @record brings a body.  NULL: it does not, or *@err is -ENOMEM. */
-static struct push *new_push(struct wf_windows *w, const struct wf_access_push *record, int *err)
+/* Stage @push, for a window that is a device's.  -ENOMEM. */
+static int stage_push(struct wf_windows *w, const struct wf_window *window,
+		      const struct wf_access_push *record, struct push *push)
+{
+	uint64_t bytes = push->list.blocks ? record->block_bytes : record->body.bytes;
+
+	if (wf_stage_open(w->transfer, window->device, bytes, WF_KIND_OUT_OF_CHUNK, &push->stage))
+		return -ENOMEM;
+	push->stage->moved = wf_pull_staged;
+	push->stage->owner = push->pull;
+	return 0;
+}
+
+/*
+ * Make a push into @window, NULL if there is none, if @record brings a body.  NULL: it does not, or
+ * *@err is -ENOMEM.
+ */
+static struct push *new_push(struct wf_windows *w, const struct wf_window *window,
+			     const struct wf_access_push *record, int *err)
 {
 	struct push *push;
 
@@ -342,7 +417,8 @@ static struct push *new_push(struct wf_windows *w, const struct wf_access_push *
 	push->pull = wf_freelist_take(w->pulls);
 	if (record->block_count)
 		push->list.blocks = malloc(record->block_count * sizeof(push->list.blocks[0]));
-	if (push->pull && (push->list.blocks || !record->block_count))
+	if (push->pull && (push->list.blocks || !record->block_count) &&
+	    (!window || !window->device || !stage_push(w, window, record, push)))
 		return push;
 	drop_push(w, push);
 	*err = -ENOMEM;
@@ -377,8 +453,8 @@ static int add_blocks(struct wf_window_list *list, const struct wf_window *windo
 
 static size_t push_bytes(const struct wf_access_push *record)
 {
-	return sizeof(struct push) + sizeof(struct wf_pull) + sizeof(struct wf_window_note) +
-	       record->note_bytes + record->block_count * sizeof(struct wf_pull_block);
+	return sizeof(struct push) + sizeof(struct wf_pull) + sizeof(struct wf_stage) +
+	       sizeof(struct wf_window_note) + record->note_bytes + record->block_count * sizeof(struct wf_pull_block);
 }
 
 /* Begin to read the body of @record.  Takes @answer. */
@@ -391,6 +467,8 @@ static void read_body(struct wf_windows *w, struct wf_window *window, struct wf_
 
 	pull->job = (struct wf_pull_job){
 		.into = (char *)window->at + record->at,
+		.stage = push->stage,
+		.drains = push->stage != NULL,
 		.terms = w->terms,
 		.owner = push,
 		.done = push_done,
@@ -405,6 +483,11 @@ static void read_body(struct wf_windows *w, struct wf_window *window, struct wf_
 		pull->job.blocks_span = window->bytes;
 		if (list->known < list->total)
 			link->above.listing = list;
+	}
+	if (push->stage) {
+		wf_stage_place(push->stage, pull->job.into, list->blocks);
+		pull->job.handle =
+			wf_stage_may_copy(push->stage, link, &record->body, w->terms->no_staging);
 	}
 	begin(&push->use, w, window, link, push_bytes(record));
 	if (!wf_pull_start(w->transfer, link, &record->body, answer, pull))
@@ -492,9 +575,9 @@ int wf_window_push(struct wf_windows *w, struct wf_link *link, const struct wf_r
 	if (wf_access_push_get(record->bytes, record->count, &got))
 		return -EBADMSG;
 	/* Memory comes first: a record that was taken in part could not come again. */
-	note = new_note(&got, &err);
-	push = new_push(w, &got, &err);
 	window = find(w->table, &got.window);
+	note = new_note(&got, &err);
+	push = new_push(w, window, &got, &err);
 	if (!err && window && push && push->list.blocks)
 		err = link->above.listing ? -EBADMSG
 					  : add_blocks(&push->list, window, got.list, got.list_bytes);

@@ -7,6 +7,10 @@
  * that timed out, died or started anew can't write into memory that is used again; and a loan is
  * an offer like any other, withdrawn when the window closes.
  *
+ * Memory of a device is staged where the rail does not reach it: a loan is filled when it is read,
+ * and a push has come when its bytes are on the device.  Only a rail that reaches the device has the
+ * window as one loan; else each range is lent alone.
+ *
  * Windows are of the node: any worker finds them by a table under a lock.  What peers do with one
  * is a use, of the worker that has the peer.  A window is first taken out of the table, then
  * stopped at each worker, and is quiet when no worker has a use of it.
@@ -54,6 +58,7 @@ struct wf_window {
 	void *at;
 	uint64_t bytes;
 	unsigned rights; /* enum weft_window_right */
+	const struct wf_kind_body *device; /* the device that has the memory; NULL: the host */
 	/* May another note come?  It has a place then, until one of the two functions below. */
 	bool (*has_room)(struct wf_window *window);
 	/*
