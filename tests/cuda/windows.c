@@ -31,17 +31,13 @@ static struct weft_window *window;
 
 static void other_open(struct pair *side, char *arguments)
 {
-	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
-	size_t bytes = sizeof(descriptor);
 	int device;
 
 	need(sscanf(arguments, "%d", &device) == 1);
 	place_open(&memory, device, WINDOW_BYTES);
 	place_fill(&memory, 1);
 	need(!weft_window_open(side->node, memory.at, WINDOW_BYTES, BOTH, &window));
-	need(!weft_window_describe(window, descriptor, &bytes));
-	for (size_t i = 0; i < bytes; i++)
-		sprintf(side->reply + 2 * i, "%02x", descriptor[i]);
+	pair_describe(side, window);
 }
 
 /* Check that the window has pattern @seed, by a copy of another thread's. */
@@ -69,16 +65,7 @@ static const struct pair_command commands[] = {
 
 static struct weft_remote *import(struct pair *pair, int device)
 {
-	const char *hex = pair_do(&pair->other, "open_window %d", device);
-	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
-	struct weft_remote *remote;
-	size_t bytes = 0;
-	unsigned byte;
-
-	while (sscanf(hex + 2 * bytes, "%2x", &byte) == 1)
-		descriptor[bytes++] = (uint8_t)byte;
-	assert_int_equal(weft_window_import(pair->peer, descriptor, bytes, &remote), 0);
-	return remote;
+	return pair_import(pair, pair_do(&pair->other, "open_window %d", device));
 }
 
 /* All of the window, as one block or as many, the last of them first. */

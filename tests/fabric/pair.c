@@ -727,3 +727,26 @@ __attribute__((noinline, no_sanitize("thread"))) char pair_peek(const void *byte
 {
 	return *(const volatile char *)byte;
 }
+
+void pair_describe(struct pair *side, const struct weft_window *window)
+{
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+
+	need(!weft_window_describe(window, descriptor, &bytes));
+	for (size_t i = 0; i < bytes; i++)
+		sprintf(side->reply + 2 * i, "%02x", descriptor[i]);
+}
+
+struct weft_remote *pair_import(const struct pair *pair, const char *answer)
+{
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	struct weft_remote *remote;
+	size_t bytes = 0;
+	unsigned byte;
+
+	while (sscanf(answer + 2 * bytes, "%2x", &byte) == 1)
+		descriptor[bytes++] = (uint8_t)byte;
+	need(!weft_window_import(pair->peer, descriptor, bytes, &remote));
+	return remote;
+}

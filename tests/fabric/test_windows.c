@@ -25,8 +25,6 @@ static struct weft_window *window;
 
 static void other_open(struct pair *side, char *arguments)
 {
-	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
-	size_t bytes = sizeof(descriptor);
 	unsigned rights;
 
 	need(sscanf(arguments, "%u", &rights) == 1);
@@ -35,9 +33,7 @@ static void other_open(struct pair *side, char *arguments)
 	need(memory != NULL);
 	pair_fill(memory, WINDOW_BYTES, 1);
 	need(!weft_window_open(side->node, memory, WINDOW_BYTES, rights, &window));
-	need(!weft_window_describe(window, descriptor, &bytes));
-	for (size_t i = 0; i < bytes; i++)
-		sprintf(side->reply + 2 * i, "%02x", descriptor[i]);
+	pair_describe(side, window);
 }
 
 /* Check that @count bytes from @at on are those of pattern @seed. */
@@ -93,16 +89,7 @@ static const struct pair_command commands[] = {
 
 static struct weft_remote *import(struct pair *pair, unsigned rights)
 {
-	const char *hex = pair_do(&pair->other, "open_window %u", rights);
-	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
-	struct weft_remote *remote;
-	size_t bytes = 0;
-	unsigned byte;
-
-	while (sscanf(hex + 2 * bytes, "%2x", &byte) == 1)
-		descriptor[bytes++] = (uint8_t)byte;
-	assert_int_equal(weft_window_import(pair->peer, descriptor, bytes, &remote), 0);
-	return remote;
+	return pair_import(pair, pair_do(&pair->other, "open_window %u", rights));
 }
 
 static void leave(struct pair *pair, struct weft_remote *remote)
