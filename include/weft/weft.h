@@ -12,6 +12,7 @@
 #include <weft/memory.h>
 #include <weft/node.h>
 #include <weft/queue.h>
+#include <weft/recv_set.h>
 #include <weft/rpc.h>
 #include <weft/serve.h>
 #include <weft/served.h>

@@ -279,6 +279,7 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 	[WF_OP_NOTE] = &wf_note_class,
 	[WF_OP_RECV_MANY] = &wf_recv_many_class,
 	[WF_OP_BROADCAST] = &wf_broadcast_class,
+	[WF_OP_RECV_SET] = &wf_recv_set_class,
 };
 
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,

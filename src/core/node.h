@@ -17,7 +17,7 @@
 struct wf_health;
 struct wf_orchestrator;
 
-#define WF_OP_KINDS 11 /* enum wf_op_kind of op_class.h */
+#define WF_OP_KINDS 12 /* enum wf_op_kind of op_class.h */
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */

@@ -368,6 +368,18 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 {
 	op->start_task.run = start;
 	wf_turn_run(op->worker, &op->start_task, now_ns);
+	wf_op_submitted(op, now_ns);
+}
+
+void wf_op_start_with(struct weft_op *op, const struct weft_op *whole)
+{
+	op->worker = whole->worker;
+	op->start_task.run = start;
+	start(&op->start_task);
+}
+
+void wf_op_submitted(struct weft_op *op, uint64_t now_ns)
+{
 	if (op->class->fan_out)
 		op->class->fan_out(op, now_ns);
 	/* The operation can't be gone: its end waits for this. */

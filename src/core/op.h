@@ -16,6 +16,7 @@
 #include "core/peer.h"
 #include "core/recv.h"
 #include "core/recv_many.h"
+#include "core/recv_set.h"
 #include "core/rma.h"
 #include "core/rpc.h"
 #include "core/send.h"
@@ -101,6 +102,7 @@ struct weft_op {
 		struct wf_op_note note;
 		struct wf_op_recv_many recv_many;
 		struct wf_op_broadcast broadcast;
+		struct wf_op_recv_set recv_set;
 	};
 };
 
@@ -158,6 +160,9 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 /* Free @op, which will not be submitted, and which nobody else knows. */
 void wf_op_drop(struct weft_op *op);
 void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* @now_ns: see wf_turn_run */
+/* Begin @op, made with @whole, which starts, at the same worker; wf_op_submitted() follows. */
+void wf_op_start_with(struct weft_op *op, const struct weft_op *whole);
+void wf_op_submitted(struct weft_op *op, uint64_t now_ns); /* end the submission of @op */
 void wf_op_begin(struct weft_op *op); /* at its worker: @op can end from now on */
 void wf_op_stop(struct weft_op *op, const struct wf_error *e); /* harmless unless @op runs */
 /* Begin @op again from the start, when nothing of it runs.  Threads: owner. */

@@ -335,6 +335,23 @@ int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 	return err ? err : make(node, peer, key, key_bytes, into, &o, FLAGS, op);
 }
 
+int wf_recv_at_step(struct weft_op *op, uint64_t step)
+{
+	op->recv.receiving.step = step;
+	/* Tensors of a named peer come to one worker alone. */
+	if (op->peer || op->owner->worker_count == 1 || !wf_recv_any_open(op))
+		return 0;
+	wf_op_drop(op);
+	return wf_last_set(-ENOMEM, "no memory for a receive");
+}
+
+void wf_recv_drop(struct weft_op *op)
+{
+	if (op->recv.parts)
+		wf_recv_any_drop(op);
+	wf_op_drop(op);
+}
+
 int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
 	    size_t key_bytes, const struct weft_tensor *into,
 	    const struct weft_recv_options *options, struct weft_op **op)
@@ -353,19 +370,15 @@ int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const
 	relays = o.flags & WEFT_RELAY && node->worker_count == 1;
 	o.flags &= ~(unsigned)WEFT_RELAY;
 	err = make(node, peer, key, key_bytes, into, &o, FLAGS | WEFT_ANY_KEY, &fresh);
+	if (!err)
+		err = wf_recv_at_step(fresh, step);
 	if (err)
 		return err;
-	fresh->recv.receiving.step = step;
 	if (relays && wf_relay_open(fresh, &fresh->recv.relay)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a receive");
 	}
 	fresh->recv.receiving.flags |= relays ? WEFT_RELAY : 0;
-	/* Tensors of a named peer come to one worker alone. */
-	if (!peer && node->worker_count > 1 && wf_recv_any_open(fresh)) {
-		wf_op_drop(fresh);
-		return wf_last_set(-ENOMEM, "no memory for a receive");
-	}
 	wf_op_launch(fresh, fresh->made_ns, op);
 	return 0;
 }

@@ -52,6 +52,12 @@ int wf_recv_new(struct weft_node *node, struct weft_peer *peer, const void *key,
 		size_t key_bytes, const struct weft_tensor *into,
 		const struct weft_recv_options *options, struct weft_op **op);
 
+/* Set the step of @op, which is dropped if that fails, and make its parts.  -ENOMEM: recorded. */
+int wf_recv_at_step(struct weft_op *op, uint64_t step);
+
+/* Free @op, which has its step, and will not be submitted. */
+void wf_recv_drop(struct weft_op *op);
+
 /* Make a receive and submit it.  Failures are recorded. */
 int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const void *key,
 	    size_t key_bytes, const struct weft_tensor *into,

@@ -173,6 +173,11 @@ int wf_recv_any_open(struct weft_op *op)
 	return 0;
 }
 
+void wf_recv_any_drop(struct weft_op *op)
+{
+	atomic_fetch_sub(&op->refs, 2 * op->owner->worker_count);
+}
+
 /* The operation's own worker was told first, and so sees the begin before any outcome. */
 void wf_recv_any_submit(struct weft_op *op, uint64_t now_ns)
 {

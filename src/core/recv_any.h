@@ -13,6 +13,9 @@ struct wf_worker;
 /* Make a part for each worker, once all else of the receive is set.  -ENOMEM. */
 int wf_recv_any_open(struct weft_op *op);
 
+/* Drop the references of the parts of @op, which will not be submitted. */
+void wf_recv_any_drop(struct weft_op *op);
+
 /* Begin the parts of other workers, ahead of any later receive there.  Threads: any, callback. */
 void wf_recv_any_submit(struct weft_op *op, uint64_t now_ns); /* @now_ns: see wf_turn_run */
 

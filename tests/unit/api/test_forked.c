@@ -34,6 +34,7 @@ static struct weft_node *node, *manual, *server;
 static struct weft_peer *peer;
 static struct weft_queue *queue;
 static struct weft_op *running, *received, *unmade, *answered;
+static struct weft_op *set; /* of receives that nothing is sent for */
 static struct weft_op *broadcast; /* to the server, which receives it after the fork */
 static struct weft_op *stream_call, *was_read, *reading;
 static struct weft_stub *stub, *stream_stub;
@@ -300,6 +301,15 @@ static bool try_broadcasts(void)
 	return refused(weft_broadcast(&peer, 1, 4, KEY, &tensor, NULL, &op)) &&
 	       refused(weft_broadcast_add(broadcast, peer)) &&
 	       refused(weft_broadcast_outcome(broadcast, 0, &status, NULL));
+}
+
+static bool try_recv_set(void)
+{
+	const struct weft_recv_item item = { KEY, NULL };
+	struct weft_op *op;
+
+	return refused(weft_recv_set(node, peer, 5, &item, 1, NULL, &op)) &&
+	       weft_op_status(weft_recv_set_item(set, 0)) == WEFT_UNKNOWN;
 }
 
 static bool try_op_ended(void)
@@ -816,6 +826,8 @@ static const struct {
 	{ "weft_queue_next", try_queues },
 	{ "weft_queue_open", try_queues },
 	{ "weft_recv", try_recv },
+	{ "weft_recv_set", try_recv_set },
+	{ "weft_recv_set_item", try_recv_set },
 	{ "weft_register", try_register },
 	{ "weft_remote_bytes", try_remotes },
 	{ "weft_remote_rights", try_remotes },
@@ -1044,6 +1056,8 @@ static void open_some_of_everything(void)
 	weft_op_free(op);
 	end_well(received);
 	assert_int_equal(weft_recv(node, peer, 2, KEY, NULL, NULL, &running), 0);
+	assert_int_equal(weft_recv_set(node, peer, 2, &(struct weft_recv_item){ KEY, NULL }, 1, NULL, &set),
+			 0);
 	assert_int_equal(weft_broadcast(&peer, 1, 3, KEY, &tensor, NULL, &broadcast), 0);
 	calls__test__init(&service, NULL);
 	service.empty = keep_it;
@@ -1096,6 +1110,9 @@ static void use_and_close_everything(void)
 	weft_cancel(running);
 	assert_int_equal(weft_wait(running, LIMIT_NS), 0);
 	assert_int_equal(weft_op_status(running), WEFT_CANCELLED);
+	weft_cancel(set);
+	assert_int_equal(weft_wait(set, LIMIT_NS), 0);
+	assert_int_equal(weft_op_status(set), WEFT_CANCELLED);
 	assert_int_equal(weft_ping(peer, NULL, &op), 0);
 	end_well(op);
 	assert_int_equal(weft_served_cancelled(served), 0);
@@ -1109,6 +1126,7 @@ static void use_and_close_everything(void)
 	weft_free(node, near);
 	weft_op_free(op);
 	weft_op_free(running);
+	weft_op_free(set);
 	weft_op_free(received);
 	weft_op_free(unmade);
 	weft_op_free(answered);

@@ -270,6 +270,25 @@ static void broadcasts(void **state)
 	weft_op_free(all);
 }
 
+static void sets_of_receives(void **state)
+{
+	const struct weft_recv_item items[] = { { "a", 1, NULL }, { "a", 1, NULL } };
+	struct weft_op *set, *recv;
+
+	(void)state;
+	REFUSED(weft_recv_set(NULL, peer, 1, items, 2, NULL, &set), "node");
+	REFUSED(weft_recv_set(node, peer, 1, NULL, 2, NULL, &set), "items");
+	assert_int_equal(weft_recv_set(node, peer, 1, items, 2, NULL, NULL), 0);
+	assert_int_equal(weft_recv_set(node, NULL, 1, items, 2, NULL, &set), 0);
+	GIVES_NULL(weft_recv_set_item(NULL, 0), "op");
+	assert_non_null(weft_recv_set_item(set, 1));
+	assert_null(weft_recv_set_item(set, 2));
+	assert_int_equal(weft_recv(node, peer, 1, "a", 1, NULL, NULL, &recv), 0);
+	assert_null(weft_recv_set_item(recv, 0));
+	weft_op_free(recv);
+	weft_op_free(set);
+}
+
 static void memory(void **state)
 {
 	struct weft_placement place = { .size = sizeof(place) };
@@ -552,6 +571,7 @@ int main(void)
 		cmocka_unit_test(windows),
 		cmocka_unit_test(tensors),
 		cmocka_unit_test(broadcasts),
+		cmocka_unit_test(sets_of_receives),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(calls_of_a_client),
 		cmocka_unit_test(a_call_for_nobody_who_waits_is_told_to_its_closure),
