@@ -439,7 +439,7 @@ static void begin_staying(struct weft_peer *from)
 		;
 }
 
-static void send_to_staying(unsigned number)
+static void send_with_key(unsigned number, const char *key)
 {
 	struct trip *t = &staying.sends[number];
 	struct weft_send_options options = { .size = sizeof(options), .op = options_of(t) };
@@ -451,7 +451,7 @@ static void send_to_staying(unsigned number)
 
 	*t = (struct trip){ .source = staying.sources[number], .source_bytes = (size_t)shape };
 	wf_world_fill(t->source, t->source_bytes, step + number);
-	while (wf_nth_again(weft_send(peer, step, "key", 3, &tensor, &options, &t->op)))
+	while (wf_nth_again(weft_send(peer, step, key, strlen(key), &tensor, &options, &t->op)))
 		;
 }
 
@@ -511,7 +511,7 @@ static bool stay(void)
 	staying.failed = 0;
 	begin_staying(back);
 	for (unsigned i = 0; i < STAYING; i++)
-		send_to_staying(i);
+		send_with_key(i, "key");
 	if (!tell_all() && peers_lost() == lost)
 		fail_msg("%u tensors are lost", missing());
 	weft_cancel(staying.receive.op);
@@ -522,6 +522,91 @@ static bool stay(void)
 	free_all(&staying.receive, 1);
 	while (wf_nth_again(weft_step_end(wf_world_node(1), step)))
 		;
+	step += STAYING;
+	return well;
+}
+
+/* A set of receives for the same tensors, each under a key of its own. */
+
+static struct trip set;
+static unsigned items_told[STAYING];
+static const char *const item_keys[STAYING] = { "a", "b", "c" };
+
+static void item_told(void *arg, struct weft_op *op, size_t index)
+{
+	const struct weft_tensor *t = weft_op_tensor(weft_recv_set_item(op, index), NULL);
+
+	(void)arg;
+	assert_int_equal(set.outcomes, 0);
+	items_told[index]++;
+	if (!t)
+		return;
+	assert_int_equal(t->shape[0], staying_bytes((unsigned)index));
+	assert_true(wf_world_is_filled(t->data, (size_t)t->shape[0], step + index));
+}
+
+static void begin_set(struct weft_peer *from)
+{
+	struct weft_recv_set_options options = WEFT_RECV_SET_OPTIONS_INIT;
+	struct weft_recv_item items[STAYING] = { { 0 } };
+
+	set = (struct trip){ 0 };
+	memset(items_told, 0, sizeof(items_told));
+	for (unsigned i = 0; i < STAYING; i++)
+		items[i] = (struct weft_recv_item){ .key = item_keys[i], .key_bytes = 1 };
+	options.op = options_of(&set);
+	options.each = item_told;
+	while (wf_nth_again(weft_recv_set(wf_world_node(1), from, step, items, STAYING, &options, &set.op)))
+		;
+}
+
+/* Have all ended, or has an item or a send failed, so that another one may wait for nothing? */
+static bool set_is_over_or_broken(void *none)
+{
+	bool over = set.outcomes;
+
+	(void)none;
+	for (unsigned i = 0; i < STAYING; i++) {
+		enum weft_status item = weft_op_status(weft_recv_set_item(set.op, i));
+
+		if ((staying.sends[i].outcomes && staying.sends[i].status != WEFT_OK) ||
+		    (item != WEFT_OK && item != WEFT_UNKNOWN))
+			return true;
+		over &= staying.sends[i].outcomes > 0;
+	}
+	return over;
+}
+
+/* The set ends well if all items do, and each was told once. */
+static void check_set(void)
+{
+	bool all_well = true;
+
+	for (unsigned i = 0; i < STAYING; i++) {
+		assert_int_equal(items_told[i], 1);
+		all_well &= weft_op_status(weft_recv_set_item(set.op, i)) == WEFT_OK;
+	}
+	assert_int_equal(set.status == WEFT_OK, all_well);
+}
+
+static bool get_set(void)
+{
+	bool well;
+
+	step += STAYING;
+	begin_set(back);
+	for (unsigned i = 0; i < STAYING; i++)
+		send_with_key(i, item_keys[i]);
+	if (!wf_world_run(set_is_over_or_broken, NULL, DEADLINE_NS + 2 * S))
+		fail_msg("a set does not end");
+	wf_world_pass(50 * MS);
+	for (unsigned i = 0; i < 2; i++)
+		while (wf_nth_again(weft_step_end(wf_world_node(i), step)))
+			;
+	well = land(&set, 1) & land(staying.sends, STAYING);
+	check_set();
+	free_all(staying.sends, STAYING);
+	free_all(&set, 1);
 	step += STAYING;
 	return well;
 }
@@ -1051,6 +1136,7 @@ static void close_nodes(void)
 	step++;
 	receive(&t[2], NULL, SMALL, INTO_BUFFER, 0);
 	begin_staying(NULL);
+	begin_set(NULL);
 	call(&t[3], BIG);
 	wf_world_pass(3 * MS);
 	weft_stub_close(stub);
@@ -1068,9 +1154,11 @@ static void close_nodes(void)
 	wf_world_leave(1);
 	assert_int_equal(t[2].outcomes, 1);
 	assert_int_equal(staying.receive.outcomes, 1);
+	assert_int_equal(set.outcomes, 1);
 	assert_int_equal(accesses[NEXT].outcomes, 1);
 	free_all(t, 4);
 	free_all(&staying.receive, 1);
+	free_all(&set, 1);
 	free_all(accesses, ACCESSES);
 	assert_int_equal(wf_world_close(), 0);
 }
@@ -1079,7 +1167,7 @@ static void run_script(unsigned shape)
 {
 	static bool (*const attempts[])(void) = {
 		/* The receive that stays comes first, for later ones find memory of earlier operations. */
-		ping, stay, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
+		ping, stay, get_set, carry_eager, carry_eager_late, carry_pulled, carry_pulled_late,
 		carry_snapshot, carry_shared, carry_any_key, carry_any_key_late, call_small, call_big, talk, attached, use_window,
 		use_window_without_sums, cancel_all, abort_step,
 		look, dump, ping,
