@@ -371,9 +371,8 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 	wf_op_submitted(op, now_ns);
 }
 
-void wf_op_start_with(struct weft_op *op, const struct weft_op *whole)
+void wf_op_start(struct weft_op *op)
 {
-	op->worker = whole->worker;
 	op->start_task.run = start;
 	start(&op->start_task);
 }

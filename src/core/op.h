@@ -160,8 +160,8 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 /* Free @op, which will not be submitted, and which nobody else knows. */
 void wf_op_drop(struct weft_op *op);
 void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* @now_ns: see wf_turn_run */
-/* Begin @op, made with @whole, which starts, at the same worker; wf_op_submitted() follows. */
-void wf_op_start_with(struct weft_op *op, const struct weft_op *whole);
+/* Start @op at once, in place of its task; wf_op_submitted() follows.  Threads: owner. */
+void wf_op_start(struct weft_op *op);
 void wf_op_submitted(struct weft_op *op, uint64_t now_ns); /* end the submission of @op */
 void wf_op_begin(struct weft_op *op); /* at its worker: @op can end from now on */
 void wf_op_stop(struct weft_op *op, const struct wf_error *e); /* harmless unless @op runs */

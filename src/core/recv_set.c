@@ -102,7 +102,7 @@ static void start(struct weft_op *op)
 	const struct wf_recv_set *set = op->recv_set.set;
 
 	for (size_t i = 0; i < set->count; i++)
-		wf_op_start_with(set->items[i].recv, op);
+		wf_op_start(set->items[i].recv);
 }
 
 static void fan_out(struct weft_op *op, uint64_t now_ns)
@@ -135,6 +135,15 @@ static int take_back(struct weft_op *op)
 {
 	(void)op;
 	return -EALREADY;
+}
+
+/* A set moves only before its start, and its items with it. */
+static void moved(struct weft_op *op, struct wf_worker *to)
+{
+	const struct wf_recv_set *set = op->recv_set.set;
+
+	for (size_t i = 0; i < set->count; i++)
+		set->items[i].recv->worker = to;
 }
 
 static void free_recv_set(struct weft_op *op)
@@ -181,6 +190,7 @@ const struct wf_op_class wf_recv_set_class = {
 	.refuse = refuse,
 	.stop = stop,
 	.take_back = take_back,
+	.moved = moved,
 	.free = free_recv_set,
 	.step = step,
 	.describe = describe,
