@@ -14,6 +14,7 @@
 #include "link/lease.h"
 #include "tests/sim/casting.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/fusing.h"
 #include "tests/sim/onesided.h"
 #include "tests/sim/staying.h"
 #include "util/clock.h"
@@ -739,6 +740,7 @@ void wf_checker_finish(unsigned nodes)
 	wf_onesided_finish();
 	wf_staying_finish();
 	wf_casting_finish();
+	wf_fusing_finish();
 	for (unsigned i = 0; i < group_count; i++) {
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			const struct wf_leg *leg = &groups[i].legs[j];

@@ -15,6 +15,7 @@
 #include "tests/sim/chance.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/fusing.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/onesided.h"
 #include "tests/sim/staying.h"
@@ -180,6 +181,7 @@ static void plan(struct wf_tally *tally)
 	wf_onesided_plan(&traffic, &checks);
 	wf_staying_plan(&traffic, &checks);
 	wf_casting_plan(&traffic, &checks);
+	wf_fusing_plan(&traffic, &checks);
 	wf_checker_start(&checks);
 }
 

@@ -76,6 +76,7 @@ struct wf_tally {
 	uint64_t staying, told;      /* receives that stay and were begun; tensors that they told */
 	uint64_t probed;             /* probes that found a tensor */
 	uint64_t broadcasts, broadcasts_well; /* broadcasts that were begun; that ended well */
+	uint64_t sets, fused, fused_well; /* sets of receives; items that were told; that were OK */
 	uint64_t injected[WF_FAULTS];
 	uint64_t seeds[WF_FAULTS];            /* runs in which the fault came */
 	uint64_t pairs[WF_FAULTS][WF_FAULTS]; /* runs in which the two came */

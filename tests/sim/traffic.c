@@ -15,6 +15,7 @@
 #include "tests/sim/casting.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/fusing.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/onesided.h"
 #include "tests/sim/staying.h"
@@ -782,11 +783,12 @@ void wf_traffic_end_steps(void)
 			assert_int_equal(weft_step_end(wf_world_node(i), groups[j].step), 0);
 	wf_staying_end_steps();
 	wf_casting_end_steps();
+	wf_fusing_end_steps();
 }
 
 uint64_t wf_traffic_run(void)
 {
-	uint64_t now = wf_clock_now(), next, cargo_next, onesided_next, staying_next, casting_next;
+	uint64_t now = wf_clock_now(), next, cargo_next, onesided_next, staying_next, casting_next, fusing_next;
 
 	wf_world_on_call(handle);
 	next = wf_talk_serve(now);
@@ -794,9 +796,10 @@ uint64_t wf_traffic_run(void)
 	onesided_next = wf_onesided_run(now);
 	staying_next = wf_staying_run(wf_clock_now());
 	casting_next = wf_casting_run(wf_clock_now());
+	fusing_next = wf_fusing_run(wf_clock_now());
 	now = wf_clock_now();
 	next = WF_MIN(WF_MIN(next, cargo_next), WF_MIN(onesided_next, staying_next));
-	next = WF_MIN(next, casting_next);
+	next = WF_MIN(next, WF_MIN(casting_next, fusing_next));
 	for (unsigned i = 0; i < group_count; i++) {
 		uint64_t meddle_ns = meddle(&groups[i], now), group_ns = run_group(&groups[i], now);
 
@@ -819,7 +822,7 @@ bool wf_traffic_is_over(void)
 		    (!leg->begun && !leg->parent && !wf_faults_is_gone(leg->node)))
 			return false;
 	}
-	if (!wf_cargo_is_over() || !wf_casting_is_over())
+	if (!wf_cargo_is_over() || !wf_casting_is_over() || !wf_fusing_is_over())
 		return false;
 	/* Gets and puts, and receives that stay, wait side by side for what may come late. */
 	windows_are_over = wf_onesided_is_over();
@@ -837,6 +840,7 @@ void wf_traffic_release(void)
 	wf_onesided_release();
 	wf_staying_release();
 	wf_casting_release();
+	wf_fusing_release();
 }
 
 void wf_traffic_free(void)
@@ -850,5 +854,6 @@ void wf_traffic_free(void)
 	wf_onesided_free();
 	wf_staying_free();
 	wf_casting_free();
+	wf_fusing_free();
 	group_count = leg_count = 0;
 }
