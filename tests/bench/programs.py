@@ -5,12 +5,14 @@ started and read.  Every run returns what one measurement printed, as a dict."""
 import concurrent.futures
 import contextlib
 import copy
+import importlib.util
 import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 
 import hosts
@@ -341,3 +343,14 @@ class Programs:
             raise Failed(f"{shlex.join(command)}: printed no result")
         return {"latency_us": {"p50": float(words[1])}, "bytes_per_s": float(words[5]) * MIB,
                 "messages_per_s": float(words[7])}
+
+    def nixl(self, way, transports, count, blocks=1):
+        """By the NIXL that pip has installed for this interpreter, with the UCX in it."""
+        if not importlib.util.find_spec("nixl"):
+            raise Missing(f"no NIXL for {sys.executable}: pip install nixl")
+        env = {"UCX_TLS": transports + ",self", "UCX_NET_DEVICES": "lo",
+               "UCX_WARN_UNUSED_ENV_VARS": "n", "NIXL_LOG_LEVEL": "ERROR"}
+        if self.free:
+            env["BENCH_FREE"] = "yes"
+        return self.result([sys.executable, *self.sources("nixl_peer.py"), way, "-s", str(count),
+                            "-w", str(blocks), "-t", f"{self.seconds:g}"], env)

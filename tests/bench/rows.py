@@ -52,6 +52,11 @@ def p99(result):
     return result["latency_us"]["p99"]
 
 
+def median_rate(result, size):
+    """MB/s of the median transfer of @size bytes."""
+    return size / p50(result)
+
+
 def each_count(result):
     """Calls of a second of processor time, whoever's."""
     return 1e6 / result["cpu_us"]
@@ -272,6 +277,25 @@ def windows():
                           bar)
 
 
+NIXL_UCX = {"tcp": "tcp", "shm": "posix,sysv,cma,tcp"}  # tcp connects, cma moves the bytes
+
+
+def nixl():
+    """Windows beside what serving engines move their caches with; both sides spin."""
+    for provider, transports in NIXL_UCX.items():
+        for size, blocks in ((MIB, 1), (16 * MIB, 1), (64 * MIB, 1), (1000 * BLOCK, 1000)):
+            for way, theirs in (("get", "read"), ("put", "write")):
+                def ours(p, provider=provider, way=way, size=size, blocks=blocks):
+                    return median_rate(p.window(way, provider, size, blocks), size)
+
+                def other(p, transports=transports, theirs=theirs, size=size, blocks=blocks):
+                    return median_rate(p.nixl(theirs, transports, size, blocks), size)
+                if provider == "shm":
+                    ours, other = placed(size, ours), placed(size, other)
+                yield Row("nixl", way if blocks == 1 else f"{way} of {blocks} blocks", provider,
+                          size, "MB/s", f"NIXL {theirs.upper()}, UCX", ours, other, 1)
+
+
 def broadcasts():
     def time(p, receivers):
         return p50(p.broadcast(64 * MIB, receivers)) / 1e3
@@ -328,6 +352,7 @@ def bars():
     yield from packing()
     yield from crowd()
     yield from windows()
+    yield from nixl()
     yield from broadcasts()
     yield from waiting()
     yield from rails(16)

@@ -8,8 +8,9 @@
  *   -e tensor   a tensor of -s bytes
  *   -e tensors  -w tensors, of -s bytes together, all on the way at once
  *
- * The blocks lie apart in the window, in the reverse order, and in registered memory here.  Tensors are received into memory of
- * the receiver's that is always the same.  Both sides spin.
+ * The blocks lie apart in the window, in the reverse order, and in registered memory here.
+ * Tensors are received into memory of the receiver's that is always the same.  Both sides spin.
+ * The bytes are compared once, after what is measured.
  */
 #include "tests/bench/bench.h"
 
@@ -25,7 +26,8 @@
 #define WARM_COUNT  8u
 #define ADDRESS_BYTES 64
 #define APART 2 /* the window has so many times the bytes */
-#define PATTERN 0x5a
+#define PATTERN 0x5a  /* of the window's bytes */
+#define OURS    1     /* of those that are put, as bench_memory() leaves them */
 
 /* Between the two processes. */
 static struct shared {
@@ -149,19 +151,44 @@ struct side {
 	uint64_t step;
 };
 
-static void once(struct side *s, const struct bench_options *o)
+static void get(struct side *s, const struct bench_options *o)
 {
 	struct weft_op *op;
 
-	if (!strcmp(o->endpoint, "get")) {
-		must(weft_get(s->remote, s->blocks, o->window, NULL, &op), "weft_get");
-		finish(s->node, op);
-	} else if (!strcmp(o->endpoint, "put")) {
-		must(weft_put(s->remote, s->blocks, o->window, NULL, &op), "weft_put");
-		finish(s->node, op);
-	} else {
+	must(weft_get(s->remote, s->blocks, o->window, NULL, &op), "weft_get");
+	finish(s->node, op);
+}
+
+static void put(struct side *s, const struct bench_options *o)
+{
+	struct weft_op *op;
+
+	must(weft_put(s->remote, s->blocks, o->window, NULL, &op), "weft_put");
+	finish(s->node, op);
+}
+
+static void once(struct side *s, const struct bench_options *o)
+{
+	if (!strcmp(o->endpoint, "get"))
+		get(s, o);
+	else if (!strcmp(o->endpoint, "put"))
+		put(s, o);
+	else
 		receive_tensors(s->node, s->memory, o->bytes, tensor_count(o), ++s->step);
+}
+
+/* End unless the bytes that moved are here, or, of a put, come back from the window. */
+static void compare(struct side *s, const struct bench_options *o)
+{
+	bool is_put = !strcmp(o->endpoint, "put");
+
+	if (is_put) {
+		memset(s->memory, 0, o->bytes);
+		get(s, o);
 	}
+	for (size_t i = 0; i < o->bytes / o->window * o->window; i++)
+		if (s->memory[i] != (is_put ? OURS : PATTERN))
+			bench_die("byte %zu is wrong", i);
 }
 
 static struct weft_block *apart(const struct bench_options *o, char *memory)
@@ -219,6 +246,7 @@ int main(int argc, char **argv)
 		us[samples++] = (now - last) * 1e6;
 		last = now;
 	} while (now - start < o.seconds && samples < SAMPLES_MAX);
+	compare(&s, &o);
 	bench_print("window", &o, us, samples, samples, now - start);
 	atomic_store(&shared->over, true);
 	weft_remote_close(s.remote);
