@@ -208,6 +208,11 @@ class Programs:
         return self.ours("window", "-p", provider, "-e", what, "-s", size_text(count),
                          "-w", str(blocks))
 
+    def arena(self, memory, provider, count, sends):
+        self.need_provider(provider)
+        return self.ours("arena", "-p", provider, "-e", memory, "-s", size_text(count),
+                         "-w", str(sends))
+
     def small(self, how, provider):
         return self.ours("small", "-p", provider, "-e", how)
 

@@ -7,6 +7,7 @@ counted when the receiver's word of it is there.
 """
 
 import dataclasses
+import math
 import typing
 
 import models
@@ -27,10 +28,13 @@ class Row:
     bar: float = None        # what the ratio should reach
     more_is_better: bool = True
     stands_for: str = ""     # a published result that it is to be held against
+    most: float = None       # what weft's own value may be at most
 
     def ratio(self, weft, reference):
         """Above 1 weft is better, whatever the unit."""
-        return weft / reference if self.more_is_better else reference / weft
+        if self.more_is_better:
+            return weft / reference
+        return reference / weft if weft else math.inf
 
 
 PEERS = 200  # processes, on this machine
@@ -296,6 +300,17 @@ def nixl():
                           size, "MB/s", f"NIXL {theirs.upper()}, UCX", ours, other, 1)
 
 
+def arenas():
+    """Registrations for sends out of registered memory, where registering is dear."""
+    for provider in ("tcp;ofi_rxm", "verbs"):
+        def run(p, memory, provider=provider):
+            result = p.arena(memory, provider, BLOCK, 1000)
+            return result["registrations"]
+        yield Row("arena", "registrations, 1000 sends", provider, BLOCK, "", "not registered",
+                  lambda p, run=run: run(p, "registered"), lambda p, run=run: run(p, "plain"),
+                  more_is_better=False, most=0)
+
+
 def broadcasts():
     def time(p, receivers):
         return p50(p.broadcast(64 * MIB, receivers)) / 1e3
@@ -353,6 +368,7 @@ def bars():
     yield from crowd()
     yield from windows()
     yield from nixl()
+    yield from arenas()
     yield from broadcasts()
     yield from waiting()
     yield from rails(16)
