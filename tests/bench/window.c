@@ -54,10 +54,16 @@ static struct weft_node *open_node(const struct bench_options *o)
 	return node;
 }
 
+static void poll_once(struct weft_node *node)
+{
+	if (!weft_poll(node, 0))
+		bench_spin();
+}
+
 static void finish(struct weft_node *node, struct weft_op *op)
 {
 	while (!weft_op_ended(op))
-		(void)weft_poll(node, 0);
+		poll_once(node);
 	if (weft_op_status(op) != WEFT_OK)
 		bench_die("an operation failed: %s", weft_op_message(op));
 	weft_op_free(op);
@@ -133,7 +139,7 @@ static int serve(int to, const struct bench_options *o)
 	must(weft_peer_open(node, address, &peer), "weft_peer_open");
 	bench_tell(to, &ready, 1);
 	while (!atomic_load(&shared->over)) {
-		(void)weft_poll(node, 0);
+		poll_once(node);
 		if (atomic_load(&shared->wanted) > step)
 			send_tensors(node, peer, memory, o->bytes, tensor_count(o), ++step);
 	}
