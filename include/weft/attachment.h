@@ -22,9 +22,9 @@ extern "C" {
 
 /*
  * Attach @tensor to the request of @call, which is open and not invoked yet.  The data is
- * borrowed, as weft_send() borrows it, until @op ends: when the peer has received the tensor, has
- * no use for it (CANCELLED), or a short tensor is on its way.  @op NULL: nobody waits.  An
- * attachment of a request ends no later than @call, which waits for it.
+ * borrowed, as weft_send() borrows it, until @op ends: when the peer has received the tensor or has
+ * no use for it, or a short tensor is on its way.  WEFT_OK says no more than it does of weft_send().
+ * @op NULL: nobody waits.  An attachment of a request ends no later than @call, which waits for it.
  *
  * -EALREADY: @call is invoked.  -EINVAL: as weft_send(), or @call can have no attachments: it is a
  * stream's, or has a retry.  -E2BIG: the message has 4096 attachments already.

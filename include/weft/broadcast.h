@@ -27,10 +27,10 @@ struct weft_broadcast_options {
 
 /*
  * Send @tensor to @count peers, all of one node, as weft_send() does to one; it must be contiguous.
- * Copies @key, the shape and the list.  Borrows the data until the operation ends, which is when all
- * peers have it or have failed: then the outcome is that of the first that failed, and
- * weft_broadcast_outcome() has each.  Codes as weft_send() has them; -EINVAL: no peers, or of
- * several nodes.  Threads: any, callback.
+ * Copies @key, the shape and the list.  Borrows the data until the operation ends, which is when the
+ * sends to all peers have ended: the outcome is that of the first that failed, and
+ * weft_broadcast_outcome() has each, which says what that of weft_send() says.  Codes as weft_send()
+ * has them; -EINVAL: no peers, or of several nodes.  Threads: any, callback.
  *
  * A receiver with WEFT_RELAY asks the sender from whom to take a long body, and shows its
  * destination, to read, to one other; its address must be one that others can dial.  It reads the

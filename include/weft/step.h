@@ -28,8 +28,8 @@ WEFT_API int weft_step_abort(struct weft_node *node, uint64_t step, enum weft_st
 /*
  * Say that nobody on this node uses @step any more.  Tensors that came and were not received are
  * dropped, pending operations end with CANCELLED, later ones with FAILED_PRECONDITION, and tensors
- * that come later are dropped and counted in late_dropped.  Peers are not told; their sends that
- * are not wanted end with FAILED_PRECONDITION.  -ENOMEM.  Threads: any, callback.
+ * that come later are dropped and counted in late_dropped.  Peers are not told, and their sends end
+ * with WEFT_OK.  -ENOMEM.  Threads: any, callback.
  */
 WEFT_API int weft_step_end(struct weft_node *node, uint64_t step);
 

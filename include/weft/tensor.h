@@ -102,6 +102,10 @@ struct weft_send_options {
  * weft_free() it at any time.  The memory is in the pool again when nobody needs it any more: no
  * operation, and no peer of this host that received it without a copy.
  *
+ * WEFT_OK says, of a tensor of any length, that the data may be reused and that the tensor was
+ * handed over to the peer's node; never that a receive has it, or could take it: the receive alone
+ * tells that.
+ *
  * Memory of a CUDA device goes directly where the rail reaches it, else through the pool, piece by
  * piece.  Streams of the program are not touched but by a mark that is put on one, in the calling
  * thread.
@@ -163,7 +167,7 @@ struct weft_recv_options {
  * receive of the channel, in its place, unless WEFT_DROP was asked for.
  *
  * A tensor that does not fit ends the operation with FAILED_PRECONDITION and is dropped; the
- * sentence gives both sides, the channel stays usable.
+ * sentence gives both sides, the channel stays usable, and its send ends with WEFT_OK.
  *
  * With WEFT_ANY_KEY @key is NULL and @key_bytes 0, and the receive gets the first tensor of @step,
  * whatever its key, that no receive of that key waits for; weft_op_key() tells the key.
@@ -171,9 +175,9 @@ struct weft_recv_options {
  * With WEFT_RECV_MANY the receive stays.  Each tensor is told by the callback or queue of
  * options->op, one of which there must be, with an operation of its own, to be read and freed like
  * any.  While options->many_max of them are under way or not freed, more tensors wait in their
- * channel, as those that no receive is there for.  @into is NULL.  @op itself has no deadline unless one is named.  It ends when it is
- * cancelled, with its step, or when the named peer is lost, never with WEFT_OK; and is told after
- * its last tensor.  Threads: any, callback.
+ * channel, as those that no receive is there for.  @into is NULL.  @op itself has no deadline unless
+ * one is named.  It ends when it is cancelled, with its step, or when the named peer is lost, never
+ * with WEFT_OK; and is told after its last tensor.  Threads: any, callback.
  */
 WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       uint64_t step, const void *key, size_t key_bytes,

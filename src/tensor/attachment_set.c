@@ -79,7 +79,7 @@ int wf_attachment_set_open(struct wf_attachment_sets *sets,
 
 static void refuse_tensor(struct wf_unexpected *a)
 {
-	wf_unexpected_drop(a, WEFT_CANCELLED);
+	wf_unexpected_drop(a, WEFT_OK);
 }
 
 /* Close @set; @let_go is called for each tensor that was not received. */
@@ -259,7 +259,7 @@ static int take_attachment(void *ctx, struct wf_link *link, const struct wf_reco
 		return err;
 	if (!set) {
 		wf_counters_add(&sets->unexpected_queue->engine->counters.late_dropped, 1);
-		wf_answer_refuse(link, &t.body, answer, WEFT_CANCELLED);
+		wf_answer_refuse(link, &t.body, answer, WEFT_OK);
 		return 0;
 	}
 	err = keep(set, key.index, &t, &came, answer);

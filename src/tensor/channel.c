@@ -115,7 +115,7 @@ static void kept_too_long(struct wf_timer *timer)
 			wf_loop_timer(&c->engine->loop, timer, a->since_ns + limit_ns, kept_too_long);
 			return;
 		}
-		drop_unexpected(a, WEFT_DEADLINE_EXCEEDED);
+		drop_unexpected(a, WEFT_OK);
 	}
 }
 
@@ -361,7 +361,7 @@ static void give_back(struct wf_receiving *r, struct wf_unexpected *a)
 
 	ch = over || c->closed ? NULL : make_channel(c, r->step, r->key, r->key_bytes, hash);
 	if (!ch) {
-		wf_unexpected_drop(a, over ? over->status : WEFT_CANCELLED);
+		wf_unexpected_drop(a, over ? wf_step_told(over) : WEFT_CANCELLED);
 		return;
 	}
 	a->since_ns = c->engine->loop.now_ns;
@@ -546,7 +546,7 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	}
 	if (over) {
 		wf_counters_add(&c->engine->counters.late_dropped, 1);
-		wf_answer_refuse(link, &t.body, answer, over->status);
+		wf_answer_refuse(link, &t.body, answer, wf_step_told(over));
 	} else {
 		err = part ? arrive(c, part, &t, &came, answer) : -ENOMEM;
 	}

@@ -193,7 +193,7 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_unexpected_queue *unexp
 	r->pull = NULL;
 	r->doubted = false;
 	r->unexpected = NULL;
-	r->returns = false;
+	r->returns = r->aborted = false;
 	r->path = (struct wf_path){ .queued_ns = unexpected_queue->engine->loop.now_ns };
 	wf_list_init(&r->node);
 	wf_list_init(&r->all_node);
@@ -216,7 +216,7 @@ static void let_go(struct wf_receiving *r, const struct wf_error *e)
 		return;
 	}
 	wf_answer_refuse(a->link, &a->record.body, wf_unexpected_take_answer(a),
-			 wf_status_of(e ? e->code : 0));
+			 e && r->aborted ? wf_status_of(e->code) : WEFT_OK);
 	wf_unexpected_free(a);
 }
 
@@ -385,7 +385,7 @@ static void pull(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 
 	if (need_pull(r)) {
 		wf_error_set(&e, -ENOMEM, "no memory to pull a tensor");
-		wf_answer_refuse(link, &t->body, answer, WEFT_RESOURCE_EXHAUSTED);
+		wf_answer_refuse(link, &t->body, answer, WEFT_OK);
 		wf_receiving_end(r, &e);
 		return;
 	}
@@ -399,6 +399,7 @@ static void pull(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 			  wf_stage_may_copy(r->stage, link, &t->body, r->terms->no_staging),
 		.doubted = r->doubted,
 		.terms = r->terms,
+		.way_only = true,
 		.owner = r,
 		.came = r->came || r->flags & WEFT_RELAY ? came : NULL,
 		.told = r->flags & WEFT_RELAY ? told : NULL,
@@ -425,8 +426,8 @@ static bool may_relay(const struct wf_receiving *r, const struct wf_link *link,
 	const struct wf_rail_caps *caps = wf_link_caps(link);
 
 	return r->flags & WEFT_RELAY && t->flags & WF_TENSOR_RELAYED && r->unexpected &&
-	       r->unexpected_queue->relay && t->body.way == WF_BODY_PULL && !r->stage && !r->view && !r->doubted && caps &&
-	       !caps->same_host;
+	       r->unexpected_queue->relay && t->body.way == WF_BODY_PULL && !r->stage &&
+	       !r->view && !r->doubted && caps && !caps->same_host;
 }
 
 void wf_receiving_relayed(struct wf_receiving *r, const struct wf_pull_block *rest,
@@ -482,15 +483,10 @@ static void retry_memory(struct wf_pool_waiter *waiter)
 		wf_pool_wait(&r->unexpected_queue->engine->pool, &r->waiter);
 		return;
 	}
-	if (err) {
-		r->unexpected = NULL;
-		wf_answer_refuse(a->link, &a->record.body, wf_unexpected_take_answer(a),
-				  WEFT_RESOURCE_EXHAUSTED);
-		wf_unexpected_free(a);
+	if (err)
 		wf_receiving_end(r, &e);
-	} else {
+	else
 		move(r, a->link, &a->record, wf_unexpected_take_answer(a), a);
-	}
 }
 
 /*
@@ -558,16 +554,8 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 				   (unsigned long long)t->body.bytes, r->device->place.device);
 	if (!err && caps)
 		err = wf_terms_rail(r->terms, link, caps, &e);
-	if (err) {
-		/*
-		 * A tensor that does not fit is matched and dropped: the sender has done its
-		 * part.
-		 */
-		wf_answer_refuse(link, &t->body, answer,
-				  err == -ENOMEM ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);
-		wf_receiving_end(r, &e);
-		goto free_kept;
-	}
+	if (err)
+		goto refuse;
 	if (t->body.way == WF_BODY_NONE) {
 		wf_receiving_end(r, NULL);
 		goto free_kept;
@@ -589,7 +577,9 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 		move(r, link, t, answer, kept);
 		return;
 	}
-	wf_answer_refuse(link, &t->body, answer, WEFT_RESOURCE_EXHAUSTED);
+refuse:
+	/* A tensor that does not fit is matched and dropped: the sender has done its part. */
+	wf_answer_refuse(link, &t->body, answer, WEFT_OK);
 	wf_receiving_end(r, &e);
 free_kept:
 	if (kept)
@@ -601,7 +591,7 @@ void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_unexpected *a)
 	wf_receiving_meet(r, a->link, &a->record, &a->path, a, wf_unexpected_take_answer(a));
 }
 
-void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
+static void stop(struct wf_receiving *r, const struct wf_error *e)
 {
 	if (r->state == WF_RECEIVING_PULLING && r->returns) {
 		wf_pull_release(r->pull, e);
@@ -618,10 +608,18 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 	}
 }
 
+void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
+{
+	r->aborted = true;
+	if (r->state == WF_RECEIVING_PULLING)
+		r->pull->job.way_only = false;
+	stop(r, e);
+}
+
 void wf_receiving_cancel(struct wf_receiving *r, const struct wf_error *e)
 {
 	r->returns = r->give_back && !(r->flags & WEFT_DROP);
-	wf_receiving_stop(r, e);
+	stop(r, e);
 }
 
 unsigned wf_receiving_copies(const struct wf_receiving *r)

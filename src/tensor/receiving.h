@@ -79,6 +79,7 @@ struct wf_receiving {
 	/* private to receiving.c and channel.c */
 	bool doubted;             /* the offer may be over: see pull.h */
 	bool returns;            /* the tensor is given back at the end */
+	bool aborted;            /* the sender of a tensor that is dropped hears why */
 	enum wf_receiving_state state;
 	struct wf_path path;      /* valid as @got is */
 	struct wf_unexpected_queue *unexpected_queue;
@@ -142,7 +143,8 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e);
 
 /*
  * End a receive as wf_receiving_stop() does; the tensor is given back before done, unless
- * WEFT_DROP says otherwise or it is too late.
+ * WEFT_DROP says otherwise or it is too late.  The sender of one that is dropped hears that it is
+ * used up.
  */
 void wf_receiving_cancel(struct wf_receiving *r, const struct wf_error *e);
 

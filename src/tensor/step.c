@@ -52,6 +52,11 @@ int wf_step_error(const struct wf_step *s, struct wf_error *e)
 			    s->text[0] ? ": " : "", s->text);
 }
 
+enum weft_status wf_step_told(const struct wf_step *s)
+{
+	return s->aborted ? s->status : WEFT_OK;
+}
+
 void wf_steps_init(struct wf_steps *steps)
 {
 	*steps = (struct wf_steps){ 0 };

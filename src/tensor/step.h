@@ -53,6 +53,12 @@ void wf_step_free(struct wf_step *s);
 /* Write the outcome of an operation of step @s into @e.  Returns its code. */
 int wf_step_error(const struct wf_step *s, struct wf_error *e);
 
+/*
+ * Returns what the sender of a tensor that comes for @s hears: why the step was aborted, or that all
+ * is well, as the end of a step concerns its own node alone.
+ */
+enum weft_status wf_step_told(const struct wf_step *s);
+
 void wf_steps_init(struct wf_steps *steps);
 void wf_steps_fini(struct wf_steps *steps);
 

@@ -104,10 +104,16 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 		send->outgoing.told = passed_on && is_told(wf_link_real(send->link), from);
 		wf_sending_stop(send, e);
 	}
-	WF_LIST_EACH(node, &use->receives)
-		wf_channels_stop_receive(WF_CONTAINER(node, struct wf_receiving, use.node), e);
+	WF_LIST_EACH(node, &use->receives) {
+		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, use.node);
+
+		if (s->aborted)
+			wf_channels_stop_receive(r, e);
+		else
+			wf_channels_cancel_receive(r, e);
+	}
 	WF_LIST_EACH(node, &use->parts)
-		wf_channels_drop(WF_CONTAINER(node, struct wf_part, use.node), s->status);
+		wf_channels_drop(WF_CONTAINER(node, struct wf_part, use.node), wf_step_told(s));
 	wf_use_put(use);
 }
 

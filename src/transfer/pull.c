@@ -65,13 +65,21 @@ static bool is_hopeless(const struct wf_pull *pull)
 	return pull->tries > TRIES_SHARED_MAX && for_ns >= FAILING_SHARED_NS;
 }
 
+/* Returns what the sender of the body hears of a failure with @code. */
+static enum weft_status told(const struct wf_pull *pull, int code)
+{
+	bool on_the_way = code == -EIO || code == -EPROTO;
+
+	return pull->job.way_only && !on_the_way ? WEFT_OK : wf_status_of(code);
+}
+
 /* Send the answer about the offer. */
 static void say(struct wf_pull *pull, struct wf_link *link, int code)
 {
 	if (pull->tell_withdrawn)
 		wf_answer_withdrawn(pull->answer, link);
 	else
-		wf_answer_pulled(pull->answer, link, wf_status_of(code));
+		wf_answer_pulled(pull->answer, link, told(pull, code));
 	pull->answer = NULL;
 }
 
@@ -810,7 +818,7 @@ close_sums:
 	wf_reader_sums_close(&pull->sums);
 refuse:
 	if (answer)
-		wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
+		wf_answer_pulled(answer, link, told(pull, -ENOMEM));
 	return err;
 }
 

@@ -43,6 +43,11 @@ struct wf_pull_job {
 	bool drains; /* the pull ends, and answers the offer, when @stage has copied all and is quiet */
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;
+	/*
+	 * The sender hears of failures on the way alone; after any other, its body is used up, as an
+	 * eager one would be.
+	 */
+	bool way_only;
 	void *owner; /* for use by the owner */
 	/* The first @bytes are where they belong, more than ever before; NULL: nobody asks. */
 	void (*came)(struct wf_pull *pull, uint64_t bytes);

@@ -234,9 +234,9 @@ static void show_flight(const struct wf_flight *f)
 
 static void show_channel(const struct wf_staying_channel *ch)
 {
-	print_error("  step %llu at n%u, of n%u, stopped %d, lonely %d, failed %u\n",
+	print_error("  step %llu at n%u, of n%u, stopped %d, lonely %d, dropped %u\n",
 		    (unsigned long long)ch->step, ch->receiver, ch->from, ch->stopped, ch->lonely,
-		    ch->failed);
+		    ch->dropped);
 	for (const struct wf_staying_receive *r = receives; r < receives + receive_count; r++) {
 		if (r->channel != ch)
 			continue;
@@ -485,8 +485,8 @@ static void note_failed(struct wf_staying_receive *r, struct weft_op *op)
 {
 	enum weft_status status = weft_op_status(op);
 
-	r->failed++;
-	r->channel->failed++;
+	/* The sender hears of damage alone: all else is its receiver's own. */
+	r->channel->dropped += status != WEFT_DATA_LOSS;
 	if (weft_op_tensor(op, NULL))
 		wrong_receive(r, "told a tensor that has failed, and is there");
 	if (!weft_op_message(op)[0])
@@ -1010,12 +1010,7 @@ static void judge(const struct wf_staying_receive *r)
 	for (const struct wf_staying_receive *o = receives; o < receives + receive_count; o++)
 		if (o->channel == ch && o->guest && o->begun && o->flight.status != WEFT_OK)
 			excused++;
-	/* A tensor in a frame is lost where there is no memory for it. */
-	if (wf_faults_has(WF_FAULT_MEMORY))
-		excused += ch->failed;
-	for (const struct wf_staying_receive *o = receives; o < receives + receive_count; o++)
-		if (o->channel == ch && o->refuses)
-			excused += o->failed;
+	excused += ch->dropped;
 	if (missing > excused && !ch->stopped)
 		wrong_receive(r, "has stayed, and not told all that was sent");
 }

@@ -35,7 +35,7 @@ struct wf_staying_channel {
 
 	/* the run */
 	bool stopped;
-	unsigned failed;       /* tensors that were told, and had failed */
+	unsigned dropped;      /* tensors that a receive could not take: their sends ended well */
 };
 
 /* A receive that stays, or a guest. */
@@ -65,7 +65,6 @@ struct wf_staying_receive {
 	uint64_t told_ns;      /* when the last tensor was told */
 	bool hit_deadline, cancelled;
 	unsigned held;         /* handles of tensors */
-	unsigned failed;       /* tensors that were told, and had failed */
 	/* the last send of each node and key that was told, plus 1 */
 	unsigned last_of[WF_WORLD_NODES_MAX][WF_STAYING_KEYS];
 };
