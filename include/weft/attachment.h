@@ -22,9 +22,10 @@ extern "C" {
 
 /*
  * Attach @tensor to the request of @call, which is open and not invoked yet.  The data is
- * borrowed, as weft_send() borrows it, until @op ends: when the peer has received the tensor or has
- * no use for it, or a short tensor is on its way.  WEFT_OK says no more than it does of weft_send().
- * @op NULL: nobody waits.  An attachment of a request ends no later than @call, which waits for it.
+ * borrowed, as weft_send() borrows it, until @op ends: when the peer has received the tensor or
+ * has no use for it, or a short tensor is on its way.  WEFT_OK says no more than it does of
+ * weft_send().  @op NULL: nobody waits.  An attachment of a request ends no later than @call,
+ * which waits for it.
  *
  * -EALREADY: @call is invoked.  -EINVAL: as weft_send(), or @call can have no attachments: it is a
  * stream's, or has a retry.  -E2BIG: the message has 4096 attachments already.
@@ -54,14 +55,14 @@ WEFT_API int weft_stream_attach(struct weft_stream *stream, const struct weft_te
  * Returns the number of attachments of the request, in a handler and until the reply.
  * Threads: any, callback.
  */
-WEFT_API unsigned weft_served_attachments(struct weft_served *call);
+WEFT_API size_t weft_served_attachments(struct weft_served *call);
 
 /*
  * Describe attachment @index of the request, without data, in a handler and until the reply.
  * NULL: there is none.  @flags, unless NULL, gets what weft_op_tensor() gives.  Threads: any,
  * callback.
  */
-WEFT_API const struct weft_tensor *weft_served_attachment(struct weft_served *call, unsigned index,
+WEFT_API const struct weft_tensor *weft_served_attachment(struct weft_served *call, size_t index,
 							  unsigned *flags);
 
 /*
@@ -71,7 +72,7 @@ WEFT_API const struct weft_tensor *weft_served_attachment(struct weft_served *ca
  * attachment or took it back, with FAILED_PRECONDITION if it has been received before.
  * -EINVAL: there is no such attachment.  Threads: any, callback.
  */
-WEFT_API int weft_served_receive(struct weft_served *call, unsigned index,
+WEFT_API int weft_served_receive(struct weft_served *call, size_t index,
 				 const struct weft_tensor *into,
 				 const struct weft_recv_options *options, struct weft_op **op);
 
@@ -80,13 +81,13 @@ WEFT_API int weft_served_receive(struct weft_served *call, unsigned index,
  * end, or beside the message of @op, a read that has ended.  Attachments are there until
  * weft_op_free(@op).  Threads: any, callback.
  */
-WEFT_API unsigned weft_op_attachments(const struct weft_op *op);
+WEFT_API size_t weft_op_attachments(const struct weft_op *op);
 
 /*
  * Describe attachment @index of @op, as weft_served_attachment() does for a request, until
  * weft_op_free(@op).  Threads: any, callback.
  */
-WEFT_API const struct weft_tensor *weft_op_attachment(const struct weft_op *op, unsigned index,
+WEFT_API const struct weft_tensor *weft_op_attachment(const struct weft_op *op, size_t index,
 						      unsigned *flags);
 
 /*
@@ -94,7 +95,7 @@ WEFT_API const struct weft_tensor *weft_op_attachment(const struct weft_op *op, 
  * receive that runs at weft_op_free(@op) goes on.  -EINVAL: there is no such attachment.
  * Threads: any, callback.
  */
-WEFT_API int weft_op_receive(struct weft_op *op, unsigned index, const struct weft_tensor *into,
+WEFT_API int weft_op_receive(struct weft_op *op, size_t index, const struct weft_tensor *into,
 			     const struct weft_recv_options *options, struct weft_op **receive);
 
 #ifdef __cplusplus

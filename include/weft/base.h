@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Shared by every part of weft's interface: export marks, status codes, times, and
- * the four words that say which thread may call a function.
+ * the three words that say which thread may call a function.
  *
  *   any       from any thread, at any time
  *   owner     from the thread that polls the node: the library's own in a
  *             threaded node, the caller's in a manual one
- *   setup     before the object is used, or after its last use
  *   callback  also inside a completion callback
  *
  * Functions return 0 or a negative code: an errno, or one of libfabric's
  * FI_E* numbers, which agree with errno below 256.  weft_error() then holds
  * one sentence about the failure.
  *
- * NULL for an argument that a function needs is -EINVAL; functions that return no
- * code do nothing then and return NULL, 0 or "".  NULL for the operation that a
+ * NULL for an argument that a function needs is -EINVAL, also of a function that answers
+ * a question by an int, and WEFT_INVALID_ARGUMENT of one that returns a status; others do
+ * nothing then and return NULL, 0 or a text.  NULL for the operation that a
  * function begins (struct weft_op **) says that nobody waits: the operation goes
  * on without a handle.
  */

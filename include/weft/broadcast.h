@@ -21,16 +21,17 @@ struct weft_broadcast_options {
 	struct weft_op_options op; /* the deadline is that of each peer */
 	unsigned flags;   /* WEFT_DEAD, WEFT_OPAQUE, WEFT_SHARE */
 	void *stream;     /* as weft_send_options has it */
-	unsigned readers; /* receivers that read the sender's memory at once; 0: chosen, as a rule 1 */
+	/* Receivers that read the sender's memory at once; 0: chosen, as a rule 1. */
+	unsigned readers;
 };
 #define WEFT_BROADCAST_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_broadcast_options)
 
 /*
- * Send @tensor to @count peers, all of one node, as weft_send() does to one; it must be contiguous.
- * Copies @key, the shape and the list.  Borrows the data until the operation ends, which is when the
- * sends to all peers have ended: the outcome is that of the first that failed, and
- * weft_broadcast_outcome() has each, which says what that of weft_send() says.  Codes as weft_send()
- * has them; -EINVAL: no peers, or of several nodes.  Threads: any, callback.
+ * Send @tensor to @count peers, all of one node, as weft_send() does to one; it must be
+ * contiguous.  Copies @key, the shape and the list.  Borrows the data until the operation ends,
+ * which is when the sends to all peers have ended: the outcome is that of the first that failed,
+ * and weft_broadcast_outcome() has each, which says what that of weft_send() says.  Codes as
+ * weft_send() has them; -EINVAL: no peers, or of several nodes.  Threads: any, callback.
  *
  * A receiver with WEFT_RELAY asks the sender from whom to take a long body, and shows its
  * destination, to read, to one other; its address must be one that others can dial.  It reads the
@@ -51,8 +52,8 @@ WEFT_API int weft_broadcast_add(struct weft_op *op, struct weft_peer *peer);
 
 /*
  * Read how the broadcast to peer number @index, from 0, has ended; WEFT_UNKNOWN: it has not.
- * @message, if not NULL, gets one sentence, "" for WEFT_OK, which lives as long as @op.  -EINVAL: no
- * broadcast; -ENOENT: no such peer.  Threads: any, callback.
+ * @message, if not NULL, gets one sentence, "" for WEFT_OK, which lives as long as @op.  -EINVAL:
+ * no broadcast; -ENOENT: no such peer.  Threads: any, callback.
  */
 WEFT_API int weft_broadcast_outcome(const struct weft_op *op, size_t index,
 				    enum weft_status *status, const char **message);

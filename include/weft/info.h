@@ -36,8 +36,8 @@ struct weft_fabric {
 	/* Stand-in hardware of the tests, as "Soft-RoCE in virtual machines"; "": none. */
 	const char *tested_over;
 	/*
-	 * Whether memory of the program's stays registered, where registering is dear: "yes", or "no: "
-	 * and the reason; "" where it is cheap.
+	 * Whether memory of the program's stays registered, where registering is dear: "yes", or
+	 * "no: " and the reason; "" where it is cheap.
 	 */
 	const char *cached;
 };
@@ -123,8 +123,9 @@ WEFT_API int weft_info_plan(const struct weft_info *info, size_t index, uint64_t
 			    enum weft_place source, enum weft_place destination,
 			    char *text, size_t text_bytes);
 
-/* A setting of weft.  Lives for ever. */
+/* A setting of weft.  Strings live for ever. */
 struct weft_option {
+	size_t size;
 	const char *name;    /* environment variable */
 	const char *alias;   /* other name of the variable, or "" */
 	const char *unit;    /* "bytes", "ns", "text", "count", "yes/no" */
@@ -134,8 +135,13 @@ struct weft_option {
 	const char *when;    /* when to change the setting */
 };
 
-/* Returns all settings, @count of them. */
-WEFT_API const struct weft_option *weft_options(size_t *count);
+#define WEFT_OPTION_INIT WEFT_SIZED_INIT(struct weft_option)
+
+/* Returns the number of settings. */
+WEFT_API size_t weft_option_count(void);
+
+/* Describe setting @index; set ->size first.  -EINVAL: there is no such setting. */
+WEFT_API int weft_option_get(size_t index, struct weft_option *option);
 
 #ifdef __cplusplus
 }

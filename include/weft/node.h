@@ -116,8 +116,8 @@ enum weft_peer_state {
 };
 
 /*
- * Have @changed called when @peer's state changes, and at first if the peer is up or draining; NULL:
- * no more.  Nothing is sent for it: a peer is met when it is used.  @why is a sentence for
+ * Have @changed called when @peer's state changes, and at first if the peer is up or draining;
+ * NULL: no more.  Nothing is sent for it: a peer is met when it is used.  @why is a sentence for
  * WEFT_PEER_GONE, else "".  A rail that fails and is opened anew is no change, and states that
  * follow each other at once may be told as the last.  The callback runs where those of operations
  * do, and may begin and free operations.  One listener for each peer: the last.  -ENOMEM.
@@ -139,10 +139,10 @@ enum weft_op_flag {
 #define WEFT_PRIORITY_MAX 3 /* the highest priority of an operation */
 
 /*
- * Options of an operation; NULL means all zero.  @done runs on the worker, or on a thread that waits
- * and does the worker's work meanwhile, exactly once, never before the function that began the
- * operation has returned.  A queue in its place, see queue.h, leaves it to any thread to hear of the
- * end.
+ * Options of an operation; NULL means all zero.  @done runs on the worker, or on a thread that
+ * waits and does the worker's work meanwhile, exactly once, never before the function that began
+ * the operation has returned.  A queue in its place, see queue.h, leaves it to any thread to hear
+ * of the end.
  */
 struct weft_op_options {
 	size_t size;
@@ -154,8 +154,8 @@ struct weft_op_options {
 	const char *provider; /* strict: libfabric's full name of the rail; copied; NULL: any */
 	struct weft_queue *queue; /* a queue of the node, in the place of @done; NULL: none */
 	/*
-	 * 0, the default, to WEFT_PRIORITY_MAX: goes before lower ones to and from the same peer, but
-	 * for tensors of one step and key, which stay in order
+	 * 0, the default, to WEFT_PRIORITY_MAX: goes before lower ones to and from the same peer,
+	 * but for tensors of one step and key, which stay in order
 	 */
 	uint32_t priority;
 	uint32_t reserved[3]; /* zero: room to grow inside other options */
@@ -263,7 +263,8 @@ WEFT_API int weft_poll(struct weft_node *node, uint64_t timeout_ns);
 
 /*
  * Returns a manual node's descriptor for an event loop, to poll for reading, with or without
- * EPOLLET; it lives as long as the node.  -EINVAL for a threaded node.  Threads: owner.
+ * EPOLLET; it lives as long as the node.  -EINVAL for a threaded node.  -EDEADLK inside a
+ * callback.  Threads: owner.
  */
 WEFT_API int weft_fd(struct weft_node *node);
 
@@ -271,7 +272,7 @@ WEFT_API int weft_fd(struct weft_node *node);
  * Prepare a manual node for the sleep of an event loop, which calls weft_arm() before each sleep
  * and weft_poll() after it.  0: the descriptor is not ready, and will be after *@timeout_ns
  * (output only; may be NULL) at the latest.  -EAGAIN: call weft_poll() now.  -EINVAL for a
- * threaded node.  Threads: owner.
+ * threaded node.  -EDEADLK inside a callback.  Threads: owner.
  */
 WEFT_API int weft_arm(struct weft_node *node, uint64_t *timeout_ns);
 
@@ -303,8 +304,8 @@ struct weft_counters {
 	uint64_t aborts_ignored;  /* aborts of steps by peers that take no part in them */
 	/*
 	 * Bytes of registered_bytes now, by what is registered: memory of the program's, for an
-	 * operation or by weft_register(); of the pool, frames and receive slots; of devices; and of
-	 * the program's, kept for the next operation.
+	 * operation or by weft_register(); of the pool, frames and receive slots; of devices; and
+	 * of the program's, kept for the next operation.
 	 */
 	uint64_t registered_user, registered_pool, registered_device, registered_cached;
 	uint64_t pinned_bytes;    /* bytes of the pool pinned now for CUDA devices */

@@ -117,21 +117,21 @@ WEFT_API const ProtobufCMessage *weft_call_reply(const struct weft_op *op);
  * @op; NULL: none.  The pairs are there inside the closure, when @op has ended, and of a stream
  * once a read of it has ended well.  Threads: any, callback.
  */
-WEFT_API const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count);
+WEFT_API const struct weft_metadata *weft_call_initial(const struct weft_op *op, size_t *count);
 
 /*
  * Returns the metadata that the server sent at the end, *@count pairs that live as long as @op;
  * NULL: none.  The pairs are there inside the closure, and when @op has ended.
  * Threads: any, callback.
  */
-WEFT_API const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count);
+WEFT_API const struct weft_metadata *weft_call_trailing(const struct weft_op *op, size_t *count);
 
 /*
  * Returns *@bytes bytes that the server sent about a failure, as its service defines them; they
  * live as long as @op; NULL: none.  The bytes are there inside the closure, and when @op has
  * ended.  Threads: any, callback.
  */
-WEFT_API const void *weft_call_details(struct weft_op *op, size_t *bytes);
+WEFT_API const void *weft_call_details(const struct weft_op *op, size_t *bytes);
 
 /*
  * Returns whether a message was compressed: the reply of @op, a call, in its closure or after its
@@ -141,7 +141,8 @@ WEFT_API int weft_op_compressed(const struct weft_op *op);
 
 /*
  * Returns the outcome of the call inside whose closure the function runs, and a sentence about it
- * in *@message, unless @message is NULL, for as long as the closure runs.
+ * in *@message, unless @message is NULL, for as long as the closure runs.  WEFT_UNKNOWN outside
+ * of a closure.  Threads: callback, the closure's own.
  */
 WEFT_API enum weft_status weft_reply_status(const char **message);
 

@@ -73,7 +73,7 @@ enum weft_tensor_flag {
 	WEFT_DROP = 64,
 	WEFT_RECV_MANY = 128, /* recv: stay, and get every tensor of the step and key */
 	WEFT_ANY_KEY = 256,  /* recv: a tensor of any key that no other receive of the step gets */
-	/* recv: pass the body of a broadcast on while it comes, and take it from others: broadcast.h */
+	/* recv: take the body of a broadcast from others, and pass it on: broadcast.h */
 	WEFT_RELAY = 512
 };
 
@@ -173,11 +173,15 @@ struct weft_recv_options {
  * whatever its key, that no receive of that key waits for; weft_op_key() tells the key.
  *
  * With WEFT_RECV_MANY the receive stays.  Each tensor is told by the callback or queue of
- * options->op, one of which there must be, with an operation of its own, to be read and freed like
- * any.  While options->many_max of them are under way or not freed, more tensors wait in their
- * channel, as those that no receive is there for.  @into is NULL.  @op itself has no deadline unless
- * one is named.  It ends when it is cancelled, with its step, or when the named peer is lost, never
- * with WEFT_OK; and is told after its last tensor.  Threads: any, callback.
+ * options->op, one of which there must be, with an operation of its own, to be read and freed
+ * like any.  While options->many_max of them are under way or not freed, more tensors wait in
+ * their channel, as those that no receive is there for.  @into is NULL.  @op itself has no
+ * deadline unless one is named.  It ends when it is cancelled, with its step, or when the named
+ * peer is lost, never with WEFT_OK; and is told after its last tensor.
+ *
+ * -EINVAL: bad flags or key; @into is not contiguous or no tensor; a receive that stays has one, or
+ * neither callback nor queue; WEFT_RELAY without a peer; a peer of another node.  Device memory:
+ * as weft_send().  -ENOMEM.  Threads: any, callback.
  */
 WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       uint64_t step, const void *key, size_t key_bytes,
@@ -194,7 +198,8 @@ WEFT_API const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsi
 
 /*
  * Returns the peer that @op received from, or was begun with; open until the node closes, not to
- * be closed.  Threads: any, callback.
+ * be closed.  NULL: a receive that has no tensor, or an operation with several peers.
+ * Threads: any, callback.
  */
 WEFT_API struct weft_peer *weft_op_peer(const struct weft_op *op);
 

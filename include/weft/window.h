@@ -57,10 +57,11 @@ WEFT_API int weft_window_describe(const struct weft_window *window, void *descri
 				  size_t *bytes);
 
 /*
- * Publish @window by @key, at most WEFT_KEY_BYTES_MAX bytes, which is copied, until it closes: a peer
- * that asks for the key gets its descriptor, as a reply of the service weft.windows.Windows, which
- * interceptors may refuse.  A window may have several keys.  -EEXIST: a window of this node has that
- * one.  -EINVAL: the key is too long.  -ENOMEM.  -EDEADLK inside a callback.  Threads: any.
+ * Publish @window by @key, at most WEFT_KEY_BYTES_MAX bytes, which is copied, until it closes: a
+ * peer that asks for the key gets its descriptor, as a reply of the service weft.windows.Windows,
+ * which interceptors may refuse.  A window may have several keys.  -EEXIST: a window of this node
+ * has that one.  -EINVAL: the key is too long.  -ENOMEM.  -EDEADLK inside a callback.  Threads:
+ * any.
  */
 WEFT_API int weft_window_publish(struct weft_window *window, const void *key, size_t key_bytes);
 
@@ -94,9 +95,9 @@ WEFT_API int weft_window_wait(struct weft_window *window, uint64_t count, uint64
 /* A note that came with a put or get, whose bytes have moved before. */
 struct weft_note {
 	uint32_t number;
-	int of_get;        /* 0: the note of a put */
-	const void *bytes;
-	size_t count;
+	int of_get;       /* 0: the note of a put */
+	const void *data;
+	size_t bytes;
 };
 
 /*
@@ -164,7 +165,10 @@ struct weft_strided {
 	size_t count;
 };
 
-/* Write the blocks of @strided to @blocks, which has room for its count.  Threads: any, callback. */
+/*
+ * Write the blocks of @strided to @blocks, which has room for its count.
+ * Threads: any, callback.
+ */
 static inline void weft_strided_blocks(const struct weft_strided *strided,
 				       struct weft_block *blocks)
 {
@@ -206,10 +210,11 @@ WEFT_API int weft_get(struct weft_remote *remote, const struct weft_block *block
 		      const struct weft_access_options *options, struct weft_op **op);
 
 /*
- * Write @count blocks into a window, up to WEFT_BLOCKS_MAX, as one operation: when it has ended well
- * all bytes are in the window.  No blocks: the put counts, and its note is taken, without bytes;
- * that needs the right to write, too.  Otherwise as weft_get(), but that memory need not be
- * registered as a whole.  A put that fails may have written some blocks.  Threads: any, callback.
+ * Write @count blocks into a window, up to WEFT_BLOCKS_MAX, as one operation: when it has ended
+ * well all bytes are in the window.  No blocks: the put counts, and its note is taken, without
+ * bytes; that needs the right to write, too.  Otherwise as weft_get(), but that memory need not
+ * be registered as a whole.  A put that fails may have written some blocks.  Threads: any,
+ * callback.
  */
 WEFT_API int weft_put(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
 		      const struct weft_access_options *options, struct weft_op **op);

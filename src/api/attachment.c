@@ -149,7 +149,7 @@ int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *ten
 
 /* Incoming attachments. */
 
-static const struct weft_tensor *look(const struct wf_attachment_set *b, unsigned index,
+static const struct weft_tensor *look(const struct wf_attachment_set *b, size_t index,
 				      unsigned *flags)
 {
 	if (!b || index >= b->count)
@@ -161,7 +161,7 @@ static const struct weft_tensor *look(const struct wf_attachment_set *b, unsigne
 
 /* @deadline_ns: unless @options set one; 0: the node's default. */
 static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_attachment_set *b,
-		   unsigned index, uint64_t deadline_ns, const struct weft_tensor *into,
+		   size_t index, uint64_t deadline_ns, const struct weft_tensor *into,
 		   const struct weft_recv_options *options, struct weft_op **op)
 {
 	struct weft_op *fresh;
@@ -170,7 +170,7 @@ static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_a
 	if (err)
 		return err;
 	if (!b || index >= b->count)
-		return wf_last_set(-EINVAL, "there is no attachment %u", index);
+		return wf_last_set(-EINVAL, "there is no attachment %zu", index);
 	err = wf_recv_new(node, NULL, NULL, 0, into, options, &fresh);
 	if (err)
 		return err;
@@ -192,20 +192,20 @@ static struct wf_attachment_set *set_of_call(struct weft_served *call)
 	return WF_NEED(call) ? NULL : served->request.attachment_set;
 }
 
-unsigned weft_served_attachments(struct weft_served *call)
+size_t weft_served_attachments(struct weft_served *call)
 {
 	const struct wf_attachment_set *b = set_of_call(call);
 
 	return b ? b->count : 0;
 }
 
-const struct weft_tensor *weft_served_attachment(struct weft_served *call, unsigned index,
+const struct weft_tensor *weft_served_attachment(struct weft_served *call, size_t index,
 						 unsigned *flags)
 {
 	return look(set_of_call(call), index, flags);
 }
 
-int weft_served_receive(struct weft_served *call, unsigned index, const struct weft_tensor *into,
+int weft_served_receive(struct weft_served *call, size_t index, const struct weft_tensor *into,
 			const struct weft_recv_options *options, struct weft_op **op)
 {
 	const struct wf_server_call *served = wf_worker_served(call);
@@ -228,20 +228,20 @@ static struct wf_attachment_set *set_of(const struct weft_op *op)
 	return op->class->kind == WF_OP_READ ? op->read.attachment_set : NULL;
 }
 
-unsigned weft_op_attachments(const struct weft_op *op)
+size_t weft_op_attachments(const struct weft_op *op)
 {
 	const struct wf_attachment_set *b = set_of(op);
 
 	return b ? b->count : 0;
 }
 
-const struct weft_tensor *weft_op_attachment(const struct weft_op *op, unsigned index,
+const struct weft_tensor *weft_op_attachment(const struct weft_op *op, size_t index,
 					     unsigned *flags)
 {
 	return look(set_of(op), index, flags);
 }
 
-int weft_op_receive(struct weft_op *op, unsigned index, const struct weft_tensor *into,
+int weft_op_receive(struct weft_op *op, size_t index, const struct weft_tensor *into,
 		    const struct weft_recv_options *options, struct weft_op **receiver)
 {
 	if (WF_NEED(op))

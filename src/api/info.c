@@ -115,7 +115,9 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 
 	if (WF_NEED(info) || WF_NEED(fabric))
 		return -EINVAL;
-	if (index >= info->select.count || fabric->size < sizeof(fabric->size))
+	if (fabric->size < sizeof(fabric->size))
+		return wf_last_set(-EINVAL, "fabric->size is not set");
+	if (index >= info->select.count)
 		return wf_last_set(-EINVAL, "there is no entry %zu", index);
 	c = &info->select.all[index];
 	f = (struct weft_fabric){
@@ -155,7 +157,7 @@ int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda)
 	if (WF_NEED(info) || WF_NEED(cuda))
 		return -EINVAL;
 	if (cuda->size < sizeof(cuda->size))
-		return wf_last_set(-EINVAL, "the size of the structure is not set");
+		return wf_last_set(-EINVAL, "cuda->size is not set");
 	state = wf_cuda_driver_load(info->options.cuda, &info->cuda);
 	(void)wf_cudart_look(NULL, info->cudart);
 	c = (struct weft_cuda){
@@ -180,7 +182,9 @@ int weft_info_cuda_device(const struct weft_info *info, size_t index,
 	if (WF_NEED(info) || WF_NEED(device))
 		return -EINVAL;
 	d.size = device->size;
-	if (index >= WF_CUDA_DEVICES_MAX || device->size < sizeof(device->size))
+	if (device->size < sizeof(device->size))
+		return wf_last_set(-EINVAL, "device->size is not set");
+	if (index >= WF_CUDA_DEVICES_MAX)
 		return wf_last_set(-EINVAL, "there is no CUDA device %zu", index);
 	if (wf_cuda_device((int)index, &found, &e)) {
 		wf_last_copy(&e);
@@ -227,7 +231,28 @@ int weft_info_plan(const struct weft_info *info, size_t index, uint64_t bytes,
 	return 0;
 }
 
-const struct weft_option *weft_options(size_t *count)
+size_t weft_option_count(void)
 {
-	return WF_NEED(count) ? NULL : wf_options_rows(count);
+	size_t count;
+
+	(void)wf_options_rows(&count);
+	return count;
+}
+
+int weft_option_get(size_t index, struct weft_option *option)
+{
+	struct weft_option is;
+	size_t count;
+	const struct weft_option *rows = wf_options_rows(&count);
+
+	if (WF_NEED(option))
+		return -EINVAL;
+	if (option->size < sizeof(option->size))
+		return wf_last_set(-EINVAL, "option->size is not set");
+	if (index >= count)
+		return wf_last_set(-EINVAL, "there is no setting %zu", index);
+	is = rows[index];
+	is.size = option->size;
+	memcpy(option, &is, WF_MIN(option->size, sizeof(is)));
+	return 0;
 }

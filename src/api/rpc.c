@@ -49,17 +49,17 @@ static const void *note_of(const struct weft_op *op, enum wf_call_note what, siz
 	return notes ? notes->what[what] : NULL;
 }
 
-const struct weft_metadata *weft_call_initial(struct weft_op *op, size_t *count)
+const struct weft_metadata *weft_call_initial(const struct weft_op *op, size_t *count)
 {
 	return note_of(op, WF_CALL_INITIAL, count);
 }
 
-const struct weft_metadata *weft_call_trailing(struct weft_op *op, size_t *count)
+const struct weft_metadata *weft_call_trailing(const struct weft_op *op, size_t *count)
 {
 	return note_of(op, WF_CALL_TRAILING, count);
 }
 
-const void *weft_call_details(struct weft_op *op, size_t *bytes)
+const void *weft_call_details(const struct weft_op *op, size_t *bytes)
 {
 	return WF_NEED(bytes) ? NULL : note_of(op, WF_CALL_DETAILS, bytes);
 }

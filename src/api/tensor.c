@@ -29,7 +29,8 @@ const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *fla
 {
 	const struct wf_receiving *r;
 
-	if (WF_NEED(op) || op->class->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
+	if (WF_NEED(op) || op->class->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK ||
+	    !weft_op_ended(op))
 		return NULL;
 	r = &op->recv.receiving;
 	if (flags)

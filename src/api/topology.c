@@ -133,8 +133,9 @@ int weft_topology_publisher(const struct weft_topology *topology, size_t index,
 
 	if (WF_NEED(topology) || WF_NEED(publisher))
 		return -EINVAL;
-	if (index >= weft_topology_publishers(topology) ||
-	    publisher->size < sizeof(publisher->size))
+	if (publisher->size < sizeof(publisher->size))
+		return wf_last_set(-EINVAL, "publisher->size is not set");
+	if (index >= weft_topology_publishers(topology))
 		return wf_last_set(-EINVAL, "there is no publisher %zu", index);
 	p = &topology->orchestrator.publishers.all[index];
 	is = (struct weft_publisher){
@@ -162,7 +163,9 @@ int weft_topology_client(const struct weft_topology *topology, size_t index,
 
 	if (WF_NEED(topology) || WF_NEED(client))
 		return -EINVAL;
-	if (index >= topology->client_count || client->size < sizeof(client->size))
+	if (client->size < sizeof(client->size))
+		return wf_last_set(-EINVAL, "client->size is not set");
+	if (index >= topology->client_count)
 		return wf_last_set(-EINVAL, "there is no client %zu", index);
 	d = topology->clients[index];
 	is = (struct weft_client){
@@ -186,8 +189,9 @@ int weft_topology_pair(const struct weft_topology *topology, size_t publisher, s
 
 	if (WF_NEED(topology) || WF_NEED(pair))
 		return -EINVAL;
-	if (publisher >= weft_topology_publishers(topology) || client >= topology->client_count ||
-	    pair->size < sizeof(pair->size))
+	if (pair->size < sizeof(pair->size))
+		return wf_last_set(-EINVAL, "pair->size is not set");
+	if (publisher >= weft_topology_publishers(topology) || client >= topology->client_count)
 		return wf_last_set(-EINVAL, "there is no publisher %zu or no client %zu", publisher,
 				   client);
 	at = client * weft_topology_publishers(topology) + publisher;

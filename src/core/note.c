@@ -25,8 +25,8 @@ void wf_note_finish(struct wf_list *taker, struct wf_window_note *note)
 	op->note.note = (struct weft_note){
 		.number = note->number,
 		.of_get = note->of_get,
-		.bytes = note->bytes,
-		.count = note->count,
+		.data = note->bytes,
+		.bytes = note->count,
 	};
 	wf_op_finish(op, NULL, WEFT_EXECUTED_NO);
 }

@@ -33,7 +33,8 @@ static int set_handlers(struct wf_service_pb *pb, const struct weft_stream_metho
 		if (!m)
 			return wf_last_set(-ENOENT, "service %s has no method %s", d->name,
 					   methods[i].name);
-		pb->handlers[m - d->methods] = (struct wf_stream_handler){ methods[i].handle, methods[i].arg };
+		pb->handlers[m - d->methods] =
+			(struct wf_stream_handler){ methods[i].handle, methods[i].arg };
 	}
 	return 0;
 }

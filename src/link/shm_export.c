@@ -150,7 +150,8 @@ static void settle(struct wf_shm_export *l, uint32_t place)
 	if (looked_at && !lease->over) {
 		l->held_count++;
 		if (!l->timer.armed)
-			wf_loop_timer(&l->engine->loop, &l->timer, l->engine->loop.now_ns + LOOK_NS, look);
+			wf_loop_timer(&l->engine->loop, &l->timer,
+				      l->engine->loop.now_ns + LOOK_NS, look);
 	} else if (!looked_at && lease->over) {
 		l->held_count--;
 	}
@@ -185,8 +186,8 @@ void wf_shm_export_look(struct wf_shm_export *shm_export)
 		if (shm_export->leases[i].over)
 			settle(shm_export, i);
 	if (shm_export->held_count)
-		wf_loop_timer(&shm_export->engine->loop, &shm_export->timer, shm_export->engine->loop.now_ns + LOOK_NS,
-				look);
+		wf_loop_timer(&shm_export->engine->loop, &shm_export->timer,
+			      shm_export->engine->loop.now_ns + LOOK_NS, look);
 }
 
 uint32_t wf_shm_export_held(const struct wf_shm_export *shm_export)

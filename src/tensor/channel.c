@@ -213,7 +213,10 @@ static void wait_no_more(struct wf_receiving *r)
 		r->channel->from_anybody -= !r->from;
 }
 
-/* Set @r up, of which @ch is the channel, NULL if it takes any key, and @part the part of the peer, if known. */
+/*
+ * Set @r up, of which @ch is the channel, NULL if it takes any key, and @part the part of the peer,
+ * if known.
+ */
 static void enter(struct wf_channels *c, struct wf_channel *ch, struct wf_part *part,
 		  struct wf_receiving *r)
 {
@@ -285,7 +288,7 @@ static struct wf_unexpected *find_unexpected_of(struct wf_channel *ch, struct wf
 		if (wf_link_real(a->link) == link)
 			return a;
 		if (link->state == WF_LINK_GONE)
-			continue; /* unexpected tensors of a peer that is gone are in no list of its own */
+			continue; /* tensors of a peer that is gone are in no list of its own */
 		if (own == &link->account.kept)
 			return found;
 		a = WF_CONTAINER(own, struct wf_unexpected, link_node);
@@ -673,7 +676,10 @@ void wf_channels_init(struct wf_channels *c, struct wf_unexpected_queue *unexpec
 		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx)
 {
 	*c = (struct wf_channels){
-		.engine = unexpected_queue->engine, .unexpected_queue = unexpected_queue, .aborted_by_peer = aborted, .ctx = ctx,
+		.engine = unexpected_queue->engine,
+		.unexpected_queue = unexpected_queue,
+		.aborted_by_peer = aborted,
+		.ctx = ctx,
 	};
 	wf_sending_init(&c->sendings, unexpected_queue->transfer, WF_RECORD_TENSOR);
 	wf_steps_init(&c->aborted);

@@ -58,19 +58,17 @@ static void option_json(const struct weft_option *o)
 
 static void show_options(bool json)
 {
-	const struct weft_option *options;
-	size_t count;
+	struct weft_option option = WEFT_OPTION_INIT;
 
-	options = weft_options(&count);
 	if (json) {
 		out_object(NULL);
 		out_array("options");
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; !weft_option_get(i, &option); i++)
 		if (json)
-			option_json(&options[i]);
+			option_json(&option);
 		else
-			option_text(&options[i]);
+			option_text(&option);
 	if (json) {
 		out_array_end();
 		out_object_end();

@@ -51,9 +51,9 @@ struct wf_answer {
 };
 
 /*
- * Make an answer to the offer of @body, which the peer of @link has made.  The answer must have a keeper, or
- * be sent, before the next record of the peer is handled.  -EBADMSG: the same offer is not over
- * yet.  -ENOMEM.
+ * Make an answer to the offer of @body, which the peer of @link has made.  The answer must have a
+ * keeper, or be sent, before the next record of the peer is handled.  -EBADMSG: the same offer is
+ * not over yet.  -ENOMEM.
  */
 int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer);
 

@@ -51,7 +51,10 @@ struct wf_pull_job {
 	void *owner; /* for use by the owner */
 	/* The first @bytes are where they belong, more than ever before; NULL: nobody asks. */
 	void (*came)(struct wf_pull *pull, uint64_t bytes);
-	/* The owner has told checksums, so that more bytes may be known to be right; NULL: nobody asks. */
+	/*
+	 * The owner has told checksums, so that more bytes may be known to be right; NULL: nobody
+	 * asks.
+	 */
 	void (*told)(struct wf_pull *pull);
 	void (*done)(struct wf_pull *pull, const struct wf_error *e); /* NULL: all is there */
 };

@@ -55,8 +55,8 @@ enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
 #define WF_BODY_HANDLE_BYTES 64 /* bytes of a handle, behind the key */
 
 /*
- * A view as it is put: u8 way, u64 bytes, u8 sum and priority, u64 offer, u32 epoch, u64 address, u64 key,
- * u64 file, u64 offset, u32 place, u64 sum
+ * A view as it is put: u8 way, u64 bytes, u8 sum and priority, u64 offer, u32 epoch, u64 address,
+ * u64 key, u64 file, u64 offset, u32 place, u64 sum
  */
 #define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* a handle has as many, a view 66 */
 #define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* an OFFER is never of a view */

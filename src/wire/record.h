@@ -42,7 +42,7 @@ enum wf_record_type {
 	WF_RECORD_ASK = 24,      /* peer to owner of a window: lend a range of it */
 	WF_RECORD_LEND = 25,     /* owner of a window to peer: the range, or why not */
 	WF_RECORD_BLOCKS = 26,   /* peer to owner of a window: more blocks of a PUSH */
-	WF_RECORD_NOTED = 27,    /* owner of a window to peer: a PUSH without a body was taken, or why not */
+	WF_RECORD_NOTED = 27,    /* owner of a window to peer: how a PUSH without a body ended */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 33, /* reader to owner: pulling has stopped, or was over */

@@ -56,11 +56,11 @@ static void check_note(struct window *w, const struct weft_note *note)
 	struct windows_note said;
 	struct content got = { 0 };
 
-	if (note->of_get || note->count != sizeof(said)) {
+	if (note->of_get || note->bytes != sizeof(said)) {
 		tell(w, REPORT_WRONG, now_ns(), "a note is none of a put's");
 		return;
 	}
-	memcpy(&said, note->bytes, sizeof(said));
+	memcpy(&said, note->data, sizeof(said));
 	if (said.what.from != w->peer || said.what.to != w->traffic->config.self ||
 	    note->number != (uint32_t)said.what.sequence || said.slot >= WINDOWS_SLOTS ||
 	    said.bytes > w->slot_bytes) {

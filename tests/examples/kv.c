@@ -75,8 +75,8 @@ static void prefill(struct weft_node *node)
 	check(weft_wait(op, WEFT_FOREVER));
 	note = weft_op_note(op);
 	if (note)
-		printf("request %u: %.*s\n", note->number, (int)note->count,
-		       (const char *)note->bytes);
+		printf("request %u: %.*s\n", note->number, (int)note->bytes,
+		       (const char *)note->data);
 	weft_op_free(op);
 	check(weft_window_close(window)); /* nobody reads the cache any more */
 	free(cache);

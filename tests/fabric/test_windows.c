@@ -78,7 +78,7 @@ static void other_note(struct pair *side, char *arguments)
 	note = weft_op_note(op);
 	need(note != NULL);
 	snprintf(side->reply, sizeof(side->reply), "%u %s %.*s", note->number,
-		 note->of_get ? "get" : "put", (int)note->count, (const char *)note->bytes);
+		 note->of_get ? "get" : "put", (int)note->bytes, (const char *)note->data);
 	weft_op_free(op);
 }
 

@@ -281,7 +281,7 @@ static void run_note(struct victim *v)
 	note = weft_op_note(op);
 	if (note)
 		keep_noted(v, weft_op_peer(op));
-	tell("note", op, note ? note->bytes : NULL, note ? (int)note->count : 0);
+	tell("note", op, note ? note->data : NULL, note ? (int)note->bytes : 0);
 	weft_op_free(op);
 }
 

@@ -53,8 +53,8 @@ static void other_note(struct pair *side, char *arguments)
 	note = weft_op_note(op);
 	need(note != NULL);
 	need(pair_matches(memory, BYTES, 2));
-	snprintf(side->reply, sizeof(side->reply), "%.*s", (int)note->count,
-		 (const char *)note->bytes);
+	snprintf(side->reply, sizeof(side->reply), "%.*s", (int)note->bytes,
+		 (const char *)note->data);
 	weft_op_free(op);
 }
 

@@ -583,7 +583,7 @@ static void check_note(const struct wf_onesided_window *w, const struct weft_op 
 	a = &accesses[note->number];
 	note_of(a, want);
 	if (!a->begun || !a->noted || a->window != w || note->of_get == a->puts ||
-	    note->count != a->note_bytes || memcmp(note->bytes, want, note->count))
+	    note->bytes != a->note_bytes || memcmp(note->data, want, note->bytes))
 		wrong(a, "has another note");
 	if (a->taken++)
 		wrong(a, "has a note that comes twice");

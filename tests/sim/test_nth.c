@@ -891,7 +891,7 @@ static bool has_note(const struct trip *t)
 {
 	const struct weft_note *note = weft_op_note(t->op);
 
-	return note && note->number == 7 && note->count == 4 && !memcmp(note->bytes, "note", 4) &&
+	return note && note->number == 7 && note->bytes == 4 && !memcmp(note->data, "note", 4) &&
 	       weft_op_peer(t->op);
 }
 

@@ -941,9 +941,9 @@ static void notes_come(enum wf_world_shape shape, unsigned workers, const struct
 		p = sender_of(&nexts[i]) - 1;
 		assert_int_equal(note->of_get, 0);
 		assert_in_range(note->number, 0, NOTES - 1);
-		assert_int_equal(note->count, note->number * 7);
-		assert_true(!note->count ||
-			    !memcmp(note->bytes, source[p][note->number], note->count));
+		assert_int_equal(note->bytes, note->number * 7);
+		assert_true(!note->bytes ||
+			    !memcmp(note->data, source[p][note->number], note->bytes));
 		if (note->number % 3)
 			assert_memory_equal(memory + (p * NOTES + note->number) * (size_t)SHORT,
 					    source[p][note->number], SHORT / 2);
@@ -1037,7 +1037,7 @@ static void a_get_brings_its_note_after_its_bytes(void **state)
 		assert_got(a, memory);
 		assert_int_equal(weft_op_note(next.op)->number, 7);
 		assert_int_equal(weft_op_note(next.op)->of_get, 1);
-		assert_memory_equal(weft_op_note(next.op)->bytes, "seven", 5);
+		assert_memory_equal(weft_op_note(next.op)->data, "seven", 5);
 		assert_int_equal(sender_of(&next), PEER);
 		land(a, 1);
 		assert_int_equal(a->flight.status, WEFT_OK);
@@ -1128,7 +1128,7 @@ static void an_operation_that_takes_a_note_can_be_given_up(void **state)
 	wf_flight_land(&put, 1, S);
 	assert_int_equal(next[2].status, WEFT_OK);
 	assert_int_equal(weft_op_note(next[2].op)->number, 3);
-	assert_int_equal(weft_op_note(next[2].op)->count, 0);
+	assert_int_equal(weft_op_note(next[2].op)->bytes, 0);
 	wf_flight_free(next, 3);
 	wf_flight_free(&put, 1);
 	close_world();

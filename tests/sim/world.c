@@ -605,11 +605,12 @@ void wf_world_leave(unsigned number)
 
 static void forget_settings(void)
 {
-	size_t count;
-	const struct weft_option *options = weft_options(&count);
+	struct weft_option option = WEFT_OPTION_INIT;
 
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(unsetenv(options[i].name), 0);
+	for (size_t i = 0; i < weft_option_count(); i++) {
+		assert_int_equal(weft_option_get(i, &option), 0);
+		assert_int_equal(unsetenv(option.name), 0);
+	}
 }
 
 /* Something of the pool was never given back. */

@@ -732,10 +732,11 @@ static bool try_topology(void)
 
 static bool try_texts(void)
 {
-	size_t count;
+	struct weft_option option = WEFT_OPTION_INIT;
 
 	return *weft_version() && *weft_status_name(WEFT_OK) && *weft_strerror(-EINVAL) &&
-	       weft_options(&count) && weft_reply_status(NULL) == WEFT_UNKNOWN;
+	       weft_option_count() && !weft_option_get(0, &option) &&
+	       weft_reply_status(NULL) == WEFT_UNKNOWN;
 }
 
 static bool try_tensor_bytes(void)
@@ -814,7 +815,8 @@ static const struct {
 	{ "weft_op_status", try_op_status },
 	{ "weft_op_take", try_op_take },
 	{ "weft_op_tensor", try_op_tensor },
-	{ "weft_options", try_texts },
+	{ "weft_option_count", try_texts },
+	{ "weft_option_get", try_texts },
 	{ "weft_peer_name", try_peer_name },
 	{ "weft_peer_on_change", try_peer_on_change },
 	{ "weft_peer_open", try_peer_open },
