@@ -146,18 +146,6 @@ static void a_tensor_is_dropped_if_the_receive_says_so(void **state)
 	}
 }
 
-/* Take all there is, in @count pieces at most; how many there are. */
-static size_t fill_pool(void **all, size_t count)
-{
-	size_t taken = 0;
-
-	for (size_t bytes = 4 * MIB; bytes >= 64; bytes /= 2)
-		while (taken < count && !weft_alloc(wf_world_node(1), bytes, &all[taken]))
-			taken++;
-	assert_true(taken < count);
-	return taken;
-}
-
 /* Of an eager one the bytes are here, of an offered one they are not. */
 static void a_tensor_that_waited_for_memory_waits_for_the_next_receive(void **state)
 {
@@ -172,7 +160,7 @@ static void a_tensor_that_waited_for_memory_waits_for_the_next_receive(void **st
 
 		assert_int_equal(setenv("WEFT_POOL_BYTES", "8M", 1), 0);
 		open_world(WF_WORLD_CONNECTED);
-		count = fill_pool(all, WF_COUNT(all));
+		count = wf_world_take_pool(1, all, WF_COUNT(all));
 		wf_flight_send(&f[0], 0, 1, STEP, sources[0], bytes, 0);
 		receive(&cancelled, NULL, bytes, 0, i % 2 ? 0 : LIMIT);
 		give_up(&cancelled, i % 2);

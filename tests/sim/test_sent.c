@@ -142,18 +142,6 @@ static void a_send_ends_well_where_its_receive_demands_another_rail(void **state
 	}
 }
 
-/* Take all there is of node 1's pool, in @count pieces at most.  Returns how many there are. */
-static size_t fill_pool(void **all, size_t count)
-{
-	size_t taken = 0;
-
-	for (size_t bytes = 4 * MIB; bytes >= 64; bytes /= 2)
-		while (taken < count && !weft_alloc(wf_world_node(1), bytes, &all[taken]))
-			taken++;
-	assert_true(taken < count);
-	return taken;
-}
-
 /* The receive is out of time, or cancelled; what it was to get is dropped, or for the next. */
 static void a_send_ends_well_where_the_pool_is_full(void **state)
 {
@@ -168,7 +156,7 @@ static void a_send_ends_well_where_the_pool_is_full(void **state)
 
 		assert_int_equal(setenv("WEFT_POOL_BYTES", "8M", 1), 0);
 		open_world();
-		count = fill_pool(all, WF_COUNT(all));
+		count = wf_world_take_pool(1, all, WF_COUNT(all));
 		wf_flight_send(&sent, 0, 1, STEP, source, bytes, 0);
 		receive(&got, NULL, 0, 8, cancel ? 0 : S, with_flags(drop ? WEFT_DROP : 0));
 		wf_world_pass(S / 2);

@@ -603,6 +603,17 @@ void wf_world_leave(unsigned number)
 	close_one(citizens[number]);
 }
 
+size_t wf_world_take_pool(unsigned number, void **pieces, size_t count)
+{
+	size_t taken = 0;
+
+	for (size_t bytes = 4 * MIB; bytes >= 64; bytes /= 2)
+		while (taken < count && !weft_alloc(wf_world_node(number), bytes, &pieces[taken]))
+			taken++;
+	assert_true(taken < count);
+	return taken;
+}
+
 static void forget_settings(void)
 {
 	struct weft_option option = WEFT_OPTION_INIT;

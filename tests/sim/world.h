@@ -165,6 +165,12 @@ unsigned wf_world_number(unsigned fake_node);
 /* The node's counters. */
 struct weft_counters wf_world_count(unsigned number);
 
+/*
+ * Take all that is left of the pool of node @number, in @count pieces at most; asserts that these
+ * suffice.  Returns the number of pieces.
+ */
+size_t wf_world_take_pool(unsigned number, void **pieces, size_t count);
+
 /* Calls that node @number has served. */
 unsigned wf_world_served(unsigned number);
 /* Let node @number answer no call until the hold is let go. */
