@@ -520,6 +520,21 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 	return rc;
 }
 
+/* Read @spans without the provider.  @post has ended when this returns. */
+static int read_ourselves(struct wf_ep *ep, struct wf_post *post, const struct wf_ep_span *spans,
+			  uint32_t span_count)
+{
+	struct wf_rail *rail = ep->rail;
+	int err = 0;
+
+	for (uint32_t i = 0; i < span_count && !err; i++)
+		err = WF_RAIL_CALL(rail, wf_vm_read, ep->pid, spans[i].into, spans[i].count,
+				   spans[i].address);
+	wf_cq_end(rail, post, err);
+	wf_post_delay(rail, &post->notice);
+	return 0;
+}
+
 int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t address,
 	       uint64_t key, void *cookie)
 {
@@ -535,12 +550,8 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	err = wf_post_take(rail, ep, WF_POST_READ, cookie, &post);
 	if (err)
 		return -EAGAIN;
-	if (rail->own.reads) {
-		ret = WF_RAIL_CALL(rail, wf_vm_read, ep->pid, into, count, address);
-		wf_cq_end(rail, post, (int)ret);
-		wf_post_delay(rail, &post->notice);
-		return 0;
-	}
+	if (rail->own.reads)
+		return read_ourselves(ep, post, &(struct wf_ep_span){ into, count, address }, 1);
 	ret = WF_RAIL_CALL(rail, fi_read, fid_of(ep), into, count, desc, ep->to, address, key,
 			   (void *)post->id);
 	if (ret) {
@@ -582,6 +593,8 @@ int wf_ep_read_spans(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t 
 	err = wf_post_take(rail, ep, WF_POST_READ, cookie, &post);
 	if (err)
 		return -EAGAIN;
+	if (rail->own.reads)
+		return read_ourselves(ep, post, spans, span_count);
 	msg.context = (void *)post->id;
 	ret = WF_RAIL_CALL(rail, fi_readmsg, fid_of(ep), &msg, FI_COMPLETION);
 	if (ret) {
@@ -603,20 +616,28 @@ static struct wf_copy_thread *helper_of(struct wf_rail *rail)
 
 static int copy(const struct wf_copy_thread_job *job)
 {
-	return wf_vm_read(job->pid, job->into, job->count, job->address);
+	int err = 0;
+
+	for (uint32_t i = 0; i < job->span_count && !err; i++)
+		err = wf_vm_read(job->pid, job->spans[i].into, job->spans[i].count,
+				 job->spans[i].address);
+	return err;
 }
 
-int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t address, void *cookie)
+int wf_ep_read_aside(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t span_count,
+		     void *cookie)
 {
 	struct wf_copy_thread *helper = helper_of(ep->rail);
-	struct wf_copy_thread_job job = {
-		.run = copy, .pid = ep->pid, .into = into, .count = count, .address = address,
-	};
+	struct wf_copy_thread_job job = { .run = copy, .pid = ep->pid, .span_count = span_count };
 	struct wf_post *post;
 	int err = usable(ep);
 
+	_Static_assert(WF_READ_SPANS_MAX <= WF_COPY_THREAD_SPANS_MAX, "a job holds any read");
 	if (err)
 		return err;
+	for (uint32_t i = 0; i < span_count; i++)
+		job.spans[i] = (struct wf_copy_thread_span){ spans[i].into, spans[i].count,
+							     spans[i].address };
 	if (!helper || wf_post_take(ep->rail, ep, WF_POST_READ, cookie, &post))
 		return -EAGAIN;
 	job.owner = post;

@@ -72,9 +72,10 @@ int wf_ep_read_spans(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t 
 		     void *desc, uint64_t key, void *cookie);
 
 /*
- * Read as wf_ep_read does, by the rail's helper thread, while the caller makes another read.
- * -EAGAIN: the helper has enough to do, or there is none.
+ * Read as wf_ep_read_spans() does, by the rail's helper thread, while the caller makes another
+ * read.  -EAGAIN: the helper has enough to do, or there is none.
  */
-int wf_ep_read_aside(struct wf_ep *ep, void *into, size_t count, uint64_t address, void *cookie);
+int wf_ep_read_aside(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t span_count,
+		     void *cookie);
 
 #endif

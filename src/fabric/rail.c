@@ -356,7 +356,7 @@ int wf_rail_open(const struct wf_select_candidate *candidate, const struct wf_ra
 	r->own.reads = wf_provider_has(r->row, WF_QUIRK_READ_LOCKS, fi_version());
 	r->caps = candidate->caps;
 	if (r->own.reads)
-		r->caps.read_spans_max = 1; /* two threads share short reads better than long ones */
+		r->caps.read_spans_max = WF_READ_SPANS_MAX; /* a chunk of 1 MiB in blocks of 64 KiB */
 	r->caps.names = wf_names_of(r->caps.provider, r->caps.domain);
 	if (config->frame_bytes)
 		r->caps.frame_bytes = WF_MIN(r->caps.frame_bytes, config->frame_bytes);

@@ -39,7 +39,7 @@ struct wf_select_host {
  * Properties of a rail, for floors above that would else ask which provider it is.  Options for
  * chunk, depth and eager have already been put in.
  */
-#define WF_READ_SPANS_MAX 8 /* most providers take 4 */
+#define WF_READ_SPANS_MAX 16 /* most providers take 4; our own reads over shm take all */
 
 struct wf_rail_caps {
 	char provider[64]; /* libfabric's full name */

@@ -132,10 +132,12 @@ static uint32_t list_spans(const struct wf_pull *pull, const struct wf_pull_read
 bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 {
 	struct wf_ep_span spans[WF_READ_SPANS_MAX];
+	uint32_t count;
 
-	return wf_reads_for_helper(pull) && list_spans(pull, r, pull->body.address, spans) == 1 &&
-	       !wf_ep_read_aside(pull->link->rail.ep, spans->into, spans->count, spans->address,
-				 &r->read);
+	if (!wf_reads_for_helper(pull))
+		return false;
+	count = list_spans(pull, r, pull->body.address, spans);
+	return !wf_ep_read_aside(pull->link->rail.ep, spans, count, &r->read);
 }
 
 int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_stripe_way *over)

@@ -16,7 +16,16 @@
 /* The job under way and the next, so that the copy thread need not wait for its worker. */
 #define WF_COPY_THREAD_JOBS 2
 
+#define WF_COPY_THREAD_SPANS_MAX 16 /* spans of one read over a rail */
+
 struct wf_copy_thread;
+
+/* Bytes of a copy that lie together at both ends. */
+struct wf_copy_thread_span {
+	void *into;
+	size_t count;
+	uint64_t address;
+};
 
 struct wf_copy_thread_job {
 	void *owner; /* names the job to wf_copy_thread_ended() and wf_copy_thread_drop(); not NULL */
@@ -24,9 +33,8 @@ struct wf_copy_thread_job {
 	int (*run)(const struct wf_copy_thread_job *job);
 	/* Arguments of @run, if the job is a copy: */
 	uint32_t pid;
-	void *into;
-	size_t count;
-	uint64_t address;
+	uint32_t span_count;
+	struct wf_copy_thread_span spans[WF_COPY_THREAD_SPANS_MAX];
 };
 
 /*

@@ -16,7 +16,7 @@
 #include "pair.h"
 
 #define KIB 1024u
-#define WINDOW_BYTES (4u << 20)
+#define WINDOW_BYTES (10u << 20)
 #define BOTH (WEFT_WINDOW_READ | WEFT_WINDOW_WRITE)
 
 /* In the other process: the memory that it opens, and its window. */
@@ -181,7 +181,7 @@ static void a_put_is_in_the_window_when_it_has_ended(void **state)
 }
 
 #define BLOCKS 256
-#define BLOCK_BYTES (16 * KIB)
+#define BLOCK_BYTES (40 * KIB) /* so that half of the blocks are enough for a second reader */
 
 /* A list of every second block of the window, in an order of its own, to every third here. */
 static size_t list_blocks(struct weft_block *blocks, uint8_t *here)

@@ -54,14 +54,14 @@ static void end(struct world *w)
 
 static int copy(const struct wf_copy_thread_job *job)
 {
-	return wf_vm_read(job->pid, job->into, job->count, job->address);
+	return wf_vm_read(job->pid, job->spans->into, job->spans->count, job->spans->address);
 }
 
 static int give(struct world *w, void *owner, pid_t pid, size_t count)
 {
 	const struct wf_copy_thread_job job = {
-		.owner = owner, .run = copy, .pid = (uint32_t)pid, .into = w->into, .count = count,
-		.address = (uintptr_t)w->from,
+		.owner = owner, .run = copy, .pid = (uint32_t)pid, .span_count = 1,
+		.spans = { { w->into, count, (uintptr_t)w->from } },
 	};
 
 	return wf_copy_thread_give(w->helper, &job);
