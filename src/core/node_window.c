@@ -32,22 +32,28 @@ static struct wf_worker *first_worker(const struct weft_window *window)
 
 /* Notes */
 
-static bool has_room(struct wf_window *window)
+static enum weft_status admits(struct wf_window *window, struct wf_windows *at,
+			       struct wf_link *link, const struct wf_access_push *push)
 {
 	struct weft_window *handle = handle_of(window);
 	bool room;
 
+	(void)at;
+	(void)link;
+	if (!(push->flags & WF_ACCESS_PUSH_NOTED))
+		return WEFT_OK;
 	pthread_mutex_lock(&handle->lock);
 	room = handle->note_count < WEFT_NOTES_MAX;
 	handle->note_count += room;
 	pthread_mutex_unlock(&handle->lock);
-	return room;
+	return room ? WEFT_OK : WEFT_RESOURCE_EXHAUSTED;
 }
 
-static void not_told(struct wf_window *window)
+static void not_told(struct wf_window *window, struct wf_window_note *note)
 {
 	struct weft_window *handle = handle_of(window);
 
+	free(note);
 	pthread_mutex_lock(&handle->lock);
 	handle->note_count--;
 	pthread_mutex_unlock(&handle->lock);
@@ -136,7 +142,7 @@ int wf_node_window_open(struct weft_node *node, void *memory, size_t bytes, unsi
 		.bytes = bytes,
 		.rights = rights,
 		.device = device,
-		.has_room = has_room,
+		.admits = admits,
 		.told = told,
 		.not_told = not_told,
 		.shares = fresh->shares,

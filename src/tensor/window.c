@@ -349,8 +349,7 @@ static void push_done(struct wf_pull *pull, const struct wf_error *e)
 	if (!e && (push->counts || push->note)) {
 		window->told(window, w, push->use.link, push->counts, push->note);
 	} else if (push->note) {
-		window->not_told(window);
-		free(push->note);
+		window->not_told(window, push->note);
 	}
 	end_push(push);
 }
@@ -493,15 +492,13 @@ static void read_body(struct wf_windows *w, struct wf_window *window, struct wf_
 	if (!wf_pull_start(w->transfer, link, &record->body, answer, pull))
 		return;
 	if (push->note)
-		window->not_told(window);
-	free(push->note);
+		window->not_told(window, push->note);
 	end_push(push);
 }
 
 /* May the push of @record be taken?  If so its note has a place. */
-static enum weft_status admit_push(struct wf_window *window, const struct wf_link *link,
-				   const struct wf_terms *terms,
-				   const struct wf_access_push *record)
+static enum weft_status admit_push(struct wf_windows *w, struct wf_window *window,
+				   struct wf_link *link, const struct wf_access_push *record)
 {
 	unsigned right = record->flags & WF_ACCESS_PUSH_GOT ? WEFT_WINDOW_READ : WEFT_WINDOW_WRITE;
 	/* The places of blocks are looked at one by one. */
@@ -511,13 +508,11 @@ static enum weft_status admit_push(struct wf_window *window, const struct wf_lin
 	struct wf_error e;
 
 	if (status == WEFT_OK && record->body.way != WF_BODY_NONE &&
-	    wf_terms_body(terms, link, &record->body, &e))
+	    wf_terms_body(w->terms, link, &record->body, &e))
 		status = WEFT_FAILED_PRECONDITION;
 	if (status == WEFT_OK && !wf_ledger_takes_call(link, push_bytes(record)))
 		status = WEFT_RESOURCE_EXHAUSTED;
-	if (status == WEFT_OK && record->flags & WF_ACCESS_PUSH_NOTED && !window->has_room(window))
-		status = WEFT_RESOURCE_EXHAUSTED;
-	return status;
+	return status == WEFT_OK ? window->admits(window, w, link, record) : status;
 }
 
 /*
@@ -535,8 +530,9 @@ static int take_note(struct wf_windows *w, struct wf_window *window, struct wf_l
 		return 0;
 	}
 	if (status == WEFT_OK && note)
-		window->not_told(window);
-	free(note);
+		window->not_told(window, note);
+	else
+		free(note);
 	return err;
 }
 
@@ -553,7 +549,7 @@ static int take_body(struct wf_windows *w, struct wf_window *window, struct wf_l
 		drop_push(w, push);
 		return err;
 	}
-	status = misplaced ? WEFT_OUT_OF_RANGE : admit_push(window, link, w->terms, record);
+	status = misplaced ? WEFT_OUT_OF_RANGE : admit_push(w, window, link, record);
 	if (status == WEFT_OK) {
 		read_body(w, window, link, record, push, answer);
 	} else {
@@ -587,8 +583,7 @@ int wf_window_push(struct wf_windows *w, struct wf_link *link, const struct wf_r
 		return err;
 	}
 	if (!push)
-		return take_note(w, window, link, &got, admit_push(window, link, w->terms, &got),
-				 note);
+		return take_note(w, window, link, &got, admit_push(w, window, link, &got), note);
 	push->counts = got.flags & WF_ACCESS_PUSH_LAST;
 	push->note = note;
 	return take_body(w, window, link, &got, err == -ERANGE, push);

@@ -59,16 +59,20 @@ struct wf_window {
 	uint64_t bytes;
 	unsigned rights; /* enum weft_window_right */
 	const struct wf_kind_body *device; /* the device that has the memory; NULL: the host */
-	/* May another note come?  It has a place then, until one of the two functions below. */
-	bool (*has_room)(struct wf_window *window);
+	/*
+	 * May @push of the peer of @link be taken?  Asked last, before anything is read.  A note that
+	 * comes with it has a place then, until one of the two functions below.  Runs at any worker.
+	 */
+	enum weft_status (*admits)(struct wf_window *window, struct wf_windows *at,
+				   struct wf_link *link, const struct wf_access_push *push);
 	/*
 	 * The last body of a put of the peer of @link is there (@counts), or @note, which is taken,
 	 * has come after its body; or both.  Runs at any worker.
 	 */
 	void (*told)(struct wf_window *window, struct wf_windows *at, struct wf_link *link,
 		     bool counts, struct wf_window_note *note);
-	/* A note that had a place does not come. */
-	void (*not_told)(struct wf_window *window);
+	/* A note that had a place does not come.  Takes @note.  Runs at any worker. */
+	void (*not_told)(struct wf_window *window, struct wf_window_note *note);
 	/* The window fills from its beginning: what is asked for beyond @filled_bytes is lent later. */
 	bool fills;
 	uint64_t filled_bytes; /* see wf_window_fill() */
