@@ -485,7 +485,7 @@ static int serve(struct weft_node *node)
 	static Weft__Broadcast__Broadcast_Service handlers =
 		WEFT__BROADCAST__BROADCAST__INIT(handle_);
 
-	return wf_serve_own(node, &handlers.base, &node->broadcasts.serves);
+	return wf_serve_own(node, &handlers.base, NULL, &node->broadcasts.serves);
 }
 
 int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, const void *key,

@@ -71,7 +71,7 @@ static int serve(struct weft_node *node)
 {
 	static Weft__Windows__Windows_Service handlers = WEFT__WINDOWS__WINDOWS__INIT(handle_);
 
-	return wf_serve_own(node, &handlers.base, &node->published.serves);
+	return wf_serve_own(node, &handlers.base, NULL, &node->published.serves);
 }
 
 int wf_publish_add(struct weft_window *window, const void *key, size_t key_bytes)

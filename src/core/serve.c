@@ -91,14 +91,15 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
 }
 
-int wf_serve_own(struct weft_node *node, ProtobufCService *service, atomic_bool *served)
+int wf_serve_own(struct weft_node *node, ProtobufCService *service,
+		 const struct weft_serve_options *options, atomic_bool *served)
 {
 	const struct weft_serve_options none = { 0 };
 	int err;
 
 	if (atomic_exchange(served, true))
 		return 0;
-	err = wf_serve_add(node, service, &none);
+	err = wf_serve_add(node, service, options ? options : &none);
 	if (err)
 		atomic_store(served, false);
 	return err;

@@ -15,9 +15,10 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 
 /*
  * Serve @service, the library's own and of every node, unless *@served says that @node serves it.
- * -ENOMEM: recorded.  Threads: any.
+ * @options NULL: none.  -ENOMEM: recorded.  Threads: any.
  */
-int wf_serve_own(struct weft_node *node, ProtobufCService *service, atomic_bool *served);
+int wf_serve_own(struct weft_node *node, ProtobufCService *service,
+		 const struct weft_serve_options *options, atomic_bool *served);
 
 /* Free @service, which is served no more, as the node has closed. */
 void wf_serve_forget(struct wf_service_pb *service);
