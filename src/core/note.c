@@ -40,25 +40,25 @@ void wf_note_fail(struct wf_list *taker, const struct wf_error *e)
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
-static void start(struct weft_op *op)
+void wf_note_start(struct weft_op *op)
 {
 	wf_node_window_take(op->note.window, op);
 }
 
-static void stop(struct weft_op *op, const struct wf_error *e)
+void wf_note_stop(struct weft_op *op, const struct wf_error *e)
 {
 	wf_note_fail(&op->note.taker, e);
 }
 
 /* The operation waits at the first worker, whoever sends the note. */
-static int take_back(struct weft_op *op)
+int wf_note_take_back(struct weft_op *op)
 {
 	(void)op;
 	return -1;
 }
 
 /* A closing node brings no note any more. */
-static void starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e)
+void wf_note_starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e)
 {
 	if (op->worker == worker)
 		wf_op_stop(op, e);
@@ -95,10 +95,10 @@ const struct wf_op_class wf_note_class = {
 	.recorded = WF_RECORDER_NOTE,
 	.bytes = BYTES,
 	.zero_to = BYTES,
-	.start = start,
-	.stop = stop,
-	.take_back = take_back,
-	.starve = starve,
+	.start = wf_note_start,
+	.stop = wf_note_stop,
+	.take_back = wf_note_take_back,
+	.starve = wf_note_starve,
 	.free = free_note,
 	.describe = describe,
 	.describe_wait = describe_wait,
