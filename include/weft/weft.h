@@ -8,6 +8,7 @@
 #include <weft/broadcast.h>
 #include <weft/info.h>
 #include <weft/intercept.h>
+#include <weft/landing.h>
 #include <weft/match.h>
 #include <weft/memory.h>
 #include <weft/node.h>

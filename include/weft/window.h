@@ -32,7 +32,8 @@ struct weft_remote; /* a window of a peer's */
 
 enum weft_window_right {
 	WEFT_WINDOW_READ = 1, /* peers may get */
-	WEFT_WINDOW_WRITE = 2 /* peers may put */
+	WEFT_WINDOW_WRITE = 2, /* peers may put */
+	WEFT_WINDOW_LAND = 4   /* peers may push; right of a weft_remote alone: landing.h */
 };
 
 #define WEFT_DESCRIPTOR_BYTES_MAX 256

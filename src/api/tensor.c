@@ -27,10 +27,18 @@ int weft_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, con
 
 const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags)
 {
+	const struct wf_op_landed *landed;
 	const struct wf_receiving *r;
 
-	if (WF_NEED(op) || op->class->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK ||
-	    !weft_op_ended(op))
+	if (WF_NEED(op))
+		return NULL;
+	landed = wf_landing_next_got(op);
+	if (landed) {
+		if (flags)
+			*flags = 0;
+		return &landed->tensor;
+	}
+	if (op->class->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
 		return NULL;
 	r = &op->recv.receiving;
 	if (flags)

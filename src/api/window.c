@@ -42,7 +42,7 @@ int weft_window_open(struct weft_node *node, void *memory, size_t bytes, unsigne
 		return err ? err : -EINVAL;
 	if (!bytes || bytes > UINTPTR_MAX - (uintptr_t)memory)
 		return wf_last_set(-EINVAL, "a window of %zu bytes", bytes);
-	if (!rights || rights & ~(unsigned)WF_ACCESS_RIGHTS)
+	if (!rights || rights & ~(unsigned)(WEFT_WINDOW_READ | WEFT_WINDOW_WRITE))
 		return wf_last_set(-EINVAL, "rights %#x are not for a window", rights);
 	err = wf_kind_discover(memory, bytes, node->workers[0].engine.options.cuda, &device, &e);
 	return err ? wf_last_copy(&e)

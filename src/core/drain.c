@@ -130,6 +130,7 @@ int wf_drain(struct weft_node *node, uint64_t timeout_ns)
 	if (!atomic_exchange(&node->draining, true)) {
 		begin_all(node, now_ns);
 		wf_node_health_changed(node);
+		wf_landing_drain(node);
 	}
 	if (node->manual && pthread_equal(node->workers[0].thread, pthread_self()))
 		wait_manual(node, until_ns);

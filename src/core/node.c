@@ -280,6 +280,8 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 	[WF_OP_RECV_MANY] = &wf_recv_many_class,
 	[WF_OP_BROADCAST] = &wf_broadcast_class,
 	[WF_OP_RECV_SET] = &wf_recv_set_class,
+	[WF_OP_LANDED] = &wf_landing_next_class,
+	[WF_OP_PUSH] = &wf_push_class,
 };
 
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
@@ -316,6 +318,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->windows);
 	wf_list_init(&n->published.names);
 	wf_list_init(&n->broadcasts.all);
+	wf_list_init(&n->landings.all);
 	wf_list_init(&n->remotes);
 	wf_list_init(&n->regions);
 	wf_list_init(&n->served);
@@ -382,6 +385,7 @@ static void let_go(struct weft_node *node)
 		wf_rma_free(WF_CONTAINER(at, struct weft_remote, node));
 	while ((at = wf_list_pop(&node->windows)))
 		wf_node_window_free(WF_CONTAINER(at, struct weft_window, node));
+	wf_landing_forget(node);
 	while ((at = wf_list_pop(&node->peers)))
 		wf_peer_free(WF_CONTAINER(at, struct weft_peer, node));
 	forget_services(node);

@@ -10,6 +10,7 @@
 
 #include <weft/weft.h>
 #include "core/broadcast.h"
+#include "core/landing.h"
 #include "core/publish.h"
 #include "core/worker.h"
 #include "util/freelist.h"
@@ -17,7 +18,7 @@
 struct wf_health;
 struct wf_orchestrator;
 
-#define WF_OP_KINDS 12 /* enum wf_op_kind of op_class.h */
+#define WF_OP_KINDS 14 /* enum wf_op_kind of op_class.h */
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
@@ -53,6 +54,7 @@ struct weft_node {
 	unsigned interceptor_count;
 	struct wf_publish published;
 	struct wf_broadcasts broadcasts;
+	struct wf_landings landings;
 	void *reflection;         /* the service; NULL: not served; freed by free() */
 	struct wf_health *health; /* the service; NULL: not served; under the lock */
 	void (*health_changed)(struct weft_node *node); /* under the lock; NULL: nobody is told */

@@ -36,10 +36,11 @@ static enum weft_status admits(struct wf_window *window, struct wf_windows *at,
 			       struct wf_link *link, const struct wf_access_push *push)
 {
 	struct weft_window *handle = handle_of(window);
+	const struct wf_node_window_filter *filter = &handle->filter;
 	bool room;
 
-	(void)at;
-	(void)link;
+	if (filter->admits && !filter->admits(filter->ctx, at, link, push))
+		return WEFT_ABORTED;
 	if (!(push->flags & WF_ACCESS_PUSH_NOTED))
 		return WEFT_OK;
 	pthread_mutex_lock(&handle->lock);
@@ -53,6 +54,8 @@ static void not_told(struct wf_window *window, struct wf_window_note *note)
 {
 	struct weft_window *handle = handle_of(window);
 
+	if (handle->filter.lost)
+		handle->filter.lost(handle->filter.ctx, note);
 	free(note);
 	pthread_mutex_lock(&handle->lock);
 	handle->note_count--;
@@ -270,11 +273,15 @@ int wf_node_window_close(struct weft_window *window)
 void wf_node_window_describe(const struct weft_window *window, void *descriptor)
 {
 	struct wf_bytes_writer w = wf_bytes_writer(descriptor, WF_ACCESS_DESCRIPTOR_BYTES);
+	unsigned rights = window->window.rights;
 
+	/* A landing is written by pushes alone. */
+	if (rights & WEFT_WINDOW_LAND)
+		rights = WEFT_WINDOW_LAND;
 	wf_access_descriptor_put(&w, &(struct wf_access_descriptor){
 					     .window = window->window.name,
 					     .bytes = window->window.bytes,
-					     .rights = (uint8_t)window->window.rights,
+					     .rights = (uint8_t)rights,
 				     });
 }
 

@@ -17,11 +17,22 @@
 
 struct wf_worker;
 
+/* The filter of a window: a look at each put before its body is read.  All NULL: none. */
+struct wf_node_window_filter {
+	/* May @push of the peer of @link be taken?  Runs at any worker. */
+	bool (*admits)(void *ctx, struct wf_windows *at, struct wf_link *link,
+		       const struct wf_access_push *push);
+	/* The put of @note was admitted, and has failed.  Runs at any worker. */
+	void (*lost)(void *ctx, const struct wf_window_note *note);
+	void *ctx;
+};
+
 struct weft_window {
 	struct wf_list node;      /* in owner->windows */
 	struct weft_node *owner;
 	struct wf_window window;
 	struct wf_kind_body *device; /* device of the memory; NULL: the host */
+	struct wf_node_window_filter filter; /* set before any peer knows the window */
 	_Atomic uint64_t puts;    /* puts that have ended */
 
 	pthread_mutex_t lock;     /* protects the next two */

@@ -10,10 +10,12 @@
 #include <weft/weft.h>
 #include "core/broadcast.h"
 #include "core/completion_queue.h"
+#include "core/landing_next.h"
 #include "core/node.h"
 #include "core/note.h"
 #include "core/op_class.h"
 #include "core/peer.h"
+#include "core/push.h"
 #include "core/recv.h"
 #include "core/recv_many.h"
 #include "core/recv_set.h"
@@ -60,12 +62,13 @@ struct weft_op {
 	_Atomic enum wf_op_state state;
 	enum weft_executed executed;
 	/*
-	 * Small members, side by side.  All but the first two are worker only; once the operation
+	 * Small members, side by side.  All but the first three are worker only; once the operation
 	 * has ended, any thread may read copies and those after it.
 	 */
 	atomic_bool submitted;    /* the submitting call is over: the callback may run */
 	atomic_bool cancel_asked;
 	bool timed : 1;           /* the options name a time limit */
+	bool patient : 1;         /* like class->patient, for this operation */
 	bool moves : 1;           /* the operation was taken back, to begin at another worker */
 	bool started;
 	bool finished;            /* the outcome is set: executed, and from error on */
@@ -100,6 +103,8 @@ struct weft_op {
 		struct wf_op_read read;
 		struct wf_op_rma rma;
 		struct wf_op_note note;
+		struct wf_op_landed landed; /* begins with a note */
+		struct wf_op_push push;
 		struct wf_op_recv_many recv_many;
 		struct wf_op_broadcast broadcast;
 		struct wf_op_recv_set recv_set;

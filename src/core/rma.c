@@ -18,6 +18,22 @@
 
 /* Remote windows */
 
+static void unlist(struct weft_remote *remote)
+{
+	struct weft_node *node = remote->peer->owner;
+
+	pthread_mutex_lock(&node->lock);
+	wf_list_remove(&remote->node);
+	pthread_mutex_unlock(&node->lock);
+	free(remote);
+}
+
+/* The last of what the remote window had is given back. */
+static void no_slots(struct wf_announced *announced)
+{
+	unlist(WF_CONTAINER(announced, struct weft_remote, announced));
+}
+
 int wf_rma_import(struct weft_peer *peer, const void *descriptor, size_t bytes,
 		  struct weft_remote **remote)
 {
@@ -37,6 +53,7 @@ int wf_rma_import(struct weft_peer *peer, const void *descriptor, size_t bytes,
 	fresh->remote.name = d.window;
 	fresh->remote.bytes = d.bytes;
 	wf_remote_init(&fresh->remote);
+	wf_announced_init(&fresh->announced, peer, &fresh->remote.name, no_slots);
 	atomic_init(&fresh->refs, 1);
 	pthread_mutex_lock(&peer->owner->lock);
 	wf_list_append(&peer->owner->remotes, &fresh->node);
@@ -47,26 +64,24 @@ int wf_rma_import(struct weft_peer *peer, const void *descriptor, size_t bytes,
 
 void wf_rma_free(struct weft_remote *remote)
 {
+	wf_announced_fini(&remote->announced);
 	free(remote);
 }
 
-static void unlist(struct weft_remote *remote)
-{
-	struct weft_node *node = remote->peer->owner;
-
-	pthread_mutex_lock(&node->lock);
-	wf_list_remove(&remote->node);
-	pthread_mutex_unlock(&node->lock);
-	free(remote);
-}
-
-/* Give the loan back, at the worker that has it. */
+/* Give loan and slots back, at the worker that has them. */
 static void give_back(struct wf_loop_task *task)
 {
 	struct weft_remote *remote = WF_CONTAINER(task, struct weft_remote, close_task);
+	struct wf_worker *at = remote->peer->at;
 
+	/* Only slots move to another worker: nothing is lent before the peer was met. */
+	if (remote->rights & WEFT_WINDOW_LAND && at != remote->close_worker) {
+		remote->close_worker = at;
+		wf_loop_submit(&at->engine.loop, task);
+		return;
+	}
 	wf_remote_close(&remote->remote);
-	unlist(remote);
+	wf_announced_close(&remote->announced);
 }
 
 static void put(struct weft_remote *remote)
@@ -81,6 +96,7 @@ static void put(struct weft_remote *remote)
 		return;
 	}
 	remote->close_task.run = give_back;
+	remote->close_worker = worker;
 	wf_turn_run(worker, &remote->close_task, wf_clock_now());
 }
 

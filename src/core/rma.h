@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <weft/weft.h>
+#include "core/announced.h"
 #include "loop/loop.h"
 #include "tensor/putting.h"
 #include "tensor/remote.h"
@@ -20,7 +21,8 @@ struct weft_remote {
 	unsigned rights;          /* enum weft_window_right */
 	atomic_uint refs;         /* the user's, and one of each operation */
 	struct wf_remote remote;  /* owner only, but for name and bytes */
-	struct wf_worker *_Atomic worker; /* worker whose gets used the window last; NULL: none */
+	struct wf_announced announced; /* slots of a landing; owner only */
+	struct wf_worker *_Atomic worker; /* worker whose gets or pushes used the window last; NULL: none */
 	struct wf_loop_task close_task;
 	struct wf_worker *close_worker; /* the worker that close_task runs at */
 };
@@ -43,7 +45,7 @@ struct wf_op_rma {
 int wf_rma_import(struct weft_peer *peer, const void *descriptor, size_t bytes,
 		  struct weft_remote **remote);
 
-/* Give up the user's reference.  Threads: any, callback. */
+/* Give up a reference.  Threads: any, callback. */
 void wf_rma_close(struct weft_remote *remote);
 
 /* Free @remote, whose node has no worker any more. */

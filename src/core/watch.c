@@ -117,7 +117,7 @@ static bool stands_still(struct weft_op *op, const void *arg)
 	uint64_t progress = wf_describe_progress(op);
 
 	(void)arg;
-	if (op->class->patient)
+	if (op->class->patient || op->patient)
 		return false;
 	if (progress != op->watched.progress) {
 		op->watched.progress = progress;

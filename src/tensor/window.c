@@ -369,6 +369,7 @@ static struct wf_window_note *new_note(const struct wf_access_push *record, int 
 	*note = (struct wf_window_note){
 		.number = record->number,
 		.of_get = record->flags & WF_ACCESS_PUSH_GOT,
+		.has_body = record->body.way != WF_BODY_NONE,
 		.count = record->note_bytes,
 	};
 	wf_list_init(&note->node);

@@ -38,6 +38,7 @@ struct wf_window_note {
 	void *from;          /* for use by whoever has the note */
 	uint32_t number;
 	bool of_get;
+	bool has_body; /* the note came with a body */
 	uint16_t count;
 	uint8_t bytes[];
 };

@@ -224,7 +224,7 @@ int wf_access_descriptor_get(const uint8_t *bytes, size_t count, struct wf_acces
 	if (r.bad || wf_bytes_reader_left(&r) ||
 	    head != (DESCRIPTOR_MAGIC | (uint32_t)DESCRIPTOR_VERSION << 24))
 		return -EBADMSG;
-	if (!got.bytes || !got.rights || got.rights & ~WF_ACCESS_RIGHTS)
+	if (!got.bytes || !got.rights || got.rights > WF_ACCESS_LANDING)
 		return -EBADMSG;
 	*d = got;
 	return 0;

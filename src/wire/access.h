@@ -116,7 +116,8 @@ struct wf_access_descriptor {
 };
 
 #define WF_ACCESS_DESCRIPTOR_BYTES (4 + 8 + WF_ACCESS_TOKEN_BYTES + 8 + 1)
-#define WF_ACCESS_RIGHTS 3 /* all rights that there are */
+#define WF_ACCESS_RIGHTS 3  /* all rights of a window that is no landing */
+#define WF_ACCESS_LANDING 4 /* right of a landing, which has no other */
 
 void wf_access_descriptor_put(struct wf_bytes_writer *w, const struct wf_access_descriptor *d);
 /* -EBADMSG: it is no descriptor.  -EPROTONOSUPPORT: it is of a later version. */

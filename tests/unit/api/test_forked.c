@@ -45,6 +45,10 @@ static struct weft_stream *_Atomic served_stream;
 static void *memory, *near;
 static struct weft_window *window; /* of the server, and known to the node */
 static struct weft_remote *remote;
+static struct weft_landing *landing; /* of the server, and the node has pushed into it */
+static struct weft_remote *pushed_into;
+static struct weft_op *landed;
+static char slots[2][16];
 static struct weft_region *region;
 static struct weft_op *noted;
 static char windowed[64];
@@ -274,6 +278,27 @@ static bool try_remote_close(void)
 {
 	weft_remote_close(remote);
 	return true;
+}
+
+static bool try_landings(void)
+{
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+	struct weft_landing *l;
+	uint64_t said;
+	struct weft_op *op;
+
+	return refused(weft_landing_open(node, slots, 16, 2, &l)) &&
+	       refused(weft_landing_describe(landing, descriptor, &bytes)) &&
+	       refused(weft_landing_publish(landing, "k", 1)) &&
+	       refused(weft_landing_next(landing, NULL, &op)) &&
+	       refused(weft_push(pushed_into, &tensor, NULL, &op)) &&
+	       !weft_op_landed(landed, &said) && said == 5 && weft_op_tensor(landed, NULL);
+}
+
+static bool try_landing_close(void)
+{
+	return refused(weft_landing_close(landing));
 }
 
 static bool try_op_note(void)
@@ -793,6 +818,10 @@ static const struct {
 	{ "weft_info_look", try_info },
 	{ "weft_info_open", try_info },
 	{ "weft_info_plan", try_info },
+	{ "weft_landing_describe", try_landings },
+	{ "weft_landing_next", try_landings },
+	{ "weft_landing_open", try_landings },
+	{ "weft_landing_publish", try_landings },
 	{ "weft_memory_place", try_memory_place },
 	{ "weft_node_address", try_node_address },
 	{ "weft_node_counters", try_counters },
@@ -806,6 +835,7 @@ static const struct {
 	{ "weft_op_ended", try_op_ended },
 	{ "weft_op_executed", try_op_executed },
 	{ "weft_op_key", try_op_key },
+	{ "weft_op_landed", try_landings },
 	{ "weft_op_message", try_op_message },
 	{ "weft_op_note", try_op_note },
 	{ "weft_op_path", try_op_path },
@@ -823,6 +853,7 @@ static const struct {
 	{ "weft_ping", try_ping },
 	{ "weft_poll", try_poll },
 	{ "weft_probe", try_probe },
+	{ "weft_push", try_landings },
 	{ "weft_put", try_remotes },
 	{ "weft_queue_fd", try_queues },
 	{ "weft_queue_next", try_queues },
@@ -882,6 +913,7 @@ static const struct {
 	{ "weft_cancel", try_cancel },
 	{ "weft_free", try_free },
 	{ "weft_op_free", try_op_free },
+	{ "weft_landing_close", try_landing_close },
 	{ "weft_peer_close", try_peer_close },
 	{ "weft_queue_close", try_queue_close },
 	{ "weft_remote_close", try_remote_close },
@@ -1021,6 +1053,37 @@ static void open_a_window(void)
 	assert_int_equal(weft_register(node, windowed, sizeof(windowed), &region), 0);
 }
 
+/* The node has pushed a tensor into a slot of the server, which holds it. */
+static void open_a_landing(void)
+{
+	struct weft_push_options options = WEFT_PUSH_OPTIONS_INIT;
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+	struct weft_op *op;
+
+	assert_int_equal(weft_landing_open(server, slots, sizeof(slots[0]), 2, &landing), 0);
+	assert_int_equal(weft_landing_describe(landing, descriptor, &bytes), 0);
+	assert_int_equal(weft_window_import(peer, descriptor, bytes, &pushed_into), 0);
+	options.number = 5;
+	assert_int_equal(weft_push(pushed_into, &tensor, &options, &op), 0);
+	end_well(op);
+	weft_op_free(op);
+	assert_int_equal(weft_landing_next(landing, NULL, &landed), 0);
+	end_well(landed);
+}
+
+static void use_and_close_the_landing(void)
+{
+	struct weft_op *op;
+
+	assert_int_equal(weft_push(pushed_into, &tensor, NULL, &op), 0);
+	end_well(op);
+	weft_op_free(op);
+	weft_op_free(landed);
+	weft_remote_close(pushed_into);
+	assert_int_equal(weft_landing_close(landing), 0);
+}
+
 static void use_and_close_the_window(void)
 {
 	const struct weft_block block = { windowed + 32, 31, 2 };
@@ -1083,6 +1146,7 @@ static void open_some_of_everything(void)
 	}
 	open_a_stream();
 	open_a_window();
+	open_a_landing();
 	assert_int_equal(weft_queue_open(node, &queue), 0);
 	assert_int_equal(weft_alloc(node, 100, &memory), 0);
 	assert_int_equal(weft_alloc_near(node, 100, NULL, &near), 0);
@@ -1121,6 +1185,7 @@ static void use_and_close_everything(void)
 	weft_served_fail(served, WEFT_ABORTED, "by the parent");
 	use_and_close_the_stream();
 	use_and_close_the_window();
+	use_and_close_the_landing();
 	end_the_broadcast();
 	weft_free(node, memory);
 	for (unsigned i = 0; i < 100; i++)

@@ -205,6 +205,46 @@ static void windows(void **state)
 	assert_int_equal(weft_window_close(window), 0);
 }
 
+static void landings(void **state)
+{
+	char memory[8] = { 0 }, descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	const struct weft_tensor tensor = { .data = memory, .dtype = { WEFT_UINT, 8, 1 },
+					    .device = { WEFT_CPU, 0 } };
+	size_t bytes = sizeof(descriptor);
+	struct weft_landing *landing;
+	struct weft_remote *remote;
+	uint64_t number;
+
+	(void)state;
+	REFUSED(weft_landing_open(NULL, memory, 4, 2, &landing), "node");
+	REFUSED(weft_landing_open(node, NULL, 4, 2, &landing), "memory");
+	REFUSED(weft_landing_open(node, memory, 4, 2, NULL), "landing");
+	assert_int_equal(weft_landing_open(node, memory, 4, 0, &landing), -EINVAL);
+	assert_int_equal(weft_landing_open(node, memory, 0, 2, &landing), -EINVAL);
+	assert_int_equal(weft_landing_open(node, memory, SIZE_MAX / 2, 2, &landing), -EINVAL);
+	assert_int_equal(weft_landing_open(node, memory, 1, WEFT_LANDING_SLOTS_MAX + 1, &landing),
+			 -EINVAL);
+	assert_int_equal(weft_landing_open(node, memory, 4, 2, &landing), 0);
+	REFUSED(weft_landing_describe(NULL, descriptor, &bytes), "landing");
+	REFUSED(weft_landing_describe(landing, NULL, &bytes), "descriptor");
+	REFUSED(weft_landing_describe(landing, descriptor, NULL), "bytes");
+	assert_int_equal(weft_landing_describe(landing, descriptor, &bytes), 0);
+	REFUSED(weft_landing_publish(NULL, "k", 1), "landing");
+	REFUSED(weft_landing_next(NULL, NULL, &op), "landing");
+	assert_int_equal(weft_landing_next(landing, NULL, NULL), 0);
+	REFUSED(weft_op_landed(NULL, &number), "op");
+	REFUSED(weft_op_landed(op, NULL), "number");
+	assert_int_equal(weft_op_landed(op, &number), -EINVAL);
+
+	assert_int_equal(weft_window_import(peer, descriptor, bytes, &remote), 0);
+	REFUSED(weft_push(NULL, &tensor, NULL, &op), "remote");
+	REFUSED(weft_push(remote, NULL, NULL, &op), "tensor");
+	assert_int_equal(weft_push(remote, &tensor, NULL, NULL), 0);
+	weft_remote_close(remote);
+	FINE(weft_landing_close(NULL));
+	assert_int_equal(weft_landing_close(landing), 0);
+}
+
 static void tensors(void **state)
 {
 	float data[4] = { 0 };
@@ -570,6 +610,7 @@ int main(void)
 		cmocka_unit_test(operations),
 		cmocka_unit_test(queues),
 		cmocka_unit_test(windows),
+		cmocka_unit_test(landings),
 		cmocka_unit_test(tensors),
 		cmocka_unit_test(broadcasts),
 		cmocka_unit_test(sets_of_receives),

@@ -1513,7 +1513,7 @@ static void a_descriptor_that_makes_no_sense_is_refused(void **state)
 	for (unsigned rights = 0; rights <= UINT8_MAX; rights++) {
 		bytes[WF_ACCESS_DESCRIPTOR_BYTES - 1] = (uint8_t)rights;
 		assert_int_equal(get_descriptor(bytes, sizeof(bytes), &got),
-				 rights && rights <= WF_ACCESS_RIGHTS ? 0 : -EBADMSG);
+				 rights && rights <= WF_ACCESS_LANDING ? 0 : -EBADMSG);
 	}
 	memcpy(bytes, descriptor_bytes, sizeof(bytes));
 	memset(bytes + 4 + 8 + WF_ACCESS_TOKEN_BYTES, 0, 8);

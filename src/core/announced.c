@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/announced.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/last.h"
+#include "core/op.h"
+#include "core/streaming.h"
+#include "core/stub.h"
+#include "rpc/landings.pb-c.h"
+#include "wire/access.h"
+
+static struct wf_announced_slot *slot_of(struct wf_list *node)
+{
+	return WF_CONTAINER(node, struct wf_announced_slot, node);
+}
+
+void wf_announced_init(struct wf_announced *a, struct weft_peer *peer,
+		       const struct wf_access_name *name, void (*closed)(struct wf_announced *a))
+{
+	*a = (struct wf_announced){ .peer = peer, .name = name, .closed = closed };
+	wf_list_init(&a->slots);
+	wf_list_init(&a->waiting);
+}
+
+/* Slots */
+
+static struct wf_announced_slot *pop_slot(struct wf_announced *a)
+{
+	struct wf_list *node = wf_list_pop(&a->slots);
+
+	if (!node)
+		return NULL;
+	a->count--;
+	return slot_of(node);
+}
+
+static void drop_slots(struct wf_announced *a)
+{
+	struct wf_announced_slot *slot;
+
+	while ((slot = pop_slot(a)))
+		free(slot);
+}
+
+/* Give slots to those who wait, each the first. */
+static void match(struct wf_announced *a)
+{
+	while (!wf_list_empty(&a->waiting) && !wf_list_empty(&a->slots)) {
+		struct wf_list *node = wf_list_pop(&a->waiting);
+		struct wf_announced_wait *wait = WF_CONTAINER(node, struct wf_announced_wait, node);
+
+		wait->come(wait, pop_slot(a));
+	}
+}
+
+static void fail_all(struct wf_announced *a, const struct wf_error *e)
+{
+	WF_LIST_EACH_OF_NOW(node, &a->waiting) {
+		struct wf_announced_wait *wait = WF_CONTAINER(node, struct wf_announced_wait, node);
+
+		wf_list_remove(node);
+		wait->fail(wait, e);
+	}
+}
+
+static void withdraw(struct wf_announced *a, uint64_t serial)
+{
+	WF_LIST_EACH(node, &a->slots) {
+		if (slot_of(node)->serial != serial)
+			continue;
+		wf_list_remove(node);
+		a->count--;
+		free(slot_of(node));
+		return;
+	}
+}
+
+/* Take what the owner has said.  -EPROTO: it makes no sense.  -ENOMEM. */
+static int take(struct wf_announced *a, const Weft__Landings__Slots *said)
+{
+	if (said->n_numbers != said->n_serials ||
+	    said->n_numbers > WEFT_LANDING_SLOTS_MAX - a->count)
+		return -EPROTO;
+	for (size_t i = 0; i < said->n_withdrawn; i++)
+		withdraw(a, said->withdrawn[i]);
+	for (size_t i = 0; i < said->n_numbers; i++) {
+		struct wf_announced_slot *slot;
+
+		if (said->numbers[i] >= WEFT_LANDING_SLOTS_MAX)
+			return -EPROTO;
+		slot = malloc(sizeof(*slot));
+		if (!slot)
+			return -ENOMEM;
+		*slot = (struct wf_announced_slot){
+			.number = (uint32_t)said->numbers[i],
+			.serial = said->serials[i],
+			.bytes = said->slot_bytes,
+		};
+		wf_list_init(&slot->node);
+		wf_list_append(&a->slots, &slot->node);
+		a->count++;
+	}
+	return 0;
+}
+
+/* Streams */
+
+static void came(struct weft_op *op, void *arg);
+static void ended(struct weft_op *op, void *arg);
+
+/* Give the stream up, and with it its slots.  Those who wait fail with @e. */
+static void give_up(struct wf_announced *a, const struct wf_error *e)
+{
+	if (a->stream)
+		wf_streaming_close(a->stream);
+	a->stream = NULL;
+	drop_slots(a);
+	fail_all(a, e);
+}
+
+/* Waiting for the next announcement is the rule, and no fault. */
+static void started(struct wf_announced *a, struct weft_op *op)
+{
+	op->patient = true;
+	a->busy++;
+	wf_op_free(op);
+}
+
+static int read_next(struct wf_announced *a)
+{
+	struct weft_op_options options = { .size = sizeof(options), .done = came, .arg = a };
+	struct weft_op *op;
+	int err = wf_streaming_read(a->stream, &options, &op);
+
+	if (!err)
+		started(a, op);
+	return err;
+}
+
+static int ask(struct wf_announced *a)
+{
+	Weft__Landings__Landing landing = WEFT__LANDINGS__LANDING__INIT;
+	int err;
+
+	landing.id = a->name->id;
+	landing.token.data = (uint8_t *)(uintptr_t)a->name->token;
+	landing.token.len = sizeof(a->name->token);
+	err = wf_streaming_write(a->stream, &landing.base, NULL, NULL);
+	if (!err)
+		err = wf_streaming_half_close(a->stream);
+	return err ? err : read_next(a);
+}
+
+/* Open the stream.  Failures are recorded. */
+static int subscribe(struct wf_announced *a)
+{
+	struct weft_call_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .timeout_ns = WEFT_FOREVER, .done = ended, .arg = a },
+	};
+	struct weft_stub *stub;
+	struct weft_op *op;
+	int err = wf_stub_open(a->peer, &weft__landings__landings__descriptor, &stub);
+
+	if (err)
+		return err;
+	err = wf_streaming_open(stub, "Subscribe", &options, &a->stream, &op);
+	wf_stub_close(stub);
+	if (err) {
+		a->stream = NULL;
+		return err;
+	}
+	started(a, op);
+	a->heard = false;
+	err = ask(a);
+	if (err) {
+		wf_streaming_close(a->stream);
+		a->stream = NULL;
+	}
+	return err;
+}
+
+/* Subscribe, if somebody waits and no operation of an earlier stream is under way. */
+static void subscribe_soon(struct wf_announced *a)
+{
+	struct wf_error e;
+	int err;
+
+	if (a->stream || a->busy || wf_list_empty(&a->waiting))
+		return;
+	err = subscribe(a);
+	if (!err)
+		return;
+	wf_error_set(&e, err, "%s", wf_last_text());
+	fail_all(a, &e);
+}
+
+/* An operation of the stream has ended.  @a may be gone then. */
+static void settle(struct wf_announced *a)
+{
+	a->busy--;
+	if (!a->closing)
+		subscribe_soon(a);
+	else if (!a->busy)
+		a->closed(a);
+}
+
+/* Give the stream up, of which @op has ended and no message came. */
+static void lose(struct wf_announced *a, const struct weft_op *op)
+{
+	enum weft_status status = wf_op_status(op);
+	struct wf_error e;
+
+	if (!a->stream)
+		return;
+	wf_error_set(&e, wf_status_code(status == WEFT_OK ? WEFT_UNAVAILABLE : status), "%s",
+		     status == WEFT_OK ? "the peer announces no slots any more" : wf_op_message(op));
+	give_up(a, &e);
+}
+
+static void heard(struct wf_announced *a, const Weft__Landings__Slots *said)
+{
+	struct wf_error e;
+	int err = take(a, said);
+
+	a->heard = true;
+	if (!err)
+		err = read_next(a);
+	if (!err) {
+		match(a);
+		return;
+	}
+	wf_error_set(&e, err, err == -EPROTO ? "the peer announced slots that there can't be"
+					     : "no memory for announced slots");
+	give_up(a, &e);
+}
+
+static void came(struct weft_op *op, void *arg)
+{
+	const Weft__Landings__Slots *said = (const void *)op->read.message;
+	struct wf_announced *a = arg;
+
+	if (!said || wf_op_status(op) != WEFT_OK)
+		lose(a, op);
+	else if (a->stream)
+		heard(a, said);
+	settle(a);
+}
+
+static void ended(struct weft_op *op, void *arg)
+{
+	struct wf_announced *a = arg;
+
+	lose(a, op);
+	settle(a);
+}
+
+/* For those who push */
+
+void wf_announced_await(struct wf_announced *a, struct wf_announced_wait *wait, bool first)
+{
+	wf_list_init(&wait->node);
+	if (first)
+		wf_list_prepend(&a->waiting, &wait->node);
+	else
+		wf_list_append(&a->waiting, &wait->node);
+	match(a);
+	subscribe_soon(a);
+}
+
+void wf_announced_leave(struct wf_announced_wait *wait)
+{
+	wf_list_remove(&wait->node);
+}
+
+void wf_announced_late(struct wf_announced *a)
+{
+	bool heard = a->heard;
+
+	a->heard = false;
+	if (!a->stream || heard)
+		return;
+	wf_streaming_close(a->stream);
+	a->stream = NULL;
+}
+
+void wf_announced_keep(struct wf_announced *a, struct wf_announced_slot *slot)
+{
+	if (!a->stream || a->count == WEFT_LANDING_SLOTS_MAX) {
+		free(slot);
+		return;
+	}
+	wf_list_prepend(&a->slots, &slot->node);
+	a->count++;
+	match(a);
+}
+
+void wf_announced_close(struct wf_announced *a)
+{
+	a->closing = true;
+	if (a->stream)
+		wf_streaming_close(a->stream);
+	a->stream = NULL;
+	drop_slots(a);
+	if (!a->busy)
+		a->closed(a);
+}
+
+void wf_announced_fini(struct wf_announced *a)
+{
+	if (a->stream)
+		wf_streaming_close(a->stream);
+	drop_slots(a);
+}
