@@ -16,6 +16,7 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/fusing.h"
 #include "tests/sim/onesided.h"
+#include "tests/sim/pushing.h"
 #include "tests/sim/staying.h"
 #include "util/clock.h"
 
@@ -487,6 +488,7 @@ static void look(uint64_t views_until_ns)
 	wf_onesided_look();
 	wf_staying_look();
 	wf_casting_look();
+	wf_pushing_look();
 }
 
 void wf_checker_look(void)
@@ -741,6 +743,7 @@ void wf_checker_finish(unsigned nodes)
 	wf_staying_finish();
 	wf_casting_finish();
 	wf_fusing_finish();
+	wf_pushing_finish();
 	for (unsigned i = 0; i < group_count; i++) {
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			const struct wf_leg *leg = &groups[i].legs[j];

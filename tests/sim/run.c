@@ -18,6 +18,7 @@
 #include "tests/sim/fusing.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/onesided.h"
+#include "tests/sim/pushing.h"
 #include "tests/sim/staying.h"
 #include "tests/sim/traffic.h"
 #include "util/clock.h"
@@ -182,6 +183,7 @@ static void plan(struct wf_tally *tally)
 	wf_staying_plan(&traffic, &checks);
 	wf_casting_plan(&traffic, &checks);
 	wf_fusing_plan(&traffic, &checks);
+	wf_pushing_plan(&traffic, &checks);
 	wf_checker_start(&checks);
 }
 
@@ -344,6 +346,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tall
 	meet();
 	wf_traffic_end_steps();
 	wf_onesided_close();
+	wf_pushing_close();
 	wf_world_pass(100 * MS); /* what was dropped is told */
 	wf_checker_finish(run.nodes);
 	wf_traffic_release();

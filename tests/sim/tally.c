@@ -196,7 +196,7 @@ void wf_tally_print(const struct wf_tally *t, bool tables)
 		print_pairs(t);
 		print_states(t);
 	}
-	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu calls of handlers (%llu of them ended by their parents), %llu gets, %llu puts, %llu notes, %llu receives that stay (%llu tensors told, %llu found waiting), %llu broadcasts (%llu of them ended well), %llu sets of %llu receives (%llu of them ended well), %llu views, %llu frames replayed, %llu failures\n",
+	printf("\n%llu runs, %llu operations (%llu of them ended well), %llu attachments (%llu of them received), %llu calls of handlers (%llu of them ended by their parents), %llu gets, %llu puts, %llu notes, %llu receives that stay (%llu tensors told, %llu found waiting), %llu broadcasts (%llu of them ended well), %llu sets of %llu receives (%llu of them ended well), %llu pushes (%llu of them landed), %llu views, %llu frames replayed, %llu failures\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->operations,
 	       (unsigned long long)t->ended_well, (unsigned long long)t->attached,
 	       (unsigned long long)t->received, (unsigned long long)t->children,
@@ -206,6 +206,7 @@ void wf_tally_print(const struct wf_tally *t, bool tables)
 	       (unsigned long long)t->broadcasts, (unsigned long long)t->broadcasts_well,
 	       (unsigned long long)t->sets, (unsigned long long)t->fused,
 	       (unsigned long long)t->fused_well,
+	       (unsigned long long)t->pushes, (unsigned long long)t->landed,
 	       (unsigned long long)t->views,
 	       (unsigned long long)t->replayed, (unsigned long long)t->failures);
 }

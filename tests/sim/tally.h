@@ -75,6 +75,7 @@ struct wf_tally {
 	uint64_t gets, puts, notes;  /* operations that were begun; notes that were taken */
 	uint64_t staying, told;      /* receives that stay and were begun; tensors that they told */
 	uint64_t probed;             /* probes that found a tensor */
+	uint64_t pushes, landed; /* pushes that were begun; tensors that were taken */
 	uint64_t broadcasts, broadcasts_well; /* broadcasts that were begun; that ended well */
 	uint64_t sets, fused, fused_well; /* sets of receives; items that were told; that were OK */
 	uint64_t injected[WF_FAULTS];

@@ -18,6 +18,7 @@
 #include "tests/sim/fusing.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/onesided.h"
+#include "tests/sim/pushing.h"
 #include "tests/sim/staying.h"
 #include "util/clock.h"
 
@@ -666,6 +667,7 @@ void wf_traffic_bereave(unsigned number)
 	wf_onesided_bereave(number);
 	wf_staying_bereave(number);
 	wf_casting_bereave(number);
+	wf_pushing_bereave(number);
 }
 
 void wf_traffic_leave(unsigned number)
@@ -788,7 +790,8 @@ void wf_traffic_end_steps(void)
 
 uint64_t wf_traffic_run(void)
 {
-	uint64_t now = wf_clock_now(), next, cargo_next, onesided_next, staying_next, casting_next, fusing_next;
+	uint64_t now = wf_clock_now(), next, cargo_next, onesided_next, staying_next, casting_next;
+	uint64_t fusing_next, pushing_next;
 
 	wf_world_on_call(handle);
 	next = wf_talk_serve(now);
@@ -797,9 +800,10 @@ uint64_t wf_traffic_run(void)
 	staying_next = wf_staying_run(wf_clock_now());
 	casting_next = wf_casting_run(wf_clock_now());
 	fusing_next = wf_fusing_run(wf_clock_now());
+	pushing_next = wf_pushing_run(wf_clock_now());
 	now = wf_clock_now();
 	next = WF_MIN(WF_MIN(next, cargo_next), WF_MIN(onesided_next, staying_next));
-	next = WF_MIN(next, WF_MIN(casting_next, fusing_next));
+	next = WF_MIN(next, WF_MIN(casting_next, WF_MIN(fusing_next, pushing_next)));
 	for (unsigned i = 0; i < group_count; i++) {
 		uint64_t meddle_ns = meddle(&groups[i], now), group_ns = run_group(&groups[i], now);
 
@@ -813,7 +817,7 @@ uint64_t wf_traffic_run(void)
 
 bool wf_traffic_is_over(void)
 {
-	bool windows_are_over;
+	bool windows_are_over, landings_are_over;
 
 	for (unsigned i = 0; i < leg_count; i++) {
 		const struct wf_leg *leg = &legs[i];
@@ -824,9 +828,10 @@ bool wf_traffic_is_over(void)
 	}
 	if (!wf_cargo_is_over() || !wf_casting_is_over() || !wf_fusing_is_over())
 		return false;
-	/* Gets and puts, and receives that stay, wait side by side for what may come late. */
+	/* Gets and puts, pushes, and receives that stay, wait side by side for what may come late. */
 	windows_are_over = wf_onesided_is_over();
-	return wf_staying_is_over() && windows_are_over;
+	landings_are_over = wf_pushing_is_over();
+	return wf_staying_is_over() && windows_are_over && landings_are_over;
 }
 
 void wf_traffic_release(void)
@@ -841,6 +846,7 @@ void wf_traffic_release(void)
 	wf_staying_release();
 	wf_casting_release();
 	wf_fusing_release();
+	wf_pushing_release();
 }
 
 void wf_traffic_free(void)
@@ -855,5 +861,6 @@ void wf_traffic_free(void)
 	wf_staying_free();
 	wf_casting_free();
 	wf_fusing_free();
+	wf_pushing_free();
 	group_count = leg_count = 0;
 }
