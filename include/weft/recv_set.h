@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sets of receives: many tensors of one step by one operation, which tells of each as it comes and of
- * all together.
+ * Sets of receives: many tensors of one step by one operation, which tells of each as it comes and
+ * of all together.
  */
 #ifndef WEFT_RECV_SET_H
 #define WEFT_RECV_SET_H
@@ -28,8 +28,8 @@ struct weft_recv_set_options {
 	void *stream;              /* as weft_recv_options has it */
 	/*
 	 * Called for each item that has ended, well or not, before the end of the set is told.  The
-	 * callback runs on the worker, as that of weft_op_options does, and may do what that may; the
-	 * handle @op is not to be freed there.
+	 * callback runs on the worker, as that of weft_op_options does, and may do what that may;
+	 * the handle @op is not to be freed there.
 	 */
 	void (*each)(void *arg, struct weft_op *op, size_t index);
 	void *each_arg;

@@ -11,8 +11,8 @@
  * made by its worker.  So nothing of a peer that timed out, died or started anew can write into the
  * owner's memory later: when an operation or window has ended, the memory is quiet.
  *
- * The memory at either end may be that of a CUDA device, which a card reaches by itself or which goes
- * through the pool, as with tensors.
+ * The memory at either end may be that of a CUDA device, which a card reaches by itself or which
+ * goes through the pool, as with tensors.
  *
  * Puts and gets of one peer are not ordered with each other, and one that overlaps another may see
  * some of its bytes; with a checksum it may end with DATA_LOSS then.
@@ -41,8 +41,9 @@ enum weft_window_right {
 /*
  * Open a window over the @bytes at @memory, with @rights (enum weft_window_right) for every peer
  * that knows its descriptor.  Borrows the memory until weft_window_close() has returned 0, or the
- * node has closed.  Memory of a CUDA device is known as such where this process has the driver loaded
- * (WEFT_CUDA); the window's bytes lie in one allocation, which no stream is waited for.  Returns
+ * node has closed.  Memory of a CUDA device is known as such where this process has the driver
+ * loaded (WEFT_CUDA); the window's bytes lie in one allocation, which no stream is waited for.
+ * Returns
  * @window owned.  -EINVAL: no bytes, no such right, or bytes beyond their allocation on a device.
  * -ENOMEM.  -ENOSPC: the node has a million windows.  Threads: any, callback.
  */
@@ -68,11 +69,12 @@ WEFT_API int weft_window_publish(struct weft_window *window, const void *key, si
 
 /*
  * Close @window and wait until no byte of it moves any more, at most 0.5 s on a connected rail and
- * 2 s on a shared one, and as long as a device takes for copies that are under way.  Puts and gets that are under way end with NOT_FOUND, as all later ones do;
- * operations that wait for its notes end with CANCELLED, and notes that nobody took are dropped.
- * Accepts NULL.  To be called before the node closes, which ends the window too.  -EDEADLK inside
- * a callback: nothing was done.  Threads: any, while no other is in a function on @window; one may
- * wait for an operation that takes its notes.  The owner of a manual node drives it meanwhile.
+ * 2 s on a shared one, and as long as a device takes for copies that are under way.  Puts and gets
+ * that are under way end with NOT_FOUND, as all later ones do; operations that wait for its notes
+ * end with CANCELLED, and notes that nobody took are dropped. Accepts NULL.  To be called before
+ * the node closes, which ends the window too.  -EDEADLK inside a callback: nothing was done.
+ * Threads: any, while no other is in a function on @window; one may wait for an operation that
+ * takes its notes.  The owner of a manual node drives it meanwhile.
  */
 WEFT_API int weft_window_close(struct weft_window *window);
 
@@ -204,8 +206,8 @@ struct weft_access_options {
  * the blocks here is, as a whole.
  *
  * NOT_FOUND: the window is closed, or its node has started anew.  -EACCES: the window may not be
- * read.  -EINVAL: no blocks, one beyond the window, or one that is not on options->device.  -ENODEV:
- * there is no CUDA here.  -ENOTSUP: memory of another kind.  Threads: any, callback.
+ * read.  -EINVAL: no blocks, one beyond the window, or one that is not on options->device.
+ * -ENODEV: there is no CUDA here.  -ENOTSUP: memory of another kind.  Threads: any, callback.
  */
 WEFT_API int weft_get(struct weft_remote *remote, const struct weft_block *blocks, size_t count,
 		      const struct weft_access_options *options, struct weft_op **op);

@@ -59,9 +59,9 @@ void wf_announced_await(struct wf_announced *a, struct wf_announced_wait *wait, 
 void wf_announced_leave(struct wf_announced_wait *wait);
 
 /*
- * Note that a push has waited in vain until its deadline.  An owner without memory may have ended the
- * call and not been able to say so: a stream on which nothing was heard since the last time is opened
- * anew.
+ * Note that a push has waited in vain until its deadline.  An owner without memory may have ended
+ * the call and not been able to say so: a stream on which nothing was heard since the last time is
+ * opened anew.
  */
 void wf_announced_late(struct wf_announced *a);
 

@@ -326,8 +326,8 @@ static bool admits(void *ctx, struct wf_windows *at, struct wf_link *link,
 }
 
 /*
- * The record of a push without a body may come again, as it was not answered.  The body of any other
- * was read in part, and its slot goes to whoever is next.
+ * The record of a push without a body may come again, as it was not answered.  The body of any
+ * other was read in part, and its slot goes to whoever is next.
  */
 static void lost(void *ctx, const struct wf_window_note *note)
 {

@@ -4,9 +4,9 @@
  * (landings.proto).
  *
  * A landing is a window whose puts are looked at before their bodies are read: each must go into a
- * slot that is announced to the peer, with the note of wire/landed.h.  The slot is taken from then on,
- * until the put fails or the operation that took the tensor is freed (landing_next.h).  A sender is a
- * stream of the service, at the worker of its peer.
+ * slot that is announced to the peer, with the note of wire/landed.h.  The slot is taken from then
+ * on, until the put fails or the operation that took the tensor is freed (landing_next.h).  A
+ * sender is a stream of the service, at the worker of its peer.
  *
  * Threads: any, callback, unless a function says otherwise.
  */

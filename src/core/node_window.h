@@ -60,8 +60,8 @@ int wf_node_window_open(struct weft_node *node, void *memory, size_t bytes, unsi
 int wf_node_window_close(struct weft_window *window);
 
 /*
- * Close @window as wf_node_window_close() does, without waiting: @ended runs at the first worker, and
- * frees it by wf_node_window_drop().  Threads: any, callback.
+ * Close @window as wf_node_window_close() does, without waiting: @ended runs at the first worker,
+ * and frees it by wf_node_window_drop().  Threads: any, callback.
  */
 void wf_node_window_shut(struct weft_window *window, void (*ended)(void *ctx), void *ctx);
 

@@ -2,9 +2,9 @@
 /*
  * Operation class: the functions in which one kind of operation differs from others.
  *
- * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, recv_many.c, recv_set.c,
- * rpc.c, note.c, landing_next.c, push.c, broadcast.c, streaming.c for writes and reads, and rma.c for
- * gets and puts.
+ * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, recv_many.c,
+ * recv_set.c, rpc.c, note.c, landing_next.c, push.c, broadcast.c, streaming.c for writes and reads,
+ * and rma.c for gets and puts.
  */
 #ifndef WF_CORE_OP_CLASS_H
 #define WF_CORE_OP_CLASS_H

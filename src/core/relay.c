@@ -165,8 +165,8 @@ static void pull_rest(struct wf_relay *relay)
 		return;
 	}
 	/*
-	 * Checksums are of all bytes.  Nobody may read here while they come again, for they may come
-	 * damaged.
+	 * Checksums are of all bytes.  Nobody may read here while they come again, for they may
+	 * come damaged.
 	 */
 	relay->state = HIDING;
 	wf_node_window_shut(relay->window, hidden, relay);

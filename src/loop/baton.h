@@ -5,9 +5,9 @@
  *
  * Whoever holds the baton is the loop's owner.  A guest that waits takes the baton from a resident
  * that spins or sleeps, so that what it waits for costs no hand-off between threads, and gives the
- * baton back.  A guest that has come back soon each time is expected again: then the resident is not
- * woken, and looks by itself after a while, so that the loop is left alone for WF_BATON_ALONE_NS at
- * most.
+ * baton back.  A guest that has come back soon each time is expected again: then the resident is
+ * not woken, and looks by itself after a while, so that the loop is left alone for
+ * WF_BATON_ALONE_NS at most.
  *
  * Threads: any, but where a function says otherwise.
  */

@@ -120,8 +120,9 @@ int wf_loop_round(struct wf_loop *l, uint64_t until_ns, uint64_t *sleep_ns);
 bool wf_loop_spin(struct wf_loop *l);
 
 /*
- * Sleep until @until_ns, at most, and write down what has happened; wf_loop_slept() takes it.  Nothing
- * else of the loop is touched: another thread may turn it meanwhile, and then nobody takes it.
+ * Sleep until @until_ns, at most, and write down what has happened; wf_loop_slept() takes it.
+ * Nothing else of the loop is touched: another thread may turn it meanwhile, and then nobody takes
+ * it.
  */
 struct wf_loop_sleep {
 	uint64_t began_ns;

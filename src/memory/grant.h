@@ -2,11 +2,11 @@
 /*
  * A grant: what one operation needs to use a range of memory on a rail.
  *
- * Where registering is cheap a peer gets a key for the range, exact and random, that dies with
- * the grant.  Elsewhere the peer gets the key of the pool's chunk, which dies with the chunk, of an
+ * Where registering is cheap a peer gets a key for the range, exact and random, that dies with the
+ * grant.  Elsewhere the peer gets the key of the pool's chunk, which dies with the chunk, of an
  * arena (arena.h), or of memory that stays registered as long as there is room (cache.h); else the
- * memory is registered for this operation.  So is a device's memory, where the rail reaches it.  Our
- * own use has the slab's registration, whose key no peer gets.
+ * memory is registered for this operation.  So is a device's memory, where the rail reaches it.
+ * Our own use has the slab's registration, whose key no peer gets.
  *
  * Threads: owner.
  */

@@ -71,9 +71,9 @@ int wf_kind_open(int type, int id, void *at, uint64_t bytes, const char *setting
 		 struct wf_kind_body **body, struct wf_error *e);
 
 /*
- * Describe a body of which nobody says where it lies; CUDA is asked if this process has loaded it, so
- * that a program without devices pays nothing.  *@body is NULL where the CPU reaches it.  There is no
- * stream to wait for.  Codes as wf_kind_open().  Threads: any.
+ * Describe a body of which nobody says where it lies; CUDA is asked if this process has loaded it,
+ * so that a program without devices pays nothing.  *@body is NULL where the CPU reaches it.  There
+ * is no stream to wait for.  Codes as wf_kind_open().  Threads: any.
  */
 int wf_kind_discover(void *at, uint64_t bytes, const char *setting, struct wf_kind_body **body,
 		     struct wf_error *e);

@@ -3,10 +3,10 @@
  * A put: blocks of this node's memory that the owner of a window reads into it, as one operation;
  * then the owner is told, by a number and a note, if the program likes.
  *
- * Blocks that lie in one chunk of the pool or one arena are offered as one body, with a list of their
- * places.  Otherwise each block is a body of its own, some of them offered at a time, and what the
- * owner is told comes after the last; so it is with blocks on a device, each of which is staged where
- * the rail does not reach it.  A put of no blocks tells the owner alone.
+ * Blocks that lie in one chunk of the pool or one arena are offered as one body, with a list of
+ * their places.  Otherwise each block is a body of its own, some of them offered at a time, and
+ * what the owner is told comes after the last; so it is with blocks on a device, each of which is
+ * staged where the rail does not reach it.  A put of no blocks tells the owner alone.
  *
  * Threads: owner.
  */

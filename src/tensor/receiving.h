@@ -32,8 +32,8 @@ struct wf_receiving_relay {
 	/* Bring nothing more to @r, because of @e: wf_receiving_relayed() follows, maybe inside. */
 	void (*stop)(struct wf_receiving *r, const struct wf_error *e);
 	/*
-	 * The first *@bytes of what @r pulls are there, and @sure of them are not damaged: make *@bytes
-	 * bytes of the body.  Returns whether more of it is there than was told before.
+	 * The first *@bytes of what @r pulls are there, and @sure of them are not damaged: make
+	 * *@bytes bytes of the body.  Returns whether more of it is there than was told before.
 	 */
 	bool (*came)(struct wf_receiving *r, uint64_t *bytes, uint64_t sure);
 };
@@ -120,8 +120,8 @@ void wf_receiving_meet(struct wf_receiving *r, struct wf_link *link,
 void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_unexpected *a);
 
 /*
- * Go on with @r: all of its body was brought, or @rest of it is to be pulled, which is borrowed until
- * the end; or @e says why it ends.
+ * Go on with @r: all of its body was brought, or @rest of it is to be pulled, which is borrowed
+ * until the end; or @e says why it ends.
  */
 void wf_receiving_relayed(struct wf_receiving *r, const struct wf_pull_block *rest,
 			  const struct wf_error *e);

@@ -258,9 +258,9 @@ static void learn(struct wf_remote *remote, const struct wf_pull *pull)
 }
 
 /*
- * Give up a loan that the owner could not offer anew, as it told a pull alone.  Returns whether @g may
- * ask for the window again, of a peer that is there: once, as its owner may reach a device over another
- * rail only, and says then how it lends the window, or that it is closed.
+ * Give up a loan that the owner could not offer anew, as it told a pull alone.  Returns whether @g
+ * may ask for the window again, of a peer that is there: once, as its owner may reach a device over
+ * another rail only, and says then how it lends the window, or that it is closed.
  */
 static bool doubt(struct wf_remote *remote, struct wf_remote_get *g, const struct wf_pull *pull,
 		  const struct wf_error *e)

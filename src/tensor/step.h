@@ -54,8 +54,8 @@ void wf_step_free(struct wf_step *s);
 int wf_step_error(const struct wf_step *s, struct wf_error *e);
 
 /*
- * Returns what the sender of a tensor that comes for @s hears: why the step was aborted, or that all
- * is well, as the end of a step concerns its own node alone.
+ * Returns what the sender of a tensor that comes for @s hears: why the step was aborted, or that
+ * all is well, as the end of a step concerns its own node alone.
  */
 enum weft_status wf_step_told(const struct wf_step *s);
 

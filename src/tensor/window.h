@@ -8,8 +8,8 @@
  * an offer like any other, withdrawn when the window closes.
  *
  * Memory of a device is staged where the rail does not reach it: a loan is filled when it is read,
- * and a push has come when its bytes are on the device.  Only a rail that reaches the device has the
- * window as one loan; else each range is lent alone.
+ * and a push has come when its bytes are on the device.  Only a rail that reaches the device has
+ * the window as one loan; else each range is lent alone.
  *
  * Windows are of the node: any worker finds them by a table under a lock.  What peers do with one
  * is a use, of the worker that has the peer.  A window is first taken out of the table, then
@@ -61,8 +61,9 @@ struct wf_window {
 	unsigned rights; /* enum weft_window_right */
 	const struct wf_kind_body *device; /* the device that has the memory; NULL: the host */
 	/*
-	 * May @push of the peer of @link be taken?  Asked last, before anything is read.  A note that
-	 * comes with it has a place then, until one of the two functions below.  Runs at any worker.
+	 * May @push of the peer of @link be taken?  Asked last, before anything is read.  A note
+	 * that comes with it has a place then, until one of the two functions below.  Runs at any
+	 * worker.
 	 */
 	enum weft_status (*admits)(struct wf_window *window, struct wf_windows *at,
 				   struct wf_link *link, const struct wf_access_push *push);

@@ -7,7 +7,8 @@
 
 /*
  * Length of a read then.  With 16, 32 and 128 KiB an empty call beside bulk over tcp had a p99 of
- * 2.8, 3.1 and 6 times that of an idle link, and bulk 0.6, 0.8 and 1.4 GB/s: loopback, two processors.
+ * 2.8, 3.1 and 6 times that of an idle link, and bulk 0.6, 0.8 and 1.4 GB/s: loopback, two
+ * processors.
  */
 #define NARROW_BYTES (16 * KIB)
 

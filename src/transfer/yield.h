@@ -2,9 +2,9 @@
 /*
  * Yielding: pulls from one peer make way for those of a higher priority.
  *
- * All bodies of a peer come over the same wire, and a read that is under way can't be overtaken.  So
- * while a pull has bytes to ask for, pulls of lower priorities from that peer post no read, but for
- * one in WF_PRIORITY_PASSES (util/priority.h).
+ * All bodies of a peer come over the same wire, and a read that is under way can't be overtaken.
+ * So while a pull has bytes to ask for, pulls of lower priorities from that peer post no read, but
+ * for one in WF_PRIORITY_PASSES (util/priority.h).
  *
  * Calls and short tensors need no read.  So while records of a higher priority come and go, pulls
  * from that peer have one read under way together, a short one, behind which a record waits but a

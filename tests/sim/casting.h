@@ -5,11 +5,11 @@
  *
  * Each broadcast has a step of its own.  Its members are other nodes: most receive with WEFT_RELAY,
  * some without, late, for a short time or never, and some, whose first receive is given up, with a
- * second one.  Some members are added while the broadcast runs.  The checks: a receive that ends well
- * has the bytes of the broadcast, and knows the beginning of them when it is told of that; each
- * operation ends once, in time; the broadcast's outcome is that of its first member that failed, and
- * OK only if all are; a member's outcome agrees with its receives; and a buffer is open to nobody,
- * nor written, once its operation has ended.
+ * second one.  Some members are added while the broadcast runs.  The checks: a receive that ends
+ * well has the bytes of the broadcast, and knows the beginning of them when it is told of that;
+ * each operation ends once, in time; the broadcast's outcome is that of its first member that
+ * failed, and OK only if all are; a member's outcome agrees with its receives; and a buffer is open
+ * to nobody, nor written, once its operation has ended.
  */
 #ifndef WF_SIM_CASTING_H
 #define WF_SIM_CASTING_H

@@ -3,12 +3,12 @@
  * The sets of receives of a simulated run, and the tensors that are sent to them: planned from a
  * source of chance of their own, begun as time comes, and held to account.
  *
- * Each set has a step of its own, and a tensor for nearly every item, from one peer or from several.
- * Some sets are cancelled, or have little time, or their step ends; some items are cancelled alone,
- * or have a buffer that is too short.  The checks: each item is told once, before the end of its
- * set, and ends well only with the bytes of a tensor that no other item has got; a set ends once,
- * and well only if all items do, else as one of them; and an item whose tensor was sent gets it,
- * whatever becomes of the others.
+ * Each set has a step of its own, and a tensor for nearly every item, from one peer or from
+ * several. Some sets are cancelled, or have little time, or their step ends; some items are
+ * cancelled alone, or have a buffer that is too short.  The checks: each item is told once, before
+ * the end of its set, and ends well only with the bytes of a tensor that no other item has got; a
+ * set ends once, and well only if all items do, else as one of them; and an item whose tensor was
+ * sent gets it, whatever becomes of the others.
  */
 #ifndef WF_SIM_FUSING_H
 #define WF_SIM_FUSING_H

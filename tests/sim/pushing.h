@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The landings of a simulated run, and the pushes of other nodes: planned from a source of chance of
- * their own, begun as time comes, and held to account.
+ * The landings of a simulated run, and the pushes of other nodes: planned from a source of chance
+ * of their own, begun as time comes, and held to account.
  *
- * Tensors are taken as they land, held for a while, and given back.  The checks: each push ends once
- * and in time; a tensor that is taken is whole, comes once, and was pushed into that landing; nothing
- * changes in its slot while it is held; a push that ended well has its tensor taken, and one that was
- * not executed has not; and a closed landing's memory stays as it is.
+ * Tensors are taken as they land, held for a while, and given back.  The checks: each push ends
+ * once and in time; a tensor that is taken is whole, comes once, and was pushed into that landing;
+ * nothing changes in its slot while it is held; a push that ended well has its tensor taken, and
+ * one that was not executed has not; and a closed landing's memory stays as it is.
  */
 #ifndef WF_SIM_PUSHING_H
 #define WF_SIM_PUSHING_H

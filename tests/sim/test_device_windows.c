@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Windows over the memory of devices, which the CPU can't touch (tests/cuda/fake), and gets and puts
- * whose memory here is a device's: which bytes move, which way, and what is quiet when.
+ * Windows over the memory of devices, which the CPU can't touch (tests/cuda/fake), and gets and
+ * puts whose memory here is a device's: which bytes move, which way, and what is quiet when.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -335,8 +335,8 @@ static void close_window_in_the_middle(enum wf_world_shape shape, bool puts, int
 	wf_world_on_sleep(go_on_in_time);
 	close_window();
 	/*
-	 * What the device was about to do with the window was waited for; a put from a device has not
-	 * come so far.
+	 * What the device was about to do with the window was waited for; a put from a device has
+	 * not come so far.
 	 */
 	if (at_ns >= 10 * MS && (!puts || here == HOST))
 		assert_true(wf_clock_now() >= held_until_ns);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every allocation, and every call of the fabric, fails in turn, as in test_nth: of a broadcast to two
- * receivers, of which one passes the body on to the other.  Each operation ends once and in time, a
- * receive that ends well has the bytes, the broadcast ends as its members do, and nothing is left.
+ * Every allocation, and every call of the fabric, fails in turn, as in test_nth: of a broadcast to
+ * two receivers, of which one passes the body on to the other.  Each operation ends once and in
+ * time, a receive that ends well has the bytes, the broadcast ends as its members do, and nothing
+ * is left.
  *
  * test_nth_casting SHAPE KIND N COUNT CODE does one of them again, as a failure prints it.
  */

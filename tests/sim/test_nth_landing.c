@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Every allocation, and every call of the fabric, fails in turn, as in test_nth: of a landing and
- * pushes into it.  Each operation ends once and in time, a push that ends well has its tensor taken,
- * whole and once, no slot is lost, and nothing is left.
+ * pushes into it.  Each operation ends once and in time, a push that ends well has its tensor
+ * taken, whole and once, no slot is lost, and nothing is left.
  *
  * test_nth_landing SHAPE KIND N COUNT CODE does one of them again, as a failure prints it.
  */

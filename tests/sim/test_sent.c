@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the end of a send says: the same of a tensor that leaves at once, in a frame, and of one that
- * its receiver reads.  Each test has both lengths.
+ * What the end of a send says: the same of a tensor that leaves at once, in a frame, and of one
+ * that its receiver reads.  Each test has both lengths.
  */
 #include <setjmp.h>
 #include <stdarg.h>
