@@ -2,9 +2,9 @@
 #include <errno.h>
 
 #include "core/check.h"
-#include "core/drain.h"
 #include "core/health.h"
 #include "core/node.h"
+#include "core/node_drain.h"
 #include "core/serve.h"
 
 int weft_serve_with(struct weft_node *node, ProtobufCService *service,
@@ -26,7 +26,7 @@ int weft_node_drain(struct weft_node *node, uint64_t timeout_ns)
 		return err;
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "weft_node_drain inside a callback would wait for itself");
-	return wf_drain(node, timeout_ns);
+	return wf_node_drain(node, timeout_ns);
 }
 
 int weft_serve_health(struct weft_node *node)

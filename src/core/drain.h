@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drain: a node that takes no more calls.
+ * Drain: a worker that takes no more calls, and peers that take none.
  *
  * Threads: owner.
  */
@@ -8,12 +8,6 @@
 #define WF_CORE_DRAIN_H
 
 #include "core/worker.h"
-
-/*
- * Take no more calls, and wait for running ones.  -ETIMEDOUT, -EOWNERDEAD: recorded.
- * Threads: any.
- */
-int wf_drain(struct weft_node *node, uint64_t timeout_ns);
 
 /* Tell the peer of @link, which has come up, if this node drains. */
 void wf_drain_up(struct wf_worker *worker, struct wf_link *link);
@@ -23,6 +17,12 @@ void wf_drain_route(struct wf_worker *worker, struct wf_routes *routes);
 
 /* Check that the peer of @link takes calls.  -ESHUTDOWN: it drains. */
 int wf_drain_check(const struct wf_link *link, struct wf_error *e);
+
+/* Has @worker served its last call, for now?  Threads: any. */
+bool wf_drain_serves_none(const struct wf_worker *worker);
+
+/* Wake threads that wait for the drain of @node.  Threads: any. */
+void wf_drain_wake(struct weft_node *node);
 
 /* Note that a call which @worker served is gone. */
 void wf_drain_gone(struct wf_worker *worker);
