@@ -21,7 +21,7 @@
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
 #define NODES 3
-#define MOVES 24
+#define MOVES 16
 #define BYTES_MAX (9 * MIB)
 #define AFTER 0x5a /* what is written to a buffer that is free again */
 
@@ -261,7 +261,7 @@ static void all_arrives_on_a_fabric_that_is_slow_and_refuses(void **state)
 
 		run(shapes[seed % WF_COUNT(shapes)], seed, &fake, false);
 	}
-	assert_true(beginnings > 50);
+	assert_true(beginnings > 30);
 	/* Those of one host have copied some by themselves. */
 	assert_true(gpu.fake_cuda_calls("cuMemcpyDtoDAsync") > 0);
 }
