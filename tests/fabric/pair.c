@@ -728,14 +728,19 @@ __attribute__((noinline, no_sanitize("thread"))) char pair_peek(const void *byte
 	return *(const volatile char *)byte;
 }
 
+void pair_reply(struct pair *side, const void *descriptor, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		sprintf(side->reply + 2 * i, "%02x", ((const uint8_t *)descriptor)[i]);
+}
+
 void pair_describe(struct pair *side, const struct weft_window *window)
 {
 	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
 	size_t bytes = sizeof(descriptor);
 
 	need(!weft_window_describe(window, descriptor, &bytes));
-	for (size_t i = 0; i < bytes; i++)
-		sprintf(side->reply + 2 * i, "%02x", descriptor[i]);
+	pair_reply(side, descriptor, bytes);
 }
 
 struct weft_remote *pair_import(const struct pair *pair, const char *answer)

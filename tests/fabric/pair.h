@@ -109,6 +109,9 @@ void pair_say(struct pair_other *other, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 const char *pair_hear(struct pair_other *other);
 
+/* Put a descriptor into @side->reply, in the text that pair_import() reads. */
+void pair_reply(struct pair *side, const void *descriptor, size_t bytes);
+
 /* Answer a command with the descriptor of @window, which the first process imports. */
 void pair_describe(struct pair *side, const struct weft_window *window);
 struct weft_remote *pair_import(const struct pair *pair, const char *answer);
