@@ -6,10 +6,13 @@
 
 #include "core/last.h"
 #include "core/op.h"
+#include "core/shares.h"
 #include "core/streaming.h"
 #include "core/stub.h"
 #include "rpc/landings.pb-c.h"
 #include "wire/access.h"
+
+#define MESSAGE_BYTES_MAX 4096 /* more than WF_SHARES_TOLD_MAX of each take, in ten bytes at most */
 
 static struct wf_announced_slot *slot_of(struct wf_list *node)
 {
@@ -77,10 +80,12 @@ static void withdraw(struct wf_announced *a, uint64_t serial)
 	}
 }
 
-/* Take what the owner has said.  -EPROTO: it makes no sense.  -ENOMEM. */
+/* Take what the owner has said.  -EPROTO: there is no sense in it, or too much.  -ENOMEM. */
 static int take(struct wf_announced *a, const Weft__Landings__Slots *said)
 {
-	if (said->n_numbers != said->n_serials ||
+	/* Each withdrawal costs a look at all slots. */
+	if (said->n_numbers != said->n_serials || said->n_numbers > WF_SHARES_TOLD_MAX ||
+	    said->n_withdrawn > WF_SHARES_TOLD_MAX ||
 	    said->n_numbers > WEFT_LANDING_SLOTS_MAX - a->count)
 		return -EPROTO;
 	for (size_t i = 0; i < said->n_withdrawn; i++)
@@ -159,6 +164,7 @@ static int subscribe(struct wf_announced *a)
 	struct weft_call_options options = {
 		.size = sizeof(options),
 		.op = { .size = sizeof(options.op), .timeout_ns = WEFT_FOREVER, .done = ended, .arg = a },
+		.message_bytes_max = MESSAGE_BYTES_MAX,
 	};
 	struct weft_stub *stub;
 	struct weft_op *op;
