@@ -30,8 +30,10 @@ struct victim {
 	struct weft_op *expected; /* a receive that nobody has waited for yet */
 	struct weft_op **awaited; /* and those that nobody will */
 	size_t awaited_count;
-	struct weft_window *window; /* NULL: none */
-	char *memory;               /* the window's, between two guards */
+	struct weft_window *window;   /* NULL: none */
+	struct weft_landing *landing; /* NULL: none */
+	struct weft_op *landed;       /* the tensor of it that was taken last; NULL: none is held */
+	char *memory;                 /* that of the window or landing, between two guards */
 	size_t memory_bytes;
 	struct weft_peer *noted; /* the peer of the last note */
 	struct weft_peer *all_noted[NOTED_MAX]; /* peers of all notes, each once */
@@ -194,42 +196,95 @@ static void run_take(struct victim *v)
 	v->expected = NULL;
 }
 
+static void close_memory(struct victim *v)
+{
+	weft_window_close(v->window);
+	v->window = NULL;
+	weft_op_free(v->landed);
+	v->landed = NULL;
+	weft_landing_close(v->landing);
+	v->landing = NULL;
+}
+
+/* Make memory full of dots for a window or a landing.  False: there is none. */
+static bool make_memory(struct victim *v, size_t bytes)
+{
+	close_memory(v);
+	free(v->memory);
+	v->memory_bytes = bytes;
+	v->memory = malloc(bytes + 2 * GUARD_BYTES);
+	if (!v->memory)
+		return false;
+	memset(v->memory, '#', bytes + 2 * GUARD_BYTES);
+	memset(v->memory + GUARD_BYTES, '.', bytes);
+	return true;
+}
+
+static void tell_descriptor(const char *what, const uint8_t *descriptor, size_t count)
+{
+	printf("%s OK \"", what);
+	for (size_t i = 0; i < count; i++)
+		printf("%02x", descriptor[i]);
+	printf("\"\n");
+}
+
 /* window BYTES RIGHTS: open a window full of dots; what it says is the descriptor, in hex. */
 static void run_window(struct victim *v)
 {
 	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
-	char hex[2 * WEFT_DESCRIPTOR_BYTES_MAX + 1] = "";
 	size_t count = sizeof(descriptor);
 
-	weft_window_close(v->window);
-	v->window = NULL;
-	free(v->memory);
-	v->memory_bytes = strtoull(v->word[1], NULL, 10);
-	v->memory = malloc(v->memory_bytes + 2 * GUARD_BYTES);
-	if (!v->memory) {
+	if (!make_memory(v, strtoull(v->word[1], NULL, 10)))
 		printf("window FAILED \"\" no memory\n");
-		return;
-	}
-	memset(v->memory, '#', v->memory_bytes + 2 * GUARD_BYTES);
-	memset(v->memory + GUARD_BYTES, '.', v->memory_bytes);
-	if (weft_window_open(v->node, v->memory + GUARD_BYTES, v->memory_bytes,
-			     (unsigned)strtoul(v->word[2], NULL, 10), &v->window) ||
-	    weft_window_describe(v->window, descriptor, &count)) {
+	else if (weft_window_open(v->node, v->memory + GUARD_BYTES, v->memory_bytes,
+				  (unsigned)strtoul(v->word[2], NULL, 10), &v->window) ||
+		 weft_window_describe(v->window, descriptor, &count))
 		failed("window");
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		snprintf(hex + 2 * i, 3, "%02x", descriptor[i]);
-	printf("window OK \"%s\"\n", hex);
+	else
+		tell_descriptor("window", descriptor, count);
 }
 
-/* shut: close the window; what it says is how many milliseconds that took. */
+/* landing SLOTS BYTES: open a landing of slots full of dots; the descriptor, in hex. */
+static void run_landing(struct victim *v)
+{
+	size_t slots = strtoull(v->word[1], NULL, 10), bytes = strtoull(v->word[2], NULL, 10);
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t count = sizeof(descriptor);
+
+	if (!make_memory(v, slots * bytes))
+		printf("landing FAILED \"\" no memory\n");
+	else if (weft_landing_open(v->node, v->memory + GUARD_BYTES, bytes, slots, &v->landing) ||
+		 weft_landing_describe(v->landing, descriptor, &count))
+		failed("landing");
+	else
+		tell_descriptor("landing", descriptor, count);
+}
+
+/* landed: take the next tensor, which is text, and give the slot of the one before back. */
+static void run_landed(struct victim *v)
+{
+	struct weft_op_options options = limited();
+	const struct weft_tensor *t;
+	int count;
+
+	weft_op_free(v->landed);
+	v->landed = NULL;
+	if (weft_landing_next(v->landing, &options, &v->landed)) {
+		failed("landed");
+		return;
+	}
+	weft_wait(v->landed, WEFT_FOREVER);
+	t = weft_op_tensor(v->landed, NULL);
+	count = t && t->ndim == 1 && t->shape[0] < WORD_BYTES ? (int)t->shape[0] : 0;
+	tell("landed", v->landed, t ? t->data : NULL, count);
+}
+
+/* shut: close the window or landing; what it says is how many milliseconds that took. */
 static void run_shut(struct victim *v)
 {
 	uint64_t begun_ns = now_ns();
 
-	weft_window_close(v->window);
-	v->window = NULL;
+	close_memory(v);
 	printf("shut OK \"%llu\"\n", (unsigned long long)((now_ns() - begun_ns) / NS_PER_MS));
 }
 
@@ -313,6 +368,28 @@ static void run_put(struct victim *v)
 		failed("put");
 	} else {
 		tell("put", op, NULL, 0);
+		weft_op_free(op);
+	}
+	weft_remote_close(remote);
+}
+
+/* push ADDRESS DESCRIPTOR TEXT: push the text into a peer's landing. */
+static void run_push(struct victim *v)
+{
+	struct weft_push_options options = { .size = sizeof(options), .op = limited() };
+	int64_t count = (int64_t)strlen(v->word[3]);
+	struct weft_tensor tensor = { .data = v->word[3],
+				      .ndim = 1,
+				      .shape = &count,
+				      .device = { WEFT_CPU, 0 },
+				      .dtype = { WEFT_UINT, 8, 1 } };
+	struct weft_remote *remote = import_window(v);
+	struct weft_op *op;
+
+	if (!remote || weft_push(remote, &tensor, &options, &op)) {
+		failed("push");
+	} else {
+		tell("push", op, NULL, 0);
 		weft_op_free(op);
 	}
 	weft_remote_close(remote);
@@ -481,7 +558,8 @@ static const struct command commands[] = {
 	{ "window", run_window }, { "shut", run_shut },   { "look", run_look },
 	{ "sound", run_sound },   { "note", run_note },   { "put", run_put },
 	{ "get", run_get },       { "cast", run_cast },   { "uncast", run_uncast },
-	{ "follow", run_follow },
+	{ "follow", run_follow }, { "push", run_push },   { "landing", run_landing },
+	{ "landed", run_landed },
 };
 
 static void obey(struct victim *v, const char *line)
@@ -521,7 +599,7 @@ int main(int argc, char **argv)
 	weft_op_free(v.expected);
 	forget_awaited(&v);
 	weft_op_free(v.cast);
-	weft_window_close(v.window);
+	close_memory(&v);
 	weft_node_close(v.node);
 	free(v.memory);
 	return 0;
