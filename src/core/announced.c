@@ -217,12 +217,20 @@ static void settle(struct wf_announced *a)
 static void lose(struct wf_announced *a, const struct weft_op *op)
 {
 	enum weft_status status = wf_op_status(op);
+	const char *text = wf_op_message(op);
 	struct wf_error e;
 
 	if (!a->stream)
 		return;
-	wf_error_set(&e, wf_status_code(status == WEFT_OK ? WEFT_UNAVAILABLE : status), "%s",
-		     status == WEFT_OK ? "the peer announces no slots any more" : wf_op_message(op));
+	if (status == WEFT_OK) {
+		status = WEFT_UNAVAILABLE;
+		text = "the peer announces no slots any more";
+	} else if (status == WEFT_UNIMPLEMENTED) {
+		/* The peer has started anew: a node serves landings from its first one on. */
+		status = WEFT_NOT_FOUND;
+		text = "the peer has no landing";
+	}
+	wf_error_set(&e, wf_status_code(status), "%s", text);
 	give_up(a, &e);
 }
 

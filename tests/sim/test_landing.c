@@ -764,7 +764,7 @@ static void pushes_end_when_the_owner_dies(void **state)
 		wf_world_restart(OWNER);
 		push(&pushes[0], PEER, 1);
 		wf_flight_land(&pushes[0].flight, 1, LIMIT_NS);
-		assert_true(pushes[0].flight.status == WEFT_UNIMPLEMENTED ||
+		assert_true(pushes[0].flight.status == WEFT_NOT_FOUND ||
 			    pushes[0].flight.status == WEFT_UNAVAILABLE);
 		wf_flight_free(&pushes[0].flight, 1);
 		open_landing(1);
