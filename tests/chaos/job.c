@@ -58,6 +58,22 @@ void job_tell_of(struct job *j, enum report_fault fault, const char *text)
 	job_tell(j->traffic, &report);
 }
 
+void job_tell_owned(struct traffic *t, enum report_kind kind, uint32_t peer, bool calm,
+		    enum report_fault fault, uint64_t begun_ns, const char *text)
+{
+	struct report report = { .member = t->config.self,
+				 .peer = peer,
+				 .kind = kind,
+				 .fault = fault,
+				 .is_calm = calm,
+				 .begun_ns = begun_ns,
+				 .due_ns = begun_ns,
+				 .ended_ns = now_ns() };
+
+	snprintf(report.text, sizeof(report.text), "%s", text);
+	job_tell(t, &report);
+}
+
 /* A callback of the worker. */
 static void ended(struct weft_op *op, void *arg)
 {
@@ -90,6 +106,15 @@ size_t job_draw_bytes(struct traffic *t, size_t most)
 size_t job_key(char key[JOB_KEY_BYTES], uint32_t from, uint32_t to)
 {
 	return (size_t)snprintf(key, JOB_KEY_BYTES, "from %u to %u", from, to);
+}
+
+struct weft_tensor job_tensor(void *bytes, int64_t *count)
+{
+	return (struct weft_tensor){ .data = bytes,
+				     .device = { WEFT_CPU, 0 },
+				     .ndim = 1,
+				     .dtype = { WEFT_UINT, 8, 1 },
+				     .shape = count };
 }
 
 bool job_fill(struct traffic *t, struct job *j)

@@ -12,6 +12,8 @@
 #include "access.h"
 #include "calls.h"
 #include "content.h"
+#include "landings.h"
+#include "pushes.h"
 #include "staying.h"
 #include "traffic.h"
 #include "windows.h"
@@ -21,7 +23,7 @@
 
 #define JOB_CALM_NS (20 * SECOND) /* deadline of what should not need one */
 #define JOB_NO_DEADLINE_NS (UINT64_MAX / 2)
-#define JOB_LANES_MAX 24
+#define JOB_LANES_MAX 28
 #define JOB_KEY_BYTES 32
 #define JOB_TEXT_BYTES sizeof(((struct report *)0)->text)
 
@@ -83,6 +85,8 @@ struct traffic {
 	struct staying staying;
 	struct window windows[TRAFFIC_PEERS_MAX][2];  /* the wild and the calm one for a peer */
 	struct access accesses[TRAFFIC_PEERS_MAX][2]; /* those of a peer */
+	struct landing landings[2];                   /* the wild and the calm one for all */
+	struct pushed pushed[TRAFFIC_PEERS_MAX][2];   /* those of a peer */
 };
 
 /* Draw one of @count, from 0. */
@@ -98,11 +102,18 @@ size_t job_draw_bytes(struct traffic *t, size_t most);
 void job_tell(struct traffic *t, const struct report *report);
 void job_tell_of(struct job *j, enum report_fault fault, const char *text);
 
+/* Report of what this member owns for @peer, or for all: @peer is itself then. */
+void job_tell_owned(struct traffic *t, enum report_kind kind, uint32_t peer, bool calm,
+		    enum report_fault fault, uint64_t begun_ns, const char *text);
+
 /* Choose deadline and cancellation of @j, whose end the worker writes down. */
 struct weft_op_options job_options(struct traffic *t, struct job *j);
 
 /* Write the key under which tensors pass.  Returns its length. */
 size_t job_key(char key[JOB_KEY_BYTES], uint32_t from, uint32_t to);
+
+/* A tensor of @count bytes; borrows both. */
+struct weft_tensor job_tensor(void *bytes, int64_t *count);
 
 /* Give @j a new buffer with what comes next in its lane.  False: no memory. */
 bool job_fill(struct traffic *t, struct job *j);

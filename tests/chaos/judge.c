@@ -9,7 +9,8 @@
 #define PRINTED_MAX 12        /* of one round; one mistake breaks many */
 
 static const char *const kinds[] = { "send", "receive", "call", "ping",
-				     "staying receive", "find", "get", "put", "window" };
+				     "staying receive", "find", "get", "put", "window",
+				     "seek", "push", "landing" };
 static const char *const faults[] = { "failed",    "late",    "twice",
 				      "wrong bytes", "touched", "lost", "leaked" };
 
@@ -80,6 +81,11 @@ static bool was_stopped(const struct crew *crew, const struct report *r)
 	return false;
 }
 
+static bool is_find(const struct report *r)
+{
+	return r->kind == REPORT_FIND || r->kind == REPORT_SEEK;
+}
+
 static bool is_excused(const struct crew *crew, const struct report *r)
 {
 	if (r->fault == REPORT_LATE)
@@ -93,9 +99,9 @@ static bool is_excused(const struct crew *crew, const struct report *r)
 	case WEFT_CANCELLED:
 		return !r->is_calm || r->cancelled_ns;
 	case WEFT_NOT_FOUND:
-		return !r->is_calm || (r->kind != REPORT_FIND && was_ever_killed(crew, r->peer));
+		return !r->is_calm || (!is_find(r) && was_ever_killed(crew, r->peer));
 	case WEFT_UNIMPLEMENTED:
-		return r->kind == REPORT_FIND && !r->is_calm;
+		return is_find(r) && !r->is_calm;
 	default:
 		return false;
 	}

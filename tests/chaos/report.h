@@ -27,6 +27,9 @@ enum report_kind {
 	REPORT_GET,
 	REPORT_PUT,
 	REPORT_WINDOW, /* at its owner */
+	REPORT_SEEK, /* of a peer's landing */
+	REPORT_PUSH,
+	REPORT_LANDING, /* at its owner */
 	REPORT_KINDS
 };
 

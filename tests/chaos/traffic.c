@@ -9,6 +9,8 @@
 #include "calls.h"
 #include "content.h"
 #include "job.h"
+#include "landings.h"
+#include "pushes.h"
 #include "staying.h"
 #include "windows.h"
 
@@ -34,6 +36,9 @@ static const struct lane_kind kinds[] = {
 	{ REPORT_PUT, true, WINDOWS_CALM_BYTES, 3 },
 	{ REPORT_GET, false, WINDOWS_WILD_BYTES, 2 },
 	{ REPORT_PUT, false, WINDOWS_WILD_BYTES, 2 },
+	{ REPORT_SEEK, true, 0, 1 },	     { REPORT_SEEK, false, 0, 1 },
+	{ REPORT_PUSH, true, LANDINGS_CALM_BYTES, 3 },
+	{ REPORT_PUSH, false, LANDINGS_WILD_BYTES, 2 },
 };
 
 #define LANES (sizeof(kinds) / sizeof(kinds[0]))
@@ -54,15 +59,6 @@ static void *asked(void *arg, const struct weft_tensor *want, uint64_t bytes)
 
 /* Begin. */
 
-static struct weft_tensor tensor_of(void *bytes, int64_t *count)
-{
-	return (struct weft_tensor){ .data = bytes,
-				     .device = { WEFT_CPU, 0 },
-				     .ndim = 1,
-				     .dtype = { WEFT_UINT, 8, 1 },
-				     .shape = count };
-}
-
 static int begin_send(struct traffic *t, struct job *j)
 {
 	struct weft_send_options options = { .size = sizeof(options), .op = job_options(t, j) };
@@ -76,7 +72,7 @@ static int begin_send(struct traffic *t, struct job *j)
 	if (!job_fill(t, j))
 		return -1;
 	count = (int64_t)j->count;
-	tensor = tensor_of(j->bytes, &count);
+	tensor = job_tensor(j->bytes, &count);
 	if (!job_draw(t, SHARED_ONE_IN) && j->count && !weft_alloc(t->node, j->count, &shared)) {
 		memcpy(shared, j->bytes, j->count);
 		tensor.data = shared;
@@ -109,7 +105,7 @@ static int begin_recv(struct traffic *t, struct job *j)
 		options.alloc_arg = j;
 	}
 	count = (int64_t)j->count;
-	into = tensor_of(j->bytes, &count);
+	into = job_tensor(j->bytes, &count);
 	return weft_recv(t->node, t->peers[j->lane->peer], j->lane->step, key,
 			 length, j->place == PLACE_OWN ? &into : NULL, &options, &j->op);
 }
@@ -129,6 +125,9 @@ static int begin(struct traffic *t, struct job *j)
 	case REPORT_GET:
 	case REPORT_PUT:
 		return access_begin(t, j);
+	case REPORT_SEEK:
+	case REPORT_PUSH:
+		return pushes_begin(t, j);
 	case REPORT_CALL:
 		return calls_begin(t, j);
 	default:
@@ -173,6 +172,11 @@ static bool is_access(const struct lane *lane)
 	       lane->is->kind == REPORT_PUT;
 }
 
+static bool is_push(const struct lane *lane)
+{
+	return lane->is->kind == REPORT_SEEK || lane->is->kind == REPORT_PUSH;
+}
+
 static void check_tensor(struct traffic *t, struct job *j)
 {
 	const struct weft_tensor *got = weft_op_tensor(j->op, NULL);
@@ -205,6 +209,8 @@ static void check_outcome(struct traffic *t, struct job *j)
 		check_tensor(t, j);
 	} else if (is_access(j->lane)) {
 		access_check(t, j);
+	} else if (is_push(j->lane)) {
+		pushes_check(t, j);
 	} else if (j->lane->is->kind == REPORT_CALL) {
 		calls_check(j);
 	}
@@ -330,6 +336,8 @@ static bool may_begin(const struct traffic *t, const struct lane *lane)
 	if (!t->goes || t->hushed || lane->under_way >= lane->is->limit ||
 	    now_ns() < lane->not_before_ns)
 		return false;
+	if (is_push(lane))
+		return pushes_may_begin(t, lane);
 	return is_access(lane) ? access_may_begin(t, lane) : !t->drains || is_receive(lane);
 }
 
@@ -343,6 +351,7 @@ void traffic_turn(struct traffic *t)
 	look_at_watched(t, false);
 	calls_answer(t, t->hushed);
 	windows_turn(t);
+	landings_turn(t);
 	for (unsigned peer = 0; peer < t->config.count; peer++)
 		for (size_t i = 0; i < LANES && peer != t->config.self; i++)
 			while (may_begin(t, &t->lanes[peer][i]))
@@ -393,7 +402,7 @@ struct traffic *traffic_open(const struct traffic_config *config)
 		     weft_stub_open(t->peers[i], &chaos__echo__descriptor, &t->calls.stubs[i])))
 			goto close_staying;
 	}
-	if (windows_open(t))
+	if (windows_open(t) || landings_open(t))
 		goto close_staying;
 	return t;
 close_staying:
@@ -453,7 +462,9 @@ void traffic_stop(struct traffic *t)
 	look_at_watched(t, true);
 	staying_close(t);
 	access_close(t);
+	pushes_close(t);
 	windows_close(t);
+	landings_close(t);
 	for (uint32_t i = 0; i < t->config.count; i++) {
 		weft_stub_close(t->calls.stubs[i]);
 		weft_peer_close(t->peers[i]);
@@ -465,6 +476,7 @@ void traffic_close(struct traffic *t)
 	if (!t)
 		return;
 	windows_fini(t);
+	landings_fini(t);
 	calls_fini(&t->calls);
 	free(t);
 }

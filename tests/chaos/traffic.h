@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traffic of one member with all others: tensors, receives that stay, windows, calls and pings, as
- * many at a time as each lane has room for, without end.
+ * Traffic of one member with all others: tensors, receives that stay, windows, landings, calls and
+ * pings, as many at a time as each lane has room for, without end.
  *
  * A lane is one kind and size of operation with one peer.  On calm lanes
  * neither end cancels and deadlines are far, so only a peer's or its own

@@ -36,17 +36,7 @@ static size_t bytes_of(const struct window *w)
 static void tell(const struct window *w, enum report_fault fault, uint64_t begun_ns,
 		 const char *text)
 {
-	struct report report = { .member = w->traffic->config.self,
-				 .peer = w->peer,
-				 .kind = REPORT_WINDOW,
-				 .fault = fault,
-				 .is_calm = w->calm,
-				 .begun_ns = begun_ns,
-				 .due_ns = begun_ns,
-				 .ended_ns = now_ns() };
-
-	snprintf(report.text, sizeof(report.text), "%s", text);
-	job_tell(w->traffic, &report);
+	job_tell_owned(w->traffic, REPORT_WINDOW, w->peer, w->calm, fault, begun_ns, text);
 }
 
 /* The note's put has ended just now, so no other is in its slot yet. */
