@@ -9,7 +9,9 @@ from attacks_broadcast import hear, message
 from attacks_window import (EXHAUSTED, LIMIT, NOT_FOUND, OK, OUT_OF_RANGE, SHUT_MS, TOP, Memory,
                             Window, answers, expect_status, goes_on, introduce, lasting, live,
                             nowhere, say, wait_for)
+from door import Closed
 from peer import Peer
+from rail import Broken
 
 SERVICE = b'weft.landings.Landings'
 SLOTS, SLOT_BYTES = 8, 4096
@@ -310,9 +312,12 @@ def kept_slots(field):
     for offer, (slot, serial) in enumerate(slots.items(), 1):
         say(mute, frames.PUSH, landing.push(slot, serial, nowhere(offer, 64), shape=(64,)))
     count = 0
-    while field.on() and count < 100:
-        landing.serves([deaf, mute])
-        count += 1
+    try:
+        while field.on() and count < 100:
+            landing.serves([deaf, mute])
+            count += 1
+    except (Broken, Closed):    # the node gives up a rail where a read comes to nothing for long
+        field.expect(count, 'no honest push lands beside them')
     landing.closes()
     deaf.close()
     mute.close()
