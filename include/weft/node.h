@@ -102,7 +102,10 @@ WEFT_API const char *weft_node_address(const struct weft_node *node);
 WEFT_API int weft_peer_open(struct weft_node *node, const char *address,
 			    struct weft_peer **peer);
 
-/* Close a peer; accepts NULL.  Pending operations go on.  Threads: any, callback. */
+/*
+ * Close a peer, before its node closes, which ends every peer that is left; accepts NULL.  Pending
+ * operations go on.  Threads: any, callback.
+ */
 WEFT_API void weft_peer_close(struct weft_peer *peer);
 
 /* Returns the peer's name as its hello gave it, else its address.  Threads: any, callback. */
