@@ -521,15 +521,12 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 }
 
 /* Read @spans without the provider.  @post has ended when this returns. */
-static int read_ourselves(struct wf_ep *ep, struct wf_post *post, const struct wf_ep_span *spans,
+static int read_ourselves(struct wf_ep *ep, struct wf_post *post, const struct wf_span *spans,
 			  uint32_t span_count)
 {
 	struct wf_rail *rail = ep->rail;
-	int err = 0;
+	int err = WF_RAIL_CALL(rail, wf_vm_read_spans, ep->pid, spans, span_count);
 
-	for (uint32_t i = 0; i < span_count && !err; i++)
-		err = WF_RAIL_CALL(rail, wf_vm_read, ep->pid, spans[i].into, spans[i].count,
-				   spans[i].address);
 	wf_cq_end(rail, post, err);
 	wf_post_delay(rail, &post->notice);
 	return 0;
@@ -551,7 +548,7 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	if (err)
 		return -EAGAIN;
 	if (rail->own.reads)
-		return read_ourselves(ep, post, &(struct wf_ep_span){ into, count, address }, 1);
+		return read_ourselves(ep, post, &(struct wf_span){ into, count, address }, 1);
 	ret = WF_RAIL_CALL(rail, fi_read, fid_of(ep), into, count, desc, ep->to, address, key,
 			   (void *)post->id);
 	if (ret) {
@@ -561,7 +558,7 @@ int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t 
 	return 0;
 }
 
-int wf_ep_read_spans(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t span_count,
+int wf_ep_read_spans(struct wf_ep *ep, const struct wf_span *spans, uint32_t span_count,
 		     void *desc, uint64_t key, void *cookie)
 {
 	struct iovec into[WF_READ_SPANS_MAX];
@@ -616,15 +613,10 @@ static struct wf_copy_thread *helper_of(struct wf_rail *rail)
 
 static int copy(const struct wf_copy_thread_job *job)
 {
-	int err = 0;
-
-	for (uint32_t i = 0; i < job->span_count && !err; i++)
-		err = wf_vm_read(job->pid, job->spans[i].into, job->spans[i].count,
-				 job->spans[i].address);
-	return err;
+	return wf_vm_read_spans(job->pid, job->spans, job->span_count);
 }
 
-int wf_ep_read_aside(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t span_count,
+int wf_ep_read_aside(struct wf_ep *ep, const struct wf_span *spans, uint32_t span_count,
 		     void *cookie)
 {
 	struct wf_copy_thread *helper = helper_of(ep->rail);
@@ -635,9 +627,7 @@ int wf_ep_read_aside(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t 
 	_Static_assert(WF_READ_SPANS_MAX <= WF_COPY_THREAD_SPANS_MAX, "a job holds any read");
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < span_count; i++)
-		job.spans[i] = (struct wf_copy_thread_span){ spans[i].into, spans[i].count,
-							     spans[i].address };
+	memcpy(job.spans, spans, span_count * sizeof(*spans));
 	if (!helper || wf_post_take(ep->rail, ep, WF_POST_READ, cookie, &post))
 		return -EAGAIN;
 	job.owner = post;

@@ -8,6 +8,7 @@
 #define WF_EP_H
 
 #include "fabric/rail.h"
+#include "util/span.h"
 
 /*
  * Open a way to the peer at @address.  Connected rail: starts connecting with @data (up to
@@ -60,22 +61,15 @@ int wf_ep_send(struct wf_ep *ep, const void *bytes, size_t count, void *desc, vo
 int wf_ep_read(struct wf_ep *ep, void *into, size_t count, void *desc, uint64_t address,
 	       uint64_t key, void *cookie);
 
-/* Bytes of a read that lie together at both ends. */
-struct wf_ep_span {
-	void *into;
-	size_t count;
-	uint64_t address;
-};
-
 /* Read @spans, up to caps->read_spans_max of them, all under one @key, as wf_ep_read() does. */
-int wf_ep_read_spans(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t span_count,
+int wf_ep_read_spans(struct wf_ep *ep, const struct wf_span *spans, uint32_t span_count,
 		     void *desc, uint64_t key, void *cookie);
 
 /*
  * Read as wf_ep_read_spans() does, by the rail's helper thread, while the caller makes another
  * read.  -EAGAIN: the helper has enough to do, or there is none.
  */
-int wf_ep_read_aside(struct wf_ep *ep, const struct wf_ep_span *spans, uint32_t span_count,
+int wf_ep_read_aside(struct wf_ep *ep, const struct wf_span *spans, uint32_t span_count,
 		     void *cookie);
 
 #endif

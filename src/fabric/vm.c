@@ -27,3 +27,12 @@ int wf_vm_read(uint32_t pid, void *into, size_t count, uint64_t address)
 	}
 	return 0;
 }
+
+int wf_vm_read_spans(uint32_t pid, const struct wf_span *spans, uint32_t span_count)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < span_count && !err; i++)
+		err = wf_vm_read(pid, spans[i].into, spans[i].count, spans[i].address);
+	return err;
+}

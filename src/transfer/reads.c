@@ -106,7 +106,7 @@ static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r,
 
 /* List the bytes of @r, in memory that begins at @address.  Returns the length of the list. */
 static uint32_t list_spans(const struct wf_pull *pull, const struct wf_pull_read *r,
-			   uint64_t address, struct wf_ep_span spans[WF_READ_SPANS_MAX])
+			   uint64_t address, struct wf_span spans[WF_READ_SPANS_MAX])
 {
 	const struct wf_pull_block *block;
 	bool staged = pull->way == WF_PULL_WAY_STAGED;
@@ -115,13 +115,13 @@ static uint32_t list_spans(const struct wf_pull *pull, const struct wf_pull_read
 	uint32_t count = 0;
 
 	if (!pull->job.blocks) {
-		spans[0] = (struct wf_ep_span){ into, r->count, source(pull, r, address) };
+		spans[0] = (struct wf_span){ into, r->count, source(pull, r, address) };
 		return 1;
 	}
 	for (block = &pull->job.blocks[r->block]; left; block++, skip = 0) {
 		uint64_t bytes = WF_MIN(block->bytes - skip, left);
 
-		spans[count++] = (struct wf_ep_span){ staged ? into : (char *)block->to + skip, bytes,
+		spans[count++] = (struct wf_span){ staged ? into : (char *)block->to + skip, bytes,
 						      address + block->from + skip };
 		into += bytes;
 		left -= bytes;
@@ -131,7 +131,7 @@ static uint32_t list_spans(const struct wf_pull *pull, const struct wf_pull_read
 
 bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 {
-	struct wf_ep_span spans[WF_READ_SPANS_MAX];
+	struct wf_span spans[WF_READ_SPANS_MAX];
 	uint32_t count;
 
 	if (!wf_reads_for_helper(pull))
@@ -142,7 +142,7 @@ bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 
 int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_stripe_way *over)
 {
-	struct wf_ep_span spans[WF_READ_SPANS_MAX];
+	struct wf_span spans[WF_READ_SPANS_MAX];
 	uint32_t count = list_spans(pull, r, over ? over->address : pull->body.address, spans);
 
 	if (over)

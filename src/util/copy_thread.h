@@ -11,7 +11,7 @@
 #ifndef WF_COPY_THREAD_H
 #define WF_COPY_THREAD_H
 
-#include "util/base.h"
+#include "util/span.h"
 
 /* The job under way and the next, so that the copy thread need not wait for its worker. */
 #define WF_COPY_THREAD_JOBS 2
@@ -20,13 +20,6 @@
 
 struct wf_copy_thread;
 
-/* Bytes of a copy that lie together at both ends. */
-struct wf_copy_thread_span {
-	void *into;
-	size_t count;
-	uint64_t address;
-};
-
 struct wf_copy_thread_job {
 	void *owner; /* names the job to wf_copy_thread_ended() and wf_copy_thread_drop(); not NULL */
 	/* Do @job in the copy thread and return its status. */
@@ -34,7 +27,7 @@ struct wf_copy_thread_job {
 	/* Arguments of @run, if the job is a copy: */
 	uint32_t pid;
 	uint32_t span_count;
-	struct wf_copy_thread_span spans[WF_COPY_THREAD_SPANS_MAX];
+	struct wf_span spans[WF_COPY_THREAD_SPANS_MAX];
 };
 
 /*

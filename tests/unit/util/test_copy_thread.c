@@ -54,7 +54,7 @@ static void end(struct world *w)
 
 static int copy(const struct wf_copy_thread_job *job)
 {
-	return wf_vm_read(job->pid, job->spans->into, job->spans->count, job->spans->address);
+	return wf_vm_read_spans(job->pid, job->spans, job->span_count);
 }
 
 static int give(struct world *w, void *owner, pid_t pid, size_t count)
