@@ -295,19 +295,19 @@ void wf_landing_drain(struct weft_node *node)
 
 /* Puts */
 
-/* Does @push bring a tensor, whole, to the place of a slot? */
-static bool is_sound(const struct weft_landing *landing, const struct wf_access_push *push)
+/* Does @push bring a tensor, whole, to the place of a slot?  @landed gets what its note says. */
+static bool is_sound(const struct weft_landing *landing, const struct wf_access_push *push,
+		     struct wf_landed *landed)
 {
 	uint64_t bytes = push->body.way == WF_BODY_NONE ? 0 : push->body.bytes, want;
 	int64_t shape[WEFT_RANK_MAX];
-	struct wf_landed landed;
 
 	if (push->flags != (WF_ACCESS_PUSH_LAST | WF_ACCESS_PUSH_NOTED) ||
-	    wf_landed_get(push->note, push->note_bytes, &landed))
+	    wf_landed_get(push->note, push->note_bytes, landed))
 		return false;
-	for (unsigned i = 0; i < landed.rank; i++)
-		shape[i] = wf_landed_dim(&landed, i);
-	if (wf_shape_bytes(landed.dtype, landed.rank, shape, &want) || want != bytes ||
+	for (unsigned i = 0; i < landed->rank; i++)
+		shape[i] = wf_landed_dim(landed, i);
+	if (wf_shape_bytes(landed->dtype, landed->rank, shape, &want) || want != bytes ||
 	    bytes > landing->slot_bytes || push->number >= landing->shares.count)
 		return false;
 	return push->body.way == WF_BODY_NONE || push->at == push->number * landing->slot_bytes;
@@ -320,8 +320,7 @@ static bool admits(void *ctx, struct wf_windows *at, struct wf_link *link,
 	const struct place place = { WF_CONTAINER(at, struct wf_worker, windows), link };
 	struct wf_landed landed;
 
-	return is_sound(landing, push) &&
-	       !wf_landed_get(push->note, push->note_bytes, &landed) &&
+	return is_sound(landing, push, &landed) &&
 	       wf_shares_take(&landing->shares, push->number, landed.serial, is_of, &place);
 }
 
