@@ -146,4 +146,13 @@ static inline uint64_t wf_bytes_get_u64(struct wf_bytes_reader *r)
 	return le64toh(v);
 }
 
+/* Returns number @index of the numbers from @at on, which are there. */
+static inline int64_t wf_bytes_i64_at(const uint8_t *at, unsigned index)
+{
+	struct wf_bytes_reader r =
+		wf_bytes_reader(at + index * sizeof(int64_t), sizeof(int64_t));
+
+	return (int64_t)wf_bytes_get_u64(&r);
+}
+
 #endif

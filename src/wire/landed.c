@@ -43,8 +43,5 @@ int wf_landed_get(const uint8_t *bytes, size_t count, struct wf_landed *l)
 
 int64_t wf_landed_dim(const struct wf_landed *l, unsigned index)
 {
-	struct wf_bytes_reader r =
-		wf_bytes_reader(l->shape + index * sizeof(int64_t), sizeof(int64_t));
-
-	return (int64_t)wf_bytes_get_u64(&r);
+	return wf_bytes_i64_at(l->shape, index);
 }

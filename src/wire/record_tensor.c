@@ -98,8 +98,5 @@ int wf_record_tensor_get(const uint8_t *bytes, size_t count, struct wf_record_te
 
 int64_t wf_record_tensor_dim(const struct wf_record_tensor *t, unsigned index)
 {
-	struct wf_bytes_reader r =
-		wf_bytes_reader(t->shape + index * sizeof(int64_t), sizeof(int64_t));
-
-	return (int64_t)wf_bytes_get_u64(&r);
+	return wf_bytes_i64_at(t->shape, index);
 }
