@@ -13,6 +13,8 @@
 #include <cmocka.h>
 #include <weft/weft.h>
 
+#include "tests/sim/world.h"
+
 static const char *const kinds[] = { "memory", "fabric", "file", NULL };
 static bool is_child;
 static uint64_t row;
@@ -205,4 +207,47 @@ void wf_nth_once(const struct wf_nth_script *script, char **argv)
 	};
 
 	run(script, index_of(script->variants, argv[1]), &fault);
+}
+
+void wf_nth_try(bool (*attempt)(void))
+{
+	unsigned tries = 0;
+
+	while (!attempt())
+		if (tries++ > wf_nth_row() + 1)
+			fail_msg("it never goes well again");
+}
+
+const char *const wf_nth_shapes[] = {
+	[WF_WORLD_CONNECTED] = "connected", [WF_WORLD_SHARED] = "shared", NULL
+};
+
+static void memory_fails_on_a_connected_rail(void **state)
+{
+	wf_nth_each(*state, WF_WORLD_CONNECTED, WF_NTH_MEMORY);
+}
+
+static void memory_fails_on_a_shared_rail(void **state)
+{
+	wf_nth_each(*state, WF_WORLD_SHARED, WF_NTH_MEMORY);
+}
+
+static void the_fabric_fails_on_a_connected_rail(void **state)
+{
+	wf_nth_each(*state, WF_WORLD_CONNECTED, WF_NTH_FABRIC);
+}
+
+int wf_nth_on_rails(const struct wf_nth_script *script, int argc, char **argv)
+{
+	void *of = (void *)(uintptr_t)script;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(memory_fails_on_a_connected_rail, of),
+		cmocka_unit_test_prestate(memory_fails_on_a_shared_rail, of),
+		cmocka_unit_test_prestate(the_fabric_fails_on_a_connected_rail, of),
+	};
+
+	if (argc != 6)
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	wf_nth_once(script, argv);
+	return 0;
 }

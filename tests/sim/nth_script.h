@@ -25,11 +25,23 @@ void wf_nth_each(const struct wf_nth_script *script, unsigned variant, enum wf_n
 /* Run @script once, as PROGRAM VARIANT KIND N COUNT CODE says. */
 void wf_nth_once(const struct wf_nth_script *script, char **argv);
 
+/* Names of WF_WORLD_CONNECTED and WF_WORLD_SHARED, the variants of most scripts. */
+extern const char *const wf_nth_shapes[];
+
+/*
+ * Be the program of @script, whose variants are wf_nth_shapes: its tests, or the one run that @argv
+ * asks for.  Returns the exit status.
+ */
+int wf_nth_on_rails(const struct wf_nth_script *script, int argc, char **argv);
+
 /* Is this a process for one number?  Then a test that is not its own has nothing to do. */
 bool wf_nth_is_child(void);
 
 /* Calls that fail in a row in this run. */
 uint64_t wf_nth_row(void);
+
+/* Make @attempt until it goes well: failures may spoil a few, but not all. */
+void wf_nth_try(bool (*attempt)(void));
 
 /*
  * Has a call of weft's failed with @rc, as one should, and is to be repeated?

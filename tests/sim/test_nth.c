@@ -1075,16 +1075,6 @@ static bool dump(void)
 	return true;
 }
 
-/* Until it goes well: failures may spoil a few, but not all. */
-static void try(bool (*attempt)(void))
-{
-	unsigned tries = 0;
-
-	while (!attempt())
-		if (tries++ > wf_nth_row() + 1)
-			fail_msg("it never goes well again");
-}
-
 /* The script. */
 
 static void open_nodes(enum wf_world_shape shape)
@@ -1174,14 +1164,14 @@ static void run_script(unsigned shape)
 	};
 
 	open_nodes((enum wf_world_shape)shape);
-	try(call_nobody);
+	wf_nth_try(call_nobody);
 	while (wf_nth_again(wf_world_try_serve(1)))
 		;
 	for (size_t i = 0; i < WF_COUNT(attempts); i++)
-		try(attempts[i]);
+		wf_nth_try(attempts[i]);
 	/* It is long, and nothing of it is a matter of the rail. */
 	if (shape == WF_WORLD_CONNECTED)
-		try(carry_pieces);
+		wf_nth_try(carry_pieces);
 	close_nodes();
 }
 

@@ -159,16 +159,6 @@ static bool add_a_peer(void)
 	return land(RECEIVERS);
 }
 
-/* Until it goes well: failures may spoil a few, but not all. */
-static void try(bool (*attempt)(void))
-{
-	unsigned tries = 0;
-
-	while (!attempt())
-		if (tries++ > wf_nth_row() + 1)
-			fail_msg("it never goes well again");
-}
-
 /* The script. */
 
 static void open_peer(unsigned from, unsigned to, struct weft_peer **peer)
@@ -219,47 +209,20 @@ static void run_script(unsigned shape)
 	passed_on = false;
 	open_nodes((enum wf_world_shape)shape);
 	/* The receivers come to know each other in the first. */
-	try(pass_on);
-	try(pass_on);
-	try(pass_on_with_checksums);
-	try(add_a_peer);
+	wf_nth_try(pass_on);
+	wf_nth_try(pass_on);
+	wf_nth_try(pass_on_with_checksums);
+	wf_nth_try(add_a_peer);
 	if (!wf_nth_failed())
 		assert_true(passed_on);
 	close_nodes();
 }
 
-static const char *const shapes[] = { "connected", "shared", NULL };
-static const struct wf_nth_script script = { "test_nth_casting", shapes, { 1, 12 }, run_script };
-
-static void memory_fails_on_a_connected_rail(void **state)
-{
-	(void)state;
-	wf_nth_each(&script, WF_WORLD_CONNECTED, WF_NTH_MEMORY);
-}
-
-static void memory_fails_on_a_shared_rail(void **state)
-{
-	(void)state;
-	wf_nth_each(&script, WF_WORLD_SHARED, WF_NTH_MEMORY);
-}
-
-static void the_fabric_fails_on_a_connected_rail(void **state)
-{
-	(void)state;
-	wf_nth_each(&script, WF_WORLD_CONNECTED, WF_NTH_FABRIC);
-}
+static const struct wf_nth_script script = {
+	"test_nth_casting", wf_nth_shapes, { 1, 12 }, run_script,
+};
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_fails_on_a_connected_rail),
-		cmocka_unit_test(memory_fails_on_a_shared_rail),
-		cmocka_unit_test(the_fabric_fails_on_a_connected_rail),
-	};
-
-	if (argc == 6) {
-		wf_nth_once(&script, argv);
-		return 0;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return wf_nth_on_rails(&script, argc, argv);
 }

@@ -148,15 +148,6 @@ static bool call(void)
 	return land(&t, 1);
 }
 
-static void try(bool (*attempt)(void))
-{
-	unsigned tries = 0;
-
-	while (!attempt())
-		if (tries++ > wf_nth_row() + 1)
-			fail_msg("it never goes well again");
-}
-
 /* The script. */
 
 /* One that is driven by a thread of its own: before the others, for the fake knows no threads. */
@@ -204,9 +195,9 @@ static void run_script(unsigned shape)
 	open_nodes(shape);
 	while (wf_nth_again(weft_serve(nodes[1], &service.base)))
 		;
-	try(ping);
-	try(carry);
-	try(call);
+	wf_nth_try(ping);
+	wf_nth_try(carry);
+	wf_nth_try(call);
 	weft_stub_close(stub);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(weft_node_close(nodes[i]), 0);

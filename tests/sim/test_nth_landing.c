@@ -104,16 +104,6 @@ static bool push_and_take(void)
 	return well;
 }
 
-/* Until it goes well: failures may spoil a few, but not all. */
-static void try(bool (*attempt)(void))
-{
-	unsigned tries = 0;
-
-	while (!attempt())
-		if (tries++ > wf_nth_row() + 1)
-			fail_msg("it never goes well again");
-}
-
 static void import(void)
 {
 	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
@@ -143,11 +133,11 @@ static void run_script(unsigned shape)
 	while (wf_nth_again(weft_landing_open(wf_world_node(0), memory, SLOT_BYTES, SLOTS, &landing)))
 		;
 	import();
-	try(push_and_take);
-	try(push_and_take);
+	wf_nth_try(push_and_take);
+	wf_nth_try(push_and_take);
 	weft_remote_close(remote);
 	import();
-	try(push_and_take);
+	wf_nth_try(push_and_take);
 	push(0, SLOT_BYTES);
 	push(1, SLOT_BYTES);
 	wf_world_pass(MS);
@@ -158,38 +148,11 @@ static void run_script(unsigned shape)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static const char *const shapes[] = { "connected", "shared", NULL };
-static const struct wf_nth_script script = { "test_nth_landing", shapes, { 1, 12 }, run_script };
-
-static void memory_fails_on_a_connected_rail(void **state)
-{
-	(void)state;
-	wf_nth_each(&script, WF_WORLD_CONNECTED, WF_NTH_MEMORY);
-}
-
-static void memory_fails_on_a_shared_rail(void **state)
-{
-	(void)state;
-	wf_nth_each(&script, WF_WORLD_SHARED, WF_NTH_MEMORY);
-}
-
-static void the_fabric_fails_on_a_connected_rail(void **state)
-{
-	(void)state;
-	wf_nth_each(&script, WF_WORLD_CONNECTED, WF_NTH_FABRIC);
-}
+static const struct wf_nth_script script = {
+	"test_nth_landing", wf_nth_shapes, { 1, 12 }, run_script,
+};
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_fails_on_a_connected_rail),
-		cmocka_unit_test(memory_fails_on_a_shared_rail),
-		cmocka_unit_test(the_fabric_fails_on_a_connected_rail),
-	};
-
-	if (argc == 6) {
-		wf_nth_once(&script, argv);
-		return 0;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return wf_nth_on_rails(&script, argc, argv);
 }

@@ -223,16 +223,6 @@ static bool watch_health(void)
 	return well;
 }
 
-/* Until it goes well: failures may spoil a few, but not all. */
-static void try(bool (*attempt)(void))
-{
-	unsigned tries = 0;
-
-	while (!attempt())
-		if (tries++ > wf_nth_row() + 1)
-			fail_msg("it never goes well again");
-}
-
 /* The script. */
 
 static void open_nodes(void)
@@ -294,9 +284,9 @@ static void run_script(unsigned shape)
 	(void)shape;
 	begun = 0;
 	open_nodes();
-	try(calls_wait);
-	try(check_health);
-	try(watch_health);
+	wf_nth_try(calls_wait);
+	wf_nth_try(check_health);
+	wf_nth_try(watch_health);
 	drain();
 	weft_stub_close(stub);
 	weft_stub_close(health);
