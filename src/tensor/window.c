@@ -454,7 +454,8 @@ static int add_blocks(struct wf_window_list *list, const struct wf_window *windo
 static size_t push_bytes(const struct wf_access_push *record)
 {
 	return sizeof(struct push) + sizeof(struct wf_pull) + sizeof(struct wf_stage) +
-	       sizeof(struct wf_window_note) + record->note_bytes + record->block_count * sizeof(struct wf_pull_block);
+	       sizeof(struct wf_window_note) + record->note_bytes +
+	       record->block_count * sizeof(struct wf_pull_block);
 }
 
 /* Begin to read the body of @record.  Takes @answer. */

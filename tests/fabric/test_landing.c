@@ -236,7 +236,10 @@ static void close_owner(struct pair *pair)
 	pair_close(pair);
 }
 
-/* The same with a second sender.  A manual node answers the last frames of both while it closes. */
+/*
+ * End @pair, which has a @second sender.  A manual node answers the last frames of both while it
+ * closes.
+ */
 static void close_both(struct pair *pair, struct pair_other *second)
 {
 	pair_do(second, "leave");

@@ -155,7 +155,7 @@ static void tensors_that_came_by_the_deadline_stay(void **state)
 	(void)state;
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&pair, at, NULL);
-		/* These are here, whole, before the set begins: the deadline can't be too short. */
+		/* The first tensors are here, whole, before the set begins: the deadline can't be too short. */
 		pair_do(&pair.other, "send_some 0 1");
 		pair_do(&pair.other, "ping");
 		check_missing(&pair, receive(&pair, true, 500 * PAIR_MS), WEFT_DEADLINE_EXCEEDED,

@@ -83,7 +83,7 @@ static void plan_item(struct set *s, const struct wf_traffic_config *config, boo
 	if (s->from == s->node)
 		item->node = (s->node + 1 + (unsigned)wf_chance_below(config->nodes - 1)) % config->nodes;
 	s->count++;
-	/* Of two tensors of one key each item can have either. */
+	/* Each item of two with one key can have either tensor. */
 	if (pairs) {
 		item->bytes = 100;
 		return;

@@ -479,7 +479,7 @@ static void strict_operations_are_refused_what_would_be_staged(void **state)
 		make_blocks(&accesses[0], 11, MIB, 2);
 		begin(&accesses[0], 100 * S, WEFT_STRICT_NO_STAGING, WEFT_NO_STREAM);
 		land(1);
-		/* What the owner does with its own memory is its own matter. */
+		/* The owner may do with its own memory what it likes. */
 		if (i == 1)
 			assert_well(&accesses[0]);
 		else

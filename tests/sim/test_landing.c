@@ -393,7 +393,7 @@ static void a_push_that_is_no_tensor_in_its_slot_is_refused(void **state)
 	assert_still();
 	for (size_t i = 0; i < sizeof(memory); i++)
 		assert_int_equal(memory[i], CANARY);
-	/* The same with the right words is taken. */
+	/* A push with the right words is taken. */
 	assert_int_equal(lie(PEER, &block, 1, 0, 2, 1000), WEFT_OK);
 	assert_int_equal(sweep(), 1);
 	assert_int_equal(weft_put(remotes[PEER], &block, 1, NULL, NULL), -EACCES);
@@ -419,7 +419,7 @@ static void die_in_phase(enum wf_world_shape shape, uint64_t at_ns)
 		weft_op_free(pushes[i].flight.op);
 		push(&pushes[4 + i], OTHER, 10 + i);
 	}
-	/* What had landed whole before stays, and is told before or after. */
+	/* Tensors that had landed whole before stay, and are told before or after. */
 	for (unsigned got = 0; got < 3;) {
 		got += take(&f) >= 10;
 		give_back(&f);
@@ -557,7 +557,7 @@ static void pushes_go_on_over_the_next_rail(void **state)
 	in_each_phase(break_in_phase);
 }
 
-/* Both have more to push than there are slots, and nothing is given back. */
+/* Both senders have more to push than there are slots, and nothing is given back. */
 static void senders_have_equal_shares(void **state)
 {
 	struct wf_flight held[6];

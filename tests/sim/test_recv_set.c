@@ -506,7 +506,7 @@ static void a_set_without_a_peer_can_be_cancelled_at_all_workers(void **state)
 	end_world();
 }
 
-/* Both dial at once, so that one of them may find the other at another worker of its own. */
+/* Both nodes dial at once, so that one of them may find the other at another worker of its own. */
 static void the_items_go_where_the_peer_is(void **state)
 {
 	(void)state;
@@ -665,7 +665,7 @@ static void a_bad_set_is_refused_as_a_whole(void **state)
 	}
 }
 
-/* What may happen in the middle, after each step of a set and its sends. */
+/* Events that may happen in the middle, after each step of a set and its sends. */
 
 enum event { CANCEL, KILL_SENDER, LEAVE, BREAK_RAIL, CUT_DOOR };
 
