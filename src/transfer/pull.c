@@ -192,7 +192,7 @@ static void arm(struct wf_pull *pull, uint64_t in_ns)
 
 void wf_pull_go_on(struct wf_pull *pull)
 {
-	arm(pull, 0);
+	arm(pull, wf_yield_pauses(pull) ? 1 : 0);
 }
 
 /* Ask for sums in time for the bytes up to @end.  -ENOMEM: later. */
@@ -667,7 +667,10 @@ static void read_done(struct wf_engine_read *read, int status)
 		wf_lane_failed(over->lane, wf_error_name(status));
 	if (!status) {
 		/* The wire has new reads while the bytes are summed up. */
-		wf_pull_feed(pull);
+		if (wf_yield_pauses(pull))
+			wf_pull_go_on(pull);
+		else
+			wf_pull_feed(pull);
 		wf_reader_sums_arrived(&pull->sums, pull->into, pull->into_bytes, offset, count);
 		if (pull->job.stage || pull->body.way == WF_BODY_STAGED)
 			pass_on(pull);

@@ -23,6 +23,12 @@
  */
 bool wf_yield_must(struct wf_pull *pull);
 
+/*
+ * Returns whether the next read of @pull is for the next turn: the rail's reads last until they are
+ * done, and urgent records that have come are answered first.
+ */
+bool wf_yield_pauses(const struct wf_pull *pull);
+
 /* Note that @pull has posted a read; one that makes way may have the next turn. */
 void wf_yield_took(struct wf_pull *pull);
 

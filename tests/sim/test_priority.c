@@ -34,13 +34,13 @@ static uint32_t get_priority(void)
 	return priority;
 }
 
-static void open_world_of(uint64_t way_ns)
+static void open_world_of(enum wf_world_shape shape, uint64_t way_ns)
 {
 	const struct wf_fake fake = { .seed = 3, .delay_min_ns = way_ns, .delay_max_ns = way_ns };
 
 	setenv("WEFT_DEPTH", "2", 1);
 	setenv("WEFT_WINDOW", "4", 1);
-	wf_world_open(WF_WORLD_CONNECTED, 2, &fake);
+	wf_world_open(shape, 2, &fake);
 	wf_world_prefer(get_priority);
 	priority = 0;
 	wf_world_connect(0, 1);
@@ -49,7 +49,7 @@ static void open_world_of(uint64_t way_ns)
 
 static void open_world(void)
 {
-	open_world_of(WAY_NS);
+	open_world_of(WF_WORLD_CONNECTED, WAY_NS);
 }
 
 static int set_up(void **state)
@@ -234,7 +234,7 @@ static void bulk_is_read_piece_by_piece_while_urgent_calls_come_and_go(void **st
 	const struct wf_link *link;
 
 	(void)state;
-	open_world_of(MS / 2);
+	open_world_of(WF_WORLD_CONNECTED, MS / 2);
 	begin_bulk(out, in);
 	link = wf_link_real(wf_world_peer(1, 0)->link);
 	assert_int_equal(link->reads.count, BULK_COUNT * DEPTH);
@@ -247,6 +247,46 @@ static void bulk_is_read_piece_by_piece_while_urgent_calls_come_and_go(void **st
 	}
 	wf_world_pass(10 * MS);
 	assert_int_equal(link->reads.count, BULK_COUNT * DEPTH);
+	end_well(out, BULK_COUNT);
+	end_well(in, BULK_COUNT);
+	wf_world_end();
+}
+
+static bool is_over(void *bulk)
+{
+	return ended_of(bulk, BULK_COUNT) == BULK_COUNT;
+}
+
+/* Where a read holds the loop, what has come during one is answered before the next. */
+static void a_turn_that_ends_a_read_beside_urgent_calls_begins_no_other(void **state)
+{
+	struct wf_flight out[BULK_COUNT], in[BULK_COUNT], call;
+	const struct wf_link *link;
+	unsigned turns = 0;
+
+	(void)state;
+	setenv("WEFT_HELPER", "no", 1);
+	open_world_of(WF_WORLD_SAME_HOST, MS / 2);
+	begin_bulk(out, in);
+	link = wf_link_real(wf_world_peer(1, 0)->link);
+	priority = 3;
+	wf_flight_call(&call, 0, 1, source, KIB, 0);
+	end_well(&call, 1);
+	wf_flight_call(&call, 0, 1, source, KIB, 0);
+	while (!call.outcomes) {
+		struct wf_pull *pull;
+		uint64_t asked = asked_for(0, &pull);
+		uint32_t busy = link->reads.count;
+
+		wf_world_step();
+		if (asked_for(0, &pull) == asked)
+			continue;
+		assert_int_equal(busy, 0);
+		turns++;
+	}
+	assert_true(turns > 0);
+	assert_false(is_over(in));
+	end_well(&call, 1);
 	end_well(out, BULK_COUNT);
 	end_well(in, BULK_COUNT);
 	wf_world_end();
@@ -392,6 +432,7 @@ int main(void)
 		IN_MEMORY(an_urgent_call_and_its_reply_pass_bulk_that_is_sent),
 		IN_MEMORY(an_urgent_call_and_its_reply_pass_bulk_that_is_received),
 		IN_MEMORY(bulk_is_read_piece_by_piece_while_urgent_calls_come_and_go),
+		IN_MEMORY(a_turn_that_ends_a_read_beside_urgent_calls_begins_no_other),
 		IN_MEMORY(an_urgent_record_passes_a_long_queue),
 		IN_MEMORY(tensors_of_one_channel_stay_in_order_whatever_their_priorities),
 		IN_MEMORY(a_record_of_bulk_leaves_while_urgent_ones_never_pause),
