@@ -85,12 +85,16 @@ void wf_reads_rewind(struct wf_pull *pull, uint64_t end)
 	pull->got_bytes = end;
 }
 
-/* The last chunk is left to this thread, where a read lasts until it is done. */
+/*
+ * The last chunk is left to this thread, where a read lasts until it is done.  Beside urgent
+ * records the helper reads nothing: it would want the processor that answers them.
+ */
 bool wf_reads_for_helper(const struct wf_pull *pull)
 {
 	uint64_t left = pull->body.bytes - pull->next;
 
-	return pull->rail.helper && left > pull->rail.chunk_bytes * WF_MAX(pull->aside, 1u);
+	return pull->rail.helper && left > pull->rail.chunk_bytes * WF_MAX(pull->aside, 1u) &&
+	       !wf_yield_pauses(pull);
 }
 
 static void *target(const struct wf_pull *pull, const struct wf_pull_read *r)
