@@ -223,11 +223,14 @@ static void begin(struct wf_remote_get *g, struct wf_link *link, struct wf_pull_
 		end_without_memory(g);
 }
 
-/* Returns why the pull of @g failed; an offer that the owner took back is a window that it closed. */
+/*
+ * Returns why the pull of @g failed; an offer that the owner took back is a window that it closed.
+ * The pull may have been on its way to that end when this node gave it up.
+ */
 static const struct wf_error *why_failed(const struct wf_remote_get *g, const struct wf_error *e,
 					 struct wf_error *why)
 {
-	if (!e || g->stopped || e->code != -ECANCELED)
+	if (!e || e->code != -ECANCELED || g->stopped == -ECANCELED)
 		return e;
 	wf_remote_why(why, WEFT_NOT_FOUND, wf_link_label(wf_link_real(g->link)));
 	return why;
@@ -519,7 +522,8 @@ void wf_remote_get(struct wf_remotes *r, struct wf_link *link, struct wf_remote_
 
 	g->remotes = r;
 	g->link = link;
-	g->refused = g->stopped = g->alone = g->anew = false;
+	g->refused = g->alone = g->anew = false;
+	g->stopped = 0;
 	g->next = 0;
 	g->pull = NULL;
 	g->stage = NULL;
@@ -554,7 +558,7 @@ int wf_remote_take_back(struct wf_remote_get *g)
 void wf_remote_stop(struct wf_remote_get *g, const struct wf_error *e)
 {
 	if (g->state == WF_REMOTE_GET_READING) {
-		g->stopped = true;
+		g->stopped = e->code;
 		wf_pull_stop(g->pull, e);
 	} else if (g->state != WF_REMOTE_GET_ENDED) {
 		end(g, e);

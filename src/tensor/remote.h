@@ -95,7 +95,7 @@ struct wf_remote_get {
 	struct wf_link *link;  /* a reference, until the end */
 	struct wf_list node;   /* in link->work, or in a list of the remote window */
 	bool alone;            /* blocks are lent one by one, to this get */
-	bool stopped;          /* the get is given up by this node, while it reads */
+	int stopped;           /* why this node has given the get up while it reads; 0: it has not */
 	uint32_t next;         /* the block that is asked for, or read, if @alone */
 	struct wf_remote_ask ask; /* if @alone */
 	struct wf_pull *pull;  /* NULL: none yet */

@@ -528,6 +528,34 @@ static void a_window_that_closes_is_quiet_and_ends_its_operations(void **state)
 	in_each_phase(close_in_phase);
 }
 
+/* The deadline of a get passes while reads of the loan that was taken back are still under way. */
+static void close_before_the_deadline(enum wf_world_shape shape, bool met, uint64_t at_ns)
+{
+	for (uint64_t more_us = 20; more_us <= 320; more_us *= 2) {
+		open_world(shape, met);
+		for (unsigned i = 0; i < ACCESSES; i++) {
+			make_blocks(&accesses[i], i * (WINDOW_BYTES / ACCESSES),
+				    WINDOW_BYTES / ACCESSES);
+			begin_get(&accesses[i], at_ns + more_us * US);
+		}
+		wf_world_pass(at_ns);
+		close_in_time(shape);
+		land(accesses, ACCESSES);
+		for (unsigned i = 0; i < ACCESSES; i++)
+			assert_true(accesses[i].flight.status == WEFT_OK ||
+				    accesses[i].flight.status == WEFT_NOT_FOUND ||
+				    accesses[i].flight.status == WEFT_DEADLINE_EXCEEDED);
+		free_all(accesses, ACCESSES);
+		close_world();
+	}
+}
+
+static void a_get_out_of_a_closed_window_is_cancelled_by_nobody(void **state)
+{
+	(void)state;
+	in_each_phase(close_before_the_deadline);
+}
+
 /* The window closes while there is no rail, so that its peer hears of that on the next one. */
 static void close_without_a_rail(enum wf_world_shape shape, bool met, uint64_t at_ns)
 {
@@ -1677,6 +1705,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_put_goes_on_over_the_next_rail),
 		cmocka_unit_test(a_loan_is_used_again_after_the_rail_has_failed),
 		cmocka_unit_test(a_window_that_closes_is_quiet_and_ends_its_operations),
+		cmocka_unit_test(a_get_out_of_a_closed_window_is_cancelled_by_nobody),
 		cmocka_unit_test(a_window_closes_while_there_is_no_rail),
 		cmocka_unit_test(a_window_closes_in_time_while_its_peer_stands_still),
 		cmocka_unit_test(a_loan_that_nobody_uses_is_withdrawn_when_its_window_closes),
