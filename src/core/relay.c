@@ -48,6 +48,7 @@ struct wf_relay {
 	uint32_t depth;             /* receivers between the sender and this one */
 	bool failed;                /* the source serves no more */
 	bool stopped;               /* because of @why */
+	bool shutting;              /* the window is getting quiet; not for HIDING */
 	struct wf_error why;        /* also of the whole, once the receiving has ended */
 	uint64_t began_ns;
 	struct wf_timer timer;      /* limit of a source that does not serve, or of serving */
@@ -177,7 +178,7 @@ static void fill(struct wf_relay *relay, uint64_t bytes)
 	struct wf_worker *worker = relay->op->worker;
 
 	relay->filled_bytes = bytes;
-	if (relay->window)
+	if (relay->window && !relay->shutting)
 		wf_window_fill(&worker->windows, &relay->window->window, bytes);
 }
 
@@ -472,18 +473,26 @@ static void window_ended(void *ctx)
 
 	wf_node_window_drop(relay->window);
 	relay->window = NULL;
-	finish(relay);
+	if (relay->state == CLOSING)
+		finish(relay);
+}
+
+static void shut_window(struct wf_relay *relay)
+{
+	if (!relay->window || relay->shutting || relay->state == HIDING)
+		return;
+	relay->shutting = true;
+	wf_node_window_shut(relay->window, window_ended, relay);
 }
 
 static void shut(struct wf_relay *relay)
 {
 	if (relay->state == CLOSING)
 		return;
-	relay->state = CLOSING;
 	wf_timer_stop(&engine_of(relay)->loop.timers, &relay->timer);
-	if (relay->window)
-		wf_node_window_shut(relay->window, window_ended, relay);
-	else
+	shut_window(relay);
+	relay->state = CLOSING;
+	if (!relay->window)
 		finish(relay);
 }
 
@@ -511,7 +520,7 @@ void wf_relay_done(struct wf_relay *relay, const struct wf_error *e)
 	relay->why = e ? *e : (struct wf_error){ 0 };
 	if (!e && relay->window)
 		fill(relay, receiving_of(relay)->got_bytes);
-	if (!e && relay->window && !is_taken(relay) && !is_closing(relay)) {
+	if (!e && relay->window && !relay->shutting && !is_taken(relay) && !is_closing(relay)) {
 		relay->state = LEAVING;
 		relay->failed = false;
 		if (!call(relay, leave))
@@ -542,11 +551,16 @@ static void left(struct wf_relay *relay)
 
 bool wf_relay_stop(struct wf_relay *relay)
 {
+	bool ended = relay->state >= LEAVING;
+
 	if (relay->state == LEAVING)
 		wf_op_cancel(relay->call);
 	else if (relay->state == SERVING)
 		shut(relay);
-	return relay->state >= LEAVING;
+	else
+		/* Others' reads here may take as long to end as the receive's own. */
+		shut_window(relay);
+	return ended;
 }
 
 static void step(struct wf_loop_task *task)
