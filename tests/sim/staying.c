@@ -690,6 +690,9 @@ static void begin_receive(struct wf_staying_receive *r)
 	options.op.arg = r;
 	r->begun = true;
 	r->life = wf_faults_life(ch->receiver);
+	/* A node that has started anew knows nothing of a step that it ended before. */
+	if (r->life != r->stopped_life)
+		r->stopped_ns = 0;
 	r->refused = is_refused(weft_recv(wf_world_node(ch->receiver), from, ch->step, key,
 					  key ? strlen(key) : 0, NULL, &options, &r->flight.op));
 	event_ns = wf_clock_now();
@@ -836,6 +839,7 @@ static void strike(const struct wf_staying_channel *ch)
 		if (r->channel != ch || ch->receiver != ch->stopper)
 			continue;
 		r->stopped_ns = wf_clock_now();
+		r->stopped_life = wf_faults_life(ch->receiver);
 		if (wf_staying_receive_is_live(r) && r->flight.op)
 			wf_faults_strike_op(fault, r->flight.op);
 	}

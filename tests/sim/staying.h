@@ -62,6 +62,7 @@ struct wf_staying_receive {
 	const struct weft_op *self; /* the operation, while it has not ended */
 	uint64_t bereft_ns;    /* when the named peer died, to which there was a link; 0: it has not */
 	uint64_t stopped_ns;   /* when its node stopped the step; 0: never */
+	unsigned stopped_life; /* life of its node then */
 	uint64_t told_ns;      /* when the last tensor was told */
 	bool hit_deadline, cancelled;
 	unsigned held;         /* handles of tensors */
