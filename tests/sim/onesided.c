@@ -267,9 +267,11 @@ static bool is_overwritten(const struct wf_onesided_window *w, const struct wf_o
 }
 
 /* May the bytes of word @word be those of a put that has damaged or lost them? */
-static bool may_be_spoilt(const struct wf_onesided_window *w, uint64_t word, uint64_t value)
+static bool may_be_spoilt(const struct wf_onesided_window *w, uint64_t word, const uint8_t *bytes,
+			  uint64_t count)
 {
-	bool late = value == 0xeeeeeeeeeeeeeeee && !is_quiet_run();
+	static const uint8_t let_go[WORD] = { 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee };
+	bool late = !memcmp(bytes, let_go, count) && !is_quiet_run();
 
 	if (!late && !checks->tally->injected[WF_FAULT_FLIP])
 		return false;
@@ -294,8 +296,6 @@ static bool matches(uint64_t seed, uint64_t word, const uint8_t *bytes, uint64_t
 static bool may_be(const struct wf_onesided_window *w, uint64_t word, const uint8_t *bytes,
 		   uint64_t skip, uint64_t count, uint64_t since_ns)
 {
-	uint64_t value = 0;
-
 	if (matches(w->seed, word, bytes, skip, count) && !is_overwritten(w, NULL, word, since_ns))
 		return true;
 	for (const struct wf_onesided_access *m = accesses; m < accesses + access_count; m++)
@@ -303,8 +303,7 @@ static bool may_be(const struct wf_onesided_window *w, uint64_t word, const uint
 		    matches(m->seed, word, bytes, skip, count) &&
 		    !is_overwritten(w, m, word, since_ns))
 			return true;
-	memcpy(&value, bytes, count);
-	return may_be_spoilt(w, word, count == WORD ? value : 0);
+	return may_be_spoilt(w, word, bytes, count);
 }
 
 /* As may_be(); two reads may have met in the word, and a put may have written it between them. */
