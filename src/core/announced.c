@@ -10,6 +10,7 @@
 #include "core/streaming.h"
 #include "core/stub.h"
 #include "rpc/landings.pb-c.h"
+#include "util/clock.h"
 #include "wire/access.h"
 
 #define MESSAGE_BYTES_MAX 4096 /* more than WF_SHARES_TOLD_MAX of each take, in ten bytes at most */
@@ -179,7 +180,7 @@ static int subscribe(struct wf_announced *a)
 		return err;
 	}
 	started(a, op);
-	a->heard = false;
+	a->heard_ns = wf_clock_now();
 	err = ask(a);
 	if (err) {
 		wf_streaming_close(a->stream);
@@ -239,7 +240,7 @@ static void heard(struct wf_announced *a, const Weft__Landings__Slots *said)
 	struct wf_error e;
 	int err = take(a, said);
 
-	a->heard = true;
+	a->heard_ns = wf_clock_now();
 	if (!err)
 		err = read_next(a);
 	if (!err) {
@@ -289,12 +290,9 @@ void wf_announced_leave(struct wf_announced_wait *wait)
 	wf_list_remove(&wait->node);
 }
 
-void wf_announced_late(struct wf_announced *a)
+void wf_announced_late(struct wf_announced *a, uint64_t silent_ns)
 {
-	bool heard = a->heard;
-
-	a->heard = false;
-	if (!a->stream || heard)
+	if (!a->stream || wf_clock_now() - a->heard_ns < silent_ns)
 		return;
 	wf_streaming_close(a->stream);
 	a->stream = NULL;

@@ -42,7 +42,7 @@ struct wf_announced {
 
 	struct weft_stream *stream; /* NULL: none, or it has failed */
 	unsigned busy;              /* operations of streams that have not ended */
-	bool heard;                 /* the owner has said something since a push was late */
+	uint64_t heard_ns;          /* time of the owner's last word, or of the call without one */
 	bool closing;
 	uint32_t count;
 	struct wf_list slots;       /* the longest here first */
@@ -60,10 +60,11 @@ void wf_announced_leave(struct wf_announced_wait *wait);
 
 /*
  * Note that a push has waited in vain until its deadline.  An owner without memory may have ended
- * the call and not been able to say so: a stream on which nothing was heard since the last time is
- * opened anew.
+ * the call and not been able to say so: a stream on which nothing was heard for @silent_ns is
+ * opened anew.  Sooner it is not, however short the deadlines are: the answer may be on its way,
+ * and an owner that has not got the cancel yet counts both streams, and has a limit for them.
  */
-void wf_announced_late(struct wf_announced *a);
+void wf_announced_late(struct wf_announced *a, uint64_t silent_ns);
 
 /* Keep @slot, into which nothing was pushed for all that is known here. */
 void wf_announced_keep(struct wf_announced *a, struct wf_announced_slot *slot);

@@ -111,7 +111,7 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 	wf_announced_leave(&op->push.wait);
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 	if (e->code == -ETIMEDOUT)
-		wf_announced_late(&op->push.remote->announced);
+		wf_announced_late(&op->push.remote->announced, op->worker->engine.options.lost_ns);
 }
 
 static int take_back(struct weft_op *op)

@@ -668,6 +668,27 @@ static void remotes_of_a_peer_beyond_four_are_refused(void **state)
 	close_world();
 }
 
+/*
+ * Deadlines pass before the owner's word is here, which does not confirm the peer's controls
+ * either: cancels would wait behind the first, and calls would not.
+ */
+static void a_push_gets_its_slot_while_others_miss_their_deadlines(void **state)
+{
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, 1, 1);
+	wf_world_connect(PEER, OWNER);
+	wf_world_hold_way(OWNER, PEER, true);
+	push(&pushes[0], PEER, 1);
+	for (unsigned i = 0; i < 8; i++) {
+		push_shape(&pushes[1], PEER, 1, SLOT_BYTES, 2, MS);
+		land(&pushes[1], WEFT_DEADLINE_EXCEEDED);
+	}
+	wf_world_hold_way(OWNER, PEER, false);
+	land(&pushes[0], WEFT_OK);
+	assert_int_equal(sweep(), 1);
+	close_world();
+}
+
 static void a_landing_is_imported_again_at_once(void **state)
 {
 	(void)state;
@@ -854,6 +875,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_push_into_a_slot_that_is_withdrawn_gets_another),
 		cmocka_unit_test(a_tensor_longer_than_a_slot_is_refused),
 		cmocka_unit_test(remotes_of_a_peer_beyond_four_are_refused),
+		cmocka_unit_test(a_push_gets_its_slot_while_others_miss_their_deadlines),
 		cmocka_unit_test(a_landing_is_imported_again_at_once),
 		cmocka_unit_test(pushes_go_on_after_their_remote_was_closed),
 		cmocka_unit_test(a_node_closes_with_landings_and_pushes),
